@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Coltrain's build. Everything it makes lands under build/. `make help` lists the targets.
+#
+#   V=1            show the commands                       TRACE=1   models with waves (in build/trace; CT_TRACE=FILE at run time)
+#   BUILD=DIR      build elsewhere                         CT_SEED=N the seed of the random tests
+#   JOBS=N         test programs run at once (default 2)   BENCHES=  test-unit: only these, e.g. BENCHES="test_fifo test_skid"
+#
+# New files need no change here: RTL by folder (rtl/files.mk), host code by folder (host/host.mk), benches by one line each in
+# tb/unit/benches.mk and tb/system/benches.mk (what the lines mean: tb/harness/rules.mk).
+
+TRACE ?=
+BUILD ?= build$(if $(TRACE),/trace)
+JOBS  ?= 2
+
+CC        ?= cc
+CXX       ?= c++
+VERILATOR ?= verilator
+YOSYS     ?= yosys
+OBJCACHE  ?= $(shell command -v ccache 2>/dev/null)
+CFLAGS    ?= -O2 -g
+override CFLAGS += -std=c11 -Wall -Wextra -Werror -ffp-contract=off
+CPPFLAGS  += -D_POSIX_C_SOURCE=200809L
+
+empty :=
+space := $(empty) $(empty)
+comma := ,
+Q     := $(if $(V),,@)
+say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+
+.PHONY: all help lint yosys-check test test-unit test-system test-host demo synth-ecp5 format format-check tidy docs campaign clean
+
+include rtl/files.mk
+include host/host.mk
+include tb/harness/rules.mk
+-include tb/unit/benches.mk
+-include tb/system/benches.mk
+-include tb/formal/formal.mk
+
+export CC CXX YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS
+
+all: $(PRODUCTS)  ## The coltrain command, libcoltrain and the simulator plug-in, under build/ (the default)
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@sed -n '/^#   V=1/,/^#$$/s/^# \{0,1\}//p' Makefile
+
+# Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
+LINT_STEPS  := scripts/lint scripts/check-core
+YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
+FORMAT_STEP := scripts/format-check
+UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
+RUN          = +@BUILD=$(BUILD) JOBS=$(JOBS) scripts/run-tests.sh
+
+lint: $(GEN_SVH)  ## Verilator's lint over every module, without a warning; coltrain.core lists the same files
+	$(RUN) $(LINT_STEPS)
+
+yosys-check: $(GEN_SVH)  ## Yosys reads every module correctly; both tools refuse illegal parameters
+	$(RUN) $(YOSYS_STEPS)
+
+test-unit: $(UNIT_RUN)  ## The benches of the single blocks
+	$(RUN) $(UNIT_RUN)
+
+test-system: $(PRODUCTS) $(SYSTEM_TESTS)  ## Whole-core tests
+	$(RUN) $(SYSTEM_TESTS)
+
+test-host: $(HOST_TESTS)  ## Tests of the library and the tools, also under the address and undefined-behaviour sanitizers
+	$(RUN) $(HOST_TESTS)
+
+test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: lint, Yosys, unit, host and system tests
+	$(RUN) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(FORMAT_STEP) $(UNIT_TESTS) $(HOST_TESTS)
+
+DEMO_ARGS ?= colocate --data digits
+demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits
+	@$(BUILD)/bin/coltrain $(DEMO_ARGS)
+
+# The named configuration of the small board: parameters of ct_core, and what an LFE5U-85F may spend.
+ECP5_TOP    ?= ct_core
+ECP5_PARAMS ?= Cols=8 VpuLanes=4 SpmBytes=131072
+ECP5_BUDGET ?= MULT18X18D=156 DP16KD=208 LUT4=60000
+synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
+	@ECP5_TOP='$(ECP5_TOP)' ECP5_PARAMS='$(ECP5_PARAMS)' ECP5_BUDGET='$(ECP5_BUDGET)' scripts/synth-ecp5
+
+format:  ## Format the C and C++ sources
+	$(Q)scripts/format-check --fix
+
+format-check:  ## Check the format of the C and C++ sources
+	$(RUN) $(FORMAT_STEP)
+
+tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(wildcard host/*/*.c host/*/*/*.c tb/harness/*.c) -- -std=c11 $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS)
+
+docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
+
+campaign: all  ## The measurements behind docs/results (long)
+	$(Q)scripts/campaign
+
+clean:  ## Remove build/
+	$(Q)rm -rf $(BUILD)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
+#
+#   host/lib host/emu host/transports  *.c   -> build/lib/libcoltrain.{a,so}
+#   host/tools                         *.c   -> build/bin/coltrain
+#   host/examples/NAME.c                     -> build/bin/examples/NAME
+#   host/transports/sim                *.c* + the Verilated ct_core -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
+#   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
+#   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
+
+HOST_CPPFLAGS := -Ihost/include -Ihost/lib -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
+LIB_LDLIBS    := -ldl -lm -pthread
+TOOLS_LDLIBS  := -ljansson -lz
+LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
+
+LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c))
+TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
+EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))
+SIM_SRCS     := $(sort $(wildcard host/transports/sim/*.c host/transports/sim/*.cpp))
+SPEC_DEFS    := $(sort $(wildcard rtl/spec/*.def))
+
+# Generated files.
+SPECGEN  := $(wildcard host/spec/ct_specgen.c)
+FN_TABLE := $(and $(wildcard scripts/fn_table_to_sv.awk),$(wildcard rtl/fp/ct_fn_table.def))
+GEN_SVH  := $(if $(SPECGEN),$(BUILD)/gen/ct_spec.svh) $(if $(FN_TABLE),$(BUILD)/gen/ct_fn_table.svh)
+GEN_H    := $(if $(SPECGEN),$(BUILD)/gen/coltrain_spec.h)
+GEN_DOCS := $(if $(SPECGEN),$(BUILD)/docs/spec.md)
+
+$(BUILD)/gen/ct_specgen: $(SPECGEN) $(SPEC_DEFS)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) -Irtl/spec -I. -o $@ $<
+
+$(BUILD)/gen/ct_spec.svh: $(BUILD)/gen/ct_specgen
+	$(call say,GEN,$@)
+	$(Q)$< sv >$@
+
+$(BUILD)/gen/coltrain_spec.h: $(BUILD)/gen/ct_specgen
+	$(call say,GEN,$@)
+	$(Q)$< header >$@
+
+$(BUILD)/docs/spec.md: $(BUILD)/gen/ct_specgen
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$< md >$@
+
+$(BUILD)/gen/ct_fn_table.svh: $(FN_TABLE) scripts/fn_table_to_sv.awk
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -f scripts/fn_table_to_sv.awk $(FN_TABLE) >$@
+
+# Objects: position independent, because the same ones make the static and the shared library.
+$(BUILD)/obj/%.o: %.c | $(GEN_H)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
+TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/obj/%.o)
+-include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.d)
+
+$(BUILD)/lib/libcoltrain.a: $(LIB_OBJS)
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
+
+# The library under the sanitizers, for test-host.
+$(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+
+$(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain.a
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS)
+
+# The simulator: ct_core without assertions and with the compiler's best effort, behind the same C shim as the benches' models.
+SIM_FLAGS  ?= --x-assign fast --x-initial fast --noassert
+SIM_MODEL  := $(BUILD)/sim/ct_core
+SIM_OBJS   := $(patsubst %,$(BUILD)/sim/obj/%.o,$(basename $(SIM_SRCS)))
+
+$(SIM_MODEL)/ct_core.a: private export OPT := -O3 -fPIC
+$(SIM_MODEL)/ct_core.a: private export MODEL_JOBS := 2
+$(SIM_MODEL)/ct_core.a: rtl/ct_core.sv $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
+	$(call say,VERILATE,ct_core (simulator))
+	$(Q)tb/harness/verilate.sh ct_core ct_core $(@D) $< -- $(SIM_FLAGS)
+
+$(BUILD)/sim/obj/%.o: %.c $(SIM_MODEL)/ct_core.a | $(GEN_H)
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -I$(SIM_MODEL) -fPIC -MMD -MP -c -o $@ $<
+
+$(BUILD)/sim/obj/%.o: %.cpp $(SIM_MODEL)/ct_core.a | $(GEN_H)
+	$(call say,CXX,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(OBJCACHE) $(CXX) -std=gnu++17 -faligned-new -O3 -g -Wall -Wextra $(CPPFLAGS) $(HOST_CPPFLAGS) -I$(SIM_MODEL) -isystem $(SIM_MODEL)/model -isystem $(VERILATOR_INC) -fPIC -MMD -MP -c -o $@ $<
+
+$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_MODEL)/ct_core.a $(BUILD)/dut/libverilated.a
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) -shared -Wl,-Bsymbolic -o $@ $^ $(if $(TRACE),-lz) -pthread
+
+-include $(SIM_OBJS:.o=.d) $(SIM_MODEL)/ct_core.d
+
+PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
+  $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
+  $(if $(TOOL_SRCS),$(BUILD)/bin/coltrain) \
+  $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
+  $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The RTL: the one list that the benches, the lint, the Yosys checks, synthesis and coltrain.core use.
+# A file put into one of these folders belongs to it (one module per file, the file named after the module). `make lint` checks
+# that coltrain.core lists the same files, in the same order.
+
+# Folders in which a tool finds a module by its name.
+RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/ctrl rtl
+# Folders for `include: written by hand, and generated from the tables.
+RTL_INCLUDES := rtl/include $(BUILD)/gen
+# Packages: read before everything else.
+# (The packages include tables made by host/spec/ct_specgen.c, so they count once that is here.)
+RTL_PKGS     := $(if $(wildcard host/spec/ct_specgen.c),$(sort $(wildcard rtl/pkg/*_pkg.sv)))
+RTL_MODULES  := $(filter-out $(RTL_PKGS),$(foreach d,$(RTL_DIRS),$(sort $(wildcard $(d)/*.sv))))
+RTL          := $(RTL_PKGS) $(RTL_MODULES)
+RTL_HEADERS  := $(sort $(wildcard rtl/include/*.svh rtl/include/*.vh))
+WAIVERS      := rtl/waivers.vlt
+
+# Parameter values that every tool must refuse at elaboration: $(call refuses,MODULE,Parameter=Value ...), one combination a line.
+refuses = $(eval REFUSED += $(1)/$(subst $(space),/,$(strip $(2))))
+
+$(call refuses,ct_fifo,Depth=0)
+$(call refuses,ct_fifo,Width=0)
+$(call refuses,ct_skid,Width=0)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Helpers every test bench may use: a seeded random source, stalls, comparison of buffers with a
+ * readable difference.
+ */
+#ifndef CT_TB_H
+#define CT_TB_H
+
+/* cmocka wants these four before itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+
+/* xoshiro256**: one state for each independent stream, so that a change in one driver leaves the
+ * others' sequences alone. */
+typedef struct {
+  uint64_t s[4];
+} ct_rng;
+
+/* The seed of this run: CT_SEED from the environment (any base), else a fixed default. Printed on
+ * the first call. */
+uint64_t ct_tb_seed(void);
+
+/* A stream of its own for each (seed of this run, stream number). */
+ct_rng ct_rng_make(uint64_t stream);
+uint64_t ct_rng_u64(ct_rng *rng);
+/* 0 .. bound-1, without bias worth noticing; bound > 0. */
+uint32_t ct_rng_below(ct_rng *rng, uint32_t bound);
+/* True in percent of the calls. */
+bool ct_rng_percent(ct_rng *rng, unsigned percent);
+void ct_rng_fill(ct_rng *rng, void *buffer, size_t bytes);
+
+/*
+ * A random stall that also holds: an independent coin a cycle rarely makes the long bursts and long
+ * pauses in which FIFOs fill and run dry. Ask once a cycle.
+ */
+typedef struct {
+  ct_rng rng;
+  unsigned percent; /* of the cycles stalled, in the long run: 0 never, 100 always */
+  unsigned mean;    /* cycles a burst or a pause lasts, in the mean; at least 1 */
+  bool stalled;
+  unsigned left;
+} ct_stall;
+
+ct_stall ct_stall_make(uint64_t stream, unsigned percent, unsigned mean);
+bool ct_stall_next(ct_stall *stall);
+
+/* The file to write waves to, from CT_TRACE in the environment, or NULL: the argument for
+ * NAME_new(). */
+const char *ct_tb_trace(void);
+
+/* Fails the test, showing the 16-byte lines that differ, unless the buffers are equal. */
+void ct_assert_same(const char *what, const void *got, const void *want, size_t bytes);
+
+#endif
