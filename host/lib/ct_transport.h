@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a way to a device must offer: registers, memory, waiting and time. Everything above this
+ * table is one code for every device. A transport is used by one thread at a time.
+ */
+#ifndef CT_TRANSPORT_H
+#define CT_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CT_TRANSPORT_ABI 1
+#define CT_NO_CYCLE UINT64_MAX /* "no such time": the device has no clock, or no limit */
+
+/* Faults a simulated device can be asked for; addr is a DRAM byte address (AXI faults). */
+enum ct_fault {
+  CT_FAULT_NONE,      /* forget all armed faults */
+  CT_FAULT_AXI_READ,  /* the next read burst that covers addr answers SLVERR */
+  CT_FAULT_AXI_WRITE, /* the next write burst that covers addr answers SLVERR */
+  CT_FAULT_AXI_HANG   /* reads and writes that cover addr are never answered (until NONE) */
+};
+
+/* All functions return 0 (or a non-negative result) on success and a negative CT_ERR_* of
+ * coltrain.h on failure. Addresses of memory are byte offsets into device memory. */
+struct ct_transport_ops {
+  uint32_t abi;       /* CT_TRANSPORT_ABI */
+  const char *scheme; /* "sim", "emu", ... */
+
+  /* Opens the device that args (what follows "scheme:") names. On failure writes one sentence to
+   * why (whysize bytes). */
+  int (*open)(const char *args, void **self, char *why, size_t whysize);
+  void (*close)(void *self);
+
+  int (*reg_read)(void *self, uint32_t offset, uint32_t *value);
+  int (*reg_write)(void *self, uint32_t offset, uint32_t value);
+
+  /* Performs the register write when the device's clock shows cycle (or at once if that has
+   * passed); returns without waiting. Writes scheduled for one cycle keep their order. NULL: the
+   * device has no such means and the caller writes at once. */
+  int (*reg_write_at)(void *self, uint64_t cycle, uint32_t offset, uint32_t value);
+
+  int (*mem_read)(void *self, uint64_t addr, void *buf, size_t size);
+  int (*mem_write)(void *self, uint64_t addr, const void *buf, size_t size);
+
+  /* Waits until the interrupt is up (returns 1), the device's clock reaches until (CT_NO_CYCLE: no
+   * such limit; returns 0) or timeout_ms of wall clock have passed (negative: none; returns 0). A
+   * simulated device advances only in here and by register accesses. */
+  int (*wait)(void *self, uint64_t until, int timeout_ms);
+
+  /* The device's clock in cycles since reset; CT_NO_CYCLE if it has none. */
+  int (*now)(void *self, uint64_t *cycle);
+
+  /* Arms a fault; NULL: the device cannot. */
+  int (*fault)(void *self, enum ct_fault kind, uint64_t addr);
+};
+
+/* Transports linked into the library. */
+extern const struct ct_transport_ops ct_transport_emu;
+
+/* Entry point of a transport built as a plug-in (lib/coltrain/<scheme>.so). */
+const struct ct_transport_ops *ct_transport_plugin(void);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Constants of the core. The generated part (ct_spec.svh: command fields, registers, error codes,
+// counters) comes from rtl/spec/*.def; what is written here is structure that software never sees.
+`default_nettype none
+
+package ct_pkg;
+
+  `include "ct_spec.svh"
+
+  // Numbers of contexts and names for them.
+  localparam int unsigned NumCtx = 2;
+  localparam int unsigned CtxInf = 0;
+  localparam int unsigned CtxTrn = 1;
+
+  // Widths that meet at module borders.
+  localparam int unsigned CmdW = 256;     // a command, as fetched and as dispatched (registers added in)
+  localparam int unsigned SpmAddrW = 20;  // SPM word address, physical or relative
+  localparam int unsigned DramAddrW = 32; // DRAM address in units of 16 bytes
+  localparam int unsigned AxiAddrW = 36;  // DRAM address in bytes
+  localparam int unsigned AxiDataW = 128;
+  localparam int unsigned AxiIdW = 1;     // one ID per context
+
+  // Pipeline depths, in cycles from input to output registers.
+  localparam int unsigned SpmLat = 2;     // SPM read: request granted -> data
+  localparam int unsigned AccLat = 2;     // ACC read: request -> data
+
+  // Arbitration policies (register POLICY).
+  localparam logic [1:0] PolicyPriority = 2'd0;
+  localparam logic [1:0] PolicyFcfs = 2'd1;
+  localparam logic [1:0] PolicyRoundRobin = 2'd2;
+  localparam logic [1:0] PolicyJob = 2'd3;
+
+  // Longest burst on the memory port: a record is 17 beats; raw runs are cut at 16.
+  localparam int unsigned BurstBeats = 17;
+
+endpackage
+
+`default_nettype wire
