@@ -33,7 +33,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host demo synth-ecp5 format format-check tidy docs campaign clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host demo synth-ecp5 format format-check tidy docs gen core campaign clean
 
 include rtl/files.mk
 include host/host.mk
@@ -81,7 +81,7 @@ demo: all  ## Inference and training on one simulated accelerator, on the handwr
 
 # The named configuration of the small board: parameters of ct_core, and what an LFE5U-85F may spend.
 ECP5_TOP    ?= ct_core
-ECP5_PARAMS ?= Cols=8 VpuLanes=4 SpmBytes=131072
+ECP5_PARAMS ?= Cols=8 VpuLanes=4 SpmWords=8192
 ECP5_BUDGET ?= MULT18X18D=156 DP16KD=208 LUT4=60000
 synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
 	@ECP5_TOP='$(ECP5_TOP)' ECP5_PARAMS='$(ECP5_PARAMS)' ECP5_BUDGET='$(ECP5_BUDGET)' scripts/synth-ecp5
@@ -96,6 +96,11 @@ tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(wildcard host/*/*.c host/*/*/*.c tb/harness/*.c) -- -std=c11 $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS)
 
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
+
+gen: $(GEN_SVH) $(GEN_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
+
+core:  ## Write the list of RTL files into coltrain.core
+	$(Q)scripts/check-core --fix
 
 campaign: all  ## The measurements behind docs/results (long)
 	$(Q)scripts/campaign
