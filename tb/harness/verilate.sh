@@ -24,7 +24,7 @@ mkdir -p "$dir/model"
 # shellcheck disable=SC2086  # lists of words
 # SYNCASYNCNET: the asynchronous reset is also read by "disable iff" of every assertion. The lint, without --assert, keeps it.
 ${VERILATOR:-verilator} --cc --assert -Wall -Wno-SYNCASYNCNET -O3 --Mdir "$dir/model" --prefix "V$name" --top-module "$top" "$@" \
-  $WAIVERS ${RTL_PKGS:-} $sources
+  $WAIVERS ${RTL_PKGS:-} $sources >"$dir/model/verilator.log"
 MAKEFLAGS='' make -s -j "${MODEL_JOBS:-1}" -C "$dir/model" -f "V$name.mk" CXX="${CXX:-c++}" OBJCACHE="${OBJCACHE:-}" \
   OPT_FAST="${OPT:--O2}" OPT_SLOW=-O0 OPT_GLOBAL=-O2 "V${name}__ALL.a" >"$dir/model/make.log"
 awk -v name="$name" -v prefix="V$name" -v dir="$dir" -v trace="${TRACE:-0}" -f "$(dirname "$0")/vshim.awk" "$dir/model/V$name.h"
