@@ -30,10 +30,11 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host demo synth-ecp5 format format-check tidy docs gen core campaign clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen core campaign clean
 
 include rtl/files.mk
 include host/host.mk
@@ -42,7 +43,7 @@ include tb/harness/rules.mk
 -include tb/system/benches.mk
 -include tb/formal/formal.mk
 
-export CC CXX YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS
+export CC CXX YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS HOST_CPPFLAGS TB_CPPFLAGS
 
 all: $(PRODUCTS)  ## The coltrain command, libcoltrain and the simulator plug-in, under build/ (the default)
 
@@ -53,7 +54,9 @@ help:  ## This list
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
 LINT_STEPS  := scripts/lint scripts/check-core
 YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
-FORMAT_STEP := scripts/format-check
+SOURCE_STEPS := scripts/format-check scripts/clang-check
+# tb/formal/formal.mk may add commands here.
+FORMAL_STEPS ?=
 UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
 RUN          = +@BUILD=$(BUILD) JOBS=$(JOBS) scripts/run-tests.sh
 
@@ -72,8 +75,11 @@ test-system: $(PRODUCTS) $(SYSTEM_TESTS)  ## Whole-core tests
 test-host: $(HOST_TESTS)  ## Tests of the library and the tools, also under the address and undefined-behaviour sanitizers
 	$(RUN) $(HOST_TESTS)
 
-test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: lint, Yosys, unit, host and system tests
-	$(RUN) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(FORMAT_STEP) $(UNIT_TESTS) $(HOST_TESTS)
+formal: $(GEN_SVH)  ## Proofs of the small blocks (Yosys and z3)
+	$(RUN) $(FORMAL_STEPS)
+
+test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: lint, Yosys, source checks, unit, host and system tests, proofs
+	$(RUN) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(FORMAL_STEPS)
 
 DEMO_ARGS ?= colocate --data digits
 demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits
@@ -90,7 +96,7 @@ format:  ## Format the C and C++ sources
 	$(Q)scripts/format-check --fix
 
 format-check:  ## Check the format of the C and C++ sources
-	$(RUN) $(FORMAT_STEP)
+	$(RUN) scripts/format-check
 
 tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(wildcard host/*/*.c host/*/*/*.c tb/harness/*.c) -- -std=c11 $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS)

@@ -112,7 +112,7 @@ $(BUILD)/sim/obj/%.o: %.cpp $(SIM_MODEL)/ct_core.a | $(GEN_H)
 $(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_MODEL)/ct_core.a $(BUILD)/dut/libverilated.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) -shared -Wl,-Bsymbolic -o $@ $^ $(if $(TRACE),-lz) -pthread
+	$(Q)$(CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -o $@ $^ $(if $(TRACE),-lz) -pthread
 
 -include $(SIM_OBJS:.o=.d) $(SIM_MODEL)/ct_core.d
 

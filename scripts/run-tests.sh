@@ -13,7 +13,7 @@
 set -u
 logs=${BUILD:-build}/test
 
-# One command: its output, its counts in $log.count, one line.
+# One command: its output, its counts in $CT_COUNTS/NAME, one line.
 run_one() {
   command=$1
   name=$(printf '%s' "$command" | sed 's|[^ ]*/||; s|[^A-Za-z0-9._-]|_|g')
@@ -23,7 +23,7 @@ run_one() {
   MALLOC_PERTURB_=${MALLOC_PERTURB_:-165} timeout -k 5 "${CT_TIMEOUT:-900}" sh -c "$command" >"$log" 2>&1 </dev/null
   code=$?
   end=$(date +%s.%N)
-  awk -v code="$code" -v name="$name" -v limit="${CT_TIMEOUT:-900}" -v seconds="$(echo "$start $end" | awk '{ print $2 - $1 }')" -v count="$log.count" '
+  awk -v code="$code" -v name="$name" -v limit="${CT_TIMEOUT:-900}" -v seconds="$(echo "$start $end" | awk '{ print $2 - $1 }')" -v count="$CT_COUNTS/$name" '
     /^\[  PASSED  \] [0-9]+ test/  { split($0, w, /[ \]]+/); passed += w[3] }
     /^\[  FAILED  \] [0-9]+ test/  { split($0, w, /[ \]]+/); failed += w[3] }
     /^\[  SKIPPED \] [0-9]+ test/  { split($0, w, /[ \]]+/); skipped += w[3] }
@@ -55,9 +55,12 @@ if [ "${1:-}" = --one ]; then
 fi
 
 mkdir -p "$logs"
-rm -f "$logs"/*.count
+# The counts of this run only: another run may be under way in the same tree.
+CT_COUNTS=$(mktemp -d "$logs/counts.XXXXXX")
+export CT_COUNTS
+trap 'rm -rf "$CT_COUNTS"' EXIT
 if [ $# -gt 0 ]; then printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-2}" "$0" --one; fi
-cat "$logs"/*.count 2>/dev/null | awk -v want=$# '
+cat "$CT_COUNTS"/* 2>/dev/null | awk -v want=$# '
   { passed += $1; failed += $2; skipped += $3; seen++ }
   END {
     failed += want - seen  # a runner that died left no count

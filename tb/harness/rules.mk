@@ -9,9 +9,9 @@
 #   $(call host_test,TEST,SOURCES,LIBS)         a test of host code, linked with libcoltrain; built again under the sanitizers
 #
 # SOURCES: the module's file; what it instantiates is found by name. FLAGS: Verilator's, such as -GDepth=4. MORE: further C
-# files. LIBS: linker arguments.
+# files. LIBS: linker arguments; a library that is built here, such as $(BUILD)/lib/libcoltrain.a, is built first.
 
-TB_CPPFLAGS   := -Itb/harness -Itb -Ihost/include -I. -I$(BUILD)/gen
+TB_CPPFLAGS   := -Itb/harness -Itb/oracle -Itb
 VERILATOR_INC := $(shell $(VERILATOR) --getenv VERILATOR_ROOT 2>/dev/null)/include
 VERILATED_SRC := verilated verilated_threads $(if $(TRACE),verilated_fst_c)
 TB_OBJS       := $(BUILD)/tb/obj/tb/harness/ct_tb.o
@@ -48,7 +48,7 @@ $(BUILD)/tb/$(1): private TB_INC := $(3:%=-I$(BUILD)/dut/%)
 $(BUILD)/tb/$(1): $(2) $(4) $(wildcard tb/harness/*.h) $(foreach d,$(3),$(BUILD)/dut/$(d)/$(d).a) $(BUILD)/dut/libverilated.a $(TB_OBJS) $(GEN_H) $(filter %.a,$(5))
 	$$(call say,BENCH,$$@)
 	$$(Q)mkdir -p $$(@D)/obj/$(1)
-	$$(Q)set -e; for f in $(2) $(4); do o=$$(@D)/obj/$(1)/$$$$(basename $$$$f .c).o; $$(OBJCACHE) $$(CC) $$(CFLAGS) $$(CPPFLAGS) $$(TB_CPPFLAGS) $$(TB_INC) -MMD -MP -MT $$@ -c -o $$$$o $$$$f; done
+	$$(Q)set -e; for f in $(2) $(4); do o=$$(@D)/obj/$(1)/$$$$(basename $$$$f .c).o; $$(OBJCACHE) $$(CC) $$(CFLAGS) $$(CPPFLAGS) $$(HOST_CPPFLAGS) $$(TB_CPPFLAGS) $$(TB_INC) -MMD -MP -MT $$@ -c -o $$$$o $$$$f; done
 	$$(Q)$$(CXX) -o $$@ $(patsubst %.c,$(BUILD)/tb/obj/$(1)/%.o,$(notdir $(2) $(4))) $(TB_OBJS) $(foreach d,$(3),$(BUILD)/dut/$(d)/$(d).a) $(BUILD)/dut/libverilated.a $(5) -lcmocka $$(if $(TRACE),-lz) -lm -pthread
 -include $(patsubst %.c,$(BUILD)/tb/obj/$(1)/%.d,$(notdir $(2) $(4)))
 endef
