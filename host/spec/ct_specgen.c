@@ -328,32 +328,40 @@ static void h_types(void) {
       "\n#define CT_NUM_OPS %zu\n#define CT_NUM_SUMS %zu\n#define CT_NUM_DEV %zu\n#define "
       "CT_NUM_CNT %zu\n",
       COUNT(ops), COUNT(sums), COUNT(errs), COUNT(cnts));
+  printf(
+      "\nextern const struct ct_op_info ct_ops[CT_NUM_OPS];\n"
+      "extern const struct ct_field_info ct_fields[CT_NUM_FIELDS];\n"
+      "extern const struct ct_sum_info ct_sums[CT_NUM_SUMS];\n"
+      "extern const struct ct_name_info ct_dev_names[CT_NUM_DEV];\n"
+      "extern const struct ct_name_info ct_cnt_names[CT_NUM_CNT];\n");
 }
 
 static void h_names(const char *name, const char *num, const struct item *t, size_t count) {
-  printf("static const struct ct_name_info %s[%s] = {\n", name, num);
+  printf("const struct ct_name_info %s[%s] = {\n", name, num);
   for (size_t i = 0; i < count; ++i)
     printf("    {%u, \"%s\", \"%s\"},\n", (unsigned)t[i].value, t[i].name, t[i].text);
   printf("};\n");
 }
 
 static void h_tables(void) {
-  printf("\n/* The tables, in the one source that asks for them. */\n#ifdef CT_SPEC_TABLES\n");
-  printf("static const struct ct_op_info ct_spec_ops[CT_NUM_OPS] = {\n");
+  printf(
+      "\n/* The tables themselves, in the one source that asks for them (ct_cmd.c). */\n#ifdef "
+      "CT_SPEC_TABLES\n");
+  printf("const struct ct_op_info ct_ops[CT_NUM_OPS] = {\n");
   for (size_t i = 0; i < COUNT(ops); ++i)
     printf("    {0x%02x, CT_GROUP_%s, \"%s\", \"%s\"},\n", ops[i].code, ops[i].group, ops[i].name,
            ops[i].text);
-  printf("};\nstatic const struct ct_field_info ct_spec_fields[CT_NUM_FIELDS] = {\n");
+  printf("};\nconst struct ct_field_info ct_fields[CT_NUM_FIELDS] = {\n");
   for (size_t i = 0; i < COUNT(fields); ++i)
     printf("    {CT_GROUP_%s, %u, %u, CT_KIND_%s, \"%s\", \"%s\"},\n", fields[i].group,
            fields[i].lsb, fields[i].width, fields[i].kind, fields[i].name, fields[i].text);
-  printf("};\nstatic const struct ct_sum_info ct_spec_sums[CT_NUM_SUMS] = {\n");
+  printf("};\nconst struct ct_sum_info ct_sums[CT_NUM_SUMS] = {\n");
   for (size_t i = 0; i < COUNT(sums); ++i)
     printf("    {CT_GROUP_%s, CT_F_%s_%s, CT_F_%s_%s, %u, %u},\n", sums[i].group, sums[i].group,
            snake(sums[i].value).s, sums[i].group, snake(sums[i].reg).s, sums[i].min, sums[i].max);
   printf("};\n");
-  h_names("ct_spec_dev", "CT_NUM_DEV", errs, COUNT(errs));
-  h_names("ct_spec_cnt", "CT_NUM_CNT", cnts, COUNT(cnts));
+  h_names("ct_dev_names", "CT_NUM_DEV", errs, COUNT(errs));
+  h_names("ct_cnt_names", "CT_NUM_CNT", cnts, COUNT(cnts));
   printf("#endif\n");
 }
 
