@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory, registers and jobs of the emulated device, and the transport "emu:". */
+#include "ct_emu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_args.h"
+
+enum { CT_ERR_ARG = -1, CT_ERR_MEMORY = -2 };
+
+enum { FETCH_BEATS = 16, DESC_UNITS = CT_DESC_BYTES / 16, PAGE_UNITS = 4096 / 16 };
+
+static unsigned index_of(const struct ct_emu *emu, const struct ct_emu_ctx *ctx) {
+  return (unsigned)(ctx - emu->ctx);
+}
+
+void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
+  if (ctx->failed) return;
+  ctx->failed = true;
+  ctx->result.code = code;
+  ctx->result.addr = addr;
+}
+
+/* ---- Scratchpad ---------------------------------------------------------------------------- */
+
+/* The physical address; the memory's own end stops what the window's registers let through. */
+static bool spm_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
+                       uint32_t *addr) {
+  *addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
+  if (rel < CT_EMU_CREG(ctx, SPM_SIZE) && *addr < emu->spm_words) return true;
+  ct_emu_fail(ctx, CT_DEV_SPM_WINDOW, rel);
+  return false;
+}
+
+bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
+                     struct ct_emu_word *word) {
+  uint32_t addr;
+  if (!spm_window(emu, ctx, rel, &addr)) return false;
+  *word = emu->spm[addr];
+  if (!emu->flipped || addr != emu->flip_addr) return true;
+  ct_emu_fail(ctx, CT_DEV_PARITY, addr); /* one wrong bit, whichever, is seen by the parity */
+  return false;
+}
+
+bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
+                      const struct ct_emu_word *word) {
+  uint32_t addr;
+  if (!spm_window(emu, ctx, rel, &addr)) return false;
+  emu->spm[addr] = *word;
+  if (addr == emu->flip_addr) emu->flipped = false;
+  return true;
+}
+
+/* DBG_PEEK. */
+static void peek(struct ct_emu *emu) {
+  memset(emu->peek, 0, sizeof emu->peek);
+  if (CT_EMU_REG(emu, DBG_ADDR) >= emu->spm_words) return;
+  const struct ct_emu_word *word = &emu->spm[CT_EMU_REG(emu, DBG_ADDR)];
+  for (unsigned i = 0; i < 16; ++i)
+    emu->peek[i / 4] |= (uint32_t)(uint8_t)word->q[i] << 8 * (i % 4);
+  emu->peek[4] = UINT32_C(1) << 31 | word->e;
+  if (!emu->flipped || emu->flip_addr != CT_EMU_REG(emu, DBG_ADDR)) return;
+  emu->peek[4] |= 1 << 8;
+  if (emu->flip_bit < 136) emu->peek[emu->flip_bit / 32] ^= UINT32_C(1) << emu->flip_bit % 32;
+}
+
+/* ---- Device memory ------------------------------------------------------------------------- */
+
+/* Beats of the burst that starts at addr. */
+static uint32_t burst_beats(uint32_t addr, uint32_t left, uint32_t max_beats) {
+  const uint32_t page = PAGE_UNITS - addr % PAGE_UNITS;
+  const uint32_t n = left < max_beats ? left : max_beats;
+  return n < page ? n : page;
+}
+
+/* Whether the memory answers the burst as it should; if not, the job has failed. */
+static bool burst_ok(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool write, uint32_t addr,
+                     uint32_t beats) {
+  const uint32_t base = write ? CT_EMU_CREG(ctx, WR_BASE) : CT_EMU_CREG(ctx, RD_BASE);
+  const uint32_t limit = write ? CT_EMU_CREG(ctx, WR_LIMIT) : CT_EMU_CREG(ctx, RD_LIMIT);
+  const uint64_t end = (uint64_t)addr + beats, at = emu->fault_addr / 16;
+  if (addr < base || end > limit) {
+    ct_emu_fail(ctx, write ? CT_DEV_DRAM_WRITE_WINDOW : CT_DEV_DRAM_READ_WINDOW, addr);
+    return false;
+  }
+  const bool covered = at >= addr && at < end;
+  if (emu->fault == CT_FAULT_AXI_HANG && covered) {
+    emu->dead |= 1u << index_of(emu, ctx);
+    ct_emu_fail(ctx, CT_DEV_DEAD, 0);
+    return false;
+  }
+  const bool fault = emu->fault == (write ? CT_FAULT_AXI_WRITE : CT_FAULT_AXI_READ) && covered;
+  if (fault) emu->fault = CT_FAULT_NONE;
+  if (!fault && end * 16 <= emu->dram_bytes) return true;
+  ct_emu_fail(ctx, write ? CT_DEV_AXI_WRITE : CT_DEV_AXI_READ, addr);
+  return false;
+}
+
+bool ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
+                      uint32_t max_beats, uint8_t *data) {
+  for (uint32_t done = 0, n; done < beats; done += n, addr += n) {
+    n = burst_beats(addr, beats - done, max_beats);
+    if (!burst_ok(emu, ctx, false, addr, n)) return false;
+    memcpy(data + 16 * done, emu->dram + 16 * (uint64_t)addr, 16 * n);
+  }
+  return true;
+}
+
+bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
+                       uint32_t max_beats, const uint8_t *data) {
+  for (uint32_t done = 0, n; done < beats; done += n, addr += n) {
+    n = burst_beats(addr, beats - done, max_beats);
+    if (!burst_ok(emu, ctx, true, addr, n)) return false;
+    memcpy(emu->dram + 16 * (uint64_t)addr, data + 16 * done, 16 * n);
+  }
+  return true;
+}
+
+/* ---- Jobs ---------------------------------------------------------------------------------- */
+
+static uint32_t le32(const uint8_t *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Reads and checks the descriptor in the ring's next slot, then the program. */
+static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t slot) {
+  uint8_t desc[CT_DESC_BYTES], prog[CT_PROG_MAX * CT_CMD_BYTES];
+  if (!ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS, DESC_UNITS,
+                        FETCH_BEATS, desc))
+    return;
+  ctx->result.tag = le32(desc + 4 * CT_DESC_TAG);
+  ctx->result.version = le32(desc + 4 * CT_DESC_VERSION);
+  ctx->ncmds = le32(desc + 4 * CT_DESC_NCMDS);
+  if (ctx->ncmds < 1 || ctx->ncmds > CT_PROG_MAX)
+    ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_NCMDS);
+  else if (le32(desc + 4 * CT_DESC_FLAGS))
+    ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
+  for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
+    ctx->r[1 + i] = le32(desc + 4 * (CT_DESC_ARG0 + i));
+  if (ctx->failed ||
+      !ct_emu_dram_read(emu, ctx, le32(desc + 4 * CT_DESC_PROG), 2 * ctx->ncmds, FETCH_BEATS, prog))
+    return;
+  for (uint32_t i = 0; i < ctx->ncmds; ++i)
+    ctx->prog[i] = ct_cmd_from_bytes(prog + CT_CMD_BYTES * i);
+}
+
+static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+  const uint32_t slot = ctx->head & ((UINT32_C(1) << CT_EMU_CREG(ctx, RING_LOG2)) - 1);
+  ctx->head = (ctx->head + 1) & 0xffff;
+  ctx->running = true;
+  ctx->ended = ctx->failed = false;
+  ctx->pc = ctx->ncmds = ctx->depth = 0;
+  memset(&ctx->result, 0, sizeof ctx->result);
+  memset(ctx->r, 0, sizeof ctx->r);
+  memset(ctx->sem, 0, sizeof ctx->sem);
+  memset(ctx->queue, 0, sizeof ctx->queue);
+  fetch_job(emu, ctx, slot);
+}
+
+static void finish_job(struct ct_emu_ctx *ctx) {
+  ctx->cpl[(ctx->cpl_head + ctx->cpl_count++) % CT_CPL_DEPTH] = ctx->result;
+  ++ctx->cnt[CT_CNT_JOBS];
+  ctx->running = false;
+}
+
+static bool all_idle(const struct ct_emu_ctx *ctx) {
+  for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
+    if (ctx->queue[u].active || ctx->queue[u].count) return false;
+  return true;
+}
+
+static bool can_start(const struct ct_emu_ctx *ctx) {
+  return ctx->head != CT_EMU_CREG(ctx, TAIL) && ctx->cpl_count < CT_CPL_DEPTH;
+}
+
+/* One round of the context: a job's start or end, or everything that can move, by a step. */
+static bool context_step(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+  if (!ctx->running) {
+    if (!can_start(ctx)) return false;
+    start_job(emu, ctx);
+  } else if (ctx->failed || (ctx->ended && all_idle(ctx))) {
+    finish_job(ctx);
+  } else {
+    bool moved = ct_emu_dispatch(ctx);
+    for (unsigned u = 0; u < CT_EMU_UNITS && !ctx->failed; ++u)
+      moved |= ct_emu_unit_step(emu, ctx, (enum ct_emu_unit)u);
+    if (!moved) ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
+  }
+  return true;
+}
+
+static bool step(struct ct_emu *emu) {
+  return context_step(emu, &emu->ctx[0]) || context_step(emu, &emu->ctx[1]);
+}
+
+/* Runs until nothing is left to do. */
+static void run(struct ct_emu *emu) {
+  while (!(CT_EMU_REG(emu, CTRL) & 2) && step(emu)) {
+  }
+}
+
+/* ---- Registers ----------------------------------------------------------------------------- */
+
+/* What a reset clears; memories keep their contents. */
+static void reset(struct ct_emu *emu) {
+  for (unsigned c = 0; c < CT_EMU_CTXS; ++c) {
+    struct ct_emu_ctx *ctx = &emu->ctx[c];
+    memset(ctx->reg, 0, sizeof ctx->reg);
+    memset(ctx->cnt, 0, sizeof ctx->cnt);
+    ctx->head = 0;
+    ctx->cpl_head = ctx->cpl_count = 0;
+    ctx->running = false;
+  }
+  memset(emu->reg, 0, sizeof emu->reg);
+  memset(emu->peek, 0, sizeof emu->peek);
+  CT_EMU_REG(emu, TRAIN_CAP) = 8;
+  CT_EMU_REG(emu, DRAIN_LIMIT) = 65536;
+  emu->dead = 0;
+  emu->flipped = false;
+}
+
+/* A register that reads as it was written, and its width. */
+struct stored {
+  uint32_t offset, bits;
+};
+
+static bool store(const struct stored *table, size_t count, uint32_t *regs, uint32_t offset,
+                  uint32_t value) {
+  for (size_t i = 0; i < count; ++i) {
+    if (table[i].offset != offset) continue;
+    regs[offset / 4] = (uint32_t)(value & ((UINT64_C(1) << table[i].bits) - 1));
+    return true;
+  }
+  return false;
+}
+
+static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
+  static const struct stored table[] = {{CT_REG_POLICY, 2},       {CT_REG_FLOOR, 8},
+                                        {CT_REG_IRQ_ENABLE, 2},   {CT_REG_TRAIN_CAP, 4},
+                                        {CT_REG_DRAIN_LIMIT, 32}, {CT_REG_DBG_ADDR, 20}};
+  if (store(table, sizeof table / sizeof *table, emu->reg, offset, value)) return;
+  switch (offset) {
+    case CT_REG_CTRL:
+      if (value & 1) reset(emu);
+      CT_EMU_REG(emu, CTRL) = value & 2;
+      if (value & 4 && value & 2) step(emu);
+      break;
+    case CT_REG_DBG_FLIP:
+      emu->flipped = value >> 8 & 1;
+      emu->flip_addr = CT_EMU_REG(emu, DBG_ADDR);
+      emu->flip_bit = value & 255;
+      CT_EMU_REG(emu, DBG_FLIP) = value & 0x1ff;
+      break;
+    case CT_REG_DBG_PEEK:
+      peek(emu);
+      break;
+    default:
+      break;
+  }
+}
+
+/* CONTROL. Here a job is alive between two register accesses only while the device is frozen. */
+static void control(struct ct_emu_ctx *ctx, uint32_t value) {
+  if (value & 1) ctx->head = CT_EMU_CREG(ctx, TAIL);
+  if (ctx->running && value & 3) ct_emu_fail(ctx, value & 1 ? CT_DEV_RESET : CT_DEV_CANCELLED, 0);
+}
+
+static void pop(struct ct_emu_ctx *ctx) {
+  if (!ctx->cpl_count) return;
+  ctx->cpl_head = (ctx->cpl_head + 1) % CT_CPL_DEPTH;
+  --ctx->cpl_count;
+}
+
+static void write_context(struct ct_emu_ctx *ctx, uint32_t offset, uint32_t value) {
+  static const struct stored table[] = {{CT_CREG_RING_BASE, 32}, {CT_CREG_RING_LOG2, 4},
+                                        {CT_CREG_TAIL, 16},      {CT_CREG_RD_BASE, 32},
+                                        {CT_CREG_RD_LIMIT, 32},  {CT_CREG_WR_BASE, 32},
+                                        {CT_CREG_WR_LIMIT, 32},  {CT_CREG_SPM_BASE, 20},
+                                        {CT_CREG_SPM_SIZE, 20},  {CT_CREG_WATCHDOG, 32}};
+  if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) return;
+  if (offset == CT_CREG_CONTROL) control(ctx, value);
+  if (offset == CT_CREG_CPL_POP) pop(ctx);
+}
+
+static uint32_t irq_status(const struct ct_emu *emu) {
+  return (uint32_t)(emu->ctx[0].cpl_count > 0) | (uint32_t)(emu->ctx[1].cpl_count > 0) << 1;
+}
+
+static uint32_t read_global(const struct ct_emu *emu, uint32_t offset) {
+  switch (offset) {
+    case CT_REG_ID:
+      return CT_ID_VALUE;
+    case CT_REG_ABI:
+      return CT_ABI_VERSION;
+    case CT_REG_GEOMETRY:
+      return 16 | emu->cols << 8 | emu->lanes << 16 | 16u << 24;
+    case CT_REG_SPM_WORDS:
+      return emu->spm_words;
+    case CT_REG_CLOCK_HZ:
+      return 100000000;
+    case CT_REG_FEATURES:
+      return 15;
+    case CT_REG_DRAM_BYTES:
+      return (uint32_t)(emu->dram_bytes >> 20);
+    case CT_REG_IRQ_STATUS:
+      return irq_status(emu);
+    case CT_REG_DEAD:
+      return emu->dead;
+    case CT_REG_DBG_DATA0:
+    case CT_REG_DBG_DATA1:
+    case CT_REG_DBG_DATA2:
+    case CT_REG_DBG_DATA3:
+    case CT_REG_DBG_DATA4:
+      return emu->peek[(offset - CT_REG_DBG_DATA0) / 4];
+    default:
+      return emu->reg[offset / 4]; /* 0 where nothing is stored, such as CYCLE_LO */
+  }
+}
+
+static uint32_t status(const struct ct_emu_ctx *ctx) {
+  const bool held = !ctx->running && ctx->head != CT_EMU_CREG(ctx, TAIL);
+  return (ctx->running ? 3u : held ? 7u : 0u) | ctx->cpl_count << 8;
+}
+
+static uint32_t read_context(const struct ct_emu_ctx *ctx, uint32_t offset) {
+  static const struct ct_emu_completion none;
+  const struct ct_emu_completion *cpl = ctx->cpl_count ? &ctx->cpl[ctx->cpl_head] : &none;
+  switch (offset) {
+    case CT_CREG_HEAD:
+      return ctx->head;
+    case CT_CREG_STATUS:
+      return status(ctx);
+    case CT_CREG_CPL_COUNT:
+      return ctx->cpl_count;
+    case CT_CREG_CPL_TAG:
+      return cpl->tag;
+    case CT_CREG_CPL_CODE:
+      return cpl->code;
+    case CT_CREG_CPL_ADDR:
+      return cpl->addr;
+    case CT_CREG_CPL_VERSION:
+      return cpl->version;
+    case CT_CREG_CPL_ROWS:
+      return cpl->rows;
+    default:
+      return ctx->reg[offset / 4];
+  }
+}
+
+static uint32_t read_counter(struct ct_emu *emu, uint32_t offset) {
+  const uint32_t index = offset / 8;
+  const uint64_t value = emu->ctx[index / 32].cnt[index % 32];
+  if (offset & 4) return emu->cnt_latch;
+  emu->cnt_latch = (uint32_t)(value >> 32);
+  return (uint32_t)value;
+}
+
+/* ---- Transport ----------------------------------------------------------------------------- */
+
+static void emu_close(void *self) {
+  struct ct_emu *emu = self;
+  if (!emu) return;
+  free(emu->spm);
+  free(emu->dram);
+  free(emu);
+}
+
+static int emu_open(const char *args, void **self, char *why, size_t whysize) {
+  uint64_t spm = 65536, cols = 16, lanes = 16, dram = 256;
+  const struct ct_arg table[] = {{.name = "spm", .number = &spm, .min = 256, .max = 1 << 20},
+                                 {.name = "cols", .number = &cols, .min = 8, .max = 16},
+                                 {.name = "lanes", .number = &lanes, .min = 4, .max = 16},
+                                 {.name = "dram", .number = &dram, .min = 1, .max = 65536}};
+  if (!ct_args_parse(args, table, sizeof table / sizeof *table, why, whysize)) return CT_ERR_ARG;
+  struct ct_emu *emu = calloc(1, sizeof *emu);
+  if (emu) {
+    emu->spm_words = (uint32_t)spm;
+    emu->dram_bytes = dram << 20;
+    emu->cols = (uint32_t)cols;
+    emu->lanes = (uint32_t)lanes;
+    emu->spm = calloc(spm, sizeof *emu->spm);
+    emu->dram = calloc(1, dram << 20);
+  }
+  if (!emu || !emu->spm || !emu->dram) {
+    snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", dram);
+    emu_close(emu);
+    return CT_ERR_MEMORY;
+  }
+  reset(emu);
+  *self = emu;
+  return 0;
+}
+
+static bool is_register(uint32_t offset) {
+  return offset % 4 == 0 && offset < CT_CNT_BASE + CT_EMU_CTXS * 32 * 8;
+}
+
+static int emu_reg_read(void *self, uint32_t offset, uint32_t *value) {
+  struct ct_emu *emu = self;
+  if (!is_register(offset)) return CT_ERR_ARG;
+  const uint32_t bank = offset / CT_CTX_STRIDE;
+  if (offset >= CT_CNT_BASE)
+    *value = read_counter(emu, offset - CT_CNT_BASE);
+  else if (bank == 0)
+    *value = read_global(emu, offset);
+  else
+    *value = bank <= CT_EMU_CTXS ? read_context(&emu->ctx[bank - 1], offset % CT_CTX_STRIDE) : 0;
+  return 0;
+}
+
+static int emu_reg_write(void *self, uint32_t offset, uint32_t value) {
+  struct ct_emu *emu = self;
+  if (!is_register(offset)) return CT_ERR_ARG;
+  const uint32_t bank = offset / CT_CTX_STRIDE;
+  if (bank == 0)
+    write_global(emu, offset, value);
+  else if (bank <= CT_EMU_CTXS)
+    write_context(&emu->ctx[bank - 1], offset % CT_CTX_STRIDE, value);
+  run(emu);
+  return 0;
+}
+
+static bool in_dram(const struct ct_emu *emu, uint64_t addr, size_t size) {
+  return addr <= emu->dram_bytes && size <= emu->dram_bytes - addr;
+}
+
+static int emu_mem_read(void *self, uint64_t addr, void *buf, size_t size) {
+  const struct ct_emu *emu = self;
+  if (!in_dram(emu, addr, size)) return CT_ERR_ARG;
+  memcpy(buf, emu->dram + addr, size);
+  return 0;
+}
+
+static int emu_mem_write(void *self, uint64_t addr, const void *buf, size_t size) {
+  struct ct_emu *emu = self;
+  if (!in_dram(emu, addr, size)) return CT_ERR_ARG;
+  memcpy(emu->dram + addr, buf, size);
+  return 0;
+}
+
+/* Jobs have run when their doorbell returned: there is nothing to wait for. */
+static int emu_wait(void *self, uint64_t until, int timeout_ms) {
+  const struct ct_emu *emu = self;
+  (void)until;
+  (void)timeout_ms;
+  return (irq_status(emu) & CT_EMU_REG(emu, IRQ_ENABLE)) != 0;
+}
+
+static int emu_now(void *self, uint64_t *cycle) {
+  (void)self;
+  *cycle = CT_NO_CYCLE;
+  return 0;
+}
+
+static int emu_fault(void *self, enum ct_fault kind, uint64_t addr) {
+  struct ct_emu *emu = self;
+  emu->fault = kind;
+  emu->fault_addr = addr;
+  return 0;
+}
+
+const struct ct_transport_ops ct_transport_emu = {
+    .abi = CT_TRANSPORT_ABI,
+    .scheme = "emu",
+    .open = emu_open,
+    .close = emu_close,
+    .reg_read = emu_reg_read,
+    .reg_write = emu_reg_write,
+    .mem_read = emu_mem_read,
+    .mem_write = emu_mem_write,
+    .wait = emu_wait,
+    .now = emu_now,
+    .fault = emu_fault,
+};

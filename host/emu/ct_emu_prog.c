@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: which commands are legal, control commands, and dispatch into the queues. */
+#include "ct_emu.h"
+
+static bool in_range(uint32_t value, uint32_t min, uint32_t max) {
+  return value >= min && value <= max;
+}
+
+/* Adds the registers in; false if a sum leaves its range. */
+static bool resolve(struct ct_cmd *cmd, unsigned group, const uint32_t *r) {
+  for (size_t i = 0; i < CT_NUM_SUMS; ++i) {
+    const struct ct_sum_info *sum = &ct_sums[i];
+    if (sum->group != group) continue;
+    const struct ct_field_info *value = &ct_fields[sum->value];
+    ct_cmd_set_bits(cmd, value->lsb, value->width,
+                    ct_cmd_get(cmd, sum->value) + r[ct_cmd_get(cmd, sum->reg)]);
+    const uint32_t result = ct_cmd_get(cmd, sum->value);
+    if (result < sum->min || (sum->max && result > sum->max)) return false;
+  }
+  return true;
+}
+
+/* No semaphore in two waits: a step could not take it twice. */
+static bool waits_legal(const struct ct_cmd *cmd) {
+  const uint32_t w0 = CT_GET(cmd, ALL_WAIT0), w1 = CT_GET(cmd, ALL_WAIT1),
+                 w2 = CT_GET(cmd, ALL_WAIT2);
+  return !((w0 & 16 && (w0 == w1 || w0 == w2)) || (w1 & 16 && w1 == w2));
+}
+
+static bool has_sems(const struct ct_cmd *cmd) {
+  return (CT_GET(cmd, ALL_WAIT0) | CT_GET(cmd, ALL_WAIT1) | CT_GET(cmd, ALL_WAIT2) |
+          CT_GET(cmd, ALL_SIG0) | CT_GET(cmd, ALL_SIG1)) &
+         16;
+}
+
+static bool dma_legal(const struct ct_cmd *cmd) {
+  return in_range(CT_GET(cmd, DMA_NB), 1, CT_GET(cmd, DMA_HDR) ? 16 : 256) &&
+         CT_GET(cmd, DMA_N2) > 0;
+}
+
+static bool mm_legal(const struct ct_cmd *cmd) {
+  const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16, nt = CT_GET(cmd, MM_NT);
+  return CT_GET(cmd, MM_KT) > 0 && nt > 0 && mt * nt <= 8 &&
+         CT_GET(cmd, MM_ACC) + (nt - 1) * CT_GET(cmd, MM_ACC_N) + mt - 1 < CT_ACC_TILES;
+}
+
+static bool va_legal(const struct ct_cmd *cmd) {
+  const uint32_t b = CT_GET(cmd, VA_B_SRC), c = CT_GET(cmd, VA_C_SRC), func = CT_GET(cmd, VA_FUNC);
+  const bool b_tile = in_range(b, 1, 2), c_tile = in_range(c, 1, 2);
+  const bool permutes = CT_GET(cmd, VA_ROW_XOR) || CT_GET(cmd, VA_LANE_XOR);
+  return CT_GET(cmd, VA_A_SRC) < 3 && CT_GET(cmd, VA_FN) <= 3 && !(b_tile && c_tile) &&
+         (func == 0 || in_range(func, 8, 10)) && in_range(CT_GET(cmd, VA_COLS), 1, 16) &&
+         !(permutes && CT_GET(cmd, VA_TD) == CT_GET(cmd, VA_TQ));
+}
+
+/* Of a resolved command; the sums have been checked. */
+static bool legal(const struct ct_cmd *cmd, unsigned group) {
+  if (!waits_legal(cmd)) return false;
+  switch (group) {
+    case CT_GROUP_CTL:
+    case CT_GROUP_ADDI:
+      return !has_sems(cmd);
+    case CT_GROUP_DMA:
+      return dma_legal(cmd);
+    case CT_GROUP_MM:
+      return mm_legal(cmd);
+    case CT_GROUP_VL:
+      return CT_GET(cmd, VL_MODE) <= 2;
+    case CT_GROUP_VA:
+      return va_legal(cmd);
+    case CT_GROUP_VS:
+      return CT_GET(cmd, VS_MODE) <= 2 && CT_GET(cmd, VS_ROUND) == 0;
+    default:
+      return false;
+  }
+}
+
+static void addi(uint32_t *r, const struct ct_cmd *cmd) {
+  const uint32_t pairs[4][3] = {
+      {CT_GET(cmd, ADDI_RD0), CT_GET(cmd, ADDI_RS0), CT_GET(cmd, ADDI_IMM0)},
+      {CT_GET(cmd, ADDI_RD1), CT_GET(cmd, ADDI_RS1), CT_GET(cmd, ADDI_IMM1)},
+      {CT_GET(cmd, ADDI_RD2), CT_GET(cmd, ADDI_RS2), CT_GET(cmd, ADDI_IMM2)},
+      {CT_GET(cmd, ADDI_RD3), CT_GET(cmd, ADDI_RS3), CT_GET(cmd, ADDI_IMM3)}};
+  for (unsigned i = 0; i < 4; ++i)
+    if (pairs[i][0]) r[pairs[i][0]] = r[pairs[i][1]] + pairs[i][2];
+}
+
+/* Executes LOOP or ENDL; false: illegal. Moves pc. */
+static bool loop(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t code) {
+  if (code == CT_OP_LOOP) {
+    if (ctx->depth == CT_NUM_LOOPS) return false;
+    ctx->loop[ctx->depth].first = ctx->pc + 1;
+    ctx->loop[ctx->depth].left = CT_GET(cmd, CTL_COUNT) - 1;
+    ++ctx->depth;
+    ++ctx->pc;
+    return true;
+  }
+  if (ctx->depth == 0) return false;
+  if (ctx->loop[ctx->depth - 1].left) {
+    --ctx->loop[ctx->depth - 1].left;
+    ctx->pc = ctx->loop[ctx->depth - 1].first;
+  } else {
+    --ctx->depth;
+    ++ctx->pc;
+  }
+  return true;
+}
+
+static enum ct_emu_unit unit_of(uint32_t code) {
+  switch (code) {
+    case CT_OP_LD:
+      return CT_EMU_LD;
+    case CT_OP_ST:
+      return CT_EMU_ST;
+    case CT_OP_MM:
+      return CT_EMU_MM;
+    case CT_OP_VL:
+      return CT_EMU_VL;
+    case CT_OP_VA:
+      return CT_EMU_VA;
+    default:
+      return CT_EMU_VS;
+  }
+}
+
+/* Puts a resolved command into its queue; false: the queue is full. */
+static bool enqueue(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t code) {
+  struct ct_emu_queue *q = &ctx->queue[unit_of(code)];
+  if (q->count == CT_EMU_QUEUE) return false;
+  q->waiting[(q->head + q->count++) % CT_EMU_QUEUE] = *cmd;
+  ++ctx->pc;
+  return true;
+}
+
+bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
+  if (ctx->ended || ctx->failed) return false;
+  if (ctx->pc >= ctx->ncmds) {
+    ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
+    return true;
+  }
+  struct ct_cmd cmd = ctx->prog[ctx->pc];
+  const uint32_t code = CT_GET(&cmd, ALL_OP);
+  const struct ct_op_info *op = ct_op_find(code);
+  const bool sums_apply = op && (op->group != CT_GROUP_CTL || code == CT_OP_LOOP);
+  if (!op || (sums_apply && !resolve(&cmd, op->group, ctx->r)) || !legal(&cmd, op->group) ||
+      ((code == CT_OP_LOOP || code == CT_OP_ENDL) && !loop(ctx, &cmd, code))) {
+    ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
+    return true;
+  }
+  switch (code) {
+    case CT_OP_LOOP:
+    case CT_OP_ENDL:
+      break;
+    case CT_OP_ADDI:
+      addi(ctx->r, &cmd);
+      ++ctx->pc;
+      break;
+    case CT_OP_NOP:
+    case CT_OP_END:
+      ctx->ended = code == CT_OP_END;
+      ++ctx->pc;
+      break;
+    default:
+      if (!enqueue(ctx, &cmd, code)) return false;
+  }
+  ++ctx->cnt[CT_CNT_CMDS];
+  return true;
+}
