@@ -7,3 +7,16 @@ $(call dut,ct_fifo_d4,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=4)
 $(call dut,ct_fifo_d5,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=5)
 $(call bench,test_fifo,ct_fifo_d1 ct_fifo_d4 ct_fifo_d5)
 $(call unit_bench,test_skid,ct_skid,rtl/prim/ct_skid.sv,-GWidth=32)
+
+# The arithmetic: 16 lanes, so that ten million pairs take a second or two.
+FP_SRCS := tb/unit/lane_pipe.c tb/unit/fp_ref.c host/emu/ct_num.c
+$(call dut,ct_fp_add,ct_fp_add,rtl/fp/ct_fp_add.sv,-GLanes=16)
+$(call dut,ct_fp_mul,ct_fp_mul,rtl/fp/ct_fp_mul.sv,-GLanes=16)
+$(call bench,test_fp,ct_fp_add ct_fp_mul,$(FP_SRCS))
+$(call bench,test_num,,$(FP_SRCS))
+$(call dut,ct_hbfp_quant,ct_hbfp_quant,rtl/fp/ct_hbfp_quant.sv,-GLanes=16)
+$(call dut,ct_hbfp_dequant,ct_hbfp_dequant,rtl/fp/ct_hbfp_dequant.sv,-GLanes=16)
+$(call dut,ct_fp_term,ct_fp_term,rtl/fp/ct_fp_term.sv,-GLanes=16)
+$(call bench,test_quant,ct_hbfp_quant ct_hbfp_dequant ct_fp_term,$(FP_SRCS))
+$(call dut,ct_fn,ct_fn,rtl/fp/ct_fn.sv,-GLanes=16)
+$(call bench,test_fn,ct_fn,$(FP_SRCS) tb/unit/fn_check.c)
