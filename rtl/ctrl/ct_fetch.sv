@@ -498,7 +498,7 @@ module ct_fetch (
   `CT_ASSERT(Depth_A, depth_q <= 3'(Loops))
   `CT_ASSERT(PassesLeft_A, depth_q == '0 || left_q[31:0] != '0)
   // 5. Nothing runs without a program, and the program fits.
-  `CT_ASSERT(BeatsFit_A, beats_q <= {ncmds_i, 1'b0} || start_i)
+  `CT_ASSERT(BeatsFit_A, !run_q || beats_q <= {ncmds_i, 1'b0})
   `CT_ASSERT(ArgsBeforeRun_A, !(arg_we_i && run_q))
 
   `CT_COVER(LoopBack_C, jump)

@@ -31,6 +31,17 @@ package ct_pkg;
   localparam logic [1:0] PolicyRoundRobin = 2'd2;
   localparam logic [1:0] PolicyJob = 2'd3;
 
+  // A completion on its way from ct_job to ct_regs.
+  localparam int unsigned CplTagLsb = 0;       // 32
+  localparam int unsigned CplCodeLsb = 32;     // 8
+  localparam int unsigned CplAddrLsb = 40;     // 32
+  localparam int unsigned CplVersionLsb = 72;  // 32
+  localparam int unsigned CplArriveLsb = 104;  // 64
+  localparam int unsigned CplStartLsb = 168;   // 64
+  localparam int unsigned CplEndLsb = 232;     // 64
+  localparam int unsigned CplRowsLsb = 296;    // 32
+  localparam int unsigned CplW = 328;
+
   // Longest burst on the memory port: a record is 17 beats; raw runs are cut at 16.
   localparam int unsigned BurstBeats = 17;
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One context: jobs (ct_job), program (ct_fetch), semaphores (ct_sem) and the command queues of the six units.
+//
+// Units are numbered LD 0, ST 1, MM 2, VL 3, VA 4, VS 5; cmd_o[256*u +: 256] is the oldest command of unit u, registers added in.
+// Latency     a dispatched command is offered to its unit in the next cycle. sem_nz_o shows a given semaphore in the next cycle.
+// Flush       flush_o (level) makes the units drop what they have not accepted; the queues meanwhile offer nothing and run empty,
+//             one command a cycle. units_idle_i: nothing of this context is left in any unit (see docs/architecture.md).
+//
+// Parameters
+//   QueueDepth  commands in each queue, 2..64
+
+`default_nettype none
+
+module ct_ctx #(
+  parameter  int unsigned QueueDepth = 16,
+  localparam int unsigned CplW = ct_pkg::CplW
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  // Registers, see ct_job.
+  input  logic [31:0]      ring_base_i,
+  input  logic [3:0]       ring_log2_i,
+  input  logic             tail_we_i,
+  input  logic [15:0]      tail_i,
+  input  logic [31:0]      watchdog_i,
+  input  logic [31:0]      drain_limit_i,
+  input  logic             reset_i,
+  input  logic             cancel_i,
+  input  logic             hold_i,
+  input  logic             freeze_i,
+  input  logic [63:0]      cycle_i,
+  input  logic [63:0]      cycle_next_i,
+  output logic [15:0]      tail_o,
+  output logic [15:0]      head_o,
+  output logic [2:0]       status_o,
+  output logic             dead_o,
+  output logic             quiet_o,
+
+  // Gate of policy JOB, see ct_job.
+  output logic             want_o,
+  input  logic             gate_i,
+  output logic             start_o,
+  output logic             finish_o,
+  output logic             busy_o,
+
+  // Completions.
+  output logic             cpl_valid_o,
+  output logic [4:0]       cpl_count_o,
+  output logic [CplW-1:0]  cpl_o,
+  input  logic             cpl_pop_i,
+
+  // DMA fetch client.
+  output logic             fetch_valid_o,
+  input  logic             fetch_ready_i,
+  output logic [31:0]      fetch_addr_o,
+  output logic [10:0]      fetch_len_o,
+  input  logic             fetch_rvalid_i,
+  input  logic [127:0]     fetch_rdata_i,
+
+  // Units.
+  output logic [5:0]       cmd_valid_o,
+  output logic [6*256-1:0] cmd_o,
+  input  logic [5:0]       cmd_ready_i,
+  output logic [15:0]      sem_nz_o,
+  input  logic [6*16-1:0]  sem_dec_i,
+  input  logic [6*16-1:0]  sem_inc_i,
+  output logic             flush_o,
+  input  logic             units_idle_i,
+  input  logic [2:0]       err_i,         // DMA, MXU, VPU
+  input  logic [3*8-1:0]   err_code_i,
+  input  logic [3*32-1:0]  err_addr_i,
+  input  logic             row_i,
+  output logic             dispatch_o     // a command went into a queue (counter CMDS)
+);
+
+  if (QueueDepth < 2 || QueueDepth > 64) begin : g_check_depth
+    ct_error_queue_depth_must_be_2_to_64 u_error ();
+  end
+
+  logic         prog_start, prog_stop, prog_valid, prog_first, prog_loaded, prog_end, prog_err;
+  logic [9:0]   prog_ncmds, prog_idx;
+  logic         arg_we;
+  logic [2:0]   arg_group;
+  logic [127:0] arg_data;
+  logic         sem_clear, sem_err;
+  logic [3:0]   sem_err_num;
+  logic [5:0]   q_push, q_ready, q_valid;
+  logic [255:0] q_cmd;
+
+  ct_job u_job (
+    .clk_i, .rst_ni,
+    .ring_base_i, .ring_log2_i, .tail_we_i, .tail_i, .watchdog_i, .drain_limit_i, .reset_i, .cancel_i, .hold_i, .freeze_i,
+    .cycle_i, .cycle_next_i, .tail_o, .head_o, .status_o, .dead_o, .quiet_o,
+    .want_o, .gate_i, .start_o, .finish_o, .busy_o,
+    .cpl_valid_o, .cpl_count_o, .cpl_o, .cpl_pop_i,
+    .fetch_valid_o, .fetch_ready_i, .fetch_addr_o, .fetch_len_o, .fetch_rvalid_i, .fetch_rdata_i,
+    .prog_start_o   (prog_start),
+    .prog_ncmds_o   (prog_ncmds),
+    .prog_stop_o    (prog_stop),
+    .prog_valid_o   (prog_valid),
+    .arg_we_o       (arg_we),
+    .arg_group_o    (arg_group),
+    .arg_data_o     (arg_data),
+    .prog_first_i   (prog_first),
+    .prog_loaded_i  (prog_loaded),
+    .prog_end_i     (prog_end),
+    .prog_err_i     (prog_err),
+    .prog_idx_i     (prog_idx),
+    .sem_clear_o    (sem_clear),
+    .sem_err_i      (sem_err),
+    .sem_err_num_i  (sem_err_num),
+    .flush_o,
+    .queues_empty_i (q_valid == '0),
+    .units_idle_i,
+    .err_i, .err_code_i, .err_addr_i, .row_i
+  );
+
+  ct_fetch u_fetch (
+    .clk_i, .rst_ni,
+    .start_i      (prog_start),
+    .ncmds_i      (prog_ncmds),
+    .stop_i       (prog_stop),
+    .first_o      (prog_first),
+    .loaded_o     (prog_loaded),
+    .end_o        (prog_end),
+    .err_o        (prog_err),
+    .idx_o        (prog_idx),
+    .prog_valid_i (prog_valid),
+    .prog_data_i  (fetch_rdata_i),
+    .arg_we_i     (arg_we),
+    .arg_group_i  (arg_group),
+    .arg_data_i   (arg_data),
+    .q_valid_o    (q_push),
+    .q_cmd_o      (q_cmd),
+    .q_ready_i    (q_ready)
+  );
+
+  ct_sem u_sem (
+    .clk_i, .rst_ni,
+    .clear_i   (sem_clear),
+    .dec_i     (sem_dec_i),
+    .inc_i     (sem_inc_i),
+    .nz_o      (sem_nz_o),
+    .err_o     (sem_err),
+    .err_num_o (sem_err_num)
+  );
+
+  assign dispatch_o = ((q_push & q_ready) != '0);
+
+  // Each queue is as wide as the fields of its commands reach.
+  for (genvar u = 0; u < 6; u++) begin : g_queue
+    localparam int unsigned W = (u == 2) ? ct_pkg::MmAccNLsb + ct_pkg::MmAccNW :
+                                (u == 3) ? ct_pkg::VlTdLsb + ct_pkg::VlTdW :
+                                (u == 4) ? ct_pkg::VaLaneXorLsb + ct_pkg::VaLaneXorW :
+                                (u == 5) ? ct_pkg::VsRoundLsb + ct_pkg::VsRoundW : 256;
+    logic [W-1:0] oldest;
+
+    ct_fifo #(.Width(W), .Depth(QueueDepth)) u_queue (
+      .clk_i, .rst_ni,
+      .valid_i (q_push[u]),
+      .ready_o (q_ready[u]),
+      .data_i  (q_cmd[W-1:0]),
+      .valid_o (q_valid[u]),
+      .ready_i (cmd_ready_i[u] || flush_o),
+      .data_o  (oldest),
+      .count_o ()
+    );
+    assign cmd_o[256*u +: 256] = 256'(oldest);
+  end
+
+  assign cmd_valid_o = flush_o ? 6'd0 : q_valid;
+
+endmodule
+
+`default_nettype wire
