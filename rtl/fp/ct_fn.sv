@@ -6,8 +6,7 @@
 // Latency     10 cycles, fixed (Lat below).
 // Throughput  one vector a cycle, sel_i may change every cycle. No back-pressure: valid_o is valid_i ten cycles later.
 // Reset       clears the valid bits only; data registers move with their stage's valid bit.
-// Cost        per lane on ECP5 two 18x18 multipliers and a ROM of two block RAMs, which two lanes share when the tools map it to
-//             dual-port ones.
+// Cost        two MULT18X18D, two DP16KD (the table), 940 LUT4, 248 CCU2C and 761 FF a lane on ECP5 (Yosys 0.23).
 //
 // Every function is a decreasing convex one on 23 bits of argument: 7 bits choose a segment of the table, 16 bits (t) go on in it.
 //     g = c1 - (c2 * t >> 20)    step = g * t >> 13    y = c0 - step
@@ -84,7 +83,7 @@ module ct_fn #(
       aux      = '0;
       case (sel[1:0])
         Exp: begin
-          // The exponent is made in stage 4, out of the number; that far, sign is x's.
+          // The exponent is made in stage 4, out of the number; that far, sign is x's. Zeros are shifted away like all |x| < 2^-25.
           sign = neg;
           aux  = 8'd133 - e;
           if (e > 8'd133) special = neg ? Zero : Inf;
@@ -117,11 +116,6 @@ module ct_fn #(
     end
   endfunction
 
-  // |x| < 2^-25 is 0 to exp, which rounds |x| / ln 2 to 2^-23. Zeros of the other functions are special.
-  function automatic logic [23:0] mantissa(input logic [1:0] fn, input logic [30:0] x);
-    mantissa = (fn == Exp && x[30:23] < 8'd102) ? 24'd0 : {1'b1, x[22:0]};
-  endfunction
-
   // The mantissa times 23, 85 and 155, of which log2(e) = 0x17154765 * 2^-28 is made:
   // 0x17154765 = 23 * 2^24 + 85 * 2^14 + 2^11 - 155.
   function automatic logic [28:0] times_23(input logic [23:0] m);
@@ -152,7 +146,7 @@ module ct_fn #(
   // --- Stage 3: {whole[9, signed], argument[23]} ---
 
   // exp: w = -x / ln 2. p * 2^-24 is |x| / ln 2 for a shift by 0.
-  function automatic logic [31:0] to_fixed(input logic x_neg, input logic [31:0] p, input logic [4:0] shift);
+  function automatic logic [31:0] to_fixed(input logic x_neg, input logic [31:0] p, input logic [7:0] shift);
     logic [31:0] z;
     begin
       z        = p >> shift;
@@ -161,7 +155,7 @@ module ct_fn #(
   endfunction
 
   // aux is that of unpack().
-  function automatic logic [31:0] reduce(input logic [1:0] fn, input logic x_neg, input logic [4:0] aux, input logic [22:0] m,
+  function automatic logic [31:0] reduce(input logic [1:0] fn, input logic x_neg, input logic [7:0] aux, input logic [22:0] m,
                                          input logic [31:0] p);
     reduce = fn == Exp ? to_fixed(x_neg, p, aux) : fn == Rsqrt ? {9'd0, aux[0], m[22:1]} : {9'd0, m};
   endfunction
@@ -193,33 +187,33 @@ module ct_fn #(
     rises = fn == Log && !sign;
   endfunction
 
-  // --- Stages 9 and 10: {special, sign, exponent, value[31]}: normalised in two goes, then packed, truncating ---
+  // --- Stages 9 and 10: {special, sign, exponent, zeros[3], value[31]}: normalised in two goes, then packed, truncating ---
 
-  localparam int unsigned W9 = 44;
+  localparam int unsigned W9 = 47;
 
   function automatic logic [W9-1:0] shift_far(input logic [12:0] c, input logic [35:0] y);
     logic [35:0] v;
-    logic [5:0]  n;
+    logic [2:0]  n;
     begin
       v = y;
       n = '0;
       if (v[35:4] == '0) begin
         v    = v << 32;
-        n[5] = 1'b1;
+        n[2] = 1'b1;
       end
       if (v[35:20] == '0) begin
         v    = v << 16;
-        n[4] = 1'b1;
+        n[1] = 1'b1;
       end
       if (v[35:28] == '0) begin
         v    = v << 8;
-        n[3] = 1'b1;
+        n[0] = 1'b1;
       end
-      shift_far = {c[12:10], c[9:0] + 10'd8 - {4'd0, n}, v[35:5]};
+      shift_far = {c, n, v[35:5]};
     end
   endfunction
 
-  function automatic logic [31:0] pack(input logic [12:0] c, input logic [30:0] y);
+  function automatic logic [31:0] pack(input logic [12:0] c, input logic [2:0] far, input logic [30:0] y);
     logic [30:0] v;
     logic [2:0]  n;
     logic [9:0]  exponent;
@@ -238,7 +232,7 @@ module ct_fn #(
         v    = v << 1;
         n[0] = 1'b1;
       end
-      exponent = c[9:0] - {7'd0, n};
+      exponent = c[9:0] + 10'd8 - {4'd0, far, n};
       if (c[12:11] == Nan)                               pack = 32'h7FC00000;
       else if (c[12:11] == Inf)                          pack = {c[10], 8'hFF, 23'd0};
       else if (c[12:11] == Zero)                         pack = {c[10], 31'd0};
@@ -260,10 +254,9 @@ module ct_fn #(
   logic [Lat-1:0]        vld_q;
   logic [1:0]            fn1_q, fn2_q, fn3_q, fn4_q, fn5_q, fn6_q, fn7_q;
   logic [WCtl*Lanes-1:0] ctl1_q, ctl2_q, ctl3_q;
-  logic [24*Lanes-1:0]   mant1_q;
-  logic [29*Lanes-1:0]   m23_q;
+    logic [29*Lanes-1:0]   m23_q;
   logic [32*Lanes-1:0]   m85_q, m155_q, prod2_q, arg3_q;
-  logic [23*Lanes-1:0]   mant2_q;
+  logic [23*Lanes-1:0]   mant1_q, mant2_q;
   logic [13*Lanes-1:0]   ctl4_q, ctl5_q, ctl6_q, ctl7_q, ctl8_q;
   logic [36*Lanes-1:0]   offset4_q, offset5_q, base6_q, base7_q, y8_q;
   logic [16*Lanes-1:0]   t4_q, t5_q, t6_q;
@@ -283,25 +276,25 @@ module ct_fn #(
       fn1_q <= sel_i[1:0];
       for (int i = 0; i < Lanes; i++) begin
         ctl1_q[WCtl*i +: WCtl] <= unpack(sel_i, x_i[32*i +: 32]);
-        mant1_q[24*i +: 24]    <= mantissa(sel_i[1:0], x_i[32*i +: 31]);
-        m23_q[29*i +: 29]      <= times_23(mantissa(sel_i[1:0], x_i[32*i +: 31]));
-        m85_q[32*i +: 32]      <= times_85(mantissa(sel_i[1:0], x_i[32*i +: 31]));
-        m155_q[32*i +: 32]     <= times_155(mantissa(sel_i[1:0], x_i[32*i +: 31]));
+        mant1_q[23*i +: 23]    <= x_i[32*i +: 23];
+        m23_q[29*i +: 29]      <= times_23({1'b1, x_i[32*i +: 23]});
+        m85_q[32*i +: 32]      <= times_85({1'b1, x_i[32*i +: 23]});
+        m155_q[32*i +: 32]     <= times_155({1'b1, x_i[32*i +: 23]});
       end
     end
     if (vld_q[0]) begin
       fn2_q  <= fn1_q;
       ctl2_q <= ctl1_q;
       for (int i = 0; i < Lanes; i++) begin
-        mant2_q[23*i +: 23] <= mant1_q[24*i +: 23];
-        prod2_q[32*i +: 32] <= times_log2e(mant1_q[24*i +: 24], m23_q[29*i +: 29], m85_q[32*i +: 32], m155_q[32*i +: 32]);
+        mant2_q[23*i +: 23] <= mant1_q[23*i +: 23];
+        prod2_q[32*i +: 32] <= times_log2e({1'b1, mant1_q[23*i +: 23]}, m23_q[29*i +: 29], m85_q[32*i +: 32], m155_q[32*i +: 32]);
       end
     end
     if (vld_q[1]) begin
       fn3_q  <= fn2_q;
       ctl3_q <= ctl2_q;
       for (int i = 0; i < Lanes; i++) begin
-        arg3_q[32*i +: 32] <= reduce(fn2_q, ctl2_q[WCtl*i + 18], ctl2_q[WCtl*i +: 5], mant2_q[23*i +: 23],
+        arg3_q[32*i +: 32] <= reduce(fn2_q, ctl2_q[WCtl*i + 18], ctl2_q[WCtl*i +: 8], mant2_q[23*i +: 23],
                                      prod2_q[32*i +: 32]);
       end
     end
@@ -345,7 +338,7 @@ module ct_fn #(
       end
     end
     if (vld_q[7]) for (int i = 0; i < Lanes; i++) s9_q[W9*i +: W9] <= shift_far(ctl8_q[13*i +: 13], y8_q[36*i +: 36]);
-    if (vld_q[8]) for (int i = 0; i < Lanes; i++) y_q[32*i +: 32] <= pack(s9_q[W9*i + 31 +: 13], s9_q[W9*i +: 31]);
+    if (vld_q[8]) for (int i = 0; i < Lanes; i++) y_q[32*i +: 32] <= pack(s9_q[W9*i + 34 +: 13], s9_q[W9*i + 31 +: 3], s9_q[W9*i +: 31]);
   end
 
   assign valid_o = vld_q[Lat-1];
