@@ -401,7 +401,8 @@ module ct_fetch (
   logic       mm_bad;
   logic [7:0] mm_rows;
   logic [3:0] mm_nt;
-  logic [3:0] mm_nt_1;
+  logic [2:0] mm_nt_1;
+  logic [3:0] mm_accn;
   logic [3:0] mm_mt;          // ceil(Rows / 16): 1..8 for legal Rows
   logic       mm_area_bad;
   logic [7:0] mm_top;         // highest ACC tile, at most 15 + 7 * 15 + 7
@@ -430,9 +431,12 @@ module ct_fetch (
 
   assign mm_rows = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
   assign mm_nt   = ir_q[ct_pkg::MmNtLsb +: ct_pkg::MmNtW];
-  assign mm_nt_1 = mm_nt - 4'd1;
+  assign mm_nt_1 = mm_nt[2:0] - 3'd1;
   assign mm_mt   = mm_rows[7:4] + {3'd0, mm_rows[3:0] != 4'd0};
-  assign mm_top  = 8'(ir_q[ct_pkg::MmAccLsb +: 4]) + 8'(mm_nt_1) * 8'(ir_q[ct_pkg::MmAccNLsb +: 4]) + 8'(mm_mt) - 8'd1;
+  assign mm_accn = ir_q[ct_pkg::MmAccNLsb +: 4];
+  // The product by hand: three terms in logic are cheaper than a DSP. (Nt > 8 is refused anyway.)
+  assign mm_top  = 8'(ir_q[ct_pkg::MmAccLsb +: 4]) + (mm_nt_1[0] ? {4'd0, mm_accn} : 8'd0) +
+                   (mm_nt_1[1] ? {3'd0, mm_accn, 1'b0} : 8'd0) + (mm_nt_1[2] ? {2'd0, mm_accn, 2'b00} : 8'd0) + 8'(mm_mt) - 8'd1;
   always_comb begin
     unique case (mm_nt)
       4'd1:                   mm_area_bad = (mm_mt > 4'd8);

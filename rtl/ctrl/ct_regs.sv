@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The core's registers on AXI4-Lite, counters, interrupt, debug access, global reset. The map: rtl/spec/ct_regs.def.
+//
+// Writes      taken when address and data are both there (awready_o and wready_o rise together), one a cycle; the write takes
+//             effect in the cycle of this handshake, and the answer (always OKAY) comes in the next. Only whole words: a write
+//             with a WSTRB other than 1111 changes nothing. Writes to read-only and unmapped addresses change nothing.
+// Reads       rvalid_o two cycles after the address (counters: 5 to 8); always OKAY, unmapped addresses read 0. One at a time.
+//             Reading CYCLE_LO latches CYCLE_HI; reading the low half of a counter latches the high half (one latch for all
+//             counters: read low, then high).
+// Freeze      freeze_o follows CTRL bit 1; a write with bits 1 and 2 while frozen lowers it for one cycle: each unit that is
+//             ready then starts one operation, the others none.
+// Reset       CTRL bit 0 stops both contexts (their jobs end with RESET), waits until the memory port owes nothing (or DRAIN_LIMIT
+//             says it is dead) and then resets everything on core_rst_no for a few cycles: all blocks, all registers, completions and
+//             counters. The AXI4-Lite side and CYCLE go on; block RAM keeps its contents. The bit reads 1 until that is done.
+//
+// Reset values: POLICY 0, FLOOR 0, TRAIN_CAP 4, DRAIN_LIMIT 100000; a half of the scratchpad for each context; DRAM windows empty.
+// TRAIN_CAP keeps to 1..8 and RING_LOG2 to 0..10: larger (smaller) values are taken as the limit.
+//
+// Parameters   what the capability registers say.
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_regs #(
+  parameter  int unsigned Cols     = 16,
+  parameter  int unsigned VpuLanes = 16,
+  parameter  int unsigned SpmWords = 65536,
+  parameter  int unsigned ClockHz  = 100000000,
+  parameter  int unsigned DramMib  = 256,
+  localparam int unsigned CplW     = ct_pkg::CplW,
+  localparam int unsigned Counters = ct_pkg::NumCounters
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  // AXI4-Lite.
+  input  logic                  s_axil_awvalid_i,
+  output logic                  s_axil_awready_o,
+  input  logic [11:0]           s_axil_awaddr_i,
+  input  logic                  s_axil_wvalid_i,
+  output logic                  s_axil_wready_o,
+  input  logic [31:0]           s_axil_wdata_i,
+  input  logic [3:0]            s_axil_wstrb_i,
+  output logic                  s_axil_bvalid_o,
+  input  logic                  s_axil_bready_i,
+  output logic [1:0]            s_axil_bresp_o,
+  input  logic                  s_axil_arvalid_i,
+  output logic                  s_axil_arready_o,
+  input  logic [11:0]           s_axil_araddr_i,
+  output logic                  s_axil_rvalid_o,
+  input  logic                  s_axil_rready_i,
+  output logic [31:0]           s_axil_rdata_o,
+  output logic [1:0]            s_axil_rresp_o,
+  output logic                  irq_o,
+
+  // Global.
+  output logic                  core_rst_no,
+  output logic [1:0]            policy_o,
+  output logic [7:0]            floor_o,
+  output logic [3:0]            train_cap_o,
+  output logic                  freeze_o,
+  output logic [31:0]           drain_limit_o,
+  output logic [63:0]           cycle_o,
+  output logic [63:0]           cycle_next_o,
+
+  // Contexts, context 1 in the upper halves.
+  output logic [2*32-1:0]       ring_base_o,
+  output logic [2*4-1:0]        ring_log2_o,
+  output logic [1:0]            tail_we_o,
+  output logic [15:0]           tail_o,
+  output logic [1:0]            reset_o,
+  output logic [1:0]            cancel_o,
+  output logic                  hold_o,
+  output logic [2*32-1:0]       watchdog_o,
+  output logic [2*32-1:0]       rd_base_o,
+  output logic [2*32-1:0]       rd_limit_o,
+  output logic [2*32-1:0]       wr_base_o,
+  output logic [2*32-1:0]       wr_limit_o,
+  output logic [2*20-1:0]       spm_base_o,
+  output logic [2*20-1:0]       spm_size_o,
+  input  logic [2*16-1:0]       tail_i,
+  input  logic [2*16-1:0]       head_i,
+  input  logic [2*3-1:0]        status_i,
+  input  logic [1:0]            quiet_i,
+  input  logic [1:0]            dead_i,
+  input  logic [1:0]            cpl_valid_i,
+  input  logic [2*5-1:0]        cpl_count_i,
+  input  logic [2*CplW-1:0]     cpl_i,
+  output logic [1:0]            cpl_pop_o,
+
+  // Scratchpad debug.
+  output logic                  flip_arm_o,
+  output logic [19:0]           flip_addr_o,
+  output logic [7:0]            flip_bit_o,
+  output logic                  peek_o,
+  output logic [19:0]           peek_addr_o,
+  input  logic                  peek_vld_i,
+  input  logic [127:0]          peek_data_i,
+  input  logic [7:0]            peek_exp_i,
+  input  logic                  peek_perr_i,
+
+  // Counter events.
+  input  logic [2*Counters-1:0] ev_i
+);
+
+  localparam int unsigned ResetCycles = 4;
+
+  // ---- Write channel --------------------------------------------------------------------------------------------------------
+
+  logic        wr, bvalid_q;
+  logic [11:0] waddr;
+  logic [31:0] wdata;
+  logic        wr_global;
+  logic [1:0]  wr_ctx;
+
+  assign wr               = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i);
+  assign s_axil_awready_o = wr;
+  assign s_axil_wready_o  = wr;
+  assign s_axil_bvalid_o  = bvalid_q;
+  assign s_axil_bresp_o   = 2'b00;
+  assign waddr            = s_axil_awaddr_i & 12'hffc;
+  assign wdata            = s_axil_wdata_i;
+  assign wr_global        = wr && (s_axil_wstrb_i == 4'hf) && (waddr[11:8] == 4'h0);
+  assign wr_ctx[0]        = wr && (s_axil_wstrb_i == 4'hf) && (waddr[11:8] == 4'(ct_pkg::CtxBase >> 8));
+  assign wr_ctx[1]        = wr && (s_axil_wstrb_i == 4'hf) && (waddr[11:8] == 4'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 8));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)              bvalid_q <= 1'b0;
+    else if (wr)              bvalid_q <= 1'b1;
+    else if (s_axil_bready_i) bvalid_q <= 1'b0;
+  end
+
+  // ---- Cycle counter and global reset ----------------------------------------------------------------------------------------
+
+  logic [63:0] cycle_q;
+  logic        reset_pend_q;  // asked for, contexts are stopping
+  logic        reset_now_q;   // core_rst_no is low
+  logic [2:0]  reset_count_q;
+  logic        reset_ask;
+  logic        core_rst_n;
+
+  assign cycle_o      = cycle_q;
+  assign cycle_next_o = cycle_q + 64'd1;
+  assign reset_ask    = wr_global && (waddr == ct_pkg::RegCtrl) && wdata[0] && !reset_pend_q;
+  assign hold_o       = reset_pend_q;
+  assign core_rst_n   = rst_ni && !reset_now_q;
+  assign core_rst_no  = core_rst_n;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      cycle_q       <= '0;
+      reset_pend_q  <= 1'b0;
+      reset_now_q   <= 1'b0;
+      reset_count_q <= '0;
+    end else begin
+      cycle_q <= cycle_next_o;
+      if (reset_ask) begin
+        reset_pend_q  <= 1'b1;
+        reset_count_q <= '0;
+      end else if (reset_pend_q) begin
+        // ResetCycles for the contexts to hear of it, as long as they need, ResetCycles of reset.
+        if (reset_count_q != 3'(ResetCycles)) begin
+          reset_count_q <= reset_count_q + 3'd1;
+        end else if (reset_now_q) begin
+          reset_now_q  <= 1'b0;
+          reset_pend_q <= 1'b0;
+        end else if (quiet_i == 2'b11) begin
+          reset_now_q   <= 1'b1;
+          reset_count_q <= '0;
+        end
+      end
+    end
+  end
+
+  // ---- Global registers -------------------------------------------------------------------------------------------------------
+
+  logic [1:0]  policy_q, irq_enable_q;
+  logic [7:0]  floor_q, flip_bit_q;
+  logic [3:0]  train_cap_q;
+  logic        freeze_q, step_q, flip_arm_q, peek_q;
+  logic [31:0] drain_limit_q;
+  logic [19:0] dbg_addr_q;
+  logic        irq_q;
+
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) begin
+      freeze_q      <= 1'b0;
+      step_q        <= 1'b0;
+      policy_q      <= ct_pkg::PolicyPriority;
+      floor_q       <= '0;
+      irq_enable_q  <= '0;
+      train_cap_q   <= 4'd4;
+      drain_limit_q <= 32'd100000;
+      dbg_addr_q    <= '0;
+      flip_bit_q    <= '0;
+      flip_arm_q    <= 1'b0;
+      peek_q        <= 1'b0;
+      irq_q         <= 1'b0;
+    end else begin
+      step_q     <= 1'b0;
+      flip_arm_q <= 1'b0;
+      peek_q     <= 1'b0;
+      irq_q      <= ((irq_enable_q & cpl_valid_i) != '0);
+      if (wr_global) begin
+        unique case (waddr)
+          ct_pkg::RegCtrl: begin
+            freeze_q <= wdata[1];
+            step_q   <= freeze_q && wdata[1] && wdata[2];
+          end
+          ct_pkg::RegPolicy:     policy_q      <= wdata[1:0];
+          ct_pkg::RegFloor:      floor_q       <= wdata[7:0];
+          ct_pkg::RegIrqEnable:  irq_enable_q  <= wdata[1:0];
+          ct_pkg::RegTrainCap:   train_cap_q   <= (wdata == '0) ? 4'd1 : (wdata > 32'd8) ? 4'd8 : wdata[3:0];
+          ct_pkg::RegDrainLimit: drain_limit_q <= wdata;
+          ct_pkg::RegDbgAddr:    dbg_addr_q    <= wdata[19:0];
+          ct_pkg::RegDbgFlip: begin
+            flip_arm_q <= wdata[8];
+            flip_bit_q <= wdata[7:0];
+          end
+          ct_pkg::RegDbgPeek:    peek_q        <= 1'b1;
+          default: ;
+        endcase
+      end
+    end
+  end
+
+  assign policy_o      = policy_q;
+  assign floor_o       = floor_q;
+  assign train_cap_o   = train_cap_q;
+  assign freeze_o      = freeze_q && !step_q;
+  assign drain_limit_o = drain_limit_q;
+  assign irq_o         = irq_q;
+  assign flip_arm_o    = flip_arm_q;
+  assign flip_addr_o   = dbg_addr_q;
+  assign flip_bit_o    = flip_bit_q;
+  assign peek_o        = peek_q;
+  assign peek_addr_o   = dbg_addr_q;
+
+  // What the last peek found.
+  logic         dbg_vld_q;
+  logic [127:0] dbg_data_q;
+  logic [8:0]   dbg_exp_q;  // parity error, exponent
+
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n)     dbg_vld_q <= 1'b0;
+    else if (peek_vld_i) dbg_vld_q <= 1'b1;
+    else if (peek_q)     dbg_vld_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (peek_vld_i) begin
+      dbg_data_q <= peek_data_i;
+      dbg_exp_q  <= {peek_perr_i, peek_exp_i};
+    end
+  end
+
+  // ---- Registers of the contexts --------------------------------------------------------------------------------------------
+
+  logic [63:0] ctx_rdata;
+  logic [7:0]  ctx_raddr;
+
+  assign tail_o = wdata[15:0];
+
+  for (genvar c = 0; c < 2; c++) begin : g_ctx
+    logic [31:0]     ring_base_q, watchdog_q, rd_base_q, rd_limit_q, wr_base_q, wr_limit_q;
+    logic [3:0]      ring_log2_q;
+    logic [19:0]     spm_base_q, spm_size_q;
+    logic [7:0]      offset;
+    logic [CplW-1:0] cpl;
+
+    assign offset = waddr[7:0];
+    assign cpl    = cpl_valid_i[c] ? cpl_i[CplW*c +: CplW] : '0;
+
+    always_ff @(posedge clk_i or negedge core_rst_n) begin
+      if (!core_rst_n) begin
+        ring_base_q <= '0;
+        ring_log2_q <= '0;
+        watchdog_q  <= '0;
+        rd_base_q   <= '0;
+        rd_limit_q  <= '0;
+        wr_base_q   <= '0;
+        wr_limit_q  <= '0;
+        spm_base_q  <= (c == 0) ? '0 : 20'(SpmWords / 2);
+        spm_size_q  <= 20'(SpmWords / 2);
+      end else if (wr_ctx[c]) begin
+        unique case (offset)
+          ct_pkg::CregRingBase: ring_base_q <= wdata;
+          ct_pkg::CregRingLog2: ring_log2_q <= (wdata > 32'd10) ? 4'd10 : wdata[3:0];
+          ct_pkg::CregWatchdog: watchdog_q  <= wdata;
+          ct_pkg::CregRdBase:   rd_base_q   <= wdata;
+          ct_pkg::CregRdLimit:  rd_limit_q  <= wdata;
+          ct_pkg::CregWrBase:   wr_base_q   <= wdata;
+          ct_pkg::CregWrLimit:  wr_limit_q  <= wdata;
+          ct_pkg::CregSpmBase:  spm_base_q  <= wdata[19:0];
+          ct_pkg::CregSpmSize:  spm_size_q  <= wdata[19:0];
+          default: ;
+        endcase
+      end
+    end
+
+    assign ring_base_o[32*c +: 32] = ring_base_q;
+    assign ring_log2_o[4*c +: 4]   = ring_log2_q;
+    assign watchdog_o[32*c +: 32]  = watchdog_q;
+    assign rd_base_o[32*c +: 32]   = rd_base_q;
+    assign rd_limit_o[32*c +: 32]  = rd_limit_q;
+    assign wr_base_o[32*c +: 32]   = wr_base_q;
+    assign wr_limit_o[32*c +: 32]  = wr_limit_q;
+    assign spm_base_o[20*c +: 20]  = spm_base_q;
+    assign spm_size_o[20*c +: 20]  = spm_size_q;
+
+    assign tail_we_o[c] = wr_ctx[c] && (offset == ct_pkg::CregTail);
+    assign reset_o[c]   = (wr_ctx[c] && (offset == ct_pkg::CregControl) && wdata[0]) || reset_ask;
+    assign cancel_o[c]  = wr_ctx[c] && (offset == ct_pkg::CregControl) && wdata[1];
+    assign cpl_pop_o[c] = wr_ctx[c] && (offset == ct_pkg::CregCplPop);
+
+    always_comb begin
+      unique case (ctx_raddr)
+        ct_pkg::CregRingBase:    ctx_rdata[32*c +: 32] = ring_base_q;
+        ct_pkg::CregRingLog2:    ctx_rdata[32*c +: 32] = 32'(ring_log2_q);
+        ct_pkg::CregTail:        ctx_rdata[32*c +: 32] = 32'(tail_i[16*c +: 16]);
+        ct_pkg::CregHead:        ctx_rdata[32*c +: 32] = 32'(head_i[16*c +: 16]);
+        ct_pkg::CregStatus:      ctx_rdata[32*c +: 32] = {16'd0, 3'd0, cpl_count_i[5*c +: 5], 5'd0, status_i[3*c +: 3]};
+        ct_pkg::CregRdBase:      ctx_rdata[32*c +: 32] = rd_base_q;
+        ct_pkg::CregRdLimit:     ctx_rdata[32*c +: 32] = rd_limit_q;
+        ct_pkg::CregWrBase:      ctx_rdata[32*c +: 32] = wr_base_q;
+        ct_pkg::CregWrLimit:     ctx_rdata[32*c +: 32] = wr_limit_q;
+        ct_pkg::CregSpmBase:     ctx_rdata[32*c +: 32] = 32'(spm_base_q);
+        ct_pkg::CregSpmSize:     ctx_rdata[32*c +: 32] = 32'(spm_size_q);
+        ct_pkg::CregWatchdog:    ctx_rdata[32*c +: 32] = watchdog_q;
+        ct_pkg::CregCplCount:    ctx_rdata[32*c +: 32] = 32'(cpl_count_i[5*c +: 5]);
+        ct_pkg::CregCplTag:      ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplTagLsb +: 32];
+        ct_pkg::CregCplCode:     ctx_rdata[32*c +: 32] = 32'(cpl[ct_pkg::CplCodeLsb +: 8]);
+        ct_pkg::CregCplAddr:     ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplAddrLsb +: 32];
+        ct_pkg::CregCplVersion:  ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplVersionLsb +: 32];
+        ct_pkg::CregCplArriveLo: ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplArriveLsb +: 32];
+        ct_pkg::CregCplArriveHi: ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplArriveLsb+32 +: 32];
+        ct_pkg::CregCplStartLo:  ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplStartLsb +: 32];
+        ct_pkg::CregCplStartHi:  ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplStartLsb+32 +: 32];
+        ct_pkg::CregCplEndLo:    ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplEndLsb +: 32];
+        ct_pkg::CregCplEndHi:    ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplEndLsb+32 +: 32];
+        ct_pkg::CregCplRows:     ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplRowsLsb +: 32];
+        default:                 ctx_rdata[32*c +: 32] = '0;
+      endcase
+    end
+  end
+
+  // ---- Read channel ---------------------------------------------------------------------------------------------------------
+
+  typedef enum logic [1:0] {RdIdle, RdMux, RdCounter, RdAnswer} rd_state_e;
+
+  rd_state_e   rd_q;
+  logic [11:0] raddr_q;
+  logic [31:0] global_rdata, rdata_q;
+  logic [31:0] cycle_hi_q, count_hi_q;
+  logic        ar, is_counter, count_req, count_vld;
+  logic [63:0] count_data;
+
+  assign s_axil_arready_o = (rd_q == RdIdle);
+  assign s_axil_rvalid_o  = (rd_q == RdAnswer);
+  assign s_axil_rdata_o   = rdata_q;
+  assign s_axil_rresp_o   = 2'b00;
+  assign ar               = s_axil_arvalid_i && s_axil_arready_o;
+  assign ctx_raddr        = raddr_q[7:0];
+  // Two contexts of 32 counters of 8 bytes: 0x400 .. 0x5ff.
+  assign is_counter       = (raddr_q[11:9] == 3'(ct_pkg::CntBase >> 9));
+  assign count_req        = (rd_q == RdMux) && is_counter && !raddr_q[2];
+
+  always_comb begin
+    unique case (raddr_q)
+      ct_pkg::RegId:         global_rdata = ct_pkg::IdValue;
+      ct_pkg::RegAbi:        global_rdata = ct_pkg::AbiVersion;
+      ct_pkg::RegGeometry:   global_rdata = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
+      ct_pkg::RegSpmWords:   global_rdata = SpmWords;
+      ct_pkg::RegClockHz:    global_rdata = ClockHz;
+      ct_pkg::RegFeatures:   global_rdata = 32'h0000_000f;
+      ct_pkg::RegDramBytes:  global_rdata = DramMib;
+      ct_pkg::RegCtrl:       global_rdata = {30'd0, freeze_q, reset_pend_q};
+      ct_pkg::RegPolicy:     global_rdata = 32'(policy_q);
+      ct_pkg::RegFloor:      global_rdata = 32'(floor_q);
+      ct_pkg::RegIrqEnable:  global_rdata = 32'(irq_enable_q);
+      ct_pkg::RegIrqStatus:  global_rdata = 32'(cpl_valid_i);
+      ct_pkg::RegCycleLo:    global_rdata = cycle_q[31:0];
+      ct_pkg::RegCycleHi:    global_rdata = cycle_hi_q;
+      ct_pkg::RegTrainCap:   global_rdata = 32'(train_cap_q);
+      ct_pkg::RegDrainLimit: global_rdata = drain_limit_q;
+      ct_pkg::RegDead:       global_rdata = 32'(dead_i);
+      ct_pkg::RegDbgAddr:    global_rdata = 32'(dbg_addr_q);
+      ct_pkg::RegDbgFlip:    global_rdata = 32'(flip_bit_q);
+      ct_pkg::RegDbgData0:   global_rdata = dbg_data_q[31:0];
+      ct_pkg::RegDbgData1:   global_rdata = dbg_data_q[63:32];
+      ct_pkg::RegDbgData2:   global_rdata = dbg_data_q[95:64];
+      ct_pkg::RegDbgData3:   global_rdata = dbg_data_q[127:96];
+      ct_pkg::RegDbgData4:   global_rdata = {dbg_vld_q, 22'd0, dbg_exp_q};
+      default:               global_rdata = '0;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (ar) raddr_q <= s_axil_araddr_i & 12'hffc;
+    if (rd_q == RdMux) begin
+      if (is_counter) begin
+        rdata_q <= count_hi_q;
+      end else begin
+        unique case (raddr_q[11:8])
+          4'h0:                                                   rdata_q <= global_rdata;
+          4'(ct_pkg::CtxBase >> 8):                               rdata_q <= ctx_rdata[31:0];
+          4'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 8):         rdata_q <= ctx_rdata[63:32];
+          default:                                                rdata_q <= '0;
+        endcase
+      end
+      if (raddr_q == ct_pkg::RegCycleLo) cycle_hi_q <= cycle_q[63:32];
+    end
+    if (count_vld) begin
+      rdata_q    <= count_data[31:0];
+      count_hi_q <= count_data[63:32];
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      rd_q <= RdIdle;
+    end else begin
+      unique case (rd_q)
+        RdIdle:    if (ar) rd_q <= RdMux;
+        // In the reset the counters do not answer.
+        RdMux:     if (!reset_now_q) rd_q <= count_req ? RdCounter : RdAnswer;
+        RdCounter: if (count_vld || reset_now_q) rd_q <= RdAnswer;
+        RdAnswer:  if (s_axil_rready_i) rd_q <= RdIdle;
+        default:   rd_q <= RdIdle;
+      endcase
+    end
+  end
+
+  ct_counters u_counters (
+    .clk_i,
+    .rst_ni     (core_rst_n),
+    .ev_i,
+    .rd_req_i   (count_req && !reset_now_q),
+    .rd_ctx_i   (raddr_q[8]),
+    .rd_index_i (raddr_q[7:3]),
+    .rd_vld_o   (count_vld),
+    .rd_data_o  (count_data)
+  );
+
+  // ---- Invariants -------------------------------------------------------------------------------------------------------------
+
+  `CT_ASSERT(AnswerKept_A, !s_axil_awready_o || !bvalid_q || s_axil_bready_i)
+  `CT_ASSERT(HoldInReset_A, !reset_now_q || hold_o)
+  `CT_COVER(Step_C, freeze_q && !freeze_o)
+  `CT_COVER(GlobalReset_C, reset_now_q)
+
+endmodule
+
+`default_nettype wire
