@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ct_spm against an array of words: bank conflicts and ranks, latency, order of writes and reads,
+ * parity, peek and flipped bits. */
+#include "ct_tb.h"
+
+#include <string.h>
+
+#include "ct_spm_dut.h"
+
+enum { kWords = 1024, kReads = 5, kWrites = 2, kLat = 2, kBanks = 8 };
+
+typedef struct {
+  uint32_t data[4];
+  uint8_t exp;
+} word;
+
+/* A read under way: what must come out and whether that is defined. */
+typedef struct {
+  bool valid, known, perr;
+  word w;
+} expected;
+
+typedef struct {
+  bool valid;
+  uint32_t addr;
+} rd_req;
+
+typedef struct {
+  bool valid;
+  uint32_t addr;
+  word w;
+} wr_req;
+
+typedef struct {
+  ct_spm_dut *dut;
+  word mem[kWords];
+  bool bad[kWords]; /* holds a flipped bit */
+  expected pipe[kLat][kReads];
+  rd_req rd[kReads];
+  wr_req wr[kWrites];
+  bool rd_done[kReads], wr_done[kWrites]; /* served in the last cycle */
+  unsigned long reads, writes, refused;
+} bench;
+
+/* Bits lsb .. lsb + bits - 1 of a wide port; bits <= 32. */
+static void put_bits(uint32_t *port, unsigned lsb, unsigned bits, uint32_t value) {
+  for (unsigned i = 0; i < bits; ++i) {
+    const unsigned at = lsb + i;
+    port[at / 32] &= ~(1u << (at % 32));
+    port[at / 32] |= ((value >> i) & 1u) << (at % 32);
+  }
+}
+
+static bench *open_bench(void) {
+  bench *b = test_calloc(1, sizeof *b);
+  ct_spm_dut *d = b->dut = ct_spm_new(ct_tb_trace());
+  *d->rd_valid_i = 0;
+  *d->wr_valid_i = 0;
+  *d->flip_arm_i = 0;
+  *d->flip_addr_i = 0;
+  *d->flip_bit_i = 0;
+  *d->peek_i = 0;
+  *d->peek_addr_i = 0;
+  ct_spm_reset(d, 2);
+  return b;
+}
+
+static void close_bench(bench *b) {
+  ct_spm_free(b->dut);
+  test_free(b);
+}
+
+static void drive(bench *b) {
+  ct_spm_dut *d = b->dut;
+  *d->rd_valid_i = 0;
+  for (unsigned p = 0; p < kReads; ++p) {
+    *d->rd_valid_i |= (uint8_t)(b->rd[p].valid << p);
+    put_bits(d->rd_addr_i, 20 * p, 20, b->rd[p].addr);
+  }
+  *d->wr_valid_i = 0;
+  uint64_t addrs = 0;
+  for (unsigned p = 0; p < kWrites; ++p) {
+    *d->wr_valid_i |= (uint8_t)(b->wr[p].valid << p);
+    addrs |= (uint64_t)b->wr[p].addr << (20 * p);
+    memcpy(d->wr_data_i + 4 * p, b->wr[p].w.data, 16);
+    *d->wr_exp_i =
+        (uint16_t)((*d->wr_exp_i & ~(0xFFu << (8 * p))) | (unsigned)b->wr[p].w.exp << (8 * p));
+  }
+  *d->wr_addr_i = addrs;
+}
+
+/* What the data ports show must be what was granted kLat cycles ago. */
+static void check_data(bench *b) {
+  const ct_spm_dut *d = b->dut;
+  for (unsigned p = 0; p < kReads; ++p) {
+    const expected *e = &b->pipe[kLat - 1][p];
+    assert_int_equal((*d->rd_vld_o >> p) & 1, e->valid);
+    if (!e->valid) {
+      assert_int_equal((*d->rd_perr_o >> p) & 1, 0);
+      continue;
+    }
+    if (!e->known) continue;
+    assert_int_equal((*d->rd_perr_o >> p) & 1, e->perr);
+    ct_assert_same("read data", d->rd_data_o + 4 * p, e->w.data, 16);
+    assert_int_equal((uint8_t)(*d->rd_exp_o >> (8 * p)), e->w.exp);
+    ++b->reads;
+  }
+}
+
+static bool same_bank(uint32_t a, uint32_t c) {
+  return a % kBanks == c % kBanks;
+}
+
+static void check_grants(bench *b) {
+  const ct_spm_dut *d = b->dut;
+  for (unsigned p = 0; p < kReads; ++p) {
+    bool ready = true;
+    for (unsigned q = 0; q < p; ++q)
+      ready &= !(b->rd[q].valid && same_bank(b->rd[q].addr, b->rd[p].addr));
+    b->rd_done[p] = b->rd[p].valid && ready;
+    if (b->rd[p].valid) assert_int_equal((*d->rd_ready_o >> p) & 1, ready);
+    b->refused += b->rd[p].valid && !ready;
+  }
+  const bool clash = b->wr[0].valid && same_bank(b->wr[0].addr, b->wr[1].addr);
+  b->wr_done[0] = b->wr[0].valid;
+  b->wr_done[1] = b->wr[1].valid && !clash;
+  assert_int_equal(*d->wr_ready_o & 1, 1);
+  if (b->wr[1].valid) assert_int_equal(*d->wr_ready_o >> 1, !clash);
+  b->refused += b->wr[1].valid && clash;
+}
+
+static expected look_up(const bench *b, unsigned p) {
+  expected e = {.valid = b->rd_done[p], .known = true};
+  const uint32_t addr = b->rd[p].addr % kWords;
+  e.w = b->mem[addr];
+  e.perr = b->bad[addr];
+  for (unsigned q = 0; q < kWrites; ++q) {
+    if (b->wr_done[q] && b->wr[q].addr % kWords == addr) e.known = false;
+  }
+  return e;
+}
+
+/* One cycle of the requests in b->rd and b->wr. */
+static void cycle(bench *b) {
+  drive(b);
+  ct_spm_eval(b->dut);
+  check_data(b);
+  check_grants(b);
+  memmove(b->pipe[1], b->pipe[0], sizeof b->pipe[0]);
+  for (unsigned p = 0; p < kReads; ++p)
+    b->pipe[0][p] = look_up(b, p);
+  for (unsigned p = 0; p < kWrites; ++p) {
+    if (!b->wr_done[p]) continue;
+    b->mem[b->wr[p].addr % kWords] = b->wr[p].w;
+    b->bad[b->wr[p].addr % kWords] = false;
+    ++b->writes;
+  }
+  ct_spm_tick(b->dut);
+}
+
+static word random_word(ct_rng *rng) {
+  word w;
+  ct_rng_fill(rng, w.data, sizeof w.data);
+  w.exp = (uint8_t)ct_rng_u64(rng);
+  return w;
+}
+
+/* New requests on the ports that are free; a refused one stays. Words below `low` are not written.
+ */
+static void random_requests(bench *b, ct_rng *rng, ct_stall *stalls, unsigned span, unsigned low) {
+  for (unsigned p = 0; p < kReads; ++p) {
+    if (b->rd[p].valid && !b->rd_done[p]) continue;
+    b->rd[p].valid = !ct_stall_next(&stalls[p]);
+    b->rd[p].addr = ct_rng_below(rng, span);
+  }
+  for (unsigned p = 0; p < kWrites; ++p) {
+    if (b->wr[p].valid && !b->wr_done[p]) continue;
+    b->wr[p].valid = !ct_stall_next(&stalls[kReads + p]);
+    b->wr[p].addr = low + ct_rng_below(rng, span - low);
+    b->wr[p].w = random_word(rng);
+  }
+}
+
+static void no_requests(bench *b) {
+  memset(b->rd, 0, sizeof b->rd);
+  memset(b->wr, 0, sizeof b->wr);
+}
+
+static void idle(bench *b, int cycles) {
+  no_requests(b);
+  for (int i = 0; i < cycles; ++i)
+    cycle(b);
+}
+
+static void write_word(bench *b, unsigned port, uint32_t addr, word w) {
+  no_requests(b);
+  b->wr[port] = (wr_req){true, addr, w};
+  cycle(b);
+  no_requests(b);
+}
+
+static void read_word(bench *b, unsigned port, uint32_t addr) {
+  no_requests(b);
+  b->rd[port] = (rd_req){true, addr};
+  cycle(b);
+  idle(b, kLat);
+}
+
+static void random_traffic(void **state) {
+  (void)state;
+  static const unsigned spans[] = {16, 64, kWords}; /* few words: many conflicts and reuses */
+  for (unsigned k = 0; k < 6; ++k) {
+    bench *b = open_bench();
+    ct_rng rng = ct_rng_make(10 + k);
+    ct_stall stalls[kReads + kWrites];
+    for (unsigned p = 0; p < kReads + kWrites; ++p)
+      stalls[p] = ct_stall_make(100 * k + p, k < 3 ? 20 : 60, 1 + p);
+    for (int i = 0; i < 15000; ++i) {
+      random_requests(b, &rng, stalls, spans[k % 3], 0);
+      cycle(b);
+    }
+    assert_true(b->reads > 10000 && b->writes > 5000 && b->refused > 1000);
+    close_bench(b);
+  }
+}
+
+/* Without conflicts every port is served in every cycle. */
+static void all_ports_at_once(void **state) {
+  (void)state;
+  bench *b = open_bench();
+  ct_rng rng = ct_rng_make(20);
+  for (uint32_t i = 0; i < 500; ++i) {
+    for (unsigned p = 0; p < kReads; ++p)
+      b->rd[p] = (rd_req){true, (i + p) % kWords};
+    for (unsigned p = 0; p < kWrites; ++p)
+      b->wr[p] = (wr_req){true, (i + 5 + p) % kWords, random_word(&rng)};
+    cycle(b);
+    for (unsigned p = 0; p < kReads; ++p)
+      assert_true(b->rd_done[p]);
+    assert_true(b->wr_done[1]);
+  }
+  close_bench(b);
+}
+
+/* The exponent and data of addr as peek shows them; waits for them, with or without other traffic.
+ */
+static bool peek(bench *b, uint32_t addr, word *w, void (*traffic)(bench *, void *), void *arg) {
+  *b->dut->peek_i = 1;
+  *b->dut->peek_addr_i = addr;
+  for (int i = 0; i < 2000; ++i) {
+    no_requests(b);
+    if (traffic) traffic(b, arg);
+    cycle(b);
+    *b->dut->peek_i = 0;
+    if (!*b->dut->peek_vld_o) continue;
+    memcpy(w->data, b->dut->peek_data_o, 16);
+    w->exp = *b->dut->peek_exp_o;
+    return *b->dut->peek_perr_o;
+  }
+  fail_msg("peek got no answer");
+  return false;
+}
+
+static void flip(bench *b, uint32_t addr, unsigned bit) {
+  *b->dut->flip_arm_i = 1;
+  *b->dut->flip_addr_i = addr;
+  *b->dut->flip_bit_i = (uint8_t)bit;
+  no_requests(b);
+  cycle(b);
+  *b->dut->flip_arm_i = 0;
+  word *w = &b->mem[addr % kWords];
+  if (bit < 128) w->data[bit / 32] ^= 1u << (bit % 32);
+  if (bit >= 128 && bit < 136) w->exp ^= (uint8_t)(1u << (bit - 128));
+  b->bad[addr % kWords] = true;
+}
+
+/* Every one of the 144 bits is seen by every port, and gone after a write by either port. */
+static void flips_show_until_written(void **state) {
+  (void)state;
+  bench *b = open_bench();
+  ct_rng rng = ct_rng_make(30);
+  for (unsigned bit = 0; bit < 144; ++bit) {
+    const uint32_t addr = ct_rng_below(&rng, kWords);
+    write_word(b, bit % 2, addr, random_word(&rng));
+    flip(b, addr, bit);
+    idle(b, 6);
+    for (unsigned p = 0; p < kReads; ++p)
+      read_word(b, p, addr);
+    word w;
+    assert_true(peek(b, addr, &w, NULL, NULL));
+    ct_assert_same("peeked data", w.data, b->mem[addr].data, 16);
+    assert_int_equal(w.exp, b->mem[addr].exp);
+    write_word(b, (bit / 2) % 2, addr, random_word(&rng));
+    read_word(b, bit % kReads, addr);
+    assert_false(peek(b, addr, &w, NULL, NULL));
+    assert_int_equal(w.exp, b->mem[addr].exp);
+  }
+  close_bench(b);
+}
+
+struct traffic {
+  ct_rng rng;
+  ct_stall stalls[kReads + kWrites];
+};
+
+static void above_64(bench *b, void *arg) {
+  struct traffic *t = arg;
+  for (unsigned p = 0; p < kReads; ++p)
+    b->rd[p] = (rd_req){!ct_stall_next(&t->stalls[p]), 64 + ct_rng_below(&t->rng, kWords - 64)};
+  for (unsigned p = 0; p < kWrites; ++p)
+    b->wr[p] = (wr_req){!ct_stall_next(&t->stalls[kReads + p]),
+                        64 + ct_rng_below(&t->rng, kWords - 64), random_word(&t->rng)};
+}
+
+/* Flip and peek wait for free banks and are right under traffic; a peek shows a flip armed before.
+ */
+static void debug_under_traffic(void **state) {
+  (void)state;
+  bench *b = open_bench();
+  struct traffic t = {.rng = ct_rng_make(40)};
+  for (unsigned p = 0; p < kReads + kWrites; ++p)
+    t.stalls[p] = ct_stall_make(41 + p, 30, 3);
+  for (int i = 0; i < 300; ++i) {
+    const uint32_t addr = ct_rng_below(&t.rng, 64);
+    word w;
+    if (i % 3 == 0) write_word(b, 0, addr, random_word(&t.rng));
+    const bool flipped = !b->bad[addr] && ct_rng_percent(&t.rng, 60);
+    if (flipped) flip(b, addr, ct_rng_below(&t.rng, 144));
+    assert_int_equal(peek(b, addr, &w, above_64, &t), b->bad[addr]);
+    ct_assert_same("peeked data", w.data, b->mem[addr].data, 16);
+    assert_int_equal(w.exp, b->mem[addr].exp);
+  }
+  close_bench(b);
+}
+
+/* A flip held up by traffic is void when its word is written first, at whatever moment. */
+static void late_flip_is_void(void **state) {
+  (void)state;
+  bench *b = open_bench();
+  ct_rng rng = ct_rng_make(50);
+  for (int delay = 0; delay < 8; ++delay) {
+    for (unsigned port = 0; port < kWrites; ++port) {
+      const uint32_t addr = 8 + ct_rng_below(&rng, 50);
+      write_word(b, 0, addr, random_word(&rng));
+      *b->dut->flip_arm_i = 1;
+      *b->dut->flip_addr_i = addr;
+      *b->dut->flip_bit_i = 5;
+      for (int i = 0; i < 20; ++i) {
+        no_requests(b);
+        /* VS writes all the time: a flip reads its word but cannot put it back. */
+        b->wr[1] = (wr_req){true, (uint32_t)(128 + i), random_word(&rng)};
+        if (i == delay + 1) {
+          b->wr[port] = (wr_req){true, addr, random_word(&rng)};
+          b->wr[1].addr += same_bank(b->wr[0].addr, b->wr[1].addr) && port == 0;
+        }
+        cycle(b);
+        *b->dut->flip_arm_i = 0;
+      }
+      idle(b, 5);
+      word w;
+      assert_false(peek(b, addr, &w, NULL, NULL));
+      read_word(b, 0, addr);
+    }
+  }
+  close_bench(b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_traffic),           cmocka_unit_test(all_ports_at_once),
+      cmocka_unit_test(flips_show_until_written), cmocka_unit_test(debug_under_traffic),
+      cmocka_unit_test(late_flip_is_void),
+  };
+  return cmocka_run_group_tests_name("ct_spm", tests, NULL, NULL);
+}
