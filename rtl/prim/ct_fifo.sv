@@ -90,16 +90,16 @@ module ct_fifo #(
     if (push) mem[wptr_q] <= data_i;
   end
 
-  // Invariants. The number of words, from the two pointers: equal pointers mean empty or full.
-  logic [CountW:0] distance;
-  assign distance = (CountW + 1)'(wptr_q) + ((wptr_q < rptr_q) ? (CountW + 1)'(Words) : '0) - (CountW + 1)'(rptr_q);
+  // Invariants. The words held lie from rptr_q on, around the end of the array, up to wptr_q.
+  logic [CountW:0] stop;
+  assign stop = (CountW + 1)'(rptr_q) + (CountW + 1)'(count_q);
 
   `CT_ASSERT(CountInRange_A, count_q <= Full)
   `CT_ASSERT(PointersInRange_A, wptr_q <= Last && rptr_q <= Last)
-  `CT_ASSERT(CountIsDistance_A, (CountW + 1)'(count_q) == distance || (count_q == Full && distance == '0))
+  `CT_ASSERT(CountIsDistance_A, stop == (CountW + 1)'(wptr_q) || stop == (CountW + 1)'(wptr_q) + (CountW + 1)'(Words))
 
   `CT_COVER(Full_C, count_q == Full)
-  `CT_COVER(EmptyAgain_C, count_q == '0 && wptr_q != '0)
+  `CT_COVER(FullAndRead_C, count_q == Full && ready_i)
 
 endmodule
 
