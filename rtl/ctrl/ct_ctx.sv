@@ -72,7 +72,7 @@ module ct_ctx #(
   input  logic [3*8-1:0]   err_code_i,
   input  logic [3*32-1:0]  err_addr_i,
   input  logic             row_i,
-  output logic             dispatch_o     // a command went into a queue (counter CMDS)
+  output logic             dispatch_o     // a command was executed or went into a queue (counter CMDS)
 );
 
   if (QueueDepth < 2 || QueueDepth > 64) begin : g_check_depth
@@ -127,6 +127,7 @@ module ct_ctx #(
     .end_o        (prog_end),
     .err_o        (prog_err),
     .idx_o        (prog_idx),
+    .done_o       (dispatch_o),
     .prog_valid_i (prog_valid),
     .prog_data_i  (fetch_rdata_i),
     .arg_we_i     (arg_we),
@@ -146,8 +147,6 @@ module ct_ctx #(
     .err_o     (sem_err),
     .err_num_o (sem_err_num)
   );
-
-  assign dispatch_o = ((q_push & q_ready) != '0);
 
   // Each queue is as wide as the fields of its commands reach.
   for (genvar u = 0; u < 6; u++) begin : g_queue

@@ -19,8 +19,8 @@
 //
 // Illegal are: unknown codes; reserved values (VL/VS Mode > 2, VA ASrc = 3, Fn > 3, Func other than 0, 8, 9, 10; VS Round not 0);
 // LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
-// VA, VS Rows outside 1..16; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, RowXor or LaneXor not 0 with Td = Tq (whether
-// Tq is used or not); two enabled waits of a command for one semaphore; an enabled wait or signal on CTL and ADDI; LOOP with
+// VA, VS Rows outside 1..16; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, Td = Tq when RowXor or LaneXor is not 0
+// (whether Tq is used or not) or BSrc or CSrc is 2; two enabled waits of a command for one semaphore; an enabled wait or signal on CTL and ADDI; LOOP with
 // Count = 0 or nested deeper than 4; ENDL without LOOP; the end of the program without END. Ranges hold for the sums, modulo the field's
 // width. Fields a command does not use are not looked at (so Count matters to LOOP only).
 
@@ -40,6 +40,7 @@ module ct_fetch (
   output logic         end_o,
   output logic         err_o,
   output logic [9:0]   idx_o,
+  output logic         done_o,    // a command has been executed or dispatched
 
   // Program beats (never refused) and arguments.
   input  logic         prog_valid_i,
@@ -168,6 +169,7 @@ module ct_fetch (
   assign end_o = end_q;
   assign err_o = bad || off_end;
   assign idx_o = pc_q;
+  assign done_o = done;
 
   // ---- Decoding, on the way from P to IR ---------------------------------------------------------------------------------
 
@@ -455,7 +457,8 @@ module ct_fetch (
                   (ir_q[ct_pkg::VaColsLsb +: 5] == 5'd0) || (ir_q[ct_pkg::VaColsLsb +: 5] > 5'd16) ||
                   ((ir_q[ct_pkg::VaBSrcLsb] != ir_q[ct_pkg::VaBSrcLsb+1]) &&
                    (ir_q[ct_pkg::VaCSrcLsb] != ir_q[ct_pkg::VaCSrcLsb+1])) ||
-                  ((ir_q[ct_pkg::VaRowXorLsb +: 4] != '0 || ir_q[ct_pkg::VaLaneXorLsb +: 4] != '0) &&
+                  ((ir_q[ct_pkg::VaRowXorLsb +: 4] != '0 || ir_q[ct_pkg::VaLaneXorLsb +: 4] != '0 ||
+                    ir_q[ct_pkg::VaBSrcLsb +: 2] == 2'd2 || ir_q[ct_pkg::VaCSrcLsb +: 2] == 2'd2) &&
                    (ir_q[ct_pkg::VaTdLsb +: 4] == ir_q[ct_pkg::VaTqLsb +: 4]));
 
   always_comb begin
