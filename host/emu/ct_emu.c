@@ -8,8 +8,6 @@
 
 #include "ct_args.h"
 
-enum { CT_ERR_ARG = -1, CT_ERR_MEMORY = -2 };
-
 enum { FETCH_BEATS = 16, DESC_UNITS = CT_DESC_BYTES / 16, PAGE_UNITS = 4096 / 16 };
 
 static unsigned index_of(const struct ct_emu *emu, const struct ct_emu_ctx *ctx) {
@@ -25,19 +23,18 @@ void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
 
 /* ---- Scratchpad ---------------------------------------------------------------------------- */
 
-/* The physical address; the memory's own end stops what the window's registers let through. */
-static bool spm_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
-                       uint32_t *addr) {
-  *addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
-  if (rel < CT_EMU_CREG(ctx, SPM_SIZE) && *addr < emu->spm_words) return true;
+/* The memory's own end stops what the window's registers let through. */
+bool ct_emu_spm_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel) {
+  if (rel < CT_EMU_CREG(ctx, SPM_SIZE) && CT_EMU_CREG(ctx, SPM_BASE) + rel < emu->spm_words)
+    return true;
   ct_emu_fail(ctx, CT_DEV_SPM_WINDOW, rel);
   return false;
 }
 
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                      struct ct_emu_word *word) {
-  uint32_t addr;
-  if (!spm_window(emu, ctx, rel, &addr)) return false;
+  if (!ct_emu_spm_window(emu, ctx, rel)) return false;
+  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
   *word = emu->spm[addr];
   if (!emu->flipped || addr != emu->flip_addr) return true;
   ct_emu_fail(ctx, CT_DEV_PARITY, addr); /* one wrong bit, whichever, is seen by the parity */
@@ -46,8 +43,8 @@ bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
 
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word) {
-  uint32_t addr;
-  if (!spm_window(emu, ctx, rel, &addr)) return false;
+  if (!ct_emu_spm_window(emu, ctx, rel)) return false;
+  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
   emu->spm[addr] = *word;
   if (addr == emu->flip_addr) emu->flipped = false;
   return true;
@@ -88,6 +85,7 @@ static bool burst_ok(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool write, uin
   const bool covered = at >= addr && at < end;
   if (emu->fault == CT_FAULT_AXI_HANG && covered) {
     emu->dead |= 1u << index_of(emu, ctx);
+    ctx->owed = true;
     ct_emu_fail(ctx, CT_DEV_DEAD, 0);
     return false;
   }
@@ -172,7 +170,7 @@ static bool all_idle(const struct ct_emu_ctx *ctx) {
 }
 
 static bool can_start(const struct ct_emu_ctx *ctx) {
-  return ctx->head != CT_EMU_CREG(ctx, TAIL) && ctx->cpl_count < CT_CPL_DEPTH;
+  return ctx->head != CT_EMU_CREG(ctx, TAIL) && ctx->cpl_count < CT_CPL_DEPTH && !ctx->owed;
 }
 
 /* One round of the context: a job's start or end, or everything that can move, by a step. */
@@ -458,6 +456,10 @@ static int emu_fault(void *self, enum ct_fault kind, uint64_t addr) {
   struct ct_emu *emu = self;
   emu->fault = kind;
   emu->fault_addr = addr;
+  if (kind == CT_FAULT_NONE) {
+    emu->ctx[0].owed = emu->ctx[1].owed = false;
+    run(emu);
+  }
   return 0;
 }
 

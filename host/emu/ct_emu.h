@@ -62,6 +62,7 @@ struct ct_emu_ctx {
   /* The running job. */
   bool running, ended; /* ended: END was dispatched */
   bool failed;
+  bool owed; /* the memory port owes answers to a job that has ended: no job starts */
   struct ct_emu_completion result; /* code and addr hold the first failure */
   struct ct_cmd prog[CT_PROG_MAX];
   uint32_t ncmds, pc, r[CT_NUM_REGS];
@@ -100,6 +101,9 @@ struct ct_emu {
 
 /* Ends the job with this code, unless it has failed already. */
 void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr);
+
+/* Whether words up to rel (relative, not wrapped) lie in the window; false: the job has failed. */
+bool ct_emu_spm_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel);
 
 /* A word of the context's window as a read port gives it; false: the job has failed. */
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,

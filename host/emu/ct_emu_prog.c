@@ -47,10 +47,11 @@ static bool mm_legal(const struct ct_cmd *cmd) {
 static bool va_legal(const struct ct_cmd *cmd) {
   const uint32_t b = CT_GET(cmd, VA_B_SRC), c = CT_GET(cmd, VA_C_SRC), func = CT_GET(cmd, VA_FUNC);
   const bool b_tile = in_range(b, 1, 2), c_tile = in_range(c, 1, 2);
-  const bool permutes = CT_GET(cmd, VA_ROW_XOR) || CT_GET(cmd, VA_LANE_XOR);
+  /* Elements of Tq are read where other elements are written. */
+  const bool crosses = CT_GET(cmd, VA_ROW_XOR) || CT_GET(cmd, VA_LANE_XOR) || b == 2 || c == 2;
   return CT_GET(cmd, VA_A_SRC) < 3 && CT_GET(cmd, VA_FN) <= 3 && !(b_tile && c_tile) &&
          (func == 0 || in_range(func, 8, 10)) && in_range(CT_GET(cmd, VA_COLS), 1, 16) &&
-         !(permutes && CT_GET(cmd, VA_TD) == CT_GET(cmd, VA_TQ));
+         !(crosses && CT_GET(cmd, VA_TD) == CT_GET(cmd, VA_TQ));
 }
 
 /* Of a resolved command; the sums have been checked. */

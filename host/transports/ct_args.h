@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CT_ERR_ARG = -1, CT_ERR_MEMORY = -2, CT_ERR_DEVICE = -3 };
+
 /* One option: a number within min..max, or (text not NULL) any text. */
 struct ct_arg {
   const char *name;
