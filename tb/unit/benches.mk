@@ -22,3 +22,13 @@ $(call dut,ct_fn,ct_fn,rtl/fp/ct_fn.sv,-GLanes=16)
 $(call bench,test_fn,ct_fn,$(FP_SRCS) tb/unit/fn_check.c)
 $(call unit_bench,test_arbiter,ct_arbiter,rtl/ctrl/ct_arbiter.sv)
 $(call unit_bench,test_spm,ct_spm,rtl/spm/ct_spm.sv,-GWords=1024)
+$(call unit_bench,test_sem,ct_sem,rtl/ctrl/ct_sem.sv)
+$(call unit_bench,test_fetch,ct_fetch,rtl/ctrl/ct_fetch.sv)
+$(call unit_bench,test_ctx,ct_ctx,rtl/ctrl/ct_ctx.sv,-GQueueDepth=4)
+$(call unit_bench,test_regs,ct_regs,rtl/ctrl/ct_regs.sv,-GSpmWords=8192 -GCols=8 -GVpuLanes=4 -GDramMib=64)
+
+# The functions over every input: a campaign of some ten minutes, not part of test-unit.
+$(BUILD)/tb/fn_exhaustive: tb/unit/fn_exhaustive.c tb/unit/fn_check.c host/emu/ct_num.c tb/unit/fn_check.h rtl/fp/ct_fn_table.def
+	$(call say,BENCH,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(TB_CPPFLAGS) -o $@ $(filter %.c,$^) -lm

@@ -3,7 +3,8 @@
  * The functions over all 2^32 inputs each: some ten minutes. The worst cases that docs/numerics.md
  * quotes come from here.
  *
- *   fn_exhaustive [stride]    takes one of every `stride` blocks of 4096 inputs (default 1: all)
+ *   make build/tb/fn_exhaustive
+ *   build/tb/fn_exhaustive [stride]    one of every `stride` blocks of 4096 inputs (default 1: all)
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,14 +12,17 @@ void pipe_pack(uint32_t *words, unsigned width, unsigned index, uint32_t value) 
     words[word + 1] = (words[word + 1] & (uint32_t)(~clear >> 32)) | (uint32_t)(set >> 32);
 }
 
-static void check(const lane_pipe *p, const pipe_slot *due) {
+static void check(lane_pipe *p, const pipe_slot *due) {
+  const size_t bytes = p->words * sizeof(uint32_t);
   if (*p->valid_o != due->valid)
     fail_msg("%s: valid_o is %d in cycle %llu", p->name, *p->valid_o, (unsigned long long)p->cycle);
-  if (!due->valid || !memcmp(p->out, due->want, p->words * sizeof(uint32_t))) return;
+  if (due->valid) memcpy(p->held, due->want, bytes), p->seen = true;
+  if (!p->seen || !memcmp(p->out, p->held, bytes)) return;
   for (unsigned w = 0; w < p->words; ++w)
-    if (p->out[w] != due->want[w])
-      print_error("%s: vector %llu, word %u: got %08X, want %08X\n", p->name,
-                  (unsigned long long)due->number, w, p->out[w], due->want[w]);
+    if (p->out[w] != p->held[w])
+      print_error("%s: vector %llu, word %u: got %08X, want %08X%s\n", p->name,
+                  (unsigned long long)due->number, w, p->out[w], p->held[w],
+                  due->valid ? "" : " still");
   fail();
 }
 

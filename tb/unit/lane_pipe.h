@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The monitor of a pipeline of fixed latency without back-pressure: valid_o must be valid_i
- * `latency` cycles ago, and the output what was expected then.
+ * `latency` cycles ago, and the output what was expected then; in between it stays.
  */
 #ifndef LANE_PIPE_H
 #define LANE_PIPE_H
@@ -27,6 +27,8 @@ typedef struct {
 
   uint64_t cycle, sent;
   pipe_slot slots[kPipeMaxLatency];
+  bool seen; /* held[] is what the last valid output was */
+  uint32_t held[kPipeMaxWords];
 } lane_pipe;
 
 /* Packs `width` bits of `value` into a port's words, at element `index`. */

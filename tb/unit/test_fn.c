@@ -59,6 +59,28 @@ static void special_inputs(void **state) {
   }
 }
 
+/* FNV-1a over the results, as 32-bit words, of every x from first to last. */
+static uint64_t digest(uint64_t hash, enum ct_fn fn, uint32_t first, uint32_t last) {
+  for (uint32_t x = first; x <= last; ++x)
+    hash = (hash ^ ct_fn(fn, x)) * UINT64_C(0x100000001B3);
+  return hash;
+}
+
+/* The contract's digests (docs/numerics.md): any change of a bit of the tables shows. */
+static void digests(void **state) {
+  (void)state;
+  const uint64_t start = UINT64_C(0xCBF29CE484222325);
+  uint64_t h = digest(start, CT_FN_EXP, 0x3E800000u, 0x3F7FFFFFu);
+  h = digest(h, CT_FN_EXP, 0xBE800000u, 0xBF7FFFFFu);
+  assert_true(h == UINT64_C(0x369E20454AFE58CE));
+  h = digest(start, CT_FN_RECIP, 0x3F800000u, 0x3FFFFFFFu);
+  assert_true(h == UINT64_C(0xF7A6346858A2B35F));
+  h = digest(start, CT_FN_LOG, 0x3F800000u, 0x3FFFFFFFu);
+  assert_true(h == UINT64_C(0xE77F3443D928A847));
+  h = digest(start, CT_FN_RSQRT, 0x3F800000u, 0x407FFFFFu);
+  assert_true(h == UINT64_C(0x070EE3F52CE160D7));
+}
+
 /* --- The RTL --- */
 
 typedef struct {
@@ -76,7 +98,9 @@ static bench open_bench(void) {
   *d->valid_i = 0;
   ct_fn_reset(d, 2);
   return (bench){
-      d, {"ct_fn", d, fn_tick, d->valid_i, d->valid_o, d->y_o, kLanes, 10, 0, 0, {{0}}}, 0};
+      d,
+      {"ct_fn", d, fn_tick, d->valid_i, d->valid_o, d->y_o, kLanes, 10, 0, 0, {{0}}, false, {0}},
+      0};
 }
 
 /* Drives the vector in x_i. */
@@ -160,8 +184,11 @@ static void rtl_random(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(within_error_bounds), cmocka_unit_test(special_inputs),
-      cmocka_unit_test(rtl_segments),        cmocka_unit_test(rtl_corners),
+      cmocka_unit_test(within_error_bounds),
+      cmocka_unit_test(special_inputs),
+      cmocka_unit_test(digests),
+      cmocka_unit_test(rtl_segments),
+      cmocka_unit_test(rtl_corners),
       cmocka_unit_test(rtl_random),
   };
   return cmocka_run_group_tests_name("ct_fn", tests, NULL, NULL);

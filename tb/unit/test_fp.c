@@ -29,8 +29,8 @@ static void mul_tick(void *d) {
 
 static bench open_add(void) {
   ct_fp_add_dut *d = ct_fp_add_new(ct_tb_trace());
-  const lane_pipe pipe = {"ct_fp_add", d, add_tick, d->valid_i, d->valid_o, d->sum_o,
-                          kLanes,      6, 0,        0,          {{0}}};
+  const lane_pipe pipe = {"ct_fp_add", d, add_tick, d->valid_i, d->valid_o, d->sum_o, kLanes,
+                          6,           0, 0,        {{0}},      false,      {0}};
   *d->valid_i = 0;
   ct_fp_add_reset(d, 2);
   return (bench){pipe, d->a_i, d->b_i, fp_ref_add, fp_gen_add, 0, {0}};
@@ -38,8 +38,8 @@ static bench open_add(void) {
 
 static bench open_mul(void) {
   ct_fp_mul_dut *d = ct_fp_mul_new(ct_tb_trace());
-  const lane_pipe pipe = {"ct_fp_mul", d, mul_tick, d->valid_i, d->valid_o, d->prod_o,
-                          kLanes,      4, 0,        0,          {{0}}};
+  const lane_pipe pipe = {"ct_fp_mul", d, mul_tick, d->valid_i, d->valid_o, d->prod_o, kLanes,
+                          4,           0, 0,        {{0}},      false,      {0}};
   *d->valid_i = 0;
   ct_fp_mul_reset(d, 2);
   return (bench){pipe, d->a_i, d->b_i, fp_ref_mul, fp_gen_mul, 0, {0}};

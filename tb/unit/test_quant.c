@@ -27,9 +27,20 @@ static quant_bench open_quant(void) {
   ct_hbfp_quant_dut *d = ct_hbfp_quant_new(ct_tb_trace());
   *d->valid_i = 0;
   ct_hbfp_quant_reset(d, 2);
-  return (quant_bench){
-      d,
-      {"ct_hbfp_quant", d, quant_tick, d->valid_i, d->valid_o, d->q_o, kLanes / 4, 2, 0, 0, {{0}}}};
+  return (quant_bench){d,
+                       {"ct_hbfp_quant",
+                        d,
+                        quant_tick,
+                        d->valid_i,
+                        d->valid_o,
+                        d->q_o,
+                        kLanes / 4,
+                        2,
+                        0,
+                        0,
+                        {{0}},
+                        false,
+                        {0}}};
 }
 
 static void quant_feed(quant_bench *t, const uint32_t *x, uint8_t e, bool offer) {
@@ -127,8 +138,19 @@ static void dequant_all(ct_hbfp_dequant_dut *d, lane_pipe *p, bool sign_mode) {
 static void dequantises(void **state) {
   (void)state;
   ct_hbfp_dequant_dut *d = ct_hbfp_dequant_new(ct_tb_trace());
-  lane_pipe p = {
-      "ct_hbfp_dequant", d, dequant_tick, d->valid_i, d->valid_o, d->x_o, kLanes, 1, 0, 0, {{0}}};
+  lane_pipe p = {"ct_hbfp_dequant",
+                 d,
+                 dequant_tick,
+                 d->valid_i,
+                 d->valid_o,
+                 d->x_o,
+                 kLanes,
+                 1,
+                 0,
+                 0,
+                 {{0}},
+                 false,
+                 {0}};
   *d->valid_i = 0;
   ct_hbfp_dequant_reset(d, 2);
   dequant_all(d, &p, false);
@@ -203,8 +225,20 @@ static uint8_t gen_partner(ct_rng *rng, uint8_t ea) {
 static void terms(void **state) {
   (void)state;
   ct_fp_term_dut *d = ct_fp_term_new(ct_tb_trace());
-  term_bench t = {
-      d, {"ct_fp_term", d, term_tick, d->valid_i, d->valid_o, d->p_o, kLanes, 2, 0, 0, {{0}}}};
+  term_bench t = {d,
+                  {"ct_fp_term",
+                   d,
+                   term_tick,
+                   d->valid_i,
+                   d->valid_o,
+                   d->p_o,
+                   kLanes,
+                   2,
+                   0,
+                   0,
+                   {{0}},
+                   false,
+                   {0}}};
   ct_rng rng = ct_rng_make(4);
   ct_stall stall = ct_stall_make(5, 20, 3);
   *d->valid_i = 0;
