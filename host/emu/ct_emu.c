@@ -23,44 +23,53 @@ void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
 
 /* ---- Scratchpad ---------------------------------------------------------------------------- */
 
-/* The memory's own end stops what the window's registers let through. */
-bool ct_emu_spm_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel) {
-  if (rel < CT_EMU_CREG(ctx, SPM_SIZE) && CT_EMU_CREG(ctx, SPM_BASE) + rel < emu->spm_words)
-    return true;
+bool ct_emu_spm_window(struct ct_emu_ctx *ctx, uint32_t rel) {
+  if (rel < CT_EMU_CREG(ctx, SPM_SIZE)) return true;
   ct_emu_fail(ctx, CT_DEV_SPM_WINDOW, rel);
   return false;
 }
 
+/* Address bits beyond the memory are ignored. */
+static struct ct_emu_word *spm_at(struct ct_emu *emu, uint32_t addr) {
+  return &emu->spm[addr & (emu->spm_words - 1)];
+}
+
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                      struct ct_emu_word *word) {
-  if (!ct_emu_spm_window(emu, ctx, rel)) return false;
+  if (!ct_emu_spm_window(ctx, rel)) return false;
   const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
-  *word = emu->spm[addr];
-  if (!emu->flipped || addr != emu->flip_addr) return true;
-  ct_emu_fail(ctx, CT_DEV_PARITY, addr); /* one wrong bit, whichever, is seen by the parity */
+  *word = *spm_at(emu, addr);
+  if (!word->wrong) return true;
+  ct_emu_fail(ctx, CT_DEV_PARITY, addr);
   return false;
 }
 
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word) {
-  if (!ct_emu_spm_window(emu, ctx, rel)) return false;
-  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
-  emu->spm[addr] = *word;
-  if (addr == emu->flip_addr) emu->flipped = false;
+  if (!ct_emu_spm_window(ctx, rel)) return false;
+  *spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel) = *word;
   return true;
+}
+
+/* DBG_FLIP: bits 0..127 mantissas, 128..135 exponent, 136..143 parity. Parity bit g covers the bits
+ * g, g + 8, ... */
+static void flip(struct ct_emu *emu, uint32_t bit) {
+  struct ct_emu_word *word = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  if (bit >= 144) return;
+  if (bit < 128)
+    word->q[bit / 8] = (int8_t)(word->q[bit / 8] ^ 1 << bit % 8);
+  else if (bit < 136)
+    word->e = (uint8_t)(word->e ^ 1 << bit % 8);
+  word->wrong = (uint8_t)(word->wrong ^ 1 << bit % 8);
 }
 
 /* DBG_PEEK. */
 static void peek(struct ct_emu *emu) {
+  const struct ct_emu_word *word = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
   memset(emu->peek, 0, sizeof emu->peek);
-  if (CT_EMU_REG(emu, DBG_ADDR) >= emu->spm_words) return;
-  const struct ct_emu_word *word = &emu->spm[CT_EMU_REG(emu, DBG_ADDR)];
   for (unsigned i = 0; i < 16; ++i)
     emu->peek[i / 4] |= (uint32_t)(uint8_t)word->q[i] << 8 * (i % 4);
-  emu->peek[4] = UINT32_C(1) << 31 | word->e;
-  if (!emu->flipped || emu->flip_addr != CT_EMU_REG(emu, DBG_ADDR)) return;
-  emu->peek[4] |= 1 << 8;
-  if (emu->flip_bit < 136) emu->peek[emu->flip_bit / 32] ^= UINT32_C(1) << emu->flip_bit % 32;
+  emu->peek[4] = UINT32_C(1) << 31 | (uint32_t)(word->wrong != 0) << 8 | word->e;
 }
 
 /* ---- Device memory ------------------------------------------------------------------------- */
@@ -210,46 +219,50 @@ static void reset(struct ct_emu *emu) {
     ctx->head = 0;
     ctx->cpl_head = ctx->cpl_count = 0;
     ctx->running = false;
+    CT_EMU_CREG(ctx, SPM_BASE) = c * emu->spm_words / 2;
+    CT_EMU_CREG(ctx, SPM_SIZE) = emu->spm_words / 2;
   }
   memset(emu->reg, 0, sizeof emu->reg);
   memset(emu->peek, 0, sizeof emu->peek);
-  CT_EMU_REG(emu, TRAIN_CAP) = 8;
-  CT_EMU_REG(emu, DRAIN_LIMIT) = 65536;
+  CT_EMU_REG(emu, TRAIN_CAP) = 4;
+  CT_EMU_REG(emu, DRAIN_LIMIT) = 100000;
   emu->dead = 0;
-  emu->flipped = false;
 }
 
-/* A register that reads as it was written, and its width. */
+/* A register that reads as it was written: its bits, and the largest value it takes. */
 struct stored {
-  uint32_t offset, bits;
+  uint32_t offset, mask, max;
 };
 
 static bool store(const struct stored *table, size_t count, uint32_t *regs, uint32_t offset,
                   uint32_t value) {
   for (size_t i = 0; i < count; ++i) {
     if (table[i].offset != offset) continue;
-    regs[offset / 4] = (uint32_t)(value & ((UINT64_C(1) << table[i].bits) - 1));
+    value &= table[i].mask;
+    regs[offset / 4] = value < table[i].max ? value : table[i].max;
     return true;
   }
   return false;
 }
 
 static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
-  static const struct stored table[] = {{CT_REG_POLICY, 2},       {CT_REG_FLOOR, 8},
-                                        {CT_REG_IRQ_ENABLE, 2},   {CT_REG_TRAIN_CAP, 4},
-                                        {CT_REG_DRAIN_LIMIT, 32}, {CT_REG_DBG_ADDR, 20}};
+  static const struct stored table[] = {{CT_REG_POLICY, 3, 3},
+                                        {CT_REG_FLOOR, 255, 255},
+                                        {CT_REG_IRQ_ENABLE, 3, 3},
+                                        {CT_REG_TRAIN_CAP, UINT32_MAX, 8},
+                                        {CT_REG_DBG_ADDR, 0xfffff, 0xfffff},
+                                        {CT_REG_DRAIN_LIMIT, UINT32_MAX, UINT32_MAX}};
+  if (offset == CT_REG_TRAIN_CAP && value == 0) value = 1;
   if (store(table, sizeof table / sizeof *table, emu->reg, offset, value)) return;
   switch (offset) {
     case CT_REG_CTRL:
-      if (value & 1) reset(emu);
+      if ((CT_EMU_REG(emu, CTRL) & value & 2) && value & 4) step(emu);
       CT_EMU_REG(emu, CTRL) = value & 2;
-      if (value & 4 && value & 2) step(emu);
+      if (value & 1) reset(emu);
       break;
     case CT_REG_DBG_FLIP:
-      emu->flipped = value >> 8 & 1;
-      emu->flip_addr = CT_EMU_REG(emu, DBG_ADDR);
-      emu->flip_bit = value & 255;
-      CT_EMU_REG(emu, DBG_FLIP) = value & 0x1ff;
+      if (value & 0x100) flip(emu, value & 255);
+      CT_EMU_REG(emu, DBG_FLIP) = value & 255;
       break;
     case CT_REG_DBG_PEEK:
       peek(emu);
@@ -272,11 +285,16 @@ static void pop(struct ct_emu_ctx *ctx) {
 }
 
 static void write_context(struct ct_emu_ctx *ctx, uint32_t offset, uint32_t value) {
-  static const struct stored table[] = {{CT_CREG_RING_BASE, 32}, {CT_CREG_RING_LOG2, 4},
-                                        {CT_CREG_TAIL, 16},      {CT_CREG_RD_BASE, 32},
-                                        {CT_CREG_RD_LIMIT, 32},  {CT_CREG_WR_BASE, 32},
-                                        {CT_CREG_WR_LIMIT, 32},  {CT_CREG_SPM_BASE, 20},
-                                        {CT_CREG_SPM_SIZE, 20},  {CT_CREG_WATCHDOG, 32}};
+  static const struct stored table[] = {{CT_CREG_RING_BASE, UINT32_MAX, UINT32_MAX},
+                                        {CT_CREG_RING_LOG2, UINT32_MAX, 10},
+                                        {CT_CREG_TAIL, 0xffff, 0xffff},
+                                        {CT_CREG_RD_BASE, UINT32_MAX, UINT32_MAX},
+                                        {CT_CREG_RD_LIMIT, UINT32_MAX, UINT32_MAX},
+                                        {CT_CREG_WR_BASE, UINT32_MAX, UINT32_MAX},
+                                        {CT_CREG_WR_LIMIT, UINT32_MAX, UINT32_MAX},
+                                        {CT_CREG_SPM_BASE, 0xfffff, 0xfffff},
+                                        {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
+                                        {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX}};
   if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) return;
   if (offset == CT_CREG_CONTROL) control(ctx, value);
   if (offset == CT_CREG_CPL_POP) pop(ctx);
@@ -367,11 +385,15 @@ static void emu_close(void *self) {
 
 static int emu_open(const char *args, void **self, char *why, size_t whysize) {
   uint64_t spm = 65536, cols = 16, lanes = 16, dram = 256;
-  const struct ct_arg table[] = {{.name = "spm", .number = &spm, .min = 256, .max = 1 << 20},
+  const struct ct_arg table[] = {{.name = "spm", .number = &spm, .min = 128, .max = 1 << 20},
                                  {.name = "cols", .number = &cols, .min = 8, .max = 16},
                                  {.name = "lanes", .number = &lanes, .min = 4, .max = 16},
                                  {.name = "dram", .number = &dram, .min = 1, .max = 65536}};
   if (!ct_args_parse(args, table, sizeof table / sizeof *table, why, whysize)) return CT_ERR_ARG;
+  if (spm & (spm - 1)) {
+    snprintf(why, whysize, "option spm=%" PRIu64 ": needs a power of two", spm);
+    return CT_ERR_ARG;
+  }
   struct ct_emu *emu = calloc(1, sizeof *emu);
   if (emu) {
     emu->spm_words = (uint32_t)spm;
@@ -392,14 +414,16 @@ static int emu_open(const char *args, void **self, char *why, size_t whysize) {
 }
 
 static bool is_register(uint32_t offset) {
-  return offset % 4 == 0 && offset < CT_CNT_BASE + CT_EMU_CTXS * 32 * 8;
+  return offset % 4 == 0 && offset < 0x1000;
 }
 
 static int emu_reg_read(void *self, uint32_t offset, uint32_t *value) {
   struct ct_emu *emu = self;
   if (!is_register(offset)) return CT_ERR_ARG;
   const uint32_t bank = offset / CT_CTX_STRIDE;
-  if (offset >= CT_CNT_BASE)
+  if (offset >= CT_CNT_BASE + CT_EMU_CTXS * 32 * 8)
+    *value = 0;
+  else if (offset >= CT_CNT_BASE)
     *value = read_counter(emu, offset - CT_CNT_BASE);
   else if (bank == 0)
     *value = read_global(emu, offset);

@@ -30,6 +30,7 @@ enum ct_emu_unit { CT_EMU_LD, CT_EMU_ST, CT_EMU_MM, CT_EMU_VL, CT_EMU_VA, CT_EMU
 struct ct_emu_word {
   int8_t q[16];
   uint8_t e;
+  uint8_t wrong; /* the parity bits that do not fit: 0 after a write */
 };
 
 /* 16x16 FP32 values, by their bits: an accumulator tile or a tile register. */
@@ -80,15 +81,12 @@ struct ct_emu_ctx {
 struct ct_emu {
   struct ct_emu_ctx ctx[CT_EMU_CTXS];
   struct ct_emu_word *spm;
-  uint32_t spm_words;
+  uint32_t spm_words; /* a power of two */
   uint8_t *dram;
   uint64_t dram_bytes;
   uint32_t cols, lanes;
   uint32_t reg[64]; /* global registers as written, at CT_REG_x / 4 */
   uint32_t dead, cnt_latch, peek[5];
-  /* The flipped bit, while armed. */
-  bool flipped;
-  uint32_t flip_addr, flip_bit;
   /* The armed fault. */
   enum ct_fault fault;
   uint64_t fault_addr;
@@ -103,7 +101,7 @@ struct ct_emu {
 void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr);
 
 /* Whether words up to rel (relative, not wrapped) lie in the window; false: the job has failed. */
-bool ct_emu_spm_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel);
+bool ct_emu_spm_window(struct ct_emu_ctx *ctx, uint32_t rel);
 
 /* A word of the context's window as a read port gives it; false: the job has failed. */
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,

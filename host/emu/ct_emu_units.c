@@ -209,16 +209,16 @@ static bool load_row(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t mode, 
 }
 
 /* The window is checked for the whole command at its start: rows of one word, or four. */
-static bool rows_window(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,
-                        uint32_t stride, uint32_t mode) {
-  return ct_emu_spm_window(emu, ctx, spm + (rows - 1) * stride + (mode == 0 ? 3 : 0));
+static bool rows_window(struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows, uint32_t stride,
+                        uint32_t mode) {
+  return ct_emu_spm_window(ctx, spm + (rows - 1) * stride + (mode == 0 ? 3 : 0));
 }
 
 static void vl(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd) {
   struct ct_emu_tile *td = &ctx->tile[CT_GET(cmd, VL_TD)];
   const uint32_t mode = CT_GET(cmd, VL_MODE), rows = CT_GET(cmd, VL_ROWS);
   const uint32_t spm = CT_GET(cmd, VL_SPM), stride = CT_GET(cmd, VL_ROW_STRIDE);
-  if (!rows_window(emu, ctx, spm, rows, stride, mode)) return;
+  if (!rows_window(ctx, spm, rows, stride, mode)) return;
   for (uint32_t r = 0; r < rows; ++r)
     if (!load_row(emu, ctx, mode, spm + r * stride, td->x[r])) return;
 }
@@ -252,7 +252,7 @@ static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   const struct ct_emu_tile *ts = &ctx->tile[CT_GET(cmd, VS_TS)];
   const uint32_t mode = CT_GET(cmd, VS_MODE), rows = CT_GET(cmd, VS_ROWS);
   const uint32_t at = CT_GET(cmd, VS_SPM), stride = CT_GET(cmd, VS_ROW_STRIDE);
-  if (!rows_window(emu, ctx, at, rows, stride, mode)) return;
+  if (!rows_window(ctx, at, rows, stride, mode)) return;
   const uint8_t square = mode == 2 ? group_exp(ctx, ts->x[0], 16 * rows) : 0;
   for (uint32_t r = 0; r < rows; ++r) {
     const uint32_t spm = at + r * stride;

@@ -261,9 +261,14 @@ static int sim_open(const char *args, void **self, char *why, size_t whysize) {
   return 0;
 }
 
+static bool is_register(uint32_t offset) {
+  return offset % 4 == 0 && offset < 0x1000;
+}
+
 /* The size of the memory is the simulator's to choose, not the core's. */
 static int sim_reg_read(void *self, uint32_t offset, uint32_t *value) {
   struct sim *s = self;
+  if (!is_register(offset)) return CT_ERR_ARG;
   start_access(&s->read, offset, 0);
   const int err = finish(s, &s->read);
   *value = offset == CT_REG_DRAM_BYTES ? (uint32_t)s->dram_mib : s->read.data;
@@ -272,6 +277,7 @@ static int sim_reg_read(void *self, uint32_t offset, uint32_t *value) {
 
 static int sim_reg_write(void *self, uint32_t offset, uint32_t value) {
   struct sim *s = self;
+  if (!is_register(offset)) return CT_ERR_ARG;
   while (s->write.active || (s->count && s->queue[s->first].cycle <= s->cycle + GUARD_CYCLES)) {
     if (broken(s)) return CT_ERR_DEVICE;
     tick(s);
@@ -282,6 +288,7 @@ static int sim_reg_write(void *self, uint32_t offset, uint32_t value) {
 
 static int sim_reg_write_at(void *self, uint64_t cycle, uint32_t offset, uint32_t value) {
   struct sim *s = self;
+  if (!is_register(offset)) return CT_ERR_ARG;
   if (s->first + s->count == s->capacity) {
     memmove(s->queue, s->queue + s->first, s->count * sizeof *s->queue);
     s->first = 0;
