@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ct_fetch: random programs (loops, ADDI, register sums, illegal commands of every kind) while they
+ * arrive and while queues stall, against the emulator's dispatch; its pace; stopping.
+ */
+#include <string.h>
+
+#include "ct_tb.h"
+
+#include "ct_fetch_dut.h"
+#include "host/emu/ct_emu.h"
+
+enum {
+  kMaxPushes = 4000, /* programs that dispatch more are not used */
+  kSmallReg = 21,    /* r21..r24 hold 0..2 and are never written: for fields with a range */
+  kSmallRegs = 4
+};
+
+/* ---- Random programs ----------------------------------------------------------------------- */
+
+typedef struct {
+  struct ct_cmd cmd[CT_PROG_MAX];
+  unsigned count;
+  uint32_t arg[CT_NUM_ARGS];
+  ct_rng rng;
+} program;
+
+static struct ct_cmd *append(program *p, unsigned code) {
+  assert_true(p->count < CT_PROG_MAX);
+  struct ct_cmd *cmd = &p->cmd[p->count++];
+  memset(cmd, 0, sizeof *cmd);
+  CT_PUT(cmd, ALL_OP, code);
+  return cmd;
+}
+
+static uint32_t below(program *p, uint32_t bound) {
+  return ct_rng_below(&p->rng, bound);
+}
+
+/* r0 or a register with a small value. */
+static uint32_t small_reg(program *p) {
+  return below(p, 2) ? 0 : kSmallReg + below(p, kSmallRegs);
+}
+
+/* Any bits in every field of the group, but half of the register numbers 0. */
+static void randomize(program *p, struct ct_cmd *cmd, unsigned group) {
+  for (unsigned f = 0; f < CT_NUM_FIELDS; ++f) {
+    const struct ct_field_info *info = &ct_fields[f];
+    if (info->group != group) continue;
+    uint32_t value = (uint32_t)ct_rng_u64(&p->rng);
+    if (info->kind == CT_KIND_REG && below(p, 2)) value = 0;
+    ct_cmd_set_bits(cmd, info->lsb, info->width, value);
+  }
+}
+
+static void random_sems(program *p, struct ct_cmd *cmd) {
+  const unsigned first = below(p, 16); /* three different ones */
+  if (below(p, 3) == 0) CT_PUT(cmd, ALL_WAIT0, CT_SEM(first));
+  if (below(p, 3) == 0) CT_PUT(cmd, ALL_WAIT1, CT_SEM((first + 1) % 16));
+  if (below(p, 3) == 0) CT_PUT(cmd, ALL_WAIT2, CT_SEM((first + 5) % 16));
+  if (below(p, 3) == 0) CT_PUT(cmd, ALL_SIG0, CT_SEM(below(p, 16)));
+  if (below(p, 3) == 0) CT_PUT(cmd, ALL_SIG1, CT_SEM(below(p, 16)));
+}
+
+static void legal_dma(program *p, struct ct_cmd *cmd) {
+  randomize(p, cmd, CT_GROUP_DMA);
+  CT_PUT(cmd, DMA_NB, 1 + below(p, CT_GET(cmd, DMA_HDR) ? 16 : 256));
+  CT_PUT(cmd, DMA_N1, 1 + below(p, 4090));
+  CT_PUT(cmd, DMA_N1_REG, small_reg(p));
+  CT_PUT(cmd, DMA_N2, 1 + below(p, 4095));
+}
+
+static void legal_mm(program *p, struct ct_cmd *cmd) {
+  randomize(p, cmd, CT_GROUP_MM);
+  const unsigned nt = 1 + below(p, 8), mt = 1 + below(p, 8 / nt), top = nt * mt;
+  CT_PUT(cmd, MM_NT, nt);
+  CT_PUT(cmd, MM_ROWS, 16 * mt - 2 - below(p, 14));
+  CT_PUT(cmd, MM_ROWS_REG, small_reg(p));
+  CT_PUT(cmd, MM_KT, 1 + below(p, 4095));
+  CT_PUT(cmd, MM_ACC_N, mt);
+  CT_PUT(cmd, MM_ACC, below(p, 17 - top));
+}
+
+static void legal_vector(program *p, struct ct_cmd *cmd, unsigned code) {
+  static const uint8_t funcs[] = {0, 8, 9, 10};
+  switch (code) {
+    case CT_OP_VL:
+      randomize(p, cmd, CT_GROUP_VL);
+      CT_PUT(cmd, VL_MODE, below(p, 3));
+      CT_PUT(cmd, VL_ROWS, 1 + below(p, 14));
+      CT_PUT(cmd, VL_ROWS_REG, small_reg(p));
+      break;
+    case CT_OP_VS:
+      randomize(p, cmd, CT_GROUP_VS);
+      CT_PUT(cmd, VS_MODE, below(p, 3));
+      CT_PUT(cmd, VS_ROWS, 1 + below(p, 14));
+      CT_PUT(cmd, VS_ROWS_REG, small_reg(p));
+      CT_PUT(cmd, VS_ROUND, 0);
+      break;
+    default:
+      randomize(p, cmd, CT_GROUP_VA);
+      CT_PUT(cmd, VA_A_SRC, below(p, 3));
+      CT_PUT(cmd, VA_FN, below(p, 4));
+      CT_PUT(cmd, VA_FUNC, funcs[below(p, 4)]);
+      CT_PUT(cmd, VA_ROWS, 1 + below(p, 14));
+      CT_PUT(cmd, VA_ROWS_REG, small_reg(p));
+      CT_PUT(cmd, VA_COLS, 1 + below(p, 16));
+      if (below(p, 2)) CT_PUT(cmd, VA_C_SRC, 3 * below(p, 2));
+      if (CT_GET(cmd, VA_C_SRC) % 3) CT_PUT(cmd, VA_B_SRC, 3 * below(p, 2));
+      if (CT_GET(cmd, VA_TD) == CT_GET(cmd, VA_TQ)) CT_PUT(cmd, VA_TQ, CT_GET(cmd, VA_TD) ^ 1);
+  }
+}
+
+static void append_unit(program *p) {
+  static const uint8_t codes[] = {CT_OP_LD, CT_OP_ST, CT_OP_MM, CT_OP_VL, CT_OP_VA, CT_OP_VS};
+  const unsigned code = codes[below(p, 6)];
+  struct ct_cmd *cmd = append(p, code);
+  if (code == CT_OP_LD || code == CT_OP_ST)
+    legal_dma(p, cmd);
+  else if (code == CT_OP_MM)
+    legal_mm(p, cmd);
+  else
+    legal_vector(p, cmd, code);
+  random_sems(p, cmd);
+}
+
+/* Pairs that often read what the pair before has written. */
+static void append_addi(program *p) {
+  struct ct_cmd *cmd = append(p, CT_OP_ADDI);
+  randomize(p, cmd, CT_GROUP_ADDI);
+  static const enum ct_field_id rd[] = {CT_F_ADDI_RD0, CT_F_ADDI_RD1, CT_F_ADDI_RD2, CT_F_ADDI_RD3};
+  for (unsigned i = 0; i < 4; ++i) {
+    uint32_t d = ct_cmd_get(cmd, rd[i]);
+    if (below(p, 2)) d = 1 + below(p, 3);
+    if (d >= kSmallReg && d < kSmallReg + kSmallRegs) d = 0;
+    ct_cmd_set(cmd, rd[i], d);
+  }
+  if (below(p, 2)) CT_PUT(cmd, ADDI_RS1, CT_GET(cmd, ADDI_RD0));
+  if (below(p, 2)) CT_PUT(cmd, ADDI_RS3, CT_GET(cmd, ADDI_RD1));
+}
+
+/* n commands, with loops inside up to a total depth of 4. */
+static void append_block(program *p, unsigned n, unsigned depth) {
+  for (unsigned i = 0; i < n; ++i) {
+    const unsigned kind = below(p, 100);
+    if (kind < 12 && depth < CT_NUM_LOOPS && p->count < 300) {
+      struct ct_cmd *cmd = append(p, CT_OP_LOOP);
+      CT_PUT(cmd, CTL_COUNT, 1 + below(p, 3));
+      CT_PUT(cmd, CTL_COUNT_REG, small_reg(p));
+      append_block(p, 1 + below(p, 4), depth + 1);
+      append(p, CT_OP_ENDL);
+    } else if (kind < 25) {
+      append_addi(p);
+    } else if (kind < 30) {
+      append(p, CT_OP_NOP);
+    } else {
+      append_unit(p);
+    }
+  }
+}
+
+/* One mistake, or something that looks like one. */
+static void spoil(program *p) {
+  struct ct_cmd *cmd = &p->cmd[below(p, p->count)];
+  const struct ct_op_info *op = ct_op_find(CT_GET(cmd, ALL_OP));
+  switch (below(p, 6)) {
+    case 0: /* any bit */
+      ct_cmd_set_bits(cmd, below(p, 256), 1, below(p, 2));
+      break;
+    case 1: /* any value of one field of it: the ones with a range come often enough */
+      for (;;) {
+        const struct ct_field_info *f = &ct_fields[below(p, CT_NUM_FIELDS)];
+        if (f->group != op->group && f->group != CT_GROUP_ALL) continue;
+        ct_cmd_set_bits(cmd, f->lsb, f->width, (uint32_t)ct_rng_u64(&p->rng));
+        break;
+      }
+      break;
+    case 2: /* one semaphore twice */
+      CT_PUT(cmd, ALL_WAIT2, CT_SEM(below(p, 3)));
+      CT_PUT(cmd, ALL_WAIT0, CT_SEM(below(p, 3)));
+      break;
+    case 3: /* all of its fields */
+      randomize(p, cmd, op->group);
+      break;
+    case 4: /* loops that do not match */
+      CT_PUT(cmd, ALL_OP, below(p, 2) ? CT_OP_LOOP : CT_OP_ENDL);
+      break;
+    default: /* no END, unless by luck */
+      --p->count;
+  }
+}
+
+static program random_program(uint64_t stream) {
+  program p = {.rng = ct_rng_make(stream)};
+  for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
+    p.arg[i] = (uint32_t)ct_rng_u64(&p.rng);
+  for (unsigned i = 0; i < kSmallRegs; ++i)
+    p.arg[kSmallReg - 1 + i] = below(&p, 3);
+  append_block(&p, 1 + below(&p, below(&p, 4) ? 20 : 90), 0);
+  append(&p, CT_OP_END);
+  if (below(&p, 3) == 0) append_block(&p, 1 + below(&p, 5), 0); /* never reached */
+  for (unsigned n = below(&p, 3); n && p.count > 1; --n)
+    spoil(&p);
+  return p;
+}
+
+/* ---- Model --------------------------------------------------------------------------------- */
+
+typedef struct {
+  struct ct_cmd cmd[kMaxPushes];
+  uint8_t unit[kMaxPushes];
+  unsigned pushes;
+  bool ends; /* by END; otherwise by an illegal command */
+  uint32_t index;
+  uint64_t executed;
+} expected;
+
+/* What ct_emu.c does for the dispatch, which is all of the emulator that is linked here. */
+void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
+  assert_int_equal(code, CT_DEV_ILLEGAL);
+  ctx->failed = true;
+  ctx->result.addr = addr;
+}
+
+/* False: more than the bench can hold. */
+static bool model(const program *p, expected *e) {
+  struct ct_emu_ctx *ctx = test_calloc(1, sizeof *ctx);
+  memcpy(ctx->prog, p->cmd, sizeof p->cmd);
+  ctx->ncmds = p->count;
+  memcpy(ctx->r + 1, p->arg, sizeof p->arg);
+  e->pushes = 0;
+  bool fits = true;
+  while (fits && !ctx->ended && !ctx->failed) {
+    assert_true(ct_emu_dispatch(ctx));
+    for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
+      struct ct_emu_queue *q = &ctx->queue[u];
+      if (!q->count) continue;
+      e->cmd[e->pushes] = q->waiting[q->head];
+      e->unit[e->pushes++] = (uint8_t)u;
+      q->count = 0;
+    }
+    fits = e->pushes < kMaxPushes && ctx->cnt[CT_CNT_CMDS] < 3 * kMaxPushes;
+  }
+  e->ends = ctx->ended;
+  e->index = ctx->failed ? ctx->result.addr : ctx->pc;
+  e->executed = ctx->cnt[CT_CNT_CMDS];
+  test_free(ctx);
+  return fits;
+}
+
+/* ---- Driver and monitor ---------------------------------------------------------------------- */
+
+typedef struct {
+  ct_fetch_dut *dut;
+  ct_stall arrive, queue[CT_EMU_UNITS];
+  const program *prog;
+  const expected *want;
+  unsigned beats, pushes;
+  uint64_t executed, cycles;
+  bool ended, failed;
+} bench;
+
+static bench open_bench(uint64_t stream, unsigned arrive, unsigned queue) {
+  bench b = {.dut = ct_fetch_new(ct_tb_trace()), .arrive = ct_stall_make(stream, arrive, 5)};
+  for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
+    b.queue[u] = ct_stall_make(stream + 1 + u, queue, 4);
+  ct_fetch_dut *d = b.dut;
+  *d->start_i = *d->stop_i = *d->prog_valid_i = *d->arg_we_i = *d->q_ready_i = 0;
+  *d->ncmds_i = 1;
+  ct_fetch_reset(d, 2);
+  return b;
+}
+
+/* As ct_job does it: r25..r31 cleared, then the arguments, a beat a cycle; then the start. */
+static void begin(bench *b, const program *p, const expected *e) {
+  ct_fetch_dut *d = b->dut;
+  b->prog = p;
+  b->want = e;
+  b->beats = b->pushes = 0;
+  b->executed = b->cycles = 0;
+  b->ended = b->failed = false;
+  *d->q_ready_i = 0;
+  *d->arg_we_i = 1;
+  for (unsigned beat = 0; beat < 8; ++beat) {
+    *d->arg_group_i = (beat - 2) & 7;
+    memset(d->arg_data_i, 0, 16);
+    if (beat >= 2) memcpy(d->arg_data_i, p->arg + 4 * (beat - 2), 16);
+    ct_fetch_tick(d);
+  }
+  *d->arg_we_i = 0;
+  *d->ncmds_i = (uint16_t)p->count;
+  *d->start_i = 1;
+  ct_fetch_tick(d);
+  *d->start_i = 0;
+}
+
+static void drive(bench *b) {
+  ct_fetch_dut *d = b->dut;
+  *d->prog_valid_i = b->beats < 2 * b->prog->count && !ct_stall_next(&b->arrive);
+  if (*d->prog_valid_i)
+    memcpy(d->prog_data_i, &b->prog->cmd[b->beats / 2].w[4 * (b->beats % 2)], 16);
+  *d->q_ready_i = 0;
+  for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
+    if (!ct_stall_next(&b->queue[u])) *d->q_ready_i |= (uint8_t)(1u << u);
+}
+
+static void monitor(bench *b) {
+  const ct_fetch_dut *d = b->dut;
+  const expected *e = b->want;
+  if (*d->q_valid_o) {
+    assert_true(b->pushes < e->pushes);
+    assert_int_equal(*d->q_valid_o, 1u << e->unit[b->pushes]);
+    ct_assert_same("command", d->q_cmd_o, e->cmd[b->pushes].w, 32);
+    if (*d->q_valid_o & *d->q_ready_i) ++b->pushes;
+  }
+  b->executed += *d->done_o;
+  assert_int_equal(*d->first_o, b->beats >= 2);
+  assert_int_equal(*d->loaded_o, b->beats == 2 * b->prog->count);
+  if (*d->err_o) {
+    assert_false(e->ends || b->failed);
+    assert_int_equal(*d->idx_o, e->index);
+    assert_int_equal(b->pushes, e->pushes);
+    b->failed = true;
+  }
+}
+
+/* One cycle. */
+static void cycle(bench *b) {
+  drive(b);
+  ct_fetch_eval(b->dut);
+  monitor(b);
+  b->beats += *b->dut->prog_valid_i;
+  ct_fetch_tick(b->dut);
+  ++b->cycles;
+  if (*b->dut->end_o) {
+    assert_true(b->want->ends);
+    b->ended = true;
+  }
+}
+
+static void run_to_end(bench *b) {
+  while (!b->ended && !b->failed) {
+    cycle(b);
+    assert_true(b->cycles < 2000000);
+  }
+  for (int i = 0; i < 20 || b->beats < 2 * b->prog->count; ++i)
+    cycle(b);
+  assert_int_equal(b->pushes, b->want->pushes);
+  assert_int_equal(b->executed, b->want->executed);
+  assert_int_equal(*b->dut->idx_o, b->want->index);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+static void random_programs(void **state) {
+  (void)state;
+  static const unsigned percents[] = {0, 30, 80};
+  expected *e = test_malloc(sizeof *e);
+  unsigned ended = 0, failed = 0, indices = 0;
+  for (unsigned k = 0; k < 9; ++k) {
+    bench b = open_bench(100 * k, percents[k % 3], percents[k / 3]);
+    for (unsigned i = 0; i < 150; ++i) {
+      const program p = random_program(10000 * (k + 1) + i);
+      if (!model(&p, e)) continue;
+      begin(&b, &p, e);
+      run_to_end(&b);
+      ended += e->ends;
+      failed += !e->ends;
+      indices += !e->ends && e->index > 3;
+    }
+    ct_fetch_free(b.dut);
+  }
+  /* The mixture is one worth running. */
+  assert_true(ended > 300 && failed > 200 && indices > 100);
+  test_free(e);
+}
+
+/* A stop at any time ends dispatch at once, and the next program does not see the last one. */
+static void stops(void **state) {
+  (void)state;
+  expected *e = test_malloc(sizeof *e);
+  bench b = open_bench(77, 30, 30);
+  ct_rng rng = ct_rng_make(78);
+  for (unsigned i = 0; i < 300; ++i) {
+    const program p = random_program(200000 + i);
+    if (!model(&p, e)) continue;
+    begin(&b, &p, e);
+    for (unsigned n = ct_rng_below(&rng, 200); n && !b.ended && !b.failed; --n)
+      cycle(&b);
+    if (i % 3 == 0) {
+      run_to_end(&b);
+      continue;
+    }
+    *b.dut->prog_valid_i = 0;
+    *b.dut->stop_i = 1;
+    for (int n = 0; n < 5; ++n) {
+      *b.dut->q_ready_i = (uint8_t)ct_rng_below(&rng, 64);
+      ct_fetch_eval(b.dut);
+      assert_int_equal(*b.dut->q_valid_o, 0);
+      assert_int_equal(*b.dut->err_o, 0);
+      ct_fetch_tick(b.dut);
+    }
+    *b.dut->stop_i = 0;
+    for (int n = 0; n < 5; ++n) {
+      ct_fetch_tick(b.dut);
+      assert_int_equal(*b.dut->q_valid_o, 0);
+    }
+  }
+  ct_fetch_free(b.dut);
+  test_free(e);
+}
+
+/* Cycles for a program of LOOP passes, n commands, ENDL, END with everything else at its best. */
+static uint64_t cycles_of(program *p, uint32_t passes, unsigned n, bool registers) {
+  struct ct_cmd *loop = append(p, CT_OP_LOOP);
+  CT_PUT(loop, CTL_COUNT, passes);
+  for (unsigned i = 0; i < n; ++i) {
+    struct ct_cmd *cmd = append(p, CT_OP_MM);
+    legal_mm(p, cmd);
+    CT_PUT(cmd, MM_A_REG, registers ? 1 + i : 0);
+    CT_PUT(cmd, MM_B_REG, registers ? 2 + i : 0);
+    CT_PUT(cmd, MM_ROWS_REG, registers ? kSmallReg : 0);
+  }
+  append(p, CT_OP_ENDL);
+  append(p, CT_OP_END);
+  expected *e = test_malloc(sizeof *e);
+  assert_true(model(p, e));
+  assert_true(e->ends);
+  bench b = open_bench(1, 0, 0);
+  begin(&b, p, e);
+  run_to_end(&b);
+  ct_fetch_free(b.dut);
+  test_free(e);
+  return b.cycles;
+}
+
+/* The slowest command takes 4 cycles, one without registers 1, an ENDL that goes back 2. */
+static void pace(void **state) {
+  (void)state;
+  for (int registers = 0; registers < 2; ++registers) {
+    program p = {.rng = ct_rng_make(5)}, q = {.rng = ct_rng_make(5)};
+    const uint64_t many = cycles_of(&p, 102, 8, registers), few = cycles_of(&q, 2, 8, registers);
+    assert_int_equal(many - few, 100 * (8 * (registers ? 4 : 1) + 2));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_programs),
+      cmocka_unit_test(stops),
+      cmocka_unit_test(pace),
+  };
+  return cmocka_run_group_tests_name("ct_fetch", tests, NULL, NULL);
+}
