@@ -7,7 +7,7 @@
 #   JOBS=N         test programs run at once (default 2)   BENCHES=  test-unit: only these, e.g. BENCHES="test_fifo test_skid"
 #
 # New files need no change here: RTL by folder (rtl/files.mk), host code by folder (host/host.mk), benches by one line each in
-# tb/unit/benches.mk and tb/system/benches.mk (what the lines mean: tb/harness/rules.mk).
+# tb/unit/benches.mk, tb/system/benches.mk and tb/host/benches.mk (what the lines mean: tb/harness/rules.mk).
 
 TRACE ?=
 BUILD ?= build$(if $(TRACE),/trace)
@@ -41,6 +41,7 @@ include host/host.mk
 include tb/harness/rules.mk
 -include tb/unit/benches.mk
 -include tb/system/benches.mk
+-include tb/host/benches.mk
 -include tb/formal/formal.mk
 
 export CC CXX YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS HOST_CPPFLAGS TB_CPPFLAGS

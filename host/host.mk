@@ -16,6 +16,7 @@ LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 
 LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c))
 TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
+TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))
 SIM_SRCS     := $(sort $(wildcard host/transports/sim/*.c host/transports/sim/*.cpp))
 SPEC_DEFS    := $(sort $(wildcard rtl/spec/*.def))
@@ -118,6 +119,6 @@ $(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_MODEL)/ct_core.a $(BUILD)/dut/li
 
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
-  $(if $(TOOL_SRCS),$(BUILD)/bin/coltrain) \
+  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
   $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so)

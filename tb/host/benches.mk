@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The tests of host code, one line each; tb/harness/rules.mk says what the line means. Every one also runs under the sanitizers.
+
+$(call host_test,test_npy,tb/host/test_npy.c host/tools/ct_npy.c)
