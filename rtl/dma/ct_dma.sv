@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The DMA: LD and ST commands and program fetches of both contexts on one AXI4 master.
+//
+// ct_dma_ld is the reading half, ct_dma_st the writing half; they share nothing but the error of a context. See there for
+// latencies, throughput and the order of things.
+//
+// Errors      err_o[c] is a pulse with code and address; a context has one error until it is flushed. From the pulse on its
+//             commands stand still, beats that come are dropped, bursts of W that were granted are finished, no signal is given. A
+//             piece that leaves a DRAM window is not issued (of a burst nothing, of a stored record nothing), one that leaves the SPM
+//             window is moved up to the offending word (LD) or not issued (ST).
+// Flush       flush_i[c], a level, must stay until ld_idle_o[c] and st_idle_o[c]; both stay low while a transaction is outstanding.
+// Abandon     abandon_i[c], a pulse under flush_i[c], forgets the outstanding transactions, so that the idles rise. Late answers are dropped as
+//             far as IDs allow: an ID's answers come in order, so the next so many of the context are taken for the lost ones. If
+//             the memory answers later bursts but never these, the context stays without answers; the port is then beyond help
+//             without a reset of both sides. An AR, AW or W that the memory does not take stands in the other context's way, too.
+// Freeze      while freeze_i is high no burst is granted; those granted run on.
+// AXI         registered outputs; RREADY and BREADY constant; INCR bursts of 16-byte beats, at most 17; ID = context.
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_dma (
+  input  logic                          clk_i,
+  input  logic                          rst_ni,
+
+  input  logic [1:0]                    policy_i,
+  input  logic [7:0]                    floor_i,
+  input  logic                          freeze_i,
+  input  logic [3:0]                    train_cap_i,
+  input  logic [1:0]                    flush_i,
+  input  logic [1:0]                    abandon_i,
+
+  input  logic [1:0]                    ld_cmd_valid_i,
+  input  logic [2*ct_pkg::CmdW-1:0]     ld_cmd_i,
+  output logic [1:0]                    ld_cmd_ready_o,
+  input  logic [31:0]                   ld_sem_nz_i,
+  output logic [31:0]                   ld_sem_dec_o,
+  output logic [31:0]                   ld_sem_inc_o,
+  output logic [1:0]                    ld_idle_o,
+
+  input  logic [1:0]                    st_cmd_valid_i,
+  input  logic [2*ct_pkg::CmdW-1:0]     st_cmd_i,
+  output logic [1:0]                    st_cmd_ready_o,
+  input  logic [31:0]                   st_sem_nz_i,
+  output logic [31:0]                   st_sem_dec_o,
+  output logic [31:0]                   st_sem_inc_o,
+  output logic [1:0]                    st_idle_o,
+
+  output logic [1:0]                    err_o,
+  output logic [15:0]                   err_code_o,
+  output logic [63:0]                   err_addr_o,
+
+  // Fetchers of programs and descriptors; their answers are never refused.
+  input  logic [1:0]                    fetch_valid_i,
+  input  logic [63:0]                   fetch_addr_i,
+  input  logic [21:0]                   fetch_len_i,
+  output logic [1:0]                    fetch_ready_o,
+  output logic [1:0]                    fetch_rvalid_o,
+  output logic [127:0]                  fetch_rdata_o,
+  output logic                          fetch_rlast_o,
+
+  // Windows.
+  input  logic [63:0]                   rd_base_i,
+  input  logic [63:0]                   rd_limit_i,
+  input  logic [63:0]                   wr_base_i,
+  input  logic [63:0]                   wr_limit_i,
+  input  logic [2*ct_pkg::SpmAddrW-1:0] spm_base_i,
+  input  logic [2*ct_pkg::SpmAddrW-1:0] spm_size_i,
+
+  // SPM write port 0 (always accepted) and read port 4.
+  output logic                          spm_wr_valid_o,
+  output logic [ct_pkg::SpmAddrW-1:0]   spm_wr_addr_o,
+  output logic [127:0]                  spm_wr_data_o,
+  output logic [7:0]                    spm_wr_exp_o,
+  output logic                          spm_rd_valid_o,
+  output logic [ct_pkg::SpmAddrW-1:0]   spm_rd_addr_o,
+  input  logic                          spm_rd_ready_i,
+  input  logic                          spm_rd_vld_i,
+  input  logic [127:0]                  spm_rd_data_i,
+  input  logic [7:0]                    spm_rd_exp_i,
+  input  logic                          spm_rd_perr_i,
+
+  output logic                          m_axi_awvalid_o,
+  input  logic                          m_axi_awready_i,
+  output logic [ct_pkg::AxiIdW-1:0]     m_axi_awid_o,
+  output logic [ct_pkg::AxiAddrW-1:0]   m_axi_awaddr_o,
+  output logic [7:0]                    m_axi_awlen_o,
+  output logic [2:0]                    m_axi_awsize_o,
+  output logic [1:0]                    m_axi_awburst_o,
+  output logic                          m_axi_wvalid_o,
+  input  logic                          m_axi_wready_i,
+  output logic [127:0]                  m_axi_wdata_o,
+  output logic [15:0]                   m_axi_wstrb_o,
+  output logic                          m_axi_wlast_o,
+  input  logic                          m_axi_bvalid_i,
+  output logic                          m_axi_bready_o,
+  input  logic [ct_pkg::AxiIdW-1:0]     m_axi_bid_i,
+  input  logic [1:0]                    m_axi_bresp_i,
+  output logic                          m_axi_arvalid_o,
+  input  logic                          m_axi_arready_i,
+  output logic [ct_pkg::AxiIdW-1:0]     m_axi_arid_o,
+  output logic [ct_pkg::AxiAddrW-1:0]   m_axi_araddr_o,
+  output logic [7:0]                    m_axi_arlen_o,
+  output logic [2:0]                    m_axi_arsize_o,
+  output logic [1:0]                    m_axi_arburst_o,
+  input  logic                          m_axi_rvalid_i,
+  output logic                          m_axi_rready_o,
+  input  logic [ct_pkg::AxiIdW-1:0]     m_axi_rid_i,
+  input  logic [127:0]                  m_axi_rdata_i,
+  input  logic [1:0]                    m_axi_rresp_i,
+  input  logic                          m_axi_rlast_i,
+
+  // Counter events: beats moved; a burst was ready and was not granted.
+  output logic [1:0]                    ev_ld_beats_o,
+  output logic [1:0]                    ev_st_beats_o,
+  output logic [1:0]                    ev_ld_wait_o,
+  output logic [1:0]                    ev_st_wait_o
+);
+
+  logic [1:0]  bad_d, bad_q;  // the context had an error and was not flushed yet
+  logic [1:0]  ld_idle, st_idle;
+  logic [1:0]  ld_err, st_err, err_d, err_q;
+  logic [15:0] ld_code, st_code, code_q;
+  logic [63:0] ld_addr, st_addr, addr_q;
+
+  ct_dma_ld u_ld (
+    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
+    .halt_i      (bad_q),
+    .idle_o      (ld_idle),
+    .cmd_valid_i (ld_cmd_valid_i),
+    .cmd_i       (ld_cmd_i),
+    .cmd_ready_o (ld_cmd_ready_o),
+    .sem_nz_i    (ld_sem_nz_i),
+    .sem_dec_o   (ld_sem_dec_o),
+    .sem_inc_o   (ld_sem_inc_o),
+    .fetch_valid_i, .fetch_addr_i, .fetch_len_i, .fetch_ready_o, .fetch_rvalid_o, .fetch_rdata_o, .fetch_rlast_o,
+    .base_i      (rd_base_i),
+    .limit_i     (rd_limit_i),
+    .spm_base_i, .spm_size_i,
+    .err_o       (ld_err),
+    .err_code_o  (ld_code),
+    .err_addr_o  (ld_addr),
+    .spm_wr_valid_o, .spm_wr_addr_o, .spm_wr_data_o, .spm_wr_exp_o,
+    .m_axi_arvalid_o, .m_axi_arready_i, .m_axi_arid_o, .m_axi_araddr_o, .m_axi_arlen_o,
+    .m_axi_rvalid_i, .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i, .m_axi_rlast_i,
+    .ev_beats_o  (ev_ld_beats_o),
+    .ev_wait_o   (ev_ld_wait_o)
+  );
+
+  ct_dma_st u_st (
+    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .flush_i, .abandon_i,
+    .halt_i      (bad_q),
+    .idle_o      (st_idle),
+    .cmd_valid_i (st_cmd_valid_i),
+    .cmd_i       (st_cmd_i),
+    .cmd_ready_o (st_cmd_ready_o),
+    .sem_nz_i    (st_sem_nz_i),
+    .sem_dec_o   (st_sem_dec_o),
+    .sem_inc_o   (st_sem_inc_o),
+    .base_i      (wr_base_i),
+    .limit_i     (wr_limit_i),
+    .spm_base_i, .spm_size_i,
+    .err_o       (st_err),
+    .err_code_o  (st_code),
+    .err_addr_o  (st_addr),
+    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
+    .m_axi_awvalid_o, .m_axi_awready_i, .m_axi_awid_o, .m_axi_awaddr_o, .m_axi_awlen_o,
+    .m_axi_wvalid_o, .m_axi_wready_i, .m_axi_wdata_o, .m_axi_wlast_o,
+    .m_axi_bvalid_i, .m_axi_bid_i, .m_axi_bresp_i,
+    .ev_beats_o  (ev_st_beats_o),
+    .ev_wait_o   (ev_st_wait_o)
+  );
+
+  assign err_d = (ld_err | st_err) & ~bad_q & ~flush_i;
+  assign bad_d = (bad_q | err_d) & ~flush_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      bad_q <= 2'b00;
+      err_q <= 2'b00;
+    end else begin
+      bad_q <= bad_d;
+      err_q <= err_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int c = 0; c < 2; c++) begin
+      if (err_d[c]) begin
+        code_q[8*c +: 8]   <= ld_err[c] ? ld_code[8*c +: 8] : st_code[8*c +: 8];
+        addr_q[32*c +: 32] <= ld_err[c] ? ld_addr[32*c +: 32] : st_addr[32*c +: 32];
+      end
+    end
+  end
+
+  assign err_o      = err_q;
+  assign err_code_o = code_q;
+  assign err_addr_o = addr_q;
+
+  // A context with an error is idle only once it is being flushed: a job does not end well by it.
+  assign ld_idle_o = ld_idle & ~(bad_q & ~flush_i);
+  assign st_idle_o = st_idle & ~(bad_q & ~flush_i);
+
+  assign m_axi_awsize_o  = 3'd4;
+  assign m_axi_awburst_o = 2'd1;
+  assign m_axi_wstrb_o   = 16'hffff;
+  assign m_axi_bready_o  = 1'b1;
+  assign m_axi_arsize_o  = 3'd4;
+  assign m_axi_arburst_o = 2'd1;
+  assign m_axi_rready_o  = 1'b1;
+
+  logic [1:0] flushed_q;  // flushed in the last cycle, but not idle then
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) flushed_q <= 2'b00;
+    else         flushed_q <= flush_i & ~(ld_idle_o & st_idle_o) & ~abandon_i;
+  end
+
+  `CT_ASSUME(FlushUntilIdle_M, (flushed_q & ~flush_i) == 2'b00)
+  `CT_ASSUME(AbandonUnderFlush_M, (abandon_i & ~flush_i) == 2'b00)
+  `CT_ASSERT(OneErrorUntilFlush_A, (err_d & bad_q) == 2'b00)
+
+endmodule
+
+`default_nettype wire

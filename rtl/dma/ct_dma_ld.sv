@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reading half of the DMA: LD commands and program fetches of both contexts, the AR and R channels, landing in the SPM.
+//
+//     ct_dma_seq  ─┐ per context, fetch first
+//     ct_dma_fetch ┴─> ct_arbiter ─> AR       R ─> entry of the burst ─> SPM write port / fetch answer ─> signals
+//                          └─> entry of the burst ─^
+//
+// Entries     every burst has an entry in a ring of its context (8 of them) from its grant until its signals are given; the ring is
+//             the cap on outstanding bursts (train_cap_i for training), and since an ID's answers come in order, its second pointer
+//             (land) finds the entry of every beat of R. RREADY is constant: landing space is the SPM itself.
+// Latency     command taken in t: AR in t + 3. A beat of R in t: written to the SPM in t + 1, its step's signals in t + 3 at the earliest.
+// Throughput  a burst a cycle, a beat a cycle.
+// Order       bursts of a context are asked for, landed and signalled in order; Sig0 before Sig1 of the same semaphore, a cycle apart.
+// Errors      err_o[c] is combinational, with code and address; the one above registers it and answers with halt_i[c]. From then (and
+//             under flush_i[c]) beats of c are counted but dropped, nothing new is asked for, no signal is given.
+// Abandoned   bursts (abandon_i) no longer count as outstanding for idle_o; since an ID's answers come in order, the answers of the
+//             next so many bursts of the context are dropped. They keep their places under the cap: a context with 8 lost bursts asks for
+//             nothing more until a reset.
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_dma_ld (
+  input  logic                          clk_i,
+  input  logic                          rst_ni,
+
+  input  logic [1:0]                    policy_i,
+  input  logic [7:0]                    floor_i,
+  input  logic                          freeze_i,
+  input  logic [3:0]                    train_cap_i,
+  input  logic [1:0]                    flush_i,
+  input  logic [1:0]                    halt_i,
+  input  logic [1:0]                    abandon_i,
+  output logic [1:0]                    idle_o,
+
+  input  logic [1:0]                    cmd_valid_i,
+  input  logic [2*ct_pkg::CmdW-1:0]     cmd_i,
+  output logic [1:0]                    cmd_ready_o,
+  input  logic [31:0]                   sem_nz_i,
+  output logic [31:0]                   sem_dec_o,
+  output logic [31:0]                   sem_inc_o,
+
+  input  logic [1:0]                    fetch_valid_i,
+  input  logic [63:0]                   fetch_addr_i,
+  input  logic [21:0]                   fetch_len_i,
+  output logic [1:0]                    fetch_ready_o,
+  output logic [1:0]                    fetch_rvalid_o,
+  output logic [127:0]                  fetch_rdata_o,
+  output logic                          fetch_rlast_o,
+
+  input  logic [63:0]                   base_i,
+  input  logic [63:0]                   limit_i,
+  input  logic [2*ct_pkg::SpmAddrW-1:0] spm_base_i,
+  input  logic [2*ct_pkg::SpmAddrW-1:0] spm_size_i,
+  output logic [1:0]                    err_o,
+  output logic [15:0]                   err_code_o,
+  output logic [63:0]                   err_addr_o,
+
+  output logic                          spm_wr_valid_o,
+  output logic [ct_pkg::SpmAddrW-1:0]   spm_wr_addr_o,
+  output logic [127:0]                  spm_wr_data_o,
+  output logic [7:0]                    spm_wr_exp_o,
+
+  output logic                          m_axi_arvalid_o,
+  input  logic                          m_axi_arready_i,
+  output logic                          m_axi_arid_o,
+  output logic [ct_pkg::AxiAddrW-1:0]   m_axi_araddr_o,
+  output logic [7:0]                    m_axi_arlen_o,
+  input  logic                          m_axi_rvalid_i,
+  input  logic                          m_axi_rid_i,
+  input  logic [127:0]                  m_axi_rdata_i,
+  input  logic [1:0]                    m_axi_rresp_i,
+  input  logic                          m_axi_rlast_i,
+
+  output logic [1:0]                    ev_beats_o,
+  output logic [1:0]                    ev_wait_o
+);
+
+  localparam int unsigned SpmW  = ct_pkg::SpmAddrW;
+  localparam int unsigned CmdW  = ct_pkg::CmdW;
+  localparam int unsigned MetaW = 32 + SpmW + 15 + 4;
+
+  logic [1:0] drop;
+  assign drop = flush_i | halt_i;
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // What each context wants to read next.
+
+  logic [1:0]        seq_idle, seq_valid, seq_ready, seq_err, seq_rec, seq_first, seq_last;
+  logic [63:0]       seq_addr, seq_err_addr;
+  logic [9:0]        seq_beats, seq_sig0, seq_sig1;
+  logic [2*SpmW-1:0] seq_spm;
+  logic [29:0]       seq_s0;
+  logic [1:0]        f_idle, f_valid, f_ready, f_err, f_last;
+  logic [63:0]       f_addr, f_err_addr;
+  logic [9:0]        f_beats;
+
+  for (genvar c = 0; c < 2; c++) begin : g_ctx
+    ct_dma_seq #(.SplitRecords(1'b1)) u_seq (
+      .clk_i, .rst_ni,
+      .flush_i     (flush_i[c]),
+      .halt_i      (halt_i[c]),
+      .idle_o      (seq_idle[c]),
+      .cmd_valid_i (cmd_valid_i[c]),
+      .cmd_i       (cmd_i[CmdW*c +: CmdW]),
+      .cmd_ready_o (cmd_ready_o[c]),
+      .sem_nz_i    (sem_nz_i[16*c +: 16]),
+      .sem_dec_o   (sem_dec_o[16*c +: 16]),
+      .base_i      (base_i[32*c +: 32]),
+      .limit_i     (limit_i[32*c +: 32]),
+      .err_o       (seq_err[c]),
+      .err_addr_o  (seq_err_addr[32*c +: 32]),
+      .valid_o     (seq_valid[c]),
+      .ready_i     (seq_ready[c]),
+      .addr_o      (seq_addr[32*c +: 32]),
+      .beats_o     (seq_beats[5*c +: 5]),
+      .spm_o       (seq_spm[SpmW*c +: SpmW]),
+      .s0_o        (seq_s0[15*c +: 15]),
+      .rec_o       (seq_rec[c]),
+      .first_o     (seq_first[c]),
+      .last_o      (seq_last[c]),
+      .sig0_o      (seq_sig0[5*c +: 5]),
+      .sig1_o      (seq_sig1[5*c +: 5])
+    );
+
+    ct_dma_fetch u_fetch (
+      .clk_i, .rst_ni,
+      .flush_i     (flush_i[c]),
+      .halt_i      (halt_i[c]),
+      .idle_o      (f_idle[c]),
+      .req_valid_i (fetch_valid_i[c]),
+      .req_addr_i  (fetch_addr_i[32*c +: 32]),
+      .req_len_i   (fetch_len_i[11*c +: 11]),
+      .req_ready_o (fetch_ready_o[c]),
+      .base_i      (base_i[32*c +: 32]),
+      .limit_i     (limit_i[32*c +: 32]),
+      .err_o       (f_err[c]),
+      .err_addr_o  (f_err_addr[32*c +: 32]),
+      .valid_o     (f_valid[c]),
+      .ready_i     (f_ready[c]),
+      .addr_o      (f_addr[32*c +: 32]),
+      .beats_o     (f_beats[5*c +: 5]),
+      .last_o      (f_last[c])
+    );
+  end
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // Rings of entries. Pointers run modulo 16, entries modulo 8: put = next free, land = answered now, sig = signalled now.
+
+  logic [7:0]       put_d, put_q, land_d, land_q, sig_d, sig_q;
+  logic [7:0]       lost_d, lost_q;  // abandoned bursts whose answers may still come
+  logic [MetaW-1:0] meta_mem [0:15];
+  logic [9:0]       sig_mem [0:15];
+
+  logic [7:0] cap;
+  assign cap[3:0] = 4'd8;
+  assign cap[7:4] = (train_cap_i == 4'd0) ? 4'd1 : (train_cap_i > 4'd8) ? 4'd8 : train_cap_i;
+
+  // Grant.
+  logic [1:0] want, req, gnt, last;
+  logic       ar_v_d, ar_v_q, take;
+  logic       who;         // context granted
+  logic       who_fetch;   // and its fetch, not its load
+  logic       grant;
+
+  assign want = f_valid | seq_valid;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      req[c]  = want[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
+      last[c] = f_valid[c] ? f_last[c] : seq_last[c];
+    end
+  end
+
+  assign take      = !ar_v_q || m_axi_arready_i;
+  assign grant     = take && gnt != 2'b00;
+  assign who       = gnt[1];
+  assign who_fetch = f_valid[who];
+  assign f_ready   = grant ? gnt & f_valid : 2'b00;
+  assign seq_ready = grant ? gnt & ~f_valid : 2'b00;
+  assign ev_wait_o = req & ~(grant ? gnt : 2'b00);
+
+  ct_arbiter u_ar_arbiter (
+    .clk_i, .rst_ni, .policy_i, .floor_i,
+    .flush_i (drop),
+    .req_i   (req),
+    .last_i  (last),
+    .take_i  (take),
+    .gnt_o   (gnt)
+  );
+
+  logic [31:0] ar_addr_d, ar_addr_q;
+  logic [4:0]  ar_beats_d, ar_beats_q;
+  logic        ar_id_q;
+
+  assign ar_v_d     = grant || (ar_v_q && !m_axi_arready_i);
+  assign ar_addr_d  = who_fetch ? f_addr[32*who +: 32] : seq_addr[32*who +: 32];
+  assign ar_beats_d = who_fetch ? f_beats[5*who +: 5] : seq_beats[5*who +: 5];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ar_v_q <= 1'b0;
+    else         ar_v_q <= ar_v_d;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (grant) begin
+      ar_addr_q  <= ar_addr_d;
+      ar_beats_q <= ar_beats_d;
+      ar_id_q    <= who;
+      meta_mem[{who, put_q[4*who +: 3]}] <= {ar_addr_d, seq_spm[SpmW*who +: SpmW], seq_s0[15*who +: 15],
+          who_fetch, who_fetch && f_last[who], !who_fetch && seq_rec[who], seq_first[who]};
+      sig_mem[{who, put_q[4*who +: 3]}] <= who_fetch ? 10'd0 : {seq_sig1[5*who +: 5], seq_sig0[5*who +: 5]};
+    end
+  end
+
+  assign m_axi_arvalid_o = ar_v_q;
+  assign m_axi_arid_o    = ar_id_q;
+  assign m_axi_araddr_o  = {ar_addr_q, 4'd0};
+  assign m_axi_arlen_o   = {3'd0, ar_beats_q} - 8'd1;
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // R, first cycle: which burst, which word of it.
+
+  logic             rid;
+  logic [MetaW-1:0] meta;
+  logic [31:0]      m_addr;
+  logic [SpmW-1:0]  m_spm;
+  logic [14:0]      m_s0;
+  logic             m_fetch, m_fetch_last, m_rec, m_first;
+
+  assign rid  = m_axi_rid_i;
+  assign meta = meta_mem[{rid, land_q[4*rid +: 3]}];
+  assign {m_addr, m_spm, m_s0, m_fetch, m_fetch_last, m_rec, m_first} = meta;
+
+  logic [1:0]        begun_q;        // a beat of the burst has come
+  logic [2*SpmW-1:0] at_q;           // next word of the run, relative
+  logic [7:0]        idx_q;          // its number in the record
+  logic [127:0]      exps0_q, exps1_q;
+  logic              r_lost, r_ours, r_bad, r_head, r_start;
+  logic [SpmW-1:0]   r_at;
+
+  assign r_lost  = m_axi_rvalid_i && lost_q[4*rid +: 4] != 4'd0;
+  assign r_ours  = m_axi_rvalid_i && !r_lost && land_q[4*rid +: 4] != put_q[4*rid +: 4];
+  assign r_bad   = r_ours && m_axi_rresp_i[1];
+  assign r_start = !begun_q[rid] && m_first;   // first beat of a run
+  assign r_head  = r_start && m_rec;
+  assign r_at    = r_start ? m_spm : at_q[SpmW*rid +: SpmW];
+
+  logic            w_v_q, w_ctx_q, w_rec_q;  // a word to be written
+  logic [1:0]      w_fetch_q;                // a beat for a fetcher
+  logic            w_flast_q;
+  logic [SpmW-1:0] w_rel_q;
+  logic [3:0]      w_idx_q;
+  logic [127:0]    w_data_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      w_v_q      <= 1'b0;
+      w_fetch_q  <= 2'b00;
+      begun_q    <= 2'b00;
+      ev_beats_o <= 2'b00;
+    end else begin
+      w_v_q      <= r_ours && !r_bad && !m_fetch && !r_head && !drop[rid];
+      w_fetch_q  <= (r_ours && !r_bad && m_fetch && !drop[rid]) ? {rid, !rid} : 2'b00;
+      ev_beats_o <= m_axi_rvalid_i ? {rid, !rid} : 2'b00;
+      if (r_ours) begun_q[rid] <= !m_axi_rlast_i;
+      if (abandon_i[0]) begun_q[0] <= 1'b0;
+      if (abandon_i[1]) begun_q[1] <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (r_ours) begin
+      w_ctx_q   <= rid;
+      w_rec_q   <= m_rec;
+      w_flast_q <= m_fetch_last && m_axi_rlast_i;
+      w_rel_q   <= r_at;
+      w_idx_q   <= idx_q[4*rid +: 4];
+      w_data_q  <= m_axi_rdata_i;
+      if (!m_fetch) begin
+        at_q[SpmW*rid +: SpmW] <= r_head ? m_spm : r_at + {{(SpmW-15){1'b0}}, m_s0};
+        idx_q[4*rid +: 4]      <= r_head ? 4'd0 : idx_q[4*rid +: 4] + 4'd1;
+        if (r_head && !rid) exps0_q <= m_axi_rdata_i;
+        if (r_head && rid) exps1_q <= m_axi_rdata_i;
+      end
+    end
+  end
+
+  // R, second cycle: the window, the physical address, the exponent; out.
+  logic w_out;  // outside the SPM window
+  assign w_out          = w_v_q && w_rel_q >= spm_size_i[SpmW*w_ctx_q +: SpmW] && !drop[w_ctx_q];
+  assign spm_wr_valid_o = w_v_q && !w_out && !drop[w_ctx_q];
+  assign spm_wr_addr_o  = w_rel_q + spm_base_i[SpmW*w_ctx_q +: SpmW];
+  assign spm_wr_data_o  = w_data_q;
+  always_comb begin
+    spm_wr_exp_o = 8'd0;
+    if (w_v_q && w_rec_q) spm_wr_exp_o = w_ctx_q ? exps1_q[8*w_idx_q +: 8] : exps0_q[8*w_idx_q +: 8];
+  end
+
+  assign fetch_rvalid_o = w_fetch_q & ~drop;
+  assign fetch_rdata_o  = w_data_q;
+  assign fetch_rlast_o  = w_flast_q;
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // Pointers and signals.
+
+  logic [1:0]  both;             // the entry gives the same semaphore twice
+  logic [1:0]  second_d, second_q;
+  logic [31:0] inc_d, inc_q;
+
+  always_comb begin
+    put_d    = put_q;
+    land_d   = land_q;
+    sig_d    = sig_q;
+    lost_d   = lost_q;
+    second_d = second_q;
+    inc_d    = '0;
+    both     = 2'b00;
+    if (grant) put_d[4*who +: 4] = put_q[4*who +: 4] + 4'd1;
+    if (r_lost && m_axi_rlast_i) lost_d[4*rid +: 4] = lost_q[4*rid +: 4] - 4'd1;
+    if (r_ours && m_axi_rlast_i) land_d[4*rid +: 4] = land_q[4*rid +: 4] + 4'd1;
+    for (int c = 0; c < 2; c++) begin
+      if (sig_q[4*c +: 4] != land_q[4*c +: 4]) begin
+        both[c]         = !drop[c] && sig_mem[{c[0], sig_q[4*c +: 3]}][9] &&
+                          sig_mem[{c[0], sig_q[4*c +: 3]}][9:5] == sig_mem[{c[0], sig_q[4*c +: 3]}][4:0];
+        second_d[c]     = both[c] && !second_q[c];
+        sig_d[4*c +: 4] = second_d[c] ? sig_q[4*c +: 4] : sig_q[4*c +: 4] + 4'd1;
+        if (!drop[c]) begin
+          for (int s = 0; s < 16; s++) begin
+            inc_d[16*c + s] = sig_mem[{c[0], sig_q[4*c +: 3]}][4:0] == {1'b1, 4'(s)} ||
+                              sig_mem[{c[0], sig_q[4*c +: 3]}][9:5] == {1'b1, 4'(s)};
+          end
+        end
+      end
+      if (abandon_i[c]) begin
+        lost_d[4*c +: 4] = lost_d[4*c +: 4] + (put_d[4*c +: 4] - land_d[4*c +: 4]);
+        put_d[4*c +: 4]  = 4'd0;
+        land_d[4*c +: 4] = 4'd0;
+        sig_d[4*c +: 4]  = 4'd0;
+        second_d[c]      = 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      put_q    <= '0;
+      land_q   <= '0;
+      sig_q    <= '0;
+      lost_q   <= '0;
+      second_q <= 2'b00;
+      inc_q    <= '0;
+    end else begin
+      put_q    <= put_d;
+      land_q   <= land_d;
+      sig_q    <= sig_d;
+      lost_q   <= lost_d;
+      second_q <= second_d;
+      inc_q    <= inc_d;
+    end
+  end
+
+  assign sem_inc_o = inc_q;
+
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      idle_o[c] = seq_idle[c] && f_idle[c] && put_q[4*c +: 4] == sig_q[4*c +: 4] && inc_q[16*c +: 16] == 16'd0 &&
+                  !(w_v_q && w_ctx_q == c[0]) && !w_fetch_q[c];
+    end
+  end
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // Errors, the oldest work first.
+
+  always_comb begin
+    err_o      = 2'b00;
+    err_code_o = '0;
+    err_addr_o = '0;
+    for (int c = 0; c < 2; c++) begin
+      if (w_out && w_ctx_q == c[0]) begin
+        err_o[c]               = 1'b1;
+        err_code_o[8*c +: 8]   = ct_pkg::ErrSpmWindow;
+        err_addr_o[32*c +: 32] = {{(32-SpmW){1'b0}}, w_rel_q};
+      end else if (r_bad && rid == c[0] && !drop[c]) begin
+        err_o[c]               = 1'b1;
+        err_code_o[8*c +: 8]   = ct_pkg::ErrAxiRead;
+        err_addr_o[32*c +: 32] = m_addr;
+      end else if (seq_err[c] || f_err[c]) begin
+        err_o[c]               = 1'b1;
+        err_code_o[8*c +: 8]   = ct_pkg::ErrDramReadWindow;
+        err_addr_o[32*c +: 32] = seq_err[c] ? seq_err_addr[32*c +: 32] : f_err_addr[32*c +: 32];
+      end
+    end
+  end
+
+  logic unused_resp;
+  assign unused_resp = m_axi_rresp_i[0];
+
+  `CT_ASSERT(CapKept0_A, 4'(put_q[3:0] - sig_q[3:0]) + lost_q[3:0] <= 4'd8)
+  `CT_ASSERT(CapKept1_A, 4'(put_q[7:4] - sig_q[7:4]) + lost_q[7:4] <= 4'd8)
+  `CT_ASSERT(LandBehindPut_A, 4'(land_q[3:0] - sig_q[3:0]) <= 4'(put_q[3:0] - sig_q[3:0]) &&
+                              4'(land_q[7:4] - sig_q[7:4]) <= 4'(put_q[7:4] - sig_q[7:4]))
+  `CT_ASSERT(BurstInPage_A, !ar_v_q || {1'b0, ar_addr_q[7:0]} + {4'd0, ar_beats_q} <= 9'd256)
+  `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && req[0] && take) || gnt == 2'b01)
+  `CT_ASSERT(NothingWrittenWhenDropped_A, !spm_wr_valid_o || !drop[w_ctx_q])
+  `CT_COVER(SplitRecord_C, w_v_q && w_rec_q && !r_start && r_ours && !begun_q[rid])
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks the loops of one LD or ST command and cuts its runs into pieces, a piece a cycle; one instance per side and context.
+//
+// Order       for i2, for i1: a run at DRAM Dram + i2*D2 + i1*D1 and SPM Spm + i2*S2 + i1*S1, all modulo the width of the field. A
+//             record (Hdr) is one piece of Nb + 1 beats, any other run is cut into pieces of 16 beats. A piece never crosses 4 KB;
+//             with SplitRecords = 0 that is not true of records, and whoever takes them cuts them.
+// Semaphores  Wait0 before the first piece of each step of i2, Wait1 and Wait2 with the first of the command: all needed in one cycle,
+//             sem_dec_o in the cycle in which they are taken. Sig0 goes with the last piece of a step, Sig1 with the last of the
+//             command: sig0_o and sig1_o are the fields of the command, zero where the piece does not carry them.
+// Latency     command taken in t, first piece offered in t + 2. No dead cycle between pieces, runs, steps or commands.
+// Window      a piece that is not inside [base_i, limit_i) is never offered: err_o is high (a level) with its first unit outside.
+// Handshake   valid_o holds until ready_i, but flush_i takes it away; halt_i hides it and stops the walk until a flush.
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_dma_seq #(
+  parameter bit SplitRecords = 1'b1
+) (
+  input  logic                        clk_i,
+  input  logic                        rst_ni,
+
+  input  logic                        flush_i,
+  input  logic                        halt_i,
+  output logic                        idle_o,
+
+  input  logic                        cmd_valid_i,
+  input  logic [ct_pkg::CmdW-1:0]     cmd_i,
+  output logic                        cmd_ready_o,
+  input  logic [15:0]                 sem_nz_i,
+  output logic [15:0]                 sem_dec_o,
+
+  input  logic [31:0]                 base_i,
+  input  logic [31:0]                 limit_i,
+  output logic                        err_o,
+  output logic [31:0]                 err_addr_o,
+
+  output logic                        valid_o,
+  input  logic                        ready_i,
+  output logic [31:0]                 addr_o,   // units of 16 bytes
+  output logic [4:0]                  beats_o,  // 1..17
+  output logic [ct_pkg::SpmAddrW-1:0] spm_o,    // of the run's first word, relative
+  output logic [14:0]                 s0_o,     // between words of the run
+  output logic                        rec_o,    // the run is a record
+  output logic                        first_o,  // first piece of the run
+  output logic                        last_o,   // last piece of the step
+  output logic [4:0]                  sig0_o,
+  output logic [4:0]                  sig1_o
+);
+
+  localparam int unsigned SpmW = ct_pkg::SpmAddrW;
+
+  // The command, as far as it is needed again.
+  logic [4:0]      wait0_q, wait1_q, wait2_q, sig0_q, sig1_q;
+  logic            rec_q;
+  logic [8:0]      len_q;         // beats of a run
+  logic [14:0]     s0_q;
+  logic [23:0]     d1_q, d2_q;
+  logic [11:0]     n1_q;          // runs of a step after the first
+  logic [SpmW-1:0] s1_q, s2_q;
+
+  // Where the walk stands: the piece to be cut next.
+  logic            act_d, act_q;  // a command is being walked
+  logic            new_cmd_q;     // nothing of the command is cut yet
+  logic            new_step_q;    // nothing of the step
+  logic            new_run_q;     // nothing of the run
+  logic [11:0]     i1_q, i2_q;    // runs and steps after this one
+  logic [31:0]     addr_q;
+  logic [8:0]      rem_q;         // beats left of the run
+  logic [31:0]     run_addr_q, step_addr_q;
+  logic [SpmW-1:0] run_spm_q, step_spm_q;
+
+  // The piece on offer.
+  logic            out_d, out_q;
+  logic [31:0]     out_addr_q;
+  logic [32:0]     out_end_q;     // first unit after it
+
+  function automatic logic [15:0] sem_mask(input logic [4:0] field);
+    sem_mask = field[4] ? 16'd1 << field[3:0] : 16'd0;
+  endfunction
+
+  // Cut: as much as remains of the run, at most a burst, not beyond the 4 KB page.
+  logic [8:0]  page;
+  logic [8:0]  beats;
+  logic [8:0]  rest;
+  logic [32:0] piece_end;
+  logic        run_end, step_end, cmd_end;
+
+  assign page = 9'd256 - {1'b0, addr_q[7:0]};
+
+  always_comb begin
+    beats = rem_q;
+    if (!rec_q && rem_q > 9'd16) beats = 9'd16;
+    if ((SplitRecords || !rec_q) && beats > page) beats = page;
+  end
+
+  assign rest      = rem_q - beats;
+  assign piece_end = {1'b0, addr_q} + {24'd0, beats};
+  assign run_end   = (rest == 9'd0);
+  assign step_end  = run_end && i1_q == 12'd0;
+  assign cmd_end   = step_end && i2_q == 12'd0;
+
+  logic [15:0] need;
+  logic        go;
+
+  always_comb begin
+    need = 16'd0;
+    if (act_q && new_step_q) need = sem_mask(wait0_q);
+    if (act_q && new_cmd_q) need = need | sem_mask(wait1_q) | sem_mask(wait2_q);
+  end
+
+  assign go          = act_q && !halt_i && !flush_i && (need & ~sem_nz_i) == 16'd0 && (!out_q || (valid_o && ready_i));
+  assign sem_dec_o   = go ? need : 16'd0;
+  assign cmd_ready_o = !flush_i && !halt_i && (!act_q || (go && cmd_end));
+
+  logic load;
+  assign load = cmd_valid_i && cmd_ready_o;
+
+  always_comb begin
+    act_d = act_q;
+    out_d = out_q;
+    if (valid_o && ready_i) out_d = 1'b0;
+    if (go) out_d = 1'b1;
+    if (go && cmd_end) act_d = 1'b0;
+    if (load) act_d = 1'b1;
+    if (flush_i) begin
+      act_d = 1'b0;
+      out_d = 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      act_q <= 1'b0;
+      out_q <= 1'b0;
+    end else begin
+      act_q <= act_d;
+      out_q <= out_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (load) begin
+      wait0_q     <= cmd_i[ct_pkg::AllWait0Lsb +: 5];
+      wait1_q     <= cmd_i[ct_pkg::AllWait1Lsb +: 5];
+      wait2_q     <= cmd_i[ct_pkg::AllWait2Lsb +: 5];
+      sig0_q      <= cmd_i[ct_pkg::AllSig0Lsb +: 5];
+      sig1_q      <= cmd_i[ct_pkg::AllSig1Lsb +: 5];
+      rec_q       <= cmd_i[ct_pkg::DmaHdrLsb];
+      len_q       <= cmd_i[ct_pkg::DmaNbLsb +: 9] + {8'd0, cmd_i[ct_pkg::DmaHdrLsb]};
+      rem_q       <= cmd_i[ct_pkg::DmaNbLsb +: 9] + {8'd0, cmd_i[ct_pkg::DmaHdrLsb]};
+      s0_q        <= cmd_i[ct_pkg::DmaS0Lsb +: 15];
+      d1_q        <= cmd_i[ct_pkg::DmaD1Lsb +: 24];
+      d2_q        <= cmd_i[ct_pkg::DmaD2Lsb +: 24];
+      s1_q        <= cmd_i[ct_pkg::DmaS1Lsb +: 20];
+      s2_q        <= cmd_i[ct_pkg::DmaS2Lsb +: 20];
+      n1_q        <= cmd_i[ct_pkg::DmaN1Lsb +: 12] - 12'd1;
+      i1_q        <= cmd_i[ct_pkg::DmaN1Lsb +: 12] - 12'd1;
+      i2_q        <= cmd_i[ct_pkg::DmaN2Lsb +: 12] - 12'd1;
+      addr_q      <= cmd_i[ct_pkg::DmaDramLsb +: 32];
+      run_addr_q  <= cmd_i[ct_pkg::DmaDramLsb +: 32];
+      step_addr_q <= cmd_i[ct_pkg::DmaDramLsb +: 32];
+      run_spm_q   <= cmd_i[ct_pkg::DmaSpmLsb +: 20];
+      step_spm_q  <= cmd_i[ct_pkg::DmaSpmLsb +: 20];
+      new_cmd_q   <= 1'b1;
+      new_step_q  <= 1'b1;
+      new_run_q   <= 1'b1;
+    end else if (go) begin
+      new_cmd_q  <= 1'b0;
+      new_step_q <= step_end;
+      new_run_q  <= run_end;
+      rem_q      <= run_end ? len_q : rest;
+      if (!run_end) begin
+        addr_q     <= piece_end[31:0];
+      end else if (!step_end) begin
+        addr_q     <= run_addr_q + {{8{d1_q[23]}}, d1_q};
+        run_addr_q <= run_addr_q + {{8{d1_q[23]}}, d1_q};
+        run_spm_q  <= run_spm_q + s1_q;
+        i1_q       <= i1_q - 12'd1;
+      end else begin
+        addr_q      <= step_addr_q + {{8{d2_q[23]}}, d2_q};
+        run_addr_q  <= step_addr_q + {{8{d2_q[23]}}, d2_q};
+        step_addr_q <= step_addr_q + {{8{d2_q[23]}}, d2_q};
+        run_spm_q   <= step_spm_q + s2_q;
+        step_spm_q  <= step_spm_q + s2_q;
+        i1_q        <= n1_q;
+        i2_q        <= i2_q - 12'd1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (go) begin
+      out_addr_q <= addr_q;
+      out_end_q  <= piece_end;
+      beats_o    <= beats[4:0];
+      spm_o      <= run_spm_q;
+      s0_o       <= s0_q;
+      rec_o      <= rec_q;
+      first_o    <= new_run_q;
+      last_o     <= step_end;
+      sig0_o     <= step_end ? sig0_q : 5'd0;
+      sig1_o     <= cmd_end ? sig1_q : 5'd0;
+    end
+  end
+
+  // The window, of the piece on offer.
+  logic below, beyond;
+  assign below      = out_addr_q < base_i;
+  assign beyond     = out_end_q > {1'b0, limit_i};
+  assign err_o      = out_q && (below || beyond) && !halt_i && !flush_i;
+  assign err_addr_o = (below || out_addr_q >= limit_i) ? out_addr_q : limit_i;
+
+  assign valid_o = out_q && !below && !beyond && !halt_i && !flush_i;
+  assign addr_o  = out_addr_q;
+  assign idle_o  = !act_q && !out_q;
+
+  logic unused_cmd;
+  assign unused_cmd = ^cmd_i;
+
+  `CT_ASSUME(RunNotEmpty_M, !load || cmd_i[ct_pkg::DmaNbLsb +: 9] != 9'd0)
+  `CT_ASSUME(RunFits_M, !load || cmd_i[ct_pkg::DmaNbLsb +: 9] <= (cmd_i[ct_pkg::DmaHdrLsb] ? 9'd16 : 9'd256))
+  `CT_ASSUME(LoopsNotEmpty_M, !load || (cmd_i[ct_pkg::DmaN1Lsb +: 12] != 12'd0 && cmd_i[ct_pkg::DmaN2Lsb +: 12] != 12'd0))
+  `CT_ASSERT(PieceIsABurst_A, !valid_o || (beats_o != 5'd0 && beats_o <= (rec_o ? 5'd17 : 5'd16)))
+  `CT_ASSERT(PieceInPage_A, !valid_o || (rec_o && !SplitRecords) || addr_o[31:8] == out_end_q[31:8] || out_end_q[7:0] == 8'd0)
+  `CT_ASSERT(PieceInWindow_A, !valid_o || (addr_o >= base_i && out_end_q <= {1'b0, limit_i}))
+  `CT_ASSERT(OnlyTakesWhatIsThere_A, (sem_dec_o & ~sem_nz_i) == 16'd0)
+
+endmodule
+
+`default_nettype wire
