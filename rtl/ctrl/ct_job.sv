@@ -28,8 +28,8 @@
 //  1. A job starts only with room for its completion, so COMPLETE never waits.
 //  2. The first error of a job is its code; only DEAD replaces it.
 //  3. Semaphores are zero outside RUN and DRAIN.
-//  4. HEAD moves when the descriptor has been read (its slot may then be written again), and by a soft reset, to TAIL.
-//     (So it passes TAIL only if the host moves TAIL back.)
+//  4. HEAD moves when the descriptor has been read (its slot may then be written again), and by a soft reset, to TAIL as
+//     it was then (in DESC only when the descriptor has been read).
 //  5. A fetch is asked for only in DESC and PROG; no context ever has two.
 //  6. The front of the doorbell times, if valid, belongs to descriptors that have not been read yet, or is dropped in this cycle;
 //     it is dropped in the cycle after the last of them has been read.
@@ -136,6 +136,7 @@ module ct_job #(
   logic [31:0] timer_d, timer_q;       // cycles since the start; from the first error on: since that
   logic [2:0]  settle_d, settle_q;
   logic [15:0] head_d, head_q, tail_q;
+  logic [15:0] reset_head_q;           // where that reset sets HEAD, once the descriptor has been read
 
   logic [31:0] tag_q, version_q, prog_q, limit_q, rows_q;
   logic [9:0]  ncmds_q;
@@ -349,8 +350,12 @@ module ct_job #(
 
   always_comb begin
     head_d = head_q;
-    if (desc_leave && !reset_seen_q) head_d = head_q + 16'd1;
-    if (reset_i) head_d = tail_q;
+    if (reset_i && (state_q != StDesc || desc_leave)) head_d = tail_q;
+    else if (desc_leave) head_d = reset_seen_q ? reset_head_q : head_q + 16'd1;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (reset_i) reset_head_q <= tail_q;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -25,11 +25,24 @@ $(call unit_bench,test_spm,ct_spm,rtl/spm/ct_spm.sv,-GWords=1024)
 $(call unit_bench,test_sem,ct_sem,rtl/ctrl/ct_sem.sv)
 $(call dut,ct_fetch,ct_fetch,rtl/ctrl/ct_fetch.sv)
 $(call bench,test_fetch,ct_fetch,host/emu/ct_emu_prog.c host/lib/ct_cmd.c)
-$(call unit_bench,test_ctx,ct_ctx,rtl/ctrl/ct_ctx.sv,-GQueueDepth=4)
+$(call dut,ct_ctx,ct_ctx,rtl/ctrl/ct_ctx.sv,-GQueueDepth=4)
+$(call bench,test_ctx,ct_ctx,host/lib/ct_cmd.c)
 $(call unit_bench,test_regs,ct_regs,rtl/ctrl/ct_regs.sv,-GSpmWords=8192 -GCols=8 -GVpuLanes=4 -GDramMib=64)
+
+# The MXU: both widths, both reader widths, with a multiplier a product and with two products in one.
+$(call dut,ct_mxu_c16,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=16)
+$(call dut,ct_mxu_c8,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=4)
+$(call dut,ct_mxu_c16p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=4 -GPackDsp=1)
+$(call dut,ct_mxu_c8p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=16 -GPackDsp=1)
+$(call bench,test_mxu,ct_mxu_c16 ct_mxu_c8 ct_mxu_c16p ct_mxu_c8p,tb/unit/mxu_tb.c tb/unit/mxu_model.c host/emu/ct_num.c)
 
 # The functions over every input: a campaign of some ten minutes, not part of test-unit.
 $(BUILD)/tb/fn_exhaustive: tb/unit/fn_exhaustive.c tb/unit/fn_check.c host/emu/ct_num.c tb/unit/fn_check.h rtl/fp/ct_fn_table.def
 	$(call say,BENCH,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS) -o $@ $(filter %.c,$^) -lm
+
+# The vector unit, with both numbers of lanes.
+$(call dut,ct_vpu_16,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=16)
+$(call dut,ct_vpu_4,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=4)
+$(call bench,test_vpu,ct_vpu_16 ct_vpu_4,tb/unit/vpu_bench.c tb/unit/vpu_gen.c tb/unit/vpu_model.c host/emu/ct_num.c)
