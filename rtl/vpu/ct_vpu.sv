@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vector unit: VL loads tile registers from the SPM, VA computes on them and on ACC, VS stores them to the SPM, quantising.
+//
+//     commands --- front, arbiter --- ct_vpu_vl --- SPM read ---+
+//     commands --- front, arbiter --- ct_vpu_va --- ACC read    +-- ct_vpu_rf (2 x 16 tile registers)
+//     commands --- front, arbiter --- ct_vpu_vs --- SPM write --+
+//
+// What        The three sides run freely against each other; each takes the commands of a context in order. A command is granted when
+//             its semaphores allow, as one slot of the side's arbiter; once granted it finishes without any help of the other context.
+//             Its side takes the next grant in the cycle of its last row (accept); its semaphores are signalled, to the owner only,
+//             when its results are visible (complete).
+// Latency     from cmd_valid_i to the grant at least 1 cycle; then VL 6 cycles to the first write, VA 25 (VaLat in ct_vpu_va), VS 6 to the
+//             first word. Completion is a pulse of sem_inc_o in the cycle after the last write.
+// Interference  a ready operation waits for at most one of the other context on its side. At 16 lanes this is at most 64 cycles plus what
+//             the SPM takes (VL, VS), 4 lanes: 64, VS 128 (see ct_vpu_vs). VL writes when VA does not: if VA leaves no gap for 16
+//             cycles, it starts nothing more until VL has written.
+// Errors      SPM_WINDOW: a VL or VS command leaves the context's window; its highest relative address. Nothing of it is read or written,
+//             its waits have been taken. PARITY: physical address of the word. After an error of a context nothing more of it is
+//             granted or signalled on any side until flush_i of any side has been high: ct_job aborts the job.
+// Flush       per side: what has not been granted or issued is dropped, what is under way drains, then idle_o rises.
+// SPM read    data exactly ct_pkg::SpmLat cycles after the grant, ACC data exactly ct_pkg::AccLat cycles after the request.
+//
+// Parameters
+//   VpuLanes  FP32 lanes, 16 or 4
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_vpu #(
+  parameter  int unsigned VpuLanes = 16,
+  localparam int unsigned W        = 32 * VpuLanes
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+
+  // configuration
+  input  logic [1:0]   policy_i,
+  input  logic [7:0]   floor_i,
+  input  logic         freeze_i,
+  input  logic [39:0]  spm_base_i,
+  input  logic [39:0]  spm_size_i,
+
+  // VL
+  input  logic [1:0]   vl_cmd_valid_i,
+  input  logic [511:0] vl_cmd_i,
+  output logic [1:0]   vl_cmd_ready_o,
+  input  logic [31:0]  vl_sem_nz_i,
+  output logic [31:0]  vl_sem_dec_o,
+  output logic [31:0]  vl_sem_inc_o,
+  input  logic [1:0]   vl_flush_i,
+  output logic [1:0]   vl_idle_o,
+
+  // VA
+  input  logic [1:0]   va_cmd_valid_i,
+  input  logic [511:0] va_cmd_i,
+  output logic [1:0]   va_cmd_ready_o,
+  input  logic [31:0]  va_sem_nz_i,
+  output logic [31:0]  va_sem_dec_o,
+  output logic [31:0]  va_sem_inc_o,
+  input  logic [1:0]   va_flush_i,
+  output logic [1:0]   va_idle_o,
+
+  // VS
+  input  logic [1:0]   vs_cmd_valid_i,
+  input  logic [511:0] vs_cmd_i,
+  output logic [1:0]   vs_cmd_ready_o,
+  input  logic [31:0]  vs_sem_nz_i,
+  output logic [31:0]  vs_sem_dec_o,
+  output logic [31:0]  vs_sem_inc_o,
+  input  logic [1:0]   vs_flush_i,
+  output logic [1:0]   vs_idle_o,
+
+  // errors
+  output logic [1:0]   err_o,
+  output logic [15:0]  err_code_o,
+  output logic [63:0]  err_addr_o,
+
+  // SPM read port
+  output logic         spm_rd_valid_o,
+  output logic [19:0]  spm_rd_addr_o,
+  input  logic         spm_rd_ready_i,
+  input  logic         spm_rd_vld_i,
+  input  logic [127:0] spm_rd_data_i,
+  input  logic [7:0]   spm_rd_exp_i,
+  input  logic         spm_rd_perr_i,
+
+  // SPM write port
+  output logic         spm_wr_valid_o,
+  output logic [19:0]  spm_wr_addr_o,
+  output logic [127:0] spm_wr_data_o,
+  output logic [7:0]   spm_wr_exp_o,
+  input  logic         spm_wr_ready_i,
+
+  // ACC read port
+  output logic         acc_rd_valid_o,
+  output logic         acc_rd_ctx_o,
+  output logic [3:0]   acc_rd_tile_o,
+  output logic [3:0]   acc_rd_row_o,
+  output logic [1:0]   acc_rd_beat_o,
+  input  logic [W-1:0] acc_rd_data_i,
+
+  // events, one bit each context
+  output logic [1:0]   ev_vl_busy_o,
+  output logic [1:0]   ev_va_busy_o,
+  output logic [1:0]   ev_vs_busy_o,
+  output logic [1:0]   ev_wait_arb_o,
+  output logic [1:0]   ev_nan_o
+);
+
+  if (VpuLanes != 16 && VpuLanes != 4) begin : g_check
+    ct_error_vpu_lanes_must_be_16_or_4 u_error ();
+  end
+
+  localparam int unsigned Quads = VpuLanes / 4;
+  localparam int unsigned AddrW = (VpuLanes == 4) ? 11 : 9;
+
+  logic [1:0] stop_d, stop_q;  // after an error, until the flush
+
+  // --- VL ---
+
+  logic         vl_valid, vl_ready, vl_ctx, vl_bad;
+  logic [255:0] vl_cmd;
+  logic [20:0]  vl_top, vl_window_addr;
+  logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_window, vl_parity;
+  logic [19:0]  vl_parity_addr;
+  logic         vl_starved, vl_wr_valid, vl_wr_ready;
+  logic [Quads-1:0] vl_wr_quad;
+  logic [AddrW-1:0] vl_wr_addr;
+  logic [W-1:0]     vl_wr_data;
+
+  ct_vpu_front #(.Window(1'b1)) u_vl_front (
+    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .cmd_valid_i  (vl_cmd_valid_i),
+    .cmd_i        (vl_cmd_i),
+    .cmd_ready_o  (vl_cmd_ready_o),
+    .sem_nz_i     (vl_sem_nz_i),
+    .sem_dec_o    (vl_sem_dec_o),
+    .flush_i      (vl_flush_i),
+    .stop_i       (stop_q),
+    .spm_size_i,
+    .hold_i       (2'b00),
+    .busy_i       (vl_busy),
+    .head_valid_o (vl_head_valid),
+    .head_o       (),
+    .valid_o      (vl_valid),
+    .ready_i      (vl_ready),
+    .ctx_o        (vl_ctx),
+    .cmd_o        (vl_cmd),
+    .bad_o        (vl_bad),
+    .top_o        (vl_top),
+    .wait_arb_o   (vl_wait_arb)
+  );
+
+  ct_vpu_vl #(.VpuLanes(VpuLanes)) u_vl (
+    .clk_i, .rst_ni,
+    .start_valid_i (vl_valid),
+    .start_ready_o (vl_ready),
+    .start_ctx_i   (vl_ctx),
+    .start_cmd_i   (vl_cmd),
+    .start_bad_i   (vl_bad),
+    .start_top_i   (vl_top),
+    .kill_i        (vl_flush_i | stop_q),
+    .spm_base_i,
+    .sem_inc_o     (vl_sem_inc_o),
+    .busy_o        (vl_busy),
+    .pending_o     (vl_pending),
+    .starved_o     (vl_starved),
+    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
+    .wr_valid_o    (vl_wr_valid),
+    .wr_ready_i    (vl_wr_ready),
+    .wr_quad_o     (vl_wr_quad),
+    .wr_addr_o     (vl_wr_addr),
+    .wr_data_o     (vl_wr_data),
+    .err_window_o      (vl_window),
+    .err_window_addr_o (vl_window_addr),
+    .err_parity_o      (vl_parity),
+    .err_parity_addr_o (vl_parity_addr)
+  );
+
+  // --- VA ---
+
+  logic         va_valid, va_ready, va_ctx, va_bad_unused;
+  logic [255:0] va_cmd;
+  logic [511:0] va_head;
+  logic [20:0]  va_top_unused;
+  logic [1:0]   va_head_valid, va_hold, va_busy, va_pending, va_wait_arb;
+  logic         a_en, q_en, va_wr_valid;
+  logic [AddrW-1:0] a_addr, q_addr, va_wr_addr;
+  logic [W-1:0]     a_data, q_data, va_wr_data;
+
+  ct_vpu_front #(.Window(1'b0)) u_va_front (
+    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .cmd_valid_i  (va_cmd_valid_i),
+    .cmd_i        (va_cmd_i),
+    .cmd_ready_o  (va_cmd_ready_o),
+    .sem_nz_i     (va_sem_nz_i),
+    .sem_dec_o    (va_sem_dec_o),
+    .flush_i      (va_flush_i),
+    .stop_i       (stop_q),
+    .spm_size_i,
+    .hold_i       (va_hold),
+    .busy_i       (va_busy),
+    .head_valid_o (va_head_valid),
+    .head_o       (va_head),
+    .valid_o      (va_valid),
+    .ready_i      (va_ready),
+    .ctx_o        (va_ctx),
+    .cmd_o        (va_cmd),
+    .bad_o        (va_bad_unused),
+    .top_o        (va_top_unused),
+    .wait_arb_o   (va_wait_arb)
+  );
+
+  ct_vpu_va #(.VpuLanes(VpuLanes)) u_va (
+    .clk_i, .rst_ni,
+    .head_i        (va_head),
+    .hold_o        (va_hold),
+    .start_valid_i (va_valid),
+    .start_ready_o (va_ready),
+    .start_ctx_i   (va_ctx),
+    .start_cmd_i   (va_cmd),
+    .kill_i        (va_flush_i | stop_q),
+    .starved_i     (vl_starved),
+    .sem_inc_o     (va_sem_inc_o),
+    .busy_o        (va_busy),
+    .pending_o     (va_pending),
+    .acc_rd_valid_o, .acc_rd_ctx_o, .acc_rd_tile_o, .acc_rd_row_o, .acc_rd_beat_o, .acc_rd_data_i,
+    .a_en_o        (a_en),
+    .a_addr_o      (a_addr),
+    .a_data_i      (a_data),
+    .q_en_o        (q_en),
+    .q_addr_o      (q_addr),
+    .q_data_i      (q_data),
+    .wr_valid_o    (va_wr_valid),
+    .wr_addr_o     (va_wr_addr),
+    .wr_data_o     (va_wr_data)
+  );
+
+  // --- VS ---
+
+  logic         vs_valid, vs_ready, vs_ctx, vs_bad;
+  logic [255:0] vs_cmd;
+  logic [20:0]  vs_top, vs_window_addr;
+  logic [1:0]   vs_head_valid, vs_busy, vs_pending, vs_wait_arb, vs_window;
+  logic         s_en;
+  logic [AddrW-1:0] s_addr;
+  logic [W-1:0]     s_data;
+
+  ct_vpu_front #(.Window(1'b1)) u_vs_front (
+    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .cmd_valid_i  (vs_cmd_valid_i),
+    .cmd_i        (vs_cmd_i),
+    .cmd_ready_o  (vs_cmd_ready_o),
+    .sem_nz_i     (vs_sem_nz_i),
+    .sem_dec_o    (vs_sem_dec_o),
+    .flush_i      (vs_flush_i),
+    .stop_i       (stop_q),
+    .spm_size_i,
+    .hold_i       (2'b00),
+    .busy_i       (vs_busy),
+    .head_valid_o (vs_head_valid),
+    .head_o       (),
+    .valid_o      (vs_valid),
+    .ready_i      (vs_ready),
+    .ctx_o        (vs_ctx),
+    .cmd_o        (vs_cmd),
+    .bad_o        (vs_bad),
+    .top_o        (vs_top),
+    .wait_arb_o   (vs_wait_arb)
+  );
+
+  ct_vpu_vs #(.VpuLanes(VpuLanes)) u_vs (
+    .clk_i, .rst_ni,
+    .start_valid_i (vs_valid),
+    .start_ready_o (vs_ready),
+    .start_ctx_i   (vs_ctx),
+    .start_cmd_i   (vs_cmd),
+    .start_bad_i   (vs_bad),
+    .start_top_i   (vs_top),
+    .kill_i        (vs_flush_i | stop_q),
+    .spm_base_i,
+    .sem_inc_o     (vs_sem_inc_o),
+    .busy_o        (vs_busy),
+    .pending_o     (vs_pending),
+    .nan_o         (ev_nan_o),
+    .rf_en_o       (s_en),
+    .rf_addr_o     (s_addr),
+    .rf_data_i     (s_data),
+    .spm_wr_valid_o, .spm_wr_ready_i, .spm_wr_addr_o, .spm_wr_data_o, .spm_wr_exp_o,
+    .err_window_o      (vs_window),
+    .err_window_addr_o (vs_window_addr)
+  );
+
+  // --- Tile registers: VA writes first. ---
+
+  assign vl_wr_ready = !va_wr_valid;
+
+  ct_vpu_rf #(.VpuLanes(VpuLanes)) u_rf (
+    .clk_i,
+    .a_en_i    (a_en),
+    .a_addr_i  (a_addr),
+    .a_data_o  (a_data),
+    .q_en_i    (q_en),
+    .q_addr_i  (q_addr),
+    .q_data_o  (q_data),
+    .s_en_i    (s_en),
+    .s_addr_i  (s_addr),
+    .s_data_o  (s_data),
+    .wr_quad_i (va_wr_valid ? {Quads{1'b1}} : (vl_wr_valid ? vl_wr_quad : {Quads{1'b0}})),
+    .wr_addr_i (va_wr_valid ? va_wr_addr : vl_wr_addr),
+    .wr_data_i (va_wr_valid ? va_wr_data : vl_wr_data)
+  );
+
+  // --- Idle, events, errors ---
+
+  assign vl_idle_o = ~(vl_head_valid | vl_pending);
+  assign va_idle_o = ~(va_head_valid | va_pending);
+  assign vs_idle_o = ~(vs_head_valid | vs_pending);
+
+  assign ev_vl_busy_o  = vl_busy;
+  assign ev_va_busy_o  = va_busy;
+  assign ev_vs_busy_o  = vs_busy;
+  assign ev_wait_arb_o = vl_wait_arb | va_wait_arb | vs_wait_arb;
+
+  // One error of a context in a cycle; what else goes wrong then is lost with the job.
+  always_comb begin
+    err_o      = 2'b00;
+    err_code_o = '0;
+    err_addr_o = '0;
+    for (int c = 0; c < 2; c++) begin
+      if (vl_parity[c]) begin
+        err_code_o[8*c +: 8]   = ct_pkg::ErrParity;
+        err_addr_o[32*c +: 32] = {12'd0, vl_parity_addr};
+      end else if (vl_window[c]) begin
+        err_code_o[8*c +: 8]   = ct_pkg::ErrSpmWindow;
+        err_addr_o[32*c +: 32] = {11'd0, vl_window_addr};
+      end else if (vs_window[c]) begin
+        err_code_o[8*c +: 8]   = ct_pkg::ErrSpmWindow;
+        err_addr_o[32*c +: 32] = {11'd0, vs_window_addr};
+      end
+      err_o[c] = vl_parity[c] || vl_window[c] || vs_window[c];
+    end
+  end
+
+  assign stop_d = (stop_q | err_o) & ~(vl_flush_i | va_flush_i | vs_flush_i);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) stop_q <= 2'b00;
+    else         stop_q <= stop_d;
+  end
+
+endmodule
+
+`default_nettype wire

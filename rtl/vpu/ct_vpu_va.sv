@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VA side of the VPU: y = Func(post(OP(a * b, c))) on the elements of a tile, a row (16 lanes) or a quarter of one (4 lanes) a cycle.
+//
+// Latency     VaLat = 25 cycles, fixed: an operation that issues its first row VaLat cycles after this one reads what this one wrote.
+//             In cycles after the issue of a row:
+//               0 ACC asked   1 tile registers read   2 operands chosen, Tq permuted   3..6 multiply   7 max, min, select
+//               8..13 add   14 ReLU   14..23 function, or its delay line   24 padding   25 written, completion
+// Throughput  a row (quarter) a cycle; the next operation issues in the cycle after the last row of this one. Nothing ever stalls:
+//             the tile register write of VA goes first.
+// What is not asked for is a neutral operand, so that every operation takes the same way and every result is canonical: b = 1.0 when
+//             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
+//             then adds -0.0 to their result.
+// Spacing     hold_o[c] keeps the command in front (head_i) from starting: VaSpace = VaLat + 4 cycles after the last start of c, and, if it
+//             permutes or follows a command with row 0 last, until the last write of c before it is visible. Also both contexts while starved_i (VL needs the write port).
+// Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4 (16 lanes: one more if it signals one semaphore twice).
+// Flush       kill_i[c] drops rows not issued and holds back signals of c; rows in the pipe are still written.
+// In place    Td = Tq and row 0 of Tq used for all rows: with 16 lanes the last row has read before row 0 is written. With 4 lanes it
+//             would not, so there row 0 goes last, and the next command of the context waits until it is written.
+// Duty of the program (checked at dispatch): BSrc and CSrc are not both tiles; Td is not Tq when RowXor or LaneXor is not 0.
+//
+// Parameters
+//   VpuLanes  lanes, 16 or 4
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_vpu_va #(
+  parameter  int unsigned VpuLanes = 16,
+  localparam int unsigned AddrW    = (VpuLanes == 4) ? 11 : 9,
+  localparam int unsigned W        = 32 * VpuLanes
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  // operation that starts, and the commands in front
+  input  logic [511:0]     head_i,
+  output logic [1:0]       hold_o,
+  input  logic             start_valid_i,
+  output logic             start_ready_o,
+  input  logic             start_ctx_i,
+  input  logic [255:0]     start_cmd_i,
+
+  input  logic [1:0]       kill_i,
+  input  logic             starved_i,
+  output logic [31:0]      sem_inc_o,
+  output logic [1:0]       busy_o,     // the sequencer works for c
+  output logic [1:0]       pending_o,  // something of c is left
+
+  // ACC read port
+  output logic             acc_rd_valid_o,
+  output logic             acc_rd_ctx_o,
+  output logic [3:0]       acc_rd_tile_o,
+  output logic [3:0]       acc_rd_row_o,
+  output logic [1:0]       acc_rd_beat_o,
+  input  logic [W-1:0]     acc_rd_data_i,
+
+  // tile registers
+  output logic             a_en_o,
+  output logic [AddrW-1:0] a_addr_o,
+  input  logic [W-1:0]     a_data_i,
+  output logic             q_en_o,
+  output logic [AddrW-1:0] q_addr_o,
+  input  logic [W-1:0]     q_data_i,
+  output logic             wr_valid_o,
+  output logic [AddrW-1:0] wr_addr_o,
+  output logic [W-1:0]     wr_data_o
+);
+
+  localparam int unsigned FnLat    = 10;  // of ct_fn
+  localparam int unsigned AddStage = 8;   // the adder's input
+  localparam int unsigned FnStage  = 14;  // the function's input
+  localparam int unsigned PadStage = FnStage + FnLat;
+  localparam int unsigned VaLat    = PadStage + 1;
+  localparam int unsigned VaSpace  = VaLat + 4;
+  localparam int unsigned MaxBeats = (VpuLanes == 4) ? 64 : 16;
+
+  localparam logic [1:0] OpAdd    = 2'd0;
+  localparam logic [1:0] OpMax    = 2'd1;
+  localparam logic [1:0] OpMin    = 2'd2;
+  localparam logic [31:0] One     = 32'h3F800000;
+  localparam logic [31:0] NegZero = 32'h80000000;
+  localparam logic [31:0] Nan     = 32'h7FC00000;
+  localparam logic [31:0] NegInf  = 32'hFF800000;
+
+  // --- Sequencer ---
+
+  logic        act_d, act_q;
+  logic        gap_d, gap_q;  // a cycle that leaves room for the second signal, in front of a command with a single row
+  logic        tail_q;        // row 0 goes last
+  logic [1:0]  late_d, late_q;  // the last operation of c was one of these
+  logic        ctx_q;
+  logic [3:0]  td_q, ta_q, tq_q, row_d, row_q, last_row_q, row_xor_q, lane_xor_q, func_q;
+  logic [1:0]  asrc_q, bsrc_q, csrc_q, op_q, beat;
+  logic        negc_q, relu_q, ninf_q;
+  logic [31:0] sb_q, sc_q;
+  logic [4:0]  rows_q, cols_q;
+  logic [9:0]  sig_q;
+  logic        start, issue, row_end, last, needs_gap, finish;
+  logic        start_permutes, start_row0, start_tail;
+
+  assign start         = start_valid_i && start_ready_o;
+  assign start_ready_o = !act_q || finish;
+  assign issue         = act_q && !gap_q && !kill_i[ctx_q];
+  assign last          = row_end && (row_q == (tail_q ? 4'd0 : last_row_q));
+  assign needs_gap     = (VpuLanes == 16) && sig_q[4] && (sig_q[4:0] == sig_q[9:5]);
+  assign finish        = (issue && last && !needs_gap) || gap_q;
+
+  always_comb begin
+    act_d = act_q && !kill_i[ctx_q] && !finish;
+    gap_d = issue && last && needs_gap;
+    row_d = row_q;
+    late_d = late_q;
+    if (issue && row_end) row_d = (tail_q && row_q == last_row_q) ? 4'd0 : row_q + 4'd1;
+    if (start) begin
+      act_d = 1'b1;
+      row_d = {3'd0, start_tail};
+      late_d[start_ctx_i] = start_tail;
+    end
+  end
+
+  assign start_permutes = (start_cmd_i[ct_pkg::VaRowXorLsb +: 8] != 8'd0);
+  assign start_row0     = (start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
+  assign start_tail     = (VpuLanes == 4) && start_row0 && start_cmd_i[ct_pkg::VaTdLsb +: 4] == start_cmd_i[ct_pkg::VaTqLsb +: 4]
+                       && (start_cmd_i[ct_pkg::VaFullLsb] || start_cmd_i[ct_pkg::VaRowsLsb +: 5] != 5'd1);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      act_q <= 1'b0;
+      gap_q <= 1'b0;
+      late_q <= 2'b00;
+    end else begin
+      act_q <= act_d;
+      gap_q <= gap_d;
+      late_q <= late_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    row_q <= row_d;
+    if (start) begin
+      ctx_q      <= start_ctx_i;
+      tail_q     <= start_tail;
+      td_q       <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
+      ta_q       <= start_cmd_i[ct_pkg::VaTaLsb +: 4];
+      tq_q       <= start_cmd_i[ct_pkg::VaTqLsb +: 4];
+      asrc_q     <= start_cmd_i[ct_pkg::VaASrcLsb +: 2];
+      bsrc_q     <= start_cmd_i[ct_pkg::VaBSrcLsb +: 2];
+      csrc_q     <= start_cmd_i[ct_pkg::VaCSrcLsb +: 2];
+      op_q       <= (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd0) ? OpAdd : start_cmd_i[ct_pkg::VaFnLsb +: 2];
+      negc_q     <= start_cmd_i[ct_pkg::VaNegCLsb];
+      relu_q     <= start_cmd_i[ct_pkg::VaReluLsb];
+      ninf_q     <= start_cmd_i[ct_pkg::VaPadNinfLsb];
+      func_q     <= start_cmd_i[ct_pkg::VaFuncLsb +: 4];
+      last_row_q <= start_cmd_i[ct_pkg::VaFullLsb] ? 4'd15 : start_cmd_i[ct_pkg::VaRowsLsb +: 4] - 4'd1;
+      sb_q       <= start_cmd_i[ct_pkg::VaSbLsb +: 32];
+      sc_q       <= start_cmd_i[ct_pkg::VaScLsb +: 32];
+      rows_q     <= start_cmd_i[ct_pkg::VaRowsLsb +: 5];
+      cols_q     <= start_cmd_i[ct_pkg::VaColsLsb +: 5];
+      row_xor_q  <= start_cmd_i[ct_pkg::VaRowXorLsb +: 4];
+      lane_xor_q <= start_cmd_i[ct_pkg::VaLaneXorLsb +: 4];
+      sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
+    end
+  end
+
+  // --- Spacing: two counters of each context run down to zero. ---
+
+  localparam int unsigned CountW = 5;
+
+  logic [2*CountW-1:0] space_d, space_q;  // since the last start
+  logic [2*CountW-1:0] drain_d, drain_q;  // since the last row: not zero until it has been written
+
+  always_comb begin
+    space_d = space_q;
+    drain_d = drain_q;
+    for (int c = 0; c < 2; c++) begin
+      if (space_q[CountW*c +: CountW] != '0) space_d[CountW*c +: CountW] = space_q[CountW*c +: CountW] - 1'b1;
+      if (drain_q[CountW*c +: CountW] != '0) drain_d[CountW*c +: CountW] = drain_q[CountW*c +: CountW] - 1'b1;
+      if (start && start_ctx_i == c[0]) space_d[CountW*c +: CountW] = CountW'(VaSpace - 1);
+      if (issue && ctx_q == c[0])       drain_d[CountW*c +: CountW] = CountW'(VaLat + 1);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      space_q <= '0;
+      drain_q <= '0;
+    end else begin
+      space_q <= space_d;
+      drain_q <= drain_d;
+    end
+  end
+
+  // A start at cycle t issues its first row at t + 1. With 3 left of drain, that row is VaLat cycles after the last one before it.
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      hold_o[c] = starved_i || space_q[CountW*c +: CountW] != '0
+          || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]));
+    end
+  end
+
+  assign busy_o = {act_q && ctx_q, act_q && !ctx_q};
+
+  // --- The way of a row: valid bits and what it needs later. ---
+
+  localparam int unsigned MetaW = 35;
+
+  logic [VaLat:1]             vld_q;
+  logic [MetaW*(VaLat+1)-1:0] meta;    // stage k in bits MetaW*k +: MetaW; stage 0 is the issue
+  logic [MetaW*VaLat-1:0]     meta_q;
+  logic                       moving;
+
+  // {op[2], func[4], relu, ninf, cols[5], row valid, beat[2], row[4], tile[4], sig[10], end}: the context is in ctx_pipe_q
+  assign meta[MetaW-1:0] = {op_q, func_q, relu_q, ninf_q, cols_q, {1'b0, row_q} < rows_q, beat, row_q, td_q, sig_q, last};
+  assign meta[MetaW*(VaLat+1)-1:MetaW] = meta_q;
+  assign moving = issue || (vld_q != '0);
+
+  logic [VaLat:1] ctx_pipe_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) vld_q <= '0;
+    else         vld_q <= {vld_q[VaLat-1:1], issue};
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (moving) begin
+      meta_q     <= meta[MetaW*VaLat-1:0];
+      ctx_pipe_q <= {ctx_pipe_q[VaLat-1:1], ctx_q};
+    end
+  end
+
+  // --- 0: ACC asked, addresses; 1: tile registers read ---
+
+  logic [AddrW-1:0] a_addr1_q, q_addr1_q;
+  logic [10:0]      a_full, q_full;
+  logic             use_q;
+  logic [1:0]       asrc1_q, asrc2_q, bsrc1_q, bsrc2_q, csrc1_q, csrc2_q;
+  logic             negc1_q, negc2_q, use_q1_q;
+  logic [3:0]       lane_xor1_q, lane_xor2_q;
+  logic [31:0]      sb1_q, sb2_q, sc1_q, sc2_q;
+  logic [3:0]       q_row;
+
+  assign acc_rd_valid_o = issue && (asrc_q == 2'd1);
+  assign acc_rd_ctx_o   = ctx_q;
+  assign acc_rd_tile_o  = ta_q;
+  assign acc_rd_row_o   = row_q;
+  assign acc_rd_beat_o  = beat;
+
+  assign use_q  = (bsrc_q == 2'd1) || (bsrc_q == 2'd2) || (csrc_q == 2'd1) || (csrc_q == 2'd2);
+  assign q_row  = ((bsrc_q == 2'd2) || (csrc_q == 2'd2)) ? row_xor_q : row_q ^ row_xor_q;
+  assign a_full = {beat, ta_q, row_q, ctx_q};
+  assign q_full = {beat ^ lane_xor_q[3:2], tq_q, q_row, ctx_q};
+
+  logic [10:0] w_full;  // the same of the row that is written
+
+  if (VpuLanes == 4) begin : g_lanes_4
+    logic [1:0] beat_d, beat_q;
+    assign beat    = beat_q;
+    assign row_end = (beat_q == 2'd3);
+    assign beat_d  = start ? 2'd0 : beat_q + {1'b0, issue};
+    always_ff @(posedge clk_i) begin
+      beat_q <= beat_d;
+      if (issue) begin
+        a_addr1_q <= {a_full[0], a_full[8:5], a_full[4:1], a_full[10:9]};
+        q_addr1_q <= {q_full[0], q_full[8:5], q_full[4:1], q_full[10:9]};
+      end
+    end
+    assign wr_addr_o = {w_full[0], w_full[8:5], w_full[4:1], w_full[10:9]};
+  end else begin : g_lanes_16
+    assign beat    = 2'd0;
+    assign row_end = 1'b1;
+    always_ff @(posedge clk_i) begin
+      if (issue) begin
+        a_addr1_q <= {a_full[0], a_full[8:5], a_full[4:1]};
+        q_addr1_q <= {q_full[0], q_full[8:5], q_full[4:1]};
+      end
+    end
+    assign wr_addr_o = {w_full[0], w_full[8:5], w_full[4:1]};
+    logic unused_beat;
+    assign unused_beat = ^{a_full[10:9], q_full[10:9], w_full[10:9]};
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (issue) begin
+      asrc1_q     <= asrc_q;
+      bsrc1_q     <= bsrc_q;
+      csrc1_q     <= csrc_q;
+      negc1_q     <= negc_q;
+      lane_xor1_q <= lane_xor_q;
+      use_q1_q    <= use_q;
+      sb1_q       <= sb_q;
+      sc1_q       <= sc_q;
+    end
+    if (vld_q[1]) begin
+      asrc2_q     <= asrc1_q;
+      bsrc2_q     <= bsrc1_q;
+      csrc2_q     <= csrc1_q;
+      negc2_q     <= negc1_q;
+      lane_xor2_q <= lane_xor1_q;
+      sb2_q       <= sb1_q;
+      sc2_q       <= sc1_q;
+    end
+  end
+
+  assign a_en_o   = vld_q[1] && (asrc1_q == 2'd0);
+  assign a_addr_o = a_addr1_q;
+  assign q_en_o   = vld_q[1] && use_q1_q;
+  assign q_addr_o = q_addr1_q;
+
+  // --- 2: operands ---
+
+  logic [W-1:0] a3_q, b3_q, c3_q;
+
+  // Lane i gets what lane i ^ by holds: a swap of neighbours, of pairs, of fours, of eights.
+  function automatic logic [W-1:0] permute(input logic [W-1:0] x, input logic [3:0] by);
+    logic [W-1:0] v, w;
+    begin
+      v = x;
+      for (int s = 0; s < $clog2(VpuLanes); s++) begin
+        w = v;
+        if (by[s]) for (int i = 0; i < VpuLanes; i++) w[32*i +: 32] = v[32*(i ^ (1 << s)) +: 32];
+        v = w;
+      end
+      permute = v;
+    end
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q[2]) begin
+      unique case (asrc2_q)
+        2'd0:    a3_q <= a_data_i;
+        2'd1:    a3_q <= acc_rd_data_i;
+        default: a3_q <= '0;
+      endcase
+      unique case (bsrc2_q)
+        2'd0:    b3_q <= {VpuLanes{One}};
+        2'd3:    b3_q <= {VpuLanes{sb2_q}};
+        default: b3_q <= permute(q_data_i, lane_xor2_q);
+      endcase
+      unique case (csrc2_q)
+        2'd0:    c3_q <= {VpuLanes{NegZero}};
+        2'd3:    c3_q <= {VpuLanes{{sc2_q[31] ^ negc2_q, sc2_q[30:0]}}};
+        default: c3_q <= permute(q_data_i, lane_xor2_q) ^ {VpuLanes{{negc2_q, 31'd0}}};
+      endcase
+    end
+  end
+
+  // --- 3..6: multiply; c waits ---
+
+  logic [W-1:0] c4_q, c5_q, c6_q, c7_q, product;
+  logic         product_valid_unused;
+
+  ct_fp_mul #(.Lanes(VpuLanes)) u_mul (
+    .clk_i, .rst_ni,
+    .valid_i (vld_q[3]),
+    .a_i     (a3_q),
+    .b_i     (b3_q),
+    .valid_o (product_valid_unused),
+    .prod_o  (product)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q[3]) c4_q <= c3_q;
+    if (vld_q[4]) c5_q <= c4_q;
+    if (vld_q[5]) c6_q <= c5_q;
+    if (vld_q[6]) c7_q <= c6_q;
+  end
+
+  // --- 7: max, min, select in front of the adder ---
+
+  logic [W-1:0] x8_q, y8_q;
+  logic [1:0]   op7;
+
+  assign op7 = meta[MetaW*(AddStage-1) + 33 +: 2];
+
+  // p is canonical, c need not be: the adder cleans up the result. Order by value, -0 below +0, magnitudes of subnormals do
+  // no harm for they all become zeros of their sign.
+  function automatic logic [31:0] choose(input logic [1:0] op, input logic [31:0] p, input logic [31:0] c);
+    logic nan, p_less;
+    begin
+      nan    = (&p[30:23] && p[22:0] != '0) || (&c[30:23] && c[22:0] != '0);
+      p_less = p[31] != c[31] ? p[31] : (p[30:0] < c[30:0]) ^ p[31];  // either if they are equal
+      if (op == OpMax)      choose = nan ? Nan : p_less ? c : p;
+      else if (op == OpMin) choose = nan ? Nan : p_less ? p : c;
+      else                  choose = (!c[31] && c[30:23] != '0 && c[30:0] <= 31'h7F800000) ? p : 32'd0;
+    end
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q[AddStage-1]) begin
+      if (op7 == OpAdd) begin
+        x8_q <= product;
+        y8_q <= c7_q;
+      end else begin
+        for (int i = 0; i < VpuLanes; i++) x8_q[32*i +: 32] <= choose(op7, product[32*i +: 32], c7_q[32*i +: 32]);
+        y8_q <= {VpuLanes{NegZero}};
+      end
+    end
+  end
+
+  // --- 8..13: add; 14: ReLU ---
+
+  logic [W-1:0] sum, fn_in, fn_out;
+  logic         sum_valid_unused, fn_valid_unused, relu14, func14;
+  logic [2:0]   sel14;
+
+  ct_fp_add #(.Lanes(VpuLanes)) u_add (
+    .clk_i, .rst_ni,
+    .valid_i (vld_q[AddStage]),
+    .a_i     (x8_q),
+    .b_i     (y8_q),
+    .valid_o (sum_valid_unused),
+    .sum_o   (sum)
+  );
+
+  assign {func14, sel14, relu14} = meta[MetaW*FnStage + 28 +: 5];
+
+  // A NaN of the adder has no sign. Outside valid cycles sum and meta do not change either.
+  always_comb begin
+    for (int i = 0; i < VpuLanes; i++) fn_in[32*i +: 32] = (relu14 && sum[32*i + 31]) ? 32'd0 : sum[32*i +: 32];
+  end
+
+  // --- 14..23: function, or a ring of 16 words as delay line ---
+
+  ct_fn #(.Lanes(VpuLanes)) u_fn (
+    .clk_i, .rst_ni,
+    .valid_i (vld_q[FnStage] && func14),
+    .sel_i   (sel14),
+    .x_i     (fn_in),
+    .valid_o (fn_valid_unused),
+    .y_o     (fn_out)
+  );
+
+  logic [W-1:0] ring [0:15];
+  logic [3:0]   ring_d, ring_q;
+
+  assign ring_d = ring_q + {3'd0, moving};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ring_q <= '0;
+    else         ring_q <= ring_d;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q[FnStage] && !func14) ring[ring_q] <= fn_in;
+  end
+
+  // --- 24: padding ---
+
+  logic [W-1:0] wr_data_q;
+  logic         func24, ninf24, row_valid24;
+  logic [4:0]   cols24;
+  logic [1:0]   beat24;
+
+  assign func24      = meta[MetaW*PadStage + 32];
+  assign ninf24      = meta[MetaW*PadStage + 27];
+  assign cols24      = meta[MetaW*PadStage + 22 +: 5];
+  assign row_valid24 = meta[MetaW*PadStage + 21];
+  assign beat24      = meta[MetaW*PadStage + 19 +: 2];
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q[PadStage]) begin
+      wr_data_q <= func24 ? fn_out : ring[ring_q - 4'(FnLat)];
+      for (int i = 0; i < VpuLanes; i++) begin
+        if (!row_valid24 || {1'b0, beat24, 2'd0} + 5'(i) >= cols24) wr_data_q[32*i +: 32] <= ninf24 ? NegInf : 32'd0;
+      end
+    end
+  end
+
+  // --- 25: write, completion ---
+
+  logic [1:0] sig_busy;
+  logic       sig_wait_unused;
+
+  assign wr_valid_o = vld_q[VaLat];
+  assign wr_data_o  = wr_data_q;
+  assign w_full     = {meta[MetaW*VaLat + 19 +: 2], meta[MetaW*VaLat + 11 +: 4], meta[MetaW*VaLat + 15 +: 4], ctx_pipe_q[VaLat]};
+
+  ct_vpu_sig u_sig (
+    .clk_i, .rst_ni,
+    .done_i    (vld_q[VaLat] && meta[MetaW*VaLat]),
+    .ctx_i     (ctx_pipe_q[VaLat]),
+    .sig_i     (meta[MetaW*VaLat + 1 +: 10]),
+    .drop_i    (kill_i),
+    .wait_o    (sig_wait_unused),
+    .sem_inc_o (sem_inc_o),
+    .busy_o    (sig_busy)
+  );
+
+  assign pending_o = busy_o | sig_busy | {drain_q[CountW +: CountW] != '0, drain_q[0 +: CountW] != '0};
+
+  logic unused;
+  assign unused = ^{head_i, start_cmd_i, product_valid_unused, sum_valid_unused, fn_valid_unused, sig_wait_unused};
+
+  // Invariants
+  logic [6:0] beats_d, beats_q;
+  assign beats_d = start ? 7'd0 : beats_q + {6'd0, issue};
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) beats_q <= '0;
+    else         beats_q <= beats_d;
+  end
+
+  `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < 7'(MaxBeats))
+  `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)
+  `CT_ASSUME(OneTileOperand_M, !start || !(^start_cmd_i[ct_pkg::VaBSrcLsb +: 2] && ^start_cmd_i[ct_pkg::VaCSrcLsb +: 2]))
+  `CT_ASSUME(PermutedNotInPlace_M, !start || !start_permutes
+             || start_cmd_i[ct_pkg::VaTdLsb +: 4] != start_cmd_i[ct_pkg::VaTqLsb +: 4])
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VL side of the VPU: words of the SPM into a tile register.
+//
+// What        Mode 0 (FP32) writes the four elements of each word as they are, modes 1 and 2 (HBFP8, HBFP8 sign) the sixteen elements
+//             that ct_hbfp_dequant makes of a word: in one write with 16 lanes, in four with 4 lanes.
+// Path        sequencer -> ct_skid -> SPM port -> (SpmLat) -> ct_fifo -> ct_hbfp_dequant -> tile register. A word asks the SPM only
+//             when it has a place in the FIFO, because SPM data cannot be refused.
+// Latency     first write 6 cycles after the start of an operation on an idle side (the SPM granting at once).
+// Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next operation enters in the cycle after the last
+//             word of this one.
+// Handshake   start_valid_i/start_ready_o. A tile register write (wr_valid_o) waits while wr_ready_i is low, for VA goes first;
+//             starved_o asks VA for a gap when that has lasted StarveCycles.
+// Operation   at most 64 words, whatever VpuLanes: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
+// Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address). err_parity_o comes with the
+//             physical address of the word; the word is written all the same: ct_vpu stops the context.
+// Flush       kill_i[c] drops what has not asked the SPM yet and holds back signals of c; words under way are still written.
+//
+// Parameters
+//   VpuLanes  elements in a word of the tile registers, 16 or 4
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_vpu_vl #(
+  parameter  int unsigned VpuLanes = 16,
+  localparam int unsigned AddrW    = (VpuLanes == 4) ? 11 : 9,
+  localparam int unsigned W        = 32 * VpuLanes,
+  localparam int unsigned Quads    = VpuLanes / 4
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  // operation that starts
+  input  logic             start_valid_i,
+  output logic             start_ready_o,
+  input  logic             start_ctx_i,
+  input  logic [255:0]     start_cmd_i,
+  input  logic             start_bad_i,
+  input  logic [20:0]      start_top_i,
+
+  input  logic [1:0]       kill_i,
+  input  logic [39:0]      spm_base_i,
+  output logic [31:0]      sem_inc_o,
+  output logic [1:0]       busy_o,     // the sequencer works for c
+  output logic [1:0]       pending_o,  // something of c is left
+  output logic             starved_o,
+
+  // SPM read port
+  output logic             spm_rd_valid_o,
+  output logic [19:0]      spm_rd_addr_o,
+  input  logic             spm_rd_ready_i,
+  input  logic             spm_rd_vld_i,
+  input  logic [127:0]     spm_rd_data_i,
+  input  logic [7:0]       spm_rd_exp_i,
+  input  logic             spm_rd_perr_i,
+
+  // tile register write
+  output logic             wr_valid_o,
+  input  logic             wr_ready_i,
+  output logic [Quads-1:0] wr_quad_o,
+  output logic [AddrW-1:0] wr_addr_o,
+  output logic [W-1:0]     wr_data_o,
+
+  // errors: one bit each context
+  output logic [1:0]       err_window_o,
+  output logic [20:0]      err_window_addr_o,
+  output logic [1:0]       err_parity_o,
+  output logic [19:0]      err_parity_addr_o
+);
+
+  localparam int unsigned FifoDepth    = 8;   // covers skid, SpmLat and dequantiser at full rate
+  localparam int unsigned StarveCycles = 16;
+  localparam int unsigned MaxWords     = 64;
+
+  // What goes along with a word: {sig[10], last, mode[2], word[2], row[4], tile[4], ctx}
+  localparam int unsigned MetaW = 24;
+
+  // --- Sequencer: one address a cycle. ---
+
+  logic        act_d, act_q;
+  logic        ctx_q;
+  logic [1:0]  mode_q, word_d, word_q;
+  logic [3:0]  row_d, row_q, last_row_q, tile_q;
+  logic [19:0] addr_d, addr_q;
+  logic [15:0] stride_q;
+  logic [9:0]  sig_q;
+  logic        start, run, space, step, row_end, last;
+  logic        ask_ready;
+  logic [3:0]  credit_d, credit_q;  // words between here and the dequantiser
+  logic        pop;
+
+  assign start         = start_valid_i && start_ready_o && !start_bad_i;
+  assign start_ready_o = !act_q || (step && last);
+  assign run           = act_q && !kill_i[ctx_q];
+  assign space         = (credit_q != 4'(FifoDepth));
+  assign step          = run && space && ask_ready;
+  assign row_end       = (mode_q != 2'd0) || (word_q == 2'd3);
+  assign last          = row_end && (row_q == last_row_q);
+
+  always_comb begin
+    act_d    = run && !(step && last);
+    row_d    = row_q;
+    word_d   = word_q;
+    addr_d   = addr_q;
+    credit_d = credit_q + {3'd0, step} - {3'd0, pop};
+    if (step) begin
+      word_d = row_end ? 2'd0 : word_q + 2'd1;
+      if (row_end) begin
+        row_d  = row_q + 4'd1;
+        addr_d = addr_q + {4'd0, stride_q};
+      end
+    end
+    if (start) begin
+      act_d  = 1'b1;
+      row_d  = 4'd0;
+      word_d = 2'd0;
+      addr_d = start_cmd_i[ct_pkg::VlSpmLsb +: 20] + (start_ctx_i ? spm_base_i[39:20] : spm_base_i[19:0]);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      act_q    <= 1'b0;
+      credit_q <= '0;
+    end else begin
+      act_q    <= act_d;
+      credit_q <= credit_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    row_q  <= row_d;
+    word_q <= word_d;
+    addr_q <= addr_d;
+    if (start) begin
+      ctx_q      <= start_ctx_i;
+      mode_q     <= start_cmd_i[ct_pkg::VlModeLsb +: 2];
+      last_row_q <= start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1;
+      stride_q   <= start_cmd_i[ct_pkg::VlRowStrideLsb +: 16];
+      tile_q     <= start_cmd_i[ct_pkg::VlTdLsb +: 4];
+      sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
+    end
+  end
+
+  assign busy_o = {act_q && ctx_q, act_q && !ctx_q};
+
+  // --- SPM port ---
+
+  logic [MetaW-1:0] ask_meta, got1_q, got2_q;
+  logic [19:0]      got1_addr_q, got2_addr_q;
+  logic             got1_vld_q, got2_vld_q;
+  logic             granted;
+
+  ct_skid #(.Width(MetaW + 20)) u_ask (
+    .clk_i, .rst_ni,
+    .valid_i (run && space),
+    .ready_o (ask_ready),
+    .data_i  ({addr_q + {18'd0, word_q}, sig_q, last, mode_q, word_q, row_q, tile_q, ctx_q}),
+    .valid_o (spm_rd_valid_o),
+    .ready_i (spm_rd_ready_i),
+    .data_o  ({spm_rd_addr_o, ask_meta})
+  );
+
+  assign granted = spm_rd_valid_o && spm_rd_ready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      got1_vld_q <= 1'b0;
+      got2_vld_q <= 1'b0;
+    end else begin
+      got1_vld_q <= granted;
+      got2_vld_q <= got1_vld_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (granted) begin
+      got1_q      <= ask_meta;
+      got1_addr_q <= spm_rd_addr_o;
+    end
+    if (got1_vld_q) begin
+      got2_q      <= got1_q;
+      got2_addr_q <= got1_addr_q;
+    end
+  end
+
+  logic             fifo_valid, fifo_ready_unused;
+  logic [MetaW-1:0] meta;
+  logic [127:0]     data;
+  logic [7:0]       exponent;
+
+  ct_fifo #(.Width(MetaW + 136), .Depth(FifoDepth)) u_got (
+    .clk_i, .rst_ni,
+    .valid_i (spm_rd_vld_i),
+    .ready_o (fifo_ready_unused),
+    .data_i  ({spm_rd_data_i, spm_rd_exp_i, got2_q}),
+    .valid_o (fifo_valid),
+    .ready_i (pop),
+    .data_o  ({data, exponent, meta}),
+    .count_o ()
+  );
+
+  // --- Tile register writes ---
+
+  logic             wr_vld_d, wr_vld_q;
+  logic             wr_end_q;        // the last write of an operation
+  logic             wr_fp32_q;
+  logic             wr_ctx_q;
+  logic [9:0]       wr_sig_q;
+  logic [Quads-1:0] wr_quad_q;
+  logic [AddrW-1:0] wr_addr_q;
+  logic [127:0]     wr_fp32_data_q;
+  logic [W-1:0]     wr_hbfp_data;
+  logic             load, fired, sig_wait, fp32;
+  logic [1:0]       beat;            // 4 lanes, HBFP8: which quarter of the word
+  logic             beats_done;
+
+  assign fp32  = (meta[12:11] == 2'd0);
+  assign fired = wr_vld_q && wr_ready_i && !sig_wait;
+  assign load  = fifo_valid && (!wr_vld_q || fired);
+  assign pop   = load && beats_done;
+
+  assign wr_vld_d = load || (wr_vld_q && !fired);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) wr_vld_q <= 1'b0;
+    else         wr_vld_q <= wr_vld_d;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (load) begin
+      wr_end_q       <= meta[13] && beats_done;
+      wr_fp32_q      <= fp32;
+      wr_ctx_q       <= meta[0];
+      wr_sig_q       <= meta[23:14];
+      wr_fp32_data_q <= data;
+    end
+  end
+
+  if (VpuLanes == 4) begin : g_lanes_4
+    logic [1:0] beat_d, beat_q;
+    assign beat_d     = (load && !fp32) ? beat_q + 2'd1 : beat_q;
+    assign beat       = beat_q;
+    assign beats_done = fp32 || (beat_q == 2'd3);
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) beat_q <= 2'd0;
+      else         beat_q <= beat_d;
+    end
+    always_ff @(posedge clk_i) begin
+      if (load) begin
+        wr_quad_q <= 1'b1;
+        wr_addr_q <= {meta[0], meta[4:1], meta[8:5], fp32 ? meta[10:9] : beat};
+      end
+    end
+    assign wr_data_o = wr_fp32_q ? wr_fp32_data_q : wr_hbfp_data;
+  end else begin : g_lanes_16
+    assign beat       = 2'd0;
+    assign beats_done = 1'b1;
+    always_ff @(posedge clk_i) begin
+      if (load) begin
+        wr_quad_q <= fp32 ? (4'd1 << meta[10:9]) : 4'hF;
+        wr_addr_q <= {meta[0], meta[4:1], meta[8:5]};
+      end
+    end
+    assign wr_data_o = wr_fp32_q ? {4{wr_fp32_data_q}} : wr_hbfp_data;
+  end
+
+  logic dequant_valid_unused;
+
+  // Its output register is the data register of the write: it keeps its value until the next load.
+  ct_hbfp_dequant #(.Lanes(VpuLanes)) u_dequant (
+    .clk_i, .rst_ni,
+    .valid_i (load && !fp32),
+    .mode_i  (meta[12]),
+    .q_i     (data[8*VpuLanes*beat +: 8*VpuLanes]),
+    .e_i     (exponent),
+    .valid_o (dequant_valid_unused),
+    .x_o     (wr_hbfp_data)
+  );
+
+  assign wr_valid_o = wr_vld_q && !sig_wait;
+  assign wr_quad_o  = wr_quad_q;
+  assign wr_addr_o  = wr_addr_q;
+
+  // --- Completion, what is left, hunger ---
+
+  logic [1:0] sig_busy;
+  logic [3:0] left0_d, left0_q, left1_d, left1_q;  // words of each context between sequencer and tile register
+  logic       left_dec;                            // a word's last write
+  logic       wr_word_end_q;
+  logic [4:0] starve_d, starve_q;
+
+  ct_vpu_sig u_sig (
+    .clk_i, .rst_ni,
+    .done_i    (fired && wr_end_q),
+    .ctx_i     (wr_ctx_q),
+    .sig_i     (wr_sig_q),
+    .drop_i    (kill_i),
+    .wait_o    (sig_wait),
+    .sem_inc_o (sem_inc_o),
+    .busy_o    (sig_busy)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (load) wr_word_end_q <= beats_done;
+  end
+
+  assign left_dec  = fired && wr_word_end_q;
+  assign left0_d   = left0_q + {3'd0, step && !ctx_q} - {3'd0, left_dec && !wr_ctx_q};
+  assign left1_d   = left1_q + {3'd0, step && ctx_q}  - {3'd0, left_dec && wr_ctx_q};
+  assign pending_o = busy_o | sig_busy | {left1_q != '0, left0_q != '0};
+
+  always_comb begin
+    starve_d = starve_q;
+    if (!wr_vld_q || fired)                       starve_d = '0;
+    else if (starve_q != 5'(StarveCycles))        starve_d = starve_q + 5'd1;
+  end
+
+  assign starved_o = (starve_q == 5'(StarveCycles));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      left0_q  <= '0;
+      left1_q  <= '0;
+      starve_q <= '0;
+    end else begin
+      left0_q  <= left0_d;
+      left1_q  <= left1_d;
+      starve_q <= starve_d;
+    end
+  end
+
+  // --- Errors ---
+
+  logic parity, window;
+
+  assign parity            = spm_rd_vld_i && spm_rd_perr_i && !kill_i[got2_q[0]];
+  assign window            = start_valid_i && start_ready_o && start_bad_i;
+  assign err_parity_o      = {parity && got2_q[0], parity && !got2_q[0]};
+  assign err_parity_addr_o = got2_addr_q;
+  assign err_window_o      = {window && start_ctx_i, window && !start_ctx_i};
+  assign err_window_addr_o = start_top_i;
+
+  logic unused;
+  assign unused = ^{start_cmd_i, fifo_ready_unused, dequant_valid_unused};
+
+  // Invariants
+  logic [6:0] words_d, words_q;
+  assign words_d = start ? 7'd0 : words_q + {6'd0, step};
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) words_q <= '0;
+    else         words_q <= words_d;
+  end
+
+  `CT_ASSERT(OperationBounded_A, !act_q || words_q < 7'(MaxWords))
+  `CT_ASSERT(AnswerInTime_A, spm_rd_vld_i == got2_vld_q)
+  `CT_ASSERT(AnswerHasPlace_A, !spm_rd_vld_i || fifo_ready_unused)
+  `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth))
+
+endmodule
+
+`default_nettype wire

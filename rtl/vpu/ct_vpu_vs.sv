@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VS side of the VPU: rows of a tile register into the SPM, as FP32 or quantised to HBFP8.
+//
+// What        Mode 0: four FP32 words a row, exponent 0. Mode 1: a word a row with the row's exponent. Mode 2: a word a row with one exponent for
+//             all rows. The exponent is the largest exponent field (0: all zero, 255: a NaN or Inf is among them).
+// Passes      The exponent has to be known before the first mantissa. With 16 lanes a row arrives whole and mode 1 needs one pass;
+//             mode 2, and with 4 lanes mode 1 too, read the group twice: once for the exponent, once for the mantissas.
+// Operation   slots (cycles in which the SPM does not hold VS up) for 16 rows:    mode 0   mode 1   mode 2
+//                                                                      16 lanes       64       16       32
+//                                                                       4 lanes       64      128      128
+// Latency     first word at the SPM port 6 cycles after its read; in front of that the pass for the exponent.
+// Throughput  the next operation enters in the cycle after the last slot of this one.
+// Handshake   start_valid_i/start_ready_o; SPM write port valid/ready. Words wait in a ct_fifo, and a word starts only with a place in
+//             it, so that nothing between tile register and FIFO stalls. Completion: the SPM took the last word.
+// Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address).
+// Flush       kill_i[c] drops slots not issued and holds back signals of c; words under way are still written.
+//
+// Parameters
+//   VpuLanes  elements in a word of the tile registers, 16 or 4
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_vpu_vs #(
+  parameter  int unsigned VpuLanes = 16,
+  localparam int unsigned AddrW    = (VpuLanes == 4) ? 11 : 9,
+  localparam int unsigned W        = 32 * VpuLanes
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  // operation that starts
+  input  logic             start_valid_i,
+  output logic             start_ready_o,
+  input  logic             start_ctx_i,
+  input  logic [255:0]     start_cmd_i,
+  input  logic             start_bad_i,
+  input  logic [20:0]      start_top_i,
+
+  input  logic [1:0]       kill_i,
+  input  logic [39:0]      spm_base_i,
+  output logic [31:0]      sem_inc_o,
+  output logic [1:0]       busy_o,     // the sequencer works for c
+  output logic [1:0]       pending_o,  // something of c is left
+  output logic [1:0]       nan_o,      // a group of c became NaN
+
+  // tile register read
+  output logic             rf_en_o,
+  output logic [AddrW-1:0] rf_addr_o,
+  input  logic [W-1:0]     rf_data_i,
+
+  // SPM write port
+  output logic             spm_wr_valid_o,
+  input  logic             spm_wr_ready_i,
+  output logic [19:0]      spm_wr_addr_o,
+  output logic [127:0]     spm_wr_data_o,
+  output logic [7:0]       spm_wr_exp_o,
+
+  // errors, one bit each context
+  output logic [1:0]       err_window_o,
+  output logic [20:0]      err_window_addr_o
+);
+
+  localparam int unsigned FifoDepth = 8;  // covers the pipeline at a word a cycle
+  localparam int unsigned MaxSlots  = (VpuLanes == 4) ? 128 : 64;
+
+  // --- Sequencer. A slot is one read of the tile register. ---
+
+  logic        act_d, act_q;
+  logic        ctx_q;
+  logic [1:0]  mode_q;
+  logic        pass_d, pass_q;  // 0 looks for the exponent, 1 makes words
+  logic [3:0]  row_d, row_q, last_row_q, tile_q;
+  logic [1:0]  quad_d, quad_q;  // 4 lanes: the beat; 16 lanes, mode 0: which four elements
+  logic [19:0] addr_d, addr_q;
+  logic [15:0] stride_q;
+  logic [9:0]  sig_q;
+  logic        start, run, space, step, row_end, rows_end, last, makes_word;
+  logic        one_pass_start, four_slots;
+  logic [3:0]  credit_d, credit_q;
+  logic        pop;
+
+  assign start          = start_valid_i && start_ready_o && !start_bad_i;
+  assign start_ready_o  = !act_q || (step && last);
+  assign run            = act_q && !kill_i[ctx_q];
+  assign four_slots     = (VpuLanes == 4) || (mode_q == 2'd0);
+  assign row_end        = !four_slots || (quad_q == 2'd3);
+  assign makes_word     = pass_q && (mode_q == 2'd0 || row_end);
+  assign space          = (credit_q != 4'(FifoDepth));
+  assign step           = run && (space || !makes_word);
+  assign rows_end       = row_end && (row_q == last_row_q);
+  assign last           = rows_end && pass_q;
+  assign one_pass_start = (start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd0)
+                       || (VpuLanes == 16 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1);
+
+  always_comb begin
+    act_d    = run && !(step && last);
+    pass_d   = pass_q;
+    row_d    = row_q;
+    quad_d   = quad_q;
+    addr_d   = addr_q;
+    credit_d = credit_q + {3'd0, step && makes_word} - {3'd0, pop};
+    if (step) begin
+      quad_d = row_end ? 2'd0 : quad_q + 2'd1;
+      if (mode_q == 2'd1 && VpuLanes == 4) begin
+        // both passes over a row, then the next row
+        if (row_end) pass_d = !pass_q;
+        if (row_end && pass_q) row_d = row_q + 4'd1;
+      end else if (row_end) begin
+        // a pass over all rows
+        row_d = rows_end ? 4'd0 : row_q + 4'd1;
+        if (rows_end) pass_d = 1'b1;
+      end
+      if (row_end && pass_q) addr_d = addr_q + {4'd0, stride_q};
+    end
+    if (start) begin
+      act_d  = 1'b1;
+      pass_d = one_pass_start;
+      row_d  = 4'd0;
+      quad_d = 2'd0;
+      addr_d = start_cmd_i[ct_pkg::VsSpmLsb +: 20] + (start_ctx_i ? spm_base_i[39:20] : spm_base_i[19:0]);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      act_q    <= 1'b0;
+      credit_q <= '0;
+    end else begin
+      act_q    <= act_d;
+      credit_q <= credit_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    pass_q <= pass_d;
+    row_q  <= row_d;
+    quad_q <= quad_d;
+    addr_q <= addr_d;
+    if (start) begin
+      ctx_q      <= start_ctx_i;
+      mode_q     <= start_cmd_i[ct_pkg::VsModeLsb +: 2];
+      last_row_q <= start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1;
+      stride_q   <= start_cmd_i[ct_pkg::VsRowStrideLsb +: 16];
+      tile_q     <= start_cmd_i[ct_pkg::VsTsLsb +: 4];
+      sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
+    end
+  end
+
+  assign busy_o = {act_q && ctx_q, act_q && !ctx_q};
+
+  assign rf_en_o = step;
+  if (VpuLanes == 4) begin : g_addr_4
+    assign rf_addr_o = {ctx_q, tile_q, row_q, quad_q};
+  end else begin : g_addr_16
+    assign rf_addr_o = {ctx_q, tile_q, row_q};
+  end
+
+  // --- The way of a slot: 1 data at the tile register, 2 in d2_q (exponent fields compared), 3 in d3_q (exponent known: scaled),
+  //     4 rounded, 5 word into the FIFO. ---
+
+  // {addr[20], sig[10], ctx, last, makes a word, first of its group (tile: first row), quad[2], mode[2], takes part in the exponent, starts it}
+  localparam int unsigned MetaW = 40;
+
+  logic [5:1]         vld_q;
+  logic [MetaW-1:0]   meta, meta1_q, meta2_q, meta3_q, meta4_q, meta5_q;
+  logic               looks, looks_first;
+
+  assign looks       = !pass_q || (VpuLanes == 16 && mode_q == 2'd1);
+  assign looks_first = (quad_q == 2'd0) && (mode_q == 2'd1 || row_q == 4'd0);
+
+  assign meta = {addr_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0), sig_q, ctx_q, last, makes_word,
+                 mode_q == 2'd1 || row_q == 4'd0, quad_q, mode_q, looks, looks_first};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) vld_q <= '0;
+    else         vld_q <= {vld_q[4:1], step};
+  end
+
+  logic [W-1:0]   d2_q, d3_q;
+  logic [127:0]   raw3, raw4_q, raw5_q;
+  logic [7:0]     exp3_q, exp4_q, exp5_q;
+  logic [8*VpuLanes-1:0] mantissas;
+  logic           quant_valid;
+
+  function automatic logic [7:0] largest(input logic [W-1:0] x, input logic [7:0] seed);
+    logic [8*VpuLanes-1:0] e;
+    begin
+      for (int i = 0; i < VpuLanes; i++) e[8*i +: 8] = x[32*i + 23 +: 8];
+      for (int s = VpuLanes / 2; s > 0; s = s / 2) begin
+        for (int i = 0; i < s; i++) if (e[8*(i + s) +: 8] > e[8*i +: 8]) e[8*i +: 8] = e[8*(i + s) +: 8];
+      end
+      largest = (seed > e[7:0]) ? seed : e[7:0];
+    end
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (step) meta1_q <= meta;
+    if (vld_q[1]) begin
+      meta2_q <= meta1_q;
+      d2_q    <= rf_data_i;
+    end
+    if (vld_q[2]) begin
+      meta3_q <= meta2_q;
+      d3_q    <= d2_q;
+      if (meta2_q[1]) exp3_q <= largest(d2_q, meta2_q[0] ? 8'd0 : exp3_q);
+    end
+    if (vld_q[3]) begin
+      meta4_q <= meta3_q;
+      raw4_q  <= raw3;
+      exp4_q  <= exp3_q;
+    end
+    if (vld_q[4]) begin
+      meta5_q <= meta4_q;
+      raw5_q  <= raw4_q;
+      exp5_q  <= exp4_q;
+    end
+  end
+
+  // Slots that only look for the exponent are not quantised.
+  assign quant_valid = vld_q[3] && (meta3_q[3:2] != 2'd0) && (!meta3_q[1] || meta3_q[7]);
+
+  logic mantissas_valid_unused;
+
+  ct_hbfp_quant #(.Lanes(VpuLanes)) u_quant (
+    .clk_i, .rst_ni,
+    .valid_i (quant_valid),
+    .x_i     (d3_q),
+    .e_i     (exp3_q),
+    .valid_o (mantissas_valid_unused),
+    .q_o     (mantissas)
+  );
+
+  logic [127:0] word;
+
+  if (VpuLanes == 4) begin : g_word_4
+    logic [95:0] parts_q;  // the mantissas of the beats before
+    always_ff @(posedge clk_i) begin
+      if (vld_q[5]) parts_q <= {mantissas, parts_q[95:32]};
+    end
+    assign raw3 = d3_q;
+    assign word = {mantissas, parts_q};
+  end else begin : g_word_16
+    assign raw3 = d3_q[128*meta3_q[5:4] +: 128];
+    assign word = mantissas;
+  end
+
+  // --- FIFO and SPM port ---
+
+  logic         push, fifo_valid, fifo_ready_unused, out_ctx, out_last, sig_wait;
+  logic [9:0]   out_sig;
+  logic         raw5;
+
+  assign push = vld_q[5] && meta5_q[7];
+  assign raw5 = (meta5_q[3:2] == 2'd0);
+
+  ct_fifo #(.Width(128 + 8 + 20 + 12), .Depth(FifoDepth)) u_words (
+    .clk_i, .rst_ni,
+    .valid_i (push),
+    .ready_o (fifo_ready_unused),
+    .data_i  ({raw5 ? raw5_q : word, raw5 ? 8'd0 : exp5_q, meta5_q[39:20], meta5_q[19:10], meta5_q[9], meta5_q[8]}),
+    .valid_o (fifo_valid),
+    .ready_i (pop),
+    .data_o  ({spm_wr_data_o, spm_wr_exp_o, spm_wr_addr_o, out_sig, out_ctx, out_last}),
+    .count_o ()
+  );
+
+  // A word that follows a doubled signal waits a cycle: it may be a last word, too.
+  assign spm_wr_valid_o = fifo_valid && !sig_wait;
+  assign pop            = spm_wr_valid_o && spm_wr_ready_i;
+
+  // --- Completion, what is left, events ---
+
+  logic [1:0] sig_busy, nan_d, nan_q;
+  logic [3:0] left0_d, left0_q, left1_d, left1_q;  // words of each context between sequencer and SPM
+
+  ct_vpu_sig u_sig (
+    .clk_i, .rst_ni,
+    .done_i    (pop && out_last),
+    .ctx_i     (out_ctx),
+    .sig_i     (out_sig),
+    .drop_i    (kill_i),
+    .wait_o    (sig_wait),
+    .sem_inc_o (sem_inc_o),
+    .busy_o    (sig_busy)
+  );
+
+  assign left0_d = left0_q + {3'd0, step && makes_word && !ctx_q} - {3'd0, pop && !out_ctx};
+  assign left1_d = left1_q + {3'd0, step && makes_word && ctx_q}  - {3'd0, pop && out_ctx};
+
+  always_comb begin
+    nan_d = 2'b00;
+    if (push && !raw5 && meta5_q[6] && &exp5_q) nan_d = {meta5_q[9], !meta5_q[9]};
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      left0_q <= '0;
+      left1_q <= '0;
+      nan_q   <= '0;
+    end else begin
+      left0_q <= left0_d;
+      left1_q <= left1_d;
+      nan_q   <= nan_d;
+    end
+  end
+
+  assign nan_o     = nan_q;
+  assign pending_o = busy_o | sig_busy | {left1_q != '0, left0_q != '0};
+
+  logic window;
+  assign window            = start_valid_i && start_ready_o && start_bad_i;
+  assign err_window_o      = {window && start_ctx_i, window && !start_ctx_i};
+  assign err_window_addr_o = start_top_i;
+
+  logic unused;
+  assign unused = ^{start_cmd_i, meta5_q, fifo_ready_unused, mantissas_valid_unused};
+
+  // Invariants
+  logic [7:0] slots_d, slots_q;
+  assign slots_d = start ? 8'd0 : slots_q + {7'd0, step};
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) slots_q <= '0;
+    else         slots_q <= slots_d;
+  end
+
+  `CT_ASSERT(OperationBounded_A, !act_q || slots_q < 8'(MaxSlots))
+  `CT_ASSERT(WordHasPlace_A, !push || fifo_ready_unused)
+  `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth))
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ct_vpu with 16 and with 4 lanes: random race-free programs of both contexts against the model,
+ * aborts in the middle, chains as programs use them against plain C, errors, rates, shares. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/emu/ct_num.h"
+#include "vpu_gen.h"
+
+enum { kVariants = 2, kPriority = 0, kFcfs = 1, kRoundRobin = 2, kJob = 3 };
+
+static const unsigned kLanes[kVariants] = {16, 4};
+
+static float as_float(uint32_t x) {
+  float f;
+  memcpy(&f, &x, sizeof f);
+  return f;
+}
+
+static uint32_t as_bits(float f) {
+  uint32_t x;
+  memcpy(&x, &f, sizeof x);
+  return x;
+}
+
+/* ---- Random programs ----------------------------------------------------------------------- */
+
+/* Waits for semaphores that the bench gives at random times, and signals that nobody waits for,
+ * also twice the same: on what the order has left free. total: how many of the latter must arrive.
+ */
+static void add_extras(vpu_bench *b, const gen_order *o, unsigned first, ct_rng *rng,
+                       unsigned total[kSems]) {
+  vpu_ctx *x = &b->ctx[o->c];
+  bool used[kSems] = {false};
+  unsigned spare[kSems], n = 0;
+  for (unsigned from = 0; from < kSides; ++from)
+    for (unsigned to = 0; to < kSides; ++to)
+      if (from != to) used[o->name[from][to]] = true;
+  for (unsigned i = 0; i < kSems; ++i)
+    if (!used[i]) spare[n++] = i;
+  memset(total, 0, kSems * sizeof *total);
+  for (unsigned i = first; i < x->emitted; ++i) {
+    struct ct_cmd *cmd = &x->program[i];
+    if (ct_rng_percent(rng, 10) && !CT_GET(cmd, ALL_WAIT2)) {
+      const unsigned sem = spare[o->side[i]];
+      CT_PUT(cmd, ALL_WAIT2, CT_SEM(sem));
+      ++x->gift[sem];
+    }
+    if (ct_rng_below(rng, 2)) continue;
+    const unsigned sem = spare[kSides + ct_rng_below(rng, n - kSides)];
+    const bool twice = ct_rng_below(rng, 2);
+    for (unsigned k = 0; k < 2; ++k) {
+      const unsigned lsb = k ? CT_F_ALL_SIG1_LSB : CT_F_ALL_SIG0_LSB;
+      if (ct_cmd_bits(cmd, lsb, 5)) continue;
+      if (k == 1 && !twice) continue;
+      ct_cmd_set_bits(cmd, lsb, 5, CT_SEM(sem));
+      ++total[sem];
+    }
+  }
+}
+
+static gen_order *random_program(vpu_bench *b, unsigned c, ct_rng *rng, unsigned commands,
+                                 unsigned rows, unsigned total[kSems]) {
+  gen_order *o = gen_order_new(b, c);
+  const unsigned first = b->ctx[c].emitted;
+  gen_memory(b, c, rng);
+  gen_load_all(o, rng);
+  for (unsigned i = 0; i < commands; ++i) {
+    const struct ct_cmd cmd = gen_random(rng, rows);
+    gen_emit(o, &cmd);
+  }
+  gen_store_all(o);
+  add_extras(b, o, first, rng, total);
+  return o;
+}
+
+static void check_sems(const vpu_bench *b, unsigned c, const unsigned total[kSems]) {
+  for (unsigned i = 0; i < kSems; ++i)
+    assert_int_equal(b->ctx[c].sem[i], total[i]);
+}
+
+static void random_programs(void **state) {
+  (void)state;
+  static const unsigned stall[] = {0, 25, 60};
+  static const uint8_t floors[] = {0, 64, 200};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned k = 0; k < 24; ++k) {
+      vpu_bench *b = vpu_open(v, 100 * v + k);
+      ct_rng rng = ct_rng_make(5000 + 100 * v + k);
+      unsigned total[kCtx][kSems];
+      *b->p.policy_i = k % 4;
+      *b->p.floor_i = floors[k % 3];
+      vpu_stalls(b, 3000 + 100 * v + k, stall[k % 3], stall[k / 3 % 3], k % 5 ? 0 : 50);
+      for (unsigned c = 0; c < kCtx; ++c)
+        free(random_program(b, c, &rng, 300, k % 2 ? 16 : 3, total[c]));
+      vpu_run(b, 400000);
+      for (unsigned c = 0; c < kCtx; ++c)
+        check_sems(b, c, total[c]);
+      vpu_close(b);
+    }
+  }
+}
+
+/* One context is aborted again and again; the other must not notice, the aborted one must work
+ * afterwards. */
+static void aborts(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned k = 0; k < 12; ++k) {
+      vpu_bench *b = vpu_open(v, 300 + 100 * v + k);
+      ct_rng rng = ct_rng_make(7000 + 100 * v + k);
+      unsigned total[kCtx][kSems];
+      *b->p.policy_i = k % 4;
+      vpu_stalls(b, 4000 + 100 * v + k, 25, 25, 10);
+      const unsigned victim = k & 1;
+      free(random_program(b, !victim, &rng, 300, 16, total[!victim]));
+      for (unsigned round = 0; round < 8; ++round) {
+        free(random_program(b, victim, &rng, 60, k % 3 ? 16 : 2, total[victim]));
+        const unsigned cycles = ct_rng_below(&rng, v ? 9000 : 4000);
+        for (unsigned i = 0; i < cycles; ++i)
+          vpu_cycle(b);
+        vpu_abort(b, victim, 300);
+      }
+      free(random_program(b, victim, &rng, 60, 16, total[victim]));
+      vpu_run(b, 400000);
+      for (unsigned c = 0; c < kCtx; ++c)
+        check_sems(b, c, total[c]);
+      vpu_close(b);
+    }
+  }
+}
+
+/* ---- Chains -------------------------------------------------------------------------------- */
+
+/* A tile as FP32 rows at word `at` of the SPM. */
+static void poke_tile(vpu_bench *b, unsigned c, unsigned at, uint32_t x[kRows][kCols]) {
+  for (unsigned r = 0; r < kRows; ++r)
+    for (unsigned w = 0; w < 4; ++w) {
+      vpu_word word = {.exp = 0};
+      for (unsigned i = 0; i < 4; ++i)
+        vpu_word_set_f32(&word, i, x[r][4 * w + i]);
+      vpu_poke(b, c, at + 4 * r + w, &word);
+    }
+}
+
+static uint32_t peek(const vpu_bench *b, unsigned c, unsigned at, unsigned r, unsigned j) {
+  return vpu_word_f32(&b->ctx[c].spm[at + 4 * r + j / 4], j % 4);
+}
+
+static void random_tile(ct_rng *rng, float scale, uint32_t x[kRows][kCols]) {
+  for (unsigned r = 0; r < kRows; ++r)
+    for (unsigned j = 0; j < kCols; ++j)
+      x[r][j] = as_bits(((float)ct_rng_below(rng, 1u << 20) / (float)(1u << 19) - 1.0f) * scale);
+}
+
+/* td = op over all lanes of ta: four steps through the tiles td and td + 1. */
+static void butterfly(gen_order *o, unsigned td, unsigned ta, unsigned fn) {
+  unsigned from = ta;
+  for (unsigned by = 8, to = td; by; by /= 2, to ^= 1) {
+    struct ct_cmd cmd = gen_va(to, from);
+    gen_c(&cmd, 1, from, fn);
+    CT_PUT(&cmd, VA_LANE_XOR, by);
+    gen_emit(o, &cmd);
+    from = to;
+  }
+  const struct ct_cmd copy = gen_va(td, from);
+  gen_emit(o, &copy);
+}
+
+static void softmax_row(const uint32_t x[kCols], uint32_t y[kCols]) {
+  float e[kCols], top = as_float(x[0]), sum[kCols];
+  for (unsigned j = 0; j < kCols; ++j)
+    if (as_float(x[j]) > top) top = as_float(x[j]);
+  for (unsigned j = 0; j < kCols; ++j)
+    sum[j] = e[j] = as_float(ct_fn_exp(as_bits(as_float(x[j]) - top)));
+  for (unsigned by = 8; by; by /= 2)
+    for (unsigned j = 0; j < by; ++j)
+      sum[j] = sum[j] + sum[j + by];
+  const float scale = as_float(ct_fn_recip(as_bits(sum[0])));
+  for (unsigned j = 0; j < kCols; ++j)
+    y[j] = as_bits(e[j] * scale);
+}
+
+static void softmax(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 500 + v);
+    ct_rng rng = ct_rng_make(9000 + v);
+    uint32_t x[kCtx][kRows][kCols], y[kCols];
+    for (unsigned c = 0; c < kCtx; ++c) {
+      gen_order *o = gen_order_new(b, c);
+      random_tile(&rng, 9.0f, x[c]);
+      poke_tile(b, c, 0, x[c]);
+      struct ct_cmd cmd = gen_vl(0, 0, 0, 4, kRows);
+      gen_emit(o, &cmd);
+      butterfly(o, 2, 0, 1);
+      cmd = gen_va(4, 0); /* exp(x - max) */
+      gen_c(&cmd, 1, 2, 0);
+      CT_PUT(&cmd, VA_NEG_C, 1);
+      CT_PUT(&cmd, VA_FUNC, 8);
+      gen_emit(o, &cmd);
+      butterfly(o, 6, 4, 0);
+      cmd = gen_va(8, 6);
+      CT_PUT(&cmd, VA_FUNC, 9);
+      gen_emit(o, &cmd);
+      cmd = gen_va(9, 4);
+      gen_b(&cmd, 1, 8);
+      gen_emit(o, &cmd);
+      cmd = gen_vs(9, 0, 512, 4, kRows);
+      gen_emit(o, &cmd);
+      free(o);
+    }
+    vpu_run(b, 4000);
+    for (unsigned c = 0; c < kCtx; ++c)
+      for (unsigned r = 0; r < kRows; ++r) {
+        float sum = 0;
+        softmax_row(x[c][r], y);
+        for (unsigned j = 0; j < kCols; ++j) {
+          assert_int_equal(peek(b, c, 512, r, j), y[j]);
+          sum += as_float(y[j]);
+        }
+        assert_true(sum > 0.9999f && sum < 1.0001f);
+      }
+    vpu_close(b);
+  }
+}
+
+/* v = mu v + g; w = w - rate v; w is stored as FP32 and, from the same value, as a square tile. */
+static void optimiser(void **state) {
+  (void)state;
+  const float mu = 0.9f, rate = 0.01f;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 510 + v);
+    ct_rng rng = ct_rng_make(9100 + v);
+    uint32_t x[3][kRows][kCols]; /* w, v, g */
+    gen_order *o = gen_order_new(b, 1);
+    for (unsigned t = 0; t < 3; ++t) {
+      random_tile(&rng, t ? 0.1f : 1.0f, x[t]);
+      poke_tile(b, 1, 64 * t, x[t]);
+      const struct ct_cmd cmd = gen_vl(t, 0, 64 * t, 4, kRows);
+      gen_emit(o, &cmd);
+    }
+    struct ct_cmd cmd = gen_va(1, 1);
+    gen_b(&cmd, 3, 0);
+    CT_PUT(&cmd, VA_SB, as_bits(mu));
+    gen_c(&cmd, 1, 2, 0);
+    gen_emit(o, &cmd);
+    cmd = gen_va(0, 1);
+    gen_b(&cmd, 3, 0);
+    CT_PUT(&cmd, VA_SB, as_bits(-rate));
+    gen_c(&cmd, 1, 0, 0);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 0, 512, 4, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 2, 600, 1, kRows);
+    gen_emit(o, &cmd);
+    vpu_run(b, 4000);
+    uint32_t w[kRows][kCols];
+    for (unsigned r = 0; r < kRows; ++r)
+      for (unsigned j = 0; j < kCols; ++j) {
+        const float velocity = mu * as_float(x[1][r][j]) + as_float(x[2][r][j]);
+        w[r][j] = as_bits(-rate * velocity + as_float(x[0][r][j]));
+        assert_int_equal(peek(b, 1, 512, r, j), w[r][j]);
+      }
+    const uint8_t exp = ct_hbfp8_group_exp(w[0], kRows * kCols);
+    for (unsigned r = 0; r < kRows; ++r) {
+      assert_int_equal(b->ctx[1].spm[600 + r].exp, exp);
+      for (unsigned j = 0; j < kCols; ++j)
+        assert_int_equal((int8_t)b->ctx[1].spm[600 + r].byte[j], ct_hbfp8_quant(w[r][j], exp));
+    }
+    free(o);
+    vpu_close(b);
+  }
+}
+
+/* dx = dy where q > 0, by a sign load and a multiplication; also as a select. */
+static void masks(void **state) {
+  (void)state;
+  static const uint8_t exps[kRows] = {127, 0,   255, 1,   254, 133, 120, 2,
+                                      127, 127, 0,   130, 255, 99,  3,   140};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 520 + v);
+    ct_rng rng = ct_rng_make(9200 + v);
+    uint32_t dy[kRows][kCols];
+    random_tile(&rng, 1.0f, dy);
+    poke_tile(b, 0, 0, dy);
+    for (unsigned r = 0; r < kRows; ++r) {
+      vpu_word w = {.exp = exps[r]};
+      for (unsigned j = 0; j < kCols; ++j)
+        w.byte[j] = (uint8_t)((int)ct_rng_below(&rng, 5) - 2);
+      vpu_poke(b, 0, 100 + 3 * r, &w);
+    }
+    gen_order *o = gen_order_new(b, 0);
+    struct ct_cmd cmd = gen_vl(3, 0, 0, 4, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_vl(15, 2, 100, 3, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_va(0, 3);
+    gen_b(&cmd, 1, 15);
+    gen_emit(o, &cmd);
+    cmd = gen_va(1, 3);
+    gen_c(&cmd, 1, 15, 3);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 0, 512, 4, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(1, 0, 640, 4, kRows);
+    gen_emit(o, &cmd);
+    vpu_run(b, 4000);
+    for (unsigned r = 0; r < kRows; ++r)
+      for (unsigned j = 0; j < kCols; ++j) {
+        const int8_t q = (int8_t)b->ctx[0].spm[100 + 3 * r].byte[j];
+        const bool on = q > 0 && exps[r] != 0 && exps[r] != 255;
+        assert_int_equal(peek(b, 0, 512, r, j), on ? dy[r][j] : dy[r][j] & CT_FP_SIGN);
+        assert_int_equal(peek(b, 0, 640, r, j), on ? dy[r][j] : 0);
+      }
+    free(o);
+    vpu_close(b);
+  }
+}
+
+/* Ties, saturation, signed zeros, subnormals, NaN and Inf, in rows and in squares. */
+static void quantising(void **state) {
+  (void)state;
+  /* Largest exponent field 133: the step is 1. */
+  static const float value[kCols] = {64.0f,  0.5f,   1.5f,    2.5f,  -0.5f, -1.5f, -2.5f, 126.5f,
+                                     127.5f, 127.6f, -127.5f, 0.49f, 0.51f, -0.0f, 3.0f,  100.25f};
+  static const int8_t want[kCols] = {64, 0, 2, 2, 0, -2, -2, 126, 127, 127, -127, 0, 1, 0, 3, 100};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 530 + v);
+    gen_order *o = gen_order_new(b, 1);
+    uint32_t x[kRows][kCols] = {{0}};
+    for (unsigned j = 0; j < kCols; ++j) {
+      x[0][j] = as_bits(value[j]);
+      x[1][j] = as_bits(value[15 - j] / 4);
+      x[2][j] = j % 2 ? 0x80000000u : 0;
+      x[3][j] = 0x007FFFFFu; /* subnormal: counts as 0 */
+      x[4][j] = x[5][j] = as_bits(value[j]);
+    }
+    x[4][7] = 0x7FC00000;
+    x[5][15] = 0xFF800000;
+    poke_tile(b, 1, 0, x);
+    struct ct_cmd cmd = gen_vl(0, 0, 0, 4, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 1, 512, 1, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 2, 540, 1, 4); /* without the NaN */
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 2, 560, 1, kRows);
+    gen_emit(o, &cmd);
+    vpu_run(b, 4000);
+    const vpu_word *w = b->ctx[1].spm;
+    for (unsigned j = 0; j < kCols; ++j) {
+      assert_int_equal((int8_t)w[512].byte[j], want[j]);
+      assert_int_equal((int8_t)w[513].byte[j], want[15 - j]);
+      assert_int_equal((int8_t)w[540].byte[j], want[j]);
+      for (unsigned r = 2; r < kRows; ++r)
+        assert_int_equal(w[512 + r].byte[j], 0);
+      for (unsigned r = 0; r < kRows; ++r)
+        assert_int_equal(w[560 + r].byte[j], 0);
+    }
+    assert_int_equal(w[512].exp, 133);
+    assert_int_equal(w[513].exp, 131);
+    assert_int_equal(w[514].exp, 0);
+    assert_int_equal(w[515].exp, 0);
+    assert_int_equal(w[516].exp, 255);
+    assert_int_equal(w[517].exp, 255);
+    for (unsigned r = 0; r < 4; ++r)
+      assert_int_equal(w[540 + r].exp, 133);
+    for (unsigned r = 0; r < kRows; ++r)
+      assert_int_equal(w[560 + r].exp, 255);
+    assert_int_equal(b->ctx[1].nan_events, 3); /* two rows, one square */
+    free(o);
+    vpu_close(b);
+  }
+}
+
+/* ---- Errors -------------------------------------------------------------------------------- */
+
+static void expect_error(vpu_bench *b, unsigned c, unsigned code, uint32_t addr, unsigned limit) {
+  while (!b->ctx[c].err_code && limit--)
+    vpu_cycle(b);
+  assert_int_equal(b->ctx[c].err_code, code);
+  assert_int_equal(b->ctx[c].err_addr, addr);
+}
+
+/* A command of c that errs, then others behind it: they must not be felt, and the other context
+ * must go on. */
+static void errs(unsigned v, unsigned c, struct ct_cmd bad, bool parity, uint32_t addr) {
+  vpu_bench *b = vpu_open(v, 600 + addr);
+  ct_rng rng = ct_rng_make(9300);
+  unsigned total[kCtx][kSems];
+  free(random_program(b, !c, &rng, 60, 16, total[!c]));
+  vpu_stalls(b, 9400 + c, 20, 20, 0);
+  gen_memory(b, c, &rng);
+  if (parity) b->ctx[c].bad_parity[addr - b->base[c]] = true;
+  CT_PUT(&bad, ALL_SIG0, CT_SEM(5));
+  vpu_emit_only(b, c, &bad);
+  for (unsigned i = 0; i < 3; ++i) {
+    struct ct_cmd cmd = i == 0   ? gen_vl(1, 0, 0, 4, 16)
+                        : i == 1 ? gen_va(2, 1)
+                                 : gen_vs(2, 0, 512, 4, 16);
+    CT_PUT(&cmd, ALL_WAIT0, CT_SEM(5 + i));
+    CT_PUT(&cmd, ALL_SIG0, CT_SEM(6 + i));
+    vpu_emit_only(b, c, &cmd);
+  }
+  expect_error(b, c, parity ? CT_DEV_PARITY : CT_DEV_SPM_WINDOW, addr, 2000);
+  for (unsigned i = 0; i < 200; ++i)
+    vpu_cycle(b);
+  for (unsigned i = 0; i < kSems; ++i)
+    assert_int_equal(b->ctx[c].sem[i], 0); /* nothing was signalled */
+  assert_int_equal(b->ctx[c].seen, 0);     /* nor written */
+  vpu_abort(b, c, 300);
+  memset(b->ctx[c].bad_parity, 0, sizeof b->ctx[c].bad_parity);
+  free(random_program(b, c, &rng, 60, 16, total[c]));
+  vpu_run(b, 100000);
+  for (unsigned i = 0; i < kCtx; ++i)
+    check_sems(b, i, total[i]);
+  vpu_close(b);
+}
+
+static void errors(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned c = 0; c < kCtx; ++c) {
+      const uint32_t base = c ? 0x81230 : 0x407;
+      errs(v, c, gen_vl(0, 0, kWindow - 63, 4, 16), false, kWindow);
+      errs(v, c, gen_vl(0, 1, kWindow, 0, 1), false, kWindow);
+      errs(v, c, gen_vl(0, 2, 0xFFFFF, 65535, 16), false, 0xFFFFF + 15 * 65535);
+      errs(v, c, gen_vs(0, 0, kWindow - 3, 0, 1), false, kWindow);
+      errs(v, c, gen_vs(0, 1, 24, 200, 6), false, kWindow);
+      errs(v, c, gen_vs(0, 2, 0, 65535, 16), false, 15 * 65535);
+      errs(v, c, gen_vl(0, 0, 0, 4, 16), true, base + 63);
+      errs(v, c, gen_vl(0, 1, 256, 7, 16), true, base + 256 + 7 * 8);
+    }
+  }
+}
+
+/* The last word of the window is inside. */
+static void window_edge(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 700 + v);
+    gen_order *o = gen_order_new(b, 0);
+    struct ct_cmd cmd = gen_vl(0, 0, kWindow - 64, 4, 16);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 1, kWindow - 1, 9, 1);
+    gen_emit(o, &cmd);
+    cmd = gen_vs(0, 0, kWindow - 64, 4, 16);
+    gen_emit(o, &cmd);
+    vpu_run(b, 1000);
+    free(o);
+    vpu_close(b);
+  }
+}
+
+/* ---- Rates --------------------------------------------------------------------------------- */
+
+enum { kFlood = 40, kToken = 3 };
+
+/* kFlood commands without dependencies, each taking a token, so that its start is seen. */
+static void flood(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
+  CT_PUT(&cmd, ALL_WAIT1, CT_SEM(kToken));
+  for (unsigned i = 0; i < kFlood; ++i)
+    vpu_emit(b, c, &cmd);
+  b->ctx[c].sem[kToken] += kFlood;
+}
+
+/* Cycles between starts, which must all be the same once under way. */
+static void rate(unsigned v, struct ct_cmd cmd, unsigned contexts, unsigned want) {
+  vpu_bench *b = vpu_open(v, 800);
+  const unsigned op = CT_GET(&cmd, ALL_OP), s = op == CT_OP_VL ? kVl : op == CT_OP_VA ? kVa : kVs;
+  *b->p.policy_i = kRoundRobin;
+  for (unsigned c = 0; c < contexts; ++c)
+    flood(b, c, cmd);
+  vpu_run(b, 20000);
+  assert_int_equal(b->started[s], contexts * kFlood);
+  for (unsigned i = 16; i < b->started[s]; ++i) { /* until then buffers fill */
+    const unsigned got = (unsigned)(b->starts[s][i].cycle - b->starts[s][i - 1].cycle);
+    if (got != want) print_error("%u lanes, op %x, start %u\n", kLanes[v], op, i);
+    assert_int_equal(got, want);
+  }
+  vpu_close(b);
+}
+
+/* No dead cycle between operations; no operation longer than the header says. */
+static void rates(void **state) {
+  (void)state;
+  static const uint8_t vs_slots[kVariants][3] = {{64, 16, 32}, {64, 128, 128}};
+  enum { kSpace = 29 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    const unsigned beats = 16 / kLanes[v];
+    struct ct_cmd row = gen_va(1, 0);
+    CT_PUT(&row, VA_ROWS, 1);
+    for (unsigned contexts = 1; contexts <= 2; ++contexts) {
+      rate(v, gen_vl(0, 0, 0, 4, 16), contexts, 64);
+      rate(v, gen_vl(0, 1, 0, 1, 16), contexts, 16 * beats);
+      rate(v, gen_vl(0, 1, 0, 1, 1), contexts, beats);
+      for (unsigned mode = 0; mode < 3; ++mode)
+        rate(v, gen_vs(0, mode, 512, 4, 16), contexts, vs_slots[v][mode]);
+      rate(v, gen_vs(0, 1, 512, 4, 1), contexts, v ? 8 : 1);
+    }
+    rate(v, gen_va(1, 0), 2, 16 * beats);
+    rate(v, gen_va(1, 0), 1, v ? 64 : kSpace);
+    rate(v, row, 1, kSpace);
+  }
+}
+
+/* An operation of inference that becomes ready while training keeps the side busy waits for one
+ * operation at most. */
+static void waits_for_one(unsigned v, struct ct_cmd long_one, unsigned bound, unsigned at) {
+  vpu_bench *b = vpu_open(v, 810);
+  const unsigned op = CT_GET(&long_one, ALL_OP), s = op == CT_OP_VL   ? kVl
+                                                     : op == CT_OP_VA ? kVa
+                                                                      : kVs;
+  flood(b, 1, long_one);
+  struct ct_cmd cmd = long_one;
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+  vpu_emit(b, 0, &cmd);
+  for (unsigned i = 0; i < 300 + at; ++i)
+    vpu_cycle(b);
+  b->ctx[0].sem[1] = 1;
+  const uint64_t ready = b->cycle;
+  while (b->ctx[0].sem[1])
+    vpu_cycle(b);
+  assert_true(b->cycle - 1 - ready < bound);
+  vpu_run(b, 20000);
+  assert_int_equal(b->started[s], kFlood + 1);
+  assert_true(b->wait_arb[0] < bound);
+  assert_int_equal(b->wait_arb[1] > 0, true); /* training waited for the one of inference */
+  vpu_close(b);
+}
+
+static void bounded_wait(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned at = 0; at < 130; at += 9) {
+      waits_for_one(v, gen_vl(0, 0, 0, 4, 16), 64, at);
+      waits_for_one(v, gen_va(1, 0), v ? 64 : 16, at);
+      waits_for_one(v, gen_vs(0, 0, 512, 4, 16), 64, at);
+      waits_for_one(v, gen_vs(0, 2, 512, 4, 16), v ? 128 : 32, at);
+    }
+  }
+}
+
+/* VA of both contexts without a gap: VL gets its writes through all the same. */
+static void load_is_not_starved(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 820 + v);
+    *b->p.policy_i = kRoundRobin;
+    struct ct_cmd cmd = gen_vl(5, 1, 0, 1, 16);
+    CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+    CT_PUT(&cmd, ALL_SIG0, CT_SEM(2));
+    vpu_emit(b, 1, &cmd);
+    for (unsigned c = 0; c < kCtx; ++c)
+      flood(b, c, gen_va(1, 0));
+    for (unsigned i = 0; i < 200; ++i)
+      vpu_cycle(b);
+    b->ctx[1].sem[1] = 1;
+    const uint64_t start = b->cycle;
+    while (!b->ctx[1].sem[2])
+      vpu_cycle(b);
+    /* 16 cycles of hunger, an operation under way, its rows in the pipe, the 16 or 64 writes, and a
+     * little. */
+    assert_true(b->cycle - start < (v ? 16 + 64 + 25 + 64 + 20 : 16 + 16 + 25 + 16 + 20));
+    assert_true(b->started[kVa] < 2 * kFlood);
+    vpu_run(b, 20000);
+    vpu_close(b);
+  }
+}
+
+/* ---- Who goes first ------------------------------------------------------------------------ */
+
+static unsigned trainings(unsigned v, unsigned policy, unsigned floor, char order[2 * kFlood + 1]) {
+  vpu_bench *b = vpu_open(v, 830);
+  *b->p.policy_i = (uint8_t)policy;
+  *b->p.floor_i = (uint8_t)floor;
+  *b->p.freeze_i = 1;
+  for (unsigned c = 0; c < kCtx; ++c)
+    flood(b, c, gen_vl(c, 1, 0, 1, 16));
+  for (unsigned i = 0; i < 50; ++i)
+    vpu_cycle(b);
+  assert_int_equal(b->started[kVl], 0); /* frozen */
+  *b->p.freeze_i = 0;
+  vpu_run(b, 20000);
+  assert_int_equal(b->started[kVl], 2 * kFlood);
+  unsigned early = 0;
+  for (unsigned i = 0; i < 2 * kFlood; ++i) {
+    order[i] = b->starts[kVl][i].ctx ? 't' : 'i';
+    early += i < kFlood && b->starts[kVl][i].ctx;
+  }
+  order[2 * kFlood] = 0;
+  vpu_close(b);
+  return early;
+}
+
+static void policies(void **state) {
+  (void)state;
+  char order[2 * kFlood + 1], alternating[2 * kFlood + 1];
+  for (unsigned i = 0; i < 2 * kFlood; ++i)
+    alternating[i] = i % 2 ? 't' : 'i';
+  alternating[2 * kFlood] = 0;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    assert_int_equal(trainings(v, kPriority, 0, order), 0);
+    assert_in_range(trainings(v, kPriority, 64, order), kFlood / 4 - 1, kFlood / 4 + 1);
+    assert_in_range(trainings(v, kPriority, 128, order), kFlood / 2 - 1, kFlood / 2 + 1);
+    trainings(v, kRoundRobin, 0, order);
+    assert_string_equal(order, alternating);
+    trainings(v, kFcfs, 0, order);
+    assert_string_equal(order, alternating);
+    trainings(v, kJob, 0, order);
+    assert_string_equal(order, alternating);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(softmax),      cmocka_unit_test(optimiser),
+      cmocka_unit_test(masks),        cmocka_unit_test(quantising),
+      cmocka_unit_test(window_edge),  cmocka_unit_test(rates),
+      cmocka_unit_test(bounded_wait), cmocka_unit_test(load_is_not_starved),
+      cmocka_unit_test(policies),     cmocka_unit_test(errors),
+      cmocka_unit_test(aborts),       cmocka_unit_test(random_programs),
+  };
+  return cmocka_run_group_tests_name("ct_vpu", tests, NULL, NULL);
+}
