@@ -67,6 +67,7 @@ module ct_ctx #(
   input  logic [6*16-1:0]  sem_dec_i,
   input  logic [6*16-1:0]  sem_inc_i,
   output logic             flush_o,
+  output logic             abandon_o,
   input  logic             units_idle_i,
   input  logic [2:0]       err_i,         // DMA, MXU, VPU
   input  logic [3*8-1:0]   err_code_i,
@@ -111,7 +112,7 @@ module ct_ctx #(
     .sem_clear_o    (sem_clear),
     .sem_err_i      (sem_err),
     .sem_err_num_i  (sem_err_num),
-    .flush_o,
+    .flush_o, .abandon_o,
     .queues_empty_i (q_valid == '0),
     .units_idle_i,
     .err_i, .err_code_i, .err_addr_i, .row_i

@@ -21,7 +21,8 @@
 //  PROG      has asked for the program; RUN begins with its first command, while the others still arrive.
 //  DRAIN     after END: waits until the rest of the program has arrived, the queues are empty and the units idle, in
 //            SettleCycles cycles in a row (an error pulse follows its cause by a cycle or two).
-//  ABORT     flush_o is high: queues and units drop what is left. At least SettleCycles cycles.
+//  ABORT     flush_o is high: queues and units drop what is left. At least SettleCycles cycles. After a dead port it lasts until the
+//            port has answered after all, or until a soft reset gives up what it owes (abandon_o).
 //  COMPLETE  one cycle: pushes the completion.
 //
 // Invariants (asserted below)
@@ -110,6 +111,7 @@ module ct_job #(
   input  logic            sem_err_i,
   input  logic [3:0]      sem_err_num_i,
   output logic            flush_o,
+  output logic            abandon_o,     // pulse: the DMA forgets what the dead port owes this context
   input  logic            queues_empty_i,
   input  logic            units_idle_i,
   input  logic [2:0]      err_i,         // DMA, MXU, VPU
@@ -373,6 +375,7 @@ module ct_job #(
   assign status_o    = (state_q == StIdle && head_q != tail_q) ? StatusHeld : state_q;
   assign dead_o      = dead_q;
   assign flush_o     = (state_q == StAbort) || (state_q == StComplete && after_dead_q);
+  assign abandon_o   = (state_q == StAbort) && after_dead_q && reset_i;
   assign sem_clear_o = (state_q != StRun) && (state_q != StDrain);
 
   // ---- Doorbell times: TAIL as written and the cycle, in a ring read ahead by one ---------------------------------------------
