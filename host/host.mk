@@ -57,6 +57,9 @@ $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
+# What the assembler takes in, no compiler lists.
+$(BUILD)/obj/host/tools/ct_digits.o $(BUILD)/tb/obj/host/tools/ct_digits.o $(BUILD)/san/obj/host/tools/ct_digits.o: host/data/digits/digits.csv.gz
+
 LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/obj/%.o)
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.d)

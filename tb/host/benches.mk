@@ -3,3 +3,4 @@
 # The tests of host code, one line each; tb/harness/rules.mk says what the line means. Every one also runs under the sanitizers.
 
 $(call host_test,test_npy,tb/host/test_npy.c host/tools/ct_npy.c)
+$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/ct_dataset.c host/tools/ct_digits.c host/tools/ct_rand.c,-lz)
