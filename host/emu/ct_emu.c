@@ -88,7 +88,8 @@ static bool burst_ok(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool write, uin
   const uint32_t limit = write ? CT_EMU_CREG(ctx, WR_LIMIT) : CT_EMU_CREG(ctx, RD_LIMIT);
   const uint64_t end = (uint64_t)addr + beats, at = emu->fault_addr / 16;
   if (addr < base || end > limit) {
-    ct_emu_fail(ctx, write ? CT_DEV_DRAM_WRITE_WINDOW : CT_DEV_DRAM_READ_WINDOW, addr);
+    const uint32_t outside = addr >= base && addr < limit ? limit : addr; /* the first that is */
+    ct_emu_fail(ctx, write ? CT_DEV_DRAM_WRITE_WINDOW : CT_DEV_DRAM_READ_WINDOW, outside);
     return false;
   }
   const bool covered = at >= addr && at < end;
@@ -111,6 +112,7 @@ bool ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr,
     n = burst_beats(addr, beats - done, max_beats);
     if (!burst_ok(emu, ctx, false, addr, n)) return false;
     memcpy(data + 16 * done, emu->dram + 16 * (uint64_t)addr, 16 * n);
+    ctx->cnt[CT_CNT_LD_BEATS] += n;
   }
   return true;
 }
@@ -121,6 +123,7 @@ bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr
     n = burst_beats(addr, beats - done, max_beats);
     if (!burst_ok(emu, ctx, true, addr, n)) return false;
     memcpy(emu->dram + 16 * (uint64_t)addr, data + 16 * done, 16 * n);
+    ctx->cnt[CT_CNT_ST_BEATS] += n;
   }
   return true;
 }

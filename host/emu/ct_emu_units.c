@@ -51,7 +51,6 @@ static bool load_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct
     memcpy(word.q, data + 16 * (j + hdr), 16);
     if (!ct_emu_spm_write(emu, ctx, (spm + j * s0) & SPM_MASK, &word)) return false;
   }
-  ctx->cnt[CT_CNT_LD_BEATS] += nb + hdr;
   return true;
 }
 
@@ -65,7 +64,6 @@ static bool store_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
     if (hdr) data[j] = word.e;
     memcpy(data + 16 * (j + hdr), word.q, 16);
   }
-  ctx->cnt[CT_CNT_ST_BEATS] += nb + hdr;
   return ct_emu_dram_write(emu, ctx, dram, nb + hdr, hdr ? RECORD_BEATS : RUN_BEATS, data);
 }
 

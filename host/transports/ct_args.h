@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CT_ERR_ARG = -1, CT_ERR_MEMORY = -2, CT_ERR_DEVICE = -3 };
+#include "coltrain/coltrain.h" /* the errors transports return */
 
 /* One option: a number within min..max, or (text not NULL) any text. */
 struct ct_arg {

@@ -1,0 +1,1003 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ct_gen.h"
+
+#include <string.h>
+
+enum queue { LD, ST, MM, VL, VA, VS, QUEUES };
+
+/* Zones of the SPM window: first word and end. Slots are tiles of 16 words. */
+enum {
+  SQ_LO = 0,
+  SQ_HI = 384,
+  ROW_LO = SQ_HI,
+  ROW_HI = 640,
+  F32_LO = ROW_HI,
+  F32_HI = 960,
+  ANY_LO = F32_HI,
+  ANY_HI = CT_GEN_SPM,
+  RECORD = 17,
+  RECORDS = 64,              /* of each kind in the input area */
+  IN_ROW = RECORD * RECORDS, /* units: where row records begin, and raw data */
+  IN_RAW = 2 * RECORD * RECORDS,
+};
+
+/* What commands touch, numbered. */
+enum {
+  RES_SPM = 0,
+  RES_OUT = RES_SPM + CT_GEN_SPM,
+  RES_TILE = RES_OUT + CT_GEN_OUT_UNITS,
+  RES_ACC = RES_TILE + 16,
+  RES_COUNT = RES_ACC + 16
+};
+enum { READ = 1, WRITE = 2 };
+
+/* Semaphores: one for each ordered pair of queues that needs it, and those of the blocks. */
+enum kind {
+  KIND_PAIR,                  /* + 6 * source + destination */
+  KIND_LD_A = KIND_PAIR + 36, /* LD -> MM, each k step */
+  KIND_LD_B,
+  KIND_ACC_FULL, /* MM -> VA, each tile */
+  KIND_ACC_FREE, /* VA -> MM, each tile */
+  KIND_REFILL,   /* MM -> LD, each k step */
+  KIND_ROWS,     /* VS -> ST, each step */
+  KIND_LOOP,     /* + 0..4: LD, VL, VA, VS, ST of a loop's body */
+  KIND_COUNT = KIND_LOOP + 5
+};
+
+/* A command in a queue. before[q]: the last item of queue q that is complete when this one starts;
+ * after[q]: when it completes. */
+struct item {
+  enum queue queue;
+  unsigned at;   /* index in the program */
+  unsigned sigs; /* free SIG fields that mean completion: bit 0 SIG0, bit 1 SIG1 */
+  int before[QUEUES], after[QUEUES];
+};
+
+struct gen {
+  ct_rng *rng;
+  struct ct_prog prog;
+  unsigned length;
+  uint32_t in, out;
+  uint32_t r[CT_NUM_REGS]; /* as the dispatcher has them here */
+  struct item items[CT_PROG_MAX];
+  int count, last[QUEUES];
+  int writer[RES_COUNT], reader[RES_COUNT][QUEUES];
+  uint8_t touch[RES_COUNT]; /* of the command in preparation */
+  int sem[KIND_COUNT], sems;
+  int signaller[KIND_COUNT]; /* last item with a signal on a pair's semaphore */
+};
+
+static const enum ct_field_id wait_field[3] = {CT_F_ALL_WAIT0, CT_F_ALL_WAIT1, CT_F_ALL_WAIT2};
+static const enum ct_field_id sig_field[2] = {CT_F_ALL_SIG0, CT_F_ALL_SIG1};
+enum { W0 = 1, W1 = 2, W2 = 4, S0 = 1, S1 = 2 };
+
+static uint32_t below(struct gen *g, uint32_t bound) {
+  return ct_rng_below(g->rng, bound);
+}
+
+static uint32_t range(struct gen *g, uint32_t lo, uint32_t hi) {
+  return lo + below(g, hi - lo + 1);
+}
+
+static bool percent(struct gen *g, unsigned p) {
+  return ct_rng_percent(g->rng, p);
+}
+
+static void set(struct ct_cmd *cmd, enum ct_field_id field, int64_t value) {
+  assert_true(ct_cmd_set(cmd, field, value));
+}
+
+/* Sets a field that has a register, now and then with one. */
+static void set_sum(struct gen *g, struct ct_cmd *cmd, enum ct_field_id field, uint32_t value) {
+  const struct ct_sum_info *sum = ct_sum_of(field);
+  const struct ct_field_info *f = &ct_fields[field];
+  const uint32_t reg = percent(g, 40) ? below(g, CT_NUM_REGS) : 0;
+  ct_cmd_set_bits(cmd, f->lsb, f->width, value - g->r[reg]);
+  set(cmd, (enum ct_field_id)sum->reg, reg);
+}
+
+static struct ct_cmd command(unsigned code) {
+  struct ct_cmd cmd = {{0}};
+  CT_PUT(&cmd, ALL_OP, code);
+  return cmd;
+}
+
+/* ---- Order --------------------------------------------------------------------------------- */
+
+static void touch(struct gen *g, int first, int count, uint8_t how) {
+  for (int i = 0; i < count; ++i)
+    g->touch[first + i] |= how;
+}
+
+static void join(int *a, const int *b) {
+  for (int q = 0; q < QUEUES; ++q)
+    if (b[q] > a[q]) a[q] = b[q];
+}
+
+/* The semaphore of that kind, or -1 if there is none left. */
+static int semaphore(struct gen *g, int kind) {
+  if (g->sem[kind] < 0 && g->sems < (int)CT_NUM_SEMS) g->sem[kind] = g->sems++;
+  return g->sem[kind];
+}
+
+/* need[q]: the last item of queue q that has to be complete before a command of queue starts with
+ * what is touched. */
+static void find_needs(const struct gen *g, enum queue queue, int need[QUEUES]) {
+  for (int q = 0; q < QUEUES; ++q)
+    need[q] = -1;
+  for (int i = 0; i < RES_COUNT; ++i) {
+    if (!g->touch[i]) continue;
+    const int w = g->writer[i];
+    if (w >= 0 && w > need[g->items[w].queue]) need[g->items[w].queue] = w;
+    if (!(g->touch[i] & WRITE)) continue;
+    for (int q = 0; q < QUEUES; ++q)
+      if (g->reader[i][q] > need[q]) need[q] = g->reader[i][q];
+  }
+  need[queue] = -1; /* commands of one queue run in order */
+}
+
+/* Drops what follows from the rest. */
+static void reduce_needs(const struct gen *g, const int before[QUEUES], int need[QUEUES]) {
+  for (int q = 0; q < QUEUES; ++q) {
+    if (need[q] <= before[q]) need[q] = -1;
+    for (int p = 0; p < QUEUES && need[q] >= 0; ++p)
+      if (p != q && need[p] >= 0 && g->items[need[p]].after[q] >= need[q]) need[q] = -1;
+  }
+}
+
+/* An item of queue q, item first or later, that can still signal to queue `to`; -1 if none. */
+static int find_source(const struct gen *g, int first, enum queue q, enum queue to) {
+  const int least = g->signaller[KIND_PAIR + 6 * q + to];
+  for (int i = first; i < g->count; ++i)
+    if (g->items[i].queue == q && i > least && g->items[i].sigs) return i;
+  return -1;
+}
+
+static void connect(struct gen *g, int source, struct ct_cmd *cmd, enum queue to, int wait) {
+  struct item *s = &g->items[source];
+  const int kind = KIND_PAIR + 6 * (int)s->queue + (int)to;
+  const int sig = s->sigs & S1 ? 1 : 0;
+  s->sigs &= ~(1u << sig);
+  set(&g->prog.cmds[s->at], sig_field[sig], CT_SEM(g->sem[kind]));
+  set(cmd, wait_field[wait], CT_SEM(g->sem[kind]));
+  g->signaller[kind] = source;
+}
+
+static void record(struct gen *g, int id) {
+  for (int i = 0; i < RES_COUNT; ++i) {
+    if (g->touch[i] & WRITE) {
+      g->writer[i] = id;
+      for (int q = 0; q < QUEUES; ++q)
+        g->reader[i][q] = -1;
+    } else if (g->touch[i]) {
+      g->reader[i][g->items[id].queue] = id;
+    }
+  }
+  memset(g->touch, 0, sizeof g->touch);
+}
+
+/* Appends the command, ordered after all it conflicts with, by the free WAIT fields in waits. sigs:
+ * its free SIG fields that mean completion. known: an item complete before it starts for other
+ * reasons, or -1. Returns the item, or -1 (the generator's state is then spoilt). */
+static int place(struct gen *g, enum queue queue, struct ct_cmd *cmd, unsigned waits, unsigned sigs,
+                 int known) {
+  if (g->prog.count >= g->length) return -1;
+  struct item it = {.queue = queue, .at = g->prog.count, .sigs = sigs};
+  for (int q = 0; q < QUEUES; ++q)
+    it.before[q] = g->last[queue] >= 0 ? g->items[g->last[queue]].before[q] : -1;
+  if (known >= 0) join(it.before, g->items[known].after);
+  int need[QUEUES];
+  find_needs(g, queue, need);
+  reduce_needs(g, it.before, need);
+  for (int q = 0; q < QUEUES; ++q) {
+    if (need[q] < 0) continue;
+    const int source = find_source(g, need[q], (enum queue)q, queue);
+    int wait = 0;
+    while (wait < 3 && !(waits >> wait & 1))
+      ++wait;
+    if (source < 0 || wait == 3 || semaphore(g, KIND_PAIR + 6 * q + (int)queue) < 0) return -1;
+    waits &= ~(1u << wait);
+    connect(g, source, cmd, queue, wait);
+    join(it.before, g->items[source].after);
+  }
+  const int id = g->count++;
+  memcpy(it.after, it.before, sizeof it.after);
+  if (g->last[queue] >= 0) join(it.after, g->items[g->last[queue]].after);
+  it.after[queue] = id;
+  g->items[id] = it;
+  g->last[queue] = id;
+  g->prog.cmds[g->prog.count++] = *cmd;
+  record(g, id);
+  return id;
+}
+
+/* Item id completes after item earlier, too. */
+static void completes_after(struct gen *g, int id, int earlier) {
+  join(g->items[id].after, g->items[earlier].after);
+}
+
+static bool emit(struct gen *g, const struct ct_cmd *cmd) {
+  if (g->prog.count >= g->length) return false;
+  g->prog.cmds[g->prog.count++] = *cmd;
+  return true;
+}
+
+/* ---- LD, ST -------------------------------------------------------------------------------- */
+
+struct run_set {
+  uint32_t dram_lo, dram_hi, spm_lo, spm_hi; /* areas; DRAM relative to base */
+  uint32_t base;
+  uint32_t dram, spm, nb, s0, n1, n2;
+  int32_t d1, d2, s1, s2;
+  bool hdr;
+};
+
+static bool inside(int64_t first, int64_t count, int64_t lo, int64_t hi) {
+  return first >= lo && first + count <= hi;
+}
+
+static bool runs_fit(const struct run_set *t) {
+  for (uint32_t i2 = 0; i2 < t->n2; ++i2) {
+    for (uint32_t i1 = 0; i1 < t->n1; ++i1) {
+      const int64_t dram = (int64_t)t->dram + (int64_t)i2 * t->d2 + (int64_t)i1 * t->d1;
+      const int64_t spm = (int64_t)t->spm + (int64_t)i2 * t->s2 + (int64_t)i1 * t->s1;
+      if (!inside(dram, t->nb + t->hdr, t->dram_lo, t->dram_hi) ||
+          !inside(spm, (int64_t)(t->nb - 1) * t->s0 + 1, t->spm_lo, t->spm_hi))
+        return false;
+    }
+  }
+  return true;
+}
+
+static struct ct_cmd dma_command(struct gen *g, unsigned code, const struct run_set *t) {
+  struct ct_cmd cmd = command(code);
+  set_sum(g, &cmd, CT_F_DMA_DRAM, t->base + t->dram);
+  set_sum(g, &cmd, CT_F_DMA_SPM, t->spm);
+  set_sum(g, &cmd, CT_F_DMA_N1, t->n1);
+  set(&cmd, CT_F_DMA_HDR, t->hdr);
+  set(&cmd, CT_F_DMA_NB, t->nb);
+  set(&cmd, CT_F_DMA_S0, t->s0);
+  set(&cmd, CT_F_DMA_D1, t->d1);
+  set(&cmd, CT_F_DMA_D2, t->d2);
+  set(&cmd, CT_F_DMA_S1, t->s1);
+  set(&cmd, CT_F_DMA_S2, t->s2);
+  set(&cmd, CT_F_DMA_N2, t->n2);
+  return cmd;
+}
+
+static void touch_runs(struct gen *g, const struct run_set *t, bool dram, uint8_t dram_how,
+                       bool spm, uint8_t spm_how) {
+  for (uint32_t i = 0; i < t->n1 * t->n2; ++i) {
+    const int32_t i1 = (int32_t)(i % t->n1), i2 = (int32_t)(i / t->n1);
+    const int32_t d = (int32_t)t->dram + i2 * t->d2 + i1 * t->d1;
+    const int32_t s = (int32_t)t->spm + i2 * t->s2 + i1 * t->s1;
+    if (dram) touch(g, RES_OUT + d, (int)t->nb + t->hdr, dram_how);
+    for (uint32_t j = 0; spm && j < t->nb; ++j)
+      touch(g, RES_SPM + s + (int)(j * t->s0), 1, spm_how);
+  }
+}
+
+/* Random runs of any shape within the areas of t. */
+static bool any_runs(struct gen *g, struct run_set *t, uint32_t max_nb) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    t->nb = range(g, 1, percent(g, 80) && max_nb > 16 ? 16 : max_nb);
+    t->s0 = percent(g, 70) ? 1 : below(g, 4);
+    t->n1 = range(g, 1, 4);
+    t->n2 = range(g, 1, 3);
+    t->d1 = (int32_t)below(g, 121) - 40;
+    t->d2 = (int32_t)below(g, 401) - 200;
+    t->s1 = (int32_t)below(g, 61) - 20;
+    t->s2 = (int32_t)below(g, 121) - 60;
+    t->dram = range(g, t->dram_lo, t->dram_hi - 1);
+    t->spm = range(g, t->spm_lo, t->spm_hi - 1);
+    if (runs_fit(t)) return true;
+  }
+  return false;
+}
+
+/* Tiles: whole slots of a zone, and whole records (of one kind) of the input. */
+static bool tile_runs(struct gen *g, struct run_set *t, uint32_t max_nb) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    t->nb = max_nb < 16 ? max_nb : 16;
+    t->s0 = 1;
+    t->n1 = range(g, 1, 4);
+    t->n2 = range(g, 1, 3);
+    t->d1 = RECORD * ((int32_t)below(g, 9) - 4);
+    t->d2 = RECORD * ((int32_t)below(g, 25) - 12);
+    t->s1 = 16 * ((int32_t)below(g, 7) - 3);
+    t->s2 = 16 * ((int32_t)below(g, 13) - 6);
+    t->dram = t->dram_lo + RECORD * below(g, RECORDS);
+    t->spm = t->spm_lo + 16 * below(g, (t->spm_hi - t->spm_lo) / 16);
+    if (runs_fit(t)) return true;
+  }
+  return false;
+}
+
+/* The SIG and WAIT fields that mean completion and start. */
+static unsigned dma_waits(const struct run_set *t) {
+  return t->n2 == 1 ? W0 | W1 | W2 : W1 | W2;
+}
+
+static unsigned dma_sigs(const struct run_set *t) {
+  return t->n2 == 1 ? S0 | S1 : S1;
+}
+
+static bool block_ld(struct gen *g) {
+  struct run_set t = {.base = g->in, .hdr = true};
+  bool ok, from_out = false;
+  switch (below(g, 4)) {
+    case 0: /* square tiles */
+      t.dram_hi = IN_ROW;
+      t.spm_lo = SQ_LO;
+      t.spm_hi = SQ_HI;
+      ok = tile_runs(g, &t, 16);
+      break;
+    case 1: /* row records, or the first blocks of them */
+      t.dram_lo = IN_ROW;
+      t.dram_hi = IN_RAW;
+      t.spm_lo = ROW_LO;
+      t.spm_hi = ROW_HI;
+      ok = tile_runs(g, &t, range(g, 1, 16));
+      break;
+    default: /* raw, from the input or from what was stored before */
+      from_out = percent(g, 60);
+      t.hdr = false;
+      t.base = from_out ? g->out : g->in;
+      t.dram_lo = from_out ? 0 : IN_RAW;
+      t.dram_hi = from_out ? CT_GEN_OUT_UNITS : CT_GEN_IN_UNITS;
+      t.spm_lo = F32_LO;
+      t.spm_hi = ANY_HI;
+      ok = any_runs(g, &t, 256);
+  }
+  if (!ok) return false;
+  struct ct_cmd cmd = dma_command(g, CT_OP_LD, &t);
+  touch_runs(g, &t, from_out, READ, true, WRITE);
+  return place(g, LD, &cmd, dma_waits(&t), dma_sigs(&t), -1) >= 0;
+}
+
+static bool block_st(struct gen *g) {
+  struct run_set t = {
+      .base = g->out, .hdr = percent(g, 50), .dram_hi = CT_GEN_OUT_UNITS, .spm_hi = CT_GEN_SPM};
+  if (!any_runs(g, &t, t.hdr ? 16 : 256)) return false;
+  struct ct_cmd cmd = dma_command(g, CT_OP_ST, &t);
+  touch_runs(g, &t, true, WRITE, true, READ);
+  return place(g, ST, &cmd, dma_waits(&t), dma_sigs(&t), -1) >= 0;
+}
+
+/* ---- VL, VA, VS ---------------------------------------------------------------------------- */
+
+/* Where rows of a mode may lie: words per row, and a zone. */
+struct rows {
+  uint32_t mode, width, rows, stride, spm, lo, hi;
+};
+
+static bool fit_rows(struct gen *g, struct rows *v, bool store) {
+  v->width = v->mode == 0 ? 4 : 1;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    v->rows = percent(g, 50) ? 16 : range(g, 1, 16);
+    v->stride = percent(g, 60) ? v->width : range(g, store ? v->width : 0, 20);
+    v->spm = range(g, v->lo, v->hi - 1);
+    if (v->spm + (v->rows - 1) * v->stride + v->width <= v->hi) return true;
+  }
+  return false;
+}
+
+static void touch_rows(struct gen *g, const struct rows *v, uint8_t how) {
+  for (uint32_t r = 0; r < v->rows; ++r)
+    touch(g, RES_SPM + (int)(v->spm + r * v->stride), (int)v->width, how);
+}
+
+static bool block_vl(struct gen *g) {
+  struct rows v = {.mode = below(g, 3)};
+  v.lo = v.mode == 0 ? F32_LO : SQ_LO;
+  v.hi = v.mode == 0 ? ANY_HI : ROW_HI;
+  if (!fit_rows(g, &v, false)) return false;
+  const uint32_t td = below(g, 16);
+  struct ct_cmd cmd = command(CT_OP_VL);
+  set_sum(g, &cmd, CT_F_VL_SPM, v.spm);
+  set_sum(g, &cmd, CT_F_VL_ROWS, v.rows);
+  set(&cmd, CT_F_VL_MODE, v.mode);
+  set(&cmd, CT_F_VL_ROW_STRIDE, v.stride);
+  set(&cmd, CT_F_VL_TD, td);
+  touch_rows(g, &v, READ);
+  touch(g, RES_TILE + (int)td, 1, WRITE);
+  return place(g, VL, &cmd, W0 | W1 | W2, S0 | S1, -1) >= 0;
+}
+
+/* A tile quantised square into a slot of the square zone, or anything where it does no harm. */
+static struct ct_cmd vs_command(struct gen *g, struct rows *v, uint32_t ts, bool *ok) {
+  v->mode = below(g, 3);
+  v->lo = v->mode == 0 ? F32_LO : ROW_LO;
+  v->hi = v->mode == 0 ? ANY_HI : ROW_HI;
+  *ok = fit_rows(g, v, true);
+  if (v->mode == 2 && percent(g, 60)) {
+    v->rows = 16;
+    v->stride = 1;
+    v->spm = SQ_LO + 16 * below(g, (SQ_HI - SQ_LO) / 16);
+  }
+  struct ct_cmd cmd = command(CT_OP_VS);
+  set_sum(g, &cmd, CT_F_VS_SPM, v->spm);
+  set_sum(g, &cmd, CT_F_VS_ROWS, v->rows);
+  set(&cmd, CT_F_VS_MODE, v->mode);
+  set(&cmd, CT_F_VS_ROW_STRIDE, v->stride);
+  set(&cmd, CT_F_VS_TS, ts);
+  return cmd;
+}
+
+static bool block_vs(struct gen *g) {
+  struct rows v;
+  bool ok;
+  const uint32_t ts = below(g, 16);
+  struct ct_cmd cmd = vs_command(g, &v, ts, &ok);
+  if (!ok) return false;
+  touch_rows(g, &v, WRITE);
+  touch(g, RES_TILE + (int)ts, 1, READ);
+  return place(g, VS, &cmd, W0 | W1 | W2, S0 | S1, -1) >= 0;
+}
+
+static uint32_t random_f32(ct_rng *rng) {
+  static const uint32_t special[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
+                                     0xff800000, 0x7fc00000, 0xffc00001, 0x00000001, 0x807fffff,
+                                     0x00800000, 0x7f7fffff, 0x7f800001};
+  if (ct_rng_percent(rng, 3)) return special[ct_rng_below(rng, sizeof special / sizeof *special)];
+  const uint32_t x = (uint32_t)ct_rng_u64(rng);
+  if (ct_rng_percent(rng, 5)) return x;
+  return (x & 0x807fffff) | (120 + ct_rng_below(rng, 14)) << 23;
+}
+
+/* A random VA command; what it touches is touched, but for an ACC tile. a_src: 0 tile, 1 ACC, 2
+ * zero; ta: its number. */
+static struct ct_cmd va_command(struct gen *g, uint32_t a_src, uint32_t ta) {
+  static const uint32_t funcs[] = {0, 0, 0, 0, 0, 8, 9, 10};
+  struct ct_cmd cmd = command(CT_OP_VA);
+  uint32_t b = below(g, 4), c = below(g, 4);
+  if (b % 3 && c % 3) *(percent(g, 50) ? &b : &c) = 3 * below(g, 2);
+  const bool uses_q = b % 3 || c % 3, permutes = percent(g, 25);
+  const uint32_t td = below(g, 16), tq = below(g, 15);
+  const bool crosses = permutes || b == 2 || c == 2;
+  const uint32_t q = crosses && tq >= td ? tq + 1 : tq; /* not td, then */
+  set(&cmd, CT_F_VA_TD, td);
+  set(&cmd, CT_F_VA_TA, ta);
+  set(&cmd, CT_F_VA_TQ, q);
+  set(&cmd, CT_F_VA_A_SRC, a_src);
+  set(&cmd, CT_F_VA_B_SRC, b);
+  set(&cmd, CT_F_VA_C_SRC, c);
+  set(&cmd, CT_F_VA_FN, percent(g, 50) ? 0 : below(g, 4));
+  set(&cmd, CT_F_VA_NEG_C, below(g, 2));
+  set(&cmd, CT_F_VA_RELU, percent(g, 30));
+  set(&cmd, CT_F_VA_PAD_NINF, percent(g, 30));
+  set(&cmd, CT_F_VA_FUNC, funcs[below(g, 8)]);
+  set(&cmd, CT_F_VA_FULL, below(g, 2));
+  set_sum(g, &cmd, CT_F_VA_SB, random_f32(g->rng));
+  set_sum(g, &cmd, CT_F_VA_SC, random_f32(g->rng));
+  set_sum(g, &cmd, CT_F_VA_ROWS, percent(g, 50) ? 16 : range(g, 1, 16));
+  set(&cmd, CT_F_VA_COLS, percent(g, 50) ? 16 : range(g, 1, 16));
+  set(&cmd, CT_F_VA_ROW_XOR, permutes ? below(g, 16) : 0);
+  set(&cmd, CT_F_VA_LANE_XOR, permutes ? below(g, 16) : 0);
+  if (a_src == 0) touch(g, RES_TILE + (int)ta, 1, READ);
+  if (uses_q) touch(g, RES_TILE + (int)q, 1, READ);
+  touch(g, RES_TILE + (int)td, 1, WRITE);
+  return cmd;
+}
+
+static bool block_va(struct gen *g) {
+  const uint32_t a_src = below(g, 3), ta = below(g, 16);
+  struct ct_cmd cmd = va_command(g, a_src, ta);
+  if (a_src == 1) touch(g, RES_ACC + (int)ta, 1, READ);
+  return place(g, VA, &cmd, W0 | W1 | W2, S0 | S1, -1) >= 0;
+}
+
+/* ---- MM ------------------------------------------------------------------------------------ */
+
+/* One output tile, one k step: its waits and Sig1 are those of a plain command. */
+static bool block_mm_small(struct gen *g) {
+  const bool square_a = percent(g, 50), square_b = percent(g, 50);
+  const uint32_t rows = range(g, 1, 16), acc = below(g, 16);
+  const bool a_trans = square_a && percent(g, 50), b_trans = square_b && percent(g, 50);
+  const uint32_t a = square_a ? 16 * below(g, SQ_HI / 16) : range(g, ROW_LO, ROW_HI - 16);
+  const uint32_t b = square_b ? 16 * below(g, SQ_HI / 16) : range(g, ROW_LO, ROW_HI - 16);
+  struct ct_cmd cmd = command(CT_OP_MM);
+  set_sum(g, &cmd, CT_F_MM_A, a);
+  set_sum(g, &cmd, CT_F_MM_B, b);
+  set_sum(g, &cmd, CT_F_MM_ROWS, rows);
+  set(&cmd, CT_F_MM_A_TRANS, a_trans);
+  set(&cmd, CT_F_MM_B_TRANS, b_trans);
+  set(&cmd, CT_F_MM_ACCUM, below(g, 2));
+  set(&cmd, CT_F_MM_KT, 1);
+  set(&cmd, CT_F_MM_NT, 1);
+  set(&cmd, CT_F_MM_ACC, acc);
+  touch(g, RES_SPM + (int)a, a_trans ? 16 : (int)rows, READ);
+  touch(g, RES_SPM + (int)b, 16, READ);
+  touch(g, RES_ACC + (int)acc, 1, WRITE);
+  return place(g, MM, &cmd, W0 | W1 | W2, S1, -1) >= 0;
+}
+
+/* A product fed step by step: sizes, and where its tiles lie in the square zone (A first). */
+struct product {
+  uint32_t mt, nt, kt, rows, acc, acc_n;
+  uint32_t slot; /* of A(0,0) if strides are positive */
+  bool k_major, down;
+};
+
+static bool choose_product(struct gen *g, struct product *p) {
+  const uint32_t slots = (SQ_HI - SQ_LO) / 16;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    *p = (struct product){.mt = range(g, 1, 4), .nt = range(g, 1, 4), .kt = range(g, 1, 6)};
+    const uint32_t need = p->kt * (p->mt + p->nt);
+    p->acc_n = p->mt + below(g, 3);
+    if (need > slots || p->mt * p->nt > 8 || (p->nt - 1) * p->acc_n + p->mt > 16) continue;
+    p->slot = below(g, slots - need + 1);
+    p->rows = 16 * p->mt - (percent(g, 50) ? 0 : below(g, 16));
+    p->acc = below(g, 16 - ((p->nt - 1) * p->acc_n + p->mt) + 1);
+    p->k_major = percent(g, 50);
+    p->down = percent(g, 30);
+    return true;
+  }
+  return false;
+}
+
+/* One operand: tiles (x, k), x < xt, of a product; its word address and strides. */
+struct operand {
+  uint32_t xt, first, at;
+  int32_t sx, sk;
+};
+
+static struct operand operand_of(const struct product *p, uint32_t xt, uint32_t slot) {
+  struct operand o = {.xt = xt, .first = 16 * slot};
+  o.sx = 16 * (int32_t)(p->k_major ? 1 : p->kt);
+  o.sk = 16 * (int32_t)(p->k_major ? xt : 1);
+  o.at = o.first;
+  if (p->down) {
+    o.at += (uint32_t)((int32_t)(xt - 1) * o.sx + (int32_t)(p->kt - 1) * o.sk);
+    o.sx = -o.sx;
+    o.sk = -o.sk;
+  }
+  return o;
+}
+
+/* Loads an operand, a k step in each outer step; wait_kind: semaphore taken in each, or -1. The
+ * load also waits until ACC is free for the product, if acc says so. */
+static int load_operand(struct gen *g, const struct product *p, const struct operand *o,
+                        int sig_kind, int wait_kind, bool acc) {
+  struct run_set t = {.base = g->in, .hdr = true, .nb = 16, .s0 = 1, .n1 = o->xt, .n2 = p->kt};
+  t.dram_hi = IN_ROW;
+  t.spm = o->at;
+  t.s1 = o->sx;
+  t.s2 = o->sk;
+  t.d1 = RECORD * (int32_t)range(g, 1, 3);
+  t.d2 = RECORD * (int32_t)range(g, 1, 5);
+  t.dram = RECORD * below(g, RECORDS - 40);
+  t.spm_hi = SQ_HI;
+  assert_true(runs_fit(&t));
+  struct ct_cmd cmd = dma_command(g, CT_OP_LD, &t);
+  if (sig_kind >= 0) {
+    if (semaphore(g, sig_kind) < 0) return -1;
+    set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[sig_kind]));
+  }
+  if (wait_kind >= 0) {
+    if (semaphore(g, wait_kind) < 0) return -1;
+    set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[wait_kind]));
+  }
+  touch_runs(g, &t, false, 0, true, WRITE);
+  for (uint32_t n = 0; acc && n < p->nt; ++n)
+    touch(g, RES_ACC + (int)(p->acc + n * p->acc_n), (int)p->mt, WRITE);
+  return place(g, LD, &cmd, W1 | W2, S1, -1);
+}
+
+static struct ct_cmd product_command(struct gen *g, const struct product *p,
+                                     const struct operand *a, const struct operand *b, bool accum) {
+  struct ct_cmd cmd = command(CT_OP_MM);
+  set_sum(g, &cmd, CT_F_MM_A, a->at);
+  set_sum(g, &cmd, CT_F_MM_B, b->at);
+  set_sum(g, &cmd, CT_F_MM_ROWS, p->rows);
+  set(&cmd, CT_F_MM_A_TRANS, below(g, 2));
+  set(&cmd, CT_F_MM_B_TRANS, below(g, 2));
+  set(&cmd, CT_F_MM_ACCUM, accum);
+  set(&cmd, CT_F_MM_AM, a->sx);
+  set(&cmd, CT_F_MM_AK, a->sk);
+  set(&cmd, CT_F_MM_BN, b->sx);
+  set(&cmd, CT_F_MM_BK, b->sk);
+  set(&cmd, CT_F_MM_KT, p->kt);
+  set(&cmd, CT_F_MM_NT, p->nt);
+  set(&cmd, CT_F_MM_ACC, p->acc);
+  set(&cmd, CT_F_MM_ACC_N, p->acc_n);
+  set(&cmd, CT_F_ALL_SIG1, CT_SEM(g->sem[KIND_ACC_FULL]));
+  return cmd;
+}
+
+/* The VA commands that take a product's tiles as they become final; the last of them, or -1.
+ * free_kind: the semaphore each signals when it has read its tile, or -1. */
+static int take_tiles(struct gen *g, const struct product *p, int mm, int free_kind) {
+  int last = -1;
+  for (uint32_t t = 0; t < p->nt * p->mt; ++t) {
+    struct ct_cmd cmd = va_command(g, 1, p->acc + t / p->mt * p->acc_n + t % p->mt);
+    set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_ACC_FULL]));
+    if (free_kind >= 0) set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[free_kind]));
+    const bool final = t + 1 == p->nt * p->mt;
+    last = place(g, VA, &cmd, W1 | W2, free_kind >= 0 ? S1 : S0 | S1, final ? mm : -1);
+    if (last < 0) return -1;
+  }
+  return last;
+}
+
+/* Two loads, the product, perhaps a refill of A behind it, the VA commands; perhaps a second
+ * product of the same tiles that takes each ACC tile when it is free. */
+static bool block_product(struct gen *g) {
+  struct product p;
+  if (!choose_product(g, &p)) return false;
+  const bool again = percent(g, 40), refill = !again && percent(g, 50);
+  const struct operand a = operand_of(&p, p.mt, p.slot);
+  const struct operand b = operand_of(&p, p.nt, p.slot + p.kt * p.mt);
+  if (semaphore(g, KIND_ACC_FULL) < 0 || (refill && semaphore(g, KIND_REFILL) < 0) ||
+      (again && semaphore(g, KIND_ACC_FREE) < 0))
+    return false;
+  const int ld_a = load_operand(g, &p, &a, KIND_LD_A, -1, true);
+  const int ld_b = ld_a < 0 ? -1 : load_operand(g, &p, &b, KIND_LD_B, -1, false);
+  if (ld_b < 0) return false;
+  struct ct_cmd cmd = product_command(g, &p, &a, &b, percent(g, 50));
+  set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_LD_A]));
+  set(&cmd, CT_F_ALL_WAIT1, CT_SEM(g->sem[KIND_LD_B]));
+  if (refill) set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[KIND_REFILL]));
+  int mm = place(g, MM, &cmd, 0, 0, -1);
+  if (mm < 0) return false;
+  completes_after(g, mm, ld_b);
+  if (refill && load_operand(g, &p, &a, -1, KIND_REFILL, false) < 0) return false;
+  int last = take_tiles(g, &p, mm, again ? KIND_ACC_FREE : -1);
+  if (last >= 0 && again) {
+    cmd = product_command(g, &p, &a, &b, percent(g, 50));
+    set(&cmd, CT_F_ALL_WAIT2, CT_SEM(g->sem[KIND_ACC_FREE]));
+    mm = place(g, MM, &cmd, 0, 0, -1);
+    if (mm < 0) return false;
+    completes_after(g, mm, last);
+    last = take_tiles(g, &p, mm, -1);
+  }
+  if (last < 0) return false;
+  /* Whoever comes after the last VA comes after the product: it stands for it. */
+  if (!refill) touch(g, (int)a.first, (int)(16 * p.kt * p.mt), READ);
+  touch(g, (int)b.first, (int)(16 * p.kt * p.nt), READ);
+  for (uint32_t n = 0; n < p.nt; ++n)
+    touch(g, RES_ACC + (int)(p.acc + n * p.acc_n), (int)p.mt, WRITE);
+  record(g, last);
+  return true;
+}
+
+/* ---- VS feeding ST, step by step ------------------------------------------------------------- */
+
+static bool block_rows(struct gen *g) {
+  const uint32_t steps = range(g, 2, 5), width = 64; /* a step: a tile in FP32 */
+  struct run_set t = {.base = g->out, .nb = width, .s0 = 1, .n1 = 1, .n2 = steps};
+  t.dram_hi = CT_GEN_OUT_UNITS;
+  t.spm_hi = F32_HI;
+  t.spm = F32_LO;
+  t.s2 = (int32_t)width;
+  t.d2 = (int32_t)width + (int32_t)below(g, 8);
+  t.dram = below(g, CT_GEN_OUT_UNITS - 600);
+  if (semaphore(g, KIND_ROWS) < 0) return false;
+  int vs = -1;
+  for (uint32_t i = 0; i < steps; ++i) {
+    struct ct_cmd cmd = command(CT_OP_VS);
+    const uint32_t ts = below(g, 16);
+    set_sum(g, &cmd, CT_F_VS_SPM, F32_LO + width * i);
+    set_sum(g, &cmd, CT_F_VS_ROWS, 16);
+    set(&cmd, CT_F_VS_ROW_STRIDE, 4);
+    set(&cmd, CT_F_VS_TS, ts);
+    set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[KIND_ROWS]));
+    touch(g, RES_TILE + (int)ts, 1, READ);
+    touch(g, RES_SPM + (int)(F32_LO + width * i), (int)width, WRITE);
+    vs = place(g, VS, &cmd, W0 | W1 | W2, S1, -1);
+    if (vs < 0) return false;
+  }
+  struct ct_cmd cmd = dma_command(g, CT_OP_ST, &t);
+  set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_ROWS]));
+  touch_runs(g, &t, true, WRITE, false, 0);
+  const int st = place(g, ST, &cmd, W1 | W2, S1, -1);
+  if (st < 0) return false;
+  completes_after(g, st, vs);
+  touch_runs(g, &t, false, 0, true, READ);
+  record(g, st);
+  return true;
+}
+
+/* ---- Loops --------------------------------------------------------------------------------- */
+
+enum { LOOP_IN = 28, LOOP_OUT = 29 }; /* registers that walk */
+
+static bool emit_addi(struct gen *g, uint32_t rd0, uint32_t rs0, int32_t imm0, uint32_t rd1,
+                      uint32_t rs1, int32_t imm1) {
+  struct ct_cmd cmd = command(CT_OP_ADDI);
+  set(&cmd, CT_F_ADDI_RD0, rd0);
+  set(&cmd, CT_F_ADDI_RS0, rs0);
+  set(&cmd, CT_F_ADDI_IMM0, imm0);
+  set(&cmd, CT_F_ADDI_RD1, rd1);
+  set(&cmd, CT_F_ADDI_RS1, rs1);
+  set(&cmd, CT_F_ADDI_IMM1, imm1);
+  return emit(g, &cmd);
+}
+
+/* What the loop's body works on: a run of raw words in, a tile, a run out. */
+struct body {
+  uint32_t passes, dram_in, dram_out, spm, nb, td, ts;
+  int32_t step_in, step_out;
+};
+
+static void touch_body(struct gen *g, const struct body *b) {
+  touch(g, RES_SPM + (int)b->spm, (int)b->nb, WRITE);
+  touch(g, RES_TILE + (int)b->td, 1, WRITE);
+  touch(g, RES_TILE + (int)b->ts, 1, WRITE);
+  touch(g, RES_OUT + (int)b->dram_out, (int)(b->passes * (uint32_t)b->step_out), WRITE);
+}
+
+static void set_sem(struct gen *g, struct ct_cmd *cmd, int wait, int sig) {
+  set(cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_LOOP + wait]));
+  set(cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[KIND_LOOP + sig]));
+}
+
+static struct ct_cmd body_dma(struct gen *g, unsigned code, const struct body *b, unsigned reg) {
+  struct ct_cmd cmd = command(code);
+  set(&cmd, CT_F_DMA_DRAM_REG, reg);
+  set_sum(g, &cmd, CT_F_DMA_SPM, b->spm);
+  set(&cmd, CT_F_DMA_NB, b->nb);
+  set(&cmd, CT_F_DMA_S0, 1);
+  set(&cmd, CT_F_DMA_N1, 1);
+  set(&cmd, CT_F_DMA_N2, 1);
+  return cmd;
+}
+
+/* LD -> VL -> VA -> VS -> ST, then the next pass. */
+static bool emit_body(struct gen *g, const struct body *b) {
+  struct ct_cmd ld = body_dma(g, CT_OP_LD, b, LOOP_IN), st = body_dma(g, CT_OP_ST, b, LOOP_OUT);
+  struct ct_cmd vl = command(CT_OP_VL), va = command(CT_OP_VA), vs = command(CT_OP_VS);
+  set_sem(g, &ld, 0, 1);
+  set_sem(g, &vl, 1, 2);
+  set_sem(g, &va, 2, 3);
+  set_sem(g, &vs, 3, 4);
+  set_sem(g, &st, 4, 0);
+  set(&vl, CT_F_VL_SPM, b->spm);
+  set(&vl, CT_F_VL_ROW_STRIDE, 4);
+  set(&vl, CT_F_VL_ROWS, b->nb / 4);
+  set(&vl, CT_F_VL_TD, b->td);
+  set(&va, CT_F_VA_TD, b->ts);
+  set(&va, CT_F_VA_TA, b->td);
+  set(&va, CT_F_VA_C_SRC, 1);
+  set(&va, CT_F_VA_TQ, b->ts); /* sums over the passes */
+  set(&va, CT_F_VA_FULL, 1);
+  set(&va, CT_F_VA_ROWS, 16);
+  set(&va, CT_F_VA_COLS, range(g, 1, 16));
+  set(&vs, CT_F_VS_SPM, b->spm);
+  set(&vs, CT_F_VS_ROW_STRIDE, 4);
+  set(&vs, CT_F_VS_ROWS, b->nb / 4);
+  set(&vs, CT_F_VS_TS, b->ts);
+  return emit(g, &ld) && emit(g, &vl) && emit(g, &va) && emit(g, &vs) && emit(g, &st) &&
+         emit_addi(g, LOOP_IN, LOOP_IN, b->step_in, LOOP_OUT, LOOP_OUT, b->step_out);
+}
+
+/* A gate in front (a store after all that the loop conflicts with) gives the first token; a load
+ * behind takes the last one. For the rest of the program the two stand for the loop. */
+static bool block_loop(struct gen *g) {
+  const uint32_t outer = range(g, 1, 3), inner = range(g, 1, 3);
+  struct body b = {.passes = outer * inner, .nb = 4 * range(g, 1, 16), .td = below(g, 16)};
+  b.ts = (b.td + 1 + below(g, 15)) % 16;
+  b.spm = range(g, F32_LO, ANY_HI - b.nb);
+  b.step_in = (int32_t)below(g, 100) - 20;
+  b.step_out = (int32_t)b.nb;
+  b.dram_in = range(g, IN_RAW + 200, CT_GEN_IN_UNITS - 64 - 9 * 80);
+  b.dram_out = below(g, CT_GEN_OUT_UNITS - b.passes * b.nb);
+  for (int i = 0; i < 5; ++i)
+    if (semaphore(g, KIND_LOOP + i) < 0) return false;
+
+  struct run_set one = {.base = g->out, .nb = 1, .s0 = 1, .n1 = 1, .n2 = 1};
+  one.dram = b.dram_out;
+  one.spm = b.spm;
+  struct ct_cmd gate = dma_command(g, CT_OP_ST, &one);
+  set(&gate, CT_F_ALL_SIG0, CT_SEM(g->sem[KIND_LOOP]));
+  touch_body(g, &b);
+  if (place(g, ST, &gate, W0 | W1 | W2, S1, -1) < 0) return false;
+
+  struct ct_cmd loop[2] = {command(CT_OP_LOOP), command(CT_OP_LOOP)};
+  set_sum(g, &loop[0], CT_F_CTL_COUNT, outer);
+  set_sum(g, &loop[1], CT_F_CTL_COUNT, inner);
+  const struct ct_cmd endl = command(CT_OP_ENDL);
+  g->r[LOOP_IN] = g->in + b.dram_in;
+  g->r[LOOP_OUT] = g->out + b.dram_out;
+  if (!emit_addi(g, LOOP_IN, 0, (int32_t)g->r[LOOP_IN], LOOP_OUT, 0, (int32_t)g->r[LOOP_OUT]))
+    return false;
+  /* In the loop the walking registers have no one value: nobody else may add them. */
+  const uint32_t in = g->r[LOOP_IN], out = g->r[LOOP_OUT];
+  if (CT_GET(&loop[0], CTL_COUNT_REG) >= LOOP_IN || CT_GET(&loop[1], CTL_COUNT_REG) >= LOOP_IN) {
+    set(&loop[0], CT_F_CTL_COUNT_REG, 0);
+    set(&loop[1], CT_F_CTL_COUNT_REG, 0);
+    set(&loop[0], CT_F_CTL_COUNT, outer);
+    set(&loop[1], CT_F_CTL_COUNT, inner);
+  }
+  if (!emit(g, &loop[0]) || !emit(g, &loop[1])) return false;
+  const unsigned first = g->prog.count;
+  if (!emit_body(g, &b)) return false;
+  for (unsigned i = first; i < g->prog.count; ++i) {
+    struct ct_cmd *cmd = &g->prog.cmds[i];
+    const bool dma = CT_GET(cmd, ALL_OP) == CT_OP_LD || CT_GET(cmd, ALL_OP) == CT_OP_ST;
+    if (!dma || CT_GET(cmd, DMA_SPM_REG) < LOOP_IN) continue;
+    set(cmd, CT_F_DMA_SPM_REG, 0);
+    set(cmd, CT_F_DMA_SPM, b.spm);
+  }
+  if (!emit(g, &endl) || !emit(g, &endl)) return false;
+  g->r[LOOP_IN] = in + b.passes * (uint32_t)b.step_in;
+  g->r[LOOP_OUT] = out + b.passes * (uint32_t)b.step_out;
+
+  one.base = g->in;
+  one.dram = IN_RAW;
+  struct ct_cmd close = dma_command(g, CT_OP_LD, &one);
+  set(&close, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_LOOP]));
+  touch_body(g, &b);
+  const int id = place(g, LD, &close, W1 | W2, S0 | S1, g->count - 1);
+  return id >= 0;
+}
+
+/* ---- Programs ------------------------------------------------------------------------------ */
+
+static bool block_addi(struct gen *g) {
+  const uint32_t rd0 = below(g, CT_NUM_REGS), rs0 = below(g, CT_NUM_REGS);
+  const uint32_t rd1 = below(g, CT_NUM_REGS), rs1 = below(g, CT_NUM_REGS);
+  const int32_t imm0 = (int32_t)below(g, 2000) - 1000, imm1 = (int32_t)ct_rng_u64(g->rng);
+  if (rd0) g->r[rd0] = g->r[rs0] + (uint32_t)imm0;
+  if (rd1) g->r[rd1] = g->r[rs1] + (uint32_t)imm1;
+  return emit_addi(g, rd0, rs0, imm0, rd1, rs1, imm1);
+}
+
+static bool block_nop(struct gen *g) {
+  const struct ct_cmd cmd = command(CT_OP_NOP);
+  return emit(g, &cmd);
+}
+
+static void start(struct gen *g, struct ct_prog *prog) {
+  memset(g->sem, -1, sizeof g->sem);
+  memset(g->last, -1, sizeof g->last);
+  memset(g->writer, -1, sizeof g->writer);
+  memset(g->reader, -1, sizeof g->reader);
+  memset(g->signaller, -1, sizeof g->signaller);
+  for (unsigned i = 0; i < CT_NUM_ARGS; ++i) {
+    prog->args[i] = percent(g, 50) ? below(g, 4096) : (uint32_t)ct_rng_u64(g->rng);
+    g->r[1 + i] = prog->args[i];
+  }
+}
+
+void ct_gen_random(ct_rng *rng, struct ct_prog *prog, unsigned length, uint32_t in, uint32_t out) {
+  static const struct {
+    bool (*make)(struct gen *g);
+    unsigned weight;
+  } blocks[] = {{block_ld, 16},      {block_st, 14},  {block_vl, 14}, {block_va, 20},
+                {block_vs, 14},      {block_addi, 4}, {block_nop, 1}, {block_mm_small, 14},
+                {block_product, 10}, {block_rows, 4}, {block_loop, 4}};
+  struct gen *g = test_calloc(2, sizeof *g), *saved = g + 1;
+  g->rng = rng;
+  g->length = length - 1;
+  g->in = in;
+  g->out = out;
+  start(g, prog);
+  for (unsigned failures = 0; g->prog.count < g->length && failures < 200;) {
+    uint32_t pick = below(g, 115);
+    size_t i = 0;
+    while (pick >= blocks[i].weight)
+      pick -= blocks[i++].weight;
+    *saved = *g;
+    if (!blocks[i].make(g)) {
+      *g = *saved;
+      ++failures;
+    }
+  }
+  memcpy(prog->cmds, g->prog.cmds, sizeof prog->cmds);
+  prog->count = g->prog.count;
+  prog->cmds[prog->count++] = command(CT_OP_END);
+  test_free(g);
+}
+
+static void append(struct ct_prog *prog, const struct ct_cmd *cmd) {
+  assert_true(prog->count < CT_PROG_MAX);
+  prog->cmds[prog->count++] = *cmd;
+}
+
+/* A DMA command of n1 plain runs; wait, sig: SEM fields. */
+static void append_dma(struct ct_prog *prog, unsigned code, uint32_t dram, uint32_t spm,
+                       uint32_t nb, bool hdr, uint32_t n1, uint32_t wait, uint32_t sig) {
+  struct ct_cmd cmd = command(code);
+  set(&cmd, CT_F_DMA_DRAM, dram);
+  set(&cmd, CT_F_DMA_SPM, spm);
+  set(&cmd, CT_F_DMA_NB, nb);
+  set(&cmd, CT_F_DMA_HDR, hdr);
+  set(&cmd, CT_F_DMA_S0, 1);
+  set(&cmd, CT_F_DMA_N1, n1);
+  set(&cmd, CT_F_DMA_N2, 1);
+  set(&cmd, CT_F_DMA_S1, nb);
+  set(&cmd, CT_F_DMA_D1, nb + hdr);
+  set(&cmd, CT_F_ALL_WAIT0, wait);
+  set(&cmd, CT_F_ALL_SIG1, sig);
+  append(prog, &cmd);
+}
+
+void ct_gen_setup(struct ct_prog *prog, uint32_t in) {
+  memset(prog, 0, sizeof *prog);
+  append_dma(prog, CT_OP_LD, in, SQ_LO, 16, true, SQ_HI / 16, 0, CT_SEM(0));
+  set(&prog->cmds[0], CT_F_ALL_SIG0, CT_SEM(0)); /* two of the same at once */
+  append_dma(prog, CT_OP_LD, in + IN_ROW, ROW_LO, 16, true, (ROW_HI - ROW_LO) / 16, 0, 0);
+  append_dma(prog, CT_OP_LD, in + IN_RAW, F32_LO, 64, false, (ANY_HI - F32_LO) / 64, 0, CT_SEM(1));
+  for (uint32_t half = 0; half < 2; ++half) {
+    struct ct_cmd mm = command(CT_OP_MM);
+    set(&mm, CT_F_MM_ROWS, 128);
+    set(&mm, CT_F_MM_AM, 16);
+    set(&mm, CT_F_MM_B, 16 * 9 + 16 * half);
+    set(&mm, CT_F_MM_KT, 1);
+    set(&mm, CT_F_MM_NT, 1);
+    set(&mm, CT_F_MM_ACC, 8 * half);
+    set(&mm, CT_F_ALL_WAIT0, CT_SEM(0));
+    append(prog, &mm);
+  }
+  for (uint32_t t = 0; t < 16; ++t) {
+    struct ct_cmd vl = command(CT_OP_VL);
+    set(&vl, CT_F_VL_SPM, F32_LO + 16 * t);
+    set(&vl, CT_F_VL_ROW_STRIDE, 4);
+    set(&vl, CT_F_VL_ROWS, 16);
+    set(&vl, CT_F_VL_TD, t);
+    set(&vl, CT_F_ALL_WAIT0, t ? 0 : CT_SEM(1));
+    append(prog, &vl);
+  }
+  const struct ct_cmd end = command(CT_OP_END);
+  append(prog, &end);
+}
+
+/* SPM as records; then tile registers and ACC tiles, each through one place in SPM. */
+void ct_gen_dump(struct ct_prog *prog, uint32_t out) {
+  memset(prog, 0, sizeof *prog);
+  append_dma(prog, CT_OP_ST, out, 0, 16, true, CT_GEN_SPM / 16, 0, CT_SEM(1));
+  for (uint32_t t = 0; t < 32; ++t) {
+    struct ct_cmd va = command(CT_OP_VA), vs = command(CT_OP_VS);
+    if (t >= 16) { /* into tile register 0, which has been stored */
+      set(&va, CT_F_VA_TA, t - 16);
+      set(&va, CT_F_VA_A_SRC, 1);
+      set(&va, CT_F_VA_ROWS, 16);
+      set(&va, CT_F_VA_COLS, 16);
+      set(&va, CT_F_ALL_WAIT0, CT_SEM(2)); /* the VS before has read it */
+      set(&va, CT_F_ALL_SIG1, CT_SEM(3));
+      append(prog, &va);
+      set(&vs, CT_F_ALL_WAIT1, CT_SEM(3));
+    }
+    set(&vs, CT_F_VS_SPM, F32_LO);
+    set(&vs, CT_F_VS_ROW_STRIDE, 4);
+    set(&vs, CT_F_VS_ROWS, 16);
+    set(&vs, CT_F_VS_TS, t < 16 ? t : 0);
+    set(&vs, CT_F_ALL_WAIT0, CT_SEM(1));
+    set(&vs, CT_F_ALL_SIG0, CT_SEM(0));
+    set(&vs, CT_F_ALL_SIG1, t >= 15 ? CT_SEM(2) : 0);
+    append(prog, &vs);
+    append_dma(prog, CT_OP_ST, out + CT_GEN_SPM / 16 * RECORD + 64 * t, F32_LO, 64, false, 1,
+               CT_SEM(0), CT_SEM(1));
+  }
+  const struct ct_cmd end = command(CT_OP_END);
+  append(prog, &end);
+}
+
+/* A block with a mostly ordinary exponent; 0 and 255 with any mantissas. */
+static uint8_t random_exp(ct_rng *rng) {
+  if (ct_rng_percent(rng, 2)) return (uint8_t)(ct_rng_percent(rng, 70) ? 0 : 255);
+  if (ct_rng_percent(rng, 2)) return (uint8_t)ct_rng_u64(rng);
+  return (uint8_t)(124 + ct_rng_below(rng, 8));
+}
+
+static void random_record(ct_rng *rng, uint8_t *record, bool square) {
+  const uint8_t e = random_exp(rng);
+  for (unsigned r = 0; r < 16; ++r) {
+    record[r] = square ? e : random_exp(rng);
+    for (unsigned i = 0; i < 16; ++i) /* -128 never occurs */
+      record[16 + 16 * r + i] = (uint8_t)(int8_t)((int)ct_rng_below(rng, 255) - 127);
+  }
+}
+
+void ct_gen_input(ct_rng *rng, uint8_t bytes[16 * CT_GEN_IN_UNITS]) {
+  for (unsigned i = 0; i < RECORDS; ++i) {
+    random_record(rng, bytes + 16 * RECORD * i, true);
+    random_record(rng, bytes + 16 * (IN_ROW + RECORD * i), false);
+  }
+  for (unsigned at = 16 * IN_RAW; at < 16 * CT_GEN_IN_UNITS; at += 4) {
+    const uint32_t x = random_f32(rng);
+    for (unsigned b = 0; b < 4; ++b)
+      bytes[at + b] = (uint8_t)(x >> 8 * b);
+  }
+}
