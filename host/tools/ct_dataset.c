@@ -100,13 +100,16 @@ static void part_cut(struct ct_dataset_part *part, size_t features, size_t count
 /* --- digits ------------------------------------------------------------------------------------
  */
 
-/* Inflates a gzip member into *text, with a zero after it; *text is the caller's to free. */
-static int inflate_all(const struct fault *f, const void *gz, size_t bytes, char **text) {
+/* A gzip member as text, the caller's to free; NULL if it is not one. */
+static char *inflate_text(const struct fault *f, const void *gz, size_t bytes) {
   z_stream z = {0};
   uint8_t *out = NULL;
   size_t have = 0, room = 0;
   int rc = Z_OK;
-  if (bytes > UINT32_MAX || inflateInit2(&z, 15 + 16) != Z_OK) return fail(f, "cannot be inflated");
+  if (bytes > UINT32_MAX || inflateInit2(&z, 15 + 16) != Z_OK) {
+    fail(f, "cannot be inflated");
+    return NULL;
+  }
   z.next_in = (z_const Bytef *)gz;
   z.avail_in = (uInt)bytes;
   while (rc == Z_OK && have < kCsvMaxBytes && grow(&out, have, &room, kCsvMaxBytes)) {
@@ -116,14 +119,15 @@ static int inflate_all(const struct fault *f, const void *gz, size_t bytes, char
     have = room - z.avail_out;
   }
   inflateEnd(&z);
-  char *end = rc == Z_STREAM_END && z.avail_in == 0 ? realloc(out, have + 1) : NULL;
-  if (!end) {
+  const bool whole = rc == Z_STREAM_END && z.avail_in == 0 && !memchr(out, 0, have);
+  char *text = whole ? realloc(out, have + 1) : NULL;
+  if (!text) {
     free(out);
-    return fail(f, "is not a whole gzip file; copy it again");
+    fail(f, "is not a whole gzip file of text; copy it again");
+    return NULL;
   }
-  end[have] = 0;
-  *text = end;
-  return strlen(end) == have ? 0 : fail(f, "is not text; it is damaged");
+  text[have] = 0;
+  return text;
 }
 
 /* One number of 0..max at *p, followed by the given character; -1 if it is anything else. */
@@ -140,7 +144,7 @@ static int csv_number(const char **p, int max, char after) {
 
 /* Lines of 64 pixels and a label. */
 static int csv_parse(const struct fault *f, const char *text, struct ct_dataset_part *all) {
-  const size_t features = kDigitsSide * kDigitsSide;
+  const size_t features = (size_t)kDigitsSide * kDigitsSide;
   size_t lines = 0;
   for (const char *p = text; *p; ++p)
     lines += *p == '\n';
@@ -181,10 +185,9 @@ int ct_dataset_open_csv(struct ct_dataset *ds, const void *gz, size_t bytes, uin
                         size_t samples, char *why, size_t whysize) {
   const struct fault f = {"digits", why, whysize};
   const uint32_t features = kDigitsSide * kDigitsSide;
-  char *text = NULL;
   memset(ds, 0, sizeof *ds);
-  int rc = inflate_all(&f, gz, bytes, &text);
-  if (rc == 0) rc = csv_parse(&f, text, &ds->train);
+  char *text = inflate_text(&f, gz, bytes);
+  int rc = text ? csv_parse(&f, text, &ds->train) : -1;
   free(text);
   if (rc == 0) {
     struct ct_rand rand;
@@ -243,7 +246,8 @@ static int idx_header(const struct fault *f, gzFile file, uint32_t magic, uint32
   if ((unsigned)got < need)
     return fail(f, "is shorter than the header of an IDX file; copy it again");
   for (unsigned i = 0; i < count; ++i)
-    if ((dims[i] = be32(head + 4 + 4 * i)) == 0) return fail(f, "is empty: one dimension is 0");
+    if ((dims[i] = be32(head + 4 + (size_t)4 * i)) == 0)
+      return fail(f, "is empty: one dimension is 0");
   return 0;
 }
 
@@ -276,7 +280,7 @@ static int idx_read(const struct fault *where, const char *path, uint32_t magic,
   int rc = idx_header(&f, file, magic, dims);
   size_t need = dims[0];
   if (rc == 0 && magic == kImagesMagic) {
-    if (dims[1] > kSideMax || dims[2] > kSideMax)
+    if (dims[1] - 1 >= kSideMax || dims[2] - 1 >= kSideMax)
       rc = fail(&f, "claims images of %ux%u; at most %dx%d are taken", (unsigned)dims[1],
                 (unsigned)dims[2], kSideMax, kSideMax);
     else if (need > SIZE_MAX / dims[1] / dims[2])

@@ -363,6 +363,8 @@ static void damaged_csv(void **state) {
   gz[n] = 0;
   refuse_csv(gz, n + 1, "not a whole gzip file");
   refuse_csv("1,2,3\n", 6, "not a whole gzip file");
+  n = make_csv(gz, sizeof gz, 0, NULL, "");
+  refuse_csv(gz, n, "has 0 whole lines");
   static const char *const lines[][2] = {
       {"17,0,9\n", "line 2, value 1:"}, {"0,-1,9\n", "line 2, value 2:"},
       {"0,1,\n", "line 2, value 3:"},   {"\n", "line 2, value 1:"},
