@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ct_dma: every byte it moves, its signals, throughput, bounds, windows, errors, flush, abandon. */
+#include <string.h>
+
+#include "dma_bench.h"
+
+enum { kInf = 0, kTrn = 1 };
+
+static const struct dma_config kPlain = {.mem = {.latency = 60}};
+
+/* First units of the regions that dma_bench.h describes. */
+static uint32_t rd_region(int ctx) {
+  return (uint32_t)ctx * kCtxUnits;
+}
+
+static uint32_t wr_region(int ctx) {
+  return (uint32_t)ctx * kCtxUnits + kRdUnits;
+}
+
+/* ---- Contents ------------------------------------------------------------------------------ */
+
+static void push_random(dma_bench *b, ct_rng *rng, int ctx, int side) {
+  const struct ct_cmd cmd = dma_random_command(b, rng, ctx, side);
+  dma_push(b, ctx, side, &cmd);
+}
+
+static void fetch_random(dma_bench *b, ct_rng *rng, int ctx) {
+  const uint32_t len =
+      ct_rng_percent(rng, 20) ? 1 + ct_rng_below(rng, 1024) : 1 + ct_rng_below(rng, 40);
+  dma_fetch(b, ctx, rd_region(ctx) + ct_rng_below(rng, kRdUnits - len), len);
+}
+
+static void change_settings(dma_bench *b, ct_rng *rng) {
+  *b->dut->policy_i = (uint8_t)ct_rng_below(rng, 4);
+  *b->dut->floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
+  *b->dut->train_cap_i = (uint8_t)(1 + ct_rng_below(rng, 8));
+}
+
+/* Commands of all four queues and fetches, pushed in bursts so that queues run dry now and then. */
+static void random_mix(dma_bench *b, ct_rng *rng, unsigned rounds) {
+  for (unsigned i = 0; i < rounds; ++i) {
+    for (int c = 0; c < kCtx; ++c) {
+      for (int s = 0; s < kSides; ++s) {
+        for (unsigned n = ct_rng_below(rng, 6); n > 0; --n)
+          push_random(b, rng, c, s);
+      }
+      if (ct_rng_percent(rng, 50)) fetch_random(b, rng, c);
+    }
+    change_settings(b, rng);
+    dma_cycles(b, ct_rng_below(rng, 2000));
+  }
+  dma_drain(b, 2000000);
+}
+
+static void random_traffic(void **state) {
+  (void)state;
+  static const struct dma_config configs[] = {
+      {.mem = {.latency = 60}, .cmd_stall = 0, .spm_stall = 0},
+      {.mem = {.latency = 60, .stall_percent = 25},
+       .cmd_stall = 30,
+       .spm_stall = 25,
+       .sem_percent = 5},
+      {.mem = {.latency = 3, .stall_percent = 50},
+       .cmd_stall = 10,
+       .spm_stall = 60,
+       .sem_percent = 30},
+      {.mem = {.latency = 1}, .cmd_stall = 50, .spm_stall = 5},
+      {.mem = {.latency = 20, .read_bytes = 2, .write_bytes = 4, .stall_percent = 5},
+       .spm_stall = 10},
+      {.mem = {.latency = 90, .read_bytes = 8, .write_bytes = 16, .stall_percent = 10},
+       .sem_percent = 1},
+  };
+  ct_rng rng = ct_rng_make(1);
+  uint64_t crossings = 0, mixed = 0;
+  for (unsigned k = 0; k < sizeof configs / sizeof *configs; ++k) {
+    dma_bench *b = dma_open(&configs[k]);
+    random_mix(b, &rng, 25);
+    dma_check(b);
+    const struct ct_axi_mem_stats *stats = ct_axi_mem_stats(b->mem);
+    assert_int_equal(b->beats[0][kLd] + b->beats[1][kLd], stats->read_beats);
+    assert_int_equal(b->beats[0][kSt] + b->beats[1][kSt], stats->write_beats);
+    assert_true(b->waits[kTrn][kLd] > 0 && b->waits[kTrn][kSt] > 0);
+    crossings += b->crossings;
+    mixed += b->mixed;
+    dma_close(b);
+  }
+  assert_true(crossings > 100);
+  assert_true(mixed > 1000);
+}
+
+/* A record cut at every place by the 4 KB boundary, loaded and stored again. */
+static void records_over_pages(void **state) {
+  (void)state;
+  dma_bench *b = dma_open(&kPlain);
+  for (unsigned before = 0; before <= 17; ++before) {
+    const struct ct_cmd ld =
+        dma_command(rd_region(0) + 256 * (before + 1) - before, 16 * before, true, 16, 1);
+    dma_push(b, 0, kLd, &ld);
+    const struct ct_cmd st =
+        dma_command(wr_region(0) + 256 * (before + 1) - before, 1024 + 16 * before, true, 16, 1);
+    dma_push(b, 0, kSt, &st);
+  }
+  dma_drain(b, 10000);
+  assert_int_equal(b->bursts[0][kLd], 18 + 16);
+  assert_int_equal(b->bursts[0][kSt], 18 + 16);
+  dma_check(b);
+  dma_close(b);
+}
+
+/* Load, store what was loaded, load it back elsewhere: every step waits for the one before. */
+static void semaphores_order_the_queues(void **state) {
+  (void)state;
+  const struct dma_config config = {.mem = {.latency = 60, .stall_percent = 20}, .spm_stall = 20};
+  dma_bench *b = dma_open(&config);
+  *b->dut->rd_limit_i = (*b->dut->rd_limit_i & ~UINT64_C(0xFFFFFFFF)) | kCtxUnits;
+  struct ct_cmd cmd = dma_command(rd_region(0), 0, true, 16, 1);
+  dma_loop2(&cmd, 20, 17, 16);
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(5));
+  dma_push(b, 0, kLd, &cmd);
+  cmd = dma_command(wr_region(0), 0, true, 16, 1);
+  dma_loop2(&cmd, 20, 19, 16);
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(5));
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(6));
+  dma_push(b, 0, kSt, &cmd);
+  /* The monitor holds loads to the read region: this one reads back through the model's eyes only.
+   */
+  cmd = dma_command(rd_region(0) + 17 * 5, 1024, true, 16, 1);
+  dma_loop2(&cmd, 20, 17, 16);
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(6));
+  CT_PUT(&cmd, ALL_SIG1, CT_SEM(7));
+  dma_push(b, 0, kLd, &cmd);
+  dma_drain(b, 100000);
+  assert_int_equal(b->sem[0][5], 0);
+  assert_int_equal(b->sem[0][6], 0);
+  assert_int_equal(b->sem[0][7], 1);
+  dma_check(b);
+  dma_close(b);
+}
+
+/* ---- Speed --------------------------------------------------------------------------------- */
+
+/* Percent of the cycles between the first and the last beat that moved one. */
+static double share(uint64_t beats, uint64_t first, uint64_t last) {
+  return 100.0 * (double)beats / (double)(last - first + 1);
+}
+
+static struct ct_cmd long_command(int ctx, int side, bool hdr, unsigned nb) {
+  struct ct_cmd cmd = dma_command(side == kLd ? rd_region(ctx) : wr_region(ctx),
+                                  side == kLd ? 0 : kCtxSpm / 2, hdr, nb, 1);
+  dma_loop1(&cmd, 25, (int)nb + hdr, (int)nb);
+  dma_loop2(&cmd, 8, 25 * ((int)nb + hdr), 0);
+  return cmd;
+}
+
+static void long_transfers_saturate_the_bus(void **state) {
+  (void)state;
+  for (int ctx = 0; ctx < kCtx; ++ctx) {
+    for (int hdr = 0; hdr < 2; ++hdr) {
+      dma_bench *b = dma_open(&kPlain);
+      for (int side = 0; side < kSides; ++side) {
+        const struct ct_cmd cmd = long_command(ctx, side, hdr, 16);
+        dma_push(b, ctx, side, &cmd);
+        dma_push(b, ctx, side, &cmd);
+      }
+      dma_drain(b, 20000);
+      const double r = share(b->beats[ctx][kLd], b->r_first, b->r_last);
+      const double w = share(b->beats[ctx][kSt], b->w_first, b->w_last);
+      print_message("context %d, %s: read %.2f %%, write %.2f %% of 16 bytes a cycle\n", ctx,
+                    hdr ? "records" : "raw", r, w);
+      assert_true(r >= 97.0);
+      assert_true(w >= 97.0);
+      dma_check(b);
+      dma_close(b);
+    }
+  }
+}
+
+/* With a memory that is not the limit, one-beat bursts go out in every cycle. */
+static void short_bursts_have_no_gaps(void **state) {
+  (void)state;
+  const struct dma_config config = {.mem = {.latency = 1}};
+  dma_bench *b = dma_open(&config);
+  struct ct_cmd cmd = dma_command(rd_region(0), 0, false, 1, 1);
+  dma_loop1(&cmd, 10, 3, 1);
+  dma_loop2(&cmd, 30, 40, 10);
+  for (int i = 0; i < 10; ++i)
+    dma_push(b, 0, kLd, &cmd);
+  dma_drain(b, 20000);
+  assert_int_equal(b->beats[0][kLd], 3000);
+  assert_true(share(3000, b->r_first, b->r_last) > 99.0);
+  dma_check(b);
+  dma_close(b);
+}
+
+/* Cycles from the moment a one-record command of inference is there until it is done. */
+static unsigned time_record(dma_bench *b, int side) {
+  struct ct_cmd cmd = dma_command(side == kLd ? rd_region(0) : wr_region(0),
+                                  side == kLd ? 0 : kCtxSpm / 2, true, 16, 1);
+  CT_PUT(&cmd, ALL_SIG1, CT_SEM(1));
+  dma_push(b, kInf, side, &cmd);
+  for (unsigned i = 0;; ++i) {
+    if (dma_done(b, kInf)) return i;
+    if (i > 5000) fail_msg("inference starved");
+    dma_cycle(b);
+  }
+}
+
+/* While training moves all it can, a load waits for no more than its cap of bursts and the one in
+ * the AR register, a store for the burst under way and one granted at its end. */
+static void training_delays_inference_by_its_bound(void **state) {
+  (void)state;
+  static const uint8_t caps[] = {1, 2, 4, 8};
+  for (unsigned k = 0; k < sizeof caps; ++k) {
+    dma_bench *b = dma_open(&kPlain);
+    *b->dut->train_cap_i = caps[k];
+    const unsigned ld_alone = time_record(b, kLd), st_alone = time_record(b, kSt);
+    for (int side = 0; side < kSides; ++side) {
+      const struct ct_cmd cmd = long_command(kTrn, side, true, 16);
+      for (int i = 0; i < 20; ++i)
+        dma_push(b, kTrn, side, &cmd);
+    }
+    unsigned ld_most = 0, st_most = 0;
+    for (unsigned i = 0; i < 40; ++i) {
+      dma_cycles(b, 200 + 7 * i);
+      const unsigned ld = time_record(b, kLd), st = time_record(b, kSt);
+      if (ld > ld_most) ld_most = ld;
+      if (st > st_most) st_most = st;
+    }
+    assert_false(dma_done(b, kTrn));
+    print_message(
+        "cap %u: a record is loaded in %u cycles alone, %u beside training; stored in %u, %u\n",
+        caps[k], ld_alone, ld_most, st_alone, st_most);
+    assert_int_equal(b->most_reads[kTrn], caps[k]);
+    assert_true(ld_most <= ld_alone + 17u * caps[k] + 1);
+    assert_true(st_most <= st_alone + 17 + 2 + 1);
+    dma_close(b);
+  }
+}
+
+/* A fetch goes before the loads of its context. */
+static void fetch_goes_first(void **state) {
+  (void)state;
+  dma_bench *b = dma_open(&kPlain);
+  const struct ct_cmd cmd = long_command(kInf, kLd, true, 16);
+  dma_push(b, kInf, kLd, &cmd);
+  dma_cycles(b, 500);
+  dma_fetch(b, kInf, rd_region(0) + 100, 64);
+  unsigned i = 0;
+  for (; b->fetcher[0].answered == 0; ++i) {
+    assert_true(i < 1000);
+    dma_cycle(b);
+  }
+  assert_true(i <= 60 + 8 * 17 + 64 + 8);
+  dma_drain(b, 20000);
+  dma_check(b);
+  dma_close(b);
+}
+
+static void freeze_grants_nothing(void **state) {
+  (void)state;
+  dma_bench *b = dma_open(&kPlain);
+  for (int c = 0; c < kCtx; ++c) {
+    for (int s = 0; s < kSides; ++s) {
+      const struct ct_cmd cmd = long_command(c, s, true, 16);
+      dma_push(b, c, s, &cmd);
+    }
+  }
+  dma_cycles(b, 300);
+  *b->dut->freeze_i = 1;
+  dma_cycles(b, 300); /* what was granted runs out */
+  const uint64_t beats =
+      ct_axi_mem_stats(b->mem)->read_beats + ct_axi_mem_stats(b->mem)->write_beats;
+  for (int i = 0; i < 300; ++i) {
+    dma_cycle(b);
+    assert_false(b->in.arvalid || b->in.awvalid || b->in.wvalid);
+  }
+  assert_int_equal(ct_axi_mem_stats(b->mem)->read_beats + ct_axi_mem_stats(b->mem)->write_beats,
+                   beats);
+  *b->dut->freeze_i = 0;
+  dma_drain(b, 50000);
+  dma_check(b);
+  dma_close(b);
+}
+
+/* ---- Errors -------------------------------------------------------------------------------- */
+
+/* Runs until the context has its error, compares that, flushes, and shows that it works again. */
+static void expect_error(dma_bench *b, int ctx, unsigned code, uint32_t addr) {
+  b->expect_error[ctx] = true;
+  for (int i = 0; b->err[ctx].count == 0; ++i) {
+    if (i > 20000) fail_msg("no error, expected %u", code);
+    dma_cycle(b);
+  }
+  assert_int_equal(b->err[ctx].code, code);
+  assert_int_equal(b->err[ctx].addr, addr);
+  dma_cycles(b, 100); /* one error, and not idle before the flush */
+  assert_int_equal(b->err[ctx].count, 1);
+  assert_int_equal((*b->dut->ld_idle_o | *b->dut->st_idle_o) >> ctx & 1, 0);
+  dma_flush(b, ctx, 1000);
+  b->expect_error[ctx] = false;
+}
+
+static void work_on(dma_bench *b, ct_rng *rng, int ctx) {
+  for (int s = 0; s < kSides; ++s) {
+    for (int i = 0; i < 3; ++i)
+      push_random(b, rng, ctx, s);
+  }
+}
+
+struct wrong {
+  int side;
+  uint32_t dram, spm; /* relative to the regions */
+  bool hdr;
+  unsigned nb, s0, n1;
+  int d1, s1;
+  unsigned code;
+  uint32_t addr; /* relative to the region if it is a DRAM address */
+};
+
+/* Addresses are relative to the start of a context's read region (its write region follows). */
+static const struct wrong kWrong[] = {
+    {kLd, 16384 - 20, 0, true, 16, 1, 3, 17, 16, CT_DEV_DRAM_READ_WINDOW, 16384},
+    {kLd, 16384, 0, false, 1, 1, 1, 0, 0, CT_DEV_DRAM_READ_WINDOW, 16384},
+    {kLd, 16384 - 30, 0, false, 31, 1, 1, 0, 0, CT_DEV_DRAM_READ_WINDOW, 16384},
+    {kLd, 10, 0, false, 4, 1, 5, -4, 0, CT_DEV_DRAM_READ_WINDOW, (uint32_t)-2},
+    {kLd, 0, 2048 - 40, true, 16, 1, 9, 17, 16, CT_DEV_SPM_WINDOW, 2048},
+    {kLd, 0, 2000, false, 20, 5, 1, 0, 0, CT_DEV_SPM_WINDOW, 2050},
+    {kLd, 0, 10, false, 8, 1, 4, 8, -8, CT_DEV_SPM_WINDOW, (1 << 20) - 6},
+    {kSt, 32768 - 33, 1024, true, 16, 1, 2, 17, 16, CT_DEV_DRAM_WRITE_WINDOW, 32768},
+    {kSt, 16384 + 3, 1024, false, 5, 1, 3, -3, 0, CT_DEV_DRAM_WRITE_WINDOW, 16384 - 3},
+    {kSt, 32768 + 77, 1024, false, 5, 1, 1, 0, 0, CT_DEV_DRAM_WRITE_WINDOW, 32768 + 77},
+    {kSt, 16384, 2040, false, 100, 1, 1, 0, 0, CT_DEV_SPM_WINDOW, 2048},
+    {kSt, 16384, 1100, true, 16, 60, 4, 17, 20, CT_DEV_SPM_WINDOW, 2060},
+    {kSt, 16384, 4, false, 2, 1, 5, 2, -2, CT_DEV_SPM_WINDOW, (1 << 20) - 2},
+};
+
+/* Each wrong command, alone and amid work of both contexts; the other context never notices. */
+static void windows_are_kept(void **state) {
+  (void)state;
+  const struct dma_config config = {.mem = {.latency = 20, .stall_percent = 10}, .spm_stall = 10};
+  ct_rng rng = ct_rng_make(3);
+  for (unsigned k = 0; k < 2 * sizeof kWrong / sizeof *kWrong; ++k) {
+    const struct wrong *w = &kWrong[k / 2];
+    const int ctx = (int)(k % 2);
+    dma_bench *b = dma_open(&config);
+    work_on(b, &rng, !ctx);
+    if (k & 2) work_on(b, &rng, ctx);
+    const uint32_t base = rd_region(ctx);
+    struct ct_cmd cmd = dma_command(base + w->dram, w->spm, w->hdr, w->nb, w->s0);
+    dma_loop1(&cmd, w->n1, w->d1, w->s1);
+    dma_push_wrong(b, ctx, w->side, &cmd);
+    expect_error(b, ctx, w->code, w->code == CT_DEV_SPM_WINDOW ? w->addr : base + w->addr);
+    work_on(b, &rng, ctx);
+    work_on(b, &rng, !ctx);
+    dma_drain(b, 100000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+static void fetch_obeys_the_window(void **state) {
+  (void)state;
+  dma_bench *b = dma_open(&kPlain);
+  ct_rng rng = ct_rng_make(4);
+  work_on(b, &rng, kInf);
+  dma_fetch(b, kTrn, rd_region(1) + kRdUnits - 40, 41);
+  expect_error(b, kTrn, CT_DEV_DRAM_READ_WINDOW, rd_region(1) + kRdUnits);
+  fetch_random(b, &rng, kTrn);
+  dma_drain(b, 100000);
+  dma_check(b);
+  dma_close(b);
+}
+
+/* The address of an AXI error is that of the burst; it comes for loads, fetches and stores. */
+static void axi_errors(void **state) {
+  (void)state;
+  const struct dma_config config = {.mem = {.latency = 30, .stall_percent = 20}, .spm_stall = 20};
+  ct_rng rng = ct_rng_make(5);
+  for (int k = 0; k < 12; ++k) {
+    const int ctx = k % 2, kind = k / 2 % 3;
+    dma_bench *b = dma_open(&config);
+    work_on(b, &rng, !ctx);
+    const uint32_t at = 256 + ct_rng_below(&rng, 100);
+    const uint32_t unit = (kind == 2 ? wr_region(ctx) : rd_region(ctx)) + 17 * at;
+    ct_axi_mem_fault(b->mem, kind == 2 ? CT_FAULT_AXI_WRITE : CT_FAULT_AXI_READ,
+                     16 * (uint64_t)unit + 5);
+    if (kind == 1) {
+      dma_fetch(b, ctx, unit, 300);
+    } else {
+      const int side = kind == 2 ? kSt : kLd;
+      struct ct_cmd cmd = dma_command(unit - 17 * 10, side == kSt ? 1024 : 0, true, 16, 1);
+      dma_loop1(&cmd, 40, 17, 16);
+      CT_PUT(&cmd, ALL_SIG1, CT_SEM(4));
+      dma_push(b, ctx, side, &cmd);
+    }
+    expect_error(b, ctx, kind == 2 ? CT_DEV_AXI_WRITE : CT_DEV_AXI_READ, unit);
+    work_on(b, &rng, ctx);
+    dma_drain(b, 100000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+/* Beyond the end of memory: DECERR, at the first burst that is beyond. */
+static void decode_error(void **state) {
+  (void)state;
+  dma_bench *b = dma_open(&kPlain);
+  b->open_windows = true;
+  *b->dut->rd_limit_i = UINT64_MAX;
+  struct ct_cmd cmd = dma_command(kUnits - 3, 0, false, 4, 1);
+  dma_push_wrong(b, kTrn, kLd, &cmd);
+  expect_error(b, kTrn, CT_DEV_AXI_READ, kUnits);
+  *b->dut->wr_limit_i = UINT64_MAX;
+  cmd = dma_command(kUnits - 3, 0, false, 4, 1);
+  dma_push_wrong(b, kTrn, kSt, &cmd);
+  expect_error(b, kTrn, CT_DEV_AXI_WRITE, kUnits);
+  dma_check(b);
+  dma_close(b);
+}
+
+static void parity_error(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(6);
+  for (int k = 0; k < 32; ++k) {
+    dma_bench *b = dma_open(&kPlain);
+    const int ctx = k % 2;
+    work_on(b, &rng, !ctx);
+    const uint32_t word = (uint32_t)k * 3;
+    b->bad_word = (int32_t)((uint32_t)ctx * kCtxSpm + 1024 + word);
+    struct ct_cmd cmd = dma_command(wr_region(ctx), 1024, k & 2, 16, 1);
+    dma_loop1(&cmd, 10, 17, 16);
+    CT_PUT(&cmd, ALL_SIG1, CT_SEM(4));
+    dma_push(b, ctx, kSt, &cmd);
+    expect_error(b, ctx, CT_DEV_PARITY, (uint32_t)b->bad_word);
+    b->bad_word = -1;
+    work_on(b, &rng, ctx);
+    dma_drain(b, 100000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+/* ---- Flush and abandon --------------------------------------------------------------------- */
+
+/* A flush at any moment: it ends, the other context's bytes are right, and so are the next ones. */
+static void flush_in_the_middle(void **state) {
+  (void)state;
+  static const struct dma_config configs[] = {
+      {.mem = {.latency = 60}},
+      {.mem = {.latency = 15, .stall_percent = 30}, .spm_stall = 30, .cmd_stall = 10},
+  };
+  ct_rng rng = ct_rng_make(7);
+  for (int k = 0; k < 2; ++k) {
+    dma_bench *b = dma_open(&configs[k]);
+    for (int i = 0; i < 60; ++i) {
+      const int ctx = (int)ct_rng_below(&rng, 2);
+      if (b->queue[!ctx][kLd].pushed > kMaxCmds - 20) {
+        dma_drain(b, 200000);
+        dma_flush(b, !ctx, 1);
+      }
+      for (int c = 0; c < kCtx; ++c) {
+        work_on(b, &rng, c);
+        if (ct_rng_percent(&rng, 50)) fetch_random(b, &rng, c);
+      }
+      change_settings(b, &rng);
+      dma_cycles(b, ct_rng_below(&rng, 400));
+      dma_flush(b, ctx, 20000);
+    }
+    dma_drain(b, 200000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+static void wait_hung(dma_bench *b, int ctx) {
+  *b->dut->flush_i |= (uint8_t)(1u << ctx);
+  dma_cycles(b, 1000);
+  assert_int_equal((*b->dut->ld_idle_o & *b->dut->st_idle_o) >> ctx & 1, 0);
+  b->forgotten[ctx] = true;
+  *b->dut->abandon_i = (uint8_t)(1u << ctx);
+  dma_cycle(b);
+  *b->dut->abandon_i = 0;
+  dma_flush(b, ctx, 5);
+}
+
+/* Stores of a context that keep out of the way of those of long_command. */
+static void push_far_store(dma_bench *b, int ctx) {
+  struct ct_cmd cmd = dma_command(wr_region(ctx) + 5000, kCtxSpm / 2 + 3, true, 16, 1);
+  dma_loop1(&cmd, 30, 19, 16);
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(9));
+  dma_push(b, ctx, kSt, &cmd);
+}
+
+/* What abandoned stores wrote is nobody's business: a store whose answer is late may have happened.
+ */
+static void accept_abandoned_stores(dma_bench *b, int ctx) {
+  const size_t at = 16 * (size_t)wr_region(ctx);
+  memcpy(b->model_dram + at, ct_axi_mem_data(b->mem) + at, (size_t)16 * 4000);
+}
+
+/* A memory that does not answer: not idle until the bursts are abandoned; when their answers come
+ * after all they change nothing, and the next commands get their own. */
+static void abandoned_answers_are_dropped(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(8);
+  for (unsigned k = 0; k < 12; ++k) {
+    const int ctx = k % 2;
+    const unsigned kind = k / 2 % 3; /* load, store, fetch */
+    dma_bench *b = dma_open(&kPlain);
+    ct_axi_mem_fault(b->mem, CT_FAULT_AXI_HANG, 16 * ((uint64_t)rd_region(ctx) + 1700));
+    ct_axi_mem_fault(b->mem, CT_FAULT_AXI_HANG, 16 * ((uint64_t)wr_region(ctx) + 1700));
+    if (kind == 2) {
+      dma_fetch(b, ctx, rd_region(ctx) + 1600, 400);
+    } else {
+      const struct ct_cmd cmd = long_command(ctx, kind == 0 ? kLd : kSt, true, 16);
+      dma_push_wrong(b, ctx, kind == 0 ? kLd : kSt, &cmd);
+    }
+    dma_cycles(b, 4000);
+    work_on(b, &rng, !ctx);
+    wait_hung(b, ctx);
+    work_on(b, &rng, !ctx);
+    dma_cycles(b, 300);
+    ct_axi_mem_fault(b->mem, CT_FAULT_NONE, 0);
+    dma_cycles(b, k * 10);
+    for (int i = 0; i < 5; ++i)
+      push_random(b, &rng, ctx, kLd);
+    push_far_store(b, ctx);
+    fetch_random(b, &rng, ctx);
+    dma_drain(b, 200000);
+    accept_abandoned_stores(b, ctx);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_traffic),
+      cmocka_unit_test(records_over_pages),
+      cmocka_unit_test(semaphores_order_the_queues),
+      cmocka_unit_test(long_transfers_saturate_the_bus),
+      cmocka_unit_test(short_bursts_have_no_gaps),
+      cmocka_unit_test(training_delays_inference_by_its_bound),
+      cmocka_unit_test(fetch_goes_first),
+      cmocka_unit_test(freeze_grants_nothing),
+      cmocka_unit_test(windows_are_kept),
+      cmocka_unit_test(fetch_obeys_the_window),
+      cmocka_unit_test(axi_errors),
+      cmocka_unit_test(decode_error),
+      cmocka_unit_test(parity_error),
+      cmocka_unit_test(flush_in_the_middle),
+      cmocka_unit_test(abandoned_answers_are_dropped),
+  };
+  return cmocka_run_group_tests_name("ct_dma", tests, NULL, NULL);
+}
