@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MXU: executes the MM commands of both contexts on one array (docs/architecture.md; the command in rtl/spec/ct_isa.def).
+//
+//   cmd -> ct_mxu_seq -> ct_mxu_agen -> ct_mxu_afeed (SPM port A, transposer, row buffers) --> row arbiter -> ct_mxu_array -> ACC
+//               \-> ct_mxu_bload (SPM port B of the context) -------- shadow tile -------------------------------^
+//
+// Every cycle (Cols = 8: every second one while rows flow) the arbiter takes a row of either context. A row is ready when
+//   - it is in the row buffer, and the row before it on the same ACC address has been added up (9 cycles);
+//   - as first row of an output tile in its command's first k step: its Wait2 has been, or is now, taken;
+//   - as first row of a tile operation (all rows that use one weight tile): the shadow tile is complete, and freeze_i is low.
+// Full rate: a row a cycle (two cycles) as long as a tile operation has 16 rows or more; then 16 words of the next weight tile arrive
+// meanwhile. With fewer rows an operation starts every 16 cycles at most, and the other context has the slots between.
+//
+// Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8) on, and Sig1 is
+//             visible on sem_inc_o in that cycle. A command whose operands are there: about 23 cycles to its first row.
+// Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
+// Flush       flush_i[c] drops everything of context c that is not in the array yet; idle_o[c] when nothing of c is left. A flush that
+//             falls before idle_o is carried to its end all the same.
+// Interference under PRIORITY without a floor, a ready row of context 0 is taken at once (Cols = 8: after at most one cycle).
+//
+// Parameters
+//   Cols      columns of the array, 16 or 8 (then a row takes two cycles)
+//   VpuLanes  columns of the ACC read port, 16 or 4
+//   PackDsp   1: two products in one DSP (see ct_mxu_dots); for synthesis where DSPs are scarce
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_mxu #(
+  parameter int unsigned Cols     = 16,
+  parameter int unsigned VpuLanes = 16,
+  parameter int unsigned PackDsp  = 0
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+
+  // Commands and semaphores; context 1 in the upper half.
+  input  logic [1:0]             cmd_valid_i,
+  input  logic [511:0]           cmd_i,
+  output logic [1:0]             cmd_ready_o,
+  input  logic [31:0]            sem_nz_i,
+  output logic [31:0]            sem_dec_o,
+  output logic [31:0]            sem_inc_o,
+  input  logic [1:0]             flush_i,
+  output logic [1:0]             idle_o,
+  output logic [1:0]             err_o,
+  output logic [15:0]            err_code_o,
+  output logic [63:0]            err_addr_o,
+
+  // Configuration.
+  input  logic [1:0]             policy_i,
+  input  logic [7:0]             floor_i,
+  input  logic                   freeze_i,
+  input  logic [39:0]            spm_base_i,
+  input  logic [39:0]            spm_size_i,
+
+  // SPM read ports: A, B of context 0, B of context 1.
+  output logic [2:0]             spm_rd_valid_o,
+  output logic [59:0]            spm_rd_addr_o,
+  input  logic [2:0]             spm_rd_ready_i,
+  input  logic [2:0]             spm_rd_vld_i,
+  input  logic [383:0]           spm_rd_data_i,
+  input  logic [23:0]            spm_rd_exp_i,
+  input  logic [2:0]             spm_rd_perr_i,
+
+  // ACC read port: data two cycles later.
+  input  logic                   acc_rd_valid_i,
+  input  logic                   acc_rd_ctx_i,
+  input  logic [3:0]             acc_rd_tile_i,
+  input  logic [3:0]             acc_rd_row_i,
+  input  logic [1:0]             acc_rd_beat_i,
+  output logic [32*VpuLanes-1:0] acc_rd_data_o,
+
+  // Events for the counters, one bit for each context, registered.
+  output logic [1:0]             ev_rows_o,      // a row entered the array
+  output logic [1:0]             ev_busy_o,      // the array took (half) a row
+  output logic [1:0]             ev_wait_arb_o,  // a ready row waited for the other context
+  output logic [1:0]             ev_wait_b_o,    // a row waited for its weight tile
+  output logic [1:0]             ev_wait_a_o,    // an open operation, or a complete weight tile, waited for a row
+  output logic [1:0]             ev_wait_sem_o   // a product waited for a semaphore
+);
+
+  if (Cols != 16 && Cols != 8) begin : g_check_cols
+    ct_error_mxu_cols_must_be_16_or_8 u_error ();
+  end
+  if (VpuLanes != 16 && VpuLanes != 4) begin : g_check_lanes
+    ct_error_mxu_vpulanes_must_be_16_or_4 u_error ();
+  end
+
+  localparam int unsigned RowDepth = 64;  // places of a context's row buffer (the pointers of ct_mxu_afeed)
+  localparam int unsigned MetaW    = 22;
+
+  logic [1:0]   flush, drained;
+  logic [1:0]   halt_q;
+
+  // A stream
+  logic [1:0]   req_valid, req_trans, req_buf, req_klast, req_ready;
+  logic [39:0]  req_addr;
+  logic [7:0]   req_idx;
+  logic [1:0]   alloc, alloc_ok, own;
+  logic [7:0]   alloc_rows;
+  logic         alloc_buf;
+  logic [1:0]   avail;
+  logic [135:0] row;
+  logic [1:0]   a_work;
+  logic [1:0]   kdone_a;
+
+  // B stream
+  logic [1:0]   ld_valid, ld_trans;
+  logic [7:0]   ld_idx;
+  logic [271:0] ld_word;
+  logic [1:0]   tile_ready;
+
+  // Errors
+  logic [1:0]   a_err_win, a_err_perr, a_err_square;
+  logic [39:0]  a_err_win_addr;
+  logic [19:0]  a_err_addr;
+  logic [1:0]   b_err_win, b_err_perr, b_err_square;
+  logic [39:0]  b_err_win_addr, b_err_addr;
+
+  // The rows at the heads of the row buffers, and which one goes
+  logic [2*MetaW-1:0] head;
+  logic [1:0]   head_last, head_first, head_clr, head_sig1, head_w2;
+  logic [7:0]   head_sig1_id;
+  logic [15:0]  head_acc;
+  logic [1:0]   w2_ok, hazard, ready;
+  logic [1:0]   gnt, take, take_last;
+  logic         take_any, slot, ctx;
+  logic         second_q;      // Cols = 8: the array takes the second half of a row in this cycle
+  logic         second_ctx_q;
+  logic [1:0]   open_q;        // an operation has begun and not ended
+  logic [1:0]   sig1_valid;
+  logic [3:0]   sig1_id;
+  logic [1:0]   busy;
+  logic [1:0]   seq_wait;
+  logic [1:0]   frozen;        // would go but for freeze_i
+
+  for (genvar c = 0; c < 2; c++) begin : g_ctx
+    logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
+    logic [93:0] nxt_a;
+    logic [67:0] nxt_b;
+    logic        permit, kdone_b;
+    logic        seq_idle, a_idle, b_idle;
+    logic        meta_valid, meta_ready, head_vld;
+    logic [MetaW-1:0] meta;
+    logic        head_w2_end;
+    logic [3:0]  head_w2_id;
+    logic        flush_q;
+
+    // A flush lasts until everything has drained.
+    assign flush[c] = flush_i[c] || flush_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) flush_q <= 1'b0;
+      else         flush_q <= flush[c] && !drained[c];
+    end
+    assign drained[c] = seq_idle && a_idle && b_idle && !head_vld && !avail[c] && !own[c] && !busy[c];
+    assign idle_o[c]  = drained[c] && !flush_q;
+
+    ct_mxu_seq u_seq (
+      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .cmd_valid_i(cmd_valid_i[c]), .cmd_i(cmd_i[256*c +: 256]), .cmd_ready_o(cmd_ready_o[c]),
+      .sem_nz_i(sem_nz_i[16*c +: 16]), .sem_dec_o(sem_dec_o[16*c +: 16]), .sem_inc_o(sem_inc_o[16*c +: 16]),
+      .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_a_take_i(nxt_a_take),
+      .nxt_b_valid_o(nxt_b_valid), .nxt_b_o(nxt_b), .nxt_b_take_i(nxt_b_take),
+      .permit_o(permit), .kdone_a_i(kdone_a[c]), .kdone_b_i(kdone_b),
+      .head_w2_i(head_w2[c] && avail[c]), .head_w2_end_i(head_w2_end), .head_w2_id_i(head_w2_id), .head_pop_i(take[c]),
+      .w2_ok_o(w2_ok[c]), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
+    );
+
+    ct_mxu_agen #(.Depth(RowDepth)) u_agen (
+      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_take_o(nxt_a_take), .permit_i(permit),
+      .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
+      .alloc_o(alloc[c]), .alloc_rows_o(alloc_rows[4*c +: 4]), .alloc_ok_i(alloc_ok[c]), .alloc_buf_i(alloc_buf), .own_i(own[c]),
+      .req_valid_o(req_valid[c]), .req_addr_o(req_addr[20*c +: 20]), .req_trans_o(req_trans[c]), .req_buf_o(req_buf[c]),
+      .req_idx_o(req_idx[4*c +: 4]), .req_klast_o(req_klast[c]), .req_ready_i(req_ready[c]),
+      .meta_valid_o(meta_valid), .meta_o(meta), .pop_i(take[c]),
+      .err_o(a_err_win[c]), .err_addr_o(a_err_win_addr[20*c +: 20]), .work_o(a_work[c]), .idle_o(a_idle)
+    );
+
+    // What belongs to the rows asked for, in order.
+    ct_fifo #(.Width(MetaW), .Depth(RowDepth)) u_meta (
+      .clk_i, .rst_ni,
+      .valid_i(meta_valid), .ready_o(meta_ready), .data_i(meta),
+      .valid_o(head_vld), .ready_i(take[c] || flush[c]), .data_o(head[MetaW*c +: MetaW]), .count_o()
+    );
+
+    assign {head_w2_end, head_w2[c], head_sig1[c], head_clr[c], head_last[c], head_first[c], head_w2_id, head_sig1_id[4*c +: 4],
+            head_acc[8*c +: 8]} = head[MetaW*c +: MetaW];
+
+    ct_mxu_bload u_bload (
+      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .nxt_valid_i(nxt_b_valid), .nxt_i(nxt_b), .nxt_take_o(nxt_b_take), .permit_i(permit),
+      .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
+      .spm_rd_valid_o(spm_rd_valid_o[1+c]), .spm_rd_addr_o(spm_rd_addr_o[20*(1+c) +: 20]), .spm_rd_ready_i(spm_rd_ready_i[1+c]),
+      .spm_rd_vld_i(spm_rd_vld_i[1+c]), .spm_rd_data_i(spm_rd_data_i[128*(1+c) +: 128]), .spm_rd_exp_i(spm_rd_exp_i[8*(1+c) +: 8]),
+      .spm_rd_perr_i(spm_rd_perr_i[1+c]),
+      .ld_valid_o(ld_valid[c]), .ld_trans_o(ld_trans[c]), .ld_idx_o(ld_idx[4*c +: 4]), .ld_word_o(ld_word[136*c +: 136]),
+      .tile_ready_o(tile_ready[c]), .take_i(take[c] && head_first[c]),
+      .kdone_o(kdone_b), .err_win_o(b_err_win[c]), .err_perr_o(b_err_perr[c]), .err_square_o(b_err_square[c]),
+      .err_win_addr_o(b_err_win_addr[20*c +: 20]), .err_addr_o(b_err_addr[20*c +: 20]), .idle_o(b_idle)
+    );
+
+    `CT_ASSERT(MetaHasRoom_A, !meta_valid || meta_ready)
+    `CT_ASSERT(RowHasMeta_A, !avail[c] || head_vld || flush[c])
+  end
+
+  ct_mxu_afeed u_afeed (
+    .clk_i, .rst_ni, .flush_i(flush),
+    .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
+    .req_klast_i(req_klast), .req_ready_o(req_ready),
+    .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
+    .spm_rd_valid_o(spm_rd_valid_o[0]), .spm_rd_addr_o(spm_rd_addr_o[19:0]), .spm_rd_ready_i(spm_rd_ready_i[0]),
+    .spm_rd_vld_i(spm_rd_vld_i[0]), .spm_rd_data_i(spm_rd_data_i[127:0]), .spm_rd_exp_i(spm_rd_exp_i[7:0]),
+    .spm_rd_perr_i(spm_rd_perr_i[0]),
+    .avail_o(avail), .pop_i(take), .row_o(row),
+    .kdone_o(kdone_a), .err_perr_o(a_err_perr), .err_square_o(a_err_square), .err_addr_o(a_err_addr)
+  );
+
+  // --- which row goes -------------------------------------------------------------------------------------------------------
+
+  logic [1:0] avail_go;   // there is a row, and nothing has gone wrong
+  assign avail_go = avail & ~halt_q & ~flush;
+  assign frozen   = head_first & {2{freeze_i}};
+  assign ready    = avail_go & w2_ok & ~hazard & (~head_first | tile_ready) & ~frozen;
+
+  ct_arbiter u_arbiter (
+    .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i(flush | halt_q),
+    .req_i(ready), .last_i(head_last), .take_i(slot), .gnt_o(gnt)
+  );
+
+  assign slot      = !second_q;
+  assign take      = slot ? gnt : 2'b00;
+  assign take_any  = take != 2'b00;
+  assign take_last = take & head_last;
+  assign ctx       = take[1];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      second_q <= 1'b0;
+      open_q   <= 2'b00;
+    end else begin
+      second_q <= (Cols == 8) && take_any;
+      open_q   <= (open_q | take) & ~take_last & ~flush;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take_any) second_ctx_q <= ctx;
+  end
+
+  ct_mxu_array #(.Cols(Cols), .VpuLanes(VpuLanes), .PackDsp(PackDsp)) u_array (
+    .clk_i, .rst_ni,
+    .ld_valid_i(ld_valid), .ld_trans_i(ld_trans), .ld_idx_i(ld_idx), .ld_word_i(ld_word),
+    .iss_valid_i(take_any), .iss_ctx_i(ctx), .iss_first_i(head_first[ctx]), .iss_clr_i(head_clr[ctx]), .iss_sig1_i(head_sig1[ctx]),
+    .iss_sig1_id_i(ctx ? head_sig1_id[7:4] : head_sig1_id[3:0]), .iss_acc_i(ctx ? head_acc[15:8] : head_acc[7:0]), .row_i(row),
+    .head_acc_i(head_acc), .hazard_o(hazard),
+    .sig1_valid_o(sig1_valid), .sig1_id_o(sig1_id), .busy_o(busy),
+    .acc_rd_valid_i, .acc_rd_ctx_i, .acc_rd_tile_i, .acc_rd_row_i, .acc_rd_beat_i, .acc_rd_data_o
+  );
+
+  // --- errors ---------------------------------------------------------------------------------------------------------------
+
+  // The first error of a context, and among those of one cycle the first in this list.
+  logic [1:0]  err_d, err_q, halt_d;
+  logic [15:0] err_code_d, err_code_q;
+  logic [39:0] err_addr_d, err_addr_q;
+
+  always_comb begin
+    err_code_d = '0;
+    err_addr_d = '0;
+    for (int c = 0; c < 2; c++) begin
+      err_d[c] = (a_err_perr[c] || a_err_square[c] || b_err_perr[c] || b_err_square[c] || a_err_win[c] || b_err_win[c]) &&
+                 !halt_q[c] && !flush[c];
+      if (a_err_perr[c]) begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
+        err_addr_d[20*c +: 20] = a_err_addr;
+      end else if (a_err_square[c]) begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSquare);
+        err_addr_d[20*c +: 20] = a_err_addr;
+      end else if (b_err_perr[c]) begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
+        err_addr_d[20*c +: 20] = b_err_addr[20*c +: 20];
+      end else if (b_err_square[c]) begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSquare);
+        err_addr_d[20*c +: 20] = b_err_addr[20*c +: 20];
+      end else if (a_err_win[c]) begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSpmWindow);
+        err_addr_d[20*c +: 20] = a_err_win_addr[20*c +: 20];
+      end else begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSpmWindow);
+        err_addr_d[20*c +: 20] = b_err_win_addr[20*c +: 20];
+      end
+    end
+    halt_d = (halt_q | err_d) & ~flush;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      halt_q <= 2'b00;
+      err_q  <= 2'b00;
+    end else begin
+      halt_q <= halt_d;
+      err_q  <= err_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (err_d != 2'b00) begin
+      err_code_q <= err_code_d;
+      err_addr_q <= err_addr_d;
+    end
+  end
+
+  assign err_o      = err_q;
+  assign err_code_o = err_code_q;
+  assign err_addr_o = {12'd0, err_addr_q[39:20], 12'd0, err_addr_q[19:0]};
+
+  // --- events ---------------------------------------------------------------------------------------------------------------
+
+  logic [1:0] in_second;
+  logic [1:0] ev_rows_q, ev_busy_q, ev_wait_arb_q, ev_wait_b_q, ev_wait_a_q, ev_wait_sem_q;
+  logic [1:0] sem_starved;
+
+  assign in_second   = {second_q && second_ctx_q, second_q && !second_ctx_q};
+  assign sem_starved = (avail_go & ~w2_ok) | (~avail & ~a_work & seq_wait);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ev_rows_q     <= 2'b00;
+      ev_busy_q     <= 2'b00;
+      ev_wait_arb_q <= 2'b00;
+      ev_wait_b_q   <= 2'b00;
+      ev_wait_a_q   <= 2'b00;
+      ev_wait_sem_q <= 2'b00;
+    end else begin
+      ev_rows_q     <= take;
+      ev_busy_q     <= take | in_second;
+      ev_wait_arb_q <= ready & ~take & ~in_second;
+      ev_wait_b_q   <= avail_go & w2_ok & head_first & ~tile_ready;
+      ev_wait_a_q   <= ~avail & (open_q | tile_ready) & ~sem_starved & ~halt_q & ~flush;
+      ev_wait_sem_q <= sem_starved;
+    end
+  end
+
+  assign ev_rows_o     = ev_rows_q;
+  assign ev_busy_o     = ev_busy_q;
+  assign ev_wait_arb_o = ev_wait_arb_q;
+  assign ev_wait_b_o   = ev_wait_b_q;
+  assign ev_wait_a_o   = ev_wait_a_q;
+  assign ev_wait_sem_o = ev_wait_sem_q;
+
+  // Operations are whole, and inference is never kept waiting by training.
+  `CT_ASSERT(FirstOpensOperation_A, ((take & head_first) & open_q) == 2'b00)
+  `CT_ASSERT(OnlyFirstOpens_A, ((take & ~head_first) & ~open_q) == 2'b00)
+  `CT_ASSERT(InferenceServed_A, policy_i != ct_pkg::PolicyPriority || floor_i != '0 || !ready[0] || take[0] || second_q)
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shared part of the two A streams: SPM port A, the transposer, the row buffers of both contexts.
+//
+// Port        the request of context 0 goes first. Data comes SpmLat = 2 cycles after the grant.
+// Rows        A word goes into its context's row buffer as it is, or through the transposer. Each context has 64 places; its stream
+//             asks for a word only when a place is free (or 16 places, for a transposed tile), so nothing here ever waits for the array.
+//             avail_o[c]: the oldest row of c may be popped. After pop_i[c], row_o holds it from the next cycle until the next pop.
+// Transposer  two buffers, each of one context from alloc until its last rows leave; context 0 first, both when one is free and when
+//             two tiles are ready to leave; tiles of one context leave in order, a row a cycle. A tile takes 16 cycles at full rate.
+// Errors      PARITY, or SQUARE if the words of a tile to transpose carry different exponents: a pulse with the physical address.
+// Flush       flush_i[c] drops everything of c at once, and ignores what SPM still answers.
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_mxu_afeed (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+
+  input  logic [1:0]   flush_i,
+
+  // Requests of the two A streams (ct_mxu_agen).
+  input  logic [1:0]   req_valid_i,
+  input  logic [39:0]  req_addr_i,
+  input  logic [1:0]   req_trans_i,
+  input  logic [1:0]   req_buf_i,
+  input  logic [7:0]   req_idx_i,
+  input  logic [1:0]   req_klast_i,
+  output logic [1:0]   req_ready_o,
+
+  input  logic [1:0]   alloc_i,
+  input  logic [7:0]   alloc_rows_i,
+  output logic [1:0]   alloc_ok_o,
+  output logic         alloc_buf_o,
+  output logic [1:0]   own_o,
+
+  output logic         spm_rd_valid_o,
+  output logic [19:0]  spm_rd_addr_o,
+  input  logic         spm_rd_ready_i,
+  input  logic         spm_rd_vld_i,
+  input  logic [127:0] spm_rd_data_i,
+  input  logic [7:0]   spm_rd_exp_i,
+  input  logic         spm_rd_perr_i,
+
+  output logic [1:0]   avail_o,
+  input  logic [1:0]   pop_i,        // at most one bit
+  output logic [135:0] row_o,        // {exponent, mantissas}
+
+  output logic [1:0]   kdone_o,      // the last A word of a k step has arrived
+  output logic [1:0]   err_perr_o,
+  output logic [1:0]   err_square_o,
+  output logic [19:0]  err_addr_o
+);
+
+  // --- requests -------------------------------------------------------------------------------------------------------------
+
+  typedef struct packed {
+    logic        ctx;
+    logic        trans;
+    logic        tbuf;
+    logic [3:0]  idx;
+    logic        klast;
+    logic [19:0] addr;
+  } tag_t;
+
+  logic sel, granted;
+  tag_t req, t1_q, t2_q;
+  logic t1_vld_q, t2_vld_q;
+
+  assign sel            = !req_valid_i[0];
+  assign spm_rd_valid_o = req_valid_i != 2'b00;
+  assign spm_rd_addr_o  = req.addr;
+  assign granted        = spm_rd_valid_o && spm_rd_ready_i;
+  assign req_ready_o    = {spm_rd_ready_i && sel, spm_rd_ready_i && !sel};
+
+  always_comb begin
+    req.ctx   = sel;
+    req.trans = req_trans_i[sel];
+    req.tbuf  = req_buf_i[sel];
+    req.idx   = sel ? req_idx_i[7:4] : req_idx_i[3:0];
+    req.klast = req_klast_i[sel];
+    req.addr  = sel ? req_addr_i[39:20] : req_addr_i[19:0];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      t1_vld_q <= 1'b0;
+      t2_vld_q <= 1'b0;
+    end else begin
+      t1_vld_q <= granted && !flush_i[sel];
+      t2_vld_q <= t1_vld_q && !flush_i[t1_q.ctx];
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (granted)  t1_q <= req;
+    if (t1_vld_q) t2_q <= t1_q;
+  end
+
+  // --- answers --------------------------------------------------------------------------------------------------------------
+
+  logic       arrive, arrive_trans;
+  logic [7:0] first_exp;  // exponent of the first word of the tile that this word belongs to
+
+  assign arrive       = t2_vld_q && spm_rd_vld_i && !flush_i[t2_q.ctx];
+  assign arrive_trans = arrive && t2_q.trans;
+  assign kdone_o      = {arrive && t2_q.klast && t2_q.ctx, arrive && t2_q.klast && !t2_q.ctx};
+  assign err_addr_o   = t2_q.addr;
+
+  always_comb begin
+    err_perr_o   = 2'b00;
+    err_square_o = 2'b00;
+    err_perr_o[t2_q.ctx]   = arrive && spm_rd_perr_i;
+    err_square_o[t2_q.ctx] = arrive_trans && !spm_rd_perr_i && t2_q.idx != '0 && spm_rd_exp_i != first_exp;
+  end
+
+  // --- transposer -----------------------------------------------------------------------------------------------------------
+
+  logic [1:0]   own_vld_d, own_vld_q;    // buffer b belongs to ...
+  logic [1:0]   own_ctx_d, own_ctx_q;    // ... this context
+  logic [1:0]   tile_in_d, tile_in_q;    // its 16 words have arrived
+  logic         older_d, older_q;        // of two tiles of one context, the one that leaves first
+  logic [7:0]   rows_q;                  // rows wanted, less one
+  logic [15:0]  exp_q;
+  logic         buf_free, alloc;
+  logic [1:0]   flush_buf;               // buffer b is being dropped
+
+  logic         out_vld_d, out_vld_q;    // a tile is leaving
+  logic         out_buf_q, out_ctx_q;
+  logic [3:0]   out_col_q, out_rows_q;   // the row that leaves now; the last one
+  logic [7:0]   out_exp_q;
+  logic         out_end, pick, pick_buf;
+  logic         released_q;              // its buffer has been given away
+  logic         row_vld_q, row_ctx_q;    // a row has left the transposer
+  logic [7:0]   row_exp_q;
+  logic [127:0] row_data;
+
+  assign alloc       = alloc_i != 2'b00 && buf_free;
+  assign alloc_buf_o = own_vld_q[0];
+  assign buf_free    = own_vld_q != 2'b11;
+  assign alloc_ok_o  = {buf_free && !alloc_i[0], buf_free};
+  assign own_o       = {|(own_vld_q & own_ctx_q) || (out_vld_q && out_ctx_q) || (row_vld_q && row_ctx_q),
+                        |(own_vld_q & ~own_ctx_q) || (out_vld_q && !out_ctx_q) || (row_vld_q && !row_ctx_q)};
+  assign flush_buf   = {flush_i[own_ctx_q[1]], flush_i[own_ctx_q[0]]};
+  assign first_exp   = t2_q.tbuf ? exp_q[15:8] : exp_q[7:0];
+
+  // A tile that has begun to leave does so at a row a cycle. So its buffer can be given away when four rows are left: a word
+  // requested then arrives three cycles later, when the last row has been read.
+  assign out_end = out_vld_q && out_col_q == out_rows_q;
+  assign pick    = tile_in_q != 2'b00 && (!out_vld_q || out_end);
+  always_comb begin
+    if (tile_in_q != 2'b11)                 pick_buf = tile_in_q[1];
+    else if (own_ctx_q[0] == own_ctx_q[1])  pick_buf = older_q;
+    else                                    pick_buf = own_ctx_q[0];
+  end
+
+  always_comb begin
+    own_vld_d = own_vld_q;
+    own_ctx_d = own_ctx_q;
+    tile_in_d = tile_in_q;
+    older_d   = older_q;
+    out_vld_d = (out_vld_q && !out_end && !flush_i[out_ctx_q]) || (pick && !flush_buf[pick_buf]);
+    if (pick) tile_in_d[pick_buf] = 1'b0;
+    if (out_vld_q && out_rows_q - out_col_q <= 4'd4 && !released_q) own_vld_d[out_buf_q] = 1'b0;
+    if (arrive_trans && t2_q.idx == 4'd15) tile_in_d[t2_q.tbuf] = 1'b1;
+    own_vld_d = own_vld_d & ~flush_buf;
+    tile_in_d = tile_in_d & ~flush_buf;
+    if (alloc) begin
+      own_vld_d[alloc_buf_o] = 1'b1;
+      own_ctx_d[alloc_buf_o] = !alloc_i[0];
+      older_d                = (own_vld_q == 2'b00) ? alloc_buf_o : !alloc_buf_o;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      own_vld_q  <= 2'b00;
+      own_ctx_q  <= 2'b00;
+      tile_in_q  <= 2'b00;
+      older_q    <= 1'b0;
+      out_vld_q  <= 1'b0;
+      row_vld_q  <= 1'b0;
+      released_q <= 1'b0;
+    end else begin
+      own_vld_q  <= own_vld_d;
+      own_ctx_q  <= own_ctx_d;
+      tile_in_q  <= tile_in_d;
+      older_q    <= older_d;
+      out_vld_q  <= out_vld_d;
+      row_vld_q  <= out_vld_q && !flush_i[out_ctx_q];
+      released_q <= out_vld_q && !pick && out_rows_q - out_col_q <= 4'd4;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (alloc) begin
+      if (alloc_buf_o) rows_q[7:4] <= alloc_i[0] ? alloc_rows_i[3:0] : alloc_rows_i[7:4];
+      else             rows_q[3:0] <= alloc_i[0] ? alloc_rows_i[3:0] : alloc_rows_i[7:4];
+    end
+    if (arrive_trans && t2_q.idx == '0) begin
+      if (t2_q.tbuf) exp_q[15:8] <= spm_rd_exp_i;
+      else           exp_q[7:0]  <= spm_rd_exp_i;
+    end
+    if (out_vld_q) begin
+      out_col_q <= out_col_q + 4'd1;
+      row_ctx_q <= out_ctx_q;
+      row_exp_q <= out_exp_q;
+    end
+    if (pick) begin
+      out_buf_q  <= pick_buf;
+      out_ctx_q  <= own_ctx_q[pick_buf];
+      out_col_q  <= '0;
+      out_rows_q <= pick_buf ? rows_q[7:4] : rows_q[3:0];
+      out_exp_q  <= pick_buf ? exp_q[15:8] : exp_q[7:0];
+    end
+  end
+
+  ct_mxu_transpose u_transpose (
+    .clk_i,
+    .wr_valid_i(arrive_trans), .wr_buf_i(t2_q.tbuf), .wr_row_i(t2_q.idx), .wr_data_i(spm_rd_data_i),
+    .rd_valid_i(out_vld_q), .rd_buf_i(out_buf_q), .rd_col_i(out_col_q), .rd_data_o(row_data)
+  );
+
+  // --- row buffers ----------------------------------------------------------------------------------------------------------
+
+  // A block RAM for each context: a word from SPM for one and a row from the transposer for the other may come in one cycle.
+  (* ram_style = "block" *) logic [135:0] rows0 [0:63];
+  (* ram_style = "block" *) logic [135:0] rows1 [0:63];
+  logic [1:0]   wr_direct, wr_turned;
+  logic [11:0]  wptr_d, wptr_q;    // 6 bits for each context
+  logic [11:0]  rptr_d, rptr_q;
+  logic [13:0]  count_d, count_q;  // 7 bits for each context
+  logic [135:0] direct_row, turned_row;
+
+  assign wr_direct  = {arrive && !t2_q.trans && t2_q.ctx, arrive && !t2_q.trans && !t2_q.ctx};
+  assign wr_turned  = {row_vld_q && row_ctx_q, row_vld_q && !row_ctx_q} & ~flush_i;
+  assign direct_row = {spm_rd_exp_i, spm_rd_data_i};
+  assign turned_row = {row_exp_q, row_data};
+
+  always_comb begin
+    wptr_d  = wptr_q;
+    rptr_d  = rptr_q;
+    count_d = count_q;
+    for (int c = 0; c < 2; c++) begin
+      if (wr_direct[c] || wr_turned[c]) wptr_d[6*c +: 6] = wptr_q[6*c +: 6] + 6'd1;
+      if (pop_i[c])                     rptr_d[6*c +: 6] = rptr_q[6*c +: 6] + 6'd1;
+      count_d[7*c +: 7] = count_q[7*c +: 7] + 7'(wr_direct[c] || wr_turned[c]) - 7'(pop_i[c]);
+      if (flush_i[c]) begin
+        wptr_d[6*c +: 6]  = '0;
+        rptr_d[6*c +: 6]  = '0;
+        count_d[7*c +: 7] = '0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      wptr_q  <= '0;
+      rptr_q  <= '0;
+      count_q <= '0;
+    end else begin
+      wptr_q  <= wptr_d;
+      rptr_q  <= rptr_d;
+      count_q <= count_d;
+    end
+  end
+
+  logic [135:0] row0_q, row1_q;
+  logic         pop_ctx_q;
+  always_ff @(posedge clk_i) begin
+    if (wr_direct[0] || wr_turned[0]) rows0[wptr_q[5:0]]  <= wr_turned[0] ? turned_row : direct_row;
+    if (wr_direct[1] || wr_turned[1]) rows1[wptr_q[11:6]] <= wr_turned[1] ? turned_row : direct_row;
+    if (pop_i[0]) row0_q <= rows0[rptr_q[5:0]];
+    if (pop_i[1]) row1_q <= rows1[rptr_q[11:6]];
+    if (pop_i != 2'b00) pop_ctx_q <= pop_i[1];
+  end
+
+  assign row_o   = pop_ctx_q ? row1_q : row0_q;
+  assign avail_o = {count_q[13:7] != '0, count_q[6:0] != '0};
+
+  `CT_ASSERT(AnswerInTime_A, !t2_vld_q || spm_rd_vld_i)
+  `CT_ASSERT(OneRowWritten_A, (wr_direct & wr_turned) == 2'b00)
+  `CT_ASSERT(PopsWhatIsThere_A, (pop_i & ~avail_o) == 2'b00 && pop_i != 2'b11)
+  `CT_ASSERT(RowsCounted_A, count_q[6:0] <= 7'd64 && count_q[13:7] <= 7'd64)
+  `CT_ASSERT(TileHasAnOwner_A, (tile_in_q & ~own_vld_q) == 2'b00)
+  // Nothing is written into a buffer before its last tile has left.
+  `CT_ASSERT(TileLeftInTime_A, !(arrive_trans && out_vld_q && t2_q.tbuf == out_buf_q && !out_end) || flush_i[out_ctx_q])
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The array: from a row of A to the accumulators. Weight tiles and dot products (ct_mxu_dots), the terms of the product
+// (ct_fp_term), the accumulation (ct_fp_add) and ACC (ct_mxu_acc), with everything that travels along.
+//
+// Issue       iss_valid_i in cycle 0; row_i is that row from cycle 1 until the next issue. With Cols = 8 a row takes two beats (columns
+//             0 .. 7, then 8 .. 15), so there must be a free cycle between issues. iss_first_i: the shadow tile becomes active for this row.
+// Stages      1 row register, shadow to active   2 weights of the context selected   3 operands   4 products   5 sums of four   6 sums:
+//             ct_fp_term; ACC read   8 terms: ct_fp_add   14 result: written to ACC at the end of the cycle.
+// Hazard      a row must not be issued while a row of the same ACC address is on its way: ACC is read in stage 6 and written in stage 14,
+//             so that is the case if it was issued in the last 8 cycles. hazard_o[c] says so for the row at head_acc_i (8 * c).
+// Signal      sig1_valid_o[c] in the cycle in which the last half of a row with iss_sig1_i is written.
+// Idle        busy_o[c]: a row of c is on its way.
+//
+// Parameters  see ct_mxu
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_mxu_array #(
+  parameter int unsigned Cols     = 16,
+  parameter int unsigned VpuLanes = 16,
+  parameter int unsigned PackDsp  = 0
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+
+  // Shadow tiles.
+  input  logic [1:0]             ld_valid_i,
+  input  logic [1:0]             ld_trans_i,
+  input  logic [7:0]             ld_idx_i,
+  input  logic [271:0]           ld_word_i,
+
+  // Rows.
+  input  logic                   iss_valid_i,
+  input  logic                   iss_ctx_i,
+  input  logic                   iss_first_i,     // first row of its tile operation
+  input  logic                   iss_clr_i,       // starts from +0
+  input  logic                   iss_sig1_i,      // last row of a final tile: signal iss_sig1_id_i
+  input  logic [3:0]             iss_sig1_id_i,
+  input  logic [7:0]             iss_acc_i,       // {ACC tile, row}
+  input  logic [135:0]           row_i,           // {exponent, mantissas}, one cycle after iss_valid_i
+
+  input  logic [15:0]            head_acc_i,
+  output logic [1:0]             hazard_o,
+
+  output logic [1:0]             sig1_valid_o,
+  output logic [3:0]             sig1_id_o,
+  output logic [1:0]             busy_o,
+
+  input  logic                   acc_rd_valid_i,
+  input  logic                   acc_rd_ctx_i,
+  input  logic [3:0]             acc_rd_tile_i,
+  input  logic [3:0]             acc_rd_row_i,
+  input  logic [1:0]             acc_rd_beat_i,
+  output logic [32*VpuLanes-1:0] acc_rd_data_o
+);
+
+  localparam bit Halves = (Cols == 8);
+
+  localparam int unsigned TermStage = 6;
+  localparam int unsigned AddStage  = 8;
+  localparam int unsigned Last      = 14;
+
+  // What travels with a beat: {half, ctx, acc[8], clr, sig1, id[4]}; stage i in bits W*(i-1) +: W.
+  localparam int unsigned W     = 16;
+  localparam int unsigned IdB   = 0;
+  localparam int unsigned SigB  = 4;
+  localparam int unsigned ClrB  = 5;
+  localparam int unsigned AddrB = 6;   // {ctx, acc}
+  localparam int unsigned CtxB  = 14;
+  localparam int unsigned HalfB = 15;
+
+  logic [Last-1:0]   vld_q;           // bit i-1: stage i
+  logic [W*Last-1:0] beat_q;
+  logic              first_q;
+  logic              second;          // the second half of the row in stage 1 follows
+
+  assign second = Halves && vld_q[0] && !beat_q[HalfB];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) vld_q <= '0;
+    else         vld_q <= {vld_q[Last-2:0], iss_valid_i || second};
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q != '0 || iss_valid_i) beat_q[W*Last-1:W] <= beat_q[W*(Last-1)-1:0];
+    if (iss_valid_i) begin
+      beat_q[W-1:0] <= {1'b0, iss_ctx_i, iss_acc_i, iss_clr_i, iss_sig1_i, iss_sig1_id_i};
+      first_q       <= iss_first_i;
+    end else if (second) begin
+      beat_q[HalfB] <= 1'b1;
+      first_q       <= 1'b0;
+    end
+  end
+
+  // Hazards and idleness.
+  always_comb begin
+    hazard_o = 2'b00;
+    busy_o   = 2'b00;
+    for (int i = 0; i < Last; i++) begin
+      if (vld_q[i]) begin
+        if (beat_q[W*i+CtxB]) busy_o[1] = 1'b1;
+        else                  busy_o[0] = 1'b1;
+        if (i < AddStage) begin
+          if (beat_q[W*i+AddrB +: 9] == {1'b0, head_acc_i[7:0]})  hazard_o[0] = 1'b1;
+          if (beat_q[W*i+AddrB +: 9] == {1'b1, head_acc_i[15:8]}) hazard_o[1] = 1'b1;
+        end
+      end
+    end
+  end
+
+  // Stage 1 to 6: the row register, tiles and dot products.
+  logic [1:0]         copy;
+  logic [135:0]       row_q;
+  logic [19*Cols-1:0] s;
+  logic [7:0]         ea;
+  logic [8*Cols-1:0]  eb;
+
+  assign copy = {vld_q[0] && first_q && beat_q[CtxB], vld_q[0] && first_q && !beat_q[CtxB]};
+
+  always_ff @(posedge clk_i) begin
+    if (vld_q[0]) row_q <= row_i;
+  end
+
+  ct_mxu_dots #(.Cols(Cols), .PackDsp(PackDsp)) u_dots (
+    .clk_i, .rst_ni,
+    .ld_valid_i, .ld_trans_i, .ld_idx_i, .ld_word_i, .copy_i(copy),
+    .row_valid_i(vld_q[1]), .row_ctx_i(beat_q[W+CtxB]), .row_half_i(beat_q[W+HalfB]), .row_i(row_q),
+    .s_o(s), .ea_o(ea), .eb_o(eb)
+  );
+
+  // Stage 6 to 14: terms, accumulation.
+  logic [32*Cols-1:0] p, acc, sum;
+  logic               p_vld, sum_vld;
+
+  ct_fp_term #(.Lanes(Cols)) u_term (
+    .clk_i, .rst_ni,
+    .valid_i(vld_q[TermStage-1]), .s_i(s), .ea_i(ea), .eb_i(eb),
+    .valid_o(p_vld), .p_o(p)
+  );
+
+  ct_fp_add #(.Lanes(Cols)) u_add (
+    .clk_i, .rst_ni,
+    .valid_i(p_vld), .a_i(acc), .b_i(p),
+    .valid_o(sum_vld), .sum_o(sum)
+  );
+
+  ct_mxu_acc #(.Cols(Cols), .VpuLanes(VpuLanes)) u_acc (
+    .clk_i, .rst_ni,
+    .rd_valid_i(vld_q[TermStage-1]), .rd_clr_i(beat_q[W*(TermStage-1)+ClrB]), .rd_half_i(beat_q[W*(TermStage-1)+HalfB]),
+    .rd_addr_i(beat_q[W*(TermStage-1)+AddrB +: 9]), .rd_data_o(acc),
+    .wr_valid_i(sum_vld), .wr_half_i(beat_q[W*(Last-1)+HalfB]),
+    .wr_addr_i(beat_q[W*(Last-1)+AddrB +: 9]), .wr_data_i(sum),
+    .va_valid_i(acc_rd_valid_i), .va_addr_i({acc_rd_ctx_i, acc_rd_tile_i, acc_rd_row_i}), .va_beat_i(acc_rd_beat_i),
+    .va_data_o(acc_rd_data_o)
+  );
+
+  logic sig1;
+  assign sig1         = vld_q[Last-1] && beat_q[W*(Last-1)+SigB] && (!Halves || beat_q[W*(Last-1)+HalfB]);
+  assign sig1_valid_o = {sig1 && beat_q[W*(Last-1)+CtxB], sig1 && !beat_q[W*(Last-1)+CtxB]};
+  assign sig1_id_o    = beat_q[W*(Last-1)+IdB +: 4];
+
+  // The stages above are those of the modules, and halves are not overrun.
+  `CT_ASSERT(TermOnTime_A, p_vld == vld_q[AddStage-1])
+  `CT_ASSERT(SumOnTime_A, sum_vld == vld_q[Last-1])
+  `CT_ASSERT(NoOverrun_A, !(iss_valid_i && second))
+
+endmodule
+
+`default_nettype wire

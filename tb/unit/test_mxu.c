@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ct_mxu, all variants: products bit by bit, order of reads and signals, errors, flush,
+ * interference, throughput. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "mxu_tb.h"
+
+/* ---- commands ---- */
+
+static struct ct_cmd product(unsigned rows, unsigned kt, unsigned nt) {
+  struct ct_cmd cmd = {{0}};
+  const unsigned mt = (rows + 15) / 16;
+  CT_PUT(&cmd, ALL_OP, CT_OP_MM);
+  CT_PUT(&cmd, MM_A, kSpmWords / 4); /* the square part */
+  CT_PUT(&cmd, MM_B, kSpmWords / 4 + 2048);
+  CT_PUT(&cmd, MM_AM, 16);
+  CT_PUT(&cmd, MM_AK, 16 * mt);
+  CT_PUT(&cmd, MM_BN, 16);
+  CT_PUT(&cmd, MM_BK, 16 * nt);
+  CT_PUT(&cmd, MM_KT, kt);
+  CT_PUT(&cmd, MM_NT, nt);
+  CT_PUT(&cmd, MM_ROWS, rows);
+  CT_PUT(&cmd, MM_ACC_N, mt);
+  return cmd;
+}
+
+/* A random operand: start and strides such that all tiles lie in the window; transposed ones in its
+ * square half. */
+static void place(ct_rng *rng, bool square, unsigned kt, unsigned other, uint32_t *start,
+                  int32_t *stride, int32_t *k_stride) {
+  const int32_t unit = square ? 16 : 1, half = kSpmWords / 4;
+  const int32_t spread = (half - 16) / unit;
+  *stride = (int32_t)ct_rng_below(rng, (uint32_t)(spread / 2 / (int32_t)other)) * unit;
+  *k_stride = (int32_t)ct_rng_below(rng, (uint32_t)(spread / 2 / (int32_t)kt)) * unit;
+  int32_t low = 0;
+  if (ct_rng_percent(rng, 30)) *stride = -*stride;
+  if (ct_rng_percent(rng, 30)) *k_stride = -*k_stride;
+  if (*stride < 0) low -= *stride * (int32_t)(other - 1);
+  if (*k_stride < 0) low -= *k_stride * (int32_t)(kt - 1);
+  *start = (uint32_t)(low + (square ? half : 0));
+}
+
+static uint32_t maybe_sem(ct_rng *rng, unsigned first, unsigned num, unsigned percent) {
+  return ct_rng_percent(rng, percent) ? CT_SEM(first + ct_rng_below(rng, num)) : 0;
+}
+
+static void random_semaphores(ct_rng *rng, struct ct_cmd *cmd, unsigned index, mxu_mode mode) {
+  const uint32_t wait0 = maybe_sem(rng, 0, 3, 60);
+  CT_PUT(cmd, ALL_WAIT0, wait0);
+  CT_PUT(cmd, ALL_WAIT1, ct_rng_percent(rng, 10) ? wait0 : maybe_sem(rng, 3, 3, 40));
+  CT_PUT(cmd, ALL_SIG0, maybe_sem(rng, 11, 2, 70));
+  if (mode == kHandshake) {
+    CT_PUT(cmd, ALL_WAIT2, CT_SEM(6 + index % 2));
+    CT_PUT(cmd, ALL_SIG1, CT_SEM(13 + ct_rng_below(rng, 3)));
+    return;
+  }
+  CT_PUT(cmd, ALL_WAIT2, maybe_sem(rng, 6, 4, 50));
+  CT_PUT(cmd, ALL_SIG1, maybe_sem(rng, 13, 3, 50));
+  if (mode != kShared) return;
+  CT_PUT(cmd, ALL_SIG1, maybe_sem(rng, 11, 2, 80));
+  CT_PUT(cmd, ALL_WAIT2, maybe_sem(rng, 0, 6, 80));
+}
+
+static struct ct_cmd random_command(ct_rng *rng, unsigned index, mxu_mode mode,
+                                    unsigned trans_percent) {
+  static const uint8_t rows_choice[] = {1, 1, 2, 15, 16, 16, 17, 31, 32, 33, 64, 127, 128};
+  const unsigned rows = ct_rng_percent(rng, 50) ? rows_choice[ct_rng_below(rng, sizeof rows_choice)]
+                                                : 1 + ct_rng_below(rng, 128);
+  const unsigned mt = (rows + 15) / 16, kt = 1 + ct_rng_below(rng, 5);
+  const unsigned nt = 1 + ct_rng_below(rng, 8 / mt);
+  struct ct_cmd cmd = product(rows, kt, nt);
+  const bool a_trans = ct_rng_percent(rng, trans_percent),
+             b_trans = ct_rng_percent(rng, trans_percent);
+  uint32_t start;
+  int32_t stride, k_stride;
+  place(rng, a_trans, kt, mt, &start, &stride, &k_stride);
+  CT_PUT(&cmd, MM_A, start);
+  CT_PUT(&cmd, MM_AM, (uint32_t)stride & 0xFFFF);
+  CT_PUT(&cmd, MM_AK, (uint32_t)k_stride & 0xFFFF);
+  place(rng, b_trans, kt, nt, &start, &stride, &k_stride);
+  CT_PUT(&cmd, MM_B, start);
+  CT_PUT(&cmd, MM_BN, (uint32_t)stride & 0xFFFF);
+  CT_PUT(&cmd, MM_BK, (uint32_t)k_stride & 0xFFFF);
+  CT_PUT(&cmd, MM_A_TRANS, a_trans);
+  CT_PUT(&cmd, MM_B_TRANS, b_trans);
+  CT_PUT(&cmd, MM_ACCUM, ct_rng_percent(rng, 30));
+  CT_PUT(&cmd, MM_ACC, mode == kHandshake ? 8 * (index % 2) : ct_rng_below(rng, 16 - mt * nt + 1));
+  random_semaphores(rng, &cmd, index, mode);
+  return cmd;
+}
+
+/* All of ACC gets known values. */
+static void clear_acc(struct ct_cmd cmds[2]) {
+  for (unsigned i = 0; i < 2; ++i) {
+    cmds[i] = product(128, 1, 1);
+    CT_PUT(&cmds[i], MM_ACC, 8 * i);
+  }
+}
+
+static void load_random(mxu_tb *tb, ct_rng *rng, unsigned ctx, mxu_mode mode, unsigned num,
+                        unsigned trans) {
+  struct ct_cmd cmds[kMaxCmds];
+  for (unsigned i = 0; i < num; ++i)
+    cmds[i] = random_command(rng, i, mode, trans);
+  mxu_tb_load(tb, ctx, mode, cmds, num);
+}
+
+static mxu_tb *open_cleared(unsigned variant, uint64_t stream, unsigned stall) {
+  mxu_tb *tb = mxu_tb_open(variant, stream, stall);
+  struct ct_cmd cmds[2];
+  mxu_tb_fill(tb);
+  clear_acc(cmds);
+  for (unsigned c = 0; c < 2; ++c)
+    mxu_tb_load(tb, c, kFree, cmds, 2);
+  mxu_tb_run(tb, 20000);
+  return tb;
+}
+
+/* ---- random programs of both contexts ---- */
+
+static void random_programs(void **state) {
+  (void)state;
+  static const uint8_t floors[] = {0, 64, 0, 128};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    mxu_tb *tb = open_cleared(v, 1 + v, v % 2 ? 10 : 30);
+    ct_rng rng = ct_rng_make(1000 + v);
+    for (unsigned round = 0; round < 24; ++round) {
+      tb->policy = round % 4;
+      *tb->p.floor_i = floors[round / 4 % 4];
+      tb->give_percent = round % 3 ? 20 : 2;
+      for (unsigned c = 0; c < 2; ++c)
+        load_random(tb, &rng, c, (mxu_mode)((round / 2 + c) % 3), 8, round % 4 * 30);
+      mxu_tb_run(tb, 400000);
+      mxu_tb_check_acc(tb, 0);
+      mxu_tb_check_acc(tb, 1);
+      if (tb->policy == 0 && *tb->p.floor_i == 0)
+        assert_true(tb->c[0].max_wait_run <= (tb->p.cols == 8));
+    }
+    mxu_tb_close(tb);
+  }
+}
+
+/* ---- flush ---- */
+
+static void flush_leaves_the_other_alone(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < 2; ++v) {
+    mxu_tb *tb = open_cleared(v, 10 + v, 15);
+    ct_rng rng = ct_rng_make(1010 + v);
+    struct ct_cmd clear[2];
+    clear_acc(clear);
+    for (unsigned round = 0; round < 40; ++round) {
+      const unsigned victim = round % 2;
+      tb->policy = round / 2 % 4;
+      tb->give_percent = 30;
+      load_random(tb, &rng, victim, kFree, 6, 50);
+      load_random(tb, &rng, !victim, kHandshake, 6, 50);
+      for (unsigned i = ct_rng_below(&rng, 900); i > 0; --i)
+        mxu_tb_cycle(tb);
+      mxu_tb_flush(tb, victim, 16 / tb->p.cols + ct_rng_below(&rng, 3), round % 4 < 2);
+      mxu_tb_load(tb, victim, kFree, clear, 2);
+      mxu_tb_run(tb, 100000);
+      mxu_tb_check_acc(tb, 0);
+      mxu_tb_check_acc(tb, 1);
+    }
+    mxu_tb_close(tb);
+  }
+}
+
+/* ---- errors ---- */
+
+typedef struct {
+  uint8_t code;
+  bool in_b, trans;
+} fault;
+
+/* Spoils the word that the stream reads as number n and returns the address to be reported. */
+static uint32_t spoil(mxu_tb *tb, unsigned ctx, const fault *f, struct ct_cmd *cmd, unsigned n) {
+  mxu_ctx *c = &tb->c[ctx];
+  const mxu_read *read = f->in_b ? &c->expect->b[n] : &c->expect->a[n];
+  switch (f->code) {
+    case CT_DEV_PARITY:
+      tb->spm->bad[read->addr] = true;
+      return read->addr;
+    case CT_DEV_SQUARE:
+      if (n % 16 == 0) return spoil(tb, ctx, f, cmd, n + 1);
+      tb->spm->e[read->addr] ^= 1;
+      return read->addr;
+    default: /* the window ends in front of the word */
+      c->size = read->addr - c->base;
+      return c->size;
+  }
+}
+
+static void one_error(mxu_tb *tb, ct_rng *rng, unsigned victim, const fault *f) {
+  mxu_tb_fill(tb);
+  tb->policy = ct_rng_below(rng, 4);
+  struct ct_cmd cmd = product(33, 3, 2);
+  CT_PUT(&cmd, MM_A,
+         kSpmWords / 4 + (f->in_b ? 0 : 2048)); /* the one with the fault lies above the other */
+  CT_PUT(&cmd, MM_B, kSpmWords / 4 + (f->in_b ? 2048 : 0));
+  if (f->in_b) CT_PUT(&cmd, MM_B_TRANS, f->trans);
+  if (!f->in_b) CT_PUT(&cmd, MM_A_TRANS, f->trans);
+  CT_PUT(&cmd, ALL_SIG1, CT_SEM(13));
+  mxu_tb_load(tb, victim, kFree, &cmd, 1);
+  load_random(tb, rng, !victim, kHandshake, 4, 50);
+  const unsigned n = ct_rng_below(rng, 90);
+  const uint32_t addr = spoil(tb, victim, f, &cmd, n);
+  for (unsigned i = 0; i < 5000 && !tb->c[victim].err; ++i)
+    mxu_tb_cycle(tb);
+  assert_true(tb->c[victim].err);
+  assert_int_equal(tb->c[victim].err_code, f->code);
+  assert_int_equal(tb->c[victim].err_addr, addr);
+  for (unsigned i = 0; i < 100; ++i)
+    mxu_tb_cycle(tb); /* and no second error */
+  assert_false(*tb->p.idle_o >> victim & 1);
+  mxu_tb_flush(tb, victim, 1, true);
+  tb->c[victim].size = kSpmWords / 2;
+  mxu_tb_run(tb, 100000);
+  mxu_tb_check_acc(tb, !victim);
+}
+
+static void errors_stop_one_context(void **state) {
+  (void)state;
+  static const fault faults[] = {
+      {CT_DEV_PARITY, false, false},     {CT_DEV_PARITY, false, true},
+      {CT_DEV_PARITY, true, false},      {CT_DEV_PARITY, true, true},
+      {CT_DEV_SQUARE, false, true},      {CT_DEV_SQUARE, true, true},
+      {CT_DEV_SPM_WINDOW, false, false}, {CT_DEV_SPM_WINDOW, true, false},
+  };
+  for (unsigned v = 0; v < 2; ++v) {
+    mxu_tb *tb = open_cleared(v, 20 + v, 15);
+    ct_rng rng = ct_rng_make(1020 + v);
+    tb->give_percent = 30;
+    for (unsigned round = 0; round < 6; ++round)
+      for (unsigned i = 0; i < sizeof faults / sizeof *faults; ++i)
+        one_error(tb, &rng, (round + i) % 2, &faults[i]);
+    mxu_tb_close(tb);
+  }
+}
+
+/* Relative addresses count modulo 2^20: one below 0 is outside every window. */
+static void window_wraps(void **state) {
+  (void)state;
+  mxu_tb *tb = mxu_tb_open(0, 30, 0);
+  struct ct_cmd cmd = product(16, 2, 1);
+  CT_PUT(&cmd, MM_A, 8);
+  CT_PUT(&cmd, MM_AK, (uint32_t)-16 & 0xFFFF);
+  struct ct_cmd legal = product(16, 2, 1);
+  mxu_tb_load(tb, 0, kFree, &legal, 1);
+  tb->c[0].cmds[0] = cmd;
+  for (unsigned i = 0; i < 16; ++i)
+    tb->c[0].expect->a[i].addr = 8 + i;
+  for (unsigned i = 0; i < 200 && !tb->c[0].err; ++i)
+    mxu_tb_cycle(tb);
+  assert_true(tb->c[0].err);
+  assert_int_equal(tb->c[0].err_code, CT_DEV_SPM_WINDOW);
+  assert_int_equal(tb->c[0].err_addr, 0xFFFF8);
+  mxu_tb_close(tb);
+}
+
+/* ---- semaphores ---- */
+
+/* Where a k step and a tile wait for one semaphore, counts go in program order: to step 0, to the
+ * tile, to step 1. */
+static void counts_go_in_order(void **state) {
+  (void)state;
+  mxu_tb *tb = open_cleared(0, 35, 0);
+  struct ct_cmd cmds[2] = {product(16, 2, 1), product(16, 1, 1)};
+  for (unsigned i = 0; i < 2; ++i) {
+    CT_PUT(&cmds[i], ALL_WAIT1, CT_SEM(i ? 4 : 3));
+    CT_PUT(&cmds[i], ALL_WAIT2, CT_SEM(i ? 3 : 4));
+  }
+  CT_PUT(&cmds[0], ALL_WAIT0, CT_SEM(4));
+  mxu_tb_load(tb, 0, kShared, cmds, 2);
+  const unsigned counts[][2] = {{0, 0}, {1, 1}, {1, 2}, {2, 3}, {2, 4}, {3, 4}};
+  const unsigned rows[] = {0, 0, 16, 32, 32, 48};
+  memset(tb->c[0].owed, 0, sizeof tb->c[0].owed);
+  for (unsigned i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    tb->c[0].sem[3] = counts[i][0] - tb->c[0].taken[3];
+    tb->c[0].sem[4] = counts[i][1] - tb->c[0].taken[4];
+    for (unsigned t = 0; t < 100; ++t)
+      mxu_tb_cycle(tb);
+    assert_int_equal(tb->c[0].rows, rows[i]);
+  }
+  mxu_tb_run(tb, 1000);
+  mxu_tb_check_acc(tb, 0);
+  mxu_tb_close(tb);
+}
+
+/* ---- freeze ---- */
+
+static void freeze_holds_operations(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < 2; ++v) {
+    mxu_tb *tb = open_cleared(v, 40 + v, 0);
+    const struct ct_cmd cmd = product(20, 6, 1);
+    mxu_tb_load(tb, 0, kFree, &cmd, 1);
+    for (unsigned i = 0; i < 100; ++i)
+      mxu_tb_cycle(tb);
+    *tb->p.freeze_i = 1;
+    for (unsigned i = 0; i < 100; ++i)
+      mxu_tb_cycle(tb);
+    assert_true(tb->c[0].op_row == 0 && tb->c[0].op > 0 && tb->c[0].op < 6);
+    const unsigned op = tb->c[0].op;
+    *tb->p.freeze_i = 0;
+    mxu_tb_cycle(tb);
+    *tb->p.freeze_i = 1;
+    for (unsigned i = 0; i < 100; ++i)
+      mxu_tb_cycle(tb);
+    assert_true(tb->c[0].op_row == 0 && tb->c[0].op == op + 1);
+    *tb->p.freeze_i = 0;
+    mxu_tb_run(tb, 10000);
+    mxu_tb_check_acc(tb, 0);
+    mxu_tb_close(tb);
+  }
+}
+
+/* ---- throughput and interference ---- */
+
+/* Rows a row slot, from the first row to the last. */
+static double rate(const mxu_tb *tb, unsigned ctx) {
+  const mxu_ctx *c = &tb->c[ctx];
+  return (double)(c->rows - 1) * (16 / tb->p.cols) / (double)(c->last_row - c->first_row);
+}
+
+static double measure(mxu_tb *tb, struct ct_cmd cmd, unsigned times, unsigned trans) {
+  struct ct_cmd cmds[kMaxCmds];
+  CT_PUT(&cmd, MM_A_TRANS, trans & 1);
+  CT_PUT(&cmd, MM_B_TRANS, trans >> 1);
+  /* Operands in 1 KB each, or they would not fit. */
+  CT_PUT(&cmd, MM_AK, 16);
+  CT_PUT(&cmd, MM_BK, 16);
+  for (unsigned i = 0; i < times; ++i)
+    cmds[i] = cmd;
+  mxu_tb_load(tb, 0, kFree, cmds, times);
+  mxu_tb_load(tb, 1, kFree, cmds, 0);
+  mxu_tb_run(tb, 100000);
+  mxu_tb_check_acc(tb, 0);
+  return rate(tb, 0);
+}
+
+static void full_rate(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < 2; ++v) {
+    mxu_tb *tb = open_cleared(v, 50 + v, 0);
+    for (unsigned trans = 0; trans < 4; ++trans) {
+      const double wide = measure(tb, product(64, 32, 2), 1, trans);
+      const double narrow = measure(tb, product(16, 64, 1), 1, trans);
+      const double chained = measure(tb, product(32, 1, 2), 20, trans);
+      print_message(
+          "%s, trans %u: rows a slot %.4f (64 rows, Nt 2), %.4f (16 rows, Nt 1), %.4f (20 commands "
+          "of 64 rows)\n",
+          mxu_variant_names[v], trans, wide, narrow, chained);
+      assert_true(wide >= 0.99);
+      assert_true(narrow >= 16.0 / 17);
+      assert_true(chained >= 0.99);
+    }
+    mxu_tb_close(tb);
+  }
+}
+
+/* Batch 1 beside training: inference as fast as alone, and training gets the slots between. */
+static void batch_one_beside_training(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < 2; ++v) {
+    mxu_tb *tb = open_cleared(v, 60 + v, 0);
+    const double alone = measure(tb, product(1, 48, 2), 1, 0);
+    struct ct_cmd inference = product(1, 48, 2), training[12];
+    CT_PUT(&inference, MM_BK, 16);
+    for (unsigned i = 0; i < 12; ++i)
+      training[i] = product(64, 8, 2);
+    mxu_tb_load(tb, 0, kFree, &inference, 1);
+    mxu_tb_load(tb, 1, kFree, training, 12);
+    while (!mxu_tb_done(tb, 0))
+      mxu_tb_cycle(tb);
+    const double both = rate(tb, 0);
+    print_message(
+        "%s: batch 1 %.4f rows a slot alone, %.4f beside training (which got %u rows); longest "
+        "wait %u\n",
+        mxu_variant_names[v], alone, both, tb->c[1].rows, tb->c[0].max_wait_run);
+    assert_true(both >= 0.99 * alone);
+    assert_true(tb->c[0].max_wait_run <= (tb->p.cols == 8));
+    /* Training gets nearly all that is left. */
+    assert_true(tb->c[0].busy + tb->c[1].busy >=
+                0.98 * (double)(tb->c[0].last_row - tb->c[0].first_row));
+    mxu_tb_run(tb, 100000);
+    mxu_tb_check_acc(tb, 0);
+    mxu_tb_check_acc(tb, 1);
+    mxu_tb_close(tb);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_programs),
+      cmocka_unit_test(flush_leaves_the_other_alone),
+      cmocka_unit_test(errors_stop_one_context),
+      cmocka_unit_test(window_wraps),
+      cmocka_unit_test(counts_go_in_order),
+      cmocka_unit_test(freeze_holds_operations),
+      cmocka_unit_test(full_rate),
+      cmocka_unit_test(batch_one_beside_training),
+  };
+  return cmocka_run_group_tests_name("ct_mxu", tests, NULL, NULL);
+}
