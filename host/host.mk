@@ -5,7 +5,7 @@
 #   host/lib host/emu host/transports  *.c   -> build/lib/libcoltrain.{a,so}
 #   host/tools                         *.c   -> build/bin/coltrain
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
-#   host/transports/sim                *.c* + the Verilated ct_core -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
+#   host/transports/sim                *.c + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
 #   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
 
@@ -18,7 +18,7 @@ LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c)
 TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
 TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))
-SIM_SRCS     := $(sort $(wildcard host/transports/sim/*.c host/transports/sim/*.cpp))
+SIM_SRCS     := $(sort $(wildcard host/transports/sim/*.c))
 SPEC_DEFS    := $(sort $(wildcard rtl/spec/*.def))
 
 # Generated files.
@@ -92,33 +92,35 @@ $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS)
 
-# The simulator: ct_core without assertions and with the compiler's best effort, behind the same C shim as the benches' models.
+# The simulator: the supported cores without assertions and with the compiler's best effort, behind the same C shim as the
+# benches' models; all of them in one plug-in. With TRACE=1: the twin that the plug-in loads for wave=.
 SIM_FLAGS  ?= --x-assign fast --x-initial fast --noassert
-SIM_MODEL  := $(BUILD)/sim/ct_core
-SIM_OBJS   := $(patsubst %,$(BUILD)/sim/obj/%.o,$(basename $(SIM_SRCS)))
+SIM_MODELS := ct_core ct_core_16x8
+SIM_PARAMS_ct_core_16x8 := -GCols=8 -GVpuLanes=4 -GSpmWords=8192
+SIM_LIBS   := $(foreach m,$(SIM_MODELS),$(BUILD)/sim/$(m)/$(m).a)
+SIM_OBJS   := $(SIM_SRCS:%.c=$(BUILD)/sim/obj/%.o)
 
-$(SIM_MODEL)/ct_core.a: private export OPT := -O3 -fPIC
-$(SIM_MODEL)/ct_core.a: private export MODEL_JOBS := 2
-$(SIM_MODEL)/ct_core.a: rtl/ct_core.sv $(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $(GEN_SVH)
-	$(call say,VERILATE,ct_core (simulator))
-	$(Q)tb/harness/verilate.sh ct_core ct_core $(@D) $< -- $(SIM_FLAGS)
+define sim_rules
+$(BUILD)/sim/$(1)/$(1).a: private export OPT := -O3 -fPIC
+$(BUILD)/sim/$(1)/$(1).a: private export MODEL_JOBS := 2
+$(BUILD)/sim/$(1)/$(1).a: rtl/ct_core.sv $$(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $$(GEN_SVH)
+	$$(call say,VERILATE,$(1) (simulator))
+	$$(Q)tb/harness/verilate.sh $(1) ct_core $$(@D) $$< -- $$(SIM_FLAGS) $$(SIM_PARAMS_$(1))
+-include $(BUILD)/sim/$(1)/$(1).d
+endef
+$(foreach m,$(SIM_MODELS),$(eval $(call sim_rules,$(m))))
 
-$(BUILD)/sim/obj/%.o: %.c $(SIM_MODEL)/ct_core.a | $(GEN_H)
+$(BUILD)/sim/obj/%.o: %.c $(SIM_LIBS) | $(GEN_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -I$(SIM_MODEL) -fPIC -MMD -MP -c -o $@ $<
+	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(SIM_MODELS:%=-I$(BUILD)/sim/%) $(if $(TRACE),-DCT_SIM_TRACE) -fPIC -MMD -MP -c -o $@ $<
 
-$(BUILD)/sim/obj/%.o: %.cpp $(SIM_MODEL)/ct_core.a | $(GEN_H)
-	$(call say,CXX,$<)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(OBJCACHE) $(CXX) -std=gnu++17 -faligned-new -O3 -g -Wall -Wextra $(CPPFLAGS) $(HOST_CPPFLAGS) -I$(SIM_MODEL) -isystem $(SIM_MODEL)/model -isystem $(VERILATOR_INC) -fPIC -MMD -MP -c -o $@ $<
-
-$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_MODEL)/ct_core.a $(BUILD)/dut/libverilated.a
+$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_LIBS) $(BUILD)/dut/libverilated.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -o $@ $^ $(if $(TRACE),-lz) -pthread
+	$(Q)$(CXX) -shared -Wl,-Bsymbolic -o $@ $^ $(if $(TRACE),-lz) -ldl -pthread
 
--include $(SIM_OBJS:.o=.d) $(SIM_MODEL)/ct_core.d
+-include $(SIM_OBJS:.o=.d)
 
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
