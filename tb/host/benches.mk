@@ -4,3 +4,5 @@
 
 $(call host_test,test_npy,tb/host/test_npy.c host/tools/ct_npy.c)
 $(call host_test,test_dataset,tb/host/test_dataset.c host/tools/ct_dataset.c host/tools/ct_digits.c host/tools/ct_rand.c,-lz)
+$(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/ct_arrivals.c host/tools/ct_rand.c)
+$(call host_test,test_stats,tb/host/test_stats.c host/tools/ct_stats.c)

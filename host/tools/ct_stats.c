@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ct_stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kDropLeast = 1000, kManySamples = 100000 };
+
+size_t ct_stats_drop(size_t n) {
+  return n / 10 + (n % 10 != 0);
+}
+
+size_t ct_stats_drop_campaign(size_t n) {
+  const size_t tenth = ct_stats_drop(n);
+  const size_t drop = tenth < kDropLeast ? kDropLeast : tenth;
+  return drop < n ? drop : n;
+}
+
+size_t ct_stats_requests(size_t measured) {
+  /* n - ceil(n / 10) = floor(9 n / 10) >= measured, so n = ceil(10 measured / 9). */
+  const size_t n = measured + measured / 9 + (measured % 9 != 0);
+  return n < measured + kDropLeast ? measured + kDropLeast : n;
+}
+
+static int compare(const void *a, const void *b) {
+  uint64_t x, y;
+  memcpy(&x, a, sizeof x);
+  memcpy(&y, b, sizeof y);
+  return (x > y) - (x < y);
+}
+
+void ct_stats_sort(uint64_t *samples, size_t n) {
+  if (n > 1) qsort(samples, n, sizeof *samples, compare);
+}
+
+uint64_t ct_stats_quantile(const uint64_t *sorted, size_t n, unsigned num, unsigned den) {
+  if (n == 0) return CT_STATS_NEVER;
+  /* ceil(n * num / den), in two parts so that no n overflows. */
+  const size_t rest = n % den * num;
+  const size_t rank = n / den * num + rest / den + (rest % den != 0);
+  return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+void ct_stats_sum_up(struct ct_stats *stats, uint64_t *samples, size_t n, size_t drop) {
+  memset(stats, 0, sizeof *stats);
+  stats->dropped = drop < n ? drop : n;
+  stats->count = n - stats->dropped;
+  if (stats->count == 0) return;
+  const uint64_t *v = samples + stats->dropped;
+  ct_stats_sort(samples + stats->dropped, stats->count);
+  size_t finite = 0;
+  double sum = 0;
+  for (; finite < stats->count && v[finite] != CT_STATS_NEVER; ++finite)
+    sum += (double)v[finite];
+  stats->never = stats->count - finite;
+  stats->mean = finite ? sum / (double)finite : 0;
+  stats->min = v[0];
+  stats->p50 = ct_stats_quantile(v, stats->count, 1, 2);
+  stats->p90 = ct_stats_quantile(v, stats->count, 9, 10);
+  stats->p99 = ct_stats_quantile(v, stats->count, 99, 100);
+  stats->max = v[stats->count - 1];
+  if (stats->count >= kManySamples) stats->p999 = ct_stats_quantile(v, stats->count, 999, 1000);
+}
+
+/* Mean of the logarithms; NaN unless every value is above 0 and finite. */
+static double log_mean(const double *values, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (!(values[i] > 0) || isinf(values[i])) return NAN;
+    sum += log(values[i]);
+  }
+  return n ? sum / (double)n : NAN;
+}
+
+double ct_stats_geomean(const double *values, size_t n) {
+  return exp(log_mean(values, n));
+}
+
+/* The two-sided 95 % point of Student's t with f degrees of freedom, f at least 1. */
+static double student_t(size_t f) {
+  static const double table[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
+                                 2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
+                                 2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
+                                 2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423};
+  const size_t known = sizeof table / sizeof *table;
+  if (f <= known) return table[f - 1];
+  /* Cornish-Fisher around the normal 1.95996: within 0.0002 from 31 on. */
+  const double z = 1.959964, n = (double)f;
+  return z + (z * z * z + z) / (4 * n) +
+         (5 * z * z * z * z * z + 16 * z * z * z + 3 * z) / (96 * n * n);
+}
+
+int ct_stats_ratio(const double *ratios, size_t n, double *mean, double *low, double *high) {
+  const double centre = log_mean(ratios, n);
+  *mean = *low = *high = NAN;
+  if (n < 2 || isnan(centre)) return -1;
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const double d = log(ratios[i]) - centre;
+    squares += d * d;
+  }
+  const double half = student_t(n - 1) * sqrt(squares / (double)(n - 1) / (double)n);
+  *mean = exp(centre);
+  *low = exp(centre - half);
+  *high = exp(centre + half);
+  return 0;
+}
