@@ -14,13 +14,12 @@
 enum {
   kUnits = 6,
   kSems = 16,
-  kRingLog2 = 4,
-  kSlots = 1 << kRingLog2,
-  kRing = 0x100,  /* units of 16 bytes, like all addresses here */
-  kProg = 0x1000, /* of job 0 */
+  kSlots = 16,    /* of the ring, unless a test says otherwise */
+  kProg = 0x1000, /* of job 0; units of 16 bytes, like all addresses here */
   kProgUnits = 128,
   kProgs = 2 * kSlots, /* HEAD moves before the program is read, so there is one more than slots */
-  kMemUnits = kProg + kProgs * kProgUnits,
+  kRing = kProg + kProgs * kProgUnits, /* up to 2^10 slots */
+  kMemUnits = kRing + 1024 * 8,
   kMaxCmds = kProgUnits / 2,
   kDrainLimit = 3000,
   kPlans = 1024 /* jobs remembered: those that wait for their pop and those that resets drop */
@@ -83,6 +82,8 @@ typedef struct {
   fetcher fetch;
   ct_stall host, pop, gate;
   enum scenario only; /* kScenarios: all */
+  unsigned slots;
+  unsigned patience; /* about so many cycles until a context with a dead port is reset; 0: never */
 
   plan plans[kPlans];
   uint32_t written, visible, started, completed; /* jobs so far */
@@ -100,6 +101,7 @@ typedef struct {
     bool no_desc;
   } cpl[32];
   unsigned cpl_head, cpl_tail;
+  unsigned abandoned;
   unsigned seen[kScenarios][16]; /* codes */
 } bench;
 
@@ -232,7 +234,7 @@ static void write_job(bench *b) {
   p->tag = (uint32_t)ct_rng_u64(&b->rng) | 1;
   p->version = (uint32_t)ct_rng_u64(&b->rng);
   p->when = 1 + ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 30) ? 40 : 400);
-  const unsigned slot = b->written % kSlots;
+  const unsigned slot = b->written % b->slots;
   const uint32_t prog = kProg + b->written % kProgs * kProgUnits;
   write_program(b, p, prog);
   if (p->code == CT_DEV_WATCHDOG) p->watchdog = 300 + ct_rng_below(&b->rng, 1500);
@@ -413,6 +415,8 @@ static void interfere(bench *b) {
   ct_ctx_dut *d = b->dut;
   *d->err_i = *d->cancel_i = *d->reset_i = 0;
   if (b->stuck && b->stuck_left-- == 0) b->stuck = false;
+  if (b->patience && status_of(b) == kAbort && ct_rng_below(&b->rng, b->patience) == 0)
+    *d->reset_i = *d->dead_o;
   if (!in_job(b)) return;
   const plan *p = running(b);
   const uint64_t age = b->cycle - b->start;
@@ -501,7 +505,7 @@ static void check_request(bench *b) {
   const uint32_t job = b->started - 1;
   const bool desc = status_of(b) == kDesc;
   assert_int_equal(*d->fetch_addr_o,
-                   desc ? kRing + 8 * (job % kSlots) : kProg + job % kProgs * kProgUnits);
+                   desc ? kRing + 8 * (job % b->slots) : kProg + job % kProgs * kProgUnits);
   assert_int_equal(*d->fetch_len_o, desc ? 8 : 2 * running(b)->ncmds);
   if (desc && b->cycle == b->start) assert_true(*d->fetch_valid_o);
   if (!*d->fetch_ready_i) return;
@@ -566,6 +570,11 @@ static void monitor(bench *b) {
     return;
   }
   if (*d->flush_o) assert_int_equal(*d->cmd_valid_o, 0);
+  if (*d->abandon_o) {
+    assert_true(*d->flush_o && *d->reset_i && *d->dead_o);
+    b->abandoned += b->stuck;
+    b->stuck = false;
+  }
   if (*d->fetch_valid_o) check_request(b);
   if (*d->fetch_rvalid_i && s == kDesc && b->fetch.next == 1) b->desc_read = true;
   for (unsigned u = 0; u < kUnits; ++u)
@@ -599,6 +608,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   b->dut = ct_ctx_new(ct_tb_trace());
   b->rng = ct_rng_make(stream);
   b->only = only;
+  b->slots = kSlots;
   for (unsigned u = 0; u < kUnits; ++u)
     b->unit[u].stall = ct_stall_make(stream + 1 + u, stall, 6);
   b->fetch.stall = ct_stall_make(stream + 8, stall, 4);
@@ -607,7 +617,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   b->gate = ct_stall_make(stream + 11, 30, 20);
   ct_ctx_dut *d = b->dut;
   *d->ring_base_i = kRing;
-  *d->ring_log2_i = kRingLog2;
+  *d->ring_log2_i = 4;
   *d->drain_limit_i = kDrainLimit;
   *d->watchdog_i = *d->freeze_i = *d->hold_i = *d->tail_we_i = *d->cpl_pop_i = 0;
   *d->fetch_rvalid_i = *d->err_i = *d->reset_i = *d->cancel_i = 0;
@@ -685,6 +695,51 @@ static void dead_port(void **state) {
   close_bench(b);
 }
 
+/* A soft reset does not wait for a dead port. */
+static void dead_port_given_up(void **state) {
+  (void)state;
+  bench *b = open_bench(92, 30, 20, kDead);
+  b->patience = 400;
+  for (unsigned i = 0; i < 100000; ++i)
+    cycle(b);
+  assert_true(b->abandoned > 3);
+  close_bench(b);
+}
+
+/* More doorbells than the device remembers: what it has forgotten shows the last one's time. */
+static void many_doorbells(void **state) {
+  (void)state;
+  enum { kMany = 100, kRemembered = 64 };
+  bench *b = open_bench(93, 30, 0, kBadCount);
+  ct_ctx_dut *d = b->dut;
+  *d->ring_log2_i = 10;
+  b->slots = 1024;
+  b->host.percent = 100;
+  b->host.left = 0;
+  *d->hold_i = 1;
+  for (unsigned i = 0; i < kMany; ++i) {
+    write_job(b);
+    *d->tail_i = (uint16_t)b->written;
+    *d->tail_we_i = 1;
+    *d->cycle_i = b->cycle;
+    *d->cycle_next_i = b->cycle + 1;
+    b->plans[i].arrive = b->cycle;
+    ct_ctx_tick(d);
+    ++b->cycle;
+    *d->tail_we_i = 0;
+    for (unsigned n = ct_rng_below(&b->rng, 5); n; --n)
+      cycle(b);
+  }
+  b->visible = b->written;
+  for (unsigned i = kRemembered; i < kMany; ++i)
+    b->plans[i].arrive = b->plans[kMany - 1].arrive;
+  *d->hold_i = 0;
+  for (unsigned i = 0; i < 20000; ++i)
+    cycle(b);
+  assert_int_equal(b->cpl_head, kMany);
+  close_bench(b);
+}
+
 /* Nobody pops: the sixteenth completion holds the next job, the first pop lets it start. */
 static void full_of_completions(void **state) {
   (void)state;
@@ -709,6 +764,8 @@ int main(void) {
       cmocka_unit_test(descriptor_never_comes),
       cmocka_unit_test(dead_port),
       cmocka_unit_test(full_of_completions),
+      cmocka_unit_test(dead_port_given_up),
+      cmocka_unit_test(many_doorbells),
   };
   return cmocka_run_group_tests_name("ct_ctx", tests, NULL, NULL);
 }
