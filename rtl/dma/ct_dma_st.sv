@@ -468,7 +468,8 @@ module ct_dma_st (
 
   assign left = left_q;
 
-  // Slots that are not granted are forgotten under clear; when W is through with the granted ones, all pointers start over.
+  // Under clear all slots are forgotten; nothing can be read into one before W is through with its burst: the flush lasts until
+  // its answer has come, or the context is marked left.
   always_comb begin
     fill_d = fill_q;
     done_d = done_q;
@@ -486,7 +487,7 @@ module ct_dma_st (
     end
     for (int c = 0; c < 2; c++) begin
       if (load[c]) fill_d[3*c +: 3] = fill_q[3*c +: 3] + 3'd1;
-      if (clear[c] && !wjob[c] && !tags[c]) begin
+      if (clear[c]) begin
         fill_d[3*c +: 3] = 3'd0;
         done_d[3*c +: 3] = 3'd0;
         send_d[3*c +: 3] = 3'd0;
@@ -533,7 +534,7 @@ module ct_dma_st (
   always_comb begin
     for (int c = 0; c < 2; c++) begin
       idle_o[c] = seq_idle[c] && put_q[5*c +: 5] == sig_q[5*c +: 5] && inc_q[16*c +: 16] == 16'd0 &&
-                  (left_q[c] || (fill_q[3*c +: 3] == free_q[3*c +: 3] && !rd_v_q[c] && !tags[c]));
+                  fill_q[3*c +: 3] == free_q[3*c +: 3] && !rd_v_q[c] && !tags[c];
     end
   end
 

@@ -281,13 +281,13 @@ static void drive_spm(dma_bench *b) {
 static void drive_memory(dma_bench *b) {
   ct_dma_dut *d = b->dut;
   struct ct_axi_in *in = &b->in;
-  in->awvalid = *d->m_axi_awvalid_o;
+  in->awvalid = *d->m_axi_awvalid_o && !b->hold_writes;
   in->awid = *d->m_axi_awid_o;
   in->awaddr = *d->m_axi_awaddr_o;
   in->awlen = *d->m_axi_awlen_o;
   in->awsize = *d->m_axi_awsize_o;
   in->awburst = *d->m_axi_awburst_o;
-  in->wvalid = *d->m_axi_wvalid_o;
+  in->wvalid = *d->m_axi_wvalid_o && !b->hold_writes;
   memcpy(in->wdata, d->m_axi_wdata_o, 16);
   in->wstrb = *d->m_axi_wstrb_o;
   in->wlast = *d->m_axi_wlast_o;
@@ -300,8 +300,8 @@ static void drive_memory(dma_bench *b) {
   in->arburst = *d->m_axi_arburst_o;
   in->rready = *d->m_axi_rready_o;
   ct_axi_mem_cycle(b->mem, in, &b->out);
-  *d->m_axi_awready_i = b->out.awready;
-  *d->m_axi_wready_i = b->out.wready;
+  *d->m_axi_awready_i = b->out.awready && !b->hold_writes;
+  *d->m_axi_wready_i = b->out.wready && !b->hold_writes;
   *d->m_axi_bvalid_i = b->out.bvalid;
   *d->m_axi_bid_i = b->out.bid;
   *d->m_axi_bresp_i = b->out.bresp;

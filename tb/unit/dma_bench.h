@@ -106,6 +106,7 @@ typedef struct {
       w_last; /* cycles of beats of either context; UINT64_MAX: none */
   bool expect_error[kCtx], forgotten[kCtx];
   bool open_windows; /* bursts may leave the regions */
+  bool hold_writes;  /* AW and W are not taken */
   struct {
     unsigned count;
     uint8_t code;

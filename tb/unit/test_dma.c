@@ -50,6 +50,12 @@ static void random_mix(dma_bench *b, ct_rng *rng, unsigned rounds) {
     dma_cycles(b, ct_rng_below(rng, 2000));
   }
   dma_drain(b, 2000000);
+  /* All that was owed has been given and taken. */
+  static const int waited[] = {0, 1, 2, 8, 9, 10};
+  for (int c = 0; c < kCtx; ++c) {
+    for (unsigned i = 0; i < sizeof waited / sizeof *waited; ++i)
+      assert_int_equal(b->owed[c][waited[i]] + b->sem[c][waited[i]], 0);
+  }
 }
 
 static void random_traffic(void **state) {
@@ -188,6 +194,21 @@ static void short_bursts_have_no_gaps(void **state) {
   dma_drain(b, 20000);
   assert_int_equal(b->beats[0][kLd], 3000);
   assert_true(share(3000, b->r_first, b->r_last) > 99.0);
+  dma_check(b);
+  dma_close(b);
+}
+
+/* Nor does a command cost a cycle. */
+static void short_commands_have_no_gaps(void **state) {
+  (void)state;
+  const struct dma_config config = {.mem = {.latency = 1}};
+  dma_bench *b = dma_open(&config);
+  for (unsigned i = 0; i < 250; ++i) {
+    const struct ct_cmd cmd = dma_command(rd_region(0) + 5 * i, i, false, 1, 1);
+    dma_push(b, 0, kLd, &cmd);
+  }
+  dma_drain(b, 2000);
+  assert_int_equal(b->r_last - b->r_first, 249);
   dma_check(b);
   dma_close(b);
 }
@@ -533,6 +554,28 @@ static void abandoned_answers_are_dropped(void **state) {
   }
 }
 
+/* W stands still in the middle of a burst, for long: the context is let go, its next stores wait
+ * until the burst is through, and nothing of the old job gets into them. */
+static void abandoned_in_a_burst(void **state) {
+  (void)state;
+  for (unsigned k = 0; k < 40; ++k) {
+    const int ctx = k % 2;
+    dma_bench *b = dma_open(&kPlain);
+    const struct ct_cmd cmd = long_command(ctx, kSt, k & 4, 16);
+    dma_push_wrong(b, ctx, kSt, &cmd);
+    dma_cycles(b, 150 + 3 * k);
+    b->hold_writes = true;
+    wait_hung(b, ctx);
+    push_far_store(b, ctx);
+    dma_cycles(b, k & 8 ? 0 : 100);
+    b->hold_writes = false;
+    dma_drain(b, 5000);
+    accept_abandoned_stores(b, ctx);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_traffic),
@@ -540,6 +583,7 @@ int main(void) {
       cmocka_unit_test(semaphores_order_the_queues),
       cmocka_unit_test(long_transfers_saturate_the_bus),
       cmocka_unit_test(short_bursts_have_no_gaps),
+      cmocka_unit_test(short_commands_have_no_gaps),
       cmocka_unit_test(training_delays_inference_by_its_bound),
       cmocka_unit_test(fetch_goes_first),
       cmocka_unit_test(freeze_grants_nothing),
@@ -550,6 +594,7 @@ int main(void) {
       cmocka_unit_test(parity_error),
       cmocka_unit_test(flush_in_the_middle),
       cmocka_unit_test(abandoned_answers_are_dropped),
+      cmocka_unit_test(abandoned_in_a_burst),
   };
   return cmocka_run_group_tests_name("ct_dma", tests, NULL, NULL);
 }
