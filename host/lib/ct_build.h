@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How programs are made. A builder writes down flat what the device shall do, command by command
+ * and with plain addresses, as if there were no loops; ct_build_finish() then rolls repetitions up
+ * into LOOPs with address registers (at most 4 deep) and encodes the result.
+ *
+ * A repetition is a run of commands that differ from the next run only in addresses, and in each
+ * place by a constant: so everything else that shall roll has to be periodic, semaphores included.
+ */
+#ifndef CT_BUILD_H
+#define CT_BUILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ct_cmd.h"
+
+/* A command, or a loop over the nodes behind it. Addresses (slots) are kept apart from the rest:
+ * LD, ST: Dram, Spm; MM: A, B; VL, VS: Spm. */
+struct ct_node {
+  struct ct_cmd cmd;               /* slots are 0 */
+  uint32_t slot[2];                /* of the first pass */
+  int32_t stride[2][CT_NUM_LOOPS]; /* per pass of the enclosing loops, innermost first */
+  uint32_t count;                  /* 0: a command; else passes of the loop */
+  uint32_t size;                   /* nodes of this subtree, this one included */
+  uint8_t depth;                   /* loops inside, this one included */
+  uint64_t shape;                  /* hash of all but the slots */
+};
+
+/* A list of nodes. error: the first thing that went wrong, CT_OK or a ct_error. */
+struct ct_build {
+  struct ct_node *node;
+  size_t count, room;
+  unsigned args; /* registers r1..r<args> hold arguments */
+  int error;
+};
+
+void ct_build_init(struct ct_build *b, unsigned args);
+void ct_build_free(struct ct_build *b);
+
+/* Appends a command. Commands that reach a loop must not use registers above args. */
+void ct_build_add(struct ct_build *b, const struct ct_cmd *cmd);
+
+/* Rolls, appends END and encodes into *cmds (malloc'd; the caller frees). Returns how many, or
+ * CT_ERR_MEMORY, or CT_ERR_NO_SPACE if more than CT_PROG_MAX commands remain (*cmds is NULL then,
+ * and *needed, which may be NULL, says how many). */
+int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed);
+
+/* ---- Commands with a field list, as builders write them ---- */
+
+/* CT_CMD(LD, CT_SET(DMA_NB, 16), CT_SET(DMA_HDR, 1)): a command with those fields. */
+struct ct_field_value {
+  enum ct_field_id field;
+  int64_t value;
+};
+#define CT_SET(F, value) ((struct ct_field_value){CT_F_##F, (int64_t)(value)})
+
+/* Appends a command; CT_ERR_INTERNAL in b->error if a value does not fit its field. Fields with a
+ * value of 0 may be given. */
+void ct_build_cmd(struct ct_build *b, uint32_t op, const struct ct_field_value *v, size_t n);
+#define CT_ADD(b, OP, ...)                                         \
+  ct_build_cmd(                                                    \
+      b, CT_OP_##OP, (const struct ct_field_value[]){__VA_ARGS__}, \
+      sizeof((const struct ct_field_value[]){__VA_ARGS__}) / sizeof(struct ct_field_value))
+
+#endif

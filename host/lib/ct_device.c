@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing devices, what they are, and errors. */
+#include "ct_device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_cmd.h"
+
+enum { ALIGN = 256, RESET_POLLS = 1000 };
+
+/* ---- Errors -------------------------------------------------------------------------------- */
+
+const char *ct_strerror(int error) {
+  static const char *const text[] = {
+      "success",
+      "invalid argument",
+      "out of memory",
+      "the device does not answer as it should",
+      "not found",
+      "permission denied",
+      "input/output error",
+      "incompatible interface version",
+      "timed out",
+      "the queue is full",
+      "not enough memory on the device",
+      "not supported",
+      "the job failed",
+      "cancelled",
+      "wrong file format",
+      "internal error",
+  };
+  const size_t n = sizeof text / sizeof *text;
+  return error <= 0 && (size_t) - (long)error < n ? text[-error] : "unknown error";
+}
+
+int ct_fail(ct_device *dev, int error, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(dev->error, sizeof dev->error, format, args);
+  va_end(args);
+  return error;
+}
+
+void ct_log(ct_device *dev, int level, const char *format, ...) {
+  if (!dev->log) return;
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  dev->log(dev->log_arg, level, text);
+}
+
+const char *ct_last_error(const ct_device *dev) {
+  return dev ? dev->error : "";
+}
+
+const char *ct_code_name(uint32_t code) {
+  return ct_dev_name(code);
+}
+
+const char *ct_code_text(uint32_t code) {
+  return ct_dev_text(code);
+}
+
+/* ---- Registers and memory ------------------------------------------------------------------ */
+
+int ct_reg_read(ct_device *dev, uint32_t offset, uint32_t *value) {
+  const int err = dev->plugin.ops->reg_read(dev->self, offset, value);
+  return err < 0 ? ct_fail(dev, err, "reading register 0x%x failed", offset) : CT_OK;
+}
+
+int ct_reg_write(ct_device *dev, uint32_t offset, uint32_t value) {
+  const int err = dev->plugin.ops->reg_write(dev->self, offset, value);
+  return err < 0 ? ct_fail(dev, err, "writing register 0x%x failed", offset) : CT_OK;
+}
+
+int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr) {
+  if (!dev || !addr) return CT_ERR_ARG;
+  const int err = ct_heap_alloc(&dev->data, size, ALIGN, addr);
+  if (!err) return CT_OK;
+  return ct_fail(dev, err, "no room for %llu bytes in device memory", (unsigned long long)size);
+}
+
+int ct_mem_free(ct_device *dev, uint64_t addr) {
+  if (!dev) return CT_ERR_ARG;
+  if (addr == 0) return CT_OK;
+  const int err = ct_heap_free(&dev->data, addr);
+  return err ? ct_fail(dev, CT_ERR_ARG, "nothing was allocated at 0x%llx", (unsigned long long)addr)
+             : CT_OK;
+}
+
+/* Programs may write from here to the end. */
+static bool in_data(const ct_device *dev, uint64_t addr, size_t size) {
+  return addr <= dev->info.dram_bytes && size <= dev->info.dram_bytes - addr;
+}
+
+int ct_mem_write(ct_device *dev, uint64_t addr, const void *data, size_t size) {
+  if (!dev || (!data && size)) return CT_ERR_ARG;
+  if (!in_data(dev, addr, size))
+    return ct_fail(dev, CT_ERR_ARG, "address 0x%llx is outside the device",
+                   (unsigned long long)addr);
+  const int err = dev->plugin.ops->mem_write(dev->self, addr, data, size);
+  return err < 0 ? ct_fail(dev, err, "writing device memory failed") : CT_OK;
+}
+
+int ct_mem_read(ct_device *dev, uint64_t addr, void *data, size_t size) {
+  if (!dev || (!data && size)) return CT_ERR_ARG;
+  if (!in_data(dev, addr, size))
+    return ct_fail(dev, CT_ERR_ARG, "address 0x%llx is outside the device",
+                   (unsigned long long)addr);
+  const int err = dev->plugin.ops->mem_read(dev->self, addr, data, size);
+  return err < 0 ? ct_fail(dev, err, "reading device memory failed") : CT_OK;
+}
+
+/* ---- What it is ---------------------------------------------------------------------------- */
+
+static int read_info(ct_device *dev) {
+  static const uint32_t offset[] = {CT_REG_ID,        CT_REG_ABI,      CT_REG_GEOMETRY,
+                                    CT_REG_SPM_WORDS, CT_REG_CLOCK_HZ, CT_REG_FEATURES,
+                                    CT_REG_DRAM_BYTES};
+  uint32_t v[7] = {0};
+  for (unsigned i = 0; i < 7; ++i) {
+    const int err = ct_reg_read(dev, offset[i], &v[i]);
+    if (err) return err;
+  }
+  if (v[0] != CT_ID_VALUE)
+    return ct_fail(dev, CT_ERR_DEVICE, "this is not a Coltrain device (ID 0x%08x)", v[0]);
+  if (v[1] != CT_ABI_VERSION)
+    return ct_fail(dev, CT_ERR_ABI, "the device has interface version %u, this library %u", v[1],
+                   CT_ABI_VERSION);
+  struct ct_info *info = &dev->info;
+  info->abi = v[1];
+  info->array_rows = v[2] & 255;
+  info->array_cols = v[2] >> 8 & 255;
+  info->vpu_lanes = v[2] >> 16 & 255;
+  info->block = v[2] >> 24;
+  info->macs_per_cycle = info->array_rows * info->array_cols;
+  info->spm_words = v[3];
+  info->spm_bytes = (uint64_t)v[3] * CT_UNIT;
+  info->clock_hz = v[4];
+  info->features = v[5];
+  info->dram_bytes = (uint64_t)v[6] << 20;
+  uint64_t cycle = CT_NO_CYCLE;
+  const int err = dev->plugin.ops->now(dev->self, &cycle);
+  info->has_clock = cycle != CT_NO_CYCLE;
+  if (err < 0) return ct_fail(dev, err, "reading the clock failed");
+  if (info->block != 16 || info->array_rows != 16 || v[3] < 128 || v[6] == 0)
+    return ct_fail(dev, CT_ERR_DEVICE, "the device reports a geometry that makes no sense");
+  return CT_OK;
+}
+
+static int reset(ct_device *dev) {
+  int err = ct_reg_write(dev, CT_REG_CTRL, 1);
+  uint32_t ctrl = 1;
+  for (unsigned i = 0; !err && ctrl & 1; ++i) {
+    if (i == RESET_POLLS) return ct_fail(dev, CT_ERR_DEVICE, "the device does not leave reset");
+    err = ct_reg_read(dev, CT_REG_CTRL, &ctrl);
+  }
+  return err;
+}
+
+uint32_t ct_window_words(const ct_device *dev) {
+  return dev->info.spm_words / CT_QUEUES;
+}
+
+/* Halves of the scratchpad, and memory from data_start on to write to. */
+static int set_windows(ct_device *dev, uint64_t data_start) {
+  const uint32_t end = (uint32_t)(dev->info.dram_bytes / CT_UNIT);
+  for (uint32_t q = 0; q < CT_QUEUES; ++q) {
+    const uint32_t at = CT_CTX_BASE + q * CT_CTX_STRIDE;
+    const uint32_t set[][2] = {{CT_CREG_RD_BASE, 0},
+                               {CT_CREG_RD_LIMIT, end},
+                               {CT_CREG_WR_BASE, (uint32_t)(data_start / CT_UNIT)},
+                               {CT_CREG_WR_LIMIT, end},
+                               {CT_CREG_SPM_BASE, q * ct_window_words(dev)},
+                               {CT_CREG_SPM_SIZE, ct_window_words(dev)}};
+    for (unsigned i = 0; i < sizeof set / sizeof *set; ++i) {
+      const int err = ct_reg_write(dev, at + set[i][0], set[i][1]);
+      if (err) return err;
+    }
+  }
+  return CT_OK;
+}
+
+/* Device memory: rings, programs, data. */
+static int set_up(ct_device *dev) {
+  const bool small = dev->info.dram_bytes < UINT64_C(16) << 20;
+  const unsigned log2 = small ? 6 : 10;
+  const uint64_t rings = (uint64_t)CT_QUEUES * CT_DESC_BYTES << log2;
+  const uint64_t code = small ? UINT64_C(256) << 10 : UINT64_C(4) << 20;
+  int err = reset(dev);
+  if (!err) err = set_windows(dev, rings + code);
+  if (!err) err = ct_heap_init(&dev->code, rings, code);
+  if (!err) err = ct_heap_init(&dev->data, rings + code, dev->info.dram_bytes - rings - code);
+  if (!err) err = ct_rings_init(dev, 0, log2);
+  if (err) return err;
+  struct ct_cmd end = {{0}};
+  uint8_t bytes[CT_CMD_BYTES];
+  CT_PUT(&end, ALL_OP, CT_OP_END);
+  ct_cmd_to_bytes(&end, bytes);
+  return ct_program_load(dev, bytes, 1, &dev->idle);
+}
+
+/* ---- Opening ------------------------------------------------------------------------------- */
+
+static int open_transport(ct_device *dev, const char *uri) {
+  const char *colon = strchr(uri, ':');
+  const size_t len = colon ? (size_t)(colon - uri) : strlen(uri);
+  snprintf(dev->info.uri, sizeof dev->info.uri, "%s", uri);
+  int err = ct_plugin_open(uri, len, &dev->plugin, dev->error, sizeof dev->error);
+  if (err) return err;
+  err = dev->plugin.ops->open(colon ? colon + 1 : "", &dev->self, dev->error, sizeof dev->error);
+  if (err < 0) dev->self = NULL;
+  return err < 0 ? err : CT_OK;
+}
+
+int ct_open_with(const char *uri, const struct ct_options *options, ct_device **out) {
+  if (!out) return CT_ERR_ARG;
+  *out = NULL;
+  if (!uri) return CT_ERR_ARG;
+  ct_device *dev = calloc(1, sizeof *dev);
+  if (!dev) return CT_ERR_MEMORY;
+  if (options) {
+    dev->log = options->log;
+    dev->log_arg = options->log_arg;
+  }
+  int err = open_transport(dev, uri);
+  if (!err) err = read_info(dev);
+  if (!err) err = set_up(dev);
+  if (!err) {
+    *out = dev;
+    return CT_OK;
+  }
+  if (options && options->why && options->why_size)
+    snprintf(options->why, options->why_size, "%s", dev->error[0] ? dev->error : ct_strerror(err));
+  ct_log(dev, 0, "%s: %s", uri, dev->error[0] ? dev->error : ct_strerror(err));
+  ct_close(dev);
+  return err;
+}
+
+int ct_open(const char *uri, ct_device **dev) {
+  return ct_open_with(uri, NULL, dev);
+}
+
+void ct_close(ct_device *dev) {
+  if (!dev) return;
+  if (dev->self) {
+    for (uint32_t q = 0; q < CT_QUEUES; ++q)
+      ct_reg_write(dev, CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_CONTROL, 1);
+    dev->plugin.ops->close(dev->self);
+  }
+  dev->self = NULL;
+  free(dev->idle);
+  ct_rings_free(dev);
+  ct_heap_free_all(&dev->code);
+  ct_heap_free_all(&dev->data);
+  ct_plugin_close(&dev->plugin);
+  free(dev);
+}
+
+int ct_info(ct_device *dev, struct ct_info *info) {
+  if (!dev || !info) return CT_ERR_ARG;
+  *info = dev->info;
+  return CT_OK;
+}
+
+int ct_now(ct_device *dev, uint64_t *cycle) {
+  if (!dev || !cycle) return CT_ERR_ARG;
+  const int err = dev->plugin.ops->now(dev->self, cycle);
+  return err < 0 ? ct_fail(dev, err, "reading the clock failed") : CT_OK;
+}
+
+int ct_set_policy(ct_device *dev, enum ct_policy policy) {
+  if (!dev || policy < CT_PRIORITY || policy > CT_WHOLE_JOB) return CT_ERR_ARG;
+  return ct_reg_write(dev, CT_REG_POLICY, (uint32_t)policy);
+}
+
+/* ---- Counters ------------------------------------------------------------------------------ */
+
+enum { COUNTERS = 32 };
+
+static bool counter_exists(size_t index) {
+  return index < COUNTERS && strcmp(ct_cnt_name((uint32_t)index), "?") != 0;
+}
+
+const char *ct_counter_name(size_t index) {
+  return counter_exists(index) ? ct_cnt_name((uint32_t)index) : NULL;
+}
+
+const char *ct_counter_text(size_t index) {
+  for (size_t i = 0; i < CT_NUM_CNT; ++i)
+    if (ct_cnt_names[i].value == index) return ct_cnt_names[i].text;
+  return NULL;
+}
+
+int ct_counters(ct_device *dev, enum ct_queue queue, uint64_t *values, size_t count) {
+  if (!dev || (!values && count) || (queue != CT_INFERENCE && queue != CT_TRAINING))
+    return CT_ERR_ARG;
+  int n = 0;
+  for (; counter_exists((size_t)n); ++n) {
+    if ((size_t)n >= count) continue;
+    const uint32_t at = CT_CNT_BASE + ((uint32_t)queue * COUNTERS + (uint32_t)n) * 8;
+    uint32_t low = 0, high = 0;
+    int err = ct_reg_read(dev, at, &low);
+    if (!err) err = ct_reg_read(dev, at + 4, &high);
+    if (err) return err;
+    values[n] = (uint64_t)high << 32 | low;
+  }
+  return n;
+}

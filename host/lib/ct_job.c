@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queues: programs, descriptors, doorbells, completions.
+ *
+ * The device takes the descriptors of a queue in order and completes them in order, so a completion
+ * belongs to the oldest job without one; its tag (the sequence number's low half) must agree.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ct_cmd.h"
+#include "ct_device.h"
+#include "ct_prog.h"
+
+/* ---- Programs ------------------------------------------------------------------------------ */
+
+int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **out) {
+  if (!dev || !commands || !out) return CT_ERR_ARG;
+  *out = NULL;
+  if (count < 1 || count > CT_PROG_MAX)
+    return ct_fail(dev, CT_ERR_ARG, "a program has 1..%u commands, not %zu", CT_PROG_MAX, count);
+  ct_program *p = malloc(sizeof *p);
+  if (!p) return CT_ERR_MEMORY;
+  *p = (ct_program){.dev = dev, .count = (uint32_t)count};
+  int err = ct_heap_alloc(&dev->code, count * CT_CMD_BYTES, 64, &p->addr);
+  if (err) {
+    free(p);
+    return ct_fail(dev, err, "no room for another program in device memory");
+  }
+  err = ct_mem_write(dev, p->addr, commands, count * CT_CMD_BYTES);
+  if (err) {
+    ct_heap_free(&dev->code, p->addr);
+    free(p);
+    return err;
+  }
+  *out = p;
+  return CT_OK;
+}
+
+void ct_program_free(ct_program *p) {
+  if (!p) return;
+  ct_heap_free(&p->dev->code, p->addr);
+  free(p);
+}
+
+int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **out) {
+  uint8_t *bytes = malloc(code->count * CT_CMD_BYTES + 1);
+  int err = bytes ? CT_OK : CT_ERR_MEMORY;
+  for (size_t i = 0; i < code->count && !err; ++i)
+    ct_cmd_to_bytes(&code->cmd[i], bytes + i * CT_CMD_BYTES);
+  if (!err) err = ct_program_load(dev, bytes, code->count, out);
+  free(bytes);
+  free(code->cmd);
+  code->cmd = NULL;
+  return err;
+}
+
+int ct_result_error(ct_device *dev, const struct ct_result *r) {
+  if (r->error == CT_ERR_JOB)
+    return ct_fail(dev, CT_ERR_JOB, "the device ended the job: %s (%s, address 0x%x)",
+                   ct_code_text(r->code), ct_code_name(r->code), r->address);
+  return r->error ? ct_fail(dev, r->error, "the job was cancelled") : CT_OK;
+}
+
+/* ---- Rings --------------------------------------------------------------------------------- */
+
+static uint32_t queue_reg(enum ct_queue queue, uint32_t offset) {
+  return CT_CTX_BASE + (uint32_t)queue * CT_CTX_STRIDE + offset;
+}
+
+static uint64_t slots(const struct ct_ring *r) {
+  return UINT64_C(1) << r->log2;
+}
+
+int ct_rings_init(ct_device *dev, uint64_t addr, unsigned log2) {
+  int err = ct_reg_write(dev, CT_REG_IRQ_ENABLE, 3);
+  for (unsigned q = 0; q < CT_QUEUES && !err; ++q) {
+    struct ct_ring *r = &dev->ring[q];
+    r->addr = addr + ((uint64_t)q * CT_DESC_BYTES << log2);
+    r->log2 = log2;
+    r->pending = calloc((size_t)1 << log2, sizeof *r->pending);
+    if (!r->pending) return CT_ERR_MEMORY;
+    err = ct_reg_write(dev, queue_reg((enum ct_queue)q, CT_CREG_RING_BASE),
+                       (uint32_t)(r->addr / CT_UNIT));
+    if (!err) err = ct_reg_write(dev, queue_reg((enum ct_queue)q, CT_CREG_RING_LOG2), log2);
+  }
+  return err;
+}
+
+void ct_rings_free(ct_device *dev) {
+  for (unsigned q = 0; q < CT_QUEUES; ++q) {
+    free(dev->ring[q].pending);
+    dev->ring[q].pending = NULL;
+  }
+  free(dev->done);
+  dev->done = NULL;
+}
+
+/* Names a job: the queue in bit 0, the sequence number plus one above, so that no tag is 0. */
+static uint64_t tag_of(enum ct_queue queue, uint64_t seq) {
+  return (seq + 1) << 1 | (uint64_t)queue;
+}
+
+/* ---- Submitting ---------------------------------------------------------------------------- */
+
+static void put32(uint8_t *p, uint32_t v) {
+  for (unsigned i = 0; i < 4; ++i)
+    p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static int write_descriptor(ct_device *dev, const struct ct_ring *r, const struct ct_job *job) {
+  uint8_t desc[CT_DESC_BYTES] = {0};
+  put32(desc + 4 * CT_DESC_TAG, (uint32_t)r->submitted);
+  put32(desc + 4 * CT_DESC_VERSION, job->version);
+  put32(desc + 4 * CT_DESC_PROG, (uint32_t)(job->program->addr / CT_UNIT));
+  put32(desc + 4 * CT_DESC_NCMDS, job->program->count);
+  put32(desc + 4 * CT_DESC_WATCHDOG, job->watchdog);
+  for (unsigned i = 0; i < CT_MAX_ARGS; ++i)
+    put32(desc + 4 * (CT_DESC_ARG0 + i), job->args[i]);
+  const uint64_t slot = r->submitted & (slots(r) - 1);
+  return ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES, desc, sizeof desc);
+}
+
+/* Rings now or at a cycle, but never before a doorbell that is already scheduled. */
+static int ring_doorbell(ct_device *dev, enum ct_queue queue, uint64_t cycle) {
+  struct ct_ring *r = &dev->ring[queue];
+  const struct ct_transport_ops *ops = dev->plugin.ops;
+  const uint32_t reg = queue_reg(queue, CT_CREG_TAIL), tail = (uint32_t)(r->submitted + 1) & 0xffff;
+  if (cycle == CT_NO_CYCLE && r->latest) {
+    uint64_t now = 0;
+    const int err = ct_now(dev, &now);
+    if (err) return err;
+    if (now > r->latest) r->latest = 0;
+    cycle = r->latest ? r->latest : CT_NO_CYCLE;
+  }
+  if (cycle == CT_NO_CYCLE || !ops->reg_write_at) return ct_reg_write(dev, reg, tail);
+  if (cycle > r->latest) r->latest = cycle;
+  const int err = ops->reg_write_at(dev->self, r->latest, reg, tail);
+  return err < 0 ? ct_fail(dev, err, "scheduling a doorbell failed") : CT_OK;
+}
+
+int ct_submit_at(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
+                 uint64_t *tag) {
+  if (!dev || !job || !job->program || (queue != CT_INFERENCE && queue != CT_TRAINING))
+    return CT_ERR_ARG;
+  if (job->program->dev != dev)
+    return ct_fail(dev, CT_ERR_ARG, "the program belongs to another device");
+  struct ct_ring *r = &dev->ring[queue];
+  if (r->submitted - r->completed >= slots(r))
+    return ct_fail(dev, CT_ERR_FULL, "the queue holds %u jobs", 1u << r->log2);
+  int err = write_descriptor(dev, r, job);
+  if (!err) err = ring_doorbell(dev, queue, cycle);
+  if (err) return err;
+  r->pending[r->submitted & (slots(r) - 1)] =
+      (struct ct_pending){.scheduled = cycle, .user = job->user};
+  if (tag) *tag = tag_of(queue, r->submitted);
+  ++r->submitted;
+  ++r->unreaped;
+  return CT_OK;
+}
+
+int ct_submit(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t *tag) {
+  return ct_submit_at(dev, queue, job, CT_NO_CYCLE, tag);
+}
+
+size_t ct_outstanding(const ct_device *dev, enum ct_queue queue) {
+  return dev && (queue == CT_INFERENCE || queue == CT_TRAINING) ? dev->ring[queue].unreaped : 0;
+}
+
+/* ---- Completions --------------------------------------------------------------------------- */
+
+static int keep(ct_device *dev, const struct ct_result *result) {
+  if (dev->done_count == dev->done_room) {
+    const size_t room = dev->done_room ? 2 * dev->done_room : 64;
+    struct ct_result *done = malloc(room * sizeof *done);
+    if (!done) return CT_ERR_MEMORY;
+    for (size_t i = 0; i < dev->done_count; ++i)
+      done[i] = dev->done[(dev->done_first + i) % dev->done_room];
+    free(dev->done);
+    dev->done = done;
+    dev->done_room = room;
+    dev->done_first = 0;
+  }
+  dev->done[(dev->done_first + dev->done_count++) % dev->done_room] = *result;
+  return CT_OK;
+}
+
+/* Takes result number i, keeping the order of the others. */
+static struct ct_result take(ct_device *dev, size_t i) {
+  const struct ct_result result = dev->done[(dev->done_first + i) % dev->done_room];
+  for (; i > 0; --i)
+    dev->done[(dev->done_first + i) % dev->done_room] =
+        dev->done[(dev->done_first + i - 1) % dev->done_room];
+  dev->done_first = (dev->done_first + 1) % dev->done_room;
+  --dev->done_count;
+  --dev->ring[result.queue].unreaped;
+  return result;
+}
+
+/* Reads the oldest completion of a queue and drops it from the device. */
+static int pop(ct_device *dev, enum ct_queue queue) {
+  static const uint32_t offset[] = {
+      CT_CREG_CPL_TAG,      CT_CREG_CPL_CODE,      CT_CREG_CPL_ADDR,      CT_CREG_CPL_VERSION,
+      CT_CREG_CPL_ROWS,     CT_CREG_CPL_ARRIVE_LO, CT_CREG_CPL_ARRIVE_HI, CT_CREG_CPL_START_LO,
+      CT_CREG_CPL_START_HI, CT_CREG_CPL_END_LO,    CT_CREG_CPL_END_HI};
+  struct ct_ring *r = &dev->ring[queue];
+  const unsigned n = dev->info.has_clock ? 11 : 5;
+  uint32_t v[11] = {0};
+  for (unsigned i = 0; i < n; ++i) {
+    const int err = ct_reg_read(dev, queue_reg(queue, offset[i]), &v[i]);
+    if (err) return err;
+  }
+  const int err = ct_reg_write(dev, queue_reg(queue, CT_CREG_CPL_POP), 1);
+  if (err) return err;
+  if (r->completed == r->submitted || v[0] != (uint32_t)r->completed)
+    return ct_fail(dev, CT_ERR_DEVICE, "a completion came that belongs to no job (tag 0x%x)", v[0]);
+  const struct ct_pending *p = &r->pending[r->completed & (slots(r) - 1)];
+  struct ct_result result = {.tag = tag_of(queue, r->completed),
+                             .queue = queue,
+                             .code = v[1],
+                             .address = v[2],
+                             .version = v[3],
+                             .rows = v[4],
+                             .scheduled = p->scheduled,
+                             .user = p->user};
+  const bool clock = dev->info.has_clock;
+  result.arrive = clock ? (uint64_t)v[6] << 32 | v[5] : CT_NO_CYCLE;
+  result.start = clock ? (uint64_t)v[8] << 32 | v[7] : CT_NO_CYCLE;
+  result.end = clock ? (uint64_t)v[10] << 32 | v[9] : CT_NO_CYCLE;
+  if (p->cancelled || v[1] == CT_DEV_CANCELLED)
+    result.error = CT_ERR_CANCELLED;
+  else if (v[1])
+    result.error = CT_ERR_JOB;
+  ++r->completed;
+  return keep(dev, &result);
+}
+
+/* Takes in what the device has completed. */
+static int poll(ct_device *dev) {
+  uint32_t status = 0;
+  int err = ct_reg_read(dev, CT_REG_IRQ_STATUS, &status);
+  for (unsigned q = 0; q < CT_QUEUES && !err; ++q) {
+    uint32_t waiting = status >> q & 1;
+    while (waiting && !err) {
+      err = pop(dev, (enum ct_queue)q);
+      if (!err) err = ct_reg_read(dev, queue_reg((enum ct_queue)q, CT_CREG_CPL_COUNT), &waiting);
+    }
+  }
+  return err;
+}
+
+static int64_t now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Index of a finished job: of this one, or (tag 0) of the oldest. done_count: there is none. */
+static size_t find_done(const ct_device *dev, uint64_t tag) {
+  size_t i = 0;
+  while (i < dev->done_count && tag && dev->done[(dev->done_first + i) % dev->done_room].tag != tag)
+    ++i;
+  return i;
+}
+
+/* Waits for a job (0: for any) until the device's clock or the wall clock says stop. */
+static int reap(ct_device *dev, uint64_t tag, struct ct_result *result, uint64_t until,
+                int timeout_ms) {
+  const int64_t end = timeout_ms >= 0 ? now_ms() + timeout_ms : INT64_MAX;
+  for (bool last = false;;) {
+    size_t i = find_done(dev, tag);
+    if (i == dev->done_count) {
+      const int err = poll(dev);
+      if (err) return err;
+      i = find_done(dev, tag);
+    }
+    if (i < dev->done_count) {
+      const struct ct_result r = take(dev, i);
+      if (result) *result = r;
+      return CT_OK;
+    }
+    if (last) return ct_fail(dev, CT_ERR_TIMEOUT, "no job finished in time");
+    int64_t left = -1;
+    if (timeout_ms >= 0) {
+      left = end - now_ms();
+      if (left < 0) left = 0;
+    }
+    const int up = dev->plugin.ops->wait(dev->self, until, (int)left);
+    if (up < 0) return ct_fail(dev, up, "waiting for the device failed");
+    last = up == 0; /* the clock, the wall clock, or nothing to wait for */
+  }
+}
+
+int ct_reap_until(ct_device *dev, struct ct_result *result, uint64_t until, int timeout_ms) {
+  if (!dev || !result) return CT_ERR_ARG;
+  return reap(dev, 0, result, until, timeout_ms);
+}
+
+int ct_reap(ct_device *dev, struct ct_result *result, int timeout_ms) {
+  if (!dev || !result) return CT_ERR_ARG;
+  if (dev->ring[0].unreaped + dev->ring[1].unreaped == 0)
+    return ct_fail(dev, CT_ERR_NOT_FOUND, "no job is outstanding");
+  return reap(dev, 0, result, CT_NO_CYCLE, timeout_ms);
+}
+
+/* Whether the tag names a job that has not completed; its sequence number. */
+static bool is_pending(const ct_device *dev, uint64_t tag, uint64_t *seq) {
+  const struct ct_ring *r = &dev->ring[tag & 1];
+  *seq = (tag >> 1) - 1;
+  return tag >> 1 && *seq >= r->completed && *seq < r->submitted;
+}
+
+int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms) {
+  uint64_t seq;
+  if (!dev) return CT_ERR_ARG;
+  if (!is_pending(dev, tag, &seq) && find_done(dev, tag ? tag : UINT64_MAX) == dev->done_count)
+    return ct_fail(dev, CT_ERR_NOT_FOUND, "no such job is outstanding");
+  return reap(dev, tag, result, CT_NO_CYCLE, timeout_ms);
+}
+
+/* ---- Cancelling ---------------------------------------------------------------------------- */
+
+/* Whether the device has taken the descriptor of job seq. */
+static int is_taken(ct_device *dev, enum ct_queue queue, uint64_t seq, bool *taken) {
+  uint32_t head = 0;
+  const int err = ct_reg_read(dev, queue_reg(queue, CT_CREG_HEAD), &head);
+  *taken = ((head - (uint32_t)seq - 1) & 0xffff) < 0x8000;
+  return err;
+}
+
+/* A job in the ring is replaced by one that does nothing, a running one is told to end. The device
+ * may take the descriptor meanwhile: then the old one ran, or the new one does; both complete. */
+int ct_cancel(ct_device *dev, uint64_t tag) {
+  uint64_t seq;
+  bool taken = false;
+  if (!dev) return CT_ERR_ARG;
+  if (!is_pending(dev, tag, &seq)) {
+    if (tag && find_done(dev, tag) < dev->done_count) return CT_OK;
+    return ct_fail(dev, CT_ERR_NOT_FOUND, "no such job is outstanding");
+  }
+  const enum ct_queue queue = tag & 1 ? CT_TRAINING : CT_INFERENCE;
+  struct ct_ring *r = &dev->ring[queue];
+  const uint64_t slot = seq & (slots(r) - 1);
+  int err = is_taken(dev, queue, seq, &taken);
+  if (!err && !taken) {
+    uint8_t run[8];
+    put32(run, (uint32_t)(dev->idle->addr / CT_UNIT));
+    put32(run + 4, dev->idle->count);
+    err = ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES + 4 * CT_DESC_PROG, run, sizeof run);
+    if (!err) err = is_taken(dev, queue, seq, &taken);
+    if (!err && !taken) r->pending[slot].cancelled = true;
+  }
+  if (err || !taken) return err;
+  err = poll(dev); /* it may be through: then the next one must not be hit */
+  if (!err && is_pending(dev, tag, &seq) && r->completed == seq)
+    err = ct_reg_write(dev, queue_reg(queue, CT_CREG_CONTROL), 2);
+  return err;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors between FP32 on the host and HBFP8 as device memory holds it. No libm, no host rounding.
+ */
+#include <string.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_num.h"
+#include "ct_prog.h"
+
+enum { RECORD = CT_RECORD_UNITS * CT_TILE };
+
+static uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+size_t ct_pack_size(size_t rows, size_t cols) {
+  const size_t r = rows / CT_TILE + (rows % CT_TILE != 0),
+               c = cols / CT_TILE + (cols % CT_TILE != 0);
+  return c && r > SIZE_MAX / RECORD / c ? 0 : r * c * RECORD;
+}
+
+/* A 16x16 tile of FP32 bits to a record. */
+static void pack_tile(const uint32_t x[CT_TILE][CT_TILE], enum ct_sharing sharing,
+                      uint8_t *record) {
+  const uint8_t square = ct_hbfp8_group_exp(x[0], CT_TILE * CT_TILE);
+  for (unsigned r = 0; r < CT_TILE; ++r) {
+    const uint8_t e = sharing == CT_SQUARE ? square : ct_hbfp8_group_exp(x[r], CT_TILE);
+    record[r] = e;
+    for (unsigned c = 0; c < CT_TILE; ++c)
+      record[CT_TILE * (r + 1) + c] = (uint8_t)ct_hbfp8_quant(x[r][c], e);
+  }
+}
+
+/* Element (r, c) of the packed matrix is x[r * row_step + c * col_step]. */
+static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size_t col_step,
+                 enum ct_sharing sharing, uint8_t *out) {
+  for (size_t r0 = 0; r0 < rows; r0 += CT_TILE) {
+    for (size_t c0 = 0; c0 < cols; c0 += CT_TILE, out += RECORD) {
+      uint32_t tile[CT_TILE][CT_TILE] = {{0}};
+      for (size_t r = r0; r < rows && r < r0 + CT_TILE; ++r)
+        for (size_t c = c0; c < cols && c < c0 + CT_TILE; ++c)
+          tile[r - r0][c - c0] = bits_of(x[r * row_step + c * col_step]);
+      pack_tile((const uint32_t(*)[CT_TILE])tile, sharing, out);
+    }
+  }
+}
+
+void ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
+             void *out) {
+  pack(x, rows, cols, pitch, 1, sharing, out);
+}
+
+void ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
+                        enum ct_sharing sharing, void *out) {
+  pack(x, rows, cols, 1, pitch, sharing, out);
+}
+
+void ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x) {
+  const uint8_t *record = packed;
+  for (size_t r0 = 0; r0 < rows; r0 += CT_TILE) {
+    for (size_t c0 = 0; c0 < cols; c0 += CT_TILE, record += RECORD) {
+      for (size_t r = r0; r < rows && r < r0 + CT_TILE; ++r) {
+        for (size_t c = c0; c < cols && c < c0 + CT_TILE; ++c) {
+          const uint8_t q = record[CT_TILE * (r - r0 + 1) + (c - c0)];
+          x[r * pitch + c] = float_of(ct_hbfp8_dequant((int8_t)q, record[r - r0]));
+        }
+      }
+    }
+  }
+}
+
+/* Groups of up to 16 blocks, each with 16 bytes of exponents in front. */
+size_t ct_pack_row_size(size_t n) {
+  const size_t blocks = n / CT_TILE + (n % CT_TILE != 0);
+  const size_t groups = blocks / CT_TILE + (blocks % CT_TILE != 0);
+  return (blocks + groups) * CT_TILE;
+}
+
+void ct_pack_row(const float *x, size_t n, void *out) {
+  uint8_t *header = out;
+  const size_t blocks = n / CT_TILE + (n % CT_TILE != 0);
+  for (size_t b0 = 0; b0 < blocks; b0 += CT_TILE) {
+    const size_t in_group = blocks - b0 < CT_TILE ? blocks - b0 : CT_TILE;
+    memset(header, 0, CT_TILE);
+    for (size_t b = 0; b < in_group; ++b) {
+      uint32_t block[CT_TILE] = {0};
+      for (size_t i = 0; i < CT_TILE && (b0 + b) * CT_TILE + i < n; ++i)
+        block[i] = bits_of(x[(b0 + b) * CT_TILE + i]);
+      header[b] = ct_hbfp8_group_exp(block, CT_TILE);
+      for (size_t i = 0; i < CT_TILE; ++i)
+        header[CT_TILE * (b + 1) + i] = (uint8_t)ct_hbfp8_quant(block[i], header[b]);
+    }
+    header += CT_TILE * (in_group + 1);
+  }
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transports by name: those linked in, and plug-ins SCHEME.so. */
+#define _GNU_SOURCE 1 /* dladdr */
+#include <ctype.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ct_device.h"
+
+#ifndef CT_PLUGIN_DIR
+#define CT_PLUGIN_DIR "/usr/local/lib/coltrain"
+#endif
+
+enum { LONGEST_SCHEME = 32 };
+
+/* The folder of a path, in place. */
+static void folder_of(char *path) {
+  char *slash = strrchr(path, '/');
+  if (slash) *slash = 0;
+}
+
+/* Tries FOLDER/SUB/SCHEME.so. False: there is no such file (go on looking). */
+static bool try_load(const char *folder, const char *sub, const char *scheme, void **handle,
+                     char *why, size_t why_size) {
+  char path[PATH_MAX];
+  const int n = snprintf(path, sizeof path, "%s%s/%s.so", folder, sub, scheme);
+  if (n < 0 || (size_t)n >= sizeof path || access(path, F_OK)) return false;
+  *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!*handle) snprintf(why, why_size, "%s", dlerror());
+  return true;
+}
+
+/* The folder of the running program; "" if unknown. */
+static void program_folder(char *path, size_t size) {
+  const ssize_t n = readlink("/proc/self/exe", path, size - 1);
+  path[n > 0 ? n : 0] = 0;
+  folder_of(path);
+}
+
+/* The folder this library (or the program it is linked into) was loaded from. */
+static void library_folder(char *path, size_t size) {
+  Dl_info info;
+  path[0] = 0;
+  void *here = NULL;
+  int (*function)(const char *, size_t, struct ct_plugin *, char *, size_t) = ct_plugin_open;
+  memcpy(&here, &function, sizeof here);
+  if (!dladdr(here, &info) || !info.dli_fname) return;
+  snprintf(path, size, "%s", info.dli_fname);
+  if (!strchr(path, '/')) path[0] = 0;
+  folder_of(path);
+}
+
+static bool find_plugin(const char *scheme, void **handle, char *why, size_t why_size) {
+  char program[PATH_MAX], library[PATH_MAX];
+  program_folder(program, sizeof program);
+  library_folder(library, sizeof library);
+  const char *chosen = getenv("COLTRAIN_PLUGIN_DIR");
+  return (chosen && *chosen && try_load(chosen, "", scheme, handle, why, why_size)) ||
+         (*program && try_load(program, "/../lib/coltrain", scheme, handle, why, why_size)) ||
+         (*library && (try_load(library, "/coltrain", scheme, handle, why, why_size) ||
+                       try_load(library, "/../lib/coltrain", scheme, handle, why, why_size))) ||
+         try_load(CT_PLUGIN_DIR, "", scheme, handle, why, why_size);
+}
+
+static int check_ops(struct ct_plugin *plugin, const char *scheme, char *why, size_t why_size) {
+  const struct ct_transport_ops *(*entry)(void) = NULL;
+  void *symbol = dlsym(plugin->handle, "ct_transport_plugin");
+  memcpy(&entry, &symbol, sizeof entry);
+  if (entry) plugin->ops = entry();
+  if (!plugin->ops) {
+    snprintf(why, why_size, "the plug-in for \"%s:\" has no ct_transport_plugin()", scheme);
+    return CT_ERR_DEVICE;
+  }
+  if (plugin->ops->abi == CT_TRANSPORT_ABI) return CT_OK;
+  snprintf(why, why_size, "the plug-in for \"%s:\" has interface version %u, this library %u",
+           scheme, plugin->ops->abi, CT_TRANSPORT_ABI);
+  return CT_ERR_ABI;
+}
+
+int ct_plugin_open(const char *scheme, size_t len, struct ct_plugin *plugin, char *why,
+                   size_t why_size) {
+  char name[LONGEST_SCHEME + 1];
+  *plugin = (struct ct_plugin){NULL, NULL};
+  bool plain = len > 0 && len <= LONGEST_SCHEME;
+  for (size_t i = 0; plain && i < len; ++i)
+    plain = isalnum((unsigned char)scheme[i]);
+  if (!plain) {
+    snprintf(why, why_size, "a device is named SCHEME:ARGUMENTS, such as emu: or sim:");
+    return CT_ERR_ARG;
+  }
+  memcpy(name, scheme, len);
+  name[len] = 0;
+  if (!strcmp(name, ct_transport_emu.scheme)) {
+    plugin->ops = &ct_transport_emu;
+    return CT_OK;
+  }
+  if (!find_plugin(name, &plugin->handle, why, why_size)) {
+    snprintf(why, why_size,
+             "there is no transport \"%s:\" (no %s.so where plug-ins are looked for)", name, name);
+    return CT_ERR_NOT_FOUND;
+  }
+  if (!plugin->handle) return CT_ERR_DEVICE;
+  const int err = check_ops(plugin, name, why, why_size);
+  if (err) ct_plugin_close(plugin);
+  return err;
+}
+
+void ct_plugin_close(struct ct_plugin *plugin) {
+  if (plugin->handle) dlclose(plugin->handle);
+  *plugin = (struct ct_plugin){NULL, NULL};
+}

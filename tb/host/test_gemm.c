@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products: the programs are race-free for all kinds of shapes and windows, and the emulator's
+ * results equal straightforward C over the numeric contract, bit by bit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_num.h"
+#include "ct_prog.h"
+#include "ct_racecheck.h"
+#include "harness/ct_tb.h"
+
+static void check_program(uint32_t m, uint32_t n, uint32_t k, uint32_t window, unsigned depth) {
+  char why[256];
+  const struct ct_why w = {why, sizeof why};
+  const struct ct_gemm shape = {.m = m, .n = n, .k = k, .pitch = (n + 3) / 4, .spm_words = window};
+  struct ct_code code;
+  if (ct_prog_gemm(&shape, &code, &w)) fail_msg("%u x %u x %u: %s", m, n, k, why);
+  const uint32_t a = 0, b = ct_tiles(m) * ct_tiles(k) * 17, c = b + ct_tiles(n) * ct_tiles(k) * 17;
+  struct ct_racecheck_stats stats;
+  const struct ct_racecheck check = {.cmds = code.cmd,
+                                     .count = code.count,
+                                     .args = {a, b, c},
+                                     .spm_words = window,
+                                     .dram_units = c + m * shape.pitch,
+                                     .depth = depth};
+  if (!ct_racecheck(&check, &stats, why, sizeof why))
+    fail_msg("%u x %u x %u, window %u, depth %u: %s", m, n, k, window, depth, why);
+  assert_int_equal(stats.st_beats, m * shape.pitch);
+  if (getenv("CT_VERBOSE"))
+    print_message(
+        "%u x %u x %u, window %u: %zu commands, %llu dispatched, %llu beats in, %llu rows\n", m, n,
+        k, window, code.count, (unsigned long long)stats.dispatched,
+        (unsigned long long)stats.ld_beats, (unsigned long long)stats.rows);
+  free(code.cmd);
+}
+
+static void test_programs_are_race_free(void **state) {
+  (void)state;
+  static const uint32_t shape[][3] = {
+      {1, 1, 1},       {16, 16, 16},    {17, 33, 5},   {64, 64, 64},
+      {1, 784, 10},    {16, 512, 784},  {100, 10, 64}, {128, 128, 128},
+      {65, 129, 1030}, {50, 70, 20},    {300, 40, 17}, {40, 300, 17},
+      {48, 80, 64},    {256, 256, 256}, {80, 112, 48}, {33, 250, 2100}};
+  for (size_t i = 0; i < sizeof shape / sizeof *shape; ++i) {
+    check_program(shape[i][0], shape[i][1], shape[i][2], 32768, 16);
+    check_program(shape[i][0], shape[i][1], shape[i][2], 4096, 16);
+    check_program(shape[i][0], shape[i][1], shape[i][2], 1600, 1);
+  }
+}
+
+static void test_random_programs_are_race_free(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(1);
+  for (int i = 0; i < 60; ++i) {
+    const uint32_t m = 1 + ct_rng_below(&rng, 300), n = 1 + ct_rng_below(&rng, 300);
+    const uint32_t k = 1 + ct_rng_below(&rng, 700);
+    check_program(m, n, k, 1400 + ct_rng_below(&rng, 6000), 1 + ct_rng_below(&rng, 16));
+  }
+}
+
+static void test_large_products_fit_a_program(void **state) {
+  (void)state;
+  const uint32_t shape[][3] = {
+      {512, 512, 512}, {1000, 1000, 1000}, {2048, 2048, 64}, {64, 64, 8192}};
+  for (size_t i = 0; i < 4; ++i)
+    check_program(shape[i][0], shape[i][1], shape[i][2], 32768, 16);
+}
+
+/* ---- Results ---- */
+
+static uint32_t bits(float x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+/* C = A * B by the contract, from FP32 and with no code of the library. */
+static void reference(size_t m, size_t n, size_t k, const float *a, const float *b, uint32_t *c) {
+  for (size_t i = 0; i < m; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      uint32_t acc = 0;
+      for (size_t k0 = 0; k0 < k; k0 += 16) {
+        uint32_t xa[16] = {0}, xb[16] = {0};
+        for (size_t l = 0; l < 16 && k0 + l < k; ++l) {
+          xa[l] = bits(a[i * k + k0 + l]);
+          xb[l] = bits(b[(k0 + l) * n + j]);
+        }
+        const uint8_t ea = ct_hbfp8_group_exp(xa, 16), eb = ct_hbfp8_group_exp(xb, 16);
+        int32_t s = 0;
+        for (size_t l = 0; l < 16; ++l)
+          s += ct_hbfp8_quant(xa[l], ea) * ct_hbfp8_quant(xb[l], eb);
+        acc = ct_fp_add(acc, ct_fp_term(s, ea, eb));
+      }
+      c[i * n + j] = acc;
+    }
+  }
+}
+
+static float *random_matrix(ct_rng *rng, size_t count) {
+  float *x = malloc(count * sizeof *x);
+  for (size_t i = 0; i < count; ++i)
+    x[i] =
+        ((float)ct_rng_below(rng, 20001) - 10000.0f) * (ct_rng_below(rng, 9) == 0 ? 16.0f : 1e-3f);
+  return x;
+}
+
+static void check_result(const char *uri, enum ct_queue queue, uint32_t m, uint32_t n, uint32_t k,
+                         ct_rng *rng) {
+  ct_device *dev;
+  struct ct_timing timing;
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  float *a = random_matrix(rng, (size_t)m * k), *b = random_matrix(rng, (size_t)k * n);
+  float *c = malloc((size_t)m * n * sizeof *c);
+  uint32_t *want = malloc((size_t)m * n * sizeof *want);
+  if (ct_rng_below(rng, 4) == 0) a[ct_rng_below(rng, m * k)] = 1.0f / 0.0f;
+  reference(m, n, k, a, b, want);
+  const int err = ct_matmul(dev, queue, m, n, k, a, b, c, &timing);
+  if (err) fail_msg("%u x %u x %u: %s", m, n, k, ct_last_error(dev));
+  assert_memory_equal(c, want, (size_t)m * n * sizeof *c);
+  assert_int_equal(timing.macs, (uint64_t)m * n * k);
+  assert_true(timing.cycles == CT_NO_CYCLE);
+  free(a);
+  free(b);
+  free(c);
+  free(want);
+  ct_close(dev);
+}
+
+static void test_results_equal_the_contract(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(2);
+  check_result("emu:", CT_INFERENCE, 1, 1, 1, &rng);
+  check_result("emu:", CT_TRAINING, 64, 64, 64, &rng);
+  check_result("emu:spm=8192,cols=8,lanes=4", CT_INFERENCE, 130, 70, 530, &rng);
+  for (int i = 0; i < 10; ++i)
+    check_result(i & 1 ? "emu:spm=4096" : "emu:", i & 2 ? CT_TRAINING : CT_INFERENCE,
+                 1 + ct_rng_below(&rng, 150), 1 + ct_rng_below(&rng, 100),
+                 1 + ct_rng_below(&rng, 200), &rng);
+}
+
+static void test_refusals_say_why(void **state) {
+  (void)state;
+  char why[256] = "";
+  const struct ct_why w = {why, sizeof why};
+  struct ct_code code;
+  struct ct_gemm shape = {.m = 16, .n = 16, .k = 0, .pitch = 4, .spm_words = 4096};
+  assert_int_equal(ct_prog_gemm(&shape, &code, &w), CT_ERR_ARG);
+  assert_non_null(strstr(why, "16 x 16 x 0"));
+  shape.k = 16;
+  shape.pitch = 3;
+  assert_int_equal(ct_prog_gemm(&shape, &code, &w), CT_ERR_ARG);
+  shape.pitch = 4;
+  shape.spm_words = 100;
+  assert_int_equal(ct_prog_gemm(&shape, &code, &w), CT_ERR_NO_SPACE);
+  assert_non_null(strstr(why, "100"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs_are_race_free),
+                                     cmocka_unit_test(test_random_programs_are_race_free),
+                                     cmocka_unit_test(test_large_products_fit_a_program),
+                                     cmocka_unit_test(test_results_equal_the_contract),
+                                     cmocka_unit_test(test_refusals_say_why)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
