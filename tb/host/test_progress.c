@@ -129,7 +129,7 @@ static void never_too_wide(void **state) {
     const bool color = ct_rng_percent(&rng, 50);
     const double scale = pow(10, (double)ct_rng_below(&rng, 40) - 12);
     const double v = ct_rng_below(&rng, 1000) * scale;
-    const struct ct_progress_state s = {"a label of this bench" + ct_rng_below(&rng, 22),
+    const struct ct_progress_state s = {&"a label of this bench"[ct_rng_below(&rng, 22)],
                                         ct_rng_below(&rng, 32),
                                         ct_rng_below(&rng, 1001) / 1000.0,
                                         v,
