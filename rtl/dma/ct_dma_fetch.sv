@@ -45,15 +45,20 @@ module ct_dma_fetch (
   logic [32:0] piece_end;
   logic        load, go, done;
 
-  assign page = 9'd256 - {1'b0, addr_q[7:0]};
-
   always_comb begin
-    beats = (rem_q > 11'd16) ? 11'd16 : rem_q;
-    if (beats > {2'd0, page}) beats = {2'd0, page};
+    page      = '0;
+    beats     = '0;
+    piece_end = '0;
+    done      = 1'b0;
+    if (act_q) begin
+      page  = 9'd256 - {1'b0, addr_q[7:0]};
+      beats = (rem_q > 11'd16) ? 11'd16 : rem_q;
+      if (beats > {2'd0, page}) beats = {2'd0, page};
+      piece_end = {1'b0, addr_q} + {22'd0, beats};
+      done      = (beats == rem_q);
+    end
   end
 
-  assign piece_end   = {1'b0, addr_q} + {22'd0, beats};
-  assign done        = (beats == rem_q);
   assign go          = act_q && !flush_i && !halt_i && (!out_q || (valid_o && ready_i));
   assign req_ready_o = !flush_i && !halt_i && !act_q;
   assign load        = req_valid_i && req_ready_o;
@@ -97,13 +102,19 @@ module ct_dma_fetch (
     end
   end
 
-  logic below, beyond;
-  assign below      = addr_o < base_i;
-  assign beyond     = out_end_q > {1'b0, limit_i};
-  assign err_o      = out_q && (below || beyond) && !halt_i && !flush_i;
-  assign err_addr_o = (below || addr_o >= limit_i) ? addr_o : limit_i;
-  assign valid_o    = out_q && !below && !beyond && !halt_i && !flush_i;
-  assign idle_o     = !act_q && !out_q;
+  logic outside;
+  always_comb begin
+    outside    = 1'b0;
+    err_addr_o = '0;
+    if (out_q) begin
+      outside    = addr_o < base_i || out_end_q > {1'b0, limit_i};
+      err_addr_o = (addr_o < base_i || addr_o >= limit_i) ? addr_o : limit_i;
+    end
+  end
+
+  assign err_o   = out_q && outside && !halt_i && !flush_i;
+  assign valid_o = out_q && !outside && !halt_i && !flush_i;
+  assign idle_o  = !act_q && !out_q;
 
   `CT_ASSUME(LengthInRange_M, !load || (req_len_i != 11'd0 && req_len_i <= 11'd1024))
   `CT_ASSERT(BurstInPage_A, !valid_o || addr_o[31:8] == out_end_q[31:8] || out_end_q[7:0] == 8'd0)

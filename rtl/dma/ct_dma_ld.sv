@@ -194,8 +194,14 @@ module ct_dma_ld (
   logic        ar_id_q;
 
   assign ar_v_d     = grant || (ar_v_q && !m_axi_arready_i);
-  assign ar_addr_d  = who_fetch ? f_addr[32*who +: 32] : seq_addr[32*who +: 32];
-  assign ar_beats_d = who_fetch ? f_beats[5*who +: 5] : seq_beats[5*who +: 5];
+  always_comb begin
+    ar_addr_d  = '0;
+    ar_beats_d = '0;
+    if (grant) begin
+      ar_addr_d  = who_fetch ? f_addr[32*who +: 32] : seq_addr[32*who +: 32];
+      ar_beats_d = who_fetch ? f_beats[5*who +: 5] : seq_beats[5*who +: 5];
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) ar_v_q <= 1'b0;
@@ -228,8 +234,11 @@ module ct_dma_ld (
   logic [14:0]      m_s0;
   logic             m_fetch, m_fetch_last, m_rec, m_first;
 
-  assign rid  = m_axi_rid_i;
-  assign meta = meta_mem[{rid, land_q[4*rid +: 3]}];
+  assign rid = m_axi_rid_i;
+  always_comb begin
+    meta = '0;
+    if (m_axi_rvalid_i) meta = meta_mem[{rid, land_q[4*rid +: 3]}];
+  end
   assign {m_addr, m_spm, m_s0, m_fetch, m_fetch_last, m_rec, m_first} = meta;
 
   logic [1:0]        begun_q;        // a beat of the burst has come
@@ -377,7 +386,9 @@ module ct_dma_ld (
     err_code_o = '0;
     err_addr_o = '0;
     for (int c = 0; c < 2; c++) begin
-      if (w_out && w_ctx_q == c[0]) begin
+      if (!(w_out || r_bad || seq_err[c] || f_err[c])) begin
+        err_o[c] = 1'b0;
+      end else if (w_out && w_ctx_q == c[0]) begin
         err_o[c]               = 1'b1;
         err_code_o[8*c +: 8]   = ct_pkg::ErrSpmWindow;
         err_addr_o[32*c +: 32] = {{(32-SpmW){1'b0}}, w_rel_q};

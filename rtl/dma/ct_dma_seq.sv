@@ -87,27 +87,32 @@ module ct_dma_seq #(
   logic [32:0] piece_end;
   logic        run_end, step_end, cmd_end;
 
-  assign page = 9'd256 - {1'b0, addr_q[7:0]};
-
-  always_comb begin
-    beats = rem_q;
-    if (!rec_q && rem_q > 9'd16) beats = 9'd16;
-    if ((SplitRecords || !rec_q) && beats > page) beats = page;
-  end
-
-  assign rest      = rem_q - beats;
-  assign piece_end = {1'b0, addr_q} + {24'd0, beats};
-  assign run_end   = (rest == 9'd0);
-  assign step_end  = run_end && i1_q == 12'd0;
-  assign cmd_end   = step_end && i2_q == 12'd0;
-
   logic [15:0] need;
   logic        go;
 
+  // (Behind act_q, so that a simulator skips it while nothing is walked; out of it nothing is used then.)
   always_comb begin
-    need = 16'd0;
-    if (act_q && new_step_q) need = sem_mask(wait0_q);
-    if (act_q && new_cmd_q) need = need | sem_mask(wait1_q) | sem_mask(wait2_q);
+    page      = '0;
+    beats     = '0;
+    rest      = '0;
+    piece_end = '0;
+    run_end   = 1'b0;
+    step_end  = 1'b0;
+    cmd_end   = 1'b0;
+    need      = 16'd0;
+    if (act_q) begin
+      page  = 9'd256 - {1'b0, addr_q[7:0]};
+      beats = rem_q;
+      if (!rec_q && rem_q > 9'd16) beats = 9'd16;
+      if ((SplitRecords || !rec_q) && beats > page) beats = page;
+      rest      = rem_q - beats;
+      piece_end = {1'b0, addr_q} + {24'd0, beats};
+      run_end   = (rest == 9'd0);
+      step_end  = run_end && i1_q == 12'd0;
+      cmd_end   = step_end && i2_q == 12'd0;
+      if (new_step_q) need = sem_mask(wait0_q);
+      if (new_cmd_q) need = need | sem_mask(wait1_q) | sem_mask(wait2_q);
+    end
   end
 
   assign go          = act_q && !halt_i && !flush_i && (need & ~sem_nz_i) == 16'd0 && (!out_q || (valid_o && ready_i));
@@ -206,13 +211,18 @@ module ct_dma_seq #(
   end
 
   // The window, of the piece on offer.
-  logic below, beyond;
-  assign below      = out_addr_q < base_i;
-  assign beyond     = out_end_q > {1'b0, limit_i};
-  assign err_o      = out_q && (below || beyond) && !halt_i && !flush_i;
-  assign err_addr_o = (below || out_addr_q >= limit_i) ? out_addr_q : limit_i;
+  logic outside;
+  always_comb begin
+    outside    = 1'b0;
+    err_addr_o = '0;
+    if (out_q) begin
+      outside    = out_addr_q < base_i || out_end_q > {1'b0, limit_i};
+      err_addr_o = (out_addr_q < base_i || out_addr_q >= limit_i) ? out_addr_q : limit_i;
+    end
+  end
 
-  assign valid_o = out_q && !below && !beyond && !halt_i && !flush_i;
+  assign err_o   = out_q && outside && !halt_i && !flush_i;
+  assign valid_o = out_q && !outside && !halt_i && !flush_i;
   assign addr_o  = out_addr_q;
   assign idle_o  = !act_q && !out_q;
 

@@ -244,7 +244,13 @@ module ct_dma_st (
   logic [4:0]       aw_beats_q;
 
   always_comb begin
-    for (int c = 0; c < 2; c++) begin
+    slot     = '0;
+    aw_addr  = '0;
+    aw_beats = '0;
+    aw_end   = 2'b00;
+    aw_last  = 2'b00;
+    aw_req   = 2'b00;
+    for (int c = 0; c < 2; c++) if (done_q[3*c +: 3] != send_q[3*c +: 3]) begin
       slot[SlotW*c +: SlotW] = slot_mem[{c[0], send_q[3*c +: 2]}];
       // The second burst of a piece starts at the 4 KB page that the first one ended at.
       aw_addr[32*c +: 32] = (off_q[5*c +: 5] == 5'd0) ? slot[SlotW*c + 17 +: 32] : {slot[SlotW*c + 25 +: 24] + 24'd1, 8'd0};
@@ -255,7 +261,7 @@ module ct_dma_st (
         aw_end[c]          = 1'b0;
       end
       aw_last[c] = aw_end[c] && slot[SlotW*c + 10];
-      aw_req[c]  = done_q[3*c +: 3] != send_q[3*c +: 3] && !clear[c] && !freeze_i &&
+      aw_req[c]  = !clear[c] && !freeze_i &&
                    (put_q[5*c +: 5] - sig_q[5*c +: 5]) + lost_q[5*c +: 5] < 5'd16;
     end
   end
@@ -422,7 +428,10 @@ module ct_dma_st (
   assign b_lost = m_axi_bvalid_i && lost_q[5*bid +: 5] != 5'd0;
   assign b_ours = m_axi_bvalid_i && !b_lost && ans_q[5*bid +: 5] != put_q[5*bid +: 5];
   assign b_bad  = b_ours && m_axi_bresp_i[1] && !drop[bid];
-  assign b_addr = ent_mem[{bid, ans_q[5*bid +: 4]}][41:10];
+  always_comb begin
+    b_addr = '0;
+    if (b_bad) b_addr = ent_mem[{bid, ans_q[5*bid +: 4]}][41:10];
+  end
 
   logic [1:0]  both;
   logic [1:0]  second_d, second_q, left_d, left_q;
@@ -430,7 +439,10 @@ module ct_dma_st (
   logic [19:0] sigs;  // of the entries at sig
 
   always_comb begin
-    for (int c = 0; c < 2; c++) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
+    sigs = '0;
+    for (int c = 0; c < 2; c++) begin
+      if (sig_q[5*c +: 5] != ans_q[5*c +: 5]) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
+    end
   end
 
   always_comb begin
