@@ -258,7 +258,7 @@ module ct_regs #(
   // ---- Registers of the contexts --------------------------------------------------------------------------------------------
 
   logic [63:0] ctx_rdata;
-  logic [7:0]  ctx_raddr;
+  logic [4:0]  ctx_rword;
 
   assign tail_o = wdata[15:0];
 
@@ -268,9 +268,10 @@ module ct_regs #(
     logic [19:0]     spm_base_q, spm_size_q;
     logic [7:0]      offset;
     logic [CplW-1:0] cpl;
+    logic [1023:0]   words;
 
     assign offset = waddr[7:0];
-    assign cpl    = cpl_valid_i[c] ? cpl_i[CplW*c +: CplW] : '0;
+    assign cpl    = cpl_i[CplW*c +: CplW];
 
     always_ff @(posedge clk_i or negedge core_rst_n) begin
       if (!core_rst_n) begin
@@ -314,35 +315,37 @@ module ct_regs #(
     assign cancel_o[c]  = wr_ctx[c] && (offset == ct_pkg::CregControl) && wdata[1];
     assign cpl_pop_o[c] = wr_ctx[c] && (offset == ct_pkg::CregCplPop);
 
+    // Every word of the map, so that a read is one multiplexer; what is not written here reads 0.
     always_comb begin
-      unique case (ctx_raddr)
-        ct_pkg::CregRingBase:    ctx_rdata[32*c +: 32] = ring_base_q;
-        ct_pkg::CregRingLog2:    ctx_rdata[32*c +: 32] = 32'(ring_log2_q);
-        ct_pkg::CregTail:        ctx_rdata[32*c +: 32] = 32'(tail_i[16*c +: 16]);
-        ct_pkg::CregHead:        ctx_rdata[32*c +: 32] = 32'(head_i[16*c +: 16]);
-        ct_pkg::CregStatus:      ctx_rdata[32*c +: 32] = {16'd0, 3'd0, cpl_count_i[5*c +: 5], 5'd0, status_i[3*c +: 3]};
-        ct_pkg::CregRdBase:      ctx_rdata[32*c +: 32] = rd_base_q;
-        ct_pkg::CregRdLimit:     ctx_rdata[32*c +: 32] = rd_limit_q;
-        ct_pkg::CregWrBase:      ctx_rdata[32*c +: 32] = wr_base_q;
-        ct_pkg::CregWrLimit:     ctx_rdata[32*c +: 32] = wr_limit_q;
-        ct_pkg::CregSpmBase:     ctx_rdata[32*c +: 32] = 32'(spm_base_q);
-        ct_pkg::CregSpmSize:     ctx_rdata[32*c +: 32] = 32'(spm_size_q);
-        ct_pkg::CregWatchdog:    ctx_rdata[32*c +: 32] = watchdog_q;
-        ct_pkg::CregCplCount:    ctx_rdata[32*c +: 32] = 32'(cpl_count_i[5*c +: 5]);
-        ct_pkg::CregCplTag:      ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplTagLsb +: 32];
-        ct_pkg::CregCplCode:     ctx_rdata[32*c +: 32] = 32'(cpl[ct_pkg::CplCodeLsb +: 8]);
-        ct_pkg::CregCplAddr:     ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplAddrLsb +: 32];
-        ct_pkg::CregCplVersion:  ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplVersionLsb +: 32];
-        ct_pkg::CregCplArriveLo: ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplArriveLsb +: 32];
-        ct_pkg::CregCplArriveHi: ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplArriveLsb+32 +: 32];
-        ct_pkg::CregCplStartLo:  ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplStartLsb +: 32];
-        ct_pkg::CregCplStartHi:  ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplStartLsb+32 +: 32];
-        ct_pkg::CregCplEndLo:    ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplEndLsb +: 32];
-        ct_pkg::CregCplEndHi:    ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplEndLsb+32 +: 32];
-        ct_pkg::CregCplRows:     ctx_rdata[32*c +: 32] = cpl[ct_pkg::CplRowsLsb +: 32];
-        default:                 ctx_rdata[32*c +: 32] = '0;
-      endcase
+      words = '0;
+      words[8*ct_pkg::CregRingBase +: 32]    = ring_base_q;
+      words[8*ct_pkg::CregRingLog2 +: 32]    = 32'(ring_log2_q);
+      words[8*ct_pkg::CregTail +: 32]        = 32'(tail_i[16*c +: 16]);
+      words[8*ct_pkg::CregHead +: 32]        = 32'(head_i[16*c +: 16]);
+      words[8*ct_pkg::CregStatus +: 32]      = {16'd0, 3'd0, cpl_count_i[5*c +: 5], 5'd0, status_i[3*c +: 3]};
+      words[8*ct_pkg::CregRdBase +: 32]      = rd_base_q;
+      words[8*ct_pkg::CregRdLimit +: 32]     = rd_limit_q;
+      words[8*ct_pkg::CregWrBase +: 32]      = wr_base_q;
+      words[8*ct_pkg::CregWrLimit +: 32]     = wr_limit_q;
+      words[8*ct_pkg::CregSpmBase +: 32]     = 32'(spm_base_q);
+      words[8*ct_pkg::CregSpmSize +: 32]     = 32'(spm_size_q);
+      words[8*ct_pkg::CregWatchdog +: 32]    = watchdog_q;
+      words[8*ct_pkg::CregCplCount +: 32]    = 32'(cpl_count_i[5*c +: 5]);
+      words[8*ct_pkg::CregCplTag +: 32]      = cpl[ct_pkg::CplTagLsb +: 32];
+      words[8*ct_pkg::CregCplCode +: 32]     = 32'(cpl[ct_pkg::CplCodeLsb +: 8]);
+      words[8*ct_pkg::CregCplAddr +: 32]     = cpl[ct_pkg::CplAddrLsb +: 32];
+      words[8*ct_pkg::CregCplVersion +: 32]  = cpl[ct_pkg::CplVersionLsb +: 32];
+      words[8*ct_pkg::CregCplArriveLo +: 32] = cpl[ct_pkg::CplArriveLsb +: 32];
+      words[8*ct_pkg::CregCplArriveHi +: 32] = cpl[ct_pkg::CplArriveLsb+32 +: 32];
+      words[8*ct_pkg::CregCplStartLo +: 32]  = cpl[ct_pkg::CplStartLsb +: 32];
+      words[8*ct_pkg::CregCplStartHi +: 32]  = cpl[ct_pkg::CplStartLsb+32 +: 32];
+      words[8*ct_pkg::CregCplEndLo +: 32]    = cpl[ct_pkg::CplEndLsb +: 32];
+      words[8*ct_pkg::CregCplEndHi +: 32]    = cpl[ct_pkg::CplEndLsb+32 +: 32];
+      words[8*ct_pkg::CregCplRows +: 32]     = cpl[ct_pkg::CplRowsLsb +: 32];
     end
+    // Without a completion its registers read 0.
+    assign ctx_rdata[32*c +: 32] =
+        (cpl_valid_i[c] || ctx_rword < 5'(ct_pkg::CregCplTag >> 2)) ? words[32*ctx_rword +: 32] : '0;
   end
 
   // ---- Read channel ---------------------------------------------------------------------------------------------------------
@@ -351,7 +354,8 @@ module ct_regs #(
 
   rd_state_e   rd_q;
   logic [11:0] raddr_q;
-  logic [31:0] global_rdata, rdata_q;
+  logic [31:0]   global_rdata, rdata_q;
+  logic [1023:0] global_words;
   logic [31:0] cycle_hi_q, count_hi_q;
   logic        ar, is_counter, count_req, count_vld;
   logic [63:0] count_data;
@@ -361,40 +365,39 @@ module ct_regs #(
   assign s_axil_rdata_o   = rdata_q;
   assign s_axil_rresp_o   = 2'b00;
   assign ar               = s_axil_arvalid_i && s_axil_arready_o;
-  assign ctx_raddr        = raddr_q[7:0];
+  assign ctx_rword        = raddr_q[6:2];
   // Two contexts of 32 counters of 8 bytes: 0x400 .. 0x5ff.
   assign is_counter       = (raddr_q[11:9] == 3'(ct_pkg::CntBase >> 9));
   assign count_req        = (rd_q == RdMux) && is_counter && !raddr_q[2];
 
   always_comb begin
-    unique case (raddr_q)
-      ct_pkg::RegId:         global_rdata = ct_pkg::IdValue;
-      ct_pkg::RegAbi:        global_rdata = ct_pkg::AbiVersion;
-      ct_pkg::RegGeometry:   global_rdata = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
-      ct_pkg::RegSpmWords:   global_rdata = SpmWords;
-      ct_pkg::RegClockHz:    global_rdata = ClockHz;
-      ct_pkg::RegFeatures:   global_rdata = 32'h0000_000f;
-      ct_pkg::RegDramBytes:  global_rdata = DramMib;
-      ct_pkg::RegCtrl:       global_rdata = {30'd0, freeze_q, reset_pend_q};
-      ct_pkg::RegPolicy:     global_rdata = 32'(policy_q);
-      ct_pkg::RegFloor:      global_rdata = 32'(floor_q);
-      ct_pkg::RegIrqEnable:  global_rdata = 32'(irq_enable_q);
-      ct_pkg::RegIrqStatus:  global_rdata = 32'(cpl_valid_i);
-      ct_pkg::RegCycleLo:    global_rdata = cycle_q[31:0];
-      ct_pkg::RegCycleHi:    global_rdata = cycle_hi_q;
-      ct_pkg::RegTrainCap:   global_rdata = 32'(train_cap_q);
-      ct_pkg::RegDrainLimit: global_rdata = drain_limit_q;
-      ct_pkg::RegDead:       global_rdata = 32'(dead_i);
-      ct_pkg::RegDbgAddr:    global_rdata = 32'(dbg_addr_q);
-      ct_pkg::RegDbgFlip:    global_rdata = 32'(flip_bit_q);
-      ct_pkg::RegDbgData0:   global_rdata = dbg_data_q[31:0];
-      ct_pkg::RegDbgData1:   global_rdata = dbg_data_q[63:32];
-      ct_pkg::RegDbgData2:   global_rdata = dbg_data_q[95:64];
-      ct_pkg::RegDbgData3:   global_rdata = dbg_data_q[127:96];
-      ct_pkg::RegDbgData4:   global_rdata = {dbg_vld_q, 22'd0, dbg_exp_q};
-      default:               global_rdata = '0;
-    endcase
+    global_words = '0;
+    global_words[8*ct_pkg::RegId +: 32]         = ct_pkg::IdValue;
+    global_words[8*ct_pkg::RegAbi +: 32]        = ct_pkg::AbiVersion;
+    global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
+    global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
+    global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
+    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f;
+    global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
+    global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
+    global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);
+    global_words[8*ct_pkg::RegFloor +: 32]      = 32'(floor_q);
+    global_words[8*ct_pkg::RegIrqEnable +: 32]  = 32'(irq_enable_q);
+    global_words[8*ct_pkg::RegIrqStatus +: 32]  = 32'(cpl_valid_i);
+    global_words[8*ct_pkg::RegCycleLo +: 32]    = cycle_q[31:0];
+    global_words[8*ct_pkg::RegCycleHi +: 32]    = cycle_hi_q;
+    global_words[8*ct_pkg::RegTrainCap +: 32]   = 32'(train_cap_q);
+    global_words[8*ct_pkg::RegDrainLimit +: 32] = drain_limit_q;
+    global_words[8*ct_pkg::RegDead +: 32]       = 32'(dead_i);
+    global_words[8*ct_pkg::RegDbgAddr +: 32]    = 32'(dbg_addr_q);
+    global_words[8*ct_pkg::RegDbgFlip +: 32]    = 32'(flip_bit_q);
+    global_words[8*ct_pkg::RegDbgData0 +: 32]   = dbg_data_q[31:0];
+    global_words[8*ct_pkg::RegDbgData1 +: 32]   = dbg_data_q[63:32];
+    global_words[8*ct_pkg::RegDbgData2 +: 32]   = dbg_data_q[95:64];
+    global_words[8*ct_pkg::RegDbgData3 +: 32]   = dbg_data_q[127:96];
+    global_words[8*ct_pkg::RegDbgData4 +: 32]   = {dbg_vld_q, 22'd0, dbg_exp_q};
   end
+  assign global_rdata = global_words[32*raddr_q[6:2] +: 32];
 
   always_ff @(posedge clk_i) begin
     if (ar) raddr_q <= s_axil_araddr_i & 12'hffc;
@@ -402,11 +405,12 @@ module ct_regs #(
       if (is_counter) begin
         rdata_q <= count_hi_q;
       end else begin
-        unique case (raddr_q[11:8])
-          4'h0:                                                   rdata_q <= global_rdata;
-          4'(ct_pkg::CtxBase >> 8):                               rdata_q <= ctx_rdata[31:0];
-          4'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 8):         rdata_q <= ctx_rdata[63:32];
-          default:                                                rdata_q <= '0;
+        // Each bank has 32 words.
+        unique case (raddr_q[11:7])
+          5'd0:                                                rdata_q <= global_rdata;
+          5'(ct_pkg::CtxBase >> 7):                            rdata_q <= ctx_rdata[31:0];
+          5'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 7):      rdata_q <= ctx_rdata[63:32];
+          default:                                             rdata_q <= '0;
         endcase
       end
       if (raddr_q == ct_pkg::RegCycleLo) cycle_hi_q <= cycle_q[63:32];

@@ -163,7 +163,7 @@ static void append_block(program *p, unsigned n, unsigned depth) {
 static void spoil(program *p) {
   struct ct_cmd *cmd = &p->cmd[below(p, p->count)];
   const struct ct_op_info *op = ct_op_find(CT_GET(cmd, ALL_OP));
-  switch (below(p, 6)) {
+  switch (op ? below(p, 6) : 0) {
     case 0: /* any bit */
       ct_cmd_set_bits(cmd, below(p, 256), 1, below(p, 2));
       break;
