@@ -25,6 +25,7 @@ struct gemm {
   struct ct_build b;
   const struct ct_gemm *s;
   uint32_t mt, nt, kt;         /* tiles */
+  uint32_t most;               /* tiles a block may have */
   uint32_t bm, bn;             /* tiles of a block */
   uint32_t rows, cols;         /* of blocks */
   uint32_t chunks, chunk;      /* chunks of a block; k steps of all but the first */
@@ -203,9 +204,9 @@ static int plan(struct gemm *g, const struct ct_why *why) {
   g->mt = ct_tiles(s->m);
   g->nt = ct_tiles(s->n);
   g->kt = ct_tiles(s->k);
-  g->bm = ct_min_u32(4, g->mt);
-  g->bn = ct_min_u32(HALF / g->bm, g->nt);
-  g->bm = ct_min_u32(HALF / g->bn, g->mt);
+  g->bm = ct_min_u32(g->most < 4 ? g->most : 4, g->mt);
+  g->bn = ct_min_u32(g->most / g->bm, g->nt);
+  g->bm = ct_min_u32(g->most / g->bn, g->mt);
   g->rows = (g->mt + g->bm - 1) / g->bm;
   g->cols = (g->nt + g->bn - 1) / g->bn;
   const uint32_t out = 2 * g->bm * g->bn * CT_F32_TILE_UNITS;
@@ -238,29 +239,41 @@ static int check(const struct ct_gemm *s, const struct ct_why *why) {
   return CT_OK;
 }
 
+/* Writes down the whole product. */
+static void write_all(struct gemm *g) {
+  const uint32_t total = g->rows * g->cols * g->chunks;
+  struct chunk c = chunk_at(g, 0);
+  load_first(g, &c);
+  if (total > 1) {
+    c = chunk_at(g, 1);
+    load(g, &c, 0, c.steps);
+  }
+  for (uint32_t q = 0; q < total; ++q) {
+    c = chunk_at(g, q);
+    multiply(g, &c);
+    if (q + 2 < total) {
+      const struct chunk next = chunk_at(g, q + 2);
+      load(g, &next, 0, next.steps);
+    }
+    if (c.last) drain(g, &c);
+  }
+}
+
+/* Shapes that are irregular in every direction may not fit a program with the largest blocks:
+ * smaller ones take fewer commands (and more traffic). */
 int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct ct_why *why) {
-  struct gemm g = {.s = shape};
   code->cmd = NULL;
   code->count = 0;
   int err = check(shape, why);
-  if (!err) err = plan(&g, why);
-  if (err) return err;
-  ct_build_init(&g.b, CT_GEMM_ARGS);
-  const uint32_t total = g.rows * g.cols * g.chunks;
-  struct chunk c = chunk_at(&g, 0);
-  load_first(&g, &c);
-  if (total > 1) {
-    c = chunk_at(&g, 1);
-    load(&g, &c, 0, c.steps);
+  for (uint32_t most = HALF; !err && most >= 2; most /= 2) {
+    struct gemm g = {.s = shape, .most = most};
+    err = plan(&g, why);
+    if (err) break;
+    ct_build_init(&g.b, CT_GEMM_ARGS);
+    write_all(&g);
+    err = ct_code_finish(&g.b, code, "a product", why);
+    if (err != CT_ERR_NO_SPACE || most == 2) break;
+    err = CT_OK;
   }
-  for (uint32_t q = 0; q < total; ++q) {
-    c = chunk_at(&g, q);
-    multiply(&g, &c);
-    if (q + 2 < total) {
-      const struct chunk next = chunk_at(&g, q + 2);
-      load(&g, &next, 0, next.steps);
-    }
-    if (c.last) drain(&g, &c);
-  }
-  return ct_code_finish(&g.b, code, "a product", why);
+  return err;
 }

@@ -54,8 +54,8 @@ static void test_programs_are_race_free(void **state) {
 static void test_random_programs_are_race_free(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(1);
-  for (int i = 0; i < 60; ++i) {
-    const uint32_t m = 1 + ct_rng_below(&rng, 300), n = 1 + ct_rng_below(&rng, 300);
+  for (int i = 0; i < 150; ++i) {
+    const uint32_t m = 1 + ct_rng_below(&rng, 800), n = 1 + ct_rng_below(&rng, 800);
     const uint32_t k = 1 + ct_rng_below(&rng, 700);
     check_program(m, n, k, 1400 + ct_rng_below(&rng, 6000), 1 + ct_rng_below(&rng, 16));
   }
