@@ -49,7 +49,7 @@ module ct_counters #(
   logic [All-1:0]    clear;
 
   // A step begins: a waiting read first, else the next counter of the sweep.
-  assign host  = pend_q && !host_q;
+  assign host  = pend_q;
   assign slot  = host ? pend_slot_q : sweep_q;
   assign write = phase_q && !host_q;
   assign sum   = (empty_q ? 64'd0 : word_q) + 64'(acc_q[8*slot_q +: 8]);

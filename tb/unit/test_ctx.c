@@ -49,7 +49,9 @@ enum scenario {
 /* A job as the host has written it, and what the bench expects of it. */
 typedef struct {
   enum scenario scenario;
-  uint32_t tag, version, watchdog;
+  uint32_t tag, version;
+  uint32_t watchdog;             /* its limit, 0: none */
+  bool by_context;               /* the limit is not in the descriptor but the context's */
   unsigned ncmds;                /* that exist */
   uint32_t code, addr;           /* how it ends if nobody interferes */
   uint32_t id[kUnits][kMaxCmds]; /* what each unit gets, in order */
@@ -244,7 +246,8 @@ static void write_job(bench *b) {
   d[CT_DESC_VERSION] = p->version;
   d[CT_DESC_PROG] = prog;
   d[CT_DESC_NCMDS] = p->ncmds;
-  d[CT_DESC_WATCHDOG] = p->watchdog;
+  p->by_context = ct_rng_percent(&b->rng, 50);
+  d[CT_DESC_WATCHDOG] = p->by_context ? 0 : p->watchdog;
   d[CT_DESC_FLAGS] = 0;
   if (p->scenario == kBadCount) {
     d[CT_DESC_NCMDS] = ct_rng_percent(&b->rng, 50) ? 0 : 513 + ((uint32_t)ct_rng_u64(&b->rng) >> 8);
@@ -596,6 +599,10 @@ static void cycle(bench *b) {
   *d->gate_i = !ct_stall_next(&b->gate);
   *d->cycle_i = b->cycle;
   *d->cycle_next_i = b->cycle + 1;
+  if (!in_job(b)) {
+    const plan *next = &b->plans[(b->visible - (uint16_t)(b->visible - *d->head_o)) % kPlans];
+    *d->watchdog_i = next->by_context ? next->watchdog : next->watchdog ? 100000 : 0;
+  }
   pop_step(b);
   ct_ctx_eval(d);
   monitor(b);

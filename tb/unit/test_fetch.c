@@ -375,6 +375,83 @@ static void random_programs(void **state) {
   test_free(e);
 }
 
+static uint32_t one_of(program *p, const uint16_t *values, uint32_t count) {
+  return values[below(p, count)];
+}
+#define ONE_OF(p, ...) \
+  one_of(p, (const uint16_t[]){__VA_ARGS__}, sizeof((const uint16_t[]){__VA_ARGS__}) / 2)
+
+/* Values on both sides of every limit, without registers. */
+static void near_limits(program *p, struct ct_cmd *cmd, unsigned group) {
+  randomize(p, cmd, group);
+  for (unsigned f = 0; f < CT_NUM_FIELDS; ++f)
+    if (ct_fields[f].group == group && ct_fields[f].kind == CT_KIND_REG) ct_cmd_set(cmd, f, 0);
+  switch (group) {
+    case CT_GROUP_DMA:
+      CT_PUT(cmd, DMA_NB, ONE_OF(p, 0, 1, 1, 9, 15, 16, 16, 17, 255, 256, 257, 511));
+      CT_PUT(cmd, DMA_N1, ONE_OF(p, 0, 1, 1, 4095, 4095));
+      CT_PUT(cmd, DMA_N2, ONE_OF(p, 0, 1, 1, 4095, 4095));
+      break;
+    case CT_GROUP_MM:
+      CT_PUT(cmd, MM_ROWS,
+             below(p, 8) ? 16 * (1 + below(p, 4)) - below(p, 2) * below(p, 16)
+                         : ONE_OF(p, 0, 1, 112, 113, 127, 128, 129, 144, 255));
+      CT_PUT(cmd, MM_NT, below(p, 10));
+      CT_PUT(cmd, MM_KT, ONE_OF(p, 0, 1, 1, 2, 4095, 4095));
+      CT_PUT(cmd, MM_ACC_N, below(p, below(p, 2) ? 4 : 16));
+      CT_PUT(cmd, MM_ACC, below(p, 16));
+      break;
+    case CT_GROUP_VL:
+      CT_PUT(cmd, VL_MODE, below(p, 5));
+      CT_PUT(cmd, VL_ROWS, ONE_OF(p, 0, 1, 2, 15, 16, 17, 18, 31));
+      break;
+    case CT_GROUP_VS:
+      CT_PUT(cmd, VS_MODE, below(p, 5));
+      CT_PUT(cmd, VS_ROWS, ONE_OF(p, 0, 1, 2, 15, 16, 16, 17, 31));
+      CT_PUT(cmd, VS_ROUND, ONE_OF(p, 0, 0, 0, 0, 1, 2, 3));
+      break;
+    default:
+      CT_PUT(cmd, VA_A_SRC, ONE_OF(p, 0, 0, 1, 1, 2, 2, 3));
+      CT_PUT(cmd, VA_FN, ONE_OF(p, 0, 1, 2, 3, 3, 4, 7));
+      CT_PUT(cmd, VA_FUNC, ONE_OF(p, 0, 0, 7, 8, 8, 9, 9, 10, 10, 11, 15));
+      CT_PUT(cmd, VA_ROWS, ONE_OF(p, 0, 1, 1, 7, 15, 16, 16, 17));
+      CT_PUT(cmd, VA_COLS, ONE_OF(p, 0, 1, 1, 7, 15, 16, 16, 17));
+      CT_PUT(cmd, VA_ROW_XOR, ONE_OF(p, 0, 0, 0, 1, 8));
+      CT_PUT(cmd, VA_LANE_XOR, ONE_OF(p, 0, 0, 0, 1, 8));
+      CT_PUT(cmd, VA_TQ, CT_GET(cmd, VA_TD) ^ ONE_OF(p, 0, 1, 8));
+  }
+}
+
+/* One command and END: exactly the legal ones pass. */
+static void legality(void **state) {
+  (void)state;
+  static const uint8_t codes[] = {CT_OP_LD, CT_OP_ST, CT_OP_MM, CT_OP_VL, CT_OP_VA, CT_OP_VS};
+  expected *e = test_malloc(sizeof *e);
+  bench b = open_bench(300, 0, 0);
+  program p = {.rng = ct_rng_make(301)};
+  unsigned passed[6] = {0}, refused[6] = {0};
+  for (unsigned i = 0; i < 60000; ++i) {
+    const unsigned u = i % 6;
+    p.count = 0;
+    struct ct_cmd *cmd = append(&p, codes[u]);
+    near_limits(&p, cmd, ct_op_find(codes[u])->group);
+    if (below(&p, 2)) {
+      CT_PUT(cmd, ALL_WAIT0, 8 * below(&p, 4) + below(&p, 8)); /* enabled half the time */
+      CT_PUT(cmd, ALL_WAIT1, 8 * below(&p, 4) + below(&p, 8));
+      CT_PUT(cmd, ALL_WAIT2, 8 * below(&p, 4) + below(&p, 8));
+    }
+    append(&p, CT_OP_END);
+    assert_true(model(&p, e));
+    begin(&b, &p, e);
+    run_to_end(&b);
+    ++(e->ends ? passed : refused)[u];
+  }
+  for (unsigned u = 0; u < 6; ++u)
+    assert_true(passed[u] > 200 && refused[u] > 200);
+  ct_fetch_free(b.dut);
+  test_free(e);
+}
+
 /* A stop at any time ends dispatch at once, and the next program does not see the last one. */
 static void stops(void **state) {
   (void)state;
@@ -447,6 +524,7 @@ static void pace(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_programs),
+      cmocka_unit_test(legality),
       cmocka_unit_test(stops),
       cmocka_unit_test(pace),
   };
