@@ -277,7 +277,10 @@ static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
 
 /* CONTROL. Here a job is alive between two register accesses only while the device is frozen. */
 static void control(struct ct_emu_ctx *ctx, uint32_t value) {
-  if (value & 1) ctx->head = CT_EMU_CREG(ctx, TAIL);
+  if (value & 1) {
+    ctx->head = CT_EMU_CREG(ctx, TAIL);
+    ctx->owed = false;
+  }
   if (ctx->running && value & 3) ct_emu_fail(ctx, value & 1 ? CT_DEV_RESET : CT_DEV_CANCELLED, 0);
 }
 

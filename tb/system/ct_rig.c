@@ -49,18 +49,26 @@ uint32_t ct_rig_unit(unsigned ctx, uint32_t offset) {
   return (uint32_t)(ct_rig_addr(ctx, offset) / 16);
 }
 
+void ct_rig_windows(struct ct_rig *rig, unsigned c) {
+  ct_rig_cwrite(rig, c, CT_CREG_RING_BASE, ct_rig_unit(c, 0));
+  ct_rig_cwrite(rig, c, CT_CREG_RD_BASE, ct_rig_unit(c, 0));
+  ct_rig_cwrite(rig, c, CT_CREG_RD_LIMIT, ct_rig_unit(c, CT_RIG_CTX_BYTES));
+  ct_rig_cwrite(rig, c, CT_CREG_WR_BASE, ct_rig_unit(c, CT_RIG_OUT));
+  ct_rig_cwrite(rig, c, CT_CREG_WR_LIMIT, ct_rig_unit(c, CT_RIG_OUT) + CT_GEN_OUT_UNITS);
+  ct_rig_cwrite(rig, c, CT_CREG_SPM_BASE, spm_base[c]);
+  ct_rig_cwrite(rig, c, CT_CREG_SPM_SIZE, CT_GEN_SPM);
+}
+
 void ct_rig_setup(struct ct_rig *rig) {
   for (unsigned c = 0; c < 2; ++c) {
     rig->tail[c] = 0;
-    ct_rig_cwrite(rig, c, CT_CREG_RING_BASE, ct_rig_unit(c, 0));
     ct_rig_cwrite(rig, c, CT_CREG_RING_LOG2, CT_RIG_RING_LOG2);
-    ct_rig_cwrite(rig, c, CT_CREG_RD_BASE, ct_rig_unit(c, 0));
-    ct_rig_cwrite(rig, c, CT_CREG_RD_LIMIT, ct_rig_unit(c, CT_RIG_CTX_BYTES));
-    ct_rig_cwrite(rig, c, CT_CREG_WR_BASE, ct_rig_unit(c, CT_RIG_OUT));
-    ct_rig_cwrite(rig, c, CT_CREG_WR_LIMIT, ct_rig_unit(c, CT_RIG_OUT) + CT_GEN_OUT_UNITS);
-    ct_rig_cwrite(rig, c, CT_CREG_SPM_BASE, spm_base[c]);
-    ct_rig_cwrite(rig, c, CT_CREG_SPM_SIZE, CT_GEN_SPM);
+    ct_rig_windows(rig, c);
   }
+}
+
+uint32_t ct_rig_spm_base(unsigned ctx) {
+  return spm_base[ctx];
 }
 
 void ct_rig_open(struct ct_rig *rig, const char *name, const struct ct_transport_ops *ops,
@@ -89,8 +97,8 @@ void ct_rig_submit(struct ct_rig *rig, unsigned ctx, const struct ct_job *job) {
     ct_cmd_to_bytes(&job->prog->cmds[i], prog + CT_CMD_BYTES * i);
   put32(desc, CT_DESC_TAG, job->tag);
   put32(desc, CT_DESC_VERSION, job->version);
-  put32(desc, CT_DESC_PROG, ct_rig_unit(ctx, at));
-  put32(desc, CT_DESC_NCMDS, job->prog->count);
+  put32(desc, CT_DESC_PROG, job->prog_unit ? job->prog_unit : ct_rig_unit(ctx, at));
+  put32(desc, CT_DESC_NCMDS, job->ncmds ? job->ncmds : job->prog->count);
   put32(desc, CT_DESC_WATCHDOG, job->watchdog);
   put32(desc, CT_DESC_FLAGS, job->flags);
   for (unsigned i = 0; i < CT_NUM_ARGS; ++i)

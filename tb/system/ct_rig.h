@@ -37,6 +37,8 @@ struct ct_completion {
 struct ct_job {
   const struct ct_prog *prog;
   uint32_t tag, version, watchdog, flags;
+  uint32_t prog_unit; /* where the descriptor says the program is; 0: where it is */
+  uint32_t ncmds;     /* what it says of the length; 0: the program's */
 };
 
 /* Opens a device and sets up both contexts. */
@@ -45,6 +47,8 @@ void ct_rig_open(struct ct_rig *rig, const char *name, const struct ct_transport
 void ct_rig_close(struct ct_rig *rig);
 /* Windows, rings, counts: again after a global reset. */
 void ct_rig_setup(struct ct_rig *rig);
+/* A context's windows alone. */
+void ct_rig_windows(struct ct_rig *rig, unsigned ctx);
 
 uint32_t ct_rig_read(struct ct_rig *rig, uint32_t offset);
 void ct_rig_write(struct ct_rig *rig, uint32_t offset, uint32_t value);
@@ -53,6 +57,8 @@ uint32_t ct_rig_cread(struct ct_rig *rig, unsigned ctx, uint32_t creg);
 void ct_rig_cwrite(struct ct_rig *rig, unsigned ctx, uint32_t creg, uint32_t value);
 uint64_t ct_rig_counter(struct ct_rig *rig, unsigned ctx, unsigned index);
 
+/* First word of a context's SPM window. */
+uint32_t ct_rig_spm_base(unsigned ctx);
 /* Areas, as bytes in device memory and as units for commands. */
 uint64_t ct_rig_addr(unsigned ctx, uint32_t offset);
 uint32_t ct_rig_unit(unsigned ctx, uint32_t offset);

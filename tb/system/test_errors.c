@@ -1,0 +1,861 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every way a job can fail, on the core and on the emulator: the code and address that the manual
+ * promises, on both. While it fails the other context works: its results must not change.
+ * Afterwards the failed context must work as if nothing had happened.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ct_pair.h"
+
+enum { LIMIT = 400000, WATCHDOG = 3000, NO_ADDR = 0 };
+
+/* A pair of devices, the context that fails (the victim) and the one that must not notice. */
+struct bench {
+  struct ct_pair pair;
+  ct_rng rng;
+  unsigned victim, other, tag;
+  struct ct_prog setup[2], work[2], dump[2];
+};
+
+/* ---- Programs ------------------------------------------------------------------------------ */
+
+static struct ct_cmd *add(struct ct_prog *p, unsigned code) {
+  assert_true(p->count < CT_PROG_MAX);
+  struct ct_cmd *cmd = &p->cmds[p->count++];
+  memset(cmd, 0, sizeof *cmd);
+  CT_PUT(cmd, ALL_OP, code);
+  return cmd;
+}
+
+static void set(struct ct_cmd *cmd, enum ct_field_id field, int64_t value) {
+  assert_true(ct_cmd_set(cmd, field, value));
+}
+
+/* Legal commands that do a little, to be spoilt. */
+static struct ct_cmd *add_dma(struct ct_prog *p, unsigned code, uint32_t dram, uint32_t spm,
+                              uint32_t nb, bool hdr) {
+  struct ct_cmd *cmd = add(p, code);
+  set(cmd, CT_F_DMA_DRAM, dram);
+  set(cmd, CT_F_DMA_SPM, spm);
+  set(cmd, CT_F_DMA_NB, nb);
+  set(cmd, CT_F_DMA_HDR, hdr);
+  set(cmd, CT_F_DMA_S0, 1);
+  set(cmd, CT_F_DMA_N1, 1);
+  set(cmd, CT_F_DMA_N2, 1);
+  return cmd;
+}
+
+static struct ct_cmd *add_mm(struct ct_prog *p, uint32_t a, uint32_t b) {
+  struct ct_cmd *cmd = add(p, CT_OP_MM);
+  set(cmd, CT_F_MM_A, a);
+  set(cmd, CT_F_MM_B, b);
+  set(cmd, CT_F_MM_KT, 1);
+  set(cmd, CT_F_MM_NT, 1);
+  set(cmd, CT_F_MM_ROWS, 16);
+  return cmd;
+}
+
+static struct ct_cmd *add_vl(struct ct_prog *p, uint32_t spm, uint32_t rows, uint32_t stride) {
+  struct ct_cmd *cmd = add(p, CT_OP_VL);
+  set(cmd, CT_F_VL_SPM, spm);
+  set(cmd, CT_F_VL_ROWS, rows);
+  set(cmd, CT_F_VL_ROW_STRIDE, stride);
+  return cmd;
+}
+
+static struct ct_cmd *add_va(struct ct_prog *p) {
+  struct ct_cmd *cmd = add(p, CT_OP_VA);
+  set(cmd, CT_F_VA_A_SRC, 2);
+  set(cmd, CT_F_VA_ROWS, 16);
+  set(cmd, CT_F_VA_COLS, 16);
+  return cmd;
+}
+
+static struct ct_cmd *add_vs(struct ct_prog *p, uint32_t spm, uint32_t rows, uint32_t stride) {
+  struct ct_cmd *cmd = add(p, CT_OP_VS);
+  set(cmd, CT_F_VS_SPM, spm);
+  set(cmd, CT_F_VS_ROWS, rows);
+  set(cmd, CT_F_VS_ROW_STRIDE, stride);
+  return cmd;
+}
+
+/* Waits for ever. */
+static void add_hang(struct ct_prog *p) {
+  set(add_va(p), CT_F_ALL_WAIT0, CT_SEM(7));
+}
+
+/* ---- The bench ------------------------------------------------------------------------------- */
+
+static void open_bench(struct bench *b, const struct ct_core *core, unsigned victim) {
+  memset(b, 0, sizeof *b);
+  b->rng = ct_rng_make(50 + victim + 2 * (unsigned)(core - ct_cores));
+  b->victim = victim;
+  b->other = 1 - victim;
+  ct_pair_open(&b->pair, core, "stall=20");
+  for (unsigned c = 0; c < 2; ++c) {
+    ct_pair_fill_input(&b->pair, c, &b->rng);
+    ct_gen_setup(&b->setup[c], ct_rig_unit(c, CT_RIG_IN));
+    ct_gen_dump(&b->dump[c], ct_rig_unit(c, CT_RIG_OUT));
+  }
+}
+
+static void submit(struct bench *b, unsigned ctx, const struct ct_prog *prog) {
+  const struct ct_job job = {.prog = prog, .tag = ++b->tag, .version = ~b->tag};
+  ct_pair_submit(&b->pair, ctx, &job);
+}
+
+/* The next completion of both devices: equal, and with this code and address. */
+static void expect(struct bench *b, unsigned ctx, const char *what, uint32_t code, uint32_t addr) {
+  struct ct_completion c[2];
+  for (unsigned d = 0; d < 2; ++d)
+    c[d] = ct_rig_reap(&b->pair.rig[d], ctx, LIMIT);
+  c[0].rows = c[1].rows; /* how far the product came before */
+  if (ct_same_completions(&c[0], &c[1]) && c[0].code == code && c[0].addr == addr) return;
+  fail_msg("%s: %s at 0x%" PRIx32 " (emulator: %s at 0x%" PRIx32 "), but expected %s at 0x%" PRIx32,
+           what, ct_dev_name(c[0].code), c[0].addr, ct_dev_name(c[1].code), c[1].addr,
+           ct_dev_name(code), addr);
+}
+
+static void run(struct bench *b, unsigned ctx, const struct ct_prog *prog, const char *what,
+                uint32_t code, uint32_t addr) {
+  submit(b, ctx, prog);
+  ct_pair_ring(&b->pair, ctx);
+  expect(b, ctx, what, code, addr);
+}
+
+/* Gives the other context something to do while the victim fails. */
+static void start_other(struct bench *b) {
+  const unsigned c = b->other;
+  ct_gen_random(&b->rng, &b->work[c], 60, ct_rig_unit(c, CT_RIG_IN), ct_rig_unit(c, CT_RIG_OUT));
+  submit(b, c, &b->setup[c]);
+  submit(b, c, &b->work[c]);
+  submit(b, c, &b->dump[c]);
+  ct_pair_ring(&b->pair, c);
+}
+
+static void finish_other(struct bench *b, const char *what) {
+  for (unsigned i = 0; i < 3; ++i)
+    expect(b, b->other, what, CT_DEV_OK, 0);
+  assert_true(ct_same_out(&b->pair, b->other, what));
+}
+
+/* The victim is as good as new. What a failed job left in memory is its own affair. */
+static void check_recovery(struct bench *b, const char *what) {
+  const unsigned c = b->victim;
+  uint8_t *zeros = test_calloc(CT_GEN_OUT_UNITS, 16);
+  ct_pair_mem_write(&b->pair, ct_rig_addr(c, CT_RIG_OUT), zeros, 16 * CT_GEN_OUT_UNITS);
+  test_free(zeros);
+  ct_gen_random(&b->rng, &b->work[c], 60, ct_rig_unit(c, CT_RIG_IN), ct_rig_unit(c, CT_RIG_OUT));
+  run(b, c, &b->setup[c], what, CT_DEV_OK, 0);
+  run(b, c, &b->work[c], what, CT_DEV_OK, 0);
+  run(b, c, &b->dump[c], what, CT_DEV_OK, 0);
+  assert_true(ct_same_out(&b->pair, c, what));
+}
+
+/* A job of the victim that fails, with everything around it. */
+static void fails(struct bench *b, const struct ct_prog *prog, const char *what, uint32_t code,
+                  uint32_t addr) {
+  start_other(b);
+  run(b, b->victim, prog, what, code, addr);
+  finish_other(b, what);
+  check_recovery(b, what);
+}
+
+static void for_each_bench(void **state, void (*test)(struct bench *b)) {
+  struct bench *b = test_malloc(sizeof *b);
+  for (unsigned victim = 0; victim < 2; ++victim) {
+    open_bench(b, *state, victim);
+    test(b);
+    assert_true(ct_same_out(&b->pair, b->other, "at the end"));
+    ct_pair_close(&b->pair);
+  }
+  test_free(b);
+}
+
+/* ---- Illegal commands --------------------------------------------------------------------------
+ */
+
+/* A program with one command made of a legal one by changing fields. */
+struct spoilt {
+  const char *what;
+  unsigned code;
+  struct {
+    enum ct_field_id field;
+    int64_t value;
+  } change[4];
+};
+
+#define NONE CT_F_ALL_OP, 0 /* the end of a list of changes */
+
+static const struct spoilt spoilt[] = {
+    {"LD with Nb = 0", CT_OP_LD, {{CT_F_DMA_NB, 0}}},
+    {"LD with Nb = 257", CT_OP_LD, {{CT_F_DMA_NB, 257}}},
+    {"LD of a record with Nb = 17", CT_OP_LD, {{CT_F_DMA_HDR, 1}, {CT_F_DMA_NB, 17}}},
+    {"ST of a record with Nb = 17", CT_OP_ST, {{CT_F_DMA_HDR, 1}, {CT_F_DMA_NB, 17}}},
+    {"LD with N1 = 0", CT_OP_LD, {{CT_F_DMA_N1, 0}}},
+    {"LD with N1 = 0 by its register", CT_OP_LD, {{CT_F_DMA_N1, 4095}, {CT_F_DMA_N1_REG, 1}}},
+    {"ST with N2 = 0", CT_OP_ST, {{CT_F_DMA_N2, 0}}},
+    {"LD with one semaphore in two waits",
+     CT_OP_LD,
+     {{CT_F_ALL_WAIT0, CT_SEM(3)}, {CT_F_ALL_WAIT1, CT_SEM(3)}}},
+    {"MM with Kt = 0", CT_OP_MM, {{CT_F_MM_KT, 0}}},
+    {"MM with Nt = 0", CT_OP_MM, {{CT_F_MM_NT, 0}}},
+    {"MM with Rows = 0", CT_OP_MM, {{CT_F_MM_ROWS, 0}}},
+    {"MM with Rows = 129", CT_OP_MM, {{CT_F_MM_ROWS, 129}}},
+    {"MM with Rows = 129 by its register", CT_OP_MM, {{CT_F_MM_ROWS, 128}, {CT_F_MM_ROWS_REG, 1}}},
+    {"MM with 9 tiles", CT_OP_MM, {{CT_F_MM_ROWS, 33}, {CT_F_MM_NT, 3}, {CT_F_MM_ACC_N, 3}}},
+    {"MM past ACC tile 15", CT_OP_MM, {{CT_F_MM_ACC, 15}, {CT_F_MM_ROWS, 17}}},
+    {"MM past ACC tile 15 along n",
+     CT_OP_MM,
+     {{CT_F_MM_ACC, 8}, {CT_F_MM_NT, 2}, {CT_F_MM_ACC_N, 8}}},
+    {"MM with one semaphore in two waits",
+     CT_OP_MM,
+     {{CT_F_ALL_WAIT1, CT_SEM(0)}, {CT_F_ALL_WAIT2, CT_SEM(0)}}},
+    {"VL with Mode = 3", CT_OP_VL, {{CT_F_VL_MODE, 3}}},
+    {"VL with Mode = 7", CT_OP_VL, {{CT_F_VL_MODE, 7}}},
+    {"VL with Rows = 0", CT_OP_VL, {{CT_F_VL_ROWS, 0}}},
+    {"VL with Rows = 17", CT_OP_VL, {{CT_F_VL_ROWS, 17}}},
+    {"VA with ASrc = 3", CT_OP_VA, {{CT_F_VA_A_SRC, 3}}},
+    {"VA with Fn = 4", CT_OP_VA, {{CT_F_VA_FN, 4}}},
+    {"VA with Func = 1", CT_OP_VA, {{CT_F_VA_FUNC, 1}}},
+    {"VA with Func = 7", CT_OP_VA, {{CT_F_VA_FUNC, 7}}},
+    {"VA with Func = 11", CT_OP_VA, {{CT_F_VA_FUNC, 11}}},
+    {"VA with Rows = 0", CT_OP_VA, {{CT_F_VA_ROWS, 0}}},
+    {"VA with Rows = 17 by its register", CT_OP_VA, {{CT_F_VA_ROWS_REG, 1}}},
+    {"VA with Cols = 0", CT_OP_VA, {{CT_F_VA_COLS, 0}}},
+    {"VA with Cols = 17", CT_OP_VA, {{CT_F_VA_COLS, 17}}},
+    {"VA with b and c from a tile",
+     CT_OP_VA,
+     {{CT_F_VA_TD, 1}, {CT_F_VA_B_SRC, 1}, {CT_F_VA_C_SRC, 2}}},
+    {"VA that permutes its own destination",
+     CT_OP_VA,
+     {{CT_F_VA_B_SRC, 1}, {CT_F_VA_TD, 5}, {CT_F_VA_TQ, 5}, {CT_F_VA_ROW_XOR, 1}}},
+    {"VA with row 0 of its own destination",
+     CT_OP_VA,
+     {{CT_F_VA_C_SRC, 2}, {CT_F_VA_TD, 5}, {CT_F_VA_TQ, 5}}},
+    {"VS with Mode = 3", CT_OP_VS, {{CT_F_VS_MODE, 3}}},
+    {"VS with Rows = 0", CT_OP_VS, {{CT_F_VS_ROWS, 0}}},
+    {"VS with Rows = 31", CT_OP_VS, {{CT_F_VS_ROWS, 31}}},
+    {"VS with Round = 1", CT_OP_VS, {{CT_F_VS_ROUND, 1}}},
+    {"NOP that signals", CT_OP_NOP, {{CT_F_ALL_SIG1, CT_SEM(1)}}},
+    {"END that waits", CT_OP_END, {{CT_F_ALL_WAIT0, CT_SEM(1)}}},
+    {"ADDI that signals", CT_OP_ADDI, {{CT_F_ALL_SIG0, CT_SEM(1)}}},
+    {"LOOP that waits", CT_OP_LOOP, {{CT_F_CTL_COUNT, 1}, {CT_F_ALL_WAIT2, CT_SEM(1)}}},
+    {"LOOP with Count = 0", CT_OP_LOOP, {{CT_F_CTL_COUNT, 0}}},
+    {"LOOP with Count = 0 by its register",
+     CT_OP_LOOP,
+     {{CT_F_CTL_COUNT, UINT32_MAX}, {CT_F_CTL_COUNT_REG, 1}}},
+    {"ENDL without LOOP", CT_OP_ENDL, {{NONE}}},
+};
+
+static struct ct_cmd *add_any(struct ct_prog *p, unsigned code) {
+  switch (code) {
+    case CT_OP_LD:
+    case CT_OP_ST:
+      return add_dma(p, code, 0, 0, 1, false);
+    case CT_OP_MM:
+      return add_mm(p, 0, 16);
+    case CT_OP_VL:
+      return add_vl(p, 0, 16, 4);
+    case CT_OP_VA:
+      return add_va(p);
+    case CT_OP_VS:
+      return add_vs(p, 0, 16, 4);
+    default:
+      return add(p, code);
+  }
+}
+
+static void illegal_commands(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  start_other(b);
+  for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; ++i) {
+    memset(p, 0, sizeof *p);
+    p->args[0] = 1; /* r1 */
+    const unsigned before = ct_rng_below(&b->rng, 4);
+    for (unsigned n = 0; n < before; ++n)
+      add(p, CT_OP_NOP);
+    struct ct_cmd *cmd = add_any(p, spoilt[i].code);
+    for (unsigned n = 0; n < 4 && spoilt[i].change[n].field; ++n)
+      set(cmd, spoilt[i].change[n].field, spoilt[i].change[n].value);
+    add(p, CT_OP_END);
+    run(b, b->victim, p, spoilt[i].what, CT_DEV_ILLEGAL, before);
+  }
+  finish_other(b, "illegal commands");
+  check_recovery(b, "illegal commands");
+  test_free(p);
+}
+
+static void unknown_codes(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  for (unsigned code = 0; code < 64; ++code) {
+    if (ct_op_find(code)) continue;
+    p->count = 0;
+    add(p, CT_OP_NOP);
+    add(p, code);
+    add(p, CT_OP_END);
+    run(b, b->victim, p, "unknown code", CT_DEV_ILLEGAL, 1);
+  }
+  test_free(p);
+}
+
+static void illegal_flow(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  for (unsigned i = 0; i < 5; ++i)
+    set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, 2);
+  add(p, CT_OP_END);
+  run(b, b->victim, p, "five loops", CT_DEV_ILLEGAL, 4);
+
+  p->count = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, 2);
+  for (unsigned i = 0; i < 5; ++i)
+    add(p, CT_OP_ENDL);
+  run(b, b->victim, p, "one ENDL too many", CT_DEV_ILLEGAL, 8);
+
+  p->count = 0;
+  for (unsigned i = 0; i < 3; ++i)
+    add(p, CT_OP_NOP);
+  run(b, b->victim, p, "no END", CT_DEV_ILLEGAL, 3);
+
+  p->count = 0;
+  for (unsigned i = 0; i < CT_PROG_MAX; ++i)
+    add(p, CT_OP_NOP);
+  run(b, b->victim, p, "no END in a full program", CT_DEV_ILLEGAL, CT_PROG_MAX);
+
+  p->cmds[CT_PROG_MAX - 1] = p->cmds[0];
+  CT_PUT(&p->cmds[CT_PROG_MAX - 1], ALL_OP, CT_OP_END);
+  run(b, b->victim, p, "a full program", CT_DEV_OK, 0);
+  check_recovery(b, "illegal flow");
+  test_free(p);
+}
+
+/* The largest values that are legal. */
+static void limits_are_legal(struct bench *b) {
+  const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_cmd *cmd;
+  run(b, b->victim, &b->setup[b->victim], "setup", CT_DEV_OK, 0);
+  cmd = add_dma(p, CT_OP_LD, in + 2176, 640, 256, false);
+  set(cmd, CT_F_ALL_SIG0, CT_SEM(15));
+  cmd = add_dma(p, CT_OP_ST, out, 640, 256, false);
+  set(cmd, CT_F_ALL_WAIT0, CT_SEM(15));
+  cmd = add_mm(p, 0, 16); /* 8 tiles of 128 rows, up to ACC tile 15 */
+  set(cmd, CT_F_MM_ROWS, 128);
+  set(cmd, CT_F_MM_AM, 16);
+  set(cmd, CT_F_MM_ACC, 8);
+  set(cmd, CT_F_ALL_SIG1, CT_SEM(0));
+  cmd = add_mm(p, 0, 16); /* 8 tiles along n, in ACC two apart */
+  set(cmd, CT_F_MM_NT, 8);
+  set(cmd, CT_F_MM_BN, 16);
+  set(cmd, CT_F_MM_ACC, 1);
+  set(cmd, CT_F_MM_ACC_N, 2);
+  cmd = add_mm(p, 0, 16);
+  set(cmd, CT_F_MM_KT, 4095); /* of one tile */
+  for (unsigned i = 0; i < 4; ++i)
+    set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, 3);
+  add(p, CT_OP_NOP);
+  for (unsigned i = 0; i < 4; ++i)
+    add(p, CT_OP_ENDL);
+  add(p, CT_OP_END);
+  run(b, b->victim, p, "limits", CT_DEV_OK, 0);
+  run(b, b->victim, &b->dump[b->victim], "limits", CT_DEV_OK, 0);
+  assert_true(ct_same_out(&b->pair, b->victim, "limits"));
+  assert_true(ct_same_counters(&b->pair));
+  test_free(p);
+}
+
+/* ---- Windows ------------------------------------------------------------------------------- */
+
+static void one_command(struct bench *b, struct ct_prog *p, const char *what, uint32_t code,
+                        uint32_t addr) {
+  add(p, CT_OP_END);
+  fails(b, p, what, code, addr);
+  memset(p, 0, sizeof *p);
+}
+
+static void dram_windows(struct bench *b) {
+  const uint32_t first = ct_rig_unit(b->victim, 0), limit = first + CT_RIG_CTX_BYTES / 16;
+  const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT), out_end = out + CT_GEN_OUT_UNITS;
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  add_dma(p, CT_OP_LD, limit - 5, 0, 16, false);
+  one_command(b, p, "LD over the end", CT_DEV_DRAM_READ_WINDOW, limit);
+  add_dma(p, CT_OP_LD, limit - 100, 0, 200, false);
+  one_command(b, p, "long LD over the end", CT_DEV_DRAM_READ_WINDOW, limit);
+  add_dma(p, CT_OP_LD, limit + 3, 0, 16, true);
+  one_command(b, p, "LD behind the end", CT_DEV_DRAM_READ_WINDOW, limit + 3);
+  add_dma(p, CT_OP_LD, first - 2, 0, 16, false);
+  one_command(b, p, "LD before the start", CT_DEV_DRAM_READ_WINDOW, first - 2);
+  struct ct_cmd *cmd = add_dma(p, CT_OP_LD, limit - 40, 0, 16, true);
+  set(cmd, CT_F_DMA_N1, 3); /* the third record ends 11 units outside */
+  set(cmd, CT_F_DMA_D1, 17);
+  one_command(b, p, "LD of records over the end", CT_DEV_DRAM_READ_WINDOW, limit);
+  add_dma(p, CT_OP_ST, out_end - 8, 0, 16, true);
+  one_command(b, p, "ST over the end", CT_DEV_DRAM_WRITE_WINDOW, out_end);
+  add_dma(p, CT_OP_ST, out - 1, 0, 1, false);
+  one_command(b, p, "ST before the start", CT_DEV_DRAM_WRITE_WINDOW, out - 1);
+  add_dma(p, CT_OP_ST, ct_rig_unit(b->other, CT_RIG_OUT), 0, 16, false);
+  one_command(b, p, "ST to the other context", CT_DEV_DRAM_WRITE_WINDOW,
+              ct_rig_unit(b->other, CT_RIG_OUT));
+  add_dma(p, CT_OP_LD, ct_rig_unit(b->other, CT_RIG_OUT), 0, 16, false);
+  one_command(b, p, "LD from the other context", CT_DEV_DRAM_READ_WINDOW,
+              ct_rig_unit(b->other, CT_RIG_OUT));
+  test_free(p);
+}
+
+static void fetch_windows(struct bench *b) {
+  const uint32_t first = ct_rig_unit(b->victim, 0), limit = first + CT_RIG_CTX_BYTES / 16;
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  for (unsigned i = 0; i < 20; ++i)
+    add(p, CT_OP_NOP);
+  struct ct_job job = {.prog = p, .tag = ++b->tag, .prog_unit = limit - 8};
+  start_other(b);
+  ct_pair_submit(&b->pair, b->victim, &job);
+  ct_pair_ring(&b->pair, b->victim);
+  expect(b, b->victim, "program over the end", CT_DEV_DRAM_READ_WINDOW, limit);
+
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_RING_BASE, first - 1024);
+  const uint32_t slot = b->pair.rig[0].tail[b->victim] % (1u << CT_RIG_RING_LOG2);
+  submit(b, b->victim, p);
+  ct_pair_ring(&b->pair, b->victim);
+  struct ct_completion c[2];
+  for (unsigned d = 0; d < 2; ++d)
+    c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+  assert_int_equal(c[0].code, CT_DEV_DRAM_READ_WINDOW);
+  assert_int_equal(c[0].addr, first - 1024 + 8 * slot);
+  assert_true(ct_same_completions(&c[0], &c[1]));
+  for (unsigned d = 0; d < 2; ++d)
+    ct_rig_windows(&b->pair.rig[d], b->victim);
+  finish_other(b, "fetch windows");
+  check_recovery(b, "fetch windows");
+  test_free(p);
+}
+
+static void spm_windows(struct bench *b) {
+  const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  const uint32_t end = CT_GEN_SPM;
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_cmd *cmd;
+  add_dma(p, CT_OP_LD, in, end - 4, 16, false);
+  one_command(b, p, "LD over the end of SPM", CT_DEV_SPM_WINDOW, end);
+  cmd = add_dma(p, CT_OP_LD, in, 3, 16, true);
+  set(cmd, CT_F_DMA_N1, 2);
+  set(cmd, CT_F_DMA_S1, -7); /* the second run begins before word 0: at the top of 20 bits */
+  one_command(b, p, "LD before the start of SPM", CT_DEV_SPM_WINDOW, (1u << 20) - 4);
+  add_dma(p, CT_OP_ST, out, end - 4, 16, true);
+  one_command(b, p, "ST over the end of SPM", CT_DEV_SPM_WINDOW, end);
+  add_mm(p, end - 3, 0);
+  one_command(b, p, "A over the end of SPM", CT_DEV_SPM_WINDOW, end);
+  add_mm(p, 0, end - 8);
+  one_command(b, p, "B over the end of SPM", CT_DEV_SPM_WINDOW, end);
+  add_vl(p, end - 50, 16, 4);
+  one_command(b, p, "VL over the end of SPM", CT_DEV_SPM_WINDOW, end - 50 + 63);
+  cmd = add_vl(p, 100, 16, 65535);
+  set(cmd, CT_F_VL_MODE, 1);
+  one_command(b, p, "VL far over the end of SPM", CT_DEV_SPM_WINDOW, 100 + 15 * 65535);
+  add_vs(p, end - 1, 1, 0);
+  one_command(b, p, "VS over the end of SPM", CT_DEV_SPM_WINDOW, end + 2);
+  cmd = add_vs(p, end, 1, 0);
+  set(cmd, CT_F_VS_MODE, 2);
+  one_command(b, p, "VS behind the end of SPM", CT_DEV_SPM_WINDOW, end);
+  test_free(p);
+}
+
+/* ---- Memory errors --------------------------------------------------------------------------- */
+
+static void arm(struct bench *b, enum ct_fault kind, uint32_t unit) {
+  for (unsigned d = 0; d < 2; ++d) {
+    struct ct_rig *rig = &b->pair.rig[d];
+    assert_int_equal(rig->ops->fault(rig->self, kind, 16 * (uint64_t)unit + 3), 0);
+  }
+}
+
+static void axi_errors(struct bench *b) {
+  const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT); /* at a 4 KB boundary */
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  arm(b, CT_FAULT_AXI_READ, out + 37);
+  add_dma(p, CT_OP_LD, out, 0, 64, false);
+  one_command(b, p, "LD with an error", CT_DEV_AXI_READ, out + 32);
+  arm(b, CT_FAULT_AXI_READ, out + 257);
+  add_dma(p, CT_OP_LD, out + 250, 0, 16, true);
+  one_command(b, p, "LD with an error behind 4 KB", CT_DEV_AXI_READ, out + 256);
+  arm(b, CT_FAULT_AXI_WRITE, out + 20);
+  add_dma(p, CT_OP_ST, out, 0, 64, false);
+  one_command(b, p, "ST with an error", CT_DEV_AXI_WRITE, out + 16);
+  arm(b, CT_FAULT_AXI_WRITE, out + 250);
+  add_dma(p, CT_OP_ST, out + 249, 0, 16, true);
+  one_command(b, p, "ST of a record with an error", CT_DEV_AXI_WRITE, out + 249);
+
+  const uint32_t past = CT_RIG_MIB * 65536; /* the first unit that does not exist */
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_RD_LIMIT, UINT32_MAX);
+  add_dma(p, CT_OP_LD, past, 0, 16, false);
+  one_command(b, p, "LD of memory that is not there", CT_DEV_AXI_READ, past);
+  for (unsigned d = 0; d < 2; ++d)
+    ct_rig_windows(&b->pair.rig[d], b->victim);
+  test_free(p);
+}
+
+static void fetch_errors(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  for (unsigned i = 0; i < 40; ++i)
+    add(p, CT_OP_NOP);
+  add(p, CT_OP_END);
+  for (unsigned program = 0; program < 2; ++program) {
+    const uint32_t slot = b->pair.rig[0].tail[b->victim] % (1u << CT_RIG_RING_LOG2);
+    const uint32_t desc = ct_rig_unit(b->victim, slot * CT_DESC_BYTES);
+    const uint32_t prog = ct_rig_unit(b->victim, CT_RIG_PROGS + slot * CT_PROG_MAX * CT_CMD_BYTES);
+    arm(b, CT_FAULT_AXI_READ, program ? prog + 20 : desc + 7);
+    start_other(b);
+    submit(b, b->victim, p);
+    ct_pair_ring(&b->pair, b->victim);
+    struct ct_completion c[2];
+    for (unsigned d = 0; d < 2; ++d)
+      c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+    assert_int_equal(c[0].code, CT_DEV_AXI_READ);
+    assert_int_equal(c[0].addr, program ? prog + 16 : desc);
+    assert_int_equal(c[1].code, CT_DEV_AXI_READ);
+    assert_int_equal(c[1].addr, c[0].addr);
+    finish_other(b, "fetch errors");
+    check_recovery(b, "fetch errors");
+  }
+  test_free(p);
+}
+
+/* A port that never answers: DEAD after the watchdog and DRAIN_LIMIT; once the answers come after
+ * all, the context goes on. */
+static void dead_port(struct bench *b) {
+  const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  ct_pair_write(&b->pair, CT_REG_DRAIN_LIMIT, 5000);
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, WATCHDOG);
+  arm(b, CT_FAULT_AXI_HANG, out + 20);
+  add_dma(p, CT_OP_LD, out, 0, 64, false);
+  add(p, CT_OP_END);
+  start_other(b);
+  run(b, b->victim, p, "dead port", CT_DEV_DEAD, 0);
+  for (unsigned d = 0; d < 2; ++d)
+    assert_int_equal(ct_rig_read(&b->pair.rig[d], CT_REG_DEAD), 1u << b->victim);
+  finish_other(b, "dead port");
+  arm(b, CT_FAULT_NONE, 0);
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, 0);
+  check_recovery(b, "dead port");
+  test_free(p);
+}
+
+/* ---- Scratchpad ------------------------------------------------------------------------------ */
+
+static void flip(struct bench *b, uint32_t rel, uint32_t bit) {
+  ct_pair_write(&b->pair, CT_REG_DBG_ADDR, ct_rig_spm_base(b->victim) + rel);
+  ct_pair_write(&b->pair, CT_REG_DBG_FLIP, 0x100 | bit);
+  for (unsigned d = 0; d < 2; ++d)
+    ct_rig_pass(&b->pair.rig[d], 50);
+  uint32_t core[5], emu[5];
+  ct_rig_peek(&b->pair.rig[0], ct_rig_spm_base(b->victim) + rel, core);
+  ct_rig_peek(&b->pair.rig[1], ct_rig_spm_base(b->victim) + rel, emu);
+  assert_memory_equal(core, emu, sizeof core);
+  assert_true(core[4] & 0x100);
+}
+
+static void parity(struct bench *b) {
+  static const uint32_t bits[] = {0, 127, 128, 135, 136, 143, 64};
+  const uint32_t base = ct_rig_spm_base(b->victim), out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  for (unsigned i = 0; i < sizeof bits / sizeof *bits; ++i) {
+    const uint32_t word = 33 + i;
+    run(b, b->victim, &b->setup[b->victim], "setup", CT_DEV_OK, 0);
+    flip(b, word, bits[i]);
+    struct ct_cmd *cmd;
+    switch (i % 5) {
+      case 0:
+        add_dma(p, CT_OP_ST, out, 20, 64, false);
+        break;
+      case 1:
+        add_mm(p, 32, 0);
+        break;
+      case 2:
+        add_mm(p, 0, 32);
+        break;
+      case 3:
+        cmd = add_vl(p, 32, 16, 1);
+        set(cmd, CT_F_VL_MODE, 1);
+        break;
+      default:
+        cmd = add_mm(p, 32, 0);
+        set(cmd, CT_F_MM_A_TRANS, 1);
+    }
+    one_command(b, p, "parity", CT_DEV_PARITY, base + word);
+  }
+  /* A word that is written is right again. */
+  flip(b, 40, 5);
+  struct ct_cmd *cmd = add_dma(p, CT_OP_LD, ct_rig_unit(b->victim, CT_RIG_IN), 40, 1, false);
+  set(cmd, CT_F_ALL_SIG1, CT_SEM(0));
+  cmd = add_dma(p, CT_OP_ST, out, 40, 1, false);
+  set(cmd, CT_F_ALL_WAIT1, CT_SEM(0));
+  add(p, CT_OP_END);
+  run(b, b->victim, p, "written again", CT_DEV_OK, 0);
+  test_free(p);
+}
+
+static void not_square(struct bench *b) {
+  const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), base = ct_rig_spm_base(b->victim);
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  uint8_t record[272];
+  memset(record, 1, sizeof record);
+  memset(record, 130, 16);
+  record[9] = 131;
+  ct_pair_mem_write(&b->pair, 16 * (uint64_t)in, record, sizeof record);
+  ct_gen_setup(&b->setup[b->victim], in);
+  for (unsigned side = 0; side < 2; ++side) {
+    struct ct_cmd *cmd = add_dma(p, CT_OP_LD, in, 48, 16, true);
+    set(cmd, CT_F_ALL_SIG1, CT_SEM(0));
+    cmd = side ? add_mm(p, 0, 48) : add_mm(p, 48, 0);
+    set(cmd, CT_F_ALL_WAIT0, CT_SEM(0));
+    set(cmd, side ? CT_F_MM_B_TRANS : CT_F_MM_A_TRANS, 1);
+    add(p, CT_OP_END);
+    start_other(b);
+    run(b, b->victim, p, "not square", CT_DEV_SQUARE, base + 48 + 9);
+    finish_other(b, "not square");
+    memset(p, 0, sizeof *p);
+  }
+  ct_pair_fill_input(&b->pair, b->victim, &b->rng);
+  check_recovery(b, "not square");
+  test_free(p);
+}
+
+/* ---- Semaphores, time, the host's own interventions ------------------------------------------ */
+
+static void semaphore_overflow(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, 255);
+  set(add_va(p), CT_F_ALL_SIG0, CT_SEM(11));
+  add(p, CT_OP_ENDL);
+  add(p, CT_OP_END);
+  run(b, b->victim, p, "255 signals", CT_DEV_OK, 0);
+  set(&p->cmds[0], CT_F_CTL_COUNT, 256);
+  fails(b, p, "256 signals", CT_DEV_SEM, 11);
+  test_free(p);
+}
+
+static void watchdog(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, WATCHDOG);
+  add(p, CT_OP_NOP);
+  add_hang(p);
+  add(p, CT_OP_END);
+  run(b, b->victim, p, "hang", CT_DEV_WATCHDOG, 3);
+  p->count = 0;
+  for (unsigned i = 0; i < 30; ++i) /* one in the unit, one that it holds, 16 in the queue */
+    add_hang(p);
+  add(p, CT_OP_END);
+  start_other(b);
+  submit(b, b->victim, p);
+  ct_pair_ring(&b->pair, b->victim);
+  struct ct_completion c[2];
+  for (unsigned d = 0; d < 2; ++d) {
+    c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+    assert_int_equal(c[d].code, CT_DEV_WATCHDOG);
+    assert_in_range(c[d].addr, 16, 18); /* how many a unit holds itself is its own affair */
+  }
+  finish_other(b, "hang with a full queue");
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, 0);
+
+  /* The descriptor's limit, without one in the register. */
+  const struct ct_job job = {.prog = p, .tag = ++b->tag, .watchdog = WATCHDOG};
+  ct_pair_submit(&b->pair, b->victim, &job);
+  ct_pair_ring(&b->pair, b->victim);
+  for (unsigned d = 0; d < 2; ++d) {
+    c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+    assert_int_equal(c[d].code, CT_DEV_WATCHDOG);
+  }
+  assert_in_range(c[0].end - c[0].start, WATCHDOG, WATCHDOG + 300);
+  check_recovery(b, "watchdog");
+  test_free(p);
+}
+
+static void bad_descriptors(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  add(p, CT_OP_END);
+  struct ct_job jobs[] = {{.prog = p, .ncmds = CT_PROG_MAX + 1},
+                          {.prog = p, .ncmds = 0x80000001},
+                          {.prog = p, .flags = 1},
+                          {.prog = p, .flags = 0x80000000},
+                          {.prog = p}};
+  for (unsigned i = 0; i < 5; ++i) {
+    jobs[i].tag = ++b->tag;
+    if (i == 4) p->count = 0; /* NCMDS = 0 */
+    ct_pair_submit(&b->pair, b->victim, &jobs[i]);
+    ct_pair_ring(&b->pair, b->victim);
+    expect(b, b->victim, "bad descriptor", CT_DEV_DESCRIPTOR,
+           i == 2 || i == 3 ? CT_DESC_FLAGS : CT_DESC_NCMDS);
+  }
+  check_recovery(b, "bad descriptors");
+  test_free(p);
+}
+
+/* A job that would hang is ended by the host. The emulator would end it itself, so it is held there
+ * by freezing; the core runs. */
+static void ended_by_host(struct bench *b, uint32_t control, uint32_t code, const char *what) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  add_hang(p);
+  add(p, CT_OP_END);
+  start_other(b);
+  ct_rig_write(&b->pair.rig[1], CT_REG_CTRL, 2);
+  submit(b, b->victim, p);
+  const uint32_t job_tag = b->tag;
+  if (control & 1) { /* two more in the ring */
+    submit(b, b->victim, p);
+    submit(b, b->victim, p);
+  }
+  ct_pair_ring(&b->pair, b->victim);
+  ct_rig_write(&b->pair.rig[1], CT_REG_CTRL, 6); /* it has started */
+  ct_rig_pass(&b->pair.rig[0], 2000);
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_CONTROL, control);
+  ct_rig_write(&b->pair.rig[1], CT_REG_CTRL, 0);
+  for (unsigned d = 0; d < 2; ++d) {
+    const struct ct_completion c = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+    assert_int_equal(c.code, code);
+    assert_int_equal(c.addr, NO_ADDR);
+    assert_int_equal(c.tag, job_tag);
+    assert_int_equal(ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_CPL_COUNT), 0);
+    const uint32_t head = ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_HEAD);
+    assert_int_equal(head, b->pair.rig[d].tail[b->victim]);
+    assert_int_equal(ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_STATUS), 0);
+  }
+  finish_other(b, what);
+  check_recovery(b, what);
+  test_free(p);
+}
+
+static void cancel(struct bench *b) {
+  ended_by_host(b, 2, CT_DEV_CANCELLED, "cancel");
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_CONTROL, 2); /* nothing runs */
+  check_recovery(b, "cancel of nothing");
+}
+
+static void soft_reset(struct bench *b) {
+  ended_by_host(b, 1, CT_DEV_RESET, "soft reset");
+  ct_pair_cwrite(&b->pair, b->victim, CT_CREG_CONTROL, 1);
+  check_recovery(b, "soft reset of nothing");
+}
+
+/* Both contexts stuck, one of them on the memory: everything starts anew, SPM is kept. */
+static void global_reset(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  run(b, b->victim, &b->setup[b->victim], "setup", CT_DEV_OK, 0);
+  add_hang(p);
+  add(p, CT_OP_END);
+  for (unsigned c = 0; c < 2; ++c) {
+    const struct ct_job job = {.prog = p, .tag = 1};
+    ct_rig_submit(&b->pair.rig[0], c, &job);
+    ct_rig_ring(&b->pair.rig[0], c);
+  }
+  ct_rig_pass(&b->pair.rig[0], 1000);
+  ct_pair_write(&b->pair, CT_REG_POLICY, 2);
+  ct_pair_write(&b->pair, CT_REG_CTRL, 1);
+  ct_rig_pass(&b->pair.rig[0], 1000);
+  for (unsigned d = 0; d < 2; ++d) {
+    struct ct_rig *rig = &b->pair.rig[d];
+    const uint32_t half = ct_rig_read(rig, CT_REG_SPM_WORDS) / 2;
+    assert_int_equal(ct_rig_read(rig, CT_REG_CTRL), 0);
+    assert_int_equal(ct_rig_read(rig, CT_REG_POLICY), 0);
+    assert_int_equal(ct_rig_read(rig, CT_REG_IRQ_STATUS), 0);
+    assert_int_equal(ct_rig_read(rig, CT_REG_TRAIN_CAP), 4);
+    assert_int_equal(ct_rig_read(rig, CT_REG_DRAIN_LIMIT), 100000);
+    for (unsigned c = 0; c < 2; ++c) {
+      assert_int_equal(ct_rig_cread(rig, c, CT_CREG_STATUS), 0);
+      assert_int_equal(ct_rig_cread(rig, c, CT_CREG_HEAD), 0);
+      assert_int_equal(ct_rig_cread(rig, c, CT_CREG_TAIL), 0);
+      assert_int_equal(ct_rig_cread(rig, c, CT_CREG_RD_LIMIT), 0);
+      assert_int_equal(ct_rig_cread(rig, c, CT_CREG_SPM_BASE), c * half);
+      assert_int_equal(ct_rig_cread(rig, c, CT_CREG_SPM_SIZE), half);
+      assert_int_equal(ct_rig_counter(rig, c, CT_CNT_JOBS), 0);
+    }
+    ct_rig_setup(rig);
+  }
+  run(b, b->victim, &b->dump[b->victim], "SPM after the reset", CT_DEV_OK, 0);
+  assert_true(ct_same_out(&b->pair, b->victim, "SPM after the reset"));
+  check_recovery(b, "global reset");
+  test_free(p);
+}
+
+/* The device holds 16 completions, then waits with the next job. */
+static void full_of_completions(struct bench *b) {
+  struct ct_prog *p = test_calloc(1, sizeof *p);
+  add(p, CT_OP_END);
+  const uint32_t first = b->tag + 1;
+  for (unsigned i = 0; i < 16; ++i)
+    submit(b, b->victim, p);
+  ct_pair_ring(&b->pair, b->victim);
+  for (unsigned d = 0; d < 2; ++d) {
+    for (unsigned n = 0; n < 200 && ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_HEAD) !=
+                                        b->pair.rig[d].tail[b->victim];
+         ++n)
+      ct_rig_pass(&b->pair.rig[d], 1000);
+    ct_rig_pass(&b->pair.rig[d], 2000);
+  }
+  submit(b, b->victim, p);
+  submit(b, b->victim, p);
+  ct_pair_ring(&b->pair, b->victim);
+  for (unsigned d = 0; d < 2; ++d) {
+    ct_rig_pass(&b->pair.rig[d], 3000);
+    assert_int_equal(ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_STATUS), 16 << 8 | 7);
+    for (unsigned i = 0; i < 18; ++i)
+      assert_int_equal(ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT).tag, first + i);
+    ct_rig_cwrite(&b->pair.rig[d], b->victim, CT_CREG_CPL_POP, 1); /* of nothing */
+    assert_int_equal(ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_CPL_COUNT), 0);
+  }
+  check_recovery(b, "completions");
+  test_free(p);
+}
+
+/* A frozen core stands still; step by step it gets there, too, with the same results. */
+static void freeze_and_step(struct bench *b) {
+  const unsigned c = b->victim;
+  run(b, c, &b->setup[c], "setup", CT_DEV_OK, 0);
+  ct_gen_random(&b->rng, &b->work[c], 30, ct_rig_unit(c, CT_RIG_IN), ct_rig_unit(c, CT_RIG_OUT));
+  ct_pair_write(&b->pair, CT_REG_CTRL, 2);
+  submit(b, c, &b->work[c]);
+  ct_pair_ring(&b->pair, c);
+  for (unsigned d = 0; d < 2; ++d) {
+    struct ct_rig *rig = &b->pair.rig[d];
+    ct_rig_pass(rig, 3000);
+    assert_int_equal(ct_rig_cread(rig, c, CT_CREG_CPL_COUNT), 0);
+    unsigned steps = 0;
+    while (!ct_rig_cread(rig, c, CT_CREG_CPL_COUNT) && steps < 100000) {
+      ct_rig_write(rig, CT_REG_CTRL, 6);
+      ++steps;
+    }
+    assert_in_range(steps, 5, 99999);
+    ct_rig_write(rig, CT_REG_CTRL, 0);
+  }
+  expect(b, c, "single steps", CT_DEV_OK, 0);
+  run(b, c, &b->dump[c], "single steps", CT_DEV_OK, 0);
+  assert_true(ct_same_out(&b->pair, c, "single steps"));
+}
+
+/* ---- Main ---------------------------------------------------------------------------------- */
+
+#define TESTS(X)                                                                        \
+  X(illegal_commands)                                                                   \
+  X(unknown_codes) X(illegal_flow) X(limits_are_legal) X(dram_windows) X(fetch_windows) \
+      X(spm_windows) X(axi_errors) X(fetch_errors) X(dead_port) X(parity) X(not_square) \
+          X(semaphore_overflow) X(watchdog) X(bad_descriptors) X(cancel) X(soft_reset)  \
+              X(global_reset) X(full_of_completions) X(freeze_and_step)
+
+#define WRAP(name)                        \
+  static void test_##name(void **state) { \
+    for_each_bench(state, name);          \
+  }
+TESTS(WRAP)
+
+#define ON_16X16(name) {#name " on 16x16", test_##name, NULL, NULL, (void *)&ct_cores[0]},
+#define ON_16X8(name) {#name " on 16x8", test_##name, NULL, NULL, (void *)&ct_cores[1]},
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TESTS(ON_16X16) TESTS(ON_16X8)};
+  ct_tb_seed();
+  return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
+}
