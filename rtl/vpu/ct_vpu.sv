@@ -14,7 +14,7 @@
 //             first word. Completion is a pulse of sem_inc_o in the cycle after the last write.
 // Interference  a ready operation waits for at most one of the other context on its side. At 16 lanes this is at most 64 cycles plus what
 //             the SPM takes (VL, VS), 4 lanes: 64, VS 128 (see ct_vpu_vs). VL writes when VA does not: if VA leaves no gap for 16
-//             cycles, it starts nothing more until VL has written.
+//             cycles, it starts nothing more until VL has written, which gives VL a gap of at least 25 writes.
 // Errors      SPM_WINDOW: a VL or VS command leaves the context's window; its highest relative address. Nothing of it is read or written,
 //             its waits have been taken. PARITY: physical address of the word. After an error of a context nothing more of it is
 //             granted or signalled on any side until flush_i of any side has been high: ct_job aborts the job.
@@ -122,6 +122,7 @@ module ct_vpu #(
   logic         vl_valid, vl_ready, vl_ctx, vl_bad;
   logic [255:0] vl_cmd;
   logic [20:0]  vl_top, vl_window_addr;
+  logic [19:0]  vl_at;
   logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_window, vl_parity;
   logic [19:0]  vl_parity_addr;
   logic         vl_starved, vl_wr_valid, vl_wr_ready;
@@ -138,6 +139,7 @@ module ct_vpu #(
     .sem_dec_o    (vl_sem_dec_o),
     .flush_i      (vl_flush_i),
     .stop_i       (stop_q),
+    .spm_base_i,
     .spm_size_i,
     .hold_i       (2'b00),
     .busy_i       (vl_busy),
@@ -149,6 +151,7 @@ module ct_vpu #(
     .cmd_o        (vl_cmd),
     .bad_o        (vl_bad),
     .top_o        (vl_top),
+    .at_o         (vl_at),
     .wait_arb_o   (vl_wait_arb)
   );
 
@@ -160,8 +163,8 @@ module ct_vpu #(
     .start_cmd_i   (vl_cmd),
     .start_bad_i   (vl_bad),
     .start_top_i   (vl_top),
+    .start_at_i    (vl_at),
     .kill_i        (vl_flush_i | stop_q),
-    .spm_base_i,
     .sem_inc_o     (vl_sem_inc_o),
     .busy_o        (vl_busy),
     .pending_o     (vl_pending),
@@ -184,6 +187,7 @@ module ct_vpu #(
   logic [255:0] va_cmd;
   logic [511:0] va_head;
   logic [20:0]  va_top_unused;
+  logic [19:0]  va_at_unused;
   logic [1:0]   va_head_valid, va_hold, va_busy, va_pending, va_wait_arb;
   logic         a_en, q_en, va_wr_valid;
   logic [AddrW-1:0] a_addr, q_addr, va_wr_addr;
@@ -198,6 +202,7 @@ module ct_vpu #(
     .sem_dec_o    (va_sem_dec_o),
     .flush_i      (va_flush_i),
     .stop_i       (stop_q),
+    .spm_base_i,
     .spm_size_i,
     .hold_i       (va_hold),
     .busy_i       (va_busy),
@@ -209,6 +214,7 @@ module ct_vpu #(
     .cmd_o        (va_cmd),
     .bad_o        (va_bad_unused),
     .top_o        (va_top_unused),
+    .at_o         (va_at_unused),
     .wait_arb_o   (va_wait_arb)
   );
 
@@ -242,6 +248,7 @@ module ct_vpu #(
   logic         vs_valid, vs_ready, vs_ctx, vs_bad;
   logic [255:0] vs_cmd;
   logic [20:0]  vs_top, vs_window_addr;
+  logic [19:0]  vs_at;
   logic [1:0]   vs_head_valid, vs_busy, vs_pending, vs_wait_arb, vs_window;
   logic         s_en;
   logic [AddrW-1:0] s_addr;
@@ -256,6 +263,7 @@ module ct_vpu #(
     .sem_dec_o    (vs_sem_dec_o),
     .flush_i      (vs_flush_i),
     .stop_i       (stop_q),
+    .spm_base_i,
     .spm_size_i,
     .hold_i       (2'b00),
     .busy_i       (vs_busy),
@@ -267,6 +275,7 @@ module ct_vpu #(
     .cmd_o        (vs_cmd),
     .bad_o        (vs_bad),
     .top_o        (vs_top),
+    .at_o         (vs_at),
     .wait_arb_o   (vs_wait_arb)
   );
 
@@ -278,8 +287,8 @@ module ct_vpu #(
     .start_cmd_i   (vs_cmd),
     .start_bad_i   (vs_bad),
     .start_top_i   (vs_top),
+    .start_at_i    (vs_at),
     .kill_i        (vs_flush_i | stop_q),
-    .spm_base_i,
     .sem_inc_o     (vs_sem_inc_o),
     .busy_o        (vs_busy),
     .pending_o     (vs_pending),

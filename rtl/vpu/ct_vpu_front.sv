@@ -15,6 +15,7 @@
 // Flush       flush_i[c] drops the command held for c and takes no other. stop_i[c] keeps it from starting.
 // Window      with Window = 1 the fields Spm, Mode, RowStride and Rows (where VL and VS have them) are reduced to the highest relative
 //             address of the command: top_o, and bad_o if that lies outside the context's window. Nothing of such a command may run.
+//             at_o is the physical address of row 0.
 //
 // Parameters
 //   Window  the side touches the SPM
@@ -40,6 +41,7 @@ module ct_vpu_front #(
   output logic [31:0]  sem_dec_o,
   input  logic [1:0]   flush_i,
   input  logic [1:0]   stop_i,
+  input  logic [39:0]  spm_base_i,
   input  logic [39:0]  spm_size_i,
 
   // the side
@@ -53,6 +55,7 @@ module ct_vpu_front #(
   output logic [255:0] cmd_o,
   output logic         bad_o,
   output logic [20:0]  top_o,
+  output logic [19:0]  at_o,
   output logic [1:0]   wait_arb_o    // c could start but for the other context
 );
 
@@ -133,22 +136,31 @@ module ct_vpu_front #(
     logic [255:0] coming;
     logic [41:0]  top_q;
     logic [20:0]  top_d;
+    logic [39:0]  at_q;
+    logic [19:0]  at_d;
+    logic [1:0]   bad;
     assign from   = !load[0];
     assign coming = from ? cmd_i[511:256] : cmd_i[255:0];
     assign top_d  = top(coming[ct_pkg::VlSpmLsb +: 20], coming[ct_pkg::VlModeLsb +: 3], coming[ct_pkg::VlRowStrideLsb +: 16],
                         coming[ct_pkg::VlRowsLsb +: 4]);
+    assign at_d   = coming[ct_pkg::VlSpmLsb +: 20] + (from ? spm_base_i[39:20] : spm_base_i[19:0]);
     always_ff @(posedge clk_i) begin
       if (load[0]) top_q[20:0]  <= top_d;
       if (load[1]) top_q[41:21] <= top_d;
+      if (load[0]) at_q[19:0]   <= at_d;
+      if (load[1]) at_q[39:20]  <= at_d;
     end
     logic unused_coming;
     assign unused_coming = ^coming;
     assign top_o = gnt[1] ? top_q[41:21] : top_q[20:0];
-    assign bad_o = (top_o >= {1'b0, gnt[1] ? spm_size_i[39:20] : spm_size_i[19:0]});
+    assign at_o  = gnt[1] ? at_q[39:20] : at_q[19:0];
+    assign bad   = {top_q[41:21] >= {1'b0, spm_size_i[39:20]}, top_q[20:0] >= {1'b0, spm_size_i[19:0]}};
+    assign bad_o = gnt[1] ? bad[1] : bad[0];
   end else begin : g_no_window
     logic unused;
-    assign unused = ^spm_size_i;
+    assign unused = ^{spm_base_i, spm_size_i};
     assign top_o  = '0;
+    assign at_o   = '0;
     assign bad_o  = 1'b0;
   end
 

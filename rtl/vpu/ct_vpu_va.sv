@@ -235,7 +235,7 @@ module ct_vpu_va #(
   logic [10:0]      a_full, q_full;
   logic             use_q;
   logic [1:0]       asrc1_q, asrc2_q, bsrc1_q, bsrc2_q, csrc1_q, csrc2_q;
-  logic             negc1_q, negc2_q, use_q1_q;
+  logic             negc1_q, negc2_q, use_q1_q, use_q2_q;
   logic [3:0]       lane_xor1_q, lane_xor2_q;
   logic [31:0]      sb1_q, sb2_q, sc1_q, sc2_q;
   logic [3:0]       q_row;
@@ -296,6 +296,7 @@ module ct_vpu_va #(
       bsrc2_q     <= bsrc1_q;
       csrc2_q     <= csrc1_q;
       negc2_q     <= negc1_q;
+      use_q2_q    <= use_q1_q;
       lane_xor2_q <= lane_xor1_q;
       sb2_q       <= sb1_q;
       sc2_q       <= sc1_q;
@@ -307,9 +308,11 @@ module ct_vpu_va #(
   assign q_en_o   = vld_q[1] && use_q1_q;
   assign q_addr_o = q_addr1_q;
 
-  // --- 2: operands ---
+  // --- 2: operands. Only one of b and c can come from the tile register, so both share q3_q; else all lanes have the same. ---
 
-  logic [W-1:0] a3_q, b3_q, c3_q;
+  logic [W-1:0] a3_q, q3_q;
+  logic [31:0]  b3_q, c3_q;       // what all lanes have
+  logic         b_is_q3_q, c_is_q3_q, negc3_q;
 
   // Lane i gets what lane i ^ by holds: a swap of neighbours, of pairs, of fours, of eights.
   function automatic logic [W-1:0] permute(input logic [W-1:0] x, input logic [3:0] by);
@@ -332,16 +335,12 @@ module ct_vpu_va #(
         2'd1:    a3_q <= acc_rd_data_i;
         default: a3_q <= '0;
       endcase
-      unique case (bsrc2_q)
-        2'd0:    b3_q <= {VpuLanes{One}};
-        2'd3:    b3_q <= {VpuLanes{sb2_q}};
-        default: b3_q <= permute(q_data_i, lane_xor2_q);
-      endcase
-      unique case (csrc2_q)
-        2'd0:    c3_q <= {VpuLanes{NegZero}};
-        2'd3:    c3_q <= {VpuLanes{{sc2_q[31] ^ negc2_q, sc2_q[30:0]}}};
-        default: c3_q <= permute(q_data_i, lane_xor2_q) ^ {VpuLanes{{negc2_q, 31'd0}}};
-      endcase
+      if (use_q2_q) q3_q <= permute(q_data_i, lane_xor2_q);
+      b3_q      <= (bsrc2_q == 2'd0) ? One : sb2_q;
+      c3_q      <= (csrc2_q == 2'd0) ? NegZero : {sc2_q[31] ^ negc2_q, sc2_q[30:0]};
+      b_is_q3_q <= (bsrc2_q == 2'd1) || (bsrc2_q == 2'd2);
+      c_is_q3_q <= (csrc2_q == 2'd1) || (csrc2_q == 2'd2);
+      negc3_q   <= negc2_q;
     end
   end
 
@@ -354,13 +353,13 @@ module ct_vpu_va #(
     .clk_i, .rst_ni,
     .valid_i (vld_q[3]),
     .a_i     (a3_q),
-    .b_i     (b3_q),
+    .b_i     (b_is_q3_q ? q3_q : {VpuLanes{b3_q}}),
     .valid_o (product_valid_unused),
     .prod_o  (product)
   );
 
   always_ff @(posedge clk_i) begin
-    if (vld_q[3]) c4_q <= c3_q;
+    if (vld_q[3]) c4_q <= c_is_q3_q ? q3_q ^ {VpuLanes{{negc3_q, 31'd0}}} : {VpuLanes{c3_q}};
     if (vld_q[4]) c5_q <= c4_q;
     if (vld_q[5]) c6_q <= c5_q;
     if (vld_q[6]) c7_q <= c6_q;

@@ -37,10 +37,10 @@ module ct_vpu_vl #(
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
   input  logic             start_bad_i,
-  input  logic [20:0]      start_top_i,
+  input  logic [20:0]      start_top_i,   // highest relative address
+  input  logic [19:0]      start_at_i,    // physical address of row 0
 
   input  logic [1:0]       kill_i,
-  input  logic [39:0]      spm_base_i,
   output logic [31:0]      sem_inc_o,
   output logic [1:0]       busy_o,     // the sequencer works for c
   output logic [1:0]       pending_o,  // something of c is left
@@ -115,7 +115,7 @@ module ct_vpu_vl #(
       act_d  = 1'b1;
       row_d  = 4'd0;
       word_d = 2'd0;
-      addr_d = start_cmd_i[ct_pkg::VlSpmLsb +: 20] + (start_ctx_i ? spm_base_i[39:20] : spm_base_i[19:0]);
+      addr_d = start_at_i;
     end
   end
 

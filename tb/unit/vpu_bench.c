@@ -278,6 +278,7 @@ static void watch_side(vpu_bench *b, unsigned s, unsigned c) {
   const bool flushed = b->flush >> c & 1, idle = *p->idle_o >> c & 1;
   if (q->owed && !flushed && !x->err_code) assert_false(idle);
   if (inc) assert_false(idle);
+  if (x->quiet > 2) assert_int_equal(inc, 0);
   if (dec) note_start(b, s, c);
   for (unsigned i = 0; i < kSems; ++i) {
     if (dec >> i & 1) {
@@ -304,6 +305,7 @@ static void watch_errors(vpu_bench *b) {
     vpu_ctx *x = &b->ctx[c];
     x->nan_events += *p->ev_nan_o >> c & 1;
     b->wait_arb[c] += *p->ev_wait_arb_o >> c & 1;
+    x->quiet = x->err_code || (b->flush >> c & 1) ? x->quiet + 1 : 0;
     if (!(*p->err_o >> c & 1) || x->err_code) continue;
     x->err_code = (uint8_t)(*p->err_code_o >> 8 * c);
     x->err_addr = (uint32_t)(*p->err_addr_o >> 32 * c);

@@ -60,6 +60,7 @@ typedef struct {
   vpu_write writes[kMaxWrites];
   unsigned expected, seen;
   uint64_t nan_events;
+  unsigned quiet;   /* cycles since an error or the start of a flush: soon no signal may come */
   uint8_t err_code; /* of the first error; 0: none */
   uint32_t err_addr;
 } vpu_ctx;
