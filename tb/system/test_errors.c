@@ -164,17 +164,6 @@ static void fails(struct bench *b, const struct ct_prog *prog, const char *what,
   check_recovery(b, what);
 }
 
-static void for_each_bench(void **state, void (*test)(struct bench *b)) {
-  struct bench *b = test_malloc(sizeof *b);
-  for (unsigned victim = 0; victim < 2; ++victim) {
-    open_bench(b, *state, victim);
-    test(b);
-    assert_true(ct_same_out(&b->pair, b->other, "at the end"));
-    ct_pair_close(&b->pair);
-  }
-  test_free(b);
-}
-
 /* ---- Illegal commands --------------------------------------------------------------------------
  */
 
@@ -838,24 +827,63 @@ static void freeze_and_step(struct bench *b) {
 
 /* ---- Main ---------------------------------------------------------------------------------- */
 
-#define TESTS(X)                                                                        \
-  X(illegal_commands)                                                                   \
-  X(unknown_codes) X(illegal_flow) X(limits_are_legal) X(dram_windows) X(fetch_windows) \
-      X(spm_windows) X(axi_errors) X(fetch_errors) X(dead_port) X(parity) X(not_square) \
-          X(semaphore_overflow) X(watchdog) X(bad_descriptors) X(cancel) X(soft_reset)  \
-              X(global_reset) X(full_of_completions) X(freeze_and_step)
+/* Each test with either context as the victim. */
+struct one {
+  const struct ct_core *core;
+  void (*test)(struct bench *b);
+};
 
-#define WRAP(name)                        \
-  static void test_##name(void **state) { \
-    for_each_bench(state, name);          \
+static void run_one(void **state) {
+  const struct one *one = *state;
+  struct bench *b = test_malloc(sizeof *b);
+  for (unsigned victim = 0; victim < 2; ++victim) {
+    open_bench(b, one->core, victim);
+    one->test(b);
+    assert_true(ct_same_out(&b->pair, b->other, "at the end"));
+    ct_pair_close(&b->pair);
   }
-TESTS(WRAP)
+  test_free(b);
+}
 
-#define ON_16X16(name) {#name " on 16x16", test_##name, NULL, NULL, (void *)&ct_cores[0]},
-#define ON_16X8(name) {#name " on 16x8", test_##name, NULL, NULL, (void *)&ct_cores[1]},
+static const struct {
+  const char *name;
+  void (*test)(struct bench *b);
+} all[] = {
+    {"illegal commands", illegal_commands},
+    {"unknown codes", unknown_codes},
+    {"illegal flow", illegal_flow},
+    {"limits are legal", limits_are_legal},
+    {"dram windows", dram_windows},
+    {"fetch windows", fetch_windows},
+    {"spm windows", spm_windows},
+    {"axi errors", axi_errors},
+    {"fetch errors", fetch_errors},
+    {"dead port", dead_port},
+    {"parity", parity},
+    {"not square", not_square},
+    {"semaphore overflow", semaphore_overflow},
+    {"watchdog", watchdog},
+    {"bad descriptors", bad_descriptors},
+    {"cancel", cancel},
+    {"soft reset", soft_reset},
+    {"global reset", global_reset},
+    {"full of completions", full_of_completions},
+    {"freeze and step", freeze_and_step},
+};
+
+enum { COUNT = sizeof all / sizeof *all };
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TESTS(ON_16X16) TESTS(ON_16X8)};
+  char names[CT_CORES * COUNT][64];
+  struct one ones[CT_CORES * COUNT];
+  struct CMUnitTest tests[CT_CORES * COUNT] = {{0}};
+  for (size_t i = 0; i < CT_CORES * COUNT; ++i) {
+    ones[i] = (struct one){&ct_cores[i / COUNT], all[i % COUNT].test};
+    snprintf(names[i], sizeof names[i], "%s: %s", ones[i].core->name, all[i % COUNT].name);
+    tests[i].name = names[i];
+    tests[i].test_func = run_one;
+    tests[i].initial_state = &ones[i];
+  }
   ct_tb_seed();
   return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
 }
