@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serving and training at once, measured as docs/experiments.md defines it.
+ *
+ *   verb_colocate.c      options, the order of things
+ *   colocate_setup.c     data, device, models
+ *   colocate_run.c       one turn of the host: top up both queues, reap, dispatch; the runs
+ *   colocate_server.c    requests: arrivals, device memory, answers
+ *   colocate_versions.c  versions of the weights: slots, publishing, read back
+ *   colocate_check.c     every answer again on emu:, in every bit
+ *   colocate_report.c    JSON, CSV, text
+ *
+ * The runs, on a device with a clock:
+ *   warm-up     a part of the first epoch, alone; then version 1 is published
+ *   capacity    requests back to back, training off
+ *   co-located  the arrivals, while the remaining steps train; where these end first, a second
+ * model of the same shape trains on, so that the training queue is never idle and the weights do
+ * not depend on time. A version is published after every epoch alone       the same arrivals,
+ * training off training    the second model's steps for as many cycles as the co-located window had
+ * Without a clock only warm-up and co-located are left: request i is served after the training step
+ * at the same fraction of the run.
+ */
+#ifndef COLOCATE_H
+#define COLOCATE_H
+
+#include "ct_progress.h"
+#include "feeder.h"
+#include "learn.h"
+
+/* ---- Versions ---- */
+
+enum { VERSION_SLOTS = 4 };
+
+struct version {
+  uint64_t step;      /* steps that made it */
+  uint64_t image;     /* its slot in device memory; another version's later */
+  uint8_t *bytes;     /* what the slot held once it was published */
+  size_t outstanding; /* requests that name it */
+  uint64_t cycles;    /* start to end of its publishing, CT_NO_CYCLE without a clock */
+  double accuracy;    /* on the test images; below 0: not evaluated */
+};
+
+/* Version v (1, 2 ...) is version[v - 1]. */
+struct versions {
+  ct_device *dev;
+  ct_model *model;
+  uint64_t image_bytes, memory, pitch;
+  struct version *version;
+  struct job *jobs;
+  size_t room, submitted, published; /* the newest is version number `published` */
+};
+
+int versions_open(struct versions *v, ct_device *dev, ct_model *model, size_t room);
+void versions_close(struct versions *v);
+
+/* Copies the weights as they are after the steps submitted so far; CT_ERR_FULL if all slots still
+ * serve requests or the queue has no room. */
+int versions_publish(struct versions *v, uint64_t step);
+int versions_finish(struct versions *v, const struct job *job, const struct ct_result *result);
+
+/* ---- Requests ---- */
+
+/* DEPTH: requests handed to the device ahead of time; so many may be answered by the version before
+ * a new one. */
+enum { SERVER_DEPTH = 32 };
+
+struct request {
+  uint64_t scheduled, start, end; /* device cycles; CT_NO_CYCLE */
+  uint32_t sample, version, answer;
+  bool answered;
+};
+
+/* The test images, packed, in device memory. */
+struct images {
+  ct_device *dev;
+  uint64_t memory, pitch;
+};
+
+int images_open(struct images *im, ct_device *dev, const struct ct_dataset *ds);
+void images_close(struct images *im);
+
+struct server {
+  ct_device *dev;
+  ct_model *model;
+  const struct images *images;
+  struct versions *versions;
+  size_t count, classes;
+  struct request *request; /* count, in order of arrival */
+  float *logits;           /* count x classes */
+  uint64_t memory, pitch;  /* answers in device memory */
+  size_t limit;            /* requests that may be submitted: all, unless the device has no clock */
+  size_t submitted, done, failed;
+  struct job jobs[SERVER_DEPTH];
+};
+
+/* count requests for samples drawn by the seed; none is scheduled. */
+int server_open(struct server *s, ct_device *dev, ct_model *model, const struct images *images,
+                struct versions *versions, size_t count, size_t samples, uint64_t seed);
+void server_close(struct server *s);
+
+/* Schedules request i for origin + arrivals[i]. */
+void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals);
+
+/* Submits the next request with the newest version; CT_ERR_FULL if it has to wait in the host. */
+int server_submit(struct server *s);
+int server_finish(struct server *s, const struct job *job, const struct ct_result *result);
+
+/* Latencies of requests first .. first + n - 1, CT_STATS_NEVER for one that was not answered. */
+void server_latencies(const struct server *s, size_t first, size_t n, uint64_t *latency);
+
+/* ---- A run of everything ---- */
+
+struct colocate_options {
+  struct learn learn;
+  size_t requests;
+  uint32_t permille; /* of the capacity that is offered */
+  enum ct_policy policy;
+  const char *csv;
+};
+
+/* Between two readings of the clock and the training queue's counter. */
+struct window {
+  uint64_t from, to, rows;
+  bool closed;
+};
+
+struct colocate {
+  const struct colocate_options *o;
+  const struct learn *l;
+  struct ct_dataset ds;
+  ct_device *dev;
+  struct ct_info info;
+  ct_model *model, *filler_model;
+  struct feeder feed, filler;
+  struct versions versions;
+  struct images images;
+  struct server probe, serve, alone; /* capacity, co-located, alone */
+  uint64_t warm_steps, steps;        /* of the model: before version 1, in all */
+  float *losses;                     /* of every step */
+  uint64_t capacity_busy, capacity_done;
+  uint64_t mean_q16;  /* gap of arrivals, cycles / 65536 */
+  uint64_t *arrivals; /* serve.count */
+  struct window together, train_alone;
+  uint64_t filler_steps; /* of the second model in the co-located window */
+  /* Of what the present run submits. */
+  uint64_t feed_end;     /* the model trains up to this step */
+  bool fill;             /* then the second one goes on */
+  struct server *server; /* NULL: no serving */
+  /* Found by the check. */
+  bool checked;
+  size_t wrong, wrong_alone;
+  uint32_t weights_crc32;
+  bool trained; /* to the last step */
+  FILE *text;   /* for people */
+  struct ct_progress progress;
+  struct ct_progress_state state;
+  const char *label; /* of the present run */
+};
+
+/* Opens data and device, makes models and requests; what is not given in o is filled in. 0, or 1
+ * after a sentence; close it either way. */
+int colocate_open(struct colocate *c, struct colocate_options *o);
+void colocate_close(struct colocate *c);
+
+/* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
+int colocate_runs(struct colocate *c);
+
+/* The check on emu:, and accuracies. */
+int colocate_check(struct colocate *c);
+
+/* ---- Results ---- */
+
+struct latency {
+  size_t measured, dropped;
+  uint64_t p50, p99, max; /* CT_NO_CYCLE: unknown */
+};
+
+/* Of the requests so far, the first ones dropped. */
+struct latency latency_of(const struct server *s, bool clock);
+
+void colocate_print(const struct colocate *c);
+
+/* The files that were asked for; 0, or 1 after a sentence. */
+int colocate_write(const struct colocate *c);
+int colocate_csv(const struct colocate *c);
+
+#endif

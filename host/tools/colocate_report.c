@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "colocate.h"
+#include "ct_stats.h"
+
+enum { ENDS = 10, FULL_SAMPLES = 10000, LONG_SAMPLES = 2000, LONG_SERVICE = 20000 };
+
+/* ---- Figures ---- */
+
+static size_t completed(const struct server *s) {
+  return s->done - s->failed;
+}
+
+/* Never answered: failed on the device, or (never, unless something is broken) forgotten. */
+static size_t lost(const struct server *s) {
+  return s->submitted - completed(s);
+}
+
+/* Mean loss of up to ENDS steps of the model from the one given. */
+static double mean_loss(const struct colocate *c, uint64_t from) {
+  double sum = 0;
+  uint64_t n = 0;
+  for (; n < ENDS && from + n < c->feed.finished; ++n)
+    sum += (double)c->losses[from + n];
+  return n ? sum / (double)n : (double)NAN;
+}
+
+static double last_loss(const struct colocate *c) {
+  return mean_loss(c, c->feed.finished > ENDS ? c->feed.finished - ENDS : 0);
+}
+
+/* Multiply-accumulates a cycle in a window, NaN where it was not measured. */
+static double macs_per_cycle(const struct window *w) {
+  if (!w->closed || w->to <= w->from) return (double)NAN;
+  return (double)w->rows * CLI_MACS_PER_ROW / (double)(w->to - w->from);
+}
+
+static double cycles_or_nan(uint64_t cycles) {
+  return cycles == CT_NO_CYCLE || cycles == CT_STATS_NEVER ? (double)NAN : (double)cycles;
+}
+
+/* Share of the time between the first arrival and the last completion in which a request was in
+ * service. */
+static double busy_share(const struct server *s) {
+  uint64_t busy = 0, last = 0;
+  for (size_t i = 0; i < s->done; ++i) {
+    const struct request *r = &s->request[i];
+    if (!r->answered) continue;
+    busy += r->end - (r->start > last ? r->start : last);
+    last = r->end;
+  }
+  const uint64_t first = s->done ? s->request[0].scheduled : 0;
+  return last > first ? (double)busy / (double)(last - first) : (double)NAN;
+}
+
+/* The version that gave the first or last answer; NULL without any. */
+static const struct version *serving_version(const struct colocate *c, bool last) {
+  const struct server *s = &c->serve;
+  if (!s->done) return NULL;
+  const uint32_t number = s->request[last ? s->done - 1 : 0].version;
+  return number >= 1 && number <= c->versions.published ? &c->versions.version[number - 1] : NULL;
+}
+
+/* Accuracy of a version on the test images, NaN if it is not known. */
+static double accuracy_of(const struct version *v) {
+  return v && v->accuracy >= 0 ? v->accuracy : (double)NAN;
+}
+
+static double test_accuracy(const struct colocate *c) {
+  const size_t n = c->versions.published;
+  return c->trained && n == c->versions.room ? accuracy_of(&c->versions.version[n - 1])
+                                             : (double)NAN;
+}
+
+static bool meets_definition(const struct colocate *c, const struct latency *l) {
+  const double service = c->capacity_done ? (double)c->capacity_busy / (double)c->capacity_done : 0;
+  const size_t need = service > LONG_SERVICE ? LONG_SAMPLES : FULL_SAMPLES;
+  return c->info.has_clock && l->measured >= need && c->probe.count >= 2000 && l->dropped >= 1000;
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double x) {
+  return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *json_serve(const struct colocate *c, const struct server *s, size_t wrong) {
+  const struct latency l = latency_of(s, c->info.has_clock);
+  return json_pack(
+      "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "requests", (json_int_t)s->count,
+      "completed", (json_int_t)completed(s), "lost", (json_int_t)lost(s), "wrong",
+      c->checked ? json_integer((json_int_t)wrong) : json_null(), "p50_cycles",
+      cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99), "max_cycles",
+      cli_json_cycles(l.max), "dropped", (json_int_t)l.dropped, "measured", (json_int_t)l.measured,
+      "u", c->info.has_clock ? number(busy_share(s)) : json_null());
+}
+
+static json_t *json_versions(const struct colocate *c) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->versions.published; ++i) {
+    const struct version *v = &c->versions.version[i];
+    size_t answered = 0, right = 0;
+    for (size_t r = 0; r < c->serve.done; ++r) {
+      const struct request *q = &c->serve.request[r];
+      if (!q->answered || q->version != i + 1) continue;
+      ++answered;
+      right += q->answer == c->ds.test.labels[q->sample];
+    }
+    json_array_append_new(
+        list, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "version", (json_int_t)(i + 1), "step",
+                        (json_int_t)v->step, "answered", (json_int_t)answered, "right",
+                        (json_int_t)right, "test_accuracy", number(accuracy_of(v)),
+                        "publish_cycles", cli_json_cycles(v->cycles)));
+  }
+  return list;
+}
+
+static json_t *json_train(const struct colocate *c) {
+  const struct window *w = &c->together;
+  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
+                   (json_int_t)c->feed.finished, "loss_first", number(mean_loss(c, 0)), "loss_last",
+                   number(last_loss(c)), "test_accuracy", number(test_accuracy(c)), "cycles",
+                   cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
+                   number(macs_per_cycle(w)), "weights_crc32",
+                   json_integer((json_int_t)c->weights_crc32), "warm_up_steps",
+                   (json_int_t)c->warm_steps, "filler_steps_window", (json_int_t)c->filler_steps);
+}
+
+static json_t *json_alone(const struct window *w) {
+  return json_pack("{s:o, s:o}", "cycles",
+                   cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
+                   number(macs_per_cycle(w)));
+}
+
+static json_t *json_setup(const struct colocate *c) {
+  static const char *const policies[] = {"priority", "fcfs", "round-robin", "job"};
+  const struct latency l = latency_of(&c->serve, c->info.has_clock);
+  json_t *root = json_object();
+  learn_json(c->l, root);
+  json_object_set_new(root, "policy", json_string(policies[c->o->policy]));
+  json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
+  json_object_set_new(root, "clock_hz",
+                      c->info.has_clock ? json_integer((json_int_t)c->info.clock_hz) : json_null());
+  json_object_set_new(
+      root, "capacity",
+      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)c->probe.done, "cycles",
+                c->capacity_busy ? json_integer((json_int_t)c->capacity_busy) : json_null(),
+                "cycles_per_request",
+                cli_json_ratio((double)c->capacity_busy, (double)c->capacity_done)));
+  json_object_set_new(root, "meets_definition", json_boolean(meets_definition(c, &l)));
+  json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
+  return root;
+}
+
+int colocate_write(const struct colocate *c) {
+  const bool clock = c->info.has_clock;
+  json_t *root = json_setup(c);
+  json_t *serve = json_serve(c, &c->serve, c->wrong);
+  const struct latency together = latency_of(&c->serve, clock);
+  const struct latency alone = latency_of(&c->alone, clock);
+  json_object_set_new(serve, "accuracy_first", number(accuracy_of(serving_version(c, false))));
+  json_object_set_new(serve, "accuracy_last", number(accuracy_of(serving_version(c, true))));
+  json_object_set_new(serve, "accuracy_over",
+                      json_string("all test images, by the first and last version that answered"));
+  json_object_set_new(serve, "refused", json_integer(0));
+  json_object_set_new(root, "serve", serve);
+  json_object_set_new(root, "serve_alone", json_serve(c, &c->alone, c->wrong_alone));
+  json_object_set_new(root, "train", json_train(c));
+  json_object_set_new(root, "train_alone", json_alone(&c->train_alone));
+  json_object_set_new(
+      root, "ratio",
+      json_pack("{s:o, s:o}", "p99",
+                cli_json_ratio(cycles_or_nan(together.p99), cycles_or_nan(alone.p99)),
+                "train_throughput",
+                cli_json_ratio(macs_per_cycle(&c->together), macs_per_cycle(&c->train_alone))));
+  json_object_set_new(root, "versions", json_versions(c));
+  return cli_json_write(c->l->json, root);
+}
+
+/* ---- CSV ---- */
+
+static void put_cycle(FILE *file, uint64_t cycle) {
+  if (cycle != CT_NO_CYCLE) fprintf(file, "%" PRIu64, cycle);
+  fputc(',', file);
+}
+
+static int write_rows(const struct server *s, const char *path) {
+  FILE *file = fopen(path, "w");
+  if (!file) return cli_fail("%s: cannot be created: %s", path, strerror(errno));
+  fputs("id,scheduled,start,end,version,answer\n", file);
+  for (size_t i = 0; i < s->done; ++i) {
+    const struct request *r = &s->request[i];
+    fprintf(file, "%zu,", i);
+    put_cycle(file, r->scheduled);
+    put_cycle(file, r->start);
+    put_cycle(file, r->end);
+    if (r->answered)
+      fprintf(file, "%" PRIu32 ",%" PRIu32 "\n", r->version, r->answer);
+    else
+      fprintf(file, "%" PRIu32 ",\n", r->version);
+  }
+  const bool bad = ferror(file);
+  if (fclose(file) || bad) return cli_fail("%s: cannot be written: %s", path, strerror(errno));
+  return 0;
+}
+
+int colocate_csv(const struct colocate *c) {
+  const char *path = c->o->csv;
+  if (!path) return 0;
+  if (write_rows(&c->serve, path)) return 1;
+  if (!c->alone.done) return 0;
+  const size_t size = strlen(path) + sizeof ".alone.csv";
+  char *name = malloc(size);
+  if (!name) return cli_fail("no memory for the name of a file");
+  const size_t len = strlen(path),
+               stem = len > 4 && !strcmp(path + len - 4, ".csv") ? len - 4 : len;
+  snprintf(name, size, "%.*s.alone.csv", (int)stem, path);
+  const int status = write_rows(&c->alone, name);
+  free(name);
+  return status;
+}
+
+/* ---- Text ---- */
+
+static void print_figure(FILE *to, double x) {
+  if (isfinite(x))
+    fprintf(to, " %13.2f", x);
+  else
+    fprintf(to, " %13s", "-");
+}
+
+static void print_row(FILE *to, const char *name, double alone, double together, const char *unit) {
+  fprintf(to, "  %-22s", name);
+  print_figure(to, alone);
+  print_figure(to, together);
+  if (isfinite(alone) && isfinite(together) && alone > 0)
+    fprintf(to, "   x %.3f", together / alone);
+  fprintf(to, "   %s\n", unit);
+}
+
+static void print_times(const struct colocate *c) {
+  FILE *to = c->text;
+  const struct latency t = latency_of(&c->serve, true), a = latency_of(&c->alone, true);
+  const double us = 1e6 / (double)c->info.clock_hz;
+  fprintf(to, "\n  %-22s %13s %13s   ratio\n", "", "alone", "co-located");
+  print_row(to, "latency, median", cycles_or_nan(a.p50) * us, cycles_or_nan(t.p50) * us, "us");
+  print_row(to, "latency, p99", cycles_or_nan(a.p99) * us, cycles_or_nan(t.p99) * us, "us");
+  print_row(to, "latency, longest", cycles_or_nan(a.max) * us, cycles_or_nan(t.max) * us, "us");
+  print_row(to, "training", macs_per_cycle(&c->train_alone), macs_per_cycle(&c->together),
+            "multiply-accumulates a cycle");
+  const double service = c->capacity_done ? (double)c->capacity_busy / (double)c->capacity_done : 0;
+  fprintf(to, "\n  capacity: a request every %.1f cycles; offered load %.3g; 1 us is %.6g cycles\n",
+          service, (double)c->o->permille / 1000, (double)c->info.clock_hz / 1e6);
+  fprintf(to, "  measured: %zu requests, after the first %zu", t.measured, t.dropped);
+  if (!meets_definition(c, &t))
+    fprintf(to, " (a short run; a campaign has %zu)", ct_stats_requests(FULL_SAMPLES));
+  fputc('\n', to);
+}
+
+static void print_accuracy(FILE *to, const char *name, double accuracy) {
+  if (isfinite(accuracy)) fprintf(to, "%s %.2f %%", name, 100 * accuracy);
+}
+
+void colocate_print(const struct colocate *c) {
+  FILE *to = c->text;
+  const struct server *s = &c->serve;
+  if (cli_stopped()) fprintf(to, "Stopped; this is what was measured so far.\n");
+  fprintf(to, "served    %zu of %zu requests, %zu lost", completed(s), s->count, lost(s));
+  if (c->checked) fprintf(to, ", %zu wrong", c->wrong);
+  print_accuracy(to, "; accuracy of the first version", accuracy_of(serving_version(c, false)));
+  print_accuracy(to, ", of the last", accuracy_of(serving_version(c, true)));
+  fprintf(to, "\ntrained   %" PRIu64 " of %" PRIu64 " steps", c->feed.finished, c->steps);
+  if (c->feed.finished) fprintf(to, ", loss %.4f to %.4f", mean_loss(c, 0), last_loss(c));
+  print_accuracy(to, ", test accuracy", test_accuracy(c));
+  fprintf(to, "\nversions  %zu published, swapped between two requests\n", c->versions.published);
+  if (c->info.has_clock) print_times(c);
+}

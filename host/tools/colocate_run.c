@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "colocate.h"
+#include "ct_arrivals.h"
+#include "ct_stats.h"
+
+/* WAIT_MS: how long Ctrl-C may go unnoticed. LEAD: cycles between handing over the first requests
+ * and the first arrival. RECENT: answers that the accuracy on the progress line is taken over. */
+enum { WAIT_MS = 1000, LEAD = 20000, RECENT = 200, DRAIN_TURNS = 100000 };
+
+/* ---- Progress ---- */
+
+static double recent_accuracy(const struct colocate *c, const struct server *s) {
+  const size_t from = s->done > RECENT ? s->done - RECENT : 0;
+  size_t right = 0;
+  for (size_t i = from; i < s->done; ++i)
+    right +=
+        s->request[i].answered && s->request[i].answer == c->ds.test.labels[s->request[i].sample];
+  return (double)right / (double)(s->done - from);
+}
+
+static void show(struct colocate *c, double fraction) {
+  struct ct_progress_state *state = &c->state;
+  state->label = c->label;
+  state->known &= CT_PROGRESS_P99;
+  if (fraction >= 0) state->known |= CT_PROGRESS_FRACTION;
+  state->fraction = fraction;
+  if (c->feed.finished) state->known |= CT_PROGRESS_LOSS;
+  if (c->feed.finished) state->loss = (double)c->losses[c->feed.finished - 1];
+  const struct server *s = c->server;
+  if (s && s->done && s != &c->probe) {
+    state->known |= CT_PROGRESS_ACCURACY;
+    state->accuracy = recent_accuracy(c, s);
+    if (s->done % 64 == 0 && c->info.has_clock) {
+      const struct latency l = latency_of(s, true);
+      state->known = l.measured ? state->known | CT_PROGRESS_P99 : state->known & ~CT_PROGRESS_P99;
+      state->p99 = (double)l.p99 * 1e6 / (double)c->info.clock_hz;
+    }
+  }
+  ct_progress_update(&c->progress, state);
+}
+
+/* ---- One turn ---- */
+
+/* Steps after which version number index + 1 is published. */
+static uint64_t version_step(const struct colocate *c, size_t index) {
+  return index ? index * c->feed.per_epoch : c->warm_steps;
+}
+
+static bool is_publishing_due(const struct colocate *c) {
+  const size_t next = c->versions.submitted;
+  return next < c->versions.room && c->feed.submitted == version_step(c, next);
+}
+
+/* Publishes, trains, publishes ... up to feed_end; then lets the second model train. */
+static int top_up_training(struct colocate *c) {
+  for (;;) {
+    int rc;
+    if (is_publishing_due(c))
+      rc = versions_publish(&c->versions, c->feed.submitted);
+    else if (c->feed.submitted < c->feed_end)
+      rc = feeder_submit(&c->feed);
+    else if (c->fill)
+      rc = feeder_submit(&c->filler);
+    else
+      return 0;
+    if (rc < 0) return rc;
+  }
+}
+
+static int top_up_serving(struct server *s) {
+  int rc = 0;
+  while (rc >= 0)
+    rc = server_submit(s);
+  return rc;
+}
+
+static int dispatch(struct colocate *c, const struct ct_result *result) {
+  static const char *const names[] = {"a training step", "the publishing of a version"};
+  const struct job *job = result->user;
+  float loss;
+  int rc;
+  if (result->error && (!job || job->kind != JOB_REQUEST))
+    return cli_fail("%s failed on the device: %s (address 0x%" PRIx32 ")",
+                    names[job ? job->kind : JOB_STEP], ct_code_text(result->code), result->address);
+  if (!job) return 0; /* a part of a step */
+  if (job->kind == JOB_REQUEST) {
+    rc = server_finish(job->owner, job, result);
+  } else if (job->kind == JOB_PUBLISH) {
+    rc = versions_finish(job->owner, job, result);
+  } else {
+    rc = feeder_finish(job->owner, job, &loss);
+    if (job->owner == &c->feed) c->losses[job->index] = loss;
+  }
+  return rc < 0 ? cli_fail_device(c->dev, rc, "reading a result") : 0;
+}
+
+/* Hands over what there is room for and takes one result, if one comes before the given cycle. */
+static int turn(struct colocate *c, uint64_t until) {
+  struct ct_result result;
+  int rc = top_up_training(c);
+  if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting training");
+  rc = c->server ? top_up_serving(c->server) : 0;
+  if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting a request");
+  rc = until == CT_NO_CYCLE ? ct_reap(c->dev, &result, WAIT_MS)
+                            : ct_reap_until(c->dev, &result, until, WAIT_MS);
+  if (rc == CT_ERR_TIMEOUT) return 0;
+  if (rc < 0) return cli_fail_device(c->dev, rc, "waiting for the device");
+  return dispatch(c, &result);
+}
+
+static bool is_busy(const struct colocate *c) {
+  return ct_outstanding(c->dev, CT_INFERENCE) + ct_outstanding(c->dev, CT_TRAINING) > 0;
+}
+
+/* Whether the model still has steps to take or versions to publish, or any job is under way. */
+static bool is_training(const struct colocate *c) {
+  return c->feed.finished < c->feed_end || is_publishing_due(c) || is_busy(c);
+}
+
+/* Submits nothing more and waits for what was submitted. */
+static int drain(struct colocate *c) {
+  c->feed_end = c->feed.submitted;
+  c->fill = false;
+  if (c->server) c->server->limit = c->server->submitted;
+  for (int turns = 0; is_busy(c); ++turns) {
+    if (turn(c, CT_NO_CYCLE)) return 1;
+    if (turns >= DRAIN_TURNS) return cli_fail("the device does not finish its jobs");
+  }
+  c->server = NULL;
+  return 0;
+}
+
+/* ---- Windows ---- */
+
+static int read_clock(struct colocate *c, uint64_t *cycle) {
+  const int rc = ct_now(c->dev, cycle);
+  return rc < 0 ? cli_fail_device(c->dev, rc, "reading the clock") : 0;
+}
+
+static int read_rows(struct colocate *c, uint64_t *rows) {
+  const int rc = cli_counter(c->dev, CT_TRAINING, cli_counter_index("MXU_ROWS"), rows);
+  return rc < 0 ? cli_fail_device(c->dev, rc, "reading the counters") : 0;
+}
+
+static int window_open(struct colocate *c, struct window *w) {
+  return read_clock(c, &w->from) || read_rows(c, &w->rows);
+}
+
+static int window_close(struct colocate *c, struct window *w) {
+  uint64_t rows;
+  if (read_clock(c, &w->to) || read_rows(c, &rows)) return 1;
+  w->rows = rows - w->rows;
+  w->closed = true;
+  return 0;
+}
+
+/* Turns until the device's clock shows cycle. */
+static int turn_until(struct colocate *c, uint64_t cycle) {
+  uint64_t now = 0;
+  while (!cli_stopped()) {
+    if (read_clock(c, &now)) return 1;
+    if (now >= cycle) break;
+    if (turn(c, cycle)) return 1;
+  }
+  return 0;
+}
+
+/* ---- The runs ---- */
+
+static int run_warm_up(struct colocate *c) {
+  c->label = "warm-up";
+  c->feed_end = c->warm_steps;
+  while (c->versions.published < 1 && !cli_stopped()) {
+    if (turn(c, CT_NO_CYCLE)) return 1;
+    show(c, -1);
+  }
+  return 0;
+}
+
+/* Makes the list of arrivals from what the requests took back to back. */
+static int run_capacity(struct colocate *c) {
+  c->label = "capacity";
+  c->server = &c->probe;
+  while (c->probe.done < c->probe.count && !cli_stopped()) {
+    if (turn(c, CT_NO_CYCLE)) return 1;
+    show(c, -1);
+  }
+  if (cli_stopped()) return 0;
+  if (c->probe.failed)
+    return cli_fail("%zu requests failed on the device before training began", c->probe.failed);
+  c->server = NULL;
+  c->capacity_done = c->probe.count - 1;
+  c->capacity_busy = c->probe.request[c->probe.count - 1].end - c->probe.request[0].end;
+  c->mean_q16 = ct_arrivals_mean_q16(c->capacity_busy, c->capacity_done, c->o->permille);
+  if (ct_arrivals_poisson(c->l->seed, c->mean_q16, c->arrivals, c->serve.count))
+    return cli_fail("no arrivals can be made for a load of %.3f; choose --load nearer to 1",
+                    (double)c->o->permille / 1000);
+  return 0;
+}
+
+/* Requests as scheduled; the window, if any, goes from the first arrival to the last completion. */
+static int run_arrivals(struct colocate *c, struct server *s, struct window *w, double from) {
+  uint64_t now = 0;
+  if (read_clock(c, &now)) return 1;
+  server_schedule(s, now + LEAD, c->arrivals);
+  c->server = s;
+  if (turn_until(c, s->request[0].scheduled)) return 1;
+  if (w && window_open(c, w)) return 1;
+  while (s->done < s->count && !cli_stopped()) {
+    if (turn(c, CT_NO_CYCLE)) return 1;
+    show(c, from + (double)s->done / (double)s->count / 3);
+  }
+  if (w && window_close(c, w)) return 1;
+  return 0;
+}
+
+static int run_together(struct colocate *c) {
+  c->label = "serving and training";
+  c->feed_end = c->steps;
+  c->fill = true;
+  if (run_arrivals(c, &c->serve, &c->together, 0)) return 1;
+  c->filler_steps = c->filler.finished;
+  c->fill = false;
+  c->server = NULL;
+  c->label = "training on";
+  while (is_training(c) && !cli_stopped()) {
+    if (turn(c, CT_NO_CYCLE)) return 1;
+    show(c, 1.0 / 3);
+  }
+  return 0;
+}
+
+static int run_alone(struct colocate *c) {
+  c->label = "serving alone";
+  return run_arrivals(c, &c->alone, NULL, 1.0 / 3);
+}
+
+/* The second model's steps; the window opens when the first of them is through. */
+static int run_train_alone(struct colocate *c) {
+  const uint64_t length = c->together.to - c->together.from, before = c->filler.finished;
+  c->label = "training alone";
+  c->server = NULL;
+  c->fill = true;
+  while (c->filler.finished == before && !cli_stopped())
+    if (turn(c, CT_NO_CYCLE)) return 1;
+  if (window_open(c, &c->train_alone)) return 1;
+  const uint64_t end = c->train_alone.from + length;
+  for (unsigned part = 1; part <= 100 && !cli_stopped(); ++part) {
+    if (turn_until(c, end - length + length / 100 * part)) return 1;
+    show(c, (2 + part / 100.0) / 3);
+  }
+  if (turn_until(c, end)) return 1;
+  return window_close(c, &c->train_alone);
+}
+
+/* Without a clock: a step, then the requests that are due by then; one queue at a time, so the
+ * same versions answer the same requests every time. */
+static int run_in_turns(struct colocate *c) {
+  const uint64_t all = c->steps - c->warm_steps;
+  c->label = "serving and training";
+  c->server = &c->serve;
+  for (uint64_t s = 1; s <= all + 1 && !cli_stopped(); ++s) {
+    c->feed_end = s <= all ? c->warm_steps + s : c->steps;
+    c->serve.limit = c->serve.done;
+    while (is_training(c))
+      if (turn(c, CT_NO_CYCLE)) return 1;
+    c->serve.limit = s <= all ? s * c->serve.count / all : c->serve.count;
+    while (c->serve.done < c->serve.limit)
+      if (turn(c, CT_NO_CYCLE)) return 1;
+    show(c, (double)s / (double)(all + 1));
+  }
+  return 0;
+}
+
+static int run_all(struct colocate *c) {
+  static int (*const runs[])(struct colocate *) = {run_capacity, run_together, run_alone,
+                                                   run_train_alone};
+  if (run_warm_up(c)) return 1;
+  if (!c->info.has_clock) return cli_stopped() ? 0 : run_in_turns(c);
+  for (size_t i = 0; i < sizeof runs / sizeof *runs && !cli_stopped(); ++i)
+    if (runs[i](c)) return 1;
+  return 0;
+}
+
+int colocate_runs(struct colocate *c) {
+  int status = run_all(c);
+  if (!status) status = drain(c);
+  c->trained = c->feed.finished == c->steps;
+  return status;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "colocate.h"
+#include "ct_rand.h"
+#include "ct_stats.h"
+
+/* ---- Images ---- */
+
+int images_open(struct images *im, ct_device *dev, const struct ct_dataset *ds) {
+  *im = (struct images){.dev = dev};
+  const size_t bytes = ct_pack_row_size(ds->features);
+  im->pitch = (bytes + 63) / 64 * 64;
+  float *x = malloc(ds->features * sizeof *x);
+  uint8_t *packed = calloc(1, im->pitch);
+  int rc = x && packed ? ct_mem_alloc(dev, ds->test.count * im->pitch, &im->memory) : CT_ERR_MEMORY;
+  for (size_t i = 0; rc >= 0 && i < ds->test.count; ++i) {
+    const uint32_t sample = (uint32_t)i;
+    ct_dataset_values(ds, &ds->test, &sample, 1, x);
+    ct_pack_row(x, ds->features, packed);
+    rc = ct_mem_write(dev, im->memory + i * im->pitch, packed, bytes);
+  }
+  free(packed);
+  free(x);
+  return rc < 0 ? rc : 0;
+}
+
+void images_close(struct images *im) {
+  if (im->dev && im->memory) ct_mem_free(im->dev, im->memory);
+  *im = (struct images){.dev = NULL};
+}
+
+/* ---- Requests ---- */
+
+int server_open(struct server *s, ct_device *dev, ct_model *model, const struct images *images,
+                struct versions *versions, size_t count, size_t samples, uint64_t seed) {
+  struct ct_model_info info;
+  struct ct_rand rand;
+  *s = (struct server){.dev = dev,
+                       .model = model,
+                       .images = images,
+                       .versions = versions,
+                       .count = count,
+                       .limit = count};
+  int rc = ct_model_info(model, &info);
+  if (rc < 0) return rc;
+  s->classes = info.widths[info.layers];
+  s->request = calloc(count, sizeof *s->request);
+  s->logits = calloc(count, s->classes * sizeof *s->logits);
+  if (!s->request || !s->logits) return CT_ERR_MEMORY;
+  ct_rand_seed(&rand, seed, CT_RAND_STREAM_REQUESTS);
+  for (size_t i = 0; i < count; ++i)
+    s->request[i] = (struct request){.scheduled = CT_NO_CYCLE,
+                                     .start = CT_NO_CYCLE,
+                                     .end = CT_NO_CYCLE,
+                                     .sample = (uint32_t)ct_rand_below(&rand, samples)};
+  s->pitch = (ct_model_answer_size(model) + 63) / 64 * 64;
+  rc = ct_mem_alloc(dev, SERVER_DEPTH * s->pitch, &s->memory);
+  return rc < 0 ? rc : 0;
+}
+
+void server_close(struct server *s) {
+  if (s->dev && s->memory) ct_mem_free(s->dev, s->memory);
+  free(s->request);
+  free(s->logits);
+  *s = (struct server){.dev = NULL};
+}
+
+void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals) {
+  for (size_t i = 0; i < s->count; ++i)
+    s->request[i].scheduled = origin + arrivals[i];
+}
+
+int server_submit(struct server *s) {
+  const size_t i = s->submitted;
+  if (i >= s->limit || i - s->done >= SERVER_DEPTH) return CT_ERR_FULL;
+  struct request *r = &s->request[i];
+  struct version *version = &s->versions->version[s->versions->published - 1];
+  struct job *job = &s->jobs[i % SERVER_DEPTH];
+  *job = (struct job){JOB_REQUEST, s, i};
+  const uint64_t row = s->images->memory + r->sample * s->images->pitch;
+  const uint32_t number = (uint32_t)s->versions->published;
+  const int rc =
+      ct_model_infer_submit(s->model, CT_INFERENCE, version->image, number, 1, &row,
+                            s->memory + i % SERVER_DEPTH * s->pitch, r->scheduled, job, NULL);
+  if (rc < 0) return rc;
+  r->version = number;
+  ++version->outstanding;
+  s->submitted = i + 1;
+  return 0;
+}
+
+int server_finish(struct server *s, const struct job *job, const struct ct_result *result) {
+  const size_t i = job->index;
+  struct request *r = &s->request[i];
+  --s->versions->version[r->version - 1].outstanding;
+  s->done = i + 1;
+  if (result->error) {
+    ++s->failed;
+    return 0;
+  }
+  float *logits = s->logits + i * s->classes;
+  const int rc = ct_mem_read(s->dev, s->memory + i % SERVER_DEPTH * s->pitch, logits,
+                             s->classes * sizeof *logits);
+  if (rc < 0) return rc;
+  r->start = result->start;
+  r->end = result->end;
+  r->version = result->version;
+  r->answer = cli_argmax(logits, s->classes);
+  r->answered = true;
+  return 0;
+}
+
+void server_latencies(const struct server *s, size_t first, size_t n, uint64_t *latency) {
+  for (size_t i = 0; i < n; ++i) {
+    const struct request *r = &s->request[first + i];
+    latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
+  }
+}
+
+/* A campaign's rule for what is dropped where a run has its size; else a tenth. */
+static size_t dropped_of(size_t n) {
+  return n >= ct_stats_requests(2000) ? ct_stats_drop_campaign(n) : ct_stats_drop(n);
+}
+
+struct latency latency_of(const struct server *s, bool clock) {
+  struct latency l = {.p50 = CT_NO_CYCLE, .p99 = CT_NO_CYCLE, .max = CT_NO_CYCLE};
+  const size_t n = s->done;
+  uint64_t *samples = n && clock ? malloc(n * sizeof *samples) : NULL;
+  l.dropped = dropped_of(s->count) < n ? dropped_of(s->count) : n;
+  l.measured = n - l.dropped;
+  if (samples && l.measured) {
+    struct ct_stats stats;
+    server_latencies(s, 0, n, samples);
+    ct_stats_sum_up(&stats, samples, n, l.dropped);
+    l.p50 = stats.p50;
+    l.p99 = stats.p99;
+    l.max = stats.max;
+  }
+  free(samples);
+  return l;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Feeds a model with the batches of its epochs, several steps ahead of the device, so that the
+ * training queue never runs dry.
+ *
+ * Step s takes samples j = 0 .. batch - 1 at position (s mod steps) * batch + j, modulo the number
+ * of samples, of epoch s / steps. The order of epoch e is a shuffle (ct_rand.h) by the stream
+ * e * 2^32 + CT_RAND_STREAM_BATCHES of the seed: it depends on seed and epoch alone, so training
+ * resumed at an epoch goes on as if it had never stopped.
+ */
+#ifndef FEEDER_H
+#define FEEDER_H
+
+#include "learn.h"
+
+/* What the user pointer of every submitted job points to. */
+enum job_kind { JOB_STEP, JOB_PUBLISH, JOB_REQUEST };
+struct job {
+  enum job_kind kind;
+  void *owner;    /* the feeder, or the server */
+  uint64_t index; /* step, version or request */
+};
+
+enum { FEEDER_DEPTH = 8 };
+
+struct feeder {
+  ct_device *dev;
+  ct_model *model;
+  const struct ct_dataset *ds;
+  uint32_t batch;
+  uint64_t seed, per_epoch;
+  uint64_t submitted, finished; /* steps, counted from the model's first */
+  uint64_t written;             /* steps whose batch lies in device memory */
+  uint32_t *order;
+  uint64_t order_epoch; /* that order holds */
+  float *x;
+  uint32_t *labels;
+  uint64_t memory, slot_bytes, batch_bytes;
+  struct job jobs[FEEDER_DEPTH];
+};
+
+/* first: the step to begin with. A ct_error; close it either way. */
+int feeder_open(struct feeder *f, ct_device *dev, ct_model *model, const struct learn *l,
+                const struct ct_dataset *ds, uint64_t first);
+void feeder_close(struct feeder *f);
+
+/* Submits the next step; CT_ERR_FULL if there is no room at present, or another ct_error. */
+int feeder_submit(struct feeder *f);
+
+/* Takes note of a finished step (its result's error is 0) and reads its loss, the mean over the
+ * batch before the step. A ct_error. */
+int feeder_finish(struct feeder *f, const struct job *job, float *loss);
+
+#endif

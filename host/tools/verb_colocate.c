@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "colocate.h"
+
+enum { KEY_REQUESTS = CLI_KEY_VERB, KEY_LOAD, KEY_POLICY, KEY_CSV };
+
+static enum ct_policy policy_of(const char *name, const struct argp_state *state) {
+  if (!strcmp(name, "priority")) return CT_PRIORITY;
+  if (!strcmp(name, "fcfs")) return CT_FCFS;
+  if (!strcmp(name, "round-robin")) return CT_ROUND_ROBIN;
+  if (!strcmp(name, "job")) return CT_WHOLE_JOB;
+  argp_error(state, "--policy: \"%s\" is none of priority, fcfs, round-robin, job", name);
+  return CT_PRIORITY;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct colocate_options *o = state->input;
+  switch (key) {
+    case ARGP_KEY_INIT:
+      state->child_inputs[0] = &o->learn;
+      break;
+    case KEY_REQUESTS:
+      o->requests = (size_t)cli_count(state, "--requests", arg, 1, 100000000);
+      break;
+    case KEY_LOAD:
+      o->permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
+      break;
+    case KEY_POLICY:
+      o->policy = policy_of(arg, state);
+      break;
+    case KEY_CSV:
+      o->csv = arg;
+      break;
+    case ARGP_KEY_ARG:
+      argp_error(state, "\"%s\" is one argument too many", arg);
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+/* ---- The order of things ---- */
+
+static int save(struct colocate *c) {
+  if (!c->l->save) return 0;
+  if (!c->trained) {
+    fprintf(c->text, "%s was not written: training stopped in the middle of an epoch\n",
+            c->l->save);
+    return 0;
+  }
+  ct_model_set_epochs(c->model, c->l->epochs);
+  const int rc = ct_model_save(c->model, c->l->save);
+  return rc < 0 ? cli_fail_device(c->dev, rc, "saving the model") : 0;
+}
+
+/* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
+static int verdict(const struct colocate *c) {
+  const size_t lost = c->serve.submitted - (c->serve.done - c->serve.failed);
+  if (c->wrong || c->wrong_alone)
+    return cli_fail(
+        "%zu answers differ from emu: with the weights of their version: the device "
+        "computes wrongly",
+        c->wrong + c->wrong_alone);
+  if (lost || c->alone.failed)
+    return cli_fail("%zu requests were not answered", lost + c->alone.failed);
+  return cli_stopped();
+}
+
+static int run(struct colocate *c) {
+  ct_progress_open(&c->progress, stderr);
+  int status = colocate_runs(c);
+  if (!status && cli_weights_crc32(c->model, &c->weights_crc32))
+    status = cli_fail_device(c->dev, CT_ERR_DEVICE, "reading the weights back");
+  if (!status) status = colocate_check(c);
+  ct_progress_close(&c->progress);
+  if (status) return status;
+  colocate_print(c);
+  const int results = colocate_csv(c) | save(c) | colocate_write(c);
+  const int failed = verdict(c);
+  return results || failed;
+}
+
+int verb_colocate(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"requests", KEY_REQUESTS, "N", 0, "How many requests arrive", 1},
+      {"load", KEY_LOAD, "F", 0, "Offered load as a part of the capacity (0.5)", 1},
+      {"policy", KEY_POLICY, "NAME", 0,
+       "Who goes first: priority (inference; the default), fcfs, round-robin, job", 1},
+      {"csv", KEY_CSV, "FILE.csv", 0,
+       "Write a row for each request; those served alone go to FILE.alone.csv", 1},
+      {0}};
+  static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .children = children,
+      .doc =
+          "Serves a model while training it, then each alone, and compares.\vAfter a quarter of "
+          "the first epoch the model begins to answer requests that arrive by themselves, while "
+          "training goes on; after every epoch the new weights take over between two requests. "
+          "Every answer is computed again by emu: and compared in every bit. Ctrl-C stops and "
+          "prints what was measured so far."};
+  struct colocate_options o = {
+      .learn = LEARN_DEFAULTS, .requests = 1000, .permille = 500, .policy = CT_PRIORITY};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  struct colocate c;
+  cli_catch_stop();
+  int status = colocate_open(&c, &o);
+  if (!status) status = run(&c);
+  colocate_close(&c);
+  return status;
+}

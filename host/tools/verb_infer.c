@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli.h"
+#include "ct_npy.h"
+#include "learn.h"
+
+enum { KEY_MODEL = CLI_KEY_VERB, KEY_DATA, KEY_INPUT, KEY_OUTPUT };
+
+struct options {
+  const char *device, *model, *data, *input, *output;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case CLI_KEY_DEVICE:
+      o->device = arg;
+      break;
+    case KEY_MODEL:
+      o->model = arg;
+      break;
+    case KEY_DATA:
+      o->data = arg;
+      break;
+    case KEY_INPUT:
+      o->input = arg;
+      break;
+    case KEY_OUTPUT:
+      o->output = arg;
+      break;
+    case ARGP_KEY_ARG:
+      argp_error(state, "\"%s\" is one argument too many", arg);
+      break;
+    case ARGP_KEY_END:
+      if (!o->model) argp_error(state, "--model FILE is missing: a model that train has saved");
+      if (!o->data == !o->input) argp_error(state, "give either --data, or --input with --output");
+      if (!o->input != !o->output) argp_error(state, "--input and --output belong together");
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+/* The seed of the model splits the data, so that its test images are those it was not trained on.
+ */
+static int test_part(const struct options *o, ct_device *dev, ct_model *model,
+                     const struct ct_model_info *info) {
+  struct ct_dataset ds;
+  struct learn l = LEARN_DEFAULTS;
+  size_t right = 0;
+  l.data = o->data;
+  l.seed = info->seed;
+  l.layers = info->layers;
+  for (size_t i = 0; i <= info->layers; ++i)
+    l.widths[i] = info->widths[i];
+  int status = learn_open(&l, &ds);
+  if (status == 0) {
+    const int rc = learn_evaluate(model, 0, &ds, &ds.test, &right);
+    if (rc < 0)
+      status = cli_fail_device(dev, rc, "evaluating on the test images");
+    else
+      printf("%zu of %zu test images right: accuracy %.2f %%\n", right, ds.test.count,
+             100 * (double)right / (double)ds.test.count);
+  }
+  ct_dataset_free(&ds);
+  return status;
+}
+
+static int matrix(const struct options *o, ct_device *dev, ct_model *model,
+                  const struct ct_model_info *info, const struct ct_npy *in) {
+  char why[CT_NPY_WHY];
+  const uint32_t inputs = info->widths[0], classes = info->widths[info->layers];
+  if (in->cols != inputs)
+    return cli_fail("%s has %zu columns, but %s takes %" PRIu32 " inputs", o->input, in->cols,
+                    o->model, inputs);
+  float *logits = calloc(in->rows, classes * sizeof *logits);
+  if (!logits) return cli_fail("no memory for %zu x %" PRIu32 " results", in->rows, classes);
+  int status = 0;
+  const int rc = ct_model_infer(model, 0, in->data, in->rows, logits);
+  if (rc < 0)
+    status = cli_fail_device(dev, rc, o->device);
+  else if (ct_npy_write(o->output, logits, in->rows, classes, why, sizeof why))
+    status = cli_fail("%s", why);
+  else
+    printf("%zu x %" PRIu32 " logits written to %s\n", in->rows, classes, o->output);
+  free(logits);
+  return status;
+}
+
+static int run(const struct options *o, ct_device *dev, ct_model **model) {
+  struct ct_model_info info;
+  struct ct_npy in = {0, 0, NULL};
+  char why[CT_NPY_WHY];
+  int rc = ct_model_load(dev, o->model, model);
+  if (rc < 0) *model = NULL;
+  if (rc >= 0) rc = ct_model_info(*model, &info);
+  if (rc < 0) return cli_fail_device(dev, rc, "the model cannot be loaded");
+  if (o->data) return test_part(o, dev, *model, &info);
+  if (ct_npy_read(o->input, &in, why, sizeof why)) return cli_fail("%s", why);
+  const int status = matrix(o, dev, *model, &info, &in);
+  ct_npy_free(&in);
+  return status;
+}
+
+int verb_infer(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"model", KEY_MODEL, "FILE", 0, "A model that train has saved", 0},
+      {"data", KEY_DATA, "NAME", 0, "Accuracy on the test part of a data set, named as for train",
+       0},
+      {"input", KEY_INPUT, "X.npy", 0, "A float32 matrix, one sample a row", 0},
+      {"output", KEY_OUTPUT, "Y.npy", 0, "Where the logits go, one row for each sample", 0},
+      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = list, .parser = parse, .doc = "Runs a saved model on a data set or on a matrix."};
+  struct options o = {.device = CLI_DEVICE};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  ct_device *dev;
+  ct_model *model = NULL;
+  if (cli_open(o.device, &dev)) return 1;
+  const int status = run(&o, dev, &model);
+  ct_model_free(model);
+  ct_close(dev);
+  return status;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli.h"
+
+struct options {
+  const char *device;
+  bool json;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  if (key == CLI_KEY_DEVICE)
+    o->device = arg;
+  else if (key == CLI_KEY_JSON)
+    o->json = true;
+  else if (key == ARGP_KEY_ARG)
+    argp_error(state, "\"%s\" is one argument too many", arg);
+  else
+    return ARGP_ERR_UNKNOWN;
+  return 0;
+}
+
+struct feature {
+  uint32_t bit;
+  const char *name;
+};
+
+static const struct feature features[] = {
+    {CT_FEATURE_HBFP8, "hbfp8"},
+    {CT_FEATURE_TRAINING, "training"},
+    {CT_FEATURE_FUNCTIONS, "functions"},
+    {CT_FEATURE_PARITY, "parity"},
+};
+enum { FEATURES = sizeof features / sizeof *features };
+
+static int print_json(const struct ct_info *info) {
+  json_t *names = json_array();
+  for (size_t i = 0; i < FEATURES; ++i)
+    if (info->features & features[i].bit)
+      json_array_append_new(names, json_string(features[i].name));
+  json_t *root = json_pack(
+      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:b, s:o}", "device", info->uri,
+      "abi", (int)info->abi, "array_rows", (int)info->array_rows, "array_cols",
+      (int)info->array_cols, "vpu_lanes", (int)info->vpu_lanes, "block", (int)info->block,
+      "macs_per_cycle", (int)info->macs_per_cycle, "spm_words", (json_int_t)info->spm_words,
+      "spm_bytes", (json_int_t)info->spm_bytes, "dram_bytes", (json_int_t)info->dram_bytes,
+      "clock_hz", info->has_clock ? json_integer((json_int_t)info->clock_hz) : json_null(),
+      "has_clock", (int)info->has_clock, "features", names);
+  return cli_json_write("-", root);
+}
+
+static int print_text(const struct ct_info *info) {
+  printf("device          %s\n", info->uri);
+  printf("interface       version %" PRIu32 "\n", info->abi);
+  printf("array           %" PRIu32 " x %" PRIu32 ", %" PRIu32 " multiply-accumulates a cycle\n",
+         info->array_rows, info->array_cols, info->macs_per_cycle);
+  printf("block           %" PRIu32 " elements share an exponent\n", info->block);
+  printf("vector lanes    %" PRIu32 "\n", info->vpu_lanes);
+  printf("scratchpad      %" PRIu64 " KiB in %" PRIu32 " words\n", info->spm_bytes >> 10,
+         info->spm_words);
+  printf("device memory   %" PRIu64 " MiB\n", info->dram_bytes >> 20);
+  if (info->has_clock)
+    printf("clock           %.6g MHz\n", (double)info->clock_hz / 1e6);
+  else
+    printf("clock           none: this device has no time\n");
+  printf("features       ");
+  for (size_t i = 0; i < FEATURES; ++i)
+    if (info->features & features[i].bit) printf(" %s", features[i].name);
+  putchar('\n');
+  return 0;
+}
+
+int verb_info(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
+      {"json", CLI_KEY_JSON, NULL, 0, "Print JSON", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = list, .parser = parse, .doc = "Says what a device is: array, memory, clock."};
+  struct options o = {.device = CLI_DEVICE};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  ct_device *dev;
+  if (cli_open(o.device, &dev)) return 1;
+  struct ct_info info;
+  const int rc = ct_info(dev, &info);
+  int status;
+  if (rc < 0)
+    status = cli_fail_device(dev, rc, o.device);
+  else
+    status = o.json ? print_json(&info) : print_text(&info);
+  ct_close(dev);
+  return status;
+}

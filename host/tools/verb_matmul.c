@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "ct_npy.h"
+
+struct options {
+  const char *device, *json, *out, *in[2];
+  enum ct_queue queue;
+};
+
+enum { KEY_QUEUE = CLI_KEY_VERB };
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case CLI_KEY_DEVICE:
+      o->device = arg;
+      break;
+    case CLI_KEY_JSON:
+      o->json = arg;
+      break;
+    case 'o':
+      o->out = arg;
+      break;
+    case KEY_QUEUE:
+      if (!strcmp(arg, "inference"))
+        o->queue = CT_INFERENCE;
+      else if (!strcmp(arg, "training"))
+        o->queue = CT_TRAINING;
+      else
+        argp_error(state, "--queue: \"%s\" is neither inference nor training", arg);
+      break;
+    case ARGP_KEY_ARG:
+      if (state->arg_num >= 2) argp_error(state, "\"%s\" is one argument too many", arg);
+      o->in[state->arg_num] = arg;
+      break;
+    case ARGP_KEY_END:
+      if (state->arg_num < 2) argp_error(state, "two matrices are needed: A.npy and B.npy");
+      if (!o->out) argp_error(state, "-o C.npy is missing: it says where the product goes");
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+static int write_json(const struct options *o, const struct ct_info *info, const struct ct_npy *a,
+                      const struct ct_npy *b, const struct ct_timing *timing) {
+  const bool timed = info->has_clock && timing->cycles != CT_NO_CYCLE;
+  const double macs = (double)a->rows * (double)b->cols * (double)a->cols;
+  json_t *root =
+      json_pack("{s:I, s:I, s:I, s:o, s:I, s:o, s:s, s:s}", "m", (json_int_t)a->rows, "n",
+                (json_int_t)b->cols, "k", (json_int_t)a->cols, "cycles",
+                cli_json_cycles(timed ? timing->cycles : CT_NO_CYCLE), "macs", (json_int_t)macs,
+                "utilisation",
+                timed ? cli_json_ratio(macs, (double)info->macs_per_cycle * (double)timing->cycles)
+                      : json_null(),
+                "device", o->device, "queue", o->queue == CT_INFERENCE ? "inference" : "training");
+  return cli_json_write(o->json, root);
+}
+
+static int multiply(const struct options *o, ct_device *dev, const struct ct_npy *a,
+                    const struct ct_npy *b) {
+  char why[CT_NPY_WHY];
+  struct ct_info info;
+  struct ct_timing timing = {.cycles = CT_NO_CYCLE};
+  float *c = calloc(a->rows, b->cols * sizeof *c);
+  if (!c) return cli_fail("no memory for a product of %zu x %zu", a->rows, b->cols);
+  int status = 0;
+  int rc = ct_info(dev, &info);
+  if (rc >= 0)
+    rc = ct_matmul(dev, o->queue, a->rows, b->cols, a->cols, a->data, b->data, c, &timing);
+  if (rc < 0)
+    status = cli_fail_device(dev, rc, o->device);
+  else if (ct_npy_write(o->out, c, a->rows, b->cols, why, sizeof why))
+    status = cli_fail("%s", why);
+  else if (o->json)
+    status = write_json(o, &info, a, b, &timing);
+  free(c);
+  return status;
+}
+
+static int run(const struct options *o, struct ct_npy in[2]) {
+  char why[CT_NPY_WHY];
+  for (int i = 0; i < 2; ++i)
+    if (ct_npy_read(o->in[i], &in[i], why, sizeof why)) return cli_fail("%s", why);
+  if (in[0].cols != in[1].rows)
+    return cli_fail(
+        "%s is %zux%zu and %s is %zux%zu: the columns of the first must be the rows "
+        "of the second",
+        o->in[0], in[0].rows, in[0].cols, o->in[1], in[1].rows, in[1].cols);
+  if (in[1].cols > SIZE_MAX / sizeof(float) / in[0].rows)
+    return cli_fail("a product of %zu x %zu is more than this machine can address", in[0].rows,
+                    in[1].cols);
+  ct_device *dev;
+  if (cli_open(o->device, &dev)) return 1;
+  const int status = multiply(o, dev, &in[0], &in[1]);
+  ct_close(dev);
+  return status;
+}
+
+int verb_matmul(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
+      {"queue", KEY_QUEUE, "NAME", 0, "inference (the default) or training", 0},
+      {"output", 'o', "C.npy", 0, "Where the product goes", 0},
+      {"json", CLI_KEY_JSON, "FILE", 0,
+       "Write shape, cycles and utilisation (- for standard output)", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .args_doc = "A.npy B.npy -o C.npy",
+      .doc =
+          "Multiplies float32 matrices: C = A B. Both are quantised to HBFP8 along the "
+          "contraction, sums are FP32."};
+  struct options o = {.device = CLI_DEVICE, .queue = CT_INFERENCE};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  struct ct_npy in[2] = {{0, 0, NULL}, {0, 0, NULL}};
+  const int status = run(&o, in);
+  ct_npy_free(&in[0]);
+  ct_npy_free(&in[1]);
+  return status;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "ct_progress.h"
+#include "feeder.h"
+#include "learn.h"
+
+enum { KEY_RESUME = CLI_KEY_VERB, WAIT_MS = 1000, ENDS = 10 };
+
+struct options {
+  struct learn learn;
+  const char *resume;
+};
+
+struct train {
+  const struct learn *l;
+  const struct ct_dataset *ds;
+  ct_device *dev;
+  ct_model *model;
+  struct feeder feeder;
+  struct ct_progress progress;
+  FILE *text;
+  uint64_t first_epoch;
+  float *losses;         /* of every step taken */
+  size_t steps;          /* how many */
+  uint64_t cycles, rows; /* spent on steps alone */
+  double accuracy;       /* of the last evaluation */
+  json_t *epochs;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case ARGP_KEY_INIT:
+      state->child_inputs[0] = &o->learn;
+      break;
+    case KEY_RESUME:
+      o->resume = arg;
+      break;
+    case ARGP_KEY_ARG:
+      argp_error(state, "\"%s\" is one argument too many", arg);
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+/* ---- A run ---- */
+
+static void show(struct train *t, uint64_t epoch) {
+  const uint64_t all = (t->l->epochs - t->first_epoch) * t->feeder.per_epoch;
+  char label[32];
+  snprintf(label, sizeof label, "epoch %" PRIu64 "/%" PRIu64, epoch + 1, t->l->epochs);
+  struct ct_progress_state state = {.label = label,
+                                    .known = CT_PROGRESS_FRACTION,
+                                    .fraction = (double)t->steps / (double)all,
+                                    .accuracy = t->accuracy};
+  if (t->steps) {
+    state.known |= CT_PROGRESS_LOSS;
+    state.loss = (double)t->losses[t->steps - 1];
+  }
+  if (json_array_size(t->epochs)) state.known |= CT_PROGRESS_ACCURACY;
+  ct_progress_update(&t->progress, &state);
+}
+
+static int reap_step(struct train *t) {
+  struct ct_result result;
+  float loss;
+  int rc = ct_reap(t->dev, &result, WAIT_MS);
+  if (rc == CT_ERR_TIMEOUT) return 0;
+  if (rc < 0) return cli_fail_device(t->dev, rc, "waiting for a training step");
+  if (result.error)
+    return cli_fail("training step %zu failed on the device: %s", t->steps + 1,
+                    ct_code_text(result.code));
+  if (!result.user) return 0; /* a part of a step */
+  rc = feeder_finish(&t->feeder, result.user, &loss);
+  if (rc < 0) return cli_fail_device(t->dev, rc, "reading the loss");
+  t->losses[t->steps++] = loss;
+  return 0;
+}
+
+/* Trains to the end of an epoch; the sum of its losses goes to *mean. */
+static int train_epoch(struct train *t, uint64_t epoch, double *mean) {
+  struct feeder *f = &t->feeder;
+  const uint64_t end = (epoch + 1) * f->per_epoch;
+  const size_t before = t->steps;
+  while (f->finished < end) {
+    int rc = 0;
+    while (rc >= 0 && f->submitted < end)
+      rc = feeder_submit(f);
+    if (rc < 0 && rc != CT_ERR_FULL)
+      return cli_fail_device(t->dev, rc, "submitting a training step");
+    if (reap_step(t)) return 1;
+    show(t, epoch);
+  }
+  for (size_t i = before; i < t->steps; ++i)
+    *mean += (double)t->losses[i] / (double)(t->steps - before);
+  return 0;
+}
+
+/* The device's clock and the rows trained so far, where there is a clock. */
+static int snapshot(struct train *t, uint64_t *cycle, uint64_t *rows) {
+  int rc = ct_now(t->dev, cycle);
+  if (rc >= 0) rc = cli_counter(t->dev, CT_TRAINING, cli_counter_index("MXU_ROWS"), rows);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "reading the counters") : 0;
+}
+
+static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
+  uint64_t from = 0, to = 0, rows_from = 0, rows_to = 0;
+  if (snapshot(t, &from, &rows_from) || train_epoch(t, epoch, mean) || snapshot(t, &to, &rows_to))
+    return 1;
+  t->cycles = from == CT_NO_CYCLE ? CT_NO_CYCLE : t->cycles + (to - from);
+  t->rows += rows_to - rows_from;
+  return 0;
+}
+
+static int run_epoch(struct train *t, uint64_t epoch) {
+  double mean = 0;
+  size_t right = 0;
+  if (timed_epoch(t, epoch, &mean)) return 1;
+  ct_model_set_epochs(t->model, epoch + 1);
+  const int rc = learn_evaluate(t->model, 0, t->ds, &t->ds->test, &right);
+  if (rc < 0) return cli_fail_device(t->dev, rc, "evaluating on the test images");
+  t->accuracy = (double)right / (double)t->ds->test.count;
+  json_array_append_new(t->epochs, json_pack("{s:I, s:f, s:f}", "epoch", (json_int_t)epoch + 1,
+                                             "loss", mean, "test_accuracy", t->accuracy));
+  ct_progress_clear(&t->progress);
+  fprintf(t->text, "epoch %" PRIu64 "/%" PRIu64 "  loss %.4f  test accuracy %.2f %%\n", epoch + 1,
+          t->l->epochs, mean, 100 * t->accuracy);
+  fflush(t->text);
+  return 0;
+}
+
+/* Mean loss of up to ENDS steps from the one given. */
+static double mean_loss(const struct train *t, size_t from) {
+  double sum = 0;
+  size_t n = 0;
+  for (; n < ENDS && from + n < t->steps; ++n)
+    sum += (double)t->losses[from + n];
+  return n ? sum / (double)n : (double)NAN;
+}
+
+static int write_json(struct train *t) {
+  uint32_t crc;
+  if (cli_weights_crc32(t->model, &crc)) return cli_fail("the weights cannot be read back");
+  json_t *root = json_object();
+  learn_json(t->l, root);
+  const bool timed = t->cycles != CT_NO_CYCLE;
+  json_object_set_new(root, "steps", json_integer((json_int_t)t->steps));
+  json_object_set_new(root, "loss_first", cli_json_ratio(mean_loss(t, 0), 1));
+  json_object_set_new(root, "loss_last",
+                      cli_json_ratio(mean_loss(t, t->steps > ENDS ? t->steps - ENDS : 0), 1));
+  json_object_set_new(root, "test_accuracy", json_real(t->accuracy));
+  json_object_set_new(root, "cycles", cli_json_cycles(t->cycles));
+  json_object_set_new(
+      root, "macs_per_cycle",
+      timed ? cli_json_ratio((double)t->rows * CLI_MACS_PER_ROW, (double)t->cycles) : json_null());
+  json_object_set_new(root, "weights_crc32", json_integer(crc));
+  json_object_set(root, "by_epoch", t->epochs);
+  return cli_json_write(t->l->json, root);
+}
+
+static int run_epochs(struct train *t) {
+  uint64_t epoch = t->first_epoch;
+  ct_progress_open(&t->progress, stderr);
+  int status = 0;
+  for (; !status && epoch < t->l->epochs && !cli_stopped(); ++epoch)
+    status = run_epoch(t, epoch);
+  ct_progress_close(&t->progress);
+  if (!status && epoch < t->l->epochs)
+    fprintf(t->text, "stopped after epoch %" PRIu64 "; --resume goes on from there\n", epoch);
+  if (status) return 1;
+  if (t->l->save) {
+    const int rc = ct_model_save(t->model, t->l->save);
+    if (rc < 0) return cli_fail_device(t->dev, rc, "saving the model");
+    fprintf(t->text, "saved to %s\n", t->l->save);
+  }
+  return write_json(t);
+}
+
+static int run_feeder(struct train *t) {
+  const uint64_t steps = learn_steps(t->l, t->ds);
+  t->losses = malloc((t->l->epochs - t->first_epoch) * steps * sizeof *t->losses);
+  t->epochs = json_array();
+  const int rc = feeder_open(&t->feeder, t->dev, t->model, t->l, t->ds, t->first_epoch * steps);
+  int status;
+  if (rc < 0)
+    status = cli_fail_device(t->dev, rc, "no room for the batches");
+  else if (!t->losses)
+    status = cli_fail("no memory for the losses of %" PRIu64 " epochs", t->l->epochs);
+  else
+    status = run_epochs(t);
+  feeder_close(&t->feeder);
+  free(t->losses);
+  json_decref(t->epochs);
+  return status;
+}
+
+/* ---- Start ---- */
+
+/* A saved model decides layers and seed; whoever names others asks for something else. */
+static int take_over(struct learn *l, const char *path, const struct ct_model_info *info) {
+  char have[256], want[256];
+  learn_layers_text(info->widths, info->layers, have, sizeof have);
+  learn_layers_text(l->widths, l->layers, want, sizeof want);
+  if (l->layers && strcmp(have, want))
+    return cli_fail("%s holds a model of the layers %s, not %s; leave --layers out", path, have,
+                    want);
+  if (l->seed_given && l->seed != info->seed)
+    return cli_fail("%s was begun with seed %" PRIu64 ", not %" PRIu64 "; leave --seed out", path,
+                    info->seed, l->seed);
+  memcpy(l->widths, info->widths, sizeof info->widths);
+  l->layers = info->layers;
+  l->seed = info->seed;
+  return 0;
+}
+
+/* The model of a file; sets the epoch to go on with. */
+static int resume(struct train *t, struct learn *l, const char *path) {
+  struct ct_model_info info;
+  int rc = ct_model_load(t->dev, path, &t->model);
+  if (rc < 0) {
+    t->model = NULL;
+    return cli_fail_device(t->dev, rc, "the model cannot be loaded");
+  }
+  rc = ct_model_info(t->model, &info);
+  if (rc < 0) return cli_fail_device(t->dev, rc, path);
+  t->first_epoch = info.epochs;
+  return take_over(l, path, &info);
+}
+
+static int run(struct train *t, struct learn *l, const char *from, struct ct_dataset *ds) {
+  if (from && resume(t, l, from)) return 1;
+  if (learn_open(l, ds)) return 1;
+  if (from && l->epochs <= t->first_epoch)
+    return cli_fail("%s has been trained for %" PRIu64
+                    " epochs; give --epochs a larger number "
+                    "than that to go on",
+                    from, t->first_epoch);
+  if (from ? learn_prepare(l, t->dev, t->model) : learn_create(l, t->dev, &t->model)) return 1;
+  return run_feeder(t);
+}
+
+int verb_train(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"resume", KEY_RESUME, "FILE", 0,
+       "Go on from a saved model, with the same bits as if it had never stopped (give the same "
+       "data, batch and optimiser)",
+       1},
+      {0}};
+  static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .children = children,
+      .doc =
+          "Trains a multilayer perceptron on the device.\vCtrl-C ends the run after the present "
+          "epoch and saves; pressed again it ends the program."};
+  struct options o = {.learn = LEARN_DEFAULTS};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
+  struct ct_dataset ds = {.height = 0};
+  t.ds = &ds;
+  if (cli_open(o.learn.device, &t.dev)) return 1;
+  cli_catch_stop();
+  const int status = run(&t, &o.learn, o.resume, &ds);
+  ct_model_free(t.model);
+  ct_close(t.dev);
+  ct_dataset_free(&ds);
+  return status;
+}
