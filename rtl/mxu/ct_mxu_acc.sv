@@ -55,14 +55,23 @@ module ct_mxu_acc #(
   logic         rd_vld_q, va_vld_q;
   logic         rd_clr_q, rd_half_q;
   logic [1:0]   va_beat_q;
+  logic         wr_lo, wr_hi, rd_lo, rd_hi, va_lo, va_hi;
+
+  assign wr_lo = wr_valid_i && (Whole || !wr_half_i);
+  assign wr_hi = wr_valid_i && (Whole || wr_half_i);
+  assign rd_lo = rd_valid_i && !rd_clr_i && (Whole || !rd_half_i);
+  assign rd_hi = rd_valid_i && !rd_clr_i && (Whole || rd_half_i);
+  assign va_lo = va_valid_i && (VpuLanes == 16 || !va_beat_i[1]);
+  assign va_hi = va_valid_i && (VpuLanes == 16 || va_beat_i[1]);
 
   always_ff @(posedge clk_i) begin
-    if (wr_valid_i && (Whole || !wr_half_i)) mem_lo[wr_addr_i] <= wr_data_i[255:0];
-    if (wr_valid_i && (Whole || wr_half_i))  mem_hi[wr_addr_i] <= wr_data_i[32*Cols-1 -: 256];
-    if (rd_valid_i && !rd_clr_i && (Whole || !rd_half_i)) rd_lo_q <= mem_lo[rd_addr_i];
-    if (rd_valid_i && !rd_clr_i && (Whole || rd_half_i))  rd_hi_q <= mem_hi[rd_addr_i];
-    if (va_valid_i && (VpuLanes == 16 || !va_beat_i[1])) va_lo_q <= mem_lo[va_addr_i];
-    if (va_valid_i && (VpuLanes == 16 || va_beat_i[1]))  va_hi_q <= mem_hi[va_addr_i];
+    if (wr_lo) mem_lo[wr_addr_i] <= wr_data_i[255:0];
+    if (wr_hi) mem_hi[wr_addr_i] <= wr_data_i[32*Cols-1 -: 256];
+    // A word that is read while it is written is worth nothing: block RAMs differ there, and no one may depend on it.
+    if (rd_lo) rd_lo_q <= (wr_lo && wr_addr_i == rd_addr_i) ? 'x : mem_lo[rd_addr_i];
+    if (rd_hi) rd_hi_q <= (wr_hi && wr_addr_i == rd_addr_i) ? 'x : mem_hi[rd_addr_i];
+    if (va_lo) va_lo_q <= (wr_lo && wr_addr_i == va_addr_i) ? 'x : mem_lo[va_addr_i];
+    if (va_hi) va_hi_q <= (wr_hi && wr_addr_i == va_addr_i) ? 'x : mem_hi[va_addr_i];
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -217,7 +217,7 @@ module ct_mxu_afeed (
   end
 
   ct_mxu_transpose u_transpose (
-    .clk_i,
+    .clk_i, .rst_ni,
     .wr_valid_i(arrive_trans), .wr_buf_i(t2_q.tbuf), .wr_row_i(t2_q.idx), .wr_data_i(spm_rd_data_i),
     .rd_valid_i(out_vld_q), .rd_buf_i(out_buf_q), .rd_col_i(out_col_q), .rd_data_o(row_data)
   );
@@ -271,8 +271,9 @@ module ct_mxu_afeed (
   always_ff @(posedge clk_i) begin
     if (wr_direct[0] || wr_turned[0]) rows0[wptr_q[5:0]]  <= wr_turned[0] ? turned_row : direct_row;
     if (wr_direct[1] || wr_turned[1]) rows1[wptr_q[11:6]] <= wr_turned[1] ? turned_row : direct_row;
-    if (pop_i[0]) row0_q <= rows0[rptr_q[5:0]];
-    if (pop_i[1]) row1_q <= rows1[rptr_q[11:6]];
+    // (a place is never read while it is written)
+    if (pop_i[0]) row0_q <= ((wr_direct[0] || wr_turned[0]) && wptr_q[5:0] == rptr_q[5:0]) ? 'x : rows0[rptr_q[5:0]];
+    if (pop_i[1]) row1_q <= ((wr_direct[1] || wr_turned[1]) && wptr_q[11:6] == rptr_q[11:6]) ? 'x : rows1[rptr_q[11:6]];
     if (pop_i != 2'b00) pop_ctx_q <= pop_i[1];
   end
 

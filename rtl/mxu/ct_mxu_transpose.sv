@@ -6,12 +6,13 @@
 // Storage     sixteen byte-wide banks of LUT RAM, skewed: byte j of word i lies in bank (i + j) mod 16 at address i. So a word and
 //             a column both touch every bank once, and the only logic is a rotation on each side.
 // Latency     rd_data_o is column rd_col_i of buffer rd_buf_i (byte i from word i) one cycle after rd_valid_i, until the next read.
-// Timing      a word is readable in the cycle after its write.
+// Timing      a word is readable two cycles after wr_valid_i, and what it replaces until one cycle after it.
 
 `default_nettype none
 
 module ct_mxu_transpose (
   input  logic         clk_i,
+  input  logic         rst_ni,
 
   input  logic         wr_valid_i,
   input  logic         wr_buf_i,
@@ -24,37 +25,64 @@ module ct_mxu_transpose (
   output logic [127:0] rd_data_o
 );
 
-  // Byte m of the result is byte (m - n) mod 16 of x.
-  function automatic logic [127:0] rotate(input logic [127:0] x, input logic [3:0] n);
+  // Byte m of the result is byte (m - n) mod 16 of x: by 0 .. 3, and by 0, 4, 8 or 12.
+  function automatic logic [127:0] rotate_near(input logic [127:0] x, input logic [1:0] n);
     logic [127:0] y;
     y = n[0] ? {x[119:0], x[127:120]} : x;
-    y = n[1] ? {y[111:0], y[127:112]} : y;
-    y = n[2] ? {y[95:0], y[127:96]} : y;
-    rotate = n[3] ? {y[63:0], y[127:64]} : y;
+    rotate_near = n[1] ? {y[111:0], y[127:112]} : y;
   endfunction
 
-  logic [127:0] wr_skewed;  // byte m goes to bank m
-  logic [127:0] bank_q;     // byte m came from bank m
-  logic [3:0]   col_q;
+  function automatic logic [127:0] rotate_far(input logic [127:0] x, input logic [1:0] n);
+    logic [127:0] y;
+    y = n[0] ? {x[95:0], x[127:96]} : x;
+    rotate_far = n[1] ? {y[63:0], y[127:64]} : y;
+  endfunction
 
-  assign wr_skewed = rotate(wr_data_i, wr_row_i);
+  logic         wr_vld_q;
+  logic         wr_buf_q;
+  logic [3:0]   wr_row_q;
+  logic [127:0] wr_data_q;
+  logic [127:0] wr_skewed;  // byte m goes to bank m
+  logic [127:0] banks;      // byte m comes from bank m
+  logic [3:0]   turn;       // byte i of the column is in bank i + rd_col_i
+  logic [127:0] rd_data_q;
+  logic [1:0]   turn_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) wr_vld_q <= 1'b0;
+    else         wr_vld_q <= wr_valid_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (wr_valid_i) begin
+      wr_buf_q  <= wr_buf_i;
+      wr_row_q  <= wr_row_i;
+      wr_data_q <= rotate_near(wr_data_i, wr_row_i[1:0]);
+    end
+  end
+
+  assign wr_skewed = rotate_far(wr_data_q, wr_row_q[3:2]);
+  assign turn      = -rd_col_i;
 
   for (genvar m = 0; m < 16; m++) begin : g_bank
     logic [7:0] mem [0:31];
     logic [3:0] rd_row;
     // Bank m holds byte rd_col_i of word m - rd_col_i.
     assign rd_row = 4'(m) - rd_col_i;
+    assign banks[8*m +: 8] = mem[{rd_buf_i, rd_row}];
     always_ff @(posedge clk_i) begin
-      if (wr_valid_i) mem[{wr_buf_i, wr_row_i}] <= wr_skewed[8*m +: 8];
-      if (rd_valid_i) bank_q[8*m +: 8] <= mem[{rd_buf_i, rd_row}];
+      if (wr_vld_q) mem[{wr_buf_q, wr_row_q}] <= wr_skewed[8*m +: 8];
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (rd_valid_i) col_q <= rd_col_i;
+    if (rd_valid_i) begin
+      rd_data_q <= rotate_near(banks, turn[1:0]);
+      turn_q    <= turn[3:2];
+    end
   end
 
-  assign rd_data_o = rotate(bank_q, -col_q);
+  assign rd_data_o = rotate_far(rd_data_q, turn_q);
 
 endmodule
 
