@@ -175,7 +175,7 @@ module ct_dma_ld (
   assign take      = !ar_v_q || m_axi_arready_i;
   assign grant     = take && gnt != 2'b00;
   assign who       = gnt[1];
-  assign who_fetch = f_valid[who];
+  assign who_fetch = who ? f_valid[1] : f_valid[0];
   assign f_ready   = grant ? gnt & f_valid : 2'b00;
   assign seq_ready = grant ? gnt & ~f_valid : 2'b00;
   assign ev_wait_o = req & ~(grant ? gnt : 2'b00);
@@ -195,13 +195,24 @@ module ct_dma_ld (
 
   assign ar_v_d     = grant || (ar_v_q && !m_axi_arready_i);
   always_comb begin
-    ar_addr_d  = '0;
-    ar_beats_d = '0;
-    if (grant) begin
-      ar_addr_d  = who_fetch ? f_addr[32*who +: 32] : seq_addr[32*who +: 32];
-      ar_beats_d = who_fetch ? f_beats[5*who +: 5] : seq_beats[5*who +: 5];
-    end
+    unique case ({grant, who, who_fetch})
+      3'b100:  {ar_beats_d, ar_addr_d} = {seq_beats[4:0], seq_addr[31:0]};
+      3'b101:  {ar_beats_d, ar_addr_d} = {f_beats[4:0], f_addr[31:0]};
+      3'b110:  {ar_beats_d, ar_addr_d} = {seq_beats[9:5], seq_addr[63:32]};
+      3'b111:  {ar_beats_d, ar_addr_d} = {f_beats[9:5], f_addr[63:32]};
+      default: {ar_beats_d, ar_addr_d} = '0;
+    endcase
   end
+
+  // The rest of the entry. (No variable part-selects here: Yosys makes shifters of them.)
+  logic [2:0]      put_at;
+  logic [SpmW-1:0] put_spm;
+  logic [14:0]     put_s0;
+  logic [9:0]      put_sig;
+  assign put_at  = who ? put_q[6:4] : put_q[2:0];
+  assign put_spm = who ? seq_spm[SpmW +: SpmW] : seq_spm[0 +: SpmW];
+  assign put_s0  = who ? seq_s0[29:15] : seq_s0[14:0];
+  assign put_sig = who ? {seq_sig1[9:5], seq_sig0[9:5]} : {seq_sig1[4:0], seq_sig0[4:0]};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) ar_v_q <= 1'b0;
@@ -213,9 +224,9 @@ module ct_dma_ld (
       ar_addr_q  <= ar_addr_d;
       ar_beats_q <= ar_beats_d;
       ar_id_q    <= who;
-      meta_mem[{who, put_q[4*who +: 3]}] <= {ar_addr_d, seq_spm[SpmW*who +: SpmW], seq_s0[15*who +: 15],
-          who_fetch, who_fetch && f_last[who], !who_fetch && seq_rec[who], seq_first[who]};
-      sig_mem[{who, put_q[4*who +: 3]}] <= who_fetch ? 10'd0 : {seq_sig1[5*who +: 5], seq_sig0[5*who +: 5]};
+      meta_mem[{who, put_at}] <= {ar_addr_d, put_spm, put_s0, who_fetch, who_fetch && f_last[who],
+                                  !who_fetch && seq_rec[who], seq_first[who]};
+      sig_mem[{who, put_at}]  <= who_fetch ? 10'd0 : put_sig;
     end
   end
 
@@ -237,7 +248,7 @@ module ct_dma_ld (
   assign rid = m_axi_rid_i;
   always_comb begin
     meta = '0;
-    if (m_axi_rvalid_i) meta = meta_mem[{rid, land_q[4*rid +: 3]}];
+    if (m_axi_rvalid_i) meta = meta_mem[{rid, rid ? land_q[6:4] : land_q[2:0]}];
   end
   assign {m_addr, m_spm, m_s0, m_fetch, m_fetch_last, m_rec, m_first} = meta;
 
@@ -246,14 +257,21 @@ module ct_dma_ld (
   logic [7:0]        idx_q;          // its number in the record
   logic [127:0]      exps0_q, exps1_q;
   logic              r_lost, r_ours, r_bad, r_head, r_start;
-  logic [SpmW-1:0]   r_at;
+  logic [SpmW-1:0]   r_at, r_next;
+  logic [3:0]        r_idx;
 
-  assign r_lost  = m_axi_rvalid_i && lost_q[4*rid +: 4] != 4'd0;
-  assign r_ours  = m_axi_rvalid_i && !r_lost && land_q[4*rid +: 4] != put_q[4*rid +: 4];
+  assign r_lost  = m_axi_rvalid_i && (rid ? lost_q[7:4] : lost_q[3:0]) != 4'd0;
+  assign r_ours  = m_axi_rvalid_i && !r_lost && (rid ? land_q[7:4] != put_q[7:4] : land_q[3:0] != put_q[3:0]);
   assign r_bad   = r_ours && m_axi_rresp_i[1];
   assign r_start = !begun_q[rid] && m_first;   // first beat of a run
   assign r_head  = r_start && m_rec;
-  assign r_at    = r_start ? m_spm : at_q[SpmW*rid +: SpmW];
+  assign r_at    = r_start ? m_spm : rid ? at_q[SpmW +: SpmW] : at_q[0 +: SpmW];
+
+  assign r_idx   = rid ? idx_q[7:4] : idx_q[3:0];
+  always_comb begin
+    r_next = '0;
+    if (r_ours) r_next = r_head ? m_spm : r_at + {{(SpmW-15){1'b0}}, m_s0};
+  end
 
   logic            w_v_q, w_ctx_q, w_rec_q;  // a word to be written
   logic [1:0]      w_fetch_q;                // a beat for a fetcher
@@ -272,7 +290,8 @@ module ct_dma_ld (
       w_v_q      <= r_ours && !r_bad && !m_fetch && !r_head && !drop[rid];
       w_fetch_q  <= (r_ours && !r_bad && m_fetch && !drop[rid]) ? {rid, !rid} : 2'b00;
       ev_beats_o <= m_axi_rvalid_i ? {rid, !rid} : 2'b00;
-      if (r_ours) begun_q[rid] <= !m_axi_rlast_i;
+      if (r_ours && !rid) begun_q[0] <= !m_axi_rlast_i;
+      if (r_ours && rid) begun_q[1] <= !m_axi_rlast_i;
       if (abandon_i[0]) begun_q[0] <= 1'b0;
       if (abandon_i[1]) begun_q[1] <= 1'b0;
     end
@@ -284,26 +303,36 @@ module ct_dma_ld (
       w_rec_q   <= m_rec;
       w_flast_q <= m_fetch_last && m_axi_rlast_i;
       w_rel_q   <= r_at;
-      w_idx_q   <= idx_q[4*rid +: 4];
+      w_idx_q   <= r_idx;
       w_data_q  <= m_axi_rdata_i;
       if (!m_fetch) begin
-        at_q[SpmW*rid +: SpmW] <= r_head ? m_spm : r_at + {{(SpmW-15){1'b0}}, m_s0};
-        idx_q[4*rid +: 4]      <= r_head ? 4'd0 : idx_q[4*rid +: 4] + 4'd1;
-        if (r_head && !rid) exps0_q <= m_axi_rdata_i;
-        if (r_head && rid) exps1_q <= m_axi_rdata_i;
+        if (!rid) begin
+          at_q[0 +: SpmW] <= r_next;
+          idx_q[3:0]      <= r_head ? 4'd0 : r_idx + 4'd1;
+          if (r_head) exps0_q <= m_axi_rdata_i;
+        end else begin
+          at_q[SpmW +: SpmW] <= r_next;
+          idx_q[7:4]         <= r_head ? 4'd0 : r_idx + 4'd1;
+          if (r_head) exps1_q <= m_axi_rdata_i;
+        end
       end
     end
   end
 
   // R, second cycle: the window, the physical address, the exponent; out.
   logic w_out;  // outside the SPM window
-  assign w_out          = w_v_q && w_rel_q >= spm_size_i[SpmW*w_ctx_q +: SpmW] && !drop[w_ctx_q];
+  assign w_out          = w_v_q && !drop[w_ctx_q] && w_rel_q >= (w_ctx_q ? spm_size_i[SpmW +: SpmW] : spm_size_i[0 +: SpmW]);
   assign spm_wr_valid_o = w_v_q && !w_out && !drop[w_ctx_q];
-  assign spm_wr_addr_o  = w_rel_q + spm_base_i[SpmW*w_ctx_q +: SpmW];
+  assign spm_wr_addr_o  = w_rel_q + (w_ctx_q ? spm_base_i[SpmW +: SpmW] : spm_base_i[0 +: SpmW]);
   assign spm_wr_data_o  = w_data_q;
+  logic [127:0] exps;
   always_comb begin
+    exps         = '0;
     spm_wr_exp_o = 8'd0;
-    if (w_v_q && w_rec_q) spm_wr_exp_o = w_ctx_q ? exps1_q[8*w_idx_q +: 8] : exps0_q[8*w_idx_q +: 8];
+    if (w_v_q && w_rec_q) begin
+      exps         = w_ctx_q ? exps1_q : exps0_q;
+      spm_wr_exp_o = exps[8*w_idx_q +: 8];
+    end
   end
 
   assign fetch_rvalid_o = w_fetch_q & ~drop;
@@ -325,10 +354,10 @@ module ct_dma_ld (
     second_d = second_q;
     inc_d    = '0;
     both     = 2'b00;
-    if (grant) put_d[4*who +: 4] = put_q[4*who +: 4] + 4'd1;
-    if (r_lost && m_axi_rlast_i) lost_d[4*rid +: 4] = lost_q[4*rid +: 4] - 4'd1;
-    if (r_ours && m_axi_rlast_i) land_d[4*rid +: 4] = land_q[4*rid +: 4] + 4'd1;
     for (int c = 0; c < 2; c++) begin
+      if (grant && gnt[c]) put_d[4*c +: 4] = put_q[4*c +: 4] + 4'd1;
+      if (r_lost && rid == c[0] && m_axi_rlast_i) lost_d[4*c +: 4] = lost_q[4*c +: 4] - 4'd1;
+      if (r_ours && rid == c[0] && m_axi_rlast_i) land_d[4*c +: 4] = land_q[4*c +: 4] + 4'd1;
       if (sig_q[4*c +: 4] != land_q[4*c +: 4]) begin
         both[c]         = !drop[c] && sig_mem[{c[0], sig_q[4*c +: 3]}][9] &&
                           sig_mem[{c[0], sig_q[4*c +: 3]}][9:5] == sig_mem[{c[0], sig_q[4*c +: 3]}][4:0];

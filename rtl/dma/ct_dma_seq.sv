@@ -81,7 +81,7 @@ module ct_dma_seq #(
   endfunction
 
   // Cut: as much as remains of the run, at most a burst, not beyond the 4 KB page.
-  logic [8:0]  page;
+  logic [8:0]  most;
   logic [8:0]  beats;
   logic [8:0]  rest;
   logic [32:0] piece_end;
@@ -92,7 +92,7 @@ module ct_dma_seq #(
 
   // (Behind act_q, so that a simulator skips it while nothing is walked; out of it nothing is used then.)
   always_comb begin
-    page      = '0;
+    most      = '0;
     beats     = '0;
     rest      = '0;
     piece_end = '0;
@@ -101,10 +101,10 @@ module ct_dma_seq #(
     cmd_end   = 1'b0;
     need      = 16'd0;
     if (act_q) begin
-      page  = 9'd256 - {1'b0, addr_q[7:0]};
-      beats = rem_q;
-      if (!rec_q && rem_q > 9'd16) beats = 9'd16;
-      if ((SplitRecords || !rec_q) && beats > page) beats = page;
+      most = 9'd256 - {1'b0, addr_q[7:0]};
+      if (rec_q && !SplitRecords) most = 9'd17;
+      if (!rec_q && most > 9'd16) most = 9'd16;
+      beats = (rem_q < most) ? rem_q : most;
       rest      = rem_q - beats;
       piece_end = {1'b0, addr_q} + {24'd0, beats};
       run_end   = (rest == 9'd0);
@@ -118,6 +118,22 @@ module ct_dma_seq #(
   assign go          = act_q && !halt_i && !flush_i && (need & ~sem_nz_i) == 16'd0 && (!out_q || (valid_o && ready_i));
   assign sem_dec_o   = go ? need : 16'd0;
   assign cmd_ready_o = !flush_i && !halt_i && (!act_q || (go && cmd_end));
+
+  // Where it goes from there: on in the run, to the next run, or to the next step.
+  logic [31:0]     next_addr;
+  logic [SpmW-1:0] next_spm;
+  logic [23:0]     stride;
+
+  always_comb begin
+    stride    = '0;
+    next_addr = '0;
+    next_spm  = '0;
+    if (act_q) begin
+      stride    = step_end ? d2_q : d1_q;
+      next_addr = run_end ? (step_end ? step_addr_q : run_addr_q) + {{8{stride[23]}}, stride} : piece_end[31:0];
+      next_spm  = (step_end ? step_spm_q : run_spm_q) + (step_end ? s2_q : s1_q);
+    end
+  end
 
   logic load;
   assign load = cmd_valid_i && cmd_ready_o;
@@ -176,20 +192,15 @@ module ct_dma_seq #(
       new_step_q <= step_end;
       new_run_q  <= run_end;
       rem_q      <= run_end ? len_q : rest;
-      if (!run_end) begin
-        addr_q     <= piece_end[31:0];
-      end else if (!step_end) begin
-        addr_q     <= run_addr_q + {{8{d1_q[23]}}, d1_q};
-        run_addr_q <= run_addr_q + {{8{d1_q[23]}}, d1_q};
-        run_spm_q  <= run_spm_q + s1_q;
-        i1_q       <= i1_q - 12'd1;
-      end else begin
-        addr_q      <= step_addr_q + {{8{d2_q[23]}}, d2_q};
-        run_addr_q  <= step_addr_q + {{8{d2_q[23]}}, d2_q};
-        step_addr_q <= step_addr_q + {{8{d2_q[23]}}, d2_q};
-        run_spm_q   <= step_spm_q + s2_q;
-        step_spm_q  <= step_spm_q + s2_q;
-        i1_q        <= n1_q;
+      addr_q     <= next_addr;
+      if (run_end) begin
+        run_addr_q <= next_addr;
+        run_spm_q  <= next_spm;
+        i1_q       <= step_end ? n1_q : i1_q - 12'd1;
+      end
+      if (step_end) begin
+        step_addr_q <= next_addr;
+        step_spm_q  <= next_spm;
         i2_q        <= i2_q - 12'd1;
       end
     end

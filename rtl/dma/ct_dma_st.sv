@@ -239,6 +239,9 @@ module ct_dma_st (
   logic [9:0]       aw_beats;
   logic [1:0]       aw_end;     // it is the last of its piece
   logic [2*SlotW-1:0] slot;
+  logic [16:0]      who_slot;   // without the address
+  logic [31:0]      who_addr;
+  logic [4:0]       who_beats;
   logic             aw_v_q, aw_id_q, aw_take, aw_go, who;
   logic [31:0]      aw_addr_q;
   logic [4:0]       aw_beats_q;
@@ -279,6 +282,11 @@ module ct_dma_st (
   assign who       = aw_gnt[1];
   assign ev_wait_o = aw_req & ~(aw_take ? aw_gnt : 2'b00);
 
+  // (No variable part-selects for this: Yosys makes shifters of them.)
+  assign who_slot  = who ? slot[SlotW +: 17] : slot[0 +: 17];
+  assign who_addr  = who ? aw_addr[63:32] : aw_addr[31:0];
+  assign who_beats = who ? aw_beats[9:5] : aw_beats[4:0];
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) aw_v_q <= 1'b0;
     else         aw_v_q <= aw_go || (aw_v_q && !m_axi_awready_i);
@@ -287,9 +295,9 @@ module ct_dma_st (
   always_ff @(posedge clk_i) begin
     if (aw_go) begin
       aw_id_q    <= who;
-      aw_addr_q  <= aw_addr[32*who +: 32];
-      aw_beats_q <= aw_beats[5*who +: 5];
-      ent_mem[{who, put_q[5*who +: 4]}] <= {aw_addr[32*who +: 32], aw_end[who] ? slot[SlotW*who +: 10] : 10'd0};
+      aw_addr_q  <= who_addr;
+      aw_beats_q <= who_beats;
+      ent_mem[{who, who ? put_q[8:5] : put_q[3:0]}] <= {who_addr, aw_end[who] ? who_slot[9:0] : 10'd0};
     end
   end
 
@@ -319,11 +327,11 @@ module ct_dma_st (
   logic       adv;       // the output register takes a beat
 
   assign new_job.ctx   = who;
-  assign new_job.slot  = send_q[3*who +: 2];
-  assign new_job.rec   = slot[SlotW*who + 11];
-  assign new_job.words = slot[SlotW*who + 12 +: 5] - {4'd0, slot[SlotW*who + 11]};
-  assign new_job.beat  = off_q[5*who +: 5];
-  assign new_job.left  = aw_beats[5*who +: 5];
+  assign new_job.slot  = who ? send_q[4:3] : send_q[1:0];
+  assign new_job.rec   = who_slot[11];
+  assign new_job.words = who_slot[16:12] - {4'd0, who_slot[11]};
+  assign new_job.beat  = who ? off_q[9:5] : off_q[4:0];
+  assign new_job.left  = who_beats;
   assign new_job.fin   = aw_end[who];
 
   assign aw_take = (!aw_v_q || m_axi_awready_i) && !next_v_q && (!job_v_q || job_q.left <= 5'd2);
@@ -425,12 +433,12 @@ module ct_dma_st (
   logic        bid, b_lost, b_ours, b_bad;
   logic [31:0] b_addr;
   assign bid    = m_axi_bid_i;
-  assign b_lost = m_axi_bvalid_i && lost_q[5*bid +: 5] != 5'd0;
-  assign b_ours = m_axi_bvalid_i && !b_lost && ans_q[5*bid +: 5] != put_q[5*bid +: 5];
+  assign b_lost = m_axi_bvalid_i && (bid ? lost_q[9:5] : lost_q[4:0]) != 5'd0;
+  assign b_ours = m_axi_bvalid_i && !b_lost && (bid ? ans_q[9:5] != put_q[9:5] : ans_q[4:0] != put_q[4:0]);
   assign b_bad  = b_ours && m_axi_bresp_i[1] && !drop[bid];
   always_comb begin
     b_addr = '0;
-    if (b_bad) b_addr = ent_mem[{bid, ans_q[5*bid +: 4]}][41:10];
+    if (b_bad) b_addr = ent_mem[{bid, bid ? ans_q[8:5] : ans_q[3:0]}][41:10];
   end
 
   logic [1:0]  both;
@@ -453,10 +461,10 @@ module ct_dma_st (
     second_d = second_q;
     inc_d    = '0;
     both     = 2'b00;
-    if (aw_go) put_d[5*who +: 5] = put_q[5*who +: 5] + 5'd1;
-    if (b_lost) lost_d[5*bid +: 5] = lost_q[5*bid +: 5] - 5'd1;
-    if (b_ours) ans_d[5*bid +: 5] = ans_q[5*bid +: 5] + 5'd1;
     for (int c = 0; c < 2; c++) begin
+      if (aw_go && aw_gnt[c]) put_d[5*c +: 5] = put_q[5*c +: 5] + 5'd1;
+      if (b_lost && bid == c[0]) lost_d[5*c +: 5] = lost_q[5*c +: 5] - 5'd1;
+      if (b_ours && bid == c[0]) ans_d[5*c +: 5] = ans_q[5*c +: 5] + 5'd1;
       if (sig_q[5*c +: 5] != ans_q[5*c +: 5]) begin
         both[c]         = !drop[c] && sigs[10*c + 9] && sigs[10*c + 5 +: 5] == sigs[10*c +: 5];
         second_d[c]     = both[c] && !second_q[c];
@@ -488,16 +496,16 @@ module ct_dma_st (
     send_d = send_q;
     free_d = free_q;
     off_d  = off_q;
-    if (t_good && t_last) done_d[3*t_ctx +: 3] = done_q[3*t_ctx +: 3] + 3'd1;
-    if (job_end && job_q.fin) free_d[3*job_q.ctx +: 3] = free_q[3*job_q.ctx +: 3] + 3'd1;
-    if (aw_go) begin
-      off_d[5*who +: 5] = off_q[5*who +: 5] + aw_beats[5*who +: 5];
-      if (aw_end[who]) begin
-        off_d[5*who +: 5]  = 5'd0;
-        send_d[3*who +: 3] = send_q[3*who +: 3] + 3'd1;
-      end
-    end
     for (int c = 0; c < 2; c++) begin
+      if (t_good && t_last && t_ctx == c[0]) done_d[3*c +: 3] = done_q[3*c +: 3] + 3'd1;
+      if (job_end && job_q.fin && job_q.ctx == c[0]) free_d[3*c +: 3] = free_q[3*c +: 3] + 3'd1;
+      if (aw_go && aw_gnt[c]) begin
+        off_d[5*c +: 5] = off_q[5*c +: 5] + aw_beats[5*c +: 5];
+        if (aw_end[c]) begin
+          off_d[5*c +: 5]  = 5'd0;
+          send_d[3*c +: 3] = send_q[3*c +: 3] + 3'd1;
+        end
+      end
       if (load[c]) fill_d[3*c +: 3] = fill_q[3*c +: 3] + 3'd1;
       if (clear[c]) begin
         fill_d[3*c +: 3] = 3'd0;
@@ -579,7 +587,7 @@ module ct_dma_st (
   end
 
   logic unused_bits;
-  assign unused_bits = ^{m_axi_bresp_i[0], w_idx[4]};
+  assign unused_bits = ^{m_axi_bresp_i[0], w_idx[4], who_slot[10]};
 
   `CT_ASSERT(SpmAnswersInTwo_A, spm_rd_vld_i == tag_v_q[1])
   `CT_ASSERT(SlotsInOrder0_A, 3'(fill_q[2:0] - free_q[2:0]) <= 3'd4 && 3'(send_q[2:0] - free_q[2:0]) <= 3'(done_q[2:0] - free_q[2:0]) &&
@@ -590,7 +598,7 @@ module ct_dma_st (
   `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && aw_req[0] && aw_take) || aw_gnt == 2'b01)
   `CT_ASSERT(AnsweredAfterPut_A, 5'(ans_q[4:0] - sig_q[4:0]) <= 5'(put_q[4:0] - sig_q[4:0]) &&
                                  5'(ans_q[9:5] - sig_q[9:5]) <= 5'(put_q[9:5] - sig_q[9:5]))
-  `CT_COVER(SecondBurst_C, aw_go && off_q[5*who +: 5] != 5'd0)
+  `CT_COVER(SecondBurst_C, aw_go && new_job.beat != 5'd0)
 
 endmodule
 
