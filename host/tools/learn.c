@@ -117,7 +117,7 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
     l->layers = 3;
   }
   if (l->epochs == 0) l->epochs = digits ? 6 : 1;
-  if (l->lr < 0) l->lr = digits ? 0.1f : 0.05f;
+  if (l->lr < 0) l->lr = 0.05f;
   if (l->momentum < 0) l->momentum = 0.9f;
 }
 

@@ -8,3 +8,23 @@ $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/ct_arrivals.c 
 $(call host_test,test_stats,tb/host/test_stats.c host/tools/ct_stats.c)
 $(call host_test,test_progress,tb/host/test_progress.c host/tools/ct_progress.c)
 $(call host_test,test_gemm,tb/host/test_gemm.c tb/host/ct_racecheck.c)
+
+# One training step against the double-precision oracle, on the emulator and on the simulated cores.
+$(call host_test,test_oracle,tb/oracle/test_oracle.c tb/oracle/ct_oracle.c)
+$(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim.so
+
+# The coltrain command, as users run it: test_cli starts bin/coltrain, test_cli.san the same under the sanitizers. test_cli_sim needs
+# the simulator, so test-system runs it.
+TOOL_PARTS := $(filter-out host/tools/main.c host/tools/verb_%,$(TOOL_SRCS))
+$(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
+$(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
+$(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
+SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
+$(BUILD)/tb/test_cli: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli.san: $(BUILD)/san/bin/coltrain
+
+$(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/lib/libcoltrain.a
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+$(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The coltrain command: one verb, its options, its exit status (0 done, 1 failed after a sentence,
+ * 2 used wrongly).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+struct verb {
+  const char *name, *text;
+  int (*run)(int argc, char **argv);
+};
+
+static const struct verb verbs[] = {
+    {"colocate", "serve a model while training it; compare with each alone", verb_colocate},
+    {"train", "train a multilayer perceptron and save it", verb_train},
+    {"infer", "run a saved model on a data set or a matrix", verb_infer},
+    {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
+    {"info", "what a device is", verb_info},
+    {"counters", "a device's performance counters", verb_counters},
+    {"disasm", "show a device program as text", verb_disasm},
+};
+
+static void print_help(FILE *to) {
+  fputs(
+      "Usage: coltrain VERB [OPTION...]\n"
+      "Serves neural networks on a Coltrain device and trains them in its idle cycles.\n\n",
+      to);
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+    fprintf(to, "  %-10s %s\n", verbs[i].name, verbs[i].text);
+  fputs(
+      "\n  coltrain VERB --help      the options of a verb\n"
+      "  coltrain --version        the version\n\n"
+      "A device is named by --device: sim: (the simulated hardware, the default), emu: (the\n"
+      "bit-exact model in C, without time), with options behind the colon, such as\n"
+      "sim:latency=100,stall=25.\n",
+      to);
+}
+
+/* argp shows the name it is called by: "coltrain VERB". */
+static int run_verb(const struct verb *verb, int argc, char **argv) {
+  char name[64];
+  snprintf(name, sizeof name, "coltrain %s", verb->name);
+  argv[0] = name;
+  argp_err_exit_status = 2;
+  return verb->run(argc, argv);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    print_help(stderr);
+    return 2;
+  }
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help")) {
+    print_help(stdout);
+    return 0;
+  }
+  if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+    puts("coltrain " CT_VERSION_STRING);
+    return 0;
+  }
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+    if (!strcmp(argv[1], verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
+  cli_fail("there is no verb \"%s\"; coltrain --help lists them", argv[1]);
+  return 2;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs the coltrain command that was built beside a test: build/bin/coltrain, or for a test whose
+ * name ends with .san build/san/bin/coltrain, and keeps what it printed.
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include <jansson.h>
+
+struct cli_run {
+  int status;      /* of exit; 128 + signal if it was killed */
+  char *out, *err; /* all that was written */
+};
+
+/* args: separated by single spaces. interrupt_ms: sends SIGINT after so many ms; 0: never. Free
+ * with cli_run_free. */
+struct cli_run cli_run(const char *args, unsigned interrupt_ms);
+void cli_run_free(struct cli_run *run);
+
+/* Runs and fails the test unless the status is as expected and err contains text. Returns what was
+ * written to standard output; the caller frees it. */
+char *cli_expect(int status, const char *text, const char *args);
+
+/* The same with status 0 and JSON on standard output; json_decref it. */
+json_t *cli_expect_json(const char *args);
+
+/* Members on a path such as "serve.p99_cycles"; the test fails if they are missing. */
+json_t *cli_at(json_t *root, const char *path);
+double cli_number_at(json_t *root, const char *path);
+
+/* A file of the run's own folder; formatted: cli_path("%s.npy", "a"). The string is overwritten by
+ * the eighth call after. */
+const char *cli_path(const char *name);
+
+/* Group set-up and teardown: the folder. */
+int cli_make_folder(void **state);
+int cli_remove_folder(void **state);
+
+/* The contents of a file with a zero behind it; *size may be NULL. */
+char *cli_slurp(const char *path, size_t *size);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The coltrain command from end to end on emu:: products against arithmetic of this file, training
+ * that resumes bit for bit, serving while training, and a sentence for everything that goes wrong.
+ */
+#include "ct_tb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_run.h"
+
+#define EMU " --device emu:"
+#define LEARN " --samples 160 --layers 64-24-10 --batch 16 --lr 0.05 --momentum 0.9 --seed 5" EMU
+
+/* Formats into one of a few static lines. */
+__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
+  static char lines[4][1024];
+  static unsigned next;
+  char *text = lines[next++ % 4];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof lines[0], format, args);
+  va_end(args);
+  return text;
+}
+
+/* ---- Matrices ---- */
+
+enum { HEADER = 128 };
+
+static void write_npy(const char *path, const float *x, size_t rows, size_t cols) {
+  char header[HEADER];
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  memset(header, ' ', sizeof header);
+  memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
+  const int n =
+      snprintf(header + 10, sizeof header - 10,
+               "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", rows, cols);
+  header[10 + n] = ' ';
+  header[HEADER - 1] = '\n';
+  assert_int_equal(fwrite(header, 1, HEADER, file), HEADER);
+  assert_int_equal(fwrite(x, sizeof *x, rows * cols, file), rows * cols);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* The values of a file of that shape; the caller frees them. */
+static float *read_npy(const char *path, size_t rows, size_t cols) {
+  char shape[64];
+  size_t size;
+  char *file = cli_slurp(path, &size);
+  snprintf(shape, sizeof shape, "'shape': (%zu, %zu)", rows, cols);
+  assert_int_equal(size, HEADER + rows * cols * sizeof(float));
+  if (!strstr(file + 10, shape)) fail_msg("%s is not %zux%zu", path, rows, cols);
+  memmove(file, file + HEADER, rows * cols * sizeof(float));
+  return (float *)(void *)file;
+}
+
+static uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static double power_of_two(int e) {
+  double x = 1;
+  for (; e > 0; --e)
+    x *= 2;
+  for (; e < 0; ++e)
+    x /= 2;
+  return x;
+}
+
+/* Sixteen values (step apart) to mantissas; n of them exist. Returns the exponent. */
+static int quantise(const float *x, size_t step, size_t n, int q[16]) {
+  int e = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const int field = (int)(bits_of(x[i * step]) >> 23 & 255);
+    if (field > e) e = field;
+  }
+  for (size_t i = 0; i < 16; ++i) {
+    const double v = i < n && e ? (double)x[i * step] * power_of_two(133 - e) : 0;
+    int low = (int)v; /* towards zero */
+    if (v < low) --low;
+    const double rest = v - low;
+    q[i] = low + (rest > 0.5 || (rest == 0.5 && low % 2 != 0));
+    if (q[i] > 127) q[i] = 127;
+    if (q[i] < -127) q[i] = -127;
+  }
+  return e;
+}
+
+static float product_element(const float *a, const float *b, size_t n, size_t k) {
+  volatile float acc = 0; /* rounded to FP32 after every block */
+  for (size_t k0 = 0; k0 < k; k0 += 16) {
+    int qa[16], qb[16], sum = 0;
+    const size_t left = k - k0 < 16 ? k - k0 : 16;
+    const int ea = quantise(a + k0, 1, left, qa), eb = quantise(b + k0 * n, n, left, qb);
+    for (int i = 0; i < 16; ++i)
+      sum += qa[i] * qb[i];
+    if (sum && ea && eb) acc = acc + (float)((double)sum * power_of_two(ea + eb - 266));
+  }
+  return acc;
+}
+
+static void fill(ct_rng *rng, float *x, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    x[i] = ((float)ct_rng_below(rng, 1 << 20) - (float)(1 << 19)) *
+           (float)power_of_two((int)ct_rng_below(rng, 12) - 24);
+}
+
+static void check_product(ct_rng *rng, size_t m, size_t n, size_t k, const char *more) {
+  float *a = malloc((m * k + k * n) * sizeof *a), *b = a + m * k;
+  assert_non_null(a);
+  fill(rng, a, m * k + k * n);
+  write_npy(cli_path("a.npy"), a, m, k);
+  write_npy(cli_path("b.npy"), b, k, n);
+  json_t *root = cli_expect_json(line("matmul %s %s -o %s --json -" EMU "%s", cli_path("a.npy"),
+                                      cli_path("b.npy"), cli_path("c.npy"), more));
+  assert_int_equal(cli_number_at(root, "m"), m);
+  assert_int_equal(cli_number_at(root, "n"), n);
+  assert_int_equal(cli_number_at(root, "k"), k);
+  assert_int_equal(cli_number_at(root, "macs"), m * n * k);
+  assert_true(json_is_null(cli_at(root, "cycles")));
+  assert_true(json_is_null(cli_at(root, "utilisation")));
+  json_decref(root);
+  float *c = read_npy(cli_path("c.npy"), m, n);
+  for (size_t i = 0; i < m; ++i)
+    for (size_t j = 0; j < n; ++j) {
+      const float want = product_element(a + i * k, b + j, n, k);
+      if (bits_of(want) != bits_of(c[i * n + j]))
+        fail_msg("%zux%zux%zu: element %zu,%zu is %a instead of %a", m, n, k, i, j,
+                 (double)c[i * n + j], (double)want);
+    }
+  free(c);
+  free(a);
+}
+
+static void matmul_is_exact(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(1);
+  check_product(&rng, 1, 1, 1, "");
+  check_product(&rng, 16, 16, 16, " --queue training");
+  check_product(&rng, 3, 130, 17, " --queue inference");
+  for (int turn = 0; turn < 4; ++turn)
+    check_product(&rng, 1 + ct_rng_below(&rng, 70), 1 + ct_rng_below(&rng, 70),
+                  1 + ct_rng_below(&rng, 90), "");
+}
+
+static void matmul_refuses(void **state) {
+  (void)state;
+  const float x[6] = {1, 2, 3, 4, 5, 6};
+  const char *a = cli_path("two.npy");
+  write_npy(a, x, 2, 3);
+  free(cli_expect(1, "columns of the first must be the rows",
+                  line("matmul %s %s -o /dev/null" EMU, a, a)));
+  free(cli_expect(1, "/nonexistent.npy: cannot be opened",
+                  line("matmul %s /nonexistent.npy -o /dev/null" EMU, a)));
+  free(cli_expect(2, "two matrices are needed", line("matmul %s -o c.npy" EMU, a)));
+  free(cli_expect(2, "-o C.npy is missing", line("matmul %s %s" EMU, a, a)));
+  free(cli_expect(2, "one argument too many", line("matmul %s %s %s -o c.npy" EMU, a, a, a)));
+  free(cli_expect(2, "neither inference nor training",
+                  line("matmul %s %s -o c.npy --queue both" EMU, a, a)));
+}
+
+/* ---- What a device is ---- */
+
+static void info_and_counters(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("info --json" EMU);
+  assert_int_equal(cli_number_at(root, "abi"), 1);
+  assert_int_equal(cli_number_at(root, "block"), 16);
+  assert_int_equal(cli_number_at(root, "macs_per_cycle"), 256);
+  assert_true(cli_number_at(root, "spm_bytes") > 0);
+  assert_true(cli_number_at(root, "dram_bytes") > 0);
+  assert_true(json_is_null(cli_at(root, "clock_hz")));
+  assert_true(json_array_size(cli_at(root, "features")) > 0);
+  json_decref(root);
+  char *out = cli_expect(0, "", "info" EMU);
+  assert_non_null(strstr(out, "multiply-accumulates a cycle"));
+  free(out);
+  /* A product of 64 cubed takes 4 x 4 tiles of 64 rows on either queue. */
+  out = cli_expect(0, "", "counters" EMU);
+  unsigned long inference = 0, training = 0;
+  const char *rows = strstr(out, "\nMXU_ROWS");
+  assert_non_null(rows);
+  assert_int_equal(sscanf(rows, "\nMXU_ROWS %lu %lu", &inference, &training), 2);
+  assert_int_equal(inference, 1024);
+  assert_int_equal(training, 1024);
+  free(out);
+}
+
+static void devices_that_are_not_there(void **state) {
+  (void)state;
+  free(cli_expect(1, "cannot open the device nowhere:", "info --device nowhere:"));
+  free(cli_expect(1, "cannot open the device emu:frobs=3", "info --device emu:frobs=3"));
+  free(cli_expect(1, "cannot open the device", "counters --device nowhere"));
+}
+
+static void disassembly(void **state) {
+  (void)state;
+  char *out = cli_expect(0, "", "disasm --matmul 40 24 16");
+  assert_non_null(strstr(out, " LD "));
+  assert_non_null(strstr(out, " MM "));
+  assert_non_null(strstr(out, " END"));
+  free(out);
+  FILE *file = fopen(cli_path("program"), "wb");
+  assert_non_null(file);
+  const unsigned char bytes[64] = {0xff};
+  fwrite(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  out = cli_expect(0, "", line("disasm %s", cli_path("program")));
+  assert_non_null(strstr(out, "   0  ?0x3f"));
+  assert_non_null(strstr(out, "   1  NOP"));
+  free(out);
+  free(cli_expect(1, "a program is 1..512 commands of 32 bytes", "disasm /dev/null"));
+  free(cli_expect(1, "cannot be opened", "disasm /nonexistent"));
+  free(cli_expect(2, "needs three sizes", "disasm --matmul 1 2"));
+  free(cli_expect(2, "not a whole number", "disasm --matmul 1 2 0"));
+  free(cli_expect(2, "one file", "disasm"));
+}
+
+static void help_and_usage(void **state) {
+  (void)state;
+  static const char *const verbs[] = {"info",     "matmul", "train",   "infer",
+                                      "colocate", "disasm", "counters"};
+  char *out = cli_expect(0, "", "--help");
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) {
+    if (!strstr(out, verbs[i])) fail_msg("--help does not know %s", verbs[i]);
+    char *help = cli_expect(0, "", line("%s --help", verbs[i]));
+    if (!strstr(help, line("Usage: coltrain %s", verbs[i]))) fail_msg("no help for %s", verbs[i]);
+    free(help);
+  }
+  free(out);
+  out = cli_expect(0, "", "--version");
+  assert_non_null(strstr(out, "coltrain "));
+  free(out);
+  free(cli_expect(2, "Usage", ""));
+  free(cli_expect(2, "there is no verb \"serve\"", "serve"));
+  free(cli_expect(2, "--load: \"x\"", "colocate --load x"));
+  free(cli_expect(2, "--policy: \"fair\"", "colocate --policy fair"));
+  free(cli_expect(2, "--requests: \"0\"", "colocate --requests 0"));
+  free(cli_expect(2, "--layers: \"64\"", "train --layers 64"));
+  free(cli_expect(2, "--epochs: \"-1\"", "train --epochs -1"));
+  free(cli_expect(2, "--lr: \"nan\"", "train --lr nan"));
+  free(cli_expect(2, "--model FILE is missing", "infer --data digits"));
+  free(cli_expect(2, "belong together", "infer --model m --input x.npy"));
+  free(cli_expect(2, "either --data, or --input", "infer --model m"));
+}
+
+/* ---- Training ---- */
+
+static void assert_same_files(const char *a, const char *b) {
+  size_t na, nb;
+  char *x = cli_slurp(a, &na), *y = cli_slurp(b, &nb);
+  assert_int_equal(na, nb);
+  ct_assert_same("file", x, y, na);
+  free(x);
+  free(y);
+}
+
+static void resuming_changes_nothing(void **state) {
+  (void)state;
+  json_t *whole =
+      cli_expect_json(line("train --epochs 3 --save %s --json -" LEARN, cli_path("whole.ctm")));
+  json_decref(
+      cli_expect_json(line("train --epochs 1 --save %s --json -" LEARN, cli_path("part.ctm"))));
+  json_t *rest = cli_expect_json(line(
+      "train --samples 160 --batch 16 --lr 0.05 --momentum 0.9 --epochs 3 --resume %s --save %s "
+      "--json -" EMU,
+      cli_path("part.ctm"), cli_path("rest.ctm")));
+  assert_same_files(cli_path("whole.ctm"), cli_path("rest.ctm"));
+  assert_true(cli_number_at(whole, "weights_crc32") == cli_number_at(rest, "weights_crc32"));
+  assert_int_equal(cli_number_at(whole, "steps"), 30);
+  assert_int_equal(cli_number_at(rest, "steps"), 20);
+  assert_true(cli_number_at(whole, "loss_last") < cli_number_at(whole, "loss_first"));
+  assert_int_equal(json_array_size(cli_at(whole, "by_epoch")), 3);
+  /* What infer says of the file is what train said of the weights. */
+  char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("whole.ctm")));
+  assert_non_null(strstr(out, "of 360 test images right"));
+  free(out);
+  json_decref(whole);
+  json_decref(rest);
+}
+
+static void the_seed_decides(void **state) {
+  (void)state;
+  json_t *a = cli_expect_json("train --epochs 1 --json -" LEARN);
+  json_t *b = cli_expect_json("train --epochs 1 --json -" LEARN);
+  json_t *c = cli_expect_json("train --epochs 1 --json -" LEARN " --seed 6");
+  const double want = cli_number_at(a, "weights_crc32");
+  assert_true(cli_number_at(b, "weights_crc32") == want);
+  assert_true(cli_number_at(c, "weights_crc32") != want);
+  json_decref(a);
+  json_decref(b);
+  json_decref(c);
+}
+
+static void inference_of_a_matrix(void **state) {
+  (void)state;
+  const size_t rows = 19;
+  ct_rng rng = ct_rng_make(2);
+  float x[19 * 64];
+  json_decref(
+      cli_expect_json(line("train --epochs 1 --save %s --json -" LEARN, cli_path("m.ctm"))));
+  for (size_t i = 0; i < rows * 64; ++i)
+    x[i] = (float)ct_rng_below(&rng, 17) / 16.0f;
+  write_npy(cli_path("x.npy"), x, rows, 64);
+  free(cli_expect(0, "",
+                  line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
+                       cli_path("x.npy"), cli_path("y.npy"))));
+  float *y = read_npy(cli_path("y.npy"), rows, 10);
+  /* A row's answer does not depend on its neighbours: the last row alone. */
+  write_npy(cli_path("x.npy"), x + (rows - 1) * 64, 1, 64);
+  free(cli_expect(0, "",
+                  line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
+                       cli_path("x.npy"), cli_path("z.npy"))));
+  float *z = read_npy(cli_path("z.npy"), 1, 10);
+  ct_assert_same("last row", z, y + (rows - 1) * 10, 10 * sizeof *y);
+  free(y);
+  free(z);
+  write_npy(cli_path("x.npy"), x, rows, 63);
+  free(cli_expect(1, "has 63 columns",
+                  line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
+                       cli_path("x.npy"), cli_path("y.npy"))));
+}
+
+static void training_refuses(void **state) {
+  (void)state;
+  json_decref(
+      cli_expect_json(line("train --epochs 1 --save %s --json -" LEARN, cli_path("r.ctm"))));
+  free(cli_expect(1, "neither a data set", "train --data nothing" EMU));
+  free(cli_expect(1, "has no train-images", line("train --data %s" EMU, cli_path(""))));
+  free(cli_expect(1, "do not fit digits", "train --layers 63-10" EMU));
+  free(cli_expect(1, "the model cannot be loaded", "train --resume /nonexistent" EMU));
+  free(cli_expect(1, "the model cannot be loaded", "infer --data digits --model /dev/null" EMU));
+  free(cli_expect(1, "leave --layers out",
+                  line("train --epochs 2 --resume %s --layers 64-25-10" EMU, cli_path("r.ctm"))));
+  free(cli_expect(1, "leave --seed out",
+                  line("train --epochs 2 --resume %s --seed 6" EMU, cli_path("r.ctm"))));
+  free(cli_expect(1, "has been trained for 1 epochs",
+                  line("train --epochs 1 --resume %s" EMU, cli_path("r.ctm"))));
+  free(cli_expect(1, "/nonexistent/x", "train --epochs 1 --save /nonexistent/x" LEARN));
+  free(cli_expect(1, "the results cannot be written",
+                  "train --epochs 1 --json /nonexistent/x" LEARN));
+}
+
+/* Ctrl-C: the epoch is finished and saved. */
+static void training_stops_cleanly(void **state) {
+  (void)state;
+  const char *path = cli_path("stopped.ctm");
+  struct cli_run run = cli_run(line("train --epochs 100000 --save %s" LEARN, path), 1500);
+  if (run.status != 0 || !strstr(run.out, "stopped after epoch"))
+    fail_msg("status %d: %s%s", run.status, run.out, run.err);
+  cli_run_free(&run);
+  free(cli_expect(0, "", line("infer --data digits --model %s" EMU, path)));
+}
+
+/* ---- Serving while training ---- */
+
+static const char *const colocate_keys[] = {
+    "serve.requests",
+    "serve.completed",
+    "serve.lost",
+    "serve.wrong",
+    "serve.p50_cycles",
+    "serve.p99_cycles",
+    "serve.max_cycles",
+    "serve.accuracy_first",
+    "serve.accuracy_last",
+    "serve_alone.p50_cycles",
+    "serve_alone.p99_cycles",
+    "train.steps",
+    "train.loss_first",
+    "train.loss_last",
+    "train.test_accuracy",
+    "train.cycles",
+    "train.macs_per_cycle",
+    "train.weights_crc32",
+    "train_alone.cycles",
+    "train_alone.macs_per_cycle",
+    "ratio.p99",
+    "ratio.train_throughput",
+};
+
+static void check_rows(const char *path, size_t requests, unsigned versions) {
+  char *csv = cli_slurp(path, NULL), *p = csv;
+  static const char header[] = "id,scheduled,start,end,version,answer\n";
+  assert_memory_equal(p, header, strlen(header));
+  p += strlen(header);
+  unsigned newest = 1;
+  for (size_t i = 0; i < requests; ++i) {
+    size_t id;
+    unsigned version, answer;
+    int used = 0;
+    if (sscanf(p, "%zu,,,,%u,%u\n%n", &id, &version, &answer, &used) != 3 || !used)
+      fail_msg("row %zu of the CSV: %.40s", i, p);
+    assert_int_equal(id, i);
+    assert_in_range(version, newest, versions);
+    assert_in_range(answer, 0, 9);
+    newest = version;
+    p += used;
+  }
+  assert_int_equal(*p, 0);
+  assert_in_range(newest, 2, versions); /* the weights were swapped while serving */
+  free(csv);
+}
+
+static void serving_while_training(void **state) {
+  (void)state;
+  json_t *train = cli_expect_json("train --epochs 2 --json -" LEARN);
+  json_t *root =
+      cli_expect_json(line("colocate --epochs 2 --requests 40 --csv %s --save %s --json -" LEARN,
+                           cli_path("r.csv"), cli_path("c.ctm")));
+  for (size_t i = 0; i < sizeof colocate_keys / sizeof *colocate_keys; ++i) {
+    const char *key = colocate_keys[i];
+    const json_t *value = cli_at(root, key);
+    const bool timed = strstr(key, "cycle") || strstr(key, "ratio");
+    if (timed != json_is_null(value)) fail_msg("%s is %snull on emu:", key, timed ? "not " : "");
+  }
+  assert_int_equal(cli_number_at(root, "serve.requests"), 40);
+  assert_int_equal(cli_number_at(root, "serve.completed"), 40);
+  assert_int_equal(cli_number_at(root, "serve.lost"), 0);
+  assert_int_equal(cli_number_at(root, "serve.wrong"), 0);
+  assert_int_equal(cli_number_at(root, "train.steps"), 20);
+  assert_true(cli_number_at(root, "train.weights_crc32") == cli_number_at(train, "weights_crc32"));
+  assert_true(cli_number_at(root, "train.test_accuracy") == cli_number_at(train, "test_accuracy"));
+  check_rows(cli_path("r.csv"), 40, 3);
+  json_t *again = cli_expect_json(
+      line("colocate --epochs 2 --requests 40 --csv %s --json -" LEARN, cli_path("s.csv")));
+  assert_same_files(cli_path("r.csv"), cli_path("s.csv"));
+  char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("c.ctm")));
+  free(out);
+  json_decref(again);
+  json_decref(root);
+  json_decref(train);
+}
+
+/* Few requests, many, one; fewer steps than requests and the reverse. */
+static void unusual_numbers(void **state) {
+  (void)state;
+  static const char *const args[] = {"--epochs 1 --requests 1", "--epochs 1 --requests 97",
+                                     "--epochs 7 --requests 3 --batch 160",
+                                     "--epochs 1 --requests 2 --batch 200 --policy job"};
+  for (size_t i = 0; i < sizeof args / sizeof *args; ++i) {
+    json_t *root = cli_expect_json(line("colocate --json -" LEARN " %s", args[i]));
+    assert_true(cli_number_at(root, "serve.completed") == cli_number_at(root, "serve.requests"));
+    assert_int_equal(cli_number_at(root, "serve.wrong"), 0);
+    json_decref(root);
+  }
+}
+
+static void colocate_refuses(void **state) {
+  (void)state;
+  free(cli_expect(1, "neither a data set", "colocate --data nothing" EMU));
+  free(cli_expect(1, "/nonexistent/x: cannot be created",
+                  "colocate --epochs 1 --requests 4 --csv /nonexistent/x" LEARN));
+  free(cli_expect(1, "cannot open the device", "colocate --device nowhere:"));
+}
+
+/* Ctrl-C: a sentence, what was measured, status 1. */
+static void serving_stops_cleanly(void **state) {
+  (void)state;
+  struct cli_run run = cli_run("colocate --epochs 10000 --requests 10000" LEARN, 1500);
+  if (run.status != 1 || !strstr(run.out, "Stopped; this is what was measured") ||
+      !strstr(run.out, ", 0 lost, 0 wrong"))
+    fail_msg("status %d: %s%s", run.status, run.out, run.err);
+  cli_run_free(&run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(matmul_is_exact),
+      cmocka_unit_test(matmul_refuses),
+      cmocka_unit_test(info_and_counters),
+      cmocka_unit_test(devices_that_are_not_there),
+      cmocka_unit_test(disassembly),
+      cmocka_unit_test(help_and_usage),
+      cmocka_unit_test(resuming_changes_nothing),
+      cmocka_unit_test(the_seed_decides),
+      cmocka_unit_test(inference_of_a_matrix),
+      cmocka_unit_test(training_refuses),
+      cmocka_unit_test(training_stops_cleanly),
+      cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(unusual_numbers),
+      cmocka_unit_test(colocate_refuses),
+      cmocka_unit_test(serving_stops_cleanly),
+  };
+  return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The coltrain command on the simulated hardware: the same bits as emu:, times that can be
+ * recomputed from the CSV, and serving while training without a lost or wrong answer.
+ */
+#include "ct_tb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli_run.h"
+
+#define LEARN " --samples 96 --layers 64-32-10 --batch 16 --epochs 2 --lr 0.05 --seed 7 --json -"
+#define REQUESTS 120
+
+static char *format_line(char *text, size_t size, const char *format, const char *a,
+                         const char *b) {
+  snprintf(text, size, format, a, b);
+  return text;
+}
+
+static void same_product_as_emu(void **state) {
+  (void)state;
+  char text[1024];
+  FILE *file = fopen(cli_path("a.npy"), "wb");
+  assert_non_null(file);
+  enum { N = 48 };
+  char header[128];
+  memset(header, ' ', sizeof header);
+  memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
+  header[10 + snprintf(header + 10, 100,
+                       "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", N, N)] =
+      ' ';
+  header[127] = '\n';
+  fwrite(header, 1, sizeof header, file);
+  ct_rng rng = ct_rng_make(1);
+  for (int i = 0; i < N * N; ++i) {
+    const float x = (float)ct_rng_below(&rng, 2001) - 1000.0f;
+    fwrite(&x, sizeof x, 1, file);
+  }
+  fclose(file);
+  json_t *sim = cli_expect_json(format_line(text, sizeof text, "matmul %1$s %1$s -o %2$s --json -",
+                                            cli_path("a.npy"), cli_path("sim.npy")));
+  json_decref(cli_expect_json(format_line(
+      text, sizeof text, "matmul %1$s %1$s -o %2$s --json - --device emu:", cli_path("a.npy"),
+      cli_path("emu.npy"))));
+  size_t n, m;
+  char *a = cli_slurp(cli_path("sim.npy"), &n), *b = cli_slurp(cli_path("emu.npy"), &m);
+  assert_int_equal(n, m);
+  ct_assert_same("product", a, b, n);
+  free(a);
+  free(b);
+  const double cycles = cli_number_at(sim, "cycles");
+  assert_true(cycles > 0);
+  const double use = (double)N * N * N / (256 * cycles);
+  assert_true(cli_number_at(sim, "utilisation") > 0.999 * use);
+  assert_true(cli_number_at(sim, "utilisation") < 1.001 * use);
+  json_decref(sim);
+}
+
+/* ---- Figures from the rows ---- */
+
+struct rows {
+  size_t n;
+  uint64_t latency[REQUESTS];
+  unsigned first, last; /* versions */
+};
+
+static struct rows read_rows(const char *path) {
+  struct rows r = {.n = 0};
+  char *csv = cli_slurp(path, NULL), *p = strchr(csv, '\n');
+  assert_non_null(p);
+  uint64_t before = 0;
+  for (++p; *p; p = strchr(p, '\n') + 1) {
+    uint64_t scheduled, start, end;
+    size_t id;
+    unsigned version, answer;
+    assert_int_equal(sscanf(p, "%zu,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%u,%u", &id, &scheduled,
+                            &start, &end, &version, &answer),
+                     6);
+    assert_int_equal(id, r.n);
+    assert_true(r.n < REQUESTS);
+    assert_true(scheduled >= before && start >= scheduled && end > start);
+    before = scheduled;
+    if (r.n == 0) r.first = version;
+    r.last = version;
+    r.latency[r.n++] = end - scheduled;
+  }
+  free(csv);
+  return r;
+}
+
+static int by_size(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* The figures of the JSON, found again from the rows by the definitions. */
+static void check_figures(json_t *root, const char *object, struct rows *r) {
+  char key[64];
+  assert_int_equal(r->n, REQUESTS);
+  snprintf(key, sizeof key, "%s.dropped", object);
+  const size_t drop = (size_t)cli_number_at(root, key), n = r->n - drop;
+  assert_int_equal(drop, (REQUESTS + 9) / 10);
+  uint64_t *measured = r->latency + drop;
+  qsort(measured, n, sizeof *measured, by_size);
+  snprintf(key, sizeof key, "%s.p50_cycles", object);
+  assert_int_equal(cli_number_at(root, key), measured[(n + 1) / 2 - 1]);
+  snprintf(key, sizeof key, "%s.p99_cycles", object);
+  assert_int_equal(cli_number_at(root, key), measured[(99 * n + 99) / 100 - 1]);
+}
+
+static void serving_while_training(void **state) {
+  (void)state;
+  char text[1024];
+  json_t *emu = cli_expect_json("train --device emu:" LEARN);
+  json_t *sim = cli_expect_json(format_line(text, sizeof text,
+                                            "colocate --requests 120 --load 0.6 --csv %s%s" LEARN,
+                                            cli_path("r.csv"), ""));
+  assert_int_equal(cli_number_at(sim, "serve.completed"), REQUESTS);
+  assert_int_equal(cli_number_at(sim, "serve.lost"), 0);
+  assert_int_equal(cli_number_at(sim, "serve.wrong"), 0);
+  assert_int_equal(cli_number_at(sim, "serve_alone.wrong"), 0);
+  assert_true(cli_number_at(sim, "train.weights_crc32") == cli_number_at(emu, "weights_crc32"));
+  assert_true(cli_number_at(sim, "train.steps") == cli_number_at(emu, "steps"));
+  assert_true(cli_number_at(sim, "train.test_accuracy") == cli_number_at(emu, "test_accuracy"));
+  struct rows together = read_rows(cli_path("r.csv"));
+  struct rows alone = read_rows(cli_path("r.alone.csv"));
+  assert_int_equal(together.first, 1);
+  check_figures(sim, "serve", &together);
+  check_figures(sim, "serve_alone", &alone);
+  const double p99 = cli_number_at(sim, "serve.p99_cycles"),
+               p99_alone = cli_number_at(sim, "serve_alone.p99_cycles");
+  assert_true(cli_number_at(sim, "ratio.p99") > 0.999 * p99 / p99_alone);
+  assert_true(cli_number_at(sim, "ratio.p99") < 1.001 * p99 / p99_alone);
+  const double macs = cli_number_at(sim, "train.macs_per_cycle"),
+               macs_alone = cli_number_at(sim, "train_alone.macs_per_cycle");
+  assert_true(macs > 0 && macs <= 256 && macs_alone > 0 && macs_alone <= 256);
+  assert_true(cli_number_at(sim, "ratio.train_throughput") < 1.1);
+  assert_true(cli_number_at(sim, "train.cycles") > 0);
+  json_decref(sim);
+  json_decref(emu);
+}
+
+/* Who goes first decides when, never what. */
+static void policies_change_no_bit(void **state) {
+  (void)state;
+  json_t *emu = cli_expect_json("train --device emu:" LEARN);
+  json_t *sim = cli_expect_json("colocate --requests 20 --policy job" LEARN);
+  assert_int_equal(cli_number_at(sim, "serve.wrong"), 0);
+  assert_true(cli_number_at(sim, "train.weights_crc32") == cli_number_at(emu, "weights_crc32"));
+  json_decref(sim);
+  json_decref(emu);
+}
+
+static void stops_cleanly(void **state) {
+  (void)state;
+  struct cli_run run = cli_run("colocate --requests 100000 --samples 96 --layers 64-32-10", 8000);
+  if (run.status != 1 || !strstr(run.out, "Stopped; this is what was measured") ||
+      !strstr(run.out, ", 0 wrong"))
+    fail_msg("status %d: %s%s", run.status, run.out, run.err);
+  cli_run_free(&run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(same_product_as_emu),
+      cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(policies_change_no_bit),
+      cmocka_unit_test(stops_cleanly),
+  };
+  return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
+}
