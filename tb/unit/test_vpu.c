@@ -225,6 +225,37 @@ static void softmax(void **state) {
   }
 }
 
+/* The first element read is the last one written just before. */
+static void reads_the_last_row_first(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 505 + v);
+    ct_rng rng = ct_rng_make(9050 + v);
+    uint32_t x[kRows][kCols];
+    random_tile(&rng, 3.0f, x);
+    poke_tile(b, 0, 0, x);
+    gen_order *o = gen_order_new(b, 0);
+    struct ct_cmd cmd = gen_vl(0, 0, 0, 4, kRows);
+    gen_emit(o, &cmd);
+    for (unsigned t = 1; t < 8; ++t) {
+      cmd = gen_va(t, 0);
+      gen_c(&cmd, t == 1 ? 0 : 1, t - 1, 0);
+      CT_PUT(&cmd, VA_A_SRC, t == 1 ? 0 : 2);
+      CT_PUT(&cmd, VA_ROW_XOR, 15);
+      CT_PUT(&cmd, VA_LANE_XOR, 15);
+      gen_emit(o, &cmd);
+    }
+    cmd = gen_vs(7, 0, 512, 4, kRows);
+    gen_emit(o, &cmd);
+    vpu_run(b, 4000);
+    for (unsigned r = 0; r < kRows; ++r) /* turned six times */
+      for (unsigned j = 0; j < kCols; ++j)
+        assert_int_equal(peek(b, 0, 512, r, j), x[r][j]);
+    free(o);
+    vpu_close(b);
+  }
+}
+
 /* v = mu v + g; w = w - rate v; w is stored as FP32 and, from the same value, as a square tile. */
 static void optimiser(void **state) {
   (void)state;
@@ -616,12 +647,19 @@ static void policies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(softmax),      cmocka_unit_test(optimiser),
-      cmocka_unit_test(masks),        cmocka_unit_test(quantising),
-      cmocka_unit_test(window_edge),  cmocka_unit_test(rates),
-      cmocka_unit_test(bounded_wait), cmocka_unit_test(load_is_not_starved),
-      cmocka_unit_test(policies),     cmocka_unit_test(errors),
-      cmocka_unit_test(aborts),       cmocka_unit_test(random_programs),
+      cmocka_unit_test(softmax),
+      cmocka_unit_test(reads_the_last_row_first),
+      cmocka_unit_test(optimiser),
+      cmocka_unit_test(masks),
+      cmocka_unit_test(quantising),
+      cmocka_unit_test(window_edge),
+      cmocka_unit_test(rates),
+      cmocka_unit_test(bounded_wait),
+      cmocka_unit_test(load_is_not_starved),
+      cmocka_unit_test(policies),
+      cmocka_unit_test(errors),
+      cmocka_unit_test(aborts),
+      cmocka_unit_test(random_programs),
   };
   return cmocka_run_group_tests_name("ct_vpu", tests, NULL, NULL);
 }
