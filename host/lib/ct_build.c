@@ -7,7 +7,7 @@
 
 #include "coltrain/coltrain.h"
 
-enum { LONGEST_RUN = 640, SLOTS = 2 };
+enum { LONGEST_RUN = 3000, MOST_WORK = 400000000, SLOTS = 2 };
 
 /* ---- The list ------------------------------------------------------------------------------ */
 
@@ -99,21 +99,20 @@ void ct_build_cmd(struct ct_build *b, uint32_t op, const struct ct_field_value *
 
 /* ---- Rolling ------------------------------------------------------------------------------- */
 
-/* Width of slot addresses: differences wrap like the fields do. */
+/* From a to b; addresses wrap like their fields do. */
 static int32_t slot_delta(const struct ct_node *a, const struct ct_node *b, unsigned s) {
   const uint32_t op = CT_GET(&a->cmd, ALL_OP), delta = b->slot[s] - a->slot[s];
-  return s == 0 && (op == CT_OP_LD || op == CT_OP_ST) ? (int32_t)delta
-                                                      : ct_sign_extend(delta & 0xfffff, 20);
+  const bool wide = s == 0 && (op == CT_OP_LD || op == CT_OP_ST);
+  return wide ? (int32_t)delta : ct_sign_extend(delta & 0xfffff, 20);
 }
 
-/* Whether the subtrees at a and b are equal but for their slots. */
+/* Whether two runs of nodes are equal but for their slots. */
 static bool same_shape(const struct ct_node *a, const struct ct_node *b, size_t nodes) {
-  for (size_t i = 0; i < nodes; ++i) {
-    if (a[i].count != b[i].count || a[i].size != b[i].size || a[i].shape != b[i].shape ||
-        (a[i].count == 0 && (memcmp(&a[i].cmd, &b[i].cmd, sizeof a[i].cmd) ||
-                             memcmp(a[i].stride, b[i].stride, sizeof a[i].stride))))
+  for (size_t i = 0; i < nodes; ++i)
+    if (a[i].count != b[i].count || a[i].size != b[i].size ||
+        memcmp(&a[i].cmd, &b[i].cmd, sizeof a[i].cmd) ||
+        memcmp(a[i].stride, b[i].stride, sizeof a[i].stride))
       return false;
-  }
   return true;
 }
 
@@ -142,134 +141,155 @@ static size_t overhead(const struct ct_node *a, const struct ct_node *b, size_t 
   return 2 + 2 * ((n + 3) / 4);
 }
 
-struct roll {
-  struct ct_build *b;
-  size_t *item; /* indices of the top-level nodes, and one past the last */
+/* Siblings: the top level of a program, or a loop's body. */
+struct siblings {
+  struct ct_node *node;
+  size_t nodes;
+  size_t *item; /* where each sibling starts, and the end */
+  uint64_t *shape;
   size_t items;
+  unsigned above; /* loops around them */
 };
 
-static bool list_items(struct roll *r) {
-  size_t *item = realloc(r->item, (r->b->count + 1) * sizeof *item);
-  if (!item) return false;
-  r->item = item;
-  r->items = 0;
-  for (size_t i = 0; i < r->b->count; i += r->b->node[i].size)
-    item[r->items++] = i;
-  item[r->items] = r->b->count;
-  return true;
+/* A repetition: `copies` times the items [at, at + period). */
+struct repetition {
+  size_t at, period, copies, gain;
+};
+
+static size_t nodes_in(const struct siblings *l, size_t at, size_t items) {
+  return l->item[at + items] - l->item[at];
 }
 
-/* How often the run of items [at, at + period) repeats with constant differences; 1: never. */
-static size_t copies(const struct roll *r, size_t at, size_t period) {
-  const struct ct_node *node = r->b->node;
-  const size_t nodes = r->item[at + period] - r->item[at];
-  const struct ct_node *first = node + r->item[at];
-  size_t n = 1;
-  while (at + (n + 1) * period <= r->items) {
-    const struct ct_node *last = node + r->item[at + (n - 1) * period];
-    const struct ct_node *next = node + r->item[at + n * period];
-    if (r->item[at + (n + 1) * period] - r->item[at + n * period] != nodes ||
-        next->shape != first->shape || !same_shape(first, next, nodes) ||
-        (n > 1 && !same_delta(last - nodes, last, next, nodes)))
-      break;
-    ++n;
+static const struct ct_node *item_node(const struct siblings *l, size_t i) {
+  return l->node + l->item[i];
+}
+
+static void list_items(struct siblings *l) {
+  l->items = 0;
+  for (size_t i = 0; i < l->nodes; i += l->node[i].size) {
+    l->item[l->items] = i;
+    l->shape[l->items++] = l->node[i].shape;
   }
-  return n;
+  l->item[l->items] = l->nodes;
 }
 
-static unsigned depth_of(const struct roll *r, size_t at, size_t period) {
+static unsigned depth_of(const struct siblings *l, size_t at, size_t items) {
   unsigned depth = 0;
-  for (size_t i = at; i < at + period; ++i)
-    if (r->b->node[r->item[i]].depth > depth) depth = r->b->node[r->item[i]].depth;
+  for (size_t i = at; i < at + items; ++i)
+    if (item_node(l, i)->depth > depth) depth = item_node(l, i)->depth;
   return depth;
 }
 
-/* Loops already around the commands of a subtree, for each of its nodes: where a new stride goes.
- */
+/* Items [from, to) look like those a period later. The place in there with the most copies, and
+ * among those the first. */
+static void examine(const struct siblings *l, size_t from, size_t to, size_t period,
+                    struct repetition *best) {
+  size_t at = from, copies = 2, run = 0;
+  for (size_t t = to - period; t-- > from;) {
+    const bool goes_on = same_delta(item_node(l, t), item_node(l, t + period),
+                                    item_node(l, t + 2 * period), nodes_in(l, t, 1));
+    run = goes_on ? run + 1 : 0;
+    if (2 + run / period >= copies && run >= period) {
+      at = t;
+      copies = 2 + run / period;
+    }
+  }
+  const size_t nodes = nodes_in(l, at, period);
+  const size_t cost = overhead(item_node(l, at), item_node(l, at + period), nodes);
+  const size_t saved = (copies - 1) * nodes;
+  if (saved <= cost || saved - cost <= best->gain) return;
+  if (l->above + 1 + depth_of(l, at, period) > CT_NUM_LOOPS) return;
+  if (!same_shape(item_node(l, at), item_node(l, at + period), nodes)) return;
+  *best = (struct repetition){at, period, copies, saved - cost};
+}
+
+/* The repetition that saves most; false: none saves anything. */
+static bool find(const struct siblings *l, struct repetition *best) {
+  size_t longest = MOST_WORK / (l->items + 1);
+  *best = (struct repetition){0, 0, 0, 0};
+  if (longest > LONGEST_RUN) longest = LONGEST_RUN;
+  for (size_t period = 1; period <= longest && 2 * period <= l->items; ++period) {
+    for (size_t i = 0; i + period < l->items; ++i) {
+      const size_t from = i;
+      while (i + period < l->items && l->shape[i] == l->shape[i + period])
+        ++i;
+      if (i - from >= period && nodes_in(l, from, i - from) > best->gain)
+        examine(l, from, i, period, best);
+    }
+  }
+  return best->gain > 0;
+}
+
+/* Puts a loop around nodes (inside which `level` loops lie already): the difference to the next
+ * copy becomes a stride between those of inner and outer loops. */
 static void add_strides(struct ct_node *node, size_t nodes, unsigned level,
                         const struct ct_node *next) {
-  for (size_t i = 0; i < nodes;) {
+  for (size_t i = 0; i < nodes; i += node[i].size) {
     if (node[i].count) {
       add_strides(node + i + 1, node[i].size - 1, level + 1, next + i + 1);
-      node_hash(&node[i]);
-      i += node[i].size;
     } else {
-      for (unsigned s = 0; s < SLOTS; ++s)
-        node[i].stride[s][level] = slot_delta(&node[i], &next[i], s);
-      node_hash(&node[i]);
-      ++i;
-    }
-  }
-}
-
-/* Replaces n copies of the items at `at` by a loop. The list gets no longer: out may be node. */
-static size_t write_loop(const struct roll *r, size_t at, size_t period, size_t n,
-                         struct ct_node *out) {
-  const struct ct_node *first = r->b->node + r->item[at];
-  const struct ct_node *second = r->b->node + r->item[at + period];
-  const size_t nodes = (size_t)(second - first);
-  struct ct_node loop = {.count = (uint32_t)n, .size = (uint32_t)nodes + 1};
-  loop.depth = (uint8_t)(depth_of(r, at, period) + 1);
-  memcpy(out + 1, first, nodes * sizeof *out);
-  out[0] = loop;
-  add_strides(out + 1, nodes, 0, second);
-  node_hash(out);
-  return nodes + 1;
-}
-
-/* One sweep with one period. True: something was rolled. */
-static bool sweep(struct roll *r, size_t period, struct ct_node *out) {
-  bool rolled = false;
-  size_t to = 0;
-  for (size_t at = 0; at < r->items;) {
-    const size_t n = at + 2 * period <= r->items ? copies(r, at, period) : 1;
-    if (n > 1 && depth_of(r, at, period) < CT_NUM_LOOPS) {
-      const struct ct_node *first = r->b->node + r->item[at];
-      const struct ct_node *second = r->b->node + r->item[at + period];
-      const size_t nodes = (size_t)(second - first);
-      if ((n - 1) * nodes > overhead(first, second, nodes)) {
-        to += write_loop(r, at, period, n, out + to);
-        at += n * period;
-        rolled = true;
-        continue;
+      for (unsigned s = 0; s < SLOTS; ++s) {
+        int32_t *stride = node[i].stride[s];
+        memmove(stride + level + 1, stride + level, (CT_NUM_LOOPS - 1 - level) * sizeof *stride);
+        stride[level] = slot_delta(&node[i], &next[i], s);
       }
     }
-    const struct ct_node *node = r->b->node + r->item[at];
-    memcpy(out + to, node, node->size * sizeof *out);
-    to += node->size;
-    ++at;
+    node_hash(&node[i]);
   }
-  if (rolled) {
-    memcpy(r->b->node, out, to * sizeof *out);
-    r->b->count = to;
-  }
-  return rolled;
 }
 
-/* Rolls the shortest repetitions first, again and again until none is left. */
-static int roll(struct ct_build *b) {
-  struct roll r = {.b = b};
-  struct ct_node *out = malloc((b->count + 1) * sizeof *out);
-  bool again = out && list_items(&r), ok = again;
-  while (ok && again) {
-    again = false;
-    for (size_t period = 1; ok && period <= LONGEST_RUN && 2 * period <= r.items; ++period) {
-      if (!sweep(&r, period, out)) continue;
-      again = true;
-      ok = list_items(&r);
-    }
+static int roll(struct ct_node *node, size_t *nodes, unsigned above);
+
+/* Replaces a repetition by a loop, and rolls its body. */
+static int make_loop(struct siblings *l, const struct repetition *r) {
+  struct ct_node *first = l->node + l->item[r->at];
+  const size_t body = nodes_in(l, r->at, r->period),
+               all = nodes_in(l, r->at, r->period * r->copies);
+  struct ct_node *copy = malloc(2 * body * sizeof *copy);
+  if (!copy) return CT_ERR_MEMORY;
+  memcpy(copy, first, 2 * body * sizeof *copy);
+  add_strides(copy, body, 0, copy + body);
+  size_t rolled = body;
+  const int err = roll(copy, &rolled, l->above + 1);
+  if (!err) {
+    struct ct_node loop = {.count = (uint32_t)r->copies, .size = (uint32_t)rolled + 1, .depth = 1};
+    for (size_t i = 0; i < rolled; ++i)
+      if (copy[i].depth >= loop.depth) loop.depth = (uint8_t)(copy[i].depth + 1);
+    memcpy(first + 1, copy, rolled * sizeof *copy);
+    first[0] = loop;
+    node_hash(first);
+    memmove(first + 1 + rolled, first + all, (l->nodes - l->item[r->at] - all) * sizeof *first);
+    l->nodes -= all - 1 - rolled;
   }
-  free(out);
-  free(r.item);
-  return ok ? CT_OK : CT_ERR_MEMORY;
+  free(copy);
+  return err;
+}
+
+/* Rolls siblings, the greatest saving first, until nothing repeats. */
+static int roll(struct ct_node *node, size_t *nodes, unsigned above) {
+  struct siblings l = {.node = node, .nodes = *nodes, .above = above};
+  struct repetition r;
+  int err = CT_OK;
+  l.item = malloc((l.nodes + 1) * sizeof *l.item);
+  l.shape = malloc((l.nodes + 1) * sizeof *l.shape);
+  if (!l.item || !l.shape) err = CT_ERR_MEMORY;
+  while (!err) {
+    list_items(&l);
+    if (!find(&l, &r)) break;
+    err = make_loop(&l, &r);
+  }
+  free(l.item);
+  free(l.shape);
+  *nodes = l.nodes;
+  return err;
 }
 
 /* ---- Encoding ------------------------------------------------------------------------------ */
 
-/* An address register: it starts at register base and moves with the loops path[0..levels). */
+/* An address register: it starts at register base and moves by stride[l] in each pass of a loop at
+ * level l (0 outermost) in which it is used; after an inner loop it is set back. */
 struct reg {
   unsigned number, base, levels;
-  const struct ct_node *path[CT_NUM_LOOPS]; /* outermost first */
   int32_t stride[CT_NUM_LOOPS];
 };
 
@@ -279,9 +299,9 @@ struct encoder {
   unsigned args;
   struct reg reg[CT_NUM_REGS];
   unsigned regs;
-  const struct ct_node *path[CT_NUM_LOOPS];
   unsigned level;
-  bool full; /* out of registers */
+  bool full;     /* out of registers */
+  uint32_t used; /* set of register indices met by find_registers() */
 };
 
 static void emit(struct encoder *e, const struct ct_cmd *cmd) {
@@ -295,29 +315,27 @@ static void emit_op(struct encoder *e, uint32_t op) {
   emit(e, &cmd);
 }
 
-/* The register for slot s of a node inside the loops e->path; 0: the slot does not move. */
-static unsigned reg_for(struct encoder *e, const struct ct_node *n, unsigned s, unsigned base) {
+/* Index of the register for slot s of a node at the present level; -1: the slot does not move. */
+static int reg_for(struct encoder *e, const struct ct_node *n, unsigned s, unsigned base) {
   struct reg want = {.base = base};
   for (unsigned l = 0; l < e->level; ++l) {
-    want.path[l] = e->path[l];
     want.stride[l] = n->stride[s][e->level - 1 - l];
     if (want.stride[l]) want.levels = l + 1;
   }
-  if (want.levels == 0) return 0;
+  if (want.levels == 0) return -1;
   for (unsigned i = 0; i < e->regs; ++i) {
     const struct reg *r = &e->reg[i];
     if (r->base == base && r->levels == want.levels &&
-        !memcmp(r->path, want.path, want.levels * sizeof *r->path) &&
-        !memcmp(r->stride, want.stride, want.levels * sizeof *r->stride))
-      return r->number;
+        !memcmp(r->stride, want.stride, sizeof r->stride))
+      return (int)i;
   }
   if (e->args + e->regs + 1 >= CT_NUM_REGS) {
     e->full = true;
-    return 0;
+    return -1;
   }
   want.number = CT_NUM_REGS - 1 - e->regs;
-  e->reg[e->regs++] = want;
-  return want.number;
+  e->reg[e->regs] = want;
+  return (int)e->regs++;
 }
 
 /* Up to four scalar updates in a command. */
@@ -356,61 +374,58 @@ static void update(struct encoder *e, struct updates *u, unsigned rd, unsigned r
   if (++u->n == 4) flush_updates(e, u);
 }
 
-/* Steps the registers that move with the innermost open loop, at its end. What the loops inside
- * have added is taken back. */
-static void step_registers(struct encoder *e) {
+/* Adds passes * stride of the loop at level l to the registers of a set. */
+static void move_registers(struct encoder *e, uint32_t set, unsigned l, int64_t passes) {
   struct updates u = {.n = 0};
-  const unsigned l = e->level - 1;
   for (unsigned i = 0; i < e->regs; ++i) {
     const struct reg *r = &e->reg[i];
-    if (r->levels <= l || memcmp(r->path, e->path, e->level * sizeof *r->path)) continue;
-    int64_t imm = r->stride[l];
-    if (l + 1 < r->levels) imm -= (int64_t)r->path[l + 1]->count * r->stride[l + 1];
-    update(e, &u, r->number, r->number, (int32_t)imm);
+    if (set >> i & 1) update(e, &u, r->number, r->number, (int32_t)(passes * r->stride[l]));
   }
   flush_updates(e, &u);
 }
 
-static void find_registers(struct encoder *e, const struct ct_node *n, size_t nodes);
-static void encode(struct encoder *e, const struct ct_node *n, size_t nodes);
-
-static void in_loop(struct encoder *e, const struct ct_node *n,
-                    void (*visit)(struct encoder *, const struct ct_node *, size_t)) {
-  e->path[e->level++] = n;
-  visit(e, n + 1, n->size - 1);
-  --e->level;
-}
-
+/* Notes, and makes where there are none yet, the registers of nodes at the present level. */
 static void find_registers(struct encoder *e, const struct ct_node *n, size_t nodes) {
   for (size_t i = 0; i < nodes; i += n[i].size) {
     if (n[i].count) {
-      in_loop(e, &n[i], find_registers);
+      ++e->level;
+      find_registers(e, n + i + 1, n[i].size - 1);
+      --e->level;
       continue;
     }
     const struct slots slots = slots_of(CT_GET(&n[i].cmd, ALL_OP));
-    for (unsigned s = 0; s < slots.n; ++s)
-      reg_for(e, &n[i], s, ct_cmd_get(&n[i].cmd, slots.reg[s]));
+    for (unsigned s = 0; s < slots.n; ++s) {
+      const int reg = reg_for(e, &n[i], s, ct_cmd_get(&n[i].cmd, slots.reg[s]));
+      if (reg >= 0) e->used |= UINT32_C(1) << reg;
+    }
   }
 }
 
+static void start_registers(struct encoder *e) {
+  struct updates u = {.n = 0};
+  for (unsigned i = 0; i < e->regs; ++i)
+    update(e, &u, e->reg[i].number, e->reg[i].base, 0);
+  flush_updates(e, &u);
+}
+
+static void encode(struct encoder *e, const struct ct_node *n, size_t nodes);
+
 static void encode_loop(struct encoder *e, const struct ct_node *n) {
-  if (e->level == 0) {
-    struct updates u = {.n = 0};
-    e->regs = 0;
-    in_loop(e, n, find_registers);
-    for (unsigned i = 0; i < e->regs; ++i)
-      update(e, &u, e->reg[i].number, e->reg[i].base, 0);
-    flush_updates(e, &u);
-  }
   struct ct_cmd cmd = {{0}};
+  const unsigned level = e->level++;
+  if (level == 0) e->regs = 0;
+  e->used = 0;
+  find_registers(e, n + 1, n->size - 1);
+  const uint32_t used = e->used;
+  if (level == 0) start_registers(e);
   CT_PUT(&cmd, ALL_OP, CT_OP_LOOP);
   CT_PUT(&cmd, CTL_COUNT, n->count);
   emit(e, &cmd);
-  e->path[e->level++] = n;
   encode(e, n + 1, n->size - 1);
-  step_registers(e);
-  --e->level;
+  move_registers(e, used, level, 1);
   emit_op(e, CT_OP_ENDL);
+  if (level) move_registers(e, used, level, -(int64_t)n->count);
+  --e->level;
 }
 
 static void encode(struct encoder *e, const struct ct_node *n, size_t nodes) {
@@ -422,9 +437,9 @@ static void encode(struct encoder *e, const struct ct_node *n, size_t nodes) {
     struct ct_cmd cmd = n[i].cmd;
     const struct slots slots = slots_of(CT_GET(&cmd, ALL_OP));
     for (unsigned s = 0; s < slots.n; ++s) {
-      const unsigned reg = reg_for(e, &n[i], s, ct_cmd_get(&cmd, slots.reg[s]));
+      const int reg = reg_for(e, &n[i], s, ct_cmd_get(&cmd, slots.reg[s]));
       ct_cmd_set(&cmd, slots.value[s], n[i].slot[s]);
-      if (reg) ct_cmd_set(&cmd, slots.reg[s], reg);
+      if (reg >= 0) ct_cmd_set(&cmd, slots.reg[s], e->reg[reg].number);
     }
     emit(e, &cmd);
   }
@@ -432,14 +447,14 @@ static void encode(struct encoder *e, const struct ct_node *n, size_t nodes) {
 
 int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed) {
   *cmds = NULL;
-  if (!b->error) b->error = roll(b);
+  if (!b->error) b->error = roll(b->node, &b->count, 0);
   if (b->error) return b->error;
   struct encoder e = {.args = b->args};
   e.cmd = calloc(CT_PROG_MAX, sizeof *e.cmd);
   if (!e.cmd) return CT_ERR_MEMORY;
   encode(&e, b->node, b->count);
   emit_op(&e, CT_OP_END);
-  if (needed) *needed = e.count;
+  if (needed) *needed = e.full ? 0 : e.count;
   if (e.full || e.count > CT_PROG_MAX) {
     free(e.cmd);
     return CT_ERR_NO_SPACE;

@@ -44,7 +44,7 @@ void ct_build_add(struct ct_build *b, const struct ct_cmd *cmd);
 
 /* Rolls, appends END and encodes into *cmds (malloc'd; the caller frees). Returns how many, or
  * CT_ERR_MEMORY, or CT_ERR_NO_SPACE if more than CT_PROG_MAX commands remain (*cmds is NULL then,
- * and *needed, which may be NULL, says how many). */
+ * and *needed, which may be NULL, says how many; 0: out of registers). */
 int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed);
 
 /* ---- Commands with a field list, as builders write them ---- */

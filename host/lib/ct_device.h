@@ -35,6 +35,7 @@ struct ct_pending {
   uint64_t scheduled;
   void *user;
   bool cancelled; /* its descriptor has been made harmless */
+  bool part;      /* of something longer: its result is of interest only if it failed */
 };
 
 /* A queue: a ring of descriptors in device memory. Job number seq (from 0) lies in slot seq modulo
@@ -93,6 +94,13 @@ void ct_rings_free(ct_device *dev);
 struct ct_code;
 /* Loads what a builder made and frees code->cmd, whatever the outcome. */
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
+
+/* ct_submit_at(); part: only a failure of this job is reported. */
+int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
+                  bool part, uint64_t *tag);
+
+/* Whether that many jobs can be submitted now. */
+bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs);
 
 /* CT_OK, or the error of a job's result with a sentence about it. */
 int ct_result_error(ct_device *dev, const struct ct_result *result);

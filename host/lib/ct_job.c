@@ -140,24 +140,34 @@ static int ring_doorbell(ct_device *dev, enum ct_queue queue, uint64_t cycle) {
   return err < 0 ? ct_fail(dev, err, "scheduling a doorbell failed") : CT_OK;
 }
 
-int ct_submit_at(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
-                 uint64_t *tag) {
+bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs) {
+  const struct ct_ring *r = &dev->ring[queue];
+  return r->submitted - r->completed + jobs <= slots(r);
+}
+
+int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
+                  bool part, uint64_t *tag) {
   if (!dev || !job || !job->program || (queue != CT_INFERENCE && queue != CT_TRAINING))
     return CT_ERR_ARG;
   if (job->program->dev != dev)
     return ct_fail(dev, CT_ERR_ARG, "the program belongs to another device");
   struct ct_ring *r = &dev->ring[queue];
-  if (r->submitted - r->completed >= slots(r))
+  if (!ct_queue_has_room(dev, queue, 1))
     return ct_fail(dev, CT_ERR_FULL, "the queue holds %u jobs", 1u << r->log2);
   int err = write_descriptor(dev, r, job);
   if (!err) err = ring_doorbell(dev, queue, cycle);
   if (err) return err;
   r->pending[r->submitted & (slots(r) - 1)] =
-      (struct ct_pending){.scheduled = cycle, .user = job->user};
+      (struct ct_pending){.scheduled = cycle, .user = job->user, .part = part};
   if (tag) *tag = tag_of(queue, r->submitted);
   ++r->submitted;
   ++r->unreaped;
   return CT_OK;
+}
+
+int ct_submit_at(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
+                 uint64_t *tag) {
+  return ct_submit_job(dev, queue, job, cycle, false, tag);
 }
 
 int ct_submit(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t *tag) {
@@ -233,7 +243,9 @@ static int pop(ct_device *dev, enum ct_queue queue) {
   else if (v[1])
     result.error = CT_ERR_JOB;
   ++r->completed;
-  return keep(dev, &result);
+  if (!p->part || result.error) return keep(dev, &result);
+  --r->unreaped;
+  return CT_OK;
 }
 
 /* Takes in what the device has completed. */

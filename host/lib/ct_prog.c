@@ -23,6 +23,8 @@ int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,
   ct_build_free(b);
   code->count = count > 0 ? (size_t)count : 0;
   if (count >= 0) return CT_OK;
+  if (count == CT_ERR_NO_SPACE && needed == 0)
+    return ct_why(why, count, "the program for %s needs more registers than there are", name);
   if (count == CT_ERR_NO_SPACE)
     return ct_why(why, count, "the program for %s needs %zu commands, a device takes %u", name,
                   needed, CT_PROG_MAX);

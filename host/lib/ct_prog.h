@@ -67,4 +67,74 @@ struct ct_gemm {
 enum { CT_GEMM_A = 1, CT_GEMM_B, CT_GEMM_C, CT_GEMM_ARGS = 3 };
 int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct ct_why *why);
 
+/* ---- Multilayer perceptrons ---------------------------------------------------------------- */
+
+enum { CT_MLP_LAYERS = 16, CT_MLP_WIDEST = 65536 };
+
+/* Layer l maps width[l] inputs to width[l + 1] outputs. */
+struct ct_mlp {
+  uint32_t layers;
+  uint32_t width[CT_MLP_LAYERS + 1];
+};
+
+/*
+ * Two regions of device memory, in units of 16 bytes from their start:
+ *
+ * Image: what a version consists of. The weights of all layers as square HBFP8 tiles (outputs x
+ * inputs), then the FP32 biases, each layer's padded to whole tiles.
+ *
+ * State: what only training needs. For every weight tile, in the same order, the FP32 momentum and
+ * then the FP32 master weights, 16 rows of 64 bytes each (so that one run loads a tile, whatever
+ * the layer's width); then the momentum of the biases, laid out like the biases.
+ */
+static inline uint32_t ct_mlp_in(const struct ct_mlp *n, uint32_t l) {
+  return ct_tiles(n->width[l]);
+}
+static inline uint32_t ct_mlp_out(const struct ct_mlp *n, uint32_t l) {
+  return ct_tiles(n->width[l + 1]);
+}
+uint32_t ct_mlp_tile(const struct ct_mlp *n, uint32_t l);      /* weight tiles before layer l */
+uint32_t ct_mlp_bias_tile(const struct ct_mlp *n, uint32_t l); /* bias tiles before layer l */
+uint32_t ct_mlp_bias_at(const struct ct_mlp *n);               /* of the biases in the image */
+uint32_t ct_mlp_image_units(const struct ct_mlp *n);
+uint32_t ct_mlp_bias_momentum_at(const struct ct_mlp *n); /* in the state */
+uint32_t ct_mlp_state_units(const struct ct_mlp *n);
+int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
+
+/* Forward pass of 1..16 rows: the answers to requests. Row vectors are gathered from r3.., logits
+ * go to r2, one row every ceil(classes / 4) units. */
+struct ct_infer {
+  const struct ct_mlp *net;
+  uint32_t rows, spm_words;
+};
+enum { CT_INFER_IMAGE = 1, CT_INFER_OUT, CT_INFER_ROW, CT_INFER_ROWS_MAX = 16 };
+int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);
+
+/* One step of stochastic gradient descent (docs/numerics.md, Training): one job, or several to be
+ * submitted in a row where one program would be too long. */
+struct ct_train {
+  const struct ct_mlp *net;
+  uint32_t batch, spm_words;
+};
+enum {
+  CT_TRAIN_X = 1, /* inputs, square HBFP8 tiles */
+  CT_TRAIN_Y,     /* targets, HBFP8 tiles */
+  CT_TRAIN_IMAGE,
+  CT_TRAIN_STATE,
+  CT_TRAIN_LOSS,   /* 16 bytes: the sum of the batch's losses, four times */
+  CT_TRAIN_INV,    /* FP32 bits: 1 / batch */
+  CT_TRAIN_MU,     /* momentum */
+  CT_TRAIN_NEG_LR, /* - learning rate */
+  CT_TRAIN_WD,     /* weight decay */
+  CT_TRAIN_ARGS = 9
+};
+enum { CT_TRAIN_JOBS = 8 };
+/* code: CT_TRAIN_JOBS places. Returns how many are used. */
+int ct_prog_train(const struct ct_train *shape, struct ct_code *code, const struct ct_why *why);
+
+/* Copies units of 16 bytes from r1 to r2. */
+enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };
+int ct_prog_copy(uint32_t units, uint32_t spm_words, struct ct_code *code,
+                 const struct ct_why *why);
+
 #endif

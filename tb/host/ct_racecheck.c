@@ -156,7 +156,7 @@ static void spm(struct check *c, enum unit u, enum dim d, uint32_t count, uint32
     fail(c, "%s accesses SPM word %u outside the window", unit_name[u], at);
     return;
   }
-  if (!write && !is_written(&c->spm_written[at]))
+  if (!write && !c->p->spm_holds_data && !is_written(&c->spm_written[at]))
     fail(c, "%s reads SPM word %u, which nothing has written", unit_name[u], at);
   access(c, u, d, count, &c->spm_read[at], &c->spm_written[at], write, "SPM word", at);
 }
@@ -234,7 +234,8 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
   if (k + 1 == CT_GET(cmd, MM_KT)) {
     struct clock clock = q->knows;
     clock.t[D_MM_TILE] = count;
-    clock.t[D_MM_READ] = step - 1;
+    /* The step's operands have been read when its last tile is final. */
+    clock.t[D_MM_READ] = n + 1 == CT_GET(cmd, MM_NT) && left <= 16 ? step : step - 1;
     give(c, MM, CT_GET(cmd, ALL_SIG1), &clock);
   }
   return true;

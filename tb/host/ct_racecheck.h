@@ -26,6 +26,7 @@ struct ct_racecheck {
   uint32_t spm_words;
   uint32_t dram_units; /* addresses must stay below */
   unsigned depth;      /* of a queue */
+  bool spm_holds_data; /* of a job before: reading what this one has not written is fine */
 };
 
 struct ct_racecheck_stats {

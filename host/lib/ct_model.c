@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models: their numbers on the host and on the device. Jobs are in ct_model_jobs.c. */
+#include "ct_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  TILE_FLOATS = CT_TILE * CT_TILE,
+  TILE_BYTES = CT_F32_TILE_UNITS * CT_UNIT,
+  RECORD = CT_RECORD_UNITS * CT_UNIT
+};
+
+/* ---- Numbers ------------------------------------------------------------------------------- */
+
+int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *x) {
+  memset(x, 0, sizeof *x);
+  for (uint32_t l = 0; l < net->layers; ++l)
+    x->count += 2 * ((size_t)net->width[l] + 1) * net->width[l + 1];
+  float *p = x->all = calloc(x->count, sizeof *p);
+  if (!p) return CT_ERR_MEMORY;
+  for (uint32_t l = 0; l < net->layers; ++l) {
+    const size_t out = net->width[l + 1], weights = net->width[l] * out;
+    x->w[l] = p;
+    x->b[l] = x->w[l] + weights;
+    x->vw[l] = x->b[l] + out;
+    x->vb[l] = x->vw[l] + weights;
+    p = x->vb[l] + out;
+  }
+  return CT_OK;
+}
+
+void ct_numbers_free(struct ct_numbers *x) {
+  free(x->all);
+  memset(x, 0, sizeof *x);
+}
+
+/* ---- Initial weights ----------------------------------------------------------------------- */
+
+/* splitmix64 (Steele, Lea, Flood): 64 bits from a counter. */
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+/* floor(sqrt(x)) */
+static uint64_t root(uint64_t x) {
+  uint64_t r = 0;
+  for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
+    if ((r + bit) * (r + bit) <= x) r += bit;
+  return r;
+}
+
+/* He-uniform: w is uniform in +-sqrt(6 / inputs). The generator starts at the seed and is asked
+ * once for each weight, layer by layer, row by row. Its upper 24 bits u give the odd number s = 2u
+ * + 1 - 2^24, and
+ *
+ *   w = floor(s * A / 2^20) * 2^-24      A = floor(sqrt(6 * 2^40 / inputs)), the bound in units of
+ * 2^-20
+ *
+ * (the integer quotient in the root, floor towards minus infinity), which FP32 holds exactly for
+ * six inputs or more and rounds to nearest even otherwise. */
+void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *x) {
+  uint64_t state = seed;
+  memset(x->all, 0, x->count * sizeof *x->all);
+  for (uint32_t l = 0; l < net->layers; ++l) {
+    const int64_t bound = (int64_t)root((UINT64_C(6) << 40) / net->width[l]);
+    for (size_t i = 0; i < (size_t)net->width[l] * net->width[l + 1]; ++i) {
+      const int64_t s = 2 * (int64_t)(next_random(&state) >> 40) + 1 - (1 << 24);
+      const int64_t product = s * bound;
+      const int64_t w = product >= 0 ? product >> 20 : -((-product + (1 << 20) - 1) >> 20);
+      x->w[l][i] = (float)w * 0x1p-24f;
+    }
+  }
+}
+
+/* ---- To and from the device ---------------------------------------------------------------- */
+
+/* Copies the part of a row-major matrix that tile (r, c) covers; the rest of the tile is 0. */
+static void tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
+                      float *tile) {
+  memset(tile, 0, TILE_BYTES);
+  for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i)
+    memcpy(tile + i * CT_TILE, x + (size_t)(r * CT_TILE + i) * cols + c * CT_TILE,
+           ct_in_tile(cols, c) * sizeof *x);
+}
+
+static void tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
+                    float *x) {
+  for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i)
+    memcpy(x + (size_t)(r * CT_TILE + i) * cols + c * CT_TILE, tile + i * CT_TILE,
+           ct_in_tile(cols, c) * sizeof *x);
+}
+
+/* The host's copies of the two regions. */
+struct regions {
+  uint8_t *image, *state;
+  size_t image_size, state_size;
+};
+
+static int regions_alloc(const struct ct_mlp *net, struct regions *r) {
+  r->image_size = (size_t)ct_mlp_image_units(net) * CT_UNIT;
+  r->state_size = (size_t)ct_mlp_state_units(net) * CT_UNIT;
+  r->image = calloc(1, r->image_size);
+  r->state = calloc(1, r->state_size);
+  return r->image && r->state ? CT_OK : CT_ERR_MEMORY;
+}
+
+static void regions_free(struct regions *r) {
+  free(r->image);
+  free(r->state);
+}
+
+/* Momentum and master of weight tile i lie side by side in the state. */
+static float *state_tile(const struct regions *r, uint32_t i, bool master) {
+  return (float *)(void *)(r->state + ((size_t)2 * i + master) * TILE_BYTES);
+}
+
+static float *bias_of(const struct ct_mlp *net, const struct regions *r, uint32_t l) {
+  const size_t at = ct_mlp_bias_at(net) + ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS;
+  return (float *)(void *)(r->image + at * CT_UNIT);
+}
+
+static float *bias_momentum_of(const struct ct_mlp *net, const struct regions *r, uint32_t l) {
+  const size_t at = ct_mlp_bias_momentum_at(net) + ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS;
+  return (float *)(void *)(r->state + at * CT_UNIT);
+}
+
+static void write_layer(const struct ct_mlp *net, uint32_t l, const struct ct_numbers *x,
+                        struct regions *r) {
+  const uint32_t out = net->width[l + 1], in = net->width[l];
+  uint32_t i = ct_mlp_tile(net, l);
+  ct_pack(x->w[l], out, in, in, CT_SQUARE, r->image + (size_t)i * RECORD);
+  for (uint32_t n = 0; n < ct_tiles(out); ++n) {
+    for (uint32_t k = 0; k < ct_tiles(in); ++k, ++i) {
+      tile_from(x->vw[l], out, in, n, k, state_tile(r, i, false));
+      tile_from(x->w[l], out, in, n, k, state_tile(r, i, true));
+    }
+  }
+  memcpy(bias_of(net, r, l), x->b[l], out * sizeof(float));
+  memcpy(bias_momentum_of(net, r, l), x->vb[l], out * sizeof(float));
+}
+
+static void read_layer(const struct ct_mlp *net, uint32_t l, const struct regions *r,
+                       struct ct_numbers *x) {
+  const uint32_t out = net->width[l + 1], in = net->width[l];
+  uint32_t i = ct_mlp_tile(net, l);
+  for (uint32_t n = 0; n < ct_tiles(out); ++n) {
+    for (uint32_t k = 0; k < ct_tiles(in); ++k, ++i) {
+      tile_to(state_tile(r, i, false), out, in, n, k, x->vw[l]);
+      tile_to(state_tile(r, i, true), out, in, n, k, x->w[l]);
+    }
+  }
+  memcpy(x->b[l], bias_of(net, r, l), out * sizeof(float));
+  memcpy(x->vb[l], bias_momentum_of(net, r, l), out * sizeof(float));
+}
+
+int ct_model_upload(ct_model *m, const struct ct_numbers *x) {
+  struct regions r;
+  int err = regions_alloc(&m->net, &r);
+  for (uint32_t l = 0; l < m->net.layers && !err; ++l)
+    write_layer(&m->net, l, x, &r);
+  if (!err) err = ct_mem_write(m->dev, m->image, r.image, r.image_size);
+  if (!err) err = ct_mem_write(m->dev, m->state, r.state, r.state_size);
+  regions_free(&r);
+  return err == CT_ERR_MEMORY ? ct_fail(m->dev, err, "no memory for the model") : err;
+}
+
+int ct_model_download(ct_model *m, struct ct_numbers *x) {
+  struct regions r;
+  int err = regions_alloc(&m->net, &r);
+  if (!err) err = ct_mem_read(m->dev, m->image, r.image, r.image_size);
+  if (!err) err = ct_mem_read(m->dev, m->state, r.state, r.state_size);
+  for (uint32_t l = 0; l < m->net.layers && !err; ++l)
+    read_layer(&m->net, l, &r, x);
+  regions_free(&r);
+  return err == CT_ERR_MEMORY ? ct_fail(m->dev, err, "no memory for the model") : err;
+}
+
+/* ---- Handles ------------------------------------------------------------------------------- */
+
+int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  *out = NULL;
+  int err = ct_mlp_check(net, &why);
+  if (err) return ct_fail(dev, err, "%s", text);
+  ct_model *m = calloc(1, sizeof *m);
+  if (!m) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
+  m->dev = dev;
+  m->net = *net;
+  err = ct_mem_alloc(dev, (uint64_t)ct_mlp_image_units(net) * CT_UNIT, &m->image);
+  if (!err) err = ct_mem_alloc(dev, (uint64_t)ct_mlp_state_units(net) * CT_UNIT, &m->state);
+  if (err) {
+    ct_model_free(m);
+    return err;
+  }
+  *out = m;
+  return CT_OK;
+}
+
+void ct_model_free(ct_model *m) {
+  if (!m) return;
+  for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
+    ct_program_free(m->step[i]);
+  for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
+    ct_program_free(m->infer[i]);
+  ct_program_free(m->copy);
+  if (m->image) ct_heap_free(&m->dev->data, m->image);
+  if (m->state) ct_heap_free(&m->dev->data, m->state);
+  free(m);
+}
+
+int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
+                    ct_model **model) {
+  if (!dev || !widths || !model) return CT_ERR_ARG;
+  *model = NULL;
+  struct ct_mlp net = {.layers = layers > CT_MLP_LAYERS ? CT_MLP_LAYERS + 1 : (uint32_t)layers};
+  for (size_t l = 0; net.layers <= CT_MLP_LAYERS && l <= layers; ++l)
+    net.width[l] = widths[l];
+  ct_model *m;
+  struct ct_numbers x = {.all = NULL};
+  int err = ct_model_alloc(dev, &net, &m);
+  if (err) return err;
+  m->seed = seed;
+  err = ct_numbers_alloc(&net, &x);
+  if (err) ct_fail(dev, err, "no memory for the model");
+  if (!err) ct_model_draw(&net, seed, &x);
+  if (!err) err = ct_model_upload(m, &x);
+  ct_numbers_free(&x);
+  if (err)
+    ct_model_free(m);
+  else
+    *model = m;
+  return err;
+}
+
+int ct_model_info(const ct_model *m, struct ct_model_info *info) {
+  if (!m || !info) return CT_ERR_ARG;
+  memset(info, 0, sizeof *info);
+  info->layers = m->net.layers;
+  memcpy(info->widths, m->net.width, sizeof info->widths);
+  info->seed = m->seed;
+  info->steps = m->steps;
+  info->epochs = m->epochs;
+  info->image_bytes = (uint64_t)ct_mlp_image_units(&m->net) * CT_UNIT;
+  for (uint32_t l = 0; l < m->net.layers; ++l)
+    info->macs_per_row += (uint64_t)m->net.width[l] * m->net.width[l + 1];
+  return CT_OK;
+}
+
+void ct_model_set_epochs(ct_model *m, uint64_t epochs) {
+  if (m) m->epochs = epochs;
+}
+
+uint64_t ct_model_image(const ct_model *m) {
+  return m ? m->image : 0;
+}
+
+/* Copies what is wanted of a layer out of x (get) or into it. */
+static void exchange(const struct ct_mlp *net, struct ct_numbers *x, size_t l, float *const part[4],
+                     bool get) {
+  const size_t out = net->width[l + 1], weights = net->width[l] * out;
+  float *const mine[4] = {x->w[l], x->b[l], x->vw[l], x->vb[l]};
+  for (int i = 0; i < 4; ++i) {
+    const size_t size = (i % 2 ? out : weights) * sizeof(float);
+    if (part[i]) memcpy(get ? part[i] : mine[i], get ? mine[i] : part[i], size);
+  }
+}
+
+static int access_layer(ct_model *m, size_t layer, float *const part[4], bool get) {
+  if (layer >= m->net.layers)
+    return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
+                   m->net.layers, layer);
+  struct ct_numbers x;
+  int err = ct_numbers_alloc(&m->net, &x);
+  if (err) ct_fail(m->dev, err, "no memory for the model");
+  if (!err) err = ct_model_download(m, &x);
+  if (!err) exchange(&m->net, &x, layer, part, get);
+  if (!err && !get) err = ct_model_upload(m, &x);
+  ct_numbers_free(&x);
+  return err;
+}
+
+int ct_model_get(ct_model *m, size_t layer, float *w, float *b, float *vw, float *vb) {
+  float *const part[4] = {w, b, vw, vb};
+  return m ? access_layer(m, layer, part, true) : CT_ERR_ARG;
+}
+
+int ct_model_set(ct_model *m, size_t layer, const float *w, const float *b, const float *vw,
+                 const float *vb) {
+  float *const part[4] = {(float *)(uintptr_t)w, (float *)(uintptr_t)b, (float *)(uintptr_t)vw,
+                          (float *)(uintptr_t)vb};
+  return m ? access_layer(m, layer, part, false) : CT_ERR_ARG;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What models do: training steps, publishing, serving. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_model.h"
+
+static uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static uint32_t units(uint64_t addr) {
+  return (uint32_t)(addr / CT_UNIT);
+}
+
+/* ---- Training ------------------------------------------------------------------------------ */
+
+static void free_steps(ct_model *m) {
+  for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i) {
+    ct_program_free(m->step[i]);
+    m->step[i] = NULL;
+  }
+  m->step_jobs = 0;
+}
+
+int ct_model_training(ct_model *m, const struct ct_training *training) {
+  if (!m || !training) return CT_ERR_ARG;
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  const struct ct_train shape = {
+      .net = &m->net, .batch = training->batch, .spm_words = ct_window_words(m->dev)};
+  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
+  if (!(m->dev->info.features & CT_FEATURE_TRAINING))
+    return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
+  const int jobs = ct_prog_train(&shape, code, &why);
+  if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
+  free_steps(m);
+  int err = CT_OK;
+  for (int i = 0; i < jobs; ++i) {
+    if (!err)
+      err = ct_code_load(m->dev, &code[i], &m->step[i]);
+    else
+      free(code[i].cmd);
+  }
+  if (err) {
+    free_steps(m);
+    return err;
+  }
+  m->step_jobs = jobs;
+  m->training = *training;
+  return CT_OK;
+}
+
+int ct_model_step_jobs(const ct_model *m) {
+  return m ? m->step_jobs : 0;
+}
+
+static size_t inputs_size(const ct_model *m) {
+  return ct_pack_size(m->training.batch, m->net.width[0]);
+}
+
+static size_t targets_size(const ct_model *m) {
+  return ct_pack_size(m->training.batch, m->net.width[m->net.layers]);
+}
+
+uint64_t ct_model_batch_size(const ct_model *m) {
+  return m && m->step_jobs ? inputs_size(m) + targets_size(m) : 0;
+}
+
+int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint32_t *labels) {
+  if (!m || !x || !labels) return CT_ERR_ARG;
+  if (!m->step_jobs)
+    return ct_fail(m->dev, CT_ERR_ARG, "the model has not been prepared for training");
+  const size_t rows = m->training.batch, in = m->net.width[0],
+               classes = m->net.width[m->net.layers];
+  for (size_t i = 0; i < rows; ++i)
+    if (labels[i] >= classes)
+      return ct_fail(m->dev, CT_ERR_ARG, "label %u: the model has %zu classes", labels[i], classes);
+  const size_t size = inputs_size(m) + targets_size(m);
+  float *y = calloc(rows * classes, sizeof *y);
+  uint8_t *packed = malloc(size);
+  int err = y && packed ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for a batch");
+  if (!err) {
+    for (size_t i = 0; i < rows; ++i)
+      y[i * classes + labels[i]] = 1.0f;
+    ct_pack(x, rows, in, in, CT_SQUARE, packed);
+    ct_pack(y, rows, classes, classes, CT_SQUARE, packed + inputs_size(m));
+    err = ct_mem_write(m->dev, addr, packed, size);
+  }
+  free(y);
+  free(packed);
+  return err;
+}
+
+int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr, void *user,
+                         uint64_t *tag) {
+  if (!m) return CT_ERR_ARG;
+  if (!m->step_jobs)
+    return ct_fail(m->dev, CT_ERR_ARG, "the model has not been prepared for training");
+  const struct ct_training *t = &m->training;
+  struct ct_job job = {.user = user};
+  job.args[CT_TRAIN_X - 1] = units(batch_addr);
+  job.args[CT_TRAIN_Y - 1] = units(batch_addr + inputs_size(m));
+  job.args[CT_TRAIN_IMAGE - 1] = units(m->image);
+  job.args[CT_TRAIN_STATE - 1] = units(m->state);
+  job.args[CT_TRAIN_LOSS - 1] = units(loss_addr);
+  job.args[CT_TRAIN_INV - 1] = bits_of(1.0f / (float)t->batch);
+  job.args[CT_TRAIN_MU - 1] = bits_of(t->momentum);
+  job.args[CT_TRAIN_NEG_LR - 1] = bits_of(-t->lr);
+  job.args[CT_TRAIN_WD - 1] = bits_of(t->weight_decay);
+  if (!ct_queue_has_room(m->dev, CT_TRAINING, (unsigned)m->step_jobs))
+    return ct_fail(m->dev, CT_ERR_FULL, "the training queue is full");
+  for (int i = 0; i < m->step_jobs; ++i) {
+    job.program = m->step[i];
+    const int err =
+        ct_submit_job(m->dev, CT_TRAINING, &job, CT_NO_CYCLE, i + 1 < m->step_jobs, tag);
+    if (err) return err;
+  }
+  ++m->steps;
+  return CT_OK;
+}
+
+static int wait_for(ct_model *m, uint64_t tag) {
+  struct ct_result r;
+  const int err = ct_wait(m->dev, tag, &r, CT_FOREVER);
+  return err ? err : ct_result_error(m->dev, &r);
+}
+
+int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *loss) {
+  if (!m || !x || !labels) return CT_ERR_ARG;
+  uint64_t at = 0, tag;
+  float sum = 0;
+  int err = ct_mem_alloc(m->dev, ct_model_batch_size(m) + CT_UNIT, &at);
+  const uint64_t loss_at = at + ct_model_batch_size(m);
+  if (!err) err = ct_model_batch_write(m, at, x, labels);
+  if (!err) err = ct_model_step_submit(m, at, loss_at, NULL, &tag);
+  if (!err) err = wait_for(m, tag);
+  if (!err) err = ct_mem_read(m->dev, loss_at, &sum, sizeof sum);
+  if (!err && loss) *loss = sum / (float)m->training.batch;
+  if (at) ct_heap_free(&m->dev->data, at);
+  return err;
+}
+
+/* ---- Versions ------------------------------------------------------------------------------ */
+
+int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
+  if (!m) return CT_ERR_ARG;
+  if (!m->copy) {
+    char text[256] = "";
+    const struct ct_why why = {text, sizeof text};
+    struct ct_code code;
+    int err = ct_prog_copy(ct_mlp_image_units(&m->net), ct_window_words(m->dev), &code, &why);
+    if (err) return ct_fail(m->dev, err, "%s", text);
+    err = ct_code_load(m->dev, &code, &m->copy);
+    if (err) return err;
+  }
+  struct ct_job job = {.program = m->copy, .user = user};
+  job.args[CT_COPY_FROM - 1] = units(m->image);
+  job.args[CT_COPY_TO - 1] = units(addr);
+  return ct_submit(m->dev, CT_TRAINING, &job, tag);
+}
+
+/* ---- Serving ------------------------------------------------------------------------------- */
+
+/* The program for that many rows, made when it is first needed. */
+static int infer_program(ct_model *m, size_t rows) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  const struct ct_infer shape = {
+      .net = &m->net, .rows = (uint32_t)rows, .spm_words = ct_window_words(m->dev)};
+  struct ct_code code;
+  if (m->infer[rows - 1]) return CT_OK;
+  const int err = ct_prog_infer(&shape, &code, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
+  return ct_code_load(m->dev, &code, &m->infer[rows - 1]);
+}
+
+static uint32_t classes_of(const ct_model *m) {
+  return m->net.width[m->net.layers];
+}
+
+uint64_t ct_model_answer_size(const ct_model *m) {
+  return m ? (uint64_t)(classes_of(m) + 3) / 4 * CT_UNIT : 0;
+}
+
+int ct_model_infer_submit(ct_model *m, enum ct_queue queue, uint64_t image, uint32_t version,
+                          size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
+                          void *user, uint64_t *tag) {
+  if (!m || !row_addrs) return CT_ERR_ARG;
+  if (rows < 1 || rows > CT_INFER_ROWS_MAX)
+    return ct_fail(m->dev, CT_ERR_ARG, "a request has 1..%d rows, not %zu", CT_INFER_ROWS_MAX,
+                   rows);
+  const int err = infer_program(m, rows);
+  if (err) return err;
+  struct ct_job job = {.program = m->infer[rows - 1], .version = version, .user = user};
+  job.args[CT_INFER_IMAGE - 1] = units(image ? image : m->image);
+  job.args[CT_INFER_OUT - 1] = units(out);
+  for (size_t r = 0; r < rows; ++r)
+    job.args[CT_INFER_ROW - 1 + r] = units(row_addrs[r]);
+  return ct_submit_at(m->dev, queue, &job, cycle, tag);
+}
+
+/* Up to 16 rows through buffers at `at`: packed rows, then answers. */
+static int infer_some(ct_model *m, uint64_t image, const float *x, size_t rows, uint64_t at,
+                      uint8_t *buffer, float *logits) {
+  const size_t in = m->net.width[0], row_size = ct_pack_row_size(in), classes = classes_of(m);
+  const size_t answer = (size_t)ct_model_answer_size(m);
+  const uint64_t out = at + CT_INFER_ROWS_MAX * row_size;
+  uint64_t row_addr[CT_INFER_ROWS_MAX], tag;
+  for (size_t r = 0; r < rows; ++r) {
+    ct_pack_row(x + r * in, in, buffer + r * row_size);
+    row_addr[r] = at + r * row_size;
+  }
+  int err = ct_mem_write(m->dev, at, buffer, rows * row_size);
+  if (!err)
+    err = ct_model_infer_submit(m, CT_INFERENCE, image, 0, rows, row_addr, out, CT_NO_CYCLE, NULL,
+                                &tag);
+  if (!err) err = wait_for(m, tag);
+  if (!err) err = ct_mem_read(m->dev, out, buffer, rows * answer);
+  for (size_t r = 0; r < rows && !err; ++r)
+    memcpy(logits + r * classes, buffer + r * answer, classes * sizeof *logits);
+  return err;
+}
+
+int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, float *logits) {
+  if (!m || (rows && (!x || !logits))) return CT_ERR_ARG;
+  const size_t row_size = ct_pack_row_size(m->net.width[0]),
+               answer = (size_t)ct_model_answer_size(m);
+  uint64_t at = 0;
+  uint8_t *buffer = malloc(CT_INFER_ROWS_MAX * (row_size > answer ? row_size : answer));
+  int err = buffer ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for requests");
+  if (!err) err = ct_mem_alloc(m->dev, CT_INFER_ROWS_MAX * (row_size + answer), &at);
+  for (size_t r = 0; r < rows && !err; r += CT_INFER_ROWS_MAX) {
+    const size_t n = rows - r < CT_INFER_ROWS_MAX ? rows - r : CT_INFER_ROWS_MAX;
+    err = infer_some(m, image, x + r * m->net.width[0], n, at, buffer, logits + r * classes_of(m));
+  }
+  if (at) ct_heap_free(&m->dev->data, at);
+  free(buffer);
+  return err;
+}
+
+/* The first of the largest. */
+static size_t largest(const float *x, size_t n) {
+  size_t best = 0;
+  for (size_t i = 1; i < n; ++i)
+    if (x[i] > x[best]) best = i;
+  return best;
+}
+
+int ct_model_evaluate(ct_model *m, uint64_t image, const float *x, const uint32_t *labels,
+                      size_t rows, size_t *right) {
+  if (!m || !right || (rows && (!x || !labels))) return CT_ERR_ARG;
+  const size_t classes = classes_of(m);
+  float *logits = malloc((rows * classes + 1) * sizeof *logits);
+  int err = logits ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
+  if (!err) err = ct_model_infer(m, image, x, rows, logits);
+  *right = 0;
+  for (size_t r = 0; r < rows && !err; ++r)
+    *right += largest(logits + r * classes, classes) == labels[r];
+  free(logits);
+  return err;
+}
