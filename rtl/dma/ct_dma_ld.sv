@@ -164,10 +164,15 @@ module ct_dma_ld (
   logic       who_fetch;   // and its fetch, not its load
   logic       grant;
 
+  // Inference that has its full share of bursts outstanding still has the port: if training filled in between, the memory would serve it
+  // a third of the bandwidth that inference is waiting for.
+  logic [1:0] hold;
+  assign hold = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && want[0], 1'b0};
+
   assign want = f_valid | seq_valid;
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      req[c]  = want[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
+      req[c]  = want[c] && !hold[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
       last[c] = f_valid[c] ? f_last[c] : seq_last[c];
     end
   end
