@@ -55,7 +55,7 @@ struct item {
 
 struct gen {
   ct_rng *rng;
-  struct ct_prog prog;
+  struct ct_gen_prog prog;
   unsigned length;
   uint32_t in, out;
   uint32_t r[CT_NUM_REGS]; /* as the dispatcher has them here */
@@ -848,7 +848,7 @@ static bool block_nop(struct gen *g) {
   return emit(g, &cmd);
 }
 
-static void start(struct gen *g, struct ct_prog *prog) {
+static void start(struct gen *g, struct ct_gen_prog *prog) {
   memset(g->sem, -1, sizeof g->sem);
   memset(g->last, -1, sizeof g->last);
   memset(g->writer, -1, sizeof g->writer);
@@ -860,7 +860,8 @@ static void start(struct gen *g, struct ct_prog *prog) {
   }
 }
 
-void ct_gen_random(ct_rng *rng, struct ct_prog *prog, unsigned length, uint32_t in, uint32_t out) {
+void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
+                   uint32_t out) {
   static const struct {
     bool (*make)(struct gen *g);
     unsigned weight;
@@ -890,13 +891,13 @@ void ct_gen_random(ct_rng *rng, struct ct_prog *prog, unsigned length, uint32_t 
   test_free(g);
 }
 
-static void append(struct ct_prog *prog, const struct ct_cmd *cmd) {
+static void append(struct ct_gen_prog *prog, const struct ct_cmd *cmd) {
   assert_true(prog->count < CT_PROG_MAX);
   prog->cmds[prog->count++] = *cmd;
 }
 
 /* A DMA command of n1 plain runs; wait, sig: SEM fields. */
-static void append_dma(struct ct_prog *prog, unsigned code, uint32_t dram, uint32_t spm,
+static void append_dma(struct ct_gen_prog *prog, unsigned code, uint32_t dram, uint32_t spm,
                        uint32_t nb, bool hdr, uint32_t n1, uint32_t wait, uint32_t sig) {
   struct ct_cmd cmd = command(code);
   set(&cmd, CT_F_DMA_DRAM, dram);
@@ -913,7 +914,7 @@ static void append_dma(struct ct_prog *prog, unsigned code, uint32_t dram, uint3
   append(prog, &cmd);
 }
 
-void ct_gen_setup(struct ct_prog *prog, uint32_t in) {
+void ct_gen_setup(struct ct_gen_prog *prog, uint32_t in) {
   memset(prog, 0, sizeof *prog);
   append_dma(prog, CT_OP_LD, in, SQ_LO, 16, true, SQ_HI / 16, 0, CT_SEM(0));
   set(&prog->cmds[0], CT_F_ALL_SIG0, CT_SEM(0)); /* two of the same at once */
@@ -944,7 +945,7 @@ void ct_gen_setup(struct ct_prog *prog, uint32_t in) {
 }
 
 /* SPM as records; then tile registers and ACC tiles, each through one place in SPM. */
-void ct_gen_dump(struct ct_prog *prog, uint32_t out) {
+void ct_gen_dump(struct ct_gen_prog *prog, uint32_t out) {
   memset(prog, 0, sizeof *prog);
   append_dma(prog, CT_OP_ST, out, 0, 16, true, CT_GEN_SPM / 16, 0, CT_SEM(1));
   for (uint32_t t = 0; t < 32; ++t) {

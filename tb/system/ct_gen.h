@@ -24,7 +24,7 @@ enum {
   CT_GEN_OUT_UNITS = 8192
 };
 
-struct ct_prog {
+struct ct_gen_prog {
   struct ct_cmd cmds[CT_PROG_MAX];
   unsigned count;
   uint32_t args[CT_NUM_ARGS];
@@ -35,12 +35,13 @@ void ct_gen_input(ct_rng *rng, uint8_t bytes[16 * CT_GEN_IN_UNITS]);
 
 /* Gives SPM window, tile registers and ACC their first contents. in, out: the areas' first units.
  */
-void ct_gen_setup(struct ct_prog *prog, uint32_t in);
+void ct_gen_setup(struct ct_gen_prog *prog, uint32_t in);
 
 /* At most length commands of random work. */
-void ct_gen_random(ct_rng *rng, struct ct_prog *prog, unsigned length, uint32_t in, uint32_t out);
+void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
+                   uint32_t out);
 
 /* Stores SPM window, tile registers and ACC to the output area (over what is there). */
-void ct_gen_dump(struct ct_prog *prog, uint32_t out);
+void ct_gen_dump(struct ct_gen_prog *prog, uint32_t out);
 
 #endif

@@ -39,7 +39,7 @@ void ct_pair_mem_write(struct ct_pair *p, uint64_t addr, const void *bytes, size
     assert_int_equal(p->rig[d].ops->mem_write(p->rig[d].self, addr, bytes, size), 0);
 }
 
-void ct_pair_submit(struct ct_pair *p, unsigned ctx, const struct ct_job *job) {
+void ct_pair_submit(struct ct_pair *p, unsigned ctx, const struct ct_rig_job *job) {
   for (unsigned d = 0; d < 2; ++d)
     ct_rig_submit(&p->rig[d], ctx, job);
 }
@@ -78,7 +78,7 @@ bool ct_same_out(struct ct_pair *p, unsigned c, const char *when) {
   return wrong == 0;
 }
 
-bool ct_same_completions(const struct ct_completion *core, const struct ct_completion *emu) {
+bool ct_same_completions(const struct ct_rig_cpl *core, const struct ct_rig_cpl *emu) {
   const bool same = core->tag == emu->tag && core->code == emu->code && core->addr == emu->addr &&
                     core->version == emu->version && core->rows == emu->rows;
   if (!same)

@@ -29,14 +29,14 @@ void ct_pair_close(struct ct_pair *pair);
 void ct_pair_write(struct ct_pair *pair, uint32_t offset, uint32_t value);
 void ct_pair_cwrite(struct ct_pair *pair, unsigned ctx, uint32_t creg, uint32_t value);
 void ct_pair_mem_write(struct ct_pair *pair, uint64_t addr, const void *bytes, size_t size);
-void ct_pair_submit(struct ct_pair *pair, unsigned ctx, const struct ct_job *job);
+void ct_pair_submit(struct ct_pair *pair, unsigned ctx, const struct ct_rig_job *job);
 void ct_pair_ring(struct ct_pair *pair, unsigned ctx);
 
 /* New random contents of a context's input area. */
 void ct_pair_fill_input(struct ct_pair *pair, unsigned ctx, ct_rng *rng);
 
 bool ct_same_out(struct ct_pair *pair, unsigned ctx, const char *when);
-bool ct_same_completions(const struct ct_completion *core, const struct ct_completion *emu);
+bool ct_same_completions(const struct ct_rig_cpl *core, const struct ct_rig_cpl *emu);
 bool ct_same_counters(struct ct_pair *pair);
 
 #endif

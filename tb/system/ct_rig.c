@@ -89,7 +89,7 @@ static void put32(uint8_t *p, unsigned word, uint32_t value) {
     p[4 * word + b] = (uint8_t)(value >> 8 * b);
 }
 
-void ct_rig_submit(struct ct_rig *rig, unsigned ctx, const struct ct_job *job) {
+void ct_rig_submit(struct ct_rig *rig, unsigned ctx, const struct ct_rig_job *job) {
   const unsigned slot = rig->tail[ctx] % (1u << CT_RIG_RING_LOG2);
   const uint32_t at = CT_RIG_PROGS + slot * CT_PROG_MAX * CT_CMD_BYTES;
   uint8_t prog[CT_PROG_MAX * CT_CMD_BYTES], desc[CT_DESC_BYTES] = {0};
@@ -121,7 +121,7 @@ static uint64_t read64(struct ct_rig *rig, unsigned ctx, uint32_t lo, uint32_t h
   return ct_rig_cread(rig, ctx, lo) | (uint64_t)ct_rig_cread(rig, ctx, hi) << 32;
 }
 
-struct ct_completion ct_rig_reap(struct ct_rig *rig, unsigned ctx, uint64_t limit) {
+struct ct_rig_cpl ct_rig_reap(struct ct_rig *rig, unsigned ctx, uint64_t limit) {
   uint64_t now;
   check(rig, rig->ops->now(rig->self, &now), "now");
   ct_rig_write(rig, CT_REG_IRQ_ENABLE, 1u << ctx);
@@ -130,7 +130,7 @@ struct ct_completion ct_rig_reap(struct ct_rig *rig, unsigned ctx, uint64_t limi
   if (!ct_rig_cread(rig, ctx, CT_CREG_CPL_COUNT))
     fail_msg("%s: context %u: no completion within %" PRIu64 " cycles; STATUS %08" PRIx32,
              rig->name, ctx, limit, ct_rig_cread(rig, ctx, CT_CREG_STATUS));
-  const struct ct_completion c = {
+  const struct ct_rig_cpl c = {
       .tag = ct_rig_cread(rig, ctx, CT_CREG_CPL_TAG),
       .code = ct_rig_cread(rig, ctx, CT_CREG_CPL_CODE),
       .addr = ct_rig_cread(rig, ctx, CT_CREG_CPL_ADDR),

@@ -29,13 +29,13 @@ struct ct_rig {
   uint16_t tail[2];
 };
 
-struct ct_completion {
+struct ct_rig_cpl {
   uint32_t tag, code, addr, version, rows;
   uint64_t arrive, start, end;
 };
 
-struct ct_job {
-  const struct ct_prog *prog;
+struct ct_rig_job {
+  const struct ct_gen_prog *prog;
   uint32_t tag, version, watchdog, flags;
   uint32_t prog_unit; /* where the descriptor says the program is; 0: where it is */
   uint32_t ncmds;     /* what it says of the length; 0: the program's */
@@ -64,11 +64,11 @@ uint64_t ct_rig_addr(unsigned ctx, uint32_t offset);
 uint32_t ct_rig_unit(unsigned ctx, uint32_t offset);
 
 /* Writes program and descriptor into the ring; ring() makes it visible. */
-void ct_rig_submit(struct ct_rig *rig, unsigned ctx, const struct ct_job *job);
+void ct_rig_submit(struct ct_rig *rig, unsigned ctx, const struct ct_rig_job *job);
 void ct_rig_ring(struct ct_rig *rig, unsigned ctx);
 
 /* Waits for the context's next completion and pops it; fails the test after limit cycles. */
-struct ct_completion ct_rig_reap(struct ct_rig *rig, unsigned ctx, uint64_t limit);
+struct ct_rig_cpl ct_rig_reap(struct ct_rig *rig, unsigned ctx, uint64_t limit);
 /* Lets cycles pass. */
 void ct_rig_pass(struct ct_rig *rig, uint64_t cycles);
 

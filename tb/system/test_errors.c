@@ -17,12 +17,12 @@ struct bench {
   struct ct_pair pair;
   ct_rng rng;
   unsigned victim, other, tag;
-  struct ct_prog setup[2], work[2], dump[2];
+  struct ct_gen_prog setup[2], work[2], dump[2];
 };
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
-static struct ct_cmd *add(struct ct_prog *p, unsigned code) {
+static struct ct_cmd *add(struct ct_gen_prog *p, unsigned code) {
   assert_true(p->count < CT_PROG_MAX);
   struct ct_cmd *cmd = &p->cmds[p->count++];
   memset(cmd, 0, sizeof *cmd);
@@ -35,7 +35,7 @@ static void set(struct ct_cmd *cmd, enum ct_field_id field, int64_t value) {
 }
 
 /* Legal commands that do a little, to be spoilt. */
-static struct ct_cmd *add_dma(struct ct_prog *p, unsigned code, uint32_t dram, uint32_t spm,
+static struct ct_cmd *add_dma(struct ct_gen_prog *p, unsigned code, uint32_t dram, uint32_t spm,
                               uint32_t nb, bool hdr) {
   struct ct_cmd *cmd = add(p, code);
   set(cmd, CT_F_DMA_DRAM, dram);
@@ -48,7 +48,7 @@ static struct ct_cmd *add_dma(struct ct_prog *p, unsigned code, uint32_t dram, u
   return cmd;
 }
 
-static struct ct_cmd *add_mm(struct ct_prog *p, uint32_t a, uint32_t b) {
+static struct ct_cmd *add_mm(struct ct_gen_prog *p, uint32_t a, uint32_t b) {
   struct ct_cmd *cmd = add(p, CT_OP_MM);
   set(cmd, CT_F_MM_A, a);
   set(cmd, CT_F_MM_B, b);
@@ -58,7 +58,7 @@ static struct ct_cmd *add_mm(struct ct_prog *p, uint32_t a, uint32_t b) {
   return cmd;
 }
 
-static struct ct_cmd *add_vl(struct ct_prog *p, uint32_t spm, uint32_t rows, uint32_t stride) {
+static struct ct_cmd *add_vl(struct ct_gen_prog *p, uint32_t spm, uint32_t rows, uint32_t stride) {
   struct ct_cmd *cmd = add(p, CT_OP_VL);
   set(cmd, CT_F_VL_SPM, spm);
   set(cmd, CT_F_VL_ROWS, rows);
@@ -66,7 +66,7 @@ static struct ct_cmd *add_vl(struct ct_prog *p, uint32_t spm, uint32_t rows, uin
   return cmd;
 }
 
-static struct ct_cmd *add_va(struct ct_prog *p) {
+static struct ct_cmd *add_va(struct ct_gen_prog *p) {
   struct ct_cmd *cmd = add(p, CT_OP_VA);
   set(cmd, CT_F_VA_A_SRC, 2);
   set(cmd, CT_F_VA_ROWS, 16);
@@ -74,7 +74,7 @@ static struct ct_cmd *add_va(struct ct_prog *p) {
   return cmd;
 }
 
-static struct ct_cmd *add_vs(struct ct_prog *p, uint32_t spm, uint32_t rows, uint32_t stride) {
+static struct ct_cmd *add_vs(struct ct_gen_prog *p, uint32_t spm, uint32_t rows, uint32_t stride) {
   struct ct_cmd *cmd = add(p, CT_OP_VS);
   set(cmd, CT_F_VS_SPM, spm);
   set(cmd, CT_F_VS_ROWS, rows);
@@ -83,7 +83,7 @@ static struct ct_cmd *add_vs(struct ct_prog *p, uint32_t spm, uint32_t rows, uin
 }
 
 /* Waits for ever. */
-static void add_hang(struct ct_prog *p) {
+static void add_hang(struct ct_gen_prog *p) {
   set(add_va(p), CT_F_ALL_WAIT0, CT_SEM(7));
 }
 
@@ -102,14 +102,14 @@ static void open_bench(struct bench *b, const struct ct_core *core, unsigned vic
   }
 }
 
-static void submit(struct bench *b, unsigned ctx, const struct ct_prog *prog) {
-  const struct ct_job job = {.prog = prog, .tag = ++b->tag, .version = ~b->tag};
+static void submit(struct bench *b, unsigned ctx, const struct ct_gen_prog *prog) {
+  const struct ct_rig_job job = {.prog = prog, .tag = ++b->tag, .version = ~b->tag};
   ct_pair_submit(&b->pair, ctx, &job);
 }
 
 /* The next completion of both devices: equal, and with this code and address. */
 static void expect(struct bench *b, unsigned ctx, const char *what, uint32_t code, uint32_t addr) {
-  struct ct_completion c[2];
+  struct ct_rig_cpl c[2];
   for (unsigned d = 0; d < 2; ++d)
     c[d] = ct_rig_reap(&b->pair.rig[d], ctx, LIMIT);
   c[0].rows = c[1].rows; /* how far the product came before */
@@ -119,7 +119,7 @@ static void expect(struct bench *b, unsigned ctx, const char *what, uint32_t cod
            ct_dev_name(code), addr);
 }
 
-static void run(struct bench *b, unsigned ctx, const struct ct_prog *prog, const char *what,
+static void run(struct bench *b, unsigned ctx, const struct ct_gen_prog *prog, const char *what,
                 uint32_t code, uint32_t addr) {
   submit(b, ctx, prog);
   ct_pair_ring(&b->pair, ctx);
@@ -156,7 +156,7 @@ static void check_recovery(struct bench *b, const char *what) {
 }
 
 /* A job of the victim that fails, with everything around it. */
-static void fails(struct bench *b, const struct ct_prog *prog, const char *what, uint32_t code,
+static void fails(struct bench *b, const struct ct_gen_prog *prog, const char *what, uint32_t code,
                   uint32_t addr) {
   start_other(b);
   run(b, b->victim, prog, what, code, addr);
@@ -240,7 +240,7 @@ static const struct spoilt spoilt[] = {
     {"ENDL without LOOP", CT_OP_ENDL, {{NONE}}},
 };
 
-static struct ct_cmd *add_any(struct ct_prog *p, unsigned code) {
+static struct ct_cmd *add_any(struct ct_gen_prog *p, unsigned code) {
   switch (code) {
     case CT_OP_LD:
     case CT_OP_ST:
@@ -259,7 +259,7 @@ static struct ct_cmd *add_any(struct ct_prog *p, unsigned code) {
 }
 
 static void illegal_commands(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   start_other(b);
   for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; ++i) {
     memset(p, 0, sizeof *p);
@@ -279,7 +279,7 @@ static void illegal_commands(struct bench *b) {
 }
 
 static void unknown_codes(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   for (unsigned code = 0; code < 64; ++code) {
     if (ct_op_find(code)) continue;
     p->count = 0;
@@ -292,7 +292,7 @@ static void unknown_codes(struct bench *b) {
 }
 
 static void illegal_flow(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   for (unsigned i = 0; i < 5; ++i)
     set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, 2);
   add(p, CT_OP_END);
@@ -325,7 +325,7 @@ static void illegal_flow(struct bench *b) {
 /* The largest values that are legal. */
 static void limits_are_legal(struct bench *b) {
   const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   struct ct_cmd *cmd;
   run(b, b->victim, &b->setup[b->victim], "setup", CT_DEV_OK, 0);
   cmd = add_dma(p, CT_OP_LD, in + 2176, 640, 256, false);
@@ -359,7 +359,7 @@ static void limits_are_legal(struct bench *b) {
 
 /* ---- Windows ------------------------------------------------------------------------------- */
 
-static void one_command(struct bench *b, struct ct_prog *p, const char *what, uint32_t code,
+static void one_command(struct bench *b, struct ct_gen_prog *p, const char *what, uint32_t code,
                         uint32_t addr) {
   add(p, CT_OP_END);
   fails(b, p, what, code, addr);
@@ -369,7 +369,7 @@ static void one_command(struct bench *b, struct ct_prog *p, const char *what, ui
 static void dram_windows(struct bench *b) {
   const uint32_t first = ct_rig_unit(b->victim, 0), limit = first + CT_RIG_CTX_BYTES / 16;
   const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT), out_end = out + CT_GEN_OUT_UNITS;
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   add_dma(p, CT_OP_LD, limit - 5, 0, 16, false);
   one_command(b, p, "LD over the end", CT_DEV_DRAM_READ_WINDOW, limit);
   add_dma(p, CT_OP_LD, limit - 100, 0, 200, false);
@@ -397,10 +397,10 @@ static void dram_windows(struct bench *b) {
 
 static void fetch_windows(struct bench *b) {
   const uint32_t first = ct_rig_unit(b->victim, 0), limit = first + CT_RIG_CTX_BYTES / 16;
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   for (unsigned i = 0; i < 20; ++i)
     add(p, CT_OP_NOP);
-  struct ct_job job = {.prog = p, .tag = ++b->tag, .prog_unit = limit - 8};
+  struct ct_rig_job job = {.prog = p, .tag = ++b->tag, .prog_unit = limit - 8};
   start_other(b);
   ct_pair_submit(&b->pair, b->victim, &job);
   ct_pair_ring(&b->pair, b->victim);
@@ -410,7 +410,7 @@ static void fetch_windows(struct bench *b) {
   const uint32_t slot = b->pair.rig[0].tail[b->victim] % (1u << CT_RIG_RING_LOG2);
   submit(b, b->victim, p);
   ct_pair_ring(&b->pair, b->victim);
-  struct ct_completion c[2];
+  struct ct_rig_cpl c[2];
   for (unsigned d = 0; d < 2; ++d)
     c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
   assert_int_equal(c[0].code, CT_DEV_DRAM_READ_WINDOW);
@@ -426,7 +426,7 @@ static void fetch_windows(struct bench *b) {
 static void spm_windows(struct bench *b) {
   const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
   const uint32_t end = CT_GEN_SPM;
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   struct ct_cmd *cmd;
   add_dma(p, CT_OP_LD, in, end - 4, 16, false);
   one_command(b, p, "LD over the end of SPM", CT_DEV_SPM_WINDOW, end);
@@ -464,7 +464,7 @@ static void arm(struct bench *b, enum ct_fault kind, uint32_t unit) {
 
 static void axi_errors(struct bench *b) {
   const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT); /* at a 4 KB boundary */
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   arm(b, CT_FAULT_AXI_READ, out + 37);
   add_dma(p, CT_OP_LD, out, 0, 64, false);
   one_command(b, p, "LD with an error", CT_DEV_AXI_READ, out + 32);
@@ -488,7 +488,7 @@ static void axi_errors(struct bench *b) {
 }
 
 static void fetch_errors(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   for (unsigned i = 0; i < 40; ++i)
     add(p, CT_OP_NOP);
   add(p, CT_OP_END);
@@ -500,7 +500,7 @@ static void fetch_errors(struct bench *b) {
     start_other(b);
     submit(b, b->victim, p);
     ct_pair_ring(&b->pair, b->victim);
-    struct ct_completion c[2];
+    struct ct_rig_cpl c[2];
     for (unsigned d = 0; d < 2; ++d)
       c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
     assert_int_equal(c[0].code, CT_DEV_AXI_READ);
@@ -517,7 +517,7 @@ static void fetch_errors(struct bench *b) {
  * all, the context goes on. */
 static void dead_port(struct bench *b) {
   const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT);
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   ct_pair_write(&b->pair, CT_REG_DRAIN_LIMIT, 5000);
   ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, WATCHDOG);
   arm(b, CT_FAULT_AXI_HANG, out + 20);
@@ -551,7 +551,7 @@ static void flip(struct bench *b, uint32_t rel, uint32_t bit) {
 static void parity(struct bench *b) {
   static const uint32_t bits[] = {0, 127, 128, 135, 136, 143, 64};
   const uint32_t base = ct_rig_spm_base(b->victim), out = ct_rig_unit(b->victim, CT_RIG_OUT);
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   for (unsigned i = 0; i < sizeof bits / sizeof *bits; ++i) {
     const uint32_t word = 33 + i;
     run(b, b->victim, &b->setup[b->victim], "setup", CT_DEV_OK, 0);
@@ -590,7 +590,7 @@ static void parity(struct bench *b) {
 
 static void not_square(struct bench *b) {
   const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), base = ct_rig_spm_base(b->victim);
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   uint8_t record[272];
   memset(record, 1, sizeof record);
   memset(record, 130, 16);
@@ -617,7 +617,7 @@ static void not_square(struct bench *b) {
 /* ---- Semaphores, time, the host's own interventions ------------------------------------------ */
 
 static void semaphore_overflow(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, 255);
   set(add_va(p), CT_F_ALL_SIG0, CT_SEM(11));
   add(p, CT_OP_ENDL);
@@ -629,7 +629,7 @@ static void semaphore_overflow(struct bench *b) {
 }
 
 static void watchdog(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, WATCHDOG);
   add(p, CT_OP_NOP);
   add_hang(p);
@@ -642,7 +642,7 @@ static void watchdog(struct bench *b) {
   start_other(b);
   submit(b, b->victim, p);
   ct_pair_ring(&b->pair, b->victim);
-  struct ct_completion c[2];
+  struct ct_rig_cpl c[2];
   for (unsigned d = 0; d < 2; ++d) {
     c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
     assert_int_equal(c[d].code, CT_DEV_WATCHDOG);
@@ -652,7 +652,7 @@ static void watchdog(struct bench *b) {
   ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, 0);
 
   /* The descriptor's limit, without one in the register. */
-  const struct ct_job job = {.prog = p, .tag = ++b->tag, .watchdog = WATCHDOG};
+  const struct ct_rig_job job = {.prog = p, .tag = ++b->tag, .watchdog = WATCHDOG};
   ct_pair_submit(&b->pair, b->victim, &job);
   ct_pair_ring(&b->pair, b->victim);
   for (unsigned d = 0; d < 2; ++d) {
@@ -665,13 +665,13 @@ static void watchdog(struct bench *b) {
 }
 
 static void bad_descriptors(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   add(p, CT_OP_END);
-  struct ct_job jobs[] = {{.prog = p, .ncmds = CT_PROG_MAX + 1},
-                          {.prog = p, .ncmds = 0x80000001},
-                          {.prog = p, .flags = 1},
-                          {.prog = p, .flags = 0x80000000},
-                          {.prog = p}};
+  struct ct_rig_job jobs[] = {{.prog = p, .ncmds = CT_PROG_MAX + 1},
+                              {.prog = p, .ncmds = 0x80000001},
+                              {.prog = p, .flags = 1},
+                              {.prog = p, .flags = 0x80000000},
+                              {.prog = p}};
   for (unsigned i = 0; i < 5; ++i) {
     jobs[i].tag = ++b->tag;
     if (i == 4) p->count = 0; /* NCMDS = 0 */
@@ -687,7 +687,7 @@ static void bad_descriptors(struct bench *b) {
 /* A job that would hang is ended by the host. The emulator would end it itself, so it is held there
  * by freezing; the core runs. */
 static void ended_by_host(struct bench *b, uint32_t control, uint32_t code, const char *what) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   add_hang(p);
   add(p, CT_OP_END);
   start_other(b);
@@ -704,7 +704,7 @@ static void ended_by_host(struct bench *b, uint32_t control, uint32_t code, cons
   ct_pair_cwrite(&b->pair, b->victim, CT_CREG_CONTROL, control);
   ct_rig_write(&b->pair.rig[1], CT_REG_CTRL, 0);
   for (unsigned d = 0; d < 2; ++d) {
-    const struct ct_completion c = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+    const struct ct_rig_cpl c = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
     assert_int_equal(c.code, code);
     assert_int_equal(c.addr, NO_ADDR);
     assert_int_equal(c.tag, job_tag);
@@ -732,12 +732,12 @@ static void soft_reset(struct bench *b) {
 
 /* Both contexts stuck, one of them on the memory: everything starts anew, SPM is kept. */
 static void global_reset(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   run(b, b->victim, &b->setup[b->victim], "setup", CT_DEV_OK, 0);
   add_hang(p);
   add(p, CT_OP_END);
   for (unsigned c = 0; c < 2; ++c) {
-    const struct ct_job job = {.prog = p, .tag = 1};
+    const struct ct_rig_job job = {.prog = p, .tag = 1};
     ct_rig_submit(&b->pair.rig[0], c, &job);
     ct_rig_ring(&b->pair.rig[0], c);
   }
@@ -772,7 +772,7 @@ static void global_reset(struct bench *b) {
 
 /* The device holds 16 completions, then waits with the next job. */
 static void full_of_completions(struct bench *b) {
-  struct ct_prog *p = test_calloc(1, sizeof *p);
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   add(p, CT_OP_END);
   const uint32_t first = b->tag + 1;
   for (unsigned i = 0; i < 16; ++i)

@@ -19,7 +19,7 @@ enum { JOBS = 3, LIMIT = 3000000 };
 struct round {
   struct ct_pair pair;
   ct_rng rng;
-  struct ct_prog progs[2][JOBS + 2];
+  struct ct_gen_prog progs[2][JOBS + 2];
 };
 
 static void print_line(void *arg, const char *text) {
@@ -49,11 +49,11 @@ static void make_programs(struct round *p) {
 
 /* All jobs first..last of both contexts at once, reaped in order. */
 static bool run_jobs(struct round *p, unsigned first, unsigned last) {
-  struct ct_completion cpl[2][2][JOBS + 2];
+  struct ct_rig_cpl cpl[2][2][JOBS + 2];
   for (unsigned d = 0; d < 2; ++d) {
     for (unsigned c = 0; c < 2; ++c) {
       for (unsigned j = first; j <= last; ++j) {
-        const struct ct_job job = {
+        const struct ct_rig_job job = {
             .prog = &p->progs[c][j], .tag = 100 * c + j, .version = 7 * j + c};
         ct_rig_submit(&p->pair.rig[d], c, &job);
       }
