@@ -173,8 +173,10 @@ module ct_fetch (
 
   // ---- Decoding, on the way from P to IR ---------------------------------------------------------------------------------
 
+  // (Guards by p_vld_q and ir_vld_q here and below only keep a simulator from work whose result nobody uses.)
   always_comb begin
-    unique case (p_cmd_q[ct_pkg::AllOpLsb +: ct_pkg::AllOpW])
+    kind_d = KindBad;
+    if (p_vld_q) unique case (p_cmd_q[ct_pkg::AllOpLsb +: ct_pkg::AllOpW])
       ct_pkg::OpNop:  kind_d = KindNop;
       ct_pkg::OpEnd:  kind_d = KindEnd;
       ct_pkg::OpLoop: kind_d = KindLoop;
@@ -192,7 +194,7 @@ module ct_fetch (
 
   always_comb begin
     need_d = '0;
-    unique case (kind_d)
+    if (p_vld_q) unique case (kind_d)
       KindLoop: need_d[0] = (p_cmd_q[ct_pkg::CtlCountRegLsb +: 5] != '0);
       KindAddi: need_d = {p_cmd_q[ct_pkg::AddiRd3Lsb +: 5] != '0, p_cmd_q[ct_pkg::AddiRd2Lsb +: 5] != '0,
                           p_cmd_q[ct_pkg::AddiRd1Lsb +: 5] != '0, p_cmd_q[ct_pkg::AddiRd0Lsb +: 5] != '0};
@@ -221,7 +223,7 @@ module ct_fetch (
     rs     = '0;
     rd     = '0;
     addend = '0;
-    unique case (kind_q)
+    if (ir_vld_q) unique case (kind_q)
       KindLoop: begin
         rs     = ir_q[ct_pkg::CtlCountRegLsb +: 5];
         addend = ir_q[ct_pkg::CtlCountLsb +: 32];
@@ -398,8 +400,8 @@ module ct_fetch (
 
   logic [2:0] wait_en;
   logic       sem_used, wait_twice;
-  logic       rows16_bad;     // VL, VA, VS
-  logic [4:0] rows16;
+  logic [4:0] rows16;         // VL, VA, VS
+  logic       rows16_bad;
   logic       mm_bad;
   logic [7:0] mm_rows;
   logic [3:0] mm_nt;
@@ -409,70 +411,88 @@ module ct_fetch (
   logic       mm_area_bad;
   logic [7:0] mm_top;         // highest ACC tile, at most 15 + 7 * 15 + 7
   logic [8:0] nb;
-  logic       va_bad, dma_bad;
-
-  assign wait_en    = {ir_q[ct_pkg::AllWait2Lsb+4], ir_q[ct_pkg::AllWait1Lsb+4], ir_q[ct_pkg::AllWait0Lsb+4]};
-  assign sem_used   = (wait_en != '0) || ir_q[ct_pkg::AllSig0Lsb+4] || ir_q[ct_pkg::AllSig1Lsb+4];
-  assign wait_twice =
-      (wait_en[0] && wait_en[1] && ir_q[ct_pkg::AllWait0Lsb +: 4] == ir_q[ct_pkg::AllWait1Lsb +: 4]) ||
-      (wait_en[0] && wait_en[2] && ir_q[ct_pkg::AllWait0Lsb +: 4] == ir_q[ct_pkg::AllWait2Lsb +: 4]) ||
-      (wait_en[1] && wait_en[2] && ir_q[ct_pkg::AllWait1Lsb +: 4] == ir_q[ct_pkg::AllWait2Lsb +: 4]);
+  logic       dma_bad;
+  logic       va_crosses;     // elements of Tq are read where other elements are written
+  logic       va_bad;
 
   always_comb begin
-    unique case (kind_q)
-      KindVl:  rows16 = ir_q[ct_pkg::VlRowsLsb +: 5];
-      KindVs:  rows16 = ir_q[ct_pkg::VsRowsLsb +: 5];
-      default: rows16 = ir_q[ct_pkg::VaRowsLsb +: 5];
-    endcase
-  end
-  assign rows16_bad = (rows16 == 5'd0) || (rows16 > 5'd16);
+    wait_en     = '0;
+    sem_used    = 1'b0;
+    wait_twice  = 1'b0;
+    rows16      = '0;
+    rows16_bad  = 1'b0;
+    mm_rows     = '0;
+    mm_nt       = '0;
+    mm_nt_1     = '0;
+    mm_accn     = '0;
+    mm_mt       = '0;
+    mm_area_bad = 1'b0;
+    mm_top      = '0;
+    mm_bad      = 1'b0;
+    nb          = '0;
+    dma_bad     = 1'b0;
+    va_crosses  = 1'b0;
+    va_bad      = 1'b0;
+    illegal     = 1'b0;
+    if (ir_vld_q) begin
+      wait_en    = {ir_q[ct_pkg::AllWait2Lsb+4], ir_q[ct_pkg::AllWait1Lsb+4], ir_q[ct_pkg::AllWait0Lsb+4]};
+      sem_used   = (wait_en != '0) || ir_q[ct_pkg::AllSig0Lsb+4] || ir_q[ct_pkg::AllSig1Lsb+4];
+      wait_twice = (wait_en[0] && wait_en[1] && ir_q[ct_pkg::AllWait0Lsb +: 4] == ir_q[ct_pkg::AllWait1Lsb +: 4]) ||
+                   (wait_en[0] && wait_en[2] && ir_q[ct_pkg::AllWait0Lsb +: 4] == ir_q[ct_pkg::AllWait2Lsb +: 4]) ||
+                   (wait_en[1] && wait_en[2] && ir_q[ct_pkg::AllWait1Lsb +: 4] == ir_q[ct_pkg::AllWait2Lsb +: 4]);
 
-  assign nb      = ir_q[ct_pkg::DmaNbLsb +: ct_pkg::DmaNbW];
-  assign dma_bad = (nb == '0) || (nb > (ir_q[ct_pkg::DmaHdrLsb] ? 9'd16 : 9'd256)) ||
-                   (ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W] == '0) || (ir_q[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] == '0);
+      unique case (kind_q)
+        KindVl:  rows16 = ir_q[ct_pkg::VlRowsLsb +: 5];
+        KindVs:  rows16 = ir_q[ct_pkg::VsRowsLsb +: 5];
+        default: rows16 = ir_q[ct_pkg::VaRowsLsb +: 5];
+      endcase
+      rows16_bad = (rows16 == 5'd0) || (rows16 > 5'd16);
 
-  assign mm_rows = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
-  assign mm_nt   = ir_q[ct_pkg::MmNtLsb +: ct_pkg::MmNtW];
-  assign mm_nt_1 = mm_nt[2:0] - 3'd1;
-  assign mm_mt   = mm_rows[7:4] + {3'd0, mm_rows[3:0] != 4'd0};
-  assign mm_accn = ir_q[ct_pkg::MmAccNLsb +: 4];
-  // The product by hand: three terms in logic are cheaper than a DSP. (Nt > 8 is refused anyway.)
-  assign mm_top  = 8'(ir_q[ct_pkg::MmAccLsb +: 4]) + (mm_nt_1[0] ? {4'd0, mm_accn} : 8'd0) +
-                   (mm_nt_1[1] ? {3'd0, mm_accn, 1'b0} : 8'd0) + (mm_nt_1[2] ? {2'd0, mm_accn, 2'b00} : 8'd0) + 8'(mm_mt) - 8'd1;
-  always_comb begin
-    unique case (mm_nt)
-      4'd1:                   mm_area_bad = (mm_mt > 4'd8);
-      4'd2:                   mm_area_bad = (mm_mt > 4'd4);
-      4'd3, 4'd4:             mm_area_bad = (mm_mt > 4'd2);
-      4'd5, 4'd6, 4'd7, 4'd8: mm_area_bad = (mm_mt > 4'd1);
-      default:                mm_area_bad = 1'b1;
-    endcase
-  end
-  assign mm_bad = (mm_rows == 8'd0) || (mm_rows > 8'd128) || mm_area_bad || (mm_top > 8'd15) ||
-                  (ir_q[ct_pkg::MmKtLsb +: ct_pkg::MmKtW] == '0);
+      nb      = ir_q[ct_pkg::DmaNbLsb +: ct_pkg::DmaNbW];
+      dma_bad = (nb == '0) || (nb > (ir_q[ct_pkg::DmaHdrLsb] ? 9'd16 : 9'd256)) ||
+                (ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W] == '0) || (ir_q[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] == '0);
 
-  assign va_bad = (ir_q[ct_pkg::VaASrcLsb +: 2] == 2'd3) || ir_q[ct_pkg::VaFnLsb+2] ||
-                  !((ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd0) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd8) ||
-                    (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd9) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd10)) ||
-                  (ir_q[ct_pkg::VaColsLsb +: 5] == 5'd0) || (ir_q[ct_pkg::VaColsLsb +: 5] > 5'd16) ||
-                  ((ir_q[ct_pkg::VaBSrcLsb] != ir_q[ct_pkg::VaBSrcLsb+1]) &&
-                   (ir_q[ct_pkg::VaCSrcLsb] != ir_q[ct_pkg::VaCSrcLsb+1])) ||
-                  ((ir_q[ct_pkg::VaRowXorLsb +: 4] != '0 || ir_q[ct_pkg::VaLaneXorLsb +: 4] != '0 ||
-                    ir_q[ct_pkg::VaBSrcLsb +: 2] == 2'd2 || ir_q[ct_pkg::VaCSrcLsb +: 2] == 2'd2) &&
-                   (ir_q[ct_pkg::VaTdLsb +: 4] == ir_q[ct_pkg::VaTqLsb +: 4]));
+      mm_rows = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
+      mm_nt   = ir_q[ct_pkg::MmNtLsb +: ct_pkg::MmNtW];
+      mm_nt_1 = mm_nt[2:0] - 3'd1;
+      mm_accn = ir_q[ct_pkg::MmAccNLsb +: 4];
+      mm_mt   = mm_rows[7:4] + {3'd0, mm_rows[3:0] != 4'd0};
+      // The product by hand: three terms in logic are cheaper than a DSP. (Nt > 8 is refused anyway.)
+      mm_top  = 8'(ir_q[ct_pkg::MmAccLsb +: 4]) + (mm_nt_1[0] ? {4'd0, mm_accn} : 8'd0) +
+                (mm_nt_1[1] ? {3'd0, mm_accn, 1'b0} : 8'd0) + (mm_nt_1[2] ? {2'd0, mm_accn, 2'b00} : 8'd0) + 8'(mm_mt) - 8'd1;
+      unique case (mm_nt)
+        4'd1:                   mm_area_bad = (mm_mt > 4'd8);
+        4'd2:                   mm_area_bad = (mm_mt > 4'd4);
+        4'd3, 4'd4:             mm_area_bad = (mm_mt > 4'd2);
+        4'd5, 4'd6, 4'd7, 4'd8: mm_area_bad = (mm_mt > 4'd1);
+        default:                mm_area_bad = 1'b1;
+      endcase
+      mm_bad = (mm_rows == 8'd0) || (mm_rows > 8'd128) || mm_area_bad || (mm_top > 8'd15) ||
+               (ir_q[ct_pkg::MmKtLsb +: ct_pkg::MmKtW] == '0);
 
-  always_comb begin
-    unique case (kind_q)
-      KindNop, KindEnd, KindAddi: illegal = sem_used;
-      KindLoop: illegal = sem_used || (ir_q[ct_pkg::CtlCountLsb +: 32] == '0) || (depth_q == 3'(Loops));
-      KindEndl: illegal = sem_used || (depth_q == '0);
-      KindLd, KindSt: illegal = wait_twice || dma_bad;
-      KindMm:   illegal = wait_twice || mm_bad;
-      KindVl:   illegal = wait_twice || rows16_bad || (ir_q[ct_pkg::VlModeLsb +: 3] > 3'd2);
-      KindVa:   illegal = wait_twice || rows16_bad || va_bad;
-      KindVs:   illegal = wait_twice || rows16_bad || (ir_q[ct_pkg::VsModeLsb +: 3] > 3'd2) || (ir_q[ct_pkg::VsRoundLsb +: 2] != 2'd0);
-      default:  illegal = 1'b1;
-    endcase
+      va_crosses = (ir_q[ct_pkg::VaRowXorLsb +: 4] != '0) || (ir_q[ct_pkg::VaLaneXorLsb +: 4] != '0) ||
+                   (ir_q[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (ir_q[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
+      va_bad = (ir_q[ct_pkg::VaASrcLsb +: 2] == 2'd3) || ir_q[ct_pkg::VaFnLsb+2] ||
+               !((ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd0) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd8) ||
+                 (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd9) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd10)) ||
+               (ir_q[ct_pkg::VaColsLsb +: 5] == 5'd0) || (ir_q[ct_pkg::VaColsLsb +: 5] > 5'd16) ||
+               ((ir_q[ct_pkg::VaBSrcLsb] != ir_q[ct_pkg::VaBSrcLsb+1]) &&
+                (ir_q[ct_pkg::VaCSrcLsb] != ir_q[ct_pkg::VaCSrcLsb+1])) ||
+               (va_crosses && (ir_q[ct_pkg::VaTdLsb +: 4] == ir_q[ct_pkg::VaTqLsb +: 4]));
+
+      unique case (kind_q)
+        KindNop, KindEnd, KindAddi: illegal = sem_used;
+        KindLoop: illegal = sem_used || (ir_q[ct_pkg::CtlCountLsb +: 32] == '0) || (depth_q == 3'(Loops));
+        KindEndl: illegal = sem_used || (depth_q == '0);
+        KindLd, KindSt: illegal = wait_twice || dma_bad;
+        KindMm:   illegal = wait_twice || mm_bad;
+        KindVl:   illegal = wait_twice || rows16_bad || (ir_q[ct_pkg::VlModeLsb +: 3] > 3'd2);
+        KindVa:   illegal = wait_twice || rows16_bad || va_bad;
+        KindVs:   illegal = wait_twice || rows16_bad || (ir_q[ct_pkg::VsModeLsb +: 3] > 3'd2) ||
+                            (ir_q[ct_pkg::VsRoundLsb +: 2] != 2'd0);
+        default:  illegal = 1'b1;
+      endcase
+    end
   end
 
   // ---- Dispatch -----------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ module ct_sem (
   endfunction
 
   logic [8*NumSems-1:0]  cnt_d, cnt_q;
+  logic [NumSems-1:0]    nz_d, nz_q;  // cnt is not zero
   logic [10*NumSems-1:0] sum;    // two's complement, -6 .. 261
   logic [NumSems-1:0]    wrong;  // this counter leaves 0..255
   logic                  active;
@@ -51,6 +52,7 @@ module ct_sem (
     sum       = '0;
     wrong     = '0;
     err_num_d = 4'd0;
+    nz_d      = nz_q;
     if (active) begin
       for (int s = 0; s < NumSems; s++) begin
         sum[10*s +: 10] = {2'b00, cnt_q[8*s +: 8]}
@@ -59,6 +61,7 @@ module ct_sem (
         wrong[s] = (sum[10*s+8 +: 2] != 2'b00);
         // Bit 9 is the sign: below zero stops at 0, above 255 at 255.
         cnt_d[8*s +: 8] = wrong[s] ? {8{!sum[10*s+9]}} : sum[10*s +: 8];
+        nz_d[s] = (cnt_d[8*s +: 8] != 8'd0);
       end
       for (int s = NumSems - 1; s >= 0; s--) begin
         if (wrong[s]) err_num_d = 4'(s);
@@ -69,10 +72,16 @@ module ct_sem (
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       cnt_q <= '0;
+      nz_q  <= '0;
       err_q <= 1'b0;
     end else begin
-      if (clear_i)     cnt_q <= '0;
-      else if (active) cnt_q <= cnt_d;
+      if (clear_i) begin
+        cnt_q <= '0;
+        nz_q  <= '0;
+      end else if (active) begin
+        cnt_q <= cnt_d;
+        nz_q  <= nz_d;
+      end
       err_q <= (wrong != '0);
     end
   end
@@ -81,13 +90,13 @@ module ct_sem (
     if (wrong != '0) err_num_q <= err_num_d;
   end
 
-  always_comb begin
-    for (int s = 0; s < NumSems; s++) nz_o[s] = (cnt_q[8*s +: 8] != 8'd0);
-  end
-
+  assign nz_o      = nz_q;
   assign err_o     = err_q;
   assign err_num_o = err_num_q;
 
+  for (genvar s = 0; s < NumSems; s++) begin : g_check
+    `CT_ASSERT(NotZero_A, nz_q[s] == (cnt_q[8*s +: 8] != 8'd0))
+  end
   `CT_COVER(Overflow_C, err_q && nz_o[err_num_q])
   `CT_COVER(Underflow_C, err_q && !nz_o[err_num_q])
 
