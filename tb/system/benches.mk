@@ -15,3 +15,6 @@ $(call system_bench,test_smoke,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a 
 $(call system_bench,test_errors,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a -ldl)
 $(call system_bench,test_sim,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a -ldl)
 $(BUILD)/tb/test_sim: | $(BUILD)/lib/coltrain/sim.so
+
+# The emulator by itself, also under the sanitizers.
+$(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
