@@ -30,14 +30,14 @@ static void open_core(struct ct_rig *rig, unsigned core, const char *args) {
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
-static struct ct_cmd *append(struct ct_prog *p, unsigned code) {
+static struct ct_cmd *append(struct ct_gen_prog *p, unsigned code) {
   struct ct_cmd *cmd = &p->cmds[p->count++];
   memset(cmd, 0, sizeof *cmd);
   CT_PUT(cmd, ALL_OP, code);
   return cmd;
 }
 
-static void append_load(struct ct_prog *p, unsigned reg, unsigned spm, unsigned sem) {
+static void append_load(struct ct_gen_prog *p, unsigned reg, unsigned spm, unsigned sem) {
   struct ct_cmd *cmd = append(p, CT_OP_LD);
   CT_PUT(cmd, DMA_DRAM_REG, reg);
   CT_PUT(cmd, DMA_SPM, spm);
@@ -51,7 +51,7 @@ static void append_load(struct ct_prog *p, unsigned reg, unsigned spm, unsigned 
 
 /* r1: tile A, r2: tile B, r3: the FP32 result, all DRAM addresses. Every semaphore is left at zero.
  */
-static void append_product(struct ct_prog *p) {
+static void append_product(struct ct_gen_prog *p) {
   append_load(p, 1, 0, 0);
   append_load(p, 2, 16, 1);
   struct ct_cmd *mm = append(p, CT_OP_MM);
@@ -88,14 +88,14 @@ static void append_product(struct ct_prog *p) {
   CT_PUT(st, ALL_WAIT0, CT_SEM(4));
 }
 
-static void set_args(struct ct_prog *p, unsigned ctx) {
+static void set_args(struct ct_gen_prog *p, unsigned ctx) {
   p->args[0] = ct_rig_unit(ctx, CT_RIG_IN);
   p->args[1] = ct_rig_unit(ctx, CT_RIG_IN + kTileBytes);
   p->args[2] = ct_rig_unit(ctx, CT_RIG_OUT);
 }
 
-static struct ct_prog product_program(unsigned ctx) {
-  struct ct_prog p = {.count = 0};
+static struct ct_gen_prog product_program(unsigned ctx) {
+  struct ct_gen_prog p = {.count = 0};
   set_args(&p, ctx);
   append_product(&p);
   append(&p, CT_OP_END);
@@ -103,8 +103,8 @@ static struct ct_prog product_program(unsigned ctx) {
 }
 
 /* A command that waits for ever, with another one behind it. */
-static struct ct_prog hanging_program(void) {
-  struct ct_prog p = {.count = 0};
+static struct ct_gen_prog hanging_program(void) {
+  struct ct_gen_prog p = {.count = 0};
   for (unsigned i = 0; i < 2; ++i) {
     struct ct_cmd *cmd = append(&p, CT_OP_VL);
     CT_PUT(cmd, VL_ROWS, 1);
@@ -115,8 +115,8 @@ static struct ct_prog hanging_program(void) {
 }
 
 /* Loads one tile again and again: memory traffic for a while. */
-static struct ct_prog long_program(unsigned ctx, unsigned passes) {
-  struct ct_prog p = {.count = 0};
+static struct ct_gen_prog long_program(unsigned ctx, unsigned passes) {
+  struct ct_gen_prog p = {.count = 0};
   set_args(&p, ctx);
   struct ct_cmd *loop = append(&p, CT_OP_LOOP);
   CT_PUT(loop, CTL_COUNT, passes);
@@ -131,14 +131,14 @@ static struct ct_prog long_program(unsigned ctx, unsigned passes) {
   return p;
 }
 
-static void submit(struct ct_rig *rig, unsigned ctx, const struct ct_prog *p, uint32_t tag) {
-  const struct ct_job job = {.prog = p, .tag = tag, .version = ~tag};
+static void submit(struct ct_rig *rig, unsigned ctx, const struct ct_gen_prog *p, uint32_t tag) {
+  const struct ct_rig_job job = {.prog = p, .tag = tag, .version = ~tag};
   ct_rig_submit(rig, ctx, &job);
   ct_rig_ring(rig, ctx);
 }
 
-static struct ct_completion reap(struct ct_rig *rig, unsigned ctx, uint32_t tag, uint32_t code) {
-  const struct ct_completion c = ct_rig_reap(rig, ctx, kLimit);
+static struct ct_rig_cpl reap(struct ct_rig *rig, unsigned ctx, uint32_t tag, uint32_t code) {
+  const struct ct_rig_cpl c = ct_rig_reap(rig, ctx, kLimit);
   assert_int_equal(c.tag, tag);
   assert_int_equal(c.version, ~tag);
   assert_int_equal(c.code, code);
@@ -187,9 +187,9 @@ static void check_works(struct ct_rig *rig, unsigned ctx) {
   ct_rng rng = ct_rng_make(99 + ctx);
   float want[kTile][kTile];
   put_tiles(rig, ctx, &rng, want);
-  const struct ct_prog p = product_program(ctx);
+  const struct ct_gen_prog p = product_program(ctx);
   submit(rig, ctx, &p, tag);
-  const struct ct_completion c = reap(rig, ctx, tag, CT_DEV_OK);
+  const struct ct_rig_cpl c = reap(rig, ctx, tag, CT_DEV_OK);
   assert_int_equal(c.addr, 0);
   assert_int_equal(c.rows, kTile);
   check_result(rig, ctx, want);
@@ -228,13 +228,13 @@ static void both(void **state) {
     for (unsigned policy = 0; policy < 4; ++policy) {
       float want[2][kTile][kTile];
       ct_rig_write(&rig, CT_REG_POLICY, policy);
-      const struct ct_prog p0 = product_program(0), p1 = product_program(1);
+      const struct ct_gen_prog p0 = product_program(0), p1 = product_program(1);
       put_tiles(&rig, 0, &rng, want[0]);
       put_tiles(&rig, 1, &rng, want[1]);
       submit(&rig, 1, &p1, 11);
       submit(&rig, 0, &p0, 22);
-      const struct ct_completion c0 = reap(&rig, 0, 22, CT_DEV_OK);
-      const struct ct_completion c1 = reap(&rig, 1, 11, CT_DEV_OK);
+      const struct ct_rig_cpl c0 = reap(&rig, 0, 22, CT_DEV_OK);
+      const struct ct_rig_cpl c1 = reap(&rig, 1, 11, CT_DEV_OK);
       check_result(&rig, 0, want[0]);
       check_result(&rig, 1, want[1]);
       if (policy == 3)
@@ -250,7 +250,7 @@ static void illegal(void **state) {
   (void)state;
   struct ct_rig rig;
   open_core(&rig, 0, "dram=8");
-  struct ct_prog p = product_program(0);
+  struct ct_gen_prog p = product_program(0);
   CT_PUT(&p.cmds[2], MM_NT, 9);
   submit(&rig, 0, &p, 1);
   assert_int_equal(reap(&rig, 0, 1, CT_DEV_ILLEGAL).addr, 2);
@@ -262,7 +262,7 @@ static void illegal(void **state) {
   assert_int_equal(reap(&rig, 0, 2, CT_DEV_ILLEGAL).addr, p.count);
   check_works(&rig, 0);
 
-  const struct ct_job reserved = {.prog = &p, .tag = 3, .version = ~UINT32_C(3), .flags = 4};
+  const struct ct_rig_job reserved = {.prog = &p, .tag = 3, .version = ~UINT32_C(3), .flags = 4};
   ct_rig_submit(&rig, 0, &reserved);
   ct_rig_ring(&rig, 0);
   assert_int_equal(reap(&rig, 0, 3, CT_DEV_DESCRIPTOR).addr, CT_DESC_FLAGS);
@@ -275,7 +275,7 @@ static void windows(void **state) {
   (void)state;
   struct ct_rig rig;
   open_core(&rig, 0, "dram=8");
-  struct ct_prog p = product_program(0);
+  struct ct_gen_prog p = product_program(0);
   p.args[1] = ct_rig_unit(1, CT_RIG_IN);
   submit(&rig, 0, &p, 1);
   assert_int_equal(reap(&rig, 0, 1, CT_DEV_DRAM_READ_WINDOW).addr, p.args[1]);
@@ -289,9 +289,9 @@ static void windows(void **state) {
   assert_int_equal(reap(&rig, 0, 3, CT_DEV_SPM_WINDOW).addr, CT_GEN_SPM);
   /* A descriptor outside the window: the job has no tag. */
   ct_rig_cwrite(&rig, 0, CT_CREG_RING_BASE, ct_rig_unit(1, 0));
-  ct_rig_submit(&rig, 0, &(struct ct_job){.prog = &p});
+  ct_rig_submit(&rig, 0, &(struct ct_rig_job){.prog = &p});
   ct_rig_ring(&rig, 0);
-  const struct ct_completion c = ct_rig_reap(&rig, 0, kLimit);
+  const struct ct_rig_cpl c = ct_rig_reap(&rig, 0, kLimit);
   assert_int_equal(c.code, CT_DEV_DRAM_READ_WINDOW);
   assert_int_equal(c.tag, 0);
   ct_rig_cwrite(&rig, 0, CT_CREG_RING_BASE, ct_rig_unit(0, 0));
@@ -303,7 +303,7 @@ static void cancel_and_watchdog(void **state) {
   (void)state;
   struct ct_rig rig;
   open_core(&rig, 0, "dram=8");
-  const struct ct_prog hang = hanging_program();
+  const struct ct_gen_prog hang = hanging_program();
   for (unsigned c = 0; c < 2; ++c) {
     submit(&rig, c, &hang, 1);
     ct_rig_pass(&rig, 1000);
@@ -312,10 +312,11 @@ static void cancel_and_watchdog(void **state) {
     reap(&rig, c, 1, CT_DEV_CANCELLED);
     check_works(&rig, c);
 
-    const struct ct_job job = {.prog = &hang, .tag = 2, .version = ~UINT32_C(2), .watchdog = 700};
+    const struct ct_rig_job job = {
+        .prog = &hang, .tag = 2, .version = ~UINT32_C(2), .watchdog = 700};
     ct_rig_submit(&rig, c, &job);
     ct_rig_ring(&rig, c);
-    struct ct_completion done = reap(&rig, c, 2, CT_DEV_WATCHDOG);
+    struct ct_rig_cpl done = reap(&rig, c, 2, CT_DEV_WATCHDOG);
     assert_int_equal(done.addr, 3);
     assert_in_range(done.end - done.start, 700, 800);
     check_works(&rig, c);
@@ -341,7 +342,7 @@ static void reset_one(void **state) {
       const unsigned victim = i % 2, other = 1 - victim;
       float want[kTile][kTile];
       put_tiles(&rig, other, &rng, want);
-      const struct ct_prog busy = long_program(victim, 1000), good = product_program(other);
+      const struct ct_gen_prog busy = long_program(victim, 1000), good = product_program(other);
       submit(&rig, victim, &busy, 100 + i);
       submit(&rig, victim, &busy, 200 + i); /* dropped by the reset */
       ct_rig_pass(&rig, ct_rng_below(&rng, i < 10 ? 150 : 1500));
@@ -366,7 +367,7 @@ static void dead_port(void **state) {
   open_core(&rig, 0, "dram=8");
   ct_rig_write(&rig, CT_REG_DRAIN_LIMIT, 2000);
   rig.ops->fault(rig.self, CT_FAULT_AXI_HANG, ct_rig_addr(0, CT_RIG_IN));
-  const struct ct_prog p = product_program(0);
+  const struct ct_gen_prog p = product_program(0);
   submit(&rig, 0, &p, 1);
   ct_rig_pass(&rig, 500);
   assert_int_equal(ct_rig_cread(&rig, 0, CT_CREG_CPL_COUNT), 0);
@@ -386,7 +387,7 @@ static void bus_errors(void **state) {
   (void)state;
   struct ct_rig rig;
   open_core(&rig, 0, "dram=8");
-  const struct ct_prog p = product_program(0);
+  const struct ct_gen_prog p = product_program(0);
   rig.ops->fault(rig.self, CT_FAULT_AXI_READ, ct_rig_addr(0, CT_RIG_IN + kTileBytes));
   submit(&rig, 0, &p, 1);
   assert_int_equal(reap(&rig, 0, 1, CT_DEV_AXI_READ).addr, p.args[1]);
@@ -404,7 +405,7 @@ static void global_reset(void **state) {
   open_core(&rig, 0, "dram=8");
   ct_rng rng = ct_rng_make(23);
   for (unsigned i = 0; i < 12; ++i) {
-    const struct ct_prog p0 = long_program(0, 1000), p1 = long_program(1, 1000);
+    const struct ct_gen_prog p0 = long_program(0, 1000), p1 = long_program(1, 1000);
     check_works(&rig, i % 2);
     ct_rig_write(&rig, CT_REG_POLICY, 1);
     submit(&rig, 0, &p0, 1);
@@ -433,7 +434,7 @@ static void freeze(void **state) {
   ct_rng rng = ct_rng_make(31);
   float want[kTile][kTile];
   put_tiles(&rig, 1, &rng, want);
-  const struct ct_prog p = product_program(1);
+  const struct ct_gen_prog p = product_program(1);
   ct_rig_write(&rig, CT_REG_CTRL, 2);
   submit(&rig, 1, &p, 7);
   ct_rig_pass(&rig, 3000);
