@@ -125,7 +125,8 @@ module ct_vpu #(
   logic [19:0]  vl_at;
   logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_window, vl_parity;
   logic [19:0]  vl_parity_addr;
-  logic         vl_starved, vl_wr_valid, vl_wr_ready;
+  logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_wr_fp32;
+  logic [127:0] vl_wr_word;
   logic [Quads-1:0] vl_wr_quad;
   logic [AddrW-1:0] vl_wr_addr;
   logic [W-1:0]     vl_wr_data;
@@ -174,6 +175,8 @@ module ct_vpu #(
     .wr_ready_i    (vl_wr_ready),
     .wr_quad_o     (vl_wr_quad),
     .wr_addr_o     (vl_wr_addr),
+    .wr_fp32_o     (vl_wr_fp32),
+    .wr_word_o     (vl_wr_word),
     .wr_data_o     (vl_wr_data),
     .err_window_o      (vl_window),
     .err_window_addr_o (vl_window_addr),
@@ -316,9 +319,15 @@ module ct_vpu #(
     .s_en_i    (s_en),
     .s_addr_i  (s_addr),
     .s_data_o  (s_data),
-    .wr_quad_i (va_wr_valid ? {Quads{1'b1}} : (vl_wr_valid ? vl_wr_quad : {Quads{1'b0}})),
-    .wr_addr_i (va_wr_valid ? va_wr_addr : vl_wr_addr),
-    .wr_data_i (va_wr_valid ? va_wr_data : vl_wr_data)
+    .va_wr_valid_i (va_wr_valid),
+    .va_wr_addr_i  (va_wr_addr),
+    .va_wr_data_i  (va_wr_data),
+    .vl_wr_valid_i (vl_wr_valid),
+    .vl_wr_quad_i  (vl_wr_quad),
+    .vl_wr_addr_i  (vl_wr_addr),
+    .vl_wr_fp32_i  (vl_wr_fp32),
+    .vl_wr_word_i  (vl_wr_word),
+    .vl_wr_data_i  (vl_wr_data)
   );
 
   // --- Idle, events, errors ---

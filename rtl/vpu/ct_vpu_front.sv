@@ -133,25 +133,24 @@ module ct_vpu_front #(
   if (Window) begin : g_window
     // One command is taken a cycle, so that its address is worked out in one place.
     logic         from;
-    logic [255:0] coming;
+    logic [42:0]  coming;  // {Rows, RowStride, Mode, Spm}
     logic [41:0]  top_q;
-    logic [20:0]  top_d;
     logic [39:0]  at_q;
-    logic [19:0]  at_d;
     logic [1:0]   bad;
     assign from   = !load[0];
-    assign coming = from ? cmd_i[511:256] : cmd_i[255:0];
-    assign top_d  = top(coming[ct_pkg::VlSpmLsb +: 20], coming[ct_pkg::VlModeLsb +: 3], coming[ct_pkg::VlRowStrideLsb +: 16],
-                        coming[ct_pkg::VlRowsLsb +: 4]);
-    assign at_d   = coming[ct_pkg::VlSpmLsb +: 20] + (from ? spm_base_i[39:20] : spm_base_i[19:0]);
+    assign coming = from
+        ? {cmd_i[256 + ct_pkg::VlRowsLsb +: 4], cmd_i[256 + ct_pkg::VlRowStrideLsb +: 16],
+           cmd_i[256 + ct_pkg::VlModeLsb +: 3], cmd_i[256 + ct_pkg::VlSpmLsb +: 20]}
+        : {cmd_i[ct_pkg::VlRowsLsb +: 4], cmd_i[ct_pkg::VlRowStrideLsb +: 16],
+           cmd_i[ct_pkg::VlModeLsb +: 3], cmd_i[ct_pkg::VlSpmLsb +: 20]};
     always_ff @(posedge clk_i) begin
-      if (load[0]) top_q[20:0]  <= top_d;
-      if (load[1]) top_q[41:21] <= top_d;
-      if (load[0]) at_q[19:0]   <= at_d;
-      if (load[1]) at_q[39:20]  <= at_d;
+      for (int c = 0; c < 2; c++) begin
+        if (load[c]) begin
+          top_q[21*c +: 21] <= top(coming[19:0], coming[22:20], coming[38:23], coming[42:39]);
+          at_q[20*c +: 20]  <= coming[19:0] + (from ? spm_base_i[39:20] : spm_base_i[19:0]);
+        end
+      end
     end
-    logic unused_coming;
-    assign unused_coming = ^coming;
     assign top_o = gnt[1] ? top_q[41:21] : top_q[20:0];
     assign at_o  = gnt[1] ? at_q[39:20] : at_q[19:0];
     assign bad   = {top_q[41:21] >= {1'b0, spm_size_i[39:20]}, top_q[20:0] >= {1'b0, spm_size_i[19:0]}};

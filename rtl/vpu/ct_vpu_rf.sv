@@ -6,7 +6,8 @@
 // Latency     data_o of a read port one cycle after en_i; it stays until the next en_i.
 // Handshake   none: three reads (VA operand a, VA operand q, VS) and one write a cycle, always. A word read in the cycle in which
 //             it is written is undefined: race-free programs never do it, so no bypass is paid for.
-// Storage     one block RAM copy for each read port, without reset. ECP5, 4 lanes: 3 x 2048 x 128 bits.
+// Storage     one memory without reset, of which the tools make a block RAM copy for each read port. ECP5, 4 lanes: 3 x 2048 x 128 bits.
+//             What is written is chosen here and not in front, so that an idle write port costs a simulator nothing.
 //
 // Parameters
 //   VpuLanes  elements in a word, 16 or 4
@@ -33,9 +34,16 @@ module ct_vpu_rf #(
   input  logic [AddrW-1:0] s_addr_i,
   output logic [W-1:0]     s_data_o,
 
-  input  logic [Quads-1:0] wr_quad_i,  // the groups of four elements that are written
-  input  logic [AddrW-1:0] wr_addr_i,
-  input  logic [W-1:0]     wr_data_i
+  // write: VA goes first, VL sees to it that it waits
+  input  logic             va_wr_valid_i,
+  input  logic [AddrW-1:0] va_wr_addr_i,
+  input  logic [W-1:0]     va_wr_data_i,
+  input  logic             vl_wr_valid_i,
+  input  logic [Quads-1:0] vl_wr_quad_i,  // the groups of four elements that are written
+  input  logic [AddrW-1:0] vl_wr_addr_i,
+  input  logic             vl_wr_fp32_i,  // all groups get vl_wr_word_i
+  input  logic [127:0]     vl_wr_word_i,
+  input  logic [W-1:0]     vl_wr_data_i
 );
 
   if (VpuLanes != 16 && VpuLanes != 4) begin : g_check
@@ -43,28 +51,28 @@ module ct_vpu_rf #(
   end
 
   (* no_rw_check *)
-  logic [W-1:0] a_mem [0:2**AddrW-1];
-  (* no_rw_check *)
-  logic [W-1:0] q_mem [0:2**AddrW-1];
-  (* no_rw_check *)
-  logic [W-1:0] s_mem [0:2**AddrW-1];
+  logic [W-1:0] mem [0:2**AddrW-1];
 
-  logic [W-1:0] a_q, q_q, s_q;
+  logic [W-1:0]     a_q, q_q, s_q;
+  logic [Quads-1:0] wr_quad;
+  logic [AddrW-1:0] wr_addr;
+
+  assign wr_quad = va_wr_valid_i ? {Quads{1'b1}} : vl_wr_valid_i ? vl_wr_quad_i : {Quads{1'b0}};
+  assign wr_addr = va_wr_valid_i ? va_wr_addr_i : vl_wr_addr_i;
 
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < Quads; i++) begin
-      if (wr_quad_i[i]) begin
-        a_mem[wr_addr_i][128*i +: 128] <= wr_data_i[128*i +: 128];
-        q_mem[wr_addr_i][128*i +: 128] <= wr_data_i[128*i +: 128];
-        s_mem[wr_addr_i][128*i +: 128] <= wr_data_i[128*i +: 128];
+      if (wr_quad[i]) begin
+        mem[wr_addr][128*i +: 128] <= va_wr_valid_i ? va_wr_data_i[128*i +: 128]
+                                    : vl_wr_fp32_i  ? vl_wr_word_i : vl_wr_data_i[128*i +: 128];
       end
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (a_en_i) a_q <= a_mem[a_addr_i];
-    if (q_en_i) q_q <= q_mem[q_addr_i];
-    if (s_en_i) s_q <= s_mem[s_addr_i];
+    if (a_en_i) a_q <= mem[a_addr_i];
+    if (q_en_i) q_q <= mem[q_addr_i];
+    if (s_en_i) s_q <= mem[s_addr_i];
   end
 
   assign a_data_o = a_q;

@@ -60,6 +60,8 @@ module ct_vpu_vl #(
   input  logic             wr_ready_i,
   output logic [Quads-1:0] wr_quad_o,
   output logic [AddrW-1:0] wr_addr_o,
+  output logic             wr_fp32_o,  // the written group gets wr_word_o, else all get wr_data_o
+  output logic [127:0]     wr_word_o,
   output logic [W-1:0]     wr_data_o,
 
   // errors: one bit each context
@@ -210,8 +212,7 @@ module ct_vpu_vl #(
   logic [9:0]       wr_sig_q;
   logic [Quads-1:0] wr_quad_q;
   logic [AddrW-1:0] wr_addr_q;
-  logic [127:0]     wr_fp32_data_q;
-  logic [W-1:0]     wr_hbfp_data;
+  logic [127:0]     wr_word_q;
   logic             load, fired, sig_wait, fp32;
   logic [1:0]       beat;            // 4 lanes, HBFP8: which quarter of the word
   logic             beats_done;
@@ -234,7 +235,7 @@ module ct_vpu_vl #(
       wr_fp32_q      <= fp32;
       wr_ctx_q       <= meta[0];
       wr_sig_q       <= meta[23:14];
-      wr_fp32_data_q <= data;
+      wr_word_q      <= data;
     end
   end
 
@@ -253,7 +254,6 @@ module ct_vpu_vl #(
         wr_addr_q <= {meta[0], meta[4:1], meta[8:5], fp32 ? meta[10:9] : beat};
       end
     end
-    assign wr_data_o = wr_fp32_q ? wr_fp32_data_q : wr_hbfp_data;
   end else begin : g_lanes_16
     assign beat       = 2'd0;
     assign beats_done = 1'b1;
@@ -263,7 +263,6 @@ module ct_vpu_vl #(
         wr_addr_q <= {meta[0], meta[4:1], meta[8:5]};
       end
     end
-    assign wr_data_o = wr_fp32_q ? {4{wr_fp32_data_q}} : wr_hbfp_data;
   end
 
   logic dequant_valid_unused;
@@ -276,12 +275,14 @@ module ct_vpu_vl #(
     .q_i     (data[8*VpuLanes*beat +: 8*VpuLanes]),
     .e_i     (exponent),
     .valid_o (dequant_valid_unused),
-    .x_o     (wr_hbfp_data)
+    .x_o     (wr_data_o)
   );
 
   assign wr_valid_o = wr_vld_q && !sig_wait;
   assign wr_quad_o  = wr_quad_q;
   assign wr_addr_o  = wr_addr_q;
+  assign wr_fp32_o  = wr_fp32_q;
+  assign wr_word_o  = wr_word_q;
 
   // --- Completion, what is left, hunger ---
 
