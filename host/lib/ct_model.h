@@ -6,6 +6,9 @@
 #include "ct_device.h"
 #include "ct_prog.h"
 
+_Static_assert(CT_MLP_LAYERS == CT_MAX_LAYERS, "one limit, in two headers");
+_Static_assert(CT_INFER_ROW + CT_INFER_ROWS_MAX - 1 <= CT_MAX_ARGS, "rows are arguments");
+
 struct ct_model {
   ct_device *dev;
   struct ct_mlp net;

@@ -28,3 +28,5 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
+$(call host_test,test_lib,tb/host/test_lib.c)
+$(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)

@@ -80,7 +80,7 @@ static void give(struct check *c, enum unit u, uint32_t field, const struct cloc
   s->giver = (int)u;
   if (s->count == 255) fail(c, "semaphore %u passes 255", field & 15);
   if (s->head + s->count == s->room) {
-    memmove(s->fifo, s->fifo + s->head, s->count * sizeof *s->fifo);
+    if (s->count) memmove(s->fifo, s->fifo + s->head, s->count * sizeof *s->fifo);
     s->head = 0;
     if (s->count + 256 > s->room) {
       s->room = s->count + 512;
@@ -406,6 +406,11 @@ static void stop(struct check *c) {
   free(c->dram_written);
 }
 
+static bool eager_step(struct check *c, enum unit u) {
+  const bool dispatched = dispatch(c);
+  return unit_step(c, u) || dispatched;
+}
+
 bool ct_racecheck(const struct ct_racecheck *p, struct ct_racecheck_stats *stats, char *why,
                   size_t why_size) {
   struct check *c = calloc(1, sizeof *c);
@@ -416,8 +421,11 @@ bool ct_racecheck(const struct ct_racecheck *p, struct ct_racecheck_stats *stats
     moved = false;
     while (!c->failed && dispatch(c))
       moved = true;
-    for (unsigned u = 0; u < UNITS && !c->failed; ++u)
+    for (unsigned u = 0; u < UNITS && !c->failed; ++u) {
       moved |= unit_step(c, (enum unit)u);
+      while (p->eager && !c->failed && eager_step(c, (enum unit)(p->eager - 1)))
+        moved = true;
+    }
   }
   bool busy = !c->ended;
   for (unsigned u = 0; u < UNITS; ++u)

@@ -33,7 +33,8 @@ static void check_infer(const struct ct_mlp *net, uint32_t rows, uint32_t window
                                .args = {0, out},
                                .spm_words = window,
                                .dram_units = out + rows * (answer + row_units),
-                               .depth = depth};
+                               .depth = depth,
+                               .eager = (int)(rows + window + depth) % 7};
   for (uint32_t r = 0; r < rows; ++r)
     check.args[CT_INFER_ROW - 1 + r] = out + rows * answer + r * row_units;
   struct ct_racecheck_stats stats;
@@ -69,6 +70,7 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
                                        .spm_words = window,
                                        .dram_units = loss + 1,
                                        .depth = depth,
+                                       .eager = (int)(batch + depth) % 7,
                                        .spm_holds_data = i > 0};
     if (!ct_racecheck(&check, &stats, why, sizeof why))
       fail_msg("%u-%u.. batch %u, window %u, depth %u, job %d: %s", net->width[0], net->width[1],

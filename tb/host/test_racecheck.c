@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The race checker itself: every semaphore a program waits for is needed. Taking any one wait away
+ * (and the signals with it) has to make the checker object, or the wait was useless; and programs
+ * damaged in other ways do not pass either.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_prog.h"
+#include "ct_racecheck.h"
+#include "harness/ct_tb.h"
+
+enum { ALL = 0xffff };
+
+static const enum ct_field_id sem_fields[] = {CT_F_ALL_WAIT0, CT_F_ALL_WAIT1, CT_F_ALL_WAIT2,
+                                              CT_F_ALL_SIG0, CT_F_ALL_SIG1};
+
+/* Forgets semaphore s wherever it is named. */
+static void forget(struct ct_cmd *cmd, size_t count, unsigned s) {
+  for (size_t i = 0; i < count; ++i) {
+    if (ct_op_find(CT_GET(&cmd[i], ALL_OP))->group == CT_GROUP_ADDI) continue;
+    for (size_t f = 0; f < 5; ++f)
+      if (ct_cmd_get(&cmd[i], sem_fields[f]) == CT_SEM(s)) ct_cmd_set(&cmd[i], sem_fields[f], 0);
+  }
+}
+
+static bool uses(const struct ct_cmd *cmd, size_t count, unsigned s) {
+  for (size_t i = 0; i < count; ++i)
+    for (size_t f = 0; f < 3; ++f)
+      if (ct_cmd_get(&cmd[i], sem_fields[f]) == CT_SEM(s)) return true;
+  return false;
+}
+
+/* None of these semaphores of the program (bits) can be spared. */
+static void check_needed(struct ct_racecheck check, const struct ct_code *code, unsigned sems) {
+  char why[256];
+  struct ct_cmd *damaged = malloc(code->count * sizeof *damaged);
+  if (!ct_racecheck(&check, NULL, why, sizeof why)) fail_msg("%s", why);
+  for (unsigned s = 0; s < CT_NUM_SEMS; ++s) {
+    if (!(sems >> s & 1) || !uses(code->cmd, code->count, s)) continue;
+    memcpy(damaged, code->cmd, code->count * sizeof *damaged);
+    forget(damaged, code->count, s);
+    check.cmds = damaged;
+    if (ct_racecheck(&check, NULL, why, sizeof why)) fail_msg("semaphore %u can be spared", s);
+  }
+  free(damaged);
+}
+
+static struct ct_racecheck gemm_check(struct ct_code *code) {
+  const struct ct_gemm shape = {.m = 130, .n = 100, .k = 300, .pitch = 25, .spm_words = 8000};
+  assert_int_equal(ct_prog_gemm(&shape, code, NULL), 0);
+  return (struct ct_racecheck){.cmds = code->cmd,
+                               .count = code->count,
+                               .args = {0, 20000, 40000},
+                               .spm_words = 8000,
+                               .dram_units = 60000,
+                               .depth = 16};
+}
+
+static void test_products_need_every_semaphore(void **state) {
+  (void)state;
+  struct ct_code code;
+  const struct ct_racecheck check = gemm_check(&code);
+  check_needed(check, &code, ALL);
+  free(code.cmd);
+}
+
+static void test_steps_need_every_semaphore(void **state) {
+  (void)state;
+  const struct ct_mlp net = {.layers = 3, .width = {64, 128, 64, 10}};
+  const struct ct_train shape = {.net = &net, .batch = 32, .spm_words = 32768};
+  struct ct_code code[CT_TRAIN_JOBS];
+  assert_int_equal(ct_prog_train(&shape, code, NULL), 1);
+  const struct ct_racecheck check = {.cmds = code[0].cmd,
+                                     .count = code[0].count,
+                                     .spm_words = 32768,
+                                     .args = {0, 2000, 10000, 40000, 90000},
+                                     .dram_units = 100000,
+                                     .depth = 16};
+  check_needed(check, &code[0], ALL);
+  free(code[0].cmd);
+}
+
+static void check_requests(uint32_t window, unsigned sems) {
+  const struct ct_mlp net = {.layers = 3, .width = {64, 400, 300, 10}};
+  const struct ct_infer shape = {.net = &net, .rows = 2, .spm_words = window};
+  struct ct_code code;
+  assert_int_equal(ct_prog_infer(&shape, &code, NULL), 0);
+  const struct ct_racecheck check = {.cmds = code.cmd,
+                                     .count = code.count,
+                                     .spm_words = window,
+                                     .args = {0, 80000, 80100, 80200},
+                                     .dram_units = 80300,
+                                     .depth = 16};
+  check_needed(check, &code, sems);
+  free(code.cmd);
+}
+
+/* In a small window panels go round, and waiting for them implies other waits. */
+static void test_requests_need_every_semaphore(void **state) {
+  (void)state;
+  enum { VS_LD = 8 };
+  check_requests(32768, ALL);
+  check_requests(8192, 1u << VS_LD);
+}
+
+/* Damages one field and expects a certain complaint. */
+static void check_complaint(uint32_t op, enum ct_field_id field, int64_t value, const char *part) {
+  char why[256] = "";
+  struct ct_code code;
+  const struct ct_racecheck check = gemm_check(&code);
+  for (size_t i = 0; i < code.count; ++i)
+    if (CT_GET(&code.cmd[i], ALL_OP) == op) ct_cmd_set(&code.cmd[i], field, value);
+  assert_false(ct_racecheck(&check, NULL, why, sizeof why));
+  if (!strstr(why, part)) fail_msg("\"%s\" does not speak of \"%s\"", why, part);
+  free(code.cmd);
+}
+
+static void test_complaints(void **state) {
+  (void)state;
+  check_complaint(CT_OP_VS, CT_F_VS_SPM, 7999, "outside the window");
+  check_complaint(CT_OP_ST, CT_F_DMA_DRAM, 59999, "outside the memory");
+  check_complaint(CT_OP_LD, CT_F_DMA_S0, 2, "nothing has written");
+  check_complaint(CT_OP_VA, CT_F_ALL_SIG0, 0, "stuck");
+  check_complaint(CT_OP_MM, CT_F_ALL_SIG0, CT_SEM(0), "two queues");
+  check_complaint(CT_OP_END, CT_F_ALL_OP, CT_OP_NOP, "no END");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_need_every_semaphore),
+                                     cmocka_unit_test(test_steps_need_every_semaphore),
+                                     cmocka_unit_test(test_requests_need_every_semaphore),
+                                     cmocka_unit_test(test_complaints)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
