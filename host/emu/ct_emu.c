@@ -8,6 +8,8 @@
 
 #include "ct_args.h"
 
+static const size_t UNIT = 16; /* bytes of a beat, and of DRAM addresses */
+
 enum { FETCH_BEATS = 16, DESC_UNITS = CT_DESC_BYTES / 16, PAGE_UNITS = 4096 / 16 };
 
 static unsigned index_of(const struct ct_emu *emu, const struct ct_emu_ctx *ctx) {
@@ -111,7 +113,7 @@ bool ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr,
   for (uint32_t done = 0, n; done < beats; done += n, addr += n) {
     n = burst_beats(addr, beats - done, max_beats);
     if (!burst_ok(emu, ctx, false, addr, n)) return false;
-    memcpy(data + 16 * done, emu->dram + 16 * (uint64_t)addr, 16 * n);
+    memcpy(data + UNIT * done, emu->dram + UNIT * addr, UNIT * n);
     ctx->cnt[CT_CNT_LD_BEATS] += n;
   }
   return true;
@@ -122,7 +124,7 @@ bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr
   for (uint32_t done = 0, n; done < beats; done += n, addr += n) {
     n = burst_beats(addr, beats - done, max_beats);
     if (!burst_ok(emu, ctx, true, addr, n)) return false;
-    memcpy(emu->dram + 16 * (uint64_t)addr, data + 16 * done, 16 * n);
+    memcpy(emu->dram + UNIT * addr, data + UNIT * done, UNIT * n);
     ctx->cnt[CT_CNT_ST_BEATS] += n;
   }
   return true;
@@ -130,7 +132,8 @@ bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
 
-static uint32_t le32(const uint8_t *p) {
+static uint32_t desc_word(const uint8_t *desc, size_t word) {
+  const uint8_t *p = desc + 4 * word;
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
@@ -140,19 +143,19 @@ static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t slot)
   if (!ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS, DESC_UNITS,
                         FETCH_BEATS, desc))
     return;
-  ctx->result.tag = le32(desc + 4 * CT_DESC_TAG);
-  ctx->result.version = le32(desc + 4 * CT_DESC_VERSION);
-  ctx->ncmds = le32(desc + 4 * CT_DESC_NCMDS);
+  ctx->result.tag = desc_word(desc, CT_DESC_TAG);
+  ctx->result.version = desc_word(desc, CT_DESC_VERSION);
+  ctx->ncmds = desc_word(desc, CT_DESC_NCMDS);
   if (ctx->ncmds < 1 || ctx->ncmds > CT_PROG_MAX)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_NCMDS);
-  else if (le32(desc + 4 * CT_DESC_FLAGS))
+  else if (desc_word(desc, CT_DESC_FLAGS))
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
   for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
-    ctx->r[1 + i] = le32(desc + 4 * (CT_DESC_ARG0 + i));
+    ctx->r[1 + i] = desc_word(desc, CT_DESC_ARG0 + i);
   if (ctx->failed ||
-      !ct_emu_dram_read(emu, ctx, le32(desc + 4 * CT_DESC_PROG), 2 * ctx->ncmds, FETCH_BEATS, prog))
+      !ct_emu_dram_read(emu, ctx, desc_word(desc, CT_DESC_PROG), 2 * ctx->ncmds, FETCH_BEATS, prog))
     return;
-  for (uint32_t i = 0; i < ctx->ncmds; ++i)
+  for (size_t i = 0; i < ctx->ncmds; ++i)
     ctx->prog[i] = ct_cmd_from_bytes(prog + CT_CMD_BYTES * i);
 }
 

@@ -46,9 +46,10 @@ static bool load_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct
   uint8_t data[16 * (256 + 1)];
   if (!ct_emu_dram_read(emu, ctx, dram, nb + hdr, hdr ? RECORD_BEATS : RUN_BEATS, data))
     return false;
-  for (uint32_t j = 0; j < nb; ++j) {
+  const uint8_t *from = data + (hdr ? 16 : 0);
+  for (uint32_t j = 0; j < nb; ++j, from += 16) {
     struct ct_emu_word word = {.e = hdr ? data[j] : 0};
-    memcpy(word.q, data + 16 * (j + hdr), 16);
+    memcpy(word.q, from, 16);
     if (!ct_emu_spm_write(emu, ctx, (spm + j * s0) & SPM_MASK, &word)) return false;
   }
   return true;
@@ -58,11 +59,12 @@ static bool store_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
                       uint32_t dram, uint32_t spm) {
   const uint32_t nb = CT_GET(cmd, DMA_NB), s0 = CT_GET(cmd, DMA_S0), hdr = CT_GET(cmd, DMA_HDR);
   uint8_t data[16 * (256 + 1)] = {0};
-  for (uint32_t j = 0; j < nb; ++j) {
+  uint8_t *to = data + (hdr ? 16 : 0);
+  for (uint32_t j = 0; j < nb; ++j, to += 16) {
     struct ct_emu_word word;
     if (!ct_emu_spm_read(emu, ctx, (spm + j * s0) & SPM_MASK, &word)) return false;
     if (hdr) data[j] = word.e;
-    memcpy(data + 16 * (j + hdr), word.q, 16);
+    memcpy(to, word.q, 16);
   }
   return ct_emu_dram_write(emu, ctx, dram, nb + hdr, hdr ? RECORD_BEATS : RUN_BEATS, data);
 }
@@ -107,7 +109,7 @@ static bool read_tile(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel, 
       return false;
     }
     for (unsigned j = 0; j < 16; ++j)
-      *(transpose ? &b->q[j][i] : &b->q[i][j]) = word.q[j];
+      *(transpose ? &b->q[j][i] : &b->q[i][j]) = (int16_t)(int)word.q[j];
   }
   return true;
 }
@@ -177,7 +179,7 @@ static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_qu
 
 /* ---- VL, VS -------------------------------------------------------------------------------- */
 
-static uint32_t word_f32(const struct ct_emu_word *word, unsigned i) {
+static uint32_t word_f32(const struct ct_emu_word *word, size_t i) {
   const uint8_t *p = (const uint8_t *)word->q + 4 * i;
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
@@ -251,7 +253,7 @@ static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   const uint32_t mode = CT_GET(cmd, VS_MODE), rows = CT_GET(cmd, VS_ROWS);
   const uint32_t at = CT_GET(cmd, VS_SPM), stride = CT_GET(cmd, VS_ROW_STRIDE);
   if (!rows_window(ctx, at, rows, stride, mode)) return;
-  const uint8_t square = mode == 2 ? group_exp(ctx, ts->x[0], 16 * rows) : 0;
+  const uint8_t square = mode == 2 ? group_exp(ctx, ts->x[0], (size_t)16 * rows) : 0;
   for (uint32_t r = 0; r < rows; ++r) {
     const uint32_t spm = at + r * stride;
     if (mode == 0) {

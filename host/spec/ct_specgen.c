@@ -120,6 +120,10 @@ static const struct item consts[] = {
 #include "ct_regs.def"
 };
 
+static bool same(const char *a, const char *b) {
+  return strcmp(a, b) == 0;
+}
+
 /* ---- Names --------------------------------------------------------------------------------- */
 
 struct name {
@@ -167,12 +171,12 @@ static bool wrong(const char *what, const char *a, const char *b) {
 
 static const struct field *find_field(const char *group, const char *name) {
   for (size_t i = 0; i < COUNT(fields); ++i)
-    if (!strcmp(fields[i].group, group) && !strcmp(fields[i].name, name)) return &fields[i];
+    if (same(fields[i].group, group) && same(fields[i].name, name)) return &fields[i];
   return NULL;
 }
 
 static bool share_commands(const struct field *a, const struct field *b) {
-  return !strcmp(a->group, b->group) || !strcmp(a->group, "ALL") || !strcmp(b->group, "ALL");
+  return same(a->group, b->group) || same(a->group, "ALL") || same(b->group, "ALL");
 }
 
 static bool check_field(const struct field *f) {
@@ -181,7 +185,7 @@ static bool check_field(const struct field *f) {
     unsigned width; /* 0: any */
   } kinds[] = {{"UINT", 0}, {"INT", 0}, {"FLAG", 1}, {"SEM", 5}, {"REG", 5}, {"F32", 32}};
   size_t k = 0;
-  while (k < COUNT(kinds) && strcmp(kinds[k].kind, f->kind))
+  while (k < COUNT(kinds) && !same(kinds[k].kind, f->kind))
     ++k;
   if (k == COUNT(kinds)) return wrong("unknown kind of field", f->name, f->kind);
   if (kinds[k].width && kinds[k].width != f->width)
@@ -190,7 +194,7 @@ static bool check_field(const struct field *f) {
   if (f->lsb + f->width > CMD_BITS) return wrong("field past bit 255", f->group, f->name);
   for (const struct field *g = fields; g < f; ++g) {
     if (!share_commands(f, g)) continue;
-    if (!strcmp(f->name, g->name)) return wrong("two fields of one name", f->group, f->name);
+    if (same(f->name, g->name)) return wrong("two fields of one name", f->group, f->name);
     if (f->lsb < g->lsb + g->width && g->lsb < f->lsb + f->width)
       return wrong("fields overlap", f->name, g->name);
   }
@@ -206,13 +210,12 @@ static bool check_commands(void) {
       return wrong("operation code too wide", ops[i].name, "");
     for (size_t j = 0; j < i; ++j) {
       if (ops[i].code == ops[j].code) return wrong("one code for", ops[i].name, ops[j].name);
-      if (!strcmp(ops[i].name, ops[j].name))
-        return wrong("two commands of one name", ops[i].name, "");
+      if (same(ops[i].name, ops[j].name)) return wrong("two commands of one name", ops[i].name, "");
     }
   }
   for (size_t i = 0; i < COUNT(sums); ++i) {
     const struct field *reg = find_field(sums[i].group, sums[i].reg);
-    if (!find_field(sums[i].group, sums[i].value) || !reg || strcmp(reg->kind, "REG"))
+    if (!find_field(sums[i].group, sums[i].value) || !reg || !same(reg->kind, "REG"))
       return wrong("a sum names unknown fields", sums[i].value, sums[i].reg);
   }
   return true;
@@ -223,7 +226,7 @@ static bool check_items(const char *what, const struct item *t, size_t count, ui
   for (size_t i = 0; i < count; ++i) {
     if (t[i].value > limit || t[i].value % step) return wrong(what, t[i].name, "");
     for (size_t j = 0; j < i; ++j) {
-      if (!strcmp(t[i].name, t[j].name)) return wrong("a name is used twice", t[i].name, "");
+      if (same(t[i].name, t[j].name)) return wrong("a name is used twice", t[i].name, "");
       if (limit != UINT32_MAX && t[i].value == t[j].value)
         return wrong("one number for", t[i].name, t[j].name);
     }
@@ -262,7 +265,7 @@ static void print_sv(void) {
   for (size_t i = 0; i < COUNT(fields); ++i) {
     const struct field *f = &fields[i];
     const struct name g = camel(f->group);
-    if (strcmp(group, f->group)) putchar('\n');
+    if (!same(group, f->group)) putchar('\n');
     group = f->group;
     printf("localparam int unsigned %s%sLsb = %u; localparam int unsigned %s%sW = %u;\n", g.s,
            f->name, f->lsb, g.s, f->name, f->width);
@@ -310,7 +313,7 @@ static void h_types(void) {
   printf("enum ct_group {");
   const char *group = "";
   for (size_t i = 0; i < COUNT(fields); ++i) {
-    if (strcmp(group, fields[i].group)) printf(" CT_GROUP_%s,", fields[i].group);
+    if (!same(group, fields[i].group)) printf(" CT_GROUP_%s,", fields[i].group);
     group = fields[i].group;
   }
   printf(" CT_NUM_GROUPS };\n");
@@ -409,7 +412,7 @@ static void md_items(const char *title, const char *columns, const char *format,
 
 static const struct sum *sum_of(const struct field *f) {
   for (size_t i = 0; i < COUNT(sums); ++i)
-    if (!strcmp(sums[i].group, f->group) && !strcmp(sums[i].value, f->name)) return &sums[i];
+    if (same(sums[i].group, f->group) && same(sums[i].value, f->name)) return &sums[i];
   return NULL;
 }
 
@@ -426,12 +429,12 @@ static void md_field(const struct field *f) {
 static void md_fields(void) {
   const char *group = "";
   for (size_t i = 0; i < COUNT(fields); ++i) {
-    if (strcmp(group, fields[i].group)) {
+    if (!same(group, fields[i].group)) {
       group = fields[i].group;
       printf("\n## Fields of ");
-      if (!strcmp(group, "ALL")) printf("every command");
+      if (same(group, "ALL")) printf("every command");
       for (size_t k = 0, n = 0; k < COUNT(ops); ++k)
-        if (!strcmp(ops[k].group, group)) printf("%s%s", n++ ? ", " : "", ops[k].name);
+        if (same(ops[k].group, group)) printf("%s%s", n++ ? ", " : "", ops[k].name);
       printf("\n\n| bits | field | kind | meaning |\n|---|---|---|---|\n");
     }
     md_field(&fields[i]);
@@ -468,7 +471,7 @@ int main(int argc, char **argv) {
   } outputs[] = {{"sv", print_sv}, {"header", print_header}, {"md", print_md}};
   if (!check_all()) return 1;
   for (size_t i = 0; i < COUNT(outputs); ++i) {
-    if (argc != 2 || strcmp(argv[1], outputs[i].name)) continue;
+    if (argc != 2 || !same(argv[1], outputs[i].name)) continue;
     outputs[i].print();
     if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
     fprintf(stderr, "ct_specgen: cannot write the output.\n");

@@ -59,7 +59,7 @@ static inline bool ct_args_parse(const char *args, const struct ct_arg *table, s
     const size_t len = strcspn(p, ","), name = strcspn(p, "=,");
     const struct ct_arg *arg = NULL;
     for (size_t i = 0; i < count && !arg; ++i)
-      if (strlen(table[i].name) == name && !strncmp(table[i].name, p, name)) arg = &table[i];
+      if (strlen(table[i].name) == name && strncmp(table[i].name, p, name) == 0) arg = &table[i];
     if (!arg) {
       snprintf(why, whysize, "unknown option \"%.*s\"", (int)name, p);
       return false;

@@ -3,7 +3,7 @@
  * Random programs on the core and on the emulator: the same bytes, completions and counts, whatever
  * the memory does and whichever policy shares the units.
  *
- * CT_ROUNDS=N: rounds for each core (default 4). CT_PRINT=1: prints every program.
+ * CT_ROUNDS=N: rounds for each core (default 8). CT_PRINT=1: prints every program.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,7 +129,7 @@ static void one_round(const struct ct_core *core, unsigned round) {
 
 static void random_programs(void **state) {
   const char *text = getenv("CT_ROUNDS");
-  const unsigned rounds = text ? (unsigned)strtoul(text, NULL, 0) : 4;
+  const unsigned rounds = text ? (unsigned)strtoul(text, NULL, 0) : 8;
   ct_tb_seed();
   for (unsigned i = 0; i < rounds; ++i)
     one_round(*state, i);

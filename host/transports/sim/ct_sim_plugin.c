@@ -22,7 +22,7 @@ static void find_option(const char *args, const char *name, char *value, size_t 
   *value = 0;
   for (const char *p = args ? args : ""; *p; p += strcspn(p, ","), p += *p == ',') {
     const size_t len = strlen(name);
-    if (strncmp(p, name, len) || p[len] != '=') continue;
+    if (strncmp(p, name, len) != 0 || p[len] != '=') continue;
     snprintf(value, size, "%.*s", (int)strcspn(p + len + 1, ","), p + len + 1);
   }
 }
@@ -62,8 +62,8 @@ static int plugin_open(const char *args, void **self, char *why, size_t whysize)
   find_option(args, "core", core, sizeof core);
   find_option(args, "wave", wave, sizeof wave);
   if (*wave && !HAS_WAVES) return open_traced(args, self, why, whysize);
-  if (!*core || !strcmp(core, "16x16")) return ct_core_sim.open(args, self, why, whysize);
-  if (!strcmp(core, "16x8")) return ct_core_16x8_sim.open(args, self, why, whysize);
+  if (!*core || strcmp(core, "16x16") == 0) return ct_core_sim.open(args, self, why, whysize);
+  if (strcmp(core, "16x8") == 0) return ct_core_16x8_sim.open(args, self, why, whysize);
   snprintf(why, whysize, "option core=%s: there are 16x16 and 16x8", core);
   return CT_ERR_ARG;
 }
