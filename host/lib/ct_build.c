@@ -110,8 +110,8 @@ static int32_t slot_delta(const struct ct_node *a, const struct ct_node *b, unsi
 static bool same_shape(const struct ct_node *a, const struct ct_node *b, size_t nodes) {
   for (size_t i = 0; i < nodes; ++i)
     if (a[i].count != b[i].count || a[i].size != b[i].size ||
-        memcmp(&a[i].cmd, &b[i].cmd, sizeof a[i].cmd) ||
-        memcmp(a[i].stride, b[i].stride, sizeof a[i].stride))
+        memcmp(&a[i].cmd, &b[i].cmd, sizeof a[i].cmd) != 0 ||
+        memcmp(a[i].stride, b[i].stride, sizeof a[i].stride) != 0)
       return false;
   return true;
 }

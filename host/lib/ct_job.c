@@ -104,20 +104,21 @@ static uint64_t tag_of(enum ct_queue queue, uint64_t seq) {
 
 /* ---- Submitting ---------------------------------------------------------------------------- */
 
-static void put32(uint8_t *p, uint32_t v) {
+/* Word number `word` of little-endian bytes. */
+static void put32(uint8_t *p, size_t word, uint32_t v) {
   for (unsigned i = 0; i < 4; ++i)
-    p[i] = (uint8_t)(v >> 8 * i);
+    p[4 * word + i] = (uint8_t)(v >> 8 * i);
 }
 
 static int write_descriptor(ct_device *dev, const struct ct_ring *r, const struct ct_job *job) {
   uint8_t desc[CT_DESC_BYTES] = {0};
-  put32(desc + 4 * CT_DESC_TAG, (uint32_t)r->submitted);
-  put32(desc + 4 * CT_DESC_VERSION, job->version);
-  put32(desc + 4 * CT_DESC_PROG, (uint32_t)(job->program->addr / CT_UNIT));
-  put32(desc + 4 * CT_DESC_NCMDS, job->program->count);
-  put32(desc + 4 * CT_DESC_WATCHDOG, job->watchdog);
+  put32(desc, CT_DESC_TAG, (uint32_t)r->submitted);
+  put32(desc, CT_DESC_VERSION, job->version);
+  put32(desc, CT_DESC_PROG, (uint32_t)(job->program->addr / CT_UNIT));
+  put32(desc, CT_DESC_NCMDS, job->program->count);
+  put32(desc, CT_DESC_WATCHDOG, job->watchdog);
   for (unsigned i = 0; i < CT_MAX_ARGS; ++i)
-    put32(desc + 4 * (CT_DESC_ARG0 + i), job->args[i]);
+    put32(desc, CT_DESC_ARG0 + i, job->args[i]);
   const uint64_t slot = r->submitted & (slots(r) - 1);
   return ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES, desc, sizeof desc);
 }
@@ -357,9 +358,10 @@ int ct_cancel(ct_device *dev, uint64_t tag) {
   int err = is_taken(dev, queue, seq, &taken);
   if (!err && !taken) {
     uint8_t run[8];
-    put32(run, (uint32_t)(dev->idle->addr / CT_UNIT));
-    put32(run + 4, dev->idle->count);
-    err = ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES + 4 * CT_DESC_PROG, run, sizeof run);
+    put32(run, 0, (uint32_t)(dev->idle->addr / CT_UNIT));
+    put32(run, 1, dev->idle->count);
+    err = ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES + UINT64_C(4) * CT_DESC_PROG, run,
+                       sizeof run);
     if (!err) err = is_taken(dev, queue, seq, &taken);
     if (!err && !taken) r->pending[slot].cancelled = true;
   }

@@ -66,8 +66,9 @@ void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *x
   uint64_t state = seed;
   memset(x->all, 0, x->count * sizeof *x->all);
   for (uint32_t l = 0; l < net->layers; ++l) {
-    const int64_t bound = (int64_t)root((UINT64_C(6) << 40) / net->width[l]);
-    for (size_t i = 0; i < (size_t)net->width[l] * net->width[l + 1]; ++i) {
+    const uint32_t inputs = net->width[l] ? net->width[l] : 1;
+    const int64_t bound = (int64_t)root((UINT64_C(6) << 40) / inputs);
+    for (size_t i = 0; i < (size_t)inputs * net->width[l + 1]; ++i) {
       const int64_t s = 2 * (int64_t)(next_random(&state) >> 40) + 1 - (1 << 24);
       const int64_t product = s * bound;
       const int64_t w = product >= 0 ? product >> 20 : -((-product + (1 << 20) - 1) >> 20);
@@ -78,20 +79,23 @@ void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *x
 
 /* ---- To and from the device ---------------------------------------------------------------- */
 
-/* Copies the part of a row-major matrix that tile (r, c) covers; the rest of the tile is 0. */
+/* Where row i of tile (r, c) starts in a row-major matrix. */
+static size_t row_at(uint32_t cols, uint32_t r, uint32_t c, uint32_t i) {
+  return ((size_t)r * CT_TILE + i) * cols + (size_t)c * CT_TILE;
+}
+
+/* Copies the part of a matrix that tile (r, c) covers; the rest of the tile is 0. */
 static void tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
                       float *tile) {
   memset(tile, 0, TILE_BYTES);
-  for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i)
-    memcpy(tile + i * CT_TILE, x + (size_t)(r * CT_TILE + i) * cols + c * CT_TILE,
-           ct_in_tile(cols, c) * sizeof *x);
+  for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i, tile += CT_TILE)
+    memcpy(tile, x + row_at(cols, r, c, i), ct_in_tile(cols, c) * sizeof *x);
 }
 
 static void tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
                     float *x) {
-  for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i)
-    memcpy(x + (size_t)(r * CT_TILE + i) * cols + c * CT_TILE, tile + i * CT_TILE,
-           ct_in_tile(cols, c) * sizeof *x);
+  for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i, tile += CT_TILE)
+    memcpy(x + row_at(cols, r, c, i), tile, ct_in_tile(cols, c) * sizeof *x);
 }
 
 /* The host's copies of the two regions. */
@@ -223,7 +227,7 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
   ct_model *m;
   struct ct_numbers x = {.all = NULL};
   int err = ct_model_alloc(dev, &net, &m);
-  if (err) return err;
+  if (err || !m) return err;
   m->seed = seed;
   err = ct_numbers_alloc(&net, &x);
   if (err) ct_fail(dev, err, "no memory for the model");
@@ -259,18 +263,25 @@ uint64_t ct_model_image(const ct_model *m) {
   return m ? m->image : 0;
 }
 
-/* Copies what is wanted of a layer out of x (get) or into it. */
-static void exchange(const struct ct_mlp *net, struct ct_numbers *x, size_t l, float *const part[4],
-                     bool get) {
+/* Where the parts of a layer are on the caller's side: to read from, or to write to; NULL: nowhere.
+ */
+struct parts {
+  const float *from[4];
+  float *to[4];
+};
+
+static void exchange(const struct ct_mlp *net, struct ct_numbers *x, size_t l,
+                     const struct parts *p) {
   const size_t out = net->width[l + 1], weights = net->width[l] * out;
   float *const mine[4] = {x->w[l], x->b[l], x->vw[l], x->vb[l]};
   for (int i = 0; i < 4; ++i) {
     const size_t size = (i % 2 ? out : weights) * sizeof(float);
-    if (part[i]) memcpy(get ? part[i] : mine[i], get ? mine[i] : part[i], size);
+    if (p->from[i]) memcpy(mine[i], p->from[i], size);
+    if (p->to[i]) memcpy(p->to[i], mine[i], size);
   }
 }
 
-static int access_layer(ct_model *m, size_t layer, float *const part[4], bool get) {
+static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool changes) {
   if (layer >= m->net.layers)
     return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
                    m->net.layers, layer);
@@ -278,20 +289,19 @@ static int access_layer(ct_model *m, size_t layer, float *const part[4], bool ge
   int err = ct_numbers_alloc(&m->net, &x);
   if (err) ct_fail(m->dev, err, "no memory for the model");
   if (!err) err = ct_model_download(m, &x);
-  if (!err) exchange(&m->net, &x, layer, part, get);
-  if (!err && !get) err = ct_model_upload(m, &x);
+  if (!err) exchange(&m->net, &x, layer, p);
+  if (!err && changes) err = ct_model_upload(m, &x);
   ct_numbers_free(&x);
   return err;
 }
 
 int ct_model_get(ct_model *m, size_t layer, float *w, float *b, float *vw, float *vb) {
-  float *const part[4] = {w, b, vw, vb};
-  return m ? access_layer(m, layer, part, true) : CT_ERR_ARG;
+  const struct parts p = {.to = {w, b, vw, vb}};
+  return m ? access_layer(m, layer, &p, false) : CT_ERR_ARG;
 }
 
 int ct_model_set(ct_model *m, size_t layer, const float *w, const float *b, const float *vw,
                  const float *vb) {
-  float *const part[4] = {(float *)(uintptr_t)w, (float *)(uintptr_t)b, (float *)(uintptr_t)vw,
-                          (float *)(uintptr_t)vb};
-  return m ? access_layer(m, layer, part, false) : CT_ERR_ARG;
+  const struct parts p = {.from = {w, b, vw, vb}};
+  return m ? access_layer(m, layer, &p, true) : CT_ERR_ARG;
 }

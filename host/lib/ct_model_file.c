@@ -99,7 +99,7 @@ int ct_model_save(ct_model *m, const char *path) {
   if (!err && !(data = malloc(size))) err = CT_ERR_MEMORY;
   if (err) ct_fail(m->dev, err, "no memory to save the model");
   if (!err) err = ct_model_download(m, &x);
-  if (!err) {
+  if (!err && data) {
     encode(m, &x, data, size);
     err = write_file(m, path, data, size);
   }
@@ -138,7 +138,7 @@ static int read_all(ct_device *dev, const char *path, uint8_t **data, size_t *si
 
 static int check_header(ct_device *dev, const char *path, const uint8_t *p, size_t size,
                         struct ct_mlp *net) {
-  if (size < sizeof magic || memcmp(p, magic, sizeof magic))
+  if (size < sizeof magic || memcmp(p, magic, sizeof magic) != 0)
     return ct_fail(dev, CT_ERR_FORMAT, "%s is not a model file", path);
   if (size < HEADER + 8)
     return ct_fail(dev, CT_ERR_FORMAT, "%s is too short for a model file", path);
@@ -151,7 +151,7 @@ static int check_header(ct_device *dev, const char *path, const uint8_t *p, size
   if (net->layers < 1 || net->layers > CT_MLP_LAYERS || size < file_size(net, 0))
     return ct_fail(dev, CT_ERR_FORMAT, "%s claims %u layers", path, net->layers);
   for (uint32_t l = 0; l <= net->layers; ++l)
-    net->width[l] = (uint32_t)get(p + HEADER + 4 * l, 4);
+    net->width[l] = (uint32_t)get(p + HEADER + (size_t)4 * l, 4);
   char text[256];
   const struct ct_why why = {text, sizeof text};
   return ct_mlp_check(net, &why) ? ct_fail(dev, CT_ERR_FORMAT, "%s: %s", path, text) : CT_OK;
@@ -159,7 +159,7 @@ static int check_header(ct_device *dev, const char *path, const uint8_t *p, size
 
 static int decode(ct_device *dev, const char *path, const uint8_t *p, size_t size,
                   ct_model **model) {
-  struct ct_mlp net;
+  struct ct_mlp net = {.layers = 0};
   struct ct_numbers x = {.all = NULL};
   int err = check_header(dev, path, p, size, &net);
   if (err) return err;
@@ -170,7 +170,7 @@ static int decode(ct_device *dev, const char *path, const uint8_t *p, size_t siz
                   file_size(&net, x.count));
   else if (get(p + size - 4, 4) != crc32(p, size - 4))
     err = ct_fail(dev, CT_ERR_FORMAT, "%s is damaged: the checksum does not match", path);
-  const uint8_t *at = p + HEADER + 4 * (net.layers + 1);
+  const uint8_t *at = p + HEADER + 4 * ((size_t)net.layers + 1);
   for (size_t i = 0; i < x.count && !err; ++i, at += 4) {
     const uint32_t bits = (uint32_t)get(at, 4);
     memcpy(&x.all[i], &bits, sizeof bits);

@@ -79,15 +79,17 @@ int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint3
     if (labels[i] >= classes)
       return ct_fail(m->dev, CT_ERR_ARG, "label %u: the model has %zu classes", labels[i], classes);
   const size_t size = inputs_size(m) + targets_size(m);
-  float *y = calloc(rows * classes, sizeof *y);
+  float *y = calloc(rows * classes + 1, sizeof *y);
   uint8_t *packed = malloc(size);
-  int err = y && packed ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for a batch");
-  if (!err) {
+  int err = CT_ERR_MEMORY;
+  if (y && packed) {
     for (size_t i = 0; i < rows; ++i)
       y[i * classes + labels[i]] = 1.0f;
     ct_pack(x, rows, in, in, CT_SQUARE, packed);
     ct_pack(y, rows, classes, classes, CT_SQUARE, packed + inputs_size(m));
     err = ct_mem_write(m->dev, addr, packed, size);
+  } else {
+    ct_fail(m->dev, err, "no memory for a batch");
   }
   free(y);
   free(packed);
@@ -130,7 +132,7 @@ static int wait_for(ct_model *m, uint64_t tag) {
 
 int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *loss) {
   if (!m || !x || !labels) return CT_ERR_ARG;
-  uint64_t at = 0, tag;
+  uint64_t at = 0, tag = 0;
   float sum = 0;
   int err = ct_mem_alloc(m->dev, ct_model_batch_size(m) + CT_UNIT, &at);
   const uint64_t loss_at = at + ct_model_batch_size(m);
@@ -208,7 +210,7 @@ static int infer_some(ct_model *m, uint64_t image, const float *x, size_t rows, 
   const size_t in = m->net.width[0], row_size = ct_pack_row_size(in), classes = classes_of(m);
   const size_t answer = (size_t)ct_model_answer_size(m);
   const uint64_t out = at + CT_INFER_ROWS_MAX * row_size;
-  uint64_t row_addr[CT_INFER_ROWS_MAX], tag;
+  uint64_t row_addr[CT_INFER_ROWS_MAX], tag = 0;
   for (size_t r = 0; r < rows; ++r) {
     ct_pack_row(x + r * in, in, buffer + r * row_size);
     row_addr[r] = at + r * row_size;

@@ -30,7 +30,7 @@ size_t ct_pack_size(size_t rows, size_t cols) {
 /* A 16x16 tile of FP32 bits to a record. */
 static void pack_tile(const uint32_t x[CT_TILE][CT_TILE], enum ct_sharing sharing,
                       uint8_t *record) {
-  const uint8_t square = ct_hbfp8_group_exp(x[0], CT_TILE * CT_TILE);
+  const uint8_t square = ct_hbfp8_group_exp(x[0], (size_t)CT_TILE * CT_TILE);
   for (unsigned r = 0; r < CT_TILE; ++r) {
     const uint8_t e = sharing == CT_SQUARE ? square : ct_hbfp8_group_exp(x[r], CT_TILE);
     record[r] = e;

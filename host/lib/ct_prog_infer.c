@@ -222,7 +222,7 @@ static void store_answers(struct infer *f) {
 /* Places in SPM for blocks of up to bn column tiles; false: they do not fit. */
 static bool plan(struct infer *f, uint32_t bn, uint32_t spm_words) {
   const struct ct_mlp *net = f->net;
-  uint32_t widest[2] = {0, 0}, all = 0, steps = 0, most_steps = 0, most = 0;
+  uint32_t widest[2] = {0, 0}, all = 0, steps = 0, most_steps = 1, most = 1;
   f->bn = bn;
   f->panels = f->groups = 0;
   for (uint32_t l = 0; l < net->layers; ++l) {

@@ -856,7 +856,7 @@ static void update(struct train *t, uint32_t l) {
 
 /* Row tiles of a block: the most, up to 4, that divide the batch's. */
 static uint32_t block_rows(uint32_t mt) {
-  uint32_t bm = ct_min_u32(MOST_BLOCK, mt);
+  uint32_t bm = MOST_BLOCK;
   while (mt % bm)
     --bm;
   return bm;
