@@ -196,7 +196,7 @@ int ct_model_load(ct_device *dev, const char *path, ct_model **model) {
   uint8_t *data = NULL;
   size_t size = 0;
   int err = read_all(dev, path, &data, &size);
-  if (!err) err = decode(dev, path, data, size, model);
+  if (!err && data) err = decode(dev, path, data, size, model);
   free(data);
   return err;
 }
