@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 /* ---- Errors ---- */
@@ -137,6 +138,18 @@ int cli_json_write(const char *path, json_t *root) {
   json_decref(root);
   if (failed) return cli_fail("%s: the results cannot be written: %s", path, strerror(errno));
   return 0;
+}
+
+int cli_writable(const char *path) {
+  char folder[4096] = ".";
+  if (!path || !strcmp(path, "-") || access(path, W_OK) == 0) return 0;
+  if (errno == ENOENT) {
+    const char *slash = strrchr(path, '/');
+    const size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    if (len && len < sizeof folder) snprintf(folder, sizeof folder, "%.*s", (int)len, path);
+    if (access(folder, W_OK) == 0) return 0;
+  }
+  return cli_fail("%s: cannot be written: %s", path, strerror(errno));
 }
 
 FILE *cli_text(const char *json) {

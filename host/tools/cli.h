@@ -87,6 +87,10 @@ json_t *cli_json_ratio(double a, double b);
  * it. 0, or 1 after a sentence. */
 int cli_json_write(const char *path, json_t *root);
 
+/* Whether files can be made there, asked before hours of work; NULL and "-" can. 0, or 1 after a
+ * sentence. */
+int cli_writable(const char *path);
+
 /* Where the text for people goes: standard error if the JSON goes to standard output. */
 FILE *cli_text(const char *json);
 

@@ -154,7 +154,9 @@ struct colocate {
   FILE *text;   /* for people */
   struct ct_progress progress;
   struct ct_progress_state state;
-  const char *label; /* of the present run */
+  uint64_t clock, begun; /* end of the latest job; when co-location began */
+  double later;          /* cycles of the runs to come */
+  const char *label;     /* of the present run */
 };
 
 /* Opens data and device, makes models and requests; what is not given in o is filled in. 0, or 1

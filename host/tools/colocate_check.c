@@ -119,10 +119,7 @@ static int check_all(struct check *k) {
   c->wrong = foreign(c, &c->serve);
   c->wrong_alone = foreign(c, &c->alone);
   for (size_t v = 1; rc >= 0 && v <= c->versions.published; ++v) {
-    const struct ct_progress_state state = {
-        .label = "checking",
-        .known = CT_PROGRESS_FRACTION,
-        .fraction = (double)(v - 1) / (double)c->versions.published};
+    const struct ct_progress_state state = {.label = "checking"};
     ct_progress_update(&c->progress, &state);
     rc = check_version(k, v);
   }

@@ -22,17 +22,13 @@ static size_t lost(const struct server *s) {
   return s->submitted - completed(s);
 }
 
-/* Mean loss of up to ENDS steps of the model from the one given. */
-static double mean_loss(const struct colocate *c, uint64_t from) {
+/* Mean loss of the first or last ENDS steps of the model, or of half of them if there are fewer. */
+static double mean_loss(const struct colocate *c, bool last) {
+  const uint64_t steps = c->feed.finished, half = (steps + 1) / 2, n = half < ENDS ? half : ENDS;
   double sum = 0;
-  uint64_t n = 0;
-  for (; n < ENDS && from + n < c->feed.finished; ++n)
-    sum += (double)c->losses[from + n];
+  for (uint64_t i = 0; i < n; ++i)
+    sum += (double)c->losses[last ? steps - 1 - i : i];
   return n ? sum / (double)n : (double)NAN;
-}
-
-static double last_loss(const struct colocate *c) {
-  return mean_loss(c, c->feed.finished > ENDS ? c->feed.finished - ENDS : 0);
 }
 
 /* Multiply-accumulates a cycle in a window, NaN where it was not measured. */
@@ -124,8 +120,9 @@ static json_t *json_versions(const struct colocate *c) {
 static json_t *json_train(const struct colocate *c) {
   const struct window *w = &c->together;
   return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
-                   (json_int_t)c->feed.finished, "loss_first", number(mean_loss(c, 0)), "loss_last",
-                   number(last_loss(c)), "test_accuracy", number(test_accuracy(c)), "cycles",
+                   (json_int_t)c->feed.finished, "loss_first", number(mean_loss(c, false)),
+                   "loss_last", number(mean_loss(c, true)), "test_accuracy",
+                   number(test_accuracy(c)), "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
                    number(macs_per_cycle(w)), "weights_crc32",
                    json_integer((json_int_t)c->weights_crc32), "warm_up_steps",
@@ -276,7 +273,7 @@ void colocate_print(const struct colocate *c) {
   print_accuracy(to, "; accuracy of the first version", accuracy_of(serving_version(c, false)));
   print_accuracy(to, ", of the last", accuracy_of(serving_version(c, true)));
   fprintf(to, "\ntrained   %" PRIu64 " of %" PRIu64 " steps", c->feed.finished, c->steps);
-  if (c->feed.finished) fprintf(to, ", loss %.4f to %.4f", mean_loss(c, 0), last_loss(c));
+  if (c->feed.finished) fprintf(to, ", loss %.4f to %.4f", mean_loss(c, false), mean_loss(c, true));
   print_accuracy(to, ", test accuracy", test_accuracy(c));
   fprintf(to, "\nversions  %zu published, swapped between two requests\n", c->versions.published);
   if (c->info.has_clock) print_times(c);

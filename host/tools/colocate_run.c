@@ -21,14 +21,33 @@ static double recent_accuracy(const struct colocate *c, const struct server *s) 
   return (double)right / (double)(s->done - from);
 }
 
-static void show(struct colocate *c, double fraction) {
+/* Cycles until the last request arrives. */
+static double serving_rest(const struct colocate *c, const struct server *s) {
+  const uint64_t last = s->request[s->count - 1].scheduled;
+  return last > c->clock ? (double)(last - c->clock) : 0;
+}
+
+/* Cycles until the model is trained, at the pace since it began to serve. */
+static double training_rest(const struct colocate *c) {
+  const uint64_t steps = c->feed.finished - c->warm_steps;
+  if (c->feed.finished <= c->warm_steps) return 0;
+  return (double)(c->clock - c->begun) / (double)steps * (double)(c->steps - c->feed.finished);
+}
+
+/* rest: cycles that this run and the later ones will take; below 0: nobody knows. */
+static void show(struct colocate *c, double rest) {
   struct ct_progress_state *state = &c->state;
+  const double done = (double)(c->clock - c->begun);
   state->label = c->label;
   state->known &= CT_PROGRESS_P99;
-  if (fraction >= 0) state->known |= CT_PROGRESS_FRACTION;
-  state->fraction = fraction;
-  if (c->feed.finished) state->known |= CT_PROGRESS_LOSS;
-  if (c->feed.finished) state->loss = (double)c->losses[c->feed.finished - 1];
+  if (rest >= 0 && done > 0) {
+    state->known |= CT_PROGRESS_FRACTION;
+    state->fraction = done / (done + rest);
+  }
+  if (c->feed.finished) {
+    state->known |= CT_PROGRESS_LOSS;
+    state->loss = (double)c->losses[c->feed.finished - 1];
+  }
   const struct server *s = c->server;
   if (s && s->done && s != &c->probe) {
     state->known |= CT_PROGRESS_ACCURACY;
@@ -108,6 +127,7 @@ static int turn(struct colocate *c, uint64_t until) {
                             : ct_reap_until(c->dev, &result, until, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;
   if (rc < 0) return cli_fail_device(c->dev, rc, "waiting for the device");
+  if (result.end != CT_NO_CYCLE && result.end > c->clock) c->clock = result.end;
   return dispatch(c, &result);
 }
 
@@ -202,7 +222,7 @@ static int run_capacity(struct colocate *c) {
 }
 
 /* Requests as scheduled; the window, if any, goes from the first arrival to the last completion. */
-static int run_arrivals(struct colocate *c, struct server *s, struct window *w, double from) {
+static int run_arrivals(struct colocate *c, struct server *s, struct window *w) {
   uint64_t now = 0;
   if (read_clock(c, &now)) return 1;
   server_schedule(s, now + LEAD, c->arrivals);
@@ -211,7 +231,8 @@ static int run_arrivals(struct colocate *c, struct server *s, struct window *w, 
   if (w && window_open(c, w)) return 1;
   while (s->done < s->count && !cli_stopped()) {
     if (turn(c, CT_NO_CYCLE)) return 1;
-    show(c, from + (double)s->done / (double)s->count / 3);
+    const double serving = serving_rest(c, s), training = w ? training_rest(c) : 0;
+    show(c, (serving > training ? serving : training) + c->later);
   }
   if (w && window_close(c, w)) return 1;
   return 0;
@@ -221,21 +242,26 @@ static int run_together(struct colocate *c) {
   c->label = "serving and training";
   c->feed_end = c->steps;
   c->fill = true;
-  if (run_arrivals(c, &c->serve, &c->together, 0)) return 1;
+  c->begun = c->clock;
+  ct_progress_clear(&c->progress); /* time left counts from here */
+  ct_progress_open(&c->progress, stderr);
+  c->later = 2 * (double)c->arrivals[c->serve.count - 1];
+  if (run_arrivals(c, &c->serve, &c->together)) return 1;
   c->filler_steps = c->filler.finished;
   c->fill = false;
   c->server = NULL;
   c->label = "training on";
   while (is_training(c) && !cli_stopped()) {
     if (turn(c, CT_NO_CYCLE)) return 1;
-    show(c, 1.0 / 3);
+    show(c, training_rest(c) + c->later);
   }
   return 0;
 }
 
 static int run_alone(struct colocate *c) {
   c->label = "serving alone";
-  return run_arrivals(c, &c->alone, NULL, 1.0 / 3);
+  c->later = (double)(c->together.to - c->together.from);
+  return run_arrivals(c, &c->alone, NULL);
 }
 
 /* The second model's steps; the window opens when the first of them is through. */
@@ -248,11 +274,10 @@ static int run_train_alone(struct colocate *c) {
     if (turn(c, CT_NO_CYCLE)) return 1;
   if (window_open(c, &c->train_alone)) return 1;
   const uint64_t end = c->train_alone.from + length;
-  for (unsigned part = 1; part <= 100 && !cli_stopped(); ++part) {
-    if (turn_until(c, end - length + length / 100 * part)) return 1;
-    show(c, (2 + part / 100.0) / 3);
+  for (uint64_t part = 1; part <= 100 && !cli_stopped(); ++part) {
+    if (turn_until(c, end - length / 100 * (100 - part))) return 1;
+    show(c, end > c->clock ? (double)(end - c->clock) : 0);
   }
-  if (turn_until(c, end)) return 1;
   return window_close(c, &c->train_alone);
 }
 
@@ -270,7 +295,8 @@ static int run_in_turns(struct colocate *c) {
     c->serve.limit = s <= all ? s * c->serve.count / all : c->serve.count;
     while (c->serve.done < c->serve.limit)
       if (turn(c, CT_NO_CYCLE)) return 1;
-    show(c, (double)s / (double)(all + 1));
+    c->clock = s; /* nothing else tells the time */
+    show(c, (double)(all + 1 - s));
   }
   return 0;
 }

@@ -92,9 +92,10 @@ static const struct argp_option options[] = {
      "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST", 0},
     {"layers", KEY_LAYERS, "W-W-W", 0, "Widths (inputs-128-64-classes)", 0},
     {"batch", KEY_BATCH, "N", 0, "Samples of a training step (32)", 0},
-    {"epochs", KEY_EPOCHS, "N", 0, "Passes over the training data, in all", 0},
-    {"lr", KEY_LR, "L", 0, "Learning rate", 0},
-    {"momentum", KEY_MOMENTUM, "M", 0, "Momentum (0.9)", 0},
+    {"epochs", KEY_EPOCHS, "N", 0, "Passes over the training data, in all (digits: 5, others: 1)",
+     0},
+    {"lr", KEY_LR, "L", 0, "Learning rate (digits: 0.2, others: 0.05)", 0},
+    {"momentum", KEY_MOMENTUM, "M", 0, "Momentum (digits: 0.7, others: 0.9)", 0},
     {"weight-decay", KEY_DECAY, "W", 0, "Weight decay (0)", 0},
     {"seed", KEY_SEED, "S", 0, "Decides weights, shuffles and arrivals (1)", 0},
     {"samples", KEY_SAMPLES, "N", 0, "At most so many training and test images (all)", 0},
@@ -116,9 +117,9 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
     l->widths[3] = ds->classes;
     l->layers = 3;
   }
-  if (l->epochs == 0) l->epochs = digits ? 6 : 1;
-  if (l->lr < 0) l->lr = 0.05f;
-  if (l->momentum < 0) l->momentum = 0.9f;
+  if (l->epochs == 0) l->epochs = digits ? 5 : 1;
+  if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
+  if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
 }
 
 int learn_open(struct learn *l, struct ct_dataset *ds) {

@@ -26,7 +26,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       state->child_inputs[0] = &o->learn;
       break;
     case KEY_REQUESTS:
-      o->requests = (size_t)cli_count(state, "--requests", arg, 1, 100000000);
+      o->requests = (size_t)cli_count(state, "--requests", arg, 1, 1000000);
       break;
     case KEY_LOAD:
       o->permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
@@ -89,7 +89,7 @@ static int run(struct colocate *c) {
 
 int verb_colocate(int argc, char **argv) {
   static const struct argp_option list[] = {
-      {"requests", KEY_REQUESTS, "N", 0, "How many requests arrive", 1},
+      {"requests", KEY_REQUESTS, "N", 0, "How many requests arrive (2000)", 1},
       {"load", KEY_LOAD, "F", 0, "Offered load as a part of the capacity (0.5)", 1},
       {"policy", KEY_POLICY, "NAME", 0,
        "Who goes first: priority (inference; the default), fcfs, round-robin, job", 1},
@@ -108,8 +108,9 @@ int verb_colocate(int argc, char **argv) {
           "Every answer is computed again by emu: and compared in every bit. Ctrl-C stops and "
           "prints what was measured so far."};
   struct colocate_options o = {
-      .learn = LEARN_DEFAULTS, .requests = 1000, .permille = 500, .policy = CT_PRIORITY};
+      .learn = LEARN_DEFAULTS, .requests = 2000, .permille = 500, .policy = CT_PRIORITY};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  if (cli_writable(o.learn.save) || cli_writable(o.learn.json) || cli_writable(o.csv)) return 1;
   struct colocate c;
   cli_catch_stop();
   int status = colocate_open(&c, &o);

@@ -137,12 +137,12 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   return 0;
 }
 
-/* Mean loss of up to ENDS steps from the one given. */
-static double mean_loss(const struct train *t, size_t from) {
+/* Mean loss of the first or last ENDS steps, or of half of them if there are fewer. */
+static double mean_loss(const struct train *t, bool last) {
+  const size_t half = (t->steps + 1) / 2, n = half < ENDS ? half : ENDS;
   double sum = 0;
-  size_t n = 0;
-  for (; n < ENDS && from + n < t->steps; ++n)
-    sum += (double)t->losses[from + n];
+  for (size_t i = 0; i < n; ++i)
+    sum += (double)t->losses[last ? t->steps - 1 - i : i];
   return n ? sum / (double)n : (double)NAN;
 }
 
@@ -153,9 +153,8 @@ static int write_json(struct train *t) {
   learn_json(t->l, root);
   const bool timed = t->cycles != CT_NO_CYCLE;
   json_object_set_new(root, "steps", json_integer((json_int_t)t->steps));
-  json_object_set_new(root, "loss_first", cli_json_ratio(mean_loss(t, 0), 1));
-  json_object_set_new(root, "loss_last",
-                      cli_json_ratio(mean_loss(t, t->steps > ENDS ? t->steps - ENDS : 0), 1));
+  json_object_set_new(root, "loss_first", cli_json_ratio(mean_loss(t, false), 1));
+  json_object_set_new(root, "loss_last", cli_json_ratio(mean_loss(t, true), 1));
   json_object_set_new(root, "test_accuracy", json_real(t->accuracy));
   json_object_set_new(root, "cycles", cli_json_cycles(t->cycles));
   json_object_set_new(
@@ -267,6 +266,7 @@ int verb_train(int argc, char **argv) {
   struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
   struct ct_dataset ds = {.height = 0};
   t.ds = &ds;
+  if (cli_writable(o.learn.save) || cli_writable(o.learn.json)) return 1;
   if (cli_open(o.learn.device, &t.dev)) return 1;
   cli_catch_stop();
   const int status = run(&t, &o.learn, o.resume, &ds);
