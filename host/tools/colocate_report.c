@@ -109,7 +109,7 @@ static json_t *json_versions(const struct colocate *c) {
       right += q->answer == c->ds.test.labels[q->sample];
     }
     json_array_append_new(
-        list, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "version", (json_int_t)(i + 1), "step",
+        list, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "version", (json_int_t)i + 1, "step",
                         (json_int_t)v->step, "answered", (json_int_t)answered, "right",
                         (json_int_t)right, "test_accuracy", number(accuracy_of(v)),
                         "publish_cycles", cli_json_cycles(v->cycles)));

@@ -34,8 +34,8 @@ void versions_close(struct versions *v) {
 int versions_publish(struct versions *v, uint64_t step) {
   const size_t i = v->submitted;
   /* Slots go round; the newest version serves, so it is never its own slot's turn. */
+  if (!v->version || i >= v->room) return CT_ERR_INTERNAL;
   const struct version *before = i >= VERSION_SLOTS ? &v->version[i - VERSION_SLOTS] : NULL;
-  if (i >= v->room) return CT_ERR_INTERNAL;
   if (before && (before->outstanding || v->published < i)) return CT_ERR_FULL;
   v->version[i] = (struct version){.step = step,
                                    .image = v->memory + i % VERSION_SLOTS * v->pitch,

@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-enum { SIDE = 64, COUNTERS = 32 };
+enum { SIDE = 64, AREA = SIDE * SIDE, COUNTERS = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   const char **device = state->input;
@@ -20,10 +20,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* A product of SIDE x SIDE matrices on each queue, so that the numbers are not all 0. */
 static int run_products(ct_device *dev) {
-  float *x = malloc(3 * (size_t)SIDE * SIDE * sizeof *x);
+  float *x = malloc(3 * (size_t)AREA * sizeof *x);
   if (!x) return CT_ERR_MEMORY;
-  float *b = x + SIDE * SIDE, *c = b + SIDE * SIDE;
-  for (int i = 0; i < 2 * SIDE * SIDE; ++i)
+  float *b = x + AREA, *c = b + AREA;
+  for (int i = 0; i < 2 * AREA; ++i)
     x[i] = (float)(i % 17 - 8) * 0.125f;
   int rc = ct_matmul(dev, CT_INFERENCE, SIDE, SIDE, SIDE, x, b, c, NULL);
   if (rc >= 0) rc = ct_matmul(dev, CT_TRAINING, SIDE, SIDE, SIDE, x, b, c, NULL);

@@ -9,7 +9,12 @@
 #include "ct_prog.h"
 
 /* WINDOW: scratchpad words of a queue on a device of 1 MiB, the default: half of them. */
-enum { KEY_MATMUL = CLI_KEY_VERB, MAX_ARGS = 3, WINDOW = 32768 };
+enum {
+  KEY_MATMUL = CLI_KEY_VERB,
+  MAX_ARGS = 3,
+  WINDOW = 32768,
+  PROGRAM_BYTES = CT_PROG_MAX * CT_CMD_BYTES
+};
 
 struct options {
   const char *args[MAX_ARGS];
@@ -61,11 +66,11 @@ static int read_file(const char *path, uint8_t *bytes, size_t room, size_t *size
 }
 
 static int show_file(const char *path) {
-  uint8_t bytes[CT_PROG_MAX * CT_CMD_BYTES + 1];
+  uint8_t bytes[PROGRAM_BYTES + 1];
   struct ct_cmd cmds[CT_PROG_MAX];
   size_t size = 0;
   if (read_file(path, bytes, sizeof bytes, &size)) return 1;
-  if (size == 0 || size % CT_CMD_BYTES || size > CT_PROG_MAX * CT_CMD_BYTES)
+  if (size == 0 || size % CT_CMD_BYTES || size > PROGRAM_BYTES)
     return cli_fail("%s: has %s%zu bytes; a program is 1..%d commands of %d bytes", path,
                     size == sizeof bytes ? "at least " : "", size, CT_PROG_MAX, CT_CMD_BYTES);
   for (size_t i = 0; i < size / CT_CMD_BYTES; ++i)

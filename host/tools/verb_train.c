@@ -208,7 +208,7 @@ static int take_over(struct learn *l, const char *path, const struct ct_model_in
   char have[256], want[256];
   learn_layers_text(info->widths, info->layers, have, sizeof have);
   learn_layers_text(l->widths, l->layers, want, sizeof want);
-  if (l->layers && strcmp(have, want))
+  if (l->layers && strcmp(have, want) != 0)
     return cli_fail("%s holds a model of the layers %s, not %s; leave --layers out", path, have,
                     want);
   if (l->seed_given && l->seed != info->seed)
