@@ -107,7 +107,7 @@ module ct_mxu #(
   logic [1:0]   kdone_a;
 
   // B stream
-  logic [1:0]   ld_valid, ld_trans;
+  logic [1:0]   ld_valid;
   logic [7:0]   ld_idx;
   logic [271:0] ld_word;
   logic [1:0]   tile_ready;
@@ -196,7 +196,7 @@ module ct_mxu #(
       .spm_rd_valid_o(spm_rd_valid_o[1+c]), .spm_rd_addr_o(spm_rd_addr_o[20*(1+c) +: 20]), .spm_rd_ready_i(spm_rd_ready_i[1+c]),
       .spm_rd_vld_i(spm_rd_vld_i[1+c]), .spm_rd_data_i(spm_rd_data_i[128*(1+c) +: 128]), .spm_rd_exp_i(spm_rd_exp_i[8*(1+c) +: 8]),
       .spm_rd_perr_i(spm_rd_perr_i[1+c]),
-      .ld_valid_o(ld_valid[c]), .ld_trans_o(ld_trans[c]), .ld_idx_o(ld_idx[4*c +: 4]), .ld_word_o(ld_word[136*c +: 136]),
+      .ld_valid_o(ld_valid[c]), .ld_idx_o(ld_idx[4*c +: 4]), .ld_word_o(ld_word[136*c +: 136]),
       .tile_ready_o(tile_ready[c]), .take_i(take[c] && head_first[c]),
       .kdone_o(kdone_b), .err_win_o(b_err_win[c]), .err_perr_o(b_err_perr[c]), .err_square_o(b_err_square[c]),
       .err_win_addr_o(b_err_win_addr[20*c +: 20]), .err_addr_o(b_err_addr[20*c +: 20]), .idle_o(b_idle)
@@ -252,7 +252,7 @@ module ct_mxu #(
 
   ct_mxu_array #(.Cols(Cols), .VpuLanes(VpuLanes), .PackDsp(PackDsp)) u_array (
     .clk_i, .rst_ni,
-    .ld_valid_i(ld_valid), .ld_trans_i(ld_trans), .ld_idx_i(ld_idx), .ld_word_i(ld_word),
+    .ld_valid_i(ld_valid), .ld_idx_i(ld_idx), .ld_word_i(ld_word),
     .iss_valid_i(take_any), .iss_ctx_i(ctx), .iss_first_i(head_first[ctx]), .iss_clr_i(head_clr[ctx]), .iss_sig1_i(head_sig1[ctx]),
     .iss_sig1_id_i(ctx ? head_sig1_id[7:4] : head_sig1_id[3:0]), .iss_acc_i(ctx ? head_acc[15:8] : head_acc[7:0]), .row_i(row),
     .head_acc_i(head_acc), .hazard_o(hazard),

@@ -6,8 +6,8 @@
 // Rows        A word goes into its context's row buffer as it is, or through the transposer. Each context has 64 places; its stream
 //             asks for a word only when a place is free (or 16 places, for a transposed tile), so nothing here ever waits for the array.
 //             avail_o[c]: the oldest row of c may be popped. After pop_i[c], row_o holds it from the next cycle until the next pop.
-// Transposer  two buffers, each of one context from alloc until its last rows leave; context 0 first, both when one is free and when
-//             two tiles are ready to leave; tiles of one context leave in order, a row a cycle. A tile takes 16 cycles at full rate.
+// Transposer  two buffers, each of one context from alloc until its last rows leave; context 0 first when both want one. A tile leaves
+//             at a row a cycle once its 16 words have arrived; at full rate a tile takes 16 cycles.
 // Errors      PARITY, or SQUARE if the words of a tile to transpose carry different exponents: a pulse with the physical address.
 // Flush       flush_i[c] drops everything of c at once, and ignores what SPM still answers.
 
@@ -120,7 +120,6 @@ module ct_mxu_afeed (
   logic [1:0]   own_vld_d, own_vld_q;    // buffer b belongs to ...
   logic [1:0]   own_ctx_d, own_ctx_q;    // ... this context
   logic [1:0]   tile_in_d, tile_in_q;    // its 16 words have arrived
-  logic         older_d, older_q;        // of two tiles of one context, the one that leaves first
   logic [7:0]   rows_q;                  // rows wanted, less one
   logic [15:0]  exp_q;
   logic         buf_free, alloc;
@@ -149,17 +148,13 @@ module ct_mxu_afeed (
   // requested then arrives three cycles later, when the last row has been read.
   assign out_end = out_vld_q && out_col_q == out_rows_q;
   assign pick    = tile_in_q != 2'b00 && (!out_vld_q || out_end);
-  always_comb begin
-    if (tile_in_q != 2'b11)                 pick_buf = tile_in_q[1];
-    else if (own_ctx_q[0] == own_ctx_q[1])  pick_buf = older_q;
-    else                                    pick_buf = own_ctx_q[0];
-  end
+  // One complete tile at most waits: while one leaves, its own buffer cannot fill again (OneTileWaits_A).
+  assign pick_buf = tile_in_q[1];
 
   always_comb begin
     own_vld_d = own_vld_q;
     own_ctx_d = own_ctx_q;
     tile_in_d = tile_in_q;
-    older_d   = older_q;
     out_vld_d = (out_vld_q && !out_end && !flush_i[out_ctx_q]) || (pick && !flush_buf[pick_buf]);
     if (pick) tile_in_d[pick_buf] = 1'b0;
     if (out_vld_q && out_rows_q - out_col_q <= 4'd4 && !released_q) own_vld_d[out_buf_q] = 1'b0;
@@ -169,7 +164,6 @@ module ct_mxu_afeed (
     if (alloc) begin
       own_vld_d[alloc_buf_o] = 1'b1;
       own_ctx_d[alloc_buf_o] = !alloc_i[0];
-      older_d                = (own_vld_q == 2'b00) ? alloc_buf_o : !alloc_buf_o;
     end
   end
 
@@ -178,7 +172,6 @@ module ct_mxu_afeed (
       own_vld_q  <= 2'b00;
       own_ctx_q  <= 2'b00;
       tile_in_q  <= 2'b00;
-      older_q    <= 1'b0;
       out_vld_q  <= 1'b0;
       row_vld_q  <= 1'b0;
       released_q <= 1'b0;
@@ -186,7 +179,6 @@ module ct_mxu_afeed (
       own_vld_q  <= own_vld_d;
       own_ctx_q  <= own_ctx_d;
       tile_in_q  <= tile_in_d;
-      older_q    <= older_d;
       out_vld_q  <= out_vld_d;
       row_vld_q  <= out_vld_q && !flush_i[out_ctx_q];
       released_q <= out_vld_q && !pick && out_rows_q - out_col_q <= 4'd4;
@@ -285,6 +277,7 @@ module ct_mxu_afeed (
   `CT_ASSERT(PopsWhatIsThere_A, (pop_i & ~avail_o) == 2'b00 && pop_i != 2'b11)
   `CT_ASSERT(RowsCounted_A, count_q[6:0] <= 7'd64 && count_q[13:7] <= 7'd64)
   `CT_ASSERT(TileHasAnOwner_A, (tile_in_q & ~own_vld_q) == 2'b00)
+  `CT_ASSERT(OneTileWaits_A, tile_in_q != 2'b11)
   // Nothing is written into a buffer before its last tile has left.
   `CT_ASSERT(TileLeftInTime_A, !(arrive_trans && out_vld_q && t2_q.tbuf == out_buf_q && !out_end) || flush_i[out_ctx_q])
 

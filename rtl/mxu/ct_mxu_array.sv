@@ -27,7 +27,6 @@ module ct_mxu_array #(
 
   // Shadow tiles.
   input  logic [1:0]             ld_valid_i,
-  input  logic [1:0]             ld_trans_i,
   input  logic [7:0]             ld_idx_i,
   input  logic [271:0]           ld_word_i,
 
@@ -125,7 +124,7 @@ module ct_mxu_array #(
 
   ct_mxu_dots #(.Cols(Cols), .PackDsp(PackDsp)) u_dots (
     .clk_i, .rst_ni,
-    .ld_valid_i, .ld_trans_i, .ld_idx_i, .ld_word_i, .copy_i(copy),
+    .ld_valid_i, .ld_idx_i, .ld_word_i, .copy_i(copy),
     .row_valid_i(vld_q[1]), .row_ctx_i(beat_q[W+CtxB]), .row_half_i(beat_q[W+HalfB]), .row_i(row_q),
     .s_o(s), .ea_o(ea), .eb_o(eb)
   );

@@ -2,9 +2,10 @@
 //
 // Weight tiles of both contexts (active and shadow) and the dot products of one A row with Cols active columns.
 //
-// Tiles       ld_valid_i[c] writes a word of context c's shadow tile: row ld_idx_i, or column ld_idx_i with ld_trans_i; the word's exponent
-//             becomes that of column ld_idx_i of the product (words read transposed carry one exponent, so it is right for both).
-//             copy_i[c] makes the shadow tile active; word 0 of the next tile may be written at the same edge.
+// Tiles       ld_valid_i[c] writes column ld_idx_i of context c's shadow tile: 16 weights and their exponent. With copy_i[c] the shadow
+//             tile becomes the active one at the end of the cycle; a column written in that cycle is of the next tile already.
+// Storage     a RAM for each context and each column of multipliers, with both tiles in it (and with Cols = 8 both columns that use
+//             these multipliers): LUT RAM, which takes a quarter of what registers and their multiplexers do.
 // Rows        row_valid_i with a row: multiplied with columns 0 .. Cols-1 of row_ctx_i's active tile, or (Cols = 8, row_half_i) with
 //             columns 8 .. 15. One a cycle.
 // Latency     s_o, ea_o, eb_o: Lat = 4 cycles after row_valid_i: operands, products, sums of four, sums. row_valid_i and copy_i of one
@@ -25,7 +26,6 @@ module ct_mxu_dots #(
   input  logic               rst_ni,
 
   input  logic [1:0]         ld_valid_i,
-  input  logic [1:0]         ld_trans_i,
   input  logic [7:0]         ld_idx_i,
   input  logic [271:0]       ld_word_i,    // {exponent, mantissas} for each context
   input  logic [1:0]         copy_i,
@@ -44,73 +44,63 @@ module ct_mxu_dots #(
     ct_error_mxu_cols_must_be_16_or_8 u_error ();
   end
 
-  // --- tiles ----------------------------------------------------------------------------------------------------------------
+  // --- tiles and operands ---------------------------------------------------------------------------------------------------
 
-  // Column j of the product: 16 weights and an exponent.
-  logic [127:0] shadow0 [0:15];
-  logic [127:0] shadow1 [0:15];
-  logic [127:0] active0 [0:15];
-  logic [127:0] active1 [0:15];
-  logic [127:0] shadow_exp0_q, shadow_exp1_q;
-  logic [127:0] active_exp0_q, active_exp1_q;
+  // Address in the RAMs: which of the two tiles, and with Cols = 8 which half of it.
+  localparam int unsigned AddrW = (Cols == 8) ? 2 : 1;
+  localparam int unsigned Words = 1 << AddrW;
 
-  always_ff @(posedge clk_i) begin
-    if (copy_i[0]) begin
-      for (int j = 0; j < 16; j++) active0[j] <= shadow0[j];
-      active_exp0_q <= shadow_exp0_q;
-    end
-    if (copy_i[1]) begin
-      for (int j = 0; j < 16; j++) active1[j] <= shadow1[j];
-      active_exp1_q <= shadow_exp1_q;
-    end
-    if (ld_valid_i[0]) begin
-      shadow_exp0_q[8*ld_idx_i[3:0] +: 8] <= ld_word_i[135:128];
-      if (ld_trans_i[0]) begin
-        for (int j = 0; j < 16; j++) shadow0[j][8*ld_idx_i[3:0] +: 8] <= ld_word_i[8*j +: 8];
-      end else begin
-        shadow0[ld_idx_i[3:0]] <= ld_word_i[127:0];
-      end
-    end
-    if (ld_valid_i[1]) begin
-      shadow_exp1_q[8*ld_idx_i[7:4] +: 8] <= ld_word_i[271:264];
-      if (ld_trans_i[1]) begin
-        for (int j = 0; j < 16; j++) shadow1[j][8*ld_idx_i[7:4] +: 8] <= ld_word_i[136+8*j +: 8];
-      end else begin
-        shadow1[ld_idx_i[7:4]] <= ld_word_i[263:136];
-      end
-    end
-  end
-
-  // --- operands -------------------------------------------------------------------------------------------------------------
-
+  logic [1:0]          bank_q;                   // the active tile of each context
+  logic [AddrW-1:0]    rd_addr0, rd_addr1;
+  logic [AddrW-1:0]    wr_addr0, wr_addr1;
   logic [2:0]          vld_q;                    // what is in w_q, in the products, in the sums of four
   logic [127:0]        a_q;
   logic [128*Cols-1:0] w_q;
   logic [31:0]         ea_q;                     // stage i in bits 8*i +: 8
   logic [8*Cols-1:0]   eb0_q, eb1_q, eb2_q, eb3_q;
-  logic [3:0]          col0;                     // first column of this half
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) vld_q <= '0;
-    else         vld_q <= {vld_q[1:0], row_valid_i};
+    if (!rst_ni) begin
+      bank_q <= 2'b00;
+      vld_q  <= '0;
+    end else begin
+      bank_q <= bank_q ^ copy_i;
+      vld_q  <= {vld_q[1:0], row_valid_i};
+    end
   end
 
-  assign col0 = {(Cols == 8) && row_half_i, 3'b000};
+  if (Cols == 8) begin : g_halves
+    assign rd_addr0 = {bank_q[0], row_half_i};
+    assign rd_addr1 = {bank_q[1], row_half_i};
+    assign wr_addr0 = {bank_q[0] ^ !copy_i[0], ld_idx_i[3]};
+    assign wr_addr1 = {bank_q[1] ^ !copy_i[1], ld_idx_i[7]};
+  end else begin : g_whole
+    assign rd_addr0 = bank_q[0];
+    assign rd_addr1 = bank_q[1];
+    assign wr_addr0 = bank_q[0] ^ !copy_i[0];
+    assign wr_addr1 = bank_q[1] ^ !copy_i[1];
+    logic unused_half;
+    assign unused_half = row_half_i;
+  end
+
+  for (genvar j = 0; j < Cols; j++) begin : g_col
+    (* ram_style = "distributed" *) logic [135:0] tiles0 [0:Words-1];
+    (* ram_style = "distributed" *) logic [135:0] tiles1 [0:Words-1];
+    logic wr0, wr1;
+    assign wr0 = ld_valid_i[0] && (ld_idx_i[3:0] & 4'(Cols - 1)) == 4'(j);
+    assign wr1 = ld_valid_i[1] && (ld_idx_i[7:4] & 4'(Cols - 1)) == 4'(j);
+    always_ff @(posedge clk_i) begin
+      if (wr0) tiles0[wr_addr0] <= ld_word_i[135:0];
+      if (wr1) tiles1[wr_addr1] <= ld_word_i[271:136];
+      if (row_valid_i) {eb0_q[8*j +: 8], w_q[128*j +: 128]} <= row_ctx_i ? tiles1[rd_addr1] : tiles0[rd_addr0];
+    end
+  end
 
   always_ff @(posedge clk_i) begin
-    if (row_valid_i) begin
-      a_q <= row_i[127:0];
-      if (row_ctx_i) begin
-        for (int j = 0; j < Cols; j++) w_q[128*j +: 128] <= active1[col0 | 4'(j)];
-        eb0_q <= col0[3] ? active_exp1_q[127 -: 8*Cols] : active_exp1_q[8*Cols-1:0];
-      end else begin
-        for (int j = 0; j < Cols; j++) w_q[128*j +: 128] <= active0[col0 | 4'(j)];
-        eb0_q <= col0[3] ? active_exp0_q[127 -: 8*Cols] : active_exp0_q[8*Cols-1:0];
-      end
-    end
-    if (vld_q[0]) eb1_q <= eb0_q;
-    if (vld_q[1]) eb2_q <= eb1_q;
-    if (vld_q[2]) eb3_q <= eb2_q;
+    if (row_valid_i) a_q   <= row_i[127:0];
+    if (vld_q[0])    eb1_q <= eb0_q;
+    if (vld_q[1])    eb2_q <= eb1_q;
+    if (vld_q[2])    eb3_q <= eb2_q;
     ea_q <= {ea_q[23:0], row_i[135:128]};
   end
 
