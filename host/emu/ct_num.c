@@ -148,14 +148,14 @@ int8_t ct_hbfp8_quant(uint32_t x, uint8_t e) {
   if (v.exp > e) return v.sign ? -127 : 127; /* e is not the group's exponent: the limit */
   /* |x| * 2^(133 - e) = mant * 2^(exp - 150 + 133 - e) */
   const uint64_t q = round_even(v.mant, 17 + e - v.exp);
-  const int8_t magnitude = q > 127 ? 127 : (int8_t)q;
-  return v.sign ? (int8_t)-magnitude : magnitude;
+  const int magnitude = q > 127 ? 127 : (int)q;
+  return (int8_t)(v.sign ? -magnitude : magnitude);
 }
 
 /* --- Functions: docs/numerics.md explains the scheme. --- */
 
 static const uint64_t kFnTable[512] = {
-#define X(index, row) [index] = row,
+#define X(index, row) [index] = (row),
 #include "../../rtl/fp/ct_fn_table.def"
 #undef X
 };
