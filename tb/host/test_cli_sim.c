@@ -116,9 +116,10 @@ static void serving_while_training(void **state) {
   (void)state;
   char text[1024];
   json_t *emu = cli_expect_json("train --device emu:" LEARN);
-  json_t *sim = cli_expect_json(format_line(text, sizeof text,
-                                            "colocate --requests 120 --load 0.6 --csv %s%s" LEARN,
-                                            cli_path("r.csv"), ""));
+  json_t *sim = cli_expect_json(format_line(
+      text, sizeof text,
+      "colocate --device sim:stall=25,seed=7 --requests 120 --load 0.6 --csv %s%s" LEARN,
+      cli_path("r.csv"), ""));
   assert_int_equal(cli_number_at(sim, "serve.completed"), REQUESTS);
   assert_int_equal(cli_number_at(sim, "serve.lost"), 0);
   assert_int_equal(cli_number_at(sim, "serve.wrong"), 0);
