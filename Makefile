@@ -3,14 +3,16 @@
 # Coltrain's build. Everything it makes lands under build/. `make help` lists the targets.
 #
 #   V=1            show the commands                       TRACE=1   models with waves (in build/trace; CT_TRACE=FILE at run time)
+#   THREADS=2      simulator models of two threads (in build/threads2)
 #   BUILD=DIR      build elsewhere                         CT_SEED=N the seed of the random tests
 #   JOBS=N         test programs run at once (default 2)   BENCHES=  test-unit: only these, e.g. BENCHES="test_fifo test_skid"
 #
 # New files need no change here: RTL by folder (rtl/files.mk), host code by folder (host/host.mk), benches by one line each in
 # tb/unit/benches.mk, tb/system/benches.mk and tb/host/benches.mk (what the lines mean: tb/harness/rules.mk).
 
-TRACE ?=
-BUILD ?= build$(if $(TRACE),/trace)
+TRACE   ?=
+THREADS ?=
+BUILD ?= build$(if $(TRACE),/trace)$(if $(THREADS),/threads$(THREADS))
 JOBS  ?= 2
 
 CC        ?= cc

@@ -93,8 +93,8 @@ $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS)
 
 # The simulator: the supported cores without assertions and with the compiler's best effort, behind the same C shim as the
-# benches' models; all of them in one plug-in. With TRACE=1: the twin that the plug-in loads for wave=.
-SIM_FLAGS  ?= --x-assign fast --x-initial fast --noassert
+# benches' models; all of them in one plug-in. With TRACE=1 and THREADS=2: the twins that the plug-in loads for wave= and threads=2.
+SIM_FLAGS  ?= --x-assign fast --x-initial fast --noassert $(if $(THREADS),--threads $(THREADS))
 SIM_MODELS := ct_core ct_core_16x8
 SIM_PARAMS_ct_core_16x8 := -GCols=8 -GVpuLanes=4 -GSpmWords=8192
 SIM_LIBS   := $(foreach m,$(SIM_MODELS),$(BUILD)/sim/$(m)/$(m).a)
@@ -113,7 +113,7 @@ $(foreach m,$(SIM_MODELS),$(eval $(call sim_rules,$(m))))
 $(BUILD)/sim/obj/%.o: %.c $(SIM_LIBS) | $(GEN_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(SIM_MODELS:%=-I$(BUILD)/sim/%) $(if $(TRACE),-DCT_SIM_TRACE) -fPIC -MMD -MP -c -o $@ $<
+	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(SIM_MODELS:%=-I$(BUILD)/sim/%) $(if $(TRACE),-DCT_SIM_TRACE) $(if $(THREADS),-DCT_SIM_THREADS=$(THREADS)) -fPIC -MMD -MP -c -o $@ $<
 
 $(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_LIBS) $(BUILD)/dut/libverilated.a
 	$(call say,LINK,$@)

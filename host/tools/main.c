@@ -20,6 +20,7 @@ static const struct verb verbs[] = {
     {"infer", "run a saved model on a data set or a matrix", verb_infer},
     {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
     {"info", "what a device is", verb_info},
+    {"bench", "measure the device, the simulator, the C model", verb_bench},
     {"counters", "a device's performance counters", verb_counters},
     {"disasm", "show a device program as text", verb_disasm},
 };

@@ -208,7 +208,7 @@ static void sim_close(void *self) {
 }
 
 struct options {
-  uint64_t dram, latency, bandwidth, stall, seed;
+  uint64_t dram, latency, bandwidth, stall, seed, threads;
   char wave[512], core[16];
 };
 
@@ -220,6 +220,7 @@ static bool parse(const char *args, struct options *o, char *why, size_t whysize
       {.name = "bandwidth", .number = &o->bandwidth, .min = 1, .max = 16},
       {.name = "stall", .number = &o->stall, .min = 0, .max = 99},
       {.name = "seed", .number = &o->seed, .min = 0, .max = UINT64_MAX},
+      {.name = "threads", .number = &o->threads, .min = 1, .max = 2},
       {.name = "wave", .text = o->wave, .textsize = sizeof o->wave},
       {.name = "core", .text = o->core, .textsize = sizeof o->core},
   };

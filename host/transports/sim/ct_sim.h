@@ -4,7 +4,8 @@
  *
  * Arguments: dram=MIB (256), latency=CYCLES (60), bandwidth=BYTES a cycle each way (16),
  * stall=PERCENT (0), seed=N (1), wave=FILE (needs a model built with TRACE=1), core=16x16|16x8
- * (which model; only the plug-in looks at it).
+ * (which model; only the plug-in looks at it), threads=1|2 (2 needs a model built with THREADS=2;
+ * only the plug-in looks at it).
  *
  * One ct_sim.c is one model: CT_SIM_MODEL names it (see the shim in tb/harness/vshim.awk).
  */

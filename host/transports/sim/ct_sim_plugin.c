@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plug-in "sim:": chooses the model that core= names. For wave= it loads its twin with tracing
- * from the build tree beside it, because a model that can write waves is slower even when it does
- * not.
+ * The plug-in "sim:": chooses the model that core= names. For wave= and threads=2 it loads a twin
+ * from the build tree beside it: a model that can write waves is slower even when it does not, and
+ * the number of threads is decided when a model is made.
  */
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
@@ -27,41 +27,45 @@ static void find_option(const char *args, const char *name, char *value, size_t 
   }
 }
 
+/* What this build can do itself; for the rest its twins are asked. */
 #ifdef CT_SIM_TRACE
-static int open_traced(const char *args, void **self, char *why, size_t whysize) {
-  (void)args;
-  (void)self;
-  snprintf(why, whysize, "the model has no waves");
-  return CT_ERR_DEVICE;
-}
 enum { HAS_WAVES = 1 };
 #else
-static int open_traced(const char *args, void **self, char *why, size_t whysize) {
+enum { HAS_WAVES = 0 };
+#endif
+#ifndef CT_SIM_THREADS
+#define CT_SIM_THREADS 1
+#endif
+
+/* Opens a device of the plug-in in the build tree `twin` beside this one. */
+static int open_twin(const char *twin, const char *made_by, const char *args, void **self,
+                     char *why, size_t whysize) {
   char path[4096] = "";
   Dl_info here;
   static const char anchor;
   if (dladdr(&anchor, &here) && here.dli_fname) {
     const char *slash = strrchr(here.dli_fname, '/');
     const int dir = slash ? (int)(slash - here.dli_fname) : 0;
-    snprintf(path, sizeof path, "%.*s%s../../trace/lib/coltrain/sim.so", dir, here.dli_fname,
-             slash ? "/" : "");
+    snprintf(path, sizeof path, "%.*s%s../../%s/lib/coltrain/sim.so", dir, here.dli_fname,
+             slash ? "/" : "", twin);
   }
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   const struct ct_transport_ops *(*plugin)(void) = NULL;
   if (lib) *(void **)&plugin = dlsym(lib, "ct_transport_plugin");
-  if (plugin) return plugin()->open(args, self, why, whysize);
-  snprintf(why, whysize, "wave= needs the traced model (make TRACE=1), which is not at %s", path);
+  if (plugin && plugin != ct_transport_plugin) return plugin()->open(args, self, why, whysize);
+  snprintf(why, whysize, "this needs another model (%s), which is not at %s", made_by, path);
   if (lib) dlclose(lib);
   return CT_ERR_DEVICE;
 }
-enum { HAS_WAVES = 0 };
-#endif
 
 static int plugin_open(const char *args, void **self, char *why, size_t whysize) {
-  char core[32], wave[8];
+  char core[32], wave[8], threads[8];
   find_option(args, "core", core, sizeof core);
   find_option(args, "wave", wave, sizeof wave);
-  if (*wave && !HAS_WAVES) return open_traced(args, self, why, whysize);
+  find_option(args, "threads", threads, sizeof threads);
+  if (*wave && !HAS_WAVES) return open_twin("trace", "make TRACE=1", args, self, why, whysize);
+  if (strcmp(threads, "2") == 0 && !*wave && CT_SIM_THREADS != 2)
+    return open_twin("threads2", "make THREADS=2", args, self, why, whysize);
   if (!*core || strcmp(core, "16x16") == 0) return ct_core_sim.open(args, self, why, whysize);
   if (strcmp(core, "16x8") == 0) return ct_core_16x8_sim.open(args, self, why, whysize);
   snprintf(why, whysize, "option core=%s: there are 16x16 and 16x8", core);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `coltrain bench sim`: cycles of the simulated core a second, for a product of 512 cubed (the
+ * array always busy) and for the main job on digits (serving and training), with models of one and
+ * of two threads. Times include what the host does for the work, packing and unpacking matrices.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench.h"
+#include "cli.h"
+#include "colocate.h"
+
+enum { SIDE = 512, REQUESTS = 200, KEY_REPEAT = CLI_KEY_VERB, MAX_REPEAT = 100 };
+
+struct options {
+  const char *json;
+  unsigned repeat;
+};
+
+/* One measurement: the best of its repetitions, by CPU time. */
+struct run {
+  const char *work, *device;
+  uint64_t cycles;
+  double wall, cpu; /* seconds */
+};
+
+static double seconds(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Work ---- */
+
+/* Either returns 0 and how many cycles it simulated, or 1 after a sentence. */
+
+static int product(const char *uri, uint64_t *cycles) {
+  const size_t area = (size_t)SIDE * SIDE;
+  float *x = malloc(3 * area * sizeof *x);
+  ct_device *dev;
+  if (!x) return cli_fail("no memory for a product of %d cubed", SIDE);
+  for (size_t i = 0; i < 2 * area; ++i)
+    x[i] = (float)((int)(i * 2654435761u >> 16 & 255) - 128) * 0.0078125f;
+  int status = cli_open(uri, &dev);
+  if (!status) {
+    int rc = ct_matmul(dev, CT_INFERENCE, SIDE, SIDE, SIDE, x, x + area, x + 2 * area, NULL);
+    if (rc >= 0) rc = ct_now(dev, cycles);
+    if (rc < 0) status = cli_fail_device(dev, rc, "the product");
+    ct_close(dev);
+  }
+  free(x);
+  return status;
+}
+
+static int main_job(const char *uri, uint64_t *cycles) {
+  struct colocate_options o = {.learn = LEARN_DEFAULTS, .requests = REQUESTS, .permille = 500};
+  struct colocate c;
+  o.learn.device = uri;
+  o.learn.epochs = 1;
+  int status = colocate_open(&c, &o) || colocate_runs(&c);
+  if (!status && cli_stopped()) status = 1;
+  if (!status) {
+    const int rc = ct_now(c.dev, cycles);
+    if (rc < 0) status = cli_fail_device(c.dev, rc, "the clock");
+  }
+  colocate_close(&c);
+  return status;
+}
+
+/* ---- Measuring ---- */
+
+static int measure(struct run *r, unsigned repeat, int (*work)(const char *, uint64_t *)) {
+  for (unsigned i = 0; i < repeat && !cli_stopped(); ++i) {
+    const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    if (work(r->device, &r->cycles)) return 1;
+    const double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    if (i == 0 || took < r->cpu) {
+      r->cpu = took;
+      r->wall = seconds(CLOCK_MONOTONIC) - wall;
+    }
+  }
+  return 0;
+}
+
+/* Whether the device can be opened: the model of two threads is built only when asked for. */
+static bool exists(const char *uri) {
+  char why[512];
+  const struct ct_options options = {.why = why, .why_size = sizeof why};
+  ct_device *dev;
+  if (ct_open_with(uri, &options, &dev) < 0) return false;
+  ct_close(dev);
+  return true;
+}
+
+static json_t *as_json(const struct run *r) {
+  return json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:o}", "work", r->work, "device", r->device,
+                   "cycles", (json_int_t)r->cycles, "wall_seconds", r->wall, "cpu_seconds", r->cpu,
+                   "cycles_per_second", cli_json_ratio((double)r->cycles, r->wall),
+                   "cycles_per_cpu_second", cli_json_ratio((double)r->cycles, r->cpu));
+}
+
+static int run_all(const struct options *o) {
+  static const char *const devices[] = {"sim:", "sim:threads=2"};
+  static const struct {
+    const char *name;
+    int (*run)(const char *, uint64_t *);
+  } works[] = {{"product of 512 cubed", product}, {"main job on digits", main_job}};
+  FILE *text = cli_text(o->json);
+  json_t *list = json_array();
+  int status = 0;
+  fprintf(text, "%-22s %-15s %12s %9s %9s %14s %14s\n", "work", "device", "cycles", "wall s",
+          "CPU s", "cycles/s", "cycles/CPU s");
+  for (size_t d = 0; d < 2 && !status; ++d) {
+    if (!exists(devices[d])) {
+      fprintf(text, "%s is not built (make THREADS=2)\n", devices[d]);
+      continue;
+    }
+    for (size_t w = 0; w < 2 && !status && !cli_stopped(); ++w) {
+      struct run r = {.work = works[w].name, .device = devices[d]};
+      status = measure(&r, o->repeat, works[w].run);
+      if (status || cli_stopped()) break;
+      fprintf(text, "%-22s %-15s %12" PRIu64 " %9.2f %9.2f %14.0f %14.0f\n", r.work, r.device,
+              r.cycles, r.wall, r.cpu, (double)r.cycles / r.wall, (double)r.cycles / r.cpu);
+      json_array_append_new(list, as_json(&r));
+    }
+  }
+  const int written = cli_json_write(o->json, json_pack("{s:o}", "runs", list));
+  return status || written || cli_stopped();
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case CLI_KEY_JSON:
+      o->json = arg;
+      break;
+    case KEY_REPEAT:
+      o->repeat = (unsigned)cli_count(state, "--repeat", arg, 1, MAX_REPEAT);
+      break;
+    case ARGP_KEY_ARG:
+      argp_error(state, "\"%s\" is one argument too many", arg);
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+int bench_sim(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
+      {"repeat", KEY_REPEAT, "N", 0, "Take the best of N runs by CPU time (3)", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .doc =
+          "Measures how many cycles a second the simulator runs: a product of 512 cubed, and "
+          "serving and training digits; with one thread, and with two if make THREADS=2 has "
+          "built that model."};
+  struct options o = {.repeat = 3};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  if (cli_writable(o.json)) return 1;
+  cli_catch_stop();
+  return run_all(&o);
+}
