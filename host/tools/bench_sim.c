@@ -61,7 +61,12 @@ static int main_job(const char *uri, uint64_t *cycles) {
   struct colocate c;
   o.learn.device = uri;
   o.learn.epochs = 1;
-  int status = colocate_open(&c, &o) || colocate_runs(&c);
+  int status = colocate_open(&c, &o);
+  if (!status) {
+    ct_progress_open(&c.progress, stderr);
+    status = colocate_runs(&c);
+    ct_progress_close(&c.progress);
+  }
   if (!status && cli_stopped()) status = 1;
   if (!status) {
     const int rc = ct_now(c.dev, cycles);
