@@ -11,6 +11,7 @@
 // Parameters
 //   Cols        columns of the array, 16 or 8
 //   VpuLanes    lanes of the vector unit, 16 or 4
+//   FnLanes     lanes of it that have functions: VpuLanes, or 1 of 4 (see ct_vpu); the default is all of 16 and 1 of 4
 //   SpmWords    scratchpad words of 16 mantissas and an exponent, a power of two, 128 .. 2^20
 //   ClockHz     what CLOCK_HZ says
 //   DramMib     what DRAM_BYTES says: device memory in MiB, 1 .. 65536
@@ -23,6 +24,7 @@
 module ct_core #(
   parameter int unsigned Cols       = 16,
   parameter int unsigned VpuLanes   = 16,
+  parameter int unsigned FnLanes    = (VpuLanes == 4) ? 1 : VpuLanes,
   parameter int unsigned SpmWords   = 65536,
   parameter int unsigned ClockHz    = 100000000,
   parameter int unsigned DramMib    = 256,
@@ -346,7 +348,7 @@ module ct_core #(
 
   // ---- Vector unit ----------------------------------------------------------------------------------------------------------
 
-  ct_vpu #(.VpuLanes(VpuLanes)) u_vpu (
+  ct_vpu #(.VpuLanes(VpuLanes), .FnLanes(FnLanes)) u_vpu (
     .clk_i,
     .rst_ni         (core_rst_n),
     .policy_i       (policy),

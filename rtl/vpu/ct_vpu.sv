@@ -13,7 +13,7 @@
 // Latency     from cmd_valid_i to the grant at least 1 cycle; then VL 6 cycles to the first write, VA 25 (VaLat in ct_vpu_va), VS 6 to the
 //             first word. Completion is a pulse of sem_inc_o in the cycle after the last write.
 // Interference  a ready operation waits for at most one of the other context on its side. At 16 lanes this is at most 64 cycles plus what
-//             the SPM takes (VL, VS), 4 lanes: 64, VS 128 (see ct_vpu_vs). VL writes when VA does not: if VA leaves no gap for 16
+//             the SPM takes (VL, VS), 4 lanes: 64, VS 128 (see ct_vpu_vs), VA 256 behind a function if FnLanes is 1. VL writes when VA does not: if VA leaves no gap for 16
 //             cycles, it starts nothing more until VL has written, which gives VL a gap of at least 25 writes.
 // Errors      SPM_WINDOW: a VL or VS command leaves the context's window; its highest relative address. Nothing of it is read or written,
 //             its waits have been taken. PARITY: physical address of the word. After an error of a context nothing more of it is
@@ -23,12 +23,14 @@
 //
 // Parameters
 //   VpuLanes  FP32 lanes, 16 or 4
+//   FnLanes   lanes with functions: VpuLanes, or 1 of 4, which makes a function operation take four times as long
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_vpu #(
   parameter  int unsigned VpuLanes = 16,
+  parameter  int unsigned FnLanes  = (VpuLanes == 4) ? 1 : VpuLanes,
   localparam int unsigned W        = 32 * VpuLanes
 ) (
   input  logic         clk_i,
@@ -221,7 +223,7 @@ module ct_vpu #(
     .wait_arb_o   (va_wait_arb)
   );
 
-  ct_vpu_va #(.VpuLanes(VpuLanes)) u_va (
+  ct_vpu_va #(.VpuLanes(VpuLanes), .FnLanes(FnLanes)) u_va (
     .clk_i, .rst_ni,
     .head_i        (va_head),
     .hold_o        (va_hold),

@@ -12,8 +12,11 @@
 //             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
 //             then adds -0.0 to their result.
 // Spacing     hold_o[c] keeps the command in front (head_i) from starting: VaSpace = VaLat + 4 cycles after the last start of c, and, if it
-//             permutes or follows a command with row 0 last, until the last write of c before it is visible. Also both contexts while starved_i (VL needs the write port).
-// Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4 (16 lanes: one more if it signals one semaphore twice).
+//             permutes or follows a command with row 0 last or one of four issues a quarter, until the last write of c before it is visible. Also both contexts while starved_i (VL needs the write port).
+// Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
+//             going through the function in turn; the results gather in the write register, and the last of the four writes it.
+// Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4, 256 with 4 and a single function (16 lanes: one more if it signals
+//             one semaphore twice).
 // Flush       kill_i[c] drops rows not issued and holds back signals of c; rows in the pipe are still written.
 // In place    Td = Tq and row 0 of Tq used for all rows: with 16 lanes the last row has read before row 0 is written. With 4 lanes it
 //             would not, so there row 0 goes last, and the next command of the context waits until it is written.
@@ -21,12 +24,14 @@
 //
 // Parameters
 //   VpuLanes  lanes, 16 or 4
+//   FnLanes   lanes with functions: VpuLanes, or 1 of 4
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_vpu_va #(
   parameter  int unsigned VpuLanes = 16,
+  parameter  int unsigned FnLanes  = (VpuLanes == 4) ? 1 : VpuLanes,
   localparam int unsigned AddrW    = (VpuLanes == 4) ? 11 : 9,
   localparam int unsigned W        = 32 * VpuLanes
 ) (
@@ -67,12 +72,17 @@ module ct_vpu_va #(
   output logic [W-1:0]     wr_data_o
 );
 
+  if (FnLanes != VpuLanes && (FnLanes != 1 || VpuLanes != 4)) begin : g_check_fn_lanes
+    ct_error_fn_lanes_must_be_vpu_lanes_or_1_of_4 u_error ();
+  end
+
   localparam int unsigned FnLat    = 10;  // of ct_fn
   localparam int unsigned AddStage = 8;   // the adder's input
   localparam int unsigned FnStage  = 14;  // the function's input
   localparam int unsigned PadStage = FnStage + FnLat;
   localparam int unsigned VaLat    = PadStage + 1;
   localparam int unsigned VaSpace  = VaLat + 4;
+  localparam bit          FnTurns  = (FnLanes != VpuLanes);  // the lanes take turns in the function
   localparam int unsigned MaxBeats = (VpuLanes == 4) ? 64 : 16;
 
   localparam logic [1:0] OpAdd    = 2'd0;
@@ -91,13 +101,13 @@ module ct_vpu_va #(
   logic [1:0]  late_d, late_q;  // the last operation of c was one of these
   logic        ctx_q;
   logic [3:0]  td_q, ta_q, tq_q, row_d, row_q, last_row_q, row_xor_q, lane_xor_q, func_q;
-  logic [1:0]  asrc_q, bsrc_q, csrc_q, op_q, beat;
+  logic [1:0]  asrc_q, bsrc_q, csrc_q, op_q, beat, turn;
   logic        negc_q, relu_q, ninf_q;
   logic [31:0] sb_q, sc_q;
   logic [4:0]  rows_q, cols_q;
   logic [9:0]  sig_q;
-  logic        start, issue, row_end, last, needs_gap, finish;
-  logic        start_permutes, start_row0, start_tail;
+  logic        start, issue, turn_end, row_end, last, needs_gap, finish;
+  logic        start_permutes, start_row0, start_tail, start_turns;
 
   assign start         = start_valid_i && start_ready_o;
   assign start_ready_o = !act_q || finish;
@@ -115,12 +125,13 @@ module ct_vpu_va #(
     if (start) begin
       act_d = 1'b1;
       row_d = {3'd0, start_tail};
-      late_d[start_ctx_i] = start_tail;
+      late_d[start_ctx_i] = start_tail || start_turns;
     end
   end
 
   assign start_permutes = (start_cmd_i[ct_pkg::VaRowXorLsb +: 8] != 8'd0);
   assign start_row0     = (start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
+  assign start_turns    = FnTurns && start_cmd_i[ct_pkg::VaFuncLsb + 3];
   assign start_tail     = (VpuLanes == 4) && start_row0 && start_cmd_i[ct_pkg::VaTdLsb +: 4] == start_cmd_i[ct_pkg::VaTqLsb +: 4]
                        && (start_cmd_i[ct_pkg::VaFullLsb] || start_cmd_i[ct_pkg::VaRowsLsb +: 5] != 5'd1);
 
@@ -203,15 +214,16 @@ module ct_vpu_va #(
 
   // --- The way of a row: valid bits and what it needs later. ---
 
-  localparam int unsigned MetaW = 35;
+  localparam int unsigned MetaW = FnTurns ? 37 : 35;
 
   logic [VaLat:1]             vld_q;
   logic [MetaW*(VaLat+1)-1:0] meta;    // stage k in bits MetaW*k +: MetaW; stage 0 is the issue
   logic [MetaW*VaLat-1:0]     meta_q;
   logic                       moving;
 
-  // {op[2], func[4], relu, ninf, cols[5], row valid, beat[2], row[4], tile[4], sig[10], end}: the context is in ctx_pipe_q
-  assign meta[MetaW-1:0] = {op_q, func_q, relu_q, ninf_q, cols_q, {1'b0, row_q} < rows_q, beat, row_q, td_q, sig_q, last};
+  // {turn[2] if there are turns, op[2], func[4], relu, ninf, cols[5], row valid, beat[2], row[4], tile[4], sig[10], end}: the context is
+  // in ctx_pipe_q
+  assign meta[MetaW-1:0] = MetaW'({turn, op_q, func_q, relu_q, ninf_q, cols_q, {1'b0, row_q} < rows_q, beat, row_q, td_q, sig_q, last});
   assign meta[MetaW*(VaLat+1)-1:MetaW] = meta_q;
   assign moving = issue || (vld_q != '0);
 
@@ -256,8 +268,8 @@ module ct_vpu_va #(
   if (VpuLanes == 4) begin : g_lanes_4
     logic [1:0] beat_d, beat_q;
     assign beat    = beat_q;
-    assign row_end = (beat_q == 2'd3);
-    assign beat_d  = start ? 2'd0 : beat_q + {1'b0, issue};
+    assign row_end = (beat_q == 2'd3) && turn_end;
+    assign beat_d  = start ? 2'd0 : beat_q + {1'b0, issue && turn_end};
     always_ff @(posedge clk_i) begin
       beat_q <= beat_d;
       if (issue) begin
@@ -268,7 +280,7 @@ module ct_vpu_va #(
     assign wr_addr_o = {w_full[0], w_full[8:5], w_full[4:1], w_full[10:9]};
   end else begin : g_lanes_16
     assign beat    = 2'd0;
-    assign row_end = 1'b1;
+    assign row_end = turn_end;
     always_ff @(posedge clk_i) begin
       if (issue) begin
         a_addr1_q <= {a_full[0], a_full[8:5], a_full[4:1]};
@@ -278,6 +290,17 @@ module ct_vpu_va #(
     assign wr_addr_o = {w_full[0], w_full[8:5], w_full[4:1]};
     logic unused_beat;
     assign unused_beat = ^{a_full[10:9], q_full[10:9], w_full[10:9]};
+  end
+
+  if (FnTurns) begin : g_turns
+    logic [1:0] turn_d, turn_q;
+    assign turn     = turn_q;
+    assign turn_end = !func_q[3] || (turn_q == 2'd3);
+    assign turn_d   = start ? 2'd0 : turn_q + {1'b0, issue && func_q[3]};
+    always_ff @(posedge clk_i) turn_q <= turn_d;
+  end else begin : g_no_turns
+    assign turn     = 2'd0;
+    assign turn_end = 1'b1;
   end
 
   always_ff @(posedge clk_i) begin
@@ -399,7 +422,7 @@ module ct_vpu_va #(
 
   // --- 8..13: add; 14: ReLU ---
 
-  logic [W-1:0] sum, fn_in, fn_out;
+  logic [W-1:0] sum, fn_in;
   logic         sum_valid_unused, fn_valid_unused, relu14, func14;
   logic [2:0]   sel14;
 
@@ -421,13 +444,21 @@ module ct_vpu_va #(
 
   // --- 14..23: function, or a ring of 16 words as delay line ---
 
-  ct_fn #(.Lanes(VpuLanes)) u_fn (
+  logic [32*FnLanes-1:0] fn_x, fn_y;
+
+  if (FnTurns) begin : g_fn_x_one
+    assign fn_x = fn_in[32*meta[MetaW*FnStage + 35 +: 2] +: 32];
+  end else begin : g_fn_x_all
+    assign fn_x = fn_in;
+  end
+
+  ct_fn #(.Lanes(FnLanes)) u_fn (
     .clk_i, .rst_ni,
     .valid_i (vld_q[FnStage] && func14),
     .sel_i   (sel14),
-    .x_i     (fn_in),
+    .x_i     (fn_x),
     .valid_o (fn_valid_unused),
-    .y_o     (fn_out)
+    .y_o     (fn_y)
   );
 
   logic [W-1:0] ring [0:15];
@@ -457,11 +488,31 @@ module ct_vpu_va #(
   assign row_valid24 = meta[MetaW*PadStage + 21];
   assign beat24      = meta[MetaW*PadStage + 19 +: 2];
 
-  always_ff @(posedge clk_i) begin
-    if (vld_q[PadStage]) begin
-      wr_data_q <= func24 ? fn_out : ring[ring_q - 4'(FnLat)];
-      for (int i = 0; i < VpuLanes; i++) begin
-        if (!row_valid24 || {1'b0, beat24, 2'd0} + 5'(i) >= cols24) wr_data_q[32*i +: 32] <= ninf24 ? NegInf : 32'd0;
+  logic [VpuLanes-1:0] pad;
+
+  always_comb begin
+    for (int i = 0; i < VpuLanes; i++) pad[i] = !row_valid24 || {1'b0, beat24, 2'd0} + 5'(i) >= cols24;
+  end
+
+  if (FnTurns) begin : g_gather
+    logic [1:0] turn24;
+    assign turn24     = meta[MetaW*PadStage + 35 +: 2];
+    assign wr_valid_o = vld_q[VaLat] && (!meta[MetaW*VaLat + 32] || meta[MetaW*VaLat + 35 +: 2] == 2'd3);
+    always_ff @(posedge clk_i) begin
+      if (vld_q[PadStage]) begin
+        for (int i = 0; i < VpuLanes; i++) begin
+          if (!func24 || turn24 == 2'(i)) begin
+            wr_data_q[32*i +: 32] <= pad[i] ? (ninf24 ? NegInf : 32'd0) : func24 ? fn_y[31:0] : ring[ring_q - 4'(FnLat)][32*i +: 32];
+          end
+        end
+      end
+    end
+  end else begin : g_whole
+    assign wr_valid_o = vld_q[VaLat];
+    always_ff @(posedge clk_i) begin
+      if (vld_q[PadStage]) begin
+        wr_data_q <= func24 ? fn_y : ring[ring_q - 4'(FnLat)];
+        for (int i = 0; i < VpuLanes; i++) if (pad[i]) wr_data_q[32*i +: 32] <= ninf24 ? NegInf : 32'd0;
       end
     end
   end
@@ -471,7 +522,6 @@ module ct_vpu_va #(
   logic [1:0] sig_busy;
   logic       sig_wait_unused;
 
-  assign wr_valid_o = vld_q[VaLat];
   assign wr_data_o  = wr_data_q;
   assign w_full     = {meta[MetaW*VaLat + 19 +: 2], meta[MetaW*VaLat + 11 +: 4], meta[MetaW*VaLat + 15 +: 4], ctx_pipe_q[VaLat]};
 
@@ -492,14 +542,14 @@ module ct_vpu_va #(
   assign unused = ^{head_i, start_cmd_i, product_valid_unused, sum_valid_unused, fn_valid_unused, sig_wait_unused};
 
   // Invariants
-  logic [6:0] beats_d, beats_q;
-  assign beats_d = start ? 7'd0 : beats_q + {6'd0, issue};
+  logic [8:0] beats_d, beats_q;
+  assign beats_d = start ? 9'd0 : beats_q + {8'd0, issue};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) beats_q <= '0;
     else         beats_q <= beats_d;
   end
 
-  `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < 7'(MaxBeats))
+  `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < (FnTurns && func_q[3] ? 9'(4 * MaxBeats) : 9'(MaxBeats)))
   `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)
   `CT_ASSUME(OneTileOperand_M, !start || !(^start_cmd_i[ct_pkg::VaBSrcLsb +: 2] && ^start_cmd_i[ct_pkg::VaCSrcLsb +: 2]))
   `CT_ASSUME(PermutedNotInPlace_M, !start || !start_permutes

@@ -42,10 +42,11 @@ $(BUILD)/tb/fn_exhaustive: tb/unit/fn_exhaustive.c tb/unit/fn_check.c host/emu/c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS) -o $@ $(filter %.c,$^) -lm
 
-# The vector unit, with both numbers of lanes.
+# The vector unit, with both numbers of lanes; with 4, with one function and with four.
 $(call dut,ct_vpu_16,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=16)
 $(call dut,ct_vpu_4,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=4)
-$(call bench,test_vpu,ct_vpu_16 ct_vpu_4,tb/unit/vpu_bench.c tb/unit/vpu_gen.c tb/unit/vpu_model.c host/emu/ct_num.c)
+$(call dut,ct_vpu_4f,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=4 -GFnLanes=4)
+$(call bench,test_vpu,ct_vpu_16 ct_vpu_4 ct_vpu_4f,tb/unit/vpu_bench.c tb/unit/vpu_gen.c tb/unit/vpu_model.c host/emu/ct_num.c)
 $(call dut,ct_dma,ct_dma,rtl/dma/ct_dma.sv)
 $(call bench,test_dma,ct_dma,tb/unit/dma_bench.c host/transports/sim/ct_axi_mem.c)
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)

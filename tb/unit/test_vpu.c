@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_vpu with 16 and with 4 lanes: random race-free programs of both contexts against the model,
+/* ct_vpu with 16 and with 4 lanes, these with one and with four functions: random race-free programs of both contexts against the model,
  * aborts in the middle, chains as programs use them against plain C, errors, rates, shares. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,11 @@
 #include "host/emu/ct_num.h"
 #include "vpu_gen.h"
 
-enum { kVariants = 2, kPriority = 0, kFcfs = 1, kRoundRobin = 2, kJob = 3 };
+enum { kVariants = 3, kPriority = 0, kFcfs = 1, kRoundRobin = 2, kJob = 3 };
 
-static const unsigned kLanes[kVariants] = {16, 4};
+static const unsigned kLanes[kVariants] = {16, 4, 4};
+/* How often VA issues a beat of a function operation. */
+static const unsigned kTurns[kVariants] = {1, 4, 1};
 
 static float as_float(uint32_t x) {
   float f;
@@ -503,7 +505,7 @@ static void rate(unsigned v, struct ct_cmd cmd, unsigned contexts, unsigned want
   *b->p.policy_i = kRoundRobin;
   for (unsigned c = 0; c < contexts; ++c)
     flood(b, c, cmd);
-  vpu_run(b, 20000);
+  vpu_run(b, 40000);
   assert_int_equal(b->started[s], contexts * kFlood);
   for (unsigned i = 16; i < b->started[s]; ++i) { /* until then buffers fill */
     const unsigned got = (unsigned)(b->starts[s][i].cycle - b->starts[s][i - 1].cycle);
@@ -516,12 +518,15 @@ static void rate(unsigned v, struct ct_cmd cmd, unsigned contexts, unsigned want
 /* No dead cycle between operations; no operation longer than the header says. */
 static void rates(void **state) {
   (void)state;
-  static const uint8_t vs_slots[kVariants][3] = {{64, 16, 32}, {64, 128, 128}};
+  static const uint8_t vs_slots[kVariants][3] = {{64, 16, 32}, {64, 128, 128}, {64, 128, 128}};
   enum { kSpace = 29 };
   for (unsigned v = 0; v < kVariants; ++v) {
     const unsigned beats = 16 / kLanes[v];
     struct ct_cmd row = gen_va(1, 0);
     CT_PUT(&row, VA_ROWS, 1);
+    struct ct_cmd function = gen_va(1, 0), function_row = row;
+    CT_PUT(&function, VA_FUNC, 9);
+    CT_PUT(&function_row, VA_FUNC, 9);
     for (unsigned contexts = 1; contexts <= 2; ++contexts) {
       rate(v, gen_vl(0, 0, 0, 4, 16), contexts, 64);
       rate(v, gen_vl(0, 1, 0, 1, 16), contexts, 16 * beats);
@@ -533,6 +538,10 @@ static void rates(void **state) {
     rate(v, gen_va(1, 0), 2, 16 * beats);
     rate(v, gen_va(1, 0), 1, v ? 64 : kSpace);
     rate(v, row, 1, kSpace);
+    /* With turns, the next one of a context issues a pipe's length after the last issue. */
+    rate(v, function, 2, 16 * beats * kTurns[v]);
+    rate(v, function, 1, v == 1 ? 256 + 24 : v ? 64 : kSpace);
+    rate(v, function_row, 1, v == 1 ? 16 + 24 : kSpace);
   }
 }
 
@@ -563,10 +572,13 @@ static void waits_for_one(unsigned v, struct ct_cmd long_one, unsigned bound, un
 
 static void bounded_wait(void **state) {
   (void)state;
+  struct ct_cmd function = gen_va(1, 0);
+  CT_PUT(&function, VA_FUNC, 8);
   for (unsigned v = 0; v < kVariants; ++v) {
     for (unsigned at = 0; at < 130; at += 9) {
       waits_for_one(v, gen_vl(0, 0, 0, 4, 16), 64, at);
       waits_for_one(v, gen_va(1, 0), v ? 64 : 16, at);
+      waits_for_one(v, function, (v ? 64 : 16) * kTurns[v], at);
       waits_for_one(v, gen_vs(0, 0, 512, 4, 16), 64, at);
       waits_for_one(v, gen_vs(0, 2, 512, 4, 16), v ? 128 : 32, at);
     }

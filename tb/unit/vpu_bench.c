@@ -6,8 +6,9 @@
 
 #include "ct_vpu_16_dut.h"
 #include "ct_vpu_4_dut.h"
+#include "ct_vpu_4f_dut.h"
 
-/* ---- The two models ------------------------------------------------------------------------ */
+/* ---- The models ---------------------------------------------------------------------------- */
 
 #define SIDE(x)                                                                               \
   {                                                                                           \
@@ -76,8 +77,9 @@
 
 VARIANT(ct_vpu_16, 16)
 VARIANT(ct_vpu_4, 4)
+VARIANT(ct_vpu_4f, 4)
 
-static vpu_ports (*const variants[])(void) = {ct_vpu_16_ports, ct_vpu_4_ports};
+static vpu_ports (*const variants[])(void) = {ct_vpu_16_ports, ct_vpu_4_ports, ct_vpu_4f_ports};
 
 void vpu_stalls(vpu_bench *b, uint64_t stream, unsigned read, unsigned write, unsigned dispatch) {
   b->rd_stall = ct_stall_make(4 * stream, read, 3);
