@@ -94,9 +94,38 @@ module ct_sem (
   assign err_o     = err_q;
   assign err_num_o = err_num_q;
 
-  for (genvar s = 0; s < NumSems; s++) begin : g_check
-    `CT_ASSERT(NotZero_A, nz_q[s] == (cnt_q[8*s +: 8] != 8'd0))
+  logic [NumSems-1:0] nonzero;
+  always_comb begin
+    for (int s = 0; s < NumSems; s++) nonzero[s] = (cnt_q[8*s +: 8] != 8'd0);
   end
+  `CT_ASSERT(NotZero_A, nz_q == nonzero)
+
+`ifdef FORMAL
+  // Any one semaphore by itself, as a plain sum of what the units give and take, held within its range.
+  (* anyconst *) logic [3:0] f_sem;
+  logic [7:0]         f_cnt_q, f_next;
+  logic signed [10:0] f_sum;
+  logic               f_wrong_q;
+  always_comb begin
+    f_sum = $signed({3'b000, f_cnt_q})
+          + $signed({8'd0, count6({inc_i[80+f_sem], inc_i[64+f_sem], inc_i[48+f_sem], inc_i[32+f_sem], inc_i[16+f_sem], inc_i[f_sem]})})
+          - $signed({8'd0, count6({dec_i[80+f_sem], dec_i[64+f_sem], dec_i[48+f_sem], dec_i[32+f_sem], dec_i[16+f_sem], dec_i[f_sem]})});
+    f_next = clear_i || f_sum < 0 ? 8'd0 : f_sum > 255 ? 8'd255 : f_sum[7:0];
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_cnt_q   <= '0;
+      f_wrong_q <= 1'b0;
+    end else begin
+      f_cnt_q   <= f_next;
+      f_wrong_q <= !clear_i && (f_sum < 0 || f_sum > 255);
+    end
+  end
+  `CT_ASSERT(CountsAll_A, cnt_q[8*f_sem +: 8] == f_cnt_q)
+  `CT_ASSERT(ErrorsSeen_A, !f_wrong_q || (err_o && err_num_o <= f_sem))
+  `CT_ASSERT(ErrorIsOne_A, !err_o || err_num_o != f_sem || f_wrong_q)
+`endif
+
   `CT_COVER(Overflow_C, err_q && nz_o[err_num_q])
   `CT_COVER(Underflow_C, err_q && !nz_o[err_num_q])
 

@@ -11,7 +11,8 @@
 // For "what was true a cycle ago" keep a register with a reset and say so in the expression: it reads the same in every tool.
 //
 //   in Verilator, run with --assert     a concurrent assertion; a failure stops the simulation
-//   in Yosys, read_verilog -formal      a clocked immediate assertion
+//   in Yosys, read_verilog -formal      an immediate assertion about every cycle outside reset (not inside a loop of generate: there the
+//                                       name would be used twice; make a vector and assert that)
 //   in all others (synthesis)          nothing
 `ifndef CT_ASSERT_SVH_
 `define CT_ASSERT_SVH_
@@ -28,11 +29,11 @@
 `elsif FORMAL
 
 `define CT_ASSERT(Name, Expr) \
-  always @(posedge clk_i) if (rst_ni) Name: assert (Expr);
+  always @(*) if (rst_ni) Name: assert (Expr);
 `define CT_ASSUME(Name, Expr) \
-  always @(posedge clk_i) if (rst_ni) Name: assume (Expr);
+  always @(*) if (rst_ni) Name: assume (Expr);
 `define CT_COVER(Name, Expr) \
-  always @(posedge clk_i) if (rst_ni) Name: cover (Expr);
+  always @(*) if (rst_ni) Name: cover (Expr);
 
 `else
 

@@ -62,6 +62,35 @@ module ct_skid #(
   // Invariants. A word waits in the skid register only behind one in the output register: no word is overtaken.
   `CT_ASSERT(SkidBehindOut_A, !skid_vld_q || out_vld_q)
 
+`ifdef FORMAL
+  // As in ct_fifo: words are numbered modulo 16 on both sides, and any one number is followed.
+  (* anyconst *) logic [3:0] f_pick;
+  logic [3:0]       f_in_q, f_out_q;
+  logic [Width-1:0] f_word_q, f_data_q;
+  logic             f_kept_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_in_q   <= '0;
+      f_out_q  <= '0;
+      f_kept_q <= 1'b0;
+    end else begin
+      f_in_q   <= f_in_q + 4'(valid_i && ready_o);
+      f_out_q  <= f_out_q + 4'(valid_o && ready_i);
+      f_kept_q <= valid_o && !ready_i;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (valid_i && ready_o && f_in_q == f_pick) f_word_q <= data_i;
+    f_data_q <= data_o;
+  end
+  `CT_ASSERT(Numbered_A, 4'(f_in_q - f_out_q) == 4'(out_vld_q) + 4'(skid_vld_q))
+  `CT_ASSERT(LiesThere_A, (!out_vld_q || f_pick != f_out_q || out_q == f_word_q) &&
+                          (!skid_vld_q || f_pick != 4'(f_out_q + 4'd1) || skid_q == f_word_q))
+  `CT_ASSERT(InOrder_A, !(valid_o && ready_i) || f_out_q != f_pick || data_o == f_word_q)
+  `CT_ASSERT(NothingFromNothing_A, !valid_o || f_in_q != f_out_q)
+  `CT_ASSERT(KeepsOffer_A, !f_kept_q || (valid_o && data_o == f_data_q))
+`endif
+
   `CT_COVER(BothFull_C, skid_vld_q && out_vld_q)
 
 endmodule
