@@ -32,16 +32,17 @@ bool ct_emu_spm_window(struct ct_emu_ctx *ctx, uint32_t rel) {
 }
 
 /* Address bits beyond the memory are ignored. */
-static struct ct_emu_word *spm_at(struct ct_emu *emu, uint32_t addr) {
-  return &emu->spm[addr & (emu->spm_words - 1)];
+static uint32_t spm_at(const struct ct_emu *emu, uint32_t addr) {
+  return addr & (emu->spm_words - 1);
 }
 
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                      struct ct_emu_word *word) {
   if (!ct_emu_spm_window(ctx, rel)) return false;
-  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel;
-  *word = *spm_at(emu, addr);
-  if (!word->wrong) return true;
+  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel, at = spm_at(emu, addr);
+  memcpy(word->q, emu->spm_q[at], sizeof word->q);
+  word->e = emu->spm_e[at];
+  if (!emu->spm_wrong[at]) return true;
   ct_emu_fail(ctx, CT_DEV_PARITY, addr);
   return false;
 }
@@ -49,29 +50,41 @@ bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word) {
   if (!ct_emu_spm_window(ctx, rel)) return false;
-  *spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel) = *word;
+  const uint32_t at = spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel);
+  memcpy(emu->spm_q[at], word->q, sizeof word->q);
+  emu->spm_e[at] = word->e;
+  emu->spm_wrong[at] = 0;
   return true;
+}
+
+bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, uint32_t rel,
+                         uint32_t count, uint32_t *first) {
+  const uint32_t size = CT_EMU_CREG(ctx, SPM_SIZE);
+  *first = spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel);
+  return !emu->flipped && rel < size && count <= size - rel && count <= emu->spm_words - *first;
 }
 
 /* DBG_FLIP: bits 0..127 mantissas, 128..135 exponent, 136..143 parity. Parity bit g covers the bits
  * g, g + 8, ... */
 static void flip(struct ct_emu *emu, uint32_t bit) {
-  struct ct_emu_word *word = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint32_t at = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint8_t mask = (uint8_t)(1u << bit % 8);
   if (bit >= 144) return;
   if (bit < 128)
-    word->q[bit / 8] = (int8_t)(word->q[bit / 8] ^ 1 << bit % 8);
+    emu->spm_q[at][bit / 8] = (int8_t)(emu->spm_q[at][bit / 8] ^ (int8_t)mask);
   else if (bit < 136)
-    word->e = (uint8_t)(word->e ^ 1 << bit % 8);
-  word->wrong = (uint8_t)(word->wrong ^ 1 << bit % 8);
+    emu->spm_e[at] ^= mask;
+  emu->spm_wrong[at] ^= mask;
+  emu->flipped = true;
 }
 
 /* DBG_PEEK. */
 static void peek(struct ct_emu *emu) {
-  const struct ct_emu_word *word = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint32_t at = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
   memset(emu->peek, 0, sizeof emu->peek);
   for (unsigned i = 0; i < 16; ++i)
-    emu->peek[i / 4] |= (uint32_t)(uint8_t)word->q[i] << 8 * (i % 4);
-  emu->peek[4] = UINT32_C(1) << 31 | (uint32_t)(word->wrong != 0) << 8 | word->e;
+    emu->peek[i / 4] |= (uint32_t)(uint8_t)emu->spm_q[at][i] << 8 * (i % 4);
+  emu->peek[4] = UINT32_C(1) << 31 | (uint32_t)(emu->spm_wrong[at] != 0) << 8 | emu->spm_e[at];
 }
 
 /* ---- Device memory ------------------------------------------------------------------------- */
@@ -81,6 +94,15 @@ static uint32_t burst_beats(uint32_t addr, uint32_t left, uint32_t max_beats) {
   const uint32_t page = PAGE_UNITS - addr % PAGE_UNITS;
   const uint32_t n = left < max_beats ? left : max_beats;
   return n < page ? n : page;
+}
+
+/* Whether the memory surely answers all of it as it should: no burst needs a look. */
+static bool all_ok(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, bool write,
+                   uint32_t addr, uint32_t beats) {
+  const uint32_t base = write ? CT_EMU_CREG(ctx, WR_BASE) : CT_EMU_CREG(ctx, RD_BASE);
+  const uint32_t limit = write ? CT_EMU_CREG(ctx, WR_LIMIT) : CT_EMU_CREG(ctx, RD_LIMIT);
+  const uint64_t end = (uint64_t)addr + beats;
+  return emu->fault == CT_FAULT_NONE && addr >= base && end <= limit && end * 16 <= emu->dram_bytes;
 }
 
 /* Whether the memory answers the burst as it should; if not, the job has failed. */
@@ -108,26 +130,33 @@ static bool burst_ok(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool write, uin
   return false;
 }
 
-bool ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
-                      uint32_t max_beats, uint8_t *data) {
-  for (uint32_t done = 0, n; done < beats; done += n, addr += n) {
-    n = burst_beats(addr, beats - done, max_beats);
-    if (!burst_ok(emu, ctx, false, addr, n)) return false;
-    memcpy(data + UNIT * done, emu->dram + UNIT * addr, UNIT * n);
+const uint8_t *ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr,
+                                uint32_t beats, uint32_t max_beats) {
+  const bool ok = all_ok(emu, ctx, false, addr, beats);
+  for (uint32_t done = 0, n; done < beats; done += n) {
+    n = ok ? beats : burst_beats(addr + done, beats - done, max_beats);
+    if (!ok && !burst_ok(emu, ctx, false, addr + done, n)) return NULL;
     ctx->cnt[CT_CNT_LD_BEATS] += n;
   }
-  return true;
+  return emu->dram + UNIT * addr;
 }
 
 bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
                        uint32_t max_beats, const uint8_t *data) {
+  const bool ok = all_ok(emu, ctx, true, addr, beats);
   for (uint32_t done = 0, n; done < beats; done += n, addr += n) {
-    n = burst_beats(addr, beats - done, max_beats);
-    if (!burst_ok(emu, ctx, true, addr, n)) return false;
-    memcpy(emu->dram + UNIT * addr, data + UNIT * done, UNIT * n);
+    n = ok ? beats : burst_beats(addr, beats - done, max_beats);
+    if (!ok && !burst_ok(emu, ctx, true, addr, n)) return false;
+    memmove(emu->dram + UNIT * addr, data + UNIT * done, UNIT * n);
     ctx->cnt[CT_CNT_ST_BEATS] += n;
   }
   return true;
+}
+
+void ct_emu_dram_prefetch(const struct ct_emu *emu, uint32_t addr, uint32_t beats) {
+  if (((uint64_t)addr + beats) * UNIT > emu->dram_bytes) return;
+  for (uint32_t i = 0; i < beats; i += 4)
+    __builtin_prefetch(emu->dram + UNIT * (addr + i));
 }
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
@@ -139,10 +168,10 @@ static uint32_t desc_word(const uint8_t *desc, size_t word) {
 
 /* Reads and checks the descriptor in the ring's next slot, then the program. */
 static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t slot) {
-  uint8_t desc[CT_DESC_BYTES], prog[CT_PROG_MAX * CT_CMD_BYTES];
-  if (!ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS, DESC_UNITS,
-                        FETCH_BEATS, desc))
-    return;
+  const uint8_t *prog,
+      *desc = ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS,
+                               DESC_UNITS, FETCH_BEATS);
+  if (!desc) return;
   ctx->result.tag = desc_word(desc, CT_DESC_TAG);
   ctx->result.version = desc_word(desc, CT_DESC_VERSION);
   ctx->ncmds = desc_word(desc, CT_DESC_NCMDS);
@@ -152,11 +181,12 @@ static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t slot)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
   for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
     ctx->r[1 + i] = desc_word(desc, CT_DESC_ARG0 + i);
-  if (ctx->failed ||
-      !ct_emu_dram_read(emu, ctx, desc_word(desc, CT_DESC_PROG), 2 * ctx->ncmds, FETCH_BEATS, prog))
-    return;
-  for (size_t i = 0; i < ctx->ncmds; ++i)
-    ctx->prog[i] = ct_cmd_from_bytes(prog + CT_CMD_BYTES * i);
+  if (ctx->failed) return;
+  prog = ct_emu_dram_read(emu, ctx, desc_word(desc, CT_DESC_PROG), 2 * ctx->ncmds, FETCH_BEATS);
+  for (size_t i = 0; prog && i < ctx->ncmds; ++i) {
+    const struct ct_cmd cmd = ct_cmd_from_bytes(prog + CT_CMD_BYTES * i);
+    ct_emu_prepare(&ctx->prog[i], &cmd);
+  }
 }
 
 static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
@@ -167,7 +197,8 @@ static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
   ctx->pc = ctx->ncmds = ctx->depth = 0;
   memset(&ctx->result, 0, sizeof ctx->result);
   memset(ctx->r, 0, sizeof ctx->r);
-  memset(ctx->sem, 0, sizeof ctx->sem);
+  memset(ctx->sem, 0, CT_NUM_SEMS);
+  ctx->sem[CT_NUM_SEMS] = 1;
   memset(ctx->queue, 0, sizeof ctx->queue);
   fetch_job(emu, ctx, slot);
 }
@@ -180,7 +211,7 @@ static void finish_job(struct ct_emu_ctx *ctx) {
 
 static bool all_idle(const struct ct_emu_ctx *ctx) {
   for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
-    if (ctx->queue[u].active || ctx->queue[u].count) return false;
+    if (ctx->queue[u].cmd || ctx->queue[u].count) return false;
   return true;
 }
 
@@ -188,30 +219,54 @@ static bool can_start(const struct ct_emu_ctx *ctx) {
   return ctx->head != CT_EMU_CREG(ctx, TAIL) && ctx->cpl_count < CT_CPL_DEPTH && !ctx->owed;
 }
 
-/* One round of the context: a job's start or end, or everything that can move, by a step. */
-static bool context_step(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+enum { BURST = 64 }; /* commands dispatched before the units get their turn */
+
+/* Dispatches and moves the units: each by one step, or as far as it can. */
+static bool move(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
+  bool moved = false;
+  for (unsigned i = 0; i < (one_step ? 1 : BURST) && ct_emu_dispatch(emu, ctx); ++i)
+    moved = true;
+  for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
+    const struct ct_emu_queue *q = &ctx->queue[u];
+    while (!ctx->failed && (q->cmd || q->count) &&
+           ct_emu_unit_step(emu, ctx, (enum ct_emu_unit)u)) {
+      moved = true;
+      if (one_step) break;
+    }
+  }
+  return moved;
+}
+
+/* One round of the context: a job's start or end, or everything that can move. */
+static bool context_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
   if (!ctx->running) {
     if (!can_start(ctx)) return false;
     start_job(emu, ctx);
   } else if (ctx->failed || (ctx->ended && all_idle(ctx))) {
     finish_job(ctx);
-  } else {
-    bool moved = ct_emu_dispatch(ctx);
-    for (unsigned u = 0; u < CT_EMU_UNITS && !ctx->failed; ++u)
-      moved |= ct_emu_unit_step(emu, ctx, (enum ct_emu_unit)u);
-    if (!moved) ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
+  } else if (!move(emu, ctx, one_step)) {
+    ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
   }
   return true;
 }
 
-static bool step(struct ct_emu *emu) {
-  return context_step(emu, &emu->ctx[0]) || context_step(emu, &emu->ctx[1]);
+static bool step(struct ct_emu *emu, bool one_step) {
+  return context_step(emu, &emu->ctx[0], one_step) || context_step(emu, &emu->ctx[1], one_step);
 }
 
 /* Runs until nothing is left to do. */
 static void run(struct ct_emu *emu) {
-  while (!(CT_EMU_REG(emu, CTRL) & 2) && step(emu)) {
+  const unsigned state = emu->path->enter();
+  while (!(CT_EMU_REG(emu, CTRL) & 2) && step(emu, false)) {
   }
+  emu->path->leave(state);
+}
+
+/* While frozen: one step of everything. */
+static void run_step(struct ct_emu *emu) {
+  const unsigned state = emu->path->enter();
+  step(emu, true);
+  emu->path->leave(state);
 }
 
 /* ---- Registers ----------------------------------------------------------------------------- */
@@ -262,7 +317,7 @@ static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
   if (store(table, sizeof table / sizeof *table, emu->reg, offset, value)) return;
   switch (offset) {
     case CT_REG_CTRL:
-      if ((CT_EMU_REG(emu, CTRL) & value & 2) && value & 4) step(emu);
+      if ((CT_EMU_REG(emu, CTRL) & value & 2) && value & 4) run_step(emu);
       CT_EMU_REG(emu, CTRL) = value & 2;
       if (value & 1) reset(emu);
       break;
@@ -387,36 +442,61 @@ static uint32_t read_counter(struct ct_emu *emu, uint32_t offset) {
 static void emu_close(void *self) {
   struct ct_emu *emu = self;
   if (!emu) return;
-  free(emu->spm);
+  free(emu->spm_q);
+  free(emu->spm_e);
+  free(emu->spm_wrong);
   free(emu->dram);
   free(emu);
 }
 
+/* Zeroed, at a cache line: vectors that lie across two are slow. */
+static void *alloc_lines(size_t size) {
+  const size_t lines = (size + 63) / 64 * 64;
+  void *p = aligned_alloc(64, lines);
+  if (p) memset(p, 0, lines);
+  return p;
+}
+
+static struct ct_emu *alloc_emu(size_t spm_words, size_t dram_bytes) {
+  struct ct_emu *emu = alloc_lines(sizeof *emu);
+  if (!emu) return NULL;
+  emu->spm_words = (uint32_t)spm_words;
+  emu->dram_bytes = dram_bytes;
+  emu->spm_q = alloc_lines(spm_words * sizeof *emu->spm_q);
+  emu->spm_e = calloc(spm_words, 1);
+  emu->spm_wrong = calloc(spm_words, 1);
+  emu->dram = calloc(1, dram_bytes);
+  if (emu->spm_q && emu->spm_e && emu->spm_wrong && emu->dram) return emu;
+  emu_close(emu);
+  return NULL;
+}
+
 static int emu_open(const char *args, void **self, char *why, size_t whysize) {
   uint64_t spm = 65536, cols = 16, lanes = 16, dram = 256;
+  char path[16] = "";
   const struct ct_arg table[] = {{.name = "spm", .number = &spm, .min = 128, .max = 1 << 20},
                                  {.name = "cols", .number = &cols, .min = 8, .max = 16},
                                  {.name = "lanes", .number = &lanes, .min = 4, .max = 16},
-                                 {.name = "dram", .number = &dram, .min = 1, .max = 65536}};
+                                 {.name = "dram", .number = &dram, .min = 1, .max = 65536},
+                                 {.name = "path", .text = path, .textsize = sizeof path}};
   if (!ct_args_parse(args, table, sizeof table / sizeof *table, why, whysize)) return CT_ERR_ARG;
   if (spm & (spm - 1)) {
     snprintf(why, whysize, "option spm=%" PRIu64 ": needs a power of two", spm);
     return CT_ERR_ARG;
   }
-  struct ct_emu *emu = calloc(1, sizeof *emu);
-  if (emu) {
-    emu->spm_words = (uint32_t)spm;
-    emu->dram_bytes = dram << 20;
-    emu->cols = (uint32_t)cols;
-    emu->lanes = (uint32_t)lanes;
-    emu->spm = calloc(spm, sizeof *emu->spm);
-    emu->dram = calloc(1, dram << 20);
+  const struct ct_path *found = ct_path_find(path);
+  if (!found) {
+    snprintf(why, whysize, "option path=%s: not plain, or nothing this machine can do", path);
+    return CT_ERR_ARG;
   }
-  if (!emu || !emu->spm || !emu->dram) {
+  struct ct_emu *emu = alloc_emu(spm, dram << 20);
+  if (!emu) {
     snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", dram);
-    emu_close(emu);
     return CT_ERR_MEMORY;
   }
+  emu->path = found;
+  emu->cols = (uint32_t)cols;
+  emu->lanes = (uint32_t)lanes;
   reset(emu);
   *self = emu;
   return 0;

@@ -6,11 +6,14 @@
  *   ct_emu.c        memory, registers, jobs, the transport "emu:"
  *   ct_emu_prog.c   programs: control commands, legality, dispatch into the queues
  *   ct_emu_units.c  what the six units do with a command
+ *   ct_path.h       what they compute on a tile: plainly, or with vector instructions
  *
- * The transport's arguments: spm=WORDS (65536), cols=8|16 (16), lanes=4|16 (16), dram=MIB (256).
+ * The transport's arguments: spm=WORDS (65536), cols=8|16 (16), lanes=4|16 (16), dram=MIB (256),
+ * path=plain|avx2|avx512 (the fastest that this machine has).
  * A job runs when a register access makes it runnable, to its end, inference before training. Each
- * unit advances in semaphore steps (LD, ST: outer step; MM: k step; others: command), all in turn.
- * When no unit and no dispatch can advance, the job would wait for ever: it ends with WATCHDOG.
+ * unit advances in semaphore steps (LD, ST: outer step; MM: k step; others: command) as far as it
+ * can, all in turn; while the device is frozen, one step each. When no unit and no dispatch can
+ * advance, the job would wait for ever: it ends with WATCHDOG.
  */
 #ifndef CT_EMU_H
 #define CT_EMU_H
@@ -20,33 +23,49 @@
 #include <stdint.h>
 
 #include "ct_cmd.h"
+#include "ct_path.h"
 #include "ct_transport.h"
 
 enum { CT_EMU_CTXS = 2, CT_EMU_QUEUE = 16 };
 
 enum ct_emu_unit { CT_EMU_LD, CT_EMU_ST, CT_EMU_MM, CT_EMU_VL, CT_EMU_VA, CT_EMU_VS, CT_EMU_UNITS };
 
-/* A scratchpad word. FP32 element i lies in bytes 4i..4i+3, little-endian. */
+/* A scratchpad word on its way. FP32 element i lies in bytes 4i..4i+3, little-endian. */
 struct ct_emu_word {
   int8_t q[16];
   uint8_t e;
   uint8_t wrong; /* the parity bits that do not fit: 0 after a write */
 };
 
-/* 16x16 FP32 values, by their bits: an accumulator tile or a tile register. */
-struct ct_emu_tile {
-  uint32_t x[16][16];
-};
-
 /* One queue: the commands that wait and how far the one in the unit has come. */
 struct ct_emu_queue {
-  struct ct_cmd waiting[CT_EMU_QUEUE];
-  unsigned head, count;
-  bool active; /* cmd is in the unit */
-  bool begun;  /* the current step has its semaphores */
+  struct ct_cmd slot[2 * CT_EMU_QUEUE]; /* a ring: the command in the unit, then those that wait */
+  unsigned head, count;                 /* of those that wait */
+  const struct ct_cmd *cmd;             /* in the unit; NULL: none */
+  bool begun;                           /* the current step has its semaphores */
+  uint32_t step;                        /* LD, ST: i2; MM: k */
+  uint32_t n, m;                        /* MM: next output tile of the step */
+};
+
+/* The slot for the next command to wait. */
+static inline struct ct_cmd *ct_emu_queue_end(struct ct_emu_queue *q) {
+  return &q->slot[(q->head + q->count) % (2 * CT_EMU_QUEUE)];
+}
+
+/* A command of a program, prepared for dispatch when the job starts. */
+struct ct_emu_line {
   struct ct_cmd cmd;
-  uint32_t step; /* LD, ST: i2; MM: k */
-  uint32_t n, m; /* MM: next output tile of the step */
+  const struct ct_op_info *op; /* NULL: there is no such operation */
+  enum ct_emu_unit unit;       /* CT_EMU_UNITS: none, a control command */
+  bool judged;                 /* whether it is legal depends on no register ... */
+  bool legal;                  /* ... and this is the answer */
+  /* If judged, the registers to be added in: to the bits `mask` of word `word`, from bit `shift`.
+   */
+  unsigned adds;
+  struct {
+    uint8_t reg, word, shift;
+    uint32_t mask;
+  } add[3];
 };
 
 struct ct_emu_completion {
@@ -65,13 +84,13 @@ struct ct_emu_ctx {
   bool failed;
   bool owed; /* the memory port owes answers to a job that has ended: no job starts */
   struct ct_emu_completion result; /* code and addr hold the first failure */
-  struct ct_cmd prog[CT_PROG_MAX];
+  struct ct_emu_line prog[CT_PROG_MAX];
   uint32_t ncmds, pc, r[CT_NUM_REGS];
   struct {
     uint32_t first, left; /* index after LOOP; passes still to start */
   } loop[CT_NUM_LOOPS];
   unsigned depth;
-  uint8_t sem[CT_NUM_SEMS];
+  uint8_t sem[CT_NUM_SEMS + 1]; /* and one that is always 1 */
   struct ct_emu_queue queue[CT_EMU_UNITS];
 
   /* State that outlives jobs. */
@@ -80,8 +99,12 @@ struct ct_emu_ctx {
 
 struct ct_emu {
   struct ct_emu_ctx ctx[CT_EMU_CTXS];
-  struct ct_emu_word *spm;
+  const struct ct_path *path;
+  /* The scratchpad, word by word: mantissas, exponents, parity bits that do not fit. */
+  int8_t (*spm_q)[16];
+  uint8_t *spm_e, *spm_wrong;
   uint32_t spm_words; /* a power of two */
+  bool flipped;       /* DBG_FLIP has been used: parity has to be looked at */
   uint8_t *dram;
   uint64_t dram_bytes;
   uint32_t cols, lanes;
@@ -109,17 +132,29 @@ bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word);
 
+/* Where count words from rel on lie, if they lie together within window and memory and parity need
+ * not be looked at. False: word by word, please; nothing has failed. */
+bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, uint32_t rel,
+                         uint32_t count, uint32_t *first);
+
 /* Device memory through the AXI port, in bursts as the DMA cuts them (no longer than max_beats,
- * never across 4 KB); addr in units of 16 bytes. False: the job has failed. */
-bool ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
-                      uint32_t max_beats, uint8_t *data);
+ * never across 4 KB); addr in units of 16 bytes. Reading gives the place of the data. NULL, false:
+ * the job has failed. */
+const uint8_t *ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr,
+                                uint32_t beats, uint32_t max_beats);
 bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
                        uint32_t max_beats, const uint8_t *data);
 
+/* Asks the processor to fetch device memory that will be read. */
+void ct_emu_dram_prefetch(const struct ct_emu *emu, uint32_t addr, uint32_t beats);
+
 /* ---- ct_emu_prog.c ---- */
 
+/* Prepares a command. */
+void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd);
+
 /* Dispatches the next command or executes it, if it is a control command. True: something moved. */
-bool ct_emu_dispatch(struct ct_emu_ctx *ctx);
+bool ct_emu_dispatch(const struct ct_emu *emu, struct ct_emu_ctx *ctx);
 
 /* ---- ct_emu_units.c ---- */
 

@@ -6,11 +6,16 @@ static bool in_range(uint32_t value, uint32_t min, uint32_t max) {
   return value >= min && value <= max;
 }
 
+/* Whether the sum belongs to the command; of the control commands only LOOP has one. */
+static bool applies(const struct ct_sum_info *sum, const struct ct_op_info *op) {
+  return sum->group == op->group && (op->group != CT_GROUP_CTL || op->code == CT_OP_LOOP);
+}
+
 /* Adds the registers in; false if a sum leaves its range. */
-static bool resolve(struct ct_cmd *cmd, unsigned group, const uint32_t *r) {
+static bool resolve(struct ct_cmd *cmd, const struct ct_op_info *op, const uint32_t *r) {
   for (size_t i = 0; i < CT_NUM_SUMS; ++i) {
     const struct ct_sum_info *sum = &ct_sums[i];
-    if (sum->group != group) continue;
+    if (!applies(sum, op)) continue;
     const struct ct_field_info *value = &ct_fields[sum->value];
     ct_cmd_set_bits(cmd, value->lsb, value->width,
                     ct_cmd_get(cmd, sum->value) + r[ct_cmd_get(cmd, sum->reg)]);
@@ -76,6 +81,66 @@ static bool legal(const struct ct_cmd *cmd, unsigned group) {
   }
 }
 
+/* The unit that executes an operation; CT_EMU_UNITS: none, it is a control command. */
+static enum ct_emu_unit unit_of(uint32_t code) {
+  switch (code) {
+    case CT_OP_LD:
+      return CT_EMU_LD;
+    case CT_OP_ST:
+      return CT_EMU_ST;
+    case CT_OP_MM:
+      return CT_EMU_MM;
+    case CT_OP_VL:
+      return CT_EMU_VL;
+    case CT_OP_VA:
+      return CT_EMU_VA;
+    case CT_OP_VS:
+      return CT_EMU_VS;
+    default:
+      return CT_EMU_UNITS;
+  }
+}
+
+/* Notes a sum whose result may be anything; false: it is of another kind. */
+static bool note_sum(struct ct_emu_line *line, const struct ct_sum_info *sum, uint32_t reg) {
+  const struct ct_field_info *value = &ct_fields[sum->value];
+  const unsigned shift = value->lsb % 32;
+  if (sum->min || sum->max || shift + value->width > 32 || line->adds == 3) return false;
+  line->add[line->adds].reg = (uint8_t)reg;
+  line->add[line->adds].word = (uint8_t)(value->lsb / 32);
+  line->add[line->adds].shift = (uint8_t)shift;
+  line->add[line->adds].mask = (uint32_t)(((UINT64_C(1) << value->width) - 1) << shift);
+  ++line->adds;
+  return true;
+}
+
+void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
+  static const uint32_t zeros[CT_NUM_REGS];
+  struct ct_cmd resolved = *cmd;
+  line->cmd = *cmd;
+  line->op = ct_op_find(CT_GET(cmd, ALL_OP));
+  line->unit = unit_of(CT_GET(cmd, ALL_OP));
+  line->adds = 0;
+  line->judged = true;
+  for (size_t i = 0; line->op && i < CT_NUM_SUMS; ++i) {
+    const uint32_t reg = applies(&ct_sums[i], line->op) ? ct_cmd_get(cmd, ct_sums[i].reg) : 0;
+    if (reg && !note_sum(line, &ct_sums[i], reg)) line->judged = false;
+  }
+  line->legal = line->op && resolve(&resolved, line->op, zeros) && legal(cmd, line->op->group);
+}
+
+/* The command with its registers added in; false: it is illegal. */
+static bool finish(const struct ct_emu_line *line, const uint32_t *r, struct ct_cmd *cmd) {
+  *cmd = line->cmd;
+  if (!line->judged) return line->op && resolve(cmd, line->op, r) && legal(cmd, line->op->group);
+  for (unsigned i = 0; i < line->adds; ++i) {
+    uint32_t *w = &cmd->w[line->add[i].word];
+    const uint32_t mask = line->add[i].mask;
+    *w = (*w & ~mask) | (((*w & mask) + (r[line->add[i].reg] << line->add[i].shift)) & mask);
+  }
+  return line->legal;
+}
+
 static void addi(uint32_t *r, const struct ct_cmd *cmd) {
   const uint32_t pairs[4][3] = {
       {CT_GET(cmd, ADDI_RD0), CT_GET(cmd, ADDI_RS0), CT_GET(cmd, ADDI_IMM0)},
@@ -107,62 +172,35 @@ static bool loop(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t code
   return true;
 }
 
-static enum ct_emu_unit unit_of(uint32_t code) {
-  switch (code) {
-    case CT_OP_LD:
-      return CT_EMU_LD;
-    case CT_OP_ST:
-      return CT_EMU_ST;
-    case CT_OP_MM:
-      return CT_EMU_MM;
-    case CT_OP_VL:
-      return CT_EMU_VL;
-    case CT_OP_VA:
-      return CT_EMU_VA;
-    default:
-      return CT_EMU_VS;
-  }
-}
-
-/* Puts a resolved command into its queue; false: the queue is full. */
-static bool enqueue(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t code) {
-  struct ct_emu_queue *q = &ctx->queue[unit_of(code)];
-  if (q->count == CT_EMU_QUEUE) return false;
-  q->waiting[(q->head + q->count++) % CT_EMU_QUEUE] = *cmd;
+/* Executes a resolved control command; false: it is illegal. */
+static bool control(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd) {
+  const uint32_t code = CT_GET(cmd, ALL_OP);
+  if (code == CT_OP_LOOP || code == CT_OP_ENDL) return loop(ctx, cmd, code);
+  if (code == CT_OP_ADDI) addi(ctx->r, cmd);
+  ctx->ended = code == CT_OP_END;
   ++ctx->pc;
   return true;
 }
 
-bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
+bool ct_emu_dispatch(const struct ct_emu *emu, struct ct_emu_ctx *ctx) {
   if (ctx->ended || ctx->failed) return false;
   if (ctx->pc >= ctx->ncmds) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;
   }
-  struct ct_cmd cmd = ctx->prog[ctx->pc];
-  const uint32_t code = CT_GET(&cmd, ALL_OP);
-  const struct ct_op_info *op = ct_op_find(code);
-  const bool sums_apply = op && (op->group != CT_GROUP_CTL || code == CT_OP_LOOP);
-  if (!op || (sums_apply && !resolve(&cmd, op->group, ctx->r)) || !legal(&cmd, op->group) ||
-      ((code == CT_OP_LOOP || code == CT_OP_ENDL) && !loop(ctx, &cmd, code))) {
+  const struct ct_emu_line *line = &ctx->prog[ctx->pc];
+  struct ct_emu_queue *q = line->unit < CT_EMU_UNITS ? &ctx->queue[line->unit] : NULL;
+  struct ct_cmd here, *cmd = q ? ct_emu_queue_end(q) : &here;
+  if (!finish(line, ctx->r, cmd) || (!q && !control(ctx, cmd))) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;
   }
-  switch (code) {
-    case CT_OP_LOOP:
-    case CT_OP_ENDL:
-      break;
-    case CT_OP_ADDI:
-      addi(ctx->r, &cmd);
-      ++ctx->pc;
-      break;
-    case CT_OP_NOP:
-    case CT_OP_END:
-      ctx->ended = code == CT_OP_END;
-      ++ctx->pc;
-      break;
-    default:
-      if (!enqueue(ctx, &cmd, code)) return false;
+  if (q) {
+    if (q->count == CT_EMU_QUEUE) return false;
+    if (line->unit == CT_EMU_LD && !CT_GET(cmd, DMA_HDR))
+      ct_emu_dram_prefetch(emu, CT_GET(cmd, DMA_DRAM), CT_GET(cmd, DMA_NB));
+    ++q->count;
+    ++ctx->pc;
   }
   ++ctx->cnt[CT_CNT_CMDS];
   return true;

@@ -27,11 +27,9 @@ static uint32_t flush(uint32_t x) {
   return x & CT_FP_INF ? x : x & CT_FP_SIGN;
 }
 
+/* Of v > 0. */
 static int top_bit(uint64_t v) {
-  int n = 0;
-  while (v >>= 1)
-    ++n;
-  return n;
+  return 63 - __builtin_clzll(v);
 }
 
 /* The bits of v from bit `shift` upwards, rounded to nearest even; shift >= 1. */

@@ -38,11 +38,11 @@ static inline uint32_t ct_cmd_bits(const struct ct_cmd *cmd, unsigned lsb, unsig
 
 static inline void ct_cmd_set_bits(struct ct_cmd *cmd, unsigned lsb, unsigned width,
                                    uint32_t value) {
-  for (unsigned i = 0; i < width; ++i) {
-    const uint32_t mask = UINT32_C(1) << (lsb + i) % 32;
-    uint32_t *word = &cmd->w[(lsb + i) / 32];
-    *word = value >> i & 1 ? *word | mask : *word & ~mask;
-  }
+  const unsigned word = lsb / 32, bit = lsb % 32;
+  const uint64_t mask = ((UINT64_C(1) << width) - 1) << bit, bits = (uint64_t)value << bit & mask;
+  cmd->w[word] = (cmd->w[word] & ~(uint32_t)mask) | (uint32_t)bits;
+  if (bit + width > 32)
+    cmd->w[word + 1] = (cmd->w[word + 1] & ~(uint32_t)(mask >> 32)) | (uint32_t)(bits >> 32);
 }
 
 /* Two's complement of that width. */

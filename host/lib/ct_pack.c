@@ -5,6 +5,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_num.h"
+#include "ct_path.h"
 #include "ct_prog.h"
 
 enum { RECORD = CT_RECORD_UNITS * CT_TILE };
@@ -27,30 +28,33 @@ size_t ct_pack_size(size_t rows, size_t cols) {
   return c && r > SIZE_MAX / RECORD / c ? 0 : r * c * RECORD;
 }
 
-/* A 16x16 tile of FP32 bits to a record. */
-static void pack_tile(const uint32_t x[CT_TILE][CT_TILE], enum ct_sharing sharing,
-                      uint8_t *record) {
-  const uint8_t square = ct_hbfp8_group_exp(x[0], (size_t)CT_TILE * CT_TILE);
-  for (unsigned r = 0; r < CT_TILE; ++r) {
-    const uint8_t e = sharing == CT_SQUARE ? square : ct_hbfp8_group_exp(x[r], CT_TILE);
-    record[r] = e;
-    for (unsigned c = 0; c < CT_TILE; ++c)
-      record[CT_TILE * (r + 1) + c] = (uint8_t)ct_hbfp8_quant(x[r][c], e);
+/* Tile (r0, c0) of a matrix whose element (r, c) is x[r * row_step + c * col_step]; +0 outside. */
+static void read_tile(const float *x, size_t rows, size_t cols, size_t row_step, size_t col_step,
+                      uint32_t tile[CT_TILE][CT_TILE]) {
+  if (rows < CT_TILE || cols < CT_TILE) memset(tile, 0, sizeof(uint32_t) * CT_TILE * CT_TILE);
+  for (size_t r = 0; r < rows && r < CT_TILE; ++r) {
+    if (col_step == 1) {
+      memcpy(tile[r], x + r * row_step, sizeof *x * (cols < CT_TILE ? cols : CT_TILE));
+      continue;
+    }
+    for (size_t c = 0; c < cols && c < CT_TILE; ++c)
+      tile[r][c] = bits_of(x[r * row_step + c * col_step]);
   }
 }
 
-/* Element (r, c) of the packed matrix is x[r * row_step + c * col_step]. */
 static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size_t col_step,
                  enum ct_sharing sharing, uint8_t *out) {
-  for (size_t r0 = 0; r0 < rows; r0 += CT_TILE) {
-    for (size_t c0 = 0; c0 < cols; c0 += CT_TILE, out += RECORD) {
-      uint32_t tile[CT_TILE][CT_TILE] = {{0}};
-      for (size_t r = r0; r < rows && r < r0 + CT_TILE; ++r)
-        for (size_t c = c0; c < cols && c < c0 + CT_TILE; ++c)
-          tile[r - r0][c - c0] = bits_of(x[r * row_step + c * col_step]);
-      pack_tile((const uint32_t(*)[CT_TILE])tile, sharing, out);
+  const struct ct_path *path = ct_path_find(NULL);
+  const unsigned state = path->enter();
+  for (size_t r = 0; r < rows; r += CT_TILE) {
+    for (size_t c = 0; c < cols; c += CT_TILE, out += RECORD) {
+      struct ct_emu_tile t;
+      read_tile(x + r * row_step + c * col_step, rows - r, cols - c, row_step, col_step, t.x);
+      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, sharing == CT_SQUARE,
+                     (int8_t(*)[CT_TILE])(out + CT_TILE), out);
     }
   }
+  path->leave(state);
 }
 
 void ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,

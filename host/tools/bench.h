@@ -7,5 +7,6 @@
 #define BENCH_H
 
 int bench_sim(int argc, char **argv);
+int bench_emu(int argc, char **argv);
 
 #endif

@@ -13,6 +13,7 @@ struct bench {
 
 static const struct bench benches[] = {
     {"sim", "how many cycles a second the simulator runs", bench_sim},
+    {"emu", "how fast the C model computes, by path", bench_emu},
 };
 
 static void print_help(FILE *to) {

@@ -201,6 +201,28 @@ static void devices_that_are_not_there(void **state) {
   free(cli_expect(1, "cannot open the device", "counters --device nowhere"));
 }
 
+/* Figures for every path of the emulator that this machine has; the bench compares their losses. */
+static void bench_of_the_emulator(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("bench emu --seconds 0 --json -");
+  const json_t *paths = cli_at(root, "paths");
+  assert_true(json_array_size(paths) >= 1);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(paths, 0), "path")),
+                      "plain");
+  for (size_t i = 0; i < json_array_size(paths); ++i) {
+    const json_t *row = json_array_get(paths, i);
+    assert_true(json_number_value(json_object_get(row, "gmacs_per_second")) > 0);
+    assert_true(json_number_value(json_object_get(row, "samples_per_second")) > 0);
+  }
+  json_decref(root);
+  free(cli_expect(2, "Usage", "bench"));
+  free(cli_expect(2, "there is no measurement \"speed\"", "bench speed"));
+  free(cli_expect(2, "--seconds: \"x\"", "bench emu --seconds x"));
+  char *help = cli_expect(0, "", "bench --help");
+  assert_non_null(strstr(help, "emu"));
+  free(help);
+}
+
 static void disassembly(void **state) {
   (void)state;
   char *out = cli_expect(0, "", "disasm --matmul 40 24 16");
@@ -478,21 +500,14 @@ static void serving_stops_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matmul_is_exact),
-      cmocka_unit_test(matmul_refuses),
-      cmocka_unit_test(info_and_counters),
-      cmocka_unit_test(devices_that_are_not_there),
-      cmocka_unit_test(disassembly),
-      cmocka_unit_test(help_and_usage),
-      cmocka_unit_test(resuming_changes_nothing),
-      cmocka_unit_test(the_seed_decides),
-      cmocka_unit_test(inference_of_a_matrix),
-      cmocka_unit_test(training_refuses),
-      cmocka_unit_test(training_stops_cleanly),
-      cmocka_unit_test(serving_while_training),
-      cmocka_unit_test(unusual_numbers),
-      cmocka_unit_test(colocate_refuses),
-      cmocka_unit_test(serving_stops_cleanly),
+      cmocka_unit_test(matmul_is_exact),        cmocka_unit_test(matmul_refuses),
+      cmocka_unit_test(info_and_counters),      cmocka_unit_test(devices_that_are_not_there),
+      cmocka_unit_test(bench_of_the_emulator),  cmocka_unit_test(disassembly),
+      cmocka_unit_test(help_and_usage),         cmocka_unit_test(resuming_changes_nothing),
+      cmocka_unit_test(the_seed_decides),       cmocka_unit_test(inference_of_a_matrix),
+      cmocka_unit_test(training_refuses),       cmocka_unit_test(training_stops_cleanly),
+      cmocka_unit_test(serving_while_training), cmocka_unit_test(unusual_numbers),
+      cmocka_unit_test(colocate_refuses),       cmocka_unit_test(serving_stops_cleanly),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -18,3 +18,4 @@ $(BUILD)/tb/test_sim: | $(BUILD)/lib/coltrain/sim.so
 
 # The emulator by itself, also under the sanitizers.
 $(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
+$(call host_test,test_paths,tb/system/test_paths.c tb/system/ct_rig.c tb/system/ct_gen.c tb/unit/fp_ref.c,-lm)

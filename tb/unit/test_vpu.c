@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_vpu with 16 and with 4 lanes, these with one and with four functions: random race-free programs of both contexts against the model,
- * aborts in the middle, chains as programs use them against plain C, errors, rates, shares. */
+/* ct_vpu with 16 and with 4 lanes, these with one and with four functions: random race-free
+ * programs of both contexts against the model, aborts in the middle, chains as programs use them
+ * against plain C, errors, rates, shares. */
 #include <stdlib.h>
 #include <string.h>
 

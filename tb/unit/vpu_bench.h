@@ -93,7 +93,8 @@ typedef struct {
   uint64_t wait_arb[kCtx];
 } vpu_bench;
 
-/* variant: 0 16 lanes, 1 4 lanes with one function, 2 4 lanes with four. Free it with vpu_close(). */
+/* variant: 0 16 lanes, 1 4 lanes with one function, 2 4 lanes with four. Free it with vpu_close().
+ */
 vpu_bench *vpu_open(unsigned variant, uint64_t stream);
 void vpu_close(vpu_bench *b);
 

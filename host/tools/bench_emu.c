@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How fast the emulator computes, for each of its paths that this machine has: a product of 512
+ * cubed from operands to result in device memory, and training steps of 784-512-256-10 at batch 64
+ * as a user takes them (packing the batch, the job, the loss).
+ *
+ * Time is CPU time of the one thread, so that other programs hardly matter; of several runs the
+ * best counts, because what disturbs a run only makes it longer.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench.h"
+#include "cli.h"
+#include "ct_device.h"
+#include "ct_prog.h"
+#include "ct_rand.h"
+
+enum { SIDE = 512, BATCH = 64, INPUTS = 784, CLASSES = 10, LEAST_RUNS = 3 };
+
+static const uint32_t widths[] = {INPUTS, 512, 256, CLASSES};
+enum { LAYERS = sizeof widths / sizeof *widths - 1 };
+
+static const char *const paths[] = {"plain", "avx2", "avx512"};
+enum { PATHS = sizeof paths / sizeof *paths };
+
+struct options {
+  const char *json;
+  float seconds; /* of CPU time, for each figure */
+};
+
+struct figures {
+  const char *path;
+  double macs;   /* of the product, a second */
+  double step;   /* seconds */
+  uint32_t loss; /* bits of the loss after the first steps: the same on every path */
+};
+
+static double cpu_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void fill(struct ct_rand *rand, float *x, size_t n, float offset) {
+  for (size_t i = 0; i < n; ++i)
+    x[i] = ct_rand_unit(rand) - offset;
+}
+
+/* ---- The product ---- */
+
+struct product {
+  uint64_t a, b, c;
+  ct_program *program;
+};
+
+static int upload(ct_device *dev, uint64_t at[2]) {
+  const size_t size = ct_pack_size(SIDE, SIDE);
+  struct ct_rand rand;
+  float *x = malloc(sizeof *x * SIDE * SIDE);
+  void *packed = malloc(size);
+  int rc = x && packed ? 0 : CT_ERR_MEMORY;
+  ct_rand_seed(&rand, 1, CT_RAND_STREAM_NONE);
+  for (unsigned i = 0; i < 2 && rc >= 0; ++i) {
+    fill(&rand, x, (size_t)SIDE * SIDE, 0.5f);
+    ct_pack(x, SIDE, SIDE, SIDE, CT_ROW, packed);
+    rc = ct_mem_alloc(dev, size, &at[i]);
+    if (rc >= 0) rc = ct_mem_write(dev, at[i], packed, size);
+  }
+  free(x);
+  free(packed);
+  return rc;
+}
+
+static int multiply(ct_device *dev, const struct product *p) {
+  struct ct_job job = {.program = p->program};
+  struct ct_result result;
+  uint64_t tag;
+  job.args[CT_GEMM_A - 1] = (uint32_t)(p->a / CT_UNIT);
+  job.args[CT_GEMM_B - 1] = (uint32_t)(p->b / CT_UNIT);
+  job.args[CT_GEMM_C - 1] = (uint32_t)(p->c / CT_UNIT);
+  int rc = ct_submit(dev, CT_TRAINING, &job, &tag);
+  if (rc >= 0) rc = ct_wait(dev, tag, &result, CT_FOREVER);
+  return rc >= 0 ? result.error : rc;
+}
+
+static int time_product(ct_device *dev, double seconds, double *best) {
+  struct product p = {0, 0, 0, NULL};
+  struct ct_code code = {NULL, 0};
+  const struct ct_gemm shape = {
+      .m = SIDE, .n = SIDE, .k = SIDE, .pitch = SIDE / 4, .spm_words = ct_window_words(dev)};
+  uint64_t at[2] = {0, 0};
+  int rc = upload(dev, at);
+  p.a = at[0];
+  p.b = at[1];
+  if (rc >= 0) rc = ct_mem_alloc(dev, sizeof(float) * SIDE * SIDE, &p.c);
+  if (rc >= 0) rc = ct_prog_gemm(&shape, &code, NULL);
+  if (rc >= 0) rc = ct_code_load(dev, &code, &p.program);
+  *best = 0;
+  const double end = cpu_seconds() + seconds;
+  for (unsigned i = 0; rc >= 0 && (i < LEAST_RUNS || cpu_seconds() < end); ++i) {
+    const double from = cpu_seconds();
+    rc = multiply(dev, &p);
+    const double took = cpu_seconds() - from;
+    if (i == 0 || took < *best) *best = took;
+  }
+  ct_program_free(p.program);
+  ct_mem_free(dev, p.a);
+  ct_mem_free(dev, p.b);
+  ct_mem_free(dev, p.c);
+  return rc;
+}
+
+/* ---- Training ---- */
+
+static int time_steps(ct_device *dev, ct_model *model, double seconds, struct figures *f) {
+  struct ct_rand rand;
+  uint32_t labels[BATCH];
+  float loss = 0, *x = malloc(sizeof *x * BATCH * INPUTS);
+  int rc = x ? 0 : CT_ERR_MEMORY;
+  ct_rand_seed(&rand, 2, CT_RAND_STREAM_NONE);
+  if (x) fill(&rand, x, (size_t)BATCH * INPUTS, 0);
+  for (size_t i = 0; i < BATCH; ++i)
+    labels[i] = (uint32_t)ct_rand_below(&rand, CLASSES);
+  (void)dev;
+  const double end = cpu_seconds() + seconds;
+  for (unsigned i = 0; rc >= 0 && (i < LEAST_RUNS || cpu_seconds() < end); ++i) {
+    const double from = cpu_seconds();
+    rc = ct_model_step(model, x, labels, &loss);
+    const double took = cpu_seconds() - from;
+    if (i == 0 || took < f->step) f->step = took;
+    if (i + 1 == LEAST_RUNS) memcpy(&f->loss, &loss, sizeof loss);
+  }
+  free(x);
+  return rc;
+}
+
+static int time_training(ct_device *dev, double seconds, struct figures *f) {
+  const struct ct_training training = {.batch = BATCH, .lr = 0.05f, .momentum = 0.9f};
+  ct_model *model = NULL;
+  int rc = ct_model_create(dev, widths, LAYERS, 1, &model);
+  if (rc >= 0) rc = ct_model_training(model, &training);
+  if (rc >= 0) rc = time_steps(dev, model, seconds, f);
+  ct_model_free(model);
+  return rc;
+}
+
+/* ---- Results ---- */
+
+static int measure(const struct options *o, struct figures *f) {
+  char uri[32];
+  ct_device *dev;
+  double product = 0;
+  snprintf(uri, sizeof uri, "emu:path=%s", f->path);
+  if (cli_open(uri, &dev)) return 1;
+  int rc = time_product(dev, (double)o->seconds, &product);
+  if (rc >= 0) rc = time_training(dev, (double)o->seconds, f);
+  f->macs = (double)SIDE * SIDE * SIDE / product;
+  const int status = rc < 0 ? cli_fail_device(dev, rc, uri) : 0;
+  ct_close(dev);
+  return status;
+}
+
+static bool is_available(const char *path) {
+  char uri[32];
+  ct_device *dev = NULL;
+  snprintf(uri, sizeof uri, "emu:path=%s", path);
+  const bool open = ct_open(uri, &dev) >= 0;
+  if (open) ct_close(dev);
+  return open;
+}
+
+static json_t *row_json(const struct figures *f) {
+  return json_pack("{s:s, s:f, s:f, s:f}", "path", f->path, "gmacs_per_second", f->macs / 1e9,
+                   "steps_per_second", 1 / f->step, "samples_per_second", BATCH / f->step);
+}
+
+static int run(const struct options *o) {
+  FILE *text = cli_text(o->json);
+  json_t *rows = json_array();
+  struct figures first = {.path = NULL};
+  int status = 0;
+  fprintf(text, "%-8s %14s %14s %14s\n", "path", "GMAC/s", "steps/s", "samples/s");
+  for (unsigned i = 0; i < PATHS && !status; ++i) {
+    struct figures f = {.path = paths[i]};
+    if (!is_available(f.path)) {
+      fprintf(text, "%-8s this machine cannot\n", f.path);
+      continue;
+    }
+    status = measure(o, &f);
+    if (status) break;
+    fprintf(text, "%-8s %14.3f %14.2f %14.1f\n", f.path, f.macs / 1e9, 1 / f.step, BATCH / f.step);
+    fflush(text);
+    json_array_append_new(rows, row_json(&f));
+    if (!first.path) first = f;
+    if (f.loss != first.loss)
+      status = cli_fail("the paths %s and %s compute different losses", first.path, f.path);
+  }
+  if (status || !o->json) {
+    json_decref(rows);
+    return status;
+  }
+  return cli_json_write(o->json, json_pack("{s:i, s:s, s:i, s:o}", "product", SIDE, "layers",
+                                           "784-512-256-10", "batch", BATCH, "paths", rows));
+}
+
+/* ---- Command line ---- */
+
+enum { KEY_SECONDS = CLI_KEY_VERB };
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case CLI_KEY_JSON:
+      o->json = arg;
+      break;
+    case KEY_SECONDS:
+      o->seconds = cli_real(state, "--seconds", arg, 0.0f, 1000.0f);
+      break;
+    case ARGP_KEY_ARG:
+      argp_error(state, "\"%s\" is one argument too many", arg);
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+int bench_emu(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"seconds", KEY_SECONDS, "S", 0, "CPU time for each figure (2)", 0},
+      {"json", CLI_KEY_JSON, "FILE", 0, "Write the figures (- for standard output)", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .doc =
+          "Measures the emulator on one thread, by path: multiply-accumulates a second of a "
+          "product of 512 cubed, and training steps and samples a second of 784-512-256-10 at "
+          "batch 64. Best of several runs, in CPU time."};
+  struct options o = {.seconds = 2.0f};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  if (cli_writable(o.json)) return 1;
+  return run(&o);
+}
