@@ -473,7 +473,8 @@ module ct_core #(
 
   // ---- Scratchpad -----------------------------------------------------------------------------------------------------------
 
-  ct_spm #(.Words(SpmWords)) u_spm (
+  // Half the columns read half as many words a cycle.
+  ct_spm #(.Words(SpmWords), .Banks((Cols == 8) ? 4 : 8)) u_spm (
     .clk_i,
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scratchpad: 5 read ports and 2 write ports over 8 banks of 144-bit words (16 mantissas, an exponent, 8 parity bits).
+// The scratchpad: 5 read ports and 2 write ports over banks of 144-bit words (16 mantissas, an exponent, 8 parity bits).
 //
 // Ports       read, in order of priority: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 VL, 4 ST; write: 0 LD, 1 VS.
 //             They rank by unit and not by context, so that no access of training inside a unit holds an inference one for long.
-// Banks       word address modulo 8. A bank does one read and one write a cycle; rd_ready_o and wr_ready_o (combinational) say
+// Banks       word address modulo Banks. A bank does one read and one write a cycle; rd_ready_o and wr_ready_o (combinational) say
 //             whether the request is served in this cycle. Port 0 of each kind is always served.
 // Latency     read data come exactly ct_pkg::SpmLat = 2 cycles after the cycle of the grant, marked by rd_vld_o; data and parity
 //             outputs mean nothing in other cycles.
@@ -14,18 +14,23 @@
 // Parity      bit g is the even parity of bits g, g + 8, ... of {exp, data}; made at the write, checked at the read. A word that was
 //             never written reads as zeros with good parity.
 // Debug       peek_i reads a word, flip_arm_i inverts one bit of a word (0..127 data, 128..135 exponent, 136..143 parity) in the memory
-//             itself, so that it lasts until the word is written. Both wait for a cycle in which nobody else wants the bank (the flip
-//             for one without a write on port 1, too), the flip before the peek; a word written while its flip waits or is under
-//             way is left as written. One of each kind may wait; a new one replaces it. peek_vld_o is a pulse with the data.
+//             itself, so that it lasts until the word is written. Both read through port 4, in a cycle in which that is idle and nobody
+//             else wants the bank, the flip before the peek; if, two cycles later, port 1 writes or port 0 writes the bank, the flip
+//             reads once more. A word written while its flip waits or is under way is left as written. One of each kind may wait;
+//             a new one replaces it. peek_vld_o is a pulse with the data.
+// Cost        a multiplexer of Banks words in front of each read port's register, one of two words in front of each bank. The one-hot
+//             choices are registered, so that the former are ANDs and an OR: 5 LUT4 a bit with 8 banks, 3 with 4.
 //
 // Parameters
-//   Words  a power of two, 128 .. 2^20; per bank Words / 8 words of 144 bits, which is 8 DP16KD of ECP5 at Words = 8192
+//   Words  a power of two, 128 .. 2^20; per bank Words / Banks words of 144 bits, which is 8 DP16KD of ECP5 at Words / Banks = 1024
+//   Banks  8 or 4
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_spm #(
   parameter  int unsigned Words = 65536,
+  parameter  int unsigned Banks = 8,
   localparam int unsigned AddrW = ct_pkg::SpmAddrW
 ) (
   input  logic               clk_i,
@@ -60,11 +65,15 @@ module ct_spm #(
     ct_error_spm_words_must_be_a_power_of_two_from_128_to_2_to_the_20 u_error ();
   end
 
-  localparam int Banks = 8;
-  localparam int Ports = 6;  // read ports with the debug port, which is the last
-  localparam int Dbg   = 5;
+  if (Banks != 8 && Banks != 4) begin : g_check_banks
+    ct_error_spm_banks_must_be_8_or_4 u_error ();
+  end
+
+  localparam int Ports = 5;
+  localparam int St    = 4;  // the read port that the debug port shares
   localparam int WordW = 144;
-  localparam int RowW  = $clog2(Words) - 3;
+  localparam int BankW = $clog2(Banks);
+  localparam int RowW  = $clog2(Words) - BankW;
   localparam int unsigned Rows  = Words / Banks;
 
   // The parity byte of 136 bits: the exclusive or of the 17 bytes, folded so that a simulator needs few operations.
@@ -81,12 +90,11 @@ module ct_spm #(
   // ---------------------------------------------------------------------------------------------------------------------------
   // Debug port: a read like the others', and for a flip the word written back with one bit inverted.
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     DbgIdle,   // nothing waits
     DbgRead,   // wants a read
     DbgWait,   // the word is in the bank's output
-    DbgData,   // the word is in the port's output
-    DbgWrite   // wants the write
+    DbgData    // the word is in the port's output: answers the peek, writes the flipped word
   } dbg_state_e;
 
   dbg_state_e       dbg_d, dbg_q;
@@ -96,18 +104,20 @@ module ct_spm #(
   logic [AddrW-1:0] flip_addr_q, peek_addr_q;
   logic [7:0]       flip_bit_q;
   logic [AddrW-1:0] dbg_addr;
-  logic             dbg_rd_valid, dbg_rd_ready, dbg_wr_valid, dbg_wr_go;
+  logic             dbg_rd_valid, dbg_rd_go, dbg_wr_valid, dbg_wr_go;
   logic             overwritten;
 
   // ---------------------------------------------------------------------------------------------------------------------------
   // Requests of all ports in one shape.
 
   logic [Ports-1:0]       rd_valid;
-  logic [3*Ports-1:0]     rd_bank;
+  logic [BankW*Ports-1:0] rd_bank;
   logic [RowW*Ports-1:0]  rd_row;
   logic [Ports-1:0]       rd_ready;
+  logic [Banks*Ports-1:0] rd_gnt_d, rd_gnt_q;  // port p gets bank b: bit Banks*p + b
+  logic [Banks-1:0]       rd_want, rd_taken;
   logic [1:0]             wr_valid;
-  logic [3*2-1:0]         wr_bank;
+  logic [BankW*2-1:0]     wr_bank;
   logic [RowW*2-1:0]      wr_row;
   logic [WordW*2-1:0]     wr_word;
 
@@ -116,20 +126,21 @@ module ct_spm #(
   logic [RowW*Banks-1:0]  bank_rrow, bank_wrow;
 
   logic [Ports-1:0]       vld1_q, vld2_q;
-  logic [3*Ports-1:0]     bank1_q;
   logic [Ports-1:0]       bad;  // the parity of what each port has read is wrong
 
-  assign rd_valid     = {dbg_rd_valid, rd_valid_i};
-  assign rd_ready_o   = rd_ready[4:0];
-  assign dbg_rd_ready = rd_ready[Dbg];
+  assign rd_valid   = {rd_valid_i[St] || dbg_rd_valid, rd_valid_i[St-1:0]};
+  assign rd_ready_o = rd_ready;
+  assign dbg_rd_go  = dbg_rd_valid && !rd_valid_i[St] && rd_ready[St];
 
   always_comb begin
-    for (int p = 0; p < 5; p++) begin
-      rd_bank[3*p +: 3]      = rd_addr_i[AddrW*p +: 3];
-      rd_row[RowW*p +: RowW] = rd_addr_i[AddrW*p + 3 +: RowW];
+    for (int p = 0; p < Ports; p++) begin
+      rd_bank[BankW*p +: BankW] = rd_addr_i[AddrW*p +: BankW];
+      rd_row[RowW*p +: RowW]    = rd_addr_i[AddrW*p + BankW +: RowW];
     end
-    rd_bank[3*Dbg +: 3]      = dbg_addr[2:0];
-    rd_row[RowW*Dbg +: RowW] = dbg_addr[3 +: RowW];
+    if (!rd_valid_i[St]) begin
+      rd_bank[BankW*St +: BankW] = dbg_addr[BankW-1:0];
+      rd_row[RowW*St +: RowW]    = dbg_addr[BankW +: RowW];
+    end
   end
 
   // A read is served unless a port of higher rank wants its bank.
@@ -138,22 +149,32 @@ module ct_spm #(
     if (rd_valid != '0) begin
       for (int p = 1; p < Ports; p++) begin
         for (int q = 0; q < p; q++) begin
-          if (rd_valid[q] && rd_bank[3*q +: 3] == rd_bank[3*p +: 3]) rd_ready[p] = 1'b0;
+          if (rd_valid[q] && rd_bank[BankW*q +: BankW] == rd_bank[BankW*p +: BankW]) rd_ready[p] = 1'b0;
         end
       end
     end
   end
 
   always_comb begin
-    bank_re   = '0;
+    rd_want  = '0;
+    rd_taken = '0;
+    rd_gnt_d = '0;
+    if (rd_valid != '0) begin
+      for (int p = 0; p < Ports; p++) begin
+        rd_want                     = {{(Banks-1){1'b0}}, rd_valid[p]} << rd_bank[BankW*p +: BankW];
+        rd_gnt_d[Banks*p +: Banks] = rd_want & ~rd_taken;
+        rd_taken                    = rd_taken | rd_want;
+      end
+    end
+    bank_re = rd_taken;
+  end
+
+  always_comb begin
     bank_rrow = '0;
     if (rd_valid != '0) begin
       for (int b = 0; b < Banks; b++) begin
-        for (int p = Ports - 1; p >= 0; p--) begin
-          if (rd_valid[p] && rd_bank[3*p +: 3] == 3'(b)) begin
-            bank_re[b]                = 1'b1;
-            bank_rrow[RowW*b +: RowW] = rd_row[RowW*p +: RowW];
-          end
+        for (int p = 0; p < Ports; p++) begin
+          if (rd_gnt_d[Banks*p + b]) bank_rrow[RowW*b +: RowW] = bank_rrow[RowW*b +: RowW] | rd_row[RowW*p +: RowW];
         end
       end
     end
@@ -161,18 +182,19 @@ module ct_spm #(
 
   // Writes: LD always, VS unless LD wants its bank, the debug port in the place of an idle VS.
   assign wr_valid   = {wr_valid_i[1] || dbg_wr_valid, wr_valid_i[0]};
-  assign wr_ready_o = {!(wr_valid_i[0] && wr_bank[2:0] == wr_addr_i[AddrW +: 3]), 1'b1};
-  assign dbg_wr_go  = dbg_wr_valid && !(wr_valid_i[0] && wr_bank[2:0] == dbg_addr[2:0]);
+  assign wr_ready_o = {!(wr_valid_i[0] && wr_bank[BankW-1:0] == wr_addr_i[AddrW +: BankW]), 1'b1};
+  assign dbg_wr_go  = dbg_wr_valid && !(wr_valid_i[0] && wr_bank[BankW-1:0] == dbg_addr[BankW-1:0]);
 
+  // Words that are not written may be anything.
   always_comb begin
-    wr_bank = {dbg_wr_valid ? dbg_addr[2:0] : wr_addr_i[AddrW +: 3], wr_addr_i[2:0]};
-    wr_row  = {dbg_wr_valid ? dbg_addr[3 +: RowW] : wr_addr_i[AddrW + 3 +: RowW], wr_addr_i[3 +: RowW]};
-    wr_word = '0;
+    wr_bank = {dbg_wr_valid ? dbg_addr[BankW-1:0] : wr_addr_i[AddrW +: BankW], wr_addr_i[BankW-1:0]};
+    wr_row  = {dbg_wr_valid ? dbg_addr[BankW +: RowW] : wr_addr_i[AddrW + BankW +: RowW], wr_addr_i[BankW +: RowW]};
+    wr_word = 'x;
     if (wr_valid_i[0]) wr_word[0 +: WordW] = {parity(wr_data_i[127:0], wr_exp_i[7:0]), wr_exp_i[7:0], wr_data_i[127:0]};
-    if (wr_valid_i[1]) begin
+    if (dbg_wr_valid) begin
+      wr_word[WordW +: WordW] = g_port[St].data_q ^ (WordW'(1) << flip_bit_q);
+    end else if (wr_valid_i[1]) begin
       wr_word[WordW +: WordW] = {parity(wr_data_i[255:128], wr_exp_i[15:8]), wr_exp_i[15:8], wr_data_i[255:128]};
-    end else if (dbg_wr_valid) begin
-      wr_word[WordW +: WordW] = g_port[Dbg].data_q ^ (WordW'(1) << flip_bit_q);
     end
   end
 
@@ -182,8 +204,8 @@ module ct_spm #(
     bank_wrow  = '0;
     if (wr_valid != '0) begin
       for (int b = 0; b < Banks; b++) begin
-        bank_wport[b] = !(wr_valid[0] && wr_bank[2:0] == 3'(b));
-        bank_we[b]    = !bank_wport[b] || (wr_valid[1] && wr_bank[5:3] == 3'(b));
+        bank_wport[b] = !(wr_valid[0] && wr_bank[BankW-1:0] == BankW'(b));
+        bank_we[b]    = !bank_wport[b] || (wr_valid[1] && wr_bank[2*BankW-1:BankW] == BankW'(b));
         bank_wrow[RowW*b +: RowW] = bank_wport[b] ? wr_row[RowW +: RowW] : wr_row[0 +: RowW];
       end
     end
@@ -207,39 +229,43 @@ module ct_spm #(
       vld1_q <= '0;
       vld2_q <= '0;
     end else begin
-      vld1_q <= rd_valid & rd_ready;
+      vld1_q <= rd_valid_i & rd_ready;
       vld2_q <= vld1_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (rd_valid != '0) bank1_q <= rd_bank;
+    if (rd_valid != '0) rd_gnt_q <= rd_gnt_d;
   end
+
+  function automatic logic [WordW-1:0] gate(input logic on, input logic [WordW-1:0] x);
+    gate = on ? x : '0;
+  endfunction
 
   for (genvar p = 0; p < Ports; p++) begin : g_port
     logic [WordW-1:0] data_q;
+    logic [7:0]       gnt;
+    logic             load;
 
+    assign gnt  = 8'(rd_gnt_q[Banks*p +: Banks]);
+    assign load = vld1_q[p] || (p == St && dbg_q == DbgWait);
+
+    // With 4 banks the last four are never granted.
     always_ff @(posedge clk_i) begin
-      if (vld1_q[p]) begin
-        unique case (bank1_q[3*p +: 3])
-          3'd0:    data_q <= g_bank[0].data_q;
-          3'd1:    data_q <= g_bank[1].data_q;
-          3'd2:    data_q <= g_bank[2].data_q;
-          3'd3:    data_q <= g_bank[3].data_q;
-          3'd4:    data_q <= g_bank[4].data_q;
-          3'd5:    data_q <= g_bank[5].data_q;
-          3'd6:    data_q <= g_bank[6].data_q;
-          default: data_q <= g_bank[7].data_q;
-        endcase
+      if (load) begin
+        data_q <= gate(gnt[0], g_bank[0].data_q) | gate(gnt[1], g_bank[1].data_q)
+                | gate(gnt[2], g_bank[2].data_q) | gate(gnt[3], g_bank[3].data_q)
+                | gate(gnt[4], g_bank[4 % Banks].data_q) | gate(gnt[5], g_bank[5 % Banks].data_q)
+                | gate(gnt[6], g_bank[6 % Banks].data_q) | gate(gnt[7], g_bank[7 % Banks].data_q);
       end
     end
 
-    assign bad[p] = vld2_q[p] && parity(data_q[127:0], data_q[135:128]) != data_q[143:136];
+    assign bad[p] = parity(data_q[127:0], data_q[135:128]) != data_q[143:136];
   end
 
   // One concatenation each: the simulator then passes the slices on without copying the whole.
-  assign rd_vld_o  = vld2_q[4:0];
-  assign rd_perr_o = bad[4:0];
+  assign rd_vld_o  = vld2_q;
+  assign rd_perr_o = bad & vld2_q;
   assign rd_data_o = {g_port[4].data_q[127:0], g_port[3].data_q[127:0], g_port[2].data_q[127:0], g_port[1].data_q[127:0],
                       g_port[0].data_q[127:0]};
   assign rd_exp_o  = {g_port[4].data_q[135:128], g_port[3].data_q[135:128], g_port[2].data_q[135:128],
@@ -250,7 +276,7 @@ module ct_spm #(
 
   assign dbg_addr     = is_flip_q ? flip_addr_q : peek_addr_q;
   assign dbg_rd_valid = (dbg_q == DbgRead);
-  assign dbg_wr_valid = (dbg_q == DbgWrite) && flip_q && !wr_valid_i[1];
+  assign dbg_wr_valid = (dbg_q == DbgData) && is_flip_q && flip_q && !wr_valid_i[1];
 
   // The word of a flip that waits or is under way is being written by its owner, who wins.
   assign overwritten = flip_q && ((wr_valid_i[0] && wr_addr_i[0 +: RowW+3] == flip_addr_q[RowW+2:0]) ||
@@ -269,17 +295,12 @@ module ct_spm #(
           is_flip_d = flip_q;
         end
       end
-      DbgRead: if (dbg_rd_ready) dbg_d = DbgWait;
+      DbgRead: if (dbg_rd_go) dbg_d = DbgWait;
       DbgWait: dbg_d = DbgData;
-      DbgData: begin
-        dbg_d = is_flip_q ? DbgWrite : DbgIdle;
-        if (!is_flip_q) peek_d = 1'b0;
-      end
       default: begin
-        if (!flip_q || dbg_wr_go) begin
-          dbg_d  = DbgIdle;
-          flip_d = 1'b0;
-        end
+        dbg_d = DbgIdle;
+        if (!is_flip_q)     peek_d = 1'b0;
+        else if (dbg_wr_go) flip_d = 1'b0;
       end
     endcase
     // A new request replaces what waits, and starts over what is under way.
@@ -316,17 +337,17 @@ module ct_spm #(
   end
 
   assign peek_vld_o  = (dbg_q == DbgData) && !is_flip_q;
-  assign peek_data_o = g_port[Dbg].data_q[127:0];
-  assign peek_exp_o  = g_port[Dbg].data_q[135:128];
-  assign peek_perr_o = bad[Dbg];
+  assign peek_data_o = g_port[St].data_q[127:0];
+  assign peek_exp_o  = g_port[St].data_q[135:128];
+  assign peek_perr_o = peek_vld_o && bad[St];
 
   logic unused_addr;
   assign unused_addr = ^{rd_addr_i, wr_addr_i, dbg_addr, flip_addr_q, peek_addr_q};
 
   `CT_ASSERT(FirstReadServed_A, !rd_valid_i[0] || rd_ready_o[0])
   `CT_ASSERT(LdWriteServed_A, wr_ready_o[0])
-  `CT_ASSERT(DebugReadComes_A, dbg_q != DbgData || vld2_q[Dbg])
-  `CT_ASSERT(OneWritePerBank_A, !(wr_valid_i == 2'b11 && wr_ready_o[1]) || wr_bank[2:0] != wr_bank[5:3])
+  `CT_ASSERT(DebugReadAlone_A, dbg_q != DbgData || !vld2_q[St])
+  `CT_ASSERT(OneWritePerBank_A, !(wr_valid_i == 2'b11 && wr_ready_o[1]) || wr_bank[BankW-1:0] != wr_bank[2*BankW-1:BankW])
 
 endmodule
 

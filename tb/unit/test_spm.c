@@ -1,13 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_spm against an array of words: bank conflicts and ranks, latency, order of writes and reads,
- * parity, peek and flipped bits. */
+/* ct_spm with 8 and with 4 banks against an array of words: bank conflicts and ranks, latency,
+ * order of writes and reads, parity, peek and flipped bits. */
 #include "ct_tb.h"
 
 #include <string.h>
 
-#include "ct_spm_dut.h"
+#include "ct_spm_4_dut.h"
+#include "ct_spm_8_dut.h"
 
-enum { kWords = 1024, kReads = 5, kWrites = 2, kLat = 2, kBanks = 8 };
+enum { kWords = 1024, kReads = 5, kWrites = 2, kLat = 2, kVariants = 2 };
+
+static const unsigned kBanks[kVariants] = {8, 4};
+
+/* One view of the models, which are types of their own. */
+typedef struct {
+  void *dut;
+  void (*eval)(void *dut);
+  void (*tick)(void *dut);
+  void (*reset)(void *dut, unsigned cycles);
+  void (*close)(void *dut);
+  uint8_t *rd_valid_i, *rd_ready_o, *rd_vld_o, *rd_perr_o, *wr_valid_i, *wr_ready_o;
+  uint32_t *rd_addr_i, *rd_data_o, *wr_data_i, *flip_addr_i, *peek_addr_i, *peek_data_o;
+  uint64_t *rd_exp_o, *wr_addr_i;
+  uint16_t *wr_exp_i;
+  uint8_t *flip_arm_i, *flip_bit_i, *peek_i, *peek_vld_o, *peek_exp_o, *peek_perr_o;
+} spm_ports;
+
+#define VARIANT(name)                                      \
+  static void name##_eval_any(void *d) {                   \
+    name##_eval(d);                                        \
+  }                                                        \
+  static void name##_tick_any(void *d) {                   \
+    name##_tick(d);                                        \
+  }                                                        \
+  static void name##_reset_any(void *d, unsigned cycles) { \
+    name##_reset(d, cycles);                               \
+  }                                                        \
+  static void name##_free_any(void *d) {                   \
+    name##_free(d);                                        \
+  }                                                        \
+  static spm_ports name##_ports(void) {                    \
+    name##_dut *d = name##_new(ct_tb_trace());             \
+    const spm_ports p = {                                  \
+        .dut = d,                                          \
+        .eval = name##_eval_any,                           \
+        .tick = name##_tick_any,                           \
+        .reset = name##_reset_any,                         \
+        .close = name##_free_any,                          \
+        .rd_valid_i = d->rd_valid_i,                       \
+        .rd_ready_o = d->rd_ready_o,                       \
+        .rd_vld_o = d->rd_vld_o,                           \
+        .rd_perr_o = d->rd_perr_o,                         \
+        .wr_valid_i = d->wr_valid_i,                       \
+        .wr_ready_o = d->wr_ready_o,                       \
+        .rd_addr_i = d->rd_addr_i,                         \
+        .rd_data_o = d->rd_data_o,                         \
+        .wr_data_i = d->wr_data_i,                         \
+        .flip_addr_i = d->flip_addr_i,                     \
+        .peek_addr_i = d->peek_addr_i,                     \
+        .peek_data_o = d->peek_data_o,                     \
+        .rd_exp_o = d->rd_exp_o,                           \
+        .wr_addr_i = d->wr_addr_i,                         \
+        .wr_exp_i = d->wr_exp_i,                           \
+        .flip_arm_i = d->flip_arm_i,                       \
+        .flip_bit_i = d->flip_bit_i,                       \
+        .peek_i = d->peek_i,                               \
+        .peek_vld_o = d->peek_vld_o,                       \
+        .peek_exp_o = d->peek_exp_o,                       \
+        .peek_perr_o = d->peek_perr_o,                     \
+    };                                                     \
+    return p;                                              \
+  }
+
+VARIANT(ct_spm_8)
+VARIANT(ct_spm_4)
+
+static spm_ports (*const variants[kVariants])(void) = {ct_spm_8_ports, ct_spm_4_ports};
 
 typedef struct {
   uint32_t data[4];
@@ -32,7 +100,8 @@ typedef struct {
 } wr_req;
 
 typedef struct {
-  ct_spm_dut *dut;
+  spm_ports p;
+  unsigned banks;
   word mem[kWords];
   bool bad[kWords]; /* holds a flipped bit */
   expected pipe[kLat][kReads];
@@ -51,9 +120,11 @@ static void put_bits(uint32_t *port, unsigned lsb, unsigned bits, uint32_t value
   }
 }
 
-static bench *open_bench(void) {
+static bench *open_bench(unsigned variant) {
   bench *b = test_calloc(1, sizeof *b);
-  ct_spm_dut *d = b->dut = ct_spm_new(ct_tb_trace());
+  b->p = variants[variant]();
+  b->banks = kBanks[variant];
+  const spm_ports *d = &b->p;
   *d->rd_valid_i = 0;
   *d->wr_valid_i = 0;
   *d->flip_arm_i = 0;
@@ -61,17 +132,17 @@ static bench *open_bench(void) {
   *d->flip_bit_i = 0;
   *d->peek_i = 0;
   *d->peek_addr_i = 0;
-  ct_spm_reset(d, 2);
+  d->reset(d->dut, 2);
   return b;
 }
 
 static void close_bench(bench *b) {
-  ct_spm_free(b->dut);
+  b->p.close(b->p.dut);
   test_free(b);
 }
 
 static void drive(bench *b) {
-  ct_spm_dut *d = b->dut;
+  const spm_ports *d = &b->p;
   *d->rd_valid_i = 0;
   for (unsigned p = 0; p < kReads; ++p) {
     *d->rd_valid_i |= (uint8_t)(b->rd[p].valid << p);
@@ -91,7 +162,7 @@ static void drive(bench *b) {
 
 /* What the data ports show must be what was granted kLat cycles ago. */
 static void check_data(bench *b) {
-  const ct_spm_dut *d = b->dut;
+  const spm_ports *d = &b->p;
   for (unsigned p = 0; p < kReads; ++p) {
     const expected *e = &b->pipe[kLat - 1][p];
     assert_int_equal((*d->rd_vld_o >> p) & 1, e->valid);
@@ -107,21 +178,21 @@ static void check_data(bench *b) {
   }
 }
 
-static bool same_bank(uint32_t a, uint32_t c) {
-  return a % kBanks == c % kBanks;
+static bool same_bank(const bench *b, uint32_t a, uint32_t c) {
+  return a % b->banks == c % b->banks;
 }
 
 static void check_grants(bench *b) {
-  const ct_spm_dut *d = b->dut;
+  const spm_ports *d = &b->p;
   for (unsigned p = 0; p < kReads; ++p) {
     bool ready = true;
     for (unsigned q = 0; q < p; ++q)
-      ready &= !(b->rd[q].valid && same_bank(b->rd[q].addr, b->rd[p].addr));
+      ready &= !(b->rd[q].valid && same_bank(b, b->rd[q].addr, b->rd[p].addr));
     b->rd_done[p] = b->rd[p].valid && ready;
     if (b->rd[p].valid) assert_int_equal((*d->rd_ready_o >> p) & 1, ready);
     b->refused += b->rd[p].valid && !ready;
   }
-  const bool clash = b->wr[0].valid && same_bank(b->wr[0].addr, b->wr[1].addr);
+  const bool clash = b->wr[0].valid && same_bank(b, b->wr[0].addr, b->wr[1].addr);
   b->wr_done[0] = b->wr[0].valid;
   b->wr_done[1] = b->wr[1].valid && !clash;
   assert_int_equal(*d->wr_ready_o & 1, 1);
@@ -143,7 +214,7 @@ static expected look_up(const bench *b, unsigned p) {
 /* One cycle of the requests in b->rd and b->wr. */
 static void cycle(bench *b) {
   drive(b);
-  ct_spm_eval(b->dut);
+  b->p.eval(b->p.dut);
   check_data(b);
   check_grants(b);
   memmove(b->pipe[1], b->pipe[0], sizeof b->pipe[0]);
@@ -155,7 +226,7 @@ static void cycle(bench *b) {
     b->bad[b->wr[p].addr % kWords] = false;
     ++b->writes;
   }
-  ct_spm_tick(b->dut);
+  b->p.tick(b->p.dut);
 }
 
 static word random_word(ct_rng *rng) {
@@ -206,11 +277,10 @@ static void read_word(bench *b, unsigned port, uint32_t addr) {
   idle(b, kLat);
 }
 
-static void random_traffic(void **state) {
-  (void)state;
+static void random_traffic(unsigned v) {
   static const unsigned spans[] = {16, 64, kWords}; /* few words: many conflicts and reuses */
   for (unsigned k = 0; k < 6; ++k) {
-    bench *b = open_bench();
+    bench *b = open_bench(v);
     ct_rng rng = ct_rng_make(10 + k);
     ct_stall stalls[kReads + kWrites];
     for (unsigned p = 0; p < kReads + kWrites; ++p)
@@ -224,18 +294,18 @@ static void random_traffic(void **state) {
   }
 }
 
-/* Without conflicts every port is served in every cycle. */
-static void all_ports_at_once(void **state) {
-  (void)state;
-  bench *b = open_bench();
+/* Without conflicts every port is served in every cycle; as many ports as there are banks. */
+static void all_ports_at_once(unsigned v) {
+  const unsigned reads = kBanks[v] < kReads ? kBanks[v] : kReads;
+  bench *b = open_bench(v);
   ct_rng rng = ct_rng_make(20);
   for (uint32_t i = 0; i < 500; ++i) {
-    for (unsigned p = 0; p < kReads; ++p)
+    for (unsigned p = 0; p < reads; ++p)
       b->rd[p] = (rd_req){true, (i + p) % kWords};
     for (unsigned p = 0; p < kWrites; ++p)
       b->wr[p] = (wr_req){true, (i + 5 + p) % kWords, random_word(&rng)};
     cycle(b);
-    for (unsigned p = 0; p < kReads; ++p)
+    for (unsigned p = 0; p < reads; ++p)
       assert_true(b->rd_done[p]);
     assert_true(b->wr_done[1]);
   }
@@ -245,29 +315,29 @@ static void all_ports_at_once(void **state) {
 /* The exponent and data of addr as peek shows them; waits for them, with or without other traffic.
  */
 static bool peek(bench *b, uint32_t addr, word *w, void (*traffic)(bench *, void *), void *arg) {
-  *b->dut->peek_i = 1;
-  *b->dut->peek_addr_i = addr;
+  *b->p.peek_i = 1;
+  *b->p.peek_addr_i = addr;
   for (int i = 0; i < 2000; ++i) {
     no_requests(b);
     if (traffic) traffic(b, arg);
     cycle(b);
-    *b->dut->peek_i = 0;
-    if (!*b->dut->peek_vld_o) continue;
-    memcpy(w->data, b->dut->peek_data_o, 16);
-    w->exp = *b->dut->peek_exp_o;
-    return *b->dut->peek_perr_o;
+    *b->p.peek_i = 0;
+    if (!*b->p.peek_vld_o) continue;
+    memcpy(w->data, b->p.peek_data_o, 16);
+    w->exp = *b->p.peek_exp_o;
+    return *b->p.peek_perr_o;
   }
   fail_msg("peek got no answer");
   return false;
 }
 
 static void flip(bench *b, uint32_t addr, unsigned bit) {
-  *b->dut->flip_arm_i = 1;
-  *b->dut->flip_addr_i = addr;
-  *b->dut->flip_bit_i = (uint8_t)bit;
+  *b->p.flip_arm_i = 1;
+  *b->p.flip_addr_i = addr;
+  *b->p.flip_bit_i = (uint8_t)bit;
   no_requests(b);
   cycle(b);
-  *b->dut->flip_arm_i = 0;
+  *b->p.flip_arm_i = 0;
   word *w = &b->mem[addr % kWords];
   if (bit < 128) w->data[bit / 32] ^= 1u << (bit % 32);
   if (bit >= 128 && bit < 136) w->exp ^= (uint8_t)(1u << (bit - 128));
@@ -275,9 +345,8 @@ static void flip(bench *b, uint32_t addr, unsigned bit) {
 }
 
 /* Every one of the 144 bits is seen by every port, and gone after a write by either port. */
-static void flips_show_until_written(void **state) {
-  (void)state;
-  bench *b = open_bench();
+static void flips_show_until_written(unsigned v) {
+  bench *b = open_bench(v);
   ct_rng rng = ct_rng_make(30);
   for (unsigned bit = 0; bit < 144; ++bit) {
     const uint32_t addr = ct_rng_below(&rng, kWords);
@@ -314,9 +383,8 @@ static void above_64(bench *b, void *arg) {
 
 /* Flip and peek wait for free banks and are right under traffic; a peek shows a flip armed before.
  */
-static void debug_under_traffic(void **state) {
-  (void)state;
-  bench *b = open_bench();
+static void debug_under_traffic(unsigned v) {
+  bench *b = open_bench(v);
   struct traffic t = {.rng = ct_rng_make(40)};
   for (unsigned p = 0; p < kReads + kWrites; ++p)
     t.stalls[p] = ct_stall_make(41 + p, 30, 3);
@@ -334,27 +402,26 @@ static void debug_under_traffic(void **state) {
 }
 
 /* A flip held up by traffic is void when its word is written first, at whatever moment. */
-static void late_flip_is_void(void **state) {
-  (void)state;
-  bench *b = open_bench();
+static void late_flip_is_void(unsigned v) {
+  bench *b = open_bench(v);
   ct_rng rng = ct_rng_make(50);
   for (int delay = 0; delay < 8; ++delay) {
     for (unsigned port = 0; port < kWrites; ++port) {
       const uint32_t addr = 8 + ct_rng_below(&rng, 50);
       write_word(b, 0, addr, random_word(&rng));
-      *b->dut->flip_arm_i = 1;
-      *b->dut->flip_addr_i = addr;
-      *b->dut->flip_bit_i = 5;
+      *b->p.flip_arm_i = 1;
+      *b->p.flip_addr_i = addr;
+      *b->p.flip_bit_i = 5;
       for (int i = 0; i < 20; ++i) {
         no_requests(b);
         /* VS writes all the time: a flip reads its word but cannot put it back. */
         b->wr[1] = (wr_req){true, (uint32_t)(128 + i), random_word(&rng)};
         if (i == delay + 1) {
           b->wr[port] = (wr_req){true, addr, random_word(&rng)};
-          b->wr[1].addr += same_bank(b->wr[0].addr, b->wr[1].addr) && port == 0;
+          b->wr[1].addr += same_bank(b, b->wr[0].addr, b->wr[1].addr) && port == 0;
         }
         cycle(b);
-        *b->dut->flip_arm_i = 0;
+        *b->p.flip_arm_i = 0;
       }
       idle(b, 5);
       word w;
@@ -365,11 +432,25 @@ static void late_flip_is_void(void **state) {
   close_bench(b);
 }
 
+/* Each with all variants. */
+#define ON_ALL(test)                         \
+  static void test##_all(void **state) {     \
+    (void)state;                             \
+    for (unsigned v = 0; v < kVariants; ++v) \
+      test(v);                               \
+  }
+
+ON_ALL(random_traffic)
+ON_ALL(all_ports_at_once)
+ON_ALL(flips_show_until_written)
+ON_ALL(debug_under_traffic)
+ON_ALL(late_flip_is_void)
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_traffic),           cmocka_unit_test(all_ports_at_once),
-      cmocka_unit_test(flips_show_until_written), cmocka_unit_test(debug_under_traffic),
-      cmocka_unit_test(late_flip_is_void),
+      cmocka_unit_test(random_traffic_all),           cmocka_unit_test(all_ports_at_once_all),
+      cmocka_unit_test(flips_show_until_written_all), cmocka_unit_test(debug_under_traffic_all),
+      cmocka_unit_test(late_flip_is_void_all),
   };
   return cmocka_run_group_tests_name("ct_spm", tests, NULL, NULL);
 }
