@@ -8,6 +8,14 @@
 // Here        only wiring and the gate of policy JOB: one ct_arbiter whose operations are whole jobs. Under the other policies
 //             both contexts start jobs freely.
 //
+// Probe       probe_o[10*u +: 10] of unit u (0 DMA read, 1 DMA write, 2 MXU, 3 VL, 4 VA, 5 VS), each a pair with a bit for each context:
+//               1:0  ready     a slot's worth of work has operands, destination and output space and asks the unit's arbiter
+//               3:2  granted   the arbiter gives it the slot: a burst, a row, a tile operation
+//               5:4  used      the unit moves something in this cycle: a beat, a row (Cols = 8: half a row), a word, a row of a tile
+//               7:6  accept    the last of an operation has entered: the unit is free for the next
+//               9:8  complete  its results are visible and its semaphores are told
+//             Wires only: nothing is kept for it, and synthesis drops what it does not need.
+//
 // Parameters
 //   Cols        columns of the array, 16 or 8
 //   VpuLanes    lanes of the vector unit, 16 or 4
@@ -84,7 +92,10 @@ module ct_core #(
   input  logic [1:0]   m_axi_rresp_i,
   input  logic         m_axi_rlast_i,
 
-  output logic         irq_o
+  output logic         irq_o,
+
+  // What a simulator watches; leave it open in hardware.
+  output logic [59:0]  probe_o
 );
 
   if (Cols != 16 && Cols != 8) begin : g_check_cols
@@ -343,7 +354,8 @@ module ct_core #(
     .ev_wait_arb_o  (ev_mxu_wait_arb),
     .ev_wait_b_o    (ev_mxu_wait_b),
     .ev_wait_a_o    (ev_mxu_wait_a),
-    .ev_wait_sem_o  (ev_mxu_wait_sem)
+    .ev_wait_sem_o  (ev_mxu_wait_sem),
+    .probe_o        (probe_o[29:20])
   );
 
   // ---- Vector unit ----------------------------------------------------------------------------------------------------------
@@ -405,7 +417,8 @@ module ct_core #(
     .ev_va_busy_o   (ev_va_busy),
     .ev_vs_busy_o   (ev_vs_busy),
     .ev_wait_arb_o  (ev_vpu_wait),
-    .ev_nan_o       (ev_nan)
+    .ev_nan_o       (ev_nan),
+    .probe_o        (probe_o[59:30])
   );
 
   // ---- DMA ------------------------------------------------------------------------------------------------------------------
@@ -468,7 +481,8 @@ module ct_core #(
     .ev_ld_beats_o  (ev_ld_beats),
     .ev_st_beats_o  (ev_st_beats),
     .ev_ld_wait_o   (ev_ld_wait),
-    .ev_st_wait_o   (ev_st_wait)
+    .ev_st_wait_o   (ev_st_wait),
+    .probe_o        (probe_o[19:0])
   );
 
   // ---- Scratchpad -----------------------------------------------------------------------------------------------------------

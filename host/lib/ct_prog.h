@@ -10,6 +10,7 @@
 #ifndef CT_PROG_H
 #define CT_PROG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -106,6 +107,7 @@ int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
 struct ct_infer {
   const struct ct_mlp *net;
   uint32_t rows, spm_words;
+  bool resident; /* weights and biases are where a job of the same shape without this left them */
 };
 enum { CT_INFER_IMAGE = 1, CT_INFER_OUT, CT_INFER_ROW, CT_INFER_ROWS_MAX = 16 };
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);

@@ -12,6 +12,9 @@
  *                                                  VS ..block..> VA (tile registers 0..7 are free)
  *   MM <..ACC tile read.. VA       LD <..panel read.. VS ..biases used..> VL
  *
+ * With resident weights nothing is loaded but the rows, and the first product's first k step waits
+ * for them.
+ *
  * The last two are given by a store of nothing after the block, where there is somebody to wait.
  */
 #include "coltrain/coltrain.h"
@@ -48,6 +51,7 @@ struct infer {
   uint32_t bn;      /* column tiles of a block at most */
   uint32_t x_at[2]; /* activations, in turn */
   uint32_t bias_at, out_at, scratch_at, pool_at;
+  bool resident;          /* weights and biases are in SPM */
   bool ring;              /* panels go round */
   uint32_t slot, slots;   /* of a ring: words, number */
   uint32_t panels, panel; /* in all; written so far */
@@ -74,23 +78,26 @@ static void load_rows(struct infer *f) {
   const uint32_t blocks = ct_mlp_in(f->net, 0), full = blocks / CT_TILE, rest = blocks % CT_TILE;
   for (uint32_t r = 0; r < f->rows; ++r) {
     const uint32_t spm = f->x_at[0] + r;
+    const uint32_t landed = f->resident && r + 1 == f->rows ? CT_SEM(S_LD_MM) : 0;
     if (full)
       CT_ADD(&f->b, LD, CT_SET(DMA_DRAM_REG, CT_INFER_ROW + r), CT_SET(DMA_SPM, spm),
              CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, CT_TILE),
              CT_SET(DMA_N1, full), CT_SET(DMA_D1, CT_RECORD_UNITS),
-             CT_SET(DMA_S1, CT_TILE * CT_TILE), CT_SET(DMA_N2, 1));
+             CT_SET(DMA_S1, CT_TILE * CT_TILE), CT_SET(DMA_N2, 1),
+             CT_SET(ALL_SIG1, rest ? 0 : landed));
     if (rest)
       CT_ADD(&f->b, LD, CT_SET(DMA_DRAM, full * CT_RECORD_UNITS),
              CT_SET(DMA_DRAM_REG, CT_INFER_ROW + r),
              CT_SET(DMA_SPM, spm + full * CT_TILE * CT_TILE), CT_SET(DMA_HDR, 1),
-             CT_SET(DMA_NB, rest), CT_SET(DMA_S0, CT_TILE), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1));
+             CT_SET(DMA_NB, rest), CT_SET(DMA_S0, CT_TILE), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
+             CT_SET(ALL_SIG1, landed));
   }
 }
 
 /* All biases at once. */
 static void load_biases(struct infer *f) {
   const uint32_t words = ct_mlp_bias_tile(f->net, f->net->layers) * CT_F32_ROW_UNITS;
-  for (uint32_t at = 0; at < words; at += RUN)
+  for (uint32_t at = 0; at < words && !f->resident; at += RUN)
     CT_ADD(&f->b, LD, CT_SET(DMA_DRAM, ct_mlp_bias_at(f->net) + at),
            CT_SET(DMA_DRAM_REG, CT_INFER_IMAGE), CT_SET(DMA_SPM, f->bias_at + at),
            CT_SET(DMA_NB, ct_min_u32(RUN, words - at)), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1),
@@ -114,14 +121,15 @@ static uint32_t tiles_of(const struct infer *f, uint32_t i) {
 static void load_panel(struct infer *f, struct block *k) {
   const uint32_t kt = ct_mlp_in(f->net, k->l);
   k->spm = panel_place(f, kt * k->bn * CT_TILE);
+  ++f->panel;
+  if (f->resident) return;
   CT_ADD(&f->b, LD, CT_SET(DMA_DRAM, (ct_mlp_tile(f->net, k->l) + k->n0 * kt) * CT_RECORD_UNITS),
          CT_SET(DMA_DRAM_REG, CT_INFER_IMAGE), CT_SET(DMA_SPM, k->spm), CT_SET(DMA_HDR, 1),
          CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, k->bn),
          CT_SET(DMA_D1, kt * CT_RECORD_UNITS), CT_SET(DMA_S1, CT_TILE), CT_SET(DMA_N2, kt),
          CT_SET(DMA_D2, CT_RECORD_UNITS), CT_SET(DMA_S2, k->bn * CT_TILE),
          CT_SET(ALL_SIG0, CT_SEM(S_LD_MM)),
-         CT_SET(ALL_WAIT1, f->ring && f->panel >= f->slots ? CT_SEM(S_VS_LD) : 0));
-  ++f->panel;
+         CT_SET(ALL_WAIT1, f->ring && f->panel > f->slots ? CT_SEM(S_VS_LD) : 0));
 }
 
 /* The biases of a group of column tiles as the rows of one tile register. */
@@ -130,7 +138,7 @@ static void load_group(struct infer *f, uint32_t l, uint32_t first) {
   CT_ADD(&f->b, VL,
          CT_SET(VL_SPM, f->bias_at + (ct_mlp_bias_tile(f->net, l) + first) * CT_F32_ROW_UNITS),
          CT_SET(VL_ROW_STRIDE, CT_F32_ROW_UNITS), CT_SET(VL_ROWS, rows),
-         CT_SET(VL_TD, BIAS_REG + g % BIAS_REGS), CT_SET(ALL_WAIT0, g == 0 ? CT_SEM(S_LD_VL) : 0),
+         CT_SET(VL_TD, BIAS_REG + g % BIAS_REGS), CT_SET(ALL_WAIT0, g == 0 && !f->resident ? CT_SEM(S_LD_VL) : 0),
          CT_SET(ALL_WAIT1, g >= BIAS_REGS ? CT_SEM(S_VS_VL) : 0),
          CT_SET(ALL_SIG0, CT_SEM(S_VL_VA)));
 }
@@ -139,16 +147,24 @@ static void load_group(struct infer *f, uint32_t l, uint32_t first) {
 
 /* The layer's first block waits for its inputs, one k step after the other. From the third block
  * on, ACC tiles have had a user, two blocks before. */
+static void multiply_steps(struct infer *f, const struct block *k, uint32_t from, uint32_t to,
+                           uint32_t wait0) {
+  const bool last = to == ct_mlp_in(f->net, k->l);
+  CT_ADD(&f->b, MM, CT_SET(MM_A, f->x_at[k->l & 1] + from * CT_TILE), CT_SET(MM_AM, 0),
+         CT_SET(MM_AK, CT_TILE), CT_SET(MM_B, k->spm + from * k->bn * CT_TILE),
+         CT_SET(MM_BN, CT_TILE), CT_SET(MM_BK, k->bn * CT_TILE), CT_SET(MM_KT, to - from),
+         CT_SET(MM_NT, k->bn), CT_SET(MM_ROWS, f->rows), CT_SET(MM_ACCUM, from > 0),
+         CT_SET(MM_ACC, (f->blocks & 1) * HALF), CT_SET(MM_ACC_N, 1), CT_SET(ALL_WAIT0, wait0),
+         CT_SET(ALL_WAIT1, k->l && k->index == 0 ? CT_SEM(S_VS_MM) : 0),
+         CT_SET(ALL_WAIT2, f->blocks >= 2 && from == 0 ? CT_SEM(S_VA_MM) : 0),
+         CT_SET(ALL_SIG1, last ? CT_SEM(S_MM_VA) : 0));
+}
+
 static void multiply(struct infer *f, const struct block *k) {
   const uint32_t kt = ct_mlp_in(f->net, k->l);
-  CT_ADD(&f->b, MM, CT_SET(MM_A, f->x_at[k->l & 1]), CT_SET(MM_AM, 0), CT_SET(MM_AK, CT_TILE),
-         CT_SET(MM_B, k->spm), CT_SET(MM_BN, CT_TILE), CT_SET(MM_BK, k->bn * CT_TILE),
-         CT_SET(MM_KT, kt), CT_SET(MM_NT, k->bn), CT_SET(MM_ROWS, f->rows),
-         CT_SET(MM_ACC, (f->blocks & 1) * HALF), CT_SET(MM_ACC_N, 1),
-         CT_SET(ALL_WAIT0, CT_SEM(S_LD_MM)),
-         CT_SET(ALL_WAIT1, k->l && k->index == 0 ? CT_SEM(S_VS_MM) : 0),
-         CT_SET(ALL_WAIT2, f->blocks >= 2 ? CT_SEM(S_VA_MM) : 0),
-         CT_SET(ALL_SIG1, CT_SEM(S_MM_VA)));
+  uint32_t from = 0;
+  if (f->resident && f->blocks == 0 && kt > 1) multiply_steps(f, k, from++, 1, CT_SEM(S_LD_MM));
+  multiply_steps(f, k, from, kt, f->resident && (f->blocks || from) ? 0 : CT_SEM(S_LD_MM));
 }
 
 /* ---- Results ---- */
@@ -246,7 +262,7 @@ static bool plan(struct infer *f, uint32_t bn, uint32_t spm_words) {
   f->ring = all > pool || steps > MOST_SIGNALS;
   f->slot = most;
   f->slots = ct_min_u32(pool / most, MOST_SIGNALS / most_steps);
-  return !f->ring || f->slots >= 2;
+  return f->resident ? !f->ring : !f->ring || f->slots >= 2;
 }
 
 static void write_layer(struct infer *f, uint32_t l, uint32_t *first_group) {
@@ -288,7 +304,10 @@ static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shap
 /* Wide layers take too many commands where each tile picks its row of biases (no loop can): then
  * every tile's biases are loaded by themselves. */
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
-  struct infer f = {.net = shape->net, .rows = shape->rows, .per_group = CT_TILE};
+  struct infer f = {.net = shape->net,
+                    .rows = shape->rows,
+                    .per_group = CT_TILE,
+                    .resident = shape->resident};
   code->cmd = NULL;
   code->count = 0;
   int err = ct_mlp_check(shape->net, why);

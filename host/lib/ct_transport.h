@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CT_TRANSPORT_ABI 1
+#define CT_TRANSPORT_ABI 2
+struct ct_probe;
+
 #define CT_NO_CYCLE UINT64_MAX /* "no such time": the device has no clock, or no limit */
 
 /* Faults a simulated device can be asked for; addr is a DRAM byte address (AXI faults). */
@@ -52,6 +54,10 @@ struct ct_transport_ops {
 
   /* Arms a fault; NULL: the device cannot. */
   int (*fault)(void *self, enum ct_fault kind, uint64_t addr);
+
+  /* Adds to *probe in every cycle from here on (ct_probe.h), NULL: no more; it stays the caller's.
+   * NULL: the device cannot. */
+  int (*probe)(void *self, struct ct_probe *probe);
 };
 
 /* Transports linked into the library. */

@@ -6,6 +6,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+int bench_interference(int argc, char **argv);
 int bench_sim(int argc, char **argv);
 int bench_emu(int argc, char **argv);
 

@@ -34,6 +34,7 @@ enum ct_rand_stream {
   CT_RAND_STREAM_WEIGHTS = 3,  /* first weights of a network */
   CT_RAND_STREAM_BATCHES = 4,  /* order of the samples in training, epoch by epoch */
   CT_RAND_STREAM_REQUESTS = 5, /* which sample a request carries */
+  CT_RAND_STREAM_INTERFERENCE = 6, /* gaps, requests and batches of bench interference */
 };
 
 void ct_rand_seed(struct ct_rand *rand, uint64_t seed, uint64_t stream);

@@ -115,7 +115,10 @@ module ct_dma (
   output logic [1:0]                    ev_ld_beats_o,
   output logic [1:0]                    ev_st_beats_o,
   output logic [1:0]                    ev_ld_wait_o,
-  output logic [1:0]                    ev_st_wait_o
+  output logic [1:0]                    ev_st_wait_o,
+
+  // What a simulator watches: reads, writes (see ct_core).
+  output logic [19:0]                   probe_o
 );
 
   logic [1:0]  bad_d, bad_q;  // the context had an error and was not flushed yet
@@ -145,7 +148,8 @@ module ct_dma (
     .m_axi_arvalid_o, .m_axi_arready_i, .m_axi_arid_o, .m_axi_araddr_o, .m_axi_arlen_o,
     .m_axi_rvalid_i, .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i, .m_axi_rlast_i,
     .ev_beats_o  (ev_ld_beats_o),
-    .ev_wait_o   (ev_ld_wait_o)
+    .ev_wait_o   (ev_ld_wait_o),
+    .probe_o     (probe_o[9:0])
   );
 
   ct_dma_st u_st (
@@ -169,7 +173,8 @@ module ct_dma (
     .m_axi_wvalid_o, .m_axi_wready_i, .m_axi_wdata_o, .m_axi_wlast_o,
     .m_axi_bvalid_i, .m_axi_bid_i, .m_axi_bresp_i,
     .ev_beats_o  (ev_st_beats_o),
-    .ev_wait_o   (ev_st_wait_o)
+    .ev_wait_o   (ev_st_wait_o),
+    .probe_o     (probe_o[19:10])
   );
 
   assign err_d = (ld_err | st_err) & ~bad_q & ~flush_i;

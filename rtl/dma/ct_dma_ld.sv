@@ -74,7 +74,8 @@ module ct_dma_ld (
   input  logic                          m_axi_rlast_i,
 
   output logic [1:0]                    ev_beats_o,
-  output logic [1:0]                    ev_wait_o
+  output logic [1:0]                    ev_wait_o,
+  output logic [9:0]                    probe_o  // complete, accept (last beat), slot used (a beat), granted, ready (see ct_core)
 );
 
   localparam int unsigned SpmW  = ct_pkg::SpmAddrW;
@@ -404,6 +405,11 @@ module ct_dma_ld (
   end
 
   assign sem_inc_o = inc_q;
+
+  logic [1:0] told, beat;
+  assign told    = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
+  assign beat    = {m_axi_rvalid_i && rid, m_axi_rvalid_i && !rid};
+  assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req};
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin

@@ -68,7 +68,8 @@ module ct_dma_st (
   input  logic [1:0]                    m_axi_bresp_i,
 
   output logic [1:0]                    ev_beats_o,
-  output logic [1:0]                    ev_wait_o
+  output logic [1:0]                    ev_wait_o,
+  output logic [9:0]                    probe_o  // complete, accept (last beat), slot used (a beat), granted, ready (see ct_core)
 );
 
   localparam int unsigned SpmW  = ct_pkg::SpmAddrW;
@@ -550,6 +551,11 @@ module ct_dma_st (
   end
 
   assign sem_inc_o = inc_q;
+
+  logic [1:0] told, beat;
+  assign told    = {sig_q[9:5] != ans_q[9:5] && !second_d[1], sig_q[4:0] != ans_q[4:0] && !second_d[0]};
+  assign beat    = {step && job_q.ctx, step && !job_q.ctx};
+  assign probe_o = {told, beat & {2{job_end}}, beat, aw_go ? aw_gnt : 2'b00, aw_req};
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin

@@ -78,7 +78,10 @@ module ct_mxu #(
   output logic [1:0]             ev_wait_arb_o,  // a ready row waited for the other context
   output logic [1:0]             ev_wait_b_o,    // a row waited for its weight tile
   output logic [1:0]             ev_wait_a_o,    // an open operation, or a complete weight tile, waited for a row
-  output logic [1:0]             ev_wait_sem_o   // a product waited for a semaphore
+  output logic [1:0]             ev_wait_sem_o,  // a product waited for a semaphore
+
+  // What a simulator watches (see ct_core): complete, accept, slot used, granted, ready.
+  output logic [9:0]             probe_o
 );
 
   if (Cols != 16 && Cols != 8) begin : g_check_cols
@@ -343,6 +346,8 @@ module ct_mxu #(
       ev_wait_sem_q <= sem_starved;
     end
   end
+
+  assign probe_o       = {sig1_valid, take_last, take | in_second, take, ready};
 
   assign ev_rows_o     = ev_rows_q;
   assign ev_busy_o     = ev_busy_q;

@@ -107,7 +107,10 @@ module ct_vpu #(
   output logic [1:0]   ev_va_busy_o,
   output logic [1:0]   ev_vs_busy_o,
   output logic [1:0]   ev_wait_arb_o,
-  output logic [1:0]   ev_nan_o
+  output logic [1:0]   ev_nan_o,
+
+  // what a simulator watches: VL, VA, VS (see ct_core)
+  output logic [29:0]  probe_o
 );
 
   if (VpuLanes != 16 && VpuLanes != 4) begin : g_check
@@ -155,7 +158,8 @@ module ct_vpu #(
     .bad_o        (vl_bad),
     .top_o        (vl_top),
     .at_o         (vl_at),
-    .wait_arb_o   (vl_wait_arb)
+    .wait_arb_o   (vl_wait_arb),
+    .probe_o      (probe_o[3:0])
   );
 
   ct_vpu_vl #(.VpuLanes(VpuLanes)) u_vl (
@@ -171,6 +175,7 @@ module ct_vpu #(
     .sem_inc_o     (vl_sem_inc_o),
     .busy_o        (vl_busy),
     .pending_o     (vl_pending),
+    .probe_o       (probe_o[9:4]),
     .starved_o     (vl_starved),
     .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
     .wr_valid_o    (vl_wr_valid),
@@ -220,7 +225,8 @@ module ct_vpu #(
     .bad_o        (va_bad_unused),
     .top_o        (va_top_unused),
     .at_o         (va_at_unused),
-    .wait_arb_o   (va_wait_arb)
+    .wait_arb_o   (va_wait_arb),
+    .probe_o      (probe_o[13:10])
   );
 
   ct_vpu_va #(.VpuLanes(VpuLanes), .FnLanes(FnLanes)) u_va (
@@ -236,6 +242,7 @@ module ct_vpu #(
     .sem_inc_o     (va_sem_inc_o),
     .busy_o        (va_busy),
     .pending_o     (va_pending),
+    .probe_o       (probe_o[19:14]),
     .acc_rd_valid_o, .acc_rd_ctx_o, .acc_rd_tile_o, .acc_rd_row_o, .acc_rd_beat_o, .acc_rd_data_i,
     .a_en_o        (a_en),
     .a_addr_o      (a_addr),
@@ -281,7 +288,8 @@ module ct_vpu #(
     .bad_o        (vs_bad),
     .top_o        (vs_top),
     .at_o         (vs_at),
-    .wait_arb_o   (vs_wait_arb)
+    .wait_arb_o   (vs_wait_arb),
+    .probe_o      (probe_o[23:20])
   );
 
   ct_vpu_vs #(.VpuLanes(VpuLanes)) u_vs (
@@ -297,6 +305,7 @@ module ct_vpu #(
     .sem_inc_o     (vs_sem_inc_o),
     .busy_o        (vs_busy),
     .pending_o     (vs_pending),
+    .probe_o       (probe_o[29:24]),
     .nan_o         (ev_nan_o),
     .rf_en_o       (s_en),
     .rf_addr_o     (s_addr),

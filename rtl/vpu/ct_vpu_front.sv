@@ -56,7 +56,8 @@ module ct_vpu_front #(
   output logic         bad_o,
   output logic [20:0]  top_o,
   output logic [19:0]  at_o,
-  output logic [1:0]   wait_arb_o    // c could start but for the other context
+  output logic [1:0]   wait_arb_o,   // c could start but for the other context
+  output logic [3:0]   probe_o       // starts, ready: a bit each context (see ct_core)
 );
 
   logic [1:0]   vld_d, vld_q;
@@ -106,6 +107,7 @@ module ct_vpu_front #(
                      | ({15'd0, cmd_o[ct_pkg::AllWait2Lsb + 4]} << cmd_o[ct_pkg::AllWait2Lsb +: 4]);
   assign sem_dec_o   = {start[1] ? need : 16'd0, start[0] ? need : 16'd0};
   assign wait_arb_o  = req & ~start & ({start[0], start[1]} | {busy_i[0], busy_i[1]});
+  assign probe_o     = {start, req};
   assign room        = (~vld_q | start) & ~flush_i;
   assign cmd_ready_o = room & ~(Window ? {room[0] && cmd_valid_i[0] && !turn_q, room[1] && cmd_valid_i[1] && turn_q} : 2'b00);
   assign turn_d      = load[0] || (turn_q && !load[1]);

@@ -51,6 +51,7 @@ module ct_vpu_va #(
   output logic [31:0]      sem_inc_o,
   output logic [1:0]       busy_o,     // the sequencer works for c
   output logic [1:0]       pending_o,  // something of c is left
+  output logic [5:0]       probe_o,    // complete, accept, slot used: a bit each context (see ct_core)
 
   // ACC read port
   output logic             acc_rd_valid_o,
@@ -210,7 +211,9 @@ module ct_vpu_va #(
     end
   end
 
-  assign busy_o = {act_q && ctx_q, act_q && !ctx_q};
+  assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
+  assign probe_o = {{ctx_pipe_q[VaLat], !ctx_pipe_q[VaLat]} & {2{vld_q[VaLat] && meta[MetaW*VaLat]}},
+                    {ctx_q, !ctx_q} & {2{act_q && finish}}, {ctx_q, !ctx_q} & {2{act_q}}};
 
   // --- The way of a row: valid bits and what it needs later. ---
 

@@ -44,6 +44,7 @@ module ct_vpu_vl #(
   output logic [31:0]      sem_inc_o,
   output logic [1:0]       busy_o,     // the sequencer works for c
   output logic [1:0]       pending_o,  // something of c is left
+  output logic [5:0]       probe_o,    // complete, accept, slot used: a bit each context (see ct_core)
   output logic             starved_o,
 
   // SPM read port
@@ -145,7 +146,8 @@ module ct_vpu_vl #(
     end
   end
 
-  assign busy_o = {act_q && ctx_q, act_q && !ctx_q};
+  assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
+  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, {ctx_q, !ctx_q} & {2{step && last}}, {ctx_q, !ctx_q} & {2{step}}};
 
   // --- SPM port ---
 

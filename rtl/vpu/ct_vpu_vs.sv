@@ -43,6 +43,7 @@ module ct_vpu_vs #(
   output logic [31:0]      sem_inc_o,
   output logic [1:0]       busy_o,     // the sequencer works for c
   output logic [1:0]       pending_o,  // something of c is left
+  output logic [5:0]       probe_o,    // complete, accept, slot used: a bit each context (see ct_core)
   output logic [1:0]       nan_o,      // a group of c became NaN
 
   // tile register read
@@ -148,7 +149,8 @@ module ct_vpu_vs #(
     end
   end
 
-  assign busy_o = {act_q && ctx_q, act_q && !ctx_q};
+  assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
+  assign probe_o = {{out_ctx, !out_ctx} & {2{pop && out_last}}, {ctx_q, !ctx_q} & {2{step && last}}, {ctx_q, !ctx_q} & {2{step}}};
 
   assign rf_en_o = step;
   if (VpuLanes == 4) begin : g_addr_4

@@ -57,7 +57,7 @@ module ct_mxu_pnr #(
     .acc_rd_valid_i(acc_rd_valid), .acc_rd_ctx_i(acc_rd_ctx), .acc_rd_tile_i(acc_rd_tile), .acc_rd_row_i(acc_rd_row),
     .acc_rd_beat_i(acc_rd_beat), .acc_rd_data_o(acc_rd_data),
     .ev_rows_o(ev_rows), .ev_busy_o(ev_busy), .ev_wait_arb_o(ev_wait_arb), .ev_wait_b_o(ev_wait_b), .ev_wait_a_o(ev_wait_a),
-    .ev_wait_sem_o(ev_wait_sem)
+    .ev_wait_sem_o(ev_wait_sem), .probe_o()
   );
 
   assign out = {cmd_ready, sem_dec, sem_inc, idle, err, err_code, err_addr, spm_rd_valid, spm_rd_addr, acc_rd_data, ev_rows, ev_busy, ev_wait_arb,

@@ -8,7 +8,8 @@ $(call dut,ct_core_16x8,ct_core,rtl/ct_core.sv,-GCols=8 -GVpuLanes=4 -GSpmWords=
 
 # A core behind the simulator's transport, beside the emulator.
 CORES     := ct_core ct_core_16x8
-CORE_SRCS := $(wildcard host/transports/sim/ct_sim.c host/transports/sim/ct_sim_16x8.c host/transports/sim/ct_axi_mem.c) \
+CORE_SRCS := $(wildcard host/transports/sim/ct_sim.c host/transports/sim/ct_sim_16x8.c host/transports/sim/ct_axi_mem.c \
+  host/transports/sim/ct_sim_probe.c) \
   tb/system/ct_pair.c tb/system/ct_rig.c tb/system/ct_gen.c
 $(call system_bench,test_programs,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a -ldl)
 $(call system_bench,test_smoke,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a -ldl)

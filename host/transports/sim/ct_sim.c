@@ -21,6 +21,7 @@
 #include "coltrain_spec.h"
 #include "ct_axi_mem.h"
 #include "ct_sim.h"
+#include "ct_sim_probe.h"
 #include "host/transports/ct_args.h"
 
 #define PASTE2(a, b) a##b
@@ -57,6 +58,7 @@ struct sim {
   uint64_t dram_mib;
   bool axil_driven; /* the register bus was not idle in the last cycle */
   bool traced;
+  struct ct_sim_probe probe;
   char error[200];
 };
 
@@ -161,6 +163,7 @@ static void tick(struct sim *s) {
   *s->dut->clk_i = 0;
   DUT(eval)(s->dut);
   if (access) take_axil(s);
+  if (s->probe.to) ct_sim_probe_cycle(&s->probe, *s->dut->probe_o);
   if (s->traced) {
     DUT(tick)(s->dut);
   } else {
@@ -352,6 +355,12 @@ static int sim_fault(void *self, enum ct_fault kind, uint64_t addr) {
   return ct_axi_mem_fault(((struct sim *)self)->mem, kind, addr) ? 0 : CT_ERR_DEVICE;
 }
 
+/* Operations under way when it begins are seen from then on. */
+static int sim_probe(void *self, struct ct_probe *probe) {
+  ((struct sim *)self)->probe = (struct ct_sim_probe){.to = probe};
+  return 0;
+}
+
 /* What went wrong, after CT_ERR_DEVICE. */
 const char *PASTE(CT_SIM_MODEL, _sim_error)(void *self) {
   return ((struct sim *)self)->error;
@@ -370,4 +379,5 @@ const struct ct_transport_ops PASTE(CT_SIM_MODEL, _sim) = {
     .wait = sim_wait,
     .now = sim_now,
     .fault = sim_fault,
+    .probe = sim_probe,
 };

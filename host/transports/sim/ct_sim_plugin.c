@@ -108,6 +108,10 @@ static int plugin_fault(void *self, enum ct_fault kind, uint64_t addr) {
   return ops_of(self)->fault(self, kind, addr);
 }
 
+static int plugin_probe(void *self, struct ct_probe *probe) {
+  return ops_of(self)->probe(self, probe);
+}
+
 const struct ct_transport_ops *ct_transport_plugin(void) {
   static const struct ct_transport_ops ops = {
       .abi = CT_TRANSPORT_ABI,
@@ -122,6 +126,7 @@ const struct ct_transport_ops *ct_transport_plugin(void) {
       .wait = plugin_wait,
       .now = plugin_now,
       .fault = plugin_fault,
+      .probe = plugin_probe,
   };
   return &ops;
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much inference feels training, and training inference.
+ *
+ *   bench_interference.c  options, the order of things
+ *   interfere_setup.c     device, network, requests, what trains
+ *   interfere_run.c       the runs
+ *   interfere_bound.c     what a wait and a whole job may take, from its program
+ *   interfere_report.c    JSON, text
+ *
+ * The runs: inference alone; training alone; both; inference back to back (u = 1) beside training.
+ * Inference is one job at a time, a row of one request each. A job is handed over a gap after the
+ * one before it was complete; gaps are drawn by the seed, uniform from GAP_LEAST on, with a mean
+ * that makes u about a half, and are the same in both runs.
+ */
+#ifndef INTERFERE_H
+#define INTERFERE_H
+
+#include "cli.h"
+#include "ct_rand.h"
+#include "host/lib/ct_probe.h"
+#include "host/lib/ct_prog.h"
+
+/* What the training queue runs. */
+enum interfere_load {
+  LOAD_MODEL,   /* steps of stochastic gradient descent of the same network */
+  LOAD_STRESS,  /* every unit with its longest operations all the time; computes nothing of use */
+  LOAD_PRODUCTS /* products on operands that stay in the scratchpad: one row a cycle, alone */
+};
+
+struct interfere_options {
+  const char *device, *json;
+  const char *network;
+  size_t jobs;
+  uint32_t batch, floor, train_cap, gap; /* train_cap, gap: 0: the device's, measured */
+  uint64_t seed;
+  enum interfere_load load;
+  bool resident; /* inference does not load weights again */
+};
+
+enum { REQUESTS = 16, BATCHES = 4, COUNTERS = 32, GAP_LEAST = 600 };
+
+/* A stretch of time and what happened in it. */
+struct interfere_run {
+  bool done;
+  uint64_t from, to;
+  uint64_t counter[2][COUNTERS];
+  uint64_t served_cycles; /* with an inference job in service */
+  uint64_t *latency;      /* of each job, doorbell to completion; NULL: no inference */
+  size_t jobs, wrong;
+  uint64_t steps; /* training jobs that ended */
+  struct ct_probe probe;
+};
+
+/* Longest waits for training, by unit, in cycles the unit spends on it. */
+struct interfere_bound {
+  uint64_t unit[CT_PROBE_UNITS];
+  uint64_t job; /* of a whole job */
+};
+
+struct interfere {
+  const struct interfere_options *o;
+  struct ct_mlp net;
+  ct_device *dev;
+  struct ct_info info;
+  ct_model *model;
+  struct ct_code code;   /* of an inference job */
+  ct_program *infer;     /* ... and on the device */
+  ct_program *train;     /* of a load that is not the model */
+  uint64_t image, rows, row_pitch, out, out_pitch, batches, batch_pitch, scratch;
+  uint8_t *expected;     /* answers of emu:, out_pitch each */
+  struct ct_rand rand;
+  uint64_t gap_range;    /* gaps are GAP_LEAST + below(gap_range) */
+  uint64_t steps_done, steps_submitted;
+  bool training;         /* whether the queue is kept full */
+  struct ct_probe live; /* what the device adds to */
+  struct interfere_run alone, train_alone, together, busy;
+  struct interfere_bound bound;
+};
+
+/* 0, or 1 after a sentence; close it either way. */
+int interfere_open(struct interfere *t, const struct interfere_options *o);
+void interfere_close(struct interfere *t);
+int interfere_runs(struct interfere *t);
+
+/* Keeps the training queue full; a ct_error other than CT_ERR_FULL is a failure. */
+int interfere_train(struct interfere *t);
+
+void interfere_bounds(struct interfere *t);
+
+/* Prints, writes JSON, says whether a bound was broken or an answer wrong: 0 or 1. */
+int interfere_report(const struct interfere *t);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end-to-end bound: what training can add to a job, summed along the longest chain of its
+ * operations. Each operation can wait for training as long as its unit's bound says; it starts when
+ * the one before it in its queue has started and the signals it waits for have been given, so
+ *
+ *   delay(operation) = bound(operation) + max(delay of what it waits for, and of its predecessor)
+ *
+ * A job begins with two reads in a row, descriptor and program. An LD, however long, waits once for
+ * the beats of training that were asked for before it: none is asked for while it has more to ask.
+ */
+#include <stdlib.h>
+
+#include "host/lib/ct_device.h"
+#include "interfere.h"
+
+enum { QUEUES = 6, MOST_COMMANDS = 1000000 };
+
+/* The k-th signal of a semaphore cannot be given later than most[k - 1]. */
+struct sem {
+  uint64_t *most;
+  size_t count, room, taken;
+};
+
+struct chain {
+  const struct interfere *t;
+  struct sem sem[CT_NUM_SEMS];
+  uint64_t queue[QUEUES]; /* delay of its last operation */
+  uint64_t start, longest;
+  size_t commands;
+  bool failed;
+};
+
+static void signal_often(struct chain *c, uint32_t field, uint64_t n, uint64_t delay) {
+  if (!(field & 16)) return;
+  struct sem *s = &c->sem[field & 15];
+  for (uint64_t i = 0; i < n && !c->failed; ++i) {
+    if (s->count == s->room) {
+      const size_t room = s->room ? 2 * s->room : 256;
+      uint64_t *most = realloc(s->most, room * sizeof *most);
+      if (!most) {
+        c->failed = true;
+        return;
+      }
+      s->most = most;
+      s->room = room;
+    }
+    const uint64_t before = s->count ? s->most[s->count - 1] : 0;
+    s->most[s->count++] = delay > before ? delay : before;
+  }
+}
+
+static uint64_t wait_for(struct chain *c, uint32_t field, uint64_t n) {
+  if (!(field & 16)) return 0;
+  struct sem *s = &c->sem[field & 15];
+  s->taken += n;
+  return s->taken && s->taken <= s->count ? s->most[s->taken - 1] : 0;
+}
+
+/* How often a command waits (Wait0, Wait1, Wait2) and signals (Sig0, Sig1), and its own bound. */
+struct times {
+  uint64_t wait[3], sig[2], bound;
+  unsigned queue;
+};
+
+static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd) {
+  const uint64_t *b = t->bound.unit;
+  switch (CT_GET(cmd, ALL_OP)) {
+    case CT_OP_LD: {
+      const uint64_t steps = CT_GET(cmd, DMA_N2);
+      const bool waits = CT_GET(cmd, ALL_WAIT0) & 16;
+      return (struct times){{steps, 1, 1}, {steps, 1}, b[CT_PROBE_READ] * (waits ? steps : 1), 0};
+    }
+    case CT_OP_ST: {
+      const uint64_t steps = CT_GET(cmd, DMA_N2);
+      const uint64_t bursts = steps * CT_GET(cmd, DMA_N1) * ((CT_GET(cmd, DMA_NB) + 15) / 16 + 1);
+      return (struct times){{steps, 1, 1}, {steps, 1}, b[CT_PROBE_WRITE] * bursts, 1};
+    }
+    case CT_OP_MM: {
+      const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS);
+      const uint64_t tiles = CT_GET(cmd, MM_NT) * ((rows + 15) / 16);
+      return (struct times){
+          {kt, kt, tiles}, {kt, tiles}, b[CT_PROBE_MXU] * kt * rows * CT_GET(cmd, MM_NT), 2};
+    }
+    case CT_OP_VL:
+      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VL], 3};
+    case CT_OP_VA:
+      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VA], 4};
+    default:
+      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VS], 5};
+  }
+}
+
+static void add_command(struct chain *c, const struct ct_cmd *cmd) {
+  const struct times n = times_of(c->t, cmd);
+  const uint32_t wait[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
+  uint64_t delay = c->queue[n.queue] > c->start ? c->queue[n.queue] : c->start;
+  for (unsigned i = 0; i < 3; ++i) {
+    const uint64_t given = wait_for(c, wait[i], n.wait[i]);
+    if (given > delay) delay = given;
+  }
+  delay += n.bound;
+  c->queue[n.queue] = delay;
+  signal_often(c, CT_GET(cmd, ALL_SIG0), n.sig[0], delay);
+  signal_often(c, CT_GET(cmd, ALL_SIG1), n.sig[1], delay);
+  if (delay > c->longest) c->longest = delay;
+}
+
+/* Runs the program from `at` to its ENDL or END; returns the index of that. */
+static size_t walk(struct chain *c, const struct ct_code *code, size_t at) {
+  for (; at < code->count && !c->failed; ++at) {
+    const struct ct_cmd *cmd = &code->cmd[at];
+    const uint32_t op = CT_GET(cmd, ALL_OP);
+    if (++c->commands > MOST_COMMANDS) c->failed = true;
+    if (op == CT_OP_END || op == CT_OP_ENDL) return at;
+    if (op == CT_OP_LOOP) {
+      size_t end = at;
+      for (uint32_t i = 0; i < CT_GET(cmd, CTL_COUNT) && !c->failed; ++i)
+        end = walk(c, code, at + 1);
+      at = end;
+    } else if (op != CT_OP_ADDI) {
+      add_command(c, cmd);
+    }
+  }
+  return at;
+}
+
+void interfere_bounds(struct interfere *t) {
+  const bool small = t->info.vpu_lanes == 4;
+  uint32_t cap = 0;
+  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &cap);
+  uint64_t *b = t->bound.unit;
+  b[CT_PROBE_READ] = 17 * (uint64_t)(cap + 1);
+  b[CT_PROBE_WRITE] = 20;
+  b[CT_PROBE_MXU] = t->info.array_cols == 8;
+  b[CT_PROBE_VL] = 64;
+  b[CT_PROBE_VA] = small ? 64 : 16;
+  b[CT_PROBE_VS] = small ? 128 : 64;
+  struct chain c = {.t = t, .start = 2 * b[CT_PROBE_READ]};
+  walk(&c, &t->code, 0);
+  t->bound.job = c.failed ? 0 : c.longest;
+  for (unsigned s = 0; s < CT_NUM_SEMS; ++s)
+    free(c.sem[s].most);
+}

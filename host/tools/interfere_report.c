@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "ct_stats.h"
+#include "interfere.h"
+
+struct stretch {
+  double mean, p50, p99, max;
+  int64_t most; /* cycles, of all jobs */
+};
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static struct stretch stretch_of(const struct interfere *t) {
+  struct stretch s = {NAN, NAN, NAN, NAN, 0};
+  const size_t n = t->together.jobs < t->alone.jobs ? t->together.jobs : t->alone.jobs;
+  double *x = malloc((n + 1) * sizeof *x), sum = 0;
+  if (!x || !n) {
+    free(x);
+    return s;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const uint64_t both = t->together.latency[i], alone = t->alone.latency[i];
+    x[i] = (double)both / (double)alone;
+    sum += x[i];
+    if ((int64_t)(both - alone) > s.most) s.most = (int64_t)(both - alone);
+  }
+  qsort(x, n, sizeof *x, by_value);
+  s.mean = sum / (double)n;
+  s.p50 = x[(n + 1) / 2 - 1];
+  s.p99 = x[(99 * n + 99) / 100 - 1];
+  s.max = x[n - 1];
+  free(x);
+  return s;
+}
+
+static double cycles_of(const struct interfere_run *r) {
+  return (double)(r->to - r->from);
+}
+
+static uint64_t counter(const struct interfere_run *r, enum ct_queue queue, const char *name) {
+  const int i = cli_counter_index(name);
+  return i < 0 ? 0 : r->counter[queue][i];
+}
+
+/* Multiply-accumulates of training in a cycle. */
+static double rate(const struct interfere_run *r) {
+  return r->done && r->to > r->from
+             ? (double)counter(r, CT_TRAINING, "MXU_ROWS") * CLI_MACS_PER_ROW / cycles_of(r)
+             : (double)NAN;
+}
+
+static double busy(const struct interfere_run *r) {
+  return r->done && r->to > r->from ? (double)r->served_cycles / cycles_of(r) : (double)NAN;
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double x) {
+  return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *json_wait(const struct ct_probe_wait *w) {
+  json_t *bins = json_object();
+  char name[16];
+  for (unsigned i = 0; i < CT_PROBE_BINS; ++i) {
+    if (!w->bin[i]) continue;
+    snprintf(name, sizeof name, "%u", i);
+    json_object_set_new(bins, name, json_integer((json_int_t)w->bin[i]));
+  }
+  return json_pack("{s:I, s:I, s:o}", "max", (json_int_t)w->max, "sum", (json_int_t)w->sum,
+                   "histogram", bins);
+}
+
+static json_t *json_units(const struct interfere *t, const struct interfere_run *r) {
+  json_t *list = json_array();
+  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
+    const struct ct_probe_side *s = &r->probe.side[u][CT_INFERENCE];
+    json_array_append_new(
+        list, json_pack("{s:s, s:I, s:I, s:o, s:o}", "unit", ct_probe_name(u), "operations",
+                        (json_int_t)s->served, "bound", (json_int_t)t->bound.unit[u],
+                        "wait_training", json_wait(&s->peer), "wait_other", json_wait(&s->rest)));
+  }
+  return list;
+}
+
+static json_t *json_counters(const struct interfere_run *r) {
+  json_t *root = json_object();
+  const char *name;
+  for (size_t i = 0; (name = ct_counter_name(i)); ++i)
+    json_object_set_new(root, name,
+                        json_pack("[I, I]", (json_int_t)r->counter[CT_INFERENCE][i],
+                                  (json_int_t)r->counter[CT_TRAINING][i]));
+  return root;
+}
+
+static json_t *json_latency(const struct interfere_run *r) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < r->jobs; ++i)
+    json_array_append_new(list, json_integer((json_int_t)r->latency[i]));
+  return list;
+}
+
+static json_t *json_run(const struct interfere *t, const struct interfere_run *r) {
+  if (!r->done) return json_null();
+  return json_pack("{s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o}", "cycles",
+                   (json_int_t)(r->to - r->from), "jobs", (json_int_t)r->jobs, "wrong",
+                   (json_int_t)r->wrong, "u", number(busy(r)), "train_macs_per_cycle",
+                   number(rate(r)), "train_jobs", (json_int_t)r->steps, "units", json_units(t, r),
+                   "counters", json_counters(r), "latency", json_latency(r));
+}
+
+static int write_json(const struct interfere *t, const struct stretch *s) {
+  static const char *const loads[] = {"model", "stress", "products"};
+  const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
+  json_t *root = json_pack(
+      "{s:s, s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "network", t->o->network, "device", t->o->device,
+      "training", loads[t->o->load], "jobs", (json_int_t)t->o->jobs, "batch",
+      (json_int_t)t->o->batch, "resident", t->o->resident, "floor", (json_int_t)t->o->floor, "seed",
+      (json_int_t)t->o->seed);
+  json_object_set_new(root, "alone", json_run(t, &t->alone));
+  json_object_set_new(root, "together", json_run(t, &t->together));
+  json_object_set_new(root, "train_alone", json_run(t, &t->train_alone));
+  json_object_set_new(root, "back_to_back", json_run(t, &t->busy));
+  json_object_set_new(
+      root, "stretch",
+      json_pack("{s:o, s:o, s:o, s:o, s:I, s:I}", "mean", number(s->mean), "p50", number(s->p50),
+                "p99", number(s->p99), "max", number(s->max), "most_cycles", (json_int_t)s->most,
+                "bound_cycles", (json_int_t)t->bound.job));
+  json_object_set_new(root, "train_share", number(share));
+  json_object_set_new(root, "train_share_of_idle", number(share / (1 - u)));
+  json_object_set_new(root, "train_share_back_to_back",
+                      number(rate(&t->busy) / rate(&t->train_alone)));
+  return cli_json_write(t->o->json, root);
+}
+
+/* ---- Text ---- */
+
+static void print_units(FILE *to, const struct interfere *t, const struct interfere_run *r,
+                        const char *title) {
+  fprintf(to, "\n%s\n  %-10s %10s %8s %8s %9s %9s %9s\n", title, "unit", "operations", "bound",
+          "longest", "mean", "other max", "mean");
+  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
+    const struct ct_probe_side *s = &r->probe.side[u][CT_INFERENCE];
+    const double n = s->served ? (double)s->served : 1;
+    fprintf(to, "  %-10s %10" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9.2f %9" PRIu64 " %9.2f%s\n",
+            ct_probe_name(u), s->served, t->bound.unit[u], s->peer.max, (double)s->peer.sum / n,
+            s->rest.max, (double)s->rest.sum / n,
+            s->peer.max > t->bound.unit[u] ? "  BROKEN" : "");
+  }
+}
+
+static void print_text(const struct interfere *t, const struct stretch *s) {
+  FILE *to = cli_text(t->o->json);
+  const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
+  print_units(to, t, &t->alone, "Cycles inference waits, alone");
+  print_units(to, t, &t->together, "Cycles inference waits for training, and for all else; both");
+  print_units(to, t, &t->busy, "The same, inference back to back");
+  fprintf(to,
+          "\n%zu jobs, one at a time (%zu answers wrong); alone %.0f cycles each, u = %.3f\n"
+          "stretch    mean %.4f  p50 %.4f  p99 %.4f  max %.4f; at most %" PRId64
+          " cycles more (bound %" PRIu64 ")\n",
+          t->together.jobs, t->alone.wrong + t->together.wrong + t->busy.wrong,
+          (double)t->alone.served_cycles / (double)t->alone.jobs, u, s->mean, s->p50, s->p99,
+          s->max, s->most, t->bound.job);
+  fprintf(to,
+          "training   alone %.2f MAC a cycle, beside it %.2f: x %.4f, %.4f of 1 - u\n"
+          "           beside inference back to back (u = %.3f) %.2f: x %.4f\n",
+          rate(&t->train_alone), rate(&t->together), share, share / (1 - u), busy(&t->busy),
+          rate(&t->busy), rate(&t->busy) / rate(&t->train_alone));
+}
+
+static int verdict(const struct interfere *t, const struct stretch *s) {
+  const struct interfere_run *const runs[] = {&t->alone, &t->together, &t->busy};
+  size_t wrong = 0;
+  bool broken = false;
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; ++i) {
+    wrong += runs[i]->wrong;
+    for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+      broken |= runs[i]->probe.side[u][CT_INFERENCE].peer.max > t->bound.unit[u];
+  }
+  if (wrong) return cli_fail("%zu answers differ from emu:", wrong);
+  if (broken) return cli_fail("an operation waited longer than its bound");
+  if (s->most > (int64_t)t->bound.job)
+    return cli_fail("a job took %" PRId64 " cycles more than alone; the bound is %" PRIu64, s->most,
+                    t->bound.job);
+  return cli_stopped();
+}
+
+int interfere_report(const struct interfere *t) {
+  const struct stretch s = stretch_of(t);
+  if (!t->alone.done || !t->together.done) return cli_fail("stopped before both had run");
+  print_text(t, &s);
+  const int written = write_json(t, &s);
+  const int failed = verdict(t, &s);
+  return written || failed;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/lib/ct_device.h"
+#include "interfere.h"
+
+enum { WAIT_MS = 1000, WARM_JOBS = 2, BUSY_SHARE = 4, BUSY_LEAST = 8, QUEUED = 3 };
+
+/* ---- Windows ---- */
+
+static int read_counters(struct interfere *t, uint64_t counter[2][COUNTERS]) {
+  int rc = ct_counters(t->dev, CT_INFERENCE, counter[CT_INFERENCE], COUNTERS);
+  if (rc >= 0) rc = ct_counters(t->dev, CT_TRAINING, counter[CT_TRAINING], COUNTERS);
+  return rc < 0 ? rc : 0;
+}
+
+static int window_open(struct interfere *t, struct interfere_run *r) {
+  memset(&t->live, 0, sizeof t->live);
+  r->steps = t->steps_done;
+  const int rc = read_counters(t, r->counter);
+  return rc < 0 ? rc : ct_now(t->dev, &r->from);
+}
+
+static int window_close(struct interfere *t, struct interfere_run *r) {
+  uint64_t now[2][COUNTERS] = {{0}};
+  int rc = read_counters(t, now);
+  if (rc >= 0) rc = ct_now(t->dev, &r->to);
+  for (unsigned c = 0; c < 2; ++c)
+    for (unsigned i = 0; i < COUNTERS; ++i)
+      r->counter[c][i] = now[c][i] - r->counter[c][i];
+  r->steps = t->steps_done - r->steps;
+  r->probe = t->live;
+  r->done = rc >= 0;
+  return rc < 0 ? rc : 0;
+}
+
+/* ---- Jobs ---- */
+
+static int submit(struct interfere *t, uint32_t request, uint64_t cycle) {
+  struct ct_job job = {.program = t->infer};
+  job.args[CT_INFER_IMAGE - 1] = (uint32_t)(t->image / CT_UNIT);
+  job.args[CT_INFER_OUT - 1] = (uint32_t)((t->out + request * t->out_pitch) / CT_UNIT);
+  job.args[CT_INFER_ROW - 1] = (uint32_t)((t->rows + request * t->row_pitch) / CT_UNIT);
+  return ct_submit_at(t->dev, CT_INFERENCE, &job, cycle, NULL);
+}
+
+/* Takes one result; *mine: it is an inference job's. Keeps training going. */
+static int reap(struct interfere *t, struct ct_result *result, bool *mine) {
+  int rc = interfere_train(t);
+  *mine = false;
+  if (rc >= 0) rc = ct_reap(t->dev, result, WAIT_MS);
+  if (rc == CT_ERR_TIMEOUT) return 0;
+  if (rc < 0) return rc;
+  if (result->error) return ct_result_error(t->dev, result);
+  *mine = result->queue == CT_INFERENCE;
+  if (result->user == t) ++t->steps_done;
+  return 0;
+}
+
+/* The answer is emu:'s; it is wiped out, so that the next has to be made again. */
+static int check(struct interfere *t, struct interfere_run *r, uint32_t request) {
+  uint8_t *got = calloc(1, t->out_pitch);
+  if (!got) return CT_ERR_MEMORY;
+  const uint64_t at = t->out + request * t->out_pitch;
+  const size_t size = t->net.width[t->net.layers] * sizeof(float);
+  int rc = ct_mem_read(t->dev, at, got, size);
+  r->wrong += memcmp(got, t->expected + request * t->out_pitch, size) != 0;
+  memset(got, 0xff, size);
+  if (rc >= 0) rc = ct_mem_write(t->dev, at, got, size);
+  free(got);
+  return rc;
+}
+
+/* One job at a time: number i a gap after number i - 1. */
+static int serve(struct interfere *t, struct interfere_run *r, size_t jobs) {
+  struct ct_rand rand;
+  uint64_t end = 0;
+  ct_rand_seed(&rand, t->o->seed + 1, CT_RAND_STREAM_INTERFERENCE);
+  int rc = ct_now(t->dev, &end);
+  for (size_t i = 0; rc >= 0 && i < jobs && !cli_stopped(); ++i) {
+    const uint64_t gap = GAP_LEAST + ct_rand_below(&rand, t->gap_range);
+    const uint32_t request = (uint32_t)ct_rand_below(&rand, REQUESTS);
+    struct ct_result result;
+    bool mine = false;
+    rc = submit(t, request, end + gap);
+    while (rc >= 0 && !mine && !cli_stopped())
+      rc = reap(t, &result, &mine);
+    if (rc < 0 || !mine) break;
+    r->latency[r->jobs++] = result.end - result.arrive;
+    r->served_cycles += result.end - result.arrive;
+    end = result.end;
+    rc = check(t, r, request);
+  }
+  return rc;
+}
+
+/* Jobs back to back: the next ones are queued before one ends. */
+static int serve_busy(struct interfere *t, struct interfere_run *r, size_t jobs) {
+  size_t submitted = 0;
+  int rc = 0;
+  while (rc >= 0 && r->jobs < jobs && !cli_stopped()) {
+    struct ct_result result;
+    bool mine = false;
+    while (rc >= 0 && submitted < jobs && submitted - r->jobs < QUEUED)
+      rc = submit(t, (uint32_t)(submitted++ % REQUESTS), CT_NO_CYCLE);
+    if (rc >= 0) rc = reap(t, &result, &mine);
+    if (rc < 0 || !mine) continue;
+    rc = check(t, r, (uint32_t)(r->jobs % REQUESTS));
+    r->latency[r->jobs++] = result.end - result.start;
+    r->served_cycles += result.end - result.start;
+  }
+  return rc;
+}
+
+static int drain(struct interfere *t) {
+  struct ct_result result;
+  bool mine;
+  int rc = 0;
+  t->training = false;
+  while (rc >= 0 && ct_outstanding(t->dev, CT_INFERENCE) + ct_outstanding(t->dev, CT_TRAINING))
+    rc = reap(t, &result, &mine);
+  return rc;
+}
+
+/* Until the load is in its stride. */
+static int warm_up(struct interfere *t) {
+  const uint64_t until = t->steps_done + WARM_JOBS;
+  struct ct_result result;
+  bool mine;
+  int rc = 0;
+  t->training = true;
+  while (rc >= 0 && t->steps_done < until && !cli_stopped())
+    rc = reap(t, &result, &mine);
+  return rc;
+}
+
+/* ---- The runs ---- */
+
+static int make_room(struct interfere_run *r, size_t jobs) {
+  r->latency = calloc(jobs, sizeof *r->latency);
+  return r->latency ? 0 : CT_ERR_MEMORY;
+}
+
+/* What a job takes alone decides the gaps: on the average they are as long. The first jobs also
+ * load what stays in the scratchpad. */
+static int calibrate(struct interfere *t) {
+  struct interfere_run probe = {.jobs = 0};
+  t->gap_range = 1;
+  int rc = make_room(&probe, WARM_JOBS);
+  if (rc >= 0) rc = serve(t, &probe, WARM_JOBS);
+  const uint64_t service = probe.jobs ? probe.latency[probe.jobs - 1] : 0;
+  t->gap_range = t->o->gap ? t->o->gap : 2 * service;
+  if (!t->o->gap && t->gap_range > 3 * GAP_LEAST) t->gap_range -= 2 * GAP_LEAST;
+  free(probe.latency);
+  return rc;
+}
+
+static int run_alone(struct interfere *t) {
+  int rc = calibrate(t);
+  if (rc >= 0) rc = make_room(&t->alone, t->o->jobs);
+  if (rc >= 0) rc = window_open(t, &t->alone);
+  if (rc >= 0) rc = serve(t, &t->alone, t->o->jobs);
+  return rc < 0 ? rc : window_close(t, &t->alone);
+}
+
+static int run_together(struct interfere *t) {
+  int rc = warm_up(t);
+  if (rc >= 0) rc = make_room(&t->together, t->o->jobs);
+  if (rc >= 0) rc = window_open(t, &t->together);
+  if (rc >= 0) rc = serve(t, &t->together, t->o->jobs);
+  if (rc >= 0) rc = window_close(t, &t->together);
+  const int drained = drain(t);
+  return rc < 0 ? rc : drained;
+}
+
+/* As long as the run of both. */
+static int run_train_alone(struct interfere *t) {
+  struct ct_result result = {0};
+  uint64_t now = 0;
+  int rc = warm_up(t);
+  if (rc >= 0) rc = window_open(t, &t->train_alone);
+  const uint64_t end = t->train_alone.from + (t->together.to - t->together.from);
+  while (rc >= 0 && now < end && !cli_stopped()) {
+    rc = interfere_train(t);
+    if (rc >= 0) rc = ct_reap_until(t->dev, &result, end, WAIT_MS);
+    if (rc >= 0 && result.user == t) ++t->steps_done;
+    if (rc == CT_ERR_TIMEOUT) rc = 0;
+    if (rc >= 0) rc = ct_now(t->dev, &now);
+  }
+  if (rc >= 0) rc = window_close(t, &t->train_alone);
+  const int drained = drain(t);
+  return rc < 0 ? rc : drained;
+}
+
+static int run_busy(struct interfere *t) {
+  const size_t jobs = t->o->jobs / BUSY_SHARE > BUSY_LEAST ? t->o->jobs / BUSY_SHARE : BUSY_LEAST;
+  int rc = warm_up(t);
+  if (rc >= 0) rc = make_room(&t->busy, jobs);
+  if (rc >= 0) rc = window_open(t, &t->busy);
+  if (rc >= 0) rc = serve_busy(t, &t->busy, jobs);
+  if (rc >= 0) rc = window_close(t, &t->busy);
+  const int drained = drain(t);
+  return rc < 0 ? rc : drained;
+}
+
+int interfere_runs(struct interfere *t) {
+  static int (*const runs[])(struct interfere *) = {run_alone, run_together, run_train_alone,
+                                                    run_busy};
+  for (size_t i = 0; i < sizeof runs / sizeof *runs && !cli_stopped(); ++i) {
+    const int rc = runs[i](t);
+    if (rc < 0) return cli_fail_device(t->dev, rc, "measuring");
+  }
+  return 0;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/lib/ct_device.h"
+#include "host/lib/ct_model.h"
+#include "interfere.h"
+
+enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64 };
+
+/* "784-512-256-10"; "256x3": three layers of that width; "digits". */
+static int parse_network(const char *text, struct ct_mlp *net) {
+  const char *p = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;
+  unsigned width = 0, layers = 0;
+  char rest = 0;
+  *net = (struct ct_mlp){0};
+  if (sscanf(p, "%ux%u%c", &width, &layers, &rest) == 2 && layers && layers <= CT_MLP_LAYERS) {
+    net->layers = layers;
+    for (unsigned i = 0; i <= layers; ++i)
+      net->width[i] = width;
+    return 0;
+  }
+  for (uint32_t n = 0; n <= CT_MLP_LAYERS; ++n) {
+    char *end = NULL;
+    net->width[n] = (uint32_t)strtoul(p, &end, 10);
+    net->layers = n;
+    if (end == p || (*end && *end != '-')) break;
+    if (!*end && n) return 0;
+    p = end + 1;
+  }
+  return cli_fail("--network: \"%s\" is none of digits, WIDTHxLAYERS, IN-...-OUT", text);
+}
+
+/* ---- Inference ---- */
+
+static uint32_t units(uint64_t addr) {
+  return (uint32_t)(addr / CT_UNIT);
+}
+
+static int load_program(struct interfere *t, const struct ct_cmd *cmds, size_t count,
+                        ct_program **program) {
+  uint8_t *bytes = malloc(count * CT_CMD_BYTES);
+  if (!bytes) return CT_ERR_MEMORY;
+  for (size_t i = 0; i < count; ++i)
+    ct_cmd_to_bytes(&cmds[i], bytes + i * CT_CMD_BYTES);
+  const int rc = ct_program_load(t->dev, bytes, count, program);
+  free(bytes);
+  return rc;
+}
+
+static int open_inference(struct interfere *t) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  const struct ct_infer shape = {
+      .net = &t->net, .rows = 1, .spm_words = ct_window_words(t->dev), .resident = t->o->resident};
+  uint64_t tag = 0;
+  if (ct_prog_infer(&shape, &t->code, &why) < 0) return cli_fail("%s", text);
+  int rc = load_program(t, t->code.cmd, t->code.count, &t->infer);
+  struct ct_model_info info = {0};
+  if (rc >= 0) rc = ct_model_info(t->model, &info);
+  if (rc >= 0) rc = ct_mem_alloc(t->dev, info.image_bytes, &t->image);
+  if (rc >= 0) rc = ct_model_publish(t->model, t->image, NULL, &tag);
+  if (rc >= 0) rc = ct_wait(t->dev, tag, NULL, CT_FOREVER);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing inference") : 0;
+}
+
+/* Requests with random numbers, and what emu: answers them with the same weights. */
+static int open_requests(struct interfere *t) {
+  const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
+  float *x = malloc((size_t)REQUESTS * in * sizeof *x);
+  float *y = malloc((size_t)REQUESTS * classes * sizeof *y);
+  ct_device *emu = NULL;
+  ct_model *model = NULL;
+  t->row_pitch = (ct_pack_row_size(in) + 255) / 256 * 256;
+  t->out_pitch = (ct_model_answer_size(t->model) + 255) / 256 * 256;
+  uint8_t *packed = malloc(t->row_pitch);
+  t->expected = calloc(REQUESTS, t->out_pitch);
+  int rc = x && y && packed && t->expected ? 0 : CT_ERR_MEMORY;
+  if (!rc) rc = ct_mem_alloc(t->dev, REQUESTS * t->row_pitch, &t->rows);
+  if (!rc) rc = ct_mem_alloc(t->dev, REQUESTS * t->out_pitch, &t->out);
+  for (uint32_t i = 0; !rc && i < REQUESTS * in; ++i)
+    x[i] = ct_rand_unit(&t->rand);
+  for (uint32_t i = 0; !rc && i < REQUESTS; ++i) {
+    ct_pack_row(x + (size_t)i * in, in, packed);
+    rc = ct_mem_write(t->dev, t->rows + i * t->row_pitch, packed, ct_pack_row_size(in));
+  }
+  if (!rc) rc = ct_open("emu:", &emu);
+  if (!rc) rc = ct_model_create(emu, t->net.width, t->net.layers, t->o->seed, &model);
+  if (!rc) rc = ct_model_infer(model, 0, x, REQUESTS, y);
+  for (uint32_t i = 0; !rc && i < REQUESTS; ++i)
+    memcpy(t->expected + i * t->out_pitch, y + (size_t)i * classes, classes * sizeof *y);
+  /* Loads the weights that stay: the same numbers once by a job that does not keep them out. */
+  if (!rc) rc = ct_model_infer(t->model, t->image, x, 1, y);
+  ct_model_free(model);
+  ct_close(emu);
+  free(x);
+  free(y);
+  free(packed);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing requests") : 0;
+}
+
+/* ---- Training ---- */
+
+static int open_batches(struct interfere *t) {
+  const struct ct_training training = {.batch = t->o->batch, .lr = 0.01f, .momentum = 0.9f};
+  const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
+  int rc = ct_model_training(t->model, &training);
+  if (rc < 0) return cli_fail_device(t->dev, rc, "preparing training");
+  t->batch_pitch = (ct_model_batch_size(t->model) + 511) / 256 * 256;
+  float *x = malloc((size_t)t->o->batch * in * sizeof *x);
+  uint32_t *labels = malloc(t->o->batch * sizeof *labels);
+  rc = x && labels ? ct_mem_alloc(t->dev, BATCHES * t->batch_pitch, &t->batches) : CT_ERR_MEMORY;
+  for (unsigned b = 0; !rc && b < BATCHES; ++b) {
+    for (size_t i = 0; i < (size_t)t->o->batch * in; ++i)
+      x[i] = ct_rand_unit(&t->rand);
+    for (uint32_t i = 0; i < t->o->batch; ++i)
+      labels[i] = (uint32_t)ct_rand_below(&t->rand, classes);
+    rc = ct_model_batch_write(t->model, t->batches + b * t->batch_pitch, x, labels);
+  }
+  free(x);
+  free(labels);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing batches") : 0;
+}
+
+static void put(struct ct_cmd *cmds, size_t *n, uint32_t op, const struct ct_field_value *v,
+                size_t count) {
+  struct ct_cmd *cmd = &cmds[(*n)++];
+  *cmd = (struct ct_cmd){{0}};
+  ct_cmd_set(cmd, CT_F_ALL_OP, op);
+  for (size_t i = 0; i < count; ++i)
+    ct_cmd_set(cmd, v[i].field, v[i].value);
+}
+#define PUT(OP, ...)                                                             \
+  put(cmds, &n, CT_OP_##OP, (const struct ct_field_value[]){__VA_ARGS__},        \
+      sizeof((const struct ct_field_value[]){__VA_ARGS__}) / sizeof(struct ct_field_value))
+
+/* A pass takes each unit about 256 cycles: 256 rows of the array, 4 of the longest operations of VL
+ * and VS, 8 of VA (which may start every 29 cycles), 272 beats each way. No semaphores: every queue
+ * runs as fast as its unit lets it, on operands of its own. */
+static size_t stress_program(struct ct_cmd *cmds, uint32_t words, bool products_only) {
+  const uint32_t load = words / 4, store = words / 2, scratch = words / 4 * 3;
+  size_t n = 0;
+  PUT(LOOP, CT_SET(CTL_COUNT, STRESS_PASSES));
+  PUT(MM, CT_SET(MM_A, 0), CT_SET(MM_AM, TILE_WORDS), CT_SET(MM_AK, TILE_WORDS),
+      CT_SET(MM_B, 8 * TILE_WORDS), CT_SET(MM_BN, TILE_WORDS), CT_SET(MM_BK, TILE_WORDS),
+      CT_SET(MM_KT, products_only ? 16 : 2), CT_SET(MM_NT, 1), CT_SET(MM_ROWS, 128));
+  if (!products_only) {
+    PUT(LD, CT_SET(DMA_DRAM_REG, 1), CT_SET(DMA_SPM, load), CT_SET(DMA_HDR, 1),
+        CT_SET(DMA_NB, 16), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17),
+        CT_SET(DMA_S1, 16), CT_SET(DMA_N2, 1));
+    PUT(ST, CT_SET(DMA_DRAM_REG, 2), CT_SET(DMA_SPM, store), CT_SET(DMA_HDR, 1),
+        CT_SET(DMA_NB, 16), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17),
+        CT_SET(DMA_S1, 16), CT_SET(DMA_N2, 1));
+    for (uint32_t i = 0; i < 4; ++i) {
+      PUT(VL, CT_SET(VL_SPM, scratch), CT_SET(VL_ROW_STRIDE, 4), CT_SET(VL_ROWS, 16),
+          CT_SET(VL_TD, i));
+      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16),
+          CT_SET(VA_COLS, 16));
+      PUT(VS, CT_SET(VS_SPM, scratch + F32_TILE_WORDS), CT_SET(VS_ROW_STRIDE, 4),
+          CT_SET(VS_ROWS, 16), CT_SET(VS_TS, 8 + i));
+      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16),
+          CT_SET(VA_COLS, 16));
+    }
+  }
+  cmds[n] = (struct ct_cmd){{0}};
+  ct_cmd_set(&cmds[n++], CT_F_ALL_OP, CT_OP_ENDL);
+  cmds[n] = (struct ct_cmd){{0}};
+  ct_cmd_set(&cmds[n++], CT_F_ALL_OP, CT_OP_END);
+  return n;
+}
+
+/* The scratchpad of the training queue is filled from memory, so that no word has wrong parity. */
+static int fill_scratchpad(struct interfere *t) {
+  const uint32_t words = ct_window_words(t->dev);
+  struct ct_cmd cmds[2] = {{{0}}, {{0}}};
+  size_t n = 0;
+  ct_program *program = NULL;
+  struct ct_job job = {.args = {units(t->scratch)}};
+  uint64_t tag = 0;
+  PUT(LD, CT_SET(DMA_DRAM_REG, 1), CT_SET(DMA_NB, 256), CT_SET(DMA_S0, 1),
+      CT_SET(DMA_N1, words / 256), CT_SET(DMA_S1, 256), CT_SET(DMA_N2, 1));
+  ct_cmd_set(&cmds[n++], CT_F_ALL_OP, CT_OP_END);
+  int rc = load_program(t, cmds, n, &program);
+  job.program = program;
+  if (rc >= 0) rc = ct_submit(t->dev, CT_TRAINING, &job, &tag);
+  if (rc >= 0) rc = ct_wait(t->dev, tag, NULL, CT_FOREVER);
+  ct_program_free(program);
+  return rc;
+}
+
+static int open_stress(struct interfere *t) {
+  enum { SCRATCH = 8192 };
+  struct ct_cmd cmds[32];
+  uint8_t zero[SCRATCH] = {0};
+  int rc = ct_mem_alloc(t->dev, 2 * (uint64_t)SCRATCH, &t->scratch);
+  if (rc >= 0) rc = ct_mem_write(t->dev, t->scratch, zero, SCRATCH);
+  if (rc >= 0) rc = fill_scratchpad(t);
+  const size_t n = stress_program(cmds, ct_window_words(t->dev), t->o->load == LOAD_PRODUCTS);
+  if (rc >= 0) rc = load_program(t, cmds, n, &t->train);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing the load") : 0;
+}
+
+int interfere_train(struct interfere *t) {
+  enum { DEPTH = 4 };
+  while (t->training && t->steps_submitted - t->steps_done < DEPTH) {
+    struct ct_job job = {.program = t->train, .user = t};
+    const uint64_t at = t->batches + t->steps_submitted % BATCHES * t->batch_pitch;
+    job.args[0] = units(t->scratch);
+    job.args[1] = units(t->scratch + 8192);
+    const int rc = t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
+                            : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, t, NULL);
+    if (rc < 0) return rc == CT_ERR_FULL ? 0 : rc;
+    ++t->steps_submitted;
+  }
+  return 0;
+}
+
+/* ---- All ---- */
+
+static int set_registers(struct interfere *t) {
+  int rc = ct_reg_write(t->dev, CT_REG_FLOOR, t->o->floor);
+  if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->dev, CT_REG_TRAIN_CAP, t->o->train_cap);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
+}
+
+int interfere_open(struct interfere *t, const struct interfere_options *o) {
+  *t = (struct interfere){.o = o};
+  ct_rand_seed(&t->rand, o->seed, CT_RAND_STREAM_INTERFERENCE);
+  if (parse_network(o->network, &t->net) || cli_open(o->device, &t->dev)) return 1;
+  int rc = ct_info(t->dev, &t->info);
+  if (rc >= 0) rc = ct_probe(t->dev, &t->live);
+  if (rc >= 0) rc = ct_model_create(t->dev, t->net.width, t->net.layers, o->seed, &t->model);
+  if (rc < 0) return cli_fail_device(t->dev, rc, o->device);
+  if (set_registers(t) || open_inference(t) || open_requests(t)) return 1;
+  return o->load == LOAD_MODEL ? open_batches(t) : open_stress(t);
+}
+
+static void free_run(struct interfere_run *r) {
+  free(r->latency);
+  r->latency = NULL;
+}
+
+void interfere_close(struct interfere *t) {
+  ct_program_free(t->train);
+  ct_program_free(t->infer);
+  ct_model_free(t->model);
+  ct_close(t->dev);
+  free(t->code.cmd);
+  free(t->expected);
+  free_run(&t->alone);
+  free_run(&t->train_alone);
+  free_run(&t->together);
+  free_run(&t->busy);
+}
