@@ -166,9 +166,27 @@ module ct_dma_ld (
   logic       grant;
 
   // Inference that has its full share of bursts outstanding still has the port: if training filled in between, the memory would serve it
-  // a third of the bandwidth that inference is waiting for.
+  // a third of the bandwidth that inference is waiting for. A job that starts reads descriptor, program and operands one after the
+  // other: training does not fill in while a fetch of inference is answered, nor in the Linger cycles until its next read.
+  localparam int unsigned Linger = 15;
   logic [1:0] hold;
-  assign hold = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && want[0], 1'b0};
+  logic [1:0] w_fetch_q;           // a beat for a fetcher
+  logic       w_flast_q;           // the last of its request
+  logic       fetch_d, fetch_q;    // a fetch of inference has been asked for and not answered to its end
+  logic [3:0] linger_d, linger_q;
+  assign fetch_d  = !drop[0] && ((grant && gnt[0] && f_valid[0]) || (fetch_q && !(w_fetch_q[0] && w_flast_q)));
+  assign linger_d = (want[0] || fetch_q) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
+  assign hold     = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && (want[0] || fetch_q || linger_q != '0), 1'b0};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fetch_q  <= 1'b0;
+      linger_q <= '0;
+    end else begin
+      fetch_q  <= fetch_d;
+      linger_q <= linger_d;
+    end
+  end
 
   assign want = f_valid | seq_valid;
   always_comb begin
@@ -280,8 +298,6 @@ module ct_dma_ld (
   end
 
   logic            w_v_q, w_ctx_q, w_rec_q;  // a word to be written
-  logic [1:0]      w_fetch_q;                // a beat for a fetcher
-  logic            w_flast_q;
   logic [SpmW-1:0] w_rel_q;
   logic [3:0]      w_idx_q;
   logic [127:0]    w_data_q;
