@@ -138,7 +138,8 @@ static void load_group(struct infer *f, uint32_t l, uint32_t first) {
   CT_ADD(&f->b, VL,
          CT_SET(VL_SPM, f->bias_at + (ct_mlp_bias_tile(f->net, l) + first) * CT_F32_ROW_UNITS),
          CT_SET(VL_ROW_STRIDE, CT_F32_ROW_UNITS), CT_SET(VL_ROWS, rows),
-         CT_SET(VL_TD, BIAS_REG + g % BIAS_REGS), CT_SET(ALL_WAIT0, g == 0 && !f->resident ? CT_SEM(S_LD_VL) : 0),
+         CT_SET(VL_TD, BIAS_REG + g % BIAS_REGS),
+         CT_SET(ALL_WAIT0, g == 0 && !f->resident ? CT_SEM(S_LD_VL) : 0),
          CT_SET(ALL_WAIT1, g >= BIAS_REGS ? CT_SEM(S_VS_VL) : 0),
          CT_SET(ALL_SIG0, CT_SEM(S_VL_VA)));
 }
@@ -304,10 +305,8 @@ static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shap
 /* Wide layers take too many commands where each tile picks its row of biases (no loop can): then
  * every tile's biases are loaded by themselves. */
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
-  struct infer f = {.net = shape->net,
-                    .rows = shape->rows,
-                    .per_group = CT_TILE,
-                    .resident = shape->resident};
+  struct infer f = {
+      .net = shape->net, .rows = shape->rows, .per_group = CT_TILE, .resident = shape->resident};
   code->cmd = NULL;
   code->count = 0;
   int err = ct_mlp_check(shape->net, why);

@@ -85,9 +85,10 @@ int bench_interference(int argc, char **argv) {
   static const struct argp argp = {
       .options = list,
       .parser = parse,
-      .doc = "Measures what inference and training cost each other: inference jobs one at a time "
-             "at seeded gaps, alone and beside training, the same jobs in both; waits of every "
-             "unit against their bounds. Fails if a bound is broken or an answer is not emu:'s."};
+      .doc =
+          "Measures what inference and training cost each other: inference jobs one at a time "
+          "at seeded gaps, alone and beside training, the same jobs in both; waits of every "
+          "unit against their bounds. Fails if a bound is broken or an answer is not emu:'s."};
   struct interfere_options o = {
       .device = CLI_DEVICE, .network = "784-512-256-10", .jobs = 10000, .batch = 64, .seed = 1};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;

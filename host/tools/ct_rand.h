@@ -29,11 +29,11 @@ struct ct_rand {
 /* The streams in use; add yours at the end, never renumber: results depend on the numbers. */
 enum ct_rand_stream {
   CT_RAND_STREAM_NONE = 0,
-  CT_RAND_STREAM_DATASET = 1,  /* order and split of a data set */
-  CT_RAND_STREAM_ARRIVALS = 2, /* arrival times */
-  CT_RAND_STREAM_WEIGHTS = 3,  /* first weights of a network */
-  CT_RAND_STREAM_BATCHES = 4,  /* order of the samples in training, epoch by epoch */
-  CT_RAND_STREAM_REQUESTS = 5, /* which sample a request carries */
+  CT_RAND_STREAM_DATASET = 1,      /* order and split of a data set */
+  CT_RAND_STREAM_ARRIVALS = 2,     /* arrival times */
+  CT_RAND_STREAM_WEIGHTS = 3,      /* first weights of a network */
+  CT_RAND_STREAM_BATCHES = 4,      /* order of the samples in training, epoch by epoch */
+  CT_RAND_STREAM_REQUESTS = 5,     /* which sample a request carries */
   CT_RAND_STREAM_INTERFERENCE = 6, /* gaps, requests and batches of bench interference */
 };
 

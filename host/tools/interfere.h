@@ -64,15 +64,15 @@ struct interfere {
   ct_device *dev;
   struct ct_info info;
   ct_model *model;
-  struct ct_code code;   /* of an inference job */
-  ct_program *infer;     /* ... and on the device */
-  ct_program *train;     /* of a load that is not the model */
+  struct ct_code code; /* of an inference job */
+  ct_program *infer;   /* ... and on the device */
+  ct_program *train;   /* of a load that is not the model */
   uint64_t image, rows, row_pitch, out, out_pitch, batches, batch_pitch, scratch;
-  uint8_t *expected;     /* answers of emu:, out_pitch each */
+  uint8_t *expected; /* answers of emu:, out_pitch each */
   struct ct_rand rand;
-  uint64_t gap_range;    /* gaps are GAP_LEAST + below(gap_range) */
+  uint64_t gap_range; /* gaps are GAP_LEAST + below(gap_range) */
   uint64_t steps_done, steps_submitted;
-  bool training;         /* whether the queue is kept full */
+  bool training;        /* whether the queue is kept full */
   struct ct_probe live; /* what the device adds to */
   struct interfere_run alone, train_alone, together, busy;
   struct interfere_bound bound;

@@ -118,11 +118,11 @@ static json_t *json_run(const struct interfere *t, const struct interfere_run *r
 static int write_json(const struct interfere *t, const struct stretch *s) {
   static const char *const loads[] = {"model", "stress", "products"};
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
-  json_t *root = json_pack(
-      "{s:s, s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "network", t->o->network, "device", t->o->device,
-      "training", loads[t->o->load], "jobs", (json_int_t)t->o->jobs, "batch",
-      (json_int_t)t->o->batch, "resident", t->o->resident, "floor", (json_int_t)t->o->floor, "seed",
-      (json_int_t)t->o->seed);
+  json_t *root =
+      json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "network", t->o->network, "device",
+                t->o->device, "training", loads[t->o->load], "jobs", (json_int_t)t->o->jobs,
+                "batch", (json_int_t)t->o->batch, "resident", t->o->resident, "floor",
+                (json_int_t)t->o->floor, "seed", (json_int_t)t->o->seed);
   json_object_set_new(root, "alone", json_run(t, &t->alone));
   json_object_set_new(root, "together", json_run(t, &t->together));
   json_object_set_new(root, "train_alone", json_run(t, &t->train_alone));
@@ -150,8 +150,7 @@ static void print_units(FILE *to, const struct interfere *t, const struct interf
     const double n = s->served ? (double)s->served : 1;
     fprintf(to, "  %-10s %10" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9.2f %9" PRIu64 " %9.2f%s\n",
             ct_probe_name(u), s->served, t->bound.unit[u], s->peer.max, (double)s->peer.sum / n,
-            s->rest.max, (double)s->rest.sum / n,
-            s->peer.max > t->bound.unit[u] ? "  BROKEN" : "");
+            s->rest.max, (double)s->rest.sum / n, s->peer.max > t->bound.unit[u] ? "  BROKEN" : "");
   }
 }
 

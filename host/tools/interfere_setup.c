@@ -131,8 +131,8 @@ static void put(struct ct_cmd *cmds, size_t *n, uint32_t op, const struct ct_fie
   for (size_t i = 0; i < count; ++i)
     ct_cmd_set(cmd, v[i].field, v[i].value);
 }
-#define PUT(OP, ...)                                                             \
-  put(cmds, &n, CT_OP_##OP, (const struct ct_field_value[]){__VA_ARGS__},        \
+#define PUT(OP, ...)                                                      \
+  put(cmds, &n, CT_OP_##OP, (const struct ct_field_value[]){__VA_ARGS__}, \
       sizeof((const struct ct_field_value[]){__VA_ARGS__}) / sizeof(struct ct_field_value))
 
 /* A pass takes each unit about 256 cycles: 256 rows of the array, 4 of the longest operations of VL
@@ -146,21 +146,19 @@ static size_t stress_program(struct ct_cmd *cmds, uint32_t words, bool products_
       CT_SET(MM_B, 8 * TILE_WORDS), CT_SET(MM_BN, TILE_WORDS), CT_SET(MM_BK, TILE_WORDS),
       CT_SET(MM_KT, products_only ? 16 : 2), CT_SET(MM_NT, 1), CT_SET(MM_ROWS, 128));
   if (!products_only) {
-    PUT(LD, CT_SET(DMA_DRAM_REG, 1), CT_SET(DMA_SPM, load), CT_SET(DMA_HDR, 1),
-        CT_SET(DMA_NB, 16), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17),
-        CT_SET(DMA_S1, 16), CT_SET(DMA_N2, 1));
-    PUT(ST, CT_SET(DMA_DRAM_REG, 2), CT_SET(DMA_SPM, store), CT_SET(DMA_HDR, 1),
-        CT_SET(DMA_NB, 16), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17),
-        CT_SET(DMA_S1, 16), CT_SET(DMA_N2, 1));
+    PUT(LD, CT_SET(DMA_DRAM_REG, 1), CT_SET(DMA_SPM, load), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, 16),
+        CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17), CT_SET(DMA_S1, 16),
+        CT_SET(DMA_N2, 1));
+    PUT(ST, CT_SET(DMA_DRAM_REG, 2), CT_SET(DMA_SPM, store), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, 16),
+        CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17), CT_SET(DMA_S1, 16),
+        CT_SET(DMA_N2, 1));
     for (uint32_t i = 0; i < 4; ++i) {
       PUT(VL, CT_SET(VL_SPM, scratch), CT_SET(VL_ROW_STRIDE, 4), CT_SET(VL_ROWS, 16),
           CT_SET(VL_TD, i));
-      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16),
-          CT_SET(VA_COLS, 16));
+      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16), CT_SET(VA_COLS, 16));
       PUT(VS, CT_SET(VS_SPM, scratch + F32_TILE_WORDS), CT_SET(VS_ROW_STRIDE, 4),
           CT_SET(VS_ROWS, 16), CT_SET(VS_TS, 8 + i));
-      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16),
-          CT_SET(VA_COLS, 16));
+      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16), CT_SET(VA_COLS, 16));
     }
   }
   cmds[n] = (struct ct_cmd){{0}};
@@ -208,8 +206,9 @@ int interfere_train(struct interfere *t) {
     const uint64_t at = t->batches + t->steps_submitted % BATCHES * t->batch_pitch;
     job.args[0] = units(t->scratch);
     job.args[1] = units(t->scratch + 8192);
-    const int rc = t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
-                            : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, t, NULL);
+    const int rc = t->train
+                       ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
+                       : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, t, NULL);
     if (rc < 0) return rc == CT_ERR_FULL ? 0 : rc;
     ++t->steps_submitted;
   }

@@ -19,7 +19,7 @@ struct ct_sim_probe {
    * less the cycles (of the peer's beats, of all others) until then. */
   struct ct_sim_wait read[2][CT_SIM_PROBE_READS];
   unsigned head[2], tail[2];
-  bool begun[2]; /* the read at head has had its first beat */
+  bool begun[2];               /* the read at head has had its first beat */
   struct ct_sim_wait beats[2]; /* cycles so far with a beat of the peer, without */
 };
 
