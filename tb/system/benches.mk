@@ -17,6 +17,18 @@ $(call system_bench,test_errors,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a
 $(call system_bench,test_sim,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a -ldl)
 $(BUILD)/tb/test_sim: | $(BUILD)/lib/coltrain/sim.so
 
+# Faults: flipped bits in a core whose scratchpad is watched, random commands in the plain ones. The mutants, models of RTL copies
+# with faults built in, show that both would notice; they are part of the campaign.
+FAULT_SRCS := $(CORE_SRCS) tb/system/ct_work.c tb/system/ct_flips.c tb/system/ct_fuzz.c tb/system/ct_commands.c
+MUTANTS    := $(addprefix $(BUILD)/mutant/,ct_spm.sv ct_dma_ld.sv ct_dma_seq.sv ct_vpu_front.sv)
+MUTATED    := rtl/spm/ct_spm.sv rtl/dma/ct_dma_ld.sv rtl/dma/ct_dma_seq.sv rtl/vpu/ct_vpu_front.sv
+$(call dut,ct_core_watch,ct_core_watch,tb/system/ct_core_watch.sv)
+$(call system_bench,test_faults,$(CORES) ct_core_watch,$(FAULT_SRCS) tb/system/ct_sim_watch.c,$(BUILD)/lib/libcoltrain.a -ldl)
+$(MUTANTS) &: tb/system/mutants.sh $(MUTATED)
+	$(Q)tb/system/mutants.sh $(BUILD)/mutant
+$(call dut,ct_core_mutant,ct_core_watch,tb/system/ct_mutant.sv tb/system/ct_core_watch.sv $(MUTANTS),-DCT_MUTANT)
+$(eval $(call bench_rules,fault_mutants,tb/system/fault_mutants.c,$(CORES) ct_core_mutant,$(FAULT_SRCS) tb/system/ct_sim_mutant.c,$(BUILD)/lib/libcoltrain.a -ldl))
+
 # The emulator by itself, also under the sanitizers.
 $(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_paths,tb/system/test_paths.c tb/system/ct_rig.c tb/system/ct_gen.c tb/unit/fp_ref.c,-lm)

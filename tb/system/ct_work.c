@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ct_work.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/lib/ct_prog.h"
+
+enum {
+  BATCH = 16,
+  ROWS = 3,
+  M = 40,
+  N = 24,
+  K = 48,
+  AREA = 0x8000,
+  STEP_WORDS = 16,
+  MOST_WORDS = 2048
+};
+
+static const struct ct_mlp trained = {.layers = 2, .width = {32, 16, 10}};
+static const struct ct_mlp served = {.layers = 2, .width = {48, 32, 10}};
+
+/* Device memory is filled front to back. */
+struct filler {
+  struct ct_pair *pair;
+  ct_rng *rng;
+  uint64_t addr;
+};
+
+static void put(struct filler *f, const void *bytes, size_t size) {
+  ct_pair_mem_write(f->pair, f->addr, bytes, size);
+  f->addr += size;
+}
+
+/* Square tiles with values of about +-1. */
+static void put_tiles(struct filler *f, uint32_t tiles) {
+  for (uint32_t t = 0; t < tiles; ++t) {
+    uint8_t record[16 * CT_RECORD_UNITS];
+    memset(record, 124 + (int)ct_rng_below(f->rng, 4), 16);
+    for (unsigned i = 16; i < sizeof record; ++i)
+      record[i] = (uint8_t)((int)ct_rng_below(f->rng, 255) - 127);
+    put(f, record, sizeof record);
+  }
+}
+
+static void put_floats(struct filler *f, uint32_t units) {
+  for (uint32_t i = 0; i < 4 * units; ++i) {
+    const uint32_t x = ((uint32_t)ct_rng_u64(f->rng) & 0x807fffff) | (118 + ct_rng_below(f->rng, 8))
+                                                                         << 23;
+    const uint8_t bytes[4] = {(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16),
+                              (uint8_t)(x >> 24)};
+    put(f, bytes, sizeof bytes);
+  }
+}
+
+static void put_image(struct filler *f, const struct ct_mlp *net) {
+  put_tiles(f, ct_mlp_tile(net, net->layers));
+  put_floats(f, ct_mlp_image_units(net) - ct_mlp_bias_at(net));
+}
+
+/* Targets of one label each: 1.0 is 64 with the exponent 127. */
+static void put_targets(struct filler *f) {
+  uint8_t record[16 * CT_RECORD_UNITS] = {0};
+  memset(record, 127, 16);
+  for (unsigned r = 0; r < BATCH; ++r)
+    record[16 + 16 * r + ct_rng_below(f->rng, trained.width[trained.layers])] = 64;
+  put(f, record, sizeof record);
+}
+
+/* A row vector of up to 256 elements: exponents, then its blocks. */
+static void put_row(struct filler *f, uint32_t elements) {
+  uint8_t bytes[16 * CT_RECORD_UNITS] = {0};
+  const uint32_t blocks = ct_tiles(elements);
+  for (uint32_t b = 0; b < blocks; ++b)
+    bytes[b] = (uint8_t)(124 + ct_rng_below(f->rng, 5));
+  for (uint32_t i = 0; i < elements; ++i)
+    bytes[16 + i] = (uint8_t)((int)ct_rng_below(f->rng, 255) - 127);
+  put(f, bytes, 16 * (size_t)(1 + blocks));
+}
+
+static uint64_t in_at(unsigned ctx, enum ct_work_kind kind) {
+  return ct_rig_addr(ctx, CT_WORK_IN + AREA * (uint32_t)kind);
+}
+
+static uint64_t out_at(unsigned ctx, enum ct_work_kind kind) {
+  return ct_rig_addr(ctx, CT_RIG_OUT + AREA * (uint32_t)kind);
+}
+
+void ct_work_fill(struct ct_pair *pair, unsigned ctx, enum ct_work_kind kind, ct_rng *rng) {
+  struct filler in = {pair, rng, in_at(ctx, kind)}, out = {pair, rng, out_at(ctx, kind)};
+  switch (kind) {
+    case CT_WORK_TRAIN:
+      put_tiles(&in, ct_tiles(BATCH) * ct_mlp_in(&trained, 0));
+      put_targets(&in);
+      put_image(&out, &trained);
+      put_floats(&out, ct_mlp_state_units(&trained));
+      break;
+    case CT_WORK_INFER:
+      put_image(&in, &served);
+      for (unsigned r = 0; r < ROWS; ++r)
+        put_row(&in, served.width[0]);
+      break;
+    default:
+      put_tiles(&in, ct_tiles(K) * (ct_tiles(M) + ct_tiles(N)));
+  }
+}
+
+static uint32_t units(uint64_t addr) {
+  return (uint32_t)(addr / 16);
+}
+
+static int train_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
+                         const struct ct_why *why) {
+  const struct ct_train shape = {.net = &trained, .batch = BATCH, .spm_words = spm_words};
+  struct ct_code parts[CT_TRAIN_JOBS] = {0};
+  const uint32_t in = units(in_at(ctx, CT_WORK_TRAIN)), out = units(out_at(ctx, CT_WORK_TRAIN));
+  const int jobs = ct_prog_train(&shape, parts, why);
+  if (jobs < 0) return jobs;
+  assert_int_equal(jobs, 1);
+  *code = parts[0];
+  args[CT_TRAIN_X - 1] = in;
+  args[CT_TRAIN_Y - 1] = in + CT_RECORD_UNITS * ct_tiles(BATCH) * ct_mlp_in(&trained, 0);
+  args[CT_TRAIN_IMAGE - 1] = out;
+  args[CT_TRAIN_STATE - 1] = out + ct_mlp_image_units(&trained);
+  args[CT_TRAIN_LOSS - 1] = args[CT_TRAIN_STATE - 1] + ct_mlp_state_units(&trained);
+  args[CT_TRAIN_INV - 1] = 0x3d800000;    /* 1/16 */
+  args[CT_TRAIN_MU - 1] = 0x3f000000;     /* 0.5 */
+  args[CT_TRAIN_NEG_LR - 1] = 0xbc800000; /* -1/64 */
+  args[CT_TRAIN_WD - 1] = 0x3a800000;     /* 1/1024 */
+  return 0;
+}
+
+static int infer_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
+                         const struct ct_why *why) {
+  const struct ct_infer shape = {.net = &served, .rows = ROWS, .spm_words = spm_words};
+  const uint32_t in = units(in_at(ctx, CT_WORK_INFER));
+  args[CT_INFER_IMAGE - 1] = in;
+  args[CT_INFER_OUT - 1] = units(out_at(ctx, CT_WORK_INFER));
+  for (uint32_t r = 0; r < ROWS; ++r)
+    args[CT_INFER_ROW - 1 + r] =
+        in + ct_mlp_image_units(&served) + r * (1 + ct_tiles(served.width[0]));
+  return ct_prog_infer(&shape, code, why);
+}
+
+static int product_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
+                           const struct ct_why *why) {
+  const struct ct_gemm shape = {.m = M, .n = N, .k = K, .pitch = N / 4, .spm_words = spm_words};
+  const uint32_t in = units(in_at(ctx, CT_WORK_PRODUCT));
+  args[CT_GEMM_A - 1] = in;
+  args[CT_GEMM_B - 1] = in + CT_RECORD_UNITS * ct_tiles(K) * ct_tiles(M);
+  args[CT_GEMM_C - 1] = units(out_at(ctx, CT_WORK_PRODUCT));
+  return ct_prog_gemm(&shape, code, why);
+}
+
+uint32_t ct_work_make(struct ct_gen_prog *prog, unsigned ctx, enum ct_work_kind kind) {
+  static int (*const make[])(struct ct_code * code, unsigned ctx, uint32_t spm_words,
+                             uint32_t *args, const struct ct_why *why) = {
+      train_program, infer_program, product_program};
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  struct ct_code code = {0};
+  uint32_t words = 0;
+  int err = -1;
+  memset(prog, 0, sizeof *prog);
+  while (err < 0 && words < MOST_WORDS)
+    err = make[kind](&code, ctx, words += STEP_WORDS, prog->args, &why);
+  if (err < 0) fail_msg("work %d: %s", (int)kind, text);
+  assert_true(code.count <= CT_PROG_MAX);
+  memcpy(prog->cmds, code.cmd, code.count * sizeof *code.cmd);
+  prog->count = (unsigned)code.count;
+  free(code.cmd);
+  return words;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fault campaign: single bits of the scratchpad that turn over while both contexts work
+ * (ct_flips.h), and random commands in the training context while inference is watched
+ * (ct_commands.h).
+ *
+ * CT_FLIPS=N (100): flips. CT_COMMANDS=N (10000): random commands, half on each core. `make
+ * campaign` runs a hundred times as many.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ct_commands.h"
+#include "ct_flips.h"
+
+static unsigned long count_from(const char *name, unsigned long otherwise) {
+  const char *text = getenv(name);
+  return text ? strtoul(text, NULL, 0) : otherwise;
+}
+
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void flipped_bits(void **state) {
+  static const struct ct_core core = {"watched 16x16", &ct_core_watch_sim, ct_core_watch_sim_error,
+                                      "dram=8"};
+  const struct ct_flips setup = {
+      .core = &core, .look = ct_core_watch_look, .count = count_from("CT_FLIPS", 100), .stream = 1};
+  struct ct_flips_result r;
+  (void)state;
+  ct_tb_seed();
+  const double start = seconds();
+  ct_flips_run(&setup, &r);
+  ct_flips_print(&r);
+  printf("%.1f s\n", seconds() - start);
+  assert_int_equal(r.wrong, 0);
+  assert_int_equal(r.flips, setup.count);
+}
+
+static void random_commands(void **state) {
+  const struct ct_commands setup = {
+      .core = *state,
+      .count = count_from("CT_COMMANDS", 10000) / CT_CORES,
+      .stream = 2 + (uint64_t)((const struct ct_core *)*state - ct_cores)};
+  struct ct_commands_result r;
+  ct_tb_seed();
+  const double start = seconds();
+  ct_commands_run(&setup, &r);
+  ct_commands_print(&r);
+  printf("%.1f s\n", seconds() - start);
+  assert_int_equal(r.wrong, 0);
+  assert_true(r.submitted >= setup.count && r.dispatched >= setup.count);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(flipped_bits),
+      cmocka_unit_test_prestate(random_commands, (void *)&ct_cores[0]),
+      cmocka_unit_test_prestate(random_commands, (void *)&ct_cores[1]),
+  };
+  return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}
