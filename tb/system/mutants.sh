@@ -31,5 +31,8 @@ mutate rtl/vpu/ct_vpu_front.sv "assign bad_o = gnt[1] ? bad[1] : bad[0];" \
   "    assign bad_o = (gnt[1] ? bad[1] : bad[0]) && ct_mutant::which != 8'd4;"
 mutate rtl/dma/ct_dma_seq.sv "outside    = out_addr_q < base_i || out_end_q > {1'b0, limit_i};" \
   "      outside    = (out_addr_q < base_i || out_end_q > {1'b0, limit_i}) && ct_mutant::which != 8'd5;"
+# The assertion that would see it first.
+mutate rtl/dma/ct_dma_seq.sv "\`CT_ASSERT(PieceInWindow_A, !valid_o || (addr_o >= base_i && out_end_q <= {1'b0, limit_i}))" \
+  "  \`CT_ASSERT(PieceInWindow_A, !valid_o || ct_mutant::which == 8'd5 || (addr_o >= base_i && out_end_q <= {1'b0, limit_i}))"
 
 for f in "$dir"/*.part; do mv "$f" "${f%.part}"; done
