@@ -112,21 +112,25 @@ static struct ct_watch look(struct bench *b) {
 /* The scene on the core; with a flip at a random time while the context's jobs run. */
 static void run_core(struct bench *b, struct flip *f, bool with_flip) {
   struct ct_rig *core = &b->pair.rig[0];
-  uint64_t *span = b->span[f->scene - scenes], now;
+  uint64_t *span = b->span[f->scene - scenes], now, when = 0;
   b->tag += JOBS_MAX;
   for (unsigned c = 0; c < 2; ++c) {
     ct_pair_cwrite(&b->pair, c, CT_CREG_SPM_SIZE, b->window[c][f->scene->kind[c]]);
     submit(b, 0, f->scene, c);
   }
   core->ops->now(core->self, &now);
-  if (with_flip) arm(b, f, now + 30 + ct_rng_below(&b->rng, (uint32_t)span[f->ctx]));
+  if (with_flip) {
+    when = now + 30 + ct_rng_below(&b->rng, (uint32_t)span[f->ctx]);
+    arm(b, f, when);
+  }
   ct_rig_ring(core, 1);
   for (unsigned i = 0; i < 2; ++i) {
     const unsigned c = i, last = f->scene->jobs[c] - 1;
     ring_and_reap(b, 0, f->scene, c, b->cpl[c]);
     if (!with_flip) span[c] = b->cpl[c][last].end - b->cpl[c][0].arrive;
   }
-  ct_rig_pass(core, SETTLE);
+  core->ops->now(core->self, &now);
+  ct_rig_pass(core, (now < when ? when - now : 0) + SETTLE);
   f->seen = look(b);
 }
 
