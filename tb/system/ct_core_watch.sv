@@ -77,6 +77,7 @@ module ct_core_watch #(
   input  logic         m_axi_rlast_i,
 
   output logic         irq_o,
+  output logic [59:0]  probe_o,
 
 `ifdef CT_MUTANT
   input  logic [7:0]   mutant_i,
