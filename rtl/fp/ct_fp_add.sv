@@ -6,7 +6,7 @@
 // Throughput  one vector a cycle. No back-pressure: valid_o is valid_i six cycles later.
 // Reset       clears the valid bits only; the data registers move with their stage's valid bit and are otherwise kept, so an
 //             idle adder costs a simulator nothing and sum_o stays until the next valid_o.
-// Cost        520 LUT4, 71 CCU2C and 285 FF a lane on ECP5 (Yosys 0.23).
+// Cost        387 LUT4, 59 CCU2C and 286 FF a lane on ECP5 (Yosys 0.52).
 //
 // Stages      1 order the operands   2 align the smaller   3 add   4 normalise by 16, 8, 4   5 normalise by 2, 1   6 round
 //
@@ -39,8 +39,8 @@ module ct_fp_add #(
   localparam int unsigned W1 = 64;
   localparam int unsigned W2 = 62;
   localparam int unsigned W3 = 40;
-  localparam int unsigned W4 = 44;
-  localparam int unsigned W5 = 39;
+  localparam int unsigned W4 = 45;
+  localparam int unsigned W5 = 40;
 
   // Stage 1: {nan, inf, sign, subtract, exponent[8], distance[5], larger[23], smaller[24]}, by magnitude. The larger one's hidden
   // bit is exponent != 0. A distance of 27 or more leaves of the smaller operand only that it was not zero.
@@ -66,29 +66,34 @@ module ct_fp_add #(
     end
   endfunction
 
-  // Stage 2: {nan, inf, sign, subtract, exponent[8], larger[23], aligned[27]}; aligned ends in guard, round and sticky.
+  // Stage 2: {nan, inf, sign, subtract, exponent[8], larger[23], aligned[27]}; aligned ends in guard, round and sticky, and is
+  // inverted already if it is subtracted. It is shifted by nibbles, then by bits, which makes what is lost cheap to find.
   function automatic logic [W2-1:0] align(input logic [W1-1:0] s);
     logic [4:0]  gap;
-    logic [26:0] y, lost;
+    logic [26:0] y, far, lost;
+    logic [2:0]  near;
     begin
-      gap  = s[51:47];
+      gap   = s[51:47];
       y     = {s[23:0], 3'b0};
-      lost  = y & ~(27'h7FFFFFF << gap);
-      align = {s[63:52], s[46:24], (y >> gap) | {26'd0, lost != '0}};
+      far   = y >> {gap[4:2], 2'd0};
+      lost  = y & ~(27'h7FFFFFF << {gap[4:2], 2'd0});
+      near  = far[2:0] & ~(3'd7 << gap[1:0]);
+      align = {s[63:52], s[46:24], ((far >> gap[1:0]) | {26'd0, lost != '0 || near != '0}) ^ {27{s[60]}}};
     end
   endfunction
 
-  // Stage 3: {nan, inf, sign, subtract, exponent[8], sum[28]}; the larger operand's hidden bit has become bit 26.
+  // Stage 3: {nan, inf, sign, subtract, exponent[8], sum[28]}; the larger operand's hidden bit has become bit 26. Both columns of
+  // the adder's lowest place make the carry that completes the negation.
   function automatic logic [W3-1:0] add(input logic [W2-1:0] s);
-    logic [27:0] x, y;
+    logic [28:0] x, y;
     begin
-      x   = {1'b0, s[57:50] != '0, s[49:27], 3'b0};
-      y   = {1'b0, s[26:0]};
-      add = {s[61:50], s[58] ? x - y : x + y};
+      x   = {1'b0, s[57:50] != '0, s[49:27], 4'b1};
+      y   = {s[58], s[26:0], s[58]};
+      add = {s[61:50], 28'((x + y) >> 1)};
     end
   endfunction
 
-  // Stage 4: {nan, inf, sign, exponent[8], zeros[5], sum[28]}: leading zeros removed by 16, 8 and 4. x - x is +0.
+  // Stage 4: {nan, inf, sign, subtract, exponent[8], zeros[5], sum[28]}: leading zeros removed by 16, 8 and 4.
   function automatic logic [W4-1:0] shift_far(input logic [W3-1:0] s);
     logic [27:0] v;
     logic [4:0]  n;
@@ -107,11 +112,12 @@ module ct_fp_add #(
         v = v << 4;
         n[2] = 1'b1;
       end
-      shift_far = {s[39:38], s[37] && !(s[36] && s[27:0] == '0), s[35:28], n, v};
+      shift_far = {s[39:28], n, v};
     end
   endfunction
 
-  // Stage 5: {nan, inf, sign, exponent[10, signed], mantissa[24], guard, sticky}; a mantissa without its top bit is a zero.
+  // Stage 5: {nan, inf, sign, subtract, exponent - 1 [10, signed], mantissa[24], guard, sticky}; a mantissa without its top bit is a
+  // zero.
   function automatic logic [W5-1:0] shift_near(input logic [W4-1:0] s);
     logic [27:0] v;
     logic [4:0]  n;
@@ -126,22 +132,21 @@ module ct_fp_add #(
         v = v << 1;
         n[0] = 1'b1;
       end
-      shift_near = {s[43:41], {2'b0, s[40:33]} + 10'd1 - {5'd0, n}, v[27:3], v[2:0] != '0};
+      shift_near = {s[44:41], {2'b0, s[40:33]} - {5'd0, n}, v[27:3], v[2:0] != '0};
     end
   endfunction
 
-  // Stage 6. A result below 2^-126 is exact (both operands are multiples of 2^-149), so looking before rounding is enough.
+  // Stage 6. A result below 2^-126 is exact (both operands are multiples of 2^-149), so looking before rounding is enough. The
+  // mantissa's top bit completes the exponent. x - x is +0.
   function automatic logic [31:0] round(input logic [W5-1:0] s);
-    logic [9:0]  exponent;
     logic [31:0] rounded;  // nine bits of exponent, 23 of fraction: a carry out of the fraction is already right
     begin
-      exponent = s[35:26];
-      rounded  = {exponent[8:0], s[24:2]} + {31'd0, s[1] && (s[0] || s[2])};
-      if (s[38])                                                    round = 32'h7FC00000;
-      else if (s[37])                                               round = {s[36], 8'hFF, 23'd0};
-      else if (!s[25] || exponent[9] || exponent == '0)             round = {s[36], 31'd0};
-      else if (rounded[31] || rounded[30:23] == 8'hFF)              round = {s[36], 8'hFF, 23'd0};
-      else                                                          round = {s[36], rounded[30:0]};
+      rounded = {s[34:26], s[24:2]} + {8'd0, 1'b1, 22'd0, s[1] && (s[0] || s[2])};
+      if (s[39])                                          round = 32'h7FC00000;
+      else if (s[38])                                     round = {s[37], 8'hFF, 23'd0};
+      else if (!s[25] || s[35])                           round = {s[37] && (s[25] || !s[36]), 31'd0};
+      else if (rounded[31] || rounded[30:23] == 8'hFF)    round = {s[37], 8'hFF, 23'd0};
+      else                                                round = {s[37], rounded[30:0]};
     end
   endfunction
 

@@ -399,15 +399,17 @@ module ct_vpu_va #(
   assign op7 = meta[MetaW*(AddStage-1) + 33 +: 2];
 
   // p is canonical, c need not be: the adder cleans up the result. Order by value, -0 below +0, magnitudes of subnormals do
-  // no harm for they all become zeros of their sign.
+  // no harm for they all become zeros of their sign. Two bits choose p, c or neither, which makes it one LUT a bit.
   function automatic logic [31:0] choose(input logic [1:0] op, input logic [31:0] p, input logic [31:0] c);
-    logic nan, p_less;
+    logic ordered, c_nan, nan, p_less, take_p, take_c;
     begin
-      nan    = (&p[30:23] && p[22:0] != '0) || (&c[30:23] && c[22:0] != '0);
-      p_less = p[31] != c[31] ? p[31] : (p[30:0] < c[30:0]) ^ p[31];  // either if they are equal
-      if (op == OpMax)      choose = nan ? Nan : p_less ? c : p;
-      else if (op == OpMin) choose = nan ? Nan : p_less ? p : c;
-      else                  choose = (!c[31] && c[30:23] != '0 && c[30:0] <= 31'h7F800000) ? p : 32'd0;
+      ordered = op == OpMax || op == OpMin;
+      c_nan   = &c[30:23] && c[22:0] != '0;
+      nan     = (&p[30:23] && p[22:0] != '0) || c_nan;
+      p_less  = p[31] != c[31] ? p[31] : (p[30:0] < c[30:0]) ^ p[31];  // either if they are equal
+      take_p  = ordered ? !nan && p_less == (op == OpMin) : !c[31] && c[30:23] != '0 && !c_nan;
+      take_c  = ordered && !nan && p_less == (op == OpMax);
+      choose  = (take_p ? p : '0) | (take_c ? c : '0) | (ordered && nan ? Nan : '0);
     end
   endfunction
 
