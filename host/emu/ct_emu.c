@@ -229,7 +229,7 @@ static bool move(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
   for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
     const struct ct_emu_queue *q = &ctx->queue[u];
     while (!ctx->failed && (q->cmd || q->count) &&
-           ct_emu_unit_step(emu, ctx, (enum ct_emu_unit)u)) {
+           ct_emu_unit_step(emu, ctx, (enum ct_emu_unit)u, one_step)) {
       moved = true;
       if (one_step) break;
     }

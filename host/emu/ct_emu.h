@@ -158,7 +158,8 @@ bool ct_emu_dispatch(const struct ct_emu *emu, struct ct_emu_ctx *ctx);
 
 /* ---- ct_emu_units.c ---- */
 
-/* Advances one queue by a step. True: something moved. */
-bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit);
+/* Advances one queue by a step, or, unless one_step, by a few. True: something moved. */
+bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit,
+                      bool one_step);
 
 #endif

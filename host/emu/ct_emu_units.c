@@ -145,59 +145,73 @@ static bool find_tile(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel, 
   return true;
 }
 
-/* What a k step has prepared so far: B of one n, A of the first m. */
+enum { CHUNK = 4 /* k steps at once */, MOST = 8 /* output tiles */ };
+
+/* Operands of up to CHUNK k steps, and the words of those that had to be copied. */
 struct sides {
-  struct ct_operand a[8], b;
-  struct words own_a[8], own_b;
-  unsigned as;
+  struct ct_operand a[MOST][CHUNK], b[MOST][CHUNK];
+  struct words own_a[MOST], own_b;
 };
 
-/* Output tile (n, m) of k step q->step. new_b: B is not that of the tile before. */
-static bool mm_tile(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
-                    struct sides *sides, bool new_b) {
-  const struct ct_cmd *cmd = q->cmd;
-  const uint32_t left = CT_GET(cmd, MM_ROWS) - 16 * q->m, rows = left < 16 ? left : 16;
-  const uint32_t k = q->step;
-  struct ct_words words = {.transposed = CT_GET(cmd, MM_B_TRANS)};
-  if (new_b) {
-    const uint32_t at = CT_GET(cmd, MM_B) + q->n * (uint32_t)CT_GETS(cmd, MM_BN) +
-                        k * (uint32_t)CT_GETS(cmd, MM_BK);
-    if (!find_tile(emu, ctx, at, 16, &sides->own_b, &words)) return false;
-    emu->path->prepare_b(&sides->b, &words);
-  }
-  for (; sides->as <= q->m; ++sides->as) {
-    const uint32_t m = sides->as, at = CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) +
-                                       k * (uint32_t)CT_GETS(cmd, MM_AK);
-    words.transposed = CT_GET(cmd, MM_A_TRANS);
-    if (!find_tile(emu, ctx, at, rows, &sides->own_a[m], &words)) return false;
-    emu->path->prepare_a(&sides->a[m], &words);
-  }
-  const uint32_t tile = CT_GET(cmd, MM_ACC) + q->n * CT_GET(cmd, MM_ACC_N) + q->m;
-  emu->path->multiply(&sides->a[q->m], &sides->b, rows, k == 0 && !CT_GET(cmd, MM_ACCUM),
-                      &ctx->acc[tile]);
-  ctx->cnt[CT_CNT_MXU_ROWS] += rows;
-  ctx->result.rows += rows;
-  return true;
+static uint32_t a_at(const struct ct_cmd *cmd, uint32_t m, uint32_t k) {
+  return (CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) +
+          k * (uint32_t)CT_GETS(cmd, MM_AK)) &
+         SPM_MASK;
 }
 
-/* One k step, or the part of it before an output tile whose semaphore is missing. */
-static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+static uint32_t b_at(const struct ct_cmd *cmd, uint32_t n, uint32_t k) {
+  return (CT_GET(cmd, MM_B) + n * (uint32_t)CT_GETS(cmd, MM_BN) +
+          k * (uint32_t)CT_GETS(cmd, MM_BK)) &
+         SPM_MASK;
+}
+
+/* Rows of A in row tile m. */
+static uint32_t mm_rows(const struct ct_cmd *cmd, uint32_t m) {
+  const uint32_t left = CT_GET(cmd, MM_ROWS) - 16 * m;
+  return left < 16 ? left : 16;
+}
+
+static void mm_multiply(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_emu_queue *q,
+                        const struct sides *sides, uint32_t n, uint32_t m, uint32_t steps) {
   const struct ct_cmd *cmd = q->cmd;
-  const uint32_t wait_tile = CT_GET(cmd, ALL_WAIT2);
-  const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
-  struct sides sides;
+  const uint32_t rows = mm_rows(cmd, m);
+  emu->path->multiply(sides->a[m], sides->b[n], steps, rows,
+                      q->step == 0 && !CT_GET(cmd, MM_ACCUM),
+                      &ctx->acc[CT_GET(cmd, MM_ACC) + n * CT_GET(cmd, MM_ACC_N) + m]);
+  ctx->cnt[CT_CNT_MXU_ROWS] += (uint64_t)rows * steps;
+  ctx->result.rows += rows * steps;
+}
+
+/* One k step, or the part of it before an output tile whose semaphore is missing: what the unit
+ * does, in its order. */
+static bool mm_one_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
+                        struct sides *sides) {
+  const struct ct_cmd *cmd = q->cmd;
+  const uint32_t wait_tile = CT_GET(cmd, ALL_WAIT2), mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
+  uint32_t as = 0; /* operands A that are prepared */
   bool moved = false;
   if (!q->begun) {
     if (!take(ctx, CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), 0)) return false;
     q->begun = moved = true;
   }
-  sides.as = 0;
   for (; q->n < CT_GET(cmd, MM_NT); ++q->n, q->m = 0) {
     for (bool new_b = true; q->m < mt; ++q->m, new_b = false) {
+      struct ct_words words = {.transposed = CT_GET(cmd, MM_B_TRANS)};
       if (q->step == 0 && !take(ctx, wait_tile, 0, 0)) return moved;
-      if (!mm_tile(emu, ctx, q, &sides, new_b)) return true;
-      if (q->step + 1 == CT_GET(cmd, MM_KT)) give(ctx, CT_GET(cmd, ALL_SIG1));
       moved = true;
+      if (new_b) {
+        if (!find_tile(emu, ctx, b_at(cmd, q->n, q->step), 16, &sides->own_b, &words)) return true;
+        emu->path->prepare_b(sides->b[q->n], &words);
+      }
+      words.transposed = CT_GET(cmd, MM_A_TRANS);
+      for (; as <= q->m; ++as) {
+        if (!find_tile(emu, ctx, a_at(cmd, as, q->step), mm_rows(cmd, as), &sides->own_a[as],
+                       &words))
+          return true;
+        emu->path->prepare_a(sides->a[as], &words);
+      }
+      mm_multiply(emu, ctx, q, sides, q->n, q->m, 1);
+      if (q->step + 1 == CT_GET(cmd, MM_KT)) give(ctx, CT_GET(cmd, ALL_SIG1));
     }
   }
   give(ctx, CT_GET(cmd, ALL_SIG0));
@@ -205,6 +219,73 @@ static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_qu
   q->n = 0;
   if (++q->step == CT_GET(cmd, MM_KT)) q->cmd = NULL;
   return true;
+}
+
+/* A whole tile that nothing is wrong with, where it is; false: to be looked at in its turn. */
+static bool find_good_tile(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, uint32_t rel,
+                           struct ct_words *words) {
+  uint32_t at;
+  uint64_t e[2];
+  if (!ct_emu_spm_together(emu, ctx, rel, 16, &at)) return false;
+  words->q = (const int8_t(*)[16])emu->spm_q + at;
+  words->e = emu->spm_e + at;
+  if (!words->transposed) return true;
+  memcpy(e, words->e, sizeof e);
+  return e[0] == e[1] && e[0] == words->e[0] * UINT64_C(0x0101010101010101);
+}
+
+/* Operands of k step q->step + i, into place i. */
+static bool mm_prepare(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_emu_queue *q,
+                       uint32_t mt, uint32_t i, struct sides *sides) {
+  const struct ct_cmd *cmd = q->cmd;
+  struct ct_words words = {.transposed = CT_GET(cmd, MM_B_TRANS)};
+  for (uint32_t n = 0; n < CT_GET(cmd, MM_NT); ++n) {
+    if (!find_good_tile(emu, ctx, b_at(cmd, n, q->step + i), &words)) return false;
+    emu->path->prepare_b(&sides->b[n][i], &words);
+  }
+  words.transposed = CT_GET(cmd, MM_A_TRANS);
+  for (uint32_t m = 0; m < mt; ++m) {
+    if (!find_good_tile(emu, ctx, a_at(cmd, m, q->step + i), &words)) return false;
+    emu->path->prepare_a(&sides->a[m][i], &words);
+  }
+  return true;
+}
+
+/* As many k steps as can go at once without a difference: nothing fails, no semaphore is missing.
+ * They read the operands before the first of them signals, and give all signals after the last. */
+static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
+                         struct sides *sides) {
+  const struct ct_cmd *cmd = q->cmd;
+  const uint32_t nt = CT_GET(cmd, MM_NT), mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
+  const uint32_t left = CT_GET(cmd, MM_KT) - q->step, wait_tile = CT_GET(cmd, ALL_WAIT2);
+  const uint32_t tiles = q->step == 0 && wait_tile & 16 ? mt * nt : 0;
+  uint32_t steps = 0;
+  if (q->begun || CT_GET(cmd, MM_ROWS) % 16 || (tiles && ctx->sem[wait_tile & 15] < tiles))
+    return 0;
+  for (; steps < left && steps < CHUNK; ++steps) {
+    if (!*counter(ctx, CT_GET(cmd, ALL_WAIT0)) || !*counter(ctx, CT_GET(cmd, ALL_WAIT1))) break;
+    if (!mm_prepare(emu, ctx, q, mt, steps, sides)) break;
+    take(ctx, CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), 0);
+  }
+  if (steps == 0) return 0;
+  if (tiles) ctx->sem[wait_tile & 15] = (uint8_t)(ctx->sem[wait_tile & 15] - tiles);
+  for (uint32_t n = 0; n < nt; ++n) {
+    for (uint32_t m = 0; m < mt; ++m) {
+      mm_multiply(emu, ctx, q, sides, n, m, steps);
+      if (steps == left) give(ctx, CT_GET(cmd, ALL_SIG1));
+    }
+  }
+  for (uint32_t i = 0; i < steps; ++i)
+    give(ctx, CT_GET(cmd, ALL_SIG0));
+  q->step += steps;
+  if (steps == left) q->cmd = NULL;
+  return steps;
+}
+
+static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
+                    bool one_step) {
+  struct sides sides;
+  return (!one_step && mm_chunk(emu, ctx, q, &sides)) || mm_one_step(emu, ctx, q, &sides);
 }
 
 /* ---- VL, VS -------------------------------------------------------------------------------- */
@@ -369,7 +450,8 @@ static bool vpu_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_q
   return true;
 }
 
-bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit) {
+bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit,
+                      bool one_step) {
   struct ct_emu_queue *q = &ctx->queue[unit];
   bool moved = false;
   if (!q->cmd) {
@@ -386,7 +468,7 @@ bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_un
     case CT_EMU_ST:
       return dma_step(emu, ctx, q, unit == CT_EMU_ST) || moved;
     case CT_EMU_MM:
-      return mm_step(emu, ctx, q) || moved;
+      return mm_step(emu, ctx, q, one_step) || moved;
     default:
       return vpu_step(emu, ctx, q, unit) || moved;
   }

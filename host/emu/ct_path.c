@@ -22,8 +22,8 @@ static int32_t dot(const int16_t *a, const int16_t *b) {
   return s;
 }
 
-static void multiply(const struct ct_operand *a, const struct ct_operand *b, unsigned rows,
-                     bool fresh, struct ct_emu_tile *acc) {
+static void multiply_step(const struct ct_operand *a, const struct ct_operand *b, unsigned rows,
+                          bool fresh, struct ct_emu_tile *acc) {
   for (unsigned r = 0; r < rows; ++r) {
     for (unsigned c = 0; c < 16; ++c) {
       const uint32_t p = ct_fp_term(dot(a->data[r], b->data[c]), a->words.e[r], b->words.e[c]);
@@ -32,12 +32,20 @@ static void multiply(const struct ct_operand *a, const struct ct_operand *b, uns
   }
 }
 
-void ct_path_multiply_plain(const struct ct_operand *a, const struct ct_operand *b, unsigned rows,
-                            bool fresh, struct ct_emu_tile *acc) {
-  struct ct_operand pa, pb;
-  prepare(&pa, &a->words);
-  prepare(&pb, &b->words);
-  multiply(&pa, &pb, rows, fresh, acc);
+static void multiply(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
+                     unsigned rows, bool fresh, struct ct_emu_tile *acc) {
+  for (unsigned k = 0; k < steps; ++k)
+    multiply_step(&a[k], &b[k], rows, fresh && k == 0, acc);
+}
+
+void ct_path_multiply_plain(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
+                            unsigned rows, bool fresh, struct ct_emu_tile *acc) {
+  for (unsigned k = 0; k < steps; ++k) {
+    struct ct_operand pa, pb;
+    prepare(&pa, &a[k].words);
+    prepare(&pb, &b[k].words);
+    multiply_step(&pa, &pb, rows, fresh && k == 0, acc);
+  }
 }
 
 /* ---- HBFP8 --------------------------------------------------------------------------------- */

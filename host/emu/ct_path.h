@@ -68,9 +68,10 @@ struct ct_path {
   /* The words must stay until the last multiply(). */
   void (*prepare_a)(struct ct_operand *a, const struct ct_words *words);
   void (*prepare_b)(struct ct_operand *b, const struct ct_words *words);
-  /* acc += A * B^T for the first rows; fresh: acc starts at +0. NaNs in acc are canonical. */
-  void (*multiply)(const struct ct_operand *a, const struct ct_operand *b, unsigned rows,
-                   bool fresh, struct ct_emu_tile *acc);
+  /* acc += A * B^T for the first rows, for one k step after the other (a and b are arrays of so many
+   * operands, transposed all or none); fresh: acc starts at +0. NaNs in acc are canonical. */
+  void (*multiply)(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
+                   unsigned rows, bool fresh, struct ct_emu_tile *acc);
 
   /* Rows of HBFP8 to FP32, or to what sign mode makes of them. */
   void (*dequantise)(const int8_t (*q)[16], const uint8_t *e, unsigned rows, bool sign,
@@ -97,8 +98,8 @@ const struct ct_path *ct_path_find(const char *name);
 enum { CT_PATH_LOW = 140, CT_PATH_HIGH = 376, CT_PATH_EMPTY = 133, CT_PATH_NEVER = 1000 };
 
 /* multiply() by the plain path, of operands any path has prepared. */
-void ct_path_multiply_plain(const struct ct_operand *a, const struct ct_operand *b, unsigned rows,
-                            bool fresh, struct ct_emu_tile *acc);
+void ct_path_multiply_plain(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
+                            unsigned rows, bool fresh, struct ct_emu_tile *acc);
 /* The function of VA's Func field. */
 uint32_t ct_path_func(unsigned func, uint32_t x);
 

@@ -39,35 +39,47 @@ static void leave(unsigned state) {
 
 /* A term is exact, so rounding its sum with acc once is what the contract's addition does: a fused
  * operation is no other. Inf + finite makes no new NaN, and acc's are canonical. */
-FAST static inline void put_row(uint32_t *acc, v16 s, int32_t scale_a, v16 scale_b, bool fresh) {
-  const v16 scale = v_iadd(scale_b, v_all((uint32_t)scale_a));
-  v_store(acc, v_fma(s, scale, fresh ? v_all(0) : v_load(acc)));
+FAST static inline v16 add_row(v16 acc, v16 s, int32_t scale_a, v16 scale_b) {
+  return v_fma(s, v_iadd(scale_b, v_all((uint32_t)scale_a)), acc);
 }
 
-FAST static inline __attribute__((always_inline)) void accumulate(const struct ct_operand *a,
-                                                                  const struct ct_operand *b,
-                                                                  unsigned rows, bool fresh,
-                                                                  bool transposed,
-                                                                  struct ct_emu_tile *acc) {
-  const v16 scale_b = v_load((const uint32_t *)b->scale);
-  const struct held held = hold(b);
+/* Four rows stay in registers over all k steps. */
+FAST static inline __attribute__((always_inline)) void accumulate(
+    const struct ct_operand *a, const struct ct_operand *b, unsigned steps, unsigned rows,
+    bool fresh, bool transposed, struct ct_emu_tile *acc) {
   for (unsigned r = 0; r < rows; r += 4) {
-    const struct rows s = dots(a, &held, r, transposed);
-    put_row(acc->x[r], s.row0, a->scale[r], scale_b, fresh);
-    if (r + 1 < rows) put_row(acc->x[r + 1], s.row1, a->scale[r + 1], scale_b, fresh);
-    if (r + 2 < rows) put_row(acc->x[r + 2], s.row2, a->scale[r + 2], scale_b, fresh);
-    if (r + 3 < rows) put_row(acc->x[r + 3], s.row3, a->scale[r + 3], scale_b, fresh);
+    uint32_t(*x)[16] = acc->x + r;
+    const v16 zero = v_all(0);
+    v16 s0 = fresh ? zero : v_load(x[0]), s1 = fresh ? zero : v_load(x[1]),
+        s2 = fresh ? zero : v_load(x[2]), s3 = fresh ? zero : v_load(x[3]);
+    for (unsigned k = 0; k < steps; ++k) {
+      const v16 scale_b = v_load((const uint32_t *)b[k].scale);
+      const struct held held = hold(&b[k]);
+      const struct rows s = dots(&a[k], &held, r, transposed);
+      const int32_t *scale_a = a[k].scale + r;
+      s0 = add_row(s0, s.row0, scale_a[0], scale_b);
+      s1 = add_row(s1, s.row1, scale_a[1], scale_b);
+      s2 = add_row(s2, s.row2, scale_a[2], scale_b);
+      s3 = add_row(s3, s.row3, scale_a[3], scale_b);
+    }
+    v_store(x[0], s0);
+    if (r + 1 < rows) v_store(x[1], s1);
+    if (r + 2 < rows) v_store(x[2], s2);
+    if (r + 3 < rows) v_store(x[3], s3);
   }
 }
 
-FAST static void multiply(const struct ct_operand *a, const struct ct_operand *b, unsigned rows,
-                          bool fresh, struct ct_emu_tile *acc) {
-  if (a->low + b->low < CT_PATH_LOW || a->high + b->high > CT_PATH_HIGH)
-    ct_path_multiply_plain(a, b, rows, fresh, acc);
+FAST static void multiply(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
+                          unsigned rows, bool fresh, struct ct_emu_tile *acc) {
+  bool exact = true;
+  for (unsigned k = 0; k < steps; ++k)
+    exact &= (a[k].low + b[k].low >= CT_PATH_LOW) & (a[k].high + b[k].high <= CT_PATH_HIGH);
+  if (!exact)
+    ct_path_multiply_plain(a, b, steps, rows, fresh, acc);
   else if (a->words.transposed)
-    accumulate(a, b, rows, fresh, true, acc);
+    accumulate(a, b, steps, rows, fresh, true, acc);
   else
-    accumulate(a, b, rows, fresh, false, acc);
+    accumulate(a, b, steps, rows, fresh, false, acc);
 }
 
 /* ---- HBFP8 ---- */

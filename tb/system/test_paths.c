@@ -69,10 +69,10 @@ static uint8_t exponent(ct_rng *rng, unsigned kind) {
   return (uint8_t)(first[kind] + ct_rng_below(rng, range[kind]));
 }
 
-static void fill_side(ct_rng *rng, struct side *s) {
-  const unsigned kind = ct_rng_below(rng, 6);
+/* kind: where the exponents lie. */
+static void fill_side(ct_rng *rng, struct side *s, bool transposed, unsigned kind) {
   const bool extreme = ct_rng_percent(rng, 10), sparse = ct_rng_percent(rng, 30);
-  s->words = (struct ct_words){(const int8_t(*)[16])s->q, s->e, ct_rng_percent(rng, 50)};
+  s->words = (struct ct_words){(const int8_t(*)[16])s->q, s->e, transposed};
   ct_rng_fill(rng, s->q, sizeof s->q);
   for (unsigned r = 0; r < 16; ++r) {
     s->e[r] = s->words.transposed && r ? s->e[0] : exponent(rng, kind);
@@ -98,26 +98,36 @@ static void fill_acc(ct_rng *rng, struct ct_emu_tile *acc) {
 
 /* ---- Single tiles -------------------------------------------------------------------------- */
 
+enum { MOST_STEPS = 4 };
+
 static void products(ct_rng *rng, const struct ct_path *path) {
-  for (unsigned n = tiles(); n > 0; --n) {
-    struct side a, b;
-    struct ct_operand pa, pb, va, vb;
+  for (unsigned n = tiles(); n > 0;) {
+    struct side a[MOST_STEPS], b[MOST_STEPS];
+    struct ct_operand pa[MOST_STEPS], pb[MOST_STEPS], va[MOST_STEPS], vb[MOST_STEPS];
     struct ct_emu_tile want, got;
     const unsigned rows = ct_rng_percent(rng, 60) ? 16 : 1 + ct_rng_below(rng, 16);
     const bool fresh = ct_rng_percent(rng, 30);
-    fill_side(rng, &a);
-    fill_side(rng, &b);
+    const unsigned steps = 1 + ct_rng_below(rng, MOST_STEPS);
     fill_acc(rng, &want);
     got = want;
-    ct_path_plain.prepare_a(&pa, &a.words);
-    ct_path_plain.prepare_b(&pb, &b.words);
-    ct_path_plain.multiply(&pa, &pb, rows, fresh, &want);
+    const bool a_transposed = ct_rng_percent(rng, 50), b_transposed = ct_rng_percent(rng, 50);
+    const unsigned a_kind = ct_rng_below(rng, 6), b_kind = ct_rng_below(rng, 6);
+    for (unsigned k = 0; k < steps; ++k) {
+      fill_side(rng, &a[k], a_transposed, a_kind);
+      fill_side(rng, &b[k], b_transposed, b_kind);
+      ct_path_plain.prepare_a(&pa[k], &a[k].words);
+      ct_path_plain.prepare_b(&pb[k], &b[k].words);
+    }
+    ct_path_plain.multiply(pa, pb, steps, rows, fresh, &want);
     const unsigned state = path->enter();
-    path->prepare_a(&va, &a.words);
-    path->prepare_b(&vb, &b.words);
-    path->multiply(&va, &vb, rows, fresh, &got);
+    for (unsigned k = 0; k < steps; ++k) {
+      path->prepare_a(&va[k], &a[k].words);
+      path->prepare_b(&vb[k], &b[k].words);
+    }
+    path->multiply(va, vb, steps, rows, fresh, &got);
     path->leave(state);
     ct_assert_same("product", got.x, want.x, sizeof want.x);
+    n -= n < steps ? n : steps;
   }
 }
 
@@ -142,7 +152,7 @@ static void conversions(ct_rng *rng, const struct ct_path *path) {
     ct_assert_same("mantissas", got.q, want.q, sizeof want.q);
     ct_assert_same("exponents", got.e, want.e, sizeof want.e);
     assert_int_equal(nans_got, nans_want);
-    fill_side(rng, &want);
+    fill_side(rng, &want, ct_rng_percent(rng, 50), ct_rng_below(rng, 6));
     x_want = x_got = x;
     ct_path_plain.dequantise((const int8_t(*)[16])want.q, want.e, rows, sign, x_want.x);
     state = path->enter();
