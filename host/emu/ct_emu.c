@@ -57,13 +57,6 @@ bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
   return true;
 }
 
-bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, uint32_t rel,
-                         uint32_t count, uint32_t *first) {
-  const uint32_t size = CT_EMU_CREG(ctx, SPM_SIZE);
-  *first = spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel);
-  return !emu->flipped && rel < size && count <= size - rel && count <= emu->spm_words - *first;
-}
-
 /* DBG_FLIP: bits 0..127 mantissas, 128..135 exponent, 136..143 parity. Parity bit g covers the bits
  * g, g + 8, ... */
 static void flip(struct ct_emu *emu, uint32_t bit) {
@@ -153,12 +146,6 @@ bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr
   return true;
 }
 
-void ct_emu_dram_prefetch(const struct ct_emu *emu, uint32_t addr, uint32_t beats) {
-  if (((uint64_t)addr + beats) * UNIT > emu->dram_bytes) return;
-  for (uint32_t i = 0; i < beats; i += 4)
-    __builtin_prefetch(emu->dram + UNIT * (addr + i));
-}
-
 /* ---- Jobs ---------------------------------------------------------------------------------- */
 
 static uint32_t desc_word(const uint8_t *desc, size_t word) {
@@ -224,7 +211,7 @@ enum { BURST = 64 }; /* commands dispatched before the units get their turn */
 /* Dispatches and moves the units: each by one step, or as far as it can. */
 static bool move(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
   bool moved = false;
-  for (unsigned i = 0; i < (one_step ? 1 : BURST) && ct_emu_dispatch(emu, ctx); ++i)
+  for (unsigned i = 0; i < (one_step ? 1 : BURST) && ct_emu_dispatch(ctx); ++i)
     moved = true;
   for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
     const struct ct_emu_queue *q = &ctx->queue[u];

@@ -134,8 +134,12 @@ bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
 
 /* Where count words from rel on lie, if they lie together within window and memory and parity need
  * not be looked at. False: word by word, please; nothing has failed. */
-bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, uint32_t rel,
-                         uint32_t count, uint32_t *first);
+static inline bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx,
+                                       uint32_t rel, uint32_t count, uint32_t *first) {
+  const uint32_t size = CT_EMU_CREG(ctx, SPM_SIZE);
+  *first = (CT_EMU_CREG(ctx, SPM_BASE) + rel) & (emu->spm_words - 1);
+  return !emu->flipped && rel < size && count <= size - rel && count <= emu->spm_words - *first;
+}
 
 /* Device memory through the AXI port, in bursts as the DMA cuts them (no longer than max_beats,
  * never across 4 KB); addr in units of 16 bytes. Reading gives the place of the data. NULL, false:
@@ -145,16 +149,13 @@ const uint8_t *ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint
 bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
                        uint32_t max_beats, const uint8_t *data);
 
-/* Asks the processor to fetch device memory that will be read. */
-void ct_emu_dram_prefetch(const struct ct_emu *emu, uint32_t addr, uint32_t beats);
-
 /* ---- ct_emu_prog.c ---- */
 
 /* Prepares a command. */
 void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd);
 
 /* Dispatches the next command or executes it, if it is a control command. True: something moved. */
-bool ct_emu_dispatch(const struct ct_emu *emu, struct ct_emu_ctx *ctx);
+bool ct_emu_dispatch(struct ct_emu_ctx *ctx);
 
 /* ---- ct_emu_units.c ---- */
 

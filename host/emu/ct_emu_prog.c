@@ -182,7 +182,7 @@ static bool control(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd) {
   return true;
 }
 
-bool ct_emu_dispatch(const struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
   if (ctx->ended || ctx->failed) return false;
   if (ctx->pc >= ctx->ncmds) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
@@ -197,8 +197,6 @@ bool ct_emu_dispatch(const struct ct_emu *emu, struct ct_emu_ctx *ctx) {
   }
   if (q) {
     if (q->count == CT_EMU_QUEUE) return false;
-    if (line->unit == CT_EMU_LD && !CT_GET(cmd, DMA_HDR))
-      ct_emu_dram_prefetch(emu, CT_GET(cmd, DMA_DRAM), CT_GET(cmd, DMA_NB));
     ++q->count;
     ++ctx->pc;
   }

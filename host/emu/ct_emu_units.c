@@ -6,8 +6,12 @@
 
 #include "ct_num.h"
 
-/* Copies are memmove() where they are long: compilers make string instructions of memcpy(), which
- * take long to start. */
+/* Copies are memmove() where they may be long: compilers make string instructions of memcpy() and
+ * memset(), which take long to start. */
+static void clear(uint8_t *bytes, uint32_t count) {
+  static const uint8_t zeros[256];
+  memmove(bytes, zeros, count);
+}
 
 enum { SPM_MASK = (1 << 20) - 1, RECORD_BEATS = 17, RUN_BEATS = 16 };
 
@@ -62,7 +66,7 @@ static bool load_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct
     if (hdr)
       memcpy(emu->spm_e + at, data, nb);
     else
-      memset(emu->spm_e + at, 0, nb);
+      clear(emu->spm_e + at, nb);
     return true;
   }
   for (uint32_t j = 0; j < nb; ++j, from += 16) {
@@ -82,6 +86,11 @@ static bool store_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
   if (!hdr && s0 == 1 && ct_emu_spm_together(emu, ctx, spm, nb, &at))
     return ct_emu_dram_write(emu, ctx, dram, nb, RUN_BEATS, (const uint8_t *)emu->spm_q[at]);
   if (hdr) memset(data, 0, 16);
+  if (hdr && s0 == 1 && ct_emu_spm_together(emu, ctx, spm, nb, &at)) {
+    memcpy(data, emu->spm_e + at, nb);
+    memmove(to, emu->spm_q[at], (size_t)16 * nb);
+    return ct_emu_dram_write(emu, ctx, dram, nb + 1, RECORD_BEATS, data);
+  }
   for (uint32_t j = 0; j < nb; ++j, to += 16) {
     struct ct_emu_word word;
     if (!ct_emu_spm_read(emu, ctx, (spm + j * s0) & SPM_MASK, &word)) return false;
@@ -175,8 +184,7 @@ static void mm_multiply(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct
                         const struct sides *sides, uint32_t n, uint32_t m, uint32_t steps) {
   const struct ct_cmd *cmd = q->cmd;
   const uint32_t rows = mm_rows(cmd, m);
-  emu->path->multiply(sides->a[m], sides->b[n], steps, rows,
-                      q->step == 0 && !CT_GET(cmd, MM_ACCUM),
+  emu->path->multiply(sides->a[m], sides->b[n], steps, rows, q->step == 0 && !CT_GET(cmd, MM_ACCUM),
                       &ctx->acc[CT_GET(cmd, MM_ACC) + n * CT_GET(cmd, MM_ACC_N) + m]);
   ctx->cnt[CT_CNT_MXU_ROWS] += (uint64_t)rows * steps;
   ctx->result.rows += rows * steps;
@@ -339,7 +347,7 @@ static bool store_f32(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, 
   uint32_t at;
   if (stride == 4 && ct_emu_spm_together(emu, ctx, spm, 4 * rows, &at)) {
     put_f32(emu->spm_q + at, x[0], 16 * rows);
-    memset(emu->spm_e + at, 0, (size_t)4 * rows);
+    clear(emu->spm_e + at, 4 * rows);
     return true;
   }
   for (uint32_t r = 0; r < rows; ++r) {
@@ -352,14 +360,23 @@ static bool store_f32(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, 
   return true;
 }
 
-/* Reads rows of HBFP8; returns how many: fewer, and the job has failed. */
-static uint32_t read_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,
-                            uint32_t stride, struct words *words) {
+/* Rows of HBFP8, where they are or copied to own; returns how many: fewer, and the job has failed.
+ */
+static uint32_t find_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,
+                            uint32_t stride, struct words *own, struct ct_words *words) {
   struct ct_emu_word word;
+  uint32_t at;
+  if (stride == 1 && ct_emu_spm_together(emu, ctx, spm, rows, &at)) {
+    words->q = (const int8_t(*)[16])emu->spm_q + at;
+    words->e = emu->spm_e + at;
+    return rows;
+  }
+  words->q = (const int8_t(*)[16])own->q;
+  words->e = own->e;
   for (uint32_t r = 0; r < rows; ++r, spm += stride) {
     if (!ct_emu_spm_read(emu, ctx, spm & SPM_MASK, &word)) return r;
-    memcpy(words->q[r], word.q, 16);
-    words->e[r] = word.e;
+    memcpy(own->q[r], word.q, 16);
+    own->e[r] = word.e;
   }
   return rows;
 }
@@ -368,14 +385,15 @@ static void vl(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   struct ct_emu_tile *td = &ctx->tile[CT_GET(cmd, VL_TD)];
   const uint32_t mode = CT_GET(cmd, VL_MODE), rows = CT_GET(cmd, VL_ROWS);
   const uint32_t spm = CT_GET(cmd, VL_SPM), stride = CT_GET(cmd, VL_ROW_STRIDE);
-  struct words words;
+  struct words own;
+  struct ct_words words = {.transposed = false};
   if (!rows_window(ctx, spm, rows, stride, mode)) return;
   if (mode == 0) {
     load_f32(emu, ctx, spm, rows, stride, td->x);
     return;
   }
-  const uint32_t read = read_blocks(emu, ctx, spm, rows, stride, &words);
-  emu->path->dequantise((const int8_t(*)[16])words.q, words.e, read, mode == 2, td->x);
+  const uint32_t found = find_blocks(emu, ctx, spm, rows, stride, &own, &words);
+  emu->path->dequantise(words.q, words.e, found, mode == 2, td->x);
 }
 
 static void write_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,

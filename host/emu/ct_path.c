@@ -197,7 +197,8 @@ static const struct ct_path *usable(const struct ct_path *path, const char *name
 const struct ct_path *ct_path_find(const char *name) {
   const struct ct_path *path = NULL;
 #ifdef CT_PATH_X86
-  path = usable(&ct_path_avx512, name);
+  path = usable(&ct_path_avx512_vbmi, name);
+  if (!path) path = usable(&ct_path_avx512, name);
   if (!path) path = usable(&ct_path_avx2, name);
 #endif
   return path ? path : usable(&ct_path_plain, name);

@@ -68,8 +68,8 @@ struct ct_path {
   /* The words must stay until the last multiply(). */
   void (*prepare_a)(struct ct_operand *a, const struct ct_words *words);
   void (*prepare_b)(struct ct_operand *b, const struct ct_words *words);
-  /* acc += A * B^T for the first rows, for one k step after the other (a and b are arrays of so many
-   * operands, transposed all or none); fresh: acc starts at +0. NaNs in acc are canonical. */
+  /* acc += A * B^T for the first rows, for one k step after the other (a and b are arrays of so
+   * many operands, transposed all or none); fresh: acc starts at +0. NaNs in acc are canonical. */
   void (*multiply)(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
                    unsigned rows, bool fresh, struct ct_emu_tile *acc);
 
@@ -85,7 +85,8 @@ struct ct_path {
   void (*va)(const struct ct_va *op, struct ct_emu_tile *to);
 };
 
-extern const struct ct_path ct_path_plain, ct_path_avx2, ct_path_avx512;
+/* Both avx512 tables have that name. */
+extern const struct ct_path ct_path_plain, ct_path_avx2, ct_path_avx512, ct_path_avx512_vbmi;
 
 /* The path of that name, NULL if there is none or this machine cannot; NULL or "" as name: the
  * fastest. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path of AVX-512 with VNNI. An operand is kept as quads, four neighbouring mantissas of a row
- * in 32 bits, since VPDPBUSD multiplies quads and adds the four products: A's unsigned, so 128 is
- * added to every mantissa and 128 times the sum of B's column taken off at the end.
+ * The path of AVX-512 with VNNI, in two kinds: with VBMI tiles are transposed faster. An operand is
+ * kept as quads, four neighbouring mantissas of a row in 32 bits, since VPDPBUSD multiplies quads
+ * and adds the four products: A's unsigned, so 128 is added to every mantissa and 128 times the sum
+ * of B's column taken off at the end.
  *
  *   A   data: quad g of row r at [4 * r + g], or, transposed, at [16 * g + r]
  *   B   data: quad g of columns 0..15 in line g (64 bytes); bias: what is taken off
@@ -15,6 +16,7 @@
 #include <immintrin.h>
 
 #define FAST __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")))
 
 typedef __m512 v16;
 typedef __mmask16 m16;
@@ -155,6 +157,16 @@ FAST static inline void quads_of_columns(const int8_t (*q)[16], __m512i quad[4])
   exchange_lanes(quad);
 }
 
+/* VBMI has the instruction for that. */
+VBMI static inline void quads_of_columns_vbmi(const int8_t (*q)[16], __m512i quad[4]) {
+  const __m512i row_0 =
+      _mm512_set_epi32(0x3f2f1f0f, 0x3e2e1e0e, 0x3d2d1d0d, 0x3c2c1c0c, 0x3b2b1b0b, 0x3a2a1a0a,
+                       0x39291909, 0x38281808, 0x37271707, 0x36261606, 0x35251505, 0x34241404,
+                       0x33231303, 0x32221202, 0x31211101, 0x30201000);
+  for (unsigned g = 0; g < 4; ++g)
+    quad[g] = _mm512_permutexvar_epi8(row_0, line(q, g));
+}
+
 /* Range and scale of the exponents; returns which rows are empty. base: what belongs to no row. */
 FAST static inline m16 prepare_exponents(struct ct_operand *o, const uint8_t *exps, int base) {
   __m128i e = _mm_loadu_si128((const __m128i *)exps);
@@ -171,13 +183,14 @@ FAST static inline m16 prepare_exponents(struct ct_operand *o, const uint8_t *ex
   return empty;
 }
 
-FAST static void prepare_a(struct ct_operand *a, const struct ct_words *words) {
+/* quad: of the columns, if it is transposed. */
+FAST static inline __attribute__((always_inline)) void finish_a(struct ct_operand *a,
+                                                                const struct ct_words *words,
+                                                                __m512i quad[4]) {
   const __m512i bias = _mm512_set1_epi8(-128);
   const m16 empty = prepare_exponents(a, words->e, 0);
-  __m512i quad[4];
   a->words = *words;
   if (words->transposed) {
-    quads_of_columns(words->q, quad);
     if (empty) quad[0] = quad[1] = quad[2] = quad[3] = _mm512_setzero_si512();
   } else {
     for (unsigned i = 0; i < 4; ++i)
@@ -195,21 +208,44 @@ FAST static void prepare_a(struct ct_operand *a, const struct ct_words *words) {
     _mm512_store_si512((char *)a->data + (size_t)64 * i, _mm512_xor_si512(quad[i], bias));
 }
 
-FAST static void prepare_b(struct ct_operand *b, const struct ct_words *words) {
+FAST static inline __attribute__((always_inline)) void finish_b(struct ct_operand *b,
+                                                                const struct ct_words *words,
+                                                                __m512i quad[4]) {
   const __m512i bias = _mm512_set1_epi8(-128);
   const m16 full = (m16)~prepare_exponents(b, words->e, 127 - 266);
-  __m512i quad[4], sum = _mm512_setzero_si512();
+  __m512i sum = _mm512_setzero_si512();
   b->words = *words;
-  if (words->transposed)
-    quads_of_columns(words->q, quad);
-  else
-    quads_of_rows(words->q, quad);
+  if (!words->transposed) quads_of_rows(words->q, quad);
   for (unsigned g = 0; g < 4; ++g) {
     quad[g] = _mm512_maskz_mov_epi32(full, quad[g]);
     sum = _mm512_dpbusd_epi32(sum, bias, quad[g]);
     _mm512_store_si512((char *)b->data + (size_t)64 * g, quad[g]);
   }
   _mm512_store_si512(b->bias, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+}
+
+FAST static void prepare_a(struct ct_operand *a, const struct ct_words *words) {
+  __m512i quad[4];
+  if (words->transposed) quads_of_columns(words->q, quad);
+  finish_a(a, words, quad);
+}
+
+FAST static void prepare_b(struct ct_operand *b, const struct ct_words *words) {
+  __m512i quad[4];
+  if (words->transposed) quads_of_columns(words->q, quad);
+  finish_b(b, words, quad);
+}
+
+VBMI static void prepare_a_vbmi(struct ct_operand *a, const struct ct_words *words) {
+  __m512i quad[4];
+  if (words->transposed) quads_of_columns_vbmi(words->q, quad);
+  finish_a(a, words, quad);
+}
+
+VBMI static void prepare_b_vbmi(struct ct_operand *b, const struct ct_words *words) {
+  __m512i quad[4];
+  if (words->transposed) quads_of_columns_vbmi(words->q, quad);
+  finish_b(b, words, quad);
 }
 
 /* B while it is in use. */
@@ -251,6 +287,10 @@ static bool available(void) {
          __builtin_cpu_supports("avx512vnni");
 }
 
+static bool available_vbmi(void) {
+  return available() && __builtin_cpu_supports("avx512vbmi");
+}
+
 const struct ct_path ct_path_avx512 = {
     .name = "avx512",
     .available = available,
@@ -258,6 +298,19 @@ const struct ct_path ct_path_avx512 = {
     .leave = leave,
     .prepare_a = prepare_a,
     .prepare_b = prepare_b,
+    .multiply = multiply,
+    .dequantise = dequantise,
+    .quantise = quantise,
+    .va = va,
+};
+
+const struct ct_path ct_path_avx512_vbmi = {
+    .name = "avx512",
+    .available = available_vbmi,
+    .enter = enter,
+    .leave = leave,
+    .prepare_a = prepare_a_vbmi,
+    .prepare_b = prepare_b_vbmi,
     .multiply = multiply,
     .dequantise = dequantise,
     .quantise = quantise,

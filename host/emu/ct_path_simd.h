@@ -39,28 +39,26 @@ static void leave(unsigned state) {
 
 /* A term is exact, so rounding its sum with acc once is what the contract's addition does: a fused
  * operation is no other. Inf + finite makes no new NaN, and acc's are canonical. */
-FAST static inline v16 add_row(v16 acc, v16 s, int32_t scale_a, v16 scale_b) {
-  return v_fma(s, v_iadd(scale_b, v_all((uint32_t)scale_a)), acc);
-}
-
-/* Four rows stay in registers over all k steps. */
+/* Four rows stay in registers over all k steps. uniform: all exponents of a step of A are the same,
+ * as in square tiles. */
 FAST static inline __attribute__((always_inline)) void accumulate(
     const struct ct_operand *a, const struct ct_operand *b, unsigned steps, unsigned rows,
-    bool fresh, bool transposed, struct ct_emu_tile *acc) {
+    bool fresh, bool transposed, bool uniform, struct ct_emu_tile *acc) {
   for (unsigned r = 0; r < rows; r += 4) {
     uint32_t(*x)[16] = acc->x + r;
     const v16 zero = v_all(0);
     v16 s0 = fresh ? zero : v_load(x[0]), s1 = fresh ? zero : v_load(x[1]),
         s2 = fresh ? zero : v_load(x[2]), s3 = fresh ? zero : v_load(x[3]);
     for (unsigned k = 0; k < steps; ++k) {
-      const v16 scale_b = v_load((const uint32_t *)b[k].scale);
       const struct held held = hold(&b[k]);
       const struct rows s = dots(&a[k], &held, r, transposed);
-      const int32_t *scale_a = a[k].scale + r;
-      s0 = add_row(s0, s.row0, scale_a[0], scale_b);
-      s1 = add_row(s1, s.row1, scale_a[1], scale_b);
-      s2 = add_row(s2, s.row2, scale_a[2], scale_b);
-      s3 = add_row(s3, s.row3, scale_a[3], scale_b);
+      const uint32_t *scale_a = (const uint32_t *)a[k].scale + r;
+      const v16 b_alone = v_load((const uint32_t *)b[k].scale);
+      const v16 scale = v_iadd(b_alone, v_all(scale_a[0]));
+      s0 = v_fma(s.row0, scale, s0);
+      s1 = v_fma(s.row1, uniform ? scale : v_iadd(b_alone, v_all(scale_a[1])), s1);
+      s2 = v_fma(s.row2, uniform ? scale : v_iadd(b_alone, v_all(scale_a[2])), s2);
+      s3 = v_fma(s.row3, uniform ? scale : v_iadd(b_alone, v_all(scale_a[3])), s3);
     }
     v_store(x[0], s0);
     if (r + 1 < rows) v_store(x[1], s1);
@@ -71,15 +69,19 @@ FAST static inline __attribute__((always_inline)) void accumulate(
 
 FAST static void multiply(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
                           unsigned rows, bool fresh, struct ct_emu_tile *acc) {
-  bool exact = true;
-  for (unsigned k = 0; k < steps; ++k)
+  bool exact = true, uniform = true;
+  for (unsigned k = 0; k < steps; ++k) {
     exact &= (a[k].low + b[k].low >= CT_PATH_LOW) & (a[k].high + b[k].high <= CT_PATH_HIGH);
+    uniform &= a[k].low == a[k].high;
+  }
   if (!exact)
     ct_path_multiply_plain(a, b, steps, rows, fresh, acc);
-  else if (a->words.transposed)
-    accumulate(a, b, steps, rows, fresh, true, acc);
+  else if (a->words.transposed) /* and so uniform */
+    accumulate(a, b, steps, rows, fresh, true, true, acc);
+  else if (uniform)
+    accumulate(a, b, steps, rows, fresh, false, true, acc);
   else
-    accumulate(a, b, steps, rows, fresh, false, acc);
+    accumulate(a, b, steps, rows, fresh, false, false, acc);
 }
 
 /* ---- HBFP8 ---- */
@@ -191,7 +193,7 @@ FAST static inline __attribute__((always_inline)) void va_rows(const struct ct_v
   const v16 sign = v_all(op->negc ? CT_FP_SIGN : 0);
   const unsigned every = op->b == 2 || op->c == 2 ? 0 : 1, row_xor = op->row_xor;
   const struct ct_emu_tile *const at = op->a, *const qt = op->q;
-  const bool relu = op->relu;
+  const bool relu = op->relu, whole = op->cols == 16;
   const m16 inside = m_below(op->cols);
   for (unsigned r = 0, rows = op->rows; r < rows; ++r) {
     v16 q = zero, y = at ? v_load(at->x[r]) : zero;
@@ -203,7 +205,8 @@ FAST static inline __attribute__((always_inline)) void va_rows(const struct ct_v
       y = flushed(y);
     y = combined(y, v_xor(c == 3 ? sc : q, sign), fn);
     if (relu) y = v_choose(v_gt(y, zero), y, v_choose(v_unord(y, y), y, zero));
-    v_store(to->x[r], v_choose(inside, y, pad));
+    if (!whole) y = v_choose(inside, y, pad);
+    v_store(to->x[r], y);
   }
 }
 
