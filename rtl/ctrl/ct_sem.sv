@@ -7,8 +7,9 @@
 //             give and take the same semaphore at once.
 // Latency     one cycle: what is given in cycle t can be taken in cycle t + 1.
 // Errors      a sum below 0 or above 255 sets err_o for one cycle, one cycle later, with the lowest semaphore concerned; that
-//             counter then stays at the limit it ran into. Below 0 happens only if two units wait for the same semaphore.
-// Clear       while clear_i is high all counters are zero, and dec_i and inc_i are ignored.
+//             counter then keeps what it held. Below 0 happens only if two units wait for the same semaphore.
+// Clear       while clear_i is high all counters are zero, and dec_i and inc_i are ignored. The counters have no other reset:
+//             clear_i must be high in the last cycle of reset (a second reset in front of each bit would be a LUT each).
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -28,66 +29,81 @@ module ct_sem (
 
   localparam int NumSems = 16;
 
+  // The carry of one full adder. (Sums of a few bits are written as logic: an adder would cost a carry chain each.)
+  function automatic logic carry(input logic a, input logic b, input logic c);
+    carry = (a && b) || (a && c) || (b && c);
+  endfunction
+
   // How many of six bits are set.
   function automatic logic [2:0] count6(input logic [5:0] x);
     logic [1:0] lo;
     logic [1:0] hi;
-    lo = {1'b0, x[0]} + {1'b0, x[1]} + {1'b0, x[2]};
-    hi = {1'b0, x[3]} + {1'b0, x[4]} + {1'b0, x[5]};
-    count6 = {1'b0, lo} + {1'b0, hi};
+    lo = {carry(x[0], x[1], x[2]), x[0] ^ x[1] ^ x[2]};
+    hi = {carry(x[3], x[4], x[5]), x[3] ^ x[4] ^ x[5]};
+    count6 = {carry(lo[1], hi[1], lo[0] && hi[0]), lo[1] ^ hi[1] ^ (lo[0] && hi[0]), lo[0] ^ hi[0]};
   endfunction
 
-  logic [8*NumSems-1:0]  cnt_d, cnt_q;
-  logic [NumSems-1:0]    nz_d, nz_q;  // cnt is not zero
+  // a - b of two such counts: two's complement, -6 .. 6.
+  function automatic logic [3:0] minus(input logic [2:0] a, input logic [2:0] b);
+    logic [3:1] borrow;
+    borrow[1] = !a[0] && b[0];
+    borrow[2] = carry(!a[1], b[1], borrow[1]);
+    borrow[3] = carry(!a[2], b[2], borrow[2]);
+    minus = {borrow[3], a[2] ^ b[2] ^ borrow[2], a[1] ^ b[1] ^ borrow[1], a[0] ^ b[0]};
+  endfunction
+
+  logic [8*NumSems-1:0]  cnt_q;
+  logic [NumSems-1:0]    nz_q;   // cnt is not zero
+  logic [4*NumSems-1:0]  change;
   logic [10*NumSems-1:0] sum;    // two's complement, -6 .. 261
-  logic [NumSems-1:0]    wrong;  // this counter leaves 0..255
+  logic [NumSems-1:0]    wrong;  // this counter would leave 0..255
   logic                  active;
   logic                  err_q;
   logic [3:0]            err_num_d, err_num_q;
 
   assign active = !clear_i && ((dec_i != '0) || (inc_i != '0));
 
+  // (Nobody looks at these unless active; saying so with x leaves synthesis free and spares a simulator the work.)
   always_comb begin
-    cnt_d     = cnt_q;
-    sum       = '0;
-    wrong     = '0;
-    err_num_d = 4'd0;
-    nz_d      = nz_q;
+    change    = 'x;
+    sum       = 'x;
+    wrong     = 'x;
+    err_num_d = 'x;
     if (active) begin
       for (int s = 0; s < NumSems; s++) begin
-        sum[10*s +: 10] = {2'b00, cnt_q[8*s +: 8]}
-          + {7'd0, count6({inc_i[80+s], inc_i[64+s], inc_i[48+s], inc_i[32+s], inc_i[16+s], inc_i[s]})}
-          - {7'd0, count6({dec_i[80+s], dec_i[64+s], dec_i[48+s], dec_i[32+s], dec_i[16+s], dec_i[s]})};
+        change[4*s +: 4] = minus(count6({inc_i[80+s], inc_i[64+s], inc_i[48+s], inc_i[32+s], inc_i[16+s], inc_i[s]}),
+                                 count6({dec_i[80+s], dec_i[64+s], dec_i[48+s], dec_i[32+s], dec_i[16+s], dec_i[s]}));
+        sum[10*s +: 10] = {2'b00, cnt_q[8*s +: 8]} + {{6{change[4*s+3]}}, change[4*s +: 4]};
         wrong[s] = (sum[10*s+8 +: 2] != 2'b00);
-        // Bit 9 is the sign: below zero stops at 0, above 255 at 255.
-        cnt_d[8*s +: 8] = wrong[s] ? {8{!sum[10*s+9]}} : sum[10*s +: 8];
-        nz_d[s] = (cnt_d[8*s +: 8] != 8'd0);
       end
+      err_num_d = 4'd0;
       for (int s = NumSems - 1; s >= 0; s--) begin
         if (wrong[s]) err_num_d = 4'(s);
       end
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
+  always_ff @(posedge clk_i) begin
+    if (clear_i) begin
       cnt_q <= '0;
       nz_q  <= '0;
-      err_q <= 1'b0;
-    end else begin
-      if (clear_i) begin
-        cnt_q <= '0;
-        nz_q  <= '0;
-      end else if (active) begin
-        cnt_q <= cnt_d;
-        nz_q  <= nz_d;
+    end else if (active) begin
+      for (int s = 0; s < NumSems; s++) begin
+        if (!wrong[s]) begin
+          cnt_q[8*s +: 8] <= sum[10*s +: 8];
+          nz_q[s]         <= (sum[10*s +: 8] != 8'd0);
+        end
       end
-      err_q <= (wrong != '0);
     end
   end
 
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) err_q <= 1'b0;
+    else         err_q <= active && (wrong != '0);
+  end
+
   always_ff @(posedge clk_i) begin
-    if (wrong != '0) err_num_q <= err_num_d;
+    if (active && wrong != '0) err_num_q <= err_num_d;
   end
 
   assign nz_o      = nz_q;
@@ -98,19 +114,30 @@ module ct_sem (
   always_comb begin
     for (int s = 0; s < NumSems; s++) nonzero[s] = (cnt_q[8*s +: 8] != 8'd0);
   end
+  logic cleared_q;  // in the last cycle
+  always_ff @(posedge clk_i) cleared_q <= clear_i;
+  logic started_q;  // reset was over in the last cycle
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) started_q <= 1'b0;
+    else         started_q <= 1'b1;
+  end
+  `CT_ASSUME(ClearedByReset_M, started_q || cleared_q)
   `CT_ASSERT(NotZero_A, nz_q == nonzero)
 
 `ifdef FORMAL
-  // Any one semaphore by itself, as a plain sum of what the units give and take, held within its range.
+  // Any one semaphore by itself, as a plain sum of what the units give and take, which stays where it is rather than leave its range.
+  function automatic logic [10:0] f_count6(input logic [5:0] x);
+    f_count6 = {10'd0, x[0]} + {10'd0, x[1]} + {10'd0, x[2]} + {10'd0, x[3]} + {10'd0, x[4]} + {10'd0, x[5]};
+  endfunction
   (* anyconst *) logic [3:0] f_sem;
   logic [7:0]         f_cnt_q, f_next;
   logic signed [10:0] f_sum;
   logic               f_wrong_q;
   always_comb begin
     f_sum = $signed({3'b000, f_cnt_q})
-          + $signed({8'd0, count6({inc_i[80+f_sem], inc_i[64+f_sem], inc_i[48+f_sem], inc_i[32+f_sem], inc_i[16+f_sem], inc_i[f_sem]})})
-          - $signed({8'd0, count6({dec_i[80+f_sem], dec_i[64+f_sem], dec_i[48+f_sem], dec_i[32+f_sem], dec_i[16+f_sem], dec_i[f_sem]})});
-    f_next = clear_i || f_sum < 0 ? 8'd0 : f_sum > 255 ? 8'd255 : f_sum[7:0];
+          + $signed(f_count6({inc_i[80+f_sem], inc_i[64+f_sem], inc_i[48+f_sem], inc_i[32+f_sem], inc_i[16+f_sem], inc_i[f_sem]}))
+          - $signed(f_count6({dec_i[80+f_sem], dec_i[64+f_sem], dec_i[48+f_sem], dec_i[32+f_sem], dec_i[16+f_sem], dec_i[f_sem]}));
+    f_next = clear_i ? 8'd0 : f_sum < 0 || f_sum > 255 ? f_cnt_q : f_sum[7:0];
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -23,7 +23,7 @@ typedef struct {
 
 static bench open_bench(void) {
   bench b = {.dut = ct_sem_new(ct_tb_trace())};
-  *b.dut->clear_i = 0;
+  *b.dut->clear_i = 1; /* as between jobs, and in reset */
   memset(b.dut->dec_i, 0, 12);
   memset(b.dut->inc_i, 0, 12);
   ct_sem_reset(b.dut, 2);
@@ -46,7 +46,7 @@ static void model_edge(bench *b, const traffic *t, bool clear) {
       b->err_num = s;
       ++b->errors;
     }
-    b->count[s] = n < 0 ? 0 : n > 255 ? 255 : n;
+    if (n >= 0 && n <= 255) b->count[s] = n;
   }
 }
 
