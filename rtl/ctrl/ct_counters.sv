@@ -42,7 +42,8 @@ module ct_counters #(
   logic [SlotW-1:0]  sweep_q, slot_q, pend_slot_q;
   logic              pend_known_q;
   logic              init_q;                // first sweep after reset: the RAM holds nothing yet
-  logic              empty_q;               // ... and this word has not been written
+  logic              boot_q;                // reset was on in the last cycle: the accumulators start now
+  logic              empty;                 // ... and the word to be read has not been written
   logic              host;
   logic [SlotW-1:0]  slot;
   logic              write;
@@ -51,8 +52,9 @@ module ct_counters #(
   // A step begins: a waiting read first, else the next counter of the sweep.
   assign host  = pend_q;
   assign slot  = host ? pend_slot_q : sweep_q;
+  assign empty = init_q && (slot >= sweep_q);
   assign write = phase_q && !host_q;
-  assign sum   = (empty_q ? 64'd0 : word_q) + 64'(acc_q[8*slot_q +: 8]);
+  assign sum   = word_q + 64'(acc_q[8*slot_q +: 8]);
 
   always_comb begin
     clear = '0;
@@ -60,11 +62,13 @@ module ct_counters #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (!phase_q) word_q <= mem[slot];
+    if (!phase_q) begin
+      if (empty) word_q <= '0;
+      else       word_q <= mem[slot];
+    end
     if (write)    mem[slot_q] <= sum;
     if (!phase_q) begin
       slot_q  <= slot;
-      empty_q <= init_q && (slot >= sweep_q);
       known_q <= pend_known_q;
     end
     if (rd_req_i) begin
@@ -95,13 +99,17 @@ module ct_counters #(
     end
   end
 
+  // Bit 0 apart, so that a clear is the synchronous reset of the others; they have no second one.
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      acc_q <= '0;
-    end else begin
-      for (int i = 0; i < All; i++) begin
-        if (ev_i[i] || clear[i]) acc_q[8*i +: 8] <= (clear[i] ? 8'd0 : acc_q[8*i +: 8]) + 8'(ev_i[i]);
-      end
+    if (!rst_ni) boot_q <= 1'b1;
+    else         boot_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int i = 0; i < All; i++) begin
+      if (boot_q || clear[i]) acc_q[8*i+1 +: 7] <= '0;
+      else if (ev_i[i])       acc_q[8*i+1 +: 7] <= acc_q[8*i+1 +: 7] + 7'(acc_q[8*i]);
+      acc_q[8*i] <= ev_i[i] ^ (acc_q[8*i] && !clear[i] && !boot_q);
     end
   end
 
