@@ -128,11 +128,11 @@ module ct_dma_st (
 
   logic [5:0]       fill_d, fill_q, done_d, done_q, send_d, send_q, free_d, free_q;
   logic [9:0]       off_d, off_q;
-  logic [SlotW-1:0] slot_mem [0:7];
   logic [127:0]     exps_mem [0:7];
   logic [127:0]     word_mem [0:127];
 
   // Reader: one piece of each context at a time, a word a cycle.
+  logic [2*SlotW-1:0] slot;                 // next to be granted, of each context
   logic [1:0]        rd_v_d, rd_v_q;
   logic [9:0]        rd_left_q;             // words not yet asked for
   logic [7:0]        rd_idx_q;              // number of the next word in the piece
@@ -171,7 +171,11 @@ module ct_dma_st (
     end
   end
 
+  // (A slot memory of each context: with two write ports it would not be RAM.)
   for (genvar c = 0; c < 2; c++) begin : g_reader
+    logic [SlotW-1:0] slot_mem [0:3];
+    assign slot[SlotW*c +: SlotW] = slot_mem[send_q[3*c +: 2]];
+
     always_ff @(posedge clk_i) begin
       if (rd_go[c]) begin
         rd_left_q[5*c +: 5]       <= rd_left_q[5*c +: 5] - 5'd1;
@@ -188,8 +192,8 @@ module ct_dma_st (
           rd_rel_q[SpmW*c +: SpmW]  <= seq_spm[SpmW*c +: SpmW];
           rd_phys_q[SpmW*c +: SpmW] <= seq_spm[SpmW*c +: SpmW] + spm_base_i[SpmW*c +: SpmW];
         end
-        slot_mem[{c[0], fill_q[3*c +: 2]}] <= {seq_addr[32*c +: 32], seq_beats[5*c +: 5], seq_rec[c], seq_last[c],
-                                               seq_sig1[5*c +: 5], seq_sig0[5*c +: 5]};
+        slot_mem[fill_q[3*c +: 2]] <= {seq_addr[32*c +: 32], seq_beats[5*c +: 5], seq_rec[c], seq_last[c],
+                                       seq_sig1[5*c +: 5], seq_sig0[5*c +: 5]};
       end
     end
   end
@@ -224,7 +228,9 @@ module ct_dma_st (
   always_ff @(posedge clk_i) begin
     if (t_good) begin
       word_mem[{t_ctx, t_slot, t_idx}] <= spm_rd_data_i;
-      exps_mem[{t_ctx, t_slot}][8*t_idx +: 8] <= spm_rd_exp_i;
+      for (int i = 0; i < 16; i++) begin
+        if (t_idx == 4'(i)) exps_mem[{t_ctx, t_slot}][8*i +: 8] <= spm_rd_exp_i;
+      end
     end
   end
 
@@ -239,7 +245,6 @@ module ct_dma_st (
   logic [63:0]      aw_addr;    // next burst of each context
   logic [9:0]       aw_beats;
   logic [1:0]       aw_end;     // it is the last of its piece
-  logic [2*SlotW-1:0] slot;
   logic [16:0]      who_slot;   // without the address
   logic [31:0]      who_addr;
   logic [4:0]       who_beats;
@@ -248,14 +253,12 @@ module ct_dma_st (
   logic [4:0]       aw_beats_q;
 
   always_comb begin
-    slot     = '0;
     aw_addr  = '0;
     aw_beats = '0;
     aw_end   = 2'b00;
     aw_last  = 2'b00;
     aw_req   = 2'b00;
     for (int c = 0; c < 2; c++) if (done_q[3*c +: 3] != send_q[3*c +: 3]) begin
-      slot[SlotW*c +: SlotW] = slot_mem[{c[0], send_q[3*c +: 2]}];
       // The second burst of a piece starts at the 4 KB page that the first one ended at.
       aw_addr[32*c +: 32] = (off_q[5*c +: 5] == 5'd0) ? slot[SlotW*c + 17 +: 32] : {slot[SlotW*c + 25 +: 24] + 24'd1, 8'd0};
       aw_beats[5*c +: 5]  = slot[SlotW*c + 12 +: 5] - off_q[5*c +: 5];
