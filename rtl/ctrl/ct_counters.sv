@@ -33,6 +33,7 @@ module ct_counters #(
   localparam int unsigned All   = 2 * Counters;
   localparam int unsigned SlotW = 6;
 
+  (* no_rw_check *)  // read in phase 0, written in phase 1
   logic [63:0]       mem [0:63];
   logic [63:0]       word_q, sum;
   logic [8*All-1:0]  acc_q;

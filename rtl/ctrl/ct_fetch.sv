@@ -64,8 +64,9 @@ module ct_fetch (
 
   // ---- Program buffer ----------------------------------------------------------------------------------------------------
 
-  logic [127:0] mem_lo [0:ProgMax-1];
-  logic [127:0] mem_hi [0:ProgMax-1];
+  // Never read where they are written (ReadArrived_A).
+  (* no_rw_check *) logic [127:0] mem_lo [0:ProgMax-1];
+  (* no_rw_check *) logic [127:0] mem_hi [0:ProgMax-1];
 
   logic [10:0]  beats_q;      // beats that have arrived; bits 10..1: whole commands
   logic [9:0]   avail;
@@ -219,85 +220,55 @@ module ct_fetch (
   assign slot    = need_q & (~need_q + 4'd1);
   assign summing = ir_vld_q && (need_q != '0);
 
+  // Where the addend stands: slot by slot in one of three words whatever the kind, but for the small fields. Bits above a field only
+  // reach bits of the sum that are not written back, so the word comes as a whole.
+  localparam int unsigned W1 = ct_pkg::AddiImm0Lsb;
+  localparam int unsigned W2 = ct_pkg::AddiImm1Lsb;
+  localparam int unsigned W3 = ct_pkg::AddiImm2Lsb;
+  localparam int unsigned W4 = ct_pkg::AddiImm3Lsb;
+
+  if (ct_pkg::CtlCountLsb != W1 || ct_pkg::DmaDramLsb != W1 || ct_pkg::MmALsb != W1 || ct_pkg::VlSpmLsb != W1 ||
+      ct_pkg::VsSpmLsb != W1 || ct_pkg::DmaSpmLsb != W2 || ct_pkg::MmBLsb != W2 || ct_pkg::VaSbLsb != W2 || ct_pkg::VaScLsb != W3) begin : g_check_words
+    ct_error_addends_do_not_stand_where_ct_fetch_looks u_error ();
+  end
+
   always_comb begin
-    rs     = '0;
-    rd     = '0;
-    addend = '0;
-    if (ir_vld_q) unique case (kind_q)
-      KindLoop: begin
-        rs     = ir_q[ct_pkg::CtlCountRegLsb +: 5];
-        addend = ir_q[ct_pkg::CtlCountLsb +: 32];
-      end
+    unique case (kind_q)
       KindAddi: begin
         unique case (slot)
-          4'b0001: begin
-            rs     = ir_q[ct_pkg::AddiRs0Lsb +: 5];
-            rd     = ir_q[ct_pkg::AddiRd0Lsb +: 5];
-            addend = ir_q[ct_pkg::AddiImm0Lsb +: 32];
-          end
-          4'b0010: begin
-            rs     = ir_q[ct_pkg::AddiRs1Lsb +: 5];
-            rd     = ir_q[ct_pkg::AddiRd1Lsb +: 5];
-            addend = ir_q[ct_pkg::AddiImm1Lsb +: 32];
-          end
-          4'b0100: begin
-            rs     = ir_q[ct_pkg::AddiRs2Lsb +: 5];
-            rd     = ir_q[ct_pkg::AddiRd2Lsb +: 5];
-            addend = ir_q[ct_pkg::AddiImm2Lsb +: 32];
-          end
-          default: begin
-            rs     = ir_q[ct_pkg::AddiRs3Lsb +: 5];
-            rd     = ir_q[ct_pkg::AddiRd3Lsb +: 5];
-            addend = ir_q[ct_pkg::AddiImm3Lsb +: 32];
-          end
+          4'b0001: {rd, rs} = {ir_q[ct_pkg::AddiRd0Lsb +: 5], ir_q[ct_pkg::AddiRs0Lsb +: 5]};
+          4'b0010: {rd, rs} = {ir_q[ct_pkg::AddiRd1Lsb +: 5], ir_q[ct_pkg::AddiRs1Lsb +: 5]};
+          4'b0100: {rd, rs} = {ir_q[ct_pkg::AddiRd2Lsb +: 5], ir_q[ct_pkg::AddiRs2Lsb +: 5]};
+          default: {rd, rs} = {ir_q[ct_pkg::AddiRd3Lsb +: 5], ir_q[ct_pkg::AddiRs3Lsb +: 5]};
         endcase
       end
-      KindLd, KindSt: begin
-        if (slot[0]) begin
-          rs     = ir_q[ct_pkg::DmaDramRegLsb +: 5];
-          addend = ir_q[ct_pkg::DmaDramLsb +: 32];
-        end else if (slot[1]) begin
-          rs     = ir_q[ct_pkg::DmaSpmRegLsb +: 5];
-          addend = 32'(ir_q[ct_pkg::DmaSpmLsb +: ct_pkg::DmaSpmW]);
-        end else begin
-          rs     = ir_q[ct_pkg::DmaN1RegLsb +: 5];
-          addend = 32'(ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W]);
-        end
-      end
-      KindMm: begin
-        if (slot[0]) begin
-          rs     = ir_q[ct_pkg::MmARegLsb +: 5];
-          addend = 32'(ir_q[ct_pkg::MmALsb +: ct_pkg::MmAW]);
-        end else if (slot[1]) begin
-          rs     = ir_q[ct_pkg::MmBRegLsb +: 5];
-          addend = 32'(ir_q[ct_pkg::MmBLsb +: ct_pkg::MmBW]);
-        end else begin
-          rs     = ir_q[ct_pkg::MmRowsRegLsb +: 5];
-          addend = 32'(ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW]);
-        end
-      end
-      KindVl: begin
-        rs     = slot[0] ? ir_q[ct_pkg::VlSpmRegLsb +: 5] : ir_q[ct_pkg::VlRowsRegLsb +: 5];
-        addend = slot[0] ? 32'(ir_q[ct_pkg::VlSpmLsb +: ct_pkg::VlSpmW]) : 32'(ir_q[ct_pkg::VlRowsLsb +: ct_pkg::VlRowsW]);
-      end
-      KindVa: begin
-        if (slot[0]) begin
-          rs     = ir_q[ct_pkg::VaSbRegLsb +: 5];
-          addend = ir_q[ct_pkg::VaSbLsb +: 32];
-        end else if (slot[1]) begin
-          rs     = ir_q[ct_pkg::VaScRegLsb +: 5];
-          addend = ir_q[ct_pkg::VaScLsb +: 32];
-        end else begin
-          rs     = ir_q[ct_pkg::VaRowsRegLsb +: 5];
-          addend = 32'(ir_q[ct_pkg::VaRowsLsb +: ct_pkg::VaRowsW]);
-        end
-      end
-      KindVs: begin
-        rs     = slot[0] ? ir_q[ct_pkg::VsSpmRegLsb +: 5] : ir_q[ct_pkg::VsRowsRegLsb +: 5];
-        addend = slot[0] ? 32'(ir_q[ct_pkg::VsSpmLsb +: ct_pkg::VsSpmW]) : 32'(ir_q[ct_pkg::VsRowsLsb +: ct_pkg::VsRowsW]);
-      end
-      default: rs = '0;
+      KindLd, KindSt: {rd, rs} = {5'd0, slot[0] ? ir_q[ct_pkg::DmaDramRegLsb +: 5] :
+                                        slot[1] ? ir_q[ct_pkg::DmaSpmRegLsb +: 5] : ir_q[ct_pkg::DmaN1RegLsb +: 5]};
+      KindMm:         {rd, rs} = {5'd0, slot[0] ? ir_q[ct_pkg::MmARegLsb +: 5] :
+                                        slot[1] ? ir_q[ct_pkg::MmBRegLsb +: 5] : ir_q[ct_pkg::MmRowsRegLsb +: 5]};
+      KindVl:         {rd, rs} = {5'd0, slot[0] ? ir_q[ct_pkg::VlSpmRegLsb +: 5] : ir_q[ct_pkg::VlRowsRegLsb +: 5]};
+      KindVa:         {rd, rs} = {5'd0, slot[0] ? ir_q[ct_pkg::VaSbRegLsb +: 5] :
+                                        slot[1] ? ir_q[ct_pkg::VaScRegLsb +: 5] : ir_q[ct_pkg::VaRowsRegLsb +: 5]};
+      KindVs:         {rd, rs} = {5'd0, slot[0] ? ir_q[ct_pkg::VsSpmRegLsb +: 5] : ir_q[ct_pkg::VsRowsRegLsb +: 5]};
+      default:        {rd, rs} = {5'd0, ir_q[ct_pkg::CtlCountRegLsb +: 5]};
     endcase
+  end
+
+  always_comb begin
+    addend = 'x;
+    if (ir_vld_q) begin
+      addend = slot[3] ? ir_q[W4 +: 32] :
+               (slot[2] || (slot[1] && kind_q == KindVa)) ? ir_q[W3 +: 32] :
+               (slot[1] || kind_q == KindVa) ? ir_q[W2 +: 32] : ir_q[W1 +: 32];
+      unique case (kind_q)
+        KindLd, KindSt: if (slot[2]) addend[ct_pkg::DmaN1W-1:0] = ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W];
+        KindMm:         if (slot[2]) addend[ct_pkg::MmRowsW-1:0] = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
+        KindVl:         if (slot[1]) addend[ct_pkg::VlRowsW-1:0] = ir_q[ct_pkg::VlRowsLsb +: ct_pkg::VlRowsW];
+        KindVa:         if (slot[2]) addend[ct_pkg::VaRowsW-1:0] = ir_q[ct_pkg::VaRowsLsb +: ct_pkg::VaRowsW];
+        KindVs:         if (slot[1]) addend[ct_pkg::VsRowsW-1:0] = ir_q[ct_pkg::VsRowsLsb +: ct_pkg::VsRowsW];
+        default: ;
+      endcase
+    end
   end
 
   assign sum = addend + rs_val;

@@ -382,6 +382,7 @@ module ct_job #(
 
   localparam int unsigned BellW = $clog2(Doorbells);
 
+  (* no_rw_check *)                     // never read where it is written, see BellsApart_A
   logic [79:0]      bells [0:Doorbells-1];
   logic [79:0]      front_q;             // the oldest, if front_vld_q
   logic             front_vld_q;
@@ -463,6 +464,7 @@ module ct_job #(
   `CT_ASSERT(SettleRange_A, settle_q < 3'(SettleCycles))
   `CT_ASSERT(BellCount_A, bell_count_q <= (BellW + 1)'(Doorbells))
   `CT_ASSERT(BellPointers_A, BellW'(bell_w_q - bell_r_q) == bell_count_q[BellW-1:0])
+  `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
   `CT_ASSERT(FrontHeld_A, !front_vld_q || bell_count_q != '0)                                 // 6
 
   `CT_COVER(Held_C, status_o == StatusHeld && !cpl_ready)

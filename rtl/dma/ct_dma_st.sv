@@ -129,6 +129,7 @@ module ct_dma_st (
   logic [5:0]       fill_d, fill_q, done_d, done_q, send_d, send_q, free_d, free_q;
   logic [9:0]       off_d, off_q;
   logic [127:0]     exps_mem [0:7];
+  (* no_rw_check *)                // a slot is read when it is complete, see WordsApart_A
   logic [127:0]     word_mem [0:127];
 
   // Reader: one piece of each context at a time, a word a cycle.
@@ -603,6 +604,7 @@ module ct_dma_st (
                               3'(done_q[2:0] - free_q[2:0]) <= 3'(fill_q[2:0] - free_q[2:0]))
   `CT_ASSERT(SlotsInOrder1_A, 3'(fill_q[5:3] - free_q[5:3]) <= 3'd4 && 3'(send_q[5:3] - free_q[5:3]) <= 3'(done_q[5:3] - free_q[5:3]) &&
                               3'(done_q[5:3] - free_q[5:3]) <= 3'(fill_q[5:3] - free_q[5:3]))
+  `CT_ASSERT(WordsApart_A, !(step && t_good) || {t_ctx, t_slot} != {job_q.ctx, job_q.slot})
   `CT_ASSERT(BurstInPage_A, !aw_v_q || {1'b0, aw_addr_q[7:0]} + {4'd0, aw_beats_q} <= 9'd256)
   `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && aw_req[0] && aw_take) || aw_gnt == 2'b01)
   `CT_ASSERT(AnsweredAfterPut_A, 5'(ans_q[4:0] - sig_q[4:0]) <= 5'(put_q[4:0] - sig_q[4:0]) &&
