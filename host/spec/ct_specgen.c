@@ -255,6 +255,59 @@ static void sv_items(const char *prefix, const struct item *t, size_t count, con
   }
 }
 
+/* Which bits of a resolved command its unit reads: all fields but the code, which the queue
+ * implies, and the numbers of registers. */
+static void mark_kept(const char *group, bool kept[256]) {
+  memset(kept, 0, 256 * sizeof kept[0]);
+  for (size_t i = 0; i < COUNT(fields); ++i) {
+    const struct field *f = &fields[i];
+    if (!same(f->group, group) && !(same(f->group, "ALL") && same(f->kind, "SEM"))) continue;
+    if (same(f->kind, "REG")) continue;
+    for (unsigned b = f->lsb; b < f->lsb + f->width; ++b)
+      kept[b] = true;
+  }
+}
+
+/* The kept bits of cmd side by side or, back in a command, each in its place with zeros between. */
+static void sv_runs(const bool kept[256], unsigned total, bool back) {
+  unsigned top = total;
+  for (int hi = 255; hi >= 0;) {
+    int lo = hi;
+    while (lo > 0 && kept[lo - 1] == kept[hi])
+      --lo;
+    const unsigned width = (unsigned)(hi - lo + 1);
+    const char *comma = hi == 255 ? "" : ", ";
+    if (kept[hi] && back) {
+      printf("%skept[%u:%u]", top == total ? comma : ", ", top - 1, top - width);
+      top -= width;
+    } else if (kept[hi]) {
+      printf("%scmd[%d:%d]", top == total ? "" : ", ", hi, lo);
+      top -= width;
+    } else if (back) {
+      printf("%s%u'd0", comma, width);
+    }
+    hi = lo - 1;
+  }
+}
+
+static void sv_pack(const char *group) {
+  bool kept[256];
+  mark_kept(group, kept);
+  unsigned total = 0;
+  for (unsigned b = 0; b < 256; ++b)
+    total += kept[b];
+  const struct name g = camel(group);
+  printf("\nlocalparam int unsigned %sKept = %u;\n", g.s, total);
+  printf("function automatic logic [%u:0] Pack%s(input logic [255:0] cmd);\n  Pack%s = {",
+         total - 1, g.s, g.s);
+  sv_runs(kept, total, false);
+  printf("};\nendfunction\n");
+  printf("function automatic logic [255:0] Unpack%s(input logic [%u:0] kept);\n  Unpack%s = {", g.s,
+         total - 1, g.s);
+  sv_runs(kept, total, true);
+  printf("};\nendfunction\n");
+}
+
 static void print_sv(void) {
   printf(
       "// SPDX-License-Identifier: Apache-2.0\n//\n"
@@ -275,6 +328,12 @@ static void print_sv(void) {
     const struct name g = camel(sums[i].group);
     printf("localparam int unsigned %s%sMin = %u; localparam int unsigned %s%sMax = %u;\n", g.s,
            sums[i].value, sums[i].min, g.s, sums[i].value, sums[i].max);
+  }
+  printf("\n// What a queue keeps of a command: the fields that its unit reads.\n");
+  for (size_t i = 0; i < COUNT(ops); ++i) {
+    const char *of = ops[i].group;
+    if (same(of, "CTL") || same(of, "ADDI") || (i && same(of, ops[i - 1].group))) continue;
+    sv_pack(of);
   }
   sv_items("Reg", regs, COUNT(regs), "logic [11:0]", "12'h%03x");
   sv_items("Creg", cregs, COUNT(cregs), "logic [7:0]", "8'h%02x");

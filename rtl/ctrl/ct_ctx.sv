@@ -2,7 +2,8 @@
 //
 // One context: jobs (ct_job), program (ct_fetch), semaphores (ct_sem) and the command queues of the six units.
 //
-// Units are numbered LD 0, ST 1, MM 2, VL 3, VA 4, VS 5; cmd_o[256*u +: 256] is the oldest command of unit u, registers added in.
+// Units are numbered LD 0, ST 1, MM 2, VL 3, VA 4, VS 5; cmd_o[256*u +: 256] is the oldest command of unit u, registers added in;
+// its code and the numbers of registers read zero (ct_pkg::PackDma and its like say what a queue keeps).
 // Latency     a dispatched command is offered to its unit in the next cycle. sem_nz_o shows a given semaphore in the next cycle.
 // Flush       flush_o (level) makes the units drop what they have not accepted; the queues meanwhile offer nothing and run empty,
 //             one command a cycle. units_idle_i: nothing of this context is left in any unit (see docs/architecture.md).
@@ -149,25 +150,41 @@ module ct_ctx #(
     .err_num_o (sem_err_num)
   );
 
-  // Each queue is as wide as the fields of its commands reach.
+  // Each queue keeps the fields that its unit reads.
   for (genvar u = 0; u < 6; u++) begin : g_queue
-    localparam int unsigned W = (u == 2) ? ct_pkg::MmAccNLsb + ct_pkg::MmAccNW :
-                                (u == 3) ? ct_pkg::VlTdLsb + ct_pkg::VlTdW :
-                                (u == 4) ? ct_pkg::VaLaneXorLsb + ct_pkg::VaLaneXorW :
-                                (u == 5) ? ct_pkg::VsRoundLsb + ct_pkg::VsRoundW : 256;
-    logic [W-1:0] oldest;
+    localparam int unsigned W = (u == 2) ? ct_pkg::MmKept : (u == 3) ? ct_pkg::VlKept : (u == 4) ? ct_pkg::VaKept :
+                                (u == 5) ? ct_pkg::VsKept : ct_pkg::DmaKept;
+    logic [W-1:0] newest, oldest;
+    logic [255:0] cmd;
+
+    if (u == 2) begin : g_mm
+      assign newest = ct_pkg::PackMm(q_cmd);
+      assign cmd    = ct_pkg::UnpackMm(oldest);
+    end else if (u == 3) begin : g_vl
+      assign newest = ct_pkg::PackVl(q_cmd);
+      assign cmd    = ct_pkg::UnpackVl(oldest);
+    end else if (u == 4) begin : g_va
+      assign newest = ct_pkg::PackVa(q_cmd);
+      assign cmd    = ct_pkg::UnpackVa(oldest);
+    end else if (u == 5) begin : g_vs
+      assign newest = ct_pkg::PackVs(q_cmd);
+      assign cmd    = ct_pkg::UnpackVs(oldest);
+    end else begin : g_dma
+      assign newest = ct_pkg::PackDma(q_cmd);
+      assign cmd    = ct_pkg::UnpackDma(oldest);
+    end
 
     ct_fifo #(.Width(W), .Depth(QueueDepth)) u_queue (
       .clk_i, .rst_ni,
       .valid_i (q_push[u]),
       .ready_o (q_ready[u]),
-      .data_i  (q_cmd[W-1:0]),
+      .data_i  (newest),
       .valid_o (q_valid[u]),
       .ready_i (cmd_ready_i[u] || flush_o),
       .data_o  (oldest),
       .count_o ()
     );
-    assign cmd_o[256*u +: 256] = 256'(oldest);
+    assign cmd_o[256*u +: 256] = cmd;
   end
 
   assign cmd_valid_o = flush_o ? 6'd0 : q_valid;
