@@ -43,7 +43,7 @@ struct ct_emu_queue {
   unsigned head, count;                 /* of those that wait */
   const struct ct_cmd *cmd;             /* in the unit; NULL: none */
   bool begun;                           /* the current step has its semaphores */
-  uint32_t step;                        /* LD, ST: i2; MM: k */
+  uint32_t step;                        /* LD, ST: i2; MM: k; VA, VS: tiles done */
   uint32_t n, m;                        /* MM: next output tile of the step */
 };
 

@@ -411,10 +411,12 @@ static void write_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t sp
   }
 }
 
-static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd) {
-  const struct ct_emu_tile *ts = &ctx->tile[CT_GET(cmd, VS_TS)];
+/* i: tiles of the command that are done. */
+static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t i) {
+  const struct ct_emu_tile *ts = &ctx->tile[(CT_GET(cmd, VS_TS) + i) % CT_TILE_REGS];
   const uint32_t mode = CT_GET(cmd, VS_MODE), rows = CT_GET(cmd, VS_ROWS);
-  const uint32_t spm = CT_GET(cmd, VS_SPM), stride = CT_GET(cmd, VS_ROW_STRIDE);
+  const uint32_t spm = CT_GET(cmd, VS_SPM) + i * CT_GET(cmd, VS_TILE_STRIDE);
+  const uint32_t stride = CT_GET(cmd, VS_ROW_STRIDE);
   const uint32_t(*x)[16] = (const uint32_t(*)[16])ts->x;
   struct words words;
   if (!rows_window(ctx, spm, rows, stride, mode)) return;
@@ -428,8 +430,9 @@ static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
 
 /* ---- VA ------------------------------------------------------------------------------------ */
 
-static void va(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd) {
-  const uint32_t a_src = CT_GET(cmd, VA_A_SRC), ta = CT_GET(cmd, VA_TA);
+/* i: tiles of the command that are done. */
+static void va(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t i) {
+  const uint32_t a_src = CT_GET(cmd, VA_A_SRC), ta = (CT_GET(cmd, VA_TA) + i) % CT_TILE_REGS;
   const uint32_t rows = CT_GET(cmd, VA_ROWS);
   const struct ct_emu_tile *const sources[3] = {&ctx->tile[ta], &ctx->acc[ta], NULL};
   const struct ct_va op = {.a = sources[a_src],
@@ -448,7 +451,7 @@ static void va(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
                            .written = CT_GET(cmd, VA_FULL) ? 16 : rows,
                            .row_xor = CT_GET(cmd, VA_ROW_XOR),
                            .lane_xor = CT_GET(cmd, VA_LANE_XOR)};
-  emu->path->va(&op, &ctx->tile[CT_GET(cmd, VA_TD)]);
+  emu->path->va(&op, &ctx->tile[(CT_GET(cmd, VA_TD) + i) % CT_TILE_REGS]);
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
@@ -456,15 +459,22 @@ static void va(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
 static bool vpu_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
                      enum ct_emu_unit unit) {
   if (!take_at_start(ctx, q->cmd)) return false;
-  if (unit == CT_EMU_VL)
+  uint32_t more = 0;
+  if (unit == CT_EMU_VL) {
     vl(emu, ctx, q->cmd);
-  else if (unit == CT_EMU_VA)
-    va(emu, ctx, q->cmd);
-  else
-    vs(emu, ctx, q->cmd);
+  } else if (unit == CT_EMU_VA) {
+    va(emu, ctx, q->cmd, q->step);
+    more = CT_GET(q->cmd, VA_MORE);
+  } else {
+    vs(emu, ctx, q->cmd, q->step);
+    more = CT_GET(q->cmd, VS_MORE);
+  }
   if (ctx->failed) return true;
   give(ctx, CT_GET(q->cmd, ALL_SIG0));
-  complete(ctx, q);
+  if (q->step++ == more)
+    complete(ctx, q);
+  else
+    give(ctx, CT_GET(q->cmd, ALL_SIG1));
   return true;
 }
 

@@ -54,12 +54,13 @@ int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,
 /* ---- Product: C (m x n) = A (m x k) * B (n x k)^T ------------------------------------------- */
 
 enum ct_gemm_result {
-  CT_GEMM_F32 /* row-major, pitch units from row to row; elements past n in the last unit are +0 */
+  CT_GEMM_F32, /* row-major, pitch units from row to row; elements past n in the last unit are +0 */
+  CT_GEMM_HBFP8 /* an HBFP8 matrix as ct_pack() makes it with CT_ROW: an operand A of a product */
 };
 
 struct ct_gemm {
   uint32_t m, n, k;
-  uint32_t pitch;     /* of C, at least ceil(n / 4) */
+  uint32_t pitch;     /* of C in FP32, at least ceil(n / 4) */
   uint32_t spm_words; /* of the window */
   enum ct_gemm_result result;
 };

@@ -2,16 +2,30 @@
 /*
  * The product C = A * B^T of HBFP8 matrices in device memory.
  *
- * C is cut into blocks of up to bm x bn = 8 tiles, one half of ACC. Blocks go row by row. The
- * contraction of a block runs over k steps of bm + bn tiles, in chunks; two chunks lie in SPM, so
- * the next one lands while one is in use. Where the whole contraction fits (one chunk), the panel
- * of A stays for all blocks of its row and only B streams.
+ * C is cut into blocks of up to 8 tiles, one half of ACC, and the contraction of a block runs over
+ * k steps of one tile per row and column of the block.
  *
- *   LD  B(q) A(q)  ..landed..>  MM(q)  ..tile final..>  VA  ..>  VS  ..row of tiles..>  ST
- *   B(q+2) step <..k step read.. MM    MM(b+2) <..tile copied.. VA(b)
+ *   LD  B(q) A(q)  ..landed..>  MM(q)  ..tile final..>  VA  ..>  VS  ..tile or row of tiles..>  ST
+ *   LD step <..k step read.. MM        MM(b+2) <..tile copied.. VA(b)
  *
- * Waits for space are exact: they start with the third chunk or block, whose space had a user.
+ * Two plans:
+ *
+ * Whole B. If B fits the scratchpad it is read once and stays. The first band of up to 8 row tiles
+ * meets it column by column as it comes in; the other bands are small, so that little of A has to
+ * come before all of B is at work on it. A is read once, too: nothing crosses the memory port
+ * twice.
+ *
+ * Streamed. Otherwise bands are of up to 4 row tiles, B comes anew for each band, and the
+ * contraction is cut into chunks if need be; two chunks lie in SPM, so that one lands while the
+ * other is in use. With one chunk the band's A stays for all of its blocks.
+ *
+ * The first block starts with the first two tiles: its first k steps are taken apart into products
+ * of single tiles, in the order in which these land.
+ *
+ * Waits for space are exact: they start where the space had a user.
  */
+#include <string.h>
+
 #include "ct_prog.h"
 
 #include "coltrain/coltrain.h"
@@ -19,208 +33,592 @@
 /* Semaphores, named by who signals and who waits. */
 enum { S_LD_B, S_LD_A, S_MM_LD, S_MM_VA, S_VA_MM, S_VA_VS, S_VS_VA, S_VS_ST, S_ST_VS };
 
-enum { HALF = 8, MAX_STEPS = 127 /* two chunks stay below 255 signals */ };
+enum {
+  HALF = 8,
+  MAX_STEPS = 127, /* the steps of two blocks stay below 255 signals */
+  MAX_STRIDE = 1 << 23
+};
+
+/* Blocks of a band: rows of tiles, columns of a block. */
+struct cut {
+  uint32_t bm, bn;
+};
 
 struct gemm {
   struct ct_build b;
   const struct ct_gemm *s;
-  uint32_t mt, nt, kt;         /* tiles */
-  uint32_t most;               /* tiles a block may have */
-  uint32_t bm, bn;             /* tiles of a block */
-  uint32_t rows, cols;         /* of blocks */
+  uint32_t mt, nt, kt;     /* tiles */
+  bool whole;              /* B stays */
+  struct cut first, other; /* bands */
+  bool halved; /* the first band begins with two blocks of half its rows, two columns each */
+  uint32_t cols0, cols;        /* blocks of the first band, of the others */
+  uint32_t blocks;             /* in all */
   uint32_t chunks, chunk;      /* chunks of a block; k steps of all but the first */
-  bool resident;               /* A is loaded once for a row of blocks */
-  uint32_t a_at, b_at, out_at; /* SPM: two of each */
+  uint32_t out_words;          /* of a place for results; there are two */
+  uint32_t a_at, b_at, out_at; /* SPM */
 };
 
-/* Chunk q of the whole product. */
+/* Rows m0.. and columns n0.. of C, in tiles. */
+struct block {
+  uint32_t index, band, m0, bm, n0, bn;
+  bool band_first, band_last;
+};
+
+/* k steps of a block. */
 struct chunk {
-  uint32_t q, block, mb, nb; /* block = mb * cols + nb */
-  uint32_t bm, bn;           /* tiles this block has */
+  struct block b;
+  uint32_t q; /* chunks before this one */
   uint32_t k0, steps;
   bool first, last; /* of the block */
-  bool loads_a;
+  bool loads_a, loads_b;
 };
 
-static uint32_t in_block(uint32_t tiles, uint32_t per_block, uint32_t index) {
-  return ct_min_u32(tiles - index * per_block, per_block);
+static uint32_t ceil_div(uint32_t a, uint32_t b) {
+  return (a + b - 1) / b;
 }
 
-/* The first chunk is the short one: then waiting in order is safe (see load_b). */
+/* ---- Blocks and chunks --------------------------------------------------------------------- */
+
+/* Two blocks of half the rows, then one for each column. */
+static void cut_halved(const struct gemm *g, struct block *b) {
+  const uint32_t half = (g->first.bm + 1) / 2;
+  if (b->index < 2) {
+    b->m0 = b->index * half;
+    b->n0 = 0;
+    b->bm = b->index ? g->first.bm - half : half;
+    b->bn = 2;
+  } else {
+    b->bm = g->first.bm;
+    b->n0 = b->index;
+    b->bn = 1;
+  }
+}
+
+static struct block block_at(const struct gemm *g, uint32_t index) {
+  struct block b = {.index = index};
+  uint32_t at = index;
+  if (index < g->cols0) {
+    b.bm = g->first.bm;
+    b.n0 = index * g->first.bn;
+    b.bn = ct_min_u32(g->first.bn, g->nt - ct_min_u32(b.n0, g->nt));
+    if (g->halved) cut_halved(g, &b);
+  } else {
+    b.band = 1 + (index - g->cols0) / g->cols;
+    at = (index - g->cols0) % g->cols;
+    b.m0 = g->first.bm + (b.band - 1) * g->other.bm;
+    b.bm = ct_min_u32(g->other.bm, g->mt - b.m0);
+    b.n0 = at * g->other.bn;
+    b.bn = ct_min_u32(g->other.bn, g->nt - b.n0);
+  }
+  b.band_first = at == 0;
+  b.band_last = at + 1 == (b.band ? g->cols : g->cols0);
+  return b;
+}
+
+static bool has_block(const struct gemm *g, uint32_t index) {
+  return index < g->blocks;
+}
+
+/* 0 if there is no such block. */
+static uint32_t block_tiles(const struct gemm *g, uint32_t index) {
+  if (!has_block(g, index)) return 0;
+  const struct block b = block_at(g, index);
+  return b.bm * b.bn;
+}
+
+/* Tiles of the block that uses what another leaves. Where there is none, signals are given all the
+ * same, and nobody takes them: then the last blocks roll up with the others. */
+static uint32_t users(const struct gemm *g, uint32_t index) {
+  return has_block(g, index) ? block_tiles(g, index) : HALF;
+}
+
+static uint32_t bands(const struct gemm *g) {
+  return 1 + (g->blocks - g->cols0) / g->cols;
+}
+
+/* The first chunk is the short one: then waiting in order is safe (see load). */
 static struct chunk chunk_at(const struct gemm *g, uint32_t q) {
-  struct chunk c = {.q = q, .block = q / g->chunks};
+  struct chunk c = {.b = block_at(g, q / g->chunks), .q = q};
   const uint32_t i = q % g->chunks, short_one = g->kt - (g->chunks - 1) * g->chunk;
-  c.mb = c.block / g->cols;
-  c.nb = c.block % g->cols;
-  c.bm = in_block(g->mt, g->bm, c.mb);
-  c.bn = in_block(g->nt, g->bn, c.nb);
   c.k0 = i ? short_one + (i - 1) * g->chunk : 0;
   c.steps = i ? g->chunk : short_one;
   c.first = i == 0;
   c.last = i + 1 == g->chunks;
-  c.loads_a = !g->resident || c.nb == 0;
+  const bool second_half = g->halved && c.b.index == 1;
+  c.loads_a = g->chunks > 1 || c.b.band_first || second_half;
+  c.loads_b = !g->whole || (c.b.band == 0 && !second_half);
   return c;
 }
 
-static uint32_t block_tiles(const struct gemm *g, uint32_t block) {
-  return in_block(g->mt, g->bm, block / g->cols) * in_block(g->nt, g->bn, block % g->cols);
+/* ---- Places in SPM ------------------------------------------------------------------------- */
+
+/* Tiles lie panel by panel: those of a row tile (or column tile), k after k. */
+static uint32_t panel_words(const struct gemm *g) {
+  return g->chunk * CT_TILE;
 }
 
-static bool has_block(const struct gemm *g, uint32_t block) {
-  return block < g->rows * g->cols;
+/* Row tile m of the block. Bands use two places in turn; with one chunk, those of its parity. */
+static uint32_t a_place(const struct gemm *g, const struct chunk *c, uint32_t m) {
+  const uint32_t turn = g->chunks > 1 ? c->q : c->b.band;
+  const uint32_t in_band = g->halved && c->b.band == 0 ? c->b.m0 : 0;
+  return g->a_at + ((turn & 1) * g->first.bm + in_band + m) * panel_words(g);
 }
 
-static uint32_t a_buffer(const struct gemm *g, const struct chunk *c) {
-  const uint32_t half = g->resident ? c->mb : c->q;
-  return g->a_at + (half & 1) * g->chunk * g->bm * CT_TILE;
+static uint32_t b_place(const struct gemm *g, const struct chunk *c, uint32_t n) {
+  const uint32_t panel = g->whole ? c->b.n0 : (c->q & 1) * g->first.bn;
+  return g->b_at + (panel + n) * panel_words(g);
 }
 
-static uint32_t b_buffer(const struct gemm *g, const struct chunk *c) {
-  return g->b_at + (c->q & 1) * g->chunk * g->bn * CT_TILE;
+static uint32_t out_place(const struct gemm *g, const struct block *b) {
+  return g->out_at + (b->index & 1) * g->out_words;
 }
 
-/* k steps k..k+steps of a panel of `tiles` row tiles; sem is signalled each step. */
-static void load_panel(struct gemm *g, unsigned reg, uint32_t first_tile, uint32_t tiles,
-                       uint32_t pitch, uint32_t k, uint32_t steps, uint32_t spm, unsigned sem,
-                       unsigned wait) {
-  CT_ADD(&g->b, LD, CT_SET(DMA_DRAM, (first_tile * g->kt + k) * CT_RECORD_UNITS),
-         CT_SET(DMA_DRAM_REG, reg), CT_SET(DMA_SPM, spm), CT_SET(DMA_HDR, 1),
-         CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, tiles),
-         CT_SET(DMA_D1, g->kt * CT_RECORD_UNITS), CT_SET(DMA_S1, CT_TILE), CT_SET(DMA_N2, steps),
-         CT_SET(DMA_D2, CT_RECORD_UNITS), CT_SET(DMA_S2, pitch * CT_TILE), CT_SET(ALL_SIG0, sem),
-         CT_SET(ALL_WAIT0, wait));
+/* ---- LD ------------------------------------------------------------------------------------ */
+
+/* Tiles to load: for each of n2 steps (signalled), n1 tiles. Counted in panels (of kt tiles in
+ * memory) and tiles along k. */
+struct tiles {
+  unsigned reg, sem, wait;
+  uint32_t panel, k; /* of the first, in memory */
+  uint32_t spm;
+  uint32_t n1, panels1; /* tiles; from one to the next: a panel (1), or a tile along k (0) */
+  uint32_t n2, panels2; /* steps */
+};
+
+static void load_tiles(struct gemm *g, const struct tiles *t) {
+  const uint32_t d_panel = g->kt * CT_RECORD_UNITS, s_panel = panel_words(g);
+  CT_ADD(&g->b, LD, CT_SET(DMA_DRAM, (t->panel * g->kt + t->k) * CT_RECORD_UNITS),
+         CT_SET(DMA_DRAM_REG, t->reg), CT_SET(DMA_SPM, t->spm), CT_SET(DMA_HDR, 1),
+         CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, t->n1),
+         CT_SET(DMA_D1, t->panels1 ? t->panels1 * d_panel : CT_RECORD_UNITS),
+         CT_SET(DMA_S1, t->panels1 ? t->panels1 * s_panel : CT_TILE), CT_SET(DMA_N2, t->n2),
+         CT_SET(DMA_D2, t->panels2 ? t->panels2 * d_panel : CT_RECORD_UNITS),
+         CT_SET(DMA_S2, t->panels2 ? t->panels2 * s_panel : CT_TILE), CT_SET(ALL_SIG0, t->sem),
+         CT_SET(ALL_WAIT0, t->wait));
 }
 
-/* Loads steps k..k+steps of a chunk. B first: it waits, step by step, for the steps of the chunk
- * two before (or of a later one, since the short chunk comes first); once it is through, that
- * chunk's operands have all been read, so A needs no wait of its own. */
+static struct tiles a_tiles(const struct gemm *g, const struct chunk *c, uint32_t m, uint32_t k) {
+  return (struct tiles){.reg = CT_GEMM_A,
+                        .sem = CT_SEM(S_LD_A),
+                        .panel = c->b.m0 + m,
+                        .k = c->k0 + k,
+                        .spm = a_place(g, c, m) + k * CT_TILE,
+                        .n1 = 1,
+                        .n2 = 1};
+}
+
+static struct tiles b_tiles(const struct gemm *g, const struct chunk *c, uint32_t n, uint32_t k) {
+  return (struct tiles){.reg = CT_GEMM_B,
+                        .sem = CT_SEM(S_LD_B),
+                        .panel = c->b.n0 + n,
+                        .k = c->k0 + k,
+                        .spm = b_place(g, c, n) + k * CT_TILE,
+                        .n1 = 1,
+                        .n2 = 1};
+}
+
+/* Whether this is the second and last block, and its columns come and go one after the other, each
+ * with all of its k steps: then few tiles are left to store when the last operand has come. */
+static bool by_columns(const struct gemm *g, const struct chunk *c) {
+  return c->b.index == 1 && g->blocks == 2 && g->chunks == 1 && c->loads_b && !c->loads_a &&
+         c->b.bn > 1;
+}
+
+/* Steps k..k+steps of a chunk, each signalled. Where space had a user they wait for it, step by
+ * step, by what comes first:
+ *   streamed   B waits for the steps of the chunk two before (or of a later one, since the short
+ *              chunk comes first); once it is through, that chunk's operands have all been read, so
+ *              A needs no wait of its own;
+ *   whole B    in the first band no space is short, but the signals are: a block's loads wait for
+ *              the steps of the block two before. A of a later band waits for those of the last
+ *              block of the band two before, whose place it takes. */
 static void load(struct gemm *g, const struct chunk *c, uint32_t k, uint32_t steps) {
-  load_panel(g, CT_GEMM_B, c->nb * g->bn, c->bn, g->bn, c->k0 + k, steps,
-             b_buffer(g, c) + k * g->bn * CT_TILE, CT_SEM(S_LD_B), c->q >= 2 ? CT_SEM(S_MM_LD) : 0);
-  if (c->loads_a)
-    load_panel(g, CT_GEMM_A, c->mb * g->bm, c->bm, g->bm, c->k0 + k, steps,
-               a_buffer(g, c) + k * g->bm * CT_TILE, CT_SEM(S_LD_A), 0);
+  const bool waits = g->whole && c->b.band ? c->b.band >= 2 : c->q >= 2;
+  unsigned wait = waits ? CT_SEM(S_MM_LD) : 0;
+  if (c->loads_b) {
+    struct tiles t = b_tiles(g, c, 0, k);
+    const bool columns = by_columns(g, c); /* which lie one behind the other */
+    t.n1 = columns ? 1 : c->b.bn;
+    t.panels1 = 1;
+    t.n2 = columns ? steps * c->b.bn : steps;
+    t.wait = wait;
+    load_tiles(g, &t);
+    wait = 0;
+  }
+  if (c->loads_a) {
+    struct tiles t = a_tiles(g, c, 0, k);
+    t.n1 = c->b.bm;
+    t.panels1 = 1;
+    t.n2 = steps;
+    t.wait = wait;
+    load_tiles(g, &t);
+  }
+}
+
+/* Whole B, one column a block: all columns from this chunk's on, which lie one behind the other. It
+ * waits for products that come later in the program: they are dispatched past it, since behind it
+ * comes no more than one load before the last of them. */
+static void load_rest(struct gemm *g, const struct chunk *c) {
+  struct tiles t = b_tiles(g, c, 0, 0);
+  t.n2 = (g->nt - c->b.n0) * g->kt;
+  t.wait = CT_SEM(S_MM_LD);
+  load_tiles(g, &t);
+}
+
+/* Whether the first chunk's first step is taken apart. */
+static bool apart(const struct chunk *c) {
+  return c->q == 0 && c->b.bm >= 2;
+}
+/* The steps after it that are halved: two, but not the last one, whose tiles become final. */
+static uint32_t halves(const struct chunk *c) {
+  return apart(c) && c->b.bm % 2 == 0 && c->steps > 2 ? ct_min_u32(c->steps - 2, 2) : 0;
+}
+
+/* The first step's tiles one by one: a column of B, all of A, the other columns. */
+static void load_apart(struct gemm *g, const struct chunk *c) {
+  struct tiles t = b_tiles(g, c, 0, 0);
+  load_tiles(g, &t);
+  t = a_tiles(g, c, 0, 0);
+  t.n2 = c->b.bm;
+  t.panels2 = 1;
+  load_tiles(g, &t);
+  if (c->b.bn == 1) return;
+  t = b_tiles(g, c, 1, 0);
+  t.n2 = c->b.bn - 1;
+  t.panels2 = 1;
+  load_tiles(g, &t);
+}
+
+/* Another early step: all of B, and A in two halves. */
+static void load_halves(struct gemm *g, const struct chunk *c, uint32_t k) {
+  struct tiles t = b_tiles(g, c, 0, k);
+  t.n1 = c->b.bn;
+  t.panels1 = 1;
+  load_tiles(g, &t);
+  t = a_tiles(g, c, 0, k);
+  t.n1 = c->b.bm / 2;
+  t.panels1 = 1;
+  t.n2 = 2;
+  t.panels2 = c->b.bm / 2;
+  load_tiles(g, &t);
 }
 
 /* The first chunk comes in growing pieces, so that the array starts early. */
 static void load_first(struct gemm *g, const struct chunk *c) {
-  for (uint32_t k = 0, piece = 1; k < c->steps; k += piece) {
-    if (k >= 2) piece = k;
+  uint32_t k = 0;
+  if (apart(c)) {
+    load_apart(g, c);
+    k = 1;
+  }
+  for (uint32_t end = k + halves(c); k < end; ++k)
+    load_halves(g, c, k);
+  for (uint32_t piece = 1; k < c->steps; k += piece) {
+    if (k >= 4) piece = k / 2;
     piece = ct_min_u32(piece, c->steps - k);
     load(g, c, k, piece);
   }
 }
 
-static void multiply(struct gemm *g, const struct chunk *c) {
-  const uint32_t rows = ct_min_u32(g->s->m - c->mb * g->bm * CT_TILE, c->bm * CT_TILE);
-  CT_ADD(&g->b, MM, CT_SET(MM_A, a_buffer(g, c)), CT_SET(MM_AM, CT_TILE),
-         CT_SET(MM_AK, g->bm * CT_TILE), CT_SET(MM_B, b_buffer(g, c)), CT_SET(MM_BN, CT_TILE),
-         CT_SET(MM_BK, g->bn * CT_TILE), CT_SET(MM_KT, c->steps), CT_SET(MM_NT, c->bn),
-         CT_SET(MM_ROWS, rows), CT_SET(MM_ACC, (c->block & 1) * HALF), CT_SET(MM_ACC_N, c->bm),
-         CT_SET(MM_ACCUM, !c->first), CT_SET(ALL_WAIT0, c->loads_a ? CT_SEM(S_LD_A) : 0),
-         CT_SET(ALL_WAIT1, CT_SEM(S_LD_B)),
-         CT_SET(ALL_WAIT2, c->first && c->block >= 2 ? CT_SEM(S_VA_MM) : 0),
-         CT_SET(ALL_SIG0, CT_SEM(S_MM_LD)), CT_SET(ALL_SIG1, c->last ? CT_SEM(S_MM_VA) : 0));
+/* ---- MM ------------------------------------------------------------------------------------ */
+
+/* Whether someone waits for the k steps of this chunk. */
+static bool steps_awaited(const struct gemm *g, const struct chunk *c) {
+  if (!g->whole || bands(g) < 3) return true;
+  if (c->b.band == 0 && c->b.index + 2 < g->cols0) return true;
+  return c->b.band_last && c->b.band + 2 < bands(g);
 }
+
+/* A part of a chunk: rows m.. and columns n.. of its block, steps k... */
+struct part {
+  uint32_t m, bm, n, bn, k, steps;
+  bool waits_a, waits_b;
+  bool ends_step; /* nothing of its last step comes after it */
+};
+
+static void multiply_part(struct gemm *g, const struct chunk *c, const struct part *p) {
+  const uint32_t top = (c->b.m0 + p->m) * CT_TILE;
+  const bool final = c->last && p->k + p->steps == c->steps;
+  CT_ADD(
+      &g->b, MM, CT_SET(MM_A, a_place(g, c, p->m) + p->k * CT_TILE), CT_SET(MM_AM, panel_words(g)),
+      CT_SET(MM_AK, CT_TILE), CT_SET(MM_B, b_place(g, c, p->n) + p->k * CT_TILE),
+      CT_SET(MM_BN, panel_words(g)), CT_SET(MM_BK, CT_TILE), CT_SET(MM_KT, p->steps),
+      CT_SET(MM_NT, p->bn), CT_SET(MM_ROWS, ct_min_u32(g->s->m - top, p->bm * CT_TILE)),
+      CT_SET(MM_ACC, (c->b.index & 1) * HALF + p->n * c->b.bm + p->m), CT_SET(MM_ACC_N, c->b.bm),
+      CT_SET(MM_ACCUM, !c->first || p->k > 0), CT_SET(ALL_WAIT0, p->waits_a ? CT_SEM(S_LD_A) : 0),
+      CT_SET(ALL_WAIT1, p->waits_b ? CT_SEM(S_LD_B) : 0),
+      CT_SET(ALL_WAIT2, c->first && c->b.index >= 2 ? CT_SEM(S_VA_MM) : 0),
+      CT_SET(ALL_SIG0, p->ends_step && steps_awaited(g, c) ? CT_SEM(S_MM_LD) : 0),
+      CT_SET(ALL_SIG1, final ? CT_SEM(S_MM_VA) : 0));
+}
+
+static void multiply_apart(struct gemm *g, const struct chunk *c) {
+  for (uint32_t m = 0; m < c->b.bm; ++m)
+    multiply_part(g, c,
+                  &(struct part){.m = m,
+                                 .bm = 1,
+                                 .bn = 1,
+                                 .steps = 1,
+                                 .waits_a = true,
+                                 .waits_b = m == 0,
+                                 .ends_step = m + 1 == c->b.bm && c->b.bn == 1});
+  for (uint32_t n = 1; n < c->b.bn; ++n)
+    multiply_part(g, c,
+                  &(struct part){.bm = c->b.bm,
+                                 .n = n,
+                                 .bn = 1,
+                                 .steps = 1,
+                                 .waits_b = true,
+                                 .ends_step = n + 1 == c->b.bn});
+}
+
+static void multiply_halves(struct gemm *g, const struct chunk *c, uint32_t k) {
+  for (uint32_t i = 0; i < 2; ++i)
+    multiply_part(g, c,
+                  &(struct part){.m = i * c->b.bm / 2,
+                                 .bm = c->b.bm / 2,
+                                 .bn = c->b.bn,
+                                 .k = k,
+                                 .steps = 1,
+                                 .waits_a = true,
+                                 .waits_b = i == 0,
+                                 .ends_step = i == 1});
+}
+
+static void multiply_columns(struct gemm *g, const struct chunk *c) {
+  for (uint32_t n = 0; n < c->b.bn; ++n)
+    multiply_part(
+        g, c, &(struct part){.bm = c->b.bm, .n = n, .bn = 1, .steps = c->steps, .waits_b = true});
+}
+
+static void multiply(struct gemm *g, const struct chunk *c) {
+  uint32_t k = 0;
+  if (by_columns(g, c)) {
+    multiply_columns(g, c);
+    return;
+  }
+  if (apart(c)) {
+    multiply_apart(g, c);
+    k = 1;
+  }
+  for (uint32_t end = k + halves(c); k < end; ++k)
+    multiply_halves(g, c, k);
+  if (k == c->steps) return;
+  multiply_part(g, c,
+                &(struct part){.bm = c->b.bm,
+                               .bn = c->b.bn,
+                               .k = k,
+                               .steps = c->steps - k,
+                               .waits_a = c->loads_a,
+                               .waits_b = c->loads_b,
+                               .ends_step = true});
+}
+
+/* ---- VA, VS, ST ---------------------------------------------------------------------------- */
 
 /* A product takes a permission for each of its tiles: where the block two before had fewer,
  * operations without effect on its last tile register give the rest. */
 static uint32_t missing(const struct gemm *g, uint32_t block) {
-  if (!has_block(g, block + 2)) return 0;
   const uint32_t has = block_tiles(g, block), wants = block_tiles(g, block + 2);
   return wants > has ? wants - has : 0;
 }
 
 /* Whether the block's operations write tile register i of its half. */
 static bool writes(const struct gemm *g, uint32_t block, uint32_t i) {
-  if (!has_block(g, block)) return false;
-  return i < block_tiles(g, block) || (i == HALF - 1 && missing(g, block));
+  return i < users(g, block) || (i == HALF - 1 && missing(g, block));
 }
 
-static uint32_t out_buffer(const struct gemm *g, uint32_t block) {
-  return g->out_at + (block & 1) * g->bm * g->bn * CT_F32_TILE_UNITS;
+/* What becomes of a final tile: equal neighbours share their commands. */
+struct copy {
+  uint32_t rows, cols;
+  uint8_t reused;    /* its tile register had a user: VS */
+  uint8_t rewritten; /* and will have one: VA */
+  uint8_t again;     /* its ACC tile will be written again */
+  uint8_t out_used;  /* its place for the result had a user: ST */
+  uint8_t column;    /* FP32: tiles of a column */
+  uint8_t ends_row;  /* FP32: the last of its row of tiles */
+};
+
+/* Results in HBFP8 wait for their places tile by tile, those in FP32 with their first tile for the
+ * whole block two (or four) before, since blocks of other shapes lie differently. */
+static struct copy copy_of(const struct gemm *g, const struct block *b, uint32_t i) {
+  const uint32_t m = i % b->bm, n = i / b->bm;
+  const bool hbfp8 = g->s->result == CT_GEMM_HBFP8;
+  struct copy c;
+  memset(&c, 0, sizeof c); /* to be compared whole */
+  c.rows = ct_in_tile(g->s->m, b->m0 + m);
+  c.cols = ct_in_tile(g->s->n, b->n0 + n);
+  c.reused = b->index >= 2 && i < block_tiles(g, b->index - 2);
+  c.rewritten = writes(g, b->index + 2, i);
+  c.again = i < users(g, b->index + 2);
+  if (hbfp8) {
+    c.out_used = c.reused;
+  } else {
+    c.out_used = b->index >= 2 && i == 0;
+    c.column = (uint8_t)n;
+    c.ends_row = n + 1 == b->bn;
+  }
+  return c;
 }
 
-/* ACC tile (n, m) of the block to a tile register and on to SPM. */
-static void copy_tile(struct gemm *g, const struct chunk *c, uint32_t n, uint32_t m) {
-  const uint32_t i = n * c->bm + m, half = c->block & 1, pitch = g->bn * CT_F32_ROW_UNITS;
-  const uint32_t rows = ct_in_tile(g->s->m, c->mb * g->bm + m);
-  const bool again = has_block(g, c->block + 2) && i < block_tiles(g, c->block + 2);
-  const bool reused = c->block >= 2 && i < block_tiles(g, c->block - 2);
-  const bool rewritten = writes(g, c->block + 2, i);
-  CT_ADD(&g->b, VA, CT_SET(VA_A_SRC, 1), CT_SET(VA_TA, half * HALF + i),
-         CT_SET(VA_TD, half * HALF + i), CT_SET(VA_ROWS, rows),
-         CT_SET(VA_COLS, ct_in_tile(g->s->n, c->nb * g->bn + n)),
-         CT_SET(ALL_WAIT0, CT_SEM(S_MM_VA)), CT_SET(ALL_WAIT1, reused ? CT_SEM(S_VS_VA) : 0),
-         CT_SET(ALL_SIG0, CT_SEM(S_VA_VS)), CT_SET(ALL_SIG1, again ? CT_SEM(S_VA_MM) : 0));
-  CT_ADD(&g->b, VS, CT_SET(VS_TS, half * HALF + i), CT_SET(VS_ROWS, rows),
-         CT_SET(VS_ROW_STRIDE, pitch),
-         CT_SET(VS_SPM, out_buffer(g, c->block) + m * CT_TILE * pitch + n * CT_F32_ROW_UNITS),
-         CT_SET(ALL_WAIT0, CT_SEM(S_VA_VS)),
-         CT_SET(ALL_WAIT1, c->block >= 2 && n == 0 ? CT_SEM(S_ST_VS) : 0),
-         CT_SET(ALL_SIG0, rewritten ? CT_SEM(S_VS_VA) : 0),
-         CT_SET(ALL_SIG1, n + 1 == c->bn ? CT_SEM(S_VS_ST) : 0));
+/* VA and VS for `count` tiles from i on. */
+static void copy_tiles(struct gemm *g, const struct block *b, const struct copy *c, uint32_t i,
+                       uint32_t count) {
+  const bool hbfp8 = g->s->result == CT_GEMM_HBFP8;
+  const uint32_t reg = (b->index & 1) * HALF + i, pitch = b->bn * CT_F32_ROW_UNITS;
+  const uint32_t m = i % b->bm, n = i / b->bm;
+  const uint32_t place = hbfp8 ? i * CT_TILE : m * CT_TILE * pitch + n * CT_F32_ROW_UNITS;
+  CT_ADD(&g->b, VA, CT_SET(VA_A_SRC, 1), CT_SET(VA_TA, reg), CT_SET(VA_TD, reg),
+         CT_SET(VA_MORE, count - 1), CT_SET(VA_ROWS, c->rows), CT_SET(VA_COLS, c->cols),
+         CT_SET(VA_FULL, hbfp8), CT_SET(ALL_WAIT0, CT_SEM(S_MM_VA)),
+         CT_SET(ALL_WAIT1, c->reused ? CT_SEM(S_VS_VA) : 0), CT_SET(ALL_SIG0, CT_SEM(S_VA_VS)),
+         CT_SET(ALL_SIG1, c->again ? CT_SEM(S_VA_MM) : 0));
+  CT_ADD(&g->b, VS, CT_SET(VS_TS, reg), CT_SET(VS_MORE, count - 1),
+         CT_SET(VS_SPM, out_place(g, b) + place), CT_SET(VS_MODE, hbfp8),
+         CT_SET(VS_TILE_STRIDE, hbfp8 ? CT_TILE : CT_TILE * pitch),
+         CT_SET(VS_ROW_STRIDE, hbfp8 ? 1 : pitch), CT_SET(VS_ROWS, hbfp8 ? CT_TILE : c->rows),
+         CT_SET(ALL_WAIT0, CT_SEM(S_VA_VS)), CT_SET(ALL_WAIT1, c->out_used ? CT_SEM(S_ST_VS) : 0),
+         CT_SET(ALL_SIG0, c->rewritten ? CT_SEM(S_VS_VA) : 0),
+         CT_SET(ALL_SIG1, hbfp8 || c->ends_row ? CT_SEM(S_VS_ST) : 0));
 }
 
-/* Row m of the block's tiles to DRAM. */
-static void store_row(struct gemm *g, const struct chunk *c, uint32_t m) {
-  const uint32_t row_tile = c->mb * g->bm + m, col_tile = c->nb * g->bn;
-  const uint32_t pitch = g->bn * CT_F32_ROW_UNITS, used = (g->s->n + 3) / 4;
-  const bool again =
-      has_block(g, c->block + 2) && m < in_block(g->mt, g->bm, (c->block + 2) / g->cols);
-  CT_ADD(&g->b, ST,
-         CT_SET(DMA_DRAM, row_tile * CT_TILE * g->s->pitch + col_tile * CT_F32_ROW_UNITS),
-         CT_SET(DMA_DRAM_REG, CT_GEMM_C),
-         CT_SET(DMA_SPM, out_buffer(g, c->block) + m * CT_TILE * pitch),
-         CT_SET(DMA_NB, ct_min_u32(c->bn * CT_F32_ROW_UNITS, used - col_tile * CT_F32_ROW_UNITS)),
-         CT_SET(DMA_S0, 1), CT_SET(DMA_N1, ct_in_tile(g->s->m, row_tile)),
-         CT_SET(DMA_D1, g->s->pitch), CT_SET(DMA_S1, pitch), CT_SET(DMA_N2, 1),
-         CT_SET(ALL_WAIT1, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG1, again ? CT_SEM(S_ST_VS) : 0));
+/* HBFP8: records of column n of the block, rows m.. of it. */
+static void store_records(struct gemm *g, const struct block *b, uint32_t n, uint32_t m,
+                          uint32_t count, bool again) {
+  CT_ADD(&g->b, ST, CT_SET(DMA_DRAM, ((b->m0 + m) * g->nt + b->n0 + n) * CT_RECORD_UNITS),
+         CT_SET(DMA_DRAM_REG, CT_GEMM_C), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE),
+         CT_SET(DMA_SPM, out_place(g, b) + (n * b->bm + m) * CT_TILE), CT_SET(DMA_S0, 1),
+         CT_SET(DMA_N1, 1), CT_SET(DMA_N2, count),
+         CT_SET(DMA_D2, count > 1 ? g->nt * CT_RECORD_UNITS : 0), CT_SET(DMA_S2, CT_TILE),
+         CT_SET(ALL_WAIT0, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG0, again ? CT_SEM(S_ST_VS) : 0));
 }
 
-static void top_up(struct gemm *g, const struct chunk *c) {
-  const uint32_t n = missing(g, c->block);
-  const bool reused = n && c->block >= 2 && block_tiles(g, c->block - 2) == HALF;
+static void store_hbfp8(struct gemm *g, const struct block *b) {
+  const uint32_t again = users(g, b->index + 2);
+  const uint32_t most = g->nt * CT_RECORD_UNITS < MAX_STRIDE ? HALF : 1;
+  for (uint32_t n = 0; n < b->bn; ++n) {
+    for (uint32_t m = 0, count; m < b->bm; m += count) {
+      const uint32_t i = n * b->bm + m;
+      count = ct_min_u32(most, b->bm - m);
+      if (i < again) count = ct_min_u32(count, again - i);
+      store_records(g, b, n, m, count, i < again);
+    }
+  }
+}
+
+/* FP32: rows of tiles m.. of the block, `rows` rows in each. */
+static void store_rows(struct gemm *g, const struct block *b, uint32_t m, uint32_t count,
+                       uint32_t rows) {
+  const uint32_t row_tile = b->m0 + m, pitch = b->bn * CT_F32_ROW_UNITS;
+  const uint32_t used = (g->s->n + 3) / 4 - b->n0 * CT_F32_ROW_UNITS;
+  const bool again = m + count == b->bm;
+  CT_ADD(&g->b, ST, CT_SET(DMA_DRAM, row_tile * CT_TILE * g->s->pitch + b->n0 * CT_F32_ROW_UNITS),
+         CT_SET(DMA_DRAM_REG, CT_GEMM_C), CT_SET(DMA_SPM, out_place(g, b) + m * CT_TILE * pitch),
+         CT_SET(DMA_NB, ct_min_u32(pitch, used)), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, rows),
+         CT_SET(DMA_D1, g->s->pitch), CT_SET(DMA_S1, pitch), CT_SET(DMA_N2, count),
+         CT_SET(DMA_D2, count > 1 ? CT_TILE * g->s->pitch : 0), CT_SET(DMA_S2, CT_TILE * pitch),
+         CT_SET(ALL_WAIT0, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG1, again ? CT_SEM(S_ST_VS) : 0));
+}
+
+static void store_f32(struct gemm *g, const struct block *b) {
+  const uint32_t most = CT_TILE * (uint64_t)g->s->pitch < MAX_STRIDE ? HALF : 1;
+  for (uint32_t m = 0, count; m < b->bm; m += count) {
+    const uint32_t rows = ct_in_tile(g->s->m, b->m0 + m);
+    count = 1;
+    while (m + count < b->bm && count < most && ct_in_tile(g->s->m, b->m0 + m + count) == rows)
+      ++count;
+    store_rows(g, b, m, count, rows);
+  }
+}
+
+static void top_up(struct gemm *g, const struct block *b) {
+  const uint32_t n = missing(g, b->index);
+  const bool reused = n && b->index >= 2 && block_tiles(g, b->index - 2) == HALF;
   for (uint32_t i = 0; i < n; i += 2)
-    CT_ADD(&g->b, VA, CT_SET(VA_A_SRC, 2), CT_SET(VA_TD, (c->block & 1) * HALF + HALF - 1),
+    CT_ADD(&g->b, VA, CT_SET(VA_A_SRC, 2), CT_SET(VA_TD, (b->index & 1) * HALF + HALF - 1),
            CT_SET(VA_ROWS, 1), CT_SET(VA_COLS, 1),
            CT_SET(ALL_WAIT0, i == 0 && reused ? CT_SEM(S_VS_VA) : 0),
            CT_SET(ALL_SIG0, CT_SEM(S_VA_MM)), CT_SET(ALL_SIG1, i + 1 < n ? CT_SEM(S_VA_MM) : 0));
 }
 
-static void drain(struct gemm *g, const struct chunk *c) {
-  for (uint32_t n = 0; n < c->bn; ++n) {
-    for (uint32_t m = 0; m < c->bm; ++m) {
-      copy_tile(g, c, n, m);
-      if (n + 1 == c->bn) store_row(g, c, m);
+static void drain(struct gemm *g, const struct block *b) {
+  const uint32_t tiles = b->bm * b->bn;
+  for (uint32_t i = 0, count; i < tiles; i += count) {
+    const struct copy c = copy_of(g, b, i);
+    for (count = 1; i + count < tiles; ++count) {
+      const struct copy next = copy_of(g, b, i + count);
+      if (memcmp(&c, &next, sizeof c) != 0) break;
     }
+    copy_tiles(g, b, &c, i, count);
   }
-  top_up(g, c);
+  if (g->s->result == CT_GEMM_HBFP8)
+    store_hbfp8(g, b);
+  else
+    store_f32(g, b);
+  top_up(g, b);
 }
 
-/* Chooses blocks, chunks and the places in SPM. */
-static int plan(struct gemm *g, const struct ct_why *why) {
-  const struct ct_gemm *s = g->s;
-  g->mt = ct_tiles(s->m);
-  g->nt = ct_tiles(s->n);
-  g->kt = ct_tiles(s->k);
-  g->bm = ct_min_u32(g->most < 4 ? g->most : 4, g->mt);
-  g->bn = ct_min_u32(g->most / g->bm, g->nt);
-  g->bm = ct_min_u32(g->most / g->bn, g->mt);
-  g->rows = (g->mt + g->bm - 1) / g->bm;
-  g->cols = (g->nt + g->bn - 1) / g->bn;
-  const uint32_t out = 2 * g->bm * g->bn * CT_F32_TILE_UNITS;
-  const uint32_t step = 2 * (g->bm + g->bn) * CT_TILE;
-  if (s->spm_words < out + step)
+/* ---- All ----------------------------------------------------------------------------------- */
+
+/* Blocks of at most `most` tiles, cut from `rows` rows. */
+static struct cut cut_band(const struct gemm *g, uint32_t rows, uint32_t most) {
+  struct cut c = {.bm = ct_min_u32(rows, most)};
+  c.bn = ct_min_u32(most / c.bm, g->nt);
+  return c;
+}
+
+static void count_blocks(struct gemm *g) {
+  g->cols0 = g->halved ? g->nt : ceil_div(g->nt, g->first.bn);
+  g->cols = ceil_div(g->nt, g->other.bn);
+  g->blocks = g->cols0 + ceil_div(g->mt - g->first.bm, g->other.bm) * g->cols;
+}
+
+static void place_results(struct gemm *g) {
+  const uint32_t other = g->mt > g->first.bm ? g->other.bm * g->other.bn : 0;
+  uint32_t tiles = g->first.bm * g->first.bn;
+  if (g->halved) tiles = HALF;
+  if (other > tiles) tiles = other;
+  g->out_words = tiles * (g->s->result == CT_GEMM_HBFP8 ? CT_TILE : CT_F32_TILE_UNITS);
+}
+
+/* False: B does not fit. */
+static bool plan_whole(struct gemm *g) {
+  const uint64_t panel = (uint64_t)g->kt * CT_TILE;
+  g->whole = true;
+  g->first = cut_band(g, ct_min_u32(g->mt, HALF), HALF);
+  g->halved = g->first.bm > 4 && g->nt >= 2;
+  g->other.bn = ct_min_u32(4, g->nt);
+  g->other.bm = HALF / g->other.bn;
+  g->chunks = 1;
+  g->chunk = g->kt;
+  count_blocks(g);
+  const uint32_t a_panels = g->first.bm + (bands(g) > 1 ? g->other.bm : 0);
+  const uint64_t words = (g->nt + a_panels) * panel;
+  if (g->kt > MAX_STEPS || words > g->s->spm_words) return false;
+  place_results(g);
+  g->out_at = 0;
+  g->a_at = 2 * g->out_words;
+  g->b_at = g->a_at + a_panels * g->chunk * CT_TILE;
+  return words + g->a_at <= g->s->spm_words;
+}
+
+static int plan_streamed(struct gemm *g, uint32_t most, const struct ct_why *why) {
+  g->whole = g->halved = false;
+  g->first = cut_band(g, ct_min_u32(g->mt, 4), most);
+  g->first.bm = ct_min_u32(most / g->first.bn, g->mt);
+  g->other = g->first;
+  count_blocks(g);
+  const uint32_t step = 2 * (g->first.bm + g->first.bn) * CT_TILE;
+  place_results(g);
+  const uint32_t out = 2 * g->out_words;
+  if (g->s->spm_words < out + step)
     return ct_why(why, CT_ERR_NO_SPACE, "a product needs %u words of scratchpad, the window has %u",
-                  out + step, s->spm_words);
-  const uint32_t fit = ct_min_u32((s->spm_words - out) / step, MAX_STEPS);
-  g->chunks = (g->kt + fit - 1) / fit;
-  g->chunk = (g->kt + g->chunks - 1) / g->chunks;
-  g->resident = g->chunks == 1;
+                  out + step, g->s->spm_words);
+  const uint32_t fit = ct_min_u32((g->s->spm_words - out) / step, MAX_STEPS);
+  g->chunks = ceil_div(g->kt, fit);
+  g->chunk = ceil_div(g->kt, g->chunks);
   g->out_at = 0;
   g->a_at = out;
-  g->b_at = out + 2 * g->chunk * g->bm * CT_TILE;
+  g->b_at = out + 2 * g->chunk * g->first.bm * CT_TILE;
   return CT_OK;
 }
 
@@ -228,52 +626,91 @@ static int plan(struct gemm *g, const struct ct_why *why) {
 static int check(const struct ct_gemm *s, const struct ct_why *why) {
   if (s->m == 0 || s->n == 0 || s->k == 0)
     return ct_why(why, CT_ERR_ARG, "a product of %u x %u x %u has no elements", s->m, s->n, s->k);
-  if (s->pitch < (s->n + 3) / 4)
+  if (s->result == CT_GEMM_F32 && s->pitch < (s->n + 3) / 4)
     return ct_why(why, CT_ERR_ARG, "a pitch of %u units does not hold %u columns", s->pitch, s->n);
   const uint64_t a = (uint64_t)ct_tiles(s->m) * ct_tiles(s->k) * CT_RECORD_UNITS;
   const uint64_t b = (uint64_t)ct_tiles(s->n) * ct_tiles(s->k) * CT_RECORD_UNITS;
-  const uint64_t c = (uint64_t)s->m * s->pitch;
-  if (a >> 31 || b >> 31 || c >> 31 || ct_tiles(s->k) >= 1 << 18 || s->pitch >= 1 << 23)
+  const uint64_t c = s->result == CT_GEMM_F32
+                         ? (uint64_t)s->m * s->pitch
+                         : (uint64_t)ct_tiles(s->m) * ct_tiles(s->n) * CT_RECORD_UNITS;
+  const bool far = s->result == CT_GEMM_F32 && s->pitch >= 1 << 23;
+  if (a >> 31 || b >> 31 || c >> 31 || ct_tiles(s->k) >= 1 << 18 || far)
     return ct_why(why, CT_ERR_NO_SPACE, "a product of %u x %u x %u is too large for one job", s->m,
                   s->n, s->k);
   return CT_OK;
 }
 
+/* A of a later band, if there is such a band. */
+static void load_band(struct gemm *g, uint32_t band) {
+  if (band >= bands(g)) return;
+  const struct chunk c = chunk_at(g, g->cols0 + (band - 1) * g->cols);
+  load(g, &c, 0, c.steps);
+}
+
+/* Loads that may be written down once chunk q has been multiplied. */
+static void load_ahead(struct gemm *g, const struct chunk *c) {
+  const uint32_t next = c->q + 2;
+  const struct chunk n = chunk_at(g, next);
+  if (!g->whole) {
+    if (next < g->blocks * g->chunks) load(g, &n, 0, n.steps);
+    return;
+  }
+  if (next < g->cols0 && !g->halved) load(g, &n, 0, n.steps);
+  if (next < g->cols0 && g->halved && next == 2) load_rest(g, &n);
+  if (next < g->cols0 && next + 1 == (g->halved ? 3 : g->cols0)) load_band(g, 1);
+  if (c->b.band_last) load_band(g, c->b.band + 2);
+}
+
 /* Writes down the whole product. */
 static void write_all(struct gemm *g) {
-  const uint32_t total = g->rows * g->cols * g->chunks;
+  const uint32_t total = g->blocks * g->chunks;
   struct chunk c = chunk_at(g, 0);
   load_first(g, &c);
-  if (total > 1) {
+  if (total > 1 && !(g->whole && g->cols0 == 1)) {
     c = chunk_at(g, 1);
     load(g, &c, 0, c.steps);
   }
+  if (g->whole && g->cols0 <= 2) load_band(g, 1);
   for (uint32_t q = 0; q < total; ++q) {
     c = chunk_at(g, q);
     multiply(g, &c);
-    if (q + 2 < total) {
-      const struct chunk next = chunk_at(g, q + 2);
-      load(g, &next, 0, next.steps);
-    }
-    if (c.last) drain(g, &c);
+    load_ahead(g, &c);
+    if (c.last) drain(g, &c.b);
   }
+}
+
+static void prepare(struct gemm *g, const struct ct_gemm *shape) {
+  memset(g, 0, sizeof *g);
+  g->s = shape;
+  g->mt = ct_tiles(shape->m);
+  g->nt = ct_tiles(shape->n);
+  g->kt = ct_tiles(shape->k);
+}
+
+static int build(struct gemm *g, struct ct_code *code, const struct ct_why *why) {
+  ct_build_init(&g->b, CT_GEMM_ARGS);
+  write_all(g);
+  return ct_code_finish(&g->b, code, "a product", why);
 }
 
 /* Shapes that are irregular in every direction may not fit a program with the largest blocks:
  * smaller ones take fewer commands (and more traffic). */
 int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct ct_why *why) {
+  struct gemm g;
   code->cmd = NULL;
   code->count = 0;
   int err = check(shape, why);
-  for (uint32_t most = HALF; !err && most >= 2; most /= 2) {
-    struct gemm g = {.s = shape, .most = most};
-    err = plan(&g, why);
-    if (err) break;
-    ct_build_init(&g.b, CT_GEMM_ARGS);
-    write_all(&g);
-    err = ct_code_finish(&g.b, code, "a product", why);
-    if (err != CT_ERR_NO_SPACE || most == 2) break;
-    err = CT_OK;
+  if (err) return err;
+  prepare(&g, shape);
+  if (plan_whole(&g)) {
+    err = build(&g, code, why);
+    if (err != CT_ERR_NO_SPACE) return err;
+  }
+  for (uint32_t most = HALF; most >= 2; most /= 2) {
+    prepare(&g, shape);
+    err = plan_streamed(&g, most, why);
+    if (!err) err = build(&g, code, why);
+    if (err != CT_ERR_NO_SPACE) break;
   }
   return err;
 }

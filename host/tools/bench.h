@@ -9,5 +9,6 @@
 int bench_interference(int argc, char **argv);
 int bench_sim(int argc, char **argv);
 int bench_emu(int argc, char **argv);
+int bench_gemm(int argc, char **argv);
 
 #endif

@@ -14,6 +14,7 @@ struct bench {
 static const struct bench benches[] = {
     {"sim", "how many cycles a second the simulator runs", bench_sim},
     {"emu", "how fast the C model computes, by path", bench_emu},
+    {"gemm", "how busy products keep the array", bench_gemm},
     {"interference", "what inference and training cost each other", bench_interference},
 };
 

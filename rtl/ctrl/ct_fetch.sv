@@ -384,6 +384,7 @@ module ct_fetch (
   logic [8:0] nb;
   logic       dma_bad;
   logic       va_crosses;     // elements of Tq are read where other elements are written
+  logic [3:0] va_ahead;       // Tq comes that many tiles after Td
   logic       va_bad;
 
   always_comb begin
@@ -403,6 +404,7 @@ module ct_fetch (
     nb          = '0;
     dma_bad     = 1'b0;
     va_crosses  = 1'b0;
+    va_ahead    = '0;
     va_bad      = 1'b0;
     illegal     = 1'b0;
     if (ir_vld_q) begin
@@ -443,13 +445,14 @@ module ct_fetch (
 
       va_crosses = (ir_q[ct_pkg::VaRowXorLsb +: 4] != '0) || (ir_q[ct_pkg::VaLaneXorLsb +: 4] != '0) ||
                    (ir_q[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (ir_q[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
+      va_ahead   = ir_q[ct_pkg::VaTqLsb +: 4] - ir_q[ct_pkg::VaTdLsb +: 4];
       va_bad = (ir_q[ct_pkg::VaASrcLsb +: 2] == 2'd3) || ir_q[ct_pkg::VaFnLsb+2] ||
                !((ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd0) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd8) ||
                  (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd9) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd10)) ||
                (ir_q[ct_pkg::VaColsLsb +: 5] == 5'd0) || (ir_q[ct_pkg::VaColsLsb +: 5] > 5'd16) ||
                ((ir_q[ct_pkg::VaBSrcLsb] != ir_q[ct_pkg::VaBSrcLsb+1]) &&
                 (ir_q[ct_pkg::VaCSrcLsb] != ir_q[ct_pkg::VaCSrcLsb+1])) ||
-               (va_crosses && (ir_q[ct_pkg::VaTdLsb +: 4] == ir_q[ct_pkg::VaTqLsb +: 4]));
+               (va_crosses && (va_ahead <= {1'b0, ir_q[ct_pkg::VaMoreLsb +: 3]}));
 
       unique case (kind_q)
         KindNop, KindEnd, KindAddi: illegal = sem_used;

@@ -12,8 +12,9 @@
 // Full rate: a row a cycle (two cycles) as long as a tile operation has 16 rows or more; then 16 words of the next weight tile arrive
 // meanwhile. With fewer rows an operation starts every 16 cycles at most, and the other context has the slots between.
 //
-// Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8) on, and Sig1 is
-//             visible on sem_inc_o in that cycle. A command whose operands are there: about 23 cycles to its first row.
+// Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8) on. Sig1 is
+//             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 2: whoever waits for it reads the rows
+//             in ascending order, at most one a cycle, the first not before t + 4, and finds each one there. A command whose operands are there: about 23 cycles to its first row.
 // Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
 // Flush       flush_i[c] drops everything of context c that is not in the array yet; idle_o[c] when nothing of c is left. A flush that
 //             falls before idle_o is carried to its end all the same.
@@ -134,7 +135,7 @@ module ct_mxu #(
   logic         second_ctx_q;
   logic [1:0]   open_q;        // an operation has begun and not ended
   logic [1:0]   sig1_valid;
-  logic [3:0]   sig1_id;
+  logic [7:0]   sig1_id;
   logic [1:0]   busy;
   logic [1:0]   seq_wait;
   logic [1:0]   frozen;        // would go but for freeze_i
@@ -168,7 +169,7 @@ module ct_mxu #(
       .nxt_b_valid_o(nxt_b_valid), .nxt_b_o(nxt_b), .nxt_b_take_i(nxt_b_take),
       .permit_o(permit), .kdone_a_i(kdone_a[c]), .kdone_b_i(kdone_b),
       .head_w2_i(head_w2[c] && avail[c]), .head_w2_end_i(head_w2_end), .head_w2_id_i(head_w2_id), .head_pop_i(take[c]),
-      .w2_ok_o(w2_ok[c]), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
+      .w2_ok_o(w2_ok[c]), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
     );
 
     ct_mxu_agen #(.Depth(RowDepth)) u_agen (

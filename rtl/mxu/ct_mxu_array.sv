@@ -9,7 +9,9 @@
 //             ct_fp_term; ACC read   8 terms: ct_fp_add   14 result: written to ACC at the end of the cycle.
 // Hazard      a row must not be issued while a row of the same ACC address is on its way: ACC is read in stage 6 and written in stage 14,
 //             so that is the case if it was issued in the last 8 cycles. hazard_o[c] says so for the row at head_acc_i (8 * c).
-// Signal      sig1_valid_o[c] in the cycle in which the last half of a row with iss_sig1_i is written.
+// Signal      sig1_valid_o[c] for a row with iss_sig1_i: if that is row 15, when it enters stage 1, since the rows before it are at least a
+//             cycle apart and who hears of it reads ACC row after row from row 0 on, three cycles later at the earliest; else in the
+//             cycle in which its last half is written.
 // Idle        busy_o[c]: a row of c is on its way.
 //
 // Parameters  see ct_mxu
@@ -44,7 +46,7 @@ module ct_mxu_array #(
   output logic [1:0]             hazard_o,
 
   output logic [1:0]             sig1_valid_o,
-  output logic [3:0]             sig1_id_o,
+  output logic [7:0]             sig1_id_o,       // 4 * c
   output logic [1:0]             busy_o,
 
   input  logic                   acc_rd_valid_i,
@@ -155,14 +157,21 @@ module ct_mxu_array #(
     .va_data_o(acc_rd_data_o)
   );
 
-  logic sig1;
-  assign sig1         = vld_q[Last-1] && beat_q[W*(Last-1)+SigB] && (!Halves || beat_q[W*(Last-1)+HalfB]);
-  assign sig1_valid_o = {sig1 && beat_q[W*(Last-1)+CtxB], sig1 && !beat_q[W*(Last-1)+CtxB]};
-  assign sig1_id_o    = beat_q[W*(Last-1)+IdB +: 4];
+  logic       sig1_first, sig1_last;
+  logic [1:0] early;
+  assign sig1_first   = vld_q[0] && beat_q[SigB] && (&beat_q[AddrB +: 4]) && !beat_q[HalfB];
+  assign sig1_last    = vld_q[Last-1] && beat_q[W*(Last-1)+SigB] && !(&beat_q[W*(Last-1)+AddrB +: 4]) &&
+                        (!Halves || beat_q[W*(Last-1)+HalfB]);
+  assign early        = {sig1_first && beat_q[CtxB], sig1_first && !beat_q[CtxB]};
+  assign sig1_valid_o = early | {sig1_last && beat_q[W*(Last-1)+CtxB], sig1_last && !beat_q[W*(Last-1)+CtxB]};
+  assign sig1_id_o    = {early[1] ? beat_q[IdB +: 4] : beat_q[W*(Last-1)+IdB +: 4],
+                         early[0] ? beat_q[IdB +: 4] : beat_q[W*(Last-1)+IdB +: 4]};
 
   // The stages above are those of the modules, and halves are not overrun.
   `CT_ASSERT(TermOnTime_A, p_vld == vld_q[AddStage-1])
   `CT_ASSERT(SumOnTime_A, sum_vld == vld_q[Last-1])
+  // A tile of fewer rows was signalled before the next one can be complete.
+  `CT_ASSERT(OneTileSignalled_A, !(sig1_first && sig1_last && beat_q[CtxB] == beat_q[W*(Last-1)+CtxB]))
   `CT_ASSERT(NoOverrun_A, !(iss_valid_i && second))
 
 endmodule

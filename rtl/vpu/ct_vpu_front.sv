@@ -12,6 +12,8 @@
 //             hold_i and flush_i. The next is taken in the cycle its predecessor starts.
 // Handshake   an operation starts in a cycle with valid_o && ready_i; in that cycle sem_dec_o takes one from each awaited
 //             semaphore. valid_o may fall again and the choice may change while ready_i is low.
+// Repetition  a command with More not 0 stays when it starts and comes again for its next tile: VA with Ta + 1 and Td + 1, VS with Ts + 1 and
+//             its addresses TileStride further. Each time it waits and competes anew.
 // Flush       flush_i[c] drops the command held for c and takes no other. stop_i[c] keeps it from starting.
 // Window      with Window = 1 the fields Spm, Mode, RowStride and Rows (where VL and VS have them) are reduced to the highest relative
 //             address of the command: top_o, and bad_o if that lies outside the context's window. Nothing of such a command may run.
@@ -19,12 +21,14 @@
 //
 // Parameters
 //   Window  the side touches the SPM
+//   Repeat  the side's commands have the field More: 0 no (VL), 1 VA, 2 VS
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_vpu_front #(
-  parameter bit Window = 1'b0
+  parameter bit          Window = 1'b0,
+  parameter int unsigned Repeat = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -63,6 +67,8 @@ module ct_vpu_front #(
   logic [1:0]   vld_d, vld_q;
   logic [511:0] head_q;
   logic [1:0]   load, start, room;
+  logic [2:0]   more;    // tiles of the chosen command after this one
+  logic [1:0]   again;   // it starts and stays
   logic         turn_d, turn_q;  // whose command is taken if both come
   logic [15:0]  need;    // the semaphores the chosen command waits for
   logic [1:0]   req, gnt;
@@ -108,11 +114,12 @@ module ct_vpu_front #(
   assign sem_dec_o   = {start[1] ? need : 16'd0, start[0] ? need : 16'd0};
   assign wait_arb_o  = req & ~start & ({start[0], start[1]} | {busy_i[0], busy_i[1]});
   assign probe_o     = {start, req};
-  assign room        = (~vld_q | start) & ~flush_i;
+  assign again       = (more != 3'd0) ? start : 2'b00;
+  assign room        = (~vld_q | (start & ~again)) & ~flush_i;
   assign cmd_ready_o = room & ~(Window ? {room[0] && cmd_valid_i[0] && !turn_q, room[1] && cmd_valid_i[1] && turn_q} : 2'b00);
   assign turn_d      = load[0] || (turn_q && !load[1]);
   assign load        = cmd_valid_i & cmd_ready_o;
-  assign vld_d       = ((vld_q & ~start) | load) & ~flush_i;
+  assign vld_d       = ((vld_q & ~(start & ~again)) | load) & ~flush_i;
 
   assign head_valid_o = vld_q;
   assign head_o       = head_q;
@@ -130,7 +137,20 @@ module ct_vpu_front #(
   always_ff @(posedge clk_i) begin
     if (load[0]) head_q[255:0]   <= cmd_i[255:0];
     if (load[1]) head_q[511:256] <= cmd_i[511:256];
+    for (int c = 0; c < 2; c++) begin
+      if (again[c] && Repeat == 1) begin
+        head_q[256*c + ct_pkg::VaMoreLsb +: 3] <= more - 3'd1;
+        head_q[256*c + ct_pkg::VaTaLsb +: 4]   <= cmd_o[ct_pkg::VaTaLsb +: 4] + 4'd1;
+        head_q[256*c + ct_pkg::VaTdLsb +: 4]   <= cmd_o[ct_pkg::VaTdLsb +: 4] + 4'd1;
+      end
+      if (again[c] && Repeat == 2) begin
+        head_q[256*c + ct_pkg::VsMoreLsb +: 3] <= more - 3'd1;
+        head_q[256*c + ct_pkg::VsTsLsb +: 4]   <= cmd_o[ct_pkg::VsTsLsb +: 4] + 4'd1;
+      end
+    end
   end
+
+  assign more = (Repeat == 1) ? cmd_o[ct_pkg::VaMoreLsb +: 3] : (Repeat == 2) ? cmd_o[ct_pkg::VsMoreLsb +: 3] : 3'd0;
 
   if (Window) begin : g_window
     // One command is taken a cycle, so that its address is worked out in one place.
@@ -139,6 +159,10 @@ module ct_vpu_front #(
     logic [41:0]  top_q;
     logic [39:0]  at_q;
     logic [1:0]   bad;
+    logic [20:0]  top_next;
+    logic [19:0]  at_next;
+    assign top_next = top_o + {9'd0, cmd_o[ct_pkg::VsTileStrideLsb +: 12]};
+    assign at_next  = at_o + {8'd0, cmd_o[ct_pkg::VsTileStrideLsb +: 12]};
     assign from   = !load[0];
     assign coming = from
         ? {cmd_i[256 + ct_pkg::VlRowsLsb +: 4], cmd_i[256 + ct_pkg::VlRowStrideLsb +: 16],
@@ -150,6 +174,9 @@ module ct_vpu_front #(
         if (load[c]) begin
           top_q[21*c +: 21] <= top(coming[19:0], coming[22:20], coming[38:23], coming[42:39]);
           at_q[20*c +: 20]  <= coming[19:0] + (from ? spm_base_i[39:20] : spm_base_i[19:0]);
+        end else if (again[c]) begin
+          top_q[21*c +: 21] <= top_next;
+          at_q[20*c +: 20]  <= at_next;
         end
       end
     end

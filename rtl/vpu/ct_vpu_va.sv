@@ -6,17 +6,23 @@
 //             In cycles after the issue of a row:
 //               0 ACC asked   1 tile registers read   2 operands chosen, Tq permuted   3..6 multiply   7 max, min, select
 //               8..13 add   14 ReLU   14..23 function, or its delay line   24 padding   25 written, completion
+// Short way   an operation that only copies from ACC (no b, no c, no ReLU, no function: what ACC holds is canonical) goes from stage 3
+//             to the padding, and its rows are written in cycle 4, unless rows that go the long way are still to be written.
 // Throughput  a row (quarter) a cycle; the next operation issues in the cycle after the last row of this one. Nothing ever stalls:
 //             the tile register write of VA goes first.
 // What is not asked for is a neutral operand, so that every operation takes the same way and every result is canonical: b = 1.0 when
 //             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
 //             then adds -0.0 to their result.
-// Spacing     hold_o[c] keeps the command in front (head_i) from starting: VaSpace = VaLat + 4 cycles after the last start of c, and, if it
-//             permutes or follows a command with row 0 last or one of four issues a quarter, until the last write of c before it is visible. Also both contexts while starved_i (VL needs the write port).
+// Spacing     hold_o[c] keeps the command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
+//             last start of c, and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
+//             write of c before it is visible. Also both contexts while starved_i (VL needs the write port).
 // Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
 //             going through the function in turn; the results gather in the write register, and the last of the four writes it.
 // Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4, 256 with 4 and a single function (16 lanes: one more if it signals
 //             one semaphore twice).
+// Completion  goes with the first write (4 lanes: with one of the last 16), since the others follow a cycle apart: all rows have been
+//             read by then, and who hears of it goes through the rows in the same order, a row (quarter) a cycle at most, as VS and VL do.
+//             With row 0 last, or four issues a quarter, it goes with the last write.
 // Flush       kill_i[c] drops rows not issued and holds back signals of c; rows in the pipe are still written.
 // In place    Td = Tq and row 0 of Tq used for all rows: with 16 lanes the last row has read before row 0 is written. With 4 lanes it
 //             would not, so there row 0 goes last, and the next command of the context waits until it is written.
@@ -108,12 +114,20 @@ module ct_vpu_va #(
   logic [4:0]  rows_q, cols_q;
   logic [9:0]  sig_q;
   logic        start, issue, turn_end, row_end, last, needs_gap, finish;
-  logic        start_permutes, start_row0, start_tail, start_turns;
+  logic        tells;         // completion goes with this write
+  logic        start_permutes, start_row0, start_tail, start_turns, start_short;
+  logic        short_q;       // the operation goes the short way
+
+  localparam int unsigned CountW = 5;
+  logic [CountW-1:0] long_d, long_q;  // since the last row that goes the long way: zero when what starts now is written later
 
   assign start         = start_valid_i && start_ready_o;
   assign start_ready_o = !act_q || finish;
   assign issue         = act_q && !gap_q && !kill_i[ctx_q];
   assign last          = row_end && (row_q == (tail_q ? 4'd0 : last_row_q));
+  // (Not the first quarter of a row: a doubled signal of an operation that tells with its last one needs the cycle.)
+  assign tells         = (tail_q || (FnTurns && func_q[3])) ? last : (VpuLanes == 16) ? row_q == 4'd0
+                       : beat == 2'd1 && row_q == ((last_row_q < 4'd3) ? 4'd0 : last_row_q - 4'd3);
   assign needs_gap     = (VpuLanes == 16) && sig_q[4] && (sig_q[4:0] == sig_q[9:5]);
   assign finish        = (issue && last && !needs_gap) || gap_q;
 
@@ -133,6 +147,9 @@ module ct_vpu_va #(
   assign start_permutes = (start_cmd_i[ct_pkg::VaRowXorLsb +: 8] != 8'd0);
   assign start_row0     = (start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
   assign start_turns    = FnTurns && start_cmd_i[ct_pkg::VaFuncLsb + 3];
+  assign start_short    = start_cmd_i[ct_pkg::VaASrcLsb +: 2] == 2'd1 && start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd0
+                       && start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd0 && !start_cmd_i[ct_pkg::VaReluLsb]
+                       && start_cmd_i[ct_pkg::VaFuncLsb +: 4] == 4'd0 && long_q == '0 && (!act_q || short_q);
   assign start_tail     = (VpuLanes == 4) && start_row0 && start_cmd_i[ct_pkg::VaTdLsb +: 4] == start_cmd_i[ct_pkg::VaTqLsb +: 4]
                        && (start_cmd_i[ct_pkg::VaFullLsb] || start_cmd_i[ct_pkg::VaRowsLsb +: 5] != 5'd1);
 
@@ -153,6 +170,7 @@ module ct_vpu_va #(
     if (start) begin
       ctx_q      <= start_ctx_i;
       tail_q     <= start_tail;
+      short_q    <= start_short;
       td_q       <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
       ta_q       <= start_cmd_i[ct_pkg::VaTaLsb +: 4];
       tq_q       <= start_cmd_i[ct_pkg::VaTqLsb +: 4];
@@ -177,14 +195,13 @@ module ct_vpu_va #(
 
   // --- Spacing: two counters of each context run down to zero. ---
 
-  localparam int unsigned CountW = 5;
-
   logic [2*CountW-1:0] space_d, space_q;  // since the last start
   logic [2*CountW-1:0] drain_d, drain_q;  // since the last row: not zero until it has been written
 
   always_comb begin
     space_d = space_q;
     drain_d = drain_q;
+    long_d  = (issue && !short_q) ? CountW'(VaLat - 4) : (long_q != '0) ? long_q - 1'b1 : '0;
     for (int c = 0; c < 2; c++) begin
       if (space_q[CountW*c +: CountW] != '0) space_d[CountW*c +: CountW] = space_q[CountW*c +: CountW] - 1'b1;
       if (drain_q[CountW*c +: CountW] != '0) drain_d[CountW*c +: CountW] = drain_q[CountW*c +: CountW] - 1'b1;
@@ -197,16 +214,22 @@ module ct_vpu_va #(
     if (!rst_ni) begin
       space_q <= '0;
       drain_q <= '0;
+      long_q  <= '0;
     end else begin
       space_q <= space_d;
       drain_q <= drain_d;
+      long_q  <= long_d;
     end
   end
+
+  logic [1:0] uses_tile;  // the command in front reads a tile register
 
   // A start at cycle t issues its first row at t + 1. With 3 left of drain, that row is VaLat cycles after the last one before it.
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      hold_o[c] = starved_i || space_q[CountW*c +: CountW] != '0
+      uses_tile[c] = head_i[256*c + ct_pkg::VaASrcLsb +: 2] == 2'd0
+          || ^head_i[256*c + ct_pkg::VaBSrcLsb +: 2] || ^head_i[256*c + ct_pkg::VaCSrcLsb +: 2];
+      hold_o[c] = starved_i || (uses_tile[c] && space_q[CountW*c +: CountW] != '0)
           || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]));
     end
   end
@@ -224,23 +247,39 @@ module ct_vpu_va #(
   logic [MetaW*VaLat-1:0]     meta_q;
   logic                       moving;
 
-  // {turn[2] if there are turns, op[2], func[4], relu, ninf, cols[5], row valid, beat[2], row[4], tile[4], sig[10], end}: the context is
-  // in ctx_pipe_q
-  assign meta[MetaW-1:0] = MetaW'({turn, op_q, func_q, relu_q, ninf_q, cols_q, {1'b0, row_q} < rows_q, beat, row_q, td_q, sig_q, last});
+  // {turn[2] if there are turns, op[2], func[4], relu, ninf, cols[5], row valid, beat[2], row[4], tile[4], sig[10], completion}: the
+  // context is in ctx_pipe_q
+  assign meta[MetaW-1:0] = MetaW'({turn, op_q, func_q, relu_q, ninf_q, cols_q, {1'b0, row_q} < rows_q, beat, row_q, td_q, sig_q, tells});
   assign meta[MetaW*(VaLat+1)-1:MetaW] = meta_q;
   assign moving = issue || (vld_q != '0);
 
   logic [VaLat:1] ctx_pipe_q;
+  logic [VaLat:1] vld_d;
+  logic [3:1]     short_pipe_q;
+  logic           short3;        // the row in stage 3 goes to the padding
+
+  assign short3 = vld_q[3] && short_pipe_q[3];
+
+  always_comb begin
+    vld_d        = {vld_q[VaLat-1:1], issue};
+    vld_d[4]     = vld_q[3] && !short3;
+    vld_d[VaLat] = vld_q[PadStage] || short3;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) vld_q <= '0;
-    else         vld_q <= {vld_q[VaLat-1:1], issue};
+    else         vld_q <= vld_d;
   end
 
   always_ff @(posedge clk_i) begin
     if (moving) begin
-      meta_q     <= meta[MetaW*VaLat-1:0];
-      ctx_pipe_q <= {ctx_pipe_q[VaLat-1:1], ctx_q};
+      meta_q       <= meta[MetaW*VaLat-1:0];
+      ctx_pipe_q   <= {ctx_pipe_q[VaLat-1:1], ctx_q};
+      short_pipe_q <= {short_pipe_q[2:1], short_q};
+    end
+    if (short3) begin
+      meta_q[MetaW*(VaLat-1) +: MetaW] <= meta[MetaW*3 +: MetaW];
+      ctx_pipe_q[VaLat]                <= ctx_pipe_q[3];
     end
   end
 
@@ -487,11 +526,16 @@ module ct_vpu_va #(
   logic [4:0]   cols24;
   logic [1:0]   beat24;
 
-  assign func24      = meta[MetaW*PadStage + 32];
-  assign ninf24      = meta[MetaW*PadStage + 27];
-  assign cols24      = meta[MetaW*PadStage + 22 +: 5];
-  assign row_valid24 = meta[MetaW*PadStage + 21];
-  assign beat24      = meta[MetaW*PadStage + 19 +: 2];
+  logic [MetaW-1:0] meta24;
+  logic [W-1:0]     x24;
+
+  assign meta24      = short3 ? meta[MetaW*3 +: MetaW] : meta[MetaW*PadStage +: MetaW];
+  assign x24         = short3 ? a3_q : ring[ring_q - 4'(FnLat)];
+  assign func24      = meta24[32];
+  assign ninf24      = meta24[27];
+  assign cols24      = meta24[22 +: 5];
+  assign row_valid24 = meta24[21];
+  assign beat24      = meta24[19 +: 2];
 
   logic [VpuLanes-1:0] pad;
 
@@ -501,13 +545,13 @@ module ct_vpu_va #(
 
   if (FnTurns) begin : g_gather
     logic [1:0] turn24;
-    assign turn24     = meta[MetaW*PadStage + 35 +: 2];
+    assign turn24     = meta24[35 +: 2];
     assign wr_valid_o = vld_q[VaLat] && (!meta[MetaW*VaLat + 32] || meta[MetaW*VaLat + 35 +: 2] == 2'd3);
     always_ff @(posedge clk_i) begin
-      if (vld_q[PadStage]) begin
+      if (vld_q[PadStage] || short3) begin
         for (int i = 0; i < VpuLanes; i++) begin
           if (!func24 || turn24 == 2'(i)) begin
-            wr_data_q[32*i +: 32] <= pad[i] ? (ninf24 ? NegInf : 32'd0) : func24 ? fn_y[31:0] : ring[ring_q - 4'(FnLat)][32*i +: 32];
+            wr_data_q[32*i +: 32] <= pad[i] ? (ninf24 ? NegInf : 32'd0) : func24 ? fn_y[31:0] : x24[32*i +: 32];
           end
         end
       end
@@ -515,8 +559,8 @@ module ct_vpu_va #(
   end else begin : g_whole
     assign wr_valid_o = vld_q[VaLat];
     always_ff @(posedge clk_i) begin
-      if (vld_q[PadStage]) begin
-        wr_data_q <= func24 ? fn_y : ring[ring_q - 4'(FnLat)];
+      if (vld_q[PadStage] || short3) begin
+        wr_data_q <= func24 ? fn_y : x24;
         for (int i = 0; i < VpuLanes; i++) if (pad[i]) wr_data_q[32*i +: 32] <= ninf24 ? NegInf : 32'd0;
       end
     end
@@ -544,7 +588,7 @@ module ct_vpu_va #(
   assign pending_o = busy_o | sig_busy | {drain_q[CountW +: CountW] != '0, drain_q[0 +: CountW] != '0};
 
   logic unused;
-  assign unused = ^{head_i, start_cmd_i, product_valid_unused, sum_valid_unused, fn_valid_unused, sig_wait_unused};
+  assign unused = ^{head_i, start_cmd_i, meta24, product_valid_unused, sum_valid_unused, fn_valid_unused, sig_wait_unused};
 
   // Invariants
   logic [8:0] beats_d, beats_q;
@@ -555,6 +599,7 @@ module ct_vpu_va #(
   end
 
   `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < (FnTurns && func_q[3] ? 9'(4 * MaxBeats) : 9'(MaxBeats)))
+  `CT_ASSERT(OneWayAtATime_A, !(short3 && vld_q[PadStage:4] != '0))
   `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)
   `CT_ASSUME(OneTileOperand_M, !start || !(^start_cmd_i[ct_pkg::VaBSrcLsb +: 2] && ^start_cmd_i[ct_pkg::VaCSrcLsb +: 2]))
   `CT_ASSUME(PermutedNotInPlace_M, !start || !start_permutes

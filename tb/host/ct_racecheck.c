@@ -277,8 +277,24 @@ static void va(struct check *c, const struct ct_cmd *cmd) {
   reg(c, VA, D_VA, CT_GET(cmd, VA_TD), true);
 }
 
+/* Turns a repeated VA or VS into what is left of it; false: nothing is. */
+static bool next_tile(struct ct_cmd *cmd, enum unit u) {
+  const uint32_t more = u == VA ? CT_GET(cmd, VA_MORE) : u == VS ? CT_GET(cmd, VS_MORE) : 0;
+  if (more == 0) return false;
+  if (u == VA) {
+    ct_cmd_set(cmd, CT_F_VA_MORE, more - 1);
+    ct_cmd_set(cmd, CT_F_VA_TA, (CT_GET(cmd, VA_TA) + 1) % 16);
+    ct_cmd_set(cmd, CT_F_VA_TD, (CT_GET(cmd, VA_TD) + 1) % 16);
+  } else {
+    ct_cmd_set(cmd, CT_F_VS_MORE, more - 1);
+    ct_cmd_set(cmd, CT_F_VS_TS, (CT_GET(cmd, VS_TS) + 1) % 16);
+    ct_cmd_set(cmd, CT_F_VS_SPM, CT_GET(cmd, VS_SPM) + CT_GET(cmd, VS_TILE_STRIDE));
+  }
+  return true;
+}
+
 static bool vpu(struct check *c, enum unit u) {
-  const struct ct_cmd *cmd = &c->q[u].cmd[0];
+  struct ct_cmd *cmd = &c->q[u].cmd[0];
   const enum dim d = u == VL ? D_VL : u == VA ? D_VA : D_VS;
   const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
   if (!take(c, u, w, 3)) return false;
@@ -297,7 +313,7 @@ static bool vpu(struct check *c, enum unit u) {
   clock.t[d] = ++c->done[d];
   give(c, u, CT_GET(cmd, ALL_SIG0), &clock);
   give(c, u, CT_GET(cmd, ALL_SIG1), &clock);
-  finish(c, u);
+  if (!next_tile(cmd, u)) finish(c, u);
   return true;
 }
 

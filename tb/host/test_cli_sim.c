@@ -60,6 +60,32 @@ static void same_product_as_emu(void **state) {
   json_decref(sim);
 }
 
+/* The measurement compares every product with emu: and fails if one differs: odd sizes, stalls, a
+ * narrow memory, both results, both cores, alone and beside the other queue. */
+static void products_of_all_kinds(void **state) {
+  (void)state;
+  static const char *const cores[] = {"16x16", "16x8"};
+  for (size_t i = 0; i < 2; ++i) {
+    char text[256];
+    snprintf(
+        text, sizeof text,
+        "bench gemm --core %s --shape 17x33x50 --shape 64x64x64 --shape 130x50x40 --result both "
+        "--stall 25 --bandwidth 16,2 --latency 20 --beside %s --json -",
+        cores[i], i ? "alone" : "all");
+    json_t *root = cli_expect_json(text), *list = json_object_get(root, "products"), *one;
+    assert_int_equal(json_array_size(list), i ? 12 : 36);
+    size_t at;
+    json_array_foreach(list, at, one) {
+      const double cycles = cli_number_at(one, "cycles"), of = cli_number_at(one, "of_bound");
+      assert_true(cycles > 0);
+      /* The bound is one (but for two products that take turns: they may let one go first). */
+      if (strcmp(json_string_value(json_object_get(one, "beside")), "inference") != 0)
+        assert_true(of > 0.1 && of <= 1);
+    }
+    json_decref(root);
+  }
+}
+
 /* ---- Figures from the rows ---- */
 
 struct rows {
@@ -167,9 +193,8 @@ static void stops_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_product_as_emu),
-      cmocka_unit_test(serving_while_training),
-      cmocka_unit_test(policies_change_no_bit),
+      cmocka_unit_test(same_product_as_emu),    cmocka_unit_test(products_of_all_kinds),
+      cmocka_unit_test(serving_while_training), cmocka_unit_test(policies_change_no_bit),
       cmocka_unit_test(stops_cleanly),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);

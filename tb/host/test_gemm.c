@@ -7,15 +7,19 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_device.h"
 #include "ct_num.h"
 #include "ct_prog.h"
 #include "ct_racecheck.h"
 #include "harness/ct_tb.h"
 
-static void check_program(uint32_t m, uint32_t n, uint32_t k, uint32_t window, unsigned depth) {
+static void check_result_program(uint32_t m, uint32_t n, uint32_t k, uint32_t window,
+                                 unsigned depth, enum ct_gemm_result result) {
   char why[256];
   const struct ct_why w = {why, sizeof why};
-  const struct ct_gemm shape = {.m = m, .n = n, .k = k, .pitch = (n + 3) / 4, .spm_words = window};
+  const struct ct_gemm shape = {
+      .m = m, .n = n, .k = k, .pitch = (n + 3) / 4, .spm_words = window, .result = result};
+  const uint32_t units = result == CT_GEMM_HBFP8 ? ct_tiles(m) * ct_tiles(n) * 17 : m * shape.pitch;
   struct ct_code code;
   if (ct_prog_gemm(&shape, &code, &w)) fail_msg("%u x %u x %u: %s", m, n, k, why);
   const uint32_t a = 0, b = ct_tiles(m) * ct_tiles(k) * 17, c = b + ct_tiles(n) * ct_tiles(k) * 17;
@@ -24,12 +28,12 @@ static void check_program(uint32_t m, uint32_t n, uint32_t k, uint32_t window, u
                                      .count = code.count,
                                      .args = {a, b, c},
                                      .spm_words = window,
-                                     .dram_units = c + m * shape.pitch,
+                                     .dram_units = c + units,
                                      .depth = depth,
                                      .eager = (int)(m + n + k + window) % 7};
   if (!ct_racecheck(&check, &stats, why, sizeof why))
     fail_msg("%u x %u x %u, window %u, depth %u: %s", m, n, k, window, depth, why);
-  assert_int_equal(stats.st_beats, m * shape.pitch);
+  assert_int_equal(stats.st_beats, units);
   if (getenv("CT_VERBOSE"))
     print_message(
         "%u x %u x %u, window %u: %zu commands, %llu dispatched, %llu beats in, %llu rows\n", m, n,
@@ -38,13 +42,19 @@ static void check_program(uint32_t m, uint32_t n, uint32_t k, uint32_t window, u
   free(code.cmd);
 }
 
+static void check_program(uint32_t m, uint32_t n, uint32_t k, uint32_t window, unsigned depth) {
+  check_result_program(m, n, k, window, depth, CT_GEMM_F32);
+  check_result_program(m, n, k, window, depth, CT_GEMM_HBFP8);
+}
+
 static void test_programs_are_race_free(void **state) {
   (void)state;
   static const uint32_t shape[][3] = {
-      {1, 1, 1},       {16, 16, 16},    {17, 33, 5},   {64, 64, 64},
-      {1, 784, 10},    {16, 512, 784},  {100, 10, 64}, {128, 128, 128},
-      {65, 129, 1030}, {50, 70, 20},    {300, 40, 17}, {40, 300, 17},
-      {48, 80, 64},    {256, 256, 256}, {80, 112, 48}, {33, 250, 2100}};
+      {1, 1, 1},       {16, 16, 16},   {17, 33, 5},     {64, 64, 64},    {1, 784, 10},
+      {16, 512, 784},  {100, 10, 64},  {128, 128, 128}, {65, 129, 1030}, {50, 70, 20},
+      {300, 40, 17},   {40, 300, 17},  {48, 80, 64},    {256, 256, 256}, {80, 112, 48},
+      {33, 250, 2100}, {96, 16, 16},   {128, 32, 48},   {129, 48, 16},   {512, 20, 32},
+      {272, 272, 16},  {160, 144, 80}, {112, 96, 33},   {64, 10, 256}};
   for (size_t i = 0; i < sizeof shape / sizeof *shape; ++i) {
     check_program(shape[i][0], shape[i][1], shape[i][2], 32768, 16);
     check_program(shape[i][0], shape[i][1], shape[i][2], 4096, 16);
@@ -59,6 +69,28 @@ static void test_random_programs_are_race_free(void **state) {
     const uint32_t m = 1 + ct_rng_below(&rng, 800), n = 1 + ct_rng_below(&rng, 800);
     const uint32_t k = 1 + ct_rng_below(&rng, 700);
     check_program(m, n, k, 1400 + ct_rng_below(&rng, 6000), 1 + ct_rng_below(&rng, 16));
+  }
+}
+
+/* Operands that fit the scratchpad cross the memory port once, and short programs do not keep the
+ * first tiles waiting. */
+static void test_nothing_is_read_twice(void **state) {
+  (void)state;
+  static const uint32_t shape[][3] = {{64, 64, 64},    {128, 128, 128}, {256, 256, 256},
+                                      {512, 512, 512}, {1, 512, 512},   {64, 512, 784},
+                                      {64, 256, 512},  {64, 10, 256},   {130, 100, 70}};
+  for (size_t i = 0; i < sizeof shape / sizeof *shape; ++i) {
+    const uint32_t m = shape[i][0], n = shape[i][1], k = shape[i][2];
+    const struct ct_gemm g = {.m = m, .n = n, .k = k, .spm_words = 32768, .result = CT_GEMM_HBFP8};
+    struct ct_code code;
+    assert_int_equal(ct_prog_gemm(&g, &code, NULL), CT_OK);
+    assert_true(code.count <= 150);
+    uint64_t tiles = 0;
+    for (size_t j = 0; j < code.count; ++j) /* loads of these shapes are in no loop, or in one */
+      if (CT_GET(&code.cmd[j], ALL_OP) == CT_OP_LD)
+        tiles += CT_GET(&code.cmd[j], DMA_N1) * CT_GET(&code.cmd[j], DMA_N2);
+    assert_true(tiles <= ct_tiles(k) * (ct_tiles(m) + ct_tiles(n)));
+    free(code.cmd);
   }
 }
 
@@ -130,6 +162,95 @@ static void check_result(const char *uri, enum ct_queue queue, uint32_t m, uint3
   ct_close(dev);
 }
 
+/* The words of a reference in HBFP8 tiles: 16 exponents, then 16 rows of 16 mantissas. */
+static uint8_t *reference_records(size_t m, size_t n, const uint32_t *c) {
+  const size_t mt = (m + 15) / 16, nt = (n + 15) / 16;
+  uint8_t *out = calloc(mt * nt, 272);
+  for (size_t i = 0; i < m; ++i) {
+    for (size_t t = 0; t < nt; ++t) {
+      uint32_t x[16] = {0};
+      for (size_t j = 0; j < 16 && 16 * t + j < n; ++j)
+        x[j] = c[i * n + 16 * t + j];
+      uint8_t *tile = out + (i / 16 * nt + t) * 272;
+      tile[i % 16] = ct_hbfp8_group_exp(x, 16);
+      for (size_t j = 0; j < 16; ++j)
+        tile[16 + 16 * (i % 16) + j] = (uint8_t)ct_hbfp8_quant(x[j], tile[i % 16]);
+    }
+  }
+  return out;
+}
+
+static void put_packed(ct_device *dev, const float *x, size_t rows, size_t cols, bool transposed,
+                       uint64_t *at) {
+  const size_t size = ct_pack_size(rows, cols);
+  void *packed = malloc(size);
+  if (transposed)
+    ct_pack_transposed(x, rows, cols, rows, CT_ROW, packed);
+  else
+    ct_pack(x, rows, cols, cols, CT_ROW, packed);
+  assert_int_equal(ct_mem_alloc(dev, size, at), CT_OK);
+  assert_int_equal(ct_mem_write(dev, *at, packed, size), CT_OK);
+  free(packed);
+}
+
+/* C in HBFP8 at *at, as a job. */
+static void run_hbfp8(ct_device *dev, enum ct_queue queue, const struct ct_gemm *shape, uint64_t a,
+                      uint64_t b, uint64_t *at) {
+  struct ct_code code;
+  ct_program *program;
+  uint64_t tag;
+  struct ct_result r;
+  assert_int_equal(ct_mem_alloc(dev, ct_pack_size(shape->m, shape->n), at), CT_OK);
+  assert_int_equal(ct_prog_gemm(shape, &code, NULL), CT_OK);
+  assert_int_equal(ct_code_load(dev, &code, &program), CT_OK);
+  const struct ct_job job = {
+      .program = program, .args = {(uint32_t)(a / 16), (uint32_t)(b / 16), (uint32_t)(*at / 16)}};
+  assert_int_equal(ct_submit(dev, queue, &job, &tag), CT_OK);
+  assert_int_equal(ct_wait(dev, tag, &r, CT_FOREVER), CT_OK);
+  assert_int_equal(r.error, CT_OK);
+  ct_program_free(program);
+}
+
+static void check_hbfp8(const char *uri, enum ct_queue queue, uint32_t m, uint32_t n, uint32_t k,
+                        ct_rng *rng) {
+  ct_device *dev;
+  uint64_t at[3];
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  const struct ct_gemm shape = {
+      .m = m, .n = n, .k = k, .spm_words = ct_window_words(dev), .result = CT_GEMM_HBFP8};
+  const size_t size = ct_pack_size(m, n);
+  float *a = random_matrix(rng, (size_t)m * k), *b = random_matrix(rng, (size_t)k * n);
+  uint32_t *c = malloc((size_t)m * n * sizeof *c);
+  uint8_t *got = malloc(size);
+  if (ct_rng_below(rng, 4) == 0) a[ct_rng_below(rng, m * k)] = 1.0f / 0.0f;
+  reference(m, n, k, a, b, c);
+  uint8_t *want = reference_records(m, n, c);
+  put_packed(dev, a, m, k, false, &at[0]);
+  put_packed(dev, b, n, k, true, &at[1]);
+  run_hbfp8(dev, queue, &shape, at[0], at[1], &at[2]);
+  assert_int_equal(ct_mem_read(dev, at[2], got, size), CT_OK);
+  if (memcmp(got, want, size) != 0) fail_msg("%u x %u x %u on %s: another result", m, n, k, uri);
+  free(a);
+  free(b);
+  free(c);
+  free(want);
+  free(got);
+  ct_close(dev);
+}
+
+static void test_hbfp8_results_equal_the_contract(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(3);
+  check_hbfp8("emu:", CT_INFERENCE, 1, 1, 1, &rng);
+  check_hbfp8("emu:", CT_TRAINING, 64, 64, 64, &rng);
+  check_hbfp8("emu:", CT_INFERENCE, 128, 128, 32, &rng);
+  check_hbfp8("emu:spm=8192,cols=8,lanes=4", CT_INFERENCE, 130, 70, 530, &rng);
+  for (int i = 0; i < 10; ++i)
+    check_hbfp8(i & 1 ? "emu:spm=4096" : "emu:", i & 2 ? CT_TRAINING : CT_INFERENCE,
+                1 + ct_rng_below(&rng, 300), 1 + ct_rng_below(&rng, 100),
+                1 + ct_rng_below(&rng, 200), &rng);
+}
+
 static void test_results_equal_the_contract(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(2);
@@ -162,7 +283,9 @@ static void test_refusals_say_why(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs_are_race_free),
                                      cmocka_unit_test(test_random_programs_are_race_free),
+                                     cmocka_unit_test(test_nothing_is_read_twice),
                                      cmocka_unit_test(test_large_products_fit_a_program),
+                                     cmocka_unit_test(test_hbfp8_results_equal_the_contract),
                                      cmocka_unit_test(test_results_equal_the_contract),
                                      cmocka_unit_test(test_refusals_say_why)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -605,10 +605,49 @@ static struct ct_cmd product_command(struct gen *g, const struct product *p,
   return cmd;
 }
 
+static void touch_tiles(struct gen *g, uint32_t first, uint32_t count, int how) {
+  for (uint32_t i = 0; i < count; ++i)
+    touch(g, RES_TILE + (int)((first + i) % 16), 1, how);
+}
+
+/* take_tiles() of neighbouring ACC tiles by three commands: the first waits for what all need, the
+ * last stands for all, that between them is repeated. */
+static int take_repeated(struct gen *g, const struct product *p, int mm, int free_kind) {
+  const uint32_t tiles = p->nt * p->mt;
+  struct ct_cmd cmd = va_command(g, 1, p->acc);
+  const uint32_t td = CT_GET(&cmd, VA_TD), tq = CT_GET(&cmd, VA_TQ);
+  touch_tiles(g, td, tiles, WRITE);
+  if ((tq - td) % 16 < tiles) { /* then it must not cross */
+    set(&cmd, CT_F_VA_ROW_XOR, 0);
+    set(&cmd, CT_F_VA_LANE_XOR, 0);
+    if (CT_GET(&cmd, VA_B_SRC) == 2) set(&cmd, CT_F_VA_B_SRC, 1);
+    if (CT_GET(&cmd, VA_C_SRC) == 2) set(&cmd, CT_F_VA_C_SRC, 1);
+  }
+  set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_ACC_FULL]));
+  if (free_kind >= 0) set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[free_kind]));
+  for (uint32_t part = 0; part < 3; ++part) {
+    struct ct_cmd one = cmd;
+    const uint32_t at = part == 2 ? tiles - 1 : part;
+    set(&one, CT_F_VA_TA, p->acc + at);
+    set(&one, CT_F_VA_TD, (td + at) % 16);
+    set(&one, CT_F_VA_MORE, part == 1 ? tiles - 3 : 0);
+    if (part > 0) {
+      touch_tiles(g, td, tiles, WRITE);
+      if ((tq - td) % 16 >= tiles) touch_tiles(g, tq, 1, READ);
+    }
+    const unsigned sigs = part < 2 ? 0 : free_kind >= 0 ? S1 : S0 | S1;
+    const int id = place(g, VA, &one, part == 0 ? W1 | W2 : 0, sigs, part == 2 ? mm : -1);
+    if (id < 0 || part == 2) return id;
+  }
+  return -1;
+}
+
 /* The VA commands that take a product's tiles as they become final; the last of them, or -1.
  * free_kind: the semaphore each signals when it has read its tile, or -1. */
 static int take_tiles(struct gen *g, const struct product *p, int mm, int free_kind) {
   int last = -1;
+  if (p->nt * p->mt >= 3 && (p->nt == 1 || p->acc_n == p->mt) && percent(g, 50))
+    return take_repeated(g, p, mm, free_kind);
   for (uint32_t t = 0; t < p->nt * p->mt; ++t) {
     struct ct_cmd cmd = va_command(g, 1, p->acc + t / p->mt * p->acc_n + t % p->mt);
     set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_ACC_FULL]));
@@ -663,6 +702,38 @@ static bool block_product(struct gen *g) {
 
 /* ---- VS feeding ST, step by step ------------------------------------------------------------- */
 
+/* A tile register to each of a number of FP32 tiles in SPM, each signalling KIND_ROWS. Of three or
+ * more, those between the first and the last may be one command. Returns the last item, or -1. */
+static int rows_out(struct gen *g, uint32_t steps, uint32_t width) {
+  const bool repeat = steps >= 3 && percent(g, 50);
+  const uint32_t first = below(g, 16);
+  int vs = -1;
+  for (uint32_t i = 0; i < steps; ++i) {
+    struct ct_cmd cmd = command(CT_OP_VS);
+    const uint32_t ts = repeat ? (first + i) % 16 : below(g, 16);
+    const bool inner = repeat && i > 0 && i + 1 < steps;
+    if (inner && i > 1) continue;
+    set_sum(g, &cmd, CT_F_VS_SPM, F32_LO + width * i);
+    set_sum(g, &cmd, CT_F_VS_ROWS, 16);
+    set(&cmd, CT_F_VS_ROW_STRIDE, 4);
+    set(&cmd, CT_F_VS_TS, ts);
+    set(&cmd, CT_F_VS_MORE, inner ? steps - 3 : 0);
+    set(&cmd, CT_F_VS_TILE_STRIDE, repeat ? width : below(g, 4096));
+    set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[KIND_ROWS]));
+    if (repeat) {
+      touch_tiles(g, first, steps, READ);
+      touch(g, RES_SPM + F32_LO, (int)(width * steps), WRITE);
+    } else {
+      touch_tiles(g, ts, 1, READ);
+      touch(g, RES_SPM + (int)(F32_LO + width * i), (int)width, WRITE);
+    }
+    vs = place(g, VS, &cmd, repeat && i > 0 ? 0 : W0 | W1 | W2, repeat && i + 1 < steps ? 0 : S1,
+               -1);
+    if (vs < 0) return -1;
+  }
+  return vs;
+}
+
 static bool block_rows(struct gen *g) {
   const uint32_t steps = range(g, 2, 5), width = 64; /* a step: a tile in FP32 */
   struct run_set t = {.base = g->out, .nb = width, .s0 = 1, .n1 = 1, .n2 = steps};
@@ -673,20 +744,8 @@ static bool block_rows(struct gen *g) {
   t.d2 = (int32_t)width + (int32_t)below(g, 8);
   t.dram = below(g, CT_GEN_OUT_UNITS - 600);
   if (semaphore(g, KIND_ROWS) < 0) return false;
-  int vs = -1;
-  for (uint32_t i = 0; i < steps; ++i) {
-    struct ct_cmd cmd = command(CT_OP_VS);
-    const uint32_t ts = below(g, 16);
-    set_sum(g, &cmd, CT_F_VS_SPM, F32_LO + width * i);
-    set_sum(g, &cmd, CT_F_VS_ROWS, 16);
-    set(&cmd, CT_F_VS_ROW_STRIDE, 4);
-    set(&cmd, CT_F_VS_TS, ts);
-    set(&cmd, CT_F_ALL_SIG0, CT_SEM(g->sem[KIND_ROWS]));
-    touch(g, RES_TILE + (int)ts, 1, READ);
-    touch(g, RES_SPM + (int)(F32_LO + width * i), (int)width, WRITE);
-    vs = place(g, VS, &cmd, W0 | W1 | W2, S1, -1);
-    if (vs < 0) return false;
-  }
+  const int vs = rows_out(g, steps, width);
+  if (vs < 0) return false;
   struct ct_cmd cmd = dma_command(g, CT_OP_ST, &t);
   set(&cmd, CT_F_ALL_WAIT0, CT_SEM(g->sem[KIND_ROWS]));
   touch_runs(g, &t, true, WRITE, false, 0);

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How busy products keep the array: cycles from the doorbell to the completion, operands and result
+ * in device memory, for shapes, result formats, memories, alone and beside the other queue. Every
+ * result is compared with the emulator's, byte by byte.
+ *
+ * Set against each figure is a bound: the largest of the rows' slots, the weight tiles' slots (16
+ * cycles each) and the bytes that have to cross the memory port at the scratchpad's size, plus four
+ * memory latencies (descriptor, program, first operands, last answer).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "cli.h"
+#include "ct_device.h"
+#include "ct_prog.h"
+#include "ct_rand.h"
+
+enum { MAX_LIST = 32, COUNTERS = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64 };
+
+/* What the other queue does: nothing; it trains without end (the product goes to the inference
+ * queue, policy PRIORITY); it infers without end (to the training queue, ROUND_ROBIN). */
+enum beside { ALONE, BESIDE_TRAINING, BESIDE_INFERENCE };
+static const char *const beside_name[] = {"alone", "training", "inference"};
+static const char *const result_name[] = {[CT_GEMM_F32] = "fp32", [CT_GEMM_HBFP8] = "hbfp8"};
+
+struct shape {
+  uint32_t m, n, k;
+};
+
+struct options {
+  const char *json, *core;
+  struct shape shape[MAX_LIST];
+  size_t shapes;
+  unsigned stall[MAX_LIST], bandwidth[MAX_LIST], latency[MAX_LIST];
+  size_t stalls, bandwidths, latencies;
+  enum ct_gemm_result result[2];
+  size_t results;
+  enum beside beside[3];
+  size_t besides;
+  uint64_t seed;
+};
+
+static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
+                                          {128, 128, 128},   {256, 256, 256},   {512, 512, 512},
+                                          {1, 512, 512},     {4, 512, 512},     {16, 512, 512},
+                                          {BATCH, 512, 784}, {BATCH, 256, 512}, {BATCH, 10, 256}};
+
+/* ---- A product on a device ---- */
+
+struct product {
+  struct shape s;
+  enum ct_gemm_result result;
+  uint64_t a, b, c;
+  size_t c_size;
+  ct_program *program;
+};
+
+static uint32_t pitch(const struct shape *s) {
+  return (s->n + 3) / 4;
+}
+
+static size_t result_size(const struct shape *s, enum ct_gemm_result result) {
+  return result == CT_GEMM_HBFP8 ? ct_pack_size(s->m, s->n) : (size_t)s->m * pitch(s) * CT_UNIT;
+}
+
+/* Random numbers of one sign's magnitude and a tenth of it, packed; the same for a seed. */
+static int upload(ct_device *dev, uint32_t rows, uint32_t cols, uint64_t seed, uint64_t *at) {
+  const size_t size = ct_pack_size(rows, cols);
+  struct ct_rand rand;
+  float *x = malloc(sizeof *x * rows * cols);
+  void *packed = malloc(size);
+  int rc = x && packed ? ct_mem_alloc(dev, size, at) : CT_ERR_MEMORY;
+  ct_rand_seed(&rand, seed, CT_RAND_STREAM_NONE);
+  for (size_t i = 0; rc >= 0 && i < (size_t)rows * cols; ++i)
+    x[i] = ct_rand_unit(&rand) - 0.5f;
+  if (rc >= 0) {
+    ct_pack(x, rows, cols, cols, CT_ROW, packed);
+    rc = ct_mem_write(dev, *at, packed, size);
+  }
+  free(x);
+  free(packed);
+  return rc;
+}
+
+static void product_free(ct_device *dev, struct product *p) {
+  ct_program_free(p->program);
+  ct_mem_free(dev, p->a);
+  ct_mem_free(dev, p->b);
+  ct_mem_free(dev, p->c);
+}
+
+static int product_make(ct_device *dev, const struct shape *s, enum ct_gemm_result result,
+                        struct product *p) {
+  const struct ct_gemm shape = {.m = s->m,
+                                .n = s->n,
+                                .k = s->k,
+                                .pitch = pitch(s),
+                                .spm_words = ct_window_words(dev),
+                                .result = result};
+  struct ct_code code = {NULL, 0};
+  *p = (struct product){.s = *s, .result = result, .c_size = result_size(s, result)};
+  int rc = upload(dev, s->m, s->k, 1, &p->a);
+  if (rc >= 0) rc = upload(dev, s->n, s->k, 2, &p->b);
+  if (rc >= 0) rc = ct_mem_alloc(dev, p->c_size, &p->c);
+  if (rc >= 0) rc = ct_prog_gemm(&shape, &code, NULL);
+  if (rc >= 0) rc = ct_code_load(dev, &code, &p->program);
+  if (rc < 0) product_free(dev, p);
+  return rc;
+}
+
+static int product_submit(ct_device *dev, enum ct_queue queue, const struct product *p,
+                          uint64_t *tag) {
+  struct ct_job job = {.program = p->program};
+  job.args[CT_GEMM_A - 1] = (uint32_t)(p->a / CT_UNIT);
+  job.args[CT_GEMM_B - 1] = (uint32_t)(p->b / CT_UNIT);
+  job.args[CT_GEMM_C - 1] = (uint32_t)(p->c / CT_UNIT);
+  return ct_submit(dev, queue, &job, tag);
+}
+
+/* Its result in host memory (the caller frees it), or NULL. */
+static uint8_t *product_read(ct_device *dev, const struct product *p) {
+  uint8_t *c = malloc(p->c_size);
+  if (c && ct_mem_read(dev, p->c, c, p->c_size) >= 0) return c;
+  free(c);
+  return NULL;
+}
+
+/* What the emulator makes of it, or NULL. */
+static uint8_t *expected(const struct shape *s, enum ct_gemm_result result) {
+  ct_device *dev;
+  struct product p;
+  uint64_t tag;
+  uint8_t *c = NULL;
+  if (cli_open("emu:", &dev)) return NULL;
+  if (product_make(dev, s, result, &p) >= 0) {
+    struct ct_result r;
+    if (product_submit(dev, CT_INFERENCE, &p, &tag) >= 0 &&
+        ct_wait(dev, tag, &r, CT_FOREVER) >= 0 && !r.error)
+      c = product_read(dev, &p);
+    product_free(dev, &p);
+  }
+  ct_close(dev);
+  return c;
+}
+
+/* ---- The other queue ---- */
+
+struct neighbour {
+  struct product p;
+  enum ct_queue queue;
+  bool on;
+};
+
+static int neighbour_add(ct_device *dev, const struct neighbour *n) {
+  uint64_t tag;
+  return n->on ? product_submit(dev, n->queue, &n->p, &tag) : 0;
+}
+
+/* Starts it and waits until it is under way. */
+static int neighbour_start(ct_device *dev, enum beside beside, struct neighbour *n) {
+  static const struct shape shape = {NEIGHBOUR, NEIGHBOUR, NEIGHBOUR};
+  *n = (struct neighbour){.on = beside != ALONE,
+                          .queue = beside == BESIDE_TRAINING ? CT_TRAINING : CT_INFERENCE};
+  int rc = ct_set_policy(dev, beside == BESIDE_INFERENCE ? CT_ROUND_ROBIN : CT_PRIORITY);
+  if (rc < 0 || !n->on) return rc;
+  rc = product_make(dev, &shape, CT_GEMM_HBFP8, &n->p);
+  for (int i = 0; rc >= 0 && i < NEIGHBOURS; ++i)
+    rc = neighbour_add(dev, n);
+  uint64_t now = 0;
+  struct ct_result r;
+  if (rc >= 0) rc = ct_now(dev, &now);
+  if (rc >= 0) rc = ct_reap_until(dev, &r, now + 5000, CT_FOREVER);
+  return rc == CT_ERR_TIMEOUT ? 0 : rc;
+}
+
+/* Lets it run out. */
+static int neighbour_stop(ct_device *dev, struct neighbour *n) {
+  struct ct_result r;
+  int rc = 0;
+  while (n->on && rc >= 0 && ct_outstanding(dev, n->queue))
+    rc = ct_reap(dev, &r, CT_FOREVER);
+  if (n->on) product_free(dev, &n->p);
+  return rc;
+}
+
+/* ---- One figure ---- */
+
+struct figure {
+  struct shape s;
+  enum ct_gemm_result result;
+  enum beside beside;
+  unsigned stall, bandwidth, latency;
+  uint64_t cycles, bound;
+  uint64_t counter[COUNTERS];
+  double use, of_bound;
+};
+
+static uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+/* Bytes that have to be read: both operands once if one of them fits the window; else the smaller
+ * one in parts that fit, and the other for each part. */
+static uint64_t read_bytes(const struct shape *s, uint32_t window) {
+  const uint64_t a = ct_pack_size(s->m, s->k), b = ct_pack_size(s->n, s->k);
+  const uint64_t small = a < b ? a : b, large = a < b ? b : a;
+  const uint64_t words = small / CT_RECORD_UNITS / CT_UNIT * CT_TILE;
+  return small + large * ((words + window - 1) / window);
+}
+
+static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uint32_t window) {
+  const uint64_t nk = (uint64_t)ct_tiles(f->s.n) * ct_tiles(f->s.k);
+  const uint64_t share = f->beside == BESIDE_INFERENCE ? 2 : 1;
+  const uint64_t rows = f->s.m * nk * (16 / info->array_cols);
+  const uint64_t weights = (ct_tiles(f->s.m) + 7) / 8 * nk * 16;
+  const uint64_t bytes = max_u64(read_bytes(&f->s, window), result_size(&f->s, f->result));
+  const uint64_t memory = bytes * 100 / (f->bandwidth * (100 - (uint64_t)f->stall));
+  return share * max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
+}
+
+static int run_measured(ct_device *dev, struct neighbour *n, const struct product *p,
+                        enum ct_queue queue, struct ct_result *r) {
+  uint64_t tag;
+  int rc = product_submit(dev, queue, p, &tag);
+  while (rc >= 0) {
+    rc = ct_reap(dev, r, CT_FOREVER);
+    if (rc >= 0 && r->error) rc = r->error;
+    if (rc < 0 || r->tag == tag) break;
+    rc = neighbour_add(dev, n);
+  }
+  return rc;
+}
+
+static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *same) {
+  const enum ct_queue queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
+  struct product p;
+  struct ct_info info;
+  struct ct_result r;
+  uint64_t before[COUNTERS] = {0};
+  uint8_t *want = expected(&f->s, f->result), *got = NULL;
+  int rc = want ? product_make(dev, &f->s, f->result, &p) : CT_ERR_MEMORY;
+  if (rc < 0) {
+    free(want);
+    return rc;
+  }
+  rc = ct_info(dev, &info);
+  if (rc >= 0) rc = ct_counters(dev, queue, before, COUNTERS);
+  if (rc >= 0) rc = run_measured(dev, n, &p, queue, &r);
+  if (rc >= 0) rc = ct_counters(dev, queue, f->counter, COUNTERS);
+  if (rc >= 0) got = product_read(dev, &p);
+  *same = got && !memcmp(got, want, p.c_size);
+  for (size_t i = 0; i < COUNTERS; ++i)
+    f->counter[i] -= before[i];
+  if (rc >= 0) {
+    const double macs = (double)f->s.m * f->s.n * f->s.k;
+    f->cycles = r.end - r.arrive;
+    f->bound = bound_of(f, &info, ct_window_words(dev));
+    f->use = macs / (info.macs_per_cycle * (double)f->cycles);
+    f->of_bound = (double)f->bound / (double)f->cycles;
+  }
+  free(got);
+  free(want);
+  product_free(dev, &p);
+  return rc < 0 ? rc : 0;
+}
+
+/* ---- Output ---- */
+
+static void print_figure(FILE *to, const struct figure *f) {
+  static const char *const shown[] = {"MXU_BUSY",     "MXU_WAIT_ARB", "MXU_WAIT_B", "MXU_WAIT_A",
+                                      "MXU_WAIT_SEM", "LD_BEATS",     "ST_BEATS"};
+  char shape[32];
+  snprintf(shape, sizeof shape, "%ux%ux%u", f->s.m, f->s.n, f->s.k);
+  fprintf(to, "%-12s %-5s %3u%% %3u %4u %-9s %8" PRIu64 " %6.2f%% %8" PRIu64 " %6.1f%%", shape,
+          result_name[f->result], f->stall, f->bandwidth, f->latency, beside_name[f->beside],
+          f->cycles, 100 * f->use, f->bound, 100 * f->of_bound);
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; ++i) {
+    const int at = cli_counter_index(shown[i]);
+    fprintf(to, " %8" PRIu64, at < 0 ? 0 : f->counter[at]);
+  }
+  fputc('\n', to);
+  fflush(to);
+}
+
+static void print_head(FILE *to) {
+  fprintf(to, "%-12s %-5s %4s %3s %4s %-9s %8s %7s %8s %7s %8s %8s %8s %8s %8s %8s %8s\n",
+          "m x n x k", "C", "stal", "B/c", "lat", "beside", "cycles", "use", "bound", "of it",
+          "busy", "wait arb", "wait B", "wait A", "wait sem", "beats in", "out");
+}
+
+static json_t *figure_json(const struct figure *f) {
+  json_t *counters = json_object();
+  for (size_t i = 0; i < COUNTERS && ct_counter_name(i); ++i)
+    json_object_set_new(counters, ct_counter_name(i), json_integer((json_int_t)f->counter[i]));
+  return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:s, s:I, s:f, s:I, s:f, s:o}", "m",
+                   (int)f->s.m, "n", (int)f->s.n, "k", (int)f->s.k, "result",
+                   result_name[f->result], "stall", (int)f->stall, "bandwidth", (int)f->bandwidth,
+                   "latency", (int)f->latency, "beside", beside_name[f->beside], "cycles",
+                   (json_int_t)f->cycles, "utilisation", f->use, "bound_cycles",
+                   (json_int_t)f->bound, "of_bound", f->of_bound, "counters", counters);
+}
+
+/* ---- All ---- */
+
+/* All shapes and results on one device. */
+static int run_device(const struct options *o, struct figure f, json_t *list) {
+  char uri[160];
+  ct_device *dev;
+  struct neighbour n;
+  bool same = true;
+  snprintf(uri, sizeof uri, "sim:core=%s,stall=%u,latency=%u,bandwidth=%u,seed=%" PRIu64, o->core,
+           f.stall, f.latency, f.bandwidth, o->seed);
+  if (cli_open(uri, &dev)) return 1;
+  int rc = neighbour_start(dev, f.beside, &n);
+  for (size_t s = 0; rc >= 0 && same && s < o->shapes; ++s) {
+    for (size_t r = 0; rc >= 0 && same && r < o->results; ++r) {
+      f.s = o->shape[s];
+      f.result = o->result[r];
+      rc = measure(dev, &n, &f, &same);
+      if (rc < 0 || !same) break;
+      print_figure(cli_text(o->json), &f);
+      json_array_append_new(list, figure_json(&f));
+    }
+  }
+  int status = rc < 0 ? cli_fail_device(dev, rc, uri) : 0;
+  if (!same)
+    status = cli_fail("%s: a product of %u x %u x %u differs from that of emu:", uri, f.s.m, f.s.n,
+                      f.s.k);
+  if (rc >= 0) neighbour_stop(dev, &n);
+  ct_close(dev);
+  return status;
+}
+
+static int run(const struct options *o) {
+  if (cli_writable(o->json)) return 1;
+  json_t *list = json_array();
+  int status = 0;
+  print_head(cli_text(o->json));
+  for (size_t b = 0; b < o->besides; ++b)
+    for (size_t l = 0; l < o->latencies; ++l)
+      for (size_t w = 0; w < o->bandwidths; ++w)
+        for (size_t s = 0; s < o->stalls && !status; ++s)
+          status = run_device(o,
+                              (struct figure){.beside = o->beside[b],
+                                              .latency = o->latency[l],
+                                              .bandwidth = o->bandwidth[w],
+                                              .stall = o->stall[s]},
+                              list);
+  if (status) {
+    json_decref(list);
+    return status;
+  }
+  return cli_json_write(o->json, json_pack("{s:s, s:I, s:o}", "core", o->core, "seed",
+                                           (json_int_t)o->seed, "products", list));
+}
+
+/* ---- Options ---- */
+
+enum {
+  KEY_SHAPE = CLI_KEY_VERB,
+  KEY_RESULT,
+  KEY_STALL,
+  KEY_BANDWIDTH,
+  KEY_LATENCY,
+  KEY_BESIDE,
+  KEY_CORE,
+  KEY_SEED,
+  KEY_ALL
+};
+
+static void add_shape(struct options *o, const char *arg, const struct argp_state *state) {
+  struct shape s;
+  char rest;
+  if (sscanf(arg, "%" SCNu32 "x%" SCNu32 "x%" SCNu32 "%c", &s.m, &s.n, &s.k, &rest) != 3 || !s.m ||
+      !s.n || !s.k || s.m > 4096 || s.n > 4096 || s.k > 4096)
+    argp_error(state, "--shape: \"%s\" is not MxNxK with numbers of 1..4096", arg);
+  if (o->shapes == MAX_LIST) argp_error(state, "--shape: at most %d", MAX_LIST);
+  o->shape[o->shapes++] = s;
+}
+
+/* "0,10,25" */
+static void set_list(unsigned *list, size_t *count, const char *name, const char *arg, unsigned min,
+                     unsigned max, const struct argp_state *state) {
+  char text[16];
+  *count = 0;
+  for (const char *p = arg; *p; p += *p == ',') {
+    const size_t len = strcspn(p, ",");
+    if (*count == MAX_LIST || len >= sizeof text) argp_error(state, "%s: too long", name);
+    memcpy(text, p, len);
+    text[len] = 0;
+    list[(*count)++] = (unsigned)cli_count(state, name, text, min, max);
+    p += len;
+  }
+  if (*count == 0) argp_error(state, "%s needs a number", name);
+}
+
+static void set_result(struct options *o, const char *arg, const struct argp_state *state) {
+  o->results = 0;
+  if (!strcmp(arg, "hbfp8") || !strcmp(arg, "both")) o->result[o->results++] = CT_GEMM_HBFP8;
+  if (!strcmp(arg, "fp32") || !strcmp(arg, "both")) o->result[o->results++] = CT_GEMM_F32;
+  if (o->results == 0) argp_error(state, "--result: \"%s\" is not hbfp8, fp32 or both", arg);
+}
+
+static void set_beside(struct options *o, const char *arg, const struct argp_state *state) {
+  o->besides = 0;
+  for (size_t i = 0; i < 3; ++i)
+    if (!strcmp(arg, beside_name[i]) || !strcmp(arg, "all"))
+      o->beside[o->besides++] = (enum beside)i;
+  if (o->besides == 0)
+    argp_error(state, "--beside: \"%s\" is not alone, training, inference or all", arg);
+}
+
+static void set_all(struct options *o) {
+  const struct argp_state *none = NULL;
+  set_list(o->stall, &o->stalls, "--stall", "0,10,25", 0, 90, none);
+  set_list(o->bandwidth, &o->bandwidths, "--bandwidth", "16,8,2", 1, 16, none);
+  set_result(o, "both", none);
+  set_beside(o, "all", none);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case CLI_KEY_JSON:
+      o->json = arg;
+      break;
+    case KEY_SHAPE:
+      add_shape(o, arg, state);
+      break;
+    case KEY_RESULT:
+      set_result(o, arg, state);
+      break;
+    case KEY_STALL:
+      set_list(o->stall, &o->stalls, "--stall", arg, 0, 90, state);
+      break;
+    case KEY_BANDWIDTH:
+      set_list(o->bandwidth, &o->bandwidths, "--bandwidth", arg, 1, 16, state);
+      break;
+    case KEY_LATENCY:
+      set_list(o->latency, &o->latencies, "--latency", arg, 1, 10000, state);
+      break;
+    case KEY_BESIDE:
+      set_beside(o, arg, state);
+      break;
+    case KEY_CORE:
+      o->core = arg;
+      break;
+    case KEY_SEED:
+      o->seed = cli_count(state, "--seed", arg, 0, INT64_MAX);
+      break;
+    case KEY_ALL:
+      set_all(o);
+      break;
+    case ARGP_KEY_ARG:
+      argp_error(state, "\"%s\" is one argument too many", arg);
+      break;
+    case ARGP_KEY_END:
+      if (o->shapes == 0) {
+        o->shapes = sizeof all_shapes / sizeof *all_shapes;
+        memcpy(o->shape, all_shapes, sizeof all_shapes);
+      }
+      break;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+int bench_gemm(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"shape", KEY_SHAPE, "MxNxK", 0, "A shape; may be given again (default: the usual ones)", 0},
+      {"result", KEY_RESULT, "FORMAT", 0, "hbfp8 (the default), fp32 or both", 0},
+      {"stall", KEY_STALL, "LIST", 0, "Percent of cycles in which the memory stalls (0)", 0},
+      {"bandwidth", KEY_BANDWIDTH, "LIST", 0, "Bytes a cycle, each way (16)", 0},
+      {"latency", KEY_LATENCY, "LIST", 0, "Cycles of the memory (60)", 0},
+      {"beside", KEY_BESIDE, "WHO", 0,
+       "alone (the default), training or inference (what the other queue does), or all", 0},
+      {"all", KEY_ALL, NULL, 0, "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside",
+       0},
+      {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
+      {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
+      {"json", CLI_KEY_JSON, "FILE", 0, "Write all figures (- for standard output)", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .doc =
+          "Measures how busy products keep the array, against a bound, and compares every "
+          "result with that of emu:."};
+  struct options o = {.core = "16x16",
+                      .stalls = 1,
+                      .bandwidth = {16},
+                      .bandwidths = 1,
+                      .latency = {60},
+                      .latencies = 1,
+                      .result = {CT_GEMM_HBFP8},
+                      .results = 1,
+                      .besides = 1,
+                      .seed = 1};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  return run(&o);
+}
