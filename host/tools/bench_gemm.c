@@ -41,6 +41,7 @@ struct options {
   enum beside beside[3];
   size_t besides;
   uint64_t seed;
+  unsigned runs; /* of each product, one after the other; the last one counts */
 };
 
 static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
@@ -192,7 +193,7 @@ struct figure {
   struct shape s;
   enum ct_gemm_result result;
   enum beside beside;
-  unsigned stall, bandwidth, latency;
+  unsigned stall, bandwidth, latency, runs;
   uint64_t cycles, bound;
   uint64_t counter[COUNTERS];
   double use, of_bound;
@@ -247,8 +248,10 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *
     return rc;
   }
   rc = ct_info(dev, &info);
-  if (rc >= 0) rc = ct_counters(dev, queue, before, COUNTERS);
-  if (rc >= 0) rc = run_measured(dev, n, &p, queue, &r);
+  for (unsigned i = 0; rc >= 0 && i < f->runs; ++i) {
+    rc = ct_counters(dev, queue, before, COUNTERS);
+    if (rc >= 0) rc = run_measured(dev, n, &p, queue, &r);
+  }
   if (rc >= 0) rc = ct_counters(dev, queue, f->counter, COUNTERS);
   if (rc >= 0) got = product_read(dev, &p);
   *same = got && !memcmp(got, want, p.c_size);
@@ -347,14 +350,16 @@ static int run(const struct options *o) {
                               (struct figure){.beside = o->beside[b],
                                               .latency = o->latency[l],
                                               .bandwidth = o->bandwidth[w],
-                                              .stall = o->stall[s]},
+                                              .stall = o->stall[s],
+                                              .runs = o->runs},
                               list);
   if (status) {
     json_decref(list);
     return status;
   }
-  return cli_json_write(o->json, json_pack("{s:s, s:I, s:o}", "core", o->core, "seed",
-                                           (json_int_t)o->seed, "products", list));
+  return cli_json_write(
+      o->json, json_pack("{s:s, s:i, s:I, s:o}", "core", o->core, "runs", (int)o->runs, "seed",
+                         (json_int_t)o->seed, "products", list));
 }
 
 /* ---- Options ---- */
@@ -368,6 +373,7 @@ enum {
   KEY_BESIDE,
   KEY_CORE,
   KEY_SEED,
+  KEY_RUNS,
   KEY_ALL
 };
 
@@ -451,6 +457,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_SEED:
       o->seed = cli_count(state, "--seed", arg, 0, INT64_MAX);
       break;
+    case KEY_RUNS:
+      o->runs = (unsigned)cli_count(state, "--runs", arg, 1, 1000);
+      break;
     case KEY_ALL:
       set_all(o);
       break;
@@ -482,6 +491,8 @@ int bench_gemm(int argc, char **argv) {
        0},
       {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
+      {"runs", KEY_RUNS, "N", 0,
+       "Runs of each product one after the other, of which the last counts (1)", 0},
       {"json", CLI_KEY_JSON, "FILE", 0, "Write all figures (- for standard output)", 0},
       {0}};
   static const struct argp argp = {
@@ -499,6 +510,7 @@ int bench_gemm(int argc, char **argv) {
                       .result = {CT_GEMM_HBFP8},
                       .results = 1,
                       .besides = 1,
+                      .runs = 1,
                       .seed = 1};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
   return run(&o);
