@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What `coltrain bench gemm --json FILE` measured, for docs/results.md: rewrites the tables between its markers and draws the
-# roofline docs/utilisation.svg.
+# roofline docs/utilisation.svg. Several files count as one.
 #
 #   build/bin/coltrain bench gemm --all --json build/gemm.json && scripts/gemm_report.py build/gemm.json
 
@@ -146,9 +146,9 @@ def plot(products):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: scripts/gemm_report.py FILE.json   (from coltrain bench gemm --all --json FILE.json)")
-    products = json.loads(pathlib.Path(sys.argv[1]).read_text())["products"]
+    if len(sys.argv) < 2:
+        sys.exit("usage: scripts/gemm_report.py FILE.json...   (from coltrain bench gemm --json FILE.json)")
+    products = [p for f in sys.argv[1:] for p in json.loads(pathlib.Path(f).read_text())["products"]]
     text = RESULTS.read_text()
     text = replace(text, "hbfp8", alone(products, "hbfp8"))
     text = replace(text, "fp32", alone(products, "fp32"))
