@@ -9,6 +9,7 @@
  * memory latencies (descriptor, program, first operands, last answer).
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,7 +219,9 @@ static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uin
   const uint64_t rows = f->s.m * nk * (16 / info->array_cols);
   const uint64_t weights = (ct_tiles(f->s.m) + 7) / 8 * nk * 16;
   const uint64_t bytes = max_u64(read_bytes(&f->s, window), result_size(&f->s, f->result));
-  const uint64_t memory = bytes * 100 / (f->bandwidth * (100 - (uint64_t)f->stall));
+  /* A refused beat is offered again in the next cycle; a narrow memory is not ready before. */
+  const double beat = fmax(16.0 / f->bandwidth, 100.0 / (100.0 - f->stall));
+  const uint64_t memory = (uint64_t)((double)bytes / CT_UNIT * beat);
   return share * max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
 }
 

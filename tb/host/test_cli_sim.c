@@ -80,7 +80,7 @@ static void products_of_all_kinds(void **state) {
       assert_true(cycles > 0);
       /* The bound is one (but for two products that take turns: they may let one go first). */
       if (strcmp(json_string_value(json_object_get(one, "beside")), "inference") != 0)
-        assert_true(of > 0.1 && of <= 1);
+        assert_true(of > 0.1 && of <= 1.02); /* stalls are drawn: their mean may be less */
     }
     json_decref(root);
   }
