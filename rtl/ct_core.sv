@@ -130,6 +130,8 @@ module ct_core #(
   logic [63:0]           ring_base, watchdog, rd_base, rd_limit, wr_base, wr_limit;
   logic [7:0]            ring_log2;
   logic [1:0]            tail_we, ctx_reset, ctx_cancel, cpl_pop, quiet, dead, cpl_valid;
+  logic              cancel_named;
+  logic [15:0]       cancel_num;
   logic [15:0]           tail_wdata;
   logic [39:0]           spm_base, spm_size;
   logic [31:0]           tail, head;
@@ -166,6 +168,8 @@ module ct_core #(
     .tail_o        (tail_wdata),
     .reset_o       (ctx_reset),
     .cancel_o      (ctx_cancel),
+    .cancel_named_o (cancel_named),
+    .cancel_num_o  (cancel_num),
     .hold_o        (hold),
     .watchdog_o    (watchdog),
     .rd_base_o     (rd_base),
@@ -224,7 +228,9 @@ module ct_core #(
   logic [32*Units-1:0]    sem_dec, sem_inc;        // 32*u + 16*c + s
   logic [2*Units-1:0]     idle;                    // bit 2*u + c
   logic [1:0]             flush, abandon, dispatch;
-  logic [1:0]             fetch_valid, fetch_ready, fetch_rvalid;
+  logic [1:0]             fetch_valid, fetch_ready, fetch_rvalid, fetch_soft, fetch_drop, fetch_bad, fetch_idle;
+  logic [1:0]             ld_quiet, st_quiet, st_seal, st_old, st_old_err;
+  logic [31:0]            st_old_err_addr;
   logic [63:0]            fetch_addr;
   logic [21:0]            fetch_len;
   logic [127:0]           fetch_rdata;
@@ -258,6 +264,8 @@ module ct_core #(
       .drain_limit_i  (drain_limit),
       .reset_i        (ctx_reset[c]),
       .cancel_i       (ctx_cancel[c]),
+      .cancel_named_i (cancel_named),
+      .cancel_num_i   (cancel_num),
       .hold_i         (hold),
       .freeze_i       (freeze),
       .cycle_i        (cycle),
@@ -269,6 +277,7 @@ module ct_core #(
       .quiet_o        (quiet[c]),
       .want_o         (job_want[c]),
       .gate_i         (job_gate[c]),
+      .overlap_i      (policy != ct_pkg::PolicyJob),
       .start_o        (job_start[c]),
       .finish_o       (job_finish[c]),
       .busy_o         (job_busy[c]),
@@ -280,6 +289,10 @@ module ct_core #(
       .fetch_ready_i  (fetch_ready[c]),
       .fetch_addr_o   (fetch_addr[32*c +: 32]),
       .fetch_len_o    (fetch_len[11*c +: 11]),
+      .fetch_soft_o   (fetch_soft[c]),
+      .fetch_drop_o   (fetch_drop[c]),
+      .fetch_bad_i    (fetch_bad[c]),
+      .fetch_idle_i   (fetch_idle[c]),
       .fetch_rvalid_i (fetch_rvalid[c]),
       .fetch_rdata_i  (fetch_rdata),
       .cmd_valid_o    (c_cmd_valid),
@@ -291,6 +304,12 @@ module ct_core #(
       .flush_o        (flush[c]),
       .abandon_o      (abandon[c]),
       .units_idle_i   (c_idle == '1),
+      .units_done_i   (c_idle[Units-1:1] == '1 && ld_quiet[c]),
+      .units_quiet_i  (c_idle[Units-1:2] == '1 && ld_quiet[c] && st_quiet[c]),
+      .seal_o         (st_seal[c]),
+      .old_i          (st_old[c]),
+      .old_err_i      (st_old_err[c]),
+      .old_err_addr_i (st_old_err_addr),
       .err_i          ({err[4+c], err[2+c], err[c]}),
       .err_code_i     ({err_code[32+8*c +: 8], err_code[16+8*c +: 8], err_code[8*c +: 8]}),
       .err_addr_i     ({err_addr[128+32*c +: 32], err_addr[64+32*c +: 32], err_addr[32*c +: 32]}),
@@ -439,6 +458,7 @@ module ct_core #(
     .ld_sem_dec_o   (sem_dec[32*0 +: 32]),
     .ld_sem_inc_o   (sem_inc[32*0 +: 32]),
     .ld_idle_o      (idle[1:0]),
+    .ld_quiet_o     (ld_quiet),
     .st_cmd_valid_i (cmd_valid[3:2]),
     .st_cmd_i       (cmd[512*1 +: 512]),
     .st_cmd_ready_o (cmd_ready[3:2]),
@@ -446,13 +466,22 @@ module ct_core #(
     .st_sem_dec_o   (sem_dec[32*1 +: 32]),
     .st_sem_inc_o   (sem_inc[32*1 +: 32]),
     .st_idle_o      (idle[3:2]),
+    .st_quiet_o     (st_quiet),
+    .st_seal_i      (st_seal),
+    .st_old_o       (st_old),
+    .st_old_err_o   (st_old_err),
+    .st_old_err_addr_o (st_old_err_addr),
     .err_o          (err[1:0]),
     .err_code_o     (err_code[0 +: 16]),
     .err_addr_o     (err_addr[0 +: 64]),
     .fetch_valid_i  (fetch_valid),
     .fetch_addr_i   (fetch_addr),
     .fetch_len_i    (fetch_len),
+    .fetch_soft_i   (fetch_soft),
+    .fetch_drop_i   (fetch_drop),
     .fetch_ready_o  (fetch_ready),
+    .fetch_bad_o    (fetch_bad),
+    .fetch_idle_o   (fetch_idle),
     .fetch_rvalid_o (fetch_rvalid),
     .fetch_rdata_o  (fetch_rdata),
     .fetch_rlast_o  (),

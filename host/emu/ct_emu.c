@@ -164,7 +164,7 @@ static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t slot)
   ctx->ncmds = desc_word(desc, CT_DESC_NCMDS);
   if (ctx->ncmds < 1 || ctx->ncmds > CT_PROG_MAX)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_NCMDS);
-  else if (desc_word(desc, CT_DESC_FLAGS))
+  else if (desc_word(desc, CT_DESC_FLAGS) & ~(uint32_t)CT_FLAG_OVERLAP)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
   for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
     ctx->r[1 + i] = desc_word(desc, CT_DESC_ARG0 + i);
@@ -326,6 +326,8 @@ static void control(struct ct_emu_ctx *ctx, uint32_t value) {
     ctx->head = CT_EMU_CREG(ctx, TAIL);
     ctx->owed = false;
   }
+  const bool named = (value & 4) != 0, hit = !named || ((ctx->head - 1) & 0xffff) == value >> 16;
+  if (!hit) value &= ~UINT32_C(2);
   if (ctx->running && value & 3) ct_emu_fail(ctx, value & 1 ? CT_DEV_RESET : CT_DEV_CANCELLED, 0);
 }
 

@@ -117,6 +117,7 @@ static int write_descriptor(ct_device *dev, const struct ct_ring *r, const struc
   put32(desc, CT_DESC_PROG, (uint32_t)(job->program->addr / CT_UNIT));
   put32(desc, CT_DESC_NCMDS, job->program->count);
   put32(desc, CT_DESC_WATCHDOG, job->watchdog);
+  put32(desc, CT_DESC_FLAGS, job->flags);
   for (unsigned i = 0; i < CT_MAX_ARGS; ++i)
     put32(desc, CT_DESC_ARG0 + i, job->args[i]);
   const uint64_t slot = r->submitted & (slots(r) - 1);
@@ -152,6 +153,8 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
     return CT_ERR_ARG;
   if (job->program->dev != dev)
     return ct_fail(dev, CT_ERR_ARG, "the program belongs to another device");
+  if (job->flags & ~CT_JOB_OVERLAP)
+    return ct_fail(dev, CT_ERR_ARG, "unknown flags 0x%x", (unsigned)job->flags);
   struct ct_ring *r = &dev->ring[queue];
   if (!ct_queue_has_room(dev, queue, 1))
     return ct_fail(dev, CT_ERR_FULL, "the queue holds %u jobs", 1u << r->log2);
@@ -342,8 +345,9 @@ static int is_taken(ct_device *dev, enum ct_queue queue, uint64_t seq, bool *tak
   return err;
 }
 
-/* A job in the ring is replaced by one that does nothing, a running one is told to end. The device
- * may take the descriptor meanwhile: then the old one ran, or the new one does; both complete. */
+/* A job in the ring is replaced by one that does nothing. The device may take the descriptor
+ * meanwhile, or have read it a moment ago: so it is told to cancel the job of that number in any
+ * case, which hits it if it runs or is about to, and nothing if it is through or not read. */
 int ct_cancel(ct_device *dev, uint64_t tag) {
   uint64_t seq;
   bool taken = false;
@@ -365,9 +369,6 @@ int ct_cancel(ct_device *dev, uint64_t tag) {
     if (!err) err = is_taken(dev, queue, seq, &taken);
     if (!err && !taken) r->pending[slot].cancelled = true;
   }
-  if (err || !taken) return err;
-  err = poll(dev); /* it may be through: then the next one must not be hit */
-  if (!err && is_pending(dev, tag, &seq) && r->completed == seq)
-    err = ct_reg_write(dev, queue_reg(queue, CT_CREG_CONTROL), 2);
-  return err;
+  if (err) return err;
+  return ct_reg_write(dev, queue_reg(queue, CT_CREG_CONTROL), (uint32_t)seq << 16 | 4 | 2);
 }

@@ -199,6 +199,8 @@ int ct_model_infer_submit(ct_model *m, enum ct_queue queue, uint64_t image, uint
   struct ct_job job = {.program = m->infer[rows - 1], .version = version, .user = user};
   job.args[CT_INFER_IMAGE - 1] = units(image ? image : m->image);
   job.args[CT_INFER_OUT - 1] = units(out);
+  /* A request reads an image and its rows; the request before it writes answers. */
+  if (queue == CT_INFERENCE) job.flags = CT_JOB_OVERLAP;
   for (size_t r = 0; r < rows; ++r)
     job.args[CT_INFER_ROW - 1 + r] = units(row_addrs[r]);
   return ct_submit_at(m->dev, queue, &job, cycle, tag);

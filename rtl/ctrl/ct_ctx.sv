@@ -29,6 +29,8 @@ module ct_ctx #(
   input  logic [31:0]      drain_limit_i,
   input  logic             reset_i,
   input  logic             cancel_i,
+  input  logic             cancel_named_i,
+  input  logic [15:0]      cancel_num_i,
   input  logic             hold_i,
   input  logic             freeze_i,
   input  logic [63:0]      cycle_i,
@@ -42,6 +44,7 @@ module ct_ctx #(
   // Gate of policy JOB, see ct_job.
   output logic             want_o,
   input  logic             gate_i,
+  input  logic             overlap_i,
   output logic             start_o,
   output logic             finish_o,
   output logic             busy_o,
@@ -57,6 +60,10 @@ module ct_ctx #(
   input  logic             fetch_ready_i,
   output logic [31:0]      fetch_addr_o,
   output logic [10:0]      fetch_len_o,
+  output logic             fetch_soft_o,
+  output logic             fetch_drop_o,
+  input  logic             fetch_bad_i,
+  input  logic             fetch_idle_i,
   input  logic             fetch_rvalid_i,
   input  logic [127:0]     fetch_rdata_i,
 
@@ -70,6 +77,12 @@ module ct_ctx #(
   output logic             flush_o,
   output logic             abandon_o,
   input  logic             units_idle_i,
+  input  logic             units_done_i,
+  input  logic             units_quiet_i,
+  output logic             seal_o,
+  input  logic             old_i,
+  input  logic             old_err_i,
+  input  logic [31:0]      old_err_addr_i,
   input  logic [2:0]       err_i,         // DMA, MXU, VPU
   input  logic [3*8-1:0]   err_code_i,
   input  logic [3*32-1:0]  err_addr_i,
@@ -81,7 +94,7 @@ module ct_ctx #(
     ct_error_queue_depth_must_be_2_to_64 u_error ();
   end
 
-  logic         prog_start, prog_stop, prog_valid, prog_first, prog_loaded, prog_end, prog_err;
+  logic         prog_load, prog_start, prog_stop, prog_valid, prog_first, prog_loaded, prog_end, prog_err;
   logic [9:0]   prog_ncmds, prog_idx;
   logic         arg_we;
   logic [2:0]   arg_group;
@@ -93,11 +106,14 @@ module ct_ctx #(
 
   ct_job u_job (
     .clk_i, .rst_ni,
-    .ring_base_i, .ring_log2_i, .tail_we_i, .tail_i, .watchdog_i, .drain_limit_i, .reset_i, .cancel_i, .hold_i, .freeze_i,
+    .ring_base_i, .ring_log2_i, .tail_we_i, .tail_i, .watchdog_i, .drain_limit_i, .reset_i, .cancel_i, .cancel_named_i, .cancel_num_i, .hold_i,
+    .freeze_i,
     .cycle_i, .cycle_next_i, .tail_o, .head_o, .status_o, .dead_o, .quiet_o,
-    .want_o, .gate_i, .start_o, .finish_o, .busy_o,
+    .want_o, .gate_i, .overlap_i, .start_o, .finish_o, .busy_o,
     .cpl_valid_o, .cpl_count_o, .cpl_o, .cpl_pop_i,
-    .fetch_valid_o, .fetch_ready_i, .fetch_addr_o, .fetch_len_o, .fetch_rvalid_i, .fetch_rdata_i,
+    .fetch_valid_o, .fetch_ready_i, .fetch_addr_o, .fetch_len_o, .fetch_soft_o, .fetch_drop_o, .fetch_bad_i, .fetch_idle_i,
+    .fetch_rvalid_i, .fetch_rdata_i,
+    .prog_load_o    (prog_load),
     .prog_start_o   (prog_start),
     .prog_ncmds_o   (prog_ncmds),
     .prog_stop_o    (prog_stop),
@@ -115,12 +131,13 @@ module ct_ctx #(
     .sem_err_num_i  (sem_err_num),
     .flush_o, .abandon_o,
     .queues_empty_i (q_valid == '0),
-    .units_idle_i,
+    .units_idle_i, .units_done_i, .units_quiet_i, .seal_o, .old_i, .old_err_i, .old_err_addr_i,
     .err_i, .err_code_i, .err_addr_i, .row_i
   );
 
   ct_fetch u_fetch (
     .clk_i, .rst_ni,
+    .load_i       (prog_load),
     .start_i      (prog_start),
     .ncmds_i      (prog_ncmds),
     .stop_i       (prog_stop),

@@ -9,7 +9,9 @@
 //             adds (a field whose register is r0 costs none; at most three), and one more in which it is checked and dispatched.
 //             ADDI takes a cycle for each pair (a pair with Rd = 0 costs none), at least one. So a command takes 1 to 4
 //             cycles; an ENDL that goes back costs one more (the refill of P).
-// Job         start_i (one cycle) with ncmds_i (1..512, stable until the next start) begins a program: it forgets the old one.
+// Job         load_i (one cycle) forgets the program; the beats that follow are another. start_i (one cycle, with load_i or later)
+//             begins to execute it; ncmds_i (1..512) is stable from then to END. If its beats come again (load_i while it runs), execution
+//             goes on when those of the next command are there.
 //             stop_i (level) ends execution at once. end_o stays high from END to the next start.
 // Arguments   arg_we_i writes four registers: group g, word w goes to r[4*g + w + 1] (so group 7's last word goes nowhere).
 //             Only while no program runs.
@@ -32,6 +34,7 @@ module ct_fetch (
   input  logic         rst_ni,
 
   // From ct_job.
+  input  logic         load_i,
   input  logic         start_i,
   input  logic [9:0]   ncmds_i,
   input  logic         stop_i,
@@ -84,7 +87,7 @@ module ct_fetch (
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)           beats_q <= '0;
-    else if (start_i)      beats_q <= '0;
+    else if (load_i)       beats_q <= '0;
     else if (prog_valid_i) beats_q <= beats_q + 1'b1;
   end
 

@@ -2,46 +2,71 @@
 //
 // The jobs of one context, one after the other: takes descriptors from the ring, loads programs, ends jobs, reports them.
 //
-//            want, gate open              8 beats            first command
+// Two machines. The front end reads the descriptor and the program of the next job, whether it has begun or not:
+//
+//     NONE --> DESC ----------------> PROG ------------------> NONE, when the program of the running job has arrived
+//               |  8 beats             ^ |
+//               |  (program asked for  | | fetch_bad_i
+//               |  when the first has  | v
+//               +----- come) --------> HAVE     (bad NCMDS; program lost or wrongly guessed)
+//
+// The main machine runs the job in front (own_q: the front end's job has begun, and is the main machine's):
+//
+//            want, gate open            descriptor             first command
 //     IDLE ------------------> DESC ------------------> PROG --------------> RUN
-//      ^ ^                      |                        |                   |  END executed
-//      | |                      | error                  | error      error  v
-//      | |                      v                        v        +------- DRAIN
+//      ^ ^  '--- descriptor is here already -------------^ ^                  |  END executed
+//      | |                      | error                  | |error      error  v
+//      | |                      v                        v +--overlap-------- DRAIN
 //      | |                    ABORT <---------------------+-------+          |  queues empty, units idle
 //      | |                     |  ^                                          |
 //      | |        idle, or     |  | the port was dead: wait for idle         |
 //      | |        DRAIN_LIMIT  v  |                                          |
 //      | +------------------- COMPLETE <-------------------------------------+
-//      +--- idle (from ABORT after a dead port: without a completion)
+//      +--- idle (from ABORT after a dead port, or without a job: no completion)
 //
 //  IDLE      the ring is empty, or the job is held: no room for its completion, or policy JOB and the other context works
 //            (STATUS shows 7, held, while a descriptor waits here).
 //  DESC      reads the descriptor (8 beats). A cancel, a reset or the watchdog takes effect when it has arrived, so that the
 //            completion has its tag; if it does not arrive within DRAIN_LIMIT cycles, without. A refused read ends it at once.
 //  PROG      has asked for the program; RUN begins with its first command, while the others still arrive.
-//  DRAIN     after END: waits until the rest of the program has arrived, the queues are empty and the units idle, in
-//            SettleCycles cycles in a row (an error pulse follows its cause by a cycle or two).
+//  DRAIN     after END: waits until the rest of the program has arrived, the queues are empty and the units done, the last
+//            SettleCycles cycles with nothing but answers of stores outstanding (an error pulse follows its cause by a cycle or two).
+//            Meanwhile the front end reads the next descriptor and program. If that job says OVERLAP, it starts when these answers
+//            are all that is missing: the old job then waits for them in the last stage.
 //  ABORT     flush_o is high: queues and units drop what is left. At least SettleCycles cycles. After a dead port it lasts until the
 //            port has answered after all, or until a soft reset gives up what it owes (abandon_o).
-//  COMPLETE  one cycle: pushes the completion.
+//  COMPLETE  one cycle, or until the last stage is free.
+//
+// The last stage (old_q) holds a job that is over but for the answers to its stores, pushes its completion when these have come
+// (old_i low), and is past cancel, reset and watchdog. An error answer becomes its code; if answers are missing for DRAIN_LIMIT cycles
+// after the start of the next job (or after its error), the port is dead: it ends with DEAD, and the next job fails with DEAD, too.
+//
+// Fetches    What is asked for before its job begins is soft: if anything is wrong with it (fetch_bad_i), it is forgotten and asked for
+//            again when the job has begun; only then is it an error. If the last two programs were the same, this program is
+//            asked for together with the next descriptor, as a guess, soft, too; it is fresh from memory, so only address and length are
+//            guessed. A wrong guess costs the answers to what was asked for (fetch_drop_o forgets the rest of it).
 //
 // Invariants (asserted below)
-//  1. A job starts only with room for its completion, so COMPLETE never waits.
+//  1. A job starts only with room for its completion, so the last stage never waits for room.
 //  2. The first error of a job is its code; only DEAD replaces it.
 //  3. Semaphores are zero outside RUN and DRAIN.
 //  4. HEAD moves when the descriptor has been read (its slot may then be written again), and by a soft reset, to TAIL as
 //     it was then (in DESC only when the descriptor has been read).
-//  5. A fetch is asked for only in DESC and PROG; no context ever has two.
+//  5. A fetch is asked for only while the front end waits for it; after a lost one or a wrong guess, when no beat of it can come any more.
 //  6. The front of the doorbell times, if valid, belongs to descriptors that have not been read yet, or is dropped in this cycle;
 //     it is dropped in the cycle after the last of them has been read.
 //
 // Times      arrive: the cycle of the TAIL write that made the descriptor visible. Up to 64 such writes are remembered; one that
 //            found all 64 in use is forgotten, and its descriptors show the next remembered write's time, or the last's.
-//            start: the cycle in which the read of the descriptor is first offered. end: the cycle in which the completion is
-//            first visible. The watchdog counts from start and rests while the core is frozen.
-// Errors     of one cycle: DMA before MXU, VPU, semaphores, fetch, watchdog, reset, cancel. In DESC the watchdog uses the
-//            context's WATCHDOG, as the descriptor's own limit is not known yet.
-// Completion cpl_o = {rows, end, start, arrive, version, addr, code, tag}, see the localparams; a FIFO of 16.
+//            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
+//            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
+//            while the core is frozen.
+// Errors     of one cycle: DMA before MXU, VPU, semaphores, fetch, descriptor, watchdog, reset, dead port, cancel. In DESC the watchdog
+//            uses the context's WATCHDOG, as the descriptor's own limit is not known yet.
+// Cancel     cancel_i with cancel_named_i hits the job whose number (HEAD before it was taken) is cancel_num_i, if it has not left DRAIN:
+//            the one in front, or the next one, which then ends as soon as it begins. Without a name it hits the job in front.
+// Completion cpl_o = {rows, end, start, arrive, version, addr, code, tag}, see the localparams; 16 of them. What is known at the
+//            start lies in a FIFO of its own, pushed when the front end may need its registers for the next job.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -61,6 +86,8 @@ module ct_job #(
   input  logic [31:0]     drain_limit_i,
   input  logic            reset_i,       // pulse: soft reset
   input  logic            cancel_i,      // pulse
+  input  logic            cancel_named_i,
+  input  logic [15:0]     cancel_num_i,
   input  logic            hold_i,        // no job may start
   input  logic            freeze_i,      // stops the watchdog
   input  logic [63:0]     cycle_i,
@@ -71,9 +98,11 @@ module ct_job #(
   output logic            dead_o,        // the memory port owed answers past DRAIN_LIMIT (until the global reset)
   output logic            quiet_o,       // nothing runs and nothing can be waited for
 
-  // The gate of policy JOB: want_o asks, gate_i lets start; start_o and finish_o are pulses; busy_o: a job runs.
+  // The gate of policy JOB: want_o asks, gate_i lets start; start_o and finish_o are pulses; busy_o: a job runs. overlap_i: a job may
+  // start before the one before has finished.
   output logic            want_o,
   input  logic            gate_i,
+  input  logic            overlap_i,
   output logic            start_o,
   output logic            finish_o,
   output logic            busy_o,
@@ -84,15 +113,20 @@ module ct_job #(
   output logic [CplW-1:0] cpl_o,
   input  logic            cpl_pop_i,
 
-  // DMA fetch client. The answer is in order and never refused.
+  // DMA fetch client. The answer is in order and never refused. fetch_idle_i: none is outstanding.
   output logic            fetch_valid_o,
   input  logic            fetch_ready_i,
   output logic [31:0]     fetch_addr_o,
   output logic [10:0]     fetch_len_o,
+  output logic            fetch_soft_o,
+  output logic            fetch_drop_o,
+  input  logic            fetch_bad_i,
+  input  logic            fetch_idle_i,
   input  logic            fetch_rvalid_i,
   input  logic [127:0]    fetch_rdata_i,
 
   // ct_fetch.
+  output logic            prog_load_o,   // the beats of another program follow
   output logic            prog_start_o,
   output logic [9:0]      prog_ncmds_o,
   output logic            prog_stop_o,
@@ -114,6 +148,12 @@ module ct_job #(
   output logic            abandon_o,     // pulse: the DMA forgets what the dead port owes this context
   input  logic            queues_empty_i,
   input  logic            units_idle_i,
+  input  logic            units_done_i,  // idle but for fetches
+  input  logic            units_quiet_i, // and for answers to stores
+  output logic            seal_o,        // pulse: the stores outstanding belong to the old job from now on
+  input  logic            old_i,         // some of them still are
+  input  logic            old_err_i,     // pulse: an error answer to one
+  input  logic [31:0]     old_err_addr_i,
   input  logic [2:0]      err_i,         // DMA, MXU, VPU
   input  logic [3*8-1:0]  err_code_i,
   input  logic [3*32-1:0] err_addr_i,
@@ -128,56 +168,231 @@ module ct_job #(
   } state_e;
   localparam logic [2:0] StatusHeld = 3'd7;
 
+  typedef enum logic [1:0] {FeNone = 2'd0, FeDesc = 2'd1, FeHave = 2'd2, FeProg = 2'd3} fe_e;
+
   state_e      state_d, state_q;
-  logic        request_d, request_q;   // the fetch is offered
-  logic [2:0]  beat_q;                 // of the descriptor
-  logic        err_d, err_q;           // the job has failed
+  logic        err_d, err_q;           // the job in front has failed
   logic        reset_seen_q;           // a soft reset came while in DESC
   logic        after_dead_d, after_dead_q;
+  logic        silent_d, silent_q;     // ABORT without a job
+  logic        kill_d, kill_q;         // fetches for a job that a reset has dropped are outstanding
   logic        dead_q;
   logic [31:0] timer_d, timer_q;       // cycles since the start; from the first error on: since that
-  logic [2:0]  settle_d, settle_q;
+  logic [1:0]  settle_d, settle_q;
   logic [15:0] head_d, head_q, tail_q;
   logic [15:0] reset_head_q;           // where that reset sets HEAD, once the descriptor has been read
 
-  logic [31:0] tag_q, version_q, prog_q, limit_q, rows_q;
+  // Front end.
+  fe_e         fe_d, fe_q;
+  logic        own_d, own_q;           // its job is the one in front
+  logic        request_d, request_q;   // a fetch is offered:
+  logic        req_prog_d, req_prog_q; // of the program
+  logic        req_soft_d, req_soft_q;
+  logic        asked_d, asked_q;       // the program has been asked for
+  logic        guess_d, guess_q;       // before the descriptor was known
+  logic        wait_d, wait_q;         // nothing new until all fetches are answered
+  logic        lost_d, lost_q;         // a soft fetch failed: no other one
+  logic        drop_d, drop_q;
+  logic        doomed_d, doomed_q;     // cancelled before its start
+  logic [2:0]  beat_q;                 // of the descriptor
+  logic        first_beat_q;           // the first one came in the last cycle
+  logic        same_q;                 // it names the program of the one before
+  logic [31:0] tag_q, version_q, prog_q, next_limit_q;
   logic [9:0]  ncmds_q;
-  logic        ncmds_bad_q;
+  logic        ncmds_bad_q, flags_bad_q, overlap_q;
+  logic [63:0] arrive_q;
+
+  // The job in front.
+  logic [31:0] limit_q, rows_q;
   logic [7:0]  code_q;
   logic [31:0] addr_q;
-  logic [31:0] fetch_addr_q;
-  logic [63:0] start_q, arrive_q;
+  logic [63:0] start_q;
+  logic        meta_d, meta_q;         // what is known of it at its start is not in the FIFO yet
+
+  // The last stage.
+  logic        old_d, old_q, old_dead_q;
+  logic [7:0]  old_code_q;
+  logic [31:0] old_addr_q, old_rows_q;
+  logic        old_die, old_done, retire;
 
   logic        active;                 // a job that can still fail
-  logic        start, desc_beat, desc_last, desc_leave, flags_bad;
+  logic        start, over_start;      // the second: beside the job before
+  logic        desc_ask, desc_beat, desc_last, prog_ask;
+  logic        fe_here;                // the next job's descriptor is here
+  logic        fetch_quiet;
+  logic        wrong_guess;
+  logic        bad_desc;
   logic        fail;                   // the first error, now
   logic        unit_err;
   logic [7:0]  fail_code;
   logic [31:0] fail_addr;
-  logic        wd_hit, drain_over, settled;
+  logic        wd_hit, drain_over, quiet, settled, aborted;
   logic        cpl_ready;
+  logic [15:0] named;                  // cancel_num_i, counted from HEAD
+  logic        cancel_front, cancel_next;
 
   // ---- Starting -------------------------------------------------------------------------------------------------------------
 
   assign active     = (state_q != StIdle) && (state_q != StAbort) && (state_q != StComplete);
-  assign want_o     = (state_q == StIdle) && (head_q != tail_q) && cpl_ready && !hold_i;
-  assign start      = want_o && gate_i && !reset_i;
+  assign want_o     = (state_q == StIdle) && (fe_q != FeNone || head_q != tail_q) && !old_q && !kill_q && cpl_ready && !hold_i;
+  assign over_start = (state_q == StDrain) && settled && fe_here && overlap_q && overlap_i && !bad_desc && !doomed_q && !old_q &&
+                      !meta_q && cpl_ready && !hold_i && !fail;
+  assign start      = (want_o && gate_i && !reset_i) || over_start;
   assign start_o    = start;
-  assign finish_o   = (state_q == StComplete);
-  assign busy_o     = (state_q != StIdle) && !after_dead_q;
-  assign quiet_o    = (state_q == StIdle) || after_dead_q;
+  assign seal_o     = over_start;
+  assign finish_o   = old_done;
+  assign busy_o     = (state_q != StIdle && !after_dead_q && !silent_q) || old_q;
+  assign quiet_o    = (state_q == StIdle && !old_q && fe_q == FeNone && !kill_q) || after_dead_q;
 
-  assign desc_beat  = (state_q == StDesc) && fetch_rvalid_i;
-  assign desc_last  = desc_beat && (beat_q == 3'd7);
-  assign desc_leave = (state_q == StDesc) && (state_d != StDesc);
+  // ---- Front end --------------------------------------------------------------------------------------------------------------
+
+  assign fetch_quiet = fetch_idle_i && !request_q;
+  assign fe_here     = !own_q && (fe_q == FeHave || fe_q == FeProg);
+  assign bad_desc    = ncmds_bad_q || flags_bad_q;
+  // After a soft failure the descriptor is taken for lost, and what still comes is not it.
+  assign desc_beat   = (fe_q == FeDesc) && fetch_rvalid_i && !(wait_q && lost_q);
+  assign desc_last   = desc_beat && (beat_q == 3'd7);
+  assign wrong_guess = (fe_q == FeDesc) && first_beat_q && guess_q && !same_q;
+
+  always_comb begin
+    desc_ask = 1'b0;
+    prog_ask = 1'b0;
+    unique case (fe_q)
+      FeNone: desc_ask = (start && state_q == StIdle) || (state_q == StDesc && state_d == StDesc) ||
+                         (state_q == StDrain && state_d == StDrain && !meta_q && !own_q && !wait_q && !lost_q && head_q != tail_q && !hold_i);
+      FeDesc: prog_ask = first_beat_q && !asked_q && !ncmds_bad_q && !wait_q;
+      FeHave: prog_ask = !wait_q && !bad_desc && (own_q ? active : (!lost_q && (state_q == StDrain || state_q == StIdle)));
+      default: ;
+    endcase
+    if (reset_i || kill_q || state_d == StAbort) begin
+      desc_ask = 1'b0;
+      prog_ask = 1'b0;
+    end
+  end
+
+  always_comb begin
+    fe_d       = fe_q;
+    own_d      = own_q || start;
+    request_d  = request_q && !fetch_ready_i;
+    req_prog_d = req_prog_q;
+    req_soft_d = req_soft_q;
+    asked_d    = asked_q;
+    guess_d    = guess_q;
+    wait_d     = wait_q && !fetch_quiet;
+    lost_d     = lost_q && !(own_q && state_d == StAbort);
+    drop_d     = 1'b0;
+    doomed_d   = (doomed_q || cancel_next) && !(own_q && (state_q == StProg || state_d == StAbort)) && !reset_i;
+    kill_d     = kill_q;
+
+    // The program is asked for with the descriptor if it was the same twice.
+    if (request_q && fetch_ready_i && !req_prog_q && same_q && !lost_q) begin
+      request_d  = 1'b1;
+      req_prog_d = 1'b1;
+      req_soft_d = 1'b1;
+      asked_d    = 1'b1;
+      guess_d    = 1'b1;
+    end
+    if (first_beat_q) guess_d = 1'b0;
+    if (wrong_guess) begin
+      drop_d    = 1'b1;
+      asked_d   = 1'b0;
+      wait_d    = 1'b1;
+      request_d = 1'b0;
+    end
+    if (fe_q == FeDesc && wait_q && fetch_quiet) fe_d = FeNone;  // the descriptor is what was lost
+    if (desc_ask) begin
+      fe_d       = FeDesc;
+      request_d  = 1'b1;
+      req_prog_d = 1'b0;
+      req_soft_d = !own_d;
+      asked_d    = 1'b0;
+      guess_d    = 1'b0;
+    end
+    if (prog_ask) begin
+      request_d  = 1'b1;
+      req_prog_d = 1'b1;
+      req_soft_d = !own_d;
+      asked_d    = 1'b1;
+    end
+    if (fetch_bad_i && fe_q != FeNone) begin
+      asked_d   = 1'b0;
+      guess_d   = 1'b0;
+      wait_d    = 1'b1;
+      lost_d    = 1'b1;
+      request_d = 1'b0;
+      if (fe_q == FeProg) fe_d = FeHave;
+    end
+    if (desc_last) fe_d = asked_d ? FeProg : FeHave;
+    if (fe_q == FeHave && prog_ask) fe_d = FeProg;
+    if (own_q && fe_q == FeProg && !fetch_bad_i && prog_loaded_i && (state_q == StRun || state_q == StDrain)) begin
+      fe_d   = FeNone;
+      own_d  = 1'b0;
+      lost_d = 1'b0;
+    end
+
+    // A flush drops all fetches; a job that has not begun keeps its descriptor.
+    if (state_d == StAbort) begin
+      if (own_q || fe_d == FeDesc) fe_d = FeNone;
+      else if (fe_d == FeProg)     fe_d = FeHave;
+      own_d     = 1'b0;
+      request_d = 1'b0;
+      wait_d    = 1'b0;
+      kill_d    = 1'b0;
+    end
+    if (reset_i && !own_q) begin
+      kill_d    = (state_d == StIdle || state_d == StComplete) && (fe_q == FeDesc || fe_q == FeProg || wait_q);
+      fe_d      = FeNone;
+      request_d = 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fe_q         <= FeNone;
+      own_q        <= 1'b0;
+      request_q    <= 1'b0;
+      req_prog_q   <= 1'b0;
+      req_soft_q   <= 1'b0;
+      asked_q      <= 1'b0;
+      guess_q      <= 1'b0;
+      wait_q       <= 1'b0;
+      lost_q       <= 1'b0;
+      drop_q       <= 1'b0;
+      doomed_q     <= 1'b0;
+      kill_q       <= 1'b0;
+      same_q       <= 1'b0;
+      first_beat_q <= 1'b0;
+      beat_q       <= '0;
+    end else begin
+      fe_q         <= fe_d;
+      own_q        <= own_d;
+      request_q    <= request_d;
+      req_prog_q   <= req_prog_d;
+      req_soft_q   <= req_soft_d;
+      asked_q      <= asked_d;
+      guess_q      <= guess_d;
+      wait_q       <= wait_d;
+      lost_q       <= lost_d;
+      drop_q       <= drop_d;
+      doomed_q     <= doomed_d;
+      kill_q       <= kill_d;
+      first_beat_q <= desc_beat && (beat_q == 3'd0);
+      if (desc_beat && beat_q == 3'd0) begin
+        same_q <= (fetch_rdata_i[32*ct_pkg::DescProg +: 32] == prog_q) && (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == 32'(ncmds_q)) &&
+                  !ncmds_bad_q;
+      end
+      if (fe_d != FeDesc) beat_q <= '0;
+      else if (desc_beat) beat_q <= beat_q + 3'd1;
+    end
+  end
 
   always_ff @(posedge clk_i) begin
-    if (start) begin
+    if (desc_ask) begin
       tag_q        <= '0;
       version_q    <= '0;
-      start_q      <= cycle_next_i;
-      // A slot is 8 units of 16 bytes.
-      fetch_addr_q <= ring_base_i + {13'd0, head_q & ~(16'hffff << ring_log2_i), 3'b000};
+      next_limit_q <= '0;
+      flags_bad_q  <= 1'b0;
+      overlap_q    <= 1'b0;
     end
     if (desc_beat && beat_q == 3'd0) begin
       tag_q       <= fetch_rdata_i[32*ct_pkg::DescTag +: 32];
@@ -187,34 +402,42 @@ module ct_job #(
       ncmds_bad_q <= (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == '0) ||
                      (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] > ct_pkg::ProgMax);
     end
-    if (start) limit_q <= watchdog_i;
-    if (desc_beat && beat_q == 3'd1 && fetch_rdata_i[32*(ct_pkg::DescWatchdog-4) +: 32] != '0) begin
-      limit_q <= fetch_rdata_i[32*(ct_pkg::DescWatchdog-4) +: 32];
+    if (desc_beat && beat_q == 3'd1) begin
+      next_limit_q <= fetch_rdata_i[32*(ct_pkg::DescWatchdog-4) +: 32];
+      flags_bad_q  <= (fetch_rdata_i[32*(ct_pkg::DescFlags-4)+1 +: 31] != '0);
+      overlap_q    <= fetch_rdata_i[32*(ct_pkg::DescFlags-4)];
     end
-    if (desc_last) fetch_addr_q <= prog_q;
   end
-
-  assign flags_bad = desc_beat && (beat_q == 3'd1) && (fetch_rdata_i[32*(ct_pkg::DescFlags-4) +: 32] != '0);
 
   // The first two beats bring no arguments: they clear r25..r31.
   assign arg_we_o    = desc_beat;
   assign arg_group_o = beat_q - 3'd2;
   assign arg_data_o  = (beat_q < 3'd2) ? '0 : fetch_rdata_i;
 
-  assign prog_start_o = (state_q == StDesc) && (state_d == StProg);
+  assign prog_load_o  = request_d && req_prog_d && !(request_q && req_prog_q);
+  assign prog_start_o = (state_d == StProg && fe_d == FeProg) && !(state_q == StProg && fe_q == FeProg);
   assign prog_ncmds_o = ncmds_q;
   assign prog_stop_o  = (state_q == StAbort);
-  assign prog_valid_o = fetch_rvalid_i && (state_q == StProg || state_q == StRun || state_q == StDrain);
+  assign prog_valid_o = fetch_rvalid_i && (fe_q == FeProg);
 
-  assign fetch_valid_o = request_q;
-  assign fetch_addr_o  = fetch_addr_q;
-  assign fetch_len_o   = (state_q == StDesc) ? 11'd8 : {ncmds_q, 1'b0};
+  // A slot is 8 units of 16 bytes.
+  assign fetch_valid_o = request_q && !wrong_guess;  // what it names has just been overwritten
+  assign fetch_addr_o  = req_prog_q ? prog_q : ring_base_i + {13'd0, head_q & ~(16'hffff << ring_log2_i), 3'b000};
+  assign fetch_len_o   = req_prog_q ? {ncmds_q, 1'b0} : 11'd8;
+  assign fetch_soft_o  = req_soft_q;
+  assign fetch_drop_o  = drop_q;
 
   // ---- Errors -----------------------------------------------------------------------------------------------------------------
 
   assign wd_hit     = (limit_q != '0) && (timer_q >= limit_q);
   assign drain_over = (timer_q >= drain_limit_i);
   assign unit_err   = (err_i != '0);
+  assign old_die    = old_q && old_i && drain_over && !old_dead_q;
+
+  // The number named: 0 is the job at HEAD, -1 the last one whose descriptor has been read.
+  assign named        = cancel_num_i - head_q;
+  assign cancel_front = cancel_i && (!cancel_named_i || (state_q == StDesc ? named == 16'd0 : named == (fe_here ? 16'hfffe : 16'hffff)));
+  assign cancel_next  = cancel_i && cancel_named_i && !own_q && ((fe_q == FeDesc && named == 16'd0) || (fe_here && named == 16'hffff));
 
   always_comb begin
     fail      = active && !err_q;
@@ -229,24 +452,23 @@ module ct_job #(
     end else if (err_i[2]) begin
       fail_code = err_code_i[23:16];
       fail_addr = err_addr_i[95:64];
-    end else if (sem_err_i) begin
+    end else if (sem_err_i && state_q != StProg) begin
       fail_code = ct_pkg::ErrSem;
       fail_addr = 32'(sem_err_num_i);
     end else if (prog_err_i) begin
       fail_code = ct_pkg::ErrIllegal;
       fail_addr = 32'(prog_idx_i);
-    end else if (desc_beat && beat_q == 3'd1 && ncmds_bad_q) begin
+    end else if (state_q == StProg && bad_desc) begin
       fail_code = ct_pkg::ErrDescriptor;
-      fail_addr = ct_pkg::DescNcmds;
-    end else if (flags_bad) begin
-      fail_code = ct_pkg::ErrDescriptor;
-      fail_addr = ct_pkg::DescFlags;
+      fail_addr = ncmds_bad_q ? ct_pkg::DescNcmds : ct_pkg::DescFlags;
     end else if (wd_hit) begin
       fail_code = ct_pkg::ErrWatchdog;
-      fail_addr = (state_q == StDesc) ? '0 : 32'(prog_idx_i);
+      fail_addr = (state_q == StDesc || state_q == StProg) ? '0 : 32'(prog_idx_i);
     end else if (reset_i) begin
       fail_code = ct_pkg::ErrReset;
-    end else if (cancel_i) begin
+    end else if (old_die) begin
+      fail_code = ct_pkg::ErrDead;
+    end else if (cancel_front || (state_q == StProg && doomed_q)) begin
       fail_code = ct_pkg::ErrCancelled;
     end else begin
       fail = 1'b0;
@@ -260,100 +482,108 @@ module ct_job #(
     end else if (fail) begin
       code_q <= fail_code;
       addr_q <= fail_addr;
-    end else if (state_q == StAbort && state_d == StComplete && !settled) begin
+    end else if (state_q == StAbort && state_d == StComplete && !aborted) begin
       code_q <= ct_pkg::ErrDead;
       addr_q <= '0;
     end
+    if (start) start_q <= cycle_next_i;
+    if (state_q == StDesc || state_q == StProg) limit_q <= (next_limit_q == '0) ? watchdog_i : next_limit_q;
   end
 
   // ---- The state machine ------------------------------------------------------------------------------------------------------
 
-  assign settled = (settle_q == 3'(SettleCycles - 1)) && queues_empty_i && units_idle_i &&
-                   (state_q == StAbort || prog_loaded_i);
+  assign quiet   = queues_empty_i && units_quiet_i && !own_q;
+  assign settled = (settle_q == 2'(SettleCycles - 1)) && quiet;
+  assign aborted = (settle_q == 2'(SettleCycles - 1)) && queues_empty_i && units_idle_i;
+  assign retire  = over_start || (state_q == StComplete && !old_q);
 
   always_comb begin
     state_d      = state_q;
-    request_d    = request_q && !fetch_ready_i;
     err_d        = err_q || fail;
     timer_d      = (timer_q == '1 || (freeze_i && !err_q)) ? timer_q : timer_q + 32'd1;
     after_dead_d = after_dead_q;
+    silent_d     = silent_q;
+    meta_d       = meta_q && !(state_q == StDrain || state_q == StAbort);
     settle_d     = '0;
     if (fail) timer_d = '0;
 
     unique case (state_q)
       StIdle: begin
         after_dead_d = 1'b0;
-        if (start) begin
-          state_d   = StDesc;
-          request_d = 1'b1;
-          err_d     = 1'b0;
-          timer_d   = '0;
+        silent_d     = 1'b0;
+        if (kill_q) begin
+          state_d  = StAbort;
+          silent_d = 1'b1;
         end
       end
       StDesc: begin
         if (unit_err || (err_q && drain_over)) state_d = StAbort;
         else if (desc_last)                    state_d = err_d ? StAbort : StProg;
-        if (state_d == StProg)                 request_d = 1'b1;
       end
       StProg: begin
-        if (prog_first_i) state_d = StRun;
-        if (fail)         state_d = StAbort;
+        if (prog_first_i && fe_q == FeProg) state_d = StRun;
+        if (fail)                           state_d = StAbort;
       end
       StRun: begin
         if (prog_end_i) state_d = StDrain;
         if (fail)       state_d = StAbort;
       end
       StDrain: begin
-        if (queues_empty_i && units_idle_i && prog_loaded_i) settle_d = settle_q + 3'd1;
-        if (settled) state_d = StComplete;
-        if (fail)    state_d = StAbort;
+        if (quiet) settle_d = settled ? settle_q : settle_q + 2'd1;
+        if (settled && units_done_i) state_d = StComplete;
+        if (fail)                    state_d = StAbort;
       end
       StAbort: begin
-        if (queues_empty_i && units_idle_i) settle_d = settle_q + 3'd1;
-        if (settled) begin
-          state_d = after_dead_q ? StIdle : StComplete;
+        if (queues_empty_i && units_idle_i) settle_d = aborted ? settle_q : settle_q + 2'd1;
+        if (aborted) begin
+          state_d = (after_dead_q || silent_q) ? StIdle : StComplete;
         end else if (drain_over && !after_dead_q) begin
-          state_d      = StComplete;
+          if (!silent_q) state_d = StComplete;
           after_dead_d = 1'b1;
         end
       end
-      StComplete: state_d = after_dead_q ? StAbort : StIdle;
+      StComplete: if (retire) state_d = after_dead_q ? StAbort : StIdle;
       default:    state_d = StIdle;
     endcase
-    if (state_d == StAbort) request_d = 1'b0;
-    if (state_d == StAbort && active) timer_d = '0;
+    if (start) begin
+      state_d = (fe_here || (fe_q == FeDesc && desc_last)) ? StProg : StDesc;
+      err_d   = 1'b0;
+      timer_d = '0;
+      meta_d  = 1'b1;
+    end
+    if (state_d == StAbort && (active || state_q == StIdle)) timer_d = '0;
     if (state_d != state_q) settle_d = '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q      <= StIdle;
-      request_q    <= 1'b0;
       err_q        <= 1'b0;
       reset_seen_q <= 1'b0;
       after_dead_q <= 1'b0;
+      silent_q     <= 1'b0;
       dead_q       <= 1'b0;
-      beat_q       <= '0;
+      meta_q       <= 1'b0;
       timer_q      <= '0;
       settle_q     <= '0;
     end else begin
       state_q      <= state_d;
-      request_q    <= request_d;
       err_q        <= err_d;
       reset_seen_q <= (state_q == StDesc) && (reset_seen_q || reset_i);
       after_dead_q <= after_dead_d;
-      dead_q       <= dead_q || after_dead_d;
-      if (desc_beat)  beat_q <= beat_q + 3'd1;
-      if (desc_leave) beat_q <= '0;
-      if (state_q != StIdle || start) timer_q <= timer_d;
+      silent_q     <= silent_d;
+      dead_q       <= dead_q || after_dead_d || old_die;
+      meta_q       <= meta_d;
+      if (state_q != StIdle || state_d != StIdle) timer_q <= timer_d;
       settle_q     <= settle_d;
     end
   end
 
   always_comb begin
     head_d = head_q;
-    if (reset_i && (state_q != StDesc || desc_leave)) head_d = tail_q;
-    else if (desc_leave) head_d = reset_seen_q ? reset_head_q : head_q + 16'd1;
+    if (reset_i && (state_q != StDesc || state_d != StDesc))  head_d = tail_q;
+    else if (state_q == StDesc && state_d != StDesc)          head_d = reset_seen_q ? reset_head_q : head_q + 16'd1;
+    else if (state_q != StDesc && desc_last)                  head_d = head_q + 16'd1;
   end
 
   always_ff @(posedge clk_i) begin
@@ -372,11 +602,41 @@ module ct_job #(
 
   assign head_o      = head_q;
   assign tail_o      = tail_q;
-  assign status_o    = (state_q == StIdle && head_q != tail_q) ? StatusHeld : state_q;
+  assign status_o    = (state_q == StIdle && (head_q != tail_q || fe_q != FeNone)) ? StatusHeld : state_q;
   assign dead_o      = dead_q;
   assign flush_o     = (state_q == StAbort) || (state_q == StComplete && after_dead_q);
   assign abandon_o   = (state_q == StAbort) && after_dead_q && reset_i;
   assign sem_clear_o = (state_q != StRun) && (state_q != StDrain);
+
+  // ---- The last stage -----------------------------------------------------------------------------------------------------------
+
+  assign old_done = old_q && (!old_i || old_dead_q);
+  assign old_d    = retire || (old_q && !old_done);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      old_q      <= 1'b0;
+      old_dead_q <= 1'b0;
+    end else begin
+      old_q      <= old_d;
+      // After a dead port nothing is waited for.
+      old_dead_q <= retire ? after_dead_q : (old_dead_q || old_die) && !old_done;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (retire) begin
+      old_code_q <= code_q;
+      old_addr_q <= addr_q;
+      old_rows_q <= rows_q;
+    end else if (old_die) begin
+      old_code_q <= ct_pkg::ErrDead;
+      old_addr_q <= '0;
+    end else if (old_q && old_err_i && old_code_q == ct_pkg::ErrOk) begin
+      old_code_q <= ct_pkg::ErrAxiWrite;
+      old_addr_q <= old_err_addr_i;
+    end
+  end
 
   // ---- Doorbell times: TAIL as written and the cycle, in a ring read ahead by one ---------------------------------------------
 
@@ -402,7 +662,7 @@ module ct_job #(
     if (bell_push) bells[bell_w_q] <= {tail_i, cycle_i};
     front_q <= bells[bell_r_d];
     if (tail_we_i) last_bell_q <= cycle_i;
-    if (state_q == StDesc && !reset_seen_q) arrive_q <= (front_vld_q && !bell_drop) ? front_q[63:0] : last_bell_q;
+    if (fe_q == FeDesc && !reset_seen_q) arrive_q <= (front_vld_q && !bell_drop) ? front_q[63:0] : last_bell_q;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -425,43 +685,63 @@ module ct_job #(
 
   // ---- Completions ------------------------------------------------------------------------------------------------------------
 
-  logic [CplW-1:0] cpl;
+  localparam int unsigned EarlyW = 192;  // tag, version, arrive, start
+  localparam int unsigned LateW = 136;   // code, address, end, rows
 
-  assign cpl[ct_pkg::CplTagLsb +: 32]     = tag_q;
-  assign cpl[ct_pkg::CplCodeLsb +: 8]     = code_q;
-  assign cpl[ct_pkg::CplAddrLsb +: 32]    = addr_q;
-  assign cpl[ct_pkg::CplVersionLsb +: 32] = version_q;
-  assign cpl[ct_pkg::CplArriveLsb +: 64]  = arrive_q;
-  assign cpl[ct_pkg::CplStartLsb +: 64]   = start_q;
-  assign cpl[ct_pkg::CplEndLsb +: 64]     = cycle_next_i;
-  assign cpl[ct_pkg::CplRowsLsb +: 32]    = rows_q;
+  logic [EarlyW-1:0] early;
+  logic [LateW-1:0]  late;
+  logic              late_ready, early_valid;
 
   always_ff @(posedge clk_i) begin
     if (start)      rows_q <= '0;
     else if (row_i) rows_q <= rows_q + 32'd1;
   end
 
-  ct_fifo #(.Width(CplW), .Depth(ct_pkg::CplDepth)) u_cpl (
+  ct_fifo #(.Width(EarlyW), .Depth(ct_pkg::CplDepth)) u_early (
     .clk_i, .rst_ni,
-    .valid_i (finish_o),
+    .valid_i (meta_q && !meta_d),
     .ready_o (cpl_ready),
-    .data_i  (cpl),
+    .data_i  ({start_q, arrive_q, version_q, tag_q}),
+    .valid_o (early_valid),
+    .ready_i (cpl_pop_i && cpl_valid_o),
+    .data_o  (early),
+    .count_o ()
+  );
+
+  ct_fifo #(.Width(LateW), .Depth(ct_pkg::CplDepth)) u_late (
+    .clk_i, .rst_ni,
+    .valid_i (old_done),
+    .ready_o (late_ready),
+    .data_i  ({old_rows_q, cycle_next_i, old_addr_q, old_code_q}),
     .valid_o (cpl_valid_o),
     .ready_i (cpl_pop_i),
-    .data_o  (cpl_o),
+    .data_o  (late),
     .count_o (cpl_count_o)
   );
 
+  assign cpl_o[ct_pkg::CplTagLsb +: 32]     = early[31:0];
+  assign cpl_o[ct_pkg::CplVersionLsb +: 32] = early[63:32];
+  assign cpl_o[ct_pkg::CplArriveLsb +: 64]  = early[127:64];
+  assign cpl_o[ct_pkg::CplStartLsb +: 64]   = early[191:128];
+  assign cpl_o[ct_pkg::CplCodeLsb +: 8]     = late[7:0];
+  assign cpl_o[ct_pkg::CplAddrLsb +: 32]    = late[39:8];
+  assign cpl_o[ct_pkg::CplEndLsb +: 64]     = late[103:40];
+  assign cpl_o[ct_pkg::CplRowsLsb +: 32]    = late[135:104];
+
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
-  `CT_ASSERT(RoomForCompletion_A, !busy_o || cpl_ready)                                       // 1
+  `CT_ASSERT(RoomForCompletion_A, (!meta_q || cpl_ready) && (!old_q || late_ready))           // 1
+  `CT_ASSERT(LateAfterEarly_A, !cpl_valid_o || early_valid)                                   // 1
   `CT_ASSERT(FailOnce_A, !(fail && err_q))                                                    // 2
-  `CT_ASSERT(AbortHasCode_A, state_q != StAbort || code_q != ct_pkg::ErrOk)                   // 2
+  `CT_ASSERT(AbortHasCode_A, state_q != StAbort || silent_q || code_q != ct_pkg::ErrOk)       // 2
   `CT_ASSERT(CleanEnd_A, state_q != StDrain || code_q == ct_pkg::ErrOk)                       // 2
   `CT_ASSERT(SemsOnlyInJob_A, sem_clear_o == !(state_q == StRun || state_q == StDrain))       // 3
-  `CT_ASSERT(FetchStates_A, !request_q || state_q == StDesc || state_q == StProg)            // 5
-  `CT_ASSERT(NoStrayBeat_A, !fetch_rvalid_i || state_q == StDesc || prog_valid_o || flush_o)  // 5
-  `CT_ASSERT(SettleRange_A, settle_q < 3'(SettleCycles))
+  `CT_ASSERT(FetchStates_A, !request_q || fe_q == FeDesc || fe_q == FeProg)                   // 5
+  `CT_ASSERT(AskWhenQuiet_A, !(fe_q == FeHave && prog_ask) || fetch_quiet)                    // 5
+  `CT_ASSERT(NoStrayBeat_A, !fetch_rvalid_i || fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q || flush_o)  // 5
+  `CT_ASSERT(OwnStates_A, !(state_q == StDesc || state_q == StProg) || own_q)
+  `CT_ASSERT(DescState_A, state_q != StDesc || fe_q == FeDesc || fe_q == FeNone)
+  `CT_ASSERT(NotOwnInIdle_A, !(state_q == StIdle || state_q == StAbort || state_q == StComplete) || !own_q)
   `CT_ASSERT(BellCount_A, bell_count_q <= (BellW + 1)'(Doorbells))
   `CT_ASSERT(BellPointers_A, BellW'(bell_w_q - bell_r_q) == bell_count_q[BellW-1:0])
   `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
@@ -470,6 +750,13 @@ module ct_job #(
   `CT_COVER(Held_C, status_o == StatusHeld && !cpl_ready)
   `CT_COVER(FailInDrain_C, state_q == StDrain && fail)
   `CT_COVER(Dead_C, state_q == StComplete && after_dead_q)
+  `CT_COVER(Overlap_C, over_start)
+  `CT_COVER(OldError_C, old_q && old_err_i)
+  `CT_COVER(OldDead_C, old_die)
+  `CT_COVER(GuessRight_C, fe_q == FeDesc && first_beat_q && guess_q && same_q)
+  `CT_COVER(GuessWrong_C, drop_q)
+  `CT_COVER(LostThenAsked_C, prog_ask && lost_q)
+  `CT_COVER(DoomedBeforeStart_C, state_q == StProg && doomed_q)
 
 endmodule
 

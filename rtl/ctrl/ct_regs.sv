@@ -71,6 +71,8 @@ module ct_regs #(
   output logic [15:0]           tail_o,
   output logic [1:0]            reset_o,
   output logic [1:0]            cancel_o,
+  output logic                  cancel_named_o,
+  output logic [15:0]           cancel_num_o,
   output logic                  hold_o,
   output logic [2*32-1:0]       watchdog_o,
   output logic [2*32-1:0]       rd_base_o,
@@ -260,7 +262,9 @@ module ct_regs #(
   logic [63:0] ctx_rdata;
   logic [4:0]  ctx_rword;
 
-  assign tail_o = wdata[15:0];
+  assign tail_o         = wdata[15:0];
+  assign cancel_named_o = wdata[2];
+  assign cancel_num_o   = wdata[31:16];
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic [31:0]     ring_base_q, watchdog_q, rd_base_q, rd_limit_q, wr_base_q, wr_limit_q;

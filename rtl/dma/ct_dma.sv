@@ -38,6 +38,7 @@ module ct_dma (
   output logic [31:0]                   ld_sem_dec_o,
   output logic [31:0]                   ld_sem_inc_o,
   output logic [1:0]                    ld_idle_o,
+  output logic [1:0]                    ld_quiet_o,      // no load is left; fetches may be
 
   input  logic [1:0]                    st_cmd_valid_i,
   input  logic [2*ct_pkg::CmdW-1:0]     st_cmd_i,
@@ -46,6 +47,11 @@ module ct_dma (
   output logic [31:0]                   st_sem_dec_o,
   output logic [31:0]                   st_sem_inc_o,
   output logic [1:0]                    st_idle_o,
+  output logic [1:0]                    st_quiet_o,      // nothing is left but granted bursts and their answers
+  input  logic [1:0]                    st_seal_i,       // see ct_dma_st
+  output logic [1:0]                    st_old_o,
+  output logic [1:0]                    st_old_err_o,
+  output logic [31:0]                   st_old_err_addr_o,
 
   output logic [1:0]                    err_o,
   output logic [15:0]                   err_code_o,
@@ -55,7 +61,11 @@ module ct_dma (
   input  logic [1:0]                    fetch_valid_i,
   input  logic [63:0]                   fetch_addr_i,
   input  logic [21:0]                   fetch_len_i,
+  input  logic [1:0]                    fetch_soft_i,    // see ct_dma_ld
+  input  logic [1:0]                    fetch_drop_i,
   output logic [1:0]                    fetch_ready_o,
+  output logic [1:0]                    fetch_bad_o,
+  output logic [1:0]                    fetch_idle_o,
   output logic [1:0]                    fetch_rvalid_o,
   output logic [127:0]                  fetch_rdata_o,
   output logic                          fetch_rlast_o,
@@ -122,7 +132,7 @@ module ct_dma (
 );
 
   logic [1:0]  bad_d, bad_q;  // the context had an error and was not flushed yet
-  logic [1:0]  ld_idle, st_idle;
+  logic [1:0]  ld_idle, st_idle, ld_quiet, st_quiet;
   logic [1:0]  ld_err, st_err, err_d, err_q;
   logic [15:0] ld_code, st_code, code_q;
   logic [63:0] ld_addr, st_addr, addr_q;
@@ -131,13 +141,15 @@ module ct_dma (
     .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
     .halt_i      (bad_q),
     .idle_o      (ld_idle),
+    .quiet_o     (ld_quiet),
     .cmd_valid_i (ld_cmd_valid_i),
     .cmd_i       (ld_cmd_i),
     .cmd_ready_o (ld_cmd_ready_o),
     .sem_nz_i    (ld_sem_nz_i),
     .sem_dec_o   (ld_sem_dec_o),
     .sem_inc_o   (ld_sem_inc_o),
-    .fetch_valid_i, .fetch_addr_i, .fetch_len_i, .fetch_ready_o, .fetch_rvalid_o, .fetch_rdata_o, .fetch_rlast_o,
+    .fetch_valid_i, .fetch_addr_i, .fetch_len_i, .fetch_soft_i, .fetch_drop_i, .fetch_ready_o, .fetch_bad_o, .fetch_idle_o,
+    .fetch_rvalid_o, .fetch_rdata_o, .fetch_rlast_o,
     .base_i      (rd_base_i),
     .limit_i     (rd_limit_i),
     .spm_base_i, .spm_size_i,
@@ -156,6 +168,11 @@ module ct_dma (
     .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .flush_i, .abandon_i,
     .halt_i      (bad_q),
     .idle_o      (st_idle),
+    .quiet_o     (st_quiet),
+    .seal_i      (st_seal_i),
+    .old_o       (st_old_o),
+    .old_err_o   (st_old_err_o),
+    .old_err_addr_o (st_old_err_addr_o),
     .cmd_valid_i (st_cmd_valid_i),
     .cmd_i       (st_cmd_i),
     .cmd_ready_o (st_cmd_ready_o),
@@ -206,6 +223,8 @@ module ct_dma (
   // A context with an error is idle only once it is being flushed: a job does not end well by it.
   assign ld_idle_o = ld_idle & ~(bad_q & ~flush_i);
   assign st_idle_o = st_idle & ~(bad_q & ~flush_i);
+  assign ld_quiet_o = ld_quiet & ~bad_q;
+  assign st_quiet_o = st_quiet & ~bad_q;
 
   assign m_axi_awsize_o  = 3'd4;
   assign m_axi_awburst_o = 2'd1;

@@ -4,7 +4,8 @@
 // instance per context. Request taken in t, first burst offered in t + 2, then one a cycle; a request at a time.
 //
 // valid_o holds until ready_i; flush_i drops the request, halt_i hides it until a flush. A burst that is not inside
-// [base_i, limit_i) is never offered: err_o is high (a level) with its first unit outside.
+// [base_i, limit_i) is never offered: err_o is high (a level) with its first unit outside. A soft request (req_soft_i) makes no
+// error: what is left of it is dropped, and bad_o is high for that cycle. drop_i (pulse) drops what is left of a request.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -15,23 +16,27 @@ module ct_dma_fetch (
 
   input  logic        flush_i,
   input  logic        halt_i,
+  input  logic        drop_i,
   output logic        idle_o,
 
   input  logic        req_valid_i,
   input  logic [31:0] req_addr_i,  // units of 16 bytes
   input  logic [10:0] req_len_i,   // beats
+  input  logic        req_soft_i,
   output logic        req_ready_o,
 
   input  logic [31:0] base_i,
   input  logic [31:0] limit_i,
   output logic        err_o,
   output logic [31:0] err_addr_o,
+  output logic        bad_o,
 
   output logic        valid_o,
   input  logic        ready_i,
   output logic [31:0] addr_o,
   output logic [4:0]  beats_o,  // 1..16
-  output logic        last_o    // of the request
+  output logic        last_o,   // of the request
+  output logic        soft_o
 );
 
   logic        act_d, act_q;
@@ -44,6 +49,7 @@ module ct_dma_fetch (
   logic [10:0] beats;
   logic [32:0] piece_end;
   logic        load, go, done;
+  logic        soft_q;
 
   always_comb begin
     page      = '0;
@@ -60,7 +66,7 @@ module ct_dma_fetch (
   end
 
   assign go          = act_q && !flush_i && !halt_i && (!out_q || (valid_o && ready_i));
-  assign req_ready_o = !flush_i && !halt_i && !act_q;
+  assign req_ready_o = !flush_i && !halt_i && !drop_i && !bad_o && !act_q;
   assign load        = req_valid_i && req_ready_o;
 
   always_comb begin
@@ -70,7 +76,7 @@ module ct_dma_fetch (
     if (go) out_d = 1'b1;
     if (go && done) act_d = 1'b0;
     if (load) act_d = 1'b1;
-    if (flush_i) begin
+    if (flush_i || drop_i || bad_o) begin
       act_d = 1'b0;
       out_d = 1'b0;
     end
@@ -90,6 +96,7 @@ module ct_dma_fetch (
     if (load) begin
       addr_q <= req_addr_i;
       rem_q  <= req_len_i;
+      soft_q <= req_soft_i;
     end else if (go) begin
       addr_q <= piece_end[31:0];
       rem_q  <= rem_q - beats;
@@ -99,6 +106,7 @@ module ct_dma_fetch (
       out_end_q <= piece_end;
       beats_o   <= beats[4:0];
       last_o    <= done;
+      soft_o    <= soft_q;
     end
   end
 
@@ -112,8 +120,9 @@ module ct_dma_fetch (
     end
   end
 
-  assign err_o   = out_q && outside && !halt_i && !flush_i;
-  assign valid_o = out_q && !outside && !halt_i && !flush_i;
+  assign err_o   = out_q && outside && !soft_o && !halt_i && !flush_i;
+  assign bad_o   = out_q && outside && soft_o && !halt_i && !flush_i;
+  assign valid_o = out_q && !outside && !halt_i && !flush_i && !drop_i;
   assign idle_o  = !act_q && !out_q;
 
   `CT_ASSUME(LengthInRange_M, !load || (req_len_i != 11'd0 && req_len_i <= 11'd1024))

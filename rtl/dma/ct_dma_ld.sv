@@ -14,6 +14,9 @@
 // Order       bursts of a context are asked for, landed and signalled in order; Sig0 before Sig1 of the same semaphore, a cycle apart.
 // Errors      err_o[c] is combinational, with code and address; the one above registers it and answers with halt_i[c]. From then (and
 //             under flush_i[c]) beats of c are counted but dropped, nothing new is asked for, no signal is given.
+// Soft        a fetch that is only a guess, or comes before its turn, is soft: what goes wrong with it is no error but a pulse of
+//             fetch_bad_o, its good beats come nevertheless. fetch_drop_i forgets what was not asked for yet of a soft fetch.
+// Quiet       quiet_o[c]: no load of c is left, whatever fetches are. fetch_idle_o[c]: no fetch is.
 // Abandoned   bursts (abandon_i) no longer count as outstanding for idle_o; since an ID's answers come in order, the answers of the
 //             next so many bursts of the context are dropped. They keep their places under the cap: a context with 8 lost bursts asks for
 //             nothing more until a reset.
@@ -33,6 +36,7 @@ module ct_dma_ld (
   input  logic [1:0]                    halt_i,
   input  logic [1:0]                    abandon_i,
   output logic [1:0]                    idle_o,
+  output logic [1:0]                    quiet_o,
 
   input  logic [1:0]                    cmd_valid_i,
   input  logic [2*ct_pkg::CmdW-1:0]     cmd_i,
@@ -44,7 +48,11 @@ module ct_dma_ld (
   input  logic [1:0]                    fetch_valid_i,
   input  logic [63:0]                   fetch_addr_i,
   input  logic [21:0]                   fetch_len_i,
+  input  logic [1:0]                    fetch_soft_i,
+  input  logic [1:0]                    fetch_drop_i,
   output logic [1:0]                    fetch_ready_o,
+  output logic [1:0]                    fetch_bad_o,
+  output logic [1:0]                    fetch_idle_o,
   output logic [1:0]                    fetch_rvalid_o,
   output logic [127:0]                  fetch_rdata_o,
   output logic                          fetch_rlast_o,
@@ -80,7 +88,7 @@ module ct_dma_ld (
 
   localparam int unsigned SpmW  = ct_pkg::SpmAddrW;
   localparam int unsigned CmdW  = ct_pkg::CmdW;
-  localparam int unsigned MetaW = 32 + SpmW + 15 + 4;
+  localparam int unsigned MetaW = 32 + SpmW + 15 + 5;
 
   logic [1:0] drop;
   assign drop = flush_i | halt_i;
@@ -93,7 +101,7 @@ module ct_dma_ld (
   logic [9:0]        seq_beats, seq_sig0, seq_sig1;
   logic [2*SpmW-1:0] seq_spm;
   logic [29:0]       seq_s0;
-  logic [1:0]        f_idle, f_valid, f_ready, f_err, f_last;
+  logic [1:0]        f_idle, f_valid, f_ready, f_err, f_last, f_bad, f_soft;
   logic [63:0]       f_addr, f_err_addr;
   logic [9:0]        f_beats;
 
@@ -129,20 +137,24 @@ module ct_dma_ld (
       .clk_i, .rst_ni,
       .flush_i     (flush_i[c]),
       .halt_i      (halt_i[c]),
+      .drop_i      (fetch_drop_i[c]),
       .idle_o      (f_idle[c]),
       .req_valid_i (fetch_valid_i[c]),
       .req_addr_i  (fetch_addr_i[32*c +: 32]),
       .req_len_i   (fetch_len_i[11*c +: 11]),
+      .req_soft_i  (fetch_soft_i[c]),
       .req_ready_o (fetch_ready_o[c]),
       .base_i      (base_i[32*c +: 32]),
       .limit_i     (limit_i[32*c +: 32]),
       .err_o       (f_err[c]),
       .err_addr_o  (f_err_addr[32*c +: 32]),
+      .bad_o       (f_bad[c]),
       .valid_o     (f_valid[c]),
       .ready_i     (f_ready[c]),
       .addr_o      (f_addr[32*c +: 32]),
       .beats_o     (f_beats[5*c +: 5]),
-      .last_o      (f_last[c])
+      .last_o      (f_last[c]),
+      .soft_o      (f_soft[c])
     );
   end
 
@@ -172,18 +184,15 @@ module ct_dma_ld (
   logic [1:0] hold;
   logic [1:0] w_fetch_q;           // a beat for a fetcher
   logic       w_flast_q;           // the last of its request
-  logic       fetch_d, fetch_q;    // a fetch of inference has been asked for and not answered to its end
+  logic [1:0] f_out;               // bursts of a fetch are outstanding
   logic [3:0] linger_d, linger_q;
-  assign fetch_d  = !drop[0] && ((grant && gnt[0] && f_valid[0]) || (fetch_q && !(w_fetch_q[0] && w_flast_q)));
-  assign linger_d = (want[0] || fetch_q) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
-  assign hold     = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && (want[0] || fetch_q || linger_q != '0), 1'b0};
+  assign linger_d = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
+  assign hold     = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && (want[0] || f_out[0] || linger_q != '0), 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      fetch_q  <= 1'b0;
       linger_q <= '0;
     end else begin
-      fetch_q  <= fetch_d;
       linger_q <= linger_d;
     end
   end
@@ -206,7 +215,7 @@ module ct_dma_ld (
 
   ct_arbiter u_ar_arbiter (
     .clk_i, .rst_ni, .policy_i, .floor_i,
-    .flush_i (drop),
+    .flush_i (drop | fetch_drop_i | f_bad),
     .req_i   (req),
     .last_i  (last),
     .take_i  (take),
@@ -248,7 +257,7 @@ module ct_dma_ld (
       ar_addr_q  <= ar_addr_d;
       ar_beats_q <= ar_beats_d;
       ar_id_q    <= who;
-      meta_mem[{who, put_at}] <= {ar_addr_d, put_spm, put_s0, who_fetch, who_fetch && f_last[who],
+      meta_mem[{who, put_at}] <= {ar_addr_d, put_spm, put_s0, who_fetch && f_soft[who], who_fetch, who_fetch && f_last[who],
                                   !who_fetch && seq_rec[who], seq_first[who]};
       sig_mem[{who, put_at}]  <= who_fetch ? 10'd0 : put_sig;
     end
@@ -267,26 +276,27 @@ module ct_dma_ld (
   logic [31:0]      m_addr;
   logic [SpmW-1:0]  m_spm;
   logic [14:0]      m_s0;
-  logic             m_fetch, m_fetch_last, m_rec, m_first;
+  logic             m_soft, m_fetch, m_fetch_last, m_rec, m_first;
 
   assign rid = m_axi_rid_i;
   always_comb begin
     meta = '0;
     if (m_axi_rvalid_i) meta = meta_mem[{rid, rid ? land_q[6:4] : land_q[2:0]}];
   end
-  assign {m_addr, m_spm, m_s0, m_fetch, m_fetch_last, m_rec, m_first} = meta;
+  assign {m_addr, m_spm, m_s0, m_soft, m_fetch, m_fetch_last, m_rec, m_first} = meta;
 
   logic [1:0]        begun_q;        // a beat of the burst has come
   logic [2*SpmW-1:0] at_q;           // next word of the run, relative
   logic [7:0]        idx_q;          // its number in the record
   logic [127:0]      exps0_q, exps1_q;
-  logic              r_lost, r_ours, r_bad, r_head, r_start;
+  logic              r_lost, r_ours, r_fault, r_bad, r_head, r_start;
   logic [SpmW-1:0]   r_at, r_next;
   logic [3:0]        r_idx;
 
   assign r_lost  = m_axi_rvalid_i && (rid ? lost_q[7:4] : lost_q[3:0]) != 4'd0;
   assign r_ours  = m_axi_rvalid_i && !r_lost && (rid ? land_q[7:4] != put_q[7:4] : land_q[3:0] != put_q[3:0]);
-  assign r_bad   = r_ours && m_axi_rresp_i[1];
+  assign r_fault = r_ours && m_axi_rresp_i[1];
+  assign r_bad   = r_fault && !m_soft;
   assign r_start = !begun_q[rid] && m_first;   // first beat of a run
   assign r_head  = r_start && m_rec;
   assign r_at    = r_start ? m_spm : rid ? at_q[SpmW +: SpmW] : at_q[0 +: SpmW];
@@ -298,6 +308,7 @@ module ct_dma_ld (
   end
 
   logic            w_v_q, w_ctx_q, w_rec_q;  // a word to be written
+  logic [1:0]      soft_bad_q;
   logic [SpmW-1:0] w_rel_q;
   logic [3:0]      w_idx_q;
   logic [127:0]    w_data_q;
@@ -306,11 +317,13 @@ module ct_dma_ld (
     if (!rst_ni) begin
       w_v_q      <= 1'b0;
       w_fetch_q  <= 2'b00;
+      soft_bad_q <= 2'b00;
       begun_q    <= 2'b00;
       ev_beats_o <= 2'b00;
     end else begin
       w_v_q      <= r_ours && !r_bad && !m_fetch && !r_head && !drop[rid];
-      w_fetch_q  <= (r_ours && !r_bad && m_fetch && !drop[rid]) ? {rid, !rid} : 2'b00;
+      w_fetch_q  <= (r_ours && !r_fault && m_fetch && !drop[rid]) ? {rid, !rid} : 2'b00;
+      soft_bad_q <= f_bad | ((r_fault && m_soft && !drop[rid]) ? {rid, !rid} : 2'b00);
       ev_beats_o <= m_axi_rvalid_i ? {rid, !rid} : 2'b00;
       if (r_ours && !rid) begun_q[0] <= !m_axi_rlast_i;
       if (r_ours && rid) begun_q[1] <= !m_axi_rlast_i;
@@ -360,6 +373,7 @@ module ct_dma_ld (
   assign fetch_rvalid_o = w_fetch_q & ~drop;
   assign fetch_rdata_o  = w_data_q;
   assign fetch_rlast_o  = w_flast_q;
+  assign fetch_bad_o    = soft_bad_q;
 
   // ---------------------------------------------------------------------------------------------------------------------------
   // Pointers and signals.
@@ -427,8 +441,38 @@ module ct_dma_ld (
   assign beat    = {m_axi_rvalid_i && rid, m_axi_rvalid_i && !rid};
   assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req};
 
+  // Of the outstanding bursts: where the last load and the last fetch end, if there are any.
+  logic [7:0] ld_end_q, f_end_q;
+  logic [1:0] ld_out_q, f_out_q, ld_out;
+
   always_comb begin
     for (int c = 0; c < 2; c++) begin
+      ld_out[c] = ld_out_q[c] && sig_q[4*c +: 4] != ld_end_q[4*c +: 4];
+      f_out[c]  = f_out_q[c] && sig_q[4*c +: 4] != f_end_q[4*c +: 4];
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ld_out_q <= 2'b00;
+      f_out_q  <= 2'b00;
+    end else begin
+      ld_out_q <= seq_ready | (ld_out & ~abandon_i);
+      f_out_q  <= f_ready | (f_out & ~abandon_i);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int c = 0; c < 2; c++) begin
+      if (seq_ready[c]) ld_end_q[4*c +: 4] <= put_d[4*c +: 4];
+      if (f_ready[c])   f_end_q[4*c +: 4]  <= put_d[4*c +: 4];
+    end
+  end
+
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      quiet_o[c]      = seq_idle[c] && !ld_out[c] && inc_q[16*c +: 16] == 16'd0 && !(w_v_q && w_ctx_q == c[0]);
+      fetch_idle_o[c] = f_idle[c] && !f_out[c] && !w_fetch_q[c];
       idle_o[c] = seq_idle[c] && f_idle[c] && put_q[4*c +: 4] == sig_q[4*c +: 4] && inc_q[16*c +: 16] == 16'd0 &&
                   !(w_v_q && w_ctx_q == c[0]) && !w_fetch_q[c];
     end

@@ -13,6 +13,10 @@
 // Latency     command taken in t: first word asked of the SPM in t + 3; complete piece to first beat of W: 5 cycles.
 // Throughput  a word a cycle from the SPM, a beat a cycle on W without a gap between bursts.
 // Errors      as in ct_dma_ld. A burst that was granted is always finished; pieces not granted are dropped under halt_i and flush_i.
+// Quiet       quiet_o[c]: of c nothing is left but granted bursts and their answers.
+// Seal        seal_i[c], a pulse while quiet_o[c], makes these the bursts of the job before: they signal nothing any more, and an error
+//             answer is no error of the context but a pulse of old_err_o[c] with old_err_addr_o, under flush_i[c] and halt_i[c], too.
+//             old_o[c] is high from the next cycle until they are answered. One job before at a time.
 // Abandoned   bursts (abandon_i) no longer count for idle_o; as many answers of the context are dropped when they come. If W still
 //             stands in a burst of the context, its stores wait until that is through.
 
@@ -30,6 +34,11 @@ module ct_dma_st (
   input  logic [1:0]                    halt_i,
   input  logic [1:0]                    abandon_i,
   output logic [1:0]                    idle_o,
+  output logic [1:0]                    quiet_o,
+  input  logic [1:0]                    seal_i,
+  output logic [1:0]                    old_o,
+  output logic [1:0]                    old_err_o,
+  output logic [31:0]                   old_err_addr_o,
 
   input  logic [1:0]                    cmd_valid_i,
   input  logic [2*ct_pkg::CmdW-1:0]     cmd_i,
@@ -435,20 +444,24 @@ module ct_dma_st (
   // ---------------------------------------------------------------------------------------------------------------------------
   // B, the pointers and the signals.
 
-  logic        bid, b_lost, b_ours, b_bad;
+  logic [1:0]  old_d, old_q;    // bursts of the job before are outstanding:
+  logic [9:0]  mark_d, mark_q;  // those before this entry
+  logic        bid, b_lost, b_ours, b_old, b_bad;
   logic [31:0] b_addr;
   assign bid    = m_axi_bid_i;
   assign b_lost = m_axi_bvalid_i && (bid ? lost_q[9:5] : lost_q[4:0]) != 5'd0;
   assign b_ours = m_axi_bvalid_i && !b_lost && (bid ? ans_q[9:5] != put_q[9:5] : ans_q[4:0] != put_q[4:0]);
-  assign b_bad  = b_ours && m_axi_bresp_i[1] && !drop[bid];
+  assign b_old  = bid ? seal_i[1] || (old_q[1] && ans_q[9:5] != mark_q[9:5]) : seal_i[0] || (old_q[0] && ans_q[4:0] != mark_q[4:0]);
+  assign b_bad  = b_ours && m_axi_bresp_i[1] && !b_old && !drop[bid];
   always_comb begin
     b_addr = '0;
-    if (b_bad) b_addr = ent_mem[{bid, bid ? ans_q[8:5] : ans_q[3:0]}][41:10];
+    if (b_ours && m_axi_bresp_i[1]) b_addr = ent_mem[{bid, bid ? ans_q[8:5] : ans_q[3:0]}][41:10];
   end
 
   logic [1:0]  both;
   logic [1:0]  second_d, second_q, left_d, left_q;
   logic [31:0] inc_d, inc_q;
+  logic [1:0]  mute;  // no signals
   logic [19:0] sigs;  // of the entries at sig
 
   always_comb begin
@@ -458,11 +471,15 @@ module ct_dma_st (
     end
   end
 
+  assign mute = drop | old_q;
+
   always_comb begin
     put_d    = put_q;
     ans_d    = ans_q;
     sig_d    = sig_q;
     lost_d   = lost_q;
+    mark_d   = mark_q;
+    old_d    = old_q;
     second_d = second_q;
     inc_d    = '0;
     both     = 2'b00;
@@ -471,10 +488,10 @@ module ct_dma_st (
       if (b_lost && bid == c[0]) lost_d[5*c +: 5] = lost_q[5*c +: 5] - 5'd1;
       if (b_ours && bid == c[0]) ans_d[5*c +: 5] = ans_q[5*c +: 5] + 5'd1;
       if (sig_q[5*c +: 5] != ans_q[5*c +: 5]) begin
-        both[c]         = !drop[c] && sigs[10*c + 9] && sigs[10*c + 5 +: 5] == sigs[10*c +: 5];
+        both[c]         = !mute[c] && sigs[10*c + 9] && sigs[10*c + 5 +: 5] == sigs[10*c +: 5];
         second_d[c]     = both[c] && !second_q[c];
         sig_d[5*c +: 5] = second_d[c] ? sig_q[5*c +: 5] : sig_q[5*c +: 5] + 5'd1;
-        if (!drop[c]) begin
+        if (!mute[c]) begin
           for (int s = 0; s < 16; s++) begin
             inc_d[16*c + s] = sigs[10*c +: 5] == {1'b1, 4'(s)} || sigs[10*c + 5 +: 5] == {1'b1, 4'(s)};
           end
@@ -488,6 +505,8 @@ module ct_dma_st (
         second_d[c]      = 1'b0;
       end
       left_d[c] = (left_q[c] || abandon_i[c]) && (wjob[c] || tags[c]);
+      mark_d[5*c +: 5] = seal_i[c] ? put_d[5*c +: 5] : mark_q[5*c +: 5];
+      old_d[c] = (seal_i[c] || old_q[c]) && sig_d[5*c +: 5] != mark_d[5*c +: 5] && !abandon_i[c];
     end
   end
 
@@ -537,6 +556,9 @@ module ct_dma_st (
       second_q <= '0;
       inc_q    <= '0;
       left_q   <= '0;
+      mark_q   <= '0;
+      old_q    <= '0;
+      old_err_o <= '0;
     end else begin
       fill_q   <= fill_d;
       done_q   <= done_d;
@@ -551,9 +573,17 @@ module ct_dma_st (
       second_q <= second_d;
       inc_q    <= inc_d;
       left_q   <= left_d;
+      mark_q   <= mark_d;
+      old_q    <= old_d;
+      old_err_o <= (b_ours && b_old && m_axi_bresp_i[1]) ? {bid, !bid} : 2'b00;
     end
   end
 
+  always_ff @(posedge clk_i) begin
+    if (b_ours && m_axi_bresp_i[1]) old_err_addr_o <= b_addr;
+  end
+
+  assign old_o     = old_q;
   assign sem_inc_o = inc_q;
 
   logic [1:0] told, beat;
@@ -563,6 +593,7 @@ module ct_dma_st (
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
+      quiet_o[c] = seq_idle[c] && fill_q[3*c +: 3] == send_q[3*c +: 3] && !rd_v_q[c] && !tags[c];
       idle_o[c] = seq_idle[c] && put_q[5*c +: 5] == sig_q[5*c +: 5] && inc_q[16*c +: 16] == 16'd0 &&
                   fill_q[3*c +: 3] == free_q[3*c +: 3] && !rd_v_q[c] && !tags[c];
     end
@@ -609,6 +640,7 @@ module ct_dma_st (
   `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && aw_req[0] && aw_take) || aw_gnt == 2'b01)
   `CT_ASSERT(AnsweredAfterPut_A, 5'(ans_q[4:0] - sig_q[4:0]) <= 5'(put_q[4:0] - sig_q[4:0]) &&
                                  5'(ans_q[9:5] - sig_q[9:5]) <= 5'(put_q[9:5] - sig_q[9:5]))
+  `CT_ASSUME(SealWhenQuiet_M, (seal_i & ~quiet_o) == 2'b00 && (seal_i & (old_q | clear)) == 2'b00)
   `CT_COVER(SecondBurst_C, aw_go && new_job.beat != 5'd0)
 
 endmodule

@@ -32,3 +32,8 @@ $(eval $(call bench_rules,fault_mutants,tb/system/fault_mutants.c,$(CORES) ct_co
 # The emulator by itself, also under the sanitizers.
 $(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_paths,tb/system/test_paths.c tb/system/ct_rig.c tb/system/ct_gen.c tb/unit/fp_ref.c,-lm)
+
+# Jobs one after the other, through the library and the plug-in.
+$(eval $(call bench_rules,test_jobs,tb/system/test_jobs.c,,,$(BUILD)/lib/libcoltrain.a -ldl))
+SYSTEM_TESTS += $(BUILD)/tb/test_jobs
+$(BUILD)/tb/test_jobs: | $(BUILD)/lib/coltrain/sim.so

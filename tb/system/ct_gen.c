@@ -58,6 +58,7 @@ struct gen {
   struct ct_gen_prog prog;
   unsigned length;
   uint32_t in, out;
+  bool apart;              /* nothing is loaded from the output */
   uint32_t r[CT_NUM_REGS]; /* as the dispatcher has them here */
   struct item items[CT_PROG_MAX];
   int count, last[QUEUES];
@@ -340,7 +341,7 @@ static bool block_ld(struct gen *g) {
       ok = tile_runs(g, &t, range(g, 1, 16));
       break;
     default: /* raw, from the input or from what was stored before */
-      from_out = percent(g, 60);
+      from_out = !g->apart && percent(g, 60);
       t.hdr = false;
       t.base = from_out ? g->out : g->in;
       t.dram_lo = from_out ? 0 : IN_RAW;
@@ -932,6 +933,7 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   g->length = length - 1;
   g->in = in;
   g->out = out;
+  g->apart = percent(g, 50);
   start(g, prog);
   for (unsigned failures = 0; g->prog.count < g->length && failures < 200;) {
     uint32_t pick = below(g, 115);
@@ -946,6 +948,7 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   }
   memcpy(prog->cmds, g->prog.cmds, sizeof prog->cmds);
   prog->count = g->prog.count;
+  prog->overlap = g->apart;
   prog->cmds[prog->count++] = command(CT_OP_END);
   test_free(g);
 }

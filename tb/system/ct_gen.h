@@ -28,6 +28,7 @@ struct ct_gen_prog {
   struct ct_cmd cmds[CT_PROG_MAX];
   unsigned count;
   uint32_t args[CT_NUM_ARGS];
+  bool overlap; /* reads nothing that another job writes: may have CT_FLAG_OVERLAP */
 };
 
 /* The contents of the input area. */
@@ -37,7 +38,7 @@ void ct_gen_input(ct_rng *rng, uint8_t bytes[16 * CT_GEN_IN_UNITS]);
  */
 void ct_gen_setup(struct ct_gen_prog *prog, uint32_t in);
 
-/* At most length commands of random work. */
+/* At most length commands of random work; about half of the programs may overlap. */
 void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint32_t in,
                    uint32_t out);
 

@@ -669,7 +669,7 @@ static void bad_descriptors(struct bench *b) {
   add(p, CT_OP_END);
   struct ct_rig_job jobs[] = {{.prog = p, .ncmds = CT_PROG_MAX + 1},
                               {.prog = p, .ncmds = 0x80000001},
-                              {.prog = p, .flags = 1},
+                              {.prog = p, .flags = 2},
                               {.prog = p, .flags = 0x80000000},
                               {.prog = p}};
   for (unsigned i = 0; i < 5; ++i) {
@@ -825,6 +825,191 @@ static void freeze_and_step(struct bench *b) {
   assert_true(ct_same_out(&b->pair, c, "single steps"));
 }
 
+/* ---- Overlapping jobs ------------------------------------------------------------------------ */
+
+enum { CHAIN = 12, CHAIN_UNITS = 320 };
+
+/* Job i of a chain: loads, then stores what it has loaded to a place of its own; or fails on the
+ * way. */
+static void chain_program(struct bench *b, struct ct_rig_job *job, struct ct_gen_prog *p,
+                          unsigned i) {
+  const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  const uint32_t limit = ct_rig_unit(b->victim, 0) + CT_RIG_CTX_BYTES / 16;
+  const uint32_t words = 1 + ct_rng_below(&b->rng, 256);
+  *p = (struct ct_gen_prog){.count = 0};
+  *job = (struct ct_rig_job){.prog = p, .tag = ++b->tag, .version = ~b->tag};
+  job->flags = ct_rng_percent(&b->rng, 80) ? CT_FLAG_OVERLAP : 0;
+  switch (ct_rng_below(&b->rng, 12)) {
+    case 0:
+      add_dma(p, CT_OP_LD, limit - 5, 0, 16, false);
+      break;
+    case 1:
+      add(p, 0x3f);
+      break;
+    case 2:
+      job->prog_unit = limit - 2; /* what is read ahead of its time is wrong */
+      break;
+    case 3:
+      job->flags |= 4;
+      break;
+    case 4:
+      job->ncmds = CT_PROG_MAX + 1;
+      break;
+    default:
+      break;
+  }
+  set(add_dma(p, CT_OP_LD, in + ct_rng_below(&b->rng, 1000), 0, words, false), CT_F_ALL_SIG1,
+      CT_SEM(3));
+  set(add_dma(p, CT_OP_ST, out + CHAIN_UNITS * i, 0, words, false), CT_F_ALL_WAIT1, CT_SEM(3));
+  add(p, CT_OP_END);
+  if (i == CHAIN / 2) /* one of its bursts is answered with an error */
+    arm(b, CT_FAULT_AXI_WRITE, out + CHAIN_UNITS * i + ct_rng_below(&b->rng, words));
+}
+
+static void clear_place(struct bench *b, unsigned i) {
+  static const uint8_t zeros[16 * CHAIN_UNITS];
+  const uint64_t at = ct_rig_addr(b->victim, CT_RIG_OUT) + UINT64_C(16) * CHAIN_UNITS * i;
+  ct_pair_mem_write(&b->pair, at, zeros, sizeof zeros);
+}
+
+/* Chains of jobs that overlap and fail: each with its own code, in order, on both devices. */
+static void chains(struct bench *b) {
+  struct ct_gen_prog *p = test_calloc(CHAIN, sizeof *p);
+  struct ct_rig_job jobs[CHAIN];
+  unsigned overlaps = 0, write_errors = 0;
+  for (unsigned round = 0; round < 12; ++round) {
+    arm(b, CT_FAULT_NONE, 0);
+    start_other(b);
+    for (unsigned i = 0; i < CHAIN; ++i) {
+      chain_program(b, &jobs[i], &p[i], i);
+      ct_pair_submit(&b->pair, b->victim, &jobs[i]);
+    }
+    ct_pair_ring(&b->pair, b->victim);
+    uint64_t end = 0;
+    for (unsigned i = 0; i < CHAIN; ++i) {
+      struct ct_rig_cpl c[2];
+      for (unsigned d = 0; d < 2; ++d)
+        c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+      assert_true(ct_same_completions(&c[0], &c[1]));
+      assert_true(c[0].end > end);
+      overlaps += c[0].start < end;
+      write_errors += c[0].code == CT_DEV_AXI_WRITE;
+      end = c[0].end;
+      if (c[0].code) clear_place(b, i); /* what a failed job has left is its own affair */
+    }
+    finish_other(b, "chain");
+    assert_true(ct_same_out(&b->pair, b->victim, "chain"));
+  }
+  assert_true(overlaps > 12 && write_errors > 3);
+  arm(b, CT_FAULT_NONE, 0); /* the job may have failed before */
+  check_recovery(b, "chains");
+  test_free(p);
+}
+
+static struct ct_rig_cpl reap_core(struct bench *b, uint32_t tag, uint32_t code) {
+  const struct ct_rig_cpl c = ct_rig_reap(&b->pair.rig[0], b->victim, LIMIT);
+  assert_int_equal(c.tag, tag);
+  assert_int_equal(c.code, code);
+  return c;
+}
+
+/* The core only: the emulator never overlaps jobs. The answer to a store does not come, and the
+ * next job has begun: both end with DEAD, the context is as new when the answer has come. */
+static void dead_behind(struct bench *b) {
+  const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  struct ct_rig *core = &b->pair.rig[0];
+  struct ct_gen_prog *p = test_calloc(2, sizeof *p);
+  ct_rig_write(core, CT_REG_DRAIN_LIMIT, 5000);
+  assert_int_equal(core->ops->fault(core->self, CT_FAULT_AXI_HANG, 16 * (uint64_t)(out + 20)), 0);
+  add_dma(&p[0], CT_OP_ST, out, 0, 64, false);
+  add(&p[0], CT_OP_END);
+  add_hang(&p[1]);
+  add(&p[1], CT_OP_END);
+  start_other(b);
+  for (unsigned i = 0; i < 2; ++i) {
+    const struct ct_rig_job job = {.prog = &p[i], .tag = 70 + i, .flags = CT_FLAG_OVERLAP};
+    ct_rig_submit(core, b->victim, &job);
+  }
+  ct_rig_ring(core, b->victim);
+  const struct ct_rig_cpl first = reap_core(b, 70, CT_DEV_DEAD),
+                          second = reap_core(b, 71, CT_DEV_DEAD);
+  assert_true(second.start < first.end); /* they did overlap */
+  assert_int_equal(ct_rig_read(core, CT_REG_DEAD), 1u << b->victim);
+  finish_other(b, "dead behind");
+  assert_int_equal(core->ops->fault(core->self, CT_FAULT_NONE, 0), 0);
+  check_recovery(b, "dead behind");
+  test_free(p);
+}
+
+/* The core only: a cancel with a number hits that job, in front or about to start, and no other. */
+static void cancel_by_number(struct bench *b) {
+  struct ct_rig *core = &b->pair.rig[0];
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  add_hang(p);
+  add(p, CT_OP_END);
+  start_other(b);
+  const uint32_t number = core->tail[b->victim];
+  for (unsigned i = 0; i < 3; ++i) {
+    const struct ct_rig_job job = {.prog = p, .tag = 80 + i, .flags = CT_FLAG_OVERLAP};
+    ct_rig_submit(core, b->victim, &job);
+  }
+  ct_rig_ring(core, b->victim);
+  ct_rig_pass(core, 2000); /* the first hangs, the second has been read */
+  assert_int_equal(ct_rig_cread(core, b->victim, CT_CREG_HEAD), (number + 2) & 0xffff);
+  static const unsigned order[] = {3, 2, 0xffff, 1, 0}; /* those that are not there hit nobody */
+  for (unsigned i = 0; i < 5; ++i) {
+    assert_int_equal(ct_rig_cread(core, b->victim, CT_CREG_CPL_COUNT), 0);
+    ct_rig_cwrite(core, b->victim, CT_CREG_CONTROL, (number + order[i]) << 16 | 6);
+    ct_rig_pass(core, i < 4 ? 500 : 2000);
+  }
+  reap_core(b, 80, CT_DEV_CANCELLED);
+  reap_core(b, 81, CT_DEV_CANCELLED);
+  assert_int_equal(ct_rig_cread(core, b->victim, CT_CREG_CPL_COUNT), 0);
+  ct_rig_cwrite(core, b->victim, CT_CREG_CONTROL, (number + 1) << 16 | 6); /* too late */
+  ct_rig_pass(core, 500);
+  assert_int_equal(ct_rig_cread(core, b->victim, CT_CREG_CPL_COUNT), 0);
+  ct_rig_cwrite(core, b->victim, CT_CREG_CONTROL, (number + 2) << 16 | 6);
+  reap_core(b, 82, CT_DEV_CANCELLED);
+  finish_other(b, "cancel by number");
+  check_recovery(b, "cancel by number");
+  test_free(p);
+}
+
+/* A soft reset while one job waits for answers, one runs and one has been read: one completion for
+ * each that has started, none for the others. */
+static void reset_of_a_chain(struct bench *b) {
+  const uint32_t out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  struct ct_rig *core = &b->pair.rig[0];
+  struct ct_gen_prog *p = test_calloc(2, sizeof *p);
+  add_dma(&p[0], CT_OP_ST, out, 0, 256, false);
+  add(&p[0], CT_OP_END);
+  add_hang(&p[1]);
+  add(&p[1], CT_OP_END);
+  start_other(b);
+  for (unsigned round = 0; round < 40; ++round) {
+    for (unsigned i = 0; i < 4; ++i) {
+      const struct ct_rig_job job = {.prog = &p[i == 1], .tag = 90 + i, .flags = CT_FLAG_OVERLAP};
+      ct_rig_submit(core, b->victim, &job);
+    }
+    ct_rig_ring(core, b->victim);
+    ct_rig_pass(core, 20 * round);
+    ct_rig_cwrite(core, b->victim, CT_CREG_CONTROL, 1);
+    ct_rig_pass(core, 3000);
+    const uint32_t ended = ct_rig_cread(core, b->victim, CT_CREG_CPL_COUNT);
+    assert_in_range(ended, 0, 2);
+    for (uint32_t i = 0; i < ended; ++i) {
+      const struct ct_rig_cpl c = ct_rig_reap(core, b->victim, LIMIT);
+      assert_int_equal(c.tag, 90 + i);
+      assert_true(c.code == CT_DEV_RESET || (i == 0 && c.code == CT_DEV_OK));
+    }
+    assert_int_equal(ct_rig_cread(core, b->victim, CT_CREG_HEAD), core->tail[b->victim]);
+    assert_int_equal(ct_rig_cread(core, b->victim, CT_CREG_STATUS), 0);
+  }
+  finish_other(b, "reset of a chain");
+  check_recovery(b, "reset of a chain");
+  test_free(p);
+}
+
 /* ---- Main ---------------------------------------------------------------------------------- */
 
 /* Each test with either context as the victim. */
@@ -869,6 +1054,10 @@ static const struct {
     {"global reset", global_reset},
     {"full of completions", full_of_completions},
     {"freeze and step", freeze_and_step},
+    {"chains", chains},
+    {"dead behind", dead_behind},
+    {"cancel by number", cancel_by_number},
+    {"reset of a chain", reset_of_a_chain},
 };
 
 enum { COUNT = sizeof all / sizeof *all };

@@ -13,13 +13,14 @@
 #include "ct_pair.h"
 #include "host/lib/ct_disasm.h"
 
-enum { JOBS = 3, LIMIT = 3000000 };
+enum { JOBS = 6, LIMIT = 3000000 };
 
 /* The programs of a round: setup, jobs, dump. */
 struct round {
   struct ct_pair pair;
   ct_rng rng;
   struct ct_gen_prog progs[2][JOBS + 2];
+  unsigned overlaps; /* jobs of the core that began before the one before had completed */
 };
 
 static void print_line(void *arg, const char *text) {
@@ -53,8 +54,10 @@ static bool run_jobs(struct round *p, unsigned first, unsigned last) {
   for (unsigned d = 0; d < 2; ++d) {
     for (unsigned c = 0; c < 2; ++c) {
       for (unsigned j = first; j <= last; ++j) {
-        const struct ct_rig_job job = {
-            .prog = &p->progs[c][j], .tag = 100 * c + j, .version = 7 * j + c};
+        const struct ct_rig_job job = {.prog = &p->progs[c][j],
+                                       .tag = 100 * c + j,
+                                       .version = 7 * j + c,
+                                       .flags = p->progs[c][j].overlap ? CT_FLAG_OVERLAP : 0};
         ct_rig_submit(&p->pair.rig[d], c, &job);
       }
       ct_rig_ring(&p->pair.rig[d], c);
@@ -65,6 +68,8 @@ static bool run_jobs(struct round *p, unsigned first, unsigned last) {
   }
   bool same = true;
   for (unsigned c = 0; c < 2; ++c) {
+    for (unsigned j = first; j < last; ++j)
+      p->overlaps += cpl[0][c][j + 1].start < cpl[0][c][j].end;
     for (unsigned j = first; j <= last; ++j) {
       same &= ct_same_completions(&cpl[0][c][j], &cpl[1][c][j]) && cpl[0][c][j].code == CT_DEV_OK;
       assert_true(cpl[0][c][j].arrive <= cpl[0][c][j].start);
@@ -110,7 +115,7 @@ static void share(struct round *p, unsigned round) {
   printf(", policy %u, floor %" PRIu32 ", cap %" PRIu32 "\n", round % 4, floor, cap);
 }
 
-static void one_round(const struct ct_core *core, unsigned round) {
+static unsigned one_round(const struct ct_core *core, unsigned round) {
   struct round *p = test_calloc(1, sizeof *p);
   char args[160];
   p->rng = ct_rng_make(1000 * (unsigned)(core - ct_cores) + round);
@@ -122,17 +127,22 @@ static void one_round(const struct ct_core *core, unsigned round) {
   const bool setup = run_jobs(p, 0, 0), jobs = run_jobs(p, 1, JOBS), peeks = same_peeks(p);
   const bool dump = run_jobs(p, JOBS + 1, JOBS + 1), counters = ct_same_counters(&p->pair);
   const bool same = setup && jobs && peeks && dump && counters;
+  const unsigned overlaps = p->overlaps;
   ct_pair_close(&p->pair);
   test_free(p);
   assert_true(same);
+  return overlaps;
 }
 
 static void random_programs(void **state) {
   const char *text = getenv("CT_ROUNDS");
   const unsigned rounds = text ? (unsigned)strtoul(text, NULL, 0) : 8;
   ct_tb_seed();
+  unsigned overlaps = 0;
   for (unsigned i = 0; i < rounds; ++i)
-    one_round(*state, i);
+    overlaps += one_round(*state, i);
+  printf("  %u jobs overlapped the one before\n", overlaps);
+  if (rounds >= 8) assert_true(overlaps > rounds);
 }
 
 int main(void) {

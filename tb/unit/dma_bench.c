@@ -56,6 +56,7 @@ dma_bench *dma_open(const struct dma_config *config) {
   *d->train_cap_i = 8;
   *d->policy_i = *d->floor_i = *d->freeze_i = *d->flush_i = *d->abandon_i = 0;
   *d->ld_cmd_valid_i = *d->st_cmd_valid_i = *d->fetch_valid_i = 0;
+  *d->fetch_soft_i = *d->fetch_drop_i = *d->st_seal_i = 0;
   *d->m_axi_rvalid_i = *d->m_axi_bvalid_i = *d->spm_rd_vld_i = 0;
   ct_dma_reset(d, 2);
   return b;
@@ -180,10 +181,18 @@ void dma_push(dma_bench *b, int ctx, int side, const struct ct_cmd *cmd) {
   dma_push_wrong(b, ctx, side, cmd);
 }
 
-void dma_fetch(dma_bench *b, int ctx, uint32_t addr, uint32_t len) {
+static void fetch(dma_bench *b, int ctx, uint32_t addr, uint32_t len, bool soft) {
   struct dma_fetcher *f = &b->fetcher[ctx];
   assert_true(f->pushed - f->answered < kMaxFetches);
-  f->fetch[f->pushed++ % kMaxFetches] = (struct dma_fetch){addr, len};
+  f->fetch[f->pushed++ % kMaxFetches] = (struct dma_fetch){addr, len, soft};
+}
+
+void dma_fetch(dma_bench *b, int ctx, uint32_t addr, uint32_t len) {
+  fetch(b, ctx, addr, len, false);
+}
+
+void dma_fetch_soft(dma_bench *b, int ctx, uint32_t addr, uint32_t len) {
+  fetch(b, ctx, addr, len, true);
 }
 
 /* Whether every run of the command lies in the region. */
@@ -267,6 +276,7 @@ static void drive_fetcher(dma_bench *b, int c) {
   *d->fetch_addr_i = (*d->fetch_addr_i & ~(UINT64_C(0xFFFFFFFF) << (32 * c))) | (uint64_t)r->addr
                                                                                     << (32 * c);
   *d->fetch_len_i = (*d->fetch_len_i & ~(0x7FFu << (11 * c))) | r->len << (11 * c);
+  *d->fetch_soft_i = (uint8_t)((*d->fetch_soft_i & ~(1u << c)) | (unsigned)r->soft << c);
 }
 
 static void drive_spm(dma_bench *b) {
@@ -395,6 +405,7 @@ static void check_fetch(dma_bench *b) {
     struct dma_fetcher *f = &b->fetcher[c];
     if (!(*d->fetch_rvalid_o >> c & 1)) continue;
     assert_true(f->answered < f->popped);
+    if (b->cut[c] && b->bad_fetches[c]) continue; /* what follows is not what it seems */
     const struct dma_fetch *r = &f->fetch[f->answered % kMaxFetches];
     ct_assert_same("fetched beat", d->fetch_rdata_o,
                    b->model_dram + 16 * (size_t)(r->addr + f->beat), 16);
@@ -458,6 +469,11 @@ static void check_idle(dma_bench *b) {
       assert_true(q->sig_head == q->sig_tail || q->sig[q->sig_head].cmd >= q->popped);
       assert_int_equal(b->err[c].count, 0);
     }
+    if ((*d->fetch_idle_o >> c & 1) && !b->cut[c] && !flush)
+      assert_int_equal(b->fetcher[c].beat, 0);
+    if ((*d->ld_quiet_o & *d->fetch_idle_o) >> c & 1) assert_true(*d->ld_idle_o >> c & 1);
+    if ((*d->ld_idle_o >> c & 1) && !flush)
+      assert_true((*d->ld_quiet_o & *d->fetch_idle_o) >> c & 1);
     const bool both = (*d->ld_idle_o & *d->st_idle_o) >> c & 1;
     if (both && !b->forgotten[c]) assert_int_equal(ct_axi_mem_pending(b->mem, (unsigned)c), 0);
   }
@@ -466,6 +482,11 @@ static void check_idle(dma_bench *b) {
 static void take_errors(dma_bench *b) {
   const ct_dma_dut *d = b->dut;
   for (int c = 0; c < kCtx; ++c) {
+    b->bad_fetches[c] += *d->fetch_bad_o >> c & 1;
+    if (*d->st_old_err_o >> c & 1) {
+      ++b->old_errs[c];
+      b->old_err_addr = *d->st_old_err_addr_o;
+    }
     if (!(*d->err_o >> c & 1)) continue;
     ++b->err[c].count;
     b->err[c].code = (uint8_t)(*d->err_code_o >> (8 * c));

@@ -58,6 +58,7 @@ struct dma_queue {
 
 struct dma_fetch {
   uint32_t addr, len;
+  bool soft;
 };
 
 struct dma_fetcher {
@@ -112,6 +113,10 @@ typedef struct {
     uint8_t code;
     uint32_t addr;
   } err[kCtx];
+  unsigned bad_fetches[kCtx]; /* pulses of fetch_bad_o */
+  bool cut[kCtx];             /* the fetch will not come whole */
+  unsigned old_errs[kCtx];    /* of old_err_o */
+  uint32_t old_err_addr;
   uint8_t last_rid;
   bool last_open;
 } dma_bench;
@@ -131,6 +136,7 @@ struct ct_cmd dma_random_command(dma_bench *b, ct_rng *rng, int ctx, int side);
 void dma_push(dma_bench *b, int ctx, int side, const struct ct_cmd *cmd);
 void dma_push_wrong(dma_bench *b, int ctx, int side, const struct ct_cmd *cmd);
 void dma_fetch(dma_bench *b, int ctx, uint32_t addr, uint32_t len);
+void dma_fetch_soft(dma_bench *b, int ctx, uint32_t addr, uint32_t len);
 
 /* One clock. Gives semaphores that are owed at random, drives, checks, counts. */
 void dma_cycle(dma_bench *b);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ct_ctx: jobs one after the other, with six made-up units, a made-up fetch client and a host that
- * stalls, under every way in which a job can end, at random times. Programs here are straight lines
- * with semaphores; loops and sums are test_fetch's business.
+ * ct_ctx: jobs one after the other and overlapping, with six made-up units, a made-up fetch client,
+ * a memory that answers stores late and a host that stalls, under every way in which a job can end,
+ * at random times. Programs here are straight lines with semaphores; loops and sums are
+ * test_fetch's business.
  */
 #include <string.h>
 
@@ -42,7 +43,9 @@ enum scenario {
   kBadFlags,
   kRefused, /* the read of the descriptor is refused */
   kNoDesc,  /* the descriptor does not come; then a cancel */
+  kDoomed,  /* cancelled by its number, before its start if it is read before */
   kDead,    /* a unit error, and the memory port does not get idle in time */
+  kOldDead, /* the next job has begun, and the answers to this one's stores do not come */
   kScenarios
 };
 
@@ -56,6 +59,8 @@ typedef struct {
   uint32_t code, addr;           /* how it ends if nobody interferes */
   uint32_t id[kUnits][kMaxCmds]; /* what each unit gets, in order */
   unsigned ids[kUnits];
+  uint32_t prog;
+  bool overlap, doomed;
   unsigned when; /* cycles after the start, for what happens at some time */
   uint64_t arrive;
 } plan;
@@ -68,12 +73,28 @@ typedef struct {
   ct_stall stall;
 } unit;
 
+/* A request of the fetch client. */
 typedef struct {
-  bool busy, dropping;
+  bool desc, soft, dropping, failed;
   uint32_t addr;
   unsigned beats, next, delay;
+  unsigned bad; /* soft: fails at this beat; beats + 1: does not */
+} request;
+
+typedef struct {
+  request r[2]; /* the older first */
+  unsigned count;
   ct_stall stall;
 } fetcher;
+
+/* A job that has started and not completed. */
+typedef struct {
+  uint32_t job;
+  uint64_t start;
+  uint32_t code, addr; /* of the first interference it must feel */
+  unsigned rows;
+  bool no_desc;
+} run;
 
 typedef struct {
   ct_ctx_dut *dut;
@@ -90,13 +111,22 @@ typedef struct {
   plan plans[kPlans];
   uint32_t written, visible, started, completed; /* jobs so far */
 
-  /* The running job. */
-  uint64_t start;
-  unsigned got[kUnits], executed, rows;
-  unsigned struck;     /* interferences so far */
-  uint32_t code, addr; /* of the first one that the job must feel */
-  bool desc_read, prog_asked, stuck;
+  /* The job in front, and the one before if only answers to its stores are missing. */
+  run run, old;
+  bool running, old_valid;
+  unsigned got[kUnits], executed;
+  unsigned struck;                /* interferences so far */
+  bool next_read;                 /* the descriptor of the next job has been read */
+  bool beat_first, beat_last;     /* of a descriptor, in this cycle */
+  uint32_t last_prog, last_beats; /* of the last descriptor that was read */
+  bool stuck;
   unsigned stuck_left;
+  unsigned answers, old_answers; /* outstanding; of these the old job's, which come first */
+  unsigned answer_left, hold;    /* cycles to the next one */
+  bool old_fails;
+  struct {
+    unsigned overlaps, ahead, guesses, wrong, lost, old_errors, old_deads, doomed;
+  } n;
   struct {
     uint64_t start, end;
     uint32_t code, addr, rows, job;
@@ -228,34 +258,50 @@ static enum scenario choose(bench *b) {
   return ct_rng_percent(&b->rng, 40) ? kNormal : (enum scenario)ct_rng_below(&b->rng, kDead);
 }
 
+/* Whether both programs are what every other job may have: nothing is wrong with them. */
+static bool same_program(const plan *x, const plan *y) {
+  const uint32_t special = 1u << kIllegal | 1u << kNoEnd | 1u << kHang | 1u << kBadCount;
+  return !((special >> x->scenario | special >> y->scenario) & 1);
+}
+
 /* Writes the next descriptor and its program into their slots. */
 static void write_job(bench *b) {
   plan *p = &b->plans[b->written % kPlans];
   memset(p, 0, sizeof *p);
   p->scenario = choose(b);
+  const plan *before = &b->plans[(b->written - 1) % kPlans];
   p->tag = (uint32_t)ct_rng_u64(&b->rng) | 1;
   p->version = (uint32_t)ct_rng_u64(&b->rng);
   p->when = 1 + ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 30) ? 40 : 400);
   const unsigned slot = b->written % b->slots;
-  const uint32_t prog = kProg + b->written % kProgs * kProgUnits;
-  write_program(b, p, prog);
+  p->prog = kProg + b->written % kProgs * kProgUnits;
+  /* Often the program of the job before, if that one is not too old. */
+  if (b->written && same_program(before, p) && b->written % 8 && ct_rng_percent(&b->rng, 60)) {
+    p->prog = before->prog;
+    p->ncmds = before->ncmds;
+    memcpy(p->ids, before->ids, sizeof p->ids);
+    memcpy(p->id, before->id, sizeof p->id);
+  } else {
+    write_program(b, p, p->prog);
+  }
   if (p->code == CT_DEV_WATCHDOG) p->watchdog = 300 + ct_rng_below(&b->rng, 1500);
   uint32_t *d = b->mem[kRing + 8 * slot];
   ct_rng_fill(&b->rng, d, CT_DESC_BYTES);
   d[CT_DESC_TAG] = p->tag;
   d[CT_DESC_VERSION] = p->version;
-  d[CT_DESC_PROG] = prog;
+  d[CT_DESC_PROG] = p->prog;
   d[CT_DESC_NCMDS] = p->ncmds;
   p->by_context = ct_rng_percent(&b->rng, 50);
   d[CT_DESC_WATCHDOG] = p->by_context ? 0 : p->watchdog;
-  d[CT_DESC_FLAGS] = 0;
+  p->overlap = ct_rng_percent(&b->rng, 60);
+  d[CT_DESC_FLAGS] = p->overlap ? CT_FLAG_OVERLAP : 0;
   if (p->scenario == kBadCount) {
     d[CT_DESC_NCMDS] = ct_rng_percent(&b->rng, 50) ? 0 : 513 + ((uint32_t)ct_rng_u64(&b->rng) >> 8);
     p->code = CT_DEV_DESCRIPTOR;
     p->addr = CT_DESC_NCMDS;
   }
   if (p->scenario == kBadFlags) {
-    d[CT_DESC_FLAGS] = UINT32_C(1) << ct_rng_below(&b->rng, 32);
+    d[CT_DESC_FLAGS] |= UINT32_C(2) << ct_rng_below(&b->rng, 31);
     p->code = CT_DEV_DESCRIPTOR;
     p->addr = CT_DESC_FLAGS;
   }
@@ -274,6 +320,11 @@ static bool in_job(const bench *b) {
 
 static plan *running(bench *b) {
   return &b->plans[(b->started - 1) % kPlans];
+}
+
+/* The job whose number is HEAD's. */
+static uint32_t head_job(const bench *b) {
+  return b->visible - (uint16_t)(b->visible - *b->dut->head_o);
 }
 
 static uint16_t wait_mask(const struct ct_cmd *c) {
@@ -308,57 +359,120 @@ static void unit_step(bench *b, unsigned u, uint16_t *dec, uint16_t *inc) {
   const uint32_t sig[2] = {CT_GET(&x->cmd, ALL_SIG0), CT_GET(&x->cmd, ALL_SIG1)};
   while (x->signals < 2 && !(sig[x->signals] & 16))
     ++x->signals;
-  if (x->signals == 2)
+  if (x->signals == 2) {
     x->active = false;
-  else
+    b->answers += u == 1;
+  } else {
     *inc = (uint16_t)(1u << (sig[x->signals++] & 15));
+  }
+}
+
+static void set_idle(bench *b, bool quiet) {
+  ct_ctx_dut *d = b->dut;
+  *d->fetch_idle_i = !b->fetch.count;
+  *d->units_quiet_i = quiet;
+  *d->units_done_i = quiet && !b->answers;
+  *d->units_idle_i = quiet && !b->answers && !b->fetch.count;
+}
+
+/* The answers to stores come in order, those of the old job with an error now and then. */
+static void answers_step(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  *d->old_err_i = 0;
+  *d->old_i = b->old_answers > 0;
+  if (b->hold) {
+    --b->hold;
+  } else if (b->answers && b->answer_left) {
+    --b->answer_left;
+  } else if (b->answers) {
+    if (b->old_answers && b->old_fails && ct_rng_percent(&b->rng, 50)) {
+      *d->old_err_i = 1;
+      *d->old_err_addr_i = (uint32_t)ct_rng_u64(&b->rng);
+      if (!b->old.code) {
+        b->old.code = CT_DEV_AXI_WRITE;
+        b->old.addr = *d->old_err_addr_i;
+        ++b->n.old_errors;
+      }
+    }
+    --b->answers;
+    b->old_answers -= b->old_answers > 0;
+    b->answer_left = ct_rng_below(&b->rng, 40);
+  }
 }
 
 static void units_step(bench *b) {
   ct_ctx_dut *d = b->dut;
   uint16_t dec[kUnits] = {0}, inc[kUnits] = {0};
-  bool idle = !b->fetch.busy && !b->stuck;
+  bool quiet = !b->stuck;
   *d->cmd_ready_i = 0;
   for (unsigned u = 0; u < kUnits; ++u) {
     unit *x = &b->unit[u];
     unit_step(b, u, &dec[u], &inc[u]);
-    if (x->active || dec[u] || inc[u]) idle = false;
+    if (x->active || dec[u] || inc[u]) quiet = false;
     if (!x->active && !ct_stall_next(&x->stall)) *d->cmd_ready_i |= (uint8_t)(1u << u);
   }
   memcpy(d->sem_dec_i, dec, sizeof dec);
   memcpy(d->sem_inc_i, inc, sizeof inc);
-  *d->units_idle_i = idle;
+  set_idle(b, quiet);
+}
+
+static void pop_request(fetcher *f) {
+  f->r[0] = f->r[1];
+  --f->count;
+}
+
+/* A beat of the oldest request, or its failure. */
+static void deliver(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  fetcher *f = &b->fetch;
+  request *r = &f->r[0];
+  if (r->next == r->bad) {
+    *d->fetch_bad_i = 1;
+    ++b->n.lost;
+    r->bad = r->beats + 1;
+    r->failed = true;
+    if (ct_rng_percent(&b->rng, 50)) {
+      pop_request(f); /* what lies outside the window is not asked for */
+      return;
+    }
+  } else {
+    *d->fetch_rvalid_i = 1;
+    memcpy(d->fetch_rdata_i, b->mem[(r->addr + r->next) % kMemUnits], 16);
+    b->beat_first = r->desc && r->next == 0;
+    b->beat_last = r->desc && r->next + 1 == r->beats && !r->failed;
+  }
+  if (++r->next == r->beats) pop_request(f);
 }
 
 /* Beats come in order, with gaps; a flush lets them come to an end or drops the rest. */
 static void fetch_step(bench *b) {
   ct_ctx_dut *d = b->dut;
   fetcher *f = &b->fetch;
-  *d->fetch_rvalid_i = 0;
-  *d->fetch_ready_i = !f->busy && !ct_stall_next(&f->stall);
-  if (!f->busy) return;
-  if (*d->flush_o && !f->dropping) {
-    f->dropping = ct_rng_percent(&b->rng, 50);
-    if (f->delay > 1000) f->dropping = true;
-    if (f->dropping) f->delay = ct_rng_below(&b->rng, 50);
+  *d->fetch_rvalid_i = *d->fetch_bad_i = 0;
+  b->beat_first = b->beat_last = false;
+  *d->fetch_ready_i = f->count < 2 && !ct_stall_next(&f->stall);
+  if (!f->count) return;
+  for (unsigned i = 0; i < f->count; ++i) {
+    request *r = &f->r[i];
+    r->delay -= r->delay > 0;
+    if (!*d->flush_o || r->dropping) continue;
+    r->bad = r->beats + 1;
+    r->dropping = r->delay > 1000 || ct_rng_percent(&b->rng, 50);
+    if (r->dropping) r->delay = ct_rng_below(&b->rng, 50);
   }
-  if (f->delay) {
-    --f->delay;
-  } else if (f->dropping) {
-    f->busy = false;
-  } else if (!ct_stall_next(&f->stall)) {
-    *d->fetch_rvalid_i = 1;
-    memcpy(d->fetch_rdata_i, b->mem[(f->addr + f->next) % kMemUnits], 16);
-    if (++f->next == f->beats) f->busy = false;
-  }
+  if (f->r[0].delay) return;
+  if (f->r[0].dropping)
+    pop_request(f);
+  else if (!ct_stall_next(&f->stall))
+    deliver(b);
 }
 
 /* The job feels this from now on, unless something else came first. */
 static void strike(bench *b, uint32_t code, uint32_t addr) {
   ++b->struck;
-  if (b->code) return;
-  b->code = code;
-  b->addr = addr;
+  if (b->run.code) return;
+  b->run.code = code;
+  b->run.addr = addr;
 }
 
 static void unit_error(bench *b) {
@@ -378,6 +492,8 @@ static void reset_context(bench *b) {
 
 static void cancel(bench *b) {
   *b->dut->cancel_i = 1;
+  *b->dut->cancel_named_i = ct_rng_percent(&b->rng, 50);
+  *b->dut->cancel_num_i = (uint16_t)(b->started - 1);
   strike(b, CT_DEV_CANCELLED, 0);
 }
 
@@ -402,6 +518,7 @@ static void interfere_once(bench *b, enum scenario s) {
       break;
     case kCancel:
     case kNoDesc:
+    case kDoomed:
       cancel(b);
       break;
     case kReset:
@@ -412,24 +529,43 @@ static void interfere_once(bench *b, enum scenario s) {
   }
 }
 
+/* Cancels by number: a job that is read and has not begun, or one that is not there. */
+static void doom(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  plan *next = &b->plans[b->started % kPlans];
+  const request *r = &b->fetch.r[0];
+  const bool reading = status_of(b) == kDrain && b->fetch.count && r->desc;
+  if ((b->next_read || reading) && next->scenario == kDoomed && !next->doomed &&
+      ct_rng_percent(&b->rng, 10)) {
+    *d->cancel_i = *d->cancel_named_i = 1;
+    *d->cancel_num_i = (uint16_t)b->started;
+    next->doomed = true;
+  } else if (ct_rng_percent(&b->rng, 5)) {
+    *d->cancel_i = *d->cancel_named_i = 1;
+    *d->cancel_num_i = (uint16_t)(b->started - 2 - ct_rng_below(&b->rng, 1000));
+  }
+}
+
 /* At the time the plan has set. A second one strikes a few cycles after the first. */
 static void interfere(bench *b) {
   static const enum scenario any[] = {kUnitError, kCancel, kReset};
   ct_ctx_dut *d = b->dut;
-  *d->err_i = *d->cancel_i = *d->reset_i = 0;
+  *d->err_i = *d->cancel_i = *d->cancel_named_i = *d->reset_i = 0;
   if (b->stuck && b->stuck_left-- == 0) b->stuck = false;
   if (b->patience && status_of(b) == kAbort && ct_rng_below(&b->rng, b->patience) == 0)
     *d->reset_i = *d->dead_o;
-  if (!in_job(b)) return;
+  doom(b);
+  if (!in_job(b) || *d->cancel_i) return;
   const plan *p = running(b);
-  const uint64_t age = b->cycle - b->start;
+  const uint64_t age = b->cycle - b->run.start;
   if (p->scenario == kRefused) {
-    if (b->fetch.busy && status_of(b) == kDesc && b->fetch.delay == 1) {
-      b->fetch.busy = false;
+    const request *r = &b->fetch.r[0];
+    if (b->fetch.count && !r->soft && status_of(b) == kDesc && r->delay == 1) {
       *d->err_i = 1;
       *d->err_code_i = CT_DEV_DRAM_READ_WINDOW;
-      d->err_addr_i[0] = b->fetch.addr;
-      strike(b, CT_DEV_DRAM_READ_WINDOW, b->fetch.addr);
+      d->err_addr_i[0] = r->addr;
+      strike(b, CT_DEV_DRAM_READ_WINDOW, r->addr);
+      b->fetch.count = 0;
     }
   } else if (p->scenario == kTwo) {
     if (b->struck < 2 && age >= p->when && (b->struck == 0 || ct_rng_percent(&b->rng, 20)))
@@ -437,7 +573,7 @@ static void interfere(bench *b) {
   } else if (p->scenario == kSemError) {
     if (!b->struck && status_of(b) == kRun && age >= p->when && is_zero(b, 3)) {
       ((uint16_t *)d->sem_dec_i)[4] |= 1u << 3;
-      *d->units_idle_i = 0;
+      *d->units_idle_i = *d->units_done_i = *d->units_quiet_i = 0;
       strike(b, CT_DEV_SEM, 3);
     }
   } else if (!b->struck && age >= p->when) {
@@ -475,10 +611,12 @@ static uint64_t field(const bench *b, unsigned lsb, unsigned width) {
 static void check_completion(bench *b) {
   const unsigned at = b->cpl_head++ % 32;
   const plan *p = &b->plans[b->cpl[at].job % kPlans];
-  assert_int_equal(field(b, 0, 32), b->cpl[at].no_desc ? 0 : p->tag);
+  /* Without a descriptor: what of it may have come. */
+  const bool none = b->cpl[at].no_desc && field(b, 0, 32) == 0;
+  assert_int_equal(field(b, 0, 32), none ? 0 : p->tag);
   assert_int_equal(field(b, 32, 8), b->cpl[at].code);
   assert_int_equal(field(b, 40, 32), b->cpl[at].addr);
-  assert_int_equal(field(b, 72, 32), b->cpl[at].no_desc ? 0 : p->version);
+  assert_int_equal(field(b, 72, 32), none ? 0 : p->version);
   assert_int_equal(field(b, 104, 64), p->arrive);
   assert_int_equal(field(b, 168, 64), b->cpl[at].start);
   assert_int_equal(field(b, 232, 64), b->cpl[at].end);
@@ -492,39 +630,108 @@ static void pop_step(bench *b) {
 
 /* ---- Monitor ------------------------------------------------------------------------------- */
 
-static void on_start(bench *b) {
-  assert_true(*b->dut->gate_i);
-  /* A reset has thrown away what is not the host's next. */
-  b->started = b->visible - (uint16_t)(b->visible - *b->dut->head_o) + 1;
-  b->start = b->cycle + 1;
-  memset(b->got, 0, sizeof b->got);
-  b->executed = b->rows = b->struck = 0;
-  b->code = b->addr = 0;
-  b->desc_read = b->prog_asked = false;
+/* The job in front has nothing left but answers; the next one takes its place. */
+static void on_overlap(bench *b) {
+  const plan *p = running(b);
+  const plan *next = &b->plans[b->started % kPlans];
+  assert_int_equal(status_of(b), kDrain);
+  assert_true(*b->dut->overlap_i);
+  assert_true(b->next_read);
+  assert_true(next->overlap);
+  assert_false(b->old_valid);
+  assert_int_equal(b->run.code, CT_DEV_OK);
+  assert_true(*b->dut->units_quiet_i && *b->dut->seal_o);
+  assert_int_equal(p->code, CT_DEV_OK);
+  for (unsigned u = 0; u < kUnits; ++u)
+    assert_int_equal(b->got[u], p->ids[u]);
+  b->old = b->run;
+  b->old_valid = true;
+  b->old_answers = b->answers;
+  b->old_fails = ct_rng_percent(&b->rng, 20);
+  if (p->scenario == kOldDead && b->answers) {
+    b->hold = kDrainLimit + 500;
+    b->old.code = CT_DEV_DEAD;
+    b->old.addr = 0;
+    ++b->n.old_deads;
+  }
+  ++b->n.overlaps;
 }
 
+static void on_start(bench *b) {
+  const bool over = status_of(b) == kDrain;
+  if (over)
+    on_overlap(b);
+  else
+    assert_true(*b->dut->gate_i && !b->old_valid && !b->running);
+  /* A reset has thrown away what is not the host's next. */
+  b->started = head_job(b) + !b->next_read;
+  b->n.ahead += b->next_read;
+  b->run = (run){.job = b->started - 1, .start = b->cycle + 1, .no_desc = !b->next_read};
+  const request *r = &b->fetch.r[0];
+  if (b->beat_last || (b->fetch.count && r->desc && r->next)) b->run.no_desc = false;
+  if (running(b)->doomed) strike(b, CT_DEV_CANCELLED, 0);
+  b->n.doomed += running(b)->doomed;
+  b->running = true;
+  b->next_read = false;
+  memset(b->got, 0, sizeof b->got);
+  b->executed = b->struck = 0;
+}
+
+static void take_request(bench *b, bool desc) {
+  ct_ctx_dut *d = b->dut;
+  fetcher *f = &b->fetch;
+  const plan *p = &b->plans[head_job(b) % kPlans];
+  request *r = &f->r[f->count++];
+  *r = (request){.desc = desc, .soft = *d->fetch_soft_o, .addr = *d->fetch_addr_o};
+  r->beats = *d->fetch_len_o;
+  if (desc && b->running && status_of(b) == kDesc) b->run.no_desc = true;
+  r->bad = r->beats + 1;
+  if (r->soft && ct_rng_percent(&b->rng, 10)) r->bad = ct_rng_below(&b->rng, r->beats);
+  if (desc && r->soft && p->scenario == kRefused) r->bad = 0;
+  r->delay = 2 + ct_rng_below(&b->rng, 60);
+  if (desc && p->scenario == kNoDesc) r->delay = 1000000;
+}
+
+/* A descriptor is asked for in its place, a program as its descriptor says, or as the last one said
+ * if this one is not here yet. */
 static void check_request(bench *b) {
   ct_ctx_dut *d = b->dut;
-  const uint32_t job = b->started - 1;
-  const bool desc = status_of(b) == kDesc;
-  assert_int_equal(*d->fetch_addr_o,
-                   desc ? kRing + 8 * (job % b->slots) : kProg + job % kProgs * kProgUnits);
-  assert_int_equal(*d->fetch_len_o, desc ? 8 : 2 * running(b)->ncmds);
-  if (desc && b->cycle == b->start) assert_true(*d->fetch_valid_o);
-  if (!*d->fetch_ready_i) return;
-  fetcher *f = &b->fetch;
-  f->busy = true;
-  f->dropping = false;
-  f->addr = *d->fetch_addr_o;
-  f->beats = *d->fetch_len_o;
-  f->next = 0;
-  f->delay = 2 + ct_rng_below(&b->rng, 60);
-  if (desc && running(b)->scenario == kNoDesc) f->delay = 1000000;
+  const fetcher *f = &b->fetch;
+  const bool desc = *d->fetch_addr_o >= kRing, plain = status_of(b) <= kProgram;
+  if (desc) {
+    assert_int_equal(*d->fetch_addr_o, kRing + 8 * (*d->head_o % b->slots));
+    assert_int_equal(*d->fetch_len_o, 8);
+    if (!(b->running && plain)) assert_true(*d->fetch_soft_o);
+  } else {
+    const plan *p = &b->plans[head_job(b) % kPlans], *last = &b->plans[(head_job(b) - 1) % kPlans];
+    const bool reading = f->count && f->r[0].desc, first = reading && f->r[0].next == 0;
+    if (first) {
+      assert_int_equal(*d->fetch_addr_o, b->last_prog);
+      assert_int_equal(*d->fetch_len_o, b->last_beats);
+      assert_true(*d->fetch_soft_o);
+      b->n.guesses += *d->fetch_ready_i;
+    } else {
+      const uint32_t addr = *d->fetch_addr_o, len = *d->fetch_len_o;
+      assert_true((addr == p->prog && len == 2 * p->ncmds) ||
+                  (addr == last->prog && len == 2 * last->ncmds) ||
+                  (addr == b->last_prog && len == b->last_beats));
+    }
+  }
+  if (*d->fetch_ready_i) take_request(b, desc);
+}
+
+/* The first beat of a descriptor. */
+static void note_descriptor(bench *b) {
+  const uint32_t *word = b->dut->fetch_rdata_i;
+  if (b->running && status_of(b) == kDesc) b->run.no_desc = false;
+  b->last_prog = word[CT_DESC_PROG];
+  b->last_beats = 2 * word[CT_DESC_NCMDS];
 }
 
 static void take_command(bench *b, unsigned u) {
   unit *x = &b->unit[u];
   const plan *p = running(b);
+  assert_true(b->running);
   *x = (unit){.active = true, .stall = x->stall, .left = ct_rng_below(&b->rng, 30)};
   memcpy(x->cmd.w, b->dut->cmd_o + 8 * u, 32);
   assert_true(b->got[u] < p->ids[u]);
@@ -532,29 +739,38 @@ static void take_command(bench *b, unsigned u) {
   ++b->got[u];
 }
 
-/* How the job has ended, when its completion is pushed. */
+/* How the oldest job has ended, when its completion is pushed. */
 static void on_finish(bench *b) {
-  const plan *p = running(b);
-  uint32_t code = b->code ? b->code : p->code, addr = b->code ? b->addr : p->addr;
+  const bool old = b->old_valid;
+  const run *r = old ? &b->old : &b->run;
+  const plan *p = &b->plans[r->job % kPlans];
+  uint32_t code = r->code || old ? r->code : p->code, addr = r->code ? r->addr : p->addr;
+  assert_true(old || b->running);
   if (code == CT_DEV_WATCHDOG) addr = b->executed;
   const unsigned at = b->cpl_tail++ % 32;
-  if (p->scenario == kDead && b->struck) {
+  if (!old && p->scenario == kDead && b->struck) {
     code = CT_DEV_DEAD;
     addr = 0;
   }
   b->cpl[at].code = code;
-  b->cpl[at].addr = addr;
-  b->cpl[at].start = b->start;
+  b->cpl[at].addr = code ? addr : 0;
+  b->cpl[at].start = r->start;
   b->cpl[at].end = b->cycle + 1;
-  b->cpl[at].rows = b->rows;
-  b->cpl[at].job = b->started - 1;
-  b->cpl[at].no_desc = !b->desc_read;
-  if (code == CT_DEV_OK)
+  b->cpl[at].rows = r->rows;
+  b->cpl[at].job = r->job;
+  b->cpl[at].no_desc = r->no_desc;
+  if (code == CT_DEV_OK && !old)
     for (unsigned u = 0; u < kUnits; ++u)
       assert_int_equal(b->got[u], p->ids[u]);
-  if (code == CT_DEV_WATCHDOG) assert_true(b->cycle - b->start >= p->watchdog);
+  if (old && code == CT_DEV_OK) assert_int_equal(b->old_answers, 0);
+  if (code == CT_DEV_WATCHDOG) assert_true(b->cycle - r->start >= p->watchdog);
+  if (old && p->scenario == kOldDead && code == CT_DEV_DEAD) strike(b, CT_DEV_DEAD, 0);
   ++b->seen[p->scenario][code];
   ++b->completed;
+  if (old)
+    b->old_valid = false;
+  else
+    b->running = false;
 }
 
 static void monitor(bench *b) {
@@ -563,13 +779,19 @@ static void monitor(bench *b) {
   const unsigned waiting = b->cpl_tail - b->cpl_head + *d->cpl_pop_i;
   assert_int_equal(*d->cpl_count_o, waiting);
   assert_true(waiting <= CT_CPL_DEPTH);
+  if (*d->fetch_drop_o) {
+    ++b->n.wrong;
+    for (unsigned i = 0; i < b->fetch.count; ++i) /* a few beats may be on their way */
+      if (!b->fetch.r[i].desc) b->fetch.r[i].dropping = ct_rng_percent(&b->rng, 50);
+  }
+  if (*d->fetch_valid_o) check_request(b);
+  if (b->beat_first && !*d->flush_o) note_descriptor(b);
+  if (*d->finish_o) on_finish(b);
+  if (*d->start_o) on_start(b);
   if (s == kIdle || s == kHeld) {
     assert_int_equal(*d->sem_nz_o, 0);
     assert_int_equal(*d->cmd_valid_o, 0);
-    assert_int_equal(s == kHeld, *d->head_o != *d->tail_o);
-    assert_false(*d->fetch_valid_o);
     if (*d->start_o) assert_true(waiting < CT_CPL_DEPTH);
-    if (*d->start_o) on_start(b);
     return;
   }
   if (*d->flush_o) assert_int_equal(*d->cmd_valid_o, 0);
@@ -577,35 +799,40 @@ static void monitor(bench *b) {
     assert_true(*d->flush_o && *d->reset_i && *d->dead_o);
     b->abandoned += b->stuck;
     b->stuck = false;
+    b->answers = b->old_answers = 0;
+    b->hold = 0;
   }
-  if (*d->fetch_valid_o) check_request(b);
-  if (*d->fetch_rvalid_i && s == kDesc && b->fetch.next == 1) b->desc_read = true;
   for (unsigned u = 0; u < kUnits; ++u)
     if (*d->cmd_valid_o & *d->cmd_ready_i & 1u << u) take_command(b, u);
   /* The watchdog reports the next command as of the cycle in which it strikes. */
-  if (!(running(b)->code == CT_DEV_WATCHDOG && b->cycle - b->start >= running(b)->watchdog))
+  if (!(running(b)->code == CT_DEV_WATCHDOG && b->cycle - b->run.start >= running(b)->watchdog))
     b->executed += *d->dispatch_o;
-  if (*d->finish_o) on_finish(b);
-  if (s != kComplete) b->rows += *d->row_i;
+  if (s == kRun) b->run.rows += *d->row_i;
 }
 
 static void cycle(bench *b) {
   ct_ctx_dut *d = b->dut;
-  units_step(b);
   fetch_step(b);
+  answers_step(b);
+  units_step(b);
   interfere(b);
   host_step(b);
-  *d->row_i = (uint8_t)ct_rng_below(&b->rng, 2);
+  *d->row_i = status_of(b) == kRun && ct_rng_percent(&b->rng, 50);
   *d->gate_i = !ct_stall_next(&b->gate);
+  *d->overlap_i = ct_rng_percent(&b->rng, 95);
+  if (b->running) {
+    const plan *p = running(b);
+    *d->watchdog_i = p->by_context ? p->watchdog : p->watchdog ? 100000 : 0;
+  }
   *d->cycle_i = b->cycle;
   *d->cycle_next_i = b->cycle + 1;
-  if (!in_job(b)) {
-    const plan *next = &b->plans[(b->visible - (uint16_t)(b->visible - *d->head_o)) % kPlans];
-    *d->watchdog_i = next->by_context ? next->watchdog : next->watchdog ? 100000 : 0;
-  }
   pop_step(b);
   ct_ctx_eval(d);
   monitor(b);
+  if (*d->reset_i)
+    b->next_read = false;
+  else if (b->beat_last && !*d->flush_o && status_of(b) != kDesc && !*d->start_o)
+    b->next_read = true;
   ct_ctx_tick(d);
   ++b->cycle;
 }
@@ -628,6 +855,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   *d->drain_limit_i = kDrainLimit;
   *d->watchdog_i = *d->freeze_i = *d->hold_i = *d->tail_we_i = *d->cpl_pop_i = 0;
   *d->fetch_rvalid_i = *d->err_i = *d->reset_i = *d->cancel_i = 0;
+  *d->cancel_named_i = *d->old_i = *d->old_err_i = *d->fetch_bad_i = 0;
   ct_ctx_reset(d, 2);
   return b;
 }
@@ -642,6 +870,7 @@ static void close_bench(bench *b) {
 static void all_endings(void **state) {
   (void)state;
   static const unsigned percents[] = {0, 40, 75};
+  unsigned wrong = 0, lost = 0, old_errors = 0, doomed = 0;
   for (unsigned k = 0; k < 3; ++k) {
     bench *b = open_bench(1000 * k, percents[k], k == 1 ? 60 : 20, kScenarios);
     for (unsigned i = 0; i < 150000; ++i)
@@ -656,8 +885,17 @@ static void all_endings(void **state) {
     assert_true(b->seen[kNormal][CT_DEV_OK] > 10);
     assert_true(b->seen[kHang][CT_DEV_WATCHDOG] > 0);
     assert_true(b->seen[kSemError][CT_DEV_SEM] + b->seen[kTwo][CT_DEV_RESET] > 0);
+    /* What must have happened besides. */
+    assert_true(b->n.overlaps > 10);
+    assert_true(b->n.ahead > b->n.overlaps); /* read before, but not overlapping */
+    assert_true(b->n.guesses > b->n.wrong);
+    wrong += b->n.wrong;
+    lost += b->n.lost;
+    old_errors += b->n.old_errors;
+    doomed += b->n.doomed;
     close_bench(b);
   }
+  assert_true(wrong > 0 && lost > 0 && old_errors > 0 && doomed > 0);
 }
 
 static void one_scenario(enum scenario s, unsigned code, unsigned cycles) {
@@ -693,12 +931,33 @@ static void dead_port(void **state) {
   bench *b = open_bench(90, 30, 20, kDead);
   for (unsigned i = 0; i < 60000; ++i) {
     cycle(b);
-    if (b->seen[kDead][CT_DEV_DEAD])
-      assert_true(*b->dut->dead_o);
-    else if (status_of(b) != kComplete)
-      assert_false(*b->dut->dead_o);
+    if (!*b->dut->dead_o) assert_int_equal(b->seen[kDead][CT_DEV_DEAD], 0);
   }
   assert_true(b->seen[kDead][CT_DEV_DEAD] > 3);
+  close_bench(b);
+}
+
+/* The answers to the stores of a job do not come, while the next one runs: both end with DEAD. */
+static void old_job_dies(void **state) {
+  (void)state;
+  bench *b = open_bench(94, 30, 20, kOldDead);
+  for (unsigned i = 0; i < 100000; ++i)
+    cycle(b);
+  assert_true(b->n.old_deads > 3);
+  assert_true(b->seen[kOldDead][CT_DEV_DEAD] >= 2 * b->n.old_deads - 2);
+  close_bench(b);
+}
+
+/* Nothing goes wrong, but for soft fetches and the stores' answers: jobs overlap whenever they may.
+ */
+static void overlaps(void **state) {
+  (void)state;
+  bench *b = open_bench(95, 20, 0, kNormal);
+  b->host = ct_stall_make(96, 0, 1);
+  for (unsigned i = 0; i < 100000; ++i)
+    cycle(b);
+  assert_true(b->n.overlaps > b->completed / 4);
+  assert_true(b->n.ahead > b->completed * 3 / 4);
   close_bench(b);
 }
 
@@ -773,6 +1032,8 @@ int main(void) {
       cmocka_unit_test(full_of_completions),
       cmocka_unit_test(dead_port_given_up),
       cmocka_unit_test(many_doorbells),
+      cmocka_unit_test(old_job_dies),
+      cmocka_unit_test(overlaps),
   };
   return cmocka_run_group_tests_name("ct_ctx", tests, NULL, NULL);
 }

@@ -27,7 +27,11 @@ static void push_random(dma_bench *b, ct_rng *rng, int ctx, int side) {
 static void fetch_random(dma_bench *b, ct_rng *rng, int ctx) {
   const uint32_t len =
       ct_rng_percent(rng, 20) ? 1 + ct_rng_below(rng, 1024) : 1 + ct_rng_below(rng, 40);
-  dma_fetch(b, ctx, rd_region(ctx) + ct_rng_below(rng, kRdUnits - len), len);
+  const uint32_t addr = rd_region(ctx) + ct_rng_below(rng, kRdUnits - len);
+  if (ct_rng_percent(rng, 50))
+    dma_fetch(b, ctx, addr, len);
+  else
+    dma_fetch_soft(b, ctx, addr, len);
 }
 
 static void change_settings(dma_bench *b, ct_rng *rng) {
@@ -493,6 +497,133 @@ static void flush_in_the_middle(void **state) {
   }
 }
 
+/* Stores of a context that keep out of the way of those of long_command. */
+static void push_far_store(dma_bench *b, int ctx) {
+  struct ct_cmd cmd = dma_command(wr_region(ctx) + 5000, kCtxSpm / 2 + 3, true, 16, 1);
+  dma_loop1(&cmd, 30, 19, 16);
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(9));
+  dma_push(b, ctx, kSt, &cmd);
+}
+
+/* Answers of a fetch that has failed or was dropped: those that come are right, then it is over. */
+static void end_fetch(dma_bench *b, int ctx, unsigned at_least, unsigned at_most) {
+  struct dma_fetcher *f = &b->fetcher[ctx];
+  assert_int_equal(f->popped, f->pushed);
+  while (!(*b->dut->fetch_idle_o >> ctx & 1))
+    dma_cycle(b);
+  assert_in_range(f->beat, at_least, at_most);
+  assert_int_equal(b->err[ctx].count, 0);
+  f->beat = 0;
+  f->answered = f->popped;
+  b->cut[ctx] = false;
+}
+
+/* What is wrong with a soft fetch is a pulse, loads and the other context work on. */
+static void soft_fetches(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(9);
+  for (unsigned k = 0; k < 24; ++k) {
+    const int ctx = k % 2;
+    dma_bench *b = dma_open(&kPlain);
+    *b->dut->policy_i = (uint8_t)(k / 6);
+    for (int c = 0; c < kCtx; ++c)
+      push_random(b, &rng, c, kLd);
+    const uint32_t end = rd_region(ctx) + kRdUnits;
+    uint32_t at = end - 40, most = 40;
+    if (k / 2 % 3 == 0) at = end + 7, most = 0;
+    if (k / 2 % 3 == 1) {
+      at = rd_region(ctx) + 512;
+      most = 99;
+      ct_axi_mem_fault(b->mem, CT_FAULT_AXI_READ, 16 * (uint64_t)(at + 20));
+    }
+    b->cut[ctx] = true;
+    dma_fetch_soft(b, ctx, at, 100);
+    while (!b->bad_fetches[ctx])
+      dma_cycle(b);
+    end_fetch(b, ctx, 0, most);
+    fetch_random(b, &rng, ctx);
+    work_on(b, &rng, !ctx);
+    dma_drain(b, 200000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+/* A fetch that is dropped gives no more than what was asked for, and the next one comes whole. */
+static void dropped_fetches(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(10);
+  for (unsigned k = 0; k < 40; ++k) {
+    const int ctx = k % 2;
+    dma_bench *b = dma_open(&kPlain);
+    *b->dut->policy_i = (uint8_t)(k / 10);
+    for (int c = 0; c < kCtx; ++c)
+      push_random(b, &rng, c, kLd);
+    b->cut[ctx] = true;
+    dma_fetch_soft(b, ctx, rd_region(ctx) + 512 + k, 1000);
+    while (b->fetcher[ctx].popped < b->fetcher[ctx].pushed)
+      dma_cycle(b);
+    dma_cycles(b, ct_rng_below(&rng, 60));
+    *b->dut->fetch_drop_i = (uint8_t)(1u << ctx);
+    dma_cycle(b);
+    *b->dut->fetch_drop_i = 0;
+    end_fetch(b, ctx, 0, 8 * 16 * 2);
+    fetch_random(b, &rng, ctx);
+    work_on(b, &rng, !ctx);
+    dma_drain(b, 200000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
+/* Stores are sealed when only answers are missing: no signal of theirs comes any more, an error of
+ * theirs is no error of the context, the next stores are as ever. With flush: these are flushed. */
+static void sealed_stores(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(11);
+  unsigned errors = 0, olds = 0;
+  for (unsigned k = 0; k < 60; ++k) {
+    const int ctx = k % 2;
+    const uint8_t bit = (uint8_t)(1u << ctx);
+    dma_bench *b = dma_open(&kPlain);
+    ct_dma_dut *d = b->dut;
+    struct dma_queue *q = &b->queue[ctx][kSt];
+    push_far_store(b, ctx);
+    if (k & 2)
+      ct_axi_mem_fault(b->mem, CT_FAULT_AXI_WRITE,
+                       16 * ((uint64_t)wr_region(ctx) + 5000 + 19 * 29));
+    work_on(b, &rng, !ctx);
+    while (q->popped < q->pushed || !(*d->st_quiet_o & bit))
+      dma_cycle(b);
+    assert_false(*d->st_idle_o & bit);
+    dma_cycles(b, k % 7);
+    *d->st_seal_i = bit;
+    dma_cycle(b);
+    *d->st_seal_i = 0;
+    olds += *d->st_old_o >> ctx & 1;
+    dma_cycle(b); /* a signal may be on its wire */
+    q->sig_head = q->sig_tail;
+    push_random(b, &rng, ctx, kLd);
+    for (unsigned n = 0; n < 4; ++n) { /* the same place: they come after */
+      push_far_store(b, ctx);
+    }
+    if (k & 4) {
+      dma_cycles(b, k);
+      dma_flush(b, ctx, 20000);
+    }
+    while (*d->st_old_o & bit)
+      dma_cycle(b);
+    assert_int_equal(b->old_errs[ctx], (k & 2) != 0);
+    if (k & 2) assert_int_equal(b->old_err_addr, wr_region(ctx) + 5000 + 19 * 29);
+    errors += b->old_errs[ctx];
+    push_far_store(b, ctx);
+    dma_drain(b, 200000);
+    dma_check(b);
+    dma_close(b);
+  }
+  assert_true(errors > 10 && olds > 50);
+}
+
 static void wait_hung(dma_bench *b, int ctx) {
   *b->dut->flush_i |= (uint8_t)(1u << ctx);
   dma_cycles(b, 1000);
@@ -502,14 +633,6 @@ static void wait_hung(dma_bench *b, int ctx) {
   dma_cycle(b);
   *b->dut->abandon_i = 0;
   dma_flush(b, ctx, 5);
-}
-
-/* Stores of a context that keep out of the way of those of long_command. */
-static void push_far_store(dma_bench *b, int ctx) {
-  struct ct_cmd cmd = dma_command(wr_region(ctx) + 5000, kCtxSpm / 2 + 3, true, 16, 1);
-  dma_loop1(&cmd, 30, 19, 16);
-  CT_PUT(&cmd, ALL_SIG0, CT_SEM(9));
-  dma_push(b, ctx, kSt, &cmd);
 }
 
 /* What abandoned stores wrote is nobody's business: a store whose answer is late may have happened.
@@ -595,6 +718,9 @@ int main(void) {
       cmocka_unit_test(flush_in_the_middle),
       cmocka_unit_test(abandoned_answers_are_dropped),
       cmocka_unit_test(abandoned_in_a_burst),
+      cmocka_unit_test(soft_fetches),
+      cmocka_unit_test(dropped_fetches),
+      cmocka_unit_test(sealed_stores),
   };
   return cmocka_run_group_tests_name("ct_dma", tests, NULL, NULL);
 }

@@ -265,7 +265,7 @@ static bench open_bench(uint64_t stream, unsigned arrive, unsigned queue) {
   for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
     b.queue[u] = ct_stall_make(stream + 1 + u, queue, 4);
   ct_fetch_dut *d = b.dut;
-  *d->start_i = *d->stop_i = *d->prog_valid_i = *d->arg_we_i = *d->q_ready_i = 0;
+  *d->load_i = *d->start_i = *d->stop_i = *d->prog_valid_i = *d->arg_we_i = *d->q_ready_i = 0;
   *d->ncmds_i = 1;
   ct_fetch_reset(d, 2);
   return b;
@@ -289,9 +289,9 @@ static void begin(bench *b, const program *p, const expected *e) {
   }
   *d->arg_we_i = 0;
   *d->ncmds_i = (uint16_t)p->count;
-  *d->start_i = 1;
+  *d->load_i = *d->start_i = 1;
   ct_fetch_tick(d);
-  *d->start_i = 0;
+  *d->load_i = *d->start_i = 0;
 }
 
 static void drive(bench *b) {

@@ -30,6 +30,7 @@ typedef struct {
   /* Pulses since they were last looked at. */
   unsigned tail_we[kCtxs], resets[kCtxs], cancels[kCtxs], pops[kCtxs], flips, peeks, thaws;
   uint16_t tail;
+  uint32_t cancel;
 } bench;
 
 static uint32_t creg(unsigned c, uint32_t offset) {
@@ -98,6 +99,7 @@ static void cycle(bench *b) {
     b->pops[c] += *d->cpl_pop_o >> c & 1;
   }
   if (*d->tail_we_o) b->tail = *d->tail_o;
+  if (*d->cancel_o) b->cancel = (uint32_t)*d->cancel_num_o << 16 | *d->cancel_named_o;
   b->flips += *d->flip_arm_o;
   b->peeks += *d->peek_o;
   b->thaws += !*d->freeze_o;
@@ -293,6 +295,8 @@ static void pulses(void **state) {
       assert_int_equal(now[p][k % 2] - before[k % 2][p], expect);
     }
     if (what == 0 && strobe == 15) assert_int_equal(b->tail, data & 0xffff);
+    if (offsets[what] == CT_CREG_CONTROL && strobe == 15 && (data & 2))
+      assert_int_equal(b->cancel, (data & 0xffff0000) | (data >> 2 & 1));
   }
   close_bench(b);
 }

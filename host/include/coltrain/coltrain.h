@@ -195,8 +195,13 @@ struct ct_job {
   uint32_t version;           /* comes back in the result */
   uint32_t watchdog;          /* cycles the job may run; 0: no limit */
   void *user;                 /* comes back in the result */
-  uintptr_t reserved[4];
+  uint32_t flags;             /* CT_JOB_OVERLAP, or 0 */
+  uintptr_t reserved[3];
 };
+
+/* The job reads nothing from device memory that the job before it in the queue writes. It may then
+ * start while the stores of that one are on their way: back to back, small jobs lose less time. */
+#define CT_JOB_OVERLAP 1u
 
 struct ct_result {
   uint64_t tag;
@@ -235,7 +240,7 @@ int ct_reap_until(ct_device *dev, struct ct_result *result, uint64_t until, int 
 int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms);
 
 /* Asks to end a job; its result still has to be reaped and says CT_ERR_CANCELLED unless the job
- * finished first. CT_ERR_NOT_FOUND if there is no such job outstanding. */
+ * finished first; no other job is hit. CT_ERR_NOT_FOUND if there is no such job outstanding. */
 int ct_cancel(ct_device *dev, uint64_t tag);
 
 /* Jobs submitted and not reaped. */
@@ -331,7 +336,8 @@ uint64_t ct_model_image(const ct_model *model);
 /* A request: 1..16 rows, each packed by ct_pack_row() somewhere in device memory, answered by the
  * version at image with rows x classes FP32 logits at out, ct_model_answer_size() bytes apart.
  * cycle: CT_NO_CYCLE, or when the device shall hear of it. version and user come back in the
- * result. */
+ * result. On the inference queue the job has CT_JOB_OVERLAP: what wrote the image or the rows must
+ * have completed, unless it is older than the job before. */
 uint64_t ct_model_answer_size(const ct_model *model);
 int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, uint32_t version,
                           size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
