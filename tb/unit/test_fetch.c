@@ -225,7 +225,8 @@ void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
 /* False: more than the bench can hold. */
 static bool model(const program *p, expected *e) {
   struct ct_emu_ctx *ctx = test_calloc(1, sizeof *ctx);
-  memcpy(ctx->prog, p->cmd, sizeof p->cmd);
+  for (unsigned i = 0; i < p->count; ++i)
+    ct_emu_prepare(&ctx->prog[i], &p->cmd[i]);
   ctx->ncmds = p->count;
   memcpy(ctx->r + 1, p->arg, sizeof p->arg);
   e->pushes = 0;
@@ -235,7 +236,7 @@ static bool model(const program *p, expected *e) {
     for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
       struct ct_emu_queue *q = &ctx->queue[u];
       if (!q->count) continue;
-      e->cmd[e->pushes] = q->waiting[q->head];
+      e->cmd[e->pushes] = q->slot[q->head];
       e->unit[e->pushes++] = (uint8_t)u;
       q->count = 0;
     }
