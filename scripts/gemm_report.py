@@ -39,7 +39,7 @@ def shapes(products):
     for p in products:
         if name(p) not in [name(s) for s in seen]:
             seen.append(p)
-    return seen
+    return sorted(seen, key=lambda p: (not p["m"] == p["n"] == p["k"], p["m"], -p["k"]))  # cubes first
 
 
 def table(products, columns):

@@ -211,7 +211,7 @@ module ct_mxu #(
   end
 
   ct_mxu_afeed u_afeed (
-    .clk_i, .rst_ni, .flush_i(flush),
+    .clk_i, .rst_ni, .flush_i(flush), .fair_i(policy_i != ct_pkg::PolicyPriority || floor_i != 8'd0),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
     .req_klast_i(req_klast), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
