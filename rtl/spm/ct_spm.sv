@@ -253,8 +253,8 @@ module ct_spm #(
     // With 4 banks the last four are never granted.
     always_ff @(posedge clk_i) begin
       if (load) begin
-        data_q <= gate(gnt[0], g_bank[0].data_q) | gate(gnt[1], g_bank[1].data_q)
-                | gate(gnt[2], g_bank[2].data_q) | gate(gnt[3], g_bank[3].data_q)
+        data_q <= gate(gnt[0], g_bank[0].data_q) | gate(gnt[1], g_bank[1 % Banks].data_q)
+                | gate(gnt[2], g_bank[2 % Banks].data_q) | gate(gnt[3], g_bank[3 % Banks].data_q)
                 | gate(gnt[4], g_bank[4 % Banks].data_q) | gate(gnt[5], g_bank[5 % Banks].data_q)
                 | gate(gnt[6], g_bank[6 % Banks].data_q) | gate(gnt[7], g_bank[7 % Banks].data_q);
       end
