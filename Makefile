@@ -57,6 +57,8 @@ help:  ## This list
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
 LINT_STEPS  := scripts/lint scripts/check-core
 YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
+# The longest of all (minutes), so it starts first.
+SYNTH_STEPS := scripts/synth-ecp5
 SOURCE_STEPS := scripts/format-check scripts/clang-check
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
@@ -81,8 +83,8 @@ test-host: $(HOST_TESTS)  ## Tests of the library and the tools, also under the 
 formal: $(GEN_SVH)  ## Proofs of the small blocks (Yosys and z3)
 	$(RUN) $(FORMAL_STEPS)
 
-test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: lint, Yosys, source checks, unit, host and system tests, proofs
-	$(RUN) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(FORMAL_STEPS)
+test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
+	$(RUN) $(SYNTH_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(FORMAL_STEPS)
 
 DEMO_ARGS ?= colocate --data digits
 demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits
@@ -92,8 +94,9 @@ demo: all  ## Inference and training on one simulated accelerator, on the handwr
 ECP5_TOP    ?= ct_core
 ECP5_PARAMS ?= Cols=8 VpuLanes=4 SpmWords=8192
 ECP5_BUDGET ?= MULT18X18D=156 DP16KD=208 LUT4=60000
+export ECP5_TOP ECP5_PARAMS ECP5_BUDGET
 synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
-	@ECP5_TOP='$(ECP5_TOP)' ECP5_PARAMS='$(ECP5_PARAMS)' ECP5_BUDGET='$(ECP5_BUDGET)' scripts/synth-ecp5
+	@scripts/synth-ecp5
 
 format:  ## Format the C and C++ sources
 	$(Q)scripts/format-check --fix
