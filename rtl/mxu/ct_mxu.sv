@@ -139,6 +139,7 @@ module ct_mxu #(
   logic [1:0]   busy;
   logic [1:0]   seq_wait;
   logic [1:0]   frozen;        // would go but for freeze_i
+  logic [1:0]   meta_lost, row_unknown;  // never
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
@@ -206,9 +207,12 @@ module ct_mxu #(
       .err_win_addr_o(b_err_win_addr[20*c +: 20]), .err_addr_o(b_err_addr[20*c +: 20]), .idle_o(b_idle)
     );
 
-    `CT_ASSERT(MetaHasRoom_A, !meta_valid || meta_ready)
-    `CT_ASSERT(RowHasMeta_A, !avail[c] || head_vld || flush[c])
+    assign meta_lost[c]   = meta_valid && !meta_ready;
+    assign row_unknown[c] = avail[c] && !head_vld && !flush[c];
   end
+
+  `CT_ASSERT(MetaHasRoom_A, meta_lost == 2'b00)
+  `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
 
   ct_mxu_afeed u_afeed (
     .clk_i, .rst_ni, .flush_i(flush), .fair_i(policy_i != ct_pkg::PolicyPriority || floor_i != 8'd0),
@@ -360,6 +364,7 @@ module ct_mxu #(
   // Operations are whole, and inference is never kept waiting by training.
   `CT_ASSERT(FirstOpensOperation_A, ((take & head_first) & open_q) == 2'b00)
   `CT_ASSERT(OnlyFirstOpens_A, ((take & ~head_first) & ~open_q) == 2'b00)
+  `CT_ASSERT(OneOwner_A, take != 2'b11 && (take & ~ready) == 2'b00 && (!take_any || take[ctx]))
   `CT_ASSERT(InferenceServed_A, policy_i != ct_pkg::PolicyPriority || floor_i != '0 || !ready[0] || take[0] || second_q)
 
 endmodule

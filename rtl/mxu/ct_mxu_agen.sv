@@ -248,6 +248,44 @@ module ct_mxu_agen #(
   `CT_ASSERT(RoomCounted_A, free_q <= FreeW'(Depth) && !(free_q == '0 && room_used))
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))
 
+`ifdef FORMAL
+  // What the sequencer and the row buffer keep to: at most KSteps permits beyond what is read, rows leave that are there.
+  `CT_ASSUME(PermitsInHand_M, !permit_i || perm_q < PermW'(KSteps))
+  `CT_ASSUME(RowsThere_M, !pop_i || free_q < FreeW'(Depth))
+  // Rows of the operation under way, and what it was to have.
+  logic [7:0] f_rows_q;
+  logic       f_open_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_open_q <= 1'b0;
+      f_rows_q <= '0;
+    end else if (flush_i) begin
+      f_open_q <= 1'b0;
+    end else if (meta_valid_o) begin
+      f_open_q <= !meta_o[17];
+      f_rows_q <= meta_o[16] ? 8'd1 : f_rows_q + 8'd1;
+    end
+  end
+  `CT_ASSERT(InTile_A, !cur_vld_q || (m_q <= rows_m1_q[6:4] && n_q <= nt_m1_q && row_q <= (trans_q ? 4'd15 : tile_rows_m1)))
+  `CT_ASSERT(OpenIsInside_A, !cur_vld_q || f_open_q == !((m_q == '0 && row_q == '0) || (m_last && row_q > tile_rows_m1)))
+  `CT_ASSERT(ClosedOutside_A, cur_vld_q || !f_open_q)
+  `CT_ASSERT(RowsAreWalked_A, !f_open_q || f_rows_q == 8'({m_q, row_q}))
+  `CT_ASSERT(OperationWhole_A, !meta_valid_o || meta_o[16] == !f_open_q)
+  `CT_ASSERT(OperationBounded_A, !meta_valid_o || !meta_o[17] || (f_open_q ? f_rows_q : 8'd0) == 8'(rows_m1_q))
+  `CT_ASSERT(RowsBounded_A, !f_open_q || f_rows_q < 8'd128)
+  // A transposed tile has its places from its first row on.
+  `CT_ASSERT(RoomKept_A, !cur_vld_q || !trans_q || row_q == '0 || row_q > tile_rows_m1 || free_q > FreeW'(tile_rows_m1) - FreeW'(row_q))
+  // A request stays as it is until it is taken.
+  logic        f_kept_q;
+  logic [26:0] f_req_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_kept_q <= 1'b0;
+    else         f_kept_q <= req_valid_o && !req_ready_i && !flush_i;
+  end
+  always_ff @(posedge clk_i) f_req_q <= {req_addr_o, req_trans_o, req_buf_o, req_idx_o, req_klast_o};
+  `CT_ASSERT(KeepsRequest_A, !f_kept_q || (req_valid_o && f_req_q == {req_addr_o, req_trans_o, req_buf_o, req_idx_o, req_klast_o}))
+`endif
+
 endmodule
 
 `default_nettype wire
