@@ -196,6 +196,31 @@ module ct_vpu_front #(
   `CT_ASSERT(NothingBelowZero_A, (sem_dec_o & ~sem_nz_i) == 32'd0)
   `CT_ASSERT(FlushedDoesNotStart_A, (start & flush_i) == 2'b00)
 
+`ifdef FORMAL
+  // Any one context: the command that it gave last, and whether that is still to start.
+  (* anyconst *) logic f_ctx;
+  logic         f_held_q;
+  logic [255:0] f_cmd_q;
+  logic [15:0]  f_need;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_held_q <= 1'b0;
+    else         f_held_q <= !flush_i[f_ctx] && ((f_held_q && !start[f_ctx]) || (cmd_valid_i[f_ctx] && cmd_ready_o[f_ctx]));
+  end
+  always_ff @(posedge clk_i) if (cmd_valid_i[f_ctx] && cmd_ready_o[f_ctx]) f_cmd_q <= f_ctx ? cmd_i[511:256] : cmd_i[255:0];
+  always_comb begin
+    for (int s = 0; s < 16; s++) begin
+      f_need[s] = f_cmd_q[ct_pkg::AllWait0Lsb +: 5] == {1'b1, 4'(s)} || f_cmd_q[ct_pkg::AllWait1Lsb +: 5] == {1'b1, 4'(s)} ||
+                  f_cmd_q[ct_pkg::AllWait2Lsb +: 5] == {1'b1, 4'(s)};
+    end
+  end
+  `CT_ASSERT(Held_A, f_held_q == vld_q[f_ctx] && (!f_held_q || f_cmd_q == (f_ctx ? head_q[511:256] : head_q[255:0])))
+  `CT_ASSERT(StartsOnce_A, !start[f_ctx] || f_held_q)
+  `CT_ASSERT(StartsWhatItTook_A, !(valid_o && ready_i && ctx_o == f_ctx) || (start[f_ctx] && cmd_o == f_cmd_q))
+  `CT_ASSERT(KeepsWhatItTook_A, !(cmd_valid_i[f_ctx] && cmd_ready_o[f_ctx]) || !f_held_q || start[f_ctx])
+  `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (start[f_ctx] ? f_need : 16'd0))
+  `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && start[1]) || !req[0])
+`endif
+
 endmodule
 
 `default_nettype wire
