@@ -52,7 +52,39 @@ module ct_vpu_sig (
   assign sem_inc_o = {ctx_q ? inc_q : 16'd0, ctx_q ? 16'd0 : inc_q};
   assign busy_o    = {inc_q != 16'd0 && ctx_q, inc_q != 16'd0 && !ctx_q};
 
-  `CT_ASSERT(NoMerge_A, !(twice_q && done_i))
+  `CT_ASSUME(NoMerge_M, !(twice_q && done_i))
+
+`ifdef FORMAL
+  // The completion of the last cycle, and of the one before.
+  logic        f_done_q, f_done2_q;
+  logic        f_ctx_q, f_ctx2_q;
+  logic [9:0]  f_sig_q, f_sig2_q;
+  logic [15:0] f_own;
+  logic        f_again;  // the second of two equal signals
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_done_q  <= 1'b0;
+      f_done2_q <= 1'b0;
+    end else begin
+      f_done_q  <= done_i && !drop_i[ctx_i];
+      f_done2_q <= f_done_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    {f_ctx_q, f_sig_q}   <= {ctx_i, sig_i};
+    {f_ctx2_q, f_sig2_q} <= {f_ctx_q, f_sig_q};
+  end
+  assign f_again = f_done2_q && f_sig2_q[4] && f_sig2_q[9:5] == f_sig2_q[4:0];
+  always_comb begin
+    for (int s = 0; s < 16; s++) begin
+      f_own[s] = (f_done_q && (f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)})) || (f_again && f_sig2_q[4:0] == {1'b1, 4'(s)});
+    end
+  end
+  `CT_ASSERT(TwiceIsAgain_A, twice_q == (f_done_q && f_sig_q[4] && f_sig_q[9:5] == f_sig_q[4:0]))
+  `CT_ASSERT(IncIsOwn_A, inc_q == f_own && (f_own == 16'd0 || ctx_q == (f_done_q ? f_ctx_q : f_ctx2_q)))
+  `CT_ASSERT(OwnerHears_A, sem_inc_o == ((f_done_q ? f_ctx_q : f_ctx2_q) ? {f_own, 16'd0} : {16'd0, f_own}))
+  `CT_ASSERT(HeardOnce_A, f_done_q || f_again || sem_inc_o == 32'd0)
+`endif
 
 endmodule
 

@@ -600,7 +600,28 @@ module ct_vpu_va #(
 
   `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < (FnTurns && func_q[3] ? 9'(4 * MaxBeats) : 9'(MaxBeats)))
   `CT_ASSERT(OneWayAtATime_A, !(short3 && vld_q[PadStage:4] != '0))
+`ifdef FORMAL
+  // Issues of the operation that are left (the gap behind it counts as one); cycles since the next operation is ready to start, but
+  // for those in which the flush or the error of the one under way ends it.
+  logic [8:0] f_rows, f_left, f_wait_q, f_most;
+  assign f_rows = tail_q ? (row_q == 4'd0 ? 9'd0 : 9'(4'(last_row_q - row_q)) + 9'd1) : 9'(4'(last_row_q - row_q));
+  assign f_left = gap_q ? 9'd1 : ((VpuLanes == 4 ? f_rows * 9'd4 + 9'd4 - 9'(beat) : f_rows + 9'd1) << (FnTurns && func_q[3] ? 2 : 0))
+                                 - 9'(turn) + 9'(needs_gap);
+  assign f_most = (9'(MaxBeats) << (FnTurns && func_q[3] ? 2 : 0)) + 9'(needs_gap);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_wait_q <= '0;
+    else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 9'(issue) : 9'd0;
+  end
+  `CT_ASSERT(InTile_A, !act_q || gap_q || (row_q <= last_row_q && (!tail_q || last_row_q != 4'd0) && (!(FnTurns && !func_q[3]) || turn == 2'd0)))
+  `CT_ASSERT(GapActive_A, !gap_q || (act_q && needs_gap))
+  `CT_ASSERT(LastEnds_A, !issue || last == (f_left == 9'd1 + 9'(needs_gap)))
+  `CT_ASSERT(BeatsAndLeft_A, !act_q || beats_q + f_left <= f_most)
+  `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= f_most))
+  `CT_ASSERT(WaitBound_A, f_wait_q < 9'(MaxBeats) << (FnTurns ? 2 : 0) || (needs_gap && f_wait_q == 9'(MaxBeats)))
+`endif
+
   `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)
+  `CT_ASSUME(RowsLegal_M, !start || (start_cmd_i[ct_pkg::VaRowsLsb +: 5] != 5'd0 && start_cmd_i[ct_pkg::VaRowsLsb +: 5] <= 5'd16))
   `CT_ASSUME(OneTileOperand_M, !start || !(^start_cmd_i[ct_pkg::VaBSrcLsb +: 2] && ^start_cmd_i[ct_pkg::VaCSrcLsb +: 2]))
   `CT_ASSUME(PermutedNotInPlace_M, !start || !start_permutes
              || start_cmd_i[ct_pkg::VaTdLsb +: 4] != start_cmd_i[ct_pkg::VaTqLsb +: 4])

@@ -357,6 +357,21 @@ module ct_vpu_vl #(
   end
 
   `CT_ASSERT(OperationBounded_A, !act_q || words_q < 7'(MaxWords))
+`ifdef FORMAL
+  // Words of the operation that are left; steps since the next operation is ready to start.
+  logic [6:0] f_left, f_wait_q;
+  assign f_left = mode_q == 2'd0 ? 7'(4'(last_row_q - row_q)) * 7'd4 + 7'd4 - 7'(word_q) : 7'(4'(last_row_q - row_q)) + 7'd1;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_wait_q <= '0;
+    else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 7'(step) : 7'd0;
+  end
+  `CT_ASSERT(WordsWalked_A, !act_q || (row_q <= last_row_q && words_q == (mode_q == 2'd0 ? {1'b0, row_q, word_q} : 7'(row_q)) &&
+                            (mode_q == 2'd0 || word_q == 2'd0)))
+  `CT_ASSERT(LastEnds_A, !step || last == (f_left == 7'd1))
+  `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= 7'(MaxWords)))
+  `CT_ASSERT(WaitBound_A, f_wait_q < 7'(MaxWords))
+`endif
+
   `CT_ASSERT(AnswerInTime_A, spm_rd_vld_i == got2_vld_q)
   `CT_ASSERT(AnswerHasPlace_A, !spm_rd_vld_i || fifo_ready_unused)
   `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth))

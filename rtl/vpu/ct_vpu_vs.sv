@@ -328,6 +328,28 @@ module ct_vpu_vs #(
   end
 
   `CT_ASSERT(OperationBounded_A, !act_q || slots_q < 8'(MaxSlots))
+`ifdef FORMAL
+  // Slots of the operation that are left; slots since the next operation is ready to start.
+  localparam bit RowWise = (VpuLanes == 4);  // mode 1: both passes over a row, then the next row
+  logic [7:0] f_rows, f_left, f_wait_q;
+  assign f_rows = 8'(4'(last_row_q - row_q));
+  always_comb begin
+    if (RowWise && mode_q == 2'd1) f_left = f_rows * 8'd8 + (pass_q ? 8'd0 : 8'd4) + 8'd4 - 8'(quad_q);
+    else if (four_slots)           f_left = f_rows * 8'd4 + 8'd4 - 8'(quad_q) + (pass_q ? 8'd0 : 8'(last_row_q) * 8'd4 + 8'd4);
+    else                           f_left = f_rows + 8'd1 + (pass_q ? 8'd0 : 8'(last_row_q) + 8'd1);
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_wait_q <= '0;
+    else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 8'(step) : 8'd0;
+  end
+  `CT_ASSERT(InTile_A, !act_q || (row_q <= last_row_q && (four_slots || quad_q == 2'd0) && (mode_q != 2'd0 || pass_q)))
+  `CT_ASSERT(OnePass_A, !act_q || RowWise || mode_q != 2'd1 || pass_q)
+  `CT_ASSERT(LastEnds_A, !step || last == (f_left == 8'd1))
+  `CT_ASSERT(SlotsAndLeft_A, !act_q || slots_q + f_left <= (RowWise && mode_q != 2'd0 ? 8'd128 : RowWise || mode_q == 2'd0 ? 8'd64 : 8'd32))
+  `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= 8'(MaxSlots)))
+  `CT_ASSERT(WaitBound_A, f_wait_q < 8'(MaxSlots))
+`endif
+
   `CT_ASSERT(WordHasPlace_A, !push || fifo_ready_unused)
   `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth))
 
