@@ -114,9 +114,11 @@ module ct_counters #(
     end
   end
 
-  for (genvar i = 0; i < All; i++) begin : g_check
-    `CT_ASSERT(NoOverflow_A, acc_q[8*i +: 8] != 8'hff)
+  logic [All-1:0] brimful;
+  always_comb begin
+    for (int i = 0; i < All; i++) brimful[i] = (acc_q[8*i +: 8] == 8'hff);
   end
+  `CT_ASSERT(NoOverflow_A, brimful == '0)
   `CT_ASSERT(OneRead_A, !(rd_req_i && pend_q))
   `CT_ASSERT(SweepOwnSlot_A, !write || slot_q == sweep_q)
 
