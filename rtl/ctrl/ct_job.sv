@@ -747,6 +747,8 @@ module ct_job #(
   `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
   `CT_ASSERT(FrontHeld_A, !front_vld_q || bell_count_q != '0)                                 // 6
 
+  `CT_ASSUME(AnswerAfterRequest_M, !request_q || (!fetch_rvalid_i && !(state_q == StProg && prog_first_i)))
+
 `ifdef FORMAL
   `CT_ASSUME(ErrorsHaveCodes_M, (!err_i[0] || err_code_i[7:0] != ct_pkg::ErrOk) && (!err_i[1] || err_code_i[15:8] != ct_pkg::ErrOk) &&
                                 (!err_i[2] || err_code_i[23:16] != ct_pkg::ErrOk))
