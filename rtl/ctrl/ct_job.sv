@@ -747,42 +747,6 @@ module ct_job #(
   `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
   `CT_ASSERT(FrontHeld_A, !front_vld_q || bell_count_q != '0)                                 // 6
 
-  `CT_ASSUME(AnswerAfterRequest_M, !request_q || (!fetch_rvalid_i && !(state_q == StProg && prog_first_i)))
-
-`ifdef FORMAL
-  `CT_ASSUME(ErrorsHaveCodes_M, (!err_i[0] || err_code_i[7:0] != ct_pkg::ErrOk) && (!err_i[1] || err_code_i[15:8] != ct_pkg::ErrOk) &&
-                                (!err_i[2] || err_code_i[23:16] != ct_pkg::ErrOk))
-  // The descriptor that comes next, as the host counts: one after the other; a soft reset forgets those written so far.
-  logic [15:0] f_next_q;
-  logic        f_open_q;           // a job has started and is not completed
-  logic [31:0] f_slot_q;           // where its descriptor lies
-  logic [2:0]  f_from_q;           // the state of the last cycle
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      f_next_q <= '0;
-      f_open_q <= 1'b0;
-      f_from_q <= '0;
-    end else begin
-      if (reset_i)      f_next_q <= tail_q;
-      else if (start_o) f_next_q <= f_next_q + 16'd1;
-      f_open_q <= (f_open_q || start_o) && !finish_o;
-      f_from_q <= state_q;
-    end
-  end
-  always_ff @(posedge clk_i) if (start_o) f_slot_q <= ring_base_i + {13'd0, f_next_q & ~(16'hffff << ring_log2_i), 3'b000};
-  `CT_ASSERT(HeadIsNext_A, (state_q == StDesc) ? (reset_seen_q ? reset_head_q == f_next_q : f_next_q == 16'(head_q + 16'd1)) : head_q == f_next_q)
-  `CT_ASSERT(JobInOrder_A, !start_o || (head_q == f_next_q && f_next_q != tail_q && gate_i && !hold_i))
-  `CT_ASSERT(SlotOfJob_A, state_q != StDesc || fetch_addr_q == f_slot_q)
-  `CT_ASSERT(OpenWhileBusy_A, f_open_q == ((state_q != StIdle && state_q != StAbort) || (state_q == StAbort && !after_dead_q)))
-  `CT_ASSERT(OneCompletion_A, (!finish_o || (f_open_q && cpl_ready)) && (!start_o || !f_open_q) && (!(state_q == StIdle) || !f_open_q))
-  `CT_ASSERT(StateLegal_A, state_q <= StComplete)
-  `CT_ASSERT(DeadOnlyAfter_A, !after_dead_q || state_q == StAbort || state_q == StComplete || (state_q == StIdle && f_from_q == StAbort))
-  `CT_ASSERT(NoErrorNoCode_A, !active || err_q == (code_q != ct_pkg::ErrOk))
-  `CT_ASSERT(ErrorsLeave_A, !(state_q == StProg || state_q == StRun || state_q == StDrain) || !err_q)
-  `CT_ASSERT(CompletesClean_A, !finish_o || code_q != ct_pkg::ErrOk || f_from_q == StDrain)
-  `CT_ASSERT(DrainIsLast_A, state_q != StComplete || (f_from_q == StDrain && !after_dead_q && !err_q) || (f_from_q == StAbort && code_q != ct_pkg::ErrOk))
-`endif
-
   `CT_COVER(Held_C, status_o == StatusHeld && !cpl_ready)
   `CT_COVER(FailInDrain_C, state_q == StDrain && fail)
   `CT_COVER(Dead_C, state_q == StComplete && after_dead_q)

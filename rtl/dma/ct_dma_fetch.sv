@@ -143,7 +143,7 @@ module ct_dma_fetch (
       f_kept_q  <= 1'b0;
     end else begin
       f_act_q   <= act_q;
-      f_flush_q <= flush_i;
+      f_flush_q <= flush_i || drop_i || bad_o;
       f_kept_q  <= valid_o && !ready_i;
     end
   end
@@ -163,7 +163,7 @@ module ct_dma_fetch (
   `CT_ASSERT(BurstOnOffer_A, !out_q || (beats_o != '0 && beats_o <= 5'd16 && out_end_q == {1'b0, addr_o} + 33'(beats_o) &&
                              9'(addr_o[7:0]) + 9'(beats_o) <= 9'd256))
   `CT_ASSERT(RequestWhole_A, !f_act_q || act_q || f_flush_q || f_cut_q == f_len_q)
-  `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || f_flush_q || f_window_q != {base_i, limit_i} ||
+  `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || drop_i || f_flush_q || f_window_q != {base_i, limit_i} ||
                            (valid_o && f_burst_q == {addr_o, beats_o, last_o}))
 `endif
 

@@ -570,7 +570,7 @@ module ct_dma_ld (
       f_beat_q  <= 1'b0;
     end else begin
       f_turn_q  <= f_turn;
-      f_beat_q  <= r_ours && !r_bad && !drop[f_ctx] && rid == f_ctx && f_land == f_pick && f_meta_q[3];
+      f_beat_q  <= r_ours && !r_fault && !drop[f_ctx] && rid == f_ctx && f_land == f_pick && f_meta_q[3];
     end
   end
   always_ff @(posedge clk_i) begin
