@@ -333,8 +333,10 @@ module ct_core #(
   logic [1:0]             acc_rd_beat;
   logic [32*VpuLanes-1:0] acc_rd_data;
   logic [1:0]             ev_mxu_busy, ev_mxu_wait_arb, ev_mxu_wait_b, ev_mxu_wait_a, ev_mxu_wait_sem;
-  logic [1:0]             ev_ld_beats, ev_st_beats, ev_ld_wait, ev_st_wait;
-  logic [1:0]             ev_vl_busy, ev_va_busy, ev_vs_busy, ev_vpu_wait, ev_nan;
+  logic [1:0]             ev_ld_beats, ev_ld_wait_arb, ev_ld_wait_mem, ev_ld_wait_sem;
+  logic [1:0]             ev_st_beats, ev_st_wait_arb, ev_st_wait_mem, ev_st_wait_sem;
+  logic [1:0]             ev_vl_busy, ev_va_busy, ev_vs_busy, ev_nan;
+  logic [5:0]             ev_vpu_wait_arb, ev_vpu_wait_sem;  // VS, VA, VL
 
   ct_mxu #(.Cols(Cols), .VpuLanes(VpuLanes), .PackDsp(PackDsp)) u_mxu (
     .clk_i,
@@ -435,7 +437,8 @@ module ct_core #(
     .ev_vl_busy_o   (ev_vl_busy),
     .ev_va_busy_o   (ev_va_busy),
     .ev_vs_busy_o   (ev_vs_busy),
-    .ev_wait_arb_o  (ev_vpu_wait),
+    .ev_wait_arb_o  (ev_vpu_wait_arb),
+    .ev_wait_sem_o  (ev_vpu_wait_sem),
     .ev_nan_o       (ev_nan),
     .probe_o        (probe_o[59:30])
   );
@@ -509,8 +512,12 @@ module ct_core #(
     .m_axi_rvalid_i, .m_axi_rready_o, .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i, .m_axi_rlast_i,
     .ev_ld_beats_o  (ev_ld_beats),
     .ev_st_beats_o  (ev_st_beats),
-    .ev_ld_wait_o   (ev_ld_wait),
-    .ev_st_wait_o   (ev_st_wait),
+    .ev_ld_wait_arb_o(ev_ld_wait_arb),
+    .ev_ld_wait_mem_o(ev_ld_wait_mem),
+    .ev_ld_wait_sem_o(ev_ld_wait_sem),
+    .ev_st_wait_arb_o(ev_st_wait_arb),
+    .ev_st_wait_mem_o(ev_st_wait_mem),
+    .ev_st_wait_sem_o(ev_st_wait_sem),
     .probe_o        (probe_o[19:0])
   );
 
@@ -559,14 +566,31 @@ module ct_core #(
     assign ev[Counters*c+ct_pkg::CntMxuWaitSem] = ev_mxu_wait_sem[c];
     assign ev[Counters*c+ct_pkg::CntLdBeats]    = ev_ld_beats[c];
     assign ev[Counters*c+ct_pkg::CntStBeats]    = ev_st_beats[c];
-    assign ev[Counters*c+ct_pkg::CntLdWaitArb]  = ev_ld_wait[c];
-    assign ev[Counters*c+ct_pkg::CntStWaitArb]  = ev_st_wait[c];
+    assign ev[Counters*c+ct_pkg::CntLdWaitArb]  = ev_ld_wait_arb[c];
+    assign ev[Counters*c+ct_pkg::CntLdWaitMem]  = ev_ld_wait_mem[c];
+    assign ev[Counters*c+ct_pkg::CntLdWaitSem]  = ev_ld_wait_sem[c];
+    assign ev[Counters*c+ct_pkg::CntStWaitArb]  = ev_st_wait_arb[c];
+    assign ev[Counters*c+ct_pkg::CntStWaitMem]  = ev_st_wait_mem[c];
+    assign ev[Counters*c+ct_pkg::CntStWaitSem]  = ev_st_wait_sem[c];
     assign ev[Counters*c+ct_pkg::CntVlBusy]     = ev_vl_busy[c];
     assign ev[Counters*c+ct_pkg::CntVaBusy]     = ev_va_busy[c];
     assign ev[Counters*c+ct_pkg::CntVsBusy]     = ev_vs_busy[c];
-    assign ev[Counters*c+ct_pkg::CntVWaitArb]   = ev_vpu_wait[c];
+    assign ev[Counters*c+ct_pkg::CntVlWaitArb]  = ev_vpu_wait_arb[c];
+    assign ev[Counters*c+ct_pkg::CntVaWaitArb]  = ev_vpu_wait_arb[2+c];
+    assign ev[Counters*c+ct_pkg::CntVsWaitArb]  = ev_vpu_wait_arb[4+c];
+    assign ev[Counters*c+ct_pkg::CntVlWaitSem]  = ev_vpu_wait_sem[c];
+    assign ev[Counters*c+ct_pkg::CntVaWaitSem]  = ev_vpu_wait_sem[2+c];
+    assign ev[Counters*c+ct_pkg::CntVsWaitSem]  = ev_vpu_wait_sem[4+c];
     assign ev[Counters*c+ct_pkg::CntCmds]       = dispatch[c];
     assign ev[Counters*c+ct_pkg::CntNanGroups]  = ev_nan[c];
+
+    // A cycle of a unit and a context counts once: busy, a wait, or nothing.
+    `CT_ASSERT(OneMxu_A, $onehot0({ev_mxu_busy[c], ev_mxu_wait_arb[c], ev_mxu_wait_b[c], ev_mxu_wait_a[c], ev_mxu_wait_sem[c]}))
+    `CT_ASSERT(OneLd_A, $onehot0({ev_ld_beats[c], ev_ld_wait_arb[c], ev_ld_wait_mem[c], ev_ld_wait_sem[c]}))
+    `CT_ASSERT(OneSt_A, $onehot0({ev_st_beats[c], ev_st_wait_arb[c], ev_st_wait_mem[c], ev_st_wait_sem[c]}))
+    `CT_ASSERT(OneVl_A, $onehot0({ev_vl_busy[c], ev_vpu_wait_arb[c], ev_vpu_wait_sem[c]}))
+    `CT_ASSERT(OneVa_A, $onehot0({ev_va_busy[c], ev_vpu_wait_arb[2+c], ev_vpu_wait_sem[2+c]}))
+    `CT_ASSERT(OneVs_A, $onehot0({ev_vs_busy[c], ev_vpu_wait_arb[4+c], ev_vpu_wait_sem[4+c]}))
   end
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------

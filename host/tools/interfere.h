@@ -70,7 +70,9 @@ struct interfere {
   uint64_t image, rows, row_pitch, out, out_pitch, batches, batch_pitch, scratch;
   uint8_t *expected; /* answers of emu:, out_pitch each */
   struct ct_rand rand;
-  uint64_t gap_range; /* gaps are GAP_LEAST + below(gap_range) */
+  uint64_t beat_cycles; /* of the memory for 16 bytes */
+  bool stalls;          /* it refuses beats at random */
+  uint64_t gap_range;   /* gaps are GAP_LEAST + below(gap_range) */
   uint64_t steps_done, steps_submitted;
   bool training;        /* whether the queue is kept full */
   struct ct_probe live; /* what the device adds to */

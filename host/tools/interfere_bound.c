@@ -7,19 +7,20 @@
  *   delay(operation) = bound(operation) + max(delay of what it waits for, and of its predecessor)
  *
  * A job begins with two reads in a row, descriptor and program. An LD, however long, waits once for
- * the beats of training that were asked for before it: none is asked for while it has more to ask.
+ * the beats of training that were asked for before it: none is asked for while inference reads. A
+ * beat takes 16 / bandwidth cycles; a memory that stalls comes on top.
  */
 #include <stdlib.h>
 
 #include "host/lib/ct_device.h"
 #include "interfere.h"
 
-enum { QUEUES = 6, MOST_COMMANDS = 1000000 };
+enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
-/* The k-th signal of a semaphore cannot be given later than most[k - 1]. */
+/* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
-  uint64_t *most;
-  size_t count, room, taken;
+  uint64_t *most; /* MOST_SIGNALS */
+  size_t count, taken;
 };
 
 struct chain {
@@ -35,18 +36,9 @@ static void signal_often(struct chain *c, uint32_t field, uint64_t n, uint64_t d
   if (!(field & 16)) return;
   struct sem *s = &c->sem[field & 15];
   for (uint64_t i = 0; i < n && !c->failed; ++i) {
-    if (s->count == s->room) {
-      const size_t room = s->room ? 2 * s->room : 256;
-      uint64_t *most = realloc(s->most, room * sizeof *most);
-      if (!most) {
-        c->failed = true;
-        return;
-      }
-      s->most = most;
-      s->room = room;
-    }
     const uint64_t before = s->count ? s->most[s->count - 1] : 0;
-    s->most[s->count++] = delay > before ? delay : before;
+    c->failed = s->count == MOST_SIGNALS;
+    if (!c->failed) s->most[s->count++] = delay > before ? delay : before;
   }
 }
 
@@ -54,7 +46,8 @@ static uint64_t wait_for(struct chain *c, uint32_t field, uint64_t n) {
   if (!(field & 16)) return 0;
   struct sem *s = &c->sem[field & 15];
   s->taken += n;
-  return s->taken && s->taken <= s->count ? s->most[s->taken - 1] : 0;
+  if (s->taken > s->count) c->failed = true; /* a program waits for earlier commands only */
+  return s->taken && !c->failed ? s->most[s->taken - 1] : 0;
 }
 
 /* How often a command waits (Wait0, Wait1, Wait2) and signals (Sig0, Sig1), and its own bound. */
@@ -63,31 +56,43 @@ struct times {
   unsigned queue;
 };
 
+/* Slots that a floor can give to training while inference takes n. */
+static uint64_t owed(const struct interfere *t, uint64_t n) {
+  return (n * t->o->floor + 255 - t->o->floor) / (256 - t->o->floor);
+}
+
+static uint64_t bursts_of(const struct ct_cmd *cmd) {
+  return (uint64_t)CT_GET(cmd, DMA_N1) * CT_GET(cmd, DMA_N2) *
+         ((CT_GET(cmd, DMA_NB) + 15) / 16 + 1);
+}
+
 static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd) {
-  const uint64_t *b = t->bound.unit;
+  const uint64_t *b = t->bound.unit, beat = t->beat_cycles, steps = CT_GET(cmd, DMA_N2);
   switch (CT_GET(cmd, ALL_OP)) {
     case CT_OP_LD: {
-      const uint64_t steps = CT_GET(cmd, DMA_N2);
-      const bool waits = CT_GET(cmd, ALL_WAIT0) & 16;
-      return (struct times){{steps, 1, 1}, {steps, 1}, b[CT_PROBE_READ] * (waits ? steps : 1), 0};
+      const uint64_t waits = CT_GET(cmd, ALL_WAIT0) & 16 ? steps : 1;
+      const uint64_t bound = b[CT_PROBE_READ] * waits + 17 * owed(t, bursts_of(cmd));
+      return (struct times){{steps, 1, 1}, {steps, 1}, beat * bound, 0};
     }
-    case CT_OP_ST: {
-      const uint64_t steps = CT_GET(cmd, DMA_N2);
-      const uint64_t bursts = steps * CT_GET(cmd, DMA_N1) * ((CT_GET(cmd, DMA_NB) + 15) / 16 + 1);
-      return (struct times){{steps, 1, 1}, {steps, 1}, b[CT_PROBE_WRITE] * bursts, 1};
-    }
-    case CT_OP_MM: {
-      const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS);
-      const uint64_t tiles = CT_GET(cmd, MM_NT) * ((rows + 15) / 16);
+    case CT_OP_ST:
       return (struct times){
-          {kt, kt, tiles}, {kt, tiles}, b[CT_PROBE_MXU] * kt * rows * CT_GET(cmd, MM_NT), 2};
+          {steps, 1, 1}, {steps, 1}, beat * b[CT_PROBE_WRITE] * bursts_of(cmd), 1};
+    case CT_OP_MM: {
+      const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS), nt = CT_GET(cmd, MM_NT);
+      const uint64_t tiles = nt * ((rows + 15) / 16), half = t->info.array_cols == 8;
+      const uint64_t bound = half * kt * rows * nt + (1 + half) * owed(t, kt * rows * nt);
+      return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
       return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VL], 3};
-    case CT_OP_VA:
-      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VA], 4};
-    default:
-      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VS], 5};
+    case CT_OP_VA: {
+      const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
+      return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VA], 4};
+    }
+    default: {
+      const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
+      return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VS], 5};
+    }
   }
 }
 
@@ -129,16 +134,19 @@ void interfere_bounds(struct interfere *t) {
   const bool small = t->info.vpu_lanes == 4;
   uint32_t cap = 0;
   ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &cap);
+  const uint64_t k = owed(t, 1), half = t->info.array_cols == 8; /* slots owed in a row */
   uint64_t *b = t->bound.unit;
-  b[CT_PROBE_READ] = 17 * (uint64_t)(cap + 1);
-  b[CT_PROBE_WRITE] = 20;
-  b[CT_PROBE_MXU] = t->info.array_cols == 8;
-  b[CT_PROBE_VL] = 64;
-  b[CT_PROBE_VA] = small ? 64 : 16;
-  b[CT_PROBE_VS] = small ? 128 : 64;
-  struct chain c = {.t = t, .start = 2 * b[CT_PROBE_READ]};
-  walk(&c, &t->code, 0);
-  t->bound.job = c.failed ? 0 : c.longest;
-  for (unsigned s = 0; s < CT_NUM_SEMS; ++s)
-    free(c.sem[s].most);
+  b[CT_PROBE_READ] = 17 * (cap + k) + 1;
+  b[CT_PROBE_WRITE] = 20 + 17 * k;
+  b[CT_PROBE_MXU] = half + (1 + half) * k;
+  b[CT_PROBE_VL] = 64 * (1 + k);
+  b[CT_PROBE_VA] = (small ? 256 : 16) * (1 + k);
+  b[CT_PROBE_VS] = (small ? 128 : 64) * (1 + k);
+  struct chain c = {.t = t, .start = 2 * b[CT_PROBE_READ] * t->beat_cycles};
+  uint64_t *most = calloc((size_t)CT_NUM_SEMS * MOST_SIGNALS, sizeof *most);
+  for (size_t i = 0; most && i < CT_NUM_SEMS; ++i)
+    c.sem[i].most = most + i * MOST_SIGNALS;
+  if (most) walk(&c, &t->code, 0);
+  t->bound.job = !most || c.failed ? 0 : c.longest;
+  free(most);
 }

@@ -152,7 +152,7 @@ static int calibrate(struct interfere *t) {
   if (rc >= 0) rc = serve(t, &probe, WARM_JOBS);
   const uint64_t service = probe.jobs ? probe.latency[probe.jobs - 1] : 0;
   t->gap_range = t->o->gap ? t->o->gap : 2 * service;
-  if (!t->o->gap && t->gap_range > 3 * GAP_LEAST) t->gap_range -= 2 * GAP_LEAST;
+  if (!t->o->gap && t->gap_range > 3 * (uint64_t)GAP_LEAST) t->gap_range -= 2 * (uint64_t)GAP_LEAST;
   free(probe.latency);
   return rc;
 }

@@ -12,13 +12,17 @@ enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64 };
 /* "784-512-256-10"; "256x3": three layers of that width; "digits". */
 static int parse_network(const char *text, struct ct_mlp *net) {
   const char *p = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;
-  unsigned width = 0, layers = 0;
-  char rest = 0;
+  char *times = NULL;
   *net = (struct ct_mlp){0};
-  if (sscanf(p, "%ux%u%c", &width, &layers, &rest) == 2 && layers && layers <= CT_MLP_LAYERS) {
-    net->layers = layers;
+  const unsigned long width = strtoul(p, &times, 10);
+  if (times != p && *times == 'x') {
+    char *end = NULL;
+    const unsigned long layers = strtoul(times + 1, &end, 10);
+    if (end == times + 1 || *end || !layers || layers > CT_MLP_LAYERS || width > CT_MLP_WIDEST)
+      return cli_fail("--network: \"%s\" has no such number of layers", text);
+    net->layers = (uint32_t)layers;
     for (unsigned i = 0; i <= layers; ++i)
-      net->width[i] = width;
+      net->width[i] = (uint32_t)width;
     return 0;
   }
   for (uint32_t n = 0; n <= CT_MLP_LAYERS; ++n) {
@@ -223,8 +227,17 @@ static int set_registers(struct interfere *t) {
   return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
 }
 
+/* A number among the options of a device URI. */
+static uint64_t uri_number(const char *uri, const char *name, uint64_t otherwise) {
+  const char *at = strstr(uri, name);
+  return at ? strtoull(at + strlen(name), NULL, 10) : otherwise;
+}
+
 int interfere_open(struct interfere *t, const struct interfere_options *o) {
   *t = (struct interfere){.o = o};
+  t->beat_cycles = (CT_UNIT + uri_number(o->device, "bandwidth=", CT_UNIT) - 1) /
+                   uri_number(o->device, "bandwidth=", CT_UNIT);
+  t->stalls = uri_number(o->device, "stall=", 0) > 0;
   ct_rand_seed(&t->rand, o->seed, CT_RAND_STREAM_INTERFERENCE);
   if (parse_network(o->network, &t->net) || cli_open(o->device, &t->dev)) return 1;
   int rc = ct_info(t->dev, &t->info);

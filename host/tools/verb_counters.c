@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "ct_units.h"
 
 enum { SIDE = 64, AREA = SIDE * SIDE, COUNTERS = 32 };
 
@@ -35,12 +36,20 @@ static int print_table(ct_device *dev) {
   uint64_t values[2][COUNTERS] = {{0}};
   int rc = ct_counters(dev, CT_INFERENCE, values[CT_INFERENCE], COUNTERS);
   if (rc >= 0) rc = ct_counters(dev, CT_TRAINING, values[CT_TRAINING], COUNTERS);
+  uint64_t now = CT_NO_CYCLE;
+  if (rc >= 0) rc = ct_now(dev, &now);
   if (rc < 0) return rc;
   printf("After a product of %d x %d x %d on each queue:\n\n", SIDE, SIDE, SIDE);
   printf("%-14s %12s %12s  %s\n", "counter", "inference", "training", "meaning");
   for (size_t i = 0; i < COUNTERS && ct_counter_name(i); ++i)
     printf("%-14s %12" PRIu64 " %12" PRIu64 "  %s\n", ct_counter_name(i), values[CT_INFERENCE][i],
            values[CT_TRAINING][i], ct_counter_text(i));
+  if (now == CT_NO_CYCLE) return 0;
+  printf("\nThe units in the %" PRIu64
+         " cycles since reset: busy, waiting for the other queue, for operands or the memory, for\n"
+         "semaphores, idle:\n\n",
+         now);
+  ct_units_print(stdout, values[CT_INFERENCE], values[CT_TRAINING], now);
   return 0;
 }
 

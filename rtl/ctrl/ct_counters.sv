@@ -2,13 +2,14 @@
 //
 // The event counters of both contexts: 64 bits each, in one block RAM.
 //
-// How         each counter has an accumulator of 8 bits that counts its events, and a word of the RAM. A sweep adds one
-//             accumulator after the other to its word, two cycles each (read; add and write), round and round. A read takes the
-//             sweep's place for two cycles and answers word + accumulator, so what it shows is exact, not as of the last sweep.
-// Latency     rd_vld_o comes 3 to 6 cycles after rd_req_i, with all events up to two cycles before it.
+// How         each counter has an accumulator of 6 bits that counts its events and is never cleared, and a word of the RAM whose low 6
+//             bits are what the accumulator showed when the word was written. A sweep brings one word after the other up to date, one
+//             a cycle in two steps (read; write): low bits = accumulator, high bits one more if it has gone past zero since.
+//             A read takes the sweep's place for a cycle and answers the same sum, so what it shows is exact, not as of the last sweep.
+// Latency     rd_vld_o comes 3 to 20 cycles after rd_req_i, with all events up to two cycles before it.
 // Reads       one at a time: rd_req_i is a pulse, the next not before rd_vld_o. An index without a counter reads 0.
-// Bound       an accumulator waits for at most 2 * (2 * Counters) sweep steps, with reads taking at most every other one: less
-//             than 255 cycles, so it cannot overflow (asserted).
+// Bound       a read goes in only where the sweep stands at a multiple of eight, so a word is at most 2 * Counters * 9 / 8 + 1 cycles old:
+//             less than 64 for up to 27 counters, so that an accumulator cannot go round unseen (checked at elaboration).
 //
 // ev_i[Counters*c + n] is the event of counter n of context c, at most one a cycle.
 
@@ -32,95 +33,89 @@ module ct_counters #(
 
   localparam int unsigned All   = 2 * Counters;
   localparam int unsigned SlotW = 6;
+  localparam int unsigned AccW  = 6;
 
-  (* no_rw_check *)  // read in phase 0, written in phase 1
-  logic [63:0]       mem [0:63];
-  logic [63:0]       word_q, sum;
-  logic [8*All-1:0]  acc_q;
-  logic              phase_q;               // 0: read the RAM, 1: add
-  logic              host_q, pend_q;        // the step is a read; one is waiting
-  logic              known_q;               // the read's index has a counter
-  logic [SlotW-1:0]  sweep_q, slot_q, pend_slot_q;
-  logic              pend_known_q;
-  logic              init_q;                // first sweep after reset: the RAM holds nothing yet
-  logic              boot_q;                // reset was on in the last cycle: the accumulators start now
-  logic              empty;                 // ... and the word to be read has not been written
-  logic              host;
-  logic [SlotW-1:0]  slot;
-  logic              write;
-  logic [All-1:0]    clear;
+  if (All + (All + 7) / 8 + 1 >= 2 ** AccW) begin : g_too_many
+    ct_error_too_many_counters_for_the_width_of_an_accumulator u_error ();
+  end
 
-  // A step begins: a waiting read first, else the next counter of the sweep.
-  assign host  = pend_q;
-  assign slot  = host ? pend_slot_q : sweep_q;
-  assign empty = init_q && (slot >= sweep_q);
-  assign write = phase_q && !host_q;
-  assign sum   = word_q + 64'(acc_q[8*slot_q +: 8]);
+  (* no_rw_check *)  // never the word that is being written: the sweep is one ahead, a read waits
+  logic [63:0]         mem [0:63];
+  logic [63:0]         word_q, sum;
+  logic [AccW*All-1:0] acc_q;
+  logic [AccW-1:0]     acc;
+  logic                pend_q, pend_known_q;  // a read waits; its index has a counter
+  logic [SlotW-1:0]    sweep_q, slot_q, pend_slot_q, slot;
+  logic                second_q;              // the second step: of slot_q
+  logic                host_q, known_q;       // ... and it is a read
+  logic                init_q;                // first sweep after reset: the RAM holds nothing yet
+  logic                host;
 
-  always_comb begin
-    clear = '0;
-    if (write) clear[slot_q] = 1'b1;
+  // First step: a waiting read, unless its word is being written; else the next counter of the sweep.
+  assign host = pend_q && sweep_q[2:0] == 3'd0 && !(second_q && !host_q && slot_q == pend_slot_q);
+  assign slot = host ? pend_slot_q : sweep_q;
+
+  // Second step.
+  assign sum  = {word_q[63:AccW] + (64-AccW)'(acc < word_q[AccW-1:0]), acc};
+
+  // Bit by bit, so that it is a multiplexer and no shifter.
+  for (genvar b = 0; b < AccW; b++) begin : g_bit
+    logic [63:0] plane;
+    always_comb begin
+      plane = '0;
+      for (int i = 0; i < All; i++) plane[i] = acc_q[AccW*i + b];
+    end
+    assign acc[b] = plane[slot_q];
   end
 
   always_ff @(posedge clk_i) begin
-    if (!phase_q) begin
-      if (empty) word_q <= '0;
-      else       word_q <= mem[slot];
-    end
-    if (write)    mem[slot_q] <= sum;
-    if (!phase_q) begin
-      slot_q  <= slot;
-      known_q <= pend_known_q;
-    end
+    if (init_q && slot >= sweep_q) word_q <= '0;  // not written yet
+    else                           word_q <= mem[slot];
+    if (second_q && !host_q) mem[slot_q] <= sum;
+    slot_q  <= slot;
+    known_q <= pend_known_q;
     if (rd_req_i) begin
       pend_slot_q  <= (32'(rd_index_i) < Counters) ? SlotW'(rd_index_i) + (rd_ctx_i ? SlotW'(Counters) : '0) : '0;
       pend_known_q <= (32'(rd_index_i) < Counters);
     end
-    if (phase_q && host_q) rd_data_o <= known_q ? sum : '0;
+    if (second_q && host_q) begin
+      if (known_q) rd_data_o <= sum;
+      else         rd_data_o <= '0;
+    end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      phase_q  <= 1'b0;
+      second_q <= 1'b0;
       host_q   <= 1'b0;
       pend_q   <= 1'b0;
       sweep_q  <= '0;
       init_q   <= 1'b1;
       rd_vld_o <= 1'b0;
     end else begin
-      phase_q  <= !phase_q;
-      rd_vld_o <= phase_q && host_q;
-      if (!phase_q) host_q <= host;
-      if (rd_req_i)              pend_q <= 1'b1;
-      else if (!phase_q && host) pend_q <= 1'b0;
-      if (write) begin
+      second_q <= 1'b1;
+      host_q   <= host;
+      rd_vld_o <= second_q && host_q;
+      if (rd_req_i)  pend_q <= 1'b1;
+      else if (host) pend_q <= 1'b0;
+      if (!host) begin
         sweep_q <= (sweep_q == SlotW'(All - 1)) ? '0 : sweep_q + 1'b1;
         if (sweep_q == SlotW'(All - 1)) init_q <= 1'b0;
       end
     end
   end
 
-  // Bit 0 apart, so that a clear is the synchronous reset of the others; they have no second one.
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) boot_q <= 1'b1;
-    else         boot_q <= 1'b0;
-  end
-
-  always_ff @(posedge clk_i) begin
-    for (int i = 0; i < All; i++) begin
-      if (boot_q || clear[i]) acc_q[8*i+1 +: 7] <= '0;
-      else if (ev_i[i])       acc_q[8*i+1 +: 7] <= acc_q[8*i+1 +: 7] + 7'(acc_q[8*i]);
-      acc_q[8*i] <= ev_i[i] ^ (acc_q[8*i] && !clear[i] && !boot_q);
+    if (!rst_ni) begin
+      acc_q <= '0;
+    end else begin
+      for (int i = 0; i < All; i++) begin
+        if (ev_i[i]) acc_q[AccW*i +: AccW] <= acc_q[AccW*i +: AccW] + 1'b1;
+      end
     end
   end
 
-  logic [All-1:0] brimful;
-  always_comb begin
-    for (int i = 0; i < All; i++) brimful[i] = (acc_q[8*i +: 8] == 8'hff);
-  end
-  `CT_ASSERT(NoOverflow_A, brimful == '0)
   `CT_ASSERT(OneRead_A, !(rd_req_i && pend_q))
-  `CT_ASSERT(SweepOwnSlot_A, !write || slot_q == sweep_q)
 
 endmodule
 

@@ -5,7 +5,7 @@
 // Writes      taken when address and data are both there (awready_o and wready_o rise together), one a cycle; the write takes
 //             effect in the cycle of this handshake, and the answer (always OKAY) comes in the next. Only whole words: a write
 //             with a WSTRB other than 1111 changes nothing. Writes to read-only and unmapped addresses change nothing.
-// Reads       rvalid_o two cycles after the address (counters: 5 to 8); always OKAY, unmapped addresses read 0. One at a time.
+// Reads       rvalid_o two cycles after the address (counters: 5 to 22); always OKAY, unmapped addresses read 0. One at a time.
 //             Reading CYCLE_LO latches CYCLE_HI; reading the low half of a counter latches the high half (one latch for all
 //             counters: read low, then high).
 // Freeze      freeze_o follows CTRL bit 1; a write with bits 1 and 2 while frozen lowers it for one cycle: each unit that is

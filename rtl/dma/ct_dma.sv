@@ -121,11 +121,15 @@ module ct_dma (
   input  logic [1:0]                    m_axi_rresp_i,
   input  logic                          m_axi_rlast_i,
 
-  // Counter events: beats moved; a burst was ready and was not granted.
+  // Counter events: beats moved; a read or write waited for the other context, for the memory, a command for a semaphore.
   output logic [1:0]                    ev_ld_beats_o,
   output logic [1:0]                    ev_st_beats_o,
-  output logic [1:0]                    ev_ld_wait_o,
-  output logic [1:0]                    ev_st_wait_o,
+  output logic [1:0]                    ev_ld_wait_arb_o,
+  output logic [1:0]                    ev_ld_wait_mem_o,
+  output logic [1:0]                    ev_ld_wait_sem_o,
+  output logic [1:0]                    ev_st_wait_arb_o,
+  output logic [1:0]                    ev_st_wait_mem_o,
+  output logic [1:0]                    ev_st_wait_sem_o,
 
   // What a simulator watches: reads, writes (see ct_core).
   output logic [19:0]                   probe_o
@@ -160,7 +164,9 @@ module ct_dma (
     .m_axi_arvalid_o, .m_axi_arready_i, .m_axi_arid_o, .m_axi_araddr_o, .m_axi_arlen_o,
     .m_axi_rvalid_i, .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i, .m_axi_rlast_i,
     .ev_beats_o  (ev_ld_beats_o),
-    .ev_wait_o   (ev_ld_wait_o),
+    .ev_wait_arb_o(ev_ld_wait_arb_o),
+    .ev_wait_mem_o(ev_ld_wait_mem_o),
+    .ev_wait_sem_o(ev_ld_wait_sem_o),
     .probe_o     (probe_o[9:0])
   );
 
@@ -190,7 +196,9 @@ module ct_dma (
     .m_axi_wvalid_o, .m_axi_wready_i, .m_axi_wdata_o, .m_axi_wlast_o,
     .m_axi_bvalid_i, .m_axi_bid_i, .m_axi_bresp_i,
     .ev_beats_o  (ev_st_beats_o),
-    .ev_wait_o   (ev_st_wait_o),
+    .ev_wait_arb_o(ev_st_wait_arb_o),
+    .ev_wait_mem_o(ev_st_wait_mem_o),
+    .ev_wait_sem_o(ev_st_wait_sem_o),
     .probe_o     (probe_o[19:10])
   );
 

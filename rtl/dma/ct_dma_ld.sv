@@ -82,7 +82,9 @@ module ct_dma_ld (
   input  logic                          m_axi_rlast_i,
 
   output logic [1:0]                    ev_beats_o,
-  output logic [1:0]                    ev_wait_o,
+  output logic [1:0]                    ev_wait_arb_o,
+  output logic [1:0]                    ev_wait_mem_o,
+  output logic [1:0]                    ev_wait_sem_o,
   output logic [9:0]                    probe_o  // complete, accept (last beat), slot used (a beat), granted, ready (see ct_core)
 );
 
@@ -177,23 +179,30 @@ module ct_dma_ld (
   logic       who_fetch;   // and its fetch, not its load
   logic       grant;
 
-  // Inference that has its full share of bursts outstanding still has the port: if training filled in between, the memory would serve it
-  // a third of the bandwidth that inference is waiting for. A job that starts reads descriptor, program and operands one after the
-  // other: training does not fill in while a fetch of inference is answered, nor in the Linger cycles until its next read.
-  localparam int unsigned Linger = 15;
-  logic [1:0] hold;
-  logic [1:0] w_fetch_q;           // a beat for a fetcher
-  logic       w_flast_q;           // the last of its request
+  // Inference that reads has the port to itself. With its full share of bursts outstanding, training that filled in between would take
+  // two thirds of the bandwidth that inference is waiting for; behind its last bursts, it would stand in front of what inference asks
+  // for next (a job that starts reads descriptor, program and operands one after the other, hence the Linger cycles), and a memory
+  // that takes IDs out of turn would serve it first. A memory that leaves inference without a beat for Patience cycles may be dead
+  // for it: training does not wait for that.
+  localparam int unsigned Linger   = 15;
+  localparam int unsigned Patience = 255;
+  logic [1:0] hold, out;
   logic [1:0] f_out;               // bursts of a fetch are outstanding
+  logic       moves;               // inference asks for a burst or gets a beat
   logic [3:0] linger_d, linger_q;
-  assign linger_d = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
-  assign hold     = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && (want[0] || f_out[0] || linger_q != '0), 1'b0};
+  logic [7:0] patience_d, patience_q;
+  assign out        = {land_q[7:4] != put_q[7:4], land_q[3:0] != put_q[3:0]};
+  assign linger_d   = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
+  assign patience_d = moves ? 8'(Patience) : patience_q - {7'd0, patience_q != '0};
+  assign hold       = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && (want[0] || f_out[0] || linger_q != '0 || (out[0] && patience_q != '0)), 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      linger_q <= '0;
+      linger_q   <= '0;
+      patience_q <= '0;
     end else begin
-      linger_q <= linger_d;
+      linger_q   <= linger_d;
+      patience_q <= patience_d;
     end
   end
 
@@ -207,11 +216,11 @@ module ct_dma_ld (
 
   assign take      = !ar_v_q || m_axi_arready_i;
   assign grant     = take && gnt != 2'b00;
+  assign moves     = (grant && gnt[0]) || (m_axi_rvalid_i && !m_axi_rid_i);
   assign who       = gnt[1];
   assign who_fetch = who ? f_valid[1] : f_valid[0];
   assign f_ready   = grant ? gnt & f_valid : 2'b00;
   assign seq_ready = grant ? gnt & ~f_valid : 2'b00;
-  assign ev_wait_o = req & ~(grant ? gnt : 2'b00);
 
   ct_arbiter u_ar_arbiter (
     .clk_i, .rst_ni, .policy_i, .floor_i,
@@ -309,6 +318,8 @@ module ct_dma_ld (
 
   logic            w_v_q, w_ctx_q, w_rec_q;  // a word to be written
   logic [1:0]      soft_bad_q;
+  logic [1:0]      w_fetch_q;                // a beat for a fetcher
+  logic            w_flast_q;
   logic [SpmW-1:0] w_rel_q;
   logic [3:0]      w_idx_q;
   logic [127:0]    w_data_q;
@@ -439,6 +450,23 @@ module ct_dma_ld (
   logic [1:0] told, beat;
   assign told    = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
   assign beat    = {m_axi_rvalid_i && rid, m_axi_rvalid_i && !rid};
+
+  // A cycle of a context is one of these or a beat, or it reads nothing.
+  logic [1:0] arb;
+  assign arb = ~beat & (out | want) & ({beat[0], beat[1]} | (hold & ~out));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ev_wait_arb_o <= 2'b00;
+      ev_wait_mem_o <= 2'b00;
+      ev_wait_sem_o <= 2'b00;
+    end else begin
+      ev_wait_arb_o <= arb;
+      ev_wait_mem_o <= ~beat & (out | want) & ~arb;
+      ev_wait_sem_o <= ~beat & ~out & ~want & ~seq_idle;
+    end
+  end
+
   assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req};
 
   // Of the outstanding bursts: where the last load and the last fetch end, if there are any.

@@ -77,7 +77,9 @@ module ct_dma_st (
   input  logic [1:0]                    m_axi_bresp_i,
 
   output logic [1:0]                    ev_beats_o,
-  output logic [1:0]                    ev_wait_o,
+  output logic [1:0]                    ev_wait_arb_o,
+  output logic [1:0]                    ev_wait_mem_o,
+  output logic [1:0]                    ev_wait_sem_o,
   output logic [9:0]                    probe_o  // complete, accept (last beat), slot used (a beat), granted, ready (see ct_core)
 );
 
@@ -294,7 +296,6 @@ module ct_dma_st (
 
   assign aw_go     = aw_take && aw_gnt != 2'b00;
   assign who       = aw_gnt[1];
-  assign ev_wait_o = aw_req & ~(aw_take ? aw_gnt : 2'b00);
 
   // (No variable part-selects for this: Yosys makes shifters of them.)
   assign who_slot  = who ? slot[SlotW +: 17] : slot[0 +: 17];
@@ -589,6 +590,29 @@ module ct_dma_st (
   logic [1:0] told, beat;
   assign told    = {sig_q[9:5] != ans_q[9:5] && !second_d[1], sig_q[4:0] != ans_q[4:0] && !second_d[0]};
   assign beat    = {step && job_q.ctx, step && !job_q.ctx};
+
+  // A cycle of a context is one of these or a beat on W, or it writes nothing.
+  logic [1:0] sent, pend, work;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      sent[c] = w_v_q && m_axi_wready_i && w_ctx_q == c[0];
+      pend[c] = done_q[3*c +: 3] != send_q[3*c +: 3] || wjob[c] || (s1_v_q && s1_ctx_q == c[0]) || (w_v_q && w_ctx_q == c[0]);
+      work[c] = pend[c] || fill_q[3*c +: 3] != done_q[3*c +: 3] || put_q[5*c +: 5] != ans_q[5*c +: 5];
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ev_wait_arb_o <= 2'b00;
+      ev_wait_mem_o <= 2'b00;
+      ev_wait_sem_o <= 2'b00;
+    end else begin
+      ev_wait_arb_o <= ~sent & pend & {sent[0], sent[1]};
+      ev_wait_mem_o <= ~sent & work & ~(pend & {sent[0], sent[1]});
+      ev_wait_sem_o <= ~sent & ~work & ~seq_idle;
+    end
+  end
+
   assign probe_o = {told, beat & {2{job_end}}, beat, aw_go ? aw_gnt : 2'b00, aw_req};
 
   always_comb begin

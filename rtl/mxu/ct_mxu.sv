@@ -78,7 +78,7 @@ module ct_mxu #(
   output logic [1:0]             ev_busy_o,      // the array took (half) a row
   output logic [1:0]             ev_wait_arb_o,  // a ready row waited for the other context
   output logic [1:0]             ev_wait_b_o,    // a row waited for its weight tile
-  output logic [1:0]             ev_wait_a_o,    // an open operation, or a complete weight tile, waited for a row
+  output logic [1:0]             ev_wait_a_o,    // a product waited for a row, or for the sum its row adds to
   output logic [1:0]             ev_wait_sem_o,  // a product waited for a semaphore
 
   // What a simulator watches (see ct_core): complete, accept, slot used, granted, ready.
@@ -346,9 +346,10 @@ module ct_mxu #(
       ev_rows_q     <= take;
       ev_busy_q     <= take | in_second;
       ev_wait_arb_q <= ready & ~take & ~in_second;
-      ev_wait_b_q   <= avail_go & w2_ok & head_first & ~tile_ready;
-      ev_wait_a_q   <= ~avail & (open_q | tile_ready) & ~sem_starved & ~halt_q & ~flush;
-      ev_wait_sem_q <= sem_starved;
+      ev_wait_b_q   <= avail_go & w2_ok & head_first & ~tile_ready & ~in_second;
+      ev_wait_a_q   <= ((avail_go & w2_ok & hazard & (~head_first | tile_ready)) |
+                        (~avail & (open_q | tile_ready | a_work) & ~sem_starved & ~halt_q & ~flush)) & ~in_second;
+      ev_wait_sem_q <= sem_starved & ~in_second;
     end
   end
 

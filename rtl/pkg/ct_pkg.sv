@@ -43,7 +43,7 @@ package ct_pkg;
   localparam int unsigned CplW = 328;
 
   // Counters of a context in use (register map: CT_CNT).
-  localparam int unsigned NumCounters = 18;
+  localparam int unsigned NumCounters = 27;
 
   // Longest burst on the memory port: a record is 17 beats; raw runs are cut at 16.
   localparam int unsigned BurstBeats = 17;

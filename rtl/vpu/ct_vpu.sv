@@ -106,7 +106,8 @@ module ct_vpu #(
   output logic [1:0]   ev_vl_busy_o,
   output logic [1:0]   ev_va_busy_o,
   output logic [1:0]   ev_vs_busy_o,
-  output logic [1:0]   ev_wait_arb_o,
+  output logic [5:0]   ev_wait_arb_o,  // VS, VA, VL
+  output logic [5:0]   ev_wait_sem_o,
   output logic [1:0]   ev_nan_o,
 
   // what a simulator watches: VL, VA, VS (see ct_core)
@@ -128,7 +129,7 @@ module ct_vpu #(
   logic [255:0] vl_cmd;
   logic [20:0]  vl_top, vl_window_addr;
   logic [19:0]  vl_at;
-  logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_window, vl_parity;
+  logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_wait_sem, vl_window, vl_parity;
   logic [19:0]  vl_parity_addr;
   logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_wr_fp32;
   logic [127:0] vl_wr_word;
@@ -159,6 +160,7 @@ module ct_vpu #(
     .top_o        (vl_top),
     .at_o         (vl_at),
     .wait_arb_o   (vl_wait_arb),
+    .wait_sem_o   (vl_wait_sem),
     .probe_o      (probe_o[3:0])
   );
 
@@ -198,7 +200,7 @@ module ct_vpu #(
   logic [511:0] va_head;
   logic [20:0]  va_top_unused;
   logic [19:0]  va_at_unused;
-  logic [1:0]   va_head_valid, va_hold, va_busy, va_pending, va_wait_arb;
+  logic [1:0]   va_head_valid, va_hold, va_busy, va_pending, va_wait_arb, va_wait_sem;
   logic         a_en, q_en, va_wr_valid;
   logic [AddrW-1:0] a_addr, q_addr, va_wr_addr;
   logic [W-1:0]     a_data, q_data, va_wr_data;
@@ -226,6 +228,7 @@ module ct_vpu #(
     .top_o        (va_top_unused),
     .at_o         (va_at_unused),
     .wait_arb_o   (va_wait_arb),
+    .wait_sem_o   (va_wait_sem),
     .probe_o      (probe_o[13:10])
   );
 
@@ -261,7 +264,7 @@ module ct_vpu #(
   logic [255:0] vs_cmd;
   logic [20:0]  vs_top, vs_window_addr;
   logic [19:0]  vs_at;
-  logic [1:0]   vs_head_valid, vs_busy, vs_pending, vs_wait_arb, vs_window;
+  logic [1:0]   vs_head_valid, vs_busy, vs_pending, vs_wait_arb, vs_wait_sem, vs_window;
   logic         s_en;
   logic [AddrW-1:0] s_addr;
   logic [W-1:0]     s_data;
@@ -289,6 +292,7 @@ module ct_vpu #(
     .top_o        (vs_top),
     .at_o         (vs_at),
     .wait_arb_o   (vs_wait_arb),
+    .wait_sem_o   (vs_wait_sem),
     .probe_o      (probe_o[23:20])
   );
 
@@ -350,7 +354,8 @@ module ct_vpu #(
   assign ev_vl_busy_o  = vl_busy;
   assign ev_va_busy_o  = va_busy;
   assign ev_vs_busy_o  = vs_busy;
-  assign ev_wait_arb_o = vl_wait_arb | va_wait_arb | vs_wait_arb;
+  assign ev_wait_arb_o = {vs_wait_arb, va_wait_arb, vl_wait_arb};
+  assign ev_wait_sem_o = {vs_wait_sem, va_wait_sem, vl_wait_sem};
 
   // One error of a context in a cycle; what else goes wrong then is lost with the job.
   always_comb begin

@@ -50,7 +50,7 @@ module ct_vpu_front #(
 
   // the side
   input  logic [1:0]   hold_i,       // the command held for c must not start now
-  input  logic [1:0]   busy_i,       // the side works for c (for wait_arb_o only)
+  input  logic [1:0]   busy_i,       // the side works for c (for the waits only: no cycle is both)
   output logic [1:0]   head_valid_o,
   output logic [511:0] head_o,       // the commands held
   output logic         valid_o,
@@ -61,6 +61,7 @@ module ct_vpu_front #(
   output logic [20:0]  top_o,
   output logic [19:0]  at_o,
   output logic [1:0]   wait_arb_o,   // c could start but for the other context
+  output logic [1:0]   wait_sem_o,   // c has a command that may not start yet
   output logic [3:0]   probe_o       // starts, ready: a bit each context (see ct_core)
 );
 
@@ -112,7 +113,8 @@ module ct_vpu_front #(
                      | ({15'd0, cmd_o[ct_pkg::AllWait1Lsb + 4]} << cmd_o[ct_pkg::AllWait1Lsb +: 4])
                      | ({15'd0, cmd_o[ct_pkg::AllWait2Lsb + 4]} << cmd_o[ct_pkg::AllWait2Lsb +: 4]);
   assign sem_dec_o   = {start[1] ? need : 16'd0, start[0] ? need : 16'd0};
-  assign wait_arb_o  = req & ~start & ({start[0], start[1]} | {busy_i[0], busy_i[1]});
+  assign wait_arb_o  = req & ~start & ~busy_i;
+  assign wait_sem_o  = vld_q & ~req & ~busy_i;
   assign probe_o     = {start, req};
   assign again       = (more != 3'd0) ? start : 2'b00;
   assign room        = (~vld_q | (start & ~again)) & ~flush_i;

@@ -30,3 +30,8 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(call host_test,test_lib,tb/host/test_lib.c)
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
+
+# What inference and training cost each other, by the coltrain command on the simulator.
+$(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))
+SYSTEM_TESTS += $(BUILD)/tb/test_interference
+$(call host_test,test_probe,tb/host/test_probe.c host/transports/sim/ct_sim_probe.c)

@@ -452,8 +452,8 @@ static void watch_bus(dma_bench *b) {
   for (int c = 0; c < kCtx; ++c) {
     b->beats[c][kLd] += *d->ev_ld_beats_o >> c & 1;
     b->beats[c][kSt] += *d->ev_st_beats_o >> c & 1;
-    b->waits[c][kLd] += *d->ev_ld_wait_o >> c & 1;
-    b->waits[c][kSt] += *d->ev_st_wait_o >> c & 1;
+    b->waits[c][kLd] += *d->ev_ld_wait_arb_o >> c & 1;
+    b->waits[c][kSt] += *d->ev_st_wait_arb_o >> c & 1;
   }
 }
 

@@ -10,7 +10,7 @@
 #include "coltrain_spec.h"
 #include "ct_regs_dut.h"
 
-enum { kCounters = 18, kCtxs = 2 };
+enum { kCounters = 27, kCtxs = 2 };
 
 /* One write and one read under way, each with its own stalls. */
 typedef struct {

@@ -306,7 +306,8 @@ static void watch_errors(vpu_bench *b) {
   for (unsigned c = 0; c < kCtx; ++c) {
     vpu_ctx *x = &b->ctx[c];
     x->nan_events += *p->ev_nan_o >> c & 1;
-    b->wait_arb[c] += *p->ev_wait_arb_o >> c & 1;
+    for (unsigned side = 0; side < 3; ++side)
+      b->wait_arb[c] += *p->ev_wait_arb_o >> (2 * side + c) & 1;
     x->quiet = x->err_code || (b->flush >> c & 1) ? x->quiet + 1 : 0;
     if (!(*p->err_o >> c & 1) || x->err_code) continue;
     x->err_code = (uint8_t)(*p->err_code_o >> 8 * c);

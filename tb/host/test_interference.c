@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What inference and training cost each other, on the simulated hardware: a hundredth of the
+ * campaign (scripts/campaign). The command itself fails if a wait or a job exceeds its bound or an
+ * answer differs from emu:'s; here its figures are added up.
+ */
+#include "ct_tb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli_run.h"
+
+enum { JOBS = 6, QUEUES = 2 };
+
+static json_t *run(const char *options) {
+  char text[512];
+  snprintf(text, sizeof text, "bench interference --json - --batch 16 --jobs %d %s", JOBS, options);
+  return cli_expect_json(text);
+}
+
+static double number(const json_t *object, const char *name) {
+  const json_t *value = json_object_get(object, name);
+  assert_non_null(value);
+  return json_number_value(value);
+}
+
+/* The entry of a list whose "unit" (and "queue", if given) are these. */
+static const json_t *entry(const json_t *list, const char *unit, const char *queue) {
+  size_t i;
+  json_t *at;
+  json_array_foreach(list, i, at) {
+    if (strcmp(json_string_value(json_object_get(at, "unit")), unit) != 0) continue;
+    if (!queue || !strcmp(json_string_value(json_object_get(at, "queue")), queue)) return at;
+  }
+  fail_msg("no unit %s", unit);
+  return NULL;
+}
+
+/* Every operation is in the histogram once, none above the maximum or the bound. */
+static void check_waits(const json_t *unit) {
+  const json_t *wait = json_object_get(unit, "wait_training");
+  const double bound = number(unit, "bound"), max = number(wait, "max");
+  double operations = 0, sum = 0, highest = 0;
+  const char *name;
+  json_t *count;
+  json_object_foreach(json_object_get(wait, "histogram"), name, count) {
+    double cycles;
+    assert_int_equal(sscanf(name, "%lf", &cycles), 1);
+    operations += json_number_value(count);
+    sum += cycles * json_number_value(count);
+    if (cycles > highest) highest = cycles;
+  }
+  assert_true(operations == number(unit, "operations"));
+  assert_true(sum == number(wait, "sum"));
+  assert_true(highest == max && max <= bound);
+}
+
+/*
+ * busy + waits + idle = cycles for each unit and queue. That no cycle counts twice is asserted in
+ * the RTL; here that none is counted too often over the whole run (the counters are read one after
+ * the other, within `slack` cycles), and that busy is what moved by the simulator's own count.
+ */
+static void check_time(const json_t *root, const char *which) {
+  static const char *const units[] = {"DMA read", "DMA write", "MXU", "VL", "VA", "VS"};
+  static const char *const queues[] = {"inference", "training"};
+  const json_t *part = json_object_get(root, which);
+  const double cycles = number(part, "cycles"), slack = 64;
+  for (unsigned u = 0; u < sizeof units / sizeof *units; ++u) {
+    const json_t *used =
+        json_object_get(entry(json_object_get(part, "probe_used"), units[u], NULL), "used");
+    for (unsigned c = 0; c < QUEUES; ++c) {
+      const json_t *t = entry(json_object_get(part, "time"), units[u], queues[c]);
+      const double busy = number(t, "busy"),
+                   waits = number(t, "other") + number(t, "operands") + number(t, "semaphore");
+      assert_true(busy + waits + number(t, "idle") == cycles);
+      assert_true(busy + waits <= cycles + slack);
+      /* Inference is at rest when the window opens and closes: its figures are exact. */
+      const double moved = json_number_value(json_array_get(used, c));
+      if (c == 0) assert_true(u < 3 ? busy == moved : busy >= moved);
+    }
+  }
+}
+
+static void bounds_hold(const char *options) {
+  json_t *root = run(options);
+  static const char *const runs[] = {"alone", "together", "back_to_back"};
+  for (unsigned i = 0; i < sizeof runs / sizeof *runs; ++i) {
+    json_t *part = cli_at(root, runs[i]), *unit;
+    size_t u;
+    assert_int_equal(cli_number_at(part, "wrong"), 0);
+    json_array_foreach(cli_at(part, "units"), u, unit) check_waits(unit);
+    check_time(root, runs[i]);
+  }
+  /* Alone, nobody waits for training; beside it, somebody does. */
+  double alone = 0, together = 0;
+  for (size_t u = 0; u < json_array_size(cli_at(root, "alone.units")); ++u) {
+    alone += cli_number_at(json_array_get(cli_at(root, "alone.units"), u), "wait_training.sum");
+    together +=
+        cli_number_at(json_array_get(cli_at(root, "together.units"), u), "wait_training.sum");
+  }
+  assert_true(alone == 0 && together > 0);
+  assert_true(cli_number_at(root, "train_share") > 0);
+  json_decref(root);
+}
+
+static void beside_a_model(void **state) {
+  (void)state;
+  bounds_hold("--network digits --device sim:");
+}
+
+static void beside_full_units(void **state) {
+  (void)state;
+  bounds_hold("--network digits --training stress --device sim:stall=25,seed=3");
+}
+
+static void beside_full_units_slow_memory(void **state) {
+  (void)state;
+  bounds_hold("--network 32x2 --training stress --device sim:core=16x8,bandwidth=2");
+}
+
+/* Weights of both in the scratchpad, inference back to back: half of the array is training's. */
+static void resident(void **state) {
+  (void)state;
+  json_t *root = run("--network digits --training products --resident");
+  assert_int_equal(cli_number_at(root, "back_to_back.wrong"), 0);
+  assert_true(cli_number_at(root, "back_to_back.u") > 0.9);
+  assert_true(cli_number_at(root, "train_share_back_to_back") >= 0.5);
+  json_decref(root);
+}
+
+/* With a floor training gets its share of what both want, and bounds are those with a floor. */
+static void with_a_floor(void **state) {
+  (void)state;
+  bounds_hold("--network digits --training stress --floor 64");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(beside_a_model),
+      cmocka_unit_test(beside_full_units),
+      cmocka_unit_test(beside_full_units_slow_memory),
+      cmocka_unit_test(resident),
+      cmocka_unit_test(with_a_floor),
+  };
+  return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
+}
