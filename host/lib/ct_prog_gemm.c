@@ -269,37 +269,50 @@ static void load_rest(struct gemm *g, const struct chunk *c) {
 static bool apart(const struct chunk *c) {
   return c->q == 0 && c->b.bm >= 2;
 }
-/* The steps after it that are halved: two, but not the last one, whose tiles become final. */
-static uint32_t halves(const struct chunk *c) {
+/* The steps after it whose A comes in pieces: two, but not the last one, whose tiles become final. */
+static uint32_t pieced(const struct chunk *c) {
   return apart(c) && c->b.bm % 2 == 0 && c->steps > 2 ? ct_min_u32(c->steps - 2, 2) : 0;
 }
 
-/* The first step's tiles one by one: a column of B, all of A, the other columns. */
+/* Row tiles of a piece: single ones next to the step taken apart, then halves. */
+static uint32_t piece_rows(const struct chunk *c, uint32_t k) {
+  return k == 1 && c->b.bn > 1 ? 1 : c->b.bm / 2;
+}
+
+/* The first step's tiles one by one. With two columns each row tile after the first brings two
+ * products, which take longer than its way here: so the second column comes before them. */
 static void load_apart(struct gemm *g, const struct chunk *c) {
   struct tiles t = b_tiles(g, c, 0, 0);
   load_tiles(g, &t);
   t = a_tiles(g, c, 0, 0);
-  t.n2 = c->b.bm;
   t.panels2 = 1;
+  t.n2 = c->b.bn > 1 ? 1 : c->b.bm;
   load_tiles(g, &t);
   if (c->b.bn == 1) return;
   t = b_tiles(g, c, 1, 0);
-  t.n2 = c->b.bn - 1;
+  load_tiles(g, &t);
+  t = a_tiles(g, c, 1, 0);
+  t.n2 = c->b.bm - 1;
+  t.panels2 = 1;
+  load_tiles(g, &t);
+  if (c->b.bn == 2) return;
+  t = b_tiles(g, c, 2, 0);
+  t.n2 = c->b.bn - 2;
   t.panels2 = 1;
   load_tiles(g, &t);
 }
 
-/* Another early step: all of B, and A in two halves. */
-static void load_halves(struct gemm *g, const struct chunk *c, uint32_t k) {
+/* Another early step: all of B, and A in pieces. */
+static void load_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
   struct tiles t = b_tiles(g, c, 0, k);
   t.n1 = c->b.bn;
   t.panels1 = 1;
   load_tiles(g, &t);
   t = a_tiles(g, c, 0, k);
-  t.n1 = c->b.bm / 2;
+  t.n1 = piece_rows(c, k);
   t.panels1 = 1;
-  t.n2 = 2;
-  t.panels2 = c->b.bm / 2;
+  t.n2 = c->b.bm / t.n1;
+  t.panels2 = t.n1;
   load_tiles(g, &t);
 }
 
@@ -310,8 +323,8 @@ static void load_first(struct gemm *g, const struct chunk *c) {
     load_apart(g, c);
     k = 1;
   }
-  for (uint32_t end = k + halves(c); k < end; ++k)
-    load_halves(g, c, k);
+  for (uint32_t end = k + pieced(c); k < end; ++k)
+    load_pieces(g, c, k);
   for (uint32_t piece = 1; k < c->steps; k += piece) {
     if (k >= 4) piece = k / 2;
     piece = ct_min_u32(piece, c->steps - k);
@@ -351,37 +364,44 @@ static void multiply_part(struct gemm *g, const struct chunk *c, const struct pa
       CT_SET(ALL_SIG1, final ? CT_SEM(S_MM_VA) : 0));
 }
 
+/* The first row tile with the first column, and with the second; each other row tile with both; all
+ * with each other column. */
 static void multiply_apart(struct gemm *g, const struct chunk *c) {
-  for (uint32_t m = 0; m < c->b.bm; ++m)
+  const uint32_t bm = c->b.bm, bn = c->b.bn, two = ct_min_u32(bn, 2);
+  for (uint32_t n = 0; n < two; ++n)
+    multiply_part(g, c,
+                  &(struct part){
+                      .bm = 1, .n = n, .bn = 1, .steps = 1, .waits_a = n == 0, .waits_b = true});
+  for (uint32_t m = 1; m < bm; ++m)
     multiply_part(g, c,
                   &(struct part){.m = m,
                                  .bm = 1,
-                                 .bn = 1,
+                                 .bn = two,
                                  .steps = 1,
                                  .waits_a = true,
-                                 .waits_b = m == 0,
-                                 .ends_step = m + 1 == c->b.bm && c->b.bn == 1});
-  for (uint32_t n = 1; n < c->b.bn; ++n)
+                                 .ends_step = m + 1 == bm && bn == two});
+  for (uint32_t n = two; n < bn; ++n)
     multiply_part(g, c,
-                  &(struct part){.bm = c->b.bm,
+                  &(struct part){.bm = bm,
                                  .n = n,
                                  .bn = 1,
                                  .steps = 1,
                                  .waits_b = true,
-                                 .ends_step = n + 1 == c->b.bn});
+                                 .ends_step = n + 1 == bn});
 }
 
-static void multiply_halves(struct gemm *g, const struct chunk *c, uint32_t k) {
-  for (uint32_t i = 0; i < 2; ++i)
+static void multiply_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
+  const uint32_t rows = piece_rows(c, k);
+  for (uint32_t m = 0; m < c->b.bm; m += rows)
     multiply_part(g, c,
-                  &(struct part){.m = i * c->b.bm / 2,
-                                 .bm = c->b.bm / 2,
+                  &(struct part){.m = m,
+                                 .bm = rows,
                                  .bn = c->b.bn,
                                  .k = k,
                                  .steps = 1,
                                  .waits_a = true,
-                                 .waits_b = i == 0,
-                                 .ends_step = i == 1});
+                                 .waits_b = m == 0,
+                                 .ends_step = m + rows == c->b.bm});
 }
 
 static void multiply_columns(struct gemm *g, const struct chunk *c) {
@@ -400,8 +420,8 @@ static void multiply(struct gemm *g, const struct chunk *c) {
     multiply_apart(g, c);
     k = 1;
   }
-  for (uint32_t end = k + halves(c); k < end; ++k)
-    multiply_halves(g, c, k);
+  for (uint32_t end = k + pieced(c); k < end; ++k)
+    multiply_pieces(g, c, k);
   if (k == c->steps) return;
   multiply_part(g, c,
                 &(struct part){.bm = c->b.bm,
