@@ -404,10 +404,19 @@ static void multiply_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
                                  .ends_step = m + rows == c->b.bm});
 }
 
+/* Column by column. Of the last one the last row tile comes alone, behind the others: a tile takes a
+ * beat more to store than its last k step has rows, and so none waits for the one before it. */
 static void multiply_columns(struct gemm *g, const struct chunk *c) {
-  for (uint32_t n = 0; n < c->b.bn; ++n)
-    multiply_part(
-        g, c, &(struct part){.bm = c->b.bm, .n = n, .bn = 1, .steps = c->steps, .waits_b = true});
+  const uint32_t bm = c->b.bm;
+  for (uint32_t n = 0; n < c->b.bn; ++n) {
+    const uint32_t alone = n + 1 == c->b.bn && bm > 1 ? 1 : 0;
+    multiply_part(g, c,
+                  &(struct part){
+                      .bm = bm - alone, .n = n, .bn = 1, .steps = c->steps, .waits_b = true});
+    if (alone)
+      multiply_part(g, c,
+                    &(struct part){.m = bm - 1, .bm = 1, .n = n, .bn = 1, .steps = c->steps});
+  }
 }
 
 static void multiply(struct gemm *g, const struct chunk *c) {
