@@ -269,7 +269,8 @@ static void load_rest(struct gemm *g, const struct chunk *c) {
 static bool apart(const struct chunk *c) {
   return c->q == 0 && c->b.bm >= 2;
 }
-/* The steps after it whose A comes in pieces: two, but not the last one, whose tiles become final. */
+/* The steps after it whose A comes in pieces: two, but not the last one, whose tiles become final.
+ */
 static uint32_t pieced(const struct chunk *c) {
   return apart(c) && c->b.bm % 2 == 0 && c->steps > 2 ? ct_min_u32(c->steps - 2, 2) : 0;
 }
@@ -279,26 +280,35 @@ static uint32_t piece_rows(const struct chunk *c, uint32_t k) {
   return k == 1 && c->b.bn > 1 ? 1 : c->b.bm / 2;
 }
 
-/* The first step's tiles one by one. With two columns each row tile after the first brings two
- * products, which take longer than its way here: so the second column comes before them. */
+/* Columns that each row tile of the step taken apart meets as it comes: two, so that every row tile
+ * after the first brings two products, which take longer than its way here. One, if these tiles are
+ * final already: those leave in the order of ACC. */
+static uint32_t columns_apart(const struct chunk *c) {
+  return c->last && c->steps == 1 ? 1 : ct_min_u32(c->b.bn, 2);
+}
+
+/* The first step's tiles one by one: a column of B, a row tile, perhaps the next column, the other
+ * row tiles, the other columns. */
 static void load_apart(struct gemm *g, const struct chunk *c) {
+  const uint32_t two = columns_apart(c);
   struct tiles t = b_tiles(g, c, 0, 0);
   load_tiles(g, &t);
   t = a_tiles(g, c, 0, 0);
   t.panels2 = 1;
-  t.n2 = c->b.bn > 1 ? 1 : c->b.bm;
+  t.n2 = two == 2 ? 1 : c->b.bm;
   load_tiles(g, &t);
-  if (c->b.bn == 1) return;
-  t = b_tiles(g, c, 1, 0);
-  load_tiles(g, &t);
-  t = a_tiles(g, c, 1, 0);
-  t.n2 = c->b.bm - 1;
+  if (two == 2) {
+    t = b_tiles(g, c, 1, 0);
+    load_tiles(g, &t);
+    t = a_tiles(g, c, 1, 0);
+    t.panels2 = 1;
+    t.n2 = c->b.bm - 1;
+    load_tiles(g, &t);
+  }
+  if (c->b.bn == two) return;
+  t = b_tiles(g, c, two, 0);
   t.panels2 = 1;
-  load_tiles(g, &t);
-  if (c->b.bn == 2) return;
-  t = b_tiles(g, c, 2, 0);
-  t.n2 = c->b.bn - 2;
-  t.panels2 = 1;
+  t.n2 = c->b.bn - two;
   load_tiles(g, &t);
 }
 
@@ -364,14 +374,14 @@ static void multiply_part(struct gemm *g, const struct chunk *c, const struct pa
       CT_SET(ALL_SIG1, final ? CT_SEM(S_MM_VA) : 0));
 }
 
-/* The first row tile with the first column, and with the second; each other row tile with both; all
- * with each other column. */
+/* The first row tile with the first column, and perhaps with the second; each other row tile with
+ * these; all with each other column. */
 static void multiply_apart(struct gemm *g, const struct chunk *c) {
-  const uint32_t bm = c->b.bm, bn = c->b.bn, two = ct_min_u32(bn, 2);
+  const uint32_t bm = c->b.bm, bn = c->b.bn, two = columns_apart(c);
   for (uint32_t n = 0; n < two; ++n)
-    multiply_part(g, c,
-                  &(struct part){
-                      .bm = 1, .n = n, .bn = 1, .steps = 1, .waits_a = n == 0, .waits_b = true});
+    multiply_part(
+        g, c,
+        &(struct part){.bm = 1, .n = n, .bn = 1, .steps = 1, .waits_a = n == 0, .waits_b = true});
   for (uint32_t m = 1; m < bm; ++m)
     multiply_part(g, c,
                   &(struct part){.m = m,
@@ -381,13 +391,10 @@ static void multiply_apart(struct gemm *g, const struct chunk *c) {
                                  .waits_a = true,
                                  .ends_step = m + 1 == bm && bn == two});
   for (uint32_t n = two; n < bn; ++n)
-    multiply_part(g, c,
-                  &(struct part){.bm = bm,
-                                 .n = n,
-                                 .bn = 1,
-                                 .steps = 1,
-                                 .waits_b = true,
-                                 .ends_step = n + 1 == bn});
+    multiply_part(
+        g, c,
+        &(struct part){
+            .bm = bm, .n = n, .bn = 1, .steps = 1, .waits_b = true, .ends_step = n + 1 == bn});
 }
 
 static void multiply_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
@@ -404,18 +411,17 @@ static void multiply_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
                                  .ends_step = m + rows == c->b.bm});
 }
 
-/* Column by column. Of the last one the last row tile comes alone, behind the others: a tile takes a
- * beat more to store than its last k step has rows, and so none waits for the one before it. */
+/* Column by column. Of the last one the last row tile comes alone, behind the others: a tile takes
+ * a beat more to store than its last k step has rows, and so none waits for the one before it. */
 static void multiply_columns(struct gemm *g, const struct chunk *c) {
   const uint32_t bm = c->b.bm;
   for (uint32_t n = 0; n < c->b.bn; ++n) {
     const uint32_t alone = n + 1 == c->b.bn && bm > 1 ? 1 : 0;
-    multiply_part(g, c,
-                  &(struct part){
-                      .bm = bm - alone, .n = n, .bn = 1, .steps = c->steps, .waits_b = true});
+    multiply_part(
+        g, c,
+        &(struct part){.bm = bm - alone, .n = n, .bn = 1, .steps = c->steps, .waits_b = true});
     if (alone)
-      multiply_part(g, c,
-                    &(struct part){.m = bm - 1, .bm = 1, .n = n, .bn = 1, .steps = c->steps});
+      multiply_part(g, c, &(struct part){.m = bm - 1, .bm = 1, .n = n, .bn = 1, .steps = c->steps});
   }
 }
 
