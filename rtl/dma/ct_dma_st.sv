@@ -665,6 +665,74 @@ module ct_dma_st (
   `CT_ASSERT(AnsweredAfterPut_A, 5'(ans_q[4:0] - sig_q[4:0]) <= 5'(put_q[4:0] - sig_q[4:0]) &&
                                  5'(ans_q[9:5] - sig_q[9:5]) <= 5'(put_q[9:5] - sig_q[9:5]))
   `CT_ASSUME(SealWhenQuiet_M, (seal_i & ~quiet_o) == 2'b00 && (seal_i & (old_q | clear)) == 2'b00)
+`ifdef FORMAL
+  // AW and W as the memory sees them.
+  logic         f_aw_kept_q, f_w_kept_q;
+  logic [44:0]  f_aw_q;
+  logic [128:0] f_w_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_aw_kept_q <= 1'b0;
+      f_w_kept_q  <= 1'b0;
+    end else begin
+      f_aw_kept_q <= m_axi_awvalid_o && !m_axi_awready_i;
+      f_w_kept_q  <= m_axi_wvalid_o && !m_axi_wready_i;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    f_aw_q <= {m_axi_awid_o, m_axi_awaddr_o, m_axi_awlen_o};
+    f_w_q  <= {m_axi_wdata_o, m_axi_wlast_o};
+  end
+  `CT_ASSERT(AwKept_A, !f_aw_kept_q || (m_axi_awvalid_o && f_aw_q == {m_axi_awid_o, m_axi_awaddr_o, m_axi_awlen_o}))
+  `CT_ASSERT(WKept_A, !f_w_kept_q || (m_axi_wvalid_o && f_w_q == {m_axi_wdata_o, m_axi_wlast_o}))
+  `CT_ASSERT(NextBehind_A, !next_v_q || job_v_q)
+  `CT_ASSERT(NoOrphan_A, (!(w_v_q && !m_axi_wlast_o) || (s1_v_q ? s1_ctx_q == w_ctx_q : job_v_q && job_q.ctx == w_ctx_q)) &&
+             (!(s1_v_q && !s1_last_q) || (job_v_q && job_q.ctx == s1_ctx_q)))
+
+  // W follows AW: bursts are numbered modulo 16 as they are granted and as their last beat goes; the burst of any number has the beats
+  // that AW said. Beats of the burst at the output that have gone: f_gone_q.
+  (* anyconst *) logic [3:0] f_burst;
+  logic [3:0] f_granted_q, f_ended_q, f_jobs;
+  logic [4:0] f_beats_q, f_gone_q;
+  logic       f_owner_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_granted_q <= '0;
+      f_ended_q   <= '0;
+      f_gone_q    <= '0;
+    end else begin
+      f_granted_q <= f_granted_q + 4'(aw_go);
+      if (m_axi_wvalid_o && m_axi_wready_i) begin
+        f_gone_q  <= m_axi_wlast_o ? 5'd0 : f_gone_q + 5'd1;
+        f_ended_q <= f_ended_q + 4'(m_axi_wlast_o);
+      end
+    end
+  end
+  always_ff @(posedge clk_i) if (aw_go && f_granted_q == f_burst) {f_owner_q, f_beats_q} <= {who, who_beats};
+  // Bursts whose last beat is still to go: in the output register, in s1, at hand, next.
+  logic f_w_end, f_s1_end;
+  logic [3:0] f_at_job;   // number of the burst at hand
+  logic [4:0] f_before;   // of that burst: gone and in the output register, when no last beat is in front of it
+  assign f_w_end  = w_v_q && m_axi_wlast_o;
+  assign f_s1_end = s1_v_q && s1_last_q;
+  assign f_jobs   = 4'(f_w_end) + 4'(f_s1_end) + 4'(job_v_q) + 4'(next_v_q);
+  assign f_at_job = f_ended_q + 4'(f_w_end) + 4'(f_s1_end);
+  assign f_before = f_w_end ? 5'd0 : f_gone_q + 5'(w_v_q);
+
+  // Of bursts with 1 to 17 beats. (That there are no others is not proven yet.)
+  logic f_fits;
+  assign f_fits = f_beats_q != '0 && f_beats_q <= 5'd17;
+  `CT_ASSERT(Numbered_A, 4'(f_granted_q - f_ended_q) == f_jobs && (f_gone_q == '0 || f_jobs != '0))
+  `CT_ASSERT(AwOfBurst_A, !aw_v_q || f_burst != 4'(f_granted_q - 4'd1) || {aw_id_q, aw_beats_q} == {f_owner_q, f_beats_q})
+  `CT_ASSERT(NextBeats_A, !next_v_q || f_burst != 4'(f_at_job + 4'd1) || {next_q.ctx, next_q.left} == {f_owner_q, f_beats_q})
+  `CT_ASSERT(JobBeats_A, !job_v_q || f_burst != f_at_job || !f_fits || (job_q.ctx == f_owner_q && job_q.left != '0 &&
+             6'(f_s1_end ? 5'd0 : 6'(f_before) + 6'(s1_v_q)) + 6'(job_q.left) == 6'(f_beats_q)))
+  `CT_ASSERT(PipeBeats_A, !f_s1_end || f_burst != 4'(f_ended_q + 4'(f_w_end)) || !f_fits || (s1_ctx_q == f_owner_q && 6'(f_before) + 6'd1 == 6'(f_beats_q)))
+  `CT_ASSERT(OutBeats_A, !f_w_end || f_burst != f_ended_q || !f_fits || (w_ctx_q == f_owner_q && 6'(f_gone_q) + 6'd1 == 6'(f_beats_q)))
+  // The last beat is the last exactly.
+  `CT_ASSERT(LastAtEnd_A, !m_axi_wvalid_o || f_burst != f_ended_q || !f_fits || m_axi_wlast_o == (6'(f_gone_q) + 6'd1 == 6'(f_beats_q)))
+`endif
+
   `CT_COVER(SecondBurst_C, aw_go && new_job.beat != 5'd0)
 
 endmodule
