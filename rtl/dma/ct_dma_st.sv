@@ -183,8 +183,15 @@ module ct_dma_st (
     end
   end
 
+`ifdef FORMAL
+  logic [8*SlotW-1:0] f_slots;
+`endif
+
   // (A slot memory of each context: with two write ports it would not be RAM.)
   for (genvar c = 0; c < 2; c++) begin : g_reader
+`ifdef FORMAL
+    (* mem2reg *)
+`endif
     logic [SlotW-1:0] slot_mem [0:3];
     assign slot[SlotW*c +: SlotW] = slot_mem[send_q[3*c +: 2]];
 
@@ -208,6 +215,9 @@ module ct_dma_st (
                                        seq_sig1[5*c +: 5], seq_sig0[5*c +: 5]};
       end
     end
+`ifdef FORMAL
+    assign f_slots[4*SlotW*c +: 4*SlotW] = {slot_mem[3], slot_mem[2], slot_mem[1], slot_mem[0]};
+`endif
   end
 
   // What was asked for comes two cycles later, with its tag: context, slot, number of the word, last of the piece, address.
@@ -666,29 +676,106 @@ module ct_dma_st (
                                  5'(ans_q[9:5] - sig_q[9:5]) <= 5'(put_q[9:5] - sig_q[9:5]))
   `CT_ASSUME(SealWhenQuiet_M, (seal_i & ~quiet_o) == 2'b00 && (seal_i & (old_q | clear)) == 2'b00)
 `ifdef FORMAL
-  // AW and W as the memory sees them.
+  // The walkers are proven by themselves and cut away here: this is what they keep to. (Records are cut at 4 KB here.)
+  logic [1:0] f_piece;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      f_piece[c] = !drop[c] && seq_beats[5*c +: 5] > {4'd0, seq_rec[c]} && seq_beats[5*c +: 5] <= (seq_rec[c] ? 5'd17 : 5'd16) &&
+                   (seq_rec[c] || 9'(seq_addr[32*c +: 8]) + 9'(seq_beats[5*c +: 5]) <= 9'd256);
+    end
+  end
+  `CT_ASSUME(StorePieces_M, (seq_valid & ~f_piece) == 2'b00)
+  logic [1:0] f_held_q;  // dropped in the last cycle, and neither idle nor abandoned then; or in error
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_held_q <= 2'b00;
+    else         f_held_q <= (drop & ~idle_o & ~abandon_i) | (err_o & ~drop);
+  end
+  `CT_ASSUME(DropUntilIdle_M, (f_held_q & ~drop) == 2'b00)
+  `CT_ASSUME(AbandonUnderFlush_M, (abandon_i & ~flush_i) == 2'b00)
+  `CT_ASSUME(SpmAnswers_M, spm_rd_vld_i == tag_v_q[1])
+
+  // AW and W as the memory sees them. It answers a burst when it has its address and its last beat.
   logic         f_aw_kept_q, f_w_kept_q;
   logic [44:0]  f_aw_q;
   logic [128:0] f_w_q;
+  logic [9:0]   f_asked_q, f_sent_q;  // of each context, without those that are answered: addresses, last beats
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_aw_kept_q <= 1'b0;
       f_w_kept_q  <= 1'b0;
+      f_asked_q   <= '0;
+      f_sent_q    <= '0;
     end else begin
       f_aw_kept_q <= m_axi_awvalid_o && !m_axi_awready_i;
       f_w_kept_q  <= m_axi_wvalid_o && !m_axi_wready_i;
+      for (int c = 0; c < 2; c++) begin
+        f_asked_q[5*c +: 5] <= f_asked_q[5*c +: 5] + 5'(m_axi_awvalid_o && m_axi_awready_i && m_axi_awid_o == c[0]) -
+                               5'(m_axi_bvalid_i && bid == c[0]);
+        f_sent_q[5*c +: 5]  <= f_sent_q[5*c +: 5] + 5'(m_axi_wvalid_o && m_axi_wready_i && m_axi_wlast_o && w_ctx_q == c[0]) -
+                               5'(m_axi_bvalid_i && bid == c[0]);
+      end
     end
   end
   always_ff @(posedge clk_i) begin
     f_aw_q <= {m_axi_awid_o, m_axi_awaddr_o, m_axi_awlen_o};
     f_w_q  <= {m_axi_wdata_o, m_axi_wlast_o};
   end
+  `CT_ASSUME(AnswersAreAsked_M, !m_axi_bvalid_i || (bid ? f_asked_q[9:5] != '0 && f_sent_q[9:5] != '0 : f_asked_q[4:0] != '0 && f_sent_q[4:0] != '0))
   `CT_ASSERT(AwKept_A, !f_aw_kept_q || (m_axi_awvalid_o && f_aw_q == {m_axi_awid_o, m_axi_awaddr_o, m_axi_awlen_o}))
   `CT_ASSERT(WKept_A, !f_w_kept_q || (m_axi_wvalid_o && f_w_q == {m_axi_wdata_o, m_axi_wlast_o}))
+  `CT_ASSERT(AwInPage_A, !m_axi_awvalid_o || (m_axi_awlen_o <= 8'd16 && 13'(m_axi_awaddr_o[11:0]) + ((13'(m_axi_awlen_o) + 13'd1) << 4) <= 13'd4096))
+  `CT_ASSERT(GrantRange_A, !aw_go || (who_beats != '0 && who_beats <= 5'd17))
+  `CT_ASSERT(JobSizes_A, (!job_v_q || (job_q.left != '0 && job_q.left <= 5'd17)) &&
+             (!next_v_q || (next_q.left != '0 && next_q.left <= 5'd17 && job_q.left <= 5'd2)))
+  `CT_ASSERT(AwRange_A, !aw_v_q || (aw_beats_q != '0 && aw_beats_q <= 5'd17))
+
+  // Slots and what is under way between the pointers, while the context is not being cleared. (When it no longer is, nothing is left.)
+  logic [1:0] f_tag0, f_tag1, f_job, f_next, f_legal, f_off, f_count, f_all, f_ring;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      f_tag0[c] = tag_v_q[0] && tag0_q[TagW-1] == c[0];
+      f_tag1[c] = tag_v_q[1] && t_ctx == c[0];
+      f_job[c]  = job_v_q && job_q.ctx == c[0];
+      f_next[c] = next_v_q && next_q.ctx == c[0];
+      f_legal[c] = 1'b1;
+      for (int s = 0; s < 4; s++) begin
+        // Filled and not all granted.
+        if (3'(2'(2'(s) - send_q[3*c +: 2])) < 3'(fill_q[3*c +: 3] - send_q[3*c +: 3])) begin
+          f_legal[c] = f_legal[c] && f_slots[SlotW*(4*c+s) + 12 +: 5] > 5'(f_slots[SlotW*(4*c+s) + 11]) &&
+                       f_slots[SlotW*(4*c+s) + 12 +: 5] <= (f_slots[SlotW*(4*c+s) + 11] ? 5'd17 : 5'd16) &&
+                       (f_slots[SlotW*(4*c+s) + 11] ||
+                        9'(f_slots[SlotW*(4*c+s) + 17 +: 8]) + 9'(f_slots[SlotW*(4*c+s) + 12 +: 5]) <= 9'd256);
+        end
+      end
+      f_off[c] = off_q[5*c +: 5] == '0 || (done_q[3*c +: 3] != send_q[3*c +: 3] && slot[SlotW*c + 11] &&
+                 off_q[5*c +: 5] == 5'(5'd0 - slot[SlotW*c + 17 +: 5]) &&
+                 9'(slot[SlotW*c + 17 +: 8]) + 9'(slot[SlotW*c + 12 +: 5]) > 9'd256);
+      // Slots that W still reads, slots that are read.
+      f_count[c] = 3'(send_q[3*c +: 3] - free_q[3*c +: 3]) == 3'(f_job[c] && job_q.fin) + 3'(f_next[c] && next_q.fin) &&
+                   3'(fill_q[3*c +: 3] - done_q[3*c +: 3]) == 3'(rd_v_q[c]) + 3'(f_tag0[c] && tag0_q[SpmW]) + 3'(f_tag1[c] && t_last);
+    end
+  end
+  `CT_ASSERT(SlotLegal_A, f_legal == 2'b11)
+  `CT_ASSERT(SecondHalf_A, f_off == 2'b11)
+  `CT_ASSERT(SlotsCounted_A, (f_count | clear) == 2'b11)
+  // Bursts of each context: addresses and last beats on their way, answers that are owed, abandoned ones.
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      f_ring[c] = f_asked_q[5*c +: 5] <= 5'd16 && f_sent_q[5*c +: 5] <= 5'd16 &&
+                  5'(put_q[5*c +: 5] - ans_q[5*c +: 5] + lost_q[5*c +: 5]) == 5'(f_asked_q[5*c +: 5] + 5'(aw_v_q && aw_id_q == c[0])) &&
+                  5'(put_q[5*c +: 5] - ans_q[5*c +: 5] + lost_q[5*c +: 5]) ==
+                  5'(f_sent_q[5*c +: 5] + 5'(f_job[c]) + 5'(f_next[c]) + 5'(s1_v_q && s1_last_q && s1_ctx_q == c[0]) +
+                     5'(w_v_q && m_axi_wlast_o && w_ctx_q == c[0])) &&
+                  6'(5'(put_q[5*c +: 5] - sig_q[5*c +: 5])) + 6'(lost_q[5*c +: 5]) <= 6'd16;
+      // W stands in none that is abandoned, or the stores of the context wait.
+      f_all[c]  = left_q[c] || 5'(put_q[5*c +: 5] - ans_q[5*c +: 5]) >= 5'(f_job[c]) + 5'(f_next[c]);
+    end
+  end
+  `CT_ASSERT(AnswersOwed_A, f_ring == 2'b11)
   `CT_ASSERT(NextBehind_A, !next_v_q || job_v_q)
   `CT_ASSERT(NoOrphan_A, (!(w_v_q && !m_axi_wlast_o) || (s1_v_q ? s1_ctx_q == w_ctx_q : job_v_q && job_q.ctx == w_ctx_q)) &&
              (!(s1_v_q && !s1_last_q) || (job_v_q && job_q.ctx == s1_ctx_q)))
-
+  `CT_ASSERT(NoneLostInW_A, f_all == 2'b11)
   // W follows AW: bursts are numbered modulo 16 as they are granted and as their last beat goes; the burst of any number has the beats
   // that AW said. Beats of the burst at the output that have gone: f_gone_q.
   (* anyconst *) logic [3:0] f_burst;
@@ -719,7 +806,7 @@ module ct_dma_st (
   assign f_at_job = f_ended_q + 4'(f_w_end) + 4'(f_s1_end);
   assign f_before = f_w_end ? 5'd0 : f_gone_q + 5'(w_v_q);
 
-  // Of bursts with 1 to 17 beats. (That there are no others is not proven yet.)
+  // (That a burst has 1 to 17 beats is said above: GrantRange_A.)
   logic f_fits;
   assign f_fits = f_beats_q != '0 && f_beats_q <= 5'd17;
   `CT_ASSERT(Numbered_A, 4'(f_granted_q - f_ended_q) == f_jobs && (f_gone_q == '0 || f_jobs != '0))
@@ -731,6 +818,20 @@ module ct_dma_st (
   `CT_ASSERT(OutBeats_A, !f_w_end || f_burst != f_ended_q || !f_fits || (w_ctx_q == f_owner_q && 6'(f_gone_q) + 6'd1 == 6'(f_beats_q)))
   // The last beat is the last exactly.
   `CT_ASSERT(LastAtEnd_A, !m_axi_wvalid_o || f_burst != f_ended_q || !f_fits || m_axi_wlast_o == (6'(f_gone_q) + 6'd1 == 6'(f_beats_q)))
+
+  // Beats of W that pass while a ready burst of inference waits (PRIORITY, floor 0): those of the burst at hand and the one granted.
+  logic [5:0] f_wait_q, f_ahead;
+  logic       f_waits;
+  assign f_waits = aw_req[0] && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign f_ahead = 6'(w_v_q) + 6'(s1_v_q) + (job_v_q ? 6'(job_q.left) : 6'd0) + (next_v_q ? 6'(next_q.left) : 6'd0);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_wait_q <= '0;
+    else if (!f_waits || (aw_go && aw_gnt[0])) f_wait_q <= '0;
+    else if (m_axi_wvalid_o && m_axi_wready_i) f_wait_q <= f_wait_q + 6'd1;
+  end
+  `CT_ASSERT(WaitAndAhead_A, f_wait_q + f_ahead <= 6'd21)
+  `CT_ASSERT(WaitBound_A, f_wait_q <= 6'd21)
+  `CT_ASSERT(NoneWhileWaiting_A, !f_waits || !(aw_go && who))
 `endif
 
   `CT_COVER(SecondBurst_C, aw_go && new_job.beat != 5'd0)
