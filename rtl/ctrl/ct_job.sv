@@ -340,7 +340,7 @@ module ct_job #(
       kill_d    = 1'b0;
     end
     if (reset_i && !own_q) begin
-      kill_d    = (state_d == StIdle || state_d == StComplete) && (fe_q == FeDesc || fe_q == FeProg || wait_q);
+      kill_d    = (state_d == StIdle || state_d == StComplete) && (fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q);
       fe_d      = FeNone;
       request_d = 1'b0;
     end
@@ -361,6 +361,7 @@ module ct_job #(
       doomed_q     <= 1'b0;
       kill_q       <= 1'b0;
       same_q       <= 1'b0;
+      ncmds_bad_q  <= 1'b1;              // what the first descriptor is compared with is no program
       first_beat_q <= 1'b0;
       beat_q       <= '0;
     end else begin
@@ -380,6 +381,8 @@ module ct_job #(
       if (desc_beat && beat_q == 3'd0) begin
         same_q <= (fetch_rdata_i[32*ct_pkg::DescProg +: 32] == prog_q) && (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == 32'(ncmds_q)) &&
                   !ncmds_bad_q;
+        ncmds_bad_q <= (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == '0) ||
+                       (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] > ct_pkg::ProgMax);
       end
       if (fe_d != FeDesc) beat_q <= '0;
       else if (desc_beat) beat_q <= beat_q + 3'd1;
@@ -399,8 +402,6 @@ module ct_job #(
       version_q   <= fetch_rdata_i[32*ct_pkg::DescVersion +: 32];
       prog_q      <= fetch_rdata_i[32*ct_pkg::DescProg +: 32];
       ncmds_q     <= fetch_rdata_i[32*ct_pkg::DescNcmds +: 10];
-      ncmds_bad_q <= (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == '0) ||
-                     (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] > ct_pkg::ProgMax);
     end
     if (desc_beat && beat_q == 3'd1) begin
       next_limit_q <= fetch_rdata_i[32*(ct_pkg::DescWatchdog-4) +: 32];
