@@ -692,6 +692,7 @@ module ct_job #(
   logic [EarlyW-1:0] early;
   logic [LateW-1:0]  late;
   logic              late_ready, early_valid;
+  logic [4:0]        early_count;
 
   always_ff @(posedge clk_i) begin
     if (start)      rows_q <= '0;
@@ -706,7 +707,7 @@ module ct_job #(
     .valid_o (early_valid),
     .ready_i (cpl_pop_i && cpl_valid_o),
     .data_o  (early),
-    .count_o ()
+    .count_o (early_count)
   );
 
   ct_fifo #(.Width(LateW), .Depth(ct_pkg::CplDepth)) u_late (
@@ -731,10 +732,14 @@ module ct_job #(
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
+  logic front_open;                    // a job is in front and not in the last stage
+  assign front_open = active || state_q == StComplete || (state_q == StAbort && !after_dead_q && !silent_q);
+
   `CT_ASSERT(RoomForCompletion_A, (!meta_q || cpl_ready) && (!old_q || late_ready))           // 1
   `CT_ASSERT(LateAfterEarly_A, !cpl_valid_o || early_valid)                                   // 1
   `CT_ASSERT(FailOnce_A, !(fail && err_q))                                                    // 2
   `CT_ASSERT(AbortHasCode_A, state_q != StAbort || silent_q || code_q != ct_pkg::ErrOk)       // 2
+  `CT_ASSERT(DeadHasCode_A, !(state_q == StComplete && after_dead_q) || code_q == ct_pkg::ErrDead)  // 2
   `CT_ASSERT(CleanEnd_A, state_q != StDrain || code_q == ct_pkg::ErrOk)                       // 2
   `CT_ASSERT(SemsOnlyInJob_A, sem_clear_o == !(state_q == StRun || state_q == StDrain))       // 3
   `CT_ASSERT(FetchStates_A, !request_q || fe_q == FeDesc || fe_q == FeProg)                   // 5
@@ -742,11 +747,176 @@ module ct_job #(
   `CT_ASSERT(NoStrayBeat_A, !fetch_rvalid_i || fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q || flush_o)  // 5
   `CT_ASSERT(OwnStates_A, !(state_q == StDesc || state_q == StProg) || own_q)
   `CT_ASSERT(DescState_A, state_q != StDesc || fe_q == FeDesc || fe_q == FeNone)
+  `CT_ASSERT(ProgState_A, state_q != StProg || fe_q == FeHave || fe_q == FeProg)
+  `CT_ASSERT(OwnReads_A, !own_q || state_q == StDesc || fe_q == FeHave || fe_q == FeProg)
+  `CT_ASSERT(RunReadsOwn_A, state_q != StRun || own_q || fe_q == FeNone)
   `CT_ASSERT(NotOwnInIdle_A, !(state_q == StIdle || state_q == StAbort || state_q == StComplete) || !own_q)
+  `CT_ASSERT(StateLegal_A, state_q <= StComplete)
+  `CT_ASSERT(MetaStates_A, !meta_q || active || (state_q == StAbort && !silent_q && !after_dead_q))
+  `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q)
+  `CT_ASSERT(MetaOfFront_A, !meta_q || own_q || fe_q == FeNone)
+  `CT_ASSERT(SilentStates_A, !silent_q || state_q == StIdle || state_q == StAbort)
+  `CT_ASSERT(AfterDeadStates_A, !after_dead_q || state_q == StIdle || state_q == StAbort || state_q == StComplete)
+  `CT_ASSERT(ErrorsLeave_A, !(state_q == StProg || state_q == StRun || state_q == StDrain) || !err_q)
+  `CT_ASSERT(NoErrorNoCode_A, !active || err_q == (code_q != ct_pkg::ErrOk))
+  `CT_ASSERT(KillStates_A, !kill_q || state_q == StIdle || state_q == StComplete)
+  `CT_ASSERT(KillHasNone_A, !kill_q || fe_q == FeNone)
+  `CT_ASSERT(WaitStates_A, !wait_q || fe_q != FeProg)
+  `CT_ASSERT(AskedStates_A, !(request_q && fe_q == FeDesc && req_prog_q) || asked_q)
+  `CT_ASSERT(ProgIsAsked_A, fe_q != FeProg || !request_q || req_prog_q)
+  `CT_ASSERT(AbortAsksNothing_A, !flush_o || ((fe_q == FeNone || fe_q == FeHave) && !request_q))
+  `CT_ASSERT(GuessIsAsked_A, fe_q != FeDesc || !guess_q || asked_q)
+  `CT_ASSERT(WaitAsksAgain_A, fe_q != FeDesc || !wait_q || !asked_q)
+  `CT_ASSERT(DescFirst_A, !request_q || req_prog_q || (!asked_q && !guess_q))
+  `CT_ASSERT(BeatStates_A, fe_q == FeDesc || beat_q == '0)
+  `CT_ASSERT(NcmdsInRange_A, ncmds_bad_q || (ncmds_q != '0 && 32'(ncmds_q) <= ct_pkg::ProgMax))
+  `CT_ASSERT(SameIsGood_A, !same_q || !ncmds_bad_q)
+  `CT_ASSERT(AskedIsGood_A, !(request_q && req_prog_q) || !ncmds_bad_q || wrong_guess)
+  `CT_ASSERT(FetchLength_A, !fetch_valid_o || (fetch_len_o != '0 && 32'(fetch_len_o) <= 2 * ct_pkg::ProgMax))
+  // Jobs that have started, in both halves of the completions.
+  `CT_ASSERT(EarlyCount_A, 6'(early_count) == 6'(cpl_count_o) + 6'(old_q) + 6'(front_open && !meta_q))
   `CT_ASSERT(BellCount_A, bell_count_q <= (BellW + 1)'(Doorbells))
   `CT_ASSERT(BellPointers_A, BellW'(bell_w_q - bell_r_q) == bell_count_q[BellW-1:0])
   `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
   `CT_ASSERT(FrontHeld_A, !front_vld_q || bell_count_q != '0)                                 // 6
+
+  `CT_ASSUME(ErrorsHaveCodes_M, (!err_i[0] || err_code_i[7:0] != ct_pkg::ErrOk) && (!err_i[1] || err_code_i[15:8] != ct_pkg::ErrOk) &&
+                                (!err_i[2] || err_code_i[23:16] != ct_pkg::ErrOk))
+
+`ifdef FORMAL
+  // Jobs as the host counts them: descriptors one after the other; a soft reset forgets those written so far that have not begun.
+  logic [15:0] f_next_q;               // the number of the job that starts next
+  logic [15:0] f_front_q, f_old_q;     // of the job in front, of the one in the last stage
+  logic [7:0]  f_starts_q, f_early_q, f_ends_q;  // how many have started, have left their start behind, have ended
+  logic [15:0] f_desc_q;               // whose descriptor was asked for last
+  logic        f_got_q;                // some of it has come
+  logic [2:0]  f_from_q;               // the state of the last cycle
+  logic        f_clear_q;              // the semaphores were held at zero in the last cycle
+  logic        f_clean_q;              // it has ended with queues and units idle
+  logic        f_err_q;                // the job in front has failed, at first with
+  logic [7:0]  f_code_q;
+  logic        f_early;
+  assign f_early = meta_q && !meta_d;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_next_q    <= '0;
+      f_starts_q  <= '0;
+      f_early_q   <= '0;
+      f_ends_q    <= '0;
+      f_from_q    <= '0;
+      f_got_q     <= 1'b0;
+      f_clear_q   <= 1'b0;
+      f_clean_q   <= 1'b0;
+      f_err_q     <= 1'b0;
+    end else begin
+      if (reset_i)      f_next_q <= tail_q;
+      else if (start_o) f_next_q <= f_next_q + 16'd1;
+      f_starts_q  <= f_starts_q + 8'(start_o);
+      f_early_q   <= f_early_q + 8'(f_early);
+      f_ends_q    <= f_ends_q + 8'(finish_o);
+      f_from_q    <= state_q;
+      f_clear_q   <= sem_clear_o;
+      f_clean_q   <= (state_q == StDrain && settled && units_done_i && !fail) || (f_clean_q && state_q == StComplete);
+      f_err_q     <= (f_err_q || fail) && !start_o;
+      if (desc_ask)       f_got_q <= 1'b0;
+      else if (desc_beat) f_got_q <= 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start_o) f_front_q <= f_next_q;
+    if (retire)  f_old_q   <= f_front_q;
+    if (fetch_valid_o && fetch_ready_i && !req_prog_q) f_desc_q <= head_q;
+    if (fail && !f_err_q) f_code_q <= fail_code;
+  end
+
+  // The fetch port: what it owes of the last descriptor and of the last program, in this order. It loses beats of a soft fetch if it
+  // says so, of one that was dropped or flushed, and of a hard one; then it takes nothing more until the flush.
+  logic [3:0]  f_dleft_q;
+  logic [10:0] f_pleft_q;
+  logic        f_owed, f_take, f_loose, f_loose_q, f_bad_q, f_hard_q, f_stop_q;
+  logic        f_aborting;
+  logic [31:0] f_prog_q;               // where the program was asked for last, and how long
+  logic [10:0] f_len_q;
+  assign f_owed     = f_dleft_q != '0 || f_pleft_q != '0;
+  assign f_take     = fetch_valid_o && fetch_ready_i;
+  assign f_loose    = f_loose_q || fetch_bad_i || fetch_drop_o || flush_o;
+  assign f_aborting = state_q == StAbort || (state_q == StComplete && after_dead_q);
+  `CT_ASSUME(FetchAnswers_M, f_owed || !(fetch_rvalid_i || fetch_bad_i))
+  `CT_ASSUME(FetchIdle_M, f_owed ? (!fetch_idle_i || (!fetch_rvalid_i && (f_loose || f_hard_q))) : fetch_idle_i)
+  `CT_ASSUME(FetchStops_M, !(f_stop_q || (fetch_idle_i && f_owed && !f_loose)) || !fetch_ready_i)
+  `CT_ASSUME(IdleIsIdle_M, !units_idle_i || fetch_idle_i)
+  `CT_ASSUME(Loaded_M, !(fe_q == FeProg && prog_loaded_i) || (f_pleft_q == '0 && !request_q))
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_dleft_q <= '0;
+      f_pleft_q <= '0;
+      f_loose_q <= 1'b0;
+      f_bad_q   <= 1'b0;
+      f_hard_q  <= 1'b0;
+      f_stop_q  <= 1'b0;
+    end else begin
+      if (fetch_idle_i) begin
+        f_dleft_q <= '0;
+        f_pleft_q <= '0;
+      end else if (fetch_rvalid_i && !f_bad_q) begin
+        if (f_dleft_q != '0) f_dleft_q <= f_dleft_q - 4'd1;
+        else                 f_pleft_q <= f_pleft_q - 11'd1;
+      end
+      if (f_take && !req_prog_q) f_dleft_q <= 4'd8;
+      if (f_take && req_prog_q)  f_pleft_q <= fetch_len_o;
+      f_loose_q <= f_loose && !fetch_idle_i;
+      f_bad_q   <= (f_bad_q || fetch_bad_i || flush_o) && !fetch_idle_i;
+      f_hard_q  <= (f_hard_q && !fetch_idle_i) || (f_take && !fetch_soft_o);
+      f_stop_q  <= (f_stop_q || (fetch_idle_i && f_owed && !f_loose)) && !flush_o;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (f_take && req_prog_q) begin
+      f_prog_q <= fetch_addr_o;
+      f_len_q  <= fetch_len_o;
+    end
+  end
+  `CT_ASSERT(NothingBeforeItIsAsked_A, !request_q || req_prog_q || (!f_owed && !fetch_rvalid_i && beat_q == '0 && !first_beat_q && !wait_q && fe_q == FeDesc))
+  `CT_ASSERT(OwedStates_A, !f_owed || fe_q == FeDesc || fe_q == FeProg || (fe_q == FeHave && wait_q) || kill_q || f_aborting)
+  `CT_ASSERT(OwedDesc_A, fe_q != FeDesc || (request_q && !req_prog_q) || (wait_q && lost_q) ||
+             (f_dleft_q == '0 ? f_pleft_q == '0 && (f_stop_q || wait_q) : f_dleft_q == 4'd8 - 4'(beat_q)))
+  `CT_ASSERT(OwedGuess_A, fe_q != FeDesc || f_pleft_q == '0 || wait_q || (asked_q && !request_q))
+  `CT_ASSERT(OwedLoose_A, !(f_loose_q || fetch_drop_o) || !f_owed || f_aborting || kill_q || wait_q)
+  `CT_ASSERT(OwedBad_A, !f_bad_q || !f_owed || f_aborting || kill_q || (wait_q && lost_q))
+  `CT_ASSERT(FirstBeat_A, !(first_beat_q && fe_q == FeDesc) || beat_q == 3'd1)
+  `CT_ASSERT(OwedAsked_A, !request_q || (!wait_q && f_pleft_q == '0))
+  `CT_ASSERT(OwedProg_A, fe_q != FeProg || (f_dleft_q == '0 && !(request_q && f_pleft_q != '0)))
+  `CT_ASSERT(OwedHave_A, fe_q != FeHave || f_aborting || (f_dleft_q == '0 && (f_pleft_q == '0 || wait_q)))
+  `CT_ASSERT(OneFetch_A, !f_take || (req_prog_q ? f_pleft_q == '0 && (f_dleft_q == '0 || fe_q == FeDesc) : !f_owed))
+  `CT_ASSERT(BeatOfDesc_A, !desc_beat || f_dleft_q == 4'd8 - 4'(beat_q))
+  `CT_ASSERT(BeatOfProg_A, !prog_valid_o || (f_dleft_q == '0 && f_prog_q == prog_q && f_len_q == {ncmds_q, 1'b0}))
+  `CT_ASSERT(GuessKept_A, !(fe_q == FeDesc && asked_q && (beat_q == '0 || first_beat_q)) || guess_q)
+  `CT_ASSERT(GuessIsIt_A, fe_q != FeDesc || !asked_q || request_q || wait_q || wrong_guess || (f_prog_q == prog_q && f_len_q == {ncmds_q, 1'b0}))
+  `CT_ASSERT(ProgOfJob_A, fe_q != FeProg || request_q || (f_prog_q == prog_q && f_len_q == {ncmds_q, 1'b0}))
+
+  `CT_ASSERT(HeadIsNext_A, (state_q == StDesc) ? (f_front_q == head_q && f_next_q == (reset_seen_q ? reset_head_q : 16'(head_q + 16'd1)))
+                                               : (f_next_q == (fe_here ? 16'(head_q - 16'd1) : head_q)))
+  `CT_ASSERT(JobInOrder_A, !start_o || (!hold_i && !old_q && (over_start || gate_i) && (!over_start || overlap_i) &&
+                                        (fe_q != FeNone || (head_q == f_next_q && f_next_q != tail_q))))
+  `CT_ASSERT(AsksForNext_A, !desc_ask || head_q == (state_q == StDesc ? f_front_q : f_next_q))
+  `CT_ASSERT(AsksWhatIsWritten_A, !desc_ask || state_q == StDesc || head_q != tail_q)
+  `CT_ASSERT(SlotOfJob_A, !fetch_valid_o || req_prog_q ||
+             fetch_addr_o == ring_base_i + {13'd0, (state_q == StDesc ? f_front_q : f_next_q) & ~(16'hffff << ring_log2_i), 3'b000})
+  `CT_ASSERT(HasItsDescriptor_A, !(fe_here || state_q == StProg || state_q == StRun) || (f_got_q && f_desc_q == (fe_here ? f_next_q : f_front_q)))
+  `CT_ASSERT(EarlyIsOfJob_A, !meta_q || !f_got_q || f_desc_q == f_front_q)
+  `CT_ASSERT(DescIsOfJob_A, fe_q != FeDesc || (request_q && !req_prog_q && !f_got_q) || f_desc_q == head_q)
+
+  `CT_ASSERT(OneCompletion_A, 8'(f_starts_q - f_ends_q) == 8'(front_open) + 8'(old_q) && (!finish_o || late_ready) && (!start_o || !front_open || over_start))
+  `CT_ASSERT(OneEarly_A, 8'(f_starts_q - f_early_q) == 8'(meta_q) && (!f_early || cpl_ready))
+  `CT_ASSERT(RetiresFront_A, !retire || (!old_q && front_open))
+
+  `CT_ASSERT(FirstErrorIsCode_A, !front_open || code_q == (f_err_q ? f_code_q : ct_pkg::ErrOk) || (state_q == StComplete && code_q == ct_pkg::ErrDead))
+  `CT_ASSERT(FailedOrClean_A, !f_err_q || f_code_q != ct_pkg::ErrOk)
+  `CT_ASSERT(ErrorOfFront_A, !active || f_err_q == err_q)
+  `CT_ASSERT(CompletesClean_A, !retire || code_q != ct_pkg::ErrOk || over_start || f_clean_q)
+  `CT_ASSERT(CleanIsComplete_A, state_q != StComplete || f_clean_q == (code_q == ct_pkg::ErrOk))
+  `CT_ASSERT(ClearedBeforeRun_A, state_q != StRun || f_from_q == StRun || f_clear_q)
+`endif
 
   `CT_COVER(Held_C, status_o == StatusHeld && !cpl_ready)
   `CT_COVER(FailInDrain_C, state_q == StDrain && fail)
