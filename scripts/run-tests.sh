@@ -9,7 +9,7 @@
 # that crashes, runs out of time, exits with an error without naming a failed test, or reports no test at all counts as one
 # failure. Exit code 77 means the whole program was skipped. Output of failed commands is shown; all of it is kept in
 # $BUILD/test/. The last line is "N passed, N failed".
-# Environment: JOBS (2), CT_TIMEOUT (seconds for one command, 900), BUILD (build).
+# Environment: JOBS (2), CT_TIMEOUT (seconds for one command, 1800: the FPGA synthesis takes five minutes of a core, which may be shared), BUILD (build).
 set -u
 logs=${BUILD:-build}/test
 
@@ -20,10 +20,10 @@ run_one() {
   log=$logs/$name.log
   start=$(date +%s.%N)
   # Stale memory would show as a result that depends on it.
-  MALLOC_PERTURB_=${MALLOC_PERTURB_:-165} timeout -k 5 "${CT_TIMEOUT:-900}" sh -c "$command" >"$log" 2>&1 </dev/null
+  MALLOC_PERTURB_=${MALLOC_PERTURB_:-165} timeout -k 5 "${CT_TIMEOUT:-1800}" sh -c "$command" >"$log" 2>&1 </dev/null
   code=$?
   end=$(date +%s.%N)
-  awk -v code="$code" -v name="$name" -v limit="${CT_TIMEOUT:-900}" -v seconds="$(echo "$start $end" | awk '{ print $2 - $1 }')" -v count="$CT_COUNTS/$name" '
+  awk -v code="$code" -v name="$name" -v limit="${CT_TIMEOUT:-1800}" -v seconds="$(echo "$start $end" | awk '{ print $2 - $1 }')" -v count="$CT_COUNTS/$name" '
     /^\[  PASSED  \] [0-9]+ test/  { split($0, w, /[ \]]+/); passed += w[3] }
     /^\[  FAILED  \] [0-9]+ test/  { split($0, w, /[ \]]+/); failed += w[3] }
     /^\[  SKIPPED \] [0-9]+ test/  { split($0, w, /[ \]]+/); skipped += w[3] }
