@@ -457,12 +457,13 @@ module ct_dma_st (
 
   logic [1:0]  old_d, old_q;    // bursts of the job before are outstanding:
   logic [9:0]  mark_d, mark_q;  // those before this entry
+  logic [1:0]  owed_d, owed_q;  // and some of their answers (new ones may come before the signals of all are passed over)
   logic        bid, b_lost, b_ours, b_old, b_bad;
   logic [31:0] b_addr;
   assign bid    = m_axi_bid_i;
   assign b_lost = m_axi_bvalid_i && (bid ? lost_q[9:5] : lost_q[4:0]) != 5'd0;
   assign b_ours = m_axi_bvalid_i && !b_lost && (bid ? ans_q[9:5] != put_q[9:5] : ans_q[4:0] != put_q[4:0]);
-  assign b_old  = bid ? seal_i[1] || (old_q[1] && ans_q[9:5] != mark_q[9:5]) : seal_i[0] || (old_q[0] && ans_q[4:0] != mark_q[4:0]);
+  assign b_old  = bid ? seal_i[1] || owed_q[1] : seal_i[0] || owed_q[0];
   assign b_bad  = b_ours && m_axi_bresp_i[1] && !b_old && !drop[bid];
   always_comb begin
     b_addr = '0;
@@ -491,6 +492,7 @@ module ct_dma_st (
     lost_d   = lost_q;
     mark_d   = mark_q;
     old_d    = old_q;
+    owed_d   = owed_q;
     second_d = second_q;
     inc_d    = '0;
     both     = 2'b00;
@@ -517,7 +519,8 @@ module ct_dma_st (
       end
       left_d[c] = (left_q[c] || abandon_i[c]) && (wjob[c] || tags[c]);
       mark_d[5*c +: 5] = seal_i[c] ? put_d[5*c +: 5] : mark_q[5*c +: 5];
-      old_d[c] = (seal_i[c] || old_q[c]) && sig_d[5*c +: 5] != mark_d[5*c +: 5] && !abandon_i[c];
+      owed_d[c] = (seal_i[c] || owed_q[c]) && ans_d[5*c +: 5] != mark_d[5*c +: 5] && !abandon_i[c];
+      old_d[c]  = (seal_i[c] || old_q[c]) && sig_d[5*c +: 5] != mark_d[5*c +: 5] && !abandon_i[c];
     end
   end
 
@@ -569,6 +572,7 @@ module ct_dma_st (
       left_q   <= '0;
       mark_q   <= '0;
       old_q    <= '0;
+      owed_q   <= '0;
       old_err_o <= '0;
     end else begin
       fill_q   <= fill_d;
@@ -586,6 +590,7 @@ module ct_dma_st (
       left_q   <= left_d;
       mark_q   <= mark_d;
       old_q    <= old_d;
+      owed_q   <= owed_d;
       old_err_o <= (b_ours && b_old && m_axi_bresp_i[1]) ? {bid, !bid} : 2'b00;
     end
   end
