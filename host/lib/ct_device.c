@@ -1,70 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing devices, what they are, and errors. */
+/* Opening and closing devices, what they are, their memory. */
 #include "ct_device.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ct_cmd.h"
 
 enum { ALIGN = 256, RESET_POLLS = 1000 };
-
-/* ---- Errors -------------------------------------------------------------------------------- */
-
-const char *ct_strerror(int error) {
-  static const char *const text[] = {
-      "success",
-      "invalid argument",
-      "out of memory",
-      "the device does not answer as it should",
-      "not found",
-      "permission denied",
-      "input/output error",
-      "incompatible interface version",
-      "timed out",
-      "the queue is full",
-      "not enough memory on the device",
-      "not supported",
-      "the job failed",
-      "cancelled",
-      "wrong file format",
-      "internal error",
-  };
-  const size_t n = sizeof text / sizeof *text;
-  return error <= 0 && (size_t) - (long)error < n ? text[-error] : "unknown error";
-}
-
-int ct_fail(ct_device *dev, int error, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(dev->error, sizeof dev->error, format, args);
-  va_end(args);
-  return error;
-}
-
-void ct_log(ct_device *dev, int level, const char *format, ...) {
-  if (!dev->log) return;
-  char text[512];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  dev->log(dev->log_arg, level, text);
-}
-
-const char *ct_last_error(const ct_device *dev) {
-  return dev ? dev->error : "";
-}
-
-const char *ct_code_name(uint32_t code) {
-  return ct_dev_name(code);
-}
-
-const char *ct_code_text(uint32_t code) {
-  return ct_dev_text(code);
-}
 
 /* ---- Registers and memory ------------------------------------------------------------------ */
 
@@ -79,41 +24,60 @@ int ct_reg_write(ct_device *dev, uint32_t offset, uint32_t value) {
 }
 
 int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr) {
-  if (!dev || !addr) return CT_ERR_ARG;
-  const int err = ct_heap_alloc(&dev->data, size, ALIGN, addr);
+  int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, addr);
+  err = ct_heap_alloc(&dev->data, size, ALIGN, addr);
   if (!err) return CT_OK;
-  return ct_fail(dev, err, "no room for %llu bytes in device memory", (unsigned long long)size);
+  if (err == CT_ERR_MEMORY) return ct_fail(dev, err, "the host has no memory left");
+  return ct_fail(dev, err, "no room for %llu bytes in device memory: the largest free piece has %llu",
+                 (unsigned long long)size, (unsigned long long)ct_heap_largest(&dev->data));
 }
 
 int ct_mem_free(ct_device *dev, uint64_t addr) {
-  if (!dev) return CT_ERR_ARG;
-  if (addr == 0) return CT_OK;
-  const int err = ct_heap_free(&dev->data, addr);
-  return err ? ct_fail(dev, CT_ERR_ARG, "nothing was allocated at 0x%llx", (unsigned long long)addr)
+  const int err = ct_check_device(dev);
+  if (err || addr == 0) return err;
+  return ct_heap_free(&dev->data, addr)
+             ? ct_fail(dev, CT_ERR_ARG,
+                       "nothing is allocated at 0x%llx: it was freed before, or never allocated",
+                       (unsigned long long)addr)
              : CT_OK;
 }
 
-/* Programs may write from here to the end. */
-static bool in_data(const ct_device *dev, uint64_t addr, size_t size) {
-  return addr <= dev->info.dram_bytes && size <= dev->info.dram_bytes - addr;
+int ct_mem_put(ct_device *dev, uint64_t addr, const void *data, size_t size) {
+  const int err = dev->plugin.ops->mem_write(dev->self, addr, data, size);
+  return err < 0 ? ct_fail(dev, err, "writing %zu bytes to device memory at 0x%llx failed", size,
+                           (unsigned long long)addr)
+                 : CT_OK;
+}
+
+/* Whether the bytes lie between low and the end of the memory. */
+static int check_bytes(ct_device *dev, uint64_t low, uint64_t addr, size_t size) {
+  const uint64_t end = dev->info.dram_bytes;
+  if (addr >= low && addr <= end && size <= end - addr) return CT_OK;
+  return ct_fail(dev, CT_ERR_ARG, "%zu bytes at 0x%llx are not within the memory 0x%llx..0x%llx",
+                 size, (unsigned long long)addr, (unsigned long long)low,
+                 (unsigned long long)end - 1);
 }
 
 int ct_mem_write(ct_device *dev, uint64_t addr, const void *data, size_t size) {
-  if (!dev || (!data && size)) return CT_ERR_ARG;
-  if (!in_data(dev, addr, size))
-    return ct_fail(dev, CT_ERR_ARG, "address 0x%llx is outside the device",
-                   (unsigned long long)addr);
-  const int err = dev->plugin.ops->mem_write(dev->self, addr, data, size);
-  return err < 0 ? ct_fail(dev, err, "writing device memory failed") : CT_OK;
+  int err = ct_check_device(dev);
+  if (err || size == 0) return err;
+  CT_NEED(dev, data);
+  err = check_bytes(dev, dev->data_start, addr, size);
+  return err ? err : ct_mem_put(dev, addr, data, size);
 }
 
 int ct_mem_read(ct_device *dev, uint64_t addr, void *data, size_t size) {
-  if (!dev || (!data && size)) return CT_ERR_ARG;
-  if (!in_data(dev, addr, size))
-    return ct_fail(dev, CT_ERR_ARG, "address 0x%llx is outside the device",
-                   (unsigned long long)addr);
-  const int err = dev->plugin.ops->mem_read(dev->self, addr, data, size);
-  return err < 0 ? ct_fail(dev, err, "reading device memory failed") : CT_OK;
+  int err = ct_check_device(dev);
+  if (err || size == 0) return err;
+  CT_NEED(dev, data);
+  err = check_bytes(dev, 0, addr, size);
+  if (err) return err;
+  err = dev->plugin.ops->mem_read(dev->self, addr, data, size);
+  return err < 0 ? ct_fail(dev, err, "reading %zu bytes of device memory at 0x%llx failed", size,
+                           (unsigned long long)addr)
+                 : CT_OK;
 }
 
 /* ---- What it is ---------------------------------------------------------------------------- */
@@ -192,10 +156,11 @@ static int set_up(ct_device *dev) {
   const unsigned log2 = small ? 6 : 10;
   const uint64_t rings = (uint64_t)CT_QUEUES * CT_DESC_BYTES << log2;
   const uint64_t code = small ? UINT64_C(256) << 10 : UINT64_C(4) << 20;
+  dev->data_start = rings + code;
   int err = reset(dev);
-  if (!err) err = set_windows(dev, rings + code);
+  if (!err) err = set_windows(dev, dev->data_start);
   if (!err) err = ct_heap_init(&dev->code, rings, code);
-  if (!err) err = ct_heap_init(&dev->data, rings + code, dev->info.dram_bytes - rings - code);
+  if (!err) err = ct_heap_init(&dev->data, dev->data_start, dev->info.dram_bytes - dev->data_start);
   if (!err) err = ct_rings_init(dev, 0, log2);
   if (err) return err;
   struct ct_cmd end = {{0}};
@@ -210,6 +175,9 @@ static int set_up(ct_device *dev) {
 static int open_transport(ct_device *dev, const char *uri) {
   const char *colon = strchr(uri, ':');
   const size_t len = colon ? (size_t)(colon - uri) : strlen(uri);
+  if (strlen(uri) >= sizeof dev->info.uri)
+    return ct_fail(dev, CT_ERR_ARG, "a device's name has at most %zu characters",
+                   sizeof dev->info.uri - 1);
   snprintf(dev->info.uri, sizeof dev->info.uri, "%s", uri);
   int err = ct_plugin_open(uri, len, &dev->plugin, dev->error, sizeof dev->error);
   if (err) return err;
@@ -218,65 +186,110 @@ static int open_transport(ct_device *dev, const char *uri) {
   return err < 0 ? err : CT_OK;
 }
 
-int ct_open_with(const char *uri, const struct ct_options *options, ct_device **out) {
-  if (!out) return CT_ERR_ARG;
-  *out = NULL;
-  if (!uri) return CT_ERR_ARG;
+/* Says why a device could not be opened, in the three places where someone may look. */
+static int open_failed(ct_device *dev, const char *uri, const struct ct_options *options, int err) {
+  const char *text = dev && dev->error[0] ? dev->error : ct_strerror(err);
+  if (options && options->why && options->why_size)
+    snprintf(options->why, options->why_size, "%s", text);
+  if (dev) ct_log(dev, CT_LOG_ERROR, "%s: %s", uri, text);
+  ct_fail(NULL, err, "%s: %s", uri, text);
+  return err;
+}
+
+int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
+  if (device) *device = NULL;
+  CT_NEED(NULL, device);
+  CT_NEED(NULL, uri);
   ct_device *dev = calloc(1, sizeof *dev);
-  if (!dev) return CT_ERR_MEMORY;
+  if (!dev) return open_failed(dev, uri, options, CT_ERR_MEMORY);
+  dev->fd = -1;
+  dev->timeout_ms = CT_FOREVER;
   if (options) {
     dev->log = options->log;
     dev->log_arg = options->log_arg;
+    dev->log_level = (int)options->log_level;
   }
   int err = open_transport(dev, uri);
   if (!err) err = read_info(dev);
   if (!err) err = set_up(dev);
-  if (!err) {
-    *out = dev;
-    return CT_OK;
+  if (err) {
+    open_failed(dev, uri, options, err);
+    ct_close(dev);
+    return err;
   }
-  if (options && options->why && options->why_size)
-    snprintf(options->why, options->why_size, "%s", dev->error[0] ? dev->error : ct_strerror(err));
-  ct_log(dev, 0, "%s: %s", uri, dev->error[0] ? dev->error : ct_strerror(err));
-  ct_close(dev);
-  return err;
+  dev->error[0] = 0;
+  dev->opened = true;
+  ct_log(dev, CT_LOG_INFO, "%s is open: %u x %u, %llu bytes of memory", uri, dev->info.array_rows,
+         dev->info.array_cols, (unsigned long long)dev->info.dram_bytes);
+  *device = dev;
+  return CT_OK;
 }
 
-int ct_open(const char *uri, ct_device **dev) {
-  return ct_open_with(uri, NULL, dev);
+int ct_open(const char *uri, ct_device **device) {
+  return ct_open_with(uri, NULL, device);
+}
+
+/* Ends the jobs (nothing is waited for but the registers' answers) and lets the transport go. */
+static void shut_down(ct_device *dev) {
+  const size_t jobs = dev->ring[0].unreaped + dev->ring[1].unreaped;
+  if (jobs) ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs that nobody reaped", jobs);
+  for (uint32_t q = 0; q < CT_QUEUES; ++q)
+    if (ct_reg_write(dev, CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_CONTROL, 1)) break;
+  if (dev->opened) ct_log(dev, CT_LOG_INFO, "%s is closed", dev->info.uri);
+  dev->opened = false;
+  dev->plugin.ops->close(dev->self);
 }
 
 void ct_close(ct_device *dev) {
   if (!dev) return;
-  if (dev->self) {
-    for (uint32_t q = 0; q < CT_QUEUES; ++q)
-      ct_reg_write(dev, CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_CONTROL, 1);
-    dev->plugin.ops->close(dev->self);
+  if (dev->closed) {
+    ct_fail(dev, CT_ERR_CLOSED, "the device %s was closed before", dev->info.uri);
+    return;
   }
+  ct_program_free(dev->idle);
+  dev->idle = NULL;
+  if (dev->self) shut_down(dev);
   dev->self = NULL;
-  free(dev->idle);
+  dev->log = NULL;
+  dev->closed = true;
+  if (dev->fd >= 0) close(dev->fd);
+  dev->fd = -1;
   ct_rings_free(dev);
   ct_heap_free_all(&dev->code);
   ct_heap_free_all(&dev->data);
   ct_plugin_close(&dev->plugin);
-  free(dev);
+  ct_device_drop(dev);
 }
 
 int ct_info(ct_device *dev, struct ct_info *info) {
-  if (!dev || !info) return CT_ERR_ARG;
+  const int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, info);
   *info = dev->info;
   return CT_OK;
 }
 
 int ct_now(ct_device *dev, uint64_t *cycle) {
-  if (!dev || !cycle) return CT_ERR_ARG;
-  const int err = dev->plugin.ops->now(dev->self, cycle);
+  int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, cycle);
+  err = dev->plugin.ops->now(dev->self, cycle);
   return err < 0 ? ct_fail(dev, err, "reading the clock failed") : CT_OK;
 }
 
 int ct_set_policy(ct_device *dev, enum ct_policy policy) {
-  if (!dev || policy < CT_PRIORITY || policy > CT_WHOLE_JOB) return CT_ERR_ARG;
+  const int err = ct_check_device(dev);
+  if (err) return err;
+  if ((int)policy < CT_PRIORITY || policy > CT_WHOLE_JOB)
+    return ct_fail(dev, CT_ERR_ARG, "there is no policy %d", (int)policy);
   return ct_reg_write(dev, CT_REG_POLICY, (uint32_t)policy);
+}
+
+int ct_set_timeout(ct_device *dev, int timeout_ms) {
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_timeout(dev, timeout_ms);
+  if (!err) dev->timeout_ms = timeout_ms;
+  return err;
 }
 
 /* ---- Counters ------------------------------------------------------------------------------ */
@@ -298,9 +311,10 @@ const char *ct_counter_text(size_t index) {
 }
 
 int ct_counters(ct_device *dev, enum ct_queue queue, uint64_t *values, size_t count) {
-  if (!dev || (!values && count) || (queue != CT_INFERENCE && queue != CT_TRAINING))
-    return CT_ERR_ARG;
-  int n = 0;
+  int n = ct_check_device(dev);
+  if (!n) n = ct_check_queue(dev, queue);
+  if (n) return n;
+  if (count) CT_NEED(dev, values);
   for (; counter_exists((size_t)n); ++n) {
     if ((size_t)n >= count) continue;
     const uint32_t at = CT_CNT_BASE + ((uint32_t)queue * COUNTERS + (uint32_t)n) * 8;

@@ -2,8 +2,9 @@
 /*
  * A device inside the library: its transport, memory, queues. Nothing here is public.
  *
- *   ct_device.c  opening, information, errors     ct_plugin.c  transports by name
- *   ct_heap.c    device memory                    ct_job.c     queues
+ *   ct_device.c  opening, information             ct_plugin.c  transports by name
+ *   ct_error.c   sentences, the log, handles      ct_job.c     queues
+ *   ct_heap.c    device memory
  */
 #ifndef CT_DEVICE_H
 #define CT_DEVICE_H
@@ -29,6 +30,7 @@ int ct_heap_init(struct ct_heap *heap, uint64_t addr, uint64_t size);
 void ct_heap_free_all(struct ct_heap *heap);
 int ct_heap_alloc(struct ct_heap *heap, uint64_t size, uint64_t align, uint64_t *addr);
 int ct_heap_free(struct ct_heap *heap, uint64_t addr);
+uint64_t ct_heap_largest(const struct ct_heap *heap); /* bytes of the largest free block */
 
 /* A submitted job whose completion has not been seen. */
 struct ct_pending {
@@ -54,14 +56,33 @@ struct ct_plugin {
   const struct ct_transport_ops *ops;
 };
 
+/* What models and programs begin with, so that a call can tell a live one from a freed one and from
+ * one whose device has been closed. The last few that were freed are kept, marked. */
+struct ct_handle {
+  ct_device *dev;
+  bool live;
+};
+
+enum { CT_GRAVES = 16 };
+
 struct ct_device {
   struct ct_plugin plugin;
-  void *self; /* of the transport */
+  void *self;  /* of the transport; NULL: not open, or closed */
+  bool opened; /* failed calls are logged */
+  bool closed; /* by ct_close(); models or programs are left */
   struct ct_info info;
   ct_log_fn *log;
   void *log_arg;
+  int log_level;
   char error[512];
+  size_t handles; /* live ones; the device goes with the last */
+  struct ct_handle *grave[CT_GRAVES];
+  size_t graves;             /* ever dug: the next is graves modulo CT_GRAVES */
   struct ct_heap code, data; /* programs are out of programs' reach */
+  uint64_t data_start;       /* rings and programs lie below */
+  int timeout_ms;            /* of calls that block */
+  int fd;                    /* readable while jobs are outstanding; -1: nobody has asked */
+  bool fd_up;
   struct ct_ring ring[CT_QUEUES];
   struct ct_result *done; /* seen, not reaped: a ring buffer */
   size_t done_first, done_count, done_room;
@@ -69,7 +90,7 @@ struct ct_device {
 };
 
 struct ct_program {
-  ct_device *dev;
+  struct ct_handle handle; /* first */
   uint64_t addr;
   uint32_t count;
 };
@@ -79,14 +100,44 @@ int ct_plugin_open(const char *scheme, size_t len, struct ct_plugin *plugin, cha
                    size_t why_size);
 void ct_plugin_close(struct ct_plugin *plugin);
 
-/* Keeps a sentence for ct_last_error() and returns error. */
+/* Keeps a sentence for ct_last_error() and returns error. dev NULL: for this thread. */
 int ct_fail(ct_device *dev, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void ct_log(ct_device *dev, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* CT_OK, or an error with a sentence: the device is NULL or closed. */
+int ct_check_device(ct_device *dev);
+
+/* The same for a queue's number. */
+int ct_check_queue(ct_device *dev, enum ct_queue queue);
+
+/* The same for a timeout. */
+int ct_check_timeout(ct_device *dev, int timeout_ms);
+
+/* The same for size bytes at addr of what programs may write, addr a multiple of 16. what: of the
+ * sentence, such as "the batch". */
+int ct_check_range(ct_device *dev, const char *what, uint64_t addr, uint64_t size);
+
+/* Returns from a function with CT_ERR_ARG and the pointer's name if it is NULL. */
+#define CT_NEED(dev, pointer) \
+  if (!(pointer)) return ct_fail(dev, CT_ERR_ARG, "%s(): %s is NULL", __func__, #pointer)
+
+/* Handles. what: "model" or "program". */
+void ct_handle_open(struct ct_handle *handle, ct_device *dev);
+int ct_check_handle(const struct ct_handle *handle, const char *what);
+/* False, with a sentence, if it cannot be freed (again). */
+bool ct_handle_close(struct ct_handle *handle, const char *what);
+/* The memory, when nothing else is left; the device too, if it was closed and this was the last. */
+void ct_handle_bury(struct ct_handle *handle);
+/* Frees a closed device without handles. */
+void ct_device_drop(ct_device *dev);
+
 int ct_reg_read(ct_device *dev, uint32_t offset, uint32_t *value);
 int ct_reg_write(ct_device *dev, uint32_t offset, uint32_t value);
+
+/* ct_mem_write() to anywhere. */
+int ct_mem_put(ct_device *dev, uint64_t addr, const void *data, size_t size);
 
 int ct_rings_init(ct_device *dev, uint64_t addr, unsigned log2);
 void ct_rings_free(ct_device *dev);
@@ -101,6 +152,15 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
 
 /* Whether that many jobs can be submitted now. */
 bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs);
+
+/* Waits, as long as a blocking call may, for the last of so many jobs that were submitted in a row
+ * (all but the last of them parts) and takes their results. CT_OK if all did well. A job that takes
+ * too long is cancelled; if even that does not end it, the answer is CT_ERR_DEVICE and its memory
+ * must not be used again. */
+int ct_finish(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result);
+
+/* The same wait until every job of a queue with a number below seq has completed; takes nothing. */
+int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq);
 
 /* CT_OK, or the error of a job's result with a sentence about it. */
 int ct_result_error(ct_device *dev, const struct ct_result *result);

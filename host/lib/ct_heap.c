@@ -71,3 +71,10 @@ int ct_heap_free(struct ct_heap *heap, uint64_t addr) {
   }
   return CT_ERR_NOT_FOUND;
 }
+
+uint64_t ct_heap_largest(const struct ct_heap *heap) {
+  uint64_t largest = 0;
+  for (const struct ct_heap_block *b = heap->first; b; b = b->next)
+    if (!b->used && b->size > largest) largest = b->size;
+  return largest;
+}

@@ -7,7 +7,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ct_cmd.h"
 #include "ct_device.h"
@@ -16,37 +18,41 @@
 /* ---- Programs ------------------------------------------------------------------------------ */
 
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **out) {
-  if (!dev || !commands || !out) return CT_ERR_ARG;
-  *out = NULL;
+  if (out) *out = NULL;
+  int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, commands);
+  CT_NEED(dev, out);
   if (count < 1 || count > CT_PROG_MAX)
     return ct_fail(dev, CT_ERR_ARG, "a program has 1..%u commands, not %zu", CT_PROG_MAX, count);
   ct_program *p = malloc(sizeof *p);
-  if (!p) return CT_ERR_MEMORY;
-  *p = (ct_program){.dev = dev, .count = (uint32_t)count};
-  int err = ct_heap_alloc(&dev->code, count * CT_CMD_BYTES, 64, &p->addr);
+  if (!p) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
+  p->count = (uint32_t)count;
+  err = ct_heap_alloc(&dev->code, count * CT_CMD_BYTES, 64, &p->addr);
   if (err) {
     free(p);
-    return ct_fail(dev, err, "no room for another program in device memory");
+    return ct_fail(dev, err, "no room for another program of %zu commands in device memory", count);
   }
-  err = ct_mem_write(dev, p->addr, commands, count * CT_CMD_BYTES);
+  err = ct_mem_put(dev, p->addr, commands, count * CT_CMD_BYTES);
   if (err) {
     ct_heap_free(&dev->code, p->addr);
     free(p);
     return err;
   }
+  ct_handle_open(&p->handle, dev);
   *out = p;
   return CT_OK;
 }
 
 void ct_program_free(ct_program *p) {
-  if (!p) return;
-  ct_heap_free(&p->dev->code, p->addr);
-  free(p);
+  if (!p || !ct_handle_close(&p->handle, "program")) return;
+  ct_heap_free(&p->handle.dev->code, p->addr);
+  ct_handle_bury(&p->handle);
 }
 
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **out) {
   uint8_t *bytes = malloc(code->count * CT_CMD_BYTES + 1);
-  int err = bytes ? CT_OK : CT_ERR_MEMORY;
+  int err = bytes ? CT_OK : ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
   for (size_t i = 0; i < code->count && !err; ++i)
     ct_cmd_to_bytes(&code->cmd[i], bytes + i * CT_CMD_BYTES);
   if (!err) err = ct_program_load(dev, bytes, code->count, out);
@@ -102,6 +108,29 @@ static uint64_t tag_of(enum ct_queue queue, uint64_t seq) {
   return (seq + 1) << 1 | (uint64_t)queue;
 }
 
+/* ---- The file descriptor ------------------------------------------------------------------- */
+
+/* Readable while jobs are outstanding: devices that live in this process advance only in calls, so
+ * that is when a call is worth making. A transport whose device runs by itself will need its own
+ * interrupt's descriptor here. */
+static void show_outstanding(ct_device *dev) {
+  const bool up = dev->ring[0].unreaped + dev->ring[1].unreaped > 0;
+  uint64_t count = 1;
+  if (dev->fd < 0 || up == dev->fd_up) return;
+  const ssize_t n =
+      up ? write(dev->fd, &count, sizeof count) : read(dev->fd, &count, sizeof count);
+  if (n == (ssize_t)sizeof count) dev->fd_up = up;
+}
+
+int ct_poll_fd(ct_device *dev) {
+  const int err = ct_check_device(dev);
+  if (err) return err;
+  if (dev->fd < 0) dev->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (dev->fd < 0) return ct_fail(dev, CT_ERR_MEMORY, "the process has no file descriptor left");
+  show_outstanding(dev);
+  return dev->fd;
+}
+
 /* ---- Submitting ---------------------------------------------------------------------------- */
 
 /* Word number `word` of little-endian bytes. */
@@ -121,7 +150,7 @@ static int write_descriptor(ct_device *dev, const struct ct_ring *r, const struc
   for (unsigned i = 0; i < CT_MAX_ARGS; ++i)
     put32(desc, CT_DESC_ARG0 + i, job->args[i]);
   const uint64_t slot = r->submitted & (slots(r) - 1);
-  return ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES, desc, sizeof desc);
+  return ct_mem_put(dev, r->addr + slot * CT_DESC_BYTES, desc, sizeof desc);
 }
 
 /* Rings now or at a cycle, but never before a doorbell that is already scheduled. */
@@ -149,16 +178,22 @@ bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs)
 
 int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
                   bool part, uint64_t *tag) {
-  if (!dev || !job || !job->program || (queue != CT_INFERENCE && queue != CT_TRAINING))
-    return CT_ERR_ARG;
-  if (job->program->dev != dev)
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_queue(dev, queue);
+  if (err) return err;
+  CT_NEED(dev, job);
+  CT_NEED(dev, job->program);
+  if (job->program->handle.dev != dev)
     return ct_fail(dev, CT_ERR_ARG, "the program belongs to another device");
+  err = ct_check_handle(&job->program->handle, "program");
+  if (err) return err;
   if (job->flags & ~CT_JOB_OVERLAP)
-    return ct_fail(dev, CT_ERR_ARG, "unknown flags 0x%x", (unsigned)job->flags);
+    return ct_fail(dev, CT_ERR_ARG, "unknown flags 0x%x of a job", (unsigned)job->flags);
   struct ct_ring *r = &dev->ring[queue];
   if (!ct_queue_has_room(dev, queue, 1))
-    return ct_fail(dev, CT_ERR_FULL, "the queue holds %u jobs", 1u << r->log2);
-  int err = write_descriptor(dev, r, job);
+    return ct_fail(dev, CT_ERR_FULL, "the %s queue is full: it holds %u jobs; reap some first",
+                   queue == CT_INFERENCE ? "inference" : "training", 1u << r->log2);
+  err = write_descriptor(dev, r, job);
   if (!err) err = ring_doorbell(dev, queue, cycle);
   if (err) return err;
   r->pending[r->submitted & (slots(r) - 1)] =
@@ -166,6 +201,7 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
   if (tag) *tag = tag_of(queue, r->submitted);
   ++r->submitted;
   ++r->unreaped;
+  show_outstanding(dev);
   return CT_OK;
 }
 
@@ -188,7 +224,7 @@ static int keep(ct_device *dev, const struct ct_result *result) {
   if (dev->done_count == dev->done_room) {
     const size_t room = dev->done_room ? 2 * dev->done_room : 64;
     struct ct_result *done = malloc(room * sizeof *done);
-    if (!done) return CT_ERR_MEMORY;
+    if (!done) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
     for (size_t i = 0; i < dev->done_count; ++i)
       done[i] = dev->done[(dev->done_first + i) % dev->done_room];
     free(dev->done);
@@ -209,6 +245,7 @@ static struct ct_result take(ct_device *dev, size_t i) {
   dev->done_first = (dev->done_first + 1) % dev->done_room;
   --dev->done_count;
   --dev->ring[result.queue].unreaped;
+  show_outstanding(dev);
   return result;
 }
 
@@ -249,6 +286,7 @@ static int pop(ct_device *dev, enum ct_queue queue) {
   ++r->completed;
   if (!p->part || result.error) return keep(dev, &result);
   --r->unreaped;
+  show_outstanding(dev);
   return CT_OK;
 }
 
@@ -280,14 +318,45 @@ static size_t find_done(const ct_device *dev, uint64_t tag) {
   return i;
 }
 
-/* Waits for a job (0: for any) until the device's clock or the wall clock says stop. */
+/* What is waited for: until the device's clock or the wall clock says stop. */
+struct patience {
+  uint64_t until;
+  int timeout_ms;
+  int64_t end; /* of the wall clock */
+  bool last;   /* there was nothing more to wait for: look once again and give up */
+};
+
+static struct patience patience(uint64_t until, int timeout_ms) {
+  return (struct patience){.until = until,
+                           .timeout_ms = timeout_ms,
+                           .end = timeout_ms >= 0 ? now_ms() + timeout_ms : INT64_MAX};
+}
+
+/* Waits for the device to have something new. */
+static int wait_more(ct_device *dev, struct patience *p) {
+  if (p->last) {
+    if (p->timeout_ms < 0) return ct_fail(dev, CT_ERR_TIMEOUT, "no job can finish at present");
+    return ct_fail(dev, CT_ERR_TIMEOUT, "no job finished within %d ms", p->timeout_ms);
+  }
+  int64_t left = -1;
+  if (p->timeout_ms >= 0) {
+    left = p->end - now_ms();
+    if (left < 0) left = 0;
+  }
+  const int up = dev->plugin.ops->wait(dev->self, p->until, (int)left);
+  if (up < 0) return ct_fail(dev, up, "waiting for the device failed");
+  p->last = up == 0;
+  return CT_OK;
+}
+
+/* Waits for a job (0: for any). */
 static int reap(ct_device *dev, uint64_t tag, struct ct_result *result, uint64_t until,
                 int timeout_ms) {
-  const int64_t end = timeout_ms >= 0 ? now_ms() + timeout_ms : INT64_MAX;
-  for (bool last = false;;) {
+  struct patience p = patience(until, timeout_ms);
+  for (int err = CT_OK;;) {
     size_t i = find_done(dev, tag);
     if (i == dev->done_count) {
-      const int err = poll(dev);
+      err = poll(dev);
       if (err) return err;
       i = find_done(dev, tag);
     }
@@ -296,25 +365,24 @@ static int reap(ct_device *dev, uint64_t tag, struct ct_result *result, uint64_t
       if (result) *result = r;
       return CT_OK;
     }
-    if (last) return ct_fail(dev, CT_ERR_TIMEOUT, "no job finished in time");
-    int64_t left = -1;
-    if (timeout_ms >= 0) {
-      left = end - now_ms();
-      if (left < 0) left = 0;
-    }
-    const int up = dev->plugin.ops->wait(dev->self, until, (int)left);
-    if (up < 0) return ct_fail(dev, up, "waiting for the device failed");
-    last = up == 0; /* the clock, the wall clock, or nothing to wait for */
+    err = wait_more(dev, &p);
+    if (err) return err;
   }
 }
 
 int ct_reap_until(ct_device *dev, struct ct_result *result, uint64_t until, int timeout_ms) {
-  if (!dev || !result) return CT_ERR_ARG;
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_timeout(dev, timeout_ms);
+  if (err) return err;
+  CT_NEED(dev, result);
   return reap(dev, 0, result, until, timeout_ms);
 }
 
 int ct_reap(ct_device *dev, struct ct_result *result, int timeout_ms) {
-  if (!dev || !result) return CT_ERR_ARG;
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_timeout(dev, timeout_ms);
+  if (err) return err;
+  CT_NEED(dev, result);
   if (dev->ring[0].unreaped + dev->ring[1].unreaped == 0)
     return ct_fail(dev, CT_ERR_NOT_FOUND, "no job is outstanding");
   return reap(dev, 0, result, CT_NO_CYCLE, timeout_ms);
@@ -327,12 +395,65 @@ static bool is_pending(const ct_device *dev, uint64_t tag, uint64_t *seq) {
   return tag >> 1 && *seq >= r->completed && *seq < r->submitted;
 }
 
+static int unknown(ct_device *dev, uint64_t tag) {
+  return ct_fail(dev, CT_ERR_NOT_FOUND,
+                 "no job with tag %llu is outstanding: it was reaped, or never submitted",
+                 (unsigned long long)tag);
+}
+
 int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms) {
   uint64_t seq;
-  if (!dev) return CT_ERR_ARG;
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_timeout(dev, timeout_ms);
+  if (err) return err;
   if (!is_pending(dev, tag, &seq) && find_done(dev, tag ? tag : UINT64_MAX) == dev->done_count)
-    return ct_fail(dev, CT_ERR_NOT_FOUND, "no such job is outstanding");
+    return unknown(dev, tag);
   return reap(dev, tag, result, CT_NO_CYCLE, timeout_ms);
+}
+
+int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq) {
+  struct patience p = patience(CT_NO_CYCLE, dev->timeout_ms);
+  int err = poll(dev);
+  while (!err && dev->ring[queue].completed < seq) {
+    err = wait_more(dev, &p);
+    if (!err) err = poll(dev);
+  }
+  return err;
+}
+
+/* ---- Jobs of calls that block -------------------------------------------------------------- */
+
+enum { CANCEL_MS = 500 };
+
+/* Cancels jobs that took too long: their buffers are about to be given back. */
+static int give_up(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result) {
+  int err = CT_OK;
+  uint64_t seq;
+  for (uint64_t t = tag - 2 * (uint64_t)(jobs - 1); t <= tag && !err; t += 2)
+    if (is_pending(dev, t, &seq)) err = ct_cancel(dev, t);
+  if (!err) err = reap(dev, tag, result, CT_NO_CYCLE, CANCEL_MS);
+  if (err) return ct_fail(dev, CT_ERR_DEVICE, "a job took too long and cannot be cancelled");
+  return ct_fail(dev, CT_ERR_TIMEOUT, "the job did not finish within %d ms and was cancelled",
+                 dev->timeout_ms);
+}
+
+int ct_finish(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result) {
+  struct ct_result last = {0};
+  bool first = true;
+  int err = reap(dev, tag, &last, CT_NO_CYCLE, dev->timeout_ms);
+  if (err && err != CT_ERR_TIMEOUT) return err;
+  const int late = err ? give_up(dev, tag, jobs, &last) : CT_OK;
+  if (late == CT_ERR_DEVICE) return late;
+  /* The first part that failed is the reason for what came after. */
+  for (uint64_t t = tag - 2 * (uint64_t)(jobs - 1); t < tag; t += 2) {
+    const size_t i = find_done(dev, t);
+    if (i == dev->done_count) continue;
+    const struct ct_result part = take(dev, i);
+    if (first) last = part;
+    first = false;
+  }
+  if (result) *result = last;
+  return late ? late : ct_result_error(dev, &last);
 }
 
 /* ---- Cancelling ---------------------------------------------------------------------------- */
@@ -351,21 +472,20 @@ static int is_taken(ct_device *dev, enum ct_queue queue, uint64_t seq, bool *tak
 int ct_cancel(ct_device *dev, uint64_t tag) {
   uint64_t seq;
   bool taken = false;
-  if (!dev) return CT_ERR_ARG;
-  if (!is_pending(dev, tag, &seq)) {
-    if (tag && find_done(dev, tag) < dev->done_count) return CT_OK;
-    return ct_fail(dev, CT_ERR_NOT_FOUND, "no such job is outstanding");
-  }
+  int err = ct_check_device(dev);
+  if (err) return err;
+  if (!is_pending(dev, tag, &seq))
+    return tag && find_done(dev, tag) < dev->done_count ? CT_OK : unknown(dev, tag);
   const enum ct_queue queue = tag & 1 ? CT_TRAINING : CT_INFERENCE;
   struct ct_ring *r = &dev->ring[queue];
   const uint64_t slot = seq & (slots(r) - 1);
-  int err = is_taken(dev, queue, seq, &taken);
+  err = is_taken(dev, queue, seq, &taken);
   if (!err && !taken) {
     uint8_t run[8];
     put32(run, 0, (uint32_t)(dev->idle->addr / CT_UNIT));
     put32(run, 1, dev->idle->count);
-    err = ct_mem_write(dev, r->addr + slot * CT_DESC_BYTES + UINT64_C(4) * CT_DESC_PROG, run,
-                       sizeof run);
+    err = ct_mem_put(dev, r->addr + slot * CT_DESC_BYTES + UINT64_C(4) * CT_DESC_PROG, run,
+                     sizeof run);
     if (!err) err = is_taken(dev, queue, seq, &taken);
     if (!err && !taken) r->pending[slot].cancelled = true;
   }

@@ -53,8 +53,7 @@ static int run(struct product *p, struct ct_timing *timing) {
   struct ct_result r = {0};
   uint64_t tag = 0;
   err = ct_submit(p->dev, p->queue, &job, &tag);
-  if (!err) err = ct_wait(p->dev, tag, &r, CT_FOREVER);
-  if (!err) err = ct_result_error(p->dev, &r);
+  if (!err) err = ct_finish(p->dev, tag, 1, &r);
   if (!err && timing) {
     timing->cycles = r.end == CT_NO_CYCLE ? CT_NO_CYCLE : r.end - r.arrive;
     timing->macs = (uint64_t)p->m * p->n * p->k;
@@ -77,7 +76,12 @@ static int download(struct product *p, float *c) {
 
 int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k, const float *a,
               const float *b, float *c, struct ct_timing *timing) {
-  if (!dev || !a || !b || !c) return CT_ERR_ARG;
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_queue(dev, queue);
+  if (err) return err;
+  CT_NEED(dev, a);
+  CT_NEED(dev, b);
+  CT_NEED(dev, c);
   const size_t most = 1 << 24;
   if (m < 1 || n < 1 || k < 1 || m > most || n > most || k > most)
     return ct_fail(dev, CT_ERR_ARG, "a product of %zu x %zu x %zu: each must be 1..%zu", m, n, k,
@@ -88,10 +92,11 @@ int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k,
                       .n = (uint32_t)n,
                       .k = (uint32_t)k,
                       .pitch = (uint32_t)(n + 3) / 4};
-  int err = alloc(&p);
+  err = alloc(&p);
   if (!err) err = upload(&p, a, b);
   if (!err) err = run(&p, timing);
   if (!err) err = download(&p, c);
+  if (err == CT_ERR_DEVICE) return err; /* the job may still run: its memory stays taken */
   ct_heap_free(&dev->data, p.a);
   ct_heap_free(&dev->data, p.b);
   ct_heap_free(&dev->data, p.c);

@@ -72,7 +72,7 @@ void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *x
       const int64_t s = 2 * (int64_t)(next_random(&state) >> 40) + 1 - (1 << 24);
       const int64_t product = s * bound;
       const int64_t w = product >= 0 ? product >> 20 : -((-product + (1 << 20) - 1) >> 20);
-      x->w[l][i] = (float)w * 0x1p-24f;
+      x->w[l][i] = ct_from_fixed(w, 24);
     }
   }
 }
@@ -185,6 +185,10 @@ int ct_model_download(ct_model *m, struct ct_numbers *x) {
 
 /* ---- Handles ------------------------------------------------------------------------------- */
 
+int ct_check_model(const ct_model *m) {
+  return ct_check_handle(m ? &m->handle : NULL, "model");
+}
+
 int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
@@ -193,6 +197,7 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
   if (err) return ct_fail(dev, err, "%s", text);
   ct_model *m = calloc(1, sizeof *m);
   if (!m) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
+  ct_handle_open(&m->handle, dev);
   m->dev = dev;
   m->net = *net;
   err = ct_mem_alloc(dev, (uint64_t)ct_mlp_image_units(net) * CT_UNIT, &m->image);
@@ -206,27 +211,31 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
 }
 
 void ct_model_free(ct_model *m) {
-  if (!m) return;
+  if (!m || !ct_handle_close(&m->handle, "model")) return;
   for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
     ct_program_free(m->step[i]);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
     ct_program_free(m->infer[i]);
   ct_program_free(m->copy);
-  if (m->image) ct_heap_free(&m->dev->data, m->image);
-  if (m->state) ct_heap_free(&m->dev->data, m->state);
-  free(m);
+  const uint64_t memory[] = {m->image, m->state, m->served[0], m->served[1]};
+  for (unsigned i = 0; i < sizeof memory / sizeof *memory; ++i)
+    if (memory[i]) ct_heap_free(&m->dev->data, memory[i]);
+  ct_handle_bury(&m->handle);
 }
 
 int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
                     ct_model **model) {
-  if (!dev || !widths || !model) return CT_ERR_ARG;
-  *model = NULL;
+  if (model) *model = NULL;
+  int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, widths);
+  CT_NEED(dev, model);
   struct ct_mlp net = {.layers = layers > CT_MLP_LAYERS ? CT_MLP_LAYERS + 1 : (uint32_t)layers};
   for (size_t l = 0; net.layers <= CT_MLP_LAYERS && l <= layers; ++l)
     net.width[l] = widths[l];
   ct_model *m;
   struct ct_numbers x = {.all = NULL};
-  int err = ct_model_alloc(dev, &net, &m);
+  err = ct_model_alloc(dev, &net, &m);
   if (err || !m) return err;
   m->seed = seed;
   err = ct_numbers_alloc(&net, &x);
@@ -241,26 +250,34 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
   return err;
 }
 
+uint64_t ct_model_image_bytes(const ct_model *m) {
+  return (uint64_t)ct_mlp_image_units(&m->net) * CT_UNIT;
+}
+
 int ct_model_info(const ct_model *m, struct ct_model_info *info) {
-  if (!m || !info) return CT_ERR_ARG;
+  const int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, info);
   memset(info, 0, sizeof *info);
   info->layers = m->net.layers;
   memcpy(info->widths, m->net.width, sizeof info->widths);
   info->seed = m->seed;
   info->steps = m->steps;
   info->epochs = m->epochs;
-  info->image_bytes = (uint64_t)ct_mlp_image_units(&m->net) * CT_UNIT;
+  info->training = m->training;
+  info->version = m->version;
+  info->image_bytes = ct_model_image_bytes(m);
   for (uint32_t l = 0; l < m->net.layers; ++l)
     info->macs_per_row += (uint64_t)m->net.width[l] * m->net.width[l + 1];
   return CT_OK;
 }
 
 void ct_model_set_epochs(ct_model *m, uint64_t epochs) {
-  if (m) m->epochs = epochs;
+  if (m && m->handle.live) m->epochs = epochs;
 }
 
 uint64_t ct_model_image(const ct_model *m) {
-  return m ? m->image : 0;
+  return m && m->handle.live ? m->image : 0;
 }
 
 /* Where the parts of a layer are on the caller's side: to read from, or to write to; NULL: nowhere.
@@ -282,6 +299,8 @@ static void exchange(const struct ct_mlp *net, struct ct_numbers *x, size_t l,
 }
 
 static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool changes) {
+  const int bad = ct_check_model(m);
+  if (bad) return bad;
   if (layer >= m->net.layers)
     return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
                    m->net.layers, layer);
@@ -297,11 +316,11 @@ static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool c
 
 int ct_model_get(ct_model *m, size_t layer, float *w, float *b, float *vw, float *vb) {
   const struct parts p = {.to = {w, b, vw, vb}};
-  return m ? access_layer(m, layer, &p, false) : CT_ERR_ARG;
+  return access_layer(m, layer, &p, false);
 }
 
 int ct_model_set(ct_model *m, size_t layer, const float *w, const float *b, const float *vw,
                  const float *vb) {
   const struct parts p = {.from = {w, b, vw, vb}};
-  return m ? access_layer(m, layer, &p, true) : CT_ERR_ARG;
+  return access_layer(m, layer, &p, true);
 }

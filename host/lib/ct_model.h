@@ -10,6 +10,7 @@ _Static_assert(CT_MLP_LAYERS == CT_MAX_LAYERS, "one limit, in two headers");
 _Static_assert(CT_INFER_ROW + CT_INFER_ROWS_MAX - 1 <= CT_MAX_ARGS, "rows are arguments");
 
 struct ct_model {
+  struct ct_handle handle; /* first */
   ct_device *dev;
   struct ct_mlp net;
   uint64_t seed, steps, epochs;
@@ -19,7 +20,13 @@ struct ct_model {
   int step_jobs;
   ct_program *infer[CT_INFER_ROWS_MAX]; /* by rows - 1; made when needed */
   ct_program *copy;
+  uint64_t served[2]; /* versions take turns in these two images; 0: not there yet */
+  uint32_t version;   /* that is served; 0: none */
+  uint64_t swapped;   /* inference jobs before it: they may use the other image */
 };
+
+/* Bytes of an image. */
+uint64_t ct_model_image_bytes(const ct_model *model);
 
 /* All of a model's numbers on the host: for each layer the weights (outputs x inputs), the biases
  * and their momentum, one after the other. */
@@ -28,6 +35,14 @@ struct ct_numbers {
   float *all;
   size_t count;
 };
+
+/* CT_OK, or an error with a sentence: NULL, freed before, or of a closed device. */
+int ct_check_model(const ct_model *model);
+
+/* v * 2^-point and x / n as FP32, rounded to nearest even (a subnormal result is 0), without the
+ * processor's floating point, so whatever rounding the caller has set. */
+float ct_from_fixed(int64_t v, int point);
+float ct_divide(float x, uint32_t n);
 
 int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *numbers);
 void ct_numbers_free(struct ct_numbers *numbers);

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Model files, version 1. All numbers little-endian.
- *
- *   offset  size
- *   0       8      "COLTRAIN"
- *   8       4      format version: 1
- *   12      4      01020304h, to be sure of the order of bytes
- *   16      4      layers L, 1..16
- *   20      4      0, reserved
- *   24      8 x 3  seed, steps taken, epochs finished
- *   48      4(L+1) widths
- *   ...            for each layer, FP32: weights (outputs x inputs), biases, momentum of the
- * weights, momentum of the biases end-4   4      CRC-32 (as in zlib) of everything before
- */
+/* Model files: docs/model-format.md says what is in them. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ct_model.h"
 
-enum { FORMAT = 1, HEADER = 48, ORDER = 0x01020304 };
+/* Where things are in a file of format version 1; the widths follow the header. */
+enum {
+  FORMAT = 1,
+  ORDER = 0x01020304,
+  AT_FORMAT = 8,
+  AT_ORDER = 12,
+  AT_LAYERS = 16,
+  AT_BATCH = 20,
+  AT_SEED = 24,
+  AT_STEPS = 32,
+  AT_EPOCHS = 40,
+  AT_RATES = 48, /* learning rate, momentum, weight decay */
+  HEADER = 64,
+  CHECKSUM = 4
+};
 
 static const char magic[8] = {'C', 'O', 'L', 'T', 'R', 'A', 'I', 'N'};
 
@@ -36,6 +41,19 @@ static uint64_t get(const uint8_t *p, unsigned bytes) {
   return v;
 }
 
+static void put_float(uint8_t *p, float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  put(p, bits, 4);
+}
+
+static float get_float(const uint8_t *p) {
+  const uint32_t bits = (uint32_t)get(p, 4);
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 static uint32_t crc32(const uint8_t *p, size_t size) {
   uint32_t table[256], crc = 0xffffffff;
   for (uint32_t i = 0; i < 256; ++i) {
@@ -49,52 +67,121 @@ static uint32_t crc32(const uint8_t *p, size_t size) {
 }
 
 static size_t file_size(const struct ct_mlp *net, size_t numbers) {
-  return HEADER + 4 * ((size_t)net->layers + 1) + 4 * numbers + 4;
+  return HEADER + 4 * ((size_t)net->layers + 1) + 4 * numbers + CHECKSUM;
 }
 
 /* ---- Saving -------------------------------------------------------------------------------- */
 
 static void encode(const ct_model *m, const struct ct_numbers *x, uint8_t *p, size_t size) {
+  memset(p, 0, HEADER);
   memcpy(p, magic, sizeof magic);
-  put(p + 8, FORMAT, 4);
-  put(p + 12, ORDER, 4);
-  put(p + 16, m->net.layers, 4);
-  put(p + 20, 0, 4);
-  put(p + 24, m->seed, 8);
-  put(p + 32, m->steps, 8);
-  put(p + 40, m->epochs, 8);
+  put(p + AT_FORMAT, FORMAT, 4);
+  put(p + AT_ORDER, ORDER, 4);
+  put(p + AT_LAYERS, m->net.layers, 4);
+  put(p + AT_BATCH, m->training.batch, 4);
+  put(p + AT_SEED, m->seed, 8);
+  put(p + AT_STEPS, m->steps, 8);
+  put(p + AT_EPOCHS, m->epochs, 8);
+  put_float(p + AT_RATES, m->training.lr);
+  put_float(p + AT_RATES + 4, m->training.momentum);
+  put_float(p + AT_RATES + 8, m->training.weight_decay);
   uint8_t *at = p + HEADER;
   for (uint32_t l = 0; l <= m->net.layers; ++l, at += 4)
     put(at, m->net.width[l], 4);
-  for (size_t i = 0; i < x->count; ++i, at += 4) {
-    uint32_t bits;
-    memcpy(&bits, &x->all[i], sizeof bits);
-    put(at, bits, 4);
-  }
-  put(at, crc32(p, size - 4), 4);
+  for (size_t i = 0; i < x->count; ++i, at += 4)
+    put_float(at, x->all[i]);
+  put(at, crc32(p, size - CHECKSUM), 4);
 }
 
-/* Writes beside the file first, so that an interrupted save leaves the old one. */
-static int write_file(ct_model *m, const char *path, const uint8_t *data, size_t size) {
-  char *beside = malloc(strlen(path) + 5);
-  if (!beside) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory to save the model");
-  sprintf(beside, "%s.new", path);
-  FILE *f = fopen(beside, "wb");
-  bool ok = f && fwrite(data, 1, size, f) == size;
-  if (f) ok = fclose(f) == 0 && ok;
-  ok = ok && rename(beside, path) == 0;
+static bool write_all(int fd, const uint8_t *data, size_t size) {
+  while (size > 0) {
+    const ssize_t n = write(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+/* Makes a rename in the folder of path last. */
+static void sync_folder(const char *path) {
+  char *folder = strdup(path);
+  if (!folder) return;
+  char *slash = strrchr(folder, '/');
+  if (slash) slash[slash == folder] = 0;
+  const int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY);
+  if (fd >= 0) {
+    fsync(fd); /* some file systems cannot: the rename is whole all the same */
+    close(fd);
+  }
+  free(folder);
+}
+
+/* The new file is complete on the disk before it takes the old one's name: whenever the machine or
+ * the program stops, there is a whole file of that name. */
+static bool replace(const char *path, const char *beside, const uint8_t *data, size_t size) {
+  const int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (fd < 0) return false;
+  bool ok = write_all(fd, data, size) && fsync(fd) == 0;
+  int reason = errno;
+  if (close(fd) != 0 && ok) {
+    reason = errno;
+    ok = false;
+  }
+  if (ok && rename(beside, path) != 0) {
+    reason = errno;
+    ok = false;
+  }
+  if (ok) {
+    sync_folder(path);
+  } else {
+    unlink(beside);
+    errno = reason;
+  }
+  return ok;
+}
+
+/* What is no ordinary file (a pipe, /dev/full) is written to, not replaced. */
+static bool write_through(const char *path, const uint8_t *data, size_t size) {
+  const int fd = open(path, O_WRONLY);
+  if (fd < 0) return false;
+  const bool ok = write_all(fd, data, size);
   const int reason = errno;
-  if (!ok && f) remove(beside);
+  close(fd);
+  errno = reason;
+  return ok;
+}
+
+static int write_file(ct_model *m, const char *path, const uint8_t *data, size_t size) {
+  struct stat st;
+  char *target = realpath(path, NULL); /* a link stays a link */
+  const char *name = target ? target : path;
+  const size_t room = strlen(name) + sizeof ".new";
+  char *beside = malloc(room);
+  bool ok = false;
+  errno = ENOMEM;
+  if (beside) {
+    snprintf(beside, room, "%s.new", name);
+    if (stat(name, &st) == 0 && !S_ISREG(st.st_mode))
+      ok = write_through(name, data, size);
+    else
+      ok = replace(name, beside, data, size);
+  }
+  const int reason = errno;
   free(beside);
+  free(target);
   return ok ? CT_OK
             : ct_fail(m->dev, CT_ERR_IO, "%s could not be written: %s", path, strerror(reason));
 }
 
 int ct_model_save(ct_model *m, const char *path) {
-  if (!m || !path) return CT_ERR_ARG;
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, path);
   struct ct_numbers x;
   uint8_t *data = NULL;
-  int err = ct_numbers_alloc(&m->net, &x);
+  err = ct_numbers_alloc(&m->net, &x);
   const size_t size = file_size(&m->net, x.count);
   if (!err && !(data = malloc(size))) err = CT_ERR_MEMORY;
   if (err) ct_fail(m->dev, err, "no memory to save the model");
@@ -110,93 +197,145 @@ int ct_model_save(ct_model *m, const char *path) {
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
-static int read_all(ct_device *dev, const char *path, uint8_t **data, size_t *size) {
-  FILE *f = fopen(path, "rb");
-  if (!f) {
-    const int err = errno == ENOENT   ? CT_ERR_NOT_FOUND
-                    : errno == EACCES ? CT_ERR_PERMISSION
-                                      : CT_ERR_IO;
-    return ct_fail(dev, err, "%s: %s", path, strerror(errno));
-  }
-  size_t room = 1 << 16;
-  int err = CT_OK;
-  *size = 0;
-  *data = malloc(room);
-  while (!err && *data) {
-    *size += fread(*data + *size, 1, room - *size, f);
-    if (*size < room) break;
-    room *= 2;
-    uint8_t *more = realloc(*data, room);
-    if (!more) err = ct_fail(dev, CT_ERR_MEMORY, "no memory to read %s", path);
-    if (more) *data = more;
-  }
-  if (!*data) err = ct_fail(dev, CT_ERR_MEMORY, "no memory to read %s", path);
-  if (ferror(f)) err = ct_fail(dev, CT_ERR_IO, "%s: reading failed", path);
-  fclose(f);
-  return err;
+/* A file being read. */
+struct source {
+  ct_device *dev;
+  const char *path;
+  FILE *file;
+};
+
+/* Reads up to size bytes; how many there were goes to *got. */
+static int read_some(const struct source *s, uint8_t *p, size_t size, size_t *got) {
+  *got = fread(p, 1, size, s->file);
+  return ferror(s->file) ? ct_fail(s->dev, CT_ERR_IO, "%s cannot be read: %s", s->path,
+                                   strerror(errno))
+                         : CT_OK;
 }
 
-static int check_header(ct_device *dev, const char *path, const uint8_t *p, size_t size,
-                        struct ct_mlp *net) {
-  if (size < sizeof magic || memcmp(p, magic, sizeof magic) != 0)
-    return ct_fail(dev, CT_ERR_FORMAT, "%s is not a model file", path);
-  if (size < HEADER + 8)
-    return ct_fail(dev, CT_ERR_FORMAT, "%s is too short for a model file", path);
-  if (get(p + 8, 4) != FORMAT)
-    return ct_fail(dev, CT_ERR_FORMAT, "%s has format version %u, this library reads %d", path,
-                   (unsigned)get(p + 8, 4), FORMAT);
-  if (get(p + 12, 4) != ORDER)
-    return ct_fail(dev, CT_ERR_FORMAT, "%s has another order of bytes", path);
-  net->layers = (uint32_t)get(p + 16, 4);
-  if (net->layers < 1 || net->layers > CT_MLP_LAYERS || size < file_size(net, 0))
-    return ct_fail(dev, CT_ERR_FORMAT, "%s claims %u layers", path, net->layers);
-  for (uint32_t l = 0; l <= net->layers; ++l)
-    net->width[l] = (uint32_t)get(p + HEADER + (size_t)4 * l, 4);
-  char text[256];
-  const struct ct_why why = {text, sizeof text};
-  return ct_mlp_check(net, &why) ? ct_fail(dev, CT_ERR_FORMAT, "%s: %s", path, text) : CT_OK;
+static int cut_short(const struct source *s, size_t have) {
+  return ct_fail(s->dev, CT_ERR_FORMAT,
+                 "%s was cut short: a model file goes on after these %zu bytes", s->path, have);
 }
 
-static int decode(ct_device *dev, const char *path, const uint8_t *p, size_t size,
-                  ct_model **model) {
-  struct ct_mlp net = {.layers = 0};
-  struct ct_numbers x = {.all = NULL};
-  int err = check_header(dev, path, p, size, &net);
+/* What the first bytes say, size of them. */
+static int check_header(const struct source *s, const uint8_t *p, size_t size, struct ct_mlp *net) {
+  if (size == 0) return ct_fail(s->dev, CT_ERR_FORMAT, "%s is empty", s->path);
+  if (memcmp(p, magic, size < sizeof magic ? size : sizeof magic) != 0)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is not a model file: it does not begin with COLTRAIN",
+                   s->path);
+  if (size < HEADER) return cut_short(s, size);
+  if (get(p + AT_FORMAT, 4) != FORMAT)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s has format version %u, this library reads %d",
+                   s->path, (unsigned)get(p + AT_FORMAT, 4), FORMAT);
+  if (get(p + AT_ORDER, 4) != ORDER)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s has another order of bytes: it was not written by "
+                   "this library", s->path);
+  net->layers = (uint32_t)get(p + AT_LAYERS, 4);
+  if (net->layers < 1 || net->layers > CT_MLP_LAYERS)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s claims %u layers; a model has 1..%d", s->path,
+                   net->layers, CT_MLP_LAYERS);
+  return CT_OK;
+}
+
+static int read_widths(const struct source *s, uint8_t *p, struct ct_mlp *net) {
+  size_t got;
+  const size_t size = 4 * ((size_t)net->layers + 1);
+  const int err = read_some(s, p, size, &got);
   if (err) return err;
-  err = ct_numbers_alloc(&net, &x);
-  if (err) return ct_fail(dev, err, "no memory for the model in %s", path);
-  if (size != file_size(&net, x.count))
-    err = ct_fail(dev, CT_ERR_FORMAT, "%s has %zu bytes, its header says %zu", path, size,
-                  file_size(&net, x.count));
-  else if (get(p + size - 4, 4) != crc32(p, size - 4))
-    err = ct_fail(dev, CT_ERR_FORMAT, "%s is damaged: the checksum does not match", path);
-  const uint8_t *at = p + HEADER + 4 * ((size_t)net.layers + 1);
-  for (size_t i = 0; i < x.count && !err; ++i, at += 4) {
-    const uint32_t bits = (uint32_t)get(at, 4);
-    memcpy(&x.all[i], &bits, sizeof bits);
-  }
+  if (got < size) return cut_short(s, HEADER + got);
+  for (uint32_t l = 0; l <= net->layers; ++l)
+    net->width[l] = (uint32_t)get(p + (size_t)4 * l, 4);
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  return ct_mlp_check(net, &why) ? ct_fail(s->dev, CT_ERR_FORMAT, "%s: %s", s->path, text) : CT_OK;
+}
+
+/* The rest of a file of size bytes, of which have are in p. */
+static int read_rest(const struct source *s, uint8_t *p, size_t have, size_t size) {
+  size_t got;
+  int err = read_some(s, p + have, size - have, &got);
+  if (err) return err;
+  if (have + got < size)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s was cut short: it has %zu bytes, its header says %zu",
+                   s->path, have + got, size);
+  uint8_t more;
+  err = read_some(s, &more, 1, &got);
+  if (err) return err;
+  if (got)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s goes on after the %zu bytes that its header says",
+                   s->path, size);
+  if (get(p + size - CHECKSUM, 4) != crc32(p, size - CHECKSUM))
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: the checksum does not match", s->path);
+  return CT_OK;
+}
+
+static void take_header(ct_model *m, const uint8_t *p) {
+  m->seed = get(p + AT_SEED, 8);
+  m->steps = get(p + AT_STEPS, 8);
+  m->epochs = get(p + AT_EPOCHS, 8);
+  m->training = (struct ct_training){.batch = (uint32_t)get(p + AT_BATCH, 4),
+                                     .lr = get_float(p + AT_RATES),
+                                     .momentum = get_float(p + AT_RATES + 4),
+                                     .weight_decay = get_float(p + AT_RATES + 8)};
+}
+
+/* From a whole file in memory to the device. */
+static int decode(const struct source *s, const struct ct_mlp *net, const uint8_t *p,
+                  struct ct_numbers *x, ct_model **model) {
+  const uint8_t *at = p + HEADER + 4 * ((size_t)net->layers + 1);
+  for (size_t i = 0; i < x->count; ++i, at += 4)
+    x->all[i] = get_float(at);
   ct_model *m = NULL;
-  if (!err) err = ct_model_alloc(dev, &net, &m);
-  if (!err) err = ct_model_upload(m, &x);
-  ct_numbers_free(&x);
+  int err = ct_model_alloc(s->dev, net, &m);
+  if (!err) err = ct_model_upload(m, x);
   if (err) {
     ct_model_free(m);
     return err;
   }
-  m->seed = get(p + 24, 8);
-  m->steps = get(p + 32, 8);
-  m->epochs = get(p + 40, 8);
+  take_header(m, p);
   *model = m;
   return CT_OK;
 }
 
-int ct_model_load(ct_device *dev, const char *path, ct_model **model) {
-  if (!dev || !path || !model) return CT_ERR_ARG;
-  *model = NULL;
-  uint8_t *data = NULL;
-  size_t size = 0;
-  int err = read_all(dev, path, &data, &size);
-  if (!err && data) err = decode(dev, path, data, size, model);
+/* Header and widths decide how much is read: what is foreign is not read to its end. */
+static int read_model(const struct source *s, ct_model **model) {
+  uint8_t head[HEADER + 4 * (CT_MLP_LAYERS + 1)], *data = NULL;
+  struct ct_mlp net = {.layers = 0};
+  struct ct_numbers x = {.all = NULL};
+  size_t got;
+  int err = read_some(s, head, HEADER, &got);
+  if (!err) err = check_header(s, head, got, &net);
+  if (!err) err = read_widths(s, head + HEADER, &net);
+  if (err) return err;
+  const size_t have = HEADER + 4 * ((size_t)net.layers + 1);
+  err = ct_numbers_alloc(&net, &x);
+  const size_t size = file_size(&net, x.count);
+  if (!err && !(data = malloc(size))) err = CT_ERR_MEMORY;
+  if (err) ct_fail(s->dev, err, "no memory for the model in %s", s->path);
+  if (!err) {
+    memcpy(data, head, have);
+    err = read_rest(s, data, have, size);
+  }
+  if (!err) err = decode(s, &net, data, &x, model);
   free(data);
+  ct_numbers_free(&x);
+  return err;
+}
+
+int ct_model_load(ct_device *dev, const char *path, ct_model **model) {
+  if (model) *model = NULL;
+  int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, path);
+  CT_NEED(dev, model);
+  struct source s = {dev, path, fopen(path, "rb")};
+  if (!s.file) {
+    err = errno == ENOENT   ? CT_ERR_NOT_FOUND
+          : errno == EACCES ? CT_ERR_PERMISSION
+                            : CT_ERR_IO;
+    return ct_fail(dev, err, "%s cannot be opened: %s", path, strerror(errno));
+  }
+  err = read_model(&s, model);
+  fclose(s.file);
   return err;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ct_model.h"
+#include "ct_num.h"
 
 static uint32_t bits_of(float x) {
   uint32_t bits;
@@ -25,8 +26,24 @@ static void free_steps(ct_model *m) {
   m->step_jobs = 0;
 }
 
+static int check_rates(ct_device *dev, const struct ct_training *t) {
+  const struct {
+    const char *name;
+    float value;
+  } rate[] = {
+      {"learning rate", t->lr}, {"momentum", t->momentum}, {"weight decay", t->weight_decay}};
+  for (size_t i = 0; i < sizeof rate / sizeof *rate; ++i)
+    if ((bits_of(rate[i].value) & 0x7f800000) == 0x7f800000)
+      return ct_fail(dev, CT_ERR_ARG, "the %s is not a finite number", rate[i].name);
+  return CT_OK;
+}
+
 int ct_model_training(ct_model *m, const struct ct_training *training) {
-  if (!m || !training) return CT_ERR_ARG;
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, training);
+  err = check_rates(m->dev, training);
+  if (err) return err;
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
@@ -37,7 +54,6 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   const int jobs = ct_prog_train(&shape, code, &why);
   if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
   free_steps(m);
-  int err = CT_OK;
   for (int i = 0; i < jobs; ++i) {
     if (!err)
       err = ct_code_load(m->dev, &code[i], &m->step[i]);
@@ -54,7 +70,7 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
 }
 
 int ct_model_step_jobs(const ct_model *m) {
-  return m ? m->step_jobs : 0;
+  return m && m->handle.live ? m->step_jobs : 0;
 }
 
 static size_t inputs_size(const ct_model *m) {
@@ -66,22 +82,32 @@ static size_t targets_size(const ct_model *m) {
 }
 
 uint64_t ct_model_batch_size(const ct_model *m) {
-  return m && m->step_jobs ? inputs_size(m) + targets_size(m) : 0;
+  return m && m->handle.live && m->step_jobs ? inputs_size(m) + targets_size(m) : 0;
+}
+
+/* A live model that ct_model_training() has prepared. */
+static int check_prepared(const ct_model *m) {
+  const int err = ct_check_model(m);
+  if (err || m->step_jobs) return err;
+  return ct_fail(m->dev, CT_ERR_ARG,
+                 "the model has not been prepared for training: ct_model_training() does that");
 }
 
 int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint32_t *labels) {
-  if (!m || !x || !labels) return CT_ERR_ARG;
-  if (!m->step_jobs)
-    return ct_fail(m->dev, CT_ERR_ARG, "the model has not been prepared for training");
+  int err = check_prepared(m);
+  if (err) return err;
+  CT_NEED(m->dev, x);
+  CT_NEED(m->dev, labels);
   const size_t rows = m->training.batch, in = m->net.width[0],
                classes = m->net.width[m->net.layers];
   for (size_t i = 0; i < rows; ++i)
     if (labels[i] >= classes)
-      return ct_fail(m->dev, CT_ERR_ARG, "label %u: the model has %zu classes", labels[i], classes);
+      return ct_fail(m->dev, CT_ERR_ARG, "label %u of row %zu: the model has %zu classes", labels[i],
+                     i, classes);
   const size_t size = inputs_size(m) + targets_size(m);
   float *y = calloc(rows * classes + 1, sizeof *y);
   uint8_t *packed = malloc(size);
-  int err = CT_ERR_MEMORY;
+  err = CT_ERR_MEMORY;
   if (y && packed) {
     for (size_t i = 0; i < rows; ++i)
       y[i * classes + labels[i]] = 1.0f;
@@ -98,9 +124,10 @@ int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint3
 
 int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr, void *user,
                          uint64_t *tag) {
-  if (!m) return CT_ERR_ARG;
-  if (!m->step_jobs)
-    return ct_fail(m->dev, CT_ERR_ARG, "the model has not been prepared for training");
+  int err = check_prepared(m);
+  if (!err) err = ct_check_range(m->dev, "the batch", batch_addr, ct_model_batch_size(m));
+  if (!err) err = ct_check_range(m->dev, "the loss", loss_addr, CT_UNIT);
+  if (err) return err;
   const struct ct_training *t = &m->training;
   struct ct_job job = {.user = user};
   job.args[CT_TRAIN_X - 1] = units(batch_addr);
@@ -108,7 +135,7 @@ int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr, v
   job.args[CT_TRAIN_IMAGE - 1] = units(m->image);
   job.args[CT_TRAIN_STATE - 1] = units(m->state);
   job.args[CT_TRAIN_LOSS - 1] = units(loss_addr);
-  job.args[CT_TRAIN_INV - 1] = bits_of(1.0f / (float)t->batch);
+  job.args[CT_TRAIN_INV - 1] = bits_of(ct_divide(1.0f, t->batch));
   job.args[CT_TRAIN_MU - 1] = bits_of(t->momentum);
   job.args[CT_TRAIN_NEG_LR - 1] = bits_of(-t->lr);
   job.args[CT_TRAIN_WD - 1] = bits_of(t->weight_decay);
@@ -116,44 +143,42 @@ int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr, v
     return ct_fail(m->dev, CT_ERR_FULL, "the training queue is full");
   for (int i = 0; i < m->step_jobs; ++i) {
     job.program = m->step[i];
-    const int err =
-        ct_submit_job(m->dev, CT_TRAINING, &job, CT_NO_CYCLE, i + 1 < m->step_jobs, tag);
+    err = ct_submit_job(m->dev, CT_TRAINING, &job, CT_NO_CYCLE, i + 1 < m->step_jobs, tag);
     if (err) return err;
   }
   ++m->steps;
   return CT_OK;
 }
 
-static int wait_for(ct_model *m, uint64_t tag) {
-  struct ct_result r;
-  const int err = ct_wait(m->dev, tag, &r, CT_FOREVER);
-  return err ? err : ct_result_error(m->dev, &r);
-}
-
 int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *loss) {
-  if (!m || !x || !labels) return CT_ERR_ARG;
+  int err = check_prepared(m);
+  if (err) return err;
+  CT_NEED(m->dev, x);
+  CT_NEED(m->dev, labels);
   uint64_t at = 0, tag = 0;
   float sum = 0;
-  int err = ct_mem_alloc(m->dev, ct_model_batch_size(m) + CT_UNIT, &at);
+  err = ct_mem_alloc(m->dev, ct_model_batch_size(m) + CT_UNIT, &at);
   const uint64_t loss_at = at + ct_model_batch_size(m);
   if (!err) err = ct_model_batch_write(m, at, x, labels);
   if (!err) err = ct_model_step_submit(m, at, loss_at, NULL, &tag);
-  if (!err) err = wait_for(m, tag);
+  if (!err) err = ct_finish(m->dev, tag, (unsigned)m->step_jobs, NULL);
   if (!err) err = ct_mem_read(m->dev, loss_at, &sum, sizeof sum);
-  if (!err && loss) *loss = sum / (float)m->training.batch;
-  if (at) ct_heap_free(&m->dev->data, at);
+  if (!err && loss) *loss = ct_divide(sum, m->training.batch);
+  if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
   return err;
 }
 
 /* ---- Versions ------------------------------------------------------------------------------ */
 
 int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
-  if (!m) return CT_ERR_ARG;
+  int err = ct_check_model(m);
+  if (!err) err = ct_check_range(m->dev, "the version", addr, ct_model_image_bytes(m));
+  if (err) return err;
   if (!m->copy) {
     char text[256] = "";
     const struct ct_why why = {text, sizeof text};
     struct ct_code code;
-    int err = ct_prog_copy(ct_mlp_image_units(&m->net), ct_window_words(m->dev), &code, &why);
+    err = ct_prog_copy(ct_mlp_image_units(&m->net), ct_window_words(m->dev), &code, &why);
     if (err) return ct_fail(m->dev, err, "%s", text);
     err = ct_code_load(m->dev, &code, &m->copy);
     if (err) return err;
@@ -162,6 +187,25 @@ int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
   job.args[CT_COPY_FROM - 1] = units(m->image);
   job.args[CT_COPY_TO - 1] = units(addr);
   return ct_submit(m->dev, CT_TRAINING, &job, tag);
+}
+
+/* Requests name their version's image when they are submitted, and the swap is one assignment
+ * between two of them: no request sees half of one version and half of another. The copy goes where
+ * the version before the present one lay, which requests from before the last swap may still read.
+ */
+int ct_model_serve(ct_model *m, uint32_t *version) {
+  int err = ct_check_model(m);
+  if (err) return err;
+  uint64_t *image = &m->served[(m->version + 1) % 2], tag = 0;
+  if (!*image) err = ct_mem_alloc(m->dev, ct_model_image_bytes(m), image);
+  if (!err) err = ct_wait_completed(m->dev, CT_INFERENCE, m->swapped);
+  if (!err) err = ct_model_publish(m, *image, NULL, &tag);
+  if (!err) err = ct_finish(m->dev, tag, 1, NULL);
+  if (err) return err;
+  ++m->version;
+  m->swapped = m->dev->ring[CT_INFERENCE].submitted;
+  if (version) *version = m->version;
+  return CT_OK;
 }
 
 /* ---- Serving ------------------------------------------------------------------------------- */
@@ -184,20 +228,40 @@ static uint32_t classes_of(const ct_model *m) {
 }
 
 uint64_t ct_model_answer_size(const ct_model *m) {
-  return m ? (uint64_t)(classes_of(m) + 3) / 4 * CT_UNIT : 0;
+  return m && m->handle.live ? (uint64_t)(classes_of(m) + 3) / 4 * CT_UNIT : 0;
+}
+
+/* The address of an image, and its version's number if the library counts it. */
+static int find_image(ct_model *m, uint64_t *image, uint32_t *version) {
+  if (*image == CT_IMAGE_OWN) {
+    *image = m->image;
+  } else if (*image == CT_IMAGE_SERVED) {
+    if (!m->version)
+      return ct_fail(m->dev, CT_ERR_ARG,
+                     "no version of the model is served yet: ct_model_serve() makes one");
+    *image = m->served[m->version % 2];
+    *version = m->version;
+  }
+  return ct_check_range(m->dev, "the version", *image, ct_model_image_bytes(m));
 }
 
 int ct_model_infer_submit(ct_model *m, enum ct_queue queue, uint64_t image, uint32_t version,
                           size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
                           void *user, uint64_t *tag) {
-  if (!m || !row_addrs) return CT_ERR_ARG;
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, row_addrs);
   if (rows < 1 || rows > CT_INFER_ROWS_MAX)
     return ct_fail(m->dev, CT_ERR_ARG, "a request has 1..%d rows, not %zu", CT_INFER_ROWS_MAX,
                    rows);
-  const int err = infer_program(m, rows);
+  err = find_image(m, &image, &version);
+  for (size_t r = 0; r < rows && !err; ++r)
+    err = ct_check_range(m->dev, "a row", row_addrs[r], ct_pack_row_size(m->net.width[0]));
+  if (!err) err = ct_check_range(m->dev, "the answer", out, rows * ct_model_answer_size(m));
+  if (!err) err = infer_program(m, rows);
   if (err) return err;
   struct ct_job job = {.program = m->infer[rows - 1], .version = version, .user = user};
-  job.args[CT_INFER_IMAGE - 1] = units(image ? image : m->image);
+  job.args[CT_INFER_IMAGE - 1] = units(image);
   job.args[CT_INFER_OUT - 1] = units(out);
   /* A request reads an image and its rows; the request before it writes answers. */
   if (queue == CT_INFERENCE) job.flags = CT_JOB_OVERLAP;
@@ -221,7 +285,7 @@ static int infer_some(ct_model *m, uint64_t image, const float *x, size_t rows, 
   if (!err)
     err = ct_model_infer_submit(m, CT_INFERENCE, image, 0, rows, row_addr, out, CT_NO_CYCLE, NULL,
                                 &tag);
-  if (!err) err = wait_for(m, tag);
+  if (!err) err = ct_finish(m->dev, tag, 1, NULL);
   if (!err) err = ct_mem_read(m->dev, out, buffer, rows * answer);
   for (size_t r = 0; r < rows && !err; ++r)
     memcpy(logits + r * classes, buffer + r * answer, classes * sizeof *logits);
@@ -229,18 +293,21 @@ static int infer_some(ct_model *m, uint64_t image, const float *x, size_t rows, 
 }
 
 int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, float *logits) {
-  if (!m || (rows && (!x || !logits))) return CT_ERR_ARG;
+  int err = ct_check_model(m);
+  if (err || rows == 0) return err;
+  CT_NEED(m->dev, x);
+  CT_NEED(m->dev, logits);
   const size_t row_size = ct_pack_row_size(m->net.width[0]),
                answer = (size_t)ct_model_answer_size(m);
   uint64_t at = 0;
   uint8_t *buffer = malloc(CT_INFER_ROWS_MAX * (row_size > answer ? row_size : answer));
-  int err = buffer ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for requests");
+  err = buffer ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for requests");
   if (!err) err = ct_mem_alloc(m->dev, CT_INFER_ROWS_MAX * (row_size + answer), &at);
   for (size_t r = 0; r < rows && !err; r += CT_INFER_ROWS_MAX) {
     const size_t n = rows - r < CT_INFER_ROWS_MAX ? rows - r : CT_INFER_ROWS_MAX;
     err = infer_some(m, image, x + r * m->net.width[0], n, at, buffer, logits + r * classes_of(m));
   }
-  if (at) ct_heap_free(&m->dev->data, at);
+  if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
   free(buffer);
   return err;
 }
@@ -249,16 +316,22 @@ int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, flo
 static size_t largest(const float *x, size_t n) {
   size_t best = 0;
   for (size_t i = 1; i < n; ++i)
-    if (x[i] > x[best]) best = i;
+    if (ct_fp_gt(bits_of(x[i]), bits_of(x[best]))) best = i;
   return best;
 }
 
 int ct_model_evaluate(ct_model *m, uint64_t image, const float *x, const uint32_t *labels,
                       size_t rows, size_t *right) {
-  if (!m || !right || (rows && (!x || !labels))) return CT_ERR_ARG;
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, right);
+  if (rows) CT_NEED(m->dev, x);
+  if (rows) CT_NEED(m->dev, labels);
   const size_t classes = classes_of(m);
+  if (rows > SIZE_MAX / sizeof(float) / classes - 1)
+    return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
   float *logits = malloc((rows * classes + 1) * sizeof *logits);
-  int err = logits ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
+  err = logits ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
   if (!err) err = ct_model_infer(m, image, x, rows, logits);
   *right = 0;
   for (size_t r = 0; r < rows && !err; ++r)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_model.h"
 #include "ct_num.h"
 #include "ct_path.h"
 #include "ct_prog.h"
@@ -57,17 +58,47 @@ static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size
   path->leave(state);
 }
 
-void ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
-             void *out) {
-  pack(x, rows, cols, pitch, 1, sharing, out);
+/* What all three need; width: elements of x that lie next to each other. */
+static int check_matrix(size_t rows, size_t cols, size_t width, size_t pitch) {
+  if (rows && cols && !ct_pack_size(rows, cols))
+    return ct_fail(NULL, CT_ERR_ARG, "a matrix of %zu x %zu is more than this machine can address",
+                   rows, cols);
+  if (pitch < width)
+    return ct_fail(NULL, CT_ERR_ARG, "a pitch of %zu is less than the %zu elements of a row", pitch,
+                   width);
+  return CT_OK;
 }
 
-void ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
-                        enum ct_sharing sharing, void *out) {
-  pack(x, rows, cols, 1, pitch, sharing, out);
+static int check_sharing(enum ct_sharing sharing) {
+  if (sharing == CT_ROW || sharing == CT_SQUARE) return CT_OK;
+  return ct_fail(NULL, CT_ERR_ARG, "there is no sharing %d: CT_ROW or CT_SQUARE", (int)sharing);
 }
 
-void ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x) {
+int ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
+            void *out) {
+  CT_NEED(NULL, x);
+  CT_NEED(NULL, out);
+  int err = check_matrix(rows, cols, cols, pitch);
+  if (!err) err = check_sharing(sharing);
+  if (!err) pack(x, rows, cols, pitch, 1, sharing, out);
+  return err;
+}
+
+int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
+                       enum ct_sharing sharing, void *out) {
+  CT_NEED(NULL, x);
+  CT_NEED(NULL, out);
+  int err = check_matrix(rows, cols, rows, pitch);
+  if (!err) err = check_sharing(sharing);
+  if (!err) pack(x, rows, cols, 1, pitch, sharing, out);
+  return err;
+}
+
+int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x) {
+  CT_NEED(NULL, packed);
+  CT_NEED(NULL, x);
+  const int err = check_matrix(rows, cols, cols, pitch);
+  if (err) return err;
   const uint8_t *record = packed;
   for (size_t r0 = 0; r0 < rows; r0 += CT_TILE) {
     for (size_t c0 = 0; c0 < cols; c0 += CT_TILE, record += RECORD) {
@@ -79,6 +110,7 @@ void ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float
       }
     }
   }
+  return CT_OK;
 }
 
 /* Groups of up to 16 blocks, each with 16 bytes of exponents in front. */
@@ -88,7 +120,9 @@ size_t ct_pack_row_size(size_t n) {
   return (blocks + groups) * CT_TILE;
 }
 
-void ct_pack_row(const float *x, size_t n, void *out) {
+int ct_pack_row(const float *x, size_t n, void *out) {
+  CT_NEED(NULL, x);
+  CT_NEED(NULL, out);
   uint8_t *header = out;
   const size_t blocks = n / CT_TILE + (n % CT_TILE != 0);
   for (size_t b0 = 0; b0 < blocks; b0 += CT_TILE) {
@@ -104,4 +138,34 @@ void ct_pack_row(const float *x, size_t n, void *out) {
     }
     header += CT_TILE * (in_group + 1);
   }
+  return CT_OK;
+}
+
+/* ---- Single values, by integer arithmetic: the caller's rounding mode is none of our affair ---- */
+
+/* v * 2^(exp - 150), rounded to nearest even; 0 < v < 2^62, the result neither subnormal nor Inf. */
+static uint32_t round_to_float(int exp, uint64_t v) {
+  const int shift = 63 - __builtin_clzll(v) - 23;
+  if (shift <= 0) return (uint32_t)((uint64_t)(exp + shift - 1) << 23) + (uint32_t)(v << -shift);
+  const uint64_t rest = v & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
+  v >>= shift;
+  v += rest > half || (rest == half && (v & 1));
+  return (uint32_t)((uint64_t)(exp + shift - 1) << 23) + (uint32_t)v;
+}
+
+float ct_from_fixed(int64_t v, int point) {
+  const uint32_t sign = v < 0 ? CT_FP_SIGN : 0;
+  if (v == 0) return 0;
+  return float_of(sign | round_to_float(150 - point, (uint64_t)(v < 0 ? -v : v)));
+}
+
+float ct_divide(float x, uint32_t n) {
+  const uint32_t b = bits_of(x), sign = b & CT_FP_SIGN;
+  const int e = (int)(b >> 23 & 255);
+  if (e == 255 || n == 0) return x; /* Inf and NaN */
+  if (e == 0) return float_of(sign);
+  /* 24 + 38 bits by at most 32: 29 good bits, and what is left over counts as a little more. */
+  const uint64_t v = (uint64_t)((b & 0x7fffff) | 0x800000) << 38, q = v / n;
+  if (e - 38 + (63 - __builtin_clzll(q)) - 23 < 1) return float_of(sign); /* below 2^-126 */
+  return float_of(sign | round_to_float(e - 38, q | (v % n != 0)));
 }

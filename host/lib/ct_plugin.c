@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transports by name: those linked in, and plug-ins SCHEME.so. */
+/* Transports by name: those linked in, plug-ins SCHEME.so, and those that are known of. */
 #define _GNU_SOURCE 1 /* dladdr */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -22,6 +22,38 @@ static void folder_of(char *path) {
   char *slash = strrchr(path, '/');
   if (slash) *slash = 0;
 }
+
+/* ---- The transports that are known ---------------------------------------------------------- */
+
+/* What can stand before the colon. ops NULL: a plug-in, if it is there; absent: what to say when it
+ * is not. Other plug-ins are found by their name alone. */
+struct scheme {
+  const char *name;
+  const struct ct_transport_ops *ops;
+  const char *text, *absent;
+};
+
+static const struct scheme schemes[] = {
+    {"emu", &ct_transport_emu, "the bit-exact model in C, without time", NULL},
+    {"sim", NULL, "the simulated hardware, cycle by cycle",
+     "the simulator sim.so is not where plug-ins are looked for: build it with make, or name its "
+     "folder in COLTRAIN_PLUGIN_DIR"},
+    {"mmio", NULL, "a core in this machine's address space",
+     "this version has no transport for cores in the address space (mmio:): use sim: or emu:, or "
+     "put a plug-in mmio.so into the folder named by COLTRAIN_PLUGIN_DIR"},
+    {"usb", NULL, "a board on USB",
+     "this version has no transport for boards on USB (usb:): use sim: or emu:, or put a plug-in "
+     "usb.so into the folder named by COLTRAIN_PLUGIN_DIR"},
+};
+enum { SCHEMES = sizeof schemes / sizeof *schemes };
+
+static const struct scheme *find_scheme(const char *name) {
+  for (size_t i = 0; i < SCHEMES; ++i)
+    if (!strcmp(name, schemes[i].name)) return &schemes[i];
+  return NULL;
+}
+
+/* ---- Plug-ins ------------------------------------------------------------------------------ */
 
 /* Tries FOLDER/SUB/SCHEME.so. False: there is no such file (go on looking). */
 static bool try_load(const char *folder, const char *sub, const char *scheme, void **handle,
@@ -94,11 +126,16 @@ int ct_plugin_open(const char *scheme, size_t len, struct ct_plugin *plugin, cha
   }
   memcpy(name, scheme, len);
   name[len] = 0;
-  if (!strcmp(name, ct_transport_emu.scheme)) {
-    plugin->ops = &ct_transport_emu;
+  const struct scheme *known = find_scheme(name);
+  if (known && known->ops) {
+    plugin->ops = known->ops;
     return CT_OK;
   }
   if (!find_plugin(name, &plugin->handle, why, why_size)) {
+    if (known) {
+      snprintf(why, why_size, "%s", known->absent);
+      return CT_ERR_UNSUPPORTED;
+    }
     snprintf(why, why_size,
              "there is no transport \"%s:\" (no %s.so where plug-ins are looked for)", name, name);
     return CT_ERR_NOT_FOUND;
@@ -112,4 +149,30 @@ int ct_plugin_open(const char *scheme, size_t len, struct ct_plugin *plugin, cha
 void ct_plugin_close(struct ct_plugin *plugin) {
   if (plugin->handle) dlclose(plugin->handle);
   *plugin = (struct ct_plugin){NULL, NULL};
+}
+
+/* ---- The list ------------------------------------------------------------------------------ */
+
+static void describe(const struct scheme *s, struct ct_entry *e) {
+  struct ct_plugin plugin;
+  char why[sizeof e->text] = "";
+  snprintf(e->uri, sizeof e->uri, "%s:", s->name);
+  e->error = ct_plugin_open(s->name, strlen(s->name), &plugin, why, sizeof why);
+  snprintf(e->text, sizeof e->text, "%s", e->error ? why : s->text);
+  ct_plugin_close(&plugin);
+}
+
+int ct_list(struct ct_entry **entries, size_t *count) {
+  CT_NEED(NULL, entries);
+  CT_NEED(NULL, count);
+  *count = 0;
+  *entries = calloc(SCHEMES, sizeof **entries);
+  if (!*entries) return ct_fail(NULL, CT_ERR_MEMORY, "the host has no memory left");
+  for (; *count < SCHEMES; ++*count)
+    describe(&schemes[*count], &(*entries)[*count]);
+  return CT_OK;
+}
+
+void ct_list_free(struct ct_entry *entries) {
+  free(entries);
 }

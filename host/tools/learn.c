@@ -99,7 +99,7 @@ static const struct argp_option options[] = {
     {"weight-decay", KEY_DECAY, "W", 0, "Weight decay (0)", 0},
     {"seed", KEY_SEED, "S", 0, "Decides weights, shuffles and arrivals (1)", 0},
     {"samples", KEY_SAMPLES, "N", 0, "At most so many training and test images (all)", 0},
-    {"save", KEY_SAVE, "FILE", 0, "Where the trained model goes", 0},
+    {"save", KEY_SAVE, "FILE", 0, "Where the model goes, after every epoch; what was there is replaced", 0},
     {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
     {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
     {0}};
@@ -118,8 +118,10 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
     l->layers = 3;
   }
   if (l->epochs == 0) l->epochs = digits ? 5 : 1;
+  if (l->batch == 0) l->batch = 32;
   if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
   if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
+  if (l->weight_decay < 0) l->weight_decay = 0;
 }
 
 int learn_open(struct learn *l, struct ct_dataset *ds) {

@@ -13,7 +13,7 @@ struct learn {
   uint32_t widths[CT_MAX_LAYERS + 1];
   size_t layers;   /* 0: not given */
   uint64_t epochs; /* 0: not given */
-  uint32_t batch;
+  uint32_t batch;  /* 0: not given */
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;
@@ -24,12 +24,12 @@ struct learn {
 extern const struct argp learn_argp;
 #define LEARN_DEFAULTS                                                                   \
   {                                                                                      \
-    .data = "digits", .device = CLI_DEVICE, .batch = 32, .lr = -1.0f, .momentum = -1.0f, \
-    .weight_decay = 0.0f, .seed = 1                                                      \
+    .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f,              \
+    .weight_decay = -1.0f, .seed = 1                                                     \
   }
 
-/* Opens the data and fills in what depends on it and was not given: layers, epochs, learning rate,
- * momentum. 0, or 1 after a sentence. */
+/* Opens the data and fills in what depends on it and was not given: layers, epochs, batch, learning
+ * rate, momentum, weight decay. 0, or 1 after a sentence. */
 int learn_open(struct learn *l, struct ct_dataset *ds);
 
 /* A new model, ready for training. *model is NULL on failure; 0, or 1 after a sentence. */

@@ -120,11 +120,19 @@ static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
   return 0;
 }
 
+/* After every epoch: whatever ends the run, --resume goes on from the last whole epoch. */
+static int save(struct train *t) {
+  if (!t->l->save) return 0;
+  const int rc = ct_model_save(t->model, t->l->save);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "saving the model") : 0;
+}
+
 static int run_epoch(struct train *t, uint64_t epoch) {
   double mean = 0;
   size_t right = 0;
   if (timed_epoch(t, epoch, &mean)) return 1;
   ct_model_set_epochs(t->model, epoch + 1);
+  if (save(t)) return 1;
   const int rc = learn_evaluate(t->model, 0, t->ds, &t->ds->test, &right);
   if (rc < 0) return cli_fail_device(t->dev, rc, "evaluating on the test images");
   t->accuracy = (double)right / (double)t->ds->test.count;
@@ -175,11 +183,7 @@ static int run_epochs(struct train *t) {
   if (!status && epoch < t->l->epochs)
     fprintf(t->text, "stopped after epoch %" PRIu64 "; --resume goes on from there\n", epoch);
   if (status) return 1;
-  if (t->l->save) {
-    const int rc = ct_model_save(t->model, t->l->save);
-    if (rc < 0) return cli_fail_device(t->dev, rc, "saving the model");
-    fprintf(t->text, "saved to %s\n", t->l->save);
-  }
+  if (t->l->save) fprintf(t->text, "saved to %s\n", t->l->save);
   return write_json(t);
 }
 
@@ -203,6 +207,15 @@ static int run_feeder(struct train *t) {
 
 /* ---- Start ---- */
 
+/* What was not given is as it was when the model was saved. */
+static void keep_training(struct learn *l, const struct ct_training *was) {
+  if (was->batch == 0) return; /* never trained */
+  if (l->batch == 0) l->batch = was->batch;
+  if (l->lr < 0) l->lr = was->lr;
+  if (l->momentum < 0) l->momentum = was->momentum;
+  if (l->weight_decay < 0) l->weight_decay = was->weight_decay;
+}
+
 /* A saved model decides layers and seed; whoever names others asks for something else. */
 static int take_over(struct learn *l, const char *path, const struct ct_model_info *info) {
   char have[256], want[256];
@@ -217,6 +230,7 @@ static int take_over(struct learn *l, const char *path, const struct ct_model_in
   memcpy(l->widths, info->widths, sizeof info->widths);
   l->layers = info->layers;
   l->seed = info->seed;
+  keep_training(l, &info->training);
   return 0;
 }
 
@@ -250,7 +264,7 @@ int verb_train(int argc, char **argv) {
   static const struct argp_option list[] = {
       {"resume", KEY_RESUME, "FILE", 0,
        "Go on from a saved model, with the same bits as if it had never stopped (give the same "
-       "data, batch and optimiser)",
+       "--data, --samples and --epochs; batch and optimiser are in the file)",
        1},
       {0}};
   static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};
@@ -259,8 +273,8 @@ int verb_train(int argc, char **argv) {
       .parser = parse,
       .children = children,
       .doc =
-          "Trains a multilayer perceptron on the device.\vCtrl-C ends the run after the present "
-          "epoch and saves; pressed again it ends the program."};
+          "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
+          "epoch. Ctrl-C ends the run after the present epoch; pressed again it ends the program."};
   struct options o = {.learn = LEARN_DEFAULTS};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
   struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};

@@ -6,7 +6,13 @@
  *
  *  A device has two queues. Jobs of the inference queue go first in every slot of every unit; jobs
  *  of the training queue take what is left. A job is a program in device memory with up to 24
- *  arguments; it is submitted, runs by itself and is reaped. Everything here is built on that:
+ *  arguments; it is submitted, runs by itself and is reaped. Everything here is built on that, and
+ *  the sections go from what needs no knowledge of it to what does:
+ *
+ *    simple calls         ct_open(), ct_info(), ct_matmul(), ct_close(): enough for products
+ *    buffers and models   networks that are created, trained, evaluated, saved, served
+ *    asynchronous jobs    submit, and reap when it is done: serving and training at once
+ *    expert calls         own programs, scheduled arrivals, counters, the clock
  *
  *    ct_device *dev;
  *    if (ct_open("sim:", &dev) == 0) {
@@ -14,20 +20,34 @@
  *      ct_close(dev);
  *    }
  *
- *  Sections: errors, devices, device memory, tensors, jobs, products, models.
- *
  *  Conventions
  *
- *  Functions return 0 or a positive result on success and a negative ct_error otherwise; then
- *  ct_last_error() has a sentence about it. Handles are opaque; freeing NULL is allowed. Nothing is
- *  printed, no process is ended, there is no global state. A device and what was made from it is
- *  used by one thread at a time; different devices may be used by different threads at once.
+ *  Errors. Functions return 0 or a positive result on success and a negative ct_error otherwise;
+ *  then ct_last_error() has a sentence about it. A call that was refused has changed nothing: the
+ *  device can be used as before. Every call that takes a device or what was made from one can
+ *  return CT_ERR_ARG (the sentence says which argument, and why) and CT_ERR_CLOSED; every call that
+ *  reaches the device can return CT_ERR_DEVICE; so they are not repeated below. Nothing is printed
+ *  and no process is ended. There is no global state, apart from a sentence for each thread about
+ *  its last failed call that had no device.
  *
- *  A timeout is in milliseconds of wall clock; 0 does not wait, CT_FOREVER waits without limit. A
- *  timeout leaves everything as it was: the job goes on and can be reaped later.
+ *  Threads. A device and what was made from it is used by one thread at a time; different devices
+ *  may be used by different threads at once. Functions without a device may be called by any.
  *
- *  Addresses of device memory are byte offsets. Cycles are device clock cycles since reset;
- *  CT_NO_CYCLE stands for "no such time" on a device without a clock (emu:).
+ *  Ownership. What a function named open, create, load or list gives is the caller's to give back by
+ *  close or free; freeing NULL is allowed. Arrays and texts that are passed in are only used during
+ *  the call, unless its comment says otherwise.
+ *
+ *  Timeouts. All are in milliseconds of wall clock: CT_NO_WAIT (0) looks and returns, CT_FOREVER
+ *  waits without limit, other negative numbers are refused. A timeout (CT_ERR_TIMEOUT) leaves
+ *  everything as it was: the job goes on and can be reaped later. "Blocks" means that the call waits
+ *  for its job, for as long as ct_set_timeout() says; only then does a timeout cancel the job.
+ *
+ *  Units. Addresses of device memory are byte offsets. Cycles are device clock cycles since reset;
+ *  CT_NO_CYCLE stands for "no such time" on a device without a clock (emu:). Matrices are FP32,
+ *  row-major; sizes count elements unless they are called bytes.
+ *
+ *  Results do not depend on compiler, processor or the caller's floating-point environment
+ *  (rounding, flushing, traps), and every call leaves that as it was.
  */
 #ifndef COLTRAIN_COLTRAIN_H
 #define COLTRAIN_COLTRAIN_H
@@ -44,11 +64,9 @@ extern "C" {
 #define CT_VERSION_MINOR 1
 #define CT_VERSION_STRING "0.1.0"
 
-#define CT_NO_CYCLE UINT64_MAX
-#define CT_FOREVER (-1)
-
 /* ---- Errors -------------------------------------------------------------------------------- */
 
+/* What calls return when they fail. New codes may be added at the end. */
 enum ct_error {
   CT_OK = 0,
   CT_ERR_ARG = -1,          /* an argument makes no sense; the text says which */
@@ -65,46 +83,65 @@ enum ct_error {
   CT_ERR_JOB = -12,         /* the device ended the job with an error */
   CT_ERR_CANCELLED = -13,   /* the job was cancelled */
   CT_ERR_FORMAT = -14,      /* a file is not what it should be */
-  CT_ERR_INTERNAL = -15     /* a defect of this library: please report it */
+  CT_ERR_INTERNAL = -15,    /* a defect of this library: please report it */
+  CT_ERR_CLOSED = -16       /* the device was closed, or the handle freed, before */
 };
 
-/* A few words about an error code; never NULL. */
+/* A few words about an error code; never NULL. Any thread. */
 const char *ct_strerror(int error);
-
-/* ---- Devices ------------------------------------------------------------------------------- */
 
 typedef struct ct_device ct_device;
 
-/* Called with one line (without newline) that may interest whoever debugs. level: 0 error,
- * 1 warning, 2 information. */
-typedef void ct_log_fn(void *arg, int level, const char *text);
-
-struct ct_options {
-  ct_log_fn *log; /* NULL: no log */
-  void *log_arg;
-  char *why; /* where ct_open_with() writes a sentence when it fails; may be NULL */
-  size_t why_size;
-  uintptr_t reserved[8]; /* 0 */
-};
-
-/* Opens a device. uri is SCHEME:ARGUMENTS with arguments "key=value,key=value":
- *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
- * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain beside the
- * program, in ../lib/coltrain and coltrain beside the library, then where libraries are installed.
- * On failure *dev is NULL. */
-int ct_open(const char *uri, ct_device **dev);
-int ct_open_with(const char *uri, const struct ct_options *options, ct_device **dev);
-
-/* Stops what runs, gives everything back. Bounded: never waits for a job. Programs and models of
- * the device must have been freed before. */
-void ct_close(ct_device *dev);
-
-/* A sentence about the last call that failed on this device; "" if none did. Valid until the next
- * call. */
+/* A sentence about the last call that failed on this device; "" if none did. It names the thing
+ * that was wrong and is valid until the next call with the device. dev NULL: about this thread's
+ * last failed call that had no device, such as ct_open() or ct_pack(). */
 const char *ct_last_error(const ct_device *dev);
 
+/* How much the log says: each level includes those before it. */
+enum ct_log_level {
+  CT_LOG_ERROR,   /* a device cannot be opened, or does not answer as it should */
+  CT_LOG_WARNING, /* closed with jobs that nobody reaped, something freed twice */
+  CT_LOG_INFO,    /* opened, closed */
+  CT_LOG_DEBUG    /* every call that failed, with its sentence */
+};
+
+/* Called with one line (without newline) that may interest whoever debugs, in the thread and during
+ * the call that it is about. It must not call the library. */
+typedef void ct_log_fn(void *arg, int level, const char *text);
+
+/* ---- Simple calls -------------------------------------------------------------------------- */
+
+/* What ct_open_with() can be told; zeros are the defaults. */
+struct ct_options {
+  ct_log_fn *log; /* NULL: no log */
+  void *log_arg;  /* passed on to it */
+  char *why;      /* where ct_open_with() writes a sentence when it fails; may be NULL */
+  size_t why_size;
+  enum ct_log_level log_level; /* the highest that is passed to log */
+  uintptr_t reserved[8];       /* 0 */
+};
+
+/* Opens a device and resets it. uri is SCHEME:ARGUMENTS with arguments "key=value,key=value", at
+ * most 255 characters:
+ *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
+ *   "mmio:", "usb:"  reserved for hardware: CT_ERR_UNSUPPORTED, with what to do, in this version
+ * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain beside the
+ * program, in ../lib/coltrain and coltrain beside the library, then where libraries are installed.
+ * On failure *device is NULL, and ct_last_error(NULL) or options->why say why: CT_ERR_ARG for a
+ * name or argument that makes no sense, CT_ERR_NOT_FOUND, CT_ERR_ABI, CT_ERR_MEMORY,
+ * CT_ERR_DEVICE. Several devices may be open at once. ct_open() is ct_open_with() without options.
+ */
+int ct_open(const char *uri, ct_device **device);
+int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device);
+
+/* Stops what runs and gives everything back, within a second whatever is running. Results that were
+ * not reaped are lost. Models and programs of the device may be freed before or after; until the
+ * last of them is, calls with them or the device are refused with CT_ERR_CLOSED. */
+void ct_close(ct_device *dev);
+
+/* What a device is. */
 struct ct_info {
-  char uri[256];
+  char uri[256];                              /* as it was opened */
   uint32_t abi;                               /* version of registers, commands and descriptors */
   uint32_t array_rows, array_cols, vpu_lanes; /* 16, 16 or 8, 16 or 4 */
   uint32_t block;                             /* elements that share an exponent: 16 */
@@ -120,35 +157,60 @@ struct ct_info {
 #define CT_FEATURE_FUNCTIONS 4u
 #define CT_FEATURE_PARITY 8u
 
+/* Copies what the device is to *info. */
 int ct_info(ct_device *dev, struct ct_info *info);
 
-/* The device's clock. */
-int ct_now(ct_device *dev, uint64_t *cycle);
+/* Stands for "no such time", and for "no limit" where a cycle is a limit. */
+#define CT_NO_CYCLE UINT64_MAX
 
-/* Who goes first; takes effect at the next grant. */
-enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB };
-int ct_set_policy(ct_device *dev, enum ct_policy policy);
-
+/* The two queues of a device. */
 enum ct_queue { CT_INFERENCE = 0, CT_TRAINING = 1 };
 
-/* Reads the first count (at most 32) counters of a queue; returns how many there are. Their names
- * are ct_counter_name(0..), NULL beyond the last. */
-int ct_counters(ct_device *dev, enum ct_queue queue, uint64_t *values, size_t count);
-const char *ct_counter_name(size_t index);
-const char *ct_counter_text(size_t index);
+/* What a timed call took, on the device alone. */
+struct ct_timing {
+  uint64_t cycles; /* doorbell to completion; CT_NO_CYCLE without a clock */
+  uint64_t macs;   /* useful multiply-accumulates */
+  uintptr_t reserved[4];
+};
 
-/* ---- Device memory ------------------------------------------------------------------------- */
+/* C (m x n) = A (m x k) * B (k x n), FP32 row-major without gaps, each dimension 1..2^24. Both
+ * operands are quantised to HBFP8 along k with an exponent for each block of 16, rounding to nearest
+ * even; sums are FP32 in a fixed order (docs/numerics.md), so the bits of C do not depend on the
+ * device. Blocks. timing may be NULL. CT_ERR_NO_SPACE when the operands do not fit the device's
+ * memory, CT_ERR_MEMORY, CT_ERR_TIMEOUT, CT_ERR_JOB. Capacity: needs about 1.07 bytes of device
+ * memory for each element of A and B and 4 for each of C while it runs. */
+int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k, const float *a,
+              const float *b, float *c, struct ct_timing *timing);
 
-/* Allocates size bytes, aligned to 256. Contents are undefined. */
+/* A device that could be opened, or a kind of device and why not. */
+struct ct_entry {
+  char uri[64];   /* for ct_open() */
+  char text[256]; /* what it is, or what to do */
+  int error;      /* CT_OK, or what ct_open() would return */
+  uintptr_t reserved[4];
+};
+
+/* Lists what ct_open() knows. *entries is an array of *count, to be given back with
+ * ct_list_free(). Nothing is opened. CT_ERR_MEMORY. Any thread. */
+int ct_list(struct ct_entry **entries, size_t *count);
+void ct_list_free(struct ct_entry *entries);
+
+/* ---- Buffers ------------------------------------------------------------------------------- */
+
+/* Allocates size bytes of device memory, aligned to 256, until ct_mem_free() or ct_close().
+ * Contents are undefined. CT_ERR_NO_SPACE when no free piece is that large; the sentence says how
+ * large the largest is. Capacity: sizes are rounded up to 256 bytes. */
 int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr);
 
-/* Gives back what ct_mem_alloc() gave. 0 is ignored. No job may use it any more. */
+/* Gives back what ct_mem_alloc() gave; 0 is ignored, anything else refused. No job may use it any
+ * more. */
 int ct_mem_free(ct_device *dev, uint64_t addr);
 
+/* Copies size bytes to or from device memory; size 0 does nothing. The range must lie within the
+ * device's memory and, for writing, above what the library keeps for itself there. Not ordered with
+ * jobs that run: reap them first. */
 int ct_mem_write(ct_device *dev, uint64_t addr, const void *data, size_t size);
 int ct_mem_read(ct_device *dev, uint64_t addr, void *data, size_t size);
-
-/* ---- Tensors ------------------------------------------------------------------------------- */
 
 /* HBFP8 matrices lie in device memory as records of 272 bytes, one for a 16x16 tile: 16 exponents,
  * then 16 rows of 16 mantissas; the tiles of 16 rows are contiguous. Rows and columns are padded
@@ -159,50 +221,127 @@ enum ct_sharing {
   CT_SQUARE /* one exponent for a tile: it can be read transposed */
 };
 
-/* Bytes of a packed matrix of rows x cols; 0 if that does not fit a size_t. */
+/* Bytes of a packed matrix of rows x cols; 0 if that does not fit a size_t. Any thread. */
 size_t ct_pack_size(size_t rows, size_t cols);
 
-/* Packs x (row-major, pitch elements from row to row) into out (ct_pack_size(rows, cols) bytes). */
-void ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
-             void *out);
+/* Packs x (rows x cols, pitch elements from row to row, pitch >= cols) into out, which has room for
+ * ct_pack_size(rows, cols) bytes. CT_ERR_ARG: ct_last_error(NULL) says what. Any thread. */
+int ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
+            void *out);
 
-/* As ct_pack() of the transpose: x is cols x rows with that pitch. */
-void ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
-                        enum ct_sharing sharing, void *out);
+/* As ct_pack() of the transpose: x is cols x rows with that pitch (>= rows). */
+int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
+                       enum ct_sharing sharing, void *out);
 
-/* The values of a packed matrix. */
-void ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x);
+/* The values of a packed matrix to x (rows x cols, pitch >= cols). Any thread. */
+int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x);
 
 /* A request is one row vector: groups of up to 16 blocks, each group 16 exponents and then its
- * blocks. Size in bytes, and packing of n elements. */
+ * blocks. Size in bytes, and packing of n elements into room for that many. Any thread. */
 size_t ct_pack_row_size(size_t n);
-void ct_pack_row(const float *x, size_t n, void *out);
+int ct_pack_row(const float *x, size_t n, void *out);
 
-/* ---- Jobs ---------------------------------------------------------------------------------- */
+/* ---- Models -------------------------------------------------------------------------------- */
 
-#define CT_MAX_ARGS 24
+/* A multilayer perceptron with ReLU between its layers and a softmax cross-entropy loss. Master
+ * weights, biases and momentum are FP32 on the device; products run on HBFP8. It belongs to its
+ * device and follows its thread rule. */
+typedef struct ct_model ct_model;
 
-typedef struct ct_program ct_program;
+#define CT_MAX_LAYERS 16
 
-/* Copies a program (count commands of 32 bytes) into device memory. It must stay until its last job
- * has been reaped. */
-int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
-void ct_program_free(ct_program *program);
+/* layers + 1 widths: widths[0] inputs, widths[layers] classes; 1..CT_MAX_LAYERS layers, each width
+ * 1..65536. Weights are drawn from the seed (He-uniform, the same bits on every host), biases and
+ * momentum are 0. *model is NULL on failure. CT_ERR_NO_SPACE, CT_ERR_MEMORY. Capacity: about 1.07
+ * bytes of device memory for each weight that is served, 8 more for its master and momentum. */
+int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
+                    ct_model **model);
 
-struct ct_job {
-  const ct_program *program;
-  uint32_t args[CT_MAX_ARGS]; /* registers r1..r24; addresses count units of 16 bytes */
-  uint32_t version;           /* comes back in the result */
-  uint32_t watchdog;          /* cycles the job may run; 0: no limit */
-  void *user;                 /* comes back in the result */
-  uint32_t flags;             /* CT_JOB_OVERLAP, or 0 */
-  uintptr_t reserved[3];
+/* Frees a model; none of its jobs may be outstanding. Freeing one of the last few freed models
+ * again is noticed and refused (CT_LOG_WARNING). */
+void ct_model_free(ct_model *model);
+
+/* Training: stochastic gradient descent with momentum and weight decay (docs/numerics.md). */
+struct ct_training {
+  uint32_t batch; /* rows of a step, at least 1 */
+  float lr, momentum, weight_decay;
+  uintptr_t reserved[4];
 };
 
-/* The job reads nothing from device memory that the job before it in the queue writes. It may then
- * start while the stores of that one are on their way: back to back, small jobs lose less time. */
-#define CT_JOB_OVERLAP 1u
+/* What is known of a model. */
+struct ct_model_info {
+  size_t layers;
+  uint32_t widths[CT_MAX_LAYERS + 1];
+  uint64_t seed, steps, epochs; /* steps submitted; epochs as told by ct_model_set_epochs() */
+  uint64_t image_bytes;         /* of a version, see ct_model_publish() */
+  uint64_t macs_per_row;        /* forward multiply-accumulates for one row */
+  struct ct_training training;  /* the last, also of a loaded file; batch 0: none yet */
+  uint32_t version;             /* served, see ct_model_serve(); 0: none yet */
+  uint32_t reserved[16];
+};
 
+/* Copies what is known to *info. */
+int ct_model_info(const ct_model *model, struct ct_model_info *info);
+
+/* Notes how many epochs the model has been trained, for its file. NULL is ignored. */
+void ct_model_set_epochs(ct_model *model, uint64_t epochs);
+
+/* Fixes batch size and optimiser, and makes the programs of a step; it may be called again.
+ * CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that says what would. */
+int ct_model_training(ct_model *model, const struct ct_training *training);
+
+/* One step on batch rows x (batch x inputs) with their classes (batch labels). Blocks. loss (may be
+ * NULL): the mean over the batch before the step. After an error other than CT_ERR_ARG the weights
+ * may be half changed: load the last file. */
+int ct_model_step(ct_model *model, const float *x, const uint32_t *labels, float *loss);
+
+/* Logits (rows x classes) of any number of rows x (rows x inputs), by the present weights
+ * (CT_IMAGE_OWN), the version that is served (CT_IMAGE_SERVED) or the image at that address. Blocks.
+ * CT_ERR_MEMORY, CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_JOB. */
+int ct_model_infer(ct_model *model, uint64_t image, const float *x, size_t rows, float *logits);
+
+/* How many of the rows that image classifies rightly: the first of the largest logits is the label.
+ * Blocks. *right is only set on success. */
+int ct_model_evaluate(ct_model *model, uint64_t image, const float *x, const uint32_t *labels,
+                      size_t rows, size_t *right);
+
+/* Serves the present weights from here on: requests submitted with CT_IMAGE_SERVED so far are
+ * answered by the version before, later ones by this one, none by a mixture. Blocks until the steps
+ * submitted before are done and the copy is made; the inference queue goes on. *version (may be
+ * NULL) counts from 1. Waits, too, for requests older than the version before, whose image is used
+ * again. Capacity: two images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the version
+ * before stays. */
+int ct_model_serve(ct_model *model, uint32_t *version);
+
+/* Writes a file (docs/model-format.md) with everything that training needs to go on bit by bit;
+ * reap the steps first. The file is complete on the disk before it replaces one of that name, so a
+ * crash at any moment leaves the old or the new one whole; PATH.new is used on the way. CT_ERR_IO
+ * names the file and the reason, and the old one is untouched. */
+int ct_model_save(ct_model *model, const char *path);
+
+/* A model from a file, on any device, with the same bits; ct_model_training() before the next step
+ * (ct_model_info() knows how it was trained). *model is NULL on failure: CT_ERR_NOT_FOUND,
+ * CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (foreign, of another version, cut short, damaged:
+ * the sentence names file and reason), CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+int ct_model_load(ct_device *dev, const char *path, ct_model **model);
+
+/* Weights (outputs x inputs), biases and their momentum of layer 0.., FP32 row-major. NULL: not
+ * wanted, or not changed. No step may be running. CT_ERR_MEMORY. */
+int ct_model_get(ct_model *model, size_t layer, float *w, float *b, float *vw, float *vb);
+int ct_model_set(ct_model *model, size_t layer, const float *w, const float *b, const float *vw,
+                 const float *vb);
+
+/* ---- Asynchronous jobs --------------------------------------------------------------------- */
+
+/* The two named timeouts: look and return, and no limit. */
+#define CT_NO_WAIT 0
+#define CT_FOREVER (-1)
+
+/* How long calls that block wait for their job: CT_FOREVER at first. When it is over, the job is
+ * cancelled and the call returns CT_ERR_TIMEOUT. */
+int ct_set_timeout(ct_device *dev, int timeout_ms);
+
+/* What became of a job. */
 struct ct_result {
   uint64_t tag;
   enum ct_queue queue;
@@ -217,8 +356,102 @@ struct ct_result {
   uintptr_t reserved[4];
 };
 
-/* Submits a job and returns at once; *tag (may be NULL) names it until it is reaped. CT_ERR_FULL
- * when the queue holds as many jobs as it can: nothing was submitted. */
+/* Takes the result of a finished job: of any, oldest first. CT_ERR_TIMEOUT if none finishes in
+ * time (at once where none can, as on emu:); CT_ERR_NOT_FOUND if none is outstanding. A failed job
+ * is a success of ct_reap(): see error. Even CT_NO_WAIT lets a simulated device run a little, so
+ * polling makes progress. */
+int ct_reap(ct_device *dev, struct ct_result *result, int timeout_ms);
+
+/* The same, for one job; results of others stay for later. result may be NULL. CT_ERR_NOT_FOUND if
+ * that job was reaped before or never submitted. */
+int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms);
+
+/* Asks to end a job, in whatever state it is: queued or scheduled, it will do nothing; running, it
+ * is stopped; finished, nothing happens. Its result still has to be reaped and says
+ * CT_ERR_CANCELLED unless the job finished first; no other job is hit. CT_ERR_NOT_FOUND if it was
+ * reaped before or never submitted. Returns at once. */
+int ct_cancel(ct_device *dev, uint64_t tag);
+
+/* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
+ * readable while jobs are outstanding: then ct_reap() with CT_NO_WAIT may have a result. Do not
+ * read from it. */
+int ct_poll_fd(ct_device *dev);
+
+/* Jobs submitted and not reaped; 0 without a device. Capacity: at most 1024 of a queue are under way
+ * at once (64 with less than 16 MiB of device memory); results wait in host memory. */
+size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
+
+/* A step in three parts, so that steps queue up: a batch in device memory, the job, its loss. A
+ * batch takes ct_model_batch_size() bytes (0 before ct_model_training()), x and labels as for
+ * ct_model_step(). */
+uint64_t ct_model_batch_size(const ct_model *model);
+int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const uint32_t *labels);
+
+/* Submits a step on the batch at batch_addr; both memories are the job's until it is reaped. The
+ * loss is one float (the sum over the batch) in the first 4 of 16 bytes at loss_addr; both addresses
+ * are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them; the last one
+ * carries user and tag, the others are only seen when they fail. CT_ERR_FULL: nothing was submitted.
+ */
+int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr, void *user,
+                         uint64_t *tag);
+int ct_model_step_jobs(const ct_model *model);
+
+/* Serving with images of one's own. A version is an image of the compute weights and biases in
+ * device memory, ct_model_info.image_bytes long. Publishing copies the present weights to addr on
+ * the training queue, after the steps submitted before; no request may read from there before the
+ * job has completed. CT_ERR_FULL. */
+int ct_model_publish(ct_model *model, uint64_t addr, void *user, uint64_t *tag);
+
+/* Address of the model's own image: the weights being trained. */
+uint64_t ct_model_image(const ct_model *model);
+
+/* In place of an image's address: the weights being trained, and the version that
+ * ct_model_serve() made last. */
+#define CT_IMAGE_OWN UINT64_C(0)
+#define CT_IMAGE_SERVED UINT64_MAX
+
+/* A request: 1..16 rows, each packed by ct_pack_row() somewhere in device memory, answered by the
+ * version at image with rows x classes FP32 logits at out, ct_model_answer_size() bytes apart; all
+ * addresses are multiples of 16, and the memory is the job's until it is reaped. cycle: CT_NO_CYCLE,
+ * or when the device shall hear of it. version and user come back in the result; with
+ * CT_IMAGE_SERVED the version is the library's. On the inference queue the job has CT_JOB_OVERLAP:
+ * what wrote the image or the rows must have completed, unless it is older than the job before.
+ * CT_ERR_FULL: nothing was submitted. */
+uint64_t ct_model_answer_size(const ct_model *model);
+int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, uint32_t version,
+                          size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
+                          void *user, uint64_t *tag);
+
+/* ---- Expert calls -------------------------------------------------------------------------- */
+
+/* A program in device memory (docs/programming.md). */
+typedef struct ct_program ct_program;
+
+/* Copies a program (count commands of 32 bytes, 1..512) into device memory. It must stay until its
+ * last job has been reaped. *program is NULL on failure. CT_ERR_NO_SPACE: 4 MiB are kept for
+ * programs (256 KiB with less than 16 MiB of device memory). */
+int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
+void ct_program_free(ct_program *program);
+
+#define CT_MAX_ARGS 24
+
+/* A job of one's own. The structure is copied. */
+struct ct_job {
+  const ct_program *program;
+  uint32_t args[CT_MAX_ARGS]; /* registers r1..r24; addresses count units of 16 bytes */
+  uint32_t version;           /* comes back in the result */
+  uint32_t watchdog;          /* cycles the job may run; 0: no limit */
+  void *user;                 /* comes back in the result */
+  uint32_t flags;             /* CT_JOB_OVERLAP, or 0 */
+  uintptr_t reserved[3];
+};
+
+/* The job reads nothing from device memory that the job before it in the queue writes. It may then
+ * start while the stores of that one are on their way: back to back, small jobs lose less time. */
+#define CT_JOB_OVERLAP 1u
+
+/* Submits a job and returns at once; *tag (may be NULL) names it until it is reaped, and is never 0.
+ * CT_ERR_FULL when the queue holds as many jobs as it can: nothing was submitted. */
 int ct_submit(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t *tag);
 
 /* As ct_submit(), but the device hears of the job when its clock shows cycle (at once, if that has
@@ -227,129 +460,26 @@ int ct_submit(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uin
 int ct_submit_at(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
                  uint64_t *tag);
 
-/* Takes the result of a finished job: of any, oldest first. CT_ERR_TIMEOUT if none finishes in
- * time; CT_ERR_NOT_FOUND if none is outstanding. A failed job is a success of ct_reap(): see error.
- */
-int ct_reap(ct_device *dev, struct ct_result *result, int timeout_ms);
-
-/* The same, but also gives up with CT_ERR_TIMEOUT when the device's clock reaches until. With
+/* As ct_reap(), but also gives up with CT_ERR_TIMEOUT when the device's clock reaches until. With
  * nothing outstanding it waits just for that. */
 int ct_reap_until(ct_device *dev, struct ct_result *result, uint64_t until, int timeout_ms);
 
-/* The same, for one job; results of others stay for later. result may be NULL. */
-int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms);
-
-/* Asks to end a job; its result still has to be reaped and says CT_ERR_CANCELLED unless the job
- * finished first; no other job is hit. CT_ERR_NOT_FOUND if there is no such job outstanding. */
-int ct_cancel(ct_device *dev, uint64_t tag);
-
-/* Jobs submitted and not reaped. */
-size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
-
-/* Name and meaning of a result's code. */
+/* Name and meaning of a result's code. Any thread. */
 const char *ct_code_name(uint32_t code);
 const char *ct_code_text(uint32_t code);
 
-/* ---- Products ------------------------------------------------------------------------------ */
+/* The device's clock. */
+int ct_now(ct_device *dev, uint64_t *cycle);
 
-/* What a timed call took, on the device alone. */
-struct ct_timing {
-  uint64_t cycles; /* doorbell to completion; CT_NO_CYCLE without a clock */
-  uint64_t macs;   /* useful multiply-accumulates */
-  uintptr_t reserved[4];
-};
+/* Who goes first; takes effect at the next grant and changes no result. */
+enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB };
+int ct_set_policy(ct_device *dev, enum ct_policy policy);
 
-/* C (m x n) = A (m x k) * B (k x n), FP32 row-major without gaps. Both operands are quantised to
- * HBFP8 along k with an exponent for each block, rounding to nearest even. Blocks. timing may be
- * NULL. */
-int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k, const float *a,
-              const float *b, float *c, struct ct_timing *timing);
-
-/* ---- Models -------------------------------------------------------------------------------- */
-
-/* A multilayer perceptron with ReLU between its layers and a softmax cross-entropy loss. Master
- * weights, biases and momentum are FP32 on the device; products run on HBFP8. */
-typedef struct ct_model ct_model;
-
-#define CT_MAX_LAYERS 16
-
-/* layers + 1 widths: widths[0] inputs, widths[layers] classes. Weights are drawn from the seed
- * (He-uniform, the same bits on every host), biases and momentum are 0. */
-int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
-                    ct_model **model);
-void ct_model_free(ct_model *model);
-
-struct ct_model_info {
-  size_t layers;
-  uint32_t widths[CT_MAX_LAYERS + 1];
-  uint64_t seed, steps, epochs; /* steps taken; epochs as told by ct_model_set_epochs() */
-  uint64_t image_bytes;         /* of a version, see ct_model_publish() */
-  uint64_t macs_per_row;        /* forward multiply-accumulates for one row */
-  uint32_t reserved[16];
-};
-int ct_model_info(const ct_model *model, struct ct_model_info *info);
-void ct_model_set_epochs(ct_model *model, uint64_t epochs);
-
-/* Files: everything that training needs to go on bit by bit. */
-int ct_model_save(ct_model *model, const char *path);
-int ct_model_load(ct_device *dev, const char *path, ct_model **model);
-
-/* Weights (outputs x inputs), biases and their momentum of layer 0.., FP32 row-major. NULL: not
- * wanted, or not changed. */
-int ct_model_get(ct_model *model, size_t layer, float *w, float *b, float *vw, float *vb);
-int ct_model_set(ct_model *model, size_t layer, const float *w, const float *b, const float *vw,
-                 const float *vb);
-
-/* Training: stochastic gradient descent with momentum and weight decay (docs/numerics.md). The
- * batch size is fixed by ct_model_training(); it may be called again. CT_ERR_NO_SPACE when a step
- * does not fit the device, with a sentence that says what would. */
-struct ct_training {
-  uint32_t batch; /* rows of a step, at least 1 */
-  float lr, momentum, weight_decay;
-  uintptr_t reserved[4];
-};
-int ct_model_training(ct_model *model, const struct ct_training *training);
-
-/* One step on batch rows x (batch x inputs) with their classes. Blocks. loss (may be NULL): the
- * mean over the batch before the step. */
-int ct_model_step(ct_model *model, const float *x, const uint32_t *labels, float *loss);
-
-/* The same in three parts, so that steps queue up: a batch in device memory, the job, its loss.
- * A batch takes ct_model_batch_size() bytes; the loss is one float (the sum over the batch) in the
- * first 4 of 16 bytes at loss_addr. A step may be several jobs; the last one carries user and tag.
- */
-uint64_t ct_model_batch_size(const ct_model *model);
-int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const uint32_t *labels);
-int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr, void *user,
-                         uint64_t *tag);
-/* Jobs of the training queue that a step takes. */
-int ct_model_step_jobs(const ct_model *model);
-
-/* Serving. A version is an image of the compute weights and biases in device memory,
- * ct_model_info.image_bytes long. Publishing copies the present weights to addr on the training
- * queue, after the steps submitted before. */
-int ct_model_publish(ct_model *model, uint64_t addr, void *user, uint64_t *tag);
-
-/* Address of the model's own image: the weights being trained. */
-uint64_t ct_model_image(const ct_model *model);
-
-/* A request: 1..16 rows, each packed by ct_pack_row() somewhere in device memory, answered by the
- * version at image with rows x classes FP32 logits at out, ct_model_answer_size() bytes apart.
- * cycle: CT_NO_CYCLE, or when the device shall hear of it. version and user come back in the
- * result. On the inference queue the job has CT_JOB_OVERLAP: what wrote the image or the rows must
- * have completed, unless it is older than the job before. */
-uint64_t ct_model_answer_size(const ct_model *model);
-int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, uint32_t version,
-                          size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
-                          void *user, uint64_t *tag);
-
-/* Logits (rows x classes) of any number of rows, by the present weights or by the image at addr (0:
- * the model's own). Blocks. */
-int ct_model_infer(ct_model *model, uint64_t image, const float *x, size_t rows, float *logits);
-
-/* How many of the rows the present weights (or that image) classify rightly. Blocks. */
-int ct_model_evaluate(ct_model *model, uint64_t image, const float *x, const uint32_t *labels,
-                      size_t rows, size_t *right);
+/* Reads the first count (at most 32) counters of a queue; returns how many there are. Their names
+ * are ct_counter_name(0..), NULL beyond the last, and ct_counter_text() says what they count. */
+int ct_counters(ct_device *dev, enum ct_queue queue, uint64_t *values, size_t count);
+const char *ct_counter_name(size_t index);
+const char *ct_counter_text(size_t index);
 
 #ifdef __cplusplus
 }
