@@ -30,7 +30,8 @@ int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr) {
   err = ct_heap_alloc(&dev->data, size, ALIGN, addr);
   if (!err) return CT_OK;
   if (err == CT_ERR_MEMORY) return ct_fail(dev, err, "the host has no memory left");
-  return ct_fail(dev, err, "no room for %llu bytes in device memory: the largest free piece has %llu",
+  return ct_fail(dev, err,
+                 "no room for %llu bytes in device memory: the largest free piece has %llu",
                  (unsigned long long)size, (unsigned long long)ct_heap_largest(&dev->data));
 }
 

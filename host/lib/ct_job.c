@@ -117,8 +117,7 @@ static void show_outstanding(ct_device *dev) {
   const bool up = dev->ring[0].unreaped + dev->ring[1].unreaped > 0;
   uint64_t count = 1;
   if (dev->fd < 0 || up == dev->fd_up) return;
-  const ssize_t n =
-      up ? write(dev->fd, &count, sizeof count) : read(dev->fd, &count, sizeof count);
+  const ssize_t n = up ? write(dev->fd, &count, sizeof count) : read(dev->fd, &count, sizeof count);
   if (n == (ssize_t)sizeof count) dev->fd_up = up;
 }
 

@@ -207,9 +207,9 @@ struct source {
 /* Reads up to size bytes; how many there were goes to *got. */
 static int read_some(const struct source *s, uint8_t *p, size_t size, size_t *got) {
   *got = fread(p, 1, size, s->file);
-  return ferror(s->file) ? ct_fail(s->dev, CT_ERR_IO, "%s cannot be read: %s", s->path,
-                                   strerror(errno))
-                         : CT_OK;
+  return ferror(s->file)
+             ? ct_fail(s->dev, CT_ERR_IO, "%s cannot be read: %s", s->path, strerror(errno))
+             : CT_OK;
 }
 
 static int cut_short(const struct source *s, size_t have) {
@@ -228,8 +228,10 @@ static int check_header(const struct source *s, const uint8_t *p, size_t size, s
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s has format version %u, this library reads %d",
                    s->path, (unsigned)get(p + AT_FORMAT, 4), FORMAT);
   if (get(p + AT_ORDER, 4) != ORDER)
-    return ct_fail(s->dev, CT_ERR_FORMAT, "%s has another order of bytes: it was not written by "
-                   "this library", s->path);
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s has another order of bytes: it was not written by "
+                   "this library",
+                   s->path);
   net->layers = (uint32_t)get(p + AT_LAYERS, 4);
   if (net->layers < 1 || net->layers > CT_MLP_LAYERS)
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s claims %u layers; a model has 1..%d", s->path,
@@ -330,9 +332,7 @@ int ct_model_load(ct_device *dev, const char *path, ct_model **model) {
   CT_NEED(dev, model);
   struct source s = {dev, path, fopen(path, "rb")};
   if (!s.file) {
-    err = errno == ENOENT   ? CT_ERR_NOT_FOUND
-          : errno == EACCES ? CT_ERR_PERMISSION
-                            : CT_ERR_IO;
+    err = errno == ENOENT ? CT_ERR_NOT_FOUND : errno == EACCES ? CT_ERR_PERMISSION : CT_ERR_IO;
     return ct_fail(dev, err, "%s cannot be opened: %s", path, strerror(errno));
   }
   err = read_model(&s, model);

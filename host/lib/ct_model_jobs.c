@@ -102,8 +102,8 @@ int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint3
                classes = m->net.width[m->net.layers];
   for (size_t i = 0; i < rows; ++i)
     if (labels[i] >= classes)
-      return ct_fail(m->dev, CT_ERR_ARG, "label %u of row %zu: the model has %zu classes", labels[i],
-                     i, classes);
+      return ct_fail(m->dev, CT_ERR_ARG, "label %u of row %zu: the model has %zu classes",
+                     labels[i], i, classes);
   const size_t size = inputs_size(m) + targets_size(m);
   float *y = calloc(rows * classes + 1, sizeof *y);
   uint8_t *packed = malloc(size);

@@ -141,9 +141,11 @@ int ct_pack_row(const float *x, size_t n, void *out) {
   return CT_OK;
 }
 
-/* ---- Single values, by integer arithmetic: the caller's rounding mode is none of our affair ---- */
+/* ---- Single values, by integer arithmetic: the caller's rounding mode is none of our affair ----
+ */
 
-/* v * 2^(exp - 150), rounded to nearest even; 0 < v < 2^62, the result neither subnormal nor Inf. */
+/* v * 2^(exp - 150), rounded to nearest even; 0 < v < 2^62, the result neither subnormal nor Inf.
+ */
 static uint32_t round_to_float(int exp, uint64_t v) {
   const int shift = 63 - __builtin_clzll(v) - 23;
   if (shift <= 0) return (uint32_t)((uint64_t)(exp + shift - 1) << 23) + (uint32_t)(v << -shift);

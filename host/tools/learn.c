@@ -99,7 +99,8 @@ static const struct argp_option options[] = {
     {"weight-decay", KEY_DECAY, "W", 0, "Weight decay (0)", 0},
     {"seed", KEY_SEED, "S", 0, "Decides weights, shuffles and arrivals (1)", 0},
     {"samples", KEY_SAMPLES, "N", 0, "At most so many training and test images (all)", 0},
-    {"save", KEY_SAVE, "FILE", 0, "Where the model goes, after every epoch; what was there is replaced", 0},
+    {"save", KEY_SAVE, "FILE", 0,
+     "Where the model goes, after every epoch; what was there is replaced", 0},
     {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
     {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
     {0}};

@@ -11,9 +11,9 @@
 struct learn {
   const char *data, *device, *json, *save;
   uint32_t widths[CT_MAX_LAYERS + 1];
-  size_t layers;   /* 0: not given */
-  uint64_t epochs; /* 0: not given */
-  uint32_t batch;  /* 0: not given */
+  size_t layers;                    /* 0: not given */
+  uint64_t epochs;                  /* 0: not given */
+  uint32_t batch;                   /* 0: not given */
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;
@@ -22,10 +22,10 @@ struct learn {
 
 /* To be used as an argp child whose input is a struct learn; set it to LEARN_DEFAULTS first. */
 extern const struct argp learn_argp;
-#define LEARN_DEFAULTS                                                                   \
-  {                                                                                      \
-    .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f,              \
-    .weight_decay = -1.0f, .seed = 1                                                     \
+#define LEARN_DEFAULTS                                                                             \
+  {                                                                                                \
+    .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f, .weight_decay = -1.0f, \
+    .seed = 1                                                                                      \
   }
 
 /* Opens the data and fills in what depends on it and was not given: layers, epochs, batch, learning

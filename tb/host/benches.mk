@@ -20,8 +20,9 @@ $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
-$(BUILD)/tb/test_cli: $(BUILD)/bin/coltrain
-$(BUILD)/tb/test_cli.san: $(BUILD)/san/bin/coltrain
+$(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli $(BUILD)/tb/test_checkpoint: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli.san $(BUILD)/tb/test_checkpoint.san: $(BUILD)/san/bin/coltrain
 
 $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/lib/libcoltrain.a
 	$(call say,LINK,$@)
@@ -29,6 +30,9 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(call host_test,test_lib,tb/host/test_lib.c)
+# Calls that are refused, on emu: and sim:.
+$(call host_test,test_calls,tb/host/test_calls.c)
+$(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
 
 # What inference and training cost each other, by the coltrain command on the simulator.

@@ -90,14 +90,18 @@ static void sleep_ms(unsigned ms) {
 }
 
 struct cli_run cli_run(const char *args, unsigned interrupt_ms) {
+  return cli_run_signal(args, interrupt_ms, SIGINT);
+}
+
+struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal) {
   const char *out = cli_path("stdout"), *err = cli_path("stderr");
   fflush(NULL);
   const pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0) become(args, out, err);
-  if (interrupt_ms) {
-    sleep_ms(interrupt_ms);
-    kill(pid, SIGINT);
+  if (after_ms) {
+    sleep_ms(after_ms);
+    kill(pid, signal);
   }
   int status = 0;
   assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -16,6 +16,8 @@ struct cli_run {
 /* args: separated by single spaces. interrupt_ms: sends SIGINT after so many ms; 0: never. Free
  * with cli_run_free. */
 struct cli_run cli_run(const char *args, unsigned interrupt_ms);
+/* The same with any signal. */
+struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal);
 void cli_run_free(struct cli_run *run);
 
 /* Runs and fails the test unless the status is as expected and err contains text. Returns what was

@@ -33,14 +33,14 @@
  *  Threads. A device and what was made from it is used by one thread at a time; different devices
  *  may be used by different threads at once. Functions without a device may be called by any.
  *
- *  Ownership. What a function named open, create, load or list gives is the caller's to give back by
- *  close or free; freeing NULL is allowed. Arrays and texts that are passed in are only used during
- *  the call, unless its comment says otherwise.
+ *  Ownership. What a function named open, create, load or list gives is the caller's to give back
+ * by close or free; freeing NULL is allowed. Arrays and texts that are passed in are only used
+ * during the call, unless its comment says otherwise.
  *
  *  Timeouts. All are in milliseconds of wall clock: CT_NO_WAIT (0) looks and returns, CT_FOREVER
  *  waits without limit, other negative numbers are refused. A timeout (CT_ERR_TIMEOUT) leaves
- *  everything as it was: the job goes on and can be reaped later. "Blocks" means that the call waits
- *  for its job, for as long as ct_set_timeout() says; only then does a timeout cancel the job.
+ *  everything as it was: the job goes on and can be reaped later. "Blocks" means that the call
+ * waits for its job, for as long as ct_set_timeout() says; only then does a timeout cancel the job.
  *
  *  Units. Addresses of device memory are byte offsets. Cycles are device clock cycles since reset;
  *  CT_NO_CYCLE stands for "no such time" on a device without a clock (emu:). Matrices are FP32,
@@ -174,11 +174,11 @@ struct ct_timing {
 };
 
 /* C (m x n) = A (m x k) * B (k x n), FP32 row-major without gaps, each dimension 1..2^24. Both
- * operands are quantised to HBFP8 along k with an exponent for each block of 16, rounding to nearest
- * even; sums are FP32 in a fixed order (docs/numerics.md), so the bits of C do not depend on the
- * device. Blocks. timing may be NULL. CT_ERR_NO_SPACE when the operands do not fit the device's
- * memory, CT_ERR_MEMORY, CT_ERR_TIMEOUT, CT_ERR_JOB. Capacity: needs about 1.07 bytes of device
- * memory for each element of A and B and 4 for each of C while it runs. */
+ * operands are quantised to HBFP8 along k with an exponent for each block of 16, rounding to
+ * nearest even; sums are FP32 in a fixed order (docs/numerics.md), so the bits of C do not depend
+ * on the device. Blocks. timing may be NULL. CT_ERR_NO_SPACE when the operands do not fit the
+ * device's memory, CT_ERR_MEMORY, CT_ERR_TIMEOUT, CT_ERR_JOB. Capacity: needs about 1.07 bytes of
+ * device memory for each element of A and B and 4 for each of C while it runs. */
 int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k, const float *a,
               const float *b, float *c, struct ct_timing *timing);
 
@@ -296,8 +296,8 @@ int ct_model_training(ct_model *model, const struct ct_training *training);
 int ct_model_step(ct_model *model, const float *x, const uint32_t *labels, float *loss);
 
 /* Logits (rows x classes) of any number of rows x (rows x inputs), by the present weights
- * (CT_IMAGE_OWN), the version that is served (CT_IMAGE_SERVED) or the image at that address. Blocks.
- * CT_ERR_MEMORY, CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_JOB. */
+ * (CT_IMAGE_OWN), the version that is served (CT_IMAGE_SERVED) or the image at that address.
+ * Blocks. CT_ERR_MEMORY, CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_JOB. */
 int ct_model_infer(ct_model *model, uint64_t image, const float *x, size_t rows, float *logits);
 
 /* How many of the rows that image classifies rightly: the first of the largest logits is the label.
@@ -309,8 +309,8 @@ int ct_model_evaluate(ct_model *model, uint64_t image, const float *x, const uin
  * answered by the version before, later ones by this one, none by a mixture. Blocks until the steps
  * submitted before are done and the copy is made; the inference queue goes on. *version (may be
  * NULL) counts from 1. Waits, too, for requests older than the version before, whose image is used
- * again. Capacity: two images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the version
- * before stays. */
+ * again. Capacity: two images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the
+ * version before stays. */
 int ct_model_serve(ct_model *model, uint32_t *version);
 
 /* Writes a file (docs/model-format.md) with everything that training needs to go on bit by bit;
@@ -377,8 +377,8 @@ int ct_cancel(ct_device *dev, uint64_t tag);
  * read from it. */
 int ct_poll_fd(ct_device *dev);
 
-/* Jobs submitted and not reaped; 0 without a device. Capacity: at most 1024 of a queue are under way
- * at once (64 with less than 16 MiB of device memory); results wait in host memory. */
+/* Jobs submitted and not reaped; 0 without a device. Capacity: at most 1024 of a queue are under
+ * way at once (64 with less than 16 MiB of device memory); results wait in host memory. */
 size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
 
 /* A step in three parts, so that steps queue up: a batch in device memory, the job, its loss. A
@@ -388,9 +388,10 @@ uint64_t ct_model_batch_size(const ct_model *model);
 int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const uint32_t *labels);
 
 /* Submits a step on the batch at batch_addr; both memories are the job's until it is reaped. The
- * loss is one float (the sum over the batch) in the first 4 of 16 bytes at loss_addr; both addresses
- * are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them; the last one
- * carries user and tag, the others are only seen when they fail. CT_ERR_FULL: nothing was submitted.
+ * loss is one float (the sum over the batch) in the first 4 of 16 bytes at loss_addr; both
+ * addresses are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them; the last
+ * one carries user and tag, the others are only seen when they fail. CT_ERR_FULL: nothing was
+ * submitted.
  */
 int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr, void *user,
                          uint64_t *tag);
@@ -412,8 +413,8 @@ uint64_t ct_model_image(const ct_model *model);
 
 /* A request: 1..16 rows, each packed by ct_pack_row() somewhere in device memory, answered by the
  * version at image with rows x classes FP32 logits at out, ct_model_answer_size() bytes apart; all
- * addresses are multiples of 16, and the memory is the job's until it is reaped. cycle: CT_NO_CYCLE,
- * or when the device shall hear of it. version and user come back in the result; with
+ * addresses are multiples of 16, and the memory is the job's until it is reaped. cycle:
+ * CT_NO_CYCLE, or when the device shall hear of it. version and user come back in the result; with
  * CT_IMAGE_SERVED the version is the library's. On the inference queue the job has CT_JOB_OVERLAP:
  * what wrote the image or the rows must have completed, unless it is older than the job before.
  * CT_ERR_FULL: nothing was submitted. */
@@ -450,8 +451,8 @@ struct ct_job {
  * start while the stores of that one are on their way: back to back, small jobs lose less time. */
 #define CT_JOB_OVERLAP 1u
 
-/* Submits a job and returns at once; *tag (may be NULL) names it until it is reaped, and is never 0.
- * CT_ERR_FULL when the queue holds as many jobs as it can: nothing was submitted. */
+/* Submits a job and returns at once; *tag (may be NULL) names it until it is reaped, and is never
+ * 0. CT_ERR_FULL when the queue holds as many jobs as it can: nothing was submitted. */
 int ct_submit(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t *tag);
 
 /* As ct_submit(), but the device hears of the job when its clock shows cycle (at once, if that has
