@@ -30,9 +30,10 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(call host_test,test_lib,tb/host/test_lib.c)
-# Calls that are refused, on emu: and sim:.
+# Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
-$(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_async,tb/host/test_async.c)
+$(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_async $(BUILD)/tb/test_async.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
 
 # What inference and training cost each other, by the coltrain command on the simulator.

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs in flight, on emu: and sim:: cancelled in every state, waited for in vain, watched by a file
+ * descriptor, scheduled, left behind by ct_close(); and versions that are swapped between requests.
+ *
+ * A job that does not end: on the simulator one that waits for a semaphore which nobody signals;
+ * the emulator has no time and would end that at once, so there the device is frozen after the
+ * first step.
+ */
+#include "ct_tb.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_cmd.h"
+#include "ct_device.h"
+#include "ct_prog.h"
+
+enum { UNIT = 16 };
+
+struct bed {
+  ct_device *dev;
+  bool emu;
+  ct_program *copy, *endless;
+  uint64_t at; /* units of memory: 0 holds a text, the others are written to */
+};
+
+static uint64_t ms_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void open_bed(struct bed *b, bool emu) {
+  struct ct_code code;
+  struct ct_cmd stuck[2] = {{{0}}, {{0}}};
+  uint8_t bytes[2 * CT_CMD_BYTES];
+  *b = (struct bed){.emu = emu};
+  if (ct_open(emu ? "emu:dram=32" : "sim:dram=32", &b->dev)) fail_msg("%s", ct_last_error(NULL));
+  assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
+  assert_int_equal(ct_code_load(b->dev, &code, &b->copy), CT_OK);
+  CT_PUT(&stuck[0], ALL_OP, CT_OP_LD);
+  CT_PUT(&stuck[0], DMA_NB, 1);
+  CT_PUT(&stuck[0], DMA_S0, 1);
+  CT_PUT(&stuck[0], DMA_N1, 1);
+  CT_PUT(&stuck[0], DMA_N2, 1);
+  CT_PUT(&stuck[0], ALL_WAIT1, CT_SEM(0));
+  CT_PUT(&stuck[1], ALL_OP, CT_OP_END);
+  for (int i = 0; i < 2; ++i)
+    ct_cmd_to_bytes(&stuck[i], bytes + (size_t)i * CT_CMD_BYTES);
+  assert_int_equal(ct_program_load(b->dev, bytes, 2, &b->endless), CT_OK);
+  char text[64 * UNIT] = "sixteen letters";
+  assert_int_equal(ct_mem_alloc(b->dev, sizeof text, &b->at), CT_OK);
+  assert_int_equal(ct_mem_write(b->dev, b->at, text, sizeof text), CT_OK);
+}
+
+static void close_bed(struct bed *b) {
+  ct_program_free(b->copy);
+  ct_program_free(b->endless);
+  ct_close(b->dev);
+}
+
+static void freeze(struct bed *b, uint32_t control) {
+  if (b->emu) assert_int_equal(ct_reg_write(b->dev, CT_REG_CTRL, control), CT_OK);
+}
+
+/* Copies the text to place number `to`. */
+static uint64_t submit_copy(struct bed *b, enum ct_queue queue, uint32_t to, uint64_t cycle) {
+  uint64_t tag = 0;
+  const struct ct_job job = {.program = b->copy,
+                             .args = {(uint32_t)(b->at / UNIT), (uint32_t)(b->at / UNIT) + to},
+                             .version = to};
+  assert_int_equal(ct_submit_at(b->dev, queue, &job, cycle, &tag), CT_OK);
+  return tag;
+}
+
+static bool is_copied(struct bed *b, uint32_t to) {
+  char text[UNIT];
+  assert_int_equal(ct_mem_read(b->dev, b->at + (uint64_t)to * UNIT, text, UNIT), CT_OK);
+  return memcmp(text, "sixteen letters", UNIT) == 0;
+}
+
+/* A job that has started and will not end. */
+static uint64_t submit_endless(struct bed *b, enum ct_queue queue) {
+  uint64_t tag = 0;
+  struct ct_result r;
+  const struct ct_job job = {.program = b->endless};
+  freeze(b, 2);
+  assert_int_equal(ct_submit(b->dev, queue, &job, &tag), CT_OK);
+  freeze(b, 6);
+  assert_int_equal(ct_wait(b->dev, tag, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
+  uint32_t status = 0;
+  assert_int_equal(
+      ct_reg_read(b->dev, CT_CTX_BASE + (uint32_t)queue * CT_CTX_STRIDE + CT_CREG_STATUS, &status),
+      CT_OK);
+  /* Running, or executed to its END and waiting for its units. */
+  if ((status & 7) != 3 && (status & 7) != 4) fail_msg("the job is in state %u", (unsigned)status);
+  return tag;
+}
+
+static void check_result(struct bed *b, uint64_t tag, int error) {
+  struct ct_result r = {.tag = 0};
+  assert_int_equal(ct_wait(b->dev, tag, &r, 2000), CT_OK);
+  assert_true(r.tag == tag);
+  assert_int_equal(r.error, error);
+}
+
+/* ---- Cancelling ---- */
+
+static void cancel_in_every_state(struct bed *b) {
+  uint64_t now = 0;
+  const uint64_t running = submit_endless(b, CT_INFERENCE);
+  const uint64_t queued = submit_copy(b, CT_INFERENCE, 1, CT_NO_CYCLE);
+  const uint64_t kept = submit_copy(b, CT_INFERENCE, 2, CT_NO_CYCLE);
+  assert_int_equal(ct_now(b->dev, &now), CT_OK);
+  const uint64_t scheduled = submit_copy(b, CT_TRAINING, 3, b->emu ? CT_NO_CYCLE : now + 5000);
+  assert_int_equal(ct_cancel(b->dev, scheduled), CT_OK);
+  assert_int_equal(ct_cancel(b->dev, queued), CT_OK);
+  assert_int_equal(ct_cancel(b->dev, running), CT_OK);
+  assert_int_equal(ct_cancel(b->dev, queued), CT_OK); /* again */
+  freeze(b, 0);
+  check_result(b, running, CT_ERR_CANCELLED);
+  check_result(b, queued, CT_ERR_CANCELLED);
+  check_result(b, scheduled, CT_ERR_CANCELLED);
+  /* Finished, then reaped. */
+  const uint64_t later = submit_copy(b, CT_INFERENCE, 4, CT_NO_CYCLE);
+  check_result(b, later, CT_OK);
+  assert_int_equal(ct_cancel(b->dev, kept), CT_OK);
+  check_result(b, kept, CT_OK);
+  assert_int_equal(ct_cancel(b->dev, kept), CT_ERR_NOT_FOUND);
+  assert_int_equal(ct_cancel(b->dev, later + 2), CT_ERR_NOT_FOUND);
+  assert_int_equal(ct_cancel(b->dev, 0), CT_ERR_NOT_FOUND);
+  assert_false(is_copied(b, 1));
+  assert_true(is_copied(b, 2));
+  assert_false(is_copied(b, 3));
+  assert_true(is_copied(b, 4));
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
+}
+
+/* Random cancels among random jobs: a job says "cancelled" or has done its work, never neither. */
+static void random_cancels(struct bed *b) {
+  enum { JOBS = 60 };
+  ct_rng rng = ct_rng_make(b->emu ? 1 : 2);
+  uint64_t tag[JOBS];
+  char blank[UNIT] = "";
+  int cancelled = 0;
+  for (uint32_t i = 0; i < JOBS; ++i)
+    assert_int_equal(ct_mem_write(b->dev, b->at + (i + 1) * UNIT, blank, UNIT), CT_OK);
+  for (uint32_t i = 0; i < JOBS; ++i) {
+    if (ct_rng_percent(&rng, 30)) freeze(b, 2);
+    tag[i] = submit_copy(b, (enum ct_queue)ct_rng_below(&rng, 2), i + 1, CT_NO_CYCLE);
+    const uint32_t which = ct_rng_below(&rng, i + 1);
+    if (ct_rng_percent(&rng, 40)) assert_int_equal(ct_cancel(b->dev, tag[which]), CT_OK);
+    if (ct_rng_percent(&rng, 50)) freeze(b, 0);
+  }
+  freeze(b, 0);
+  for (uint32_t i = 0; i < JOBS; ++i) {
+    struct ct_result r;
+    assert_int_equal(ct_wait(b->dev, tag[i], &r, 5000), CT_OK);
+    if (r.error) assert_int_equal(r.error, CT_ERR_CANCELLED);
+    if (!r.error) assert_true(is_copied(b, i + 1));
+    cancelled += r.error != CT_OK;
+  }
+  assert_in_range(cancelled, 1, JOBS - 1);
+}
+
+/* ---- Timeouts ---- */
+
+static void timeouts_leave_everything(struct bed *b) {
+  struct ct_result r;
+  const uint64_t tag = submit_endless(b, CT_TRAINING);
+  uint64_t from = ms_now();
+  assert_int_equal(ct_reap(b->dev, &r, 60), CT_ERR_TIMEOUT);
+  assert_true(ms_now() - from < 1000);
+  if (!b->emu) assert_true(ms_now() - from >= 60);
+  from = ms_now();
+  assert_int_equal(ct_wait(b->dev, tag, NULL, CT_NO_WAIT), CT_ERR_TIMEOUT);
+  assert_true(ms_now() - from < 500);
+  uint64_t now;
+  assert_int_equal(ct_now(b->dev, &now), CT_OK);
+  if (!b->emu) assert_int_equal(ct_reap_until(b->dev, &r, now + 3000, CT_FOREVER), CT_ERR_TIMEOUT);
+  uint64_t later;
+  assert_int_equal(ct_now(b->dev, &later), CT_OK);
+  if (!b->emu) assert_in_range(later - now, 3000, 3500);
+  assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 1);
+  assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
+  freeze(b, 0);
+  check_result(b, tag, CT_ERR_CANCELLED);
+}
+
+/* A call that blocks gives up, and takes its job with it. */
+static void blocking_calls_give_up(struct bed *b) {
+  const float two = 2, three = 3;
+  float six = 0;
+  if (b->emu) return; /* nothing is ever in the way there */
+  const uint64_t tag = submit_endless(b, CT_INFERENCE);
+  assert_int_equal(ct_set_timeout(b->dev, 80), CT_OK);
+  const uint64_t from = ms_now();
+  /* Its job waits behind one that does not end, so that even a cancel cannot end it. */
+  assert_int_equal(ct_matmul(b->dev, CT_INFERENCE, 1, 1, 1, &two, &three, &six, NULL),
+                   CT_ERR_DEVICE);
+  assert_true(ms_now() - from < 1000);
+  assert_int_equal(ct_matmul(b->dev, CT_TRAINING, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
+  assert_true(six == 6.0f);
+  assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
+  check_result(b, tag, CT_ERR_CANCELLED);
+  struct ct_result r;
+  assert_int_equal(ct_reap(b->dev, &r, 2000), CT_OK); /* of the product */
+  assert_int_equal(r.error, CT_ERR_CANCELLED);
+  /* A job that runs for too long, by a device that is frozen half way. */
+  assert_int_equal(ct_matmul(b->dev, CT_INFERENCE, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
+  enum { N = 160 };
+  float *big = calloc((size_t)3 * N * N, sizeof *big);
+  assert_non_null(big);
+  assert_int_equal(ct_set_timeout(b->dev, 1), CT_OK);
+  assert_int_equal(
+      ct_matmul(b->dev, CT_INFERENCE, N, N, N, big, big + N * N, big + 2 * N * N, NULL),
+      CT_ERR_TIMEOUT);
+  assert_non_null(strstr(ct_last_error(b->dev), "within 1 ms and was cancelled"));
+  assert_int_equal(ct_set_timeout(b->dev, CT_FOREVER), CT_OK);
+  assert_int_equal(ct_matmul(b->dev, CT_INFERENCE, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 0);
+  free(big);
+}
+
+/* ---- The file descriptor ---- */
+
+static bool is_readable(int fd) {
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  assert_in_range(poll(&p, 1, 0), 0, 1);
+  return p.revents & POLLIN;
+}
+
+static void poll_until_done(struct bed *b) {
+  enum { JOBS = 20 };
+  const int fd = ct_poll_fd(b->dev);
+  int done = 0;
+  assert_true(fd >= 0);
+  assert_false(is_readable(fd));
+  for (uint32_t i = 0; i < JOBS; ++i)
+    submit_copy(b, (enum ct_queue)(i % 2), 1 + i, CT_NO_CYCLE);
+  assert_int_equal(ct_poll_fd(b->dev), fd);
+  while (is_readable(fd)) {
+    struct ct_result r;
+    const int err = ct_reap(b->dev, &r, CT_NO_WAIT);
+    if (err == CT_ERR_TIMEOUT) continue;
+    assert_int_equal(err, CT_OK);
+    assert_int_equal(r.error, CT_OK);
+    ++done;
+  }
+  assert_int_equal(done, JOBS);
+  submit_copy(b, CT_TRAINING, 1, CT_NO_CYCLE);
+  assert_true(is_readable(fd)); /* and it stays open until the device is closed */
+}
+
+/* ---- Arrivals ---- */
+
+static void arrivals_are_open_loop(struct bed *b) {
+  enum { JOBS = 12, GAP = 700 };
+  uint64_t now = 0, tag[JOBS], last = 0;
+  assert_int_equal(ct_now(b->dev, &now), CT_OK);
+  for (uint32_t i = 0; i < JOBS; ++i)
+    tag[i] = submit_copy(b, CT_INFERENCE, 1 + i, b->emu ? 5 + i : now + 1000 + (uint64_t)i * GAP);
+  for (uint32_t i = 0; i < JOBS; ++i) {
+    struct ct_result r;
+    assert_int_equal(ct_wait(b->dev, tag[i], &r, 5000), CT_OK);
+    assert_int_equal(r.version, 1 + i);
+    if (b->emu) {
+      assert_true(r.scheduled == 5 + i && r.arrive == CT_NO_CYCLE);
+      continue;
+    }
+    assert_true(r.scheduled == now + 1000 + (uint64_t)i * GAP);
+    assert_in_range(r.arrive, r.scheduled, r.scheduled + 16);
+    assert_true(r.arrive <= r.start && r.start < r.end && r.end > last);
+    last = r.end;
+  }
+}
+
+/* ---- Closing ---- */
+
+static void close_within_a_second(bool emu, int how) {
+  struct bed b;
+  open_bed(&b, emu);
+  /* On the emulator a second step would end the first job. */
+  for (int q = 0; q < (emu ? 1 : 2) && how > 0; ++q)
+    submit_endless(&b, (enum ct_queue)q);
+  if (how == 2) { /* as full as it gets */
+    const struct ct_job job = {.program = b.copy};
+    freeze(&b, 2);
+    while (ct_submit(b.dev, CT_TRAINING, &job, NULL) == CT_OK) {
+    }
+    uint64_t now;
+    assert_int_equal(ct_now(b.dev, &now), CT_OK);
+    for (uint32_t i = 0; i < 200 && !emu; ++i)
+      submit_copy(&b, CT_INFERENCE, 1, i % 2 ? now + i : UINT64_MAX / 2);
+  }
+  if (how == 3) { /* the memory does not answer any more */
+    freeze(&b, 0);
+    assert_int_equal(b.dev->plugin.ops->fault(b.dev->self, CT_FAULT_AXI_HANG, b.at), 0);
+    submit_copy(&b, CT_INFERENCE, 1, CT_NO_CYCLE);
+    submit_copy(&b, CT_TRAINING, 1, CT_NO_CYCLE);
+    struct ct_result r;
+    ct_reap(b.dev, &r, CT_NO_WAIT);
+  }
+  const uint64_t from = ms_now();
+  ct_close(b.dev);
+  const uint64_t took = ms_now() - from;
+  if (took >= 1000) fail_msg("closing (%d) took %u ms", how, (unsigned)took);
+  ct_program_free(b.copy);
+  ct_program_free(b.endless);
+}
+
+static void closing_is_bounded(void **state) {
+  (void)state;
+  for (int emu = 0; emu < 2; ++emu)
+    for (int how = 0; how < 4; ++how)
+      close_within_a_second(emu, how);
+}
+
+/* ---- Versions ---- */
+
+enum { IN = 24, OUT = 7, BATCH = 8 };
+
+static void train(ct_model *m, int steps) {
+  float x[BATCH * IN];
+  uint32_t labels[BATCH];
+  ct_rng rng = ct_rng_make(9);
+  for (int i = 0; i < BATCH * IN; ++i)
+    x[i] = (float)ct_rng_below(&rng, 100) * 0.01f;
+  for (int i = 0; i < BATCH; ++i)
+    labels[i] = ct_rng_below(&rng, OUT);
+  for (int i = 0; i < steps; ++i)
+    assert_int_equal(ct_model_step(m, x, labels, NULL), CT_OK);
+}
+
+static void versions_take_turns(struct bed *b) {
+  enum { VERSIONS = 5, EACH = 3 };
+  static const uint32_t widths[] = {IN, 30, OUT};
+  const struct ct_training training = {.batch = BATCH, .lr = 0.2f, .momentum = 0.5f};
+  float x[IN], want[VERSIONS][OUT], own[OUT], served[OUT];
+  uint64_t memory, tag[VERSIONS][EACH];
+  ct_model *m;
+  struct ct_model_info info;
+  assert_int_equal(ct_model_create(b->dev, widths, 2, 3, &m), CT_OK);
+  assert_int_equal(ct_model_training(m, &training), CT_OK);
+  for (int i = 0; i < IN; ++i)
+    x[i] = (float)i * 0.03f;
+  const uint64_t answer = ct_model_answer_size(m), row_size = (ct_pack_row_size(IN) + 15) / 16 * 16;
+  uint8_t row[256];
+  assert_true(row_size <= sizeof row);
+  assert_int_equal(ct_mem_alloc(b->dev, row_size + VERSIONS * EACH * answer, &memory), CT_OK);
+  assert_int_equal(ct_pack_row(x, IN, row), CT_OK);
+  assert_int_equal(ct_mem_write(b->dev, memory, row, row_size), CT_OK);
+  for (uint32_t v = 0; v < VERSIONS; ++v) {
+    uint32_t version = 0;
+    train(m, 1);
+    assert_int_equal(ct_model_infer(m, CT_IMAGE_OWN, x, 1, want[v]), CT_OK);
+    assert_int_equal(ct_model_serve(m, &version), CT_OK);
+    assert_int_equal(version, v + 1);
+    for (uint32_t i = 0; i < EACH; ++i)
+      assert_int_equal(ct_model_infer_submit(m, CT_INFERENCE, CT_IMAGE_SERVED, 0, 1, &memory,
+                                             memory + row_size + (v * EACH + i) * answer,
+                                             CT_NO_CYCLE, NULL, &tag[v][i]),
+                       CT_OK);
+  }
+  train(m, 1);
+  for (uint32_t v = 0; v < VERSIONS; ++v)
+    for (uint32_t i = 0; i < EACH; ++i) {
+      struct ct_result r;
+      float got[OUT];
+      assert_int_equal(ct_wait(b->dev, tag[v][i], &r, 5000), CT_OK);
+      assert_true(r.error == CT_OK && r.version == v + 1);
+      assert_int_equal(
+          ct_mem_read(b->dev, memory + row_size + (v * EACH + i) * answer, got, sizeof got), CT_OK);
+      ct_assert_same("answer", got, want[v], sizeof got);
+    }
+  assert_int_equal(ct_model_infer(m, CT_IMAGE_OWN, x, 1, own), CT_OK);
+  assert_int_equal(ct_model_infer(m, CT_IMAGE_SERVED, x, 1, served), CT_OK);
+  assert_memory_equal(served, want[VERSIONS - 1], sizeof served);
+  assert_memory_not_equal(own, served, sizeof own);
+  assert_int_equal(ct_model_info(m, &info), CT_OK);
+  assert_int_equal(info.version, VERSIONS);
+  ct_model_free(m);
+}
+
+/* ---- On both ---- */
+
+static void on_both(void (*test)(struct bed *)) {
+  for (int emu = 0; emu < 2; ++emu) {
+    struct bed b;
+    open_bed(&b, emu);
+    test(&b);
+    close_bed(&b);
+  }
+}
+
+#define ON_BOTH(test)                           \
+  static void test##_everywhere(void **state) { \
+    (void)state;                                \
+    on_both(test);                              \
+  }
+
+ON_BOTH(cancel_in_every_state)
+ON_BOTH(random_cancels)
+ON_BOTH(timeouts_leave_everything)
+ON_BOTH(blocking_calls_give_up)
+ON_BOTH(poll_until_done)
+ON_BOTH(arrivals_are_open_loop)
+ON_BOTH(versions_take_turns)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cancel_in_every_state_everywhere),
+      cmocka_unit_test(random_cancels_everywhere),
+      cmocka_unit_test(timeouts_leave_everything_everywhere),
+      cmocka_unit_test(blocking_calls_give_up_everywhere),
+      cmocka_unit_test(poll_until_done_everywhere),
+      cmocka_unit_test(arrivals_are_open_loop_everywhere),
+      cmocka_unit_test(closing_is_bounded),
+      cmocka_unit_test(versions_take_turns_everywhere),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
