@@ -7,6 +7,7 @@
 #   $(call bench,BENCH,NAMES,MORE,LIBS)         tb/unit/BENCH.c over the models NAMES
 #   $(call system_bench,BENCH,NAMES,MORE,LIBS)  tb/system/BENCH.c, as above, run by test-system
 #   $(call host_test,TEST,SOURCES,LIBS)         a test of host code, linked with libcoltrain; built again under the sanitizers
+#   $(call thread_test,TEST,SOURCES,LIBS)       such a test once more under the thread sanitizer
 #
 # SOURCES: the module's file; what it instantiates is found by name. FLAGS: Verilator's, such as -GDepth=4. MORE: further C
 # files. LIBS: linker arguments; a library that is built here, such as $(BUILD)/lib/libcoltrain.a, is built first.
@@ -72,6 +73,23 @@ $(BUILD)/tb/$(1).san: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BU
 	$$(Q)$$(CC) -rdynamic $(SANITIZE) -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka
 -include $(2:%.c=$(BUILD)/tb/obj/%.d) $(2:%.c=$(BUILD)/san/obj/%.d)
 endef
+
+# A third time with the thread sanitizer: $(call thread_test,TEST,SOURCES,LIBS), of a test that host_test has declared.
+THREAD_SANITIZE := -fsanitize=thread -fno-omit-frame-pointer
+thread_test = $(eval $(call thread_test_rules,$(strip $(1)),$(2),$(3)))
+define thread_test_rules
+HOST_TESTS += $(BUILD)/tb/$(1).tsan
+$(BUILD)/tb/$(1).tsan: $(2:%.c=$(BUILD)/tsan/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/tsan/%) $(LIB_SRCS:%.c=$(BUILD)/tsan/obj/%.o)
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CC) -rdynamic $(THREAD_SANITIZE) -o $$@ $$(filter %.o,$$^) $(3) $$(LIB_LDLIBS) -lcmocka
+-include $(2:%.c=$(BUILD)/tsan/obj/%.d) $(LIB_SRCS:%.c=$(BUILD)/tsan/obj/%.d)
+endef
+
+$(BUILD)/tsan/obj/%.o: %.c | $(GEN_H)
+	$(call say,CC,$< (thread sanitizer))
+	$(Q)mkdir -p $(@D)
+	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS) $(THREAD_SANITIZE) -MMD -MP -c -o $@ $<
 
 $(BUILD)/tb/obj/%.o: %.c | $(GEN_H)
 	$(call say,CC,$<)

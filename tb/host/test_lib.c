@@ -496,7 +496,7 @@ static void test_damaged_files_are_refused(void **state) {
     size_t at;
     const char *part;
   } harm[] = {{0, "not a model"}, {8, "version"},    {12, "order"},          {16, "layers"},
-              {64, "cut short"},      {100, "checksum"}, {size - 1, "checksum"}, {24, "checksum"}};
+              {64, "cut short"},  {100, "checksum"}, {size - 1, "checksum"}, {24, "checksum"}};
   for (size_t i = 0; i < sizeof harm / sizeof *harm; ++i) {
     data[harm[i].at] ^= 0x60;
     check_file_refused(dev, path, data, size, harm[i].part);
