@@ -50,16 +50,21 @@ struct ct_probe_side {
   struct ct_probe_wait rest; /* cycles waited for the memory, the scratchpad or the own context */
 };
 
+/* Called with every cycle's number and events (probe_o), in the thread that uses the device. */
+typedef void ct_probe_watch(void *arg, uint64_t cycle, uint64_t events);
+
 struct ct_probe {
   uint64_t cycles;
   struct ct_probe_side side[CT_PROBE_UNITS][2];
+  ct_probe_watch *watch; /* NULL: nobody */
+  void *watch_arg;
 };
 
 /* "DMA read" ... */
 const char *ct_probe_name(enum ct_probe_unit unit);
 
-/* From here on the device adds to *probe (zeroed by the caller, valid until the next call);
- * NULL: no more. CT_ERR_UNSUPPORTED unless the device is a simulated core. */
+/* From here on the device adds to *probe (zeroed by the caller but for watch, valid until the next
+ * call); NULL: no more. CT_ERR_UNSUPPORTED unless the device is a simulated core. */
 int ct_probe(ct_device *dev, struct ct_probe *probe);
 
 #endif

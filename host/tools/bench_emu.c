@@ -238,9 +238,10 @@ int bench_emu(int argc, char **argv) {
       .doc =
           "Measures the emulator on one thread, by path: multiply-accumulates a second of a "
           "product of 512 cubed, and training steps and samples a second of 784-512-256-10 at "
-          "batch 64. Best of several runs, in CPU time."};
+          "batch 64. Best of several runs, in CPU time.\vExample:\n  coltrain bench emu --json "
+          "emu.json\n"};
   struct options o = {.seconds = 2.0f};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   if (cli_writable(o.json)) return 1;
   return run(&o);
 }

@@ -503,7 +503,8 @@ int bench_gemm(int argc, char **argv) {
       .parser = parse,
       .doc =
           "Measures how busy products keep the array, against a bound, and compares every "
-          "result with that of emu:."};
+          "result with that of emu:.\vExample:\n  coltrain bench gemm --shape 256x256x256 --beside "
+          "all\n"};
   struct options o = {.core = "16x16",
                       .stalls = 1,
                       .bandwidth = {16},
@@ -515,6 +516,6 @@ int bench_gemm(int argc, char **argv) {
                       .besides = 1,
                       .runs = 1,
                       .seed = 1};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   return run(&o);
 }

@@ -88,10 +88,11 @@ int bench_interference(int argc, char **argv) {
       .doc =
           "Measures what inference and training cost each other: inference jobs one at a time "
           "at seeded gaps, alone and beside training, the same jobs in both; waits of every "
-          "unit against their bounds. Fails if a bound is broken or an answer is not emu:'s."};
+          "unit against their bounds. Fails if a bound is broken or an answer is not emu:'s."
+          "\vExample:\n  coltrain bench interference --network digits --jobs 1000\n"};
   struct interfere_options o = {
       .device = CLI_DEVICE, .network = "784-512-256-10", .jobs = 10000, .batch = 64, .seed = 1};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   if (cli_writable(o.json)) return 1;
   static struct interfere t; /* NOLINT: histograms are large for a stack */
   cli_catch_stop();

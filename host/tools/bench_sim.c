@@ -166,9 +166,9 @@ int bench_sim(int argc, char **argv) {
       .doc =
           "Measures how many cycles a second the simulator runs: a product of 512 cubed, and "
           "serving and training digits; with one thread, and with two if make THREADS=2 has "
-          "built that model."};
+          "built that model.\vExample:\n  coltrain bench sim --repeat 1\n"};
   struct options o = {.repeat = 3};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   if (cli_writable(o.json)) return 1;
   cli_catch_stop();
   return run_all(&o);

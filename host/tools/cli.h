@@ -47,6 +47,18 @@ enum cli_key {
   CLI_KEY_VERB = 0x200 /* and above: a verb's own */
 };
 
+/* argp_parse(), which ends the program with 2 after a sentence if an option is used wrongly; where
+ * no option has a name, with the one that is nearest. argv[0] is "coltrain VERB". */
+void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* The name that is nearest to one that does not exist, of those considered so far; NULL if all are
+ * far away. */
+struct cli_near {
+  const char *given, *name;
+  size_t distance;
+};
+void cli_consider(struct cli_near *near, const char *name);
+
 /* Values of options; a bad one is a usage error that names the option. */
 uint64_t cli_count(const struct argp_state *state, const char *option, const char *text,
                    uint64_t min, uint64_t max);

@@ -8,15 +8,22 @@
  *   colocate_server.c    requests: arrivals, device memory, answers
  *   colocate_versions.c  versions of the weights: slots, publishing, read back
  *   colocate_check.c     every answer again on emu:, in every bit
+ *   colocate_trace.c     what the units did, cycle by cycle, as a file
+ *   colocate_figures.c   what the results are made of
  *   colocate_report.c    JSON, CSV, text
+ *   colocate_page.c      the report for people: HTML with charts
  *
  * The runs, on a device with a clock:
  *   warm-up     a part of the first epoch, alone; then version 1 is published
  *   capacity    requests back to back, training off
  *   co-located  the arrivals, while the remaining steps train; where these end first, a second
- * model of the same shape trains on, so that the training queue is never idle and the weights do
- * not depend on time. A version is published after every epoch alone       the same arrivals,
- * training off training    the second model's steps for as many cycles as the co-located window had
+ *               model of the same shape trains on, so that the training queue is never idle and the
+ *               weights do not depend on time. A version is published after every epoch
+ *   alone       the same arrivals, training off
+ *   training    the second model's steps for as many cycles as the co-located window had
+ *   others      if wanted: the first of the arrivals once more under each other policy, while the
+ *               second model trains; given up after a bounded time, because some policies never
+ *               catch up with the arrivals
  * Without a clock only warm-up and co-located are left: request i is served after the training step
  * at the same fraction of the run.
  */
@@ -24,6 +31,7 @@
 #define COLOCATE_H
 
 #include "ct_progress.h"
+#include "ct_trace.h"
 #include "feeder.h"
 #include "learn.h"
 
@@ -115,13 +123,28 @@ struct colocate_options {
   size_t requests;
   uint32_t permille; /* of the capacity that is offered */
   enum ct_policy policy;
-  const char *csv;
+  const char *csv, *report, *trace;
+  bool compare_given;
+  size_t compare;                /* requests for each of the other policies; 0: none */
+  uint64_t trace_from, trace_to; /* cycles; both 0: the first of co-location */
+  uint64_t trace_bytes;          /* at most, in the file */
 };
 
-/* Between two readings of the clock and the training queue's counter. */
+enum { COUNTERS = 32, POLICIES = 4 };
+
+/* Between two readings of the clock and the counters of both queues. */
 struct window {
-  uint64_t from, to, rows;
+  uint64_t from, to;
+  uint64_t counter[2][COUNTERS];
   bool closed;
+};
+
+/* The first of the arrivals under another policy. */
+struct other {
+  enum ct_policy policy;
+  struct server server;
+  struct window window;
+  bool run;
 };
 
 struct colocate {
@@ -141,6 +164,8 @@ struct colocate {
   uint64_t mean_q16;  /* gap of arrivals, cycles / 65536 */
   uint64_t *arrivals; /* serve.count */
   struct window together, train_alone;
+  struct other other[POLICIES - 1];
+  uint64_t give_up;      /* the present run ends at this cycle, whatever is missing; CT_NO_CYCLE */
   uint64_t filler_steps; /* of the second model in the co-located window */
   /* Of what the present run submits. */
   uint64_t feed_end;     /* the model trains up to this step */
@@ -148,7 +173,7 @@ struct colocate {
   struct server *server; /* NULL: no serving */
   /* Found by the check. */
   bool checked;
-  size_t wrong, wrong_alone;
+  size_t wrong, wrong_alone, wrong_others;
   uint32_t weights_crc32;
   bool trained; /* to the last step */
   FILE *text;   /* for people */
@@ -157,6 +182,9 @@ struct colocate {
   uint64_t clock, begun; /* end of the latest job; when co-location began */
   double later;          /* cycles of the runs to come */
   const char *label;     /* of the present run */
+  struct ct_trace *trace;
+  struct ct_probe *units; /* what the device adds to while it is watched, NULL otherwise */
+  bool watched;
 };
 
 /* Opens data and device, makes models and requests; what is not given in o is filled in. 0, or 1
@@ -167,6 +195,18 @@ void colocate_close(struct colocate *c);
 /* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
 int colocate_runs(struct colocate *c);
 
+/* Opens the trace if one is wanted and has the device watched. 0, or 1 after a sentence. */
+int colocate_trace_open(struct colocate *c);
+
+/* Takes note of a job; of the first arrival of co-location; stops watching when the trace has what
+ * it wants. */
+void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_result *result);
+void colocate_trace_begin(struct colocate *c, uint64_t cycle);
+void colocate_trace_turn(struct colocate *c);
+
+/* Ends the file and says what is in it. 0, or 1 after a sentence. Again does nothing. */
+int colocate_trace_close(struct colocate *c);
+
 /* The check on emu:, and accuracies. */
 int colocate_check(struct colocate *c);
 
@@ -174,16 +214,45 @@ int colocate_check(struct colocate *c);
 
 struct latency {
   size_t measured, dropped;
-  uint64_t p50, p99, max; /* CT_NO_CYCLE: unknown */
+  uint64_t p50, p99, max; /* CT_NO_CYCLE: unknown, or never */
 };
 
 /* Of the requests so far, the first ones dropped. */
 struct latency latency_of(const struct server *s, bool clock);
+
+/* Of the first n requests (fewer if there are no more), a tenth dropped; one that was not answered
+ * by that cycle counts as never. */
+struct latency latency_of_first(const struct server *s, size_t n, uint64_t by);
+
+/* "priority" ... */
+const char *colocate_policy_name(enum ct_policy policy);
+
+/* Answered on the device; never answered. */
+size_t served(const struct server *s);
+size_t lost(const struct server *s);
+
+/* What is not known is NaN. */
+double mean_loss(const struct colocate *c, bool last); /* of the last or first 10 steps */
+double macs_per_cycle(const struct window *w);         /* of training */
+double cycles_or_nan(uint64_t cycles);
+double busy_share(const struct server *s); /* of the time in which a request was in service */
+double accuracy_of(const struct version *v);
+double test_accuracy(const struct colocate *c); /* of the trained model */
+
+/* The version that gave the first or last answer; NULL without any. */
+const struct version *serving_version(const struct colocate *c, bool last);
+
+/* Samples of a campaign. */
+enum { FULL_SAMPLES = 10000 };
+
+/* Whether the run is as long as docs/results.md demands of a campaign. */
+bool meets_definition(const struct colocate *c, const struct latency *l);
 
 void colocate_print(const struct colocate *c);
 
 /* The files that were asked for; 0, or 1 after a sentence. */
 int colocate_write(const struct colocate *c);
 int colocate_csv(const struct colocate *c);
+int colocate_page(const struct colocate *c);
 
 #endif

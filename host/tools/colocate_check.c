@@ -95,12 +95,16 @@ static int check_version(struct check *k, size_t number) {
   memset(k->wanted, 0, c->ds.test.count * sizeof *k->wanted);
   mark(k, &c->serve, number);
   mark(k, &c->alone, number);
+  for (size_t i = 0; i < POLICIES - 1; ++i)
+    mark(k, &c->other[i].server, number);
   int rc = ct_mem_write(k->dev, k->image, v->bytes, c->versions.image_bytes);
   if (rc >= 0) rc = compute(k);
   if (rc >= 0 && evaluated(c, number)) rc = evaluate(k, v);
   if (rc < 0) return rc;
   c->wrong += compare(k, &c->serve, number);
   c->wrong_alone += compare(k, &c->alone, number);
+  for (size_t i = 0; i < POLICIES - 1; ++i)
+    c->wrong_others += compare(k, &c->other[i].server, number);
   return 0;
 }
 
@@ -118,6 +122,8 @@ static int check_all(struct check *k) {
   if (rc >= 0 && (!k->wanted || !k->x || !k->logits)) rc = CT_ERR_MEMORY;
   c->wrong = foreign(c, &c->serve);
   c->wrong_alone = foreign(c, &c->alone);
+  for (size_t i = 0; i < POLICIES - 1; ++i)
+    c->wrong_others += foreign(c, &c->other[i].server);
   for (size_t v = 1; rc >= 0 && v <= c->versions.published; ++v) {
     const struct ct_progress_state state = {.label = "checking"};
     ct_progress_update(&c->progress, &state);

@@ -9,77 +9,6 @@
 #include "colocate.h"
 #include "ct_stats.h"
 
-enum { ENDS = 10, FULL_SAMPLES = 10000, LONG_SAMPLES = 2000, LONG_SERVICE = 20000 };
-
-/* ---- Figures ---- */
-
-static size_t completed(const struct server *s) {
-  return s->done - s->failed;
-}
-
-/* Never answered: failed on the device, or (never, unless something is broken) forgotten. */
-static size_t lost(const struct server *s) {
-  return s->submitted - completed(s);
-}
-
-/* Mean loss of the first or last ENDS steps of the model, or of half of them if there are fewer. */
-static double mean_loss(const struct colocate *c, bool last) {
-  const uint64_t steps = c->feed.finished, half = (steps + 1) / 2, n = half < ENDS ? half : ENDS;
-  double sum = 0;
-  for (uint64_t i = 0; i < n; ++i)
-    sum += (double)c->losses[last ? steps - 1 - i : i];
-  return n ? sum / (double)n : (double)NAN;
-}
-
-/* Multiply-accumulates a cycle in a window, NaN where it was not measured. */
-static double macs_per_cycle(const struct window *w) {
-  if (!w->closed || w->to <= w->from) return (double)NAN;
-  return (double)w->rows * CLI_MACS_PER_ROW / (double)(w->to - w->from);
-}
-
-static double cycles_or_nan(uint64_t cycles) {
-  return cycles == CT_NO_CYCLE || cycles == CT_STATS_NEVER ? (double)NAN : (double)cycles;
-}
-
-/* Share of the time between the first arrival and the last completion in which a request was in
- * service. */
-static double busy_share(const struct server *s) {
-  uint64_t busy = 0, last = 0;
-  for (size_t i = 0; i < s->done; ++i) {
-    const struct request *r = &s->request[i];
-    if (!r->answered) continue;
-    busy += r->end - (r->start > last ? r->start : last);
-    last = r->end;
-  }
-  const uint64_t first = s->done ? s->request[0].scheduled : 0;
-  return last > first ? (double)busy / (double)(last - first) : (double)NAN;
-}
-
-/* The version that gave the first or last answer; NULL without any. */
-static const struct version *serving_version(const struct colocate *c, bool last) {
-  const struct server *s = &c->serve;
-  if (!s->done) return NULL;
-  const uint32_t number = s->request[last ? s->done - 1 : 0].version;
-  return number >= 1 && number <= c->versions.published ? &c->versions.version[number - 1] : NULL;
-}
-
-/* Accuracy of a version on the test images, NaN if it is not known. */
-static double accuracy_of(const struct version *v) {
-  return v && v->accuracy >= 0 ? v->accuracy : (double)NAN;
-}
-
-static double test_accuracy(const struct colocate *c) {
-  const size_t n = c->versions.published;
-  return c->trained && n == c->versions.room ? accuracy_of(&c->versions.version[n - 1])
-                                             : (double)NAN;
-}
-
-static bool meets_definition(const struct colocate *c, const struct latency *l) {
-  const double service = c->capacity_done ? (double)c->capacity_busy / (double)c->capacity_done : 0;
-  const size_t need = service > LONG_SERVICE ? LONG_SAMPLES : FULL_SAMPLES;
-  return c->info.has_clock && l->measured >= need && c->probe.count >= 2000 && l->dropped >= 1000;
-}
-
 /* ---- JSON ---- */
 
 static json_t *number(double x) {
@@ -90,7 +19,7 @@ static json_t *json_serve(const struct colocate *c, const struct server *s, size
   const struct latency l = latency_of(s, c->info.has_clock);
   return json_pack(
       "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "requests", (json_int_t)s->count,
-      "completed", (json_int_t)completed(s), "lost", (json_int_t)lost(s), "wrong",
+      "completed", (json_int_t)served(s), "lost", (json_int_t)lost(s), "wrong",
       c->checked ? json_integer((json_int_t)wrong) : json_null(), "p50_cycles",
       cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99), "max_cycles",
       cli_json_cycles(l.max), "dropped", (json_int_t)l.dropped, "measured", (json_int_t)l.measured,
@@ -136,11 +65,10 @@ static json_t *json_alone(const struct window *w) {
 }
 
 static json_t *json_setup(const struct colocate *c) {
-  static const char *const policies[] = {"priority", "fcfs", "round-robin", "job"};
   const struct latency l = latency_of(&c->serve, c->info.has_clock);
   json_t *root = json_object();
   learn_json(c->l, root);
-  json_object_set_new(root, "policy", json_string(policies[c->o->policy]));
+  json_object_set_new(root, "policy", json_string(colocate_policy_name(c->o->policy)));
   json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
   json_object_set_new(root, "clock_hz",
                       c->info.has_clock ? json_integer((json_int_t)c->info.clock_hz) : json_null());
@@ -268,7 +196,7 @@ void colocate_print(const struct colocate *c) {
   FILE *to = c->text;
   const struct server *s = &c->serve;
   if (cli_stopped()) fprintf(to, "Stopped; this is what was measured so far.\n");
-  fprintf(to, "served    %zu of %zu requests, %zu lost", completed(s), s->count, lost(s));
+  fprintf(to, "served    %zu of %zu requests, %zu lost", served(s), s->count, lost(s));
   if (c->checked) fprintf(to, ", %zu wrong", c->wrong);
   print_accuracy(to, "; accuracy of the first version", accuracy_of(serving_version(c, false)));
   print_accuracy(to, ", of the last", accuracy_of(serving_version(c, true)));

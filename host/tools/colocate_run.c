@@ -7,8 +7,9 @@
 #include "ct_stats.h"
 
 /* WAIT_MS: how long Ctrl-C may go unnoticed. LEAD: cycles between handing over the first requests
- * and the first arrival. RECENT: answers that the accuracy on the progress line is taken over. */
-enum { WAIT_MS = 1000, LEAD = 20000, RECENT = 200, DRAIN_TURNS = 100000 };
+ * and the first arrival. RECENT: answers that the accuracy on the progress line is taken over.
+ * OTHER_TIMES: how much longer than its arrivals a run under another policy may take. */
+enum { WAIT_MS = 1000, LEAD = 20000, RECENT = 200, DRAIN_TURNS = 100000, OTHER_TIMES = 2 };
 
 /* ---- Progress ---- */
 
@@ -32,6 +33,13 @@ static double training_rest(const struct colocate *c) {
   const uint64_t steps = c->feed.finished - c->warm_steps;
   if (c->feed.finished <= c->warm_steps) return 0;
   return (double)(c->clock - c->begun) / (double)steps * (double)(c->steps - c->feed.finished);
+}
+
+/* Cycles that the runs under other policies will take at most, from number first on. */
+static double others_rest(const struct colocate *c, size_t first) {
+  if (!c->o->compare) return 0;
+  const uint64_t span = c->arrivals[c->other[0].server.count - 1];
+  return (double)(POLICIES - 1 - first) * OTHER_TIMES * (double)span;
 }
 
 /* rest: cycles that this run and the later ones will take; below 0: nobody knows. */
@@ -101,6 +109,7 @@ static int dispatch(struct colocate *c, const struct ct_result *result) {
   const struct job *job = result->user;
   float loss;
   int rc;
+  if (c->trace && job && !result->error) colocate_trace_job(c, job, result);
   if (result->error && (!job || job->kind != JOB_REQUEST))
     return cli_fail("%s failed on the device: %s (address 0x%" PRIx32 ")",
                     names[job ? job->kind : JOB_STEP], ct_code_text(result->code), result->address);
@@ -123,6 +132,7 @@ static int turn(struct colocate *c, uint64_t until) {
   if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting training");
   rc = c->server ? top_up_serving(c->server) : 0;
   if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting a request");
+  if (c->watched) colocate_trace_turn(c);
   rc = until == CT_NO_CYCLE ? ct_reap(c->dev, &result, WAIT_MS)
                             : ct_reap_until(c->dev, &result, until, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;
@@ -160,19 +170,23 @@ static int read_clock(struct colocate *c, uint64_t *cycle) {
   return rc < 0 ? cli_fail_device(c->dev, rc, "reading the clock") : 0;
 }
 
-static int read_rows(struct colocate *c, uint64_t *rows) {
-  const int rc = cli_counter(c->dev, CT_TRAINING, cli_counter_index("MXU_ROWS"), rows);
+/* Training's first: how much it did is a result, and reading takes a while. */
+static int read_counters(struct colocate *c, uint64_t counter[2][COUNTERS]) {
+  int rc = ct_counters(c->dev, CT_TRAINING, counter[CT_TRAINING], COUNTERS);
+  if (rc >= 0) rc = ct_counters(c->dev, CT_INFERENCE, counter[CT_INFERENCE], COUNTERS);
   return rc < 0 ? cli_fail_device(c->dev, rc, "reading the counters") : 0;
 }
 
 static int window_open(struct colocate *c, struct window *w) {
-  return read_clock(c, &w->from) || read_rows(c, &w->rows);
+  return read_clock(c, &w->from) || read_counters(c, w->counter);
 }
 
 static int window_close(struct colocate *c, struct window *w) {
-  uint64_t rows;
-  if (read_clock(c, &w->to) || read_rows(c, &rows)) return 1;
-  w->rows = rows - w->rows;
+  uint64_t now[2][COUNTERS] = {{0}};
+  if (read_clock(c, &w->to) || read_counters(c, now)) return 1;
+  for (unsigned i = 0; i < COUNTERS; ++i)
+    for (unsigned q = 0; q < 2; ++q)
+      w->counter[q][i] = now[q][i] - w->counter[q][i];
   w->closed = true;
   return 0;
 }
@@ -227,9 +241,10 @@ static int run_arrivals(struct colocate *c, struct server *s, struct window *w) 
   if (read_clock(c, &now)) return 1;
   server_schedule(s, now + LEAD, c->arrivals);
   c->server = s;
+  if (s == &c->serve) colocate_trace_begin(c, s->request[0].scheduled);
   if (turn_until(c, s->request[0].scheduled)) return 1;
   if (w && window_open(c, w)) return 1;
-  while (s->done < s->count && !cli_stopped()) {
+  while (s->done < s->count && c->clock < c->give_up && !cli_stopped()) {
     if (turn(c, CT_NO_CYCLE)) return 1;
     const double serving = serving_rest(c, s), training = w ? training_rest(c) : 0;
     show(c, (serving > training ? serving : training) + c->later);
@@ -245,7 +260,7 @@ static int run_together(struct colocate *c) {
   c->begun = c->clock;
   ct_progress_clear(&c->progress); /* time left counts from here */
   ct_progress_open(&c->progress, stderr);
-  c->later = 2 * (double)c->arrivals[c->serve.count - 1];
+  c->later = 2 * (double)c->arrivals[c->serve.count - 1] + others_rest(c, 0);
   if (run_arrivals(c, &c->serve, &c->together)) return 1;
   c->filler_steps = c->filler.finished;
   c->fill = false;
@@ -260,25 +275,58 @@ static int run_together(struct colocate *c) {
 
 static int run_alone(struct colocate *c) {
   c->label = "serving alone";
-  c->later = (double)(c->together.to - c->together.from);
+  c->later = (double)(c->together.to - c->together.from) + others_rest(c, 0);
   return run_arrivals(c, &c->alone, NULL);
 }
 
-/* The second model's steps; the window opens when the first of them is through. */
-static int run_train_alone(struct colocate *c) {
-  const uint64_t length = c->together.to - c->together.from, before = c->filler.finished;
-  c->label = "training alone";
+/* Has the second model train; waits until the first of its steps is through. */
+static int start_filler(struct colocate *c) {
+  const uint64_t before = c->filler.finished;
   c->server = NULL;
   c->fill = true;
   while (c->filler.finished == before && !cli_stopped())
     if (turn(c, CT_NO_CYCLE)) return 1;
-  if (window_open(c, &c->train_alone)) return 1;
+  return 0;
+}
+
+static int run_train_alone(struct colocate *c) {
+  const uint64_t length = c->together.to - c->together.from;
+  c->label = "training alone";
+  if (start_filler(c) || window_open(c, &c->train_alone)) return 1;
   const uint64_t end = c->train_alone.from + length;
   for (uint64_t part = 1; part <= 100 && !cli_stopped(); ++part) {
     if (turn_until(c, end - length / 100 * (100 - part))) return 1;
-    show(c, end > c->clock ? (double)(end - c->clock) : 0);
+    show(c, (end > c->clock ? (double)(end - c->clock) : 0) + others_rest(c, 0));
   }
   return window_close(c, &c->train_alone);
+}
+
+/* The first of the arrivals under another policy, until they are answered or twice that time is
+ * over. */
+static int run_other(struct colocate *c, struct other *o) {
+  uint64_t now = 0;
+  char label[32];
+  snprintf(label, sizeof label, "under %s", colocate_policy_name(o->policy));
+  c->label = label;
+  const int rc = ct_set_policy(c->dev, o->policy);
+  if (rc < 0) return cli_fail_device(c->dev, rc, "setting the policy");
+  if (start_filler(c) || read_clock(c, &now)) return 1;
+  if (cli_stopped()) return 0;
+  o->run = true;
+  c->give_up = now + LEAD + OTHER_TIMES * c->arrivals[o->server.count - 1];
+  const int status = run_arrivals(c, &o->server, &o->window);
+  c->give_up = CT_NO_CYCLE;
+  c->label = "";
+  return status || drain(c);
+}
+
+static int run_others(struct colocate *c) {
+  for (size_t i = 0; i < POLICIES - 1 && c->o->compare && !cli_stopped(); ++i) {
+    c->later = others_rest(c, i + 1);
+    if (run_other(c, &c->other[i])) return 1;
+  }
+  const int rc = ct_set_policy(c->dev, c->o->policy);
+  return rc < 0 ? cli_fail_device(c->dev, rc, "setting the policy") : 0;
 }
 
 /* Without a clock: a step, then the requests that are due by then; one queue at a time, so the
@@ -303,7 +351,7 @@ static int run_in_turns(struct colocate *c) {
 
 static int run_all(struct colocate *c) {
   static int (*const runs[])(struct colocate *) = {run_capacity, run_together, run_alone,
-                                                   run_train_alone};
+                                                   run_train_alone, run_others};
   if (run_warm_up(c)) return 1;
   if (!c->info.has_clock) return cli_stopped() ? 0 : run_in_turns(c);
   for (size_t i = 0; i < sizeof runs / sizeof *runs && !cli_stopped(); ++i)

@@ -117,26 +117,3 @@ void server_latencies(const struct server *s, size_t first, size_t n, uint64_t *
     latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
   }
 }
-
-/* A campaign's rule for what is dropped where a run has its size; else a tenth. */
-static size_t dropped_of(size_t n) {
-  return n >= ct_stats_requests(2000) ? ct_stats_drop_campaign(n) : ct_stats_drop(n);
-}
-
-struct latency latency_of(const struct server *s, bool clock) {
-  struct latency l = {.p50 = CT_NO_CYCLE, .p99 = CT_NO_CYCLE, .max = CT_NO_CYCLE};
-  const size_t n = s->done;
-  uint64_t *samples = n && clock ? malloc(n * sizeof *samples) : NULL;
-  l.dropped = dropped_of(s->count) < n ? dropped_of(s->count) : n;
-  l.measured = n - l.dropped;
-  if (samples && l.measured) {
-    struct ct_stats stats;
-    server_latencies(s, 0, n, samples);
-    ct_stats_sum_up(&stats, samples, n, l.dropped);
-    l.p50 = stats.p50;
-    l.p99 = stats.p99;
-    l.max = stats.max;
-  }
-  free(samples);
-  return l;
-}

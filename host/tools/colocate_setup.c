@@ -6,6 +6,20 @@
 /* Requests that the capacity is measured with: as defined, or fewer in a short run. */
 enum { CAPACITY_REQUESTS = 2000, CAPACITY_LEAST = 100 };
 
+/* The first requests once more, for every other policy. */
+static int open_others(struct colocate *c) {
+  const size_t n = c->o->compare < c->o->requests ? c->o->compare : c->o->requests;
+  int rc = 0;
+  for (unsigned p = 0, i = 0; rc >= 0 && n && p < POLICIES; ++p) {
+    if (p == c->o->policy) continue;
+    struct other *o = &c->other[i++];
+    o->policy = (enum ct_policy)p;
+    rc = server_open(&o->server, c->dev, c->model, &c->images, &c->versions, n, c->ds.test.count,
+                     c->l->seed);
+  }
+  return rc;
+}
+
 static int open_servers(struct colocate *c) {
   const size_t n = c->o->requests;
   size_t probes = n < CAPACITY_REQUESTS ? n : CAPACITY_REQUESTS;
@@ -18,7 +32,7 @@ static int open_servers(struct colocate *c) {
   for (size_t i = 0; rc >= 0 && i < sizeof all / sizeof *all; ++i)
     rc = server_open(all[i].server, c->dev, c->model, &c->images, &c->versions, all[i].count,
                      c->ds.test.count, c->l->seed);
-  return rc;
+  return rc >= 0 ? open_others(c) : rc;
 }
 
 /* Everything on the device that the runs use. */
@@ -36,17 +50,22 @@ static int set_up(struct colocate *c) {
   c->warm_steps = c->feed.per_epoch / 4 ? c->feed.per_epoch / 4 : 1;
   c->losses = calloc(c->steps, sizeof *c->losses);
   c->arrivals = calloc(c->o->requests, sizeof *c->arrivals);
-  return c->losses && c->arrivals ? 0 : cli_fail("no memory for the results");
+  if (!c->losses || !c->arrivals) return cli_fail("no memory for the results");
+  return colocate_trace_open(c);
 }
 
 int colocate_open(struct colocate *c, struct colocate_options *o) {
-  *c = (struct colocate){.o = o, .l = &o->learn, .text = cli_text(o->learn.json)};
+  *c = (struct colocate){
+      .o = o, .l = &o->learn, .text = cli_text(o->learn.json), .give_up = CT_NO_CYCLE};
   if (learn_open(&o->learn, &c->ds) || cli_open(o->learn.device, &c->dev)) return 1;
   const int rc = ct_info(c->dev, &c->info);
   return rc < 0 ? cli_fail_device(c->dev, rc, o->learn.device) : set_up(c);
 }
 
 void colocate_close(struct colocate *c) {
+  colocate_trace_close(c);
+  for (size_t i = 0; i < POLICIES - 1; ++i)
+    server_close(&c->other[i].server);
   server_close(&c->alone);
   server_close(&c->serve);
   server_close(&c->probe);

@@ -37,7 +37,8 @@ static void print_help(FILE *to) {
       "  coltrain --version        the version\n\n"
       "A device is named by --device: sim: (the simulated hardware, the default), emu: (the\n"
       "bit-exact model in C, without time), with options behind the colon, such as\n"
-      "sim:latency=100,stall=25.\n",
+      "sim:latency=100,stall=25.\n\n"
+      "Example:\n  coltrain colocate --data digits --report run.html\n",
       to);
 }
 
@@ -48,6 +49,17 @@ static int run_verb(const struct verb *verb, int argc, char **argv) {
   argv[0] = name;
   argp_err_exit_status = 2;
   return verb->run(argc, argv);
+}
+
+static int refuse(const char *name) {
+  struct cli_near near = {.given = name};
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+    cli_consider(&near, verbs[i].name);
+  if (near.name)
+    cli_fail("there is no verb \"%s\"; did you mean \"%s\"?", name, near.name);
+  else
+    cli_fail("there is no verb \"%s\"; coltrain --help lists them", name);
+  return 2;
 }
 
 int main(int argc, char **argv) {
@@ -65,6 +77,5 @@ int main(int argc, char **argv) {
   }
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
     if (!strcmp(argv[1], verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
-  cli_fail("there is no verb \"%s\"; coltrain --help lists them", argv[1]);
-  return 2;
+  return refuse(argv[1]);
 }

@@ -22,7 +22,10 @@ static void print_help(FILE *to) {
   fputs("Usage: coltrain bench WHAT [OPTION...]\nMeasures:\n\n", to);
   for (size_t i = 0; i < sizeof benches / sizeof *benches; ++i)
     fprintf(to, "  %-14s %s\n", benches[i].name, benches[i].text);
-  fputs("\n  coltrain bench WHAT --help     the options of a measurement\n", to);
+  fputs(
+      "\n  coltrain bench WHAT --help     the options of a measurement\n\n"
+      "Example:\n  coltrain bench gemm --shape 256x256x256 --beside all\n",
+      to);
 }
 
 int verb_bench(int argc, char **argv) {
@@ -41,6 +44,12 @@ int verb_bench(int argc, char **argv) {
     argv[1] = name;
     return benches[i].run(argc - 1, argv + 1);
   }
-  cli_fail("there is no measurement \"%s\"; coltrain bench --help lists them", argv[1]);
+  struct cli_near near = {.given = argv[1]};
+  for (size_t i = 0; i < sizeof benches / sizeof *benches; ++i)
+    cli_consider(&near, benches[i].name);
+  if (near.name)
+    cli_fail("there is no measurement \"%s\"; did you mean \"%s\"?", argv[1], near.name);
+  else
+    cli_fail("there is no measurement \"%s\"; coltrain bench --help lists them", argv[1]);
   return 2;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +9,20 @@
 #include "cli.h"
 #include "colocate.h"
 
-enum { KEY_REQUESTS = CLI_KEY_VERB, KEY_LOAD, KEY_POLICY, KEY_CSV };
+enum {
+  KEY_REQUESTS = CLI_KEY_VERB,
+  KEY_LOAD,
+  KEY_POLICY,
+  KEY_CSV,
+  KEY_REPORT,
+  KEY_COMPARE,
+  KEY_TRACE,
+  KEY_WINDOW,
+  KEY_LIMIT
+};
+
+/* COMPARE: requests for each other policy in a report. LIMIT: megabytes of a trace. */
+enum { COMPARE = 200, LIMIT = 50 };
 
 static enum ct_policy policy_of(const char *name, const struct argp_state *state) {
   if (!strcmp(name, "priority")) return CT_PRIORITY;
@@ -17,6 +31,20 @@ static enum ct_policy policy_of(const char *name, const struct argp_state *state
   if (!strcmp(name, "job")) return CT_WHOLE_JOB;
   argp_error(state, "--policy: \"%s\" is none of priority, fcfs, round-robin, job", name);
   return CT_PRIORITY;
+}
+
+/* FROM:TO, cycles. */
+static void parse_window(struct colocate_options *o, const char *arg,
+                         const struct argp_state *state) {
+  char *colon = NULL, *end = NULL;
+  errno = 0;
+  o->trace_from = strtoull(arg, &colon, 10);
+  if (*colon == ':') o->trace_to = strtoull(colon + 1, &end, 10);
+  if (*arg < '0' || *arg > '9' || *colon != ':' || colon[1] < '0' || colon[1] > '9' || *end ||
+      errno)
+    argp_error(state, "--trace-window: \"%s\" is not FROM:TO, two numbers of cycles", arg);
+  else if (o->trace_from >= o->trace_to)
+    argp_error(state, "--trace-window: %s is empty; the first cycle must be below the second", arg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -36,6 +64,26 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       break;
     case KEY_CSV:
       o->csv = arg;
+      break;
+    case KEY_REPORT:
+      o->report = arg;
+      break;
+    case KEY_COMPARE:
+      o->compare = (size_t)cli_count(state, "--compare", arg, 0, 1000000);
+      o->compare_given = true;
+      break;
+    case KEY_TRACE:
+      o->trace = arg;
+      break;
+    case KEY_WINDOW:
+      parse_window(o, arg, state);
+      break;
+    case KEY_LIMIT:
+      o->trace_bytes = cli_count(state, "--trace-limit", arg, 1, 1000000) * 1000000;
+      break;
+    case ARGP_KEY_END:
+      if (!o->trace && o->trace_to) argp_error(state, "--trace-window is of use with --trace only");
+      if (o->report && !o->compare_given) o->compare = COMPARE;
       break;
     case ARGP_KEY_ARG:
       argp_error(state, "\"%s\" is one argument too many", arg);
@@ -63,11 +111,11 @@ static int save(struct colocate *c) {
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
 static int verdict(const struct colocate *c) {
   const size_t lost = c->serve.submitted - (c->serve.done - c->serve.failed);
-  if (c->wrong || c->wrong_alone)
+  if (c->wrong || c->wrong_alone || c->wrong_others)
     return cli_fail(
         "%zu answers differ from emu: with the weights of their version: the device "
         "computes wrongly",
-        c->wrong + c->wrong_alone);
+        c->wrong + c->wrong_alone + c->wrong_others);
   if (lost || c->alone.failed)
     return cli_fail("%zu requests were not answered", lost + c->alone.failed);
   return cli_stopped();
@@ -82,7 +130,8 @@ static int run(struct colocate *c) {
   ct_progress_close(&c->progress);
   if (status) return status;
   colocate_print(c);
-  const int results = colocate_csv(c) | save(c) | colocate_write(c);
+  const int results =
+      colocate_csv(c) | save(c) | colocate_page(c) | colocate_trace_close(c) | colocate_write(c);
   const int failed = verdict(c);
   return results || failed;
 }
@@ -95,6 +144,17 @@ int verb_colocate(int argc, char **argv) {
        "Who goes first: priority (inference; the default), fcfs, round-robin, job", 1},
       {"csv", KEY_CSV, "FILE.csv", 0,
        "Write a row for each request; those served alone go to FILE.alone.csv", 1},
+      {"report", KEY_REPORT, "FILE.html", 0,
+       "Write a page with charts for people; any browser shows it", 2},
+      {"compare", KEY_COMPARE, "N", 0,
+       "Repeat the first N requests under each of the other policies (with --report 200, else 0)",
+       2},
+      {"trace", KEY_TRACE, "FILE.json", 0,
+       "Write what every unit does, cycle by cycle; ui.perfetto.dev and chrome://tracing show it",
+       2},
+      {"trace-window", KEY_WINDOW, "FROM:TO", 0,
+       "Cycles of the trace (100000 from the first request on)", 2},
+      {"trace-limit", KEY_LIMIT, "MB", 0, "The size at which the trace ends (50)", 2},
       {0}};
   static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -106,11 +166,17 @@ int verb_colocate(int argc, char **argv) {
           "the first epoch the model begins to answer requests that arrive by themselves, while "
           "training goes on; after every epoch the new weights take over between two requests. "
           "Every answer is computed again by emu: and compared in every bit. Ctrl-C stops and "
-          "prints what was measured so far."};
-  struct colocate_options o = {
-      .learn = LEARN_DEFAULTS, .requests = 2000, .permille = 500, .policy = CT_PRIORITY};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
-  if (cli_writable(o.learn.save) || cli_writable(o.learn.json) || cli_writable(o.csv)) return 1;
+          "prints what was measured so far.\n\nExample:\n"
+          "  coltrain colocate --load 0.7 --report run.html --trace run.json\n"};
+  struct colocate_options o = {.learn = LEARN_DEFAULTS,
+                               .requests = 2000,
+                               .permille = 500,
+                               .policy = CT_PRIORITY,
+                               .trace_bytes = LIMIT * 1000000ull};
+  cli_parse(&argp, argc, argv, &o);
+  if (cli_writable(o.learn.save) || cli_writable(o.learn.json) || cli_writable(o.csv) ||
+      cli_writable(o.report) || cli_writable(o.trace))
+    return 1;
   struct colocate c;
   cli_catch_stop();
   int status = colocate_open(&c, &o);

@@ -59,9 +59,11 @@ int verb_counters(int argc, char **argv) {
   static const struct argp argp = {
       .options = list,
       .parser = parse,
-      .doc = "Shows every performance counter of both queues, after a small product on each."};
+      .doc =
+          "Shows every performance counter of both queues, after a small product on each."
+          "\vExample:\n  coltrain counters --device sim:core=16x8,stall=25\n"};
   const char *uri = CLI_DEVICE;
-  if (argp_parse(&argp, argc, argv, 0, NULL, &uri)) return 2;
+  cli_parse(&argp, argc, argv, &uri);
   ct_device *dev;
   if (cli_open(uri, &dev)) return 1;
   int rc = run_products(dev);

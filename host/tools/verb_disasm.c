@@ -108,8 +108,8 @@ int verb_disasm(int argc, char **argv) {
       .args_doc = "FILE\n--matmul M N K",
       .doc =
           "Shows a program (commands of 32 bytes; - is standard input) as text, one command a "
-          "line."};
+          "line.\vExample:\n  coltrain disasm --matmul 64 64 64\n"};
   struct options o = {.count = 0};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   return o.matmul ? show_matmul(&o) : show_file(o.args[0]);
 }

@@ -115,10 +115,14 @@ int verb_infer(int argc, char **argv) {
       {"output", KEY_OUTPUT, "Y.npy", 0, "Where the logits go, one row for each sample", 0},
       {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
       {0}};
-  static const struct argp argp = {
-      .options = list, .parser = parse, .doc = "Runs a saved model on a data set or on a matrix."};
+  static const struct argp argp = {.options = list,
+                                   .parser = parse,
+                                   .doc =
+                                       "Runs a saved model on a data set or on a matrix."
+                                       "\vExample:\n  coltrain infer --model model.ct "
+                                       "--data digits\n"};
   struct options o = {.device = CLI_DEVICE};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   ct_device *dev;
   ct_model *model = NULL;
   if (cli_open(o.device, &dev)) return 1;

@@ -77,10 +77,13 @@ int verb_info(int argc, char **argv) {
       {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
       {"json", CLI_KEY_JSON, NULL, 0, "Print JSON", 0},
       {0}};
-  static const struct argp argp = {
-      .options = list, .parser = parse, .doc = "Says what a device is: array, memory, clock."};
+  static const struct argp argp = {.options = list,
+                                   .parser = parse,
+                                   .doc =
+                                       "Says what a device is: array, memory, clock."
+                                       "\vExample:\n  coltrain info --device sim:core=16x8\n"};
   struct options o = {.device = CLI_DEVICE};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   ct_device *dev;
   if (cli_open(o.device, &dev)) return 1;
   struct ct_info info;

@@ -117,9 +117,9 @@ int verb_matmul(int argc, char **argv) {
       .args_doc = "A.npy B.npy -o C.npy",
       .doc =
           "Multiplies float32 matrices: C = A B. Both are quantised to HBFP8 along the "
-          "contraction, sums are FP32."};
+          "contraction, sums are FP32.\vExample:\n  coltrain matmul A.npy B.npy -o C.npy\n"};
   struct options o = {.device = CLI_DEVICE, .queue = CT_INFERENCE};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   struct ct_npy in[2] = {{0, 0, NULL}, {0, 0, NULL}};
   const int status = run(&o, in);
   ct_npy_free(&in[0]);

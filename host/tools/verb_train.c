@@ -274,9 +274,10 @@ int verb_train(int argc, char **argv) {
       .children = children,
       .doc =
           "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
-          "epoch. Ctrl-C ends the run after the present epoch; pressed again it ends the program."};
+          "epoch. Ctrl-C ends the run after the present epoch; pressed again it ends the program.\n\n"
+          "Example:\n  coltrain train --data digits --epochs 10 --save model.ct\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return 2;
+  cli_parse(&argp, argc, argv, &o);
   struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
   struct ct_dataset ds = {.height = 0};
   t.ds = &ds;

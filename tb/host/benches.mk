@@ -43,3 +43,7 @@ $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
 $(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_interference
 $(call host_test,test_probe,tb/host/test_probe.c host/transports/sim/ct_sim_probe.c)
+
+# Traces, made up and of the simulated cores.
+$(call host_test,test_trace,tb/host/test_trace.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
+$(BUILD)/tb/test_trace $(BUILD)/tb/test_trace.san: | $(BUILD)/lib/coltrain/sim.so

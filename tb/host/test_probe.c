@@ -9,6 +9,7 @@
 struct watch {
   struct ct_probe probe;
   struct ct_sim_probe sim;
+  uint64_t cycle;
 };
 
 static struct watch *open_watch(void) {
@@ -23,8 +24,10 @@ static uint64_t bit(enum ct_probe_unit u, enum ct_probe_event e, unsigned c) {
 }
 
 static void cycles(struct watch *w, unsigned n, uint64_t events) {
-  while (n--)
-    ct_sim_probe_cycle(&w->sim, events);
+  while (n--) {
+    ct_sim_probe_cycle(&w->sim, w->cycle, events);
+    ++w->cycle;
+  }
 }
 
 /* Ready while the other context works, then while nothing moves, then granted. */

@@ -163,7 +163,7 @@ static void tick(struct sim *s) {
   *s->dut->clk_i = 0;
   DUT(eval)(s->dut);
   if (access) take_axil(s);
-  if (s->probe.to) ct_sim_probe_cycle(&s->probe, *s->dut->probe_o);
+  if (s->probe.to) ct_sim_probe_cycle(&s->probe, s->cycle, *s->dut->probe_o);
   if (s->traced) {
     DUT(tick)(s->dut);
   } else {

@@ -69,8 +69,9 @@ static void unit_cycle(struct ct_sim_probe *p, enum ct_probe_unit unit, uint64_t
   }
 }
 
-void ct_sim_probe_cycle(struct ct_sim_probe *p, uint64_t events) {
+void ct_sim_probe_cycle(struct ct_sim_probe *p, uint64_t cycle, uint64_t events) {
   ++p->to->cycles;
+  if (p->to->watch) p->to->watch(p->to->watch_arg, cycle, events);
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
     unit_cycle(p, u, events >> CT_PROBE_UNIT_BITS * u);
 }

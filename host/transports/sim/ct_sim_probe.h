@@ -23,7 +23,7 @@ struct ct_sim_probe {
   struct ct_sim_wait beats[2]; /* cycles so far with a beat of the peer, without */
 };
 
-/* One settled cycle. */
-void ct_sim_probe_cycle(struct ct_sim_probe *p, uint64_t events);
+/* One settled cycle; its number and what probe_o says. */
+void ct_sim_probe_cycle(struct ct_sim_probe *p, uint64_t cycle, uint64_t events);
 
 #endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "colocate.h"
+
+/* Cycles of co-location that are written if nothing else is asked for. */
+enum { DEFAULT_CYCLES = 100000 };
+
+static int watch(struct colocate *c) {
+  c->units = calloc(1, sizeof *c->units);
+  if (!c->units) return cli_fail("no memory for watching the device");
+  c->units->watch = ct_trace_cycle;
+  c->units->watch_arg = c->trace;
+  const int rc = ct_probe(c->dev, c->units);
+  c->watched = rc >= 0;
+  return rc < 0 ? cli_fail_device(c->dev, rc, "--trace is not possible") : 0;
+}
+
+int colocate_trace_open(struct colocate *c) {
+  const struct colocate_options *o = c->o;
+  if (!o->trace) return 0;
+  c->trace = ct_trace_open(o->trace, c->info.clock_hz, o->trace_bytes);
+  if (!c->trace) return cli_fail("%s: cannot be created: %s", o->trace, strerror(errno));
+  if (o->trace_to) ct_trace_window(c->trace, o->trace_from, o->trace_to);
+  return watch(c);
+}
+
+void colocate_trace_begin(struct colocate *c, uint64_t cycle) {
+  if (c->trace && !c->o->trace_to) ct_trace_window(c->trace, cycle, cycle + DEFAULT_CYCLES);
+}
+
+void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_result *r) {
+  static const enum ct_trace_kind kinds[] = {[JOB_STEP] = CT_TRACE_STEP,
+                                             [JOB_PUBLISH] = CT_TRACE_PUBLISH,
+                                             [JOB_REQUEST] = CT_TRACE_REQUEST};
+  ct_trace_job(c->trace, kinds[job->kind], (unsigned)r->queue, job->index + 1, r->arrive, r->start,
+               r->end);
+  if (job->kind == JOB_PUBLISH) ct_trace_swap(c->trace, job->index + 1, r->end);
+}
+
+void colocate_trace_turn(struct colocate *c) {
+  if (ct_trace_wants(c->trace)) return;
+  ct_probe(c->dev, NULL);
+  c->watched = false;
+}
+
+/* One sentence about the file, another if it does not hold what was asked for. */
+static void tell(const struct colocate *c, const struct ct_trace_summary *s) {
+  const char *path = c->o->trace;
+  if (s->from >= s->to) {
+    fprintf(c->text, "%s is empty: the run was over before cycle %" PRIu64 "\n", path, s->from);
+    return;
+  }
+  fprintf(c->text, "%s has cycles %" PRIu64 " to %" PRIu64 "; open it in ui.perfetto.dev\n", path,
+          s->from, s->to);
+  if (s->full)
+    fprintf(c->text,
+            "  it ends there because it has its %" PRIu64
+            " MB; --trace-limit allows more, --trace-window FROM:TO chooses other cycles\n",
+            c->o->trace_bytes / 1000000);
+}
+
+int colocate_trace_close(struct colocate *c) {
+  struct ct_trace_summary summary = {.events = 0};
+  if (c->watched) ct_probe(c->dev, NULL);
+  c->watched = false;
+  free(c->units);
+  c->units = NULL;
+  if (!c->trace) return 0;
+  const int rc = ct_trace_close(c->trace, &summary);
+  c->trace = NULL;
+  if (rc) return cli_fail("%s: cannot be written: %s", c->o->trace, strerror(errno));
+  tell(c, &summary);
+  return 0;
+}
