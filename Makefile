@@ -86,8 +86,9 @@ formal: $(GEN_SVH)  ## Proofs of the small blocks (Yosys and z3)
 test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
 	$(RUN) $(SYNTH_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(FORMAL_STEPS)
 
-DEMO_ARGS ?= colocate --data digits
-demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits
+DEMO_ARGS ?= colocate --data digits --report $(BUILD)/demo/report.html --trace $(BUILD)/demo/trace.json
+demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits; a report and a trace in build/demo
+	@mkdir -p $(BUILD)/demo
 	@$(BUILD)/bin/coltrain $(DEMO_ARGS)
 
 # The named configuration of the small board: parameters of ct_core, and what an LFE5U-85F may spend.

@@ -24,12 +24,13 @@ static size_t answered_by(const struct server *s, size_t n, uint64_t by) {
   return answered;
 }
 
-static void add_row(struct page *p, const char *name, const char *meaning, const struct server *s,
-                    size_t n, const struct window *w) {
+static void add_row(struct page *p, const char *name, const char *brief, const char *meaning,
+                    const struct server *s, size_t n, const struct window *w) {
   const uint64_t by = w ? w->to : CT_NO_CYCLE;
   const struct latency l = latency_of_first(s, n, by);
   p->row[p->rows++] = (struct page_row){
       .name = name,
+      .brief = brief,
       .meaning = meaning,
       .requests = n,
       .answered = answered_by(s, n, by),
@@ -40,23 +41,26 @@ static void add_row(struct page *p, const char *name, const char *meaning, const
 
 /* Serving alone, then the policies in their order. */
 static void add_rows(struct page *p) {
+  static const char *const briefs[POLICIES] = {"requests first", "first come, first served",
+                                               "taking turns", "one job at a time"};
   static const char *const meanings[POLICIES] = {
-      "requests first, in every slot of every unit", "first come, first served, in every unit",
+      "requests go first, in every slot of every unit", "first come, first served, in every unit",
       "the queues take turns in every unit", "one whole job at a time"};
   const struct colocate *c = p->c;
   const size_t n = c->other[0].server.count;
   if (!p->timed || !c->alone.done || !n) return;
-  add_row(p, "serving alone", "no training", &c->alone, n, NULL);
+  add_row(p, "serving alone", "no training", "no training", &c->alone, n, NULL);
   for (unsigned policy = 0; policy < POLICIES; ++policy) {
     const char *name = colocate_policy_name((enum ct_policy)policy);
     if (policy == c->o->policy) {
-      add_row(p, name, meanings[policy], &c->serve, n, &c->together);
+      add_row(p, name, briefs[policy], meanings[policy], &c->serve, n, &c->together);
       p->row[p->rows - 1].present = true;
       continue;
     }
     for (size_t i = 0; i < POLICIES - 1; ++i)
       if (c->other[i].window.closed && c->other[i].policy == policy)
-        add_row(p, name, meanings[policy], &c->other[i].server, n, &c->other[i].window);
+        add_row(p, name, briefs[policy], meanings[policy], &c->other[i].server, n,
+                &c->other[i].window);
   }
 }
 
@@ -142,11 +146,16 @@ static void format_us(double us, char *text, size_t size) {
     snprintf(text, size, "%.3g s", us / 1e6);
 }
 
-enum { ROW_HEIGHT = 40, ROW_NAMES = 104 };
+enum { ROW_HEIGHT = 42, ROW_NAMES = 104, ROW_MEANINGS = 190 };
 
+/* What a policy means stands below its name where there is room. */
 static void name_row(struct ct_chart *chart, const struct page_row *r, double y) {
-  ct_chart_text(chart, r->present ? "b" : "", 2, y + (r->present ? -2 : 4), "start", r->name);
-  if (r->present) ct_chart_text(chart, "tick", 2, y + 13, "start", "this run");
+  char text[64];
+  const bool room = chart->left > ROW_NAMES;
+  snprintf(text, sizeof text, "%s%s", room ? r->brief : "",
+           r->present ? room ? " (this run)" : "this run" : "");
+  ct_chart_text(chart, r->present ? "b" : "", 2, y + (*text ? -2 : 4), "start", r->name);
+  if (*text) ct_chart_text(chart, "tick", 2, y + 13, "start", text);
 }
 
 /* The smallest and the largest time of the comparison, with room for texts. */
@@ -180,13 +189,15 @@ static void draw_times(struct ct_chart *chart, const struct page_row *r, double 
   if (never) {
     fprintf(chart->to, "<path style=\"fill:var(--serve)\" d=\"M%.1f %.1fl10 6l-10 6z\"/>\n", x2,
             y - 6);
-    snprintf(text, sizeof text, "not in time");
+    snprintf(text, sizeof text, "%zu of %zu in time", r->answered, r->requests);
   } else {
     fprintf(chart->to, "<circle class=\"serve\" cx=\"%.1f\" cy=\"%.1f\" r=\"6\"/>\n", x2, y);
     format_us(r->latency.p99, text, sizeof text);
   }
-  ct_chart_text(chart, "b", never ? chart->w - 2 : x2 + 11, never ? y - 11 : y + 4,
-                never ? "end" : "start", text);
+  if (never)
+    ct_chart_text(chart, "b", x1 < x2 ? x2 + 14 : x2 - 8, x1 < x2 ? y - 9 : y + 4, "end", text);
+  else
+    ct_chart_text(chart, "b", x2 + 11, y + 4, "start", text);
 }
 
 void page_policies(struct page *p, double w, double h) {
@@ -196,7 +207,7 @@ void page_policies(struct page *p, double w, double h) {
   h = ROW_HEIGHT * (double)p->rows + 60;
   ct_chart_open(&chart, p->to, w, h, "Time to an answer by policy",
                 "median and p99 for serving alone and each policy, on a logarithmic scale");
-  chart.left = ROW_NAMES;
+  chart.left = w < NARROW ? ROW_NAMES : ROW_MEANINGS;
   chart.right = 70;
   chart.top = 6;
   ct_chart_x(&chart, low, high, CT_LOG, "time to an answer", format_us);
@@ -214,7 +225,7 @@ void page_kept(struct page *p, double w, double h) {
   h = ROW_HEIGHT * (double)(p->rows - 1) + 60;
   ct_chart_open(&chart, p->to, w, h, "Training speed kept by policy",
                 "a bar for each policy, in percent of training alone");
-  chart.left = ROW_NAMES;
+  chart.left = w < NARROW ? ROW_NAMES : ROW_MEANINGS;
   chart.right = 70;
   chart.top = 6;
   ct_chart_x(&chart, 0, 1, CT_LINEAR, "of training's speed alone", ct_format_percent);

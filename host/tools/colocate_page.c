@@ -89,21 +89,22 @@ static void put_cards(struct page *p) {
              time_text(p, p->alone.p99), p->together.p99 / p->alone.p99);
     card(p, "Time to an answer", time_text(p, p->together.p99),
          isfinite(p->alone.p99) ? text : "for 99 of 100 requests at most, while training");
-    card(p, "Training speed kept", percent_text(p, p->kept),
+    card(p, "Training speed", percent_text(p, p->kept),
          "of what the same hardware trains in the same time when it serves nobody");
   }
+  const struct version *first = serving_version(c, false), *last = serving_version(c, true);
   snprintf(text, sizeof text,
-           "on the test images, by the last version that served. The first one had %s; %zu "
-           "versions were swapped in while requests arrived",
-           percent_text(p, accuracy_of(serving_version(c, false))), c->versions.published);
-  card(p, "Right answers", percent_text(p, accuracy_of(serving_version(c, true))), text);
+           "of the test images, by the version of the weights that served last; the first one had "
+           "%s. New weights took over %td times while requests arrived",
+           percent_text(p, accuracy_of(first)), first ? last - first : 0);
+  card(p, "Right answers", percent_text(p, accuracy_of(last)), text);
   char big[64];
-  snprintf(big, sizeof big, "%zu lost, %zu wrong", lost(&c->serve), c->wrong);
+  snprintf(big, sizeof big, "%zu", lost(&c->serve) + c->wrong);
   snprintf(
       text, sizeof text,
-      "of %zu answers; each was computed again by the exact model in C and compared bit by bit",
-      served(&c->serve));
-  card(p, "Answers missing or false", big, text);
+      "of %zu answers. Each was computed again by the exact model in C and compared bit by bit",
+      c->serve.done);
+  card(p, "Lost or wrong", big, text);
   put(p, "</div>\n");
 }
 
@@ -196,8 +197,8 @@ static void put_others(struct page *p) {
       "the "
       "other policies, beside training.</p>\n<figure><figcaption>Time to an answer, from the "
       "median "
-      "(hollow) to the slowest 1 %% (filled, p99). Each step of the scale is ten times the one "
-      "before.</figcaption>\n");
+      "(hollow) to the slowest 1 %% (filled, p99). Equal distances on the scale are equal "
+      "factors.</figcaption>\n");
   put_figure(p, page_policies);
   put(p,
       "</figure>\n<figure><figcaption>Training speed kept, against training alone.</figcaption>\n");

@@ -18,7 +18,7 @@ struct page_times {
 
 /* A row of the comparison of policies. */
 struct page_row {
-  const char *name, *meaning;
+  const char *name, *brief, *meaning;
   size_t requests, answered;
   struct page_times latency;
   double kept;   /* of training's speed alone; NaN for serving alone */

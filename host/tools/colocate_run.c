@@ -8,8 +8,8 @@
 
 /* WAIT_MS: how long Ctrl-C may go unnoticed. LEAD: cycles between handing over the first requests
  * and the first arrival. RECENT: answers that the accuracy on the progress line is taken over.
- * OTHER_TIMES: how much longer than its arrivals a run under another policy may take. */
-enum { WAIT_MS = 1000, LEAD = 20000, RECENT = 200, DRAIN_TURNS = 100000, OTHER_TIMES = 2 };
+ * OTHER_PERCENT: how long a run under another policy may take, against its arrivals. */
+enum { WAIT_MS = 1000, LEAD = 20000, RECENT = 200, DRAIN_TURNS = 100000, OTHER_PERCENT = 150 };
 
 /* ---- Progress ---- */
 
@@ -39,7 +39,7 @@ static double training_rest(const struct colocate *c) {
 static double others_rest(const struct colocate *c, size_t first) {
   if (!c->o->compare) return 0;
   const uint64_t span = c->arrivals[c->other[0].server.count - 1];
-  return (double)(POLICIES - 1 - first) * OTHER_TIMES * (double)span;
+  return (double)(POLICIES - 1 - first) * OTHER_PERCENT / 100 * (double)span;
 }
 
 /* rest: cycles that this run and the later ones will take; below 0: nobody knows. */
@@ -301,19 +301,20 @@ static int run_train_alone(struct colocate *c) {
   return window_close(c, &c->train_alone);
 }
 
-/* The first of the arrivals under another policy, until they are answered or twice that time is
- * over. */
+/* The first of the arrivals under another policy, until they are answered or half as much time
+ * again is over. */
 static int run_other(struct colocate *c, struct other *o) {
   uint64_t now = 0;
   char label[32];
   snprintf(label, sizeof label, "under %s", colocate_policy_name(o->policy));
   c->label = label;
+  c->state.known = 0;
   const int rc = ct_set_policy(c->dev, o->policy);
   if (rc < 0) return cli_fail_device(c->dev, rc, "setting the policy");
   if (start_filler(c) || read_clock(c, &now)) return 1;
   if (cli_stopped()) return 0;
   o->run = true;
-  c->give_up = now + LEAD + OTHER_TIMES * c->arrivals[o->server.count - 1];
+  c->give_up = now + LEAD + c->arrivals[o->server.count - 1] / 100 * OTHER_PERCENT;
   const int status = run_arrivals(c, &o->server, &o->window);
   c->give_up = CT_NO_CYCLE;
   c->label = "";

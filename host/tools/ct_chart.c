@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Room around the plot. TICK_*: pixels that a tick of an axis needs. */
-enum { LEFT = 56, RIGHT = 16, TOP = 26, BOTTOM = 44, TICK_WIDTH = 70, TICK_HEIGHT = 44 };
+enum { LEFT = 56, RIGHT = 16, TOP = 38, BOTTOM = 44, TICK_WIDTH = 70, TICK_HEIGHT = 44 };
 
 /* ---- Scales ---- */
 
@@ -38,7 +38,7 @@ static size_t linear_ticks(const struct ct_scale *s, size_t max, double *ticks) 
   size_t n = 0;
   const double step = round_up((s->high - s->low) / (double)(max > 1 ? max - 1 : 1));
   for (double i = ceil(s->low / step - 1e-9); n < max && i * step <= s->high + step * 1e-9; ++i)
-    ticks[n++] = i * step;
+    ticks[n++] = i * step + 0.0; /* no -0 */
   return n;
 }
 
@@ -60,7 +60,7 @@ static size_t log_ticks(const struct ct_scale *s, size_t max, double *ticks) {
 }
 
 static size_t nines_ticks(const struct ct_scale *s, size_t max, double *ticks) {
-  static const double all[] = {0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999};
+  static const double all[] = {0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999};
   size_t n = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all && n < max; ++i)
     if (all[i] >= s->low && all[i] <= s->high) ticks[n++] = all[i];
@@ -215,7 +215,7 @@ void ct_chart_dot(struct ct_chart *c, const char *class, double x, double y, dou
 void ct_chart_mark(struct ct_chart *c, const char *class, double x, const char *label) {
   const double px = ct_scale_at(&c->x, x);
   line(c, class, px, c->top, px, c->h - c->bottom);
-  if (label) ct_chart_text(c, "note", px + 3, c->top + 11, "start", label);
+  if (label) ct_chart_text(c, "note", px, c->top - 5, "middle", label);
 }
 
 void ct_chart_rect(struct ct_chart *c, const char *class, double x, double y, double w, double h,

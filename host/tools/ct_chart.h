@@ -36,7 +36,7 @@ double ct_scale_at(const struct ct_scale *scale, double value);
 enum { CT_TICKS = 12 };
 
 /* Round values from low to high, at most max of them; returns how many. For LOG 1, 2 and 5 times
- * powers of ten or powers alone, for NINES 0, 0.5, 0.9, 0.99 ... */
+ * powers of ten or powers alone, for NINES 0.5, 0.9, 0.99 ... */
 size_t ct_ticks(const struct ct_scale *scale, size_t max, double ticks[CT_TICKS]);
 
 /* Text of a value on an axis. */
@@ -74,7 +74,7 @@ void ct_chart_segment(struct ct_chart *c, const char *class, double x1, double y
                       double y2);
 void ct_chart_dot(struct ct_chart *c, const char *class, double x, double y, double radius);
 
-/* A vertical line over the whole height with a label at its top (may be NULL). */
+/* A vertical line over the whole height with a label above it (may be NULL). */
 void ct_chart_mark(struct ct_chart *c, const char *class, double x, const char *label);
 
 /* In pixels: a rectangle with a tooltip (may be NULL), a text ("start", "middle", "end"). */

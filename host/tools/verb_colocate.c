@@ -22,7 +22,7 @@ enum {
 };
 
 /* COMPARE: requests for each other policy in a report. LIMIT: megabytes of a trace. */
-enum { COMPARE = 200, LIMIT = 50 };
+enum { COMPARE = 400, LIMIT = 50 };
 
 static enum ct_policy policy_of(const char *name, const struct argp_state *state) {
   if (!strcmp(name, "priority")) return CT_PRIORITY;
@@ -147,7 +147,7 @@ int verb_colocate(int argc, char **argv) {
       {"report", KEY_REPORT, "FILE.html", 0,
        "Write a page with charts for people; any browser shows it", 2},
       {"compare", KEY_COMPARE, "N", 0,
-       "Repeat the first N requests under each of the other policies (with --report 200, else 0)",
+       "Repeat the first N requests under each of the other policies (with --report 400, else 0)",
        2},
       {"trace", KEY_TRACE, "FILE.json", 0,
        "Write what every unit does, cycle by cycle; ui.perfetto.dev and chrome://tracing show it",

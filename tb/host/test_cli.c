@@ -255,6 +255,8 @@ static void help_and_usage(void **state) {
     if (!strstr(out, verbs[i])) fail_msg("--help does not know %s", verbs[i]);
     char *help = cli_expect(0, "", line("%s --help", verbs[i]));
     if (!strstr(help, line("Usage: coltrain %s", verbs[i]))) fail_msg("no help for %s", verbs[i]);
+    if (!strstr(help, line("Example:\n  coltrain %s", verbs[i])))
+      fail_msg("no example for %s", verbs[i]);
     free(help);
   }
   free(out);
@@ -272,6 +274,33 @@ static void help_and_usage(void **state) {
   free(cli_expect(2, "--model FILE is missing", "infer --data digits"));
   free(cli_expect(2, "belong together", "infer --model m --input x.npy"));
   free(cli_expect(2, "either --data, or --input", "infer --model m"));
+}
+
+/* What was probably meant. */
+static void names_that_do_not_exist(void **state) {
+  (void)state;
+  static const struct {
+    const char *args, *answer;
+  } wrong[] = {
+      {"colcate", "did you mean \"colocate\"?"},
+      {"tarin", "did you mean \"train\"?"},
+      {"xyzzy", "coltrain --help lists them"},
+      {"bench gem", "did you mean \"gemm\"?"},
+      {"bench frobnicate", "coltrain bench --help lists them"},
+      {"colocate --polcy job", "there is no option --polcy; did you mean --policy?"},
+      {"colocate --requets=3", "did you mean --requests?"},
+      {"train --epcohs 3", "did you mean --epochs?"},
+      {"train --epochs 3 --bogus", "there is no option --bogus; coltrain train --help lists them"},
+      {"bench emu --secnds 1", "did you mean --seconds?"},
+      {"info --device emu: --jsonfile", "did you mean --json?"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
+    free(cli_expect(2, wrong[i].answer, wrong[i].args));
+  /* Values are not names, names may be cut short, and nothing behind -- is an option. */
+  free(cli_expect(1, "/nonexistent/--polcy: cannot be written",
+                  "colocate --csv /nonexistent/--polcy" EMU));
+  free(cli_expect(1, "neither a data set", "colocate --data --polcy --req 3" EMU));
+  free(cli_expect(1, "cannot be opened", "disasm -- --polcy"));
 }
 
 /* ---- Training ---- */
@@ -500,14 +529,15 @@ static void serving_stops_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matmul_is_exact),        cmocka_unit_test(matmul_refuses),
-      cmocka_unit_test(info_and_counters),      cmocka_unit_test(devices_that_are_not_there),
-      cmocka_unit_test(bench_of_the_emulator),  cmocka_unit_test(disassembly),
-      cmocka_unit_test(help_and_usage),         cmocka_unit_test(resuming_changes_nothing),
-      cmocka_unit_test(the_seed_decides),       cmocka_unit_test(inference_of_a_matrix),
-      cmocka_unit_test(training_refuses),       cmocka_unit_test(training_stops_cleanly),
-      cmocka_unit_test(serving_while_training), cmocka_unit_test(unusual_numbers),
-      cmocka_unit_test(colocate_refuses),       cmocka_unit_test(serving_stops_cleanly),
+      cmocka_unit_test(matmul_is_exact),          cmocka_unit_test(matmul_refuses),
+      cmocka_unit_test(info_and_counters),        cmocka_unit_test(devices_that_are_not_there),
+      cmocka_unit_test(bench_of_the_emulator),    cmocka_unit_test(disassembly),
+      cmocka_unit_test(help_and_usage),           cmocka_unit_test(names_that_do_not_exist),
+      cmocka_unit_test(resuming_changes_nothing), cmocka_unit_test(the_seed_decides),
+      cmocka_unit_test(inference_of_a_matrix),    cmocka_unit_test(training_refuses),
+      cmocka_unit_test(training_stops_cleanly),   cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(unusual_numbers),          cmocka_unit_test(colocate_refuses),
+      cmocka_unit_test(serving_stops_cleanly),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }
