@@ -274,7 +274,8 @@ int verb_train(int argc, char **argv) {
       .children = children,
       .doc =
           "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
-          "epoch. Ctrl-C ends the run after the present epoch; pressed again it ends the program.\n\n"
+          "epoch. Ctrl-C ends the run after the present epoch; pressed again it ends the "
+          "program.\n\n"
           "Example:\n  coltrain train --data digits --epochs 10 --save model.ct\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
   cli_parse(&argp, argc, argv, &o);
