@@ -38,8 +38,9 @@ enum scenario {
   kUnitError, /* a unit reports an error at some time */
   kCancel,
   kReset,
-  kTwo,      /* two of these, one after the other */
-  kBadCount, /* NCMDS */
+  kTwoResets, /* the second whenever it comes: the job may be over by then */
+  kTwo,       /* two of these, one after the other */
+  kBadCount,  /* NCMDS */
   kBadFlags,
   kRefused, /* the read of the descriptor is refused */
   kNoDesc,  /* the descriptor does not come; then a cancel */
@@ -76,6 +77,7 @@ typedef struct {
 /* A request of the fetch client. */
 typedef struct {
   bool desc, soft, dropping, failed;
+  bool stale; /* of a job that a reset has dropped */
   uint32_t addr;
   unsigned beats, next, delay;
   unsigned bad; /* soft: fails at this beat; beats + 1: does not */
@@ -110,12 +112,14 @@ typedef struct {
 
   plan plans[kPlans];
   uint32_t written, visible, started, completed; /* jobs so far */
+  uint32_t next;                                 /* the one that starts next */
 
   /* The job in front, and the one before if only answers to its stores are missing. */
   run run, old;
   bool running, old_valid;
   unsigned got[kUnits], executed;
   unsigned struck;                /* interferences so far */
+  unsigned again;                 /* cycles to the second reset, 0: none */
   bool next_read;                 /* the descriptor of the next job has been read */
   bool beat_first, beat_last;     /* of a descriptor, in this cycle */
   uint32_t last_prog, last_beats; /* of the last descriptor that was read */
@@ -126,6 +130,8 @@ typedef struct {
   bool old_fails;
   struct {
     unsigned overlaps, ahead, guesses, wrong, lost, old_errors, old_deads, doomed;
+    unsigned programs; /* asked for */
+    unsigned again[8]; /* second resets, by state */
   } n;
   struct {
     uint64_t start, end;
@@ -296,7 +302,8 @@ static void write_job(bench *b) {
   p->overlap = ct_rng_percent(&b->rng, 60);
   d[CT_DESC_FLAGS] = p->overlap ? CT_FLAG_OVERLAP : 0;
   if (p->scenario == kBadCount) {
-    d[CT_DESC_NCMDS] = ct_rng_percent(&b->rng, 50) ? 0 : 513 + ((uint32_t)ct_rng_u64(&b->rng) >> 8);
+    d[CT_DESC_NCMDS] =
+        ct_rng_percent(&b->rng, 50) ? 0 : CT_PROG_MAX + 1 + ((uint32_t)ct_rng_u64(&b->rng) >> 8);
     p->code = CT_DEV_DESCRIPTOR;
     p->addr = CT_DESC_NCMDS;
   }
@@ -438,8 +445,8 @@ static void deliver(bench *b) {
   } else {
     *d->fetch_rvalid_i = 1;
     memcpy(d->fetch_rdata_i, b->mem[(r->addr + r->next) % kMemUnits], 16);
-    b->beat_first = r->desc && r->next == 0;
-    b->beat_last = r->desc && r->next + 1 == r->beats && !r->failed;
+    b->beat_first = r->desc && r->next == 0 && !r->stale;
+    b->beat_last = r->desc && r->next + 1 == r->beats && !r->failed && !r->stale;
   }
   if (++r->next == r->beats) pop_request(f);
 }
@@ -490,6 +497,22 @@ static void reset_context(bench *b) {
   strike(b, CT_DEV_RESET, 0);
 }
 
+/* Another reset, in any state. (In the very cycle in which a job fails by itself, its own error may
+ * come first: jobs that do are left alone.) */
+static bool reset_again(bench *b) {
+  if (!b->again || --b->again) return false;
+  if (in_job(b) && (running(b)->code || running(b)->doomed)) {
+    b->again = 1;
+    return false;
+  }
+  ++b->n.again[status_of(b)];
+  if (in_job(b))
+    reset_context(b);
+  else
+    *b->dut->reset_i = 1;
+  return true;
+}
+
 static void cancel(bench *b) {
   *b->dut->cancel_i = 1;
   *b->dut->cancel_named_i = ct_rng_percent(&b->rng, 50);
@@ -520,6 +543,10 @@ static void interfere_once(bench *b, enum scenario s) {
     case kNoDesc:
     case kDoomed:
       cancel(b);
+      break;
+    case kTwoResets:
+      b->again = ct_rng_percent(&b->rng, 30) ? 1 : 1 + ct_rng_below(&b->rng, 100);
+      reset_context(b);
       break;
     case kReset:
       reset_context(b);
@@ -554,6 +581,7 @@ static void interfere(bench *b) {
   if (b->stuck && b->stuck_left-- == 0) b->stuck = false;
   if (b->patience && status_of(b) == kAbort && ct_rng_below(&b->rng, b->patience) == 0)
     *d->reset_i = *d->dead_o;
+  if (reset_again(b)) return;
   doom(b);
   if (!in_job(b) || *d->cancel_i) return;
   const plan *p = running(b);
@@ -598,6 +626,20 @@ static void host_step(bench *b) {
     for (; b->visible != b->written; ++b->visible)
       b->plans[b->visible % kPlans].arrive = b->cycle;
   }
+}
+
+/* One cycle, in which nothing but this happens. */
+static void ring_bell(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  *d->tail_i = (uint16_t)b->written;
+  *d->tail_we_i = 1;
+  *d->cycle_i = b->cycle;
+  *d->cycle_next_i = b->cycle + 1;
+  for (; b->visible != b->written; ++b->visible)
+    b->plans[b->visible % kPlans].arrive = b->cycle;
+  ct_ctx_tick(d);
+  ++b->cycle;
+  *d->tail_we_i = 0;
 }
 
 static uint64_t field(const bench *b, unsigned lsb, unsigned width) {
@@ -663,8 +705,8 @@ static void on_start(bench *b) {
     on_overlap(b);
   else
     assert_true(*b->dut->gate_i && !b->old_valid && !b->running);
-  /* A reset has thrown away what is not the host's next. */
   b->started = head_job(b) + !b->next_read;
+  assert_int_equal(b->started - 1, b->next++);
   b->n.ahead += b->next_read;
   b->run = (run){.job = b->started - 1, .start = b->cycle + 1, .no_desc = !b->next_read};
   const request *r = &b->fetch.r[0];
@@ -684,6 +726,7 @@ static void take_request(bench *b, bool desc) {
   request *r = &f->r[f->count++];
   *r = (request){.desc = desc, .soft = *d->fetch_soft_o, .addr = *d->fetch_addr_o};
   r->beats = *d->fetch_len_o;
+  b->n.programs += !desc;
   if (desc && b->running && status_of(b) == kDesc) b->run.no_desc = true;
   r->bad = r->beats + 1;
   if (r->soft && ct_rng_percent(&b->rng, 10)) r->bad = ct_rng_below(&b->rng, r->beats);
@@ -698,6 +741,7 @@ static void check_request(bench *b) {
   ct_ctx_dut *d = b->dut;
   const fetcher *f = &b->fetch;
   const bool desc = *d->fetch_addr_o >= kRing, plain = status_of(b) <= kProgram;
+  assert_in_range(*d->fetch_len_o, 1, 2 * CT_PROG_MAX);
   if (desc) {
     assert_int_equal(*d->fetch_addr_o, kRing + 8 * (*d->head_o % b->slots));
     assert_int_equal(*d->fetch_len_o, 8);
@@ -810,6 +854,14 @@ static void monitor(bench *b) {
   if (s == kRun) b->run.rows += *d->row_i;
 }
 
+/* A soft reset forgets the jobs that are written and have not begun, and what is read of them. */
+static void on_reset(bench *b) {
+  b->next = b->visible;
+  b->next_read = false;
+  for (unsigned i = 0; i < b->fetch.count; ++i)
+    b->fetch.r[i].stale = status_of(b) != kDesc;
+}
+
 static void cycle(bench *b) {
   ct_ctx_dut *d = b->dut;
   fetch_step(b);
@@ -830,11 +882,25 @@ static void cycle(bench *b) {
   ct_ctx_eval(d);
   monitor(b);
   if (*d->reset_i)
-    b->next_read = false;
+    on_reset(b);
   else if (b->beat_last && !*d->flush_o && status_of(b) != kDesc && !*d->start_o)
     b->next_read = true;
   ct_ctx_tick(d);
   ++b->cycle;
+}
+
+/* The device as it is after a reset of the core, and nothing written for it. */
+static void reset_core(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  *d->ring_base_i = kRing;
+  *d->ring_log2_i = 4;
+  *d->drain_limit_i = kDrainLimit;
+  *d->watchdog_i = *d->freeze_i = *d->hold_i = *d->tail_we_i = *d->cpl_pop_i = 0;
+  *d->fetch_rvalid_i = *d->err_i = *d->reset_i = *d->cancel_i = 0;
+  *d->cancel_named_i = *d->old_i = *d->old_err_i = *d->fetch_bad_i = 0;
+  ct_ctx_reset(d, 2);
+  b->written = b->visible = b->started = b->completed = b->next = 0;
+  b->cpl_head = b->cpl_tail = b->fetch.count = 0;
 }
 
 static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum scenario only) {
@@ -849,14 +915,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   b->host = ct_stall_make(stream + 9, 30, 200);
   b->pop = ct_stall_make(stream + 10, pop, 3000);
   b->gate = ct_stall_make(stream + 11, 30, 20);
-  ct_ctx_dut *d = b->dut;
-  *d->ring_base_i = kRing;
-  *d->ring_log2_i = 4;
-  *d->drain_limit_i = kDrainLimit;
-  *d->watchdog_i = *d->freeze_i = *d->hold_i = *d->tail_we_i = *d->cpl_pop_i = 0;
-  *d->fetch_rvalid_i = *d->err_i = *d->reset_i = *d->cancel_i = 0;
-  *d->cancel_named_i = *d->old_i = *d->old_err_i = *d->fetch_bad_i = 0;
-  ct_ctx_reset(d, 2);
+  reset_core(b);
   return b;
 }
 
@@ -914,6 +973,53 @@ static void cancels(void **state) {
 static void resets(void **state) {
   (void)state;
   one_scenario(kReset, CT_DEV_RESET, 60000);
+}
+
+/* Two resets, in the same state or in any other, back to back or with some cycles between. What was
+ * written before the second is forgotten by it, what is written after it runs; each job that has
+ * begun completes once (on_start, on_finish). */
+static void double_resets(void **state) {
+  (void)state;
+  bench *b = open_bench(97, 30, 20, kTwoResets);
+  for (unsigned i = 0; i < 150000; ++i)
+    cycle(b);
+  assert_true(b->seen[kTwoResets][CT_DEV_RESET] > 100);
+  const unsigned *again = b->n.again;
+  assert_true(again[kIdle] > 0 && again[kHeld] > 0 && again[kDesc] > 0 && again[kProgram] > 0);
+  assert_true(again[kRun] + again[kDrain] > 0 && again[kAbort] > 0);
+  close_bench(b);
+}
+
+/* The first descriptor since the reset counts no commands, nor does the next one: both end as bad
+ * descriptors, and no program is asked for, least of all one of no beats, which would be the guess
+ * if the first were taken for the same as what the registers happen to hold. The second round's
+ * registers hold just that. */
+static void first_descriptor_empty(void **state) {
+  (void)state;
+  enum { kEmpty = 2, kGood = 20, kLimit = 20000 };
+  bench *b = open_bench(98, 30, 0, kBadCount);
+  for (unsigned round = 0; round < 2; ++round) {
+    if (round) reset_core(b);
+    b->host.percent = 100;
+    b->host.left = 0;
+    for (unsigned i = 0; i < kEmpty; ++i) {
+      write_job(b);
+      b->mem[kRing + 8 * i][CT_DESC_PROG] = 0;
+      b->mem[kRing + 8 * i][CT_DESC_NCMDS] = 0;
+    }
+    ring_bell(b);
+    for (unsigned i = 0; i < kLimit && b->completed < kEmpty; ++i)
+      cycle(b);
+    assert_int_equal(b->seen[kBadCount][CT_DEV_DESCRIPTOR], kEmpty * (round + 1));
+    assert_int_equal(b->n.programs, 0);
+  }
+  b->only = kNormal;
+  b->host = ct_stall_make(99, 0, 1);
+  for (unsigned i = 0; i < kLimit && b->completed < kEmpty + kGood; ++i)
+    cycle(b);
+  /* Their stores may be answered with an error. */
+  assert_int_equal(b->seen[kNormal][CT_DEV_OK] + b->seen[kNormal][CT_DEV_AXI_WRITE], kGood);
+  close_bench(b);
 }
 
 static void sem_errors(void **state) {
@@ -985,18 +1091,10 @@ static void many_doorbells(void **state) {
   *d->hold_i = 1;
   for (unsigned i = 0; i < kMany; ++i) {
     write_job(b);
-    *d->tail_i = (uint16_t)b->written;
-    *d->tail_we_i = 1;
-    *d->cycle_i = b->cycle;
-    *d->cycle_next_i = b->cycle + 1;
-    b->plans[i].arrive = b->cycle;
-    ct_ctx_tick(d);
-    ++b->cycle;
-    *d->tail_we_i = 0;
+    ring_bell(b);
     for (unsigned n = ct_rng_below(&b->rng, 5); n; --n)
       cycle(b);
   }
-  b->visible = b->written;
   for (unsigned i = kRemembered; i < kMany; ++i)
     b->plans[i].arrive = b->plans[kMany - 1].arrive;
   *d->hold_i = 0;
@@ -1026,6 +1124,8 @@ int main(void) {
       cmocka_unit_test(all_endings),
       cmocka_unit_test(cancels),
       cmocka_unit_test(resets),
+      cmocka_unit_test(double_resets),
+      cmocka_unit_test(first_descriptor_empty),
       cmocka_unit_test(sem_errors),
       cmocka_unit_test(descriptor_never_comes),
       cmocka_unit_test(dead_port),
