@@ -77,14 +77,14 @@ test-unit: $(UNIT_RUN)  ## The benches of the single blocks
 test-system: $(PRODUCTS) $(SYSTEM_TESTS)  ## Whole-core tests
 	$(RUN) $(SYSTEM_TESTS)
 
-test-host: $(HOST_TESTS)  ## Tests of the library and the tools, also under the address and undefined-behaviour sanitizers
-	$(RUN) $(HOST_TESTS)
+test-host: $(HOST_TESTS) $(HOST_STEP_FILES)  ## Tests of the library, the tools and the examples, also under the sanitizers
+	$(RUN) $(HOST_TESTS) $(HOST_STEPS)
 
 formal: $(GEN_SVH)  ## Proofs of the small blocks (Yosys and z3)
 	$(RUN) $(FORMAL_STEPS)
 
-test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
-	$(RUN) $(SYNTH_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(FORMAL_STEPS)
+test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS) $(HOST_STEP_FILES)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
+	$(RUN) $(SYNTH_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(HOST_STEPS) $(FORMAL_STEPS)
 
 DEMO_ARGS ?= colocate --data digits --report $(BUILD)/demo/report.html --trace $(BUILD)/demo/trace.json
 demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits; a report and a trace in build/demo

@@ -10,8 +10,9 @@
 #   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
 
 HOST_CPPFLAGS := -Ihost/include -Ihost/lib -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
-LIB_LDLIBS    := -ldl -lm -pthread
-TOOLS_LDLIBS  := -ljansson -lz
+# No libm: what it computes differs from one machine to the next.
+LIB_LDLIBS    := -ldl -pthread
+TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 
 LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c))
@@ -73,7 +74,7 @@ $(BUILD)/lib/libcoltrain.a: $(LIB_OBJS)
 $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
+	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
 
 # The library under the sanitizers, for test-host.
 $(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)

@@ -92,7 +92,8 @@ static bool find_plugin(const char *scheme, void **handle, char *why, size_t why
   library_folder(library, sizeof library);
   const char *chosen = getenv("COLTRAIN_PLUGIN_DIR");
   return (chosen && *chosen && try_load(chosen, "", scheme, handle, why, why_size)) ||
-         (*program && try_load(program, "/../lib/coltrain", scheme, handle, why, why_size)) ||
+         (*program && (try_load(program, "/../lib/coltrain", scheme, handle, why, why_size) ||
+                       try_load(program, "/../../lib/coltrain", scheme, handle, why, why_size))) ||
          (*library && (try_load(library, "/coltrain", scheme, handle, why, why_size) ||
                        try_load(library, "/../lib/coltrain", scheme, handle, why, why_size))) ||
          try_load(CT_PLUGIN_DIR, "", scheme, handle, why, why_size);

@@ -66,11 +66,11 @@ HOST_TESTS += $(BUILD)/tb/$(1) $(BUILD)/tb/$(1).san
 $(BUILD)/tb/$(1): $(2:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -rdynamic -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka
+	$$(Q)$$(CC) -rdynamic -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
 $(BUILD)/tb/$(1).san: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -rdynamic $(SANITIZE) -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka
+	$$(Q)$$(CC) -rdynamic $(SANITIZE) -o $$@ $$(filter %.o %.a,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
 -include $(2:%.c=$(BUILD)/tb/obj/%.d) $(2:%.c=$(BUILD)/san/obj/%.d)
 endef
 
@@ -82,7 +82,7 @@ HOST_TESTS += $(BUILD)/tb/$(1).tsan
 $(BUILD)/tb/$(1).tsan: $(2:%.c=$(BUILD)/tsan/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/tsan/%) $(LIB_SRCS:%.c=$(BUILD)/tsan/obj/%.o)
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(CC) -rdynamic $(THREAD_SANITIZE) -o $$@ $$(filter %.o,$$^) $(3) $$(LIB_LDLIBS) -lcmocka
+	$$(Q)$$(CC) -rdynamic $(THREAD_SANITIZE) -o $$@ $$(filter %.o,$$^) $(3) $$(LIB_LDLIBS) -lcmocka -lm
 -include $(2:%.c=$(BUILD)/tsan/obj/%.d) $(LIB_SRCS:%.c=$(BUILD)/tsan/obj/%.d)
 endef
 

@@ -47,3 +47,32 @@ $(call host_test,test_probe,tb/host/test_probe.c host/transports/sim/ct_sim_prob
 # Traces, made up and of the simulated cores.
 $(call host_test,test_trace,tb/host/test_trace.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(BUILD)/tb/test_trace $(BUILD)/tb/test_trace.san: | $(BUILD)/lib/coltrain/sim.so
+
+# The same work by the library from several compilers: scripts/same-bytes runs them and compares. What is not installed is left out.
+SAME_gcc-O0   := gcc -O0
+SAME_gcc-O3   := gcc -O3
+SAME_clang-O0 := clang -O0
+SAME_clang-O3 := clang -O3
+SAME_arm64-O2 := aarch64-linux-gnu-gcc -O2
+SAME_BUILDS   := $(foreach b,gcc-O0 gcc-O3 clang-O0 clang-O3 arm64-O2,$(if $(shell command -v $(firstword $(SAME_$(b)))),$(b)))
+SAME_PROGRAMS := $(SAME_BUILDS:%=$(BUILD)/same/%/same_bytes)
+SAME_SRCS     := tb/host/same_bytes.c $(LIB_SRCS)
+
+define same_rules
+$(BUILD)/same/$(1)/obj/%.o: %.c | $(GEN_H)
+	$$(call say,CC,$$< ($(1)))
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$(OBJCACHE) $(SAME_$(1)) -std=c11 -ffp-contract=off $(CPPFLAGS) $(HOST_CPPFLAGS) -MMD -MP -c -o $$@ $$<
+$(BUILD)/same/$(1)/same_bytes: $(SAME_SRCS:%.c=$(BUILD)/same/$(1)/obj/%.o)
+	$$(call say,LINK,$$@)
+	$$(Q)$(SAME_$(1)) -rdynamic -o $$@ $$^ $(LIB_LDLIBS) -lm
+-include $(SAME_SRCS:%.c=$(BUILD)/same/$(1)/obj/%.d)
+endef
+$(foreach b,$(SAME_BUILDS),$(eval $(call same_rules,$(b))))
+
+HOST_STEPS      += scripts/same-bytes
+HOST_STEP_FILES += $(SAME_PROGRAMS) $(BUILD)/lib/libcoltrain.so $(BUILD)/lib/coltrain/sim.so
+
+# The examples, as a reader would run them.
+HOST_STEPS      += scripts/run-examples
+HOST_STEP_FILES += $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%)

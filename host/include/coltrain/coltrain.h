@@ -125,8 +125,9 @@ struct ct_options {
  * most 255 characters:
  *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
  *   "mmio:", "usb:"  reserved for hardware: CT_ERR_UNSUPPORTED, with what to do, in this version
- * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain beside the
- * program, in ../lib/coltrain and coltrain beside the library, then where libraries are installed.
+ * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
+ * ../../lib/coltrain beside the program, in coltrain and ../lib/coltrain beside the library, then
+ * where libraries are installed.
  * On failure *device is NULL, and ct_last_error(NULL) or options->why say why: CT_ERR_ARG for a
  * name or argument that makes no sense, CT_ERR_NOT_FOUND, CT_ERR_ABI, CT_ERR_MEMORY,
  * CT_ERR_DEVICE. Several devices may be open at once. ct_open() is ct_open_with() without options.

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Coltrain is for: a model answers requests while it learns. Training steps fill the training
+ * queue, requests go to the inference queue, and every now and then the trained weights become the
+ * version that is served. The task: count how many of six bits are set.
+ *
+ *   build/bin/examples/train_and_serve [DEVICE]        DEVICE: emu: (the default) or sim: */
+#include <coltrain/coltrain.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { BITS = 6, CLASSES = BITS + 1, BATCH = 32, STEPS = 240, SWAP = 60, ROWS = 16 };
+
+/* One step under way while requests are answered; its batch and loss lie in device memory. */
+struct trainer {
+  ct_model *model;
+  uint64_t batch, loss, tag;
+};
+
+struct server {
+  ct_model *model;
+  uint64_t rows[ROWS], answers;
+  uint32_t labels[ROWS];
+};
+
+/* n rows of bits and their classes. */
+static void make_rows(unsigned *seed, int n, float *x, uint32_t *labels) {
+  for (int i = 0; i < n; ++i) {
+    labels[i] = 0;
+    for (int b = 0; b < BITS; ++b) {
+      *seed = *seed * 1664525u + 1013904223u;
+      x[i * BITS + b] = (float)(*seed >> 31);
+      labels[i] += *seed >> 31;
+    }
+  }
+}
+
+static int start_step(struct trainer *t, unsigned *seed) {
+  float x[BATCH * BITS];
+  uint32_t labels[BATCH];
+  make_rows(seed, BATCH, x, labels);
+  const int err = ct_model_batch_write(t->model, t->batch, x, labels);
+  return err ? err : ct_model_step_submit(t->model, t->batch, t->loss, NULL, &t->tag);
+}
+
+/* Sixteen requests in one job, answered by the version that is served; how many are right. */
+static int serve(ct_device *dev, struct server *s, unsigned *seed, int *right, uint32_t *version) {
+  float x[ROWS * BITS], logits[ROWS][8]; /* answers are 32 bytes apart: 7 classes and a gap */
+  unsigned char packed[32];
+  struct ct_result result;
+  uint64_t tag = 0;
+  int err = CT_OK;
+  make_rows(seed, ROWS, x, s->labels);
+  for (int i = 0; i < ROWS && !err; ++i) {
+    err = ct_pack_row(x + i * BITS, BITS, packed);
+    if (!err) err = ct_mem_write(dev, s->rows[i], packed, ct_pack_row_size(BITS));
+  }
+  if (!err)
+    err = ct_model_infer_submit(s->model, CT_INFERENCE, CT_IMAGE_SERVED, 0, ROWS, s->rows,
+                                s->answers, CT_NO_CYCLE, NULL, &tag);
+  if (!err) err = ct_wait(dev, tag, &result, CT_FOREVER);
+  if (!err) err = result.error;
+  if (!err) err = ct_mem_read(dev, s->answers, logits, sizeof logits);
+  *right = 0;
+  for (int i = 0; i < ROWS && !err; ++i) {
+    uint32_t best = 0;
+    for (uint32_t c = 1; c < CLASSES; ++c)
+      if (logits[i][c] > logits[i][best]) best = c;
+    *right += best == s->labels[i];
+  }
+  *version = err ? 0 : result.version;
+  return err;
+}
+
+static int allocate(ct_device *dev, struct trainer *t, struct server *s) {
+  int err = ct_mem_alloc(dev, ct_model_batch_size(t->model), &t->batch);
+  if (!err) err = ct_mem_alloc(dev, 16, &t->loss);
+  if (!err) err = ct_mem_alloc(dev, ROWS * ct_model_answer_size(s->model), &s->answers);
+  for (int i = 0; i < ROWS && !err; ++i)
+    err = ct_mem_alloc(dev, ct_pack_row_size(BITS), &s->rows[i]);
+  return err;
+}
+
+static int run(ct_device *dev, struct trainer *t, struct server *s) {
+  unsigned seed = 1, requests = 99;
+  int right = 0;
+  uint32_t version = 0;
+  struct ct_result step;
+  int err = allocate(dev, t, s);
+  if (!err) err = ct_model_serve(s->model, NULL);
+  for (int i = 1; i <= STEPS && !err; ++i) {
+    err = start_step(t, &seed); /* runs while the next line serves */
+    if (!err) err = serve(dev, s, &requests, &right, &version);
+    if (!err) err = ct_wait(dev, t->tag, &step, CT_FOREVER);
+    if (!err) err = step.error;
+    if (i % SWAP) continue;
+    float loss = 0;
+    if (!err) err = ct_mem_read(dev, t->loss, &loss, sizeof loss);
+    if (!err) err = ct_model_serve(s->model, NULL);
+    if (!err)
+      printf("step %3d: loss %.3f, version %" PRIu32 " had %d of %d right\n", i,
+             (double)loss / BATCH, version, right, ROWS);
+  }
+  if (!err) err = serve(dev, s, &requests, &right, &version);
+  if (!err) printf("version %" PRIu32 " has %d of %d right\n", version, right, ROWS);
+  return err;
+}
+
+int main(int argc, char **argv) {
+  const uint32_t widths[] = {BITS, 32, CLASSES};
+  const struct ct_training training = {.batch = BATCH, .lr = 0.05f, .momentum = 0.9f};
+  ct_device *dev;
+  ct_model *model;
+  if (ct_open(argc > 1 ? argv[1] : "emu:", &dev)) {
+    fprintf(stderr, "%s\n", ct_last_error(NULL));
+    return 1;
+  }
+  int err = ct_model_create(dev, widths, 2, 1, &model);
+  if (!err) err = ct_model_training(model, &training);
+  struct trainer trainer = {.model = model};
+  struct server server = {.model = model};
+  if (!err) err = run(dev, &trainer, &server);
+  if (err) fprintf(stderr, "%s\n", ct_last_error(dev));
+  ct_model_free(model);
+  ct_close(dev);
+  return err ? 1 : 0;
+}
