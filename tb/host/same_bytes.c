@@ -52,9 +52,10 @@ static struct environment look(void) {
   return e;
 }
 
-static int changed; /* calls that did not leave it as it was */
+static struct environment before; /* the call that is under way */
+static int changed;               /* calls that did not leave it as it was */
 
-static int keep(struct environment before, int err, const char *call) {
+static int keep(int err, const char *call) {
   const struct environment after = look();
   if (after.rounding != before.rounding || after.flags != before.flags ||
       after.control != before.control) {
@@ -64,7 +65,7 @@ static int keep(struct environment before, int err, const char *call) {
   return err;
 }
 
-#define CALL(call) keep(look(), call, #call)
+#define CALL(call) (before = look(), keep(call, #call))
 
 /* ---- The work ---- */
 
