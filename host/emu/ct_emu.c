@@ -213,14 +213,8 @@ static bool move(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
   bool moved = false;
   for (unsigned i = 0; i < (one_step ? 1 : BURST) && ct_emu_dispatch(ctx); ++i)
     moved = true;
-  for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
-    const struct ct_emu_queue *q = &ctx->queue[u];
-    while (!ctx->failed && (q->cmd || q->count) &&
-           ct_emu_unit_step(emu, ctx, (enum ct_emu_unit)u, one_step)) {
-      moved = true;
-      if (one_step) break;
-    }
-  }
+  for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
+    if (ct_emu_unit_run(emu, ctx, (enum ct_emu_unit)u, one_step)) moved = true;
   return moved;
 }
 

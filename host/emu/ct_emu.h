@@ -26,7 +26,7 @@
 #include "ct_path.h"
 #include "ct_transport.h"
 
-enum { CT_EMU_CTXS = 2, CT_EMU_QUEUE = 16 };
+enum { CT_EMU_CTXS = 2, CT_EMU_QUEUE = 16, CT_EMU_ADDS = 3 };
 
 enum ct_emu_unit { CT_EMU_LD, CT_EMU_ST, CT_EMU_MM, CT_EMU_VL, CT_EMU_VA, CT_EMU_VS, CT_EMU_UNITS };
 
@@ -37,35 +37,49 @@ struct ct_emu_word {
   uint8_t wrong; /* the parity bits that do not fit: 0 after a write */
 };
 
+/* The counters that a command's SEM fields name: places in sem[] of its context. A field that names
+ * none stands for the spare one, which is always 1. */
+struct ct_emu_sems {
+  uint8_t wait[3], sig[2];
+};
+
+struct ct_emu_slot {
+  struct ct_cmd cmd;
+  struct ct_emu_sems sems;
+};
+
 /* One queue: the commands that wait and how far the one in the unit has come. */
 struct ct_emu_queue {
-  struct ct_cmd slot[2 * CT_EMU_QUEUE]; /* a ring: the command in the unit, then those that wait */
-  unsigned head, count;                 /* of those that wait */
-  const struct ct_cmd *cmd;             /* in the unit; NULL: none */
-  bool begun;                           /* the current step has its semaphores */
-  uint32_t step;                        /* LD, ST: i2; MM: k; VA, VS: tiles done */
-  uint32_t n, m;                        /* MM: next output tile of the step */
+  struct ct_emu_slot slot[2 * CT_EMU_QUEUE]; /* a ring: what is in the unit, then those that wait */
+  unsigned head, count;                      /* of those that wait */
+  const struct ct_cmd *cmd;                  /* in the unit; NULL: none */
+  struct ct_emu_sems sems;                   /* of that */
+  bool begun;                                /* the current step has its semaphores */
+  uint32_t step;                             /* LD, ST: i2; MM: k; VA, VS: tiles done */
+  uint32_t n, m;                             /* MM: next output tile of the step */
+  struct ct_va va;                           /* VA: the command taken apart, but for its tiles */
 };
 
 /* The slot for the next command to wait. */
-static inline struct ct_cmd *ct_emu_queue_end(struct ct_emu_queue *q) {
+static inline struct ct_emu_slot *ct_emu_queue_end(struct ct_emu_queue *q) {
   return &q->slot[(q->head + q->count) % (2 * CT_EMU_QUEUE)];
 }
 
 /* A command of a program, prepared for dispatch when the job starts. */
 struct ct_emu_line {
   struct ct_cmd cmd;
+  struct ct_emu_sems sems;
   const struct ct_op_info *op; /* NULL: there is no such operation */
   enum ct_emu_unit unit;       /* CT_EMU_UNITS: none, a control command */
   bool judged;                 /* whether it is legal depends on no register ... */
   bool legal;                  /* ... and this is the answer */
   /* If judged, the registers to be added in: to the bits `mask` of word `word`, from bit `shift`.
-   */
+   * Those not used add to no bits. */
   unsigned adds;
   struct {
     uint8_t reg, word, shift;
     uint32_t mask;
-  } add[3];
+  } add[CT_EMU_ADDS];
 };
 
 struct ct_emu_completion {
@@ -159,8 +173,8 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx);
 
 /* ---- ct_emu_units.c ---- */
 
-/* Advances one queue by a step, or, unless one_step, by a few. True: something moved. */
-bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit,
-                      bool one_step);
+/* Advances one queue as far as it can, or by one step. True: something moved. */
+bool ct_emu_unit_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit,
+                     bool one_step);
 
 #endif

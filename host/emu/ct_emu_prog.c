@@ -2,6 +2,8 @@
 /* Programs: which commands are legal, control commands, and dispatch into the queues. */
 #include "ct_emu.h"
 
+#include <string.h>
+
 static bool in_range(uint32_t value, uint32_t min, uint32_t max) {
   return value >= min && value <= max;
 }
@@ -105,7 +107,7 @@ static enum ct_emu_unit unit_of(uint32_t code) {
 static bool note_sum(struct ct_emu_line *line, const struct ct_sum_info *sum, uint32_t reg) {
   const struct ct_field_info *value = &ct_fields[sum->value];
   const unsigned shift = value->lsb % 32;
-  if (sum->min || sum->max || shift + value->width > 32 || line->adds == 3) return false;
+  if (sum->min || sum->max || shift + value->width > 32 || line->adds == CT_EMU_ADDS) return false;
   line->add[line->adds].reg = (uint8_t)reg;
   line->add[line->adds].word = (uint8_t)(value->lsb / 32);
   line->add[line->adds].shift = (uint8_t)shift;
@@ -114,13 +116,26 @@ static bool note_sum(struct ct_emu_line *line, const struct ct_sum_info *sum, ui
   return true;
 }
 
+static uint8_t counter_of(uint32_t field) {
+  return (uint8_t)(field & 16 ? field & 15 : CT_NUM_SEMS);
+}
+
+static struct ct_emu_sems sems_of(const struct ct_cmd *cmd) {
+  return (struct ct_emu_sems){
+      {counter_of(CT_GET(cmd, ALL_WAIT0)), counter_of(CT_GET(cmd, ALL_WAIT1)),
+       counter_of(CT_GET(cmd, ALL_WAIT2))},
+      {counter_of(CT_GET(cmd, ALL_SIG0)), counter_of(CT_GET(cmd, ALL_SIG1))}};
+}
+
 void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
   static const uint32_t zeros[CT_NUM_REGS];
   struct ct_cmd resolved = *cmd;
   line->cmd = *cmd;
+  line->sems = sems_of(cmd);
   line->op = ct_op_find(CT_GET(cmd, ALL_OP));
   line->unit = unit_of(CT_GET(cmd, ALL_OP));
   line->adds = 0;
+  memset(line->add, 0, sizeof line->add);
   line->judged = true;
   for (size_t i = 0; line->op && i < CT_NUM_SUMS; ++i) {
     const uint32_t reg = applies(&ct_sums[i], line->op) ? ct_cmd_get(cmd, ct_sums[i].reg) : 0;
@@ -133,7 +148,7 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
 static bool finish(const struct ct_emu_line *line, const uint32_t *r, struct ct_cmd *cmd) {
   *cmd = line->cmd;
   if (!line->judged) return line->op && resolve(cmd, line->op, r) && legal(cmd, line->op->group);
-  for (unsigned i = 0; i < line->adds; ++i) {
+  for (unsigned i = 0; i < CT_EMU_ADDS; ++i) {
     uint32_t *w = &cmd->w[line->add[i].word];
     const uint32_t mask = line->add[i].mask;
     *w = (*w & ~mask) | (((*w & mask) + (r[line->add[i].reg] << line->add[i].shift)) & mask);
@@ -190,13 +205,14 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
   }
   const struct ct_emu_line *line = &ctx->prog[ctx->pc];
   struct ct_emu_queue *q = line->unit < CT_EMU_UNITS ? &ctx->queue[line->unit] : NULL;
-  struct ct_cmd here, *cmd = q ? ct_emu_queue_end(q) : &here;
-  if (!finish(line, ctx->r, cmd) || (!q && !control(ctx, cmd))) {
+  struct ct_emu_slot here, *slot = q ? ct_emu_queue_end(q) : &here;
+  if (!finish(line, ctx->r, &slot->cmd) || (!q && !control(ctx, &slot->cmd))) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;
   }
   if (q) {
     if (q->count == CT_EMU_QUEUE) return false;
+    slot->sems = line->sems;
     ++q->count;
     ++ctx->pc;
   }

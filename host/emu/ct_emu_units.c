@@ -13,42 +13,35 @@ static void clear(uint8_t *bytes, uint32_t count) {
   memmove(bytes, zeros, count);
 }
 
-enum { SPM_MASK = (1 << 20) - 1, RECORD_BEATS = 17, RUN_BEATS = 16 };
+enum { NONE = CT_NUM_SEMS, SPM_MASK = (1 << 20) - 1, RECORD_BEATS = 17, RUN_BEATS = 16 };
 
 /* ---- Semaphores ---------------------------------------------------------------------------- */
 
-/* The counter that a SEM field names; without the enable bit the spare one, which is always 1. */
-static uint8_t *counter(struct ct_emu_ctx *ctx, uint32_t field) {
-  return &ctx->sem[field & 16 ? field & 15 : CT_NUM_SEMS];
-}
-
-/* Takes one of each semaphore that the SEM fields name, or none at all. */
-static inline bool take(struct ct_emu_ctx *ctx, uint32_t field0, uint32_t field1, uint32_t field2) {
-  uint8_t *const s0 = counter(ctx, field0), *const s1 = counter(ctx, field1),
-                 *const s2 = counter(ctx, field2);
-  if (!*s0 || !*s1 || !*s2) return false;
-  --*s0;
-  --*s1;
-  --*s2;
-  ctx->sem[CT_NUM_SEMS] = 1;
+/* Takes one of each of these counters, or none at all. */
+static inline bool take(struct ct_emu_ctx *ctx, unsigned n0, unsigned n1, unsigned n2) {
+  uint8_t *const sem = ctx->sem;
+  if (!sem[n0] || !sem[n1] || !sem[n2]) return false;
+  --sem[n0];
+  --sem[n1];
+  --sem[n2];
+  sem[CT_NUM_SEMS] = 1;
   return true;
 }
 
-static void give(struct ct_emu_ctx *ctx, uint32_t field) {
-  uint8_t *const s = counter(ctx, field);
-  if (*s == 255)
-    ct_emu_fail(ctx, CT_DEV_SEM, field & 15);
+static inline void give(struct ct_emu_ctx *ctx, unsigned n) {
+  if (ctx->sem[n] == 255)
+    ct_emu_fail(ctx, CT_DEV_SEM, n);
   else
-    ++*s;
+    ++ctx->sem[n];
   ctx->sem[CT_NUM_SEMS] = 1;
 }
 
-static bool take_at_start(struct ct_emu_ctx *ctx, const struct ct_cmd *cmd) {
-  return take(ctx, CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2));
+static inline bool take_at_start(struct ct_emu_ctx *ctx, const struct ct_emu_queue *q) {
+  return take(ctx, q->sems.wait[0], q->sems.wait[1], q->sems.wait[2]);
 }
 
 static void complete(struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
-  give(ctx, CT_GET(q->cmd, ALL_SIG1));
+  give(ctx, q->sems.sig[1]);
   q->cmd = NULL;
 }
 
@@ -104,8 +97,7 @@ static bool store_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
 static bool dma_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
                      bool store) {
   const struct ct_cmd *cmd = q->cmd;
-  if (q->step == 0 ? !take_at_start(ctx, cmd) : !take(ctx, CT_GET(cmd, ALL_WAIT0), 0, 0))
-    return false;
+  if (q->step == 0 ? !take_at_start(ctx, q) : !take(ctx, q->sems.wait[0], NONE, NONE)) return false;
   uint32_t dram = CT_GET(cmd, DMA_DRAM) + q->step * (uint32_t)CT_GETS(cmd, DMA_D2);
   uint32_t spm = CT_GET(cmd, DMA_SPM) + q->step * (uint32_t)CT_GETS(cmd, DMA_S2);
   for (uint32_t i1 = 0; i1 < CT_GET(cmd, DMA_N1); ++i1) {
@@ -113,7 +105,7 @@ static bool dma_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_q
     dram += (uint32_t)CT_GETS(cmd, DMA_D1);
     spm += (uint32_t)CT_GETS(cmd, DMA_S1);
   }
-  give(ctx, CT_GET(cmd, ALL_SIG0));
+  give(ctx, q->sems.sig[0]);
   if (++q->step == CT_GET(cmd, DMA_N2)) complete(ctx, q);
   return true;
 }
@@ -192,20 +184,20 @@ static void mm_multiply(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct
 
 /* One k step, or the part of it before an output tile whose semaphore is missing: what the unit
  * does, in its order. */
-static bool mm_one_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
-                        struct sides *sides) {
+static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
+                    struct sides *sides) {
   const struct ct_cmd *cmd = q->cmd;
-  const uint32_t wait_tile = CT_GET(cmd, ALL_WAIT2), mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
+  const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
   uint32_t as = 0; /* operands A that are prepared */
   bool moved = false;
   if (!q->begun) {
-    if (!take(ctx, CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), 0)) return false;
+    if (!take(ctx, q->sems.wait[0], q->sems.wait[1], NONE)) return false;
     q->begun = moved = true;
   }
   for (; q->n < CT_GET(cmd, MM_NT); ++q->n, q->m = 0) {
     for (bool new_b = true; q->m < mt; ++q->m, new_b = false) {
       struct ct_words words = {.transposed = CT_GET(cmd, MM_B_TRANS)};
-      if (q->step == 0 && !take(ctx, wait_tile, 0, 0)) return moved;
+      if (q->step == 0 && !take(ctx, q->sems.wait[2], NONE, NONE)) return moved;
       moved = true;
       if (new_b) {
         if (!find_tile(emu, ctx, b_at(cmd, q->n, q->step), 16, &sides->own_b, &words)) return true;
@@ -219,10 +211,10 @@ static bool mm_one_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_em
         emu->path->prepare_a(sides->a[as], &words);
       }
       mm_multiply(emu, ctx, q, sides, q->n, q->m, 1);
-      if (q->step + 1 == CT_GET(cmd, MM_KT)) give(ctx, CT_GET(cmd, ALL_SIG1));
+      if (q->step + 1 == CT_GET(cmd, MM_KT)) give(ctx, q->sems.sig[1]);
     }
   }
-  give(ctx, CT_GET(cmd, ALL_SIG0));
+  give(ctx, q->sems.sig[0]);
   q->begun = false;
   q->n = 0;
   if (++q->step == CT_GET(cmd, MM_KT)) q->cmd = NULL;
@@ -265,35 +257,39 @@ static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_e
                          struct sides *sides) {
   const struct ct_cmd *cmd = q->cmd;
   const uint32_t nt = CT_GET(cmd, MM_NT), mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
-  const uint32_t left = CT_GET(cmd, MM_KT) - q->step, wait_tile = CT_GET(cmd, ALL_WAIT2);
-  const uint32_t tiles = q->step == 0 && wait_tile & 16 ? mt * nt : 0;
+  const uint32_t left = CT_GET(cmd, MM_KT) - q->step;
+  uint8_t *const wait_tile = &ctx->sem[q->sems.wait[2]];
+  const uint32_t tiles = q->step == 0 && q->sems.wait[2] != NONE ? mt * nt : 0;
   uint32_t steps = 0;
-  if (q->begun || CT_GET(cmd, MM_ROWS) % 16 || (tiles && ctx->sem[wait_tile & 15] < tiles))
-    return 0;
+  if (q->begun || CT_GET(cmd, MM_ROWS) % 16 || (tiles && *wait_tile < tiles)) return 0;
   for (; steps < left && steps < CHUNK; ++steps) {
-    if (!*counter(ctx, CT_GET(cmd, ALL_WAIT0)) || !*counter(ctx, CT_GET(cmd, ALL_WAIT1))) break;
+    if (!ctx->sem[q->sems.wait[0]] || !ctx->sem[q->sems.wait[1]]) break;
     if (!mm_prepare(emu, ctx, q, mt, steps, sides)) break;
-    take(ctx, CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), 0);
+    take(ctx, q->sems.wait[0], q->sems.wait[1], NONE);
   }
   if (steps == 0) return 0;
-  if (tiles) ctx->sem[wait_tile & 15] = (uint8_t)(ctx->sem[wait_tile & 15] - tiles);
+  *wait_tile = (uint8_t)(*wait_tile - tiles);
   for (uint32_t n = 0; n < nt; ++n) {
     for (uint32_t m = 0; m < mt; ++m) {
       mm_multiply(emu, ctx, q, sides, n, m, steps);
-      if (steps == left) give(ctx, CT_GET(cmd, ALL_SIG1));
+      if (steps == left) give(ctx, q->sems.sig[1]);
     }
   }
   for (uint32_t i = 0; i < steps; ++i)
-    give(ctx, CT_GET(cmd, ALL_SIG0));
+    give(ctx, q->sems.sig[0]);
   q->step += steps;
   if (steps == left) q->cmd = NULL;
   return steps;
 }
 
-static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
-                    bool one_step) {
+static bool mm_steps(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
   struct sides sides;
-  return (!one_step && mm_chunk(emu, ctx, q, &sides)) || mm_one_step(emu, ctx, q, &sides);
+  return mm_chunk(emu, ctx, q, &sides) || mm_step(emu, ctx, q, &sides);
+}
+
+static bool mm_one_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  struct sides sides;
+  return mm_step(emu, ctx, q, &sides);
 }
 
 /* ---- VL, VS -------------------------------------------------------------------------------- */
@@ -396,17 +392,19 @@ static void vl(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   emu->path->dequantise(words.q, words.e, found, mode == 2, td->x);
 }
 
-static void write_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,
-                         uint32_t stride, const struct words *words) {
+static void store_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,
+                         uint32_t stride, bool square, const uint32_t (*x)[16]) {
+  struct words words;
   uint32_t at;
+  uint64_t *const nans = &ctx->cnt[CT_CNT_NAN_GROUPS];
   if (stride == 1 && ct_emu_spm_together(emu, ctx, spm, rows, &at)) {
-    memcpy(emu->spm_q[at], words->q, (size_t)16 * rows);
-    memcpy(emu->spm_e + at, words->e, rows);
+    *nans += emu->path->quantise(x, rows, square, emu->spm_q + at, emu->spm_e + at);
     return;
   }
+  *nans += emu->path->quantise(x, rows, square, words.q, words.e);
   for (uint32_t r = 0; r < rows; ++r, spm += stride) {
-    struct ct_emu_word word = {.e = words->e[r]};
-    memcpy(word.q, words->q[r], 16);
+    struct ct_emu_word word = {.e = words.e[r]};
+    memcpy(word.q, words.q[r], 16);
     if (!ct_emu_spm_write(emu, ctx, spm & SPM_MASK, &word)) return;
   }
 }
@@ -418,86 +416,127 @@ static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   const uint32_t spm = CT_GET(cmd, VS_SPM) + i * CT_GET(cmd, VS_TILE_STRIDE);
   const uint32_t stride = CT_GET(cmd, VS_ROW_STRIDE);
   const uint32_t(*x)[16] = (const uint32_t(*)[16])ts->x;
-  struct words words;
   if (!rows_window(ctx, spm, rows, stride, mode)) return;
-  if (mode == 0) {
+  if (mode == 0)
     store_f32(emu, ctx, spm, rows, stride, x);
-    return;
-  }
-  ctx->cnt[CT_CNT_NAN_GROUPS] += emu->path->quantise(x, rows, mode == 2, words.q, words.e);
-  write_blocks(emu, ctx, spm, rows, stride, &words);
+  else
+    store_blocks(emu, ctx, spm, rows, stride, mode == 2, x);
 }
 
 /* ---- VA ------------------------------------------------------------------------------------ */
 
-/* i: tiles of the command that are done. */
-static void va(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, uint32_t i) {
-  const uint32_t a_src = CT_GET(cmd, VA_A_SRC), ta = (CT_GET(cmd, VA_TA) + i) % CT_TILE_REGS;
+/* Takes the command apart, but for what differs between its tiles. */
+static void va_begin(const struct ct_emu_ctx *ctx, const struct ct_cmd *cmd, struct ct_va *op) {
   const uint32_t rows = CT_GET(cmd, VA_ROWS);
+  *op = (struct ct_va){.q = &ctx->tile[CT_GET(cmd, VA_TQ)],
+                       .b = CT_GET(cmd, VA_B_SRC),
+                       .c = CT_GET(cmd, VA_C_SRC),
+                       .sb = CT_GET(cmd, VA_SB),
+                       .sc = CT_GET(cmd, VA_SC),
+                       .pad = CT_GET(cmd, VA_PAD_NINF) ? CT_FP_SIGN | CT_FP_INF : 0,
+                       .fn = CT_GET(cmd, VA_FN),
+                       .func = CT_GET(cmd, VA_FUNC),
+                       .negc = CT_GET(cmd, VA_NEG_C),
+                       .relu = CT_GET(cmd, VA_RELU),
+                       .rows = rows,
+                       .cols = CT_GET(cmd, VA_COLS),
+                       .written = CT_GET(cmd, VA_FULL) ? 16 : rows,
+                       .row_xor = CT_GET(cmd, VA_ROW_XOR),
+                       .lane_xor = CT_GET(cmd, VA_LANE_XOR)};
+}
+
+/* i: tiles of the command that are done. */
+static void va(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q, uint32_t i) {
+  const uint32_t a_src = CT_GET(q->cmd, VA_A_SRC), ta = (CT_GET(q->cmd, VA_TA) + i) % CT_TILE_REGS;
   const struct ct_emu_tile *const sources[3] = {&ctx->tile[ta], &ctx->acc[ta], NULL};
-  const struct ct_va op = {.a = sources[a_src],
-                           .q = &ctx->tile[CT_GET(cmd, VA_TQ)],
-                           .b = CT_GET(cmd, VA_B_SRC),
-                           .c = CT_GET(cmd, VA_C_SRC),
-                           .sb = CT_GET(cmd, VA_SB),
-                           .sc = CT_GET(cmd, VA_SC),
-                           .pad = CT_GET(cmd, VA_PAD_NINF) ? CT_FP_SIGN | CT_FP_INF : 0,
-                           .fn = CT_GET(cmd, VA_FN),
-                           .func = CT_GET(cmd, VA_FUNC),
-                           .negc = CT_GET(cmd, VA_NEG_C),
-                           .relu = CT_GET(cmd, VA_RELU),
-                           .rows = rows,
-                           .cols = CT_GET(cmd, VA_COLS),
-                           .written = CT_GET(cmd, VA_FULL) ? 16 : rows,
-                           .row_xor = CT_GET(cmd, VA_ROW_XOR),
-                           .lane_xor = CT_GET(cmd, VA_LANE_XOR)};
-  emu->path->va(&op, &ctx->tile[(CT_GET(cmd, VA_TD) + i) % CT_TILE_REGS]);
+  if (i == 0) va_begin(ctx, q->cmd, &q->va);
+  q->va.a = sources[a_src];
+  emu->path->va(&q->va, &ctx->tile[(CT_GET(q->cmd, VA_TD) + i) % CT_TILE_REGS]);
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
-static bool vpu_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
-                     enum ct_emu_unit unit) {
-  if (!take_at_start(ctx, q->cmd)) return false;
-  uint32_t more = 0;
-  if (unit == CT_EMU_VL) {
-    vl(emu, ctx, q->cmd);
-  } else if (unit == CT_EMU_VA) {
-    va(emu, ctx, q->cmd, q->step);
-    more = CT_GET(q->cmd, VA_MORE);
-  } else {
-    vs(emu, ctx, q->cmd, q->step);
-    more = CT_GET(q->cmd, VS_MORE);
-  }
+/* After a tile of the command, of which `more` follow the first. */
+static bool tile_done(struct ct_emu_ctx *ctx, struct ct_emu_queue *q, uint32_t more) {
   if (ctx->failed) return true;
-  give(ctx, CT_GET(q->cmd, ALL_SIG0));
+  give(ctx, q->sems.sig[0]);
   if (q->step++ == more)
     complete(ctx, q);
   else
-    give(ctx, CT_GET(q->cmd, ALL_SIG1));
+    give(ctx, q->sems.sig[1]);
   return true;
 }
 
-bool ct_emu_unit_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit,
-                      bool one_step) {
-  struct ct_emu_queue *q = &ctx->queue[unit];
+/* A step of the command in each unit; false: it waits. */
+
+static bool ld_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  return dma_step(emu, ctx, q, false);
+}
+
+static bool st_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  return dma_step(emu, ctx, q, true);
+}
+
+static bool vl_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  if (!take_at_start(ctx, q)) return false;
+  vl(emu, ctx, q->cmd);
+  return tile_done(ctx, q, 0);
+}
+
+static bool va_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  if (!take_at_start(ctx, q)) return false;
+  va(emu, ctx, q, q->step);
+  return tile_done(ctx, q, CT_GET(q->cmd, VA_MORE));
+}
+
+static bool vs_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  if (!take_at_start(ctx, q)) return false;
+  vs(emu, ctx, q->cmd, q->step);
+  return tile_done(ctx, q, CT_GET(q->cmd, VS_MORE));
+}
+
+static void next_command(struct ct_emu_queue *q) {
+  q->cmd = &q->slot[q->head].cmd;
+  q->sems = q->slot[q->head].sems;
+  q->head = (q->head + 1) % (2 * CT_EMU_QUEUE);
+  --q->count;
+  q->begun = false;
+  q->step = q->n = q->m = 0;
+}
+
+/* Steps of one unit, as far as it can go, or one only. Inlined for each unit, since processors
+ * predict a branch that is the same in every turn. */
+static inline __attribute__((always_inline)) bool unit_run(
+    struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q, bool one_step,
+    bool (*step)(struct ct_emu *, struct ct_emu_ctx *, struct ct_emu_queue *)) {
   bool moved = false;
-  if (!q->cmd) {
-    if (q->count == 0) return false;
-    q->cmd = &q->slot[q->head];
-    q->head = (q->head + 1) % (2 * CT_EMU_QUEUE);
-    --q->count;
+  while (!ctx->failed && (q->cmd || q->count)) {
+    if (!q->cmd) {
+      next_command(q);
+      moved = true;
+    }
+    if (!step(emu, ctx, q)) break;
     moved = true;
-    q->begun = false;
-    q->step = q->n = q->m = 0;
+    if (one_step) break;
   }
+  return moved;
+}
+
+bool ct_emu_unit_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, enum ct_emu_unit unit,
+                     bool one_step) {
+  struct ct_emu_queue *const q = &ctx->queue[unit];
   switch (unit) {
     case CT_EMU_LD:
+      return unit_run(emu, ctx, q, one_step, ld_step);
     case CT_EMU_ST:
-      return dma_step(emu, ctx, q, unit == CT_EMU_ST) || moved;
+      return unit_run(emu, ctx, q, one_step, st_step);
     case CT_EMU_MM:
-      return mm_step(emu, ctx, q, one_step) || moved;
+      return unit_run(emu, ctx, q, one_step, one_step ? mm_one_step : mm_steps);
+    case CT_EMU_VL:
+      return unit_run(emu, ctx, q, one_step, vl_step);
+    case CT_EMU_VA:
+      return unit_run(emu, ctx, q, one_step, va_step);
     default:
-      return vpu_step(emu, ctx, q, unit) || moved;
+      return unit_run(emu, ctx, q, one_step, vs_step);
   }
 }

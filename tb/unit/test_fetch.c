@@ -236,7 +236,7 @@ static bool model(const program *p, expected *e) {
     for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
       struct ct_emu_queue *q = &ctx->queue[u];
       if (!q->count) continue;
-      e->cmd[e->pushes] = q->slot[q->head];
+      e->cmd[e->pushes] = q->slot[q->head].cmd;
       e->unit[e->pushes++] = (uint8_t)u;
       q->count = 0;
     }
