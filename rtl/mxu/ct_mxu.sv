@@ -13,8 +13,9 @@
 // meanwhile. With fewer rows an operation starts every 16 cycles at most, and the other context has the slots between.
 //
 // Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8) on. Sig1 is
-//             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 2: whoever waits for it reads the rows
-//             in ascending order, at most one a cycle, the first not before t + 4, and finds each one there. A command whose operands are there: about 23 cycles to its first row.
+//             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 1: whoever waits for it reads the rows
+//             in ascending order, at most one a cycle, the first not before t + 3, and finds each one there. A command whose operands are
+//             there: about 21 cycles to its first row.
 // Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
 // Flush       flush_i[c] drops everything of context c that is not in the array yet; idle_o[c] when nothing of c is left. A flush that
 //             falls before idle_o is carried to its end all the same.

@@ -9,9 +9,9 @@
 //             ct_fp_term; ACC read   8 terms: ct_fp_add   14 result: written to ACC at the end of the cycle.
 // Hazard      a row must not be issued while a row of the same ACC address is on its way: ACC is read in stage 6 and written in stage 14,
 //             so that is the case if it was issued in the last 8 cycles. hazard_o[c] says so for the row at head_acc_i (8 * c).
-// Signal      sig1_valid_o[c] for a row with iss_sig1_i: if that is row 15, when it enters stage 1, since the rows before it are at least a
-//             cycle apart and who hears of it reads ACC row after row from row 0 on, three cycles later at the earliest; else in the
-//             cycle in which its last half is written.
+// Signal      sig1_valid_o[c] for a row with iss_sig1_i: if that is row 15, when it is issued, since the rows before it are at least a cycle
+//             apart and who hears of it reads ACC row after row from row 0 on, three cycles later at the earliest (row 0, readable
+//             15 cycles after its issue, is by then); else in the cycle in which its last half is written.
 // Idle        busy_o[c]: a row of c is on its way.
 //
 // Parameters  see ct_mxu
@@ -159,19 +159,19 @@ module ct_mxu_array #(
 
   logic       sig1_first, sig1_last;
   logic [1:0] early;
-  assign sig1_first   = vld_q[0] && beat_q[SigB] && (&beat_q[AddrB +: 4]) && !beat_q[HalfB];
+  assign sig1_first   = iss_valid_i && iss_sig1_i && (&iss_acc_i[3:0]);
   assign sig1_last    = vld_q[Last-1] && beat_q[W*(Last-1)+SigB] && !(&beat_q[W*(Last-1)+AddrB +: 4]) &&
                         (!Halves || beat_q[W*(Last-1)+HalfB]);
-  assign early        = {sig1_first && beat_q[CtxB], sig1_first && !beat_q[CtxB]};
+  assign early        = {sig1_first && iss_ctx_i, sig1_first && !iss_ctx_i};
   assign sig1_valid_o = early | {sig1_last && beat_q[W*(Last-1)+CtxB], sig1_last && !beat_q[W*(Last-1)+CtxB]};
-  assign sig1_id_o    = {early[1] ? beat_q[IdB +: 4] : beat_q[W*(Last-1)+IdB +: 4],
-                         early[0] ? beat_q[IdB +: 4] : beat_q[W*(Last-1)+IdB +: 4]};
+  assign sig1_id_o    = {early[1] ? iss_sig1_id_i : beat_q[W*(Last-1)+IdB +: 4],
+                         early[0] ? iss_sig1_id_i : beat_q[W*(Last-1)+IdB +: 4]};
 
   // The stages above are those of the modules, and halves are not overrun.
   `CT_ASSERT(TermOnTime_A, p_vld == vld_q[AddStage-1])
   `CT_ASSERT(SumOnTime_A, sum_vld == vld_q[Last-1])
   // A tile of fewer rows was signalled before the next one can be complete.
-  `CT_ASSERT(OneTileSignalled_A, !(sig1_first && sig1_last && beat_q[CtxB] == beat_q[W*(Last-1)+CtxB]))
+  `CT_ASSERT(OneTileSignalled_A, !(sig1_first && sig1_last && iss_ctx_i == beat_q[W*(Last-1)+CtxB]))
   `CT_ASSERT(NoOverrun_A, !(iss_valid_i && second))
 
 endmodule

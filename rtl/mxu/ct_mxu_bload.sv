@@ -3,8 +3,9 @@
 // B stream of one MXU context: reads the weight tiles B(n,k) in the order (k, n) through its own SPM port and fills the shadow tile
 // in the array, 16 words a tile, without a gap between tiles.
 //
-// Ahead       Words wait in a buffer of Depth words until they can go on. A word is requested only when the buffer has a place for it,
-//             so answers never wait.
+// Ahead       Words wait in a buffer of Depth words until they can go on (at once, if none waits). A word is requested only when the
+//             buffer has a place for it, so answers never wait.
+// Latency     permit_i in t: first word requested in t + 1, written in t + 3, the tile complete in t + 18.
 // Transposed  tiles go from the buffer through a transposer of their own: 18 cycles later, but as fast. A tile that is not transposed
 //             waits until the transposer is empty.
 // Shadow      ld_*_o writes the weights of column ld_idx_o. tile_ready_o says that the tile will be complete at the end of this cycle;
@@ -100,7 +101,7 @@ module ct_mxu_bload #(
   assign k_start  = (row_q == '0) && n_q == '0;
   assign cmd_end  = row_last && n_last && k_left_q == '0;
 
-  assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
+  assign want = cur_vld_q && (perm_q != '0 || permit_i || !k_start) && !halt_i && !flush_i;
   assign bad  = (addr_q >= spm_size_i);
   assign fire = want && !bad && free_q != '0 && (!req_vld_q || spm_rd_ready_i);
 
@@ -209,14 +210,20 @@ module ct_mxu_bload #(
 
   // The buffer.
   logic         word_vld, word_trans, buf_ready;
-  logic [135:0] word;
+  logic         buf_vld, buf_trans;
+  logic [135:0] word, buf_word;
 
   ct_fifo #(.Width(137), .Depth(Depth)) u_words (
     .clk_i, .rst_ni,
-    .valid_i(arrive), .ready_o(buf_ready), .data_i({t2_tag_q[2], spm_rd_exp_i, spm_rd_data_i}),
-    .valid_o(word_vld), .ready_i(pop || flush_i), .data_o({word_trans, word}),
+    .valid_i(arrive && !(pop && !buf_vld)), .ready_o(buf_ready), .data_i({t2_tag_q[2], spm_rd_exp_i, spm_rd_data_i}),
+    .valid_o(buf_vld), .ready_i(pop || flush_i), .data_o({buf_trans, buf_word}),
     .count_o()
   );
+
+  // The oldest word there is.
+  assign word_vld   = buf_vld || arrive;
+  assign word_trans = buf_vld ? buf_trans : t2_tag_q[2];
+  assign word       = buf_vld ? buf_word : {spm_rd_exp_i, spm_rd_data_i};
 
   // The transposer: one of its buffers fills while the other one empties.
   logic         fill_buf_d, fill_buf_q;
