@@ -36,7 +36,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen core campaign clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen api core campaign clean
 
 include rtl/files.mk
 include host/host.mk
@@ -59,7 +59,7 @@ LINT_STEPS  := scripts/lint scripts/check-core
 YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
 # The longest of all (minutes), so it starts first.
 SYNTH_STEPS := scripts/synth-ecp5
-SOURCE_STEPS := scripts/format-check scripts/clang-check
+SOURCE_STEPS := scripts/format-check scripts/clang-check scripts/api-docs
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
 UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
@@ -112,6 +112,9 @@ tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
 gen: $(GEN_SVH) $(GEN_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
+
+api:  ## Write docs/api.md from the comments of coltrain/coltrain.h
+	$(Q)scripts/api-docs --fix
 
 core:  ## Write the list of RTL files into coltrain.core
 	$(Q)scripts/check-core --fix

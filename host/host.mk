@@ -75,6 +75,7 @@ $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
+	$(Q)ln -sf $(@F) $@.0
 
 # The library under the sanitizers, for test-host.
 $(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)

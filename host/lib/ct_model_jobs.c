@@ -333,9 +333,10 @@ int ct_model_evaluate(ct_model *m, uint64_t image, const float *x, const uint32_
   float *logits = malloc((rows * classes + 1) * sizeof *logits);
   err = logits ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
   if (!err) err = ct_model_infer(m, image, x, rows, logits);
-  *right = 0;
+  size_t hits = 0;
   for (size_t r = 0; r < rows && !err; ++r)
-    *right += largest(logits + r * classes, classes) == labels[r];
+    hits += largest(logits + r * classes, classes) == labels[r];
+  if (!err) *right = hits;
   free(logits);
   return err;
 }

@@ -90,6 +90,7 @@ enum ct_error {
 /* A few words about an error code; never NULL. Any thread. */
 const char *ct_strerror(int error);
 
+/* An open device. */
 typedef struct ct_device ct_device;
 
 /* A sentence about the last call that failed on this device; "" if none did. It names the thing
@@ -249,6 +250,7 @@ int ct_pack_row(const float *x, size_t n, void *out);
  * device and follows its thread rule. */
 typedef struct ct_model ct_model;
 
+/* The most layers a model can have. */
 #define CT_MAX_LAYERS 16
 
 /* layers + 1 widths: widths[0] inputs, widths[layers] classes; 1..CT_MAX_LAYERS layers, each width
@@ -435,6 +437,7 @@ typedef struct ct_program ct_program;
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
 void ct_program_free(ct_program *program);
 
+/* Arguments of a job. */
 #define CT_MAX_ARGS 24
 
 /* A job of one's own. The structure is copied. */
@@ -473,8 +476,11 @@ const char *ct_code_text(uint32_t code);
 /* The device's clock. */
 int ct_now(ct_device *dev, uint64_t *cycle);
 
-/* Who goes first; takes effect at the next grant and changes no result. */
+/* Who goes first where both queues want a unit: inference; whoever asked first; each in turn, an
+ * operation at a time; one whole job at a time. */
 enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB };
+
+/* CT_PRIORITY at first. Takes effect at the next grant and changes no result. */
 int ct_set_policy(ct_device *dev, enum ct_policy policy);
 
 /* Reads the first count (at most 32) counters of a queue; returns how many there are. Their names

@@ -29,9 +29,9 @@
 #define DUT(name) PASTE(CT_SIM_MODEL, PASTE(_, name))
 
 enum {
-  ANSWER_CYCLES = 100000, /* a register access that takes longer has failed */
-  GUARD_CYCLES = 64,      /* a blocking write lets scheduled ones pass that are this near */
-  CLOCK_TICKS = 1024      /* cycles between looks at the wall clock */
+  ANSWER_CYCLES = 10000, /* a register access that takes longer has failed */
+  GUARD_CYCLES = 64,     /* a blocking write lets scheduled ones pass that are this near */
+  CLOCK_TICKS = 1024     /* cycles between looks at the wall clock */
 };
 
 /* An AXI-Lite write or read under way. */
