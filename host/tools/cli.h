@@ -29,6 +29,7 @@ int verb_colocate(int argc, char **argv);
 int verb_disasm(int argc, char **argv);
 int verb_counters(int argc, char **argv);
 int verb_bench(int argc, char **argv);
+int verb_top(int argc, char **argv);
 
 /* ---- Errors ---- */
 

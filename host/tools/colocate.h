@@ -9,6 +9,7 @@
  *   colocate_versions.c  versions of the weights: slots, publishing, read back
  *   colocate_check.c     every answer again on emu:, in every bit
  *   colocate_trace.c     what the units did, cycle by cycle, as a file
+ *   colocate_live.c      what `coltrain top` shows
  *   colocate_figures.c   what the results are made of
  *   colocate_report.c    JSON, CSV, text
  *   colocate_page.c      the report for people: HTML with charts
@@ -34,6 +35,7 @@
 #include "ct_trace.h"
 #include "feeder.h"
 #include "learn.h"
+#include "live.h"
 
 /* ---- Versions ---- */
 
@@ -183,8 +185,8 @@ struct colocate {
   double later;          /* cycles of the runs to come */
   const char *label;     /* of the present run */
   struct ct_trace *trace;
-  struct ct_probe *units; /* what the device adds to while it is watched, NULL otherwise */
-  bool watched;
+  bool traced; /* the trace is still told of every cycle */
+  struct live live;
 };
 
 /* Opens data and device, makes models and requests; what is not given in o is filled in. 0, or 1
@@ -206,6 +208,9 @@ void colocate_trace_turn(struct colocate *c);
 
 /* Ends the file and says what is in it. 0, or 1 after a sentence. Again does nothing. */
 int colocate_trace_close(struct colocate *c);
+
+/* Tells whoever looks on (live.h) how it stands. */
+void colocate_live(struct colocate *c);
 
 /* The check on emu:, and accuracies. */
 int colocate_check(struct colocate *c);

@@ -343,7 +343,7 @@ void page_accuracy(struct page *p, double w, double h) {
   ct_chart_open(&chart, p->to, w, h, "Right answers over time",
                 "the share of right answers rises as new versions of the weights take over");
   ct_chart_x(&chart, 0, when(p, c->serve.done - 1), CT_LINEAR,
-             p->timed ? "milliseconds of device time since the first request" : "requests", NULL);
+             p->timed ? "milliseconds since the first request" : "requests", NULL);
   ct_chart_y(&chart, low, 1, CT_LINEAR, "right answers", ct_format_percent);
   known_accuracy(p, &chart);
   ct_chart_stairs(&chart, "known", p->x, p->y, known_accuracy(p, NULL));

@@ -67,6 +67,7 @@ static void show(struct colocate *c, double rest) {
     }
   }
   ct_progress_update(&c->progress, state);
+  colocate_live(c);
 }
 
 /* ---- One turn ---- */
@@ -132,7 +133,7 @@ static int turn(struct colocate *c, uint64_t until) {
   if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting training");
   rc = c->server ? top_up_serving(c->server) : 0;
   if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting a request");
-  if (c->watched) colocate_trace_turn(c);
+  if (c->traced) colocate_trace_turn(c);
   rc = until == CT_NO_CYCLE ? ct_reap(c->dev, &result, WAIT_MS)
                             : ct_reap_until(c->dev, &result, until, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;

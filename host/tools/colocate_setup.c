@@ -59,11 +59,14 @@ int colocate_open(struct colocate *c, struct colocate_options *o) {
       .o = o, .l = &o->learn, .text = cli_text(o->learn.json), .give_up = CT_NO_CYCLE};
   if (learn_open(&o->learn, &c->ds) || cli_open(o->learn.device, &c->dev)) return 1;
   const int rc = ct_info(c->dev, &c->info);
-  return rc < 0 ? cli_fail_device(c->dev, rc, o->learn.device) : set_up(c);
+  if (rc < 0) return cli_fail_device(c->dev, rc, o->learn.device);
+  live_open(&c->live, "colocate", o->learn.device, c->dev);
+  return set_up(c);
 }
 
 void colocate_close(struct colocate *c) {
   colocate_trace_close(c);
+  live_close(&c->live);
   for (size_t i = 0; i < POLICIES - 1; ++i)
     server_close(&c->other[i].server);
   server_close(&c->alone);

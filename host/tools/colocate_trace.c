@@ -10,13 +10,14 @@
 enum { DEFAULT_CYCLES = 100000 };
 
 static int watch(struct colocate *c) {
-  c->units = calloc(1, sizeof *c->units);
-  if (!c->units) return cli_fail("no memory for watching the device");
-  c->units->watch = ct_trace_cycle;
-  c->units->watch_arg = c->trace;
-  const int rc = ct_probe(c->dev, c->units);
-  c->watched = rc >= 0;
+  const int rc = live_watch(&c->live, ct_trace_cycle, c->trace);
+  c->traced = rc >= 0;
   return rc < 0 ? cli_fail_device(c->dev, rc, "--trace is not possible") : 0;
+}
+
+static void unwatch(struct colocate *c) {
+  if (c->traced) live_watch(&c->live, NULL, NULL);
+  c->traced = false;
 }
 
 int colocate_trace_open(struct colocate *c) {
@@ -42,9 +43,7 @@ void colocate_trace_job(struct colocate *c, const struct job *job, const struct 
 }
 
 void colocate_trace_turn(struct colocate *c) {
-  if (ct_trace_wants(c->trace)) return;
-  ct_probe(c->dev, NULL);
-  c->watched = false;
+  if (!ct_trace_wants(c->trace)) unwatch(c);
 }
 
 /* One sentence about the file, another if it does not hold what was asked for. */
@@ -65,10 +64,7 @@ static void tell(const struct colocate *c, const struct ct_trace_summary *s) {
 
 int colocate_trace_close(struct colocate *c) {
   struct ct_trace_summary summary = {.events = 0};
-  if (c->watched) ct_probe(c->dev, NULL);
-  c->watched = false;
-  free(c->units);
-  c->units = NULL;
+  unwatch(c);
   if (!c->trace) return 0;
   const int rc = ct_trace_close(c->trace, &summary);
   c->trace = NULL;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Room around the plot. TICK_*: pixels that a tick of an axis needs. */
-enum { LEFT = 56, RIGHT = 16, TOP = 38, BOTTOM = 44, TICK_WIDTH = 70, TICK_HEIGHT = 44 };
+enum { LEFT = 56, RIGHT = 16, TOP = 38, BOTTOM = 44, TICK_WIDTH = 56, TICK_HEIGHT = 44 };
 
 /* ---- Scales ---- */
 

@@ -19,6 +19,7 @@ static const struct verb verbs[] = {
     {"train", "train a multilayer perceptron and save it", verb_train},
     {"infer", "run a saved model on a data set or a matrix", verb_infer},
     {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
+    {"top", "watch a colocate or train that is running", verb_top},
     {"info", "what a device is", verb_info},
     {"bench", "measure the device, the simulator, the C model", verb_bench},
     {"counters", "a device's performance counters", verb_counters},

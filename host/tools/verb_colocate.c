@@ -96,16 +96,17 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- The order of things ---- */
 
+/* A run that was stopped leaves a model that `train --resume` goes on with. */
 static int save(struct colocate *c) {
   if (!c->l->save) return 0;
-  if (!c->trained) {
-    fprintf(c->text, "%s was not written: training stopped in the middle of an epoch\n",
-            c->l->save);
-    return 0;
-  }
-  ct_model_set_epochs(c->model, c->l->epochs);
+  ct_model_set_epochs(c->model, c->feed.finished / c->feed.per_epoch);
   const int rc = ct_model_save(c->model, c->l->save);
-  return rc < 0 ? cli_fail_device(c->dev, rc, "saving the model") : 0;
+  if (rc < 0) return cli_fail_device(c->dev, rc, "saving the model");
+  if (!c->trained)
+    fprintf(c->text,
+            "%s has the model after these steps; coltrain train --resume goes on from there\n",
+            c->l->save);
+  return 0;
 }
 
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
@@ -165,8 +166,8 @@ int verb_colocate(int argc, char **argv) {
           "Serves a model while training it, then each alone, and compares.\vAfter a quarter of "
           "the first epoch the model begins to answer requests that arrive by themselves, while "
           "training goes on; after every epoch the new weights take over between two requests. "
-          "Every answer is computed again by emu: and compared in every bit. Ctrl-C stops and "
-          "prints what was measured so far.\n\nExample:\n"
+          "Every answer is computed again by emu: and compared in every bit. Ctrl-C stops, prints "
+          "what was measured so far and saves the model as it is.\n\nExample:\n"
           "  coltrain colocate --load 0.7 --report run.html --trace run.json\n"};
   struct colocate_options o = {.learn = LEARN_DEFAULTS,
                                .requests = 2000,

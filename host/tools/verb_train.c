@@ -9,6 +9,7 @@
 #include "ct_progress.h"
 #include "feeder.h"
 #include "learn.h"
+#include "live.h"
 
 enum { KEY_RESUME = CLI_KEY_VERB, WAIT_MS = 1000, ENDS = 10 };
 
@@ -24,12 +25,13 @@ struct train {
   ct_model *model;
   struct feeder feeder;
   struct ct_progress progress;
+  struct live live;
   FILE *text;
-  uint64_t first_epoch;
-  float *losses;         /* of every step taken */
-  size_t steps;          /* how many */
-  uint64_t cycles, rows; /* spent on steps alone */
-  double accuracy;       /* of the last evaluation */
+  uint64_t first_epoch, first_step; /* of this run */
+  float *losses;                    /* of every step taken */
+  size_t steps;                     /* how many */
+  uint64_t cycles, rows;            /* spent on steps alone */
+  double accuracy;                  /* of the last evaluation */
   json_t *epochs;
 };
 
@@ -53,8 +55,22 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- A run ---- */
 
+/* To whoever looks on. */
+static void show_live(struct train *t, const struct ct_progress_state *state) {
+  json_t *line = live_begin(&t->live);
+  if (!line) return;
+  json_object_set_new(line, "run", json_string(state->label));
+  json_object_set_new(line, "fraction", json_real(state->fraction));
+  json_object_set_new(line, "queues",
+                      json_pack("{s:I, s:I}", "inference", (json_int_t)0, "training",
+                                (json_int_t)(t->feeder.submitted - t->feeder.finished)));
+  live_steps(&t->live, line, t->feeder.finished, t->l->epochs * t->feeder.per_epoch,
+             t->steps ? (double)t->losses[t->steps - 1] : (double)NAN);
+  live_end(&t->live, line);
+}
+
 static void show(struct train *t, uint64_t epoch) {
-  const uint64_t all = (t->l->epochs - t->first_epoch) * t->feeder.per_epoch;
+  const uint64_t all = t->l->epochs * t->feeder.per_epoch - t->first_step;
   char label[32];
   snprintf(label, sizeof label, "epoch %" PRIu64 "/%" PRIu64, epoch + 1, t->l->epochs);
   struct ct_progress_state state = {.label = label,
@@ -67,6 +83,7 @@ static void show(struct train *t, uint64_t epoch) {
   }
   if (json_array_size(t->epochs)) state.known |= CT_PROGRESS_ACCURACY;
   ct_progress_update(&t->progress, &state);
+  show_live(t, &state);
 }
 
 static int reap_step(struct train *t) {
@@ -85,14 +102,14 @@ static int reap_step(struct train *t) {
   return 0;
 }
 
-/* Trains to the end of an epoch; the sum of its losses goes to *mean. */
+/* Trains to the end of an epoch, or until stopped; the mean of its losses goes to *mean. */
 static int train_epoch(struct train *t, uint64_t epoch, double *mean) {
   struct feeder *f = &t->feeder;
   const uint64_t end = (epoch + 1) * f->per_epoch;
   const size_t before = t->steps;
-  while (f->finished < end) {
+  while (f->finished < end && !(cli_stopped() && f->finished == f->submitted)) {
     int rc = 0;
-    while (rc >= 0 && f->submitted < end)
+    while (rc >= 0 && f->submitted < end && !cli_stopped())
       rc = feeder_submit(f);
     if (rc < 0 && rc != CT_ERR_FULL)
       return cli_fail_device(t->dev, rc, "submitting a training step");
@@ -120,7 +137,7 @@ static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
   return 0;
 }
 
-/* After every epoch: whatever ends the run, --resume goes on from the last whole epoch. */
+/* After every epoch, and when stopped: whatever ends the run, --resume goes on from there. */
 static int save(struct train *t) {
   if (!t->l->save) return 0;
   const int rc = ct_model_save(t->model, t->l->save);
@@ -131,6 +148,7 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   double mean = 0;
   size_t right = 0;
   if (timed_epoch(t, epoch, &mean)) return 1;
+  if (t->feeder.finished < (epoch + 1) * t->feeder.per_epoch) return save(t);
   ct_model_set_epochs(t->model, epoch + 1);
   if (save(t)) return 1;
   const int rc = learn_evaluate(t->model, 0, t->ds, &t->ds->test, &right);
@@ -180,8 +198,10 @@ static int run_epochs(struct train *t) {
   for (; !status && epoch < t->l->epochs && !cli_stopped(); ++epoch)
     status = run_epoch(t, epoch);
   ct_progress_close(&t->progress);
-  if (!status && epoch < t->l->epochs)
-    fprintf(t->text, "stopped after epoch %" PRIu64 "; --resume goes on from there\n", epoch);
+  const uint64_t all = t->l->epochs * t->feeder.per_epoch;
+  if (!status && t->feeder.finished < all)
+    fprintf(t->text, "stopped after %" PRIu64 " of %" PRIu64 " steps; %s\n", t->feeder.finished,
+            all, t->l->save ? "--resume goes on from there" : "nothing is kept without --save");
   if (status) return 1;
   if (t->l->save) fprintf(t->text, "saved to %s\n", t->l->save);
   return write_json(t);
@@ -191,7 +211,10 @@ static int run_feeder(struct train *t) {
   const uint64_t steps = learn_steps(t->l, t->ds);
   t->losses = malloc((t->l->epochs - t->first_epoch) * steps * sizeof *t->losses);
   t->epochs = json_array();
-  const int rc = feeder_open(&t->feeder, t->dev, t->model, t->l, t->ds, t->first_epoch * steps);
+  /* A model that was stopped within an epoch goes on there; one with another batch size, at the
+   * beginning of the next epoch. */
+  if (t->first_step / steps != t->first_epoch) t->first_step = t->first_epoch * steps;
+  const int rc = feeder_open(&t->feeder, t->dev, t->model, t->l, t->ds, t->first_step);
   int status;
   if (rc < 0)
     status = cli_fail_device(t->dev, rc, "no room for the batches");
@@ -245,6 +268,7 @@ static int resume(struct train *t, struct learn *l, const char *path) {
   rc = ct_model_info(t->model, &info);
   if (rc < 0) return cli_fail_device(t->dev, rc, path);
   t->first_epoch = info.epochs;
+  t->first_step = info.steps;
   return take_over(l, path, &info);
 }
 
@@ -274,8 +298,7 @@ int verb_train(int argc, char **argv) {
       .children = children,
       .doc =
           "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
-          "epoch. Ctrl-C ends the run after the present epoch; pressed again it ends the "
-          "program.\n\n"
+          "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
           "Example:\n  coltrain train --data digits --epochs 10 --save model.ct\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
   cli_parse(&argp, argc, argv, &o);
@@ -285,7 +308,9 @@ int verb_train(int argc, char **argv) {
   if (cli_writable(o.learn.save) || cli_writable(o.learn.json)) return 1;
   if (cli_open(o.learn.device, &t.dev)) return 1;
   cli_catch_stop();
+  live_open(&t.live, "train", o.learn.device, t.dev);
   const int status = run(&t, &o.learn, o.resume, &ds);
+  live_close(&t.live);
   ct_model_free(t.model);
   ct_close(t.dev);
   ct_dataset_free(&ds);

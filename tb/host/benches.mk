@@ -76,3 +76,7 @@ HOST_STEP_FILES += $(SAME_PROGRAMS) $(BUILD)/lib/libcoltrain.so $(BUILD)/lib/col
 # The examples, as a reader would run them.
 HOST_STEPS      += scripts/run-examples
 HOST_STEP_FILES += $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%)
+
+# coltrain top beside jobs, one of them on the simulator.
+$(eval $(call bench_rules,test_live,tb/host/test_live.c,,tb/host/cli_run.c,-ljansson))
+SYSTEM_TESTS += $(BUILD)/tb/test_live

@@ -84,7 +84,7 @@ static void become(const char *args, const char *out, const char *err) {
   _exit(127);
 }
 
-static void sleep_ms(unsigned ms) {
+void cli_sleep_ms(unsigned ms) {
   const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
   nanosleep(&t, NULL);
 }
@@ -93,14 +93,19 @@ struct cli_run cli_run(const char *args, unsigned interrupt_ms) {
   return cli_run_signal(args, interrupt_ms, SIGINT);
 }
 
-struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal) {
-  const char *out = cli_path("stdout"), *err = cli_path("stderr");
+pid_t cli_start(const char *args, const char *out, const char *err) {
   fflush(NULL);
   const pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0) become(args, out, err);
+  return pid;
+}
+
+struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal) {
+  const char *out = cli_path("stdout"), *err = cli_path("stderr");
+  const pid_t pid = cli_start(args, out, err);
   if (after_ms) {
-    sleep_ms(after_ms);
+    cli_sleep_ms(after_ms);
     kill(pid, signal);
   }
   int status = 0;

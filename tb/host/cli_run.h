@@ -7,6 +7,7 @@
 #define CLI_RUN_H
 
 #include <jansson.h>
+#include <sys/types.h>
 
 struct cli_run {
   int status;      /* of exit; 128 + signal if it was killed */
@@ -19,6 +20,10 @@ struct cli_run cli_run(const char *args, unsigned interrupt_ms);
 /* The same with any signal. */
 struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal);
 void cli_run_free(struct cli_run *run);
+
+/* Starts it with its output in two files and goes on; the caller waits for the process. */
+pid_t cli_start(const char *args, const char *out, const char *err);
+void cli_sleep_ms(unsigned ms);
 
 /* Runs and fails the test unless the status is as expected and err contains text. Returns what was
  * written to standard output; the caller frees it. */

@@ -404,15 +404,36 @@ static void training_refuses(void **state) {
                     "train --epochs 1 --json /dev/full" LEARN));
 }
 
-/* Ctrl-C: the epoch is finished and saved. */
+/* Interrupted at any moment, the file has the model after the steps that were finished; resumed
+ * from it, training ends with the bytes of a run that was never interrupted. */
+static void check_resumed(const char *file, uint64_t steps) {
+  const unsigned epochs = (unsigned)(steps / 10 + 2); /* 10 steps each */
+  json_decref(
+      cli_expect_json(line("train --epochs %u --resume %s --save %s --samples 160 --json -" EMU,
+                           epochs, file, cli_path("on.ctm"))));
+  json_decref(cli_expect_json(
+      line("train --epochs %u --save %s --json -" LEARN, epochs, cli_path("never.ctm"))));
+  assert_same_files(cli_path("on.ctm"), cli_path("never.ctm"));
+  free(cli_expect(0, "", line("infer --data digits --model %s" EMU, file)));
+}
+
+static uint64_t number_after(const char *text, const char *what) {
+  const char *at = strstr(text, what);
+  if (!at) fail_msg("no \"%s\" in: %s", what, text);
+  return strtoull(at + strlen(what), NULL, 10);
+}
+
 static void training_stops_cleanly(void **state) {
   (void)state;
-  const char *path = cli_path("stopped.ctm");
-  struct cli_run run = cli_run(line("train --epochs 100000 --save %s" LEARN, path), 1500);
-  if (run.status != 0 || !strstr(run.out, "stopped after epoch"))
-    fail_msg("status %d: %s%s", run.status, run.out, run.err);
-  cli_run_free(&run);
-  free(cli_expect(0, "", line("infer --data digits --model %s" EMU, path)));
+  char path[256];
+  snprintf(path, sizeof path, "%s", cli_path("stopped.ctm"));
+  for (unsigned ms = 300; ms <= 900; ms += 300) {
+    struct cli_run run = cli_run(line("train --epochs 100000 --save %s" LEARN, path), ms);
+    if (run.status != 0 || !strstr(run.out, "--resume goes on from there"))
+      fail_msg("status %d: %s%s", run.status, run.out, run.err);
+    check_resumed(path, number_after(run.out, "stopped after "));
+    cli_run_free(&run);
+  }
 }
 
 /* ---- Serving while training ---- */
@@ -520,11 +541,22 @@ static void colocate_refuses(void **state) {
 /* Ctrl-C: a sentence, what was measured, status 1. */
 static void serving_stops_cleanly(void **state) {
   (void)state;
-  struct cli_run run = cli_run("colocate --epochs 10000 --requests 10000" LEARN, 1500);
-  if (run.status != 1 || !strstr(run.out, "Stopped; this is what was measured") ||
-      !strstr(run.out, ", 0 lost, 0 wrong"))
-    fail_msg("status %d: %s%s", run.status, run.out, run.err);
-  cli_run_free(&run);
+  char path[256];
+  snprintf(path, sizeof path, "%s", cli_path("cut.ctm"));
+  for (unsigned ms = 500; ms <= 900; ms += 400) {
+    struct cli_run run =
+        cli_run(line("colocate --epochs 10000 --requests 10000 --save %s --report %s" LEARN, path,
+                     cli_path("cut.html")),
+                ms);
+    if (run.status != 1 || !strstr(run.out, "Stopped; this is what was measured") ||
+        !strstr(run.out, ", 0 lost, 0 wrong") || !strstr(run.out, "--resume goes on from there"))
+      fail_msg("status %d: %s%s", run.status, run.out, run.err);
+    check_resumed(path, number_after(run.out, "trained   "));
+    char *page = cli_slurp(cli_path("cut.html"), NULL);
+    assert_non_null(strstr(page, "This run was stopped early"));
+    free(page);
+    cli_run_free(&run);
+  }
 }
 
 int main(void) {
