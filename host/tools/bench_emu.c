@@ -182,7 +182,7 @@ static int run(const struct options *o) {
   struct figures first = {.path = NULL};
   int status = 0;
   fprintf(text, "%-8s %14s %14s %14s\n", "path", "GMAC/s", "steps/s", "samples/s");
-  for (unsigned i = 0; i < PATHS && !status; ++i) {
+  for (unsigned i = 0; i < PATHS && !status && !cli_stopped(); ++i) {
     struct figures f = {.path = paths[i]};
     if (!is_available(f.path)) {
       fprintf(text, "%-8s this machine cannot\n", f.path);
@@ -197,12 +197,14 @@ static int run(const struct options *o) {
     if (f.loss != first.loss)
       status = cli_fail("the paths %s and %s compute different losses", first.path, f.path);
   }
-  if (status || !o->json) {
+  if (status) {
     json_decref(rows);
     return status;
   }
-  return cli_json_write(o->json, json_pack("{s:i, s:s, s:i, s:o}", "product", SIDE, "layers",
-                                           "784-512-256-10", "batch", BATCH, "paths", rows));
+  const int written = cli_json_write(
+      o->json, json_pack("{s:i, s:s, s:i, s:o, s:b}", "product", SIDE, "layers", "784-512-256-10",
+                         "batch", BATCH, "paths", rows, "stopped", cli_stopped()));
+  return cli_tell_stopped(text) | written;
 }
 
 /* ---- Command line ---- */
@@ -243,5 +245,6 @@ int bench_emu(int argc, char **argv) {
   struct options o = {.seconds = 2.0f};
   cli_parse(&argp, argc, argv, &o);
   if (cli_writable(o.json)) return 1;
+  cli_catch_stop();
   return run(&o);
 }

@@ -321,8 +321,8 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
            f.stall, f.latency, f.bandwidth, o->seed);
   if (cli_open(uri, &dev)) return 1;
   int rc = neighbour_start(dev, f.beside, &n);
-  for (size_t s = 0; rc >= 0 && same && s < o->shapes; ++s) {
-    for (size_t r = 0; rc >= 0 && same && r < o->results; ++r) {
+  for (size_t s = 0; rc >= 0 && same && s < o->shapes && !cli_stopped(); ++s) {
+    for (size_t r = 0; rc >= 0 && same && r < o->results && !cli_stopped(); ++r) {
       f.s = o->shape[s];
       f.result = o->result[r];
       rc = measure(dev, &n, &f, &same);
@@ -348,7 +348,7 @@ static int run(const struct options *o) {
   for (size_t b = 0; b < o->besides; ++b)
     for (size_t l = 0; l < o->latencies; ++l)
       for (size_t w = 0; w < o->bandwidths; ++w)
-        for (size_t s = 0; s < o->stalls && !status; ++s)
+        for (size_t s = 0; s < o->stalls && !status && !cli_stopped(); ++s)
           status = run_device(o,
                               (struct figure){.beside = o->beside[b],
                                               .latency = o->latency[l],
@@ -360,9 +360,10 @@ static int run(const struct options *o) {
     json_decref(list);
     return status;
   }
-  return cli_json_write(
-      o->json, json_pack("{s:s, s:i, s:I, s:o}", "core", o->core, "runs", (int)o->runs, "seed",
-                         (json_int_t)o->seed, "products", list));
+  const int written = cli_json_write(
+      o->json, json_pack("{s:s, s:i, s:I, s:o, s:b}", "core", o->core, "runs", (int)o->runs, "seed",
+                         (json_int_t)o->seed, "products", list, "stopped", cli_stopped()));
+  return cli_tell_stopped(cli_text(o->json)) | written;
 }
 
 /* ---- Options ---- */
@@ -517,5 +518,6 @@ int bench_gemm(int argc, char **argv) {
                       .runs = 1,
                       .seed = 1};
   cli_parse(&argp, argc, argv, &o);
+  cli_catch_stop();
   return run(&o);
 }

@@ -134,7 +134,7 @@ static int run_all(const struct options *o) {
     }
   }
   const int written = cli_json_write(o->json, json_pack("{s:o}", "runs", list));
-  return status || written || cli_stopped();
+  return cli_tell_stopped(text) | status | written;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {

@@ -177,3 +177,8 @@ void cli_catch_stop(void) {
 bool cli_stopped(void) {
   return stopped;
 }
+
+int cli_tell_stopped(FILE *text) {
+  if (stopped) fputs("Stopped; this is what was measured so far.\n", text);
+  return stopped;
+}

@@ -115,4 +115,7 @@ FILE *cli_text(const char *json);
 void cli_catch_stop(void);
 bool cli_stopped(void);
 
+/* Says so if it was pressed: 1, else 0. */
+int cli_tell_stopped(FILE *text);
+
 #endif

@@ -195,7 +195,7 @@ static void print_accuracy(FILE *to, const char *name, double accuracy) {
 void colocate_print(const struct colocate *c) {
   FILE *to = c->text;
   const struct server *s = &c->serve;
-  if (cli_stopped()) fprintf(to, "Stopped; this is what was measured so far.\n");
+  cli_tell_stopped(to);
   fprintf(to, "served    %zu of %zu requests, %zu lost", served(s), s->count, lost(s));
   if (c->checked) fprintf(to, ", %zu wrong", c->wrong);
   print_accuracy(to, "; accuracy of the first version", accuracy_of(serving_version(c, false)));

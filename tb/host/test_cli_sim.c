@@ -191,11 +191,27 @@ static void stops_cleanly(void **state) {
   cli_run_free(&run);
 }
 
+/* What was measured until then is in the results. */
+static void measuring_stops_cleanly(void **state) {
+  (void)state;
+  struct cli_run run = cli_run(
+      "bench gemm --json - --shape 64x64x64 --shape 128x128x128 --stall 0,1,2,3,4,5,6,7 --result "
+      "both --beside all",
+      1500);
+  json_t *root = json_loads(run.out, 0, NULL);
+  if (run.status != 1 || !root || !strstr(run.err, "Stopped; this is what was measured"))
+    fail_msg("status %d: %s%s", run.status, run.out, run.err);
+  assert_true(json_is_true(cli_at(root, "stopped")));
+  assert_true(json_array_size(cli_at(root, "products")) < 2 * 2 * 8 * 3);
+  json_decref(root);
+  cli_run_free(&run);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(same_product_as_emu),    cmocka_unit_test(products_of_all_kinds),
       cmocka_unit_test(serving_while_training), cmocka_unit_test(policies_change_no_bit),
-      cmocka_unit_test(stops_cleanly),
+      cmocka_unit_test(stops_cleanly),          cmocka_unit_test(measuring_stops_cleanly),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }
