@@ -258,6 +258,11 @@ static size_t losses(struct page *p, size_t smooth) {
   return points;
 }
 
+size_t page_smooth(const struct colocate *c) {
+  const size_t smooth = SMOOTH;
+  return c->feed.finished < 2 * smooth ? 1 : smooth;
+}
+
 static void mark_version(const struct page *p, struct ct_chart *chart, size_t i, double x) {
   char name[32];
   snprintf(name, sizeof name, "v%zu", i + 1);
@@ -268,7 +273,7 @@ void page_loss(struct page *p, double w, double h) {
   const struct colocate *c = p->c;
   struct ct_chart chart;
   const size_t n = (size_t)c->feed.finished;
-  const size_t smooth = n < 2 * SMOOTH ? 1 : SMOOTH;
+  const size_t smooth = page_smooth(c);
   const double high = largest(p->y, losses(p, 1), 0.01);
   ct_chart_open(&chart, p->to, w, h, "Loss by training step",
                 "it falls from step to step; marks where versions were handed to serving");
@@ -276,7 +281,7 @@ void page_loss(struct page *p, double w, double h) {
   ct_chart_y(&chart, 0, high * 1.05, CT_LINEAR, "loss", NULL);
   for (size_t i = 0; i < c->versions.published; ++i)
     mark_version(p, &chart, i, (double)c->versions.version[i].step);
-  ct_chart_line(&chart, "raw", p->x, p->y, losses(p, 1));
+  if (smooth > 1) ct_chart_line(&chart, "raw", p->x, p->y, losses(p, 1));
   ct_chart_line(&chart, "train", p->x, p->y, losses(p, smooth));
   ct_chart_close(&chart);
 }

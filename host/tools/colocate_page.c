@@ -228,8 +228,10 @@ static void put_learning(struct page *p) {
       " samples of a training step; less is better. Dotted lines mark where a new version of the "
       "weights (v1, v2 …) was handed to serving.</figcaption>\n<ul class=\"key\">",
       c->l->batch);
-  key(p, "raw", "each step");
-  key(p, "train", "average of 20 steps");
+  char text[64];
+  snprintf(text, sizeof text, "average of %zu steps", page_smooth(c));
+  if (page_smooth(c) > 1) key(p, "raw", "each step");
+  key(p, "train", page_smooth(c) > 1 ? text : "each step");
   put(p, "</ul>\n");
   put_figure(p, page_loss);
   put(p,

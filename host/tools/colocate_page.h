@@ -51,6 +51,9 @@ char *page_text(struct page *p);
 /* Requests that the share of right answers is taken over. */
 size_t page_recent(const struct colocate *c);
 
+/* Steps that the loss is averaged over; 1 in a short run. */
+size_t page_smooth(const struct colocate *c);
+
 /* A chart of that many pixels; some choose their height themselves. */
 typedef void page_chart(struct page *p, double w, double h);
 page_chart page_latency, page_policies, page_kept, page_loss, page_accuracy, page_units;

@@ -37,8 +37,9 @@ static double round_up(double x) {
 static size_t linear_ticks(const struct ct_scale *s, size_t max, double *ticks) {
   size_t n = 0;
   const double step = round_up((s->high - s->low) / (double)(max > 1 ? max - 1 : 1));
-  for (double i = ceil(s->low / step - 1e-9); n < max && i * step <= s->high + step * 1e-9; ++i)
-    ticks[n++] = i * step + 0.0; /* no -0 */
+  const long first = (long)ceil(s->low / step - 1e-9);
+  for (long i = first; n < max && (double)i * step <= s->high + step * 1e-9; ++i)
+    ticks[n++] = (double)i * step;
   return n;
 }
 
@@ -47,9 +48,10 @@ static size_t log_ticks(const struct ct_scale *s, size_t max, double *ticks) {
   size_t n = 0;
   for (size_t set = 0; set < 3; ++set) {
     n = 0;
-    for (double power = pow(10, floor(log10(s->low))); power <= s->high; power *= 10)
+    const int first = (int)floor(log10(s->low)), last = (int)floor(log10(s->high));
+    for (int power = first; power <= last; ++power)
       for (size_t i = 0; i < 3; ++i) {
-        const double v = sets[set][i] * power;
+        const double v = sets[set][i] * pow(10, power);
         if (v < s->low * (1 - 1e-9) || v > s->high * (1 + 1e-9) || v <= 0) continue;
         if (n < max) ticks[n] = v;
         ++n;

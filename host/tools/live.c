@@ -45,9 +45,8 @@ bool live_folder(char *folder, size_t size) {
 
 static bool address_of(struct sockaddr_un *address, const char *path) {
   *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof address->sun_path) return false;
-  strcpy(address->sun_path, path);
-  return true;
+  const int n = snprintf(address->sun_path, sizeof address->sun_path, "%s", path);
+  return n > 0 && (size_t)n < sizeof address->sun_path;
 }
 
 static int open_socket(void) {
