@@ -13,10 +13,16 @@ enum {
 
 /* ---- Numbers ------------------------------------------------------------------------------- */
 
+size_t ct_numbers_count(const struct ct_mlp *net) {
+  size_t count = 0;
+  for (uint32_t l = 0; l < net->layers; ++l)
+    count += 2 * ((size_t)net->width[l] + 1) * net->width[l + 1];
+  return count;
+}
+
 int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *x) {
   memset(x, 0, sizeof *x);
-  for (uint32_t l = 0; l < net->layers; ++l)
-    x->count += 2 * ((size_t)net->width[l] + 1) * net->width[l + 1];
+  x->count = ct_numbers_count(net);
   float *p = x->all = calloc(x->count, sizeof *p);
   if (!p) return CT_ERR_MEMORY;
   for (uint32_t l = 0; l < net->layers; ++l) {

@@ -44,6 +44,7 @@ int ct_check_model(const ct_model *model);
 float ct_from_fixed(int64_t v, int point);
 float ct_divide(float x, uint32_t n);
 
+size_t ct_numbers_count(const struct ct_mlp *net);
 int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *numbers);
 void ct_numbers_free(struct ct_numbers *numbers);
 

@@ -252,6 +252,21 @@ static int read_widths(const struct source *s, uint8_t *p, struct ct_mlp *net) {
   return ct_mlp_check(net, &why) ? ct_fail(s->dev, CT_ERR_FORMAT, "%s: %s", s->path, text) : CT_OK;
 }
 
+/* Refuses a file of another length before memory is taken for what its header claims; where there
+ * is no length, as with a pipe, read_rest() does. */
+static int check_length(const struct source *s, size_t size) {
+  struct stat st;
+  if (fstat(fileno(s->file), &st) != 0 || !S_ISREG(st.st_mode)) return CT_OK;
+  if ((uint64_t)st.st_size < size)
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s was cut short: it has %lld bytes, its header says %zu", s->path,
+                   (long long)st.st_size, size);
+  if ((uint64_t)st.st_size > size)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s goes on after the %zu bytes that its header says",
+                   s->path, size);
+  return CT_OK;
+}
+
 /* The rest of a file of size bytes, of which have are in p. */
 static int read_rest(const struct source *s, uint8_t *p, size_t have, size_t size) {
   size_t got;
@@ -310,8 +325,10 @@ static int read_model(const struct source *s, ct_model **model) {
   if (!err) err = read_widths(s, head + HEADER, &net);
   if (err) return err;
   const size_t have = HEADER + 4 * ((size_t)net.layers + 1);
+  const size_t size = file_size(&net, ct_numbers_count(&net));
+  err = check_length(s, size);
+  if (err) return err;
   err = ct_numbers_alloc(&net, &x);
-  const size_t size = file_size(&net, x.count);
   if (!err && !(data = malloc(size))) err = CT_ERR_MEMORY;
   if (err) ct_fail(s->dev, err, "no memory for the model in %s", s->path);
   if (!err) {

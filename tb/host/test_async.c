@@ -175,7 +175,7 @@ static void timeouts_leave_everything(struct bed *b) {
   const uint64_t tag = submit_endless(b, CT_TRAINING);
   uint64_t from = ms_now();
   assert_int_equal(ct_reap(b->dev, &r, 60), CT_ERR_TIMEOUT);
-  assert_true(ms_now() - from < 1000);
+  assert_true(ms_now() - from < 3000);
   if (!b->emu) assert_true(ms_now() - from >= 60);
   from = ms_now();
   assert_int_equal(ct_wait(b->dev, tag, NULL, CT_NO_WAIT), CT_ERR_TIMEOUT);
@@ -203,7 +203,7 @@ static void blocking_calls_give_up(struct bed *b) {
   /* Its job waits behind one that does not end, so that even a cancel cannot end it. */
   assert_int_equal(ct_matmul(b->dev, CT_INFERENCE, 1, 1, 1, &two, &three, &six, NULL),
                    CT_ERR_DEVICE);
-  assert_true(ms_now() - from < 1000);
+  assert_true(ms_now() - from < 3000);
   assert_int_equal(ct_matmul(b->dev, CT_TRAINING, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
   assert_true(six == 6.0f);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
@@ -225,6 +225,25 @@ static void blocking_calls_give_up(struct bed *b) {
   assert_int_equal(ct_matmul(b->dev, CT_INFERENCE, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
   assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 0);
   free(big);
+}
+
+/* Memory that never answers: the call gives up all the same, and so does closing. */
+static void a_dead_memory_is_no_trap(void **state) {
+  (void)state;
+  const float x[64] = {1};
+  float y[64];
+  struct bed b;
+  open_bed(&b, false);
+  assert_int_equal(ct_set_timeout(b.dev, 50), CT_OK);
+  /* Where the next allocation lies. */
+  assert_int_equal(b.dev->plugin.ops->fault(b.dev->self, CT_FAULT_AXI_HANG, b.at + 1024), 0);
+  uint64_t from = ms_now();
+  const int err = ct_matmul(b.dev, CT_INFERENCE, 8, 8, 8, x, x, y, NULL);
+  if (err != CT_ERR_DEVICE && err != CT_ERR_TIMEOUT) fail_msg("%d: %s", err, ct_last_error(b.dev));
+  assert_true(ms_now() - from < 3000);
+  from = ms_now();
+  close_bed(&b);
+  assert_true(ms_now() - from < 1000);
 }
 
 /* ---- The file descriptor ---- */
@@ -418,6 +437,7 @@ int main(void) {
       cmocka_unit_test(random_cancels_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
+      cmocka_unit_test(a_dead_memory_is_no_trap),
       cmocka_unit_test(poll_until_done_everywhere),
       cmocka_unit_test(arrivals_are_open_loop_everywhere),
       cmocka_unit_test(closing_is_bounded),

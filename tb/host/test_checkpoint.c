@@ -61,17 +61,17 @@ static void killed_training_resumes(void **state) {
   snprintf(line, sizeof line, TRAIN " --epochs %d --save %s", EPOCHS, whole);
   free(cli_expect(0, "", line));
   clock_gettime(CLOCK_MONOTONIC, &to);
-  const unsigned ms =
+  unsigned ms =
       (unsigned)((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
   assert_int_equal(epochs_in(whole), EPOCHS);
   uint64_t done = 0;
   int kills = 0, gains = 0;
-  for (int turn = 0; turn < 40; ++turn) {
+  for (int turn = 0; turn < 60; ++turn) {
     const bool begun = access(part, F_OK) == 0;
     snprintf(line, sizeof line, "%s --epochs %d --save %s%s%s", begun ? RESUME : TRAIN, EPOCHS,
              part, begun ? " --resume " : "", begun ? part : "");
     /* The last turns are left alone, so that this ends on a slow machine. */
-    const unsigned wait = turn < 30 ? ms / 16 + ct_rng_below(&rng, ms / 4 + 1) + 1 : 0;
+    const unsigned wait = turn < 45 ? ms / 16 + ct_rng_below(&rng, ms / 4 + 1) + 1 : 0;
     struct cli_run run = cli_run_signal(line, wait, SIGKILL);
     if (run.status != 0 && run.status != 128 + SIGKILL) fail_msg("%s: %s", line, run.err);
     kills += run.status != 0;
@@ -83,7 +83,12 @@ static void killed_training_resumes(void **state) {
       gains += now > done;
       done = now;
     }
-    if (finished || done == EPOCHS) break;
+    if (!finished && done < EPOCHS) continue;
+    if (kills >= 3) break;
+    /* The machine has become faster since the undisturbed run was timed: once more, with haste. */
+    unlink(part);
+    done = 0;
+    ms = ms / 2 + 1;
   }
   print_message("killed %d times, %d of the runs got further\n", kills, gains);
   assert_int_equal(done, EPOCHS);

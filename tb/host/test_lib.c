@@ -510,6 +510,38 @@ static void test_damaged_files_are_refused(void **state) {
   ct_close(dev);
 }
 
+/* Bytes changed at random, wherever they are: every file is refused in words, and no header,
+ * however large its claims, costs more memory than the file has bytes. */
+static void test_random_damage(void **state) {
+  (void)state;
+  char path[] = "/tmp/ct_model_XXXXXX";
+  close(mkstemp(path));
+  ct_device *dev = open_emulator();
+  ct_model *m = trained_model(dev, 0, NULL);
+  ct_rng rng = ct_rng_make(8);
+  assert_int_equal(ct_model_save(m, path), CT_OK);
+  uint8_t good[8192], data[8192];
+  FILE *f = fopen(path, "rb");
+  const size_t size = fread(good, 1, sizeof good, f);
+  fclose(f);
+  for (int turn = 0; turn < 400; ++turn) {
+    ct_model *other = NULL;
+    memcpy(data, good, size);
+    const uint32_t changes = 1 + ct_rng_below(&rng, 3);
+    for (uint32_t i = 0; i < changes; ++i)
+      data[ct_rng_below(&rng, ct_rng_percent(&rng, 70) ? 76 : (uint32_t)size)] ^=
+          (uint8_t)(1 + ct_rng_below(&rng, 255));
+    write_bytes(path, data, ct_rng_percent(&rng, 80) ? size : ct_rng_below(&rng, (uint32_t)size));
+    const int err = ct_model_load(dev, path, &other);
+    if (err != CT_ERR_FORMAT) fail_msg("turn %d: %d: %s", turn, err, ct_last_error(dev));
+    if (!strstr(ct_last_error(dev), path)) fail_msg("no name in: %s", ct_last_error(dev));
+    assert_null(other);
+  }
+  ct_model_free(m);
+  unlink(path);
+  ct_close(dev);
+}
+
 static void test_saving_to_nowhere(void **state) {
   (void)state;
   ct_device *dev = open_emulator();
@@ -558,6 +590,7 @@ int main(void) {
                                      cmocka_unit_test(test_programs_have_limits),
                                      cmocka_unit_test(test_training_resumes_from_a_file),
                                      cmocka_unit_test(test_damaged_files_are_refused),
+                                     cmocka_unit_test(test_random_damage),
                                      cmocka_unit_test(test_saving_to_nowhere),
                                      cmocka_unit_test(test_initial_weights_are_fixed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
