@@ -50,7 +50,7 @@ static int serve(ct_device *dev, struct server *s, unsigned *seed, int *right, u
   uint64_t tag = 0;
   int err = CT_OK;
   make_rows(seed, ROWS, x, s->labels);
-  for (int i = 0; i < ROWS && !err; ++i) {
+  for (size_t i = 0; i < ROWS && !err; ++i) {
     err = ct_pack_row(x + i * BITS, BITS, packed);
     if (!err) err = ct_mem_write(dev, s->rows[i], packed, ct_pack_row_size(BITS));
   }

@@ -300,9 +300,9 @@ int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, flo
   const size_t row_size = ct_pack_row_size(m->net.width[0]),
                answer = (size_t)ct_model_answer_size(m);
   uint64_t at = 0;
-  uint8_t *buffer = malloc(CT_INFER_ROWS_MAX * (row_size > answer ? row_size : answer));
-  err = buffer ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for requests");
-  if (!err) err = ct_mem_alloc(m->dev, CT_INFER_ROWS_MAX * (row_size + answer), &at);
+  uint8_t *buffer = malloc(CT_INFER_ROWS_MAX * (row_size > answer ? row_size : answer) + 1);
+  if (!buffer) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for requests");
+  err = ct_mem_alloc(m->dev, CT_INFER_ROWS_MAX * (row_size + answer), &at);
   for (size_t r = 0; r < rows && !err; r += CT_INFER_ROWS_MAX) {
     const size_t n = rows - r < CT_INFER_ROWS_MAX ? rows - r : CT_INFER_ROWS_MAX;
     err = infer_some(m, image, x + r * m->net.width[0], n, at, buffer, logits + r * classes_of(m));
@@ -331,8 +331,8 @@ int ct_model_evaluate(ct_model *m, uint64_t image, const float *x, const uint32_
   if (rows > SIZE_MAX / sizeof(float) / classes - 1)
     return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
   float *logits = malloc((rows * classes + 1) * sizeof *logits);
-  err = logits ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
-  if (!err) err = ct_model_infer(m, image, x, rows, logits);
+  if (!logits) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
+  err = ct_model_infer(m, image, x, rows, logits);
   size_t hits = 0;
   for (size_t r = 0; r < rows && !err; ++r)
     hits += largest(logits + r * classes, classes) == labels[r];
