@@ -6,6 +6,7 @@
 #
 #   build/bin/coltrain bench gemm --all --json build/gemm.json && scripts/gemm_report.py build/gemm.json
 
+import functools
 import json
 import math
 import pathlib
@@ -18,6 +19,16 @@ BEGIN, END = "<!-- gemm:%s -->", "<!-- gemm:%s end -->"
 PEAK = 256  # multiply-accumulates of the array in a cycle
 
 
+# Cycles of the pipelines on the way of a product, as the trace in docs/results.md shows them.
+ASK = 5  # doorbell, or a descriptor's first beat, to an address of the memory port
+DECODE = 8  # a program's first command to the address of the first operand
+LANDED = 20  # an operand's last beat to its first row: signal, permission, the weight tile
+ANSWER = 52  # a tile's last row to its first beat out: copy, quantise, read back
+END = 8  # last answer to completion
+COMMANDS = 7  # of the shortest program: two loads, product, copy, quantise, store, end
+OPEN = 16  # output tiles that ACC holds
+
+
 def name(p):
     return "%d x %d x %d" % (p["m"], p["n"], p["k"])
 
@@ -26,7 +37,71 @@ def cell(p, bound):
     if p is None:
         return ""
     text = "%.1f" % (100 * p["utilisation"])
-    return "%s (%.0f)" % (text, 100 * p["of_bound"]) if bound else text
+    return "%s (%.0f of %.0f)" % (text, 100 * p["of_bound"], 100 * p["bound_cycles"] / possible(p)) if bound else text
+
+
+# ---- What the dependences of a product leave possible ----------------------------------------------------------------------
+
+
+def begun(a, b, rows, cols, tiles):
+    """The most products in outputs that are not finished, by the number of tiles read of panels that are not whole: list of 0..tiles.
+
+    a panels of A and b of B are whole, `rows` and `cols` more there are. One more k step of x further panels of A and y of B, x + y
+    tiles, lets x * b + y * a + x * y outputs have one product more, as far as ACC holds them: fill up with such steps.
+    """
+    step = {}
+    for x in range(min(rows, OPEN) + 1):
+        for y in range(min(cols, OPEN - x) + 1):
+            step[x + y] = max(step.get(x + y, 0), min(OPEN, x * b + y * a + x * y))
+    del step[0]
+    best = max(step, key=lambda s: step[s] / s, default=0)
+    most = [0]
+    for t in range(1, tiles + 1):
+        if t > OPEN * OPEN:  # from here on the best step alone (the others together weigh less)
+            most.append(most[t - best] + step[best] if step else 0)
+        else:
+            most.append(max((most[t - s] + step[s] for s in step if s <= t), default=0))
+    return most
+
+
+@functools.cache
+def progress(mt, nt, kt):
+    """For each number of operand tiles read: the most tile products and the most finished output tiles there can be.
+
+    An output tile has as many products as both its panels have tiles, in ascending k. With a panels of A and b of B read whole, a * b
+    outputs can be finished; of others as many as ACC holds can be under way.
+    """
+    tiles = (mt + nt) * kt
+    most, done = [0] * (tiles + 1), [0] * (tiles + 1)
+    for a in range(mt + 1):
+        for b in range(nt + 1):
+            whole = (a + b) * kt
+            for t, products in enumerate(begun(a, b, mt - a, nt - b, tiles - whole), whole):
+                most[t] = max(most[t], min(a * b * kt + products, mt * nt * kt))
+                done[t] = max(done[t], a * b)
+    return most, done
+
+
+def possible(p):
+    """Cycles that no order of this product's loads, rows and stores can go below."""
+    mt, nt, kt = (math.ceil(p[d] / 16) for d in "mnk")
+    beat = max(16 / p["bandwidth"], 100 / (100 - p["stall"]))
+    latency = p["latency"]
+    # The descriptor, and with its first beat the program, and with its first command the first operand.
+    named = ASK + latency
+    first = max(named + ASK + latency + DECODE + latency, named + (8 + 2 * COMMANDS) * beat)
+    product = max(min(p["m"], 16), 16 / min(mt, 8))  # slots of the array for a tile product: rows, its part of a weight tile
+    total = max(p["m"] * nt * kt, mt * nt * kt * product if mt == 1 else 0)
+    out = min(p["m"], 16) * min(math.ceil(p["n"] / 4), 4) if p["result"] == "fp32" else 17  # beats of an output tile
+    most, done = progress(mt, nt, kt)
+    tiles = len(most) - 1
+    last = 0
+    for t in range(1, tiles + 1):
+        landed = first + 17 * beat * t + LANDED
+        last = max(last, landed + total - product * most[t - 1] + ANSWER + out * beat)
+        if done[t - 1] < mt * nt:
+            last = max(last, landed + product + ANSWER + (mt * nt - done[t - 1]) * out * beat)
+    return last + latency + END
 
 
 def pick(products, **want):

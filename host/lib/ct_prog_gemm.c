@@ -11,9 +11,13 @@
  * Two plans:
  *
  * Whole B. If B fits the scratchpad it is read once and stays. The first band of up to 8 row tiles
- * meets it column by column as it comes in; the other bands are small, so that little of A has to
- * come before all of B is at work on it. A is read once, too: nothing crosses the memory port
- * twice.
+ * meets it as it comes in; the other bands are single row tiles, so that little of A has to come
+ * before all of B is at work on it. A is read once, too: nothing crosses the memory port twice.
+ * With a panels of A and b of B no more than a * b tiles of C can be done, so where the memory is
+ * slow both have to grow together: four panels of each, k step by k step, for all of ACC; four more
+ * of B; four more of A, one by one; then B column by column. From then on each panel that comes
+ * brings as much work as it took to come, or more, and results to store. (FP32 rows are stored when
+ * the last of a block's tiles in them is there, so there blocks are higher than wide.)
  *
  * Streamed. Otherwise bands are of up to 4 row tiles, B comes anew for each band, and the
  * contraction is cut into chunks if need be; two chunks lie in SPM, so that one lands while the
@@ -50,9 +54,11 @@ struct gemm {
   uint32_t mt, nt, kt;     /* tiles */
   bool whole;              /* B stays */
   struct cut first, other; /* bands */
-  bool halved; /* the first band begins with two blocks of half its rows, two columns each */
-  uint32_t cols0, cols;        /* blocks of the first band, of the others */
-  uint32_t blocks;             /* in all */
+  bool halved;          /* the first band begins with blocks of half its rows: two of two columns */
+  bool quartered;       /* or as cut_halved() says (halved, too) */
+  bool all_signal;      /* the k steps of all blocks, those nobody waits for, too */
+  uint32_t cols0, cols; /* blocks of the first band, of the others */
+  uint32_t blocks;      /* in all */
   uint32_t chunks, chunk;      /* chunks of a block; k steps of all but the first */
   uint32_t out_words;          /* of a place for results; there are two */
   uint32_t a_at, b_at, out_at; /* SPM */
@@ -62,11 +68,14 @@ struct gemm {
 struct block {
   uint32_t index, band, m0, bm, n0, bn;
   bool band_first, band_last;
+  bool rows; /* its tiles lie row by row in ACC and so on, not column by column */
 };
 
-/* k steps of a block. */
+/* k steps of a block, or of two neighbours of the same rows, step by step in turn: their columns
+ * are b.n0..n0+bn, those from `border` on the second one's. */
 struct chunk {
   struct block b;
+  uint32_t border;
   uint32_t q; /* chunks before this one */
   uint32_t k0, steps;
   bool first, last; /* of the block */
@@ -79,19 +88,25 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
 
 /* ---- Blocks and chunks --------------------------------------------------------------------- */
 
-/* Two blocks of half the rows, then one for each column. */
+/* Halved: the first block that is a single column. */
+static uint32_t first_column(const struct gemm *g) {
+  return g->quartered ? 8 : 2;
+}
+
+/* Halved: two blocks of half the rows. Quartered: four blocks of the upper four rows, two columns
+ * each, then the other rows one by one with these eight columns. Then, in both, column by column.
+ */
 static void cut_halved(const struct gemm *g, struct block *b) {
-  const uint32_t half = (g->first.bm + 1) / 2;
-  if (b->index < 2) {
-    b->m0 = b->index * half;
-    b->n0 = 0;
-    b->bm = b->index ? g->first.bm - half : half;
-    b->bn = 2;
-  } else {
-    b->bm = g->first.bm;
-    b->n0 = b->index;
-    b->bn = 1;
-  }
+  const uint32_t half = (g->first.bm + 1) / 2, i = b->index;
+  if (i >= first_column(g))
+    *b = (struct block){.index = i, .bm = g->first.bm, .n0 = i, .bn = 1};
+  else if (!g->quartered)
+    *b = (struct block){
+        .index = i, .m0 = i ? half : 0, .bm = i ? g->first.bm - half : half, .bn = 2};
+  else if (i < 4)
+    *b = (struct block){.index = i, .bm = 4, .n0 = 2 * i, .bn = 2};
+  else
+    *b = (struct block){.index = i, .m0 = i, .bm = 1, .bn = 8};
 }
 
 static struct block block_at(const struct gemm *g, uint32_t index) {
@@ -110,6 +125,7 @@ static struct block block_at(const struct gemm *g, uint32_t index) {
     b.n0 = at * g->other.bn;
     b.bn = ct_min_u32(g->other.bn, g->nt - b.n0);
   }
+  b.rows = b.bm == 1;
   b.band_first = at == 0;
   b.band_last = at + 1 == (b.band ? g->cols : g->cols0);
   return b;
@@ -140,16 +156,24 @@ static uint32_t bands(const struct gemm *g) {
 static struct chunk chunk_at(const struct gemm *g, uint32_t q) {
   struct chunk c = {.b = block_at(g, q / g->chunks), .q = q};
   const uint32_t i = q % g->chunks, short_one = g->kt - (g->chunks - 1) * g->chunk;
+  c.border = c.b.bn;
   c.k0 = i ? short_one + (i - 1) * g->chunk : 0;
   c.steps = i ? g->chunk : short_one;
   c.first = i == 0;
   c.last = i + 1 == g->chunks;
-  const bool second_half = g->halved && c.b.index == 1;
-  c.loads_a = g->chunks > 1 || c.b.band_first || second_half;
-  c.loads_b = !g->whole || (c.b.band == 0 && !second_half);
+  const bool lower = g->halved && c.b.band == 0 && c.b.m0 > 0;
+  c.loads_a = g->chunks > 1 || c.b.band_first || lower;
+  c.loads_b = !g->whole || (c.b.band == 0 && !lower);
   return c;
 }
 
+/* The first two blocks, which are multiplied together: while the first operands come in, all of ACC
+ * is at work on them. Quartered only. */
+static struct chunk wide_chunk(const struct gemm *g) {
+  struct chunk c = chunk_at(g, 0);
+  c.b.bn += block_at(g, 1).bn;
+  return c;
+}
 /* ---- Places in SPM ------------------------------------------------------------------------- */
 
 /* Tiles lie panel by panel: those of a row tile (or column tile), k after k. */
@@ -224,6 +248,13 @@ static bool by_columns(const struct gemm *g, const struct chunk *c) {
          c->b.bn > 1;
 }
 
+/* Whether a single column of row tiles comes row tile by row tile, each with all of its k steps:
+ * then one tile is left to store when the last operand has come. */
+static bool by_rows(const struct gemm *g) {
+  return g->whole && g->nt == 1 && g->blocks == 1 && g->mt > 1 &&
+         (g->mt - 1) * g->kt <= 2 * MAX_STEPS;
+}
+
 /* Steps k..k+steps of a chunk, each signalled. Where space had a user they wait for it, step by
  * step, by what comes first:
  *   streamed   B waits for the steps of the chunk two before (or of a later one, since the short
@@ -233,7 +264,8 @@ static bool by_columns(const struct gemm *g, const struct chunk *c) {
  *              the steps of the block two before. A of a later band waits for those of the last
  *              block of the band two before, whose place it takes. */
 static void load(struct gemm *g, const struct chunk *c, uint32_t k, uint32_t steps) {
-  const bool waits = g->whole && c->b.band ? c->b.band >= 2 : c->q >= 2;
+  const bool early = g->halved ? c->b.band == 0 : c->q < 2;
+  const bool waits = g->whole && c->b.band ? c->b.band >= 2 : !early;
   unsigned wait = waits ? CT_SEM(S_MM_LD) : 0;
   if (c->loads_b) {
     struct tiles t = b_tiles(g, c, 0, k);
@@ -307,8 +339,8 @@ static void load_apart(struct gemm *g, const struct chunk *c) {
   }
   if (c->b.bn == two) return;
   t = b_tiles(g, c, two, 0);
-  t.panels2 = 1;
-  t.n2 = c->b.bn - two;
+  t.n1 = c->b.bn - two;
+  t.panels1 = 1;
   load_tiles(g, &t);
 }
 
@@ -323,6 +355,13 @@ static void load_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
   t.panels1 = 1;
   t.n2 = c->b.bm / t.n1;
   t.panels2 = t.n1;
+  load_tiles(g, &t);
+}
+
+/* Row tiles m.., which lie one behind the other. */
+static void load_rows(struct gemm *g, const struct chunk *c, uint32_t m) {
+  struct tiles t = a_tiles(g, c, m, 0);
+  t.n2 = (c->b.bm - m) * c->steps;
   load_tiles(g, &t);
 }
 
@@ -344,11 +383,17 @@ static void load_first(struct gemm *g, const struct chunk *c) {
 
 /* ---- MM ------------------------------------------------------------------------------------ */
 
-/* Whether someone waits for the k steps of this chunk. */
-static bool steps_awaited(const struct gemm *g, const struct chunk *c) {
-  if (!g->whole || bands(g) < 3) return true;
-  if (c->b.band == 0 && c->b.index + 2 < g->cols0) return true;
-  return c->b.band_last && c->b.band + 2 < bands(g);
+/* Whether someone waits for the k steps of this block, or nobody does and they may be signalled all
+ * the same: then the last blocks roll up with the others. */
+static bool steps_awaited(const struct gemm *g, uint32_t index) {
+  const struct block b = block_at(g, index);
+  if (!g->whole) return true;
+  const bool no_columns = g->halved && g->cols0 <= first_column(g);
+  const bool early = g->halved && index + 2 < first_column(g);
+  if (b.band > 0 || !(no_columns || early)) {
+    if (g->all_signal || (b.band == 0 && index + 2 < g->cols0)) return true;
+  }
+  return b.band_last && b.band + 2 < bands(g);
 }
 
 /* A part of a chunk: rows m.. and columns n.. of its block, steps k... */
@@ -358,20 +403,49 @@ struct part {
   bool ends_step; /* nothing of its last step comes after it */
 };
 
-static void multiply_part(struct gemm *g, const struct chunk *c, const struct part *p) {
-  const uint32_t top = (c->b.m0 + p->m) * CT_TILE;
+/* The block of a part, and the part's first ACC tile. */
+static uint32_t part_block(const struct chunk *c, const struct part *p) {
+  return c->b.index + (p->n >= c->border ? 1 : 0);
+}
+
+static uint32_t part_acc(const struct chunk *c, const struct part *p) {
+  const uint32_t n = p->n >= c->border ? p->n - c->border : p->n;
+  return (part_block(c, p) & 1) * HALF + (c->b.rows ? p->m * c->b.bn + n : n * c->b.bm + p->m);
+}
+
+static void multiply_tiles(struct gemm *g, const struct chunk *c, const struct part *p) {
+  const uint32_t top = (c->b.m0 + p->m) * CT_TILE, index = part_block(c, p);
   const bool final = c->last && p->k + p->steps == c->steps;
   CT_ADD(
       &g->b, MM, CT_SET(MM_A, a_place(g, c, p->m) + p->k * CT_TILE), CT_SET(MM_AM, panel_words(g)),
       CT_SET(MM_AK, CT_TILE), CT_SET(MM_B, b_place(g, c, p->n) + p->k * CT_TILE),
       CT_SET(MM_BN, panel_words(g)), CT_SET(MM_BK, CT_TILE), CT_SET(MM_KT, p->steps),
       CT_SET(MM_NT, p->bn), CT_SET(MM_ROWS, ct_min_u32(g->s->m - top, p->bm * CT_TILE)),
-      CT_SET(MM_ACC, (c->b.index & 1) * HALF + p->n * c->b.bm + p->m), CT_SET(MM_ACC_N, c->b.bm),
+      CT_SET(MM_ACC, part_acc(c, p)), CT_SET(MM_ACC_N, c->b.rows ? 1 : c->b.bm),
       CT_SET(MM_ACCUM, !c->first || p->k > 0), CT_SET(ALL_WAIT0, p->waits_a ? CT_SEM(S_LD_A) : 0),
       CT_SET(ALL_WAIT1, p->waits_b ? CT_SEM(S_LD_B) : 0),
-      CT_SET(ALL_WAIT2, c->first && c->b.index >= 2 ? CT_SEM(S_VA_MM) : 0),
-      CT_SET(ALL_SIG0, p->ends_step && steps_awaited(g, c) ? CT_SEM(S_MM_LD) : 0),
+      CT_SET(ALL_WAIT2, c->first && p->k == 0 && index >= 2 ? CT_SEM(S_VA_MM) : 0),
+      CT_SET(ALL_SIG0, p->ends_step && steps_awaited(g, index) ? CT_SEM(S_MM_LD) : 0),
       CT_SET(ALL_SIG1, final ? CT_SEM(S_MM_VA) : 0));
+}
+
+/* Of two blocks, k step by k step. */
+static void multiply_part(struct gemm *g, const struct chunk *c, const struct part *p) {
+  if (p->n >= c->border || p->n + p->bn <= c->border) {
+    multiply_tiles(g, c, p);
+    return;
+  }
+  struct part left = *p, right = *p;
+  left.bn = c->border - p->n;
+  left.steps = right.steps = 1;
+  right.n = c->border;
+  right.bn = p->bn - left.bn;
+  right.waits_a = right.waits_b = false;
+  for (uint32_t k = p->k; k < p->k + p->steps; ++k) {
+    left.k = right.k = k;
+    multiply_tiles(g, c, &left);
+    multiply_tiles(g, c, &right);
+  }
 }
 
 /* The first row tile with the first column, and perhaps with the second; each other row tile with
@@ -390,11 +464,11 @@ static void multiply_apart(struct gemm *g, const struct chunk *c) {
                                  .steps = 1,
                                  .waits_a = true,
                                  .ends_step = m + 1 == bm && bn == two});
-  for (uint32_t n = two; n < bn; ++n)
+  if (two < bn)
     multiply_part(
         g, c,
         &(struct part){
-            .bm = bm, .n = n, .bn = 1, .steps = 1, .waits_b = true, .ends_step = n + 1 == bn});
+            .bm = bm, .n = two, .bn = bn - two, .steps = 1, .waits_b = true, .ends_step = true});
 }
 
 static void multiply_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
@@ -425,8 +499,58 @@ static void multiply_columns(struct gemm *g, const struct chunk *c) {
   }
 }
 
+/* The first step of the wide chunk, in quarters: two columns with two row tiles, with two others,
+ * two other columns with all. */
+static void start_wide(struct gemm *g, const struct chunk *c) {
+  struct tiles t = b_tiles(g, c, 0, 0);
+  t.n1 = 2;
+  t.panels1 = 1;
+  load_tiles(g, &t);
+  t = a_tiles(g, c, 0, 0);
+  t.n1 = t.n2 = t.panels2 = 2;
+  t.panels1 = 1;
+  load_tiles(g, &t);
+  t = b_tiles(g, c, 2, 0);
+  t.n1 = 2;
+  t.panels1 = 1;
+  load_tiles(g, &t);
+  for (uint32_t m = 0; m < 4; m += 2)
+    multiply_part(
+        g, c,
+        &(struct part){.m = m, .bm = 2, .bn = 2, .steps = 1, .waits_a = true, .waits_b = m == 0});
+  multiply_part(g, c, &(struct part){.bm = 4, .n = 2, .bn = 2, .steps = 1, .waits_b = true});
+}
+
+/* Two blocks come k step by k step, and are multiplied so. */
+static void work_wide(struct gemm *g, const struct chunk *c) {
+  start_wide(g, c);
+  for (uint32_t k = 1; k < c->steps; ++k) {
+    load(g, c, k, 1);
+    multiply_part(
+        g, c,
+        &(struct part){.bm = 4, .bn = 4, .k = k, .steps = 1, .waits_a = true, .waits_b = true});
+  }
+}
+
+/* Row tile by row tile. */
+static void multiply_rows(struct gemm *g, const struct chunk *c) {
+  for (uint32_t m = 0; m < c->b.bm; ++m)
+    multiply_part(g, c,
+                  &(struct part){.m = m,
+                                 .bm = 1,
+                                 .bn = c->b.bn,
+                                 .steps = c->steps,
+                                 .waits_a = c->loads_a,
+                                 .waits_b = m == 0 && c->loads_b,
+                                 .ends_step = m + 1 == c->b.bm});
+}
+
 static void multiply(struct gemm *g, const struct chunk *c) {
   uint32_t k = 0;
+  if (by_rows(g)) {
+    multiply_rows(g, c);
+    return;
+  }
   if (by_columns(g, c)) {
     multiply_columns(g, c);
     return;
@@ -469,14 +593,23 @@ struct copy {
   uint8_t rewritten; /* and will have one: VA */
   uint8_t again;     /* its ACC tile will be written again */
   uint8_t out_used;  /* its place for the result had a user: ST */
-  uint8_t column;    /* FP32: tiles of a column */
+  uint8_t line;      /* FP32: tiles of a column, or of a row */
   uint8_t ends_row;  /* FP32: the last of its row of tiles */
 };
+
+/* Row and column of a block's tile i. */
+static uint32_t tile_row(const struct block *b, uint32_t i) {
+  return b->rows ? i / b->bn : i % b->bm;
+}
+
+static uint32_t tile_column(const struct block *b, uint32_t i) {
+  return b->rows ? i % b->bn : i / b->bm;
+}
 
 /* Results in HBFP8 wait for their places tile by tile, those in FP32 with their first tile for the
  * whole block two (or four) before, since blocks of other shapes lie differently. */
 static struct copy copy_of(const struct gemm *g, const struct block *b, uint32_t i) {
-  const uint32_t m = i % b->bm, n = i / b->bm;
+  const uint32_t m = tile_row(b, i), n = tile_column(b, i);
   const bool hbfp8 = g->s->result == CT_GEMM_HBFP8;
   struct copy c;
   memset(&c, 0, sizeof c); /* to be compared whole */
@@ -489,7 +622,7 @@ static struct copy copy_of(const struct gemm *g, const struct block *b, uint32_t
     c.out_used = c.reused;
   } else {
     c.out_used = b->index >= 2 && i == 0;
-    c.column = (uint8_t)n;
+    c.line = (uint8_t)(b->rows ? m : n);
     c.ends_row = n + 1 == b->bn;
   }
   return c;
@@ -500,7 +633,8 @@ static void copy_tiles(struct gemm *g, const struct block *b, const struct copy 
                        uint32_t count) {
   const bool hbfp8 = g->s->result == CT_GEMM_HBFP8;
   const uint32_t reg = (b->index & 1) * HALF + i, pitch = b->bn * CT_F32_ROW_UNITS;
-  const uint32_t m = i % b->bm, n = i / b->bm;
+  const uint32_t m = tile_row(b, i), n = tile_column(b, i);
+  const uint32_t stride = b->rows ? CT_F32_ROW_UNITS : CT_TILE * pitch;
   const uint32_t place = hbfp8 ? i * CT_TILE : m * CT_TILE * pitch + n * CT_F32_ROW_UNITS;
   CT_ADD(&g->b, VA, CT_SET(VA_A_SRC, 1), CT_SET(VA_TA, reg), CT_SET(VA_TD, reg),
          CT_SET(VA_MORE, count - 1), CT_SET(VA_ROWS, c->rows), CT_SET(VA_COLS, c->cols),
@@ -509,34 +643,34 @@ static void copy_tiles(struct gemm *g, const struct block *b, const struct copy 
          CT_SET(ALL_SIG1, c->again ? CT_SEM(S_VA_MM) : 0));
   CT_ADD(&g->b, VS, CT_SET(VS_TS, reg), CT_SET(VS_MORE, count - 1),
          CT_SET(VS_SPM, out_place(g, b) + place), CT_SET(VS_MODE, hbfp8),
-         CT_SET(VS_TILE_STRIDE, hbfp8 ? CT_TILE : CT_TILE * pitch),
-         CT_SET(VS_ROW_STRIDE, hbfp8 ? 1 : pitch), CT_SET(VS_ROWS, hbfp8 ? CT_TILE : c->rows),
-         CT_SET(ALL_WAIT0, CT_SEM(S_VA_VS)), CT_SET(ALL_WAIT1, c->out_used ? CT_SEM(S_ST_VS) : 0),
+         CT_SET(VS_TILE_STRIDE, hbfp8 ? CT_TILE : stride), CT_SET(VS_ROW_STRIDE, hbfp8 ? 1 : pitch),
+         CT_SET(VS_ROWS, hbfp8 ? CT_TILE : c->rows), CT_SET(ALL_WAIT0, CT_SEM(S_VA_VS)),
+         CT_SET(ALL_WAIT1, c->out_used ? CT_SEM(S_ST_VS) : 0),
          CT_SET(ALL_SIG0, c->rewritten ? CT_SEM(S_VS_VA) : 0),
          CT_SET(ALL_SIG1, hbfp8 || c->ends_row ? CT_SEM(S_VS_ST) : 0));
 }
 
-/* HBFP8: records of column n of the block, rows m.. of it. */
-static void store_records(struct gemm *g, const struct block *b, uint32_t n, uint32_t m,
-                          uint32_t count, bool again) {
-  CT_ADD(&g->b, ST, CT_SET(DMA_DRAM, ((b->m0 + m) * g->nt + b->n0 + n) * CT_RECORD_UNITS),
-         CT_SET(DMA_DRAM_REG, CT_GEMM_C), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE),
-         CT_SET(DMA_SPM, out_place(g, b) + (n * b->bm + m) * CT_TILE), CT_SET(DMA_S0, 1),
-         CT_SET(DMA_N1, 1), CT_SET(DMA_N2, count),
-         CT_SET(DMA_D2, count > 1 ? g->nt * CT_RECORD_UNITS : 0), CT_SET(DMA_S2, CT_TILE),
-         CT_SET(ALL_WAIT0, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG0, again ? CT_SEM(S_ST_VS) : 0));
+/* HBFP8: records of tiles i.., which lie in a column of the block, or in a row. */
+static void store_records(struct gemm *g, const struct block *b, uint32_t i, uint32_t count,
+                          bool again) {
+  const uint32_t at = (b->m0 + tile_row(b, i)) * g->nt + b->n0 + tile_column(b, i);
+  const uint32_t next = b->rows ? 1 : g->nt;
+  CT_ADD(&g->b, ST, CT_SET(DMA_DRAM, at * CT_RECORD_UNITS), CT_SET(DMA_DRAM_REG, CT_GEMM_C),
+         CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE),
+         CT_SET(DMA_SPM, out_place(g, b) + i * CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1),
+         CT_SET(DMA_N2, count), CT_SET(DMA_D2, count > 1 ? next * CT_RECORD_UNITS : 0),
+         CT_SET(DMA_S2, CT_TILE), CT_SET(ALL_WAIT0, CT_SEM(S_VS_ST)),
+         CT_SET(ALL_SIG0, again ? CT_SEM(S_ST_VS) : 0));
 }
 
 static void store_hbfp8(struct gemm *g, const struct block *b) {
-  const uint32_t again = users(g, b->index + 2);
-  const uint32_t most = g->nt * CT_RECORD_UNITS < MAX_STRIDE ? HALF : 1;
-  for (uint32_t n = 0; n < b->bn; ++n) {
-    for (uint32_t m = 0, count; m < b->bm; m += count) {
-      const uint32_t i = n * b->bm + m;
-      count = ct_min_u32(most, b->bm - m);
-      if (i < again) count = ct_min_u32(count, again - i);
-      store_records(g, b, n, m, count, i < again);
-    }
+  const uint32_t again = users(g, b->index + 2), tiles = b->bm * b->bn;
+  const uint32_t line = b->rows ? b->bn : b->bm;
+  const uint32_t most = b->rows || g->nt * CT_RECORD_UNITS < MAX_STRIDE ? HALF : 1;
+  for (uint32_t i = 0, count; i < tiles; i += count) {
+    count = ct_min_u32(most, line - i % line);
+    if (i < again) count = ct_min_u32(count, again - i);
+    store_records(g, b, i, count, i < again);
   }
 }
 
@@ -617,11 +751,13 @@ static void place_results(struct gemm *g) {
 
 /* False: B does not fit. */
 static bool plan_whole(struct gemm *g) {
+  const bool hbfp8 = g->s->result == CT_GEMM_HBFP8;
   const uint64_t panel = (uint64_t)g->kt * CT_TILE;
   g->whole = true;
   g->first = cut_band(g, ct_min_u32(g->mt, HALF), HALF);
   g->halved = g->first.bm > 4 && g->nt >= 2;
-  g->other.bn = ct_min_u32(4, g->nt);
+  g->quartered = hbfp8 && g->first.bm == 8 && g->nt >= 8 && g->kt >= 2 && g->kt <= MAX_STEPS / 3;
+  g->other.bn = ct_min_u32(hbfp8 ? 8 : 4, g->nt);
   g->other.bm = HALF / g->other.bn;
   g->chunks = 1;
   g->chunk = g->kt;
@@ -629,6 +765,7 @@ static bool plan_whole(struct gemm *g) {
   const uint32_t a_panels = g->first.bm + (bands(g) > 1 ? g->other.bm : 0);
   const uint64_t words = (g->nt + a_panels) * panel;
   if (g->kt > MAX_STEPS || words > g->s->spm_words) return false;
+  g->all_signal = bands(g) < 3 && (uint64_t)g->blocks * g->kt <= 2 * MAX_STEPS;
   place_results(g);
   g->out_at = 0;
   g->a_at = 2 * g->out_words;
@@ -637,7 +774,7 @@ static bool plan_whole(struct gemm *g) {
 }
 
 static int plan_streamed(struct gemm *g, uint32_t most, const struct ct_why *why) {
-  g->whole = g->halved = false;
+  g->whole = g->halved = g->quartered = false;
   g->first = cut_band(g, ct_min_u32(g->mt, 4), most);
   g->first.bm = ct_min_u32(most / g->first.bn, g->mt);
   g->other = g->first;
@@ -682,6 +819,22 @@ static void load_band(struct gemm *g, uint32_t band) {
   load(g, &c, 0, c.steps);
 }
 
+/* What comes behind the first chunk's operands. */
+static void load_second(struct gemm *g) {
+  struct chunk c = chunk_at(g, 1);
+  if (!g->quartered) {
+    load(g, &c, 0, c.steps);
+    return;
+  }
+  for (uint32_t q = 2; q < 4; ++q) {
+    c = chunk_at(g, q);
+    load(g, &c, 0, c.steps);
+  }
+  c = chunk_at(g, 4);
+  c.b.bm = g->first.bm - c.b.m0;
+  load_rows(g, &c, 0);
+}
+
 /* Loads that may be written down once chunk q has been multiplied. */
 static void load_ahead(struct gemm *g, const struct chunk *c) {
   const uint32_t next = c->q + 2;
@@ -690,25 +843,37 @@ static void load_ahead(struct gemm *g, const struct chunk *c) {
     if (next < g->blocks * g->chunks) load(g, &n, 0, n.steps);
     return;
   }
-  if (next < g->cols0 && !g->halved) load(g, &n, 0, n.steps);
-  if (next < g->cols0 && g->halved && next == 2) load_rest(g, &n);
-  if (next < g->cols0 && next + 1 == (g->halved ? 3 : g->cols0)) load_band(g, 1);
+  if (g->halved && c->q == 0 && first_column(g) < g->cols0) {
+    const struct chunk rest = chunk_at(g, first_column(g));
+    load_rest(g, &rest);
+    load_band(g, 1);
+  }
+  if (!g->halved && next < g->cols0) load(g, &n, 0, n.steps);
+  if (!g->halved && next + 1 == g->cols0) load_band(g, 1);
   if (c->b.band_last) load_band(g, c->b.band + 2);
 }
 
 /* Writes down the whole product. */
 static void write_all(struct gemm *g) {
   const uint32_t total = g->blocks * g->chunks;
-  struct chunk c = chunk_at(g, 0);
-  load_first(g, &c);
-  if (total > 1 && !(g->whole && g->cols0 == 1)) {
-    c = chunk_at(g, 1);
-    load(g, &c, 0, c.steps);
+  struct chunk c = g->quartered ? wide_chunk(g) : chunk_at(g, 0);
+  if (by_rows(g)) {
+    struct chunk top = c;
+    top.b.bm = 1;
+    load_first(g, &top);
+    load_rows(g, &c, 1);
+  } else if (g->quartered) {
+    work_wide(g, &c);
+  } else {
+    load_first(g, &c);
   }
-  if (g->whole && g->cols0 <= 2) load_band(g, 1);
+  if (total > 1 && !(g->whole && g->cols0 == 1)) {
+    load_second(g);
+  }
+  if (g->whole && g->cols0 <= (g->halved ? first_column(g) : 2)) load_band(g, 1);
   for (uint32_t q = 0; q < total; ++q) {
     c = chunk_at(g, q);
-    multiply(g, &c);
+    if (!g->quartered || q >= 2) multiply(g, &c);
     load_ahead(g, &c);
     if (c.last) drain(g, &c.b);
   }
