@@ -19,12 +19,14 @@ BEGIN, END = "<!-- gemm:%s -->", "<!-- gemm:%s end -->"
 PEAK = 256  # multiply-accumulates of the array in a cycle
 
 
-# Cycles of the pipelines on the way of a product, as the trace in docs/results.md shows them.
-ASK = 5  # doorbell, or a descriptor's first beat, to an address of the memory port
-DECODE = 8  # a program's first command to the address of the first operand
-LANDED = 20  # an operand's last beat to its first row: signal, permission, the weight tile
-ANSWER = 52  # a tile's last row to its first beat out: copy, quantise, read back
-END = 8  # last answer to completion
+# Cycles of the pipelines on the way of a product: `coltrain bench gemm --shape 64x64x64 --trace`, and docs/results.md.
+ASK = 4  # doorbell to the request for the descriptor
+NAMED = 5  # its first beat to the request for the program
+DECODE = 9  # the program's first beat to the request for the first operand
+TRIP = 1  # a request to its first beat, besides the memory's latency
+LANDED = 21  # an operand's last beat to its first row: signal, permission, the weight tile
+ANSWER = 54  # a tile's last row to its first beat out: copy, quantise, read back
+CLOSE = 7  # last beat out to completion, besides the memory's latency
 COMMANDS = 7  # of the shortest program: two loads, product, copy, quantise, store, end
 OPEN = 16  # output tiles that ACC holds
 
@@ -37,7 +39,12 @@ def cell(p, bound):
     if p is None:
         return ""
     text = "%.1f" % (100 * p["utilisation"])
-    return "%s (%.0f of %.0f)" % (text, 100 * p["of_bound"], 100 * p["bound_cycles"] / possible(p)) if bound else text
+    if not bound:
+        return text
+    least = possible(p)
+    if p["stall"] == 0 and p["cycles"] < least:
+        sys.exit("%s took %d cycles, fewer than the %d said to be possible: look at possible()" % (name(p), p["cycles"], least))
+    return "%s (%.1f of %.1f)" % (text, 100 * p["of_bound"], 100 * p["bound_cycles"] / least)
 
 
 # ---- What the dependences of a product leave possible ----------------------------------------------------------------------
@@ -87,9 +94,8 @@ def possible(p):
     mt, nt, kt = (math.ceil(p[d] / 16) for d in "mnk")
     beat = max(16 / p["bandwidth"], 100 / (100 - p["stall"]))
     latency = p["latency"]
-    # The descriptor, and with its first beat the program, and with its first command the first operand.
-    named = ASK + latency
-    first = max(named + ASK + latency + DECODE + latency, named + (8 + 2 * COMMANDS) * beat)
+    named = ASK + latency + TRIP
+    first = max(named + NAMED + latency + TRIP + DECODE + latency + TRIP, named + (8 + 2 * COMMANDS) * beat)
     product = max(min(p["m"], 16), 16 / min(mt, 8))  # slots of the array for a tile product: rows, its part of a weight tile
     total = max(p["m"] * nt * kt, mt * nt * kt * product if mt == 1 else 0)
     out = min(p["m"], 16) * min(math.ceil(p["n"] / 4), 4) if p["result"] == "fp32" else 17  # beats of an output tile
@@ -97,11 +103,11 @@ def possible(p):
     tiles = len(most) - 1
     last = 0
     for t in range(1, tiles + 1):
-        landed = first + 17 * beat * t + LANDED
-        last = max(last, landed + total - product * most[t - 1] + ANSWER + out * beat)
+        row = first + (17 * t - 1) * beat + LANDED  # the first one that needs tile t; `most` and `done` before it
+        last = max(last, row + total - product * most[t - 1] - 1 + ANSWER + (out - 1) * beat)
         if done[t - 1] < mt * nt:
-            last = max(last, landed + product + ANSWER + (mt * nt - done[t - 1]) * out * beat)
-    return last + latency + END
+            last = max(last, row + product - 1 + ANSWER + ((mt * nt - done[t - 1]) * out - 1) * beat)
+    return last + latency + CLOSE
 
 
 def pick(products, **want):

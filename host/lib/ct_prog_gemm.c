@@ -595,6 +595,7 @@ struct copy {
   uint8_t out_used;  /* its place for the result had a user: ST */
   uint8_t line;      /* FP32: tiles of a column, or of a row */
   uint8_t ends_row;  /* FP32: the last of its row of tiles */
+  uint8_t zero[2];   /* no padding: compared whole */
 };
 
 /* Row and column of a block's tile i. */
@@ -765,7 +766,7 @@ static bool plan_whole(struct gemm *g) {
   const uint32_t a_panels = g->first.bm + (bands(g) > 1 ? g->other.bm : 0);
   const uint64_t words = (g->nt + a_panels) * panel;
   if (g->kt > MAX_STEPS || words > g->s->spm_words) return false;
-  g->all_signal = bands(g) < 3 && (uint64_t)g->blocks * g->kt <= 2 * MAX_STEPS;
+  g->all_signal = bands(g) < 3 && g->blocks * (uint64_t)g->kt <= (uint64_t)2 * MAX_STEPS;
   place_results(g);
   g->out_at = 0;
   g->a_at = 2 * g->out_words;

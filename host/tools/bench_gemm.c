@@ -16,6 +16,7 @@
 #include "bench.h"
 #include "cli.h"
 #include "ct_device.h"
+#include "ct_probe.h"
 #include "ct_prog.h"
 #include "ct_rand.h"
 
@@ -43,6 +44,7 @@ struct options {
   size_t besides;
   uint64_t seed;
   unsigned runs; /* of each product, one after the other; the last one counts */
+  bool trace;    /* when the units worked, below each figure */
 };
 
 static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
@@ -188,6 +190,71 @@ static int neighbour_stop(ct_device *dev, struct neighbour *n) {
   return rc;
 }
 
+/* ---- When the units worked ---- */
+
+enum { TRACED = 7, SHOWN_RUNS = 6 };
+
+static const struct traced {
+  enum ct_probe_unit unit;
+  enum ct_probe_event event;
+  const char *name;
+} traced[TRACED] = {{CT_PROBE_READ, CT_PROBE_GRANT, "reads asked for"},
+                    {CT_PROBE_READ, CT_PROBE_USED, "beats read"},
+                    {CT_PROBE_MXU, CT_PROBE_USED, "rows multiplied"},
+                    {CT_PROBE_VA, CT_PROBE_USED, "rows copied"},
+                    {CT_PROBE_VS, CT_PROBE_USED, "rows quantised"},
+                    {CT_PROBE_WRITE, CT_PROBE_USED, "beats written"},
+                    {CT_PROBE_WRITE, CT_PROBE_COMPLETE, "writes answered"}};
+
+/* Stretches of cycles in which something happened: how many there were, the first ones, and the
+ * last ones (number n at n % SHOWN_RUNS). */
+struct stretches {
+  uint64_t count;
+  struct {
+    uint64_t from, to;
+  } first[SHOWN_RUNS], last[SHOWN_RUNS];
+};
+
+struct trace {
+  struct stretches of[TRACED];
+};
+
+static void trace_add(struct stretches *s, uint64_t cycle) {
+  const uint64_t at = s->count - 1;
+  if (s->count && s->last[at % SHOWN_RUNS].to + 1 == cycle) {
+    s->last[at % SHOWN_RUNS].to = cycle;
+  } else {
+    s->last[s->count % SHOWN_RUNS].from = s->last[s->count % SHOWN_RUNS].to = cycle;
+    ++s->count;
+  }
+  if (s->count <= SHOWN_RUNS) memcpy(s->first, s->last, sizeof s->first);
+}
+
+static void trace_cycle(void *arg, uint64_t cycle, uint64_t events) {
+  struct trace *t = arg;
+  for (size_t i = 0; i < TRACED; ++i) {
+    const unsigned bit = CT_PROBE_UNIT_BITS * traced[i].unit + 2 * traced[i].event;
+    if (events >> bit & 3) trace_add(&t->of[i], cycle);
+  }
+}
+
+static void trace_print(FILE *to, const struct trace *t, uint64_t doorbell) {
+  for (size_t i = 0; i < TRACED; ++i) {
+    const struct stretches *s = &t->of[i];
+    fprintf(to, "  %-16s", traced[i].name);
+    for (uint64_t n = 0; n < s->count; ++n) {
+      const bool early = n < SHOWN_RUNS, late = n + SHOWN_RUNS >= s->count;
+      if (n == SHOWN_RUNS && !late) fputs(" ...", to);
+      if (!early && !late) continue;
+      const uint64_t from = early ? s->first[n].from : s->last[n % SHOWN_RUNS].from;
+      const uint64_t end = late ? s->last[n % SHOWN_RUNS].to : s->first[n].to;
+      fprintf(to, " %" PRId64, (int64_t)(from - doorbell));
+      if (end > from) fprintf(to, "-%" PRId64, (int64_t)(end - doorbell));
+    }
+    fputc('\n', to);
+  }
+}
+
 /* ---- One figure ---- */
 
 struct figure {
@@ -198,6 +265,9 @@ struct figure {
   uint64_t cycles, bound;
   uint64_t counter[COUNTERS];
   double use, of_bound;
+  bool traced;
+  uint64_t doorbell;
+  struct trace trace;
 };
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
@@ -250,11 +320,15 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *
     free(want);
     return rc;
   }
+  struct ct_probe probe = {.watch = trace_cycle, .watch_arg = &f->trace};
   rc = ct_info(dev, &info);
+  if (rc >= 0 && f->traced) rc = ct_probe(dev, &probe);
   for (unsigned i = 0; rc >= 0 && i < f->runs; ++i) {
+    memset(&f->trace, 0, sizeof f->trace);
     rc = ct_counters(dev, queue, before, COUNTERS);
     if (rc >= 0) rc = run_measured(dev, n, &p, queue, &r);
   }
+  if (f->traced) ct_probe(dev, NULL);
   if (rc >= 0) rc = ct_counters(dev, queue, f->counter, COUNTERS);
   if (rc >= 0) got = product_read(dev, &p);
   *same = got && !memcmp(got, want, p.c_size);
@@ -263,6 +337,7 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *
   if (rc >= 0) {
     const double macs = (double)f->s.m * f->s.n * f->s.k;
     f->cycles = r.end - r.arrive;
+    f->doorbell = r.arrive;
     f->bound = bound_of(f, &info, ct_window_words(dev));
     f->use = macs / (info.macs_per_cycle * (double)f->cycles);
     f->of_bound = (double)f->bound / (double)f->cycles;
@@ -328,6 +403,7 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
       rc = measure(dev, &n, &f, &same);
       if (rc < 0 || !same) break;
       print_figure(cli_text(o->json), &f);
+      if (f.traced) trace_print(cli_text(o->json), &f.trace, f.doorbell);
       json_array_append_new(list, figure_json(&f));
     }
   }
@@ -354,7 +430,8 @@ static int run(const struct options *o) {
                                               .latency = o->latency[l],
                                               .bandwidth = o->bandwidth[w],
                                               .stall = o->stall[s],
-                                              .runs = o->runs},
+                                              .runs = o->runs,
+                                              .traced = o->trace},
                               list);
   if (status) {
     json_decref(list);
@@ -378,6 +455,7 @@ enum {
   KEY_CORE,
   KEY_SEED,
   KEY_RUNS,
+  KEY_TRACE,
   KEY_ALL
 };
 
@@ -464,6 +542,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_RUNS:
       o->runs = (unsigned)cli_count(state, "--runs", arg, 1, 1000);
       break;
+    case KEY_TRACE:
+      o->trace = true;
+      break;
     case KEY_ALL:
       set_all(o);
       break;
@@ -497,6 +578,10 @@ int bench_gemm(int argc, char **argv) {
       {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
       {"runs", KEY_RUNS, "N", 0,
        "Runs of each product one after the other, of which the last counts (1)", 0},
+      {"trace", KEY_TRACE, NULL, 0,
+       "Also the cycles, from the doorbell on, in which each unit worked (the first and the last "
+       "ones)",
+       0},
       {"json", CLI_KEY_JSON, "FILE", 0, "Write all figures (- for standard output)", 0},
       {0}};
   static const struct argp argp = {

@@ -67,13 +67,13 @@ static void products_of_all_kinds(void **state) {
   static const char *const cores[] = {"16x16", "16x8"};
   for (size_t i = 0; i < 2; ++i) {
     char text[256];
-    snprintf(
-        text, sizeof text,
-        "bench gemm --core %s --shape 17x33x50 --shape 64x64x64 --shape 130x50x40 --result both "
-        "--stall 25 --bandwidth 16,2 --latency 20 --beside %s --json -",
-        cores[i], i ? "alone" : "all");
+    snprintf(text, sizeof text,
+             "bench gemm --core %s --shape 17x33x50 --shape 64x64x64 --shape 130x50x40 "
+             "--shape 144x130x70 --result both --stall 25 --bandwidth 16,2 --latency 20 --beside "
+             "%s --json -",
+             cores[i], i ? "alone" : "all");
     json_t *root = cli_expect_json(text), *list = json_object_get(root, "products"), *one;
-    assert_int_equal(json_array_size(list), i ? 12 : 36);
+    assert_int_equal(json_array_size(list), i ? 16 : 48);
     size_t at;
     json_array_foreach(list, at, one) {
       const double cycles = cli_number_at(one, "cycles"), of = cli_number_at(one, "of_bound");
@@ -84,6 +84,33 @@ static void products_of_all_kinds(void **state) {
     }
     json_decref(root);
   }
+}
+
+/* The trace of a product of one tile: 16 rows without a gap, then as many copied and quantised, a
+ * record written, one answer, all between doorbell and completion. */
+static void trace_of_a_product(void **state) {
+  (void)state;
+  char *out = cli_expect(0, "", "bench gemm --shape 16x16x16 --trace");
+  const char *at = strstr(out, "\n16x16x16");
+  unsigned cycles, row[2], copied[2], quantised[2], written[2], answered;
+  assert_non_null(at);
+  assert_int_equal(sscanf(at, " %*s %*s %*s %*s %*s %*s %u", &cycles), 1);
+  at = strstr(out, "rows multiplied");
+  assert_non_null(at);
+  assert_int_equal(sscanf(at,
+                          "rows multiplied %u-%u rows copied %u-%u rows quantised %u-%u "
+                          "beats written %u-%u writes answered %u",
+                          &row[0], &row[1], &copied[0], &copied[1], &quantised[0], &quantised[1],
+                          &written[0], &written[1], &answered),
+                   9);
+  assert_int_equal(row[1] - row[0], 15);
+  assert_int_equal(copied[1] - copied[0], 15);
+  assert_int_equal(quantised[1] - quantised[0], 15);
+  assert_int_equal(written[1] - written[0], 16);
+  assert_true(row[0] > 3 * 60); /* three latencies */
+  assert_true(copied[1] > row[1] && quantised[1] > copied[1] && written[0] > quantised[1]);
+  assert_true(answered >= written[1] + 60 && answered < cycles);
+  free(out);
 }
 
 /* ---- Figures from the rows ---- */
@@ -212,6 +239,7 @@ int main(void) {
       cmocka_unit_test(same_product_as_emu),    cmocka_unit_test(products_of_all_kinds),
       cmocka_unit_test(serving_while_training), cmocka_unit_test(policies_change_no_bit),
       cmocka_unit_test(stops_cleanly),          cmocka_unit_test(measuring_stops_cleanly),
+      cmocka_unit_test(trace_of_a_product),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }
