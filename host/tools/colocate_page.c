@@ -26,7 +26,7 @@ static void put(struct page *p, const char *format, ...) {
 static const char *time_text(struct page *p, double us) {
   char *text = page_text(p);
   if (!isfinite(us))
-    snprintf(text, PAGE_TEXT, "never");
+    snprintf(text, PAGE_TEXT, "not known");
   else if (us < 1000)
     snprintf(text, PAGE_TEXT, "%.1f µs", us);
   else
@@ -38,6 +38,15 @@ static const char *percent_text(struct page *p, double share) {
   char *text = page_text(p);
   if (isfinite(share))
     snprintf(text, PAGE_TEXT, "%.1f %%", 100 * share);
+  else
+    snprintf(text, PAGE_TEXT, "not known");
+  return text;
+}
+
+static const char *ratio_text(struct page *p, double ratio) {
+  char *text = page_text(p);
+  if (isfinite(ratio))
+    snprintf(text, PAGE_TEXT, "× %.3f", ratio);
   else
     snprintf(text, PAGE_TEXT, "not known");
   return text;
@@ -152,8 +161,8 @@ static void put_latency_table(struct page *p) {
               {"p99 (99 of 100 are faster)", p->alone.p99, p->together.p99},
               {"longest", p->alone.max, p->together.max}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
-    put(p, "<tr><td>%s<td>%s<td>%s<td>× %.3f</tr>\n", rows[i].name, time_text(p, rows[i].alone),
-        time_text(p, rows[i].together), rows[i].together / rows[i].alone);
+    put(p, "<tr><td>%s<td>%s<td>%s<td>%s</tr>\n", rows[i].name, time_text(p, rows[i].alone),
+        time_text(p, rows[i].together), ratio_text(p, rows[i].together / rows[i].alone));
   put(p, "</table></div></details>\n");
 }
 

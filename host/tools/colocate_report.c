@@ -8,6 +8,7 @@
 
 #include "colocate.h"
 #include "ct_stats.h"
+#include "ct_units.h"
 
 /* ---- JSON ---- */
 
@@ -58,6 +59,42 @@ static json_t *json_train(const struct colocate *c) {
                    (json_int_t)c->warm_steps, "filler_steps_window", (json_int_t)c->filler_steps);
 }
 
+/* The first of the arrivals under every other policy; null for what was not answered in time. */
+static json_t *json_others(const struct colocate *c) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < POLICIES - 1; ++i) {
+    const struct other *o = &c->other[i];
+    if (!o->window.closed) continue;
+    size_t answered = 0;
+    for (size_t k = 0; k < o->server.count; ++k)
+      answered += o->server.request[k].answered && o->server.request[k].end <= o->window.to;
+    const struct latency l = latency_of_first(&o->server, o->server.count, o->window.to);
+    json_array_append_new(
+        list,
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", colocate_policy_name(o->policy),
+                  "requests", (json_int_t)o->server.count, "completed", (json_int_t)answered,
+                  "p50_cycles", cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99),
+                  "cycles", cli_json_cycles(o->window.to - o->window.from), "train_throughput",
+                  cli_json_ratio(macs_per_cycle(&o->window), macs_per_cycle(&c->train_alone))));
+  }
+  return list;
+}
+
+/* Busy shares of the co-located window. */
+static json_t *json_units(const struct colocate *c) {
+  const struct window *w = &c->together;
+  json_t *list = json_array();
+  for (unsigned u = 0; w->closed && u < CT_UNITS; ++u) {
+    const struct ct_unit_time i = ct_unit_time(u, w->counter[CT_INFERENCE]),
+                              t = ct_unit_time(u, w->counter[CT_TRAINING]);
+    json_array_append_new(
+        list, json_pack("{s:s, s:o, s:o}", "unit", ct_unit_name(u), "inference",
+                        cli_json_ratio((double)i.busy, (double)(w->to - w->from)), "training",
+                        cli_json_ratio((double)t.busy, (double)(w->to - w->from))));
+  }
+  return list;
+}
+
 static json_t *json_alone(const struct window *w) {
   return json_pack("{s:o, s:o}", "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
@@ -105,6 +142,8 @@ int colocate_write(const struct colocate *c) {
                 "train_throughput",
                 cli_json_ratio(macs_per_cycle(&c->together), macs_per_cycle(&c->train_alone))));
   json_object_set_new(root, "versions", json_versions(c));
+  json_object_set_new(root, "units", json_units(c));
+  json_object_set_new(root, "others", json_others(c));
   return cli_json_write(c->l->json, root);
 }
 

@@ -378,7 +378,6 @@ static void put_totals(struct ct_trace *t, const char *name, uint64_t totals[CT_
 int ct_trace_close(struct ct_trace *t, struct ct_trace_summary *summary) {
   if (!t) return 0;
   if (t->sum.to > t->last + 1) t->sum.to = t->last + 1;
-  if (t->sum.from > t->sum.to) t->sum.from = t->sum.to;
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
     for (unsigned c = 0; c < 2; ++c) {
       if (t->side[u][c].op.open) close_operation(t, u, c, t->sum.to);

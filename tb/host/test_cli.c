@@ -538,6 +538,76 @@ static void colocate_refuses(void **state) {
   free(cli_expect(1, "cannot open the device", "colocate --device nowhere:"));
 }
 
+/* Every element of a chart is closed, in order. */
+static void check_chart(const char *svg, const char *end) {
+  char open[16][16];
+  size_t depth = 0;
+  for (const char *p = svg; (p = strchr(p, '<')) && p < end; ++p) {
+    const char *close = strchr(p, '>');
+    const bool ends = p[1] == '/';
+    const size_t n = strcspn(p + 1 + ends, " />");
+    assert_non_null(close);
+    assert_in_range(n, 1, 15);
+    if (ends) {
+      assert_true(depth > 0);
+      --depth;
+      assert_int_equal(strncmp(open[depth], p + 2, n), 0);
+      assert_int_equal(open[depth][n], 0);
+    } else if (close[-1] != '/') {
+      assert_true(depth < 16);
+      snprintf(open[depth++], sizeof open[0], "%.*s", (int)n, p + 1);
+    }
+  }
+  assert_int_equal(depth, 0);
+}
+
+/* A page by itself: whole charts, no scripts, nothing from elsewhere, no figure that is none. */
+static void a_report(void **state) {
+  (void)state;
+  static const char *const has[] = {"<!doctype html>",
+                                    "name=\"viewport\"",
+                                    "prefers-color-scheme:dark",
+                                    "Does it learn?",
+                                    "Do the answers get better while it serves?",
+                                    "has no clock",
+                                    "64-24-10",
+                                    "Good: it falls"};
+  static const char *const not [] = {"<script", "http", "url(", "nan", "inf ", "(null)", "-0 %"};
+  static const char *const args[] = {"--epochs 5 --requests 100", "--epochs 1 --requests 1",
+                                     "--epochs 1 --requests 9 --batch 160"};
+  char path[256];
+  snprintf(path, sizeof path, "%s", cli_path("report.html"));
+  for (size_t i = 0; i < sizeof args / sizeof *args; ++i) {
+    free(cli_expect(0, "", line("colocate --report %s" LEARN " %s", path, args[i])));
+    char *page = cli_slurp(path, NULL);
+    size_t charts = 0;
+    for (size_t k = 0; k < sizeof has / sizeof *has && i == 0; ++k)
+      if (!strstr(page, has[k])) fail_msg("the report has no %s", has[k]);
+    for (size_t k = 0; k < sizeof not / sizeof *not ; ++k)
+      if (strstr(page, not [k])) fail_msg("the report has %.60s", strstr(page, not [k]));
+    for (char *svg = page, *end; (svg = strstr(svg, "<svg")); svg = end, ++charts) {
+      end = strstr(svg, "</svg>");
+      assert_non_null(end);
+      check_chart(svg, end + 6);
+    }
+    assert_true(charts >= 2);
+    free(page);
+  }
+}
+
+static void traces_refused(void **state) {
+  (void)state;
+  free(cli_expect(1, "only a simulated core can be watched",
+                  line("colocate --trace %s" LEARN, cli_path("t.json"))));
+  free(cli_expect(1, "/nonexistent/t.json: cannot be written",
+                  "colocate --trace /nonexistent/t.json" LEARN));
+  free(cli_expect(2, "\"5\" is not FROM:TO", "colocate --trace t.json --trace-window 5" EMU));
+  free(cli_expect(2, "\"5:\" is not FROM:TO", "colocate --trace t.json --trace-window 5:" EMU));
+  free(cli_expect(2, "9:3 is empty", "colocate --trace t.json --trace-window 9:3" EMU));
+  free(cli_expect(2, "with --trace only", "colocate --trace-window 3:9" EMU));
+  free(cli_expect(2, "--trace-limit: \"0\"", "colocate --trace t.json --trace-limit 0" EMU));
+}
+
 /* Ctrl-C: a sentence, what was measured, status 1. */
 static void serving_stops_cleanly(void **state) {
   (void)state;
@@ -569,7 +639,8 @@ int main(void) {
       cmocka_unit_test(inference_of_a_matrix),    cmocka_unit_test(training_refuses),
       cmocka_unit_test(training_stops_cleanly),   cmocka_unit_test(serving_while_training),
       cmocka_unit_test(unusual_numbers),          cmocka_unit_test(colocate_refuses),
-      cmocka_unit_test(serving_stops_cleanly),
+      cmocka_unit_test(serving_stops_cleanly),    cmocka_unit_test(a_report),
+      cmocka_unit_test(traces_refused),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

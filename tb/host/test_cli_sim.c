@@ -218,6 +218,57 @@ static void stops_cleanly(void **state) {
   cli_run_free(&run);
 }
 
+/* The report with all it can have; the other policies answer the same requests. */
+static void a_report(void **state) {
+  (void)state;
+  char text[1024];
+  static const char *const has[] = {"Do requests feel the training?", "under other policies?",
+                                    "Where do the cycles go?", "What the units wait for",
+                                    "round-robin: the queues take turns"};
+  json_t *root = cli_expect_json(
+      format_line(text, sizeof text, "colocate --requests 60 --compare 20 --report %s%s" LEARN,
+                  cli_path("r.html"), ""));
+  char *page = cli_slurp(cli_path("r.html"), NULL);
+  for (size_t i = 0; i < sizeof has / sizeof *has; ++i)
+    if (!strstr(page, has[i])) fail_msg("the report has no %s", has[i]);
+  if (strstr(page, "nan")) fail_msg("the report has %.60s", strstr(page, "nan"));
+  free(page);
+  json_t *others = cli_at(root, "others"), *other;
+  size_t i;
+  assert_int_equal(json_array_size(others), 3);
+  json_array_foreach(others, i, other) {
+    assert_int_equal(cli_number_at(other, "requests"), 20);
+    assert_in_range(cli_number_at(other, "completed"), 1, 20);
+    assert_true(cli_number_at(other, "train_throughput") > 0);
+  }
+  assert_int_equal(json_array_size(cli_at(root, "units")), 6);
+  json_decref(root);
+}
+
+static void trace_of(const char *args, const char *sentence) {
+  char text[1024];
+  char *out =
+      cli_expect(0, "",
+                 format_line(text, sizeof text,
+                             "colocate --requests 20 --samples 64 --layers 64-16-10 --batch "
+                             "16 --epochs 1 --trace %s %s",
+                             cli_path("t.json"), args));
+  if (!strstr(out, sentence)) fail_msg("no \"%s\" in: %s", sentence, out);
+  json_t *root = json_load_file(cli_path("t.json"), 0, NULL);
+  assert_non_null(root);
+  json_decref(root);
+  free(out);
+}
+
+static void traces_say_what_they_hold(void **state) {
+  (void)state;
+  trace_of("", "open it in ui.perfetto.dev");
+  trace_of("--trace-window 1000:5000", "has cycles 1000 to 5000;");
+  trace_of("--trace-window 0:1000000000 --trace-limit 1", "it ends there because it has its 1 MB");
+  trace_of("--trace-window 900000000:1000000000",
+           "is empty: the run was over before cycle 900000000");
+}
+
 /* What was measured until then is in the results. */
 static void measuring_stops_cleanly(void **state) {
   (void)state;
@@ -236,10 +287,11 @@ static void measuring_stops_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_product_as_emu),    cmocka_unit_test(products_of_all_kinds),
-      cmocka_unit_test(serving_while_training), cmocka_unit_test(policies_change_no_bit),
-      cmocka_unit_test(stops_cleanly),          cmocka_unit_test(measuring_stops_cleanly),
-      cmocka_unit_test(trace_of_a_product),
+      cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
+      cmocka_unit_test(trace_of_a_product),        cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(policies_change_no_bit),    cmocka_unit_test(stops_cleanly),
+      cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
+      cmocka_unit_test(traces_say_what_they_hold),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }
