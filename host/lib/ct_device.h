@@ -38,6 +38,7 @@ struct ct_pending {
   void *user;
   bool cancelled; /* its descriptor has been made harmless */
   bool part;      /* of something longer: its result is of interest only if it failed */
+  unsigned parts; /* that came before it and are cancelled with it */
 };
 
 /* A queue: a ring of descriptors in device memory. Job number seq (from 0) lies in slot seq modulo
@@ -49,6 +50,7 @@ struct ct_ring {
   uint64_t submitted, completed; /* sequence numbers */
   uint64_t latest;               /* highest cycle a doorbell was scheduled for */
   size_t unreaped;               /* submitted and not reaped */
+  unsigned parts;                /* of something whose last job is still to be submitted */
 };
 
 struct ct_plugin {

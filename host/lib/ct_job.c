@@ -194,9 +194,13 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
                    queue == CT_INFERENCE ? "inference" : "training", 1u << r->log2);
   err = write_descriptor(dev, r, job);
   if (!err) err = ring_doorbell(dev, queue, cycle);
-  if (err) return err;
+  if (err) {
+    r->parts = 0; /* what they belong to will not be complete */
+    return err;
+  }
   r->pending[r->submitted & (slots(r) - 1)] =
-      (struct ct_pending){.scheduled = cycle, .user = job->user, .part = part};
+      (struct ct_pending){.scheduled = cycle, .user = job->user, .part = part, .parts = r->parts};
+  r->parts = part ? r->parts + 1 : 0;
   if (tag) *tag = tag_of(queue, r->submitted);
   ++r->submitted;
   ++r->unreaped;
@@ -283,7 +287,7 @@ static int pop(ct_device *dev, enum ct_queue queue) {
   else if (v[1])
     result.error = CT_ERR_JOB;
   ++r->completed;
-  if (!p->part || result.error) return keep(dev, &result);
+  if (!p->part || result.error == CT_ERR_JOB) return keep(dev, &result);
   --r->unreaped;
   show_outstanding(dev);
   return CT_OK;
@@ -424,12 +428,9 @@ int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq) {
 
 enum { CANCEL_MS = 500 };
 
-/* Cancels jobs that took too long: their buffers are about to be given back. */
-static int give_up(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result) {
-  int err = CT_OK;
-  uint64_t seq;
-  for (uint64_t t = tag - 2 * (uint64_t)(jobs - 1); t <= tag && !err; t += 2)
-    if (is_pending(dev, t, &seq)) err = ct_cancel(dev, t);
+/* Cancels a job that took too long: its buffers are about to be given back. */
+static int give_up(ct_device *dev, uint64_t tag, struct ct_result *result) {
+  int err = ct_cancel(dev, tag);
   if (!err) err = reap(dev, tag, result, CT_NO_CYCLE, CANCEL_MS);
   if (err) return ct_fail(dev, CT_ERR_DEVICE, "a job took too long and cannot be cancelled");
   return ct_fail(dev, CT_ERR_TIMEOUT, "the job did not finish within %d ms and was cancelled",
@@ -441,7 +442,7 @@ int ct_finish(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *res
   bool first = true;
   int err = reap(dev, tag, &last, CT_NO_CYCLE, dev->timeout_ms);
   if (err && err != CT_ERR_TIMEOUT) return err;
-  const int late = err ? give_up(dev, tag, jobs, &last) : CT_OK;
+  const int late = err ? give_up(dev, tag, &last) : CT_OK;
   if (late == CT_ERR_DEVICE) return late;
   /* The first part that failed is the reason for what came after. */
   for (uint64_t t = tag - 2 * (uint64_t)(jobs - 1); t < tag; t += 2) {
@@ -468,17 +469,11 @@ static int is_taken(ct_device *dev, enum ct_queue queue, uint64_t seq, bool *tak
 /* A job in the ring is replaced by one that does nothing. The device may take the descriptor
  * meanwhile, or have read it a moment ago: so it is told to cancel the job of that number in any
  * case, which hits it if it runs or is about to, and nothing if it is through or not read. */
-int ct_cancel(ct_device *dev, uint64_t tag) {
-  uint64_t seq;
-  bool taken = false;
-  int err = ct_check_device(dev);
-  if (err) return err;
-  if (!is_pending(dev, tag, &seq))
-    return tag && find_done(dev, tag) < dev->done_count ? CT_OK : unknown(dev, tag);
-  const enum ct_queue queue = tag & 1 ? CT_TRAINING : CT_INFERENCE;
+static int cancel_one(ct_device *dev, enum ct_queue queue, uint64_t seq) {
   struct ct_ring *r = &dev->ring[queue];
   const uint64_t slot = seq & (slots(r) - 1);
-  err = is_taken(dev, queue, seq, &taken);
+  bool taken = false;
+  int err = is_taken(dev, queue, seq, &taken);
   if (!err && !taken) {
     uint8_t run[8];
     put32(run, 0, (uint32_t)(dev->idle->addr / CT_UNIT));
@@ -490,4 +485,19 @@ int ct_cancel(ct_device *dev, uint64_t tag) {
   }
   if (err) return err;
   return ct_reg_write(dev, queue_reg(queue, CT_CREG_CONTROL), (uint32_t)seq << 16 | 4 | 2);
+}
+
+int ct_cancel(ct_device *dev, uint64_t tag) {
+  uint64_t seq;
+  int err = ct_check_device(dev);
+  if (err) return err;
+  if (!is_pending(dev, tag, &seq))
+    return tag && find_done(dev, tag) < dev->done_count ? CT_OK : unknown(dev, tag);
+  const enum ct_queue queue = tag & 1 ? CT_TRAINING : CT_INFERENCE;
+  const struct ct_ring *r = &dev->ring[queue];
+  uint64_t first = seq - r->pending[seq & (slots(r) - 1)].parts;
+  if (first < r->completed) first = r->completed;
+  for (; first <= seq && !err; ++first)
+    err = cancel_one(dev, queue, first);
+  return err;
 }

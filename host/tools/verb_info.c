@@ -6,8 +6,10 @@
 
 struct options {
   const char *device;
-  bool json;
+  bool json, list;
 };
+
+enum { KEY_LIST = CLI_KEY_VERB };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
@@ -15,6 +17,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     o->device = arg;
   else if (key == CLI_KEY_JSON)
     o->json = true;
+  else if (key == KEY_LIST)
+    o->list = true;
   else if (key == ARGP_KEY_ARG)
     argp_error(state, "\"%s\" is one argument too many", arg);
   else
@@ -72,9 +76,26 @@ static int print_text(const struct ct_info *info) {
   return 0;
 }
 
+/* What can be opened, and what cannot and why. */
+static int print_list(bool json) {
+  struct ct_entry *entries;
+  size_t count;
+  if (ct_list(&entries, &count)) return cli_fail("%s", ct_last_error(NULL));
+  json_t *root = json_array();
+  for (size_t i = 0; i < count; ++i) {
+    const struct ct_entry *e = &entries[i];
+    if (!json) printf("%-8s%s\n", e->uri, e->text);
+    json_array_append_new(root, json_pack("{s:s, s:s, s:b}", "device", e->uri, "text", e->text,
+                                          "available", e->error == CT_OK));
+  }
+  ct_list_free(entries);
+  return cli_json_write(json ? "-" : NULL, root);
+}
+
 int verb_info(int argc, char **argv) {
   static const struct argp_option list[] = {
       {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
+      {"list", KEY_LIST, NULL, 0, "Say instead what devices there are", 0},
       {"json", CLI_KEY_JSON, NULL, 0, "Print JSON", 0},
       {0}};
   static const struct argp argp = {.options = list,
@@ -84,6 +105,7 @@ int verb_info(int argc, char **argv) {
                                        "\vExample:\n  coltrain info --device sim:core=16x8\n"};
   struct options o = {.device = CLI_DEVICE};
   cli_parse(&argp, argc, argv, &o);
+  if (o.list) return print_list(o.json);
   ct_device *dev;
   if (cli_open(o.device, &dev)) return 1;
   struct ct_info info;

@@ -141,6 +141,42 @@ static void cancel_in_every_state(struct bed *b) {
   assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
 }
 
+/* A step that takes several jobs is cancelled as one. */
+static void cancel_a_step(struct bed *b) {
+  enum { LAYERS = CT_MAX_LAYERS, STEP_ROWS = 4, WIDTH = 17 };
+  uint32_t widths[LAYERS + 1];
+  const struct ct_training training = {.batch = STEP_ROWS, .lr = 0.5f};
+  static float x[STEP_ROWS * WIDTH], w[2][WIDTH * (WIDTH + LAYERS)];
+  const uint32_t labels[STEP_ROWS] = {1, 2, 3, 4};
+  uint64_t batch, tag;
+  ct_model *m;
+  for (int i = 0; i < STEP_ROWS * WIDTH; ++i)
+    x[i] = (float)(i % 9) * 0.1f;
+  for (uint32_t l = 0; l <= LAYERS; ++l)
+    widths[l] = WIDTH + (l < LAYERS ? l : 0);
+  assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
+  assert_int_equal(ct_model_training(m, &training), CT_OK);
+  assert_in_range(ct_model_step_jobs(m), 2, 8);
+  assert_int_equal(ct_mem_alloc(b->dev, ct_model_batch_size(m) + 16, &batch), CT_OK);
+  assert_int_equal(ct_model_batch_write(m, batch, x, labels), CT_OK);
+  const uint64_t endless = submit_endless(b, CT_TRAINING);
+  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
+                   CT_OK);
+  assert_int_equal(ct_model_get(m, LAYERS - 1, w[0], NULL, NULL, NULL), CT_OK);
+  assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
+  assert_int_equal(ct_cancel(b->dev, endless), CT_OK);
+  freeze(b, 0);
+  check_result(b, endless, CT_ERR_CANCELLED);
+  check_result(b, tag, CT_ERR_CANCELLED);
+  assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
+  assert_int_equal(ct_model_get(m, LAYERS - 1, w[1], NULL, NULL, NULL), CT_OK);
+  assert_memory_equal(w[0], w[1], sizeof w[0]);
+  assert_int_equal(ct_model_step(m, x, labels, NULL), CT_OK);
+  assert_int_equal(ct_model_get(m, LAYERS - 1, w[1], NULL, NULL, NULL), CT_OK);
+  assert_memory_not_equal(w[0], w[1], sizeof w[0]);
+  ct_model_free(m);
+}
+
 /* Random cancels among random jobs: a job says "cancelled" or has done its work, never neither. */
 static void random_cancels(struct bed *b) {
   enum { JOBS = 60 };
@@ -424,6 +460,7 @@ static void on_both(void (*test)(struct bed *)) {
   }
 
 ON_BOTH(cancel_in_every_state)
+ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
@@ -434,6 +471,7 @@ ON_BOTH(versions_take_turns)
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cancel_in_every_state_everywhere),
+      cmocka_unit_test(cancel_a_step_everywhere),
       cmocka_unit_test(random_cancels_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),

@@ -180,7 +180,15 @@ static void info_and_counters(void **state) {
   assert_true(json_is_null(cli_at(root, "clock_hz")));
   assert_true(json_array_size(cli_at(root, "features")) > 0);
   json_decref(root);
-  char *out = cli_expect(0, "", "info" EMU);
+  root = cli_expect_json("info --list --json");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(root, 0), "device")),
+                      "emu:");
+  assert_true(json_is_true(json_object_get(json_array_get(root, 0), "available")));
+  json_decref(root);
+  char *out = cli_expect(0, "", "info --list");
+  assert_non_null(strstr(out, "usb:    this version has no transport for boards on USB"));
+  free(out);
+  out = cli_expect(0, "", "info" EMU);
   assert_non_null(strstr(out, "multiply-accumulates a cycle"));
   free(out);
   /* A product of 64 cubed takes 4 x 4 tiles of 64 rows on either queue. */

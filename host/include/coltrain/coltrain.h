@@ -369,10 +369,11 @@ int ct_reap(ct_device *dev, struct ct_result *result, int timeout_ms);
  * that job was reaped before or never submitted. */
 int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms);
 
-/* Asks to end a job, in whatever state it is: queued or scheduled, it will do nothing; running, it
- * is stopped; finished, nothing happens. Its result still has to be reaped and says
- * CT_ERR_CANCELLED unless the job finished first; no other job is hit. CT_ERR_NOT_FOUND if it was
- * reaped before or never submitted. Returns at once. */
+/* Asks to end a job, in whatever state it is: queued or scheduled, it will do nothing when its turn
+ * comes; running, it is stopped; finished, nothing happens. Its result still has to be reaped and
+ * says CT_ERR_CANCELLED unless the job finished first; no other job is hit. A step of several jobs
+ * is cancelled as a whole; if it had begun, the weights may be half changed. CT_ERR_NOT_FOUND if it
+ * was reaped before or never submitted. Returns at once. */
 int ct_cancel(ct_device *dev, uint64_t tag);
 
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
