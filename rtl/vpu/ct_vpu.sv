@@ -118,7 +118,6 @@ module ct_vpu #(
     ct_error_vpu_lanes_must_be_16_or_4 u_error ();
   end
 
-  localparam int unsigned Quads = VpuLanes / 4;
   localparam int unsigned AddrW = (VpuLanes == 4) ? 11 : 9;
 
   logic [1:0] stop_d, stop_q;  // after an error, until the flush
@@ -132,10 +131,8 @@ module ct_vpu #(
   logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_wait_sem, vl_window, vl_parity;
   logic [19:0]  vl_parity_addr;
   logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_wr_fp32;
-  logic [127:0] vl_wr_word;
-  logic [Quads-1:0] vl_wr_quad;
   logic [AddrW-1:0] vl_wr_addr;
-  logic [W-1:0]     vl_wr_data;
+  logic [W-1:0]     vl_wr_data, vl_wr_fp32_data;
 
   ct_vpu_front #(.Window(1'b1)) u_vl_front (
     .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
@@ -182,10 +179,9 @@ module ct_vpu #(
     .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
     .wr_valid_o    (vl_wr_valid),
     .wr_ready_i    (vl_wr_ready),
-    .wr_quad_o     (vl_wr_quad),
     .wr_addr_o     (vl_wr_addr),
     .wr_fp32_o     (vl_wr_fp32),
-    .wr_word_o     (vl_wr_word),
+    .wr_fp32_data_o (vl_wr_fp32_data),
     .wr_data_o     (vl_wr_data),
     .err_window_o      (vl_window),
     .err_window_addr_o (vl_window_addr),
@@ -321,8 +317,6 @@ module ct_vpu #(
 
   // --- Tile registers: VA writes first. ---
 
-  assign vl_wr_ready = !va_wr_valid;
-
   ct_vpu_rf #(.VpuLanes(VpuLanes)) u_rf (
     .clk_i,
     .a_en_i    (a_en),
@@ -338,10 +332,10 @@ module ct_vpu #(
     .va_wr_addr_i  (va_wr_addr),
     .va_wr_data_i  (va_wr_data),
     .vl_wr_valid_i (vl_wr_valid),
-    .vl_wr_quad_i  (vl_wr_quad),
+    .vl_wr_ready_o (vl_wr_ready),
     .vl_wr_addr_i  (vl_wr_addr),
     .vl_wr_fp32_i  (vl_wr_fp32),
-    .vl_wr_word_i  (vl_wr_word),
+    .vl_wr_fp32_data_i (vl_wr_fp32_data),
     .vl_wr_data_i  (vl_wr_data)
   );
 

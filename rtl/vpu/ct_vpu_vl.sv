@@ -2,8 +2,9 @@
 //
 // VL side of the VPU: words of the SPM into a tile register.
 //
-// What        Mode 0 (FP32) writes the four elements of each word as they are, modes 1 and 2 (HBFP8, HBFP8 sign) the sixteen elements
-//             that ct_hbfp_dequant makes of a word: in one write with 16 lanes, in four with 4 lanes.
+// What        Mode 0 (FP32) writes the elements of the words as they are, modes 1 and 2 (HBFP8, HBFP8 sign) the sixteen elements
+//             that ct_hbfp_dequant makes of a word: in one write with 16 lanes, in four with 4 lanes. With 16 lanes the four words of an
+//             FP32 row are gathered and written together, which leaves three of four cycles of the write port to VA.
 // Path        sequencer -> ct_skid -> SPM port -> (SpmLat) -> ct_fifo -> ct_hbfp_dequant -> tile register. A word asks the SPM only
 //             when it has a place in the FIFO, because SPM data cannot be refused.
 // Latency     first write 6 cycles after the start of an operation on an idle side (the SPM granting at once).
@@ -14,7 +15,8 @@
 // Operation   at most 64 words, whatever VpuLanes: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
 // Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address). err_parity_o comes with the
 //             physical address of the word; the word is written all the same: ct_vpu stops the context.
-// Flush       kill_i[c] drops what has not asked the SPM yet and holds back signals of c; words under way are still written.
+// Flush       kill_i[c] drops what has not asked the SPM yet and holds back signals of c; words under way are still written, but for
+//             those of a row whose last word has not been asked for.
 //
 // Parameters
 //   VpuLanes  elements in a word of the tile registers, 16 or 4
@@ -25,8 +27,7 @@
 module ct_vpu_vl #(
   parameter  int unsigned VpuLanes = 16,
   localparam int unsigned AddrW    = (VpuLanes == 4) ? 11 : 9,
-  localparam int unsigned W        = 32 * VpuLanes,
-  localparam int unsigned Quads    = VpuLanes / 4
+  localparam int unsigned W        = 32 * VpuLanes
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -59,10 +60,9 @@ module ct_vpu_vl #(
   // tile register write
   output logic             wr_valid_o,
   input  logic             wr_ready_i,
-  output logic [Quads-1:0] wr_quad_o,
   output logic [AddrW-1:0] wr_addr_o,
-  output logic             wr_fp32_o,  // the written group gets wr_word_o, else all get wr_data_o
-  output logic [127:0]     wr_word_o,
+  output logic             wr_fp32_o,  // what is written is wr_fp32_data_o, else wr_data_o
+  output logic [W-1:0]     wr_fp32_data_o,
   output logic [W-1:0]     wr_data_o,
 
   // errors: one bit each context
@@ -212,19 +212,19 @@ module ct_vpu_vl #(
   logic             wr_fp32_q;
   logic             wr_ctx_q;
   logic [9:0]       wr_sig_q;
-  logic [Quads-1:0] wr_quad_q;
   logic [AddrW-1:0] wr_addr_q;
-  logic [127:0]     wr_word_q;
+  logic [W-1:0]     wr_fp32_data_q;
   logic             load, fired, sig_wait, fp32;
+  logic             part;            // what is loaded waits for the rest of its row
   logic [1:0]       beat;            // 4 lanes, HBFP8: which quarter of the word
   logic             beats_done;
 
   assign fp32  = (meta[12:11] == 2'd0);
   assign fired = wr_vld_q && wr_ready_i && !sig_wait;
-  assign load  = fifo_valid && (!wr_vld_q || fired);
+  assign load  = fifo_valid && (part || !wr_vld_q || fired);
   assign pop   = load && beats_done;
 
-  assign wr_vld_d = load || (wr_vld_q && !fired);
+  assign wr_vld_d = (load && !part) || (wr_vld_q && !fired);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) wr_vld_q <= 1'b0;
@@ -232,12 +232,11 @@ module ct_vpu_vl #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (load) begin
-      wr_end_q       <= meta[13] && beats_done;
-      wr_fp32_q      <= fp32;
-      wr_ctx_q       <= meta[0];
-      wr_sig_q       <= meta[23:14];
-      wr_word_q      <= data;
+    if (load && !part) begin
+      wr_end_q  <= meta[13] && beats_done;
+      wr_fp32_q <= fp32;
+      wr_ctx_q  <= meta[0];
+      wr_sig_q  <= meta[23:14];
     end
   end
 
@@ -246,23 +245,28 @@ module ct_vpu_vl #(
     assign beat_d     = (load && !fp32) ? beat_q + 2'd1 : beat_q;
     assign beat       = beat_q;
     assign beats_done = fp32 || (beat_q == 2'd3);
+    assign part       = 1'b0;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) beat_q <= 2'd0;
       else         beat_q <= beat_d;
     end
     always_ff @(posedge clk_i) begin
       if (load) begin
-        wr_quad_q <= 1'b1;
-        wr_addr_q <= {meta[0], meta[4:1], meta[8:5], fp32 ? meta[10:9] : beat};
+        wr_fp32_data_q <= data;
+        wr_addr_q      <= {meta[0], meta[4:1], meta[8:5], fp32 ? meta[10:9] : beat};
       end
     end
   end else begin : g_lanes_16
     assign beat       = 2'd0;
     assign beats_done = 1'b1;
+    assign part       = fp32 && (meta[10:9] != 2'd3);
+    // The first three words of a row gather in front of the write register, so that they come in while the row before waits.
+    logic [383:0] parts_q;
     always_ff @(posedge clk_i) begin
-      if (load) begin
-        wr_quad_q <= fp32 ? (4'd1 << meta[10:9]) : 4'hF;
-        wr_addr_q <= {meta[0], meta[4:1], meta[8:5]};
+      if (load && part) parts_q <= {data, parts_q[383:128]};
+      if (load && !part) begin
+        wr_addr_q      <= {meta[0], meta[4:1], meta[8:5]};
+        wr_fp32_data_q <= {data, parts_q};
       end
     end
   end
@@ -280,17 +284,16 @@ module ct_vpu_vl #(
     .x_o     (wr_data_o)
   );
 
-  assign wr_valid_o = wr_vld_q && !sig_wait;
-  assign wr_quad_o  = wr_quad_q;
-  assign wr_addr_o  = wr_addr_q;
-  assign wr_fp32_o  = wr_fp32_q;
-  assign wr_word_o  = wr_word_q;
+  assign wr_valid_o     = wr_vld_q && !sig_wait;
+  assign wr_addr_o      = wr_addr_q;
+  assign wr_fp32_o      = wr_fp32_q;
+  assign wr_fp32_data_o = wr_fp32_data_q;
 
   // --- Completion, what is left, hunger ---
 
   logic [1:0] sig_busy;
   logic [3:0] left0_d, left0_q, left1_d, left1_q;  // words of each context between sequencer and tile register
-  logic       left_dec;                            // a word's last write
+  logic       left_dec, part_dec;                  // a word's last write; a word that waits for its row
   logic       wr_word_end_q;
   logic [4:0] starve_d, starve_q;
 
@@ -306,12 +309,13 @@ module ct_vpu_vl #(
   );
 
   always_ff @(posedge clk_i) begin
-    if (load) wr_word_end_q <= beats_done;
+    if (load && !part) wr_word_end_q <= beats_done;
   end
 
   assign left_dec  = fired && wr_word_end_q;
-  assign left0_d   = left0_q + {3'd0, step && !ctx_q} - {3'd0, left_dec && !wr_ctx_q};
-  assign left1_d   = left1_q + {3'd0, step && ctx_q}  - {3'd0, left_dec && wr_ctx_q};
+  assign part_dec  = load && part;
+  assign left0_d   = left0_q + {3'd0, step && !ctx_q} - {3'd0, left_dec && !wr_ctx_q} - {3'd0, part_dec && !meta[0]};
+  assign left1_d   = left1_q + {3'd0, step && ctx_q}  - {3'd0, left_dec && wr_ctx_q}  - {3'd0, part_dec && meta[0]};
   assign pending_o = busy_o | sig_busy | {left1_q != '0, left0_q != '0};
 
   always_comb begin

@@ -5,7 +5,9 @@
 // What        Mode 0: four FP32 words a row, exponent 0. Mode 1: a word a row with the row's exponent. Mode 2: a word a row with one exponent for
 //             all rows. The exponent is the largest exponent field (0: all zero, 255: a NaN or Inf is among them).
 // Passes      The exponent has to be known before the first mantissa. With 16 lanes a row arrives whole and mode 1 needs one pass;
-//             mode 2, and with 4 lanes mode 1 too, read the group twice: once for the exponent, once for the mantissas.
+//             mode 2, and with 4 lanes mode 1 too, read the group twice: once for the exponent, once for the mantissas. A mode 2 that
+//             follows a mode 0 of the same tile and rows without a cycle between them (an optimiser stores a master weight and then its
+//             compute copy) has its exponent from that one and needs the second pass only.
 // Operation   slots (cycles in which the SPM does not hold VS up) for 16 rows:    mode 0   mode 1   mode 2
 //                                                                      16 lanes       64       16       32
 //                                                                       4 lanes       64      128      128
@@ -78,7 +80,7 @@ module ct_vpu_vs #(
   logic [15:0] stride_q;
   logic [9:0]  sig_q;
   logic        start, run, space, step, row_end, rows_end, last, makes_word;
-  logic        one_pass_start, four_slots;
+  logic        one_pass_start, four_slots, known_start;
   logic [3:0]  credit_d, credit_q;
   logic        pop;
 
@@ -93,7 +95,11 @@ module ct_vpu_vs #(
   assign rows_end       = row_end && (row_q == last_row_q);
   assign last           = rows_end && pass_q;
   assign one_pass_start = (start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd0)
-                       || (VpuLanes == 16 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1);
+                       || (VpuLanes == 16 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1) || known_start;
+  // The operation that ends has been through the same rows. Nobody can have written them since: that would have to wait for its
+  // signals, which go later than this.
+  assign known_start    = act_q && mode_q == 2'd0 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd2 && start_ctx_i == ctx_q
+                       && start_cmd_i[ct_pkg::VsTsLsb +: 4] == tile_q && start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1 == last_row_q;
 
   always_comb begin
     act_d    = run && !(step && last);
@@ -169,7 +175,7 @@ module ct_vpu_vs #(
   logic [MetaW-1:0]   meta, meta1_q, meta2_q, meta3_q, meta4_q, meta5_q;
   logic               looks, looks_first;
 
-  assign looks       = !pass_q || (VpuLanes == 16 && mode_q == 2'd1);
+  assign looks       = !pass_q || mode_q == 2'd0 || (VpuLanes == 16 && mode_q == 2'd1);
   assign looks_first = (quad_q == 2'd0) && (mode_q == 2'd1 || row_q == 4'd0);
 
   assign meta = {addr_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0), sig_q, ctx_q, last, makes_word,

@@ -491,12 +491,17 @@ static void window_edge(void **state) {
 
 enum { kFlood = 40, kToken = 3 };
 
-/* kFlood commands without dependencies, each taking a token, so that its start is seen. */
-static void flood(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
+/* A command that takes a token, so that its start is seen. */
+static void emit_seen(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
   CT_PUT(&cmd, ALL_WAIT1, CT_SEM(kToken));
+  vpu_emit(b, c, &cmd);
+  ++b->ctx[c].sem[kToken];
+}
+
+/* kFlood commands without dependencies. */
+static void flood(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
   for (unsigned i = 0; i < kFlood; ++i)
-    vpu_emit(b, c, &cmd);
-  b->ctx[c].sem[kToken] += kFlood;
+    emit_seen(b, c, cmd);
 }
 
 /* Cycles between starts, which must all be the same once under way. */
@@ -614,6 +619,59 @@ static void load_is_not_starved(void **state) {
   }
 }
 
+/* VA of both contexts without a gap: VL gets its writes through all the same, FP32 at full rate,
+ * since VA leaves it every other bank. */
+static void load_keeps_its_rate(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 824 + v);
+    *b->p.policy_i = kRoundRobin;
+    flood(b, 0, gen_va(1, 0));
+    for (unsigned i = 0; i < kFlood; ++i) {
+      /* Two operations in the time of a load, or one in that of two. */
+      if (v == 0 || i % 2 == 0) emit_seen(b, 1, gen_vl(5, 0, 0, 4, 16));
+      emit_seen(b, 1, v == 0 || i % 2 ? gen_va(1, 0) : gen_vl(5, 0, 0, 4, 16));
+      if (v == 0) emit_seen(b, 1, gen_va(1, 0));
+    }
+    while (b->started[kVa] < kFlood)
+      vpu_cycle(b);
+    const unsigned loads = b->started[kVl];
+    assert_in_range(loads, 8, kFlood);
+    for (unsigned i = 2; i < loads; ++i)
+      assert_int_equal(b->starts[kVl][i].cycle - b->starts[kVl][i - 1].cycle, 64);
+    vpu_run(b, 40000);
+    vpu_close(b);
+  }
+}
+
+/* A tile stored as it is and then square has its exponent known: one pass, if tile and rows are
+ * the same. The bench compares what is written. */
+static void square_after_masters(void **state) {
+  (void)state;
+  static const unsigned rows[] = {16, 16, 5, 16}, tile[] = {3, 3, 7, 4}, again[] = {3, 4, 7, 4},
+                        again_rows[] = {16, 16, 5, 3};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned i = 0; i < 4; ++i) {
+      vpu_bench *b = vpu_open(v, 826 + v);
+      const bool known = tile[i] == again[i] && rows[i] == again_rows[i];
+      for (unsigned n = 0; n < 8; ++n) {
+        emit_seen(b, 1, gen_vs(tile[i], 0, 512, 4, rows[i]));
+        emit_seen(b, 1, gen_vs(again[i], 2, 640, 1, again_rows[i]));
+      }
+      vpu_run(b, 40000);
+      assert_int_equal(b->started[kVs], 16);
+      for (unsigned n = 8; n < 16; n += 2) {
+        const uint64_t first = b->starts[kVs][n].cycle, second = b->starts[kVs][n + 1].cycle;
+        assert_int_equal(second - first, 4 * rows[i]);
+        if (n + 2 < 16)
+          assert_int_equal(b->starts[kVs][n + 2].cycle - second,
+                           again_rows[i] * (v ? 4u : 1u) * (known ? 1 : 2));
+      }
+      vpu_close(b);
+    }
+  }
+}
+
 /* ---- Who goes first ------------------------------------------------------------------------ */
 
 static unsigned trainings(unsigned v, unsigned policy, unsigned floor, char order[2 * kFlood + 1]) {
@@ -669,6 +727,8 @@ int main(void) {
       cmocka_unit_test(rates),
       cmocka_unit_test(bounded_wait),
       cmocka_unit_test(load_is_not_starved),
+      cmocka_unit_test(load_keeps_its_rate),
+      cmocka_unit_test(square_after_masters),
       cmocka_unit_test(policies),
       cmocka_unit_test(errors),
       cmocka_unit_test(aborts),
