@@ -9,7 +9,7 @@
  * (Z) softmax        rows of 16: gradient of Z (FP32 over Z, and quantised as dZ), loss bias sums
  * of the last layer, from the FP32 gradient backward(l)    dZ(l) * W(l), masked, quantised to
  * dZ(l-1); bias sums on the way (l = last..1) biases         all of them: momentum, new value
- *   update(l)      dZ(l)^T * X(l), two weight tiles at a time: momentum, master weights, compute
+ *   update(l)      dZ(l)^T * X(l), four weight tiles at a time: momentum, master weights, compute
  * copy
  *
  * All dX are computed before the first weight changes. Phases overlap as the queues allow; only
@@ -31,7 +31,7 @@ enum {
   S_VL_LD,     /* a panel has been used up */
   S_MM_VA,     /* an ACC tile is final */
   S_VA_MM,     /* an ACC tile has been read (tiles 0..3) */
-  S_VA_MM_UPD, /* the same, in update (tiles 8, 9) */
+  S_VA_MM_UPD, /* the same, in update (from tile 8 on) */
   S_VA_VS,     /* a tile register holds a result */
   S_VS_VA,     /* ... has been stored */
   S_LD_VL,     /* FP32 words, targets or master weights have landed */
@@ -46,7 +46,7 @@ enum {
 };
 
 /* Tile registers. 0..3 go round for loads (signs in backward), 4..7 for results, 8..11 hold biases,
- * then sums. */
+ * then sums, then the gradients of weights. */
 enum {
   R_LOAD = 0,
   R_LOADS = 4,
@@ -74,10 +74,13 @@ enum {
   ACC_UPD = 8,
   ACC_NOBODY = 15,
   MOST_BLOCK = 4,
+  MOST_UNIT = 4, /* weight tiles of an update */
   MOST_SIGNALS = 255,
   RUN = 256,
-  IN_SLOT = 256,
-  OUT_SLOT = 288,
+  SLOTS = 2,                           /* of units on their way in, and as many on their way out */
+  STATE_UNITS = 2 * CT_F32_TILE_UNITS, /* momentum and masters of a weight tile */
+  IN_SLOT = MOST_UNIT * STATE_UNITS,
+  OUT_SLOT = MOST_UNIT * (STATE_UNITS + CT_TILE),
   MAX_CLASS_TILES = 4095
 };
 enum { FN_ADD = 0, FN_MAX = 1, FN_SELECT = 3, FUNC_EXP = 8, FUNC_RECIP = 9, FUNC_LOG = 10 };
@@ -152,17 +155,17 @@ static void ld_words(struct train *t, unsigned reg, uint32_t dram, uint32_t spm,
        at + RUN >= words ? sig : 0);
 }
 
-/* give: a turn whose signals the last run gives in advance (two), or NULL. */
+/* give: a turn whose signals the last run gives in advance (two, or none left), or NULL. */
 static void st_words(struct train *t, unsigned reg, uint32_t dram, uint32_t spm, uint32_t words,
                      uint32_t wait, struct turn *give) {
   for (uint32_t at = 0; at < words; at += RUN) {
-    const uint32_t sig = give && at + RUN >= words ? CT_SEM(give->sem) : 0;
+    const uint32_t sig = give && give->fresh && at + RUN >= words ? CT_SEM(give->sem) : 0;
     CT_ADD(&t->b, ST, CT_SET(DMA_DRAM, dram + at), CT_SET(DMA_DRAM_REG, reg),
            CT_SET(DMA_SPM, spm + at), CT_SET(DMA_NB, ct_min_u32(RUN, words - at)),
            CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
            CT_SET(ALL_WAIT1, at == 0 ? wait : 0), CT_SET(ALL_SIG0, sig), CT_SET(ALL_SIG1, sig));
   }
-  if (give) give->fresh = 0;
+  if (give && give->fresh) give->fresh -= 2;
 }
 
 enum { VL_F32 = 0, VL_HBFP8 = 1, VL_SIGN = 2 };
@@ -188,7 +191,7 @@ static void vs(struct train *t, unsigned ts, uint32_t spm, unsigned mode, uint32
 /* An operation on tiles with all 16 rows written; start with va_op(), set what it needs, va_add().
  */
 struct va {
-  unsigned td, ta, tq;
+  unsigned td, ta, tq, more;
   unsigned a, b,
       c; /* sources as in the command: a: 1 ACC, 2 +0; b, c: 1 tile tq, 2 its row 0, 3 scalar */
   unsigned fn, func, neg_c, relu, ninf, scalar, row_xor, lane_xor;
@@ -205,9 +208,9 @@ static void va_add(struct train *t, const struct va *v) {
          CT_SET(VA_FN, v->fn), CT_SET(VA_FUNC, v->func), CT_SET(VA_NEG_C, v->neg_c),
          CT_SET(VA_RELU, v->relu), CT_SET(VA_PAD_NINF, v->ninf), CT_SET(VA_FULL, 1),
          CT_SET(VA_SB_REG, v->b == 3 ? v->scalar : 0), CT_SET(VA_ROWS, v->rows),
-         CT_SET(VA_COLS, v->cols), CT_SET(VA_ROW_XOR, v->row_xor), CT_SET(VA_LANE_XOR, v->lane_xor),
-         CT_SET(ALL_WAIT0, v->wait0), CT_SET(ALL_WAIT1, v->wait1), CT_SET(ALL_WAIT2, v->wait2),
-         CT_SET(ALL_SIG0, v->sig0), CT_SET(ALL_SIG1, v->sig1));
+         CT_SET(VA_COLS, v->cols), CT_SET(VA_MORE, v->more), CT_SET(VA_ROW_XOR, v->row_xor),
+         CT_SET(VA_LANE_XOR, v->lane_xor), CT_SET(ALL_WAIT0, v->wait0), CT_SET(ALL_WAIT1, v->wait1),
+         CT_SET(ALL_WAIT2, v->wait2), CT_SET(ALL_SIG0, v->sig0), CT_SET(ALL_SIG1, v->sig1));
 }
 
 /* td = ta OP tq: c is tile tq. */
@@ -265,6 +268,10 @@ static void reduce(struct train *t, unsigned a, unsigned b, bool rows, unsigned 
 
 static unsigned next_load(struct train *t) {
   return R_LOAD + t->load_i++ % R_LOADS;
+}
+
+static unsigned next_out(struct train *t) {
+  return R_OUT + t->out_i++ % R_LOADS;
 }
 
 /* Valid rows of row tile m, columns of tile n of `width`. */
@@ -737,31 +744,51 @@ static void biases(struct train *t) {
 
 /* ---- Update ---- */
 
-/* One or two neighbouring weight tiles of a row of W. */
+/* Up to four neighbouring weight tiles of a column (down) or of a row of W. */
 struct unit {
-  uint32_t l, n, k, tiles, tile; /* tile: number in the model */
-  uint32_t in, out;              /* slots */
-  uint32_t acc; /* first ACC tile: places 0 and 1 take turns; place 0 after place 1 is tile 10 */
+  uint32_t l, n, k, tiles;
+  bool down;
+  uint32_t in, out, acc; /* slots, first ACC tile */
 };
+
+static uint32_t unit_n(const struct unit *u, uint32_t i) {
+  return u->n + (u->down ? i : 0);
+}
+
+static uint32_t unit_k(const struct unit *u, uint32_t i) {
+  return u->k + (u->down ? 0 : i);
+}
+
+/* Number of the unit's tile i in the model. */
+static uint32_t unit_tile(const struct train *t, const struct unit *u, uint32_t i) {
+  return ct_mlp_tile(t->net, u->l) + unit_n(u, i) * ct_mlp_in(t->net, u->l) + unit_k(u, i);
+}
+
+static void load_unit(struct train *t, const struct unit *u) {
+  ld(t, CT_TRAIN_STATE, unit_tile(t, u, 0) * STATE_UNITS, u->in, STATE_UNITS, 1, 0, 0, u->tiles,
+     (u->down ? ct_mlp_in(t->net, u->l) : 1) * STATE_UNITS, STATE_UNITS, false,
+     turn_take(&t->in_slots), CT_SEM(S_LD_VL), 0);
+}
 
 static void multiply_unit(struct train *t, const struct unit *u) {
   const uint32_t wait = acc_take(t, &t->acc_upd, u->tiles);
   CT_ADD(&t->b, MM, CT_SET(MM_A, tile_at(t, t->dz_at[u->l], 0, u->n)), CT_SET(MM_A_TRANS, 1),
-         CT_SET(MM_AM, 0), CT_SET(MM_AK, CT_TILE), CT_SET(MM_B, tile_at(t, t->x_at[u->l], 0, u->k)),
-         CT_SET(MM_B_TRANS, 1), CT_SET(MM_BN, t->mt * CT_TILE), CT_SET(MM_BK, CT_TILE),
-         CT_SET(MM_KT, t->mt), CT_SET(MM_NT, u->tiles), CT_SET(MM_ROWS, CT_TILE),
-         CT_SET(MM_ACC, u->acc), CT_SET(MM_ACC_N, 1), CT_SET(ALL_WAIT2, wait),
-         CT_SET(ALL_SIG1, CT_SEM(S_MM_VA)));
+         CT_SET(MM_AM, t->mt * CT_TILE), CT_SET(MM_AK, CT_TILE),
+         CT_SET(MM_B, tile_at(t, t->x_at[u->l], 0, u->k)), CT_SET(MM_B_TRANS, 1),
+         CT_SET(MM_BN, t->mt * CT_TILE), CT_SET(MM_BK, CT_TILE), CT_SET(MM_KT, t->mt),
+         CT_SET(MM_NT, u->down ? 1 : u->tiles),
+         CT_SET(MM_ROWS, u->down ? u->tiles * CT_TILE : CT_TILE), CT_SET(MM_ACC, u->acc),
+         CT_SET(MM_ACC_N, 1), CT_SET(ALL_WAIT2, wait), CT_SET(ALL_SIG1, CT_SEM(S_MM_VA)));
 }
 
 /* t = w * wd + g, v = v * mu + t, w = v * -lr + w of tile i of the unit. */
 static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
-  const bool last = i + 1 == u->tiles;
   const unsigned v = next_load(t), w = next_load(t), g = R_GRAD + i;
-  const unsigned v_new = R_OUT + t->out_i++ % R_LOADS, w_new = R_OUT + t->out_i++ % R_LOADS;
-  const uint32_t in = u->in + i * 2 * CT_F32_TILE_UNITS, out = u->out + i * 2 * CT_F32_TILE_UNITS;
-  vl(t, v, in, VL_F32, CT_TILE, turn_take(&t->load), i == 0 ? CT_SEM(S_LD_VL) : 0, take_vl_token(t),
-     0, 0);
+  const unsigned v_new = next_out(t), w_new = next_out(t);
+  const bool last = i + 1 == u->tiles;
+  const uint32_t tile = unit_tile(t, u, i), in = u->in + i * STATE_UNITS;
+  const uint32_t out = u->out + i * (STATE_UNITS + CT_TILE);
+  vl(t, v, in, VL_F32, CT_TILE, turn_take(&t->load), CT_SEM(S_LD_VL), 0, 0, 0);
   vl(t, w, in + CT_F32_TILE_UNITS, VL_F32, CT_TILE, turn_take(&t->load), 0, 0, CT_SEM(S_VL_VA),
      last ? CT_SEM(S_VL_LD_SLOT) : 0);
   struct va decay = va_with(g, w, g);
@@ -772,8 +799,8 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
   struct va momentum = va_with(v_new, v, g);
   momentum.b = 3;
   momentum.scalar = CT_TRAIN_MU;
-  momentum.rows = ct_in_tile(t->net->width[u->l + 1], u->n);
-  momentum.cols = ct_in_tile(t->net->width[u->l], u->k + i);
+  momentum.rows = ct_in_tile(t->net->width[u->l + 1], unit_n(u, i));
+  momentum.cols = ct_in_tile(t->net->width[u->l], unit_k(u, i));
   momentum.wait0 = turn_take(&t->out);
   momentum.sig0 = CT_SEM(S_VA_VS);
   momentum.sig1 = CT_SEM(S_VA_VL);
@@ -781,8 +808,8 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
   struct va value = va_with(w_new, v_new, w);
   value.b = 3;
   value.scalar = CT_TRAIN_NEG_LR;
-  value.rows = ct_in_tile(t->net->width[u->l + 1], u->n);
-  value.cols = ct_in_tile(t->net->width[u->l], u->k + i);
+  value.rows = momentum.rows;
+  value.cols = momentum.cols;
   value.wait0 = turn_take(&t->out);
   value.sig0 = CT_SEM(S_VA_VS);
   value.sig1 = CT_SEM(S_VA_VL);
@@ -790,39 +817,35 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
   vs(t, v_new, out, VS_F32, CT_TILE, CT_SEM(S_VA_VS), i == 0 ? turn_take(&t->out_slots) : 0,
      CT_SEM(S_VS_VA), 0);
   vs(t, w_new, out + CT_F32_TILE_UNITS, VS_F32, CT_TILE, CT_SEM(S_VA_VS), 0, 0, 0);
-  vs(t, w_new, u->out + IN_SLOT + i * CT_TILE, VS_SQUARE, CT_TILE, 0, 0, CT_SEM(S_VS_VA),
-     last ? CT_SEM(S_VS_ST) : 0);
+  vs(t, w_new, out + STATE_UNITS, VS_SQUARE, CT_TILE, 0, 0, CT_SEM(S_VS_VA), CT_SEM(S_VS_ST));
+  CT_ADD(&t->b, ST, CT_SET(DMA_DRAM, tile * STATE_UNITS), CT_SET(DMA_DRAM_REG, CT_TRAIN_STATE),
+         CT_SET(DMA_SPM, out), CT_SET(DMA_NB, STATE_UNITS), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1),
+         CT_SET(DMA_N2, 1), CT_SET(ALL_WAIT1, CT_SEM(S_VS_ST)));
+  CT_ADD(&t->b, ST, CT_SET(DMA_DRAM, tile * CT_RECORD_UNITS), CT_SET(DMA_DRAM_REG, CT_TRAIN_IMAGE),
+         CT_SET(DMA_SPM, out + STATE_UNITS), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE),
+         CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
+         CT_SET(ALL_SIG1, last ? CT_SEM(S_ST_VS) : 0));
 }
 
-static void update_unit(struct train *t, struct unit *u) {
-  const uint32_t words = u->tiles * 2 * CT_F32_TILE_UNITS;
-  u->in = t->in_at + t->unit_i % 2 * IN_SLOT;
-  u->out = t->out_at + t->unit_i++ % 2 * OUT_SLOT;
-  u->acc = ACC_UPD + t->acc_upd_i;
-  t->acc_upd_i = (t->acc_upd_i + u->tiles) % 2;
-  ld(t, CT_TRAIN_STATE, u->tile * 2 * CT_F32_TILE_UNITS, u->in, words, 1, 0, 0, 1, 0, 0, false,
-     turn_take(&t->in_slots), 0, CT_SEM(S_LD_VL));
+/* Units take turns with two slots. A product waits until all but the last four gradients have been
+ * taken out of ACC. So a full unit may use the tiles of the one before; behind a smaller one other
+ * tiles come (single ones: four take turns). */
+static void update_unit(struct train *t, struct unit *u, bool single) {
+  const uint32_t i = t->unit_i++;
+  u->in = t->in_at + i % SLOTS * IN_SLOT;
+  u->out = t->out_at + i % SLOTS * OUT_SLOT;
+  u->acc = ACC_UPD + (single ? i % MOST_UNIT : t->acc_upd_i);
+  if (u->tiles < MOST_UNIT) t->acc_upd_i = MOST_UNIT - t->acc_upd_i;
+  load_unit(t, u);
   multiply_unit(t, u);
-  for (uint32_t i = 0; i < u->tiles; ++i) {
-    struct va g = va_op(R_GRAD + i, u->acc + i);
-    g.a = 1;
-    g.rows = ct_in_tile(t->net->width[u->l + 1], u->n);
-    g.cols = ct_in_tile(t->net->width[u->l], u->k + i);
-    g.wait0 = CT_SEM(S_MM_VA);
-    g.sig0 = CT_SEM(S_VA_MM_UPD);
-    va_add(t, &g);
-  }
-  for (uint32_t i = 0; i < u->tiles; ++i)
-    update_tile(t, u, i);
-  CT_ADD(&t->b, ST, CT_SET(DMA_DRAM, u->tile * 2 * CT_F32_TILE_UNITS),
-         CT_SET(DMA_DRAM_REG, CT_TRAIN_STATE), CT_SET(DMA_SPM, u->out), CT_SET(DMA_NB, words),
-         CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
-         CT_SET(ALL_WAIT1, CT_SEM(S_VS_ST)));
-  CT_ADD(&t->b, ST, CT_SET(DMA_DRAM, u->tile * CT_RECORD_UNITS),
-         CT_SET(DMA_DRAM_REG, CT_TRAIN_IMAGE), CT_SET(DMA_SPM, u->out + IN_SLOT),
-         CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, u->tiles),
-         CT_SET(DMA_D1, CT_RECORD_UNITS), CT_SET(DMA_S1, CT_TILE), CT_SET(DMA_N2, 1),
-         CT_SET(ALL_SIG1, CT_SEM(S_ST_VS)));
+  struct va g = va_op(R_GRAD, u->acc);
+  g.a = 1;
+  g.more = u->tiles - 1;
+  g.wait0 = CT_SEM(S_MM_VA);
+  g.sig0 = CT_SEM(S_VA_MM_UPD);
+  va_add(t, &g);
+  for (uint32_t j = 0; j < u->tiles; ++j)
+    update_tile(t, u, j);
 }
 
 /* From here on four result registers go round: if it was fewer, the others' users must be through.
@@ -836,18 +859,32 @@ static void start_updates(struct train *t) {
   give_by_vl(t, &t->in_slots, R_TMP, take_vl_token(t));
 }
 
+/* How badly units fit into lines of that many tiles: what is left over shifts the rounds, and the
+ * program becomes longer, for loops then have to take several lines together. */
+static unsigned misfit(uint32_t length) {
+  return length % MOST_UNIT == 0 ? 0 : length % 2 == 0 ? 1 : 2;
+}
+
+/* By columns of W or by rows, as units fit better. Columns are the better choice otherwise, for the
+ * product of a unit then needs each tile of X once. */
+static bool goes_down(uint32_t nt, uint32_t kt) {
+  return misfit(nt) < misfit(kt) || (misfit(nt) == misfit(kt) && nt >= MOST_UNIT);
+}
+
 static void update(struct train *t, uint32_t l) {
   if (l == 0) start_updates(t);
   gate(t);
   const uint32_t kt = ct_mlp_in(t->net, l), nt = ct_mlp_out(t->net, l);
-  for (uint32_t n = 0; n < nt; ++n) {
-    for (uint32_t k = 0; k < kt; k += 2) {
+  const bool down = goes_down(nt, kt);
+  const uint32_t lines = down ? kt : nt, length = down ? nt : kt;
+  for (uint32_t line = 0; line < lines; ++line) {
+    for (uint32_t at = 0; at < length; at += MOST_UNIT) {
       struct unit u = {.l = l,
-                       .n = n,
-                       .k = k,
-                       .tiles = ct_min_u32(2, kt - k),
-                       .tile = ct_mlp_tile(t->net, l) + n * kt + k};
-      update_unit(t, &u);
+                       .n = down ? at : line,
+                       .k = down ? line : at,
+                       .tiles = ct_min_u32(MOST_UNIT, length - at),
+                       .down = down};
+      update_unit(t, &u, length == 1);
     }
   }
 }
@@ -907,8 +944,8 @@ static int plan(struct train *t, const struct ct_train *shape, const struct ct_w
   t->db_at = place(t, biases);
   t->loss_at = place(t, CT_F32_ROW_UNITS);
   t->scratch_at = place(t, CT_F32_ROW_UNITS);
-  t->in_at = place(t, 2 * IN_SLOT);
-  t->out_at = place(t, 2 * OUT_SLOT);
+  t->in_at = place(t, SLOTS * IN_SLOT);
+  t->out_at = place(t, SLOTS * OUT_SLOT);
   t->panel_at = place(t, 2 * t->panel);
   t->panels.fresh = 2 * steps <= MOST_SIGNALS ? 1 : 0;
   if (t->words <= shape->spm_words) return CT_OK;
@@ -922,12 +959,12 @@ static int plan(struct train *t, const struct ct_train *shape, const struct ct_w
 static void start_job(struct train *t, uint32_t panels) {
   t->panels = (struct turn){S_VL_LD, panels};
   t->acc = (struct turn){S_VA_MM, t->outs};
-  t->acc_upd = (struct turn){S_VA_MM_UPD, 2};
+  t->acc_upd = (struct turn){S_VA_MM_UPD, MOST_UNIT};
   t->out = (struct turn){S_VS_VA, t->outs};
   t->load = (struct turn){S_VA_VL, R_LOADS};
   t->sum = (struct turn){S_VS_VA_SUM, 1};
-  t->in_slots = (struct turn){S_VL_LD_SLOT, 2};
-  t->out_slots = (struct turn){S_ST_VS, 2};
+  t->in_slots = (struct turn){S_VL_LD_SLOT, SLOTS};
+  t->out_slots = (struct turn){S_ST_VS, SLOTS};
   t->panel_i = t->acc_i = t->acc_upd_i = t->load_i = t->out_i = t->unit_i = 0;
   t->vl_tokens = t->ld_tokens = 0;
   t->mm_token = false;
