@@ -74,8 +74,7 @@ struct roofline {
 static struct roofline roofline_of(const struct interfere *t) {
   enum { RECORD = 272, MASTERS = 2048 };
   const struct interfere_run *r = &t->train_alone;
-  struct roofline f = {.steps =
-                           (double)counter(r, CT_TRAINING, "JOBS") / ct_model_step_jobs(t->model)};
+  struct roofline f = {.steps = (double)r->steps};
   for (uint32_t l = 0; l < t->net.layers; ++l) {
     const double tiles = (double)ct_mlp_in(&t->net, l) * ct_mlp_out(&t->net, l);
     f.read += tiles * (MASTERS + (l ? 2 * RECORD : RECORD));
@@ -92,8 +91,7 @@ static struct roofline roofline_of(const struct interfere *t) {
 }
 
 static bool has_roofline(const struct interfere *t) {
-  return t->o->load == LOAD_MODEL && t->train_alone.done &&
-         counter(&t->train_alone, CT_TRAINING, "JOBS");
+  return t->o->load == LOAD_MODEL && t->train_alone.done && t->train_alone.steps;
 }
 
 static void print_roofline(FILE *to, const struct interfere *t) {

@@ -175,18 +175,20 @@ static int run_together(struct interfere *t) {
   return rc < 0 ? rc : drained;
 }
 
-/* As long as the run of both. */
+/* Whole steps, from the end of one to the end of another, for at least as long as the run of both:
+ * a step has phases of different speed, and the counters of an unfinished one would not be a
+ * step's. */
 static int run_train_alone(struct interfere *t) {
-  struct ct_result result = {0};
+  struct ct_result result;
   uint64_t now = 0;
+  bool mine;
   int rc = warm_up(t);
   if (rc >= 0) rc = window_open(t, &t->train_alone);
   const uint64_t end = t->train_alone.from + (t->together.to - t->together.from);
   while (rc >= 0 && now < end && !cli_stopped()) {
-    rc = interfere_train(t);
-    if (rc >= 0) rc = ct_reap_until(t->dev, &result, end, WAIT_MS);
-    if (rc >= 0 && result.user == t) ++t->steps_done;
-    if (rc == CT_ERR_TIMEOUT) rc = 0;
+    const uint64_t done = t->steps_done;
+    while (rc >= 0 && t->steps_done == done && !cli_stopped())
+      rc = reap(t, &result, &mine);
     if (rc >= 0) rc = ct_now(t->dev, &now);
   }
   if (rc >= 0) rc = window_close(t, &t->train_alone);
