@@ -8,7 +8,9 @@
  *   LD  B(q) A(q)  ..landed..>  MM(q)  ..tile final..>  VA  ..>  VS  ..tile or row of tiles..>  ST
  *   LD step <..k step read.. MM        MM(b+2) <..tile copied.. VA(b)
  *
- * Two plans:
+ * Three plans:
+ *
+ * Compact. Three or four tiles by as many and a few k steps: all of C is in ACC at once.
  *
  * Whole B. If B fits the scratchpad it is read once and stays. The first band of up to 8 row tiles
  * meets it as it comes in; the other bands are single row tiles, so that little of A has to come
@@ -40,6 +42,7 @@ enum { S_LD_B, S_LD_A, S_MM_LD, S_MM_VA, S_VA_MM, S_VA_VS, S_VS_VA, S_VS_ST, S_S
 enum {
   HALF = 8,
   MAX_STEPS = 127, /* the steps of two blocks stay below 255 signals */
+  MAX_COMPACT = 5, /* k steps; with more, all of B's would keep A waiting */
   MAX_STRIDE = 1 << 23
 };
 
@@ -56,6 +59,7 @@ struct gemm {
   struct cut first, other; /* bands */
   bool halved;          /* the first band begins with blocks of half its rows: two of two columns */
   bool quartered;       /* or as cut_halved() says (halved, too) */
+  bool compact;         /* all of C is in ACC at once: see write_compact() */
   bool all_signal;      /* the k steps of all blocks, those nobody waits for, too */
   uint32_t cols0, cols; /* blocks of the first band, of the others */
   uint32_t blocks;      /* in all */
@@ -109,10 +113,21 @@ static void cut_halved(const struct gemm *g, struct block *b) {
     *b = (struct block){.index = i, .m0 = i, .bm = 1, .bn = 8};
 }
 
+/* Two rows, the others. */
+static struct block cut_compact(const struct gemm *g, uint32_t index) {
+  return (struct block){.index = index,
+                        .m0 = 2 * index,
+                        .bm = index ? g->mt - 2 : 2,
+                        .bn = g->nt,
+                        .rows = index == 1};
+}
+
 static struct block block_at(const struct gemm *g, uint32_t index) {
   struct block b = {.index = index};
   uint32_t at = index;
-  if (index < g->cols0) {
+  if (g->compact) {
+    b = cut_compact(g, index);
+  } else if (index < g->cols0) {
     b.bm = g->first.bm;
     b.n0 = index * g->first.bn;
     b.bn = ct_min_u32(g->first.bn, g->nt - ct_min_u32(b.n0, g->nt));
@@ -125,7 +140,7 @@ static struct block block_at(const struct gemm *g, uint32_t index) {
     b.n0 = at * g->other.bn;
     b.bn = ct_min_u32(g->other.bn, g->nt - b.n0);
   }
-  b.rows = b.bm == 1;
+  b.rows |= b.bm == 1;
   b.band_first = at == 0;
   b.band_last = at + 1 == (b.band ? g->cols : g->cols0);
   return b;
@@ -184,7 +199,7 @@ static uint32_t panel_words(const struct gemm *g) {
 /* Row tile m of the block. Bands use two places in turn; with one chunk, those of its parity. */
 static uint32_t a_place(const struct gemm *g, const struct chunk *c, uint32_t m) {
   const uint32_t turn = g->chunks > 1 ? c->q : c->b.band;
-  const uint32_t in_band = g->halved && c->b.band == 0 ? c->b.m0 : 0;
+  const uint32_t in_band = (g->halved || g->compact) && c->b.band == 0 ? c->b.m0 : 0;
   return g->a_at + ((turn & 1) * g->first.bm + in_band + m) * panel_words(g);
 }
 
@@ -666,7 +681,8 @@ static void store_records(struct gemm *g, const struct block *b, uint32_t i, uin
 
 static void store_hbfp8(struct gemm *g, const struct block *b) {
   const uint32_t again = users(g, b->index + 2), tiles = b->bm * b->bn;
-  const uint32_t line = b->rows ? b->bn : b->bm;
+  const uint32_t row = b->bn == g->nt ? tiles : b->bn; /* whole rows lie one behind the other */
+  const uint32_t line = b->rows ? row : b->bm;
   const uint32_t most = b->rows || g->nt * CT_RECORD_UNITS < MAX_STRIDE ? HALF : 1;
   for (uint32_t i = 0, count; i < tiles; i += count) {
     count = ct_min_u32(most, line - i % line);
@@ -738,6 +754,7 @@ static struct cut cut_band(const struct gemm *g, uint32_t rows, uint32_t most) {
 
 static void count_blocks(struct gemm *g) {
   g->cols0 = g->halved ? g->nt : ceil_div(g->nt, g->first.bn);
+  if (g->compact) g->cols0 = 2;
   g->cols = ceil_div(g->nt, g->other.bn);
   g->blocks = g->cols0 + ceil_div(g->mt - g->first.bm, g->other.bm) * g->cols;
 }
@@ -745,7 +762,7 @@ static void count_blocks(struct gemm *g) {
 static void place_results(struct gemm *g) {
   const uint32_t other = g->mt > g->first.bm ? g->other.bm * g->other.bn : 0;
   uint32_t tiles = g->first.bm * g->first.bn;
-  if (g->halved) tiles = HALF;
+  if (g->halved || g->compact) tiles = HALF;
   if (other > tiles) tiles = other;
   g->out_words = tiles * (g->s->result == CT_GEMM_HBFP8 ? CT_TILE : CT_F32_TILE_UNITS);
 }
@@ -757,6 +774,8 @@ static bool plan_whole(struct gemm *g) {
   g->whole = true;
   g->first = cut_band(g, ct_min_u32(g->mt, HALF), HALF);
   g->halved = g->first.bm > 4 && g->nt >= 2;
+  g->compact = hbfp8 && g->mt > 2 && g->mt <= 4 && g->nt > 2 && g->nt <= 4 && g->kt > 1 &&
+               g->kt <= MAX_COMPACT;
   g->quartered = hbfp8 && g->first.bm == 8 && g->nt >= 8 && g->kt >= 2 && g->kt <= MAX_STEPS / 3;
   g->other.bn = ct_min_u32(hbfp8 ? 8 : 4, g->nt);
   g->other.bm = HALF / g->other.bn;
@@ -775,7 +794,7 @@ static bool plan_whole(struct gemm *g) {
 }
 
 static int plan_streamed(struct gemm *g, uint32_t most, const struct ct_why *why) {
-  g->whole = g->halved = g->quartered = false;
+  g->whole = g->halved = g->quartered = g->compact = false;
   g->first = cut_band(g, ct_min_u32(g->mt, 4), most);
   g->first.bm = ct_min_u32(most / g->first.bn, g->mt);
   g->other = g->first;
@@ -854,8 +873,95 @@ static void load_ahead(struct gemm *g, const struct chunk *c) {
   if (c->b.band_last) load_band(g, c->b.band + 2);
 }
 
+/* Panels first..first+n of an operand, steps k..k+steps, a signal for each step. */
+static void load_panels(struct gemm *g, struct tiles first, uint32_t n, uint32_t k,
+                        uint32_t steps) {
+  first.k += k;
+  first.spm += k * CT_TILE;
+  first.n1 = n;
+  first.panels1 = 1;
+  first.n2 = steps;
+  load_tiles(g, &first);
+}
+
+/* The first k step of two and two panels as they come, then of the others. */
+static void start_compact(struct gemm *g, const struct chunk *top, const struct chunk *rest) {
+  struct tiles t;
+  for (uint32_t i = 0; i < 2; ++i) {
+    load_panels(g, b_tiles(g, top, i, 0), 1, 0, 1);
+    load_panels(g, a_tiles(g, top, i, 0), 1, 0, 1);
+  }
+  t = b_tiles(g, top, 2, 0);
+  t.panels2 = 1;
+  t.n2 = g->nt - 2;
+  load_tiles(g, &t);
+  t = a_tiles(g, rest, 0, 0);
+  t.panels2 = 1;
+  t.n2 = g->mt - 2;
+  load_tiles(g, &t);
+}
+
+static void multiply_start(struct gemm *g, const struct chunk *top, const struct chunk *rest) {
+  struct part p = {.bm = 1, .bn = 1, .steps = 1, .waits_a = true, .waits_b = true};
+  multiply_part(g, top, &p);
+  p = (struct part){.bm = 1, .n = 1, .bn = 1, .steps = 1, .waits_b = true};
+  multiply_part(g, top, &p);
+  p = (struct part){.m = 1, .bm = 1, .bn = 2, .steps = 1, .waits_a = true};
+  multiply_part(g, top, &p);
+  for (uint32_t n = 2; n < g->nt; ++n) {
+    p = (struct part){.bm = 2, .n = n, .bn = 1, .steps = 1, .waits_b = true};
+    multiply_part(g, top, &p);
+  }
+  for (uint32_t m = 0; m < g->mt - 2; ++m) {
+    p = (struct part){.m = m, .bm = 1, .bn = g->nt, .steps = 1, .waits_a = true};
+    multiply_part(g, rest, &p);
+  }
+}
+
+/* The other k steps. Of the last row the last tile comes alone, behind the others: a tile takes a
+ * beat more to store than its last k step has rows, and so none waits for the one before it. */
+static void multiply_compact(struct gemm *g, const struct chunk *top, const struct chunk *rest) {
+  struct part p = {.bm = 2, .bn = 2, .k = 1, .steps = g->kt - 1, .waits_a = true, .waits_b = true};
+  multiply_part(g, top, &p);
+  p.n = 2;
+  p.bn = g->nt - 2;
+  p.waits_a = false;
+  multiply_part(g, top, &p);
+  p = (struct part){.bm = 1, .bn = g->nt, .k = 1, .steps = g->kt - 1, .waits_a = true};
+  for (; p.m + 1 < rest->b.bm; ++p.m)
+    multiply_part(g, rest, &p);
+  p.bn = g->nt - 1;
+  multiply_part(g, rest, &p);
+  p.n = g->nt - 1;
+  p.bn = 1;
+  p.waits_a = false;
+  multiply_part(g, rest, &p);
+}
+
+/* A small product, all of it in ACC. Its first k step gives the array work at once; then panels of
+ * A and B come whole, so that tiles of C are finished, and stored, from early on, and the last
+ * panel to come finishes one row. */
+static void write_compact(struct gemm *g) {
+  const struct chunk top = chunk_at(g, 0), rest = chunk_at(g, 1);
+  const uint32_t steps = g->kt - 1;
+  start_compact(g, &top, &rest);
+  load_panels(g, b_tiles(g, &top, 0, 0), 2, 1, steps);
+  load_panels(g, a_tiles(g, &top, 0, 0), 2, 1, steps);
+  load_panels(g, b_tiles(g, &top, 2, 0), g->nt - 2, 1, steps);
+  for (uint32_t m = 0; m < g->mt - 2; ++m)
+    load_panels(g, a_tiles(g, &rest, m, 0), 1, 1, steps);
+  multiply_start(g, &top, &rest);
+  multiply_compact(g, &top, &rest);
+  drain(g, &top.b);
+  drain(g, &rest.b);
+}
+
 /* Writes down the whole product. */
 static void write_all(struct gemm *g) {
+  if (g->compact) {
+    write_compact(g);
+    return;
+  }
   const uint32_t total = g->blocks * g->chunks;
   struct chunk c = g->quartered ? wide_chunk(g) : chunk_at(g, 0);
   if (by_rows(g)) {

@@ -67,6 +67,9 @@ static void test_products_need_every_semaphore(void **state) {
       {.m = 40, .n = 300, .k = 900, .pitch = 75, .spm_words = 8000},
       {.m = 300, .n = 300, .k = 70, .pitch = 75, .spm_words = 3000},
       {.m = 300, .n = 300, .k = 70, .pitch = 75, .spm_words = 32768},
+      {.m = 300, .n = 300, .k = 70, .spm_words = 32768, .result = CT_GEMM_HBFP8},
+      {.m = 200, .n = 200, .k = 600, .spm_words = 32768, .result = CT_GEMM_HBFP8},
+      {.m = 64, .n = 50, .k = 70, .spm_words = 32768, .result = CT_GEMM_HBFP8},
   };
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     struct ct_code code;
