@@ -197,6 +197,7 @@ static int run_epochs(struct train *t) {
   int status = 0;
   for (; !status && epoch < t->l->epochs && !cli_stopped(); ++epoch)
     status = run_epoch(t, epoch);
+  if (!status && epoch == t->first_epoch) status = save(t); /* stopped before it began */
   ct_progress_close(&t->progress);
   const uint64_t all = t->l->epochs * t->feeder.per_epoch;
   if (!status && t->feeder.finished < all)
@@ -305,9 +306,9 @@ int verb_train(int argc, char **argv) {
   struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
   struct ct_dataset ds = {.height = 0};
   t.ds = &ds;
+  cli_catch_stop(); /* first: from here on Ctrl-C leaves a file */
   if (cli_writable(o.learn.save) || cli_writable(o.learn.json)) return 1;
   if (cli_open(o.learn.device, &t.dev)) return 1;
-  cli_catch_stop();
   live_open(&t.live, "train", o.learn.device, t.dev);
   const int status = run(&t, &o.learn, o.resume, &ds);
   live_close(&t.live);

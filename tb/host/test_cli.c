@@ -6,6 +6,7 @@
 #include "ct_tb.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -435,12 +436,19 @@ static void training_stops_cleanly(void **state) {
   (void)state;
   char path[256];
   snprintf(path, sizeof path, "%s", cli_path("stopped.ctm"));
-  for (unsigned ms = 300; ms <= 900; ms += 300) {
+  int stopped = 0;
+  for (unsigned ms = 50; stopped < 3; ms = 2 * ms + 100) {
     struct cli_run run = cli_run(line("train --epochs 100000 --save %s" LEARN, path), ms);
+    /* On a machine that is busy the command may not even have begun. */
+    if (run.status == 128 + SIGINT && !*run.out && ms < 2000) {
+      cli_run_free(&run);
+      continue;
+    }
     if (run.status != 0 || !strstr(run.out, "--resume goes on from there"))
       fail_msg("status %d: %s%s", run.status, run.out, run.err);
     check_resumed(path, number_after(run.out, "stopped after "));
     cli_run_free(&run);
+    ++stopped;
   }
 }
 
