@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* GAPS: of an operation that are kept apart; ASKED: reads of a context under way, a power of two.
+/* GAPS: of an operation that are kept apart; ASKED: bursts of a context under way, a power of two.
  * PID_JOBS, PID_UNITS: "processes" of the viewer. */
-enum { GAPS = 64, ASKED = 32, PID_JOBS = 1, PID_UNITS = 2 };
+enum { GAPS = 64, ASKED = 32, BURSTS = CT_PROBE_WRITE + 1, PID_JOBS = 1, PID_UNITS = 2 };
 
 enum reason { MOVES, PREEMPTED, OPERANDS };
 
@@ -38,6 +38,11 @@ struct side {
   bool granted;    /* in the cycle before */
 };
 
+/* A burst that was granted and has had no beat yet. */
+struct asked {
+  uint64_t cycle, waited;
+};
+
 struct job {
   enum ct_trace_kind kind;
   unsigned queue;
@@ -50,8 +55,8 @@ struct ct_trace {
   uint64_t limit, last;
   bool begun, closing;
   struct side side[CT_PROBE_UNITS][2];
-  uint64_t asked[2][ASKED]; /* cycles in which reads were granted */
-  unsigned head[2], tail[2];
+  struct asked asked[BURSTS][2][ASKED];
+  unsigned head[BURSTS][2], tail[BURSTS][2];
   struct job *jobs;
   size_t job_count, job_room;
   struct ct_trace_summary sum;
@@ -169,11 +174,9 @@ static void close_operation(struct ct_trace *t, unsigned u, unsigned c, uint64_t
   struct operation *op = &t->side[u][c].op;
   op->open = op->ends = false;
   if (!slice(t, PID_UNITS + u, lane(c, false), op->from, end, operations[u], "")) return;
-  put(t, ",\"args\":{\"busy\":%" PRIu64, op->busy);
-  if (u == CT_PROBE_READ)
-    put(t, ",\"after_request\":%" PRIu64 "}}", op->from - op->asked);
-  else
-    put(t, ",\"waited\":%" PRIu64 "}}", op->waited);
+  put(t, ",\"args\":{\"busy\":%" PRIu64 ",\"waited\":%" PRIu64, op->busy, op->waited);
+  if (u < BURSTS) put(t, ",\"after_request\":%" PRIu64, op->from - op->asked);
+  put(t, "}}");
   for (unsigned i = 0; i < op->gaps; ++i) {
     const struct gap *g = &op->gap[i];
     if (slice(t, PID_UNITS + u, lane(c, false), g->from, g->to, gap_name(u, g->reason),
@@ -192,7 +195,10 @@ static void open_operation(struct ct_trace *t, unsigned u, unsigned c, uint64_t 
   op->gaps = 0;
   op->waited = s->waited;
   op->asked = cycle;
-  if (u == CT_PROBE_READ && t->head[c] != t->tail[c]) op->asked = t->asked[c][t->head[c]++ % ASKED];
+  if (u >= BURSTS || t->head[u][c] == t->tail[u][c]) return;
+  const struct asked *asked = &t->asked[u][c][t->head[u][c]++ % ASKED];
+  op->waited = asked->waited;
+  op->asked = asked->cycle;
 }
 
 /* Nothing moved in this cycle. Of too many stretches the last is drawn out to the end. */
@@ -274,7 +280,7 @@ static void wait_cycle(struct ct_trace *t, unsigned u, unsigned c, uint64_t cycl
   if (granted) {
     s->waited = w->total;
     w->total = 0;
-    if (u == CT_PROBE_READ) t->asked[c][t->tail[c]++ % ASKED] = cycle;
+    if (u < BURSTS) t->asked[u][c][t->tail[u][c]++ % ASKED] = (struct asked){cycle, s->waited};
   }
 }
 
@@ -284,8 +290,10 @@ void ct_trace_cycle(void *trace, uint64_t cycle, uint64_t events) {
   if (cycle >= t->sum.to && t->sum.to != UINT64_MAX) return;
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u, events >>= CT_PROBE_UNIT_BITS)
     for (unsigned c = 0; c < 2; ++c) {
+      /* A row enters the array in the cycle of its grant, a tile operation begins in the next. */
+      if (u == CT_PROBE_MXU) wait_cycle(t, u, c, cycle, events);
       operation_cycle(t, u, c, cycle, events);
-      wait_cycle(t, u, c, cycle, events);
+      if (u != CT_PROBE_MXU) wait_cycle(t, u, c, cycle, events);
     }
 }
 
@@ -310,26 +318,27 @@ void ct_trace_swap(struct ct_trace *t, uint64_t version, uint64_t cycle) {
   put(t, "version %" PRIu64 " of the weights takes over\",\"s\":\"g\"}", version);
 }
 
-/* One end of a nested pair of asynchronous events. */
+/* One end of a nested pair of asynchronous events. All requests have one name: the viewers put them
+ * together by it. */
 static void job_edge(struct ct_trace *t, const struct job *j, char phase, uint64_t cycle,
                      const char *name) {
-  static const char *const kinds[] = {"request", "training step", "publishing"};
   if (cycle < t->sum.from) cycle = t->sum.from;
   if (cycle > t->sum.to) cycle = t->sum.to;
-  begin_event(t, phase, PID_JOBS, j->queue, cycle, name ? name : kinds[j->kind]);
-  if (!name) put(t, " %" PRIu64, j->number);
-  put(t, "\",\"cat\":\"%s\",\"id\":\"%u.%u.%" PRIu64 "\"}", contexts[j->queue], j->queue,
+  begin_event(t, phase, PID_JOBS, j->queue, cycle, name);
+  put(t, "\",\"cat\":\"%s\",\"id\":\"0x%u%u%08" PRIx64 "\"", contexts[j->queue], j->queue + 1,
       (unsigned)j->kind, j->number);
+  put(t, ",\"args\":{\"number\":%" PRIu64 "}}", j->number);
 }
 
 static void put_job(struct ct_trace *t, const struct job *j) {
+  static const char *const kinds[] = {"request", "training step", "publishing"};
   if (j->arrive >= t->sum.to || j->end < t->sum.from || !has_room(t)) return;
-  job_edge(t, j, 'b', j->arrive, NULL);
+  job_edge(t, j, 'b', j->arrive, kinds[j->kind]);
   job_edge(t, j, 'b', j->arrive, "in the queue");
   job_edge(t, j, 'e', j->start, "in the queue");
   job_edge(t, j, 'b', j->start, "in service");
   job_edge(t, j, 'e', j->end, "in service");
-  job_edge(t, j, 'e', j->end, NULL);
+  job_edge(t, j, 'e', j->end, kinds[j->kind]);
 }
 
 struct edge {

@@ -37,7 +37,7 @@ static int remove_path(void **state) {
 struct slice {
   unsigned pid, tid;
   uint64_t from, to;
-  int64_t busy; /* -1: not an operation */
+  int64_t busy, waited; /* busy -1: not an operation */
 };
 
 struct file {
@@ -67,6 +67,7 @@ static void read_event(struct file *f, const json_t *e) {
   s->from = cycle_of(json_object_get(e, "ts"));
   s->to = s->from + cycle_of(json_object_get(e, "dur"));
   s->busy = busy ? json_integer_value(busy) : -1;
+  s->waited = json_integer_value(json_object_get(json_object_get(e, "args"), "waited"));
 }
 
 static int by_time(const void *a, const void *b) {
@@ -262,6 +263,25 @@ static void nothing_to_show(void **state) {
 
 /* ---- The simulated core ---- */
 
+/* What operations say that they waited is what their track of waits has. (Of a pass through the
+ * array only the first row's wait is its own; the others' stand inside it.) */
+static void check_waits(const struct file *f) {
+  uint64_t said[CT_PROBE_UNITS][2] = {{0}}, had[CT_PROBE_UNITS][2] = {{0}};
+  for (size_t i = 0; i < f->slices; ++i) {
+    const struct slice *s = &f->slice[i];
+    const unsigned u = s->pid - 2, c = (s->tid - 1) / 2;
+    if (s->busy >= 0) said[u][c] += (uint64_t)s->waited;
+    if (s->tid % 2 == 0) had[u][c] += s->to - s->from;
+  }
+  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    for (unsigned c = 0; c < 2; ++c) {
+      if (u == CT_PROBE_MXU)
+        assert_true(said[u][c] <= had[u][c]);
+      else
+        assert_int_equal(said[u][c], had[u][c]);
+    }
+}
+
 enum { REQUESTS = 20 };
 
 /* The whole run: every counter of a unit's busy cycles is the trace's. */
@@ -298,6 +318,7 @@ static void same_as_the_counters(const char *device) {
         fail_msg("%s of queue %u: %llu busy cycles in the trace, %llu in the counter",
                  ct_unit_name(u), q, (unsigned long long)f.busy[u][q], (unsigned long long)want);
     }
+  check_waits(&f);
   assert_true(f.preempted[CT_PROBE_MXU][1] > 0);
   assert_int_equal(f.preempted[CT_PROBE_VA][1], 0); /* its operations are whole slots */
   assert_int_equal(f.starts, f.ends);
