@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ct_units.h"
+
 #define MS UINT64_C(1000000)
 #define LOOK (50 * MS)
 #define LINE (250 * MS)
@@ -142,20 +144,30 @@ int live_watch(struct live *l, ct_probe_watch *watch, void *arg) {
 
 /* ---- Lines ---- */
 
-static json_t *units_of(struct live *l) {
-  const uint64_t cycles = l->watching ? l->units->cycles - l->cycles : 0;
-  json_t *list = json_array();
-  for (unsigned u = 0; cycles && u < CT_PROBE_UNITS; ++u) {
-    double share[2];
-    for (unsigned c = 0; c < 2; ++c) {
-      const uint64_t used = l->units->side[u][c].used;
-      share[c] = (double)(used - l->used[u][c]) / (double)cycles;
-      l->used[u][c] = used;
-    }
-    json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "name", ct_probe_name(u), "inference",
-                                          share[0], "training", share[1]));
+/* The cycles so far and those in which each unit worked for a queue. */
+static uint64_t read_units(struct live *l, uint64_t cycle, uint64_t used[CT_PROBE_UNITS][2]) {
+  uint64_t values[CT_UNIT_COUNTERS];
+  for (unsigned c = 0; c < 2; ++c) {
+    if (!l->watching && ct_counters(l->dev, (enum ct_queue)c, values, CT_UNIT_COUNTERS) < 0)
+      return 0;
+    for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+      used[u][c] = l->watching ? l->units->side[u][c].used : ct_unit_time(u, values).busy;
   }
-  if (cycles) l->cycles = l->units->cycles;
+  return l->watching ? l->units->cycles : cycle;
+}
+
+/* Shares since the last line. */
+static json_t *units_of(struct live *l, uint64_t cycle) {
+  uint64_t used[CT_PROBE_UNITS][2] = {{0}};
+  const uint64_t now = l->clock_hz ? read_units(l, cycle, used) : 0;
+  const double cycles = now > l->cycles ? (double)(now - l->cycles) : 0;
+  json_t *list = json_array();
+  for (unsigned u = 0; cycles > 0 && l->cycles && u < CT_PROBE_UNITS; ++u)
+    json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "name", ct_probe_name(u), "inference",
+                                          (double)(used[u][0] - l->used[u][0]) / cycles, "training",
+                                          (double)(used[u][1] - l->used[u][1]) / cycles));
+  memcpy(l->used, used, sizeof l->used);
+  l->cycles = now;
   return list;
 }
 
@@ -174,7 +186,7 @@ json_t *live_begin(struct live *l) {
       json_pack("{s:s, s:I, s:s, s:o, s:o}", "verb", l->verb, "pid", (json_int_t)getpid(), "device",
                 l->device, "cycle", cli_json_cycles(cycle), "clock_hz",
                 l->clock_hz ? json_integer((json_int_t)l->clock_hz) : json_null());
-  json_object_set_new(line, "units", units_of(l));
+  json_object_set_new(line, "units", units_of(l, cycle));
   return line;
 }
 

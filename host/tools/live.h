@@ -4,6 +4,7 @@
  * whoever connects (`coltrain top`) gets a line of JSON four times a second. Nobody connected costs
  * a look at the socket twenty times a second; somebody who does not read is left out, then dropped.
  * Watching changes no cycle of a simulated device: what its units do is counted outside of it.
+ * Other devices are asked for their counters.
  *
  * The sockets are PID.sock in $COLTRAIN_RUN_DIR, else $XDG_RUNTIME_DIR/coltrain, else
  * /tmp/coltrain-UID: a folder that belongs to the user alone. Where none can be made, nobody can

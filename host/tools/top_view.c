@@ -115,7 +115,7 @@ static void put_figures(FILE *to, json_t *line) {
 static void put_units(FILE *to, json_t *line, const struct bar *bar) {
   const json_t *units = json_object_get(line, "units");
   if (!json_array_size(units)) {
-    fputs("units        only a simulated core says how busy they are" END, to);
+    fputs("units        not known yet, or without time, as on emu:" END, to);
     return;
   }
   fputs("units        busy for inference (i, blue) and training (t, yellow)" END, to);

@@ -78,5 +78,5 @@ HOST_STEPS      += scripts/run-examples
 HOST_STEP_FILES += $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%)
 
 # coltrain top beside jobs, one of them on the simulator.
-$(eval $(call bench_rules,test_live,tb/host/test_live.c,,tb/host/cli_run.c,-ljansson))
+$(eval $(call bench_rules,test_live,tb/host/test_live.c,,tb/host/cli_run.c $(TOOL_PARTS),$(BUILD)/lib/libcoltrain.a $(TOOLS_LDLIBS) $(LIB_LDLIBS) -rdynamic))
 SYSTEM_TESTS += $(BUILD)/tb/test_live

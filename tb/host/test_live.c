@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli_run.h"
+#include "host/tools/live.h"
 
 #define LEARN " --samples 160 --layers 64-24-10 --batch 16"
 enum { PATIENCE_MS = 20000, STEP_MS = 20 };
@@ -160,10 +161,50 @@ static void leaves_the_terminal_sane(void **state) {
   assert_int_equal(strncmp(text, "\33[?1049h\33[?25l", 14), 0);
   assert_true(have > 16 && !strcmp(text + have - 14, "\33[?25h\33[?1049l"));
   assert_non_null(strstr(text, "queues"));
-  assert_non_null(strstr(text, "only a simulated core says how busy they are"));
+  assert_non_null(strstr(text, "not known yet, or without time, as on emu:"));
 }
 
 /* ---- The simulated core ---- */
+
+/* A device that cannot be watched is asked for its counters: a product keeps the array busy for as
+ * many cycles as it has rows. */
+static void units_by_counters(void **state) {
+  (void)state;
+  enum { N = 64, ROWS = N / 16 * N / 16 * N };
+  float x[3 * N * N] = {1};
+  struct live l;
+  ct_device *dev;
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  assert_int_equal(ct_open("sim:", &dev), 0);
+  live_open(&l, "test", "sim:", dev);
+  l.can_watch = false;
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", l.path);
+  const int s = socket(AF_UNIX, SOCK_STREAM, 0);
+  assert_int_equal(connect(s, (const struct sockaddr *)&address, sizeof address), 0);
+  json_t *line = live_begin(&l);
+  assert_non_null(line);
+  assert_null(live_begin(&l)); /* four a second */
+  assert_int_equal(json_array_size(cli_at(line, "units")), 0);
+  const double before = cli_number_at(line, "cycle");
+  live_end(&l, line);
+  assert_int_equal(ct_matmul(dev, CT_TRAINING, N, N, N, x, x + N * N, x + 2 * N * N, NULL), 0);
+  cli_sleep_ms(300);
+  line = live_begin(&l);
+  assert_non_null(line);
+  json_t *mxu = json_array_get(cli_at(line, "units"), 2);
+  const double cycles = cli_number_at(line, "cycle") - before;
+  assert_string_equal(json_string_value(cli_at(mxu, "name")), "MXU");
+  assert_float_equal(cli_number_at(mxu, "training") * cycles, ROWS, 0.5);
+  assert_float_equal(cli_number_at(mxu, "inference"), 0, 1e-9);
+  live_end(&l, line);
+  char text[4096];
+  const ssize_t n = recv(s, text, sizeof text, 0);
+  assert_true(n > 0 && text[n - 1] == '\n');
+  close(s);
+  live_close(&l);
+  live_close(&l);
+  ct_close(dev);
+}
 
 #define SIM                                                                                        \
   "colocate --samples 64 --layers 64-16-10 --batch 16 --epochs 2 --requests 60 --load 0.6 --seed " \
@@ -218,7 +259,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lines_of_a_job),           cmocka_unit_test(a_job_that_is_killed),
       cmocka_unit_test(a_reader_who_sleeps),      cmocka_unit_test(leaves_the_terminal_sane),
-      cmocka_unit_test(watching_changes_nothing),
+      cmocka_unit_test(watching_changes_nothing), cmocka_unit_test(units_by_counters),
   };
   return cmocka_run_group_tests(tests, set_up, cli_remove_folder);
 }
