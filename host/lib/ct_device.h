@@ -34,6 +34,7 @@ uint64_t ct_heap_largest(const struct ct_heap *heap); /* bytes of the largest fr
 
 /* A submitted job whose completion has not been seen. */
 struct ct_pending {
+  ct_program *program; /* NULL: it was freed, and the job could not be ended */
   uint64_t scheduled;
   void *user;
   bool cancelled; /* its descriptor has been made harmless */
@@ -95,6 +96,7 @@ struct ct_program {
   struct ct_handle handle; /* first */
   uint64_t addr;
   uint32_t count;
+  size_t jobs; /* submitted and not completed */
 };
 
 /* Finds the transport of a scheme, linked in or as a plug-in. */
@@ -161,8 +163,11 @@ bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs)
  * must not be used again. */
 int ct_finish(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result);
 
-/* The same wait until every job of a queue with a number below seq has completed; takes nothing. */
-int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq);
+/* Waits until every job of a queue with a number below seq has completed; takes nothing. */
+int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms);
+
+/* ct_program_free(); false: a job of it cannot be ended, so that what it uses must stay. */
+bool ct_program_end(ct_program *program);
 
 /* CT_OK, or the error of a job's result with a sentence about it. */
 int ct_result_error(ct_device *dev, const struct ct_result *result);

@@ -25,7 +25,7 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
   CT_NEED(dev, out);
   if (count < 1 || count > CT_PROG_MAX)
     return ct_fail(dev, CT_ERR_ARG, "a program has 1..%u commands, not %zu", CT_PROG_MAX, count);
-  ct_program *p = malloc(sizeof *p);
+  ct_program *p = calloc(1, sizeof *p);
   if (!p) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
   p->count = (uint32_t)count;
   err = ct_heap_alloc(&dev->code, count * CT_CMD_BYTES, 64, &p->addr);
@@ -45,9 +45,7 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
 }
 
 void ct_program_free(ct_program *p) {
-  if (!p || !ct_handle_close(&p->handle, "program")) return;
-  ct_heap_free(&p->handle.dev->code, p->addr);
-  ct_handle_bury(&p->handle);
+  ct_program_end(p);
 }
 
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **out) {
@@ -198,8 +196,10 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
     r->parts = 0; /* what they belong to will not be complete */
     return err;
   }
-  r->pending[r->submitted & (slots(r) - 1)] =
-      (struct ct_pending){.scheduled = cycle, .user = job->user, .part = part, .parts = r->parts};
+  ct_program *program = (ct_program *)job->program; /* const to the caller, not to itself */
+  r->pending[r->submitted & (slots(r) - 1)] = (struct ct_pending){
+      .program = program, .scheduled = cycle, .user = job->user, .part = part, .parts = r->parts};
+  ++program->jobs;
   r->parts = part ? r->parts + 1 : 0;
   if (tag) *tag = tag_of(queue, r->submitted);
   ++r->submitted;
@@ -287,6 +287,7 @@ static int pop(ct_device *dev, enum ct_queue queue) {
   else if (v[1])
     result.error = CT_ERR_JOB;
   ++r->completed;
+  if (p->program) --p->program->jobs;
   if (!p->part || result.error == CT_ERR_JOB) return keep(dev, &result);
   --r->unreaped;
   show_outstanding(dev);
@@ -414,8 +415,8 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_
   return reap(dev, tag, result, CT_NO_CYCLE, timeout_ms);
 }
 
-int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq) {
-  struct patience p = patience(CT_NO_CYCLE, dev->timeout_ms);
+int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms) {
+  struct patience p = patience(CT_NO_CYCLE, timeout_ms);
   int err = poll(dev);
   while (!err && dev->ring[queue].completed < seq) {
     err = wait_more(dev, &p);
@@ -500,4 +501,37 @@ int ct_cancel(ct_device *dev, uint64_t tag) {
   for (; first <= seq && !err; ++first)
     err = cancel_one(dev, queue, first);
   return err;
+}
+
+/* ---- Freeing programs ---------------------------------------------------------------------- */
+
+/* Cancels what is left of a program in a queue and waits for it, but not for long. */
+static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p) {
+  const struct ct_ring *r = &dev->ring[queue];
+  uint64_t end = 0;
+  int err = CT_OK;
+  for (uint64_t seq = r->completed; seq < r->submitted && !err; ++seq) {
+    if (r->pending[seq & (slots(r) - 1)].program != p) continue;
+    err = cancel_one(dev, queue, seq);
+    end = seq + 1;
+  }
+  if (end && !err) ct_wait_completed(dev, queue, end, CANCEL_MS);
+  for (uint64_t seq = r->completed; seq < end; ++seq)
+    if (r->pending[seq & (slots(r) - 1)].program == p)
+      r->pending[seq & (slots(r) - 1)].program = NULL;
+}
+
+bool ct_program_end(ct_program *p) {
+  if (!p || !ct_handle_close(&p->handle, "program")) return true;
+  ct_device *dev = p->handle.dev;
+  if (p->jobs && dev->self) {
+    ct_log(dev, CT_LOG_WARNING, "a program is freed with %zu jobs under way; they are cancelled",
+           p->jobs);
+    for (int q = 0; q < CT_QUEUES; ++q)
+      end_jobs(dev, (enum ct_queue)q, p);
+  }
+  const bool ended = p->jobs == 0 || !dev->self;
+  if (ended) ct_heap_free(&dev->code, p->addr);
+  ct_handle_bury(&p->handle);
+  return ended;
 }

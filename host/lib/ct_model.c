@@ -218,13 +218,13 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
 
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
+  bool ended = ct_program_end(m->copy);
   for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
-    ct_program_free(m->step[i]);
+    ended = ct_program_end(m->step[i]) && ended;
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    ct_program_free(m->infer[i]);
-  ct_program_free(m->copy);
+    ended = ct_program_end(m->infer[i]) && ended;
   const uint64_t memory[] = {m->image, m->state, m->served[0], m->served[1]};
-  for (unsigned i = 0; i < sizeof memory / sizeof *memory; ++i)
+  for (unsigned i = 0; i < sizeof memory / sizeof *memory && ended; ++i)
     if (memory[i]) ct_heap_free(&m->dev->data, memory[i]);
   ct_handle_bury(&m->handle);
 }

@@ -198,7 +198,7 @@ int ct_model_serve(ct_model *m, uint32_t *version) {
   if (err) return err;
   uint64_t *image = &m->served[(m->version + 1) % 2], tag = 0;
   if (!*image) err = ct_mem_alloc(m->dev, ct_model_image_bytes(m), image);
-  if (!err) err = ct_wait_completed(m->dev, CT_INFERENCE, m->swapped);
+  if (!err) err = ct_wait_completed(m->dev, CT_INFERENCE, m->swapped, m->dev->timeout_ms);
   if (!err) err = ct_model_publish(m, *image, NULL, &tag);
   if (!err) err = ct_finish(m->dev, tag, 1, NULL);
   if (err) return err;

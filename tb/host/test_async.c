@@ -298,6 +298,49 @@ static void a_dead_memory_is_no_trap(void **state) {
   assert_true(ms_now() - from < 1000);
 }
 
+/* ---- Freeing what is in use ---- */
+
+static void free_while_running(struct bed *b) {
+  const uint64_t from = ms_now();
+  static const uint32_t widths[] = {20, 30, 5};
+  static const float x[8 * 20] = {1, 2, 3};
+  static const uint32_t labels[8] = {1, 2, 3};
+  const struct ct_training training = {.batch = 8, .lr = 0.1f};
+  uint64_t at, again;
+  ct_model *m;
+  struct ct_result r;
+  /* Behind a job that does not end: a model's step and request, then both it and the job go. */
+  assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &m), CT_OK);
+  assert_int_equal(ct_model_training(m, &training), CT_OK);
+  assert_int_equal(ct_mem_alloc(b->dev, 4096, &at), CT_OK);
+  assert_int_equal(ct_model_batch_write(m, at, x, labels), CT_OK);
+  const uint64_t endless = submit_endless(b, CT_TRAINING);
+  uint64_t step, request;
+  assert_int_equal(ct_model_step_submit(m, at, at + 4080, NULL, &step), CT_OK);
+  assert_int_equal(ct_model_infer_submit(m, CT_TRAINING, CT_IMAGE_OWN, 0, 1, &at, at + 2048,
+                                         CT_NO_CYCLE, NULL, &request),
+                   CT_OK);
+  assert_int_equal(b->endless->jobs, 1);
+  ct_program_free(b->endless); /* on the emulator, frozen, this cannot be waited for */
+  b->endless = NULL;
+  freeze(b, 0);
+  ct_model_free(m);
+  check_result(b, endless, CT_ERR_CANCELLED);
+  for (int i = 0; i < 2; ++i) {
+    assert_int_equal(ct_reap(b->dev, &r, 2000), CT_OK);
+    assert_true(r.tag == step || r.tag == request);
+    assert_true(r.error == CT_OK || r.error == CT_ERR_CANCELLED);
+  }
+  assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
+  assert_true(ms_now() - from < 3000);
+  /* The memory is free again, but for what the emulator could not wait for. */
+  assert_int_equal(ct_mem_free(b->dev, at), CT_OK);
+  assert_int_equal(ct_mem_alloc(b->dev, 4096, &again), CT_OK);
+  check_result(b, submit_copy(b, CT_TRAINING, 5, CT_NO_CYCLE), CT_OK);
+  assert_true(is_copied(b, 5));
+  assert_int_equal(b->copy->jobs, 0);
+}
+
 /* ---- The file descriptor ---- */
 
 static bool is_readable(int fd) {
@@ -480,6 +523,7 @@ ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
+ON_BOTH(free_while_running)
 ON_BOTH(poll_until_done)
 ON_BOTH(arrivals_are_open_loop)
 ON_BOTH(versions_take_turns)
@@ -492,6 +536,7 @@ int main(void) {
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
       cmocka_unit_test(a_dead_memory_is_no_trap),
+      cmocka_unit_test(free_while_running_everywhere),
       cmocka_unit_test(poll_until_done_everywhere),
       cmocka_unit_test(arrivals_are_open_loop_everywhere),
       cmocka_unit_test(closing_is_bounded),

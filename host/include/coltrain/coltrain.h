@@ -101,7 +101,7 @@ const char *ct_last_error(const ct_device *dev);
 /* How much the log says: each level includes those before it. */
 enum ct_log_level {
   CT_LOG_ERROR,   /* a device cannot be opened, or does not answer as it should */
-  CT_LOG_WARNING, /* closed with jobs that nobody reaped, something freed twice */
+  CT_LOG_WARNING, /* closed with jobs that nobody reaped, freed twice or while in use */
   CT_LOG_INFO,    /* opened, closed */
   CT_LOG_DEBUG    /* every call that failed, with its sentence */
 };
@@ -260,8 +260,9 @@ typedef struct ct_model ct_model;
 int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
                     ct_model **model);
 
-/* Frees a model; none of its jobs may be outstanding. Freeing one of the last few freed models
- * again is noticed and refused (CT_LOG_WARNING). */
+/* Frees a model. Jobs of it that are under way are cancelled first (half a second at most; their
+ * results can still be reaped). Freeing one of the last few freed models again is noticed and
+ * refused. Both are CT_LOG_WARNING. */
 void ct_model_free(ct_model *model);
 
 /* Training: stochastic gradient descent with momentum and weight decay (docs/numerics.md). */
@@ -432,9 +433,9 @@ int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, 
 /* A program in device memory (docs/programming.md). */
 typedef struct ct_program ct_program;
 
-/* Copies a program (count commands of 32 bytes, 1..512) into device memory. It must stay until its
- * last job has been reaped. *program is NULL on failure. CT_ERR_NO_SPACE: 4 MiB are kept for
- * programs (256 KiB with less than 16 MiB of device memory). */
+/* Copies a program (count commands of 32 bytes, 1..512) into device memory. Freeing it cancels jobs
+ * of it that are under way, as ct_model_free() does. *program is NULL on failure. CT_ERR_NO_SPACE:
+ * 4 MiB are kept for programs (256 KiB with less than 16 MiB of device memory). */
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
 void ct_program_free(ct_program *program);
 
