@@ -185,7 +185,8 @@ struct colocate {
   double later;          /* cycles of the runs to come */
   const char *label;     /* of the present run */
   struct ct_trace *trace;
-  bool traced; /* the trace is still told of every cycle */
+  bool traced;     /* the trace is still told of every cycle */
+  bool trace_swap; /* its window is that of a swap */
   struct live live;
 };
 

@@ -95,8 +95,8 @@ void page_close(struct page *p) {
 
 /* The quantiles of a server's latencies in p->x (share) and p->y (microseconds). */
 static size_t quantiles(struct page *p, const struct server *s, double top) {
-  const size_t n = s->done, drop = ct_stats_drop(n), left = n - drop;
-  uint64_t *samples = n ? malloc(n * sizeof *samples) : NULL;
+  const size_t n = s->done, drop = latency_of(s, true).dropped, left = n - drop;
+  uint64_t *samples = left ? malloc(n * sizeof *samples) : NULL;
   if (!samples) return 0;
   server_latencies(s, 0, n, samples);
   ct_stats_sort(samples + drop, left);
@@ -119,7 +119,7 @@ static double largest(const double *y, size_t n, double least) {
 
 void page_latency(struct page *p, double w, double h) {
   const struct colocate *c = p->c;
-  const size_t left = c->serve.done - ct_stats_drop(c->serve.done);
+  const size_t left = latency_of(&c->serve, true).measured;
   const double top = 1 - 1 / (double)(left > 10 ? left : 10);
   struct ct_chart chart;
   double high = largest(p->y, quantiles(p, &c->alone, top), 1);

@@ -6,7 +6,8 @@
 
 #include "colocate.h"
 
-/* Cycles of co-location that are written if nothing else is asked for. */
+/* Cycles that are written if nothing else is asked for: those in which new weights first take over
+ * while requests are served, or if none do, the first of co-location. */
 enum { DEFAULT_CYCLES = 100000 };
 
 static int watch(struct colocate *c) {
@@ -33,6 +34,17 @@ void colocate_trace_begin(struct colocate *c, uint64_t cycle) {
   if (c->trace && !c->o->trace_to) ct_trace_window(c->trace, cycle, cycle + DEFAULT_CYCLES);
 }
 
+/* Whether the default window may still be replaced by a better one. */
+static bool seeks_swap(const struct colocate *c) {
+  return !c->o->trace_to && !c->trace_swap && c->server == &c->serve;
+}
+
+/* Whether the job behind this one publishes a version. */
+static bool ends_epoch(const struct colocate *c, const struct job *job) {
+  return job->kind == JOB_STEP && job->owner == &c->feed &&
+         (job->index + 1) % c->feed.per_epoch == 0;
+}
+
 void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_result *r) {
   static const enum ct_trace_kind kinds[] = {[JOB_STEP] = CT_TRACE_STEP,
                                              [JOB_PUBLISH] = CT_TRACE_PUBLISH,
@@ -40,10 +52,14 @@ void colocate_trace_job(struct colocate *c, const struct job *job, const struct 
   ct_trace_job(c->trace, kinds[job->kind], (unsigned)r->queue, job->index + 1, r->arrive, r->start,
                r->end);
   if (job->kind == JOB_PUBLISH) ct_trace_swap(c->trace, job->index + 1, r->end);
+  if (seeks_swap(c) && ends_epoch(c, job)) {
+    ct_trace_window(c->trace, c->clock, c->clock + DEFAULT_CYCLES);
+    c->trace_swap = true;
+  }
 }
 
 void colocate_trace_turn(struct colocate *c) {
-  if (!ct_trace_wants(c->trace)) unwatch(c);
+  if (!ct_trace_wants(c->trace) && !seeks_swap(c)) unwatch(c);
 }
 
 /* One sentence about the file, another if it does not hold what was asked for. */

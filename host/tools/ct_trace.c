@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* GAPS: of an operation that are kept apart; ASKED: bursts of a context under way, a power of two.
  * PID_JOBS, PID_UNITS: "processes" of the viewer. */
@@ -133,6 +134,11 @@ static void put_tracks(struct ct_trace *t) {
   }
 }
 
+static void put_head(struct ct_trace *t) {
+  put(t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+  put_tracks(t);
+}
+
 struct ct_trace *ct_trace_open(const char *path, uint64_t clock_hz, uint64_t bytes) {
   struct ct_trace *t = calloc(1, sizeof *t);
   if (!t) return NULL;
@@ -144,12 +150,24 @@ struct ct_trace *ct_trace_open(const char *path, uint64_t clock_hz, uint64_t byt
   t->us = clock_hz ? 1e6 / (double)clock_hz : 1;
   t->limit = bytes;
   t->sum.from = t->sum.to = UINT64_MAX;
-  put(t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-  put_tracks(t);
+  put_head(t);
   return t;
 }
 
+/* Takes back what has been written. */
+static void start_over(struct ct_trace *t) {
+  const bool failed =
+      fflush(t->file) || fseek(t->file, 0, SEEK_SET) || ftruncate(fileno(t->file), 0);
+  t->sum = (struct ct_trace_summary){.failed = t->sum.failed || failed};
+  t->begun = false;
+  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    for (unsigned c = 0; c < 2; ++c)
+      t->side[u][c].op.busy = 0;
+  put_head(t);
+}
+
 void ct_trace_window(struct ct_trace *t, uint64_t from, uint64_t to) {
+  if (t->sum.from != UINT64_MAX) start_over(t);
   t->sum.from = from;
   t->sum.to = to;
 }

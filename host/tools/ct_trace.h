@@ -45,7 +45,7 @@ enum ct_trace_kind { CT_TRACE_REQUEST, CT_TRACE_STEP, CT_TRACE_PUBLISH };
  * Nothing is written until a window is set. */
 struct ct_trace *ct_trace_open(const char *path, uint64_t clock_hz, uint64_t bytes);
 
-/* Cycles from <= cycle < to are written. */
+/* Cycles from <= cycle < to are written. Another window takes the place of the one before. */
 void ct_trace_window(struct ct_trace *trace, uint64_t from, uint64_t to);
 
 /* Whether cycles are still to come; false once the window is past or the file full. */

@@ -154,7 +154,7 @@ int verb_colocate(int argc, char **argv) {
        "Write what every unit does, cycle by cycle; ui.perfetto.dev and chrome://tracing show it",
        2},
       {"trace-window", KEY_WINDOW, "FROM:TO", 0,
-       "Cycles of the trace (100000 from the first request on)", 2},
+       "Cycles of the trace (the 100000 in which new weights first take over)", 2},
       {"trace-limit", KEY_LIMIT, "MB", 0, "The size at which the trace ends (50)", 2},
       {0}};
   static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};

@@ -245,28 +245,38 @@ static void a_report(void **state) {
   json_decref(root);
 }
 
-static void trace_of(const char *args, const char *sentence) {
+static size_t marks_of(json_t *root) {
+  json_t *events = cli_at(root, "traceEvents"), *event;
+  size_t i, marks = 0;
+  json_array_foreach(events, i, event) marks +=
+      !strcmp(json_string_value(cli_at(event, "ph")), "i");
+  return marks;
+}
+
+/* Swaps of weights: at least so many. */
+static void trace_of(const char *args, const char *sentence, size_t swaps) {
   char text[1024];
-  char *out =
-      cli_expect(0, "",
-                 format_line(text, sizeof text,
-                             "colocate --requests 20 --samples 64 --layers 64-16-10 --batch "
-                             "16 --epochs 1 --trace %s %s",
-                             cli_path("t.json"), args));
+  const char *path = cli_path("t.json");
+  char *out = cli_expect(
+      0, "",
+      format_line(text, sizeof text,
+                  "colocate --samples 64 --layers 64-16-10 --batch 16 --trace %s %s", path, args));
   if (!strstr(out, sentence)) fail_msg("no \"%s\" in: %s", sentence, out);
-  json_t *root = json_load_file(cli_path("t.json"), 0, NULL);
+  json_t *root = json_load_file(path, 0, NULL);
   assert_non_null(root);
+  assert_in_range(marks_of(root), swaps, swaps ? 9 : 0);
   json_decref(root);
   free(out);
 }
 
 static void traces_say_what_they_hold(void **state) {
   (void)state;
-  trace_of("", "open it in ui.perfetto.dev");
-  trace_of("--trace-window 1000:5000", "has cycles 1000 to 5000;");
-  trace_of("--trace-window 0:1000000000 --trace-limit 1", "it ends there because it has its 1 MB");
-  trace_of("--trace-window 900000000:1000000000",
-           "is empty: the run was over before cycle 900000000");
+  trace_of("--epochs 3 --requests 40", "open it in ui.perfetto.dev", 1);
+  trace_of("--epochs 1 --requests 20 --trace-window 5000:9000", "has cycles 5000 to 9000;", 0);
+  trace_of("--epochs 1 --requests 20 --trace-window 0:1000000000 --trace-limit 1",
+           "it ends there because it has its 1 MB", 1);
+  trace_of("--epochs 1 --requests 20 --trace-window 900000000:1000000000",
+           "is empty: the run was over before cycle 900000000", 0);
 }
 
 /* What was measured until then is in the results. */

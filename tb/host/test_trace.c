@@ -246,6 +246,27 @@ static void vector_operations(void **state) {
   free_file(&f);
 }
 
+/* The second window takes the place of the first. */
+static void another_window(void **state) {
+  (void)state;
+  struct maker m = {.rng = ct_rng_make(3)};
+  struct ct_trace *t = ct_trace_open(path, CLOCK_HZ, ALL);
+  assert_non_null(t);
+  ct_trace_window(t, 100, 2000);
+  for (uint64_t cycle = 0; cycle < 6000; ++cycle) {
+    if (cycle == 3000) ct_trace_window(t, 3000, 3500);
+    ct_trace_cycle(t, cycle, make_mxu(&m, cycle >= 3000 && cycle < 3500));
+  }
+  assert_int_equal(ct_trace_close(t, NULL), 0);
+  struct file f = read_file();
+  assert_true(f.slices > 10);
+  for (size_t i = 0; i < f.slices; ++i)
+    assert_true(f.slice[i].from >= 3000 && f.slice[i].to <= 3500);
+  for (unsigned c = 0; c < 2; ++c)
+    assert_int_equal(f.busy[CT_PROBE_MXU][c], m.used[c]);
+  free_file(&f);
+}
+
 static void nothing_to_show(void **state) {
   (void)state;
   struct ct_trace_summary sum;
@@ -338,7 +359,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_rows),       cmocka_unit_test(full_file),
       cmocka_unit_test(vector_operations), cmocka_unit_test(nothing_to_show),
-      cmocka_unit_test(traces_of_cores),
+      cmocka_unit_test(another_window),    cmocka_unit_test(traces_of_cores),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }
