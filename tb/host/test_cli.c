@@ -629,7 +629,7 @@ static void serving_stops_cleanly(void **state) {
   (void)state;
   char path[256];
   snprintf(path, sizeof path, "%s", cli_path("cut.ctm"));
-  for (unsigned ms = 500; ms <= 900; ms += 400) {
+  for (unsigned ms = 900; ms <= 1500; ms += 600) {
     struct cli_run run =
         cli_run(line("colocate --epochs 10000 --requests 10000 --save %s --report %s" LEARN, path,
                      cli_path("cut.html")),

@@ -48,6 +48,15 @@ static pid_t start_job(const char *args) {
   return pid;
 }
 
+static void wait_for_text(const char *path) {
+  struct stat info;
+  for (unsigned ms = 0; ms < PATIENCE_MS; ms += STEP_MS) {
+    if (stat(path, &info) == 0 && info.st_size) return;
+    cli_sleep_ms(STEP_MS);
+  }
+  fail_msg("nothing comes in %s", path);
+}
+
 static int end_job(pid_t pid, int signal) {
   int status = 0;
   if (signal) kill(pid, signal);
@@ -97,7 +106,7 @@ static void a_job_that_is_killed(void **state) {
   (void)state;
   const pid_t job = start_job("train --device emu: --epochs 100000" LEARN);
   const pid_t top = cli_start("top", cli_path("top.out"), cli_path("top.err"));
-  cli_sleep_ms(700);
+  wait_for_text(cli_path("top.out"));
   end_job(job, SIGKILL);
   const int status = end_job(top, 0);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -206,8 +215,9 @@ static void units_by_counters(void **state) {
   ct_close(dev);
 }
 
-#define SIM                                                                                        \
-  "colocate --samples 64 --layers 64-16-10 --batch 16 --epochs 2 --requests 60 --load 0.6 --seed " \
+#define SIM                                                                                  \
+  "colocate --samples 64 --layers 64-16-10 --batch 16 --epochs 2 --requests 120 --load 0.6 " \
+  "--seed "                                                                                  \
   "3"
 
 static json_t *results(const char *name) {
