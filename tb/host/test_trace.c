@@ -255,11 +255,16 @@ static void another_window(void **state) {
   ct_trace_window(t, 100, 2000);
   for (uint64_t cycle = 0; cycle < 6000; ++cycle) {
     if (cycle == 3000) ct_trace_window(t, 3000, 3500);
-    ct_trace_cycle(t, cycle, make_mxu(&m, cycle >= 3000 && cycle < 3500));
+    uint64_t events = make_mxu(&m, cycle >= 3000 && cycle < 3500);
+    /* An operation from one window to before the other. */
+    if (cycle == 1990) events |= bit(CT_PROBE_VL, CT_PROBE_GRANT, 0);
+    if (cycle == 2500) events |= bit(CT_PROBE_VL, CT_PROBE_ACCEPT, 0);
+    ct_trace_cycle(t, cycle, events);
   }
   assert_int_equal(ct_trace_close(t, NULL), 0);
   struct file f = read_file();
   assert_true(f.slices > 10);
+  assert_int_equal(f.busy[CT_PROBE_VL][0], 0);
   for (size_t i = 0; i < f.slices; ++i)
     assert_true(f.slice[i].from >= 3000 && f.slice[i].to <= 3500);
   for (unsigned c = 0; c < 2; ++c)
