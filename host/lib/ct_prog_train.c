@@ -72,7 +72,7 @@ enum {
 
 enum {
   ACC_UPD = 8,
-  ACC_NOBODY = 15,
+  ACC_NOBODY = 7, /* of no round */
   MOST_BLOCK = 4,
   MOST_UNIT = 4, /* weight tiles of an update */
   MOST_SIGNALS = 255,
@@ -828,14 +828,17 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
 }
 
 /* Units take turns with two slots. A product waits until all but the last four gradients have been
- * taken out of ACC. So a full unit may use the tiles of the one before; behind a smaller one other
- * tiles come (single ones: four take turns). */
+ * taken out of ACC. So a full unit may use the tiles of the one before; behind a smaller one the
+ * other four come; single tiles go round. */
 static void update_unit(struct train *t, struct unit *u, bool single) {
   const uint32_t i = t->unit_i++;
   u->in = t->in_at + i % SLOTS * IN_SLOT;
   u->out = t->out_at + i % SLOTS * OUT_SLOT;
-  u->acc = ACC_UPD + (single ? i % MOST_UNIT : t->acc_upd_i);
-  if (u->tiles < MOST_UNIT) t->acc_upd_i = MOST_UNIT - t->acc_upd_i;
+  u->acc = ACC_UPD + t->acc_upd_i;
+  if (single)
+    t->acc_upd_i = (t->acc_upd_i + 1) % MOST_UNIT;
+  else if (u->tiles < MOST_UNIT)
+    t->acc_upd_i = MOST_UNIT - t->acc_upd_i;
   load_unit(t, u);
   multiply_unit(t, u);
   struct va g = va_op(R_GRAD, u->acc);
@@ -871,8 +874,25 @@ static bool goes_down(uint32_t nt, uint32_t kt) {
   return misfit(nt) < misfit(kt) || (misfit(nt) == misfit(kt) && nt >= MOST_UNIT);
 }
 
+/* Another layer may go round in ACC in another way, so its products wait until all gradients of the
+ * one before have been taken out: a product of one row that nobody reads takes all signals, a k
+ * step each, and VA gives as many anew. */
+static void next_layer(struct train *t) {
+  t->acc_upd_i = 0;
+  if (t->acc_upd.fresh == MOST_UNIT) return; /* the first layer of this job */
+  give_by_va(t, &t->acc_upd);
+  CT_ADD(&t->b, MM, CT_SET(MM_A, t->x_at[0]), CT_SET(MM_B, t->x_at[0]), CT_SET(MM_KT, MOST_UNIT),
+         CT_SET(MM_NT, 1), CT_SET(MM_ROWS, 1), CT_SET(MM_ACC, ACC_NOBODY),
+         CT_SET(ALL_WAIT0, CT_SEM(S_VA_MM_UPD)));
+  t->acc_upd.fresh = MOST_UNIT;
+  give_by_va(t, &t->acc_upd);
+}
+
 static void update(struct train *t, uint32_t l) {
-  if (l == 0) start_updates(t);
+  if (l == 0)
+    start_updates(t);
+  else
+    next_layer(t);
   gate(t);
   const uint32_t kt = ct_mlp_in(t->net, l), nt = ct_mlp_out(t->net, l);
   const bool down = goes_down(nt, kt);
