@@ -6,11 +6,12 @@
  * at (k * mt + m) * 16 words; weights stream through two panels. Phases, in program order:
  *
  *   forward(l)     X(l) * W(l)^T + b, ReLU, quantised to X(l+1); the last layer's logits stay FP32
- * (Z) softmax        rows of 16: gradient of Z (FP32 over Z, and quantised as dZ), loss bias sums
- * of the last layer, from the FP32 gradient backward(l)    dZ(l) * W(l), masked, quantised to
- * dZ(l-1); bias sums on the way (l = last..1) biases         all of them: momentum, new value
- *   update(l)      dZ(l)^T * X(l), four weight tiles at a time: momentum, master weights, compute
- * copy
+ *   softmax        rows of 16: gradient of Z (FP32 over Z, and quantised as dZ), loss;
+ *                  bias sums of the last layer, from the FP32 gradient
+ *   backward(l)    dZ(l) * W(l), masked, quantised to dZ(l-1); bias sums on the way (l = last..1)
+ *   biases         all of them: momentum, new value
+ *   update(l)      dZ(l)^T * X(l), up to four weight tiles at a time: momentum, master weights,
+ *                  compute copy
  *
  * All dX are computed before the first weight changes. Phases overlap as the queues allow; only
  * where a product needs what the phase before quantised it waits for all of it.
@@ -74,13 +75,12 @@ enum {
   ACC_UPD = 8,
   ACC_NOBODY = 7, /* of no round */
   MOST_BLOCK = 4,
-  MOST_UNIT = 4, /* weight tiles of an update */
+  MOST_UNIT = 4, /* weight tiles updated together */
   MOST_SIGNALS = 255,
   RUN = 256,
   SLOTS = 2,                           /* of units on their way in, and as many on their way out */
   STATE_UNITS = 2 * CT_F32_TILE_UNITS, /* momentum and masters of a weight tile */
-  IN_SLOT = MOST_UNIT * STATE_UNITS,
-  OUT_SLOT = MOST_UNIT * (STATE_UNITS + CT_TILE),
+  OUT_UNITS = STATE_UNITS + CT_TILE,   /* and its compute copy */
   MAX_CLASS_TILES = 4095
 };
 enum { FN_ADD = 0, FN_MAX = 1, FN_SELECT = 3, FUNC_EXP = 8, FUNC_RECIP = 9, FUNC_LOG = 10 };
@@ -97,6 +97,7 @@ struct train {
   uint32_t batch, mt, classes, ct; /* rows, row tiles; outputs, their tiles */
   uint32_t bm, blocks;             /* row tiles of a block, blocks of a column */
   uint32_t outs;                   /* result registers, and ACC tiles, that go round in blocks */
+  uint32_t unit; /* weight tiles updated together: 4, or 2 or 1 in a small window */
   uint32_t x_at[CT_MLP_LAYERS], dz_at[CT_MLP_LAYERS];
   uint32_t z_at, y_at, bias_at, vb_at, db_at, loss_at, scratch_at, panel_at, panel, in_at, out_at,
       words;
@@ -787,7 +788,7 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
   const unsigned v_new = next_out(t), w_new = next_out(t);
   const bool last = i + 1 == u->tiles;
   const uint32_t tile = unit_tile(t, u, i), in = u->in + i * STATE_UNITS;
-  const uint32_t out = u->out + i * (STATE_UNITS + CT_TILE);
+  const uint32_t out = u->out + i * OUT_UNITS;
   vl(t, v, in, VL_F32, CT_TILE, turn_take(&t->load), CT_SEM(S_LD_VL), 0, 0, 0);
   vl(t, w, in + CT_F32_TILE_UNITS, VL_F32, CT_TILE, turn_take(&t->load), 0, 0, CT_SEM(S_VL_VA),
      last ? CT_SEM(S_VL_LD_SLOT) : 0);
@@ -832,13 +833,13 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
  * other four come; single tiles go round. */
 static void update_unit(struct train *t, struct unit *u, bool single) {
   const uint32_t i = t->unit_i++;
-  u->in = t->in_at + i % SLOTS * IN_SLOT;
-  u->out = t->out_at + i % SLOTS * OUT_SLOT;
+  u->in = t->in_at + i % SLOTS * t->unit * STATE_UNITS;
+  u->out = t->out_at + i % SLOTS * t->unit * OUT_UNITS;
   u->acc = ACC_UPD + t->acc_upd_i;
   if (single)
-    t->acc_upd_i = (t->acc_upd_i + 1) % MOST_UNIT;
-  else if (u->tiles < MOST_UNIT)
-    t->acc_upd_i = MOST_UNIT - t->acc_upd_i;
+    t->acc_upd_i = (t->acc_upd_i + 1) % t->unit;
+  else if (u->tiles < t->unit)
+    t->acc_upd_i = t->unit - t->acc_upd_i;
   load_unit(t, u);
   multiply_unit(t, u);
   struct va g = va_op(R_GRAD, u->acc);
@@ -864,14 +865,15 @@ static void start_updates(struct train *t) {
 
 /* How badly units fit into lines of that many tiles: what is left over shifts the rounds, and the
  * program becomes longer, for loops then have to take several lines together. */
-static unsigned misfit(uint32_t length) {
-  return length % MOST_UNIT == 0 ? 0 : length % 2 == 0 ? 1 : 2;
+static unsigned misfit(const struct train *t, uint32_t length) {
+  return length % t->unit == 0 ? 0 : length % 2 == 0 ? 1 : 2;
 }
 
 /* By columns of W or by rows, as units fit better. Columns are the better choice otherwise, for the
  * product of a unit then needs each tile of X once. */
-static bool goes_down(uint32_t nt, uint32_t kt) {
-  return misfit(nt) < misfit(kt) || (misfit(nt) == misfit(kt) && nt >= MOST_UNIT);
+static bool goes_down(const struct train *t, uint32_t nt, uint32_t kt) {
+  const unsigned column = misfit(t, nt), row = misfit(t, kt);
+  return column < row || (column == row && nt >= t->unit);
 }
 
 /* Another layer may go round in ACC in another way, so its products wait until all gradients of the
@@ -879,12 +881,12 @@ static bool goes_down(uint32_t nt, uint32_t kt) {
  * step each, and VA gives as many anew. */
 static void next_layer(struct train *t) {
   t->acc_upd_i = 0;
-  if (t->acc_upd.fresh == MOST_UNIT) return; /* the first layer of this job */
+  if (t->acc_upd.fresh == t->unit) return; /* the first layer of this job */
   give_by_va(t, &t->acc_upd);
-  CT_ADD(&t->b, MM, CT_SET(MM_A, t->x_at[0]), CT_SET(MM_B, t->x_at[0]), CT_SET(MM_KT, MOST_UNIT),
+  CT_ADD(&t->b, MM, CT_SET(MM_A, t->x_at[0]), CT_SET(MM_B, t->x_at[0]), CT_SET(MM_KT, t->unit),
          CT_SET(MM_NT, 1), CT_SET(MM_ROWS, 1), CT_SET(MM_ACC, ACC_NOBODY),
          CT_SET(ALL_WAIT0, CT_SEM(S_VA_MM_UPD)));
-  t->acc_upd.fresh = MOST_UNIT;
+  t->acc_upd.fresh = t->unit;
   give_by_va(t, &t->acc_upd);
 }
 
@@ -895,14 +897,14 @@ static void update(struct train *t, uint32_t l) {
     next_layer(t);
   gate(t);
   const uint32_t kt = ct_mlp_in(t->net, l), nt = ct_mlp_out(t->net, l);
-  const bool down = goes_down(nt, kt);
+  const bool down = goes_down(t, nt, kt);
   const uint32_t lines = down ? kt : nt, length = down ? nt : kt;
   for (uint32_t line = 0; line < lines; ++line) {
-    for (uint32_t at = 0; at < length; at += MOST_UNIT) {
+    for (uint32_t at = 0; at < length; at += t->unit) {
       struct unit u = {.l = l,
                        .n = down ? at : line,
                        .k = down ? line : at,
-                       .tiles = ct_min_u32(MOST_UNIT, length - at),
+                       .tiles = ct_min_u32(t->unit, length - at),
                        .down = down};
       update_unit(t, &u, length == 1);
     }
@@ -964,9 +966,12 @@ static int plan(struct train *t, const struct ct_train *shape, const struct ct_w
   t->db_at = place(t, biases);
   t->loss_at = place(t, CT_F32_ROW_UNITS);
   t->scratch_at = place(t, CT_F32_ROW_UNITS);
-  t->in_at = place(t, SLOTS * IN_SLOT);
-  t->out_at = place(t, SLOTS * OUT_SLOT);
   t->panel_at = place(t, 2 * t->panel);
+  t->unit = MOST_UNIT;
+  while (t->unit > 1 && t->words + SLOTS * t->unit * (STATE_UNITS + OUT_UNITS) > shape->spm_words)
+    t->unit /= 2;
+  t->in_at = place(t, SLOTS * t->unit * STATE_UNITS);
+  t->out_at = place(t, SLOTS * t->unit * OUT_UNITS);
   t->panels.fresh = 2 * steps <= MOST_SIGNALS ? 1 : 0;
   if (t->words <= shape->spm_words) return CT_OK;
   return ct_why(
@@ -979,7 +984,7 @@ static int plan(struct train *t, const struct ct_train *shape, const struct ct_w
 static void start_job(struct train *t, uint32_t panels) {
   t->panels = (struct turn){S_VL_LD, panels};
   t->acc = (struct turn){S_VA_MM, t->outs};
-  t->acc_upd = (struct turn){S_VA_MM_UPD, MOST_UNIT};
+  t->acc_upd = (struct turn){S_VA_MM_UPD, t->unit};
   t->out = (struct turn){S_VS_VA, t->outs};
   t->load = (struct turn){S_VA_VL, R_LOADS};
   t->sum = (struct turn){S_VS_VA_SUM, 1};

@@ -122,6 +122,32 @@ static void test_training_programs_are_race_free(void **state) {
   check_train(&net, 500, 32768, 2, 2);
 }
 
+/* The smallest window that takes a step. */
+static uint32_t least_window(const struct ct_mlp *net, uint32_t batch) {
+  for (uint32_t window = 256; window <= 32768; window += 32) {
+    struct ct_code code[CT_TRAIN_JOBS];
+    const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
+    const int jobs = ct_prog_train(&shape, code, NULL);
+    for (int i = 0; i < jobs; ++i)
+      free(code[i].cmd);
+    if (jobs > 0) return window;
+  }
+  fail_msg("no window takes a step of %u rows", batch);
+  return 0;
+}
+
+/* With less room fewer weight tiles are updated together: one, two, four. */
+static void test_training_in_small_windows(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i) {
+    const struct ct_mlp net = make_net(nets[i] + 1, nets[i][0]);
+    if (net.width[0] > 100) continue;
+    const uint32_t least = least_window(&net, 20);
+    for (uint32_t more = 0; more <= 1800; more += 600)
+      check_train(&net, 20, least + more, 16, CT_TRAIN_JOBS);
+  }
+}
+
 static void test_a_large_step_is_one_job(void **state) {
   (void)state;
   const uint32_t width[] = {784, 512, 256, 10};
@@ -565,6 +591,7 @@ static void test_what_does_not_fit_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_infer_programs_are_race_free),
                                      cmocka_unit_test(test_training_programs_are_race_free),
+                                     cmocka_unit_test(test_training_in_small_windows),
                                      cmocka_unit_test(test_a_large_step_is_one_job),
                                      cmocka_unit_test(test_copies_are_race_free),
                                      cmocka_unit_test(test_steps_equal_the_contract),
