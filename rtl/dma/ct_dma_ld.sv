@@ -622,6 +622,15 @@ module ct_dma_ld (
   end
   `CT_ASSERT(OwnerHears_A, !f_turn_q || (f_ctx ? inc_q[31:16] : inc_q[15:0]) == f_want_inc)
   `CT_ASSERT(NothingElseHeard_A, !f_other_q || (f_ctx ? inc_q[31:16] : inc_q[15:0]) == 16'd0)
+  logic [1:0] f_times_q;        // how often it has given its signals
+  logic       f_twice;
+  assign f_twice = f_sig_q[9] && f_sig_q[9:5] == f_sig_q[4:0];
+  always_ff @(posedge clk_i) begin
+    if (grant && gnt[f_ctx] && f_put == f_pick) f_times_q <= 2'd0;
+    else if (f_turn && !f_times_q[1])           f_times_q <= f_times_q + 2'd1;
+  end
+  `CT_ASSERT(TimesCounted_A, !f_in || (f_sign == f_pick && second_q[f_ctx] ? f_times_q == 2'd1 && f_twice : f_times_q == 2'd0))
+  `CT_ASSERT(HeardOnce_A, !f_turn || f_times_q == 2'd0 || (f_times_q == 2'd1 && f_twice))
   `CT_ASSERT(FetchToOwner_A, !f_beat_q || fetch_rvalid_o == ({f_ctx, !f_ctx} & ~drop))
   `CT_ASSERT(OneFetcher_A, fetch_rvalid_o != 2'b11)
 
