@@ -74,7 +74,7 @@ struct ct_emu_line {
   bool judged;                 /* whether it is legal depends on no register ... */
   bool legal;                  /* ... and this is the answer */
   /* If judged, the registers to be added in: to the bits `mask` of word `word`, from bit `shift`.
-   * Those not used add to no bits. */
+   */
   unsigned adds;
   struct {
     uint8_t reg, word, shift;

@@ -2,8 +2,6 @@
 /* Programs: which commands are legal, control commands, and dispatch into the queues. */
 #include "ct_emu.h"
 
-#include <string.h>
-
 static bool in_range(uint32_t value, uint32_t min, uint32_t max) {
   return value >= min && value <= max;
 }
@@ -135,7 +133,6 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
   line->op = ct_op_find(CT_GET(cmd, ALL_OP));
   line->unit = unit_of(CT_GET(cmd, ALL_OP));
   line->adds = 0;
-  memset(line->add, 0, sizeof line->add);
   line->judged = true;
   for (size_t i = 0; line->op && i < CT_NUM_SUMS; ++i) {
     const uint32_t reg = applies(&ct_sums[i], line->op) ? ct_cmd_get(cmd, ct_sums[i].reg) : 0;
@@ -148,7 +145,7 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
 static bool finish(const struct ct_emu_line *line, const uint32_t *r, struct ct_cmd *cmd) {
   *cmd = line->cmd;
   if (!line->judged) return line->op && resolve(cmd, line->op, r) && legal(cmd, line->op->group);
-  for (unsigned i = 0; i < CT_EMU_ADDS; ++i) {
+  for (unsigned i = 0; i < line->adds; ++i) {
     uint32_t *w = &cmd->w[line->add[i].word];
     const uint32_t mask = line->add[i].mask;
     *w = (*w & ~mask) | (((*w & mask) + (r[line->add[i].reg] << line->add[i].shift)) & mask);
