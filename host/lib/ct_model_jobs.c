@@ -330,7 +330,7 @@ int ct_model_evaluate(ct_model *m, uint64_t image, const float *x, const uint32_
   const size_t classes = classes_of(m);
   if (rows > SIZE_MAX / sizeof(float) / classes - 1)
     return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
-  float *logits = malloc((rows * classes + 1) * sizeof *logits);
+  float *logits = calloc(rows * classes + 1, sizeof *logits);
   if (!logits) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
   err = ct_model_infer(m, image, x, rows, logits);
   size_t hits = 0;

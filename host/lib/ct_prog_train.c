@@ -837,7 +837,7 @@ static void update_unit(struct train *t, struct unit *u, bool single) {
   u->out = t->out_at + i % SLOTS * t->unit * OUT_UNITS;
   u->acc = ACC_UPD + t->acc_upd_i;
   if (single)
-    t->acc_upd_i = (t->acc_upd_i + 1) % t->unit;
+    t->acc_upd_i = t->acc_upd_i + 1 < t->unit ? t->acc_upd_i + 1 : 0;
   else if (u->tiles < t->unit)
     t->acc_upd_i = t->unit - t->acc_upd_i;
   load_unit(t, u);
