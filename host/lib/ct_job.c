@@ -178,8 +178,8 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
   int err = ct_check_device(dev);
   if (!err) err = ct_check_queue(dev, queue);
   if (err) return err;
-  CT_NEED(dev, job);
-  CT_NEED(dev, job->program);
+  if (!job || !job->program)
+    return ct_fail(dev, CT_ERR_ARG, "%s is NULL", job ? "the job's program" : "the job");
   if (job->program->handle.dev != dev)
     return ct_fail(dev, CT_ERR_ARG, "the program belongs to another device");
   err = ct_check_handle(&job->program->handle, "program");

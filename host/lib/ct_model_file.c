@@ -15,6 +15,7 @@
 enum {
   FORMAT = 1,
   ORDER = 0x01020304,
+  SWAPPED = 0x04030201, /* the same, big-endian */
   AT_FORMAT = 8,
   AT_ORDER = 12,
   AT_LAYERS = 16,
@@ -224,14 +225,18 @@ static int check_header(const struct source *s, const uint8_t *p, size_t size, s
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s is not a model file: it does not begin with COLTRAIN",
                    s->path);
   if (size < HEADER) return cut_short(s, size);
+  /* First, because it says how the version has to be read. */
+  if (get(p + AT_ORDER, 4) == SWAPPED)
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s has big-endian numbers: model files are little-endian, and this library "
+                   "writes no others",
+                   s->path);
   if (get(p + AT_FORMAT, 4) != FORMAT)
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s has format version %u, this library reads %d",
                    s->path, (unsigned)get(p + AT_FORMAT, 4), FORMAT);
   if (get(p + AT_ORDER, 4) != ORDER)
     return ct_fail(s->dev, CT_ERR_FORMAT,
-                   "%s has another order of bytes: it was not written by "
-                   "this library",
-                   s->path);
+                   "%s has another order of bytes: it was not written by this library", s->path);
   net->layers = (uint32_t)get(p + AT_LAYERS, 4);
   if (net->layers < 1 || net->layers > CT_MLP_LAYERS)
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s claims %u layers; a model has 1..%d", s->path,

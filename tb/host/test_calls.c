@@ -279,6 +279,12 @@ static void bad_files(struct bed *b) {
   file[8] = 2;
   write_bytes(path, file, size);
   REFUSED(CT_ERR_FORMAT, "format version 2", ct_model_load(b->dev, path, &m));
+  memcpy(file + 8, "\0\0\0\1\1\2\3\4", 8); /* version and order as a big-endian host writes them */
+  write_bytes(path, file, size);
+  REFUSED(CT_ERR_FORMAT, "has big-endian numbers", ct_model_load(b->dev, path, &m));
+  memcpy(file + 8, "\1\0\0\0\1\2\4\3", 8);
+  write_bytes(path, file, size);
+  REFUSED(CT_ERR_FORMAT, "another order of bytes", ct_model_load(b->dev, path, &m));
   assert_null(m);
   unlink(path);
 }
@@ -292,8 +298,8 @@ static void bad_jobs(struct bed *b) {
   REFUSED(CT_ERR_ARG, "commands is NULL", ct_program_load(b->dev, NULL, 1, &p));
   REFUSED(CT_ERR_ARG, "commands, not 0", ct_program_load(b->dev, end_command, 0, &p));
   REFUSED(CT_ERR_ARG, "commands, not 513", ct_program_load(b->dev, end_command, 513, &p));
-  REFUSED(CT_ERR_ARG, "program is NULL", ct_submit(b->dev, CT_INFERENCE, &job, &tag));
-  REFUSED(CT_ERR_ARG, "job is NULL", ct_submit(b->dev, CT_INFERENCE, NULL, &tag));
+  REFUSED(CT_ERR_ARG, "the job's program is NULL", ct_submit(b->dev, CT_INFERENCE, &job, &tag));
+  REFUSED(CT_ERR_ARG, "the job is NULL", ct_submit(b->dev, CT_INFERENCE, NULL, &tag));
   REFUSED(CT_ERR_ARG, "another device", ct_submit(b->dev, CT_INFERENCE, &foreign, &tag));
   REFUSED(CT_ERR_ARG, "flags 0x6", ct_submit(b->dev, CT_INFERENCE, &odd, &tag));
   REFUSED(CT_ERR_ARG, "no queue -1", ct_submit(b->dev, (enum ct_queue) - 1, &odd, &tag));
