@@ -102,10 +102,11 @@ static void put_cards(struct page *p) {
          "of what the same hardware trains in the same time when it serves nobody");
   }
   const struct version *first = serving_version(c, false), *last = serving_version(c, true);
+  const ptrdiff_t swaps = first ? last - first : 0;
   snprintf(text, sizeof text,
            "of the test images, by the version of the weights that served last; the first one had "
-           "%s. New weights took over %td times while requests arrived",
-           percent_text(p, accuracy_of(first)), first ? last - first : 0);
+           "%s. New weights took over %td time%s while requests arrived",
+           percent_text(p, accuracy_of(first)), swaps, swaps == 1 ? "" : "s");
   card(p, "Right answers", percent_text(p, accuracy_of(last)), text);
   char big[64];
   snprintf(big, sizeof big, "%zu", lost(&c->serve) + c->wrong);
@@ -134,7 +135,7 @@ static void put_head(struct page *p) {
       "slot of every unit; training takes the cycles that are left over. The requests arrive by "
       "themselves, whether the hardware is ready or not, and whenever a round of training is over, "
       "the better weights take over between two requests.</p>\n",
-      c->serve.count);
+      served(&c->serve));
   if (cli_stopped())
     put(p,
         "<p class=\"note\">This run was stopped early: %zu of %zu requests were answered. The page "
