@@ -172,7 +172,7 @@ static void cancel_a_step(struct bed *b) {
     widths[l] = WIDTH + (l < LAYERS ? l : 0);
   assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_in_range(ct_model_step_jobs(m), 2, 8);
+  assert_true(ct_model_step_jobs(m) >= 2); /* else there is no whole to cancel */
   assert_int_equal(ct_mem_alloc(b->dev, ct_model_batch_size(m) + 16, &batch), CT_OK);
   assert_int_equal(ct_model_batch_write(m, batch, x, labels), CT_OK);
   const uint64_t endless = submit_endless(b, CT_TRAINING);
