@@ -114,7 +114,7 @@ static int time_product(ct_device *dev, double seconds, double *best) {
 
 /* ---- Training ---- */
 
-static int time_steps(ct_device *dev, ct_model *model, double seconds, struct figures *f) {
+static int time_steps(ct_model *model, double seconds, struct figures *f) {
   struct ct_rand rand;
   uint32_t labels[BATCH];
   float loss = 0, *x = malloc(sizeof *x * BATCH * INPUTS);
@@ -123,7 +123,6 @@ static int time_steps(ct_device *dev, ct_model *model, double seconds, struct fi
   if (x) fill(&rand, x, (size_t)BATCH * INPUTS, 0);
   for (size_t i = 0; i < BATCH; ++i)
     labels[i] = (uint32_t)ct_rand_below(&rand, CLASSES);
-  (void)dev;
   const double end = cpu_seconds() + seconds;
   for (unsigned i = 0; rc >= 0 && (i < LEAST_RUNS || cpu_seconds() < end); ++i) {
     const double from = cpu_seconds();
@@ -141,7 +140,7 @@ static int time_training(ct_device *dev, double seconds, struct figures *f) {
   ct_model *model = NULL;
   int rc = ct_model_create(dev, widths, LAYERS, 1, &model);
   if (rc >= 0) rc = ct_model_training(model, &training);
-  if (rc >= 0) rc = time_steps(dev, model, seconds, f);
+  if (rc >= 0) rc = time_steps(model, seconds, f);
   ct_model_free(model);
   return rc;
 }
@@ -214,17 +213,11 @@ enum { KEY_SECONDS = CLI_KEY_VERB };
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
   switch (key) {
-    case CLI_KEY_JSON:
-      o->json = arg;
-      break;
     case KEY_SECONDS:
       o->seconds = cli_real(state, "--seconds", arg, 0.0f, 1000.0f);
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, NULL, &o->json);
   }
   return 0;
 }

@@ -459,30 +459,33 @@ enum {
   KEY_ALL
 };
 
-static void add_shape(struct options *o, const char *arg, const struct argp_state *state) {
-  struct shape s;
-  char rest;
-  if (sscanf(arg, "%" SCNu32 "x%" SCNu32 "x%" SCNu32 "%c", &s.m, &s.n, &s.k, &rest) != 3 || !s.m ||
-      !s.n || !s.k || s.m > 4096 || s.n > 4096 || s.k > 4096)
-    argp_error(state, "--shape: \"%s\" is not MxNxK with numbers of 1..4096", arg);
-  if (o->shapes == MAX_LIST) argp_error(state, "--shape: at most %d", MAX_LIST);
-  o->shape[o->shapes++] = s;
+/* Numbers with a separator between them, such as "0,10,25"; at most room. Returns how many. */
+static size_t numbers(unsigned *list, size_t room, char separator, const char *name,
+                      const char *arg, unsigned min, unsigned max, const struct argp_state *state) {
+  const char separators[] = {separator, 0};
+  char text[16];
+  size_t count = 0;
+  for (const char *p = arg;; ++p) {
+    const size_t len = strcspn(p, separators);
+    if (count == room) argp_error(state, "%s: more than %zu numbers", name, room);
+    snprintf(text, sizeof text, "%.*s", (int)len, p);
+    list[count++] = (unsigned)cli_count(state, name, text, min, max);
+    p += len;
+    if (!*p) return count;
+  }
 }
 
-/* "0,10,25" */
+static void add_shape(struct options *o, const char *arg, const struct argp_state *state) {
+  unsigned size[3];
+  if (numbers(size, 3, 'x', "--shape", arg, 1, 4096, state) != 3)
+    argp_error(state, "--shape: \"%s\" is not MxNxK", arg);
+  if (o->shapes == MAX_LIST) argp_error(state, "--shape: at most %d", MAX_LIST);
+  o->shape[o->shapes++] = (struct shape){size[0], size[1], size[2]};
+}
+
 static void set_list(unsigned *list, size_t *count, const char *name, const char *arg, unsigned min,
                      unsigned max, const struct argp_state *state) {
-  char text[16];
-  *count = 0;
-  for (const char *p = arg; *p; p += *p == ',') {
-    const size_t len = strcspn(p, ",");
-    if (*count == MAX_LIST || len >= sizeof text) argp_error(state, "%s: too long", name);
-    memcpy(text, p, len);
-    text[len] = 0;
-    list[(*count)++] = (unsigned)cli_count(state, name, text, min, max);
-    p += len;
-  }
-  if (*count == 0) argp_error(state, "%s needs a number", name);
+  *count = numbers(list, MAX_LIST, ',', name, arg, min, max, state);
 }
 
 static void set_result(struct options *o, const char *arg, const struct argp_state *state) {
@@ -512,9 +515,6 @@ static void set_all(struct options *o) {
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
   switch (key) {
-    case CLI_KEY_JSON:
-      o->json = arg;
-      break;
     case KEY_SHAPE:
       add_shape(o, arg, state);
       break;
@@ -548,9 +548,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_ALL:
       set_all(o);
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     case ARGP_KEY_END:
       if (o->shapes == 0) {
         o->shapes = sizeof all_shapes / sizeof *all_shapes;
@@ -558,7 +555,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       }
       break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, NULL, &o->json);
   }
   return 0;
 }

@@ -26,12 +26,6 @@ static enum interfere_load load_of(const char *name, const struct argp_state *st
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct interfere_options *o = state->input;
   switch (key) {
-    case CLI_KEY_DEVICE:
-      o->device = arg;
-      break;
-    case CLI_KEY_JSON:
-      o->json = arg;
-      break;
     case KEY_JOBS:
       o->jobs = (size_t)cli_count(state, "--jobs", arg, 1, 1000000);
       break;
@@ -56,11 +50,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_CAP:
       o->train_cap = (uint32_t)cli_count(state, "--train-cap", arg, 1, UINT32_MAX);
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, &o->device, &o->json);
   }
   return 0;
 }

@@ -140,17 +140,11 @@ static int run_all(const struct options *o) {
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
   switch (key) {
-    case CLI_KEY_JSON:
-      o->json = arg;
-      break;
     case KEY_REPEAT:
       o->repeat = (unsigned)cli_count(state, "--repeat", arg, 1, MAX_REPEAT);
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, NULL, &o->json);
   }
   return 0;
 }

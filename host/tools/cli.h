@@ -52,6 +52,12 @@ enum cli_key {
  * no option has a name, with the one that is nearest. argv[0] is "coltrain VERB". */
 void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
+/* The end of a verb's argp parser, for keys that are not its own: notes --device and --json where
+ * the verb has them (NULL: it has not, or takes them itself), and refuses arguments that are no
+ * options. */
+error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
+                   const char **json);
+
 /* The name that is nearest to one that does not exist, of those considered so far; NULL if all are
  * far away. */
 struct cli_near {

@@ -75,14 +75,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_SAVE:
       l->save = arg;
       break;
-    case CLI_KEY_DEVICE:
-      l->device = arg;
-      break;
-    case CLI_KEY_JSON:
-      l->json = arg;
-      break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, &l->device, &l->json);
   }
   return 0;
 }

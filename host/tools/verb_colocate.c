@@ -85,11 +85,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (!o->trace && o->trace_to) argp_error(state, "--trace-window is of use with --trace only");
       if (o->report && !o->compare_given) o->compare = COMPARE;
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, NULL, NULL);
   }
   return 0;
 }

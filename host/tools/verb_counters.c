@@ -10,13 +10,7 @@ enum { SIDE = 64, AREA = SIDE * SIDE, COUNTERS = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   const char **device = state->input;
-  if (key == CLI_KEY_DEVICE)
-    *device = arg;
-  else if (key == ARGP_KEY_ARG)
-    argp_error(state, "\"%s\" is one argument too many", arg);
-  else
-    return ARGP_ERR_UNKNOWN;
-  return 0;
+  return cli_common(key, arg, state, device, NULL);
 }
 
 /* A product of SIDE x SIDE matrices on each queue, so that the numbers are not all 0. */

@@ -16,9 +16,6 @@ struct options {
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
   switch (key) {
-    case CLI_KEY_DEVICE:
-      o->device = arg;
-      break;
     case KEY_MODEL:
       o->model = arg;
       break;
@@ -31,16 +28,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_OUTPUT:
       o->output = arg;
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     case ARGP_KEY_END:
       if (!o->model) argp_error(state, "--model FILE is missing: a model that train has saved");
       if (!o->data == !o->input) argp_error(state, "give either --data, or --input with --output");
       if (!o->input != !o->output) argp_error(state, "--input and --output belong together");
       break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, &o->device, NULL);
   }
   return 0;
 }

@@ -13,16 +13,12 @@ enum { KEY_LIST = CLI_KEY_VERB };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
-  if (key == CLI_KEY_DEVICE)
-    o->device = arg;
-  else if (key == CLI_KEY_JSON)
+  if (key == CLI_KEY_JSON)
     o->json = true;
   else if (key == KEY_LIST)
     o->list = true;
-  else if (key == ARGP_KEY_ARG)
-    argp_error(state, "\"%s\" is one argument too many", arg);
   else
-    return ARGP_ERR_UNKNOWN;
+    return cli_common(key, arg, state, &o->device, NULL);
   return 0;
 }
 

@@ -17,12 +17,6 @@ enum { KEY_QUEUE = CLI_KEY_VERB };
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
   switch (key) {
-    case CLI_KEY_DEVICE:
-      o->device = arg;
-      break;
-    case CLI_KEY_JSON:
-      o->json = arg;
-      break;
     case 'o':
       o->out = arg;
       break;
@@ -43,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (!o->out) argp_error(state, "-o C.npy is missing: it says where the product goes");
       break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, &o->device, &o->json);
   }
   return 0;
 }

@@ -44,11 +44,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_RESUME:
       o->resume = arg;
       break;
-    case ARGP_KEY_ARG:
-      argp_error(state, "\"%s\" is one argument too many", arg);
-      break;
     default:
-      return ARGP_ERR_UNKNOWN;
+      return cli_common(key, arg, state, NULL, NULL);
   }
   return 0;
 }

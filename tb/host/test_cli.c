@@ -302,9 +302,19 @@ static void names_that_do_not_exist(void **state) {
       {"train --epochs 3 --bogus", "there is no option --bogus; coltrain train --help lists them"},
       {"bench emu --secnds 1", "did you mean --seconds?"},
       {"info --device emu: --jsonfile", "did you mean --json?"},
+      {"bench gemm --shape 16x16", "--shape: \"16x16\" is not MxNxK"},
+      {"bench gemm --shape 16x16x16x16", "--shape: more than 3 numbers"},
+      {"bench gemm --shape 16xx16", "--shape: \"\" is not a whole number of 1..4096"},
+      {"bench gemm --shape 16x16x4294967297", "\"4294967297\" is not a whole number"},
+      {"bench gemm --stall 0,10,", "--stall: \"\" is not a whole number of 0..90"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
     free(cli_expect(2, wrong[i].answer, wrong[i].args));
+  static const char *const verbs[] = {"info",      "train",     "infer",
+                                      "colocate",  "counters",  "bench gemm",
+                                      "bench emu", "bench sim", "bench interference"};
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+    free(cli_expect(2, "\"extra\" is one argument too many", line("%s extra", verbs[i])));
   /* Values are not names, names may be cut short, and nothing behind -- is an option. */
   free(cli_expect(1, "/nonexistent/--polcy: cannot be written",
                   "colocate --csv /nonexistent/--polcy" EMU));
