@@ -348,9 +348,14 @@ static void job_edge(struct ct_trace *t, const struct job *j, char phase, uint64
   put(t, ",\"args\":{\"number\":%" PRIu64 "}}", j->number);
 }
 
+/* The window may have changed since the job was noted. */
+static bool is_shown(const struct ct_trace *t, const struct job *j) {
+  return j->arrive < t->sum.to && j->end >= t->sum.from;
+}
+
 static void put_job(struct ct_trace *t, const struct job *j) {
   static const char *const kinds[] = {"request", "training step", "publishing"};
-  if (j->arrive >= t->sum.to || j->end < t->sum.from || !has_room(t)) return;
+  if (!is_shown(t, j) || !has_room(t)) return;
   job_edge(t, j, 'b', j->arrive, kinds[j->kind]);
   job_edge(t, j, 'b', j->arrive, "in the queue");
   job_edge(t, j, 'e', j->start, "in the queue");
@@ -376,7 +381,7 @@ static void put_depth(struct ct_trace *t, unsigned queue) {
   int depth = 0;
   for (size_t i = 0; edges && i < t->job_count; ++i) {
     const struct job *j = &t->jobs[i];
-    if (j->queue != queue) continue;
+    if (j->queue != queue || !is_shown(t, j)) continue;
     edges[n++] = (struct edge){j->arrive > t->sum.from ? j->arrive : t->sum.from, 1};
     edges[n++] = (struct edge){j->end, -1};
   }

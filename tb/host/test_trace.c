@@ -44,6 +44,8 @@ struct file {
   json_t *root;
   struct slice *slice;
   size_t slices, starts, ends, marks, depths;
+  int64_t deepest;
+  uint64_t from, to; /* what it says of its window */
   uint64_t busy[CT_PROBE_UNITS][2], preempted[CT_PROBE_UNITS][2];
 };
 
@@ -58,7 +60,13 @@ static void read_event(struct file *f, const json_t *e) {
   f->starts += phase == 'b';
   f->ends += phase == 'e';
   f->marks += phase == 'i';
-  f->depths += phase == 'C';
+  if (phase == 'C') {
+    const int64_t jobs = json_integer_value(json_object_get(json_object_get(e, "args"), "jobs"));
+    assert_true(jobs >= 0);
+    assert_in_range(cycle_of(json_object_get(e, "ts")), f->from, f->to - 1);
+    f->deepest = jobs > f->deepest ? jobs : f->deepest;
+    ++f->depths;
+  }
   if (phase != 'X') return;
   struct slice *s = &f->slice[f->slices++];
   const json_t *busy = json_object_get(json_object_get(e, "args"), "busy");
@@ -110,12 +118,14 @@ static struct file read_file(void) {
   f.root = json_load_file(path, 0, &error);
   if (!f.root) fail_msg("the trace is not JSON: line %d: %s", error.line, error.text);
   const json_t *events = json_object_get(f.root, "traceEvents");
+  const json_t *other = json_object_get(f.root, "otherData");
+  f.from = (uint64_t)json_integer_value(json_object_get(other, "from_cycle"));
+  f.to = (uint64_t)json_integer_value(json_object_get(other, "to_cycle"));
   f.slice = calloc(json_array_size(events) + 1, sizeof *f.slice);
   assert_non_null(f.slice);
   for (size_t i = 0; i < json_array_size(events); ++i)
     read_event(&f, json_array_get(events, i));
   check_tracks(&f);
-  const json_t *other = json_object_get(f.root, "otherData");
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
     for (unsigned c = 0; c < 2; ++c) {
       const json_t *busy = json_object_get(json_object_get(other, "busy_cycles"), ct_probe_name(u)),
@@ -254,7 +264,11 @@ static void another_window(void **state) {
   assert_non_null(t);
   ct_trace_window(t, 100, 2000);
   for (uint64_t cycle = 0; cycle < 6000; ++cycle) {
+    if (cycle == 200) ct_trace_job(t, CT_TRACE_REQUEST, 0, 1, 150, 160, 200);
+    if (cycle == 2900) ct_trace_job(t, CT_TRACE_STEP, 1, 1, 1900, 1950, 2900);
     if (cycle == 3000) ct_trace_window(t, 3000, 3500);
+    if (cycle == 3100) ct_trace_job(t, CT_TRACE_STEP, 1, 2, 1950, 2900, 3100);
+    if (cycle == 3300) ct_trace_job(t, CT_TRACE_REQUEST, 0, 2, 3200, 3250, 3300);
     uint64_t events = make_mxu(&m, cycle >= 3000 && cycle < 3500);
     /* An operation from one window to before the other. */
     if (cycle == 1990) events |= bit(CT_PROBE_VL, CT_PROBE_GRANT, 0);
@@ -265,6 +279,9 @@ static void another_window(void **state) {
   struct file f = read_file();
   assert_true(f.slices > 10);
   assert_int_equal(f.busy[CT_PROBE_VL][0], 0);
+  assert_int_equal(f.starts, 2 * 3); /* of the jobs that reach into the second window */
+  assert_int_equal(f.depths, 2 * 2);
+  assert_int_equal(f.deepest, 1);
   for (size_t i = 0; i < f.slices; ++i)
     assert_true(f.slice[i].from >= 3000 && f.slice[i].to <= 3500);
   for (unsigned c = 0; c < 2; ++c)
