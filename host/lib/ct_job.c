@@ -524,8 +524,10 @@ static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p) {
 bool ct_program_end(ct_program *p) {
   if (!p || !ct_handle_close(&p->handle, "program")) return true;
   ct_device *dev = p->handle.dev;
+  if (p->jobs && dev->self) poll(dev); /* some may be through: without an answer all count */
   if (p->jobs && dev->self) {
-    ct_log(dev, CT_LOG_WARNING, "a program is freed with %zu jobs under way; they are cancelled",
+    ct_log(dev, CT_LOG_WARNING,
+           "%zu jobs of a model or program that is freed are under way; they are cancelled",
            p->jobs);
     for (int q = 0; q < CT_QUEUES; ++q)
       end_jobs(dev, (enum ct_queue)q, p);

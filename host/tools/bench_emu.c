@@ -43,6 +43,11 @@ static double cpu_seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* At least LEAST_RUNS, then until the time is over; less only if stopped. */
+static bool goes_on(unsigned runs, double end) {
+  return !cli_stopped() && (runs < LEAST_RUNS || cpu_seconds() < end);
+}
+
 static void fill(struct ct_rand *rand, float *x, size_t n, float offset) {
   for (size_t i = 0; i < n; ++i)
     x[i] = ct_rand_unit(rand) - offset;
@@ -99,7 +104,7 @@ static int time_product(ct_device *dev, double seconds, double *best) {
   if (rc >= 0) rc = ct_code_load(dev, &code, &p.program);
   *best = 0;
   const double end = cpu_seconds() + seconds;
-  for (unsigned i = 0; rc >= 0 && (i < LEAST_RUNS || cpu_seconds() < end); ++i) {
+  for (unsigned i = 0; rc >= 0 && goes_on(i, end); ++i) {
     const double from = cpu_seconds();
     rc = multiply(dev, &p);
     const double took = cpu_seconds() - from;
@@ -124,7 +129,7 @@ static int time_steps(ct_model *model, double seconds, struct figures *f) {
   for (size_t i = 0; i < BATCH; ++i)
     labels[i] = (uint32_t)ct_rand_below(&rand, CLASSES);
   const double end = cpu_seconds() + seconds;
-  for (unsigned i = 0; rc >= 0 && (i < LEAST_RUNS || cpu_seconds() < end); ++i) {
+  for (unsigned i = 0; rc >= 0 && goes_on(i, end); ++i) {
     const double from = cpu_seconds();
     rc = ct_model_step(model, x, labels, &loss);
     const double took = cpu_seconds() - from;
@@ -188,7 +193,7 @@ static int run(const struct options *o) {
       continue;
     }
     status = measure(o, &f);
-    if (status) break;
+    if (status || cli_stopped()) break; /* its figures may be those of too few runs */
     fprintf(text, "%-8s %14.3f %14.2f %14.1f\n", f.path, f.macs / 1e9, 1 / f.step, BATCH / f.step);
     fflush(text);
     json_array_append_new(rows, row_json(&f));

@@ -40,7 +40,7 @@ const char *colocate_style(void) {
          ".line{fill:none;stroke-width:2.25;stroke-linejoin:round}\n"
          ".serve{stroke:var(--serve)}.train{stroke:var(--train)}"
          ".alone{stroke:var(--alone);stroke-dasharray:7 5}"
-         ".raw{stroke:var(--train);stroke-width:1;opacity:.38}"
+         ".raw{stroke:var(--train);stroke-width:1;opacity:.6}"
          ".known{stroke:var(--alone);stroke-dasharray:7 5}\n"
          ".swap{stroke:var(--soft);stroke-dasharray:2 4}.range{stroke-width:4;opacity:.45}\n"
          "circle.serve,rect.serve{fill:var(--serve);stroke:none}"

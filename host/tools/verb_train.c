@@ -169,6 +169,22 @@ static double mean_loss(const struct train *t, bool last) {
   return n ? sum / (double)n : (double)NAN;
 }
 
+static uint64_t all_steps(const struct train *t) {
+  return t->l->epochs * t->feeder.per_epoch;
+}
+
+static bool is_stopped(const struct train *t) {
+  return t->feeder.finished < all_steps(t);
+}
+
+static void tell_stopped(const struct train *t) {
+  fprintf(t->text, "stopped after %" PRIu64 " of %" PRIu64 " steps", t->feeder.finished,
+          all_steps(t));
+  if (t->steps) fprintf(t->text, ", loss %.4f to %.4f", mean_loss(t, false), mean_loss(t, true));
+  fprintf(t->text, "; %s\n",
+          t->l->save ? "--resume goes on from there" : "nothing is kept without --save");
+}
+
 static int write_json(struct train *t) {
   uint32_t crc;
   if (cli_weights_crc32(t->model, &crc)) return cli_fail("the weights cannot be read back");
@@ -178,13 +194,15 @@ static int write_json(struct train *t) {
   json_object_set_new(root, "steps", json_integer((json_int_t)t->steps));
   json_object_set_new(root, "loss_first", cli_json_ratio(mean_loss(t, false), 1));
   json_object_set_new(root, "loss_last", cli_json_ratio(mean_loss(t, true), 1));
-  json_object_set_new(root, "test_accuracy", json_real(t->accuracy));
+  json_object_set_new(root, "test_accuracy",
+                      json_array_size(t->epochs) ? json_real(t->accuracy) : json_null());
   json_object_set_new(root, "cycles", cli_json_cycles(t->cycles));
   json_object_set_new(
       root, "macs_per_cycle",
       timed ? cli_json_ratio((double)t->rows * CLI_MACS_PER_ROW, (double)t->cycles) : json_null());
   json_object_set_new(root, "weights_crc32", json_integer(crc));
   json_object_set(root, "by_epoch", t->epochs);
+  json_object_set_new(root, "stopped", json_boolean(is_stopped(t)));
   return cli_json_write(t->l->json, root);
 }
 
@@ -196,13 +214,10 @@ static int run_epochs(struct train *t) {
     status = run_epoch(t, epoch);
   if (!status && epoch == t->first_epoch) status = save(t); /* stopped before it began */
   ct_progress_close(&t->progress);
-  const uint64_t all = t->l->epochs * t->feeder.per_epoch;
-  if (!status && t->feeder.finished < all)
-    fprintf(t->text, "stopped after %" PRIu64 " of %" PRIu64 " steps; %s\n", t->feeder.finished,
-            all, t->l->save ? "--resume goes on from there" : "nothing is kept without --save");
   if (status) return 1;
+  if (is_stopped(t)) tell_stopped(t);
   if (t->l->save) fprintf(t->text, "saved to %s\n", t->l->save);
-  return write_json(t);
+  return write_json(t) || is_stopped(t);
 }
 
 static int run_feeder(struct train *t) {

@@ -232,6 +232,26 @@ static void bench_of_the_emulator(void **state) {
   free(help);
 }
 
+/* Long before a minute is over. */
+static void the_bench_stops(void **state) {
+  (void)state;
+  for (unsigned ms = 300; ms <= 2400; ms *= 2) {
+    struct cli_run run = cli_run("bench emu --seconds 60 --json -", ms);
+    const bool begun = run.status != 128 + SIGINT; /* else the machine was too busy */
+    if (begun && (run.status != 1 || !strstr(run.err, "Stopped; this is what was measured")))
+      fail_msg("status %d: %s%s", run.status, run.out, run.err);
+    if (begun) {
+      json_t *root = json_loads(run.out, 0, NULL);
+      assert_true(json_is_true(cli_at(root, "stopped")));
+      assert_int_equal(json_array_size(cli_at(root, "paths")), 0);
+      json_decref(root);
+    }
+    cli_run_free(&run);
+    if (begun) return;
+  }
+  fail_msg("the bench never began");
+}
+
 static void disassembly(void **state) {
   (void)state;
   char *out = cli_expect(0, "", "disasm --matmul 40 24 16");
@@ -448,14 +468,22 @@ static void training_stops_cleanly(void **state) {
   snprintf(path, sizeof path, "%s", cli_path("stopped.ctm"));
   int stopped = 0;
   for (unsigned ms = 50; stopped < 3; ms = 2 * ms + 100) {
-    struct cli_run run = cli_run(line("train --epochs 100000 --save %s" LEARN, path), ms);
+    struct cli_run run = cli_run(
+        line("train --epochs 100000 --save %s --json %s" LEARN, path, cli_path("stopped.json")),
+        ms);
     /* On a machine that is busy the command may not even have begun. */
     if (run.status == 128 + SIGINT && !*run.out && ms < 2000) {
       cli_run_free(&run);
       continue;
     }
-    if (run.status != 0 || !strstr(run.out, "--resume goes on from there"))
+    if (run.status != 1 || !strstr(run.out, "--resume goes on from there"))
       fail_msg("status %d: %s%s", run.status, run.out, run.err);
+    json_t *root = json_load_file(cli_path("stopped.json"), 0, NULL);
+    assert_non_null(root);
+    assert_true(json_is_true(json_object_get(root, "stopped")));
+    const bool evaluated = json_array_size(cli_at(root, "by_epoch")) > 0;
+    assert_int_equal(json_is_null(json_object_get(root, "test_accuracy")), !evaluated);
+    json_decref(root);
     check_resumed(path, number_after(run.out, "stopped after "));
     cli_run_free(&run);
     ++stopped;
@@ -657,15 +685,25 @@ static void serving_stops_cleanly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matmul_is_exact),          cmocka_unit_test(matmul_refuses),
-      cmocka_unit_test(info_and_counters),        cmocka_unit_test(devices_that_are_not_there),
-      cmocka_unit_test(bench_of_the_emulator),    cmocka_unit_test(disassembly),
-      cmocka_unit_test(help_and_usage),           cmocka_unit_test(names_that_do_not_exist),
-      cmocka_unit_test(resuming_changes_nothing), cmocka_unit_test(the_seed_decides),
-      cmocka_unit_test(inference_of_a_matrix),    cmocka_unit_test(training_refuses),
-      cmocka_unit_test(training_stops_cleanly),   cmocka_unit_test(serving_while_training),
-      cmocka_unit_test(unusual_numbers),          cmocka_unit_test(colocate_refuses),
-      cmocka_unit_test(serving_stops_cleanly),    cmocka_unit_test(a_report),
+      cmocka_unit_test(matmul_is_exact),
+      cmocka_unit_test(matmul_refuses),
+      cmocka_unit_test(info_and_counters),
+      cmocka_unit_test(devices_that_are_not_there),
+      cmocka_unit_test(bench_of_the_emulator),
+      cmocka_unit_test(the_bench_stops),
+      cmocka_unit_test(disassembly),
+      cmocka_unit_test(help_and_usage),
+      cmocka_unit_test(names_that_do_not_exist),
+      cmocka_unit_test(resuming_changes_nothing),
+      cmocka_unit_test(the_seed_decides),
+      cmocka_unit_test(inference_of_a_matrix),
+      cmocka_unit_test(training_refuses),
+      cmocka_unit_test(training_stops_cleanly),
+      cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(unusual_numbers),
+      cmocka_unit_test(colocate_refuses),
+      cmocka_unit_test(serving_stops_cleanly),
+      cmocka_unit_test(a_report),
       cmocka_unit_test(traces_refused),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
