@@ -57,14 +57,20 @@ static int open_socket(void) {
   return s;
 }
 
+/* It has its name only once it listens: one that refuses is taken for that of a job that was
+ * killed, and removed. What a process with this number left behind is replaced. */
 static int listen_at(const char *path) {
   struct sockaddr_un address;
-  const int s = address_of(&address, path) ? open_socket() : -1;
+  char early[LIVE_PATH + 4];
+  snprintf(early, sizeof early, "%s.new", path);
+  const int s = address_of(&address, early) ? open_socket() : -1;
   if (s < 0) return -1;
-  unlink(path); /* of a process that had this number before */
+  unlink(early);
   if (bind(s, (const struct sockaddr *)&address, sizeof address) == 0 &&
-      listen(s, LIVE_CLIENTS) == 0 && fcntl(s, F_SETFL, O_NONBLOCK) == 0)
+      listen(s, LIVE_CLIENTS) == 0 && fcntl(s, F_SETFL, O_NONBLOCK) == 0 &&
+      rename(early, path) == 0)
     return s;
+  unlink(early);
   close(s);
   return -1;
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -72,6 +73,36 @@ static size_t count_of(const char *text, const char *what) {
 }
 
 /* ---- Beside a job ---- */
+
+/* A socket that is there listens, since top takes one that refuses for that of a killed job: it
+ * gets its name when it is ready, by being renamed. */
+static void a_job_begins(void **state) {
+  (void)state;
+  _Alignas(struct inotify_event) char events[4096];
+  char want[64];
+  bool begun = false;
+  const int watch = inotify_init();
+  mkdir(cli_path("run"), 0700);
+  assert_true(inotify_add_watch(watch, cli_path("run"), IN_CREATE | IN_MOVED_TO) >= 0);
+  const pid_t job = cli_start("train --device emu: --epochs 100000" LEARN, cli_path("job.out"),
+                              cli_path("job.err"));
+  snprintf(want, sizeof want, "%ld.sock", (long)job);
+  while (!begun) {
+    struct pollfd ready = {.fd = watch, .events = POLLIN};
+    assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+    const ssize_t size = read(watch, events, sizeof events);
+    for (ssize_t at = 0; at < size;) {
+      const struct inotify_event *e = (const void *)(events + at);
+      if (strcmp(e->name, want) == 0) {
+        assert_true(e->mask & IN_MOVED_TO);
+        begun = true;
+      }
+      at += (ssize_t)(sizeof *e + e->len);
+    }
+  }
+  close(watch);
+  end_job(job, SIGINT);
+}
 
 static void lines_of_a_job(void **state) {
   (void)state;
@@ -267,9 +298,13 @@ static void watching_changes_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_of_a_job),           cmocka_unit_test(a_job_that_is_killed),
-      cmocka_unit_test(a_reader_who_sleeps),      cmocka_unit_test(leaves_the_terminal_sane),
-      cmocka_unit_test(watching_changes_nothing), cmocka_unit_test(units_by_counters),
+      cmocka_unit_test(a_job_begins),
+      cmocka_unit_test(lines_of_a_job),
+      cmocka_unit_test(a_job_that_is_killed),
+      cmocka_unit_test(a_reader_who_sleeps),
+      cmocka_unit_test(leaves_the_terminal_sane),
+      cmocka_unit_test(watching_changes_nothing),
+      cmocka_unit_test(units_by_counters),
   };
   return cmocka_run_group_tests(tests, set_up, cli_remove_folder);
 }
