@@ -4,6 +4,7 @@
 #
 #   V=1            show the commands                       TRACE=1   models with waves (in build/trace; CT_TRACE=FILE at run time)
 #   THREADS=2      simulator models of two threads (in build/threads2)
+#   PROFILE=1      simulator models that a profiler can tell apart (in build/profile; scripts/sim-profile)
 #   BUILD=DIR      build elsewhere                         CT_SEED=N the seed of the random tests
 #   JOBS=N         test programs run at once (default 2)   BENCHES=  test-unit: only these, e.g. BENCHES="test_fifo test_skid"
 #
@@ -12,7 +13,8 @@
 
 TRACE   ?=
 THREADS ?=
-BUILD ?= build$(if $(TRACE),/trace)$(if $(THREADS),/threads$(THREADS))
+PROFILE ?=
+BUILD ?= build$(if $(TRACE),/trace)$(if $(THREADS),/threads$(THREADS))$(if $(PROFILE),/profile)
 JOBS  ?= 2
 
 CC        ?= cc
