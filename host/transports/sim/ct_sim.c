@@ -11,6 +11,7 @@
 #define CT_SIM_HEADER "ct_core_dut.h"
 #endif
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,10 +202,15 @@ static uint64_t wall_ms(void) {
 
 /* ---- Transport ----------------------------------------------------------------------------- */
 
+/* Verilator's runtime reckons with times when a model begins and ends; the caller's floating-point
+ * environment must not show it. */
 static void sim_close(void *self) {
   struct sim *s = self;
+  fenv_t caller;
   if (!s) return;
+  fegetenv(&caller);
   DUT(free)(s->dut);
+  fesetenv(&caller);
   ct_axi_mem_free(s->mem);
   free(s->queue);
   free(s);
@@ -239,7 +245,9 @@ static void reset(struct sim *s) {
 
 static int sim_open(const char *args, void **self, char *why, size_t whysize) {
   struct options o;
+  fenv_t caller;
   if (!parse(args, &o, why, whysize)) return CT_ERR_ARG;
+  fegetenv(&caller);
   struct sim *s = calloc(1, sizeof *s);
   if (s) {
     s->ops = &PASTE(CT_SIM_MODEL, _sim);
@@ -254,6 +262,7 @@ static int sim_open(const char *args, void **self, char *why, size_t whysize) {
     s->mem = ct_axi_mem_new(&config);
     s->dut = s->mem ? DUT(new)(s->traced ? o.wave : NULL) : NULL;
   }
+  fesetenv(&caller); /* see sim_close() */
   if (!s || !s->mem || !s->dut) {
     snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", o.dram);
     if (s) ct_axi_mem_free(s->mem);
