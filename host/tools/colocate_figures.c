@@ -20,39 +20,41 @@ static size_t dropped_of(size_t n) {
   return n >= ct_stats_requests(2000) ? ct_stats_drop_campaign(n) : ct_stats_drop(n);
 }
 
+static const struct latency unknown = {.p50 = CT_NO_CYCLE, .p99 = CT_NO_CYCLE, .max = CT_NO_CYCLE};
+
+static void sum_up(struct latency *l, uint64_t *samples, size_t n) {
+  struct ct_stats stats;
+  ct_stats_sum_up(&stats, samples, n, l->dropped);
+  l->p50 = stats.p50;
+  l->p99 = stats.p99;
+  l->max = stats.max;
+}
+
 struct latency latency_of(const struct server *s, bool clock) {
-  struct latency l = {.p50 = CT_NO_CYCLE, .p99 = CT_NO_CYCLE, .max = CT_NO_CYCLE};
+  struct latency l = unknown;
   const size_t n = s->done;
   uint64_t *samples = n && clock ? malloc(n * sizeof *samples) : NULL;
   l.dropped = dropped_of(s->count) < n ? dropped_of(s->count) : n;
   l.measured = n - l.dropped;
   if (samples && l.measured) {
-    struct ct_stats stats;
     server_latencies(s, 0, n, samples);
-    ct_stats_sum_up(&stats, samples, n, l.dropped);
-    l.p50 = stats.p50;
-    l.p99 = stats.p99;
-    l.max = stats.max;
+    sum_up(&l, samples, n);
   }
   free(samples);
   return l;
 }
 
 struct latency latency_of_first(const struct server *s, size_t n, uint64_t by) {
-  struct latency l = {.p50 = CT_NO_CYCLE, .p99 = CT_NO_CYCLE, .max = CT_NO_CYCLE};
+  struct latency l = unknown;
   if (n > s->count) n = s->count;
   uint64_t *samples = n ? malloc(n * sizeof *samples) : NULL;
   if (!samples) return l;
-  struct ct_stats stats;
   server_latencies(s, 0, n, samples);
   for (size_t i = 0; i < n; ++i)
     if (s->request[i].answered && s->request[i].end > by) samples[i] = CT_STATS_NEVER;
   l.dropped = ct_stats_drop(n);
   l.measured = n - l.dropped;
-  ct_stats_sum_up(&stats, samples, n, l.dropped);
-  l.p50 = stats.p50;
-  l.p99 = stats.p99;
-  l.max = stats.max;
+  sum_up(&l, samples, n);
   free(samples);
   return l;
 }

@@ -69,6 +69,15 @@ char *cli_slurp(const char *path, size_t *size) {
   return text;
 }
 
+void cli_assert_same_files(const char *a, const char *b) {
+  size_t na, nb;
+  char *x = cli_slurp(a, &na), *y = cli_slurp(b, &nb);
+  assert_int_equal(na, nb);
+  ct_assert_same("file", x, y, na);
+  free(x);
+  free(y);
+}
+
 /* ---- Running ---- */
 
 enum { MAX_ARGS = 64 };

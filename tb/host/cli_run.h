@@ -47,4 +47,7 @@ int cli_remove_folder(void **state);
 /* The contents of a file with a zero behind it; *size may be NULL. */
 char *cli_slurp(const char *path, size_t *size);
 
+/* Fails the test, with the place, unless both files have the same bytes. */
+void cli_assert_same_files(const char *a, const char *b);
+
 #endif

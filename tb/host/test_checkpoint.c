@@ -27,15 +27,6 @@
   "--device emu:"
 #define RESUME "train --samples 48 --device emu:"
 
-static void assert_same_files(const char *a, const char *b) {
-  size_t na, nb;
-  char *x = cli_slurp(a, &na), *y = cli_slurp(b, &nb);
-  assert_int_equal(na, nb);
-  ct_assert_same("file", x, y, na);
-  free(x);
-  free(y);
-}
-
 /* How many epochs the model in the file has had; it must be whole. */
 static uint64_t epochs_in(const char *path) {
   ct_device *dev;
@@ -93,7 +84,7 @@ static void killed_training_resumes(void **state) {
   print_message("killed %d times, %d of the runs got further\n", kills, gains);
   assert_int_equal(done, EPOCHS);
   assert_true(kills >= 3);
-  assert_same_files(whole, part);
+  cli_assert_same_files(whole, part);
 }
 
 /* ---- A save that fails on the way ---- */
@@ -124,7 +115,7 @@ static void failed_save_leaves_the_old_file(void **state) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(err, CT_ERR_IO);
     if (!strstr(ct_last_error(dev), path)) fail_msg("%s", ct_last_error(dev));
-    assert_same_files(path, copy);
+    cli_assert_same_files(path, copy);
     assert_int_equal(access(beside, F_OK), -1);
   }
   /* What an earlier crash left beside is no obstacle, nor is it ever read. */

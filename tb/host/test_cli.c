@@ -344,15 +344,6 @@ static void names_that_do_not_exist(void **state) {
 
 /* ---- Training ---- */
 
-static void assert_same_files(const char *a, const char *b) {
-  size_t na, nb;
-  char *x = cli_slurp(a, &na), *y = cli_slurp(b, &nb);
-  assert_int_equal(na, nb);
-  ct_assert_same("file", x, y, na);
-  free(x);
-  free(y);
-}
-
 static void resuming_changes_nothing(void **state) {
   (void)state;
   json_t *whole =
@@ -363,7 +354,7 @@ static void resuming_changes_nothing(void **state) {
       "train --samples 160 --batch 16 --lr 0.05 --momentum 0.9 --epochs 3 --resume %s --save %s "
       "--json -" EMU,
       cli_path("part.ctm"), cli_path("rest.ctm")));
-  assert_same_files(cli_path("whole.ctm"), cli_path("rest.ctm"));
+  cli_assert_same_files(cli_path("whole.ctm"), cli_path("rest.ctm"));
   assert_true(cli_number_at(whole, "weights_crc32") == cli_number_at(rest, "weights_crc32"));
   assert_int_equal(cli_number_at(whole, "steps"), 30);
   assert_int_equal(cli_number_at(rest, "steps"), 20);
@@ -452,7 +443,7 @@ static void check_resumed(const char *file, uint64_t steps) {
                            epochs, file, cli_path("on.ctm"))));
   json_decref(cli_expect_json(
       line("train --epochs %u --save %s --json -" LEARN, epochs, cli_path("never.ctm"))));
-  assert_same_files(cli_path("on.ctm"), cli_path("never.ctm"));
+  cli_assert_same_files(cli_path("on.ctm"), cli_path("never.ctm"));
   free(cli_expect(0, "", line("infer --data digits --model %s" EMU, file)));
 }
 
@@ -562,7 +553,7 @@ static void serving_while_training(void **state) {
   check_rows(cli_path("r.csv"), 40, 3);
   json_t *again = cli_expect_json(
       line("colocate --epochs 2 --requests 40 --csv %s --json -" LEARN, cli_path("s.csv")));
-  assert_same_files(cli_path("r.csv"), cli_path("s.csv"));
+  cli_assert_same_files(cli_path("r.csv"), cli_path("s.csv"));
   char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("c.ctm")));
   free(out);
   json_decref(again);
