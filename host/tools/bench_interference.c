@@ -12,7 +12,8 @@ enum {
   KEY_TRAINING,
   KEY_RESIDENT,
   KEY_FLOOR,
-  KEY_CAP
+  KEY_CAP,
+  KEY_GAP
 };
 
 static enum interfere_load load_of(const char *name, const struct argp_state *state) {
@@ -50,6 +51,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_CAP:
       o->train_cap = (uint32_t)cli_count(state, "--train-cap", arg, 1, UINT32_MAX);
       break;
+    case KEY_GAP:
+      o->gap = (uint32_t)cli_count(state, "--gap", arg, GAP_LEAST + 1, UINT32_MAX);
+      break;
     default:
       return cli_common(key, arg, state, &o->device, &o->json);
   }
@@ -71,6 +75,8 @@ int bench_interference(int argc, char **argv) {
       {"resident", KEY_RESIDENT, NULL, 0, "Inference keeps its weights in the scratchpad", 0},
       {"floor", KEY_FLOOR, "N", 0, "Training's guaranteed share in 1/256 (0)", 0},
       {"train-cap", KEY_CAP, "N", 0, "TRAIN_CAP (the device's)", 0},
+      {"gap", KEY_GAP, "N", 0,
+       "Longest gap before a job in cycles (such that jobs take half of the time)", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of gaps, requests and weights (1)", 0},
       {0}};
   static const struct argp argp = {

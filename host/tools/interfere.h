@@ -11,7 +11,7 @@
  * The runs: inference alone; training alone; both; inference back to back (u = 1) beside training.
  * Inference is one job at a time, a row of one request each. A job is handed over a gap after the
  * one before it was complete; gaps are drawn by the seed, uniform from GAP_LEAST on, with a mean
- * that makes u about a half, and are the same in both runs.
+ * that makes u about a half (or up to --gap), and are the same in both runs.
  */
 #ifndef INTERFERE_H
 #define INTERFERE_H

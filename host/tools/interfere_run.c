@@ -6,7 +6,14 @@
 #include "host/lib/ct_device.h"
 #include "interfere.h"
 
-enum { WAIT_MS = 1000, WARM_JOBS = 2, BUSY_SHARE = 4, BUSY_LEAST = 8, QUEUED = 3 };
+enum {
+  WAIT_MS = 1000,
+  WARM_JOBS = 2,
+  BUSY_SHARE = 4,
+  BUSY_LEAST = 8,
+  QUEUED = 3,
+  TRAIN_ALONE_MOST = 50000000
+};
 
 /* ---- Windows ---- */
 
@@ -151,7 +158,7 @@ static int calibrate(struct interfere *t) {
   int rc = make_room(&probe, WARM_JOBS);
   if (rc >= 0) rc = serve(t, &probe, WARM_JOBS);
   const uint64_t service = probe.jobs ? probe.latency[probe.jobs - 1] : 0;
-  t->gap_range = t->o->gap ? t->o->gap : 2 * service;
+  t->gap_range = t->o->gap ? t->o->gap - GAP_LEAST + 1 : 2 * service;
   if (!t->o->gap && t->gap_range > 3 * (uint64_t)GAP_LEAST) t->gap_range -= 2 * (uint64_t)GAP_LEAST;
   free(probe.latency);
   return rc;
@@ -175,16 +182,18 @@ static int run_together(struct interfere *t) {
   return rc < 0 ? rc : drained;
 }
 
-/* Whole steps, from the end of one to the end of another, for at least as long as the run of both:
- * a step has phases of different speed, and the counters of an unfinished one would not be a
- * step's. */
+/* Whole steps, from the end of one to the end of another, for at least as long as the run of both
+ * (or TRAIN_ALONE_MOST, a hundred steps of the largest network): a step has phases of different
+ * speed, and the counters of an unfinished one would not be a step's. */
 static int run_train_alone(struct interfere *t) {
   struct ct_result result;
   uint64_t now = 0;
   bool mine;
   int rc = warm_up(t);
   if (rc >= 0) rc = window_open(t, &t->train_alone);
-  const uint64_t end = t->train_alone.from + (t->together.to - t->together.from);
+  const uint64_t as_long = t->together.to - t->together.from;
+  const uint64_t end =
+      t->train_alone.from + (as_long < TRAIN_ALONE_MOST ? as_long : TRAIN_ALONE_MOST);
   while (rc >= 0 && now < end && !cli_stopped()) {
     const uint64_t done = t->steps_done;
     while (rc >= 0 && t->steps_done == done && !cli_stopped())
