@@ -103,7 +103,7 @@ SIM_LIBS   := $(foreach m,$(SIM_MODELS),$(BUILD)/sim/$(m)/$(m).a)
 SIM_OBJS   := $(SIM_SRCS:%.c=$(BUILD)/sim/obj/%.o)
 
 define sim_rules
-$(BUILD)/sim/$(1)/$(1).a: private export OPT := -O3 -fPIC
+$(BUILD)/sim/$(1)/$(1).a: private export OPT := $(if $(findstring clang,$(MODEL_CXX)),-O2,-O3) -fPIC
 $(BUILD)/sim/$(1)/$(1).a: private export MODEL_JOBS := 2
 $(BUILD)/sim/$(1)/$(1).a: rtl/ct_core.sv $$(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $$(GEN_SVH)
 	$$(call say,VERILATE,$(1) (simulator))

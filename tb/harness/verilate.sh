@@ -7,7 +7,7 @@
 #
 # NAME names the model (several models of one module with different parameters have different names). The first source is the
 # one with the module TOP; modules it instantiates are found by name in the folders of $RTL_DIRS.
-# Environment: VERILATOR, CXX, OBJCACHE, RTL_DIRS, RTL_INCLUDES, RTL_PKGS, WAIVERS, TRACE=1,
+# Environment: VERILATOR, MODEL_CXX, OBJCACHE, RTL_DIRS, RTL_INCLUDES, RTL_PKGS, WAIVERS, TRACE=1,
 # OPT (for the C++, default -O2), MODEL_JOBS (compilers at once, default 1).
 set -eu
 name=$1 top=$2 dir=$3
@@ -25,11 +25,11 @@ mkdir -p "$dir/model"
 # SYNCASYNCNET: the asynchronous reset is also read by "disable iff" of every assertion. The lint, without --assert, keeps it.
 ${VERILATOR:-verilator} --cc --assert -Wall -Wno-SYNCASYNCNET -O3 --Mdir "$dir/model" --prefix "V$name" --top-module "$top" "$@" \
   $WAIVERS ${RTL_PKGS:-} $sources >"$dir/model/verilator.log"
-MAKEFLAGS='' make -s -j "${MODEL_JOBS:-1}" -C "$dir/model" -f "V$name.mk" CXX="${CXX:-c++}" OBJCACHE="${OBJCACHE:-}" \
+MAKEFLAGS='' make -s -j "${MODEL_JOBS:-1}" -C "$dir/model" -f "V$name.mk" CXX="${MODEL_CXX:-c++}" OBJCACHE="${OBJCACHE:-}" \
   OPT_FAST="${OPT:--O2}" OPT_SLOW=-O0 OPT_GLOBAL=-O2 "V${name}__ALL.a" >"$dir/model/make.log"
 awk -v name="$name" -v prefix="V$name" -v dir="$dir" -v trace="${TRACE:-0}" -f "$(dirname "$0")/vshim.awk" "$dir/model/V$name.h"
 # shellcheck disable=SC2086
-${OBJCACHE:-} ${CXX:-c++} -std=gnu++17 -faligned-new ${OPT:--O2} -w -I"$dir/model" -I"$dir" -isystem "$VERILATOR_INC" \
+${OBJCACHE:-} ${MODEL_CXX:-c++} -std=gnu++17 -faligned-new ${OPT:--O2} -w -I"$dir/model" -I"$dir" -isystem "$VERILATOR_INC" \
   -c -o "$dir/${name}_dut.o" "$dir/${name}_dut.cpp"
 rm -f "$dir/$name.a.new"
 cp "$dir/model/V${name}__ALL.a" "$dir/$name.a.new"
