@@ -15,12 +15,12 @@ enum { ALIGN = 256, RESET_POLLS = 1000 };
 
 int ct_reg_read(ct_device *dev, uint32_t offset, uint32_t *value) {
   const int err = dev->plugin.ops->reg_read(dev->self, offset, value);
-  return err < 0 ? ct_fail(dev, err, "reading register 0x%x failed", offset) : CT_OK;
+  return err < 0 ? ct_fail_device(dev, err, "reading register 0x%x failed", offset) : CT_OK;
 }
 
 int ct_reg_write(ct_device *dev, uint32_t offset, uint32_t value) {
   const int err = dev->plugin.ops->reg_write(dev->self, offset, value);
-  return err < 0 ? ct_fail(dev, err, "writing register 0x%x failed", offset) : CT_OK;
+  return err < 0 ? ct_fail_device(dev, err, "writing register 0x%x failed", offset) : CT_OK;
 }
 
 int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr) {
@@ -47,8 +47,8 @@ int ct_mem_free(ct_device *dev, uint64_t addr) {
 
 int ct_mem_put(ct_device *dev, uint64_t addr, const void *data, size_t size) {
   const int err = dev->plugin.ops->mem_write(dev->self, addr, data, size);
-  return err < 0 ? ct_fail(dev, err, "writing %zu bytes to device memory at 0x%llx failed", size,
-                           (unsigned long long)addr)
+  return err < 0 ? ct_fail_device(dev, err, "writing %zu bytes to device memory at 0x%llx failed",
+                                  size, (unsigned long long)addr)
                  : CT_OK;
 }
 
@@ -76,8 +76,8 @@ int ct_mem_read(ct_device *dev, uint64_t addr, void *data, size_t size) {
   err = check_bytes(dev, 0, addr, size);
   if (err) return err;
   err = dev->plugin.ops->mem_read(dev->self, addr, data, size);
-  return err < 0 ? ct_fail(dev, err, "reading %zu bytes of device memory at 0x%llx failed", size,
-                           (unsigned long long)addr)
+  return err < 0 ? ct_fail_device(dev, err, "reading %zu bytes of device memory at 0x%llx failed",
+                                  size, (unsigned long long)addr)
                  : CT_OK;
 }
 
@@ -112,7 +112,7 @@ static int read_info(ct_device *dev) {
   uint64_t cycle = CT_NO_CYCLE;
   const int err = dev->plugin.ops->now(dev->self, &cycle);
   info->has_clock = cycle != CT_NO_CYCLE;
-  if (err < 0) return ct_fail(dev, err, "reading the clock failed");
+  if (err < 0) return ct_fail_device(dev, err, "reading the clock failed");
   if (info->block != 16 || info->array_rows != 16 || v[3] < 128 || v[6] == 0)
     return ct_fail(dev, CT_ERR_DEVICE, "the device reports a geometry that makes no sense");
   return CT_OK;
@@ -203,7 +203,7 @@ int ct_open_with(const char *uri, const struct ct_options *options, ct_device **
   CT_NEED(NULL, uri);
   ct_device *dev = calloc(1, sizeof *dev);
   if (!dev) return open_failed(dev, uri, options, CT_ERR_MEMORY);
-  dev->fd = -1;
+  dev->fd = dev->wake = dev->irq = -1;
   dev->timeout_ms = CT_FOREVER;
   if (options) {
     dev->log = options->log;
@@ -253,8 +253,7 @@ void ct_close(ct_device *dev) {
   dev->self = NULL;
   dev->log = NULL;
   dev->closed = true;
-  if (dev->fd >= 0) close(dev->fd);
-  dev->fd = -1;
+  ct_poll_close(dev);
   ct_rings_free(dev);
   ct_heap_free_all(&dev->code);
   ct_heap_free_all(&dev->data);
@@ -275,7 +274,7 @@ int ct_now(ct_device *dev, uint64_t *cycle) {
   if (err) return err;
   CT_NEED(dev, cycle);
   err = dev->plugin.ops->now(dev->self, cycle);
-  return err < 0 ? ct_fail(dev, err, "reading the clock failed") : CT_OK;
+  return err < 0 ? ct_fail_device(dev, err, "reading the clock failed") : CT_OK;
 }
 
 int ct_set_policy(ct_device *dev, enum ct_policy policy) {

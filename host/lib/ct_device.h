@@ -84,8 +84,10 @@ struct ct_device {
   struct ct_heap code, data; /* programs are out of programs' reach */
   uint64_t data_start;       /* rings and programs lie below */
   int timeout_ms;            /* of calls that block */
-  int fd;                    /* readable while jobs are outstanding; -1: nobody has asked */
-  bool fd_up;
+  int fd;                    /* what ct_poll_fd() gave; -1: nobody has asked */
+  int wake;                  /* an eventfd in it, or fd itself: up while a look is worth it */
+  int irq;                   /* the transport's irq_fd() in it; -1: it has none */
+  bool wake_up, irq_watched;
   struct ct_ring ring[CT_QUEUES];
   struct ct_result *done; /* seen, not reaped: a ring buffer */
   size_t done_first, done_count, done_room;
@@ -106,6 +108,10 @@ void ct_plugin_close(struct ct_plugin *plugin);
 
 /* Keeps a sentence for ct_last_error() and returns error. dev NULL: for this thread. */
 int ct_fail(ct_device *dev, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same after a function of the transport has failed: adds what it knows of the reason. */
+int ct_fail_device(ct_device *dev, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void ct_log(ct_device *dev, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -145,6 +151,9 @@ int ct_mem_put(ct_device *dev, uint64_t addr, const void *data, size_t size);
 
 int ct_rings_init(ct_device *dev, uint64_t addr, unsigned log2);
 void ct_rings_free(ct_device *dev);
+
+/* Gives back what ct_poll_fd() made. */
+void ct_poll_close(ct_device *dev);
 
 struct ct_code;
 /* Loads what a builder made and frees code->cmd, whatever the outcome. */

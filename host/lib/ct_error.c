@@ -29,6 +29,7 @@ const char *ct_strerror(int error) {
       "wrong file format",
       "internal error",
       "closed or freed before",
+      "open elsewhere",
   };
   const size_t n = sizeof text / sizeof *text;
   return error <= 0 && (size_t) - (long)error < n ? text[-error] : "unknown error";
@@ -51,6 +52,17 @@ int ct_fail(ct_device *dev, int error, const char *format, ...) {
   const bool severe = error == CT_ERR_DEVICE || error == CT_ERR_INTERNAL;
   if (dev->opened) ct_log(dev, severe ? CT_LOG_ERROR : CT_LOG_DEBUG, "%s", text);
   return error;
+}
+
+int ct_fail_device(ct_device *dev, int error, const char *format, ...) {
+  char text[sizeof without_device];
+  const struct ct_transport_ops *ops = dev->plugin.ops;
+  const char *why = error == CT_ERR_DEVICE && ops->error ? ops->error(dev->self) : "";
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return ct_fail(dev, error, "%s%s%s", text, *why ? ": " : "", why);
 }
 
 void ct_log(ct_device *dev, int level, const char *format, ...) {

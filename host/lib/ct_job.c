@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,24 +109,65 @@ static uint64_t tag_of(enum ct_queue queue, uint64_t seq) {
 
 /* ---- The file descriptor ------------------------------------------------------------------- */
 
-/* Readable while jobs are outstanding: devices that live in this process advance only in calls, so
- * that is when a call is worth making. A transport whose device runs by itself will need its own
- * interrupt's descriptor here. */
-static void show_outstanding(ct_device *dev) {
-  const bool up = dev->ring[0].unreaped + dev->ring[1].unreaped > 0;
+/* Makes an eventfd readable or not. */
+static void set_wake(ct_device *dev, bool up) {
   uint64_t count = 1;
-  if (dev->fd < 0 || up == dev->fd_up) return;
-  const ssize_t n = up ? write(dev->fd, &count, sizeof count) : read(dev->fd, &count, sizeof count);
-  if (n == (ssize_t)sizeof count) dev->fd_up = up;
+  if (up == dev->wake_up) return;
+  const ssize_t n =
+      up ? write(dev->wake, &count, sizeof count) : read(dev->wake, &count, sizeof count);
+  if (n == (ssize_t)sizeof count) dev->wake_up = up;
+}
+
+/* The transport's descriptor counts only while something can come from there. */
+static void watch_irq(ct_device *dev, bool watched) {
+  struct epoll_event event = {.events = EPOLLIN};
+  if (watched == dev->irq_watched) return;
+  if (watched) dev->plugin.ops->irq_fd(dev->self);
+  if (!epoll_ctl(dev->fd, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, dev->irq, &event))
+    dev->irq_watched = watched;
+}
+
+/* Devices that live in this process advance only in calls: one is worth making while jobs are
+ * outstanding. Others show by a descriptor of their own that something may have come; then only
+ * results that were taken in and not reaped are added to that. */
+static void show_outstanding(ct_device *dev) {
+  const size_t outstanding = dev->ring[0].unreaped + dev->ring[1].unreaped;
+  if (dev->fd < 0) return;
+  set_wake(dev, dev->irq < 0 ? outstanding > 0 : dev->done_count > 0);
+  if (dev->irq >= 0) watch_irq(dev, outstanding > dev->done_count);
+}
+
+/* Everything that had come has been taken in. */
+static void arm_irq(ct_device *dev) {
+  if (dev->irq < 0) return;
+  show_outstanding(dev);
+  if (dev->irq_watched) dev->plugin.ops->irq_fd(dev->self);
 }
 
 int ct_poll_fd(ct_device *dev) {
   const int err = ct_check_device(dev);
   if (err) return err;
-  if (dev->fd < 0) dev->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (dev->fd < 0) return ct_fail(dev, CT_ERR_MEMORY, "the process has no file descriptor left");
+  if (dev->fd >= 0) return dev->fd;
+  const struct ct_transport_ops *ops = dev->plugin.ops;
+  dev->irq = ops->irq_fd ? ops->irq_fd(dev->self) : -1;
+  dev->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  dev->fd = dev->irq < 0 ? dev->wake : epoll_create1(EPOLL_CLOEXEC);
+  struct epoll_event event = {.events = EPOLLIN};
+  const bool joined = dev->fd >= 0 && dev->wake >= 0 &&
+                      (dev->irq < 0 || !epoll_ctl(dev->fd, EPOLL_CTL_ADD, dev->wake, &event));
+  if (!joined) {
+    ct_poll_close(dev);
+    return ct_fail(dev, CT_ERR_MEMORY, "the process has no file descriptor left");
+  }
   show_outstanding(dev);
   return dev->fd;
+}
+
+void ct_poll_close(ct_device *dev) {
+  if (dev->wake >= 0 && dev->wake != dev->fd) close(dev->wake);
+  if (dev->fd >= 0) close(dev->fd);
+  dev->fd = dev->wake = dev->irq = -1; /* irq is the transport's */
+  dev->wake_up = dev->irq_watched = false;
 }
 
 /* ---- Submitting ---------------------------------------------------------------------------- */
@@ -165,7 +207,7 @@ static int ring_doorbell(ct_device *dev, enum ct_queue queue, uint64_t cycle) {
   if (cycle == CT_NO_CYCLE || !ops->reg_write_at) return ct_reg_write(dev, reg, tail);
   if (cycle > r->latest) r->latest = cycle;
   const int err = ops->reg_write_at(dev->self, r->latest, reg, tail);
-  return err < 0 ? ct_fail(dev, err, "scheduling a doorbell failed") : CT_OK;
+  return err < 0 ? ct_fail_device(dev, err, "scheduling a doorbell failed") : CT_OK;
 }
 
 bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs) {
@@ -305,6 +347,7 @@ static int poll(ct_device *dev) {
       if (!err) err = ct_reg_read(dev, queue_reg((enum ct_queue)q, CT_CREG_CPL_COUNT), &waiting);
     }
   }
+  arm_irq(dev);
   return err;
 }
 
@@ -348,7 +391,7 @@ static int wait_more(ct_device *dev, struct patience *p) {
     if (left < 0) left = 0;
   }
   const int up = dev->plugin.ops->wait(dev->self, p->until, (int)left);
-  if (up < 0) return ct_fail(dev, up, "waiting for the device failed");
+  if (up < 0) return ct_fail_device(dev, up, "waiting for the device failed");
   p->last = up == 0;
   return CT_OK;
 }

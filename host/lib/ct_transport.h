@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CT_TRANSPORT_ABI 3
+#define CT_TRANSPORT_ABI 4
 struct ct_probe;
 
 #define CT_NO_CYCLE UINT64_MAX /* "no such time": the device has no clock, or no limit */
@@ -58,6 +58,16 @@ struct ct_transport_ops {
   /* Adds to *probe in every cycle from here on (ct_probe.h), NULL: no more; it stays the caller's.
    * NULL: the device cannot. */
   int (*probe)(void *self, struct ct_probe *probe);
+
+  /* A descriptor that poll() finds readable when it is time to look at the device: its interrupt
+   * came, or, without one, enough time has passed. The same one every time, the transport's own.
+   * Each call forgets what came before it and arms it again, so it is called when everything that
+   * the device had to say has been taken. NULL: the device advances only in calls. */
+  int (*irq_fd)(void *self);
+
+  /* What went wrong, after CT_ERR_DEVICE from any of these, as the end of a sentence; "" if there
+   * is nothing to add. Valid until the next call. NULL: the transport never knows. */
+  const char *(*error)(void *self);
 };
 
 /* Transports linked into the library. */

@@ -87,9 +87,9 @@ static void test_info(void **state) {
 
 static void test_every_error_has_words(void **state) {
   (void)state;
-  for (int e = CT_ERR_CLOSED; e <= CT_OK; ++e)
+  for (int e = CT_ERR_BUSY; e <= CT_OK; ++e)
     assert_string_not_equal(ct_strerror(e), "unknown error");
-  assert_string_equal(ct_strerror(CT_ERR_CLOSED - 1), "unknown error");
+  assert_string_equal(ct_strerror(CT_ERR_BUSY - 1), "unknown error");
   assert_string_equal(ct_strerror(1), "unknown error");
   assert_string_equal(ct_counter_name(0), "BUSY");
   assert_non_null(ct_counter_text(0));

@@ -84,7 +84,8 @@ enum ct_error {
   CT_ERR_CANCELLED = -13,   /* the job was cancelled */
   CT_ERR_FORMAT = -14,      /* a file is not what it should be */
   CT_ERR_INTERNAL = -15,    /* a defect of this library: please report it */
-  CT_ERR_CLOSED = -16       /* the device was closed, or the handle freed, before */
+  CT_ERR_CLOSED = -16,      /* the device was closed, or the handle freed, before */
+  CT_ERR_BUSY = -17         /* the device is open elsewhere, in this process or another */
 };
 
 /* A few words about an error code; never NULL. Any thread. */
@@ -378,8 +379,9 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_
 int ct_cancel(ct_device *dev, uint64_t tag);
 
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
- * readable while jobs are outstanding: then ct_reap() with CT_NO_WAIT may have a result. Do not
- * read from it. */
+ * readable when ct_reap() with CT_NO_WAIT may have a result: while jobs are outstanding on a
+ * simulated device, which advances only in calls; when one has ended (or it is time to look) on
+ * hardware. Then reap until CT_ERR_TIMEOUT or CT_ERR_NOT_FOUND. Do not read from it. */
 int ct_poll_fd(ct_device *dev);
 
 /* Jobs submitted and not reaped; 0 without a device. Capacity: at most 1024 of a queue are under

@@ -389,4 +389,5 @@ const struct ct_transport_ops PASTE(CT_SIM_MODEL, _sim) = {
     .now = sim_now,
     .fault = sim_fault,
     .probe = sim_probe,
+    .error = PASTE(CT_SIM_MODEL, _sim_error),
 };

@@ -112,6 +112,10 @@ static int plugin_probe(void *self, struct ct_probe *probe) {
   return ops_of(self)->probe(self, probe);
 }
 
+static const char *plugin_error(void *self) {
+  return ops_of(self)->error(self);
+}
+
 const struct ct_transport_ops *ct_transport_plugin(void) {
   static const struct ct_transport_ops ops = {
       .abi = CT_TRANSPORT_ABI,
@@ -127,6 +131,7 @@ const struct ct_transport_ops *ct_transport_plugin(void) {
       .now = plugin_now,
       .fault = plugin_fault,
       .probe = plugin_probe,
+      .error = plugin_error,
   };
   return &ops;
 }
