@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 /* GAPS: of an operation that are kept apart; ASKED: bursts of a context under way, a power of two.
- * PID_JOBS, PID_UNITS: "processes" of the viewer. */
-enum { GAPS = 64, ASKED = 32, BURSTS = CT_PROBE_WRITE + 1, PID_JOBS = 1, PID_UNITS = 2 };
+ * PID_JOBS, PID_UNITS: "processes" of the viewer; no track has a process's number, or Perfetto
+ * would call it that one's main thread. */
+enum { GAPS = 64, ASKED = 32, BURSTS = CT_PROBE_WRITE + 1, PID_JOBS = 1, PID_UNITS = 10 };
 
 enum reason { MOVES, PREEMPTED, OPERANDS };
 
@@ -343,9 +344,16 @@ static void job_edge(struct ct_trace *t, const struct job *j, char phase, uint64
   if (cycle < t->sum.from) cycle = t->sum.from;
   if (cycle > t->sum.to) cycle = t->sum.to;
   begin_event(t, phase, PID_JOBS, j->queue, cycle, name);
-  put(t, "\",\"cat\":\"%s\",\"id\":\"0x%u%u%08" PRIx64 "\"", contexts[j->queue], j->queue + 1,
-      (unsigned)j->kind, j->number);
+  put(t, "\",\"cat\":\"%s\",\"id2\":{\"local\":\"0x%u%u%08" PRIx64 "\"}", contexts[j->queue],
+      j->queue + 1, (unsigned)j->kind, j->number);
   put(t, ",\"args\":{\"number\":%" PRIu64 "}}", j->number);
+}
+
+static void job_phase(struct ct_trace *t, const struct job *j, uint64_t from, uint64_t to,
+                      const char *name) {
+  if (from == to || from >= t->sum.to || to <= t->sum.from) return;
+  job_edge(t, j, 'b', from, name);
+  job_edge(t, j, 'e', to, name);
 }
 
 /* The window may have changed since the job was noted. */
@@ -357,10 +365,8 @@ static void put_job(struct ct_trace *t, const struct job *j) {
   static const char *const kinds[] = {"request", "training step", "publishing"};
   if (!is_shown(t, j) || !has_room(t)) return;
   job_edge(t, j, 'b', j->arrive, kinds[j->kind]);
-  job_edge(t, j, 'b', j->arrive, "in the queue");
-  job_edge(t, j, 'e', j->start, "in the queue");
-  job_edge(t, j, 'b', j->start, "in service");
-  job_edge(t, j, 'e', j->end, "in service");
+  job_phase(t, j, j->arrive, j->start, "in the queue");
+  job_phase(t, j, j->start, j->end, "in service");
   job_edge(t, j, 'e', j->end, kinds[j->kind]);
 }
 
