@@ -197,6 +197,14 @@ static int open_failed(ct_device *dev, const char *uri, const struct ct_options 
   return err;
 }
 
+static int take_options(ct_device *dev, const struct ct_options *options) {
+  dev->log = options->log;
+  dev->log_arg = options->log_arg;
+  dev->log_level = (int)options->log_level;
+  return ct_check_reserved(dev, "ct_options", options->reserved,
+                           sizeof options->reserved / sizeof *options->reserved);
+}
+
 int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
   if (device) *device = NULL;
   CT_NEED(NULL, device);
@@ -205,12 +213,8 @@ int ct_open_with(const char *uri, const struct ct_options *options, ct_device **
   if (!dev) return open_failed(dev, uri, options, CT_ERR_MEMORY);
   dev->fd = dev->wake = dev->irq = -1;
   dev->timeout_ms = CT_FOREVER;
-  if (options) {
-    dev->log = options->log;
-    dev->log_arg = options->log_arg;
-    dev->log_level = (int)options->log_level;
-  }
-  int err = open_transport(dev, uri);
+  int err = options ? take_options(dev, options) : CT_OK;
+  if (!err) err = open_transport(dev, uri);
   if (!err) err = read_info(dev);
   if (!err) err = set_up(dev);
   if (err) {

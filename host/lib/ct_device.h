@@ -122,6 +122,9 @@ int ct_check_device(ct_device *dev);
 /* The same for a queue's number. */
 int ct_check_queue(ct_device *dev, enum ct_queue queue);
 
+/* The same for the reserved words of a structure. what: its name. */
+int ct_check_reserved(ct_device *dev, const char *what, const uintptr_t *word, size_t count);
+
 /* The same for a timeout. */
 int ct_check_timeout(ct_device *dev, int timeout_ms);
 

@@ -99,6 +99,16 @@ int ct_check_queue(ct_device *dev, enum ct_queue queue) {
   return ct_fail(dev, CT_ERR_ARG, "there is no queue %d: CT_INFERENCE or CT_TRAINING", (int)queue);
 }
 
+int ct_check_reserved(ct_device *dev, const char *what, const uintptr_t *word, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (word[i])
+      return ct_fail(dev, CT_ERR_ARG,
+                     "reserved[%zu] of %s is not 0: set the whole structure to zeros before its "
+                     "fields (or it was made for a newer library)",
+                     i, what);
+  return CT_OK;
+}
+
 int ct_check_timeout(ct_device *dev, int timeout_ms) {
   if (timeout_ms >= 0 || timeout_ms == CT_FOREVER) return CT_OK;
   return ct_fail(dev, CT_ERR_ARG,

@@ -228,6 +228,9 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
   if (err) return err;
   if (job->flags & ~CT_JOB_OVERLAP)
     return ct_fail(dev, CT_ERR_ARG, "unknown flags 0x%x of a job", (unsigned)job->flags);
+  err =
+      ct_check_reserved(dev, "ct_job", job->reserved, sizeof job->reserved / sizeof *job->reserved);
+  if (err) return err;
   struct ct_ring *r = &dev->ring[queue];
   if (!ct_queue_has_room(dev, queue, 1))
     return ct_fail(dev, CT_ERR_FULL, "the %s queue is full: it holds %u jobs; reap some first",

@@ -43,6 +43,9 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   if (err) return err;
   CT_NEED(m->dev, training);
   err = check_rates(m->dev, training);
+  if (!err)
+    err = ct_check_reserved(m->dev, "ct_training", training->reserved,
+                            sizeof training->reserved / sizeof *training->reserved);
   if (err) return err;
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};

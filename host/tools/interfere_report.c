@@ -260,6 +260,15 @@ static void print_text(const struct interfere *t, const struct stretch *s) {
                  t->together.to - t->together.from);
 }
 
+/* All there is to say of a run that was stopped early. */
+static int print_alone(const struct interfere *t) {
+  FILE *to = cli_text(t->o->json);
+  print_units(to, t, &t->alone, "Cycles inference waits, alone");
+  fprintf(to, "\n%zu jobs, one at a time (%zu answers wrong); alone %.0f cycles each\n",
+          t->alone.jobs, t->alone.wrong, (double)t->alone.served_cycles / (double)t->alone.jobs);
+  return cli_fail("stopped before they ran beside training");
+}
+
 static int verdict(const struct interfere *t, const struct stretch *s) {
   enum { RUNS = 3 };
   const struct interfere_run *const runs[RUNS] = {&t->alone, &t->together, &t->busy};
@@ -280,7 +289,8 @@ static int verdict(const struct interfere *t, const struct stretch *s) {
 
 int interfere_report(const struct interfere *t) {
   const struct stretch s = stretch_of(t);
-  if (!t->alone.done || !t->together.done) return cli_fail("stopped before both had run");
+  if (!t->alone.jobs) return cli_fail("stopped before a job had run");
+  if (!t->together.done) return print_alone(t);
   print_text(t, &s);
   const int written = write_json(t, &s);
   const int failed = verdict(t, &s);

@@ -105,12 +105,14 @@ static void bad_devices(struct bed *b) {
   memset(longest, 'x', sizeof longest);
   memcpy(longest, "emu:", 4);
   longest[sizeof longest - 1] = 0;
+  const struct ct_options newer = {.reserved = {[7] = 1}};
   REFUSED_ALONE(CT_ERR_ARG, "device is NULL", ct_open("emu:", NULL));
   REFUSED_ALONE(CT_ERR_ARG, "uri is NULL", ct_open(NULL, &none));
   assert_null(none);
   REFUSED_ALONE(CT_ERR_ARG, "SCHEME:ARGUMENTS", ct_open("", &none));
   REFUSED_ALONE(CT_ERR_ARG, "SCHEME:ARGUMENTS", ct_open("a/b:", &none));
   REFUSED_ALONE(CT_ERR_ARG, "at most 255 characters", ct_open(longest, &none));
+  REFUSED_ALONE(CT_ERR_ARG, "reserved[7] of ct_options", ct_open_with("emu:", &newer, &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "no transport \"none:\"", ct_open("none:", &none));
   REFUSED_ALONE(CT_ERR_ARG, "unknown option \"size\"", ct_open("emu:size=3", &none));
   REFUSED_ALONE(CT_ERR_ARG, "option dram=0", ct_open("emu:dram=0", &none));
@@ -182,7 +184,8 @@ static void bad_models(struct bed *b) {
   static const uint32_t zero[] = {IN, 0, OUT}, wide[] = {IN, 70000, OUT}, large[] = {65536, 65536};
   const struct ct_training none = {.batch = 0, .lr = 0.1f}, many = {.batch = 70000, .lr = 0.1f},
                            odd = {.batch = 4, .lr = NAN},
-                           endless = {.batch = 4, .momentum = INFINITY};
+                           endless = {.batch = 4, .momentum = INFINITY},
+                           newer = {.batch = 4, .lr = 0.1f, .reserved = {0, 1}};
   REFUSED(CT_ERR_ARG, "widths is NULL", ct_model_create(b->dev, NULL, 2, 1, &m));
   REFUSED(CT_ERR_ARG, "model is NULL", ct_model_create(b->dev, widths, 2, 1, NULL));
   REFUSED(CT_ERR_ARG, "1..16 layers, not 0", ct_model_create(b->dev, widths, 0, 1, &m));
@@ -201,6 +204,7 @@ static void bad_models(struct bed *b) {
   REFUSED(CT_ERR_NO_SPACE, "70000 rows", ct_model_training(b->model, &many));
   REFUSED(CT_ERR_ARG, "learning rate", ct_model_training(b->model, &odd));
   REFUSED(CT_ERR_ARG, "momentum", ct_model_training(b->model, &endless));
+  REFUSED(CT_ERR_ARG, "reserved[1] of ct_training", ct_model_training(b->model, &newer));
 }
 
 static void bad_steps(struct bed *b) {
@@ -292,7 +296,8 @@ static void bad_files(struct bed *b) {
 static void bad_jobs(struct bed *b) {
   struct ct_result r;
   struct ct_job job = {.program = NULL}, foreign = {.program = b->foreign},
-                odd = {.program = b->program, .flags = 6};
+                odd = {.program = b->program, .flags = 6},
+                newer = {.program = b->program, .reserved = {1}};
   ct_program *p = NULL;
   uint64_t tag;
   REFUSED(CT_ERR_ARG, "commands is NULL", ct_program_load(b->dev, NULL, 1, &p));
@@ -302,6 +307,7 @@ static void bad_jobs(struct bed *b) {
   REFUSED(CT_ERR_ARG, "the job is NULL", ct_submit(b->dev, CT_INFERENCE, NULL, &tag));
   REFUSED(CT_ERR_ARG, "another device", ct_submit(b->dev, CT_INFERENCE, &foreign, &tag));
   REFUSED(CT_ERR_ARG, "flags 0x6", ct_submit(b->dev, CT_INFERENCE, &odd, &tag));
+  REFUSED(CT_ERR_ARG, "reserved[0] of ct_job", ct_submit(b->dev, CT_INFERENCE, &newer, &tag));
   REFUSED(CT_ERR_ARG, "no queue -1", ct_submit(b->dev, (enum ct_queue) - 1, &odd, &tag));
   REFUSED(CT_ERR_NOT_FOUND, "no job is outstanding", ct_reap(b->dev, &r, CT_FOREVER));
   REFUSED(CT_ERR_ARG, "result is NULL", ct_reap(b->dev, NULL, CT_NO_WAIT));

@@ -270,7 +270,7 @@ void ct_model_free(ct_model *model);
 struct ct_training {
   uint32_t batch; /* rows of a step, at least 1 */
   float lr, momentum, weight_decay;
-  uintptr_t reserved[4];
+  uintptr_t reserved[4]; /* 0 */
 };
 
 /* What is known of a model. */
@@ -452,7 +452,7 @@ struct ct_job {
   uint32_t watchdog;          /* cycles the job may run; 0: no limit */
   void *user;                 /* comes back in the result */
   uint32_t flags;             /* CT_JOB_OVERLAP, or 0 */
-  uintptr_t reserved[3];
+  uintptr_t reserved[3];      /* 0 */
 };
 
 /* The job reads nothing from device memory that the job before it in the queue writes. It may then
