@@ -63,7 +63,7 @@ LINT_STEPS  := scripts/lint scripts/check-core
 YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
 # The longest of all (minutes), so it starts first.
 SYNTH_STEPS := scripts/synth-ecp5
-SOURCE_STEPS := scripts/format-check scripts/clang-check scripts/api-docs
+SOURCE_STEPS := scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
 UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
@@ -109,9 +109,8 @@ format:  ## Format the C and C++ sources
 format-check:  ## Check the format of the C and C++ sources
 	$(RUN) scripts/format-check
 
-# ct_sim*.c are compiled once per Verilated model, with its header.
 tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(filter-out host/transports/sim/ct_sim%.c,$(wildcard host/*/*.c host/*/*/*.c tb/harness/*.c)) -- -std=c11 $(CPPFLAGS) $(HOST_CPPFLAGS) $(TB_CPPFLAGS)
+	$(RUN) scripts/tidy-check
 
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
