@@ -113,20 +113,12 @@ static void cut_halved(const struct gemm *g, struct block *b) {
     *b = (struct block){.index = i, .m0 = i, .bm = 1, .bn = 8};
 }
 
-/* Two rows, the others. */
-static struct block cut_compact(const struct gemm *g, uint32_t index) {
-  return (struct block){.index = index,
-                        .m0 = 2 * index,
-                        .bm = index ? g->mt - 2 : 2,
-                        .bn = g->nt,
-                        .rows = index == 1};
-}
-
 static struct block block_at(const struct gemm *g, uint32_t index) {
   struct block b = {.index = index};
   uint32_t at = index;
   if (g->compact) {
-    b = cut_compact(g, index);
+    b.bm = g->mt;
+    b.bn = g->nt;
   } else if (index < g->cols0) {
     b.bm = g->first.bm;
     b.n0 = index * g->first.bn;
@@ -199,7 +191,7 @@ static uint32_t panel_words(const struct gemm *g) {
 /* Row tile m of the block. Bands use two places in turn; with one chunk, those of its parity. */
 static uint32_t a_place(const struct gemm *g, const struct chunk *c, uint32_t m) {
   const uint32_t turn = g->chunks > 1 ? c->q : c->b.band;
-  const uint32_t in_band = (g->halved || g->compact) && c->b.band == 0 ? c->b.m0 : 0;
+  const uint32_t in_band = g->halved && c->b.band == 0 ? c->b.m0 : 0;
   return g->a_at + ((turn & 1) * g->first.bm + in_band + m) * panel_words(g);
 }
 
@@ -416,6 +408,7 @@ struct part {
   uint32_t m, bm, n, bn, k, steps;
   bool waits_a, waits_b;
   bool ends_step; /* nothing of its last step comes after it */
+  uint32_t acc;   /* compact: its first ACC tile; its columns lie one behind the other */
 };
 
 /* The block of a part, and the part's first ACC tile. */
@@ -431,17 +424,19 @@ static uint32_t part_acc(const struct chunk *c, const struct part *p) {
 static void multiply_tiles(struct gemm *g, const struct chunk *c, const struct part *p) {
   const uint32_t top = (c->b.m0 + p->m) * CT_TILE, index = part_block(c, p);
   const bool final = c->last && p->k + p->steps == c->steps;
-  CT_ADD(
-      &g->b, MM, CT_SET(MM_A, a_place(g, c, p->m) + p->k * CT_TILE), CT_SET(MM_AM, panel_words(g)),
-      CT_SET(MM_AK, CT_TILE), CT_SET(MM_B, b_place(g, c, p->n) + p->k * CT_TILE),
-      CT_SET(MM_BN, panel_words(g)), CT_SET(MM_BK, CT_TILE), CT_SET(MM_KT, p->steps),
-      CT_SET(MM_NT, p->bn), CT_SET(MM_ROWS, ct_min_u32(g->s->m - top, p->bm * CT_TILE)),
-      CT_SET(MM_ACC, part_acc(c, p)), CT_SET(MM_ACC_N, c->b.rows ? 1 : c->b.bm),
-      CT_SET(MM_ACCUM, !c->first || p->k > 0), CT_SET(ALL_WAIT0, p->waits_a ? CT_SEM(S_LD_A) : 0),
-      CT_SET(ALL_WAIT1, p->waits_b ? CT_SEM(S_LD_B) : 0),
-      CT_SET(ALL_WAIT2, c->first && p->k == 0 && index >= 2 ? CT_SEM(S_VA_MM) : 0),
-      CT_SET(ALL_SIG0, p->ends_step && steps_awaited(g, index) ? CT_SEM(S_MM_LD) : 0),
-      CT_SET(ALL_SIG1, final ? CT_SEM(S_MM_VA) : 0));
+  const uint32_t acc = g->compact ? p->acc : part_acc(c, p);
+  const uint32_t acc_n = g->compact ? p->bm : c->b.rows ? 1 : c->b.bm;
+  CT_ADD(&g->b, MM, CT_SET(MM_A, a_place(g, c, p->m) + p->k * CT_TILE),
+         CT_SET(MM_AM, panel_words(g)), CT_SET(MM_AK, CT_TILE),
+         CT_SET(MM_B, b_place(g, c, p->n) + p->k * CT_TILE), CT_SET(MM_BN, panel_words(g)),
+         CT_SET(MM_BK, CT_TILE), CT_SET(MM_KT, p->steps), CT_SET(MM_NT, p->bn),
+         CT_SET(MM_ROWS, ct_min_u32(g->s->m - top, p->bm * CT_TILE)), CT_SET(MM_ACC, acc),
+         CT_SET(MM_ACC_N, acc_n), CT_SET(MM_ACCUM, !c->first || p->k > 0),
+         CT_SET(ALL_WAIT0, p->waits_a ? CT_SEM(S_LD_A) : 0),
+         CT_SET(ALL_WAIT1, p->waits_b ? CT_SEM(S_LD_B) : 0),
+         CT_SET(ALL_WAIT2, c->first && p->k == 0 && index >= 2 ? CT_SEM(S_VA_MM) : 0),
+         CT_SET(ALL_SIG0, p->ends_step && steps_awaited(g, index) ? CT_SEM(S_MM_LD) : 0),
+         CT_SET(ALL_SIG1, final ? CT_SEM(S_MM_VA) : 0));
 }
 
 /* Of two blocks, k step by k step. */
@@ -666,11 +661,9 @@ static void copy_tiles(struct gemm *g, const struct block *b, const struct copy 
          CT_SET(ALL_SIG1, hbfp8 || c->ends_row ? CT_SEM(S_VS_ST) : 0));
 }
 
-/* HBFP8: records of tiles i.., which lie in a column of the block, or in a row. */
-static void store_records(struct gemm *g, const struct block *b, uint32_t i, uint32_t count,
-                          bool again) {
-  const uint32_t at = (b->m0 + tile_row(b, i)) * g->nt + b->n0 + tile_column(b, i);
-  const uint32_t next = b->rows ? 1 : g->nt;
+/* HBFP8: records of the block's tiles i.., in C the tiles `at`, at + next, ... */
+static void store_records(struct gemm *g, const struct block *b, uint32_t i, uint32_t at,
+                          uint32_t next, uint32_t count, bool again) {
   CT_ADD(&g->b, ST, CT_SET(DMA_DRAM, at * CT_RECORD_UNITS), CT_SET(DMA_DRAM_REG, CT_GEMM_C),
          CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE),
          CT_SET(DMA_SPM, out_place(g, b) + i * CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1),
@@ -687,7 +680,8 @@ static void store_hbfp8(struct gemm *g, const struct block *b) {
   for (uint32_t i = 0, count; i < tiles; i += count) {
     count = ct_min_u32(most, line - i % line);
     if (i < again) count = ct_min_u32(count, again - i);
-    store_records(g, b, i, count, i < again);
+    const uint32_t at = (b->m0 + tile_row(b, i)) * g->nt + b->n0 + tile_column(b, i);
+    store_records(g, b, i, at, b->rows ? 1 : g->nt, count, i < again);
   }
 }
 
@@ -754,7 +748,7 @@ static struct cut cut_band(const struct gemm *g, uint32_t rows, uint32_t most) {
 
 static void count_blocks(struct gemm *g) {
   g->cols0 = g->halved ? g->nt : ceil_div(g->nt, g->first.bn);
-  if (g->compact) g->cols0 = 2;
+  if (g->compact) g->cols0 = 1;
   g->cols = ceil_div(g->nt, g->other.bn);
   g->blocks = g->cols0 + ceil_div(g->mt - g->first.bm, g->other.bm) * g->cols;
 }
@@ -873,6 +867,33 @@ static void load_ahead(struct gemm *g, const struct chunk *c) {
   if (c->b.band_last) load_band(g, c->b.band + 2);
 }
 
+/* ---- Compact ------------------------------------------------------------------------------- */
+
+/* Tiles of C that become final together: the corner of two by two; then, panel by panel, those that
+ * a panel of B or of A has in common with the panels that are there: a column, or a row. */
+static struct part piece_at(const struct gemm *g, uint32_t i, uint32_t acc) {
+  struct part p = {.bm = 2, .bn = 2, .acc = acc};
+  if (i == 0) return p;
+  for (uint32_t at = 2;; ++at) {
+    if (at < g->nt && --i == 0) {
+      p.n = at;
+      p.bn = 1;
+      p.bm = ct_min_u32(at, g->mt);
+      return p;
+    }
+    if (at < g->mt && --i == 0) {
+      p.m = at;
+      p.bm = 1;
+      p.bn = ct_min_u32(at + 1, g->nt);
+      return p;
+    }
+  }
+}
+
+static uint32_t pieces(const struct gemm *g) {
+  return 1 + (g->mt - 2) + (g->nt - 2);
+}
+
 /* Panels first..first+n of an operand, steps k..k+steps, a signal for each step. */
 static void load_panels(struct gemm *g, struct tiles first, uint32_t n, uint32_t k,
                         uint32_t steps) {
@@ -884,76 +905,126 @@ static void load_panels(struct gemm *g, struct tiles first, uint32_t n, uint32_t
   load_tiles(g, &first);
 }
 
-/* The first k step of two and two panels as they come, then of the others. */
-static void start_compact(struct gemm *g, const struct chunk *top, const struct chunk *rest) {
-  struct tiles t;
-  for (uint32_t i = 0; i < 2; ++i) {
-    load_panels(g, b_tiles(g, top, i, 0), 1, 0, 1);
-    load_panels(g, a_tiles(g, top, i, 0), 1, 0, 1);
-  }
-  t = b_tiles(g, top, 2, 0);
-  t.panels2 = 1;
-  t.n2 = g->nt - 2;
+/* The first k step, tile by tile: one of B and two of A, so that rows begin and go on; then B's
+ * other panels, and A's. */
+static void start_compact(struct gemm *g, const struct chunk *c) {
+  struct tiles t = b_tiles(g, c, 0, 0);
   load_tiles(g, &t);
-  t = a_tiles(g, rest, 0, 0);
+  t = a_tiles(g, c, 0, 0);
+  t.panels2 = 1;
+  t.n2 = 2;
+  load_tiles(g, &t);
+  t = b_tiles(g, c, 1, 0);
+  t.panels2 = 1;
+  t.n2 = g->nt - 1;
+  load_tiles(g, &t);
+  t = a_tiles(g, c, 2, 0);
   t.panels2 = 1;
   t.n2 = g->mt - 2;
   load_tiles(g, &t);
 }
 
-static void multiply_start(struct gemm *g, const struct chunk *top, const struct chunk *rest) {
+/* The corner tile by tile, then piece by piece. */
+static void multiply_start(struct gemm *g, const struct chunk *c) {
   struct part p = {.bm = 1, .bn = 1, .steps = 1, .waits_a = true, .waits_b = true};
-  multiply_part(g, top, &p);
-  p = (struct part){.bm = 1, .n = 1, .bn = 1, .steps = 1, .waits_b = true};
-  multiply_part(g, top, &p);
-  p = (struct part){.m = 1, .bm = 1, .bn = 2, .steps = 1, .waits_a = true};
-  multiply_part(g, top, &p);
-  for (uint32_t n = 2; n < g->nt; ++n) {
-    p = (struct part){.bm = 2, .n = n, .bn = 1, .steps = 1, .waits_b = true};
-    multiply_part(g, top, &p);
-  }
-  for (uint32_t m = 0; m < g->mt - 2; ++m) {
-    p = (struct part){.m = m, .bm = 1, .bn = g->nt, .steps = 1, .waits_a = true};
-    multiply_part(g, rest, &p);
+  multiply_tiles(g, c, &p);
+  p = (struct part){.m = 1, .bm = 1, .bn = 1, .steps = 1, .waits_a = true, .acc = 1};
+  multiply_tiles(g, c, &p);
+  p = (struct part){.bm = 2, .n = 1, .bn = 1, .steps = 1, .waits_b = true, .acc = 2};
+  multiply_tiles(g, c, &p);
+  for (uint32_t i = 1, acc = 4; i < pieces(g); ++i, acc += p.bm * p.bn) {
+    p = piece_at(g, i, acc);
+    p.steps = 1;
+    p.waits_a = p.m > 0;
+    p.waits_b = p.m == 0;
+    multiply_tiles(g, c, &p);
   }
 }
 
-/* The other k steps. Of the last row the last tile comes alone, behind the others: a tile takes a
- * beat more to store than its last k step has rows, and so none waits for the one before it. */
-static void multiply_compact(struct gemm *g, const struct chunk *top, const struct chunk *rest) {
-  struct part p = {.bm = 2, .bn = 2, .k = 1, .steps = g->kt - 1, .waits_a = true, .waits_b = true};
-  multiply_part(g, top, &p);
-  p.n = 2;
-  p.bn = g->nt - 2;
-  p.waits_a = false;
-  multiply_part(g, top, &p);
-  p = (struct part){.bm = 1, .bn = g->nt, .k = 1, .steps = g->kt - 1, .waits_a = true};
-  for (; p.m + 1 < rest->b.bm; ++p.m)
-    multiply_part(g, rest, &p);
-  p.bn = g->nt - 1;
-  multiply_part(g, rest, &p);
-  p.n = g->nt - 1;
-  p.bn = 1;
-  p.waits_a = false;
-  multiply_part(g, rest, &p);
+/* The other k steps. The last tile comes alone, behind the others: a tile takes a beat more to
+ * store than its last k step has rows, and so none waits for the one before it. */
+static void multiply_compact(struct gemm *g, const struct chunk *c) {
+  uint32_t acc = 0;
+  for (uint32_t i = 0; i < pieces(g); ++i) {
+    struct part p = piece_at(g, i, acc);
+    acc += p.bm * p.bn;
+    p.k = 1;
+    p.steps = g->kt - 1;
+    p.waits_a = i == 0 || p.m > 0;
+    p.waits_b = i == 0 || p.m == 0;
+    if (i + 1 < pieces(g)) {
+      multiply_tiles(g, c, &p);
+      continue;
+    }
+    struct part last = p;
+    if (p.bm > 1)
+      last.m += --p.bm;
+    else
+      last.n += --p.bn;
+    multiply_tiles(g, c, &p);
+    last.bm = last.bn = 1;
+    last.acc = acc - 1;
+    last.waits_a = last.waits_b = false;
+    multiply_tiles(g, c, &last);
+  }
+}
+
+/* Tiles of C, as they lie in ACC. */
+static uint32_t order_compact(const struct gemm *g, uint32_t *tile) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < pieces(g); ++i) {
+    const struct part p = piece_at(g, i, count);
+    for (uint32_t n = p.n; n < p.n + p.bn; ++n)
+      for (uint32_t m = p.m; m < p.m + p.bm; ++m)
+        tile[count++] = m * g->nt + n;
+  }
+  return count;
+}
+
+static struct copy copy_compact(const struct gemm *g, uint32_t tile) {
+  struct copy c;
+  memset(&c, 0, sizeof c); /* to be compared whole */
+  c.rows = ct_in_tile(g->s->m, tile / g->nt);
+  c.cols = ct_in_tile(g->s->n, tile % g->nt);
+  return c;
+}
+
+static void drain_compact(struct gemm *g, const struct block *b) {
+  uint32_t tile[2 * HALF];
+  const uint32_t tiles = order_compact(g, tile);
+  for (uint32_t i = 0, count; i < tiles; i += count) {
+    const struct copy c = copy_compact(g, tile[i]);
+    for (count = 1; i + count < tiles && count < HALF; ++count) {
+      const struct copy next = copy_compact(g, tile[i + count]);
+      if (memcmp(&c, &next, sizeof c) != 0) break;
+    }
+    copy_tiles(g, b, &c, i, count);
+  }
+  for (uint32_t i = 0, count; i < tiles; i += count) {
+    const uint32_t next = i + 1 < tiles ? tile[i + 1] - tile[i] : 0;
+    for (count = 1; i + count < tiles && tile[i + count] - tile[i + count - 1] == next; ++count) {
+    }
+    store_records(g, b, i, tile[i], next, count, false);
+  }
 }
 
 /* A small product, all of it in ACC. Its first k step gives the array work at once; then panels of
- * A and B come whole, so that tiles of C are finished, and stored, from early on, and the last
- * panel to come finishes one row. */
+ * A and B come whole, in turn, so that tiles of C are finished, and stored, from early on. Where
+ * the memory is slow, a panel's tiles take as long to come as those that the panel before has
+ * finished take to leave. */
 static void write_compact(struct gemm *g) {
-  const struct chunk top = chunk_at(g, 0), rest = chunk_at(g, 1);
+  const struct chunk c = chunk_at(g, 0);
   const uint32_t steps = g->kt - 1;
-  start_compact(g, &top, &rest);
-  load_panels(g, b_tiles(g, &top, 0, 0), 2, 1, steps);
-  load_panels(g, a_tiles(g, &top, 0, 0), 2, 1, steps);
-  load_panels(g, b_tiles(g, &top, 2, 0), g->nt - 2, 1, steps);
-  for (uint32_t m = 0; m < g->mt - 2; ++m)
-    load_panels(g, a_tiles(g, &rest, m, 0), 1, 1, steps);
-  multiply_start(g, &top, &rest);
-  multiply_compact(g, &top, &rest);
-  drain(g, &top.b);
-  drain(g, &rest.b);
+  start_compact(g, &c);
+  load_panels(g, b_tiles(g, &c, 0, 0), 2, 1, steps);
+  load_panels(g, a_tiles(g, &c, 0, 0), 2, 1, steps);
+  for (uint32_t i = 1; i < pieces(g); ++i) {
+    const struct part p = piece_at(g, i, 0);
+    load_panels(g, p.m ? a_tiles(g, &c, p.m, 0) : b_tiles(g, &c, p.n, 0), 1, 1, steps);
+  }
+  multiply_start(g, &c);
+  multiply_compact(g, &c);
+  drain_compact(g, &c.b);
 }
 
 /* Writes down the whole product. */
