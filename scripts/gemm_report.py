@@ -26,8 +26,10 @@ DECODE = 9  # the program's first beat to the request for the first operand
 TRIP = 1  # a request to its first beat, besides the memory's latency
 LANDED = 21  # an operand's last beat to its first row: signal, permission, the weight tile
 ANSWER = 54  # a tile's last row to its first beat out: copy, quantise, read back
-CLOSE = 7  # last beat out to completion, besides the memory's latency
+CLOSE = 6  # last beat out to completion, besides the memory's latency
 COMMANDS = 7  # of the shortest program: two loads, product, copy, quantise, store, end
+ONCE = 8  # output tiles of one product, copy or quantisation; for more of them these three come twice, or three commands of a loop
+FEW = 10000  # steps of a load order that are looked at one by one
 OPEN = 16  # output tiles that ACC holds
 
 
@@ -89,24 +91,53 @@ def progress(mt, nt, kt):
     return most, done
 
 
+def orders(mt, nt, kt, end):
+    """The least, over all orders of loads, of the largest end(tiles, products, outputs) on the way; None if there are too many.
+
+    Before each tile that is read, as many products and finished outputs as those before it can have made. Which panels have how
+    many of their tiles is all that counts (these come in ascending k: before them, no later one is of use).
+    """
+    if math.comb(kt + mt, mt) * math.comb(kt + nt, nt) > FEW:
+        return None
+
+    def longer(panels):
+        return {tuple(sorted(panels[:i] + (n + 1,) + panels[i + 1:])) for i, n in enumerate(panels) if n < kt}
+
+    best = {((0,) * mt, (0,) * nt): 0}
+    for t in range(1, (mt + nt) * kt + 1):
+        after = {}
+        for (a, b), last in best.items():
+            products = sum(sum(n > k for n in a) * sum(n > k for n in b) for k in range(kt))
+            last = max(last, end(t, products, a.count(kt) * b.count(kt)))
+            for state in [(x, b) for x in longer(a)] + [(a, x) for x in longer(b)]:
+                after[state] = min(last, after.get(state, math.inf))
+        best = after
+    return min(best.values())
+
+
 def possible(p):
     """Cycles that no order of this product's loads, rows and stores can go below."""
     mt, nt, kt = (math.ceil(p[d] / 16) for d in "mnk")
     beat = max(16 / p["bandwidth"], 100 / (100 - p["stall"]))
     latency = p["latency"]
     named = ASK + latency + TRIP
-    first = max(named + NAMED + latency + TRIP + DECODE + latency + TRIP, named + (8 + 2 * COMMANDS) * beat)
+    commands = COMMANDS + (3 if mt * nt > ONCE else 0)
+    first = max(named + NAMED + latency + TRIP + DECODE + latency + TRIP, named + (8 + 2 * commands) * beat)
     product = max(min(p["m"], 16), 16 / min(mt, 8))  # slots of the array for a tile product: rows, its part of a weight tile
     total = max(p["m"] * nt * kt, mt * nt * kt * product if mt == 1 else 0)
     out = min(p["m"], 16) * min(math.ceil(p["n"] / 4), 4) if p["result"] == "fp32" else 17  # beats of an output tile
-    most, done = progress(mt, nt, kt)
-    tiles = len(most) - 1
-    last = 0
-    for t in range(1, tiles + 1):
-        row = first + (17 * t - 1) * beat + LANDED  # the first one that needs tile t; `most` and `done` before it
-        last = max(last, row + total - product * most[t - 1] - 1 + ANSWER + (out - 1) * beat)
-        if done[t - 1] < mt * nt:
-            last = max(last, row + product - 1 + ANSWER + ((mt * nt - done[t - 1]) * out - 1) * beat)
+
+    def end(t, products, outputs):
+        row = first + (17 * t - 1) * beat + LANDED  # the first one that needs tile t; products and outputs were made before it
+        last = row + total - product * products - 1 + ANSWER + (out - 1) * beat
+        if outputs < mt * nt:
+            last = max(last, row + product - 1 + ANSWER + ((mt * nt - outputs) * out - 1) * beat)
+        return last
+
+    last = orders(mt, nt, kt, end) if mt * nt <= OPEN else None
+    if last is None:
+        most, done = progress(mt, nt, kt)
+        last = max(end(t, most[t - 1], done[t - 1]) for t in range(1, len(most)))
     return last + latency + CLOSE
 
 

@@ -10,7 +10,8 @@
  *
  * Three plans:
  *
- * Compact. Three or four tiles by as many and a few k steps: all of C is in ACC at once.
+ * Compact. Three or four tiles by as many and a few k steps: all of C is in ACC at once. After the
+ * first k step, panels of B and of A come whole, in turn (see write_compact()).
  *
  * Whole B. If B fits the scratchpad it is read once and stays. The first band of up to 8 row tiles
  * meets it as it comes in; the other bands are single row tiles, so that little of A has to come
