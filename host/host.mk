@@ -2,7 +2,7 @@
 #
 # Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
 #
-#   host/lib host/emu host/transports  *.c   -> build/lib/libcoltrain.{a,so}
+#   host/lib host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
 #   host/tools                         *.c   -> build/bin/coltrain
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
 #   host/transports/sim                *.c + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
@@ -15,7 +15,7 @@ LIB_LDLIBS    := -ldl -pthread
 TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 
-LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c))
+LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c host/transports/mmio/*.c))
 TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
 TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))

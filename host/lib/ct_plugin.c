@@ -38,9 +38,8 @@ static const struct scheme schemes[] = {
     {"sim", NULL, "the simulated hardware, cycle by cycle",
      "the simulator sim.so is not where plug-ins are looked for: build it with make, or name its "
      "folder in COLTRAIN_PLUGIN_DIR"},
-    {"mmio", NULL, "a core in this machine's address space",
-     "this version has no transport for cores in the address space (mmio:): use sim: or emu:, or "
-     "put a plug-in mmio.so into the folder named by COLTRAIN_PLUGIN_DIR"},
+    {"mmio", &ct_transport_mmio,
+     "a core in this machine's address space: mmio:/dev/uio0 and others (docs/mmio.md)", NULL},
     {"usb", NULL, "a board on USB",
      "this version has no transport for boards on USB (usb:): use sim: or emu:, or put a plug-in "
      "usb.so into the folder named by COLTRAIN_PLUGIN_DIR"},

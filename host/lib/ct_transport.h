@@ -71,7 +71,7 @@ struct ct_transport_ops {
 };
 
 /* Transports linked into the library. */
-extern const struct ct_transport_ops ct_transport_emu;
+extern const struct ct_transport_ops ct_transport_emu, ct_transport_mmio;
 
 /* Entry point of a transport built as a plug-in (lib/coltrain/<scheme>.so). */
 const struct ct_transport_ops *ct_transport_plugin(void);

@@ -80,3 +80,17 @@ HOST_STEP_FILES += $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%)
 # coltrain top beside jobs, one of them on the simulator.
 $(eval $(call bench_rules,test_live,tb/host/test_live.c,,tb/host/cli_run.c $(TOOL_PARTS),$(BUILD)/lib/libcoltrain.a $(TOOLS_LDLIBS) $(LIB_LDLIBS) -rdynamic))
 SYSTEM_TESTS += $(BUILD)/tb/test_live
+
+# Hardware in the address space: the library and the command, unmodified, on a simulated core in another process. mmio_trap.so
+# (preloaded) carries their loads and stores to mmio_core.
+$(BUILD)/tb/mmio_trap.so: tb/host/mmio_trap.c tb/host/mmio_wire.h
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) -shared -fPIC -o $@ $< -ldl -pthread
+$(BUILD)/tb/mmio_core: tb/host/mmio_core.c tb/host/mmio_wire.h | $(GEN_H)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -o $@ $< -ldl
+$(eval $(call bench_rules,test_mmio,tb/host/test_mmio.c,,tb/host/mmio_rig.c tb/host/cli_run.c,$(BUILD)/lib/libcoltrain.a -ljansson $(LIB_LDLIBS) -rdynamic))
+$(BUILD)/tb/test_mmio: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+SYSTEM_TESTS += $(BUILD)/tb/test_mmio

@@ -36,6 +36,10 @@ int cli_make_folder(void **state) {
   return mkdtemp(folder) ? 0 : -1;
 }
 
+void cli_use_folder(const char *path) {
+  snprintf(folder, sizeof folder, "%s", path);
+}
+
 int cli_remove_folder(void **state) {
   (void)state;
   char command[128];

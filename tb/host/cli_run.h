@@ -43,6 +43,8 @@ const char *cli_path(const char *name);
 /* Group set-up and teardown: the folder. */
 int cli_make_folder(void **state);
 int cli_remove_folder(void **state);
+/* One that exists, made by a program that has become this one. */
+void cli_use_folder(const char *path);
 
 /* The contents of a file with a zero behind it; *size may be NULL. */
 char *cli_slurp(const char *path, size_t *size);

@@ -126,13 +126,16 @@ struct ct_options {
 /* Opens a device and resets it. uri is SCHEME:ARGUMENTS with arguments "key=value,key=value", at
  * most 255 characters:
  *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
- *   "mmio:", "usb:"  reserved for hardware: CT_ERR_UNSUPPORTED, with what to do, in this version
+ *   "mmio:FILE"  a core in this machine's address space (docs/mmio.md), such as mmio:/dev/uio0 or
+ *           mmio:/sys/bus/pci/devices/.../resource0,mem=/sys/bus/pci/devices/.../resource2
+ *   "usb:"  reserved for hardware: CT_ERR_UNSUPPORTED, with what to do, in this version
  * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
  * ../../lib/coltrain beside the program, in coltrain and ../lib/coltrain beside the library, then
  * where libraries are installed.
  * On failure *device is NULL, and ct_last_error(NULL) or options->why say why: CT_ERR_ARG for a
- * name or argument that makes no sense, CT_ERR_NOT_FOUND, CT_ERR_ABI, CT_ERR_MEMORY,
- * CT_ERR_DEVICE. Several devices may be open at once. ct_open() is ct_open_with() without options.
+ * name or argument that makes no sense, CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_BUSY (hardware
+ * has one user at a time), CT_ERR_ABI, CT_ERR_MEMORY, CT_ERR_IO, CT_ERR_DEVICE. Several devices may
+ * be open at once. ct_open() is ct_open_with() without options.
  */
 int ct_open(const char *uri, ct_device **device);
 int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device);
@@ -187,7 +190,7 @@ int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k,
 
 /* A device that could be opened, or a kind of device and why not. */
 struct ct_entry {
-  char uri[64];   /* for ct_open() */
+  char uri[64];   /* for ct_open(), or what its argument begins with (mmio:) */
   char text[256]; /* what it is, or what to do */
   int error;      /* CT_OK, or what ct_open() would return */
   uintptr_t reserved[4];
