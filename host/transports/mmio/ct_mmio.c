@@ -392,26 +392,27 @@ static int choose_size(struct mmio *m, const struct options *o, const char *path
 /* Both ends keep what is written to them: catches a wrong offset, memory that is smaller than said,
  * and memory that is only readable. The words are restored. */
 static int check_memory(struct mmio *m, const char *path, char *why, size_t why_size) {
-  const uint64_t at[2] = {0, m->mem_bytes - 8};
-  const uint64_t pattern[2] = {UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210)};
-  uint64_t kept[2] = {0}, got[2] = {0};
+  enum { WORD = 8 };
+  static const uint8_t pattern[2][WORD] = {"\x01\x23\x45\x67\x89\xab\xcd", "core end"};
+  const uint64_t at[2] = {0, m->mem_bytes - WORD};
+  uint8_t kept[2][WORD] = {{0}}, got[2][WORD] = {{0}};
   int err = CT_OK;
   for (int i = 0; i < 2 && !err; ++i)
-    err = mmio_mem_read(m, at[i], &kept[i], 8);
+    err = mmio_mem_read(m, at[i], kept[i], WORD);
   for (int i = 0; i < 2 && !err; ++i)
-    err = mmio_mem_write(m, at[i], &pattern[i], 8);
+    err = mmio_mem_write(m, at[i], pattern[i], WORD);
   for (int i = 0; i < 2 && !err; ++i)
-    err = mmio_mem_read(m, at[i], &got[i], 8);
+    err = mmio_mem_read(m, at[i], got[i], WORD);
   for (int i = 0; i < 2 && !err; ++i)
-    err = mmio_mem_write(m, at[i], &kept[i], 8);
+    err = mmio_mem_write(m, at[i], kept[i], WORD);
   if (err) snprintf(why, why_size, "%s", m->error);
   for (int i = 0; i < 2 && !err; ++i) {
-    if (got[i] == pattern[i]) continue;
+    if (!memcmp(got[i], pattern[i], WORD)) continue;
     snprintf(why, why_size,
              "%s: byte 0x%" PRIx64
-             " of the core's memory does not keep what is written to it "
-             "(0x%016" PRIx64 " became 0x%016" PRIx64 "): are mem=, mem-at= and mem-size= right?",
-             path, at[i], pattern[i], got[i]);
+             " of the core's memory does not keep what is written to it: are "
+             "mem=, mem-at= and mem-size= right?",
+             path, at[i]);
     err = CT_ERR_DEVICE;
   }
   return err;
