@@ -172,9 +172,10 @@ module ct_batch #(
   logic [6:0]  ticket_q;
   logic        wr, cmd_done, mod_host;
 
-  logic        service_we;        // the machine's write of mod_mem
+  logic        service_we;        // the machine's write of mod_mem, in StService
 
-  assign wr_ready_o = (cmd_q == CmdNone) && (placed_q || free_q == '0 || wr_word_i > WordPush) && !service_we;
+  assign wr_ready_o = (cmd_q == CmdNone) && (placed_q || free_q == '0 || wr_word_i > WordPush) && !done_pop &&
+                      (state_q != StService);
   assign wr         = wr_valid_i && wr_ready_o;
   assign mod_host   = wr && (wr_word_i == WordData);
 
@@ -420,7 +421,8 @@ module ct_batch #(
     end
   end
 
-  assign slack_o = !run_tight_q && !next_vld_q && !form_o && cmd_q != CmdPush && (slack_q || (waiting == '0 && !q_busy));
+  // (What is tight about a batch that has just begun shows before its start has been noted.)
+  assign slack_o = !run_tight_q && !next_vld_q && !start_pend_q && !form_o && cmd_q != CmdPush && (slack_q || (waiting == '0 && !q_busy));
 
   // ---- The machine ----------------------------------------------------------------------------------------------------------------
 
@@ -432,7 +434,7 @@ module ct_batch #(
   logic [4:0]        lead_n, pick_max;
   logic [31:0]       add_q, addend;
   logic [32:0]       lead_sum;
-  logic              refuse, cmd_ok, accept, cmd_now, form_now, reset_now, cancelled, streamed, gat;
+  logic              refuse, cmd_ok, some_left, accept, cmd_now, form_now, reset_now, cancelled, streamed, gat;
 
   // The oldest record, if rec_vld_q.
   logic              rec_vld_q, rec_ran_q, rec_met_q, borrow_q;
@@ -444,6 +446,8 @@ module ct_batch #(
   assign refuse    = !loaded_q[arg_q[ModelW-1:0]] || free_q == '0 || waiting == CountW'(Depth) || spoilt_q;
   // While a batch could go, each command lets a whole scan pass before the next: no host, however busy, keeps the queue from being seen.
   assign cmd_ok    = !job_ready_i || next_vld_q || waiting == '0 || scanned_q;
+  // Requests that are neither waiting nor gone. (Without one the oldest batch's words are those of one long ago.)
+  assign some_left = (free_q + (SlotW + 1)'(waiting) != (SlotW + 1)'(Slots));
   assign accept    = (state_q == StPush) && (step_q == 6'd0) && !refuse;
   assign pick_max  = ctl[pick_q][4:0];
   assign form_now  = (state_q == StIdle) && (state_d == StTake) && (for_d == ForBatch);
@@ -489,9 +493,9 @@ module ct_batch #(
             end
             default: cmd_done = 1'b1;  // COMMIT and a pop take one cycle
           endcase
-        end else if (look_q && !rec_vld_q) begin
+        end else if (look_q && !rec_vld_q && some_left) begin
           state_d = StLoad;
-        end else if (rd_valid_i) begin
+        end else if (rd_valid_i && cmd_q == CmdNone) begin
           state_d = StRead;
         end
         step_d = '0;
