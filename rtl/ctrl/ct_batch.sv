@@ -352,8 +352,9 @@ module ct_batch #(
       s_on_q  <= 1'b0;
       s_vld_q <= 1'b0;
     end else begin
-      s_on_q  <= scan_use || (s_on_q && !pass && settled);
-      s_vld_q <= scan_use;
+      // (A start changes what all of them have before them.)
+      s_on_q  <= !start_i && (scan_use || (s_on_q && !pass && settled));
+      s_vld_q <= !start_i && scan_use;
     end
   end
 
