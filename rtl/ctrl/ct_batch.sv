@@ -221,7 +221,7 @@ module ct_batch #(
   logic [4:0]        next_n_q, run_n_q, old_n_q;
   logic [SlotW-1:0]  next_base_q, run_base_q;
   logic              next_bank_q;
-  logic [TimeW-1:0]  next_deadline_q, run_deadline_q;
+  logic [TimeW-1:0]  next_deadline_q, run_limit_q;   // limit: deadline less lead
   logic [31:0]       next_lead_q, run_lead_q;
   logic [31:0]       old_start_q;
   logic [63:0]       start_q, end_q;
@@ -232,7 +232,8 @@ module ct_batch #(
   logic [ModelW-1:0] done_model;
   logic [SlotW-1:0]  done_bat;
   logic [4:0]        done_n;
-  logic [31:0]       done_start, took, lower;
+  logic [31:0]       done_start, took;
+  logic [32:0]       lower;              // service so far less what this batch took
   logic              formed, reset_next, done_pop;
 
   assign done_old   = old_vld_q;
@@ -277,7 +278,7 @@ module ct_batch #(
       run_bat_q      <= next_bat_q;
       run_n_q        <= next_n_q;
       run_base_q     <= next_base_q;
-      run_deadline_q <= next_deadline_q;
+      run_limit_q    <= next_deadline_q - TimeW'(next_lead_q);
       run_lead_q     <= next_lead_q;
       start_q        <= cycle_i;
     end
@@ -371,11 +372,11 @@ module ct_batch #(
       s_seen_q  <= seen | (Models'(1) << scan_model);
       s_need_q  <= (scan_first ? (run_vld_q ? TimeW'(run_lead_q) : '0) : s_need_q) + (seen[scan_model] ? '0 : TimeW'(lead[scan_model]));
     end
-    run_spare   <= run_deadline_q - now - TimeW'(run_lead_q);
+    run_spare   <= run_limit_q - now;
     run_tight_q <= run_vld_q && run_spare[TimeW-1];
   end
 
-  assign due_in  = s_go_q - TimeW'(s_lead_q) - 1'b1;
+  assign due_in  = s_go_q - TimeW'(s_lead_q);
   assign due     = due_in[TimeW-1] || s_full_q;
   assign spare   = s_left_q - s_need_q;
   assign tight   = (s_first_q ? 1'b0 : tight_q) || spare[TimeW-1] || s_many_q;
@@ -827,7 +828,7 @@ module ct_batch #(
   assign mod_at      = mod_at_q[8:6];
   assign mod_host_at = mod_at_q[5] ? {2'b10, mod_at, mod_at_q[4:0]} : {1'b0, !bank_q[mod_at], mod_at, mod_at_q[4:0]};
   assign service_we  = (state_q == StService) && (step_q == 6'd1);
-  assign lower       = mod_q - took_q;
+  assign lower       = {1'b0, mod_q} - {1'b0, took_q};
   assign lead_cnt    = cnt[lead_model_q];
   assign lead_n      = (lead_cnt > 7'(ctl[lead_model_q][4:0])) ? ctl[lead_model_q][4:0] : (lead_cnt == '0) ? 5'd1 : lead_cnt[4:0];
   assign lead_sum    = {1'b0, add_q} + {1'b0, mod_q};
@@ -838,7 +839,7 @@ module ct_batch #(
     mod_wdata = wr_data_i;
     if (service_we) begin
       mod_waddr = {2'b10, took_model_q, 1'b1, 4'(took_n_q - 5'd1)};
-      mod_wdata = (mod_q < took_q) ? took_q : mod_q - (lower >> 3);
+      mod_wdata = lower[32] ? took_q : mod_q - {3'd0, lower[31:3]};
     end
     unique case (state_q)
       StPush:    mod_raddr = {2'b10, arg_q[ModelW-1:0], CtlWait};
@@ -907,7 +908,7 @@ module ct_batch #(
   end
 
   logic unused;
-  assign unused = ^{WordInput, left_over[6:0]};
+  assign unused = ^{WordInput, left_over[6:0], lower[2:0]};
 
 endmodule
 
