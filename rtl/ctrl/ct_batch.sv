@@ -22,7 +22,7 @@
 //             each of those before it.
 // Records     in the order in which requests left the queue (in a batch: of their deadlines). The oldest is shown when its batch is over.
 // Reset       reset_i (pulse): all that wait, and the batch that ct_job has taken but not begun, leave with code RESET. ct_job forgets that
-//             batch by itself, even if its first beat comes in the same cycle.
+//             batch by itself, even if its first beat comes in the same cycle; no beat comes after it.
 // Service     for each model and size of a batch the time from start to end: raised at once to what was measured, lowered by an eighth of
 //             the difference; batches that failed do not count. A table in the model's words, so the host can read and preset it.
 // slack_o     no request runs or waits whose deadline is nearer than the service of the running batch, of one batch of each model with an
@@ -520,11 +520,11 @@ module ct_batch #(
       end
       StTake: if (q_done) state_d = StLeft;
       StLeft: begin
-        // One cycle: the batch's first word. A reset in the meantime comes before the stream.
+        // One cycle: the batch's first word.
         step_d = '0;
         look_d = 1'b1;
         unique case (for_q)
-          ForBatch:  state_d = (reset_q || reset_i) ? StLead : StStream;
+          ForBatch:  state_d = StStream;
           ForCancel: begin
             state_d  = StLead;
             cmd_done = 1'b1;
@@ -868,7 +868,8 @@ module ct_batch #(
   logic [127:0] shift_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) desc_valid_q <= 1'b0;
-    else         desc_valid_q <= (state_q == StStream) && (step_q[1:0] == 2'd0) && (step_q != 6'd0);
+    // (What a reset has dropped is not offered any more.)
+    else         desc_valid_q <= (state_q == StStream) && (step_q[1:0] == 2'd0) && (step_q != 6'd0) && !reset_q && !reset_i;
   end
   always_ff @(posedge clk_i) begin
     desc_first_q <= (step_q == 6'd4);

@@ -169,10 +169,8 @@ static void look_who_is_due(bench *b) {
 }
 
 static void nobody_is_due(bench *b) {
-  for (unsigned m = 0; m < kModels; ++m) {
-    b->m[m].due_since = UINT64_MAX;
+  for (unsigned m = 0; m < kModels; ++m)
     b->m[m].was_due = false;
-  }
   b->quiet_since = b->t;
 }
 
@@ -414,7 +412,7 @@ static void watch_form(bench *b) {
   }
   b->was_forming = forming;
   if (!*d->desc_valid_o) return;
-  if (b->dropped) return;
+  assert_false(b->dropped);
   if (*d->desc_first_o) {
     b->first_seen = true;
     model_form(b, d->desc_data_o[CT_DESC_PROG] & 0xff, *d->desc_rows_o);
@@ -712,7 +710,8 @@ static bench *open_bench(const scenario *sc, uint64_t stream, uint64_t time) {
   b->next = b->run = b->old = b->reading = -1;
   for (unsigned i = 0; i < kSlots; ++i)
     b->free[i] = i;
-  nobody_is_due(b);
+  for (unsigned m = 0; m < kModels; ++m)
+    b->m[m].due_since = UINT64_MAX;
   *b->d->wr_valid_i = *b->d->rd_valid_i = *b->d->reset_i = *b->d->job_ready_i = 0;
   *b->d->start_i = *b->d->done_valid_i = *b->d->gat_valid_i = 0;
   ct_batch_reset(b->d, 2);
@@ -813,6 +812,33 @@ static void no_reaping(void **state) {
   random_run(&sc, 600, 77, 150000);
 }
 
+/* Passes over the queue without end: each cancels what is not there. The due batch goes all the
+ * same. */
+static void busy_host(void **state) {
+  (void)state;
+  static const scenario sc = {"busy", 0, 0, 0, 0, 0, 100, 0, 3000, 100, 1, kNone, false};
+  bench *b = open_bench(&sc, 700, 0);
+  load_models(b);
+  for (unsigned i = 0; i < 12; ++i) {
+    script_push(b);
+    while (b->script_at < b->script_end || b->command)
+      cycle(b);
+  }
+  assert_int_equal(b->waiting, 12);
+  b->job_stall = ct_stall_make(701, 0, 1);
+  b->host_stall = ct_stall_make(702, 0, 1);
+  for (unsigned i = 0; i < 3 * kGo; ++i) {
+    if (b->script_at == b->script_end) {
+      b->script_at = b->script_end = 0;
+      put(b, kWordCancel, b->free[(b->free_at + kSlots - b->held - 1) % kSlots]);
+    }
+    cycle(b);
+  }
+  assert_int_equal(b->waiting, 0);
+  ct_batch_free(b->d);
+  free(b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(at_once),
@@ -821,6 +847,7 @@ int main(void) {
       cmocka_unit_test(all_together),
       cmocka_unit_test(overload),
       cmocka_unit_test(no_reaping),
+      cmocka_unit_test(busy_host),
   };
   return cmocka_run_group_tests_name("ct_batch", tests, NULL, NULL);
 }
