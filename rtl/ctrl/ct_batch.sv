@@ -908,6 +908,30 @@ module ct_batch #(
     if (accept) ticket_q <= place_q;
   end
 
+  // ---- Invariants -------------------------------------------------------------------------------------------------------------
+
+  logic [SlotW-1:0] left_there, held;
+  logic [11:0]      go_wait_q;           // cycles in which a batch could have gone
+  assign left_there = write_q - head_q;
+  assign held       = SlotW'(Slots - 32'(free_q)) - SlotW'(waiting);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) go_wait_q <= '0;
+    else         go_wait_q <= (job_ready_i && !next_vld_q && !form_o && due_q != '0) ? go_wait_q + 1'b1 : '0;
+  end
+
+  `CT_ASSERT(Conserved_A, state_q != StIdle || left_there == held)
+  `CT_ASSERT(OwnModel_A, !(out && state_q == StTake && for_q == ForBatch) || out_model == next_model_q)
+  `CT_ASSERT(SizeOfBatch_A, !formed || (n_q != '0 && n_q <= 7'(Most)))
+  `CT_ASSERT(DueGoes_A, go_wait_q < 12'd2500)
+  `CT_ASSERT(PlaceKept_A, !(state_q == StPush || state_q == StInsert) || placed_q || refuse)
+  `CT_ASSUME(StartsWhatWasTaken_M, !start_i || (next_vld_q && !(run_vld_q && old_vld_q) && !start_pend_q))
+  `CT_ASSUME(EndsWhatRan_M, !done_valid_i || run_vld_q || old_vld_q)
+  `CT_ASSUME(RowOfBatch_M, (!gat_valid_i[0] || 5'(gat_row_i[3:0]) < run_n_q) && (!gat_valid_i[1] || 5'(gat_row_i[7:4]) < run_n_q))
+
+  `CT_COVER(AllHeld_C, free_q == '0)
+  `CT_COVER(Overlap_C, run_vld_q && old_vld_q)
+  `CT_COVER(Restart_C, state_q == StLoad && gat && step_q != 6'd3)
+
   logic unused;
   assign unused = ^{WordInput, left_over[6:0], lower[2:0]};
 
