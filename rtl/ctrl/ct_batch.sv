@@ -13,13 +13,13 @@
 //             once (NONE), max_wait after its arrival (FIXED), its deadline less the service time of such a batch and a margin (ADAPTIVE;
 //             without a deadline as FIXED).
 // Forming     while job_ready_i is high and a model is due: up to max_batch first requests of that model leave the queue (form_o is high
-//             from here on). Then the model's descriptor goes to ct_job as 8 beats of 128 bits, every fourth cycle, from 6 to 70 cycles after
-//             the decision; desc_rows_o says how many requests it is for. ct_job reports the job's start (start_i) and end (done_*).
+//             from here on). Then the model's descriptor goes to ct_job as 8 beats of 128 bits, every fourth cycle, the first 8 cycles and one
+//             for each waiting request after the decision; desc_rows_o says how many requests it is for. ct_job reports the job's start (start_i) and end (done_*).
 // Gather      the running batch's row r reads at the input address of its request r, and writes at its output address: gat_*, one address
 //             the cycle after gat_gnt_o. LD goes before ST, both before all else.
 // One thing   at a time is done: the machine below notes a start, ends a batch, resets, forms, executes a write, loads a record, or answers
-//             a read, in this order. No step takes longer than 140 cycles, so that is how long a register access can wait at most for
-//             each of those before it.
+//             a read, in this order; but a read that has let a command go first goes before the next. No step takes longer than 110 cycles,
+//             and a register access is held up for 300 at most.
 // Records     in the order in which requests left the queue (in a batch: of their deadlines). The oldest is shown when its batch is over.
 // Reset       reset_i (pulse): all that wait, and the batch that ct_job has taken but not begun, leave with code RESET. ct_job forgets that
 //             batch by itself, even if its first beat comes in the same cycle; no beat comes after it.
@@ -436,6 +436,7 @@ module ct_batch #(
   logic [4:0]        lead_n, pick_max;
   logic [31:0]       add_q, addend;
   logic [32:0]       lead_sum;
+  logic              rd_turn_q;                // a read has let a command go first
   logic              refuse, cmd_ok, some_left, accept, cmd_now, form_now, reset_now, cancelled, streamed, gat;
 
   // The oldest record, if rec_vld_q.
@@ -479,6 +480,8 @@ module ct_batch #(
           state_d = StTake;
           for_d   = ForBatch;
           take    = 1'b1;
+        end else if (rd_turn_q && rd_valid_i) begin
+          state_d = StRead;
         end else if (cmd_q != CmdNone && cmd_ok) begin
           cmd_now = 1'b1;
           unique case (cmd_q)
@@ -595,6 +598,7 @@ module ct_batch #(
       step_q     <= '0;
       for_q      <= ForBatch;
       look_q     <= 1'b0;
+      rd_turn_q  <= 1'b0;
       rec_vld_q  <= 1'b0;
       loaded_q   <= '0;
       bank_q     <= '0;
@@ -613,6 +617,7 @@ module ct_batch #(
       step_q  <= step_d;
       for_q   <= for_d;
       look_q  <= look_d;
+      rd_turn_q <= rd_valid_i && !rd_vld_o && (rd_turn_q || cmd_done);
 
       // A push takes a place, a pop gives one back.
       if (accept) begin

@@ -37,8 +37,9 @@ enum {
 };
 enum { kOk, kFull, kNoModel, kGone };
 enum { kCodeUnloaded = 15 };
-/* Cycles: in which what has become due must be known, and in which it must go. */
-enum { kKnown = 200, kGo = 2500, kGoAlone = 200 };
+/* Cycles: in which what has become due must be known, in which it must go, with and without a host
+ * that asks for things, and that an access takes. */
+enum { kKnown = 200, kGo = 2500, kGoAlone = 200, kAccess = 9000 };
 
 typedef struct {
   uint32_t word[3]; /* input, output, tag */
@@ -111,8 +112,10 @@ typedef struct {
   unsigned command; /* the word of the command that is under way; 0: none */
   uint32_t command_data;
   uint64_t command_at, no_command_until;
-  int reading; /* word; -1: none */
-  uint32_t value;
+  unsigned held_up[2], longest[2]; /* cycles, of writes and reads */
+  int reading;                        /* word; -1: none */
+  uint32_t value;                     /* the last that was read */
+  bool steady;                        /* nothing has happened since it was asked for */
   uint32_t rec[16];
   unsigned rec_step;
   bool rec_whole; /* all its words are read, not only the state */
@@ -128,6 +131,10 @@ typedef struct {
   bool gat_on[2];
   uint64_t accepted, batches, batched, records;
 } bench;
+
+static bool per_ten_thousand(bench *b, unsigned rate) {
+  return ct_rng_below(&b->rng, 10000) < rate;
+}
 
 /* ---- Model ------------------------------------------------------------------------------------
  */
@@ -396,7 +403,7 @@ static void watch_gather(bench *b, int answer[2]) {
 static void check_gather(bench *b, const int answer[2], const group *g) {
   for (unsigned s = 0; s < 2; ++s) {
     assert_int_equal(*b->d->gat_vld_o >> s & 1, answer[s] >= 0);
-    if (answer[s] >= 0) assert_int_equal(*b->d->gat_addr_o, g->req[answer[s]].word[s]);
+    if (answer[s] >= 0 && g) assert_int_equal(*b->d->gat_addr_o, g->req[answer[s]].word[s]);
   }
 }
 
@@ -415,6 +422,7 @@ static void watch_form(bench *b) {
   assert_false(b->dropped);
   if (*d->desc_first_o) {
     b->first_seen = true;
+    assert_int_equal(b->t - b->form_at, b->waiting + 8);
     model_form(b, d->desc_data_o[CT_DESC_PROG] & 0xff, *d->desc_rows_o);
     b->next_at = b->t + ct_rng_below(&b->job_rng, 60);
     b->beats = 0;
@@ -504,10 +512,6 @@ static void script_control(bench *b, unsigned m) {
     put(b, kWordData, ct_rng_below(&b->rng, b->sc->service));
 }
 
-static unsigned per_ten_thousand(bench *b, unsigned rate) {
-  return ct_rng_below(&b->rng, 10000) < rate;
-}
-
 static void plan_host(bench *b) {
   if (b->script_at < b->script_end) return;
   b->script_at = b->script_end = 0;
@@ -575,7 +579,9 @@ static void watch_write(bench *b) {
   const ct_batch_dut *d = b->d;
   const unsigned word = *d->wr_word_i;
   const uint32_t data = *d->wr_data_i;
+  if (*d->start_i || *d->done_ready_o || *d->reset_i) b->steady = false;
   if (!*d->wr_valid_i || !*d->wr_ready_o) return;
+  b->steady = false;
   if (word <= kWordDeadline && b->held == kSlots) b->spoilt = true;
   if (word <= kWordTag) b->staged.word[word] = data;
   if (word == kWordDeadline) b->staged.rel = data;
@@ -629,17 +635,36 @@ static int next_read(bench *b) {
 
 static void drive_read(bench *b) {
   ct_batch_dut *d = b->d;
-  const bool stall = ct_stall_next(&b->reap_stall);
-  if (b->reading < 0 && !stall && *d->irq_o && b->rec_step < 16 && !b->rec_popping)
-    b->reading = next_read(b);
+  const bool stall = ct_stall_next(&b->reap_stall), record = *d->irq_o && b->rec_step < 16;
+  if (b->reading < 0 && !stall && record && !b->rec_popping) b->reading = next_read(b);
+  if (b->reading < 0 && !b->command && per_ten_thousand(b, 100)) {
+    b->reading = ct_rng_percent(&b->rng, 50) ? kWordResult : kWordState;
+    b->steady = true;
+  }
   *d->rd_valid_i = b->reading >= 0;
   *d->rd_word_i = (uint8_t)(b->reading >= 0 ? b->reading : 0);
+}
+
+/* RESULT and STATE, when nothing has changed since they were asked for. */
+static void check_status(const bench *b) {
+  const unsigned room = kDepth - b->waiting, places = kSlots - b->held;
+  unsigned loaded = 0, busy = 0;
+  const int on_way[3] = {b->next, b->run, b->old};
+  if (!b->steady || *b->d->form_o || b->t < b->no_command_until) return;
+  for (unsigned m = 0; m < kModels; ++m)
+    loaded |= (unsigned)b->m[m].loaded << m;
+  for (unsigned i = 0; i < 3; ++i)
+    if (on_way[i] >= 0) busy |= 1u << b->g[(unsigned)on_way[i] % kGroups].model;
+  if (b->reading == kWordResult)
+    assert_int_equal(b->value, b->ticket << 16 | (room < places ? room : places) << 8 | b->result);
+  if (b->reading == kWordState) assert_int_equal(b->value, b->waiting << 24 | busy << 8 | loaded);
 }
 
 static void watch_read(bench *b) {
   if (b->reading < 0 || !*b->d->rd_vld_o) return;
   const bool record = b->reading >= kWordRequest;
   b->value = *b->d->rd_data_o;
+  check_status(b);
   b->reading = -1;
   if (!record) return;
   b->rec[b->rec_step++] = b->value;
@@ -664,6 +689,17 @@ static void drive_reset(bench *b) {
                 b->t > b->no_command_until && per_ten_thousand(b, b->sc->reset);
 }
 
+/* Accesses are held up, but not for long. */
+static void check_access(bench *b) {
+  const ct_batch_dut *d = b->d;
+  const bool waits[2] = {*d->wr_valid_i && !*d->wr_ready_o, *d->rd_valid_i && !*d->rd_vld_o};
+  for (unsigned i = 0; i < 2; ++i) {
+    b->held_up[i] = waits[i] ? b->held_up[i] + 1 : 0;
+    if (b->held_up[i] > b->longest[i]) b->longest[i] = b->held_up[i];
+    assert_true(b->longest[i] <= kAccess);
+  }
+}
+
 static void cycle(bench *b) {
   ct_batch_dut *d = b->d;
   int answer[2];
@@ -674,6 +710,7 @@ static void cycle(bench *b) {
   drive_gather(b);
   drive_reset(b);
   ct_batch_eval(d);
+  check_access(b);
   if (b->command && *d->wr_ready_o) model_command(b);
   const group *running = b->run >= 0 ? group_of(b, b->run) : NULL;
   watch_gather(b, answer);
@@ -732,7 +769,7 @@ static void check_service(bench *b) {
   for (unsigned m = 0; m < kModels; ++m)
     for (unsigned n = 1; n <= kMost && b->m[m].loaded; ++n) {
       put(b, kWordAddr, m << 6 | (47 + n));
-      while (b->script_at < b->script_end || b->command)
+      while (b->script_at < b->script_end || b->command || b->reading >= 0)
         cycle(b);
       b->reading = kWordData;
       while (b->reading >= 0)
@@ -758,12 +795,15 @@ static void random_run(const scenario *sc, uint64_t stream, uint64_t time, unsig
   assert_true(b->first == b->formed && b->held == 0);
   assert_true(b->accepted == b->records);
   check_service(b);
-  print_message("%s: %llu accepted, %u + %u refused (full, no model), %llu in %llu batches\n",
-                sc->name, (unsigned long long)b->accepted, b->refusals[kFull],
-                b->refusals[kNoModel], (unsigned long long)b->batched,
-                (unsigned long long)b->batches);
-  print_message("  records: %u good, %u cancelled, %u reset, %u unloaded\n", b->codes[CT_DEV_OK],
-                b->codes[CT_DEV_CANCELLED], b->codes[CT_DEV_RESET], b->codes[kCodeUnloaded]);
+  print_message(
+      "%s: %llu cycles, %llu accepted, %u + %u refused (full, no model), %llu in %llu batches\n",
+      sc->name, (unsigned long long)(b->t - time), (unsigned long long)b->accepted,
+      b->refusals[kFull], b->refusals[kNoModel], (unsigned long long)b->batched,
+      (unsigned long long)b->batches);
+  print_message(
+      "  accesses took up to %u and %u cycles (write, read); records: %u good, %u cancelled, %u reset, %u unloaded\n",
+      b->longest[0], b->longest[1], b->codes[CT_DEV_OK], b->codes[CT_DEV_CANCELLED], b->codes[CT_DEV_RESET],
+      b->codes[kCodeUnloaded]);
   assert_true(b->batches > 20);
   assert_true(sc->cancel < 20 || b->codes[CT_DEV_CANCELLED]);
   assert_true(!sc->fill || b->fullest == kDepth);
