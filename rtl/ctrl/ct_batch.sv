@@ -14,12 +14,13 @@
 //             without a deadline as FIXED).
 // Forming     while job_ready_i is high and a model is due: up to max_batch first requests of that model leave the queue (form_o is high
 //             from here on). Then the model's descriptor goes to ct_job as 8 beats of 128 bits, every fourth cycle, the first 8 cycles and one
-//             for each waiting request after the decision; desc_rows_o says how many requests it is for. ct_job reports the job's start (start_i) and end (done_*).
+//             for each waiting request after the decision; desc_rows_o says how many requests it is for. ct_job reports the job's start
+//             (start_i) and its end (done_*).
 // Gather      the running batch's row r reads at the input address of its request r, and writes at its output address: gat_*, one address
 //             the cycle after gat_gnt_o. LD goes before ST, both before all else.
 // One thing   at a time is done: the machine below notes a start, ends a batch, resets, forms, executes a write, loads a record, or answers
 //             a read, in this order; but a read that has let a command go first goes before the next. No step takes longer than 110 cycles,
-//             and a register access is held up for 300 at most.
+//             and a register access is held up for 600 at most (the bench sees to it).
 // Records     in the order in which requests left the queue (in a batch: of their deadlines). The oldest is shown when its batch is over.
 // Reset       reset_i (pulse): all that wait, and the batch that ct_job has taken but not begun, leave with code RESET. ct_job forgets that
 //             batch by itself, even if its first beat comes in the same cycle; no beat comes after it.
@@ -436,7 +437,7 @@ module ct_batch #(
   logic [4:0]        lead_n, pick_max;
   logic [31:0]       add_q, addend;
   logic [32:0]       lead_sum;
-  logic              rd_turn_q;                // a read has let a command go first
+  logic              rd_turn_q, cmd_turn_q;    // a read has let a command go first, a command a batch
   logic              refuse, cmd_ok, some_left, accept, cmd_now, form_now, reset_now, cancelled, streamed, gat;
 
   // The oldest record, if rec_vld_q.
@@ -447,8 +448,9 @@ module ct_batch #(
 
   assign gat       = (gat_valid_i != '0);
   assign refuse    = !loaded_q[arg_q[ModelW-1:0]] || free_q == '0 || waiting == CountW'(Depth) || spoilt_q;
-  // While a batch could go, each command lets a whole scan pass before the next: no host, however busy, keeps the queue from being seen.
-  assign cmd_ok    = !job_ready_i || next_vld_q || waiting == '0 || scanned_q;
+  // While a batch could go, each command lets a whole scan pass before the next, or a batch be formed: no host, however busy, keeps the
+  // queue from being seen, and no stream of short batches holds up the host.
+  assign cmd_ok    = !job_ready_i || next_vld_q || waiting == '0 || scanned_q || cmd_turn_q;
   // Requests that are neither waiting nor gone. (Without one the oldest batch's words are those of one long ago.)
   assign some_left = (free_q + (SlotW + 1)'(waiting) != (SlotW + 1)'(Slots));
   assign accept    = (state_q == StPush) && (step_q == 6'd0) && !refuse;
@@ -599,6 +601,7 @@ module ct_batch #(
       for_q      <= ForBatch;
       look_q     <= 1'b0;
       rd_turn_q  <= 1'b0;
+      cmd_turn_q <= 1'b0;
       rec_vld_q  <= 1'b0;
       loaded_q   <= '0;
       bank_q     <= '0;
@@ -617,6 +620,7 @@ module ct_batch #(
       step_q  <= step_d;
       for_q   <= for_d;
       look_q  <= look_d;
+      cmd_turn_q <= (cmd_q != CmdNone) && !cmd_done && (cmd_turn_q || form_now);
       rd_turn_q <= rd_valid_i && !rd_vld_o && (rd_turn_q || cmd_done);
 
       // A push takes a place, a pop gives one back.

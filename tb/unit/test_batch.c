@@ -39,7 +39,7 @@ enum { kOk, kFull, kNoModel, kGone };
 enum { kCodeUnloaded = 15 };
 /* Cycles: in which what has become due must be known, in which it must go, with and without a host
  * that asks for things, and that an access takes. */
-enum { kKnown = 200, kGo = 2500, kGoAlone = 200, kAccess = 9000 };
+enum { kKnown = 200, kGo = 2500, kGoAlone = 200, kAccess = 600 };
 
 typedef struct {
   uint32_t word[3]; /* input, output, tag */
@@ -113,9 +113,9 @@ typedef struct {
   uint32_t command_data;
   uint64_t command_at, no_command_until;
   unsigned held_up[2], longest[2]; /* cycles, of writes and reads */
-  int reading;                        /* word; -1: none */
-  uint32_t value;                     /* the last that was read */
-  bool steady;                        /* nothing has happened since it was asked for */
+  int reading;                     /* word; -1: none */
+  uint32_t value;                  /* the last that was read */
+  bool steady;                     /* nothing has happened since it was asked for */
   uint32_t rec[16];
   unsigned rec_step;
   bool rec_whole; /* all its words are read, not only the state */
@@ -428,7 +428,7 @@ static void watch_form(bench *b) {
     b->beats = 0;
   }
   const model *k = &b->m[group_of(b, b->next)->model];
-  ct_assert_same("descriptor", d->desc_data_o, &k->desc[k->bank][4 * b->beats], 16);
+  ct_assert_same("descriptor", d->desc_data_o, &k->desc[k->bank][(size_t)4 * b->beats], 16);
   ++b->beats;
 }
 
@@ -801,9 +801,10 @@ static void random_run(const scenario *sc, uint64_t stream, uint64_t time, unsig
       b->refusals[kFull], b->refusals[kNoModel], (unsigned long long)b->batched,
       (unsigned long long)b->batches);
   print_message(
-      "  accesses took up to %u and %u cycles (write, read); records: %u good, %u cancelled, %u reset, %u unloaded\n",
-      b->longest[0], b->longest[1], b->codes[CT_DEV_OK], b->codes[CT_DEV_CANCELLED], b->codes[CT_DEV_RESET],
-      b->codes[kCodeUnloaded]);
+      "  accesses took up to %u and %u cycles (write, read); records: %u good, %u cancelled, %u "
+      "reset, %u unloaded\n",
+      b->longest[0], b->longest[1], b->codes[CT_DEV_OK], b->codes[CT_DEV_CANCELLED],
+      b->codes[CT_DEV_RESET], b->codes[kCodeUnloaded]);
   assert_true(b->batches > 20);
   assert_true(sc->cancel < 20 || b->codes[CT_DEV_CANCELLED]);
   assert_true(!sc->fill || b->fullest == kDepth);
