@@ -234,8 +234,16 @@ static bool check_items(const char *what, const struct item *t, size_t count, ui
   return true;
 }
 
+/* Global registers lie below 0x080, those of the batcher in 0x300 to 0x37c. */
+static bool check_regs(void) {
+  for (size_t i = 0; i < COUNT(regs); ++i)
+    if (regs[i].value >= 0x80 && regs[i].value < 0x300)
+      return wrong("register out of place", regs[i].name, "");
+  return check_items("register out of place", regs, COUNT(regs), 0x37c, 4);
+}
+
 static bool check_all(void) {
-  return check_commands() && check_items("register out of place", regs, COUNT(regs), 0xfc, 4) &&
+  return check_commands() && check_regs() &&
          check_items("context register out of place", cregs, COUNT(cregs), 0xfc, 4) &&
          check_items("descriptor word out of place", descs, COUNT(descs), 31, 1) &&
          check_items("error code too large", errs, COUNT(errs), 255, 1) &&
