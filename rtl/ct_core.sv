@@ -25,6 +25,7 @@
 //   DramMib     what DRAM_BYTES says: device memory in MiB, 1 .. 65536
 //   QueueDepth  commands in each of the twelve unit queues, 2 .. 64
 //   PackDsp     1: the array puts two products into one DSP (see ct_mxu)
+//   Batcher     1: requests become batches in hardware (ct_batch); 0: FEATURES bit 4 is 0, the registers from 0x300 read 0
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -37,7 +38,8 @@ module ct_core #(
   parameter int unsigned ClockHz    = 100000000,
   parameter int unsigned DramMib    = 256,
   parameter int unsigned QueueDepth = 16,
-  parameter int unsigned PackDsp    = 0
+  parameter int unsigned PackDsp    = 0,
+  parameter bit          Batcher    = 1'b1
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -121,7 +123,11 @@ module ct_core #(
   // ---- Registers ------------------------------------------------------------------------------------------------------------
 
   logic                  core_rst_n;
-  logic [1:0]            policy;
+  logic [2:0]            policy;       // as the register says
+  logic [2:0]            unit_policy;  // as the units see it
+  logic                  bat_wr_valid, bat_wr_ready, bat_rd_valid, bat_rd_vld, bat_irq, bat_slack;
+  logic [5:0]            bat_wr_word, bat_rd_word;
+  logic [31:0]           bat_wr_data, bat_rd_data;
   logic [7:0]            train_floor;
   logic [3:0]            train_cap;
   logic                  freeze, hold;
@@ -145,7 +151,7 @@ module ct_core #(
   logic [2*Counters-1:0] ev;
 
   ct_regs #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib)
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -187,6 +193,15 @@ module ct_core #(
     .cpl_count_i   (cpl_count),
     .cpl_i         (cpl),
     .cpl_pop_o     (cpl_pop),
+    .bat_wr_valid_o (bat_wr_valid),
+    .bat_wr_ready_i (bat_wr_ready),
+    .bat_wr_word_o  (bat_wr_word),
+    .bat_wr_data_o  (bat_wr_data),
+    .bat_rd_valid_o (bat_rd_valid),
+    .bat_rd_word_o  (bat_rd_word),
+    .bat_rd_vld_i   (bat_rd_vld),
+    .bat_rd_data_i  (bat_rd_data),
+    .bat_irq_i      (bat_irq),
     .flip_arm_o    (flip_arm),
     .flip_addr_o   (flip_addr),
     .flip_bit_o    (flip_bit),
@@ -198,6 +213,14 @@ module ct_core #(
     .peek_perr_i   (peek_perr),
     .ev_i          (ev)
   );
+
+  // SLACK is PRIORITY while there is none. (One cycle late: what is taken from the batcher's queue has some hundred cycles of margin.)
+  logic slack_q;
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) slack_q <= 1'b0;
+    else             slack_q <= bat_slack;
+  end
+  assign unit_policy = (policy == ct_pkg::PolicySlack && !slack_q) ? ct_pkg::PolicyPriority : policy;
 
   // ---- Gate of policy JOB -----------------------------------------------------------------------------------------------------
 
@@ -238,6 +261,17 @@ module ct_core #(
   logic [3*16-1:0]        err_code;                // 16*block + 8*c
   logic [3*64-1:0]        err_addr;                // 64*block + 32*c
   logic [1:0]             ev_rows;
+
+  // Requests and batches: context 0.
+  logic [1:0]             batch_ready, batch_start, batch_done_valid;
+  logic                   batch_due, batch_on, batch_form, batch_valid, batch_first, batch_done_ready;
+  logic [127:0]           batch_data;
+  logic [4:0]             batch_rows;
+  logic [15:0]            batch_done_code;
+  logic [63:0]            batch_done_addr, batch_done_rows;
+  logic [1:0]             gat_valid, gat_gnt, gat_vld;
+  logic [7:0]             gat_row;
+  logic [31:0]            gat_addr;
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic [Units-1:0]     c_cmd_valid, c_cmd_ready, c_idle;
@@ -285,6 +319,20 @@ module ct_core #(
       .cpl_count_o    (cpl_count[5*c +: 5]),
       .cpl_o          (cpl[CplW*c +: CplW]),
       .cpl_pop_i      (cpl_pop[c]),
+      .batch_ready_o  (batch_ready[c]),
+      .batch_due_i    ((c == 0) ? batch_due : 1'b0),
+      .batch_on_i     ((c == 0) ? batch_on : 1'b0),
+      .form_i         ((c == 0) ? batch_form : 1'b0),
+      .batch_valid_i  ((c == 0) ? batch_valid : 1'b0),
+      .batch_first_i  ((c == 0) ? batch_first : 1'b0),
+      .batch_data_i   ((c == 0) ? batch_data : 128'd0),
+      .batch_rows_i   ((c == 0) ? batch_rows : 5'd0),
+      .batch_start_o  (batch_start[c]),
+      .batch_done_valid_o (batch_done_valid[c]),
+      .batch_done_ready_i ((c == 0) ? batch_done_ready : 1'b1),
+      .batch_done_code_o  (batch_done_code[8*c +: 8]),
+      .batch_done_addr_o  (batch_done_addr[32*c +: 32]),
+      .batch_done_rows_o  (batch_done_rows[32*c +: 32]),
       .fetch_valid_o  (fetch_valid[c]),
       .fetch_ready_i  (fetch_ready[c]),
       .fetch_addr_o   (fetch_addr[32*c +: 32]),
@@ -317,6 +365,60 @@ module ct_core #(
       .dispatch_o     (dispatch[c])
     );
   end
+
+  // ---- Requests and batches -----------------------------------------------------------------------------------------------------
+
+  if (Batcher) begin : g_batch
+    ct_batch u_batch (
+      .clk_i,
+      .rst_ni       (core_rst_n),
+      .cycle_i      (cycle),
+      .wr_valid_i   (bat_wr_valid),
+      .wr_ready_o   (bat_wr_ready),
+      .wr_word_i    (bat_wr_word),
+      .wr_data_i    (bat_wr_data),
+      .rd_valid_i   (bat_rd_valid),
+      .rd_word_i    (bat_rd_word),
+      .rd_vld_o     (bat_rd_vld),
+      .rd_data_o    (bat_rd_data),
+      .irq_o        (bat_irq),
+      .reset_i      (ctx_reset[0]),
+      .job_ready_i  (batch_ready[0]),
+      .due_o        (batch_due),
+      .loaded_o     (batch_on),
+      .form_o       (batch_form),
+      .desc_valid_o (batch_valid),
+      .desc_first_o (batch_first),
+      .desc_data_o  (batch_data),
+      .desc_rows_o  (batch_rows),
+      .start_i      (batch_start[0]),
+      .done_valid_i (batch_done_valid[0]),
+      .done_ready_o (batch_done_ready),
+      .done_code_i  (batch_done_code[7:0]),
+      .done_addr_i  (batch_done_addr[31:0]),
+      .done_rows_i  (batch_done_rows[31:0]),
+      .gat_valid_i  (gat_valid),
+      .gat_row_i    (gat_row),
+      .gat_gnt_o    (gat_gnt),
+      .gat_vld_o    (gat_vld),
+      .gat_addr_o   (gat_addr),
+      .slack_o      (bat_slack)
+    );
+  end else begin : g_no_batch
+    assign {bat_wr_ready, bat_rd_vld, bat_irq, bat_slack} = '0;
+    assign bat_rd_data = '0;
+    assign {batch_due, batch_on, batch_form, batch_valid, batch_first} = '0;
+    assign batch_done_ready = 1'b1;
+    assign batch_data = '0;
+    assign batch_rows = '0;
+    assign {gat_gnt, gat_vld} = '0;
+    assign gat_addr = '0;
+    logic unused_batch;
+    assign unused_batch = ^{bat_wr_valid, bat_wr_word, bat_wr_data, bat_rd_valid, bat_rd_word, batch_ready[0], batch_start[0],
+                            batch_done_valid[0], batch_done_code[7:0], batch_done_addr[31:0], batch_done_rows[31:0], gat_valid, gat_row};
+  end
+  logic unused_batch1;
+  assign unused_batch1 = ^{batch_ready[1], batch_start[1], batch_done_valid[1], batch_done_code[15:8], batch_done_addr[63:32], batch_done_rows[63:32]};
 
   // ---- Matrix array --------------------------------------------------------------------------------------------------------
 
@@ -352,7 +454,7 @@ module ct_core #(
     .err_o          (err[3:2]),
     .err_code_o     (err_code[16 +: 16]),
     .err_addr_o     (err_addr[64 +: 64]),
-    .policy_i       (policy),
+    .policy_i       (unit_policy),
     .floor_i        (train_floor),
     .freeze_i       (freeze),
     .spm_base_i     (spm_base),
@@ -384,7 +486,7 @@ module ct_core #(
   ct_vpu #(.VpuLanes(VpuLanes), .FnLanes(FnLanes)) u_vpu (
     .clk_i,
     .rst_ni         (core_rst_n),
-    .policy_i       (policy),
+    .policy_i       (unit_policy),
     .floor_i        (train_floor),
     .freeze_i       (freeze),
     .spm_base_i     (spm_base),
@@ -445,10 +547,15 @@ module ct_core #(
 
   // ---- DMA ------------------------------------------------------------------------------------------------------------------
 
-  ct_dma u_dma (
+  ct_dma #(.Gather(Batcher)) u_dma (
+    .gat_valid_o    (gat_valid),
+    .gat_row_o      (gat_row),
+    .gat_gnt_i      (gat_gnt),
+    .gat_vld_i      (gat_vld),
+    .gat_addr_i     (gat_addr),
     .clk_i,
     .rst_ni         (core_rst_n),
-    .policy_i       (policy),
+    .policy_i       (unit_policy),
     .floor_i        (train_floor),
     .freeze_i       (freeze),
     .train_cap_i    (train_cap),

@@ -21,6 +21,7 @@
 //                whose request rose first; inference if both rose together. (JOB differs in the instance in front of the job
 //                starters, where an operation is a job.)
 //   ROUND_ROBIN  As FCFS, but afterwards the other context, if it requests.
+//   SLACK        Each slot to the context that did not have the last one, if it requests. (ct_core makes PRIORITY of it while there is no slack.)
 //
 // The requester must choose operations that finish without any help of the other context, or FCFS, JOB and ROUND_ROBIN dead-lock:
 // no semaphore may be waited for inside an operation.
@@ -32,7 +33,7 @@ module ct_arbiter (
   input  logic       clk_i,
   input  logic       rst_ni,
 
-  input  logic [1:0] policy_i,
+  input  logic [2:0] policy_i,
   input  logic [7:0] floor_i,
   input  logic [1:0] flush_i,
 
@@ -48,6 +49,7 @@ module ct_arbiter (
   logic       first_d, first_q;    // which of two waiting operations came first
   logic [8:0] credit_d, credit_q;  // what training is owed, in 1/256 of a slot
 
+  logic prio;
   logic by_slot;  // every slot is decided anew
   logic held;
   logic owed;
@@ -55,7 +57,8 @@ module ct_arbiter (
   logic pick;     // who goes when both request and none is held
   logic done;     // a slot is used, and it is the last of its operation
 
-  assign by_slot = (policy_i == ct_pkg::PolicyPriority);
+  assign prio    = (policy_i == ct_pkg::PolicyPriority);
+  assign by_slot = prio || (policy_i == ct_pkg::PolicySlack);
   assign held    = !by_slot && locked_q && !flush_i[owner_q];
   assign owed    = (floor_i != 8'd0) && credit_q[8];
 
@@ -66,6 +69,7 @@ module ct_arbiter (
     unique case (policy_i)
       ct_pkg::PolicyPriority:   pick = owed;
       ct_pkg::PolicyRoundRobin: pick = !owner_q;
+      ct_pkg::PolicySlack:      pick = !owner_q;
       default:                  pick = first;
     endcase
   end
@@ -90,11 +94,11 @@ module ct_arbiter (
       owner_d  = gnt_o[1];
       if (done) wait_d = wait_d & ~gnt_o;
       // A slot that was owed is paid; one that training got because nobody else asked is neither paid nor owed.
-      if (req_i == 2'b11 && by_slot) begin
+      if (req_i == 2'b11 && prio) begin
         credit_d = credit_q + {1'b0, floor_i} - (gnt_o[1] ? 9'd256 : 9'd0);
       end
     end
-    if (!by_slot || floor_i == 8'd0) credit_d = '0;
+    if (!prio || floor_i == 8'd0) credit_d = '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -116,7 +120,7 @@ module ct_arbiter (
   `CT_ASSERT(GrantOneHot_A, gnt_o != 2'b11)
   `CT_ASSERT(GrantNeedsRequest_A, (gnt_o & ~req_i) == 2'b00)
   `CT_ASSERT(WorkConserving_A, held || (req_i != 2'b00) == (gnt_o != 2'b00))
-  `CT_ASSERT(InferenceFirst_A, !(by_slot && floor_i == 8'd0 && req_i[0]) || gnt_o == 2'b01)
+  `CT_ASSERT(InferenceFirst_A, !(prio && floor_i == 8'd0 && req_i[0]) || gnt_o == 2'b01)
   `CT_ASSERT(OwnerKept_A, !held || (gnt_o & {!owner_q, owner_q}) == 2'b00)
   // At most one slot and a fraction is ever owed, and only to a training that requests does it matter.
   `CT_ASSERT(CreditBounded_A, !credit_q[8] || credit_q[7:0] < 8'd255)
@@ -125,10 +129,10 @@ module ct_arbiter (
   logic       taken;      // a slot is used
   logic       contested;  // and the floor counts it
   logic [7:0] f_floor_q;  // policy and floor of the last cycle
-  logic [1:0] f_policy_q;
+  logic [2:0] f_policy_q;
   logic       f_still;
   assign taken     = take_i && gnt_o != 2'b00;
-  assign contested = taken && by_slot && req_i == 2'b11 && floor_i != 8'd0;
+  assign contested = taken && prio && req_i == 2'b11 && floor_i != 8'd0;
   assign f_still   = policy_i == f_policy_q && floor_i == f_floor_q;
 
   // Slots of training in a row under the eyes of a requesting inference (f_run_q), while the floor stands still and from a credit on that
@@ -166,11 +170,11 @@ module ct_arbiter (
       f_calm_q   <= (f_calm_q && f_still) || credit_q < 9'd256;
       f_run_q    <= (f_still && f_calm_q ? f_run_q : 8'd0) + 8'(contested && gnt_o[1]);
       f_spent_q  <= f_spent;
-      if (!req_i[0] || !by_slot || (taken && gnt_o[0])) begin
+      if (!req_i[0] || !prio || (taken && gnt_o[0])) begin
         f_run_q   <= 8'd0;
         f_spent_q <= '0;
       end
-      if (f_begin || !by_slot || floor_i == 8'd0) begin
+      if (f_begin || !prio || floor_i == 8'd0) begin
         f_due_q   <= '0;
         f_since_q <= credit_d;
       end else if (contested) begin
@@ -197,6 +201,23 @@ module ct_arbiter (
   `CT_ASSERT(FloorKept_A, f_due_q > -16'sd512 && f_due_q < 16'sd512)
   `CT_ASSERT(OpenIsLocked_A, f_open_q == (locked_q ? {owner_q, !owner_q} : 2'b00))
   `CT_ASSERT(WholeOperations_A, !taken || by_slot || ((f_open_q & ~flush_i) & ~gnt_o) == 2'b00)
+  // SLACK: how many slots went to the other while c requests.
+  logic [3:0] f_passed_q;
+  logic [1:0] f_turn;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_passed_q <= '0;
+    end else begin
+      for (int c = 0; c < 2; c++) begin
+        if (!req_i[c] || policy_i != ct_pkg::PolicySlack || (taken && gnt_o[c])) f_passed_q[2*c +: 2] <= 2'd0;
+        else if (taken && f_passed_q[2*c +: 2] != 2'd3)                          f_passed_q[2*c +: 2] <= f_passed_q[2*c +: 2] + 2'd1;
+      end
+    end
+  end
+  always_comb begin
+    for (int c = 0; c < 2; c++) f_turn[c] = f_passed_q[2*c +: 2] == 2'd0 || (f_passed_q[2*c +: 2] == 2'd1 && owner_q != c[0]);
+  end
+  `CT_ASSERT(SlackInTurn_A, f_turn == 2'b11)
   // Who has been overtaken is next: it waits behind an open operation, or has waited longest, or is not the one served last.
   logic [1:0] f_next, f_patient;
   always_comb begin
@@ -209,7 +230,7 @@ module ct_arbiter (
   `CT_ASSERT(OvertakenOnce_A, f_patient == 2'b11)
 `endif
 
-  `CT_COVER(OwedSlot_C, by_slot && owed && req_i == 2'b11 && gnt_o == 2'b10)
+  `CT_COVER(OwedSlot_C, prio && owed && req_i == 2'b11 && gnt_o == 2'b10)
   `CT_COVER(HeldWhileOtherWaits_C, held && req_i == 2'b11)
 
 endmodule

@@ -64,6 +64,8 @@ module ct_batch #(
   // ct_job.
   input  logic         reset_i,
   input  logic         job_ready_i,   // it would take a batch now, and does until form_o, or until a reset
+  output logic         due_o,         // a batch could go
+  output logic         loaded_o,      // some model is loaded
   output logic         form_o,
   output logic         desc_valid_o,
   output logic         desc_first_o,
@@ -91,23 +93,21 @@ module ct_batch #(
   localparam int unsigned CountW = $clog2(Depth + 1);
 
   // Words of the bank. 16..22 are the words of the oldest record's request, 24..30 those of its batch.
-  localparam logic [5:0] WordInput    = 6'd0;
-  localparam logic [5:0] WordTag      = 6'd2;
-  localparam logic [5:0] WordDeadline = 6'd3;
-  localparam logic [5:0] WordPush     = 6'd4;
-  localparam logic [5:0] WordResult   = 6'd5;
-  localparam logic [5:0] WordCancel   = 6'd6;
-  localparam logic [5:0] WordAddr     = 6'd8;
-  localparam logic [5:0] WordData     = 6'd9;
-  localparam logic [5:0] WordCommit   = 6'd10;
-  localparam logic [5:0] WordUnload   = 6'd11;
-  localparam logic [5:0] WordState    = 6'd12;
-  localparam logic [5:0] WordRecord   = 6'd23;
+  localparam logic [5:0] WordInput    = {1'b0, 5'(ct_pkg::RegReqInput >> 2)};
+  localparam logic [5:0] WordTag      = {1'b0, 5'(ct_pkg::RegReqTag >> 2)};
+  localparam logic [5:0] WordDeadline = {1'b0, 5'(ct_pkg::RegReqDeadline >> 2)};
+  localparam logic [5:0] WordPush     = {1'b0, 5'(ct_pkg::RegReqPush >> 2)};
+  localparam logic [5:0] WordResult   = {1'b0, 5'(ct_pkg::RegReqResult >> 2)};
+  localparam logic [5:0] WordCancel   = {1'b0, 5'(ct_pkg::RegReqCancel >> 2)};
+  localparam logic [5:0] WordAddr     = {1'b0, 5'(ct_pkg::RegModelAddr >> 2)};
+  localparam logic [5:0] WordData     = {1'b0, 5'(ct_pkg::RegModelData >> 2)};
+  localparam logic [5:0] WordCommit   = {1'b0, 5'(ct_pkg::RegModelCommit >> 2)};
+  localparam logic [5:0] WordUnload   = {1'b0, 5'(ct_pkg::RegModelUnload >> 2)};
+  localparam logic [5:0] WordState    = {1'b0, 5'(ct_pkg::RegBatchState >> 2)};
+  localparam logic [5:0] WordRecord   = {1'b0, 5'(ct_pkg::RegRecState >> 2)};
 
   // What RESULT says of the last command.
   localparam logic [2:0] ResOk = 3'd0, ResFull = 3'd1, ResModel = 3'd2, ResGone = 3'd3;
-
-  localparam logic [7:0] CodeUnloaded = 8'd15;  // the next free one of CT_ERR
 
   localparam logic [1:0] PolicyNone = 2'd0, PolicyFixed = 2'd1, PolicyAdaptive = 2'd2;
 
@@ -424,6 +424,8 @@ module ct_batch #(
     end
   end
 
+  assign due_o    = (due_q != '0);
+  assign loaded_o = (loaded_q != '0);
   // (What is tight about a batch that has just begun shows before its start has been noted.)
   assign slack_o = !run_tight_q && !next_vld_q && !start_pend_q && !form_o && cmd_q != CmdPush && (slack_q || (waiting == '0 && !q_busy));
 
@@ -758,7 +760,7 @@ module ct_batch #(
         bat_we    = (n_q != '0);
         code_over = (for_q != ForBatch);
         code      = (for_q == ForCancel) ? ct_pkg::ErrCancelled : (for_q == ForReset) ? ct_pkg::ErrReset :
-                    (for_q == ForUnload) ? CodeUnloaded : ct_pkg::ErrOk;
+                    (for_q == ForUnload) ? ct_pkg::ErrUnloaded : ct_pkg::ErrOk;
       end
       StStream: begin
         bat      = next_bat_q;

@@ -55,6 +55,22 @@ module ct_ctx #(
   output logic [CplW-1:0]  cpl_o,
   input  logic             cpl_pop_i,
 
+  // Batches, see ct_job.
+  output logic             batch_ready_o,
+  input  logic             batch_due_i,
+  input  logic             batch_on_i,
+  input  logic             form_i,
+  input  logic             batch_valid_i,
+  input  logic             batch_first_i,
+  input  logic [127:0]     batch_data_i,
+  input  logic [4:0]       batch_rows_i,
+  output logic             batch_start_o,
+  output logic             batch_done_valid_o,
+  input  logic             batch_done_ready_i,
+  output logic [7:0]       batch_done_code_o,
+  output logic [31:0]      batch_done_addr_o,
+  output logic [31:0]      batch_done_rows_o,
+
   // DMA fetch client.
   output logic             fetch_valid_o,
   input  logic             fetch_ready_i,
@@ -96,6 +112,7 @@ module ct_ctx #(
 
   logic         prog_load, prog_start, prog_stop, prog_valid, prog_first, prog_loaded, prog_end, prog_err;
   logic [9:0]   prog_ncmds, prog_idx;
+  logic [4:0]   rows;
   logic         arg_we;
   logic [2:0]   arg_group;
   logic [127:0] arg_data;
@@ -111,6 +128,9 @@ module ct_ctx #(
     .cycle_i, .cycle_next_i, .tail_o, .head_o, .status_o, .dead_o, .quiet_o,
     .want_o, .gate_i, .overlap_i, .start_o, .finish_o, .busy_o,
     .cpl_valid_o, .cpl_count_o, .cpl_o, .cpl_pop_i,
+    .batch_ready_o, .batch_due_i, .batch_on_i, .form_i, .batch_valid_i, .batch_first_i, .batch_data_i, .batch_rows_i,
+    .batch_start_o, .batch_done_valid_o, .batch_done_ready_i, .batch_done_code_o, .batch_done_addr_o, .batch_done_rows_o,
+    .rows_o         (rows),
     .fetch_valid_o, .fetch_ready_i, .fetch_addr_o, .fetch_len_o, .fetch_soft_o, .fetch_drop_o, .fetch_bad_i, .fetch_idle_i,
     .fetch_rvalid_i, .fetch_rdata_i,
     .prog_load_o    (prog_load),
@@ -141,6 +161,7 @@ module ct_ctx #(
     .start_i      (prog_start),
     .ncmds_i      (prog_ncmds),
     .stop_i       (prog_stop),
+    .rows_i       (rows),
     .first_o      (prog_first),
     .loaded_o     (prog_loaded),
     .end_o        (prog_end),

@@ -19,8 +19,11 @@
 // Errors      err_o (one cycle): illegal command, with its index in idx_o; execution ends there. idx_o is at all times the index
 //             of the next command (the watchdog reports it).
 //
+// Batches     rows_i is the number of requests of the batch that the program runs for, 0 in a job of the ring; stable while it runs. An LD or ST
+//             with Gather gets it as its N2.
+//
 // Illegal are: unknown codes; reserved values (VL/VS Mode > 2, VA ASrc = 3, Fn > 3, Func other than 0, 8, 9, 10; VS Round not 0);
-// LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
+// LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0 (without Gather), Gather outside a batch; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
 // VA, VS Rows outside 1..16; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, Td = Tq when RowXor or LaneXor is not 0
 // (whether Tq is used or not) or BSrc or CSrc is 2; two enabled waits of a command for one semaphore; an enabled wait or signal on CTL and ADDI; LOOP with
 // Count = 0 or nested deeper than 4; ENDL without LOOP; the end of the program without END. Ranges hold for the sums, modulo the field's
@@ -44,6 +47,7 @@ module ct_fetch (
   output logic         err_o,
   output logic [9:0]   idx_o,
   output logic         done_o,    // a command has been executed or dispatched
+  input  logic [4:0]   rows_i,
 
   // Program beats (never refused) and arguments.
   input  logic         prog_valid_i,
@@ -426,7 +430,8 @@ module ct_fetch (
 
       nb      = ir_q[ct_pkg::DmaNbLsb +: ct_pkg::DmaNbW];
       dma_bad = (nb == '0) || (nb > (ir_q[ct_pkg::DmaHdrLsb] ? 9'd16 : 9'd256)) ||
-                (ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W] == '0) || (ir_q[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] == '0);
+                (ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W] == '0) ||
+                (ir_q[ct_pkg::DmaGatherLsb] ? rows_i == '0 : ir_q[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] == '0);
 
       mm_rows = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
       mm_nt   = ir_q[ct_pkg::MmNtLsb +: ct_pkg::MmNtW];
@@ -488,7 +493,10 @@ module ct_fetch (
       endcase
     end
   end
-  assign q_cmd_o = ir_q;
+  always_comb begin
+    q_cmd_o = ir_q;
+    if ((q_valid_o[0] || q_valid_o[1]) && ir_q[ct_pkg::DmaGatherLsb]) q_cmd_o[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] = ct_pkg::DmaN2W'(rows_i);
+  end
 
   // ---- Invariants -----------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The jobs of one context, one after the other: takes descriptors from the ring, loads programs, ends jobs, reports them.
+// The jobs of one context, one after the other: takes descriptors from the ring, or batches of requests from ct_batch; loads programs, ends
+// jobs, reports them.
 //
 // Two machines. The front end reads the descriptor and the program of the next job, whether it has begun or not:
 //
@@ -41,13 +42,20 @@
 // (old_i low), and is past cancel, reset and watchdog. An error answer becomes its code; if answers are missing for DRAIN_LIMIT cycles
 // after the start of the next job (or after its error), the port is dead: it ends with DEAD, and the next job fails with DEAD, too.
 //
+// Batches    While batch_ready_o is high, form_i may rise: then no descriptor is taken from the ring until form_i has fallen. The batch's descriptor
+//            comes as eight beats with batch_valid_i, the first with batch_first_i and batch_rows_i (the number of requests, which goes to r25),
+//            none after a reset; its program is asked for with the first, as for any descriptor. It begins (batch_start_o, a pulse) only when all eight
+//            are here, so never in DESC. A flush does not lose it; a soft reset does, until it has begun. It takes no completion and no room for one: over,
+//            it waits in the last stage until batch_done_ready_i, beside the next job if that may overlap. HEAD does not move for it.
+//            batch_due_i says that a batch could go: then descriptors and batches are taken in turn. batch_on_i: batches may come; then
+//            a descriptor is not read ahead while there is no room for its completion, so that the host that pops none holds up no batch.
 // Fetches    What is asked for before its job begins is soft: if anything is wrong with it (fetch_bad_i), it is forgotten and asked for
 //            again when the job has begun; only then is it an error. If the last two programs were the same, this program is
 //            asked for together with the next descriptor, as a guess, soft, too; it is fresh from memory, so only address and length are
 //            guessed. A wrong guess costs the answers to what was asked for (fetch_drop_o forgets the rest of it).
 //
 // Invariants (asserted below)
-//  1. A job starts only with room for its completion, so the last stage never waits for room.
+//  1. A job of the ring starts only with room for its completion, so the last stage never waits for room.
 //  2. The first error of a job is its code; only DEAD replaces it.
 //  3. Semaphores are zero outside RUN and DRAIN.
 //  4. HEAD moves when the descriptor has been read (its slot may then be written again), and by a soft reset, to TAIL as
@@ -112,6 +120,23 @@ module ct_job #(
   output logic [4:0]      cpl_count_o,
   output logic [CplW-1:0] cpl_o,
   input  logic            cpl_pop_i,
+
+  // Batches (context 0; elsewhere all inputs low).
+  output logic            batch_ready_o,
+  input  logic            batch_due_i,
+  input  logic            batch_on_i,
+  input  logic            form_i,
+  input  logic            batch_valid_i,
+  input  logic            batch_first_i,
+  input  logic [127:0]    batch_data_i,
+  input  logic [4:0]      batch_rows_i,
+  output logic            batch_start_o,
+  output logic            batch_done_valid_o,
+  input  logic            batch_done_ready_i,
+  output logic [7:0]      batch_done_code_o,
+  output logic [31:0]     batch_done_addr_o,
+  output logic [31:0]     batch_done_rows_o,
+  output logic [4:0]      rows_o,          // requests of the batch in front, 0: the job in front is of the ring
 
   // DMA fetch client. The answer is in order and never refused. fetch_idle_i: none is outstanding.
   output logic            fetch_valid_o,
@@ -194,6 +219,8 @@ module ct_job #(
   logic        lost_d, lost_q;         // a soft fetch failed: no other one
   logic        drop_d, drop_q;
   logic        doomed_d, doomed_q;     // cancelled before its start
+  logic [4:0]  fe_rows_d, fe_rows_q;   // requests of the batch it holds, 0: of the ring
+  logic        ring_turn_q;            // the last one taken was a batch
   logic [2:0]  beat_q;                 // of the descriptor
   logic        first_beat_q;           // the first one came in the last cycle
   logic        same_q;                 // it names the program of the one before
@@ -208,17 +235,25 @@ module ct_job #(
   logic [31:0] addr_q;
   logic [63:0] start_q;
   logic        meta_d, meta_q;         // what is known of it at its start is not in the FIFO yet
+  logic [4:0]  rows_front_q;           // requests of the batch, 0: of the ring
 
   // The last stage.
   logic        old_d, old_q, old_dead_q;
+  logic        old_batch_q;            // it is a batch
   logic [7:0]  old_code_q;
   logic [31:0] old_addr_q, old_rows_q;
-  logic        old_die, old_done, retire;
+  logic        old_die, old_over, old_done, retire;
 
   logic        active;                 // a job that can still fail
   logic        start, over_start;      // the second: beside the job before
   logic        desc_ask, desc_beat, desc_last, prog_ask;
   logic        fe_here;                // the next job's descriptor is here
+  logic        fe_batch, fe_ring;      // the front end holds a batch; it has something of the ring
+  logic        batch_first;            // a batch comes
+  logic        ring_ok, ring_more;     // the ring may be looked at; there is something in it
+  logic        room;                   // for the completion of the next one, if it takes one
+  logic        flush_next;             // the next cycle flushes
+  logic [127:0] desc_data;
   logic        fetch_quiet;
   logic        wrong_guess;
   logic        bad_desc;
@@ -234,9 +269,13 @@ module ct_job #(
   // ---- Starting -------------------------------------------------------------------------------------------------------------
 
   assign active     = (state_q != StIdle) && (state_q != StAbort) && (state_q != StComplete);
-  assign want_o     = (state_q == StIdle) && (fe_q != FeNone || head_q != tail_q) && !old_q && !kill_q && cpl_ready && !hold_i;
+  assign fe_batch   = (fe_q != FeNone) && (fe_rows_q != '0);
+  assign fe_ring    = (fe_q != FeNone) ? !fe_batch : ring_more && ring_ok;
+  assign room       = cpl_ready || fe_batch;
+  assign want_o     = (state_q == StIdle) && (fe_ring || (fe_batch && fe_here)) && (!old_q || (old_batch_q && old_over && overlap_i)) && !kill_q &&
+                      room && !hold_i;
   assign over_start = (state_q == StDrain) && settled && fe_here && overlap_q && overlap_i && !bad_desc && !doomed_q && !old_q &&
-                      !meta_q && cpl_ready && !hold_i && !fail;
+                      !meta_q && room && !hold_i && !fail;
   assign start      = (want_o && gate_i && !reset_i) || over_start;
   assign start_o    = start;
   assign seal_o     = over_start;
@@ -244,27 +283,52 @@ module ct_job #(
   assign busy_o     = (state_q != StIdle && !after_dead_q && !silent_q) || old_q;
   assign quiet_o    = (state_q == StIdle && !old_q && fe_q == FeNone && !kill_q) || after_dead_q;
 
+  // ---- Batches ----------------------------------------------------------------------------------------------------------------
+
+  // A batch and the ring never take the front end in the same cycle: while a batch is due it has its turn, unless the ring has (and
+  // then there is something in the ring that can be taken; what can not does not count).
+  assign ring_more     = (head_q != tail_q);
+  assign ring_ok       = !form_i && !(batch_due_i && !ring_turn_q && !freeze_i);
+  assign batch_ready_o = (fe_q == FeNone) && !own_q && !wait_q && !kill_q && !hold_i && !freeze_i && !(ring_turn_q && ring_more && cpl_ready) &&
+                         ((state_q == StIdle && !silent_q) || (state_q == StDrain && !meta_q));
+  assign batch_first   = batch_valid_i && batch_first_i && (fe_q == FeNone);
+  assign batch_start_o = start && fe_batch;
+  assign rows_o        = rows_front_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                            ring_turn_q <= 1'b0;
+    else if (form_i)                        ring_turn_q <= 1'b1;
+    else if (desc_ask && state_q != StDesc) ring_turn_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start) rows_front_q <= fe_batch ? fe_rows_q : '0;
+  end
+
   // ---- Front end --------------------------------------------------------------------------------------------------------------
 
   assign fetch_quiet = fetch_idle_i && !request_q;
   assign fe_here     = !own_q && (fe_q == FeHave || fe_q == FeProg);
   assign bad_desc    = ncmds_bad_q || flags_bad_q;
   // After a soft failure the descriptor is taken for lost, and what still comes is not it.
-  assign desc_beat   = (fe_q == FeDesc) && fetch_rvalid_i && !(wait_q && lost_q);
+  assign desc_beat   = batch_first || ((fe_q == FeDesc) && (fe_batch ? batch_valid_i : fetch_rvalid_i && !(wait_q && lost_q)));
+  assign desc_data   = (batch_first || fe_batch) ? batch_data_i : fetch_rdata_i;
   assign desc_last   = desc_beat && (beat_q == 3'd7);
   assign wrong_guess = (fe_q == FeDesc) && first_beat_q && guess_q && !same_q;
+  assign flush_next  = (state_d == StAbort) || (state_d == StComplete && after_dead_d);
 
   always_comb begin
     desc_ask = 1'b0;
     prog_ask = 1'b0;
     unique case (fe_q)
       FeNone: desc_ask = (start && state_q == StIdle) || (state_q == StDesc && state_d == StDesc) ||
-                         (state_q == StDrain && state_d == StDrain && !meta_q && !own_q && !wait_q && !lost_q && head_q != tail_q && !hold_i);
+                         (state_q == StDrain && state_d == StDrain && !meta_q && !own_q && !wait_q && !lost_q && ring_more && ring_ok && (cpl_ready || !batch_on_i) &&
+                          !hold_i);
       FeDesc: prog_ask = first_beat_q && !asked_q && !ncmds_bad_q && !wait_q;
       FeHave: prog_ask = !wait_q && !bad_desc && (own_q ? active : (!lost_q && (state_q == StDrain || state_q == StIdle)));
       default: ;
     endcase
-    if (reset_i || kill_q || state_d == StAbort) begin
+    if (reset_i || kill_q || flush_next) begin
       desc_ask = 1'b0;
       prog_ask = 1'b0;
     end
@@ -283,6 +347,7 @@ module ct_job #(
     drop_d     = 1'b0;
     doomed_d   = (doomed_q || cancel_next) && !(own_q && (state_q == StProg || state_d == StAbort)) && !reset_i;
     kill_d     = kill_q;
+    fe_rows_d  = fe_rows_q;
 
     // The program is asked for with the descriptor if it was the same twice.
     if (request_q && fetch_ready_i && !req_prog_q && same_q && !lost_q) begin
@@ -299,8 +364,16 @@ module ct_job #(
       wait_d    = 1'b1;
       request_d = 1'b0;
     end
-    if (fe_q == FeDesc && wait_q && fetch_quiet) fe_d = FeNone;  // the descriptor is what was lost
+    if (fe_q == FeDesc && wait_q && fetch_quiet && !fe_batch) fe_d = FeNone;  // the descriptor is what was lost
+    if (batch_first) begin
+      fe_d      = FeDesc;
+      fe_rows_d = batch_rows_i;
+      asked_d   = 1'b0;
+      guess_d   = 1'b0;
+      lost_d    = 1'b0;
+    end
     if (desc_ask) begin
+      fe_rows_d  = '0;
       fe_d       = FeDesc;
       request_d  = 1'b1;
       req_prog_d = 1'b0;
@@ -330,10 +403,12 @@ module ct_job #(
       lost_d = 1'b0;
     end
 
-    // A flush drops all fetches; a job that has not begun keeps its descriptor.
+    // A flush drops all fetches; a job that has not begun keeps its descriptor, and a batch what will come of it.
     if (state_d == StAbort) begin
-      if (own_q || fe_d == FeDesc) fe_d = FeNone;
-      else if (fe_d == FeProg)     fe_d = FeHave;
+      if (own_q)                                 fe_d = FeNone;
+      else if (fe_d == FeDesc && fe_rows_d == '0) fe_d = FeNone;
+      else if (fe_d == FeProg)                   fe_d = FeHave;
+      asked_d   = 1'b0;
       own_d     = 1'b0;
       request_d = 1'b0;
       wait_d    = 1'b0;
@@ -360,6 +435,7 @@ module ct_job #(
       drop_q       <= 1'b0;
       doomed_q     <= 1'b0;
       kill_q       <= 1'b0;
+      fe_rows_q    <= '0;
       same_q       <= 1'b0;
       ncmds_bad_q  <= 1'b1;              // what the first descriptor is compared with is no program
       first_beat_q <= 1'b0;
@@ -377,12 +453,13 @@ module ct_job #(
       drop_q       <= drop_d;
       doomed_q     <= doomed_d;
       kill_q       <= kill_d;
+      fe_rows_q    <= fe_rows_d;
       first_beat_q <= desc_beat && (beat_q == 3'd0);
       if (desc_beat && beat_q == 3'd0) begin
-        same_q <= (fetch_rdata_i[32*ct_pkg::DescProg +: 32] == prog_q) && (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == 32'(ncmds_q)) &&
+        same_q <= (desc_data[32*ct_pkg::DescProg +: 32] == prog_q) && (desc_data[32*ct_pkg::DescNcmds +: 32] == 32'(ncmds_q)) &&
                   !ncmds_bad_q;
-        ncmds_bad_q <= (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] == '0) ||
-                       (fetch_rdata_i[32*ct_pkg::DescNcmds +: 32] > ct_pkg::ProgMax);
+        ncmds_bad_q <= (desc_data[32*ct_pkg::DescNcmds +: 32] == '0) ||
+                       (desc_data[32*ct_pkg::DescNcmds +: 32] > ct_pkg::ProgMax);
       end
       if (fe_d != FeDesc) beat_q <= '0;
       else if (desc_beat) beat_q <= beat_q + 3'd1;
@@ -398,28 +475,29 @@ module ct_job #(
       overlap_q    <= 1'b0;
     end
     if (desc_beat && beat_q == 3'd0) begin
-      tag_q       <= fetch_rdata_i[32*ct_pkg::DescTag +: 32];
-      version_q   <= fetch_rdata_i[32*ct_pkg::DescVersion +: 32];
-      prog_q      <= fetch_rdata_i[32*ct_pkg::DescProg +: 32];
-      ncmds_q     <= fetch_rdata_i[32*ct_pkg::DescNcmds +: 10];
+      tag_q       <= desc_data[32*ct_pkg::DescTag +: 32];
+      version_q   <= desc_data[32*ct_pkg::DescVersion +: 32];
+      prog_q      <= desc_data[32*ct_pkg::DescProg +: 32];
+      ncmds_q     <= desc_data[32*ct_pkg::DescNcmds +: 10];
     end
     if (desc_beat && beat_q == 3'd1) begin
-      next_limit_q <= fetch_rdata_i[32*(ct_pkg::DescWatchdog-4) +: 32];
-      flags_bad_q  <= (fetch_rdata_i[32*(ct_pkg::DescFlags-4)+1 +: 31] != '0);
-      overlap_q    <= fetch_rdata_i[32*(ct_pkg::DescFlags-4)];
+      next_limit_q <= desc_data[32*(ct_pkg::DescWatchdog-4) +: 32];
+      flags_bad_q  <= (desc_data[32*(ct_pkg::DescFlags-4)+1 +: 31] != '0);
+      overlap_q    <= desc_data[32*(ct_pkg::DescFlags-4)];
     end
   end
 
-  // The first two beats bring no arguments: they clear r25..r31.
+  // The first two beats bring no arguments: they clear r25..r31, but for the number of a batch's requests in r25.
   assign arg_we_o    = desc_beat;
   assign arg_group_o = beat_q - 3'd2;
-  assign arg_data_o  = (beat_q < 3'd2) ? '0 : fetch_rdata_i;
+  assign arg_data_o  = batch_first ? 128'(batch_rows_i) : (beat_q < 3'd2) ? '0 : desc_data;
 
   assign prog_load_o  = request_d && req_prog_d && !(request_q && req_prog_q);
   assign prog_start_o = (state_d == StProg && fe_d == FeProg) && !(state_q == StProg && fe_q == FeProg);
   assign prog_ncmds_o = ncmds_q;
   assign prog_stop_o  = (state_q == StAbort);
-  assign prog_valid_o = fetch_rvalid_i && (fe_q == FeProg);
+  // (The descriptor of a batch may be slower than its program.)
+  assign prog_valid_o = fetch_rvalid_i && (fe_q == FeProg || (fe_q == FeDesc && fe_batch && asked_q));
 
   // A slot is 8 units of 16 bytes.
   assign fetch_valid_o = request_q && !wrong_guess;  // what it names has just been overwritten
@@ -437,8 +515,10 @@ module ct_job #(
 
   // The number named: 0 is the job at HEAD, -1 the last one whose descriptor has been read.
   assign named        = cancel_num_i - head_q;
-  assign cancel_front = cancel_i && (!cancel_named_i || (state_q == StDesc ? named == 16'd0 : named == (fe_here ? 16'hfffe : 16'hffff)));
-  assign cancel_next  = cancel_i && cancel_named_i && !own_q && ((fe_q == FeDesc && named == 16'd0) || (fe_here && named == 16'hffff));
+  // Batches have no number.
+  assign cancel_front = cancel_i && (!cancel_named_i || ((rows_front_q == '0) && (state_q == StDesc ? named == 16'd0 :
+                                     named == ((fe_here && !fe_batch) ? 16'hfffe : 16'hffff))));
+  assign cancel_next  = cancel_i && cancel_named_i && !own_q && !fe_batch && ((fe_q == FeDesc && named == 16'd0) || (fe_here && named == 16'hffff));
 
   always_comb begin
     fail      = active && !err_q;
@@ -550,7 +630,7 @@ module ct_job #(
       state_d = (fe_here || (fe_q == FeDesc && desc_last)) ? StProg : StDesc;
       err_d   = 1'b0;
       timer_d = '0;
-      meta_d  = 1'b1;
+      meta_d  = !fe_batch;
     end
     if (state_d == StAbort && (active || state_q == StIdle)) timer_d = '0;
     if (state_d != state_q) settle_d = '0;
@@ -584,7 +664,7 @@ module ct_job #(
     head_d = head_q;
     if (reset_i && (state_q != StDesc || state_d != StDesc))  head_d = tail_q;
     else if (state_q == StDesc && state_d != StDesc)          head_d = reset_seen_q ? reset_head_q : head_q + 16'd1;
-    else if (state_q != StDesc && desc_last)                  head_d = head_q + 16'd1;
+    else if (state_q != StDesc && desc_last && !fe_batch)     head_d = head_q + 16'd1;
   end
 
   always_ff @(posedge clk_i) begin
@@ -611,8 +691,14 @@ module ct_job #(
 
   // ---- The last stage -----------------------------------------------------------------------------------------------------------
 
-  assign old_done = old_q && (!old_i || old_dead_q);
+  assign old_over = old_q && (!old_i || old_dead_q);
+  assign old_done = old_over && (!old_batch_q || batch_done_ready_i);
   assign old_d    = retire || (old_q && !old_done);
+
+  assign batch_done_valid_o = old_over && old_batch_q;
+  assign batch_done_code_o  = old_code_q;
+  assign batch_done_addr_o  = old_addr_q;
+  assign batch_done_rows_o  = old_rows_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -627,6 +713,7 @@ module ct_job #(
 
   always_ff @(posedge clk_i) begin
     if (retire) begin
+      old_batch_q <= (rows_front_q != '0);
       old_code_q <= code_q;
       old_addr_q <= addr_q;
       old_rows_q <= rows_q;
@@ -712,7 +799,7 @@ module ct_job #(
 
   ct_fifo #(.Width(LateW), .Depth(ct_pkg::CplDepth)) u_late (
     .clk_i, .rst_ni,
-    .valid_i (old_done),
+    .valid_i (old_done && !old_batch_q),
     .ready_o (late_ready),
     .data_i  ({old_rows_q, cycle_next_i, old_addr_q, old_code_q}),
     .valid_o (cpl_valid_o),
@@ -735,7 +822,7 @@ module ct_job #(
   logic front_open;                    // a job is in front and not in the last stage
   assign front_open = active || state_q == StComplete || (state_q == StAbort && !after_dead_q && !silent_q);
 
-  `CT_ASSERT(RoomForCompletion_A, (!meta_q || cpl_ready) && (!old_q || late_ready))           // 1
+  `CT_ASSERT(RoomForCompletion_A, (!meta_q || cpl_ready) && (!old_q || old_batch_q || late_ready))  // 1
   `CT_ASSERT(LateAfterEarly_A, !cpl_valid_o || early_valid)                                   // 1
   `CT_ASSERT(FailOnce_A, !(fail && err_q))                                                    // 2
   `CT_ASSERT(AbortHasCode_A, state_q != StAbort || silent_q || code_q != ct_pkg::ErrOk)       // 2
@@ -744,6 +831,9 @@ module ct_job #(
   `CT_ASSERT(SemsOnlyInJob_A, sem_clear_o == !(state_q == StRun || state_q == StDrain))       // 3
   `CT_ASSERT(FetchStates_A, !request_q || fe_q == FeDesc || fe_q == FeProg)                   // 5
   `CT_ASSERT(AskWhenQuiet_A, !(fe_q == FeHave && prog_ask) || fetch_quiet)                    // 5
+  `CT_ASSERT(TakenInTurn_A, !(batch_ready_o && batch_due_i && (desc_ask || start)))
+  `CT_ASSERT(BatchComesToFree_A, !(batch_valid_i && batch_first_i) || (fe_q == FeNone && !own_q && !kill_q) || reset_i)
+  `CT_ASSERT(BatchBeginsWhole_A, !batch_start_o || fe_here)
   `CT_ASSERT(NoStrayBeat_A, !fetch_rvalid_i || fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q || flush_o)  // 5
   `CT_ASSERT(OwnStates_A, !(state_q == StDesc || state_q == StProg) || own_q)
   `CT_ASSERT(DescState_A, state_q != StDesc || fe_q == FeDesc || fe_q == FeNone)
@@ -753,7 +843,10 @@ module ct_job #(
   `CT_ASSERT(NotOwnInIdle_A, !(state_q == StIdle || state_q == StAbort || state_q == StComplete) || !own_q)
   `CT_ASSERT(StateLegal_A, state_q <= StComplete)
   `CT_ASSERT(MetaStates_A, !meta_q || active || (state_q == StAbort && !silent_q && !after_dead_q))
-  `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q)
+  `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q == (rows_front_q == '0))
+  `CT_ASSERT(MetaOfRing_A, !meta_q || rows_front_q == '0)
+  `CT_ASSERT(BatchNotInDesc_A, !(state_q == StDesc || (fe_q == FeDesc && own_q)) || (rows_front_q == '0 && !fe_batch))
+  `CT_ASSERT(OwnKind_A, !own_q || fe_q == FeNone || fe_rows_q == rows_front_q)
   `CT_ASSERT(MetaOfFront_A, !meta_q || own_q || fe_q == FeNone)
   `CT_ASSERT(SilentStates_A, !silent_q || state_q == StIdle || state_q == StAbort)
   `CT_ASSERT(AfterDeadStates_A, !after_dead_q || state_q == StIdle || state_q == StAbort || state_q == StComplete)
@@ -764,7 +857,7 @@ module ct_job #(
   `CT_ASSERT(WaitStates_A, !wait_q || fe_q != FeProg)
   `CT_ASSERT(AskedStates_A, !(request_q && fe_q == FeDesc && req_prog_q) || asked_q)
   `CT_ASSERT(ProgIsAsked_A, fe_q != FeProg || !request_q || req_prog_q)
-  `CT_ASSERT(AbortAsksNothing_A, !flush_o || ((fe_q == FeNone || fe_q == FeHave) && !request_q))
+  `CT_ASSERT(AbortAsksNothing_A, !flush_o || ((fe_q == FeNone || fe_q == FeHave || (fe_batch && fe_q == FeDesc && !asked_q)) && !request_q))
   `CT_ASSERT(GuessIsAsked_A, fe_q != FeDesc || !guess_q || asked_q)
   `CT_ASSERT(WaitAsksAgain_A, fe_q != FeDesc || !wait_q || !asked_q)
   `CT_ASSERT(DescFirst_A, !request_q || req_prog_q || (!asked_q && !guess_q))
@@ -774,7 +867,7 @@ module ct_job #(
   `CT_ASSERT(AskedIsGood_A, !(request_q && req_prog_q) || !ncmds_bad_q || wrong_guess)
   `CT_ASSERT(FetchLength_A, !fetch_valid_o || (fetch_len_o != '0 && 32'(fetch_len_o) <= 2 * ct_pkg::ProgMax))
   // Jobs that have started, in both halves of the completions.
-  `CT_ASSERT(EarlyCount_A, 6'(early_count) == 6'(cpl_count_o) + 6'(old_q) + 6'(front_open && !meta_q))
+  `CT_ASSERT(EarlyCount_A, 6'(early_count) == 6'(cpl_count_o) + 6'(old_q && !old_batch_q) + 6'(front_open && !meta_q && rows_front_q == '0))
   `CT_ASSERT(BellCount_A, bell_count_q <= (BellW + 1)'(Doorbells))
   `CT_ASSERT(BellPointers_A, BellW'(bell_w_q - bell_r_q) == bell_count_q[BellW-1:0])
   `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
@@ -788,6 +881,7 @@ module ct_job #(
   logic [15:0] f_next_q;               // the number of the job that starts next
   logic [15:0] f_front_q, f_old_q;     // of the job in front, of the one in the last stage
   logic [7:0]  f_starts_q, f_early_q, f_ends_q;  // how many have started, have left their start behind, have ended
+  logic [7:0]  f_metas_q;              // of the ring have started
   logic [15:0] f_desc_q;               // whose descriptor was asked for last
   logic        f_got_q;                // some of it has come
   logic [2:0]  f_from_q;               // the state of the last cycle
@@ -801,6 +895,7 @@ module ct_job #(
     if (!rst_ni) begin
       f_next_q    <= '0;
       f_starts_q  <= '0;
+      f_metas_q   <= '0;
       f_early_q   <= '0;
       f_ends_q    <= '0;
       f_from_q    <= '0;
@@ -810,16 +905,17 @@ module ct_job #(
       f_err_q     <= 1'b0;
     end else begin
       if (reset_i)      f_next_q <= tail_q;
-      else if (start_o) f_next_q <= f_next_q + 16'd1;
+      else if (start_o && !fe_batch) f_next_q <= f_next_q + 16'd1;
       f_starts_q  <= f_starts_q + 8'(start_o);
+      f_metas_q   <= f_metas_q + 8'(start_o && !fe_batch);
       f_early_q   <= f_early_q + 8'(f_early);
       f_ends_q    <= f_ends_q + 8'(finish_o);
       f_from_q    <= state_q;
       f_clear_q   <= sem_clear_o;
       f_clean_q   <= (state_q == StDrain && settled && units_done_i && !fail) || (f_clean_q && state_q == StComplete);
       f_err_q     <= (f_err_q || fail) && !start_o;
-      if (desc_ask)       f_got_q <= 1'b0;
-      else if (desc_beat) f_got_q <= 1'b1;
+      if (desc_ask)                                   f_got_q <= 1'b0;
+      else if (desc_beat && !batch_first && !fe_batch) f_got_q <= 1'b1;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -878,8 +974,8 @@ module ct_job #(
   end
   `CT_ASSERT(NothingBeforeItIsAsked_A, !request_q || req_prog_q || (!f_owed && !fetch_rvalid_i && beat_q == '0 && !first_beat_q && !wait_q && fe_q == FeDesc))
   `CT_ASSERT(OwedStates_A, !f_owed || fe_q == FeDesc || fe_q == FeProg || (fe_q == FeHave && wait_q) || kill_q || f_aborting)
-  `CT_ASSERT(OwedDesc_A, fe_q != FeDesc || (request_q && !req_prog_q) || (wait_q && lost_q) ||
-             (f_dleft_q == '0 ? f_pleft_q == '0 && (f_stop_q || wait_q) : f_dleft_q == 4'd8 - 4'(beat_q)))
+  `CT_ASSERT(OwedDesc_A, fe_q != FeDesc || (fe_batch && f_dleft_q == '0 && (f_pleft_q == '0 || asked_q || wait_q)) || (request_q && !req_prog_q) || (wait_q && lost_q) ||
+             (!fe_batch && (f_dleft_q == '0 ? f_pleft_q == '0 && (f_stop_q || wait_q) : f_dleft_q == 4'd8 - 4'(beat_q))))
   `CT_ASSERT(OwedGuess_A, fe_q != FeDesc || f_pleft_q == '0 || wait_q || (asked_q && !request_q))
   `CT_ASSERT(OwedLoose_A, !(f_loose_q || fetch_drop_o) || !f_owed || f_aborting || kill_q || wait_q)
   `CT_ASSERT(OwedBad_A, !f_bad_q || !f_owed || f_aborting || kill_q || (wait_q && lost_q))
@@ -888,27 +984,55 @@ module ct_job #(
   `CT_ASSERT(OwedProg_A, fe_q != FeProg || (f_dleft_q == '0 && !(request_q && f_pleft_q != '0)))
   `CT_ASSERT(OwedHave_A, fe_q != FeHave || f_aborting || (f_dleft_q == '0 && (f_pleft_q == '0 || wait_q)))
   `CT_ASSERT(OneFetch_A, !f_take || (req_prog_q ? f_pleft_q == '0 && (f_dleft_q == '0 || fe_q == FeDesc) : !f_owed))
-  `CT_ASSERT(BeatOfDesc_A, !desc_beat || f_dleft_q == 4'd8 - 4'(beat_q))
+  `CT_ASSERT(BeatOfDesc_A, !desc_beat || batch_first || fe_batch || f_dleft_q == 4'd8 - 4'(beat_q))
   `CT_ASSERT(BeatOfProg_A, !prog_valid_o || (f_dleft_q == '0 && f_prog_q == prog_q && f_len_q == {ncmds_q, 1'b0}))
   `CT_ASSERT(GuessKept_A, !(fe_q == FeDesc && asked_q && (beat_q == '0 || first_beat_q)) || guess_q)
   `CT_ASSERT(GuessIsIt_A, fe_q != FeDesc || !asked_q || request_q || wait_q || wrong_guess || (f_prog_q == prog_q && f_len_q == {ncmds_q, 1'b0}))
   `CT_ASSERT(ProgOfJob_A, fe_q != FeProg || request_q || (f_prog_q == prog_q && f_len_q == {ncmds_q, 1'b0}))
 
   `CT_ASSERT(HeadIsNext_A, (state_q == StDesc) ? (f_front_q == head_q && f_next_q == (reset_seen_q ? reset_head_q : 16'(head_q + 16'd1)))
-                                               : (f_next_q == (fe_here ? 16'(head_q - 16'd1) : head_q)))
-  `CT_ASSERT(JobInOrder_A, !start_o || (!hold_i && !old_q && (over_start || gate_i) && (!over_start || overlap_i) &&
-                                        (fe_q != FeNone || (head_q == f_next_q && f_next_q != tail_q))))
+                                               : (f_next_q == ((fe_here && !fe_batch) ? 16'(head_q - 16'd1) : head_q)))
+  `CT_ASSERT(JobInOrder_A, !start_o || (!hold_i && (!old_q || (batch_done_valid_o && !over_start && overlap_i)) && (over_start || gate_i) &&
+                                        (!over_start || overlap_i) && (fe_q != FeNone || (head_q == f_next_q && f_next_q != tail_q))))
   `CT_ASSERT(AsksForNext_A, !desc_ask || head_q == (state_q == StDesc ? f_front_q : f_next_q))
   `CT_ASSERT(AsksWhatIsWritten_A, !desc_ask || state_q == StDesc || head_q != tail_q)
   `CT_ASSERT(SlotOfJob_A, !fetch_valid_o || req_prog_q ||
              fetch_addr_o == ring_base_i + {13'd0, (state_q == StDesc ? f_front_q : f_next_q) & ~(16'hffff << ring_log2_i), 3'b000})
-  `CT_ASSERT(HasItsDescriptor_A, !(fe_here || state_q == StProg || state_q == StRun) || (f_got_q && f_desc_q == (fe_here ? f_next_q : f_front_q)))
+  `CT_ASSERT(HasItsDescriptor_A, !(fe_here || state_q == StProg || state_q == StRun) || (fe_here ? fe_batch : rows_front_q != '0) || (f_got_q && f_desc_q == (fe_here ? f_next_q : f_front_q)))
   `CT_ASSERT(EarlyIsOfJob_A, !meta_q || !f_got_q || f_desc_q == f_front_q)
-  `CT_ASSERT(DescIsOfJob_A, fe_q != FeDesc || (request_q && !req_prog_q && !f_got_q) || f_desc_q == head_q)
+  `CT_ASSERT(DescIsOfJob_A, fe_q != FeDesc || fe_batch || (request_q && !req_prog_q && !f_got_q) || f_desc_q == head_q)
 
-  `CT_ASSERT(OneCompletion_A, 8'(f_starts_q - f_ends_q) == 8'(front_open) + 8'(old_q) && (!finish_o || late_ready) && (!start_o || !front_open || over_start))
-  `CT_ASSERT(OneEarly_A, 8'(f_starts_q - f_early_q) == 8'(meta_q) && (!f_early || cpl_ready))
+  `CT_ASSERT(OneCompletion_A, 8'(f_starts_q - f_ends_q) == 8'(front_open) + 8'(old_q) && (!finish_o || old_batch_q || late_ready) && (!start_o || !front_open || over_start))
+  `CT_ASSERT(OneEarly_A, 8'(f_metas_q - f_early_q) == 8'(meta_q) && (!f_early || cpl_ready))
   `CT_ASSERT(RetiresFront_A, !retire || (!old_q && front_open))
+
+  // The batcher: form_i rises behind a cycle in which a batch was due and could be taken; then come eight beats, or as many as a reset lets.
+  logic        f_form_q, f_ready_q, f_lost_q;
+  logic [3:0]  f_sent_q;               // beats of the descriptor so far
+  logic        f_formed_q;             // a batch has been taken and has not begun
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_form_q   <= 1'b0;
+      f_ready_q  <= 1'b0;
+      f_lost_q   <= 1'b0;
+      f_sent_q   <= '0;
+      f_formed_q <= 1'b0;
+    end else begin
+      f_form_q  <= form_i;
+      f_ready_q <= batch_ready_o && batch_due_i && !reset_i;
+      f_lost_q  <= form_i && (f_lost_q || reset_i);
+      f_sent_q  <= !form_i ? 4'd0 : f_sent_q + 4'(batch_valid_i);
+      f_formed_q <= (batch_first || f_formed_q) && !batch_start_o && !reset_i;
+    end
+  end
+  `CT_ASSUME(FormWhenReady_M, !form_i || f_form_q || f_ready_q)
+  `CT_ASSUME(FormUntilSent_M, form_i || !f_form_q || f_lost_q || f_sent_q == 4'd8)
+  `CT_ASSUME(BeatsWhileFormed_M, !batch_valid_i || (form_i && !f_lost_q && f_sent_q < 4'd8 && batch_first_i == (f_sent_q == '0)))
+  `CT_ASSUME(RowsOfBatch_M, batch_rows_i != '0 && batch_rows_i <= 5'd16)
+  `CT_ASSUME(DueIsOn_M, !batch_due_i || batch_on_i)
+  `CT_ASSERT(KeptFree_A, !(f_ready_q || (f_form_q && !f_lost_q && f_sent_q == '0)) || (fe_q == FeNone && !own_q && !kill_q && !wait_q))
+  `CT_ASSERT(BatchBeats_A, !(fe_batch && fe_q == FeDesc) || (f_form_q && !f_lost_q && f_sent_q == 4'(beat_q) && beat_q != '0))
+  `CT_ASSERT(BatchKept_A, f_formed_q == (fe_batch && !own_q))
 
   `CT_ASSERT(FirstErrorIsCode_A, !front_open || code_q == (f_err_q ? f_code_q : ct_pkg::ErrOk) || (state_q == StComplete && code_q == ct_pkg::ErrDead))
   `CT_ASSERT(FailedOrClean_A, !f_err_q || f_code_q != ct_pkg::ErrOk)

@@ -17,7 +17,10 @@
 // Reset values: POLICY 0, FLOOR 0, TRAIN_CAP 4, DRAIN_LIMIT 100000; a half of the scratchpad for each context; DRAM windows empty.
 // TRAIN_CAP keeps to 1..8 and RING_LOG2 to 0..10: larger (smaller) values are taken as the limit.
 //
-// Parameters   what the capability registers say.
+// Requests     addresses 0x300..0x37f are ct_batch's: a write is taken when bat_wr_ready_i is high, too (a write of part of a word is taken and
+//              forgotten); a read holds bat_rd_valid_o until bat_rd_vld_i brings the data.
+//
+// Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -28,6 +31,7 @@ module ct_regs #(
   parameter  int unsigned SpmWords = 65536,
   parameter  int unsigned ClockHz  = 100000000,
   parameter  int unsigned DramMib  = 256,
+  parameter  bit          Batcher  = 1'b0,
   localparam int unsigned CplW     = ct_pkg::CplW,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
@@ -56,7 +60,7 @@ module ct_regs #(
 
   // Global.
   output logic                  core_rst_no,
-  output logic [1:0]            policy_o,
+  output logic [2:0]            policy_o,
   output logic [7:0]            floor_o,
   output logic [3:0]            train_cap_o,
   output logic                  freeze_o,
@@ -91,6 +95,17 @@ module ct_regs #(
   input  logic [2*CplW-1:0]     cpl_i,
   output logic [1:0]            cpl_pop_o,
 
+  // ct_batch.
+  output logic                  bat_wr_valid_o,
+  input  logic                  bat_wr_ready_i,
+  output logic [5:0]            bat_wr_word_o,
+  output logic [31:0]           bat_wr_data_o,
+  output logic                  bat_rd_valid_o,
+  output logic [5:0]            bat_rd_word_o,
+  input  logic                  bat_rd_vld_i,
+  input  logic [31:0]           bat_rd_data_i,
+  input  logic                  bat_irq_i,
+
   // Scratchpad debug.
   output logic                  flip_arm_o,
   output logic [19:0]           flip_addr_o,
@@ -107,6 +122,7 @@ module ct_regs #(
 );
 
   localparam int unsigned ResetCycles = 4;
+  localparam logic [4:0]  BatBank     = 5'(ct_pkg::RegReqInput >> 7);
 
   // ---- Write channel --------------------------------------------------------------------------------------------------------
 
@@ -115,8 +131,14 @@ module ct_regs #(
   logic [31:0] wdata;
   logic        wr_global;
   logic [1:0]  wr_ctx;
+  logic        wr_bat;   // the write on offer is ct_batch's
 
-  assign wr               = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i);
+  assign wr_bat         = Batcher && (s_axil_wstrb_i == 4'hf) && (waddr[11:7] == BatBank);
+  assign bat_wr_valid_o = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && wr_bat;
+  assign bat_wr_word_o  = {1'b0, waddr[6:2]};
+  assign bat_wr_data_o  = wdata;
+
+  assign wr               = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && (!wr_bat || bat_wr_ready_i);
   assign s_axil_awready_o = wr;
   assign s_axil_wready_o  = wr;
   assign s_axil_bvalid_o  = bvalid_q;
@@ -177,7 +199,7 @@ module ct_regs #(
 
   // ---- Global registers -------------------------------------------------------------------------------------------------------
 
-  logic [1:0]  policy_q, irq_enable_q;
+  logic [2:0]  policy_q, irq_enable_q;
   logic [7:0]  floor_q, flip_bit_q;
   logic [3:0]  train_cap_q;
   logic        freeze_q, step_q, flip_arm_q, peek_q;
@@ -203,16 +225,16 @@ module ct_regs #(
       step_q     <= 1'b0;
       flip_arm_q <= 1'b0;
       peek_q     <= 1'b0;
-      irq_q      <= ((irq_enable_q & cpl_valid_i) != '0);
+      irq_q      <= ((irq_enable_q & {bat_irq_i, cpl_valid_i}) != '0);
       if (wr_global) begin
         unique case (waddr)
           ct_pkg::RegCtrl: begin
             freeze_q <= wdata[1];
             step_q   <= freeze_q && wdata[1] && wdata[2];
           end
-          ct_pkg::RegPolicy:     policy_q      <= wdata[1:0];
+          ct_pkg::RegPolicy:     policy_q      <= (Batcher && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
           ct_pkg::RegFloor:      floor_q       <= wdata[7:0];
-          ct_pkg::RegIrqEnable:  irq_enable_q  <= wdata[1:0];
+          ct_pkg::RegIrqEnable:  irq_enable_q  <= {Batcher && wdata[2], wdata[1:0]};
           ct_pkg::RegTrainCap:   train_cap_q   <= (wdata == '0) ? 4'd1 : (wdata > 32'd8) ? 4'd8 : wdata[3:0];
           ct_pkg::RegDrainLimit: drain_limit_q <= wdata;
           ct_pkg::RegDbgAddr:    dbg_addr_q    <= wdata[19:0];
@@ -354,14 +376,14 @@ module ct_regs #(
 
   // ---- Read channel ---------------------------------------------------------------------------------------------------------
 
-  typedef enum logic [1:0] {RdIdle, RdMux, RdCounter, RdAnswer} rd_state_e;
+  typedef enum logic [2:0] {RdIdle, RdMux, RdCounter, RdBatch, RdAnswer} rd_state_e;
 
   rd_state_e   rd_q;
   logic [11:0] raddr_q;
   logic [31:0]   global_rdata, rdata_q;
   logic [1023:0] global_words;
   logic [31:0] cycle_hi_q, count_hi_q;
-  logic        ar, is_counter, count_req, count_vld;
+  logic        ar, is_counter, is_bat, count_req, count_vld;
   logic [63:0] count_data;
 
   assign s_axil_arready_o = (rd_q == RdIdle);
@@ -372,6 +394,9 @@ module ct_regs #(
   assign ctx_rword        = raddr_q[6:2];
   // Two contexts of 32 counters of 8 bytes: 0x400 .. 0x5ff.
   assign is_counter       = (raddr_q[11:9] == 3'(ct_pkg::CntBase >> 9));
+  assign is_bat           = Batcher && (raddr_q[11:7] == BatBank);
+  assign bat_rd_valid_o   = (rd_q == RdBatch);
+  assign bat_rd_word_o    = {1'b0, raddr_q[6:2]};
   assign count_req        = (rd_q == RdMux) && is_counter && !raddr_q[2];
 
   always_comb begin
@@ -381,13 +406,13 @@ module ct_regs #(
     global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
     global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
-    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f;
+    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f | (Batcher ? ct_pkg::FeatureBatcher : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);
     global_words[8*ct_pkg::RegFloor +: 32]      = 32'(floor_q);
     global_words[8*ct_pkg::RegIrqEnable +: 32]  = 32'(irq_enable_q);
-    global_words[8*ct_pkg::RegIrqStatus +: 32]  = 32'(cpl_valid_i);
+    global_words[8*ct_pkg::RegIrqStatus +: 32]  = 32'({bat_irq_i, cpl_valid_i});
     global_words[8*ct_pkg::RegCycleLo +: 32]    = cycle_q[31:0];
     global_words[8*ct_pkg::RegCycleHi +: 32]    = cycle_hi_q;
     global_words[8*ct_pkg::RegTrainCap +: 32]   = 32'(train_cap_q);
@@ -423,6 +448,7 @@ module ct_regs #(
       rdata_q    <= count_data[31:0];
       count_hi_q <= count_data[63:32];
     end
+    if (rd_q == RdBatch && bat_rd_vld_i) rdata_q <= bat_rd_data_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -432,8 +458,10 @@ module ct_regs #(
       unique case (rd_q)
         RdIdle:    if (ar) rd_q <= RdMux;
         // In the reset the counters do not answer.
-        RdMux:     if (!reset_now_q) rd_q <= count_req ? RdCounter : RdAnswer;
+        RdMux:     if (!reset_now_q) rd_q <= count_req ? RdCounter : is_bat ? RdBatch : RdAnswer;
         RdCounter: if (count_vld || reset_now_q) rd_q <= RdAnswer;
+        // ct_batch takes its turn; in the reset it does not answer.
+        RdBatch:   if (bat_rd_vld_i) rd_q <= RdAnswer;
         RdAnswer:  if (s_axil_rready_i) rd_q <= RdIdle;
         default:   rd_q <= RdIdle;
       endcase

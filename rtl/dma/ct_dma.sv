@@ -20,11 +20,13 @@
 `default_nettype none
 `include "ct_assert.svh"
 
-module ct_dma (
+module ct_dma #(
+  parameter bit Gather = 1'b0            // context 0 has it (see ct_dma_seq)
+) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
 
-  input  logic [1:0]                    policy_i,
+  input  logic [2:0]                    policy_i,
   input  logic [7:0]                    floor_i,
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
@@ -52,6 +54,13 @@ module ct_dma (
   output logic [1:0]                    st_old_o,
   output logic [1:0]                    st_old_err_o,
   output logic [31:0]                   st_old_err_addr_o,
+
+  // Addresses for Gather: LD, ST, both of context 0.
+  output logic [1:0]                    gat_valid_o,
+  output logic [7:0]                    gat_row_o,
+  input  logic [1:0]                    gat_gnt_i,
+  input  logic [1:0]                    gat_vld_i,
+  input  logic [31:0]                   gat_addr_i,
 
   output logic [1:0]                    err_o,
   output logic [15:0]                   err_code_o,
@@ -141,7 +150,12 @@ module ct_dma (
   logic [15:0] ld_code, st_code, code_q;
   logic [63:0] ld_addr, st_addr, addr_q;
 
-  ct_dma_ld u_ld (
+  ct_dma_ld #(.Gather(Gather)) u_ld (
+    .gat_valid_o (gat_valid_o[0]),
+    .gat_row_o   (gat_row_o[3:0]),
+    .gat_gnt_i   (gat_gnt_i[0]),
+    .gat_vld_i   (gat_vld_i[0]),
+    .gat_addr_i,
     .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
     .halt_i      (bad_q),
     .idle_o      (ld_idle),
@@ -170,7 +184,12 @@ module ct_dma (
     .probe_o     (probe_o[9:0])
   );
 
-  ct_dma_st u_st (
+  ct_dma_st #(.Gather(Gather)) u_st (
+    .gat_valid_o (gat_valid_o[1]),
+    .gat_row_o   (gat_row_o[7:4]),
+    .gat_gnt_i   (gat_gnt_i[1]),
+    .gat_vld_i   (gat_vld_i[1]),
+    .gat_addr_i,
     .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .flush_i, .abandon_i,
     .halt_i      (bad_q),
     .idle_o      (st_idle),

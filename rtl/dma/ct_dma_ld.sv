@@ -24,11 +24,13 @@
 `default_nettype none
 `include "ct_assert.svh"
 
-module ct_dma_ld (
+module ct_dma_ld #(
+  parameter bit Gather = 1'b0           // context 0 has it (see ct_dma_seq)
+) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
 
-  input  logic [1:0]                    policy_i,
+  input  logic [2:0]                    policy_i,
   input  logic [7:0]                    floor_i,
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
@@ -44,6 +46,12 @@ module ct_dma_ld (
   input  logic [31:0]                   sem_nz_i,
   output logic [31:0]                   sem_dec_o,
   output logic [31:0]                   sem_inc_o,
+
+  output logic                          gat_valid_o,  // of context 0
+  output logic [3:0]                    gat_row_o,
+  input  logic                          gat_gnt_i,
+  input  logic                          gat_vld_i,
+  input  logic [31:0]                   gat_addr_i,
 
   input  logic [1:0]                    fetch_valid_i,
   input  logic [63:0]                   fetch_addr_i,
@@ -107,8 +115,15 @@ module ct_dma_ld (
   logic [63:0]       f_addr, f_err_addr;
   logic [9:0]        f_beats;
 
+  logic [1:0] gat_valid;
+  logic [7:0] gat_row;
+  assign gat_valid_o = gat_valid[0];
+  assign gat_row_o   = gat_row[3:0];
+  logic unused_gather;
+  assign unused_gather = ^{gat_valid[1], gat_row[7:4]};
+
   for (genvar c = 0; c < 2; c++) begin : g_ctx
-    ct_dma_seq #(.SplitRecords(1'b1)) u_seq (
+    ct_dma_seq #(.SplitRecords(1'b1), .Gather((c == 0) ? Gather : 1'b0)) u_seq (
       .clk_i, .rst_ni,
       .flush_i     (flush_i[c]),
       .halt_i      (halt_i[c]),
@@ -118,6 +133,11 @@ module ct_dma_ld (
       .cmd_ready_o (cmd_ready_o[c]),
       .sem_nz_i    (sem_nz_i[16*c +: 16]),
       .sem_dec_o   (sem_dec_o[16*c +: 16]),
+      .gat_valid_o (gat_valid[c]),
+      .gat_row_o   (gat_row[4*c +: 4]),
+      .gat_gnt_i   ((c == 0) ? gat_gnt_i : 1'b0),
+      .gat_vld_i   ((c == 0) ? gat_vld_i : 1'b0),
+      .gat_addr_i,
       .base_i      (base_i[32*c +: 32]),
       .limit_i     (limit_i[32*c +: 32]),
       .err_o       (seq_err[c]),

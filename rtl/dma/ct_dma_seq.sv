@@ -9,6 +9,9 @@
 //             sem_dec_o in the cycle in which they are taken. Sig0 goes with the last piece of a step, Sig1 with the last of the
 //             command: sig0_o and sig1_o are the fields of the command, zero where the piece does not carry them.
 // Latency     command taken in t, first piece offered in t + 2. No dead cycle between pieces, runs, steps or commands.
+// Gather      (parameter Gather) a command with the bit has the steps of i2 at Dram + an address that is asked for: gat_valid_o with the
+//             number of the step in gat_row_o until gat_gnt_i, the address in the next cycle (gat_vld_i, gat_addr_i). The next step's is
+//             asked for while this one is cut: steps of three pieces or more lose no cycle, the first one four. D2 is not used.
 // Window      a piece that is not inside [base_i, limit_i) is never offered: err_o is high (a level) with its first unit outside.
 // Handshake   valid_o holds until ready_i, but flush_i takes it away; halt_i hides it and stops the walk until a flush.
 
@@ -16,7 +19,8 @@
 `include "ct_assert.svh"
 
 module ct_dma_seq #(
-  parameter bit SplitRecords = 1'b1
+  parameter bit SplitRecords = 1'b1,
+  parameter bit Gather       = 1'b0
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
@@ -30,6 +34,12 @@ module ct_dma_seq #(
   output logic                        cmd_ready_o,
   input  logic [15:0]                 sem_nz_i,
   output logic [15:0]                 sem_dec_o,
+
+  output logic                        gat_valid_o,
+  output logic [3:0]                  gat_row_o,
+  input  logic                        gat_gnt_i,
+  input  logic                        gat_vld_i,
+  input  logic [31:0]                 gat_addr_i,
 
   input  logic [31:0]                 base_i,
   input  logic [31:0]                 limit_i,
@@ -70,6 +80,10 @@ module ct_dma_seq #(
   logic [8:0]      rem_q;         // beats left of the run
   logic [31:0]     run_addr_q, step_addr_q;
   logic [SpmW-1:0] run_spm_q, step_spm_q;
+
+  // With Gather: the command has it; its step has no address yet; the next address is here.
+  logic            gather_q, miss_q, gat_vld_q;
+  logic [31:0]     gat_addr_q;
 
   // The piece on offer.
   logic            out_d, out_q;
@@ -115,28 +129,80 @@ module ct_dma_seq #(
     end
   end
 
-  assign go          = act_q && !halt_i && !flush_i && (need & ~sem_nz_i) == 16'd0 && (!out_q || (valid_o && ready_i));
+  assign go          = act_q && !miss_q && !halt_i && !flush_i && (need & ~sem_nz_i) == 16'd0 && (!out_q || (valid_o && ready_i));
   assign sem_dec_o   = go ? need : 16'd0;
   assign cmd_ready_o = !flush_i && !halt_i && (!act_q || (go && cmd_end));
 
-  // Where it goes from there: on in the run, to the next run, or to the next step.
-  logic [31:0]     next_addr;
+  // Where it goes from there: on in the run, to the next run, or to the next step. With Gather step_addr_q stays where it is.
+  logic [31:0]     next_addr, stride;
   logic [SpmW-1:0] next_spm;
-  logic [23:0]     stride;
 
   always_comb begin
     stride    = '0;
     next_addr = '0;
     next_spm  = '0;
     if (act_q) begin
-      stride    = step_end ? d2_q : d1_q;
-      next_addr = run_end ? (step_end ? step_addr_q : run_addr_q) + {{8{stride[23]}}, stride} : piece_end[31:0];
+      stride    = (miss_q || (step_end && gather_q)) ? gat_addr_q : step_end ? {{8{d2_q[23]}}, d2_q} : {{8{d1_q[23]}}, d1_q};
+      next_addr = (run_end || miss_q) ? ((step_end || miss_q) ? step_addr_q : run_addr_q) + stride : piece_end[31:0];
       next_spm  = (step_end ? step_spm_q : run_spm_q) + (step_end ? s2_q : s1_q);
     end
   end
 
   logic load;
   assign load = cmd_valid_i && cmd_ready_o;
+
+  // The addresses of the steps: one in hand before it is needed, if there is time.
+  logic use_addr;                 // it becomes the step's
+  assign use_addr = gat_vld_q && (miss_q || (go && step_end));
+
+  if (Gather) begin : g_gather
+    logic [3:0] row_q, last_q;    // to be asked for; the command's last
+    logic       more_q;           // it is one of the command's
+    logic       asked_q;          // an answer comes in this cycle
+
+    assign gat_valid_o = act_q && gather_q && more_q && !asked_q && !gat_vld_q;
+    assign gat_row_o   = row_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        gather_q  <= 1'b0;
+        miss_q    <= 1'b0;
+        gat_vld_q <= 1'b0;
+        asked_q   <= 1'b0;
+      end else begin
+        if (load) gather_q <= cmd_i[ct_pkg::DmaGatherLsb];
+        asked_q <= gat_valid_o && gat_gnt_i && !flush_i;
+        if (load || flush_i)                gat_vld_q <= 1'b0;
+        else if (gat_vld_i && asked_q)      gat_vld_q <= 1'b1;
+        else if (use_addr)                  gat_vld_q <= 1'b0;
+        if (load)                                                     miss_q <= cmd_i[ct_pkg::DmaGatherLsb];
+        else if (flush_i)                                             miss_q <= 1'b0;
+        else if (use_addr)                                            miss_q <= 1'b0;
+        else if (go && step_end && !cmd_end && gather_q)              miss_q <= 1'b1;
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (gat_vld_i && asked_q) gat_addr_q <= gat_addr_i;
+      if (load) begin
+        row_q  <= '0;
+        last_q <= cmd_i[ct_pkg::DmaN2Lsb +: 4] - 4'd1;
+        more_q <= 1'b1;
+      end else if (gat_valid_o && gat_gnt_i) begin
+        row_q  <= row_q + 4'd1;
+        more_q <= (row_q != last_q);
+      end
+    end
+  end else begin : g_none
+    assign gather_q    = 1'b0;
+    assign miss_q      = 1'b0;
+    assign gat_vld_q   = 1'b0;
+    assign gat_addr_q  = '0;
+    assign gat_valid_o = 1'b0;
+    assign gat_row_o   = '0;
+    logic unused_gather;
+    assign unused_gather = ^{gat_gnt_i, gat_vld_i, gat_addr_i, use_addr};
+  end
 
   always_comb begin
     act_d = act_q;
@@ -199,10 +265,13 @@ module ct_dma_seq #(
         i1_q       <= step_end ? n1_q : i1_q - 12'd1;
       end
       if (step_end) begin
-        step_addr_q <= next_addr;
+        if (!gather_q) step_addr_q <= next_addr;
         step_spm_q  <= next_spm;
         i2_q        <= i2_q - 12'd1;
       end
+    end else if (miss_q && gat_vld_q) begin
+      addr_q     <= next_addr;
+      run_addr_q <= next_addr;
     end
   end
 

@@ -51,7 +51,7 @@ module ct_mxu #(
   output logic [63:0]            err_addr_o,
 
   // Configuration.
-  input  logic [1:0]             policy_i,
+  input  logic [2:0]             policy_i,
   input  logic [7:0]             floor_i,
   input  logic                   freeze_i,
   input  logic [39:0]            spm_base_i,

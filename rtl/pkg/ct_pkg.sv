@@ -26,10 +26,11 @@ package ct_pkg;
   localparam int unsigned AccLat = 2;     // ACC read: request -> data
 
   // Arbitration policies (register POLICY).
-  localparam logic [1:0] PolicyPriority = 2'd0;
-  localparam logic [1:0] PolicyFcfs = 2'd1;
-  localparam logic [1:0] PolicyRoundRobin = 2'd2;
-  localparam logic [1:0] PolicyJob = 2'd3;
+  localparam logic [2:0] PolicyPriority = 3'd0;
+  localparam logic [2:0] PolicyFcfs = 3'd1;
+  localparam logic [2:0] PolicyRoundRobin = 3'd2;
+  localparam logic [2:0] PolicyJob = 3'd3;
+  localparam logic [2:0] PolicySlack = 3'd4;  // units see it only while there is slack, and PRIORITY otherwise
 
   // A completion on its way from ct_job to ct_regs.
   localparam int unsigned CplTagLsb = 0;       // 32

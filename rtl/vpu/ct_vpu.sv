@@ -37,7 +37,7 @@ module ct_vpu #(
   input  logic         rst_ni,
 
   // configuration
-  input  logic [1:0]   policy_i,
+  input  logic [2:0]   policy_i,
   input  logic [7:0]   floor_i,
   input  logic         freeze_i,
   input  logic [39:0]  spm_base_i,

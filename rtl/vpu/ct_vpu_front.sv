@@ -33,7 +33,7 @@ module ct_vpu_front #(
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  input  logic [1:0]   policy_i,
+  input  logic [2:0]   policy_i,
   input  logic [7:0]   floor_i,
   input  logic         freeze_i,
 
