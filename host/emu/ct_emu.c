@@ -148,37 +148,39 @@ bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
 
-static uint32_t desc_word(const uint8_t *desc, size_t word) {
-  const uint8_t *p = desc + 4 * word;
-  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+/* The descriptor in the ring's next slot; false: it cannot be read. */
+static bool read_descriptor(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t *desc) {
+  const uint32_t slot = ctx->head & ((UINT32_C(1) << CT_EMU_CREG(ctx, RING_LOG2)) - 1);
+  ctx->head = (ctx->head + 1) & 0xffff;
+  const uint8_t *p = ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS,
+                                      DESC_UNITS, FETCH_BEATS);
+  for (unsigned i = 0; p && i < CT_DESC_BYTES / 4; ++i, p += 4)
+    desc[i] = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+  return p != NULL;
 }
 
-/* Reads and checks the descriptor in the ring's next slot, then the program. */
-static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t slot) {
-  const uint8_t *prog,
-      *desc = ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS,
-                               DESC_UNITS, FETCH_BEATS);
-  if (!desc) return;
-  ctx->result.tag = desc_word(desc, CT_DESC_TAG);
-  ctx->result.version = desc_word(desc, CT_DESC_VERSION);
-  ctx->ncmds = desc_word(desc, CT_DESC_NCMDS);
+/* Takes over and checks a descriptor, then reads the program. */
+static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *desc) {
+  ctx->result.tag = desc[CT_DESC_TAG];
+  ctx->result.version = desc[CT_DESC_VERSION];
+  ctx->ncmds = desc[CT_DESC_NCMDS];
   if (ctx->ncmds < 1 || ctx->ncmds > CT_PROG_MAX)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_NCMDS);
-  else if (desc_word(desc, CT_DESC_FLAGS) & ~(uint32_t)CT_FLAG_OVERLAP)
+  else if (desc[CT_DESC_FLAGS] & ~(uint32_t)CT_FLAG_OVERLAP)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
-  for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
-    ctx->r[1 + i] = desc_word(desc, CT_DESC_ARG0 + i);
+  memcpy(&ctx->r[1], &desc[CT_DESC_ARG0], CT_NUM_ARGS * sizeof *desc);
+  ctx->r[CT_NUM_ARGS + 1] = ctx->batch;
   if (ctx->failed) return;
-  prog = ct_emu_dram_read(emu, ctx, desc_word(desc, CT_DESC_PROG), 2 * ctx->ncmds, FETCH_BEATS);
+  const uint8_t *prog = ct_emu_dram_read(emu, ctx, desc[CT_DESC_PROG], 2 * ctx->ncmds, FETCH_BEATS);
   for (size_t i = 0; prog && i < ctx->ncmds; ++i) {
     const struct ct_cmd cmd = ct_cmd_from_bytes(prog + CT_CMD_BYTES * i);
     ct_emu_prepare(&ctx->prog[i], &cmd);
   }
 }
 
-static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
-  const uint32_t slot = ctx->head & ((UINT32_C(1) << CT_EMU_CREG(ctx, RING_LOG2)) - 1);
-  ctx->head = (ctx->head + 1) & 0xffff;
+/* Starts a batch with this descriptor, or (NULL) the ring's next job. */
+static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *batch) {
+  uint32_t desc[CT_DESC_BYTES / 4];
   ctx->running = true;
   ctx->ended = ctx->failed = false;
   ctx->pc = ctx->ncmds = ctx->depth = 0;
@@ -187,11 +189,15 @@ static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
   memset(ctx->sem, 0, CT_NUM_SEMS);
   ctx->sem[CT_NUM_SEMS] = 1;
   memset(ctx->queue, 0, sizeof ctx->queue);
-  fetch_job(emu, ctx, slot);
+  if (!batch) ctx->batch = 0;
+  if (batch || read_descriptor(emu, ctx, desc)) fetch_job(emu, ctx, batch ? batch : desc);
 }
 
-static void finish_job(struct ct_emu_ctx *ctx) {
-  ctx->cpl[(ctx->cpl_head + ctx->cpl_count++) % CT_CPL_DEPTH] = ctx->result;
+static void finish_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+  if (ctx->batch)
+    ct_emu_batch_done(&emu->batcher, ctx);
+  else
+    ctx->cpl[(ctx->cpl_head + ctx->cpl_count++) % CT_CPL_DEPTH] = ctx->result;
   ++ctx->cnt[CT_CNT_JOBS];
   ctx->running = false;
 }
@@ -202,8 +208,17 @@ static bool all_idle(const struct ct_emu_ctx *ctx) {
   return true;
 }
 
-static bool can_start(const struct ct_emu_ctx *ctx) {
-  return ctx->head != CT_EMU_CREG(ctx, TAIL) && ctx->cpl_count < CT_CPL_DEPTH && !ctx->owed;
+/* Starts a job of the ring or a batch, in turn where both wait; false: there is none. */
+static bool start_next(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+  struct ct_emu_batcher *b = &emu->batcher;
+  const bool ring = ctx->head != CT_EMU_CREG(ctx, TAIL) && ctx->cpl_count < CT_CPL_DEPTH;
+  const bool first = index_of(emu, ctx) == 0;
+  if (ctx->owed) return false;
+  const uint32_t *batch = first && !(ring && b->ring_turn) ? ct_emu_batch_form(b, ctx) : NULL;
+  if (!batch && !ring) return false;
+  if (first) b->ring_turn = batch != NULL;
+  start_job(emu, ctx, batch);
+  return true;
 }
 
 enum { BURST = 64 }; /* commands dispatched before the units get their turn */
@@ -221,10 +236,9 @@ static bool move(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
 /* One round of the context: a job's start or end, or everything that can move. */
 static bool context_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_step) {
   if (!ctx->running) {
-    if (!can_start(ctx)) return false;
-    start_job(emu, ctx);
+    return start_next(emu, ctx);
   } else if (ctx->failed || (ctx->ended && all_idle(ctx))) {
-    finish_job(ctx);
+    finish_job(emu, ctx);
   } else if (!move(emu, ctx, one_step)) {
     ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
   }
@@ -269,6 +283,7 @@ static void reset(struct ct_emu *emu) {
   CT_EMU_REG(emu, TRAIN_CAP) = 4;
   CT_EMU_REG(emu, DRAIN_LIMIT) = 100000;
   emu->dead = 0;
+  ct_emu_batch_reset(&emu->batcher);
 }
 
 /* A register that reads as it was written: its bits, and the largest value it takes. */
@@ -288,9 +303,9 @@ static bool store(const struct stored *table, size_t count, uint32_t *regs, uint
 }
 
 static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
-  static const struct stored table[] = {{CT_REG_POLICY, 3, 3},
+  static const struct stored table[] = {{CT_REG_POLICY, 7, 4},
                                         {CT_REG_FLOOR, 255, 255},
-                                        {CT_REG_IRQ_ENABLE, 3, 3},
+                                        {CT_REG_IRQ_ENABLE, 7, 7},
                                         {CT_REG_TRAIN_CAP, UINT32_MAX, 8},
                                         {CT_REG_DBG_ADDR, 0xfffff, 0xfffff},
                                         {CT_REG_DRAIN_LIMIT, UINT32_MAX, UINT32_MAX}};
@@ -315,12 +330,14 @@ static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
 }
 
 /* CONTROL. Here a job is alive between two register accesses only while the device is frozen. */
-static void control(struct ct_emu_ctx *ctx, uint32_t value) {
+static void control(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t value) {
   if (value & 1) {
     ctx->head = CT_EMU_CREG(ctx, TAIL);
     ctx->owed = false;
+    if (index_of(emu, ctx) == 0) ct_emu_batch_drop(&emu->batcher);
   }
-  const bool named = (value & 4) != 0, hit = !named || ((ctx->head - 1) & 0xffff) == value >> 16;
+  const bool named = (value & 4) != 0; /* a job of the ring, by its number */
+  const bool hit = !named || (!ctx->batch && ((ctx->head - 1) & 0xffff) == value >> 16);
   if (!hit) value &= ~UINT32_C(2);
   if (ctx->running && value & 3) ct_emu_fail(ctx, value & 1 ? CT_DEV_RESET : CT_DEV_CANCELLED, 0);
 }
@@ -331,7 +348,8 @@ static void pop(struct ct_emu_ctx *ctx) {
   --ctx->cpl_count;
 }
 
-static void write_context(struct ct_emu_ctx *ctx, uint32_t offset, uint32_t value) {
+static void write_context(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t offset,
+                          uint32_t value) {
   static const struct stored table[] = {{CT_CREG_RING_BASE, UINT32_MAX, UINT32_MAX},
                                         {CT_CREG_RING_LOG2, UINT32_MAX, 10},
                                         {CT_CREG_TAIL, 0xffff, 0xffff},
@@ -343,12 +361,13 @@ static void write_context(struct ct_emu_ctx *ctx, uint32_t offset, uint32_t valu
                                         {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
                                         {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX}};
   if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) return;
-  if (offset == CT_CREG_CONTROL) control(ctx, value);
+  if (offset == CT_CREG_CONTROL) control(emu, ctx, value);
   if (offset == CT_CREG_CPL_POP) pop(ctx);
 }
 
 static uint32_t irq_status(const struct ct_emu *emu) {
-  return (uint32_t)(emu->ctx[0].cpl_count > 0) | (uint32_t)(emu->ctx[1].cpl_count > 0) << 1;
+  return (uint32_t)(emu->ctx[0].cpl_count > 0) | (uint32_t)(emu->ctx[1].cpl_count > 0) << 1 |
+         (uint32_t)ct_emu_batch_record(&emu->batcher) << 2;
 }
 
 static uint32_t read_global(const struct ct_emu *emu, uint32_t offset) {
@@ -364,7 +383,7 @@ static uint32_t read_global(const struct ct_emu *emu, uint32_t offset) {
     case CT_REG_CLOCK_HZ:
       return 100000000;
     case CT_REG_FEATURES:
-      return 15;
+      return 15 | CT_FEATURE_BATCHER;
     case CT_REG_DRAM_BYTES:
       return (uint32_t)(emu->dram_bytes >> 20);
     case CT_REG_IRQ_STATUS:
@@ -410,6 +429,14 @@ static uint32_t read_context(const struct ct_emu_ctx *ctx, uint32_t offset) {
     default:
       return ctx->reg[offset / 4];
   }
+}
+
+static uint32_t read_batcher(struct ct_emu *emu, uint32_t offset) {
+  if (ct_emu_batch_looks(offset)) {
+    emu->batcher.form = emu->batcher.waits > 0;
+    run(emu);
+  }
+  return ct_emu_batch_read(emu, offset);
 }
 
 static uint32_t read_counter(struct ct_emu *emu, uint32_t offset) {
@@ -499,8 +526,10 @@ static int emu_reg_read(void *self, uint32_t offset, uint32_t *value) {
     *value = read_counter(emu, offset - CT_CNT_BASE);
   else if (bank == 0)
     *value = read_global(emu, offset);
+  else if (bank <= CT_EMU_CTXS)
+    *value = read_context(&emu->ctx[bank - 1], offset % CT_CTX_STRIDE);
   else
-    *value = bank <= CT_EMU_CTXS ? read_context(&emu->ctx[bank - 1], offset % CT_CTX_STRIDE) : 0;
+    *value = read_batcher(emu, offset);
   return 0;
 }
 
@@ -511,7 +540,9 @@ static int emu_reg_write(void *self, uint32_t offset, uint32_t value) {
   if (bank == 0)
     write_global(emu, offset, value);
   else if (bank <= CT_EMU_CTXS)
-    write_context(&emu->ctx[bank - 1], offset % CT_CTX_STRIDE, value);
+    write_context(emu, &emu->ctx[bank - 1], offset % CT_CTX_STRIDE, value);
+  else if (offset < CT_CNT_BASE)
+    ct_emu_batch_write(emu, offset, value);
   run(emu);
   return 0;
 }

@@ -6,6 +6,7 @@
  *   ct_emu.c        memory, registers, jobs, the transport "emu:"
  *   ct_emu_prog.c   programs: control commands, legality, dispatch into the queues
  *   ct_emu_units.c  what the six units do with a command
+ *   ct_emu_batch.c  requests, and the batches they become
  *   ct_path.h       what they compute on a tile: plainly, or with vector instructions
  *
  * The transport's arguments: spm=WORDS (65536), cols=8|16 (16), lanes=4|16 (16), dram=MIB (256),
@@ -71,6 +72,7 @@ struct ct_emu_line {
   struct ct_emu_sems sems;
   const struct ct_op_info *op; /* NULL: there is no such operation */
   enum ct_emu_unit unit;       /* CT_EMU_UNITS: none, a control command */
+  bool gather;                 /* legal in a batch only */
   bool judged;                 /* whether it is legal depends on no register ... */
   bool legal;                  /* ... and this is the answer */
   /* If judged, the registers to be added in: to the bits `mask` of word `word`, from bit `shift`.
@@ -97,6 +99,9 @@ struct ct_emu_ctx {
   bool running, ended; /* ended: END was dispatched */
   bool failed;
   bool owed; /* the memory port owes answers to a job that has ended: no job starts */
+  /* The places of the requests whose batch the job is; 0 of them: it comes from the ring. */
+  uint8_t batch_place[CT_BATCH_MAX];
+  unsigned batch;
   struct ct_emu_completion result; /* code and addr hold the first failure */
   struct ct_emu_line prog[CT_PROG_MAX];
   uint32_t ncmds, pc, r[CT_NUM_REGS];
@@ -111,7 +116,46 @@ struct ct_emu_ctx {
   struct ct_emu_tile acc[CT_ACC_TILES], tile[CT_TILE_REGS];
 };
 
+/* A request has a place from its push until its record is popped. */
+struct ct_emu_request {
+  uint32_t input, output, tag;
+  uint32_t deadline; /* cycles after its arrival, which is always now; 0: none */
+  uint8_t model;
+  /* Its record, when it is over: whether it was in a batch, of how many, and what became of it. */
+  bool over, ran;
+  uint8_t count;
+  struct ct_emu_completion result;
+};
+
+struct ct_emu_model {
+  bool loaded;
+  unsigned used;                       /* the descriptor that batches get */
+  uint32_t desc[2][CT_DESC_BYTES / 4]; /* writes go to the other */
+  uint32_t control[CT_MODEL_WORDS / 2];
+};
+
+/* Places in some order: a ring buffer of their numbers. */
+struct ct_emu_places {
+  uint8_t place[CT_REQ_PLACES];
+  unsigned first, count;
+};
+
+struct ct_emu_batcher {
+  struct ct_emu_request request[CT_REQ_PLACES];
+  struct ct_emu_places free; /* as they became free */
+  struct ct_emu_places left; /* in a batch, or over: as they left the queue */
+  uint8_t waiting[CT_REQ_WAITING];
+  unsigned waits; /* earliest deadline first */
+  struct ct_emu_model model[CT_MODELS];
+  struct ct_emu_request staged; /* as the host has written it so far */
+  bool spoilt;                  /* a word of it found no place */
+  uint32_t model_at, result, ticket;
+  bool form;      /* the host has looked, or the queue is full: all that waits goes */
+  bool ring_turn; /* a batch has gone, so a job of the ring is next */
+};
+
 struct ct_emu {
+  struct ct_emu_batcher batcher;
   struct ct_emu_ctx ctx[CT_EMU_CTXS];
   const struct ct_path *path;
   /* The scratchpad, word by word: mantissas, exponents, parity bits that do not fit. */
@@ -162,6 +206,30 @@ const uint8_t *ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint
                                 uint32_t beats, uint32_t max_beats);
 bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
                        uint32_t max_beats, const uint8_t *data);
+
+/* ---- ct_emu_batch.c ---- */
+
+/* As after power-up. */
+void ct_emu_batch_reset(struct ct_emu_batcher *b);
+
+/* Registers from CT_REG_REQ_INPUT on. What a host looks at makes batches of what waits, as soon as
+ * they can run. */
+bool ct_emu_batch_looks(uint32_t offset);
+uint32_t ct_emu_batch_read(struct ct_emu *emu, uint32_t offset);
+void ct_emu_batch_write(struct ct_emu *emu, uint32_t offset, uint32_t value);
+
+/* Whether a record waits. */
+bool ct_emu_batch_record(const struct ct_emu_batcher *b);
+
+/* Makes the first model's first requests the batch of ctx and returns its descriptor; NULL: none is
+ * to go. */
+const uint32_t *ct_emu_batch_form(struct ct_emu_batcher *b, struct ct_emu_ctx *ctx);
+
+/* The job of ctx, a batch, is over. */
+void ct_emu_batch_done(struct ct_emu_batcher *b, const struct ct_emu_ctx *ctx);
+
+/* Soft reset: all that waits leaves. */
+void ct_emu_batch_drop(struct ct_emu_batcher *b);
 
 /* ---- ct_emu_prog.c ---- */
 

@@ -40,7 +40,7 @@ static bool has_sems(const struct ct_cmd *cmd) {
 
 static bool dma_legal(const struct ct_cmd *cmd) {
   return in_range(CT_GET(cmd, DMA_NB), 1, CT_GET(cmd, DMA_HDR) ? 16 : 256) &&
-         CT_GET(cmd, DMA_N2) > 0;
+         (CT_GET(cmd, DMA_N2) > 0 || CT_GET(cmd, DMA_GATHER));
 }
 
 static bool mm_legal(const struct ct_cmd *cmd) {
@@ -132,6 +132,7 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
   line->sems = sems_of(cmd);
   line->op = ct_op_find(CT_GET(cmd, ALL_OP));
   line->unit = unit_of(CT_GET(cmd, ALL_OP));
+  line->gather = (line->unit == CT_EMU_LD || line->unit == CT_EMU_ST) && CT_GET(cmd, DMA_GATHER);
   line->adds = 0;
   line->judged = true;
   for (size_t i = 0; line->op && i < CT_NUM_SUMS; ++i) {
@@ -203,7 +204,8 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
   const struct ct_emu_line *line = &ctx->prog[ctx->pc];
   struct ct_emu_queue *q = line->unit < CT_EMU_UNITS ? &ctx->queue[line->unit] : NULL;
   struct ct_emu_slot here, *slot = q ? ct_emu_queue_end(q) : &here;
-  if (!finish(line, ctx->r, &slot->cmd) || (!q && !control(ctx, &slot->cmd))) {
+  if ((line->gather && !ctx->batch) || !finish(line, ctx->r, &slot->cmd) ||
+      (!q && !control(ctx, &slot->cmd))) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;
   }

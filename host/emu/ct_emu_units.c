@@ -108,12 +108,22 @@ static bool store_run(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct c
   return ct_emu_dram_write(emu, ctx, dram, nb + hdr, hdr ? RECORD_BEATS : RUN_BEATS, data);
 }
 
+/* Where outer step number q->step begins: with Gather, at its request's address. */
+static uint32_t dma_base(const struct ct_emu *emu, const struct ct_emu_ctx *ctx,
+                         const struct ct_emu_queue *q, bool store) {
+  const uint32_t dram = CT_GET(q->cmd, DMA_DRAM);
+  if (!CT_GET(q->cmd, DMA_GATHER)) return dram + q->step * (uint32_t)CT_GETS(q->cmd, DMA_D2);
+  const struct ct_emu_request *r = &emu->batcher.request[ctx->batch_place[q->step]];
+  return dram + (store ? r->output : r->input);
+}
+
 /* One outer step: N1 runs. */
 static bool dma_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
                      bool store) {
   const struct ct_cmd *cmd = q->cmd;
   if (q->step == 0 ? !take_at_start(ctx, q) : !take(ctx, q->sems.wait[0], NONE, NONE)) return false;
-  uint32_t dram = CT_GET(cmd, DMA_DRAM) + q->step * (uint32_t)CT_GETS(cmd, DMA_D2);
+  const uint32_t steps = CT_GET(cmd, DMA_GATHER) ? ctx->batch : CT_GET(cmd, DMA_N2);
+  uint32_t dram = dma_base(emu, ctx, q, store);
   uint32_t spm = CT_GET(cmd, DMA_SPM) + q->step * (uint32_t)CT_GETS(cmd, DMA_S2);
   for (uint32_t i1 = 0; i1 < CT_GET(cmd, DMA_N1); ++i1) {
     if (!(store ? store_run : load_run)(emu, ctx, cmd, dram, spm & SPM_MASK)) return true;
@@ -121,7 +131,7 @@ static bool dma_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_q
     spm += (uint32_t)CT_GETS(cmd, DMA_S1);
   }
   give(ctx, q->sems.sig[0]);
-  if (++q->step == CT_GET(cmd, DMA_N2)) complete(ctx, q);
+  if (++q->step == steps) complete(ctx, q);
   return true;
 }
 
