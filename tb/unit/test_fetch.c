@@ -22,6 +22,7 @@ typedef struct {
   struct ct_cmd cmd[CT_PROG_MAX];
   unsigned count;
   uint32_t arg[CT_NUM_ARGS];
+  unsigned rows; /* requests of the batch it runs for, 0: none */
   ct_rng rng;
 } program;
 
@@ -68,6 +69,8 @@ static void legal_dma(program *p, struct ct_cmd *cmd) {
   CT_PUT(cmd, DMA_N1, 1 + below(p, 4090));
   CT_PUT(cmd, DMA_N1_REG, small_reg(p));
   CT_PUT(cmd, DMA_N2, 1 + below(p, 4095));
+  CT_PUT(cmd, DMA_GATHER, p->rows ? below(p, 2) : 0);
+  if (CT_GET(cmd, DMA_GATHER)) CT_PUT(cmd, DMA_N2, 2 * below(p, 2));
 }
 
 static void legal_mm(program *p, struct ct_cmd *cmd) {
@@ -192,6 +195,7 @@ static void spoil(program *p) {
 
 static program random_program(uint64_t stream) {
   program p = {.rng = ct_rng_make(stream)};
+  p.rows = below(&p, 2) * (1 + below(&p, CT_BATCH_MAX));
   for (unsigned i = 0; i < CT_NUM_ARGS; ++i)
     p.arg[i] = (uint32_t)ct_rng_u64(&p.rng);
   for (unsigned i = 0; i < kSmallRegs; ++i)
@@ -229,6 +233,7 @@ static bool model(const program *p, expected *e) {
     ct_emu_prepare(&ctx->prog[i], &p->cmd[i]);
   ctx->ncmds = p->count;
   memcpy(ctx->r + 1, p->arg, sizeof p->arg);
+  ctx->batch = ctx->r[CT_NUM_ARGS + 1] = p->rows;
   e->pushes = 0;
   bool fits = true;
   while (fits && !ctx->ended && !ctx->failed) {
@@ -236,7 +241,10 @@ static bool model(const program *p, expected *e) {
     for (unsigned u = 0; u < CT_EMU_UNITS; ++u) {
       struct ct_emu_queue *q = &ctx->queue[u];
       if (!q->count) continue;
-      e->cmd[e->pushes] = q->slot[q->head].cmd;
+      struct ct_cmd *cmd = &e->cmd[e->pushes];
+      *cmd = q->slot[q->head].cmd;
+      if ((u == CT_EMU_LD || u == CT_EMU_ST) && CT_GET(cmd, DMA_GATHER))
+        CT_PUT(cmd, DMA_N2, p->rows);
       e->unit[e->pushes++] = (uint8_t)u;
       q->count = 0;
     }
@@ -268,11 +276,12 @@ static bench open_bench(uint64_t stream, unsigned arrive, unsigned queue) {
   ct_fetch_dut *d = b.dut;
   *d->load_i = *d->start_i = *d->stop_i = *d->prog_valid_i = *d->arg_we_i = *d->q_ready_i = 0;
   *d->ncmds_i = 1;
+  *d->rows_i = 0;
   ct_fetch_reset(d, 2);
   return b;
 }
 
-/* As ct_job does it: r25..r31 cleared, then the arguments, a beat a cycle; then the start. */
+/* As ct_job does it: r25..r31 cleared but for the number of requests, then the arguments, a beat a cycle; then the start. */
 static void begin(bench *b, const program *p, const expected *e) {
   ct_fetch_dut *d = b->dut;
   b->prog = p;
@@ -286,10 +295,12 @@ static void begin(bench *b, const program *p, const expected *e) {
     *d->arg_group_i = (beat - 2) & 7;
     memset(d->arg_data_i, 0, 16);
     if (beat >= 2) memcpy(d->arg_data_i, p->arg + 4 * (beat - 2), 16);
+    if (beat == 0) memcpy(d->arg_data_i, &p->rows, sizeof p->rows);
     ct_fetch_tick(d);
   }
   *d->arg_we_i = 0;
   *d->ncmds_i = (uint16_t)p->count;
+  *d->rows_i = (uint8_t)p->rows;
   *d->load_i = *d->start_i = 1;
   ct_fetch_tick(d);
   *d->load_i = *d->start_i = 0;
@@ -434,6 +445,7 @@ static void legality(void **state) {
   for (unsigned i = 0; i < 60000; ++i) {
     const unsigned u = i % 6;
     p.count = 0;
+    p.rows = below(&p, 2) * (1 + below(&p, CT_BATCH_MAX));
     struct ct_cmd *cmd = append(&p, codes[u]);
     near_limits(&p, cmd, ct_op_find(codes[u])->group);
     if (below(&p, 2)) {
