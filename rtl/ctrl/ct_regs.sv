@@ -482,6 +482,7 @@ module ct_regs #(
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
   `CT_ASSERT(AnswerKept_A, !s_axil_awready_o || !bvalid_q || s_axil_bready_i)
+  `CT_ASSERT(ReadStates_A, rd_q <= RdAnswer)
   `CT_ASSERT(HoldInReset_A, !reset_now_q || hold_o)
 `ifdef FORMAL
   // AXI4-Lite as the master sees it: offers stay as they are until they are taken, and there is one answer to each request.

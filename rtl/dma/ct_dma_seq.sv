@@ -155,25 +155,25 @@ module ct_dma_seq #(
   logic use_addr;                 // it becomes the step's
   assign use_addr = gat_vld_q && (miss_q || (go && step_end));
 
-  if (Gather) begin : g_gather
-    logic [3:0] row_q, last_q;    // to be asked for; the command's last
-    logic       more_q;           // it is one of the command's
-    logic       asked_q;          // an answer comes in this cycle
+  logic [3:0] gat_row_q, gat_last_q;  // to be asked for; the command's last
+  logic       gat_more_q;             // it is one of the command's
+  logic       gat_asked_q;            // an answer comes in this cycle
 
-    assign gat_valid_o = act_q && gather_q && more_q && !asked_q && !gat_vld_q;
-    assign gat_row_o   = row_q;
+  if (Gather) begin : g_gather
+    assign gat_valid_o = act_q && gather_q && gat_more_q && !gat_asked_q && !gat_vld_q;
+    assign gat_row_o   = gat_row_q;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         gather_q  <= 1'b0;
         miss_q    <= 1'b0;
         gat_vld_q <= 1'b0;
-        asked_q   <= 1'b0;
+        gat_asked_q   <= 1'b0;
       end else begin
         if (load) gather_q <= cmd_i[ct_pkg::DmaGatherLsb];
-        asked_q <= gat_valid_o && gat_gnt_i && !flush_i;
+        gat_asked_q <= gat_valid_o && gat_gnt_i && !flush_i;
         if (load || flush_i)                gat_vld_q <= 1'b0;
-        else if (gat_vld_i && asked_q)      gat_vld_q <= 1'b1;
+        else if (gat_vld_i && gat_asked_q)      gat_vld_q <= 1'b1;
         else if (use_addr)                  gat_vld_q <= 1'b0;
         if (load)                                                     miss_q <= cmd_i[ct_pkg::DmaGatherLsb];
         else if (flush_i)                                             miss_q <= 1'b0;
@@ -183,14 +183,14 @@ module ct_dma_seq #(
     end
 
     always_ff @(posedge clk_i) begin
-      if (gat_vld_i && asked_q) gat_addr_q <= gat_addr_i;
+      if (gat_vld_i && gat_asked_q) gat_addr_q <= gat_addr_i;
       if (load) begin
-        row_q  <= '0;
-        last_q <= cmd_i[ct_pkg::DmaN2Lsb +: 4] - 4'd1;
-        more_q <= 1'b1;
+        gat_row_q  <= '0;
+        gat_last_q <= cmd_i[ct_pkg::DmaN2Lsb +: 4] - 4'd1;
+        gat_more_q <= 1'b1;
       end else if (gat_valid_o && gat_gnt_i) begin
-        row_q  <= row_q + 4'd1;
-        more_q <= (row_q != last_q);
+        gat_row_q  <= gat_row_q + 4'd1;
+        gat_more_q <= (gat_row_q != gat_last_q);
       end
     end
   end else begin : g_none
@@ -198,10 +198,14 @@ module ct_dma_seq #(
     assign miss_q      = 1'b0;
     assign gat_vld_q   = 1'b0;
     assign gat_addr_q  = '0;
+    assign gat_row_q   = '0;
+    assign gat_last_q  = '0;
+    assign gat_more_q  = 1'b0;
+    assign gat_asked_q = 1'b0;
     assign gat_valid_o = 1'b0;
     assign gat_row_o   = '0;
     logic unused_gather;
-    assign unused_gather = ^{gat_gnt_i, gat_vld_i, gat_addr_i, use_addr};
+    assign unused_gather = ^{gat_gnt_i, gat_vld_i, gat_addr_i, use_addr, gat_row_q, gat_last_q, gat_more_q, gat_asked_q};
   end
 
   always_comb begin
@@ -311,6 +315,7 @@ module ct_dma_seq #(
 
   `CT_ASSUME(RunNotEmpty_M, !load || cmd_i[ct_pkg::DmaNbLsb +: 9] != 9'd0)
   `CT_ASSUME(RunFits_M, !load || cmd_i[ct_pkg::DmaNbLsb +: 9] <= (cmd_i[ct_pkg::DmaHdrLsb] ? 9'd16 : 9'd256))
+  `CT_ASSUME(StepsFit_M, !load || !Gather || !cmd_i[ct_pkg::DmaGatherLsb] || cmd_i[ct_pkg::DmaN2Lsb +: 12] <= 12'd16)
   `CT_ASSUME(LoopsNotEmpty_M, !load || (cmd_i[ct_pkg::DmaN1Lsb +: 12] != 12'd0 && cmd_i[ct_pkg::DmaN2Lsb +: 12] != 12'd0))
   `CT_ASSERT(PieceIsABurst_A, !valid_o || (beats_o != 5'd0 && beats_o <= (rec_o ? 5'd17 : 5'd16)))
   `CT_ASSERT(PieceInPage_A, !valid_o || (rec_o && !SplitRecords) || addr_o[31:8] == out_end_q[31:8] || out_end_q[7:0] == 8'd0)
@@ -372,6 +377,41 @@ module ct_dma_seq #(
   `CT_ASSERT(StepSignal_A, !go || step_end == (f_runs_q + 12'd1 == f_n1_q && f_cut_q + beats == f_len_q))
   `CT_ASSERT(WaitsOnce_A, !go || sem_dec_o == ((f_cut_q == '0 && f_runs_q == '0 ? sem_mask(wait0_q) : 16'd0) |
                           (f_cut_q == '0 && f_runs_q == '0 && f_steps_q == '0 ? sem_mask(wait1_q) | sem_mask(wait2_q) : 16'd0)))
+
+  // With Gather: what was asked for, row by row (f_asks_q of them), and what was answered last.
+  logic [11:0] f_asks_q;
+  logic [31:0] f_dram_q, f_answer_q, f_step_q;
+  logic        f_gnt_q, f_step_new_q;
+  assign f_step_new_q = f_cut_q == '0 && f_runs_q == '0;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_gnt_q <= 1'b0;
+    else         f_gnt_q <= gat_valid_o && gat_gnt_i;
+  end
+  always_ff @(posedge clk_i) begin
+    if (gat_vld_i) f_answer_q <= gat_addr_i;
+    if (load) begin
+      f_dram_q <= cmd_i[ct_pkg::DmaDramLsb +: 32];
+      f_asks_q <= '0;
+    end else if (gat_valid_o && gat_gnt_i) begin
+      f_asks_q <= f_asks_q + 12'd1;
+    end
+    if (use_addr) f_step_q <= f_dram_q + gat_addr_q;
+  end
+  `CT_ASSUME(GrantsAsked_M, !gat_gnt_i || gat_valid_o)
+  `CT_ASSUME(AnswersGrant_M, gat_vld_i == f_gnt_q)
+  logic f_inhand;                      // the address of the next step is here, or comes in this cycle
+  assign f_inhand = gat_vld_q || f_gnt_q;
+  `CT_ASSERT(GatherAsks_A, !gat_valid_o || (12'(gat_row_o) == f_asks_q && f_asks_q < f_n2_q))
+  `CT_ASSERT(GatherInTurn_A, !(act_q && gather_q) || (f_asks_q == f_steps_q + 12'(!miss_q) + 12'(f_inhand)))
+  `CT_ASSERT(GatherNext_A, !(act_q && gather_q) || (gat_row_q == f_asks_q[3:0] && 12'(gat_last_q) + 12'd1 == f_n2_q && gat_more_q == (f_asks_q < f_n2_q) &&
+                           gat_asked_q == f_gnt_q))
+  `CT_ASSERT(GatherRows_A, !(act_q && gather_q) || (f_n2_q <= 12'd16 && f_asks_q <= f_n2_q))
+  `CT_ASSERT(GatherOneInHand_A, !(gat_vld_q && f_gnt_q))
+  `CT_ASSERT(GatherKept_A, !(act_q && gather_q && gat_vld_q) || gat_addr_q == f_answer_q)
+  `CT_ASSERT(GatherBase_A, !(act_q && gather_q) || step_addr_q == f_dram_q)
+  `CT_ASSERT(GatherMiss_A, !miss_q || (act_q && gather_q && f_step_new_q))
+  `CT_ASSERT(GatherAddr_A, !(go && gather_q && f_step_new_q) || addr_q == f_step_q)
+  `CT_ASSERT(GatherStep_A, !(act_q && gather_q && !miss_q && f_step_new_q) || addr_q == f_step_q)
   `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || f_flush_q || f_window_q != {base_i, limit_i} || (valid_o && f_piece == f_piece_q))
 `endif
 
