@@ -39,7 +39,7 @@ module ct_core #(
   parameter int unsigned DramMib    = 256,
   parameter int unsigned QueueDepth = 16,
   parameter int unsigned PackDsp    = 0,
-  parameter bit          Batcher    = 1'b1
+  parameter int unsigned Batcher    = 1
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -151,7 +151,7 @@ module ct_core #(
   logic [2*Counters-1:0] ev;
 
   ct_regs #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher)
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher != 0)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -368,7 +368,7 @@ module ct_core #(
 
   // ---- Requests and batches -----------------------------------------------------------------------------------------------------
 
-  if (Batcher) begin : g_batch
+  if (Batcher != 0) begin : g_batch
     ct_batch u_batch (
       .clk_i,
       .rst_ni       (core_rst_n),
@@ -547,7 +547,7 @@ module ct_core #(
 
   // ---- DMA ------------------------------------------------------------------------------------------------------------------
 
-  ct_dma #(.Gather(Batcher)) u_dma (
+  ct_dma #(.Gather(Batcher != 0)) u_dma (
     .gat_valid_o    (gat_valid),
     .gat_row_o      (gat_row),
     .gat_gnt_i      (gat_gnt),

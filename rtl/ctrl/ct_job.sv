@@ -846,6 +846,7 @@ module ct_job #(
   `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q == (rows_front_q == '0))
   `CT_ASSERT(MetaOfRing_A, !meta_q || rows_front_q == '0)
   `CT_ASSERT(BatchNotInDesc_A, !(state_q == StDesc || (fe_q == FeDesc && own_q)) || (rows_front_q == '0 && !fe_batch))
+  `CT_ASSERT(BatchNoGuess_A, !(fe_batch && fe_q == FeDesc) || (!guess_q && (!request_q || req_prog_q)))
   `CT_ASSERT(OwnKind_A, !own_q || fe_q == FeNone || fe_rows_q == rows_front_q)
   `CT_ASSERT(MetaOfFront_A, !meta_q || own_q || fe_q == FeNone)
   `CT_ASSERT(SilentStates_A, !silent_q || state_q == StIdle || state_q == StAbort)
@@ -974,9 +975,9 @@ module ct_job #(
   end
   `CT_ASSERT(NothingBeforeItIsAsked_A, !request_q || req_prog_q || (!f_owed && !fetch_rvalid_i && beat_q == '0 && !first_beat_q && !wait_q && fe_q == FeDesc))
   `CT_ASSERT(OwedStates_A, !f_owed || fe_q == FeDesc || fe_q == FeProg || (fe_q == FeHave && wait_q) || kill_q || f_aborting)
-  `CT_ASSERT(OwedDesc_A, fe_q != FeDesc || (fe_batch && f_dleft_q == '0 && (f_pleft_q == '0 || asked_q || wait_q)) || (request_q && !req_prog_q) || (wait_q && lost_q) ||
+  `CT_ASSERT(OwedDesc_A, fe_q != FeDesc || (fe_batch && f_dleft_q == '0 && (f_pleft_q == '0 || asked_q || wait_q || f_aborting)) || (request_q && !req_prog_q) || (wait_q && lost_q) ||
              (!fe_batch && (f_dleft_q == '0 ? f_pleft_q == '0 && (f_stop_q || wait_q) : f_dleft_q == 4'd8 - 4'(beat_q))))
-  `CT_ASSERT(OwedGuess_A, fe_q != FeDesc || f_pleft_q == '0 || wait_q || (asked_q && !request_q))
+  `CT_ASSERT(OwedGuess_A, fe_q != FeDesc || (fe_batch && f_aborting) || f_pleft_q == '0 || wait_q || (asked_q && !request_q))
   `CT_ASSERT(OwedLoose_A, !(f_loose_q || fetch_drop_o) || !f_owed || f_aborting || kill_q || wait_q)
   `CT_ASSERT(OwedBad_A, !f_bad_q || !f_owed || f_aborting || kill_q || (wait_q && lost_q))
   `CT_ASSERT(FirstBeat_A, !(first_beat_q && fe_q == FeDesc) || beat_q == 3'd1)
@@ -1019,7 +1020,7 @@ module ct_job #(
       f_formed_q <= 1'b0;
     end else begin
       f_form_q  <= form_i;
-      f_ready_q <= batch_ready_o && batch_due_i && !reset_i;
+      f_ready_q <= batch_ready_o && batch_due_i && !form_i && !reset_i;
       f_lost_q  <= form_i && (f_lost_q || reset_i);
       f_sent_q  <= !form_i ? 4'd0 : f_sent_q + 4'(batch_valid_i);
       f_formed_q <= (batch_first || f_formed_q) && !batch_start_o && !reset_i;
@@ -1030,8 +1031,11 @@ module ct_job #(
   `CT_ASSUME(BeatsWhileFormed_M, !batch_valid_i || (form_i && !f_lost_q && f_sent_q < 4'd8 && batch_first_i == (f_sent_q == '0)))
   `CT_ASSUME(RowsOfBatch_M, batch_rows_i != '0 && batch_rows_i <= 5'd16)
   `CT_ASSUME(DueIsOn_M, !batch_due_i || batch_on_i)
-  `CT_ASSERT(KeptFree_A, !(f_ready_q || (f_form_q && !f_lost_q && f_sent_q == '0)) || (fe_q == FeNone && !own_q && !kill_q && !wait_q))
+  `CT_ASSERT(SentOfForm_A, f_sent_q <= 4'd8 && (f_form_q || (f_sent_q == '0 && !f_lost_q)))
+  `CT_ASSERT(KeptFree_A, !(f_ready_q || (f_form_q && !f_lost_q && f_sent_q == '0)) || (fe_q == FeNone && !own_q && !kill_q && !wait_q && !f_owed && state_q != StRun))
   `CT_ASSERT(BatchBeats_A, !(fe_batch && fe_q == FeDesc) || (f_form_q && !f_lost_q && f_sent_q == 4'(beat_q) && beat_q != '0))
+  `CT_ASSERT(BatchFirst_A, !(fe_batch && fe_q == FeDesc && first_beat_q) || (!f_owed && !request_q && !asked_q && !wait_q))
+  `CT_ASSERT(BatchOwed_A, !(fe_batch && fe_q == FeDesc) || f_dleft_q == '0)
   `CT_ASSERT(BatchKept_A, f_formed_q == (fe_batch && !own_q))
 
   `CT_ASSERT(FirstErrorIsCode_A, !front_open || code_q == (f_err_q ? f_code_q : ct_pkg::ErrOk) || (state_q == StComplete && code_q == ct_pkg::ErrDead))
