@@ -151,7 +151,7 @@ module ct_core #(
   logic [2*Counters-1:0] ev;
 
   ct_regs #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher != 0)
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -547,7 +547,7 @@ module ct_core #(
 
   // ---- DMA ------------------------------------------------------------------------------------------------------------------
 
-  ct_dma #(.Gather(Batcher != 0)) u_dma (
+  ct_dma #(.Gather(Batcher)) u_dma (
     .gat_valid_o    (gat_valid),
     .gat_row_o      (gat_row),
     .gat_gnt_i      (gat_gnt),

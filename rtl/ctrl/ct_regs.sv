@@ -31,7 +31,7 @@ module ct_regs #(
   parameter  int unsigned SpmWords = 65536,
   parameter  int unsigned ClockHz  = 100000000,
   parameter  int unsigned DramMib  = 256,
-  parameter  bit          Batcher  = 1'b0,
+  parameter  int unsigned Batcher  = 0,
   localparam int unsigned CplW     = ct_pkg::CplW,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
@@ -133,7 +133,7 @@ module ct_regs #(
   logic [1:0]  wr_ctx;
   logic        wr_bat;   // the write on offer is ct_batch's
 
-  assign wr_bat         = Batcher && (s_axil_wstrb_i == 4'hf) && (waddr[11:7] == BatBank);
+  assign wr_bat         = (Batcher != 0) && (s_axil_wstrb_i == 4'hf) && (waddr[11:7] == BatBank);
   assign bat_wr_valid_o = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && wr_bat;
   assign bat_wr_word_o  = {1'b0, waddr[6:2]};
   assign bat_wr_data_o  = wdata;
@@ -232,9 +232,9 @@ module ct_regs #(
             freeze_q <= wdata[1];
             step_q   <= freeze_q && wdata[1] && wdata[2];
           end
-          ct_pkg::RegPolicy:     policy_q      <= (Batcher && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
+          ct_pkg::RegPolicy:     policy_q      <= ((Batcher != 0) && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
           ct_pkg::RegFloor:      floor_q       <= wdata[7:0];
-          ct_pkg::RegIrqEnable:  irq_enable_q  <= {Batcher && wdata[2], wdata[1:0]};
+          ct_pkg::RegIrqEnable:  irq_enable_q  <= {(Batcher != 0) && wdata[2], wdata[1:0]};
           ct_pkg::RegTrainCap:   train_cap_q   <= (wdata == '0) ? 4'd1 : (wdata > 32'd8) ? 4'd8 : wdata[3:0];
           ct_pkg::RegDrainLimit: drain_limit_q <= wdata;
           ct_pkg::RegDbgAddr:    dbg_addr_q    <= wdata[19:0];
@@ -394,7 +394,7 @@ module ct_regs #(
   assign ctx_rword        = raddr_q[6:2];
   // Two contexts of 32 counters of 8 bytes: 0x400 .. 0x5ff.
   assign is_counter       = (raddr_q[11:9] == 3'(ct_pkg::CntBase >> 9));
-  assign is_bat           = Batcher && (raddr_q[11:7] == BatBank);
+  assign is_bat           = (Batcher != 0) && (raddr_q[11:7] == BatBank);
   assign bat_rd_valid_o   = (rd_q == RdBatch);
   assign bat_rd_word_o    = {1'b0, raddr_q[6:2]};
   assign count_req        = (rd_q == RdMux) && is_counter && !raddr_q[2];
@@ -406,7 +406,7 @@ module ct_regs #(
     global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
     global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
-    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f | (Batcher ? ct_pkg::FeatureBatcher : '0);
+    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);

@@ -21,7 +21,7 @@
 `include "ct_assert.svh"
 
 module ct_dma #(
-  parameter bit Gather = 1'b0            // context 0 has it (see ct_dma_seq)
+  parameter int unsigned Gather = 0      // context 0 has it (see ct_dma_seq)
 ) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
@@ -150,7 +150,7 @@ module ct_dma #(
   logic [15:0] ld_code, st_code, code_q;
   logic [63:0] ld_addr, st_addr, addr_q;
 
-  ct_dma_ld #(.Gather(Gather)) u_ld (
+  ct_dma_ld #(.Gather(Gather != 0)) u_ld (
     .gat_valid_o (gat_valid_o[0]),
     .gat_row_o   (gat_row_o[3:0]),
     .gat_gnt_i   (gat_gnt_i[0]),
@@ -184,7 +184,7 @@ module ct_dma #(
     .probe_o     (probe_o[9:0])
   );
 
-  ct_dma_st #(.Gather(Gather)) u_st (
+  ct_dma_st #(.Gather(Gather != 0)) u_st (
     .gat_valid_o (gat_valid_o[1]),
     .gat_row_o   (gat_row_o[7:4]),
     .gat_gnt_i   (gat_gnt_i[1]),

@@ -57,6 +57,7 @@ dma_bench *dma_open(const struct dma_config *config) {
   *d->policy_i = *d->floor_i = *d->freeze_i = *d->flush_i = *d->abandon_i = 0;
   *d->ld_cmd_valid_i = *d->st_cmd_valid_i = *d->fetch_valid_i = 0;
   *d->fetch_soft_i = *d->fetch_drop_i = *d->st_seal_i = 0;
+  *d->gat_gnt_i = *d->gat_vld_i = 0;
   *d->m_axi_rvalid_i = *d->m_axi_bvalid_i = *d->spm_rd_vld_i = 0;
   ct_dma_reset(d, 2);
   return b;
@@ -234,6 +235,7 @@ struct ct_cmd dma_random_command(dma_bench *b, ct_rng *rng, int ctx, int side) {
               random_stride(rng, (int)nb, 100));
     dma_loop2(&cmd, 1 + ct_rng_below(rng, 4), random_stride(rng, 64, 500),
               random_stride(rng, 64, 100));
+    CT_PUT(&cmd, DMA_GATHER, ctx == 0 && ct_rng_percent(rng, 30));
   } while (!fits(&cmd, dram, spm));
   const unsigned steps = CT_GET(&cmd, DMA_N2);
   CT_PUT(&cmd, ALL_WAIT0, random_sem(b, rng, ctx, first_sem, steps));
@@ -263,7 +265,28 @@ static void drive_queue(dma_bench *b, int c, int side, uint8_t *valid, uint32_t 
   *valid &= (uint8_t) ~(1u << c);
   if (q->popped == q->pushed || (*b->dut->flush_i >> c & 1) || ct_stall_next(&q->stall)) return;
   *valid |= (uint8_t)(1u << c);
-  memcpy(cmd + 8 * c, q->cmd[q->popped].w, 32);
+  struct ct_cmd now = q->cmd[q->popped];
+  /* The strides of the steps come as addresses. */
+  if (CT_GET(&now, DMA_GATHER)) CT_PUT(&now, DMA_D2, q->popped * 7919);
+  memcpy(cmd + 8 * c, now.w, 32);
+}
+
+/* The addresses of steps: LD before ST, at once or later, in the cycle after the grant. */
+static void drive_gather(dma_bench *b) {
+  ct_dma_dut *d = b->dut;
+  *d->gat_vld_i = b->gat_granted;
+  *d->gat_addr_i = b->gat_answer;
+  *d->gat_gnt_i = b->gat_granted = 0;
+  ct_dma_eval(d);
+  const unsigned asks = *d->gat_valid_o, side = asks & 1 ? kLd : kSt;
+  if (!asks || ct_rng_percent(&b->rng, 40)) return;
+  const struct dma_queue *q = &b->queue[0][side];
+  assert_true(q->popped > 0);
+  const struct ct_cmd *cmd = &q->cmd[q->popped - 1];
+  const unsigned row = *d->gat_row_o >> 4 * side & 15;
+  assert_true(CT_GET(cmd, DMA_GATHER) && row < CT_GET(cmd, DMA_N2));
+  *d->gat_gnt_i = b->gat_granted = (uint8_t)(1u << side);
+  b->gat_answer = row * (uint32_t)CT_GETS(cmd, DMA_D2);
 }
 
 static void drive_fetcher(dma_bench *b, int c) {
@@ -338,6 +361,7 @@ static void drive(dma_bench *b) {
   *d->st_sem_nz_i = nz;
   drive_spm(b);
   drive_memory(b);
+  drive_gather(b);
 }
 
 /* ---- Monitor ------------------------------------------------------------------------------- */

@@ -89,6 +89,8 @@ typedef struct {
 
   struct dma_word spm[kSpm], model_spm[kSpm];
   uint8_t *model_dram;
+  uint8_t gat_granted; /* gathers, in the last cycle: the side, and the address for it */
+  uint32_t gat_answer;
   int32_t bad_word; /* physical SPM word that reads with a parity error, -1: none */
   struct {
     bool valid, perr;

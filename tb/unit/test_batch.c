@@ -356,8 +356,10 @@ static void drive_job(bench *b) {
   ct_batch_dut *d = b->d;
   const bool stall = ct_stall_next(&b->job_stall);
   const bool forming = *d->form_o;
-  *d->start_i = b->next >= 0 && b->beats == 8 && b->old < 0 && b->t >= b->next_at && !b->done &&
-                (b->run < 0 || b->t + 40 > b->run_until);
+  /* The next one begins when the one before is over, or only waits for its answers; what is over
+   * may still wait to be taken. */
+  *d->start_i = b->next >= 0 && b->beats == 8 && b->old < 0 && b->t >= b->next_at &&
+                (b->run < 0 || b->done || b->t + 40 > b->run_until);
   *d->job_ready_i = forming ? *d->job_ready_i : b->next < 0 && !stall;
   if (!*d->job_ready_i || forming) b->quiet_since = b->t;
   const int ending = b->old >= 0 ? b->old : b->run;

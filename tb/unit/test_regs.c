@@ -31,6 +31,8 @@ typedef struct {
   unsigned tail_we[kCtxs], resets[kCtxs], cancels[kCtxs], pops[kCtxs], flips, peeks, thaws;
   uint16_t tail;
   uint32_t cancel;
+  uint32_t bat[32]; /* the registers of a made-up batcher, which takes its time */
+  ct_stall bat_stall;
 } bench;
 
 static uint32_t creg(unsigned c, uint32_t offset) {
@@ -59,6 +61,15 @@ static void drive(bench *b) {
   for (unsigned i = 0; i < kCtxs * kCounters; ++i)
     ev |= (uint64_t)ct_rng_percent(&b->rng, b->ev_percent) << i;
   *d->ev_i = ev;
+}
+
+/* What the batcher answers: words of a memory. */
+static void drive_batcher(bench *b) {
+  ct_regs_dut *d = b->dut;
+  const bool stall = ct_stall_next(&b->bat_stall);
+  *d->bat_wr_ready_i = !stall;
+  *d->bat_rd_vld_i = *d->bat_rd_valid_o && !stall;
+  *d->bat_rd_data_i = b->bat[*d->bat_rd_word_o];
 }
 
 static void take_handshakes(bench *b) {
@@ -91,6 +102,9 @@ static void cycle(bench *b) {
   ct_regs_dut *d = b->dut;
   drive(b);
   ct_regs_eval(d);
+  drive_batcher(b);
+  ct_regs_eval(d);
+  if (*d->bat_wr_valid_o && *d->bat_wr_ready_i) b->bat[*d->bat_wr_word_o] = *d->bat_wr_data_o;
   assert_true(*d->cycle_o == b->cycle && *d->cycle_next_o == b->cycle + 1);
   for (unsigned c = 0; c < kCtxs; ++c) {
     b->tail_we[c] += *d->tail_we_o >> c & 1;
@@ -157,6 +171,8 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned ev_percent) {
   *d->tail_i = *d->head_i = *d->status_i = *d->dead_i = *d->cpl_valid_i = *d->cpl_count_i = 0;
   *d->quiet_i = 3;
   *d->peek_vld_i = *d->ev_i = 0;
+  *d->bat_wr_ready_i = *d->bat_rd_vld_i = *d->bat_irq_i = 0;
+  b->bat_stall = ct_stall_make(stream + 9, stall, 20);
   memset(d->cpl_i, 0, 84);
   ct_regs_reset(d, 2);
   return b;
@@ -173,9 +189,8 @@ static void close_bench(bench *b) {
 static bool stored(uint32_t addr, uint32_t value, uint32_t *held) {
   static const struct {
     uint32_t addr, mask;
-  } global[] = {{CT_REG_POLICY, 3},
-                {CT_REG_FLOOR, 255},
-                {CT_REG_IRQ_ENABLE, 3},
+  } global[] = {{CT_REG_FLOOR, 255},
+                {CT_REG_IRQ_ENABLE, 7},
                 {CT_REG_DRAIN_LIMIT, UINT32_MAX},
                 {CT_REG_DBG_ADDR, 0xfffff}};
   static const struct {
@@ -196,6 +211,14 @@ static bool stored(uint32_t addr, uint32_t value, uint32_t *held) {
   }
   if (addr == creg(0, CT_CREG_RING_LOG2) || addr == creg(1, CT_CREG_RING_LOG2)) {
     *held = value > 10 ? 10 : value;
+    return true;
+  }
+  if (addr == CT_REG_POLICY) {
+    *held = value & 4 ? 4 : value & 3;
+    return true;
+  }
+  if (addr >= CT_REG_REQ_INPUT && addr < CT_REG_REQ_INPUT + 0x80) {
+    *held = value;
     return true;
   }
   if (addr == CT_REG_TRAIN_CAP) {
@@ -229,11 +252,11 @@ static void constants(void **state) {
   assert_int_equal(read_reg(b, CT_REG_GEOMETRY), 16u << 24 | 4 << 16 | 8 << 8 | 16);
   assert_int_equal(read_reg(b, CT_REG_SPM_WORDS), 8192);
   assert_int_equal(read_reg(b, CT_REG_CLOCK_HZ), 100000000);
-  assert_int_equal(read_reg(b, CT_REG_FEATURES), 15);
+  assert_int_equal(read_reg(b, CT_REG_FEATURES), 15 | CT_FEATURE_BATCHER);
   assert_int_equal(read_reg(b, CT_REG_DRAM_BYTES), 64);
   reset_values(b);
   check_all(b);
-  static const uint32_t unmapped[] = {0x01c, 0x0fc, 0x174, 0x300, 0x3fc, 0x600, 0xffc};
+  static const uint32_t unmapped[] = {0x01c, 0x0fc, 0x174, 0x2fc, 0x380, 0x3fc, 0x600, 0xffc};
   for (unsigned i = 0; i < sizeof unmapped / sizeof *unmapped; ++i) {
     write_reg(b, unmapped[i], UINT32_MAX);
     assert_int_equal(read_reg(b, unmapped[i]), 0);
@@ -328,10 +351,12 @@ static void completions(void **state) {
     *d->head_i = (uint32_t)ct_rng_u64(&b->rng);
     *d->tail_i = (uint32_t)ct_rng_u64(&b->rng);
     *d->dead_i = (uint8_t)ct_rng_below(&b->rng, 4);
-    write_reg(b, CT_REG_IRQ_ENABLE, round % 4);
+    *d->bat_irq_i = (uint8_t)ct_rng_below(&b->rng, 2);
+    const unsigned status = *d->cpl_valid_i | *d->bat_irq_i << 2;
+    write_reg(b, CT_REG_IRQ_ENABLE, round % 8);
     cycle(b);
-    assert_int_equal(*d->irq_o, (*d->cpl_valid_i & round % 4) != 0);
-    assert_int_equal(read_reg(b, CT_REG_IRQ_STATUS), *d->cpl_valid_i);
+    assert_int_equal(*d->irq_o, (status & round % 8) != 0);
+    assert_int_equal(read_reg(b, CT_REG_IRQ_STATUS), status);
     assert_int_equal(read_reg(b, CT_REG_DEAD), *d->dead_i);
     for (unsigned c = 0; c < kCtxs; ++c) {
       const unsigned count = *d->cpl_count_i >> 5 * c & 31;
