@@ -218,7 +218,7 @@ module ct_job #(
   logic        wait_d, wait_q;         // nothing new until all fetches are answered
   logic        lost_d, lost_q;         // a soft fetch failed: no other one
   logic        drop_d, drop_q;
-  logic        doomed_d, doomed_q;     // cancelled before its start
+  logic        doomed_d, doomed_q;     // the next job of the ring is cancelled before its start (a batch may go before)
   logic [4:0]  fe_rows_d, fe_rows_q;   // requests of the batch it holds, 0: of the ring
   logic        ring_turn_q;            // the last one taken was a batch
   logic [2:0]  beat_q;                 // of the descriptor
@@ -274,7 +274,7 @@ module ct_job #(
   assign room       = cpl_ready || fe_batch;
   assign want_o     = (state_q == StIdle) && (fe_ring || (fe_batch && fe_here)) && (!old_q || (old_batch_q && old_over && overlap_i)) && !kill_q &&
                       room && !hold_i;
-  assign over_start = (state_q == StDrain) && settled && fe_here && overlap_q && overlap_i && !bad_desc && !doomed_q && !old_q &&
+  assign over_start = (state_q == StDrain) && settled && fe_here && overlap_q && overlap_i && !bad_desc && !(doomed_q && !fe_batch) && !old_q &&
                       !meta_q && room && !hold_i && !fail;
   assign start      = (want_o && gate_i && !reset_i) || over_start;
   assign start_o    = start;
@@ -345,7 +345,7 @@ module ct_job #(
     wait_d     = wait_q && !fetch_quiet;
     lost_d     = lost_q && !(own_q && state_d == StAbort);
     drop_d     = 1'b0;
-    doomed_d   = (doomed_q || cancel_next) && !(own_q && (state_q == StProg || state_d == StAbort)) && !reset_i;
+    doomed_d   = (doomed_q || cancel_next) && !(own_q && rows_front_q == '0 && (state_q == StProg || state_d == StAbort)) && !reset_i;
     kill_d     = kill_q;
     fe_rows_d  = fe_rows_q;
 
@@ -549,7 +549,7 @@ module ct_job #(
       fail_code = ct_pkg::ErrReset;
     end else if (old_die) begin
       fail_code = ct_pkg::ErrDead;
-    end else if (cancel_front || (state_q == StProg && doomed_q)) begin
+    end else if (cancel_front || (state_q == StProg && doomed_q && rows_front_q == '0)) begin
       fail_code = ct_pkg::ErrCancelled;
     end else begin
       fail = 1'b0;

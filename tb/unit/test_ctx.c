@@ -2,8 +2,8 @@
 /*
  * ct_ctx: jobs one after the other and overlapping, with six made-up units, a made-up fetch client,
  * a memory that answers stores late and a host that stalls, under every way in which a job can end,
- * at random times. Programs here are straight lines with semaphores; loops and sums are
- * test_fetch's business.
+ * at random times; beside the ring's jobs come batches from a made-up batcher. Programs here are
+ * straight lines with semaphores; loops and sums are test_fetch's business.
  */
 #include <string.h>
 
@@ -22,6 +22,8 @@ enum {
   kRing = kProg + kProgs * kProgUnits, /* up to 2^10 slots */
   kMemUnits = kRing + 1024 * 8,
   kMaxCmds = kProgUnits / 2,
+  kBatches = 8,       /* batches whose programs are remembered */
+  kBatchProg = 0x100, /* of batch 0 */
   kDrainLimit = 3000,
   kPlans = 1024 /* jobs remembered: those that wait for their pop and those that resets drop */
 };
@@ -92,11 +94,24 @@ typedef struct {
 /* A job that has started and not completed. */
 typedef struct {
   uint32_t job;
+  plan *plan;
+  bool batch;
+  bool settled; /* code and addr are final: it only waits to be taken */
   uint64_t start;
   uint32_t code, addr; /* of the first interference it must feel */
   unsigned rows;
   bool no_desc;
 } run;
+
+/* What offers batches. */
+typedef struct {
+  unsigned per_mille; /* of the cycles in which one gets due; 0: there is none */
+  bool due, go, forming, lost, whole;
+  unsigned wait, sent, rows, count;
+  uint32_t desc[CT_DESC_BYTES / 4];
+  plan *plan, plans[kBatches];
+  ct_stall take;
+} batcher;
 
 typedef struct {
   ct_ctx_dut *dut;
@@ -110,6 +125,7 @@ typedef struct {
   unsigned slots;
   unsigned patience; /* about so many cycles until a context with a dead port is reset; 0: never */
 
+  batcher batcher;
   plan plans[kPlans];
   uint32_t written, visible, started, completed; /* jobs so far */
   uint32_t next;                                 /* the one that starts next */
@@ -131,6 +147,7 @@ typedef struct {
   struct {
     unsigned overlaps, ahead, guesses, wrong, lost, old_errors, old_deads, doomed;
     unsigned programs; /* asked for */
+    unsigned batches, batch_overlaps, parked, dropped;
     unsigned again[8]; /* second resets, by state */
   } n;
   struct {
@@ -270,28 +287,9 @@ static bool same_program(const plan *x, const plan *y) {
   return !((special >> x->scenario | special >> y->scenario) & 1);
 }
 
-/* Writes the next descriptor and its program into their slots. */
-static void write_job(bench *b) {
-  plan *p = &b->plans[b->written % kPlans];
-  memset(p, 0, sizeof *p);
-  p->scenario = choose(b);
-  const plan *before = &b->plans[(b->written - 1) % kPlans];
-  p->tag = (uint32_t)ct_rng_u64(&b->rng) | 1;
-  p->version = (uint32_t)ct_rng_u64(&b->rng);
-  p->when = 1 + ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 30) ? 40 : 400);
-  const unsigned slot = b->written % b->slots;
-  p->prog = kProg + b->written % kProgs * kProgUnits;
-  /* Often the program of the job before, if that one is not too old. */
-  if (b->written && same_program(before, p) && b->written % 8 && ct_rng_percent(&b->rng, 60)) {
-    p->prog = before->prog;
-    p->ncmds = before->ncmds;
-    memcpy(p->ids, before->ids, sizeof p->ids);
-    memcpy(p->id, before->id, sizeof p->id);
-  } else {
-    write_program(b, p, p->prog);
-  }
+/* The descriptor of a plan whose program is written, and what is wrong with it. */
+static void describe(bench *b, plan *p, uint32_t *d) {
   if (p->code == CT_DEV_WATCHDOG) p->watchdog = 300 + ct_rng_below(&b->rng, 1500);
-  uint32_t *d = b->mem[kRing + 8 * slot];
   ct_rng_fill(&b->rng, d, CT_DESC_BYTES);
   d[CT_DESC_TAG] = p->tag;
   d[CT_DESC_VERSION] = p->version;
@@ -312,6 +310,45 @@ static void write_job(bench *b) {
     p->code = CT_DEV_DESCRIPTOR;
     p->addr = CT_DESC_FLAGS;
   }
+}
+
+/* The next batch: any way to end that a batch can have. */
+static void write_batch(bench *b) {
+  const uint32_t never = 1u << kTwoResets | 1u << kRefused | 1u << kNoDesc | 1u << kDoomed;
+  batcher *x = &b->batcher;
+  plan *p = x->plan = &x->plans[x->count % kBatches];
+  memset(p, 0, sizeof *p);
+  do
+    p->scenario = choose(b);
+  while (never >> p->scenario & 1);
+  p->when = 1 + ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 30) ? 40 : 400);
+  p->prog = kBatchProg + x->count++ % kBatches * kProgUnits;
+  write_program(b, p, p->prog);
+  describe(b, p, x->desc);
+  x->rows = 1 + ct_rng_below(&b->rng, CT_BATCH_MAX);
+}
+
+/* Writes the next descriptor and its program into their slots. */
+static void write_job(bench *b) {
+  plan *p = &b->plans[b->written % kPlans];
+  memset(p, 0, sizeof *p);
+  p->scenario = choose(b);
+  const plan *before = &b->plans[(b->written - 1) % kPlans];
+  p->tag = (uint32_t)ct_rng_u64(&b->rng) | 1;
+  p->version = (uint32_t)ct_rng_u64(&b->rng);
+  p->when = 1 + ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 30) ? 40 : 400);
+  const unsigned slot = b->written % b->slots;
+  p->prog = kProg + b->written % kProgs * kProgUnits;
+  /* Often the program of the job before, if that one is not too old. */
+  if (b->written && same_program(before, p) && b->written % 8 && ct_rng_percent(&b->rng, 60)) {
+    p->prog = before->prog;
+    p->ncmds = before->ncmds;
+    memcpy(p->ids, before->ids, sizeof p->ids);
+    memcpy(p->id, before->id, sizeof p->id);
+  } else {
+    write_program(b, p, p->prog);
+  }
+  describe(b, p, b->mem[kRing + 8 * slot]);
   ++b->written;
 }
 
@@ -326,7 +363,7 @@ static bool in_job(const bench *b) {
 }
 
 static plan *running(bench *b) {
-  return &b->plans[(b->started - 1) % kPlans];
+  return b->run.plan;
 }
 
 /* The job whose number is HEAD's. */
@@ -515,7 +552,7 @@ static bool reset_again(bench *b) {
 
 static void cancel(bench *b) {
   *b->dut->cancel_i = 1;
-  *b->dut->cancel_named_i = ct_rng_percent(&b->rng, 50);
+  *b->dut->cancel_named_i = !b->run.batch && ct_rng_percent(&b->rng, 50);
   *b->dut->cancel_num_i = (uint16_t)(b->started - 1);
   strike(b, CT_DEV_CANCELLED, 0);
 }
@@ -559,17 +596,18 @@ static void interfere_once(bench *b, enum scenario s) {
 /* Cancels by number: a job that is read and has not begun, or one that is not there. */
 static void doom(bench *b) {
   ct_ctx_dut *d = b->dut;
-  plan *next = &b->plans[b->started % kPlans];
+  plan *next = &b->plans[b->next % kPlans];
   const request *r = &b->fetch.r[0];
   const bool reading = status_of(b) == kDrain && b->fetch.count && r->desc;
   if ((b->next_read || reading) && next->scenario == kDoomed && !next->doomed &&
       ct_rng_percent(&b->rng, 10)) {
     *d->cancel_i = *d->cancel_named_i = 1;
-    *d->cancel_num_i = (uint16_t)b->started;
+    *d->cancel_num_i = (uint16_t)b->next;
     next->doomed = true;
   } else if (ct_rng_percent(&b->rng, 5)) {
     *d->cancel_i = *d->cancel_named_i = 1;
-    *d->cancel_num_i = (uint16_t)(b->started - 2 - ct_rng_below(&b->rng, 1000));
+    const bool front = b->running && !b->run.batch;
+    *d->cancel_num_i = (uint16_t)(b->started - 1 - front - ct_rng_below(&b->rng, 1000));
   }
 }
 
@@ -607,6 +645,61 @@ static void interfere(bench *b) {
   } else if (!b->struck && age >= p->when) {
     interfere_once(b, p->scenario);
   }
+}
+
+/* ---- Batches ------------------------------------------------------------------------------- */
+
+/* A beat of the batch's descriptor. */
+static void send_beat(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  batcher *x = &b->batcher;
+  *d->batch_valid_i = 1;
+  *d->batch_first_i = x->sent == 0;
+  *d->batch_rows_i = (uint8_t)x->rows;
+  memcpy(d->batch_data_i, x->desc + 4 * x->sent, 16);
+  if (x->sent == 0) {
+    b->last_prog = x->desc[CT_DESC_PROG];
+    b->last_beats = 2 * x->desc[CT_DESC_NCMDS];
+  }
+  x->wait = ct_rng_percent(&b->rng, 50) ? 3 : ct_rng_below(&b->rng, 3);
+  x->whole = ++x->sent == 8;
+}
+
+/* Formed in the cycle after it could be taken; the descriptor comes later, or a reset first. */
+static void batcher_step(bench *b) {
+  ct_ctx_dut *d = b->dut;
+  batcher *x = &b->batcher;
+  *d->batch_valid_i = *d->batch_first_i = 0;
+  *d->batch_on_i = x->per_mille > 0;
+  *d->batch_done_ready_i = !ct_stall_next(&x->take);
+  if (x->forming && (x->whole || (x->lost && ct_rng_percent(&b->rng, 20)))) x->forming = false;
+  if (x->go) {
+    write_batch(b);
+    x->forming = true;
+    x->go = x->due = x->lost = x->whole = false;
+    x->sent = 0;
+    x->wait = 8 + ct_rng_below(&b->rng, 60);
+  }
+  if (!x->forming && ct_rng_below(&b->rng, 1000) < x->per_mille) x->due = true;
+  *d->batch_due_i = x->due;
+  *d->form_i = x->forming;
+  if (!x->forming || x->lost) return;
+  if (x->wait)
+    --x->wait;
+  else
+    send_beat(b);
+}
+
+/* What the batcher sees at the end of the cycle. */
+static void batcher_look(bench *b) {
+  const ct_ctx_dut *d = b->dut;
+  batcher *x = &b->batcher;
+  if (*d->reset_i) {
+    if (x->plan && !*d->batch_start_o) ++b->n.dropped;
+    x->lost = true;
+    x->plan = NULL;
+  }
+  x->go = *d->batch_ready_o && x->due && !x->forming && !*d->reset_i && ct_rng_percent(&b->rng, 60);
 }
 
 /* ---- Host ---------------------------------------------------------------------------------- */
@@ -674,11 +767,13 @@ static void pop_step(bench *b) {
 
 /* The job in front has nothing left but answers; the next one takes its place. */
 static void on_overlap(bench *b) {
+  const bool batch = *b->dut->batch_start_o;
   const plan *p = running(b);
-  const plan *next = &b->plans[b->started % kPlans];
+  const plan *next = batch ? b->batcher.plan : &b->plans[b->next % kPlans];
   assert_int_equal(status_of(b), kDrain);
   assert_true(*b->dut->overlap_i);
-  assert_true(b->next_read);
+  assert_true(batch || b->next_read);
+  b->n.batch_overlaps += batch || b->run.batch;
   assert_true(next->overlap);
   assert_false(b->old_valid);
   assert_int_equal(b->run.code, CT_DEV_OK);
@@ -699,16 +794,65 @@ static void on_overlap(bench *b) {
   ++b->n.overlaps;
 }
 
+/* The code and address of the job in front, as it ends. */
+static void settle(bench *b) {
+  run *r = &b->run;
+  const plan *p = r->plan;
+  if (!r->code) {
+    r->code = p->code;
+    r->addr = p->addr;
+  }
+  if (r->code == CT_DEV_WATCHDOG) r->addr = b->executed;
+  if (p->scenario == kDead && b->struck) {
+    r->code = CT_DEV_DEAD;
+    r->addr = 0;
+  }
+  if (r->code == CT_DEV_OK)
+    for (unsigned u = 0; u < kUnits; ++u)
+      assert_int_equal(b->got[u], p->ids[u]);
+  r->settled = true;
+}
+
+/* A batch that only waits to be taken goes aside. */
+static void park(bench *b) {
+  assert_true(b->run.batch && *b->dut->batch_done_valid_o && *b->dut->overlap_i);
+  assert_false(b->old_valid);
+  settle(b);
+  b->old = b->run;
+  b->old_valid = true;
+  b->old_answers = 0;
+  b->old_fails = false;
+  ++b->n.parked;
+}
+
+/* It is the one that has been handed over whole, and not another's. */
+static void on_batch_start(bench *b) {
+  batcher *x = &b->batcher;
+  assert_true(x->plan && x->whole);
+  b->run = (run){.plan = x->plan, .batch = true, .start = b->cycle + 1};
+  x->plan = NULL;
+  b->running = true;
+  memset(b->got, 0, sizeof b->got);
+  b->executed = b->struck = 0;
+  ++b->n.batches;
+}
+
 static void on_start(bench *b) {
   const bool over = status_of(b) == kDrain;
   if (over)
     on_overlap(b);
   else
-    assert_true(*b->dut->gate_i && !b->old_valid && !b->running);
+    assert_true(*b->dut->gate_i);
+  if (!over && b->running) park(b);
+  if (*b->dut->batch_start_o) {
+    on_batch_start(b);
+    return;
+  }
   b->started = head_job(b) + !b->next_read;
   assert_int_equal(b->started - 1, b->next++);
   b->n.ahead += b->next_read;
   b->run = (run){.job = b->started - 1, .start = b->cycle + 1, .no_desc = !b->next_read};
+  b->run.plan = &b->plans[b->run.job % kPlans];
   const request *r = &b->fetch.r[0];
   if (b->beat_last || (b->fetch.count && r->desc && r->next)) b->run.no_desc = false;
   if (running(b)->doomed) strike(b, CT_DEV_CANCELLED, 0);
@@ -787,25 +931,26 @@ static void take_command(bench *b, unsigned u) {
 static void on_finish(bench *b) {
   const bool old = b->old_valid;
   const run *r = old ? &b->old : &b->run;
-  const plan *p = &b->plans[r->job % kPlans];
-  uint32_t code = r->code || old ? r->code : p->code, addr = r->code ? r->addr : p->addr;
+  const plan *p = r->plan;
   assert_true(old || b->running);
-  if (code == CT_DEV_WATCHDOG) addr = b->executed;
-  const unsigned at = b->cpl_tail++ % 32;
-  if (!old && p->scenario == kDead && b->struck) {
-    code = CT_DEV_DEAD;
-    addr = 0;
+  if (!old) settle(b);
+  const uint32_t code = r->code, addr = code ? r->addr : 0;
+  if (r->batch) {
+    const ct_ctx_dut *d = b->dut;
+    assert_true(*d->batch_done_valid_o && *d->batch_done_ready_i);
+    assert_int_equal(*d->batch_done_code_o, code);
+    assert_int_equal(*d->batch_done_addr_o, addr);
+    assert_int_equal(*d->batch_done_rows_o, r->rows);
+  } else {
+    const unsigned at = b->cpl_tail++ % 32;
+    b->cpl[at].code = code;
+    b->cpl[at].addr = addr;
+    b->cpl[at].start = r->start;
+    b->cpl[at].end = b->cycle + 1;
+    b->cpl[at].rows = r->rows;
+    b->cpl[at].job = r->job;
+    b->cpl[at].no_desc = r->no_desc;
   }
-  b->cpl[at].code = code;
-  b->cpl[at].addr = code ? addr : 0;
-  b->cpl[at].start = r->start;
-  b->cpl[at].end = b->cycle + 1;
-  b->cpl[at].rows = r->rows;
-  b->cpl[at].job = r->job;
-  b->cpl[at].no_desc = r->no_desc;
-  if (code == CT_DEV_OK && !old)
-    for (unsigned u = 0; u < kUnits; ++u)
-      assert_int_equal(b->got[u], p->ids[u]);
   if (old && code == CT_DEV_OK) assert_int_equal(b->old_answers, 0);
   if (code == CT_DEV_WATCHDOG) assert_true(b->cycle - r->start >= p->watchdog);
   if (old && p->scenario == kOldDead && code == CT_DEV_DEAD) strike(b, CT_DEV_DEAD, 0);
@@ -835,7 +980,7 @@ static void monitor(bench *b) {
   if (s == kIdle || s == kHeld) {
     assert_int_equal(*d->sem_nz_o, 0);
     assert_int_equal(*d->cmd_valid_o, 0);
-    if (*d->start_o) assert_true(waiting < CT_CPL_DEPTH);
+    if (*d->start_o && !*d->batch_start_o) assert_true(waiting < CT_CPL_DEPTH);
     return;
   }
   if (*d->flush_o) assert_int_equal(*d->cmd_valid_o, 0);
@@ -869,6 +1014,7 @@ static void cycle(bench *b) {
   units_step(b);
   interfere(b);
   host_step(b);
+  batcher_step(b);
   *d->row_i = status_of(b) == kRun && ct_rng_percent(&b->rng, 50);
   *d->gate_i = !ct_stall_next(&b->gate);
   *d->overlap_i = ct_rng_percent(&b->rng, 95);
@@ -885,6 +1031,7 @@ static void cycle(bench *b) {
     on_reset(b);
   else if (b->beat_last && !*d->flush_o && status_of(b) != kDesc && !*d->start_o)
     b->next_read = true;
+  batcher_look(b);
   ct_ctx_tick(d);
   ++b->cycle;
 }
@@ -898,9 +1045,11 @@ static void reset_core(bench *b) {
   *d->watchdog_i = *d->freeze_i = *d->hold_i = *d->tail_we_i = *d->cpl_pop_i = 0;
   *d->fetch_rvalid_i = *d->err_i = *d->reset_i = *d->cancel_i = 0;
   *d->cancel_named_i = *d->old_i = *d->old_err_i = *d->fetch_bad_i = 0;
+  *d->batch_due_i = *d->batch_on_i = *d->form_i = *d->batch_valid_i = *d->batch_first_i = 0;
   ct_ctx_reset(d, 2);
   b->written = b->visible = b->started = b->completed = b->next = 0;
   b->cpl_head = b->cpl_tail = b->fetch.count = 0;
+  b->run.plan = b->plans;
 }
 
 static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum scenario only) {
@@ -915,6 +1064,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   b->host = ct_stall_make(stream + 9, 30, 200);
   b->pop = ct_stall_make(stream + 10, pop, 3000);
   b->gate = ct_stall_make(stream + 11, 30, 20);
+  b->batcher.take = ct_stall_make(stream + 12, 50, 60);
   reset_core(b);
   return b;
 }
@@ -1104,6 +1254,30 @@ static void many_doorbells(void **state) {
   close_bench(b);
 }
 
+/* Batches beside the ring's jobs, under every way in which either can end. Each that was handed
+ * over begins once and ends once, with its own code, or a reset drops it (on_start, on_finish). */
+static void batches(void **state) {
+  (void)state;
+  static const unsigned often[] = {50, 1000, 1, 2};
+  unsigned batches = 0, overlaps = 0, parked = 0, dropped = 0, wrong = 0;
+  for (unsigned k = 0; k < 4; ++k) {
+    bench *b = open_bench(3000 + 100 * k, 25 * k, 20, k == 3 ? kNormal : kScenarios);
+    b->batcher.per_mille = often[k];
+    for (unsigned i = 0; i < 150000; ++i)
+      cycle(b);
+    assert_true(b->completed > 80);
+    assert_true(b->n.batches > 30 && b->n.batches < b->completed);
+    if (k == 1) assert_true(b->n.batches + 30 > b->completed / 2); /* in turn */
+    batches += b->n.batches;
+    overlaps += b->n.batch_overlaps;
+    parked += b->n.parked;
+    dropped += b->n.dropped;
+    wrong += b->n.wrong;
+    close_bench(b);
+  }
+  assert_true(batches > 300 && overlaps > 10 && parked > 0 && dropped > 0 && wrong > 0);
+}
+
 /* Nobody pops: the sixteenth completion holds the next job, the first pop lets it start. */
 static void full_of_completions(void **state) {
   (void)state;
@@ -1134,6 +1308,7 @@ int main(void) {
       cmocka_unit_test(many_doorbells),
       cmocka_unit_test(old_job_dies),
       cmocka_unit_test(overlaps),
+      cmocka_unit_test(batches),
   };
   return cmocka_run_group_tests_name("ct_ctx", tests, NULL, NULL);
 }

@@ -281,7 +281,8 @@ static bench open_bench(uint64_t stream, unsigned arrive, unsigned queue) {
   return b;
 }
 
-/* As ct_job does it: r25..r31 cleared but for the number of requests, then the arguments, a beat a cycle; then the start. */
+/* As ct_job does it: r25..r31 cleared but for the number of requests, then the arguments, a beat a
+ * cycle; then the start. */
 static void begin(bench *b, const program *p, const expected *e) {
   ct_fetch_dut *d = b->dut;
   b->prog = p;
