@@ -53,7 +53,8 @@ static uint64_t read_reg(struct core *c, const struct wire *w) {
 }
 
 static void write_reg(struct core *c, const struct wire *w) {
-  if (c->unread || c->ops->reg_write(c->self, (uint32_t)w->addr, (uint32_t)w->value)) ++c->broken;
+  if (c->unread) ++c->broken;
+  if (c->ops->reg_write(c->self, (uint32_t)w->addr, (uint32_t)w->value)) ++c->broken;
   for (uint32_t q = 0; q < CONTEXTS; ++q)
     if (w->addr == CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_TAIL) c->tail[q] = (uint32_t)w->value;
   if (w->addr == CT_REG_CTRL && w->value & 1) c->tail[0] = c->tail[1] = 0;
@@ -78,7 +79,7 @@ static void access_memory(struct core *c, struct wire *w) {
 static void serve(struct core *c, struct wire *w) {
   const bool reg = w->op == WIRE_READ_REG || w->op == WIRE_WRITE_REG;
   if (w->op == WIRE_STATS) {
-    w->value = c->broken;
+    w->value = w->value ? (uint64_t)c->irqs : c->broken;
   } else if (w->op == WIRE_MODE) {
     c->mode = (enum wire_mode)w->value;
   } else if (c->mode == WIRE_VANISH) {

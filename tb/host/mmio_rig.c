@@ -176,6 +176,10 @@ uint64_t rig_broken(void) {
   return ask(WIRE_STATS, 0);
 }
 
+uint64_t rig_irqs(void) {
+  return ask(WIRE_STATS, 1);
+}
+
 void rig_unbind(void) {
   rig_mode(WIRE_UNBOUND);
   unlink(cli_path("root/sys/class/uio/uio0/name"));

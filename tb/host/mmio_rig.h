@@ -44,6 +44,9 @@ void rig_mode(enum wire_mode mode);
 /* Accesses so far that broke the rules of mmio_core.c. */
 uint64_t rig_broken(void);
 
+/* Interrupts so far. */
+uint64_t rig_irqs(void);
+
 /* The UIO device leaves /sys, as its driver is unbound. */
 void rig_unbind(void);
 

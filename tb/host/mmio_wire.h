@@ -17,7 +17,7 @@ enum wire_op {
   WIRE_WRITE_MEM,
   WIRE_IRQ,
   WIRE_MODE, /* value: enum wire_mode, from now on */
-  WIRE_STATS /* the answer's value: what went against the rules so far, see mmio_core.c */
+  WIRE_STATS /* value 0: how often the rules of mmio_core.c were broken so far; 1: interrupts */
 };
 
 enum wire_mode {

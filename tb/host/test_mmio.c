@@ -329,6 +329,29 @@ static void poll_descriptor(void **state) {
   }
 }
 
+/* Each job that is waited for gives one, either way of waiting. */
+static void interrupts_come(void **state) {
+  enum { JOBS = 20 };
+  (void)state;
+  rig_start(STALLS);
+  struct bed b = open_bed(RIG_BY_UIO);
+  for (uint32_t i = 1; i <= JOBS; ++i)
+    check_ends(&b, submit_copy(&b, CT_INFERENCE, i), CT_OK);
+  assert_in_range(rig_irqs(), JOBS / 2, JOBS); /* not where it had ended before it was waited for */
+  const int fd = ct_poll_fd(b.dev);
+  for (uint32_t i = 1; i <= JOBS; ++i) {
+    submit_copy(&b, CT_TRAINING, i);
+    poll_for(&b, fd, 1);
+  }
+  assert_in_range(rig_irqs(), JOBS / 2 + JOBS, 2 * JOBS + 2);
+  close_bed(&b);
+  rig_start(STALLS);
+  b = open_bed(RIG_BY_UIO ",irq=off");
+  check_ends(&b, submit_copy(&b, CT_INFERENCE, 1), CT_OK);
+  assert_int_equal(rig_irqs(), 0);
+  close_bed(&b);
+}
+
 /* A line that is not connected makes it slower, not wrong, and not for long. */
 static void lost_interrupts(void **state) {
   enum { FIRST = 4, MORE = 20 };
@@ -602,6 +625,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(waits_are_bounded_and_idle),
       cmocka_unit_test(jobs_are_cancelled),
       cmocka_unit_test(poll_descriptor),
+      cmocka_unit_test(interrupts_come),
       cmocka_unit_test(lost_interrupts),
       cmocka_unit_test(closes_while_busy),
       cmocka_unit_test(refusals),
