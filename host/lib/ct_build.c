@@ -297,6 +297,7 @@ struct encoder {
   struct ct_cmd *cmd; /* CT_PROG_MAX places; more are counted, not written */
   size_t count;
   unsigned args;
+  bool batch;
   struct reg reg[CT_NUM_REGS];
   unsigned regs;
   unsigned level;
@@ -329,11 +330,12 @@ static int reg_for(struct encoder *e, const struct ct_node *n, unsigned s, unsig
         !memcmp(r->stride, want.stride, sizeof r->stride))
       return (int)i;
   }
-  if (e->args + e->regs + 1 >= CT_NUM_REGS) {
+  want.number = CT_NUM_REGS - 1 - e->regs;
+  if (e->batch && want.number <= CT_BATCH_REG) --want.number;
+  if (want.number <= e->args) {
     e->full = true;
     return -1;
   }
-  want.number = CT_NUM_REGS - 1 - e->regs;
   e->reg[e->regs] = want;
   return (int)e->regs++;
 }
@@ -449,7 +451,7 @@ int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed) {
   *cmds = NULL;
   if (!b->error) b->error = roll(b->node, &b->count, 0);
   if (b->error) return b->error;
-  struct encoder e = {.args = b->args};
+  struct encoder e = {.args = b->args, .batch = b->batch};
   e.cmd = calloc(CT_PROG_MAX, sizeof *e.cmd);
   if (!e.cmd) return CT_ERR_MEMORY;
   encode(&e, b->node, b->count);

@@ -33,8 +33,12 @@ struct ct_build {
   struct ct_node *node;
   size_t count, room;
   unsigned args; /* registers r1..r<args> hold arguments */
+  bool batch;    /* CT_BATCH_REG holds the number of requests: not for addresses */
   int error;
 };
+
+/* Where the program of a batch finds the number of its requests. */
+enum { CT_BATCH_REG = CT_NUM_ARGS + 1 };
 
 void ct_build_init(struct ct_build *b, unsigned args);
 void ct_build_free(struct ct_build *b);

@@ -104,13 +104,23 @@ uint32_t ct_mlp_state_units(const struct ct_mlp *n);
 int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
 
 /* Forward pass of 1..16 rows: the answers to requests. Row vectors are gathered from r3.., logits
- * go to r2, one row every ceil(classes / 4) units. */
+ * go to r2, one row every ceil(classes / 4) units.
+ *
+ * CT_INFER_BATCH rows: the program of a batch, whatever its size. Each request's input is a row
+ * vector, its output a row of logits; only r1 is an argument.
+ *
+ * Pinned: weights and biases lie in ct_infer_pinned() words from pin_at on, which no other program
+ * uses; the rest in the spm_words below. */
+enum { CT_INFER_BATCH = 0 };
 struct ct_infer {
   const struct ct_mlp *net;
   uint32_t rows, spm_words;
-  bool resident; /* weights and biases are where a job of the same shape without this left them */
+  bool resident;   /* weights and biases are where a job of the same shape without this left them */
+  bool pinned;     /* they have a place of their own */
+  uint32_t pin_at; /* at least spm_words */
 };
 enum { CT_INFER_IMAGE = 1, CT_INFER_OUT, CT_INFER_ROW, CT_INFER_ROWS_MAX = 16 };
+uint32_t ct_infer_pinned(const struct ct_mlp *net);
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);
 
 /* One step of stochastic gradient descent (docs/numerics.md, Training): one job, or several to be

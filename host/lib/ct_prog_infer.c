@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forward pass of requests: 1..16 rows, weights streamed once.
+ * The forward pass of requests: 1..16 rows, weights streamed once. In a batch the device says how
+ * many rows there are and where they lie; the commands are the same for each number.
  *
  * A layer is cut into blocks of up to 8 column tiles, one half of ACC. A block's weights are a
  * panel: for each k step its column tiles, signalled step by step. Loads run ahead of everything
@@ -17,6 +18,8 @@
  *
  * The last two are given by a store of nothing after the block, where there is somebody to wait.
  */
+#include <stdlib.h>
+
 #include "coltrain/coltrain.h"
 #include "ct_prog.h"
 
@@ -47,9 +50,10 @@ enum {
 struct infer {
   struct ct_build b;
   const struct ct_mlp *net;
-  uint32_t rows;
-  uint32_t bn;      /* column tiles of a block at most */
-  uint32_t x_at[2]; /* activations, in turn */
+  uint32_t rows, rows_reg; /* their sum is the number of rows ... */
+  uint32_t rows_max;       /* ... this at most */
+  uint32_t bn;             /* column tiles of a block at most */
+  uint32_t x_at[2];        /* activations, in turn */
   uint32_t bias_at, out_at, scratch_at, pool_at;
   bool resident;          /* weights and biases are in SPM */
   bool ring;              /* panels go round */
@@ -73,25 +77,30 @@ static uint32_t blocks_of(const struct infer *f, uint32_t l) {
 
 /* ---- Loads ---- */
 
-/* Row vectors: each group of blocks lands as one row of up to 16 tiles. */
-static void load_rows(struct infer *f) {
+/* Row vectors: each group of blocks lands as one row of up to 16 tiles. A batch's rows are the
+ * steps of one command. */
+static void load_row(struct infer *f, uint32_t row, uint32_t dram_reg, uint32_t landed) {
   const uint32_t blocks = ct_mlp_in(f->net, 0), full = blocks / CT_TILE, rest = blocks % CT_TILE;
-  for (uint32_t r = 0; r < f->rows; ++r) {
-    const uint32_t spm = f->x_at[0] + r;
-    const uint32_t landed = f->resident && r + 1 == f->rows ? CT_SEM(S_LD_MM) : 0;
-    if (full)
-      CT_ADD(&f->b, LD, CT_SET(DMA_DRAM_REG, CT_INFER_ROW + r), CT_SET(DMA_SPM, spm),
-             CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, CT_TILE),
-             CT_SET(DMA_N1, full), CT_SET(DMA_D1, CT_RECORD_UNITS),
-             CT_SET(DMA_S1, CT_TILE * CT_TILE), CT_SET(DMA_N2, 1),
-             CT_SET(ALL_SIG1, rest ? 0 : landed));
-    if (rest)
-      CT_ADD(&f->b, LD, CT_SET(DMA_DRAM, full * CT_RECORD_UNITS),
-             CT_SET(DMA_DRAM_REG, CT_INFER_ROW + r),
-             CT_SET(DMA_SPM, spm + full * CT_TILE * CT_TILE), CT_SET(DMA_HDR, 1),
-             CT_SET(DMA_NB, rest), CT_SET(DMA_S0, CT_TILE), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
-             CT_SET(ALL_SIG1, landed));
-  }
+  const uint32_t spm = f->x_at[0] + row;
+  const bool gather = f->rows_reg != 0;
+  if (full)
+    CT_ADD(&f->b, LD, CT_SET(DMA_DRAM_REG, dram_reg), CT_SET(DMA_GATHER, gather),
+           CT_SET(DMA_SPM, spm), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, CT_TILE),
+           CT_SET(DMA_S0, CT_TILE), CT_SET(DMA_N1, full), CT_SET(DMA_D1, CT_RECORD_UNITS),
+           CT_SET(DMA_S1, CT_TILE * CT_TILE), CT_SET(DMA_N2, 1), CT_SET(DMA_S2, gather),
+           CT_SET(ALL_SIG1, rest ? 0 : landed));
+  if (rest)
+    CT_ADD(&f->b, LD, CT_SET(DMA_DRAM, full * CT_RECORD_UNITS), CT_SET(DMA_DRAM_REG, dram_reg),
+           CT_SET(DMA_GATHER, gather), CT_SET(DMA_SPM, spm + full * CT_TILE * CT_TILE),
+           CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, rest), CT_SET(DMA_S0, CT_TILE), CT_SET(DMA_N1, 1),
+           CT_SET(DMA_N2, 1), CT_SET(DMA_S2, gather), CT_SET(ALL_SIG1, landed));
+}
+
+static void load_rows(struct infer *f) {
+  const uint32_t landed = f->resident ? CT_SEM(S_LD_MM) : 0;
+  if (f->rows_reg) load_row(f, 0, 0, landed);
+  for (uint32_t r = 0; r < f->rows; ++r)
+    load_row(f, r, CT_INFER_ROW + r, r + 1 == f->rows ? landed : 0);
 }
 
 /* All biases at once. */
@@ -154,9 +163,9 @@ static void multiply_steps(struct infer *f, const struct block *k, uint32_t from
   CT_ADD(&f->b, MM, CT_SET(MM_A, f->x_at[k->l & 1] + from * CT_TILE), CT_SET(MM_AM, 0),
          CT_SET(MM_AK, CT_TILE), CT_SET(MM_B, k->spm + from * k->bn * CT_TILE),
          CT_SET(MM_BN, CT_TILE), CT_SET(MM_BK, k->bn * CT_TILE), CT_SET(MM_KT, to - from),
-         CT_SET(MM_NT, k->bn), CT_SET(MM_ROWS, f->rows), CT_SET(MM_ACCUM, from > 0),
-         CT_SET(MM_ACC, (f->blocks & 1) * HALF), CT_SET(MM_ACC_N, 1), CT_SET(ALL_WAIT0, wait0),
-         CT_SET(ALL_WAIT1, k->l && k->index == 0 ? CT_SEM(S_VS_MM) : 0),
+         CT_SET(MM_NT, k->bn), CT_SET(MM_ROWS, f->rows), CT_SET(MM_ROWS_REG, f->rows_reg),
+         CT_SET(MM_ACCUM, from > 0), CT_SET(MM_ACC, (f->blocks & 1) * HALF), CT_SET(MM_ACC_N, 1),
+         CT_SET(ALL_WAIT0, wait0), CT_SET(ALL_WAIT1, k->l && k->index == 0 ? CT_SEM(S_VS_MM) : 0),
          CT_SET(ALL_WAIT2, f->blocks >= 2 && from == 0 ? CT_SEM(S_VA_MM) : 0),
          CT_SET(ALL_SIG1, last ? CT_SEM(S_MM_VA) : 0));
 }
@@ -179,14 +188,15 @@ static void finish_tile(struct infer *f, const struct block *k, uint32_t i, uint
          CT_SET(VA_C_SRC, 2),
          CT_SET(VA_TQ, BIAS_REG + (first_group + n / f->per_group) % BIAS_REGS),
          CT_SET(VA_ROW_XOR, n % f->per_group), CT_SET(VA_RELU, !last_layer), CT_SET(VA_TD, i),
-         CT_SET(VA_ROWS, f->rows), CT_SET(VA_COLS, ct_in_tile(f->net->width[l + 1], n)),
-         CT_SET(ALL_WAIT0, CT_SEM(S_MM_VA)),
+         CT_SET(VA_ROWS, f->rows), CT_SET(VA_ROWS_REG, f->rows_reg),
+         CT_SET(VA_COLS, ct_in_tile(f->net->width[l + 1], n)), CT_SET(ALL_WAIT0, CT_SEM(S_MM_VA)),
          CT_SET(ALL_WAIT1, i == 0 && f->blocks ? CT_SEM(S_VS_VA) : 0),
          CT_SET(ALL_WAIT2, new_group ? CT_SEM(S_VL_VA) : 0), CT_SET(ALL_SIG0, CT_SEM(S_VA_VS)),
          CT_SET(ALL_SIG1, i < tiles_of(f, f->blocks + 2) ? CT_SEM(S_VA_MM) : 0));
   const uint32_t spm =
       last_layer ? f->out_at + n * CT_F32_ROW_UNITS : f->x_at[(l + 1) & 1] + n * CT_TILE;
-  CT_ADD(&f->b, VS, CT_SET(VS_TS, i), CT_SET(VS_ROWS, f->rows), CT_SET(VS_MODE, last_layer ? 0 : 1),
+  CT_ADD(&f->b, VS, CT_SET(VS_TS, i), CT_SET(VS_ROWS, f->rows), CT_SET(VS_ROWS_REG, f->rows_reg),
+         CT_SET(VS_MODE, last_layer ? 0 : 1),
          CT_SET(VS_ROW_STRIDE, last_layer ? ct_mlp_out(f->net, l) * CT_F32_ROW_UNITS : 1),
          CT_SET(VS_SPM, spm), CT_SET(ALL_WAIT0, CT_SEM(S_VA_VS)),
          CT_SET(ALL_SIG0, last         ? CT_SEM(S_VS_ST)
@@ -227,18 +237,27 @@ static void block_done(struct infer *f, const struct block *k, uint32_t first_gr
 static void store_answers(struct infer *f) {
   const uint32_t l = f->net->layers - 1, classes = f->net->width[f->net->layers];
   const uint32_t pitch = ct_mlp_out(f->net, l) * CT_F32_ROW_UNITS, used = (classes + 3) / 4;
+  const bool gather = f->rows_reg != 0;
   for (uint32_t at = 0; at < used; at += RUN)
-    CT_ADD(&f->b, ST, CT_SET(DMA_DRAM, at), CT_SET(DMA_DRAM_REG, CT_INFER_OUT),
-           CT_SET(DMA_SPM, f->out_at + at), CT_SET(DMA_NB, ct_min_u32(RUN, used - at)),
-           CT_SET(DMA_S0, 1), CT_SET(DMA_N1, f->rows), CT_SET(DMA_D1, used), CT_SET(DMA_S1, pitch),
-           CT_SET(DMA_N2, 1), CT_SET(ALL_WAIT1, at == 0 ? CT_SEM(S_VS_ST) : 0));
+    CT_ADD(&f->b, ST, CT_SET(DMA_DRAM, at), CT_SET(DMA_DRAM_REG, gather ? 0 : CT_INFER_OUT),
+           CT_SET(DMA_GATHER, gather), CT_SET(DMA_SPM, f->out_at + at),
+           CT_SET(DMA_NB, ct_min_u32(RUN, used - at)), CT_SET(DMA_S0, 1),
+           CT_SET(DMA_N1, gather ? 1 : f->rows), CT_SET(DMA_D1, used), CT_SET(DMA_S1, pitch),
+           CT_SET(DMA_N2, 1), CT_SET(DMA_S2, gather ? pitch : 0),
+           CT_SET(ALL_WAIT1, at == 0 ? CT_SEM(S_VS_ST) : 0));
 }
 
 /* ---- All ---- */
 
+uint32_t ct_infer_pinned(const struct ct_mlp *net) {
+  return ct_mlp_bias_tile(net, net->layers) * CT_F32_ROW_UNITS +
+         ct_mlp_tile(net, net->layers) * CT_TILE;
+}
+
 /* Places in SPM for blocks of up to bn column tiles; false: they do not fit. */
-static bool plan(struct infer *f, uint32_t bn, uint32_t spm_words) {
+static bool plan(struct infer *f, uint32_t bn, const struct ct_infer *shape) {
   const struct ct_mlp *net = f->net;
+  const uint32_t spm_words = shape->spm_words;
   uint32_t widest[2] = {0, 0}, all = 0, steps = 0, most_steps = 1, most = 1;
   f->bn = bn;
   f->panels = f->groups = 0;
@@ -254,16 +273,19 @@ static bool plan(struct infer *f, uint32_t bn, uint32_t spm_words) {
   }
   f->x_at[0] = 0;
   f->x_at[1] = widest[0] * CT_TILE;
-  f->bias_at = f->x_at[1] + widest[1] * CT_TILE;
-  f->out_at = f->bias_at + ct_mlp_bias_tile(net, net->layers) * CT_F32_ROW_UNITS;
-  f->scratch_at = f->out_at + f->rows * ct_mlp_out(net, net->layers - 1) * CT_F32_ROW_UNITS;
-  f->pool_at = f->next_at = f->scratch_at + CT_F32_ROW_UNITS;
-  if (f->pool_at >= spm_words) return false;
-  const uint32_t pool = spm_words - f->pool_at;
+  const uint32_t biases = ct_mlp_bias_tile(net, net->layers) * CT_F32_ROW_UNITS;
+  const uint32_t free_at = f->x_at[1] + widest[1] * CT_TILE;
+  f->bias_at = shape->pinned ? shape->pin_at : free_at;
+  f->out_at = shape->pinned ? free_at : free_at + biases;
+  f->scratch_at = f->out_at + f->rows_max * ct_mlp_out(net, net->layers - 1) * CT_F32_ROW_UNITS;
+  const uint32_t end = f->scratch_at + CT_F32_ROW_UNITS;
+  f->pool_at = f->next_at = shape->pinned ? shape->pin_at + biases : end;
+  if (end >= spm_words) return false;
+  const uint32_t pool = shape->pinned ? all : spm_words - end;
   f->ring = all > pool || steps > MOST_SIGNALS;
   f->slot = most;
   f->slots = ct_min_u32(pool / most, MOST_SIGNALS / most_steps);
-  return f->resident ? !f->ring : !f->ring || f->slots >= 2;
+  return f->resident || shape->pinned ? !f->ring : !f->ring || f->slots >= 2;
 }
 
 static void write_layer(struct infer *f, uint32_t l, uint32_t *first_group) {
@@ -286,7 +308,7 @@ static void write_layer(struct infer *f, uint32_t l, uint32_t *first_group) {
 static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shape,
                      struct ct_code *code, const struct ct_why *why) {
   uint32_t bn = most, first_group = 0;
-  while (bn && !plan(f, bn, shape->spm_words))
+  while (bn && !plan(f, bn, shape))
     bn /= 2;
   if (!bn)
     return ct_why(
@@ -294,7 +316,8 @@ static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shap
         "the widest activations and two panels of weights do not fit a window of %u words",
         shape->spm_words);
   f->panel = f->blocks = f->group = 0;
-  ct_build_init(&f->b, CT_INFER_ROW + shape->rows - 1);
+  ct_build_init(&f->b, f->rows_reg ? CT_INFER_IMAGE : CT_INFER_ROW + shape->rows - 1);
+  f->b.batch = f->rows_reg != 0;
   load_rows(f);
   for (uint32_t l = 0; l < shape->net->layers; ++l)
     write_layer(f, l, &first_group);
@@ -304,17 +327,33 @@ static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shap
 
 /* Wide layers take too many commands where each tile picks its row of biases (no loop can): then
  * every tile's biases are loaded by themselves. */
+static int write_either(struct infer *f, const struct ct_infer *shape, struct ct_code *code,
+                        const struct ct_why *why, bool *wide) {
+  f->per_group = CT_TILE;
+  const int err = *wide ? CT_ERR_NO_SPACE : write_all(f, HALF, shape, code, why);
+  *wide = err == CT_ERR_NO_SPACE;
+  if (!*wide) return err;
+  f->per_group = 1;
+  return write_all(f, BIAS_REGS, shape, code, why);
+}
+
+/* A program for weights that are there already has the form of the one that loads them. */
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
-  struct infer f = {
-      .net = shape->net, .rows = shape->rows, .per_group = CT_TILE, .resident = shape->resident};
+  const bool batch = shape->rows == CT_INFER_BATCH;
+  struct infer f = {.net = shape->net,
+                    .rows = shape->rows,
+                    .rows_reg = batch ? CT_BATCH_REG : 0,
+                    .rows_max = batch ? CT_INFER_ROWS_MAX : shape->rows};
+  bool wide = false;
   code->cmd = NULL;
   code->count = 0;
   int err = ct_mlp_check(shape->net, why);
-  if (!err && (shape->rows < 1 || shape->rows > CT_INFER_ROWS_MAX))
+  if (!err && shape->rows > CT_INFER_ROWS_MAX)
     err =
         ct_why(why, CT_ERR_ARG, "a request has 1..%d rows, not %u", CT_INFER_ROWS_MAX, shape->rows);
-  if (!err) err = write_all(&f, HALF, shape, code, why);
-  if (err != CT_ERR_NO_SPACE) return err;
-  f.per_group = 1;
-  return write_all(&f, BIAS_REGS, shape, code, why);
+  if (!err) err = write_either(&f, shape, code, why, &wide);
+  if (err || !shape->resident) return err;
+  free(code->cmd);
+  f.resident = true;
+  return write_either(&f, shape, code, why, &wide);
 }

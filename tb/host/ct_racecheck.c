@@ -191,9 +191,14 @@ static bool dma(struct check *c, enum unit u) {
   const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
   if (!take(c, u, w, q->step ? 1 : 3)) return false;
   const uint32_t n = c->done[d] + 1, hdr = CT_GET(cmd, DMA_HDR), nb = CT_GET(cmd, DMA_NB);
+  const bool gather = CT_GET(cmd, DMA_GATHER);
+  const uint32_t steps = gather ? c->p->batch : CT_GET(cmd, DMA_N2);
+  if (gather && c->p->batch == 0) return fail(c, "%s gathers outside a batch", unit_name[u]);
   for (uint32_t i = 0; i < CT_GET(cmd, DMA_N1) && !c->failed; ++i) {
-    const uint32_t da = CT_GET(cmd, DMA_DRAM) + q->step * (uint32_t)CT_GETS(cmd, DMA_D2) +
-                        i * (uint32_t)CT_GETS(cmd, DMA_D1);
+    const uint32_t step_at = !gather   ? q->step * (uint32_t)CT_GETS(cmd, DMA_D2)
+                             : u == LD ? c->p->input[q->step]
+                                       : c->p->output[q->step];
+    const uint32_t da = CT_GET(cmd, DMA_DRAM) + step_at + i * (uint32_t)CT_GETS(cmd, DMA_D1);
     const uint32_t sa = CT_GET(cmd, DMA_SPM) + q->step * (uint32_t)CT_GETS(cmd, DMA_S2) +
                         i * (uint32_t)CT_GETS(cmd, DMA_S1);
     for (uint32_t j = 0; j < nb + hdr; ++j)
@@ -206,7 +211,7 @@ static bool dma(struct check *c, enum unit u) {
   struct clock clock = q->knows;
   clock.t[d] = n;
   give(c, u, CT_GET(cmd, ALL_SIG0), &clock);
-  if (++q->step == CT_GET(cmd, DMA_N2)) {
+  if (++q->step == steps) {
     give(c, u, CT_GET(cmd, ALL_SIG1), &clock);
     finish(c, u);
   }
@@ -401,6 +406,7 @@ static bool dispatch(struct check *c) {
 static void start(struct check *c, const struct ct_racecheck *p) {
   c->p = p;
   memcpy(c->r + 1, p->args, sizeof p->args);
+  c->r[CT_NUM_ARGS + 1] = p->batch;
   for (unsigned s = 0; s < CT_NUM_SEMS; ++s)
     c->sem[s].giver = c->sem[s].taker = -1;
   for (unsigned u = 0; u < UNITS; ++u)

@@ -26,7 +26,9 @@ struct ct_racecheck {
   uint32_t spm_words;
   uint32_t dram_units; /* addresses must stay below */
   unsigned depth;      /* of a queue */
-  int eager; /* 1 LD, 2 ST, .. 6 VS: this queue goes as far as it can, always; 0: none does */
+  int eager;      /* 1 LD, 2 ST, .. 6 VS: this queue goes as far as it can, always; 0: none does */
+  unsigned batch; /* requests of a batch; 0: a job of the ring */
+  uint32_t input[CT_BATCH_MAX], output[CT_BATCH_MAX];
   bool spm_holds_data; /* of a job before: reading what this one has not written is fine */
 };
 

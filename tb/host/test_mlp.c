@@ -49,6 +49,47 @@ static void check_infer(const struct ct_mlp *net, uint32_t rows, uint32_t window
   free(code.cmd);
 }
 
+/* The same commands for every size of a batch, whose requests lie anywhere; with weights that go
+ * through, that get a place, that have one. */
+static void check_batches(const struct ct_mlp *net, uint32_t window, unsigned depth, bool pinned) {
+  char why[256];
+  const struct ct_why w = {why, sizeof why};
+  const uint32_t row_units = (uint32_t)(ct_pack_row_size(net->width[0]) / 16);
+  const uint32_t out = ct_mlp_image_units(net), answer = (net->width[net->layers] + 3) / 4;
+  for (int resident = 0; resident <= pinned; ++resident) {
+    const struct ct_infer shape = {.net = net,
+                                   .rows = CT_INFER_BATCH,
+                                   .spm_words = window,
+                                   .resident = resident,
+                                   .pinned = pinned,
+                                   .pin_at = window};
+    struct ct_code code;
+    if (ct_prog_infer(&shape, &code, &w)) fail_msg("%s", why);
+    struct ct_racecheck check = {.cmds = code.cmd,
+                                 .count = code.count,
+                                 .spm_words = window + (pinned ? ct_infer_pinned(net) : 0),
+                                 .dram_units = out + 32 * (answer + row_units),
+                                 .depth = depth,
+                                 .spm_holds_data = resident};
+    for (uint32_t rows = 1; rows <= CT_INFER_ROWS_MAX; ++rows) {
+      struct ct_racecheck_stats stats;
+      check.batch = rows;
+      check.eager = (int)(rows + window + depth) % 7;
+      for (uint32_t r = 0; r < rows; ++r) {
+        check.output[r] = out + 7 * r % 32 * answer;
+        check.input[r] = out + 32 * answer + 5 * r % 32 * row_units;
+      }
+      if (!ct_racecheck(&check, &stats, why, sizeof why))
+        fail_msg("a batch of %u, %u-%u.., window %u, depth %u: %s", rows, net->width[0],
+                 net->width[1], window, depth, why);
+      assert_int_equal(stats.ld_beats, rows * row_units + (resident ? 0 : out));
+      assert_int_equal(stats.st_beats, rows * answer);
+      assert_int_equal(stats.rows, rows * ct_mlp_tile(net, net->layers));
+    }
+    free(code.cmd);
+  }
+}
+
 static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t window, unsigned depth,
                         int max_jobs) {
   char why[256];
@@ -106,6 +147,19 @@ static void test_infer_programs_are_race_free(void **state) {
   const struct ct_mlp net = make_net(wide, 3);
   check_infer(&net, 1, 32768, 16);
   check_infer(&net, 16, 32768, 1);
+}
+
+static void test_batch_programs_are_race_free(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i) {
+    const struct ct_mlp net = make_net(nets[i] + 1, nets[i][0]);
+    check_batches(&net, 32768, i % 2 ? 16 : 1, false);
+    check_batches(&net, 4096, 4, false);
+    if (ct_mlp_tile(&net, net.layers) < 255) check_batches(&net, 4096, i % 2 ? 2 : 16, true);
+  }
+  const uint32_t wide[] = {784, 1300, 2000, 1100};
+  const struct ct_mlp net = make_net(wide, 3);
+  check_batches(&net, 32768, 16, false);
 }
 
 static void test_training_programs_are_race_free(void **state) {
@@ -590,6 +644,7 @@ static void test_what_does_not_fit_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_infer_programs_are_race_free),
+                                     cmocka_unit_test(test_batch_programs_are_race_free),
                                      cmocka_unit_test(test_training_programs_are_race_free),
                                      cmocka_unit_test(test_training_in_small_windows),
                                      cmocka_unit_test(test_a_large_step_is_one_job),
