@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ct_cmd.h"
+#include "ct_server.h"
 
 enum { ALIGN = 256, RESET_POLLS = 1000 };
 
@@ -237,7 +238,10 @@ int ct_open(const char *uri, ct_device **device) {
 /* Ends the jobs (nothing is waited for but the registers' answers) and lets the transport go. */
 static void shut_down(ct_device *dev) {
   const size_t jobs = dev->ring[0].unreaped + dev->ring[1].unreaped;
+  const size_t requests = dev->requests ? dev->requests->unreaped : 0;
   if (jobs) ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs that nobody reaped", jobs);
+  if (requests)
+    ct_log(dev, CT_LOG_WARNING, "closed with %zu requests that nobody reaped", requests);
   for (uint32_t q = 0; q < CT_QUEUES; ++q)
     if (ct_reg_write(dev, CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_CONTROL, 1)) break;
   if (dev->opened) ct_log(dev, CT_LOG_INFO, "%s is closed", dev->info.uri);
@@ -259,6 +263,8 @@ void ct_close(ct_device *dev) {
   dev->closed = true;
   ct_poll_close(dev);
   ct_rings_free(dev);
+  free(dev->requests);
+  dev->requests = NULL;
   ct_heap_free_all(&dev->code);
   ct_heap_free_all(&dev->data);
   ct_plugin_close(&dev->plugin);
@@ -284,8 +290,11 @@ int ct_now(ct_device *dev, uint64_t *cycle) {
 int ct_set_policy(ct_device *dev, enum ct_policy policy) {
   const int err = ct_check_device(dev);
   if (err) return err;
-  if ((int)policy < CT_PRIORITY || policy > CT_WHOLE_JOB)
+  if ((int)policy < CT_PRIORITY || policy > CT_SLACK)
     return ct_fail(dev, CT_ERR_ARG, "there is no policy %d", (int)policy);
+  if (policy == CT_SLACK && !(dev->info.features & CT_FEATURE_REQUESTS))
+    return ct_fail(dev, CT_ERR_UNSUPPORTED,
+                   "this device knows no deadlines, so it has no policy CT_SLACK");
   return ct_reg_write(dev, CT_REG_POLICY, (uint32_t)policy);
 }
 

@@ -4,7 +4,7 @@
  *
  *   ct_device.c  opening, information             ct_plugin.c  transports by name
  *   ct_error.c   sentences, the log, handles      ct_job.c     queues
- *   ct_heap.c    device memory
+ *   ct_heap.c    device memory                    ct_request.c requests (ct_server.h)
  */
 #ifndef CT_DEVICE_H
 #define CT_DEVICE_H
@@ -91,7 +91,8 @@ struct ct_device {
   struct ct_ring ring[CT_QUEUES];
   struct ct_result *done; /* seen, not reaped: a ring buffer */
   size_t done_first, done_count, done_room;
-  ct_program *idle; /* a program that does nothing: what cancelled jobs run */
+  ct_program *idle;             /* a program that does nothing: what cancelled jobs run */
+  struct ct_requests *requests; /* NULL: nothing has been served yet */
 };
 
 struct ct_program {
@@ -174,6 +175,27 @@ bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs)
  * too long is cancelled; if even that does not end it, the answer is CT_ERR_DEVICE and its memory
  * must not be used again. */
 int ct_finish(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result);
+
+/* Takes in what the device has completed. */
+int ct_poll(ct_device *dev);
+
+/* What is waited for: until the device's clock or the wall clock says stop. */
+struct ct_patience {
+  uint64_t until;
+  int timeout_ms;
+  int64_t end; /* of the wall clock */
+  bool last;   /* there was nothing more to wait for: look once again and give up */
+};
+struct ct_patience ct_patience(uint64_t until, int timeout_ms);
+
+/* Waits for the device to have something new; CT_ERR_TIMEOUT: enough. what: "job", "request". */
+int ct_wait_more(ct_device *dev, struct ct_patience *p, const char *what);
+
+/* Shows in ct_poll_fd() whether something is outstanding. */
+void ct_show_outstanding(ct_device *dev);
+
+/* How long the end of something cancelled is waited for, milliseconds. */
+enum { CT_CANCEL_MS = 500 };
 
 /* Waits until every job of a queue with a number below seq has completed; takes nothing. */
 int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms);

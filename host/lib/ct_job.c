@@ -15,6 +15,7 @@
 #include "ct_cmd.h"
 #include "ct_device.h"
 #include "ct_prog.h"
+#include "ct_server.h"
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
@@ -79,7 +80,8 @@ static uint64_t slots(const struct ct_ring *r) {
 }
 
 int ct_rings_init(ct_device *dev, uint64_t addr, unsigned log2) {
-  int err = ct_reg_write(dev, CT_REG_IRQ_ENABLE, 3);
+  const bool requests = dev->info.features & CT_FEATURE_REQUESTS;
+  int err = ct_reg_write(dev, CT_REG_IRQ_ENABLE, requests ? 7 : 3);
   for (unsigned q = 0; q < CT_QUEUES && !err; ++q) {
     struct ct_ring *r = &dev->ring[q];
     r->addr = addr + ((uint64_t)q * CT_DESC_BYTES << log2);
@@ -127,20 +129,22 @@ static void watch_irq(ct_device *dev, bool watched) {
     dev->irq_watched = watched;
 }
 
-/* Devices that live in this process advance only in calls: one is worth making while jobs are
- * outstanding. Others show by a descriptor of their own that something may have come; then only
- * results that were taken in and not reaped are added to that. */
-static void show_outstanding(ct_device *dev) {
-  const size_t outstanding = dev->ring[0].unreaped + dev->ring[1].unreaped;
+/* Devices that live in this process advance only in calls: one is worth making while jobs or
+ * requests are outstanding. Others show by a descriptor of their own that something may have come;
+ * then only results that were taken in and not reaped are added to that. */
+void ct_show_outstanding(ct_device *dev) {
+  const struct ct_requests *q = dev->requests;
+  const size_t outstanding = dev->ring[0].unreaped + dev->ring[1].unreaped + (q ? q->unreaped : 0);
+  const size_t done = dev->done_count + (q ? q->done_count : 0);
   if (dev->fd < 0) return;
-  set_wake(dev, dev->irq < 0 ? outstanding > 0 : dev->done_count > 0);
-  if (dev->irq >= 0) watch_irq(dev, outstanding > dev->done_count);
+  set_wake(dev, dev->irq < 0 ? outstanding > 0 : done > 0);
+  if (dev->irq >= 0) watch_irq(dev, outstanding > done);
 }
 
 /* Everything that had come has been taken in. */
 static void arm_irq(ct_device *dev) {
   if (dev->irq < 0) return;
-  show_outstanding(dev);
+  ct_show_outstanding(dev);
   if (dev->irq_watched) dev->plugin.ops->irq_fd(dev->self);
 }
 
@@ -159,7 +163,7 @@ int ct_poll_fd(ct_device *dev) {
     ct_poll_close(dev);
     return ct_fail(dev, CT_ERR_MEMORY, "the process has no file descriptor left");
   }
-  show_outstanding(dev);
+  ct_show_outstanding(dev);
   return dev->fd;
 }
 
@@ -236,6 +240,7 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
     return ct_fail(dev, CT_ERR_FULL, "the %s queue is full: it holds %u jobs; reap some first",
                    queue == CT_INFERENCE ? "inference" : "training", 1u << r->log2);
   err = write_descriptor(dev, r, job);
+  if (!err && queue == CT_INFERENCE) err = ct_servers_unpin(dev);
   if (!err) err = ring_doorbell(dev, queue, cycle);
   if (err) {
     r->parts = 0; /* what they belong to will not be complete */
@@ -249,7 +254,7 @@ int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job,
   if (tag) *tag = tag_of(queue, r->submitted);
   ++r->submitted;
   ++r->unreaped;
-  show_outstanding(dev);
+  ct_show_outstanding(dev);
   return CT_OK;
 }
 
@@ -293,7 +298,7 @@ static struct ct_result take(ct_device *dev, size_t i) {
   dev->done_first = (dev->done_first + 1) % dev->done_room;
   --dev->done_count;
   --dev->ring[result.queue].unreaped;
-  show_outstanding(dev);
+  ct_show_outstanding(dev);
   return result;
 }
 
@@ -332,15 +337,15 @@ static int pop(ct_device *dev, enum ct_queue queue) {
   else if (v[1])
     result.error = CT_ERR_JOB;
   ++r->completed;
+  if (queue == CT_INFERENCE && dev->requests) dev->requests->idle = dev->requests->handed;
   if (p->program) --p->program->jobs;
   if (!p->part || result.error == CT_ERR_JOB) return keep(dev, &result);
   --r->unreaped;
-  show_outstanding(dev);
+  ct_show_outstanding(dev);
   return CT_OK;
 }
 
-/* Takes in what the device has completed. */
-static int poll(ct_device *dev) {
+int ct_poll(ct_device *dev) {
   uint32_t status = 0;
   int err = ct_reg_read(dev, CT_REG_IRQ_STATUS, &status);
   for (unsigned q = 0; q < CT_QUEUES && !err; ++q) {
@@ -350,6 +355,7 @@ static int poll(ct_device *dev) {
       if (!err) err = ct_reg_read(dev, queue_reg((enum ct_queue)q, CT_CREG_CPL_COUNT), &waiting);
     }
   }
+  if (!err && dev->requests) err = ct_requests_poll(dev, status & 4);
   arm_irq(dev);
   return err;
 }
@@ -368,45 +374,50 @@ static size_t find_done(const ct_device *dev, uint64_t tag) {
   return i;
 }
 
-/* What is waited for: until the device's clock or the wall clock says stop. */
-struct patience {
-  uint64_t until;
-  int timeout_ms;
-  int64_t end; /* of the wall clock */
-  bool last;   /* there was nothing more to wait for: look once again and give up */
-};
-
-static struct patience patience(uint64_t until, int timeout_ms) {
-  return (struct patience){.until = until,
-                           .timeout_ms = timeout_ms,
-                           .end = timeout_ms >= 0 ? now_ms() + timeout_ms : INT64_MAX};
+struct ct_patience ct_patience(uint64_t until, int timeout_ms) {
+  return (struct ct_patience){.until = until,
+                              .timeout_ms = timeout_ms,
+                              .end = timeout_ms >= 0 ? now_ms() + timeout_ms : INT64_MAX};
 }
 
-/* Waits for the device to have something new. */
-static int wait_more(ct_device *dev, struct patience *p) {
+/* Waits for the interrupt, at most until then; *up: it came, or the clock has only reached a moment
+ * at which a request is to be handed over. */
+static int wait_for_irq(ct_device *dev, uint64_t until, int timeout_ms, bool *up) {
+  const uint64_t due = dev->requests ? ct_requests_due(dev) : CT_NO_CYCLE;
+  const int irq = dev->plugin.ops->wait(dev->self, due < until ? due : until, timeout_ms);
+  if (irq < 0) return ct_fail_device(dev, irq, "waiting for the device failed");
+  *up = irq > 0;
+  if (*up || due >= until) return CT_OK;
+  uint64_t now = 0;
+  const int err = ct_now(dev, &now);
+  *up = now >= due;
+  return err;
+}
+
+int ct_wait_more(ct_device *dev, struct ct_patience *p, const char *what) {
   if (p->last) {
-    if (p->timeout_ms < 0) return ct_fail(dev, CT_ERR_TIMEOUT, "no job can finish at present");
-    return ct_fail(dev, CT_ERR_TIMEOUT, "no job finished within %d ms", p->timeout_ms);
+    if (p->timeout_ms < 0) return ct_fail(dev, CT_ERR_TIMEOUT, "no %s can finish at present", what);
+    return ct_fail(dev, CT_ERR_TIMEOUT, "no %s finished within %d ms", what, p->timeout_ms);
   }
   int64_t left = -1;
   if (p->timeout_ms >= 0) {
     left = p->end - now_ms();
     if (left < 0) left = 0;
   }
-  const int up = dev->plugin.ops->wait(dev->self, p->until, (int)left);
-  if (up < 0) return ct_fail_device(dev, up, "waiting for the device failed");
-  p->last = up == 0;
-  return CT_OK;
+  bool up = false;
+  const int err = wait_for_irq(dev, p->until, (int)left, &up);
+  p->last = !up || left == 0;
+  return err;
 }
 
 /* Waits for a job (0: for any). */
 static int reap(ct_device *dev, uint64_t tag, struct ct_result *result, uint64_t until,
                 int timeout_ms) {
-  struct patience p = patience(until, timeout_ms);
+  struct ct_patience p = ct_patience(until, timeout_ms);
   for (int err = CT_OK;;) {
     size_t i = find_done(dev, tag);
     if (i == dev->done_count) {
-      err = poll(dev);
+      err = ct_poll(dev);
       if (err) return err;
       i = find_done(dev, tag);
     }
@@ -415,7 +426,7 @@ static int reap(ct_device *dev, uint64_t tag, struct ct_result *result, uint64_t
       if (result) *result = r;
       return CT_OK;
     }
-    err = wait_more(dev, &p);
+    err = ct_wait_more(dev, &p, "job");
     if (err) return err;
   }
 }
@@ -462,23 +473,21 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_
 }
 
 int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms) {
-  struct patience p = patience(CT_NO_CYCLE, timeout_ms);
-  int err = poll(dev);
+  struct ct_patience p = ct_patience(CT_NO_CYCLE, timeout_ms);
+  int err = ct_poll(dev);
   while (!err && dev->ring[queue].completed < seq) {
-    err = wait_more(dev, &p);
-    if (!err) err = poll(dev);
+    err = ct_wait_more(dev, &p, "job");
+    if (!err) err = ct_poll(dev);
   }
   return err;
 }
 
 /* ---- Jobs of calls that block -------------------------------------------------------------- */
 
-enum { CANCEL_MS = 500 };
-
 /* Cancels a job that took too long: its buffers are about to be given back. */
 static int give_up(ct_device *dev, uint64_t tag, struct ct_result *result) {
   int err = ct_cancel(dev, tag);
-  if (!err) err = reap(dev, tag, result, CT_NO_CYCLE, CANCEL_MS);
+  if (!err) err = reap(dev, tag, result, CT_NO_CYCLE, CT_CANCEL_MS);
   if (err) return ct_fail(dev, CT_ERR_DEVICE, "a job took too long and cannot be cancelled");
   return ct_fail(dev, CT_ERR_TIMEOUT, "the job did not finish within %d ms and was cancelled",
                  dev->timeout_ms);
@@ -561,7 +570,7 @@ static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p) {
     err = cancel_one(dev, queue, seq);
     end = seq + 1;
   }
-  if (end && !err) ct_wait_completed(dev, queue, end, CANCEL_MS);
+  if (end && !err) ct_wait_completed(dev, queue, end, CT_CANCEL_MS);
   for (uint64_t seq = r->completed; seq < end; ++seq)
     if (r->pending[seq & (slots(r) - 1)].program == p)
       r->pending[seq & (slots(r) - 1)].program = NULL;
@@ -570,7 +579,7 @@ static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p) {
 bool ct_program_end(ct_program *p) {
   if (!p || !ct_handle_close(&p->handle, "program")) return true;
   ct_device *dev = p->handle.dev;
-  if (p->jobs && dev->self) poll(dev); /* some may be through: without an answer all count */
+  if (p->jobs && dev->self) ct_poll(dev); /* some may be through: without an answer all count */
   if (p->jobs && dev->self) {
     ct_log(dev, CT_LOG_WARNING,
            "%zu jobs of a model or program that is freed are under way; they are cancelled",

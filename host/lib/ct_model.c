@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: their numbers on the host and on the device. Jobs are in ct_model_jobs.c. */
 #include "ct_model.h"
+#include "ct_server.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -218,7 +219,8 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
 
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
-  bool ended = ct_program_end(m->copy);
+  bool ended = ct_server_end(m->server) && !m->stuck;
+  ended = ct_program_end(m->copy) && ended;
   for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
     ended = ct_program_end(m->step[i]) && ended;
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)

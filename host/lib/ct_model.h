@@ -23,6 +23,8 @@ struct ct_model {
   uint64_t served[2]; /* versions take turns in these two images; 0: not there yet */
   uint32_t version;   /* that is served; 0: none */
   uint64_t swapped;   /* inference jobs before it: they may use the other image */
+  ct_server *server;  /* NULL: requests for it come as jobs only */
+  bool stuck;         /* a batch of it has not ended: what it uses must stay */
 };
 
 /* Bytes of an image. */

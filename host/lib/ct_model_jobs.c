@@ -5,6 +5,7 @@
 
 #include "ct_model.h"
 #include "ct_num.h"
+#include "ct_server.h"
 
 static uint32_t bits_of(float x) {
   uint32_t bits;
@@ -51,7 +52,7 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
       .net = &m->net, .batch = training->batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
+  struct ct_code code[CT_TRAIN_JOBS] = {{.cmd = NULL}};
   if (!(m->dev->info.features & CT_FEATURE_TRAINING))
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
   const int jobs = ct_prog_train(&shape, code, &why);
@@ -195,15 +196,17 @@ int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
 /* Requests name their version's image when they are submitted, and the swap is one assignment
  * between two of them: no request sees half of one version and half of another. The copy goes where
  * the version before the present one lay, which requests from before the last swap may still read.
- */
+ * Requests of a server name no image: their batches do, by a descriptor that is swapped as well. */
 int ct_model_serve(ct_model *m, uint32_t *version) {
   int err = ct_check_model(m);
   if (err) return err;
   uint64_t *image = &m->served[(m->version + 1) % 2], tag = 0;
   if (!*image) err = ct_mem_alloc(m->dev, ct_model_image_bytes(m), image);
   if (!err) err = ct_wait_completed(m->dev, CT_INFERENCE, m->swapped, m->dev->timeout_ms);
+  if (!err && m->server) err = ct_server_settle(m->server);
   if (!err) err = ct_model_publish(m, *image, NULL, &tag);
   if (!err) err = ct_finish(m->dev, tag, 1, NULL);
+  if (!err && m->server) err = ct_server_commit(m->server, *image, m->version + 1);
   if (err) return err;
   ++m->version;
   m->swapped = m->dev->ring[CT_INFERENCE].submitted;

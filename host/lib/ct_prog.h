@@ -36,6 +36,7 @@ static inline uint32_t ct_in_tile(uint32_t n, uint32_t t) {
 struct ct_code {
   struct ct_cmd *cmd;
   size_t count;
+  uint32_t spm_words; /* ct_prog_infer(): of the window below pin_at that it uses */
 };
 
 struct ct_why {

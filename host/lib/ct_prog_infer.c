@@ -63,6 +63,7 @@ struct infer {
   uint32_t blocks;        /* written so far */
   uint32_t per_group;     /* column tiles whose biases share a register, one a row: 16, or 1 */
   uint32_t groups, group; /* in all; loaded so far */
+  uint32_t used;          /* words of the window, but for those that are pinned */
 };
 
 /* A block of a layer. */
@@ -280,11 +281,13 @@ static bool plan(struct infer *f, uint32_t bn, const struct ct_infer *shape) {
   f->scratch_at = f->out_at + f->rows_max * ct_mlp_out(net, net->layers - 1) * CT_F32_ROW_UNITS;
   const uint32_t end = f->scratch_at + CT_F32_ROW_UNITS;
   f->pool_at = f->next_at = shape->pinned ? shape->pin_at + biases : end;
+  f->used = end;
   if (end >= spm_words) return false;
   const uint32_t pool = shape->pinned ? all : spm_words - end;
   f->ring = all > pool || steps > MOST_SIGNALS;
   f->slot = most;
   f->slots = ct_min_u32(pool / most, MOST_SIGNALS / most_steps);
+  if (!shape->pinned) f->used += f->ring ? f->slots * most : all;
   return f->resident || shape->pinned ? !f->ring : !f->ring || f->slots >= 2;
 }
 
@@ -322,6 +325,7 @@ static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shap
   for (uint32_t l = 0; l < shape->net->layers; ++l)
     write_layer(f, l, &first_group);
   store_answers(f);
+  code->spm_words = f->used;
   return ct_code_finish(&f->b, code, "a forward pass", why);
 }
 

@@ -12,6 +12,7 @@
  *    simple calls         ct_open(), ct_info(), ct_matmul(), ct_close(): enough for products
  *    buffers and models   networks that are created, trained, evaluated, saved, served
  *    asynchronous jobs    submit, and reap when it is done: serving and training at once
+ *    serving              requests with deadlines, which the device collects into batches
  *    expert calls         own programs, scheduled arrivals, counters, the clock
  *
  *    ct_device *dev;
@@ -162,6 +163,7 @@ struct ct_info {
 #define CT_FEATURE_TRAINING 2u
 #define CT_FEATURE_FUNCTIONS 4u
 #define CT_FEATURE_PARITY 8u
+#define CT_FEATURE_REQUESTS 16u /* ct_server_create(), CT_SLACK */
 
 /* Copies what the device is to *info. */
 int ct_info(ct_device *dev, struct ct_info *info);
@@ -314,11 +316,11 @@ int ct_model_evaluate(ct_model *model, uint64_t image, const float *x, const uin
                       size_t rows, size_t *right);
 
 /* Serves the present weights from here on: requests submitted with CT_IMAGE_SERVED so far are
- * answered by the version before, later ones by this one, none by a mixture. Blocks until the steps
- * submitted before are done and the copy is made; the inference queue goes on. *version (may be
- * NULL) counts from 1. Waits, too, for requests older than the version before, whose image is used
- * again. Capacity: two images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the
- * version before stays. */
+ * answered by the version before, later ones by this one, none by a mixture; the requests of a
+ * server (below) by this one if their batch begins later. Blocks until the steps submitted before
+ * are done and the copy is made; the inference queue goes on. *version (may be NULL) counts from 1.
+ * Waits, too, for requests older than the version before, whose image is used again. Capacity: two
+ * images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the version before stays. */
 int ct_model_serve(ct_model *model, uint32_t *version);
 
 /* Writes a file (docs/model-format.md) with everything that training needs to go on bit by bit;
@@ -382,9 +384,10 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_
 int ct_cancel(ct_device *dev, uint64_t tag);
 
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
- * readable when ct_reap() with CT_NO_WAIT may have a result: while jobs are outstanding on a
- * simulated device, which advances only in calls; when one has ended (or it is time to look) on
- * hardware. Then reap until CT_ERR_TIMEOUT or CT_ERR_NOT_FOUND. Do not read from it. */
+ * readable when ct_reap() or ct_server_reap() with CT_NO_WAIT may have a result: while jobs or
+ * requests are outstanding on a simulated device, which advances only in calls; when one has ended
+ * (or it is time to look) on hardware. Then reap until CT_ERR_TIMEOUT or CT_ERR_NOT_FOUND. Do not
+ * read from it. */
 int ct_poll_fd(ct_device *dev);
 
 /* Jobs submitted and not reaped; 0 without a device. Capacity: at most 1024 of a queue are under
@@ -432,6 +435,112 @@ uint64_t ct_model_answer_size(const ct_model *model);
 int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, uint32_t version,
                           size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
                           void *user, uint64_t *tag);
+
+/* ---- Serving ------------------------------------------------------------------------------- */
+
+/* On a device with CT_FEATURE_REQUESTS a model can have a server. A request is one row with a
+ * deadline; the device collects the requests of a model into batches of up to 16 by itself, decides
+ * when a batch goes, and answers it by one job of the inference queue. An answer is the same to the
+ * bit whatever the batch. Up to 8 models are served at once; the earliest deadline goes first. It
+ * belongs to its device and follows its thread rule. */
+typedef struct ct_server ct_server;
+
+/* When a batch goes, if the engine is free: at once; when max_batch requests wait or the oldest has
+ * waited for max_wait; as late as the deadlines allow by the service times of recent batches. */
+enum ct_batching { CT_BATCHING_NONE, CT_BATCHING_FIXED, CT_BATCHING_ADAPTIVE };
+
+/* How a model is served; zeros are the defaults. Times are in cycles. */
+struct ct_serving {
+  enum ct_batching batching;
+  uint32_t max_batch;    /* 1..16; 0: 16 */
+  uint32_t max_wait;     /* CT_BATCHING_FIXED; also for requests without a deadline */
+  uint32_t margin;       /* CT_BATCHING_ADAPTIVE: so much earlier than service times say */
+  uint32_t watchdog;     /* that a batch may take; 0: no limit */
+  uint32_t service[16];  /* that a batch of 1, 2 ... takes, as far as known; the device measures */
+  bool stream;           /* do not keep weights in the scratchpad, even if they fit there */
+  uintptr_t reserved[4]; /* 0 */
+};
+
+/* Begins to serve the version that ct_model_serve() made last. serving NULL: the defaults. Later
+ * calls of ct_model_serve() change over to newer weights, one write between two batches. Weights
+ * that fit stay in the scratchpad from batch to batch; jobs on the inference queue push them out
+ * for a while. *server is NULL on failure: CT_ERR_UNSUPPORTED, CT_ERR_FULL (8 models are served),
+ * CT_ERR_NO_SPACE, CT_ERR_MEMORY; CT_ERR_ARG also where no version was made, or the model has a
+ * server. */
+int ct_server_create(ct_model *model, const struct ct_serving *serving, ct_server **server);
+
+/* Ends serving. Requests that wait leave with CT_ERR_CANCELLED and the device's code UNLOADED, a
+ * batch that has begun ends (half a second is waited for it, then it is cancelled); all records can
+ * still be reaped. Other models go on. Freeing the model does the same, but for the handle. */
+void ct_server_free(ct_server *server);
+
+/* What is known of a server. */
+struct ct_server_info {
+  struct ct_serving serving;
+  uint32_t version;      /* of the batches that begin now */
+  uint32_t pinned_words; /* of the scratchpad, for weights that stay; 0: they do not fit */
+  size_t waiting;        /* requests without a record */
+  uint32_t reserved[16];
+};
+
+/* Copies what is known to *info. */
+int ct_server_info(const ct_server *server, struct ct_server_info *info);
+
+/* Serves a version of one's own from the next batch on: an image of the same model in device
+ * memory, made by ct_model_publish() and complete. Returns at once; one write changes over, so no
+ * batch sees a mixture. The image before belongs to the server until every request pushed before
+ * this call has its record. */
+int ct_server_publish(ct_server *server, uint64_t image, uint32_t version);
+
+/* A request. The structure is copied; the memories are the request's until it is reaped. */
+struct ct_request {
+  uint64_t input;        /* a row packed by ct_pack_row(); a multiple of 16 */
+  uint64_t output;       /* ct_model_answer_size() bytes for the FP32 logits; a multiple of 16 */
+  uint32_t deadline;     /* cycles after its arrival; 0: none */
+  void *user;            /* comes back in the record */
+  uintptr_t reserved[4]; /* 0 */
+};
+
+/* Pushes a request and returns at once; *tag (may be NULL) names it until it is reaped, and is
+ * never 0. ct_server_push_at(): it arrives when the device's clock shows cycle (at once, if that
+ * has passed, or if the device cannot schedule). Requests arrive in the order of the calls,
+ * whatever the server. One for which the device has no room waits in the host; that is its time,
+ * too. CT_ERR_FULL when 4096 requests of the device are not reaped: nothing was pushed. */
+int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t *tag);
+int ct_server_push_at(ct_server *server, const struct ct_request *request, uint64_t cycle,
+                      uint64_t *tag);
+
+/* What became of a request. Cycles are CT_NO_CYCLE where there is no such time. */
+struct ct_record {
+  uint64_t tag;
+  ct_server *server;
+  int error;          /* CT_OK, CT_ERR_JOB (of its batch) or CT_ERR_CANCELLED */
+  uint32_t code;      /* the device's code (0 = success); ct_code_text() */
+  uint32_t address;   /* that belongs to the code */
+  uint32_t version;   /* of the weights that gave the answer */
+  uint32_t batch;     /* requests in its batch; 0: it was in none */
+  uint32_t rows;      /* rows of 16 x 16 multiply-accumulates that the array took for the batch */
+  bool met;           /* answered by its deadline; without one, or a clock: answered */
+  uint64_t scheduled; /* cycle given to ct_server_push_at(), else CT_NO_CYCLE */
+  uint64_t arrive, start, end; /* pushed; its batch began; the answer was visible */
+  uint64_t deadline;           /* CT_NO_CYCLE: none */
+  void *user;
+  uintptr_t reserved[4];
+};
+
+/* Takes the record of a request of any server of the device, in the order in which they left the
+ * queue. Timeouts and errors as for ct_reap() and ct_reap_until(). A failed request is a success of
+ * ct_server_reap(): see error. */
+int ct_server_reap(ct_device *dev, struct ct_record *record, int timeout_ms);
+int ct_server_reap_until(ct_device *dev, struct ct_record *record, uint64_t until, int timeout_ms);
+
+/* Asks to take a request out that waits, in the host or the device: its record then says
+ * CT_ERR_CANCELLED. One whose batch has been formed is answered, as its mates are. CT_ERR_NOT_FOUND
+ * if it was reaped before or never pushed. Returns at once. */
+int ct_server_cancel(ct_device *dev, uint64_t tag);
+
+/* Requests pushed and not reaped, of all servers; 0 without a device. */
+size_t ct_server_outstanding(const ct_device *dev);
 
 /* ---- Expert calls -------------------------------------------------------------------------- */
 
@@ -484,10 +593,12 @@ const char *ct_code_text(uint32_t code);
 int ct_now(ct_device *dev, uint64_t *cycle);
 
 /* Who goes first where both queues want a unit: inference; whoever asked first; each in turn, an
- * operation at a time; one whole job at a time. */
-enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB };
+ * operation at a time; one whole job at a time; inference while the time to a request's deadline is
+ * short, else each in turn. */
+enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB, CT_SLACK };
 
-/* CT_PRIORITY at first. Takes effect at the next grant and changes no result. */
+/* CT_PRIORITY at first. Takes effect at the next grant and changes no result. CT_ERR_UNSUPPORTED:
+ * CT_SLACK on a device without CT_FEATURE_REQUESTS. */
 int ct_set_policy(ct_device *dev, enum ct_policy policy);
 
 /* Reads the first count (at most 32) counters of a queue; returns how many there are. Their names

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests: handed to the device when their time comes, cancelled, and their records. See
+ * ct_server.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_server.h"
+
+/* Bits of REC_STATE and REQ_RESULT. */
+enum { RECORD = 1u << 31, MET = 1u << 30, TICKETS = CT_REQ_PLACES - 1, BATCH = 127, CODE = 255 };
+
+static struct ct_request_slot *slot_of(struct ct_requests *q, uint64_t seq) {
+  return &q->slot[seq % CT_REQUESTS];
+}
+
+int ct_requests_open(ct_device *dev) {
+  if (dev->requests) return CT_OK;
+  struct ct_requests *q = calloc(1, sizeof *q);
+  if (!q) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
+  for (; q->tickets < CT_REQ_PLACES; ++q->tickets)
+    q->ticket[q->tickets] = (uint8_t)q->tickets;
+  dev->requests = q;
+  return CT_OK;
+}
+
+/* ---- Done ---------------------------------------------------------------------------------- */
+
+static void done(struct ct_requests *q, uint64_t seq) {
+  slot_of(q, seq)->state = CT_REQUEST_DONE;
+  q->done[(q->done_first + q->done_count++) % CT_REQUESTS] = (uint16_t)(seq % CT_REQUESTS);
+}
+
+void ct_request_give_up(ct_device *dev, uint64_t seq, uint32_t code) {
+  struct ct_request_slot *r = slot_of(dev->requests, seq);
+  --r->server->in_host;
+  r->record.error = CT_ERR_CANCELLED;
+  r->record.code = code;
+  r->record.arrive = r->record.start = r->record.end = CT_NO_CYCLE;
+  done(dev->requests, seq);
+}
+
+/* ---- Records ------------------------------------------------------------------------------- */
+
+static int error_of(uint32_t code) {
+  if (code == CT_DEV_OK) return CT_OK;
+  return code == CT_DEV_CANCELLED || code == CT_DEV_UNLOADED ? CT_ERR_CANCELLED : CT_ERR_JOB;
+}
+
+static uint64_t cycle_of(const ct_device *dev, uint32_t low, uint32_t high) {
+  return dev->info.has_clock ? (uint64_t)high << 32 | low : CT_NO_CYCLE;
+}
+
+static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t state,
+                        const uint32_t *v) {
+  struct ct_record *record = &r->record;
+  const bool ran = state >> 29 & 1;
+  record->code = state & CODE;
+  record->error = error_of(record->code);
+  record->batch = ran ? state >> 8 & BATCH : 0;
+  record->met = state & MET;
+  record->version = v[1];
+  record->address = v[2];
+  record->rows = v[3];
+  record->arrive = cycle_of(dev, v[4], v[5]);
+  record->start = ran ? cycle_of(dev, v[6], v[7]) : CT_NO_CYCLE;
+  record->end = ran ? cycle_of(dev, v[8], v[9]) : CT_NO_CYCLE;
+  if (r->deadline && dev->info.has_clock) record->deadline = record->arrive + r->deadline;
+}
+
+/* Takes the record that the device shows. */
+static int take_record(ct_device *dev, uint32_t state) {
+  static const uint32_t offset[] = {CT_REG_REC_TAG,      CT_REG_REC_VERSION,   CT_REG_REC_ADDR,
+                                    CT_REG_REC_ROWS,     CT_REG_REC_ARRIVE_LO, CT_REG_REC_ARRIVE_HI,
+                                    CT_REG_REC_START_LO, CT_REG_REC_START_HI,  CT_REG_REC_END_LO,
+                                    CT_REG_REC_END_HI};
+  struct ct_requests *q = dev->requests;
+  const unsigned n = dev->info.has_clock ? 10 : 4;
+  uint32_t v[10] = {0};
+  int err = CT_OK;
+  for (unsigned i = 0; i < n && !err; ++i)
+    err = ct_reg_read(dev, offset[i], &v[i]);
+  if (!err) err = ct_reg_write(dev, CT_REG_REC_STATE, 1);
+  if (err) return err;
+  struct ct_request_slot *r = slot_of(q, v[0]);
+  const uint8_t ticket = (uint8_t)(state >> 16 & TICKETS);
+  if (r->state != CT_REQUEST_DEVICE || (uint32_t)(r->record.tag - 1) != v[0] || r->ticket != ticket)
+    return ct_fail(dev, CT_ERR_DEVICE, "a record came that belongs to no request (tag 0x%x)", v[0]);
+  const uint64_t seq = r->record.tag - 1;
+  ct_server *server = r->server;
+  fill_record(dev, r, state, v);
+  done(q, seq);
+  q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = ticket;
+  --q->in_device;
+  if (!server) return CT_OK; /* it did not wait for this */
+  --server->in_device;
+  if (seq < server->before) --server->old;
+  return ct_server_saw(server, seq, &r->record);
+}
+
+static int take_records(ct_device *dev) {
+  uint32_t state = 0;
+  int err = ct_reg_read(dev, CT_REG_REC_STATE, &state);
+  while (!err && state & RECORD) {
+    err = take_record(dev, state);
+    if (!err) err = ct_reg_read(dev, CT_REG_REC_STATE, &state);
+  }
+  return err;
+}
+
+/* ---- To the device ------------------------------------------------------------------------- */
+
+static bool can_schedule(const ct_device *dev) {
+  return dev->info.has_clock && dev->plugin.ops->reg_write_at;
+}
+
+/* Writes a register of requests: now, or at that cycle. */
+static int write_at(ct_device *dev, uint64_t cycle, uint32_t offset, uint32_t value) {
+  if (cycle == CT_NO_CYCLE) return ct_reg_write(dev, offset, value);
+  const int err = dev->plugin.ops->reg_write_at(dev->self, cycle, offset, value);
+  return err < 0 ? ct_fail_device(dev, err, "scheduling a request failed") : CT_OK;
+}
+
+enum { LEAD = 24 /* cycles that the words before the push take */ };
+
+/* Pushes at that cycle (CT_NO_CYCLE: now). The words before come as early as the push before
+ * allows. */
+static int push(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
+  struct ct_requests *q = dev->requests;
+  const bool now = cycle == CT_NO_CYCLE;
+  const uint64_t early = now ? cycle : cycle < q->latest + LEAD ? q->latest : cycle - LEAD;
+  const uint32_t word[] = {r->input, r->output, (uint32_t)(r->record.tag - 1), r->deadline};
+  int err = CT_OK;
+  for (uint32_t i = 0; i < 4 && !err; ++i)
+    err = write_at(dev, early, CT_REG_REQ_INPUT + 4 * i, word[i]);
+  if (!err) err = write_at(dev, cycle, CT_REG_REQ_PUSH, r->server->number);
+  if (!err && !now) q->latest = cycle;
+  return err;
+}
+
+static int hand_over(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
+  struct ct_requests *q = dev->requests;
+  const int err = push(dev, r, cycle);
+  if (err) return err;
+  r->ticket = q->ticket[q->ticket_first];
+  q->ticket_first = (q->ticket_first + 1) % CT_REQ_PLACES;
+  --q->tickets;
+  r->state = CT_REQUEST_DEVICE;
+  ++q->handed;
+  ++q->in_device;
+  ++r->server->in_device;
+  --r->server->in_host;
+  return CT_OK;
+}
+
+/* Asks the device for its room, when nothing is scheduled any more: the write before makes sure
+ * that all pushes have been counted. */
+static int ask_room(ct_device *dev) {
+  uint32_t result = 0;
+  int err = ct_reg_write(dev, CT_REG_MODEL_ADDR, 0);
+  if (!err) err = ct_reg_read(dev, CT_REG_REQ_RESULT, &result);
+  dev->requests->room = result >> 8 & BATCH;
+  return err;
+}
+
+/* When it is to be pushed: as it was asked for, but not before one that was asked for earlier. */
+static uint64_t push_time(const struct ct_requests *q, const struct ct_request_slot *r) {
+  const uint64_t arrival = r->record.scheduled == CT_NO_CYCLE ? 0 : r->record.scheduled;
+  return arrival > q->latest ? arrival : q->latest;
+}
+
+/* Whether the next request can be handed over, and when it is to be pushed. With many in the device
+ * only what has arrived is, and nothing ahead of its time. */
+static int can_hand_over(ct_device *dev, const struct ct_request_slot *r, uint64_t now,
+                         uint64_t *cycle, bool *can) {
+  struct ct_requests *q = dev->requests;
+  const uint64_t at = push_time(q, r);
+  const bool crowded = q->in_device >= CT_REQ_WAITING;
+  *can = false;
+  *cycle = CT_NO_CYCLE;
+  if (can_schedule(dev)) {
+    if (at > now + (crowded ? 0 : CT_AHEAD)) return CT_OK;
+    if (at > now) *cycle = at;
+  }
+  if (!crowded) {
+    *can = true;
+    return CT_OK;
+  }
+  if (q->tickets == 0) return CT_OK;
+  const int err = q->room ? CT_OK : ask_room(dev);
+  *can = !err && q->room > 0;
+  if (*can) --q->room;
+  return err;
+}
+
+/* The next request to be handed over; NULL: there is none. Those that were given up are passed. */
+static struct ct_request_slot *next_in_host(struct ct_requests *q) {
+  for (; q->handed < q->pushed; ++q->handed) {
+    struct ct_request_slot *r = slot_of(q, q->handed);
+    if (r->state == CT_REQUEST_HOST && r->record.tag == q->handed + 1) return r;
+  }
+  return NULL;
+}
+
+/* Hands over what is due, in order. */
+static int feed(ct_device *dev) {
+  struct ct_requests *q = dev->requests;
+  struct ct_request_slot *r = next_in_host(q);
+  uint64_t now = 0, cycle = 0;
+  bool can = true;
+  int err = r ? ct_now(dev, &now) : CT_OK;
+  q->room = 0;
+  for (; !err && can && r; r = next_in_host(q)) {
+    err = can_hand_over(dev, r, now, &cycle, &can);
+    if (!err && can) err = hand_over(dev, r, cycle);
+  }
+  return err;
+}
+
+uint64_t ct_requests_due(ct_device *dev) {
+  struct ct_requests *q = dev->requests;
+  const struct ct_request_slot *r = can_schedule(dev) ? next_in_host(q) : NULL;
+  uint64_t now = 0;
+  if (!r || ct_now(dev, &now)) return CT_NO_CYCLE;
+  const uint64_t at = push_time(q, r);
+  const uint64_t ahead = q->in_device >= CT_REQ_WAITING || at < CT_AHEAD ? 0 : CT_AHEAD;
+  return at - ahead > now ? at - ahead : CT_NO_CYCLE;
+}
+
+/* A device without a clock makes batches when it is looked at, and only then. */
+int ct_requests_poll(ct_device *dev, bool waiting) {
+  struct ct_requests *q = dev->requests;
+  int err = CT_OK;
+  if (waiting || (q->in_device && !dev->info.has_clock)) err = take_records(dev);
+  return err ? err : feed(dev);
+}
+
+/* ---- Calls --------------------------------------------------------------------------------- */
+
+/* A request of a server: an input and an output in what the device may read and write. */
+static int check_request(ct_server *s, const struct ct_request *request) {
+  int err = ct_check_handle(s ? &s->handle : NULL, "server");
+  if (err || !s) return err;
+  if (!s->model) return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
+  CT_NEED(s->dev, request);
+  err = ct_check_reserved(s->dev, "ct_request", request->reserved,
+                          sizeof request->reserved / sizeof *request->reserved);
+  if (err) return err;
+  err =
+      ct_check_range(s->dev, "the input", request->input, ct_pack_row_size(s->model->net.width[0]));
+  return err ? err
+             : ct_check_range(s->dev, "the output", request->output,
+                              ct_model_answer_size(s->model));
+}
+
+int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t cycle,
+                      uint64_t *tag) {
+  int err = check_request(s, request);
+  if (err) return err;
+  struct ct_requests *q = s->dev->requests;
+  struct ct_request_slot *r = slot_of(q, q->pushed);
+  if (r->state != CT_REQUEST_FREE)
+    return ct_fail(s->dev, CT_ERR_FULL, "%d requests are outstanding; reap some first",
+                   CT_REQUESTS);
+  *r = (struct ct_request_slot){.state = CT_REQUEST_HOST,
+                                .server = s,
+                                .input = (uint32_t)(request->input / CT_UNIT),
+                                .output = (uint32_t)(request->output / CT_UNIT),
+                                .deadline = request->deadline,
+                                .record = {.tag = q->pushed + 1,
+                                           .server = s,
+                                           .scheduled = cycle,
+                                           .deadline = CT_NO_CYCLE,
+                                           .user = request->user}};
+  ++s->in_host;
+  ++q->unreaped;
+  if (tag) *tag = r->record.tag;
+  ++q->pushed;
+  ct_show_outstanding(s->dev);
+  return feed(s->dev);
+}
+
+int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
+  return ct_server_push_at(s, request, CT_NO_CYCLE, tag);
+}
+
+size_t ct_server_outstanding(const ct_device *dev) {
+  return dev && dev->requests ? dev->requests->unreaped : 0;
+}
+
+static void take_done(ct_device *dev, struct ct_record *record) {
+  struct ct_requests *q = dev->requests;
+  struct ct_request_slot *r = &q->slot[q->done[q->done_first]];
+  *record = r->record;
+  r->state = CT_REQUEST_FREE;
+  q->done_first = (q->done_first + 1) % CT_REQUESTS;
+  --q->done_count;
+  --q->unreaped;
+  ct_show_outstanding(dev);
+}
+
+int ct_server_reap_until(ct_device *dev, struct ct_record *record, uint64_t until, int timeout_ms) {
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_timeout(dev, timeout_ms);
+  if (err) return err;
+  CT_NEED(dev, record);
+  struct ct_patience p = ct_patience(until, timeout_ms);
+  while (!err && !(dev->requests && dev->requests->done_count)) {
+    err = ct_poll(dev);
+    if (!err && !(dev->requests && dev->requests->done_count))
+      err = ct_wait_more(dev, &p, "request");
+  }
+  if (!err) take_done(dev, record);
+  return err;
+}
+
+int ct_server_reap(ct_device *dev, struct ct_record *record, int timeout_ms) {
+  int err = ct_check_device(dev);
+  if (!err) err = ct_check_timeout(dev, timeout_ms);
+  if (err) return err;
+  CT_NEED(dev, record);
+  if (ct_server_outstanding(dev) == 0)
+    return ct_fail(dev, CT_ERR_NOT_FOUND, "no request is outstanding");
+  return ct_server_reap_until(dev, record, CT_NO_CYCLE, timeout_ms);
+}
+
+/* One that is scheduled is cancelled when it has been pushed. */
+int ct_server_cancel(ct_device *dev, uint64_t tag) {
+  const int err = ct_check_device(dev);
+  if (err) return err;
+  struct ct_requests *q = dev->requests;
+  const struct ct_request_slot *r = q ? slot_of(q, tag - 1) : NULL;
+  if (!r || tag == 0 || r->state == CT_REQUEST_FREE || r->record.tag != tag)
+    return ct_fail(dev, CT_ERR_NOT_FOUND,
+                   "no request with tag %llu is outstanding: it was reaped, or never pushed",
+                   (unsigned long long)tag);
+  if (r->state == CT_REQUEST_HOST) ct_request_give_up(dev, tag - 1, CT_DEV_CANCELLED);
+  if (r->state != CT_REQUEST_DEVICE) return CT_OK;
+  uint64_t now = 0;
+  const int late = ct_now(dev, &now);
+  if (late) return late;
+  const bool ahead = can_schedule(dev) && q->latest > now;
+  return write_at(dev, ahead ? q->latest : CT_NO_CYCLE, CT_REG_REQ_CANCEL, r->ticket);
+}

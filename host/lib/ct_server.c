@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Models for serving. See ct_server.h.
+ *
+ * Weights that stay. A server's weights have a place at the upper end of the inference window where
+ * they fit there beside what the batches of all servers use for a while. Its batches load them
+ * there (`program`), until one of them has done so: from then on batches find them (`resident`). A
+ * new version, a batch that failed, and a job of the inference ring, which may use all of the
+ * scratchpad, put an end to that, and batches load again. Which of the two it is goes by the
+ * descriptor, as versions do, so no batch sees half of it.
+ */
+#include "ct_server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The model's words --------------------------------------------------------------------- */
+
+static uint32_t units(uint64_t addr) {
+  return (uint32_t)(addr / CT_UNIT);
+}
+
+static int write_words(ct_server *s, uint32_t word, const uint32_t *value, unsigned count) {
+  int err = ct_reg_write(s->dev, CT_REG_MODEL_ADDR, s->number * CT_MODEL_WORDS + word);
+  for (unsigned i = 0; i < count && !err; ++i)
+    err = ct_reg_write(s->dev, CT_REG_MODEL_DATA, value[i]);
+  return err;
+}
+
+/* Waiting policy, margins, service times: before the first commit. */
+static int write_control(ct_server *s) {
+  const struct ct_serving *how = &s->how;
+  const uint32_t control[] = {(uint32_t)how->batching | how->max_batch << 8, how->max_wait,
+                              how->margin};
+  const int err = write_words(s, CT_MODEL_CTL, control, 3);
+  return err ? err : write_words(s, CT_MODEL_SERVICE, how->service, CT_BATCH_MAX);
+}
+
+/* Makes the present state of the server the one of the batches that are formed from now on. */
+static int write_descriptor(ct_server *s) {
+  const ct_program *program = s->kept ? s->resident : s->program;
+  uint32_t desc[CT_DESC_BYTES / 4] = {0};
+  desc[CT_DESC_VERSION] = s->version;
+  desc[CT_DESC_PROG] = units(program->addr);
+  desc[CT_DESC_NCMDS] = program->count;
+  desc[CT_DESC_WATCHDOG] = s->how.watchdog;
+  /* A batch reads an image and its rows; the job before it writes answers. */
+  desc[CT_DESC_FLAGS] = CT_JOB_OVERLAP;
+  desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = units(s->image);
+  int err = write_words(s, 0, desc, CT_DESC_BYTES / 4);
+  if (!err) err = ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
+  if (!err) err = ct_now(s->dev, &s->commit_cycle);
+  return err;
+}
+
+/* Whether a batch may still be getting the descriptor from before the last commit. */
+static int is_settling(ct_server *s, bool *settling) {
+  uint64_t now = 0;
+  const int err = ct_now(s->dev, &now);
+  *settling = !err && s->dev->info.has_clock && now < s->commit_cycle + CT_COMMIT_CYCLES;
+  return err;
+}
+
+/* Waits for that. Register accesses let a simulated device's time pass. */
+static int wait_settled(ct_server *s) {
+  bool settling = true;
+  uint32_t ignored;
+  int err = is_settling(s, &settling);
+  for (unsigned i = 0; i < CT_COMMIT_CYCLES && !err && settling; ++i) {
+    err = ct_reg_read(s->dev, CT_REG_ID, &ignored);
+    if (!err) err = is_settling(s, &settling);
+  }
+  return err;
+}
+
+/* ---- Weights that stay --------------------------------------------------------------------- */
+
+/* First word above what may be used for a while. */
+static uint32_t pinned_from(const ct_device *dev) {
+  uint32_t from = ct_window_words(dev);
+  for (unsigned i = 0; i < CT_MODELS; ++i) {
+    const ct_server *s = dev->requests->server[i];
+    if (s && s->pin_words && s->pin_at < from) from = s->pin_at;
+  }
+  return from;
+}
+
+/* Words that the batches of all servers use for a while. */
+static uint32_t used_words(const ct_device *dev) {
+  uint32_t most = 0;
+  for (unsigned i = 0; i < CT_MODELS; ++i) {
+    const ct_server *s = dev->requests->server[i];
+    if (s && s->spm_words > most) most = s->spm_words;
+  }
+  return most;
+}
+
+/* A program for batches; its code is loaded. */
+static int make_program(ct_server *s, struct ct_infer *shape, ct_program **program,
+                        const struct ct_why *why) {
+  struct ct_code code;
+  const int err = ct_prog_infer(shape, &code, why);
+  if (err) return err;
+  s->spm_words = code.spm_words;
+  return ct_code_load(s->dev, &code, program);
+}
+
+/* Tries to give the weights a place. */
+static bool try_pin(ct_server *s) {
+  const uint32_t from = pinned_from(s->dev), words = ct_infer_pinned(&s->model->net);
+  if (s->how.stream || words >= from || used_words(s->dev) > from - words) return false;
+  struct ct_infer shape = {.net = &s->model->net,
+                           .rows = CT_INFER_BATCH,
+                           .spm_words = from - words,
+                           .pinned = true,
+                           .pin_at = from - words};
+  int err = make_program(s, &shape, &s->program, NULL);
+  shape.resident = true;
+  if (!err) err = make_program(s, &shape, &s->resident, NULL);
+  if (!err) {
+    s->pin_at = from - words;
+    s->pin_words = words;
+    return true;
+  }
+  ct_program_free(s->program);
+  s->program = NULL;
+  return false;
+}
+
+static int make_programs(ct_server *s) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  if (try_pin(s)) return CT_OK;
+  struct ct_infer shape = {
+      .net = &s->model->net, .rows = CT_INFER_BATCH, .spm_words = pinned_from(s->dev)};
+  const int err = make_program(s, &shape, &s->program, &why);
+  return err && text[0] ? ct_fail(s->dev, err, "%s", text) : err;
+}
+
+static bool ring_is_idle(const ct_device *dev) {
+  return dev->ring[CT_INFERENCE].submitted == dev->ring[CT_INFERENCE].completed;
+}
+
+static int set_kept(ct_server *s, bool kept) {
+  s->kept = kept;
+  s->load_seq = s->dev->requests->handed;
+  return write_descriptor(s);
+}
+
+int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_record *record) {
+  bool settling = true;
+  if (!s->resident || !record->batch || s->ending) return CT_OK;
+  if (s->kept == (record->error == CT_OK)) return CT_OK;
+  const int err = is_settling(s, &settling);
+  if (err || settling) return err;
+  if (s->kept) return set_kept(s, false);
+  const bool loaded = record->version == s->version && seq >= s->load_seq &&
+                      seq >= s->dev->requests->idle && ring_is_idle(s->dev);
+  return loaded ? set_kept(s, true) : CT_OK;
+}
+
+int ct_servers_unpin(ct_device *dev) {
+  int err = CT_OK;
+  for (unsigned i = 0; i < CT_MODELS && dev->requests && !err; ++i) {
+    ct_server *s = dev->requests->server[i];
+    if (!s || !s->kept) continue;
+    err = wait_settled(s);
+    if (!err) err = set_kept(s, false);
+  }
+  return err;
+}
+
+/* ---- Versions ------------------------------------------------------------------------------ */
+
+int ct_server_commit(ct_server *s, uint64_t image, uint32_t version) {
+  int err = wait_settled(s);
+  if (err) return err;
+  s->image = image;
+  s->version = version;
+  err = set_kept(s, false);
+  s->before = s->dev->requests->handed;
+  s->old = s->in_device;
+  return err;
+}
+
+int ct_server_settle(ct_server *s) {
+  struct ct_patience p = ct_patience(CT_NO_CYCLE, s->dev->timeout_ms);
+  int err = ct_poll(s->dev);
+  while (!err && s->old) {
+    err = ct_wait_more(s->dev, &p, "request");
+    if (!err) err = ct_poll(s->dev);
+  }
+  return err;
+}
+
+static int check_server(const ct_server *s) {
+  const int err = ct_check_handle(s ? &s->handle : NULL, "server");
+  if (err || s->model) return err;
+  return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
+}
+
+int ct_server_publish(ct_server *s, uint64_t image, uint32_t version) {
+  int err = check_server(s);
+  if (!err) err = ct_check_range(s->dev, "the version", image, ct_model_image_bytes(s->model));
+  return err ? err : ct_server_commit(s, image, version);
+}
+
+/* ---- Beginning ----------------------------------------------------------------------------- */
+
+static int check_serving(ct_device *dev, const struct ct_serving *how) {
+  if ((int)how->batching < CT_BATCHING_NONE || how->batching > CT_BATCHING_ADAPTIVE)
+    return ct_fail(dev, CT_ERR_ARG,
+                   "there is no waiting policy %d: CT_BATCHING_NONE, _FIXED or _ADAPTIVE",
+                   (int)how->batching);
+  if (how->max_batch > CT_BATCH_MAX)
+    return ct_fail(dev, CT_ERR_ARG, "a batch has 1..%u requests, not %u", CT_BATCH_MAX,
+                   (unsigned)how->max_batch);
+  return ct_check_reserved(dev, "ct_serving", how->reserved,
+                           sizeof how->reserved / sizeof *how->reserved);
+}
+
+static int check_model(ct_model *m) {
+  if (!(m->dev->info.features & CT_FEATURE_REQUESTS))
+    return ct_fail(m->dev, CT_ERR_UNSUPPORTED,
+                   "this device makes no batches of requests; submit jobs with "
+                   "ct_model_infer_submit()");
+  if (m->server)
+    return ct_fail(m->dev, CT_ERR_ARG, "the model is being served already: a model has one server");
+  if (!m->version)
+    return ct_fail(m->dev, CT_ERR_ARG,
+                   "no version of the model is served yet: ct_model_serve() makes one");
+  return CT_OK;
+}
+
+/* A model of the device that is not in use. */
+static int find_number(ct_device *dev, unsigned *number) {
+  const int err = ct_requests_open(dev);
+  for (*number = 0; !err && *number < CT_MODELS; ++*number)
+    if (!dev->requests->server[*number] && !(dev->requests->lost >> *number & 1)) return CT_OK;
+  return err ? err
+             : ct_fail(dev, CT_ERR_FULL, "the device serves %u models already; free a server first",
+                       CT_MODELS);
+}
+
+/* Loads the model. Jobs of the ring that are under way may use all of the scratchpad. */
+static int load(ct_server *s) {
+  int err = make_programs(s);
+  if (err) return err;
+  s->image = s->model->served[s->model->version % 2];
+  s->version = s->model->version;
+  err = write_control(s);
+  return err ? err : set_kept(s, false);
+}
+
+int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **server) {
+  static const struct ct_serving at_once;
+  unsigned number = 0;
+  if (server) *server = NULL;
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, server);
+  err = check_model(m);
+  if (!err && how) err = check_serving(m->dev, how);
+  if (!err) err = find_number(m->dev, &number);
+  if (err) return err;
+  ct_server *s = calloc(1, sizeof *s);
+  if (!s) return ct_fail(m->dev, CT_ERR_MEMORY, "the host has no memory left");
+  ct_handle_open(&s->handle, m->dev);
+  s->dev = m->dev;
+  s->model = m;
+  s->how = how ? *how : at_once;
+  s->number = number;
+  err = load(s);
+  if (err) {
+    ct_program_free(s->program);
+    ct_program_free(s->resident);
+    s->handle.live = false;
+    ct_handle_bury(&s->handle);
+    return err;
+  }
+  s->dev->requests->server[number] = m->server = s;
+  *server = s;
+  return CT_OK;
+}
+
+int ct_server_info(const ct_server *s, struct ct_server_info *info) {
+  const int err = check_server(s);
+  if (err) return err;
+  CT_NEED(s->dev, info);
+  memset(info, 0, sizeof *info);
+  info->serving = s->how;
+  info->version = s->version;
+  info->waiting = s->in_host + s->in_device;
+  info->pinned_words = s->pin_words;
+  return CT_OK;
+}
+
+/* ---- Ending -------------------------------------------------------------------------------- */
+
+/* Unloads the model, behind pushes that are scheduled. */
+static int unload(ct_server *s) {
+  struct ct_requests *q = s->dev->requests;
+  const struct ct_transport_ops *ops = s->dev->plugin.ops;
+  uint64_t now = 0;
+  for (uint64_t seq = q->handed; seq < q->pushed; ++seq) {
+    const struct ct_request_slot *r = &q->slot[seq % CT_REQUESTS];
+    if (r->state == CT_REQUEST_HOST && r->server == s && r->record.tag == seq + 1)
+      ct_request_give_up(s->dev, seq, CT_DEV_UNLOADED);
+  }
+  const int err = ct_now(s->dev, &now);
+  if (err) return err;
+  if (!s->dev->info.has_clock || !ops->reg_write_at || q->latest <= now)
+    return ct_reg_write(s->dev, CT_REG_MODEL_UNLOAD, s->number);
+  return ops->reg_write_at(s->dev->self, q->latest, CT_REG_MODEL_UNLOAD, s->number) < 0
+             ? ct_fail_device(s->dev, CT_ERR_DEVICE, "scheduling the end of a model failed")
+             : CT_OK;
+}
+
+/* Waits until none of its requests is in the device, but not for long. */
+static int wait_empty(ct_server *s) {
+  struct ct_patience p = ct_patience(CT_NO_CYCLE, CT_CANCEL_MS);
+  int err = ct_poll(s->dev);
+  while (!err && s->in_device) {
+    err = ct_wait_more(s->dev, &p, "request");
+    if (!err) err = ct_poll(s->dev);
+  }
+  return err;
+}
+
+/* Cancels a batch that does not end, if it is surely this server's that is in front. */
+static int cancel_batch(ct_server *s) {
+  uint32_t state = 0;
+  const int err = ct_reg_read(s->dev, CT_REG_BATCH_STATE, &state);
+  if (err) return err;
+  if ((state >> 8 & 255) != 1u << s->number || !ring_is_idle(s->dev)) return CT_ERR_TIMEOUT;
+  return ct_reg_write(s->dev, CT_CTX_BASE + CT_CREG_CONTROL, 2);
+}
+
+static bool end(ct_server *s) {
+  int err = unload(s);
+  if (!err) err = wait_empty(s);
+  if (err == CT_ERR_TIMEOUT) {
+    err = cancel_batch(s);
+    if (!err) err = wait_empty(s);
+  }
+  if (err)
+    ct_log(s->dev, CT_LOG_WARNING, "a batch of a model that is not served any more does not end");
+  return !err;
+}
+
+/* A batch has not ended: the device may still use what belongs to it, and a record may come. */
+static void abandon(ct_server *s) {
+  struct ct_requests *q = s->dev->requests;
+  q->lost |= 1u << s->number;
+  for (size_t i = 0; i < CT_REQUESTS; ++i)
+    if (q->slot[i].state == CT_REQUEST_DEVICE && q->slot[i].server == s) q->slot[i].server = NULL;
+  ++s->program->jobs;
+  if (s->resident) ++s->resident->jobs;
+}
+
+bool ct_server_end(ct_server *s) {
+  if (!s || !s->model) return true;
+  s->ending = true;
+  const bool ended = !s->dev->self || end(s);
+  if (!ended) abandon(s);
+  ct_program_free(s->program);
+  ct_program_free(s->resident);
+  if (s->dev->requests) s->dev->requests->server[s->number] = NULL;
+  s->model->server = NULL;
+  s->model = NULL;
+  return ended;
+}
+
+void ct_server_free(ct_server *s) {
+  if (!s || !ct_handle_close(&s->handle, "server")) return;
+  ct_model *m = s->model;
+  if (!ct_server_end(s)) m->stuck = true;
+  ct_handle_bury(&s->handle);
+}

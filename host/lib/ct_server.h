@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serving requests in batches, inside the library.
+ *
+ *   ct_request.c  requests: from the caller to the device, and their records back
+ *   ct_server.c   models for serving: programs, versions, weights that stay in the scratchpad
+ *
+ * A request goes through
+ *
+ *   host --hand over, in order of the calls--> device --record--> done --reap--> (free)
+ *     '-----------cancel, end of its server----------------------^
+ *
+ * The device is told of a request when it arrives, or up to CT_AHEAD cycles before by a scheduled
+ * write. At most CT_REQ_WAITING are handed over and without a record, so that none is ever refused;
+ * beyond that the device is asked for its room first.
+ */
+#ifndef CT_SERVER_H
+#define CT_SERVER_H
+
+#include "ct_cmd.h"
+#include "ct_model.h"
+
+enum {
+  CT_REQUESTS = 4096,    /* of a device that are not reaped; a power of two */
+  CT_AHEAD = 1024,       /* cycles */
+  CT_COMMIT_CYCLES = 256 /* between a commit and the next words of the model */
+};
+
+enum ct_request_state { CT_REQUEST_FREE, CT_REQUEST_HOST, CT_REQUEST_DEVICE, CT_REQUEST_DONE };
+
+/* Request number seq (from 0) of a device has slot seq modulo CT_REQUESTS; its tag is seq + 1. */
+struct ct_request_slot {
+  enum ct_request_state state;
+  ct_server *server;
+  uint32_t input, output, deadline; /* units, cycles */
+  uint8_t ticket;
+  struct ct_record record;
+};
+
+struct ct_requests {
+  struct ct_request_slot slot[CT_REQUESTS];
+  uint64_t pushed, handed; /* sequence numbers: the next of each */
+  size_t unreaped;
+  size_t in_device;
+  unsigned room;              /* may be handed over although many are in the device */
+  uint64_t latest;            /* highest cycle a push was scheduled for */
+  uint64_t idle;              /* requests from here on have seen no job of the inference ring */
+  uint16_t done[CT_REQUESTS]; /* slots in the order in which they were done */
+  size_t done_first, done_count;
+  uint8_t ticket[CT_REQ_PLACES]; /* that are free, in the order in which they became so */
+  size_t ticket_first, tickets;
+  ct_server *server[CT_MODELS];
+  uint32_t lost; /* models of which a batch has not ended: not to be used again */
+};
+
+struct ct_server {
+  struct ct_handle handle; /* first */
+  ct_device *dev;
+  ct_model *model; /* NULL: freed */
+  struct ct_serving how;
+  unsigned number;            /* of the device's model */
+  ct_program *program;        /* loads its weights */
+  ct_program *resident;       /* finds them at pin_at; NULL: they cannot stay */
+  uint32_t spm_words;         /* of the scratchpad that its batches use for a while */
+  uint32_t pin_at, pin_words; /* and for ever */
+  bool kept;                  /* batches find the weights */
+  uint64_t load_seq;          /* requests from here on have loaded them */
+  uint64_t image;             /* being served */
+  uint32_t version;
+  uint64_t commit_cycle, before; /* of the last commit; requests before it */
+  size_t old;                    /* of those, without a record */
+  size_t in_device, in_host;
+  bool ending;
+};
+
+/* ---- ct_request.c ---- */
+
+int ct_requests_open(ct_device *dev);
+
+/* Takes in records and hands over what is due. waiting: IRQ_STATUS says that a record waits. */
+int ct_requests_poll(ct_device *dev, bool waiting);
+
+/* When a request is to be handed over next; CT_NO_CYCLE: nothing waits but for room. */
+uint64_t ct_requests_due(ct_device *dev);
+
+/* A request ends in the host with this code. */
+void ct_request_give_up(ct_device *dev, uint64_t seq, uint32_t code);
+
+/* ---- ct_server.c ---- */
+
+/* A record of the server's request has come. */
+int ct_server_saw(ct_server *server, uint64_t seq, const struct ct_record *record);
+
+/* A job is about to join the inference ring: it may use all of the scratchpad. */
+int ct_servers_unpin(ct_device *dev);
+
+/* From the next batch on, this version. */
+int ct_server_commit(ct_server *server, uint64_t image, uint32_t version);
+
+/* Waits until no request can use the version before, as long as a blocking call may. */
+int ct_server_settle(ct_server *server);
+
+/* Ends serving, because the model is freed. False: a batch cannot be ended, so that what it uses
+ * must stay. */
+bool ct_server_end(ct_server *server);
+
+#endif
