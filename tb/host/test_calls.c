@@ -242,6 +242,57 @@ static void bad_requests(struct bed *b) {
   REFUSED(CT_ERR_ARG, "the version at", ct_model_publish(b->model, b->end - 16, NULL, NULL));
 }
 
+/* On a device that makes no batches, one sentence. */
+static void bad_servers(struct bed *b) {
+  struct ct_info info;
+  struct ct_server_info known;
+  struct ct_record r;
+  ct_server *s = NULL, *second = NULL;
+  const struct ct_request good = {.input = b->at, .output = b->at + 2048},
+                          odd = {.input = b->at + 4, .output = b->at + 2048},
+                          beyond = {.input = b->at, .output = b->end}, nowhere = {.output = b->at},
+                          reserved = {.input = b->at, .output = b->at + 2048, .reserved = {0, 1}};
+  const struct ct_serving never = {.batching = (enum ct_batching)3}, large = {.max_batch = 17},
+                          newer = {.reserved = {1}};
+  assert_int_equal(ct_info(b->dev, &info), CT_OK);
+  REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_server_reap(NULL, &r, CT_NO_WAIT));
+  REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_server_cancel(NULL, 1));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_server_create(NULL, NULL, &s));
+  REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_push(NULL, &good, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_info(NULL, &known));
+  REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_publish(NULL, b->at, 1));
+  REFUSED(CT_ERR_NOT_FOUND, "no request is outstanding", ct_server_reap(b->dev, &r, CT_FOREVER));
+  REFUSED(CT_ERR_NOT_FOUND, "no request with tag 0 ", ct_server_cancel(b->dev, 0));
+  REFUSED(CT_ERR_ARG, "record is NULL", ct_server_reap(b->dev, NULL, CT_NO_WAIT));
+  REFUSED(CT_ERR_ARG, "timeout of -3 ms", ct_server_reap(b->dev, &r, -3));
+  REFUSED(CT_ERR_ARG, "server is NULL", ct_server_create(b->model, NULL, NULL));
+  if (!(info.features & CT_FEATURE_REQUESTS)) {
+    REFUSED(CT_ERR_UNSUPPORTED, "makes no batches", ct_server_create(b->model, NULL, &s));
+    REFUSED(CT_ERR_UNSUPPORTED, "no policy CT_SLACK", ct_set_policy(b->dev, CT_SLACK));
+    return;
+  }
+  REFUSED(CT_ERR_ARG, "ct_model_serve() makes one", ct_server_create(b->untrained, NULL, &s));
+  assert_int_equal(ct_model_serve(b->untrained, NULL), CT_OK);
+  REFUSED(CT_ERR_ARG, "no waiting policy 3", ct_server_create(b->untrained, &never, &s));
+  REFUSED(CT_ERR_ARG, "1..16 requests, not 17", ct_server_create(b->untrained, &large, &s));
+  REFUSED(CT_ERR_ARG, "reserved[0] of ct_serving", ct_server_create(b->untrained, &newer, &s));
+  assert_null(s);
+  assert_int_equal(ct_server_create(b->untrained, NULL, &s), CT_OK);
+  REFUSED(CT_ERR_ARG, "a model has one server", ct_server_create(b->untrained, NULL, &second));
+  REFUSED(CT_ERR_ARG, "request is NULL", ct_server_push(s, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "the input at", ct_server_push(s, &odd, NULL));
+  REFUSED(CT_ERR_ARG, "the input at 0x0", ct_server_push(s, &nowhere, NULL));
+  REFUSED(CT_ERR_ARG, "the output at", ct_server_push(s, &beyond, NULL));
+  REFUSED(CT_ERR_ARG, "reserved[1] of ct_request", ct_server_push(s, &reserved, NULL));
+  REFUSED(CT_ERR_ARG, "info is NULL", ct_server_info(s, NULL));
+  REFUSED(CT_ERR_ARG, "the version at 0x10", ct_server_publish(s, 16, 1));
+  REFUSED(CT_ERR_NOT_FOUND, "tag 18446744073709551615", ct_server_cancel(b->dev, UINT64_MAX));
+  assert_int_equal(ct_server_outstanding(b->dev), 0);
+  ct_server_free(s);
+  REFUSED(CT_ERR_CLOSED, "the server was freed before", ct_server_push(s, &good, NULL));
+  REFUSED(CT_ERR_CLOSED, "the server was freed before", (ct_server_free(s), CT_ERR_CLOSED));
+}
+
 static void write_bytes(const char *path, const void *data, size_t size) {
   FILE *f = fopen(path, "wb");
   assert_non_null(f);
@@ -372,6 +423,7 @@ static void refuse_everything(const char *uri) {
   bad_models(b);
   bad_steps(b);
   bad_requests(b);
+  bad_servers(b);
   bad_files(b);
   bad_jobs(b);
   bad_handles(b);
