@@ -52,7 +52,7 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
       .net = &m->net, .batch = training->batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{.cmd = NULL}};
+  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
   if (!(m->dev->info.features & CT_FEATURE_TRAINING))
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
   const int jobs = ct_prog_train(&shape, code, &why);

@@ -36,7 +36,6 @@ static inline uint32_t ct_in_tile(uint32_t n, uint32_t t) {
 struct ct_code {
   struct ct_cmd *cmd;
   size_t count;
-  uint32_t spm_words; /* ct_prog_infer(): of the window below pin_at that it uses */
 };
 
 struct ct_why {
@@ -119,6 +118,7 @@ struct ct_infer {
   bool resident;   /* weights and biases are where a job of the same shape without this left them */
   bool pinned;     /* they have a place of their own */
   uint32_t pin_at; /* at least spm_words */
+  uint32_t *used;  /* where to note how many of the spm_words it uses; may be NULL */
 };
 enum { CT_INFER_IMAGE = 1, CT_INFER_OUT, CT_INFER_ROW, CT_INFER_ROWS_MAX = 16 };
 uint32_t ct_infer_pinned(const struct ct_mlp *net);

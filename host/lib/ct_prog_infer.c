@@ -325,7 +325,7 @@ static int write_all(struct infer *f, uint32_t most, const struct ct_infer *shap
   for (uint32_t l = 0; l < shape->net->layers; ++l)
     write_layer(f, l, &first_group);
   store_answers(f);
-  code->spm_words = f->used;
+  if (shape->used) *shape->used = f->used;
   return ct_code_finish(&f->b, code, "a forward pass", why);
 }
 

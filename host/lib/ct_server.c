@@ -99,9 +99,9 @@ static uint32_t used_words(const ct_device *dev) {
 static int make_program(ct_server *s, struct ct_infer *shape, ct_program **program,
                         const struct ct_why *why) {
   struct ct_code code;
+  shape->used = &s->spm_words;
   const int err = ct_prog_infer(shape, &code, why);
   if (err) return err;
-  s->spm_words = code.spm_words;
   return ct_code_load(s->dev, &code, program);
 }
 

@@ -30,6 +30,7 @@ int verb_disasm(int argc, char **argv);
 int verb_counters(int argc, char **argv);
 int verb_bench(int argc, char **argv);
 int verb_top(int argc, char **argv);
+int verb_serve_bench(int argc, char **argv);
 
 /* ---- Errors ---- */
 

@@ -51,6 +51,51 @@ int ct_arrivals_poisson(uint64_t seed, uint64_t mean_q16, uint64_t *cycles, size
   return 0;
 }
 
+int ct_arrivals_constant(uint64_t mean_q16, uint64_t *cycles, size_t count) {
+  if (mean_q16 == 0 || mean_q16 > CT_ARRIVALS_MEAN_MAX) return -1;
+  if (count >= UINT64_MAX / mean_q16) return -1;
+  for (size_t i = 0; i < count; ++i)
+    cycles[i] = (i + 1) * mean_q16 >> 16;
+  return 0;
+}
+
+int ct_arrivals_bursty(uint64_t seed, uint64_t mean_q16, uint64_t on, uint64_t period,
+                       uint64_t *cycles, size_t count) {
+  if (on == 0 || on > period || period > LOW32) return -1;
+  if (mean_q16 == 0 || mean_q16 > CT_ARRIVALS_MEAN_MAX) return -1;
+  const uint64_t mean = mean_q16 / period * on + mean_q16 % period * on / period;
+  if (ct_arrivals_poisson(seed, mean ? mean : 1, cycles, count)) return -1;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t turn = cycles[i] / on;
+    if (turn > UINT64_MAX / period - 1) return -1;
+    cycles[i] = turn * period + cycles[i] % on;
+  }
+  return 0;
+}
+
+/* floor(a * b / d) for a <= d < 2^62, bit by bit of b. */
+static uint64_t part_of(uint64_t a, uint64_t b, uint64_t d) {
+  uint64_t quotient = 0, rest = 0;
+  for (int i = 63; i >= 0; --i) {
+    rest = 2 * rest + (b >> i & 1 ? a : 0);
+    quotient = 2 * quotient + rest / d;
+    rest %= d;
+  }
+  return quotient;
+}
+
+int ct_arrivals_trace(uint64_t mean_q16, const uint64_t *times, uint64_t *cycles, size_t count) {
+  if (mean_q16 == 0 || mean_q16 > CT_ARRIVALS_MEAN_MAX) return -1;
+  if (count < 2 || count >= UINT64_MAX / mean_q16) return -1;
+  const uint64_t span = times[count - 1] - times[0], target = (count - 1) * mean_q16;
+  if (times[count - 1] <= times[0] || span >> 62) return -1;
+  for (size_t i = 0; i < count; ++i) {
+    if (i && times[i] < times[i - 1]) return -1;
+    cycles[i] = (mean_q16 + part_of(times[i] - times[0], target, span)) >> 16;
+  }
+  return 0;
+}
+
 uint64_t ct_arrivals_mean_q16(uint64_t busy, uint64_t done, uint32_t permille) {
   if (busy == 0 || done == 0 || permille == 0) return 0;
   if (busy > UINT64_MAX / 1000 || done > (UINT64_MAX >> 17) / permille) return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrival times of open-loop requests: a Poisson process in integer cycles, the same list for the
- * same seed on every machine and with every compiler. No floating point is involved.
+ * Arrival times of open-loop requests: a Poisson process (or constant gaps, bursts, the times of a
+ * trace) in integer cycles, the same list for the same seed on every machine and with every
+ * compiler. No floating point is involved.
  *
  * To the bit (unsigned 64-bit integers; >> and / round down):
  *
@@ -32,6 +33,21 @@
 /* Writes count arrival cycles, never decreasing. mean_q16: mean gap in 1/65536 of a cycle, 1 ..
  * CT_ARRIVALS_MEAN_MAX. 0; -1 for another mean, or if the list would run past cycle 2^48. */
 int ct_arrivals_poisson(uint64_t seed, uint64_t mean_q16, uint64_t *cycles, size_t count);
+
+/* The same with constant gaps: request i arrives in cycle (i + 1) * mean >> 16. */
+int ct_arrivals_constant(uint64_t mean_q16, uint64_t *cycles, size_t count);
+
+/* Bursts: in every period of that many cycles requests arrive in the first on of them only, as a
+ * Poisson process whose rate makes up for it. Cycle t of the process alone, with mean * on / period
+ * (rounded down) as its mean, is cycle t / on * period + t mod on. 1 <= on <= period < 2^32. */
+int ct_arrivals_bursty(uint64_t seed, uint64_t mean_q16, uint64_t on, uint64_t period,
+                       uint64_t *cycles, size_t count);
+
+/* A trace brought to the device's speed: times that never decrease, in any unit, become cycles so
+ * that the mean gap between the first and the last is mean; the first arrives one mean gap after
+ * cycle 0. Rounded down. -1 also for times that decrease, that are all the same, or whose span is
+ * 2^62 or more. */
+int ct_arrivals_trace(uint64_t mean_q16, const uint64_t *times, uint64_t *cycles, size_t count);
 
 /* The mean gap that offers permille/1000 of a capacity of done completions in busy cycles:
  * (busy / done) / (permille / 1000), in 1/65536 of a cycle to the nearest. 0 if any argument is 0

@@ -23,22 +23,23 @@ enum {
 
 enum { MAX_WIDTH = 1 << 20, MAX_BATCH = 1 << 16 };
 
-static void parse_layers(struct learn *l, const char *arg, const struct argp_state *state) {
+size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
+                          uint32_t *widths) {
   const char *p = arg;
   for (size_t n = 0; n <= CT_MAX_LAYERS; ++n) {
     char *end = NULL;
     const unsigned long width = strtoul(p, &end, 10);
     if (*p < '0' || *p > '9' || width < 1 || width > MAX_WIDTH) break;
-    l->widths[n] = (uint32_t)width;
-    l->layers = n;
-    if (!*end && n > 0) return;
+    widths[n] = (uint32_t)width;
+    if (!*end && n > 0) return n;
     if (*end != '-') break;
     p = end + 1;
   }
   argp_error(state,
-             "--layers: \"%s\" is not a list of 2..%d widths such as 64-128-64-10: inputs, hidden "
+             "%s: \"%s\" is not a list of 2..%d widths such as 64-128-64-10: inputs, hidden "
              "layers, classes",
-             arg, CT_MAX_LAYERS + 1);
+             option, arg, CT_MAX_LAYERS + 1);
+  return 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -48,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       l->data = arg;
       break;
     case KEY_LAYERS:
-      parse_layers(l, arg, state);
+      l->layers = learn_parse_layers("--layers", arg, state, l->widths);
       break;
     case KEY_BATCH:
       l->batch = (uint32_t)cli_count(state, "--batch", arg, 1, MAX_BATCH);

@@ -28,6 +28,11 @@ extern const struct argp learn_argp;
     .seed = 1                                                                                      \
   }
 
+/* Widths such as "64-128-64-10" into CT_MAX_LAYERS + 1 places; returns the layers. A bad list is a
+ * usage error. */
+size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
+                          uint32_t *widths);
+
 /* Opens the data and fills in what depends on it and was not given: layers, epochs, batch, learning
  * rate, momentum, weight decay. 0, or 1 after a sentence. */
 int learn_open(struct learn *l, struct ct_dataset *ds);

@@ -18,6 +18,7 @@ static const struct verb verbs[] = {
     {"colocate", "serve a model while training it; compare with each alone", verb_colocate},
     {"train", "train a multilayer perceptron and save it", verb_train},
     {"infer", "run a saved model on a data set or a matrix", verb_infer},
+    {"serve-bench", "serve requests in batches and measure their latency", verb_serve_bench},
     {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
     {"top", "watch a colocate or train that is running", verb_top},
     {"info", "what a device is", verb_info},
@@ -32,7 +33,7 @@ static void print_help(FILE *to) {
       "Serves neural networks on a Coltrain device and trains them in its idle cycles.\n\n",
       to);
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
-    fprintf(to, "  %-10s %s\n", verbs[i].name, verbs[i].text);
+    fprintf(to, "  %-11s %s\n", verbs[i].name, verbs[i].text);
   fputs(
       "\n  coltrain VERB --help      the options of a verb\n"
       "  coltrain --version        the version\n\n"

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Load on a device that serves requests in batches, measured as docs/results.md defines it.
+ *
+ *   verb_serve.c    options, the order of things
+ *   serve_setup.c   device, models, requests' samples, and what emu: answers to them
+ *   serve_run.c     requests by the clock: capacity, one load, the highest load within a bound
+ *   serve_report.c  JSON, CSV, text
+ *   serve_trace.c   arrival times from a file
+ */
+#ifndef SERVE_H
+#define SERVE_H
+
+#include "cli.h"
+#include "ct_progress.h"
+#include "ct_stats.h"
+
+enum serve_arrivals { SERVE_POISSON, SERVE_CONSTANT, SERVE_BURSTY, SERVE_TRACE };
+
+/* PLACES: answers in device memory; as many requests are on their way at most. */
+enum { SERVE_MODELS = 8, SERVE_SAMPLES = 64, SERVE_PLACES = 4096, SERVE_PROBES = 10 };
+
+struct serve_shape {
+  uint32_t widths[CT_MAX_LAYERS + 1];
+  size_t layers;
+};
+
+struct serve_options {
+  const char *device, *json, *csv, *trace;
+  struct serve_shape shape[SERVE_MODELS];
+  size_t models, requests;
+  uint32_t permille; /* of the capacity that is offered */
+  enum serve_arrivals arrivals;
+  uint32_t on_percent; /* of a period, SERVE_BURSTY */
+  uint64_t period;     /* cycles */
+  uint32_t deadline;   /* cycles; 0: none */
+  uint64_t bound;      /* of p99, cycles; 0: no search */
+  struct ct_serving serving;
+  uint64_t seed;
+};
+
+struct serve_model {
+  ct_model *model;
+  ct_server *server;
+  size_t inputs, classes;
+  uint64_t rows, row_size; /* packed samples in device memory */
+  float *x, *want;         /* the samples, and the answers by emu: */
+};
+
+struct serve_request {
+  uint64_t scheduled, arrive, start, end; /* device cycles; CT_NO_CYCLE */
+  uint32_t model, sample, batch, version, code;
+  bool done, answered, wrong;
+};
+
+struct serve_run {
+  size_t count, pushed, done, wrong, failed;
+  struct serve_request *request; /* count, in order of arrival */
+  uint64_t in_batch[17];         /* requests that were in a batch of that many */
+};
+
+/* A load that was tried in the search, and the p99 it had. */
+struct serve_probe {
+  uint32_t permille;
+  uint64_t p99;
+};
+
+struct serve {
+  const struct serve_options *o;
+  ct_device *dev;
+  struct ct_info info;
+  struct serve_model model[SERVE_MODELS];
+  uint64_t answers, answer_pitch; /* SERVE_PLACES of them in device memory */
+  uint64_t *times;                /* of the trace, its own unit; NULL */
+  size_t times_count;
+  uint64_t *arrivals;
+  uint64_t capacity_busy, capacity_done; /* cycles, requests */
+  struct serve_run probe, run;           /* capacity (then the search), the load asked for */
+  struct serve_probe probes[SERVE_PROBES];
+  size_t probes_done;
+  uint32_t sustainable; /* permille of the capacity; 0: none */
+  FILE *text;
+  struct ct_progress progress;
+};
+
+/* Opens the device, makes the models and asks emu: for the answers. 0, or 1 after a sentence; close
+ * it either way. */
+int serve_open(struct serve *s, const struct serve_options *o);
+void serve_close(struct serve *s);
+
+/* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
+int serve_runs(struct serve *s);
+
+/* Latencies of the measured requests of a run: the first ones are dropped, one without an answer
+ * counts as CT_STATS_NEVER. */
+int serve_latencies(const struct serve_run *run, struct ct_stats *stats);
+
+/* Arrival times from the first column of a CSV file, seconds or dates with times, as 100 ns since
+ * the first; free(*times). 0, or 1 after a sentence. */
+int serve_trace_read(const char *path, uint64_t **times, size_t *count);
+
+void serve_print(const struct serve *s);
+int serve_csv(const struct serve *s);
+int serve_json(const struct serve *s);
+
+const char *serve_arrivals_name(enum serve_arrivals arrivals);
+const char *serve_batching_name(enum ct_batching batching);
+
+#endif

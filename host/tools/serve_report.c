@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "learn.h"
+#include "serve.h"
+
+const char *serve_arrivals_name(enum serve_arrivals arrivals) {
+  static const char *const name[] = {"poisson", "constant", "bursty", "trace"};
+  return name[arrivals];
+}
+
+const char *serve_batching_name(enum ct_batching batching) {
+  static const char *const name[] = {"none", "fixed", "adaptive"};
+  return name[batching];
+}
+
+/* ---- Figures ---- */
+
+/* Of the measured requests: those that came too late, or never; requests a second in time. */
+struct figures {
+  struct ct_stats latency;
+  size_t missed;
+  double goodput, seconds, mean_batch;
+};
+
+static bool in_time(const struct serve *s, const struct serve_request *r) {
+  return r->answered && (!s->o->deadline || r->end - r->scheduled <= s->o->deadline);
+}
+
+static double mean_batch(const struct serve_run *run) {
+  double batches = 0, requests = 0;
+  for (size_t n = 1; n < sizeof run->in_batch / sizeof *run->in_batch; ++n) {
+    requests += (double)run->in_batch[n];
+    batches += (double)run->in_batch[n] / (double)n;
+  }
+  return batches > 0 ? requests / batches : 0;
+}
+
+static int figures_of(const struct serve *s, struct figures *f) {
+  const struct serve_run *run = &s->run;
+  const size_t from = ct_stats_drop(run->count);
+  uint64_t last = 0;
+  size_t good = 0;
+  *f = (struct figures){.mean_batch = mean_batch(run)};
+  if (!s->info.has_clock || run->done < run->count) return 0;
+  for (size_t i = from; i < run->count; ++i) {
+    const struct serve_request *r = &run->request[i];
+    const bool met = in_time(s, r);
+    good += met;
+    f->missed += !met;
+    if (r->answered && r->end > last) last = r->end;
+  }
+  const uint64_t first = from < run->count ? run->request[from].scheduled : last;
+  f->seconds = (double)(last - first) / (double)s->info.clock_hz;
+  if (last > first) f->goodput = (double)good / f->seconds;
+  return serve_latencies(run, &f->latency);
+}
+
+static double per_second(const struct serve *s, uint32_t permille) {
+  if (!s->capacity_busy) return 0;
+  return (double)permille / 1000 * (double)s->capacity_done / (double)s->capacity_busy *
+         (double)s->info.clock_hz;
+}
+
+/* ---- Text ---- */
+
+static void print_latency(const struct serve *s, const struct figures *f) {
+  const struct ct_stats *l = &f->latency;
+  const struct {
+    const char *name;
+    uint64_t cycles;
+  } rows[] = {
+      {"p50", l->p50}, {"p90", l->p90}, {"p99", l->p99}, {"p99.9", l->p999}, {"max", l->max}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    if (rows[i].cycles == CT_STATS_NEVER)
+      fprintf(s->text, "  %-6s never\n", rows[i].name);
+    else if (rows[i].cycles)
+      fprintf(s->text, "  %-6s %10" PRIu64 " cycles %12.2f us\n", rows[i].name, rows[i].cycles,
+              (double)rows[i].cycles * 1e6 / (double)s->info.clock_hz);
+  }
+}
+
+static void print_times(const struct serve *s, const struct figures *f) {
+  fprintf(s->text, "capacity       %.1f cycles a request, %.0f requests a second\n",
+          (double)s->capacity_busy / (double)s->capacity_done, per_second(s, 1000));
+  fprintf(s->text, "load           %.3f, %.0f requests a second, %s arrivals\n",
+          (double)s->o->permille / 1000, per_second(s, s->o->permille),
+          serve_arrivals_name(s->o->arrivals));
+  fprintf(s->text, "latency        of %zu requests, the first %zu left out\n", f->latency.count,
+          f->latency.dropped);
+  print_latency(s, f);
+  if (s->o->deadline)
+    fprintf(s->text, "deadline       %" PRIu32 " cycles, missed by %zu of %zu (%.3f %%)\n",
+            s->o->deadline, f->missed, f->latency.count,
+            f->latency.count ? 100 * (double)f->missed / (double)f->latency.count : 0);
+  fprintf(s->text, "goodput        %.0f requests a second\n", f->goodput);
+  if (s->probes_done)
+    fprintf(s->text,
+            "sustainable    %.3f of the capacity, %.0f requests a second, with p99 <= %" PRIu64
+            " cycles\n",
+            (double)s->sustainable / 1000, per_second(s, s->sustainable), s->o->bound);
+}
+
+void serve_print(const struct serve *s) {
+  struct figures f;
+  if (figures_of(s, &f)) return;
+  for (size_t i = 0; i < s->o->models; ++i) {
+    char layers[128];
+    struct ct_server_info info = {.pinned_words = 0};
+    learn_layers_text(s->o->shape[i].widths, s->o->shape[i].layers, layers, sizeof layers);
+    ct_server_info(s->model[i].server, &info);
+    fprintf(s->text, "model          %s, weights %s\n", layers,
+            info.pinned_words ? "stay in the scratchpad" : "come with every batch");
+  }
+  fprintf(s->text, "batching       %s, up to %" PRIu32 " requests\n",
+          serve_batching_name(s->o->serving.batching),
+          s->o->serving.max_batch ? s->o->serving.max_batch : 16);
+  if (s->info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
+  fprintf(s->text, "batches        %.2f requests in the mean\n", f.mean_batch);
+  fprintf(s->text, "answers        %zu of %zu, %zu wrong\n", s->run.done - s->run.failed,
+          s->run.count, s->run.wrong + s->probe.wrong);
+  cli_tell_stopped(s->text);
+}
+
+/* ---- CSV ---- */
+
+static void put_cycle(FILE *file, uint64_t cycle) {
+  if (cycle == CT_NO_CYCLE)
+    fputs(",", file);
+  else
+    fprintf(file, ",%" PRIu64, cycle);
+}
+
+/* Cycles that are unknown are empty. */
+int serve_csv(const struct serve *s) {
+  if (!s->o->csv) return 0;
+  FILE *file = fopen(s->o->csv, "w");
+  if (!file) return cli_fail("%s: cannot be written: %s", s->o->csv, strerror(errno));
+  fputs("request,model,sample,scheduled,arrive,start,end,batch,version,code,wrong\n", file);
+  for (size_t i = 0; i < s->run.count; ++i) {
+    const struct serve_request *r = &s->run.request[i];
+    if (!r->done) continue;
+    fprintf(file, "%zu,%" PRIu32 ",%" PRIu32, i, r->model, r->sample);
+    put_cycle(file, r->scheduled);
+    put_cycle(file, r->arrive);
+    put_cycle(file, r->start);
+    put_cycle(file, r->end);
+    fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%s,%d\n", r->batch, r->version, ct_code_name(r->code),
+            r->wrong);
+  }
+  const bool bad = ferror(file);
+  if (fclose(file) || bad) return cli_fail("%s: cannot be written: %s", s->o->csv, strerror(errno));
+  return 0;
+}
+
+/* ---- JSON ---- */
+
+static json_t *cycles(uint64_t n) {
+  return n == 0 || n == CT_STATS_NEVER ? json_null() : json_integer((json_int_t)n);
+}
+
+static json_t *json_models(const struct serve *s) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < s->o->models; ++i) {
+    char layers[128];
+    struct ct_server_info info = {.pinned_words = 0};
+    learn_layers_text(s->o->shape[i].widths, s->o->shape[i].layers, layers, sizeof layers);
+    ct_server_info(s->model[i].server, &info);
+    json_array_append_new(list, json_pack("{s:s, s:b}", "layers", layers, "weights_stay",
+                                          (int)(info.pinned_words > 0)));
+  }
+  return list;
+}
+
+static json_t *json_batches(const struct serve_run *run) {
+  json_t *list = json_array();
+  for (size_t n = 1; n < sizeof run->in_batch / sizeof *run->in_batch; ++n)
+    json_array_append_new(list, json_integer((json_int_t)(run->in_batch[n] / n)));
+  return list;
+}
+
+static json_t *json_search(const struct serve *s) {
+  if (!s->probes_done) return json_null();
+  json_t *list = json_array();
+  for (size_t i = 0; i < s->probes_done; ++i)
+    json_array_append_new(list, json_pack("{s:f, s:o}", "load", s->probes[i].permille / 1000.0,
+                                          "p99_cycles", cycles(s->probes[i].p99)));
+  return json_pack("{s:I, s:f, s:f, s:o}", "bound_cycles", (json_int_t)s->o->bound, "load",
+                   s->sustainable / 1000.0, "requests_per_second", per_second(s, s->sustainable),
+                   "probes", list);
+}
+
+int serve_json(const struct serve *s) {
+  struct figures f;
+  const struct serve_options *o = s->o;
+  if (figures_of(s, &f)) return 1;
+  const struct ct_stats *l = &f.latency;
+  json_t *root = json_pack(
+      "{s:s, s:o, s:s, s:I, s:f, s:s, s:i, s:I, s:I, s:I, s:b}", "device", o->device, "models",
+      json_models(s), "arrivals", serve_arrivals_name(o->arrivals), "seed", (json_int_t)o->seed,
+      "load", o->permille / 1000.0, "batching", serve_batching_name(o->serving.batching),
+      "max_batch", o->serving.max_batch ? (int)o->serving.max_batch : 16, "max_wait_cycles",
+      (json_int_t)o->serving.max_wait, "margin_cycles", (json_int_t)o->serving.margin,
+      "deadline_cycles", (json_int_t)o->deadline, "stopped", (int)cli_stopped());
+  json_object_set_new(root, "clock_hz",
+                      s->info.has_clock ? json_integer((json_int_t)s->info.clock_hz) : json_null());
+  json_object_set_new(
+      root, "capacity",
+      json_pack("{s:I, s:I, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
+                (json_int_t)s->capacity_busy, "cycles_per_request",
+                cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
+  json_object_set_new(
+      root, "serve",
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
+                "requests", (json_int_t)s->run.count, "completed",
+                (json_int_t)(s->run.done - s->run.failed), "wrong",
+                (json_int_t)(s->run.wrong + s->probe.wrong), "measured", (json_int_t)l->count,
+                "dropped", (json_int_t)l->dropped, "p50_cycles", cycles(l->p50), "p90_cycles",
+                cycles(l->p90), "p99_cycles", cycles(l->p99), "p999_cycles", cycles(l->p999),
+                "max_cycles", cycles(l->max), "deadline_misses",
+                o->deadline && l->count ? json_integer((json_int_t)f.missed) : json_null(),
+                "goodput_per_second", f.goodput > 0 ? json_real(f.goodput) : json_null(),
+                "mean_batch", f.mean_batch, "batches", json_batches(&s->run)));
+  json_object_set_new(root, "sustainable", json_search(s));
+  return cli_json_write(o->json, root);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_arrivals.h"
+#include "ct_rand.h"
+#include "serve.h"
+
+/* WAIT_MS: how long Ctrl-C may go unnoticed. LEAD: cycles between handing over the first requests
+ * and the first arrival. HIGHEST: load at which the search for a sustainable one ends, permille. */
+enum { WAIT_MS = 1000, LEAD = 20000, HIGHEST = 1024 };
+
+/* ---- Requests ---- */
+
+/* Which model and which sample, the same ones in every run. */
+static void draw_requests(const struct serve *s, struct serve_run *run) {
+  struct ct_rand rand;
+  ct_rand_seed(&rand, s->o->seed, CT_RAND_STREAM_REQUESTS);
+  for (size_t i = 0; i < run->count; ++i)
+    run->request[i] =
+        (struct serve_request){.model = (uint32_t)ct_rand_below(&rand, s->o->models),
+                               .sample = (uint32_t)ct_rand_below(&rand, SERVE_SAMPLES),
+                               .scheduled = CT_NO_CYCLE,
+                               .arrive = CT_NO_CYCLE,
+                               .start = CT_NO_CYCLE,
+                               .end = CT_NO_CYCLE};
+  run->pushed = run->done = run->wrong = run->failed = 0;
+  memset(run->in_batch, 0, sizeof run->in_batch);
+}
+
+static uint64_t place_of(const struct serve *s, size_t i) {
+  return s->answers + i % SERVE_PLACES * s->answer_pitch;
+}
+
+/* Pushes what there is room for, and no more than the memory has places for answers. */
+static int push(struct serve *s, struct serve_run *run) {
+  for (; run->pushed < run->count; ++run->pushed) {
+    struct serve_request *r = &run->request[run->pushed];
+    const struct serve_model *m = &s->model[r->model];
+    if (run->pushed >= SERVE_PLACES && !run->request[run->pushed - SERVE_PLACES].done) return 0;
+    const struct ct_request request = {.input = m->rows + r->sample * m->row_size,
+                                       .output = place_of(s, run->pushed),
+                                       .deadline = s->o->deadline,
+                                       .user = r};
+    const int rc = ct_server_push_at(m->server, &request, r->scheduled, NULL);
+    if (rc == CT_ERR_FULL) return 0;
+    if (rc < 0) return cli_fail_device(s->dev, rc, "pushing a request");
+  }
+  return 0;
+}
+
+/* Compares an answer with emu:'s, every bit. */
+static int check(struct serve *s, struct serve_run *run, struct serve_request *r) {
+  const struct serve_model *m = &s->model[r->model];
+  float *got = malloc(m->classes * sizeof *got);
+  if (!got) return cli_fail("no memory for an answer");
+  const int rc =
+      ct_mem_read(s->dev, place_of(s, (size_t)(r - run->request)), got, m->classes * sizeof *got);
+  r->wrong = rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got);
+  run->wrong += r->wrong;
+  free(got);
+  return rc < 0 ? cli_fail_device(s->dev, rc, "reading an answer") : 0;
+}
+
+static int finish(struct serve *s, struct serve_run *run, const struct ct_record *record) {
+  struct serve_request *r = record->user;
+  r->done = true;
+  r->answered = record->error == CT_OK;
+  r->arrive = record->arrive;
+  r->start = record->start;
+  r->end = record->end;
+  r->batch = record->batch;
+  r->version = record->version;
+  r->code = record->code;
+  ++run->done;
+  run->failed += !r->answered;
+  if (record->batch < sizeof run->in_batch / sizeof *run->in_batch) ++run->in_batch[record->batch];
+  return r->answered ? check(s, run, r) : 0;
+}
+
+/* Pushes and takes one record, if one comes. */
+static int turn(struct serve *s, struct serve_run *run) {
+  struct ct_record record;
+  if (push(s, run)) return 1;
+  const int rc = ct_server_reap(s->dev, &record, WAIT_MS);
+  if (rc == CT_ERR_TIMEOUT) return 0;
+  return rc < 0 ? cli_fail_device(s->dev, rc, "waiting for the device") : finish(s, run, &record);
+}
+
+static void show(struct serve *s, const struct serve_run *run, const char *label) {
+  const struct ct_progress_state state = {.label = label,
+                                          .known = CT_PROGRESS_FRACTION,
+                                          .fraction = (double)run->done / (double)run->count};
+  ct_progress_update(&s->progress, &state);
+}
+
+static int run_all(struct serve *s, struct serve_run *run, const char *label) {
+  ct_progress_clear(&s->progress);
+  ct_progress_open(&s->progress, stderr);
+  while (run->done < run->count && !cli_stopped()) {
+    if (turn(s, run)) return 1;
+    show(s, run, label);
+  }
+  return 0;
+}
+
+/* ---- Runs ---- */
+
+/* Everything at once: the queue is never empty. */
+static int run_capacity(struct serve *s) {
+  struct serve_run *run = &s->probe;
+  uint64_t first = CT_NO_CYCLE, last = 0;
+  draw_requests(s, run);
+  if (run_all(s, run, "capacity")) return 1;
+  for (size_t i = 0; i < run->count; ++i) {
+    const struct serve_request *r = &run->request[i];
+    if (!r->answered) continue;
+    if (r->start < first) first = r->start;
+    if (r->end > last) last = r->end;
+  }
+  if (cli_stopped()) return 0;
+  s->capacity_done = run->done - run->failed;
+  s->capacity_busy = last > first ? last - first : 0;
+  if (s->capacity_busy && s->capacity_done) return 0;
+  return cli_fail("the capacity cannot be measured: no request was answered");
+}
+
+static int make_arrivals(struct serve *s, uint32_t permille) {
+  const struct serve_options *o = s->o;
+  const uint64_t mean = ct_arrivals_mean_q16(s->capacity_busy, s->capacity_done, permille);
+  const uint64_t on = o->period * o->on_percent / 100;
+  int rc = -1;
+  switch (o->arrivals) {
+    case SERVE_CONSTANT:
+      rc = ct_arrivals_constant(mean, s->arrivals, o->requests);
+      break;
+    case SERVE_BURSTY:
+      rc = ct_arrivals_bursty(o->seed, mean, on, o->period, s->arrivals, o->requests);
+      break;
+    case SERVE_TRACE:
+      rc = ct_arrivals_trace(mean, s->times, s->arrivals, o->requests);
+      break;
+    default:
+      rc = ct_arrivals_poisson(o->seed, mean, s->arrivals, o->requests);
+  }
+  return rc ? cli_fail("no arrivals can be made for a load of %.3f; choose --load nearer to 1",
+                       (double)permille / 1000)
+            : 0;
+}
+
+/* The requests as they arrive at that load. */
+static int run_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label) {
+  uint64_t now = 0;
+  if (make_arrivals(s, permille)) return 1;
+  draw_requests(s, run);
+  const int rc = ct_now(s->dev, &now);
+  if (rc < 0) return cli_fail_device(s->dev, rc, "reading the clock");
+  for (size_t i = 0; i < run->count; ++i)
+    run->request[i].scheduled = now + LEAD + s->arrivals[i];
+  return run_all(s, run, label);
+}
+
+int serve_latencies(const struct serve_run *run, struct ct_stats *stats) {
+  uint64_t *latency = malloc((run->count + 1) * sizeof *latency);
+  if (!latency) return cli_fail("no memory for %zu latencies", run->count);
+  for (size_t i = 0; i < run->count; ++i) {
+    const struct serve_request *r = &run->request[i];
+    latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
+  }
+  ct_stats_sum_up(stats, latency, run->count, ct_stats_drop(run->count));
+  free(latency);
+  return 0;
+}
+
+/* The highest load at which p99 stays within the bound, halving the range that is left. */
+static int run_search(struct serve *s) {
+  uint32_t good = 0, bad = HIGHEST;
+  while (s->probes_done < SERVE_PROBES && bad - good > 1 && !cli_stopped()) {
+    const uint32_t permille = (good + bad) / 2;
+    struct ct_stats stats;
+    char label[32];
+    snprintf(label, sizeof label, "load %.3f", (double)permille / 1000);
+    if (run_load(s, &s->probe, permille, label)) return 1;
+    if (cli_stopped() || serve_latencies(&s->probe, &stats)) return !cli_stopped();
+    s->probes[s->probes_done++] = (struct serve_probe){permille, stats.p99};
+    *(stats.p99 <= s->o->bound ? &good : &bad) = permille;
+  }
+  s->sustainable = good;
+  return 0;
+}
+
+/* Without a clock there are only answers to check. */
+int serve_runs(struct serve *s) {
+  if (!s->info.has_clock) {
+    draw_requests(s, &s->run);
+    return run_all(s, &s->run, "serving");
+  }
+  if (run_capacity(s) || cli_stopped()) return !cli_stopped();
+  if (run_load(s, &s->run, s->o->permille, "serving")) return 1;
+  return s->o->bound && !cli_stopped() ? run_search(s) : 0;
+}

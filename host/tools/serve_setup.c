@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_rand.h"
+#include "serve.h"
+
+static uint64_t answer_size(const struct serve_model *m) {
+  return ct_model_answer_size(m->model);
+}
+
+/* The samples of model i: uniform in [-1, 1). */
+static int make_samples(const struct serve *s, size_t i, struct serve_model *m) {
+  const struct serve_shape *shape = &s->o->shape[i];
+  struct ct_rand rand;
+  m->inputs = shape->widths[0];
+  m->classes = shape->widths[shape->layers];
+  m->x = malloc(SERVE_SAMPLES * m->inputs * sizeof *m->x);
+  m->want = malloc(SERVE_SAMPLES * m->classes * sizeof *m->want);
+  if (!m->x || !m->want) return CT_ERR_MEMORY;
+  ct_rand_seed(&rand, s->o->seed + i, CT_RAND_STREAM_WEIGHTS);
+  for (size_t k = 0; k < SERVE_SAMPLES * m->inputs; ++k)
+    m->x[k] = 2.0f * ct_rand_unit(&rand) - 1.0f;
+  return 0;
+}
+
+/* Every sample's answer alone, by the model in C. */
+static int ask_emu(const struct serve *s, size_t i, struct serve_model *m, ct_device *emu) {
+  const struct serve_shape *shape = &s->o->shape[i];
+  ct_model *model = NULL;
+  int rc = ct_model_create(emu, shape->widths, shape->layers, s->o->seed + i, &model);
+  for (size_t k = 0; rc >= 0 && k < SERVE_SAMPLES; ++k)
+    rc = ct_model_infer(model, CT_IMAGE_OWN, m->x + k * m->inputs, 1, m->want + k * m->classes);
+  ct_model_free(model);
+  return rc;
+}
+
+static int put_samples(struct serve *s, struct serve_model *m) {
+  m->row_size = (ct_pack_row_size(m->inputs) + 15) / 16 * 16;
+  uint8_t *row = calloc(1, m->row_size);
+  if (!row) return CT_ERR_MEMORY;
+  int rc = ct_mem_alloc(s->dev, SERVE_SAMPLES * m->row_size, &m->rows);
+  for (size_t k = 0; rc >= 0 && k < SERVE_SAMPLES; ++k) {
+    rc = ct_pack_row(m->x + k * m->inputs, m->inputs, row);
+    if (rc >= 0) rc = ct_mem_write(s->dev, m->rows + k * m->row_size, row, m->row_size);
+  }
+  free(row);
+  return rc;
+}
+
+static int open_model(struct serve *s, size_t i, ct_device *emu) {
+  const struct serve_shape *shape = &s->o->shape[i];
+  struct serve_model *m = &s->model[i];
+  int rc = make_samples(s, i, m);
+  if (rc >= 0) rc = ask_emu(s, i, m, emu);
+  if (rc < 0) return cli_fail_device(emu, rc, "asking emu: for the answers");
+  rc = ct_model_create(s->dev, shape->widths, shape->layers, s->o->seed + i, &m->model);
+  if (rc >= 0) rc = put_samples(s, m);
+  if (rc >= 0) rc = ct_model_serve(m->model, NULL);
+  if (rc >= 0) rc = ct_server_create(m->model, &s->o->serving, &m->server);
+  if (rc < 0) return cli_fail_device(s->dev, rc, "a model cannot be served");
+  if (answer_size(m) > s->answer_pitch) s->answer_pitch = answer_size(m);
+  return 0;
+}
+
+static int open_run(struct serve_run *run, size_t count) {
+  run->count = count;
+  run->request = calloc(count, sizeof *run->request);
+  return run->request ? 0 : cli_fail("no memory for %zu requests", count);
+}
+
+int serve_open(struct serve *s, const struct serve_options *o) {
+  ct_device *emu = NULL;
+  *s = (struct serve){.o = o, .text = cli_text(o->json)};
+  if (o->trace && serve_trace_read(o->trace, &s->times, &s->times_count)) return 1;
+  if (o->trace && s->times_count < o->requests)
+    return cli_fail("%s has %zu arrivals, not %zu; give --requests", o->trace, s->times_count,
+                    o->requests);
+  s->arrivals = calloc(o->requests, sizeof *s->arrivals);
+  if (!s->arrivals) return cli_fail("no memory for %zu arrivals", o->requests);
+  if (open_run(&s->run, o->requests) || open_run(&s->probe, o->requests)) return 1;
+  if (cli_open(o->device, &s->dev)) return 1;
+  int rc = ct_info(s->dev, &s->info);
+  if (rc < 0) return cli_fail_device(s->dev, rc, o->device);
+  if (cli_open("emu:", &emu)) return 1;
+  int status = 0;
+  for (size_t i = 0; i < o->models && !status; ++i)
+    status = open_model(s, i, emu);
+  ct_close(emu);
+  if (status) return status;
+  rc = ct_mem_alloc(s->dev, SERVE_PLACES * s->answer_pitch, &s->answers);
+  return rc < 0 ? cli_fail_device(s->dev, rc, "no room for answers") : 0;
+}
+
+void serve_close(struct serve *s) {
+  for (size_t i = 0; i < SERVE_MODELS; ++i) {
+    ct_server_free(s->model[i].server);
+    ct_model_free(s->model[i].model);
+    free(s->model[i].x);
+    free(s->model[i].want);
+  }
+  ct_close(s->dev);
+  free(s->times);
+  free(s->arrivals);
+  free(s->run.request);
+  free(s->probe.request);
+  *s = (struct serve){.o = NULL};
+}

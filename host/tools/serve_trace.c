@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve.h"
+
+enum { TICKS = 10000000 /* of a second */, DIGITS = 7 };
+
+/* Days since 0000-03-01 in the Gregorian calendar: years begin in March, so that February's length
+ * does not matter. */
+static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day) {
+  const uint64_t y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
+  return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
+}
+
+/* Digits, as many as there are; false: none, or too many. */
+static bool read_number(const char **p, uint64_t *value) {
+  const char *begin = *p;
+  for (*value = 0; isdigit((unsigned char)**p) && *p - begin < 12; ++*p)
+    *value = *value * 10 + (uint64_t)(**p - '0');
+  return *p != begin && !isdigit((unsigned char)**p);
+}
+
+static bool skip(const char **p, char c) {
+  if (**p != c) return false;
+  ++*p;
+  return true;
+}
+
+/* What follows a decimal point, if there is one, in ticks. */
+static bool read_fraction(const char **p, uint64_t *ticks) {
+  uint64_t weight = TICKS / 10;
+  if (!skip(p, '.')) return true;
+  if (!isdigit((unsigned char)**p)) return false;
+  for (; isdigit((unsigned char)**p); ++*p, weight /= 10)
+    *ticks += weight * (uint64_t)(**p - '0');
+  return true;
+}
+
+/* "12.5" or "2023-11-16 18:15:46.6805900", up to the end of the column. */
+static bool read_time(const char *p, uint64_t *ticks) {
+  uint64_t v[6];
+  if (!read_number(&p, &v[0])) return false;
+  uint64_t seconds = v[0];
+  if (skip(&p, '-')) {
+    const bool date = read_number(&p, &v[1]) && skip(&p, '-') && read_number(&p, &v[2]) &&
+                      (skip(&p, ' ') || skip(&p, 'T')) && read_number(&p, &v[3]) && skip(&p, ':') &&
+                      read_number(&p, &v[4]) && skip(&p, ':') && read_number(&p, &v[5]);
+    if (!date || v[0] < 1 || v[0] > 9999 || v[1] < 1 || v[1] > 12 || v[2] < 1 || v[2] > 31 ||
+        v[3] > 23 || v[4] > 59 || v[5] > 60)
+      return false;
+    seconds = ((days_of(v[0], v[1], v[2]) * 24 + v[3]) * 60 + v[4]) * 60 + v[5];
+  }
+  if (seconds > UINT64_MAX / TICKS / 4) return false;
+  *ticks = seconds * TICKS;
+  if (!read_fraction(&p, ticks)) return false;
+  return !*p || strchr(",;\t\r\n ", *p);
+}
+
+static int append(uint64_t **times, size_t *count, size_t *room, uint64_t time) {
+  if (*count == *room) {
+    const size_t more = *room ? 2 * *room : 4096;
+    uint64_t *grown = realloc(*times, more * sizeof *grown);
+    if (!grown) return cli_fail("no memory for %zu arrival times", more);
+    *times = grown;
+    *room = more;
+  }
+  (*times)[(*count)++] = time;
+  return 0;
+}
+
+static int read_lines(FILE *file, const char *path, uint64_t **times, size_t *count) {
+  char line[512];
+  size_t room = 0;
+  for (size_t number = 1; fgets(line, sizeof line, file); ++number) {
+    uint64_t time;
+    if (!isdigit((unsigned char)line[0]) && number == 1) continue; /* names of the columns */
+    if (line[strspn(line, "\r\n")] == 0) continue;
+    if (!read_time(line, &time))
+      return cli_fail(
+          "%s: line %zu does not begin with seconds, or a date and time such as "
+          "2023-11-16 18:15:46.68",
+          path, number);
+    if (*count && time < (*times)[*count - 1])
+      return cli_fail("%s: line %zu is earlier than the line before", path, number);
+    if (append(times, count, &room, time)) return 1;
+  }
+  if (ferror(file)) return cli_fail("%s: cannot be read: %s", path, strerror(errno));
+  if (*count < 2) return cli_fail("%s: has fewer than two arrival times", path);
+  return 0;
+}
+
+int serve_trace_read(const char *path, uint64_t **times, size_t *count) {
+  *times = NULL;
+  *count = 0;
+  FILE *file = fopen(path, "r");
+  if (!file) return cli_fail("%s: cannot be opened: %s", path, strerror(errno));
+  const int status = read_lines(file, path, times, count);
+  fclose(file);
+  if (status) {
+    free(*times);
+    *times = NULL;
+  }
+  return status;
+}
