@@ -28,10 +28,8 @@ struct feature {
 };
 
 static const struct feature features[] = {
-    {CT_FEATURE_HBFP8, "hbfp8"},
-    {CT_FEATURE_TRAINING, "training"},
-    {CT_FEATURE_FUNCTIONS, "functions"},
-    {CT_FEATURE_PARITY, "parity"},
+    {CT_FEATURE_HBFP8, "hbfp8"},         {CT_FEATURE_TRAINING, "training"},
+    {CT_FEATURE_FUNCTIONS, "functions"}, {CT_FEATURE_PARITY, "parity"},
     {CT_FEATURE_REQUESTS, "requests"},
 };
 enum { FEATURES = sizeof features / sizeof *features };

@@ -116,6 +116,60 @@ static void seeds_differ_and_prefixes_agree(void **state) {
   assert_memory_not_equal(a, b, sizeof b);
 }
 
+static void constant_gaps(void **state) {
+  (void)state;
+  uint64_t a[6];
+  static const uint64_t want[6] = {2, 5, 7, 10, 12, 15};
+  assert_int_equal(ct_arrivals_constant(5 << 15, a, 6), 0);
+  assert_memory_equal(a, want, sizeof want);
+  assert_int_equal(ct_arrivals_constant(0, a, 6), -1);
+  assert_int_equal(ct_arrivals_constant(CT_ARRIVALS_MEAN_MAX + 1, a, 6), -1);
+}
+
+/* The right rate, nothing outside the bursts, and within them the process of bursts alone. */
+static void bursts(void **state) {
+  (void)state;
+  enum { kOn = 3000, kPeriod = 10000, kMean = 50 };
+  static uint64_t cycles[kMany], alone[kMany];
+  const uint64_t seed = ct_tb_seed();
+  assert_int_equal(ct_arrivals_bursty(seed, kMean << 16, kOn, kPeriod, cycles, kMany), 0);
+  assert_int_equal(ct_arrivals_poisson(seed, ((uint64_t)kMean << 16) * kOn / kPeriod, alone, kMany),
+                   0);
+  for (int i = 0; i < kMany; ++i) {
+    assert_true(cycles[i] % kPeriod < kOn);
+    assert_true(cycles[i] / kPeriod * kOn + cycles[i] % kPeriod == alone[i]);
+  }
+  assert_true(fabs((double)cycles[kMany - 1] / ((double)kMean * kMany) - 1) < 0.03);
+  assert_int_equal(ct_arrivals_bursty(seed, kMean << 16, kPeriod, kPeriod, cycles, 1000), 0);
+  assert_int_equal(ct_arrivals_poisson(seed, kMean << 16, alone, 1000), 0);
+  assert_memory_equal(cycles, alone, 1000 * sizeof *alone);
+  assert_int_equal(ct_arrivals_bursty(1, kMean, 0, kPeriod, cycles, 10), -1);
+  assert_int_equal(ct_arrivals_bursty(1, kMean, kPeriod + 1, kPeriod, cycles, 10), -1);
+  assert_int_equal(ct_arrivals_bursty(1, kMean, 1, UINT64_C(1) << 32, cycles, 10), -1);
+}
+
+/* The shape of the trace, with the mean gap that was asked for. */
+static void traces(void **state) {
+  (void)state;
+  static const uint64_t times[] = {100, 100, 200, 1000, 1100}, late[] = {5, 4, 6},
+                        same[] = {7, 7, 7};
+  static const uint64_t want[] = {250, 250, 350, 1150, 1250};
+  uint64_t a[5];
+  assert_int_equal(ct_arrivals_trace(250 << 16, times, a, 5), 0);
+  assert_memory_equal(a, want, sizeof want);
+  /* Times in 100 ns over years, and a span that no 64-bit product holds. */
+  static uint64_t many[kMany], cycles[kMany];
+  for (int i = 0; i < kMany; ++i)
+    many[i] = (UINT64_C(1) << 60) + (uint64_t)i * UINT64_C(123456789012);
+  assert_int_equal(ct_arrivals_trace(777 << 16, many, cycles, kMany), 0);
+  for (int i = 0; i < kMany; ++i)
+    assert_in_range(cycles[i], 777 * ((uint64_t)i + 1) - 1, 777 * ((uint64_t)i + 1));
+  assert_int_equal(ct_arrivals_trace(250, late, a, 3), -1);
+  assert_int_equal(ct_arrivals_trace(250, same, a, 3), -1);
+  assert_int_equal(ct_arrivals_trace(250, times, a, 1), -1);
+  assert_int_equal(ct_arrivals_trace(0, times, a, 5), -1);
+}
+
 static void limits(void **state) {
   (void)state;
   static uint64_t cycles[kMany];
@@ -154,6 +208,9 @@ int main(void) {
       cmocka_unit_test(statistics),
       cmocka_unit_test(short_gaps),
       cmocka_unit_test(seeds_differ_and_prefixes_agree),
+      cmocka_unit_test(constant_gaps),
+      cmocka_unit_test(bursts),
+      cmocka_unit_test(traces),
       cmocka_unit_test(limits),
       cmocka_unit_test(mean_gaps),
   };

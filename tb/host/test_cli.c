@@ -277,8 +277,8 @@ static void disassembly(void **state) {
 
 static void help_and_usage(void **state) {
   (void)state;
-  static const char *const verbs[] = {"info",     "matmul", "train",   "infer",
-                                      "colocate", "disasm", "counters"};
+  static const char *const verbs[] = {"info",     "matmul", "train",    "infer",
+                                      "colocate", "disasm", "counters", "serve-bench"};
   char *out = cli_expect(0, "", "--help");
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) {
     if (!strstr(out, verbs[i])) fail_msg("--help does not know %s", verbs[i]);
@@ -674,6 +674,73 @@ static void serving_stops_cleanly(void **state) {
   }
 }
 
+/* ---- Serving in batches ---- */
+
+/* Without time: every answer, by two models, in batches. */
+static void serving_in_batches(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json(
+      line("serve-bench --requests 700 --model 64-20-10 --model 30-12-16-5 --json - --csv %s" EMU,
+           cli_path("requests.csv")));
+  assert_true(cli_number_at(root, "serve.completed") == 700);
+  assert_true(cli_number_at(root, "serve.wrong") == 0);
+  assert_true(cli_number_at(root, "serve.mean_batch") > 2);
+  assert_true(json_is_null(cli_at(root, "serve.p99_cycles")));
+  assert_true(json_is_null(cli_at(root, "sustainable")));
+  assert_int_equal(json_array_size(cli_at(root, "models")), 2);
+  double requests = 0;
+  for (size_t n = 0; n < 16; ++n)
+    requests +=
+        (double)(n + 1) * json_number_value(json_array_get(cli_at(root, "serve.batches"), n));
+  assert_true(requests == 700);
+  json_decref(root);
+  char *rows = cli_slurp(cli_path("requests.csv"), NULL);
+  assert_non_null(strstr(rows,
+                         "request,model,sample,scheduled,arrive,start,end,batch,version,code,"
+                         "wrong\n0,"));
+  size_t lines = 0;
+  for (const char *p = rows; (p = strchr(p, '\n')); ++p)
+    ++lines;
+  assert_int_equal(lines, 701);
+  free(rows);
+}
+
+static void write_text(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(fputs(text, file) >= 0);
+  assert_int_equal(fclose(file), 0);
+}
+
+static void serve_bench_refuses(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *answer;
+  } bad[] = {{"TIMESTAMP,Tokens\n2023-11-16 18:15:46.68,1\n2023-13-16 18:15:46,2\n",
+              "line 3 does not begin with seconds"},
+             {"1.5\n2.5\n2.25\n", "line 3 is earlier than the line before"},
+             {"time\n1\n", "fewer than two arrival times"},
+             {"1\n2x\n", "line 2 does not begin with seconds"},
+             {"1\n2\n3\n", "has 3 arrivals, not 2000; give --requests"}};
+  char path[256];
+  snprintf(path, sizeof path, "%s", cli_path("bad.csv"));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+    write_text(path, bad[i].text);
+    free(cli_expect(1, bad[i].answer, line("serve-bench --trace %s" EMU, path)));
+  }
+  write_text(path, "when\n2023-12-31T23:59:59.5;a\n2024-01-01 00:00:00.0000001,b\n");
+  free(cli_expect(0, "", line("serve-bench --requests 2 --trace %s" EMU, path)));
+  free(cli_expect(1, "cannot be opened", "serve-bench --trace /nonexistent" EMU));
+  free(cli_expect(1, "cannot be written", "serve-bench --csv /nonexistent/x" EMU));
+  free(cli_expect(2, "--arrivals: \"never\" is none of poisson", "serve-bench --arrivals never"));
+  free(cli_expect(2, "--batching: \"all\" is none of none", "serve-bench --batching all"));
+  free(cli_expect(2, "--model: \"64\" is not a list", "serve-bench --model 64"));
+  free(cli_expect(2, "--max-batch: \"17\"", "serve-bench --max-batch 17"));
+  free(cli_expect(2, "8 models at most",
+                  "serve-bench --model 4-4 --model 4-4 --model 4-4 --model 4-4 --model 4-4 "
+                  "--model 4-4 --model 4-4 --model 4-4 --model 4-4"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(matmul_is_exact),
@@ -696,6 +763,8 @@ int main(void) {
       cmocka_unit_test(serving_stops_cleanly),
       cmocka_unit_test(a_report),
       cmocka_unit_test(traces_refused),
+      cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(serve_bench_refuses),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -295,13 +295,61 @@ static void measuring_stops_cleanly(void **state) {
   cli_run_free(&run);
 }
 
+/* ---- Serving in batches ---- */
+
+/* Figures from the rows, and a load that keeps the bound where a higher one does not. */
+static void serving_in_batches(void **state) {
+  (void)state;
+  enum { REQUESTS_SERVED = 300, DROPPED = 30, DEADLINE = 7000 };
+  char text[512];
+  snprintf(
+      text, sizeof text,
+      "serve-bench --requests %d --load 0.6 --arrivals bursty --period 5000 --on 60 --batching "
+      "adaptive --margin 400 --deadline %d --bound %d --csv %s --json -",
+      REQUESTS_SERVED, DEADLINE, DEADLINE, cli_path("served.csv"));
+  json_t *root = cli_expect_json(text), *probe;
+  uint64_t latency[REQUESTS_SERVED];
+  size_t n = 0, missed = 0, at;
+  char *rows = cli_slurp(cli_path("served.csv"), NULL);
+  for (const char *p = rows; (p = strchr(p, '\n')) && *++p;) {
+    uint64_t scheduled, arrive, start, end;
+    unsigned batch;
+    assert_int_equal(sscanf(p, "%*u,%*u,%*u,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%u",
+                            &scheduled, &arrive, &start, &end, &batch),
+                     5);
+    assert_true(arrive >= scheduled && start > arrive && end > start);
+    assert_in_range(batch, 1, 16);
+    if (n >= DROPPED) missed += end - scheduled > DEADLINE;
+    latency[n++] = end - scheduled;
+  }
+  free(rows);
+  assert_int_equal(n, REQUESTS_SERVED);
+  qsort(latency + DROPPED, n - DROPPED, sizeof *latency, by_size);
+  const size_t measured = n - DROPPED;
+  assert_true(cli_number_at(root, "serve.measured") == (double)measured);
+  assert_true(cli_number_at(root, "serve.p99_cycles") ==
+              (double)latency[DROPPED + (measured * 99 + 99) / 100 - 1]);
+  assert_true(cli_number_at(root, "serve.p50_cycles") ==
+              (double)latency[DROPPED + (measured + 1) / 2 - 1]);
+  assert_true(cli_number_at(root, "serve.deadline_misses") == (double)missed);
+  assert_true(cli_number_at(root, "serve.wrong") == 0);
+  const double best = cli_number_at(root, "sustainable.load");
+  json_array_foreach(cli_at(root, "sustainable.probes"), at, probe) {
+    const double load = cli_number_at(probe, "load");
+    const bool kept = cli_number_at(probe, "p99_cycles") <= DEADLINE;
+    assert_true(kept ? load <= best : load > best);
+  }
+  assert_true(at == 10 && best > 0.05);
+  json_decref(root);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
       cmocka_unit_test(trace_of_a_product),        cmocka_unit_test(serving_while_training),
       cmocka_unit_test(policies_change_no_bit),    cmocka_unit_test(stops_cleanly),
       cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
-      cmocka_unit_test(traces_say_what_they_hold),
+      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(serving_in_batches),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }
