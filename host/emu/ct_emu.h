@@ -155,7 +155,6 @@ struct ct_emu_batcher {
 };
 
 struct ct_emu {
-  struct ct_emu_batcher batcher;
   struct ct_emu_ctx ctx[CT_EMU_CTXS];
   const struct ct_path *path;
   /* The scratchpad, word by word: mantissas, exponents, parity bits that do not fit. */
@@ -171,6 +170,7 @@ struct ct_emu {
   /* The armed fault. */
   enum ct_fault fault;
   uint64_t fault_addr;
+  struct ct_emu_batcher batcher;
 };
 
 #define CT_EMU_REG(emu, NAME) ((emu)->reg[CT_REG_##NAME / 4])

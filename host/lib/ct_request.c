@@ -146,6 +146,7 @@ static int hand_over(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) 
   r->ticket = q->ticket[q->ticket_first];
   q->ticket_first = (q->ticket_first + 1) % CT_REQ_PLACES;
   --q->tickets;
+  r->pushed_at = cycle == CT_NO_CYCLE ? 0 : cycle;
   r->state = CT_REQUEST_DEVICE;
   ++q->handed;
   ++q->in_device;
@@ -340,6 +341,6 @@ int ct_server_cancel(ct_device *dev, uint64_t tag) {
   uint64_t now = 0;
   const int late = ct_now(dev, &now);
   if (late) return late;
-  const bool ahead = can_schedule(dev) && q->latest > now;
-  return write_at(dev, ahead ? q->latest : CT_NO_CYCLE, CT_REG_REQ_CANCEL, r->ticket);
+  return write_at(dev, r->pushed_at > now ? r->pushed_at : CT_NO_CYCLE, CT_REG_REQ_CANCEL,
+                  r->ticket);
 }

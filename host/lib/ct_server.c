@@ -195,7 +195,7 @@ int ct_server_settle(ct_server *s) {
 
 static int check_server(const ct_server *s) {
   const int err = ct_check_handle(s ? &s->handle : NULL, "server");
-  if (err || s->model) return err;
+  if (err || !s || s->model) return err;
   return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
 }
 
@@ -297,23 +297,30 @@ int ct_server_info(const ct_server *s, struct ct_server_info *info) {
 
 /* ---- Ending -------------------------------------------------------------------------------- */
 
-/* Unloads the model, behind pushes that are scheduled. */
-static int unload(ct_server *s) {
-  struct ct_requests *q = s->dev->requests;
-  const struct ct_transport_ops *ops = s->dev->plugin.ops;
+/* Waits until everything that is scheduled now has been pushed. */
+static int wait_pushed(ct_server *s) {
+  const uint64_t latest = s->dev->requests->latest;
+  struct ct_patience p = ct_patience(latest + 1, CT_CANCEL_MS);
   uint64_t now = 0;
+  int err = ct_now(s->dev, &now);
+  while (!err && now <= latest) {
+    err = ct_wait_more(s->dev, &p, "request");
+    if (!err) err = ct_poll(s->dev);
+    if (!err) err = ct_now(s->dev, &now);
+  }
+  return err;
+}
+
+/* Unloads the model when nothing more of it comes. */
+static int unload(ct_server *s) {
+  const struct ct_requests *q = s->dev->requests;
   for (uint64_t seq = q->handed; seq < q->pushed; ++seq) {
     const struct ct_request_slot *r = &q->slot[seq % CT_REQUESTS];
     if (r->state == CT_REQUEST_HOST && r->server == s && r->record.tag == seq + 1)
       ct_request_give_up(s->dev, seq, CT_DEV_UNLOADED);
   }
-  const int err = ct_now(s->dev, &now);
-  if (err) return err;
-  if (!s->dev->info.has_clock || !ops->reg_write_at || q->latest <= now)
-    return ct_reg_write(s->dev, CT_REG_MODEL_UNLOAD, s->number);
-  return ops->reg_write_at(s->dev->self, q->latest, CT_REG_MODEL_UNLOAD, s->number) < 0
-             ? ct_fail_device(s->dev, CT_ERR_DEVICE, "scheduling the end of a model failed")
-             : CT_OK;
+  const int err = wait_pushed(s);
+  return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_UNLOAD, s->number);
 }
 
 /* Waits until none of its requests is in the device, but not for long. */

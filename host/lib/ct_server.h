@@ -34,6 +34,7 @@ struct ct_request_slot {
   ct_server *server;
   uint32_t input, output, deadline; /* units, cycles */
   uint8_t ticket;
+  uint64_t pushed_at; /* cycle it is scheduled for; 0: it was pushed at once */
   struct ct_record record;
 };
 

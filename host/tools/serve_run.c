@@ -56,7 +56,8 @@ static int check(struct serve *s, struct serve_run *run, struct serve_request *r
   if (!got) return cli_fail("no memory for an answer");
   const int rc =
       ct_mem_read(s->dev, place_of(s, (size_t)(r - run->request)), got, m->classes * sizeof *got);
-  r->wrong = rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got);
+  r->wrong =
+      rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got) != 0;
   run->wrong += r->wrong;
   free(got);
   return rc < 0 ? cli_fail_device(s->dev, rc, "reading an answer") : 0;
@@ -177,7 +178,7 @@ static int run_search(struct serve *s) {
   uint32_t good = 0, bad = HIGHEST;
   while (s->probes_done < SERVE_PROBES && bad - good > 1 && !cli_stopped()) {
     const uint32_t permille = (good + bad) / 2;
-    struct ct_stats stats;
+    struct ct_stats stats = {.p99 = CT_STATS_NEVER};
     char label[32];
     snprintf(label, sizeof label, "load %.3f", (double)permille / 1000);
     if (run_load(s, &s->probe, permille, label)) return 1;
