@@ -730,6 +730,8 @@ static void serve_bench_refuses(void **state) {
   }
   write_text(path, "when\n2023-12-31T23:59:59.5;a\n2024-01-01 00:00:00.0000001,b\n");
   free(cli_expect(0, "", line("serve-bench --requests 2 --trace %s" EMU, path)));
+  free(cli_expect(
+      0, "", "serve-bench --requests 1000 --trace host/data/traces/azure-conversation.csv" EMU));
   free(cli_expect(1, "cannot be opened", "serve-bench --trace /nonexistent" EMU));
   free(cli_expect(1, "cannot be written", "serve-bench --csv /nonexistent/x" EMU));
   free(cli_expect(2, "--arrivals: \"never\" is none of poisson", "serve-bench --arrivals never"));
