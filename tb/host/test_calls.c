@@ -271,6 +271,9 @@ static void bad_servers(struct bed *b) {
     REFUSED(CT_ERR_UNSUPPORTED, "no policy CT_SLACK", ct_set_policy(b->dev, CT_SLACK));
     return;
   }
+  assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_OK);
+  check_usable(b, "CT_SLACK");
+  assert_int_equal(ct_set_policy(b->dev, CT_PRIORITY), CT_OK);
   REFUSED(CT_ERR_ARG, "ct_model_serve() makes one", ct_server_create(b->untrained, NULL, &s));
   assert_int_equal(ct_model_serve(b->untrained, NULL), CT_OK);
   REFUSED(CT_ERR_ARG, "no waiting policy 3", ct_server_create(b->untrained, &never, &s));
