@@ -165,6 +165,51 @@ static void check_answer(struct bed *b, const struct ct_record *r) {
   a->busy = false;
 }
 
+/* ---- Training beside it ---- */
+
+enum { BATCH = 8, TRAINED = 20 };
+static const uint32_t trained_widths[] = {TRAINED, 17, 5};
+
+struct training {
+  ct_model *model;
+  unsigned steps;
+};
+
+static void open_training(ct_device *dev, struct training *t) {
+  const struct ct_training how = {.batch = BATCH, .lr = 0.2f, .momentum = 0.5f};
+  *t = (struct training){.steps = 0};
+  assert_int_equal(ct_model_create(dev, trained_widths, 2, 3, &t->model), CT_OK);
+  assert_int_equal(ct_model_training(t->model, &how), CT_OK);
+}
+
+/* Each step has its own batch. */
+static void train(struct training *t) {
+  float x[BATCH * TRAINED];
+  uint32_t labels[BATCH];
+  for (unsigned i = 0; i < BATCH * TRAINED; ++i)
+    x[i] = (float)((i * (t->steps + 3)) % 11) * 0.1f;
+  for (unsigned i = 0; i < BATCH; ++i)
+    labels[i] = (i + t->steps) % 5;
+  assert_int_equal(ct_model_step(t->model, x, labels, NULL), CT_OK);
+  ++t->steps;
+}
+
+/* The same weights as without any serving. */
+static void check_training(const struct training *t) {
+  float w[2][TRAINED * 17];
+  struct training alone;
+  ct_device *emu;
+  assert_int_equal(ct_open("emu:dram=32", &emu), CT_OK);
+  open_training(emu, &alone);
+  while (alone.steps < t->steps)
+    train(&alone);
+  assert_int_equal(ct_model_get(t->model, 0, w[0], NULL, NULL, NULL), CT_OK);
+  assert_int_equal(ct_model_get(alone.model, 0, w[1], NULL, NULL, NULL), CT_OK);
+  ct_assert_same("trained weights", w[0], w[1], sizeof w[0]);
+  ct_model_free(alone.model);
+  ct_close(emu);
+}
+
 /* ---- Answers ---- */
 
 struct mix {
@@ -194,10 +239,13 @@ static struct ask *free_ask(struct bed *b, struct mix *m) {
   return NULL;
 }
 
-/* Bursts of requests to all models, with and without deadlines; now and then new weights, a job
- * that uses all of the scratchpad, or a server that comes anew with another policy. */
+/* Bursts of requests to all models, with and without deadlines; now and then new weights, a
+ * training step of another model, a job that uses all of the scratchpad, or a server that comes
+ * anew with another policy. */
 static void random_mixes(struct bed *b, size_t requests, bool stream) {
   struct mix *m = test_calloc(1, sizeof *m);
+  struct training training;
+  open_training(b->dev, &training);
   for (int i = 0; i < MODELS; ++i)
     serve(b, i,
           &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = 500, .stream = stream});
@@ -221,17 +269,21 @@ static void random_mixes(struct bed *b, size_t requests, bool stream) {
       reap_some(b, m, 0);
       ct_server_free(s->server);
       serve(b, (int)(s - b->served), &how);
-    } else if (what == 3) {
+    } else if (what < 7) {
+      train(&training);
+    } else if (what == 7) {
       float logits[OUT_MOST];
       OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[1], 1, logits));
       ct_assert_same("alone", logits, s->want[s->version][1], s->out * sizeof *logits);
     }
   }
   reap_some(b, m, 0);
+  check_training(&training);
+  ct_model_free(training.model);
   unsigned seen = 0;
   for (unsigned n = 1; n <= CT_BATCH_MAX; ++n)
     seen += m->sizes[n] > 0;
-  assert_int_equal(seen, CT_BATCH_MAX);
+  assert_in_range(seen, requests > 10000 ? CT_BATCH_MAX : 8, CT_BATCH_MAX);
   print_message("%zu answers, %u batches' mates of 16\n", m->answered, m->sizes[CT_BATCH_MAX]);
   test_free(m);
 }
