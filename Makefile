@@ -40,7 +40,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen api core campaign clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen api core campaign mmio-guest clean
 
 include rtl/files.mk
 include host/host.mk
@@ -124,6 +124,9 @@ core:  ## Write the list of RTL files into coltrain.core
 
 campaign: all  ## The measurements behind docs/results (long)
 	$(Q)scripts/campaign
+
+mmio-guest: all  ## mmio: in a real Linux in QEMU, by sysfs, /dev/uio0 and /dev/mem (needs scripts/setup guest; a minute)
+	$(Q)scripts/mmio-guest
 
 clean:  ## Remove build/
 	$(Q)rm -rf $(BUILD)

@@ -184,3 +184,7 @@ void rig_unbind(void) {
   rig_mode(WIRE_UNBOUND);
   unlink(cli_path("root/sys/class/uio/uio0/name"));
 }
+
+void rig_remove(void) {
+  unlink(cli_path("root" RIG_PCI "resource0"));
+}

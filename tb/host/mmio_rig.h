@@ -47,7 +47,8 @@ uint64_t rig_broken(void);
 /* Interrupts so far. */
 uint64_t rig_irqs(void);
 
-/* The UIO device leaves /sys, as its driver is unbound. */
+/* The UIO device leaves /sys, as its driver is unbound; the PCI function does. */
 void rig_unbind(void);
+void rig_remove(void);
 
 #endif

@@ -207,10 +207,10 @@ static int until_cycle(struct mmio *m, uint64_t until, int64_t *us) {
   return CT_OK;
 }
 
-/* When nothing has come for a while: whether the driver is still bound. */
-static int check_driver(struct mmio *m) {
+/* When nothing has come for a while: whether the device is still the system's. */
+static int check_system(struct mmio *m) {
   if (ct_mmio_file_is_there(&m->file)) return CT_OK;
-  return gone(m, "its driver is unbound: it is no longer in /sys/class/uio");
+  return gone(m, "it is no longer in /sys: its driver was unbound, or the device removed");
 }
 
 /* Sleeps for the interrupt or a pause, at most so long. */
@@ -225,7 +225,7 @@ static int sleep_for(struct mmio *m, int64_t left) {
   if (!irq && m->pause < MAX_PAUSE) m->pause *= 2;
   if (irq && n > 0 && !(p.revents & POLLIN)) return gone(m, "its driver is unbound");
   if (n == 0 && irq && whole) m->overdue = true;
-  return n == 0 ? check_driver(m) : CT_OK;
+  return n == 0 ? check_system(m) : CT_OK;
 }
 
 /* Looks, and only then sleeps; between the two the interrupt is armed and looked at once more. */
@@ -265,7 +265,7 @@ static int mmio_irq_fd(void *self) {
   if (m->watch < 0 && open_watch(m)) return CT_ERR_MEMORY;
   const bool due = read(m->timer, &ticks, sizeof ticks) == (ssize_t)sizeof ticks;
   m->overdue |= due && m->sliced;
-  if (due) check_driver(m); /* the next look fails then */
+  if (due) check_system(m); /* the next look fails then */
   int64_t us = has_irq(m) ? SLICE : (int64_t)m->pause;
   if (!has_irq(m) && m->pause < MAX_PAUSE) m->pause *= 2;
   if (arm(m) || mmio_reg_read(m, CT_REG_IRQ_STATUS, &status) || status) us = 1;
@@ -309,22 +309,23 @@ static bool parse(const char *args, struct options *o, char *why, size_t why_siz
 
 /* Whether these are a core's registers that this library knows; nothing is written. */
 static int check_core(struct mmio *m, char *why, size_t why_size) {
+  static const char alive[] =
+      "is the core programmed, clocked and out of reset, and on PCI its memory space on (echo 1 > "
+      ".../enable)?";
   uint32_t id = 0, abi = 0;
   int err = mmio_reg_read(m, CT_REG_ID, &id);
   if (!err) err = mmio_reg_read(m, CT_REG_ABI, &abi);
   if (err) {
-    snprintf(
-        why, why_size,
-        "%s: %s: is the core programmed, clocked and out of reset, and on PCI its memory space "
-        "on (echo 1 > .../enable)?",
-        m->file.path, id == UINT32_MAX ? "the registers read all ones" : "the registers vanish");
+    snprintf(why, why_size, "%s: the registers %s: %s", m->file.path,
+             id == UINT32_MAX ? "read all ones" : "vanish", alive);
     return err;
   }
   if (id != CT_ID_VALUE) {
     snprintf(why, why_size,
              "%s is not a Coltrain core: at the offset 0x%" PRIx64 " ID reads 0x%08" PRIx32
-             " instead of 0x%08x; regs= says where the registers begin",
-             m->file.path, m->regs.offset + m->regs.skip, id, CT_ID_VALUE);
+             " instead of 0x%08x; %s",
+             m->file.path, m->regs.offset + m->regs.skip, id, CT_ID_VALUE,
+             id ? "regs= says where the registers begin" : alive);
     return CT_ERR_DEVICE;
   }
   if (abi == CT_ABI_VERSION) return CT_OK;

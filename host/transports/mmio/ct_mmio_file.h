@@ -36,7 +36,8 @@ struct ct_mmio_area {
 int ct_mmio_file_open(struct ct_mmio_file *file, const char *path, char *why, size_t why_size);
 void ct_mmio_file_close(struct ct_mmio_file *file);
 
-/* Whether a UIO device's driver is still bound to it; true for other files. */
+/* Whether a UIO device's driver is still bound to it, and a PCI function not removed; true for
+ * other files. */
 bool ct_mmio_file_is_there(const struct ct_mmio_file *file);
 
 /* Finds the place of byte `at`, in map number `map` of a UIO device. */
