@@ -242,9 +242,7 @@ static void bad_requests(struct bed *b) {
   REFUSED(CT_ERR_ARG, "the version at", ct_model_publish(b->model, b->end - 16, NULL, NULL));
 }
 
-/* On a device that makes no batches, one sentence. */
 static void bad_servers(struct bed *b) {
-  struct ct_info info;
   struct ct_server_info known;
   struct ct_record r;
   ct_server *s = NULL, *second = NULL;
@@ -254,7 +252,6 @@ static void bad_servers(struct bed *b) {
                           reserved = {.input = b->at, .output = b->at + 2048, .reserved = {0, 1}};
   const struct ct_serving never = {.batching = (enum ct_batching)3}, large = {.max_batch = 17},
                           newer = {.reserved = {1}};
-  assert_int_equal(ct_info(b->dev, &info), CT_OK);
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_server_reap(NULL, &r, CT_NO_WAIT));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_server_cancel(NULL, 1));
   REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_server_create(NULL, NULL, &s));
@@ -266,11 +263,6 @@ static void bad_servers(struct bed *b) {
   REFUSED(CT_ERR_ARG, "record is NULL", ct_server_reap(b->dev, NULL, CT_NO_WAIT));
   REFUSED(CT_ERR_ARG, "timeout of -3 ms", ct_server_reap(b->dev, &r, -3));
   REFUSED(CT_ERR_ARG, "server is NULL", ct_server_create(b->model, NULL, NULL));
-  if (!(info.features & CT_FEATURE_REQUESTS)) {
-    REFUSED(CT_ERR_UNSUPPORTED, "makes no batches", ct_server_create(b->model, NULL, &s));
-    REFUSED(CT_ERR_UNSUPPORTED, "no policy CT_SLACK", ct_set_policy(b->dev, CT_SLACK));
-    return;
-  }
   assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_OK);
   check_usable(b, "CT_SLACK");
   assert_int_equal(ct_set_policy(b->dev, CT_PRIORITY), CT_OK);

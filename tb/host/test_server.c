@@ -4,8 +4,7 @@
  * bit, with several models, versions that change and weights that stay or go; requests that are
  * scheduled, cancelled, refused, failed; servers that are freed under load.
  *
- * On emu:, and on sim: where the simulated core makes batches; where it does not, the library says
- * so.
+ * On emu: and sim:.
  */
 #include "ct_tb.h"
 
@@ -87,28 +86,17 @@ static void open_served(struct bed *b, struct served *s) {
   next_version(b, s);
 }
 
-/* False: this device makes no batches. */
-static bool open_bed(struct bed *b, const char *uri) {
+static void open_bed(struct bed *b, const char *uri) {
   struct ct_info info;
   memset(b, 0, sizeof *b);
   b->rng = ct_rng_make(1);
   if (ct_open(uri, &b->dev)) fail_msg("%s", ct_last_error(NULL));
   OK(ct_info(b->dev, &info));
+  assert_true(info.features & CT_FEATURE_REQUESTS);
   b->emu = !info.has_clock;
   OK(ct_mem_alloc(b->dev, (uint64_t)PLACES * OUT_MOST * sizeof(float), &b->out));
   for (int i = 0; i < MODELS; ++i)
     open_served(b, &b->served[i]);
-  if (info.features & CT_FEATURE_REQUESTS) return true;
-  ct_server *server = NULL;
-  assert_int_equal(ct_server_create(b->served[0].model, NULL, &server), CT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(ct_last_error(b->dev), "makes no batches of requests"));
-  assert_null(server);
-  assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_ERR_UNSUPPORTED);
-  ct_close(b->dev);
-  for (int i = 0; i < MODELS; ++i)
-    ct_model_free(b->served[i].model);
-  print_message("%s makes no batches: refused with a sentence\n", uri);
-  return false;
 }
 
 static void close_bed(struct bed *b) {
@@ -290,10 +278,9 @@ static void random_mixes(struct bed *b, size_t requests, bool stream) {
 
 static void mixes_on(const char *uri, size_t requests, bool stream) {
   struct bed *b = test_malloc(sizeof *b);
-  if (open_bed(b, uri)) {
-    random_mixes(b, requests, stream);
-    close_bed(b);
-  }
+  open_bed(b, uri);
+  random_mixes(b, requests, stream);
+  close_bed(b);
   test_free(b);
 }
 
@@ -497,6 +484,24 @@ static void failed(struct bed *b) {
   }
 }
 
+/* A batch that takes longer than it may: an error for its requests, and the next one goes. */
+static void watched(struct bed *b) {
+  struct ask ask = {.served = &b->served[0], .sample = 3, .place = 3};
+  for (int round = 0; round < 3; ++round) {
+    serve(b, 0, &(struct ct_serving){.watchdog = round == 1 ? 50 : 100000});
+    push(b, &ask, 0, CT_NO_CYCLE);
+    const struct ct_record r = reap_tag(b, &ask);
+    if (b->emu || round != 1) {
+      check_answer(b, &r);
+    } else {
+      assert_int_equal(r.error, CT_ERR_JOB);
+      assert_int_equal(r.code, CT_DEV_WATCHDOG);
+    }
+    ct_server_free(b->served[0].server);
+    b->served[0].server = NULL;
+  }
+}
+
 /* A server goes while its requests wait, in the device and in the host; another one's stay. */
 static void freed_under_load(struct bed *b) {
   enum { N = 100 };
@@ -550,7 +555,7 @@ static void stuck_batches_are_left(void **state) {
   (void)state;
   struct bed *b = test_malloc(sizeof *b);
   for (int emu = 0; emu < 2; ++emu) {
-    if (!open_bed(b, emu ? "emu:dram=32" : "sim:dram=32")) continue;
+    open_bed(b, emu ? "emu:dram=32" : "sim:dram=32");
     struct ask ask = {.served = &b->served[0]};
     serve(b, 0, NULL);
     if (emu)
@@ -645,30 +650,46 @@ static void closed_with_requests(void **state) {
   (void)state;
   for (int emu = 0; emu < 2; ++emu) {
     struct bed *b = test_malloc(sizeof *b);
-    if (open_bed(b, emu ? "emu:dram=32" : "sim:dram=32")) {
-      struct ask ask[80];
-      serve(b, 0, NULL);
-      serve(b, 1, NULL);
-      for (uint32_t i = 0; i < 80; ++i) {
-        ask[i] = (struct ask){.served = &b->served[i % 2], .place = i};
-        push(b, &ask[i], 0, i < 40 ? CT_NO_CYCLE : UINT64_MAX / 2);
-      }
-      ct_close(b->dev);
-      struct ct_record r;
-      assert_int_equal(ct_server_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_CLOSED);
-      ct_server_free(b->served[0].server);
-      for (int i = 0; i < MODELS; ++i)
-        ct_model_free(b->served[i].model);
-      ct_server_free(b->served[1].server);
+    open_bed(b, emu ? "emu:dram=32" : "sim:dram=32");
+    struct ask ask[80];
+    serve(b, 0, NULL);
+    serve(b, 1, NULL);
+    for (uint32_t i = 0; i < 80; ++i) {
+      ask[i] = (struct ask){.served = &b->served[i % 2], .place = i};
+      push(b, &ask[i], 0, i < 40 ? CT_NO_CYCLE : UINT64_MAX / 2);
     }
+    ct_close(b->dev);
+    struct ct_record r;
+    assert_int_equal(ct_server_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_CLOSED);
+    ct_server_free(b->served[0].server);
+    for (int i = 0; i < MODELS; ++i)
+      ct_model_free(b->served[i].model);
+    ct_server_free(b->served[1].server);
     test_free(b);
   }
+}
+
+/* As an older core is: the library does not touch registers that are not there. */
+static void devices_without_batches(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  ct_server *server = NULL;
+  open_bed(b, "emu:dram=32");
+  b->dev->info.features &= ~CT_FEATURE_REQUESTS;
+  assert_int_equal(ct_server_create(b->served[0].model, NULL, &server), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(b->dev), "makes no batches of requests"));
+  assert_null(server);
+  assert_null(b->dev->requests);
+  assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(b->dev), "no policy CT_SLACK"));
+  close_bed(b);
+  test_free(b);
 }
 
 static void on_both(void (*test)(struct bed *)) {
   struct bed *b = test_malloc(sizeof *b);
   for (int emu = 0; emu < 2; ++emu) {
-    if (!open_bed(b, emu ? "emu:dram=32" : "sim:dram=32")) continue;
+    open_bed(b, emu ? "emu:dram=32" : "sim:dram=32");
     test(b);
     close_bed(b);
   }
@@ -686,6 +707,7 @@ ON_BOTH(cancelled)
 ON_BOTH(scheduled)
 ON_BOTH(crowded)
 ON_BOTH(failed)
+ON_BOTH(watched)
 ON_BOTH(freed_under_load)
 ON_BOTH(poll_until_done)
 ON_BOTH(eight_models)
@@ -699,11 +721,13 @@ int main(void) {
       cmocka_unit_test(scheduled_everywhere),
       cmocka_unit_test(crowded_everywhere),
       cmocka_unit_test(failed_everywhere),
+      cmocka_unit_test(watched_everywhere),
       cmocka_unit_test(freed_under_load_everywhere),
       cmocka_unit_test(stuck_batches_are_left),
       cmocka_unit_test(poll_until_done_everywhere),
       cmocka_unit_test(eight_models_everywhere),
       cmocka_unit_test(closed_with_requests),
+      cmocka_unit_test(devices_without_batches),
   };
   ct_tb_seed();
   return cmocka_run_group_tests(tests, NULL, NULL);
