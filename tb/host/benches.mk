@@ -93,9 +93,10 @@ $(BUILD)/tb/mmio_core: tb/host/mmio_core.c tb/host/mmio_wire.h | $(GEN_H)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -o $@ $< -ldl
-$(eval $(call bench_rules,test_mmio,tb/host/test_mmio.c,,tb/host/mmio_rig.c tb/host/cli_run.c,$(BUILD)/lib/libcoltrain.a -ljansson $(LIB_LDLIBS) -rdynamic))
-$(BUILD)/tb/test_mmio: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
-SYSTEM_TESTS += $(BUILD)/tb/test_mmio
+$(call host_test,test_mmio,tb/host/test_mmio.c tb/host/mmio_rig.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_mmio $(BUILD)/tb/test_mmio.san: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_mmio: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_mmio.san: $(BUILD)/san/bin/coltrain
 # For scripts/mmio-guest.
 $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
 	$(call say,LINK,$@)

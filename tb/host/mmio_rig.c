@@ -93,6 +93,7 @@ bool rig_begin(char **argv) {
     setenv("CT_TRAP_FOLDER", folder, 1);
     setenv("CT_TRAP_ROOT", cli_path("root"), 1);
     setenv("CT_TRAP_SOCKET", cli_path("socket"), 1);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0); /* it wants to be the first itself */
     setenv("LD_PRELOAD", built("mmio_trap.so"), 1);
     execv("/proc/self/exe", argv);
     perror("cannot start anew with mmio_trap.so");

@@ -313,7 +313,7 @@ static void poll_descriptor_sleeps(struct bed *b, bool irq) {
     assert_int_equal(ct_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
     ++wakes;
   }
-  assert_in_range(wakes, 0, irq ? HANG_MS / 40 : HANG_MS);
+  assert_in_range(wakes, 0, irq ? HANG_MS / 30 : HANG_MS);
   assert_in_range(cpu_ms() - cpu, 0, HANG_MS / 3);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
   check_ends(b, tag, CT_ERR_CANCELLED);
@@ -337,13 +337,14 @@ static void interrupts_come(void **state) {
   struct bed b = open_bed(RIG_BY_UIO);
   for (uint32_t i = 1; i <= JOBS; ++i)
     check_ends(&b, submit_copy(&b, CT_INFERENCE, i), CT_OK);
-  assert_in_range(rig_irqs(), JOBS / 2, JOBS); /* not where it had ended before it was waited for */
+  const uint64_t waited = rig_irqs();
+  assert_in_range(waited, JOBS / 4, JOBS); /* not where it had ended before it was waited for */
   const int fd = ct_poll_fd(b.dev);
   for (uint32_t i = 1; i <= JOBS; ++i) {
     submit_copy(&b, CT_TRAINING, i);
     poll_for(&b, fd, 1);
   }
-  assert_in_range(rig_irqs(), JOBS / 2 + JOBS, 2 * JOBS + 2);
+  assert_in_range(rig_irqs() - waited, JOBS / 2, JOBS + 2);
   close_bed(&b);
   rig_start(STALLS);
   b = open_bed(RIG_BY_UIO ",irq=off");
@@ -354,7 +355,7 @@ static void interrupts_come(void **state) {
 
 /* A line that is not connected makes it slower, not wrong, and not for long. */
 static void lost_interrupts(void **state) {
-  enum { FIRST = 4, MORE = 20 };
+  enum { FIRST = 4, MORE = PLACES - 1, SLICE_MS = 50 };
   (void)state;
   rig_start(STALLS);
   rig_mode(WIRE_NO_IRQ);
@@ -364,7 +365,7 @@ static void lost_interrupts(void **state) {
   const uint64_t begin = ms_now();
   for (uint32_t i = 1; i <= MORE; ++i)
     check_ends(&b, submit_copy(&b, CT_TRAINING, i), CT_OK);
-  assert_in_range(ms_now() - begin, 0, 50 * MORE / 2);
+  assert_in_range(ms_now() - begin, 0, SLICE_MS * MORE * 3 / 4);
   poll_for(&b, ct_poll_fd(b.dev), 0);
   for (uint32_t i = 1; i <= MORE; ++i)
     submit_copy(&b, CT_TRAINING, i);
