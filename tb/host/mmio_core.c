@@ -139,7 +139,8 @@ static void interrupt(struct core *c) {
   if (c->mode == WIRE_UNBOUND)
     for (int i = 1; i <= CLIENTS; ++i)
       if (c->irq[i]) hang_up(c, i);
-  if (!c->irq_enabled || c->mode == WIRE_NO_IRQ || c->ops->wait(c->self, now, 0) <= 0) return;
+  const bool up = c->mode == WIRE_STUCK || c->ops->wait(c->self, now, 0) > 0;
+  if (!c->irq_enabled || c->mode == WIRE_NO_IRQ || !up) return;
   c->irq_enabled = false;
   ++c->irqs;
   for (int i = 1; i <= CLIENTS; ++i)

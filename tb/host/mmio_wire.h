@@ -25,6 +25,7 @@ enum wire_mode {
   WIRE_ONES,    /* a device that is gone: reads give ones, writes nothing */
   WIRE_VANISH,  /* a mapping that is taken away: accesses raise SIGBUS */
   WIRE_NO_IRQ,  /* the interrupt's wire is cut */
+  WIRE_STUCK,   /* the interrupt's wire is up for ever */
   WIRE_UNBOUND, /* the driver is unbound: the interrupt's connections are closed */
   WIRE_BAD_ID,  /* another device answers */
   WIRE_BAD_ABI,

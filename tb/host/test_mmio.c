@@ -381,6 +381,29 @@ static void lost_interrupts(void **state) {
   close_bed(&b);
 }
 
+/* A line that is stuck makes nobody spin. */
+static void endless_interrupts(void **state) {
+  enum { HANG_MS = 300, FEW = 20 };
+  (void)state;
+  for (int by_descriptor = 0; by_descriptor < 2; ++by_descriptor) {
+    struct ct_result r;
+    rig_start(STALLS);
+    rig_mode(WIRE_STUCK);
+    struct bed b = open_bed(RIG_BY_UIO);
+    const int fd = by_descriptor ? ct_poll_fd(b.dev) : -1;
+    const uint64_t tag = submit_endless(&b), end = ms_now() + HANG_MS, cpu = cpu_ms();
+    while (ms_now() < end)
+      if (!by_descriptor || is_readable(fd, HANG_MS))
+        assert_int_equal(ct_reap(b.dev, &r, by_descriptor ? CT_NO_WAIT : HANG_MS), CT_ERR_TIMEOUT);
+    assert_in_range(cpu_ms() - cpu, 0, HANG_MS / 3);
+    assert_in_range(rig_irqs(), 1, FEW);
+    assert_int_equal(ct_cancel(b.dev, tag), CT_OK);
+    check_ends(&b, tag, CT_ERR_CANCELLED);
+    check_ends(&b, submit_copy(&b, CT_TRAINING, 1), CT_OK);
+    close_bed(&b);
+  }
+}
+
 /* ---- Closing, refusing, vanishing ---- */
 
 static void closes_while_busy(void **state) {
@@ -632,6 +655,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(poll_descriptor),
       cmocka_unit_test(interrupts_come),
       cmocka_unit_test(lost_interrupts),
+      cmocka_unit_test(endless_interrupts),
       cmocka_unit_test(closes_while_busy),
       cmocka_unit_test(refusals),
       cmocka_unit_test(less_memory),

@@ -12,7 +12,7 @@
  * Waiting is looking at IRQ_STATUS: after the interrupt if there is one, else after pauses that
  * double from MIN_PAUSE to MAX_PAUSE and begin anew with each register write. An interrupt that
  * does not come (a line that is not connected) costs a SLICE a few times, then it is no longer
- * waited for.
+ * waited for; one that always comes (a line that is stuck) is given up, too.
  *
  * A device that is gone reads all ones, or its mapping raises SIGBUS (ct_mmio_guard.h), or its
  * driver is unbound. From then on every call is CT_ERR_DEVICE at once.
@@ -42,6 +42,7 @@ enum {
   MAX_PAUSE = 1000, /* us */
   SLICE = 50000,    /* us that the interrupt is trusted for */
   DEAF = 3,         /* interrupts in a row that did not come */
+  FALSE_ALARMS = 8, /* that came in a row for nothing */
   MIB = 1 << 20
 };
 
@@ -53,10 +54,10 @@ struct mmio {
   uint64_t mem_bytes;
   uint32_t clock_hz;
   bool has_clock;
-  int irq;          /* descriptor of the UIO device, -1: none */
-  bool irq_enable;  /* it has to be enabled again after each */
-  unsigned missed;  /* interrupts in a row that did not come, */
-  bool up, overdue; /* for: IRQ_STATUS was up since it was armed, and a SLICE passed without it */
+  int irq;                       /* descriptor of the UIO device, -1: none */
+  bool irq_enable;               /* it has to be enabled again after each */
+  unsigned missed, false_alarms; /* interrupts in a row that did not come, or for nothing */
+  bool up, overdue; /* since it was armed: IRQ_STATUS was up; a SLICE passed without it */
   int watch;        /* epoll of timer and irq, -1: not asked for */
   int timer;
   bool sliced;                  /* the timer runs for a SLICE */
@@ -178,18 +179,34 @@ static bool has_irq(const struct mmio *m) {
   return m->irq >= 0 && m->missed < DEAF;
 }
 
+/* It comes without a reason again and again: another device's, or a line that is stuck. */
+static void drop_irq(struct mmio *m) {
+  if (m->watch >= 0) epoll_ctl(m->watch, EPOLL_CTL_DEL, m->irq, NULL);
+  close(m->irq);
+  m->irq = -1;
+}
+
 /* Forgets interrupts that came and lets the next one come. UIO counts them; each read takes all. */
 static int arm(struct mmio *m) {
   int32_t count;
+  bool came = false;
   const int32_t enable = 1;
   ssize_t n;
   if (m->irq < 0) return CT_OK;
   if (m->overdue && m->up) ++m->missed;
   while ((n = read(m->irq, &count, sizeof count)) == (ssize_t)sizeof count)
+    came = true;
+  if (came) {
     m->missed = 0;
+    m->false_alarms = m->up ? 0 : m->false_alarms + 1;
+  }
   m->up = m->overdue = false;
   if (n == 0 || (errno != EAGAIN && errno != EINTR))
     return gone(m, "its driver is unbound and no interrupts come");
+  if (m->false_alarms >= FALSE_ALARMS) {
+    drop_irq(m);
+    return CT_OK;
+  }
   if (m->irq_enable && write(m->irq, &enable, sizeof enable) != (ssize_t)sizeof enable)
     return gone(m, "its driver is unbound and the interrupt cannot be enabled");
   return CT_OK;
