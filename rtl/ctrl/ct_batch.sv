@@ -22,7 +22,7 @@
 //             a read, in this order; but a read that has let a command go first goes before the next. No step takes longer than 110 cycles,
 //             and a register access is held up for 600 at most (the bench sees to it).
 // Records     in the order in which requests left the queue (in a batch: of their deadlines). The oldest is shown when its batch is over.
-// Reset       reset_i (pulse): all that wait, and the batch that ct_job has taken but not begun, leave with code RESET. ct_job forgets that
+// Reset       reset_i (pulse), behind a command that came before it: all that wait, and the batch that ct_job has taken but not begun, leave with code RESET. ct_job forgets that
 //             batch by itself, even if its first beat comes in the same cycle; no beat comes after it.
 // Service     for each model and size of a batch the time from start to end: raised at once to what was measured, lowered by an eighth of
 //             the difference; batches that failed do not count. A table in the model's words, so the host can read and preset it.
@@ -227,6 +227,7 @@ module ct_batch #(
   logic [31:0]       old_start_q;
   logic [63:0]       start_q, end_q;
   logic              start_pend_q, end_seen_q, reset_q;
+  logic              cmd_first_q;        // a command waits that came before the reset
   logic [SlotW-1:0]  bat_q_form;         // number of the next batch
 
   logic              done_old;           // what is over is the older one
@@ -252,6 +253,7 @@ module ct_batch #(
       start_pend_q <= 1'b0;
       end_seen_q   <= 1'b0;
       reset_q      <= 1'b0;
+      cmd_first_q  <= 1'b0;
     end else begin
       if (formed) next_vld_q <= 1'b1;
       if (start_i || reset_next) next_vld_q <= 1'b0;
@@ -264,6 +266,9 @@ module ct_batch #(
       if (start_i) start_pend_q <= 1'b1;
       else if (state_q == StStart && step_q == 6'd1) start_pend_q <= 1'b0;
       end_seen_q <= done_valid_i && !done_pop;
+      // (A command that came before the reset takes effect before it.)
+      if (reset_i && cmd_q != CmdNone) cmd_first_q <= 1'b1;
+      if (cmd_done) cmd_first_q <= 1'b0;
       if (reset_i) reset_q <= 1'b1;
       else if (state_q == StLeft && for_q == ForReset) reset_q <= 1'b0;
     end
@@ -476,17 +481,17 @@ module ct_batch #(
           state_d = StStart;
         end else if (done_valid_i) begin
           state_d = StDone;
-        end else if (reset_q) begin
+        end else if (reset_q && !cmd_first_q) begin
           state_d = StTake;
           for_d   = ForReset;
           take    = 1'b1;
-        end else if (job_ready_i && pick_vld_q && !next_vld_q && !reset_i) begin
+        end else if (job_ready_i && pick_vld_q && !next_vld_q && !reset_i && !reset_q) begin
           state_d = StTake;
           for_d   = ForBatch;
           take    = 1'b1;
-        end else if (rd_turn_q && rd_valid_i) begin
+        end else if (rd_turn_q && rd_valid_i && !cmd_first_q) begin
           state_d = StRead;
-        end else if (cmd_q != CmdNone && cmd_ok) begin
+        end else if (cmd_q != CmdNone && (cmd_ok || cmd_first_q)) begin
           cmd_now = 1'b1;
           unique case (cmd_q)
             CmdPush: state_d = StPush;

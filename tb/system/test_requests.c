@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ct_pair.h"
@@ -91,6 +92,7 @@ struct bench {
   uint8_t answer[kModels][kImages][kInputs][16 * kAnswerUnits];
   struct ct_gen_prog prog, setup, work, dump;
   bool frozen, busy1;
+  uint32_t fault; /* how batches may end that meet the armed fault */
   uint32_t tag1;
   struct {
     uint32_t tag[16];
@@ -425,6 +427,7 @@ static void check_end(struct bench *b) {
   const bool reset = happened(b->resets, b->reset_count, k->start, k->end);
   if (k->code == CT_DEV_CANCELLED && cancelled) return;
   if (k->code == CT_DEV_RESET && reset) return;
+  if (k->code && k->code == b->fault) return;
   if (k->model == kHang) {
     if (k->code == CT_DEV_WATCHDOG) assert_true(k->end - k->start >= kWatchdog);
     assert_true(k->code == CT_DEV_WATCHDOG || (k->bad && (k->code == CT_DEV_DRAM_READ_WINDOW)));
@@ -724,34 +727,38 @@ static void mix(unsigned core, uint64_t stream, const char *args, uint64_t cycle
   close_bench(b);
 }
 
-/* Anything at any time. */
+/* Anything at any time. CT_CYCLES: how long, each of four times. */
 static void mixes(void **state) {
   (void)state;
+  const char *text = getenv("CT_CYCLES");
+  const uint64_t cycles = text ? strtoull(text, NULL, 0) : 120000;
   unsigned codes[16] = {0}, sizes[CT_BATCH_MAX + 1] = {0};
   for (unsigned core = 0; core < CT_CORES; ++core) {
-    mix(core, 10 + core, "stall=25", 120000, codes, sizes);
-    mix(core, 20 + core, "stall=10,latency=5", 120000, codes, sizes);
+    mix(core, 10 + core, "stall=25", cycles, codes, sizes);
+    mix(core, 20 + core, "stall=10,latency=5", cycles, codes, sizes);
   }
+  unsigned kinds = 0;
   for (unsigned n = 1; n <= CT_BATCH_MAX; ++n)
-    assert_true(sizes[n] > 0);
+    kinds += sizes[n] > 0;
+  assert_true(sizes[1] && sizes[2] && sizes[CT_BATCH_MAX] && kinds >= CT_BATCH_MAX - 4);
   assert_true(codes[CT_DEV_CANCELLED] && codes[CT_DEV_RESET] && codes[CT_DEV_UNLOADED]);
   assert_true(codes[CT_DEV_DRAM_READ_WINDOW] && codes[CT_DEV_DRAM_WRITE_WINDOW]);
   assert_true(codes[CT_DEV_WATCHDOG]);
 }
 
 /* A model of a given policy, and nothing else. */
-static void one_model(struct bench *b, unsigned policy, unsigned most, uint32_t max_wait,
-                      uint32_t margin, uint32_t service) {
+static void one_model(struct bench *b, unsigned m, unsigned policy, unsigned most,
+                      uint32_t max_wait, uint32_t margin, uint32_t service) {
   const uint32_t control[] = {policy | most << 8, max_wait, margin};
   uint32_t services[CT_BATCH_MAX];
   for (unsigned i = 0; i < CT_BATCH_MAX; ++i)
     services[i] = service;
-  if (b->model[0].loaded) unload(b, 0);
-  b->model[0].most = most;
-  write_model_words(b, 0, CT_MODEL_CTL, control, 3);
-  write_model_words(b, 0, CT_MODEL_SERVICE, services, CT_BATCH_MAX);
+  if (b->model[m].loaded) unload(b, m);
+  b->model[m].most = most;
+  write_model_words(b, m, CT_MODEL_CTL, control, 3);
+  write_model_words(b, m, CT_MODEL_SERVICE, services, CT_BATCH_MAX);
   ct_rig_pass(b->rig, kSettled);
-  commit(b, 0);
+  commit(b, m);
 }
 
 static void wait_for_record(struct bench *b) {
@@ -781,11 +788,11 @@ static void waiting(void **state) {
   enum { kStart = 150, kWait = 2000, kDeadline = 9000, kService = 3000, kMargin = 500 };
   for (unsigned core = 0; core < CT_CORES; ++core) {
     struct bench *b = open_bench(core, 40 + core, "stall=10");
-    one_model(b, CT_WAIT_NONE, 4, 0, 0, 0);
+    one_model(b, 0, CT_WAIT_NONE, 4, 0, 0, 0);
     push(b, 0, 0, 0);
     assert_in_range(waited(b), 1, kStart);
     reap_all(b);
-    one_model(b, CT_WAIT_FIXED, 4, kWait, 0, 0);
+    one_model(b, 0, CT_WAIT_FIXED, 4, kWait, 0, 0);
     push(b, 0, 0, 0);
     assert_in_range(waited(b), kWait, kWait + kStart);
     reap_all(b);
@@ -793,7 +800,7 @@ static void waiting(void **state) {
       push(b, 0, 0, 0);
     assert_in_range(waited(b), 1, kWait / 2);
     reap_all(b);
-    one_model(b, CT_WAIT_ADAPTIVE, 4, kWait, kMargin, kService);
+    one_model(b, 0, CT_WAIT_ADAPTIVE, 4, kWait, kMargin, kService);
     push(b, 0, kDeadline, 0);
     const uint64_t go = kDeadline - kService - kMargin;
     assert_in_range(waited(b), go, go + kStart);
@@ -808,7 +815,7 @@ static void turns(void **state) {
   (void)state;
   enum { kEach = 6 };
   struct bench *b = open_bench(0, 50, "stall=10");
-  one_model(b, CT_WAIT_NONE, 1, 0, 0, 0);
+  one_model(b, 0, CT_WAIT_NONE, 1, 0, 0, 0);
   freeze(b, true);
   for (unsigned i = 0; i < kEach; ++i) {
     assert_int_equal(push(b, 0, 0, 0), CT_REQ_OK);
@@ -837,7 +844,7 @@ static void turns(void **state) {
 static void nobody_reaps(void **state) {
   (void)state;
   struct bench *b = open_bench(0, 60, "stall=10");
-  one_model(b, CT_WAIT_NONE, 16, 0, 0, 0);
+  one_model(b, 0, CT_WAIT_NONE, 16, 0, 0, 0);
   for (unsigned done = 0; done < CT_CPL_DEPTH + 4;) {
     b->ring.count = 0; /* these are not popped here */
     const uint16_t tail = b->rig->tail[0];
@@ -870,6 +877,106 @@ static void nobody_reaps(void **state) {
   b->ring.count = 0;
   reap_all(b);
   close_bench(b);
+}
+
+/* ---- Faults ---------------------------------------------------------------------------------- */
+
+static void arm(struct bench *b, enum ct_fault kind) {
+  const uint64_t weights =
+      16 * (uint64_t)weights_unit(0, (unsigned)(b->model[0].version % kImages));
+  assert_int_equal(b->rig->ops->fault(b->rig->self, kind, weights), 0);
+}
+
+/* Codes of the next records, in order. */
+static void expect(struct bench *b, unsigned count, uint32_t code) {
+  while (count--) {
+    wait_for_record(b);
+    assert_int_equal(ct_rig_read(b->rig, CT_REG_REC_STATE) & 255, code);
+    assert_true(reap(b));
+  }
+}
+
+static unsigned waiting_now(struct bench *b) {
+  return ct_rig_read(b->rig, CT_REG_BATCH_STATE) >> 24;
+}
+
+/* An error answer is the error of one whole batch; a port that does not answer is DEAD for the one
+ * that runs, the others wait, can be cancelled and dropped, and are served when it answers. */
+static void faults(void **state) {
+  (void)state;
+  enum { kLong = 20000 };
+  for (unsigned core = 0; core < CT_CORES; ++core) {
+    struct bench *b = open_bench(core, 80 + core, "stall=10");
+    one_model(b, 0, CT_WAIT_FIXED, 3, 100000, 0, 0);
+    arm(b, CT_FAULT_AXI_READ);
+    b->fault = CT_DEV_AXI_READ;
+    for (unsigned i = 0; i < 6; ++i)
+      push(b, 0, 0, 0);
+    expect(b, 3, CT_DEV_AXI_READ);
+    expect(b, 3, CT_DEV_OK);
+    ct_rig_write(b->rig, CT_REG_DRAIN_LIMIT, 3000);
+    ct_rig_cwrite(b->rig, 0, CT_CREG_WATCHDOG, 2000);
+    one_model(b, 0, CT_WAIT_NONE, 1, 0, 0, 0);
+    b->fault = CT_DEV_DEAD;
+    for (unsigned round = 0; round < 2; ++round) {
+      arm(b, CT_FAULT_AXI_HANG);
+      for (unsigned i = 0; i < 4; ++i)
+        push(b, 0, 0, 0);
+      expect(b, 1, CT_DEV_DEAD);
+      ct_rig_pass(b->rig, kLong);
+      assert_int_equal(waiting_now(b), 2); /* and one is the next batch */
+      const uint32_t ticket = result(b) >> 16 & 127;
+      ct_rig_write(b->rig, CT_REG_REQ_CANCEL, ticket);
+      b->req[ticket].cancelled = true;
+      assert_int_equal(result(b) & 7, CT_REQ_OK);
+      if (round) control(b, kReset);
+      arm(b, CT_FAULT_NONE);
+      push(b, 0, 0, 0);
+      expect(b, 1, round ? CT_DEV_RESET : CT_DEV_OK); /* as they left the queue */
+      expect(b, 1, CT_DEV_CANCELLED);
+      expect(b, 1, round ? CT_DEV_RESET : CT_DEV_OK);
+      expect(b, 1, CT_DEV_OK);
+    }
+    close_bench(b);
+  }
+}
+
+/* ---- What SLACK gives ------------------------------------------------------------------------ */
+
+/* Cycles that the other context's jobs take beside requests with this deadline. */
+static uint64_t beside(uint32_t policy, uint32_t rel) {
+  enum { kRounds = 8, kAtOnce = 12 };
+  uint64_t sum = 0;
+  struct bench *b = open_bench(0, 90, "bandwidth=4");
+  one_model(b, 3, CT_WAIT_NONE, CT_BATCH_MAX, 0, 0, 0);
+  ct_rig_write(b->rig, CT_REG_POLICY, policy);
+  for (unsigned round = 0; round < kRounds; ++round) {
+    b->rng = ct_rng_make(900 + round);
+    submit_other(b);
+    const uint64_t from = now(b);
+    while (b->busy1) {
+      while (b->live < kAtOnce)
+        push(b, 3, rel, 0);
+      while (b->live > kAtOnce / 2 && reap(b))
+        continue;
+      ct_rig_pass(b->rig, 50);
+      reap_other(b);
+    }
+    sum += now(b) - from;
+  }
+  close_bench(b);
+  return sum;
+}
+
+/* While there is time the other context gets every other slot, and else none that requests want. */
+static void slack(void **state) {
+  (void)state;
+  const uint64_t priority = beside(0, 0), free_time = beside(4, 0), late = beside(4, 1);
+  printf("training beside requests: %" PRIu64 " cycles under PRIORITY, %" PRIu64
+         " under SLACK, %" PRIu64 " when all are late\n",
+         priority, free_time, late);
+  assert_true(free_time < priority);
+  assert_in_range(late, priority * 99 / 100, priority * 101 / 100);
 }
 
 /* ---- The core and the emulator, request by request ----------------------------------------- */
@@ -968,7 +1075,8 @@ static void same_on_both(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(waiting), cmocka_unit_test(turns),        cmocka_unit_test(nobody_reaps),
-      cmocka_unit_test(mixes),   cmocka_unit_test(same_on_both),
+      cmocka_unit_test(mixes),   cmocka_unit_test(same_on_both), cmocka_unit_test(faults),
+      cmocka_unit_test(slack),
   };
   return cmocka_run_group_tests_name("requests", tests, NULL, NULL);
 }
