@@ -69,6 +69,15 @@ echo 1209 0001 >/sys/bus/pci/drivers/hilscher/new_id
 check '/dev/uio0: the same bytes as emu:' same mmio:/dev/uio0
 check 'unbound while it works' loses 'unbound' mmio:/dev/uio0 'echo 0000:00:05.0 >/sys/bus/pci/drivers/hilscher/unbind'
 echo 1 >$pci/enable
+insmod /lib/uio/uio_pci_generic.ko
+echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id # the interrupt of QEMU's device for teaching
+edu=/sys/bus/pci/devices/0000:00:06.0
+echo 1 >$edu/enable
+irq=/dev/$(ls $edu/uio)
+check "$irq that is silent: the same bytes as emu:" same "$by_pci,irq=$irq"
+devmem $(($(sed -n 1p $edu/resource | cut -d' ' -f1) + 0x60)) 32 1
+check "$irq that comes for nothing: the same bytes as emu:" same "$by_pci,irq=$irq"
+check "$irq has come, and been enabled again" sh -c "[ \"\$(grep -c uio_pci_generic /proc/interrupts)\" = 1 ] && grep uio_pci_generic /proc/interrupts && [ \"\$(cat $edu/uio/*/event)\" -ge 8 ]"
 check 'removed while it works' loses 'no longer in /sys' "$by_pci" "echo 1 >$pci/remove"
 echo 'ok - all of it'
 poweroff -f
