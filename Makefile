@@ -48,6 +48,7 @@ include tb/harness/rules.mk
 -include tb/unit/benches.mk
 -include tb/system/benches.mk
 -include tb/host/benches.mk
+-include tb/usb/benches.mk
 -include tb/formal/formal.mk
 
 export CC CXX MODEL_CXX YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS HOST_CPPFLAGS TB_CPPFLAGS

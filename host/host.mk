@@ -124,8 +124,21 @@ $(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_LIBS) $(BUILD)/dut/libverilated.
 
 -include $(SIM_OBJS:.o=.d)
 
+# Boards on USB: a plug-in, so that only it needs libusb. Left out where that is not installed.
+HAS_LIBUSB := $(shell printf '\043include <libusb-1.0/libusb.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
+USB_SRCS   := $(if $(HAS_LIBUSB),$(sort $(wildcard host/transports/usb/*.c)))
+USB_OBJS   := $(USB_SRCS:%.c=$(BUILD)/obj/%.o)
+
+$(BUILD)/lib/coltrain/usb.so: $(USB_OBJS)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,--no-undefined -o $@ $^ -lusb-1.0 -lz -pthread
+
+-include $(USB_OBJS:.o=.d)
+
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
   $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
-  $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so)
+  $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so) \
+  $(if $(USB_SRCS),$(BUILD)/lib/coltrain/usb.so)

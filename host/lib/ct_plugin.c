@@ -40,9 +40,9 @@ static const struct scheme schemes[] = {
      "folder in COLTRAIN_PLUGIN_DIR"},
     {"mmio", &ct_transport_mmio,
      "a core in this machine's address space: mmio:/dev/uio0 and others (docs/mmio.md)", NULL},
-    {"usb", NULL, "a board on USB",
-     "this version has no transport for boards on USB (usb:): use sim: or emu:, or put a plug-in "
-     "usb.so into the folder named by COLTRAIN_PLUGIN_DIR"},
+    {"usb", NULL, "a board on USB, by an FT232H or FT2232H (docs/usb.md)",
+     "the transport for boards on USB, usb.so, is not where plug-ins are looked for: install "
+     "libusb-1.0-0-dev and build it with make, or name its folder in COLTRAIN_PLUGIN_DIR"},
 };
 enum { SCHEMES = sizeof schemes / sizeof *schemes };
 

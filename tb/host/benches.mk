@@ -2,6 +2,10 @@
 #
 # The tests of host code, one line each; tb/harness/rules.mk says what the line means. Every one also runs under the sanitizers.
 
+ifneq ($(USB_SRCS),)
+$(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so
+endif
+
 $(call host_test,test_npy,tb/host/test_npy.c host/tools/ct_npy.c)
 $(call host_test,test_dataset,tb/host/test_dataset.c host/tools/ct_dataset.c host/tools/ct_digits.c host/tools/ct_rand.c,-lz)
 $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/ct_arrivals.c host/tools/ct_rand.c)

@@ -129,8 +129,9 @@ struct ct_options {
  *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
  *   "mmio:FILE"  a core in this machine's address space (docs/mmio.md), such as mmio:/dev/uio0 or
  *           mmio:/sys/bus/pci/devices/.../resource0,mem=/sys/bus/pci/devices/.../resource2
- *   "usb:"  reserved for hardware: CT_ERR_UNSUPPORTED, with what to do, in this version
- * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
+ *   "usb:"  a board on USB (docs/usb.md), a plug-in: the first that is found, or "usb:serial=TEXT",
+ *           "usb:bus=1,addr=4", "usb:vid=0x0403,pid=0x6014"; CT_ERR_UNSUPPORTED where it is not
+ * built A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
  * ../../lib/coltrain beside the program, in coltrain and ../lib/coltrain beside the library, then
  * where libraries are installed.
  * On failure *device is NULL, and ct_last_error(NULL) or options->why say why: CT_ERR_ARG for a

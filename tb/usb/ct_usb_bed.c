@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ct_usb_bed.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/ioctl.h>
+#include <linux/usbdevice_fs.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <umockdev.h>
+#include <unistd.h>
+
+#include "ct_tb.h"
+#include "ct_usb_board.h"
+#include "host/lib/ct_device.h"
+
+enum {
+  PACKET = 512,
+  LINE = 1 << 20,
+  SLICE = 2000,      /* cycles the device runs between looks at the line */
+  LATENCY_US = 2000, /* of the chip's timer here */
+  POLL_US = 50,      /* libusb takes the mocked file for ready at any time: not so fast */
+  MAX_URBS = 16
+};
+
+/* Bytes on their way in one direction. */
+struct line {
+  uint8_t byte[LINE];
+  size_t first, count;
+};
+
+struct urb {
+  UMockdevIoctlData *data, *buffer;
+};
+
+struct ct_usb_bed {
+  UMockdevTestbed *testbed;
+  UMockdevIoctlBase *ioctls;
+  char node[32];
+  struct ct_plugin plugin;
+  void *self;
+  struct ct_usb_board board; /* of the thread */
+  pthread_t thread;
+  struct urb flying[MAX_URBS], done[MAX_URBS]; /* of umockdev's thread */
+  unsigned flyings, dones;
+  uint64_t last_in;
+
+  pthread_mutex_t lock; /* of what follows */
+  struct line in, out;  /* to the host, to the board */
+  struct ct_usb_faults faults;
+  ct_rng rng;
+  unsigned long bytes;
+  bool gone, stop;
+};
+
+/* ---- The line ------------------------------------------------------------------------------ */
+
+static void put(struct line *l, uint8_t byte) {
+  if (l->count == LINE) return;
+  l->byte[(l->first + l->count++) % LINE] = byte;
+}
+
+static uint8_t get(struct line *l) {
+  const uint8_t byte = l->byte[l->first];
+  l->first = (l->first + 1) % LINE;
+  --l->count;
+  return byte;
+}
+
+/* Locked. With the faults that are asked for. */
+static void put_faulty(struct ct_usb_bed *b, struct line *l, uint8_t byte) {
+  const struct ct_usb_faults *f = &b->faults;
+  if (f->drop && ct_rng_below(&b->rng, 1000000) < f->drop) return;
+  if (f->damage && ct_rng_below(&b->rng, 1000000) < f->damage)
+    byte ^= (uint8_t)(1 + ct_rng_below(&b->rng, 255));
+  put(l, byte);
+}
+
+static void board_sends(void *arg, const uint8_t *bytes, size_t size) {
+  struct ct_usb_bed *b = arg;
+  pthread_mutex_lock(&b->lock);
+  for (size_t i = 0; i < size && !b->faults.silent; ++i)
+    put_faulty(b, &b->in, bytes[i]);
+  pthread_mutex_unlock(&b->lock);
+}
+
+/* The board and its core, in real parallel with the host. */
+static void *run_board(void *arg) {
+  struct ct_usb_bed *b = arg;
+  for (bool stop = false; !stop;) {
+    uint8_t bytes[256];
+    size_t n = 0;
+    uint64_t cycle = 0;
+    pthread_mutex_lock(&b->lock);
+    while (n < sizeof bytes && b->out.count)
+      bytes[n++] = get(&b->out);
+    stop = b->stop;
+    pthread_mutex_unlock(&b->lock);
+    for (size_t i = 0; i < n; ++i)
+      ct_usb_board_take(&b->board, bytes[i]);
+    b->board.ops->now(b->self, &cycle);
+    if (!n) b->board.ops->wait(b->self, cycle == CT_NO_CYCLE ? 0 : cycle + SLICE, 0);
+    ct_usb_board_look(&b->board);
+    if (!n) usleep(POLL_US);
+  }
+  return NULL;
+}
+
+/* ---- The chip ------------------------------------------------------------------------------ */
+
+static uint64_t us_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* Packets with two status bytes each, until one is short. Locked. */
+static int fill_packets(struct ct_usb_bed *b, uint8_t *to, int size) {
+  int at = 0;
+  const bool late = us_now() - b->last_in > LATENCY_US;
+  const bool held = b->faults.delay && ct_rng_percent(&b->rng, b->faults.delay);
+  if ((!b->in.count || held) && !late) return -1;
+  b->last_in = us_now();
+  while (at + 2 <= size) {
+    unsigned room = size - at < PACKET ? (unsigned)(size - at) : PACKET, n = 2;
+    if (b->faults.packets && ct_rng_percent(&b->rng, b->faults.packets))
+      room = 2 + ct_rng_below(&b->rng, room - 1);
+    to[at] = 0x02;
+    to[at + 1] = 0x60;
+    while (n < room && b->in.count)
+      to[at + (int)n++] = get(&b->in);
+    at += (int)n;
+    if (n < PACKET) break;
+  }
+  return at;
+}
+
+static int take_bytes(struct ct_usb_bed *b, const uint8_t *from, int size) {
+  if (LINE - b->out.count < (size_t)size) return -1;
+  for (int i = 0; i < size; ++i)
+    put_faulty(b, &b->out, from[i]);
+  b->bytes += (unsigned long)size;
+  return size;
+}
+
+/* Control requests: the vendor's, and the serial number. -EPIPE: not known. */
+static int control(struct ct_usb_bed *b, uint8_t *setup) {
+  const unsigned type = setup[0], request = setup[1], value = ct_usb_get16(setup + 2);
+  (void)b;
+  if (type == 0x40 && (request == 0 || request == 2 || request == 9 || request == 11)) return 0;
+  if (type != 0x80 || request != 6 || value >> 8 != 3) return -EPIPE;
+  const char *text = g_object_get_data(G_OBJECT(b->ioctls), "serial");
+  uint8_t *d = setup + 8;
+  size_t n = 2;
+  if (value & 255) {
+    for (size_t i = 0; text[i]; ++i, n += 2)
+      ct_usb_put16(d + n, (uint8_t)text[i]);
+  } else {
+    ct_usb_put16(d + n, 0x0409);
+    n += 2;
+  }
+  d[0] = (uint8_t)n;
+  d[1] = 3;
+  const unsigned room = ct_usb_get16(setup + 6);
+  return (int)(n < room ? n : room);
+}
+
+/* ---- The kernel's file --------------------------------------------------------------------- */
+
+/* Whether the transfer is over. */
+static bool progress(struct ct_usb_bed *b, const struct urb *u) {
+  struct usbdevfs_urb *x = (struct usbdevfs_urb *)u->data->data;
+  int n = 0;
+  pthread_mutex_lock(&b->lock);
+  if (b->gone)
+    n = -ENODEV;
+  else if (x->type == USBDEVFS_URB_TYPE_CONTROL)
+    n = control(b, x->buffer);
+  else if (x->endpoint & 0x80)
+    n = fill_packets(b, x->buffer, x->buffer_length);
+  else
+    n = take_bytes(b, x->buffer, x->buffer_length);
+  pthread_mutex_unlock(&b->lock);
+  if (n == -1) return false;
+  x->status = n < 0 ? n : 0;
+  x->actual_length = n < 0 ? 0 : n;
+  return true;
+}
+
+static void end_urb(struct ct_usb_bed *b, unsigned i) {
+  b->done[b->dones++] = b->flying[i];
+  --b->flyings;
+  memmove(b->flying + i, b->flying + i + 1, (b->flyings - i) * sizeof *b->flying);
+}
+
+static void progress_all(struct ct_usb_bed *b) {
+  bool in_busy = false; /* reads are served in order */
+  for (unsigned i = 0; i < b->flyings;) {
+    const struct usbdevfs_urb *x = (const struct usbdevfs_urb *)b->flying[i].data->data;
+    const bool in = x->endpoint & 0x80 && x->type != USBDEVFS_URB_TYPE_CONTROL;
+    if (!(in && in_busy) && progress(b, &b->flying[i])) {
+      end_urb(b, i);
+    } else {
+      in_busy = in_busy || in;
+      ++i;
+    }
+  }
+}
+
+static int submit(struct ct_usb_bed *b, UMockdevIoctlData *arg) {
+  struct urb u;
+  if (b->flyings + b->dones == MAX_URBS) return ENOMEM;
+  u.data = umockdev_ioctl_data_resolve(arg, 0, sizeof(struct usbdevfs_urb), NULL);
+  const struct usbdevfs_urb *x = (const struct usbdevfs_urb *)u.data->data;
+  u.buffer = umockdev_ioctl_data_resolve(u.data, G_STRUCT_OFFSET(struct usbdevfs_urb, buffer),
+                                         (gsize)x->buffer_length, NULL);
+  b->flying[b->flyings++] = u;
+  progress_all(b);
+  return 0;
+}
+
+static int reap(struct ct_usb_bed *b, UMockdevIoctlData *arg) {
+  progress_all(b);
+  if (!b->dones) {
+    usleep(POLL_US);
+    return b->gone ? ENODEV : EAGAIN;
+  }
+  const struct urb u = b->done[0];
+  --b->dones;
+  memmove(b->done, b->done + 1, b->dones * sizeof *b->done);
+  UMockdevIoctlData *d = umockdev_ioctl_data_resolve(arg, 0, sizeof(void *), NULL);
+  umockdev_ioctl_data_set_ptr(d, 0, u.data);
+  umockdev_ioctl_data_unref(d);
+  if (u.buffer) umockdev_ioctl_data_unref(u.buffer);
+  umockdev_ioctl_data_unref(u.data);
+  return 0;
+}
+
+static int discard(struct ct_usb_bed *b, UMockdevIoctlData *arg) {
+  const gulong key = *(const gulong *)(const void *)arg->data;
+  for (unsigned i = 0; i < b->flyings; ++i) {
+    if (b->flying[i].data->client_addr != key) continue;
+    ((struct usbdevfs_urb *)b->flying[i].data->data)->status = -ENOENT;
+    end_urb(b, i);
+    return 0;
+  }
+  return EINVAL;
+}
+
+static int answer(struct ct_usb_bed *b, gulong request, UMockdevIoctlData *arg) {
+  pthread_mutex_lock(&b->lock);
+  const bool gone = b->gone, busy = b->faults.busy;
+  pthread_mutex_unlock(&b->lock);
+  if (gone && request != USBDEVFS_REAPURBNDELAY && request != USBDEVFS_DISCARDURB) return ENODEV;
+  switch (request) {
+    case USBDEVFS_GET_CAPABILITIES: {
+      UMockdevIoctlData *d = umockdev_ioctl_data_resolve(arg, 0, 4, NULL);
+      *(guint32 *)(void *)d->data = USBDEVFS_CAP_NO_PACKET_SIZE_LIM |
+                                    USBDEVFS_CAP_BULK_CONTINUATION |
+                                    USBDEVFS_CAP_REAP_AFTER_DISCONNECT | USBDEVFS_CAP_ZERO_PACKET;
+      umockdev_ioctl_data_unref(d);
+      return 0;
+    }
+    case USBDEVFS_DISCONNECT_CLAIM:
+    case USBDEVFS_CLAIMINTERFACE:
+      return busy ? EBUSY : 0;
+    case USBDEVFS_RELEASEINTERFACE:
+    case USBDEVFS_CLEAR_HALT:
+    case USBDEVFS_SETINTERFACE:
+    case USBDEVFS_SETCONFIGURATION:
+    case USBDEVFS_RESET:
+      return 0;
+    case USBDEVFS_GETDRIVER:
+      return ENODATA;
+    case USBDEVFS_SUBMITURB:
+      return submit(b, arg);
+    case USBDEVFS_REAPURB:
+    case USBDEVFS_REAPURBNDELAY:
+      return reap(b, arg);
+    case USBDEVFS_DISCARDURB:
+      return discard(b, arg);
+    default:
+      return ENOTTY;
+  }
+}
+
+static gboolean on_ioctl(UMockdevIoctlBase *base, UMockdevIoctlClient *client, gpointer bed) {
+  (void)base;
+  const int error =
+      answer(bed, umockdev_ioctl_client_get_request(client), umockdev_ioctl_client_get_arg(client));
+  umockdev_ioctl_client_complete(client, error ? -1 : 0, error);
+  return TRUE;
+}
+
+/* ---- The bed ------------------------------------------------------------------------------- */
+
+void ct_usb_bed_enter(char **argv) {
+  const char *loaded = getenv("LD_PRELOAD");
+  if (loaded && strstr(loaded, "libumockdev-preload")) return;
+  setenv("LD_PRELOAD", "libumockdev-preload.so.0", 1);
+  execv("/proc/self/exe", argv);
+  exit(1);
+}
+
+static void show_board(struct ct_usb_bed *b, const char *serial) {
+  char text[1024];
+  GError *error = NULL;
+  snprintf(text, sizeof text,
+           "P: /devices/usb1/1-2\nN: bus/usb/001/002\nE: SUBSYSTEM=usb\nE: DRIVER=usb\n"
+           "E: BUSNUM=001\nE: DEVNUM=002\nE: DEVNAME=/dev/bus/usb/001/002\nE: DEVTYPE=usb_device\n"
+           "A: bConfigurationValue=1\\n\nA: busnum=1\\n\nA: devnum=2\\n\nA: speed=480\\n\n"
+           "A: serial=%s\\n\n"
+           "H: descriptors=12010002FF00004003041460000900000301"
+           "09022000010100803209040000"
+           "02FF000000"
+           "0705810200020007050202000200\n",
+           serial);
+  if (!umockdev_testbed_attach_ioctl(b->testbed, b->node, b->ioctls, &error) ||
+      !umockdev_testbed_add_from_string(b->testbed, text, &error))
+    fail_msg("umockdev: %s", error->message);
+}
+
+struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
+  struct ct_usb_bed *b = calloc(1, sizeof *b);
+  char why[256] = "";
+  const size_t scheme = strcspn(device, ":");
+  assert_non_null(b);
+  if (ct_plugin_open(device, scheme, &b->plugin, why, sizeof why) ||
+      b->plugin.ops->open(device + scheme + 1, &b->self, why, sizeof why))
+    fail_msg("%s: %s", device, why);
+  pthread_mutex_init(&b->lock, NULL);
+  b->rng = ct_rng_make(77);
+  b->board = (struct ct_usb_board){.ops = b->plugin.ops,
+                                   .self = b->self,
+                                   .send = board_sends,
+                                   .arg = b,
+                                   .version = CT_USB_VERSION};
+  snprintf(b->node, sizeof b->node, "/dev/bus/usb/001/002");
+  b->testbed = umockdev_testbed_new();
+  b->ioctls = umockdev_ioctl_base_new();
+  g_object_set_data_full(G_OBJECT(b->ioctls), "serial", g_strdup(serial), g_free);
+  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, NULL);
+  show_board(b, serial);
+  assert_int_equal(pthread_create(&b->thread, NULL, run_board, b), 0);
+  return b;
+}
+
+void ct_usb_bed_free(struct ct_usb_bed *b) {
+  pthread_mutex_lock(&b->lock);
+  b->stop = true;
+  pthread_mutex_unlock(&b->lock);
+  pthread_join(b->thread, NULL);
+  umockdev_testbed_detach_ioctl(b->testbed, b->node, NULL);
+  g_object_unref(b->ioctls);
+  g_object_unref(b->testbed);
+  b->plugin.ops->close(b->self);
+  ct_plugin_close(&b->plugin);
+  pthread_mutex_destroy(&b->lock);
+  free(b);
+}
+
+void ct_usb_bed_faults(struct ct_usb_bed *b, struct ct_usb_faults faults) {
+  pthread_mutex_lock(&b->lock);
+  b->faults = faults;
+  pthread_mutex_unlock(&b->lock);
+}
+
+void ct_usb_bed_version(struct ct_usb_bed *b, unsigned version) {
+  b->board.version = (uint16_t)version;
+}
+
+void ct_usb_bed_unplug(struct ct_usb_bed *b) {
+  pthread_mutex_lock(&b->lock);
+  b->gone = true;
+  pthread_mutex_unlock(&b->lock);
+}
+
+struct ct_usb_bed_counts ct_usb_bed_counts(struct ct_usb_bed *b) {
+  pthread_mutex_lock(&b->lock);
+  const struct ct_usb_bed_counts c = {b->board.done, b->board.again, b->bytes};
+  pthread_mutex_unlock(&b->lock);
+  return c;
+}
+
+const char *ct_usb_bed_node(struct ct_usb_bed *b) {
+  return b->node;
+}

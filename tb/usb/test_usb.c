@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * usb: as users meet it: the unmodified library, plug-in, libusb and coltrain command, over a board
+ * that ct_usb_bed.h makes up. What it computes is compared with emu:, bit by bit.
+ */
+#include "ct_tb.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/cli_run.h"
+#include "coltrain/coltrain.h"
+#include "ct_cmd.h"
+#include "ct_usb_bed.h"
+
+enum { M = 20, N = 24, K = 40, BATCH = 16, IN = 20, OUT = 4 };
+
+static const char sim[] = "sim:core=16x8,dram=32,stall=25";
+static const char uri[] = "usb:timeout=8000"; /* the machine that tests may be busy */
+
+static uint64_t ms_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static ct_device *open_or_fail(const char *name) {
+  ct_device *dev;
+  if (ct_open(name, &dev)) fail_msg("%s", ct_last_error(NULL));
+  return dev;
+}
+
+static void multiply(const char *name, float *c) {
+  float a[M * K], b[K * N];
+  ct_rng rng = ct_rng_make(5);
+  for (size_t i = 0; i < M * K; ++i)
+    a[i] = (float)ct_rng_below(&rng, 1000) / 256.0f - 2.0f;
+  for (size_t i = 0; i < K * N; ++i)
+    b[i] = (float)ct_rng_below(&rng, 1000) / 256.0f - 2.0f;
+  ct_device *dev = open_or_fail(name);
+  if (ct_matmul(dev, CT_INFERENCE, M, N, K, a, b, c, NULL)) fail_msg("%s", ct_last_error(dev));
+  ct_close(dev);
+}
+
+/* Trains two steps, serves a batch and gives all that came out. */
+static void learn(const char *name, float *out) {
+  static const uint32_t widths[] = {IN, OUT};
+  const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  float x[BATCH * IN];
+  uint32_t labels[BATCH];
+  ct_model *model;
+  for (size_t i = 0; i < BATCH * IN; ++i)
+    x[i] = (float)(i % 7) * 0.25f;
+  for (uint32_t i = 0; i < BATCH; ++i)
+    labels[i] = i % OUT;
+  ct_device *dev = open_or_fail(name);
+  assert_int_equal(ct_model_create(dev, widths, 1, 1, &model), CT_OK);
+  assert_int_equal(ct_model_training(model, &training), CT_OK);
+  for (int i = 0; i < 2; ++i)
+    if (ct_model_step(model, x, labels, &out[i])) fail_msg("%s", ct_last_error(dev));
+  if (ct_model_infer(model, CT_IMAGE_OWN, x, BATCH, out + 2)) fail_msg("%s", ct_last_error(dev));
+  ct_model_free(model);
+  ct_close(dev);
+}
+
+static void check_work(struct ct_usb_faults faults) {
+  float got[M * N], want[M * N], learnt[2 + BATCH * OUT], wanted[2 + BATCH * OUT];
+  struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
+  ct_usb_bed_faults(bed, faults);
+  multiply(uri, got);
+  learn(uri, learnt);
+  const struct ct_usb_bed_counts counts = ct_usb_bed_counts(bed);
+  ct_usb_bed_free(bed);
+  print_message("%lu requests, %lu answered again, %lu bytes to the board\n", counts.done,
+                counts.again, counts.bytes);
+  multiply("emu:", want);
+  learn("emu:", wanted);
+  ct_assert_same("product", got, want, sizeof want);
+  ct_assert_same("training and answers", learnt, wanted, sizeof wanted);
+}
+
+static void the_same_bits_as_the_emulator(void **state) {
+  (void)state;
+  check_work((struct ct_usb_faults){0});
+}
+
+static void the_same_bits_over_a_bad_line(void **state) {
+  (void)state;
+  check_work((struct ct_usb_faults){.drop = 100, .damage = 100, .packets = 30, .delay = 30});
+}
+
+/* ---- The command ---- */
+
+static void the_command(void **state) {
+  (void)state;
+  struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
+  char *out = cli_expect(0, "", "info --device usb:serial=CT0001");
+  assert_non_null(strstr(out, "16 x 16"));
+  free(out);
+  ct_usb_bed_free(bed);
+}
+
+/* ---- Jobs ---- */
+
+/* A program that ends at once, or one that waits for a semaphore which nobody signals. */
+static ct_program *load(ct_device *dev, bool endless) {
+  struct ct_cmd cmd[2] = {{{0}}, {{0}}};
+  uint8_t bytes[2 * CT_CMD_BYTES];
+  ct_program *program;
+  CT_PUT(&cmd[0], ALL_OP, CT_OP_LD);
+  CT_PUT(&cmd[0], DMA_NB, 1);
+  CT_PUT(&cmd[0], DMA_S0, 1);
+  CT_PUT(&cmd[0], DMA_N1, 1);
+  CT_PUT(&cmd[0], DMA_N2, 1);
+  CT_PUT(&cmd[0], ALL_WAIT1, CT_SEM(0));
+  CT_PUT(&cmd[1], ALL_OP, CT_OP_END);
+  for (int i = 0; i < 2; ++i)
+    ct_cmd_to_bytes(&cmd[i], bytes + (size_t)i * CT_CMD_BYTES);
+  if (endless)
+    assert_int_equal(ct_program_load(dev, bytes, 2, &program), CT_OK);
+  else
+    assert_int_equal(ct_program_load(dev, bytes + CT_CMD_BYTES, 1, &program), CT_OK);
+  return program;
+}
+
+/* The board works while the host sleeps in poll(). */
+static void the_descriptor_wakes(void **state) {
+  (void)state;
+  struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
+  ct_device *dev = open_or_fail(uri);
+  struct ct_result r;
+  uint64_t tag;
+  ct_program *program = load(dev, false);
+  struct pollfd p = {.fd = ct_poll_fd(dev), .events = POLLIN};
+  assert_true(p.fd >= 0);
+  assert_int_equal(poll(&p, 1, 50), 0);
+  for (int i = 0; i < 5; ++i) {
+    const struct ct_job job = {.program = program};
+    assert_int_equal(ct_submit(dev, CT_INFERENCE, &job, &tag), CT_OK);
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(ct_wait(dev, tag, &r, 10000), CT_OK);
+    assert_int_equal(r.error, CT_OK);
+    assert_int_equal(ct_reap(dev, &r, CT_NO_WAIT), CT_ERR_NOT_FOUND);
+    assert_int_equal(poll(&p, 1, 20), 0);
+  }
+  ct_program_free(program);
+  ct_close(dev);
+  ct_usb_bed_free(bed);
+}
+
+static void an_endless_job(void **state) {
+  (void)state;
+  struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
+  ct_device *dev = open_or_fail(uri);
+  struct ct_result r;
+  uint64_t tag;
+  ct_program *program = load(dev, true);
+  const struct ct_job job = {.program = program};
+  assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
+  const uint64_t start = ms_now();
+  assert_int_equal(ct_reap(dev, &r, 700), CT_ERR_TIMEOUT); /* longer than a heartbeat */
+  assert_true(ms_now() - start >= 700);
+  assert_int_equal(ct_cancel(dev, tag), CT_OK);
+  assert_int_equal(ct_wait(dev, tag, &r, 10000), CT_OK);
+  assert_int_equal(r.error, CT_ERR_CANCELLED);
+  assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
+  const uint64_t closing = ms_now();
+  ct_close(dev);
+  assert_true(ms_now() - closing < 3000);
+  ct_program_free(program);
+  ct_usb_bed_free(bed);
+}
+
+/* ---- Refusals ---- */
+
+static void refused(const char *name, int error, const char *text) {
+  ct_device *dev;
+  const uint64_t start = ms_now();
+  assert_int_equal(ct_open(name, &dev), error);
+  if (!strstr(ct_last_error(NULL), text)) fail_msg("\"%s\"", ct_last_error(NULL));
+  assert_true(ms_now() - start < 3000);
+}
+
+static void what_is_refused(void **state) {
+  (void)state;
+  struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
+  refused("usb:serial=other", CT_ERR_NOT_FOUND, "serial number \"other\"");
+  refused("usb:bus=3,addr=4", CT_ERR_NOT_FOUND, "at bus 3, address 4");
+  refused("usb:vid=0x1234,pid=0x5678", CT_ERR_NOT_FOUND, "no board 1234:5678");
+  refused("usb:speed=3", CT_ERR_ARG, "unknown option \"speed\"");
+  ct_usb_bed_faults(bed, (struct ct_usb_faults){.busy = true});
+  refused("usb:", CT_ERR_BUSY, "in use by another program");
+  ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});
+  refused("usb:", CT_ERR_DEVICE, "does not answer: is the FPGA configured");
+  ct_usb_bed_faults(bed, (struct ct_usb_faults){0});
+  ct_usb_bed_version(bed, 2);
+  refused(uri, CT_ERR_ABI, "speaks version 2");
+  ct_usb_bed_version(bed, 1);
+  ct_close(open_or_fail("usb:bus=1,addr=2,timeout=8000"));
+  ct_usb_bed_free(bed);
+}
+
+/* The first call afterwards fails with the reason; none hangs, close least of all. */
+static void check_loss(bool unplug, const char *text) {
+  struct ct_info info;
+  uint64_t cycle;
+  struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
+  ct_device *dev = open_or_fail("usb:");
+  if (unplug)
+    ct_usb_bed_unplug(bed);
+  else
+    ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});
+  const uint64_t start = ms_now();
+  assert_int_equal(ct_now(dev, &cycle), CT_ERR_DEVICE);
+  if (!strstr(ct_last_error(dev), text)) fail_msg("\"%s\"", ct_last_error(dev));
+  assert_int_equal(ct_now(dev, &cycle), CT_ERR_DEVICE);
+  assert_int_equal(ct_info(dev, &info), CT_OK);
+  assert_true(ms_now() - start < 3000);
+  ct_close(dev);
+  assert_true(ms_now() - start < 5000);
+  ct_usb_bed_free(bed);
+}
+
+static void a_board_is_lost(void **state) {
+  (void)state;
+  check_loss(true, "unplugged");
+  check_loss(false, "does not answer");
+}
+
+int main(int argc, char **argv) {
+  (void)argc;
+  ct_usb_bed_enter(argv);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_bits_as_the_emulator),
+      cmocka_unit_test(the_same_bits_over_a_bad_line),
+      cmocka_unit_test(the_command),
+      cmocka_unit_test(the_descriptor_wakes),
+      cmocka_unit_test(an_endless_job),
+      cmocka_unit_test(what_is_refused),
+      cmocka_unit_test(a_board_is_lost),
+  };
+  return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
+}
