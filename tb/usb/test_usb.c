@@ -97,13 +97,30 @@ static void the_same_bits_over_a_bad_line(void **state) {
 
 /* ---- The command ---- */
 
+/* Returns what inference printed. */
+static char *train_and_infer(const char *device, const char *model) {
+  char args[512];
+  snprintf(args, sizeof args,
+           "train --data digits --layers 64-16-10 --epochs 1 --save %s --device %s", model, device);
+  free(cli_expect(0, "", args));
+  snprintf(args, sizeof args, "infer --model %s --data digits --device %s", model, device);
+  return cli_expect(0, "", args);
+}
+
 static void the_command(void **state) {
   (void)state;
   struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
   char *out = cli_expect(0, "", "info --device usb:serial=CT0001");
   assert_non_null(strstr(out, "16 x 16"));
   free(out);
+  /* Handwritten digits: the same model file and the same answers as on the emulator. */
+  char *got = train_and_infer("usb:timeout=8000", cli_path("usb.ct"));
   ct_usb_bed_free(bed);
+  char *want = train_and_infer("emu:dram=32", cli_path("emu.ct"));
+  cli_assert_same_files(cli_path("usb.ct"), cli_path("emu.ct"));
+  assert_string_equal(got, want);
+  free(got);
+  free(want);
 }
 
 /* ---- Jobs ---- */
