@@ -54,8 +54,9 @@ struct mmio {
   uint64_t mem_bytes;
   uint32_t clock_hz;
   bool has_clock;
-  int irq;                       /* descriptor of the UIO device, -1: none */
-  bool irq_enable;               /* it has to be enabled again after each */
+  int irq_config;  /* a PCI function's configuration, where it is enabled again; -1: not there */
+  int irq;         /* descriptor of the UIO device, -1: none */
+  bool irq_enable; /* it has to be enabled again after each */
   unsigned missed, false_alarms; /* interrupts in a row that did not come, or for nothing */
   bool up, overdue; /* since it was armed: IRQ_STATUS was up; a SLICE passed without it */
   int watch;        /* epoll of timer and irq, -1: not asked for */
@@ -209,6 +210,8 @@ static int arm(struct mmio *m) {
   }
   if (m->irq_enable && write(m->irq, &enable, sizeof enable) != (ssize_t)sizeof enable)
     return gone(m, "its driver is unbound and the interrupt cannot be enabled");
+  if (m->irq_config >= 0 && !ct_mmio_irq_unmask(m->irq_config))
+    return gone(m, "it was removed and the interrupt cannot be enabled");
   return CT_OK;
 }
 
@@ -450,8 +453,8 @@ static int open_memory(struct mmio *m, const struct options *o, char *why, size_
 /* irq=, else the UIO device of the registers, else none. */
 static int open_interrupt(struct mmio *m, const struct options *o, char *why, size_t why_size) {
   if (strcmp(o->irq, "off") == 0 || (!o->irq[0] && !m->file.uio[0])) return CT_OK;
-  return ct_mmio_irq_open(o->irq[0] ? o->irq : m->file.path, &m->irq, &m->irq_enable, why,
-                          why_size);
+  return ct_mmio_irq_open(o->irq[0] ? o->irq : m->file.path, &m->irq, &m->irq_enable,
+                          &m->irq_config, why, why_size);
 }
 
 /* A clock that stands still is none. */
@@ -471,6 +474,7 @@ static void release(struct mmio *m) {
   ct_mmio_file_close(&m->file);
   ct_mmio_file_close(&m->mem_file);
   if (m->irq >= 0) close(m->irq);
+  if (m->irq_config >= 0) close(m->irq_config);
   if (m->timer >= 0) close(m->timer);
   if (m->watch >= 0) close(m->watch);
   if (m->guarded) ct_guard_close();
@@ -485,7 +489,7 @@ static int mmio_open(const char *args, void **self, char *why, size_t why_size) 
     snprintf(why, why_size, "the host has no memory left");
     return CT_ERR_MEMORY;
   }
-  m->file.fd = m->mem_file.fd = m->irq = m->watch = m->timer = -1;
+  m->file.fd = m->mem_file.fd = m->irq = m->irq_config = m->watch = m->timer = -1;
   m->pause = MIN_PAUSE;
   m->guarded = ct_guard_open(&m->guard);
   int err = open_registers(m, &o, why, why_size);

@@ -192,10 +192,29 @@ void ct_mmio_unmap(struct ct_mmio_area *area) {
 
 /* ---- Interrupts ---------------------------------------------------------------------------- */
 
-int ct_mmio_irq_open(const char *path, int *fd, bool *armed, char *why, size_t why_size) {
+/* uio_pci_generic masks the interrupt in the function's command register and leaves unmasking to
+ * who opened it. */
+static int open_config(const char *uio) {
+  char path[96];
+  snprintf(path, sizeof path, "/sys/class/uio/%s/device/config", uio);
+  return open(path, O_RDWR | O_CLOEXEC);
+}
+
+bool ct_mmio_irq_unmask(int config) {
+  enum { COMMAND = 4, INTX_DISABLE = 4 }; /* the latter in the upper byte */
+  uint8_t command[2]; /* written as a whole: QEMU does not hear of the upper byte alone */
+  if (pread(config, command, sizeof command, COMMAND) != (ssize_t)sizeof command) return false;
+  if (!(command[1] & INTX_DISABLE)) return true;
+  command[1] &= (uint8_t)~INTX_DISABLE;
+  return pwrite(config, command, sizeof command, COMMAND) == (ssize_t)sizeof command;
+}
+
+int ct_mmio_irq_open(const char *path, int *fd, bool *armed, int *config, char *why,
+                     size_t why_size) {
   const int32_t enable = 1;
   char uio[32];
   *armed = true;
+  *config = -1;
   *fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (*fd < 0) return refuse(path, "opening it", errno, why, why_size);
   find_uio(*fd, uio, sizeof uio);
@@ -207,8 +226,9 @@ int ct_mmio_irq_open(const char *path, int *fd, bool *armed, char *why, size_t w
     return CT_ERR_ARG;
   }
   if (write(*fd, &enable, sizeof enable) == (ssize_t)sizeof enable) return CT_OK;
-  if (errno == ENOSYS) { /* the driver in the kernel quietens the device by itself */
+  if (errno == ENOSYS) { /* the driver in the kernel quietens the device by itself, or see above */
     *armed = false;
+    *config = open_config(uio);
     return CT_OK;
   }
   close(*fd); /* EIO: it has none */

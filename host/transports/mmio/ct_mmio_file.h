@@ -55,7 +55,12 @@ int ct_mmio_map(const struct ct_mmio_file *file, struct ct_mmio_area *area, uint
 void ct_mmio_unmap(struct ct_mmio_area *area);
 
 /* Opens a UIO device for its interrupt. *fd -1: it has none. *armed: it has to be enabled again
- * after each, by writing 1. */
-int ct_mmio_irq_open(const char *path, int *fd, bool *armed, char *why, size_t why_size);
+ * after each, by writing 1. *config: the same, by ct_mmio_irq_unmask() of this descriptor, unless
+ * -1. Both are the caller's to close. */
+int ct_mmio_irq_open(const char *path, int *fd, bool *armed, int *config, char *why,
+                     size_t why_size);
+
+/* False: the device is no longer there. */
+bool ct_mmio_irq_unmask(int config);
 
 #endif
