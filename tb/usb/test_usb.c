@@ -244,8 +244,34 @@ static void check_loss(bool unplug, const char *text) {
   ct_usb_bed_free(bed);
 }
 
+/* A job is running when the board is lost. wait: the loss is noticed by a wait, not by close. */
+static void check_loss_in_a_job(bool unplug, bool wait) {
+  struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
+  ct_device *dev = open_or_fail("usb:");
+  struct ct_result r;
+  uint64_t tag;
+  ct_program *program = load(dev, true);
+  const struct ct_job job = {.program = program};
+  assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
+  assert_int_equal(ct_reap(dev, &r, 50), CT_ERR_TIMEOUT);
+  if (unplug)
+    ct_usb_bed_unplug(bed);
+  else
+    ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});
+  const uint64_t start = ms_now();
+  if (wait) assert_int_equal(ct_wait(dev, tag, &r, 10000), CT_ERR_DEVICE);
+  assert_true(ms_now() - start < 3000);
+  const uint64_t closing = ms_now();
+  ct_close(dev);
+  assert_true(ms_now() - closing < 2000); /* 0.7 s, on a machine that is not busy */
+  ct_program_free(program);
+  ct_usb_bed_free(bed);
+}
+
 static void a_board_is_lost(void **state) {
   (void)state;
+  for (unsigned i = 0; i < 4; ++i)
+    check_loss_in_a_job(i & 1, i & 2);
   check_loss(true, "unplugged");
   check_loss(false, "does not answer");
 }
