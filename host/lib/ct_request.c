@@ -66,7 +66,10 @@ static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   record->arrive = cycle_of(dev, v[4], v[5]);
   record->start = ran ? cycle_of(dev, v[6], v[7]) : CT_NO_CYCLE;
   record->end = ran ? cycle_of(dev, v[8], v[9]) : CT_NO_CYCLE;
-  if (r->deadline && dev->info.has_clock) record->deadline = record->arrive + r->deadline;
+  if (!dev->info.has_clock) return;
+  if (r->arrival && r->arrival < record->arrive) record->arrive = r->arrival;
+  if (r->deadline) record->deadline = record->arrive + r->deadline;
+  if (r->deadline && ran && !record->error) record->met = record->end <= record->deadline;
 }
 
 /* Takes the record that the device shows. */
@@ -122,6 +125,12 @@ static int write_at(ct_device *dev, uint64_t cycle, uint32_t offset, uint32_t va
   return err < 0 ? ct_fail_device(dev, err, "scheduling a request failed") : CT_OK;
 }
 
+/* Cycles from a push to the request's deadline: what it has waited for in the host is over. */
+static uint32_t time_left(const struct ct_request_slot *r, uint64_t at) {
+  if (!r->deadline || !r->arrival || at <= r->arrival) return r->deadline;
+  return at - r->arrival < r->deadline ? (uint32_t)(r->deadline - (at - r->arrival)) : 1;
+}
+
 enum { LEAD = 24 /* cycles that the words before the push take */ };
 
 /* Pushes at that cycle (CT_NO_CYCLE: now). The words before come as early as the push before
@@ -130,7 +139,8 @@ static int push(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
   struct ct_requests *q = dev->requests;
   const bool now = cycle == CT_NO_CYCLE;
   const uint64_t early = now ? cycle : cycle < q->latest + LEAD ? q->latest : cycle - LEAD;
-  const uint32_t word[] = {r->input, r->output, (uint32_t)(r->record.tag - 1), r->deadline};
+  const uint32_t word[] = {r->input, r->output, (uint32_t)(r->record.tag - 1),
+                           time_left(r, now ? q->now : cycle)};
   int err = CT_OK;
   for (uint32_t i = 0; i < 4 && !err; ++i)
     err = write_at(dev, early, CT_REG_REQ_INPUT + 4 * i, word[i]);
@@ -212,6 +222,7 @@ static int feed(ct_device *dev) {
   bool can = true;
   int err = r ? ct_now(dev, &now) : CT_OK;
   q->room = 0;
+  q->now = now;
   for (; !err && can && r; r = next_in_host(q)) {
     err = can_hand_over(dev, r, now, &cycle, &can);
     if (!err && can) err = hand_over(dev, r, cycle);
@@ -262,8 +273,8 @@ int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t c
   struct ct_requests *q = s->dev->requests;
   struct ct_request_slot *r = slot_of(q, q->pushed);
   if (r->state != CT_REQUEST_FREE)
-    return ct_fail(s->dev, CT_ERR_FULL, "%d requests are outstanding; reap some first",
-                   CT_REQUESTS);
+    return ct_fail(s->dev, CT_ERR_FULL,
+                   "%d requests were pushed since one that is not reaped; reap first", CT_REQUESTS);
   *r = (struct ct_request_slot){.state = CT_REQUEST_HOST,
                                 .server = s,
                                 .input = (uint32_t)(request->input / CT_UNIT),
@@ -279,7 +290,13 @@ int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t c
   if (tag) *tag = r->record.tag;
   ++q->pushed;
   ct_show_outstanding(s->dev);
-  return feed(s->dev);
+  if (cycle != CT_NO_CYCLE && cycle > q->arrived) q->arrived = cycle;
+  (void)feed(s->dev); /* the request is accepted; what fails here fails again when it is reaped */
+  if (r->state == CT_REQUEST_HOST && s->dev->info.has_clock) {
+    if (q->now != CT_NO_CYCLE && q->now > q->arrived) q->arrived = q->now;
+    r->arrival = q->arrived;
+  }
+  return CT_OK;
 }
 
 int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {

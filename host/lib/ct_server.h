@@ -35,6 +35,7 @@ struct ct_request_slot {
   uint32_t input, output, deadline; /* units, cycles */
   uint8_t ticket;
   uint64_t pushed_at; /* cycle it is scheduled for; 0: it was pushed at once */
+  uint64_t arrival;   /* of one that had to wait in the host; 0: the device notes it */
   struct ct_record record;
 };
 
@@ -45,6 +46,8 @@ struct ct_requests {
   size_t in_device;
   unsigned room;              /* may be handed over although many are in the device */
   uint64_t latest;            /* highest cycle a push was scheduled for */
+  uint64_t arrived;           /* latest arrival that was asked for */
+  uint64_t now;               /* when requests were last handed over */
   uint64_t idle;              /* requests from here on have seen no job of the inference ring */
   uint16_t done[CT_REQUESTS]; /* slots in the order in which they were done */
   size_t done_first, done_count;

@@ -120,7 +120,8 @@ static int run_capacity(struct serve *s) {
     if (r->end > last) last = r->end;
   }
   if (cli_stopped()) return 0;
-  s->capacity_done = run->done - run->failed;
+  if (run->failed) return cli_fail("%zu requests were not answered", run->failed);
+  s->capacity_done = run->done;
   s->capacity_busy = last > first ? last - first : 0;
   if (s->capacity_busy && s->capacity_done) return 0;
   return cli_fail("the capacity cannot be measured: no request was answered");
@@ -182,11 +183,13 @@ static int run_search(struct serve *s) {
     char label[32];
     snprintf(label, sizeof label, "load %.3f", (double)permille / 1000);
     if (run_load(s, &s->probe, permille, label)) return 1;
-    if (cli_stopped() || serve_latencies(&s->probe, &stats)) return !cli_stopped();
+    if (cli_stopped()) return 0;
+    if (s->probe.failed) return cli_fail("%zu requests were not answered", s->probe.failed);
+    if (serve_latencies(&s->probe, &stats)) return 1;
     s->probes[s->probes_done++] = (struct serve_probe){permille, stats.p99};
     *(stats.p99 <= s->o->bound ? &good : &bad) = permille;
+    s->sustainable = good;
   }
-  s->sustainable = good;
   return 0;
 }
 

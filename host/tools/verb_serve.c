@@ -110,7 +110,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->bound = cli_count(state, "--bound", arg, 1, UINT32_MAX);
       break;
     case KEY_SEED:
-      o->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
+      o->seed = cli_count(state, "--seed", arg, 0, INT64_MAX);
       break;
     case KEY_CSV:
       o->csv = arg;

@@ -130,8 +130,9 @@ struct ct_options {
  *   "mmio:FILE"  a core in this machine's address space (docs/mmio.md), such as mmio:/dev/uio0 or
  *           mmio:/sys/bus/pci/devices/.../resource0,mem=/sys/bus/pci/devices/.../resource2
  *   "usb:"  a board on USB (docs/usb.md), a plug-in: the first that is found, or "usb:serial=TEXT",
- *           "usb:bus=1,addr=4", "usb:vid=0x0403,pid=0x6014"; CT_ERR_UNSUPPORTED where it is not
- * built A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
+ *           "usb:bus=1,addr=4", "usb:vid=0x0403,pid=0x6014"; CT_ERR_UNSUPPORTED where it was not
+ *           built, for want of libusb
+ * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
  * ../../lib/coltrain beside the program, in coltrain and ../lib/coltrain beside the library, then
  * where libraries are installed.
  * On failure *device is NULL, and ct_last_error(NULL) or options->why say why: CT_ERR_ARG for a
@@ -506,7 +507,8 @@ struct ct_request {
  * never 0. ct_server_push_at(): it arrives when the device's clock shows cycle (at once, if that
  * has passed, or if the device cannot schedule). Requests arrive in the order of the calls,
  * whatever the server. One for which the device has no room waits in the host; that is its time,
- * too. CT_ERR_FULL when 4096 requests of the device are not reaped: nothing was pushed. */
+ * too. CT_ERR_FULL when the one 4096 requests before (of the device) is not reaped: nothing was
+ * pushed. */
 int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t *tag);
 int ct_server_push_at(ct_server *server, const struct ct_request *request, uint64_t cycle,
                       uint64_t *tag);
