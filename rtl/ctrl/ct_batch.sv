@@ -270,7 +270,7 @@ module ct_batch #(
       if (reset_i && cmd_q != CmdNone) cmd_first_q <= 1'b1;
       if (cmd_done) cmd_first_q <= 1'b0;
       if (reset_i) reset_q <= 1'b1;
-      else if (state_q == StLeft && for_q == ForReset) reset_q <= 1'b0;
+      else if (reset_now) reset_q <= 1'b0;  // another one during the pass asks for another pass
     end
   end
 

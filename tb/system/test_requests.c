@@ -1020,6 +1020,18 @@ static void push_both(struct bench *b) {
   if (ct_rng_percent(&b->rng, 50)) read_both(b, CT_REG_REQ_RESULT);
 }
 
+/* Two resets, the second while the first one still takes the queue apart, and a push between them:
+ * it is gone, too. */
+static void reset_both(struct bench *b) {
+  ct_pair_write(&b->pair, CT_REG_REQ_INPUT, input_unit(0));
+  ct_pair_write(&b->pair, CT_REG_REQ_OUTPUT, output_unit(0));
+  ct_pair_write(&b->pair, CT_REG_REQ_TAG, ++b->tag);
+  ct_pair_write(&b->pair, CT_REG_REQ_DEADLINE, 0);
+  ct_pair_cwrite(&b->pair, 0, CT_CREG_CONTROL, kReset);
+  ct_pair_write(&b->pair, CT_REG_REQ_PUSH, 0);
+  ct_pair_cwrite(&b->pair, 0, CT_CREG_CONTROL, kReset);
+}
+
 static void records_of_both(struct bench *b, unsigned codes[16]) {
   static const uint32_t words[] = {CT_REG_REC_INPUT, CT_REG_REC_OUTPUT, CT_REG_REC_TAG,
                                    CT_REG_REC_ADDR, CT_REG_REC_VERSION};
@@ -1055,7 +1067,7 @@ static void same_on_both(void **state) {
       }
       if (round % 3 == 0)
         ct_pair_write(&b->pair, CT_REG_MODEL_UNLOAD, ct_rng_below(&b->rng, kModels));
-      if (round % 5 == 4) ct_pair_cwrite(&b->pair, 0, CT_CREG_CONTROL, kReset);
+      if (round % 5 == 4) reset_both(b);
       read_both(b, CT_REG_BATCH_STATE);
       ct_pair_write(&b->pair, CT_REG_CTRL, 0);
       ct_rig_read(&b->pair.rig[1], CT_REG_BATCH_STATE);
