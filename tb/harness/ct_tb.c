@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 uint64_t ct_tb_seed(void) {
   static bool printed;
@@ -16,6 +17,12 @@ uint64_t ct_tb_seed(void) {
     printed = true;
   }
   return seed;
+}
+
+uint64_t ct_tb_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 /* splitmix64, to spread a small seed over the state. */

@@ -49,6 +49,9 @@ typedef struct {
 ct_stall ct_stall_make(uint64_t stream, unsigned percent, unsigned mean);
 bool ct_stall_next(ct_stall *stall);
 
+/* Milliseconds of a clock that is never set. */
+uint64_t ct_tb_ms(void);
+
 /* The file to write waves to, from CT_TRACE in the environment, or NULL: the argument for
  * NAME_new(). */
 const char *ct_tb_trace(void);

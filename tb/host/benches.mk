@@ -36,7 +36,7 @@ $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(call host_test,test_lib,tb/host/test_lib.c)
 # Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
-$(call host_test,test_async,tb/host/test_async.c)
+$(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c)
 $(call host_test,test_server,tb/host/test_server.c)
 $(BUILD)/tb/test_server $(BUILD)/tb/test_server.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_threads,tb/host/test_threads.c)
@@ -97,7 +97,7 @@ $(BUILD)/tb/mmio_core: tb/host/mmio_core.c tb/host/mmio_wire.h | $(GEN_H)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -o $@ $< -ldl
-$(call host_test,test_mmio,tb/host/test_mmio.c tb/host/mmio_rig.c tb/host/cli_run.c,-ljansson)
+$(call host_test,test_mmio,tb/host/test_mmio.c tb/host/mmio_rig.c tb/host/cli_run.c tb/host/tiny_program.c,-ljansson)
 $(BUILD)/tb/test_mmio $(BUILD)/tb/test_mmio.san: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_mmio: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_mmio.san: $(BUILD)/san/bin/coltrain

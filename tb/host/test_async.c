@@ -13,12 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "coltrain/coltrain.h"
-#include "ct_cmd.h"
 #include "ct_device.h"
 #include "ct_prog.h"
+#include "tiny_program.h"
 
 enum { UNIT = 16 };
 
@@ -29,30 +28,13 @@ struct bed {
   uint64_t at; /* units of memory: 0 holds a text, the others are written to */
 };
 
-static uint64_t ms_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void open_bed(struct bed *b, bool emu) {
   struct ct_code code;
-  struct ct_cmd stuck[2] = {{{0}}, {{0}}};
-  uint8_t bytes[2 * CT_CMD_BYTES];
   *b = (struct bed){.emu = emu};
   if (ct_open(emu ? "emu:dram=32" : "sim:dram=32", &b->dev)) fail_msg("%s", ct_last_error(NULL));
   assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(b->dev, &code, &b->copy), CT_OK);
-  CT_PUT(&stuck[0], ALL_OP, CT_OP_LD);
-  CT_PUT(&stuck[0], DMA_NB, 1);
-  CT_PUT(&stuck[0], DMA_S0, 1);
-  CT_PUT(&stuck[0], DMA_N1, 1);
-  CT_PUT(&stuck[0], DMA_N2, 1);
-  CT_PUT(&stuck[0], ALL_WAIT1, CT_SEM(0));
-  CT_PUT(&stuck[1], ALL_OP, CT_OP_END);
-  for (int i = 0; i < 2; ++i)
-    ct_cmd_to_bytes(&stuck[i], bytes + (size_t)i * CT_CMD_BYTES);
-  assert_int_equal(ct_program_load(b->dev, bytes, 2, &b->endless), CT_OK);
+  b->endless = tiny_program(b->dev, true);
   char text[64 * UNIT] = "sixteen letters";
   assert_int_equal(ct_mem_alloc(b->dev, sizeof text, &b->at), CT_OK);
   assert_int_equal(ct_mem_write(b->dev, b->at, text, sizeof text), CT_OK);
@@ -225,13 +207,13 @@ static void random_cancels(struct bed *b) {
 static void timeouts_leave_everything(struct bed *b) {
   struct ct_result r;
   const uint64_t tag = submit_endless(b, CT_TRAINING);
-  uint64_t from = ms_now();
+  uint64_t from = ct_tb_ms();
   assert_int_equal(ct_reap(b->dev, &r, 60), CT_ERR_TIMEOUT);
-  assert_true(ms_now() - from < 3000);
-  if (!b->emu) assert_true(ms_now() - from >= 60);
-  from = ms_now();
+  assert_true(ct_tb_ms() - from < 3000);
+  if (!b->emu) assert_true(ct_tb_ms() - from >= 60);
+  from = ct_tb_ms();
   assert_int_equal(ct_wait(b->dev, tag, NULL, CT_NO_WAIT), CT_ERR_TIMEOUT);
-  assert_true(ms_now() - from < 500);
+  assert_true(ct_tb_ms() - from < 500);
   uint64_t now;
   assert_int_equal(ct_now(b->dev, &now), CT_OK);
   if (!b->emu) assert_int_equal(ct_reap_until(b->dev, &r, now + 3000, CT_FOREVER), CT_ERR_TIMEOUT);
@@ -251,11 +233,11 @@ static void blocking_calls_give_up(struct bed *b) {
   if (b->emu) return; /* nothing is ever in the way there */
   const uint64_t tag = submit_endless(b, CT_INFERENCE);
   assert_int_equal(ct_set_timeout(b->dev, 80), CT_OK);
-  const uint64_t from = ms_now();
+  const uint64_t from = ct_tb_ms();
   /* Its job waits behind one that does not end, so that even a cancel cannot end it. */
   assert_int_equal(ct_matmul(b->dev, CT_INFERENCE, 1, 1, 1, &two, &three, &six, NULL),
                    CT_ERR_DEVICE);
-  assert_true(ms_now() - from < 3000);
+  assert_true(ct_tb_ms() - from < 3000);
   assert_int_equal(ct_matmul(b->dev, CT_TRAINING, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
   assert_true(six == 6.0f);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
@@ -289,19 +271,19 @@ static void a_dead_memory_is_no_trap(void **state) {
   assert_int_equal(ct_set_timeout(b.dev, 50), CT_OK);
   /* Where the next allocation lies. */
   assert_int_equal(b.dev->plugin.ops->fault(b.dev->self, CT_FAULT_AXI_HANG, b.at + 1024), 0);
-  uint64_t from = ms_now();
+  uint64_t from = ct_tb_ms();
   const int err = ct_matmul(b.dev, CT_INFERENCE, 8, 8, 8, x, x, y, NULL);
   if (err != CT_ERR_DEVICE && err != CT_ERR_TIMEOUT) fail_msg("%d: %s", err, ct_last_error(b.dev));
-  assert_true(ms_now() - from < 3000);
-  from = ms_now();
+  assert_true(ct_tb_ms() - from < 3000);
+  from = ct_tb_ms();
   close_bed(&b);
-  assert_true(ms_now() - from < 1000);
+  assert_true(ct_tb_ms() - from < 1000);
 }
 
 /* ---- Freeing what is in use ---- */
 
 static void free_while_running(struct bed *b) {
-  const uint64_t from = ms_now();
+  const uint64_t from = ct_tb_ms();
   static const uint32_t widths[] = {20, 30, 5};
   static const float x[8 * 20] = {1, 2, 3};
   static const uint32_t labels[8] = {1, 2, 3};
@@ -332,7 +314,7 @@ static void free_while_running(struct bed *b) {
     assert_true(r.error == CT_OK || r.error == CT_ERR_CANCELLED);
   }
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
-  assert_true(ms_now() - from < 3000);
+  assert_true(ct_tb_ms() - from < 3000);
   /* The memory is free again, but for what the emulator could not wait for. */
   assert_int_equal(ct_mem_free(b->dev, at), CT_OK);
   assert_int_equal(ct_mem_alloc(b->dev, 4096, &again), CT_OK);
@@ -420,9 +402,9 @@ static void close_within_a_second(bool emu, int how) {
     struct ct_result r;
     ct_reap(b.dev, &r, CT_NO_WAIT);
   }
-  const uint64_t from = ms_now();
+  const uint64_t from = ct_tb_ms();
   ct_close(b.dev);
-  const uint64_t took = ms_now() - from;
+  const uint64_t took = ct_tb_ms() - from;
   if (took >= 1000) fail_msg("closing (%d) took %u ms", how, (unsigned)took);
   ct_program_free(b.copy);
   ct_program_free(b.endless);

@@ -13,27 +13,20 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli_run.h"
 #include "coltrain/coltrain.h"
-#include "ct_cmd.h"
 #include "ct_device.h"
 #include "ct_prog.h"
 #include "mmio_rig.h"
+#include "tiny_program.h"
 
 #define STALLS "stall=25,seed=7"
 
 static const char *const uris[] = {RIG_BY_UIO, "mmio:/dev/coltrain,irq=off", RIG_BY_PCI,
                                    RIG_BY_PCI ",irq=/dev/uio2", RIG_BY_MEM};
 enum { URIS = sizeof uris / sizeof *uris };
-
-static uint64_t ms_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* Of this process, in ms. */
 static uint64_t cpu_ms(void) {
@@ -163,21 +156,10 @@ struct bed {
 static struct bed open_bed(const char *uri) {
   struct bed b = {.dev = open_device(uri)};
   struct ct_code code;
-  struct ct_cmd stuck[2] = {{{0}}, {{0}}};
-  uint8_t bytes[2 * CT_CMD_BYTES];
   char text[PLACES * TEXT] = "sixteen letters";
   assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(b.dev, &code, &b.copy), CT_OK);
-  CT_PUT(&stuck[0], ALL_OP, CT_OP_LD); /* waits for a semaphore that nobody signals */
-  CT_PUT(&stuck[0], DMA_NB, 1);
-  CT_PUT(&stuck[0], DMA_S0, 1);
-  CT_PUT(&stuck[0], DMA_N1, 1);
-  CT_PUT(&stuck[0], DMA_N2, 1);
-  CT_PUT(&stuck[0], ALL_WAIT1, CT_SEM(0));
-  CT_PUT(&stuck[1], ALL_OP, CT_OP_END);
-  for (int i = 0; i < 2; ++i)
-    ct_cmd_to_bytes(&stuck[i], bytes + (size_t)i * CT_CMD_BYTES);
-  assert_int_equal(ct_program_load(b.dev, bytes, 2, &b.endless), CT_OK);
+  b.endless = tiny_program(b.dev, true);
   assert_int_equal(ct_mem_alloc(b.dev, sizeof text, &b.at), CT_OK);
   assert_int_equal(ct_mem_write(b.dev, b.at, text, sizeof text), CT_OK);
   return b;
@@ -226,9 +208,9 @@ static void waits_are_bounded_and_idle(void **state) {
     struct bed b = open_bed(uris[i]);
     const uint64_t tag = submit_endless(&b);
     assert_int_equal(ct_wait(b.dev, tag, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
-    const uint64_t begin = ms_now(), cpu = cpu_ms();
+    const uint64_t begin = ct_tb_ms(), cpu = cpu_ms();
     assert_int_equal(ct_wait(b.dev, tag, &r, SHORT_MS), CT_ERR_TIMEOUT);
-    assert_in_range(ms_now() - begin, SHORT_MS, 3 * SHORT_MS);
+    assert_in_range(ct_tb_ms() - begin, SHORT_MS, 3 * SHORT_MS);
     assert_in_range(cpu_ms() - cpu, 0, SHORT_MS / 4);
     /* The device's clock as the limit. */
     uint64_t now = 0, later = 0;
@@ -306,9 +288,9 @@ static void poll_descriptor_sleeps(struct bed *b, bool irq) {
   assert_true(is_readable(fd, 0));
   assert_int_equal(poll_for(b, fd, 1), 1);
   /* A job that hangs wakes nobody often, and costs little. */
-  const uint64_t tag = submit_endless(b), end = ms_now() + HANG_MS, cpu = cpu_ms();
+  const uint64_t tag = submit_endless(b), end = ct_tb_ms() + HANG_MS, cpu = cpu_ms();
   int wakes = 0;
-  for (struct ct_result r; ms_now() < end;) {
+  for (struct ct_result r; ct_tb_ms() < end;) {
     if (!is_readable(fd, HANG_MS)) continue;
     assert_int_equal(ct_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
     ++wakes;
@@ -362,10 +344,10 @@ static void lost_interrupts(void **state) {
   struct bed b = open_bed(RIG_BY_UIO);
   for (uint32_t i = 1; i <= FIRST; ++i)
     check_ends(&b, submit_copy(&b, CT_INFERENCE, i), CT_OK);
-  const uint64_t begin = ms_now();
+  const uint64_t begin = ct_tb_ms();
   for (uint32_t i = 1; i <= MORE; ++i)
     check_ends(&b, submit_copy(&b, CT_TRAINING, i), CT_OK);
-  assert_in_range(ms_now() - begin, 0, SLICE_MS * MORE * 3 / 4);
+  assert_in_range(ct_tb_ms() - begin, 0, SLICE_MS * MORE * 3 / 4);
   poll_for(&b, ct_poll_fd(b.dev), 0);
   for (uint32_t i = 1; i <= MORE; ++i)
     submit_copy(&b, CT_TRAINING, i);
@@ -391,8 +373,8 @@ static void endless_interrupts(void **state) {
     rig_mode(WIRE_STUCK);
     struct bed b = open_bed(RIG_BY_UIO);
     const int fd = by_descriptor ? ct_poll_fd(b.dev) : -1;
-    const uint64_t tag = submit_endless(&b), end = ms_now() + HANG_MS, cpu = cpu_ms();
-    while (ms_now() < end)
+    const uint64_t tag = submit_endless(&b), end = ct_tb_ms() + HANG_MS, cpu = cpu_ms();
+    while (ct_tb_ms() < end)
       if (!by_descriptor || is_readable(fd, HANG_MS))
         assert_int_equal(ct_reap(b.dev, &r, by_descriptor ? CT_NO_WAIT : HANG_MS), CT_ERR_TIMEOUT);
     assert_in_range(cpu_ms() - cpu, 0, HANG_MS / 3);
@@ -413,9 +395,9 @@ static void closes_while_busy(void **state) {
   submit_endless(&b);
   for (uint32_t i = 1; i < PLACES; ++i)
     submit_copy(&b, (enum ct_queue)(i % 2), i);
-  const uint64_t begin = ms_now();
+  const uint64_t begin = ct_tb_ms();
   ct_close(b.dev);
-  assert_in_range(ms_now() - begin, 0, 1000);
+  assert_in_range(ct_tb_ms() - begin, 0, 1000);
   ct_program_free(b.copy);
   ct_program_free(b.endless);
   static float c[M * N];
@@ -556,7 +538,7 @@ static void check_loss(const char *uri, enum loss how, bool by_descriptor) {
   rig_start(STALLS);
   struct bed b = open_bed(uri);
   const int fd = by_descriptor ? ct_poll_fd(b.dev) : -1;
-  const uint64_t tag = submit_endless(&b), begin = ms_now();
+  const uint64_t tag = submit_endless(&b), begin = ct_tb_ms();
   int err = CT_ERR_TIMEOUT;
   const pid_t child = lose_later(how);
   if (by_descriptor)
@@ -567,15 +549,15 @@ static void check_loss(const char *uri, enum loss how, bool by_descriptor) {
   else
     err = ct_wait(b.dev, tag, &r, CT_FOREVER);
   assert_int_equal(err, CT_ERR_DEVICE);
-  assert_in_range(ms_now() - begin, 100, 1500);
+  assert_in_range(ct_tb_ms() - begin, 100, 1500);
   assert_int_equal(waitpid(child, NULL, 0), child);
   check_gone(&b);
   assert_int_equal(ct_reap(b.dev, &r, CT_FOREVER), CT_ERR_DEVICE);
-  const uint64_t closing = ms_now();
+  const uint64_t closing = ct_tb_ms();
   ct_program_free(b.copy);
   ct_program_free(b.endless);
   ct_close(b.dev);
-  assert_in_range(ms_now() - closing, 0, 1000);
+  assert_in_range(ct_tb_ms() - closing, 0, 1000);
 }
 
 static void gone_while_waiting(void **state) {

@@ -11,24 +11,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/cli_run.h"
+#include "host/tiny_program.h"
 #include "coltrain/coltrain.h"
-#include "ct_cmd.h"
 #include "ct_usb_bed.h"
 
 enum { M = 20, N = 24, K = 40, BATCH = 16, IN = 20, OUT = 4 };
 
 static const char sim[] = "sim:core=16x8,dram=32,stall=25";
 static const char uri[] = "usb:timeout=8000"; /* the machine that tests may be busy */
-
-static uint64_t ms_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static ct_device *open_or_fail(const char *name) {
   ct_device *dev;
@@ -125,27 +118,6 @@ static void the_command(void **state) {
 
 /* ---- Jobs ---- */
 
-/* A program that ends at once, or one that waits for a semaphore which nobody signals. */
-static ct_program *load(ct_device *dev, bool endless) {
-  struct ct_cmd cmd[2] = {{{0}}, {{0}}};
-  uint8_t bytes[2 * CT_CMD_BYTES];
-  ct_program *program;
-  CT_PUT(&cmd[0], ALL_OP, CT_OP_LD);
-  CT_PUT(&cmd[0], DMA_NB, 1);
-  CT_PUT(&cmd[0], DMA_S0, 1);
-  CT_PUT(&cmd[0], DMA_N1, 1);
-  CT_PUT(&cmd[0], DMA_N2, 1);
-  CT_PUT(&cmd[0], ALL_WAIT1, CT_SEM(0));
-  CT_PUT(&cmd[1], ALL_OP, CT_OP_END);
-  for (int i = 0; i < 2; ++i)
-    ct_cmd_to_bytes(&cmd[i], bytes + (size_t)i * CT_CMD_BYTES);
-  if (endless)
-    assert_int_equal(ct_program_load(dev, bytes, 2, &program), CT_OK);
-  else
-    assert_int_equal(ct_program_load(dev, bytes + CT_CMD_BYTES, 1, &program), CT_OK);
-  return program;
-}
-
 /* The board works while the host sleeps in poll(). */
 static void the_descriptor_wakes(void **state) {
   (void)state;
@@ -153,7 +125,7 @@ static void the_descriptor_wakes(void **state) {
   ct_device *dev = open_or_fail(uri);
   struct ct_result r;
   uint64_t tag;
-  ct_program *program = load(dev, false);
+  ct_program *program = tiny_program(dev, false);
   struct pollfd p = {.fd = ct_poll_fd(dev), .events = POLLIN};
   assert_true(p.fd >= 0);
   assert_int_equal(poll(&p, 1, 50), 0);
@@ -177,19 +149,19 @@ static void an_endless_job(void **state) {
   ct_device *dev = open_or_fail(uri);
   struct ct_result r;
   uint64_t tag;
-  ct_program *program = load(dev, true);
+  ct_program *program = tiny_program(dev, true);
   const struct ct_job job = {.program = program};
   assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
-  const uint64_t start = ms_now();
+  const uint64_t start = ct_tb_ms();
   assert_int_equal(ct_reap(dev, &r, 700), CT_ERR_TIMEOUT); /* longer than a heartbeat */
-  assert_true(ms_now() - start >= 700);
+  assert_true(ct_tb_ms() - start >= 700);
   assert_int_equal(ct_cancel(dev, tag), CT_OK);
   assert_int_equal(ct_wait(dev, tag, &r, 10000), CT_OK);
   assert_int_equal(r.error, CT_ERR_CANCELLED);
   assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
-  const uint64_t closing = ms_now();
+  const uint64_t closing = ct_tb_ms();
   ct_close(dev);
-  assert_true(ms_now() - closing < 3000);
+  assert_true(ct_tb_ms() - closing < 3000);
   ct_program_free(program);
   ct_usb_bed_free(bed);
 }
@@ -198,10 +170,10 @@ static void an_endless_job(void **state) {
 
 static void refused(const char *name, int error, const char *text) {
   ct_device *dev;
-  const uint64_t start = ms_now();
+  const uint64_t start = ct_tb_ms();
   assert_int_equal(ct_open(name, &dev), error);
   if (!strstr(ct_last_error(NULL), text)) fail_msg("\"%s\"", ct_last_error(NULL));
-  assert_true(ms_now() - start < 3000);
+  assert_true(ct_tb_ms() - start < 3000);
 }
 
 static void what_is_refused(void **state) {
@@ -233,14 +205,14 @@ static void check_loss(bool unplug, const char *text) {
     ct_usb_bed_unplug(bed);
   else
     ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});
-  const uint64_t start = ms_now();
+  const uint64_t start = ct_tb_ms();
   assert_int_equal(ct_now(dev, &cycle), CT_ERR_DEVICE);
   if (!strstr(ct_last_error(dev), text)) fail_msg("\"%s\"", ct_last_error(dev));
   assert_int_equal(ct_now(dev, &cycle), CT_ERR_DEVICE);
   assert_int_equal(ct_info(dev, &info), CT_OK);
-  assert_true(ms_now() - start < 3000);
+  assert_true(ct_tb_ms() - start < 3000);
   ct_close(dev);
-  assert_true(ms_now() - start < 5000);
+  assert_true(ct_tb_ms() - start < 5000);
   ct_usb_bed_free(bed);
 }
 
@@ -250,7 +222,7 @@ static void check_loss_in_a_job(bool unplug, bool wait) {
   ct_device *dev = open_or_fail("usb:");
   struct ct_result r;
   uint64_t tag;
-  ct_program *program = load(dev, true);
+  ct_program *program = tiny_program(dev, true);
   const struct ct_job job = {.program = program};
   assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
   assert_int_equal(ct_reap(dev, &r, 50), CT_ERR_TIMEOUT);
@@ -258,12 +230,12 @@ static void check_loss_in_a_job(bool unplug, bool wait) {
     ct_usb_bed_unplug(bed);
   else
     ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});
-  const uint64_t start = ms_now();
+  const uint64_t start = ct_tb_ms();
   if (wait) assert_int_equal(ct_wait(dev, tag, &r, 10000), CT_ERR_DEVICE);
-  assert_true(ms_now() - start < 3000);
-  const uint64_t closing = ms_now();
+  assert_true(ct_tb_ms() - start < 3000);
+  const uint64_t closing = ct_tb_ms();
   ct_close(dev);
-  assert_true(ms_now() - closing < 2000); /* 0.7 s, on a machine that is not busy */
+  assert_true(ct_tb_ms() - closing < 2000); /* 0.7 s, on a machine that is not busy */
   ct_program_free(program);
   ct_usb_bed_free(bed);
 }
