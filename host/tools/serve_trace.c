@@ -71,25 +71,35 @@ static int append(uint64_t **times, size_t *count, size_t *room, uint64_t time) 
   return 0;
 }
 
+/* One line's time; number counts from 1. */
+static int read_line(const char *line, const char *path, size_t number, uint64_t **times,
+                     size_t *count, size_t *room) {
+  uint64_t time;
+  if (!isdigit((unsigned char)line[0]) && number == 1) return 0; /* names of the columns */
+  if (line[strspn(line, "\r\n")] == 0) return 0;
+  if (!read_time(line, &time))
+    return cli_fail(
+        "%s: line %zu does not begin with seconds, or a date and time such as "
+        "2023-11-16 18:15:46.68",
+        path, number);
+  if (*count && time < (*times)[*count - 1])
+    return cli_fail("%s: line %zu is earlier than the line before", path, number);
+  return append(times, count, room, time);
+}
+
 static int read_lines(FILE *file, const char *path, uint64_t **times, size_t *count) {
-  char line[512];
-  size_t room = 0;
-  for (size_t number = 1; fgets(line, sizeof line, file); ++number) {
-    uint64_t time;
-    if (!isdigit((unsigned char)line[0]) && number == 1) continue; /* names of the columns */
-    if (line[strspn(line, "\r\n")] == 0) continue;
-    if (!read_time(line, &time))
-      return cli_fail(
-          "%s: line %zu does not begin with seconds, or a date and time such as "
-          "2023-11-16 18:15:46.68",
-          path, number);
-    if (*count && time < (*times)[*count - 1])
-      return cli_fail("%s: line %zu is earlier than the line before", path, number);
-    if (append(times, count, &room, time)) return 1;
-  }
-  if (ferror(file)) return cli_fail("%s: cannot be read: %s", path, strerror(errno));
-  if (*count < 2) return cli_fail("%s: has fewer than two arrival times", path);
-  return 0;
+  char *line = NULL;
+  size_t size = 0, room = 0;
+  int status = 0;
+  errno = 0;
+  for (size_t number = 1; !status && getline(&line, &size, file) >= 0; ++number)
+    status = read_line(line, path, number, times, count, &room);
+  const int why = errno; /* getline() may want for memory, too */
+  const bool whole = status || feof(file);
+  free(line);
+  if (!whole) return cli_fail("%s: cannot be read: %s", path, strerror(why));
+  if (!status && *count < 2) return cli_fail("%s: has fewer than two arrival times", path);
+  return status;
 }
 
 int serve_trace_read(const char *path, uint64_t **times, size_t *count) {

@@ -732,7 +732,13 @@ static void serve_bench_refuses(void **state) {
   free(cli_expect(0, "", line("serve-bench --requests 2 --trace %s" EMU, path)));
   free(cli_expect(
       0, "", "serve-bench --requests 1000 --trace host/data/traces/azure-conversation.csv" EMU));
+  /* One arrival to a line, however long the line is. */
+  char wide[1500];
+  snprintf(wide, sizeof wide, "5,%0700d\n6,%0700d\n", 7, 8);
+  write_text(path, wide);
+  free(cli_expect(1, "has 2 arrivals, not 2000", line("serve-bench --trace %s" EMU, path)));
   free(cli_expect(1, "cannot be opened", "serve-bench --trace /nonexistent" EMU));
+  free(cli_expect(1, "cannot be read", "serve-bench --trace ." EMU));
   free(cli_expect(1, "cannot be written", "serve-bench --csv /nonexistent/x" EMU));
   free(cli_expect(2, "--arrivals: \"never\" is none of poisson", "serve-bench --arrivals never"));
   free(cli_expect(2, "--batching: \"all\" is none of none", "serve-bench --batching all"));
