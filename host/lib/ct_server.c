@@ -36,7 +36,9 @@ static int write_control(ct_server *s) {
   return err ? err : write_words(s, CT_MODEL_SERVICE, how->service, CT_BATCH_MAX);
 }
 
-/* Makes the present state of the server the one of the batches that are formed from now on. */
+/* Makes the present state of the server the one of the batches that are formed from now on. Nothing
+ * has to be waited for: the device forms a batch, its descriptor included, and commits in one piece
+ * each, so these words go to the copy that no batch reads. */
 static int write_descriptor(ct_server *s) {
   const ct_program *program = s->kept ? s->resident : s->program;
   uint32_t desc[CT_DESC_BYTES / 4] = {0};
@@ -48,29 +50,7 @@ static int write_descriptor(ct_server *s) {
   desc[CT_DESC_FLAGS] = CT_JOB_OVERLAP;
   desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = units(s->image);
   int err = write_words(s, 0, desc, CT_DESC_BYTES / 4);
-  if (!err) err = ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
-  if (!err) err = ct_now(s->dev, &s->commit_cycle);
-  return err;
-}
-
-/* Whether a batch may still be getting the descriptor from before the last commit. */
-static int is_settling(ct_server *s, bool *settling) {
-  uint64_t now = 0;
-  const int err = ct_now(s->dev, &now);
-  *settling = !err && s->dev->info.has_clock && now < s->commit_cycle + CT_COMMIT_CYCLES;
-  return err;
-}
-
-/* Waits for that. Register accesses let a simulated device's time pass. */
-static int wait_settled(ct_server *s) {
-  bool settling = true;
-  uint32_t ignored;
-  int err = is_settling(s, &settling);
-  for (unsigned i = 0; i < CT_COMMIT_CYCLES && !err && settling; ++i) {
-    err = ct_reg_read(s->dev, CT_REG_ID, &ignored);
-    if (!err) err = is_settling(s, &settling);
-  }
-  return err;
+  return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
 }
 
 /* ---- Weights that stay --------------------------------------------------------------------- */
@@ -148,11 +128,8 @@ static int set_kept(ct_server *s, bool kept) {
 }
 
 int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_record *record) {
-  bool settling = true;
   if (!s->resident || !record->batch || s->ending) return CT_OK;
   if (s->kept == (record->error == CT_OK)) return CT_OK;
-  const int err = is_settling(s, &settling);
-  if (err || settling) return err;
   if (s->kept) return set_kept(s, false);
   const bool loaded = record->version == s->version && seq >= s->load_seq &&
                       seq >= s->dev->requests->idle && ring_is_idle(s->dev);
@@ -163,9 +140,7 @@ int ct_servers_unpin(ct_device *dev) {
   int err = CT_OK;
   for (unsigned i = 0; i < CT_MODELS && dev->requests && !err; ++i) {
     ct_server *s = dev->requests->server[i];
-    if (!s || !s->kept) continue;
-    err = wait_settled(s);
-    if (!err) err = set_kept(s, false);
+    if (s && s->kept) err = set_kept(s, false);
   }
   return err;
 }
@@ -173,11 +148,9 @@ int ct_servers_unpin(ct_device *dev) {
 /* ---- Versions ------------------------------------------------------------------------------ */
 
 int ct_server_commit(ct_server *s, uint64_t image, uint32_t version) {
-  int err = wait_settled(s);
-  if (err) return err;
   s->image = image;
   s->version = version;
-  err = set_kept(s, false);
+  const int err = set_kept(s, false);
   s->before = s->dev->requests->handed;
   s->old = s->in_device;
   return err;

@@ -21,9 +21,8 @@
 #include "ct_model.h"
 
 enum {
-  CT_REQUESTS = 4096,    /* of a device that are not reaped; a power of two */
-  CT_AHEAD = 1024,       /* cycles */
-  CT_COMMIT_CYCLES = 256 /* between a commit and the next words of the model */
+  CT_REQUESTS = 4096, /* of a device that are not reaped; a power of two */
+  CT_AHEAD = 1024     /* cycles */
 };
 
 enum ct_request_state { CT_REQUEST_FREE, CT_REQUEST_HOST, CT_REQUEST_DEVICE, CT_REQUEST_DONE };
@@ -71,8 +70,8 @@ struct ct_server {
   uint64_t load_seq;          /* requests from here on have loaded them */
   uint64_t image;             /* being served */
   uint32_t version;
-  uint64_t commit_cycle, before; /* of the last commit; requests before it */
-  size_t old;                    /* of those, without a record */
+  uint64_t before; /* requests that the last commit found in the device */
+  size_t old;      /* of those, without a record */
   size_t in_device, in_host;
   bool ending;
 };

@@ -33,7 +33,6 @@ enum {
   kWeights = 0x80000,
   kWeightBytes = 0x2000,
   kWatchdog = 2500,
-  kSettled = 300, /* cycles after a COMMIT until the other copy may be written */
   kEvents = 64,
   kCancelContext = 2,
   kReset = 1,
@@ -62,8 +61,8 @@ struct model {
   bool loaded, overlap;
   unsigned policy, most;
   uint32_t max_wait, margin;
-  uint64_t version, since; /* in use, from which cycle on */
-  uint64_t unloaded;       /* in which it was, lately */
+  uint64_t version;  /* in use */
+  uint64_t unloaded; /* in which it was, lately */
 };
 
 /* When the host did something that may end a batch. */
@@ -279,7 +278,6 @@ static void write_model_words(struct bench *b, unsigned m, unsigned word, const 
 /* The next version of a model: its descriptor, and COMMIT. */
 static void commit(struct bench *b, unsigned m) {
   struct model *k = &b->model[m];
-  if (k->loaded && now(b) < k->since + kSettled) return;
   const uint64_t version = k->version + 1;
   build(&b->prog, m, true);
   uint32_t desc[CT_DESC_BYTES / 4] = {0};
@@ -293,13 +291,11 @@ static void commit(struct bench *b, unsigned m) {
   write_model_words(b, m, 0, desc, CT_DESC_BYTES / 4);
   ct_rig_write(b->rig, CT_REG_MODEL_COMMIT, m);
   k->version = version;
-  k->since = now(b);
   k->loaded = true;
 }
 
 static void load(struct bench *b, unsigned m) {
   struct model *k = &b->model[m];
-  if (k->version && now(b) < k->since + kSettled) return;
   k->overlap = ct_rng_percent(&b->rng, 60);
   k->policy = ct_rng_below(&b->rng, 3);
   k->most = ct_rng_percent(&b->rng, 40) ? CT_BATCH_MAX : 1 + ct_rng_below(&b->rng, CT_BATCH_MAX);
@@ -653,7 +649,9 @@ static void act(struct bench *b) {
   } else if (what < 640) {
     cancel_one(b);
   } else if (what < 700) {
-    if (b->model[m].loaded) commit(b, m);
+    /* Also at once again: a batch never gets words of two versions. */
+    for (unsigned n = 1 + ct_rng_below(&b->rng, 3); n && b->model[m].loaded; --n)
+      commit(b, m);
   } else if (what < 708) {
     if (b->model[m].loaded) unload(b, m);
   } else if (what < 740) {
@@ -757,7 +755,6 @@ static void one_model(struct bench *b, unsigned m, unsigned policy, unsigned mos
   b->model[m].most = most;
   write_model_words(b, m, CT_MODEL_CTL, control, 3);
   write_model_words(b, m, CT_MODEL_SERVICE, services, CT_BATCH_MAX);
-  ct_rig_pass(b->rig, kSettled);
   commit(b, m);
 }
 
