@@ -102,6 +102,9 @@ static int take_record(ct_device *dev, uint32_t state) {
   return ct_server_saw(server, seq, &r->record);
 }
 
+/* After a pop the device may say once that there is none, before it has fetched the next one. That
+ * one is taken when this is called again: IRQ_STATUS, and the interrupt, say so as soon as it is
+ * there. */
 static int take_records(ct_device *dev) {
   uint32_t state = 0;
   int err = ct_reg_read(dev, CT_REG_REC_STATE, &state);
