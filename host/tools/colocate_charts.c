@@ -6,9 +6,9 @@
 #include "colocate_page.h"
 #include "ct_stats.h"
 
-/* POINTS: of a curve. SMOOTH: steps the loss is averaged over. NARROW: pixels below which a chart
- * is one for a telephone. NAMES: versions up to which each mark has its name. */
-enum { POINTS = 300, SMOOTH = 20, NARROW = 500, NAMES = 8 };
+/* POINTS: of a curve. SMOOTH: steps the loss is averaged over. NAMES: versions up to which each
+ * mark has its name. */
+enum { POINTS = 300, SMOOTH = 20, NAMES = 8 };
 
 /* ---- What is shown ---- */
 
@@ -207,7 +207,7 @@ void page_policies(struct page *p, double w, double h) {
   h = ROW_HEIGHT * (double)p->rows + 60;
   ct_chart_open(&chart, p->to, w, h, "Time to an answer by policy",
                 "median and p99 for serving alone and each policy, on a logarithmic scale");
-  chart.left = w < NARROW ? ROW_NAMES : ROW_MEANINGS;
+  chart.left = w < CT_PAGE_NARROW ? ROW_NAMES : ROW_MEANINGS;
   chart.right = 70;
   chart.top = 6;
   ct_chart_x(&chart, low, high, CT_LOG, "time to an answer", format_us);
@@ -225,7 +225,7 @@ void page_kept(struct page *p, double w, double h) {
   h = ROW_HEIGHT * (double)(p->rows - 1) + 60;
   ct_chart_open(&chart, p->to, w, h, "Training speed kept by policy",
                 "a bar for each policy, in percent of training alone");
-  chart.left = w < NARROW ? ROW_NAMES : ROW_MEANINGS;
+  chart.left = w < CT_PAGE_NARROW ? ROW_NAMES : ROW_MEANINGS;
   chart.right = 70;
   chart.top = 6;
   ct_chart_x(&chart, 0, 1, CT_LINEAR, "of training's speed alone", ct_format_percent);
@@ -399,7 +399,7 @@ void page_units(struct page *p, double w, double h) {
     ct_chart_text(&chart, "b", 2, y + 14, "start", names[u]);
     draw_bar(&chart, "both", y + 22, busy_of(&c->together, u, 0), busy_of(&c->together, u, 1));
     if (c->train_alone.closed)
-      draw_bar(&chart, w < NARROW ? "training" : "training alone", y + 22 + BAR + 3, 0,
+      draw_bar(&chart, w < CT_PAGE_NARROW ? "training" : "training alone", y + 22 + BAR + 3, 0,
                busy_of(&c->train_alone, u, 1));
   }
   ct_chart_close(&chart);

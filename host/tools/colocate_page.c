@@ -3,10 +3,8 @@
  * The report for people: one HTML page without scripts or anything from elsewhere. Every chart is
  * there twice, for a desktop and for a telephone; the style sheet shows one of them.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "colocate.h"
@@ -58,32 +56,20 @@ char *page_text(struct page *p) {
 
 /* ---- Parts ---- */
 
-static void card(struct page *p, const char *title, const char *big, const char *text) {
-  put(p, "<div class=\"card\"><h3>%s</h3><p class=\"big\">%s</p><p>%s</p></div>\n", title, big,
-      text);
+struct drawing {
+  struct page *page;
+  page_chart *chart;
+};
+
+static void draw(void *context, FILE *to, double w, double h) {
+  const struct drawing *const d = context;
+  (void)to; /* the page's */
+  d->chart(d->page, w, h);
 }
 
 static void put_figure(struct page *p, page_chart *chart) {
-  put(p, "<div class=\"wide\">\n");
-  chart(p, 800, 340);
-  put(p, "</div><div class=\"narrow\">\n");
-  chart(p, 350, 300);
-  put(p, "</div>\n");
-}
-
-/* A line or dot as the charts have it, and what it means. */
-static void key(struct page *p, const char *class, const char *text) {
-  put(p,
-      "<li><svg width=\"34\" height=\"12\" viewBox=\"0 0 34 12\" aria-hidden=\"true\"><path "
-      "class=\"line %s\" d=\"M1 6H33\"/></svg>%s</li>\n",
-      class, text);
-}
-
-static void key_box(struct page *p, const char *class, const char *text) {
-  put(p,
-      "<li><svg width=\"16\" height=\"14\" viewBox=\"0 0 16 14\" aria-hidden=\"true\"><rect "
-      "class=\"%s\" width=\"16\" height=\"14\"/></svg>%s</li>\n",
-      class, text);
+  struct drawing drawing = {p, chart};
+  ct_page_figure(p->to, draw, &drawing);
 }
 
 /* ---- Head ---- */
@@ -91,15 +77,15 @@ static void key_box(struct page *p, const char *class, const char *text) {
 static void put_cards(struct page *p) {
   const struct colocate *c = p->c;
   char text[256];
-  put(p, "<div class=\"cards\">\n");
+  ct_page_cards_open(p->to);
   if (p->timed) {
     snprintf(text, sizeof text,
              "for 99 of 100 requests at most, while training. %s without training: × %.3f",
              time_text(p, p->alone.p99), p->together.p99 / p->alone.p99);
-    card(p, "Time to an answer", time_text(p, p->together.p99),
-         isfinite(p->alone.p99) ? text : "for 99 of 100 requests at most, while training");
-    card(p, "Training speed", percent_text(p, p->kept),
-         "of what the same hardware trains in the same time when it serves nobody");
+    ct_page_card(p->to, "Time to an answer", time_text(p, p->together.p99),
+                 isfinite(p->alone.p99) ? text : "for 99 of 100 requests at most, while training");
+    ct_page_card(p->to, "Training speed", percent_text(p, p->kept),
+                 "of what the same hardware trains in the same time when it serves nobody");
   }
   const struct version *first = serving_version(c, false), *last = serving_version(c, true);
   const ptrdiff_t swaps = first ? last - first : 0;
@@ -107,25 +93,19 @@ static void put_cards(struct page *p) {
            "of the test images, by the version of the weights that served last; the first one had "
            "%s. New weights took over %td time%s while requests arrived",
            percent_text(p, accuracy_of(first)), swaps, swaps == 1 ? "" : "s");
-  card(p, "Right answers", percent_text(p, accuracy_of(last)), text);
+  ct_page_card(p->to, "Right answers", percent_text(p, accuracy_of(last)), text);
   char big[64];
   snprintf(big, sizeof big, "%zu", lost(&c->serve) + c->wrong);
   snprintf(
       text, sizeof text,
       "of %zu answers. Each was computed again by the exact model in C and compared bit by bit",
       c->serve.done);
-  card(p, "Lost or wrong", big, text);
-  put(p, "</div>\n");
+  ct_page_card(p->to, "Lost or wrong", big, text);
+  ct_page_cards_close(p->to);
 }
 
 static void put_head(struct page *p) {
   const struct colocate *c = p->c;
-  put(p,
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-      "<title>Coltrain: serving while "
-      "training</title>\n<style>\n%s</style>\n</head>\n<body><main>\n",
-      colocate_style());
   put(p,
       "<h1>Serving while training</h1>\n"
       "<p class=\"lead\">A small neural network answered %zu requests while the very same hardware "
@@ -178,11 +158,11 @@ static void put_latency(struct page *p) {
       "at "
       "99 %% on the scale you read the time within which 99 of 100 were answered. The same "
       "requests "
-      "arrived at the same moments twice, once while training and once without.</figcaption>\n"
-      "<ul class=\"key\">");
-  key(p, "serve", "while training");
-  if (c->alone.done) key(p, "alone", "serving alone");
-  put(p, "</ul>\n");
+      "arrived at the same moments twice, once while training and once without.</figcaption>\n");
+  ct_page_keys_open(p->to);
+  ct_page_key(p->to, "serve", "while training");
+  if (c->alone.done) ct_page_key(p->to, "alone", "serving alone");
+  ct_page_keys_close(p->to);
   put_figure(p, page_latency);
   put(p,
       "</figure>\n<p class=\"good\">Good: the two lines lie on each other, also at the right end, "
@@ -236,13 +216,14 @@ static void put_learning(struct page *p) {
       "right "
       "answers on the %" PRIu32
       " samples of a training step; less is better. Dotted lines mark where a new version of the "
-      "weights (v1, v2 …) was handed to serving.</figcaption>\n<ul class=\"key\">",
+      "weights (v1, v2 …) was handed to serving.</figcaption>\n",
       c->l->batch);
   char text[64];
   snprintf(text, sizeof text, "average of %zu steps", page_smooth(c));
-  if (page_smooth(c) > 1) key(p, "raw", "each step");
-  key(p, "train", page_smooth(c) > 1 ? text : "each step");
-  put(p, "</ul>\n");
+  ct_page_keys_open(p->to);
+  if (page_smooth(c) > 1) ct_page_key(p->to, "raw", "each step");
+  ct_page_key(p->to, "train", page_smooth(c) > 1 ? text : "each step");
+  ct_page_keys_close(p->to);
   put_figure(p, page_loss);
   put(p,
       "</figure>\n<p class=\"good\">Good: it falls, as it does without serving. The final weights "
@@ -257,11 +238,12 @@ static void put_accuracy(struct page *p) {
       "<h2>Do the answers get better while it serves?</h2>\n<figure><figcaption>The share of right "
       "answers among the last %zu requests, over %s. Dotted lines: a new version takes over, "
       "between "
-      "two requests.</figcaption>\n<ul class=\"key\">",
+      "two requests.</figcaption>\n",
       page_recent(c), p->timed ? "time" : "the requests");
-  key(p, "serve", "answers to the requests");
-  key(p, "known", "the serving version on all test images");
-  put(p, "</ul>\n");
+  ct_page_keys_open(p->to);
+  ct_page_key(p->to, "serve", "answers to the requests");
+  ct_page_key(p->to, "known", "the serving version on all test images");
+  ct_page_keys_close(p->to);
   put_figure(p, page_accuracy);
   put(p,
       "</figure>\n<p class=\"good\">Good: it rises in steps with the versions, without a gap in "
@@ -296,11 +278,12 @@ static void put_units(struct page *p) {
       "<h2>Where do the cycles go?</h2>\n<figure><figcaption>How much of the time each unit of the "
       "hardware was at work, while both were running and, for comparison, with training alone. The "
       "matrix unit does the multiplications; the vector unit loads, computes and stores tiles; the "
-      "DMA moves data to and from memory.</figcaption>\n<ul class=\"key\">");
-  key_box(p, "serve", "serving");
-  key_box(p, "train", "training");
-  key_box(p, "idle", "neither");
-  put(p, "</ul>\n");
+      "DMA moves data to and from memory.</figcaption>\n");
+  ct_page_keys_open(p->to);
+  ct_page_key_box(p->to, "serve", "serving");
+  ct_page_key_box(p->to, "train", "training");
+  ct_page_key_box(p->to, "idle", "neither");
+  ct_page_keys_close(p->to);
   put_figure(p, page_units);
   put(p,
       "</figure>\n<p class=\"good\">Good: little of the bars is left idle where a unit is the "
@@ -330,36 +313,31 @@ static void put_words(struct page *p) {
       (double)p->c->o->permille / 1000);
 }
 
-static void run_row(struct page *p, const char *name, const char *value) {
-  put(p, "<tr><td>%s<td>", name);
-  ct_escape(p->to, value);
-  put(p, "</tr>\n");
-}
-
 static void put_run(struct page *p) {
   const struct colocate *c = p->c;
   char text[512];
-  put(p, "<h2>This run</h2>\n<div class=\"scroll\"><table class=\"run\">\n");
-  run_row(p, "device", c->l->device);
+  put(p, "<h2>This run</h2>\n");
+  ct_page_run_open(p->to);
+  ct_page_run(p->to, "device", c->l->device);
   if (p->timed) {
     snprintf(text, sizeof text, "%.6g MHz; %" PRIu32 " x %" PRIu32 " multipliers",
              (double)c->info.clock_hz / 1e6, c->info.array_rows, c->info.array_cols);
-    run_row(p, "clock and array", text);
+    ct_page_run(p->to, "clock and array", text);
   }
-  run_row(p, "data", c->l->data);
+  ct_page_run(p->to, "data", c->l->data);
   learn_layers_text(c->l->widths, c->l->layers, text, sizeof text);
-  run_row(p, "network (widths)", text);
+  ct_page_run(p->to, "network (widths)", text);
   snprintf(text, sizeof text,
            "%" PRIu64 " of %" PRIu64 " steps of %" PRIu32
            " samples, learning rate %g, seed %" PRIu64,
            c->feed.finished, c->steps, c->l->batch, (double)c->l->lr, c->l->seed);
-  run_row(p, "training", text);
+  ct_page_run(p->to, "training", text);
   snprintf(text, sizeof text, "%zu, at %.3g of what the device can serve alone", c->serve.count,
            (double)c->o->permille / 1000);
-  run_row(p, "requests", text);
-  run_row(p, "policy", colocate_policy_name(c->o->policy));
-  run_row(p, "made by", "coltrain " CT_VERSION_STRING);
-  put(p, "</table></div>\n</main></body>\n</html>\n");
+  ct_page_run(p->to, "requests", text);
+  ct_page_run(p->to, "policy", colocate_policy_name(c->o->policy));
+  ct_page_run(p->to, "made by", "coltrain " CT_VERSION_STRING);
+  ct_page_run_close(p->to);
 }
 
 /* ---- The page ---- */
@@ -369,10 +347,10 @@ int colocate_page(const struct colocate *c) {
   if (!path) return 0;
   struct page p = {.c = c};
   if (page_open(&p)) return cli_fail("no memory for the report");
-  p.to = fopen(path, "w");
+  p.to = ct_page_open(path, "Coltrain: serving while training");
   if (!p.to) {
     page_close(&p);
-    return cli_fail("%s: cannot be created: %s", path, strerror(errno));
+    return 1;
   }
   put_head(&p);
   put_latency(&p);
@@ -382,10 +360,8 @@ int colocate_page(const struct colocate *c) {
   put_units(&p);
   put_words(&p);
   put_run(&p);
-  const bool bad = ferror(p.to);
-  const int closed = fclose(p.to);
   page_close(&p);
-  if (closed || bad) return cli_fail("%s: cannot be written: %s", path, strerror(errno));
+  if (ct_page_close(p.to, path)) return 1;
   fprintf(c->text, "%s is the report; open it in a browser\n", path);
   return 0;
 }

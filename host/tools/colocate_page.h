@@ -7,6 +7,7 @@
 
 #include "colocate.h"
 #include "ct_chart.h"
+#include "ct_page.h"
 #include "ct_units.h"
 
 enum { PAGE_TEXTS = 8, PAGE_TEXT = 64, PAGE_ROWS = POLICIES + 1 };
@@ -57,7 +58,5 @@ size_t page_smooth(const struct colocate *c);
 /* A chart of that many pixels; some choose their height themselves. */
 typedef void page_chart(struct page *p, double w, double h);
 page_chart page_latency, page_policies, page_kept, page_loss, page_accuracy, page_units;
-
-const char *colocate_style(void);
 
 #endif

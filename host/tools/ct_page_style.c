@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The look of the report: one style sheet, light and dark by the reader's system. Two colours of
- * Okabe and Ito's palette, which people with any kind of colour blindness tell apart, carry
- * meaning: blue is serving, orange is training; dashes and labels say the same without colour.
+ * The look of the reports: one style sheet, light and dark by the reader's system. Colours near to
+ * those of Okabe and Ito's palette, which people with any kind of colour blindness tell apart,
+ * carry meaning: blue is serving (and PRIORITY), orange is training, green, purple and yellow are
+ * the other policies; dashes and labels say the same without colour.
  */
-#include "colocate_page.h"
+#include "ct_page.h"
 
-const char *colocate_style(void) {
+const char *ct_page_style(void) {
   return ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--soft:#57606a;--rule:#d0d7de;"
-         "--card:#f6f8fa;--serve:#0068a8;--train:#c2570c;--alone:#6e7781;--good:#1a7f4b}\n"
+         "--card:#f6f8fa;--serve:#0068a8;--train:#c2570c;--alone:#6e7781;--good:#1a7f4b;"
+         "--fcfs:#00785a;--turns:#a3478a;--job:#8a6d00}\n"
          "@media(prefers-color-scheme:dark){:root{--bg:#0f1318;--fg:#e6edf3;--soft:#9da7b3;"
          "--rule:#30363d;--card:#171c23;--serve:#5cb8f0;--train:#f0a04b;--alone:#9da7b3;"
-         "--good:#4ac98a}}\n"
+         "--good:#4ac98a;--fcfs:#3fc79e;--turns:#e08ac6;--job:#d9bd4a}}\n"
          "*{box-sizing:border-box}html{-webkit-text-size-adjust:100%}\n"
          "body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.55 system-ui,"
          "-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif}\n"
@@ -43,9 +45,14 @@ const char *colocate_style(void) {
          ".raw{stroke:var(--train);stroke-width:1;opacity:.6}"
          ".known{stroke:var(--alone);stroke-dasharray:7 5}\n"
          ".swap{stroke:var(--soft);stroke-dasharray:2 4}.range{stroke-width:4;opacity:.45}\n"
+         ".priority{stroke:var(--serve)}.fcfs{stroke:var(--fcfs);stroke-dasharray:9 4}"
+         ".round-robin{stroke:var(--turns);stroke-dasharray:2 3}"
+         ".job{stroke:var(--job);stroke-dasharray:10 3 2 3}\n"
          "circle.serve,rect.serve{fill:var(--serve);stroke:none}"
          "circle.train,rect.train{fill:var(--train);stroke:none}"
          "circle.alone{fill:var(--alone);stroke:none}circle.hollow{fill:var(--bg);stroke-width:2.5}"
+         "circle.priority{fill:var(--serve);stroke:none}circle.fcfs{fill:var(--fcfs);stroke:none}"
+         "circle.round-robin{fill:var(--turns);stroke:none}circle.job{fill:var(--job);stroke:none}"
          "rect.idle{fill:var(--rule);stroke:none;opacity:.55}\n"
          ".b{font-weight:650}\n"
          ".key{display:flex;flex-wrap:wrap;gap:4px 20px;list-style:none;padding:0;margin:0 0 8px;"
