@@ -238,7 +238,7 @@ int ct_open(const char *uri, ct_device **device) {
 /* Ends the jobs (nothing is waited for but the registers' answers) and lets the transport go. */
 static void shut_down(ct_device *dev) {
   const size_t jobs = dev->ring[0].unreaped + dev->ring[1].unreaped;
-  const size_t requests = dev->requests ? dev->requests->unreaped : 0;
+  const size_t requests = ct_server_outstanding(dev);
   if (jobs) ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs that nobody reaped", jobs);
   if (requests)
     ct_log(dev, CT_LOG_WARNING, "closed with %zu requests that nobody reaped", requests);

@@ -134,8 +134,9 @@ static void watch_irq(ct_device *dev, bool watched) {
  * then only results that were taken in and not reaped are added to that. */
 void ct_show_outstanding(ct_device *dev) {
   const struct ct_requests *q = dev->requests;
-  const size_t outstanding = dev->ring[0].unreaped + dev->ring[1].unreaped + (q ? q->unreaped : 0);
-  const size_t done = dev->done_count + (q ? q->done_count : 0);
+  const size_t outstanding =
+      dev->ring[0].unreaped + dev->ring[1].unreaped + ct_server_outstanding(dev);
+  const size_t done = dev->done_count + (q ? q->list[CT_REQUEST_DONE].count : 0);
   if (dev->fd < 0) return;
   set_wake(dev, dev->irq < 0 ? outstanding > 0 : done > 0);
   if (dev->irq >= 0) watch_irq(dev, outstanding > done);

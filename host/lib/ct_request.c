@@ -9,36 +9,92 @@
 #include "ct_server.h"
 
 /* Bits of REC_STATE and REQ_RESULT. */
-enum { RECORD = 1u << 31, MET = 1u << 30, TICKETS = CT_REQ_PLACES - 1, BATCH = 127, CODE = 255 };
+enum {
+  RECORD = 1u << 31,
+  MET = 1u << 30,
+  TICKETS = CT_REQ_PLACES - 1,
+  BATCH = 127,
+  CODE = 255,
+  RESULT = 7
+};
 
-static struct ct_request_slot *slot_of(struct ct_requests *q, uint64_t seq) {
-  return &q->slot[seq % CT_REQUESTS];
+/* ---- Slots --------------------------------------------------------------------------------- */
+
+static uint16_t number_of(const struct ct_requests *q, const struct ct_request_slot *r) {
+  return (uint16_t)(r - q->slot);
+}
+
+static struct ct_request_slot *first_of(struct ct_requests *q, enum ct_request_state state) {
+  return q->list[state].count ? &q->slot[q->list[state].first] : NULL;
+}
+
+static void append(struct ct_requests *q, struct ct_request_slot *r, enum ct_request_state state) {
+  struct ct_request_list *l = &q->list[state];
+  const uint16_t number = number_of(q, r);
+  r->state = state;
+  r->prev = l->last;
+  if (l->count++)
+    q->slot[l->last].next = number;
+  else
+    l->first = number;
+  l->last = number;
+}
+
+/* To the end of another state's list. */
+static void move(struct ct_requests *q, struct ct_request_slot *r, enum ct_request_state state) {
+  struct ct_request_list *l = &q->list[r->state];
+  const uint16_t number = number_of(q, r);
+  if (l->first == number)
+    l->first = r->next;
+  else
+    q->slot[r->prev].next = r->next;
+  if (l->last == number)
+    l->last = r->prev;
+  else
+    q->slot[r->next].prev = r->prev;
+  --l->count;
+  append(q, r, state);
+}
+
+static size_t in_device(const struct ct_requests *q) {
+  return q->list[CT_REQUEST_DEVICE].count;
 }
 
 int ct_requests_open(ct_device *dev) {
   if (dev->requests) return CT_OK;
+  /* So that the result is not that of a push. */
+  const int err = ct_reg_write(dev, CT_REG_REQ_CANCEL, 0);
+  if (err) return err;
   struct ct_requests *q = calloc(1, sizeof *q);
   if (!q) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
   for (; q->tickets < CT_REQ_PLACES; ++q->tickets)
     q->ticket[q->tickets] = (uint8_t)q->tickets;
+  for (uint32_t i = 0; i < CT_REQUESTS; ++i) {
+    q->slot[i].record.tag = i;
+    append(q, &q->slot[i], CT_REQUEST_FREE);
+  }
   dev->requests = q;
   return CT_OK;
 }
 
-/* ---- Done ---------------------------------------------------------------------------------- */
+/* ---- Ends in the host ---------------------------------------------------------------------- */
 
-static void done(struct ct_requests *q, uint64_t seq) {
-  slot_of(q, seq)->state = CT_REQUEST_DONE;
-  q->done[(q->done_first + q->done_count++) % CT_REQUESTS] = (uint16_t)(seq % CT_REQUESTS);
-}
-
-void ct_request_give_up(ct_device *dev, uint64_t seq, uint32_t code) {
-  struct ct_request_slot *r = slot_of(dev->requests, seq);
+static void give_up(struct ct_requests *q, struct ct_request_slot *r, uint32_t code) {
   --r->server->in_host;
   r->record.error = CT_ERR_CANCELLED;
   r->record.code = code;
   r->record.arrive = r->record.start = r->record.end = CT_NO_CYCLE;
-  done(dev->requests, seq);
+  move(q, r, CT_REQUEST_DONE);
+}
+
+void ct_requests_give_up(ct_server *server, uint32_t code) {
+  struct ct_requests *q = server->dev->requests;
+  struct ct_request_slot *r = first_of(q, CT_REQUEST_HOST);
+  for (size_t n = q->list[CT_REQUEST_HOST].count; n; --n) {
+    struct ct_request_slot *next = &q->slot[r->next];
+    if (r->server == server && r != q->unsure) give_up(q, r, code);
+    r = next;
+  }
 }
 
 /* ---- Records ------------------------------------------------------------------------------- */
@@ -72,34 +128,52 @@ static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   if (r->deadline && ran && !record->error) record->met = record->end <= record->deadline;
 }
 
-/* Takes the record that the device shows. */
-static int take_record(ct_device *dev, uint32_t state) {
+/* The words of the record that the device shows. */
+static int read_record(ct_device *dev, uint32_t *v) {
   static const uint32_t offset[] = {CT_REG_REC_TAG,      CT_REG_REC_VERSION,   CT_REG_REC_ADDR,
                                     CT_REG_REC_ROWS,     CT_REG_REC_ARRIVE_LO, CT_REG_REC_ARRIVE_HI,
                                     CT_REG_REC_START_LO, CT_REG_REC_START_HI,  CT_REG_REC_END_LO,
                                     CT_REG_REC_END_HI};
-  struct ct_requests *q = dev->requests;
   const unsigned n = dev->info.has_clock ? 10 : 4;
-  uint32_t v[10] = {0};
   int err = CT_OK;
   for (unsigned i = 0; i < n && !err; ++i)
     err = ct_reg_read(dev, offset[i], &v[i]);
-  if (!err) err = ct_reg_write(dev, CT_REG_REC_STATE, 1);
-  if (err) return err;
-  struct ct_request_slot *r = slot_of(q, v[0]);
-  const uint8_t ticket = (uint8_t)(state >> 16 & TICKETS);
-  if (r->state != CT_REQUEST_DEVICE || (uint32_t)(r->record.tag - 1) != v[0] || r->ticket != ticket)
-    return ct_fail(dev, CT_ERR_DEVICE, "a record came that belongs to no request (tag 0x%x)", v[0]);
-  const uint64_t seq = r->record.tag - 1;
-  ct_server *server = r->server;
+  return err;
+}
+
+/* The request is done, whatever becomes of the pop. */
+static void end_request(ct_device *dev, struct ct_request_slot *r, uint32_t state,
+                        const uint32_t *v) {
+  struct ct_requests *q = dev->requests;
   fill_record(dev, r, state, v);
-  done(q, seq);
-  q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = ticket;
-  --q->in_device;
-  if (!server) return CT_OK; /* it did not wait for this */
-  --server->in_device;
-  if (seq < server->before) --server->old;
-  return ct_server_saw(server, seq, &r->record);
+  move(q, r, CT_REQUEST_DONE);
+  q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = r->ticket;
+  q->unpopped = r->record.tag;
+  if (!r->server) return; /* it did not wait for this */
+  --r->server->in_device;
+  if (r->seq < r->server->before) --r->server->old;
+}
+
+static int pop(ct_device *dev) {
+  const int err = ct_reg_write(dev, CT_REG_REC_STATE, 1);
+  if (!err) dev->requests->unpopped = 0;
+  return err;
+}
+
+/* Takes the record that the device shows. */
+static int take_record(ct_device *dev, uint32_t state) {
+  struct ct_requests *q = dev->requests;
+  uint32_t v[10] = {0};
+  int err = read_record(dev, v);
+  if (err) return err;
+  if (q->unpopped && (uint32_t)q->unpopped == v[0]) return pop(dev);
+  struct ct_request_slot *r = &q->slot[v[0] % CT_REQUESTS];
+  if (r->state != CT_REQUEST_DEVICE || (uint32_t)r->record.tag != v[0] ||
+      r->ticket != (state >> 16 & TICKETS))
+    return ct_fail(dev, CT_ERR_DEVICE, "a record came that belongs to no request (tag 0x%x)", v[0]);
+  end_request(dev, r, state, v);
+  err = pop(dev);
+  return err || !r->server ? err : ct_server_saw(r->server, r->seq, &r->record);
 }
 
 /* After a pop the device may say once that there is none, before it has fetched the next one. That
@@ -141,30 +215,48 @@ enum { LEAD = 24 /* cycles that the words before the push take */ };
 static int push(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
   struct ct_requests *q = dev->requests;
   const bool now = cycle == CT_NO_CYCLE;
+  uint64_t at = cycle;
+  int err = now && r->deadline && r->arrival ? ct_now(dev, &at) : CT_OK;
   const uint64_t early = now ? cycle : cycle < q->latest + LEAD ? q->latest : cycle - LEAD;
-  const uint32_t word[] = {r->input, r->output, (uint32_t)(r->record.tag - 1),
-                           time_left(r, now ? q->now : cycle)};
-  int err = CT_OK;
+  const uint32_t word[] = {r->input, r->output, (uint32_t)r->record.tag, time_left(r, at)};
   for (uint32_t i = 0; i < 4 && !err; ++i)
     err = write_at(dev, early, CT_REG_REQ_INPUT + 4 * i, word[i]);
-  if (!err) err = write_at(dev, cycle, CT_REG_REQ_PUSH, r->server->number);
+  if (err) return err;
+  r->seq = q->handed++;
+  err = write_at(dev, cycle, CT_REG_REQ_PUSH, r->server->number);
+  if (err && now) q->unsure = r;
   if (!err && !now) q->latest = cycle;
   return err;
 }
 
-static int hand_over(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
-  struct ct_requests *q = dev->requests;
-  const int err = push(dev, r, cycle);
-  if (err) return err;
+/* The device has it. */
+static void handed_over(struct ct_requests *q, struct ct_request_slot *r, uint64_t cycle) {
   r->ticket = q->ticket[q->ticket_first];
   q->ticket_first = (q->ticket_first + 1) % CT_REQ_PLACES;
   --q->tickets;
   r->pushed_at = cycle == CT_NO_CYCLE ? 0 : cycle;
-  r->state = CT_REQUEST_DEVICE;
-  ++q->handed;
-  ++q->in_device;
+  move(q, r, CT_REQUEST_DEVICE);
+  q->any = true;
   ++r->server->in_device;
   --r->server->in_host;
+}
+
+/* What the device says of the last push, which must not be done again if it has taken effect: then
+ * the last request that was accepted has the ticket that this one was to get. The one before it has
+ * another, because the last free ticket is never used; if there is none before it, there is no
+ * ticket, but the result is that of the cancel in ct_requests_open(). */
+int ct_requests_sure(ct_device *dev) {
+  struct ct_requests *q = dev->requests;
+  struct ct_request_slot *r = q->unsure;
+  uint32_t result = 0;
+  if (!r) return CT_OK;
+  int err = ct_reg_write(dev, CT_REG_MODEL_ADDR, 0);
+  if (!err) err = ct_reg_read(dev, CT_REG_REQ_RESULT, &result);
+  if (err) return err;
+  const bool accepted = (result >> 16 & TICKETS) == q->ticket[q->ticket_first] &&
+                        (q->any || (result & RESULT) == CT_REQ_OK);
+  q->unsure = NULL;
+  if (accepted) handed_over(q, r, CT_NO_CYCLE);
   return CT_OK;
 }
 
@@ -190,7 +282,7 @@ static int can_hand_over(ct_device *dev, const struct ct_request_slot *r, uint64
                          uint64_t *cycle, bool *can) {
   struct ct_requests *q = dev->requests;
   const uint64_t at = push_time(q, r);
-  const bool crowded = q->in_device >= CT_REQ_WAITING;
+  const bool crowded = in_device(q) >= CT_REQ_WAITING;
   *can = false;
   *cycle = CT_NO_CYCLE;
   if (can_schedule(dev)) {
@@ -201,53 +293,47 @@ static int can_hand_over(ct_device *dev, const struct ct_request_slot *r, uint64
     *can = true;
     return CT_OK;
   }
-  if (q->tickets == 0) return CT_OK;
+  if (q->tickets <= 1) return CT_OK; /* see ct_requests_sure() */
   const int err = q->room ? CT_OK : ask_room(dev);
   *can = !err && q->room > 0;
   if (*can) --q->room;
   return err;
 }
 
-/* The next request to be handed over; NULL: there is none. Those that were given up are passed. */
-static struct ct_request_slot *next_in_host(struct ct_requests *q) {
-  for (; q->handed < q->pushed; ++q->handed) {
-    struct ct_request_slot *r = slot_of(q, q->handed);
-    if (r->state == CT_REQUEST_HOST && r->record.tag == q->handed + 1) return r;
-  }
-  return NULL;
-}
-
 /* Hands over what is due, in order. */
 static int feed(ct_device *dev) {
   struct ct_requests *q = dev->requests;
-  struct ct_request_slot *r = next_in_host(q);
+  int err = ct_requests_sure(dev);
+  struct ct_request_slot *r = first_of(q, CT_REQUEST_HOST);
   uint64_t now = 0, cycle = 0;
   bool can = true;
-  int err = r ? ct_now(dev, &now) : CT_OK;
+  if (!err && r) err = ct_now(dev, &now);
   q->room = 0;
   q->now = now;
-  for (; !err && can && r; r = next_in_host(q)) {
+  for (; !err && can && r; r = first_of(q, CT_REQUEST_HOST)) {
     err = can_hand_over(dev, r, now, &cycle, &can);
-    if (!err && can) err = hand_over(dev, r, cycle);
+    if (err || !can) break;
+    err = push(dev, r, cycle);
+    if (!err) handed_over(q, r, cycle);
   }
   return err;
 }
 
 uint64_t ct_requests_due(ct_device *dev) {
   struct ct_requests *q = dev->requests;
-  const struct ct_request_slot *r = can_schedule(dev) ? next_in_host(q) : NULL;
+  const struct ct_request_slot *r = can_schedule(dev) ? first_of(q, CT_REQUEST_HOST) : NULL;
   uint64_t now = 0;
   if (!r || ct_now(dev, &now)) return CT_NO_CYCLE;
   const uint64_t at = push_time(q, r);
-  const uint64_t ahead = q->in_device >= CT_REQ_WAITING || at < CT_AHEAD ? 0 : CT_AHEAD;
+  const uint64_t ahead = in_device(q) >= CT_REQ_WAITING || at < CT_AHEAD ? 0 : CT_AHEAD;
   return at - ahead > now ? at - ahead : CT_NO_CYCLE;
 }
 
 /* A device without a clock makes batches when it is looked at, and only then. */
 int ct_requests_poll(ct_device *dev, bool waiting) {
   struct ct_requests *q = dev->requests;
-  int err = CT_OK;
-  if (waiting || (q->in_device && !dev->info.has_clock)) err = take_records(dev);
+  int err = ct_requests_sure(dev);
+  if (!err && (waiting || (in_device(q) && !dev->info.has_clock))) err = take_records(dev);
   return err ? err : feed(dev);
 }
 
@@ -274,24 +360,22 @@ int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t c
   int err = check_request(s, request);
   if (err) return err;
   struct ct_requests *q = s->dev->requests;
-  struct ct_request_slot *r = slot_of(q, q->pushed);
-  if (r->state != CT_REQUEST_FREE)
-    return ct_fail(s->dev, CT_ERR_FULL,
-                   "%d requests were pushed since one that is not reaped; reap first", CT_REQUESTS);
-  *r = (struct ct_request_slot){.state = CT_REQUEST_HOST,
-                                .server = s,
-                                .input = (uint32_t)(request->input / CT_UNIT),
-                                .output = (uint32_t)(request->output / CT_UNIT),
-                                .deadline = request->deadline,
-                                .record = {.tag = q->pushed + 1,
-                                           .server = s,
-                                           .scheduled = cycle,
-                                           .deadline = CT_NO_CYCLE,
-                                           .user = request->user}};
+  struct ct_request_slot *r = first_of(q, CT_REQUEST_FREE);
+  if (!r)
+    return ct_fail(s->dev, CT_ERR_FULL, "%d requests are not reaped; reap some first", CT_REQUESTS);
+  r->server = s;
+  r->input = (uint32_t)(request->input / CT_UNIT);
+  r->output = (uint32_t)(request->output / CT_UNIT);
+  r->deadline = request->deadline;
+  r->arrival = 0;
+  r->record = (struct ct_record){.tag = r->record.tag + CT_REQUESTS,
+                                 .server = s,
+                                 .scheduled = cycle,
+                                 .deadline = CT_NO_CYCLE,
+                                 .user = request->user};
+  move(q, r, CT_REQUEST_HOST);
   ++s->in_host;
-  ++q->unreaped;
   if (tag) *tag = r->record.tag;
-  ++q->pushed;
   ct_show_outstanding(s->dev);
   if (cycle != CT_NO_CYCLE && cycle > q->arrived) q->arrived = cycle;
   (void)feed(s->dev); /* the request is accepted; what fails here fails again when it is reaped */
@@ -307,17 +391,18 @@ int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag
 }
 
 size_t ct_server_outstanding(const ct_device *dev) {
-  return dev && dev->requests ? dev->requests->unreaped : 0;
+  return dev && dev->requests ? CT_REQUESTS - dev->requests->list[CT_REQUEST_FREE].count : 0;
+}
+
+/* The oldest record that nobody has taken; NULL: there is none. */
+static struct ct_request_slot *next_done(ct_device *dev) {
+  return dev->requests ? first_of(dev->requests, CT_REQUEST_DONE) : NULL;
 }
 
 static void take_done(ct_device *dev, struct ct_record *record) {
-  struct ct_requests *q = dev->requests;
-  struct ct_request_slot *r = &q->slot[q->done[q->done_first]];
+  struct ct_request_slot *r = next_done(dev);
   *record = r->record;
-  r->state = CT_REQUEST_FREE;
-  q->done_first = (q->done_first + 1) % CT_REQUESTS;
-  --q->done_count;
-  --q->unreaped;
+  move(dev->requests, r, CT_REQUEST_FREE);
   ct_show_outstanding(dev);
 }
 
@@ -327,10 +412,9 @@ int ct_server_reap_until(ct_device *dev, struct ct_record *record, uint64_t unti
   if (err) return err;
   CT_NEED(dev, record);
   struct ct_patience p = ct_patience(until, timeout_ms);
-  while (!err && !(dev->requests && dev->requests->done_count)) {
+  while (!err && !next_done(dev)) {
     err = ct_poll(dev);
-    if (!err && !(dev->requests && dev->requests->done_count))
-      err = ct_wait_more(dev, &p, "request");
+    if (!err && !next_done(dev)) err = ct_wait_more(dev, &p, "request");
   }
   if (!err) take_done(dev, record);
   return err;
@@ -348,19 +432,21 @@ int ct_server_reap(ct_device *dev, struct ct_record *record, int timeout_ms) {
 
 /* One that is scheduled is cancelled when it has been pushed. */
 int ct_server_cancel(ct_device *dev, uint64_t tag) {
-  const int err = ct_check_device(dev);
+  int err = ct_check_device(dev);
   if (err) return err;
   struct ct_requests *q = dev->requests;
-  const struct ct_request_slot *r = q ? slot_of(q, tag - 1) : NULL;
-  if (!r || tag == 0 || r->state == CT_REQUEST_FREE || r->record.tag != tag)
+  struct ct_request_slot *r = q ? &q->slot[tag % CT_REQUESTS] : NULL;
+  if (!r || r->state == CT_REQUEST_FREE || r->record.tag != tag)
     return ct_fail(dev, CT_ERR_NOT_FOUND,
                    "no request with tag %llu is outstanding: it was reaped, or never pushed",
                    (unsigned long long)tag);
-  if (r->state == CT_REQUEST_HOST) ct_request_give_up(dev, tag - 1, CT_DEV_CANCELLED);
+  err = ct_requests_sure(dev);
+  if (err) return err;
+  if (r->state == CT_REQUEST_HOST) give_up(q, r, CT_DEV_CANCELLED);
   if (r->state != CT_REQUEST_DEVICE) return CT_OK;
   uint64_t now = 0;
-  const int late = ct_now(dev, &now);
-  if (late) return late;
+  err = ct_now(dev, &now);
+  if (err) return err;
   return write_at(dev, r->pushed_at > now ? r->pushed_at : CT_NO_CYCLE, CT_REG_REQ_CANCEL,
                   r->ticket);
 }

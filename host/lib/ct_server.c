@@ -148,9 +148,11 @@ int ct_servers_unpin(ct_device *dev) {
 /* ---- Versions ------------------------------------------------------------------------------ */
 
 int ct_server_commit(ct_server *s, uint64_t image, uint32_t version) {
+  int err = ct_requests_sure(s->dev);
+  if (err) return err;
   s->image = image;
   s->version = version;
-  const int err = set_kept(s, false);
+  err = set_kept(s, false);
   s->before = s->dev->requests->handed;
   s->old = s->in_device;
   return err;
@@ -286,13 +288,9 @@ static int wait_pushed(ct_server *s) {
 
 /* Unloads the model when nothing more of it comes. */
 static int unload(ct_server *s) {
-  const struct ct_requests *q = s->dev->requests;
-  for (uint64_t seq = q->handed; seq < q->pushed; ++seq) {
-    const struct ct_request_slot *r = &q->slot[seq % CT_REQUESTS];
-    if (r->state == CT_REQUEST_HOST && r->server == s && r->record.tag == seq + 1)
-      ct_request_give_up(s->dev, seq, CT_DEV_UNLOADED);
-  }
-  const int err = wait_pushed(s);
+  int err = ct_requests_sure(s->dev);
+  ct_requests_give_up(s, CT_DEV_UNLOADED);
+  if (!err) err = wait_pushed(s);
   return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_UNLOAD, s->number);
 }
 

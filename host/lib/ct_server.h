@@ -25,31 +25,46 @@ enum {
   CT_AHEAD = 1024     /* cycles */
 };
 
-enum ct_request_state { CT_REQUEST_FREE, CT_REQUEST_HOST, CT_REQUEST_DEVICE, CT_REQUEST_DONE };
+enum ct_request_state {
+  CT_REQUEST_FREE,
+  CT_REQUEST_HOST,
+  CT_REQUEST_DEVICE,
+  CT_REQUEST_DONE,
+  CT_REQUEST_STATES
+};
 
-/* Request number seq (from 0) of a device has slot seq modulo CT_REQUESTS; its tag is seq + 1. */
+/* A place for a request. Its tag is the slot's number and, above, how often the slot has been used:
+ * never 0, and never the same again. The device's tag is the low half. */
 struct ct_request_slot {
   enum ct_request_state state;
+  uint16_t next, prev; /* in the list of its state */
   ct_server *server;
   uint32_t input, output, deadline; /* units, cycles */
   uint8_t ticket;
+  uint64_t seq;       /* in the order in which requests were handed over */
   uint64_t pushed_at; /* cycle it is scheduled for; 0: it was pushed at once */
   uint64_t arrival;   /* of one that had to wait in the host; 0: the device notes it */
   struct ct_record record;
 };
 
+/* Slots of one state, in the order in which they came to it. */
+struct ct_request_list {
+  uint16_t first, last; /* if there is one */
+  size_t count;
+};
+
 struct ct_requests {
   struct ct_request_slot slot[CT_REQUESTS];
-  uint64_t pushed, handed; /* sequence numbers: the next of each */
-  size_t unreaped;
-  size_t in_device;
-  unsigned room;              /* may be handed over although many are in the device */
-  uint64_t latest;            /* highest cycle a push was scheduled for */
-  uint64_t arrived;           /* latest arrival that was asked for */
-  uint64_t now;               /* when requests were last handed over */
-  uint64_t idle;              /* requests from here on have seen no job of the inference ring */
-  uint16_t done[CT_REQUESTS]; /* slots in the order in which they were done */
-  size_t done_first, done_count;
+  struct ct_request_list list[CT_REQUEST_STATES];
+  uint64_t handed;                /* sequence number of the next one that is handed over */
+  struct ct_request_slot *unsure; /* its push may have taken effect; NULL: there is none */
+  bool any;                       /* some request has been handed over */
+  uint64_t unpopped; /* tag of a record that is taken, but perhaps not popped; 0: none */
+  unsigned room;     /* may be handed over although many are in the device */
+  uint64_t latest;   /* highest cycle a push was scheduled for */
+  uint64_t arrived;  /* latest arrival that was asked for */
+  uint64_t now;      /* when requests were last handed over */
+  uint64_t idle;     /* requests from here on have seen no job of the inference ring */
   uint8_t ticket[CT_REQ_PLACES]; /* that are free, in the order in which they became so */
   size_t ticket_first, tickets;
   ct_server *server[CT_MODELS];
@@ -86,8 +101,11 @@ int ct_requests_poll(ct_device *dev, bool waiting);
 /* When a request is to be handed over next; CT_NO_CYCLE: nothing waits but for room. */
 uint64_t ct_requests_due(ct_device *dev);
 
-/* A request ends in the host with this code. */
-void ct_request_give_up(ct_device *dev, uint64_t seq, uint32_t code);
+/* Makes sure of a push whose write failed: whether the device has the request or not. */
+int ct_requests_sure(ct_device *dev);
+
+/* Requests of a server that wait in the host end with this code. */
+void ct_requests_give_up(ct_server *server, uint32_t code);
 
 /* ---- ct_server.c ---- */
 

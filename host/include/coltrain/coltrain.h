@@ -507,8 +507,8 @@ struct ct_request {
  * never 0. ct_server_push_at(): it arrives when the device's clock shows cycle (at once, if that
  * has passed, or if the device cannot schedule). Requests arrive in the order of the calls,
  * whatever the server. One for which the device has no room waits in the host; that is its time,
- * too. CT_ERR_FULL when the one 4096 requests before (of the device) is not reaped: nothing was
- * pushed. */
+ * too. CT_ERR_FULL when 4096 requests of the device are not reaped: nothing was pushed. A tag is
+ * never used again. */
 int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t *tag);
 int ct_server_push_at(ct_server *server, const struct ct_request *request, uint64_t cycle,
                       uint64_t *tag);
