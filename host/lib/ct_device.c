@@ -255,6 +255,7 @@ void ct_close(ct_device *dev) {
     ct_fail(dev, CT_ERR_CLOSED, "the device %s was closed before", dev->info.uri);
     return;
   }
+  ct_servers_close(dev);
   ct_program_free(dev->idle);
   dev->idle = NULL;
   if (dev->self) shut_down(dev);

@@ -217,18 +217,27 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
   return CT_OK;
 }
 
-void ct_model_free(ct_model *m) {
-  if (!m || !ct_handle_close(&m->handle, "model")) return;
-  bool ended = ct_server_end(m->server) && !m->stuck;
-  ended = ct_program_end(m->copy) && ended;
-  for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
-    ended = ct_program_end(m->step[i]) && ended;
-  for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    ended = ct_program_end(m->infer[i]) && ended;
+/* Gives back the memory of a model that has been freed. */
+static void give_back(ct_model *m) {
   const uint64_t memory[] = {m->image, m->state, m->served[0], m->served[1]};
-  for (unsigned i = 0; i < sizeof memory / sizeof *memory && ended; ++i)
+  for (unsigned i = 0; i < sizeof memory / sizeof *memory && !m->stuck; ++i)
     if (memory[i]) ct_heap_free(&m->dev->data, memory[i]);
   ct_handle_bury(&m->handle);
+}
+
+void ct_model_left_ended(ct_model *m) {
+  if (--m->left == 0 && !m->handle.live) give_back(m);
+}
+
+void ct_model_free(ct_model *m) {
+  if (!m || !ct_handle_close(&m->handle, "model")) return;
+  ct_server_end(m->server);
+  m->stuck = !ct_program_end(m->copy);
+  for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
+    m->stuck |= !ct_program_end(m->step[i]);
+  for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
+    m->stuck |= !ct_program_end(m->infer[i]);
+  if (!m->left) give_back(m);
 }
 
 int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,

@@ -24,8 +24,12 @@ struct ct_model {
   uint32_t version;   /* that is served; 0: none */
   uint64_t swapped;   /* inference jobs before it: they may use the other image */
   ct_server *server;  /* NULL: requests for it come as jobs only */
-  bool stuck;         /* a batch of it has not ended: what it uses must stay */
+  unsigned left;      /* servers of which a batch has not ended: the memory stays */
+  bool stuck;         /* a job has not ended: the memory stays for good */
 };
+
+/* A server's batch has ended after all. */
+void ct_model_left_ended(ct_model *model);
 
 /* Bytes of an image. */
 uint64_t ct_model_image_bytes(const ct_model *model);

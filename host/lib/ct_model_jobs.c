@@ -193,12 +193,22 @@ int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
   return ct_submit(m->dev, CT_TRAINING, &job, tag);
 }
 
+/* A server that was freed may have left a batch behind, which reads one of the images. */
+static int check_left(ct_model *m) {
+  const int err = m->left ? ct_poll(m->dev) : CT_OK;
+  if (err || !m->left) return err;
+  return ct_fail(m->dev, CT_ERR_TIMEOUT,
+                 "a batch of a server that was freed has not ended: it may still read a version of "
+                 "this model");
+}
+
 /* Requests name their version's image when they are submitted, and the swap is one assignment
  * between two of them: no request sees half of one version and half of another. The copy goes where
  * the version before the present one lay, which requests from before the last swap may still read.
  * Requests of a server name no image: their batches do, by a descriptor that is swapped as well. */
 int ct_model_serve(ct_model *m, uint32_t *version) {
   int err = ct_check_model(m);
+  if (!err) err = check_left(m);
   if (err) return err;
   uint64_t *image = &m->served[(m->version + 1) % 2], tag = 0;
   if (!*image) err = ct_mem_alloc(m->dev, ct_model_image_bytes(m), image);

@@ -334,7 +334,8 @@ int ct_requests_poll(ct_device *dev, bool waiting) {
   struct ct_requests *q = dev->requests;
   int err = ct_requests_sure(dev);
   if (!err && (waiting || (in_device(q) && !dev->info.has_clock))) err = take_records(dev);
-  return err ? err : feed(dev);
+  if (!err) err = feed(dev);
+  return err ? err : ct_servers_poll(dev);
 }
 
 /* ---- Calls --------------------------------------------------------------------------------- */

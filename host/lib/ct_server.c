@@ -140,7 +140,7 @@ int ct_servers_unpin(ct_device *dev) {
   int err = CT_OK;
   for (unsigned i = 0; i < CT_MODELS && dev->requests && !err; ++i) {
     ct_server *s = dev->requests->server[i];
-    if (s && s->kept) err = set_kept(s, false);
+    if (s && s->kept && !s->unloaded) err = set_kept(s, false);
   }
   return err;
 }
@@ -211,7 +211,7 @@ static int check_model(ct_model *m) {
 static int find_number(ct_device *dev, unsigned *number) {
   const int err = ct_requests_open(dev);
   for (*number = 0; !err && *number < CT_MODELS; ++*number)
-    if (!dev->requests->server[*number] && !(dev->requests->lost >> *number & 1)) return CT_OK;
+    if (!dev->requests->server[*number]) return CT_OK;
   return err ? err
              : ct_fail(dev, CT_ERR_FULL, "the device serves %u models already; free a server first",
                        CT_MODELS);
@@ -291,7 +291,9 @@ static int unload(ct_server *s) {
   int err = ct_requests_sure(s->dev);
   ct_requests_give_up(s, CT_DEV_UNLOADED);
   if (!err) err = wait_pushed(s);
-  return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_UNLOAD, s->number);
+  if (!err) err = ct_reg_write(s->dev, CT_REG_MODEL_UNLOAD, s->number);
+  s->unloaded = !err;
+  return err;
 }
 
 /* Waits until none of its requests is in the device, but not for long. */
@@ -305,53 +307,95 @@ static int wait_empty(ct_server *s) {
   return err;
 }
 
-/* Cancels a batch that does not end, if it is surely this server's that is in front. */
+/* Cancels a batch that does not end, if it is surely this server's that is in front: a batch has no
+ * name, and a cancel hits whichever it finds. While the device is frozen it forms none, so what
+ * BATCH_STATE shows stays true until the cancel, but for batches that end. */
 static int cancel_batch(ct_server *s) {
-  uint32_t state = 0;
-  const int err = ct_reg_read(s->dev, CT_REG_BATCH_STATE, &state);
+  enum { FREEZE = 2, CANCEL = 2 };
+  uint32_t ctrl = 0, state = 0;
+  if (!ring_is_idle(s->dev)) return CT_ERR_TIMEOUT;
+  int err = ct_reg_read(s->dev, CT_REG_CTRL, &ctrl);
+  if (!err) err = ct_reg_write(s->dev, CT_REG_CTRL, FREEZE);
   if (err) return err;
-  if ((state >> 8 & 255) != 1u << s->number || !ring_is_idle(s->dev)) return CT_ERR_TIMEOUT;
-  return ct_reg_write(s->dev, CT_CTX_BASE + CT_CREG_CONTROL, 2);
+  err = ct_reg_read(s->dev, CT_REG_BATCH_STATE, &state);
+  const bool alone = (state >> 8 & 255) == 1u << s->number;
+  if (!err && alone) err = ct_reg_write(s->dev, CT_CTX_BASE + CT_CREG_CONTROL, CANCEL);
+  const int stays = ct_reg_write(s->dev, CT_REG_CTRL, ctrl & FREEZE);
+  if (!err) err = stays;
+  return err || alone ? err : CT_ERR_TIMEOUT;
 }
 
-static bool end(ct_server *s) {
+/* Of three batches on their way each may have to be cancelled. */
+static int end(ct_server *s) {
+  size_t before = SIZE_MAX;
   int err = unload(s);
   if (!err) err = wait_empty(s);
-  if (err == CT_ERR_TIMEOUT) {
+  while (err == CT_ERR_TIMEOUT && s->in_device < before) {
+    before = s->in_device;
     err = cancel_batch(s);
     if (!err) err = wait_empty(s);
   }
-  if (err)
-    ct_log(s->dev, CT_LOG_WARNING, "a batch of a model that is not served any more does not end");
-  return !err;
+  return err;
 }
 
-/* A batch has not ended: the device may still use what belongs to it, and a record may come. */
-static void abandon(ct_server *s) {
-  struct ct_requests *q = s->dev->requests;
-  q->lost |= 1u << s->number;
-  for (size_t i = 0; i < CT_REQUESTS; ++i)
-    if (q->slot[i].state == CT_REQUEST_DEVICE && q->slot[i].server == s) q->slot[i].server = NULL;
-  ++s->program->jobs;
-  if (s->resident) ++s->resident->jobs;
-}
-
-bool ct_server_end(ct_server *s) {
-  if (!s || !s->model) return true;
-  s->ending = true;
-  const bool ended = !s->dev->self || end(s);
-  if (!ended) abandon(s);
+/* Gives back what batches used. */
+static void give_back(ct_server *s) {
   ct_program_free(s->program);
   ct_program_free(s->resident);
   if (s->dev->requests) s->dev->requests->server[s->number] = NULL;
+}
+
+/* A batch has not ended: the device may still use what belongs to the server, so that all of it
+ * stays as it is, with the model's memory, until the batch's last record has come. */
+static void leave(ct_server *s) {
+  ct_log(s->dev, CT_LOG_WARNING,
+         "a batch of a model that is not served any more does not end; what it uses stays until it "
+         "does, or the device is closed");
+  s->left = s->model;
+  ++s->model->left;
+}
+
+static void end_left(ct_server *s) {
+  ct_model *m = s->left;
+  s->left = NULL;
+  give_back(s);
+  ct_model_left_ended(m);
+  if (!s->handle.live) ct_handle_bury(&s->handle);
+}
+
+int ct_servers_poll(ct_device *dev) {
+  for (unsigned i = 0; i < CT_MODELS; ++i) {
+    ct_server *s = dev->requests->server[i];
+    if (!s || !s->left) continue;
+    uint64_t now = 0;
+    int err = s->unloaded ? CT_OK : ct_now(dev, &now);
+    if (!err && !s->unloaded && now > dev->requests->latest) err = unload(s);
+    if (err) return err;
+    if (s->unloaded && !s->in_device) end_left(s);
+  }
+  return CT_OK;
+}
+
+void ct_servers_close(ct_device *dev) {
+  for (unsigned i = 0; i < CT_MODELS && dev->requests; ++i) {
+    ct_server *s = dev->requests->server[i];
+    if (s && s->left) end_left(s);
+  }
+}
+
+void ct_server_end(ct_server *s) {
+  if (!s || !s->model) return;
+  s->ending = true;
+  if (s->dev->self && end(s))
+    leave(s);
+  else
+    give_back(s);
   s->model->server = NULL;
   s->model = NULL;
-  return ended;
 }
 
 void ct_server_free(ct_server *s) {
   if (!s || !ct_handle_close(&s->handle, "server")) return;
-  ct_model *m = s->model;
-  if (!ct_server_end(s)) m->stuck = true;
-  ct_handle_bury(&s->handle);
+  ct_server_end(s);
+  if (!s->left) ct_handle_bury(&s->handle);
 }

@@ -68,13 +68,13 @@ struct ct_requests {
   uint8_t ticket[CT_REQ_PLACES]; /* that are free, in the order in which they became so */
   size_t ticket_first, tickets;
   ct_server *server[CT_MODELS];
-  uint32_t lost; /* models of which a batch has not ended: not to be used again */
 };
 
 struct ct_server {
   struct ct_handle handle; /* first */
   ct_device *dev;
-  ct_model *model; /* NULL: freed */
+  ct_model *model; /* NULL: not served any more */
+  ct_model *left;  /* was its model; a batch has not ended, so that all of it stays */
   struct ct_serving how;
   unsigned number;            /* of the device's model */
   ct_program *program;        /* loads its weights */
@@ -88,7 +88,7 @@ struct ct_server {
   uint64_t before; /* requests that the last commit found in the device */
   size_t old;      /* of those, without a record */
   size_t in_device, in_host;
-  bool ending;
+  bool ending, unloaded;
 };
 
 /* ---- ct_request.c ---- */
@@ -121,8 +121,14 @@ int ct_server_commit(ct_server *server, uint64_t image, uint32_t version);
 /* Waits until no request can use the version before, as long as a blocking call may. */
 int ct_server_settle(ct_server *server);
 
-/* Ends serving, because the model is freed. False: a batch cannot be ended, so that what it uses
- * must stay. */
-bool ct_server_end(ct_server *server);
+/* Ends serving, because the model is freed. If a batch cannot be ended, the server is left behind:
+ * it keeps its number, its programs and its part of the scratchpad, and model->left counts it. */
+void ct_server_end(ct_server *server);
+
+/* Gives back what servers left behind have kept, where the last record has come. */
+int ct_servers_poll(ct_device *dev);
+
+/* The same for all, because the device is about to be closed. */
+void ct_servers_close(ct_device *dev);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "ct_server.h"
+
 /* ---- Slots ---- */
 
 /* One request of a model that waits, while more than all slots' number of another's come and go. */
@@ -84,7 +86,8 @@ struct flaky {
   ct_rng rng;
   uint32_t percent, only; /* a register; 0: all of requests */
   bool shy, popped;
-  unsigned failed[2]; /* without, with effect */
+  void (*at_state)(struct flaky *f); /* NULL, or what happens while BATCH_STATE is on its way */
+  unsigned failed[2];                /* without, with effect */
 };
 
 static bool fails(struct flaky *f, uint32_t offset) {
@@ -98,6 +101,7 @@ static int flaky_read(void *self, uint32_t offset, uint32_t *value) {
   const int err = f->inner->reg_read(f->self, offset, value);
   if (offset == CT_REG_REC_STATE && f->shy && f->popped) *value = 0;
   if (offset == CT_REG_REC_STATE) f->popped = false;
+  if (offset == CT_REG_BATCH_STATE && f->at_state) f->at_state(f);
   return err;
 }
 
@@ -258,11 +262,159 @@ static void none_after_a_pop(void **state) {
   test_free(b);
 }
 
+/* ---- Batches that do not end ---- */
+
+/* Bytes that are allocated in a heap. */
+static uint64_t used(const struct ct_heap *heap) {
+  uint64_t sum = 0;
+  for (const struct ct_heap_block *h = heap->first; h; h = h->next)
+    sum += h->used ? h->size : 0;
+  return sum;
+}
+
+static void hang(struct bed *b, bool on) {
+  OK(b->dev->plugin.ops->fault(b->dev->self, on ? CT_FAULT_AXI_HANG : CT_FAULT_NONE,
+                               b->served[0].rows));
+}
+
+/* A batch of model 0 whose input never comes; a cancel waits for it, and not only so long. */
+static void begin_stuck(struct bed *b, struct ask *ask) {
+  struct ct_record r;
+  *ask = (struct ask){.served = &b->served[0]};
+  OK(ct_reg_write(b->dev, CT_REG_DRAIN_LIMIT, UINT32_MAX));
+  hang(b, true);
+  bed_push(b, ask, 0, CT_NO_CYCLE);
+  assert_int_equal(ct_server_reap(b->dev, &r, 20), CT_ERR_TIMEOUT);
+}
+
+enum left_how { SERVER_GOES, BOTH_GO, MODEL_GOES, DEVICE_GOES, LEFT_HOWS };
+
+static void free_stuck(struct bed *b, enum left_how how) {
+  struct served *s = &b->served[0];
+  if (how != MODEL_GOES) ct_server_free(s->server);
+  if (how == BOTH_GO || how == MODEL_GOES) ct_model_free(s->model);
+}
+
+/* While it is stuck: nobody gets its number, memory or words of the scratchpad. */
+static void others_keep_off(struct bed *b, const struct ct_server *before) {
+  struct ask ask = {.served = &b->served[2], .sample = 3, .place = 3};
+  bed_serve(b, 2, NULL);
+  const struct ct_server *s = b->served[2].server;
+  assert_true(s->number != before->number);
+  assert_true(s->pin_words > 0 && s->pin_at + s->pin_words <= before->pin_at);
+  bed_push(b, &ask, 0, CT_NO_CYCLE);
+  hang(b, false);
+  struct ct_record r;
+  OK(ct_server_reap(b->dev, &r, 5000));
+  assert_int_equal(r.error, CT_ERR_CANCELLED);
+  assert_int_equal(r.code, CT_DEV_CANCELLED);
+  r = bed_reap(b, &ask);
+  bed_check(b, &r);
+  ct_server_free(b->served[2].server);
+  b->served[2].server = NULL;
+}
+
+/* It has ended: everything is there again, and the model can be served as before. */
+static void all_is_given_back(struct bed *b, enum left_how how, const struct ct_server *before) {
+  struct served *s = &b->served[0];
+  for (unsigned i = 0; i < CT_MODELS; ++i)
+    assert_null(b->dev->requests->server[i]);
+  if (how == MODEL_GOES) ct_server_free(s->server);
+  s->server = NULL;
+  if (how != SERVER_GOES) return;
+  struct ask ask = {.served = s, .sample = 5, .place = 5};
+  bed_next_version(b, s);
+  bed_serve(b, 0, NULL);
+  assert_true(s->server->number == before->number && s->server->pin_at == before->pin_at);
+  bed_push(b, &ask, 0, CT_NO_CYCLE);
+  const struct ct_record r = bed_reap(b, &ask);
+  bed_check(b, &r);
+}
+
+static void stuck_batches_keep_theirs(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  for (enum left_how how = 0; how < LEFT_HOWS; ++how) {
+    struct ask ask;
+    bed_open(b, "sim:dram=32,stall=10");
+    struct served *s = &b->served[0];
+    const uint64_t data = used(&b->dev->data), code = used(&b->dev->code);
+    const uint64_t memory = 2 * ct_model_image_bytes(s->model); /* and the state of training */
+    bed_serve(b, 0, NULL);
+    const struct ct_server before = *s->server;
+    begin_stuck(b, &ask);
+    free_stuck(b, how);
+    if (how == DEVICE_GOES) {
+      ct_close(b->dev);
+      for (int i = 0; i < BED_MODELS; ++i)
+        ct_model_free(b->served[i].model);
+      continue;
+    }
+    if (how == SERVER_GOES) assert_int_equal(ct_model_serve(s->model, NULL), CT_ERR_TIMEOUT);
+    const uint64_t kept = used(&b->dev->code);
+    assert_int_equal(used(&b->dev->data), data);
+    others_keep_off(b, &before);
+    if (how == SERVER_GOES)
+      assert_int_equal(used(&b->dev->code), code);
+    else
+      assert_true(used(&b->dev->code) < kept && used(&b->dev->data) + memory < data);
+    all_is_given_back(b, how, &before);
+    if (how != SERVER_GOES) s->model = NULL;
+    bed_close(b);
+  }
+  test_free(b);
+}
+
+/* ---- Cancels of batches ---- */
+
+/* Lets the stuck batch go on, makes model 2 due, and time pass until a batch of it has begun, or
+ * for longer than that would take. */
+static void other_begins(struct flaky *f) {
+  uint32_t state = 0;
+  f->inner->fault(f->self, CT_FAULT_NONE, 0);
+  f->inner->reg_write(f->self, CT_REG_MODEL_ADDR, 1 * CT_MODEL_WORDS + CT_MODEL_CTL);
+  f->inner->reg_write(f->self, CT_REG_MODEL_DATA, CT_BATCHING_FIXED | 1 << 8);
+  for (int i = 0; i < 1000 && (state >> 8 & 255) != 2; ++i)
+    f->inner->reg_read(f->self, CT_REG_BATCH_STATE, &state);
+  for (int i = 0; i < 10; ++i) /* it is in front, and has not ended */
+    f->inner->reg_read(f->self, CT_REG_ID, &state);
+}
+
+/* The cancel of a batch hits no other model's, which begins just then. */
+static void cancel_hits_its_own(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask stuck, other = {.sample = 7, .place = 7};
+  struct flaky flaky;
+  bed_open(b, "sim:dram=32");
+  bed_serve(b, 0, NULL);
+  bed_serve(b, 2, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = UINT32_MAX / 2});
+  assert_int_equal(b->served[2].server->number, 1);
+  other.served = &b->served[2];
+  bed_push(b, &other, 0, CT_NO_CYCLE);
+  begin_stuck(b, &stuck);
+  put_before(&flaky, b->dev);
+  flaky.at_state = other_begins;
+  ct_server_free(b->served[0].server);
+  b->served[0].server = NULL;
+  flaky.at_state = NULL;
+  take_away(&flaky, b->dev);
+  for (int i = 0; i < 2; ++i) {
+    struct ct_record r;
+    OK(ct_server_reap(b->dev, &r, 5000));
+    if (r.user == &other) bed_check(b, &r);
+    if (r.user == &stuck) assert_int_equal(r.error, CT_ERR_CANCELLED);
+  }
+  bed_close(b);
+  test_free(b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_stays),           cmocka_unit_test(tags_are_new),
       cmocka_unit_test(nothing_comes_twice), cmocka_unit_test(first_push_fails),
-      cmocka_unit_test(none_after_a_pop),
+      cmocka_unit_test(none_after_a_pop),    cmocka_unit_test(stuck_batches_keep_theirs),
+      cmocka_unit_test(cancel_hits_its_own),
   };
   ct_tb_seed();
   return cmocka_run_group_tests(tests, NULL, NULL);

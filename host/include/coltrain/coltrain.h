@@ -472,8 +472,11 @@ struct ct_serving {
 int ct_server_create(ct_model *model, const struct ct_serving *serving, ct_server **server);
 
 /* Ends serving. Requests that wait leave with CT_ERR_CANCELLED and the device's code UNLOADED, a
- * batch that has begun ends (half a second is waited for it, then it is cancelled); all records can
- * still be reaped. Other models go on. Freeing the model does the same, but for the handle. */
+ * batch that has begun ends (half a second is waited for it, then it is cancelled, unless a batch
+ * of another model may be hit); all records can still be reaped. Other models go on. A batch that
+ * does not end even so keeps what it uses, the model's memory too, until its records have come in
+ * or the device is closed; until then ct_model_serve() of the model fails with CT_ERR_TIMEOUT.
+ * Freeing the model does the same, but for the handle. */
 void ct_server_free(ct_server *server);
 
 /* What is known of a server. */
