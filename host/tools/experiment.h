@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Experiments: many measurements by one definition (docs/experiments.md), each in a file of its
+ * own, so that an interrupted experiment goes on where it was; then what they say together.
+ *
+ *   verb_experiment.c        the names of the experiments
+ *   experiment_colocation.c  options and points of `colocation`, the order of things
+ *   experiment_point.c       one point: a fresh device, its load, its figures
+ *   experiment_store.c       files of points: which are there, which is being made
+ *   experiment_summary.c     ratios over seeds, targets, summary.json and the text
+ *   experiment_report.c      the page for people: HTML with charts
+ *   experiment_batching.c    `batching`
+ *
+ * A point depends on nothing but its settings: every one opens a device of its own, and its cycles
+ * come from there. The same points made again, on any machine and in any order, are the same bytes.
+ */
+#ifndef EXPERIMENT_H
+#define EXPERIMENT_H
+
+#include "serve.h"
+
+enum {
+  EXP_NAME = 96,
+  EXP_URI = 128,
+  EXP_SERVERS = 3, /* digits, the large network, both at once */
+  EXP_BATCH = 16,
+  EXP_SAMPLES = 4096 /* of the training alone */
+};
+
+/* What a point measures: how long a request takes alone and with a full queue; training without
+ * requests; requests without training, and beside it. */
+enum exp_kind { EXP_CAPACITY, EXP_TRAINING, EXP_ALONE, EXP_TOGETHER };
+
+/* Networks that serve. */
+struct exp_server {
+  const char *name;
+  struct serve_shape shape[2];
+  size_t models;
+  size_t measured; /* requests of a point, by the definition */
+};
+extern const struct exp_server exp_servers[EXP_SERVERS];
+
+struct exp_point {
+  char name[EXP_NAME]; /* of its files, too */
+  enum exp_kind kind;
+  const struct exp_server *server; /* NULL: none */
+  enum ct_policy policy;
+  uint32_t permille;
+  enum serve_arrivals arrivals;
+  const char *memory; /* arguments of sim:, "" for the default memory */
+  uint64_t seed;
+  bool core; /* of the core grid */
+};
+
+/* What all points have in common. */
+struct exp_settings {
+  const char *out;    /* folder */
+  const char *trace;  /* arrival times for SERVE_TRACE */
+  const char *data;   /* that is trained on */
+  uint32_t part;      /* percent of the requests that the definition asks for; 100 but for tests */
+  uint64_t on_percent, period; /* of bursts */
+};
+
+/* A finished point, as its file has it. Cycles; CT_STATS_NEVER for infinite. */
+struct exp_result {
+  bool there;
+  uint64_t service;                 /* CAPACITY: a request alone on an idle device */
+  uint64_t busy, done;              /* CAPACITY: cycles and requests with a full queue */
+  uint64_t requests, measured, answered, wrong, missed;
+  uint64_t deadline, p50, p90, p99, max;
+  double u, mean_batch, goodput;
+  uint64_t batches[EXP_BATCH + 1];  /* of so many requests */
+  uint64_t window, rows;            /* cycles; rows of the array that training took in them */
+  bool given_up;
+  size_t samples;                   /* TRAINING: rows after every `pitch` cycles */
+  uint64_t pitch, steps;
+  uint64_t *sample;                 /* free() */
+};
+
+/* ---- One point (experiment_point.c) ---- */
+
+/* Measures it: *json is the content of its file, and the rows of its requests go to csv (NULL for
+ * those without requests). capacity: of the same server and memory, for ALONE and TOGETHER. A new
+ * reference; NULL with 1, after a sentence, or with 0, stopped by Ctrl-C. */
+int exp_point_run(const struct exp_settings *settings, const struct exp_point *point,
+                  const struct exp_result *capacity, const char *csv, struct ct_progress *progress,
+                  json_t **json);
+
+/* The network that is trained. */
+extern const char exp_trained[];
+
+/* ---- Files of points (experiment_store.c) ---- */
+
+/* Makes the folders. 0, or 1 after a sentence. */
+int exp_store_open(const struct exp_settings *settings);
+
+/* The finished point, if there is one made by the same settings. False: not there. */
+bool exp_store_load(const struct exp_settings *settings, const struct exp_point *point,
+                    struct exp_result *result);
+
+/* Takes a point for this process: a file descriptor to be closed when it is done, or -1 if another
+ * process makes it. */
+int exp_store_claim(const struct exp_settings *settings, const struct exp_point *point);
+
+/* The path of its file, ending in that; of EXP_PATH bytes. */
+enum { EXP_PATH = 1024 };
+void exp_store_path(const struct exp_settings *settings, const struct exp_point *point,
+                    const char *end, char path[EXP_PATH]);
+
+/* Writes the finished point, whole or not at all. Drops the reference. 0, or 1 after a sentence. */
+int exp_store_save(const struct exp_settings *settings, const struct exp_point *point, json_t *json);
+
+/* Forgets what was loaded. */
+void exp_result_free(struct exp_result *result);
+
+/* ---- What the points say together (experiment_summary.c) ---- */
+
+/* A ratio of figures of the same arrivals, over seeds: geometric mean and its 95 % interval. One
+ * seed has no interval (NaN); none at all is NaN. */
+struct exp_ratio {
+  size_t seeds;
+  double mean, low, high;
+};
+
+/* Points that differ in nothing but the seed, and what belongs to them. */
+struct exp_cell {
+  struct exp_point point; /* of the first seed */
+  size_t seeds;
+  double p99, p99_alone;  /* cycles, geometric means; infinite: never answered */
+  struct exp_ratio stretch;      /* of p99 against the same arrivals alone */
+  struct exp_ratio share;        /* of training's speed alone */
+  struct exp_ratio share_of_idle; /* the same / (1 - u) */
+  double u, u_over_load, mean_batch;
+  uint64_t batches[EXP_BATCH + 1];
+  uint64_t answered, wrong, missed, missed_alone, requests;
+  uint64_t missed_only_together; /* in time alone, late beside training */
+};
+
+struct exp_summary {
+  const struct exp_settings *settings;
+  struct exp_cell *cell; /* TOGETHER only, in the order of the grid */
+  size_t cells, points, there;
+  struct exp_result capacity[EXP_SERVERS]; /* at the default memory */
+};
+
+/* Reads all points that are there. 0, or 1 after a sentence. */
+int exp_summary_make(const struct exp_settings *settings, const struct exp_point *points,
+                     size_t count, struct exp_summary *summary);
+void exp_summary_free(struct exp_summary *summary);
+
+/* Whether a target holds: 1, 0, or -1 where points are missing. Text says which and by what. */
+struct exp_target {
+  char text[200], figure[120];
+  int held;
+};
+enum { EXP_TARGETS = 8 };
+size_t exp_summary_targets(const struct exp_summary *summary, struct exp_target target[EXP_TARGETS]);
+
+json_t *exp_summary_json(const struct exp_summary *summary);
+void exp_summary_print(const struct exp_summary *summary, FILE *to);
+
+/* ---- The page (experiment_report.c) ---- */
+
+/* Writes a self-contained page. 0, or 1 after a sentence. */
+int exp_report(const struct exp_summary *summary, const char *path);
+
+/* ---- Experiments ---- */
+
+int experiment_colocation(int argc, char **argv);
+int experiment_batching(int argc, char **argv);
+
+const char *exp_policy_name(enum ct_policy policy);
+
+#endif
