@@ -31,6 +31,7 @@ int verb_counters(int argc, char **argv);
 int verb_bench(int argc, char **argv);
 int verb_top(int argc, char **argv);
 int verb_serve_bench(int argc, char **argv);
+int verb_experiment(int argc, char **argv);
 
 /* ---- Errors ---- */
 
@@ -66,6 +67,20 @@ struct cli_near {
   size_t distance;
 };
 void cli_consider(struct cli_near *near, const char *name);
+
+/* A verb that is followed by what it shall do, such as `bench gemm`: help, the one that is named,
+ * or a sentence about a name that does not exist. Returns the exit status. */
+struct cli_choice {
+  const char *name, *text;
+  int (*run)(int argc, char **argv);
+};
+struct cli_choices {
+  const char *verb, *what; /* "bench", "measurement" */
+  const char *intro, *example;
+  const struct cli_choice *choice;
+  size_t count;
+};
+int cli_choose(const struct cli_choices *choices, int argc, char **argv);
 
 /* Values of options; a bad one is a usage error that names the option. */
 uint64_t cli_count(const struct argp_state *state, const char *option, const char *text,

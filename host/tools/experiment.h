@@ -54,37 +54,41 @@ struct exp_point {
 
 /* What all points have in common. */
 struct exp_settings {
-  const char *out;    /* folder */
-  const char *trace;  /* arrival times for SERVE_TRACE */
-  const char *data;   /* that is trained on */
-  uint32_t part;      /* percent of the requests that the definition asks for; 100 but for tests */
+  const char *out;   /* folder */
+  const char *trace; /* arrival times for SERVE_TRACE */
+  const char *data;  /* that is trained on */
+  uint32_t part;     /* percent of the requests that the definition asks for; 100 but for tests */
   uint64_t on_percent, period; /* of bursts */
 };
 
 /* A finished point, as its file has it. Cycles; CT_STATS_NEVER for infinite. */
 struct exp_result {
   bool there;
-  uint64_t service;                 /* CAPACITY: a request alone on an idle device */
-  uint64_t busy, done;              /* CAPACITY: cycles and requests with a full queue */
+  uint64_t service;    /* CAPACITY: a request alone on an idle device */
+  uint64_t batch;      /* CAPACITY: the longest service of a batch */
+  uint64_t busy, done; /* CAPACITY: cycles and requests with a full queue */
   uint64_t requests, measured, answered, wrong, missed;
   uint64_t deadline, p50, p90, p99, max;
   double u, mean_batch, goodput;
-  uint64_t batches[EXP_BATCH + 1];  /* of so many requests */
-  uint64_t window, rows;            /* cycles; rows of the array that training took in them */
+  uint64_t batches[EXP_BATCH + 1]; /* of so many requests */
+  uint64_t window, rows;           /* cycles; rows of the array that training took in them */
   bool given_up;
-  size_t samples;                   /* TRAINING: rows after every `pitch` cycles */
+  size_t samples; /* TRAINING: rows after every `pitch` cycles */
   uint64_t pitch, steps;
-  uint64_t *sample;                 /* free() */
+  uint64_t *sample; /* free() */
 };
 
 /* ---- One point (experiment_point.c) ---- */
 
-/* Measures it: *json is the content of its file, and the rows of its requests go to csv (NULL for
- * those without requests). capacity: of the same server and memory, for ALONE and TOGETHER. A new
- * reference; NULL with 1, after a sentence, or with 0, stopped by Ctrl-C. */
+/* Measures it: *json, a new object, is the content of its file; the rows of its requests go to csv.
+ * capacity: of the same server and memory, for ALONE and TOGETHER. 1 after a sentence, with *json
+ * NULL; 0 with *json NULL: stopped by Ctrl-C. */
 int exp_point_run(const struct exp_settings *settings, const struct exp_point *point,
-                  const struct exp_result *capacity, const char *csv, struct ct_progress *progress,
-                  json_t **json);
+                  const struct exp_result *capacity, const char *csv, json_t **json);
+
+/* What a point's figures depend on, a new object: a file made by other settings is another point's.
+ */
+json_t *exp_point_settings(const struct exp_settings *settings, const struct exp_point *point);
 
 /* The network that is trained. */
 extern const char exp_trained[];
@@ -98,8 +102,8 @@ int exp_store_open(const struct exp_settings *settings);
 bool exp_store_load(const struct exp_settings *settings, const struct exp_point *point,
                     struct exp_result *result);
 
-/* Takes a point for this process: a file descriptor to be closed when it is done, or -1 if another
- * process makes it. */
+/* Takes a point for this process: a file descriptor to be closed when it is done; -1 if another
+ * process makes it, -2 after a sentence. */
 int exp_store_claim(const struct exp_settings *settings, const struct exp_point *point);
 
 /* The path of its file, ending in that; of EXP_PATH bytes. */
@@ -108,7 +112,8 @@ void exp_store_path(const struct exp_settings *settings, const struct exp_point 
                     const char *end, char path[EXP_PATH]);
 
 /* Writes the finished point, whole or not at all. Drops the reference. 0, or 1 after a sentence. */
-int exp_store_save(const struct exp_settings *settings, const struct exp_point *point, json_t *json);
+int exp_store_save(const struct exp_settings *settings, const struct exp_point *point,
+                   json_t *json);
 
 /* Forgets what was loaded. */
 void exp_result_free(struct exp_result *result);
@@ -126,14 +131,16 @@ struct exp_ratio {
 struct exp_cell {
   struct exp_point point; /* of the first seed */
   size_t seeds;
-  double p99, p99_alone;  /* cycles, geometric means; infinite: never answered */
-  struct exp_ratio stretch;      /* of p99 against the same arrivals alone */
-  struct exp_ratio share;        /* of training's speed alone */
+  double p99, p99_alone;          /* cycles, geometric means; infinite: never answered */
+  struct exp_ratio stretch;       /* of p99 against the same arrivals alone */
+  struct exp_ratio share;         /* of training's speed alone */
   struct exp_ratio share_of_idle; /* the same / (1 - u) */
   double u, u_over_load, mean_batch;
   uint64_t batches[EXP_BATCH + 1];
-  uint64_t answered, wrong, missed, missed_alone, requests;
-  uint64_t missed_only_together; /* in time alone, late beside training */
+  uint64_t asked, answered, wrong;         /* of all requests */
+  uint64_t requests, missed, missed_alone; /* measured ones; late ones of these */
+  uint64_t missed_only_together;           /* in time alone, late beside training */
+  uint64_t deadline;                       /* cycles */
 };
 
 struct exp_summary {
@@ -154,7 +161,8 @@ struct exp_target {
   int held;
 };
 enum { EXP_TARGETS = 8 };
-size_t exp_summary_targets(const struct exp_summary *summary, struct exp_target target[EXP_TARGETS]);
+size_t exp_summary_targets(const struct exp_summary *summary,
+                           struct exp_target target[EXP_TARGETS]);
 
 json_t *exp_summary_json(const struct exp_summary *summary);
 void exp_summary_print(const struct exp_summary *summary, FILE *to);

@@ -19,6 +19,7 @@ static const struct verb verbs[] = {
     {"train", "train a multilayer perceptron and save it", verb_train},
     {"infer", "run a saved model on a data set or a matrix", verb_infer},
     {"serve-bench", "serve requests in batches and measure their latency", verb_serve_bench},
+    {"experiment", "the measurements that docs/results.md quotes about serving", verb_experiment},
     {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
     {"top", "watch a colocate or train that is running", verb_top},
     {"info", "what a device is", verb_info},

@@ -27,6 +27,7 @@ struct serve_shape {
 
 struct serve_options {
   const char *device, *json, *csv, *trace;
+  bool trace_again; /* a trace that is too short begins again after its end */
   struct serve_shape shape[SERVE_MODELS];
   size_t models, requests;
   uint32_t permille; /* of the capacity that is offered */
@@ -65,6 +66,13 @@ struct serve_probe {
   uint64_t p99;
 };
 
+/* What goes on beside the requests; members may be NULL. 0, or 1 after a sentence. */
+struct serve_beside {
+  int (*turn)(void *arg);    /* often: at least with every record */
+  int (*arrived)(void *arg); /* once, when the clock shows the first arrival of a load */
+  void *arg;
+};
+
 struct serve {
   const struct serve_options *o;
   ct_device *dev;
@@ -79,6 +87,8 @@ struct serve {
   struct serve_probe probes[SERVE_PROBES];
   size_t probes_done;
   uint32_t sustainable; /* permille of the capacity; 0: none */
+  struct serve_beside beside;
+  uint64_t give_up; /* cycle after which no answer is waited for; CT_NO_CYCLE */
   FILE *text;
   struct ct_progress progress;
 };
@@ -90,6 +100,12 @@ void serve_close(struct serve *s);
 
 /* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
 int serve_runs(struct serve *s);
+
+/* A part of them. All requests at once: the queue is never empty, which gives the capacity. */
+int serve_capacity(struct serve *s);
+
+/* The requests of run as they arrive at that load, permille of the capacity. */
+int serve_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label);
 
 /* Latencies of the measured requests of a run: the first ones are dropped, one without an answer
  * counts as CT_STATS_NEVER. */

@@ -79,11 +79,13 @@ static int finish(struct serve *s, struct serve_run *run, const struct ct_record
   return r->answered ? check(s, run, r) : 0;
 }
 
-/* Pushes and takes one record, if one comes. */
-static int turn(struct serve *s, struct serve_run *run) {
+/* Pushes and takes one record, if one comes before the given cycle. */
+static int turn(struct serve *s, struct serve_run *run, uint64_t until) {
   struct ct_record record;
   if (push(s, run)) return 1;
-  const int rc = ct_server_reap(s->dev, &record, WAIT_MS);
+  if (s->beside.turn && s->beside.turn(s->beside.arg)) return 1;
+  const int rc = until == CT_NO_CYCLE ? ct_server_reap(s->dev, &record, WAIT_MS)
+                                      : ct_server_reap_until(s->dev, &record, until, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;
   return rc < 0 ? cli_fail_device(s->dev, rc, "waiting for the device") : finish(s, run, &record);
 }
@@ -95,20 +97,37 @@ static void show(struct serve *s, const struct serve_run *run, const char *label
   ct_progress_update(&s->progress, &state);
 }
 
+static int read_clock(struct serve *s, uint64_t *now) {
+  const int rc = ct_now(s->dev, now);
+  return rc < 0 ? cli_fail_device(s->dev, rc, "reading the clock") : 0;
+}
+
 static int run_all(struct serve *s, struct serve_run *run, const char *label) {
   ct_progress_clear(&s->progress);
   ct_progress_open(&s->progress, stderr);
   while (run->done < run->count && !cli_stopped()) {
-    if (turn(s, run)) return 1;
+    uint64_t now = 0;
+    if (s->give_up != CT_NO_CYCLE && read_clock(s, &now)) return 1;
+    if (now > s->give_up) break;
+    if (turn(s, run, s->give_up)) return 1;
     show(s, run, label);
   }
   return 0;
 }
 
+/* Up to the first arrival, which is told to what goes on beside. */
+static int await_first(struct serve *s, struct serve_run *run) {
+  const uint64_t first = run->request[0].scheduled;
+  uint64_t now = 0;
+  if (!s->beside.arrived) return 0;
+  while (now < first && !cli_stopped())
+    if (turn(s, run, first) || read_clock(s, &now)) return 1;
+  return cli_stopped() ? 0 : s->beside.arrived(s->beside.arg);
+}
+
 /* ---- Runs ---- */
 
-/* Everything at once: the queue is never empty. */
-static int run_capacity(struct serve *s) {
+int serve_capacity(struct serve *s) {
   struct serve_run *run = &s->probe;
   uint64_t first = CT_NO_CYCLE, last = 0;
   draw_requests(s, run);
@@ -150,16 +169,14 @@ static int make_arrivals(struct serve *s, uint32_t permille) {
             : 0;
 }
 
-/* The requests as they arrive at that load. */
-static int run_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label) {
+int serve_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label) {
   uint64_t now = 0;
   if (make_arrivals(s, permille)) return 1;
   draw_requests(s, run);
-  const int rc = ct_now(s->dev, &now);
-  if (rc < 0) return cli_fail_device(s->dev, rc, "reading the clock");
+  if (read_clock(s, &now)) return 1;
   for (size_t i = 0; i < run->count; ++i)
     run->request[i].scheduled = now + LEAD + s->arrivals[i];
-  return run_all(s, run, label);
+  return await_first(s, run) || run_all(s, run, label);
 }
 
 int serve_latencies(const struct serve_run *run, struct ct_stats *stats) {
@@ -182,7 +199,7 @@ static int run_search(struct serve *s) {
     struct ct_stats stats = {.p99 = CT_STATS_NEVER};
     char label[32];
     snprintf(label, sizeof label, "load %.3f", (double)permille / 1000);
-    if (run_load(s, &s->probe, permille, label)) return 1;
+    if (serve_load(s, &s->probe, permille, label)) return 1;
     if (cli_stopped()) return 0;
     if (s->probe.failed) return cli_fail("%zu requests were not answered", s->probe.failed);
     if (serve_latencies(&s->probe, &stats)) return 1;
@@ -199,7 +216,7 @@ int serve_runs(struct serve *s) {
     draw_requests(s, &s->run);
     return run_all(s, &s->run, "serving");
   }
-  if (run_capacity(s) || cli_stopped()) return !cli_stopped();
-  if (run_load(s, &s->run, s->o->permille, "serving")) return 1;
+  if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
+  if (serve_load(s, &s->run, s->o->permille, "serving")) return 1;
   return s->o->bound && !cli_stopped() ? run_search(s) : 0;
 }

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coltrain_spec.h"
+#include "experiment.h"
+#include "feeder.h"
+
+/* CAPACITY: requests with a full queue. ASKED: of them each by itself, the first ones unmeasured,
+ * because they load the weights. LEAD: cycles between the first step's end and the first arrival.
+ * GIVE_UP: percent of the arrivals' time after which the rest never comes. BOUND: deadline, in
+ * services of a request alone. MARGIN: cycles a batch
+ * goes early for the batcher and what training may add. LOOK: cycles between two looks at training.
+ */
+enum {
+  CAPACITY = 2000,
+  ASKED = 6,
+  ASKED_FIRST = 2,
+  LEAD = 20000,
+  GIVE_UP = 150,
+  BOUND = 10,
+  MARGIN = 500,
+  TRAIN_BATCH = 64,
+  LOOK = 50000,
+  WAIT_MS = 1000,
+  COUNTERS = 32
+};
+
+/* The window of training alone: longer than the longest of a core point, in steps of PITCH. */
+enum { PITCH = 20000, TRAINING_SAMPLES = 1900 };
+
+const char exp_trained[] = "784-512-256-10";
+
+const struct exp_server exp_servers[EXP_SERVERS] = {
+    {"digits", {{{64, 128, 64, 10}, 3}}, 1, 10000},
+    {"784-512-256-10", {{{784, 512, 256, 10}, 3}}, 1, 2000},
+    {"two", {{{64, 128, 64, 10}, 3}, {{784, 512, 256, 10}, 3}}, 2, 2000},
+};
+
+const char *exp_policy_name(enum ct_policy policy) {
+  static const char *const names[] = {"PRIORITY", "FCFS", "ROUND_ROBIN", "JOB", "SLACK"};
+  return names[policy];
+}
+
+/* ---- Settings ---- */
+
+static size_t requests_of(const struct exp_settings *settings, const struct exp_point *point) {
+  if (point->kind == EXP_TRAINING) return 0;
+  const size_t all =
+      point->kind == EXP_CAPACITY ? CAPACITY : ct_stats_requests(point->server->measured);
+  const size_t n = all * settings->part / 100;
+  return n > 10 ? n : 10;
+}
+
+/* In a run of less than the definition's size the first thousand would be most of it. */
+static size_t dropped_of(const struct exp_settings *settings, size_t requests) {
+  return settings->part < 100 ? ct_stats_drop(requests) : ct_stats_drop_campaign(requests);
+}
+
+json_t *exp_point_settings(const struct exp_settings *settings, const struct exp_point *point) {
+  static const char *const kinds[] = {"capacity", "training alone", "serving alone", "together"};
+  const bool trains = point->kind == EXP_TRAINING || point->kind == EXP_TOGETHER;
+  const bool serves = point->kind != EXP_TRAINING;
+  char device[EXP_URI];
+  snprintf(device, sizeof device, "sim:%s", point->memory);
+  json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:i}", "coltrain", CT_VERSION_STRING, "kind",
+                        kinds[point->kind], "device", device, "seed", (int)point->seed, "requests",
+                        (int)requests_of(settings, point));
+  if (serves) json_object_set_new(o, "server", json_string(point->server->name));
+  if (trains) {
+    json_object_set_new(o, "training", json_string(exp_trained));
+    json_object_set_new(o, "data", json_string(settings->data));
+  }
+  if (point->kind == EXP_TOGETHER)
+    json_object_set_new(o, "policy", json_string(exp_policy_name(point->policy)));
+  if (point->kind < EXP_ALONE) return o;
+  json_object_set_new(o, "load", json_real(point->permille / 1000.0));
+  json_object_set_new(o, "arrivals", json_string(serve_arrivals_name(point->arrivals)));
+  if (point->arrivals == SERVE_TRACE) {
+    const char *slash = strrchr(settings->trace, '/');
+    json_object_set_new(o, "trace", json_string(slash ? slash + 1 : settings->trace));
+  }
+  if (point->arrivals == SERVE_BURSTY)
+    json_object_set_new(o, "bursts",
+                        json_pack("{s:i, s:i}", "on_percent", (int)settings->on_percent,
+                                  "period_services", (int)settings->period));
+  return o;
+}
+
+/* ---- Training beside ---- */
+
+struct trainer {
+  struct serve *serve; /* NULL: nothing is served */
+  ct_device *dev;
+  struct learn learn;
+  struct ct_dataset data;
+  ct_model *model;
+  struct feeder feed;
+  bool on;
+  uint64_t from, rows, steps; /* since the first arrival */
+  uint64_t next;              /* cycle to look at training again */
+};
+
+static int trainer_open(struct trainer *t, const struct exp_settings *settings,
+                        const struct exp_point *point, ct_device *dev) {
+  const struct serve_shape *shape = &exp_servers[1].shape[0];
+  t->dev = dev;
+  t->learn = (struct learn)LEARN_DEFAULTS;
+  t->learn.data = settings->data;
+  t->learn.seed = point->seed;
+  t->learn.batch = TRAIN_BATCH;
+  t->learn.layers = shape->layers;
+  memcpy(t->learn.widths, shape->widths, sizeof shape->widths);
+  if (learn_open(&t->learn, &t->data) || learn_create(&t->learn, dev, &t->model)) return 1;
+  const int rc = feeder_open(&t->feed, dev, t->model, &t->learn, &t->data, 0);
+  t->on = true;
+  return rc < 0 ? cli_fail_device(dev, rc, "no room for batches") : 0;
+}
+
+static void trainer_close(struct trainer *t) {
+  feeder_close(&t->feed);
+  ct_model_free(t->model);
+  ct_dataset_free(&t->data);
+}
+
+static int trainer_take(struct trainer *t, const struct ct_result *result) {
+  const struct job *job = result->user;
+  float loss;
+  if (result->error)
+    return cli_fail("a training step failed on the device: %s (address 0x%" PRIx32 ")",
+                    ct_code_text(result->code), result->address);
+  const int rc = job ? feeder_finish(&t->feed, job, &loss) : 0;
+  return rc < 0 ? cli_fail_device(t->dev, rc, "reading a loss") : 0;
+}
+
+/* Keeps the training queue full. */
+static int trainer_top_up(struct trainer *t) {
+  int rc = 0;
+  while (rc >= 0)
+    rc = feeder_submit(&t->feed);
+  return rc == CT_ERR_FULL ? 0 : cli_fail_device(t->dev, rc, "submitting a training step");
+}
+
+/* The same, and takes what has ended: now and then, because even looking lets a simulated device
+ * run, and the records of requests must not fall behind. */
+static int trainer_turn(void *arg) {
+  struct trainer *t = arg;
+  struct ct_result result;
+  uint64_t now;
+  if (!t->on) return 0;
+  int rc = ct_now(t->dev, &now);
+  if (rc < 0) return cli_fail_device(t->dev, rc, "reading the clock");
+  if (now < t->next) return 0;
+  t->next = now + LOOK;
+  while ((rc = ct_reap(t->dev, &result, CT_NO_WAIT)) >= 0)
+    if (trainer_take(t, &result)) return 1;
+  if (rc != CT_ERR_TIMEOUT && rc != CT_ERR_NOT_FOUND)
+    return cli_fail_device(t->dev, rc, "waiting for training");
+  return trainer_top_up(t);
+}
+
+/* Until a cycle, or until a step has ended. */
+static int trainer_run(struct trainer *t, uint64_t until) {
+  uint64_t now = 0;
+  while (now < until && !cli_stopped()) {
+    struct ct_result result;
+    const uint64_t steps = t->feed.finished;
+    if (trainer_top_up(t)) return 1;
+    int rc = until == CT_NO_CYCLE ? ct_reap(t->dev, &result, WAIT_MS)
+                                  : ct_reap_until(t->dev, &result, until, WAIT_MS);
+    if (rc >= 0 && trainer_take(t, &result)) return 1;
+    if (rc >= 0 || rc == CT_ERR_TIMEOUT) rc = ct_now(t->dev, &now);
+    if (rc < 0) return cli_fail_device(t->dev, rc, "waiting for training");
+    if (until == CT_NO_CYCLE && t->feed.finished > steps) break;
+  }
+  return 0;
+}
+
+static int trainer_read(const struct trainer *t, uint64_t *rows, uint64_t *cycle) {
+  uint64_t counter[COUNTERS] = {0};
+  int rc = ct_counters(t->dev, CT_TRAINING, counter, COUNTERS);
+  *rows = counter[CT_CNT_MXU_ROWS];
+  if (rc >= 0) rc = ct_now(t->dev, cycle);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "reading the counters") : 0;
+}
+
+/* The first request arrives: the window begins, and how long it may last is known. */
+static int window_begin(void *arg) {
+  struct trainer *t = arg;
+  struct serve *s = t->serve;
+  const uint64_t span = s->arrivals[s->run.count - 1] - s->arrivals[0];
+  if (trainer_read(t, &t->rows, &t->from)) return 1;
+  t->steps = t->feed.finished;
+  s->give_up = t->from + span / 100 * GIVE_UP + LEAD;
+  return 0;
+}
+
+/* ---- Figures ---- */
+
+/* Part of the time since the first arrival in which a batch was in service. */
+static double busy_share(const struct serve_run *run) {
+  uint64_t busy = 0, last = 0;
+  for (size_t i = 0; i < run->count; ++i) {
+    const struct serve_request *r = &run->request[i];
+    if (!r->answered || r->end <= last) continue;
+    busy += r->end - (r->start > last ? r->start : last);
+    last = r->end;
+  }
+  const uint64_t first = run->request[0].scheduled;
+  return last > first ? (double)busy / (double)(last - first) : 0;
+}
+
+static int compare_ends(const void *a, const void *b) {
+  const struct serve_request *x = a, *y = b;
+  return (x->end > y->end) - (x->end < y->end);
+}
+
+/* With the requests of several models in the order in which they were answered. */
+static int busy_of(const struct serve_run *run, double *u) {
+  struct serve_run sorted = *run;
+  sorted.request = malloc(run->count * sizeof *sorted.request);
+  if (!sorted.request) return cli_fail("no memory for %zu requests", run->count);
+  memcpy(sorted.request, run->request, run->count * sizeof *sorted.request);
+  qsort(sorted.request, run->count, sizeof *sorted.request, compare_ends);
+  for (size_t i = 0; i < run->count; ++i)
+    if (run->request[i].scheduled < sorted.request[0].scheduled)
+      sorted.request[0].scheduled = run->request[i].scheduled;
+  *u = busy_share(&sorted);
+  free(sorted.request);
+  return 0;
+}
+
+static int latencies(const struct serve_run *run, size_t drop, struct ct_stats *stats) {
+  uint64_t *latency = malloc(run->count * sizeof *latency);
+  if (!latency) return cli_fail("no memory for %zu latencies", run->count);
+  for (size_t i = 0; i < run->count; ++i) {
+    const struct serve_request *r = &run->request[i];
+    latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
+  }
+  ct_stats_sum_up(stats, latency, run->count, drop);
+  free(latency);
+  return 0;
+}
+
+static json_t *cycles(uint64_t n) {
+  return n == CT_STATS_NEVER ? json_null() : json_integer((json_int_t)n);
+}
+
+static json_t *batches_of(const struct serve_run *run) {
+  json_t *list = json_array();
+  for (size_t n = 1; n <= EXP_BATCH; ++n)
+    json_array_append_new(list, json_integer((json_int_t)(run->in_batch[n] / n)));
+  return list;
+}
+
+/* Of the measured requests: late ones, and those a second that were in time. */
+static void count_missed(const struct serve *s, size_t drop, uint64_t *missed, double *goodput) {
+  const struct serve_run *run = &s->run;
+  uint64_t good = 0, last = 0;
+  *missed = 0;
+  for (size_t i = drop; i < run->count; ++i) {
+    const struct serve_request *r = &run->request[i];
+    const bool met = r->answered && r->end - r->scheduled <= s->o->deadline;
+    good += met;
+    *missed += !met;
+    if (r->answered && r->end > last) last = r->end;
+  }
+  const uint64_t first = run->request[drop].scheduled;
+  *goodput = last > first ? (double)good * (double)s->info.clock_hz / (double)(last - first) : 0;
+}
+
+static int json_served(const struct exp_settings *settings, const struct serve *s, json_t *o) {
+  const struct serve_run *run = &s->run;
+  const size_t drop = dropped_of(settings, run->count);
+  struct ct_stats l;
+  uint64_t missed;
+  double u = 0, goodput = 0;
+  if (latencies(run, drop, &l) || busy_of(run, &u)) return 1;
+  count_missed(s, drop, &missed, &goodput);
+  json_object_update_new(
+      o,
+      json_pack("{s:I, s:I, s:I, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:I, s:f, s:f, s:o}",
+                "answered", (json_int_t)(run->done - run->failed), "wrong", (json_int_t)run->wrong,
+                "measured", (json_int_t)l.count, "dropped", (json_int_t)l.dropped, "given_up",
+                (int)(run->done < run->count), "deadline_cycles", (json_int_t)s->o->deadline,
+                "p50_cycles", cycles(l.p50), "p90_cycles", cycles(l.p90), "p99_cycles",
+                cycles(l.p99), "max_cycles", cycles(l.max), "deadline_misses", (json_int_t)missed,
+                "goodput_per_second", goodput, "u", u, "batches", batches_of(run)));
+  return 0;
+}
+
+static int json_trained(const struct trainer *t, json_t *o) {
+  uint64_t rows, now;
+  if (trainer_read(t, &rows, &now)) return 1;
+  json_object_update_new(
+      o, json_pack("{s:I, s:I, s:I}", "window_cycles", (json_int_t)(now - t->from), "training_rows",
+                   (json_int_t)(rows - t->rows), "training_steps",
+                   (json_int_t)(t->feed.finished - t->steps)));
+  return 0;
+}
+
+/* ---- Kinds ---- */
+
+/* Requests of a model one by one: the latency of the last ones. */
+static int ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
+  struct ct_record record;
+  for (int i = 0; i < ASKED && !cli_stopped(); ++i) {
+    const struct ct_request request = {.input = m->rows, .output = s->answers};
+    uint64_t now = 0;
+    int rc = ct_now(s->dev, &now);
+    if (rc >= 0) rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
+    if (rc >= 0) rc = ct_server_reap(s->dev, &record, CT_FOREVER);
+    if (rc < 0) return cli_fail_device(s->dev, rc, "asking a model alone");
+    if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
+    if (i >= ASKED_FIRST && record.end - record.arrive > *latency)
+      *latency = record.end - record.arrive;
+  }
+  return 0;
+}
+
+static int run_capacity(struct serve *s, json_t *o) {
+  uint64_t service = 0, batch = 0;
+  for (size_t i = 0; i < s->o->models; ++i)
+    if (ask_alone(s, &s->model[i], &service)) return 1;
+  if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
+  json_object_update_new(
+      o,
+      json_pack("{s:I, s:I, s:I, s:I, s:o}", "service_cycles", (json_int_t)service, "busy_cycles",
+                (json_int_t)s->capacity_busy, "completed", (json_int_t)s->capacity_done, "wrong",
+                (json_int_t)s->probe.wrong, "batches", batches_of(&s->probe)));
+  return 0;
+}
+
+/* Rows so far, PITCH after PITCH. */
+static int run_training(const struct exp_settings *settings, struct trainer *t, json_t *o) {
+  const size_t samples = (size_t)TRAINING_SAMPLES * settings->part / 100 + 10;
+  json_t *list = json_array();
+  int status = trainer_run(t, CT_NO_CYCLE);
+  uint64_t now = 0;
+  if (!status) status = trainer_read(t, &t->rows, &now);
+  if (!status) status = trainer_run(t, now + LEAD) || trainer_read(t, &t->rows, &t->from);
+  t->steps = t->feed.finished;
+  for (size_t i = 1; i <= samples && !status && !cli_stopped(); ++i) {
+    uint64_t rows = 0;
+    status = trainer_run(t, t->from + i * PITCH) || trainer_read(t, &rows, &now);
+    json_array_append_new(list, json_integer((json_int_t)(rows - t->rows)));
+  }
+  json_object_update_new(o, json_pack("{s:i, s:I, s:o}", "pitch_cycles", PITCH, "training_steps",
+                                      (json_int_t)(t->feed.finished - t->steps), "rows", list));
+  return status;
+}
+
+static int run_load(const struct exp_settings *settings, const struct exp_point *point,
+                    struct serve *s, struct trainer *t, json_t *o) {
+  char label[64];
+  snprintf(label, sizeof label, "%.60s", point->name);
+  const int rc = ct_set_policy(s->dev, point->policy);
+  if (rc < 0) return cli_fail_device(s->dev, rc, "setting the policy");
+  if (t->on && trainer_run(t, CT_NO_CYCLE)) return 1;
+  s->beside = (struct serve_beside){.turn = trainer_turn, .arrived = window_begin, .arg = t};
+  if (serve_load(s, &s->run, point->permille, label) || cli_stopped()) return !cli_stopped();
+  if (serve_csv(s) || json_served(settings, s, o)) return 1;
+  return t->on ? json_trained(t, o) : 0;
+}
+
+/* ---- A point ---- */
+
+static void options_of(const struct exp_settings *settings, const struct exp_point *point,
+                       const struct exp_result *capacity, char uri[EXP_URI],
+                       struct serve_options *o) {
+  snprintf(uri, EXP_URI, "sim:%s", point->memory);
+  *o = (struct serve_options){.device = uri,
+                              .models = point->server->models,
+                              .requests = requests_of(settings, point),
+                              .permille = point->permille,
+                              .arrivals = point->arrivals,
+                              .trace = point->arrivals == SERVE_TRACE ? settings->trace : NULL,
+                              .trace_again = true,
+                              .on_percent = (uint32_t)settings->on_percent,
+                              .seed = point->seed,
+                              .serving.batching = CT_BATCHING_ADAPTIVE};
+  memcpy(o->shape, point->server->shape, sizeof point->server->shape);
+  if (!capacity) return;
+  /* A batch goes in time for its own service, of whatever size, and for one that has just begun. */
+  for (size_t i = 0; i < EXP_BATCH; ++i)
+    o->serving.service[i] = (uint32_t)capacity->batch;
+  o->serving.margin = (uint32_t)capacity->batch + MARGIN;
+  o->deadline = (uint32_t)(BOUND * capacity->service);
+  o->period = settings->period * capacity->service;
+}
+
+static int run_serving(const struct exp_settings *settings, const struct exp_point *point,
+                       const struct exp_result *capacity, const char *csv, json_t *o) {
+  char uri[EXP_URI];
+  struct serve_options options;
+  struct serve s;
+  struct trainer t = {.serve = &s};
+  options_of(settings, point, capacity, uri, &options);
+  options.csv = csv;
+  int status = serve_open(&s, &options);
+  t.dev = s.dev;
+  if (!status && point->kind == EXP_TOGETHER) status = trainer_open(&t, settings, point, s.dev);
+  if (!status && capacity) {
+    s.capacity_busy = capacity->busy;
+    s.capacity_done = capacity->done;
+  }
+  ct_progress_open(&s.progress, stderr);
+  if (!status) status = capacity ? run_load(settings, point, &s, &t, o) : run_capacity(&s, o);
+  ct_progress_close(&s.progress);
+  trainer_close(&t);
+  serve_close(&s);
+  return status;
+}
+
+static int run_training_alone(const struct exp_settings *settings, const struct exp_point *point,
+                              json_t *o) {
+  char uri[EXP_URI];
+  ct_device *dev = NULL;
+  struct trainer t = {.serve = NULL};
+  snprintf(uri, sizeof uri, "sim:%s", point->memory);
+  if (cli_open(uri, &dev)) return 1;
+  int status = trainer_open(&t, settings, point, dev);
+  if (!status) status = run_training(settings, &t, o);
+  trainer_close(&t);
+  ct_close(dev);
+  return status;
+}
+
+int exp_point_run(const struct exp_settings *settings, const struct exp_point *point,
+                  const struct exp_result *capacity, const char *csv, json_t **json) {
+  json_t *o = json_pack("{s:s, s:o}", "point", point->name, "settings",
+                        exp_point_settings(settings, point));
+  const int status = point->kind == EXP_TRAINING ? run_training_alone(settings, point, o)
+                                                 : run_serving(settings, point, capacity, csv, o);
+  *json = status || cli_stopped() ? NULL : o;
+  if (!*json) json_decref(o);
+  return status;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment.h"
+
+enum { SEEDS_MOST = 20 };
+
+/* ---- Points that belong together ---- */
+
+static bool same_setting(const struct exp_point *a, const struct exp_point *b) {
+  return a->kind == b->kind && a->server == b->server && a->policy == b->policy &&
+         a->permille == b->permille && a->arrivals == b->arrivals && !strcmp(a->memory, b->memory);
+}
+
+static const struct exp_point *find(const struct exp_point *points, size_t count,
+                                    const struct exp_point *like, bool any_seed) {
+  for (size_t i = 0; i < count; ++i)
+    if (same_setting(&points[i], like) && (any_seed || points[i].seed == like->seed))
+      return &points[i];
+  return NULL;
+}
+
+static const struct exp_point *alone_of(const struct exp_point *points, size_t count,
+                                        const struct exp_point *p) {
+  struct exp_point like = *p;
+  like.kind = EXP_ALONE;
+  like.policy = CT_PRIORITY;
+  return find(points, count, &like, false);
+}
+
+/* Rows that training alone took in as many cycles: between two of its samples on a straight line,
+ * past the last one at the mean rate. */
+static double rows_alone(const struct exp_result *t, uint64_t cycles) {
+  const uint64_t at = cycles / t->pitch;
+  if (at >= t->samples)
+    return (double)t->sample[t->samples - 1] * (double)cycles / (double)(t->samples * t->pitch);
+  const double from = at ? (double)t->sample[at - 1] : 0, to = (double)t->sample[at];
+  return from + (to - from) * (double)(cycles % t->pitch) / (double)t->pitch;
+}
+
+/* ---- Requests one by one ---- */
+
+/* Latencies by the number of the request, from a point's CSV; CT_STATS_NEVER for those without an
+ * answer. NULL if there is no such file. */
+static uint64_t *read_rows(const struct exp_settings *settings, const struct exp_point *p,
+                           size_t count) {
+  char path[EXP_PATH], line[256];
+  exp_store_path(settings, p, ".csv", path);
+  FILE *file = fopen(path, "r");
+  uint64_t *latency = file ? malloc((count + 1) * sizeof *latency) : NULL;
+  for (size_t i = 0; latency && i < count; ++i)
+    latency[i] = CT_STATS_NEVER;
+  while (latency && fgets(line, sizeof line, file)) {
+    uint64_t number, scheduled, end;
+    if (sscanf(line, "%" SCNu64 ",%*u,%*u,%" SCNu64 ",%*u,%*u,%" SCNu64, &number, &scheduled,
+               &end) == 3 &&
+        number < count && end >= scheduled)
+      latency[number] = end - scheduled;
+  }
+  if (file) fclose(file);
+  return latency;
+}
+
+/* Measured requests that were in time alone and late together. */
+static uint64_t only_together(const struct exp_settings *settings, const struct exp_point *together,
+                              const struct exp_point *alone, const struct exp_result *r) {
+  uint64_t *a = read_rows(settings, alone, r->requests);
+  uint64_t *b = read_rows(settings, together, r->requests), count = 0;
+  for (size_t i = r->requests - r->measured; a && b && i < r->requests; ++i)
+    count += a[i] <= r->deadline && b[i] > r->deadline;
+  free(a);
+  free(b);
+  return count;
+}
+
+/* ---- Ratios ---- */
+
+static struct exp_ratio ratio_of(const double *value, size_t n) {
+  struct exp_ratio r = {.seeds = n, .mean = (double)NAN, .low = (double)NAN, .high = (double)NAN};
+  bool infinite = false;
+  for (size_t i = 0; i < n; ++i)
+    infinite |= isinf(value[i]) != 0;
+  if (infinite)
+    r.mean = r.low = r.high = (double)INFINITY;
+  else if (n == 1)
+    r.mean = value[0];
+  else if (n > 1)
+    ct_stats_ratio(value, n, &r.mean, &r.low, &r.high);
+  return r;
+}
+
+static double figure(uint64_t cycles) {
+  return cycles == CT_STATS_NEVER ? (double)INFINITY : (double)cycles;
+}
+
+static double mean_of(const double *value, size_t n) {
+  return ratio_of(value, n).mean;
+}
+
+/* ---- Cells ---- */
+
+/* What the seeds of a cell say, one value each. */
+struct seeds {
+  size_t n;
+  double p99[SEEDS_MOST], alone[SEEDS_MOST], stretch[SEEDS_MOST], share[SEEDS_MOST],
+      of_idle[SEEDS_MOST], u[SEEDS_MOST];
+};
+
+static void add_seed(struct seeds *s, const struct exp_result *r, const struct exp_result *alone,
+                     const struct exp_result *training) {
+  const size_t i = s->n++;
+  s->p99[i] = figure(r->p99);
+  s->alone[i] = figure(alone->p99);
+  s->stretch[i] = s->p99[i] / s->alone[i];
+  s->share[i] = (double)r->rows / rows_alone(training, r->window);
+  s->of_idle[i] = s->share[i] / (1 - alone->u);
+  s->u[i] = alone->u;
+}
+
+static void add_counts(struct exp_cell *c, const struct exp_result *r,
+                       const struct exp_result *alone) {
+  for (size_t n = 0; n <= EXP_BATCH; ++n)
+    c->batches[n] += r->batches[n];
+  c->requests += r->measured;
+  c->answered += r->answered;
+  c->asked += r->requests;
+  c->wrong += r->wrong + alone->wrong;
+  c->missed += r->missed;
+  c->missed_alone += alone->missed;
+  c->deadline = r->deadline;
+}
+
+static void finish_cell(struct exp_cell *c, const struct seeds *s) {
+  double batches = 0, in_batches = 0, most = 0, sum = 0;
+  c->seeds = s->n;
+  c->p99 = mean_of(s->p99, s->n);
+  c->p99_alone = mean_of(s->alone, s->n);
+  c->stretch = ratio_of(s->stretch, s->n);
+  c->share = ratio_of(s->share, s->n);
+  c->share_of_idle = ratio_of(s->of_idle, s->n);
+  for (size_t i = 0; i < s->n; ++i) {
+    sum += s->u[i];
+    if (s->u[i] > most) most = s->u[i];
+  }
+  c->u = s->n ? sum / (double)s->n : (double)NAN;
+  c->u_over_load = most / (c->point.permille / 1000.0);
+  for (size_t n = 1; n <= EXP_BATCH; ++n) {
+    batches += (double)c->batches[n];
+    in_batches += (double)(n * c->batches[n]);
+  }
+  c->mean_batch = batches > 0 ? in_batches / batches : 0;
+}
+
+/* One seed of a cell, if all that it needs is there. */
+static void take_seed(const struct exp_settings *settings, const struct exp_point *points,
+                      size_t count, const struct exp_point *p, const struct exp_result *training,
+                      struct exp_cell *c, struct seeds *s) {
+  const struct exp_point *a = alone_of(points, count, p);
+  struct exp_result r, alone = {.there = false};
+  if (!exp_store_load(settings, p, &r)) return;
+  if (a && exp_store_load(settings, a, &alone) && training->there && s->n < SEEDS_MOST) {
+    add_seed(s, &r, &alone, training);
+    add_counts(c, &r, &alone);
+    c->missed_only_together += only_together(settings, p, a, &r);
+  }
+  exp_result_free(&r);
+  exp_result_free(&alone);
+}
+
+static void make_cell(const struct exp_settings *settings, const struct exp_point *points,
+                      size_t count, const struct exp_point *first, struct exp_cell *c) {
+  const struct exp_point like = {.kind = EXP_TRAINING, .memory = first->memory};
+  const struct exp_point *t = find(points, count, &like, true);
+  struct exp_result training = {.there = false};
+  struct seeds s = {.n = 0};
+  *c = (struct exp_cell){.point = *first};
+  if (t) exp_store_load(settings, t, &training);
+  for (size_t i = 0; i < count; ++i)
+    if (same_setting(&points[i], first))
+      take_seed(settings, points, count, &points[i], &training, c, &s);
+  finish_cell(c, &s);
+  exp_result_free(&training);
+}
+
+static int order(const void *a, const void *b) {
+  const struct exp_point *x = &((const struct exp_cell *)a)->point;
+  const struct exp_point *y = &((const struct exp_cell *)b)->point;
+  if (x->core != y->core) return x->core ? -1 : 1;
+  if (x->server != y->server) return x->server < y->server ? -1 : 1;
+  if (x->arrivals != y->arrivals) return x->arrivals < y->arrivals ? -1 : 1;
+  const int memory = strcmp(x->memory, y->memory);
+  if (memory) return memory;
+  if (x->policy != y->policy) return x->policy < y->policy ? -1 : 1;
+  return (x->permille > y->permille) - (x->permille < y->permille);
+}
+
+static void load_capacities(const struct exp_settings *settings, const struct exp_point *points,
+                            size_t count, struct exp_summary *summary) {
+  for (size_t i = 0; i < EXP_SERVERS; ++i) {
+    const struct exp_point like = {.kind = EXP_CAPACITY, .server = &exp_servers[i], .memory = ""};
+    const struct exp_point *p = find(points, count, &like, true);
+    if (p) exp_store_load(settings, p, &summary->capacity[i]);
+  }
+}
+
+int exp_summary_make(const struct exp_settings *settings, const struct exp_point *points,
+                     size_t count, struct exp_summary *summary) {
+  *summary = (struct exp_summary){
+      .settings = settings, .points = count, .cell = calloc(count + 1, sizeof *summary->cell)};
+  if (!summary->cell) return cli_fail("no memory for the summary");
+  for (size_t i = 0; i < count; ++i) {
+    struct exp_result r;
+    const bool there = exp_store_load(settings, &points[i], &r);
+    summary->there += there;
+    exp_result_free(&r);
+    if (points[i].kind != EXP_TOGETHER || find(points, count, &points[i], true) != &points[i])
+      continue;
+    struct exp_cell cell;
+    make_cell(settings, points, count, &points[i], &cell);
+    if (cell.seeds) summary->cell[summary->cells++] = cell;
+  }
+  qsort(summary->cell, summary->cells, sizeof *summary->cell, order);
+  load_capacities(settings, points, count, summary);
+  return 0;
+}
+
+void exp_summary_free(struct exp_summary *summary) {
+  for (size_t i = 0; i < EXP_SERVERS; ++i)
+    exp_result_free(&summary->capacity[i]);
+  free(summary->cell);
+  *summary = (struct exp_summary){.settings = NULL};
+}
+
+/* ---- Targets ---- */
+
+/* The cells that a target speaks of. */
+static bool is_meant(const struct exp_cell *c, const char *server, uint32_t low, uint32_t high) {
+  return c->point.policy == CT_PRIORITY && c->point.arrivals == SERVE_POISSON &&
+         !*c->point.memory && c->point.permille >= low && c->point.permille <= high &&
+         c->point.server != &exp_servers[2] && (!server || !strcmp(c->point.server->name, server));
+}
+
+/* The unfavourable end of an interval; of a single seed there is only the value. */
+static double upper(const struct exp_ratio *r) {
+  return isnan(r->high) ? r->mean : r->high;
+}
+static double lower(const struct exp_ratio *r) {
+  return isnan(r->low) ? r->mean : r->low;
+}
+
+static double stretch_of(const struct exp_cell *c) {
+  return upper(&c->stretch);
+}
+static double idle_of(const struct exp_cell *c) {
+  return lower(&c->share_of_idle);
+}
+static double share_of(const struct exp_cell *c) {
+  return lower(&c->share);
+}
+static double use_of(const struct exp_cell *c) {
+  return c->u_over_load;
+}
+static double late_of(const struct exp_cell *c) {
+  return (double)c->missed_only_together;
+}
+static double bad_of(const struct exp_cell *c) {
+  return (double)(c->wrong + c->asked - c->answered);
+}
+
+struct rule {
+  const char *text, *server;
+  uint32_t low, high; /* loads, permille */
+  double (*value)(const struct exp_cell *c);
+  double limit;
+  bool at_most;
+};
+
+/* The worst cell decides. */
+static void judge(const struct exp_summary *summary, const struct rule *rule,
+                  struct exp_target *target) {
+  const struct exp_cell *worst = NULL;
+  for (size_t i = 0; i < summary->cells; ++i) {
+    const struct exp_cell *c = &summary->cell[i];
+    if (!is_meant(c, rule->server, rule->low, rule->high)) continue;
+    const bool worse = worst && (rule->at_most ? rule->value(c) > rule->value(worst)
+                                               : rule->value(c) < rule->value(worst));
+    if (!worst || worse) worst = c;
+  }
+  snprintf(target->text, sizeof target->text, "%s", rule->text);
+  target->held = -1;
+  snprintf(target->figure, sizeof target->figure, "not measured");
+  if (!worst) return;
+  const double v = rule->value(worst);
+  target->held = rule->at_most ? v <= rule->limit : v >= rule->limit;
+  snprintf(target->figure, sizeof target->figure, "%.4g (%s at load %.1f)", v,
+           worst->point.server->name, worst->point.permille / 1000.0);
+}
+
+size_t exp_summary_targets(const struct exp_summary *summary,
+                           struct exp_target target[EXP_TARGETS]) {
+  static const char large[] = "784-512-256-10";
+  static const struct rule rules[] = {
+      {"p99 beside training at most 1.10 of p99 alone, 784-512-256-10, loads up to 0.8", large, 0,
+       800, stretch_of, 1.10, true},
+      {"training at least 0.95 of 1 - u, 784-512-256-10, loads up to 0.8", large, 0, 800, idle_of,
+       0.95, false},
+      {"u at most 1.05 of the load, 784-512-256-10, loads up to 0.8", large, 0, 800, use_of, 1.05,
+       true},
+      {"training at least 0.78 of its speed alone at load 0.2, 784-512-256-10", large, 200, 200,
+       share_of, 0.78, false},
+      {"requests in time alone and late beside training: none at loads up to 0.7", NULL, 0, 700,
+       late_of, 0, true},
+      {"answers that differ from emu:, or never came: none", NULL, 0, 900, bad_of, 0, true},
+  };
+  const size_t count = sizeof rules / sizeof *rules;
+  for (size_t i = 0; i < count; ++i)
+    judge(summary, &rules[i], &target[i]);
+  return count;
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double x) {
+  return isnan(x) || isinf(x) ? json_null() : json_real(x);
+}
+
+static json_t *json_ratio(const struct exp_ratio *r) {
+  return json_pack("{s:o, s:o, s:o}", "mean", number(r->mean), "low", number(r->low), "high",
+                   number(r->high));
+}
+
+/* p99 null: never. */
+static json_t *json_cell(const struct exp_cell *c) {
+  json_t *batches = json_array();
+  for (size_t n = 1; n <= EXP_BATCH; ++n)
+    json_array_append_new(batches, json_integer((json_int_t)c->batches[n]));
+  char device[EXP_URI];
+  snprintf(device, sizeof device, "sim:%s", c->point.memory);
+  json_t *o =
+      json_pack("{s:s, s:s, s:f, s:s, s:s, s:b, s:i}", "server", c->point.server->name, "policy",
+                exp_policy_name(c->point.policy), "load", c->point.permille / 1000.0, "arrivals",
+                serve_arrivals_name(c->point.arrivals), "device", device, "core",
+                (int)c->point.core, "seeds", (int)c->seeds);
+  json_object_update_new(
+      o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o}", "p99_cycles", number(c->p99),
+                   "p99_alone_cycles", number(c->p99_alone), "stretch", json_ratio(&c->stretch),
+                   "training_share", json_ratio(&c->share), "training_share_of_idle",
+                   json_ratio(&c->share_of_idle), "u", c->u, "u_over_load_max", c->u_over_load,
+                   "mean_batch", c->mean_batch, "batches", batches));
+  json_object_update_new(
+      o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "asked", (json_int_t)c->asked,
+                   "answered", (json_int_t)c->answered, "wrong", (json_int_t)c->wrong, "measured",
+                   (json_int_t)c->requests, "deadline_cycles", (json_int_t)c->deadline, "missed",
+                   (json_int_t)c->missed, "missed_alone", (json_int_t)c->missed_alone,
+                   "missed_only_together", (json_int_t)c->missed_only_together));
+  return o;
+}
+
+static json_t *json_targets(const struct exp_summary *summary) {
+  struct exp_target target[EXP_TARGETS];
+  const size_t count = exp_summary_targets(summary, target);
+  json_t *list = json_array();
+  for (size_t i = 0; i < count; ++i)
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:o}", "target", target[i].text, "figure", target[i].figure,
+                        "held", target[i].held < 0 ? json_null() : json_boolean(target[i].held)));
+  return list;
+}
+
+json_t *exp_summary_json(const struct exp_summary *summary) {
+  json_t *cells = json_array(), *servers = json_array();
+  for (size_t i = 0; i < summary->cells; ++i)
+    json_array_append_new(cells, json_cell(&summary->cell[i]));
+  for (size_t i = 0; i < EXP_SERVERS; ++i) {
+    const struct exp_result *r = &summary->capacity[i];
+    if (r->there)
+      json_array_append_new(
+          servers, json_pack("{s:s, s:I, s:o}", "server", exp_servers[i].name, "service_cycles",
+                             (json_int_t)r->service, "capacity_cycles_per_request",
+                             cli_json_ratio((double)r->busy, (double)r->done)));
+  }
+  return json_pack("{s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o}", "experiment", "colocation",
+                   "training", exp_trained, "points", (json_int_t)summary->points, "points_there",
+                   (json_int_t)summary->there, "part_percent", (int)summary->settings->part,
+                   "servers", servers, "cells", cells, "targets", json_targets(summary));
+}
+
+/* ---- Text ---- */
+
+static void print_cell(const struct exp_cell *c, FILE *to) {
+  fprintf(to, "%-15s %-11s %4.1f  %-8s %-12s", c->point.server->name,
+          exp_policy_name(c->point.policy), c->point.permille / 1000.0,
+          serve_arrivals_name(c->point.arrivals), *c->point.memory ? c->point.memory : "default");
+  if (isinf(c->p99))
+    fprintf(to, " %10s %8s", "never", "");
+  else
+    fprintf(to, " %10.0f x %6.3f", c->p99, c->stretch.mean);
+  fprintf(to, "  %5.3f  %5.3f  %5.2f  %5.2f  %zu\n", c->share.mean, c->u, c->share_of_idle.mean,
+          c->mean_batch, c->seeds);
+}
+
+void exp_summary_print(const struct exp_summary *summary, FILE *to) {
+  static const char *const held[] = {"missing", "NOT HELD", "held"};
+  struct exp_target target[EXP_TARGETS];
+  const size_t count = exp_summary_targets(summary, target);
+  fprintf(to, "%zu of %zu points are there\n\n", summary->there, summary->points);
+  fprintf(to, "%-15s %-11s %4s  %-8s %-12s %10s %8s  %5s  %5s  %5s  %5s  %s\n", "server", "policy",
+          "load", "arrivals", "memory", "p99", "/ alone", "train", "u", "/1-u", "batch", "seeds");
+  for (size_t i = 0; i < summary->cells; ++i)
+    print_cell(&summary->cell[i], to);
+  fputc('\n', to);
+  for (size_t i = 0; i < count; ++i)
+    fprintf(to, "%-9s %s: %s\n", held[target[i].held + 1], target[i].text, target[i].figure);
+}
