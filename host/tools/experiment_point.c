@@ -324,11 +324,15 @@ static int run_capacity(struct serve *s, json_t *o) {
   for (size_t i = 0; i < s->o->models; ++i)
     if (ask_alone(s, &s->model[i], &service)) return 1;
   if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
+  for (size_t i = 0; i < s->probe.count; ++i) {
+    const struct serve_request *r = &s->probe.request[i];
+    if (r->end - r->start > batch) batch = r->end - r->start;
+  }
   json_object_update_new(
-      o,
-      json_pack("{s:I, s:I, s:I, s:I, s:o}", "service_cycles", (json_int_t)service, "busy_cycles",
-                (json_int_t)s->capacity_busy, "completed", (json_int_t)s->capacity_done, "wrong",
-                (json_int_t)s->probe.wrong, "batches", batches_of(&s->probe)));
+      o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "service_cycles", (json_int_t)service,
+                   "batch_cycles", (json_int_t)batch, "busy_cycles", (json_int_t)s->capacity_busy,
+                   "completed", (json_int_t)s->capacity_done, "wrong", (json_int_t)s->probe.wrong,
+                   "batches", batches_of(&s->probe)));
   return 0;
 }
 
