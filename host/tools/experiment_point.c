@@ -18,7 +18,7 @@ enum {
   ASKED = 6,
   ASKED_FIRST = 2,
   LEAD = 20000,
-  GIVE_UP = 150,
+  GIVE_UP = 120,
   BOUND = 10,
   MARGIN = 500,
   TRAIN_BATCH = 64,
@@ -142,6 +142,15 @@ static int trainer_top_up(struct trainer *t) {
   return rc == CT_ERR_FULL ? 0 : cli_fail_device(t->dev, rc, "submitting a training step");
 }
 
+/* Whether p99 will be infinite whatever comes: more requests are left than could be answered in
+ * the time that is left, even at the capacity. */
+static bool is_hopeless(const struct serve *s, uint64_t now) {
+  const size_t left = s->run.count - s->run.done, may_miss = s->run.count / 100 + 1;
+  if (s->give_up == CT_NO_CYCLE || now >= s->give_up || left <= may_miss) return false;
+  return (double)(left - may_miss) * (double)s->capacity_busy / (double)s->capacity_done >
+         (double)(s->give_up - now);
+}
+
 /* The same, and takes what has ended: now and then, because even looking lets a simulated device
  * run, and the records of requests must not fall behind. */
 static int trainer_turn(void *arg) {
@@ -153,6 +162,7 @@ static int trainer_turn(void *arg) {
   if (rc < 0) return cli_fail_device(t->dev, rc, "reading the clock");
   if (now < t->next) return 0;
   t->next = now + LOOK;
+  if (is_hopeless(t->serve, now)) t->serve->give_up = now;
   while ((rc = ct_reap(t->dev, &result, CT_NO_WAIT)) >= 0)
     if (trainer_take(t, &result)) return 1;
   if (rc != CT_ERR_TIMEOUT && rc != CT_ERR_NOT_FOUND)

@@ -108,7 +108,7 @@ static int run_all(struct serve *s, struct serve_run *run, const char *label) {
   while (run->done < run->count && !cli_stopped()) {
     uint64_t now = 0;
     if (s->give_up != CT_NO_CYCLE && read_clock(s, &now)) return 1;
-    if (now > s->give_up) break;
+    if (now >= s->give_up) break;
     if (turn(s, run, s->give_up)) return 1;
     show(s, run, label);
   }
