@@ -59,6 +59,7 @@ struct exp_settings {
   const char *data;  /* that is trained on */
   uint32_t part;     /* percent of the requests that the definition asks for; 100 but for tests */
   uint64_t on_percent, period; /* of bursts */
+  size_t number, count;        /* which point this is, for the progress line */
 };
 
 /* A finished point, as its file has it. Cycles; CT_STATS_NEVER for infinite. */

@@ -147,6 +147,7 @@ static bool capacity_of(const struct options *o, const struct points *all,
 static int make_claimed(const struct options *o, const struct points *all,
                         const struct exp_point *p) {
   struct exp_result capacity = {.there = false}, there;
+  struct exp_settings settings = o->settings;
   char csv[EXP_PATH];
   json_t *json = NULL;
   if (exp_store_load(&o->settings, p, &there)) {
@@ -156,7 +157,9 @@ static int make_claimed(const struct options *o, const struct points *all,
   if (!is_reference(p) && !capacity_of(o, all, p, &capacity))
     return cli_fail("%s: the capacity it refers to was not measured", p->name);
   exp_store_path(&o->settings, p, ".csv", csv);
-  if (exp_point_run(&o->settings, p, is_reference(p) ? NULL : &capacity, csv, &json)) return 1;
+  settings.number = (size_t)(p - all->list) + 1;
+  settings.count = all->count;
+  if (exp_point_run(&settings, p, is_reference(p) ? NULL : &capacity, csv, &json)) return 1;
   return json ? exp_store_save(&o->settings, p, json) : 0;
 }
 

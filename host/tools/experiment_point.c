@@ -367,8 +367,8 @@ static int run_training(const struct exp_settings *settings, struct trainer *t, 
 
 static int run_load(const struct exp_settings *settings, const struct exp_point *point,
                     struct serve *s, struct trainer *t, json_t *o) {
-  char label[64];
-  snprintf(label, sizeof label, "%.60s", point->name);
+  char label[EXP_NAME];
+  snprintf(label, sizeof label, "%zu/%zu %s", settings->number, settings->count, point->name);
   const int rc = ct_set_policy(s->dev, point->policy);
   if (rc < 0) return cli_fail_device(s->dev, rc, "setting the policy");
   if (t->on && trainer_run(t, CT_NO_CYCLE)) return 1;
