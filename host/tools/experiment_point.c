@@ -367,7 +367,7 @@ static int run_training(const struct exp_settings *settings, struct trainer *t, 
 
 static int run_load(const struct exp_settings *settings, const struct exp_point *point,
                     struct serve *s, struct trainer *t, json_t *o) {
-  char label[EXP_NAME];
+  char label[EXP_NAME + 48];
   snprintf(label, sizeof label, "%zu/%zu %s", settings->number, settings->count, point->name);
   const int rc = ct_set_policy(s->dev, point->policy);
   if (rc < 0) return cli_fail_device(s->dev, rc, "setting the policy");
