@@ -283,8 +283,8 @@ static void count_missed(const struct serve *s, size_t drop, uint64_t *missed, d
 static int json_served(const struct exp_settings *settings, const struct serve *s, json_t *o) {
   const struct serve_run *run = &s->run;
   const size_t drop = dropped_of(settings, run->count);
-  struct ct_stats l;
-  uint64_t missed;
+  struct ct_stats l = {.count = 0};
+  uint64_t missed = 0;
   double u = 0, goodput = 0;
   if (latencies(run, drop, &l) || busy_of(run, &u)) return 1;
   count_missed(s, drop, &missed, &goodput);
@@ -301,7 +301,7 @@ static int json_served(const struct exp_settings *settings, const struct serve *
 }
 
 static int json_trained(const struct trainer *t, json_t *o) {
-  uint64_t rows, now;
+  uint64_t rows = 0, now = 0;
   if (trainer_read(t, &rows, &now)) return 1;
   json_object_update_new(
       o, json_pack("{s:I, s:I, s:I}", "window_cycles", (json_int_t)(now - t->from), "training_rows",

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +42,24 @@ static double rows_alone(const struct exp_result *t, uint64_t cycles) {
 
 /* ---- Requests one by one ---- */
 
+/* The first columns of a row as numbers; empty ones are 0. How many there were. */
+static size_t columns_of(const char *line, uint64_t *value, size_t most) {
+  size_t n = 0;
+  for (const char *p = line; n < most; ++p) {
+    char *end = NULL;
+    value[n++] = *p >= '0' && *p <= '9' ? strtoull(p, &end, 10) : 0;
+    if (end) p = end;
+    p += strcspn(p, ",");
+    if (!*p) break;
+  }
+  return n;
+}
+
 /* Latencies by the number of the request, from a point's CSV; CT_STATS_NEVER for those without an
  * answer. NULL if there is no such file. */
 static uint64_t *read_rows(const struct exp_settings *settings, const struct exp_point *p,
                            size_t count) {
+  enum { REQUEST = 0, SCHEDULED = 3, END = 6, COLUMNS };
   char path[EXP_PATH], line[256];
   exp_store_path(settings, p, ".csv", path);
   FILE *file = fopen(path, "r");
@@ -54,11 +67,9 @@ static uint64_t *read_rows(const struct exp_settings *settings, const struct exp
   for (size_t i = 0; latency && i < count; ++i)
     latency[i] = CT_STATS_NEVER;
   while (latency && fgets(line, sizeof line, file)) {
-    uint64_t number, scheduled, end;
-    if (sscanf(line, "%" SCNu64 ",%*u,%*u,%" SCNu64 ",%*u,%*u,%" SCNu64, &number, &scheduled,
-               &end) == 3 &&
-        number < count && end >= scheduled)
-      latency[number] = end - scheduled;
+    uint64_t v[COLUMNS];
+    if (*line < '0' || *line > '9' || columns_of(line, v, COLUMNS) < COLUMNS) continue;
+    if (v[REQUEST] < count && v[END] >= v[SCHEDULED]) latency[v[REQUEST]] = v[END] - v[SCHEDULED];
   }
   if (file) fclose(file);
   return latency;
