@@ -296,15 +296,21 @@ static void judge(const struct exp_summary *summary, const struct rule *rule,
   for (size_t i = 0; i < summary->cells; ++i) {
     const struct exp_cell *c = &summary->cell[i];
     if (!is_meant(c, rule->server, rule->low, rule->high)) continue;
-    const bool worse = worst && (rule->at_most ? rule->value(c) > rule->value(worst)
-                                               : rule->value(c) < rule->value(worst));
-    if (!worst || worse) worst = c;
+    const double v = rule->value(c), w = worst ? rule->value(worst) : v;
+    if (!worst || isnan(v) || (rule->at_most ? v > w : v < w)) worst = c;
+    if (isnan(v)) break;
   }
   snprintf(target->text, sizeof target->text, "%s", rule->text);
   target->held = -1;
   snprintf(target->figure, sizeof target->figure, "not measured");
   if (!worst) return;
   const double v = rule->value(worst);
+  if (isnan(v)) {
+    snprintf(target->figure, sizeof target->figure,
+             "no ratio: infinite alone, too (%s at load %.1f)", worst->point.server->name,
+             worst->point.permille / 1000.0);
+    return;
+  }
   target->held = rule->at_most ? v <= rule->limit : v >= rule->limit;
   snprintf(target->figure, sizeof target->figure, "%.4g (%s at load %.1f)", v,
            worst->point.server->name, worst->point.permille / 1000.0);
