@@ -40,7 +40,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen api core campaign mmio-guest clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen api core campaign campaign-quick mmio-guest clean
 
 include rtl/files.mk
 include host/host.mk
@@ -125,6 +125,10 @@ core:  ## Write the list of RTL files into coltrain.core
 
 campaign: all  ## The measurements behind docs/results (long)
 	$(Q)scripts/campaign
+
+# A point needs all of its requests; a tenth of the points does for a look.
+campaign-quick: all  ## A tenth of the co-location experiment; a report in build/experiments/colocation-quick
+	@$(BUILD)/bin/coltrain experiment colocation --quick --jobs $(JOBS) --out $(BUILD)/experiments/colocation-quick
 
 mmio-guest: all  ## mmio: in a real Linux in QEMU, by sysfs, /dev/uio0 and /dev/mem (needs scripts/setup guest; a minute)
 	$(Q)scripts/mmio-guest
