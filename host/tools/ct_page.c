@@ -76,6 +76,26 @@ void ct_page_keys_close(FILE *to) {
   fputs("</ul>\n", to);
 }
 
+/* ---- Targets ---- */
+
+void ct_page_targets_open(FILE *to) {
+  fputs("<ul class=\"targets\">\n", to);
+}
+
+void ct_page_target(FILE *to, int held, const char *text, const char *figure) {
+  const char *const class = held < 0 ? "unknown" : held ? "held" : "missed";
+  const char *const word = held < 0 ? "missing" : held ? "held" : "not held";
+  fprintf(to, "<li><b class=\"%s\">%s</b><span>", class, word);
+  ct_escape(to, text);
+  fputs("<span class=\"soft\">: ", to);
+  ct_escape(to, figure);
+  fputs("</span></span></li>\n", to);
+}
+
+void ct_page_targets_close(FILE *to) {
+  fputs("</ul>\n", to);
+}
+
 /* ---- How it was made ---- */
 
 void ct_page_run_open(FILE *to) {

@@ -12,8 +12,10 @@
  * wide and for a narrow screen; the style sheet shows one of them.
  *
  * Classes of the style sheet. Of text: lead, soft, note (what has to be known first), good (what to
- * look for). Of lines, dots and boxes in charts: serve, train, alone, raw, known, swap, idle, and
- * one for each policy: priority, fcfs, round-robin, job.
+ * look for), between (an interval below its value in a table); tables stand in a <div> of class
+ * scroll. Of lines, dots and boxes in charts: serve, train, alone, raw, known, swap, idle,
+ * target, whisker (beside the one of its line), and one for each policy: priority, fcfs,
+ * round-robin, job; never, beside such a one, is an arrow at the top edge.
  */
 #ifndef CT_PAGE_H
 #define CT_PAGE_H
@@ -44,6 +46,12 @@ void ct_page_keys_open(FILE *to);
 void ct_page_key(FILE *to, const char *class, const char *text);
 void ct_page_key_box(FILE *to, const char *class, const char *text);
 void ct_page_keys_close(FILE *to);
+
+/* Targets: open, target, target ..., close. held: 1, 0, or -1 where what it speaks of was not
+ * measured. Text (what has to hold) and figure (what was measured) are escaped. */
+void ct_page_targets_open(FILE *to);
+void ct_page_target(FILE *to, int held, const char *text, const char *figure);
+void ct_page_targets_close(FILE *to);
 
 /* How it was made: open, row, row ..., close. Values are escaped. */
 void ct_page_run_open(FILE *to);

@@ -8,7 +8,7 @@
  *   experiment_point.c       one point: a fresh device, its load, its figures
  *   experiment_store.c       files of points: which are there, which is being made
  *   experiment_summary.c     ratios over seeds, targets, summary.json and the text
- *   experiment_report.c      the page for people: HTML with charts
+ *   experiment_report.c      the page for people; its charts are experiment_charts.c
  *   experiment_batching.c    `batching`
  *
  * A point depends on nothing but its settings: every one opens a device of its own, and its cycles
