@@ -409,12 +409,328 @@ static void cancel_hits_its_own(void **state) {
   test_free(b);
 }
 
+/* ---- A host that does not reap ---- */
+
+/* Time passes while nobody looks at what the device has to say. */
+static void pass(struct bed *b, uint64_t cycles) {
+  uint64_t begin = 0, now = 0;
+  uint32_t id;
+  OK(ct_now(b->dev, &begin));
+  for (now = begin; now < begin + cycles;) {
+    OK(ct_reg_read(b->dev, CT_REG_ID, &id));
+    OK(ct_now(b->dev, &now));
+  }
+}
+
+/* Records pile up, in the device and then in the host; other calls go on working; more requests are
+ * pushed; and when the host reaps again, each record is there, in order. */
+static void nobody_reaps(void **state) {
+  (void)state;
+  enum { N = 300, ROUNDS = 2 };
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask *ask = test_calloc(N, sizeof *ask);
+  struct bed_training training;
+  float logits[BED_OUT_MOST];
+  bed_open(b, "sim:dram=32,stall=25");
+  bed_training_open(b->dev, &training);
+  bed_serve(b, 0, NULL);
+  bed_serve(b, 2, NULL);
+  for (unsigned round = 0; round < ROUNDS; ++round) {
+    for (uint32_t i = 0; i < N; ++i) {
+      ask[i] =
+          (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES, .place = i % 40};
+      bed_push(b, &ask[i], 0, CT_NO_CYCLE);
+      if (i != N / 2) continue;
+      pass(b, 40000);
+      bed_train(&training);
+      OK(ct_model_infer(b->served[1].model, CT_IMAGE_SERVED, b->served[1].x[1], 1, logits));
+      ct_assert_same("alone", logits, b->served[1].want[b->served[1].version][1],
+                     b->served[1].out * sizeof *logits);
+    }
+    pass(b, 20000);
+    assert_int_equal(ct_server_outstanding(b->dev), N);
+    uint32_t next[2] = {0, 1};
+    for (uint32_t i = 0; i < N; ++i) {
+      struct ct_record r;
+      OK(ct_server_reap(b->dev, &r, 5000));
+      const uint32_t which = r.server == b->served[2].server;
+      assert_ptr_equal(r.user, &ask[next[which]]);
+      next[which] += 2;
+      bed_check(b, &r);
+    }
+  }
+  bed_check_training(&training);
+  ct_model_free(training.model);
+  bed_close(b);
+  test_free(ask);
+  test_free(b);
+}
+
+/* ---- Cancels at any moment ---- */
+
+/* Whether a batch is on its way: this look takes in nothing. */
+static bool batch_runs(struct bed *b) {
+  uint32_t state = 0;
+  OK(ct_reg_read(b->dev, CT_REG_BATCH_STATE, &state));
+  return state >> 8 & 255;
+}
+
+/* In the host, in the device, ahead of its time, in a batch, done, reaped. */
+static void cancelled_in_every_state(void **state) {
+  (void)state;
+  enum { N = 100, HOST = 90, QUEUE = 40, BATCH = 0, DONE = 1, AHEAD = 98, LATER = 99 };
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask ask[N];
+  uint64_t now = 0;
+  unsigned gone = 0;
+  bed_open(b, "sim:dram=32,stall=25");
+  bed_serve(b, 0, &(struct ct_serving){.max_batch = 1});
+  bed_serve(b, 2, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = 9000});
+  for (uint32_t i = 0; i < N; ++i)
+    ask[i] = (struct ask){
+        .served = &b->served[i < AHEAD ? 0 : 2], .sample = i % BED_SAMPLES, .place = i};
+  bed_push(b, &ask[BATCH], 0, CT_NO_CYCLE);
+  for (int look = 0; look < 1000 && !batch_runs(b); ++look)
+    continue;
+  assert_true(batch_runs(b));
+  OK(ct_server_cancel(b->dev, ask[BATCH].tag));
+  bed_push(b, &ask[DONE], 0, CT_NO_CYCLE);
+  pass(b, 20000);
+  OK(ct_poll(b->dev));
+  OK(ct_poll(b->dev));
+  OK(ct_server_cancel(b->dev, ask[DONE].tag));
+  bed_freeze(b, true);
+  for (uint32_t i = 2; i < AHEAD; ++i)
+    bed_push(b, &ask[i], 0, CT_NO_CYCLE);
+  OK(ct_server_cancel(b->dev, ask[HOST].tag));
+  OK(ct_server_cancel(b->dev, ask[QUEUE].tag));
+  bed_freeze(b, false);
+  for (uint32_t i = 0; i < AHEAD; ++i) {
+    struct ct_record r;
+    OK(ct_server_reap(b->dev, &r, 5000));
+    const struct ask *a = r.user;
+    assert_int_equal(r.error == CT_OK, a != &ask[HOST] && a != &ask[QUEUE]);
+    if (r.error == CT_OK) bed_check(b, &r);
+    gone += r.error == CT_ERR_CANCELLED && r.code == CT_DEV_CANCELLED && r.batch == 0;
+    assert_int_equal(ct_server_cancel(b->dev, r.tag), CT_ERR_NOT_FOUND);
+  }
+  assert_int_equal(gone, 2);
+  /* One that the device is to get in a moment, and one much later. */
+  OK(ct_now(b->dev, &now));
+  bed_push(b, &ask[AHEAD], 0, now + 800);
+  bed_push(b, &ask[LATER], 0, now + 80000);
+  for (uint32_t i = AHEAD; i <= LATER; ++i)
+    OK(ct_server_cancel(b->dev, ask[i].tag));
+  for (uint32_t i = AHEAD; i <= LATER; ++i) {
+    struct ct_record r;
+    OK(ct_server_reap(b->dev, &r, 5000));
+    assert_int_equal(r.code, CT_DEV_CANCELLED);
+  }
+  bed_close(b);
+  test_free(b);
+}
+
+/* Whenever it comes, a cancel changes one record at most, its own. */
+static void cancels_at_random(void **state) {
+  (void)state;
+  enum { N = 60, ROUNDS = 8 };
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask ask[N];
+  unsigned gone = 0, answered = 0;
+  bed_open(b, "sim:dram=32,stall=25");
+  bed_serve(b, 0, &(struct ct_serving){.max_batch = 4});
+  bed_serve(b, 2, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = 700});
+  for (unsigned round = 0; round < ROUNDS; ++round) {
+    bool asked[N] = {false};
+    for (uint32_t i = 0; i < N; ++i) {
+      ask[i] = (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES, .place = i};
+      bed_push(b, &ask[i], 0, CT_NO_CYCLE);
+      if (!ct_rng_percent(&b->rng, 40)) continue;
+      const uint32_t which = ct_rng_below(&b->rng, i + 1);
+      if (ct_rng_percent(&b->rng, 50)) pass(b, ct_rng_below(&b->rng, 500));
+      OK(ct_server_cancel(b->dev, ask[which].tag));
+      asked[which] = true;
+    }
+    for (uint32_t i = 0; i < N; ++i) {
+      struct ct_record r;
+      OK(ct_server_reap(b->dev, &r, 5000));
+      const struct ask *a = r.user;
+      assert_true(a->busy && (r.error == CT_OK || asked[a - ask]));
+      if (r.error == CT_OK) bed_check(b, &r);
+      ask[a - ask].busy = false;
+      gone += r.error != CT_OK;
+      answered += r.error == CT_OK;
+    }
+  }
+  assert_true(gone > 20 && answered > 100);
+  bed_close(b);
+  test_free(b);
+}
+
+/* ---- Neighbours ---- */
+
+enum { ARRIVALS = 120 };
+
+/* Requests to model 2 by a clock, and what is to happen beside them. */
+struct run {
+  const char *uri;
+  uint32_t gap;
+  void (*begin)(struct bed *b, struct run *run, uint64_t start); /* once all is pushed */
+  void (*finish)(struct bed *b, struct run *run);
+  uint64_t latency[ARRIVALS]; /* from the time asked for to the end of the batch */
+  ct_program *program;
+  uint64_t reads; /* LDs of a batch, and the read of its program */
+  struct ask beside[ARRIVALS];
+};
+
+static uint64_t reads_of_a_batch(struct bed *b, const struct ct_server *s) {
+  uint8_t bytes[CT_CMD_BYTES];
+  uint64_t reads = 1;
+  for (uint32_t i = 0; i < s->program->count; ++i) {
+    OK(ct_mem_read(b->dev, s->program->addr + i * (uint64_t)CT_CMD_BYTES, bytes, sizeof bytes));
+    const struct ct_cmd cmd = ct_cmd_from_bytes(bytes);
+    const uint32_t op = ct_cmd_get(&cmd, CT_F_ALL_OP), steps = ct_cmd_get(&cmd, CT_F_DMA_N2);
+    assert_true(op != CT_OP_LOOP);
+    if (op == CT_OP_LD) reads += steps ? steps : 1;
+  }
+  return reads;
+}
+
+/* Every request is answered, to the bit. */
+static void run(struct run *run) {
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask ask[ARRIVALS];
+  uint64_t start = 0;
+  unsigned served = 0;
+  bed_open(b, run->uri);
+  bed_serve(b, 2, &(struct ct_serving){.stream = true});
+  bed_serve(b, 0, &(struct ct_serving){.stream = true, .max_batch = 4});
+  run->reads = reads_of_a_batch(b, b->served[2].server);
+  OK(ct_now(b->dev, &start));
+  start += 5000;
+  for (uint32_t i = 0; i < ARRIVALS; ++i) {
+    ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i % 60};
+    run->beside[i] =
+        (struct ask){.served = &b->served[0], .sample = i % BED_SAMPLES, .place = 60 + i % 60};
+  }
+  run->begin(b, run, start);
+  for (uint32_t i = 0; i < ARRIVALS; ++i)
+    bed_push(b, &ask[i], 0, start + (uint64_t)i * run->gap);
+  run->finish(b, run);
+  while (ct_server_outstanding(b->dev)) {
+    struct ct_record r;
+    OK(ct_server_reap(b->dev, &r, 20000));
+    const struct ask *a = r.user;
+    if (a < ask || a >= ask + ARRIVALS) continue;
+    bed_check(b, &r);
+    run->latency[a - ask] = r.end - r.scheduled;
+    ++served;
+  }
+  assert_int_equal(served, ARRIVALS);
+  bed_close(b);
+  test_free(b);
+}
+
+static void nothing_begins(struct bed *b, struct run *run, uint64_t start) {
+  (void)b;
+  (void)run;
+  (void)start;
+}
+
+static void nothing_more(struct bed *b, struct run *run) {
+  (void)b;
+  (void)run;
+}
+
+/* Loads without end: the read port is never idle. */
+static ct_program *greedy(struct bed *b) {
+  struct ct_cmd cmd[4] = {{{0}}, {{0}}, {{0}}, {{0}}};
+  uint8_t bytes[4 * CT_CMD_BYTES];
+  ct_program *program = NULL;
+  CT_PUT(&cmd[0], ALL_OP, CT_OP_LOOP);
+  CT_PUT(&cmd[0], CTL_COUNT, UINT32_MAX);
+  CT_PUT(&cmd[1], ALL_OP, CT_OP_LD);
+  CT_PUT(&cmd[1], DMA_DRAM, (uint32_t)(b->served[1].rows / CT_UNIT));
+  CT_PUT(&cmd[1], DMA_NB, 256);
+  CT_PUT(&cmd[1], DMA_S0, 1);
+  CT_PUT(&cmd[1], DMA_N1, 1);
+  CT_PUT(&cmd[1], DMA_N2, 1);
+  CT_PUT(&cmd[2], ALL_OP, CT_OP_ENDL);
+  CT_PUT(&cmd[3], ALL_OP, CT_OP_END);
+  for (int i = 0; i < 4; ++i)
+    ct_cmd_to_bytes(&cmd[i], bytes + (size_t)i * CT_CMD_BYTES);
+  OK(ct_program_load(b->dev, bytes, 4, &program));
+  return program;
+}
+
+enum { HANGING = 4, LIMIT = 40000 };
+
+static void training_hangs(struct bed *b, struct run *run, uint64_t start) {
+  run->program = greedy(b);
+  for (uint64_t i = 0; i < HANGING; ++i) {
+    const struct ct_job job = {.program = run->program, .watchdog = LIMIT};
+    OK(ct_submit_at(b->dev, CT_TRAINING, &job, start + i * LIMIT, NULL));
+  }
+}
+
+static void training_has_failed(struct bed *b, struct run *run) {
+  uint64_t counter[32];
+  for (unsigned i = 0; i < HANGING; ++i) {
+    struct ct_result r;
+    OK(ct_reap(b->dev, &r, 20000));
+    assert_int_equal(r.error, CT_ERR_JOB);
+    assert_int_equal(r.code, CT_DEV_WATCHDOG);
+    assert_int_equal(r.queue, CT_TRAINING);
+    assert_in_range(r.end - r.start, LIMIT, LIMIT + 2000);
+    assert_non_null(strstr(ct_code_text(r.code), "longer than its limit"));
+  }
+  /* It has read in most of the cycles. */
+  assert_in_range(ct_counters(b->dev, CT_TRAINING, counter, 32), CT_CNT_LD_BEATS + 1, 32);
+  assert_true(counter[CT_CNT_LD_BEATS] > HANGING * LIMIT / 2);
+  ct_program_free(run->program);
+}
+
+/* A training job that reads without end until its watchdog ends it, and again: it gets its error;
+ * requests are answered, none later than alone by more than the bound of docs/architecture.md. */
+static void training_runs_into_its_watchdog(void **state) {
+  (void)state;
+  enum { TRAIN_CAP = 4, A_READ = 17 * TRAIN_CAP + 1 };
+  struct run *alone = test_calloc(1, sizeof *alone), *beside = test_calloc(1, sizeof *beside);
+  for (int stalls = 0; stalls < 2; ++stalls) {
+    const char *uri = stalls ? "sim:dram=32,stall=25" : "sim:dram=32";
+    *alone = (struct run){.uri = uri, .gap = 1500, .begin = nothing_begins, .finish = nothing_more};
+    *beside = (struct run){
+        .uri = uri, .gap = 1500, .begin = training_hangs, .finish = training_has_failed};
+    run(alone);
+    run(beside);
+    uint64_t most = 0;
+    for (unsigned i = 0; i < ARRIVALS; ++i)
+      if (beside->latency[i] > alone->latency[i] + most)
+        most = beside->latency[i] - alone->latency[i];
+    /* A memory that stalls in a quarter of the cycles takes 4/3 of them for a beat. */
+    const uint64_t bound = alone->reads * A_READ * (stalls ? 4 : 3) / 3;
+    print_message("%s: alone %llu cycles, beside up to %llu more, bound %llu\n", uri,
+                  (unsigned long long)alone->latency[0], (unsigned long long)most,
+                  (unsigned long long)bound);
+    assert_true(most <= bound);
+  }
+  test_free(alone);
+  test_free(beside);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(one_stays),           cmocka_unit_test(tags_are_new),
-      cmocka_unit_test(nothing_comes_twice), cmocka_unit_test(first_push_fails),
-      cmocka_unit_test(none_after_a_pop),    cmocka_unit_test(stuck_batches_keep_theirs),
+      cmocka_unit_test(one_stays),
+      cmocka_unit_test(tags_are_new),
+      cmocka_unit_test(nothing_comes_twice),
+      cmocka_unit_test(first_push_fails),
+      cmocka_unit_test(none_after_a_pop),
+      cmocka_unit_test(stuck_batches_keep_theirs),
       cmocka_unit_test(cancel_hits_its_own),
+      cmocka_unit_test(nobody_reaps),
+      cmocka_unit_test(cancelled_in_every_state),
+      cmocka_unit_test(cancels_at_random),
+      cmocka_unit_test(training_runs_into_its_watchdog),
   };
   ct_tb_seed();
   return cmocka_run_group_tests(tests, NULL, NULL);
