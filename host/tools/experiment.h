@@ -148,6 +148,8 @@ struct exp_summary {
   const struct exp_settings *settings;
   struct exp_cell *cell; /* TOGETHER only, in the order of the grid */
   size_t cells, points, there;
+  struct exp_point *lacking; /* runs that are not there, TOGETHER and ALONE */
+  size_t lacking_count;
   struct exp_result capacity[EXP_SERVERS]; /* at the default memory */
 };
 
@@ -156,7 +158,8 @@ int exp_summary_make(const struct exp_settings *settings, const struct exp_point
                      size_t count, struct exp_summary *summary);
 void exp_summary_free(struct exp_summary *summary);
 
-/* Whether a target holds: 1, 0, or -1 where points are missing. Text says which and by what. */
+/* Whether a target holds: 1, 0, or -1 where points are missing, though those that are there can be
+ * against it. Text says which and by what. */
 struct exp_target {
   char text[200], figure[120];
   int held;

@@ -219,14 +219,18 @@ static void load_capacities(const struct exp_settings *settings, const struct ex
 
 int exp_summary_make(const struct exp_settings *settings, const struct exp_point *points,
                      size_t count, struct exp_summary *summary) {
-  *summary = (struct exp_summary){
-      .settings = settings, .points = count, .cell = calloc(count + 1, sizeof *summary->cell)};
-  if (!summary->cell) return cli_fail("no memory for the summary");
+  *summary = (struct exp_summary){.settings = settings,
+                                  .points = count,
+                                  .cell = calloc(count + 1, sizeof *summary->cell),
+                                  .lacking = calloc(count + 1, sizeof *summary->lacking)};
+  if (!summary->cell || !summary->lacking) return cli_fail("no memory for the summary");
   for (size_t i = 0; i < count; ++i) {
     struct exp_result r;
     const bool there = exp_store_load(settings, &points[i], &r);
     summary->there += there;
     exp_result_free(&r);
+    if (!there && points[i].kind >= EXP_ALONE)
+      summary->lacking[summary->lacking_count++] = points[i];
     if (points[i].kind != EXP_TOGETHER || find(points, count, &points[i], true) != &points[i])
       continue;
     struct exp_cell cell;
@@ -242,16 +246,17 @@ void exp_summary_free(struct exp_summary *summary) {
   for (size_t i = 0; i < EXP_SERVERS; ++i)
     exp_result_free(&summary->capacity[i]);
   free(summary->cell);
+  free(summary->lacking);
   *summary = (struct exp_summary){.settings = NULL};
 }
 
 /* ---- Targets ---- */
 
 /* The cells that a target speaks of. */
-static bool is_meant(const struct exp_cell *c, const char *server, uint32_t low, uint32_t high) {
-  return c->point.policy == CT_PRIORITY && c->point.arrivals == SERVE_POISSON &&
-         !*c->point.memory && c->point.permille >= low && c->point.permille <= high &&
-         c->point.server != &exp_servers[2] && (!server || !strcmp(c->point.server->name, server));
+static bool is_meant(const struct exp_point *p, const char *server, uint32_t low, uint32_t high) {
+  return p->policy == CT_PRIORITY && p->arrivals == SERVE_POISSON && !*p->memory &&
+         p->permille >= low && p->permille <= high && p->server != &exp_servers[2] &&
+         (!server || !strcmp(p->server->name, server));
 }
 
 /* The unfavourable end of an interval; of a single seed there is only the value. */
@@ -289,13 +294,20 @@ struct rule {
   bool at_most;
 };
 
-/* The worst cell decides. */
+/* Whether points that it speaks of are missing. */
+static bool is_lacking(const struct exp_summary *summary, const struct rule *rule) {
+  for (size_t i = 0; i < summary->lacking_count; ++i)
+    if (is_meant(&summary->lacking[i], rule->server, rule->low, rule->high)) return true;
+  return false;
+}
+
+/* The worst cell decides; with points missing, only against. */
 static void judge(const struct exp_summary *summary, const struct rule *rule,
                   struct exp_target *target) {
   const struct exp_cell *worst = NULL;
   for (size_t i = 0; i < summary->cells; ++i) {
     const struct exp_cell *c = &summary->cell[i];
-    if (!is_meant(c, rule->server, rule->low, rule->high)) continue;
+    if (!is_meant(&c->point, rule->server, rule->low, rule->high)) continue;
     const double v = rule->value(c), w = worst ? rule->value(worst) : v;
     if (!worst || isnan(v) || (rule->at_most ? v > w : v < w)) worst = c;
     if (isnan(v)) break;
@@ -312,8 +324,11 @@ static void judge(const struct exp_summary *summary, const struct rule *rule,
     return;
   }
   target->held = rule->at_most ? v <= rule->limit : v >= rule->limit;
-  snprintf(target->figure, sizeof target->figure, "%.4g (%s at load %.1f)", v,
-           worst->point.server->name, worst->point.permille / 1000.0);
+  const bool lacks = is_lacking(summary, rule);
+  if (lacks && target->held) target->held = -1;
+  snprintf(target->figure, sizeof target->figure, "%.4g (%s at load %.1f)%s", v,
+           worst->point.server->name, worst->point.permille / 1000.0,
+           lacks ? ", of the points that are there" : "");
 }
 
 size_t exp_summary_targets(const struct exp_summary *summary,
