@@ -124,7 +124,9 @@ static bool ring_is_idle(const ct_device *dev) {
 static int set_kept(ct_server *s, bool kept) {
   s->kept = kept;
   s->load_seq = s->dev->requests->handed;
-  return write_descriptor(s);
+  const int err = write_descriptor(s);
+  if (err) s->kept = s->resident; /* as far as one knows, batches rely on them */
+  return err;
 }
 
 int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_record *record) {

@@ -230,6 +230,41 @@ static void first_push_fails(void **state) {
   test_free(b);
 }
 
+/* A job of the ring is not begun when batches could not be told to load their weights again; nor
+ * when it is tried once more. */
+static void weights_are_not_trusted(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  struct flaky flaky;
+  struct ask ask = {.sample = 3, .place = 3};
+  float logits[BED_OUT_MOST];
+  bed_open(b, "emu:dram=32,spm=2048");
+  bed_serve(b, 0, NULL);
+  ask.served = &b->served[0];
+  assert_non_null(ask.served->server->resident);
+  for (int i = 0; i < 3; ++i) {
+    bed_push(b, &ask, 0, CT_NO_CYCLE);
+    const struct ct_record r = bed_reap(b, &ask);
+    bed_check(b, &r);
+  }
+  assert_true(ask.served->server->kept);
+  put_before(&flaky, b->dev);
+  flaky.only = CT_REG_MODEL_COMMIT;
+  for (int i = 0; i < 6; ++i) {
+    const struct served *s = &b->served[1];
+    flaky.percent = i < 5 ? 100 : 0;
+    assert_int_equal(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[1], 1, logits),
+                     i < 5 ? CT_ERR_DEVICE : CT_OK);
+  }
+  assert_false(ask.served->server->kept);
+  take_away(&flaky, b->dev);
+  bed_push(b, &ask, 0, CT_NO_CYCLE);
+  const struct ct_record r = bed_reap(b, &ask);
+  bed_check(b, &r);
+  bed_close(b);
+  test_free(b);
+}
+
 /* A device that says after every pop that there is no record: all come, in order, also to a host
  * that does not wait. */
 static void none_after_a_pop(void **state) {
@@ -770,6 +805,7 @@ int main(void) {
       cmocka_unit_test(tags_are_new),
       cmocka_unit_test(nothing_comes_twice),
       cmocka_unit_test(first_push_fails),
+      cmocka_unit_test(weights_are_not_trusted),
       cmocka_unit_test(none_after_a_pop),
       cmocka_unit_test(stuck_batches_keep_theirs),
       cmocka_unit_test(cancel_hits_its_own),
