@@ -5,6 +5,7 @@
  *
  *   verb_experiment.c        the names of the experiments
  *   experiment_colocation.c  options and points of `colocation`, the order of things
+ *   experiment_make.c        options of all experiments; points made by several processes
  *   experiment_point.c       one point: a fresh device, its load, its figures
  *   experiment_store.c       files of points: which are there, which is being made
  *   experiment_summary.c     ratios over seeds, targets, summary.json and the text
@@ -118,6 +119,34 @@ int exp_store_save(const struct exp_settings *settings, const struct exp_point *
 
 /* Forgets what was loaded. */
 void exp_result_free(struct exp_result *result);
+
+/* ---- Making them (experiment_make.c) ---- */
+
+/* Makes a point that is missing. capacity: what its load refers to; NULL: not known, which is an
+ * error unless it needs none. *left is set where another process is at it. 0, or 1 after a
+ * sentence. */
+int exp_make(const struct exp_settings *settings, const struct exp_point *point,
+             const struct exp_result *capacity, bool *left);
+
+/* all(arg) in several processes on one folder; each has its own devices. Returns what they returned
+ * together: 0 or 1. */
+int exp_make_by(uint64_t jobs, int (*all)(const void *arg), const void *arg);
+
+/* The exit status; says so if Ctrl-C was pressed. */
+int exp_make_end(int status);
+
+/* What all experiments can be told: an argp child with a struct exp_options as its input. */
+enum { EXP_SEEDS = 20, EXP_PROCESSES = 16 };
+struct exp_options {
+  struct exp_settings settings;
+  const char *only, *json, *report;
+  uint64_t seeds, jobs;
+};
+extern const struct argp exp_options_argp;
+
+/* The file that was given, or that name in the folder. */
+const char *exp_options_path(const struct exp_options *o, const char *given, const char *name,
+                             char path[EXP_PATH]);
 
 /* ---- What the points say together (experiment_summary.c) ---- */
 

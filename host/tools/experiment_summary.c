@@ -5,8 +5,6 @@
 
 #include "experiment.h"
 
-enum { SEEDS_MOST = 20 };
-
 /* ---- Points that belong together ---- */
 
 static bool same_setting(const struct exp_point *a, const struct exp_point *b) {
@@ -116,8 +114,8 @@ static double mean_of(const double *value, size_t n) {
 /* What the seeds of a cell say, one value each. */
 struct seeds {
   size_t n;
-  double p99[SEEDS_MOST], alone[SEEDS_MOST], stretch[SEEDS_MOST], share[SEEDS_MOST],
-      of_idle[SEEDS_MOST], u[SEEDS_MOST];
+  double p99[EXP_SEEDS], alone[EXP_SEEDS], stretch[EXP_SEEDS], share[EXP_SEEDS], of_idle[EXP_SEEDS],
+      u[EXP_SEEDS];
 };
 
 static void add_seed(struct seeds *s, const struct exp_result *r, const struct exp_result *alone,
@@ -172,7 +170,7 @@ static void take_seed(const struct exp_settings *settings, const struct exp_poin
   const struct exp_point *a = alone_of(points, count, p);
   struct exp_result r, alone = {.there = false};
   if (!exp_store_load(settings, p, &r)) return;
-  if (a && exp_store_load(settings, a, &alone) && training->there && s->n < SEEDS_MOST) {
+  if (a && exp_store_load(settings, a, &alone) && training->there && s->n < EXP_SEEDS) {
     add_seed(s, &r, &alone, training);
     add_counts(c, &r, &alone);
     c->missed_only_together += only_together(settings, p, a, &r);

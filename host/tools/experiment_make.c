@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "experiment.h"
+
+/* ---- Points ---- */
+
+static bool needs_capacity(const struct exp_point *p) {
+  return p->kind == EXP_ALONE || p->kind == EXP_TOGETHER;
+}
+
+static bool is_there(const struct exp_settings *settings, const struct exp_point *p) {
+  struct exp_result result;
+  const bool there = exp_store_load(settings, p, &result);
+  exp_result_free(&result);
+  return there;
+}
+
+static int make_claimed(const struct exp_settings *settings, const struct exp_point *p,
+                        const struct exp_result *capacity) {
+  char csv[EXP_PATH];
+  json_t *json = NULL;
+  if (is_there(settings, p)) return 0;
+  if (needs_capacity(p) && !capacity)
+    return cli_fail("%s: the capacity it refers to was not measured", p->name);
+  exp_store_path(settings, p, ".csv", csv);
+  if (exp_point_run(settings, p, capacity, csv, &json)) return 1;
+  return json ? exp_store_save(settings, p, json) : 0;
+}
+
+int exp_make(const struct exp_settings *settings, const struct exp_point *point,
+             const struct exp_result *capacity, bool *left) {
+  if (is_there(settings, point)) return 0;
+  const int claim = exp_store_claim(settings, point);
+  if (claim == -1) *left = true;
+  if (claim < 0) return claim != -1;
+  const int status = make_claimed(settings, point, capacity);
+  close(claim);
+  return status;
+}
+
+/* ---- Processes ---- */
+
+int exp_make_by(uint64_t jobs, int (*all)(const void *arg), const void *arg) {
+  pid_t child[EXP_PROCESSES];
+  size_t children = 0;
+  fflush(NULL);
+  while (children + 1 < jobs) {
+    const pid_t pid = fork();
+    if (pid < 0) break; /* fewer then */
+    if (pid == 0) {
+      if (!freopen("/dev/null", "w", stderr)) _exit(1);
+      _exit(all(arg));
+    }
+    child[children++] = pid;
+  }
+  int status = all(arg);
+  for (size_t i = 0; i < children; ++i) {
+    int how = 0;
+    while (waitpid(child[i], &how, 0) < 0 && errno == EINTR)
+      ;
+    if (!WIFEXITED(how) || WEXITSTATUS(how)) status = 1;
+  }
+  return status;
+}
+
+int exp_make_end(int status) {
+  if (cli_stopped())
+    fprintf(stderr, "Stopped. The same command goes on with the points that are missing.\n");
+  return status || cli_stopped();
+}
+
+/* ---- Options ---- */
+
+enum { KEY_OUT = CLI_KEY_VERB, KEY_ONLY, KEY_SEEDS, KEY_JOBS, KEY_PART, KEY_REPORT };
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct exp_options *o = state->input;
+  switch (key) {
+    case KEY_OUT:
+      o->settings.out = arg;
+      break;
+    case KEY_ONLY:
+      o->only = arg;
+      break;
+    case KEY_SEEDS:
+      o->seeds = cli_count(state, "--seeds", arg, 1, EXP_SEEDS);
+      break;
+    case KEY_JOBS:
+      o->jobs = cli_count(state, "--jobs", arg, 1, EXP_PROCESSES);
+      break;
+    case KEY_PART:
+      o->settings.part = (uint32_t)cli_count(state, "--part", arg, 1, 100);
+      break;
+    case KEY_REPORT:
+      o->report = arg;
+      break;
+    default:
+      return cli_common(key, arg, state, NULL, &o->json);
+  }
+  return 0;
+}
+
+static const struct argp_option list[] = {
+    {"out", KEY_OUT, "DIR", 0,
+     "Folder of the points; those that are there are kept (build/experiments/ and the name)", 1},
+    {"seeds", KEY_SEEDS, "N", 0, "Arrivals, samples and weights by seeds 1 .. N (5; batching 1)",
+     2},
+    {"only", KEY_ONLY, "PATTERN", 0, "Make only what has such a name, as in 'digits-*'", 2},
+    {"part", KEY_PART, "P", 0, "Percent of the requests that the definition asks for (100)", 2},
+    {"jobs", KEY_JOBS, "N", 0, "Processes at once (1)", 3},
+    {"report", KEY_REPORT, "FILE.html", 0, "The page (report.html in the folder)", 4},
+    {"json", CLI_KEY_JSON, "FILE", 0, "The summary (summary.json in the folder)", 4},
+    {0}};
+
+const struct argp exp_options_argp = {.options = list, .parser = parse};
+
+const char *exp_options_path(const struct exp_options *o, const char *given, const char *name,
+                             char path[EXP_PATH]) {
+  if (given) return given;
+  snprintf(path, EXP_PATH, "%s/%s", o->settings.out, name);
+  return path;
+}
