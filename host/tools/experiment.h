@@ -7,10 +7,11 @@
  *   experiment_colocation.c  options and points of `colocation`, the order of things
  *   experiment_make.c        options of all experiments; points made by several processes
  *   experiment_point.c       one point: a fresh device, its load, its figures
+ *   experiment_rate.c        one point of batching: costs of batches; a rate within a bound
  *   experiment_store.c       files of points: which are there, which is being made
  *   experiment_summary.c     ratios over seeds, targets, summary.json and the text
  *   experiment_report.c      the page for people; its charts are experiment_charts.c
- *   experiment_batching.c    `batching`
+ *   batching.h               `batching`
  *
  * A point depends on nothing but its settings: every one opens a device of its own, and its cycles
  * come from there. The same points made again, on any machine and in any order, are the same bytes.
@@ -29,8 +30,9 @@ enum {
 };
 
 /* What a point measures: how long a request takes alone and with a full queue; training without
- * requests; requests without training, and beside it. */
-enum exp_kind { EXP_CAPACITY, EXP_TRAINING, EXP_ALONE, EXP_TOGETHER };
+ * requests; requests without training, and beside it; how long batches of each size take; whether a
+ * rate of requests is sustained within a bound of p99. */
+enum exp_kind { EXP_CAPACITY, EXP_TRAINING, EXP_ALONE, EXP_TOGETHER, EXP_COST, EXP_RATE };
 
 /* Networks that serve. */
 struct exp_server {
@@ -40,6 +42,13 @@ struct exp_server {
   size_t measured; /* requests of a point, by the definition */
 };
 extern const struct exp_server exp_servers[EXP_SERVERS];
+
+/* Of RATE: the bound, in cycles; requests in 10^9 cycles; 1, or batches of up to so many by
+ * ADAPTIVE; its presets and its margin. */
+struct exp_batching {
+  uint64_t bound, rate;
+  uint32_t max_batch, margin, service[EXP_BATCH];
+};
 
 struct exp_point {
   char name[EXP_NAME]; /* of its files, too */
@@ -51,6 +60,7 @@ struct exp_point {
   const char *memory; /* arguments of sim:, "" for the default memory */
   uint64_t seed;
   bool core; /* of the core grid */
+  struct exp_batching batching;
 };
 
 /* What all points have in common. */
@@ -66,7 +76,7 @@ struct exp_settings {
 /* A finished point, as its file has it. Cycles; CT_STATS_NEVER for infinite. */
 struct exp_result {
   bool there;
-  uint64_t service;    /* CAPACITY: a request alone on an idle device */
+  uint64_t service;    /* CAPACITY, COST: a request alone on an idle device */
   uint64_t batch;      /* CAPACITY: the longest service of a batch */
   uint64_t busy, done; /* CAPACITY: cycles and requests with a full queue */
   uint64_t requests, measured, answered, wrong, missed;
@@ -77,7 +87,10 @@ struct exp_result {
   bool given_up;
   size_t samples; /* TRAINING: rows after every `pitch` cycles */
   uint64_t pitch, steps;
-  uint64_t *sample; /* free() */
+  uint64_t *sample;             /* free() */
+  uint64_t clock_hz;            /* COST */
+  uint64_t interval[2];         /* COST: from end to end of full batches in a row, of 1 and of 16 */
+  uint64_t cost[EXP_BATCH + 1]; /* COST: start to end of a batch of so many */
 };
 
 /* ---- One point (experiment_point.c) ---- */
@@ -91,6 +104,27 @@ int exp_point_run(const struct exp_settings *settings, const struct exp_point *p
 /* What a point's figures depend on, a new object: a file made by other settings is another point's.
  */
 json_t *exp_point_settings(const struct exp_settings *settings, const struct exp_point *point);
+
+/* Requests of a point, and how many of the first ones are not measured. */
+size_t exp_point_requests(const struct exp_settings *settings, const struct exp_point *point);
+size_t exp_point_dropped(const struct exp_settings *settings, size_t requests);
+
+/* Adds the figures of the requests of s->run to an object. 0, or 1 after a sentence. */
+int exp_point_served(const struct exp_settings *settings, const struct serve *s, json_t *o);
+
+/* Requests of a model one by one: the longest of the last ones, in cycles. 0, or 1 after a
+ * sentence. */
+int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency);
+
+/* ---- Kinds COST and RATE (experiment_rate.c) ---- */
+
+/* Their part of exp_point_run() and exp_point_settings(): adds to an object. */
+int exp_rate_run(const struct exp_settings *settings, const struct exp_point *point,
+                 const char *csv, json_t *o);
+void exp_rate_settings(const struct exp_point *point, json_t *o);
+
+/* Requests that a RATE measures, by the definition. */
+size_t exp_rate_measured(const struct exp_point *point);
 
 /* The network that is trained. */
 extern const char exp_trained[];
@@ -196,6 +230,10 @@ struct exp_target {
 enum { EXP_TARGETS = 8 };
 size_t exp_summary_targets(const struct exp_summary *summary,
                            struct exp_target target[EXP_TARGETS]);
+
+/* Of any experiment. */
+json_t *exp_targets_json(const struct exp_target *target, size_t count);
+void exp_targets_print(const struct exp_target *target, size_t count, FILE *to);
 
 json_t *exp_summary_json(const struct exp_summary *summary);
 void exp_summary_print(const struct exp_summary *summary, FILE *to);

@@ -45,28 +45,30 @@ const char *exp_policy_name(enum ct_policy policy) {
 
 /* ---- Settings ---- */
 
-static size_t requests_of(const struct exp_settings *settings, const struct exp_point *point) {
-  if (point->kind == EXP_TRAINING) return 0;
-  const size_t all =
-      point->kind == EXP_CAPACITY ? CAPACITY : ct_stats_requests(point->server->measured);
+size_t exp_point_requests(const struct exp_settings *settings, const struct exp_point *point) {
+  if (point->kind == EXP_TRAINING || point->kind == EXP_COST) return 0;
+  size_t measured = point->server->measured;
+  if (point->kind == EXP_RATE) measured = exp_rate_measured(point);
+  const size_t all = point->kind == EXP_CAPACITY ? CAPACITY : ct_stats_requests(measured);
   const size_t n = all * settings->part / 100;
   return n > 10 ? n : 10;
 }
 
 /* In a run of less than the definition's size the first thousand would be most of it. */
-static size_t dropped_of(const struct exp_settings *settings, size_t requests) {
+size_t exp_point_dropped(const struct exp_settings *settings, size_t requests) {
   return settings->part < 100 ? ct_stats_drop(requests) : ct_stats_drop_campaign(requests);
 }
 
 json_t *exp_point_settings(const struct exp_settings *settings, const struct exp_point *point) {
-  static const char *const kinds[] = {"capacity", "training alone", "serving alone", "together"};
+  static const char *const kinds[] = {"capacity", "training alone", "serving alone",
+                                      "together", "cost",           "rate"};
   const bool trains = point->kind == EXP_TRAINING || point->kind == EXP_TOGETHER;
   const bool serves = point->kind != EXP_TRAINING;
   char device[EXP_URI];
   snprintf(device, sizeof device, "sim:%s", point->memory);
   json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:i}", "coltrain", CT_VERSION_STRING, "kind",
                         kinds[point->kind], "device", device, "seed", (int)point->seed, "requests",
-                        (int)requests_of(settings, point));
+                        (int)exp_point_requests(settings, point));
   if (serves) json_object_set_new(o, "server", json_string(point->server->name));
   if (trains) {
     json_object_set_new(o, "training", json_string(exp_trained));
@@ -74,7 +76,8 @@ json_t *exp_point_settings(const struct exp_settings *settings, const struct exp
   }
   if (point->kind == EXP_TOGETHER)
     json_object_set_new(o, "policy", json_string(exp_policy_name(point->policy)));
-  if (point->kind < EXP_ALONE) return o;
+  if (point->kind >= EXP_COST) exp_rate_settings(point, o);
+  if (point->kind != EXP_ALONE && point->kind != EXP_TOGETHER) return o;
   json_object_set_new(o, "load", json_real(point->permille / 1000.0));
   json_object_set_new(o, "arrivals", json_string(serve_arrivals_name(point->arrivals)));
   if (point->arrivals == SERVE_TRACE) {
@@ -280,9 +283,9 @@ static void count_missed(const struct serve *s, size_t drop, uint64_t *missed, d
   *goodput = last > first ? (double)good * (double)s->info.clock_hz / (double)(last - first) : 0;
 }
 
-static int json_served(const struct exp_settings *settings, const struct serve *s, json_t *o) {
+int exp_point_served(const struct exp_settings *settings, const struct serve *s, json_t *o) {
   const struct serve_run *run = &s->run;
-  const size_t drop = dropped_of(settings, run->count);
+  const size_t drop = exp_point_dropped(settings, run->count);
   struct ct_stats l = {.count = 0};
   uint64_t missed = 0;
   double u = 0, goodput = 0;
@@ -313,7 +316,7 @@ static int json_trained(const struct trainer *t, json_t *o) {
 /* ---- Kinds ---- */
 
 /* Requests of a model one by one: the latency of the last ones. */
-static int ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
+int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
   struct ct_record record;
   for (int i = 0; i < ASKED && !cli_stopped(); ++i) {
     const struct ct_request request = {.input = m->rows, .output = s->answers};
@@ -332,7 +335,7 @@ static int ask_alone(struct serve *s, const struct serve_model *m, uint64_t *lat
 static int run_capacity(struct serve *s, json_t *o) {
   uint64_t service = 0, batch = 0;
   for (size_t i = 0; i < s->o->models; ++i)
-    if (ask_alone(s, &s->model[i], &service)) return 1;
+    if (exp_point_ask_alone(s, &s->model[i], &service)) return 1;
   if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
   for (size_t i = 0; i < s->probe.count; ++i) {
     const struct serve_request *r = &s->probe.request[i];
@@ -374,7 +377,7 @@ static int run_load(const struct exp_settings *settings, const struct exp_point 
   if (t->on && trainer_run(t, CT_NO_CYCLE)) return 1;
   s->beside = (struct serve_beside){.turn = trainer_turn, .arrived = window_begin, .arg = t};
   if (serve_load(s, &s->run, point->permille, label) || cli_stopped()) return !cli_stopped();
-  if (serve_csv(s) || json_served(settings, s, o)) return 1;
+  if (serve_csv(s) || exp_point_served(settings, s, o)) return 1;
   return t->on ? json_trained(t, o) : 0;
 }
 
@@ -386,7 +389,7 @@ static void options_of(const struct exp_settings *settings, const struct exp_poi
   snprintf(uri, EXP_URI, "sim:%s", point->memory);
   *o = (struct serve_options){.device = uri,
                               .models = point->server->models,
-                              .requests = requests_of(settings, point),
+                              .requests = exp_point_requests(settings, point),
                               .permille = point->permille,
                               .arrivals = point->arrivals,
                               .trace = point->arrivals == SERVE_TRACE ? settings->trace : NULL,
@@ -445,8 +448,13 @@ int exp_point_run(const struct exp_settings *settings, const struct exp_point *p
                   const struct exp_result *capacity, const char *csv, json_t **json) {
   json_t *o = json_pack("{s:s, s:o}", "point", point->name, "settings",
                         exp_point_settings(settings, point));
-  const int status = point->kind == EXP_TRAINING ? run_training_alone(settings, point, o)
-                                                 : run_serving(settings, point, capacity, csv, o);
+  int status;
+  if (point->kind >= EXP_COST)
+    status = exp_rate_run(settings, point, csv, o);
+  else if (point->kind == EXP_TRAINING)
+    status = run_training_alone(settings, point, o);
+  else
+    status = run_serving(settings, point, capacity, csv, o);
   *json = status || cli_stopped() ? NULL : o;
   if (!*json) json_decref(o);
   return status;

@@ -60,31 +60,35 @@ static bool take_samples(const json_t *o, struct exp_result *r) {
 }
 
 static bool take(const json_t *o, struct exp_result *r) {
-  const json_t *batches = json_object_get(o, "batches");
+  const json_t *batches = json_object_get(o, "batches"), *cost = json_object_get(o, "cost_cycles");
   double in_batches = 0, all = 0;
-  *r = (struct exp_result){.there = true,
-                           .service = count_of(o, "service_cycles"),
-                           .batch = count_of(o, "batch_cycles"),
-                           .busy = count_of(o, "busy_cycles"),
-                           .done = count_of(o, "completed"),
-                           .requests = count_of(json_object_get(o, "settings"), "requests"),
-                           .measured = count_of(o, "measured"),
-                           .answered = count_of(o, "answered"),
-                           .wrong = count_of(o, "wrong"),
-                           .missed = count_of(o, "deadline_misses"),
-                           .deadline = count_of(o, "deadline_cycles"),
-                           .p50 = cycles_of(o, "p50_cycles"),
-                           .p90 = cycles_of(o, "p90_cycles"),
-                           .p99 = cycles_of(o, "p99_cycles"),
-                           .max = cycles_of(o, "max_cycles"),
-                           .u = json_real_value(json_object_get(o, "u")),
-                           .goodput = json_real_value(json_object_get(o, "goodput_per_second")),
-                           .window = count_of(o, "window_cycles"),
-                           .rows = count_of(o, "training_rows"),
-                           .steps = count_of(o, "training_steps"),
-                           .given_up = json_is_true(json_object_get(o, "given_up"))};
+  *r = (struct exp_result){
+      .there = true,
+      .service = count_of(o, "service_cycles"),
+      .batch = count_of(o, "batch_cycles"),
+      .clock_hz = count_of(o, "clock_hz"),
+      .interval = {count_of(o, "interval_cycles_of_1"), count_of(o, "interval_cycles_of_16")},
+      .busy = count_of(o, "busy_cycles"),
+      .done = count_of(o, "completed"),
+      .requests = count_of(json_object_get(o, "settings"), "requests"),
+      .measured = count_of(o, "measured"),
+      .answered = count_of(o, "answered"),
+      .wrong = count_of(o, "wrong"),
+      .missed = count_of(o, "deadline_misses"),
+      .deadline = count_of(o, "deadline_cycles"),
+      .p50 = cycles_of(o, "p50_cycles"),
+      .p90 = cycles_of(o, "p90_cycles"),
+      .p99 = cycles_of(o, "p99_cycles"),
+      .max = cycles_of(o, "max_cycles"),
+      .u = json_real_value(json_object_get(o, "u")),
+      .goodput = json_real_value(json_object_get(o, "goodput_per_second")),
+      .window = count_of(o, "window_cycles"),
+      .rows = count_of(o, "training_rows"),
+      .steps = count_of(o, "training_steps"),
+      .given_up = json_is_true(json_object_get(o, "given_up"))};
   for (size_t n = 1; n <= EXP_BATCH; ++n) {
     r->batches[n] = (uint64_t)json_integer_value(json_array_get(batches, n - 1));
+    r->cost[n] = (uint64_t)json_integer_value(json_array_get(cost, n - 1));
     all += (double)r->batches[n];
     in_batches += (double)(r->batches[n] * n);
   }

@@ -389,9 +389,7 @@ static json_t *json_cell(const struct exp_cell *c) {
   return o;
 }
 
-static json_t *json_targets(const struct exp_summary *summary) {
-  struct exp_target target[EXP_TARGETS];
-  const size_t count = exp_summary_targets(summary, target);
+json_t *exp_targets_json(const struct exp_target *target, size_t count) {
   json_t *list = json_array();
   for (size_t i = 0; i < count; ++i)
     json_array_append_new(
@@ -400,7 +398,15 @@ static json_t *json_targets(const struct exp_summary *summary) {
   return list;
 }
 
+void exp_targets_print(const struct exp_target *target, size_t count, FILE *to) {
+  static const char *const held[] = {"missing", "NOT HELD", "held"};
+  for (size_t i = 0; i < count; ++i)
+    fprintf(to, "%-9s %s: %s\n", held[target[i].held + 1], target[i].text, target[i].figure);
+}
+
 json_t *exp_summary_json(const struct exp_summary *summary) {
+  struct exp_target target[EXP_TARGETS];
+  const size_t targets = exp_summary_targets(summary, target);
   json_t *cells = json_array(), *servers = json_array();
   for (size_t i = 0; i < summary->cells; ++i)
     json_array_append_new(cells, json_cell(&summary->cell[i]));
@@ -415,7 +421,8 @@ json_t *exp_summary_json(const struct exp_summary *summary) {
   return json_pack("{s:s, s:s, s:I, s:I, s:i, s:o, s:o, s:o}", "experiment", "colocation",
                    "training", exp_trained, "points", (json_int_t)summary->points, "points_there",
                    (json_int_t)summary->there, "part_percent", (int)summary->settings->part,
-                   "servers", servers, "cells", cells, "targets", json_targets(summary));
+                   "servers", servers, "cells", cells, "targets",
+                   exp_targets_json(target, targets));
 }
 
 /* ---- Text ---- */
@@ -433,7 +440,6 @@ static void print_cell(const struct exp_cell *c, FILE *to) {
 }
 
 void exp_summary_print(const struct exp_summary *summary, FILE *to) {
-  static const char *const held[] = {"missing", "NOT HELD", "held"};
   struct exp_target target[EXP_TARGETS];
   const size_t count = exp_summary_targets(summary, target);
   fprintf(to, "%zu of %zu points are there\n\n", summary->there, summary->points);
@@ -442,6 +448,5 @@ void exp_summary_print(const struct exp_summary *summary, FILE *to) {
   for (size_t i = 0; i < summary->cells; ++i)
     print_cell(&summary->cell[i], to);
   fputc('\n', to);
-  for (size_t i = 0; i < count; ++i)
-    fprintf(to, "%-9s %s: %s\n", held[target[i].held + 1], target[i].text, target[i].figure);
+  exp_targets_print(target, count, to);
 }
