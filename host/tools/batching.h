@@ -7,7 +7,7 @@
  *   batching_search.c      which rate of a row is tried next
  *   batching_model.c       a queue in C that proposes the first one
  *   batching_summary.c     ratios, targets, JSON and text
- *   batching_page.c        the page for people
+ *   batching_page.c        the page for people; its charts are batching_charts.c
  *
  * A row is a network, a bound and a size of batches. Its rates are a list in steps of 1 % that ends
  * at the capacity; the search ends with two neighbours of which one was sustained and the next was
