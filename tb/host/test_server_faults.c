@@ -457,42 +457,54 @@ static void pass(struct bed *b, uint64_t cycles) {
   }
 }
 
+enum { UNREAPED = 300 };
+
+/* A step of training, and an answer alone. */
+static void other_calls_work(struct bed *b, struct bed_training *training) {
+  const struct served *s = &b->served[1];
+  float logits[BED_OUT_MOST];
+  bed_train(training);
+  OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[1], 1, logits));
+  ct_assert_same("alone", logits, s->want[s->version][1], s->out * sizeof *logits);
+}
+
+/* To models 0 and 2 in turns. */
+static void all_come_in_order(struct bed *b, const struct ask *ask) {
+  uint32_t next[2] = {0, 1};
+  for (uint32_t i = 0; i < UNREAPED; ++i) {
+    struct ct_record r;
+    OK(ct_server_reap(b->dev, &r, 5000));
+    const uint32_t which = r.server == b->served[2].server;
+    assert_ptr_equal(r.user, &ask[next[which]]);
+    next[which] += 2;
+    bed_check(b, &r);
+  }
+}
+
 /* Records pile up, in the device and then in the host; other calls go on working; more requests are
  * pushed; and when the host reaps again, each record is there, in order. */
 static void nobody_reaps(void **state) {
   (void)state;
-  enum { N = 300, ROUNDS = 2 };
+  enum { ROUNDS = 2 };
   struct bed *b = test_malloc(sizeof *b);
-  struct ask *ask = test_calloc(N, sizeof *ask);
+  struct ask *ask = test_calloc(UNREAPED, sizeof *ask);
   struct bed_training training;
-  float logits[BED_OUT_MOST];
   bed_open(b, "sim:dram=32,stall=25");
   bed_training_open(b->dev, &training);
   bed_serve(b, 0, NULL);
   bed_serve(b, 2, NULL);
   for (unsigned round = 0; round < ROUNDS; ++round) {
-    for (uint32_t i = 0; i < N; ++i) {
+    for (uint32_t i = 0; i < UNREAPED; ++i) {
       ask[i] =
           (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES, .place = i % 40};
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
-      if (i != N / 2) continue;
+      if (i != UNREAPED / 2) continue;
       pass(b, 40000);
-      bed_train(&training);
-      OK(ct_model_infer(b->served[1].model, CT_IMAGE_SERVED, b->served[1].x[1], 1, logits));
-      ct_assert_same("alone", logits, b->served[1].want[b->served[1].version][1],
-                     b->served[1].out * sizeof *logits);
+      other_calls_work(b, &training);
     }
     pass(b, 20000);
-    assert_int_equal(ct_server_outstanding(b->dev), N);
-    uint32_t next[2] = {0, 1};
-    for (uint32_t i = 0; i < N; ++i) {
-      struct ct_record r;
-      OK(ct_server_reap(b->dev, &r, 5000));
-      const uint32_t which = r.server == b->served[2].server;
-      assert_ptr_equal(r.user, &ask[next[which]]);
-      next[which] += 2;
-      bed_check(b, &r);
-    }
+    assert_int_equal(ct_server_outstanding(b->dev), UNREAPED);
+    all_come_in_order(b, ask);
   }
   bed_check_training(&training);
   ct_model_free(training.model);
@@ -510,20 +522,11 @@ static bool batch_runs(struct bed *b) {
   return state >> 8 & 255;
 }
 
-/* In the host, in the device, ahead of its time, in a batch, done, reaped. */
-static void cancelled_in_every_state(void **state) {
-  (void)state;
-  enum { N = 100, HOST = 90, QUEUE = 40, BATCH = 0, DONE = 1, AHEAD = 98, LATER = 99 };
-  struct bed *b = test_malloc(sizeof *b);
-  struct ask ask[N];
-  uint64_t now = 0;
-  unsigned gone = 0;
-  bed_open(b, "sim:dram=32,stall=25");
-  bed_serve(b, 0, &(struct ct_serving){.max_batch = 1});
-  bed_serve(b, 2, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = 9000});
-  for (uint32_t i = 0; i < N; ++i)
-    ask[i] = (struct ask){
-        .served = &b->served[i < AHEAD ? 0 : 2], .sample = i % BED_SAMPLES, .place = i};
+/* Requests by the state in which they are cancelled. */
+enum { HOST = 90, QUEUE = 40, BATCH = 0, DONE = 1, AHEAD = 98, LATER = 99, IN_STATES = 100 };
+
+/* In a batch, done, in the host, in the device. */
+static void cancel_present(struct bed *b, struct ask *ask) {
   bed_push(b, &ask[BATCH], 0, CT_NO_CYCLE);
   for (int look = 0; look < 1000 && !batch_runs(b); ++look)
     continue;
@@ -540,6 +543,11 @@ static void cancelled_in_every_state(void **state) {
   OK(ct_server_cancel(b->dev, ask[HOST].tag));
   OK(ct_server_cancel(b->dev, ask[QUEUE].tag));
   bed_freeze(b, false);
+}
+
+/* Reaped. */
+static void reap_present(struct bed *b, const struct ask *ask) {
+  unsigned gone = 0;
   for (uint32_t i = 0; i < AHEAD; ++i) {
     struct ct_record r;
     OK(ct_server_reap(b->dev, &r, 5000));
@@ -550,7 +558,11 @@ static void cancelled_in_every_state(void **state) {
     assert_int_equal(ct_server_cancel(b->dev, r.tag), CT_ERR_NOT_FOUND);
   }
   assert_int_equal(gone, 2);
-  /* One that the device is to get in a moment, and one much later. */
+}
+
+/* Ahead of its time: one that the device is to get in a moment, and one much later. */
+static void cancel_scheduled(struct bed *b, struct ask *ask) {
+  uint64_t now = 0;
   OK(ct_now(b->dev, &now));
   bed_push(b, &ask[AHEAD], 0, now + 800);
   bed_push(b, &ask[LATER], 0, now + 80000);
@@ -561,6 +573,21 @@ static void cancelled_in_every_state(void **state) {
     OK(ct_server_reap(b->dev, &r, 5000));
     assert_int_equal(r.code, CT_DEV_CANCELLED);
   }
+}
+
+static void cancelled_in_every_state(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask ask[IN_STATES];
+  bed_open(b, "sim:dram=32,stall=25");
+  bed_serve(b, 0, &(struct ct_serving){.max_batch = 1});
+  bed_serve(b, 2, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = 9000});
+  for (uint32_t i = 0; i < IN_STATES; ++i)
+    ask[i] = (struct ask){
+        .served = &b->served[i < AHEAD ? 0 : 2], .sample = i % BED_SAMPLES, .place = i};
+  cancel_present(b, ask);
+  reap_present(b, ask);
+  cancel_scheduled(b, ask);
   bed_close(b);
   test_free(b);
 }
