@@ -50,6 +50,14 @@ struct exp_batching {
   uint32_t max_batch, margin, service[EXP_BATCH];
 };
 
+/* What the load of ALONE and TOGETHER is a part of, as it was measured for the same server and
+ * memory; done 0: not known yet. */
+struct exp_capacity {
+  uint64_t service;    /* cycles of a request alone on an idle device */
+  uint64_t batch;      /* the longest service of a batch */
+  uint64_t busy, done; /* cycles and requests with a full queue */
+};
+
 struct exp_point {
   char name[EXP_NAME]; /* of its files, too */
   enum exp_kind kind;
@@ -60,6 +68,7 @@ struct exp_point {
   const char *memory; /* arguments of sim:, "" for the default memory */
   uint64_t seed;
   bool core; /* of the core grid */
+  struct exp_capacity capacity;
   struct exp_batching batching;
 };
 
@@ -96,10 +105,9 @@ struct exp_result {
 /* ---- One point (experiment_point.c) ---- */
 
 /* Measures it: *json, a new object, is the content of its file; the rows of its requests go to csv.
- * capacity: of the same server and memory, for ALONE and TOGETHER. 1 after a sentence, with *json
- * NULL; 0 with *json NULL: stopped by Ctrl-C. */
+ * 1 after a sentence, with *json NULL; 0 with *json NULL: stopped by Ctrl-C. */
 int exp_point_run(const struct exp_settings *settings, const struct exp_point *point,
-                  const struct exp_result *capacity, const char *csv, json_t **json);
+                  const char *csv, json_t **json);
 
 /* What a point's figures depend on, a new object: a file made by other settings is another point's.
  */
@@ -156,11 +164,9 @@ void exp_result_free(struct exp_result *result);
 
 /* ---- Making them (experiment_make.c) ---- */
 
-/* Makes a point that is missing. capacity: what its load refers to; NULL: not known, which is an
- * error unless it needs none. *left is set where another process is at it. 0, or 1 after a
+/* Makes a point that is missing. *left is set where another process is at it. 0, or 1 after a
  * sentence. */
-int exp_make(const struct exp_settings *settings, const struct exp_point *point,
-             const struct exp_result *capacity, bool *left);
+int exp_make(const struct exp_settings *settings, const struct exp_point *point, bool *left);
 
 /* all(arg) in several processes on one folder; each has its own devices. Returns what they returned
  * together: 0 or 1. */

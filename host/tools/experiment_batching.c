@@ -85,7 +85,7 @@ static bool try_rate(const struct options *o, const struct batching_row *row, si
                      uint64_t seed, bool make, struct exp_result *result, int *status) {
   const struct exp_point p = rate_point(row, rate, seed);
   bool left = false;
-  *status = make && !cli_stopped() ? exp_make(&o->common.settings, &p, NULL, &left) : 0;
+  *status = make && !cli_stopped() ? exp_make(&o->common.settings, &p, &left) : 0;
   return !*status && exp_store_load(&o->common.settings, &p, result);
 }
 
@@ -115,7 +115,7 @@ static int make_costs(const struct options *o) {
     left = false;
     for (size_t i = 0; i < BATCHING_ROWS && !cli_stopped(); ++i) {
       const struct exp_point p = cost_point(o->rows[i].server);
-      if (is_wanted(o, &o->rows[i]) && exp_make(&o->common.settings, &p, NULL, &left)) return 1;
+      if (is_wanted(o, &o->rows[i]) && exp_make(&o->common.settings, &p, &left)) return 1;
     }
     if (left) sleep(1);
   }

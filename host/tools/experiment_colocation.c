@@ -129,25 +129,27 @@ static bool is_wanted(const struct options *o, const struct exp_point *p) {
   return is_reference(p) || !o->common.only || fnmatch(o->common.only, p->name, 0) == 0;
 }
 
-/* The capacity that a point's load is a part of. */
-static bool capacity_of(const struct options *o, const struct points *all,
-                        const struct exp_point *p, struct exp_result *capacity) {
+/* Tells the points what their loads are a part of, as far as it was measured. */
+static void note_capacities(const struct options *o, const struct points *all) {
   for (size_t i = 0; i < all->count; ++i) {
     const struct exp_point *q = &all->list[i];
-    if (q->kind == EXP_CAPACITY && q->server == p->server && !strcmp(q->memory, p->memory))
-      return exp_store_load(&o->common.settings, q, capacity);
+    struct exp_result r;
+    if (q->kind != EXP_CAPACITY || !exp_store_load(&o->common.settings, q, &r)) continue;
+    for (size_t k = 0; k < all->count; ++k) {
+      struct exp_point *p = &all->list[k];
+      if (!is_reference(p) && p->server == q->server && !strcmp(p->memory, q->memory))
+        p->capacity = (struct exp_capacity){r.service, r.batch, r.busy, r.done};
+    }
+    exp_result_free(&r);
   }
-  return false;
 }
 
 static int make(const struct options *o, const struct points *all, const struct exp_point *p,
                 bool *left) {
   struct exp_settings settings = o->common.settings;
-  struct exp_result capacity;
-  const bool known = !is_reference(p) && capacity_of(o, all, p, &capacity);
   settings.number = (size_t)(p - all->list) + 1;
   settings.count = all->count;
-  return exp_make(&settings, p, known ? &capacity : NULL, left);
+  return exp_make(&settings, p, left);
 }
 
 struct work {
@@ -166,6 +168,7 @@ static int make_all(const void *arg) {
       if (is_reference(&all->list[i]) && make(w->o, all, &all->list[i], &left)) return 1;
     if (left) sleep(1);
   }
+  note_capacities(w->o, all);
   for (size_t i = 0; i < all->count && !cli_stopped(); ++i)
     if (is_wanted(w->o, &all->list[i]) && make(w->o, all, &all->list[i], &left)) return 1;
   return 0;
@@ -205,6 +208,7 @@ static int conclude(const struct options *o, const struct points *all) {
   char json[EXP_PATH], path[EXP_PATH];
   const char *report = exp_options_path(c, c->report, "report.html", path);
   struct exp_summary summary;
+  note_capacities(o, all);
   if (exp_summary_make(&c->settings, all->list, all->count, &summary)) return 1;
   FILE *text = cli_text(c->json);
   exp_summary_print(&summary, text);

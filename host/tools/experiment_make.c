@@ -18,25 +18,23 @@ static bool is_there(const struct exp_settings *settings, const struct exp_point
   return there;
 }
 
-static int make_claimed(const struct exp_settings *settings, const struct exp_point *p,
-                        const struct exp_result *capacity) {
+static int make_claimed(const struct exp_settings *settings, const struct exp_point *p) {
   char csv[EXP_PATH];
   json_t *json = NULL;
   if (is_there(settings, p)) return 0;
-  if (needs_capacity(p) && !capacity)
+  if (needs_capacity(p) && !p->capacity.done)
     return cli_fail("%s: the capacity it refers to was not measured", p->name);
   exp_store_path(settings, p, ".csv", csv);
-  if (exp_point_run(settings, p, capacity, csv, &json)) return 1;
+  if (exp_point_run(settings, p, csv, &json)) return 1;
   return json ? exp_store_save(settings, p, json) : 0;
 }
 
-int exp_make(const struct exp_settings *settings, const struct exp_point *point,
-             const struct exp_result *capacity, bool *left) {
+int exp_make(const struct exp_settings *settings, const struct exp_point *point, bool *left) {
   if (is_there(settings, point)) return 0;
   const int claim = exp_store_claim(settings, point);
   if (claim == -1) *left = true;
   if (claim < 0) return claim != -1;
-  const int status = make_claimed(settings, point, capacity);
+  const int status = make_claimed(settings, point);
   close(claim);
   return status;
 }

@@ -78,6 +78,11 @@ json_t *exp_point_settings(const struct exp_settings *settings, const struct exp
     json_object_set_new(o, "policy", json_string(exp_policy_name(point->policy)));
   if (point->kind >= EXP_COST) exp_rate_settings(point, o);
   if (point->kind != EXP_ALONE && point->kind != EXP_TOGETHER) return o;
+  const struct exp_capacity *c = &point->capacity;
+  json_object_set_new(o, "capacity",
+                      json_pack("{s:I, s:I, s:I, s:I}", "service_cycles", (json_int_t)c->service,
+                                "batch_cycles", (json_int_t)c->batch, "busy_cycles",
+                                (json_int_t)c->busy, "completed", (json_int_t)c->done));
   json_object_set_new(o, "load", json_real(point->permille / 1000.0));
   json_object_set_new(o, "arrivals", json_string(serve_arrivals_name(point->arrivals)));
   if (point->arrivals == SERVE_TRACE) {
@@ -384,8 +389,7 @@ static int run_load(const struct exp_settings *settings, const struct exp_point 
 /* ---- A point ---- */
 
 static void options_of(const struct exp_settings *settings, const struct exp_point *point,
-                       const struct exp_result *capacity, char uri[EXP_URI],
-                       struct serve_options *o) {
+                       char uri[EXP_URI], struct serve_options *o) {
   snprintf(uri, EXP_URI, "sim:%s", point->memory);
   *o = (struct serve_options){.device = uri,
                               .models = point->server->models,
@@ -397,8 +401,9 @@ static void options_of(const struct exp_settings *settings, const struct exp_poi
                               .on_percent = (uint32_t)settings->on_percent,
                               .seed = point->seed,
                               .serving.batching = CT_BATCHING_ADAPTIVE};
+  const struct exp_capacity *capacity = &point->capacity;
   memcpy(o->shape, point->server->shape, sizeof point->server->shape);
-  if (!capacity) return;
+  if (!capacity->done) return;
   /* A batch goes in time for its own service, of whatever size, and for one that has just begun. */
   for (size_t i = 0; i < EXP_BATCH; ++i)
     o->serving.service[i] = (uint32_t)capacity->batch;
@@ -408,22 +413,22 @@ static void options_of(const struct exp_settings *settings, const struct exp_poi
 }
 
 static int run_serving(const struct exp_settings *settings, const struct exp_point *point,
-                       const struct exp_result *capacity, const char *csv, json_t *o) {
+                       const char *csv, json_t *o) {
   char uri[EXP_URI];
   struct serve_options options;
   struct serve s;
   struct trainer t = {.serve = &s};
-  options_of(settings, point, capacity, uri, &options);
+  options_of(settings, point, uri, &options);
   options.csv = csv;
   int status = serve_open(&s, &options);
   t.dev = s.dev;
   if (!status && point->kind == EXP_TOGETHER) status = trainer_open(&t, settings, point, s.dev);
-  if (!status && capacity) {
-    s.capacity_busy = capacity->busy;
-    s.capacity_done = capacity->done;
-  }
+  s.capacity_busy = point->capacity.busy;
+  s.capacity_done = point->capacity.done;
   ct_progress_open(&s.progress, stderr);
-  if (!status) status = capacity ? run_load(settings, point, &s, &t, o) : run_capacity(&s, o);
+  if (!status)
+    status =
+        point->kind == EXP_CAPACITY ? run_capacity(&s, o) : run_load(settings, point, &s, &t, o);
   ct_progress_close(&s.progress);
   trainer_close(&t);
   serve_close(&s);
@@ -445,7 +450,7 @@ static int run_training_alone(const struct exp_settings *settings, const struct 
 }
 
 int exp_point_run(const struct exp_settings *settings, const struct exp_point *point,
-                  const struct exp_result *capacity, const char *csv, json_t **json) {
+                  const char *csv, json_t **json) {
   json_t *o = json_pack("{s:s, s:o}", "point", point->name, "settings",
                         exp_point_settings(settings, point));
   int status;
@@ -454,7 +459,7 @@ int exp_point_run(const struct exp_settings *settings, const struct exp_point *p
   else if (point->kind == EXP_TRAINING)
     status = run_training_alone(settings, point, o);
   else
-    status = run_serving(settings, point, capacity, csv, o);
+    status = run_serving(settings, point, csv, o);
   *json = status || cli_stopped() ? NULL : o;
   if (!*json) json_decref(o);
   return status;
