@@ -26,7 +26,8 @@ enum {
   EXP_URI = 128,
   EXP_SERVERS = 3, /* digits, the large network, both at once */
   EXP_BATCH = 16,
-  EXP_SAMPLES = 4096 /* of the training alone */
+  EXP_SAMPLES = 4096,      /* of the training alone */
+  EXP_PATIENCE_MS = 600000 /* that an answer may take, wall clock */
 };
 
 /* What a point measures: how long a request takes alone and with a full queue; training without
@@ -67,7 +68,8 @@ struct exp_point {
   enum serve_arrivals arrivals;
   const char *memory; /* arguments of sim:, "" for the default memory */
   uint64_t seed;
-  bool core; /* of the core grid */
+  bool core;   /* of the core grid */
+  bool wanted; /* to be made if it is missing */
   struct exp_capacity capacity;
   struct exp_batching batching;
 };
@@ -204,10 +206,13 @@ struct exp_cell {
   double p99, p99_alone;          /* cycles, geometric means; infinite: never answered */
   struct exp_ratio stretch;       /* of p99 against the same arrivals alone */
   struct exp_ratio share;         /* of training's speed alone */
+  struct exp_ratio same_work;     /* its time alone for the same rows, of the window */
   struct exp_ratio share_of_idle; /* the same / (1 - u) */
   double u, u_over_load, mean_batch;
   uint64_t batches[EXP_BATCH + 1];
-  uint64_t asked, answered, wrong;         /* of all requests */
+  uint64_t asked, answered;                /* of all requests */
+  uint64_t lost_alone;                     /* never answered in the runs without training */
+  uint64_t wrong;                          /* answers, in both */
   uint64_t requests, missed, missed_alone; /* measured ones; late ones of these */
   uint64_t missed_only_together;           /* in time alone, late beside training */
   uint64_t deadline;                       /* cycles */

@@ -125,8 +125,30 @@ static bool is_reference(const struct exp_point *p) {
   return p->kind == EXP_CAPACITY || p->kind == EXP_TRAINING;
 }
 
-static bool is_wanted(const struct options *o, const struct exp_point *p) {
-  return is_reference(p) || !o->common.only || fnmatch(o->common.only, p->name, 0) == 0;
+/* Whether p is needed to say anything about q: its capacity, training alone, the same arrivals
+ * alone. */
+static bool belongs(const struct exp_point *p, const struct exp_point *q) {
+  if (strcmp(p->memory, q->memory) != 0) return false;
+  if (p->kind == EXP_TRAINING) return q->kind == EXP_TOGETHER;
+  if (p->server != q->server || p->kind == EXP_TOGETHER) return false;
+  return p->kind == EXP_CAPACITY || (p->permille == q->permille && p->arrivals == q->arrivals &&
+                                     p->seed == q->seed && q->kind == EXP_TOGETHER);
+}
+
+/* Marks the points that --only names, and what they need. 0, or 1 after a sentence. */
+static int choose(struct points *all, const char *only) {
+  size_t count = 0;
+  for (size_t i = 0; i < all->count; ++i) {
+    struct exp_point *q = &all->list[i];
+    if (only && fnmatch(only, q->name, 0) != 0) continue;
+    q->wanted = true;
+    ++count;
+    for (size_t k = 0; k < all->count; ++k)
+      all->list[k].wanted |= belongs(&all->list[k], q);
+  }
+  return count ? 0
+               : cli_fail("--only: none of the %zu points is called \"%s\"; the last one is %s",
+                          all->count, only, all->list[all->count - 1].name);
 }
 
 /* Tells the points what their loads are a part of, as far as it was measured. */
@@ -165,12 +187,14 @@ static int make_all(const void *arg) {
   while (left && !cli_stopped()) {
     left = false;
     for (size_t i = 0; i < all->count && !cli_stopped(); ++i)
-      if (is_reference(&all->list[i]) && make(w->o, all, &all->list[i], &left)) return 1;
+      if (is_reference(&all->list[i]) && all->list[i].wanted &&
+          make(w->o, all, &all->list[i], &left))
+        return 1;
     if (left) sleep(1);
   }
   note_capacities(w->o, all);
   for (size_t i = 0; i < all->count && !cli_stopped(); ++i)
-    if (is_wanted(w->o, &all->list[i]) && make(w->o, all, &all->list[i], &left)) return 1;
+    if (all->list[i].wanted && make(w->o, all, &all->list[i], &left)) return 1;
   return 0;
 }
 
@@ -186,7 +210,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       break;
     case KEY_QUICK:
       o->quick = true;
-      o->common.seeds = 1;
       break;
     case KEY_CORE:
       o->core = true;
@@ -225,9 +248,11 @@ static int run(const struct options *o) {
   if (!all.list) return cli_fail("no memory for the list of points");
   make_points(&all, o);
   const struct work work = {o, &all};
-  int status = exp_store_open(&o->common.settings);
-  if (!status) status = exp_make_by(o->common.jobs, make_all, &work);
-  if (!status) status = conclude(o, &all);
+  int status = choose(&all, o->common.only) || exp_store_open(&o->common.settings);
+  if (!status) {
+    status = exp_make_by(o->common.jobs, make_all, &work);
+    status |= conclude(o, &all); /* what is there, whatever went wrong */
+  }
   free(all.list);
   return exp_make_end(status);
 }
@@ -250,7 +275,7 @@ int experiment_colocation(int argc, char **argv) {
           "and compares with each alone (docs/experiments.md).\vA point is a run on a simulated "
           "device of its own. Its figures and a row for each request are files in the folder; an "
           "experiment that was stopped goes on with the points that are missing. The whole of it "
-          "simulates 2.5 billion cycles.\n\nExample:\n"
+          "simulates about 2.5 billion cycles.\n\nExample:\n"
           "  coltrain experiment colocation --quick --jobs 2 --out build/quick\n"};
   struct options o = {.common = {.settings = {.out = "build/experiments/colocation",
                                               .trace = "host/data/traces/azure-conversation.csv",
@@ -258,9 +283,9 @@ int experiment_colocation(int argc, char **argv) {
                                               .part = 100,
                                               .on_percent = 50,
                                               .period = 20},
-                                 .seeds = SEEDS,
                                  .jobs = 1}};
   cli_parse(&argp, argc, argv, &o);
+  if (!o.common.seeds) o.common.seeds = o.quick ? 1 : SEEDS;
   if (cli_writable(o.common.json) || cli_writable(o.common.report)) return 1;
   cli_catch_stop();
   return run(&o);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +27,7 @@ static int make_claimed(const struct exp_settings *settings, const struct exp_po
   if (is_there(settings, p)) return 0;
   if (needs_capacity(p) && !p->capacity.done)
     return cli_fail("%s: the capacity it refers to was not measured", p->name);
-  exp_store_path(settings, p, ".csv", csv);
+  exp_store_path(settings, p, ".csv.new", csv);
   if (exp_point_run(settings, p, csv, &json)) return 1;
   return json ? exp_store_save(settings, p, json) : 0;
 }
@@ -41,26 +44,50 @@ int exp_make(const struct exp_settings *settings, const struct exp_point *point,
 
 /* ---- Processes ---- */
 
+/* Sentences about failures, of all that a child wrote. */
+static void pass_on(FILE *written, int to) {
+  char line[1024];
+  rewind(written);
+  while (fgets(line, sizeof line, written))
+    if (!strncmp(line, "coltrain: ", 10)) dprintf(to, "%s", line);
+}
+
+/* Shows no progress, which is the parent's, and does not outlive it. */
+static int be_child(int (*all)(const void *arg), const void *arg, pid_t parent) {
+  const int to = dup(STDERR_FILENO);
+  FILE *written = tmpfile();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent || to < 0 || !written || dup2(fileno(written), STDERR_FILENO) < 0)
+    return 1;
+  const int status = all(arg);
+  fflush(stderr);
+  if (status) pass_on(written, to);
+  return status;
+}
+
+/* The points that a child is at are lost, if it is told to stop. */
+static int await_child(pid_t child, bool stop) {
+  int how = 0;
+  if (stop) kill(child, SIGTERM);
+  while (waitpid(child, &how, 0) < 0 && errno == EINTR)
+    if (cli_stopped()) kill(child, SIGTERM);
+  return !WIFEXITED(how) || WEXITSTATUS(how);
+}
+
 int exp_make_by(uint64_t jobs, int (*all)(const void *arg), const void *arg) {
+  const pid_t parent = getpid();
   pid_t child[EXP_PROCESSES];
   size_t children = 0;
   fflush(NULL);
   while (children + 1 < jobs) {
     const pid_t pid = fork();
     if (pid < 0) break; /* fewer then */
-    if (pid == 0) {
-      if (!freopen("/dev/null", "w", stderr)) _exit(1);
-      _exit(all(arg));
-    }
+    if (pid == 0) _exit(be_child(all, arg, parent));
     child[children++] = pid;
   }
   int status = all(arg);
-  for (size_t i = 0; i < children; ++i) {
-    int how = 0;
-    while (waitpid(child[i], &how, 0) < 0 && errno == EINTR)
-      ;
-    if (!WIFEXITED(how) || WEXITSTATUS(how)) status = 1;
-  }
+  for (size_t i = 0; i < children; ++i)
+    status |= await_child(child[i], status || cli_stopped());
   return status;
 }
 

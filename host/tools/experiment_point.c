@@ -10,9 +10,8 @@
 /* CAPACITY: requests with a full queue. ASKED: of them each by itself, the first ones unmeasured,
  * because they load the weights. LEAD: cycles between the first step's end and the first arrival.
  * GIVE_UP: percent of the arrivals' time after which the rest never comes. BOUND: deadline, in
- * services of a request alone. MARGIN: cycles a batch
- * goes early for the batcher and what training may add. LOOK: cycles between two looks at training.
- */
+ * services of a request alone. MARGIN: cycles a batch goes early for the batcher and what training
+ * may add. LOOK: cycles between two looks at training. STEP_MOST: cycles of a step, at most. */
 enum {
   CAPACITY = 2000,
   ASKED = 6,
@@ -23,6 +22,7 @@ enum {
   MARGIN = 500,
   TRAIN_BATCH = 64,
   LOOK = 50000,
+  STEP_MOST = 100000000,
   WAIT_MS = 1000,
   COUNTERS = 32
 };
@@ -180,8 +180,11 @@ static int trainer_turn(void *arg) {
 
 /* Until a cycle, or until a step has ended. */
 static int trainer_run(struct trainer *t, uint64_t until) {
-  uint64_t now = 0;
+  uint64_t now = 0, first = 0;
   while (now < until && !cli_stopped()) {
+    if (!first) first = now;
+    if (until == CT_NO_CYCLE && now - first > STEP_MOST)
+      return cli_fail("a training step has not ended after %d cycles", STEP_MOST);
     struct ct_result result;
     const uint64_t steps = t->feed.finished;
     if (trainer_top_up(t)) return 1;
@@ -328,7 +331,7 @@ int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *
     uint64_t now = 0;
     int rc = ct_now(s->dev, &now);
     if (rc >= 0) rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
-    if (rc >= 0) rc = ct_server_reap(s->dev, &record, CT_FOREVER);
+    if (rc >= 0) rc = ct_server_reap(s->dev, &record, EXP_PATIENCE_MS);
     if (rc < 0) return cli_fail_device(s->dev, rc, "asking a model alone");
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (i >= ASKED_FIRST && record.end - record.arrive > *latency)

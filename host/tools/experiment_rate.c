@@ -76,7 +76,7 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
     rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
   }
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
-    rc = ct_server_reap(s->dev, &record, CT_FOREVER);
+    rc = ct_server_reap(s->dev, &record, EXP_PATIENCE_MS);
     if (rc < 0) break;
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (record.batch != size)

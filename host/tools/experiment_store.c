@@ -135,13 +135,16 @@ int exp_store_claim(const struct exp_settings *settings, const struct exp_point 
 
 int exp_store_save(const struct exp_settings *settings, const struct exp_point *point,
                    json_t *json) {
-  char path[EXP_PATH], fresh[EXP_PATH], lock[EXP_PATH];
+  char path[EXP_PATH], fresh[EXP_PATH], lock[EXP_PATH], rows[EXP_PATH], fresh_rows[EXP_PATH];
   exp_store_path(settings, point, ".json", path);
   exp_store_path(settings, point, ".json.new", fresh);
   exp_store_path(settings, point, ".lock", lock);
+  exp_store_path(settings, point, ".csv", rows);
+  exp_store_path(settings, point, ".csv.new", fresh_rows);
   const int status = json_dump_file(json, fresh, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
   json_decref(json);
-  if (status || rename(fresh, path))
+  /* The rows first: without its file of figures a point is not there. Some have no rows. */
+  if (status || (rename(fresh_rows, rows) && errno != ENOENT) || rename(fresh, path))
     return cli_fail("%s: cannot be written: %s", path, strerror(errno));
   unlink(lock);
   return 0;

@@ -38,6 +38,18 @@ static double rows_alone(const struct exp_result *t, uint64_t cycles) {
   return from + (to - from) * (double)(cycles % t->pitch) / (double)t->pitch;
 }
 
+/* Cycles that training alone took for as many rows, in the same way. */
+static double cycles_alone(const struct exp_result *t, uint64_t rows) {
+  const uint64_t last = t->sample[t->samples - 1];
+  size_t at = 0;
+  if (rows >= last) return (double)(t->samples * t->pitch) * (double)rows / (double)last;
+  while (t->sample[at] < rows)
+    ++at;
+  const double from = at ? (double)t->sample[at - 1] : 0, to = (double)t->sample[at];
+  const double part = to > from ? ((double)rows - from) / (to - from) : 0;
+  return ((double)at + part) * (double)t->pitch;
+}
+
 /* ---- Requests one by one ---- */
 
 /* The first columns of a row as numbers; empty ones are 0. How many there were. */
@@ -54,11 +66,13 @@ static size_t columns_of(const char *line, uint64_t *value, size_t most) {
 }
 
 /* Latencies by the number of the request, from a point's CSV; CT_STATS_NEVER for those without an
- * answer. NULL if there is no such file. */
+ * answer. NULL if there is no such file, or it has fewer rows than there were answers. */
 static uint64_t *read_rows(const struct exp_settings *settings, const struct exp_point *p,
-                           size_t count) {
+                           const struct exp_result *r) {
   enum { REQUEST = 0, SCHEDULED = 3, END = 6, COLUMNS };
+  const size_t count = r->requests;
   char path[EXP_PATH], line[256];
+  uint64_t rows = 0;
   exp_store_path(settings, p, ".csv", path);
   FILE *file = fopen(path, "r");
   uint64_t *latency = file ? malloc((count + 1) * sizeof *latency) : NULL;
@@ -67,22 +81,28 @@ static uint64_t *read_rows(const struct exp_settings *settings, const struct exp
   while (latency && fgets(line, sizeof line, file)) {
     uint64_t v[COLUMNS];
     if (*line < '0' || *line > '9' || columns_of(line, v, COLUMNS) < COLUMNS) continue;
+    ++rows;
     if (v[REQUEST] < count && v[END] >= v[SCHEDULED]) latency[v[REQUEST]] = v[END] - v[SCHEDULED];
   }
   if (file) fclose(file);
-  return latency;
+  if (rows >= r->answered) return latency;
+  free(latency);
+  return NULL;
 }
 
-/* Measured requests that were in time alone and late together. */
-static uint64_t only_together(const struct exp_settings *settings, const struct exp_point *together,
-                              const struct exp_point *alone, const struct exp_result *r) {
-  uint64_t *a = read_rows(settings, alone, r->requests);
-  uint64_t *b = read_rows(settings, together, r->requests), count = 0;
+/* Counts the measured requests that were in time alone and late together. False: their rows are not
+ * there. */
+static bool only_together(const struct exp_settings *settings, const struct exp_point *together,
+                          const struct exp_point *alone, const struct exp_result *r,
+                          const struct exp_result *ra, uint64_t *count) {
+  uint64_t *a = read_rows(settings, alone, ra);
+  uint64_t *b = read_rows(settings, together, r);
+  const bool there = a && b;
   for (size_t i = r->requests - r->measured; a && b && i < r->requests; ++i)
-    count += a[i] <= r->deadline && b[i] > r->deadline;
+    *count += a[i] <= r->deadline && b[i] > r->deadline;
   free(a);
   free(b);
-  return count;
+  return there;
 }
 
 /* ---- Ratios ---- */
@@ -114,8 +134,8 @@ static double mean_of(const double *value, size_t n) {
 /* What the seeds of a cell say, one value each. */
 struct seeds {
   size_t n;
-  double p99[EXP_SEEDS], alone[EXP_SEEDS], stretch[EXP_SEEDS], share[EXP_SEEDS], of_idle[EXP_SEEDS],
-      u[EXP_SEEDS];
+  double p99[EXP_SEEDS], alone[EXP_SEEDS], stretch[EXP_SEEDS], share[EXP_SEEDS], same[EXP_SEEDS],
+      of_idle[EXP_SEEDS], u[EXP_SEEDS];
 };
 
 static void add_seed(struct seeds *s, const struct exp_result *r, const struct exp_result *alone,
@@ -124,7 +144,10 @@ static void add_seed(struct seeds *s, const struct exp_result *r, const struct e
   s->p99[i] = figure(r->p99);
   s->alone[i] = figure(alone->p99);
   s->stretch[i] = s->p99[i] / s->alone[i];
-  s->share[i] = (double)r->rows / rows_alone(training, r->window);
+  /* A run that was given up before it measured anything has no window to speak of. */
+  const bool window = !r->given_up || r->answered > r->requests - r->measured;
+  s->share[i] = window ? (double)r->rows / rows_alone(training, r->window) : (double)NAN;
+  s->same[i] = window ? cycles_alone(training, r->rows) / (double)r->window : (double)NAN;
   s->of_idle[i] = s->share[i] / (1 - alone->u);
   s->u[i] = alone->u;
 }
@@ -136,6 +159,7 @@ static void add_counts(struct exp_cell *c, const struct exp_result *r,
   c->requests += r->measured;
   c->answered += r->answered;
   c->asked += r->requests;
+  c->lost_alone += alone->requests - alone->answered;
   c->wrong += r->wrong + alone->wrong;
   c->missed += r->missed;
   c->missed_alone += alone->missed;
@@ -149,6 +173,7 @@ static void finish_cell(struct exp_cell *c, const struct seeds *s) {
   c->p99_alone = mean_of(s->alone, s->n);
   c->stretch = ratio_of(s->stretch, s->n);
   c->share = ratio_of(s->share, s->n);
+  c->same_work = ratio_of(s->same, s->n);
   c->share_of_idle = ratio_of(s->of_idle, s->n);
   for (size_t i = 0; i < s->n; ++i) {
     sum += s->u[i];
@@ -171,9 +196,12 @@ static void take_seed(const struct exp_settings *settings, const struct exp_poin
   struct exp_result r, alone = {.there = false};
   if (!exp_store_load(settings, p, &r)) return;
   if (a && exp_store_load(settings, a, &alone) && training->there && s->n < EXP_SEEDS) {
-    add_seed(s, &r, &alone, training);
-    add_counts(c, &r, &alone);
-    c->missed_only_together += only_together(settings, p, a, &r);
+    uint64_t late = 0;
+    if (only_together(settings, p, a, &r, &alone, &late)) {
+      add_seed(s, &r, &alone, training);
+      add_counts(c, &r, &alone);
+      c->missed_only_together += late;
+    }
   }
   exp_result_free(&r);
   exp_result_free(&alone);
@@ -250,11 +278,28 @@ void exp_summary_free(struct exp_summary *summary) {
 
 /* ---- Targets ---- */
 
-/* The cells that a target speaks of. */
-static bool is_meant(const struct exp_point *p, const char *server, uint32_t low, uint32_t high) {
-  return p->policy == CT_PRIORITY && p->arrivals == SERVE_POISSON && !*p->memory &&
-         p->permille >= low && p->permille <= high && p->server != &exp_servers[2] &&
-         (!server || !strcmp(p->server->name, server));
+/* What a target speaks of: runs under PRIORITY with Poisson arrivals at the default memory; all
+ * runs under PRIORITY but those in bursts, whose load is 1 while they last; all runs under
+ * PRIORITY; all.
+ */
+enum scope { SCOPE_PLAIN, SCOPE_STEADY, SCOPE_PRIORITY, SCOPE_ALL };
+
+struct rule {
+  const char *text, *server; /* NULL: any */
+  enum scope scope;
+  uint32_t low, high; /* loads, permille */
+  double (*value)(const struct exp_cell *c);
+  double limit;
+  bool at_most;
+};
+
+static bool is_meant(const struct exp_point *p, const struct rule *rule) {
+  if (p->permille < rule->low || p->permille > rule->high) return false;
+  if (rule->server && strcmp(p->server->name, rule->server) != 0) return false;
+  if (rule->scope == SCOPE_ALL) return true;
+  if (p->policy != CT_PRIORITY) return false;
+  if (rule->scope == SCOPE_STEADY) return p->arrivals != SERVE_BURSTY;
+  return rule->scope == SCOPE_PRIORITY || (p->arrivals == SERVE_POISSON && !*p->memory);
 }
 
 /* The unfavourable end of an interval; of a single seed there is only the value. */
@@ -280,32 +325,43 @@ static double use_of(const struct exp_cell *c) {
 static double late_of(const struct exp_cell *c) {
   return (double)c->missed_only_together;
 }
-static double bad_of(const struct exp_cell *c) {
-  return (double)(c->wrong + c->asked - c->answered);
+static double wrong_of(const struct exp_cell *c) {
+  return (double)c->wrong;
+}
+static double lost_of(const struct exp_cell *c) {
+  return (double)(c->asked - c->answered + c->lost_alone);
 }
 
-struct rule {
-  const char *text, *server;
-  uint32_t low, high; /* loads, permille */
-  double (*value)(const struct exp_cell *c);
-  double limit;
-  bool at_most;
-};
-
-/* Whether points that it speaks of are missing. */
+/* Whether the full experiment has more to say: points of this one are missing, a load of the core
+ * grid is not among them, there are fewer seeds than it asks for, or the runs are shorter. */
 static bool is_lacking(const struct exp_summary *summary, const struct rule *rule) {
+  static const uint32_t loads[] = {200, 500, 800, 900};
+  enum { SEEDS = 5 };
+  if (summary->settings->part < 100) return true;
   for (size_t i = 0; i < summary->lacking_count; ++i)
-    if (is_meant(&summary->lacking[i], rule->server, rule->low, rule->high)) return true;
+    if (is_meant(&summary->lacking[i], rule)) return true;
+  for (size_t s = 0; s < 2; ++s)
+    for (size_t l = 0; l < sizeof loads / sizeof *loads; ++l) {
+      const struct exp_point p = {
+          .server = &exp_servers[s], .permille = loads[l], .memory = "", .policy = CT_PRIORITY};
+      bool there = !is_meant(&p, rule);
+      for (size_t i = 0; i < summary->cells && !there; ++i) {
+        const struct exp_cell *c = &summary->cell[i];
+        there = c->seeds >= SEEDS && c->point.server == p.server &&
+                c->point.permille == p.permille && is_meant(&c->point, rule);
+      }
+      if (!there) return true;
+    }
   return false;
 }
 
-/* The worst cell decides; with points missing, only against. */
+/* The worst cell decides; with something missing, only against. */
 static void judge(const struct exp_summary *summary, const struct rule *rule,
                   struct exp_target *target) {
   const struct exp_cell *worst = NULL;
   for (size_t i = 0; i < summary->cells; ++i) {
     const struct exp_cell *c = &summary->cell[i];
-    if (!is_meant(&c->point, rule->server, rule->low, rule->high)) continue;
+    if (!is_meant(&c->point, rule)) continue;
     const double v = rule->value(c), w = worst ? rule->value(worst) : v;
     if (!worst || isnan(v) || (rule->at_most ? v > w : v < w)) worst = c;
     if (isnan(v)) break;
@@ -315,35 +371,38 @@ static void judge(const struct exp_summary *summary, const struct rule *rule,
   snprintf(target->figure, sizeof target->figure, "not measured");
   if (!worst) return;
   const double v = rule->value(worst);
+  const char *server = worst->point.server->name;
+  const double load = worst->point.permille / 1000.0;
   if (isnan(v)) {
     snprintf(target->figure, sizeof target->figure,
-             "no ratio: infinite alone, too (%s at load %.1f)", worst->point.server->name,
-             worst->point.permille / 1000.0);
+             "no ratio: infinite or nothing on both sides (%s at load %.1f)", server, load);
     return;
   }
-  target->held = rule->at_most ? v <= rule->limit : v >= rule->limit;
   const bool lacks = is_lacking(summary, rule);
+  target->held = rule->at_most ? v <= rule->limit : v >= rule->limit;
   if (lacks && target->held) target->held = -1;
-  snprintf(target->figure, sizeof target->figure, "%.4g (%s at load %.1f)%s", v,
-           worst->point.server->name, worst->point.permille / 1000.0,
-           lacks ? ", of the points that are there" : "");
+  snprintf(target->figure, sizeof target->figure, "%.5g (%s at load %.1f)%s", v, server, load,
+           lacks ? ", of a part of the experiment" : "");
 }
 
 size_t exp_summary_targets(const struct exp_summary *summary,
                            struct exp_target target[EXP_TARGETS]) {
   static const char large[] = "784-512-256-10";
   static const struct rule rules[] = {
-      {"p99 beside training at most 1.10 of p99 alone, 784-512-256-10, loads up to 0.8", large, 0,
-       800, stretch_of, 1.10, true},
-      {"training at least 0.95 of 1 - u, 784-512-256-10, loads up to 0.8", large, 0, 800, idle_of,
-       0.95, false},
-      {"u at most 1.05 of the load, 784-512-256-10, loads up to 0.8", large, 0, 800, use_of, 1.05,
-       true},
-      {"training at least 0.78 of its speed alone at load 0.2, 784-512-256-10", large, 200, 200,
-       share_of, 0.78, false},
-      {"requests in time alone and late beside training: none at loads up to 0.7", NULL, 0, 700,
-       late_of, 0, true},
-      {"answers that differ from emu:, or never came: none", NULL, 0, 900, bad_of, 0, true},
+      {"p99 beside training at most 1.10 of p99 alone, 784-512-256-10, loads up to 0.8", large,
+       SCOPE_PLAIN, 0, 800, stretch_of, 1.10, true},
+      {"training at least 0.95 of 1 - u, 784-512-256-10, loads up to 0.8", large, SCOPE_PLAIN, 0,
+       800, idle_of, 0.95, false},
+      {"u at most 1.05 of the load, 784-512-256-10, loads up to 0.8", large, SCOPE_PLAIN, 0, 800,
+       use_of, 1.05, true},
+      {"training at least 0.78 of its speed alone at load 0.2, 784-512-256-10", large, SCOPE_PLAIN,
+       200, 200, share_of, 0.78, false},
+      {"requests in time alone and late beside training, but in bursts: none at loads up to 0.7",
+       NULL, SCOPE_STEADY, 0, 700, late_of, 0, true},
+      {"requests that were never answered, alone or beside training: none", NULL, SCOPE_PRIORITY, 0,
+       1000, lost_of, 0, true},
+      {"answers that differ from emu:, under any policy: none", NULL, SCOPE_ALL, 0, 1000, wrong_of,
+       0, true},
   };
   const size_t count = sizeof rules / sizeof *rules;
   for (size_t i = 0; i < count; ++i)
@@ -375,9 +434,10 @@ static json_t *json_cell(const struct exp_cell *c) {
                 serve_arrivals_name(c->point.arrivals), "device", device, "core",
                 (int)c->point.core, "seeds", (int)c->seeds);
   json_object_update_new(
-      o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o}", "p99_cycles", number(c->p99),
-                   "p99_alone_cycles", number(c->p99_alone), "stretch", json_ratio(&c->stretch),
-                   "training_share", json_ratio(&c->share), "training_share_of_idle",
+      o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o}", "p99_cycles",
+                   number(c->p99), "p99_alone_cycles", number(c->p99_alone), "stretch",
+                   json_ratio(&c->stretch), "training_share", json_ratio(&c->share),
+                   "training_same_rows", json_ratio(&c->same_work), "training_share_of_idle",
                    json_ratio(&c->share_of_idle), "u", c->u, "u_over_load_max", c->u_over_load,
                    "mean_batch", c->mean_batch, "batches", batches));
   json_object_update_new(
@@ -435,8 +495,11 @@ static void print_cell(const struct exp_cell *c, FILE *to) {
     fprintf(to, " %10s %8s", "never", "");
   else
     fprintf(to, " %10.0f x %6.3f", c->p99, c->stretch.mean);
-  fprintf(to, "  %5.3f  %5.3f  %5.2f  %5.2f  %zu\n", c->share.mean, c->u, c->share_of_idle.mean,
-          c->mean_batch, c->seeds);
+  if (isnan(c->share.mean))
+    fprintf(to, "  %5s  %5.3f  %5s", "-", c->u, "-");
+  else
+    fprintf(to, "  %5.3f  %5.3f  %5.2f", c->share.mean, c->u, c->share_of_idle.mean);
+  fprintf(to, "  %5.2f  %zu\n", c->mean_batch, c->seeds);
 }
 
 void exp_summary_print(const struct exp_summary *summary, FILE *to) {

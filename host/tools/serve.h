@@ -27,7 +27,7 @@ struct serve_shape {
 
 struct serve_options {
   const char *device, *json, *csv, *trace;
-  bool trace_again; /* a trace that is too short begins again after its end */
+  bool trace_again; /* the trace is a ring, entered where the seed says */
   struct serve_shape shape[SERVE_MODELS];
   size_t models, requests;
   uint32_t permille; /* of the capacity that is offered */
@@ -88,6 +88,7 @@ struct serve {
   size_t probes_done;
   uint32_t sustainable; /* permille of the capacity; 0: none */
   struct serve_beside beside;
+  unsigned vain;    /* waits without a record */
   uint64_t give_up; /* cycle after which no answer is waited for; CT_NO_CYCLE */
   FILE *text;
   struct ct_progress progress;

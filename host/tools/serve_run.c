@@ -6,9 +6,10 @@
 #include "ct_rand.h"
 #include "serve.h"
 
-/* WAIT_MS: how long Ctrl-C may go unnoticed. LEAD: cycles between handing over the first requests
- * and the first arrival. HIGHEST: load at which the search for a sustainable one ends, permille. */
-enum { WAIT_MS = 1000, LEAD = 20000, HIGHEST = 1024 };
+/* WAIT_MS: how long Ctrl-C may go unnoticed. PATIENCE: waits in vain until the device is given up.
+ * LEAD: cycles between handing over the first requests and the first arrival. HIGHEST: load at
+ * which the search for a sustainable one ends, permille. */
+enum { WAIT_MS = 1000, PATIENCE = 600, LEAD = 20000, HIGHEST = 1024 };
 
 /* ---- Requests ---- */
 
@@ -86,7 +87,8 @@ static int turn(struct serve *s, struct serve_run *run, uint64_t until) {
   if (s->beside.turn && s->beside.turn(s->beside.arg)) return 1;
   const int rc = until == CT_NO_CYCLE ? ct_server_reap(s->dev, &record, WAIT_MS)
                                       : ct_server_reap_until(s->dev, &record, until, WAIT_MS);
-  if (rc == CT_ERR_TIMEOUT) return 0;
+  if (rc == CT_ERR_TIMEOUT && ++s->vain <= PATIENCE) return 0;
+  s->vain = 0;
   return rc < 0 ? cli_fail_device(s->dev, rc, "waiting for the device") : finish(s, run, &record);
 }
 

@@ -69,14 +69,19 @@ static int open_run(struct serve_run *run, size_t count) {
   return run->request ? 0 : cli_fail("no memory for %zu requests", count);
 }
 
-/* Lengthens the trace: it begins again a mean gap after its end. */
+/* The trace as a ring: it begins at an arrival that the seed chooses, and again a mean gap after
+ * its end. */
 static int repeat_trace(struct serve *s, size_t count) {
   const size_t n = s->times_count;
-  uint64_t *times = realloc(s->times, count * sizeof *times);
+  const uint64_t span = s->times[n - 1] - s->times[0], round = span + span / (n - 1);
+  uint64_t *times = malloc(count * sizeof *times);
+  struct ct_rand rand;
   if (!times) return cli_fail("no memory for %zu arrivals", count);
-  const uint64_t span = times[n - 1] - times[0], round = span + span / (n - 1);
-  for (size_t i = n; i < count; ++i)
-    times[i] = times[i - n] + round;
+  ct_rand_seed(&rand, s->o->seed, CT_RAND_STREAM_ARRIVALS);
+  const size_t from = (size_t)ct_rand_below(&rand, n);
+  for (size_t i = 0; i < count; ++i)
+    times[i] = s->times[(from + i) % n] + (from + i) / n * round - s->times[from];
+  free(s->times);
   s->times = times;
   s->times_count = count;
   return 0;
@@ -86,8 +91,7 @@ int serve_open(struct serve *s, const struct serve_options *o) {
   ct_device *emu = NULL;
   *s = (struct serve){.o = o, .text = cli_text(o->json), .give_up = CT_NO_CYCLE};
   if (o->trace && serve_trace_read(o->trace, &s->times, &s->times_count)) return 1;
-  if (o->trace && o->trace_again && s->times_count < o->requests && repeat_trace(s, o->requests))
-    return 1;
+  if (o->trace && o->trace_again && repeat_trace(s, o->requests)) return 1;
   if (o->trace && s->times_count < o->requests)
     return cli_fail("%s has %zu arrivals, not %zu; give --requests", o->trace, s->times_count,
                     o->requests);

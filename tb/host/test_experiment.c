@@ -339,7 +339,7 @@ static void tables_of_the_results(void **state) {
   expect(once, "| JOB | 0.2 | 23,529 | never | - | 1.040 ");
   expect(once, "| both networks | 0.5 |");
   expect(once, "| 784-512-256-10, recorded arrivals | 0.5 |");
-  expect(once, " | 1.033 (784-512-256-10 at load 0.8) | held |");
+  expect(once, " | 1.0334 (784-512-256-10 at load 0.8) | held |");
   assert_null(strstr(once, "A part of"));
   assert_null(strstr(once, "None"));
   /* Again: the section takes the place of the one that is there. */
