@@ -37,6 +37,7 @@ struct batching_seed {
 struct batching_row {
   const struct exp_server *server;
   const char *bound_name; /* "10x", "50us", "500us" */
+  uint64_t bound_us;      /* 0: not in microseconds */
   char name[EXP_NAME];
   bool known, feasible; /* the costs are there; a request alone is within the bound */
   uint64_t service;     /* of a request alone, cycles */

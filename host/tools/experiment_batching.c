@@ -37,22 +37,24 @@ static struct exp_point rate_point(const struct batching_row *row, size_t rate, 
 
 /* ---- Rows ---- */
 
+/* Bounds of p99 in microseconds; 0: TIMES a request alone. */
+static const struct {
+  const char *name;
+  uint64_t us;
+} bounds[BATCHING_BOUNDS] = {{"10x", 0}, {"50us", 50}, {"500us", 500}};
+
 static void name_rows(struct batching_row *rows) {
-  static const char *const bounds[BATCHING_BOUNDS] = {"10x", "50us", "500us"};
   static const uint32_t sizes[BATCHING_SIZES] = {1, EXP_BATCH};
   for (size_t i = 0; i < BATCHING_ROWS; ++i) {
     struct batching_row *row = &rows[i];
-    row->server = &exp_servers[i / (BATCHING_BOUNDS * BATCHING_SIZES)];
-    row->bound_name = bounds[i / BATCHING_SIZES % BATCHING_BOUNDS];
+    const size_t bound = i / BATCHING_SIZES;
+    row->server = &exp_servers[bound / BATCHING_BOUNDS];
+    row->bound_us = bounds[bound % BATCHING_BOUNDS].us;
+    row->bound_name = bounds[bound % BATCHING_BOUNDS].name;
     row->batching.max_batch = sizes[i % BATCHING_SIZES];
     snprintf(row->name, sizeof row->name, "%s-%s-batch%u", row->server->name, row->bound_name,
              (unsigned)row->batching.max_batch);
   }
-}
-
-static uint64_t bound_of(const struct batching_row *row) {
-  if (!strcmp(row->bound_name, "10x")) return TIMES * row->service;
-  return row->clock_hz / 1000000 * (uint64_t)atoi(row->bound_name);
 }
 
 /* What follows from the costs. A batch is due so early that it is in time although another one has
@@ -67,7 +69,7 @@ static int prepare(const struct options *o, struct batching_row *row) {
   row->service = cost.service;
   row->clock_hz = cost.clock_hz;
   memcpy(row->cost, cost.cost, sizeof row->cost);
-  b->bound = bound_of(row);
+  b->bound = row->bound_us ? row->clock_hz / 1000000 * row->bound_us : TIMES * row->service;
   row->feasible = row->service <= b->bound;
   for (size_t n = 0; n < EXP_BATCH; ++n)
     b->service[n] = (uint32_t)row->cost[n + 1];

@@ -48,6 +48,10 @@ $(BUILD)/tb/test_threads $(BUILD)/tb/test_threads.san $(BUILD)/tb/test_threads.t
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_async $(BUILD)/tb/test_async.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
 
+# What batches add, by the coltrain command on the simulator.
+$(eval $(call bench_rules,test_batching,tb/host/test_batching.c,,tb/host/cli_run.c $(TOOL_PARTS),$(BUILD)/lib/libcoltrain.a $(TOOLS_LDLIBS) $(LIB_LDLIBS) -rdynamic))
+SYSTEM_TESTS += $(BUILD)/tb/test_batching
+
 # What inference and training cost each other, by the coltrain command on the simulator.
 $(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_interference
