@@ -46,6 +46,7 @@ struct batching_row {
   struct exp_batching batching;  /* but for the rate */
   uint64_t rate[BATCHING_RATES]; /* in 10^9 cycles, rising */
   size_t rates, model;           /* the rate to begin with */
+  bool below;                    /* the model says: not even the lowest; no run is worth it */
   struct batching_try tried[BATCHING_TRIES];
   size_t tries, step;
   const struct batching_try *good, *bad; /* the highest sustained, the lowest not; NULL: none */
@@ -64,6 +65,10 @@ size_t batching_next(const struct batching_row *row);
 /* Takes note of what came out. */
 void batching_take(struct batching_row *row, size_t rate, const struct exp_result *result);
 
+/* The rate that a row which sustains none is below, a second, and who says so. */
+double batching_floor(const struct batching_row *row);
+const char *batching_floor_by(const struct batching_row *row);
+
 /* Whether both neighbours are known, or nothing below or above is left to try. */
 bool batching_is_over(const struct batching_row *row);
 
@@ -73,7 +78,8 @@ bool batching_held(const struct batching_row *row, const struct exp_result *resu
 /* ---- The model (batching_model.c) ---- */
 
 /* Sets row->model: the highest rate at which p99 of that many requests, the first ones dropped, is
- * within the bound in a queue that knows nothing but the costs. 0, or 1 after a sentence. */
+ * within the bound in a queue that knows nothing but the costs; row->below if there is none. 0, or
+ * 1 after a sentence. */
 int batching_model(struct batching_row *row, size_t requests, size_t dropped);
 
 /* ---- What it says (batching_summary.c) ---- */

@@ -162,8 +162,7 @@ static void put_outcome(const struct batching_row *rows, const struct batching_r
   }
   if (!row->good) {
     if (batching_is_over(row))
-      put(to, "<td colspan=\"7\">less than %.0f, the lowest rate tried",
-          batching_per_second(row, row->bad->rate));
+      put(to, "<td colspan=\"7\">less than %.0f, %s", batching_floor(row), batching_floor_by(row));
     else
       put(to, "<td colspan=\"7\">not measured");
     return;

@@ -24,7 +24,7 @@ bool batching_held(const struct batching_row *row, const struct exp_result *resu
 /* Steps that double, until a rate on the other side is known; then the middle of what is left. */
 size_t batching_next(const struct batching_row *row) {
   const size_t none = SIZE_MAX, last = row->rates - 1;
-  if (row->tries == BATCHING_TRIES) return none;
+  if (row->below || row->tries == BATCHING_TRIES) return none;
   if (!row->good && !row->bad) return row->model;
   if (!row->bad) {
     if (row->good->rate == last) return none;
@@ -49,5 +49,5 @@ void batching_take(struct batching_row *row, size_t rate, const struct exp_resul
 }
 
 bool batching_is_over(const struct batching_row *row) {
-  return row->tries && batching_next(row) == SIZE_MAX;
+  return (row->below || row->tries) && batching_next(row) == SIZE_MAX;
 }

@@ -112,6 +112,14 @@ static json_t *json_try(const struct batching_row *row, const struct batching_tr
                    "requests", (json_int_t)t->result.requests);
 }
 
+double batching_floor(const struct batching_row *row) {
+  return batching_per_second(row, row->bad ? row->bad->rate : 0);
+}
+
+const char *batching_floor_by(const struct batching_row *row) {
+  return row->bad ? "the lowest rate that was tried" : "by the model";
+}
+
 static json_t *json_row(const struct batching_row *row) {
   json_t *o = json_pack(
       "{s:s, s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:f, s:b, s:b}", "name", row->name, "network",
@@ -129,6 +137,9 @@ static json_t *json_row(const struct batching_row *row) {
                    good ? json_p99(&good->result) : json_null(), "sustained", json_try(row, good),
                    "next_rate", json_try(row, row->bad), "seeds", json_seeds(row), "rates_tried",
                    (int)row->tries));
+  if (row->feasible && !good && batching_is_over(row))
+    json_object_update_new(o, json_pack("{s:f, s:s}", "less_than_per_second", batching_floor(row),
+                                        "less_than_by", row->bad ? "simulation" : "model"));
   return o;
 }
 
@@ -186,8 +197,7 @@ static void print_row(const struct batching_row *rows, const struct batching_row
     return;
   }
   if (!row->good && batching_is_over(row)) {
-    fprintf(to, "  less than %.0f a second, the lowest rate that was tried\n",
-            batching_per_second(row, row->bad->rate));
+    fprintf(to, "  less than %.0f a second, %s\n", batching_floor(row), batching_floor_by(row));
     return;
   }
   if (!row->good) {
