@@ -252,62 +252,24 @@ static int busy_of(const struct serve_run *run, double *u) {
   return 0;
 }
 
-static int latencies(const struct serve_run *run, size_t drop, struct ct_stats *stats) {
-  uint64_t *latency = malloc(run->count * sizeof *latency);
-  if (!latency) return cli_fail("no memory for %zu latencies", run->count);
-  for (size_t i = 0; i < run->count; ++i) {
-    const struct serve_request *r = &run->request[i];
-    latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
-  }
-  ct_stats_sum_up(stats, latency, run->count, drop);
-  free(latency);
-  return 0;
-}
-
-static json_t *cycles(uint64_t n) {
-  return n == CT_STATS_NEVER ? json_null() : json_integer((json_int_t)n);
-}
-
-static json_t *batches_of(const struct serve_run *run) {
-  json_t *list = json_array();
-  for (size_t n = 1; n <= EXP_BATCH; ++n)
-    json_array_append_new(list, json_integer((json_int_t)(run->in_batch[n] / n)));
-  return list;
-}
-
-/* Of the measured requests: late ones, and those a second that were in time. */
-static void count_missed(const struct serve *s, size_t drop, uint64_t *missed, double *goodput) {
-  const struct serve_run *run = &s->run;
-  uint64_t good = 0, last = 0;
-  *missed = 0;
-  for (size_t i = drop; i < run->count; ++i) {
-    const struct serve_request *r = &run->request[i];
-    const bool met = r->answered && r->end - r->scheduled <= s->o->deadline;
-    good += met;
-    *missed += !met;
-    if (r->answered && r->end > last) last = r->end;
-  }
-  const uint64_t first = run->request[drop].scheduled;
-  *goodput = last > first ? (double)good * (double)s->info.clock_hz / (double)(last - first) : 0;
-}
-
 int exp_point_served(const struct exp_settings *settings, const struct serve *s, json_t *o) {
   const struct serve_run *run = &s->run;
   const size_t drop = exp_point_dropped(settings, run->count);
   struct ct_stats l = {.count = 0};
-  uint64_t missed = 0;
+  size_t missed = 0;
   double u = 0, goodput = 0;
-  if (latencies(run, drop, &l) || busy_of(run, &u)) return 1;
-  count_missed(s, drop, &missed, &goodput);
+  if (serve_latencies(run, drop, &l) || busy_of(run, &u)) return 1;
+  serve_deadlines(s, drop, &missed, &goodput);
   json_object_update_new(
       o,
       json_pack("{s:I, s:I, s:I, s:I, s:b, s:I, s:o, s:o, s:o, s:o, s:I, s:f, s:f, s:o}",
                 "answered", (json_int_t)(run->done - run->failed), "wrong", (json_int_t)run->wrong,
                 "measured", (json_int_t)l.count, "dropped", (json_int_t)l.dropped, "given_up",
                 (int)(run->done < run->count), "deadline_cycles", (json_int_t)s->o->deadline,
-                "p50_cycles", cycles(l.p50), "p90_cycles", cycles(l.p90), "p99_cycles",
-                cycles(l.p99), "max_cycles", cycles(l.max), "deadline_misses", (json_int_t)missed,
-                "goodput_per_second", goodput, "u", u, "batches", batches_of(run)));
+                "p50_cycles", cli_json_cycles(l.p50), "p90_cycles", cli_json_cycles(l.p90),
+                "p99_cycles", cli_json_cycles(l.p99), "max_cycles", cli_json_cycles(l.max),
+                "deadline_misses", (json_int_t)missed, "goodput_per_second", goodput, "u", u,
+                "batches", serve_json_batches(run)));
   return 0;
 }
 
@@ -353,7 +315,7 @@ static int run_capacity(struct serve *s, json_t *o) {
       o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "service_cycles", (json_int_t)service,
                    "batch_cycles", (json_int_t)batch, "busy_cycles", (json_int_t)s->capacity_busy,
                    "completed", (json_int_t)s->capacity_done, "wrong", (json_int_t)s->probe.wrong,
-                   "batches", batches_of(&s->probe)));
+                   "batches", serve_json_batches(&s->probe)));
   return 0;
 }
 

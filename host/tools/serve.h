@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Load on a device that serves requests in batches, measured as docs/results.md defines it.
+ * Load on a device that serves requests in batches, measured as docs/experiments.md defines it.
  *
  *   verb_serve.c    options, the order of things
  *   serve_setup.c   device, models, requests' samples, and what emu: answers to them
@@ -108,9 +108,16 @@ int serve_capacity(struct serve *s);
 /* The requests of run as they arrive at that load, permille of the capacity. */
 int serve_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label);
 
-/* Latencies of the measured requests of a run: the first ones are dropped, one without an answer
- * counts as CT_STATS_NEVER. */
-int serve_latencies(const struct serve_run *run, struct ct_stats *stats);
+/* Latencies of the measured requests of a run, all but the first `drop`: one without an answer
+ * counts as CT_STATS_NEVER. 0, or 1 after a sentence. */
+int serve_latencies(const struct serve_run *run, size_t drop, struct ct_stats *stats);
+
+/* Of the same requests of s->run: those that came too late, or never; and those a second that were
+ * in time (without a deadline: answered). */
+void serve_deadlines(const struct serve *s, size_t drop, size_t *missed, double *goodput);
+
+/* How many batches had 1, 2 ... 16 requests, a new array. */
+json_t *serve_json_batches(const struct serve_run *run);
 
 /* Arrival times from the first column of a CSV file, seconds or dates with times, as 100 ns since
  * the first; free(*times). 0, or 1 after a sentence. */

@@ -23,7 +23,7 @@ const char *serve_batching_name(enum ct_batching batching) {
 struct figures {
   struct ct_stats latency;
   size_t missed;
-  double goodput, seconds, mean_batch;
+  double goodput, mean_batch;
 };
 
 static bool in_time(const struct serve *s, const struct serve_request *r) {
@@ -39,24 +39,29 @@ static double mean_batch(const struct serve_run *run) {
   return batches > 0 ? requests / batches : 0;
 }
 
-static int figures_of(const struct serve *s, struct figures *f) {
+void serve_deadlines(const struct serve *s, size_t drop, size_t *missed, double *goodput) {
   const struct serve_run *run = &s->run;
-  const size_t from = ct_stats_drop(run->count);
   uint64_t last = 0;
   size_t good = 0;
-  *f = (struct figures){.mean_batch = mean_batch(run)};
-  if (!s->info.has_clock || run->done < run->count) return 0;
-  for (size_t i = from; i < run->count; ++i) {
+  *missed = 0;
+  for (size_t i = drop; i < run->count; ++i) {
     const struct serve_request *r = &run->request[i];
     const bool met = in_time(s, r);
     good += met;
-    f->missed += !met;
+    *missed += !met;
     if (r->answered && r->end > last) last = r->end;
   }
-  const uint64_t first = from < run->count ? run->request[from].scheduled : last;
-  f->seconds = (double)(last - first) / (double)s->info.clock_hz;
-  if (last > first) f->goodput = (double)good / f->seconds;
-  return serve_latencies(run, &f->latency);
+  const uint64_t first = drop < run->count ? run->request[drop].scheduled : last;
+  *goodput = last > first ? (double)good * (double)s->info.clock_hz / (double)(last - first) : 0;
+}
+
+static int figures_of(const struct serve *s, struct figures *f) {
+  const struct serve_run *run = &s->run;
+  const size_t drop = ct_stats_drop(run->count);
+  *f = (struct figures){.mean_batch = mean_batch(run)};
+  if (!s->info.has_clock || run->done < run->count) return 0;
+  serve_deadlines(s, drop, &f->missed, &f->goodput);
+  return serve_latencies(run, drop, &f->latency);
 }
 
 static double per_second(const struct serve *s, uint32_t permille) {
@@ -175,10 +180,10 @@ static json_t *json_models(const struct serve *s) {
   return list;
 }
 
-static json_t *json_batches(const struct serve_run *run) {
+json_t *serve_json_batches(const struct serve_run *run) {
   json_t *list = json_array();
   for (size_t n = 1; n < sizeof run->in_batch / sizeof *run->in_batch; ++n)
-    json_array_append_new(list, json_integer((json_int_t)(run->in_batch[n] / n)));
+    json_array_append_new(list, json_integer((json_int_t)((run->in_batch[n] + n - 1) / n)));
   return list;
 }
 
@@ -223,7 +228,7 @@ int serve_json(const struct serve *s) {
                 "max_cycles", cycles(l->max), "deadline_misses",
                 o->deadline && l->count ? json_integer((json_int_t)f.missed) : json_null(),
                 "goodput_per_second", f.goodput > 0 ? json_real(f.goodput) : json_null(),
-                "mean_batch", f.mean_batch, "batches", json_batches(&s->run)));
+                "mean_batch", f.mean_batch, "batches", serve_json_batches(&s->run)));
   json_object_set_new(root, "sustainable", json_search(s));
   return cli_json_write(o->json, root);
 }

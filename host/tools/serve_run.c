@@ -181,14 +181,14 @@ int serve_load(struct serve *s, struct serve_run *run, uint32_t permille, const 
   return await_first(s, run) || run_all(s, run, label);
 }
 
-int serve_latencies(const struct serve_run *run, struct ct_stats *stats) {
+int serve_latencies(const struct serve_run *run, size_t drop, struct ct_stats *stats) {
   uint64_t *latency = malloc((run->count + 1) * sizeof *latency);
   if (!latency) return cli_fail("no memory for %zu latencies", run->count);
   for (size_t i = 0; i < run->count; ++i) {
     const struct serve_request *r = &run->request[i];
     latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
   }
-  ct_stats_sum_up(stats, latency, run->count, ct_stats_drop(run->count));
+  ct_stats_sum_up(stats, latency, run->count, drop);
   free(latency);
   return 0;
 }
@@ -204,7 +204,7 @@ static int run_search(struct serve *s) {
     if (serve_load(s, &s->probe, permille, label)) return 1;
     if (cli_stopped()) return 0;
     if (s->probe.failed) return cli_fail("%zu requests were not answered", s->probe.failed);
-    if (serve_latencies(&s->probe, &stats)) return 1;
+    if (serve_latencies(&s->probe, ct_stats_drop(s->probe.count), &stats)) return 1;
     s->probes[s->probes_done++] = (struct serve_probe){permille, stats.p99};
     *(stats.p99 <= s->o->bound ? &good : &bad) = permille;
     s->sustainable = good;
