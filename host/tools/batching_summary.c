@@ -80,7 +80,7 @@ size_t batching_targets(const struct batching_row *rows, struct exp_target targe
     judge(rows, row, part * batching_promise(row), "0.9 x 16 c(1) / c(16)", &target[n++]);
   }
   struct exp_target *t = &target[n++];
-  snprintf(t->text, sizeof t->text, "answers that differ from emu:: none");
+  snprintf(t->text, sizeof t->text, "answers that are not those of emu:, none allowed");
   snprintf(t->figure, sizeof t->figure, "%llu of %llu", (unsigned long long)wrong,
            (unsigned long long)answered);
   t->held = answered ? wrong == 0 : -1;
