@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "experiment.h"
@@ -65,13 +66,18 @@ static int be_child(int (*all)(const void *arg), const void *arg, pid_t parent) 
   return status;
 }
 
-/* The points that a child is at are lost, if it is told to stop. */
+/* The points that a child is at are lost, if it is told to stop. It is told once: a second time
+ * would not leave it the time to end. waitpid() alone would sleep through a Ctrl-C just before. */
 static int await_child(pid_t child, bool stop) {
+  const struct timespec a_while = {.tv_nsec = 20000000};
+  bool told = false;
   int how = 0;
-  if (stop) kill(child, SIGTERM);
-  while (waitpid(child, &how, 0) < 0 && errno == EINTR)
-    if (cli_stopped()) kill(child, SIGTERM);
-  return !WIFEXITED(how) || WEXITSTATUS(how);
+  pid_t ended;
+  while ((ended = waitpid(child, &how, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+    if (!told && (stop || cli_stopped())) told = kill(child, SIGTERM) == 0;
+    nanosleep(&a_while, NULL);
+  }
+  return ended < 0 || !WIFEXITED(how) || WEXITSTATUS(how);
 }
 
 int exp_make_by(uint64_t jobs, int (*all)(const void *arg), const void *arg) {
