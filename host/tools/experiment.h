@@ -222,7 +222,7 @@ struct exp_summary {
   const struct exp_settings *settings;
   struct exp_cell *cell; /* TOGETHER only, in the order of the grid */
   size_t cells, points, there;
-  struct exp_point *lacking; /* runs that are not there, TOGETHER and ALONE */
+  struct exp_point *lacking; /* runs TOGETHER and ALONE that are not there, or not in a cell */
   size_t lacking_count;
   struct exp_result capacity[EXP_SERVERS]; /* at the default memory */
 };

@@ -66,13 +66,14 @@ static size_t columns_of(const char *line, uint64_t *value, size_t most) {
 }
 
 /* Latencies by the number of the request, from a point's CSV; CT_STATS_NEVER for those without an
- * answer. NULL if there is no such file, or it has fewer rows than there were answers. */
+ * answer. NULL if there is no such file, or it has fewer answers than there were. A row that ends
+ * within the cycle of its end is none. */
 static uint64_t *read_rows(const struct exp_settings *settings, const struct exp_point *p,
                            const struct exp_result *r) {
-  enum { REQUEST = 0, SCHEDULED = 3, END = 6, COLUMNS };
+  enum { REQUEST = 0, SCHEDULED = 3, END = 6, BATCH, COLUMNS };
   const size_t count = r->requests;
   char path[EXP_PATH], line[256];
-  uint64_t rows = 0;
+  uint64_t answers = 0;
   exp_store_path(settings, p, ".csv", path);
   FILE *file = fopen(path, "r");
   uint64_t *latency = file ? malloc((count + 1) * sizeof *latency) : NULL;
@@ -81,11 +82,12 @@ static uint64_t *read_rows(const struct exp_settings *settings, const struct exp
   while (latency && fgets(line, sizeof line, file)) {
     uint64_t v[COLUMNS];
     if (*line < '0' || *line > '9' || columns_of(line, v, COLUMNS) < COLUMNS) continue;
-    ++rows;
-    if (v[REQUEST] < count && v[END] >= v[SCHEDULED]) latency[v[REQUEST]] = v[END] - v[SCHEDULED];
+    if (v[REQUEST] >= count || v[END] < v[SCHEDULED]) continue;
+    latency[v[REQUEST]] = v[END] - v[SCHEDULED];
+    ++answers;
   }
   if (file) fclose(file);
-  if (rows >= r->answered) return latency;
+  if (answers >= r->answered) return latency;
   free(latency);
   return NULL;
 }
@@ -188,36 +190,39 @@ static void finish_cell(struct exp_cell *c, const struct seeds *s) {
   c->mean_batch = batches > 0 ? in_batches / batches : 0;
 }
 
-/* One seed of a cell, if all that it needs is there. */
-static void take_seed(const struct exp_settings *settings, const struct exp_point *points,
+/* One seed of a cell, if all that it needs is there. False: its run is there, but not the rest. */
+static bool take_seed(const struct exp_settings *settings, const struct exp_point *points,
                       size_t count, const struct exp_point *p, const struct exp_result *training,
                       struct exp_cell *c, struct seeds *s) {
   const struct exp_point *a = alone_of(points, count, p);
   struct exp_result r, alone = {.there = false};
-  if (!exp_store_load(settings, p, &r)) return;
-  if (a && exp_store_load(settings, a, &alone) && training->there && s->n < EXP_SEEDS) {
-    uint64_t late = 0;
-    if (only_together(settings, p, a, &r, &alone, &late)) {
-      add_seed(s, &r, &alone, training);
-      add_counts(c, &r, &alone);
-      c->missed_only_together += late;
-    }
+  uint64_t late = 0;
+  if (!exp_store_load(settings, p, &r)) return true;
+  const bool whole = a && exp_store_load(settings, a, &alone) && training->there &&
+                     s->n < EXP_SEEDS && only_together(settings, p, a, &r, &alone, &late);
+  if (whole) {
+    add_seed(s, &r, &alone, training);
+    add_counts(c, &r, &alone);
+    c->missed_only_together += late;
   }
   exp_result_free(&r);
   exp_result_free(&alone);
+  return whole;
 }
 
-static void make_cell(const struct exp_settings *settings, const struct exp_point *points,
-                      size_t count, const struct exp_point *first, struct exp_cell *c) {
+static void make_cell(const struct exp_point *points, const struct exp_point *first,
+                      struct exp_summary *summary, struct exp_cell *c) {
+  const size_t count = summary->points;
   const struct exp_point like = {.kind = EXP_TRAINING, .memory = first->memory};
   const struct exp_point *t = find(points, count, &like, true);
   struct exp_result training = {.there = false};
   struct seeds s = {.n = 0};
   *c = (struct exp_cell){.point = *first};
-  if (t) exp_store_load(settings, t, &training);
+  if (t) exp_store_load(summary->settings, t, &training);
   for (size_t i = 0; i < count; ++i)
-    if (same_setting(&points[i], first))
-      take_seed(settings, points, count, &points[i], &training, c, &s);
+    if (same_setting(&points[i], first) &&
+        !take_seed(summary->settings, points, count, &points[i], &training, c, &s))
+      summary->lacking[summary->lacking_count++] = points[i];
   finish_cell(c, &s);
   exp_result_free(&training);
 }
@@ -260,7 +265,7 @@ int exp_summary_make(const struct exp_settings *settings, const struct exp_point
     if (points[i].kind != EXP_TOGETHER || find(points, count, &points[i], true) != &points[i])
       continue;
     struct exp_cell cell;
-    make_cell(settings, points, count, &points[i], &cell);
+    make_cell(points, &points[i], summary, &cell);
     if (cell.seeds) summary->cell[summary->cells++] = cell;
   }
   qsort(summary->cell, summary->cells, sizeof *summary->cell, order);
@@ -300,6 +305,10 @@ static bool is_meant(const struct exp_point *p, const struct rule *rule) {
   if (p->policy != CT_PRIORITY) return false;
   if (rule->scope == SCOPE_STEADY) return p->arrivals != SERVE_BURSTY;
   return rule->scope == SCOPE_PRIORITY || (p->arrivals == SERVE_POISSON && !*p->memory);
+}
+
+static bool is_held(const struct rule *rule, double value) {
+  return rule->at_most ? value <= rule->limit : value >= rule->limit;
 }
 
 /* The unfavourable end of an interval; of a single seed there is only the value. */
@@ -355,17 +364,25 @@ static bool is_lacking(const struct exp_summary *summary, const struct rule *rul
   return false;
 }
 
-/* The worst cell decides; with something missing, only against. */
-static void judge(const struct exp_summary *summary, const struct rule *rule,
-                  struct exp_target *target) {
-  const struct exp_cell *worst = NULL;
+/* Cells without a value are the worst where nothing is against the target. */
+static const struct exp_cell *worst_of(const struct exp_summary *summary, const struct rule *rule) {
+  const struct exp_cell *worst = NULL, *unknown = NULL;
   for (size_t i = 0; i < summary->cells; ++i) {
     const struct exp_cell *c = &summary->cell[i];
     if (!is_meant(&c->point, rule)) continue;
     const double v = rule->value(c), w = worst ? rule->value(worst) : v;
-    if (!worst || isnan(v) || (rule->at_most ? v > w : v < w)) worst = c;
-    if (isnan(v)) break;
+    if (isnan(v))
+      unknown = c;
+    else if (!worst || (rule->at_most ? v > w : v < w))
+      worst = c;
   }
+  return unknown && (!worst || is_held(rule, rule->value(worst))) ? unknown : worst;
+}
+
+/* The worst cell decides; with something missing, only against. */
+static void judge(const struct exp_summary *summary, const struct rule *rule,
+                  struct exp_target *target) {
+  const struct exp_cell *worst = worst_of(summary, rule);
   snprintf(target->text, sizeof target->text, "%s", rule->text);
   target->held = -1;
   snprintf(target->figure, sizeof target->figure, "not measured");
@@ -379,7 +396,7 @@ static void judge(const struct exp_summary *summary, const struct rule *rule,
     return;
   }
   const bool lacks = is_lacking(summary, rule);
-  target->held = rule->at_most ? v <= rule->limit : v >= rule->limit;
+  target->held = is_held(rule, v);
   if (lacks && target->held) target->held = -1;
   snprintf(target->figure, sizeof target->figure, "%.5g (%s at load %.1f)%s", v, server, load,
            lacks ? ", of a part of the experiment" : "");
