@@ -23,6 +23,7 @@ TOOL_PARTS := $(filter-out host/tools/main.c host/tools/verb_%,$(TOOL_SRCS))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_experiment,tb/host/test_experiment.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
+$(call host_test,test_experiment_points,tb/host/test_experiment_points.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
 $(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
