@@ -131,14 +131,16 @@ static void watch_irq(ct_device *dev, bool watched) {
 
 /* Devices that live in this process advance only in calls: one is worth making while jobs or
  * requests are outstanding. Others show by a descriptor of their own that something may have come;
- * then only results that were taken in and not reaped are added to that. */
+ * then only results that were taken in and not reaped are added to that, and a write that is to be
+ * tried again while something waits for it. */
 void ct_show_outstanding(ct_device *dev) {
   const struct ct_requests *q = dev->requests;
   const size_t outstanding =
       dev->ring[0].unreaped + dev->ring[1].unreaped + ct_server_outstanding(dev);
   const size_t done = dev->done_count + (q ? q->list[CT_REQUEST_DONE].count : 0);
   if (dev->fd < 0) return;
-  set_wake(dev, dev->irq < 0 ? outstanding > 0 : done > 0);
+  set_wake(dev,
+           dev->irq < 0 ? outstanding > 0 : done > 0 || (outstanding > 0 && ct_servers_owe(dev)));
   if (dev->irq >= 0) watch_irq(dev, outstanding > done);
 }
 

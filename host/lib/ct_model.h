@@ -21,7 +21,9 @@ struct ct_model {
   ct_program *infer[CT_INFER_ROWS_MAX]; /* by rows - 1; made when needed */
   ct_program *copy;
   uint64_t served[2]; /* versions take turns in these two images; 0: not there yet */
+  unsigned at;        /* which of them is served */
   uint32_t version;   /* that is served; 0: none */
+  uint32_t numbered;  /* highest number that a version has had, also one whose commit failed */
   uint64_t swapped;   /* inference jobs before it: they may use the other image */
   ct_server *server;  /* NULL: requests for it come as jobs only */
   unsigned left;      /* servers of which a batch has not ended: the memory stays */

@@ -210,15 +210,18 @@ int ct_model_serve(ct_model *m, uint32_t *version) {
   int err = ct_check_model(m);
   if (!err) err = check_left(m);
   if (err) return err;
-  uint64_t *image = &m->served[(m->version + 1) % 2], tag = 0;
+  uint64_t *image = &m->served[!m->at], tag = 0;
   if (!*image) err = ct_mem_alloc(m->dev, ct_model_image_bytes(m), image);
   if (!err) err = ct_wait_completed(m->dev, CT_INFERENCE, m->swapped, m->dev->timeout_ms);
   if (!err && m->server) err = ct_server_settle(m->server);
   if (!err) err = ct_model_publish(m, *image, NULL, &tag);
   if (!err) err = ct_finish(m->dev, tag, 1, NULL);
-  if (!err && m->server) err = ct_server_commit(m->server, *image, m->version + 1);
   if (err) return err;
-  ++m->version;
+  ++m->numbered; /* even if the commit fails: a batch may have it by then */
+  if (m->server) err = ct_server_commit(m->server, *image, m->numbered);
+  if (err) return err;
+  m->version = m->numbered;
+  m->at = !m->at;
   m->swapped = m->dev->ring[CT_INFERENCE].submitted;
   if (version) *version = m->version;
   return CT_OK;
@@ -255,7 +258,7 @@ static int find_image(ct_model *m, uint64_t *image, uint32_t *version) {
     if (!m->version)
       return ct_fail(m->dev, CT_ERR_ARG,
                      "no version of the model is served yet: ct_model_serve() makes one");
-    *image = m->served[m->version % 2];
+    *image = m->served[m->at];
     *version = m->version;
   }
   return ct_check_range(m->dev, "the version", *image, ct_model_image_bytes(m));

@@ -333,6 +333,7 @@ uint64_t ct_requests_due(ct_device *dev) {
 int ct_requests_poll(ct_device *dev, bool waiting) {
   struct ct_requests *q = dev->requests;
   int err = ct_requests_sure(dev);
+  if (!err) err = ct_servers_retry(dev);
   if (!err && (waiting || (in_device(q) && !dev->info.has_clock))) err = take_records(dev);
   if (!err) err = feed(dev);
   return err ? err : ct_servers_poll(dev);

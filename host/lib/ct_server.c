@@ -36,21 +36,51 @@ static int write_control(ct_server *s) {
   return err ? err : write_words(s, CT_MODEL_SERVICE, how->service, CT_BATCH_MAX);
 }
 
-/* Makes the present state of the server the one of the batches that are formed from now on. Nothing
- * has to be waited for: the device forms a batch, its descriptor included, and commits in one piece
- * each, so these words go to the copy that no batch reads. */
-static int write_descriptor(ct_server *s) {
-  const ct_program *program = s->kept ? s->resident : s->program;
+/* What the batches go by that are formed from now on. Nothing has to be waited for: the device
+ * forms a batch, its descriptor included, and commits in one piece each, so these words go to the
+ * copy that no batch reads. */
+static int write_descriptor(ct_server *s, uint64_t image, uint32_t version, bool kept) {
+  const ct_program *program = kept ? s->resident : s->program;
   uint32_t desc[CT_DESC_BYTES / 4] = {0};
-  desc[CT_DESC_VERSION] = s->version;
+  desc[CT_DESC_VERSION] = version;
   desc[CT_DESC_PROG] = units(program->addr);
   desc[CT_DESC_NCMDS] = program->count;
   desc[CT_DESC_WATCHDOG] = s->how.watchdog;
   /* A batch reads an image and its rows; the job before it writes answers. */
   desc[CT_DESC_FLAGS] = CT_JOB_OVERLAP;
-  desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = units(s->image);
+  desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = units(image);
   int err = write_words(s, 0, desc, CT_DESC_BYTES / 4);
   return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
+}
+
+/* The requests in the device now may use another version than the present one. */
+static void mark_old(ct_server *s) {
+  s->before = s->dev->requests->handed;
+  s->old = s->in_device;
+}
+
+/* Writes the descriptor. If that fails, it may have taken effect all the same: the server is unsure
+ * and stays with what it had, of which the device is told again when it is looked at. */
+static int tell(ct_server *s, uint64_t image, uint32_t version, bool kept) {
+  const bool was_unsure = s->unsure;
+  int err = ct_requests_sure(s->dev); /* it counts as one in the device, or not */
+  s->unsure = true;
+  if (!err) err = write_descriptor(s, image, version, kept);
+  if (err) {
+    ct_show_outstanding(s->dev);
+    return err;
+  }
+  s->unsure = false;
+  s->image = image;
+  s->version = version;
+  s->kept = kept;
+  s->load_seq = s->dev->requests->handed;
+  if (was_unsure) mark_old(s);
+  return CT_OK;
+}
+
+static int set_kept(ct_server *s, bool kept) {
+  return tell(s, s->image, s->version, kept);
 }
 
 /* ---- Weights that stay --------------------------------------------------------------------- */
@@ -121,16 +151,8 @@ static bool ring_is_idle(const ct_device *dev) {
   return dev->ring[CT_INFERENCE].submitted == dev->ring[CT_INFERENCE].completed;
 }
 
-static int set_kept(ct_server *s, bool kept) {
-  s->kept = kept;
-  s->load_seq = s->dev->requests->handed;
-  const int err = write_descriptor(s);
-  if (err) s->kept = s->resident; /* as far as one knows, batches rely on them */
-  return err;
-}
-
 int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_record *record) {
-  if (!s->resident || !record->batch || s->ending) return CT_OK;
+  if (!s->resident || !record->batch || s->ending || s->unsure) return CT_OK;
   if (s->kept == (record->error == CT_OK)) return CT_OK;
   if (s->kept) return set_kept(s, false);
   const bool loaded = record->version == s->version && seq >= s->load_seq &&
@@ -142,7 +164,7 @@ int ct_servers_unpin(ct_device *dev) {
   int err = CT_OK;
   for (unsigned i = 0; i < CT_MODELS && dev->requests && !err; ++i) {
     ct_server *s = dev->requests->server[i];
-    if (s && s->kept && !s->unloaded) err = set_kept(s, false);
+    if (s && (s->kept || s->unsure) && !s->unloaded) err = set_kept(s, false);
   }
   return err;
 }
@@ -150,13 +172,8 @@ int ct_servers_unpin(ct_device *dev) {
 /* ---- Versions ------------------------------------------------------------------------------ */
 
 int ct_server_commit(ct_server *s, uint64_t image, uint32_t version) {
-  int err = ct_requests_sure(s->dev);
-  if (err) return err;
-  s->image = image;
-  s->version = version;
-  err = set_kept(s, false);
-  s->before = s->dev->requests->handed;
-  s->old = s->in_device;
+  const int err = tell(s, image, version, false);
+  if (!err) mark_old(s);
   return err;
 }
 
@@ -180,6 +197,24 @@ int ct_server_publish(ct_server *s, uint64_t image, uint32_t version) {
   int err = check_server(s);
   if (!err) err = ct_check_range(s->dev, "the version", image, ct_model_image_bytes(s->model));
   return err ? err : ct_server_commit(s, image, version);
+}
+
+static bool owes(const ct_server *s) {
+  return s && s->unsure && !s->ending;
+}
+
+bool ct_servers_owe(const ct_device *dev) {
+  bool owe = false;
+  for (unsigned i = 0; i < CT_MODELS && dev->requests; ++i)
+    owe |= owes(dev->requests->server[i]);
+  return owe;
+}
+
+int ct_servers_retry(ct_device *dev) {
+  int err = CT_OK;
+  for (unsigned i = 0; i < CT_MODELS && !err; ++i)
+    if (owes(dev->requests->server[i])) err = set_kept(dev->requests->server[i], false);
+  return err;
 }
 
 /* ---- Beginning ----------------------------------------------------------------------------- */
@@ -223,10 +258,8 @@ static int find_number(ct_device *dev, unsigned *number) {
 static int load(ct_server *s) {
   int err = make_programs(s);
   if (err) return err;
-  s->image = s->model->served[s->model->version % 2];
-  s->version = s->model->version;
   err = write_control(s);
-  return err ? err : set_kept(s, false);
+  return err ? err : tell(s, s->model->served[s->model->at], s->model->version, false);
 }
 
 int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **server) {

@@ -82,10 +82,11 @@ struct ct_server {
   uint32_t spm_words;         /* of the scratchpad that its batches use for a while */
   uint32_t pin_at, pin_words; /* and for ever */
   bool kept;                  /* batches find the weights */
+  bool unsure;                /* the device may have what it was told last, or what is said here */
   uint64_t load_seq;          /* requests from here on have loaded them */
   uint64_t image;             /* being served */
   uint32_t version;
-  uint64_t before; /* requests that the last commit found in the device */
+  uint64_t before; /* requests that the last change of versions found in the device */
   size_t old;      /* of those, without a record */
   size_t in_device, in_host;
   bool ending, unloaded;
@@ -115,11 +116,17 @@ int ct_server_saw(ct_server *server, uint64_t seq, const struct ct_record *recor
 /* A job is about to join the inference ring: it may use all of the scratchpad. */
 int ct_servers_unpin(ct_device *dev);
 
-/* From the next batch on, this version. */
+/* From the next batch on, this version. On failure the server stays with the one before, but
+ * batches may use either until the device is looked at without an error; see ct_server_settle(). */
 int ct_server_commit(ct_server *server, uint64_t image, uint32_t version);
 
-/* Waits until no request can use the version before, as long as a blocking call may. */
+/* Waits until no request can use another version than the present one, whether it was there before
+ * or its commit failed; as long as a blocking call may. */
 int ct_server_settle(ct_server *server);
+
+/* Writes again what failed before and others wait for; whether there is such a thing. */
+int ct_servers_retry(ct_device *dev);
+bool ct_servers_owe(const ct_device *dev);
 
 /* Ends serving, because the model is freed. If a batch cannot be ended, the server is left behind:
  * it keeps its number, its programs and its part of the scratchpad, and model->left counts it. */

@@ -12,7 +12,7 @@ void bed_ok(struct bed *b, int err, const char *call) {
 
 /* ---- Setting up ---- */
 
-void bed_next_version(struct bed *b, struct served *s) {
+void bed_draw_weights(struct bed *b, struct served *s) {
   enum { MOST = BED_IN_MOST * 40 };
   float *w = test_malloc(MOST * sizeof *w);
   for (uint32_t l = 0; l < 3; ++l) {
@@ -23,6 +23,10 @@ void bed_next_version(struct bed *b, struct served *s) {
     OK(ct_model_set(s->model, l, w, NULL, NULL, NULL));
   }
   test_free(w);
+}
+
+void bed_next_version(struct bed *b, struct served *s) {
+  bed_draw_weights(b, s);
   assert_true(s->version + 1 < BED_VERSIONS);
   OK(ct_model_serve(s->model, &s->version));
   for (size_t i = 0; i < BED_SAMPLES; ++i)

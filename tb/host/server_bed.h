@@ -52,7 +52,10 @@ void bed_close(struct bed *b);
 
 void bed_serve(struct bed *b, int model, const struct ct_serving *how);
 
-/* Changes the weights at random, publishes them, and asks for each answer alone. */
+/* Changes the weights at random; what is served stays. */
+void bed_draw_weights(struct bed *b, struct served *s);
+
+/* The same, publishes them, and asks for each answer alone. */
 void bed_next_version(struct bed *b, struct served *s);
 
 /* While frozen, requests wait. */

@@ -77,6 +77,8 @@ static void tags_are_new(void **state) {
 
 /* ---- Accesses that fail ---- */
 
+enum effect { EITHER, WITHOUT, WITH };
+
 /* A transport in front of another one: accesses of requests fail, some after they have taken
  * effect; and after a pop the device may say once that there is no record. */
 struct flaky {
@@ -84,7 +86,9 @@ struct flaky {
   const struct ct_transport_ops *inner;
   void *self;
   ct_rng rng;
-  uint32_t percent, only; /* a register; 0: all of requests */
+  uint32_t percent, only; /* writes of this register fail, and nothing else; 0: all of requests */
+  unsigned from, most;    /* with only: after so many writes, and so many of them; 0: all */
+  enum effect effect;
   bool shy, popped;
   void (*at_state)(struct flaky *f); /* NULL, or what happens while BATCH_STATE is on its way */
   unsigned failed[2];                /* without, with effect */
@@ -92,12 +96,24 @@ struct flaky {
 
 static bool fails(struct flaky *f, uint32_t offset) {
   return offset >= CT_REG_REQ_INPUT && offset <= CT_REG_REC_ROWS &&
-         (!f->only || offset == f->only) && ct_rng_percent(&f->rng, f->percent);
+         ct_rng_percent(&f->rng, f->percent);
+}
+
+static bool write_fails(struct flaky *f, uint32_t offset) {
+  if (!f->only) return fails(f, offset);
+  if (offset != f->only) return false;
+  if (f->from) {
+    --f->from;
+    return false;
+  }
+  if (!ct_rng_percent(&f->rng, f->percent)) return false;
+  if (f->most && --f->most == 0) f->percent = 0;
+  return true;
 }
 
 static int flaky_read(void *self, uint32_t offset, uint32_t *value) {
   struct flaky *f = self;
-  if (fails(f, offset)) return CT_ERR_DEVICE;
+  if (!f->only && fails(f, offset)) return CT_ERR_DEVICE;
   const int err = f->inner->reg_read(f->self, offset, value);
   if (offset == CT_REG_REC_STATE && f->shy && f->popped) *value = 0;
   if (offset == CT_REG_REC_STATE) f->popped = false;
@@ -107,7 +123,9 @@ static int flaky_read(void *self, uint32_t offset, uint32_t *value) {
 
 static int flaky_write(void *self, uint32_t offset, uint32_t value) {
   struct flaky *f = self;
-  const bool fail = fails(f, offset), effect = !fail || ct_rng_below(&f->rng, 2);
+  const bool fail = write_fails(f, offset);
+  const bool effect =
+      !fail || f->effect == WITH || (f->effect == EITHER && ct_rng_below(&f->rng, 2));
   const int err = effect ? f->inner->reg_write(f->self, offset, value) : 0;
   if (offset == CT_REG_REC_STATE) f->popped = true;
   f->failed[effect] += fail;
@@ -261,6 +279,148 @@ static void weights_are_not_trusted(void **state) {
   bed_push(b, &ask, 0, CT_NO_CYCLE);
   const struct ct_record r = bed_reap(b, &ask);
   bed_check(b, &r);
+  bed_close(b);
+  test_free(b);
+}
+
+/* Fails so many writes of a register, from now on. */
+static void fail_writes(struct flaky *f, uint32_t only, unsigned most, enum effect effect) {
+  f->only = only;
+  f->most = most;
+  f->effect = effect;
+  f->percent = 100;
+}
+
+/* Other weights, and what number `version` will answer by them. */
+static void other_weights(struct bed *b, struct served *s, uint32_t version) {
+  bed_draw_weights(b, s);
+  for (size_t i = 0; i < BED_SAMPLES; ++i)
+    OK(ct_model_infer(s->model, CT_IMAGE_OWN, s->x[i], 1, s->want[version][i]));
+}
+
+/* So many requests to model 0, not reaped. */
+static void push_some(struct bed *b, struct ask *ask, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) {
+    ask[i] = (struct ask){.served = &b->served[0], .sample = i % BED_SAMPLES, .place = i};
+    bed_push(b, &ask[i], 0, CT_NO_CYCLE);
+  }
+}
+
+/* Reaps them; how many were answered by each version. */
+static void reap_by_version(struct bed *b, uint32_t n, unsigned *by) {
+  memset(by, 0, BED_VERSIONS * sizeof *by);
+  for (uint32_t i = 0; i < n; ++i) {
+    const struct ct_record r = reap_stubbornly(b);
+    bed_check(b, &r);
+    ++by[r.version];
+  }
+}
+
+/* A change of versions that fails, perhaps with effect, and is tried again while batches may be
+ * running: no answer is by half of one version and half of another, and no number means two. */
+static void a_commit_fails(struct bed *b, struct flaky *flaky, enum effect effect) {
+  enum { N = 40 };
+  struct ask ask[N];
+  unsigned by[BED_VERSIONS];
+  struct served *s = &b->served[0];
+  other_weights(b, s, 2);
+  fail_writes(flaky, CT_REG_MODEL_COMMIT, 1, effect);
+  assert_int_equal(ct_model_serve(s->model, NULL), CT_ERR_DEVICE);
+  push_some(b, ask, N);
+  s->version = 2; /* may come */
+  bed_draw_weights(b, s);
+  OK(ct_model_serve(s->model, &s->version));
+  assert_int_equal(s->version, 3);
+  for (size_t i = 0; i < BED_SAMPLES; ++i)
+    OK(ct_model_infer(s->model, CT_IMAGE_OWN, s->x[i], 1, s->want[3][i]));
+  reap_by_version(b, N, by);
+  /* The emulator makes batches when it is looked at, and has been told again by then. */
+  assert_int_equal(by[2] > 0, effect == WITH && !b->emu);
+  push_some(b, ask, N);
+  reap_by_version(b, N, by);
+  assert_int_equal(by[3], N);
+}
+
+static void versions_stay_whole(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  for (unsigned how = 0; how < 8; ++how) {
+    struct flaky flaky;
+    bed_open(b, how & 1 ? "emu:dram=32" : "sim:dram=32,stall=25");
+    bed_serve(b, 0, &(struct ct_serving){.max_batch = 1, .stream = how & 2});
+    put_before(&flaky, b->dev);
+    a_commit_fails(b, &flaky, how & 4 ? WITH : WITHOUT);
+    take_away(&flaky, b->dev);
+    bed_close(b);
+  }
+  test_free(b);
+}
+
+/* After a change of versions that failed the version before stays, whatever the library tells the
+ * device afterwards: here because a job of the ring comes. */
+static void the_version_before_stays(void **state) {
+  (void)state;
+  enum { N = 5 };
+  struct bed *b = test_malloc(sizeof *b);
+  for (enum effect effect = WITHOUT; effect <= WITH; ++effect) {
+    struct flaky flaky;
+    struct ask ask[N];
+    struct ct_server_info info;
+    unsigned by[BED_VERSIONS];
+    float logits[BED_OUT_MOST];
+    bed_open(b, "emu:dram=32");
+    struct served *s = &b->served[0];
+    bed_serve(b, 0, NULL);
+    push_some(b, ask, N);
+    reap_by_version(b, N, by);
+    assert_true(s->server->kept);
+    other_weights(b, s, 2);
+    put_before(&flaky, b->dev);
+    fail_writes(&flaky, CT_REG_MODEL_COMMIT, 1, effect);
+    assert_int_equal(ct_model_serve(s->model, NULL), CT_ERR_DEVICE);
+    OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[0], 1, logits));
+    ct_assert_same("alone", logits, s->want[1][0], s->out * sizeof *logits);
+    OK(ct_server_info(s->server, &info));
+    assert_int_equal(info.version, 1);
+    push_some(b, ask, N);
+    reap_by_version(b, N, by);
+    assert_int_equal(by[1], N);
+    take_away(&flaky, b->dev);
+    bed_close(b);
+  }
+  test_free(b);
+}
+
+/* Batches load weights again after one that failed, although the device could not be told so at
+ * once. */
+static void told_until_it_works(void **state) {
+  (void)state;
+  enum { TRIES = 3 };
+  struct bed *b = test_malloc(sizeof *b);
+  struct flaky flaky;
+  struct ask ask;
+  struct ct_record r;
+  unsigned by[BED_VERSIONS];
+  bed_open(b, "emu:dram=32");
+  bed_serve(b, 0, NULL);
+  push_some(b, &ask, 1);
+  reap_by_version(b, 1, by);
+  assert_true(b->served[0].server->kept);
+  OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, b->served[0].rows));
+  put_before(&flaky, b->dev);
+  push_some(b, &ask, 1);
+  fail_writes(&flaky, CT_REG_MODEL_COMMIT, TRIES, WITHOUT);
+  assert_int_equal(ct_server_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
+  assert_int_equal(ct_poll(b->dev), CT_ERR_DEVICE);
+  assert_int_equal(ct_poll(b->dev), CT_ERR_DEVICE);
+  OK(ct_poll(b->dev));
+  assert_false(b->served[0].server->kept);
+  r = bed_reap(b, &ask);
+  assert_int_equal(r.code, CT_DEV_AXI_READ);
+  push_some(b, &ask, 1);
+  reap_by_version(b, 1, by);
+  assert_true(b->served[0].server->kept);
+  take_away(&flaky, b->dev);
   bed_close(b);
   test_free(b);
 }
@@ -833,6 +993,9 @@ int main(void) {
       cmocka_unit_test(nothing_comes_twice),
       cmocka_unit_test(first_push_fails),
       cmocka_unit_test(weights_are_not_trusted),
+      cmocka_unit_test(versions_stay_whole),
+      cmocka_unit_test(the_version_before_stays),
+      cmocka_unit_test(told_until_it_works),
       cmocka_unit_test(none_after_a_pop),
       cmocka_unit_test(stuck_batches_keep_theirs),
       cmocka_unit_test(cancel_hits_its_own),

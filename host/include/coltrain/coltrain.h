@@ -322,7 +322,9 @@ int ct_model_evaluate(ct_model *model, uint64_t image, const float *x, const uin
  * server (below) by this one if their batch begins later. Blocks until the steps submitted before
  * are done and the copy is made; the inference queue goes on. *version (may be NULL) counts from 1.
  * Waits, too, for requests older than the version before, whose image is used again. Capacity: two
- * images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the version before stays. */
+ * images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the version before stays. After
+ * CT_ERR_DEVICE it stays, too, but a server's batches may still use the new one until a later call
+ * has reached the device; their records say so, by a number that is not given again. */
 int ct_model_serve(ct_model *model, uint32_t *version);
 
 /* Writes a file (docs/model-format.md) with everything that training needs to go on bit by bit;
@@ -494,7 +496,9 @@ int ct_server_info(const ct_server *server, struct ct_server_info *info);
 /* Serves a version of one's own from the next batch on: an image of the same model in device
  * memory, made by ct_model_publish() and complete. Returns at once; one write changes over, so no
  * batch sees a mixture. The image before belongs to the server until every request pushed before
- * this call has its record. */
+ * this call has its record. After CT_ERR_DEVICE the version before stays, but batches may still use
+ * this one: both images belong to the server until a later publication has succeeded and every
+ * request pushed before that has its record. */
 int ct_server_publish(ct_server *server, uint64_t image, uint32_t version);
 
 /* A request. The structure is copied; the memories are the request's until it is reaped. */
