@@ -149,7 +149,6 @@ static void end_request(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   move(q, r, CT_REQUEST_DONE);
   q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = r->ticket;
   q->unpopped = r->record.tag;
-  if (!r->server) return; /* it did not wait for this */
   --r->server->in_device;
   if (r->seq < r->server->before) --r->server->old;
 }
@@ -173,7 +172,8 @@ static int take_record(ct_device *dev, uint32_t state) {
     return ct_fail(dev, CT_ERR_DEVICE, "a record came that belongs to no request (tag 0x%x)", v[0]);
   end_request(dev, r, state, v);
   err = pop(dev);
-  return err || !r->server ? err : ct_server_saw(r->server, r->seq, &r->record);
+  const int told = ct_server_saw(r->server, r->seq, &r->record); /* it is not taken a second time */
+  return err ? err : told;
 }
 
 /* After a pop the device may say once that there is none, before it has fetched the next one. That

@@ -425,6 +425,35 @@ static void told_until_it_works(void **state) {
   test_free(b);
 }
 
+/* The one record of a batch that failed is heeded although its pop failed. */
+static void failed_pop_of_a_failed_batch(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  for (enum effect effect = WITHOUT; effect <= WITH; ++effect) {
+    struct flaky flaky;
+    struct ask ask;
+    struct ct_record r;
+    unsigned by[BED_VERSIONS];
+    bed_open(b, "emu:dram=32");
+    bed_serve(b, 0, NULL);
+    push_some(b, &ask, 1);
+    reap_by_version(b, 1, by);
+    assert_true(b->served[0].server->kept);
+    OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, b->served[0].rows));
+    put_before(&flaky, b->dev);
+    push_some(b, &ask, 1);
+    fail_writes(&flaky, CT_REG_REC_STATE, 1, effect);
+    assert_int_equal(ct_server_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
+    r = bed_reap(b, &ask);
+    assert_int_equal(r.code, CT_DEV_AXI_READ);
+    OK(ct_poll(b->dev));
+    assert_false(b->served[0].server->kept);
+    take_away(&flaky, b->dev);
+    bed_close(b);
+  }
+  test_free(b);
+}
+
 /* A device that says after every pop that there is no record: all come, in order, also to a host
  * that does not wait. */
 static void none_after_a_pop(void **state) {
@@ -996,6 +1025,7 @@ int main(void) {
       cmocka_unit_test(versions_stay_whole),
       cmocka_unit_test(the_version_before_stays),
       cmocka_unit_test(told_until_it_works),
+      cmocka_unit_test(failed_pop_of_a_failed_batch),
       cmocka_unit_test(none_after_a_pop),
       cmocka_unit_test(stuck_batches_keep_theirs),
       cmocka_unit_test(cancel_hits_its_own),
