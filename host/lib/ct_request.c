@@ -85,6 +85,7 @@ static void give_up(struct ct_requests *q, struct ct_request_slot *r, uint32_t c
   r->record.code = code;
   r->record.arrive = r->record.start = r->record.end = CT_NO_CYCLE;
   move(q, r, CT_REQUEST_DONE);
+  ct_show_outstanding(r->server->dev); /* nothing comes from the device that would show it */
 }
 
 void ct_requests_give_up(ct_server *server, uint32_t code) {

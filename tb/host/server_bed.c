@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server_bed.h"
 
+#include <poll.h>
 #include <string.h>
 
 static const uint32_t widths[BED_MODELS][4] = {
@@ -119,6 +120,12 @@ struct ct_record bed_reap(struct bed *b, const struct ask *a) {
   OK(ct_server_reap(b->dev, &r, 5000));
   assert_true(r.user == a && r.tag == a->tag);
   return r;
+}
+
+bool bed_is_readable(int fd) {
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  assert_in_range(poll(&p, 1, 0), 0, 1);
+  return p.revents & POLLIN;
 }
 
 /* ---- Training beside it ---- */

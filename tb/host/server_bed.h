@@ -79,6 +79,9 @@ void bed_check(struct bed *b, const struct ct_record *r);
 /* Reaps this request's record. */
 struct ct_record bed_reap(struct bed *b, const struct ask *a);
 
+/* At present. */
+bool bed_is_readable(int fd);
+
 /* ---- Training beside it ---- */
 
 enum { BED_BATCH = 8, BED_TRAINED = 20 };

@@ -8,7 +8,6 @@
  */
 #include "server_bed.h"
 
-#include <poll.h>
 #include <string.h>
 
 /* ---- Answers ---- */
@@ -401,24 +400,18 @@ static void stuck_batches_are_left(void **state) {
 
 /* ---- The rest ---- */
 
-static bool is_readable(int fd) {
-  struct pollfd p = {.fd = fd, .events = POLLIN};
-  assert_in_range(poll(&p, 1, 0), 0, 1);
-  return p.revents & POLLIN;
-}
-
 static void poll_until_done(struct bed *b) {
   enum { N = 30 };
   struct ask ask[N];
   const int fd = ct_poll_fd(b->dev);
   int done = 0;
   bed_serve(b, 2, NULL);
-  assert_false(is_readable(fd));
+  assert_false(bed_is_readable(fd));
   for (uint32_t i = 0; i < N; ++i) {
     ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i};
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
   }
-  while (is_readable(fd)) {
+  while (bed_is_readable(fd)) {
     struct ct_record r;
     const int err = ct_server_reap(b->dev, &r, CT_NO_WAIT);
     if (err == CT_ERR_TIMEOUT) continue;

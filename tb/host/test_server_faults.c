@@ -9,6 +9,8 @@
 #include "server_bed.h"
 
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "ct_server.h"
 
@@ -90,6 +92,7 @@ struct flaky {
   unsigned from, most;    /* with only: after so many writes, and so many of them; 0: all */
   enum effect effect;
   bool shy, popped;
+  int irq;                           /* see have_irq() */
   void (*at_state)(struct flaky *f); /* NULL, or what happens while BATCH_STATE is on its way */
   unsigned failed[2];                /* without, with effect */
 };
@@ -152,6 +155,16 @@ static int flaky_mem_write(void *self, uint64_t addr, const void *buf, size_t si
   return f->inner->mem_write(f->self, addr, buf, size);
 }
 
+static int flaky_write_at(void *self, uint64_t cycle, uint32_t offset, uint32_t value) {
+  struct flaky *f = self;
+  return f->inner->reg_write_at(f->self, cycle, offset, value);
+}
+
+static int flaky_irq_fd(void *self) {
+  const struct flaky *f = self;
+  return f->irq;
+}
+
 static void put_before(struct flaky *f, ct_device *dev) {
   *f = (struct flaky){.ops = {.abi = CT_TRANSPORT_ABI,
                               .scheme = "flaky",
@@ -166,6 +179,15 @@ static void put_before(struct flaky *f, ct_device *dev) {
                       .rng = ct_rng_make(7)};
   dev->plugin.ops = &f->ops;
   dev->self = f;
+}
+
+/* As a device that runs by itself: its clock is the simulator's, its interrupt does not come.
+ * f->irq is to be closed. */
+static void have_irq(struct flaky *f) {
+  f->irq = eventfd(0, EFD_CLOEXEC);
+  assert_true(f->irq >= 0);
+  f->ops.irq_fd = flaky_irq_fd;
+  f->ops.reg_write_at = flaky_write_at;
 }
 
 static void take_away(struct flaky *f, ct_device *dev) {
@@ -781,6 +803,33 @@ static void cancelled_in_every_state(void **state) {
   test_free(b);
 }
 
+/* On a device that has a descriptor for its interrupt, a request that is cancelled in the host can
+ * be reaped at once, and ct_poll_fd() says so. */
+static void cancel_in_the_host_is_shown(void **state) {
+  (void)state;
+  struct bed *b = test_malloc(sizeof *b);
+  struct flaky flaky;
+  struct ask ask = {.sample = 1};
+  uint64_t now = 0;
+  bed_open(b, "sim:dram=32");
+  bed_serve(b, 0, NULL);
+  put_before(&flaky, b->dev);
+  have_irq(&flaky);
+  const int fd = ct_poll_fd(b->dev);
+  ask.served = &b->served[0];
+  OK(ct_now(b->dev, &now));
+  bed_push(b, &ask, 0, now + 80000);
+  assert_false(bed_is_readable(fd));
+  OK(ct_server_cancel(b->dev, ask.tag));
+  assert_true(bed_is_readable(fd));
+  assert_int_equal(bed_reap(b, &ask).code, CT_DEV_CANCELLED);
+  assert_false(bed_is_readable(fd));
+  take_away(&flaky, b->dev);
+  bed_close(b);
+  close(flaky.irq);
+  test_free(b);
+}
+
 /* Whenever it comes, a cancel changes one record at most, its own. */
 static void cancels_at_random(void **state) {
   (void)state;
@@ -1031,6 +1080,7 @@ int main(void) {
       cmocka_unit_test(cancel_hits_its_own),
       cmocka_unit_test(nobody_reaps),
       cmocka_unit_test(cancelled_in_every_state),
+      cmocka_unit_test(cancel_in_the_host_is_shown),
       cmocka_unit_test(cancels_at_random),
       cmocka_unit_test(training_runs_into_its_watchdog),
       cmocka_unit_test(a_model_goes_under_load),
