@@ -204,14 +204,23 @@ static bool owes(const ct_server *s) {
 }
 
 bool ct_servers_owe(const ct_device *dev) {
-  bool owe = false;
+  bool owe = dev->requests && dev->requests->frozen;
   for (unsigned i = 0; i < CT_MODELS && dev->requests; ++i)
     owe |= owes(dev->requests->server[i]);
   return owe;
 }
 
+/* Undoes the freeze of cancel_batch(). */
+static int thaw(ct_device *dev) {
+  if (!dev->requests->frozen) return CT_OK;
+  const int err = ct_reg_write(dev, CT_REG_CTRL, 0);
+  dev->requests->frozen = err != CT_OK;
+  if (err) ct_show_outstanding(dev);
+  return err;
+}
+
 int ct_servers_retry(ct_device *dev) {
-  int err = CT_OK;
+  int err = thaw(dev);
   for (unsigned i = 0; i < CT_MODELS && !err; ++i)
     if (owes(dev->requests->server[i])) err = set_kept(dev->requests->server[i], false);
   return err;
@@ -350,12 +359,15 @@ static int cancel_batch(ct_server *s) {
   uint32_t ctrl = 0, state = 0;
   if (!ring_is_idle(s->dev)) return CT_ERR_TIMEOUT;
   int err = ct_reg_read(s->dev, CT_REG_CTRL, &ctrl);
-  if (!err) err = ct_reg_write(s->dev, CT_REG_CTRL, FREEZE);
   if (err) return err;
-  err = ct_reg_read(s->dev, CT_REG_BATCH_STATE, &state);
+  if (!(ctrl & FREEZE)) {
+    s->dev->requests->frozen = true; /* perhaps even if the write fails */
+    err = ct_reg_write(s->dev, CT_REG_CTRL, FREEZE);
+  }
+  if (!err) err = ct_reg_read(s->dev, CT_REG_BATCH_STATE, &state);
   const bool alone = (state >> 8 & 255) == 1u << s->number;
   if (!err && alone) err = ct_reg_write(s->dev, CT_CTX_BASE + CT_CREG_CONTROL, CANCEL);
-  const int stays = ct_reg_write(s->dev, CT_REG_CTRL, ctrl & FREEZE);
+  const int stays = thaw(s->dev);
   if (!err) err = stays;
   return err || alone ? err : CT_ERR_TIMEOUT;
 }

@@ -68,6 +68,7 @@ struct ct_requests {
   uint8_t ticket[CT_REQ_PLACES]; /* that are free, in the order in which they became so */
   size_t ticket_first, tickets;
   ct_server *server[CT_MODELS];
+  bool frozen; /* the device, to cancel a batch: nothing begins until that is undone */
 };
 
 struct ct_server {

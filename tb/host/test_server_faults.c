@@ -655,6 +655,52 @@ static void cancel_hits_its_own(void **state) {
   test_free(b);
 }
 
+/* Nobody stays frozen because a write of CTRL failed while a batch was cancelled: writes `from` and
+ * after, so many. The look that cannot undo it says so, and ct_poll_fd() asks for another one. */
+static void thaws(unsigned from, unsigned most, enum effect effect, unsigned failed_looks) {
+  struct bed *b = test_malloc(sizeof *b);
+  struct ask stuck, other = {.sample = 7, .place = 7};
+  struct flaky flaky;
+  struct ct_record r;
+  bed_open(b, "sim:dram=32");
+  bed_serve(b, 0, NULL);
+  bed_serve(b, 2, NULL);
+  begin_stuck(b, &stuck);
+  put_before(&flaky, b->dev);
+  have_irq(&flaky);
+  const int fd = ct_poll_fd(b->dev);
+  fail_writes(&flaky, CT_REG_CTRL, most, effect);
+  flaky.from = from;
+  ct_server_free(b->served[0].server);
+  b->served[0].server = NULL;
+  OK(flaky.inner->fault(flaky.self, CT_FAULT_NONE, 0));
+  other.served = &b->served[2];
+  bed_push(b, &other, 0, CT_NO_CYCLE);
+  for (; failed_looks; --failed_looks) {
+    assert_true(bed_is_readable(fd));
+    assert_int_equal(ct_server_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
+  }
+  bool answered = false;
+  for (int i = 0; i < 2; ++i) {
+    OK(ct_server_reap(b->dev, &r, 5000));
+    assert_true(r.user == &stuck || r.user == &other);
+    if (r.user == &other) bed_check(b, &r);
+    answered |= r.user == &other;
+  }
+  assert_true(answered && flaky.percent == 0);
+  take_away(&flaky, b->dev);
+  bed_close(b);
+  close(flaky.irq);
+  test_free(b);
+}
+
+static void nobody_stays_frozen(void **state) {
+  (void)state;
+  thaws(0, 1, WITH, 0);    /* the write that freezes */
+  thaws(1, 1, WITH, 0);    /* the one that is to undo it */
+  thaws(1, 3, WITHOUT, 2); /* and the next ones */
+}
+
 /* ---- A host that does not reap ---- */
 
 /* Time passes while nobody looks at what the device has to say. */
@@ -1078,6 +1124,7 @@ int main(void) {
       cmocka_unit_test(none_after_a_pop),
       cmocka_unit_test(stuck_batches_keep_theirs),
       cmocka_unit_test(cancel_hits_its_own),
+      cmocka_unit_test(nobody_stays_frozen),
       cmocka_unit_test(nobody_reaps),
       cmocka_unit_test(cancelled_in_every_state),
       cmocka_unit_test(cancel_in_the_host_is_shown),
