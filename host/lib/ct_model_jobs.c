@@ -199,7 +199,7 @@ static int check_left(ct_model *m) {
   if (err || !m->left) return err;
   return ct_fail(m->dev, CT_ERR_TIMEOUT,
                  "a batch of a server that was freed has not ended: it may still read a version of "
-                 "this model");
+                 "this model; call ct_model_serve() again later, or close the device");
 }
 
 /* Requests name their version's image when they are submitted, and the swap is one assignment

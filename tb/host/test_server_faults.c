@@ -596,7 +596,10 @@ static void stuck_batches_keep_theirs(void **state) {
         ct_model_free(b->served[i].model);
       continue;
     }
-    if (how == SERVER_GOES) assert_int_equal(ct_model_serve(s->model, NULL), CT_ERR_TIMEOUT);
+    if (how == SERVER_GOES) {
+      assert_int_equal(ct_model_serve(s->model, NULL), CT_ERR_TIMEOUT);
+      assert_non_null(strstr(ct_last_error(b->dev), "ct_model_serve() again later, or close"));
+    }
     const uint64_t kept = used(&b->dev->code);
     assert_int_equal(used(&b->dev->data), data);
     others_keep_off(b, &before);
