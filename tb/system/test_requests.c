@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_cmd.h"
 #include "ct_pair.h"
 
 enum {
@@ -738,6 +739,10 @@ static void mixes(void **state) {
   unsigned kinds = 0;
   for (unsigned n = 1; n <= CT_BATCH_MAX; ++n)
     kinds += sizes[n] > 0;
+  printf("%llu cycles of anything; records:", (unsigned long long)(4 * cycles));
+  for (unsigned i = 0; i < 16; ++i)
+    if (codes[i]) printf(" %s %u", ct_dev_name(i), codes[i]);
+  printf("; none lost, none twice\n");
   assert_true(sizes[1] && sizes[2] && sizes[CT_BATCH_MAX] && kinds >= CT_BATCH_MAX - 4);
   assert_true(codes[CT_DEV_CANCELLED] && codes[CT_DEV_RESET] && codes[CT_DEV_UNLOADED]);
   assert_true(codes[CT_DEV_DRAM_READ_WINDOW] && codes[CT_DEV_DRAM_WRITE_WINDOW]);
