@@ -293,9 +293,9 @@ struct rule {
   const char *text, *server; /* NULL: any */
   enum scope scope;
   uint32_t low, high; /* loads, permille */
+  bool at_most;
   double (*value)(const struct exp_cell *c);
   double limit;
-  bool at_most;
 };
 
 static bool is_meant(const struct exp_point *p, const struct rule *rule) {
@@ -407,19 +407,19 @@ size_t exp_summary_targets(const struct exp_summary *summary,
   static const char large[] = "784-512-256-10";
   static const struct rule rules[] = {
       {"p99 beside training at most 1.10 of p99 alone, 784-512-256-10, loads up to 0.8", large,
-       SCOPE_PLAIN, 0, 800, stretch_of, 1.10, true},
+       SCOPE_PLAIN, 0, 800, true, stretch_of, 1.10},
       {"training at least 0.95 of 1 - u, 784-512-256-10, loads up to 0.8", large, SCOPE_PLAIN, 0,
-       800, idle_of, 0.95, false},
+       800, false, idle_of, 0.95},
       {"u at most 1.05 of the load, 784-512-256-10, loads up to 0.8", large, SCOPE_PLAIN, 0, 800,
-       use_of, 1.05, true},
+       true, use_of, 1.05},
       {"training at least 0.78 of its speed alone at load 0.2, 784-512-256-10", large, SCOPE_PLAIN,
-       200, 200, share_of, 0.78, false},
+       200, 200, false, share_of, 0.78},
       {"requests in time alone and late beside training, but in bursts: none at loads up to 0.7",
-       NULL, SCOPE_STEADY, 0, 700, late_of, 0, true},
+       NULL, SCOPE_STEADY, 0, 700, true, late_of, 0},
       {"requests that were never answered, alone or beside training: none", NULL, SCOPE_PRIORITY, 0,
-       1000, lost_of, 0, true},
-      {"answers that differ from emu:, under any policy: none", NULL, SCOPE_ALL, 0, 1000, wrong_of,
-       0, true},
+       1000, true, lost_of, 0},
+      {"answers that differ from emu:, under any policy: none", NULL, SCOPE_ALL, 0, 1000, true,
+       wrong_of, 0},
   };
   const size_t count = sizeof rules / sizeof *rules;
   for (size_t i = 0; i < count; ++i)
