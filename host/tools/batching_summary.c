@@ -145,7 +145,7 @@ static json_t *json_row(const struct batching_row *row) {
 
 static json_t *json_networks(const struct batching_row *rows) {
   json_t *list = json_array();
-  for (size_t i = 0; i < BATCHING_ROWS; i += BATCHING_BOUNDS * BATCHING_SIZES) {
+  for (size_t i = 0; i < BATCHING_ROWS; i += (size_t)BATCHING_BOUNDS * BATCHING_SIZES) {
     const struct batching_row *row = &rows[i];
     if (!row->known) continue;
     json_t *cost = json_array();
