@@ -283,11 +283,9 @@ void exp_summary_free(struct exp_summary *summary) {
 
 /* ---- Targets ---- */
 
-/* What a target speaks of: runs under PRIORITY with Poisson arrivals at the default memory; all
- * runs under PRIORITY but those in bursts, whose load is 1 while they last; all runs under
- * PRIORITY; all.
- */
-enum scope { SCOPE_PLAIN, SCOPE_STEADY, SCOPE_PRIORITY, SCOPE_ALL };
+/* What a target speaks of: the core grid under PRIORITY; all runs under PRIORITY but those in
+ * bursts, whose load is 1 while they last; all runs under PRIORITY; all. */
+enum scope { SCOPE_CORE, SCOPE_STEADY, SCOPE_PRIORITY, SCOPE_ALL };
 
 struct rule {
   const char *text, *server; /* NULL: any */
@@ -304,7 +302,7 @@ static bool is_meant(const struct exp_point *p, const struct rule *rule) {
   if (rule->scope == SCOPE_ALL) return true;
   if (p->policy != CT_PRIORITY) return false;
   if (rule->scope == SCOPE_STEADY) return p->arrivals != SERVE_BURSTY;
-  return rule->scope == SCOPE_PRIORITY || (p->arrivals == SERVE_POISSON && !*p->memory);
+  return rule->scope == SCOPE_PRIORITY || p->core;
 }
 
 static bool is_held(const struct rule *rule, double value) {
@@ -351,8 +349,11 @@ static bool is_lacking(const struct exp_summary *summary, const struct rule *rul
     if (is_meant(&summary->lacking[i], rule)) return true;
   for (size_t s = 0; s < 2; ++s)
     for (size_t l = 0; l < sizeof loads / sizeof *loads; ++l) {
-      const struct exp_point p = {
-          .server = &exp_servers[s], .permille = loads[l], .memory = "", .policy = CT_PRIORITY};
+      const struct exp_point p = {.server = &exp_servers[s],
+                                  .permille = loads[l],
+                                  .memory = "",
+                                  .policy = CT_PRIORITY,
+                                  .core = true};
       bool there = !is_meant(&p, rule);
       for (size_t i = 0; i < summary->cells && !there; ++i) {
         const struct exp_cell *c = &summary->cell[i];
@@ -407,12 +408,12 @@ size_t exp_summary_targets(const struct exp_summary *summary,
   static const char large[] = "784-512-256-10";
   static const struct rule rules[] = {
       {"p99 beside training at most 1.10 of p99 alone, 784-512-256-10, loads up to 0.8", large,
-       SCOPE_PLAIN, 0, 800, true, stretch_of, 1.10},
-      {"training at least 0.95 of 1 - u, 784-512-256-10, loads up to 0.8", large, SCOPE_PLAIN, 0,
+       SCOPE_CORE, 0, 800, true, stretch_of, 1.10},
+      {"training at least 0.95 of 1 - u, 784-512-256-10, loads up to 0.8", large, SCOPE_CORE, 0,
        800, false, idle_of, 0.95},
-      {"u at most 1.05 of the load, 784-512-256-10, loads up to 0.8", large, SCOPE_PLAIN, 0, 800,
+      {"u at most 1.05 of the load, 784-512-256-10, loads up to 0.8", large, SCOPE_CORE, 0, 800,
        true, use_of, 1.05},
-      {"training at least 0.78 of its speed alone at load 0.2, 784-512-256-10", large, SCOPE_PLAIN,
+      {"training at least 0.78 of its speed alone at load 0.2, 784-512-256-10", large, SCOPE_CORE,
        200, 200, false, share_of, 0.78},
       {"requests in time alone and late beside training, but in bursts: none at loads up to 0.7",
        NULL, SCOPE_STEADY, 0, 700, true, late_of, 0},
