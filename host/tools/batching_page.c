@@ -9,18 +9,10 @@
 
 enum { TEXT = 128, ROWS_OF_NETWORK = BATCHING_BOUNDS * BATCHING_SIZES };
 
-static void put(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(FILE *to, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vfprintf(to, format, args);
-  va_end(args);
-}
-
 static void put_number(FILE *to, double value) {
   char text[TEXT];
   ct_format_number(value, text, sizeof text);
-  put(to, "<td>%s", text);
+  fprintf(to, "<td>%s", text);
 }
 
 static const char *bound_text(const struct batching_row *row) {
@@ -69,7 +61,8 @@ static size_t rows_missing(const struct batching_row *rows) {
 static void put_head(const struct batching_row *rows, const struct exp_settings *settings,
                      FILE *to) {
   const size_t missing = rows_missing(rows);
-  put(to,
+  fprintf(
+      to,
       "<h1>What batches add</h1>\n<p class=\"lead\">How many requests a second one accelerator "
       "answers so that 99 of 100 are answered within a bound: one by one, and in batches of up to "
       "16.</p>\n"
@@ -78,9 +71,10 @@ static void put_head(const struct batching_row *rows, const struct exp_settings 
       "one goes: when 16 requests wait, or as late as the deadline of one of them allows "
       "(ADAPTIVE).</p>\n");
   if (missing)
-    put(to, "<p class=\"note\">%zu of %d searches are not over.</p>\n", missing, BATCHING_ROWS);
+    fprintf(to, "<p class=\"note\">%zu of %d searches are not over.</p>\n", missing, BATCHING_ROWS);
   if (settings->part < 100)
-    put(to,
+    fprintf(
+        to,
         "<p class=\"note\">A trial: with %" PRIu32
         " %% of the requests that the definition asks for. So short a run may be over before its "
         "p99 shows that a rate cannot last.</p>\n",
@@ -91,7 +85,7 @@ static void put_head(const struct batching_row *rows, const struct exp_settings 
 static void put_targets(const struct batching_row *rows, FILE *to) {
   struct exp_target target[EXP_TARGETS];
   const size_t count = batching_targets(rows, target);
-  put(to, "<h2>Are the targets met?</h2>\n");
+  fprintf(to, "<h2>Are the targets met?</h2>\n");
   ct_page_targets_open(to);
   for (size_t i = 0; i < count; ++i)
     ct_page_target(to, target[i].held, target[i].text, target[i].figure);
@@ -101,23 +95,26 @@ static void put_targets(const struct batching_row *rows, FILE *to) {
 /* ---- Charts ---- */
 
 static void put_costs(const struct batching_row *rows, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>What does a batch cost?</h2>\n<p>Cycles from start to end of a batch on a device that "
       "does nothing else, divided by its requests.</p>\n");
   for (size_t i = 0; i < BATCHING_SERVERS; ++i) {
     const struct batching_row *row = main_row(rows, i);
     if (!row->known) continue;
-    put(to, "<figure><figcaption><b>%s</b></figcaption>\n", row->server->name);
+    fprintf(to, "<figure><figcaption><b>%s</b></figcaption>\n", row->server->name);
     ct_page_figure(to, batching_chart_cost, (void *)row);
-    put(to, "</figure>\n");
+    fprintf(to, "</figure>\n");
   }
-  put(to,
+  fprintf(
+      to,
       "<p class=\"good\">Good: the line falls like 1&#160;/&#160;n. Then 16 requests together cost "
       "as much as one.</p>\n");
 }
 
 static void put_searches(const struct batching_row *rows, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>Which rates are sustained?</h2>\n<p>Every mark is a run of the simulated hardware. The "
       "search ends with two rates, one percent apart, of which one stays within the bound (the "
       "dotted line) and the other does not. A mark at the top edge is a run that was ended, "
@@ -125,14 +122,14 @@ static void put_searches(const struct batching_row *rows, FILE *to) {
   for (size_t i = 0; i < BATCHING_ROWS; i += BATCHING_SIZES) {
     struct batching_pair pair = {{&rows[i], &rows[i + 1]}};
     if (!rows[i].tries && !rows[i + 1].tries) continue;
-    put(to, "<figure><figcaption><b>%s</b>, bound %s</figcaption>\n", rows[i].server->name,
-        bound_text(&rows[i]));
+    fprintf(to, "<figure><figcaption><b>%s</b>, bound %s</figcaption>\n", rows[i].server->name,
+            bound_text(&rows[i]));
     ct_page_keys_open(to);
     ct_page_key(to, "fcfs", "single requests");
     ct_page_key(to, "priority", "batches of up to 16");
     ct_page_keys_close(to);
     ct_page_figure(to, batching_chart_search, &pair);
-    put(to, "</figure>\n");
+    fprintf(to, "</figure>\n");
   }
 }
 
@@ -140,7 +137,7 @@ static void put_searches(const struct batching_row *rows, FILE *to) {
 
 static void put_next(const struct batching_row *row, FILE *to) {
   if (!row->bad) {
-    put(to, "<td>%s", batching_is_over(row) ? "the capacity" : "-");
+    fprintf(to, "<td>%s", batching_is_over(row) ? "the capacity" : "-");
     return;
   }
   put_number(to, batching_per_second(row, row->bad->rate));
@@ -151,36 +148,38 @@ static void put_seeds(const struct batching_row *row, FILE *to) {
   size_t held = 0;
   for (size_t i = 0; i < row->seeds; ++i)
     held += batching_held(row, &row->seed[i].result);
-  put(to, "<td>%zu of %zu", held, row->seeds);
+  fprintf(to, "<td>%zu of %zu", held, row->seeds);
 }
 
 static void put_outcome(const struct batching_row *rows, const struct batching_row *row, FILE *to) {
   const double gain = batching_gain(rows, row);
   if (!row->feasible) {
-    put(to, "<td colspan=\"7\">infeasible: a request alone takes longer");
+    fprintf(to, "<td colspan=\"7\">infeasible: a request alone takes longer");
     return;
   }
   if (!row->good) {
     if (batching_is_over(row))
-      put(to, "<td colspan=\"7\">less than %.0f, %s", batching_floor(row), batching_floor_by(row));
+      fprintf(to, "<td colspan=\"7\">less than %.0f, %s", batching_floor(row),
+              batching_floor_by(row));
     else
-      put(to, "<td colspan=\"7\">not measured");
+      fprintf(to, "<td colspan=\"7\">not measured");
     return;
   }
   put_number(to, batching_per_second(row, row->good->rate));
   put_next(row, to);
-  put(to, "<td>%.3f", batching_load(row, row->good->rate));
+  fprintf(to, "<td>%.3f", batching_load(row, row->good->rate));
   put_number(to, (double)row->good->result.p99);
-  put(to, "<td>%.2f", row->good->result.mean_batch);
+  fprintf(to, "<td>%.2f", row->good->result.mean_batch);
   put_seeds(row, to);
   if (gain > 0 && row->batching.max_batch > 1)
-    put(to, "<td>%.2f", gain);
+    fprintf(to, "<td>%.2f", gain);
   else
-    put(to, "<td>");
+    fprintf(to, "<td>");
 }
 
 static void put_rows(const struct batching_row *rows, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>All figures</h2>\n<div class=\"scroll\"><table><tr><th>network, bound<th>bound, "
       "cycles<th>a request alone, cycles<th>most in a batch<th>requests a second<th>not "
       "sustained<th>load<th>p99, cycles<th>mean batch<th>seeds within the bound<th>times single "
@@ -188,32 +187,34 @@ static void put_rows(const struct batching_row *rows, FILE *to) {
   for (size_t i = 0; i < BATCHING_ROWS; ++i) {
     const struct batching_row *row = &rows[i];
     if (!row->known) continue;
-    put(to, "<tr><td>%s, %s", row->server->name, bound_text(row));
+    fprintf(to, "<tr><td>%s, %s", row->server->name, bound_text(row));
     put_number(to, (double)row->batching.bound);
     put_number(to, (double)row->service);
-    put(to, "<td>%" PRIu32, row->batching.max_batch);
+    fprintf(to, "<td>%" PRIu32, row->batching.max_batch);
     put_outcome(rows, row, to);
-    put(to, "</tr>\n");
+    fprintf(to, "</tr>\n");
   }
-  put(to, "</table></div>\n<div class=\"scroll\"><table><tr><th>cycles of a batch of");
+  fprintf(to, "</table></div>\n<div class=\"scroll\"><table><tr><th>cycles of a batch of");
   for (int n = 1; n <= EXP_BATCH; ++n)
-    put(to, "<th>%d", n);
-  put(to, "<th>16 c(1) / c(16)</tr>\n");
+    fprintf(to, "<th>%d", n);
+  fprintf(to, "<th>16 c(1) / c(16)</tr>\n");
   for (size_t i = 0; i < BATCHING_SERVERS; ++i) {
     const struct batching_row *row = main_row(rows, i);
     if (!row->known) continue;
-    put(to, "<tr><td>%s", row->server->name);
+    fprintf(to, "<tr><td>%s", row->server->name);
     for (size_t n = 1; n <= EXP_BATCH; ++n)
       put_number(to, (double)row->cost[n]);
-    put(to, "<td>%.2f</tr>\n", batching_promise(row));
+    fprintf(to, "<td>%.2f</tr>\n", batching_promise(row));
   }
-  put(to,
+  fprintf(
+      to,
       "</table></div>\n<p class=\"soft\">Beside ours: Equinox (MICRO 2021) reports 6.67 times the "
       "rate of single requests at 500 µs, on another machine with other networks.</p>\n");
 }
 
 static void put_end(const struct exp_settings *settings, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>Words used here</h2>\n<dl>\n"
       "<dt>p99</dt><dd>the latency that 99 of 100 measured requests do not exceed, from the moment "
       "a request is due until its answer can be read.</dd>\n"

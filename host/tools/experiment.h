@@ -26,7 +26,6 @@ enum {
   EXP_URI = 128,
   EXP_SERVERS = 3, /* digits, the large network, both at once */
   EXP_BATCH = 16,
-  EXP_SAMPLES = 4096,      /* of the training alone */
   EXP_PATIENCE_MS = 600000 /* that an answer may take, wall clock */
 };
 
@@ -91,13 +90,13 @@ struct exp_result {
   uint64_t batch;      /* CAPACITY: the longest service of a batch */
   uint64_t busy, done; /* CAPACITY: cycles and requests with a full queue */
   uint64_t requests, measured, answered, wrong, missed;
-  uint64_t deadline, p50, p90, p99, max;
-  double u, mean_batch, goodput;
+  uint64_t deadline, p99;
+  double u, mean_batch;
   uint64_t batches[EXP_BATCH + 1]; /* of so many requests */
   uint64_t window, rows;           /* cycles; rows of the array that training took in them */
   bool given_up;
   size_t samples; /* TRAINING: rows after every `pitch` cycles */
-  uint64_t pitch, steps;
+  uint64_t pitch;
   uint64_t *sample;             /* free() */
   uint64_t clock_hz;            /* COST */
   uint64_t interval[2];         /* COST: from end to end of full batches in a row, of 1 and of 16 */

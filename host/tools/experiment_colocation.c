@@ -275,7 +275,7 @@ int experiment_colocation(int argc, char **argv) {
           "and compares with each alone (docs/experiments.md).\vA point is a run on a simulated "
           "device of its own. Its figures and a row for each request are files in the folder; an "
           "experiment that was stopped goes on with the points that are missing. The whole of it "
-          "simulates about 2.5 billion cycles.\n\nExample:\n"
+          "simulates up to 2.8 billion cycles.\n\nExample:\n"
           "  coltrain experiment colocation --quick --jobs 2 --out build/quick\n"};
   struct options o = {.common = {.settings = {.out = "build/experiments/colocation",
                                               .trace = "host/data/traces/azure-conversation.csv",

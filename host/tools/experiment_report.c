@@ -9,14 +9,6 @@
 
 enum { TEXT = 128, HIGH = 800, LOW = 200 };
 
-static void put(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(FILE *to, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vfprintf(to, format, args);
-  va_end(args);
-}
-
 /* ---- Figures in words ---- */
 
 static void times_text(double ratio, char text[TEXT]) {
@@ -122,18 +114,21 @@ static size_t seeds_of(const struct exp_summary *s) {
 
 static void put_lead(const struct exp_summary *s, FILE *to) {
   const struct exp_cell *c = worst_stretch(s);
-  put(to, "<p class=\"lead\">");
+  fprintf(to, "<p class=\"lead\">");
   if (c && isfinite(c->stretch.mean))
-    put(to,
+    fprintf(
+        to,
         "While the hardware went on training, the time within which 99 of 100 requests to %s were "
         "answered was at most %.3f times what it is without training, at every measured load up to "
         "%g of what the hardware can serve.</p>\n",
         large()->name, c->stretch.mean, HIGH / 1000.0);
   else
-    put(to,
+    fprintf(
+        to,
         "How long requests wait, and how fast training goes on, when one accelerator does both at "
         "once: at several loads, and under every policy.</p>\n");
-  put(to,
+  fprintf(
+      to,
       "<p class=\"soft\">Requests arrive by themselves, whether the hardware is ready or not, and "
       "wait for one another; the device answers them in batches. Beside them it trains. Each "
       "figure compares with the same requests, at the same moments, without training, or with the "
@@ -142,24 +137,26 @@ static void put_lead(const struct exp_summary *s, FILE *to) {
 
 static void put_notes(const struct exp_summary *s, FILE *to) {
   if (s->there < s->points)
-    put(to,
+    fprintf(
+        to,
         "<p class=\"note\">This page is of a part of the experiment: %zu of %zu measurements are "
         "there. It shows those; what it says about targets may change with the others.</p>\n",
         s->there, s->points);
   if (s->settings->part < 100)
-    put(to,
-        "<p class=\"note\">A trial: with %" PRIu32
-        " %% of the requests that the definition asks for. Its p99 moves much from seed to "
-        "seed.</p>\n",
-        s->settings->part);
+    fprintf(to,
+            "<p class=\"note\">A trial: with %" PRIu32
+            " %% of the requests that the definition asks for. Its p99 moves much from seed to "
+            "seed.</p>\n",
+            s->settings->part);
   if (seeds_of(s) == 1)
-    put(to,
+    fprintf(
+        to,
         "<p class=\"note\">There is one seed of everything, so there are no intervals, and nothing "
         "here says by how much another seed would differ.</p>\n");
 }
 
 static void put_head(const struct exp_summary *s, FILE *to) {
-  put(to, "<h1>Serving beside training, load by load</h1>\n");
+  fprintf(to, "<h1>Serving beside training, load by load</h1>\n");
   put_lead(s, to);
   put_notes(s, to);
   ct_page_cards_open(to);
@@ -173,10 +170,10 @@ static void put_head(const struct exp_summary *s, FILE *to) {
 static void put_targets(const struct exp_summary *s, FILE *to) {
   struct exp_target target[EXP_TARGETS];
   const size_t count = exp_summary_targets(s, target);
-  put(to,
-      "<h2>Are the targets met?</h2>\n<p>What was aimed for, under PRIORITY. The worst load "
-      "decides, with the unfavourable end of its 95&#160;%% interval%s.</p>\n",
-      s->there < s->points ? "; so far, by the measurements that are there" : "");
+  fprintf(to,
+          "<h2>Are the targets met?</h2>\n<p>What was aimed for, under PRIORITY. The worst load "
+          "decides, with the unfavourable end of its 95&#160;%% interval%s.</p>\n",
+          s->there < s->points ? "; so far, by the measurements that are there" : "");
   ct_page_targets_open(to);
   for (size_t i = 0; i < count; ++i)
     ct_page_target(to, target[i].held, target[i].text, target[i].figure);
@@ -216,53 +213,60 @@ static void put_charts(const struct exp_summary *s, FILE *to, ct_page_draw *char
   for (size_t i = 0; i < EXP_PAGE_SERVERS; ++i) {
     struct exp_drawing d = {s, &exp_servers[i]};
     if (!has_any(&d)) continue;
-    put(to, "<figure><figcaption><b>%s</b></figcaption>\n", d.server->name);
+    fprintf(to, "<figure><figcaption><b>%s</b></figcaption>\n", d.server->name);
     if (alone) put_keys(&d, to, alone);
     ct_page_figure(to, chart, &d);
-    put(to, "</figure>\n");
+    fprintf(to, "</figure>\n");
   }
 }
 
 static void put_latency(const struct exp_summary *s, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>Do requests feel the training?</h2>\n<p>p99 is the time within which 99 of 100 requests "
       "were answered, from the moment they arrived. Even without training "
       "most of it is waiting: at low loads for a batch to fill, as long as the deadline allows; at "
       "high ones for the batches before. Whiskers: the 95&#160;%% interval of what training makes "
       "of it. Marks of one load stand side by side so that none hides another.</p>\n");
   put_charts(s, to, exp_chart_p99, "serving alone");
-  put(to,
+  fprintf(
+      to,
       "<p class=\"good\">Good: the line of a policy lies on that of serving alone. A mark at the "
       "top edge means that more than one request in a hundred was never answered: the requests "
       "came faster than the policy let them be served.</p>\n"
       "<h3>Under PRIORITY, closer</h3>\n<p>How many times as long p99 is beside training.</p>\n");
   put_charts(s, to, exp_chart_stretch, NULL);
-  put(to,
+  fprintf(
+      to,
       "<p class=\"good\">Good: near 1, the dotted line, also at high loads, where waiting for one "
       "another makes several percent out of each percent that a request's own service takes "
       "longer.</p>\n");
 }
 
 static void put_training(const struct exp_summary *s, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>What is left for training?</h2>\n<p>Training's speed beside the requests, in parts of "
       "its speed alone. The dashed grey line is 1&#160;-&#160;u: the part of the time in which no "
       "batch is "
       "in service.</p>\n");
   put_charts(s, to, exp_chart_share, "1&#160;-&#160;u, time without a request");
-  put(to,
+  fprintf(
+      to,
       "<p class=\"good\">Good: on the grey line or above it. Above it, training also uses slots "
       "in the midst of a batch, which serving leaves empty while it waits for weights. A policy "
       "that trains more by letting requests wait shows that in the charts before.</p>\n");
 }
 
 static void put_batches(const struct exp_summary *s, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>How large are the batches?</h2>\n<p>A batch goes when 16 requests wait, or as late as "
       "the deadline of one of them allows. The bars are percent of the batches under "
       "PRIORITY.</p>\n");
   put_charts(s, to, exp_chart_batches, NULL);
-  put(to,
+  fprintf(
+      to,
       "<p class=\"good\">Good: full ones. A batch reads the weights once, for one request or for "
       "sixteen, so full ones take the least of the time.</p>\n");
 }
@@ -271,16 +275,16 @@ static void put_batches(const struct exp_summary *s, FILE *to) {
 
 static void put_interval(FILE *to, const struct exp_ratio *r, int digits) {
   if (isinf(r->mean)) {
-    put(to, "<td>never");
+    fprintf(to, "<td>never");
     return;
   }
   if (isnan(r->mean)) {
-    put(to, "<td>-");
+    fprintf(to, "<td>-");
     return;
   }
-  put(to, "<td>%.*f", digits, r->mean);
+  fprintf(to, "<td>%.*f", digits, r->mean);
   if (isfinite(r->low) && isfinite(r->high))
-    put(to, "<span class=\"between\">%.*f – %.*f</span>", digits, r->low, digits, r->high);
+    fprintf(to, "<span class=\"between\">%.*f – %.*f</span>", digits, r->low, digits, r->high);
 }
 
 static void put_cycles(FILE *to, double cycles) {
@@ -291,7 +295,7 @@ static void put_cycles(FILE *to, double cycles) {
     snprintf(text, sizeof text, "-");
   else
     ct_format_number(round(cycles), text, sizeof text);
-  put(to, "<td>%s", text);
+  fprintf(to, "<td>%s", text);
 }
 
 static void put_count(FILE *to, uint64_t count) {
@@ -301,29 +305,29 @@ static void put_count(FILE *to, uint64_t count) {
 /* The policy of a cell of the core grid, which stands below its network; in what others differ. */
 static void put_setting(FILE *to, const struct exp_point *p) {
   if (p->core) {
-    put(to, "<td>%s", exp_policy_name(p->policy));
+    fprintf(to, "<td>%s", exp_policy_name(p->policy));
     return;
   }
-  put(to, "<td>%s", server_text(p->server));
-  if (p->policy != CT_PRIORITY) put(to, ", %s", exp_policy_name(p->policy));
-  if (p->arrivals != SERVE_POISSON) put(to, ", %s arrivals", arrivals_text(p->arrivals));
+  fprintf(to, "<td>%s", server_text(p->server));
+  if (p->policy != CT_PRIORITY) fprintf(to, ", %s", exp_policy_name(p->policy));
+  if (p->arrivals != SERVE_POISSON) fprintf(to, ", %s arrivals", arrivals_text(p->arrivals));
   if (*p->memory) {
-    put(to, ", ");
+    fprintf(to, ", ");
     ct_escape(to, p->memory);
   }
 }
 
 static void put_cell(FILE *to, const struct exp_cell *c) {
-  put(to, "<tr>");
+  fprintf(to, "<tr>");
   put_setting(to, &c->point);
-  put(to, "<td>%g", c->point.permille / 1000.0);
+  fprintf(to, "<td>%g", c->point.permille / 1000.0);
   put_cycles(to, c->p99_alone);
   put_cycles(to, c->p99);
   put_interval(to, &c->stretch, 3);
   put_interval(to, &c->share, 3);
-  put(to, "<td>%.3f<td>%.3f", c->u, c->u_over_load);
+  fprintf(to, "<td>%.3f<td>%.3f", c->u, c->u_over_load);
   put_interval(to, &c->share_of_idle, 3);
-  put(to, "<td>%.2f", c->mean_batch);
+  fprintf(to, "<td>%.2f", c->mean_batch);
   put_count(to, c->asked);
   put_count(to, c->answered);
   put_count(to, c->wrong);
@@ -332,12 +336,13 @@ static void put_cell(FILE *to, const struct exp_cell *c) {
   put_count(to, c->missed_alone);
   put_count(to, c->missed);
   put_count(to, c->missed_only_together);
-  put(to, "<td>%zu</tr>\n", c->seeds);
+  fprintf(to, "<td>%zu</tr>\n", c->seeds);
 }
 
 static void put_table(const struct exp_summary *s, FILE *to, const struct exp_server *server,
                       bool core) {
-  put(to,
+  fprintf(
+      to,
       "<div class=\"scroll\"><table><tr><th>%s<th>load<th>p99 alone, cycles<th>p99, cycles<th>p99 "
       "/ "
       "alone<th>training / alone<th>u<th>u / load, most<th>training / (1&#160;-&#160;u)<th>mean "
@@ -348,7 +353,7 @@ static void put_table(const struct exp_summary *s, FILE *to, const struct exp_se
     const struct exp_cell *c = &s->cell[i];
     if (c->point.core == core && (!server || c->point.server == server)) put_cell(to, c);
   }
-  put(to, "</table></div>\n");
+  fprintf(to, "</table></div>\n");
 }
 
 static bool has_axes(const struct exp_summary *s) {
@@ -358,17 +363,19 @@ static bool has_axes(const struct exp_summary *s) {
 }
 
 static void put_tables(const struct exp_summary *s, FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>All figures</h2>\n<p>Means over the seeds; below them, where there are several seeds, "
       "the 95&#160;%% interval. The table is wide: it scrolls sideways.</p>\n");
   for (size_t i = 0; i < EXP_PAGE_SERVERS; ++i) {
     const struct exp_drawing d = {s, &exp_servers[i]};
     if (!has_any(&d)) continue;
-    put(to, "<h3>%s</h3>\n", d.server->name);
+    fprintf(to, "<h3>%s</h3>\n", d.server->name);
     put_table(s, to, d.server, true);
   }
   if (!has_axes(s)) return;
-  put(to,
+  fprintf(
+      to,
       "<h2>Other memory, arrivals, networks</h2>\n<p>One thing at a time is different, under "
       "PRIORITY if no policy stands there: a memory of fewer bytes a cycle "
       "(<code>bandwidth=8</code> "
@@ -381,7 +388,8 @@ static void put_tables(const struct exp_summary *s, FILE *to) {
 /* ---- Words, and how to do it again ---- */
 
 static void put_words(FILE *to) {
-  put(to,
+  fprintf(
+      to,
       "<h2>Words used here</h2>\n<dl>\n"
       "<dt>capacity</dt><dd>requests a cycle that the device answers when the queue is never empty "
       "and nothing is trained.</dd>\n"
@@ -421,7 +429,8 @@ static void put_servers(const struct exp_summary *s, FILE *to) {
 static void put_run(const struct exp_summary *s, FILE *to) {
   const struct exp_settings *o = s->settings;
   char text[3 * TEXT];
-  put(to,
+  fprintf(
+      to,
       "<h2>Making it again</h2>\n<pre><code>coltrain experiment colocation --out DIR</code></pre>"
       "\n<p>makes every measurement anew; on any machine, and in any order, they come out the "
       "same to the byte. For each there is a file of figures in <code>DIR/points</code> and one "

@@ -76,15 +76,10 @@ static bool take(const json_t *o, struct exp_result *r) {
       .wrong = count_of(o, "wrong"),
       .missed = count_of(o, "deadline_misses"),
       .deadline = count_of(o, "deadline_cycles"),
-      .p50 = cycles_of(o, "p50_cycles"),
-      .p90 = cycles_of(o, "p90_cycles"),
       .p99 = cycles_of(o, "p99_cycles"),
-      .max = cycles_of(o, "max_cycles"),
       .u = json_real_value(json_object_get(o, "u")),
-      .goodput = json_real_value(json_object_get(o, "goodput_per_second")),
       .window = count_of(o, "window_cycles"),
       .rows = count_of(o, "training_rows"),
-      .steps = count_of(o, "training_steps"),
       .given_up = json_is_true(json_object_get(o, "given_up"))};
   for (size_t n = 1; n <= EXP_BATCH; ++n) {
     r->batches[n] = (uint64_t)json_integer_value(json_array_get(batches, n - 1));
