@@ -93,15 +93,10 @@ double cycles_or_nan(uint64_t cycles) {
 /* Share of the time between the first arrival and the last completion in which a request was in
  * service. */
 double busy_share(const struct server *s) {
-  uint64_t busy = 0, last = 0;
-  for (size_t i = 0; i < s->done; ++i) {
-    const struct request *r = &s->request[i];
-    if (!r->answered) continue;
-    busy += r->end - (r->start > last ? r->start : last);
-    last = r->end;
-  }
-  const uint64_t first = s->done ? s->request[0].scheduled : 0;
-  return last > first ? (double)busy / (double)(last - first) : (double)NAN;
+  struct ct_stats_busy busy = {0};
+  for (size_t i = 0; i < s->done; ++i)
+    if (s->request[i].answered) ct_stats_busy_add(&busy, s->request[i].start, s->request[i].end);
+  return ct_stats_busy_share(&busy, s->done ? s->request[0].scheduled : 0);
 }
 
 /* The version that gave the first or last answer; NULL without any. */

@@ -63,6 +63,16 @@ void ct_stats_sum_up(struct ct_stats *stats, uint64_t *samples, size_t n, size_t
   if (stats->count >= kManySamples) stats->p999 = ct_stats_quantile(v, stats->count, 999, 1000);
 }
 
+void ct_stats_busy_add(struct ct_stats_busy *busy, uint64_t start, uint64_t end) {
+  if (end <= busy->until) return;
+  busy->cycles += end - (start > busy->until ? start : busy->until);
+  busy->until = end;
+}
+
+double ct_stats_busy_share(const struct ct_stats_busy *busy, uint64_t from) {
+  return busy->until > from ? (double)busy->cycles / (double)(busy->until - from) : NAN;
+}
+
 /* Mean of the logarithms; NaN unless every value is above 0 and finite. */
 static double log_mean(const double *values, size_t n) {
   double sum = 0;

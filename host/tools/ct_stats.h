@@ -47,6 +47,17 @@ struct ct_stats {
  * With nothing left every figure is 0. */
 void ct_stats_sum_up(struct ct_stats *stats, uint64_t *samples, size_t n, size_t drop);
 
+/* The time in which something was in service, of which stretches may overlap. */
+struct ct_stats_busy {
+  uint64_t cycles, until;
+};
+
+/* Adds a stretch. They come in the order of their ends. */
+void ct_stats_busy_add(struct ct_stats_busy *busy, uint64_t start, uint64_t end);
+
+/* Its part of the time from that cycle to the last end; NaN if nothing ended after it. */
+double ct_stats_busy_share(const struct ct_stats_busy *busy, uint64_t from);
+
 /* Geometric mean of n values above 0; NaN for n = 0 or any other value. */
 double ct_stats_geomean(const double *values, size_t n);
 

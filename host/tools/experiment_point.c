@@ -219,36 +219,26 @@ static int window_begin(void *arg) {
 
 /* ---- Figures ---- */
 
-/* Part of the time since the first arrival in which a batch was in service. */
-static double busy_share(const struct serve_run *run) {
-  uint64_t busy = 0, last = 0;
-  for (size_t i = 0; i < run->count; ++i) {
-    const struct serve_request *r = &run->request[i];
-    if (!r->answered || r->end <= last) continue;
-    busy += r->end - (r->start > last ? r->start : last);
-    last = r->end;
-  }
-  const uint64_t first = run->request[0].scheduled;
-  return last > first ? (double)busy / (double)(last - first) : 0;
-}
-
 static int compare_ends(const void *a, const void *b) {
   const struct serve_request *x = a, *y = b;
   return (x->end > y->end) - (x->end < y->end);
 }
 
-/* With the requests of several models in the order in which they were answered. */
+/* Part of the time since the first arrival in which a batch was in service. Requests of several
+ * models are not answered in the order in which they arrive. */
 static int busy_of(const struct serve_run *run, double *u) {
-  struct serve_run sorted = *run;
-  sorted.request = malloc(run->count * sizeof *sorted.request);
-  if (!sorted.request) return cli_fail("no memory for %zu requests", run->count);
-  memcpy(sorted.request, run->request, run->count * sizeof *sorted.request);
-  qsort(sorted.request, run->count, sizeof *sorted.request, compare_ends);
-  for (size_t i = 0; i < run->count; ++i)
-    if (run->request[i].scheduled < sorted.request[0].scheduled)
-      sorted.request[0].scheduled = run->request[i].scheduled;
-  *u = busy_share(&sorted);
-  free(sorted.request);
+  struct ct_stats_busy busy = {0};
+  uint64_t first = CT_NO_CYCLE;
+  struct serve_request *sorted = malloc(run->count * sizeof *sorted);
+  if (!sorted) return cli_fail("no memory for %zu requests", run->count);
+  memcpy(sorted, run->request, run->count * sizeof *sorted);
+  qsort(sorted, run->count, sizeof *sorted, compare_ends);
+  for (size_t i = 0; i < run->count; ++i) {
+    if (sorted[i].scheduled < first) first = sorted[i].scheduled;
+    if (sorted[i].answered) ct_stats_busy_add(&busy, sorted[i].start, sorted[i].end);
+  }
+  *u = busy.until > first ? ct_stats_busy_share(&busy, first) : 0;
+  free(sorted);
   return 0;
 }
 
@@ -307,6 +297,8 @@ static int run_capacity(struct serve *s, json_t *o) {
   for (size_t i = 0; i < s->o->models; ++i)
     if (exp_point_ask_alone(s, &s->model[i], &service)) return 1;
   if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
+  if (s->probe.wrong)
+    return cli_fail("%zu answers differ from emu:: the device computes wrongly", s->probe.wrong);
   for (size_t i = 0; i < s->probe.count; ++i) {
     const struct serve_request *r = &s->probe.request[i];
     if (r->end - r->start > batch) batch = r->end - r->start;

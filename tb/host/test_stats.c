@@ -156,11 +156,25 @@ static void ratio_interval(void **state) {
   assert_true(isnan(mean));
 }
 
+/* Stretches that overlap, lie in another or follow each other count each cycle once. */
+static void time_in_service(void **state) {
+  (void)state;
+  static const uint64_t stretch[][2] = {{100, 120}, {110, 130}, {105, 130}, {150, 160}, {140, 170}};
+  struct ct_stats_busy busy = {0};
+  assert_true(isnan(ct_stats_busy_share(&busy, 0)));
+  for (size_t i = 0; i < sizeof stretch / sizeof *stretch; ++i)
+    ct_stats_busy_add(&busy, stretch[i][0], stretch[i][1]);
+  assert_int_equal(busy.cycles, 30 + 10 + 10);
+  assert_true(ct_stats_busy_share(&busy, 70) == 0.5);
+  assert_true(isnan(ct_stats_busy_share(&busy, 170)));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(quantiles),      cmocka_unit_test(ranks),
-      cmocka_unit_test(dropped),        cmocka_unit_test(sums),
-      cmocka_unit_test(geometric_mean), cmocka_unit_test(ratio_interval),
+      cmocka_unit_test(quantiles),       cmocka_unit_test(ranks),
+      cmocka_unit_test(dropped),         cmocka_unit_test(sums),
+      cmocka_unit_test(geometric_mean),  cmocka_unit_test(ratio_interval),
+      cmocka_unit_test(time_in_service),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
