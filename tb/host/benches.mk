@@ -40,9 +40,11 @@ $(call host_test,test_lib,tb/host/test_lib.c)
 $(call host_test,test_calls,tb/host/test_calls.c)
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c)
 $(call host_test,test_server,tb/host/test_server.c tb/host/server_bed.c)
-$(call host_test,test_server_faults,tb/host/test_server_faults.c tb/host/server_bed.c)
+$(call host_test,test_server_faults,tb/host/test_server_faults.c tb/host/server_bed.c tb/host/flaky.c)
+$(call host_test,test_server_neighbours,tb/host/test_server_neighbours.c tb/host/server_bed.c tb/host/flaky.c)
 $(BUILD)/tb/test_server $(BUILD)/tb/test_server.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server_faults $(BUILD)/tb/test_server_faults.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_server_neighbours $(BUILD)/tb/test_server_neighbours.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_threads,tb/host/test_threads.c)
 $(call thread_test,test_threads,tb/host/test_threads.c)
 $(BUILD)/tb/test_threads $(BUILD)/tb/test_threads.san $(BUILD)/tb/test_threads.tsan: | $(BUILD)/lib/coltrain/sim.so

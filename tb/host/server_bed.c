@@ -53,9 +53,9 @@ static void open_served(struct bed *b, struct served *s) {
   bed_next_version(b, s);
 }
 
-void bed_open(struct bed *b, const char *uri) {
+struct bed *bed_open(const char *uri) {
   struct ct_info info;
-  memset(b, 0, sizeof *b);
+  struct bed *b = test_calloc(1, sizeof *b);
   b->rng = ct_rng_make(1);
   if (ct_open(uri, &b->dev)) fail_msg("%s", ct_last_error(NULL));
   OK(ct_info(b->dev, &info));
@@ -64,6 +64,7 @@ void bed_open(struct bed *b, const char *uri) {
   OK(ct_mem_alloc(b->dev, (uint64_t)BED_PLACES * BED_OUT_MOST * sizeof(float), &b->out));
   for (int i = 0; i < BED_MODELS; ++i)
     open_served(b, &b->served[i]);
+  return b;
 }
 
 void bed_close(struct bed *b) {
@@ -74,6 +75,7 @@ void bed_close(struct bed *b) {
     if (!(i % 2)) ct_server_free(b->served[i].server);
   }
   ct_close(b->dev);
+  test_free(b);
 }
 
 void bed_serve(struct bed *b, int i, const struct ct_serving *how) {

@@ -45,9 +45,10 @@ struct bed {
 void bed_ok(struct bed *b, int err, const char *call);
 #define OK(call) bed_ok(b, call, #call)
 
-void bed_open(struct bed *b, const char *uri);
+/* To be closed. */
+struct bed *bed_open(const char *uri);
 
-/* Frees servers and models; nothing may be outstanding. */
+/* Nothing may be outstanding. */
 void bed_close(struct bed *b);
 
 void bed_serve(struct bed *b, int model, const struct ct_serving *how);

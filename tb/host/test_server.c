@@ -91,11 +91,9 @@ static void random_mixes(struct bed *b, size_t requests, bool stream) {
 }
 
 static void mixes_on(const char *uri, size_t requests, bool stream) {
-  struct bed *b = test_malloc(sizeof *b);
-  bed_open(b, uri);
+  struct bed *b = bed_open(uri);
   random_mixes(b, requests, stream);
   bed_close(b);
-  test_free(b);
 }
 
 static void answers_do_not_depend_on_the_batch(void **state) {
@@ -373,9 +371,8 @@ static void freed_under_load(struct bed *b) {
 /* A batch that does not end by itself: on the simulator its memory does not answer. */
 static void stuck_batches_are_left(void **state) {
   (void)state;
-  struct bed *b = test_malloc(sizeof *b);
   for (int emu = 0; emu < 2; ++emu) {
-    bed_open(b, emu ? "emu:dram=32" : "sim:dram=32");
+    struct bed *b = bed_open(emu ? "emu:dram=32" : "sim:dram=32");
     struct ask ask = {.served = &b->served[0]};
     bed_serve(b, 0, NULL);
     if (emu)
@@ -394,8 +391,8 @@ static void stuck_batches_are_left(void **state) {
     ct_close(b->dev);
     for (int i = 1; i < BED_MODELS; ++i)
       ct_model_free(b->served[i].model);
+    test_free(b);
   }
-  test_free(b);
 }
 
 /* ---- The rest ---- */
@@ -463,8 +460,7 @@ static void eight_models(struct bed *b) {
 static void closed_with_requests(void **state) {
   (void)state;
   for (int emu = 0; emu < 2; ++emu) {
-    struct bed *b = test_malloc(sizeof *b);
-    bed_open(b, emu ? "emu:dram=32" : "sim:dram=32");
+    struct bed *b = bed_open(emu ? "emu:dram=32" : "sim:dram=32");
     struct ask ask[80];
     bed_serve(b, 0, NULL);
     bed_serve(b, 1, NULL);
@@ -486,9 +482,8 @@ static void closed_with_requests(void **state) {
 /* As an older core is: the library does not touch registers that are not there. */
 static void devices_without_batches(void **state) {
   (void)state;
-  struct bed *b = test_malloc(sizeof *b);
   ct_server *server = NULL;
-  bed_open(b, "emu:dram=32");
+  struct bed *b = bed_open("emu:dram=32");
   b->dev->info.features &= ~CT_FEATURE_REQUESTS;
   assert_int_equal(ct_server_create(b->served[0].model, NULL, &server), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(b->dev), "makes no batches of requests"));
@@ -497,17 +492,14 @@ static void devices_without_batches(void **state) {
   assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(b->dev), "no policy CT_SLACK"));
   bed_close(b);
-  test_free(b);
 }
 
 static void on_both(void (*test)(struct bed *)) {
-  struct bed *b = test_malloc(sizeof *b);
   for (int emu = 0; emu < 2; ++emu) {
-    bed_open(b, emu ? "emu:dram=32" : "sim:dram=32");
+    struct bed *b = bed_open(emu ? "emu:dram=32" : "sim:dram=32");
     test(b);
     bed_close(b);
   }
-  test_free(b);
 }
 
 #define ON_BOTH(test)                           \
