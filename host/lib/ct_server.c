@@ -7,7 +7,9 @@
  * there (`program`), until one of them has done so: from then on batches find them (`resident`). A
  * new version, a batch that failed, and a job of the inference ring, which may use all of the
  * scratchpad, put an end to that, and batches load again. Which of the two it is goes by the
- * descriptor, as versions do, so no batch sees half of it.
+ * descriptor, as versions do, so no batch sees half of it. Batches on their way while one is found
+ * to have loaded them load the same words once more; should a read of theirs fail, it writes none,
+ * so those behind still find what they expect.
  */
 #include "ct_server.h"
 
