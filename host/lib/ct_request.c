@@ -277,20 +277,22 @@ static uint64_t push_time(const struct ct_requests *q, const struct ct_request_s
   return arrival > q->latest ? arrival : q->latest;
 }
 
-/* Whether the next request can be handed over, and when it is to be pushed. With many in the device
- * only what has arrived is, and nothing ahead of its time. */
+/* How long before its time a request is handed over: with many in the device, and on one that
+ * cannot schedule, not at all. */
+static uint64_t lead_of(const ct_device *dev) {
+  return can_schedule(dev) && in_device(dev->requests) < CT_REQ_WAITING ? CT_AHEAD : 0;
+}
+
+/* Whether the next request can be handed over, and when it is to be pushed. */
 static int can_hand_over(ct_device *dev, const struct ct_request_slot *r, uint64_t now,
                          uint64_t *cycle, bool *can) {
   struct ct_requests *q = dev->requests;
   const uint64_t at = push_time(q, r);
-  const bool crowded = in_device(q) >= CT_REQ_WAITING;
   *can = false;
   *cycle = CT_NO_CYCLE;
-  if (can_schedule(dev)) {
-    if (at > now + (crowded ? 0 : CT_AHEAD)) return CT_OK;
-    if (at > now) *cycle = at;
-  }
-  if (!crowded) {
+  if (dev->info.has_clock && at > now + lead_of(dev)) return CT_OK;
+  if (dev->info.has_clock && at > now) *cycle = at;
+  if (in_device(q) < CT_REQ_WAITING) {
     *can = true;
     return CT_OK;
   }
@@ -322,12 +324,12 @@ static int feed(ct_device *dev) {
 
 uint64_t ct_requests_due(ct_device *dev) {
   struct ct_requests *q = dev->requests;
-  const struct ct_request_slot *r = can_schedule(dev) ? first_of(q, CT_REQUEST_HOST) : NULL;
+  const struct ct_request_slot *r = dev->info.has_clock ? first_of(q, CT_REQUEST_HOST) : NULL;
   uint64_t now = 0;
   if (!r || ct_now(dev, &now)) return CT_NO_CYCLE;
-  const uint64_t at = push_time(q, r);
-  const uint64_t ahead = in_device(q) >= CT_REQ_WAITING || at < CT_AHEAD ? 0 : CT_AHEAD;
-  return at - ahead > now ? at - ahead : CT_NO_CYCLE;
+  const uint64_t at = push_time(q, r), lead = lead_of(dev);
+  const uint64_t due = at < lead ? at : at - lead;
+  return due > now ? due : CT_NO_CYCLE;
 }
 
 /* A device without a clock makes batches when it is looked at, and only then. */

@@ -11,8 +11,8 @@
  *     '-----------cancel, end of its server----------------------^
  *
  * The device is told of a request when it arrives, or up to CT_AHEAD cycles before by a scheduled
- * write. At most CT_REQ_WAITING are handed over and without a record, so that none is ever refused;
- * beyond that the device is asked for its room first.
+ * write, where the transport has these. At most CT_REQ_WAITING are handed over and without a
+ * record, so that none is ever refused; beyond that the device is asked for its room first.
  */
 #ifndef CT_SERVER_H
 #define CT_SERVER_H

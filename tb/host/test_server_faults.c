@@ -333,6 +333,36 @@ static void failed_pop_of_a_failed_batch(void **state) {
   }
 }
 
+/* A device that cannot schedule: requests arrive when their time has come, or a little later,
+ * whatever else is done meanwhile; and the host waits for it. */
+static void arrivals_without_a_schedule(void **state) {
+  (void)state;
+  enum { N = 6, GAP = 20000, LATE = 3000, TAKES = 6000 };
+  struct bed *b = bed_open("sim:dram=32,stall=10");
+  struct ask ask[N];
+  struct flaky flaky;
+  uint64_t now = 0;
+  bed_serve(b, 0, NULL);
+  flaky_begin(&flaky, b->dev);
+  assert_null(b->dev->plugin.ops->reg_write_at);
+  OK(ct_now(b->dev, &now));
+  for (uint32_t i = 0; i < N; ++i) {
+    ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
+    bed_push(b, &ask[i], i % 2 ? 15000 : 0, now + (i + 1) * (uint64_t)GAP);
+  }
+  assert_int_equal(b->dev->requests->list[CT_REQUEST_HOST].count, N);
+  for (uint32_t i = 0; i < N; ++i) {
+    const struct ct_record r = bed_reap(b, &ask[i]);
+    bed_check(b, &r);
+    assert_int_equal(r.scheduled, now + (i + 1) * (uint64_t)GAP);
+    assert_in_range(r.start, r.scheduled, r.scheduled + LATE);
+    assert_in_range(r.end, r.start, r.start + TAKES);
+    assert_true(r.met);
+  }
+  flaky_end(&flaky, b->dev);
+  bed_close(b);
+}
+
 /* A device that says after every pop that there is no record: all come, in order, also to a host
  * that does not wait. */
 static void none_after_a_pop(void **state) {
@@ -621,6 +651,7 @@ int main(void) {
       cmocka_unit_test(the_version_before_stays),
       cmocka_unit_test(told_until_it_works),
       cmocka_unit_test(failed_pop_of_a_failed_batch),
+      cmocka_unit_test(arrivals_without_a_schedule),
       cmocka_unit_test(none_after_a_pop),
       cmocka_unit_test(weights_survive_a_failed_read),
       cmocka_unit_test(stuck_batches_keep_theirs),
