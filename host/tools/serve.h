@@ -30,6 +30,7 @@ struct serve_options {
   bool trace_again; /* the trace is a ring, entered where the seed says */
   struct serve_shape shape[SERVE_MODELS];
   size_t models, requests;
+  size_t capacity;   /* requests of the run that measures it; 0: as many as the others */
   uint32_t permille; /* of the capacity that is offered */
   enum serve_arrivals arrivals;
   uint32_t on_percent; /* of a period, SERVE_BURSTY */
@@ -56,6 +57,7 @@ struct serve_request {
 
 struct serve_run {
   size_t count, pushed, done, wrong, failed;
+  uint32_t code;                 /* of the first one that failed */
   struct serve_request *request; /* count, in order of arrival */
   uint64_t in_batch[17];         /* requests that were in a batch of that many */
 };
@@ -83,7 +85,8 @@ struct serve {
   size_t times_count;
   uint64_t *arrivals;
   uint64_t capacity_busy, capacity_done; /* cycles, requests */
-  struct serve_run probe, run;           /* capacity (then the search), the load asked for */
+  struct serve_run probe, run, trial;    /* capacity, the load asked for, loads of the search */
+  size_t wrong;                          /* answers, of all runs */
   struct serve_probe probes[SERVE_PROBES];
   size_t probes_done;
   uint32_t sustainable; /* permille of the capacity; 0: none */
@@ -102,11 +105,16 @@ void serve_close(struct serve *s);
 /* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
 int serve_runs(struct serve *s);
 
-/* A part of them. All requests at once: the queue is never empty, which gives the capacity. */
+/* A part of them. All requests at once: the queue is never empty, which gives the capacity. Where
+ * batches wait for more requests, only up to the end of the last full one: behind it they wait in
+ * vain. */
 int serve_capacity(struct serve *s);
 
 /* The requests of run as they arrive at that load, permille of the capacity. */
 int serve_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label);
+
+/* 0 if no request of a run has failed, else 1 after a sentence. */
+int serve_check_answered(const struct serve_run *run);
 
 /* Latencies of the measured requests of a run, all but the first `drop`: one without an answer
  * counts as CT_STATS_NEVER. 0, or 1 after a sentence. */
@@ -119,8 +127,8 @@ void serve_deadlines(const struct serve *s, size_t drop, size_t *missed, double 
 /* How many batches had 1, 2 ... 16 requests, a new array. */
 json_t *serve_json_batches(const struct serve_run *run);
 
-/* Arrival times from the first column of a CSV file, seconds or dates with times, as 100 ns since
- * the first; free(*times). 0, or 1 after a sentence. */
+/* Arrival times from the first column of a CSV file, seconds or dates with times, in units of 100
+ * ns; free(*times). 0, or 1 after a sentence. */
 int serve_trace_read(const char *path, uint64_t **times, size_t *count);
 
 void serve_print(const struct serve *s);

@@ -126,7 +126,7 @@ void serve_print(const struct serve *s) {
   if (s->info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
   fprintf(s->text, "batches        %.2f requests in the mean\n", f.mean_batch);
   fprintf(s->text, "answers        %zu of %zu, %zu wrong\n", s->run.done - s->run.failed,
-          s->run.count, s->run.wrong + s->probe.wrong);
+          s->run.count, s->wrong);
   cli_tell_stopped(s->text);
 }
 
@@ -221,11 +221,10 @@ int serve_json(const struct serve *s) {
       root, "serve",
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
                 "requests", (json_int_t)s->run.count, "completed",
-                (json_int_t)(s->run.done - s->run.failed), "wrong",
-                (json_int_t)(s->run.wrong + s->probe.wrong), "measured", (json_int_t)l->count,
-                "dropped", (json_int_t)l->dropped, "p50_cycles", cycles(l->p50), "p90_cycles",
-                cycles(l->p90), "p99_cycles", cycles(l->p99), "p999_cycles", cycles(l->p999),
-                "max_cycles", cycles(l->max), "deadline_misses",
+                (json_int_t)(s->run.done - s->run.failed), "wrong", (json_int_t)s->wrong,
+                "measured", (json_int_t)l->count, "dropped", (json_int_t)l->dropped, "p50_cycles",
+                cycles(l->p50), "p90_cycles", cycles(l->p90), "p99_cycles", cycles(l->p99),
+                "p999_cycles", cycles(l->p999), "max_cycles", cycles(l->max), "deadline_misses",
                 o->deadline && l->count ? json_integer((json_int_t)f.missed) : json_null(),
                 "goodput_per_second", f.goodput > 0 ? json_real(f.goodput) : json_null(),
                 "mean_batch", f.mean_batch, "batches", serve_json_batches(&s->run)));

@@ -7,9 +7,9 @@
 #include "serve.h"
 
 /* WAIT_MS: how long Ctrl-C may go unnoticed. PATIENCE: waits in vain until the device is given up.
- * LEAD: cycles between handing over the first requests and the first arrival. HIGHEST: load at
- * which the search for a sustainable one ends, permille. */
-enum { WAIT_MS = 1000, PATIENCE = 600, LEAD = 20000, HIGHEST = 1024 };
+ * LEAD: cycles between handing over the first requests and the first arrival. HIGHEST: load, in
+ * permille, below which a sustainable one is searched: more than the capacity does not last. */
+enum { WAIT_MS = 1000, PATIENCE = 600, LEAD = 20000, HIGHEST = 1000 };
 
 /* ---- Requests ---- */
 
@@ -60,6 +60,7 @@ static int check(struct serve *s, struct serve_run *run, struct serve_request *r
   r->wrong =
       rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got) != 0;
   run->wrong += r->wrong;
+  s->wrong += r->wrong;
   free(got);
   return rc < 0 ? cli_fail_device(s->dev, rc, "reading an answer") : 0;
 }
@@ -75,7 +76,7 @@ static int finish(struct serve *s, struct serve_run *run, const struct ct_record
   r->version = record->version;
   r->code = record->code;
   ++run->done;
-  run->failed += !r->answered;
+  if (!r->answered && !run->failed++) run->code = r->code;
   if (record->batch < sizeof run->in_batch / sizeof *run->in_batch) ++run->in_batch[record->batch];
   return r->answered ? check(s, run, r) : 0;
 }
@@ -129,20 +130,37 @@ static int await_first(struct serve *s, struct serve_run *run) {
 
 /* ---- Runs ---- */
 
+int serve_check_answered(const struct serve_run *run) {
+  if (!run->failed) return 0;
+  return cli_fail("%zu requests were not answered; the first of them: %s", run->failed,
+                  ct_code_text(run->code));
+}
+
+/* The cycle in which the last batch ends, of any size or of the full size only; 0: there is none.
+ */
+static uint64_t last_end(const struct serve_run *run, uint32_t full) {
+  uint64_t last = 0;
+  for (size_t i = 0; i < run->count; ++i)
+    if (run->request[i].end > last && (!full || run->request[i].batch == full))
+      last = run->request[i].end;
+  return last;
+}
+
 int serve_capacity(struct serve *s) {
+  const struct ct_serving *how = &s->o->serving;
   struct serve_run *run = &s->probe;
   uint64_t first = CT_NO_CYCLE, last = 0;
   draw_requests(s, run);
   if (run_all(s, run, "capacity")) return 1;
-  for (size_t i = 0; i < run->count; ++i) {
-    const struct serve_request *r = &run->request[i];
-    if (!r->answered) continue;
-    if (r->start < first) first = r->start;
-    if (r->end > last) last = r->end;
-  }
   if (cli_stopped()) return 0;
-  if (run->failed) return cli_fail("%zu requests were not answered", run->failed);
-  s->capacity_done = run->done;
+  if (serve_check_answered(run)) return 1;
+  if (how->batching != CT_BATCHING_NONE) last = last_end(run, how->max_batch ? how->max_batch : 16);
+  if (!last) last = last_end(run, 0);
+  s->capacity_done = 0;
+  for (size_t i = 0; i < run->count; ++i) {
+    if (run->request[i].start < first) first = run->request[i].start;
+    s->capacity_done += run->request[i].end <= last;
+  }
   s->capacity_busy = last > first ? last - first : 0;
   if (s->capacity_busy && s->capacity_done) return 0;
   return cli_fail("the capacity cannot be measured: no request was answered");
@@ -201,10 +219,10 @@ static int run_search(struct serve *s) {
     struct ct_stats stats = {.p99 = CT_STATS_NEVER};
     char label[32];
     snprintf(label, sizeof label, "load %.3f", (double)permille / 1000);
-    if (serve_load(s, &s->probe, permille, label)) return 1;
+    if (serve_load(s, &s->trial, permille, label)) return 1;
     if (cli_stopped()) return 0;
-    if (s->probe.failed) return cli_fail("%zu requests were not answered", s->probe.failed);
-    if (serve_latencies(&s->probe, ct_stats_drop(s->probe.count), &stats)) return 1;
+    if (serve_check_answered(&s->trial)) return 1;
+    if (serve_latencies(&s->trial, ct_stats_drop(s->trial.count), &stats)) return 1;
     s->probes[s->probes_done++] = (struct serve_probe){permille, stats.p99};
     *(stats.p99 <= s->o->bound ? &good : &bad) = permille;
     s->sustainable = good;

@@ -95,9 +95,16 @@ int serve_open(struct serve *s, const struct serve_options *o) {
   if (o->trace && s->times_count < o->requests)
     return cli_fail("%s has %zu arrivals, not %zu; give --requests", o->trace, s->times_count,
                     o->requests);
+  if (o->trace && s->times[o->requests - 1] == s->times[0])
+    return cli_fail(
+        "%s: the first %zu arrivals are at the same time, which is no rate; give more "
+        "--requests",
+        o->trace, o->requests);
   s->arrivals = calloc(o->requests, sizeof *s->arrivals);
   if (!s->arrivals) return cli_fail("no memory for %zu arrivals", o->requests);
-  if (open_run(&s->run, o->requests) || open_run(&s->probe, o->requests)) return 1;
+  if (open_run(&s->run, o->requests) || open_run(&s->trial, o->requests) ||
+      open_run(&s->probe, o->capacity ? o->capacity : o->requests))
+    return 1;
   if (cli_open(o->device, &s->dev)) return 1;
   int rc = ct_info(s->dev, &s->info);
   if (rc < 0) return cli_fail_device(s->dev, rc, o->device);
@@ -123,5 +130,6 @@ void serve_close(struct serve *s) {
   free(s->arrivals);
   free(s->run.request);
   free(s->probe.request);
+  free(s->trial.request);
   *s = (struct serve){.o = NULL};
 }

@@ -5,6 +5,8 @@
 #include "learn.h"
 #include "serve.h"
 
+enum { CAPACITY = 2000 /* requests of the run that measures it, at least */ };
+
 enum {
   KEY_MODEL = CLI_KEY_VERB,
   KEY_REQUESTS,
@@ -116,6 +118,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->csv = arg;
       break;
     case ARGP_KEY_END:
+      if (o->trace && o->arrivals != SERVE_TRACE)
+        argp_error(state, "--trace and --arrivals: one of them");
+      o->capacity = o->requests > CAPACITY ? o->requests : CAPACITY;
       if (o->models == 0) add_model(o, "64-128-64-10", state);
       break;
     default:
@@ -126,21 +131,19 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
 static int verdict(const struct serve *s) {
-  if (s->run.wrong || s->probe.wrong)
-    return cli_fail("%zu answers differ from emu:: the device computes wrongly",
-                    s->run.wrong + s->probe.wrong);
-  if (s->run.failed) return cli_fail("%zu requests were not answered", s->run.failed);
-  return cli_stopped();
+  if (s->wrong)
+    return cli_fail("%zu answers differ from emu:: the device computes wrongly", s->wrong);
+  return serve_check_answered(&s->run) || cli_stopped();
 }
 
 static int run(struct serve *s) {
   ct_progress_open(&s->progress, stderr);
   const int status = serve_runs(s);
   ct_progress_close(&s->progress);
-  if (status) return status;
-  serve_print(s);
+  if (status && s->run.done < s->run.count) return status;
+  serve_print(s); /* the load asked for, also if the search failed after it */
   const int results = serve_csv(s) | serve_json(s);
-  return verdict(s) || results;
+  return status || verdict(s) || results;
 }
 
 int verb_serve_bench(int argc, char **argv) {
