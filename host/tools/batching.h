@@ -85,7 +85,10 @@ int batching_model(struct batching_row *row, size_t requests, size_t dropped);
 /* ---- What it says (batching_summary.c) ---- */
 
 json_t *batching_json(const struct batching_row *rows, const struct exp_settings *settings);
-void batching_print(const struct batching_row *rows, FILE *to);
+void batching_print(const struct batching_row *rows, const struct exp_settings *settings, FILE *to);
+
+/* How many times the rate of single requests Equinox (MICRO 2021) reports at 500 us. */
+extern const double batching_equinox;
 
 /* Rate a second. */
 double batching_per_second(const struct batching_row *row, size_t rate);
@@ -103,7 +106,11 @@ double batching_gain(const struct batching_row *rows, const struct batching_row 
 /* What the costs promise: 16 c(1) / c(16). */
 double batching_promise(const struct batching_row *row);
 
-size_t batching_targets(const struct batching_row *rows, struct exp_target target[EXP_TARGETS]);
+size_t batching_targets(const struct batching_row *rows, const struct exp_settings *settings,
+                        struct exp_target target[EXP_TARGETS]);
+
+/* Wrong answers of all runs, and how many answers these had. */
+uint64_t batching_wrong(const struct batching_row *rows, uint64_t *answered);
 
 /* ---- The page (batching_page.c) ---- */
 

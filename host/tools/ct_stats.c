@@ -83,10 +83,6 @@ static double log_mean(const double *values, size_t n) {
   return n ? sum / (double)n : NAN;
 }
 
-double ct_stats_geomean(const double *values, size_t n) {
-  return exp(log_mean(values, n));
-}
-
 /* The two-sided 95 % point of Student's t with f degrees of freedom, f at least 1. */
 static double student_t(size_t f) {
   static const double table[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,

@@ -58,9 +58,6 @@ void ct_stats_busy_add(struct ct_stats_busy *busy, uint64_t start, uint64_t end)
 /* Its part of the time from that cycle to the last end; NaN if nothing ended after it. */
 double ct_stats_busy_share(const struct ct_stats_busy *busy, uint64_t from);
 
-/* Geometric mean of n values above 0; NaN for n = 0 or any other value. */
-double ct_stats_geomean(const double *values, size_t n);
-
 /* Geometric mean of n ratios (one for each seed) with its 95 % interval: Student's t on the
  * logarithms. 0; -1 for n < 2 or a value that is not above 0, with all three NaN. */
 int ct_stats_ratio(const double *ratios, size_t n, double *mean, double *low, double *high);

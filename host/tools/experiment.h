@@ -73,6 +73,10 @@ struct exp_point {
   struct exp_batching batching;
 };
 
+/* The core grid: its loads, permille, and its seeds. */
+enum { EXP_LOADS = 4, EXP_CORE_SEEDS = 5 };
+extern const uint32_t exp_loads[EXP_LOADS];
+
 /* What all points have in common. */
 struct exp_settings {
   const char *out;   /* folder */
@@ -80,6 +84,7 @@ struct exp_settings {
   const char *data;  /* that is trained on */
   uint32_t part;     /* percent of the requests that the definition asks for; 100 but for tests */
   uint64_t on_percent, period; /* of bursts */
+  bool whole;                  /* co-location: the list of points has the other axes, too */
   size_t number, count;        /* which point this is, for the progress line */
 };
 
@@ -160,6 +165,9 @@ void exp_store_path(const struct exp_settings *settings, const struct exp_point 
 int exp_store_save(const struct exp_settings *settings, const struct exp_point *point,
                    json_t *json);
 
+/* Requests in a batch, of so many batches of 1, 2 ... 16; 0: there are none. */
+double exp_mean_batch(const uint64_t batches[EXP_BATCH + 1]);
+
 /* Forgets what was loaded. */
 void exp_result_free(struct exp_result *result);
 
@@ -211,7 +219,7 @@ struct exp_cell {
   uint64_t batches[EXP_BATCH + 1];
   uint64_t asked, answered;                /* of all requests */
   uint64_t lost_alone;                     /* never answered in the runs without training */
-  uint64_t wrong;                          /* answers, in both */
+  uint64_t wrong, wrong_alone;             /* answers, beside training and without */
   uint64_t requests, missed, missed_alone; /* measured ones; late ones of these */
   uint64_t missed_only_together;           /* in time alone, late beside training */
   uint64_t deadline;                       /* cycles */
@@ -224,6 +232,7 @@ struct exp_summary {
   struct exp_point *lacking; /* runs TOGETHER and ALONE that are not there, or not in a cell */
   size_t lacking_count;
   struct exp_result capacity[EXP_SERVERS]; /* at the default memory */
+  uint64_t wrong;                          /* answers, of all points */
 };
 
 /* Reads all points that are there. 0, or 1 after a sentence. */
@@ -241,7 +250,8 @@ enum { EXP_TARGETS = 8 };
 size_t exp_summary_targets(const struct exp_summary *summary,
                            struct exp_target target[EXP_TARGETS]);
 
-/* Of any experiment. */
+/* Of any experiment. exp_wrong(): 0, or 1 after a sentence if there are wrong answers. */
+int exp_wrong(uint64_t wrong);
 json_t *exp_targets_json(const struct exp_target *target, size_t count);
 void exp_targets_print(const struct exp_target *target, size_t count, FILE *to);
 

@@ -159,12 +159,13 @@ static int conclude(const struct options *o) {
   FILE *text = cli_text(c->json);
   for (size_t i = 0; i < BATCHING_ROWS; ++i)
     if (prepare(o, &o->rows[i]) || (o->rows[i].feasible && search(o, &o->rows[i], false))) return 1;
-  batching_print(o->rows, text);
+  batching_print(o->rows, &c->settings, text);
   int status = cli_json_write(exp_options_path(c, c->json, "summary.json", json),
                               batching_json(o->rows, &c->settings));
   status |= batching_page(o->rows, &c->settings, report);
   if (!status) fprintf(text, "report         %s\n", report);
-  return status;
+  uint64_t answered;
+  return status | exp_wrong(batching_wrong(o->rows, &answered));
 }
 
 static int run(struct options *o) {
@@ -172,8 +173,10 @@ static int run(struct options *o) {
   if (!o->rows) return cli_fail("no memory for the rows");
   name_rows(o->rows);
   int status = exp_store_open(&o->common.settings);
-  if (!status) status = exp_make_by(o->common.jobs, make_all, o);
-  if (!status) status = conclude(o);
+  if (!status) {
+    status = exp_make_by(o->common.jobs, make_all, o);
+    status |= conclude(o); /* what is there, whatever went wrong */
+  }
   free(o->rows);
   return exp_make_end(status);
 }

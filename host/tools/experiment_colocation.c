@@ -6,7 +6,7 @@
 
 #include "experiment.h"
 
-enum { SEEDS = 5, POINTS = 4096 };
+enum { POINTS = 4096 };
 
 struct options {
   struct exp_options common;
@@ -57,12 +57,12 @@ static void add_pair(struct points *all, struct exp_point point) {
   add(all, point);
 }
 
-static const uint32_t loads[] = {200, 500, 800, 900}, quick_loads[] = {500, 800};
+static const uint32_t quick_loads[] = {500, 800};
 
 static void add_core(struct points *all, const struct options *o, enum ct_policy first,
                      enum ct_policy last) {
-  const uint32_t *load = o->quick ? quick_loads : loads;
-  const size_t count = o->quick ? 2 : 4;
+  const uint32_t *load = o->quick ? quick_loads : exp_loads;
+  const size_t count = o->quick ? 2 : EXP_LOADS;
   for (uint64_t seed = 1; seed <= o->common.seeds; ++seed)
     for (size_t s = 0; s < 2; ++s)
       for (size_t l = 0; l < count; ++l)
@@ -106,7 +106,7 @@ static void add_axes(struct points *all, const struct options *o) {
 /* What the others refer to comes first; then what the targets are about. */
 static void make_points(struct points *all, const struct options *o) {
   static const char *const memories[] = {"", "bandwidth=8"};
-  const bool axes = !o->quick && !o->core;
+  const bool axes = o->common.settings.whole;
   for (size_t m = 0; m < (axes ? 2 : 1); ++m) {
     for (size_t s = 0; s < (axes && !m ? 3 : 2); ++s)
       add(all,
@@ -239,6 +239,7 @@ static int conclude(const struct options *o, const struct points *all) {
                               exp_summary_json(&summary));
   status |= exp_report(&summary, report);
   if (!status) fprintf(text, "report         %s\n", report);
+  status |= exp_wrong(summary.wrong);
   exp_summary_free(&summary);
   return status;
 }
@@ -285,7 +286,8 @@ int experiment_colocation(int argc, char **argv) {
                                               .period = 20},
                                  .jobs = 1}};
   cli_parse(&argp, argc, argv, &o);
-  if (!o.common.seeds) o.common.seeds = o.quick ? 1 : SEEDS;
+  if (!o.common.seeds) o.common.seeds = o.quick ? 1 : EXP_CORE_SEEDS;
+  o.common.settings.whole = !o.quick && !o.core;
   if (cli_writable(o.common.json) || cli_writable(o.common.report)) return 1;
   cli_catch_stop();
   return run(&o);

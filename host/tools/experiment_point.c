@@ -32,6 +32,8 @@ enum { PITCH = 20000, TRAINING_SAMPLES = 1900 };
 
 const char exp_trained[] = "784-512-256-10";
 
+const uint32_t exp_loads[EXP_LOADS] = {200, 500, 800, 900};
+
 const struct exp_server exp_servers[EXP_SERVERS] = {
     {"digits", {{{64, 128, 64, 10}, 3}}, 1, 10000},
     {"784-512-256-10", {{{784, 512, 256, 10}, 3}}, 1, 2000},
@@ -59,6 +61,10 @@ size_t exp_point_dropped(const struct exp_settings *settings, size_t requests) {
   return settings->part < 100 ? ct_stats_drop(requests) : ct_stats_drop_campaign(requests);
 }
 
+static size_t training_samples(const struct exp_settings *settings) {
+  return (size_t)TRAINING_SAMPLES * settings->part / 100 + 10;
+}
+
 json_t *exp_point_settings(const struct exp_settings *settings, const struct exp_point *point) {
   static const char *const kinds[] = {"capacity", "training alone", "serving alone",
                                       "together", "cost",           "rate"};
@@ -70,6 +76,8 @@ json_t *exp_point_settings(const struct exp_settings *settings, const struct exp
                         kinds[point->kind], "device", device, "seed", (int)point->seed, "requests",
                         (int)exp_point_requests(settings, point));
   if (serves) json_object_set_new(o, "server", json_string(point->server->name));
+  if (point->kind == EXP_TRAINING)
+    json_object_set_new(o, "samples", json_integer((json_int_t)training_samples(settings)));
   if (trains) {
     json_object_set_new(o, "training", json_string(exp_trained));
     json_object_set_new(o, "data", json_string(settings->data));
@@ -297,8 +305,8 @@ static int run_capacity(struct serve *s, json_t *o) {
   for (size_t i = 0; i < s->o->models; ++i)
     if (exp_point_ask_alone(s, &s->model[i], &service)) return 1;
   if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
-  if (s->probe.wrong)
-    return cli_fail("%zu answers differ from emu:: the device computes wrongly", s->probe.wrong);
+  if (s->wrong)
+    return cli_fail("%zu answers differ from emu:: the device computes wrongly", s->wrong);
   for (size_t i = 0; i < s->probe.count; ++i) {
     const struct serve_request *r = &s->probe.request[i];
     if (r->end - r->start > batch) batch = r->end - r->start;
@@ -313,7 +321,7 @@ static int run_capacity(struct serve *s, json_t *o) {
 
 /* Rows so far, PITCH after PITCH. */
 static int run_training(const struct exp_settings *settings, struct trainer *t, json_t *o) {
-  const size_t samples = (size_t)TRAINING_SAMPLES * settings->part / 100 + 10;
+  const size_t samples = training_samples(settings);
   json_t *list = json_array();
   int status = trainer_run(t, CT_NO_CYCLE);
   uint64_t now = 0;

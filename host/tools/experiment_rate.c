@@ -178,7 +178,6 @@ static int run_rate(const struct exp_settings *settings, const struct exp_point 
   s->beside = (struct serve_beside){.turn = look, .arg = &watch};
   if (serve_load(s, &s->run, WHOLE, label) || cli_stopped()) return !cli_stopped();
   if (serve_csv(s) || exp_point_served(settings, s, o)) return 1;
-  json_object_set_new(o, "late", json_integer((json_int_t)watch.late));
   json_object_set_new(o, "late_allowed", json_integer((json_int_t)watch.may_be_late));
   return 0;
 }

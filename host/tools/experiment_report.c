@@ -75,7 +75,7 @@ static void put_share_card(const struct exp_summary *s, FILE *to, uint32_t permi
   const struct exp_cell *c = exp_page_cell(&d, CT_PRIORITY, permille);
   char big[TEXT] = "missing", interval[TEXT] = "", title[TEXT], text[3 * TEXT];
   snprintf(title, sizeof title, "Training at load %g", permille / 1000.0);
-  if (c) {
+  if (c && !isnan(c->share.mean)) {
     snprintf(big, sizeof big, "%.1f %%", 100 * c->share.mean);
     interval_text(&c->share, 100, 1, " %", interval);
     snprintf(text, sizeof text, "of its speed alone%s; serving leaves %.1f %% of the time free",

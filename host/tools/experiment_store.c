@@ -48,6 +48,15 @@ static uint64_t cycles_of(const json_t *o, const char *key) {
   return json_is_null(v) ? CT_STATS_NEVER : count_of(o, key);
 }
 
+double exp_mean_batch(const uint64_t batches[EXP_BATCH + 1]) {
+  double requests = 0, all = 0;
+  for (size_t n = 1; n <= EXP_BATCH; ++n) {
+    all += (double)batches[n];
+    requests += (double)(n * batches[n]);
+  }
+  return all > 0 ? requests / all : 0;
+}
+
 static bool take_samples(const json_t *o, struct exp_result *r) {
   const json_t *list = json_object_get(o, "rows");
   if (!list) return true;
@@ -61,7 +70,6 @@ static bool take_samples(const json_t *o, struct exp_result *r) {
 
 static bool take(const json_t *o, struct exp_result *r) {
   const json_t *batches = json_object_get(o, "batches"), *cost = json_object_get(o, "cost_cycles");
-  double in_batches = 0, all = 0;
   *r = (struct exp_result){
       .there = true,
       .service = count_of(o, "service_cycles"),
@@ -84,10 +92,8 @@ static bool take(const json_t *o, struct exp_result *r) {
   for (size_t n = 1; n <= EXP_BATCH; ++n) {
     r->batches[n] = (uint64_t)json_integer_value(json_array_get(batches, n - 1));
     r->cost[n] = (uint64_t)json_integer_value(json_array_get(cost, n - 1));
-    all += (double)r->batches[n];
-    in_batches += (double)(r->batches[n] * n);
   }
-  r->mean_batch = all > 0 ? in_batches / all : 0;
+  r->mean_batch = exp_mean_batch(r->batches);
   return take_samples(o, r);
 }
 

@@ -123,6 +123,13 @@ static struct exp_ratio ratio_of(const double *value, size_t n) {
   return r;
 }
 
+/* Of parts of something: one seed without any makes the mean 0. */
+static struct exp_ratio part_of(const double *value, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (value[i] == 0) return (struct exp_ratio){.seeds = n, .mean = 0, .low = 0, .high = 0};
+  return ratio_of(value, n);
+}
+
 static double figure(uint64_t cycles) {
   return cycles == CT_STATS_NEVER ? (double)INFINITY : (double)cycles;
 }
@@ -162,32 +169,29 @@ static void add_counts(struct exp_cell *c, const struct exp_result *r,
   c->answered += r->answered;
   c->asked += r->requests;
   c->lost_alone += alone->requests - alone->answered;
-  c->wrong += r->wrong + alone->wrong;
+  c->wrong += r->wrong;
+  c->wrong_alone += alone->wrong;
   c->missed += r->missed;
   c->missed_alone += alone->missed;
   c->deadline = r->deadline;
 }
 
 static void finish_cell(struct exp_cell *c, const struct seeds *s) {
-  double batches = 0, in_batches = 0, most = 0, sum = 0;
+  double most = 0, sum = 0;
   c->seeds = s->n;
   c->p99 = mean_of(s->p99, s->n);
   c->p99_alone = mean_of(s->alone, s->n);
   c->stretch = ratio_of(s->stretch, s->n);
-  c->share = ratio_of(s->share, s->n);
-  c->same_work = ratio_of(s->same, s->n);
-  c->share_of_idle = ratio_of(s->of_idle, s->n);
+  c->share = part_of(s->share, s->n);
+  c->same_work = part_of(s->same, s->n);
+  c->share_of_idle = part_of(s->of_idle, s->n);
   for (size_t i = 0; i < s->n; ++i) {
     sum += s->u[i];
     if (s->u[i] > most) most = s->u[i];
   }
   c->u = s->n ? sum / (double)s->n : (double)NAN;
   c->u_over_load = most / (c->point.permille / 1000.0);
-  for (size_t n = 1; n <= EXP_BATCH; ++n) {
-    batches += (double)c->batches[n];
-    in_batches += (double)(n * c->batches[n]);
-  }
-  c->mean_batch = batches > 0 ? in_batches / batches : 0;
+  c->mean_batch = exp_mean_batch(c->batches);
 }
 
 /* One seed of a cell, if all that it needs is there. False: its run is there, but not the rest. */
@@ -259,6 +263,7 @@ int exp_summary_make(const struct exp_settings *settings, const struct exp_point
     struct exp_result r;
     const bool there = exp_store_load(settings, &points[i], &r);
     summary->there += there;
+    summary->wrong += r.wrong;
     exp_result_free(&r);
     if (!there && points[i].kind >= EXP_ALONE)
       summary->lacking[summary->lacking_count++] = points[i];
@@ -333,31 +338,31 @@ static double late_of(const struct exp_cell *c) {
   return (double)c->missed_only_together;
 }
 static double wrong_of(const struct exp_cell *c) {
-  return (double)c->wrong;
+  return (double)(c->wrong + c->wrong_alone);
 }
 static double lost_of(const struct exp_cell *c) {
   return (double)(c->asked - c->answered + c->lost_alone);
 }
 
 /* Whether the full experiment has more to say: points of this one are missing, a load of the core
- * grid is not among them, there are fewer seeds than it asks for, or the runs are shorter. */
+ * grid or the other axes are not among them, there are fewer seeds than it asks for, or the runs
+ * are shorter. */
 static bool is_lacking(const struct exp_summary *summary, const struct rule *rule) {
-  static const uint32_t loads[] = {200, 500, 800, 900};
-  enum { SEEDS = 5 };
   if (summary->settings->part < 100) return true;
+  if (rule->scope != SCOPE_CORE && !summary->settings->whole) return true;
   for (size_t i = 0; i < summary->lacking_count; ++i)
     if (is_meant(&summary->lacking[i], rule)) return true;
   for (size_t s = 0; s < 2; ++s)
-    for (size_t l = 0; l < sizeof loads / sizeof *loads; ++l) {
+    for (size_t l = 0; l < EXP_LOADS; ++l) {
       const struct exp_point p = {.server = &exp_servers[s],
-                                  .permille = loads[l],
+                                  .permille = exp_loads[l],
                                   .memory = "",
                                   .policy = CT_PRIORITY,
                                   .core = true};
       bool there = !is_meant(&p, rule);
       for (size_t i = 0; i < summary->cells && !there; ++i) {
         const struct exp_cell *c = &summary->cell[i];
-        there = c->seeds >= SEEDS && c->point.server == p.server &&
+        there = c->seeds >= EXP_CORE_SEEDS && c->point.server == p.server &&
                 c->point.permille == p.permille && is_meant(&c->point, rule);
       }
       if (!there) return true;
@@ -393,7 +398,7 @@ static void judge(const struct exp_summary *summary, const struct rule *rule,
   const double load = worst->point.permille / 1000.0;
   if (isnan(v)) {
     snprintf(target->figure, sizeof target->figure,
-             "no ratio: infinite or nothing on both sides (%s at load %.1f)", server, load);
+             "no ratio: never answered without training either (%s at load %.1f)", server, load);
     return;
   }
   const bool lacks = is_lacking(summary, rule);
@@ -459,12 +464,19 @@ static json_t *json_cell(const struct exp_cell *c) {
                    json_ratio(&c->share_of_idle), "u", c->u, "u_over_load_max", c->u_over_load,
                    "mean_batch", c->mean_batch, "batches", batches));
   json_object_update_new(
-      o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "asked", (json_int_t)c->asked,
-                   "answered", (json_int_t)c->answered, "wrong", (json_int_t)c->wrong, "measured",
-                   (json_int_t)c->requests, "deadline_cycles", (json_int_t)c->deadline, "missed",
-                   (json_int_t)c->missed, "missed_alone", (json_int_t)c->missed_alone,
-                   "missed_only_together", (json_int_t)c->missed_only_together));
+      o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "asked", (json_int_t)c->asked,
+                   "answered", (json_int_t)c->answered, "wrong", (json_int_t)c->wrong,
+                   "wrong_alone", (json_int_t)c->wrong_alone, "measured", (json_int_t)c->requests,
+                   "deadline_cycles", (json_int_t)c->deadline, "missed", (json_int_t)c->missed,
+                   "missed_alone", (json_int_t)c->missed_alone, "missed_only_together",
+                   (json_int_t)c->missed_only_together));
   return o;
+}
+
+int exp_wrong(uint64_t wrong) {
+  if (!wrong) return 0;
+  return cli_fail("%llu answers differ from emu:: the device computes wrongly",
+                  (unsigned long long)wrong);
 }
 
 json_t *exp_targets_json(const struct exp_target *target, size_t count) {

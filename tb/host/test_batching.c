@@ -258,8 +258,10 @@ static void figures_from_the_rows(void **state) {
   assert_string_equal(json_string_value(cli_at(ratio, "bound")), "10x");
   const double want = rate[1] / rate[0], got = cli_number_at(ratio, "ratio");
   assert_true(got > want * (1 - 1e-9) && got < want * (1 + 1e-9));
-  const json_t *target = json_array_get(cli_at(root, "targets"), 0);
-  assert_int_equal(json_is_true(json_object_get(target, "held")), got >= 6.67);
+  /* Of so few requests a target cannot be held, only missed. */
+  const json_t *target = json_object_get(json_array_get(cli_at(root, "targets"), 0), "held");
+  assert_true(got >= 6.67 ? json_is_null(target) : json_is_false(target));
+  assert_int_equal(json_array_size(cli_at(root, "targets")), 5);
   const json_t *costs = json_object_get(json_array_get(cli_at(root, "networks"), 0), "cost_cycles");
   assert_int_equal(json_array_size(costs), EXP_BATCH);
   json_decref(root);

@@ -90,7 +90,8 @@ static const struct exp_settings settings = {.out = "build/experiments/colocatio
                                              .data = "fashion-mnist",
                                              .part = 100,
                                              .on_percent = 50,
-                                             .period = 20};
+                                             .period = 20,
+                                             .whole = true};
 
 static struct exp_summary summary_of(struct exp_cell *list, size_t cells) {
   struct exp_summary s = {
@@ -346,6 +347,18 @@ static void tables_of_the_results(void **state) {
   assert_int_equal(system(command), 0);
   char *twice = cli_slurp(file, NULL);
   assert_string_equal(once, twice);
+  free(twice);
+  /* Without a summary of batching, what the file says of it stays. */
+  char *marker = strstr(once, "<!-- experiments: end -->");
+  assert_non_null(marker);
+  FILE *other = fopen(file, "w");
+  assert_non_null(other);
+  fprintf(other, "%.*s## What batches add\n\nas it was\n\n%s", (int)(marker - once), once, marker);
+  assert_int_equal(fclose(other), 0);
+  assert_int_equal(system(command), 0);
+  twice = cli_slurp(file, NULL);
+  expect(twice, "\n\n## What batches add\n\nas it was\n\n<!-- experiments: end -->");
+  assert_int_equal(count_of(twice, "## Serving beside training"), 1);
   free(once);
   free(twice);
 }

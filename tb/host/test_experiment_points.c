@@ -45,7 +45,8 @@ static void bed_open(struct bed *b, const char *name, uint32_t part) {
                                       .data = "fashion-mnist",
                                       .part = part,
                                       .on_percent = 50,
-                                      .period = 20};
+                                      .period = 20,
+                                      .whole = true};
   assert_int_equal(exp_store_open(&b->settings), 0);
 }
 
@@ -436,12 +437,11 @@ static struct exp_point *find(struct bed *b, enum exp_kind kind, size_t server, 
 
 /* All of the core grid under PRIORITY. */
 static void put_core(struct bed *b, const char *name, uint32_t part, uint64_t seeds) {
-  static const uint32_t loads[] = {200, 500, 800, 900};
   bed_open(b, name, part);
   put_training(b, "");
   for (uint64_t i = 0; i < 8 * seeds; ++i) {
     struct exp_point *p = add_pair(b, (struct exp_point){.server = &exp_servers[i / 4 % 2],
-                                                         .permille = loads[i % 4],
+                                                         .permille = exp_loads[i % EXP_LOADS],
                                                          .seed = i / 8 + 1,
                                                          .core = true});
     const struct figures f = good(p);
@@ -497,6 +497,10 @@ static void targets_of_a_part(void **state) {
   expect_one(&b, -1, STRETCH, 0);
   put_core(&b, "four", 100, 4);
   expect_one(&b, -1, STRETCH, -1);
+  /* Without the other axes, what speaks of all runs. */
+  put_core(&b, "core", 100, 5);
+  b.settings.whole = false;
+  expect_targets(&b, (const int[TARGETS]){1, 1, 1, 1, -1, -1, -1});
 }
 
 static void remove_file(const struct bed *b, const struct exp_point *p, const char *end) {
@@ -597,6 +601,15 @@ static void targets_missed_by_one_run(void **state) {
     put(&b, p, &f);
   }
   expect_one(&b, 1, SHARE, 0);
+  /* One seed in which training got nothing. */
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    p = find(&b, EXP_TOGETHER, 1, 200, seed);
+    f = good(p);
+    f.rows = seed == 4 ? 0 : 60;
+    put(&b, p, &f);
+  }
+  static const int starved[TARGETS] = {1, 0, 1, 0, 1, 1, 1};
+  expect_targets(&b, starved);
 }
 
 /* Under FCFS and in bursts only wrong answers count; lost ones in bursts do. */
@@ -666,6 +679,12 @@ static void other_settings(void **state) {
     assert_false(is_there(&b.settings, p));
     --*figures[i];
   }
+  put_training(&b, "");
+  const struct exp_point *training = &b.point[b.count - 1];
+  s = b.settings;
+  s.part = 3; /* fewer samples: a window of the whole experiment would go beyond them */
+  assert_true(is_there(&b.settings, training));
+  assert_false(is_there(&s, training));
   b.point[1].policy = CT_FCFS;
   assert_false(is_there(&b.settings, p));
   b.point[1].policy = CT_PRIORITY;
