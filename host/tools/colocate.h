@@ -99,6 +99,8 @@ struct server {
   float *logits;           /* count x classes */
   uint64_t memory, pitch;  /* answers in device memory */
   size_t limit;            /* requests that may be submitted: all, unless the device has no clock */
+  bool waits;              /* the device cannot schedule: a request waits here until it is due */
+  uint64_t due;            /* when the next one is, if it does; else CT_NO_CYCLE */
   size_t submitted, done, failed;
   struct job jobs[SERVER_DEPTH];
 };
@@ -111,7 +113,8 @@ void server_close(struct server *s);
 /* Schedules request i for origin + arrivals[i]. */
 void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals);
 
-/* Submits the next request with the newest version; CT_ERR_FULL if it has to wait in the host. */
+/* Submits the next request with the newest version; CT_ERR_FULL if it has to wait in the host, for
+ * room or until s->due. */
 int server_submit(struct server *s);
 int server_finish(struct server *s, const struct job *job, const struct ct_result *result);
 

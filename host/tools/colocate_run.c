@@ -134,6 +134,7 @@ static int turn(struct colocate *c, uint64_t until) {
   rc = c->server ? top_up_serving(c->server) : 0;
   if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting a request");
   if (c->traced) colocate_trace_turn(c);
+  if (c->server && c->server->due < until) until = c->server->due;
   rc = until == CT_NO_CYCLE ? ct_reap(c->dev, &result, WAIT_MS)
                             : ct_reap_until(c->dev, &result, until, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;

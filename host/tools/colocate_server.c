@@ -35,15 +35,19 @@ void images_close(struct images *im) {
 int server_open(struct server *s, ct_device *dev, ct_model *model, const struct images *images,
                 struct versions *versions, size_t count, size_t samples, uint64_t seed) {
   struct ct_model_info info;
+  struct ct_info device;
   struct ct_rand rand;
   *s = (struct server){.dev = dev,
                        .model = model,
                        .images = images,
                        .versions = versions,
                        .count = count,
-                       .limit = count};
+                       .limit = count,
+                       .due = CT_NO_CYCLE};
   int rc = ct_model_info(model, &info);
+  if (rc >= 0) rc = ct_info(dev, &device);
   if (rc < 0) return rc;
+  s->waits = device.has_clock && !device.has_schedule;
   s->classes = info.widths[info.layers];
   s->request = calloc(count, sizeof *s->request);
   s->logits = calloc(count, s->classes * sizeof *s->logits);
@@ -71,10 +75,25 @@ void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals
     s->request[i].scheduled = origin + arrivals[i];
 }
 
+/* Whether the next request is due; s->due if it is not. */
+static int is_due(struct server *s, const struct request *r, bool *due) {
+  uint64_t now = 0;
+  *due = !s->waits || r->scheduled == CT_NO_CYCLE;
+  if (*due) return 0;
+  const int rc = ct_now(s->dev, &now);
+  *due = now >= r->scheduled;
+  if (!*due) s->due = r->scheduled;
+  return rc;
+}
+
 int server_submit(struct server *s) {
   const size_t i = s->submitted;
+  bool due = false;
+  s->due = CT_NO_CYCLE;
   if (i >= s->limit || i - s->done >= SERVER_DEPTH) return CT_ERR_FULL;
   struct request *r = &s->request[i];
+  const int clock = is_due(s, r, &due);
+  if (clock < 0 || !due) return clock < 0 ? clock : CT_ERR_FULL;
   struct version *version = &s->versions->version[s->versions->published - 1];
   struct job *job = &s->jobs[i % SERVER_DEPTH];
   *job = (struct job){JOB_REQUEST, s, i};

@@ -40,13 +40,14 @@ static int print_json(const struct ct_info *info) {
     if (info->features & features[i].bit)
       json_array_append_new(names, json_string(features[i].name));
   json_t *root = json_pack(
-      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:b, s:o}", "device", info->uri,
+      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:b, s:b, s:o}", "device", info->uri,
       "abi", (int)info->abi, "array_rows", (int)info->array_rows, "array_cols",
       (int)info->array_cols, "vpu_lanes", (int)info->vpu_lanes, "block", (int)info->block,
       "macs_per_cycle", (int)info->macs_per_cycle, "spm_words", (json_int_t)info->spm_words,
       "spm_bytes", (json_int_t)info->spm_bytes, "dram_bytes", (json_int_t)info->dram_bytes,
       "clock_hz", info->has_clock ? json_integer((json_int_t)info->clock_hz) : json_null(),
-      "has_clock", (int)info->has_clock, "features", names);
+      "has_clock", (int)info->has_clock, "has_schedule", (int)info->has_schedule, "features",
+      names);
   return cli_json_write("-", root);
 }
 

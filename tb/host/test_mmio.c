@@ -143,6 +143,46 @@ static void digits_by_the_command(void **state) {
   assert_int_equal(rig_broken(), 0);
 }
 
+/* Nobody can write a register of a bus at a cycle: requests arrive when their time has come or a
+ * little later, by the command's two ways of serving, and no answer is there before. Columns:
+ * scheduled, start, end. */
+static void expect_in_time(const char *csv, const int *column, size_t n) {
+  char *text = cli_slurp(cli_path(csv), NULL), *line = strchr(text, '\n');
+  size_t rows = 0;
+  for (; line && line[1]; line = strchr(line + 1, '\n'), ++rows) {
+    uint64_t value[8] = {0};
+    char *p = line + 1;
+    for (size_t i = 0; i < 8; ++i) {
+      value[i] = strtoull(p, NULL, 10);
+      p += strcspn(p, ",\n");
+      p += *p == ',';
+    }
+    const uint64_t scheduled = value[column[0]], start = value[column[1]], end = value[column[2]];
+    assert_true(scheduled > 0 && start >= scheduled && end > start);
+    assert_true(end - scheduled < 10000000);
+  }
+  assert_int_equal(rows, n);
+  free(text);
+}
+
+static void requests_come_in_time(void **state) {
+  (void)state;
+  enum { N = 30 };
+  char args[512];
+  rig_start(STALLS);
+  snprintf(args, sizeof args,
+           "serve-bench --device %s --model 64-16-10 --requests %d --load 0.2 --csv %s", RIG_BY_UIO,
+           N, cli_path("serve.csv"));
+  free(cli_expect(0, "", args));
+  expect_in_time("serve.csv", (const int[]){3, 5, 6}, N);
+  snprintf(args, sizeof args,
+           "colocate --device %s --data digits --layers 64-16-10 --epochs 1 --requests %d --csv %s",
+           RIG_BY_UIO, N, cli_path("colocate.csv"));
+  free(cli_expect(0, "", args));
+  expect_in_time("colocate.csv", (const int[]){1, 2, 3}, N);
+  assert_int_equal(rig_broken(), 0);
+}
+
 /* ---- Jobs in flight ---- */
 
 enum { TEXT = 16, PLACES = 40, WAIT_MS = 10000 };
@@ -631,6 +671,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(products_are_the_emulators),
       cmocka_unit_test(training_is_the_emulators),
       cmocka_unit_test(digits_by_the_command),
+      cmocka_unit_test(requests_come_in_time),
       cmocka_unit_test(memory_is_bytes),
       cmocka_unit_test(waits_are_bounded_and_idle),
       cmocka_unit_test(jobs_are_cancelled),

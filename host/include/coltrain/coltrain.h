@@ -159,6 +159,7 @@ struct ct_info {
   uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only */
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
+  bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */
   uint32_t reserved[16];
 };
 #define CT_FEATURE_HBFP8 1u
@@ -512,7 +513,7 @@ struct ct_request {
 
 /* Pushes a request and returns at once; *tag (may be NULL) names it until it is reaped, and is
  * never 0. ct_server_push_at(): it arrives when the device's clock shows cycle (at once, if that
- * has passed, or there is no clock). Where the device cannot schedule, as on hardware, it waits in
+ * has passed, or there is no clock). Without ct_info.has_schedule, as on hardware, it waits in
  * the host and arrives with the first call that looks at the device from then on; calls that wait
  * do so by themselves. Requests arrive in the order of the calls, whatever the server. One for
  * which the device has no room waits in the host; that is its time, too. CT_ERR_FULL when 4096
@@ -587,7 +588,7 @@ struct ct_job {
 int ct_submit(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t *tag);
 
 /* As ct_submit(), but the device hears of the job when its clock shows cycle (at once, if that has
- * passed, or if the device cannot schedule). Jobs of a queue keep their order: one submitted after
+ * passed, or without ct_info.has_schedule). Jobs of a queue keep their order: one submitted after
  * a scheduled one is not heard of before it. */
 int ct_submit_at(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
                  uint64_t *tag);
