@@ -47,7 +47,8 @@ static bool all_seeds_hold(const struct batching_row *row) {
   return true;
 }
 
-/* With fewer requests than the definition asks for it cannot be held. limit 0: not known. */
+/* With fewer requests than the definition asks for, or where the rate does not hold with all
+ * arrivals, the target is not held, but not missed either. limit 0: not known. */
 static void judge(const struct batching_row *rows, const struct batching_row *row, bool whole,
                   double limit, const char *why, struct exp_target *target) {
   const double gain = batching_gain(rows, row);
@@ -60,8 +61,10 @@ static void judge(const struct batching_row *rows, const struct batching_row *ro
   target->held = -1;
   snprintf(target->figure, sizeof target->figure, "not measured");
   if (!(gain > 0)) return;
-  const bool held = gain >= limit && all_seeds_hold(row);
-  if (whole || !held) target->held = held;
+  if (gain < limit)
+    target->held = 0;
+  else if (whole && all_seeds_hold(row))
+    target->held = 1;
   snprintf(target->figure, sizeof target->figure, "%.2f, with the arrivals of %zu seed%s%s%s", gain,
            row->seeds, row->seeds == 1 ? "" : "s",
            all_seeds_hold(row) ? "" : ", of which one fails",
