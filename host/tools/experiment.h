@@ -250,8 +250,7 @@ enum { EXP_TARGETS = 8 };
 size_t exp_summary_targets(const struct exp_summary *summary,
                            struct exp_target target[EXP_TARGETS]);
 
-/* Of any experiment. exp_wrong(): 0, or 1 after a sentence if there are wrong answers. */
-int exp_wrong(uint64_t wrong);
+/* Of any experiment. */
 json_t *exp_targets_json(const struct exp_target *target, size_t count);
 void exp_targets_print(const struct exp_target *target, size_t count, FILE *to);
 

@@ -165,7 +165,7 @@ static int conclude(const struct options *o) {
   status |= batching_page(o->rows, &c->settings, report);
   if (!status) fprintf(text, "report         %s\n", report);
   uint64_t answered;
-  return status | exp_wrong(batching_wrong(o->rows, &answered));
+  return status | serve_check_wrong(batching_wrong(o->rows, &answered));
 }
 
 static int run(struct options *o) {

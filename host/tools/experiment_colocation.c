@@ -239,7 +239,7 @@ static int conclude(const struct options *o, const struct points *all) {
                               exp_summary_json(&summary));
   status |= exp_report(&summary, report);
   if (!status) fprintf(text, "report         %s\n", report);
-  status |= exp_wrong(summary.wrong);
+  status |= serve_check_wrong(summary.wrong);
   exp_summary_free(&summary);
   return status;
 }

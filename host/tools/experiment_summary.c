@@ -473,12 +473,6 @@ static json_t *json_cell(const struct exp_cell *c) {
   return o;
 }
 
-int exp_wrong(uint64_t wrong) {
-  if (!wrong) return 0;
-  return cli_fail("%llu answers differ from emu:: the device computes wrongly",
-                  (unsigned long long)wrong);
-}
-
 json_t *exp_targets_json(const struct exp_target *target, size_t count) {
   json_t *list = json_array();
   for (size_t i = 0; i < count; ++i)

@@ -113,7 +113,8 @@ int serve_capacity(struct serve *s);
 /* The requests of run as they arrive at that load, permille of the capacity. */
 int serve_load(struct serve *s, struct serve_run *run, uint32_t permille, const char *label);
 
-/* 0 if no request of a run has failed, else 1 after a sentence. */
+/* 0 if no answer was wrong, else 1 after a sentence; the same for requests of a run that failed. */
+int serve_check_wrong(uint64_t wrong);
 int serve_check_answered(const struct serve_run *run);
 
 /* Latencies of the measured requests of a run, all but the first `drop`: one without an answer

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,11 @@ static int await_first(struct serve *s, struct serve_run *run) {
 }
 
 /* ---- Runs ---- */
+
+int serve_check_wrong(uint64_t wrong) {
+  if (!wrong) return 0;
+  return cli_fail("%" PRIu64 " answers differ from emu:: the device computes wrongly", wrong);
+}
 
 int serve_check_answered(const struct serve_run *run) {
   if (!run->failed) return 0;

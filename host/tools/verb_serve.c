@@ -131,9 +131,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
 static int verdict(const struct serve *s) {
-  if (s->wrong)
-    return cli_fail("%zu answers differ from emu:: the device computes wrongly", s->wrong);
-  return serve_check_answered(&s->run) || cli_stopped();
+  return serve_check_wrong(s->wrong) || serve_check_answered(&s->run) || cli_stopped();
 }
 
 static int run(struct serve *s) {

@@ -124,6 +124,14 @@ static struct exp_point half_load(uint64_t seed) {
   return (struct exp_point){.server = &exp_servers[1], .permille = 500, .seed = seed, .core = true};
 }
 
+/* The same beyond the core grid. */
+static struct exp_point other_half(enum ct_policy policy) {
+  struct exp_point p = half_load(1);
+  p.core = false;
+  p.policy = policy;
+  return p;
+}
+
 /* One pair with such figures. */
 static struct exp_point *put_pair(struct bed *b, uint64_t seed, const struct figures *alone,
                                   const struct figures *together) {
@@ -538,17 +546,14 @@ static void targets_beyond_the_core(void **state) {
   (void)state;
   struct bed b;
   put_core(&b, "beyond", 100, 5);
-  struct exp_point other = half_load(1);
-  other.core = false;
-  other.policy = CT_FCFS;
-  const struct exp_point *p = add_pair(&b, other);
+  const struct exp_point *p = add_pair(&b, other_half(CT_FCFS));
   struct figures f = good(p);
   put(&b, p, &f);
   expect_one(&b, 1, STRETCH, 1);
   remove_file(&b, p, ".csv");
   expect_one(&b, 1, NONE_WRONG, -1);
   put(&b, p, &f);
-  other.policy = CT_PRIORITY;
+  struct exp_point other = other_half(CT_PRIORITY);
   other.memory = "bandwidth=8";
   p = add_pair(&b, other);
   put(&b, p - 1, &f);
@@ -617,11 +622,8 @@ static void targets_under_other_conditions(void **state) {
   (void)state;
   struct bed b;
   put_core(&b, "wrong", 100, 5);
-  struct exp_point other = half_load(1);
-  other.core = false;
-  other.policy = CT_FCFS;
-  const struct exp_point *fcfs = add_pair(&b, other);
-  other.policy = CT_PRIORITY;
+  const struct exp_point *fcfs = add_pair(&b, other_half(CT_FCFS));
+  struct exp_point other = other_half(CT_PRIORITY);
   other.arrivals = SERVE_BURSTY;
   const struct exp_point *bursts = add_pair(&b, other);
   struct figures f = good(fcfs);
