@@ -5,7 +5,7 @@
 #   host/lib host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
 #   host/tools                         *.c   -> build/bin/coltrain
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
-#   host/transports/sim                *.c + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
+#   host/transports/sim                *.c, *.sv + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
 #   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
 
@@ -94,8 +94,9 @@ $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS)
 
-# The simulator: the supported cores without assertions and with the compiler's best effort, behind the same C shim as the
-# benches' models; all of them in one plug-in. With TRACE=1 and THREADS=2: the twins that the plug-in loads for wave= and threads=2.
+# The simulator: the supported cores without assertions and with the compiler's best effort, in ct_core_sampled.sv, behind the same C
+# shim as the benches' models; all of them in one plug-in. With TRACE=1 and THREADS=2: the twins that the plug-in loads for wave= and
+# threads=2.
 SIM_FLAGS  ?= --x-assign fast --x-initial fast --noassert $(if $(THREADS),--threads $(THREADS)) $(if $(PROFILE),--prof-cfuncs)
 SIM_MODELS := ct_core ct_core_16x8
 SIM_PARAMS_ct_core_16x8 := -GCols=8 -GVpuLanes=4 -GSpmWords=8192
@@ -105,9 +106,9 @@ SIM_OBJS   := $(SIM_SRCS:%.c=$(BUILD)/sim/obj/%.o)
 define sim_rules
 $(BUILD)/sim/$(1)/$(1).a: private export OPT := $(if $(findstring clang,$(MODEL_CXX)),-O2,-O3) -fPIC
 $(BUILD)/sim/$(1)/$(1).a: private export MODEL_JOBS := 2
-$(BUILD)/sim/$(1)/$(1).a: rtl/ct_core.sv $$(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $$(GEN_SVH)
+$(BUILD)/sim/$(1)/$(1).a: host/transports/sim/ct_core_sampled.sv $$(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $$(GEN_SVH)
 	$$(call say,VERILATE,$(1) (simulator))
-	$$(Q)tb/harness/verilate.sh $(1) ct_core $$(@D) $$< -- $$(SIM_FLAGS) $$(SIM_PARAMS_$(1))
+	$$(Q)tb/harness/verilate.sh $(1) ct_core_sampled $$(@D) $$< -- $$(SIM_FLAGS) $$(SIM_PARAMS_$(1))
 -include $(BUILD)/sim/$(1)/$(1).d
 endef
 $(foreach m,$(SIM_MODELS),$(eval $(call sim_rules,$(m))))

@@ -60,7 +60,8 @@ function write_header(h,    i) {
   print "/* Settles the outputs after a change of the inputs; no clock edge, no time. */" > h
   print "void " name "_eval(" name "_dut *dut);" > h
   if (has["clk_i"]) {
-    print "/* One cycle: low half with the inputs as set, then the rising edge; the outputs are those after it. */" > h
+    print "/* One cycle: low half with the inputs as set (sample_i, if there is one, rises with it), then the rising edge; the outputs are those" > h
+    print "   after it. */" > h
     print "void " name "_tick(" name "_dut *dut);" > h
   }
   if (has["clk_i"] && has["rst_ni"]) {
@@ -130,8 +131,11 @@ function write_source(c,    i) {
   if (has["clk_i"]) {
     print "void " name "_tick(" name "_dut *dut) {" > c
     print "  Impl *p = impl(dut);" > c
-    print "  p->model->clk_i = 0;\n  eval(p);\n  advance(p);" > c
-    print "  p->model->clk_i = 1;\n  eval(p);\n  advance(p);\n}\n" > c
+    print "  p->model->clk_i = 0;" > c
+    if (has["sample_i"]) print "  p->model->sample_i = 1;" > c
+    print "  eval(p);\n  advance(p);\n  p->model->clk_i = 1;" > c
+    if (has["sample_i"]) print "  p->model->sample_i = 0;" > c
+    print "  eval(p);\n  advance(p);\n}\n" > c
   }
   if (has["clk_i"] && has["rst_ni"]) {
     print "void " name "_reset(" name "_dut *dut, unsigned cycles) {" > c

@@ -4,7 +4,8 @@
  *
  * The clock: cycle n is the time between rising edges n and n + 1 after reset; the core's CYCLE
  * register shows n in it. tick() is one cycle: drive the inputs, let the outputs settle, note what
- * the buses hand over, then the rising edge.
+ * the buses hand over, then the rising edge. The model takes its inputs when it is told that they
+ * changed (ct_core_sampled.sv says why).
  */
 #ifndef CT_SIM_MODEL
 #define CT_SIM_MODEL ct_core
@@ -51,13 +52,14 @@ struct sim {
   DUT(dut) * dut;
   ct_axi_mem *mem;
   struct ct_axi_in in;
-  struct ct_axi_out out;
+  struct ct_axi_out out, driven; /* what the memory says; what the inputs are */
   struct access write, read;
   struct scheduled *queue; /* sorted by cycle; queue[first] is next */
   size_t first, count, capacity;
   uint64_t cycle;
   uint64_t dram_mib;
   bool axil_driven; /* the register bus was not idle in the last cycle */
+  bool changed;     /* an input was driven that the model has not taken */
   bool traced;
   struct ct_sim_probe probe;
   char error[200];
@@ -97,6 +99,9 @@ static void take_axi_outputs(struct sim *s) {
 static void drive_axi_inputs(struct sim *s) {
   const DUT(dut) *d = s->dut;
   const struct ct_axi_out *out = &s->out;
+  if (!memcmp(out, &s->driven, sizeof *out)) return;
+  s->driven = *out;
+  s->changed = true;
   *d->m_axi_awready_i = out->awready;
   *d->m_axi_wready_i = out->wready;
   *d->m_axi_arready_i = out->arready;
@@ -112,6 +117,7 @@ static void drive_axi_inputs(struct sim *s) {
 
 static void drive_axil(struct sim *s) {
   const DUT(dut) *d = s->dut;
+  s->changed = true;
   *d->s_axil_awvalid_i = s->write.active && !s->write.addr_done;
   *d->s_axil_wvalid_i = s->write.active && !s->write.data_done;
   *d->s_axil_awaddr_i = (uint16_t)s->write.offset;
@@ -162,6 +168,8 @@ static void tick(struct sim *s) {
   take_axi_outputs(s);
   if (ct_axi_mem_cycle(s->mem, &s->in, &s->out)) drive_axi_inputs(s);
   *s->dut->clk_i = 0;
+  *s->dut->sample_i = s->changed;
+  s->changed = false;
   DUT(eval)(s->dut);
   if (access) take_axil(s);
   if (s->probe.to) ct_sim_probe_cycle(&s->probe, s->cycle, *s->dut->probe_o);
@@ -169,6 +177,7 @@ static void tick(struct sim *s) {
     DUT(tick)(s->dut);
   } else {
     *s->dut->clk_i = 1;
+    *s->dut->sample_i = 0;
     DUT(eval)(s->dut);
   }
   ++s->cycle;
@@ -240,6 +249,7 @@ static void reset(struct sim *s) {
   drive_axil(s);
   ct_axi_mem_reset(s->mem, &s->out);
   drive_axi_inputs(s);
+  s->changed = true; /* rst_ni, when it is released */
   DUT(reset)(s->dut, 8);
 }
 
