@@ -13,14 +13,16 @@ enum {
   KEY_RESIDENT,
   KEY_FLOOR,
   KEY_CAP,
-  KEY_GAP
+  KEY_GAP,
+  KEY_ALONE
 };
 
 static enum interfere_load load_of(const char *name, const struct argp_state *state) {
   if (!strcmp(name, "model")) return LOAD_MODEL;
   if (!strcmp(name, "stress")) return LOAD_STRESS;
   if (!strcmp(name, "products")) return LOAD_PRODUCTS;
-  argp_error(state, "--training: \"%s\" is none of model, stress, products", name);
+  if (!strcmp(name, "none")) return LOAD_NONE;
+  argp_error(state, "--training: \"%s\" is none of model, stress, products, none", name);
   return LOAD_MODEL;
 }
 
@@ -54,6 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_GAP:
       o->gap = (uint32_t)cli_count(state, "--gap", arg, GAP_LEAST + 1, UINT32_MAX);
       break;
+    case KEY_ALONE:
+      o->alone = arg;
+      break;
     default:
       return cli_common(key, arg, state, &o->device, &o->json);
   }
@@ -70,13 +75,15 @@ int bench_interference(int argc, char **argv) {
       {"batch", KEY_BATCH, "N", 0, "Rows of a training step (64)", 0},
       {"training", KEY_TRAINING, "LOAD", 0,
        "What trains: model (the same network; the default), stress (every unit all the time), "
-       "products (rows of the array from resident operands)",
+       "products (rows of the array from resident operands), none (inference alone, no more)",
        0},
       {"resident", KEY_RESIDENT, NULL, 0, "Inference keeps its weights in the scratchpad", 0},
       {"floor", KEY_FLOOR, "N", 0, "Training's guaranteed share in 1/256 (0)", 0},
       {"train-cap", KEY_CAP, "N", 0, "TRAIN_CAP (the device's)", 0},
       {"gap", KEY_GAP, "N", 0,
        "Longest gap before a job in cycles (such that jobs take half of the time)", 0},
+      {"alone", KEY_ALONE, "FILE", 0,
+       "Take inference alone from the --json of an earlier run of the same jobs", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of gaps, requests and weights (1)", 0},
       {0}};
   static const struct argp argp = {
@@ -90,6 +97,8 @@ int bench_interference(int argc, char **argv) {
   struct interfere_options o = {
       .device = CLI_DEVICE, .network = "784-512-256-10", .jobs = 10000, .batch = 64, .seed = 1};
   cli_parse(&argp, argc, argv, &o);
+  if (o.alone && o.load == LOAD_NONE)
+    return cli_fail("--alone is for a run beside training: leave one of --alone, --training none");
   if (cli_writable(o.json)) return 1;
   static struct interfere t; /* NOLINT: histograms are large for a stack */
   cli_catch_stop();

@@ -5,6 +5,7 @@
  *   bench_interference.c  options, the order of things
  *   interfere_setup.c     device, network, requests, what trains
  *   interfere_run.c       the runs
+ *   interfere_alone.c     the run of inference alone, from the file of an earlier run
  *   interfere_bound.c     what a wait and a whole job may take, from its program
  *   interfere_report.c    JSON, text
  *
@@ -23,13 +24,14 @@
 
 /* What the training queue runs. */
 enum interfere_load {
-  LOAD_MODEL,   /* steps of stochastic gradient descent of the same network */
-  LOAD_STRESS,  /* every unit with its longest operations all the time; computes nothing of use */
-  LOAD_PRODUCTS /* products on operands that stay in the scratchpad: one row a cycle, alone */
+  LOAD_MODEL,    /* steps of stochastic gradient descent of the same network */
+  LOAD_STRESS,   /* every unit with its longest operations all the time; computes nothing of use */
+  LOAD_PRODUCTS, /* products on operands that stay in the scratchpad: one row a cycle, alone */
+  LOAD_NONE      /* nothing: inference alone is all there is */
 };
 
 struct interfere_options {
-  const char *device, *json;
+  const char *device, *json, *alone; /* alone: NULL, or a file that has that run */
   const char *network;
   size_t jobs;
   uint32_t batch, floor, train_cap, gap; /* train_cap, gap: 0: the device's, measured */
@@ -77,6 +79,7 @@ struct interfere {
   bool training;        /* whether the queue is kept full */
   struct ct_probe live; /* what the device adds to */
   struct interfere_run alone, train_alone, together, busy;
+  json_t *alone_json; /* of the file that alone was read from, or NULL */
   struct interfere_bound bound;
 };
 
@@ -84,6 +87,11 @@ struct interfere {
 int interfere_open(struct interfere *t, const struct interfere_options *o);
 void interfere_close(struct interfere *t);
 int interfere_runs(struct interfere *t);
+
+/* The run of inference alone, with its gaps, from o->alone: 0, or 1 after a sentence. It has to be
+ * of the same jobs (interfere_jobs_json(), a new reference) and whole. */
+int interfere_alone_read(struct interfere *t);
+json_t *interfere_jobs_json(const struct interfere_options *o);
 
 /* Keeps the training queue full; a ct_error other than CT_ERR_FULL is a failure. */
 int interfere_train(struct interfere *t);

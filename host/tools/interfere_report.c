@@ -196,15 +196,22 @@ static json_t *json_run(const struct interfere *t, const struct interfere_run *r
                    "latency", json_latency(r));
 }
 
+json_t *interfere_jobs_json(const struct interfere_options *o) {
+  return json_pack("{s:s, s:s, s:I, s:b, s:I, s:I}", "network", o->network, "device", o->device,
+                   "jobs", (json_int_t)o->jobs, "resident", o->resident, "seed",
+                   (json_int_t)o->seed, "gap", (json_int_t)o->gap);
+}
+
 static int write_json(const struct interfere *t, const struct stretch *s) {
-  static const char *const loads[] = {"model", "stress", "products"};
+  static const char *const loads[] = {"model", "stress", "products", "none"};
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
-  json_t *root =
-      json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:I, s:I}", "network", t->o->network, "device",
-                t->o->device, "training", loads[t->o->load], "jobs", (json_int_t)t->o->jobs,
-                "batch", (json_int_t)t->o->batch, "resident", t->o->resident, "floor",
-                (json_int_t)t->o->floor, "seed", (json_int_t)t->o->seed);
-  json_object_set_new(root, "alone", json_run(t, &t->alone));
+  json_t *root = interfere_jobs_json(t->o);
+  json_object_set_new(root, "training", json_string(loads[t->o->load]));
+  json_object_set_new(root, "batch", json_integer((json_int_t)t->o->batch));
+  json_object_set_new(root, "floor", json_integer((json_int_t)t->o->floor));
+  json_object_set_new(root, "gap_range", json_integer((json_int_t)t->gap_range));
+  json_object_set_new(root, "alone",
+                      t->alone_json ? json_incref(t->alone_json) : json_run(t, &t->alone));
   json_object_set_new(root, "together", json_run(t, &t->together));
   json_object_set_new(root, "train_alone", json_run(t, &t->train_alone));
   json_object_set_new(root, "back_to_back", json_run(t, &t->busy));
@@ -239,7 +246,7 @@ static void print_units(FILE *to, const struct interfere *t, const struct interf
 static void print_text(const struct interfere *t, const struct stretch *s) {
   FILE *to = cli_text(t->o->json);
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
-  print_units(to, t, &t->alone, "Cycles inference waits, alone");
+  if (!t->alone_json) print_units(to, t, &t->alone, "Cycles inference waits, alone");
   print_units(to, t, &t->together, "Cycles inference waits for training, and for all else; both");
   print_units(to, t, &t->busy, "The same, inference back to back");
   fprintf(to,
@@ -260,13 +267,12 @@ static void print_text(const struct interfere *t, const struct stretch *s) {
                  t->together.to - t->together.from);
 }
 
-/* All there is to say of a run that was stopped early. */
-static int print_alone(const struct interfere *t) {
+/* All there is to say without training. */
+static void print_alone(const struct interfere *t) {
   FILE *to = cli_text(t->o->json);
   print_units(to, t, &t->alone, "Cycles inference waits, alone");
   fprintf(to, "\n%zu jobs, one at a time (%zu answers wrong); alone %.0f cycles each\n",
           t->alone.jobs, t->alone.wrong, (double)t->alone.served_cycles / (double)t->alone.jobs);
-  return cli_fail("stopped before they ran beside training");
 }
 
 static int verdict(const struct interfere *t, const struct stretch *s) {
@@ -290,8 +296,12 @@ static int verdict(const struct interfere *t, const struct stretch *s) {
 int interfere_report(const struct interfere *t) {
   const struct stretch s = stretch_of(t);
   if (!t->alone.jobs) return cli_fail("stopped before a job had run");
-  if (!t->together.done) return print_alone(t);
-  print_text(t, &s);
+  if (t->together.done)
+    print_text(t, &s);
+  else
+    print_alone(t);
+  if (!t->together.done && t->o->load != LOAD_NONE)
+    return cli_fail("stopped before they ran beside training");
   const int written = write_json(t, &s);
   const int failed = verdict(t, &s);
   return written || failed;

@@ -12,7 +12,7 @@ enum {
   BUSY_SHARE = 4,
   BUSY_LEAST = 8,
   QUEUED = 3,
-  TRAIN_ALONE_MOST = 50000000
+  WINDOW_MOST = 10000000 /* cycles; twenty training steps of the largest network */
 };
 
 /* ---- Windows ---- */
@@ -103,18 +103,23 @@ static int serve(struct interfere *t, struct interfere_run *r, size_t jobs) {
   return rc;
 }
 
-/* Jobs back to back: the next ones are queued before one ends. */
+/* Jobs back to back: the next ones are queued before one ends. The window is from the end of a
+ * first job to the end of the last that counts, with others behind it, so that none of it is
+ * without inference. */
 static int serve_busy(struct interfere *t, struct interfere_run *r, size_t jobs) {
-  size_t submitted = 0;
+  size_t submitted = 0, reaped = 0;
   int rc = 0;
-  while (rc >= 0 && r->jobs < jobs && !cli_stopped()) {
+  while (rc >= 0 && reaped <= jobs && !cli_stopped()) {
     struct ct_result result;
     bool mine = false;
-    while (rc >= 0 && submitted < jobs && submitted - r->jobs < QUEUED)
+    while (rc >= 0 && submitted - reaped < QUEUED)
       rc = submit(t, (uint32_t)(submitted++ % REQUESTS), CT_NO_CYCLE);
     if (rc >= 0) rc = reap(t, &result, &mine);
     if (rc < 0 || !mine) continue;
-    rc = check(t, r, (uint32_t)(r->jobs % REQUESTS));
+    if (!reaped) rc = window_open(t, r);
+    if (reaped == jobs) rc = window_close(t, r);
+    if (rc >= 0) rc = check(t, r, (uint32_t)(reaped % REQUESTS));
+    if (!reaped++) continue;
     r->latency[r->jobs++] = result.end - result.start;
     r->served_cycles += result.end - result.start;
   }
@@ -166,6 +171,7 @@ static int calibrate(struct interfere *t) {
 
 static int run_alone(struct interfere *t) {
   int rc = calibrate(t);
+  if (t->o->alone) return rc;
   if (rc >= 0) rc = make_room(&t->alone, t->o->jobs);
   if (rc >= 0) rc = window_open(t, &t->alone);
   if (rc >= 0) rc = serve(t, &t->alone, t->o->jobs);
@@ -183,8 +189,8 @@ static int run_together(struct interfere *t) {
 }
 
 /* Whole steps, from the end of one to the end of another, for at least as long as the run of both
- * (or TRAIN_ALONE_MOST, a hundred steps of the largest network): a step has phases of different
- * speed, and the counters of an unfinished one would not be a step's. */
+ * (or WINDOW_MOST): a step has phases of different speed, and the counters of an unfinished one
+ * would not be a step's. */
 static int run_train_alone(struct interfere *t) {
   struct ct_result result;
   uint64_t now = 0;
@@ -192,8 +198,7 @@ static int run_train_alone(struct interfere *t) {
   int rc = warm_up(t);
   if (rc >= 0) rc = window_open(t, &t->train_alone);
   const uint64_t as_long = t->together.to - t->together.from;
-  const uint64_t end =
-      t->train_alone.from + (as_long < TRAIN_ALONE_MOST ? as_long : TRAIN_ALONE_MOST);
+  const uint64_t end = t->train_alone.from + (as_long < WINDOW_MOST ? as_long : WINDOW_MOST);
   while (rc >= 0 && now < end && !cli_stopped()) {
     const uint64_t done = t->steps_done;
     while (rc >= 0 && t->steps_done == done && !cli_stopped())
@@ -205,13 +210,20 @@ static int run_train_alone(struct interfere *t) {
   return rc < 0 ? rc : drained;
 }
 
+/* A share of the jobs, as many as fit into WINDOW_MOST, but not too few. */
+static size_t busy_jobs(const struct interfere *t) {
+  const size_t share = t->o->jobs / BUSY_SHARE;
+  const size_t fit =
+      t->alone.served_cycles ? WINDOW_MOST * t->alone.jobs / t->alone.served_cycles : share;
+  const size_t jobs = share < fit ? share : fit;
+  return jobs > BUSY_LEAST ? jobs : BUSY_LEAST;
+}
+
 static int run_busy(struct interfere *t) {
-  const size_t jobs = t->o->jobs / BUSY_SHARE > BUSY_LEAST ? t->o->jobs / BUSY_SHARE : BUSY_LEAST;
+  const size_t jobs = busy_jobs(t);
   int rc = warm_up(t);
   if (rc >= 0) rc = make_room(&t->busy, jobs);
-  if (rc >= 0) rc = window_open(t, &t->busy);
   if (rc >= 0) rc = serve_busy(t, &t->busy, jobs);
-  if (rc >= 0) rc = window_close(t, &t->busy);
   const int drained = drain(t);
   return rc < 0 ? rc : drained;
 }
@@ -219,9 +231,11 @@ static int run_busy(struct interfere *t) {
 int interfere_runs(struct interfere *t) {
   static int (*const runs[])(struct interfere *) = {run_alone, run_together, run_train_alone,
                                                     run_busy};
-  for (size_t i = 0; i < sizeof runs / sizeof *runs && !cli_stopped(); ++i) {
+  const size_t count = t->o->load == LOAD_NONE ? 1 : sizeof runs / sizeof *runs;
+  for (size_t i = 0; i < count && !cli_stopped(); ++i) {
     const int rc = runs[i](t);
     if (rc < 0) return cli_fail_device(t->dev, rc, "measuring");
+    if (!i && t->o->alone && interfere_alone_read(t)) return 1;
   }
   return 0;
 }

@@ -245,6 +245,7 @@ int interfere_open(struct interfere *t, const struct interfere_options *o) {
   if (rc >= 0) rc = ct_model_create(t->dev, t->net.width, t->net.layers, o->seed, &t->model);
   if (rc < 0) return cli_fail_device(t->dev, rc, o->device);
   if (set_registers(t) || open_inference(t) || open_requests(t)) return 1;
+  if (o->load == LOAD_NONE) return 0;
   return o->load == LOAD_MODEL ? open_batches(t) : open_stress(t);
 }
 
@@ -264,4 +265,5 @@ void interfere_close(struct interfere *t) {
   free_run(&t->train_alone);
   free_run(&t->together);
   free_run(&t->busy);
+  json_decref(t->alone_json);
 }
