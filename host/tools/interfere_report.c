@@ -270,7 +270,7 @@ static void print_text(const struct interfere *t, const struct stretch *s) {
 /* All there is to say without training. */
 static void print_alone(const struct interfere *t) {
   FILE *to = cli_text(t->o->json);
-  print_units(to, t, &t->alone, "Cycles inference waits, alone");
+  if (!t->alone_json) print_units(to, t, &t->alone, "Cycles inference waits, alone");
   fprintf(to, "\n%zu jobs, one at a time (%zu answers wrong); alone %.0f cycles each\n",
           t->alone.jobs, t->alone.wrong, (double)t->alone.served_cycles / (double)t->alone.jobs);
 }

@@ -12,7 +12,7 @@ enum {
   BUSY_SHARE = 4,
   BUSY_LEAST = 8,
   QUEUED = 3,
-  WINDOW_MOST = 10000000 /* cycles; twenty training steps of the largest network */
+  WINDOW_MOST = 10000000 /* cycles; twenty training steps of the largest network at 16 bytes each */
 };
 
 /* ---- Windows ---- */
@@ -155,16 +155,18 @@ static int make_room(struct interfere_run *r, size_t jobs) {
   return r->latency ? 0 : CT_ERR_MEMORY;
 }
 
-/* What a job takes alone decides the gaps: on the average they are as long. The first jobs also
- * load what stays in the scratchpad. */
+/* What a job takes alone decides the gaps, unless those of a file are known: on the average they
+ * are as long. The first jobs also load what stays in the scratchpad. */
 static int calibrate(struct interfere *t) {
   struct interfere_run probe = {.jobs = 0};
+  const uint64_t known = t->gap_range;
   t->gap_range = 1;
   int rc = make_room(&probe, WARM_JOBS);
   if (rc >= 0) rc = serve(t, &probe, WARM_JOBS);
   const uint64_t service = probe.jobs ? probe.latency[probe.jobs - 1] : 0;
   t->gap_range = t->o->gap ? t->o->gap - GAP_LEAST + 1 : 2 * service;
   if (!t->o->gap && t->gap_range > 3 * (uint64_t)GAP_LEAST) t->gap_range -= 2 * (uint64_t)GAP_LEAST;
+  if (known) t->gap_range = known;
   free(probe.latency);
   return rc;
 }
@@ -231,11 +233,11 @@ static int run_busy(struct interfere *t) {
 int interfere_runs(struct interfere *t) {
   static int (*const runs[])(struct interfere *) = {run_alone, run_together, run_train_alone,
                                                     run_busy};
+  if (t->o->alone && interfere_alone_read(t)) return 1;
   const size_t count = t->o->load == LOAD_NONE ? 1 : sizeof runs / sizeof *runs;
   for (size_t i = 0; i < count && !cli_stopped(); ++i) {
     const int rc = runs[i](t);
     if (rc < 0) return cli_fail_device(t->dev, rc, "measuring");
-    if (!i && t->o->alone && interfere_alone_read(t)) return 1;
   }
   return 0;
 }

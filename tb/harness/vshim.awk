@@ -57,7 +57,7 @@ function write_header(h,    i) {
   print name "_dut *" name "_new(const char *trace_file);" > h
   print "/* Accepts NULL. */" > h
   print "void " name "_free(" name "_dut *dut);" > h
-  print "/* Settles the outputs after a change of the inputs; no clock edge, no time. */" > h
+  print "/* Settles the outputs after a change of the inputs (with a port sample_i: after its rise); no clock edge, no time. */" > h
   print "void " name "_eval(" name "_dut *dut);" > h
   if (has["clk_i"]) {
     print "/* One cycle: low half with the inputs as set (sample_i, if there is one, rises with it), then the rising edge; the outputs are those" > h
@@ -142,6 +142,7 @@ function write_source(c,    i) {
     print "  *dut->rst_ni = 0;" > c
     print "  for (unsigned i = 0; i < cycles; ++i) " name "_tick(dut);" > c
     print "  *dut->rst_ni = 1;" > c
+    if (has["sample_i"]) print "  *dut->sample_i = 1;\n  eval(impl(dut));\n  *dut->sample_i = 0;" > c
     print "  eval(impl(dut));\n}\n" > c
   }
   print "uint64_t " name "_time(const " name "_dut *dut) { return impl(dut)->context->time(); }\n" > c

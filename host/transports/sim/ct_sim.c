@@ -248,8 +248,8 @@ static bool parse(const char *args, struct options *o, char *why, size_t whysize
 static void reset(struct sim *s) {
   drive_axil(s);
   ct_axi_mem_reset(s->mem, &s->out);
+  memset(&s->driven, 0xff, sizeof s->driven); /* nothing the memory says */
   drive_axi_inputs(s);
-  s->changed = true; /* rst_ni, when it is released */
   DUT(reset)(s->dut, 8);
 }
 
