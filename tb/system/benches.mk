@@ -2,9 +2,10 @@
 #
 # The whole-core benches, one line each; tb/harness/rules.mk says what the lines mean.
 
-# The supported cores, with assertions.
-$(call dut,ct_core,ct_core,rtl/ct_core.sv)
-$(call dut,ct_core_16x8,ct_core,rtl/ct_core.sv,-GCols=8 -GVpuLanes=4 -GSpmWords=8192)
+# The supported cores as the simulator has them, but with assertions.
+SAMPLED := host/transports/sim/ct_core_sampled.sv
+$(call dut,ct_core,ct_core_sampled,$(SAMPLED))
+$(call dut,ct_core_16x8,ct_core_sampled,$(SAMPLED),-GCols=8 -GVpuLanes=4 -GSpmWords=8192)
 
 # A core behind the simulator's transport, beside the emulator.
 CORES     := ct_core ct_core_16x8
@@ -23,11 +24,11 @@ $(BUILD)/tb/test_sim: | $(BUILD)/lib/coltrain/sim.so
 FAULT_SRCS := $(CORE_SRCS) tb/system/ct_work.c tb/system/ct_flips.c tb/system/ct_fuzz.c tb/system/ct_commands.c
 MUTANTS    := $(addprefix $(BUILD)/mutant/,ct_spm.sv ct_dma_ld.sv ct_dma_seq.sv ct_vpu_front.sv)
 MUTATED    := rtl/spm/ct_spm.sv rtl/dma/ct_dma_ld.sv rtl/dma/ct_dma_seq.sv rtl/vpu/ct_vpu_front.sv
-$(call dut,ct_core_watch,ct_core_watch,tb/system/ct_core_watch.sv)
+$(call dut,ct_core_watch,ct_core_watch,tb/system/ct_core_watch.sv $(SAMPLED))
 $(call system_bench,test_faults,$(CORES) ct_core_watch,$(FAULT_SRCS) tb/system/ct_sim_watch.c,$(BUILD)/lib/libcoltrain.a -ldl)
 $(MUTANTS) &: tb/system/mutants.sh $(MUTATED)
 	$(Q)tb/system/mutants.sh $(BUILD)/mutant
-$(call dut,ct_core_mutant,ct_core_watch,tb/system/ct_mutant.sv tb/system/ct_core_watch.sv $(MUTANTS),-DCT_MUTANT)
+$(call dut,ct_core_mutant,ct_core_watch,tb/system/ct_mutant.sv tb/system/ct_core_watch.sv $(SAMPLED) $(MUTANTS),-DCT_MUTANT)
 $(eval $(call bench_rules,fault_mutants,tb/system/fault_mutants.c,$(CORES) ct_core_mutant,$(FAULT_SRCS) tb/system/ct_sim_mutant.c,$(BUILD)/lib/libcoltrain.a -ldl))
 
 # The emulator by itself, also under the sanitizers.

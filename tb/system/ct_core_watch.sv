@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ct_core under observation: the core as it is, and beside it a monitor of the one scratchpad word that was flipped last (DBG_FLIP).
+// The simulator's core (ct_core_sampled) under observation: the core as it is, and beside it a monitor of the one scratchpad word that
+// was flipped last (DBG_FLIP).
 // Only for benches; it reads signals inside the core by their hierarchical names and drives none.
 //
 // watch_o  about the last flip, from its arming on:
@@ -15,15 +16,12 @@
 `default_nettype none
 
 module ct_core_watch #(
-  parameter int unsigned Cols       = 16,
-  parameter int unsigned VpuLanes   = 16,
-  parameter int unsigned SpmWords   = 65536,
-  parameter int unsigned ClockHz    = 100000000,
-  parameter int unsigned DramMib    = 256,
-  parameter int unsigned QueueDepth = 16,
-  parameter int unsigned PackDsp    = 0
+  parameter int unsigned Cols     = 16,
+  parameter int unsigned VpuLanes = 16,
+  parameter int unsigned SpmWords = 65536
 ) (
   input  logic         clk_i,
+  input  logic         sample_i,
   input  logic         rst_ni,
 
   // AXI4-Lite slave: registers.
@@ -86,10 +84,7 @@ module ct_core_watch #(
   output logic [63:0]  at_o
 );
 
-  ct_core #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .QueueDepth(QueueDepth),
-    .PackDsp(PackDsp)
-  ) u_core (.*);
+  ct_core_sampled #(.Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords)) u_sampled (.*);
 
 `ifdef CT_MUTANT
   always_comb ct_mutant::which = mutant_i;
@@ -102,10 +97,10 @@ module ct_core_watch #(
   logic [1:0]         wr;
   logic [5*AddrW-1:0] rd_addr;
   logic [2*AddrW-1:0] wr_addr;
-  assign rd      = u_core.u_spm.rd_valid_i & u_core.u_spm.rd_ready_o;
-  assign wr      = u_core.u_spm.wr_valid_i & u_core.u_spm.wr_ready_o;
-  assign rd_addr = u_core.u_spm.rd_addr_i;
-  assign wr_addr = u_core.u_spm.wr_addr_i;
+  assign rd      = u_sampled.u_core.u_spm.rd_valid_i & u_sampled.u_core.u_spm.rd_ready_o;
+  assign wr      = u_sampled.u_core.u_spm.wr_valid_i & u_sampled.u_core.u_spm.wr_ready_o;
+  assign rd_addr = u_sampled.u_core.u_spm.rd_addr_i;
+  assign wr_addr = u_sampled.u_core.u_spm.wr_addr_i;
 
   logic [WordW-1:0] word_q;
   logic [4:0]       read_q;
@@ -121,15 +116,15 @@ module ct_core_watch #(
       at_o    <= '0;
     end else begin
       cycle_q <= cycle_q + 64'd1;
-      if (u_core.u_spm.flip_arm_i) begin
+      if (u_sampled.u_core.u_spm.flip_arm_i) begin
         {live_q, done_q, written_q} <= '0;
         read_q <= '0;
-        word_q <= u_core.u_spm.flip_addr_i[WordW-1:0];
+        word_q <= u_sampled.u_core.u_spm.flip_addr_i[WordW-1:0];
       end else begin
         for (int p = 0; p < 5; p++) begin
           if (live_q && rd[p] && rd_addr[AddrW*p +: WordW] == word_q) read_q[p] <= 1'b1;
         end
-        if (u_core.u_spm.dbg_wr_go && u_core.u_spm.flip_q) begin
+        if (u_sampled.u_core.u_spm.dbg_wr_go && u_sampled.u_core.u_spm.flip_q) begin
           live_q <= 1'b1;
           done_q <= 1'b1;
           at_o   <= cycle_q;
