@@ -7,8 +7,9 @@
  *   delay(operation) = bound(operation) + max(delay of what it waits for, and of its predecessor)
  *
  * A job begins with two reads in a row, descriptor and program. An LD, however long, waits once for
- * the beats of training that were asked for before it: none is asked for while inference reads. A
- * beat takes 16 / bandwidth cycles; a memory that stalls comes on top.
+ * the beats of training that were asked for before it: none is asked for while inference reads.
+ * With a floor training asks meanwhile, and each burst may find some in front of it. A beat takes
+ * 16 / bandwidth cycles; a memory that stalls comes on top.
  */
 #include <stdlib.h>
 
@@ -16,6 +17,10 @@
 #include "interfere.h"
 
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
+
+/* What a burst that training is owed costs: 17 beats, and the cycle of its grant if no beat moves
+ * in that one. */
+enum { OWED_BURST = 17 + 1 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
@@ -66,21 +71,28 @@ static uint64_t bursts_of(const struct ct_cmd *cmd) {
          ((CT_GET(cmd, DMA_NB) + 15) / 16 + 1);
 }
 
+/* Beats of training in front of the bursts of a read that waits for semaphores `waits` times. */
+static uint64_t reads(const struct interfere *t, uint64_t waits, uint64_t bursts) {
+  return t->bound.unit[CT_PROBE_READ] * (t->o->floor ? bursts : waits);
+}
+
 static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd) {
   const uint64_t *b = t->bound.unit, beat = t->beat_cycles, steps = CT_GET(cmd, DMA_N2);
   switch (CT_GET(cmd, ALL_OP)) {
     case CT_OP_LD: {
       const uint64_t waits = CT_GET(cmd, ALL_WAIT0) & 16 ? steps : 1;
-      const uint64_t bound = b[CT_PROBE_READ] * waits + 17 * owed(t, bursts_of(cmd));
-      return (struct times){{steps, 1, 1}, {steps, 1}, beat * bound, 0};
+      return (struct times){{steps, 1, 1}, {steps, 1}, beat * reads(t, waits, bursts_of(cmd)), 0};
     }
-    case CT_OP_ST:
-      return (struct times){
-          {steps, 1, 1}, {steps, 1}, beat * b[CT_PROBE_WRITE] * bursts_of(cmd), 1};
+    case CT_OP_ST: { /* with a floor training is also owed words of the scratchpad */
+      const uint64_t bursts = bursts_of(cmd);
+      const uint64_t bound = beat * b[CT_PROBE_WRITE] * bursts + owed(t, 16 * bursts);
+      return (struct times){{steps, 1, 1}, {steps, 1}, bound, 1};
+    }
     case CT_OP_MM: {
       const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS), nt = CT_GET(cmd, MM_NT);
       const uint64_t tiles = nt * ((rows + 15) / 16), half = t->info.array_cols == 8;
-      const uint64_t bound = half * kt * rows * nt + (1 + half) * owed(t, kt * rows * nt);
+      const uint64_t n = kt * rows * nt; /* with a floor the two read A in turn */
+      const uint64_t bound = half * n + (t->o->floor ? n : 0) + (1 + half) * owed(t, n);
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
@@ -136,13 +148,14 @@ void interfere_bounds(struct interfere *t) {
   ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &cap);
   const uint64_t k = owed(t, 1), half = t->info.array_cols == 8; /* slots owed in a row */
   uint64_t *b = t->bound.unit;
-  b[CT_PROBE_READ] = 17 * (cap + k) + 1;
-  b[CT_PROBE_WRITE] = 20 + 17 * k;
+  b[CT_PROBE_READ] = 17 * cap + 1 + OWED_BURST * k;
+  b[CT_PROBE_WRITE] = 20 + OWED_BURST * k;
   b[CT_PROBE_MXU] = half + (1 + half) * k;
   b[CT_PROBE_VL] = 64 * (1 + k);
-  b[CT_PROBE_VA] = (small ? 256 : 16) * (1 + k);
+  b[CT_PROBE_VA] = small ? 256 * (1 + k) : 16 + 17 * k; /* 17 if a signal is doubled */
   b[CT_PROBE_VS] = (small ? 128 : 64) * (1 + k);
-  struct chain c = {.t = t, .start = 2 * b[CT_PROBE_READ] * t->beat_cycles};
+  const uint64_t program = (t->code.count * sizeof(struct ct_cmd) + 255) / 256;
+  struct chain c = {.t = t, .start = (reads(t, 1, 1) + reads(t, 1, program)) * t->beat_cycles};
   uint64_t *most = calloc((size_t)CT_NUM_SEMS * MOST_SIGNALS, sizeof *most);
   for (size_t i = 0; most && i < CT_NUM_SEMS; ++i)
     c.sem[i].most = most + i * MOST_SIGNALS;

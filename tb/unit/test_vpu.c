@@ -591,6 +591,61 @@ static void bounded_wait(void **state) {
   }
 }
 
+/* With a floor inference can lose to slots that training is owed, as many in a row as the floor
+ * makes. Each operation of inference is ready in the cycle after training has started one, which is
+ * the worst: then it waits for all but that cycle of all of them. */
+static void waits_with_a_floor(unsigned v, struct ct_cmd cmd, unsigned slot, unsigned floor) {
+  enum { kTries = 40, kTrainings = 400 };
+  vpu_bench *b = vpu_open(v, 815);
+  const unsigned op = CT_GET(&cmd, ALL_OP), owed = 255 / (256 - floor),
+                 s = op == CT_OP_VL   ? kVl
+                     : op == CT_OP_VA ? kVa
+                                      : kVs;
+  *b->p.floor_i = (uint8_t)floor;
+  for (unsigned i = 0; i < kTrainings; ++i)
+    emit_seen(b, 1, cmd);
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+  CT_PUT(&cmd, ALL_SIG0, 0);
+  CT_PUT(&cmd, ALL_SIG1, 0);
+  uint64_t most = 0;
+  for (unsigned i = 0; i < kTries; ++i) {
+    vpu_emit(b, 0, &cmd);
+    unsigned before = b->started[s] + 1; /* one for which training may have had to wait */
+    while (b->started[s] <= before || b->starts[s][b->started[s] - 1].cycle + 1 != b->cycle)
+      vpu_cycle(b);
+    b->ctx[0].sem[1] = 1;
+    const uint64_t ready = b->cycle;
+    before = b->started[s];
+    while (b->ctx[0].sem[1])
+      vpu_cycle(b);
+    assert_true(b->started[s] - before <= owed + 1);
+    if (b->cycle - 1 - ready > most) most = b->cycle - 1 - ready;
+  }
+  assert_true(b->started[s] < kTrainings);
+  assert_int_equal(most, slot * (1 + owed) - 1);
+  vpu_run(b, 100000);
+  vpu_close(b);
+}
+
+static void bounded_wait_with_a_floor(void **state) {
+  (void)state;
+  static const uint8_t floors[] = {64, 128, 200};
+  struct ct_cmd copy = gen_va(1, 0);
+  CT_PUT(&copy, VA_A_SRC, 1); /* no tile register is read: one follows the other at once */
+  struct ct_cmd twice = copy;
+  CT_PUT(&twice, ALL_SIG0, CT_SEM(2));
+  CT_PUT(&twice, ALL_SIG1, CT_SEM(2));
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned i = 0; i < sizeof floors; ++i) {
+      waits_with_a_floor(v, gen_vl(0, 0, 0, 4, 16), 64, floors[i]);
+      waits_with_a_floor(v, copy, v ? 64 : 16, floors[i]);
+      waits_with_a_floor(v, twice, v ? 64 : 17, floors[i]);
+      waits_with_a_floor(v, gen_vs(0, 0, 512, 4, 16), 64, floors[i]);
+      waits_with_a_floor(v, gen_vs(0, 2, 512, 4, 16), v ? 128 : 32, floors[i]);
+    }
+  }
+}
+
 /* VA of both contexts without a gap: VL gets its writes through all the same. */
 static void load_is_not_starved(void **state) {
   (void)state;
@@ -726,6 +781,7 @@ int main(void) {
       cmocka_unit_test(window_edge),
       cmocka_unit_test(rates),
       cmocka_unit_test(bounded_wait),
+      cmocka_unit_test(bounded_wait_with_a_floor),
       cmocka_unit_test(load_is_not_starved),
       cmocka_unit_test(load_keeps_its_rate),
       cmocka_unit_test(square_after_masters),
