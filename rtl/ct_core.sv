@@ -235,6 +235,7 @@ module ct_core #(
     .floor_i  (8'd0),
     .flush_i  (dead),
     .req_i    (job_want | job_finish),
+    .defer_i  (1'b0),
     .last_i   (job_finish),
     .take_i   ((job_gnt & (job_start | job_finish)) != 2'b00),
     .gnt_o    (job_gnt)

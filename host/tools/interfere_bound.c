@@ -7,9 +7,8 @@
  *   delay(operation) = bound(operation) + max(delay of what it waits for, and of its predecessor)
  *
  * A job begins with two reads in a row, descriptor and program. An LD, however long, waits once for
- * the beats of training that were asked for before it: none is asked for while inference reads.
- * With a floor training asks meanwhile, and each burst may find some in front of it. A beat takes
- * 16 / bandwidth cycles; a memory that stalls comes on top.
+ * the beats of training that were asked for before it: none is asked for while inference reads but
+ * those that a floor gives. A beat takes 16 / bandwidth cycles; a memory that stalls comes on top.
  */
 #include <stdlib.h>
 
@@ -73,7 +72,7 @@ static uint64_t bursts_of(const struct ct_cmd *cmd) {
 
 /* Beats of training in front of the bursts of a read that waits for semaphores `waits` times. */
 static uint64_t reads(const struct interfere *t, uint64_t waits, uint64_t bursts) {
-  return t->bound.unit[CT_PROBE_READ] * (t->o->floor ? bursts : waits);
+  return t->bound.unit[CT_PROBE_READ] * waits + OWED_BURST * owed(t, bursts);
 }
 
 static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd) {
@@ -91,8 +90,8 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
     case CT_OP_MM: {
       const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS), nt = CT_GET(cmd, MM_NT);
       const uint64_t tiles = nt * ((rows + 15) / 16), half = t->info.array_cols == 8;
-      const uint64_t n = kt * rows * nt; /* with a floor the two read A in turn */
-      const uint64_t bound = half * n + (t->o->floor ? n : 0) + (1 + half) * owed(t, n);
+      const uint64_t n = kt * rows * nt; /* training is owed words of A and rows of the array */
+      const uint64_t bound = half * n + (2 + half) * owed(t, n);
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:

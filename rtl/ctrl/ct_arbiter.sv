@@ -4,11 +4,13 @@
 //
 // Words       A *slot* is what one grant gives (a row, a burst, a tile operation). An *operation* is a row of slots of one
 //             context whose end the context marks with last_i; a requester that has only single slots ties last_i high.
-// Latency     gnt_o is combinational from req_i (and from policy_i, floor_i, flush_i); it does not depend on take_i and last_i,
+// Latency     gnt_o is combinational from req_i (and from policy_i, floor_i, defer_i, flush_i); it does not depend on take_i and last_i,
 //             so take_i may be made from gnt_o in the same cycle. The state moves at the edge after a cycle with take_i.
 // Handshake   req_i[c] says that a slot's worth of work of c is ready *now*: nothing waits inside a grant. gnt_o is one-hot or
 //             zero, and never without a request. take_i: the granted slot is used in this cycle (ignored while gnt_o is zero).
 //             A grant that is not taken is void: the next cycle decides anew.
+// Defer       defer_i (a level, PRIORITY only): training asks, but only for what it is owed, whether inference asks in this cycle or not.
+//             Slots that inference takes meanwhile count as contested. Tied low where inference needs no room between its slots.
 // Flush       flush_i[c] (a level) makes c lose what it holds here, for an operation that is dropped never shows its last slot.
 //
 // Policies (policy_i; a change takes effect with the next grant)
@@ -38,6 +40,7 @@ module ct_arbiter (
   input  logic [1:0] flush_i,
 
   input  logic [1:0] req_i,
+  input  logic       defer_i,
   input  logic [1:0] last_i,
   input  logic       take_i,
   output logic [1:0] gnt_o
@@ -53,6 +56,9 @@ module ct_arbiter (
   logic by_slot;  // every slot is decided anew
   logic held;
   logic owed;
+  logic defer;
+  logic contest;  // the floor counts this slot, whoever gets it
+  logic [1:0] req;
   logic first;
   logic pick;     // who goes when both request and none is held
   logic done;     // a slot is used, and it is the last of its operation
@@ -61,6 +67,9 @@ module ct_arbiter (
   assign by_slot = prio || (policy_i == ct_pkg::PolicySlack);
   assign held    = !by_slot && locked_q && !flush_i[owner_q];
   assign owed    = (floor_i != 8'd0) && credit_q[8];
+  assign defer   = prio && defer_i;
+  assign req     = req_i & {!defer || owed, 1'b1};
+  assign contest = req_i[1] && (req_i[0] || defer);
 
   // Who waits longer: known if just one waited in the last cycle; as before if both did; inference if none did.
   assign first = (wait_q == 2'b11) ? first_q : wait_q[1];
@@ -75,9 +84,9 @@ module ct_arbiter (
   end
 
   always_comb begin
-    if (held)                  gnt_o = req_i & {owner_q, !owner_q};
-    else if (req_i == 2'b11)   gnt_o = {pick, !pick};
-    else                       gnt_o = req_i;
+    if (held)                gnt_o = req & {owner_q, !owner_q};
+    else if (req == 2'b11)   gnt_o = {pick, !pick};
+    else                     gnt_o = req;
   end
 
   assign done = take_i && ((gnt_o & last_i) != 2'b00);
@@ -94,7 +103,7 @@ module ct_arbiter (
       owner_d  = gnt_o[1];
       if (done) wait_d = wait_d & ~gnt_o;
       // A slot that was owed is paid; one that training got because nobody else asked is neither paid nor owed.
-      if (req_i == 2'b11 && prio) begin
+      if (contest && prio) begin
         credit_d = credit_q + {1'b0, floor_i} - (gnt_o[1] ? 9'd256 : 9'd0);
       end
     end
@@ -119,7 +128,8 @@ module ct_arbiter (
 
   `CT_ASSERT(GrantOneHot_A, gnt_o != 2'b11)
   `CT_ASSERT(GrantNeedsRequest_A, (gnt_o & ~req_i) == 2'b00)
-  `CT_ASSERT(WorkConserving_A, held || (req_i != 2'b00) == (gnt_o != 2'b00))
+  `CT_ASSERT(WorkConserving_A, held || (req_i[0] || (req_i[1] && !(defer && !owed))) == (gnt_o != 2'b00))
+  `CT_ASSERT(DeferredIsOwed_A, !(prio && defer_i && gnt_o[1]) || (floor_i != 8'd0 && credit_q[8]))
   `CT_ASSERT(InferenceFirst_A, !(prio && floor_i == 8'd0 && req_i[0]) || gnt_o == 2'b01)
   `CT_ASSERT(OwnerKept_A, !held || (gnt_o & {!owner_q, owner_q}) == 2'b00)
   // At most one slot and a fraction is ever owed, and only to a training that requests does it matter.
@@ -132,7 +142,7 @@ module ct_arbiter (
   logic [2:0] f_policy_q;
   logic       f_still;
   assign taken     = take_i && gnt_o != 2'b00;
-  assign contested = taken && prio && req_i == 2'b11 && floor_i != 8'd0;
+  assign contested = taken && prio && req_i[1] && (req_i[0] || defer_i) && floor_i != 8'd0;
   assign f_still   = policy_i == f_policy_q && floor_i == f_floor_q;
 
   // Slots of training in a row under the eyes of a requesting inference (f_run_q), while the floor stands still and from a credit on that

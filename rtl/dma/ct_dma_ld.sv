@@ -199,11 +199,11 @@ module ct_dma_ld #(
   logic       who_fetch;   // and its fetch, not its load
   logic       grant;
 
-  // Inference that reads has the port to itself. With its full share of bursts outstanding, training that filled in between would take
-  // two thirds of the bandwidth that inference is waiting for; behind its last bursts, it would stand in front of what inference asks
-  // for next (a job that starts reads descriptor, program and operands one after the other, hence the Linger cycles), and a memory
-  // that takes IDs out of turn would serve it first. A memory that leaves inference without a beat for Patience cycles may be dead
-  // for it: training does not wait for that.
+  // Inference that reads has the port to itself, but for the bursts that a floor gives training. With its full share of bursts
+  // outstanding, training that filled in between would take two thirds of the bandwidth that inference is waiting for; behind its last
+  // bursts, it would stand in front of what inference asks for next (a job that starts reads descriptor, program and operands one after
+  // the other, hence the Linger cycles), and a memory that takes IDs out of turn would serve it first. A memory that leaves inference
+  // without a beat for Patience cycles may be dead for it: training does not wait for that.
   localparam int unsigned Linger   = 15;
   localparam int unsigned Patience = 255;
   logic [1:0] hold, out;
@@ -214,7 +214,7 @@ module ct_dma_ld #(
   assign out        = {land_q[7:4] != put_q[7:4], land_q[3:0] != put_q[3:0]};
   assign linger_d   = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
   assign patience_d = moves ? 8'(Patience) : patience_q - {7'd0, patience_q != '0};
-  assign hold       = {policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && (want[0] || f_out[0] || linger_q != '0 || (out[0] && patience_q != '0)), 1'b0};
+  assign hold       = {policy_i == ct_pkg::PolicyPriority && (want[0] || f_out[0] || linger_q != '0 || (out[0] && patience_q != '0)), 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -229,7 +229,7 @@ module ct_dma_ld #(
   assign want = f_valid | seq_valid;
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      req[c]  = want[c] && !hold[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
+      req[c]  = want[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
       last[c] = f_valid[c] ? f_last[c] : seq_last[c];
     end
   end
@@ -246,6 +246,7 @@ module ct_dma_ld #(
     .clk_i, .rst_ni, .policy_i, .floor_i,
     .flush_i (drop | fetch_drop_i | f_bad),
     .req_i   (req),
+    .defer_i (hold[1]),
     .last_i  (last),
     .take_i  (take),
     .gnt_o   (gnt)
@@ -487,7 +488,7 @@ module ct_dma_ld #(
     end
   end
 
-  assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req};
+  assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
 
   // Of the outstanding bursts: where the last load and the last fetch end, if there are any.
   logic [7:0] ld_end_q, f_end_q;

@@ -185,6 +185,7 @@ module ct_dma_st #(
     .clk_i, .rst_ni, .policy_i, .floor_i,
     .flush_i (clear),
     .req_i   (rd_req),
+    .defer_i (1'b0),
     .last_i  (rd_last),
     .take_i  (spm_rd_ready_i),
     .gnt_o   (rd_gnt)
@@ -319,6 +320,7 @@ module ct_dma_st #(
     .clk_i, .rst_ni, .policy_i, .floor_i,
     .flush_i (clear),
     .req_i   (aw_req),
+    .defer_i (1'b0),
     .last_i  (aw_last),
     .take_i  (aw_take),
     .gnt_o   (aw_gnt)

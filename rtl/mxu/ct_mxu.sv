@@ -216,7 +216,7 @@ module ct_mxu #(
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
 
   ct_mxu_afeed u_afeed (
-    .clk_i, .rst_ni, .flush_i(flush), .fair_i(policy_i != ct_pkg::PolicyPriority || floor_i != 8'd0),
+    .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i(flush),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
     .req_klast_i(req_klast), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
@@ -236,7 +236,7 @@ module ct_mxu #(
 
   ct_arbiter u_arbiter (
     .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i(flush | halt_q),
-    .req_i(ready), .last_i(head_last), .take_i(slot), .gnt_o(gnt)
+    .req_i(ready), .defer_i(1'b0), .last_i(head_last), .take_i(slot), .gnt_o(gnt)
   );
 
   assign slot      = !second_q;

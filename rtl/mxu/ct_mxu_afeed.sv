@@ -2,8 +2,9 @@
 //
 // The shared part of the two A streams: SPM port A, the transposer, the row buffers of both contexts.
 //
-// Port        the request of context 0 goes first; with fair_i they go in turn, since a context whose rows do not come never asks for the
-//             array, whatever share of it the policy gives it. Data comes SpmLat = 2 cycles after the grant.
+// Port        a ct_arbiter gives it word by word: under PRIORITY as the array itself, so that training's words come at the rate of the rows
+//             that its floor gives it; under the other policies in turn, since a context whose rows do not come never asks for the array,
+//             whatever share of it the policy gives it. Data comes SpmLat = 2 cycles after the grant.
 // Rows        A word goes into its context's row buffer as it is, or through the transposer. Each context has 64 places; its stream
 //             asks for a word only when a place is free (or 16 places, for a transposed tile), so nothing here ever waits for the array.
 //             avail_o[c]: the oldest row of c may be popped. After pop_i[c], row_o holds it from the next cycle until the next pop.
@@ -19,8 +20,9 @@ module ct_mxu_afeed (
   input  logic         clk_i,
   input  logic         rst_ni,
 
+  input  logic [2:0]   policy_i,
+  input  logic [7:0]   floor_i,
   input  logic [1:0]   flush_i,
-  input  logic         fair_i,
 
   // Requests of the two A streams (ct_mxu_agen).
   input  logic [1:0]   req_valid_i,
@@ -66,16 +68,26 @@ module ct_mxu_afeed (
     logic [19:0] addr;
   } tag_t;
 
-  logic sel, granted;
-  logic last_q;  // context 1 had the last grant
-  tag_t req, t1_q, t2_q;
-  logic t1_vld_q, t2_vld_q;
+  logic       sel, granted;
+  logic [1:0] gnt;
+  tag_t       req, t1_q, t2_q;
+  logic       t1_vld_q, t2_vld_q;
 
-  assign sel            = !req_valid_i[0] || (req_valid_i[1] && fair_i && !last_q);
-  assign spm_rd_valid_o = req_valid_i != 2'b00;
+  ct_arbiter u_arbiter (
+    .clk_i, .rst_ni, .floor_i, .flush_i,
+    .policy_i (policy_i == ct_pkg::PolicyPriority ? ct_pkg::PolicyPriority : ct_pkg::PolicyRoundRobin),
+    .req_i    (req_valid_i),
+    .defer_i  (1'b0),
+    .last_i   (2'b11),
+    .take_i   (spm_rd_ready_i),
+    .gnt_o    (gnt)
+  );
+
+  assign sel            = gnt[1];
+  assign spm_rd_valid_o = gnt != 2'b00;
   assign spm_rd_addr_o  = req.addr;
   assign granted        = spm_rd_valid_o && spm_rd_ready_i;
-  assign req_ready_o    = {spm_rd_ready_i && sel, spm_rd_ready_i && !sel};
+  assign req_ready_o    = spm_rd_ready_i ? gnt : 2'b00;
 
   always_comb begin
     req.ctx   = sel;
@@ -90,9 +102,7 @@ module ct_mxu_afeed (
     if (!rst_ni) begin
       t1_vld_q <= 1'b0;
       t2_vld_q <= 1'b0;
-      last_q   <= 1'b0;
     end else begin
-      if (granted) last_q <= sel;
       t1_vld_q <= granted && !flush_i[sel];
       t2_vld_q <= t1_vld_q && !flush_i[t1_q.ctx];
     end

@@ -98,10 +98,11 @@ module ct_vpu_front #(
 
   ct_arbiter u_arbiter (
     .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i,
-    .req_i  (req),
-    .last_i (2'b11),
-    .take_i (ready_i),
-    .gnt_o  (gnt)
+    .req_i   (req),
+    .defer_i (1'b0),
+    .last_i  (2'b11),
+    .take_i  (ready_i),
+    .gnt_o   (gnt)
   );
 
   assign valid_o = (gnt != 2'b00);

@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
   unsigned policy, floor, flush, req, last;
-  bool take;
+  bool take, defer;
 } inputs;
 
 static bench open_bench(void) {
@@ -33,6 +33,7 @@ static bench open_bench(void) {
   *b.dut->floor_i = 0;
   *b.dut->flush_i = 0;
   *b.dut->req_i = 0;
+  *b.dut->defer_i = 0;
   *b.dut->last_i = 0;
   *b.dut->take_i = 0;
   ct_arbiter_reset(b.dut, 2);
@@ -47,14 +48,21 @@ static bool by_slot(const inputs *in) {
   return in->policy == kPriority || in->policy == kSlack;
 }
 
+/* Training has only what it is owed. */
+static bool defers(const inputs *in) {
+  return in->policy == kPriority && in->defer;
+}
+
 /* Context to be granted, or -1. */
 static int model_grant(const model *m, const inputs *in) {
   if (!by_slot(in) && m->holder >= 0 && !bit(in->flush, m->holder))
     return bit(in->req, m->holder) ? m->holder : -1;
-  if (in->req != 3) return in->req == 0 ? -1 : in->req == 2;
+  const bool owed = in->floor > 0 && m->credit >= 256;
+  const unsigned req = defers(in) && !owed ? in->req & 1 : in->req;
+  if (req != 3) return req == 0 ? -1 : req == 2;
   switch (in->policy) {
     case kPriority:
-      return in->floor > 0 && m->credit >= 256;
+      return owed;
     case kRoundRobin:
     case kSlack:
       return !m->served;
@@ -75,7 +83,8 @@ static void model_step(model *m, const inputs *in, int grant) {
     m->served = grant;
     if (last) m->since[grant] = UINT64_MAX;
     m->holder = last || by_slot(in) ? -1 : grant;
-    if (in->req == 3) m->credit += (int)in->floor - (grant ? 256 : 0);
+    if (in->req == 3 || (in->req == 2 && defers(in)))
+      m->credit += (int)in->floor - (grant ? 256 : 0);
   }
   if (in->policy != kPriority || in->floor == 0) m->credit = 0;
   ++m->now;
@@ -88,6 +97,7 @@ static int cycle(bench *b, const inputs *in) {
   *d->floor_i = (uint8_t)in->floor;
   *d->flush_i = (uint8_t)in->flush;
   *d->req_i = (uint8_t)in->req;
+  *d->defer_i = in->defer;
   *d->last_i = (uint8_t)in->last;
   *d->take_i = in->take;
   ct_arbiter_eval(d);
@@ -126,6 +136,7 @@ static void random_against_model(void **state) {
     }
     in.last = (unsigned)ct_rng_percent(&rng, ends) | (unsigned)ct_rng_percent(&rng, ends) << 1;
     in.take = ct_rng_percent(&rng, 70);
+    if (ct_rng_percent(&rng, 5)) in.defer = ct_rng_percent(&rng, 50);
     cycle(&b, &in);
   }
   ct_arbiter_free(b.dut);
@@ -201,6 +212,27 @@ static void free_slots_are_not_counted(void **state) {
   ct_arbiter_free(b.dut);
 }
 
+/* A training that defers has what inference's slots earn it and no more, in pauses of inference,
+ * too. */
+static void deferring_leaves_the_rest(void **state) {
+  (void)state;
+  static const unsigned floors[] = {0, 16, 64, 128, 200};
+  for (unsigned i = 0; i < sizeof floors / sizeof *floors; ++i) {
+    bench b = open_bench();
+    int got[2] = {0, 0};
+    for (int k = 0; k < 4096; ++k) {
+      const unsigned pause = k % 4 == 0 ? 2 : 3;
+      const inputs in = {.floor = floors[i], .req = pause, .last = 3, .take = true, .defer = true};
+      const int c = cycle(&b, &in);
+      if (c >= 0) ++got[c];
+    }
+    const int share = (got[0] + got[1]) * (int)floors[i] / 256;
+    assert_in_range(got[1], share - 2 < 0 ? 0 : share - 2, share + 1);
+    assert_true(got[0] > 0);
+    ct_arbiter_free(b.dut);
+  }
+}
+
 static void round_robin_is_even(void **state) {
   (void)state;
   for (unsigned length = 1; length < 6; ++length) {
@@ -247,6 +279,7 @@ int main(void) {
       cmocka_unit_test(floor_is_the_share),
       cmocka_unit_test(floor_bounds_the_wait),
       cmocka_unit_test(free_slots_are_not_counted),
+      cmocka_unit_test(deferring_leaves_the_rest),
       cmocka_unit_test(round_robin_is_even),
       cmocka_unit_test(fcfs_keeps_and_flush_frees),
   };

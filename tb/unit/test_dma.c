@@ -273,6 +273,39 @@ static void training_delays_inference_by_its_bound(void **state) {
   }
 }
 
+/* While both move all they can, a floor of F gives training F/256 of the bursts, and none is 0. */
+static void shares(dma_bench *b, int side, unsigned floor) {
+  for (int c = kInf; c <= kTrn; ++c) {
+    const struct ct_cmd cmd = long_command(c, side, true, 16);
+    for (int n = 0; n < 20; ++n)
+      dma_push(b, c, side, &cmd);
+  }
+  dma_cycles(b, 2000);
+  const uint64_t inf = b->beats[kInf][side], trn = b->beats[kTrn][side];
+  dma_cycles(b, 34000);
+  const double got = (double)(b->beats[kTrn][side] - trn),
+               all = got + (double)(b->beats[kInf][side] - inf);
+  assert_false(dma_done(b, kInf) || dma_done(b, kTrn));
+  print_message("%s, floor %u: training has %.1f / 256 of the beats\n",
+                side == kLd ? "read" : "write", floor, 256 * got / all);
+  assert_true(got >= all * (floor - 1.) / 256 && got <= all * (floor + 1.) / 256);
+  assert_true(all > 0.99 * 34000);
+}
+
+static void floor_is_the_share_of_bursts(void **state) {
+  (void)state;
+  static const uint8_t floors[] = {0, 16, 32, 64};
+  for (unsigned i = 0; i < sizeof floors; ++i) {
+    for (int side = 0; side < kSides; ++side) {
+      dma_bench *b = dma_open(&kPlain);
+      *b->dut->floor_i = floors[i];
+      *b->dut->train_cap_i = 8; /* else that could be the limit */
+      shares(b, side, floors[i]);
+      dma_close(b);
+    }
+  }
+}
+
 /* A fetch goes before the loads of its context. */
 static void fetch_goes_first(void **state) {
   (void)state;
@@ -719,6 +752,7 @@ int main(void) {
       cmocka_unit_test(short_bursts_have_no_gaps),
       cmocka_unit_test(short_commands_have_no_gaps),
       cmocka_unit_test(training_delays_inference_by_its_bound),
+      cmocka_unit_test(floor_is_the_share_of_bursts),
       cmocka_unit_test(fetch_goes_first),
       cmocka_unit_test(freeze_grants_nothing),
       cmocka_unit_test(windows_are_kept),

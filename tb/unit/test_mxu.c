@@ -432,6 +432,36 @@ static void inference_beside_training(void **state) {
   }
 }
 
+/* While both have rows all the time, a floor of F gives training F/256 of them. */
+static void floor_is_the_share_of_rows(void **state) {
+  (void)state;
+  static const uint8_t floors[] = {0, 16, 64, 128};
+  for (unsigned i = 0; i < 2 * sizeof floors; ++i) {
+    mxu_tb *tb = open_cleared(i % 2, 70 + i % 2, 0);
+    const unsigned floor = floors[i / 2];
+    *tb->p.floor_i = (uint8_t)floor;
+    struct ct_cmd products[8];
+    for (unsigned n = 0; n < 8; ++n)
+      products[n] = product(64, 20, 2);
+    for (unsigned c = 0; c < 2; ++c)
+      mxu_tb_load(tb, c, kFree, products, 8);
+    for (unsigned n = 0; n < 500; ++n)
+      mxu_tb_cycle(tb);
+    const unsigned inf = tb->c[0].rows, trn = tb->c[1].rows;
+    for (unsigned n = 0; n < 12000; ++n)
+      mxu_tb_cycle(tb);
+    assert_false(mxu_tb_done(tb, 0) || mxu_tb_done(tb, 1));
+    const double got = tb->c[1].rows - trn, all = got + tb->c[0].rows - inf;
+    print_message("16x%u, floor %u: training has %.1f / 256 of the rows, %.4f rows a slot\n",
+                  tb->p.cols, floor, 256 * got / all, all * (16 / tb->p.cols) / 12000);
+    assert_true(got >= all * (floor - 1.) / 256 && got <= all * (floor + 1.) / 256);
+    mxu_tb_run(tb, 100000);
+    for (unsigned c = 0; c < 2; ++c)
+      mxu_tb_check_acc(tb, c);
+    mxu_tb_close(tb);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_programs),
@@ -443,6 +473,7 @@ int main(void) {
       cmocka_unit_test(freeze_holds_operations),
       cmocka_unit_test(full_rate),
       cmocka_unit_test(inference_beside_training),
+      cmocka_unit_test(floor_is_the_share_of_rows),
   };
   return cmocka_run_group_tests_name("ct_mxu", tests, NULL, NULL);
 }
