@@ -6,7 +6,8 @@
  *
  * Ready and served. Granted is served for writes (the burst is complete in its buffer), rows of the
  * array and tile operations of the vector unit. A read is served when its first beat comes: it
- * waits in the memory, behind what was asked for before it.
+ * waits in the memory, behind what was asked for before it. A read of training that defers to
+ * inference is ready when it is owed a slot.
  */
 #ifndef CT_PROBE_H
 #define CT_PROBE_H

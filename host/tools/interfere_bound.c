@@ -17,8 +17,8 @@
 
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
-/* What a burst that training is owed costs: 17 beats, and the cycle of its grant if no beat moves
- * in that one. */
+/* What a burst that training is owed costs: 17 beats, and one cycle for its grant if no beat moves
+ * meanwhile. */
 enum { OWED_BURST = 17 + 1 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
@@ -90,8 +90,9 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
     case CT_OP_MM: {
       const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS), nt = CT_GET(cmd, MM_NT);
       const uint64_t tiles = nt * ((rows + 15) / 16), half = t->info.array_cols == 8;
-      const uint64_t n = kt * rows * nt; /* training is owed words of A and rows of the array */
-      const uint64_t bound = half * n + (2 + half) * owed(t, n);
+      /* With a floor training is owed words of A and rows of the array. */
+      const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
+      const uint64_t bound = half * n + owed(t, words) + (1 + half) * owed(t, n);
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
@@ -150,10 +151,13 @@ void interfere_bounds(struct interfere *t) {
   b[CT_PROBE_READ] = 17 * cap + 1 + OWED_BURST * k;
   b[CT_PROBE_WRITE] = 20 + OWED_BURST * k;
   b[CT_PROBE_MXU] = half + (1 + half) * k;
-  b[CT_PROBE_VL] = 64 * (1 + k);
-  b[CT_PROBE_VA] = small ? 256 * (1 + k) : 16 + 17 * k; /* 17 if a signal is doubled */
-  b[CT_PROBE_VS] = (small ? 128 : 64) * (1 + k);
-  const uint64_t program = (t->code.count * sizeof(struct ct_cmd) + 255) / 256;
+  /* An operation takes a cycle more if it, or those before it, double a signal. */
+  b[CT_PROBE_VL] = 64 + 65 * k;
+  b[CT_PROBE_VA] = small ? 256 * (1 + k) : 16 + 17 * k;
+  b[CT_PROBE_VS] = small ? 128 * (1 + k) : 64 + 65 * k;
+  /* Bursts of 16 beats, cut at pages of 4 KB. */
+  const uint64_t bytes = t->code.count * sizeof(struct ct_cmd);
+  const uint64_t program = (bytes + 255) / 256 + bytes / 4096 + 1;
   struct chain c = {.t = t, .start = (reads(t, 1, 1) + reads(t, 1, program)) * t->beat_cycles};
   uint64_t *most = calloc((size_t)CT_NUM_SEMS * MOST_SIGNALS, sizeof *most);
   for (size_t i = 0; most && i < CT_NUM_SEMS; ++i)

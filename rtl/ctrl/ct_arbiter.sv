@@ -15,8 +15,8 @@
 //
 // Policies (policy_i; a change takes effect with the next grant)
 //   PRIORITY     In each slot 0 before 1: an operation of training can be interleaved at any slot. With floor_i > 0 a credit grows by
-//                floor_i/256 of a slot with every slot that is taken while training requests; as soon as it makes a whole slot, the next
-//                slot goes to training and costs one. So training gets floor_i/256 of the slots as long as it asks for them, and
+//                floor_i/256 of a slot with every slot that is taken while both request, or training defers; as soon as it makes a whole
+//                slot, the next slot goes to training and costs one. So training gets floor_i/256 of the slots as long as it asks, and
 //                inference never waits for two owed slots in a row (floor_i <= 128; in general for ceil(floor_i / (256 - floor_i)) of
 //                them). The credit counts slots and not cycles, so that the share is the same whatever a slot lasts.
 //   FCFS, JOB    An operation keeps the grant until its last slot, even in cycles in which it does not request. Then the operation
@@ -57,7 +57,7 @@ module ct_arbiter (
   logic held;
   logic owed;
   logic defer;
-  logic contest;  // the floor counts this slot, whoever gets it
+  logic contest;  // under PRIORITY the floor counts this slot, whoever gets it
   logic [1:0] req;
   logic first;
   logic pick;     // who goes when both request and none is held
@@ -145,8 +145,9 @@ module ct_arbiter (
   assign contested = taken && prio && req_i[1] && (req_i[0] || defer_i) && floor_i != 8'd0;
   assign f_still   = policy_i == f_policy_q && floor_i == f_floor_q;
 
-  // Slots of training in a row under the eyes of a requesting inference (f_run_q), while the floor stands still and from a credit on that
-  // this floor can make (f_calm_q). Each costs 256 - floor more credit than it brings (f_spent_q), and credit is short of 256 + floor.
+  // Slots of training in a row under the eyes of an inference that requests, or that training defers to (f_run_q), while the floor
+  // stands still and from a credit on that this floor can make (f_calm_q). Each costs 256 - floor more credit than it brings
+  // (f_spent_q), and credit is short of 256 + floor.
   logic [7:0] f_run_q;
   logic [11:0] f_spent_q, f_spent;
   logic       f_calm_q;
@@ -180,7 +181,7 @@ module ct_arbiter (
       f_calm_q   <= (f_calm_q && f_still) || credit_q < 9'd256;
       f_run_q    <= (f_still && f_calm_q ? f_run_q : 8'd0) + 8'(contested && gnt_o[1]);
       f_spent_q  <= f_spent;
-      if (!req_i[0] || !prio || (taken && gnt_o[0])) begin
+      if ((!req_i[0] && !defer_i) || !prio || (taken && gnt_o[0])) begin
         f_run_q   <= 8'd0;
         f_spent_q <= '0;
       end

@@ -203,18 +203,21 @@ module ct_dma_ld #(
   // outstanding, training that filled in between would take two thirds of the bandwidth that inference is waiting for; behind its last
   // bursts, it would stand in front of what inference asks for next (a job that starts reads descriptor, program and operands one after
   // the other, hence the Linger cycles), and a memory that takes IDs out of turn would serve it first. A memory that leaves inference
-  // without a beat for Patience cycles may be dead for it: training does not wait for that.
+  // without a beat for Patience cycles, with nothing of training in front of it, may be dead for it. Training does not wait for that,
+  // whatever the floor, which counts the slots of inference only.
   localparam int unsigned Linger   = 15;
   localparam int unsigned Patience = 255;
   logic [1:0] hold, out;
   logic [1:0] f_out;               // bursts of a fetch are outstanding
-  logic       moves;               // inference asks for a burst or gets a beat
+  logic       reads;               // inference does, or has just done so
+  logic       moves;               // it asks for a burst or gets a beat
   logic [3:0] linger_d, linger_q;
   logic [7:0] patience_d, patience_q;
   assign out        = {land_q[7:4] != put_q[7:4], land_q[3:0] != put_q[3:0]};
   assign linger_d   = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
-  assign patience_d = moves ? 8'(Patience) : patience_q - {7'd0, patience_q != '0};
-  assign hold       = {policy_i == ct_pkg::PolicyPriority && (want[0] || f_out[0] || linger_q != '0 || (out[0] && patience_q != '0)), 1'b0};
+  assign patience_d = moves ? 8'(Patience) : patience_q - {7'd0, patience_q != '0 && !out[1]};
+  assign reads      = want[0] || f_out[0] || out[0] || linger_q != '0;
+  assign hold       = {policy_i == ct_pkg::PolicyPriority && reads && (patience_q != '0 || req[0]), 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -664,7 +667,7 @@ module ct_dma_ld #(
   assign f_most  = f_cap == 4'd0 ? 4'd1 : f_cap > 4'd8 ? 4'd8 : f_cap;
   assign f_trn   = 4'(put_q[7:4] - land_q[7:4]) + lost_q[7:4];
   assign f_owed  = 9'd17 * 9'(f_trn) - 9'(f_come_q[9:5]);
-  assign f_waits = want[0] && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign f_waits = want[0] && (req[0] || patience_q != '0) && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_const_q <= 1'b1;

@@ -156,6 +156,7 @@ static void alone_from_a_file(void **state) {
 static void with_a_floor(void **state) {
   (void)state;
   bounds_hold("--network digits --training stress --floor 64");
+  bounds_hold("--network 32x2 --training stress --floor 200 --device sim:core=16x8,bandwidth=2");
 }
 
 int main(void) {

@@ -230,6 +230,19 @@ static unsigned time_record(dma_bench *b, int side) {
   }
 }
 
+/* The same of so many records. */
+static unsigned time_load(dma_bench *b, unsigned records) {
+  struct ct_cmd cmd = dma_command(rd_region(0), 0, true, 16, 1);
+  dma_loop1(&cmd, records, 17, 16);
+  CT_PUT(&cmd, ALL_SIG1, CT_SEM(1));
+  dma_push(b, kInf, kLd, &cmd);
+  for (unsigned i = 0;; ++i) {
+    if (dma_done(b, kInf)) return i;
+    if (i > 50000) fail_msg("inference starved");
+    dma_cycle(b);
+  }
+}
+
 /* While training moves all it can, a load waits for no more than its cap of bursts and the one in
  * the AR register, a store for the burst under way and one granted at its end. With a floor each
  * waits for the bursts, too, that training is owed, and for their grants, a store for the words
@@ -273,6 +286,32 @@ static void training_delays_inference_by_its_bound(void **state) {
   }
 }
 
+/* A long load waits once for training's cap of bursts and then for those that training is owed, and
+ * so many it is owed. */
+static void long_loads_wait_for_what_is_owed(void **state) {
+  (void)state;
+  static const uint8_t floors[] = {0, 16, 64};
+  enum { kRecords = 96, kCap = 8 };
+  for (unsigned i = 0; i < sizeof floors; ++i) {
+    dma_bench *b = dma_open(&kPlain);
+    const unsigned floor = floors[i], owed = (kRecords * floor + 255 - floor) / (256 - floor);
+    *b->dut->floor_i = floors[i];
+    *b->dut->train_cap_i = kCap;
+    const unsigned alone = time_load(b, kRecords);
+    const struct ct_cmd cmd = long_command(kTrn, kLd, true, 16);
+    for (int n = 0; n < 20; ++n)
+      dma_push(b, kTrn, kLd, &cmd);
+    dma_cycles(b, 500);
+    const unsigned both = time_load(b, kRecords);
+    print_message("floor %u: %d records in %u cycles alone, %u beside training (owed %u)\n", floor,
+                  kRecords, alone, both, owed);
+    assert_false(dma_done(b, kTrn));
+    assert_true(both <= alone + 17 * kCap + 1 + 18 * owed);
+    assert_true(both + 17 >= alone + 17 * owed);
+    dma_close(b);
+  }
+}
+
 /* While both move all they can, a floor of F gives training F/256 of the bursts, and none is 0. */
 static void shares(dma_bench *b, int side, unsigned floor) {
   for (int c = kInf; c <= kTrn; ++c) {
@@ -289,6 +328,7 @@ static void shares(dma_bench *b, int side, unsigned floor) {
   print_message("%s, floor %u: training has %.1f / 256 of the beats\n",
                 side == kLd ? "read" : "write", floor, 256 * got / all);
   assert_true(got >= all * (floor - 1.) / 256 && got <= all * (floor + 1.) / 256);
+  assert_true(floor || got == 0);
   assert_true(all > 0.99 * 34000);
 }
 
@@ -721,6 +761,34 @@ static void abandoned_answers_are_dropped(void **state) {
   }
 }
 
+/* A memory that has stopped to answer inference, in the middle of a long load or of a fetch, does
+ * not keep training from it, with a floor or without. */
+static void training_reads_beside_a_hung_inference(void **state) {
+  (void)state;
+  for (unsigned k = 0; k < 4; ++k) {
+    dma_bench *b = dma_open(&kPlain);
+    *b->dut->floor_i = k & 1 ? 64 : 0;
+    *b->dut->train_cap_i = 8;
+    ct_axi_mem_fault(b->mem, CT_FAULT_AXI_HANG, 16 * ((uint64_t)rd_region(kInf) + 1700));
+    if (k & 2) {
+      dma_fetch(b, kInf, rd_region(kInf) + 1600, 400);
+    } else {
+      const struct ct_cmd cmd = long_command(kInf, kLd, true, 16);
+      dma_push_wrong(b, kInf, kLd, &cmd);
+    }
+    dma_cycles(b, 2500); /* it has come to the place */
+    const struct ct_cmd cmd = long_command(kTrn, kLd, true, 16);
+    dma_push(b, kTrn, kLd, &cmd);
+    for (unsigned i = 0; !dma_done(b, kTrn); ++i) {
+      assert_true(i < 255 + 3400 + 300);
+      dma_cycle(b);
+    }
+    wait_hung(b, kInf);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
 /* W stands still in the middle of a burst, for long: the context is let go, its next stores wait
  * until the burst is through, and nothing of the old job gets into them. */
 static void abandoned_in_a_burst(void **state) {
@@ -752,6 +820,7 @@ int main(void) {
       cmocka_unit_test(short_bursts_have_no_gaps),
       cmocka_unit_test(short_commands_have_no_gaps),
       cmocka_unit_test(training_delays_inference_by_its_bound),
+      cmocka_unit_test(long_loads_wait_for_what_is_owed),
       cmocka_unit_test(floor_is_the_share_of_bursts),
       cmocka_unit_test(fetch_goes_first),
       cmocka_unit_test(freeze_grants_nothing),
@@ -762,6 +831,7 @@ int main(void) {
       cmocka_unit_test(parity_error),
       cmocka_unit_test(flush_in_the_middle),
       cmocka_unit_test(abandoned_answers_are_dropped),
+      cmocka_unit_test(training_reads_beside_a_hung_inference),
       cmocka_unit_test(abandoned_in_a_burst),
       cmocka_unit_test(soft_fetches),
       cmocka_unit_test(dropped_fetches),

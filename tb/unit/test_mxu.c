@@ -454,7 +454,9 @@ static void floor_is_the_share_of_rows(void **state) {
     const double got = tb->c[1].rows - trn, all = got + tb->c[0].rows - inf;
     print_message("16x%u, floor %u: training has %.1f / 256 of the rows, %.4f rows a slot\n",
                   tb->p.cols, floor, 256 * got / all, all * (16 / tb->p.cols) / 12000);
+    assert_true(all * (16 / tb->p.cols) >= 0.97 * 12000);
     assert_true(got >= all * (floor - 1.) / 256 && got <= all * (floor + 1.) / 256);
+    assert_true(floor || got == 0);
     mxu_tb_run(tb, 100000);
     for (unsigned c = 0; c < 2; ++c)
       mxu_tb_check_acc(tb, c);

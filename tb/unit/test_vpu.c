@@ -611,8 +611,10 @@ static void waits_with_a_floor(unsigned v, struct ct_cmd cmd, unsigned slot, uns
   for (unsigned i = 0; i < kTries; ++i) {
     vpu_emit(b, 0, &cmd);
     unsigned before = b->started[s] + 1; /* one for which training may have had to wait */
-    while (b->started[s] <= before || b->starts[s][b->started[s] - 1].cycle + 1 != b->cycle)
+    while (b->started[s] <= before || b->starts[s][b->started[s] - 1].cycle + 1 != b->cycle) {
       vpu_cycle(b);
+      assert_true(b->started[s] < kTrainings);
+    }
     b->ctx[0].sem[1] = 1;
     const uint64_t ready = b->cycle;
     before = b->started[s];
@@ -621,10 +623,15 @@ static void waits_with_a_floor(unsigned v, struct ct_cmd cmd, unsigned slot, uns
     assert_true(b->started[s] - before <= owed + 1);
     if (b->cycle - 1 - ready > most) most = b->cycle - 1 - ready;
   }
-  assert_true(b->started[s] < kTrainings);
   assert_int_equal(most, slot * (1 + owed) - 1);
   vpu_run(b, 100000);
   vpu_close(b);
+}
+
+static struct ct_cmd twice_of(struct ct_cmd cmd) {
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(2));
+  CT_PUT(&cmd, ALL_SIG1, CT_SEM(2));
+  return cmd;
 }
 
 static void bounded_wait_with_a_floor(void **state) {
@@ -632,16 +639,15 @@ static void bounded_wait_with_a_floor(void **state) {
   static const uint8_t floors[] = {64, 128, 200};
   struct ct_cmd copy = gen_va(1, 0);
   CT_PUT(&copy, VA_A_SRC, 1); /* no tile register is read: one follows the other at once */
-  struct ct_cmd twice = copy;
-  CT_PUT(&twice, ALL_SIG0, CT_SEM(2));
-  CT_PUT(&twice, ALL_SIG1, CT_SEM(2));
   for (unsigned v = 0; v < kVariants; ++v) {
     for (unsigned i = 0; i < sizeof floors; ++i) {
       waits_with_a_floor(v, gen_vl(0, 0, 0, 4, 16), 64, floors[i]);
       waits_with_a_floor(v, copy, v ? 64 : 16, floors[i]);
-      waits_with_a_floor(v, twice, v ? 64 : 17, floors[i]);
+      waits_with_a_floor(v, twice_of(copy), v ? 64 : 17, floors[i]);
       waits_with_a_floor(v, gen_vs(0, 0, 512, 4, 16), 64, floors[i]);
       waits_with_a_floor(v, gen_vs(0, 2, 512, 4, 16), v ? 128 : 32, floors[i]);
+      waits_with_a_floor(v, twice_of(gen_vl(0, 0, 0, 4, 16)), v ? 65 : 64, floors[i]);
+      waits_with_a_floor(v, twice_of(gen_vs(0, 0, 512, 4, 16)), 65, floors[i]);
     }
   }
 }
