@@ -215,9 +215,9 @@ module ct_dma_ld #(
   logic [7:0] patience_d, patience_q;
   assign out        = {land_q[7:4] != put_q[7:4], land_q[3:0] != put_q[3:0]};
   assign linger_d   = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
-  assign patience_d = moves ? 8'(Patience) : patience_q - {7'd0, patience_q != '0 && !out[1]};
+  assign patience_d = (moves || !reads) ? 8'(Patience) : patience_q - {7'd0, patience_q != '0 && !out[1]};
   assign reads      = want[0] || f_out[0] || out[0] || linger_q != '0;
-  assign hold       = {policy_i == ct_pkg::PolicyPriority && reads && (patience_q != '0 || req[0]), 1'b0};
+  assign hold       = {policy_i == ct_pkg::PolicyPriority && reads && patience_q != '0, 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

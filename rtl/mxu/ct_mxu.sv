@@ -215,8 +215,12 @@ module ct_mxu #(
   `CT_ASSERT(MetaHasRoom_A, meta_lost == 2'b00)
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
 
+  // With 8 columns a row takes port A for one cycle and the array for two: both contexts in turn have what they need, whatever the floor.
+  logic [2:0] a_policy;
+  assign a_policy = (Cols == 8 && floor_i != 8'd0) ? ct_pkg::PolicyRoundRobin : policy_i;
+
   ct_mxu_afeed u_afeed (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i(flush),
+    .clk_i, .rst_ni, .policy_i(a_policy), .floor_i((Cols == 8) ? 8'd0 : floor_i), .flush_i(flush),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
     .req_klast_i(req_klast), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
