@@ -90,9 +90,11 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
     case CT_OP_MM: {
       const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS), nt = CT_GET(cmd, MM_NT);
       const uint64_t tiles = nt * ((rows + 15) / 16), half = t->info.array_cols == 8;
-      /* With a floor training is owed words of A and rows of the array. */
+      /* With a floor training is owed rows of the array and words of A (8 columns: those in turn).
+       */
       const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
-      const uint64_t bound = half * n + owed(t, words) + (1 + half) * owed(t, n);
+      const uint64_t port = half && t->o->floor ? words : owed(t, words);
+      const uint64_t bound = half * n + port + (1 + half) * owed(t, n);
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
