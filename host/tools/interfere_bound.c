@@ -153,8 +153,9 @@ void interfere_bounds(struct interfere *t) {
   b[CT_PROBE_READ] = 17 * cap + 1 + OWED_BURST * k;
   b[CT_PROBE_WRITE] = 20 + OWED_BURST * k;
   b[CT_PROBE_MXU] = half + (1 + half) * k;
-  /* An operation takes a cycle more if it, or those before it, double a signal. */
-  b[CT_PROBE_VL] = 64 + 65 * k;
+  /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes
+   * has the time). */
+  b[CT_PROBE_VL] = 64 + (small ? 65 : 64) * k;
   b[CT_PROBE_VA] = small ? 256 * (1 + k) : 16 + 17 * k;
   b[CT_PROBE_VS] = small ? 128 * (1 + k) : 64 + 65 * k;
   /* Bursts of 16 beats, cut at pages of 4 KB. */

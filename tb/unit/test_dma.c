@@ -217,25 +217,13 @@ static void short_commands_have_no_gaps(void **state) {
   dma_close(b);
 }
 
-/* Cycles from the moment a one-record command of inference is there until it is done. */
-static unsigned time_record(dma_bench *b, int side) {
+/* Cycles from the moment a command of inference for so many records is there until it is done. */
+static unsigned time_records(dma_bench *b, int side, unsigned records) {
   struct ct_cmd cmd = dma_command(side == kLd ? rd_region(0) : wr_region(0),
                                   side == kLd ? 0 : kCtxSpm / 2, true, 16, 1);
-  CT_PUT(&cmd, ALL_SIG1, CT_SEM(1));
-  dma_push(b, kInf, side, &cmd);
-  for (unsigned i = 0;; ++i) {
-    if (dma_done(b, kInf)) return i;
-    if (i > 5000) fail_msg("inference starved");
-    dma_cycle(b);
-  }
-}
-
-/* The same of so many records. */
-static unsigned time_load(dma_bench *b, unsigned records) {
-  struct ct_cmd cmd = dma_command(rd_region(0), 0, true, 16, 1);
   dma_loop1(&cmd, records, 17, 16);
   CT_PUT(&cmd, ALL_SIG1, CT_SEM(1));
-  dma_push(b, kInf, kLd, &cmd);
+  dma_push(b, kInf, side, &cmd);
   for (unsigned i = 0;; ++i) {
     if (dma_done(b, kInf)) return i;
     if (i > 50000) fail_msg("inference starved");
@@ -243,13 +231,18 @@ static unsigned time_load(dma_bench *b, unsigned records) {
   }
 }
 
+/* Slots that a floor can give training while inference takes n. */
+static unsigned owed_for(unsigned n, unsigned floor) {
+  return (n * floor + 255 - floor) / (256 - floor);
+}
+
 /* While training moves all it can, a load waits for no more than its cap of bursts and the one in
  * the AR register, a store for the burst under way and one granted at its end. With a floor each
  * waits for the bursts, too, that training is owed, and for their grants, a store for the words
  * that training is owed of the SPM. */
 static void delays(dma_bench *b, unsigned cap, unsigned floor) {
-  const unsigned owed = 255 / (256 - floor), words = (16 * floor + 255 - floor) / (256 - floor);
-  const unsigned ld_alone = time_record(b, kLd), st_alone = time_record(b, kSt);
+  const unsigned owed = owed_for(1, floor), words = owed_for(16, floor);
+  const unsigned ld_alone = time_records(b, kLd, 1), st_alone = time_records(b, kSt, 1);
   for (int side = 0; side < kSides; ++side) {
     const struct ct_cmd cmd = long_command(kTrn, side, true, 16);
     for (int i = 0; i < 20; ++i)
@@ -258,7 +251,7 @@ static void delays(dma_bench *b, unsigned cap, unsigned floor) {
   unsigned ld_most = 0, st_most = 0;
   for (unsigned i = 0; i < 40; ++i) {
     dma_cycles(b, 200 + 7 * i);
-    const unsigned ld = time_record(b, kLd), st = time_record(b, kSt);
+    const unsigned ld = time_records(b, kLd, 1), st = time_records(b, kSt, 1);
     if (ld > ld_most) ld_most = ld;
     if (st > st_most) st_most = st;
   }
@@ -294,15 +287,15 @@ static void long_loads_wait_for_what_is_owed(void **state) {
   enum { kRecords = 96, kCap = 8 };
   for (unsigned i = 0; i < sizeof floors; ++i) {
     dma_bench *b = dma_open(&kPlain);
-    const unsigned floor = floors[i], owed = (kRecords * floor + 255 - floor) / (256 - floor);
+    const unsigned floor = floors[i], owed = owed_for(kRecords, floor);
     *b->dut->floor_i = floors[i];
     *b->dut->train_cap_i = kCap;
-    const unsigned alone = time_load(b, kRecords);
+    const unsigned alone = time_records(b, kLd, kRecords);
     const struct ct_cmd cmd = long_command(kTrn, kLd, true, 16);
     for (int n = 0; n < 20; ++n)
       dma_push(b, kTrn, kLd, &cmd);
     dma_cycles(b, 500);
-    const unsigned both = time_load(b, kRecords);
+    const unsigned both = time_records(b, kLd, kRecords);
     print_message("floor %u: %d records in %u cycles alone, %u beside training (owed %u)\n", floor,
                   kRecords, alone, both, owed);
     assert_false(dma_done(b, kTrn));

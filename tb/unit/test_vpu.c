@@ -491,6 +491,11 @@ static void window_edge(void **state) {
 
 enum { kFlood = 40, kToken = 3 };
 
+static unsigned side_of(const struct ct_cmd *cmd) {
+  const unsigned op = CT_GET(cmd, ALL_OP);
+  return op == CT_OP_VL ? kVl : op == CT_OP_VA ? kVa : kVs;
+}
+
 /* A command that takes a token, so that its start is seen. */
 static void emit_seen(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
   CT_PUT(&cmd, ALL_WAIT1, CT_SEM(kToken));
@@ -507,7 +512,7 @@ static void flood(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
 /* Cycles between starts, which must all be the same once under way. */
 static void rate(unsigned v, struct ct_cmd cmd, unsigned contexts, unsigned want) {
   vpu_bench *b = vpu_open(v, 800);
-  const unsigned op = CT_GET(&cmd, ALL_OP), s = op == CT_OP_VL ? kVl : op == CT_OP_VA ? kVa : kVs;
+  const unsigned s = side_of(&cmd);
   *b->p.policy_i = kRoundRobin;
   for (unsigned c = 0; c < contexts; ++c)
     flood(b, c, cmd);
@@ -515,7 +520,7 @@ static void rate(unsigned v, struct ct_cmd cmd, unsigned contexts, unsigned want
   assert_int_equal(b->started[s], contexts * kFlood);
   for (unsigned i = 16; i < b->started[s]; ++i) { /* until then buffers fill */
     const unsigned got = (unsigned)(b->starts[s][i].cycle - b->starts[s][i - 1].cycle);
-    if (got != want) print_error("%u lanes, op %x, start %u\n", kLanes[v], op, i);
+    if (got != want) print_error("%u lanes, side %u, start %u\n", kLanes[v], s, i);
     assert_int_equal(got, want);
   }
   vpu_close(b);
@@ -555,9 +560,7 @@ static void rates(void **state) {
  * operation at most. */
 static void waits_for_one(unsigned v, struct ct_cmd long_one, unsigned bound, unsigned at) {
   vpu_bench *b = vpu_open(v, 810);
-  const unsigned op = CT_GET(&long_one, ALL_OP), s = op == CT_OP_VL   ? kVl
-                                                     : op == CT_OP_VA ? kVa
-                                                                      : kVs;
+  const unsigned s = side_of(&long_one);
   flood(b, 1, long_one);
   struct ct_cmd cmd = long_one;
   CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
@@ -597,10 +600,7 @@ static void bounded_wait(void **state) {
 static void waits_with_a_floor(unsigned v, struct ct_cmd cmd, unsigned slot, unsigned floor) {
   enum { kTries = 40, kTrainings = 400 };
   vpu_bench *b = vpu_open(v, 815);
-  const unsigned op = CT_GET(&cmd, ALL_OP), owed = 255 / (256 - floor),
-                 s = op == CT_OP_VL   ? kVl
-                     : op == CT_OP_VA ? kVa
-                                      : kVs;
+  const unsigned owed = 255 / (256 - floor), s = side_of(&cmd);
   *b->p.floor_i = (uint8_t)floor;
   for (unsigned i = 0; i < kTrainings; ++i)
     emit_seen(b, 1, cmd);
