@@ -424,7 +424,8 @@ module ct_core #(
 
   // ---- Matrix array --------------------------------------------------------------------------------------------------------
 
-  logic [4:0]             rd_valid, rd_ready, rd_vld, rd_perr;
+  logic [4:0]             rd_valid, rd_ready, rd_vld, rd_perr, rd_ctx;
+  logic                   ld_wr_ctx, ld_yield;
   logic [5*20-1:0]        rd_addr;
   logic [5*128-1:0]       rd_data;
   logic [5*8-1:0]         rd_exp;
@@ -463,6 +464,7 @@ module ct_core #(
     .spm_size_i     (spm_size),
     .spm_rd_valid_o (rd_valid[2:0]),
     .spm_rd_addr_o  (rd_addr[59:0]),
+    .spm_rd_ctx_o   (rd_ctx[2:0]),
     .spm_rd_ready_i (rd_ready[2:0]),
     .spm_rd_vld_i   (rd_vld[2:0]),
     .spm_rd_data_i  (rd_data[383:0]),
@@ -522,6 +524,7 @@ module ct_core #(
     .err_addr_o     (err_addr[128 +: 64]),
     .spm_rd_valid_o (rd_valid[3]),
     .spm_rd_addr_o  (rd_addr[60 +: 20]),
+    .spm_rd_ctx_o   (rd_ctx[3]),
     .spm_rd_ready_i (rd_ready[3]),
     .spm_rd_vld_i   (rd_vld[3]),
     .spm_rd_data_i  (rd_data[384 +: 128]),
@@ -532,6 +535,8 @@ module ct_core #(
     .spm_wr_data_o  (wr_data[128 +: 128]),
     .spm_wr_exp_o   (wr_exp[8 +: 8]),
     .spm_wr_ready_i (wr_ready[1]),
+    .spm_wr_other_i (ld_wr_ctx),
+    .spm_wr_yield_o (ld_yield),
     .acc_rd_valid_o (acc_rd_valid),
     .acc_rd_ctx_o   (acc_rd_ctx),
     .acc_rd_tile_o  (acc_rd_tile),
@@ -561,6 +566,7 @@ module ct_core #(
     .floor_i        (train_floor),
     .freeze_i       (freeze),
     .train_cap_i    (train_cap),
+    .ld_yield_i     (ld_yield),
     .flush_i        (flush),
     .abandon_i      (abandon),
     .ld_cmd_valid_i (cmd_valid[1:0]),
@@ -605,10 +611,12 @@ module ct_core #(
     .spm_size_i     (spm_size),
     .spm_wr_valid_o (wr_valid[0]),
     .spm_wr_addr_o  (wr_addr[0 +: 20]),
+    .spm_wr_ctx_o   (ld_wr_ctx),
     .spm_wr_data_o  (wr_data[0 +: 128]),
     .spm_wr_exp_o   (wr_exp[0 +: 8]),
     .spm_rd_valid_o (rd_valid[4]),
     .spm_rd_addr_o  (rd_addr[80 +: 20]),
+    .spm_rd_ctx_o   (rd_ctx[4]),
     .spm_rd_ready_i (rd_ready[4]),
     .spm_rd_vld_i   (rd_vld[4]),
     .spm_rd_data_i  (rd_data[512 +: 128]),
@@ -638,6 +646,7 @@ module ct_core #(
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),
     .rd_addr_i   (rd_addr),
+    .rd_yield_i  (unit_policy == ct_pkg::PolicyPriority && train_floor == 8'd0 ? rd_ctx : 5'd0),
     .rd_ready_o  (rd_ready),
     .rd_vld_o    (rd_vld),
     .rd_data_o   (rd_data),

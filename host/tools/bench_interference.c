@@ -20,9 +20,10 @@ enum {
 static enum interfere_load load_of(const char *name, const struct argp_state *state) {
   if (!strcmp(name, "model")) return LOAD_MODEL;
   if (!strcmp(name, "stress")) return LOAD_STRESS;
+  if (!strcmp(name, "banks")) return LOAD_BANKS;
   if (!strcmp(name, "products")) return LOAD_PRODUCTS;
   if (!strcmp(name, "none")) return LOAD_NONE;
-  argp_error(state, "--training: \"%s\" is none of model, stress, products, none", name);
+  argp_error(state, "--training: \"%s\" is none of model, stress, banks, products, none", name);
   return LOAD_MODEL;
 }
 
@@ -75,6 +76,7 @@ int bench_interference(int argc, char **argv) {
       {"batch", KEY_BATCH, "N", 0, "Rows of a training step (64)", 0},
       {"training", KEY_TRAINING, "LOAD", 0,
        "What trains: model (the same network; the default), stress (every unit all the time), "
+       "banks (every unit, words and rows all in one bank), "
        "products (rows of the array from resident operands), none (inference alone, no more)",
        0},
       {"resident", KEY_RESIDENT, NULL, 0, "Inference keeps its weights in the scratchpad", 0},

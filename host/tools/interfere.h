@@ -26,6 +26,7 @@
 enum interfere_load {
   LOAD_MODEL,    /* steps of stochastic gradient descent of the same network */
   LOAD_STRESS,   /* every unit with its longest operations all the time; computes nothing of use */
+  LOAD_BANKS,    /* every unit with what is in the way of others most, in one bank */
   LOAD_PRODUCTS, /* products on operands that stay in the scratchpad: one row a cycle, alone */
   LOAD_NONE      /* nothing: inference alone is all there is */
 };
@@ -81,6 +82,7 @@ struct interfere {
   struct interfere_run alone, train_alone, together, busy;
   json_t *alone_json; /* of the file that alone was read from, or NULL */
   struct interfere_bound bound;
+  uint32_t train_cap; /* bursts that training may have outstanding */
 };
 
 /* 0, or 1 after a sentence; close it either way. */

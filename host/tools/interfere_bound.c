@@ -6,6 +6,10 @@
  *
  *   delay(operation) = bound(operation) + max(delay of what it waits for, and of its predecessor)
  *
+ * An operation under way can lose cycles to training, too, with the floor at 0 no more than the
+ * enum below says. With a floor, scratchpad and tile registers know no rank between the contexts,
+ * and what they cost comes on top.
+ *
  * A job begins with two reads in a row, descriptor and program. An LD, however long, waits once for
  * the beats of training that were asked for before it: none is asked for while inference reads but
  * those that a floor gives. A beat takes 16 / bandwidth cycles; a memory that stalls comes on top.
@@ -20,6 +24,11 @@ enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 /* What a burst that training is owed costs: 17 beats, and one cycle for its grant if no beat moves
  * meanwhile. */
 enum { OWED_BURST = 17 + 1 };
+
+/* What operations lose while they are under way: VL to rows of VA that are in its pipeline when the
+ * first is in the way; VS to words of reads that are outstanding then; a product with A transposed
+ * to a tile that is in the transposer. */
+enum { VA_PIPE = 26, BURST = 17, TRANSPOSER = 32 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
@@ -94,18 +103,20 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
        */
       const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
       const uint64_t port = half && t->o->floor ? words : owed(t, words);
-      const uint64_t bound = half * n + port + (1 + half) * owed(t, n);
+      const uint64_t turn = CT_GET(cmd, MM_A_TRANS) ? TRANSPOSER : 0;
+      const uint64_t bound = half * n + port + (1 + half) * owed(t, n) + turn;
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
-      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VL], 3};
+      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VL] + VA_PIPE, 3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
       return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VA], 4};
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
-      return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VS], 5};
+      const uint64_t bound = n * (b[CT_PROBE_VS] + (uint64_t)BURST * t->train_cap);
+      return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
   }
 }
@@ -146,11 +157,10 @@ static size_t walk(struct chain *c, const struct ct_code *code, size_t at) {
 
 void interfere_bounds(struct interfere *t) {
   const bool small = t->info.vpu_lanes == 4;
-  uint32_t cap = 0;
-  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &cap);
+  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
   const uint64_t k = owed(t, 1), half = t->info.array_cols == 8; /* slots owed in a row */
   uint64_t *b = t->bound.unit;
-  b[CT_PROBE_READ] = 17 * cap + 1 + OWED_BURST * k;
+  b[CT_PROBE_READ] = (uint64_t)BURST * t->train_cap + 1 + OWED_BURST * k;
   b[CT_PROBE_WRITE] = 20 + OWED_BURST * k;
   b[CT_PROBE_MXU] = half + (1 + half) * k;
   /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes

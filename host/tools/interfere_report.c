@@ -203,7 +203,7 @@ json_t *interfere_jobs_json(const struct interfere_options *o) {
 }
 
 static int write_json(const struct interfere *t, const struct stretch *s) {
-  static const char *const loads[] = {"model", "stress", "products", "none"};
+  static const char *const loads[] = {"model", "stress", "banks", "products", "none"};
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
   json_t *root = interfere_jobs_json(t->o);
   json_object_set_new(root, "training", json_string(loads[t->o->load]));

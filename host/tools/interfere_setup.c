@@ -7,7 +7,8 @@
 #include "host/lib/ct_model.h"
 #include "interfere.h"
 
-enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64 };
+enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64, BANKS = 8, SCRATCH = 8192 };
+enum { FUNCTION = 8 }; /* the first of those that need a function unit */
 
 /* "784-512-256-10"; "256x3": three layers of that width; "digits". */
 static int parse_network(const char *text, struct ct_mlp *net) {
@@ -139,32 +140,82 @@ static void put(struct ct_cmd *cmds, size_t *n, uint32_t op, const struct ct_fie
   put(cmds, &n, CT_OP_##OP, (const struct ct_field_value[]){__VA_ARGS__}, \
       sizeof((const struct ct_field_value[]){__VA_ARGS__}) / sizeof(struct ct_field_value))
 
-/* A pass takes each unit about 256 cycles: 256 rows of the array, 4 of the longest operations of VL
- * and VS, 8 of VA (which may start every 29 cycles), 272 beats each way. No semaphores: every queue
- * runs as fast as its unit lets it, on operands of its own. */
-static size_t stress_program(struct ct_cmd *cmds, uint32_t words, bool products_only) {
-  const uint32_t load = words / 4, store = words / 2, scratch = words / 4 * 3;
+/* The loads are endless passes, in which every unit has about the same number of cycles to do, for
+ * the 256 rows that fill all of ACC: 256 cycles, with 8 columns 512. No semaphores: every queue
+ * runs as fast as its unit lets it, on operands of its own.
+ *
+ * stress  the longest operations there are: VL and VS of FP32 (with 4 lanes VS of squares), VA of
+ *         whole tiles from ACC and from tile registers (with 4 lanes functions)
+ * banks   what is in the way of others most: all words in one bank of the scratchpad, all rows of
+ * VA in one bank of the tile registers
+ */
+struct pass {
+  bool small, banks;
+  uint32_t cycles;
+  uint32_t quarter; /* of the window, in words: for A and B, for LD, for ST, for VL and VS */
+};
+
+static size_t put_products(struct ct_cmd *cmds, size_t n, uint32_t k_tiles) {
+  for (uint32_t acc = 0; acc < CT_ACC_TILES; acc += CT_ACC_TILES / 2)
+    PUT(MM, CT_SET(MM_A, 0), CT_SET(MM_AM, TILE_WORDS), CT_SET(MM_AK, TILE_WORDS),
+        CT_SET(MM_B, 8 * TILE_WORDS), CT_SET(MM_BN, TILE_WORDS), CT_SET(MM_BK, TILE_WORDS),
+        CT_SET(MM_KT, k_tiles), CT_SET(MM_NT, 2), CT_SET(MM_ROWS, 64), CT_SET(MM_ACC, acc),
+        CT_SET(MM_ACC_N, CT_ACC_TILES / 4));
+  return n;
+}
+
+/* Whole bursts; the program itself is read, too. */
+static size_t put_transfers(struct ct_cmd *cmds, size_t n, const struct pass *p) {
+  const uint32_t bursts = p->cycles / 16, word = p->banks ? BANKS : 1, run = p->banks ? 0 : 16;
+  PUT(LD, CT_SET(DMA_DRAM_REG, 1), CT_SET(DMA_SPM, p->quarter), CT_SET(DMA_NB, 16),
+      CT_SET(DMA_S0, word), CT_SET(DMA_N1, bursts - 4), CT_SET(DMA_D1, 16), CT_SET(DMA_S1, run),
+      CT_SET(DMA_N2, 1));
+  PUT(ST, CT_SET(DMA_DRAM_REG, 2), CT_SET(DMA_SPM, 2 * p->quarter), CT_SET(DMA_NB, 16),
+      CT_SET(DMA_S0, word), CT_SET(DMA_N1, bursts), CT_SET(DMA_D1, 16), CT_SET(DMA_S1, run),
+      CT_SET(DMA_N2, 1));
+  return n;
+}
+
+/* A command can be dispatched every 11 cycles, so those that can be repeated are. */
+static size_t put_long_operations(struct ct_cmd *cmds, size_t n, const struct pass *p) {
+  const uint32_t from = 3 * p->quarter, to = from + F32_TILE_WORDS;
+  const uint32_t square = p->small ? 2 : 0, vs_cycles = p->small ? 128 : 64;
+  const uint32_t function = p->small ? FUNCTION : 0, va_tiles = p->small ? 2 : 8;
+  for (uint32_t i = 0; i < p->cycles / 64; ++i)
+    PUT(VL, CT_SET(VL_SPM, from), CT_SET(VL_ROW_STRIDE, 4), CT_SET(VL_ROWS, 16), CT_SET(VL_TD, i));
+  PUT(VS, CT_SET(VS_SPM, to), CT_SET(VS_MODE, square), CT_SET(VS_ROW_STRIDE, 4),
+      CT_SET(VS_ROWS, 16), CT_SET(VS_MORE, p->cycles / vs_cycles - 1));
+  for (uint32_t done = 0; done < 16 && done < va_tiles * 2; done += 8)
+    PUT(VA, CT_SET(VA_A_SRC, 1), CT_SET(VA_TA, done), CT_SET(VA_TD, 8), CT_SET(VA_FUNC, function),
+        CT_SET(VA_ROWS, 16), CT_SET(VA_COLS, 16), CT_SET(VA_MORE, va_tiles - 1));
+  return n;
+}
+
+static size_t put_one_bank(struct ct_cmd *cmds, size_t n, const struct pass *p) {
+  const uint32_t from = 3 * p->quarter, to = from + 16 * BANKS;
+  for (uint32_t i = 0; i < 8; ++i) {
+    PUT(VL, CT_SET(VL_SPM, from), CT_SET(VL_MODE, 1), CT_SET(VL_ROW_STRIDE, BANKS),
+        CT_SET(VL_ROWS, 16), CT_SET(VL_TD, i));
+    PUT(VA, CT_SET(VA_A_SRC, 1), CT_SET(VA_TD, 8), CT_SET(VA_ROWS, 1), CT_SET(VA_COLS, 16),
+        CT_SET(VA_MORE, 7));
+  }
+  PUT(VS, CT_SET(VS_SPM, to), CT_SET(VS_MODE, 1), CT_SET(VS_ROW_STRIDE, BANKS), CT_SET(VS_ROWS, 16),
+      CT_SET(VS_MORE, 7));
+  return n;
+}
+
+static size_t stress_program(struct ct_cmd *cmds, const struct interfere *t) {
+  const bool half = t->info.array_cols == 8;
+  const struct pass p = {.small = t->info.vpu_lanes == 4,
+                         .banks = t->o->load == LOAD_BANKS,
+                         .cycles = half ? 512 : 256,
+                         .quarter = ct_window_words(t->dev) / 4};
   size_t n = 0;
   PUT(LOOP, CT_SET(CTL_COUNT, STRESS_PASSES));
-  PUT(MM, CT_SET(MM_A, 0), CT_SET(MM_AM, TILE_WORDS), CT_SET(MM_AK, TILE_WORDS),
-      CT_SET(MM_B, 8 * TILE_WORDS), CT_SET(MM_BN, TILE_WORDS), CT_SET(MM_BK, TILE_WORDS),
-      CT_SET(MM_KT, products_only ? 16 : 2), CT_SET(MM_NT, 1), CT_SET(MM_ROWS, 128));
-  if (!products_only) {
-    PUT(LD, CT_SET(DMA_DRAM_REG, 1), CT_SET(DMA_SPM, load), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, 16),
-        CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17), CT_SET(DMA_S1, 16),
-        CT_SET(DMA_N2, 1));
-    PUT(ST, CT_SET(DMA_DRAM_REG, 2), CT_SET(DMA_SPM, store), CT_SET(DMA_HDR, 1), CT_SET(DMA_NB, 16),
-        CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 16), CT_SET(DMA_D1, 17), CT_SET(DMA_S1, 16),
-        CT_SET(DMA_N2, 1));
-    for (uint32_t i = 0; i < 4; ++i) {
-      PUT(VL, CT_SET(VL_SPM, scratch), CT_SET(VL_ROW_STRIDE, 4), CT_SET(VL_ROWS, 16),
-          CT_SET(VL_TD, i));
-      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16), CT_SET(VA_COLS, 16));
-      PUT(VS, CT_SET(VS_SPM, scratch + F32_TILE_WORDS), CT_SET(VS_ROW_STRIDE, 4),
-          CT_SET(VS_ROWS, 16), CT_SET(VS_TS, 8 + i));
-      PUT(VA, CT_SET(VA_TA, 4 + i), CT_SET(VA_TD, 4 + i), CT_SET(VA_ROWS, 16), CT_SET(VA_COLS, 16));
-    }
-  }
+  n = put_products(cmds, n, t->o->load == LOAD_PRODUCTS ? 8 : 1);
+  if (t->o->load != LOAD_PRODUCTS) n = put_transfers(cmds, n, &p);
+  if (t->o->load == LOAD_STRESS) n = put_long_operations(cmds, n, &p);
+  if (t->o->load == LOAD_BANKS) n = put_one_bank(cmds, n, &p);
   cmds[n] = (struct ct_cmd){{0}};
   ct_cmd_set(&cmds[n++], CT_F_ALL_OP, CT_OP_ENDL);
   cmds[n] = (struct ct_cmd){{0}};
@@ -192,13 +243,12 @@ static int fill_scratchpad(struct interfere *t) {
 }
 
 static int open_stress(struct interfere *t) {
-  enum { SCRATCH = 8192 };
-  struct ct_cmd cmds[32];
+  struct ct_cmd cmds[96];
   uint8_t zero[SCRATCH] = {0};
   int rc = ct_mem_alloc(t->dev, 2 * (uint64_t)SCRATCH, &t->scratch);
   if (rc >= 0) rc = ct_mem_write(t->dev, t->scratch, zero, SCRATCH);
   if (rc >= 0) rc = fill_scratchpad(t);
-  const size_t n = stress_program(cmds, ct_window_words(t->dev), t->o->load == LOAD_PRODUCTS);
+  const size_t n = stress_program(cmds, t);
   if (rc >= 0) rc = load_program(t, cmds, n, &t->train);
   return rc < 0 ? cli_fail_device(t->dev, rc, "preparing the load") : 0;
 }
@@ -209,7 +259,7 @@ int interfere_train(struct interfere *t) {
     struct ct_job job = {.program = t->train, .user = t};
     const uint64_t at = t->batches + t->steps_submitted % BATCHES * t->batch_pitch;
     job.args[0] = units(t->scratch);
-    job.args[1] = units(t->scratch + 8192);
+    job.args[1] = units(t->scratch + SCRATCH);
     const int rc = t->train
                        ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
                        : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, t, NULL);

@@ -34,6 +34,7 @@ module ct_dma_ld #(
   input  logic [7:0]                    floor_i,
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
+  input  logic                          yield_i,      // words of training are in the way of inference's VS
   input  logic [1:0]                    flush_i,
   input  logic [1:0]                    halt_i,
   input  logic [1:0]                    abandon_i,
@@ -75,6 +76,7 @@ module ct_dma_ld #(
 
   output logic                          spm_wr_valid_o,
   output logic [ct_pkg::SpmAddrW-1:0]   spm_wr_addr_o,
+  output logic                          spm_wr_ctx_o,
   output logic [127:0]                  spm_wr_data_o,
   output logic [7:0]                    spm_wr_exp_o,
 
@@ -204,7 +206,8 @@ module ct_dma_ld #(
   // bursts, it would stand in front of what inference asks for next (a job that starts reads descriptor, program and operands one after
   // the other, hence the Linger cycles), and a memory that takes IDs out of turn would serve it first. A memory that leaves inference
   // without a beat for Patience cycles, with nothing of training in front of it, may be dead for it. Training does not wait for that,
-  // whatever the floor, which counts the slots of inference only.
+  // whatever the floor, which counts the slots of inference only. What has been asked for lands whether a bank is taken or not, so training
+  // asks for nothing either while its words keep those of inference's VS out of a bank.
   localparam int unsigned Linger   = 15;
   localparam int unsigned Patience = 255;
   logic [1:0] hold, out;
@@ -217,7 +220,7 @@ module ct_dma_ld #(
   assign linger_d   = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
   assign patience_d = (moves || !reads) ? 8'(Patience) : patience_q - {7'd0, patience_q != '0 && !out[1]};
   assign reads      = want[0] || f_out[0] || out[0] || linger_q != '0;
-  assign hold       = {policy_i == ct_pkg::PolicyPriority && reads && patience_q != '0, 1'b0};
+  assign hold       = {policy_i == ct_pkg::PolicyPriority && ((reads && patience_q != '0) || yield_i), 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -394,6 +397,7 @@ module ct_dma_ld #(
   assign w_out          = w_v_q && !drop[w_ctx_q] && w_rel_q >= (w_ctx_q ? spm_size_i[SpmW +: SpmW] : spm_size_i[0 +: SpmW]);
   assign spm_wr_valid_o = w_v_q && !w_out && !drop[w_ctx_q];
   assign spm_wr_addr_o  = w_rel_q + (w_ctx_q ? spm_base_i[SpmW +: SpmW] : spm_base_i[0 +: SpmW]);
+  assign spm_wr_ctx_o   = w_ctx_q;
   assign spm_wr_data_o  = w_data_q;
   logic [127:0] exps;
   always_comb begin

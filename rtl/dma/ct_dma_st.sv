@@ -65,6 +65,7 @@ module ct_dma_st #(
 
   output logic                          spm_rd_valid_o,
   output logic [ct_pkg::SpmAddrW-1:0]   spm_rd_addr_o,
+  output logic                          spm_rd_ctx_o,
   input  logic                          spm_rd_ready_i,
   input  logic                          spm_rd_vld_i,
   input  logic [127:0]                  spm_rd_data_i,
@@ -193,6 +194,7 @@ module ct_dma_st #(
 
   assign spm_rd_valid_o = rd_gnt != 2'b00;
   assign spm_rd_addr_o  = rd_gnt[1] ? rd_phys_q[SpmW +: SpmW] : rd_phys_q[0 +: SpmW];
+  assign spm_rd_ctx_o   = rd_gnt[1];
   assign rd_go          = spm_rd_ready_i ? rd_gnt : 2'b00;
   assign seq_ready      = load;
 

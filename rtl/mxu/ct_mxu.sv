@@ -60,6 +60,7 @@ module ct_mxu #(
   // SPM read ports: A, B of context 0, B of context 1.
   output logic [2:0]             spm_rd_valid_o,
   output logic [59:0]            spm_rd_addr_o,
+  output logic [2:0]             spm_rd_ctx_o,
   input  logic [2:0]             spm_rd_ready_i,
   input  logic [2:0]             spm_rd_vld_i,
   input  logic [383:0]           spm_rd_data_i,
@@ -217,14 +218,16 @@ module ct_mxu #(
 
   // With 8 columns a row takes port A for one cycle and the array for two: both contexts in turn have what they need, whatever the floor.
   logic [2:0] a_policy;
+  logic       a_ctx;
+  assign spm_rd_ctx_o = {2'b10, a_ctx};
   assign a_policy = (Cols == 8 && floor_i != 8'd0) ? ct_pkg::PolicyRoundRobin : policy_i;
 
   ct_mxu_afeed u_afeed (
-    .clk_i, .rst_ni, .policy_i(a_policy), .floor_i((Cols == 8) ? 8'd0 : floor_i), .flush_i(flush),
+    .clk_i, .rst_ni, .policy_i(a_policy), .floor_i((Cols == 8) ? 8'd0 : floor_i), .flush_i(flush), .halt_i(halt_q),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
     .req_klast_i(req_klast), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
-    .spm_rd_valid_o(spm_rd_valid_o[0]), .spm_rd_addr_o(spm_rd_addr_o[19:0]), .spm_rd_ready_i(spm_rd_ready_i[0]),
+    .spm_rd_valid_o(spm_rd_valid_o[0]), .spm_rd_addr_o(spm_rd_addr_o[19:0]), .spm_rd_ctx_o(a_ctx), .spm_rd_ready_i(spm_rd_ready_i[0]),
     .spm_rd_vld_i(spm_rd_vld_i[0]), .spm_rd_data_i(spm_rd_data_i[127:0]), .spm_rd_exp_i(spm_rd_exp_i[7:0]),
     .spm_rd_perr_i(spm_rd_perr_i[0]),
     .avail_o(avail), .pop_i(take), .row_o(row),

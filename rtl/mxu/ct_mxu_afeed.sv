@@ -2,14 +2,15 @@
 //
 // The shared part of the two A streams: SPM port A, the transposer, the row buffers of both contexts.
 //
-// Port        a ct_arbiter gives it word by word: under PRIORITY as the array itself, so that training's words come at the rate of the rows
-//             that its floor gives it; under the other policies in turn, since a context whose rows do not come never asks for the array,
-//             whatever share of it the policy gives it. Data comes SpmLat = 2 cycles after the grant.
+// Port        a ct_arbiter gives it word by word: under PRIORITY (with 16 columns) as the array itself, so that training's words come at the
+//             rate of the rows that its floor gives it; else in turn, since a context whose rows do not come never asks for the array,
+//             whatever share of it the policy gives it (ct_mxu chooses). Data comes SpmLat = 2 cycles after the grant.
 // Rows        A word goes into its context's row buffer as it is, or through the transposer. Each context has 64 places; its stream
 //             asks for a word only when a place is free (or 16 places, for a transposed tile), so nothing here ever waits for the array.
 //             avail_o[c]: the oldest row of c may be popped. After pop_i[c], row_o holds it from the next cycle until the next pop.
-// Transposer  two buffers, each of one context from alloc until its last rows leave; context 0 first when both want one. A tile leaves
-//             at a row a cycle once its 16 words have arrived; at full rate a tile takes 16 cycles.
+// Transposer  two buffers, each of one context from alloc until its last rows leave; context 0 first when both want one, and under
+//             PRIORITY with the floor at 0 training takes none while context 0 has one: so it may find both taken when it begins, but not
+//             between its tiles. A tile leaves at a row a cycle once its 16 words have arrived; at full rate a tile takes 16 cycles.
 // Errors      PARITY, or SQUARE if the words of a tile to transpose carry different exponents: a pulse with the physical address.
 // Flush       flush_i[c] drops everything of c at once, and ignores what SPM still answers.
 
@@ -23,6 +24,7 @@ module ct_mxu_afeed (
   input  logic [2:0]   policy_i,
   input  logic [7:0]   floor_i,
   input  logic [1:0]   flush_i,
+  input  logic [1:0]   halt_i,       // c asks for nothing until it is flushed
 
   // Requests of the two A streams (ct_mxu_agen).
   input  logic [1:0]   req_valid_i,
@@ -41,6 +43,7 @@ module ct_mxu_afeed (
 
   output logic         spm_rd_valid_o,
   output logic [19:0]  spm_rd_addr_o,
+  output logic         spm_rd_ctx_o,
   input  logic         spm_rd_ready_i,
   input  logic         spm_rd_vld_i,
   input  logic [127:0] spm_rd_data_i,
@@ -86,6 +89,7 @@ module ct_mxu_afeed (
   assign sel            = gnt[1];
   assign spm_rd_valid_o = gnt != 2'b00;
   assign spm_rd_addr_o  = req.addr;
+  assign spm_rd_ctx_o   = sel;
   assign granted        = spm_rd_valid_o && spm_rd_ready_i;
   assign req_ready_o    = spm_rd_ready_i ? gnt : 2'b00;
 
@@ -137,7 +141,7 @@ module ct_mxu_afeed (
   logic [1:0]   tile_in_d, tile_in_q;    // its 16 words have arrived
   logic [7:0]   rows_q;                  // rows wanted, less one
   logic [15:0]  exp_q;
-  logic         buf_free, alloc;
+  logic         buf_free, alloc, alone;
   logic [1:0]   flush_buf;               // buffer b is being dropped
 
   logic         out_vld_d, out_vld_q;    // a tile is leaving
@@ -150,10 +154,11 @@ module ct_mxu_afeed (
   logic [7:0]   row_exp_q;
   logic [127:0] row_data;
 
-  assign alloc       = alloc_i != 2'b00 && buf_free;
+  assign alone       = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && own_o[0] && !halt_i[0];
+  assign alloc       = (alloc_i & alloc_ok_o) != 2'b00;
   assign alloc_buf_o = own_vld_q[0];
   assign buf_free    = own_vld_q != 2'b11;
-  assign alloc_ok_o  = {buf_free && !alloc_i[0], buf_free};
+  assign alloc_ok_o  = {buf_free && !alloc_i[0] && !alone, buf_free};
   assign own_o       = {|(own_vld_q & own_ctx_q) || (out_vld_q && out_ctx_q) || (row_vld_q && row_ctx_q),
                         |(own_vld_q & ~own_ctx_q) || (out_vld_q && !out_ctx_q) || (row_vld_q && !row_ctx_q)};
   assign flush_buf   = {flush_i[own_ctx_q[1]], flush_i[own_ctx_q[0]]};
@@ -286,6 +291,9 @@ module ct_mxu_afeed (
 
   assign row_o   = pop_ctx_q ? row1_q : row0_q;
   assign avail_o = {count_q[13:7] != '0, count_q[6:0] != '0};
+
+  logic unused_halt;
+  assign unused_halt = halt_i[1];
 
   `CT_ASSERT(AnswerInTime_A, !t2_vld_q || spm_rd_vld_i)
   `CT_ASSERT(OneRowWritten_A, (wr_direct & wr_turned) == 2'b00)

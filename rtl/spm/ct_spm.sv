@@ -2,10 +2,10 @@
 //
 // The scratchpad: 5 read ports and 2 write ports over banks of 144-bit words (16 mantissas, an exponent, 8 parity bits).
 //
-// Ports       read, in order of priority: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 VL, 4 ST; write: 0 LD, 1 VS.
-//             They rank by unit and not by context, so that no access of training inside a unit holds an inference one for long.
+// Ports       read: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 VL, 4 ST; write: 0 LD, 1 VS. Of those that want a bank
+//             the first in this order is served, but a read with rd_yield_i (ct_core: training's, under PRIORITY with the floor at 0) after all without.
 // Banks       word address modulo Banks. A bank does one read and one write a cycle; rd_ready_o and wr_ready_o (combinational) say
-//             whether the request is served in this cycle. Port 0 of each kind is always served.
+//             whether the request is served in this cycle. Write port 0 is always served, read port 0 without rd_yield_i, too.
 // Latency     read data come exactly ct_pkg::SpmLat = 2 cycles after the cycle of the grant, marked by rd_vld_o; data and parity
 //             outputs mean nothing in other cycles.
 // Order       a write granted in cycle t is seen by reads granted in t + 1 and later. A read of the same word in the same cycle
@@ -38,6 +38,7 @@ module ct_spm #(
 
   input  logic [4:0]         rd_valid_i,
   input  logic [5*AddrW-1:0] rd_addr_i,
+  input  logic [4:0]         rd_yield_i,
   output logic [4:0]         rd_ready_o,
   output logic [4:0]         rd_vld_o,
   output logic [5*128-1:0]   rd_data_o,
@@ -110,12 +111,12 @@ module ct_spm #(
   // ---------------------------------------------------------------------------------------------------------------------------
   // Requests of all ports in one shape.
 
-  logic [Ports-1:0]       rd_valid;
+  logic [Ports-1:0]       rd_valid, rd_yield;
   logic [BankW*Ports-1:0] rd_bank;
   logic [RowW*Ports-1:0]  rd_row;
   logic [Ports-1:0]       rd_ready;
   logic [Banks*Ports-1:0] rd_gnt_d, rd_gnt_q;  // port p gets bank b: bit Banks*p + b
-  logic [Banks-1:0]       rd_want, rd_taken;
+  logic [Banks-1:0]       rd_want;
   logic [1:0]             wr_valid;
   logic [BankW*2-1:0]     wr_bank;
   logic [RowW*2-1:0]      wr_row;
@@ -129,6 +130,7 @@ module ct_spm #(
   logic [Ports-1:0]       bad;  // the parity of what each port has read is wrong
 
   assign rd_valid   = {rd_valid_i[St] || dbg_rd_valid, rd_valid_i[St-1:0]};
+  assign rd_yield   = {rd_yield_i[St] || !rd_valid_i[St], rd_yield_i[St-1:0]};
   assign rd_ready_o = rd_ready;
   assign dbg_rd_go  = dbg_rd_valid && !rd_valid_i[St] && rd_ready[St];
 
@@ -143,13 +145,16 @@ module ct_spm #(
     end
   end
 
-  // A read is served unless a port of higher rank wants its bank.
+  // Of two reads that want one bank, the later port waits, unless only the earlier one yields.
   always_comb begin
     rd_ready = '1;
     if (rd_valid != '0) begin
       for (int p = 1; p < Ports; p++) begin
         for (int q = 0; q < p; q++) begin
-          if (rd_valid[q] && rd_bank[BankW*q +: BankW] == rd_bank[BankW*p +: BankW]) rd_ready[p] = 1'b0;
+          if (rd_valid[p] && rd_valid[q] && rd_bank[BankW*q +: BankW] == rd_bank[BankW*p +: BankW]) begin
+            if (rd_yield[q] && !rd_yield[p]) rd_ready[q] = 1'b0;
+            else                             rd_ready[p] = 1'b0;
+          end
         end
       end
     end
@@ -157,16 +162,15 @@ module ct_spm #(
 
   always_comb begin
     rd_want  = '0;
-    rd_taken = '0;
     rd_gnt_d = '0;
+    bank_re  = '0;
     if (rd_valid != '0) begin
       for (int p = 0; p < Ports; p++) begin
-        rd_want                     = {{(Banks-1){1'b0}}, rd_valid[p]} << rd_bank[BankW*p +: BankW];
-        rd_gnt_d[Banks*p +: Banks] = rd_want & ~rd_taken;
-        rd_taken                    = rd_taken | rd_want;
+        rd_want                    = {{(Banks-1){1'b0}}, rd_valid[p] && rd_ready[p]} << rd_bank[BankW*p +: BankW];
+        rd_gnt_d[Banks*p +: Banks] = rd_want;
+        bank_re                    = bank_re | rd_want;
       end
     end
-    bank_re = rd_taken;
   end
 
   always_comb begin
@@ -344,7 +348,18 @@ module ct_spm #(
   logic unused_addr;
   assign unused_addr = ^{rd_addr_i, wr_addr_i, dbg_addr, flip_addr_q, peek_addr_q};
 
-  `CT_ASSERT(FirstReadServed_A, !rd_valid_i[0] || rd_ready_o[0])
+  `CT_ASSERT(FirstReadServed_A, !rd_valid_i[0] || rd_yield_i[0] || rd_ready_o[0])
+  // Nobody waits for a read that yields, unless it yields itself.
+  logic [Banks-1:0] first_want, late_gnt;
+  always_comb begin
+    first_want = '0;
+    late_gnt   = '0;
+    for (int p = 0; p < Ports; p++) begin
+      if (rd_valid[p] && !rd_yield[p])               first_want[rd_bank[BankW*p +: BankW]] = 1'b1;
+      if (rd_valid[p] && rd_yield[p] && rd_ready[p]) late_gnt[rd_bank[BankW*p +: BankW]]   = 1'b1;
+    end
+  end
+  `CT_ASSERT(YieldingReadLast_A, (first_want & late_gnt) == '0)
   `CT_ASSERT(LdWriteServed_A, wr_ready_o[0])
   `CT_ASSERT(DebugReadAlone_A, dbg_q != DbgData || !vld2_q[St])
   `CT_ASSERT(OneWritePerBank_A, !(wr_valid_i == 2'b11 && wr_ready_o[1]) || wr_bank[BankW-1:0] != wr_bank[2*BankW-1:BankW])

@@ -81,6 +81,7 @@ module ct_vpu #(
   // SPM read port
   output logic         spm_rd_valid_o,
   output logic [19:0]  spm_rd_addr_o,
+  output logic         spm_rd_ctx_o,
   input  logic         spm_rd_ready_i,
   input  logic         spm_rd_vld_i,
   input  logic [127:0] spm_rd_data_i,
@@ -93,6 +94,8 @@ module ct_vpu #(
   output logic [127:0] spm_wr_data_o,
   output logic [7:0]   spm_wr_exp_o,
   input  logic         spm_wr_ready_i,
+  input  logic         spm_wr_other_i,  // a word of training has the bank
+  output logic         spm_wr_yield_o,  // no more of those, please
 
   // ACC read port
   output logic         acc_rd_valid_o,
@@ -130,7 +133,9 @@ module ct_vpu #(
   logic [19:0]  vl_at;
   logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_wait_sem, vl_window, vl_parity;
   logic [19:0]  vl_parity_addr;
-  logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_wr_fp32;
+  logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_wr_fp32, vl_rd_ctx;
+  logic         vl_barred;  // training's VA has the bank, and inference is to have it
+  logic [1:0]   va_gap;
   logic [AddrW-1:0] vl_wr_addr;
   logic [W-1:0]     vl_wr_data, vl_wr_fp32_data;
 
@@ -176,9 +181,10 @@ module ct_vpu #(
     .pending_o     (vl_pending),
     .probe_o       (probe_o[9:4]),
     .starved_o     (vl_starved),
-    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
+    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ctx_o(vl_rd_ctx), .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
     .wr_valid_o    (vl_wr_valid),
     .wr_ready_i    (vl_wr_ready),
+    .wr_other_i    (vl_barred),
     .wr_addr_o     (vl_wr_addr),
     .wr_fp32_o     (vl_wr_fp32),
     .wr_fp32_data_o (vl_wr_fp32_data),
@@ -237,7 +243,7 @@ module ct_vpu #(
     .start_ctx_i   (va_ctx),
     .start_cmd_i   (va_cmd),
     .kill_i        (va_flush_i | stop_q),
-    .starved_i     (vl_starved),
+    .gap_i         (va_gap),
     .sem_inc_o     (va_sem_inc_o),
     .busy_o        (va_busy),
     .pending_o     (va_pending),
@@ -314,6 +320,37 @@ module ct_vpu #(
     .err_window_o      (vs_window),
     .err_window_addr_o (vs_window_addr)
   );
+
+  // --- What operations of inference need and those of training have ---
+
+  // A side is urgent while an operation of inference waits for nothing but the side, or is under way: then what training has begun there
+  // counts as inference's own, for inference stands behind it. Under PRIORITY with the floor at 0, training makes way for an urgent side: its
+  // VA starts nothing more once a row of it has kept VL from writing, its DMA reads nothing more once a word of it has kept VS from
+  // writing. VA of inference makes gaps for VL of inference only. (With a floor training could lose its share by that.)
+  logic       strict, gap_d, gap_q, yield_d, yield_q;
+  logic [1:0] urgent_d, urgent_q;  // VS, VL
+
+  assign strict    = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign urgent_d  = {vs_pending[0] || probe_o[20], vl_pending[0] || probe_o[0]};
+  assign vl_barred = strict && urgent_q[0] && va_wr_addr[AddrW-1];
+  assign gap_d     = strict && urgent_q[0] && (gap_q || (vl_wr_valid && !vl_wr_ready && va_wr_addr[AddrW-1]));
+  assign yield_d   = strict && urgent_q[1] && (yield_q || (spm_wr_valid_o && !spm_wr_ready_i && spm_wr_other_i));
+  assign va_gap    = {vl_starved || gap_q, vl_starved && !(strict && vl_wr_addr[AddrW-1])};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      urgent_q <= 2'b00;
+      gap_q    <= 1'b0;
+      yield_q  <= 1'b0;
+    end else begin
+      urgent_q <= urgent_d;
+      gap_q    <= gap_d;
+      yield_q  <= yield_d;
+    end
+  end
+
+  assign spm_rd_ctx_o   = vl_rd_ctx && !urgent_q[0];
+  assign spm_wr_yield_o = yield_q;
 
   // --- Tile registers: VA writes first. ---
 

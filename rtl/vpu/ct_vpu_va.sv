@@ -15,7 +15,7 @@
 //             then adds -0.0 to their result.
 // Spacing     hold_o[c] keeps the command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
 //             last start of c, and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
-//             write of c before it is visible. Also both contexts while starved_i (VL needs the write port).
+//             write of c before it is visible. Also while gap_i[c].
 // Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
 //             going through the function in turn; the results gather in the write register, and the last of the four writes it.
 // Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4, 256 with 4 and a single function (16 lanes: one more if it signals
@@ -53,7 +53,7 @@ module ct_vpu_va #(
   input  logic [255:0]     start_cmd_i,
 
   input  logic [1:0]       kill_i,
-  input  logic             starved_i,
+  input  logic [1:0]       gap_i,      // c must not start: VL needs the write port
   output logic [31:0]      sem_inc_o,
   output logic [1:0]       busy_o,     // the sequencer works for c
   output logic [1:0]       pending_o,  // something of c is left
@@ -229,7 +229,7 @@ module ct_vpu_va #(
     for (int c = 0; c < 2; c++) begin
       uses_tile[c] = head_i[256*c + ct_pkg::VaASrcLsb +: 2] == 2'd0
           || ^head_i[256*c + ct_pkg::VaBSrcLsb +: 2] || ^head_i[256*c + ct_pkg::VaCSrcLsb +: 2];
-      hold_o[c] = starved_i || (uses_tile[c] && space_q[CountW*c +: CountW] != '0)
+      hold_o[c] = gap_i[c] || (uses_tile[c] && space_q[CountW*c +: CountW] != '0)
           || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]));
     end
   end

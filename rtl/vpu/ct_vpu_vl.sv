@@ -11,7 +11,7 @@
 // Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next operation enters in the cycle after the last
 //             word of this one.
 // Handshake   start_valid_i/start_ready_o. A tile register write (wr_valid_o) waits while wr_ready_i is low, for VA goes first;
-//             starved_o asks VA for a gap when that has lasted StarveCycles.
+//             starved_o asks VA for a gap when that has lasted StarveCycles, not counting those with wr_other_i.
 // Operation   at most 64 words, whatever VpuLanes: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
 // Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address). err_parity_o comes with the
 //             physical address of the word; the word is written all the same: ct_vpu stops the context.
@@ -51,6 +51,7 @@ module ct_vpu_vl #(
   // SPM read port
   output logic             spm_rd_valid_o,
   output logic [19:0]      spm_rd_addr_o,
+  output logic             spm_rd_ctx_o,
   input  logic             spm_rd_ready_i,
   input  logic             spm_rd_vld_i,
   input  logic [127:0]     spm_rd_data_i,
@@ -60,6 +61,7 @@ module ct_vpu_vl #(
   // tile register write
   output logic             wr_valid_o,
   input  logic             wr_ready_i,
+  input  logic             wr_other_i,   // who has the bank will be told otherwise
   output logic [AddrW-1:0] wr_addr_o,
   output logic             wr_fp32_o,  // what is written is wr_fp32_data_o, else wr_data_o
   output logic [W-1:0]     wr_fp32_data_o,
@@ -166,7 +168,8 @@ module ct_vpu_vl #(
     .data_o  ({spm_rd_addr_o, ask_meta})
   );
 
-  assign granted = spm_rd_valid_o && spm_rd_ready_i;
+  assign spm_rd_ctx_o = ask_meta[0];
+  assign granted      = spm_rd_valid_o && spm_rd_ready_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -320,8 +323,8 @@ module ct_vpu_vl #(
 
   always_comb begin
     starve_d = starve_q;
-    if (!wr_vld_q || fired)                       starve_d = '0;
-    else if (starve_q != 5'(StarveCycles))        starve_d = starve_q + 5'd1;
+    if (!wr_vld_q || fired)                               starve_d = '0;
+    else if (starve_q != 5'(StarveCycles) && !wr_other_i) starve_d = starve_q + 5'd1;
   end
 
   assign starved_o = (starve_q == 5'(StarveCycles));

@@ -782,6 +782,36 @@ static void training_reads_beside_a_hung_inference(void **state) {
   }
 }
 
+/* Asked to, training reads nothing more than what is under way, under PRIORITY. */
+static void training_stops_to_read(void **state) {
+  (void)state;
+  enum { kCap = 4 };
+  for (unsigned policy = 0; policy < 4; ++policy) {
+    dma_bench *b = dma_open(&kPlain);
+    *b->dut->policy_i = (uint8_t)policy;
+    *b->dut->train_cap_i = kCap;
+    const struct ct_cmd cmd = long_command(kTrn, kLd, true, 16);
+    for (int i = 0; i < 20; ++i)
+      dma_push(b, kTrn, kLd, &cmd);
+    dma_cycles(b, 300);
+    *b->dut->ld_yield_i = 1;
+    uint64_t before = b->beats[kTrn][kLd];
+    dma_cycles(b, 600);
+    const uint64_t meanwhile = b->beats[kTrn][kLd] - before;
+    if (policy == 0)
+      assert_in_range(meanwhile, 1, 17 * (kCap + 1));
+    else
+      assert_true(meanwhile > 17 * (kCap + 1));
+    *b->dut->ld_yield_i = 0;
+    before = b->beats[kTrn][kLd];
+    dma_cycles(b, 600);
+    assert_true(b->beats[kTrn][kLd] - before > 17 * (kCap + 1));
+    dma_drain(b, 200000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
 /* W stands still in the middle of a burst, for long: the context is let go, its next stores wait
  * until the burst is through, and nothing of the old job gets into them. */
 static void abandoned_in_a_burst(void **state) {
@@ -825,6 +855,7 @@ int main(void) {
       cmocka_unit_test(flush_in_the_middle),
       cmocka_unit_test(abandoned_answers_are_dropped),
       cmocka_unit_test(training_reads_beside_a_hung_inference),
+      cmocka_unit_test(training_stops_to_read),
       cmocka_unit_test(abandoned_in_a_burst),
       cmocka_unit_test(soft_fetches),
       cmocka_unit_test(dropped_fetches),

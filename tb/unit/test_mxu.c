@@ -432,6 +432,47 @@ static void inference_beside_training(void **state) {
   }
 }
 
+/* Cycles of a product with A transposed, beside as many of training as it takes. */
+static unsigned transposed_takes(mxu_tb *tb, unsigned trainings, unsigned at) {
+  struct ct_cmd inference = product(64, 8, 2), training[16];
+  CT_PUT(&inference, MM_A_TRANS, 1);
+  for (unsigned i = 0; i < trainings; ++i) {
+    training[i] = product(64, 8, 2);
+    CT_PUT(&training[i], MM_A_TRANS, 1);
+  }
+  mxu_tb_load(tb, 1, kFree, training, trainings);
+  for (unsigned i = 0; i < at; ++i)
+    mxu_tb_cycle(tb);
+  mxu_tb_load(tb, 0, kFree, &inference, 1);
+  unsigned cycles = 0;
+  for (; !mxu_tb_done(tb, 0); ++cycles)
+    mxu_tb_cycle(tb);
+  assert_true(!trainings || !mxu_tb_done(tb, 1));
+  mxu_tb_run(tb, 100000);
+  for (unsigned c = 0; c < 2; ++c)
+    mxu_tb_check_acc(tb, c);
+  return cycles;
+}
+
+/* Inference waits for a buffer of the transposer once, and not for each of its tiles. */
+static void transposed_beside_training(void **state) {
+  (void)state;
+  enum { kWait = 32 };
+  for (unsigned v = 0; v < 2; ++v) {
+    mxu_tb *tb = open_cleared(v, 65 + v, 0);
+    const unsigned alone = transposed_takes(tb, 0, 0);
+    unsigned most = 0;
+    for (unsigned at = 100; at < 140; ++at) {
+      const unsigned beside = transposed_takes(tb, 16, at);
+      if (beside > most) most = beside;
+    }
+    print_message("16x%u, A transposed: %u cycles alone, %u beside training at most\n", tb->p.cols,
+                  alone, most);
+    assert_in_range(most, alone, alone + kWait);
+    mxu_tb_close(tb);
+  }
+}
+
 /* While both have rows all the time, a floor of F gives training F/256 of them. */
 static void floor_is_the_share_of_rows(void **state) {
   (void)state;
@@ -475,6 +516,7 @@ int main(void) {
       cmocka_unit_test(freeze_holds_operations),
       cmocka_unit_test(full_rate),
       cmocka_unit_test(inference_beside_training),
+      cmocka_unit_test(transposed_beside_training),
       cmocka_unit_test(floor_is_the_share_of_rows),
   };
   return cmocka_run_group_tests_name("ct_mxu", tests, NULL, NULL);

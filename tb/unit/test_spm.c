@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_spm with 8 and with 4 banks against an array of words: bank conflicts and ranks, latency,
- * order of writes and reads, parity, peek and flipped bits. */
+/* ct_spm with 8 and with 4 banks against an array of words: bank conflicts, ranks and reads that
+ * yield, latency, order of writes and reads, parity, peek and flipped bits. */
 #include "ct_tb.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct {
   void (*tick)(void *dut);
   void (*reset)(void *dut, unsigned cycles);
   void (*close)(void *dut);
-  uint8_t *rd_valid_i, *rd_ready_o, *rd_vld_o, *rd_perr_o, *wr_valid_i, *wr_ready_o;
+  uint8_t *rd_valid_i, *rd_yield_i, *rd_ready_o, *rd_vld_o, *rd_perr_o, *wr_valid_i, *wr_ready_o;
   uint32_t *rd_addr_i, *rd_data_o, *wr_data_i, *flip_addr_i, *peek_addr_i, *peek_data_o;
   uint64_t *rd_exp_o, *wr_addr_i;
   uint16_t *wr_exp_i;
@@ -48,6 +48,7 @@ typedef struct {
         .reset = name##_reset_any,                         \
         .close = name##_free_any,                          \
         .rd_valid_i = d->rd_valid_i,                       \
+        .rd_yield_i = d->rd_yield_i,                       \
         .rd_ready_o = d->rd_ready_o,                       \
         .rd_vld_o = d->rd_vld_o,                           \
         .rd_perr_o = d->rd_perr_o,                         \
@@ -91,6 +92,7 @@ typedef struct {
 typedef struct {
   bool valid;
   uint32_t addr;
+  bool yield;
 } rd_req;
 
 typedef struct {
@@ -109,6 +111,7 @@ typedef struct {
   wr_req wr[kWrites];
   bool rd_done[kReads], wr_done[kWrites]; /* served in the last cycle */
   unsigned long reads, writes, refused;
+  unsigned long overtaken; /* reads that an earlier port left to a later one */
 } bench;
 
 /* Bits lsb .. lsb + bits - 1 of a wide port; bits <= 32. */
@@ -126,6 +129,7 @@ static bench *open_bench(unsigned variant) {
   b->banks = kBanks[variant];
   const spm_ports *d = &b->p;
   *d->rd_valid_i = 0;
+  *d->rd_yield_i = 0;
   *d->wr_valid_i = 0;
   *d->flip_arm_i = 0;
   *d->flip_addr_i = 0;
@@ -143,9 +147,10 @@ static void close_bench(bench *b) {
 
 static void drive(bench *b) {
   const spm_ports *d = &b->p;
-  *d->rd_valid_i = 0;
+  *d->rd_valid_i = *d->rd_yield_i = 0;
   for (unsigned p = 0; p < kReads; ++p) {
     *d->rd_valid_i |= (uint8_t)(b->rd[p].valid << p);
+    *d->rd_yield_i |= (uint8_t)(b->rd[p].yield << p);
     put_bits(d->rd_addr_i, 20 * p, 20, b->rd[p].addr);
   }
   *d->wr_valid_i = 0;
@@ -186,8 +191,12 @@ static void check_grants(bench *b) {
   const spm_ports *d = &b->p;
   for (unsigned p = 0; p < kReads; ++p) {
     bool ready = true;
-    for (unsigned q = 0; q < p; ++q)
-      ready &= !(b->rd[q].valid && same_bank(b, b->rd[q].addr, b->rd[p].addr));
+    for (unsigned q = 0; q < kReads; ++q) {
+      const bool first = b->rd[q].yield == b->rd[p].yield ? q < p : b->rd[p].yield;
+      const bool taken = b->rd[q].valid && same_bank(b, b->rd[q].addr, b->rd[p].addr);
+      ready &= !(first && taken);
+      b->overtaken += b->rd[p].valid && first && taken && q > p;
+    }
     b->rd_done[p] = b->rd[p].valid && ready;
     if (b->rd[p].valid) assert_int_equal((*d->rd_ready_o >> p) & 1, ready);
     b->refused += b->rd[p].valid && !ready;
@@ -243,6 +252,7 @@ static void random_requests(bench *b, ct_rng *rng, ct_stall *stalls, unsigned sp
     if (b->rd[p].valid && !b->rd_done[p]) continue;
     b->rd[p].valid = !ct_stall_next(&stalls[p]);
     b->rd[p].addr = ct_rng_below(rng, span);
+    b->rd[p].yield = ct_rng_percent(rng, 40);
   }
   for (unsigned p = 0; p < kWrites; ++p) {
     if (b->wr[p].valid && !b->wr_done[p]) continue;
@@ -272,7 +282,7 @@ static void write_word(bench *b, unsigned port, uint32_t addr, word w) {
 
 static void read_word(bench *b, unsigned port, uint32_t addr) {
   no_requests(b);
-  b->rd[port] = (rd_req){true, addr};
+  b->rd[port] = (rd_req){.valid = true, .addr = addr};
   cycle(b);
   idle(b, kLat);
 }
@@ -289,7 +299,7 @@ static void random_traffic(unsigned v) {
       random_requests(b, &rng, stalls, spans[k % 3], 0);
       cycle(b);
     }
-    assert_true(b->reads > 10000 && b->writes > 5000 && b->refused > 1000);
+    assert_true(b->reads > 10000 && b->writes > 5000 && b->refused > 1000 && b->overtaken > 500);
     close_bench(b);
   }
 }
@@ -301,7 +311,7 @@ static void all_ports_at_once(unsigned v) {
   ct_rng rng = ct_rng_make(20);
   for (uint32_t i = 0; i < 500; ++i) {
     for (unsigned p = 0; p < reads; ++p)
-      b->rd[p] = (rd_req){true, (i + p) % kWords};
+      b->rd[p] = (rd_req){true, (i + p) % kWords, i & 1u << p};
     for (unsigned p = 0; p < kWrites; ++p)
       b->wr[p] = (wr_req){true, (i + 5 + p) % kWords, random_word(&rng)};
     cycle(b);
@@ -375,7 +385,8 @@ struct traffic {
 static void above_64(bench *b, void *arg) {
   struct traffic *t = arg;
   for (unsigned p = 0; p < kReads; ++p)
-    b->rd[p] = (rd_req){!ct_stall_next(&t->stalls[p]), 64 + ct_rng_below(&t->rng, kWords - 64)};
+    b->rd[p] = (rd_req){!ct_stall_next(&t->stalls[p]), 64 + ct_rng_below(&t->rng, kWords - 64),
+                        ct_rng_percent(&t->rng, 40)};
   for (unsigned p = 0; p < kWrites; ++p)
     b->wr[p] = (wr_req){!ct_stall_next(&t->stalls[kReads + p]),
                         64 + ct_rng_below(&t->rng, kWords - 64), random_word(&t->rng)};

@@ -680,6 +680,145 @@ static void load_is_not_starved(void **state) {
   }
 }
 
+/* Operations of one row, one a cycle, which all write the bank of row 0. */
+static void flood_rows(vpu_bench *b, unsigned c, unsigned n) {
+  struct ct_cmd row = gen_va(1, 0);
+  CT_PUT(&row, VA_A_SRC, 1);
+  CT_PUT(&row, VA_ROWS, 1);
+  for (unsigned i = 0; i < n; ++i)
+    emit_seen(b, c, row);
+}
+
+/* Cycles that a VL of inference takes from being ready to its signal, beside `loads` of training's
+ * VL and `rows` of its VA. */
+static unsigned load_takes(unsigned v, unsigned loads, unsigned rows, unsigned at) {
+  vpu_bench *b = vpu_open(v, 840);
+  struct ct_cmd cmd = gen_vl(5, 1, 0, 1, 16);
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(2));
+  vpu_emit(b, 0, &cmd);
+  for (unsigned i = 0; i < loads; ++i)
+    emit_seen(b, 1, gen_vl(7, 1, 0, 1, 16));
+  flood_rows(b, 1, rows);
+  for (unsigned i = 0; i < 100 + at; ++i)
+    vpu_cycle(b);
+  b->ctx[0].sem[1] = 1;
+  const uint64_t start = b->cycle;
+  while (!b->ctx[0].sem[2])
+    vpu_cycle(b);
+  const unsigned taken = (unsigned)(b->cycle - start);
+  vpu_run(b, 20000);
+  vpu_close(b);
+  return taken;
+}
+
+/* Training's VA starts nothing more once it is in the way of a VL of inference: what is lost are
+ * the rows that were under way, and the load of training in front. */
+static void training_leaves_the_port(void **state) {
+  (void)state;
+  enum { kPipe = 26, kRowsOfTraining = 600 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    const unsigned alone = load_takes(v, 0, 0, 0);
+    for (unsigned at = 0; at < 40; at += 3) {
+      const unsigned beside = load_takes(v, 0, kRowsOfTraining, at);
+      const unsigned behind = load_takes(v, 60, kRowsOfTraining, at);
+      assert_in_range(beside, alone, alone + kPipe);
+      assert_in_range(behind, alone, alone + kPipe + 64 + 8 * 16 / kLanes[v]);
+    }
+  }
+}
+
+/* Longest time between starts of inference's rows, beside loads of context c. */
+static unsigned longest_gap(unsigned v, unsigned c, unsigned policy) {
+  enum { kRowsOfInference = 400 };
+  vpu_bench *b = vpu_open(v, 850 + v);
+  *b->p.policy_i = (uint8_t)policy;
+  for (unsigned i = 0; i < kFlood; ++i) {
+    const struct ct_cmd load = gen_vl(5, 1, 0, 1, 16);
+    flood_rows(b, 0, kRowsOfInference / kFlood);
+    vpu_emit(b, c, &load);
+  }
+  uint64_t most = 0;
+  vpu_run(b, 20000);
+  for (unsigned i = 1; i < b->started[kVa]; ++i) {
+    const uint64_t gap = b->starts[kVa][i].cycle - b->starts[kVa][i - 1].cycle;
+    if (gap > most) most = gap;
+  }
+  assert_int_equal(b->started[kVa], kRowsOfInference);
+  vpu_close(b);
+  return (unsigned)most;
+}
+
+/* VA of inference makes gaps for VL of inference, but under PRIORITY not for training's. (With 4
+ * lanes a row goes to both banks, and VL is in time without a gap.) */
+static void no_gap_for_training(void **state) {
+  (void)state;
+  enum { kSteady = 2, kGap = 5, kLongest = 60 }; /* steady: the rate of dispatch */
+  assert_in_range(longest_gap(0, 1, kPriority), 1, kSteady);
+  assert_in_range(longest_gap(0, 1, kRoundRobin), kGap, kLongest);
+  assert_in_range(longest_gap(0, 0, kPriority), kGap, kLongest);
+  for (unsigned v = 1; v < kVariants; ++v)
+    assert_int_equal(longest_gap(v, 1, kPriority), 4);
+}
+
+/* While a VS waits for a bank: training is asked to read nothing more if the VS is inference's and
+ * a word of training has the bank, until the VS is over. */
+static void vs_asks_for_its_bank(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned i = 0; i < 16; ++i) {
+      const unsigned c = i & 1, other = i >> 1 & 1;
+      vpu_bench *b = vpu_open(v, 860);
+      *b->p.policy_i = i & 4 ? kRoundRobin : kPriority;
+      *b->p.floor_i = i & 8 ? 30 : 0;
+      const bool asks = c == 0 && other && !(i & 12);
+      const struct ct_cmd cmd = gen_vs(0, 1, 512, 1, 16);
+      vpu_emit(b, c, &cmd);
+      *b->p.spm_wr_other_i = (uint8_t)other;
+      vpu_stalls(b, 861, 0, 100, 0);
+      bool asked = false;
+      for (unsigned n = 0; n < 100; ++n) {
+        vpu_cycle(b);
+        asked |= *b->p.spm_wr_yield_o;
+      }
+      assert_int_equal(asked, asks);
+      assert_int_equal(*b->p.spm_wr_yield_o, asks); /* and goes on asking */
+      vpu_stalls(b, 862, 0, 0, 0);
+      vpu_run(b, 1000);
+      for (unsigned n = 0; n < 4; ++n)
+        vpu_cycle(b);
+      assert_int_equal(*b->p.spm_wr_yield_o, 0);
+      vpu_close(b);
+    }
+  }
+}
+
+/* Words of training count as inference's for the scratchpad while inference's load stands behind.
+ */
+static void loads_inherit_their_rank(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 870);
+    struct ct_cmd cmd = gen_vl(5, 1, 0, 1, 16);
+    emit_seen(b, 1, gen_vl(7, 0, 0, 4, 16));
+    CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+    vpu_emit(b, 0, &cmd);
+    vpu_stalls(b, 871, 100, 0, 0);
+    for (unsigned n = 0; n < 30; ++n)
+      vpu_cycle(b);
+    assert_int_equal(*b->p.spm_rd_valid_o, 1);
+    assert_int_equal(*b->p.spm_rd_ctx_o, 1); /* inference is not ready */
+    b->ctx[0].sem[1] = 1;
+    for (unsigned n = 0; n < 3; ++n)
+      vpu_cycle(b);
+    assert_int_equal(*b->p.spm_rd_valid_o, 1);
+    assert_int_equal(*b->p.spm_rd_ctx_o, 0);
+    vpu_stalls(b, 872, 0, 0, 0);
+    vpu_run(b, 1000);
+    vpu_close(b);
+  }
+}
+
 /* VA of both contexts without a gap: VL gets its writes through all the same, FP32 at full rate,
  * since VA leaves it every other bank. */
 static void load_keeps_its_rate(void **state) {
@@ -789,6 +928,10 @@ int main(void) {
       cmocka_unit_test(bounded_wait),
       cmocka_unit_test(bounded_wait_with_a_floor),
       cmocka_unit_test(load_is_not_starved),
+      cmocka_unit_test(training_leaves_the_port),
+      cmocka_unit_test(no_gap_for_training),
+      cmocka_unit_test(vs_asks_for_its_bank),
+      cmocka_unit_test(loads_inherit_their_rank),
       cmocka_unit_test(load_keeps_its_rate),
       cmocka_unit_test(square_after_masters),
       cmocka_unit_test(policies),

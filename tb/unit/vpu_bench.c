@@ -55,6 +55,9 @@
         .spm_rd_perr_i = d->spm_rd_perr_i,                 \
         .spm_wr_valid_o = d->spm_wr_valid_o,               \
         .spm_wr_ready_i = d->spm_wr_ready_i,               \
+        .spm_wr_other_i = d->spm_wr_other_i,               \
+        .spm_wr_yield_o = d->spm_wr_yield_o,               \
+        .spm_rd_ctx_o = d->spm_rd_ctx_o,                   \
         .spm_wr_exp_o = d->spm_wr_exp_o,                   \
         .spm_rd_addr_o = d->spm_rd_addr_o,                 \
         .spm_rd_data_i = d->spm_rd_data_i,                 \
@@ -112,6 +115,7 @@ vpu_bench *vpu_open(unsigned variant, uint64_t stream) {
     *p->side[s].sem_nz_i = 0;
   }
   *p->spm_rd_vld_i = *p->spm_rd_ready_i = *p->spm_wr_ready_i = *p->spm_rd_perr_i = 0;
+  *p->spm_wr_other_i = 0;
   p->reset(p->dut, 3);
   return b;
 }

@@ -34,7 +34,8 @@ typedef struct {
   uint16_t *err_code_o;
   vpu_side_ports side[kSides];
   uint8_t *spm_rd_valid_o, *spm_rd_ready_i, *spm_rd_vld_i, *spm_rd_exp_i, *spm_rd_perr_i;
-  uint8_t *spm_wr_valid_o, *spm_wr_ready_i, *spm_wr_exp_o;
+  uint8_t *spm_wr_valid_o, *spm_wr_ready_i, *spm_wr_other_i, *spm_wr_yield_o, *spm_wr_exp_o;
+  uint8_t *spm_rd_ctx_o;
   uint32_t *spm_rd_addr_o, *spm_rd_data_i, *spm_wr_addr_o, *spm_wr_data_o;
   uint8_t *acc_rd_valid_o, *acc_rd_ctx_o, *acc_rd_tile_o, *acc_rd_row_o, *acc_rd_beat_o;
   uint32_t *acc_rd_data_i;
