@@ -6,7 +6,10 @@
  *
  * Set against each figure is a bound: the largest of the rows' slots, the weight tiles' slots (16
  * cycles each) and the bytes that have to cross the memory port at the scratchpad's size, plus four
- * memory latencies (descriptor, program, first operands, last answer).
+ * memory latencies (descriptor, program, first operands, last answer). Beside the other queue it is
+ * the bound of the share that the product had: on top of its reads and writes come the cycles in
+ * which one waited for a beat of the other queue, and on top of its rows, under ROUND_ROBIN, the
+ * neighbour's operation (the rows that meet one weight tile) between each two of its own.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +23,7 @@
 #include "ct_prog.h"
 #include "ct_rand.h"
 
-enum { MAX_LIST = 32, COUNTERS = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64 };
+enum { MAX_LIST = 32, COUNTERS = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64, READS = 8 };
 
 /* What the other queue does: nothing; it trains without end (the product goes to the inference
  * queue, policy PRIORITY); it infers without end (to the training queue, ROUND_ROBIN). */
@@ -43,8 +46,9 @@ struct options {
   enum beside beside[3];
   size_t besides;
   uint64_t seed;
-  unsigned runs; /* of each product, one after the other; the last one counts */
-  bool trace;    /* when the units worked, below each figure */
+  unsigned runs;   /* of each product, one after the other; the last one counts */
+  unsigned phases; /* of the neighbour: so often all is measured, each time it is further on */
+  bool trace;      /* when the units worked, below each figure */
 };
 
 static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
@@ -163,12 +167,18 @@ static int neighbour_add(ct_device *dev, const struct neighbour *n) {
   return n->on ? product_submit(dev, n->queue, &n->p, &tag) : 0;
 }
 
-/* Starts it and waits until it is under way. */
-static int neighbour_start(ct_device *dev, enum beside beside, struct neighbour *n) {
+/* Starts it and waits until it is under way; in each phase for a seventh of its product's rows
+ * longer. */
+static int neighbour_start(ct_device *dev, enum beside beside, unsigned phase,
+                           struct neighbour *n) {
+  enum { UNDER_WAY = 5000, STEP = 9362 };
   static const struct shape shape = {NEIGHBOUR, NEIGHBOUR, NEIGHBOUR};
   *n = (struct neighbour){.on = beside != ALONE,
                           .queue = beside == BESIDE_TRAINING ? CT_TRAINING : CT_INFERENCE};
   int rc = ct_set_policy(dev, beside == BESIDE_INFERENCE ? CT_ROUND_ROBIN : CT_PRIORITY);
+  /* With half of the bursts that inference may have outstanding, the queues' turns are not equal.
+   */
+  if (rc >= 0 && beside == BESIDE_INFERENCE) rc = ct_reg_write(dev, CT_REG_TRAIN_CAP, READS);
   if (rc < 0 || !n->on) return rc;
   rc = product_make(dev, &shape, CT_GEMM_HBFP8, &n->p);
   for (int i = 0; rc >= 0 && i < NEIGHBOURS; ++i)
@@ -176,7 +186,10 @@ static int neighbour_start(ct_device *dev, enum beside beside, struct neighbour 
   uint64_t now = 0;
   struct ct_result r;
   if (rc >= 0) rc = ct_now(dev, &now);
-  if (rc >= 0) rc = ct_reap_until(dev, &r, now + 5000, CT_FOREVER);
+  for (const uint64_t until = now + UNDER_WAY + (uint64_t)phase * STEP; rc >= 0;) {
+    rc = ct_reap_until(dev, &r, until, CT_FOREVER);
+    if (rc >= 0) rc = neighbour_add(dev, n);
+  }
   return rc == CT_ERR_TIMEOUT ? 0 : rc;
 }
 
@@ -230,8 +243,25 @@ static void trace_add(struct stretches *s, uint64_t cycle) {
   if (s->count <= SHOWN_RUNS) memcpy(s->first, s->last, sizeof s->first);
 }
 
-static void trace_cycle(void *arg, uint64_t cycle, uint64_t events) {
-  struct trace *t = arg;
+/* Rows that the other queue had of the array, of one operation between each two of this one's. */
+struct turns {
+  enum ct_queue queue;
+  uint64_t rows;
+  bool over; /* it had its operation */
+};
+
+static bool saw(uint64_t events, enum ct_probe_event event, enum ct_queue queue) {
+  return events >> (CT_PROBE_UNIT_BITS * CT_PROBE_MXU + 2 * event + queue) & 1;
+}
+
+static void turns_add(struct turns *t, uint64_t events) {
+  const enum ct_queue other = t->queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING;
+  t->rows += !t->over && saw(events, CT_PROBE_USED, other);
+  t->over =
+      (t->over || saw(events, CT_PROBE_ACCEPT, other)) && !saw(events, CT_PROBE_ACCEPT, t->queue);
+}
+
+static void trace_cycle(struct trace *t, uint64_t cycle, uint64_t events) {
   for (size_t i = 0; i < TRACED; ++i) {
     const unsigned bit = CT_PROBE_UNIT_BITS * traced[i].unit + 2 * traced[i].event;
     if (events >> bit & 3) trace_add(&t->of[i], cycle);
@@ -261,14 +291,21 @@ struct figure {
   struct shape s;
   enum ct_gemm_result result;
   enum beside beside;
-  unsigned stall, bandwidth, latency, runs;
+  unsigned stall, bandwidth, latency, runs, phase;
   uint64_t cycles, bound;
   uint64_t counter[COUNTERS];
   double use, of_bound;
   bool traced;
   uint64_t doorbell;
   struct trace trace;
+  struct turns turns;
 };
+
+static void watch(void *arg, uint64_t cycle, uint64_t events) {
+  struct figure *f = arg;
+  if (f->traced) trace_cycle(&f->trace, cycle, events);
+  if (f->beside == BESIDE_INFERENCE) turns_add(&f->turns, events);
+}
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
@@ -283,16 +320,22 @@ static uint64_t read_bytes(const struct shape *s, uint32_t window) {
   return small + large * ((words + window - 1) / window);
 }
 
+static uint64_t counted(const struct figure *f, const char *name) {
+  const int at = cli_counter_index(name);
+  return at < 0 ? 0 : f->counter[at];
+}
+
 static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uint32_t window) {
   const uint64_t nk = (uint64_t)ct_tiles(f->s.n) * ct_tiles(f->s.k);
-  const uint64_t share = f->beside == BESIDE_INFERENCE ? 2 : 1;
-  const uint64_t rows = f->s.m * nk * (16 / info->array_cols);
+  const uint64_t rows = f->s.m * nk * (16 / info->array_cols) + f->turns.rows;
   const uint64_t weights = (ct_tiles(f->s.m) + 7) / 8 * nk * 16;
-  const uint64_t bytes = max_u64(read_bytes(&f->s, window), result_size(&f->s, f->result));
-  /* A refused beat is offered again in the next cycle; a narrow memory is not ready before. */
-  const double beat = fmax(16.0 / f->bandwidth, 100.0 / (100.0 - f->stall));
-  const uint64_t memory = (uint64_t)((double)bytes / CT_UNIT * beat);
-  return share * max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
+  /* A narrow memory begins with a beat when the one before has gone, and then may refuse it. */
+  const double beat = 16.0 / f->bandwidth + f->stall / (100.0 - f->stall);
+  const uint64_t in = read_bytes(&f->s, window) / CT_UNIT;
+  const uint64_t out = result_size(&f->s, f->result) / CT_UNIT;
+  const uint64_t memory = max_u64((uint64_t)((double)in * beat) + counted(f, "LD_WAIT_ARB"),
+                                  (uint64_t)((double)out * beat) + counted(f, "ST_WAIT_ARB"));
+  return max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
 }
 
 static int run_measured(ct_device *dev, struct neighbour *n, const struct product *p,
@@ -320,15 +363,17 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *
     free(want);
     return rc;
   }
-  struct ct_probe probe = {.watch = trace_cycle, .watch_arg = &f->trace};
+  struct ct_probe probe = {.watch = watch, .watch_arg = f};
+  const bool watched = f->traced || f->beside == BESIDE_INFERENCE;
   rc = ct_info(dev, &info);
-  if (rc >= 0 && f->traced) rc = ct_probe(dev, &probe);
+  if (rc >= 0 && watched) rc = ct_probe(dev, &probe);
   for (unsigned i = 0; rc >= 0 && i < f->runs; ++i) {
     memset(&f->trace, 0, sizeof f->trace);
+    f->turns = (struct turns){.queue = queue};
     rc = ct_counters(dev, queue, before, COUNTERS);
     if (rc >= 0) rc = run_measured(dev, n, &p, queue, &r);
   }
-  if (f->traced) ct_probe(dev, NULL);
+  if (watched) ct_probe(dev, NULL);
   if (rc >= 0) rc = ct_counters(dev, queue, f->counter, COUNTERS);
   if (rc >= 0) got = product_read(dev, &p);
   *same = got && !memcmp(got, want, p.c_size);
@@ -358,10 +403,8 @@ static void print_figure(FILE *to, const struct figure *f) {
   fprintf(to, "%-12s %-5s %3u%% %3u %4u %-9s %8" PRIu64 " %6.2f%% %8" PRIu64 " %6.1f%%", shape,
           result_name[f->result], f->stall, f->bandwidth, f->latency, beside_name[f->beside],
           f->cycles, 100 * f->use, f->bound, 100 * f->of_bound);
-  for (size_t i = 0; i < sizeof shown / sizeof *shown; ++i) {
-    const int at = cli_counter_index(shown[i]);
-    fprintf(to, " %8" PRIu64, at < 0 ? 0 : f->counter[at]);
-  }
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; ++i)
+    fprintf(to, " %8" PRIu64, counted(f, shown[i]));
   fputc('\n', to);
   fflush(to);
 }
@@ -376,12 +419,12 @@ static json_t *figure_json(const struct figure *f) {
   json_t *counters = json_object();
   for (size_t i = 0; i < COUNTERS && ct_counter_name(i); ++i)
     json_object_set_new(counters, ct_counter_name(i), json_integer((json_int_t)f->counter[i]));
-  return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:s, s:I, s:f, s:I, s:f, s:o}", "m",
-                   (int)f->s.m, "n", (int)f->s.n, "k", (int)f->s.k, "result",
-                   result_name[f->result], "stall", (int)f->stall, "bandwidth", (int)f->bandwidth,
-                   "latency", (int)f->latency, "beside", beside_name[f->beside], "cycles",
-                   (json_int_t)f->cycles, "utilisation", f->use, "bound_cycles",
-                   (json_int_t)f->bound, "of_bound", f->of_bound, "counters", counters);
+  return json_pack(
+      "{s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:s, s:i, s:I, s:f, s:I, s:f, s:o}", "m", (int)f->s.m,
+      "n", (int)f->s.n, "k", (int)f->s.k, "result", result_name[f->result], "stall", (int)f->stall,
+      "bandwidth", (int)f->bandwidth, "latency", (int)f->latency, "beside", beside_name[f->beside],
+      "phase", (int)f->phase, "cycles", (json_int_t)f->cycles, "utilisation", f->use,
+      "bound_cycles", (json_int_t)f->bound, "of_bound", f->of_bound, "counters", counters);
 }
 
 /* ---- All ---- */
@@ -395,7 +438,7 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
   snprintf(uri, sizeof uri, "sim:core=%s,stall=%u,latency=%u,bandwidth=%u,seed=%" PRIu64, o->core,
            f.stall, f.latency, f.bandwidth, o->seed);
   if (cli_open(uri, &dev)) return 1;
-  int rc = neighbour_start(dev, f.beside, &n);
+  int rc = neighbour_start(dev, f.beside, f.phase, &n);
   for (size_t s = 0; rc >= 0 && same && s < o->shapes && !cli_stopped(); ++s) {
     for (size_t r = 0; rc >= 0 && same && r < o->results && !cli_stopped(); ++r) {
       f.s = o->shape[s];
@@ -416,6 +459,19 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
   return status;
 }
 
+/* All stalls and phases of a memory; alone there is one phase. */
+static int run_memory(const struct options *o, struct figure f, json_t *list) {
+  const unsigned phases = f.beside == ALONE ? 1 : o->phases;
+  int status = 0;
+  for (size_t s = 0; s < o->stalls; ++s) {
+    for (f.phase = 0; f.phase < phases && !status && !cli_stopped(); ++f.phase) {
+      f.stall = o->stall[s];
+      status = run_device(o, f, list);
+    }
+  }
+  return status;
+}
+
 static int run(const struct options *o) {
   if (cli_writable(o->json)) return 1;
   json_t *list = json_array();
@@ -423,16 +479,14 @@ static int run(const struct options *o) {
   print_head(cli_text(o->json));
   for (size_t b = 0; b < o->besides; ++b)
     for (size_t l = 0; l < o->latencies; ++l)
-      for (size_t w = 0; w < o->bandwidths; ++w)
-        for (size_t s = 0; s < o->stalls && !status && !cli_stopped(); ++s)
-          status = run_device(o,
-                              (struct figure){.beside = o->beside[b],
-                                              .latency = o->latency[l],
-                                              .bandwidth = o->bandwidth[w],
-                                              .stall = o->stall[s],
-                                              .runs = o->runs,
-                                              .traced = o->trace},
-                              list);
+      for (size_t w = 0; w < o->bandwidths && !status; ++w)
+        status = run_memory(o,
+                            (struct figure){.beside = o->beside[b],
+                                            .latency = o->latency[l],
+                                            .bandwidth = o->bandwidth[w],
+                                            .runs = o->runs,
+                                            .traced = o->trace},
+                            list);
   if (status) {
     json_decref(list);
     return status;
@@ -455,6 +509,7 @@ enum {
   KEY_CORE,
   KEY_SEED,
   KEY_RUNS,
+  KEY_PHASES,
   KEY_TRACE,
   KEY_ALL
 };
@@ -510,6 +565,7 @@ static void set_all(struct options *o) {
   set_list(o->bandwidth, &o->bandwidths, "--bandwidth", "16,8,2", 1, 16, none);
   set_result(o, "both", none);
   set_beside(o, "all", none);
+  o->phases = 4;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -542,6 +598,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_RUNS:
       o->runs = (unsigned)cli_count(state, "--runs", arg, 1, 1000);
       break;
+    case KEY_PHASES:
+      o->phases = (unsigned)cli_count(state, "--phases", arg, 1, 1000);
+      break;
     case KEY_TRACE:
       o->trace = true;
       break;
@@ -569,12 +628,15 @@ int bench_gemm(int argc, char **argv) {
       {"latency", KEY_LATENCY, "LIST", 0, "Cycles of the memory (60)", 0},
       {"beside", KEY_BESIDE, "WHO", 0,
        "alone (the default), training or inference (what the other queue does), or all", 0},
-      {"all", KEY_ALL, NULL, 0, "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside",
-       0},
+      {"all", KEY_ALL, NULL, 0,
+       "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside, 4 phases", 0},
       {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
       {"runs", KEY_RUNS, "N", 0,
        "Runs of each product one after the other, of which the last counts (1)", 0},
+      {"phases", KEY_PHASES, "N", 0,
+       "Beside the other queue, measure everything N times, each time when it is further on (1)",
+       0},
       {"trace", KEY_TRACE, NULL, 0,
        "Also the cycles, from the doorbell on, in which each unit worked (the first and the last "
        "ones)",
@@ -598,6 +660,7 @@ int bench_gemm(int argc, char **argv) {
                       .results = 1,
                       .besides = 1,
                       .runs = 1,
+                      .phases = 1,
                       .seed = 1};
   cli_parse(&argp, argc, argv, &o);
   cli_catch_stop();
