@@ -709,6 +709,31 @@ module ct_core #(
     `CT_ASSERT(OneVl_A, $onehot0({ev_vl_busy[c], ev_vpu_wait_arb[c], ev_vpu_wait_sem[c]}))
     `CT_ASSERT(OneVa_A, $onehot0({ev_va_busy[c], ev_vpu_wait_arb[2+c], ev_vpu_wait_sem[2+c]}))
     `CT_ASSERT(OneVs_A, $onehot0({ev_vs_busy[c], ev_vpu_wait_arb[4+c], ev_vpu_wait_sem[4+c]}))
+
+    // Nor is any forgotten: a unit that has work has an event, but for what its pipeline takes (Silent cycles) while no bank keeps it up.
+    localparam int unsigned Silent = 64;
+    logic [Units-1:0]   counted, banks;
+    assign banks   = {wr_valid[1] && !wr_ready[1], 1'b0, rd_valid[3] && !rd_ready[3], 1'b0, rd_valid[4] && !rd_ready[4], 1'b0};
+    logic [7*Units-1:0] silent_d, silent_q;
+    assign counted = {|{ev_vs_busy[c], ev_vpu_wait_arb[4+c], ev_vpu_wait_sem[4+c]}, |{ev_va_busy[c], ev_vpu_wait_arb[2+c], ev_vpu_wait_sem[2+c]},
+                      |{ev_vl_busy[c], ev_vpu_wait_arb[c], ev_vpu_wait_sem[c]},
+                      |{ev_mxu_busy[c], ev_mxu_wait_arb[c], ev_mxu_wait_b[c], ev_mxu_wait_a[c], ev_mxu_wait_sem[c]},
+                      |{ev_st_beats[c], ev_st_wait_arb[c], ev_st_wait_mem[c], ev_st_wait_sem[c]},
+                      |{ev_ld_beats[c], ev_ld_wait_arb[c], ev_ld_wait_mem[c], ev_ld_wait_sem[c]}};
+    always_comb begin
+      for (int u = 0; u < Units; u++) begin
+        if (idle[2*u+c] || counted[u] || freeze || flush[c]) silent_d[7*u +: 7] = '0;
+        else if (banks[u])                                   silent_d[7*u +: 7] = silent_q[7*u +: 7];
+        else                                                 silent_d[7*u +: 7] = silent_q[7*u +: 7] + 7'd1;
+      end
+    end
+    always_ff @(posedge clk_i or negedge core_rst_n) begin
+      if (!core_rst_n) silent_q <= '0;
+      else             silent_q <= silent_d;
+    end
+    for (genvar u = 0; u < Units; u++) begin : g_silent
+      `CT_ASSERT(WorkIsCounted_A, silent_q[7*u +: 7] <= 7'(Silent))
+    end
   end
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------

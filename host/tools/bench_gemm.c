@@ -7,8 +7,8 @@
  * Set against each figure is a bound: the largest of the rows' slots, the weight tiles' slots (16
  * cycles each) and the bytes that have to cross the memory port at the scratchpad's size, plus four
  * memory latencies (descriptor, program, first operands, last answer). Beside the other queue it is
- * the bound of the share that the product had: on top of its reads and writes come the cycles in
- * which one waited for a beat of the other queue, and on top of its rows, under ROUND_ROBIN, the
+ * the bound of the share that the product had: on top of its reads and writes come the beats of the
+ * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, the
  * neighbour's operation (the rows that meet one weight tile) between each two of its own.
  */
 #include <inttypes.h>
@@ -331,10 +331,9 @@ static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uin
   const uint64_t weights = (ct_tiles(f->s.m) + 7) / 8 * nk * 16;
   /* A narrow memory begins with a beat when the one before has gone, and then may refuse it. */
   const double beat = 16.0 / f->bandwidth + f->stall / (100.0 - f->stall);
-  const uint64_t in = read_bytes(&f->s, window) / CT_UNIT;
-  const uint64_t out = result_size(&f->s, f->result) / CT_UNIT;
-  const uint64_t memory = max_u64((uint64_t)((double)in * beat) + counted(f, "LD_WAIT_ARB"),
-                                  (uint64_t)((double)out * beat) + counted(f, "ST_WAIT_ARB"));
+  const uint64_t in = read_bytes(&f->s, window) / CT_UNIT + counted(f, "LD_WAIT_ARB");
+  const uint64_t out = result_size(&f->s, f->result) / CT_UNIT + counted(f, "ST_WAIT_ARB");
+  const uint64_t memory = (uint64_t)((double)max_u64(in, out) * beat);
   return max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
 }
 

@@ -74,7 +74,7 @@ struct interfere {
   uint8_t *expected; /* answers of emu:, out_pitch each */
   struct ct_rand rand;
   uint64_t beat_cycles; /* of the memory for 16 bytes */
-  bool stalls;          /* it refuses beats at random */
+  double refused;       /* part of the beats' cycles in which it refuses, at random */
   uint64_t gap_range;   /* gaps are GAP_LEAST + below(gap_range) */
   uint64_t steps_done, steps_submitted;
   bool training;        /* whether the queue is kept full */

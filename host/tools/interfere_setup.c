@@ -287,7 +287,7 @@ int interfere_open(struct interfere *t, const struct interfere_options *o) {
   *t = (struct interfere){.o = o};
   t->beat_cycles = (CT_UNIT + uri_number(o->device, "bandwidth=", CT_UNIT) - 1) /
                    uri_number(o->device, "bandwidth=", CT_UNIT);
-  t->stalls = uri_number(o->device, "stall=", 0) > 0;
+  t->refused = (double)uri_number(o->device, "stall=", 0) / 100;
   ct_rand_seed(&t->rand, o->seed, CT_RAND_STREAM_INTERFERENCE);
   if (parse_network(o->network, &t->net) || cli_open(o->device, &t->dev)) return 1;
   int rc = ct_info(t->dev, &t->info);
