@@ -662,7 +662,8 @@ module ct_dma_ld #(
   `CT_ASSERT(FetchToOwner_A, !f_beat_q || fetch_rvalid_o == ({f_ctx, !f_ctx} & ~drop))
   `CT_ASSERT(OneFetcher_A, fetch_rvalid_o != 2'b11)
 
-  // Training: its bursts on their way, and the beats of it that come while inference waits for a grant (PRIORITY, floor 0).
+  // Training: its bursts on their way, and the beats of it that come while inference waits for a grant or for its next beat
+  // (PRIORITY, floor 0).
   (* anyconst *) logic [3:0] f_cap;
   logic        f_const_q, f_waits;
   logic [3:0]  f_most;  // bursts that TRAIN_CAP allows
@@ -671,15 +672,15 @@ module ct_dma_ld #(
   assign f_most  = f_cap == 4'd0 ? 4'd1 : f_cap > 4'd8 ? 4'd8 : f_cap;
   assign f_trn   = 4'(put_q[7:4] - land_q[7:4]) + lost_q[7:4];
   assign f_owed  = 9'd17 * 9'(f_trn) - 9'(f_come_q[9:5]);
-  assign f_waits = want[0] && (req[0] || patience_q != '0) && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign f_waits = ((want[0] && req[0]) || ((want[0] || out[0]) && patience_q != '0)) && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_const_q <= 1'b1;
       f_wait_q  <= '0;
     end else begin
       f_const_q <= f_const_q && train_cap_i == f_cap;
-      if (!f_waits || (grant && gnt[0]))  f_wait_q <= '0;
-      else if (m_axi_rvalid_i && rid)     f_wait_q <= f_wait_q + 9'd1;
+      if (!f_waits || (m_axi_rvalid_i && !rid)) f_wait_q <= '0;
+      else if (m_axi_rvalid_i)                  f_wait_q <= f_wait_q + 9'd1;
     end
   end
   logic f_capped;

@@ -78,10 +78,29 @@ static void products_of_all_kinds(void **state) {
     json_array_foreach(list, at, one) {
       const double cycles = cli_number_at(one, "cycles"), of = cli_number_at(one, "of_bound");
       assert_true(cycles > 0);
-      /* The bound is one (but for two products that take turns: they may let one go first). */
-      if (strcmp(json_string_value(json_object_get(one, "beside")), "inference") != 0)
-        assert_true(of > 0.1 && of <= 1.02); /* stalls are drawn: their mean may be less */
+      assert_true(of > 0.1 && of <= 1.05); /* stalls are drawn: their mean may be less */
     }
+    json_decref(root);
+  }
+}
+
+/* What docs/results.md says of the smaller cubes, which nothing later may take away. */
+static void products_keep_their_rate(void **state) {
+  (void)state;
+  static const struct {
+    const char *options;
+    double least;
+  } rates[] = {{"--shape 64x64x64", 0.72},
+               {"--shape 64x64x64 --latency 20 --runs 4", 0.80},
+               {"--shape 128x128x128", 0.94},
+               {"--shape 128x128x128 --stall 25", 0.93},
+               {"--shape 128x128x128 --beside training", 0.94}};
+  for (size_t i = 0; i < sizeof rates / sizeof *rates; ++i) {
+    char text[128];
+    snprintf(text, sizeof text, "bench gemm %s --json -", rates[i].options);
+    json_t *root = cli_expect_json(text);
+    assert_true(cli_number_at(json_array_get(json_object_get(root, "products"), 0),
+                              "utilisation") >= rates[i].least);
     json_decref(root);
   }
 }
@@ -345,11 +364,17 @@ static void serving_in_batches(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
-      cmocka_unit_test(trace_of_a_product),        cmocka_unit_test(serving_while_training),
-      cmocka_unit_test(policies_change_no_bit),    cmocka_unit_test(stops_cleanly),
-      cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
-      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(same_product_as_emu),
+      cmocka_unit_test(products_of_all_kinds),
+      cmocka_unit_test(products_keep_their_rate),
+      cmocka_unit_test(trace_of_a_product),
+      cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(policies_change_no_bit),
+      cmocka_unit_test(stops_cleanly),
+      cmocka_unit_test(measuring_stops_cleanly),
+      cmocka_unit_test(a_report),
+      cmocka_unit_test(traces_say_what_they_hold),
+      cmocka_unit_test(serving_in_batches),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -120,14 +120,25 @@ static void beside_full_units_slow_memory(void **state) {
   bounds_hold("--network 32x2 --training stress --device sim:core=16x8,bandwidth=2");
 }
 
-/* Weights of both in the scratchpad, inference back to back: half of the array is training's. */
+static void beside_one_bank(void **state) {
+  (void)state;
+  bounds_hold("--network digits --training banks");
+  bounds_hold("--network 32x2 --training banks --device sim:core=16x8,bandwidth=8");
+}
+
+/* Inference with its weights in the scratchpad, back to back: more than half of training's rate
+ * remains, and products of operands that are there, too, cost inference not a cycle. */
 static void resident(void **state) {
   (void)state;
-  json_t *root = run("--network digits --training products --resident");
-  assert_int_equal(cli_number_at(root, "back_to_back.wrong"), 0);
-  assert_true(cli_number_at(root, "back_to_back.u") > 0.9);
-  assert_true(cli_number_at(root, "train_share_back_to_back") >= 0.5);
-  json_decref(root);
+  for (unsigned products = 0; products < 2; ++products) {
+    json_t *root = run(products ? "--network digits --resident --training products"
+                                : "--network digits --resident --training model");
+    assert_int_equal(cli_number_at(root, "back_to_back.wrong"), 0);
+    assert_true(cli_number_at(root, "back_to_back.u") > 0.9);
+    assert_true(cli_number_at(root, "train_share_back_to_back") >= 0.5);
+    if (products) assert_true(cli_number_at(root, "stretch.max") == 1);
+    json_decref(root);
+  }
 }
 
 /* Inference alone from a file: the same figures as with a run of its own, and no other jobs' run.
@@ -164,6 +175,7 @@ int main(void) {
       cmocka_unit_test(beside_a_model),
       cmocka_unit_test(beside_full_units),
       cmocka_unit_test(beside_full_units_slow_memory),
+      cmocka_unit_test(beside_one_bank),
       cmocka_unit_test(resident),
       cmocka_unit_test(with_a_floor),
       cmocka_unit_test(alone_from_a_file),
