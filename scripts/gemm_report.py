@@ -169,7 +169,7 @@ def targets(products):
     for beside, what in (("alone", "alone"), ("training", "beside training without end"), ("inference", "beside inference without end")):
         for result in ("hbfp8", "fp32"):
             large = [p for p in products if p["latency"] == 60 and p["beside"] == beside and p["result"] == result and not p["stall"] and
-                     p["m"] * p["n"] * p["k"] >= 64 ** 3 and (p["m"] == p["n"] == p["k"] or p["m"] == 64)]
+                     (p["m"] == 64 or (p["m"] == p["n"] == p["k"] >= 64))]
             cells = {(name(p), p["bandwidth"]): [] for p in large}
             for p in large:
                 cells[name(p), p["bandwidth"]].append(100 * p["of_bound"])

@@ -25,10 +25,11 @@ enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
  * meanwhile. */
 enum { OWED_BURST = 17 + 1 };
 
-/* What operations lose while they are under way: VL to rows of VA that are in its pipeline when the
- * first is in the way; VS to words of reads that are outstanding then; a product with A transposed
- * to a tile that is in the transposer. */
-enum { VA_PIPE = 26, BURST = 17, TRANSPOSER = 32 };
+/* What operations lose while they are under way: VL to rows of VA that are on their way when the
+ * first is in the way (with 4 lanes a function operation is finished, and has every fourth cycle);
+ * VS to words of reads that are outstanding then; a product with A transposed to a tile that is in
+ * the transposer, for each wait of its own. */
+enum { VA_ROWS_16 = 28, VA_ROWS_4 = 43, BURST = 17, TRANSPOSER = 32 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
@@ -103,12 +104,14 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
        */
       const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
       const uint64_t port = half && t->o->floor ? words : owed(t, words);
-      const uint64_t turn = CT_GET(cmd, MM_A_TRANS) ? TRANSPOSER : 0;
+      const uint64_t pauses = CT_GET(cmd, ALL_WAIT0) & 16 ? kt : 1;
+      const uint64_t turn = CT_GET(cmd, MM_A_TRANS) ? TRANSPOSER * pauses : 0;
       const uint64_t bound = half * n + port + (1 + half) * owed(t, n) + turn;
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
-      return (struct times){{1, 1, 1}, {1, 1}, b[CT_PROBE_VL] + VA_PIPE, 3};
+      return (struct times){
+          {1, 1, 1}, {1, 1}, b[CT_PROBE_VL] + (t->info.vpu_lanes == 4 ? VA_ROWS_4 : VA_ROWS_16), 3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
       return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VA], 4};

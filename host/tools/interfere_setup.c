@@ -197,7 +197,7 @@ static size_t put_one_bank(struct ct_cmd *cmds, size_t n, const struct pass *p) 
     PUT(VL, CT_SET(VL_SPM, from), CT_SET(VL_MODE, 1), CT_SET(VL_ROW_STRIDE, BANKS),
         CT_SET(VL_ROWS, 16), CT_SET(VL_TD, i));
     PUT(VA, CT_SET(VA_A_SRC, 1), CT_SET(VA_TD, 8), CT_SET(VA_ROWS, 1), CT_SET(VA_COLS, 16),
-        CT_SET(VA_MORE, 7));
+        CT_SET(VA_RELU, 1), CT_SET(VA_MORE, 7));
   }
   PUT(VS, CT_SET(VS_SPM, to), CT_SET(VS_MODE, 1), CT_SET(VS_ROW_STRIDE, BANKS), CT_SET(VS_ROWS, 16),
       CT_SET(VS_MORE, 7));

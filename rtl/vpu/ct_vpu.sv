@@ -14,7 +14,7 @@
 //             first word. Completion is a pulse of sem_inc_o in the cycle after the last write.
 // Interference  a ready operation waits for at most one of the other context on its side. At 16 lanes this is at most 64 cycles plus what
 //             the SPM takes (VL, VS), 4 lanes: 64, VS 128 (see ct_vpu_vs), VA 256 behind a function if FnLanes is 1. VL writes when VA does not: if VA leaves no gap for 16
-//             cycles, it starts nothing more until VL has written, which gives VL a gap of at least 25 writes.
+//             cycles, it starts nothing more until VL has written. Under PRIORITY with the floor at 0 training gives way at once (below).
 // Errors      SPM_WINDOW: a VL or VS command leaves the context's window; its highest relative address. Nothing of it is read or written,
 //             its waits have been taken. PARITY: physical address of the word. After an error of a context nothing more of it is
 //             granted or signalled on any side until flush_i of any side has been high: ct_job aborts the job.
@@ -96,6 +96,7 @@ module ct_vpu #(
   input  logic         spm_wr_ready_i,
   input  logic         spm_wr_other_i,  // a word of training has the bank
   output logic         spm_wr_yield_o,  // no more of those, please
+  output logic         vl_barred_o,     // VL waits for a bank of the tile registers
 
   // ACC read port
   output logic         acc_rd_valid_o,
@@ -326,7 +327,7 @@ module ct_vpu #(
   // A side is urgent while an operation of inference waits for nothing but the side, or is under way: then what training has begun there
   // counts as inference's own, for inference stands behind it. Under PRIORITY with the floor at 0, training makes way for an urgent side: its
   // VA starts nothing more once a row of it has kept VL from writing, its DMA reads nothing more once a word of it has kept VS from
-  // writing. VA of inference makes gaps for VL of inference only. (With a floor training could lose its share by that.)
+  // writing. VA of inference makes gaps for an urgent VL only. (With a floor training could lose its share by that.)
   logic       strict, gap_d, gap_q, yield_d, yield_q;
   logic [1:0] urgent_d, urgent_q;  // VS, VL
 
@@ -335,7 +336,7 @@ module ct_vpu #(
   assign vl_barred = strict && urgent_q[0] && va_wr_addr[AddrW-1];
   assign gap_d     = strict && urgent_q[0] && (gap_q || (vl_wr_valid && !vl_wr_ready && va_wr_addr[AddrW-1]));
   assign yield_d   = strict && urgent_q[1] && (yield_q || (spm_wr_valid_o && !spm_wr_ready_i && spm_wr_other_i));
-  assign va_gap    = {vl_starved || gap_q, vl_starved && !(strict && vl_wr_addr[AddrW-1])};
+  assign va_gap    = {vl_starved || gap_q, vl_starved && !(strict && vl_wr_addr[AddrW-1] && !urgent_q[0])};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -351,6 +352,7 @@ module ct_vpu #(
 
   assign spm_rd_ctx_o   = vl_rd_ctx && !urgent_q[0];
   assign spm_wr_yield_o = yield_q;
+  assign vl_barred_o    = vl_wr_valid && !vl_wr_ready;
 
   // --- Tile registers: VA writes first. ---
 
