@@ -426,7 +426,7 @@ module ct_core #(
 
   logic [4:0]             rd_valid, rd_ready, rd_vld, rd_perr, rd_ctx;
   logic                   ld_wr_ctx, ld_yield;
-  logic                   vl_barred;  // VL waits for its bank of the tile registers
+  logic                   vl_refused;  // VL waits for its bank of the tile registers
   logic [5*20-1:0]        rd_addr;
   logic [5*128-1:0]       rd_data;
   logic [5*8-1:0]         rd_exp;
@@ -538,7 +538,7 @@ module ct_core #(
     .spm_wr_ready_i (wr_ready[1]),
     .spm_wr_other_i (ld_wr_ctx),
     .spm_wr_yield_o (ld_yield),
-    .vl_barred_o    (vl_barred),
+    .vl_refused_o   (vl_refused),
     .acc_rd_valid_o (acc_rd_valid),
     .acc_rd_ctx_o   (acc_rd_ctx),
     .acc_rd_tile_o  (acc_rd_tile),
@@ -671,7 +671,7 @@ module ct_core #(
   );
 
   logic unused_ld_ready;  // LD writes are always taken
-  assign unused_ld_ready = ^{wr_ready[0], vl_barred};
+  assign unused_ld_ready = ^{wr_ready[0], vl_refused};
 
   // ---- Counter events -------------------------------------------------------------------------------------------------------
 
@@ -717,7 +717,7 @@ module ct_core #(
     // (For the simulator alone: nothing else has a use for it.)
     localparam int unsigned Silent = 64;
     logic [Units-1:0]   counted, banks;
-    assign banks   = {wr_valid[1] && !wr_ready[1], 1'b0, (rd_valid[3] && !rd_ready[3]) || vl_barred,
+    assign banks   = {wr_valid[1] && !wr_ready[1], 1'b0, (rd_valid[3] && !rd_ready[3]) || vl_refused,
                       (rd_valid[0] && !rd_ready[0]) || (rd_valid[1+c] && !rd_ready[1+c]), rd_valid[4] && !rd_ready[4], 1'b0};
     logic [7*Units-1:0] silent_d, silent_q;
     assign counted = {|{ev_vs_busy[c], ev_vpu_wait_arb[4+c], ev_vpu_wait_sem[4+c]}, |{ev_va_busy[c], ev_vpu_wait_arb[2+c], ev_vpu_wait_sem[2+c]},

@@ -458,9 +458,9 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
   return status;
 }
 
-/* All stalls and phases of a memory; alone there is one phase. */
+/* All stalls and phases of a memory. The neighbour's phase matters where the queues take turns. */
 static int run_memory(const struct options *o, struct figure f, json_t *list) {
-  const unsigned phases = f.beside == ALONE ? 1 : o->phases;
+  const unsigned phases = f.beside == BESIDE_INFERENCE ? o->phases : 1;
   int status = 0;
   for (size_t s = 0; s < o->stalls; ++s) {
     for (f.phase = 0; f.phase < phases && !status && !cli_stopped(); ++f.phase) {
@@ -628,14 +628,14 @@ int bench_gemm(int argc, char **argv) {
       {"beside", KEY_BESIDE, "WHO", 0,
        "alone (the default), training or inference (what the other queue does), or all", 0},
       {"all", KEY_ALL, NULL, 0,
-       "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside, 4 phases", 0},
+       "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside, 4 phases of inference",
+       0},
       {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
       {"runs", KEY_RUNS, "N", 0,
        "Runs of each product one after the other, of which the last counts (1)", 0},
       {"phases", KEY_PHASES, "N", 0,
-       "Beside the other queue, measure everything N times, each time when it is further on (1)",
-       0},
+       "Beside inference, measure everything N times, each time when that is further on (1)", 0},
       {"trace", KEY_TRACE, NULL, 0,
        "Also the cycles, from the doorbell on, in which each unit worked (the first and the last "
        "ones)",

@@ -81,7 +81,7 @@ module ct_vpu #(
   // SPM read port
   output logic         spm_rd_valid_o,
   output logic [19:0]  spm_rd_addr_o,
-  output logic         spm_rd_ctx_o,
+  output logic         spm_rd_ctx_o,    // whose it counts as (see urgent_q)
   input  logic         spm_rd_ready_i,
   input  logic         spm_rd_vld_i,
   input  logic [127:0] spm_rd_data_i,
@@ -96,7 +96,7 @@ module ct_vpu #(
   input  logic         spm_wr_ready_i,
   input  logic         spm_wr_other_i,  // a word of training has the bank
   output logic         spm_wr_yield_o,  // no more of those, please
-  output logic         vl_barred_o,     // VL waits for a bank of the tile registers
+  output logic         vl_refused_o,    // VL waits for a bank of the tile registers
 
   // ACC read port
   output logic         acc_rd_valid_o,
@@ -352,7 +352,7 @@ module ct_vpu #(
 
   assign spm_rd_ctx_o   = vl_rd_ctx && !urgent_q[0];
   assign spm_wr_yield_o = yield_q;
-  assign vl_barred_o    = vl_wr_valid && !vl_wr_ready;
+  assign vl_refused_o   = vl_wr_valid && !vl_wr_ready;
 
   // --- Tile registers: VA writes first. ---
 

@@ -61,7 +61,7 @@ module ct_vpu_vl #(
   // tile register write
   output logic             wr_valid_o,
   input  logic             wr_ready_i,
-  input  logic             wr_other_i,   // who has the bank will be told otherwise
+  input  logic             wr_other_i,   // training's VA has the bank and leaves it anyway
   output logic [AddrW-1:0] wr_addr_o,
   output logic             wr_fp32_o,  // what is written is wr_fp32_data_o, else wr_data_o
   output logic [W-1:0]     wr_fp32_data_o,
