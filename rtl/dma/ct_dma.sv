@@ -88,7 +88,7 @@ module ct_dma #(
   input  logic [2*ct_pkg::SpmAddrW-1:0] spm_base_i,
   input  logic [2*ct_pkg::SpmAddrW-1:0] spm_size_i,
 
-  // SPM write port 0 (always accepted) and read port 4.
+  // SPM write port 0 (always accepted) and read port 3.
   output logic                          spm_wr_valid_o,
   output logic [ct_pkg::SpmAddrW-1:0]   spm_wr_addr_o,
   output logic                          spm_wr_ctx_o,

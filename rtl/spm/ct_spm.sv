@@ -2,8 +2,9 @@
 //
 // The scratchpad: 5 read ports and 2 write ports over banks of 144-bit words (16 mantissas, an exponent, 8 parity bits).
 //
-// Ports       read: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 VL, 4 ST; write: 0 LD, 1 VS. Of those that want a bank
+// Ports       read: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 ST, 4 VL; write: 0 LD, 1 VS. Of those that want a bank
 //             the first in this order is served, but a read with rd_yield_i (ct_core: training's, under PRIORITY with the floor at 0) after all without.
+//             VL is the last one because it may stand in for inference with words of training (urgent_q of ct_vpu), which delay nobody then.
 // Banks       word address modulo Banks. A bank does one read and one write a cycle; rd_ready_o and wr_ready_o (combinational) say
 //             whether the request is served in this cycle. Write port 0 is always served, read port 0 without rd_yield_i, too.
 // Latency     read data come exactly ct_pkg::SpmLat = 2 cycles after the cycle of the grant, marked by rd_vld_o; data and parity
@@ -71,7 +72,7 @@ module ct_spm #(
   end
 
   localparam int Ports = 5;
-  localparam int St    = 4;  // the read port that the debug port shares
+  localparam int Dbg   = 4;  // the read port that the debug port shares
   localparam int WordW = 144;
   localparam int BankW = $clog2(Banks);
   localparam int RowW  = $clog2(Words) - BankW;
@@ -129,19 +130,19 @@ module ct_spm #(
   logic [Ports-1:0]       vld1_q, vld2_q;
   logic [Ports-1:0]       bad;  // the parity of what each port has read is wrong
 
-  assign rd_valid   = {rd_valid_i[St] || dbg_rd_valid, rd_valid_i[St-1:0]};
-  assign rd_yield   = {rd_yield_i[St] || !rd_valid_i[St], rd_yield_i[St-1:0]};
+  assign rd_valid   = {rd_valid_i[Dbg] || dbg_rd_valid, rd_valid_i[Dbg-1:0]};
+  assign rd_yield   = {rd_yield_i[Dbg] || !rd_valid_i[Dbg], rd_yield_i[Dbg-1:0]};
   assign rd_ready_o = rd_ready;
-  assign dbg_rd_go  = dbg_rd_valid && !rd_valid_i[St] && rd_ready[St];
+  assign dbg_rd_go  = dbg_rd_valid && !rd_valid_i[Dbg] && rd_ready[Dbg];
 
   always_comb begin
     for (int p = 0; p < Ports; p++) begin
       rd_bank[BankW*p +: BankW] = rd_addr_i[AddrW*p +: BankW];
       rd_row[RowW*p +: RowW]    = rd_addr_i[AddrW*p + BankW +: RowW];
     end
-    if (!rd_valid_i[St]) begin
-      rd_bank[BankW*St +: BankW] = dbg_addr[BankW-1:0];
-      rd_row[RowW*St +: RowW]    = dbg_addr[BankW +: RowW];
+    if (!rd_valid_i[Dbg]) begin
+      rd_bank[BankW*Dbg +: BankW] = dbg_addr[BankW-1:0];
+      rd_row[RowW*Dbg +: RowW]    = dbg_addr[BankW +: RowW];
     end
   end
 
@@ -196,7 +197,7 @@ module ct_spm #(
     wr_word = 'x;
     if (wr_valid_i[0]) wr_word[0 +: WordW] = {parity(wr_data_i[127:0], wr_exp_i[7:0]), wr_exp_i[7:0], wr_data_i[127:0]};
     if (dbg_wr_valid) begin
-      wr_word[WordW +: WordW] = g_port[St].data_q ^ (WordW'(1) << flip_bit_q);
+      wr_word[WordW +: WordW] = g_port[Dbg].data_q ^ (WordW'(1) << flip_bit_q);
     end else if (wr_valid_i[1]) begin
       wr_word[WordW +: WordW] = {parity(wr_data_i[255:128], wr_exp_i[15:8]), wr_exp_i[15:8], wr_data_i[255:128]};
     end
@@ -252,7 +253,7 @@ module ct_spm #(
     logic             load;
 
     assign gnt  = 8'(rd_gnt_q[Banks*p +: Banks]);
-    assign load = vld1_q[p] || (p == St && dbg_q == DbgWait);
+    assign load = vld1_q[p] || (p == Dbg && dbg_q == DbgWait);
 
     // With 4 banks the last four are never granted.
     always_ff @(posedge clk_i) begin
@@ -341,9 +342,9 @@ module ct_spm #(
   end
 
   assign peek_vld_o  = (dbg_q == DbgData) && !is_flip_q;
-  assign peek_data_o = g_port[St].data_q[127:0];
-  assign peek_exp_o  = g_port[St].data_q[135:128];
-  assign peek_perr_o = peek_vld_o && bad[St];
+  assign peek_data_o = g_port[Dbg].data_q[127:0];
+  assign peek_exp_o  = g_port[Dbg].data_q[135:128];
+  assign peek_perr_o = peek_vld_o && bad[Dbg];
 
   logic unused_addr;
   assign unused_addr = ^{rd_addr_i, wr_addr_i, dbg_addr, flip_addr_q, peek_addr_q};
@@ -361,7 +362,7 @@ module ct_spm #(
   end
   `CT_ASSERT(YieldingReadLast_A, (first_want & late_gnt) == '0)
   `CT_ASSERT(LdWriteServed_A, wr_ready_o[0])
-  `CT_ASSERT(DebugReadAlone_A, dbg_q != DbgData || !vld2_q[St])
+  `CT_ASSERT(DebugReadAlone_A, dbg_q != DbgData || !vld2_q[Dbg])
   `CT_ASSERT(OneWritePerBank_A, !(wr_valid_i == 2'b11 && wr_ready_o[1]) || wr_bank[BankW-1:0] != wr_bank[2*BankW-1:BankW])
 
 endmodule

@@ -196,8 +196,8 @@ static enum verdict judge_completions(const struct bench *b, const struct flip *
 
 static enum ct_flip_class reporter(uint32_t read) {
   static const enum ct_flip_class port[] = {CT_FLIP_REPORTED_A, CT_FLIP_REPORTED_B,
-                                            CT_FLIP_REPORTED_B, CT_FLIP_REPORTED_VL,
-                                            CT_FLIP_REPORTED_ST};
+                                            CT_FLIP_REPORTED_B, CT_FLIP_REPORTED_ST,
+                                            CT_FLIP_REPORTED_VL};
   for (unsigned p = 0; p < sizeof port / sizeof *port; ++p)
     if (read >> p & 1) return port[p];
   return CT_FLIP_OTHER; /* reported, but nobody has read it */

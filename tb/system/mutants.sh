@@ -23,7 +23,7 @@ mutate() {  # FILE LINE REPLACEMENT: exactly one line of the file must be LINE (
 
 # 1 a parity bit that is never checked; 2 a read port (VL) that reports nothing
 mutate rtl/spm/ct_spm.sv "assign bad[p] = parity(data_q[127:0], data_q[135:128]) != data_q[143:136];" \
-  "    assign bad[p] = (p != 3 || ct_mutant::which != 8'd2) && ((parity(data_q[127:0], data_q[135:128]) ^ data_q[143:136]) & (ct_mutant::which == 8'd1 ? 8'hf7 : 8'hff)) != 8'd0;"
+  "    assign bad[p] = (p != 4 || ct_mutant::which != 8'd2) && ((parity(data_q[127:0], data_q[135:128]) ^ data_q[143:136]) & (ct_mutant::which == 8'd1 ? 8'hf7 : 8'hff)) != 8'd0;"
 # 3 loads, 4 VL and VS may leave the scratchpad window; 5 loads and stores may leave the DRAM windows
 mutate rtl/dma/ct_dma_ld.sv \
   "assign w_out          = w_v_q && !drop[w_ctx_q] && w_rel_q >= (w_ctx_q ? spm_size_i[SpmW +: SpmW] : spm_size_i[0 +: SpmW]);" \
