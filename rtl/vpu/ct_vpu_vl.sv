@@ -153,16 +153,19 @@ module ct_vpu_vl #(
 
   // --- SPM port ---
 
-  logic [MetaW-1:0] ask_meta, got1_q, got2_q;
-  logic [19:0]      got1_addr_q, got2_addr_q;
-  logic             got1_vld_q, got2_vld_q;
-  logic             granted;
+  logic [MetaW+19:0] ask_word;
+  logic [MetaW-1:0]  ask_meta, got1_q, got2_q;
+  logic [19:0]       got1_addr_q, got2_addr_q;
+  logic              got1_vld_q, got2_vld_q;
+  logic              granted;
+
+  assign ask_word = {addr_q + {18'd0, word_q}, sig_q, last, mode_q, word_q, row_q, tile_q, ctx_q};
 
   ct_skid #(.Width(MetaW + 20)) u_ask (
     .clk_i, .rst_ni,
     .valid_i (run && space),
     .ready_o (ask_ready),
-    .data_i  ({addr_q + {18'd0, word_q}, sig_q, last, mode_q, word_q, row_q, tile_q, ctx_q}),
+    .data_i  (ask_word),
     .valid_o (spm_rd_valid_o),
     .ready_i (spm_rd_ready_i),
     .data_o  ({spm_rd_addr_o, ask_meta})
@@ -192,16 +195,19 @@ module ct_vpu_vl #(
     end
   end
 
-  logic             fifo_valid, fifo_ready_unused;
-  logic [MetaW-1:0] meta;
-  logic [127:0]     data;
-  logic [7:0]       exponent;
+  logic               fifo_valid, fifo_ready_unused;
+  logic [MetaW+135:0] got_word;
+  logic [MetaW-1:0]   meta;
+  logic [127:0]       data;
+  logic [7:0]         exponent;
+
+  assign got_word = {spm_rd_data_i, spm_rd_exp_i, got2_q};
 
   ct_fifo #(.Width(MetaW + 136), .Depth(FifoDepth)) u_got (
     .clk_i, .rst_ni,
     .valid_i (spm_rd_vld_i),
     .ready_o (fifo_ready_unused),
-    .data_i  ({spm_rd_data_i, spm_rd_exp_i, got2_q}),
+    .data_i  (got_word),
     .valid_o (fifo_valid),
     .ready_i (pop),
     .data_o  ({data, exponent, meta}),

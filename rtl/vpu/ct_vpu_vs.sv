@@ -259,15 +259,17 @@ module ct_vpu_vs #(
   logic         push, fifo_valid, fifo_ready_unused, out_ctx, out_last, sig_wait;
   logic [9:0]   out_sig;
   logic         raw5;
+  logic [167:0] made_word;
 
-  assign push = vld_q[5] && meta5_q[7];
-  assign raw5 = (meta5_q[3:2] == 2'd0);
+  assign push      = vld_q[5] && meta5_q[7];
+  assign raw5      = (meta5_q[3:2] == 2'd0);
+  assign made_word = {raw5 ? raw5_q : word, raw5 ? 8'd0 : exp5_q, meta5_q[39:20], meta5_q[19:10], meta5_q[9], meta5_q[8]};
 
   ct_fifo #(.Width(128 + 8 + 20 + 12), .Depth(FifoDepth)) u_words (
     .clk_i, .rst_ni,
     .valid_i (push),
     .ready_o (fifo_ready_unused),
-    .data_i  ({raw5 ? raw5_q : word, raw5 ? 8'd0 : exp5_q, meta5_q[39:20], meta5_q[19:10], meta5_q[9], meta5_q[8]}),
+    .data_i  (made_word),
     .valid_o (fifo_valid),
     .ready_i (pop),
     .data_o  ({spm_wr_data_o, spm_wr_exp_o, spm_wr_addr_o, out_sig, out_ctx, out_last}),
