@@ -618,6 +618,89 @@ module ct_vpu_va #(
   `CT_ASSERT(BeatsAndLeft_A, !act_q || beats_q + f_left <= f_most)
   `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= f_most))
   `CT_ASSERT(WaitBound_A, f_wait_q < 9'(MaxBeats) << (FnTurns ? 2 : 0) || (needs_gap && f_wait_q == 9'(MaxBeats)))
+
+  // An operation tells that it is complete with one of its writes.
+  logic       f_told_q;
+  logic [3:0] f_tell_row;
+  assign f_tell_row = last_row_q < 4'd3 ? 4'd0 : last_row_q - 4'd3;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)              f_told_q <= 1'b0;
+    else if (start)           f_told_q <= 1'b0;
+    else if (issue && tells)  f_told_q <= 1'b1;
+  end
+  `CT_ASSERT(ToldSoFar_A, !act_q || f_told_q == (gap_q || (VpuLanes == 16 ? row_q != 4'd0 : !tail_q && !(FnTurns && func_q[3]) &&
+             (row_q > f_tell_row || (row_q == f_tell_row && beat >= 2'd2)))))
+  `CT_ASSERT(TellsOnce_A, !(issue && tells && f_told_q) && (!act_q || !finish || f_told_q || (issue && tells)))
+
+  // Any row (quarter), from its issue to its write: stage k has it while bit k is set.
+  (* anyseq *) logic f_pick;
+  logic [VaLat:1] f_at_d, f_at_q;
+  logic           f_op_ctx_q, f_ctx_q;  // owner and signals of the operation that started last; of the row
+  logic [9:0]     f_op_sig_q, f_sig_q;
+  logic [3:0]     f_op_td_q;
+  logic [10:0]    f_is_q;               // {beat, row, tile, tells} of the row
+  logic           f_heard_q;            // it has completed its operation in the last cycle, and no flush dropped that
+  logic           f_twice_q;            // the write of the last cycle completed an operation that doubles a signal
+  logic           f_short_q;            // the row that is written came the short way
+  logic [15:0]    f_inc;
+  logic [VaLat:1] f_long, f_tells, f_doubles, f_same;
+  always_comb begin
+    f_at_d        = {f_at_q[VaLat-1:1], issue && f_pick && f_at_q == '0};
+    f_at_d[4]     = f_at_q[3] && !short3;
+    f_at_d[VaLat] = f_at_q[PadStage] || (f_at_q[3] && short3);
+    for (int k = 1; k <= VaLat; k++) begin
+      f_long[k]    = vld_q[k] && (k > 3 || !short_pipe_q[k < 4 ? k : 3]) && !(k == VaLat && f_short_q);
+      f_tells[k]   = vld_q[k] && meta[MetaW*k];
+      f_doubles[k] = f_tells[k] && meta[MetaW*k + 5] && meta[MetaW*k + 1 +: 5] == meta[MetaW*k + 6 +: 5];
+      f_same[k]    = vld_q[k] && ctx_pipe_q[k] == f_ctx_q && meta[MetaW*k +: 21] == {f_is_q[10:1], f_sig_q, f_is_q[0]};
+    end
+    for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_at_q    <= '0;
+      f_heard_q <= 1'b0;
+      f_twice_q <= 1'b0;
+      f_short_q <= 1'b0;
+    end else begin
+      f_at_q    <= f_at_d;
+      f_heard_q <= f_at_q[VaLat] && f_is_q[0] && !kill_i[f_ctx_q];
+      f_twice_q <= f_doubles[VaLat];
+      f_short_q <= short3;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      f_op_ctx_q <= start_ctx_i;
+      f_op_sig_q <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
+      f_op_td_q  <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
+    end
+    if (f_at_q == '0) begin
+      {f_ctx_q, f_sig_q} <= {f_op_ctx_q, f_op_sig_q};
+      f_is_q             <= {beat, row_q, f_op_td_q, tells};
+    end
+  end
+  // A row that goes the short way has none of the long way in front of it that it could meet.
+  logic [20:1] f_near;
+  always_comb begin
+    for (int k = 1; k <= 20; k++) f_near[k] = f_long[k] && long_q < CountW'(VaLat - 3 - k);
+  end
+  `CT_ASSERT(LongCounted_A, f_near == '0 && (!f_long[21] || long_q != '0))
+  `CT_ASSERT(ShortAlone_A, (!act_q || !short_q || (long_q == '0 && f_long[22:1] == '0)) &&
+             (!vld_q[1] || f_long[1] || f_long[23:2] == '0) && (!vld_q[2] || f_long[2] || f_long[24:3] == '0) && (!short3 || f_long[25:4] == '0))
+  // Where it is, it is what it was.
+  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && td_q == f_op_td_q))
+  `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 1'b1)) == '0)
+  `CT_ASSERT(SameInStage_A, (f_at_q & ~f_same) == '0)
+  // No completion comes while the second of two equal signals is given.
+  `CT_ASSERT(ApartInPipe_A, (f_doubles[VaLat:2] & f_tells[VaLat-1:1]) == '0 && !(f_doubles[1] && issue && tells) &&
+             !(f_doubles[VaLat] && short3 && f_tells[3]))
+  `CT_ASSERT(NoMerge_A, !f_twice_q || !f_tells[VaLat])
+  // Its owner's tile register is written and its owner hears of it, once.
+  `CT_ASSERT(OwnerWritten_A, !f_at_q[VaLat] || w_full == {f_is_q[10:9], f_is_q[4:1], f_is_q[8:5], f_ctx_q})
+  `CT_ASSERT(TellsCompletes_A, !f_at_q[VaLat] || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_is_q[0]}}))
+  `CT_ASSERT(NoRowLost_A, f_at_q[VaLat-1:1] == '0 || f_at_d != '0)
+  `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
 `endif
 
   `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)
