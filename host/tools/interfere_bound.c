@@ -26,10 +26,12 @@ enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 enum { OWED_BURST = 17 + 1 };
 
 /* What operations lose while they are under way: VL to rows of VA that are on their way when the
- * first is in the way (with 4 lanes a function operation is finished, and has every fourth cycle);
+ * first is in the way (with 4 lanes a function operation is finished, and has every fourth cycle),
+ * and to the eight words of training that may be in front of its first one (with 4 lanes four
+ * writes each);
  * VS to words of reads that are outstanding then; a product with A transposed to a tile that is in
  * the transposer, for each wait of its own. */
-enum { VA_ROWS_16 = 28, VA_ROWS_4 = 43, BURST = 17, TRANSPOSER = 32 };
+enum { VL_LOSS_16 = 28 + 8, VL_LOSS_4 = 43 + 32, BURST = 17, TRANSPOSER = 32 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
@@ -111,7 +113,7 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
     }
     case CT_OP_VL:
       return (struct times){
-          {1, 1, 1}, {1, 1}, b[CT_PROBE_VL] + (t->info.vpu_lanes == 4 ? VA_ROWS_4 : VA_ROWS_16), 3};
+          {1, 1, 1}, {1, 1}, b[CT_PROBE_VL] + (t->info.vpu_lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
       return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VA], 4};

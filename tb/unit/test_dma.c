@@ -799,7 +799,7 @@ static void training_stops_to_read(void **state) {
     dma_cycles(b, 600);
     const uint64_t meanwhile = b->beats[kTrn][kLd] - before;
     if (policy == 0)
-      assert_in_range(meanwhile, 1, 17 * (kCap + 1));
+      assert_in_range(meanwhile, 1, 17 * kCap);
     else
       assert_true(meanwhile > 17 * (kCap + 1));
     *b->dut->ld_yield_i = 0;
