@@ -22,6 +22,7 @@
 #include "ct_probe.h"
 #include "ct_prog.h"
 #include "ct_rand.h"
+#include "ct_units.h"
 
 enum { MAX_LIST = 32, COUNTERS = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64, READS = 8 };
 
@@ -49,6 +50,7 @@ struct options {
   unsigned runs;   /* of each product, one after the other; the last one counts */
   unsigned phases; /* of the neighbour: so often all is measured, each time it is further on */
   bool trace;      /* when the units worked, below each figure */
+  bool units;      /* what the units did in its cycles, below each figure */
 };
 
 static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
@@ -292,10 +294,11 @@ struct figure {
   enum ct_gemm_result result;
   enum beside beside;
   unsigned stall, bandwidth, latency, runs, phase;
-  uint64_t cycles, bound;
-  uint64_t counter[COUNTERS];
+  enum ct_queue queue; /* the product's */
+  uint64_t cycles, bound, counted;
+  uint64_t counter[COUNTERS]; /* of its queue, which is at rest before and after */
   double use, of_bound;
-  bool traced;
+  bool traced, units;
   uint64_t doorbell;
   struct trace trace;
   struct turns turns;
@@ -331,8 +334,11 @@ static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uin
   const uint64_t weights = (ct_tiles(f->s.m) + 7) / 8 * nk * 16;
   /* A narrow memory begins with a beat when the one before has gone, and then may refuse it. */
   const double beat = 16.0 / f->bandwidth + f->stall / (100.0 - f->stall);
-  const uint64_t in = read_bytes(&f->s, window) / CT_UNIT + counted(f, "LD_WAIT_ARB");
-  const uint64_t out = result_size(&f->s, f->result) / CT_UNIT + counted(f, "ST_WAIT_ARB");
+  /* Where the queues take turns, a queue's share is what the other leaves it. */
+  const bool turns = f->beside == BESIDE_INFERENCE;
+  const uint64_t in = read_bytes(&f->s, window) / CT_UNIT + (turns ? counted(f, "LD_WAIT_ARB") : 0);
+  const uint64_t out =
+      result_size(&f->s, f->result) / CT_UNIT + (turns ? counted(f, "ST_WAIT_ARB") : 0);
   const uint64_t memory = (uint64_t)((double)max_u64(in, out) * beat);
   return max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
 }
@@ -350,12 +356,22 @@ static int run_measured(ct_device *dev, struct neighbour *n, const struct produc
   return rc;
 }
 
+static void conclude(struct figure *f, const struct ct_result *r, const struct ct_info *info,
+                     uint32_t window) {
+  const double macs = (double)f->s.m * f->s.n * f->s.k;
+  f->cycles = r->end - r->arrive;
+  f->doorbell = r->arrive;
+  f->bound = bound_of(f, info, window);
+  f->use = macs / (info->macs_per_cycle * (double)f->cycles);
+  f->of_bound = (double)f->bound / (double)f->cycles;
+}
+
 static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *same) {
-  const enum ct_queue queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
+  f->queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
   struct product p;
   struct ct_info info;
   struct ct_result r;
-  uint64_t before[COUNTERS] = {0};
+  uint64_t before[COUNTERS] = {0}, from = 0, to = 0;
   uint8_t *want = expected(&f->s, f->result), *got = NULL;
   int rc = want ? product_make(dev, &f->s, f->result, &p) : CT_ERR_MEMORY;
   if (rc < 0) {
@@ -368,24 +384,20 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *
   if (rc >= 0 && watched) rc = ct_probe(dev, &probe);
   for (unsigned i = 0; rc >= 0 && i < f->runs; ++i) {
     memset(&f->trace, 0, sizeof f->trace);
-    f->turns = (struct turns){.queue = queue};
-    rc = ct_counters(dev, queue, before, COUNTERS);
-    if (rc >= 0) rc = run_measured(dev, n, &p, queue, &r);
+    f->turns = (struct turns){.queue = f->queue};
+    rc = ct_counters(dev, f->queue, before, COUNTERS);
+    if (rc >= 0) rc = ct_now(dev, &from);
+    if (rc >= 0) rc = run_measured(dev, n, &p, f->queue, &r);
   }
   if (watched) ct_probe(dev, NULL);
-  if (rc >= 0) rc = ct_counters(dev, queue, f->counter, COUNTERS);
+  if (rc >= 0) rc = ct_now(dev, &to);
+  if (rc >= 0) rc = ct_counters(dev, f->queue, f->counter, COUNTERS);
   if (rc >= 0) got = product_read(dev, &p);
   *same = got && !memcmp(got, want, p.c_size);
   for (size_t i = 0; i < COUNTERS; ++i)
     f->counter[i] -= before[i];
-  if (rc >= 0) {
-    const double macs = (double)f->s.m * f->s.n * f->s.k;
-    f->cycles = r.end - r.arrive;
-    f->doorbell = r.arrive;
-    f->bound = bound_of(f, &info, ct_window_words(dev));
-    f->use = macs / (info.macs_per_cycle * (double)f->cycles);
-    f->of_bound = (double)f->bound / (double)f->cycles;
-  }
+  f->counted = to - from;
+  if (rc >= 0) conclude(f, &r, &info, ct_window_words(dev));
   free(got);
   free(want);
   product_free(dev, &p);
@@ -446,6 +458,9 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
       if (rc < 0 || !same) break;
       print_figure(cli_text(o->json), &f);
       if (f.traced) trace_print(cli_text(o->json), &f.trace, f.doorbell);
+      if (f.units)
+        ct_units_print(cli_text(o->json), f.queue == CT_INFERENCE ? f.counter : NULL,
+                       f.queue == CT_TRAINING ? f.counter : NULL, f.counted);
       json_array_append_new(list, figure_json(&f));
     }
   }
@@ -484,7 +499,8 @@ static int run(const struct options *o) {
                                             .latency = o->latency[l],
                                             .bandwidth = o->bandwidth[w],
                                             .runs = o->runs,
-                                            .traced = o->trace},
+                                            .traced = o->trace,
+                                            .units = o->units},
                             list);
   if (status) {
     json_decref(list);
@@ -510,6 +526,7 @@ enum {
   KEY_RUNS,
   KEY_PHASES,
   KEY_TRACE,
+  KEY_UNITS,
   KEY_ALL
 };
 
@@ -603,6 +620,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_TRACE:
       o->trace = true;
       break;
+    case KEY_UNITS:
+      o->units = true;
+      break;
     case KEY_ALL:
       set_all(o);
       break;
@@ -640,6 +660,8 @@ int bench_gemm(int argc, char **argv) {
        "Also the cycles, from the doorbell on, in which each unit worked (the first and the last "
        "ones)",
        0},
+      {"units", KEY_UNITS, NULL, 0,
+       "Also what each unit did for the product: busy, waiting and for what, idle", 0},
       {"json", CLI_KEY_JSON, "FILE", 0, "Write all figures (- for standard output)", 0},
       {0}};
   static const struct argp argp = {

@@ -49,11 +49,13 @@ void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *trainin
           "semaphore", "idle");
   for (unsigned u = 0; u < CT_UNITS; ++u) {
     for (unsigned c = 0; c < 2; ++c) {
-      const struct ct_unit_time t = ct_unit_time(u, c ? training : inference);
-      fprintf(to, "%-10s %-10s %6.2f%% %6.2f%% %8.2f%% %8.2f%% %6.2f%%\n", c ? "" : units[u].name,
-              queues[c], percent * (double)t.busy, percent * (double)t.other,
-              percent * (double)t.operands, percent * (double)t.semaphore,
-              percent * (double)ct_unit_idle(&t, cycles));
+      const uint64_t *counters = c ? training : inference;
+      if (!counters) continue;
+      const struct ct_unit_time t = ct_unit_time(u, counters);
+      fprintf(to, "%-10s %-10s %6.2f%% %6.2f%% %8.2f%% %8.2f%% %6.2f%%\n",
+              c && inference ? "" : units[u].name, queues[c], percent * (double)t.busy,
+              percent * (double)t.other, percent * (double)t.operands,
+              percent * (double)t.semaphore, percent * (double)ct_unit_idle(&t, cycles));
     }
   }
 }

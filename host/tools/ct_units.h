@@ -24,7 +24,7 @@ struct ct_unit_time ct_unit_time(unsigned unit, const uint64_t counters[CT_UNIT_
 /* What is left of that many cycles; below 0 if the counters do not add up. */
 int64_t ct_unit_idle(const struct ct_unit_time *time, uint64_t cycles);
 
-/* A table for both queues, in percent of the cycles. */
+/* A table for both queues, or the one that is not NULL, in percent of the cycles. */
 void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *training, uint64_t cycles);
 
 #endif

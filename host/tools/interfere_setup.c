@@ -176,7 +176,7 @@ static size_t put_transfers(struct ct_cmd *cmds, size_t n, const struct pass *p)
   return n;
 }
 
-/* A command can be dispatched every 11 cycles, so those that can be repeated are. */
+/* Few commands with long operations: those that can be repeated are. */
 static size_t put_long_operations(struct ct_cmd *cmds, size_t n, const struct pass *p) {
   const uint32_t from = 3 * p->quarter, to = from + F32_TILE_WORDS;
   const uint32_t square = p->small ? 2 : 0, vs_cycles = p->small ? 128 : 64;
