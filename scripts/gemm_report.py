@@ -305,8 +305,8 @@ def plot(products):
             short = "%d cubed" % p["m"] if p["m"] == p["n"] else name(p).replace(" ", "")
             out.append(label(at_x(intensity(p)) + 7, at_y(rate) + 4, short, 'fill="#555"'))
     for i, (width, colour) in enumerate(COLOUR.items()):
-        out.append('<circle cx="%d" cy="%d" r="4" fill="%s"/>' % (WIDTH - 150, HEIGHT - BOTTOM - 60 + 18 * i, colour))
-        out.append(label(WIDTH - 140, HEIGHT - BOTTOM - 56 + 18 * i, "%d bytes a cycle each way" % width))
+        out.append('<circle cx="%d" cy="%d" r="4" fill="%s"/>' % (WIDTH - 190, HEIGHT - BOTTOM - 60 + 18 * i, colour))
+        out.append(label(WIDTH - 180, HEIGHT - BOTTOM - 56 + 18 * i, "%d bytes a cycle each way" % width))
     out.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "multiply-accumulates for each byte of the busier direction",
                      'text-anchor="middle"'))
     out.append(label(16, HEIGHT / 2, "multiply-accumulates a cycle", 'text-anchor="middle" transform="rotate(-90 16 %d)"' % (HEIGHT / 2)))
