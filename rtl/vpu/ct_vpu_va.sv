@@ -639,7 +639,9 @@ module ct_vpu_va #(
   logic [9:0]     f_op_sig_q, f_sig_q;
   logic [3:0]     f_op_td_q;
   logic [10:0]    f_is_q;               // {beat, row, tile, tells} of the row
+  logic [2:0]     f_turn_q;             // {turn, with a function}: of four issues of a quarter with one the last is written
   logic           f_heard_q;            // it has completed its operation in the last cycle, and no flush dropped that
+  logic           f_quiet_q;            // it was in the last stage in the last cycle and completed nothing
   logic           f_twice_q;            // the write of the last cycle completed an operation that doubles a signal
   logic           f_short_q;            // the row that is written came the short way
   logic [15:0]    f_inc;
@@ -652,7 +654,8 @@ module ct_vpu_va #(
       f_long[k]    = vld_q[k] && (k > 3 || !short_pipe_q[k < 4 ? k : 3]) && !(k == VaLat && f_short_q);
       f_tells[k]   = vld_q[k] && meta[MetaW*k];
       f_doubles[k] = f_tells[k] && meta[MetaW*k + 5] && meta[MetaW*k + 1 +: 5] == meta[MetaW*k + 6 +: 5];
-      f_same[k]    = vld_q[k] && ctx_pipe_q[k] == f_ctx_q && meta[MetaW*k +: 21] == {f_is_q[10:1], f_sig_q, f_is_q[0]};
+      f_same[k]    = vld_q[k] && ctx_pipe_q[k] == f_ctx_q && meta[MetaW*k +: 21] == {f_is_q[10:1], f_sig_q, f_is_q[0]} &&
+                     (!FnTurns || {meta[MetaW*k + (FnTurns ? 35 : 0) +: 2], meta[MetaW*k + 32]} == f_turn_q);
     end
     for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
   end
@@ -660,11 +663,13 @@ module ct_vpu_va #(
     if (!rst_ni) begin
       f_at_q    <= '0;
       f_heard_q <= 1'b0;
+      f_quiet_q <= 1'b0;
       f_twice_q <= 1'b0;
       f_short_q <= 1'b0;
     end else begin
       f_at_q    <= f_at_d;
       f_heard_q <= f_at_q[VaLat] && f_is_q[0] && !kill_i[f_ctx_q];
+      f_quiet_q <= f_at_q[VaLat] && !f_is_q[0] && !sig_wait_unused;
       f_twice_q <= f_doubles[VaLat];
       f_short_q <= short3;
     end
@@ -678,6 +683,7 @@ module ct_vpu_va #(
     if (f_at_q == '0) begin
       {f_ctx_q, f_sig_q} <= {f_op_ctx_q, f_op_sig_q};
       f_is_q             <= {beat, row_q, f_op_td_q, tells};
+      f_turn_q           <= {turn, func_q[3]};
     end
   end
   // A row that goes the short way has none of the long way in front of it that it could meet.
@@ -697,9 +703,12 @@ module ct_vpu_va #(
              !(f_doubles[VaLat] && short3 && f_tells[3]))
   `CT_ASSERT(NoMerge_A, !f_twice_q || !f_tells[VaLat])
   // Its owner's tile register is written and its owner hears of it, once.
-  `CT_ASSERT(OwnerWritten_A, !f_at_q[VaLat] || w_full == {f_is_q[10:9], f_is_q[4:1], f_is_q[8:5], f_ctx_q})
+  logic [AddrW-1:0] f_place;
+  assign f_place = AddrW'(VpuLanes == 4 ? {f_ctx_q, f_is_q[4:1], f_is_q[8:5], f_is_q[10:9]} : 11'({f_ctx_q, f_is_q[4:1], f_is_q[8:5]}));
+  `CT_ASSERT(OwnerWritten_A, !f_at_q[VaLat] || (wr_addr_o == f_place && wr_valid_o == (!FnTurns || !f_turn_q[0] || f_turn_q[2:1] == 2'd3)))
+  `CT_ASSERT(WrittenOfStage_A, !wr_valid_o || vld_q[VaLat])
   `CT_ASSERT(TellsCompletes_A, !f_at_q[VaLat] || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_is_q[0]}}))
-  `CT_ASSERT(NoRowLost_A, f_at_q[VaLat-1:1] == '0 || f_at_d != '0)
+  `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
   `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
 `endif
 

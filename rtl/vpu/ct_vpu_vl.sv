@@ -399,6 +399,9 @@ module ct_vpu_vl #(
   logic              f_leaves;
   logic              f_part_q;              // one of its first three quarters was the last one to be written (4 lanes)
   logic              f_heard_q;             // it has completed its operation in the last cycle, and no flush dropped that
+  logic              f_quiet_q;             // it was written in the last cycle and completed nothing
+  logic              f_gone_q;              // what was written in the last cycle was the last there was
+  logic [19:0]       f_op_row_q, f_addr_q;  // address of the row that is asked for; of the word
   logic [15:0]       f_inc;
 
   assign f_leaves = f_ahead_q == '0;
@@ -432,21 +435,28 @@ module ct_vpu_vl #(
       f_asks_q  <= '0;
       f_waits_q <= '0;
       f_heard_q <= 1'b0;
+      f_quiet_q <= 1'b0;
+      f_gone_q  <= 1'b0;
       f_part_q  <= 1'b0;
     end else begin
       f_at_q    <= f_at_d;
       f_asks_q  <= f_asks_q + 2'(step) - 2'(granted);
       f_waits_q <= f_waits_q + 4'(spm_rd_vld_i) - 4'(pop);
       f_heard_q <= f_at_q == FWrite && fired && f_ask_q[13] && !kill_i[f_ctx_q];
+      f_quiet_q <= fired && (f_at_q == FWrite ? !f_ask_q[13] : f_part_q);
+      f_gone_q  <= fired && !(load && !part);
       if (load && !part) f_part_q <= f_at_q == FWaits && f_leaves && !beats_done;
     end
   end
   always_ff @(posedge clk_i) begin
     f_ahead_q <= f_ahead_d;
     if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
+    if (start)                f_op_row_q <= start_at_i;
+    else if (step && row_end) f_op_row_q <= f_op_row_q + 20'(stride_q);
     if (f_at_q == FNone) begin
       f_ask_q            <= ask_word;
       {f_ctx_q, f_sig_q} <= {f_op_ctx_q, f_op_sig_q};
+      f_addr_q           <= f_op_row_q + 20'(word_q);
     end
     if (f_at_q == FGot2) f_got_q <= MetaW'(got_word);
   end
@@ -460,8 +470,8 @@ module ct_vpu_vl #(
   `CT_ASSUME(WaitsOfFifo_M, (!fifo_valid || f_waits_q != '0) && fifo_ready_unused == (f_waits_q < 4'(FifoDepth)))
 
   // Where it is, it is what went in.
-  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q))
-  `CT_ASSERT(AskedAsStepped_A, f_at_q == FNone || (f_ask_q[0] == f_ctx_q && f_ask_q[23:14] == f_sig_q && (!f_ask_q[13] || f_ask_q[12:11] != 2'd0 || f_ask_q[10:9] == 2'd3)))
+  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
+  `CT_ASSERT(AskedAsStepped_A, f_at_q == FNone || (f_ask_q[0] == f_ctx_q && f_ask_q[23:14] == f_sig_q && f_ask_q[MetaW +: 20] == f_addr_q && (!f_ask_q[13] || f_ask_q[12:11] != 2'd0 || f_ask_q[10:9] == 2'd3)))
   `CT_ASSERT(InSkid_A, f_asks_q <= 2'd2 && (f_at_q != FAsks || f_ahead_q < 4'(f_asks_q)))
   `CT_ASSERT(InGot1_A, f_at_q != FGot1 || (got1_vld_q && {got1_addr_q, got1_q} == f_ask_q))
   `CT_ASSERT(InGot2_A, f_at_q != FGot2 || (got2_vld_q && {got2_addr_q, got2_q} == f_ask_q))
@@ -471,15 +481,18 @@ module ct_vpu_vl #(
   `CT_ASSERT(PartOfIt_A, !f_part_q || (f_at_q == FWaits && f_leaves))
   `CT_ASSERT(CreditsAreWords_A, credit_q == 4'(f_asks_q) + 4'(got1_vld_q) + 4'(got2_vld_q) + f_waits_q)
   // The context that owns it reads it, has it written and hears of it; its parity error, too, and nobody else.
-  `CT_ASSERT(OwnerAsks_A, f_at_q != FAsks || !f_leaves || !spm_rd_valid_o || spm_rd_ctx_o == f_ctx_q)
+  `CT_ASSERT(OwnerAsks_A, f_at_q != FAsks || !f_leaves || !spm_rd_valid_o || (spm_rd_ctx_o == f_ctx_q && spm_rd_addr_o == f_addr_q))
   `CT_ASSERT(OwnerWritten_A, (f_at_q != FWrite && !(wr_vld_q && f_part_q)) ||
              wr_addr_q[AddrW-1 -: 9] == {f_ctx_q, f_ask_q[4:1], f_ask_q[8:5]})
-  `CT_ASSERT(ParityToOwner_A, f_at_q != FGot2 || !spm_rd_perr_i || (err_parity_o == ({f_ctx_q, !f_ctx_q} & ~kill_i) && err_parity_addr_o == f_ask_q[MetaW +: 20]))
+  `CT_ASSERT(ParityToOwner_A, f_at_q != FGot2 || !spm_rd_perr_i || (err_parity_o == ({f_ctx_q, !f_ctx_q} & ~kill_i) && err_parity_addr_o == f_addr_q))
   `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
   // The last word of an operation completes it when it is written whole, and no other word does.
   `CT_ASSERT(OwnerOfSignals_A, f_at_q != FWrite || (wr_ctx_q == f_ctx_q && wr_sig_q == f_sig_q))
   `CT_ASSERT(LastCompletes_A, f_at_q != FWrite || !fired || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_ask_q[13]}}))
   `CT_ASSERT(PartDoesNot_A, !wr_vld_q || !f_part_q || !wr_end_q)
+  `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
+  `CT_ASSERT(WrittenOnce_A, !f_gone_q || !wr_vld_q)
+  `CT_ASSERT(NoMerge_A, !(sig_wait && fired && wr_end_q))
   `CT_ASSERT(NoLastLost_A, f_at_q == FNone || !f_ask_q[13] || f_at_d != FNone || fired)
 `endif
 

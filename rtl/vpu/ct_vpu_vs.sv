@@ -362,12 +362,14 @@ module ct_vpu_vs #(
   (* anyseq *) logic f_pick;
   logic [5:0]       f_at_d, f_at_q;        // the stage where it is; bit 0: it waits in ct_fifo
   logic [3:0]       f_ahead_q, f_waits_q;  // words in front of it there; words there
-  logic             f_op_ctx_q, f_ctx_q;   // owner, signals and tile of the operation that started last; of the slot
+  logic             f_op_ctx_q, f_ctx_q;   // owner and signals of the operation that started last; of the slot
   logic [9:0]       f_op_sig_q, f_sig_q;
   logic             f_last_q, f_makes_q;
   logic [19:0]      f_addr_q;
   logic [31:0]      f_put_q;               // how it went into ct_fifo: {address, signals, context, last}
   logic             f_leaves, f_heard_q;   // the latter: it has completed its operation in the last cycle, and no flush dropped that
+  logic             f_quiet_q;             // its word was written in the last cycle and completed nothing
+  logic [19:0]      f_op_row_q;            // address of the row that is written
   logic [15:0]      f_inc;
 
   assign f_leaves = f_at_q[0] && f_ahead_q == '0 && pop;
@@ -377,17 +379,21 @@ module ct_vpu_vs #(
       f_at_q    <= '0;
       f_waits_q <= '0;
       f_heard_q <= 1'b0;
+      f_quiet_q <= 1'b0;
     end else begin
       f_at_q    <= f_at_d;
       f_waits_q <= f_waits_q + 4'(push) - 4'(pop);
       f_heard_q <= f_leaves && f_last_q && !kill_i[f_ctx_q];
+      f_quiet_q <= f_leaves && !f_last_q;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (start)  {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
+    if (start)                          f_op_row_q <= start_at_i;
+    else if (step && row_end && pass_q) f_op_row_q <= f_op_row_q + 20'(stride_q);
+    if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
     if (f_at_q == '0) begin
       {f_ctx_q, f_sig_q, f_last_q, f_makes_q} <= {f_op_ctx_q, f_op_sig_q, last, makes_word};
-      f_addr_q <= addr_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0);
+      f_addr_q <= f_op_row_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0);
     end
     f_ahead_q <= f_at_q[5] ? f_waits_q - 4'(pop) : f_ahead_q - 4'(pop);
     if (f_at_q[5]) f_put_q <= 32'(made_word);
@@ -403,7 +409,7 @@ module ct_vpu_vs #(
   logic [3:0]  f_words;  // words in the stages
   assign f_is    = {f_addr_q, f_sig_q, f_ctx_q, f_last_q, f_makes_q};
   assign f_words = 4'(vld_q[1] && meta1_q[7]) + 4'(vld_q[2] && meta2_q[7]) + 4'(vld_q[3] && meta3_q[7]) + 4'(vld_q[4] && meta4_q[7]) + 4'(push);
-  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q))
+  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
   `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 6'd1)) == '0 && (f_at_q == '0 || f_makes_q || !f_last_q))
   `CT_ASSERT(InStage1_A, !f_at_q[1] || (vld_q[1] && meta1_q[39:7] == f_is))
   `CT_ASSERT(InStage2_A, !f_at_q[2] || (vld_q[2] && meta2_q[39:7] == f_is))
@@ -415,10 +421,12 @@ module ct_vpu_vs #(
   // The tile register of its owner is read, its owner's words are written and its owner hears of it.
   `CT_ASSERT(OwnerRead_A, !rf_en_o || rf_addr_o[AddrW-1] == f_op_ctx_q)
   `CT_ASSERT(OwnerWritten_A, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || spm_wr_addr_o == f_addr_q)
-  `CT_ASSERT(NanToOwner_A, !f_at_q[5] || (nan_d & {!f_ctx_q, f_ctx_q}) == 2'b00)
+  `CT_ASSERT(NanToOwner_A, !f_at_q[5] || nan_d == ({f_ctx_q, !f_ctx_q} & {2{push && !raw5 && meta5_q[6] && &exp5_q}}))
   `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
   // The last word of an operation completes it when the scratchpad takes it, once, and no other word does.
   `CT_ASSERT(LastCompletes_A, !f_leaves || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_last_q}}))
+  `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
+  `CT_ASSERT(NoMerge_A, !(sig_wait && pop && out_last))
   `CT_ASSERT(NoLastLost_A, f_at_q == '0 || !f_last_q || f_at_d[5:2] != '0 || f_at_d[0] || f_leaves)
 `endif
 
