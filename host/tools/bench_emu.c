@@ -12,9 +12,8 @@
 #include <time.h>
 
 #include "bench.h"
+#include "bench_product.h"
 #include "cli.h"
-#include "ct_device.h"
-#include "ct_prog.h"
 #include "ct_rand.h"
 
 enum { SIDE = 512, BATCH = 64, INPUTS = 784, CLASSES = 10, LEAST_RUNS = 3 };
@@ -48,60 +47,19 @@ static bool goes_on(unsigned runs, double end) {
   return !cli_stopped() && (runs < LEAST_RUNS || cpu_seconds() < end);
 }
 
-static void fill(struct ct_rand *rand, float *x, size_t n, float offset) {
-  for (size_t i = 0; i < n; ++i)
-    x[i] = ct_rand_unit(rand) - offset;
-}
-
 /* ---- The product ---- */
 
-struct product {
-  uint64_t a, b, c;
-  ct_program *program;
-};
-
-static int upload(ct_device *dev, uint64_t at[2]) {
-  const size_t size = ct_pack_size(SIDE, SIDE);
-  struct ct_rand rand;
-  float *x = malloc(sizeof *x * SIDE * SIDE);
-  void *packed = malloc(size);
-  int rc = x && packed ? 0 : CT_ERR_MEMORY;
-  ct_rand_seed(&rand, 1, CT_RAND_STREAM_NONE);
-  for (unsigned i = 0; i < 2 && rc >= 0; ++i) {
-    fill(&rand, x, (size_t)SIDE * SIDE, 0.5f);
-    ct_pack(x, SIDE, SIDE, SIDE, CT_ROW, packed);
-    rc = ct_mem_alloc(dev, size, &at[i]);
-    if (rc >= 0) rc = ct_mem_write(dev, at[i], packed, size);
-  }
-  free(x);
-  free(packed);
-  return rc;
-}
-
-static int multiply(ct_device *dev, const struct product *p) {
-  struct ct_job job = {.program = p->program};
+static int multiply(ct_device *dev, const struct bench_product *p) {
   struct ct_result result;
   uint64_t tag;
-  job.args[CT_GEMM_A - 1] = (uint32_t)(p->a / CT_UNIT);
-  job.args[CT_GEMM_B - 1] = (uint32_t)(p->b / CT_UNIT);
-  job.args[CT_GEMM_C - 1] = (uint32_t)(p->c / CT_UNIT);
-  int rc = ct_submit(dev, CT_TRAINING, &job, &tag);
-  if (rc >= 0) rc = ct_wait(dev, tag, &result, CT_FOREVER);
-  return rc >= 0 ? result.error : rc;
+  const int rc = bench_product_submit(dev, CT_TRAINING, p, &tag);
+  return rc < 0 ? rc : bench_product_reap(dev, &result, CT_FOREVER);
 }
 
 static int time_product(ct_device *dev, double seconds, double *best) {
-  struct product p = {0, 0, 0, NULL};
-  struct ct_code code = {NULL, 0};
-  const struct ct_gemm shape = {
-      .m = SIDE, .n = SIDE, .k = SIDE, .pitch = SIDE / 4, .spm_words = ct_window_words(dev)};
-  uint64_t at[2] = {0, 0};
-  int rc = upload(dev, at);
-  p.a = at[0];
-  p.b = at[1];
-  if (rc >= 0) rc = ct_mem_alloc(dev, sizeof(float) * SIDE * SIDE, &p.c);
-  if (rc >= 0) rc = ct_prog_gemm(&shape, &code, NULL);
-  if (rc >= 0) rc = ct_code_load(dev, &code, &p.program);
+  struct bench_product p = {.m = SIDE, .n = SIDE, .k = SIDE, .result = CT_GEMM_F32};
+  int rc = bench_product_make(dev, &p);
+  if (rc < 0) return rc;
   *best = 0;
   const double end = cpu_seconds() + seconds;
   for (unsigned i = 0; rc >= 0 && goes_on(i, end); ++i) {
@@ -110,10 +68,7 @@ static int time_product(ct_device *dev, double seconds, double *best) {
     const double took = cpu_seconds() - from;
     if (i == 0 || took < *best) *best = took;
   }
-  ct_program_free(p.program);
-  ct_mem_free(dev, p.a);
-  ct_mem_free(dev, p.b);
-  ct_mem_free(dev, p.c);
+  bench_product_free(dev, &p);
   return rc;
 }
 
@@ -125,7 +80,8 @@ static int time_steps(ct_model *model, double seconds, struct figures *f) {
   float loss = 0, *x = malloc(sizeof *x * BATCH * INPUTS);
   int rc = x ? 0 : CT_ERR_MEMORY;
   ct_rand_seed(&rand, 2, CT_RAND_STREAM_NONE);
-  if (x) fill(&rand, x, (size_t)BATCH * INPUTS, 0);
+  for (size_t i = 0; x && i < (size_t)BATCH * INPUTS; ++i)
+    x[i] = ct_rand_unit(&rand);
   for (size_t i = 0; i < BATCH; ++i)
     labels[i] = (uint32_t)ct_rand_below(&rand, CLASSES);
   const double end = cpu_seconds() + seconds;
@@ -201,14 +157,9 @@ static int run(const struct options *o) {
     if (f.loss != first.loss)
       status = cli_fail("the paths %s and %s compute different losses", first.path, f.path);
   }
-  if (status) {
-    json_decref(rows);
-    return status;
-  }
-  const int written = cli_json_write(
-      o->json, json_pack("{s:i, s:s, s:i, s:o, s:b}", "product", SIDE, "layers", "784-512-256-10",
-                         "batch", BATCH, "paths", rows, "stopped", cli_stopped()));
-  return cli_tell_stopped(text) | written;
+  json_t *root = json_pack("{s:i, s:s, s:i, s:o}", "product", SIDE, "layers", "784-512-256-10",
+                           "batch", BATCH, "paths", rows);
+  return bench_write(o->json, root, status);
 }
 
 /* ---- Command line ---- */

@@ -17,14 +17,13 @@
 #include <string.h>
 
 #include "bench.h"
+#include "bench_product.h"
 #include "cli.h"
 #include "ct_device.h"
 #include "ct_probe.h"
-#include "ct_prog.h"
-#include "ct_rand.h"
 #include "ct_units.h"
 
-enum { MAX_LIST = 32, COUNTERS = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64, READS = 8 };
+enum { MAX_LIST = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64, READS = 8 };
 
 /* What the other queue does: nothing; it trains without end (the product goes to the inference
  * queue, policy PRIORITY); it infers without end (to the training queue, ROUND_ROBIN). */
@@ -58,115 +57,38 @@ static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      
                                           {1, 512, 512},     {4, 512, 512},     {16, 512, 512},
                                           {BATCH, 512, 784}, {BATCH, 256, 512}, {BATCH, 10, 256}};
 
-/* ---- A product on a device ---- */
+/* ---- What is right ---- */
 
-struct product {
-  struct shape s;
-  enum ct_gemm_result result;
-  uint64_t a, b, c;
-  size_t c_size;
-  ct_program *program;
-};
-
-static uint32_t pitch(const struct shape *s) {
-  return (s->n + 3) / 4;
-}
-
-static size_t result_size(const struct shape *s, enum ct_gemm_result result) {
-  return result == CT_GEMM_HBFP8 ? ct_pack_size(s->m, s->n) : (size_t)s->m * pitch(s) * CT_UNIT;
-}
-
-/* Random numbers of one sign's magnitude and a tenth of it, packed; the same for a seed. */
-static int upload(ct_device *dev, uint32_t rows, uint32_t cols, uint64_t seed, uint64_t *at) {
-  const size_t size = ct_pack_size(rows, cols);
-  struct ct_rand rand;
-  float *x = malloc(sizeof *x * rows * cols);
-  void *packed = malloc(size);
-  int rc = x && packed ? ct_mem_alloc(dev, size, at) : CT_ERR_MEMORY;
-  ct_rand_seed(&rand, seed, CT_RAND_STREAM_NONE);
-  for (size_t i = 0; rc >= 0 && i < (size_t)rows * cols; ++i)
-    x[i] = ct_rand_unit(&rand) - 0.5f;
-  if (rc >= 0) {
-    ct_pack(x, rows, cols, cols, CT_ROW, packed);
-    rc = ct_mem_write(dev, *at, packed, size);
-  }
-  free(x);
-  free(packed);
-  return rc;
-}
-
-static void product_free(ct_device *dev, struct product *p) {
-  ct_program_free(p->program);
-  ct_mem_free(dev, p->a);
-  ct_mem_free(dev, p->b);
-  ct_mem_free(dev, p->c);
-}
-
-static int product_make(ct_device *dev, const struct shape *s, enum ct_gemm_result result,
-                        struct product *p) {
-  const struct ct_gemm shape = {.m = s->m,
-                                .n = s->n,
-                                .k = s->k,
-                                .pitch = pitch(s),
-                                .spm_words = ct_window_words(dev),
-                                .result = result};
-  struct ct_code code = {NULL, 0};
-  *p = (struct product){.s = *s, .result = result, .c_size = result_size(s, result)};
-  int rc = upload(dev, s->m, s->k, 1, &p->a);
-  if (rc >= 0) rc = upload(dev, s->n, s->k, 2, &p->b);
-  if (rc >= 0) rc = ct_mem_alloc(dev, p->c_size, &p->c);
-  if (rc >= 0) rc = ct_prog_gemm(&shape, &code, NULL);
-  if (rc >= 0) rc = ct_code_load(dev, &code, &p->program);
-  if (rc < 0) product_free(dev, p);
-  return rc;
-}
-
-static int product_submit(ct_device *dev, enum ct_queue queue, const struct product *p,
-                          uint64_t *tag) {
-  struct ct_job job = {.program = p->program};
-  job.args[CT_GEMM_A - 1] = (uint32_t)(p->a / CT_UNIT);
-  job.args[CT_GEMM_B - 1] = (uint32_t)(p->b / CT_UNIT);
-  job.args[CT_GEMM_C - 1] = (uint32_t)(p->c / CT_UNIT);
-  return ct_submit(dev, queue, &job, tag);
-}
-
-/* Its result in host memory (the caller frees it), or NULL. */
-static uint8_t *product_read(ct_device *dev, const struct product *p) {
-  uint8_t *c = malloc(p->c_size);
-  if (c && ct_mem_read(dev, p->c, c, p->c_size) >= 0) return c;
-  free(c);
-  return NULL;
-}
-
-/* What the emulator makes of it, or NULL. */
-static uint8_t *expected(const struct shape *s, enum ct_gemm_result result) {
+/* What the emulator makes of a product, which the caller frees; 0, or 1 after a sentence. */
+static int expected(const struct shape *s, enum ct_gemm_result result, uint8_t **want) {
   ct_device *dev;
-  struct product p;
+  struct bench_product p = {.m = s->m, .n = s->n, .k = s->k, .result = result};
+  struct ct_result r;
   uint64_t tag;
-  uint8_t *c = NULL;
-  if (cli_open("emu:", &dev)) return NULL;
-  if (product_make(dev, s, result, &p) >= 0) {
-    struct ct_result r;
-    if (product_submit(dev, CT_INFERENCE, &p, &tag) >= 0 &&
-        ct_wait(dev, tag, &r, CT_FOREVER) >= 0 && !r.error)
-      c = product_read(dev, &p);
-    product_free(dev, &p);
+  if (cli_open("emu:", &dev)) return 1;
+  int rc = bench_product_make(dev, &p);
+  if (rc >= 0) {
+    rc = bench_product_submit(dev, CT_INFERENCE, &p, &tag);
+    if (rc >= 0) rc = bench_product_reap(dev, &r, CT_FOREVER);
+    if (rc >= 0) rc = bench_product_read(dev, &p, want);
+    bench_product_free(dev, &p);
   }
+  const int status = rc < 0 ? cli_fail_device(dev, rc, "emu:") : 0;
   ct_close(dev);
-  return c;
+  return status;
 }
 
 /* ---- The other queue ---- */
 
 struct neighbour {
-  struct product p;
+  struct bench_product p;
   enum ct_queue queue;
   bool on;
 };
 
 static int neighbour_add(ct_device *dev, const struct neighbour *n) {
   uint64_t tag;
-  return n->on ? product_submit(dev, n->queue, &n->p, &tag) : 0;
+  return n->on ? bench_product_submit(dev, n->queue, &n->p, &tag) : 0;
 }
 
 /* Starts it and waits until it is under way; in each phase for a seventh of its product's rows
@@ -174,15 +96,16 @@ static int neighbour_add(ct_device *dev, const struct neighbour *n) {
 static int neighbour_start(ct_device *dev, enum beside beside, unsigned phase,
                            struct neighbour *n) {
   enum { UNDER_WAY = 5000, STEP = 9362 };
-  static const struct shape shape = {NEIGHBOUR, NEIGHBOUR, NEIGHBOUR};
-  *n = (struct neighbour){.on = beside != ALONE,
+  *n = (struct neighbour){.p = {NEIGHBOUR, NEIGHBOUR, NEIGHBOUR, .result = CT_GEMM_HBFP8},
+                          .on = beside != ALONE,
                           .queue = beside == BESIDE_TRAINING ? CT_TRAINING : CT_INFERENCE};
   int rc = ct_set_policy(dev, beside == BESIDE_INFERENCE ? CT_ROUND_ROBIN : CT_PRIORITY);
   /* With half of the bursts that inference may have outstanding, the queues' turns are not equal.
    */
   if (rc >= 0 && beside == BESIDE_INFERENCE) rc = ct_reg_write(dev, CT_REG_TRAIN_CAP, READS);
   if (rc < 0 || !n->on) return rc;
-  rc = product_make(dev, &shape, CT_GEMM_HBFP8, &n->p);
+  rc = bench_product_make(dev, &n->p);
+  if (rc < 0) n->on = false;
   for (int i = 0; rc >= 0 && i < NEIGHBOURS; ++i)
     rc = neighbour_add(dev, n);
   uint64_t now = 0;
@@ -190,6 +113,7 @@ static int neighbour_start(ct_device *dev, enum beside beside, unsigned phase,
   if (rc >= 0) rc = ct_now(dev, &now);
   for (const uint64_t until = now + UNDER_WAY + (uint64_t)phase * STEP; rc >= 0;) {
     rc = ct_reap_until(dev, &r, until, CT_FOREVER);
+    if (rc >= 0 && r.error) rc = ct_result_error(dev, &r);
     if (rc >= 0) rc = neighbour_add(dev, n);
   }
   return rc == CT_ERR_TIMEOUT ? 0 : rc;
@@ -200,8 +124,8 @@ static int neighbour_stop(ct_device *dev, struct neighbour *n) {
   struct ct_result r;
   int rc = 0;
   while (n->on && rc >= 0 && ct_outstanding(dev, n->queue))
-    rc = ct_reap(dev, &r, CT_FOREVER);
-  if (n->on) product_free(dev, &n->p);
+    rc = bench_product_reap(dev, &r, CT_FOREVER);
+  if (n->on) bench_product_free(dev, &n->p);
   return rc;
 }
 
@@ -296,7 +220,7 @@ struct figure {
   unsigned stall, bandwidth, latency, runs, phase;
   enum ct_queue queue; /* the product's */
   uint64_t cycles, bound, counted;
-  uint64_t counter[COUNTERS]; /* of its queue, which is at rest before and after */
+  uint64_t counter[CT_MAX_COUNTERS]; /* of its queue, which is at rest before and after */
   double use, of_bound;
   bool traced, units;
   uint64_t doorbell;
@@ -337,19 +261,18 @@ static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uin
   /* Where the queues take turns, a queue's share is what the other leaves it. */
   const bool turns = f->beside == BESIDE_INFERENCE;
   const uint64_t in = read_bytes(&f->s, window) / CT_UNIT + (turns ? counted(f, "LD_WAIT_ARB") : 0);
-  const uint64_t out =
-      result_size(&f->s, f->result) / CT_UNIT + (turns ? counted(f, "ST_WAIT_ARB") : 0);
+  const uint64_t out = bench_product_size(f->s.m, f->s.n, f->result) / CT_UNIT +
+                       (turns ? counted(f, "ST_WAIT_ARB") : 0);
   const uint64_t memory = (uint64_t)((double)max_u64(in, out) * beat);
   return max_u64(max_u64(rows, weights), memory) + 4 * (uint64_t)f->latency;
 }
 
-static int run_measured(ct_device *dev, struct neighbour *n, const struct product *p,
+static int run_measured(ct_device *dev, struct neighbour *n, const struct bench_product *p,
                         enum ct_queue queue, struct ct_result *r) {
   uint64_t tag;
-  int rc = product_submit(dev, queue, p, &tag);
+  int rc = bench_product_submit(dev, queue, p, &tag);
   while (rc >= 0) {
-    rc = ct_reap(dev, r, CT_FOREVER);
-    if (rc >= 0 && r->error) rc = r->error;
+    rc = bench_product_reap(dev, r, CT_FOREVER);
     if (rc < 0 || r->tag == tag) break;
     rc = neighbour_add(dev, n);
   }
@@ -366,41 +289,46 @@ static void conclude(struct figure *f, const struct ct_result *r, const struct c
   f->of_bound = (double)f->bound / (double)f->cycles;
 }
 
-static int measure(ct_device *dev, struct neighbour *n, struct figure *f, bool *same) {
-  f->queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
-  struct product p;
-  struct ct_info info;
-  struct ct_result r;
-  uint64_t before[COUNTERS] = {0}, from = 0, to = 0;
-  uint8_t *want = expected(&f->s, f->result), *got = NULL;
-  int rc = want ? product_make(dev, &f->s, f->result, &p) : CT_ERR_MEMORY;
-  if (rc < 0) {
-    free(want);
-    return rc;
-  }
+/* The runs of a product, the last of which counts. */
+static int run_product(ct_device *dev, struct neighbour *n, struct figure *f,
+                       const struct bench_product *p, struct ct_result *r) {
+  uint64_t before[CT_MAX_COUNTERS] = {0}, from = 0, to = 0;
   struct ct_probe probe = {.watch = watch, .watch_arg = f};
   const bool watched = f->traced || f->beside == BESIDE_INFERENCE;
-  rc = ct_info(dev, &info);
-  if (rc >= 0 && watched) rc = ct_probe(dev, &probe);
+  int rc = watched ? ct_probe(dev, &probe) : 0;
   for (unsigned i = 0; rc >= 0 && i < f->runs; ++i) {
     memset(&f->trace, 0, sizeof f->trace);
     f->turns = (struct turns){.queue = f->queue};
-    rc = ct_counters(dev, f->queue, before, COUNTERS);
+    rc = ct_counters(dev, f->queue, before, CT_MAX_COUNTERS);
     if (rc >= 0) rc = ct_now(dev, &from);
-    if (rc >= 0) rc = run_measured(dev, n, &p, f->queue, &r);
+    if (rc >= 0) rc = run_measured(dev, n, p, f->queue, r);
   }
   if (watched) ct_probe(dev, NULL);
   if (rc >= 0) rc = ct_now(dev, &to);
-  if (rc >= 0) rc = ct_counters(dev, f->queue, f->counter, COUNTERS);
-  if (rc >= 0) got = product_read(dev, &p);
-  *same = got && !memcmp(got, want, p.c_size);
-  for (size_t i = 0; i < COUNTERS; ++i)
+  if (rc >= 0) rc = ct_counters(dev, f->queue, f->counter, CT_MAX_COUNTERS);
+  for (size_t i = 0; i < CT_MAX_COUNTERS; ++i)
     f->counter[i] -= before[i];
   f->counted = to - from;
+  return rc;
+}
+
+/* *same: the result is what it has to be. */
+static int measure(ct_device *dev, struct neighbour *n, struct figure *f, const uint8_t *want,
+                   bool *same) {
+  f->queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
+  struct bench_product p = {.m = f->s.m, .n = f->s.n, .k = f->s.k, .result = f->result};
+  struct ct_info info;
+  struct ct_result r;
+  uint8_t *got = NULL;
+  int rc = bench_product_make(dev, &p);
+  if (rc < 0) return rc;
+  rc = ct_info(dev, &info);
+  if (rc >= 0) rc = run_product(dev, n, f, &p, &r);
+  if (rc >= 0) rc = bench_product_read(dev, &p, &got);
   if (rc >= 0) conclude(f, &r, &info, ct_window_words(dev));
+  *same = got && !memcmp(got, want, p.c_size);
   free(got);
-  free(want);
-  product_free(dev, &p);
+  bench_product_free(dev, &p);
   return rc < 0 ? rc : 0;
 }
 
@@ -428,7 +356,7 @@ static void print_head(FILE *to) {
 
 static json_t *figure_json(const struct figure *f) {
   json_t *counters = json_object();
-  for (size_t i = 0; i < COUNTERS && ct_counter_name(i); ++i)
+  for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i)
     json_object_set_new(counters, ct_counter_name(i), json_integer((json_int_t)f->counter[i]));
   return json_pack(
       "{s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:s, s:i, s:I, s:f, s:I, s:f, s:o}", "m", (int)f->s.m,
@@ -440,35 +368,47 @@ static json_t *figure_json(const struct figure *f) {
 
 /* ---- All ---- */
 
+/* One figure, printed and noted; 0, or 1 after a sentence. */
+static int run_one(const struct options *o, ct_device *dev, const char *uri, struct neighbour *n,
+                   struct figure *f, json_t *list) {
+  FILE *text = cli_text(o->json);
+  uint8_t *want = NULL;
+  bool same = false;
+  if (expected(&f->s, f->result, &want)) return 1;
+  const int rc = measure(dev, n, f, want, &same);
+  free(want);
+  if (rc < 0) return cli_fail_device(dev, rc, uri);
+  if (!same)
+    return cli_fail("%s: a product of %u x %u x %u differs from that of emu:", uri, f->s.m, f->s.n,
+                    f->s.k);
+  print_figure(text, f);
+  if (f->traced) trace_print(text, &f->trace, f->doorbell);
+  if (f->units)
+    ct_units_print(text, f->queue == CT_INFERENCE ? f->counter : NULL,
+                   f->queue == CT_TRAINING ? f->counter : NULL, f->counted);
+  json_array_append_new(list, figure_json(f));
+  return 0;
+}
+
 /* All shapes and results on one device. */
 static int run_device(const struct options *o, struct figure f, json_t *list) {
   char uri[160];
   ct_device *dev;
   struct neighbour n;
-  bool same = true;
   snprintf(uri, sizeof uri, "sim:core=%s,stall=%u,latency=%u,bandwidth=%u,seed=%" PRIu64, o->core,
            f.stall, f.latency, f.bandwidth, o->seed);
   if (cli_open(uri, &dev)) return 1;
   int rc = neighbour_start(dev, f.beside, f.phase, &n);
-  for (size_t s = 0; rc >= 0 && same && s < o->shapes && !cli_stopped(); ++s) {
-    for (size_t r = 0; rc >= 0 && same && r < o->results && !cli_stopped(); ++r) {
+  int status = rc < 0 ? cli_fail_device(dev, rc, uri) : 0;
+  for (size_t s = 0; !status && s < o->shapes; ++s) {
+    for (size_t r = 0; !status && r < o->results && !cli_stopped(); ++r) {
       f.s = o->shape[s];
       f.result = o->result[r];
-      rc = measure(dev, &n, &f, &same);
-      if (rc < 0 || !same) break;
-      print_figure(cli_text(o->json), &f);
-      if (f.traced) trace_print(cli_text(o->json), &f.trace, f.doorbell);
-      if (f.units)
-        ct_units_print(cli_text(o->json), f.queue == CT_INFERENCE ? f.counter : NULL,
-                       f.queue == CT_TRAINING ? f.counter : NULL, f.counted);
-      json_array_append_new(list, figure_json(&f));
+      status = run_one(o, dev, uri, &n, &f, list);
     }
   }
-  int status = rc < 0 ? cli_fail_device(dev, rc, uri) : 0;
-  if (!same)
-    status = cli_fail("%s: a product of %u x %u x %u differs from that of emu:", uri, f.s.m, f.s.n,
-                      f.s.k);
-  if (rc >= 0) neighbour_stop(dev, &n);
+  rc = neighbour_stop(dev, &n);
+  if (rc < 0 && !status) status = cli_fail_device(dev, rc, uri);
   ct_close(dev);
   return status;
 }
@@ -502,14 +442,9 @@ static int run(const struct options *o) {
                                             .traced = o->trace,
                                             .units = o->units},
                             list);
-  if (status) {
-    json_decref(list);
-    return status;
-  }
-  const int written = cli_json_write(
-      o->json, json_pack("{s:s, s:i, s:I, s:o, s:b}", "core", o->core, "runs", (int)o->runs, "seed",
-                         (json_int_t)o->seed, "products", list, "stopped", cli_stopped()));
-  return cli_tell_stopped(cli_text(o->json)) | written;
+  json_t *root = json_pack("{s:s, s:i, s:I, s:o}", "core", o->core, "runs", (int)o->runs, "seed",
+                           (json_int_t)o->seed, "products", list);
+  return bench_write(o->json, root, status);
 }
 
 /* ---- Options ---- */

@@ -91,10 +91,10 @@ static int measure(struct run *r, unsigned repeat, int (*work)(const char *, uin
   return 0;
 }
 
-/* Whether the device can be opened: the model of two threads is built only when asked for. */
-static bool exists(const char *uri) {
-  char why[512];
-  const struct ct_options options = {.why = why, .why_size = sizeof why};
+/* Whether the device can be opened, or else why not: the model of two threads is built only when
+ * asked for. */
+static bool exists(const char *uri, char *why, size_t size) {
+  const struct ct_options options = {.why = why, .why_size = size};
   ct_device *dev;
   if (ct_open_with(uri, &options, &dev) < 0) return false;
   ct_close(dev);
@@ -108,33 +108,45 @@ static json_t *as_json(const struct run *r) {
                    "cycles_per_cpu_second", cli_json_ratio((double)r->cycles, r->cpu));
 }
 
+static const struct work {
+  const char *name;
+  int (*run)(const char *, uint64_t *);
+} works[] = {{"product of 512 cubed", product}, {"main job on digits", main_job}};
+
+/* Everything on one device; 0, or 1 after a sentence. */
+static int run_device(const struct options *o, const char *device, json_t *list) {
+  FILE *text = cli_text(o->json);
+  for (size_t w = 0; w < sizeof works / sizeof *works; ++w) {
+    struct run r = {.work = works[w].name, .device = device};
+    if (measure(&r, o->repeat, works[w].run)) return !cli_stopped();
+    if (cli_stopped()) return 0; /* it may have had too few runs */
+    fprintf(text, "%-22s %-15s %12" PRIu64 " %9.2f %9.2f %14.0f %14.0f\n", r.work, r.device,
+            r.cycles, r.wall, r.cpu, (double)r.cycles / r.wall, (double)r.cycles / r.cpu);
+    fflush(text);
+    json_array_append_new(list, as_json(&r));
+  }
+  return 0;
+}
+
 static int run_all(const struct options *o) {
-  static const char *const devices[] = {"sim:", "sim:threads=2"};
-  static const struct {
-    const char *name;
-    int (*run)(const char *, uint64_t *);
-  } works[] = {{"product of 512 cubed", product}, {"main job on digits", main_job}};
+  static const char two_threads[] = "sim:threads=2";
   FILE *text = cli_text(o->json);
   json_t *list = json_array();
-  int status = 0;
+  char why[512] = "";
   fprintf(text, "%-22s %-15s %12s %9s %9s %14s %14s\n", "work", "device", "cycles", "wall s",
           "CPU s", "cycles/s", "cycles/CPU s");
-  for (size_t d = 0; d < 2 && !status; ++d) {
-    if (!exists(devices[d])) {
-      fprintf(text, "%s is not built (make THREADS=2)\n", devices[d]);
-      continue;
-    }
-    for (size_t w = 0; w < 2 && !status && !cli_stopped(); ++w) {
-      struct run r = {.work = works[w].name, .device = devices[d]};
-      status = measure(&r, o->repeat, works[w].run);
-      if (status || cli_stopped()) break;
-      fprintf(text, "%-22s %-15s %12" PRIu64 " %9.2f %9.2f %14.0f %14.0f\n", r.work, r.device,
-              r.cycles, r.wall, r.cpu, (double)r.cycles / r.wall, (double)r.cycles / r.cpu);
-      json_array_append_new(list, as_json(&r));
-    }
+  int status = 0;
+  if (!exists("sim:", why, sizeof why))
+    status = cli_fail("cannot open the device sim:: %s", why);
+  else
+    status = run_device(o, "sim:", list);
+  if (!status && !cli_stopped()) {
+    if (exists(two_threads, why, sizeof why))
+      status = run_device(o, two_threads, list);
+    else
+      fprintf(text, "left out: %s: %s\n", two_threads, why);
   }
-  const int written = cli_json_write(o->json, json_pack("{s:o}", "runs", list));
-  return cli_tell_stopped(text) | status | written;
+  return bench_write(o->json, json_pack("{s:o}", "runs", list), status);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {

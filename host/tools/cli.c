@@ -86,8 +86,8 @@ int cli_counter_index(const char *name) {
 }
 
 int cli_counter(ct_device *dev, enum ct_queue queue, int index, uint64_t *value) {
-  uint64_t values[32] = {0};
-  if (index < 0 || index > 31) return CT_ERR_UNSUPPORTED;
+  uint64_t values[CT_MAX_COUNTERS] = {0};
+  if (index < 0 || index >= CT_MAX_COUNTERS) return CT_ERR_UNSUPPORTED;
   const int rc = ct_counters(dev, queue, values, (size_t)index + 1);
   *value = values[index];
   return rc < 0 ? rc : 0;

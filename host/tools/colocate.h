@@ -135,12 +135,12 @@ struct colocate_options {
   uint64_t trace_bytes;          /* at most, in the file */
 };
 
-enum { COUNTERS = 32, POLICIES = 4 };
+enum { POLICIES = 4 };
 
 /* Between two readings of the clock and the counters of both queues. */
 struct window {
   uint64_t from, to;
-  uint64_t counter[2][COUNTERS];
+  uint64_t counter[2][CT_MAX_COUNTERS];
   bool closed;
 };
 

@@ -173,9 +173,9 @@ static int read_clock(struct colocate *c, uint64_t *cycle) {
 }
 
 /* Training's first: how much it did is a result, and reading takes a while. */
-static int read_counters(struct colocate *c, uint64_t counter[2][COUNTERS]) {
-  int rc = ct_counters(c->dev, CT_TRAINING, counter[CT_TRAINING], COUNTERS);
-  if (rc >= 0) rc = ct_counters(c->dev, CT_INFERENCE, counter[CT_INFERENCE], COUNTERS);
+static int read_counters(struct colocate *c, uint64_t counter[2][CT_MAX_COUNTERS]) {
+  int rc = ct_counters(c->dev, CT_TRAINING, counter[CT_TRAINING], CT_MAX_COUNTERS);
+  if (rc >= 0) rc = ct_counters(c->dev, CT_INFERENCE, counter[CT_INFERENCE], CT_MAX_COUNTERS);
   return rc < 0 ? cli_fail_device(c->dev, rc, "reading the counters") : 0;
 }
 
@@ -184,9 +184,9 @@ static int window_open(struct colocate *c, struct window *w) {
 }
 
 static int window_close(struct colocate *c, struct window *w) {
-  uint64_t now[2][COUNTERS] = {{0}};
+  uint64_t now[2][CT_MAX_COUNTERS] = {{0}};
   if (read_clock(c, &w->to) || read_counters(c, now)) return 1;
-  for (unsigned i = 0; i < COUNTERS; ++i)
+  for (unsigned i = 0; i < CT_MAX_COUNTERS; ++i)
     for (unsigned q = 0; q < 2; ++q)
       w->counter[q][i] = now[q][i] - w->counter[q][i];
   w->closed = true;

@@ -28,7 +28,7 @@ const char *ct_unit_name(unsigned unit) {
   return units[unit].name;
 }
 
-struct ct_unit_time ct_unit_time(unsigned unit, const uint64_t counters[CT_UNIT_COUNTERS]) {
+struct ct_unit_time ct_unit_time(unsigned unit, const uint64_t counters[CT_MAX_COUNTERS]) {
   struct ct_unit_time t = {.busy = counters[units[unit].busy],
                            .other = counters[units[unit].other],
                            .semaphore = counters[units[unit].semaphore]};

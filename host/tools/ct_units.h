@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { CT_UNITS = 6, CT_UNIT_COUNTERS = 32 };
+#include "coltrain/coltrain.h"
+
+enum { CT_UNITS = 6 };
 
 struct ct_unit_time {
   uint64_t busy, other, operands, semaphore;
@@ -19,7 +21,7 @@ struct ct_unit_time {
 const char *ct_unit_name(unsigned unit);
 
 /* From a queue's counters, in the order of ct_counters(). */
-struct ct_unit_time ct_unit_time(unsigned unit, const uint64_t counters[CT_UNIT_COUNTERS]);
+struct ct_unit_time ct_unit_time(unsigned unit, const uint64_t counters[CT_MAX_COUNTERS]);
 
 /* What is left of that many cycles; below 0 if the counters do not add up. */
 int64_t ct_unit_idle(const struct ct_unit_time *time, uint64_t cycles);

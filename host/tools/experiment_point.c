@@ -23,8 +23,7 @@ enum {
   TRAIN_BATCH = 64,
   LOOK = 50000,
   STEP_MOST = 100000000,
-  WAIT_MS = 1000,
-  COUNTERS = 32
+  WAIT_MS = 1000
 };
 
 /* The window of training alone: longer than the longest of a core point, in steps of PITCH. */
@@ -207,8 +206,8 @@ static int trainer_run(struct trainer *t, uint64_t until) {
 }
 
 static int trainer_read(const struct trainer *t, uint64_t *rows, uint64_t *cycle) {
-  uint64_t counter[COUNTERS] = {0};
-  int rc = ct_counters(t->dev, CT_TRAINING, counter, COUNTERS);
+  uint64_t counter[CT_MAX_COUNTERS] = {0};
+  int rc = ct_counters(t->dev, CT_TRAINING, counter, CT_MAX_COUNTERS);
   *rows = counter[CT_CNT_MXU_ROWS];
   if (rc >= 0) rc = ct_now(t->dev, cycle);
   return rc < 0 ? cli_fail_device(t->dev, rc, "reading the counters") : 0;

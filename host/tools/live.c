@@ -152,9 +152,9 @@ int live_watch(struct live *l, ct_probe_watch *watch, void *arg) {
 
 /* The cycles so far and those in which each unit worked for a queue. */
 static uint64_t read_units(struct live *l, uint64_t cycle, uint64_t used[CT_PROBE_UNITS][2]) {
-  uint64_t values[CT_UNIT_COUNTERS];
+  uint64_t values[CT_MAX_COUNTERS];
   for (unsigned c = 0; c < 2; ++c) {
-    if (!l->watching && ct_counters(l->dev, (enum ct_queue)c, values, CT_UNIT_COUNTERS) < 0)
+    if (!l->watching && ct_counters(l->dev, (enum ct_queue)c, values, CT_MAX_COUNTERS) < 0)
       return 0;
     for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
       used[u][c] = l->watching ? l->units->side[u][c].used : ct_unit_time(u, values).busy;

@@ -201,6 +201,31 @@ static void info_and_counters(void **state) {
   assert_int_equal(inference, 1024);
   assert_int_equal(training, 1024);
   free(out);
+  root = cli_expect_json("counters --json -" EMU);
+  assert_string_equal(json_string_value(cli_at(root, "device")), "emu:");
+  assert_true(json_is_null(cli_at(root, "cycles")));
+  assert_int_equal(cli_number_at(cli_at(root, "inference"), "MXU_ROWS"), 1024);
+  assert_int_equal(cli_number_at(cli_at(root, "training"), "MXU_ROWS"), 1024);
+  json_decref(root);
+}
+
+/* Not a success without figures; and the file says what failed. */
+static void bench_without_a_simulator(void **state) {
+  (void)state;
+  FILE *file = fopen(cli_path("sim.so"), "w");
+  assert_non_null(file);
+  fputs("no library\n", file);
+  fclose(file);
+  setenv("COLTRAIN_PLUGIN_DIR", cli_path("."), 1);
+  struct cli_run run = cli_run("bench sim --json -", 0);
+  unsetenv("COLTRAIN_PLUGIN_DIR");
+  assert_int_equal(run.status, 1);
+  assert_non_null(strstr(run.err, "cannot open the device sim:"));
+  json_t *root = json_loads(run.out, 0, NULL);
+  assert_true(json_is_true(cli_at(root, "failed")));
+  assert_int_equal(json_array_size(cli_at(root, "runs")), 0);
+  json_decref(root);
+  cli_run_free(&run);
 }
 
 static void devices_that_are_not_there(void **state) {
@@ -754,6 +779,7 @@ int main(void) {
       cmocka_unit_test(matmul_is_exact),
       cmocka_unit_test(matmul_refuses),
       cmocka_unit_test(info_and_counters),
+      cmocka_unit_test(bench_without_a_simulator),
       cmocka_unit_test(devices_that_are_not_there),
       cmocka_unit_test(bench_of_the_emulator),
       cmocka_unit_test(the_bench_stops),

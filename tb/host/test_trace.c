@@ -340,7 +340,7 @@ static void same_as_the_counters(const char *device) {
                                .trace_to = ALL,
                                .trace_bytes = ALL};
   struct colocate c;
-  uint64_t counters[2][COUNTERS] = {{0}};
+  uint64_t counters[2][CT_MAX_COUNTERS] = {{0}};
   o.learn.device = device;
   o.learn.samples = 64;
   o.learn.batch = 16;
@@ -354,7 +354,7 @@ static void same_as_the_counters(const char *device) {
   assert_int_equal(colocate_runs(&c), 0);
   ct_progress_close(&c.progress);
   for (unsigned q = 0; q < 2; ++q)
-    assert_true(ct_counters(c.dev, (enum ct_queue)q, counters[q], COUNTERS) > 0);
+    assert_true(ct_counters(c.dev, (enum ct_queue)q, counters[q], CT_MAX_COUNTERS) > 0);
   assert_int_equal(colocate_trace_close(&c), 0);
   struct file f = read_file();
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)

@@ -43,9 +43,9 @@
  *  everything as it was: the job goes on and can be reaped later. "Blocks" means that the call
  * waits for its job, for as long as ct_set_timeout() says; only then does a timeout cancel the job.
  *
- *  Units. Addresses of device memory are byte offsets. Cycles are device clock cycles since reset;
- *  CT_NO_CYCLE stands for "no such time" on a device without a clock (emu:). Matrices are FP32,
- *  row-major; sizes count elements unless they are called bytes.
+ *  Units. Addresses of device memory are byte offsets. Cycles are device clock cycles since
+ *  power-up, which no reset takes back; CT_NO_CYCLE stands for "no such time" on a device without
+ *  a clock (emu:). Matrices are FP32, row-major; sizes count elements unless they are called bytes.
  *
  *  Results do not depend on compiler, processor or the caller's floating-point environment
  *  (rounding, flushing, traps), and every call leaves that as it was.
@@ -613,8 +613,11 @@ enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB, CT_SLACK };
  * CT_SLACK on a device without CT_FEATURE_REQUESTS. */
 int ct_set_policy(ct_device *dev, enum ct_policy policy);
 
-/* Reads the first count (at most 32) counters of a queue; returns how many there are. Their names
- * are ct_counter_name(0..), NULL beyond the last, and ct_counter_text() says what they count. */
+#define CT_MAX_COUNTERS 32 /* of a queue; some may be without a name */
+
+/* Reads the first count (at most CT_MAX_COUNTERS) counters of a queue; returns how many there are.
+ * Their names are ct_counter_name(0..), NULL beyond the last, and ct_counter_text() says what they
+ * count. */
 int ct_counters(ct_device *dev, enum ct_queue queue, uint64_t *values, size_t count);
 const char *ct_counter_name(size_t index);
 const char *ct_counter_text(size_t index);
