@@ -4,6 +4,7 @@
 
 #include "bench_product.h"
 #include "cli.h"
+#include "ct_probe.h"
 #include "ct_units.h"
 
 enum { SIDE = 64, WAIT_MS = 60000 };
@@ -12,9 +13,11 @@ struct options {
   const char *device, *json;
 };
 
-/* What both queues have counted, and the cycle at which. */
+/* What both queues have counted, and the cycle at which; operations where the device shows them. */
 struct reading {
   uint64_t value[2][CT_MAX_COUNTERS], cycle;
+  bool probed;
+  struct ct_probe probe;
 };
 
 static int take(ct_device *dev, struct reading *r) {
@@ -45,7 +48,10 @@ static int run_products(ct_device *dev) {
 static int measure(ct_device *dev, struct reading *r) {
   struct reading before;
   int rc = take(dev, &before);
+  r->probe = (struct ct_probe){0};
+  r->probed = ct_probe(dev, &r->probe) >= 0;
   if (rc >= 0) rc = run_products(dev);
+  if (r->probed) ct_probe(dev, NULL);
   if (rc >= 0) rc = take(dev, r);
   if (rc < 0) return rc;
   for (int q = 0; q < 2; ++q)
@@ -53,6 +59,28 @@ static int measure(ct_device *dev, struct reading *r) {
       r->value[q][i] -= before.value[q][i];
   if (r->cycle != CT_NO_CYCLE) r->cycle -= before.cycle;
   return 0;
+}
+
+/* Of those granted to a queue: how many the other queue had gone before. */
+static uint64_t preempted(const struct ct_probe_side *side) {
+  return side->served - side->peer.bin[0];
+}
+
+static void print_operations(FILE *to, const struct ct_probe *probe) {
+  static const char *const queues[] = {"inference", "training"};
+  fprintf(to,
+          "\nTheir operations: granted, of these preempted, and the cycles that they lost by it "
+          "(all, longest):\n\n");
+  fprintf(to, "%-10s %-10s %9s %9s %9s %9s\n", "unit", "queue", "granted", "preempted", "cycles",
+          "longest");
+  for (int u = 0; u < CT_PROBE_UNITS; ++u) {
+    for (int q = 0; q < 2; ++q) {
+      const struct ct_probe_side *side = &probe->side[u][q];
+      fprintf(to, "%-10s %-10s %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n",
+              q ? "" : ct_probe_name((enum ct_probe_unit)u), queues[q], side->served,
+              preempted(side), side->peer.sum, side->peer.max);
+    }
+  }
 }
 
 static void print_table(FILE *to, const struct reading *r) {
@@ -68,6 +96,20 @@ static void print_table(FILE *to, const struct reading *r) {
           "\nidle:\n\n",
           r->cycle);
   ct_units_print(to, r->value[CT_INFERENCE], r->value[CT_TRAINING], r->cycle);
+  if (r->probed) print_operations(to, &r->probe);
+}
+
+static json_t *operations_json(const struct ct_probe *probe, int queue) {
+  json_t *units = json_object();
+  for (int u = 0; u < CT_PROBE_UNITS; ++u) {
+    const struct ct_probe_side *side = &probe->side[u][queue];
+    json_object_set_new(
+        units, ct_probe_name((enum ct_probe_unit)u),
+        json_pack("{s:I, s:I, s:I, s:I}", "granted", (json_int_t)side->served, "preempted",
+                  (json_int_t)preempted(side), "lost_cycles", (json_int_t)side->peer.sum, "longest",
+                  (json_int_t)side->peer.max));
+  }
+  return units;
 }
 
 static json_t *as_json(const struct options *o, const struct reading *r) {
@@ -75,9 +117,15 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
   for (int q = 0; q < 2; ++q)
     for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i)
       json_object_set_new(queue[q], ct_counter_name(i), json_integer((json_int_t)r->value[q][i]));
-  return json_pack("{s:s, s:s, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device", o->device,
-                   "cycles", cli_json_cycles(r->cycle), "inference", queue[CT_INFERENCE],
-                   "training", queue[CT_TRAINING]);
+  json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device",
+                           o->device, "cycles", cli_json_cycles(r->cycle), "inference",
+                           queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
+  if (r->probed)
+    json_object_set_new(
+        root, "operations",
+        json_pack("{s:o, s:o}", "inference", operations_json(&r->probe, CT_INFERENCE), "training",
+                  operations_json(&r->probe, CT_TRAINING)));
+  return root;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -95,7 +143,7 @@ int verb_counters(int argc, char **argv) {
       .parser = parse,
       .doc =
           "Shows what every performance counter of both queues counts in a small product on each, "
-          "at the same time."
+          "at the same time; on sim: also the operations granted and preempted."
           "\vExample:\n  coltrain counters --device sim:core=16x8,stall=25\n"};
   struct options o = {.device = CLI_DEVICE};
   cli_parse(&argp, argc, argv, &o);

@@ -142,6 +142,26 @@ static void counters_add_up(void **state) {
   free(out);
 }
 
+/* Grants on the simulated core: a row at a time, a burst of at most 16 beats; where training waits
+ * for inference, operations of it were preempted, and their cycles are those of the counter. */
+static void operations_are_counted(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("counters --device sim:stall=25,seed=3 --json -");
+  for (unsigned q = 0; q < 2; ++q) {
+    json_t *units = json_object_get(cli_at(root, "operations"), q ? "training" : "inference");
+    json_t *counters = cli_at(root, q ? "training" : "inference");
+    json_t *mxu = json_object_get(units, "MXU"), *st = json_object_get(units, "DMA write");
+    assert_int_equal(cli_number_at(mxu, "granted"), 1024);
+    assert_int_equal(cli_number_at(mxu, "lost_cycles"), cli_number_at(counters, "MXU_WAIT_ARB"));
+    assert_true(cli_number_at(st, "granted") >= cli_number_at(counters, "ST_BEATS") / 16);
+    assert_int_equal(cli_number_at(json_object_get(units, "VL"), "granted"), 0);
+    assert_true(cli_number_at(json_object_get(units, "DMA read"), "granted") >= 544 / 16);
+    const double preempted = cli_number_at(mxu, "preempted");
+    assert_true(q ? preempted > 0 && preempted < 1024 : preempted == 0);
+  }
+  json_decref(root);
+}
+
 /* The trace of a product of one tile: 16 rows without a gap, then as many copied and quantised, a
  * record written, one answer, all between doorbell and completion. */
 static void trace_of_a_product(void **state) {
@@ -401,12 +421,19 @@ static void serving_in_batches(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
-      cmocka_unit_test(products_keep_their_rate),  cmocka_unit_test(counters_add_up),
-      cmocka_unit_test(trace_of_a_product),        cmocka_unit_test(serving_while_training),
-      cmocka_unit_test(policies_change_no_bit),    cmocka_unit_test(stops_cleanly),
-      cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
-      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(same_product_as_emu),
+      cmocka_unit_test(products_of_all_kinds),
+      cmocka_unit_test(products_keep_their_rate),
+      cmocka_unit_test(counters_add_up),
+      cmocka_unit_test(operations_are_counted),
+      cmocka_unit_test(trace_of_a_product),
+      cmocka_unit_test(serving_while_training),
+      cmocka_unit_test(policies_change_no_bit),
+      cmocka_unit_test(stops_cleanly),
+      cmocka_unit_test(measuring_stops_cleanly),
+      cmocka_unit_test(a_report),
+      cmocka_unit_test(traces_say_what_they_hold),
+      cmocka_unit_test(serving_in_batches),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }
