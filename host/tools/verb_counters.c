@@ -69,10 +69,11 @@ static uint64_t preempted(const struct ct_probe_side *side) {
 static void print_operations(FILE *to, const struct ct_probe *probe) {
   static const char *const queues[] = {"inference", "training"};
   fprintf(to,
-          "\nTheir operations: granted, of these preempted, and the cycles that they lost by it "
-          "(all, longest):\n\n");
+          "\nTheir operations: granted, of these preempted (the other queue's went first), and the "
+          "cycles lost by it, in all and\nat most. Reads of training that are held back until "
+          "inference wants none are in LD_WAIT_ARB only.\n\n");
   fprintf(to, "%-10s %-10s %9s %9s %9s %9s\n", "unit", "queue", "granted", "preempted", "cycles",
-          "longest");
+          "at most");
   for (int u = 0; u < CT_PROBE_UNITS; ++u) {
     for (int q = 0; q < 2; ++q) {
       const struct ct_probe_side *side = &probe->side[u][q];
