@@ -97,7 +97,15 @@ static void products_keep_their_rate(void **state) {
                {"--shape 256x256x256", 0.99},
                {"--shape 512x512x512", 0.996},
                {"--shape 512x512x512 --stall 25", 0.994},
-               {"--shape 128x128x128 --beside training", 0.94}};
+               {"--shape 128x128x128 --beside training", 0.94},
+               /* Not targets but what docs/results.md has for narrow memories, one row, turns. */
+               {"--shape 64x64x64 --bandwidth 8", 0.57},
+               {"--shape 64x64x64 --bandwidth 2", 0.178},
+               {"--shape 128x128x128 --bandwidth 8", 0.885},
+               {"--shape 128x128x128 --bandwidth 2", 0.417},
+               {"--shape 1x512x512", 0.053},
+               {"--shape 64x64x64 --result fp32", 0.485},
+               {"--shape 128x128x128 --beside inference", 0.28}};
   for (size_t i = 0; i < sizeof rates / sizeof *rates; ++i) {
     char text[128];
     snprintf(text, sizeof text, "bench gemm %s --json -", rates[i].options);

@@ -164,6 +164,19 @@ static void alone_from_a_file(void **state) {
 }
 
 /* With a floor training gets its share of what both want, and bounds are those with a floor. */
+/* The targets of the network of docs/results.md, on a few jobs and with every unit busy: the mean,
+ * the slowest, how much longer in cycles (the bound of a job is far above), training's part. */
+static void targets_of_the_large_network(void **state) {
+  (void)state;
+  json_t *root = run("--network 784-512-256-10 --gap 4600 --training stress");
+  const json_t *stretch = json_object_get(root, "stretch");
+  assert_true(number(stretch, "mean") <= 1.002);
+  assert_true(number(stretch, "max") <= 1.005);
+  assert_true(number(stretch, "most_cycles") <= 150);
+  assert_true(number(root, "train_share_of_idle") >= 0.97);
+  json_decref(root);
+}
+
 static void with_a_floor(void **state) {
   (void)state;
   bounds_hold("--network digits --training stress --floor 64");
@@ -178,6 +191,7 @@ int main(void) {
       cmocka_unit_test(beside_one_bank),
       cmocka_unit_test(resident),
       cmocka_unit_test(with_a_floor),
+      cmocka_unit_test(targets_of_the_large_network),
       cmocka_unit_test(alone_from_a_file),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
