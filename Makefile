@@ -123,7 +123,7 @@ api:  ## Write docs/api.md from the comments of coltrain/coltrain.h
 core:  ## Write the list of RTL files into coltrain.core
 	$(Q)scripts/check-core --fix
 
-campaign: all  ## The measurements behind docs/results (long)
+campaign: all  ## The measurements behind docs/results.md, which it rewrites (a day on two cores)
 	$(Q)scripts/campaign
 
 # A point needs all of its requests; a tenth of the points does for a look.

@@ -113,7 +113,7 @@ int verb_infer(int argc, char **argv) {
                                    .parser = parse,
                                    .doc =
                                        "Runs a saved model on a data set or on a matrix."
-                                       "\vExample:\n  coltrain infer --model model.ct "
+                                       "\vExample:\n  coltrain infer --model model.ctm "
                                        "--data digits\n"};
   struct options o = {.device = CLI_DEVICE};
   cli_parse(&argp, argc, argv, &o);

@@ -312,7 +312,7 @@ int verb_train(int argc, char **argv) {
       .doc =
           "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
           "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
-          "Example:\n  coltrain train --data digits --epochs 10 --save model.ct\n"};
+          "Example:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
   cli_parse(&argp, argc, argv, &o);
   struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
