@@ -365,6 +365,25 @@ module ct_spm #(
   `CT_ASSERT(DebugReadAlone_A, dbg_q != DbgData || !vld2_q[Dbg])
   `CT_ASSERT(OneWritePerBank_A, !(wr_valid_i == 2'b11 && wr_ready_o[1]) || wr_bank[BankW-1:0] != wr_bank[2*BankW-1:BankW])
 
+`ifdef FORMAL
+  // Any two reads that want one bank: f_port's is the earlier.
+  (* anyconst *) logic [2:0] f_port, f_other;
+  logic             f_both, f_over;
+  logic [BankW-1:0] f_wants;
+  logic             f_some;  // somebody's read of the bank that f_port wants is served
+  assign f_wants = rd_bank[BankW*f_port +: BankW];
+  assign f_both  = f_port < f_other && f_other < 3'(Ports) && rd_valid[f_port] && rd_valid[f_other] && f_wants == rd_bank[BankW*f_other +: BankW];
+  assign f_over  = rd_yield[f_port] && !rd_yield[f_other];
+  always_comb begin
+    f_some = 1'b0;
+    for (int p = 0; p < Ports; p++) f_some = f_some || (rd_valid[p] && rd_ready[p] && rd_bank[BankW*p +: BankW] == f_wants);
+  end
+  `CT_ASSERT(OneReadPerBank_A, !f_both || !(rd_ready[f_port] && rd_ready[f_other]))
+  `CT_ASSERT(ReadsByRank_A, !f_both || !(f_over ? rd_ready[f_port] : rd_ready[f_other]))
+  `CT_ASSERT(WantedIsServed_A, f_port >= 3'(Ports) || !rd_valid[f_port] || f_some)
+  `CT_ASSERT(DebugWordAlone_A, dbg_q != DbgWait || !vld1_q[Dbg])
+`endif
+
 endmodule
 
 `default_nettype wire
