@@ -27,10 +27,10 @@ static int upload(ct_device *dev, uint32_t rows, uint32_t cols, uint64_t seed, u
   float *x = malloc(sizeof *x * rows * cols);
   void *packed = malloc(size);
   int rc = x && packed ? ct_mem_alloc(dev, size, at) : no_memory(dev, "an operand");
-  ct_rand_seed(&rand, seed, CT_RAND_STREAM_NONE);
-  for (size_t i = 0; rc >= 0 && i < (size_t)rows * cols; ++i)
-    x[i] = ct_rand_unit(&rand) - 0.5f;
-  if (rc >= 0) {
+  if (x && rc >= 0) {
+    ct_rand_seed(&rand, seed, CT_RAND_STREAM_NONE);
+    for (size_t i = 0; i < (size_t)rows * cols; ++i)
+      x[i] = ct_rand_unit(&rand) - 0.5f;
     ct_pack(x, rows, cols, cols, CT_ROW, packed);
     rc = ct_mem_write(dev, *at, packed, size);
   }
