@@ -10,14 +10,6 @@ static const struct cli_choice benches[] = {
     {"interference", "what inference and training cost each other", bench_interference},
 };
 
-int bench_write(const char *path, json_t *root, int status) {
-  json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
-  json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
-  json_object_set_new(root, "failed", json_boolean(status != 0));
-  const int written = cli_json_write(path, root);
-  return status | cli_tell_stopped(cli_text(path)) | written;
-}
-
 int verb_bench(int argc, char **argv) {
   static const struct cli_choices choices = {
       .verb = "bench",

@@ -116,3 +116,8 @@ void ct_assert_same(const char *what, const void *got, const void *want, size_t 
   fflush(stdout);
   fail_msg("%s: not the expected bytes", what);
 }
+
+void ct_tb_round(unsigned long *left, const char *condition) {
+  if (!*left) fail_msg("waiting in vain while %s", condition);
+  --*left;
+}

@@ -59,4 +59,10 @@ const char *ct_tb_trace(void);
 /* Fails the test, showing the 16-byte lines that differ, unless the buffers are equal. */
 void ct_assert_same(const char *what, const void *got, const void *want, size_t bytes);
 
+/* A loop that waits: `CT_TB_WHILE (condition, rounds) step(b);` fails the test after so many
+ * rounds, with the condition that still holds. */
+#define CT_TB_WHILE(condition, rounds) \
+  for (unsigned long ct_left_ = (rounds); (condition); ct_tb_round(&ct_left_, #condition))
+void ct_tb_round(unsigned long *left, const char *condition);
+
 #endif

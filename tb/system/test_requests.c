@@ -778,7 +778,7 @@ static uint64_t waited(struct bench *b) {
 }
 
 static void reap_all(struct bench *b) {
-  while (b->live) {
+  CT_TB_WHILE (b->live, 1000000) {
     wait_for_record(b);
     assert_true(reap(b));
   }
@@ -956,7 +956,7 @@ static uint64_t beside(uint32_t policy, uint32_t rel) {
     b->rng = ct_rng_make(900 + round);
     submit_other(b);
     const uint64_t from = now(b);
-    while (b->busy1) {
+    CT_TB_WHILE (b->busy1, 1000000) {
       while (b->live < kAtOnce)
         push(b, 3, rel, 0);
       while (b->live > kAtOnce / 2 && reap(b))

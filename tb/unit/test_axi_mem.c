@@ -36,9 +36,9 @@ static void read_burst(port *p, uint8_t id, uint64_t addr, unsigned beats) {
   p->in.arlen = (uint8_t)(beats - 1);
   p->in.arsize = 4;
   p->in.arburst = 1;
-  do
+  cycle(p);
+  CT_TB_WHILE (!p->out.arready, 100000)
     cycle(p);
-  while (!p->out.arready);
   p->in.arvalid = false;
 }
 
@@ -49,9 +49,9 @@ static void write_address(port *p, uint8_t id, uint64_t addr, unsigned beats) {
   p->in.awlen = (uint8_t)(beats - 1);
   p->in.awsize = 4;
   p->in.awburst = 1;
-  do
+  cycle(p);
+  CT_TB_WHILE (!p->out.awready, 100000)
     cycle(p);
-  while (!p->out.awready);
   p->in.awvalid = false;
 }
 
@@ -60,9 +60,9 @@ static void write_beat(port *p, uint8_t fill, uint16_t strobe, bool last) {
   memset(p->in.wdata, fill, 16);
   p->in.wstrb = strobe;
   p->in.wlast = last;
-  do
+  cycle(p);
+  CT_TB_WHILE (!p->out.wready, 100000)
     cycle(p);
-  while (!p->out.wready);
   p->in.wvalid = false;
 }
 

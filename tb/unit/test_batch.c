@@ -761,7 +761,7 @@ static void load_models(bench *b) {
   for (unsigned m = 0; m < b->sc->models; ++m) {
     script_control(b, m);
     script_commit(b, m);
-    while (b->script_at < b->script_end || b->command)
+    CT_TB_WHILE (b->script_at < b->script_end || b->command, 100000)
       cycle(b);
   }
 }
@@ -771,10 +771,10 @@ static void check_service(bench *b) {
   for (unsigned m = 0; m < kModels; ++m)
     for (unsigned n = 1; n <= kMost && b->m[m].loaded; ++n) {
       put(b, kWordAddr, m << 6 | (47 + n));
-      while (b->script_at < b->script_end || b->command || b->reading >= 0)
+      CT_TB_WHILE (b->script_at < b->script_end || b->command || b->reading >= 0, 100000)
         cycle(b);
       b->reading = kWordData;
-      while (b->reading >= 0)
+      CT_TB_WHILE (b->reading >= 0, 100000)
         cycle(b);
       assert_int_equal(b->value, b->m[m].service[n]);
     }
@@ -864,7 +864,7 @@ static void busy_host(void **state) {
   load_models(b);
   for (unsigned i = 0; i < 12; ++i) {
     script_push(b);
-    while (b->script_at < b->script_end || b->command)
+    CT_TB_WHILE (b->script_at < b->script_end || b->command, 100000)
       cycle(b);
   }
   assert_int_equal(b->waiting, 12);

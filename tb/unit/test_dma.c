@@ -586,7 +586,7 @@ static void push_far_store(dma_bench *b, int ctx) {
 static void end_fetch(dma_bench *b, int ctx, unsigned at_least, unsigned at_most) {
   struct dma_fetcher *f = &b->fetcher[ctx];
   assert_int_equal(f->popped, f->pushed);
-  while (!(*b->dut->fetch_idle_o >> ctx & 1))
+  CT_TB_WHILE (!(*b->dut->fetch_idle_o >> ctx & 1), 100000)
     dma_cycle(b);
   assert_in_range(f->beat, at_least, at_most);
   assert_int_equal(b->err[ctx].count, 0);
@@ -615,7 +615,7 @@ static void soft_fetches(void **state) {
     }
     b->cut[ctx] = true;
     dma_fetch_soft(b, ctx, at, 100);
-    while (!b->bad_fetches[ctx])
+    CT_TB_WHILE (!b->bad_fetches[ctx], 100000)
       dma_cycle(b);
     end_fetch(b, ctx, 0, most);
     fetch_random(b, &rng, ctx);
@@ -638,7 +638,7 @@ static void dropped_fetches(void **state) {
       push_random(b, &rng, c, kLd);
     b->cut[ctx] = true;
     dma_fetch_soft(b, ctx, rd_region(ctx) + 512 + k, 1000);
-    while (b->fetcher[ctx].popped < b->fetcher[ctx].pushed)
+    CT_TB_WHILE (b->fetcher[ctx].popped < b->fetcher[ctx].pushed, 100000)
       dma_cycle(b);
     dma_cycles(b, ct_rng_below(&rng, 60));
     *b->dut->fetch_drop_i = (uint8_t)(1u << ctx);
@@ -670,7 +670,7 @@ static void sealed_stores(void **state) {
       ct_axi_mem_fault(b->mem, CT_FAULT_AXI_WRITE,
                        16 * ((uint64_t)wr_region(ctx) + 5000 + 19 * 29));
     work_on(b, &rng, !ctx);
-    while (q->popped < q->pushed || !(*d->st_quiet_o & bit))
+    CT_TB_WHILE (q->popped < q->pushed || !(*d->st_quiet_o & bit), 100000)
       dma_cycle(b);
     assert_false(*d->st_idle_o & bit);
     dma_cycles(b, k % 7);
@@ -688,7 +688,7 @@ static void sealed_stores(void **state) {
       dma_cycles(b, k);
       dma_flush(b, ctx, 20000);
     }
-    while (*d->st_old_o & bit)
+    CT_TB_WHILE (*d->st_old_o &bit, 100000)
       dma_cycle(b);
     assert_int_equal(b->old_errs[ctx], (k & 2) != 0);
     if (k & 2) assert_int_equal(b->old_err_addr, wr_region(ctx) + 5000 + 19 * 29);

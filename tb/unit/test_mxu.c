@@ -405,7 +405,7 @@ static void beside_training(mxu_tb *tb, const char *what, struct ct_cmd inferenc
     training[i] = product(64, 8, 2);
   mxu_tb_load(tb, 0, kFree, &inference, 1);
   mxu_tb_load(tb, 1, kFree, training, 16);
-  while (!mxu_tb_done(tb, 0))
+  CT_TB_WHILE (!mxu_tb_done(tb, 0), 100000)
     mxu_tb_cycle(tb);
   const mxu_ctx *c = tb->c;
   const double both = rate(tb, 0);
@@ -445,8 +445,10 @@ static unsigned transposed_takes(mxu_tb *tb, unsigned trainings, unsigned at) {
     mxu_tb_cycle(tb);
   mxu_tb_load(tb, 0, kFree, &inference, 1);
   unsigned cycles = 0;
-  for (; !mxu_tb_done(tb, 0); ++cycles)
+  CT_TB_WHILE (!mxu_tb_done(tb, 0), 100000) {
     mxu_tb_cycle(tb);
+    ++cycles;
+  }
   assert_true(!trainings || !mxu_tb_done(tb, 1));
   mxu_tb_run(tb, 100000);
   for (unsigned c = 0; c < 2; ++c)

@@ -489,13 +489,15 @@ static void global_reset(void **state) {
   assert_int_equal(read_reg(b, CT_REG_CTRL), 3);
   assert_int_equal(read_reg(b, CT_REG_DRAIN_LIMIT), 77);
   *d->quiet_i = 3;
-  while (*d->core_rst_no)
+  CT_TB_WHILE (*d->core_rst_no, 100000)
     cycle(b);
   memset(b->count, 0, sizeof b->count);
   unsigned low = 0;
   b->ev_percent = 0;
-  for (; !*d->core_rst_no; ++low)
+  CT_TB_WHILE (!*d->core_rst_no, 100000) {
     cycle(b);
+    ++low;
+  }
   assert_in_range(low, 2, 16);
   assert_int_equal(read_reg(b, CT_REG_CTRL), 0);
   reset_values(b);

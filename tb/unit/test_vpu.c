@@ -570,7 +570,7 @@ static void waits_for_one(unsigned v, struct ct_cmd long_one, unsigned bound, un
     vpu_cycle(b);
   b->ctx[0].sem[1] = 1;
   const uint64_t ready = b->cycle;
-  while (b->ctx[0].sem[1])
+  CT_TB_WHILE (b->ctx[0].sem[1], 100000)
     vpu_cycle(b);
   assert_true(b->cycle - 1 - ready < bound);
   vpu_run(b, 20000);
@@ -612,14 +612,15 @@ static void waits_with_a_floor(unsigned v, struct ct_cmd cmd, unsigned slot, uns
   for (unsigned i = 0; i < kTries; ++i) {
     vpu_emit(b, 0, &cmd);
     unsigned before = b->started[s] + 1; /* one for which training may have had to wait */
-    while (b->started[s] <= before || b->starts[s][b->started[s] - 1].cycle + 1 != b->cycle) {
+    CT_TB_WHILE (b->started[s] <= before || b->starts[s][b->started[s] - 1].cycle + 1 != b->cycle,
+                 100000) {
       vpu_cycle(b);
       assert_true(b->started[s] < kTrainings);
     }
     b->ctx[0].sem[1] = 1;
     const uint64_t ready = b->cycle;
     before = b->started[s];
-    while (b->ctx[0].sem[1])
+    CT_TB_WHILE (b->ctx[0].sem[1], 100000)
       vpu_cycle(b);
     assert_true(b->started[s] - before <= owed + 1);
     if (b->cycle - 1 - ready > most) most = b->cycle - 1 - ready;
@@ -669,7 +670,7 @@ static void load_is_not_starved(void **state) {
       vpu_cycle(b);
     b->ctx[1].sem[1] = 1;
     const uint64_t start = b->cycle;
-    while (!b->ctx[1].sem[2])
+    CT_TB_WHILE (!b->ctx[1].sem[2], 100000)
       vpu_cycle(b);
     /* A gap comes after 16 cycles of hunger, an operation under way and its rows in the pipe, and
      * lasts 25 writes. */
@@ -706,7 +707,7 @@ static unsigned load_takes(unsigned v, unsigned loads, unsigned mode, unsigned r
     vpu_cycle(b);
   b->ctx[0].sem[1] = 1;
   const uint64_t start = b->cycle;
-  while (!b->ctx[0].sem[2])
+  CT_TB_WHILE (!b->ctx[0].sem[2], 100000)
     vpu_cycle(b);
   const unsigned taken = (unsigned)(b->cycle - start);
   vpu_run(b, 20000);
@@ -845,7 +846,7 @@ static void load_keeps_its_rate(void **state) {
       emit_seen(b, 1, v == 0 || i % 2 ? gen_va(1, 0) : gen_vl(5, 0, 0, 4, 16));
       if (v == 0) emit_seen(b, 1, gen_va(1, 0));
     }
-    while (b->started[kVa] < kFlood)
+    CT_TB_WHILE (b->started[kVa] < kFlood, 100000)
       vpu_cycle(b);
     const unsigned loads = b->started[kVl];
     assert_in_range(loads, 8, kFlood);
