@@ -253,14 +253,13 @@ static struct tiles b_tiles(const struct gemm *g, const struct chunk *c, uint32_
  * with all of its k steps: then few tiles are left to store when the last operand has come. */
 static bool by_columns(const struct gemm *g, const struct chunk *c) {
   return c->b.index == 1 && g->blocks == 2 && g->chunks == 1 && c->loads_b && !c->loads_a &&
-         c->b.bn > 1;
+         c->b.bn > 1 && (c->b.bn + 1) * c->steps <= 2 * MAX_STEPS;
 }
 
 /* Whether a single column of row tiles comes row tile by row tile, each with all of its k steps:
  * then one tile is left to store when the last operand has come. */
 static bool by_rows(const struct gemm *g) {
-  return g->whole && g->nt == 1 && g->blocks == 1 && g->mt > 1 &&
-         (g->mt - 1) * g->kt <= 2 * MAX_STEPS;
+  return g->whole && g->nt == 1 && g->blocks == 1 && g->mt > 1 && g->mt * g->kt <= 2 * MAX_STEPS;
 }
 
 /* Steps k..k+steps of a chunk, each signalled. Where space had a user they wait for it, step by

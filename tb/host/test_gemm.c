@@ -56,7 +56,9 @@ static void test_programs_are_race_free(void **state) {
       {33, 250, 2100}, {96, 16, 16},    {128, 32, 48},    {129, 48, 16},   {512, 20, 32},
       {272, 272, 16},  {160, 144, 80},  {112, 96, 33},    {64, 10, 256},   {100, 16, 300},
       {129, 130, 32},  {256, 144, 640}, {144, 256, 1000}, {112, 200, 30},  {48, 64, 70},
-      {60, 50, 33},    {64, 40, 80}};
+      {60, 50, 33},    {64, 40, 80},    {64, 256, 512},   {50, 90, 48},    {64, 96, 1344},
+      {49, 81, 1360},  {64, 80, 20},    {32, 300, 100},   {48, 200, 1000}, {33, 140, 800},
+      {32, 128, 1024}, {64, 160, 320}};
   for (size_t i = 0; i < sizeof shape / sizeof *shape; ++i) {
     check_program(shape[i][0], shape[i][1], shape[i][2], 32768, 16);
     check_program(shape[i][0], shape[i][1], shape[i][2], 4096, 16);
@@ -71,6 +73,11 @@ static void test_random_programs_are_race_free(void **state) {
     const uint32_t m = 1 + ct_rng_below(&rng, 800), n = 1 + ct_rng_below(&rng, 800);
     const uint32_t k = 1 + ct_rng_below(&rng, 700);
     check_program(m, n, k, 1400 + ct_rng_below(&rng, 6000), 1 + ct_rng_below(&rng, 16));
+  }
+  for (int i = 0; i < 100; ++i) { /* operands that fit */
+    const uint32_t m = 1 + ct_rng_below(&rng, 144), n = 1 + ct_rng_below(&rng, 300);
+    const uint32_t k = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 200 : 1400);
+    check_program(m, n, k, 32768, 1 + ct_rng_below(&rng, 16));
   }
 }
 

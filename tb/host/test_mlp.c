@@ -176,16 +176,50 @@ static void test_training_programs_are_race_free(void **state) {
   check_train(&net, 500, 32768, 2, 2);
 }
 
+/* Networks, batches, windows and queues of all kinds; a program that has no room is refused. */
+static struct ct_mlp random_net(ct_rng *rng) {
+  struct ct_mlp net = {.layers = 1 + ct_rng_below(rng, 4)};
+  const uint32_t most = ct_rng_below(rng, 2) ? 100 : 700;
+  for (uint32_t l = 0; l <= net.layers; ++l)
+    net.width[l] = 1 + ct_rng_below(rng, most);
+  return net;
+}
+
+static bool infer_fits(const struct ct_mlp *net, uint32_t rows, uint32_t window) {
+  const struct ct_infer shape = {.net = net, .rows = rows, .spm_words = window};
+  struct ct_code code = {NULL, 0};
+  const bool fits = ct_prog_infer(&shape, &code, NULL) == CT_OK;
+  free(code.cmd);
+  return fits;
+}
+
+static bool step_fits(const struct ct_mlp *net, uint32_t batch, uint32_t window) {
+  const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
+  struct ct_code code[CT_TRAIN_JOBS];
+  const int jobs = ct_prog_train(&shape, code, NULL);
+  for (int i = 0; i < jobs; ++i)
+    free(code[i].cmd);
+  return jobs > 0;
+}
+
+static void test_random_programs_are_race_free(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(5);
+  for (int i = 0; i < 40; ++i) {
+    const struct ct_mlp net = random_net(&rng);
+    const uint32_t window = ct_rng_below(&rng, 2) ? 32768 : 4096 + ct_rng_below(&rng, 8192);
+    const uint32_t batch = 1 + ct_rng_below(&rng, 128), rows = 1 + batch % 16;
+    const unsigned depth = 1 + ct_rng_below(&rng, 16);
+    if (step_fits(&net, batch, window)) check_train(&net, batch, window, depth, CT_TRAIN_JOBS);
+    if (infer_fits(&net, rows, window)) check_infer(&net, rows, window, depth);
+    if (infer_fits(&net, CT_INFER_BATCH, window)) check_batches(&net, window, depth, false);
+  }
+}
+
 /* The smallest window that takes a step. */
 static uint32_t least_window(const struct ct_mlp *net, uint32_t batch) {
-  for (uint32_t window = 256; window <= 32768; window += 32) {
-    struct ct_code code[CT_TRAIN_JOBS];
-    const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
-    const int jobs = ct_prog_train(&shape, code, NULL);
-    for (int i = 0; i < jobs; ++i)
-      free(code[i].cmd);
-    if (jobs > 0) return window;
-  }
+  for (uint32_t window = 256; window <= 32768; window += 32)
+    if (step_fits(net, batch, window)) return window;
   fail_msg("no window takes a step of %u rows", batch);
   return 0;
 }
@@ -645,6 +679,7 @@ static void test_what_does_not_fit_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_infer_programs_are_race_free),
                                      cmocka_unit_test(test_batch_programs_are_race_free),
+                                     cmocka_unit_test(test_random_programs_are_race_free),
                                      cmocka_unit_test(test_training_programs_are_race_free),
                                      cmocka_unit_test(test_training_in_small_windows),
                                      cmocka_unit_test(test_a_large_step_is_one_job),
