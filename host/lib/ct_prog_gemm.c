@@ -17,10 +17,11 @@
  * meets it as it comes in; the other bands are single row tiles, so that little of A has to come
  * before all of B is at work on it. A is read once, too: nothing crosses the memory port twice.
  * With a panels of A and b of B no more than a * b tiles of C can be done, so where the memory is
- * slow both have to grow together: four panels of each, k step by k step, for all of ACC; four more
- * of B; four more of A, one by one; then B column by column. From then on each panel that comes
- * brings as much work as it took to come, or more, and results to store. (FP32 rows are stored when
- * the last of a block's tiles in them is there, so there blocks are higher than wide.)
+ * slow both have to grow together: four panels of each, k step by k step, for all of ACC; with 8
+ * row tiles four more of B, four more of A, one by one; then B column by column, with 4 row tiles
+ * two by two. From then on each panel that comes brings as much work as it took to come, or more,
+ * and results to store. (FP32 rows are stored when the last of a block's tiles in them is there, so
+ * with 8 row tiles blocks are higher than wide there.)
  *
  * Streamed. Otherwise bands are of up to 4 row tiles, B comes anew for each band, and the
  * contraction is cut into chunks if need be; two chunks lie in SPM, so that one lands while the
@@ -43,6 +44,7 @@ enum { S_LD_B, S_LD_A, S_MM_LD, S_MM_VA, S_VA_MM, S_VA_VS, S_VS_VA, S_VS_ST, S_S
 enum {
   HALF = 8,
   MAX_STEPS = 127, /* the steps of two blocks stay below 255 signals */
+  MAX_WIDE = 84,   /* the steps of three blocks do */
   MAX_COMPACT = 5, /* k steps; with more, all of B's would keep A waiting */
   MAX_STRIDE = 1 << 23
 };
@@ -60,6 +62,7 @@ struct gemm {
   struct cut first, other; /* bands */
   bool halved;          /* the first band begins with blocks of half its rows: two of two columns */
   bool quartered;       /* or as cut_halved() says (halved, too) */
+  bool wide;            /* the first two blocks are multiplied together: see wide_chunk() */
   bool compact;         /* all of C is in ACC at once: see write_compact() */
   bool all_signal;      /* the k steps of all blocks, those nobody waits for, too */
   uint32_t cols0, cols; /* blocks of the first band, of the others */
@@ -176,7 +179,7 @@ static struct chunk chunk_at(const struct gemm *g, uint32_t q) {
 }
 
 /* The first two blocks, which are multiplied together: while the first operands come in, all of ACC
- * is at work on them. Quartered only. */
+ * is at work on them. */
 static struct chunk wide_chunk(const struct gemm *g) {
   struct chunk c = chunk_at(g, 0);
   c.b.bn += block_at(g, 1).bn;
@@ -249,11 +252,14 @@ static struct tiles b_tiles(const struct gemm *g, const struct chunk *c, uint32_
                         .n2 = 1};
 }
 
-/* Whether this is the second and last block, and its columns come and go one after the other, each
- * with all of its k steps: then few tiles are left to store when the last operand has come. */
+/* Whether this is the last block, and its columns come and go one after the other, each with all of
+ * its k steps: then few tiles are left to store when the last operand has come or the last row has
+ * been multiplied. (With more bands the commands of the last block would no longer be rolled up.)
+ */
 static bool by_columns(const struct gemm *g, const struct chunk *c) {
-  return c->b.index == 1 && g->blocks == 2 && g->chunks == 1 && c->loads_b && !c->loads_a &&
-         c->b.bn > 1 && (c->b.bn + 1) * c->steps <= 2 * MAX_STEPS;
+  return c->q > 0 && c->b.index + 1 == g->blocks && g->blocks == g->cols0 && g->chunks == 1 &&
+         c->loads_b && !c->loads_a && c->b.bm > 1 && c->b.bn > 1 &&
+         (c->b.bn + 1) * c->steps <= 2 * MAX_STEPS;
 }
 
 /* Whether a single column of row tiles comes row tile by row tile, each with all of its k steps:
@@ -268,20 +274,26 @@ static bool by_rows(const struct gemm *g) {
  *              chunk comes first); once it is through, that chunk's operands have all been read, so
  *              A needs no wait of its own;
  *   whole B    in the first band no space is short, but the signals are: a block's loads wait for
- *              the steps of the block two before. A of a later band waits for those of the last
- *              block of the band two before, whose place it takes. */
+ *              the steps of the block two before (if the first two come together, from the fifth
+ *              block on). A of a later band waits for those of the last block of the band two
+ *              before, whose place it takes. */
 static void load(struct gemm *g, const struct chunk *c, uint32_t k, uint32_t steps) {
-  const bool early = g->halved ? c->b.band == 0 : c->q < 2;
+  const bool early = g->halved ? c->b.band == 0 : c->q < (g->wide ? 4 : 2);
   const bool waits = g->whole && c->b.band ? c->b.band >= 2 : !early;
   unsigned wait = waits ? CT_SEM(S_MM_LD) : 0;
   if (c->loads_b) {
     struct tiles t = b_tiles(g, c, 0, k);
-    const bool columns = by_columns(g, c); /* which lie one behind the other */
-    t.n1 = columns ? 1 : c->b.bn;
+    const uint32_t later = by_columns(g, c) ? c->b.bn - 1 : 0; /* one behind the other */
+    t.n1 = c->b.bn - later;
     t.panels1 = 1;
-    t.n2 = columns ? steps * c->b.bn : steps;
+    t.n2 = steps + (wait ? 0 : later * steps);
     t.wait = wait;
     load_tiles(g, &t);
+    if (later && wait) { /* there is a signal for each step of the block two before, no more */
+      t = b_tiles(g, c, 1, k);
+      t.n2 = later * steps;
+      load_tiles(g, &t);
+    }
     wait = 0;
   }
   if (c->loads_a) {
@@ -500,7 +512,7 @@ static void multiply_pieces(struct gemm *g, const struct chunk *c, uint32_t k) {
 static void multiply_columns(struct gemm *g, const struct chunk *c) {
   const uint32_t bm = c->b.bm;
   for (uint32_t n = 0; n < c->b.bn; ++n) {
-    const uint32_t alone = n + 1 == c->b.bn && bm > 1 ? 1 : 0;
+    const uint32_t alone = n + 1 == c->b.bn && g->s->m % CT_TILE == 0 ? 1 : 0;
     multiply_part(
         g, c,
         &(struct part){.bm = bm - alone, .n = n, .bn = 1, .steps = c->steps, .waits_b = true});
@@ -531,14 +543,26 @@ static void start_wide(struct gemm *g, const struct chunk *c) {
   multiply_part(g, c, &(struct part){.bm = 4, .n = 2, .bn = 2, .steps = 1, .waits_b = true});
 }
 
-/* Two blocks come k step by k step, and are multiplied so. */
+/* Two blocks come k step by k step, and are multiplied so: first A, then the columns of the one and
+ * of the other. */
 static void work_wide(struct gemm *g, const struct chunk *c) {
   start_wide(g, c);
   for (uint32_t k = 1; k < c->steps; ++k) {
-    load(g, c, k, 1);
-    multiply_part(
-        g, c,
-        &(struct part){.bm = 4, .bn = 4, .k = k, .steps = 1, .waits_a = true, .waits_b = true});
+    struct tiles t = a_tiles(g, c, 0, k);
+    t.n1 = c->b.bm;
+    t.panels1 = 1;
+    load_tiles(g, &t);
+    t = b_tiles(g, c, 0, k);
+    t.n1 = t.panels2 = c->border;
+    t.panels1 = 1;
+    t.n2 = 2;
+    load_tiles(g, &t);
+    struct part p = {.bm = c->b.bm, .bn = c->border, .k = k, .steps = 1, .waits_b = true};
+    p.waits_a = true;
+    multiply_tiles(g, c, &p);
+    p.n = c->border;
+    p.waits_a = false;
+    multiply_tiles(g, c, &p);
   }
 }
 
@@ -610,7 +634,7 @@ struct copy {
 
 /* Row and column of a block's tile i. */
 static uint32_t tile_row(const struct block *b, uint32_t i) {
-  return b->rows ? i / b->bn : i % b->bm;
+  return b->rows ? i / b->bn : i % b->bm; /* NOLINT(*.DivideZero): a block has tiles */
 }
 
 static uint32_t tile_column(const struct block *b, uint32_t i) {
@@ -761,6 +785,14 @@ static void place_results(struct gemm *g) {
   g->out_words = tiles * (g->s->result == CT_GEMM_HBFP8 ? CT_TILE : CT_F32_TILE_UNITS);
 }
 
+/* Whether the first two blocks come together. Not with few k steps: there it is the stores that
+ * take long, and they would begin later. */
+static bool starts_wide(const struct gemm *g) {
+  const uint32_t least = g->s->result == CT_GEMM_HBFP8 ? 5 : 20;
+  if (g->quartered) return true;
+  return g->first.bm == 4 && g->nt > 4 && g->kt >= least && g->kt <= MAX_WIDE;
+}
+
 /* False: B does not fit. */
 static bool plan_whole(struct gemm *g) {
   const bool hbfp8 = g->s->result == CT_GEMM_HBFP8;
@@ -779,6 +811,7 @@ static bool plan_whole(struct gemm *g) {
   const uint32_t a_panels = g->first.bm + (bands(g) > 1 ? g->other.bm : 0);
   const uint64_t words = (g->nt + a_panels) * panel;
   if (g->kt > MAX_STEPS || words > g->s->spm_words) return false;
+  g->wide = starts_wide(g);
   g->all_signal = bands(g) < 3 && g->blocks * (uint64_t)g->kt <= (uint64_t)2 * MAX_STEPS;
   place_results(g);
   g->out_at = 0;
@@ -788,7 +821,7 @@ static bool plan_whole(struct gemm *g) {
 }
 
 static int plan_streamed(struct gemm *g, uint32_t most, const struct ct_why *why) {
-  g->whole = g->halved = g->quartered = g->compact = false;
+  g->whole = g->halved = g->quartered = g->wide = g->compact = false;
   g->first = cut_band(g, ct_min_u32(g->mt, 4), most);
   g->first.bm = ct_min_u32(most / g->first.bn, g->mt);
   g->other = g->first;
@@ -837,7 +870,7 @@ static void load_band(struct gemm *g, uint32_t band) {
 static void load_second(struct gemm *g) {
   struct chunk c = chunk_at(g, 1);
   if (!g->quartered) {
-    load(g, &c, 0, c.steps);
+    if (!g->wide) load(g, &c, 0, c.steps);
     return;
   }
   for (uint32_t q = 2; q < 4; ++q) {
@@ -1034,13 +1067,13 @@ static void write_all(struct gemm *g) {
     return;
   }
   const uint32_t total = g->blocks * g->chunks;
-  struct chunk c = g->quartered ? wide_chunk(g) : chunk_at(g, 0);
+  struct chunk c = g->wide ? wide_chunk(g) : chunk_at(g, 0);
   if (by_rows(g)) {
     struct chunk top = c;
     top.b.bm = 1;
     load_first(g, &top);
     load_rows(g, &c, 1);
-  } else if (g->quartered) {
+  } else if (g->wide) {
     work_wide(g, &c);
   } else {
     load_first(g, &c);
@@ -1051,7 +1084,7 @@ static void write_all(struct gemm *g) {
   if (g->whole && g->cols0 <= (g->halved ? first_column(g) : 2)) load_band(g, 1);
   for (uint32_t q = 0; q < total; ++q) {
     c = chunk_at(g, q);
-    if (!g->quartered || q >= 2) multiply(g, &c);
+    if (!g->wide || q >= 2) multiply(g, &c);
     load_ahead(g, &c);
     if (c.last) drain(g, &c.b);
   }
