@@ -312,9 +312,10 @@ static int run_product(ct_device *dev, struct neighbour *n, struct figure *f,
   return rc;
 }
 
-/* *same: the result is what it has to be. */
+/* *same: the result is what it has to be. *kept: the product before this one, and then this one.
+ * While it is kept no program takes another's place, which the device might fetch as a guess. */
 static int measure(ct_device *dev, struct neighbour *n, struct figure *f, const uint8_t *want,
-                   bool *same) {
+                   struct bench_product *kept, bool *same) {
   f->queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
   struct bench_product p = {.m = f->s.m, .n = f->s.n, .k = f->s.k, .result = f->result};
   struct ct_info info;
@@ -322,13 +323,14 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, const 
   uint8_t *got = NULL;
   int rc = bench_product_make(dev, &p);
   if (rc < 0) return rc;
+  bench_product_free(dev, kept);
+  *kept = p;
   rc = ct_info(dev, &info);
   if (rc >= 0) rc = run_product(dev, n, f, &p, &r);
   if (rc >= 0) rc = bench_product_read(dev, &p, &got);
   if (rc >= 0) conclude(f, &r, &info, ct_window_words(dev));
   *same = got && !memcmp(got, want, p.c_size);
   free(got);
-  bench_product_free(dev, &p);
   return rc < 0 ? rc : 0;
 }
 
@@ -370,12 +372,12 @@ static json_t *figure_json(const struct figure *f) {
 
 /* One figure, printed and noted; 0, or 1 after a sentence. */
 static int run_one(const struct options *o, ct_device *dev, const char *uri, struct neighbour *n,
-                   struct figure *f, json_t *list) {
+                   struct figure *f, struct bench_product *kept, json_t *list) {
   FILE *text = cli_text(o->json);
   uint8_t *want = NULL;
   bool same = false;
   if (expected(&f->s, f->result, &want)) return 1;
-  const int rc = measure(dev, n, f, want, &same);
+  const int rc = measure(dev, n, f, want, kept, &same);
   free(want);
   if (rc < 0) return cli_fail_device(dev, rc, uri);
   if (!same)
@@ -395,6 +397,7 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
   char uri[160];
   ct_device *dev;
   struct neighbour n;
+  struct bench_product kept = {.m = 0};
   snprintf(uri, sizeof uri, "sim:core=%s,stall=%u,latency=%u,bandwidth=%u,seed=%" PRIu64, o->core,
            f.stall, f.latency, f.bandwidth, o->seed);
   if (cli_open(uri, &dev)) return 1;
@@ -404,11 +407,12 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
     for (size_t r = 0; !status && r < o->results && !cli_stopped(); ++r) {
       f.s = o->shape[s];
       f.result = o->result[r];
-      status = run_one(o, dev, uri, &n, &f, list);
+      status = run_one(o, dev, uri, &n, &f, &kept, list);
     }
   }
   rc = neighbour_stop(dev, &n);
   if (rc < 0 && !status) status = cli_fail_device(dev, rc, uri);
+  bench_product_free(dev, &kept);
   ct_close(dev);
   return status;
 }

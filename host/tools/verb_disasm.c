@@ -11,6 +11,7 @@
 /* WINDOW: scratchpad words of a queue on a device of 1 MiB, the default: half of them. */
 enum {
   KEY_MATMUL = CLI_KEY_VERB,
+  KEY_RESULT,
   MAX_ARGS = 3,
   WINDOW = 32768,
   PROGRAM_BYTES = CT_PROG_MAX * CT_CMD_BYTES
@@ -20,6 +21,7 @@ struct options {
   const char *args[MAX_ARGS];
   unsigned count;
   bool matmul;
+  const char *result; /* NULL: FP32 */
   uint32_t shape[3];
 };
 
@@ -30,6 +32,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_MATMUL:
       o->matmul = true;
       break;
+    case KEY_RESULT:
+      if (strcmp(arg, "fp32") != 0 && strcmp(arg, "hbfp8") != 0)
+        argp_error(state, "--result: \"%s\" is not fp32 or hbfp8", arg);
+      o->result = arg;
+      break;
     case ARGP_KEY_ARG:
       if (o->count >= MAX_ARGS) argp_error(state, "\"%s\" is one argument too many", arg);
       o->args[o->count++] = arg;
@@ -38,6 +45,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (o->count != (o->matmul ? 3u : 1u))
         argp_error(state, o->matmul ? "--matmul needs three sizes: M N K"
                                     : "one file with a program is needed, or --matmul M N K");
+      if (o->result && !o->matmul) argp_error(state, "--result is for --matmul");
       for (unsigned i = 0; o->matmul && i < 3; ++i)
         o->shape[i] = (uint32_t)cli_count(state, names[i], o->args[i], 1, UINT32_MAX / 64);
       break;
@@ -82,12 +90,13 @@ static int show_file(const char *path) {
 static int show_matmul(const struct options *o) {
   char text[512] = "";
   const struct ct_why why = {text, sizeof text};
-  const struct ct_gemm shape = {.m = o->shape[0],
-                                .n = o->shape[1],
-                                .k = o->shape[2],
-                                .pitch = (o->shape[1] + 3) / 4,
-                                .spm_words = WINDOW,
-                                .result = CT_GEMM_F32};
+  const struct ct_gemm shape = {
+      .m = o->shape[0],
+      .n = o->shape[1],
+      .k = o->shape[2],
+      .pitch = (o->shape[1] + 3) / 4,
+      .spm_words = WINDOW,
+      .result = o->result && !strcmp(o->result, "hbfp8") ? CT_GEMM_HBFP8 : CT_GEMM_F32};
   struct ct_code code = {NULL, 0};
   const int rc = ct_prog_gemm(&shape, &code, &why);
   if (rc < 0)
@@ -101,6 +110,7 @@ static int show_matmul(const struct options *o) {
 int verb_disasm(int argc, char **argv) {
   static const struct argp_option list[] = {
       {"matmul", KEY_MATMUL, NULL, 0, "Show the library's program for a product of that shape", 0},
+      {"result", KEY_RESULT, "FORMAT", 0, "Of --matmul: fp32 (the default) or hbfp8", 0},
       {0}};
   static const struct argp argp = {
       .options = list,

@@ -283,6 +283,10 @@ static void disassembly(void **state) {
   assert_non_null(strstr(out, " LD "));
   assert_non_null(strstr(out, " MM "));
   assert_non_null(strstr(out, " END"));
+  assert_null(strstr(out, " Mode=1"));
+  free(out);
+  out = cli_expect(0, "", "disasm --matmul 40 24 16 --result hbfp8");
+  assert_non_null(strstr(out, " Mode=1")); /* VS quantises */
   free(out);
   FILE *file = fopen(cli_path("program"), "wb");
   assert_non_null(file);
@@ -297,6 +301,8 @@ static void disassembly(void **state) {
   free(cli_expect(1, "cannot be opened", "disasm /nonexistent"));
   free(cli_expect(2, "needs three sizes", "disasm --matmul 1 2"));
   free(cli_expect(2, "not a whole number", "disasm --matmul 1 2 0"));
+  free(cli_expect(2, "is not fp32 or hbfp8", "disasm --matmul 1 2 3 --result int8"));
+  free(cli_expect(2, "is for --matmul", "disasm --result fp32 /dev/null"));
   free(cli_expect(2, "one file", "disasm"));
 }
 
