@@ -21,7 +21,7 @@
  * row tiles four more of B, four more of A, one by one; then B column by column, with 4 row tiles
  * two by two. From then on each panel that comes brings as much work as it took to come, or more,
  * and results to store. (FP32 rows are stored when the last of a block's tiles in them is there, so
- * with 8 row tiles blocks are higher than wide there.)
+ * blocks are higher than wide there, and with few row tiles single columns: single_columns().)
  *
  * Streamed. Otherwise bands are of up to 4 row tiles, B comes anew for each band, and the
  * contraction is cut into chunks if need be; two chunks lie in SPM, so that one lands while the
@@ -44,6 +44,8 @@ enum { S_LD_B, S_LD_A, S_MM_LD, S_MM_VA, S_VA_MM, S_VA_VS, S_VS_VA, S_VS_ST, S_S
 enum {
   HALF = 8,
   MAX_STEPS = 127, /* the steps of two blocks stay below 255 signals */
+  MIN_WIDE = 5,
+  MIN_WIDE_F32 = 16,
   MAX_WIDE = 84,   /* the steps of three blocks do */
   MAX_COMPACT = 5, /* k steps; with more, all of B's would keep A waiting */
   MAX_STRIDE = 1 << 23
@@ -785,10 +787,18 @@ static void place_results(struct gemm *g) {
   g->out_words = tiles * (g->s->result == CT_GEMM_HBFP8 ? CT_TILE : CT_F32_TILE_UNITS);
 }
 
+/* Whether the first band's blocks are single columns: one row tile; and in FP32, where rows of a
+ * block are stored when the last of its tiles in them is there, up to four row tiles, unless the
+ * contraction is long enough for the stores to pass beside it. */
+static bool single_columns(const struct gemm *g) {
+  const bool f32 = g->s->result == CT_GEMM_F32;
+  return g->first.bm == 1 || (f32 && g->first.bm <= 4 && g->kt < MIN_WIDE_F32);
+}
+
 /* Whether the first two blocks come together. Not with few k steps: there it is the stores that
  * take long, and they would begin later. */
 static bool starts_wide(const struct gemm *g) {
-  const uint32_t least = g->s->result == CT_GEMM_HBFP8 ? 5 : 20;
+  const uint32_t least = g->s->result == CT_GEMM_HBFP8 ? MIN_WIDE : MIN_WIDE_F32;
   if (g->quartered) return true;
   return g->first.bm == 4 && g->nt > 4 && g->kt >= least && g->kt <= MAX_WIDE;
 }
@@ -799,6 +809,7 @@ static bool plan_whole(struct gemm *g) {
   const uint64_t panel = (uint64_t)g->kt * CT_TILE;
   g->whole = true;
   g->first = cut_band(g, ct_min_u32(g->mt, HALF), HALF);
+  if (single_columns(g)) g->first.bn = 1;
   g->halved = g->first.bm > 4 && g->nt >= 2;
   g->compact = hbfp8 && g->mt > 2 && g->mt <= 4 && g->nt > 2 && g->nt <= 4 && g->kt > 1 &&
                g->kt <= MAX_COMPACT;
