@@ -43,11 +43,12 @@ enum { S_LD_B, S_LD_A, S_MM_LD, S_MM_VA, S_VA_MM, S_VA_VS, S_VS_VA, S_VS_ST, S_S
 
 enum {
   HALF = 8,
-  MAX_STEPS = 127, /* the steps of two blocks stay below 255 signals */
-  MIN_WIDE = 5,
-  MIN_WIDE_F32 = 16,
-  MAX_WIDE = 84,   /* the steps of three blocks do */
-  MAX_COMPACT = 5, /* k steps; with more, all of B's would keep A waiting */
+  /* k steps */
+  MAX_STEPS = 127,   /* those of two blocks stay below 255 signals */
+  MAX_WIDE = 84,     /* those of three blocks do */
+  MIN_WIDE = 5,      /* measured: with fewer, stores decide; see starts_wide() */
+  MIN_WIDE_F32 = 16, /* the same; see also single_columns() */
+  MAX_COMPACT = 5,   /* with more, all of B's would keep A waiting */
   MAX_STRIDE = 1 << 23
 };
 

@@ -76,8 +76,8 @@ static struct ct_result reap(struct batch *p) {
 static double alone(struct batch *p, bool turns) {
   ct_program *const program = p->program;
   uint64_t sum = 0;
-  for (unsigned i = 0; i < JOBS + 2;
-       ++i) { /* the program comes with the descriptor from the third on */
+  for (unsigned i = 0; i < JOBS + 2; ++i) {
+    /* One that is not in turns comes with the descriptor from the third job on. */
     p->program = turns && i % 2 ? p->twin : program;
     submit(p, 0, CT_JOB_OVERLAP, CT_NO_CYCLE);
     const struct ct_result r = reap(p);

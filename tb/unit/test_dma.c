@@ -688,7 +688,7 @@ static void sealed_stores(void **state) {
       dma_cycles(b, k);
       dma_flush(b, ctx, 20000);
     }
-    CT_TB_WHILE (*d->st_old_o &bit, 100000)
+    CT_TB_WHILE ((*d->st_old_o & bit) != 0, 100000)
       dma_cycle(b);
     assert_int_equal(b->old_errs[ctx], (k & 2) != 0);
     if (k & 2) assert_int_equal(b->old_err_addr, wr_region(ctx) + 5000 + 19 * 29);
