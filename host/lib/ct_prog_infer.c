@@ -358,6 +358,8 @@ int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const stru
   if (!err) err = write_either(&f, shape, code, why, &wide);
   if (err || !shape->resident) return err;
   free(code->cmd);
+  code->cmd = NULL;
+  code->count = 0;
   f.resident = true;
   return write_either(&f, shape, code, why, &wide);
 }
