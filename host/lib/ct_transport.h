@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CT_TRANSPORT_ABI 4
+#define CT_TRANSPORT_ABI 5
 struct ct_probe;
 
 #define CT_NO_CYCLE UINT64_MAX /* "no such time": the device has no clock, or no limit */

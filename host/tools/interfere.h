@@ -7,6 +7,7 @@
  *   interfere_run.c       the runs
  *   interfere_alone.c     the run of inference alone, from the file of an earlier run
  *   interfere_bound.c     what a wait and a whole job may take, from its program
+ *   interfere_refused.c   the same where the memory refuses at random
  *   interfere_report.c    JSON, text
  *
  * The runs: inference alone; training alone; both; inference back to back (u = 1) beside training.
@@ -18,6 +19,7 @@
 #define INTERFERE_H
 
 #include "cli.h"
+#include "ct_progress.h"
 #include "ct_rand.h"
 #include "host/lib/ct_probe.h"
 #include "host/lib/ct_prog.h"
@@ -41,7 +43,7 @@ struct interfere_options {
   bool resident; /* inference does not load weights again */
 };
 
-enum { REQUESTS = 16, BATCHES = 4, COUNTERS = 32, GAP_LEAST = 600 };
+enum { REQUESTS = 16, BATCHES = 4, COUNTERS = 32, GAP_LEAST = 600, RECENT = 1 << 13 };
 
 /* A stretch of time and what happened in it. */
 struct interfere_run {
@@ -50,6 +52,7 @@ struct interfere_run {
   uint64_t counter[2][COUNTERS];
   uint64_t served_cycles; /* with an inference job in service */
   uint64_t *latency;      /* of each job, doorbell to completion; NULL: no inference */
+  uint64_t *refused;      /* in each, cycles in which the memory refused something; NULL: never */
   size_t jobs, wrong;
   uint64_t steps; /* training jobs that ended */
   struct ct_probe probe;
@@ -75,10 +78,16 @@ struct interfere {
   struct ct_rand rand;
   uint64_t beat_cycles; /* of the memory for 16 bytes */
   double refused;       /* part of the beats' cycles in which it refuses, at random */
+  uint64_t unrefused;   /* what a job takes alone on a memory that never does; 0: not known */
   uint64_t gap_range;   /* gaps are GAP_LEAST + below(gap_range) */
   uint64_t steps_done, steps_submitted;
   bool training;        /* whether the queue is kept full */
   struct ct_probe live; /* what the device adds to */
+  struct { /* its count of refusals: before cycle `from`, after each of the last ones */
+    uint64_t from, before, cycle, recent[RECENT];
+  } refusals;
+  struct ct_progress progress;
+  const char *label; /* of the run under way */
   struct interfere_run alone, train_alone, together, busy;
   json_t *alone_json; /* of the file that alone was read from, or NULL */
   struct interfere_bound bound;
@@ -89,6 +98,21 @@ struct interfere {
 int interfere_open(struct interfere *t, const struct interfere_options *o);
 void interfere_close(struct interfere *t);
 int interfere_runs(struct interfere *t);
+
+/* What the last of some jobs takes alone. 0 or a ct_error. */
+int interfere_service(struct interfere *t, size_t jobs, uint64_t *cycles);
+
+/* What the device adds to is zero again. */
+void interfere_clear(struct interfere *t);
+
+/* Cycles with a refusal from t->refusals.from to `end`, or, if that is long ago, to now. */
+uint64_t interfere_refused_until(const struct interfere *t, uint64_t end);
+
+/* Finds t->unrefused: 0, or 1 after a sentence. */
+int interfere_unrefused(struct interfere *t);
+
+/* The most cycles that a job took more than t->unrefused and those with a refusal in it. */
+int64_t interfere_beyond(const struct interfere *t, const struct interfere_run *r);
 
 /* The run of inference alone, with its gaps, from o->alone: 0, or 1 after a sentence. It has to be
  * of the same jobs (interfere_jobs_json(), a new reference) and whole. */

@@ -15,6 +15,12 @@ enum {
   WINDOW_MOST = 10000000 /* cycles; twenty training steps of the largest network at 16 bytes each */
 };
 
+static void show(struct interfere *t, double fraction) {
+  const struct ct_progress_state state = {
+      .label = t->label, .known = CT_PROGRESS_FRACTION, .fraction = fraction};
+  if (t->label) ct_progress_update(&t->progress, &state);
+}
+
 /* ---- Windows ---- */
 
 static int read_counters(struct interfere *t, uint64_t counter[2][COUNTERS]) {
@@ -24,7 +30,7 @@ static int read_counters(struct interfere *t, uint64_t counter[2][COUNTERS]) {
 }
 
 static int window_open(struct interfere *t, struct interfere_run *r) {
-  memset(&t->live, 0, sizeof t->live);
+  interfere_clear(t);
   r->steps = t->steps_done;
   const int rc = read_counters(t, r->counter);
   return rc < 0 ? rc : ct_now(t->dev, &r->from);
@@ -91,14 +97,17 @@ static int serve(struct interfere *t, struct interfere_run *r, size_t jobs) {
     const uint32_t request = (uint32_t)ct_rand_below(&rand, REQUESTS);
     struct ct_result result;
     bool mine = false;
+    t->refusals.from = end + gap;
     rc = submit(t, request, end + gap);
     while (rc >= 0 && !mine && !cli_stopped())
       rc = reap(t, &result, &mine);
     if (rc < 0 || !mine) break;
+    if (r->refused) r->refused[r->jobs] = interfere_refused_until(t, result.end);
     r->latency[r->jobs++] = result.end - result.arrive;
     r->served_cycles += result.end - result.arrive;
     end = result.end;
     rc = check(t, r, request);
+    show(t, (double)(i + 1) / (double)jobs);
   }
   return rc;
 }
@@ -122,6 +131,7 @@ static int serve_busy(struct interfere *t, struct interfere_run *r, size_t jobs)
     if (!reaped++) continue;
     r->latency[r->jobs++] = result.end - result.start;
     r->served_cycles += result.end - result.start;
+    show(t, (double)r->jobs / (double)jobs);
   }
   return rc;
 }
@@ -150,31 +160,40 @@ static int warm_up(struct interfere *t) {
 
 /* ---- The runs ---- */
 
-static int make_room(struct interfere_run *r, size_t jobs) {
+static int make_room(const struct interfere *t, struct interfere_run *r, size_t jobs) {
   r->latency = calloc(jobs, sizeof *r->latency);
-  return r->latency ? 0 : CT_ERR_MEMORY;
+  if (t->refused > 0) r->refused = calloc(jobs, sizeof *r->refused);
+  return r->latency && (r->refused || t->refused == 0) ? 0 : CT_ERR_MEMORY;
+}
+
+/* The first jobs also load what stays in the scratchpad. */
+int interfere_service(struct interfere *t, size_t jobs, uint64_t *cycles) {
+  struct interfere_run few = {.jobs = 0};
+  t->gap_range = 1;
+  int rc = make_room(t, &few, jobs);
+  if (rc >= 0) rc = serve(t, &few, jobs);
+  *cycles = few.jobs ? few.latency[few.jobs - 1] : 0;
+  free(few.latency);
+  free(few.refused);
+  return rc;
 }
 
 /* What a job takes alone decides the gaps, unless those of a file are known: on the average they
- * are as long. The first jobs also load what stays in the scratchpad. */
+ * are as long. */
 static int calibrate(struct interfere *t) {
-  struct interfere_run probe = {.jobs = 0};
   const uint64_t known = t->gap_range;
-  t->gap_range = 1;
-  int rc = make_room(&probe, WARM_JOBS);
-  if (rc >= 0) rc = serve(t, &probe, WARM_JOBS);
-  const uint64_t service = probe.jobs ? probe.latency[probe.jobs - 1] : 0;
+  uint64_t service = 0;
+  const int rc = interfere_service(t, WARM_JOBS, &service);
   t->gap_range = t->o->gap ? t->o->gap - GAP_LEAST + 1 : 2 * service;
   if (!t->o->gap && t->gap_range > 3 * (uint64_t)GAP_LEAST) t->gap_range -= 2 * (uint64_t)GAP_LEAST;
   if (known) t->gap_range = known;
-  free(probe.latency);
   return rc;
 }
 
 static int run_alone(struct interfere *t) {
   int rc = calibrate(t);
   if (t->o->alone) return rc;
-  if (rc >= 0) rc = make_room(&t->alone, t->o->jobs);
+  if (rc >= 0) rc = make_room(t, &t->alone, t->o->jobs);
   if (rc >= 0) rc = window_open(t, &t->alone);
   if (rc >= 0) rc = serve(t, &t->alone, t->o->jobs);
   return rc < 0 ? rc : window_close(t, &t->alone);
@@ -182,7 +201,7 @@ static int run_alone(struct interfere *t) {
 
 static int run_together(struct interfere *t) {
   int rc = warm_up(t);
-  if (rc >= 0) rc = make_room(&t->together, t->o->jobs);
+  if (rc >= 0) rc = make_room(t, &t->together, t->o->jobs);
   if (rc >= 0) rc = window_open(t, &t->together);
   if (rc >= 0) rc = serve(t, &t->together, t->o->jobs);
   if (rc >= 0) rc = window_close(t, &t->together);
@@ -206,6 +225,7 @@ static int run_train_alone(struct interfere *t) {
     while (rc >= 0 && t->steps_done == done && !cli_stopped())
       rc = reap(t, &result, &mine);
     if (rc >= 0) rc = ct_now(t->dev, &now);
+    show(t, (double)(now - t->train_alone.from) / (double)(end - t->train_alone.from + 1));
   }
   if (rc >= 0) rc = window_close(t, &t->train_alone);
   const int drained = drain(t);
@@ -224,19 +244,28 @@ static size_t busy_jobs(const struct interfere *t) {
 static int run_busy(struct interfere *t) {
   const size_t jobs = busy_jobs(t);
   int rc = warm_up(t);
-  if (rc >= 0) rc = make_room(&t->busy, jobs);
+  if (rc >= 0) rc = make_room(t, &t->busy, jobs);
   if (rc >= 0) rc = serve_busy(t, &t->busy, jobs);
   const int drained = drain(t);
   return rc < 0 ? rc : drained;
 }
 
 int interfere_runs(struct interfere *t) {
-  static int (*const runs[])(struct interfere *) = {run_alone, run_together, run_train_alone,
-                                                    run_busy};
+  static const struct {
+    int (*run)(struct interfere *);
+    const char *label;
+  } runs[] = {{run_alone, "inference alone"},
+              {run_together, "both"},
+              {run_train_alone, "training alone"},
+              {run_busy, "both, back to back"}};
   if (t->o->alone && interfere_alone_read(t)) return 1;
+  if (t->refused > 0 && interfere_unrefused(t)) return 1;
   const size_t count = t->o->load == LOAD_NONE ? 1 : sizeof runs / sizeof *runs;
   for (size_t i = 0; i < count && !cli_stopped(); ++i) {
-    const int rc = runs[i](t);
+    ct_progress_open(&t->progress, stderr);
+    t->label = runs[i].label;
+    const int rc = runs[i].run(t);
+    ct_progress_close(&t->progress);
     if (rc < 0) return cli_fail_device(t->dev, rc, "measuring");
   }
   return 0;

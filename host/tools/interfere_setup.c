@@ -285,12 +285,13 @@ static uint64_t uri_number(const char *uri, const char *name, uint64_t otherwise
 
 int interfere_open(struct interfere *t, const struct interfere_options *o) {
   *t = (struct interfere){.o = o};
-  t->beat_cycles = (CT_UNIT + uri_number(o->device, "bandwidth=", CT_UNIT) - 1) /
-                   uri_number(o->device, "bandwidth=", CT_UNIT);
-  t->refused = (double)uri_number(o->device, "stall=", 0) / 100;
   ct_rand_seed(&t->rand, o->seed, CT_RAND_STREAM_INTERFERENCE);
   if (parse_network(o->network, &t->net) || cli_open(o->device, &t->dev)) return 1;
+  const uint64_t bandwidth = uri_number(o->device, "bandwidth=", CT_UNIT);
+  t->beat_cycles = bandwidth ? (CT_UNIT + bandwidth - 1) / bandwidth : 1;
+  t->refused = (double)uri_number(o->device, "stall=", 0) / 100;
   int rc = ct_info(t->dev, &t->info);
+  interfere_clear(t);
   if (rc >= 0) rc = ct_probe(t->dev, &t->live);
   if (rc >= 0) rc = ct_model_create(t->dev, t->net.width, t->net.layers, o->seed, &t->model);
   if (rc < 0) return cli_fail_device(t->dev, rc, o->device);
@@ -301,7 +302,8 @@ int interfere_open(struct interfere *t, const struct interfere_options *o) {
 
 static void free_run(struct interfere_run *r) {
   free(r->latency);
-  r->latency = NULL;
+  free(r->refused);
+  r->latency = r->refused = NULL;
 }
 
 void interfere_close(struct interfere *t) {

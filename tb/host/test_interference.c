@@ -83,6 +83,27 @@ static void check_time(const json_t *root, const char *which, bool at_rest) {
   }
 }
 
+/* A memory that refuses: a job takes at most the cycles with a refusal in it more than without
+ * any, beside training the bound more than that. */
+static void check_refusals(const json_t *root) {
+  static const char *const runs[] = {"alone", "together"};
+  const double plain = number(root, "alone_unrefused");
+  for (unsigned r = 0; r < 2; ++r) {
+    const json_t *part = json_object_get(root, runs[r]);
+    const json_t *latency = json_object_get(part, "latency"),
+                 *refused = json_object_get(part, "refused");
+    const double bound = r ? number(json_object_get(root, "stretch"), "bound_cycles") : 0;
+    assert_int_equal(json_array_size(latency), JOBS);
+    assert_int_equal(json_array_size(refused), JOBS);
+    for (size_t i = 0; i < JOBS; ++i) {
+      const double cycles = json_number_value(json_array_get(latency, i)),
+                   lost = json_number_value(json_array_get(refused, i));
+      assert_true(lost > 0 && lost < cycles);
+      assert_true(cycles <= plain + lost + bound);
+    }
+  }
+}
+
 static void bounds_hold(const char *options) {
   json_t *root = run(options);
   static const char *const runs[] = {"alone", "together", "back_to_back"};
@@ -102,6 +123,7 @@ static void bounds_hold(const char *options) {
   }
   assert_true(alone == 0 && together > 0);
   assert_true(cli_number_at(root, "train_share") > 0);
+  if (!json_is_null(json_object_get(root, "alone_unrefused"))) check_refusals(root);
   json_decref(root);
 }
 
@@ -113,6 +135,7 @@ static void beside_a_model(void **state) {
 static void beside_full_units(void **state) {
   (void)state;
   bounds_hold("--network digits --training stress --device sim:stall=25,seed=3");
+  bounds_hold("--network 32x2 --training stress --device sim:core=16x8,bandwidth=8,stall=40");
 }
 
 static void beside_full_units_slow_memory(void **state) {
@@ -139,6 +162,14 @@ static void resident(void **state) {
     if (products) assert_true(cli_number_at(root, "stretch.max") == 1);
     json_decref(root);
   }
+}
+
+static void what_cannot_run(void **state) {
+  (void)state;
+  free(cli_expect(1, "do not fit",
+                  "bench interference --resident --network 200x5 --device sim:core=16x8"));
+  free(cli_expect(1, "needs a number of 1..16",
+                  "bench interference --network digits --device sim:bandwidth=0"));
 }
 
 /* Inference alone from a file: the same figures as with a run of its own, and no other jobs' run.
@@ -190,6 +221,7 @@ int main(void) {
       cmocka_unit_test(beside_full_units_slow_memory),
       cmocka_unit_test(beside_one_bank),
       cmocka_unit_test(resident),
+      cmocka_unit_test(what_cannot_run),
       cmocka_unit_test(with_a_floor),
       cmocka_unit_test(targets_of_the_large_network),
       cmocka_unit_test(alone_from_a_file),

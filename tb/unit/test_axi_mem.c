@@ -13,6 +13,7 @@ typedef struct {
   ct_axi_mem *mem;
   struct ct_axi_in in;
   struct ct_axi_out out;
+  uint64_t refused; /* cycles with a refusal */
 } port;
 
 static port open_port(struct ct_axi_mem_config config) {
@@ -26,6 +27,7 @@ static port open_port(struct ct_axi_mem_config config) {
 
 static void cycle(port *p) {
   ct_axi_mem_cycle(p->mem, &p->in, &p->out);
+  p->refused += ct_axi_mem_refuses(p->mem);
 }
 
 /* Offers one AR until it is taken. */
@@ -112,6 +114,40 @@ static void latency_and_bandwidth(void **state) {
     assert_int_not_equal(ct_axi_mem_data(p.mem)[4112 + 2], 0x22);
     assert_null(ct_axi_mem_error(p.mem));
     ct_axi_mem_free(p.mem);
+  }
+}
+
+/* One thing at a time, each waited for: cycles, and those of them with a refusal. */
+static port one_by_one(unsigned width, unsigned stall) {
+  port p = open_port((struct ct_axi_mem_config){.latency = 37,
+                                                .read_bytes = width,
+                                                .write_bytes = width,
+                                                .stall_percent = stall,
+                                                .seed = ct_tb_seed()});
+  for (unsigned i = 0; i < 20; ++i) {
+    read_burst(&p, i & 1, 256 * i, 16);
+    for (unsigned n = 0; n < 16; ++n)
+      next_beat(&p);
+    write_address(&p, i & 1, 256 * i, 8);
+    for (unsigned n = 1; n <= 8; ++n)
+      write_beat(&p, (uint8_t)n, 0xFFFF, n == 8);
+    next_answer(&p);
+  }
+  return p;
+}
+
+/* Where nothing else is under way, each cycle with a refusal is one more; without stalls there is
+ * none, nor in a memory that waits for its own latency and bandwidth. */
+static void refusals_are_counted(void **state) {
+  (void)state;
+  static const unsigned widths[] = {16, 8, 2};
+  for (unsigned k = 0; k < 3; ++k) {
+    port plain = one_by_one(widths[k], 0), stalls = one_by_one(widths[k], 30);
+    assert_int_equal(plain.refused, 0);
+    assert_true(stalls.refused > 100);
+    assert_int_equal(ct_axi_mem_now(stalls.mem), ct_axi_mem_now(plain.mem) + stalls.refused);
+    ct_axi_mem_free(plain.mem);
+    ct_axi_mem_free(stalls.mem);
   }
 }
 
@@ -246,11 +282,9 @@ static void reset_forgets(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(latency_and_bandwidth),
-      cmocka_unit_test(order_within_an_id),
-      cmocka_unit_test(faults),
-      cmocka_unit_test(broken_rules_are_seen),
-      cmocka_unit_test(reset_forgets),
+      cmocka_unit_test(latency_and_bandwidth), cmocka_unit_test(refusals_are_counted),
+      cmocka_unit_test(order_within_an_id),    cmocka_unit_test(faults),
+      cmocka_unit_test(broken_rules_are_seen), cmocka_unit_test(reset_forgets),
   };
   return cmocka_run_group_tests_name("ct_axi_mem", tests, NULL, NULL);
 }

@@ -62,6 +62,7 @@ struct ct_axi_mem {
   struct ct_axi_out out;
   struct ct_axi_in held; /* last cycle's inputs, where a channel was refused */
   bool ar_held, aw_held, w_held;
+  bool refuses; /* something in this cycle, by a stall */
 
   struct {
     enum ct_fault kind;
@@ -146,6 +147,10 @@ uint64_t ct_axi_mem_now(const ct_axi_mem *m) {
 
 unsigned ct_axi_mem_pending(const ct_axi_mem *m, unsigned id) {
   return id < kIds ? queued(&m->reads[id]) + m->writes[id] : 0;
+}
+
+bool ct_axi_mem_refuses(const ct_axi_mem *m) {
+  return m->refuses;
 }
 
 const struct ct_axi_mem_stats *ct_axi_mem_stats(const ct_axi_mem *m) {
@@ -297,11 +302,14 @@ static void take_data(ct_axi_mem *m, const struct ct_axi_in *in) {
   b->ready = w->hangs ? kNever : m->now + m->config.latency;
 }
 
+/* Whether the oldest burst of a queue can be answered. */
+static bool due(const ct_axi_mem *m, struct queue *q) {
+  return queued(q) > 0 && front(q)->ready <= m->now;
+}
+
 /* Chooses which ID is answered next: the burst that came first, or any when stalls are on. */
 static struct queue *choose(ct_axi_mem *m, struct queue *queues, uint8_t *id) {
-  bool can[kIds];
-  for (int i = 0; i < kIds; ++i)
-    can[i] = queued(&queues[i]) > 0 && front(&queues[i])->ready <= m->now;
+  const bool can[kIds] = {due(m, &queues[0]), due(m, &queues[1])};
   if (!can[0] && !can[1]) return NULL;
   unsigned pick = can[0] ? 0 : 1;
   if (can[0] && can[1]) {
@@ -314,7 +322,11 @@ static struct queue *choose(ct_axi_mem *m, struct queue *queues, uint8_t *id) {
 
 /* A beat once offered stays until it is taken. */
 static void offer_read(ct_axi_mem *m) {
-  if (m->out.rvalid || m->r_free >= (m->now + 1) * kFrac || stalled(m)) return;
+  if (m->out.rvalid || m->r_free >= (m->now + 1) * kFrac) return;
+  if (stalled(m)) {
+    m->refuses |= due(m, &m->reads[0]) || due(m, &m->reads[1]);
+    return;
+  }
   struct queue *q = choose(m, m->reads, &m->out.rid);
   if (!q) return;
   const struct burst *b = front(q);
@@ -328,7 +340,11 @@ static void offer_read(ct_axi_mem *m) {
 }
 
 static void offer_answer(ct_axi_mem *m) {
-  if (m->out.bvalid || stalled(m)) return;
+  if (m->out.bvalid) return;
+  if (stalled(m)) {
+    m->refuses |= due(m, &m->answers[0]) || due(m, &m->answers[1]);
+    return;
+  }
   struct queue *q = choose(m, m->answers, &m->out.bid);
   if (!q) return;
   m->out.bvalid = true;
@@ -369,12 +385,22 @@ static bool room(const struct queue *queues) {
   return queued(&queues[0]) < kQueue && queued(&queues[1]) < kQueue;
 }
 
+/* Whether an address of a write, and a beat, would be taken but for a stall. */
+static bool takes_write(const ct_axi_mem *m) {
+  return m->writes[0] < kQueue && m->writes[1] < kQueue;
+}
+
+static bool takes_data(const ct_axi_mem *m) {
+  return m->order_head != m->order_tail && m->w_free < (m->now + 1) * kFrac;
+}
+
 static void drive(ct_axi_mem *m) {
+  m->refuses = false;
   if (queued(&m->reads[0]) | queued(&m->reads[1])) offer_read(m);
   if (queued(&m->answers[0]) | queued(&m->answers[1])) offer_answer(m);
   m->out.arready = room(m->reads) && !stalled(m);
-  m->out.awready = m->writes[0] < kQueue && m->writes[1] < kQueue && !stalled(m);
-  m->out.wready = m->order_head != m->order_tail && m->w_free < (m->now + 1) * kFrac && !stalled(m);
+  m->out.awready = takes_write(m) && !stalled(m);
+  m->out.wready = takes_data(m) && !stalled(m);
 }
 
 /* Remembers what was refused, for check_held(). */
@@ -383,6 +409,8 @@ static void hold(ct_axi_mem *m, const struct ct_axi_in *in) {
   m->aw_held = in->awvalid && !m->out.awready;
   m->w_held = in->wvalid && !m->out.wready;
   if (m->ar_held | m->aw_held | m->w_held) m->held = *in;
+  m->refuses |= (m->ar_held && room(m->reads)) || (m->aw_held && takes_write(m)) ||
+                (m->w_held && takes_data(m));
 }
 
 bool ct_axi_mem_cycle(ct_axi_mem *m, const struct ct_axi_in *in, struct ct_axi_out *out) {

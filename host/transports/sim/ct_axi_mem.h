@@ -85,6 +85,10 @@ bool ct_axi_mem_cycle(ct_axi_mem *mem, const struct ct_axi_in *in, struct ct_axi
  * and statistics stay. */
 void ct_axi_mem_reset(ct_axi_mem *mem, struct ct_axi_out *out);
 
+/* Whether a stall kept something from happening in the last cycle: a beat or an answer that could
+ * have been offered, an address or a beat that could have been taken. */
+bool ct_axi_mem_refuses(const ct_axi_mem *mem);
+
 /* Cycles seen. */
 uint64_t ct_axi_mem_now(const ct_axi_mem *mem);
 

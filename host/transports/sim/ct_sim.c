@@ -172,7 +172,10 @@ static void tick(struct sim *s) {
   s->changed = false;
   DUT(eval)(s->dut);
   if (access) take_axil(s);
-  if (s->probe.to) ct_sim_probe_cycle(&s->probe, s->cycle, *s->dut->probe_o);
+  if (s->probe.to) {
+    s->probe.to->refused += ct_axi_mem_refuses(s->mem);
+    ct_sim_probe_cycle(&s->probe, s->cycle, *s->dut->probe_o);
+  }
   if (s->traced) {
     DUT(tick)(s->dut);
   } else {
