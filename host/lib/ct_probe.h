@@ -56,8 +56,7 @@ typedef void ct_probe_watch(void *arg, uint64_t cycle, uint64_t events);
 
 struct ct_probe {
   uint64_t cycles;
-  uint64_t
-      refused; /* those in which a stall of the memory (stall=) kept something from happening */
+  uint64_t refused; /* those in which the memory refused something, at random (stall=) */
   struct ct_probe_side side[CT_PROBE_UNITS][2];
   ct_probe_watch *watch; /* NULL: nobody */
   void *watch_arg;

@@ -14,9 +14,8 @@
 
 #include "interfere.h"
 
-enum {
-  SETTLED = 4
-}; /* from the third on, a job's program is guessed and asked for with its descriptor */
+/* From the third on, a job's program is guessed and asked for with its descriptor. */
+enum { SETTLED = 4 };
 
 static void note(void *arg, uint64_t cycle, uint64_t events) {
   struct interfere *t = arg;
