@@ -182,12 +182,15 @@ static void any_memory(void **state) {
   ct_rng rng = ct_rng_make(1);
 #define ANY(of) of[ct_rng_below(&rng, sizeof of / sizeof *of)]
   for (unsigned long i = 0; i < draws; ++i) {
+    /* One after the other: the order in which arguments of a call are made is the compiler's. */
+    const char *network = ANY(networks), *load = ANY(loads), *core = ANY(cores);
+    const char *resident = ct_rng_percent(&rng, 50) ? " --resident" : "";
+    const unsigned stalls = ANY(stall), width = ANY(bytes), latency = ANY(late);
     char options[256];
     snprintf(options, sizeof options,
              "--network %s%s --training %s --gap 1500 --seed %lu --device "
              "sim:core=%s,stall=%u,bandwidth=%u,latency=%u,seed=%u",
-             ANY(networks), ct_rng_percent(&rng, 50) ? " --resident" : "", ANY(loads), i,
-             ANY(cores), ANY(stall), ANY(bytes), ANY(late), ct_rng_below(&rng, 1000));
+             network, resident, load, i, core, stalls, width, latency, ct_rng_below(&rng, 1000));
     print_message("%s\n", options);
     bounds_hold(options);
   }
@@ -241,7 +244,6 @@ static void alone_from_a_file(void **state) {
   free(cli_expect(1, "its jobs is 6, not 7", options));
 }
 
-/* With a floor training gets its share of what both want, and bounds are those with a floor. */
 /* The targets of the network of docs/results.md, on a few jobs and with every unit busy: the mean,
  * the slowest, how much longer in cycles (the bound of a job is far above), training's part. */
 static void targets_of_the_large_network(void **state) {
@@ -255,6 +257,7 @@ static void targets_of_the_large_network(void **state) {
   json_decref(root);
 }
 
+/* With a floor training gets its share of what both want, and bounds are those with a floor. */
 static void with_a_floor(void **state) {
   (void)state;
   bounds_hold("--network digits --training stress --floor 64");
