@@ -2,20 +2,21 @@
 #
 # Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
 #
-#   host/lib host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
+#   host/lib/*  host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
 #   host/tools                         *.c   -> build/bin/coltrain
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
 #   host/transports/sim                *.c, *.sv + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
 #   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
 
-HOST_CPPFLAGS := -Ihost/include -Ihost/lib -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
+LIB_DIRS := $(sort $(wildcard host/lib/*/))
+HOST_CPPFLAGS := -Ihost/include $(LIB_DIRS:%/=-I%) -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
 # No libm: what it computes differs from one machine to the next.
 LIB_LDLIBS    := -ldl -pthread
 TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 
-LIB_SRCS     := $(sort $(wildcard host/lib/*.c host/emu/*.c host/transports/*.c host/transports/mmio/*.c))
+LIB_SRCS     := $(sort $(wildcard host/lib/*/*.c host/emu/*.c host/transports/*.c host/transports/mmio/*.c))
 TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
 TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))

@@ -21,8 +21,8 @@
 #include "cli.h"
 #include "ct_progress.h"
 #include "ct_rand.h"
-#include "host/lib/ct_probe.h"
-#include "host/lib/ct_prog.h"
+#include "host/transports/ct_probe.h"
+#include "host/lib/lower/ct_prog.h"
 
 /* What the training queue runs. */
 enum interfere_load {

@@ -16,7 +16,7 @@
  */
 #include <stdlib.h>
 
-#include "host/lib/ct_device.h"
+#include "host/lib/device/ct_device.h"
 #include "interfere.h"
 
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/lib/ct_device.h"
+#include "host/lib/device/ct_device.h"
 #include "interfere.h"
 
 enum {

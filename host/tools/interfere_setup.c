@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/lib/ct_device.h"
-#include "host/lib/ct_model.h"
+#include "host/lib/device/ct_device.h"
+#include "host/lib/model/ct_model.h"
 #include "interfere.h"
 
 enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64, BANKS = 8, SCRATCH = 8192 };

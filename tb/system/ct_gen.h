@@ -16,7 +16,7 @@
 #define CT_GEN_H
 
 #include "ct_tb.h"
-#include "host/lib/ct_cmd.h"
+#include "host/lib/isa/ct_cmd.h"
 
 enum {
   CT_GEN_SPM = 1024,      /* words of the SPM window */

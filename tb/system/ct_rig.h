@@ -10,7 +10,7 @@
 #define CT_RIG_H
 
 #include "ct_gen.h"
-#include "host/lib/ct_transport.h"
+#include "host/transports/ct_transport.h"
 
 enum {
   CT_RIG_MIB = 8,

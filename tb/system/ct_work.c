@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/lib/ct_prog.h"
+#include "host/lib/lower/ct_prog.h"
 
 enum {
   BATCH = 16,

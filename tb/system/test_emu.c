@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ct_rig.h"
-#include "host/lib/ct_disasm.h"
+#include "host/lib/isa/ct_disasm.h"
 
 enum { IN_A = CT_RIG_IN, IN_B = CT_RIG_IN + 272, OUT_C = CT_RIG_OUT };
 

@@ -11,9 +11,9 @@
 #include "ct_tb.h"
 
 #include "coltrain/coltrain.h"
-#include "host/lib/ct_device.h"
-#include "host/lib/ct_probe.h"
-#include "host/lib/ct_prog.h"
+#include "host/lib/device/ct_device.h"
+#include "host/transports/ct_probe.h"
+#include "host/lib/lower/ct_prog.h"
 
 enum { JOBS = 20, UNIT = 16 };
 

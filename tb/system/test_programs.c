@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ct_pair.h"
-#include "host/lib/ct_disasm.h"
+#include "host/lib/isa/ct_disasm.h"
 
 enum { JOBS = 6, LIMIT = 3000000 };
 

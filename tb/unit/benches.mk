@@ -27,9 +27,9 @@ $(call bench,test_spm,ct_spm_8 ct_spm_4)
 $(call unit_bench,test_sem,ct_sem,rtl/ctrl/ct_sem.sv)
 $(call unit_bench,test_batch,ct_batch,rtl/ctrl/ct_batch.sv)
 $(call dut,ct_fetch,ct_fetch,rtl/ctrl/ct_fetch.sv)
-$(call bench,test_fetch,ct_fetch,host/emu/ct_emu_prog.c host/lib/ct_cmd.c)
+$(call bench,test_fetch,ct_fetch,host/emu/ct_emu_prog.c host/lib/isa/ct_cmd.c)
 $(call dut,ct_ctx,ct_ctx,rtl/ctrl/ct_ctx.sv,-GQueueDepth=4)
-$(call bench,test_ctx,ct_ctx,host/lib/ct_cmd.c)
+$(call bench,test_ctx,ct_ctx,host/lib/isa/ct_cmd.c)
 $(call unit_bench,test_regs,ct_regs,rtl/ctrl/ct_regs.sv,-GSpmWords=8192 -GCols=8 -GVpuLanes=4 -GDramMib=64 -GBatcher=1)
 
 # The MXU: both widths, both reader widths, with a multiplier a product and with two products in one.

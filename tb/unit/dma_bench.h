@@ -17,7 +17,7 @@
 #include "ct_tb.h"
 
 #include "ct_dma_dut.h"
-#include "host/lib/ct_cmd.h"
+#include "host/lib/isa/ct_cmd.h"
 #include "host/transports/sim/ct_axi_mem.h"
 
 enum { kLd, kSt, kSides };

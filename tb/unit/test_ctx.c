@@ -10,7 +10,7 @@
 #include "ct_tb.h"
 
 #include "ct_ctx_dut.h"
-#include "host/lib/ct_cmd.h"
+#include "host/lib/isa/ct_cmd.h"
 
 enum {
   kUnits = 6,

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/lib/ct_cmd.h"
+#include "host/lib/isa/ct_cmd.h"
 
 enum { kTiles = 16, kRows = 16, kCols = 16, kWindow = 1024 /* SPM words of a context */ };
 

@@ -15,7 +15,7 @@
 
 #include "ct_tb.h"
 #include "ct_usb_board.h"
-#include "host/lib/ct_device.h"
+#include "host/lib/device/ct_device.h"
 
 enum {
   PACKET = 512,

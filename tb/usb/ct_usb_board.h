@@ -6,7 +6,7 @@
 #ifndef CT_USB_BOARD_H
 #define CT_USB_BOARD_H
 
-#include "host/lib/ct_transport.h"
+#include "host/transports/ct_transport.h"
 #include "host/transports/usb/ct_usb_frame.h"
 
 struct ct_usb_board {

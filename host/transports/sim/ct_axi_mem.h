@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "host/lib/ct_transport.h" /* enum ct_fault */
+#include "host/transports/ct_transport.h" /* enum ct_fault */
 
 #ifdef __cplusplus
 extern "C" {

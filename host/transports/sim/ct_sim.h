@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "host/lib/ct_transport.h"
+#include "host/transports/ct_transport.h"
 
 /* The table for the model that is called NAME. */
 #define CT_SIM_DECLARE(NAME)                       \

@@ -3,7 +3,7 @@
 #ifndef CT_SIM_PROBE_H
 #define CT_SIM_PROBE_H
 
-#include "host/lib/ct_probe.h"
+#include "host/transports/ct_probe.h"
 
 enum { CT_SIM_PROBE_READS = 16 }; /* reads of a context under way at most; a power of two */
 

@@ -21,7 +21,7 @@
 #include "coltrain_spec.h"
 #include "ct_usb_frame.h"
 #include "ct_usb_link.h"
-#include "host/lib/ct_transport.h"
+#include "host/transports/ct_transport.h"
 #include "host/transports/ct_args.h"
 
 enum {
