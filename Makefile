@@ -40,7 +40,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy docs gen api core campaign campaign-quick mmio-guest clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick mmio-guest clean
 
 include rtl/files.mk
 include host/host.mk
@@ -64,7 +64,7 @@ LINT_STEPS  := scripts/lint scripts/check-core
 YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
 # The longest of all (minutes), so it starts first.
 SYNTH_STEPS := scripts/synth-ecp5
-SOURCE_STEPS := scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
+SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
 UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
@@ -112,6 +112,9 @@ format-check:  ## Check the format of the C and C++ sources
 
 tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
 	$(RUN) scripts/tidy-check
+
+layers:  ## The folders of the library have one direction: no include goes up
+	$(RUN) scripts/layers
 
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 

@@ -166,8 +166,10 @@ static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t
   ctx->ncmds = desc[CT_DESC_NCMDS];
   if (ctx->ncmds < 1 || ctx->ncmds > CT_PROG_MAX)
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_NCMDS);
-  else if (desc[CT_DESC_FLAGS] & ~(uint32_t)CT_FLAG_OVERLAP)
+  else if (desc[CT_DESC_FLAGS] & ~(uint32_t)(CT_FLAG_OVERLAP | (ctx->batch ? 0 : CT_FLAG_CHAIN)))
     ct_emu_fail(ctx, CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
+  else if (desc[CT_DESC_FLAGS] & CT_FLAG_CHAIN && ctx->ring_bad)
+    ct_emu_fail(ctx, CT_DEV_SKIPPED, 0);
   memcpy(&ctx->r[1], &desc[CT_DESC_ARG0], CT_NUM_ARGS * sizeof *desc);
   ctx->r[CT_NUM_ARGS + 1] = ctx->batch;
   if (ctx->failed) return;
@@ -198,6 +200,7 @@ static void finish_job(struct ct_emu *emu, struct ct_emu_ctx *ctx) {
     ct_emu_batch_done(&emu->batcher, ctx);
   else
     ctx->cpl[(ctx->cpl_head + ctx->cpl_count++) % CT_CPL_DEPTH] = ctx->result;
+  if (!ctx->batch) ctx->ring_bad = ctx->result.code != CT_DEV_OK;
   ++ctx->cnt[CT_CNT_JOBS];
   ctx->running = false;
 }
@@ -271,6 +274,7 @@ static void reset(struct ct_emu *emu) {
   for (unsigned c = 0; c < CT_EMU_CTXS; ++c) {
     struct ct_emu_ctx *ctx = &emu->ctx[c];
     memset(ctx->reg, 0, sizeof ctx->reg);
+    ctx->ring_bad = false;
     memset(ctx->cnt, 0, sizeof ctx->cnt);
     ctx->head = 0;
     ctx->cpl_head = ctx->cpl_count = 0;

@@ -93,6 +93,7 @@ struct ct_emu_ctx {
   uint32_t head;
   struct ct_emu_completion cpl[CT_CPL_DEPTH];
   unsigned cpl_head, cpl_count;
+  bool ring_bad; /* the last completion of the ring had an error */
   uint64_t cnt[32];
 
   /* The running job. */

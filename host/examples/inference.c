@@ -45,7 +45,7 @@ static int submit_all(ct_device *dev, ct_model *model, struct request *requests)
   return err;
 }
 
-static int show(ct_device *dev, const struct ct_result *result) {
+static int show(ct_device *dev, const struct ct_event *result) {
   const struct request *r = result->user;
   float logits[CLASSES];
   int best = 0;
@@ -65,7 +65,7 @@ static int show(ct_device *dev, const struct ct_result *result) {
 
 static int serve(ct_device *dev, ct_model *model) {
   static struct request requests[REQUESTS];
-  struct ct_result result;
+  struct ct_event result;
   int err = ct_model_serve(model, NULL);
   if (!err) err = submit_all(dev, model, requests);
   struct pollfd fds[] = {{.fd = ct_poll_fd(dev), .events = POLLIN}};

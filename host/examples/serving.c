@@ -30,7 +30,7 @@ static int push(ct_device *dev, ct_server *server, struct request *r, int number
 }
 
 /* An answer, against the same sample asked for alone. */
-static int check(ct_device *dev, ct_model *model, const struct ct_record *record, int *same) {
+static int check(ct_device *dev, ct_model *model, const struct ct_event *record, int *same) {
   const struct request *r = record->user;
   float alone[CLASSES];
   uint32_t batch_bits[CLASSES], alone_bits[CLASSES];
@@ -50,7 +50,7 @@ static int serve(ct_device *dev, ct_model *model) {
   static struct request requests[REQUESTS];
   /* As late as the deadlines allow, so that batches become large. */
   const struct ct_serving how = {.batching = CT_BATCHING_ADAPTIVE, .margin = 1000};
-  struct ct_record record[REQUESTS];
+  struct ct_event record[REQUESTS];
   ct_server *server = NULL;
   uint64_t at = 0;
   int met = 0, same = 0;
@@ -61,7 +61,7 @@ static int serve(ct_device *dev, ct_model *model) {
   for (int i = 0; i < REQUESTS && !err; ++i)
     err = push(dev, server, &requests[i], i, at);
   for (int i = 0; i < REQUESTS && !err; ++i)
-    err = ct_server_reap(dev, &record[i], CT_FOREVER);
+    err = ct_reap(dev, &record[i], CT_FOREVER);
   for (int i = 0; i < REQUESTS && !err; ++i) {
     if (record[i].batch > largest) largest = record[i].batch;
     met += record[i].met;

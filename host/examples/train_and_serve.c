@@ -46,7 +46,7 @@ static int start_step(struct trainer *t, unsigned *seed) {
 static int serve(ct_device *dev, struct server *s, unsigned *seed, int *right, uint32_t *version) {
   float x[ROWS * BITS], logits[ROWS][8]; /* answers are 32 bytes apart: 7 classes and a gap */
   unsigned char packed[32];
-  struct ct_result result;
+  struct ct_event result;
   uint64_t tag = 0;
   int err = CT_OK;
   make_rows(seed, ROWS, x, s->labels);
@@ -84,7 +84,7 @@ static int run(ct_device *dev, struct trainer *t, struct server *s) {
   unsigned seed = 1, requests = 99;
   int right = 0;
   uint32_t version = 0;
-  struct ct_result step;
+  struct ct_event step;
   int err = allocate(dev, t, s);
   if (!err) err = ct_model_serve(s->model, NULL);
   for (int i = 1; i <= STEPS && !err; ++i) {

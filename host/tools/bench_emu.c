@@ -50,7 +50,7 @@ static bool goes_on(unsigned runs, double end) {
 /* ---- The product ---- */
 
 static int multiply(ct_device *dev, const struct bench_product *p) {
-  struct ct_result result;
+  struct ct_event result;
   uint64_t tag;
   const int rc = bench_product_submit(dev, CT_TRAINING, p, &tag);
   return rc < 0 ? rc : bench_product_reap(dev, &result, CT_FOREVER);

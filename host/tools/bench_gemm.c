@@ -19,7 +19,7 @@
 #include "bench.h"
 #include "bench_product.h"
 #include "cli.h"
-#include "ct_device.h"
+#include "ct_queue.h"
 #include "ct_probe.h"
 #include "ct_units.h"
 
@@ -63,7 +63,7 @@ static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      
 static int expected(const struct shape *s, enum ct_gemm_result result, uint8_t **want) {
   ct_device *dev;
   struct bench_product p = {.m = s->m, .n = s->n, .k = s->k, .result = result};
-  struct ct_result r;
+  struct ct_event r;
   uint64_t tag;
   if (cli_open("emu:", &dev)) return 1;
   int rc = bench_product_make(dev, &p);
@@ -109,11 +109,11 @@ static int neighbour_start(ct_device *dev, enum beside beside, unsigned phase,
   for (int i = 0; rc >= 0 && i < NEIGHBOURS; ++i)
     rc = neighbour_add(dev, n);
   uint64_t now = 0;
-  struct ct_result r;
+  struct ct_event r;
   if (rc >= 0) rc = ct_now(dev, &now);
   for (const uint64_t until = now + UNDER_WAY + (uint64_t)phase * STEP; rc >= 0;) {
     rc = ct_reap_until(dev, &r, until, CT_FOREVER);
-    if (rc >= 0 && r.error) rc = ct_result_error(dev, &r);
+    if (rc >= 0 && r.error) rc = ct_event_error(dev, &r);
     if (rc >= 0) rc = neighbour_add(dev, n);
   }
   return rc == CT_ERR_TIMEOUT ? 0 : rc;
@@ -121,7 +121,7 @@ static int neighbour_start(ct_device *dev, enum beside beside, unsigned phase,
 
 /* Lets it run out. */
 static int neighbour_stop(ct_device *dev, struct neighbour *n) {
-  struct ct_result r;
+  struct ct_event r;
   int rc = 0;
   while (n->on && rc >= 0 && ct_outstanding(dev, n->queue))
     rc = bench_product_reap(dev, &r, CT_FOREVER);
@@ -268,7 +268,7 @@ static uint64_t bound_of(const struct figure *f, const struct ct_info *info, uin
 }
 
 static int run_measured(ct_device *dev, struct neighbour *n, const struct bench_product *p,
-                        enum ct_queue queue, struct ct_result *r) {
+                        enum ct_queue queue, struct ct_event *r) {
   uint64_t tag;
   int rc = bench_product_submit(dev, queue, p, &tag);
   while (rc >= 0) {
@@ -279,7 +279,7 @@ static int run_measured(ct_device *dev, struct neighbour *n, const struct bench_
   return rc;
 }
 
-static void conclude(struct figure *f, const struct ct_result *r, const struct ct_info *info,
+static void conclude(struct figure *f, const struct ct_event *r, const struct ct_info *info,
                      uint32_t window) {
   const double macs = (double)f->s.m * f->s.n * f->s.k;
   f->cycles = r->end - r->arrive;
@@ -291,7 +291,7 @@ static void conclude(struct figure *f, const struct ct_result *r, const struct c
 
 /* The runs of a product, the last of which counts. */
 static int run_product(ct_device *dev, struct neighbour *n, struct figure *f,
-                       const struct bench_product *p, struct ct_result *r) {
+                       const struct bench_product *p, struct ct_event *r) {
   uint64_t before[CT_MAX_COUNTERS] = {0}, from = 0, to = 0;
   struct ct_probe probe = {.watch = watch, .watch_arg = f};
   const bool watched = f->traced || f->beside == BESIDE_INFERENCE;
@@ -319,7 +319,7 @@ static int measure(ct_device *dev, struct neighbour *n, struct figure *f, const 
   f->queue = f->beside == BESIDE_INFERENCE ? CT_TRAINING : CT_INFERENCE;
   struct bench_product p = {.m = f->s.m, .n = f->s.n, .k = f->s.k, .result = f->result};
   struct ct_info info;
-  struct ct_result r;
+  struct ct_event r;
   uint8_t *got = NULL;
   int rc = bench_product_make(dev, &p);
   if (rc < 0) return rc;

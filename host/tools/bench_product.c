@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ct_device.h"
+#include "ct_queue.h"
 #include "ct_rand.h"
 
 enum { PATIENCE = 1000 };
@@ -87,9 +87,9 @@ int bench_product_submit(ct_device *dev, enum ct_queue queue, const struct bench
   return ct_submit(dev, queue, &job, tag);
 }
 
-int bench_product_reap(ct_device *dev, struct ct_result *r, int timeout_ms) {
+int bench_product_reap(ct_device *dev, struct ct_event *r, int timeout_ms) {
   const int rc = ct_reap(dev, r, timeout_ms);
-  return rc >= 0 && r->error ? ct_result_error(dev, r) : rc;
+  return rc >= 0 && r->error ? ct_event_error(dev, r) : rc;
 }
 
 int bench_product_read(ct_device *dev, const struct bench_product *p, uint8_t **c) {

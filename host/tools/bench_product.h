@@ -32,7 +32,7 @@ int bench_product_submit(ct_device *dev, enum ct_queue queue, const struct bench
                          uint64_t *tag);
 
 /* The next job of either queue that ends, or the error it ended with. */
-int bench_product_reap(ct_device *dev, struct ct_result *r, int timeout_ms);
+int bench_product_reap(ct_device *dev, struct ct_event *r, int timeout_ms);
 
 /* C in host memory, which the caller frees; a ct_error. */
 int bench_product_read(ct_device *dev, const struct bench_product *p, uint8_t **c);

@@ -66,7 +66,7 @@ void versions_close(struct versions *v);
 /* Copies the weights as they are after the steps submitted so far; CT_ERR_FULL if all slots still
  * serve requests or the queue has no room. */
 int versions_publish(struct versions *v, uint64_t step);
-int versions_finish(struct versions *v, const struct job *job, const struct ct_result *result);
+int versions_finish(struct versions *v, const struct job *job, const struct ct_event *result);
 
 /* ---- Requests ---- */
 
@@ -116,7 +116,7 @@ void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals
 /* Submits the next request with the newest version; CT_ERR_FULL if it has to wait in the host, for
  * room or until s->due. */
 int server_submit(struct server *s);
-int server_finish(struct server *s, const struct job *job, const struct ct_result *result);
+int server_finish(struct server *s, const struct job *job, const struct ct_event *result);
 
 /* Latencies of requests first .. first + n - 1, CT_STATS_NEVER for one that was not answered. */
 void server_latencies(const struct server *s, size_t first, size_t n, uint64_t *latency);
@@ -206,7 +206,7 @@ int colocate_trace_open(struct colocate *c);
 
 /* Takes note of a job; of the first arrival of co-location; stops watching when the trace has what
  * it wants. */
-void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_result *result);
+void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_event *result);
 void colocate_trace_begin(struct colocate *c, uint64_t cycle);
 void colocate_trace_turn(struct colocate *c);
 

@@ -105,7 +105,7 @@ static int top_up_serving(struct server *s) {
   return rc;
 }
 
-static int dispatch(struct colocate *c, const struct ct_result *result) {
+static int dispatch(struct colocate *c, const struct ct_event *result) {
   static const char *const names[] = {"a training step", "the publishing of a version"};
   const struct job *job = result->user;
   float loss;
@@ -128,7 +128,7 @@ static int dispatch(struct colocate *c, const struct ct_result *result) {
 
 /* Hands over what there is room for and takes one result, if one comes before the given cycle. */
 static int turn(struct colocate *c, uint64_t until) {
-  struct ct_result result;
+  struct ct_event result;
   int rc = top_up_training(c);
   if (rc < 0 && rc != CT_ERR_FULL) return cli_fail_device(c->dev, rc, "submitting training");
   rc = c->server ? top_up_serving(c->server) : 0;

@@ -109,7 +109,7 @@ int server_submit(struct server *s) {
   return 0;
 }
 
-int server_finish(struct server *s, const struct job *job, const struct ct_result *result) {
+int server_finish(struct server *s, const struct job *job, const struct ct_event *result) {
   const size_t i = job->index;
   struct request *r = &s->request[i];
   --s->versions->version[r->version - 1].outstanding;

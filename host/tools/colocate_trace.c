@@ -45,7 +45,7 @@ static bool ends_epoch(const struct colocate *c, const struct job *job) {
          (job->index + 1) % c->feed.per_epoch == 0;
 }
 
-void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_result *r) {
+void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_event *r) {
   static const enum ct_trace_kind kinds[] = {[JOB_STEP] = CT_TRACE_STEP,
                                              [JOB_PUBLISH] = CT_TRACE_PUBLISH,
                                              [JOB_REQUEST] = CT_TRACE_REQUEST};

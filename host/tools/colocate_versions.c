@@ -47,7 +47,7 @@ int versions_publish(struct versions *v, uint64_t step) {
   return rc < 0 ? rc : 0;
 }
 
-int versions_finish(struct versions *v, const struct job *job, const struct ct_result *result) {
+int versions_finish(struct versions *v, const struct job *job, const struct ct_event *result) {
   struct version *version = &v->version[job->index];
   if (result->start != CT_NO_CYCLE) version->cycles = result->end - result->start;
   version->bytes = malloc(v->image_bytes);

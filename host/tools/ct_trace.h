@@ -54,7 +54,7 @@ bool ct_trace_wants(const struct ct_trace *trace);
 /* One settled cycle of probe_o: a ct_probe_watch, trace is the struct. */
 void ct_trace_cycle(void *trace, uint64_t cycle, uint64_t events);
 
-/* A job that has been reaped: doorbell, start and end as in struct ct_result. */
+/* A job that has been reaped: doorbell, start and end as in struct ct_event. */
 void ct_trace_job(struct ct_trace *trace, enum ct_trace_kind kind, unsigned queue, uint64_t number,
                   uint64_t arrive, uint64_t start, uint64_t end);
 

@@ -139,7 +139,7 @@ static void trainer_close(struct trainer *t) {
   ct_dataset_free(&t->data);
 }
 
-static int trainer_take(struct trainer *t, const struct ct_result *result) {
+static int trainer_take(struct trainer *t, const struct ct_event *result) {
   const struct job *job = result->user;
   float loss;
   if (result->error)
@@ -166,22 +166,22 @@ static bool is_hopeless(const struct serve *s, uint64_t now) {
          (double)(s->give_up - now);
 }
 
-/* The same, and takes what has ended: now and then, because even looking lets a simulated device
- * run, and the records of requests must not fall behind. */
+/* A step has ended. */
+static int trainer_event(void *arg, const struct ct_event *event) {
+  struct trainer *t = arg;
+  return trainer_take(t, event) || trainer_top_up(t);
+}
+
+/* Keeps it full now and then, and looks whether there is still a point in going on. */
 static int trainer_turn(void *arg) {
   struct trainer *t = arg;
-  struct ct_result result;
   uint64_t now;
   if (!t->on) return 0;
-  int rc = ct_now(t->dev, &now);
+  const int rc = ct_now(t->dev, &now);
   if (rc < 0) return cli_fail_device(t->dev, rc, "reading the clock");
   if (now < t->next) return 0;
   t->next = now + LOOK;
   if (is_hopeless(t->serve, now)) t->serve->give_up = now;
-  while ((rc = ct_reap(t->dev, &result, CT_NO_WAIT)) >= 0)
-    if (trainer_take(t, &result)) return 1;
-  if (rc != CT_ERR_TIMEOUT && rc != CT_ERR_NOT_FOUND)
-    return cli_fail_device(t->dev, rc, "waiting for training");
   return trainer_top_up(t);
 }
 
@@ -192,7 +192,7 @@ static int trainer_run(struct trainer *t, uint64_t until) {
     if (!first) first = now;
     if (until == CT_NO_CYCLE && now - first > STEP_MOST)
       return cli_fail("a training step has not ended after %d cycles", STEP_MOST);
-    struct ct_result result;
+    struct ct_event result;
     const uint64_t steps = t->feed.finished;
     if (trainer_top_up(t)) return 1;
     int rc = until == CT_NO_CYCLE ? ct_reap(t->dev, &result, WAIT_MS)
@@ -284,13 +284,13 @@ static int json_trained(const struct trainer *t, json_t *o) {
 
 /* Requests of a model one by one: the latency of the last ones. */
 int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
-  struct ct_record record;
+  struct ct_event record;
   for (int i = 0; i < ASKED && !cli_stopped(); ++i) {
     const struct ct_request request = {.input = m->rows, .output = s->answers};
     uint64_t now = 0;
     int rc = ct_now(s->dev, &now);
     if (rc >= 0) rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
-    if (rc >= 0) rc = ct_server_reap(s->dev, &record, EXP_PATIENCE_MS);
+    if (rc >= 0) rc = ct_reap(s->dev, &record, EXP_PATIENCE_MS);
     if (rc < 0) return cli_fail_device(s->dev, rc, "asking a model alone");
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (i >= ASKED_FIRST && record.end - record.arrive > *latency)
@@ -343,7 +343,8 @@ static int run_load(const struct exp_settings *settings, const struct exp_point 
   const int rc = ct_set_policy(s->dev, point->policy);
   if (rc < 0) return cli_fail_device(s->dev, rc, "setting the policy");
   if (t->on && trainer_run(t, CT_NO_CYCLE)) return 1;
-  s->beside = (struct serve_beside){.turn = trainer_turn, .arrived = window_begin, .arg = t};
+  s->beside = (struct serve_beside){
+      .turn = trainer_turn, .arrived = window_begin, .event = trainer_event, .arg = t};
   if (serve_load(s, &s->run, point->permille, label) || cli_stopped()) return !cli_stopped();
   if (serve_csv(s) || exp_point_served(settings, s, o)) return 1;
   return t->on ? json_trained(t, o) : 0;

@@ -67,7 +67,7 @@ static struct serve_options options_of(const struct exp_settings *settings,
  * from start to end, *interval: from end to end, the mean of the others. */
 static int some_batches(struct serve *s, const struct serve_model *m, uint32_t size, uint32_t count,
                         uint64_t *first, uint64_t *interval) {
-  struct ct_record record;
+  struct ct_event record;
   uint64_t now = 0, end = 0;
   int rc = ct_now(s->dev, &now);
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
@@ -76,7 +76,7 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
     rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
   }
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
-    rc = ct_server_reap(s->dev, &record, EXP_PATIENCE_MS);
+    rc = ct_reap(s->dev, &record, EXP_PATIENCE_MS);
     if (rc < 0) break;
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (record.batch != size)

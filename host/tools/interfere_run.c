@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/lib/device/ct_device.h"
+#include "host/lib/queue/ct_queue.h"
 #include "interfere.h"
 
 enum {
@@ -60,13 +60,13 @@ static int submit(struct interfere *t, uint32_t request, uint64_t cycle) {
 }
 
 /* Takes one result; *mine: it is an inference job's. Keeps training going. */
-static int reap(struct interfere *t, struct ct_result *result, bool *mine) {
+static int reap(struct interfere *t, struct ct_event *result, bool *mine) {
   int rc = interfere_train(t);
   *mine = false;
   if (rc >= 0) rc = ct_reap(t->dev, result, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;
   if (rc < 0) return rc;
-  if (result->error) return ct_result_error(t->dev, result);
+  if (result->error) return ct_event_error(t->dev, result);
   *mine = result->queue == CT_INFERENCE;
   if (result->user == t) ++t->steps_done;
   return 0;
@@ -95,7 +95,7 @@ static int serve(struct interfere *t, struct interfere_run *r, size_t jobs) {
   for (size_t i = 0; rc >= 0 && i < jobs && !cli_stopped(); ++i) {
     const uint64_t gap = GAP_LEAST + ct_rand_below(&rand, t->gap_range);
     const uint32_t request = (uint32_t)ct_rand_below(&rand, REQUESTS);
-    struct ct_result result;
+    struct ct_event result;
     bool mine = false;
     t->refusals.from = end + gap;
     rc = submit(t, request, end + gap);
@@ -119,7 +119,7 @@ static int serve_busy(struct interfere *t, struct interfere_run *r, size_t jobs)
   size_t submitted = 0, reaped = 0;
   int rc = 0;
   while (rc >= 0 && reaped <= jobs && !cli_stopped()) {
-    struct ct_result result;
+    struct ct_event result;
     bool mine = false;
     while (rc >= 0 && submitted - reaped < QUEUED)
       rc = submit(t, (uint32_t)(submitted++ % REQUESTS), CT_NO_CYCLE);
@@ -137,7 +137,7 @@ static int serve_busy(struct interfere *t, struct interfere_run *r, size_t jobs)
 }
 
 static int drain(struct interfere *t) {
-  struct ct_result result;
+  struct ct_event result;
   bool mine;
   int rc = 0;
   t->training = false;
@@ -149,7 +149,7 @@ static int drain(struct interfere *t) {
 /* Until the load is in its stride. */
 static int warm_up(struct interfere *t) {
   const uint64_t until = t->steps_done + WARM_JOBS;
-  struct ct_result result;
+  struct ct_event result;
   bool mine;
   int rc = 0;
   t->training = true;
@@ -213,7 +213,7 @@ static int run_together(struct interfere *t) {
  * (or WINDOW_MOST): a step has phases of different speed, and the counters of an unfinished one
  * would not be a step's. */
 static int run_train_alone(struct interfere *t) {
-  struct ct_result result;
+  struct ct_event result;
   uint64_t now = 0;
   bool mine;
   int rc = warm_up(t);

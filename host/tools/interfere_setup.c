@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/lib/device/ct_device.h"
+#include "host/lib/queue/ct_queue.h"
 #include "host/lib/model/ct_model.h"
 #include "interfere.h"
 

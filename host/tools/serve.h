@@ -73,6 +73,7 @@ struct serve_beside {
   int (*turn)(void *arg);    /* often: at least with every record */
   int (*arrived)(void *arg); /* once, when the clock shows the first arrival of a load */
   void *arg;
+  int (*event)(void *arg, const struct ct_event *event); /* something else has ended */
 };
 
 struct serve {

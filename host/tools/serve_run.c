@@ -66,7 +66,7 @@ static int check(struct serve *s, struct serve_run *run, struct serve_request *r
   return rc < 0 ? cli_fail_device(s->dev, rc, "reading an answer") : 0;
 }
 
-static int finish(struct serve *s, struct serve_run *run, const struct ct_record *record) {
+static int finish(struct serve *s, struct serve_run *run, const struct ct_event *record) {
   struct serve_request *r = record->user;
   r->done = true;
   r->answered = record->error == CT_OK;
@@ -82,16 +82,18 @@ static int finish(struct serve *s, struct serve_run *run, const struct ct_record
   return r->answered ? check(s, run, r) : 0;
 }
 
-/* Pushes and takes one record, if one comes before the given cycle. */
+/* Pushes and takes one event, if one comes before the given cycle. */
 static int turn(struct serve *s, struct serve_run *run, uint64_t until) {
-  struct ct_record record;
+  struct ct_event record;
   if (push(s, run)) return 1;
   if (s->beside.turn && s->beside.turn(s->beside.arg)) return 1;
-  const int rc = until == CT_NO_CYCLE ? ct_server_reap(s->dev, &record, WAIT_MS)
-                                      : ct_server_reap_until(s->dev, &record, until, WAIT_MS);
+  const int rc = until == CT_NO_CYCLE ? ct_reap(s->dev, &record, WAIT_MS)
+                                      : ct_reap_until(s->dev, &record, until, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT && ++s->vain <= PATIENCE) return 0;
   s->vain = 0;
-  return rc < 0 ? cli_fail_device(s->dev, rc, "waiting for the device") : finish(s, run, &record);
+  if (rc < 0) return cli_fail_device(s->dev, rc, "waiting for the device");
+  if (record.kind == CT_EVENT_REQUEST) return finish(s, run, &record);
+  return s->beside.event ? s->beside.event(s->beside.arg, &record) : 0;
 }
 
 static void show(struct serve *s, const struct serve_run *run, const char *label) {

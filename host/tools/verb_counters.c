@@ -30,7 +30,7 @@ static int take(ct_device *dev, struct reading *r) {
 /* A product on each queue at the same time, so that the numbers are not all 0. */
 static int run_products(ct_device *dev) {
   struct bench_product p = {.m = SIDE, .n = SIDE, .k = SIDE, .result = CT_GEMM_HBFP8};
-  struct ct_result r;
+  struct ct_event r;
   uint64_t tag;
   int rc = bench_product_make(dev, &p);
   if (rc < 0) return rc;

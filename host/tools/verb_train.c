@@ -84,7 +84,7 @@ static void show(struct train *t, uint64_t epoch) {
 }
 
 static int reap_step(struct train *t) {
-  struct ct_result result;
+  struct ct_event result;
   float loss;
   int rc = ct_reap(t->dev, &result, WAIT_MS);
   if (rc == CT_ERR_TIMEOUT) return 0;

@@ -69,8 +69,10 @@
 //            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
 //            while the core is frozen.
-// Errors     of one cycle: DMA before MXU, VPU, semaphores, fetch, descriptor, watchdog, reset, dead port, cancel. In DESC the watchdog
+// Errors     of one cycle: DMA before MXU, VPU, semaphores, fetch, descriptor, chain, watchdog, reset, dead port, cancel. In DESC the watchdog
 //            uses the context's WATCHDOG, as the descriptor's own limit is not known yet.
+// Chains     A job that says CHAIN does nothing and ends with SKIPPED if the last completion of the ring had an error: the rest of a work whose
+//            first jobs failed. It starts only when the job before it is wholly over (no overlap), so that is known.
 // Cancel     cancel_i with cancel_named_i hits the job whose number (HEAD before it was taken) is cancel_num_i, if it has not left DRAIN:
 //            the one in front, or the next one, which then ends as soon as it begins. Without a name it hits the job in front.
 // Completion cpl_o = {rows, end, start, arrive, version, addr, code, tag}, see the localparams; 16 of them. What is known at the
@@ -226,7 +228,8 @@ module ct_job #(
   logic        same_q;                 // it names the program of the one before
   logic [31:0] tag_q, version_q, prog_q, next_limit_q;
   logic [9:0]  ncmds_q;
-  logic        ncmds_bad_q, flags_bad_q, overlap_q;
+  logic        ncmds_bad_q, flags_bad_q, overlap_q, chain_q;
+  logic        ring_bad_q;             // the last completion of the ring had an error
   logic [63:0] arrive_q;
 
   // The job in front.
@@ -257,6 +260,7 @@ module ct_job #(
   logic        fetch_quiet;
   logic        wrong_guess;
   logic        bad_desc;
+  logic        skip;                   // the job in front is not to run: what it continues has failed
   logic        fail;                   // the first error, now
   logic        unit_err;
   logic [7:0]  fail_code;
@@ -310,6 +314,7 @@ module ct_job #(
   assign fetch_quiet = fetch_idle_i && !request_q;
   assign fe_here     = !own_q && (fe_q == FeHave || fe_q == FeProg);
   assign bad_desc    = ncmds_bad_q || flags_bad_q;
+  assign skip        = (state_q == StProg) && chain_q && ring_bad_q;
   // After a soft failure the descriptor is taken for lost, and what still comes is not it.
   assign desc_beat   = batch_first || ((fe_q == FeDesc) && (fe_batch ? batch_valid_i : fetch_rvalid_i && !(wait_q && lost_q)));
   assign desc_data   = (batch_first || fe_batch) ? batch_data_i : fetch_rdata_i;
@@ -473,6 +478,7 @@ module ct_job #(
       next_limit_q <= '0;
       flags_bad_q  <= 1'b0;
       overlap_q    <= 1'b0;
+      chain_q      <= 1'b0;
     end
     if (desc_beat && beat_q == 3'd0) begin
       tag_q       <= desc_data[32*ct_pkg::DescTag +: 32];
@@ -482,8 +488,10 @@ module ct_job #(
     end
     if (desc_beat && beat_q == 3'd1) begin
       next_limit_q <= desc_data[32*(ct_pkg::DescWatchdog-4) +: 32];
-      flags_bad_q  <= (desc_data[32*(ct_pkg::DescFlags-4)+1 +: 31] != '0);
-      overlap_q    <= desc_data[32*(ct_pkg::DescFlags-4)];
+      // (A batch is nobody's continuation.)
+      flags_bad_q  <= (desc_data[32*(ct_pkg::DescFlags-4)+2 +: 30] != '0) || (desc_data[32*(ct_pkg::DescFlags-4)+1] && fe_batch);
+      overlap_q    <= desc_data[32*(ct_pkg::DescFlags-4)] && !desc_data[32*(ct_pkg::DescFlags-4)+1];
+      chain_q      <= desc_data[32*(ct_pkg::DescFlags-4)+1];
     end
   end
 
@@ -542,6 +550,8 @@ module ct_job #(
     end else if (state_q == StProg && bad_desc) begin
       fail_code = ct_pkg::ErrDescriptor;
       fail_addr = ncmds_bad_q ? ct_pkg::DescNcmds : ct_pkg::DescFlags;
+    end else if (skip) begin
+      fail_code = ct_pkg::ErrSkipped;
     end else if (wd_hit) begin
       fail_code = ct_pkg::ErrWatchdog;
       fail_addr = (state_q == StDesc || state_q == StProg) ? '0 : 32'(prog_idx_i);
@@ -724,6 +734,11 @@ module ct_job #(
       old_code_q <= ct_pkg::ErrAxiWrite;
       old_addr_q <= old_err_addr_i;
     end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                       ring_bad_q <= 1'b0;
+    else if (old_done && !old_batch_q) ring_bad_q <= (old_code_q != ct_pkg::ErrOk);
   end
 
   // ---- Doorbell times: TAIL as written and the cycle, in a ring read ahead by one ---------------------------------------------

@@ -68,7 +68,7 @@ struct bed *bed_open(const char *uri) {
 }
 
 void bed_close(struct bed *b) {
-  assert_int_equal(ct_server_outstanding(b->dev), 0);
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 0);
   for (int i = 0; i < BED_MODELS; ++i) {
     if (i % 2) ct_server_free(b->served[i].server);
     ct_model_free(b->served[i].model);
@@ -98,7 +98,7 @@ void bed_push(struct bed *b, struct ask *a, uint32_t deadline, uint64_t cycle) {
   OK(ct_server_push_at(a->served->server, &r, cycle, &a->tag));
 }
 
-void bed_check(struct bed *b, const struct ct_record *r) {
+void bed_check(struct bed *b, const struct ct_event *r) {
   struct ask *a = r->user;
   float got[BED_OUT_MOST];
   assert_true(a->busy && r->tag == a->tag && r->server == a->served->server);
@@ -117,9 +117,9 @@ void bed_freeze(struct bed *b, bool frozen) {
   OK(ct_reg_write(b->dev, CT_REG_CTRL, frozen ? 2 : 0));
 }
 
-struct ct_record bed_reap(struct bed *b, const struct ask *a) {
-  struct ct_record r;
-  OK(ct_server_reap(b->dev, &r, 5000));
+struct ct_event bed_reap(struct bed *b, const struct ask *a) {
+  struct ct_event r;
+  OK(ct_reap(b->dev, &r, 5000));
   assert_true(r.user == a && r.tag == a->tag);
   return r;
 }

@@ -10,7 +10,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
-#include "ct_device.h"
+#include "ct_queue.h"
 
 enum {
   BED_MODELS = 3,
@@ -75,10 +75,10 @@ struct ct_request bed_request(struct bed *b, struct ask *a);
 void bed_push(struct bed *b, struct ask *a, uint32_t deadline, uint64_t cycle);
 
 /* The answer is the version's to this sample, every bit. */
-void bed_check(struct bed *b, const struct ct_record *r);
+void bed_check(struct bed *b, const struct ct_event *r);
 
 /* Reaps this request's record. */
-struct ct_record bed_reap(struct bed *b, const struct ask *a);
+struct ct_event bed_reap(struct bed *b, const struct ask *a);
 
 /* At present. */
 bool bed_is_readable(int fd);

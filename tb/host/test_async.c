@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
-#include "ct_device.h"
+#include "ct_queue.h"
 #include "ct_prog.h"
 #include "tiny_program.h"
 
@@ -69,7 +69,7 @@ static bool is_copied(struct bed *b, uint32_t to) {
 /* A job that has started and will not end. */
 static uint64_t submit_endless(struct bed *b, enum ct_queue queue) {
   uint64_t tag = 0;
-  struct ct_result r;
+  struct ct_event r;
   const struct ct_job job = {.program = b->endless};
   freeze(b, 2);
   assert_int_equal(ct_submit(b->dev, queue, &job, &tag), CT_OK);
@@ -85,7 +85,7 @@ static uint64_t submit_endless(struct bed *b, enum ct_queue queue) {
 }
 
 static void check_result(struct bed *b, uint64_t tag, int error) {
-  struct ct_result r = {.tag = 0};
+  struct ct_event r = {.tag = 0};
   assert_int_equal(ct_wait(b->dev, tag, &r, 2000), CT_OK);
   assert_true(r.tag == tag);
   assert_int_equal(r.error, error);
@@ -141,12 +141,26 @@ static void read_model(ct_model *m, float (*x)[NUMBERS]) {
 }
 
 /* A step that takes several jobs is cancelled as one. */
-static void cancel_a_step(struct bed *b) {
+/* A step on that batch does well. Frees the batch. */
+static void step_changes_it(struct bed *b, ct_model *m, uint64_t batch, float (*before)[NUMBERS]) {
+  static float after[LAYERS][NUMBERS];
+  uint64_t tag;
+  struct ct_event e;
+  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
+                   CT_OK);
+  assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
+  assert_int_equal(e.error, CT_OK);
+  read_model(m, after);
+  assert_memory_not_equal(before, after, sizeof after);
+  assert_int_equal(ct_mem_free(b->dev, batch), CT_OK);
+}
+
+/* A model whose step takes several jobs, and a batch for it. */
+static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
   const struct ct_training training = {.batch = STEP_ROWS, .lr = 0.05f};
-  static float x[STEP_ROWS * WIDTH], before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
+  static float x[STEP_ROWS * WIDTH];
   const uint32_t labels[STEP_ROWS] = {1, 2, 3, 4};
   uint32_t widths[LAYERS + 1];
-  uint64_t batch, tag;
   ct_model *m;
   for (int i = 0; i < STEP_ROWS * WIDTH; ++i)
     x[i] = (float)(i % 9) * 0.1f;
@@ -154,9 +168,16 @@ static void cancel_a_step(struct bed *b) {
     widths[l] = WIDTH + (l < LAYERS ? l : 0);
   assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_true(ct_model_step_jobs(m) >= 2); /* else there is no whole to cancel */
-  assert_int_equal(ct_mem_alloc(b->dev, ct_model_batch_size(m) + 16, &batch), CT_OK);
-  assert_int_equal(ct_model_batch_write(m, batch, x, labels), CT_OK);
+  assert_true(ct_model_step_jobs(m) >= 2);
+  assert_int_equal(ct_mem_alloc(b->dev, ct_model_batch_size(m) + UNIT, batch), CT_OK);
+  assert_int_equal(ct_model_batch_write(m, *batch, x, labels), CT_OK);
+  return m;
+}
+
+static void cancel_a_step(struct bed *b) {
+  static float before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
+  uint64_t batch, tag;
+  ct_model *m = model_of_several_jobs(b, &batch);
   const uint64_t endless = submit_endless(b, CT_TRAINING);
   assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
                    CT_OK);
@@ -169,9 +190,7 @@ static void cancel_a_step(struct bed *b) {
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   read_model(m, after);
   assert_memory_equal(before, after, sizeof before);
-  assert_int_equal(ct_model_step(m, x, labels, NULL), CT_OK);
-  read_model(m, after);
-  assert_memory_not_equal(before, after, sizeof before);
+  step_changes_it(b, m, batch, before);
   ct_model_free(m);
 }
 
@@ -193,7 +212,7 @@ static void random_cancels(struct bed *b) {
   }
   freeze(b, 0);
   for (uint32_t i = 0; i < JOBS; ++i) {
-    struct ct_result r;
+    struct ct_event r;
     assert_int_equal(ct_wait(b->dev, tag[i], &r, 5000), CT_OK);
     if (r.error) assert_int_equal(r.error, CT_ERR_CANCELLED);
     if (!r.error) assert_true(is_copied(b, i + 1));
@@ -205,7 +224,7 @@ static void random_cancels(struct bed *b) {
 /* ---- Timeouts ---- */
 
 static void timeouts_leave_everything(struct bed *b) {
-  struct ct_result r;
+  struct ct_event r;
   const uint64_t tag = submit_endless(b, CT_TRAINING);
   uint64_t from = ct_tb_ms();
   assert_int_equal(ct_reap(b->dev, &r, 60), CT_ERR_TIMEOUT);
@@ -242,7 +261,7 @@ static void blocking_calls_give_up(struct bed *b) {
   assert_true(six == 6.0f);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
   check_result(b, tag, CT_ERR_CANCELLED);
-  struct ct_result r;
+  struct ct_event r;
   assert_int_equal(ct_reap(b->dev, &r, 2000), CT_OK); /* of the product */
   assert_int_equal(r.error, CT_ERR_CANCELLED);
   /* A job that runs for too long, by a device that is frozen half way. */
@@ -290,7 +309,7 @@ static void free_while_running(struct bed *b) {
   const struct ct_training training = {.batch = 8, .lr = 0.1f};
   uint64_t at, again;
   ct_model *m;
-  struct ct_result r;
+  struct ct_event r;
   /* Behind a job that does not end: a model's step and request, then both it and the job go. */
   assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
@@ -341,7 +360,7 @@ static void poll_until_done(struct bed *b) {
     submit_copy(b, (enum ct_queue)(i % 2), 1 + i, CT_NO_CYCLE);
   assert_int_equal(ct_poll_fd(b->dev), fd);
   while (is_readable(fd)) {
-    struct ct_result r;
+    struct ct_event r;
     const int err = ct_reap(b->dev, &r, CT_NO_WAIT);
     if (err == CT_ERR_TIMEOUT) continue;
     assert_int_equal(err, CT_OK);
@@ -362,7 +381,7 @@ static void arrivals_are_open_loop(struct bed *b) {
   for (uint32_t i = 0; i < JOBS; ++i)
     tag[i] = submit_copy(b, CT_INFERENCE, 1 + i, b->emu ? 5 + i : now + 1000 + (uint64_t)i * GAP);
   for (uint32_t i = 0; i < JOBS; ++i) {
-    struct ct_result r;
+    struct ct_event r;
     assert_int_equal(ct_wait(b->dev, tag[i], &r, 5000), CT_OK);
     assert_int_equal(r.version, 1 + i);
     if (b->emu) {
@@ -399,7 +418,7 @@ static void close_within_a_second(bool emu, int how) {
     assert_int_equal(b.dev->plugin.ops->fault(b.dev->self, CT_FAULT_AXI_HANG, b.at), 0);
     submit_copy(&b, CT_INFERENCE, 1, CT_NO_CYCLE);
     submit_copy(&b, CT_TRAINING, 1, CT_NO_CYCLE);
-    struct ct_result r;
+    struct ct_event r;
     ct_reap(b.dev, &r, CT_NO_WAIT);
   }
   const uint64_t from = ct_tb_ms();
@@ -415,6 +434,112 @@ static void closing_is_bounded(void **state) {
   for (int emu = 0; emu < 2; ++emu)
     for (int how = 0; how < 4; ++how)
       close_within_a_second(emu, how);
+}
+
+/* ---- Works of several jobs ---- */
+
+/* A work of copies to places of its own, of which one may be sent where nothing may be written. */
+struct drawn {
+  uint64_t tag;
+  unsigned jobs, bad; /* bad = jobs: none */
+  bool cancelled;
+};
+
+enum { WORKS = 12, MOST_JOBS = 5 };
+
+static void submit_drawn(struct bed *b, enum ct_queue queue, unsigned i, struct drawn *d,
+                         ct_rng *rng) {
+  struct ct_job job[MOST_JOBS];
+  memset(job, 0, sizeof job);
+  d->jobs = 1 + ct_rng_below(rng, MOST_JOBS);
+  d->bad = ct_rng_below(rng, 2) ? d->jobs : ct_rng_below(rng, d->jobs);
+  for (unsigned k = 0; k < d->jobs; ++k) {
+    const uint32_t place = (uint32_t)(b->at / UNIT) + 1 + (i % 12) * MOST_JOBS + k;
+    job[k] = (struct ct_job){.program = b->copy,
+                             .args = {(uint32_t)(b->at / UNIT), k == d->bad ? 0 : place},
+                             .flags = ct_rng_below(rng, 2) ? CT_JOB_OVERLAP : 0,
+                             .user = d};
+  }
+  const struct ct_work work = {
+      .queue = queue, .kind = CT_EVENT_STEP, .job = job, .jobs = d->jobs, .cycle = CT_NO_CYCLE};
+  assert_int_equal(ct_submit_work(b->dev, &work, &d->tag), CT_OK);
+}
+
+/* What the event says, and that nothing behind a failure has run. */
+static void check_drawn(struct bed *b, unsigned i, const struct drawn *d,
+                        const struct ct_event *e) {
+  char place[MOST_JOBS][UNIT], text[UNIT];
+  const uint64_t at = b->at + UNIT + (uint64_t)(i % 12) * sizeof place;
+  assert_ptr_equal(e->user, d);
+  assert_int_equal(e->kind, CT_EVENT_STEP);
+  assert_int_equal(e->jobs, d->jobs);
+  assert_int_equal(ct_mem_read(b->dev, b->at, text, sizeof text), CT_OK);
+  assert_int_equal(ct_mem_read(b->dev, at, place, sizeof place), CT_OK);
+  unsigned ran = 0;
+  while (ran < d->jobs && memcmp(place[ran], text, UNIT) == 0)
+    ++ran;
+  for (unsigned k = ran; k < d->jobs; ++k)
+    assert_memory_not_equal(place[k], text, UNIT);
+  if (d->cancelled && e->error == CT_ERR_CANCELLED) {
+    assert_true(ran <= d->bad);
+    return;
+  }
+  assert_int_equal(ran, d->bad);
+  assert_int_equal(e->error, d->bad < d->jobs ? CT_ERR_JOB : CT_OK);
+  assert_int_equal(e->code, d->bad < d->jobs ? CT_DEV_DRAM_WRITE_WINDOW : CT_DEV_OK);
+}
+
+/* Works follow one another in both queues, some of them fail, some are cancelled: each has one
+ * event, and none disturbs the next. */
+static void works_are_one_thing(struct bed *b) {
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  for (unsigned round = 0; round < 8; ++round) {
+    static const char zero[63 * UNIT];
+    struct drawn drawn[WORKS];
+    const enum ct_queue queue = ct_rng_below(&rng, 2) ? CT_TRAINING : CT_INFERENCE;
+    memset(drawn, 0, sizeof drawn);
+    assert_int_equal(ct_mem_write(b->dev, b->at + UNIT, zero, sizeof zero), CT_OK);
+    for (unsigned i = 0; i < WORKS; ++i)
+      submit_drawn(b, queue, i, &drawn[i], &rng);
+    assert_int_equal(ct_outstanding(b->dev, queue), WORKS);
+    for (unsigned i = 0; i < 3; ++i) {
+      struct drawn *d = &drawn[ct_rng_below(&rng, WORKS)];
+      d->cancelled = true;
+      assert_int_equal(ct_cancel(b->dev, d->tag), CT_OK);
+    }
+    for (unsigned i = 0; i < WORKS; ++i) {
+      struct ct_event e;
+      assert_int_equal(ct_reap(b->dev, &e, 5000), CT_OK);
+      check_drawn(b, i, &drawn[i], &e);
+    }
+    assert_int_equal(ct_outstanding(b->dev, queue), 0);
+    const float two = 2, three = 3;
+    float six = 0;
+    assert_int_equal(ct_matmul(b->dev, queue, 1, 1, 1, &two, &three, &six, NULL), CT_OK);
+  }
+}
+
+/* A training step of several jobs whose first one fails: it says so, nothing is left over, and the
+ * weights are what they were. */
+static void a_failed_step_changes_nothing(struct bed *b) {
+  static float before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
+  uint64_t batch, tag;
+  struct ct_event e;
+  ct_model *m = model_of_several_jobs(b, &batch);
+  const uint64_t loss = batch + ct_model_batch_size(m);
+  read_model(m, before);
+  assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, batch), 0);
+  assert_int_equal(ct_model_step_submit(m, batch, loss, NULL, &tag), CT_OK);
+  assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
+  assert_int_equal(e.error, CT_ERR_JOB);
+  assert_int_equal(e.code, CT_DEV_AXI_READ);
+  assert_int_equal(e.jobs, ct_model_step_jobs(m));
+  assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
+  assert_int_equal(ct_reap(b->dev, &e, CT_NO_WAIT), CT_ERR_NOT_FOUND);
+  read_model(m, after);
+  assert_memory_equal(before, after, sizeof before);
+  step_changes_it(b, m, batch, before);
+  ct_model_free(m);
 }
 
 /* ---- Versions ---- */
@@ -466,7 +591,7 @@ static void versions_take_turns(struct bed *b) {
   train(m, 1);
   for (uint32_t v = 0; v < VERSIONS; ++v)
     for (uint32_t i = 0; i < EACH; ++i) {
-      struct ct_result r;
+      struct ct_event r;
       float got[OUT];
       assert_int_equal(ct_wait(b->dev, tag[v][i], &r, 5000), CT_OK);
       assert_true(r.error == CT_OK && r.version == v + 1);
@@ -508,6 +633,8 @@ ON_BOTH(blocking_calls_give_up)
 ON_BOTH(free_while_running)
 ON_BOTH(poll_until_done)
 ON_BOTH(arrivals_are_open_loop)
+ON_BOTH(works_are_one_thing)
+ON_BOTH(a_failed_step_changes_nothing)
 ON_BOTH(versions_take_turns)
 
 int main(void) {
@@ -522,6 +649,8 @@ int main(void) {
       cmocka_unit_test(poll_until_done_everywhere),
       cmocka_unit_test(arrivals_are_open_loop_everywhere),
       cmocka_unit_test(closing_is_bounded),
+      cmocka_unit_test(works_are_one_thing_everywhere),
+      cmocka_unit_test(a_failed_step_changes_nothing_everywhere),
       cmocka_unit_test(versions_take_turns_everywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,7 +246,7 @@ static void bad_requests(struct bed *b) {
 
 static void bad_servers(struct bed *b) {
   struct ct_server_info known;
-  struct ct_record r;
+  struct ct_event r;
   ct_server *s = NULL, *second = NULL;
   const struct ct_request good = {.input = b->at, .output = b->at + 2048},
                           odd = {.input = b->at + 4, .output = b->at + 2048},
@@ -254,16 +254,16 @@ static void bad_servers(struct bed *b) {
                           reserved = {.input = b->at, .output = b->at + 2048, .reserved = {0, 1}};
   const struct ct_serving never = {.batching = (enum ct_batching)3}, large = {.max_batch = 17},
                           newer = {.reserved = {1}};
-  REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_server_reap(NULL, &r, CT_NO_WAIT));
-  REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_server_cancel(NULL, 1));
+  REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_reap(NULL, &r, CT_NO_WAIT));
+  REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_cancel(NULL, 1));
   REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_server_create(NULL, NULL, &s));
   REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_push(NULL, &good, NULL));
   REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_info(NULL, &known));
   REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_publish(NULL, b->at, 1));
-  REFUSED(CT_ERR_NOT_FOUND, "no request is outstanding", ct_server_reap(b->dev, &r, CT_FOREVER));
-  REFUSED(CT_ERR_NOT_FOUND, "no request with tag 0 ", ct_server_cancel(b->dev, 0));
-  REFUSED(CT_ERR_ARG, "record is NULL", ct_server_reap(b->dev, NULL, CT_NO_WAIT));
-  REFUSED(CT_ERR_ARG, "timeout of -3 ms", ct_server_reap(b->dev, &r, -3));
+  REFUSED(CT_ERR_NOT_FOUND, "no job or request is outstanding", ct_reap(b->dev, &r, CT_FOREVER));
+  REFUSED(CT_ERR_NOT_FOUND, "nothing with tag 0 ", ct_cancel(b->dev, 0));
+  REFUSED(CT_ERR_ARG, "event is NULL", ct_reap(b->dev, NULL, CT_NO_WAIT));
+  REFUSED(CT_ERR_ARG, "timeout of -3 ms", ct_reap(b->dev, &r, -3));
   REFUSED(CT_ERR_ARG, "server is NULL", ct_server_create(b->model, NULL, NULL));
   assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_OK);
   check_usable(b, "CT_SLACK");
@@ -283,8 +283,8 @@ static void bad_servers(struct bed *b) {
   REFUSED(CT_ERR_ARG, "reserved[1] of ct_request", ct_server_push(s, &reserved, NULL));
   REFUSED(CT_ERR_ARG, "info is NULL", ct_server_info(s, NULL));
   REFUSED(CT_ERR_ARG, "the version at 0x10", ct_server_publish(s, 16, 1));
-  REFUSED(CT_ERR_NOT_FOUND, "tag 18446744073709551615", ct_server_cancel(b->dev, UINT64_MAX));
-  assert_int_equal(ct_server_outstanding(b->dev), 0);
+  REFUSED(CT_ERR_NOT_FOUND, "tag 18446744073709551615", ct_cancel(b->dev, UINT64_MAX));
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 0);
   ct_server_free(s);
   REFUSED(CT_ERR_CLOSED, "the server was freed before", ct_server_push(s, &good, NULL));
   REFUSED(CT_ERR_CLOSED, "the server was freed before", (ct_server_free(s), CT_ERR_CLOSED));
@@ -342,7 +342,7 @@ static void bad_files(struct bed *b) {
 }
 
 static void bad_jobs(struct bed *b) {
-  struct ct_result r;
+  struct ct_event r;
   struct ct_job job = {.program = NULL}, foreign = {.program = b->foreign},
                 odd = {.program = b->program, .flags = 6},
                 newer = {.program = b->program, .reserved = {1}};
@@ -357,8 +357,8 @@ static void bad_jobs(struct bed *b) {
   REFUSED(CT_ERR_ARG, "flags 0x6", ct_submit(b->dev, CT_INFERENCE, &odd, &tag));
   REFUSED(CT_ERR_ARG, "reserved[0] of ct_job", ct_submit(b->dev, CT_INFERENCE, &newer, &tag));
   REFUSED(CT_ERR_ARG, "no queue -1", ct_submit(b->dev, (enum ct_queue) - 1, &odd, &tag));
-  REFUSED(CT_ERR_NOT_FOUND, "no job is outstanding", ct_reap(b->dev, &r, CT_FOREVER));
-  REFUSED(CT_ERR_ARG, "result is NULL", ct_reap(b->dev, NULL, CT_NO_WAIT));
+  REFUSED(CT_ERR_NOT_FOUND, "no job or request is outstanding", ct_reap(b->dev, &r, CT_FOREVER));
+  REFUSED(CT_ERR_ARG, "event is NULL", ct_reap(b->dev, NULL, CT_NO_WAIT));
   REFUSED(CT_ERR_ARG, "timeout of -5 ms", ct_reap(b->dev, &r, -5));
   REFUSED(CT_ERR_NOT_FOUND, "tag 0", ct_wait(b->dev, 0, &r, CT_FOREVER));
   REFUSED(CT_ERR_NOT_FOUND, "tag 123456", ct_wait(b->dev, 123456, &r, CT_FOREVER));

@@ -208,7 +208,7 @@ static void run_hbfp8(ct_device *dev, enum ct_queue queue, const struct ct_gemm 
   struct ct_code code;
   ct_program *program;
   uint64_t tag;
-  struct ct_result r;
+  struct ct_event r;
   assert_int_equal(ct_mem_alloc(dev, ct_pack_size(shape->m, shape->n), at), CT_OK);
   assert_int_equal(ct_prog_gemm(shape, &code, NULL), CT_OK);
   assert_int_equal(ct_code_load(dev, &code, &program), CT_OK);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "coltrain/coltrain.h"
-#include "ct_device.h"
+#include "ct_queue.h"
 #include "ct_num.h"
 #include "ct_prog.h"
 #include "harness/ct_tb.h"
@@ -283,7 +283,7 @@ static void test_jobs_come_back(void **state) {
   ct_device *dev = open_emulator();
   ct_program *program = load_copy(dev);
   uint64_t at, tag[3];
-  struct ct_result r;
+  struct ct_event r;
   char text[16] = "";
   assert_int_equal(ct_mem_alloc(dev, 64, &at), CT_OK);
   assert_int_equal(ct_mem_write(dev, at, "sixteen letters", 16), CT_OK);
@@ -314,7 +314,7 @@ static void test_a_full_queue_refuses(void **state) {
   ct_device *dev = open_emulator();
   ct_program *program = load_copy(dev);
   uint64_t at;
-  struct ct_result r;
+  struct ct_event r;
   int n = 0;
   assert_int_equal(ct_mem_alloc(dev, 64, &at), CT_OK);
   const struct ct_job job = copy_job(program, at, at + 16, 7);
@@ -338,14 +338,14 @@ static void test_failed_jobs_say_why(void **state) {
   ct_device *dev = open_emulator();
   ct_program *program = load_copy(dev);
   uint64_t at, tag;
-  struct ct_result r;
+  struct ct_event r;
   assert_int_equal(ct_mem_alloc(dev, 64, &at), CT_OK);
   const struct ct_job job = copy_job(program, at, 0, 1); /* where the rings are */
   assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
   assert_int_equal(ct_wait(dev, tag, &r, CT_FOREVER), CT_OK);
   assert_int_equal(r.error, CT_ERR_JOB);
   assert_string_equal(ct_code_name(r.code), "DRAM_WRITE_WINDOW");
-  assert_int_equal(ct_result_error(dev, &r), CT_ERR_JOB);
+  assert_int_equal(ct_event_error(dev, &r), CT_ERR_JOB);
   assert_non_null(strstr(ct_last_error(dev), "writable window"));
   ct_device *other = open_emulator();
   assert_int_equal(ct_submit(other, CT_TRAINING, &job, &tag), CT_ERR_ARG);
@@ -359,7 +359,7 @@ static void test_cancelled_jobs_do_nothing(void **state) {
   ct_device *dev = open_emulator();
   ct_program *program = load_copy(dev);
   uint64_t at, tag[3];
-  struct ct_result r;
+  struct ct_event r;
   char text[64] = "";
   assert_int_equal(ct_mem_alloc(dev, 64, &at), CT_OK);
   memcpy(text, "sixteen letters", 16);

@@ -631,7 +631,7 @@ static void test_published_versions_stay(void **state) {
   ct_device *dev = open_emulator("emu:");
   ct_model *m;
   struct ct_model_info info;
-  struct ct_result r;
+  struct ct_event r;
   uint64_t slot, tag;
   float *x = random_rows(&rng, 8 * 64), before[80], after[80], now[80];
   uint32_t labels[8] = {0, 1, 2, 3, 4, 5, 6, 7};

@@ -17,7 +17,7 @@
 
 #include "cli_run.h"
 #include "coltrain/coltrain.h"
-#include "ct_device.h"
+#include "ct_queue.h"
 #include "ct_prog.h"
 #include "mmio_rig.h"
 #include "tiny_program.h"
@@ -233,7 +233,7 @@ static void check_copied(const struct bed *b, uint32_t to) {
 }
 
 static void check_ends(struct bed *b, uint64_t tag, int error) {
-  struct ct_result r;
+  struct ct_event r;
   if (ct_wait(b->dev, tag, &r, WAIT_MS)) fail_msg("%s", ct_last_error(b->dev));
   assert_int_equal(r.error, error);
 }
@@ -243,7 +243,7 @@ static void waits_are_bounded_and_idle(void **state) {
   enum { SHORT_MS = 400 };
   (void)state;
   for (int i = 0; i < 2; ++i) { /* with the interrupt and without */
-    struct ct_result r;
+    struct ct_event r;
     rig_start(STALLS);
     struct bed b = open_bed(uris[i]);
     const uint64_t tag = submit_endless(&b);
@@ -299,7 +299,7 @@ static bool is_readable(int fd, int ms) {
 static int poll_for(struct bed *b, int fd, int jobs) {
   int wakes = 0;
   for (; jobs > 0; ++wakes) {
-    struct ct_result r;
+    struct ct_event r;
     int err;
     assert_true(is_readable(fd, WAIT_MS));
     while (jobs > 0 && (err = ct_reap(b->dev, &r, CT_NO_WAIT)) == CT_OK) {
@@ -330,7 +330,7 @@ static void poll_descriptor_sleeps(struct bed *b, bool irq) {
   /* A job that hangs wakes nobody often, and costs little. */
   const uint64_t tag = submit_endless(b), end = ct_tb_ms() + HANG_MS, cpu = cpu_ms();
   int wakes = 0;
-  for (struct ct_result r; ct_tb_ms() < end;) {
+  for (struct ct_event r; ct_tb_ms() < end;) {
     if (!is_readable(fd, HANG_MS)) continue;
     assert_int_equal(ct_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
     ++wakes;
@@ -408,7 +408,7 @@ static void endless_interrupts(void **state) {
   enum { HANG_MS = 300, FEW = 20 };
   (void)state;
   for (int by_descriptor = 0; by_descriptor < 2; ++by_descriptor) {
-    struct ct_result r;
+    struct ct_event r;
     rig_start(STALLS);
     rig_mode(WIRE_STUCK);
     struct bed b = open_bed(RIG_BY_UIO);
@@ -574,7 +574,7 @@ static void check_gone(struct bed *b) {
 }
 
 static void check_loss(const char *uri, enum loss how, bool by_descriptor) {
-  struct ct_result r;
+  struct ct_event r;
   rig_start(STALLS);
   struct bed b = open_bed(uri);
   const int fd = by_descriptor ? ct_poll_fd(b.dev) : -1;

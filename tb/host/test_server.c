@@ -19,9 +19,9 @@ struct mix {
 };
 
 static void reap_some(struct bed *b, struct mix *m, size_t until_left) {
-  struct ct_record r;
-  while (ct_server_outstanding(b->dev) > until_left) {
-    OK(ct_server_reap(b->dev, &r, 20000));
+  struct ct_event r;
+  while (ct_outstanding(b->dev, CT_INFERENCE) > until_left) {
+    OK(ct_reap(b->dev, &r, 20000));
     bed_check(b, &r);
     ++m->sizes[r.batch];
     ++m->answered;
@@ -170,16 +170,16 @@ static void weights_stay(struct bed *b) {
 static void cancelled(struct bed *b) {
   enum { N = 6 };
   struct ask ask[N];
-  struct ct_record r;
+  struct ct_event r;
   bed_serve(b, 0, &(struct ct_serving){.max_batch = 2});
   for (uint32_t i = 0; i < N; ++i)
     ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
   bed_freeze(b, true); /* so that they wait */
   for (uint32_t i = 0; i < N; ++i)
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
-  OK(ct_server_cancel(b->dev, ask[3].tag));
-  OK(ct_server_cancel(b->dev, ask[0].tag));
-  OK(ct_server_cancel(b->dev, ask[3].tag));
+  OK(ct_cancel(b->dev, ask[3].tag));
+  OK(ct_cancel(b->dev, ask[0].tag));
+  OK(ct_cancel(b->dev, ask[3].tag));
   bed_freeze(b, false);
   for (int i = 0; i < 2; ++i) {
     r = bed_reap(b, &ask[i ? 0 : 3]);
@@ -192,18 +192,18 @@ static void cancelled(struct bed *b) {
   for (unsigned i = 0; i < 4; ++i) {
     r = bed_reap(b, &ask[rest[i]]);
     bed_check(b, &r);
-    assert_int_equal(ct_server_cancel(b->dev, r.tag), CT_ERR_NOT_FOUND);
+    assert_int_equal(ct_cancel(b->dev, r.tag), CT_ERR_NOT_FOUND);
   }
-  assert_int_equal(ct_server_cancel(b->dev, 0), CT_ERR_NOT_FOUND);
-  assert_int_equal(ct_server_cancel(b->dev, 1000), CT_ERR_NOT_FOUND);
-  assert_int_equal(ct_server_reap(b->dev, &r, CT_FOREVER), CT_ERR_NOT_FOUND);
+  assert_int_equal(ct_cancel(b->dev, 0), CT_ERR_NOT_FOUND);
+  assert_int_equal(ct_cancel(b->dev, 1000), CT_ERR_NOT_FOUND);
+  assert_int_equal(ct_reap(b->dev, &r, CT_FOREVER), CT_ERR_NOT_FOUND);
 }
 
 /* Far ahead, a little ahead, and what is due between them. */
 static void scheduled(struct bed *b) {
   enum { N = 40, GAP = 900 };
   struct ask ask[N];
-  struct ct_record r;
+  struct ct_event r;
   uint64_t now = 0;
   bed_serve(b, 2, NULL);
   OK(ct_now(b->dev, &now));
@@ -212,10 +212,10 @@ static void scheduled(struct bed *b) {
     ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i};
     bed_push(b, &ask[i], 50000, now + 2000 + (uint64_t)i * GAP);
   }
-  OK(ct_server_cancel(b->dev, ask[1].tag));
-  OK(ct_server_cancel(b->dev, ask[N - 1].tag));
+  OK(ct_cancel(b->dev, ask[1].tag));
+  OK(ct_cancel(b->dev, ask[N - 1].tag));
   for (uint32_t done = 0; done < N; ++done) {
-    OK(ct_server_reap(b->dev, &r, 5000));
+    OK(ct_reap(b->dev, &r, 5000));
     const struct ask *a = r.user;
     const uint64_t at = now + 2000 + (uint64_t)a->place * GAP;
     assert_true(r.scheduled == at);
@@ -255,12 +255,12 @@ static void crowded(struct bed *b) {
   if (b->emu) {
     const struct ct_request r = bed_request(b, &ask[0]);
     assert_int_equal(ct_server_push(b->served[2].server, &r, NULL), CT_ERR_FULL);
-    assert_non_null(strstr(ct_last_error(b->dev), "4096 requests are not reaped"));
+    assert_non_null(strstr(ct_last_error(b->dev), "4096 requests are under way"));
   }
   bed_freeze(b, false);
   for (uint32_t i = 0; i < count; ++i) {
-    struct ct_record r;
-    OK(ct_server_reap(b->dev, &r, 5000));
+    struct ct_event r;
+    OK(ct_reap(b->dev, &r, 5000));
     bed_check(b, &r);
     if (b->emu) assert_true(r.user == &ask[i]);
     if (b->emu) continue;
@@ -277,7 +277,7 @@ static void crowded(struct bed *b) {
 /* The memory answers an input with an error: the batch fails as a whole, the next one does not. */
 static void failed(struct bed *b) {
   struct ask ask[4];
-  struct ct_record r;
+  struct ct_event r;
   bed_serve(b, 0,
             &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_batch = 4, .max_wait = 3000});
   for (int round = 0; round < 3; ++round) {
@@ -308,7 +308,7 @@ static void watched(struct bed *b) {
   for (int round = 0; round < 3; ++round) {
     bed_serve(b, 0, &(struct ct_serving){.watchdog = round == 1 ? 50 : 100000});
     bed_push(b, &ask, 0, CT_NO_CYCLE);
-    const struct ct_record r = bed_reap(b, &ask);
+    const struct ct_event r = bed_reap(b, &ask);
     if (b->emu || round != 1) {
       bed_check(b, &r);
     } else {
@@ -342,8 +342,8 @@ static void freed_under_load(struct bed *b) {
       ct_server_free(b->served[0].server);
     bed_freeze(b, false);
     for (uint32_t i = 0; i < 2 * N; ++i) {
-      struct ct_record r;
-      OK(ct_server_reap(b->dev, &r, 20000));
+      struct ct_event r;
+      OK(ct_reap(b->dev, &r, 20000));
       struct ask *a = r.user;
       if (a->served == &b->served[1] || r.error == CT_OK) {
         assert_int_equal(r.error, CT_OK);
@@ -381,8 +381,8 @@ static void stuck_batches_are_left(void **state) {
       OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_HANG, b->served[0].rows));
     bed_push(b, &ask, 0, CT_NO_CYCLE);
     if (emu) {
-      struct ct_record r;
-      assert_int_equal(ct_server_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
+      struct ct_event r;
+      assert_int_equal(ct_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_TIMEOUT);
       assert_int_equal(ct_reg_write(b->dev, CT_REG_CTRL, 6), CT_OK); /* it begins */
       assert_int_equal(ct_reg_write(b->dev, CT_REG_CTRL, 6), CT_OK);
     }
@@ -409,8 +409,8 @@ static void poll_until_done(struct bed *b) {
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
   }
   while (bed_is_readable(fd)) {
-    struct ct_record r;
-    const int err = ct_server_reap(b->dev, &r, CT_NO_WAIT);
+    struct ct_event r;
+    const int err = ct_reap(b->dev, &r, CT_NO_WAIT);
     if (err == CT_ERR_TIMEOUT) continue;
     OK(err);
     bed_check(b, &r);
@@ -439,14 +439,14 @@ static void eight_models(struct bed *b) {
   OK(ct_model_infer(model[0], CT_IMAGE_OWN, b->served[2].x[4], 1, want));
   const struct ct_request request = {.input = b->served[2].rows + 4 * b->served[2].row_size,
                                      .output = b->out};
-  struct ct_record r;
+  struct ct_event r;
   /* Model 0's weights, by another one's server. */
   OK(ct_server_publish(server[6], ct_model_image(model[0]), 77));
   OK(ct_server_push(server[6], &request, NULL));
   OK(ct_server_info(server[6], &info));
   assert_int_equal(info.version, 77);
   assert_int_equal(info.waiting, 1);
-  OK(ct_server_reap(b->dev, &r, 5000));
+  OK(ct_reap(b->dev, &r, 5000));
   assert_int_equal(r.version, 77);
   OK(ct_mem_read(b->dev, b->out, got, sizeof got));
   ct_assert_same("answer", got, want, sizeof got);
@@ -469,8 +469,8 @@ static void closed_with_requests(void **state) {
       bed_push(b, &ask[i], 0, i < 40 ? CT_NO_CYCLE : UINT64_MAX / 2);
     }
     ct_close(b->dev);
-    struct ct_record r;
-    assert_int_equal(ct_server_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_CLOSED);
+    struct ct_event r;
+    assert_int_equal(ct_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_CLOSED);
     ct_server_free(b->served[0].server);
     for (int i = 0; i < BED_MODELS; ++i)
       ct_model_free(b->served[i].model);
@@ -488,7 +488,7 @@ static void devices_without_batches(void **state) {
   assert_int_equal(ct_server_create(b->served[0].model, NULL, &server), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(b->dev), "makes no batches of requests"));
   assert_null(server);
-  assert_null(b->dev->requests);
+  assert_null(b->dev->queues->above);
   assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(b->dev), "no policy CT_SLACK"));
   bed_close(b);

@@ -31,12 +31,12 @@ static void one_stays(void **state) {
     for (uint32_t i = 0; i < MANY - 1; ++i)
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
     for (uint32_t i = 0; i < MANY - 1; ++i) {
-      const struct ct_record r = bed_reap(b, &ask[i]);
+      const struct ct_event r = bed_reap(b, &ask[i]);
       bed_check(b, &r);
     }
   }
-  assert_int_equal(ct_server_outstanding(b->dev), 1);
-  OK(ct_server_cancel(b->dev, stays.tag));
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 1);
+  OK(ct_cancel(b->dev, stays.tag));
   assert_int_equal(bed_reap(b, &stays).code, CT_DEV_CANCELLED);
   bed_close(b);
 }
@@ -46,7 +46,7 @@ static void tags_are_new(void **state) {
   (void)state;
   enum { SLOTS = 4096, OLD = 3 };
   struct ask ask = {.sample = 2};
-  struct ct_record r;
+  struct ct_event r;
   uint64_t old[OLD];
   struct bed *b = bed_open("emu:dram=32");
   bed_serve(b, 1, NULL);
@@ -63,9 +63,9 @@ static void tags_are_new(void **state) {
       OK(ct_server_push(b->served[1].server, &request, NULL));
     assert_int_equal(ct_server_push(b->served[1].server, &request, NULL), CT_ERR_FULL);
     for (unsigned i = 0; i < OLD; ++i)
-      assert_int_equal(ct_server_cancel(b->dev, old[i]), CT_ERR_NOT_FOUND);
+      assert_int_equal(ct_cancel(b->dev, old[i]), CT_ERR_NOT_FOUND);
     for (unsigned i = 0; i < SLOTS; ++i) {
-      OK(ct_server_reap(b->dev, &r, 5000));
+      OK(ct_reap(b->dev, &r, 5000));
       assert_int_equal(r.error, CT_OK);
     }
   }
@@ -75,10 +75,10 @@ static void tags_are_new(void **state) {
 /* ---- Accesses that fail ---- */
 
 /* Takes a record although reaping may fail on the way. */
-static struct ct_record reap_stubbornly(struct bed *b) {
-  struct ct_record r;
+static struct ct_event reap_stubbornly(struct bed *b) {
+  struct ct_event r;
   for (int i = 0; i < 1000; ++i) {
-    const int err = ct_server_reap(b->dev, &r, 5000);
+    const int err = ct_reap(b->dev, &r, 5000);
     if (err == CT_OK) return r;
     assert_int_equal(err, CT_ERR_DEVICE);
   }
@@ -103,10 +103,10 @@ static void accesses_fail(const char *uri, unsigned rounds) {
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
     }
     for (uint32_t i = 0; i < n; ++i) {
-      const struct ct_record r = reap_stubbornly(b);
+      const struct ct_event r = reap_stubbornly(b);
       bed_check(b, &r);
     }
-    assert_int_equal(ct_server_outstanding(b->dev), 0);
+    assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 0);
   }
   assert_true(flaky.failed[0] > 10 && flaky.failed[1] > 10);
   flaky_end(&flaky, b->dev);
@@ -136,7 +136,7 @@ static void first_push_fails(void **state) {
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
     }
     for (int i = 0; i < 2; ++i) {
-      const struct ct_record r = reap_stubbornly(b);
+      const struct ct_event r = reap_stubbornly(b);
       assert_ptr_equal(r.user, &ask[i]);
       bed_check(b, &r);
     }
@@ -158,7 +158,7 @@ static void weights_are_not_trusted(void **state) {
   assert_non_null(ask.served->server->resident);
   for (int i = 0; i < 3; ++i) {
     bed_push(b, &ask, 0, CT_NO_CYCLE);
-    const struct ct_record r = bed_reap(b, &ask);
+    const struct ct_event r = bed_reap(b, &ask);
     bed_check(b, &r);
   }
   assert_true(ask.served->server->kept);
@@ -173,7 +173,7 @@ static void weights_are_not_trusted(void **state) {
   assert_false(ask.served->server->kept);
   flaky_end(&flaky, b->dev);
   bed_push(b, &ask, 0, CT_NO_CYCLE);
-  const struct ct_record r = bed_reap(b, &ask);
+  const struct ct_event r = bed_reap(b, &ask);
   bed_check(b, &r);
   bed_close(b);
 }
@@ -197,7 +197,7 @@ static void push_some(struct bed *b, struct ask *ask, uint32_t n) {
 static void reap_by_version(struct bed *b, uint32_t n, unsigned *by) {
   memset(by, 0, BED_VERSIONS * sizeof *by);
   for (uint32_t i = 0; i < n; ++i) {
-    const struct ct_record r = reap_stubbornly(b);
+    const struct ct_event r = reap_stubbornly(b);
     bed_check(b, &r);
     ++by[r.version];
   }
@@ -279,7 +279,7 @@ static void the_version_before_stays(void **state) {
 static struct bed *failing_batch(struct flaky *f, struct ask *ask, uint32_t only, unsigned most,
                                  enum effect effect) {
   unsigned by[BED_VERSIONS];
-  struct ct_record r;
+  struct ct_event r;
   struct bed *b = bed_open("emu:dram=32");
   bed_serve(b, 0, NULL);
   push_some(b, ask, 1);
@@ -289,7 +289,7 @@ static struct bed *failing_batch(struct flaky *f, struct ask *ask, uint32_t only
   flaky_begin(f, b->dev);
   push_some(b, ask, 1);
   flaky_fail_writes(f, only, most, effect);
-  assert_int_equal(ct_server_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
+  assert_int_equal(ct_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
   return b;
 }
 
@@ -346,9 +346,9 @@ static void arrivals_without_a_schedule(void **state) {
     ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
     bed_push(b, &ask[i], i % 2 ? 15000 : 0, now + (i + 1) * (uint64_t)GAP);
   }
-  assert_int_equal(b->dev->requests->list[CT_REQUEST_HOST].count, N);
+  assert_int_equal(ct_requests_of(b->dev)->list[CT_REQUEST_HOST].count, N);
   for (uint32_t i = 0; i < N; ++i) {
-    const struct ct_record r = bed_reap(b, &ask[i]);
+    const struct ct_event r = bed_reap(b, &ask[i]);
     bed_check(b, &r);
     assert_int_equal(r.scheduled, now + (i + 1) * (uint64_t)GAP);
     assert_in_range(r.start, r.scheduled, r.scheduled + LATE);
@@ -376,10 +376,10 @@ static void none_after_a_pop(void **state) {
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
     }
     for (uint32_t i = 0; i < N; ++i) {
-      struct ct_record r;
+      struct ct_event r;
       int err = CT_ERR_TIMEOUT;
       for (int look = 0; look < 50 && err == CT_ERR_TIMEOUT; ++look)
-        err = ct_server_reap(b->dev, &r, i % 2 ? CT_NO_WAIT : 5000);
+        err = ct_reap(b->dev, &r, i % 2 ? CT_NO_WAIT : 5000);
       OK(err);
       assert_ptr_equal(r.user, &ask[i]);
       bed_check(b, &r);
@@ -411,7 +411,7 @@ static void a_second_load_fails(struct bed *b, uint64_t unit) {
   const uint64_t image = s->image / CT_UNIT;
   const uint64_t tile = image + (uint64_t)ct_mlp_tile(&s->model->net, 2) * CT_RECORD_UNITS;
   struct ask ask[BATCHES];
-  struct ct_record r;
+  struct ct_event r;
   push_one(b, &ask[FIRST], FIRST);
   push_one(b, &ask[AGAIN], AGAIN);
   r = bed_reap(b, &ask[FIRST]);
@@ -462,12 +462,12 @@ static void hang(struct bed *b, bool on) {
 
 /* A batch of model 0 whose input never comes; a cancel waits for it, and not only so long. */
 static void begin_stuck(struct bed *b, struct ask *ask) {
-  struct ct_record r;
+  struct ct_event r;
   *ask = (struct ask){.served = &b->served[0]};
   OK(ct_reg_write(b->dev, CT_REG_DRAIN_LIMIT, UINT32_MAX));
   hang(b, true);
   bed_push(b, ask, 0, CT_NO_CYCLE);
-  assert_int_equal(ct_server_reap(b->dev, &r, 20), CT_ERR_TIMEOUT);
+  assert_int_equal(ct_reap(b->dev, &r, 20), CT_ERR_TIMEOUT);
 }
 
 enum left_how { SERVER_GOES, BOTH_GO, MODEL_GOES, DEVICE_GOES, LEFT_HOWS };
@@ -487,8 +487,8 @@ static void others_keep_off(struct bed *b, const struct ct_server *before) {
   assert_true(s->pin_words > 0 && s->pin_at + s->pin_words <= before->pin_at);
   bed_push(b, &ask, 0, CT_NO_CYCLE);
   hang(b, false);
-  struct ct_record r;
-  OK(ct_server_reap(b->dev, &r, 5000));
+  struct ct_event r;
+  OK(ct_reap(b->dev, &r, 5000));
   assert_int_equal(r.error, CT_ERR_CANCELLED);
   assert_int_equal(r.code, CT_DEV_CANCELLED);
   r = bed_reap(b, &ask);
@@ -501,7 +501,7 @@ static void others_keep_off(struct bed *b, const struct ct_server *before) {
 static void all_is_given_back(struct bed *b, enum left_how how, const struct ct_server *before) {
   struct served *s = &b->served[0];
   for (unsigned i = 0; i < CT_MODELS; ++i)
-    assert_null(b->dev->requests->server[i]);
+    assert_null(ct_requests_of(b->dev)->server[i]);
   if (how == MODEL_GOES) ct_server_free(s->server);
   s->server = NULL;
   if (how != SERVER_GOES) return;
@@ -510,7 +510,7 @@ static void all_is_given_back(struct bed *b, enum left_how how, const struct ct_
   bed_serve(b, 0, NULL);
   assert_true(s->server->number == before->number && s->server->pin_at == before->pin_at);
   bed_push(b, &ask, 0, CT_NO_CYCLE);
-  const struct ct_record r = bed_reap(b, &ask);
+  const struct ct_event r = bed_reap(b, &ask);
   bed_check(b, &r);
 }
 
@@ -584,8 +584,8 @@ static void cancel_hits_its_own(void **state) {
   flaky.at_state = NULL;
   flaky_end(&flaky, b->dev);
   for (int i = 0; i < 2; ++i) {
-    struct ct_record r;
-    OK(ct_server_reap(b->dev, &r, 5000));
+    struct ct_event r;
+    OK(ct_reap(b->dev, &r, 5000));
     if (r.user == &other) bed_check(b, &r);
     if (r.user == &stuck) assert_int_equal(r.error, CT_ERR_CANCELLED);
   }
@@ -597,7 +597,7 @@ static void cancel_hits_its_own(void **state) {
 static void thaws(unsigned from, unsigned most, enum effect effect, unsigned failed_looks) {
   struct ask stuck, other = {.sample = 7, .place = 7};
   struct flaky flaky;
-  struct ct_record r;
+  struct ct_event r;
   struct bed *b = bed_open("sim:dram=32");
   bed_serve(b, 0, NULL);
   bed_serve(b, 2, NULL);
@@ -614,11 +614,11 @@ static void thaws(unsigned from, unsigned most, enum effect effect, unsigned fai
   bed_push(b, &other, 0, CT_NO_CYCLE);
   for (; failed_looks; --failed_looks) {
     assert_true(bed_is_readable(fd));
-    assert_int_equal(ct_server_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
+    assert_int_equal(ct_reap(b->dev, &r, 5000), CT_ERR_DEVICE);
   }
   bool answered = false;
   for (int i = 0; i < 2; ++i) {
-    OK(ct_server_reap(b->dev, &r, 5000));
+    OK(ct_reap(b->dev, &r, 5000));
     assert_true(r.user == &stuck || r.user == &other);
     if (r.user == &other) bed_check(b, &r);
     answered |= r.user == &other;

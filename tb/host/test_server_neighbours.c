@@ -40,8 +40,8 @@ static void other_calls_work(struct bed *b, struct bed_training *training) {
 static void all_come_in_order(struct bed *b, const struct ask *ask) {
   uint32_t next[2] = {0, 1};
   for (uint32_t i = 0; i < UNREAPED; ++i) {
-    struct ct_record r;
-    OK(ct_server_reap(b->dev, &r, 5000));
+    struct ct_event r;
+    OK(ct_reap(b->dev, &r, 5000));
     const uint32_t which = r.server == b->served[2].server;
     assert_ptr_equal(r.user, &ask[next[which]]);
     next[which] += 2;
@@ -70,7 +70,7 @@ static void nobody_reaps(void **state) {
       other_calls_work(b, &training);
     }
     pass(b, 20000);
-    assert_int_equal(ct_server_outstanding(b->dev), UNREAPED);
+    assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), UNREAPED);
     all_come_in_order(b, ask);
   }
   bed_check_training(&training);
@@ -97,17 +97,17 @@ static void cancel_present(struct bed *b, struct ask *ask) {
   for (int look = 0; look < 1000 && !batch_runs(b); ++look)
     continue;
   assert_true(batch_runs(b));
-  OK(ct_server_cancel(b->dev, ask[BATCH].tag));
+  OK(ct_cancel(b->dev, ask[BATCH].tag));
   bed_push(b, &ask[DONE], 0, CT_NO_CYCLE);
   pass(b, 20000);
   OK(ct_poll(b->dev));
   OK(ct_poll(b->dev));
-  OK(ct_server_cancel(b->dev, ask[DONE].tag));
+  OK(ct_cancel(b->dev, ask[DONE].tag));
   bed_freeze(b, true);
   for (uint32_t i = 2; i < AHEAD; ++i)
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
-  OK(ct_server_cancel(b->dev, ask[HOST].tag));
-  OK(ct_server_cancel(b->dev, ask[QUEUE].tag));
+  OK(ct_cancel(b->dev, ask[HOST].tag));
+  OK(ct_cancel(b->dev, ask[QUEUE].tag));
   bed_freeze(b, false);
 }
 
@@ -115,13 +115,13 @@ static void cancel_present(struct bed *b, struct ask *ask) {
 static void reap_present(struct bed *b, const struct ask *ask) {
   unsigned gone = 0;
   for (uint32_t i = 0; i < AHEAD; ++i) {
-    struct ct_record r;
-    OK(ct_server_reap(b->dev, &r, 5000));
+    struct ct_event r;
+    OK(ct_reap(b->dev, &r, 5000));
     const struct ask *a = r.user;
     assert_int_equal(r.error == CT_OK, a != &ask[HOST] && a != &ask[QUEUE]);
     if (r.error == CT_OK) bed_check(b, &r);
     gone += r.error == CT_ERR_CANCELLED && r.code == CT_DEV_CANCELLED && r.batch == 0;
-    assert_int_equal(ct_server_cancel(b->dev, r.tag), CT_ERR_NOT_FOUND);
+    assert_int_equal(ct_cancel(b->dev, r.tag), CT_ERR_NOT_FOUND);
   }
   assert_int_equal(gone, 2);
 }
@@ -133,10 +133,10 @@ static void cancel_scheduled(struct bed *b, struct ask *ask) {
   bed_push(b, &ask[AHEAD], 0, now + 800);
   bed_push(b, &ask[LATER], 0, now + 80000);
   for (uint32_t i = AHEAD; i <= LATER; ++i)
-    OK(ct_server_cancel(b->dev, ask[i].tag));
+    OK(ct_cancel(b->dev, ask[i].tag));
   for (uint32_t i = AHEAD; i <= LATER; ++i) {
-    struct ct_record r;
-    OK(ct_server_reap(b->dev, &r, 5000));
+    struct ct_event r;
+    OK(ct_reap(b->dev, &r, 5000));
     assert_int_equal(r.code, CT_DEV_CANCELLED);
   }
 }
@@ -172,7 +172,7 @@ static void cancel_in_the_host_is_shown(void **state) {
   OK(ct_now(b->dev, &now));
   bed_push(b, &ask, 0, now + 80000);
   assert_false(bed_is_readable(fd));
-  OK(ct_server_cancel(b->dev, ask.tag));
+  OK(ct_cancel(b->dev, ask.tag));
   assert_true(bed_is_readable(fd));
   assert_int_equal(bed_reap(b, &ask).code, CT_DEV_CANCELLED);
   assert_false(bed_is_readable(fd));
@@ -198,12 +198,12 @@ static void cancels_at_random(void **state) {
       if (!ct_rng_percent(&b->rng, 40)) continue;
       const uint32_t which = ct_rng_below(&b->rng, i + 1);
       if (ct_rng_percent(&b->rng, 50)) pass(b, ct_rng_below(&b->rng, 500));
-      OK(ct_server_cancel(b->dev, ask[which].tag));
+      OK(ct_cancel(b->dev, ask[which].tag));
       asked[which] = true;
     }
     for (uint32_t i = 0; i < N; ++i) {
-      struct ct_record r;
-      OK(ct_server_reap(b->dev, &r, 5000));
+      struct ct_event r;
+      OK(ct_reap(b->dev, &r, 5000));
       const struct ask *a = r.user;
       assert_true(a->busy && (r.error == CT_OK || asked[a - ask]));
       if (r.error == CT_OK) bed_check(b, &r);
@@ -280,16 +280,22 @@ static ct_program *training_hangs(struct bed *b, uint64_t start) {
   return program;
 }
 
-static void training_has_failed(struct bed *b, ct_program *program) {
+static void check_hung(const struct ct_event *e) {
+  assert_int_equal(e->kind, CT_EVENT_JOB);
+  assert_int_equal(e->error, CT_ERR_JOB);
+  assert_int_equal(e->code, CT_DEV_WATCHDOG);
+  assert_int_equal(e->queue, CT_TRAINING);
+  assert_in_range(e->end - e->start, LIMIT, LIMIT + 2000);
+  assert_non_null(strstr(ct_code_text(e->code), "longer than its limit"));
+}
+
+/* hung: jobs whose events came between those of requests. */
+static void training_has_failed(struct bed *b, ct_program *program, unsigned hung) {
   uint64_t counter[32];
-  for (unsigned i = 0; i < HANGING; ++i) {
-    struct ct_result r;
-    OK(ct_reap(b->dev, &r, 20000));
-    assert_int_equal(r.error, CT_ERR_JOB);
-    assert_int_equal(r.code, CT_DEV_WATCHDOG);
-    assert_int_equal(r.queue, CT_TRAINING);
-    assert_in_range(r.end - r.start, LIMIT, LIMIT + 2000);
-    assert_non_null(strstr(ct_code_text(r.code), "longer than its limit"));
+  for (; hung < HANGING; ++hung) {
+    struct ct_event e;
+    OK(ct_reap(b->dev, &e, 20000));
+    check_hung(&e);
   }
   /* It has read in most of the cycles. */
   assert_in_range(ct_counters(b->dev, CT_TRAINING, counter, 32), CT_CNT_LD_BEATS + 1, 32);
@@ -309,7 +315,7 @@ static void push_all(struct bed *b, struct run *run, uint64_t start) {
 }
 
 /* Model 0's requests may be unloaded, and only by an unload. */
-static void take(struct bed *b, struct run *run, const struct ct_record *r) {
+static void take(struct bed *b, struct run *run, const struct ct_event *r) {
   const struct ask *a = r->user;
   if (a->served == &b->served[0] && r->error) {
     assert_int_equal(r->error, CT_ERR_CANCELLED);
@@ -328,7 +334,7 @@ static void take(struct bed *b, struct run *run, const struct ct_record *r) {
 static void run(struct run *run) {
   ct_program *program = NULL;
   uint64_t start = 0;
-  unsigned served = 0;
+  unsigned served = 0, hung = 0;
   struct bed *b = bed_open(run->uri);
   bed_serve(b, 2, &(struct ct_serving){.stream = true});
   bed_serve(b, 0,
@@ -338,9 +344,14 @@ static void run(struct run *run) {
   start += 5000;
   if (run->training) program = training_hangs(b, start);
   push_all(b, run, start);
-  while (ct_server_outstanding(b->dev)) {
-    struct ct_record r;
-    OK(ct_server_reap(b->dev, &r, 20000));
+  while (ct_outstanding(b->dev, CT_INFERENCE)) {
+    struct ct_event r;
+    OK(ct_reap(b->dev, &r, 20000));
+    if (r.kind != CT_EVENT_REQUEST) {
+      check_hung(&r);
+      ++hung;
+      continue;
+    }
     take(b, run, &r);
     served += ((struct ask *)r.user)->served == &b->served[2];
     if (served == ARRIVALS / 2 && run->unload) ct_server_free(b->served[0].server);
@@ -348,7 +359,7 @@ static void run(struct run *run) {
   }
   assert_int_equal(served, ARRIVALS);
   if (run->unloaded) b->served[0].server = NULL;
-  if (run->training) training_has_failed(b, program);
+  if (run->training) training_has_failed(b, program, hung);
   bed_close(b);
 }
 

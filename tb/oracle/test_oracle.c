@@ -191,7 +191,7 @@ static bool run_jobs(ct_device *dev, const struct ct_code *code, int count, cons
   bool good = true;
   for (int i = 0; i < count && good; i++) {
     struct ct_job job = {.watchdog = 5000000};
-    struct ct_result result;
+    struct ct_event result;
     ct_program *program;
     uint64_t tag;
     assert_int_equal(ct_program_load(dev, code[i].cmd, code[i].count, &program), CT_OK);

@@ -11,7 +11,7 @@
 #include "ct_tb.h"
 
 #include "coltrain/coltrain.h"
-#include "host/lib/device/ct_device.h"
+#include "host/lib/queue/ct_queue.h"
 #include "host/transports/ct_probe.h"
 #include "host/lib/lower/ct_prog.h"
 
@@ -64,8 +64,8 @@ static void submit(struct batch *p, unsigned i, uint32_t flags, uint64_t cycle) 
   check(p->dev, ct_submit_at(p->dev, CT_INFERENCE, &job, cycle, NULL));
 }
 
-static struct ct_result reap(struct batch *p) {
-  struct ct_result r;
+static struct ct_event reap(struct batch *p) {
+  struct ct_event r;
   check(p->dev, ct_reap(p->dev, &r, 60000));
   assert_int_equal(r.error, CT_OK);
   return r;
@@ -80,7 +80,7 @@ static double alone(struct batch *p, bool turns) {
     /* One that is not in turns comes with the descriptor from the third job on. */
     p->program = turns && i % 2 ? p->twin : program;
     submit(p, 0, CT_JOB_OVERLAP, CT_NO_CYCLE);
-    const struct ct_result r = reap(p);
+    const struct ct_event r = reap(p);
     if (i >= 2) sum += r.end - r.arrive;
   }
   p->program = program;
@@ -110,7 +110,7 @@ static double back_to_back(struct batch *p, uint32_t flags) {
   for (unsigned i = 0; i < JOBS; ++i)
     submit(p, i, flags, p->dev->info.has_clock ? now + 5000 : CT_NO_CYCLE);
   for (unsigned i = 0; i < JOBS; ++i) {
-    const struct ct_result r = reap(p);
+    const struct ct_event r = reap(p);
     if (i == 0) first = r.end;
     if (i > 0 && p->dev->info.has_clock) assert_true(r.end > last);
     if (i > 0 && !flags && p->dev->info.has_clock) assert_true(r.start >= last);

@@ -123,7 +123,7 @@ static void the_descriptor_wakes(void **state) {
   (void)state;
   struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
   ct_device *dev = open_or_fail(uri);
-  struct ct_result r;
+  struct ct_event r;
   uint64_t tag;
   ct_program *program = tiny_program(dev, false);
   struct pollfd p = {.fd = ct_poll_fd(dev), .events = POLLIN};
@@ -147,7 +147,7 @@ static void an_endless_job(void **state) {
   (void)state;
   struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
   ct_device *dev = open_or_fail(uri);
-  struct ct_result r;
+  struct ct_event r;
   uint64_t tag;
   ct_program *program = tiny_program(dev, true);
   const struct ct_job job = {.program = program};
@@ -220,7 +220,7 @@ static void check_loss(bool unplug, const char *text) {
 static void check_loss_in_a_job(bool unplug, bool wait) {
   struct ct_usb_bed *bed = ct_usb_bed_new(sim, "CT0001");
   ct_device *dev = open_or_fail("usb:");
-  struct ct_result r;
+  struct ct_event r;
   uint64_t tag;
   ct_program *program = tiny_program(dev, true);
   const struct ct_job job = {.program = program};

@@ -356,47 +356,70 @@ int ct_model_set(ct_model *model, size_t layer, const float *w, const float *b, 
  * cancelled and the call returns CT_ERR_TIMEOUT. */
 int ct_set_timeout(ct_device *dev, int timeout_ms);
 
-/* What became of a job. */
-struct ct_result {
+/* What an event is about. New kinds may be added at the end. */
+enum ct_event_kind {
+  CT_EVENT_JOB,    /* ct_submit() */
+  CT_EVENT_STEP,   /* ct_model_step_submit() */
+  CT_EVENT_COPY,   /* ct_model_publish() */
+  CT_EVENT_ANSWER, /* ct_model_infer_submit() */
+  CT_EVENT_REQUEST /* ct_server_push() */
+};
+
+typedef struct ct_server ct_server;
+
+/* What became of something that was submitted. It is one thing with one event, however many jobs it
+ * took. Cycles are CT_NO_CYCLE where there is no such time. */
+struct ct_event {
   uint64_t tag;
+  enum ct_event_kind kind;
   enum ct_queue queue;
-  int error;        /* CT_OK, CT_ERR_JOB or CT_ERR_CANCELLED */
-  uint32_t code;    /* the device's code (0 = success); ct_code_text() */
-  uint32_t address; /* that belongs to the code */
-  uint32_t version;
-  uint32_t rows;               /* rows of 16 x 16 multiply-accumulates that the array took for it */
-  uint64_t scheduled;          /* cycle given to ct_submit_at(), else CT_NO_CYCLE */
-  uint64_t arrive, start, end; /* doorbell seen, descriptor taken, completion visible */
+  int error;     /* CT_OK, CT_ERR_JOB or CT_ERR_CANCELLED */
+  uint32_t code; /* the device's code (0 = success) of the first job that failed; ct_code_text() */
+  uint32_t address;   /* that belongs to the code */
+  uint32_t version;   /* of the job's descriptor; of the weights that gave the answer */
+  uint32_t rows;      /* rows of 16 x 16 multiply-accumulates that the array took; of a request: for
+                       * its whole batch */
+  uint32_t jobs;      /* that it took; 0: a request */
+  uint64_t scheduled; /* cycle that it was submitted for, else CT_NO_CYCLE */
+  uint64_t arrive, start, end; /* doorbell or push seen; descriptor taken, or the batch's;
+                                * completion visible */
   void *user;
+  /* Of requests alone. */
+  ct_server *server; /* NULL: it is not a request */
+  uint32_t batch;    /* requests in its batch; 0: it was in none */
+  bool met;          /* answered by its deadline; without one, or a clock: answered */
+  uint64_t deadline; /* CT_NO_CYCLE: none */
   uintptr_t reserved[4];
 };
 
-/* Takes the result of a finished job: of any, oldest first. CT_ERR_TIMEOUT if none finishes in
- * time (at once where none can, as on emu:); CT_ERR_NOT_FOUND if none is outstanding. A failed job
- * is a success of ct_reap(): see error. Even CT_NO_WAIT lets a simulated device run a little, so
- * polling makes progress. */
-int ct_reap(ct_device *dev, struct ct_result *result, int timeout_ms);
+/* Takes the event of something that has ended: of any, oldest first. CT_ERR_TIMEOUT if none ends in
+ * time (at once where none can, as on emu:); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
+ * job is a success of ct_reap(): see error. Even CT_NO_WAIT lets a simulated device run a little,
+ * so polling makes progress. */
+int ct_reap(ct_device *dev, struct ct_event *event, int timeout_ms);
 
-/* The same, for one job; results of others stay for later. result may be NULL. CT_ERR_NOT_FOUND if
- * that job was reaped before or never submitted. */
-int ct_wait(ct_device *dev, uint64_t tag, struct ct_result *result, int timeout_ms);
+/* The same, for one tag; other events stay for later. event may be NULL. CT_ERR_NOT_FOUND if it was
+ * reaped before or never submitted. */
+int ct_wait(ct_device *dev, uint64_t tag, struct ct_event *event, int timeout_ms);
 
-/* Asks to end a job, in whatever state it is: queued or scheduled, it will do nothing when its turn
- * comes; running, it is stopped; finished, nothing happens. Its result still has to be reaped and
- * says CT_ERR_CANCELLED unless the job finished first; no other job is hit. A step of several jobs
- * is cancelled as a whole; if it had begun, the weights may be half changed. CT_ERR_NOT_FOUND if it
- * was reaped before or never submitted. Returns at once. */
+/* Asks to end it, in whatever state it is: queued or scheduled, it will do nothing when its turn
+ * comes; running, it is stopped; finished, nothing happens. Its event still has to be reaped and
+ * says CT_ERR_CANCELLED unless it finished first; nothing else is hit. A step of several jobs is
+ * cancelled as a whole; if it had begun, the weights may be half changed. A request that waits, in
+ * the host or the device, is taken out; one whose batch has been formed is answered, as its mates
+ * are. CT_ERR_NOT_FOUND if it was reaped before or never submitted. Returns at once. */
 int ct_cancel(ct_device *dev, uint64_t tag);
 
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
- * readable when ct_reap() or ct_server_reap() with CT_NO_WAIT may have a result: while jobs or
+ * readable when ct_reap() with CT_NO_WAIT may have an event: while jobs or
  * requests are outstanding on a simulated device, which advances only in calls; when one has ended
  * (or it is time to look) on hardware. Then reap until CT_ERR_TIMEOUT or CT_ERR_NOT_FOUND. Do not
  * read from it. */
 int ct_poll_fd(ct_device *dev);
 
-/* Jobs submitted and not reaped; 0 without a device. Capacity: at most 1024 of a queue are under
- * way at once (64 with less than 16 MiB of device memory); results wait in host memory. */
+/* What was submitted to a queue and not reaped (a request counts for CT_INFERENCE, a step is one);
+ * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (64 with less
+ * than 16 MiB of device memory), and 4096 requests; events wait in host memory. */
 size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
 
 /* A step in three parts, so that steps queue up: a batch in device memory, the job, its loss. A
@@ -407,9 +430,8 @@ int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const u
 
 /* Submits a step on the batch at batch_addr; both memories are the job's until it is reaped. The
  * loss is one float (the sum over the batch) in the first 4 of 16 bytes at loss_addr; both
- * addresses are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them; the last
- * one carries user and tag, the others are only seen when they fail. CT_ERR_FULL: nothing was
- * submitted.
+ * addresses are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them, with one
+ * tag and one event; after a failure its other jobs do not run. CT_ERR_FULL: nothing was submitted.
  */
 int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr, void *user,
                          uint64_t *tag);
@@ -448,7 +470,7 @@ int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, 
  * when a batch goes, and answers it by one job of the inference queue. An answer is the same to the
  * bit whatever the batch. Up to 8 models are served at once; the earliest deadline goes first. It
  * belongs to its device and follows its thread rule. */
-typedef struct ct_server ct_server;
+/* (struct ct_server is declared with the events.) */
 
 /* When a batch goes, if the engine is free: at once; when max_batch requests wait or the oldest has
  * waited for max_wait; as late as the deadlines allow by the service times of recent batches. */
@@ -522,38 +544,6 @@ int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t
 int ct_server_push_at(ct_server *server, const struct ct_request *request, uint64_t cycle,
                       uint64_t *tag);
 
-/* What became of a request. Cycles are CT_NO_CYCLE where there is no such time. */
-struct ct_record {
-  uint64_t tag;
-  ct_server *server;
-  int error;          /* CT_OK, CT_ERR_JOB (of its batch) or CT_ERR_CANCELLED */
-  uint32_t code;      /* the device's code (0 = success); ct_code_text() */
-  uint32_t address;   /* that belongs to the code */
-  uint32_t version;   /* of the weights that gave the answer */
-  uint32_t batch;     /* requests in its batch; 0: it was in none */
-  uint32_t rows;      /* rows of 16 x 16 multiply-accumulates that the array took for the batch */
-  bool met;           /* answered by its deadline; without one, or a clock: answered */
-  uint64_t scheduled; /* cycle given to ct_server_push_at(), else CT_NO_CYCLE */
-  uint64_t arrive, start, end; /* pushed; its batch began; the answer was visible */
-  uint64_t deadline;           /* CT_NO_CYCLE: none */
-  void *user;
-  uintptr_t reserved[4];
-};
-
-/* Takes the record of a request of any server of the device, in the order in which they left the
- * queue. Timeouts and errors as for ct_reap() and ct_reap_until(). A failed request is a success of
- * ct_server_reap(): see error. */
-int ct_server_reap(ct_device *dev, struct ct_record *record, int timeout_ms);
-int ct_server_reap_until(ct_device *dev, struct ct_record *record, uint64_t until, int timeout_ms);
-
-/* Asks to take a request out that waits, in the host or the device: its record then says
- * CT_ERR_CANCELLED. One whose batch has been formed is answered, as its mates are. CT_ERR_NOT_FOUND
- * if it was reaped before or never pushed. Returns at once. */
-int ct_server_cancel(ct_device *dev, uint64_t tag);
-
-/* Requests pushed and not reaped, of all servers; 0 without a device. */
-size_t ct_server_outstanding(const ct_device *dev);
-
 /* ---- Expert calls -------------------------------------------------------------------------- */
 
 /* A program in device memory (docs/programming.md). */
@@ -595,7 +585,7 @@ int ct_submit_at(ct_device *dev, enum ct_queue queue, const struct ct_job *job, 
 
 /* As ct_reap(), but also gives up with CT_ERR_TIMEOUT when the device's clock reaches until. With
  * nothing outstanding it waits just for that. */
-int ct_reap_until(ct_device *dev, struct ct_result *result, uint64_t until, int timeout_ms);
+int ct_reap_until(ct_device *dev, struct ct_event *event, uint64_t until, int timeout_ms);
 
 /* Name and meaning of a result's code. Any thread. */
 const char *ct_code_name(uint32_t code);

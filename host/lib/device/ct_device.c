@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "ct_cmd.h"
-#include "ct_server.h"
 
 enum { ALIGN = 256, RESET_POLLS = 1000 };
 
@@ -156,21 +155,15 @@ static int set_windows(ct_device *dev, uint64_t data_start) {
 /* Device memory: rings, programs, data. */
 static int set_up(ct_device *dev) {
   const bool small = dev->info.dram_bytes < UINT64_C(16) << 20;
-  const unsigned log2 = small ? 6 : 10;
-  const uint64_t rings = (uint64_t)CT_QUEUES * CT_DESC_BYTES << log2;
+  dev->ring_log2 = small ? 6 : 10;
+  const uint64_t rings = (uint64_t)CT_QUEUES * CT_DESC_BYTES << dev->ring_log2;
   const uint64_t code = small ? UINT64_C(256) << 10 : UINT64_C(4) << 20;
   dev->data_start = rings + code;
   int err = reset(dev);
   if (!err) err = set_windows(dev, dev->data_start);
   if (!err) err = ct_heap_init(&dev->code, rings, code);
   if (!err) err = ct_heap_init(&dev->data, dev->data_start, dev->info.dram_bytes - dev->data_start);
-  if (!err) err = ct_rings_init(dev, 0, log2);
-  if (err) return err;
-  struct ct_cmd end = {{0}};
-  uint8_t bytes[CT_CMD_BYTES];
-  CT_PUT(&end, ALL_OP, CT_OP_END);
-  ct_cmd_to_bytes(&end, bytes);
-  return ct_program_load(dev, bytes, 1, &dev->idle);
+  return err;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------- */
@@ -189,8 +182,7 @@ static int open_transport(ct_device *dev, const char *uri) {
   return err < 0 ? err : CT_OK;
 }
 
-/* Says why a device could not be opened, in the three places where someone may look. */
-static int open_failed(ct_device *dev, const char *uri, const struct ct_options *options, int err) {
+int ct_device_failed(ct_device *dev, const char *uri, const struct ct_options *options, int err) {
   const char *text = dev && dev->error[0] ? dev->error : ct_strerror(err);
   if (options && options->why && options->why_size)
     snprintf(options->why, options->why_size, "%s", text);
@@ -207,42 +199,19 @@ static int take_options(ct_device *dev, const struct ct_options *options) {
                            sizeof options->reserved / sizeof *options->reserved);
 }
 
-int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
-  if (device) *device = NULL;
-  CT_NEED(NULL, device);
-  CT_NEED(NULL, uri);
-  ct_device *dev = calloc(1, sizeof *dev);
-  if (!dev) return open_failed(dev, uri, options, CT_ERR_MEMORY);
-  dev->fd = dev->wake = dev->irq = -1;
+int ct_device_open(const char *uri, const struct ct_options *options, ct_device **device) {
+  ct_device *dev = *device = calloc(1, sizeof *dev);
+  if (!dev) return CT_ERR_MEMORY;
   dev->timeout_ms = CT_FOREVER;
   int err = options ? take_options(dev, options) : CT_OK;
   if (!err) err = open_transport(dev, uri);
   if (!err) err = read_info(dev);
   if (!err) err = set_up(dev);
-  if (err) {
-    open_failed(dev, uri, options, err);
-    ct_close(dev);
-    return err;
-  }
-  dev->error[0] = 0;
-  dev->opened = true;
-  ct_log(dev, CT_LOG_INFO, "%s is open: %u x %u, %llu bytes of memory", uri, dev->info.array_rows,
-         dev->info.array_cols, (unsigned long long)dev->info.dram_bytes);
-  *device = dev;
-  return CT_OK;
+  return err;
 }
 
-int ct_open(const char *uri, ct_device **device) {
-  return ct_open_with(uri, NULL, device);
-}
-
-/* Ends the jobs (nothing is waited for but the registers' answers) and lets the transport go. */
+/* Nothing is waited for but the registers' answers. */
 static void shut_down(ct_device *dev) {
-  const size_t jobs = dev->ring[0].unreaped + dev->ring[1].unreaped;
-  const size_t requests = ct_server_outstanding(dev);
-  if (jobs) ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs that nobody reaped", jobs);
-  if (requests)
-    ct_log(dev, CT_LOG_WARNING, "closed with %zu requests that nobody reaped", requests);
   for (uint32_t q = 0; q < CT_QUEUES; ++q)
     if (ct_reg_write(dev, CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_CONTROL, 1)) break;
   if (dev->opened) ct_log(dev, CT_LOG_INFO, "%s is closed", dev->info.uri);
@@ -250,23 +219,11 @@ static void shut_down(ct_device *dev) {
   dev->plugin.ops->close(dev->self);
 }
 
-void ct_close(ct_device *dev) {
-  if (!dev) return;
-  if (dev->closed) {
-    ct_fail(dev, CT_ERR_CLOSED, "the device %s was closed before", dev->info.uri);
-    return;
-  }
-  ct_servers_close(dev);
-  ct_program_free(dev->idle);
-  dev->idle = NULL;
+void ct_device_close(ct_device *dev) {
   if (dev->self) shut_down(dev);
   dev->self = NULL;
   dev->log = NULL;
   dev->closed = true;
-  ct_poll_close(dev);
-  ct_rings_free(dev);
-  free(dev->requests);
-  dev->requests = NULL;
   ct_heap_free_all(&dev->code);
   ct_heap_free_all(&dev->data);
   ct_plugin_close(&dev->plugin);

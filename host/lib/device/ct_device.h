@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device inside the library: its transport, memory, queues. Nothing here is public.
+ * A device inside the library: its transport, memory, errors, handles. Nothing here is public.
  *
- *   ct_device.c  opening, information             ct_plugin.c  transports by name
- *   ct_error.c   sentences, the log, handles      ct_job.c     queues
- *   ct_heap.c    device memory                    ct_request.c requests (ct_server.h)
+ *   ct_device.c  opening, information, registers   ct_plugin.c  transports by name
+ *   ct_error.c   sentences, the log, handles       ct_heap.c    device memory
+ *
+ * Layers stand on each other in one direction (scripts/layers): what lies above a device, its
+ * queues first, hangs on it by a pointer that this layer never looks into.
  */
 #ifndef CT_DEVICE_H
 #define CT_DEVICE_H
 
 #include "coltrain/coltrain.h"
 #include "ct_transport.h"
+
+struct ct_queues;
 
 enum { CT_QUEUES = 2, CT_UNIT = 16 };
 
@@ -31,28 +35,6 @@ void ct_heap_free_all(struct ct_heap *heap);
 int ct_heap_alloc(struct ct_heap *heap, uint64_t size, uint64_t align, uint64_t *addr);
 int ct_heap_free(struct ct_heap *heap, uint64_t addr);
 uint64_t ct_heap_largest(const struct ct_heap *heap); /* bytes of the largest free block */
-
-/* A submitted job whose completion has not been seen. */
-struct ct_pending {
-  ct_program *program; /* NULL: it was freed, and the job could not be ended */
-  uint64_t scheduled;
-  void *user;
-  bool cancelled; /* its descriptor has been made harmless */
-  bool part;      /* of something longer: its result is of interest only if it failed */
-  unsigned parts; /* that came before it and are cancelled with it */
-};
-
-/* A queue: a ring of descriptors in device memory. Job number seq (from 0) lies in slot seq modulo
- * slots. */
-struct ct_ring {
-  uint64_t addr;
-  unsigned log2;
-  struct ct_pending *pending;    /* by slot */
-  uint64_t submitted, completed; /* sequence numbers */
-  uint64_t latest;               /* highest cycle a doorbell was scheduled for */
-  size_t unreaped;               /* submitted and not reaped */
-  unsigned parts;                /* of something whose last job is still to be submitted */
-};
 
 struct ct_plugin {
   void *handle; /* of dlopen(); NULL: linked in */
@@ -82,24 +64,10 @@ struct ct_device {
   struct ct_handle *grave[CT_GRAVES];
   size_t graves;             /* ever dug: the next is graves modulo CT_GRAVES */
   struct ct_heap code, data; /* programs are out of programs' reach */
-  uint64_t data_start;       /* rings and programs lie below */
+  uint64_t data_start;       /* rings (from 0 on) and programs lie below */
+  unsigned ring_log2;        /* log2 of the slots of a ring */
   int timeout_ms;            /* of calls that block */
-  int fd;                    /* what ct_poll_fd() gave; -1: nobody has asked */
-  int wake;                  /* an eventfd in it, or fd itself: up while a look is worth it */
-  int irq;                   /* the transport's irq_fd() in it; -1: it has none */
-  bool wake_up, irq_watched;
-  struct ct_ring ring[CT_QUEUES];
-  struct ct_result *done; /* seen, not reaped: a ring buffer */
-  size_t done_first, done_count, done_room;
-  ct_program *idle;             /* a program that does nothing: what cancelled jobs run */
-  struct ct_requests *requests; /* NULL: nothing has been served yet */
-};
-
-struct ct_program {
-  struct ct_handle handle; /* first */
-  uint64_t addr;
-  uint32_t count;
-  size_t jobs; /* submitted and not completed */
+  struct ct_queues *queues;  /* of the layer above; NULL until they are there */
 };
 
 /* Finds the transport of a scheme, linked in or as a plug-in. */
@@ -153,58 +121,15 @@ int ct_reg_write(ct_device *dev, uint32_t offset, uint32_t value);
 /* ct_mem_write() to anywhere. */
 int ct_mem_put(ct_device *dev, uint64_t addr, const void *data, size_t size);
 
-int ct_rings_init(ct_device *dev, uint64_t addr, unsigned log2);
-void ct_rings_free(ct_device *dev);
+/* Opens the transport that uri names, resets the device, sets its windows and heaps. On failure
+ * *device is there all the same, for ct_device_failed(). */
+int ct_device_open(const char *uri, const struct ct_options *options, ct_device **device);
 
-/* Gives back what ct_poll_fd() made. */
-void ct_poll_close(ct_device *dev);
+/* Says why a device could not be opened where someone may look, and returns err. */
+int ct_device_failed(ct_device *dev, const char *uri, const struct ct_options *options, int err);
 
-struct ct_code;
-/* Loads what a builder made and frees code->cmd, whatever the outcome. */
-int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
-
-/* ct_submit_at(); part: only a failure of this job is reported. */
-int ct_submit_job(ct_device *dev, enum ct_queue queue, const struct ct_job *job, uint64_t cycle,
-                  bool part, uint64_t *tag);
-
-/* Whether that many jobs can be submitted now. */
-bool ct_queue_has_room(const ct_device *dev, enum ct_queue queue, unsigned jobs);
-
-/* Waits, as long as a blocking call may, for the last of so many jobs that were submitted in a row
- * (all but the last of them parts) and takes their results. CT_OK if all did well. A job that takes
- * too long is cancelled; if even that does not end it, the answer is CT_ERR_DEVICE and its memory
- * must not be used again. */
-int ct_finish(ct_device *dev, uint64_t tag, unsigned jobs, struct ct_result *result);
-
-/* Takes in what the device has completed. */
-int ct_poll(ct_device *dev);
-
-/* What is waited for: until the device's clock or the wall clock says stop. */
-struct ct_patience {
-  uint64_t until;
-  int timeout_ms;
-  int64_t end; /* of the wall clock */
-  bool last;   /* there was nothing more to wait for: look once again and give up */
-};
-struct ct_patience ct_patience(uint64_t until, int timeout_ms);
-
-/* Waits for the device to have something new; CT_ERR_TIMEOUT: enough. what: "job", "request". */
-int ct_wait_more(ct_device *dev, struct ct_patience *p, const char *what);
-
-/* Shows in ct_poll_fd() whether something is outstanding. */
-void ct_show_outstanding(ct_device *dev);
-
-/* How long the end of something cancelled is waited for, milliseconds. */
-enum { CT_CANCEL_MS = 500 };
-
-/* Waits until every job of a queue with a number below seq has completed; takes nothing. */
-int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms);
-
-/* ct_program_free(); false: a job of it cannot be ended, so that what it uses must stay. */
-bool ct_program_end(ct_program *program);
-
-/* CT_OK, or the error of a job's result with a sentence about it. */
-int ct_result_error(ct_device *dev, const struct ct_result *result);
+/* Stops both contexts and lets the transport and the memory go; what lies above has gone before. */
+void ct_device_close(ct_device *dev);
 
 /* Words of the scratchpad window of either queue. */
 uint32_t ct_window_words(const ct_device *dev);

@@ -16,6 +16,12 @@ struct ct_cmd {
   uint32_t w[8]; /* bit b of the command is bit b % 32 of w[b / 32]; in memory little-endian */
 };
 
+/* A finished program. free(cmd). */
+struct ct_code {
+  struct ct_cmd *cmd;
+  size_t count;
+};
+
 /* The value of a SEM field that names semaphore n; 0 is "none". */
 #define CT_SEM(n) (16u | (unsigned)(n))
 

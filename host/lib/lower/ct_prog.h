@@ -15,28 +15,7 @@
 #include <stdint.h>
 
 #include "ct_build.h"
-
-/* Units of 16 bytes: an HBFP8 tile record, an FP32 tile, an FP32 row of a tile. */
-enum { CT_TILE = 16, CT_RECORD_UNITS = 17, CT_F32_TILE_UNITS = 64, CT_F32_ROW_UNITS = 4 };
-
-static inline uint32_t ct_tiles(uint32_t n) {
-  return n / CT_TILE + (n % CT_TILE != 0);
-}
-
-static inline uint32_t ct_min_u32(uint32_t a, uint32_t b) {
-  return a < b ? a : b;
-}
-
-/* Elements of tile t that exist, of n in all: 1..16. */
-static inline uint32_t ct_in_tile(uint32_t n, uint32_t t) {
-  return ct_min_u32(n - t * CT_TILE, CT_TILE);
-}
-
-/* A finished program. free(cmd). */
-struct ct_code {
-  struct ct_cmd *cmd;
-  size_t count;
-};
+#include "ct_layout.h"
 
 struct ct_why {
   char *text; /* may be NULL */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ct_device.h"
 #include "ct_prog.h"
+#include "ct_queue.h"
 
 /* A product in device memory. */
 struct product {
@@ -50,10 +50,10 @@ static int run(struct product *p, struct ct_timing *timing) {
   job.args[CT_GEMM_A - 1] = (uint32_t)(p->a / CT_UNIT);
   job.args[CT_GEMM_B - 1] = (uint32_t)(p->b / CT_UNIT);
   job.args[CT_GEMM_C - 1] = (uint32_t)(p->c / CT_UNIT);
-  struct ct_result r = {0};
+  struct ct_event r = {0};
   uint64_t tag = 0;
   err = ct_submit(p->dev, p->queue, &job, &tag);
-  if (!err) err = ct_finish(p->dev, tag, 1, &r);
+  if (!err) err = ct_finish(p->dev, tag, &r);
   if (!err && timing) {
     timing->cycles = r.end == CT_NO_CYCLE ? CT_NO_CYCLE : r.end - r.arrive;
     timing->macs = (uint64_t)p->m * p->n * p->k;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: their numbers on the host and on the device. Jobs are in ct_model_jobs.c. */
 #include "ct_model.h"
-#include "ct_server.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,7 +230,7 @@ void ct_model_left_ended(ct_model *m) {
 
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
-  ct_server_end(m->server);
+  if (m->follower) m->follower->end(m->follower_self);
   m->stuck = !ct_program_end(m->copy);
   for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
     m->stuck |= !ct_program_end(m->step[i]);

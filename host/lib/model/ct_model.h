@@ -3,11 +3,22 @@
 #ifndef CT_MODEL_H
 #define CT_MODEL_H
 
-#include "ct_device.h"
+#include "ct_fixed.h"
 #include "ct_prog.h"
+#include "ct_queue.h"
 
 _Static_assert(CT_MLP_LAYERS == CT_MAX_LAYERS, "one limit, in two headers");
 _Static_assert(CT_INFER_ROW + CT_INFER_ROWS_MAX - 1 <= CT_MAX_ARGS, "rows are arguments");
+
+/* What follows a model's versions, above this layer: a server. */
+struct ct_model_follower {
+  /* From the next batch on, this version. */
+  int (*commit)(void *self, uint64_t image, uint32_t version);
+  /* Waits until nothing can use another version than the present one. */
+  int (*settle)(void *self);
+  /* The model is freed. */
+  void (*end)(void *self);
+};
 
 struct ct_model {
   struct ct_handle handle; /* first */
@@ -25,9 +36,10 @@ struct ct_model {
   uint32_t version;   /* that is served; 0: none */
   uint32_t numbered;  /* highest number that a version has had, also one whose commit failed */
   uint64_t swapped;   /* inference jobs before it: they may use the other image */
-  ct_server *server;  /* NULL: requests for it come as jobs only */
-  unsigned left;      /* servers of which a batch has not ended: the memory stays */
-  bool stuck;         /* a job has not ended: the memory stays for good */
+  const struct ct_model_follower *follower; /* NULL: requests for it come as jobs only */
+  void *follower_self;
+  unsigned left; /* servers of which a batch has not ended: the memory stays */
+  bool stuck;    /* a job has not ended: the memory stays for good */
 };
 
 /* A server's batch has ended after all. */
@@ -46,11 +58,6 @@ struct ct_numbers {
 
 /* CT_OK, or an error with a sentence: NULL, freed before, or of a closed device. */
 int ct_check_model(const ct_model *model);
-
-/* v * 2^-point and x / n as FP32, rounded to nearest even (a subnormal result is 0), without the
- * processor's floating point, so whatever rounding the caller has set. */
-float ct_from_fixed(int64_t v, int point);
-float ct_divide(float x, uint32_t n);
 
 size_t ct_numbers_count(const struct ct_mlp *net);
 int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *numbers);

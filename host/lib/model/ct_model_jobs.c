@@ -5,7 +5,6 @@
 
 #include "ct_model.h"
 #include "ct_num.h"
-#include "ct_server.h"
 
 static uint32_t bits_of(float x) {
   uint32_t bits;
@@ -15,6 +14,12 @@ static uint32_t bits_of(float x) {
 
 static uint32_t units(uint64_t addr) {
   return (uint32_t)(addr / CT_UNIT);
+}
+
+static int submit_one(ct_device *dev, enum ct_queue queue, enum ct_event_kind kind,
+                      const struct ct_job *job, uint64_t cycle, uint64_t *tag) {
+  const struct ct_work work = {.queue = queue, .kind = kind, .job = job, .jobs = 1, .cycle = cycle};
+  return ct_submit_work(dev, &work, tag);
 }
 
 /* ---- Training ------------------------------------------------------------------------------ */
@@ -143,15 +148,19 @@ int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr, v
   job.args[CT_TRAIN_MU - 1] = bits_of(t->momentum);
   job.args[CT_TRAIN_NEG_LR - 1] = bits_of(-t->lr);
   job.args[CT_TRAIN_WD - 1] = bits_of(t->weight_decay);
-  if (!ct_queue_has_room(m->dev, CT_TRAINING, (unsigned)m->step_jobs))
-    return ct_fail(m->dev, CT_ERR_FULL, "the training queue is full");
+  struct ct_job jobs[CT_TRAIN_JOBS];
   for (int i = 0; i < m->step_jobs; ++i) {
-    job.program = m->step[i];
-    err = ct_submit_job(m->dev, CT_TRAINING, &job, CT_NO_CYCLE, i + 1 < m->step_jobs, tag);
-    if (err) return err;
+    jobs[i] = job;
+    jobs[i].program = m->step[i];
   }
-  ++m->steps;
-  return CT_OK;
+  const struct ct_work work = {.queue = CT_TRAINING,
+                               .kind = CT_EVENT_STEP,
+                               .job = jobs,
+                               .jobs = (unsigned)m->step_jobs,
+                               .cycle = CT_NO_CYCLE};
+  err = ct_submit_work(m->dev, &work, tag);
+  if (!err) ++m->steps;
+  return err;
 }
 
 int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *loss) {
@@ -165,7 +174,7 @@ int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *lo
   const uint64_t loss_at = at + ct_model_batch_size(m);
   if (!err) err = ct_model_batch_write(m, at, x, labels);
   if (!err) err = ct_model_step_submit(m, at, loss_at, NULL, &tag);
-  if (!err) err = ct_finish(m->dev, tag, (unsigned)m->step_jobs, NULL);
+  if (!err) err = ct_finish(m->dev, tag, NULL);
   if (!err) err = ct_mem_read(m->dev, loss_at, &sum, sizeof sum);
   if (!err && loss) *loss = ct_divide(sum, m->training.batch);
   if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
@@ -190,7 +199,7 @@ int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
   struct ct_job job = {.program = m->copy, .user = user};
   job.args[CT_COPY_FROM - 1] = units(m->image);
   job.args[CT_COPY_TO - 1] = units(addr);
-  return ct_submit(m->dev, CT_TRAINING, &job, tag);
+  return submit_one(m->dev, CT_TRAINING, CT_EVENT_COPY, &job, CT_NO_CYCLE, tag);
 }
 
 /* A server that was freed may have left a batch behind, which reads one of the images. */
@@ -213,16 +222,16 @@ int ct_model_serve(ct_model *m, uint32_t *version) {
   uint64_t *image = &m->served[!m->at], tag = 0;
   if (!*image) err = ct_mem_alloc(m->dev, ct_model_image_bytes(m), image);
   if (!err) err = ct_wait_completed(m->dev, CT_INFERENCE, m->swapped, m->dev->timeout_ms);
-  if (!err && m->server) err = ct_server_settle(m->server);
+  if (!err && m->follower) err = m->follower->settle(m->follower_self);
   if (!err) err = ct_model_publish(m, *image, NULL, &tag);
-  if (!err) err = ct_finish(m->dev, tag, 1, NULL);
+  if (!err) err = ct_finish(m->dev, tag, NULL);
   if (err) return err;
   ++m->numbered; /* even if the commit fails: a batch may have it by then */
-  if (m->server) err = ct_server_commit(m->server, *image, m->numbered);
+  if (m->follower) err = m->follower->commit(m->follower_self, *image, m->numbered);
   if (err) return err;
   m->version = m->numbered;
   m->at = !m->at;
-  m->swapped = m->dev->ring[CT_INFERENCE].submitted;
+  m->swapped = ct_queue_submitted(m->dev, CT_INFERENCE);
   if (version) *version = m->version;
   return CT_OK;
 }
@@ -286,7 +295,7 @@ int ct_model_infer_submit(ct_model *m, enum ct_queue queue, uint64_t image, uint
   if (queue == CT_INFERENCE) job.flags = CT_JOB_OVERLAP;
   for (size_t r = 0; r < rows; ++r)
     job.args[CT_INFER_ROW - 1 + r] = units(row_addrs[r]);
-  return ct_submit_at(m->dev, queue, &job, cycle, tag);
+  return submit_one(m->dev, queue, CT_EVENT_ANSWER, &job, cycle, tag);
 }
 
 /* Up to 16 rows through buffers at `at`: packed rows, then answers. */
@@ -304,7 +313,7 @@ static int infer_some(ct_model *m, uint64_t image, const float *x, size_t rows, 
   if (!err)
     err = ct_model_infer_submit(m, CT_INFERENCE, image, 0, rows, row_addr, out, CT_NO_CYCLE, NULL,
                                 &tag);
-  if (!err) err = ct_finish(m->dev, tag, 1, NULL);
+  if (!err) err = ct_finish(m->dev, tag, NULL);
   if (!err) err = ct_mem_read(m->dev, out, buffer, rows * answer);
   for (size_t r = 0; r < rows && !err; ++r)
     memcpy(logits + r * classes, buffer + r * answer, classes * sizeof *logits);

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
-#include "ct_model.h"
+#include "ct_device.h"
+#include "ct_fixed.h"
+#include "ct_layout.h"
 #include "ct_num.h"
 #include "ct_path.h"
-#include "ct_prog.h"
 
 enum { RECORD = CT_RECORD_UNITS * CT_TILE };
 

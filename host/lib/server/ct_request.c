@@ -60,36 +60,19 @@ static size_t in_device(const struct ct_requests *q) {
   return q->list[CT_REQUEST_DEVICE].count;
 }
 
-int ct_requests_open(ct_device *dev) {
-  if (dev->requests) return CT_OK;
-  /* So that the result is not that of a push. */
-  const int err = ct_reg_write(dev, CT_REG_REQ_CANCEL, 0);
-  if (err) return err;
-  struct ct_requests *q = calloc(1, sizeof *q);
-  if (!q) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
-  for (; q->tickets < CT_REQ_PLACES; ++q->tickets)
-    q->ticket[q->tickets] = (uint8_t)q->tickets;
-  for (uint32_t i = 0; i < CT_REQUESTS; ++i) {
-    q->slot[i].record.tag = i;
-    append(q, &q->slot[i], CT_REQUEST_FREE);
-  }
-  dev->requests = q;
-  return CT_OK;
-}
-
 /* ---- Ends in the host ---------------------------------------------------------------------- */
 
 static void give_up(struct ct_requests *q, struct ct_request_slot *r, uint32_t code) {
   --r->server->in_host;
-  r->record.error = CT_ERR_CANCELLED;
-  r->record.code = code;
-  r->record.arrive = r->record.start = r->record.end = CT_NO_CYCLE;
-  move(q, r, CT_REQUEST_DONE);
-  ct_show_outstanding(r->server->dev); /* nothing comes from the device that would show it */
+  r->event.error = CT_ERR_CANCELLED;
+  r->event.code = code;
+  r->event.arrive = r->event.start = r->event.end = CT_NO_CYCLE;
+  move(q, r, CT_REQUEST_FREE);
+  ct_event_put(r->server->dev, &r->event);
 }
 
 void ct_requests_give_up(ct_server *server, uint32_t code) {
-  struct ct_requests *q = server->dev->requests;
+  struct ct_requests *q = ct_requests_of(server->dev);
   struct ct_request_slot *r = first_of(q, CT_REQUEST_HOST);
   for (size_t n = q->list[CT_REQUEST_HOST].count; n; --n) {
     struct ct_request_slot *next = &q->slot[r->next];
@@ -111,7 +94,7 @@ static uint64_t cycle_of(const ct_device *dev, uint32_t low, uint32_t high) {
 
 static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t state,
                         const uint32_t *v) {
-  struct ct_record *record = &r->record;
+  struct ct_event *record = &r->event;
   const bool ran = state >> 29 & 1;
   record->code = state & CODE;
   record->error = error_of(record->code);
@@ -145,35 +128,36 @@ static int read_record(ct_device *dev, uint32_t *v) {
 /* The request is done, whatever becomes of the pop. */
 static void end_request(ct_device *dev, struct ct_request_slot *r, uint32_t state,
                         const uint32_t *v) {
-  struct ct_requests *q = dev->requests;
+  struct ct_requests *q = ct_requests_of(dev);
   fill_record(dev, r, state, v);
-  move(q, r, CT_REQUEST_DONE);
+  move(q, r, CT_REQUEST_FREE);
+  ct_event_put(dev, &r->event);
   q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = r->ticket;
-  q->unpopped = r->record.tag;
+  q->unpopped = r->number;
   --r->server->in_device;
   if (r->seq < r->server->before) --r->server->old;
 }
 
 static int pop(ct_device *dev) {
   const int err = ct_reg_write(dev, CT_REG_REC_STATE, 1);
-  if (!err) dev->requests->unpopped = 0;
+  if (!err) ct_requests_of(dev)->unpopped = 0;
   return err;
 }
 
 /* Takes the record that the device shows. */
 static int take_record(ct_device *dev, uint32_t state) {
-  struct ct_requests *q = dev->requests;
+  struct ct_requests *q = ct_requests_of(dev);
   uint32_t v[10] = {0};
   int err = read_record(dev, v);
   if (err) return err;
   if (q->unpopped && (uint32_t)q->unpopped == v[0]) return pop(dev);
   struct ct_request_slot *r = &q->slot[v[0] % CT_REQUESTS];
-  if (r->state != CT_REQUEST_DEVICE || (uint32_t)r->record.tag != v[0] ||
+  if (r->state != CT_REQUEST_DEVICE || (uint32_t)r->number != v[0] ||
       r->ticket != (state >> 16 & TICKETS))
     return ct_fail(dev, CT_ERR_DEVICE, "a record came that belongs to no request (tag 0x%x)", v[0]);
   end_request(dev, r, state, v);
   err = pop(dev);
-  const int told = ct_server_saw(r->server, r->seq, &r->record); /* it is not taken a second time */
+  const int told = ct_server_saw(r->server, r->seq, &r->event); /* it is not taken a second time */
   return err ? err : told;
 }
 
@@ -214,12 +198,12 @@ enum { LEAD = 24 /* cycles that the words before the push take */ };
 /* Pushes at that cycle (CT_NO_CYCLE: now). The words before come as early as the push before
  * allows. */
 static int push(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
-  struct ct_requests *q = dev->requests;
+  struct ct_requests *q = ct_requests_of(dev);
   const bool now = cycle == CT_NO_CYCLE;
   uint64_t at = cycle;
   int err = now && r->deadline && r->arrival ? ct_now(dev, &at) : CT_OK;
   const uint64_t early = now ? cycle : cycle < q->latest + LEAD ? q->latest : cycle - LEAD;
-  const uint32_t word[] = {r->input, r->output, (uint32_t)r->record.tag, time_left(r, at)};
+  const uint32_t word[] = {r->input, r->output, (uint32_t)r->number, time_left(r, at)};
   for (uint32_t i = 0; i < 4 && !err; ++i)
     err = write_at(dev, early, CT_REG_REQ_INPUT + 4 * i, word[i]);
   if (err) return err;
@@ -247,7 +231,7 @@ static void handed_over(struct ct_requests *q, struct ct_request_slot *r, uint64
  * another, because the last free ticket is never used; if there is none before it, there is no
  * ticket, but the result is that of the cancel in ct_requests_open(). */
 int ct_requests_sure(ct_device *dev) {
-  struct ct_requests *q = dev->requests;
+  struct ct_requests *q = ct_requests_of(dev);
   struct ct_request_slot *r = q->unsure;
   uint32_t result = 0;
   if (!r) return CT_OK;
@@ -267,26 +251,26 @@ static int ask_room(ct_device *dev) {
   uint32_t result = 0;
   int err = ct_reg_write(dev, CT_REG_MODEL_ADDR, 0);
   if (!err) err = ct_reg_read(dev, CT_REG_REQ_RESULT, &result);
-  dev->requests->room = result >> 8 & BATCH;
+  ct_requests_of(dev)->room = result >> 8 & BATCH;
   return err;
 }
 
 /* When it is to be pushed: as it was asked for, but not before one that was asked for earlier. */
 static uint64_t push_time(const struct ct_requests *q, const struct ct_request_slot *r) {
-  const uint64_t arrival = r->record.scheduled == CT_NO_CYCLE ? 0 : r->record.scheduled;
+  const uint64_t arrival = r->event.scheduled == CT_NO_CYCLE ? 0 : r->event.scheduled;
   return arrival > q->latest ? arrival : q->latest;
 }
 
 /* How long before its time a request is handed over: with many in the device, and on one that
  * cannot schedule, not at all. */
 static uint64_t lead_of(const ct_device *dev) {
-  return can_schedule(dev) && in_device(dev->requests) < CT_REQ_WAITING ? CT_AHEAD : 0;
+  return can_schedule(dev) && in_device(ct_requests_of(dev)) < CT_REQ_WAITING ? CT_AHEAD : 0;
 }
 
 /* Whether the next request can be handed over, and when it is to be pushed. */
 static int can_hand_over(ct_device *dev, const struct ct_request_slot *r, uint64_t now,
                          uint64_t *cycle, bool *can) {
-  struct ct_requests *q = dev->requests;
+  struct ct_requests *q = ct_requests_of(dev);
   const uint64_t at = push_time(q, r);
   *can = false;
   *cycle = CT_NO_CYCLE;
@@ -305,7 +289,7 @@ static int can_hand_over(ct_device *dev, const struct ct_request_slot *r, uint64
 
 /* Hands over what is due, in order. */
 static int feed(ct_device *dev) {
-  struct ct_requests *q = dev->requests;
+  struct ct_requests *q = ct_requests_of(dev);
   int err = ct_requests_sure(dev);
   struct ct_request_slot *r = first_of(q, CT_REQUEST_HOST);
   uint64_t now = 0, cycle = 0;
@@ -320,26 +304,6 @@ static int feed(ct_device *dev) {
     if (!err) handed_over(q, r, cycle);
   }
   return err;
-}
-
-uint64_t ct_requests_due(ct_device *dev) {
-  struct ct_requests *q = dev->requests;
-  const struct ct_request_slot *r = dev->info.has_clock ? first_of(q, CT_REQUEST_HOST) : NULL;
-  uint64_t now = 0;
-  if (!r || ct_now(dev, &now)) return CT_NO_CYCLE;
-  const uint64_t at = push_time(q, r), lead = lead_of(dev);
-  const uint64_t due = at < lead ? at : at - lead;
-  return due > now ? due : CT_NO_CYCLE;
-}
-
-/* A device without a clock makes batches when it is looked at, and only then. */
-int ct_requests_poll(ct_device *dev, bool waiting) {
-  struct ct_requests *q = dev->requests;
-  int err = ct_requests_sure(dev);
-  if (!err) err = ct_servers_retry(dev);
-  if (!err && (waiting || (in_device(q) && !dev->info.has_clock))) err = take_records(dev);
-  if (!err) err = feed(dev);
-  return err ? err : ct_servers_poll(dev);
 }
 
 /* ---- Calls --------------------------------------------------------------------------------- */
@@ -364,23 +328,29 @@ int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t c
                       uint64_t *tag) {
   int err = check_request(s, request);
   if (err) return err;
-  struct ct_requests *q = s->dev->requests;
+  struct ct_requests *q = ct_requests_of(s->dev);
   struct ct_request_slot *r = first_of(q, CT_REQUEST_FREE);
   if (!r)
-    return ct_fail(s->dev, CT_ERR_FULL, "%d requests are not reaped; reap some first", CT_REQUESTS);
+    return ct_fail(s->dev, CT_ERR_FULL, "%d requests are under way; wait for some first",
+                   CT_REQUESTS);
+  err = ct_event_expect(s->dev, CT_INFERENCE);
+  if (err) return err;
   r->server = s;
   r->input = (uint32_t)(request->input / CT_UNIT);
   r->output = (uint32_t)(request->output / CT_UNIT);
   r->deadline = request->deadline;
   r->arrival = 0;
-  r->record = (struct ct_record){.tag = r->record.tag + CT_REQUESTS,
-                                 .server = s,
-                                 .scheduled = cycle,
-                                 .deadline = CT_NO_CYCLE,
-                                 .user = request->user};
+  r->number += CT_REQUESTS;
+  r->event = (struct ct_event){.tag = r->number << CT_TAG_BITS | CT_TAG_ABOVE,
+                               .kind = CT_EVENT_REQUEST,
+                               .queue = CT_INFERENCE,
+                               .server = s,
+                               .scheduled = cycle,
+                               .deadline = CT_NO_CYCLE,
+                               .user = request->user};
   move(q, r, CT_REQUEST_HOST);
   ++s->in_host;
-  if (tag) *tag = r->record.tag;
+  if (tag) *tag = r->event.tag;
   ct_show_outstanding(s->dev);
   if (cycle != CT_NO_CYCLE && cycle > q->arrived) q->arrived = cycle;
   (void)feed(s->dev); /* the request is accepted; what fails here fails again when it is reaped */
@@ -395,58 +365,25 @@ int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag
   return ct_server_push_at(s, request, CT_NO_CYCLE, tag);
 }
 
-size_t ct_server_outstanding(const ct_device *dev) {
-  return dev && dev->requests ? CT_REQUESTS - dev->requests->list[CT_REQUEST_FREE].count : 0;
+/* ---- What the queues tell, and ask ---------------------------------------------------------- */
+
+/* The request of that tag if it has no event yet; NULL: there is none. */
+static struct ct_request_slot *find(const ct_device *dev, uint64_t tag) {
+  struct ct_requests *q = ct_requests_of(dev);
+  struct ct_request_slot *r = &q->slot[(tag >> CT_TAG_BITS) % CT_REQUESTS];
+  return r->state != CT_REQUEST_FREE && r->event.tag == tag ? r : NULL;
 }
 
-/* The oldest record that nobody has taken; NULL: there is none. */
-static struct ct_request_slot *next_done(ct_device *dev) {
-  return dev->requests ? first_of(dev->requests, CT_REQUEST_DONE) : NULL;
-}
-
-static void take_done(ct_device *dev, struct ct_record *record) {
-  struct ct_request_slot *r = next_done(dev);
-  *record = r->record;
-  move(dev->requests, r, CT_REQUEST_FREE);
-  ct_show_outstanding(dev);
-}
-
-int ct_server_reap_until(ct_device *dev, struct ct_record *record, uint64_t until, int timeout_ms) {
-  int err = ct_check_device(dev);
-  if (!err) err = ct_check_timeout(dev, timeout_ms);
-  if (err) return err;
-  CT_NEED(dev, record);
-  struct ct_patience p = ct_patience(until, timeout_ms);
-  while (!err && !next_done(dev)) {
-    err = ct_poll(dev);
-    if (!err && !next_done(dev)) err = ct_wait_more(dev, &p, "request");
-  }
-  if (!err) take_done(dev, record);
-  return err;
-}
-
-int ct_server_reap(ct_device *dev, struct ct_record *record, int timeout_ms) {
-  int err = ct_check_device(dev);
-  if (!err) err = ct_check_timeout(dev, timeout_ms);
-  if (err) return err;
-  CT_NEED(dev, record);
-  if (ct_server_outstanding(dev) == 0)
-    return ct_fail(dev, CT_ERR_NOT_FOUND, "no request is outstanding");
-  return ct_server_reap_until(dev, record, CT_NO_CYCLE, timeout_ms);
+static bool is_pending(const ct_device *dev, uint64_t tag) {
+  return find(dev, tag) != NULL;
 }
 
 /* One that is scheduled is cancelled when it has been pushed. */
-int ct_server_cancel(ct_device *dev, uint64_t tag) {
-  int err = ct_check_device(dev);
-  if (err) return err;
-  struct ct_requests *q = dev->requests;
-  struct ct_request_slot *r = q ? &q->slot[tag % CT_REQUESTS] : NULL;
-  if (!r || r->state == CT_REQUEST_FREE || r->record.tag != tag)
-    return ct_fail(dev, CT_ERR_NOT_FOUND,
-                   "no request with tag %llu is outstanding: it was reaped, or never pushed",
-                   (unsigned long long)tag);
-  err = ct_requests_sure(dev);
-  if (err) return err;
+static int cancel(ct_device *dev, uint64_t tag) {
+  struct ct_requests *q = ct_requests_of(dev);
+  struct ct_request_slot *r = find(dev, tag);
+  int err = ct_requests_sure(dev);
+  if (err || !r) return err;
   if (r->state == CT_REQUEST_HOST) give_up(q, r, CT_DEV_CANCELLED);
   if (r->state != CT_REQUEST_DEVICE) return CT_OK;
   uint64_t now = 0;
@@ -454,4 +391,71 @@ int ct_server_cancel(ct_device *dev, uint64_t tag) {
   if (err) return err;
   return write_at(dev, r->pushed_at > now ? r->pushed_at : CT_NO_CYCLE, CT_REG_REQ_CANCEL,
                   r->ticket);
+}
+
+/* A device without a clock makes batches when it is looked at, and only then. */
+static int look(ct_device *dev, uint32_t status) {
+  struct ct_requests *q = ct_requests_of(dev);
+  int err = ct_requests_sure(dev);
+  if (!err) err = ct_servers_retry(dev);
+  if (!err && (status & 4 || (in_device(q) && !dev->info.has_clock))) err = take_records(dev);
+  if (!err) err = feed(dev);
+  return err ? err : ct_servers_poll(dev);
+}
+
+/* When a request is to be handed over next; CT_NO_CYCLE: nothing waits but for room. */
+static uint64_t due(ct_device *dev) {
+  struct ct_requests *q = ct_requests_of(dev);
+  const struct ct_request_slot *r = dev->info.has_clock ? first_of(q, CT_REQUEST_HOST) : NULL;
+  uint64_t now = 0;
+  if (!r || ct_now(dev, &now)) return CT_NO_CYCLE;
+  const uint64_t at = push_time(q, r), lead = lead_of(dev);
+  const uint64_t then = at < lead ? at : at - lead;
+  return then > now ? then : CT_NO_CYCLE;
+}
+
+static int joins(ct_device *dev, enum ct_queue queue) {
+  return queue == CT_INFERENCE ? ct_servers_unpin(dev) : CT_OK;
+}
+
+static void completed(ct_device *dev, enum ct_queue queue) {
+  struct ct_requests *q = ct_requests_of(dev);
+  if (queue == CT_INFERENCE) q->idle = q->handed;
+}
+
+static void closing(ct_device *dev) {
+  struct ct_queues *queues = dev->queues;
+  ct_servers_close(dev);
+  free(queues->above);
+  queues->above = NULL;
+  queues->listener = NULL;
+}
+
+static const struct ct_listener listener = {.poll = look,
+                                            .due = due,
+                                            .joins = joins,
+                                            .completed = completed,
+                                            .owes = ct_servers_owe,
+                                            .pending = is_pending,
+                                            .cancel = cancel,
+                                            .close = closing};
+
+/* ---- The beginning -------------------------------------------------------------------------- */
+
+int ct_requests_open(ct_device *dev) {
+  if (ct_requests_of(dev)) return CT_OK;
+  /* So that the result is not that of a push. */
+  const int err = ct_reg_write(dev, CT_REG_REQ_CANCEL, 0);
+  if (err) return err;
+  struct ct_requests *q = calloc(1, sizeof *q);
+  if (!q) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
+  for (; q->tickets < CT_REQ_PLACES; ++q->tickets)
+    q->ticket[q->tickets] = (uint8_t)q->tickets;
+  for (uint32_t i = 0; i < CT_REQUESTS; ++i) {
+    q->slot[i].number = i;
+    append(q, &q->slot[i], CT_REQUEST_FREE);
+  }
+  dev->queues->above = q;
+  dev->queues->listener = &listener;
+  return CT_OK;
 }

@@ -57,7 +57,7 @@ static int write_descriptor(ct_server *s, uint64_t image, uint32_t version, bool
 
 /* The requests in the device now may use another version than the present one. */
 static void mark_old(ct_server *s) {
-  s->before = s->dev->requests->handed;
+  s->before = ct_requests_of(s->dev)->handed;
   s->old = s->in_device;
 }
 
@@ -76,7 +76,7 @@ static int tell(ct_server *s, uint64_t image, uint32_t version, bool kept) {
   s->image = image;
   s->version = version;
   s->kept = kept;
-  s->load_seq = s->dev->requests->handed;
+  s->load_seq = ct_requests_of(s->dev)->handed;
   if (was_unsure) mark_old(s);
   return CT_OK;
 }
@@ -91,7 +91,7 @@ static int set_kept(ct_server *s, bool kept) {
 static uint32_t pinned_from(const ct_device *dev) {
   uint32_t from = ct_window_words(dev);
   for (unsigned i = 0; i < CT_MODELS; ++i) {
-    const ct_server *s = dev->requests->server[i];
+    const ct_server *s = ct_requests_of(dev)->server[i];
     if (s && s->pin_words && s->pin_at < from) from = s->pin_at;
   }
   return from;
@@ -101,7 +101,7 @@ static uint32_t pinned_from(const ct_device *dev) {
 static uint32_t used_words(const ct_device *dev) {
   uint32_t most = 0;
   for (unsigned i = 0; i < CT_MODELS; ++i) {
-    const ct_server *s = dev->requests->server[i];
+    const ct_server *s = ct_requests_of(dev)->server[i];
     if (s && s->spm_words > most) most = s->spm_words;
   }
   return most;
@@ -149,23 +149,19 @@ static int make_programs(ct_server *s) {
   return err && text[0] ? ct_fail(s->dev, err, "%s", text) : err;
 }
 
-static bool ring_is_idle(const ct_device *dev) {
-  return dev->ring[CT_INFERENCE].submitted == dev->ring[CT_INFERENCE].completed;
-}
-
-int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_record *record) {
-  if (!s->resident || !record->batch || s->ending || s->unsure) return CT_OK;
-  if (s->kept == (record->error == CT_OK)) return CT_OK;
+int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_event *event) {
+  if (!s->resident || !event->batch || s->ending || s->unsure) return CT_OK;
+  if (s->kept == (event->error == CT_OK)) return CT_OK;
   if (s->kept) return set_kept(s, false);
-  const bool loaded = record->version == s->version && seq >= s->load_seq &&
-                      seq >= s->dev->requests->idle && ring_is_idle(s->dev);
+  const bool loaded = event->version == s->version && seq >= s->load_seq &&
+                      seq >= ct_requests_of(s->dev)->idle && ct_queue_is_idle(s->dev, CT_INFERENCE);
   return loaded ? set_kept(s, true) : CT_OK;
 }
 
 int ct_servers_unpin(ct_device *dev) {
   int err = CT_OK;
-  for (unsigned i = 0; i < CT_MODELS && dev->requests && !err; ++i) {
-    ct_server *s = dev->requests->server[i];
+  for (unsigned i = 0; i < CT_MODELS && ct_requests_of(dev) && !err; ++i) {
+    ct_server *s = ct_requests_of(dev)->server[i];
     if (s && (s->kept || s->unsure) && !s->unloaded) err = set_kept(s, false);
   }
   return err;
@@ -173,13 +169,19 @@ int ct_servers_unpin(ct_device *dev) {
 
 /* ---- Versions ------------------------------------------------------------------------------ */
 
-int ct_server_commit(ct_server *s, uint64_t image, uint32_t version) {
+/* From the next batch on, this version. On failure the server stays with the one before, but
+ * batches may use either until the device is looked at without an error; see settle(). */
+static int commit(void *self, uint64_t image, uint32_t version) {
+  ct_server *s = self;
   const int err = tell(s, image, version, false);
   if (!err) mark_old(s);
   return err;
 }
 
-int ct_server_settle(ct_server *s) {
+/* Waits until no request can use another version than the present one, whether it was there before
+ * or its commit failed; as long as a blocking call may. */
+static int settle(void *self) {
+  ct_server *s = self;
   struct ct_patience p = ct_patience(CT_NO_CYCLE, s->dev->timeout_ms);
   int err = ct_poll(s->dev);
   while (!err && s->old) {
@@ -198,7 +200,7 @@ static int check_server(const ct_server *s) {
 int ct_server_publish(ct_server *s, uint64_t image, uint32_t version) {
   int err = check_server(s);
   if (!err) err = ct_check_range(s->dev, "the version", image, ct_model_image_bytes(s->model));
-  return err ? err : ct_server_commit(s, image, version);
+  return err ? err : commit(s, image, version);
 }
 
 static bool owes(const ct_server *s) {
@@ -206,17 +208,17 @@ static bool owes(const ct_server *s) {
 }
 
 bool ct_servers_owe(const ct_device *dev) {
-  bool owe = dev->requests && dev->requests->frozen;
-  for (unsigned i = 0; i < CT_MODELS && dev->requests; ++i)
-    owe |= owes(dev->requests->server[i]);
+  bool owe = ct_requests_of(dev) && ct_requests_of(dev)->frozen;
+  for (unsigned i = 0; i < CT_MODELS && ct_requests_of(dev); ++i)
+    owe |= owes(ct_requests_of(dev)->server[i]);
   return owe;
 }
 
 /* Undoes the freeze of cancel_batch(). */
 static int thaw(ct_device *dev) {
-  if (!dev->requests->frozen) return CT_OK;
+  if (!ct_requests_of(dev)->frozen) return CT_OK;
   const int err = ct_reg_write(dev, CT_REG_CTRL, 0);
-  dev->requests->frozen = err != CT_OK;
+  ct_requests_of(dev)->frozen = err != CT_OK;
   if (err) ct_show_outstanding(dev);
   return err;
 }
@@ -224,103 +226,15 @@ static int thaw(ct_device *dev) {
 int ct_servers_retry(ct_device *dev) {
   int err = thaw(dev);
   for (unsigned i = 0; i < CT_MODELS && !err; ++i)
-    if (owes(dev->requests->server[i])) err = set_kept(dev->requests->server[i], false);
+    if (owes(ct_requests_of(dev)->server[i])) err = set_kept(ct_requests_of(dev)->server[i], false);
   return err;
-}
-
-/* ---- Beginning ----------------------------------------------------------------------------- */
-
-static int check_serving(ct_device *dev, const struct ct_serving *how) {
-  if ((int)how->batching < CT_BATCHING_NONE || how->batching > CT_BATCHING_ADAPTIVE)
-    return ct_fail(dev, CT_ERR_ARG,
-                   "there is no waiting policy %d: CT_BATCHING_NONE, _FIXED or _ADAPTIVE",
-                   (int)how->batching);
-  if (how->max_batch > CT_BATCH_MAX)
-    return ct_fail(dev, CT_ERR_ARG, "a batch has 1..%u requests, not %u", CT_BATCH_MAX,
-                   (unsigned)how->max_batch);
-  return ct_check_reserved(dev, "ct_serving", how->reserved,
-                           sizeof how->reserved / sizeof *how->reserved);
-}
-
-static int check_model(ct_model *m) {
-  if (!(m->dev->info.features & CT_FEATURE_REQUESTS))
-    return ct_fail(m->dev, CT_ERR_UNSUPPORTED,
-                   "this device makes no batches of requests; submit jobs with "
-                   "ct_model_infer_submit()");
-  if (m->server)
-    return ct_fail(m->dev, CT_ERR_ARG, "the model is being served already: a model has one server");
-  if (!m->version)
-    return ct_fail(m->dev, CT_ERR_ARG,
-                   "no version of the model is served yet: ct_model_serve() makes one");
-  return CT_OK;
-}
-
-/* A model of the device that is not in use. */
-static int find_number(ct_device *dev, unsigned *number) {
-  const int err = ct_requests_open(dev);
-  for (*number = 0; !err && *number < CT_MODELS; ++*number)
-    if (!dev->requests->server[*number]) return CT_OK;
-  return err ? err
-             : ct_fail(dev, CT_ERR_FULL, "the device serves %u models already; free a server first",
-                       CT_MODELS);
-}
-
-/* Loads the model. Jobs of the ring that are under way may use all of the scratchpad. */
-static int load(ct_server *s) {
-  int err = make_programs(s);
-  if (err) return err;
-  err = write_control(s);
-  return err ? err : tell(s, s->model->served[s->model->at], s->model->version, false);
-}
-
-int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **server) {
-  static const struct ct_serving at_once;
-  unsigned number = 0;
-  if (server) *server = NULL;
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED(m->dev, server);
-  err = check_model(m);
-  if (!err && how) err = check_serving(m->dev, how);
-  if (!err) err = find_number(m->dev, &number);
-  if (err) return err;
-  ct_server *s = calloc(1, sizeof *s);
-  if (!s) return ct_fail(m->dev, CT_ERR_MEMORY, "the host has no memory left");
-  ct_handle_open(&s->handle, m->dev);
-  s->dev = m->dev;
-  s->model = m;
-  s->how = how ? *how : at_once;
-  s->number = number;
-  err = load(s);
-  if (err) {
-    ct_program_free(s->program);
-    ct_program_free(s->resident);
-    s->handle.live = false;
-    ct_handle_bury(&s->handle);
-    return err;
-  }
-  s->dev->requests->server[number] = m->server = s;
-  *server = s;
-  return CT_OK;
-}
-
-int ct_server_info(const ct_server *s, struct ct_server_info *info) {
-  const int err = check_server(s);
-  if (err) return err;
-  CT_NEED(s->dev, info);
-  memset(info, 0, sizeof *info);
-  info->serving = s->how;
-  info->version = s->version;
-  info->waiting = s->in_host + s->in_device;
-  info->pinned_words = s->pin_words;
-  return CT_OK;
 }
 
 /* ---- Ending -------------------------------------------------------------------------------- */
 
 /* Waits until everything that is scheduled now has been pushed. */
 static int wait_pushed(ct_server *s) {
-  const uint64_t latest = s->dev->requests->latest;
+  const uint64_t latest = ct_requests_of(s->dev)->latest;
   struct ct_patience p = ct_patience(latest + 1, CT_CANCEL_MS);
   uint64_t now = 0;
   int err = ct_now(s->dev, &now);
@@ -359,11 +273,11 @@ static int wait_empty(ct_server *s) {
 static int cancel_batch(ct_server *s) {
   enum { FREEZE = 2, CANCEL = 2 };
   uint32_t ctrl = 0, state = 0;
-  if (!ring_is_idle(s->dev)) return CT_ERR_TIMEOUT;
+  if (!ct_queue_is_idle(s->dev, CT_INFERENCE)) return CT_ERR_TIMEOUT;
   int err = ct_reg_read(s->dev, CT_REG_CTRL, &ctrl);
   if (err) return err;
   if (!(ctrl & FREEZE)) {
-    s->dev->requests->frozen = true; /* perhaps even if the write fails */
+    ct_requests_of(s->dev)->frozen = true; /* perhaps even if the write fails */
     err = ct_reg_write(s->dev, CT_REG_CTRL, FREEZE);
   }
   if (!err) err = ct_reg_read(s->dev, CT_REG_BATCH_STATE, &state);
@@ -391,7 +305,7 @@ static int end(ct_server *s) {
 static void give_back(ct_server *s) {
   ct_program_free(s->program);
   ct_program_free(s->resident);
-  if (s->dev->requests) s->dev->requests->server[s->number] = NULL;
+  if (ct_requests_of(s->dev)) ct_requests_of(s->dev)->server[s->number] = NULL;
 }
 
 /* A batch has not ended: the device may still use what belongs to the server, so that all of it
@@ -414,11 +328,11 @@ static void end_left(ct_server *s) {
 
 int ct_servers_poll(ct_device *dev) {
   for (unsigned i = 0; i < CT_MODELS; ++i) {
-    ct_server *s = dev->requests->server[i];
+    ct_server *s = ct_requests_of(dev)->server[i];
     if (!s || !s->left) continue;
     uint64_t now = 0;
     int err = s->unloaded ? CT_OK : ct_now(dev, &now);
-    if (!err && !s->unloaded && now > dev->requests->latest) err = unload(s);
+    if (!err && !s->unloaded && now > ct_requests_of(dev)->latest) err = unload(s);
     if (err) return err;
     if (s->unloaded && !s->in_device) end_left(s);
   }
@@ -426,25 +340,121 @@ int ct_servers_poll(ct_device *dev) {
 }
 
 void ct_servers_close(ct_device *dev) {
-  for (unsigned i = 0; i < CT_MODELS && dev->requests; ++i) {
-    ct_server *s = dev->requests->server[i];
+  for (unsigned i = 0; i < CT_MODELS && ct_requests_of(dev); ++i) {
+    ct_server *s = ct_requests_of(dev)->server[i];
     if (s && s->left) end_left(s);
   }
 }
 
-void ct_server_end(ct_server *s) {
-  if (!s || !s->model) return;
+/* Ends serving, because the model is freed. If a batch cannot be ended, the server is left behind:
+ * it keeps its number, its programs and its part of the scratchpad, and model->left counts it. */
+static void end_serving(void *self) {
+  ct_server *s = self;
+  if (!s->model) return;
   s->ending = true;
   if (s->dev->self && end(s))
     leave(s);
   else
     give_back(s);
-  s->model->server = NULL;
+  s->model->follower = NULL;
+  s->model->follower_self = NULL;
   s->model = NULL;
 }
 
 void ct_server_free(ct_server *s) {
   if (!s || !ct_handle_close(&s->handle, "server")) return;
-  ct_server_end(s);
+  end_serving(s);
   if (!s->left) ct_handle_bury(&s->handle);
+}
+
+/* ---- Beginning ----------------------------------------------------------------------------- */
+
+static int check_serving(ct_device *dev, const struct ct_serving *how) {
+  if ((int)how->batching < CT_BATCHING_NONE || how->batching > CT_BATCHING_ADAPTIVE)
+    return ct_fail(dev, CT_ERR_ARG,
+                   "there is no waiting policy %d: CT_BATCHING_NONE, _FIXED or _ADAPTIVE",
+                   (int)how->batching);
+  if (how->max_batch > CT_BATCH_MAX)
+    return ct_fail(dev, CT_ERR_ARG, "a batch has 1..%u requests, not %u", CT_BATCH_MAX,
+                   (unsigned)how->max_batch);
+  return ct_check_reserved(dev, "ct_serving", how->reserved,
+                           sizeof how->reserved / sizeof *how->reserved);
+}
+
+static int check_model(ct_model *m) {
+  if (!(m->dev->info.features & CT_FEATURE_REQUESTS))
+    return ct_fail(m->dev, CT_ERR_UNSUPPORTED,
+                   "this device makes no batches of requests; submit jobs with "
+                   "ct_model_infer_submit()");
+  if (m->follower)
+    return ct_fail(m->dev, CT_ERR_ARG, "the model is being served already: a model has one server");
+  if (!m->version)
+    return ct_fail(m->dev, CT_ERR_ARG,
+                   "no version of the model is served yet: ct_model_serve() makes one");
+  return CT_OK;
+}
+
+/* A model of the device that is not in use. */
+static int find_number(ct_device *dev, unsigned *number) {
+  const int err = ct_requests_open(dev);
+  for (*number = 0; !err && *number < CT_MODELS; ++*number)
+    if (!ct_requests_of(dev)->server[*number]) return CT_OK;
+  return err ? err
+             : ct_fail(dev, CT_ERR_FULL, "the device serves %u models already; free a server first",
+                       CT_MODELS);
+}
+
+/* Loads the model. Jobs of the ring that are under way may use all of the scratchpad. */
+static int load(ct_server *s) {
+  int err = make_programs(s);
+  if (err) return err;
+  err = write_control(s);
+  return err ? err : tell(s, s->model->served[s->model->at], s->model->version, false);
+}
+
+static const struct ct_model_follower follower = {commit, settle, end_serving};
+
+int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **server) {
+  static const struct ct_serving at_once;
+  unsigned number = 0;
+  if (server) *server = NULL;
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, server);
+  err = check_model(m);
+  if (!err && how) err = check_serving(m->dev, how);
+  if (!err) err = find_number(m->dev, &number);
+  if (err) return err;
+  ct_server *s = calloc(1, sizeof *s);
+  if (!s) return ct_fail(m->dev, CT_ERR_MEMORY, "the host has no memory left");
+  ct_handle_open(&s->handle, m->dev);
+  s->dev = m->dev;
+  s->model = m;
+  s->how = how ? *how : at_once;
+  s->number = number;
+  err = load(s);
+  if (err) {
+    ct_program_free(s->program);
+    ct_program_free(s->resident);
+    s->handle.live = false;
+    ct_handle_bury(&s->handle);
+    return err;
+  }
+  ct_requests_of(s->dev)->server[number] = s;
+  m->follower = &follower;
+  m->follower_self = s;
+  *server = s;
+  return CT_OK;
+}
+
+int ct_server_info(const ct_server *s, struct ct_server_info *info) {
+  const int err = check_server(s);
+  if (err) return err;
+  CT_NEED(s->dev, info);
+  memset(info, 0, sizeof *info);
+  info->serving = s->how;
+  info->version = s->version;
+  info->waiting = s->in_host + s->in_device;
+  info->pinned_words = s->pin_words;
+  return CT_OK;
 }

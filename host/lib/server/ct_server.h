@@ -7,7 +7,7 @@
  *
  * A request goes through
  *
- *   host --hand over, in order of the calls--> device --record--> done --reap--> (free)
+ *   host --hand over, in order of the calls--> device --record--> event, and its place is free
  *     '-----------cancel, end of its server----------------------^
  *
  * The device is told of a request when it arrives, or up to CT_AHEAD cycles before by a scheduled
@@ -19,21 +19,16 @@
 
 #include "ct_cmd.h"
 #include "ct_model.h"
+#include "ct_queue.h"
 
 enum {
-  CT_REQUESTS = 4096, /* of a device that are not reaped; a power of two */
+  CT_REQUESTS = 4096, /* of a device that are under way; a power of two */
   CT_AHEAD = 1024     /* cycles */
 };
 
-enum ct_request_state {
-  CT_REQUEST_FREE,
-  CT_REQUEST_HOST,
-  CT_REQUEST_DEVICE,
-  CT_REQUEST_DONE,
-  CT_REQUEST_STATES
-};
+enum ct_request_state { CT_REQUEST_FREE, CT_REQUEST_HOST, CT_REQUEST_DEVICE, CT_REQUEST_STATES };
 
-/* A place for a request. Its tag is the slot's number and, above, how often the slot has been used:
+/* A place for a request. Its number is the slot's and, above, how often the slot has been used:
  * never 0, and never the same again. The device's tag is the low half. */
 struct ct_request_slot {
   enum ct_request_state state;
@@ -44,7 +39,8 @@ struct ct_request_slot {
   uint64_t seq;       /* in the order in which requests were handed over */
   uint64_t pushed_at; /* cycle it is scheduled for; 0: it was pushed at once */
   uint64_t arrival;   /* of one that had to wait in the host; 0: the device notes it */
-  struct ct_record record;
+  uint64_t number;
+  struct ct_event event;
 };
 
 /* Slots of one state, in the order in which they came to it. */
@@ -59,7 +55,7 @@ struct ct_requests {
   uint64_t handed;                /* sequence number of the next one that is handed over */
   struct ct_request_slot *unsure; /* its push may have taken effect; NULL: there is none */
   bool any;                       /* some request has been handed over */
-  uint64_t unpopped; /* tag of a record that is taken, but perhaps not popped; 0: none */
+  uint64_t unpopped; /* number of a record that is taken, but perhaps not popped; 0: none */
   unsigned room;     /* may be handed over although many are in the device */
   uint64_t latest;   /* highest cycle a push was scheduled for */
   uint64_t arrived;  /* latest arrival that was asked for */
@@ -93,15 +89,14 @@ struct ct_server {
   bool ending, unloaded;
 };
 
+/* The requests of a device; NULL: nothing has been served yet, or it is closed. */
+static inline struct ct_requests *ct_requests_of(const ct_device *dev) {
+  return dev->queues ? dev->queues->above : NULL;
+}
+
 /* ---- ct_request.c ---- */
 
 int ct_requests_open(ct_device *dev);
-
-/* Takes in records and hands over what is due. waiting: IRQ_STATUS says that a record waits. */
-int ct_requests_poll(ct_device *dev, bool waiting);
-
-/* When a request is to be handed over next; CT_NO_CYCLE: nothing waits but for room. */
-uint64_t ct_requests_due(ct_device *dev);
 
 /* Makes sure of a push whose write failed: whether the device has the request or not. */
 int ct_requests_sure(ct_device *dev);
@@ -112,26 +107,14 @@ void ct_requests_give_up(ct_server *server, uint32_t code);
 /* ---- ct_server.c ---- */
 
 /* A record of the server's request has come. */
-int ct_server_saw(ct_server *server, uint64_t seq, const struct ct_record *record);
+int ct_server_saw(ct_server *server, uint64_t seq, const struct ct_event *event);
 
 /* A job is about to join the inference ring: it may use all of the scratchpad. */
 int ct_servers_unpin(ct_device *dev);
 
-/* From the next batch on, this version. On failure the server stays with the one before, but
- * batches may use either until the device is looked at without an error; see ct_server_settle(). */
-int ct_server_commit(ct_server *server, uint64_t image, uint32_t version);
-
-/* Waits until no request can use another version than the present one, whether it was there before
- * or its commit failed; as long as a blocking call may. */
-int ct_server_settle(ct_server *server);
-
 /* Writes again what failed before and others wait for; whether there is such a thing. */
 int ct_servers_retry(ct_device *dev);
 bool ct_servers_owe(const ct_device *dev);
-
-/* Ends serving, because the model is freed. If a batch cannot be ended, the server is left behind:
- * it keeps its number, its programs and its part of the scratchpad, and model->left counts it. */
-void ct_server_end(ct_server *server);
 
 /* Gives back what servers left behind have kept, where the last record has come. */
 int ct_servers_poll(ct_device *dev);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two queues of a device: programs, descriptors, completions, events.
+ *
+ *   ct_open.c     a device with its queues         ct_ring.c    descriptors, doorbells, completions
+ *   ct_program.c  programs in device memory        ct_event.c   what has ended, waiting for it
+ *   ct_cancel.c   ending jobs early
+ *
+ * Work goes through
+ *
+ *   ct_submit_work() --descriptors, one doorbell--> ring --completions--> event --ct_reap()-->
+ * caller
+ *
+ * What lies above and has completions of its own (requests, which the device answers without
+ * descriptors) registers a listener and puts its events into the same list.
+ */
+#ifndef CT_QUEUE_H
+#define CT_QUEUE_H
+
+#include "ct_cmd.h"
+#include "ct_device.h"
+
+/* Work: jobs of one queue that run in a row and have one event. If one of them fails, those behind
+ * it do nothing. */
+struct ct_work {
+  enum ct_queue queue;
+  enum ct_event_kind kind;
+  const struct ct_job *job; /* user, version, watchdog and flags are those of each job */
+  unsigned jobs;            /* at least 1 */
+  uint64_t cycle;           /* CT_NO_CYCLE: now */
+  /* Called when the event is known, before anybody can reap it: what the work used is free again.
+   * It must not submit. NULL: nobody is. Not called for what ct_close() finds under way. */
+  void (*done)(void *arg, const struct ct_event *event);
+  void *arg;
+};
+
+/* A submitted job whose completion has not been seen. */
+struct ct_pending {
+  ct_program *program; /* NULL: it was freed, and the job could not be ended */
+  uint64_t scheduled;
+  void *user;
+  void (*done)(void *arg, const struct ct_event *event);
+  void *arg;
+  enum ct_event_kind kind;
+  bool cancelled;  /* its descriptor has been made harmless */
+  bool last;       /* of its work */
+  unsigned before; /* jobs of the same work before it */
+};
+
+/* A ring of descriptors in device memory. Job number seq (from 0) lies in slot seq modulo slots. */
+struct ct_ring {
+  uint64_t addr;
+  struct ct_pending *pending;    /* by slot */
+  uint64_t submitted, completed; /* sequence numbers */
+  uint64_t latest;               /* highest cycle a doorbell was scheduled for */
+  size_t unreaped;               /* events of this queue that are to come or to be reaped */
+  struct ct_event work;          /* of the jobs of a work that have completed before its last */
+};
+
+/* What lies above. All functions are called with the device's thread; each may be NULL. */
+struct ct_listener {
+  /* The registers have been looked at: IRQ_STATUS. */
+  int (*poll)(ct_device *dev, uint32_t status);
+  /* The cycle in which the device wants to be looked at again; CT_NO_CYCLE: whenever. */
+  uint64_t (*due)(ct_device *dev);
+  /* A job is about to join the ring of that queue; on failure it does not. */
+  int (*joins)(ct_device *dev, enum ct_queue queue);
+  /* A job of that queue has completed. */
+  void (*completed)(ct_device *dev, enum ct_queue queue);
+  /* Whether something that failed is to be tried again, for which others wait. */
+  bool (*owes)(const ct_device *dev);
+  /* Whether the event of that tag is still to come; asking for its end. */
+  bool (*pending)(const ct_device *dev, uint64_t tag);
+  int (*cancel)(ct_device *dev, uint64_t tag);
+  /* The device is about to be closed. */
+  void (*close)(ct_device *dev);
+};
+
+/* Everything this layer knows of a device. */
+struct ct_queues {
+  struct ct_ring ring[CT_QUEUES];
+  ct_program *idle;       /* a program that does nothing: what cancelled jobs run */
+  struct ct_event *event; /* seen, not reaped: a ring buffer with room for all that are to come */
+  size_t first, count, room;
+  int fd;   /* what ct_poll_fd() gave; -1: nobody has asked */
+  int wake; /* an eventfd in it, or fd itself: up while a look is worth it */
+  int irq;  /* the transport's irq_fd() in it; -1: it has none */
+  bool wake_up, irq_watched;
+  const struct ct_listener *listener; /* NULL: nobody */
+  void *above;                        /* the listener's own */
+};
+
+struct ct_program {
+  struct ct_handle handle; /* first */
+  uint64_t addr;
+  uint32_t count;
+  size_t jobs; /* submitted and not completed */
+};
+
+/* ---- Submitting ---- */
+
+/* All jobs or none: CT_ERR_FULL, and everything ct_submit() can say. *tag may be NULL. */
+int ct_submit_work(ct_device *dev, const struct ct_work *work, uint64_t *tag);
+
+/* Jobs that can join a queue now. */
+uint64_t ct_queue_room(const ct_device *dev, enum ct_queue queue);
+
+/* Jobs of a queue ever submitted, and whether all of them have completed. */
+uint64_t ct_queue_submitted(const ct_device *dev, enum ct_queue queue);
+bool ct_queue_is_idle(const ct_device *dev, enum ct_queue queue);
+
+/* Loads what a builder made and frees code->cmd, whatever the outcome. */
+int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
+
+/* ct_program_free(); false: a job of it cannot be ended, so that what it uses must stay. */
+bool ct_program_end(ct_program *program);
+
+/* ---- Events ---- */
+
+/* Makes room for an event of that queue that is to come: CT_ERR_MEMORY. */
+int ct_event_expect(ct_device *dev, enum ct_queue queue);
+
+/* It will not come after all. */
+void ct_event_forget(ct_device *dev, enum ct_queue queue);
+
+/* It has come. */
+void ct_event_put(ct_device *dev, const struct ct_event *event);
+
+/* Waits, as long as a blocking call may, for the event of that tag and takes it (event may be
+ * NULL). CT_OK if all did well. What takes too long is cancelled; if even that does not end it, the
+ * answer is CT_ERR_DEVICE and its memory must not be used again. */
+int ct_finish(ct_device *dev, uint64_t tag, struct ct_event *event);
+
+/* Takes in what the device has completed. */
+int ct_poll(ct_device *dev);
+
+/* What is waited for: until the device's clock or the wall clock says stop. */
+struct ct_patience {
+  uint64_t until;
+  int timeout_ms;
+  int64_t end; /* of the wall clock */
+  bool last;   /* there was nothing more to wait for: look once again and give up */
+};
+struct ct_patience ct_patience(uint64_t until, int timeout_ms);
+
+/* Waits for the device to have something new; CT_ERR_TIMEOUT: enough. what: "job", "request". */
+int ct_wait_more(ct_device *dev, struct ct_patience *p, const char *what);
+
+/* How long the end of something cancelled is waited for, milliseconds. */
+enum { CT_CANCEL_MS = 500 };
+
+/* Waits until every job of a queue with a number below seq has completed; takes nothing. */
+int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms);
+
+/* CT_OK, or the error of an event with a sentence about it. */
+int ct_event_error(ct_device *dev, const struct ct_event *event);
+
+/* Shows in ct_poll_fd() whether something is outstanding. */
+void ct_show_outstanding(ct_device *dev);
+
+/* ---- Between the files of this layer ---- */
+
+int ct_rings_open(ct_device *dev);
+
+/* Takes in the completions of a queue, of which at least one waits. */
+int ct_ring_take(ct_device *dev, enum ct_queue queue);
+
+/* The offset of a queue's register. */
+static inline uint32_t ct_queue_reg(enum ct_queue queue, uint32_t offset) {
+  return CT_CTX_BASE + (uint32_t)queue * CT_CTX_STRIDE + offset;
+}
+
+/* The slot of a job, and how many there are. */
+static inline uint64_t ct_ring_slots(const ct_device *dev) {
+  return UINT64_C(1) << dev->ring_log2;
+}
+static inline struct ct_pending *ct_ring_pending(const ct_device *dev, enum ct_queue queue,
+                                                 uint64_t seq) {
+  return &dev->queues->ring[queue].pending[seq & (ct_ring_slots(dev) - 1)];
+}
+
+/* Tags of all kinds share one space. Bits 1..0: CT_INFERENCE or CT_TRAINING for a work, whose last
+ * job's number plus one stands above; CT_TAG_ABOVE for what the listener counts. No tag is 0. */
+enum { CT_TAG_ABOVE = 2, CT_TAG_BITS = 2 };
+static inline uint64_t ct_job_tag(enum ct_queue queue, uint64_t seq) {
+  return (seq + 1) << CT_TAG_BITS | (uint64_t)queue;
+}
+
+/* Whether the tag is of a work whose event is still to come; the number of its last job. */
+bool ct_is_pending(const ct_device *dev, uint64_t tag, uint64_t *seq);
+
+/* Cancels one job, in whatever state it is. */
+int ct_cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq);
+
+/* Takes the event of that tag (0: the oldest) if it is there. */
+bool ct_event_take(ct_device *dev, uint64_t tag, struct ct_event *event);
+bool ct_event_is_there(const ct_device *dev, uint64_t tag);
+
+/* CT_ERR_NOT_FOUND with a sentence. */
+int ct_unknown_tag(ct_device *dev, uint64_t tag);
+
+/* Gives back what ct_poll_fd() made. */
+void ct_poll_close(ct_device *dev);
+
+#endif
