@@ -135,7 +135,7 @@ module ct_fetch (
     run_d    = run_q;
     end_d    = end_q;
     pc_d     = pc_q;
-    fpc_d    = read ? read_pc + 1'b1 : fpc_q;
+    fpc_d    = read_pc + 10'(read);  // the body's first command if ENDL goes back, whether it is here or not
     p_vld_d  = read || (p_vld_q && !p_move && !jump);
     ir_vld_d = p_move || (ir_vld_q && !done);
     if (done) pc_d = jump ? {1'b0, body} : pc_q + 1'b1;

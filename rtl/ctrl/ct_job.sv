@@ -505,7 +505,8 @@ module ct_job #(
   assign prog_ncmds_o = ncmds_q;
   assign prog_stop_o  = (state_q == StAbort);
   // (The descriptor of a batch may be slower than its program.)
-  assign prog_valid_o = fetch_rvalid_i && (fe_q == FeProg || (fe_q == FeDesc && fe_batch && asked_q));
+  // What comes with the news that the rest does not is not taken: the program would begin, and begin again when it is read again.
+  assign prog_valid_o = fetch_rvalid_i && !fetch_bad_i && (fe_q == FeProg || (fe_q == FeDesc && fe_batch && asked_q));
 
   // A slot is 8 units of 16 bytes.
   assign fetch_valid_o = request_q && !wrong_guess;  // what it names has just been overwritten

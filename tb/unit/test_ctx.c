@@ -2,8 +2,8 @@
 /*
  * ct_ctx: jobs one after the other and overlapping, with six made-up units, a made-up fetch client,
  * a memory that answers stores late and a host that stalls, under every way in which a job can end,
- * at random times; beside the ring's jobs come batches from a made-up batcher. Programs here are
- * straight lines with semaphores; loops and sums are test_fetch's business.
+ * at random times; beside the ring's jobs come batches from a made-up batcher. Programs have loops
+ * and semaphores; sums are test_fetch's business.
  */
 #include <string.h>
 
@@ -14,6 +14,7 @@
 
 enum {
   kUnits = 6,
+  kQueue = 8, /* at least what a queue holds */
   kSems = 16,
   kSlots = 16,    /* of the ring, unless a test says otherwise */
   kProg = 0x1000, /* of job 0; units of 16 bytes, like all addresses here */
@@ -22,6 +23,8 @@ enum {
   kRing = kProg + kProgs * kProgUnits, /* up to 2^10 slots */
   kMemUnits = kRing + 1024 * 8,
   kMaxCmds = kProgUnits / 2,
+  kMaxRun = 250, /* commands that a program executes, NOPs and what ends it aside */
+  kMaxSem = 200,
   kBatches = 8,       /* batches whose programs are remembered */
   kBatchProg = 0x100, /* of batch 0 */
   kDrainLimit = 3000,
@@ -56,12 +59,10 @@ enum scenario {
 typedef struct {
   enum scenario scenario;
   uint32_t tag, version;
-  uint32_t watchdog;             /* its limit, 0: none */
-  bool by_context;               /* the limit is not in the descriptor but the context's */
-  unsigned ncmds;                /* that exist */
-  uint32_t code, addr;           /* how it ends if nobody interferes */
-  uint32_t id[kUnits][kMaxCmds]; /* what each unit gets, in order */
-  unsigned ids[kUnits];
+  uint32_t watchdog;   /* its limit, 0: none */
+  bool by_context;     /* the limit is not in the descriptor but the context's */
+  unsigned ncmds;      /* that exist */
+  uint32_t code, addr; /* how it ends if nobody interferes */
   uint32_t prog;
   bool overlap, doomed;
   unsigned when; /* cycles after the start, for what happens at some time */
@@ -76,6 +77,15 @@ typedef struct {
   ct_stall stall;
 } unit;
 
+/* Where the execution of a program stands, and what it has sent to the units' queues. */
+typedef struct {
+  unsigned pc, depth, first[CT_NUM_LOOPS];
+  uint32_t left[CT_NUM_LOOPS];
+  bool ended;
+  uint32_t id[kUnits][kQueue];
+  unsigned put[kUnits], taken[kUnits];
+} walk;
+
 /* A request of the fetch client. */
 typedef struct {
   bool desc, soft, dropping, failed;
@@ -83,6 +93,7 @@ typedef struct {
   uint32_t addr;
   unsigned beats, next, delay;
   unsigned bad; /* soft: fails at this beat; beats + 1: does not */
+  unsigned in;  /* soft: so many beats lie in the window */
 } request;
 
 typedef struct {
@@ -123,6 +134,7 @@ typedef struct {
   ct_stall host, pop, gate;
   enum scenario only; /* kScenarios: all */
   unsigned slots;
+  unsigned losses;   /* in percent of the soft fetches */
   unsigned patience; /* about so many cycles until a context with a dead port is reset; 0: never */
 
   batcher batcher;
@@ -133,7 +145,8 @@ typedef struct {
   /* The job in front, and the one before if only answers to its stores are missing. */
   run run, old;
   bool running, old_valid;
-  unsigned got[kUnits], executed;
+  walk walk;                      /* of its program */
+  bool away;                      /* which has been lost while it ran, and is not here again */
   unsigned struck;                /* interferences so far */
   unsigned again;                 /* cycles to the second reset, 0: none */
   bool next_read;                 /* the descriptor of the next job has been read */
@@ -145,7 +158,8 @@ typedef struct {
   unsigned answer_left, hold;    /* cycles to the next one */
   bool old_fails;
   struct {
-    unsigned overlaps, ahead, guesses, wrong, lost, old_errors, old_deads, doomed;
+    unsigned overlaps, ahead, guesses, wrong, lost, cut, late, jumps_away, old_errors, old_deads,
+        doomed;
     unsigned programs; /* asked for */
     unsigned batches, batch_overlaps, parked, dropped;
     unsigned again[8]; /* second resets, by state */
@@ -162,11 +176,21 @@ typedef struct {
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
+static const uint8_t unit_codes[kUnits] = {CT_OP_LD, CT_OP_ST, CT_OP_MM,
+                                           CT_OP_VL, CT_OP_VA, CT_OP_VS};
+
+static unsigned unit_of(uint32_t code) {
+  unsigned u = 0;
+  while (u < kUnits && unit_codes[u] != code)
+    ++u;
+  assert_true(u < kUnits);
+  return u;
+}
+
 /* A legal command of the unit that carries an id in a field nobody checks. */
 static struct ct_cmd unit_command(unsigned u, uint32_t id) {
-  static const uint8_t codes[] = {CT_OP_LD, CT_OP_ST, CT_OP_MM, CT_OP_VL, CT_OP_VA, CT_OP_VS};
   struct ct_cmd c = {{0}};
-  CT_PUT(&c, ALL_OP, codes[u]);
+  CT_PUT(&c, ALL_OP, unit_codes[u]);
   switch (u) {
     case 0:
     case 1:
@@ -213,67 +237,172 @@ static uint32_t id_of(unsigned u, const struct ct_cmd *c) {
   }
 }
 
-/* Semaphore s is waited for by unit s % 6 only, and only for what an earlier command gives: so the
- * program always comes to its end. */
-static struct ct_cmd random_command(bench *b, uint32_t id, unsigned u, unsigned *given) {
+/* A program as it is written: what it may still hold, and what it gives. */
+typedef struct {
+  bench *b;
+  plan *p;
+  uint32_t prog;
+  unsigned room;         /* commands */
+  unsigned run;          /* how many of them it may execute */
+  unsigned all[kSems];   /* tokens given so far, whoever takes them */
+  unsigned given[kSems]; /* of these are there, in each pass of the innermost loop */
+} writer;
+
+/* Semaphore s is waited for by unit s % 6 only, and only for what an earlier command of the same
+ * pass gives: so the program always comes to its end. */
+static struct ct_cmd random_command(writer *w, uint32_t id, unsigned u, unsigned times) {
+  ct_rng *rng = &w->b->rng;
   struct ct_cmd c = unit_command(u, id);
   static const enum ct_field_id waits[] = {CT_F_ALL_WAIT0, CT_F_ALL_WAIT1, CT_F_ALL_WAIT2};
-  unsigned w = 0;
-  for (unsigned s = u; s < kSems && w < 3; s += kUnits) {
-    if (!given[s] || ct_rng_percent(&b->rng, 30)) continue;
-    --given[s];
-    ct_cmd_set(&c, waits[w++], CT_SEM(s));
+  unsigned n = 0;
+  for (unsigned s = u; s < kSems && n < 3; s += kUnits) {
+    if (!w->given[s] || ct_rng_percent(rng, 30)) continue;
+    --w->given[s];
+    ct_cmd_set(&c, waits[n++], CT_SEM(s));
   }
   for (unsigned k = 0; k < 2; ++k) {
-    const unsigned s = ct_rng_below(&b->rng, kSems);
-    if (given[s] > 200 || ct_rng_percent(&b->rng, 40)) continue;
-    ++given[s];
+    const unsigned s = ct_rng_below(rng, kSems);
+    if (w->all[s] + times > kMaxSem || ct_rng_percent(rng, 40)) continue;
+    w->all[s] += times;
+    ++w->given[s];
     ct_cmd_set(&c, k ? CT_F_ALL_SIG1 : CT_F_ALL_SIG0, CT_SEM(s));
   }
   return c;
 }
 
-static void put_command(bench *b, plan *p, uint32_t prog, const struct ct_cmd *c) {
-  memcpy(b->mem[prog + 2 * p->ncmds], c->w, 32);
-  ++p->ncmds;
+static void put_command(writer *w, const struct ct_cmd *c) {
+  memcpy(w->b->mem[w->prog + 2 * w->p->ncmds], c->w, 32);
+  ++w->p->ncmds;
+  --w->room;
 }
 
-static void write_program(bench *b, plan *p, uint32_t prog) {
-  const unsigned n = 1 + ct_rng_below(&b->rng, kMaxCmds - 6);
-  const unsigned bad = ct_rng_below(&b->rng, n);
-  unsigned given[kSems] = {0};
-  for (unsigned i = 0; i < n; ++i) {
-    unsigned u = ct_rng_below(&b->rng, kUnits);
-    const uint32_t id = (b->written % 256) << 8 | i;
-    struct ct_cmd c;
-    if (i == bad && p->scenario == kHang && !given[u]) {
-      c = unit_command(u, id);
-      CT_PUT(&c, ALL_WAIT0, CT_SEM(u));
-      p->code = CT_DEV_WATCHDOG;
-      for (unsigned s = u; s < kSems; s += kUnits)
-        given[s] = 1000; /* so that nobody gives it */
-    } else {
-      c = random_command(b, id, u, given);
-    }
-    if (i == bad && p->scenario == kIllegal) {
-      CT_PUT(&c, ALL_OP, 0x3f);
-      p->code = CT_DEV_ILLEGAL;
-      p->addr = i;
-    }
-    if (p->code != CT_DEV_ILLEGAL) p->id[u][p->ids[u]++] = id;
-    put_command(b, p, prog, &c);
+static void put_control(writer *w, unsigned code, uint32_t count) {
+  struct ct_cmd c = {{0}};
+  CT_PUT(&c, ALL_OP, code);
+  CT_PUT(&c, CTL_COUNT, count);
+  put_command(w, &c);
+}
+
+/* A command of a random unit, executed so many times. */
+static void put_random(writer *w, unsigned times) {
+  const unsigned u = ct_rng_below(&w->b->rng, kUnits);
+  const uint32_t id = (w->b->written % 256) << 8 | w->p->ncmds;
+  const struct ct_cmd c = random_command(w, id, u, times);
+  w->run -= times;
+  put_command(w, &c);
+}
+
+static void put_block(writer *w, unsigned n, unsigned depth, unsigned times);
+
+/* A body may be empty, or a NOP; few passes or many. What its passes leave over is there behind. */
+static void put_loop(writer *w, unsigned depth, unsigned times) {
+  ct_rng *rng = &w->b->rng;
+  const bool idle = ct_rng_percent(rng, 30);
+  const unsigned most = w->run / times < 6 ? 1 + w->run / times : 6;
+  const unsigned passes = 1 + ct_rng_below(rng, idle && depth == 0 ? 60 : most);
+  unsigned given[kSems];
+  memcpy(given, w->given, sizeof given);
+  memset(w->given, 0, sizeof w->given);
+  w->room -= w->room > 0; /* for the ENDL */
+  put_control(w, CT_OP_LOOP, passes);
+  if (!idle)
+    put_block(w, ct_rng_below(rng, 5), depth + 1, times * passes);
+  else if (w->room && ct_rng_percent(rng, 50))
+    put_control(w, CT_OP_NOP, 0);
+  ++w->room;
+  put_control(w, CT_OP_ENDL, 0);
+  for (unsigned s = 0; s < kSems; ++s)
+    w->given[s] = w->given[s] * passes + given[s];
+}
+
+/* n commands, or loops of them, as far as there is room. */
+static void put_block(writer *w, unsigned n, unsigned depth, unsigned times) {
+  for (; n && w->room && w->run >= times; --n) {
+    if (w->room >= 3 && depth < CT_NUM_LOOPS && ct_rng_percent(&w->b->rng, 15))
+      put_loop(w, depth, times);
+    else
+      put_random(w, times);
   }
-  struct ct_cmd end = {{0}};
-  CT_PUT(&end, ALL_OP, p->scenario == kNoEnd ? CT_OP_NOP : CT_OP_END);
-  put_command(b, p, prog, &end);
+}
+
+/* Something that is never over: a command that waits for what nobody gives, or a loop. */
+static void put_hang(writer *w) {
+  const unsigned u = ct_rng_below(&w->b->rng, kUnits);
+  w->p->code = CT_DEV_WATCHDOG;
+  if (w->given[u] || ct_rng_percent(&w->b->rng, 30)) {
+    put_control(w, CT_OP_LOOP, UINT32_MAX);
+    for (unsigned n = ct_rng_below(&w->b->rng, 3); n; --n)
+      put_control(w, CT_OP_NOP, 0);
+    put_control(w, CT_OP_ENDL, 0);
+    return;
+  }
+  struct ct_cmd c = unit_command(u, w->p->ncmds);
+  CT_PUT(&c, ALL_WAIT0, CT_SEM(u));
+  for (unsigned s = u; s < kSems; s += kUnits) {
+    w->all[s] = kMaxSem; /* so that nobody gives it */
+    w->given[s] = 0;
+  }
+  put_command(w, &c);
+}
+
+/* What is wrong with the program stands between two parts of it, neither of them in a loop. */
+static void write_program(bench *b, plan *p, uint32_t prog) {
+  const unsigned n = 1 + ct_rng_below(&b->rng, 40), before = ct_rng_below(&b->rng, n);
+  writer w = {.b = b, .p = p, .prog = prog, .room = kMaxCmds - 10, .run = kMaxRun};
+  put_block(&w, before, 0, 1);
+  w.room += 4;
+  if (p->scenario == kHang) put_hang(&w);
+  if (p->scenario == kIllegal) {
+    p->code = CT_DEV_ILLEGAL;
+    p->addr = p->ncmds;
+    put_control(&w, 0x3f, 0);
+  }
+  w.room -= w.room < 4 ? w.room : 4;
+  put_block(&w, n - before, 0, 1);
+  w.room = 6;
+  put_control(&w, p->scenario == kNoEnd ? CT_OP_NOP : CT_OP_END, 0);
   if (p->scenario == kNoEnd) {
     p->code = CT_DEV_ILLEGAL;
     p->addr = p->ncmds;
   } else if (ct_rng_percent(&b->rng, 30)) {
     const struct ct_cmd rest = unit_command(0, 0); /* never reached, but fetched */
     for (unsigned i = 0; i < 4; ++i)
-      put_command(b, p, prog, &rest);
+      put_command(&w, &rest);
   }
+}
+
+/* One command has been executed, or dispatched. */
+static void walk_on(bench *b) {
+  walk *w = &b->walk;
+  struct ct_cmd c;
+  assert_false(w->ended);
+  memcpy(c.w, b->mem[b->run.plan->prog + 2 * w->pc], 32);
+  const uint32_t code = CT_GET(&c, ALL_OP);
+  ++w->pc;
+  if (code == CT_OP_END) {
+    w->ended = true;
+  } else if (code == CT_OP_LOOP) {
+    w->first[w->depth] = w->pc;
+    w->left[w->depth++] = CT_GET(&c, CTL_COUNT);
+  } else if (code == CT_OP_ENDL) {
+    if (--w->left[w->depth - 1]) {
+      w->pc = w->first[w->depth - 1];
+      b->n.jumps_away += b->away;
+    } else {
+      --w->depth;
+    }
+  } else if (code != CT_OP_NOP) {
+    const unsigned u = unit_of(code);
+    assert_true(w->put[u] - w->taken[u] < kQueue);
+    w->id[u][w->put[u]++ % kQueue] = id_of(u, &c);
+  }
+}
+
+/* The program has ended, and all that it has for the units is there. */
+static bool walked(const bench *b) {
+  for (unsigned u = 0; u < kUnits; ++u)
+    if (b->walk.put[u] != b->walk.taken[u]) return false;
+  return b->walk.ended;
 }
 
 static enum scenario choose(bench *b) {
@@ -343,8 +472,6 @@ static void write_job(bench *b) {
   if (b->written && same_program(before, p) && b->written % 8 && ct_rng_percent(&b->rng, 60)) {
     p->prog = before->prog;
     p->ncmds = before->ncmds;
-    memcpy(p->ids, before->ids, sizeof p->ids);
-    memcpy(p->id, before->id, sizeof p->id);
   } else {
     write_program(b, p, p->prog);
   }
@@ -465,27 +592,46 @@ static void pop_request(fetcher *f) {
   --f->count;
 }
 
-/* A beat of the oldest request, or its failure. */
+/* The failure of a soft request: what came before it or comes behind it is good, but no use. */
+static void fail_request(bench *b, request *r) {
+  *b->dut->fetch_bad_i = 1;
+  ++b->n.lost;
+  /* What has been asked for with a descriptor that is still to come is lost with it. */
+  b->fetch.r[0].failed = r->failed = true;
+  if (r->desc || !b->running || status_of(b) < kRun || b->walk.ended) return;
+  b->away = true;
+  b->n.late += b->walk.pc > 0;
+}
+
+/* A beat of the oldest request, or its failure; there may be several. */
 static void deliver(bench *b) {
   ct_ctx_dut *d = b->dut;
   fetcher *f = &b->fetch;
   request *r = &f->r[0];
   if (r->next == r->bad) {
-    *d->fetch_bad_i = 1;
-    ++b->n.lost;
-    r->bad = r->beats + 1;
-    r->failed = true;
-    if (ct_rng_percent(&b->rng, 50)) {
-      pop_request(f); /* what lies outside the window is not asked for */
-      return;
-    }
+    fail_request(b, r);
+    r->bad = ct_rng_percent(&b->rng, 70) ? r->beats + 1 : r->next + 1 + ct_rng_below(&b->rng, 20);
   } else {
     *d->fetch_rvalid_i = 1;
     memcpy(d->fetch_rdata_i, b->mem[(r->addr + r->next) % kMemUnits], 16);
-    b->beat_first = r->desc && r->next == 0 && !r->stale;
+    b->beat_first = r->desc && r->next == 0 && !r->failed && !r->stale;
     b->beat_last = r->desc && r->next + 1 == r->beats && !r->failed && !r->stale;
+    if (!r->desc && !r->soft && r->next + 1 == r->beats) b->away = false;
   }
   if (++r->next == r->beats) pop_request(f);
+}
+
+/* What lies outside the window is not asked for; that is known before the beats in front have come,
+ * even those of the request before. */
+static void cut_request(bench *b) {
+  fetcher *f = &b->fetch;
+  request *r = f->count ? &f->r[f->count - 1] : NULL;
+  if (!r || r->in >= r->beats || r->delay || r->dropping || !ct_rng_percent(&b->rng, 10)) return;
+  fail_request(b, r);
+  ++b->n.cut;
+  r->beats = r->in = r->in < r->next ? r->next : r->in;
+  r->bad = r->beats + 1;
+  f->count -= r->next == r->beats;
 }
 
 /* Beats come in order, with gaps; a flush lets them come to an end or drops the rest. */
@@ -501,14 +647,17 @@ static void fetch_step(bench *b) {
     r->delay -= r->delay > 0;
     if (!*d->flush_o || r->dropping) continue;
     r->bad = r->beats + 1;
+    r->in = r->beats;
     r->dropping = r->delay > 1000 || ct_rng_percent(&b->rng, 50);
     if (r->dropping) r->delay = ct_rng_below(&b->rng, 50);
   }
-  if (f->r[0].delay) return;
-  if (f->r[0].dropping)
-    pop_request(f);
-  else if (!ct_stall_next(&f->stall))
-    deliver(b);
+  if (!f->r[0].delay) {
+    if (f->r[0].dropping)
+      pop_request(f);
+    else if (!ct_stall_next(&f->stall))
+      deliver(b);
+  }
+  cut_request(b);
 }
 
 /* The job feels this from now on, unless something else came first. */
@@ -779,8 +928,7 @@ static void on_overlap(bench *b) {
   assert_int_equal(b->run.code, CT_DEV_OK);
   assert_true(*b->dut->units_quiet_i && *b->dut->seal_o);
   assert_int_equal(p->code, CT_DEV_OK);
-  for (unsigned u = 0; u < kUnits; ++u)
-    assert_int_equal(b->got[u], p->ids[u]);
+  assert_true(walked(b));
   b->old = b->run;
   b->old_valid = true;
   b->old_answers = b->answers;
@@ -802,14 +950,12 @@ static void settle(bench *b) {
     r->code = p->code;
     r->addr = p->addr;
   }
-  if (r->code == CT_DEV_WATCHDOG) r->addr = b->executed;
+  if (r->code == CT_DEV_WATCHDOG) r->addr = b->walk.pc;
   if (p->scenario == kDead && b->struck) {
     r->code = CT_DEV_DEAD;
     r->addr = 0;
   }
-  if (r->code == CT_DEV_OK)
-    for (unsigned u = 0; u < kUnits; ++u)
-      assert_int_equal(b->got[u], p->ids[u]);
+  if (r->code == CT_DEV_OK) assert_true(walked(b));
   r->settled = true;
 }
 
@@ -832,8 +978,9 @@ static void on_batch_start(bench *b) {
   b->run = (run){.plan = x->plan, .batch = true, .start = b->cycle + 1};
   x->plan = NULL;
   b->running = true;
-  memset(b->got, 0, sizeof b->got);
-  b->executed = b->struck = 0;
+  b->walk = (walk){0};
+  b->away = false;
+  b->struck = 0;
   ++b->n.batches;
 }
 
@@ -859,8 +1006,19 @@ static void on_start(bench *b) {
   b->n.doomed += running(b)->doomed;
   b->running = true;
   b->next_read = false;
-  memset(b->got, 0, sizeof b->got);
-  b->executed = b->struck = 0;
+  b->walk = (walk){0};
+  b->away = false;
+  b->struck = 0;
+}
+
+/* On any beat, often on one of the last; or so many are not in the window. */
+static void draw_failure(bench *b, request *r) {
+  const unsigned back = ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 40) ? 4 : r->beats);
+  const unsigned at = back < r->beats ? r->beats - 1 - back : 0;
+  if (ct_rng_percent(&b->rng, 60))
+    r->bad = at;
+  else
+    r->in = at;
 }
 
 static void take_request(bench *b, bool desc) {
@@ -873,8 +1031,12 @@ static void take_request(bench *b, bool desc) {
   b->n.programs += !desc;
   if (desc && b->running && status_of(b) == kDesc) b->run.no_desc = true;
   r->bad = r->beats + 1;
-  if (r->soft && ct_rng_percent(&b->rng, 10)) r->bad = ct_rng_below(&b->rng, r->beats);
-  if (desc && r->soft && p->scenario == kRefused) r->bad = 0;
+  r->in = r->beats;
+  if (r->soft && ct_rng_percent(&b->rng, b->losses)) draw_failure(b, r);
+  if (desc && r->soft && p->scenario == kRefused) {
+    r->bad = 0;
+    r->in = r->beats;
+  }
   r->delay = 2 + ct_rng_below(&b->rng, 60);
   if (desc && p->scenario == kNoDesc) r->delay = 1000000;
 }
@@ -918,13 +1080,12 @@ static void note_descriptor(bench *b) {
 
 static void take_command(bench *b, unsigned u) {
   unit *x = &b->unit[u];
-  const plan *p = running(b);
+  walk *w = &b->walk;
   assert_true(b->running);
   *x = (unit){.active = true, .stall = x->stall, .left = ct_rng_below(&b->rng, 30)};
   memcpy(x->cmd.w, b->dut->cmd_o + 8 * u, 32);
-  assert_true(b->got[u] < p->ids[u]);
-  assert_int_equal(id_of(u, &x->cmd), p->id[u][b->got[u]]);
-  ++b->got[u];
+  assert_true(w->taken[u] != w->put[u]);
+  assert_int_equal(id_of(u, &x->cmd), w->id[u][w->taken[u]++ % kQueue]);
 }
 
 /* How the oldest job has ended, when its completion is pushed. */
@@ -994,8 +1155,9 @@ static void monitor(bench *b) {
   for (unsigned u = 0; u < kUnits; ++u)
     if (*d->cmd_valid_o & *d->cmd_ready_i & 1u << u) take_command(b, u);
   /* The watchdog reports the next command as of the cycle in which it strikes. */
-  if (!(running(b)->code == CT_DEV_WATCHDOG && b->cycle - b->run.start >= running(b)->watchdog))
-    b->executed += *d->dispatch_o;
+  if (*d->dispatch_o &&
+      !(running(b)->code == CT_DEV_WATCHDOG && b->cycle - b->run.start >= running(b)->watchdog))
+    walk_on(b);
   if (s == kRun) b->run.rows += *d->row_i;
 }
 
@@ -1058,6 +1220,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   b->rng = ct_rng_make(stream);
   b->only = only;
   b->slots = kSlots;
+  b->losses = 15;
   for (unsigned u = 0; u < kUnits; ++u)
     b->unit[u].stall = ct_stall_make(stream + 1 + u, stall, 6);
   b->fetch.stall = ct_stall_make(stream + 8, stall, 4);
@@ -1079,7 +1242,7 @@ static void close_bench(bench *b) {
 static void all_endings(void **state) {
   (void)state;
   static const unsigned percents[] = {0, 40, 75};
-  unsigned wrong = 0, lost = 0, old_errors = 0, doomed = 0;
+  unsigned wrong = 0, lost = 0, cut = 0, late = 0, jumps = 0, old_errors = 0, doomed = 0;
   for (unsigned k = 0; k < 3; ++k) {
     bench *b = open_bench(1000 * k, percents[k], k == 1 ? 60 : 20, kScenarios);
     for (unsigned i = 0; i < 150000; ++i)
@@ -1100,11 +1263,15 @@ static void all_endings(void **state) {
     assert_true(b->n.guesses > b->n.wrong);
     wrong += b->n.wrong;
     lost += b->n.lost;
+    cut += b->n.cut;
+    late += b->n.late;
+    jumps += b->n.jumps_away;
     old_errors += b->n.old_errors;
     doomed += b->n.doomed;
     close_bench(b);
   }
-  assert_true(wrong > 0 && lost > 0 && old_errors > 0 && doomed > 0);
+  assert_true(wrong > 0 && lost > 0 && cut > 0 && old_errors > 0 && doomed > 0);
+  assert_true(late > 4 && jumps > 20); /* programs came again while they ran, in loops, too */
 }
 
 static void one_scenario(enum scenario s, unsigned code, unsigned cycles) {
@@ -1209,6 +1376,7 @@ static void old_job_dies(void **state) {
 static void overlaps(void **state) {
   (void)state;
   bench *b = open_bench(95, 20, 0, kNormal);
+  b->losses = 5;
   b->host = ct_stall_make(96, 0, 1);
   for (unsigned i = 0; i < 100000; ++i)
     cycle(b);

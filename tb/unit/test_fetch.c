@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ct_fetch: random programs (loops, ADDI, register sums, illegal commands of every kind) while they
- * arrive and while queues stall, against the emulator's dispatch; its pace; stopping.
+ * arrive, are lost on any beat and come again, and while queues stall, against the emulator's
+ * dispatch; its pace; stopping.
  */
 #include <string.h>
 
@@ -142,15 +143,23 @@ static void append_addi(program *p) {
   if (below(p, 2)) CT_PUT(cmd, ADDI_RS3, CT_GET(cmd, ADDI_RD1));
 }
 
-/* n commands, with loops inside up to a total depth of 4. */
+/* Few passes, many, or none; now and then so many that only a stop ends them. */
+static void append_loop(program *p) {
+  struct ct_cmd *cmd = append(p, CT_OP_LOOP);
+  const unsigned kind = below(p, 100);
+  const uint32_t passes = kind < 80 ? below(p, 3) : kind < 96 ? below(p, 40) : UINT32_MAX - 3;
+  const uint32_t reg = small_reg(p), part = reg ? p->arg[reg - 1] : 0;
+  CT_PUT(cmd, CTL_COUNT_REG, reg);
+  CT_PUT(cmd, CTL_COUNT, 1 + passes - (below(p, 20) ? 0 : 1 + passes) - (below(p, 2) ? part : 0));
+}
+
+/* n commands, with loops inside up to a total depth of 4; a body may have none. */
 static void append_block(program *p, unsigned n, unsigned depth) {
   for (unsigned i = 0; i < n; ++i) {
     const unsigned kind = below(p, 100);
     if (kind < 12 && depth < CT_NUM_LOOPS && p->count < 300) {
-      struct ct_cmd *cmd = append(p, CT_OP_LOOP);
-      CT_PUT(cmd, CTL_COUNT, 1 + below(p, 3));
-      CT_PUT(cmd, CTL_COUNT_REG, small_reg(p));
-      append_block(p, 1 + below(p, 4), depth + 1);
+      append_loop(p);
+      append_block(p, below(p, 5), depth + 1);
       append(p, CT_OP_ENDL);
     } else if (kind < 25) {
       append_addi(p);
@@ -200,9 +209,16 @@ static program random_program(uint64_t stream) {
     p.arg[i] = (uint32_t)ct_rng_u64(&p.rng);
   for (unsigned i = 0; i < kSmallRegs; ++i)
     p.arg[kSmallReg - 1 + i] = below(&p, 3);
-  append_block(&p, 1 + below(&p, below(&p, 4) ? 20 : 90), 0);
-  append(&p, CT_OP_END);
-  if (below(&p, 3) == 0) append_block(&p, 1 + below(&p, 5), 0); /* never reached */
+  /* One in four in a loop that ends where the program ends, or nearly. */
+  const bool around = below(&p, 4) == 0;
+  if (around) append_loop(&p);
+  append_block(&p, 1 + below(&p, below(&p, 4) ? 20 : 90), around);
+  while (p.count < CT_PROG_MAX - 2 && below(&p, 40) == 0) /* as long as the buffer is */
+    while (p.count < CT_PROG_MAX - 2)
+      append_unit(&p);
+  if (around) append(&p, CT_OP_ENDL);
+  if (!around || below(&p, 4)) append(&p, CT_OP_END);
+  if (p.count < 400 && below(&p, 3) == 0) append_block(&p, 1 + below(&p, 5), 0); /* never reached */
   for (unsigned n = below(&p, 3); n && p.count > 1; --n)
     spoil(&p);
   return p;
@@ -226,7 +242,7 @@ void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
   ctx->result.addr = addr;
 }
 
-/* False: more than the bench can hold. */
+/* False: more than the bench can hold, and what it holds is the beginning. */
 static bool model(const program *p, expected *e) {
   struct ct_emu_ctx *ctx = test_calloc(1, sizeof *ctx);
   for (unsigned i = 0; i < p->count; ++i)
@@ -264,7 +280,12 @@ typedef struct {
   ct_stall arrive, queue[CT_EMU_UNITS];
   const program *prog;
   const expected *want;
+  ct_rng rng;
+  unsigned errors; /* in percent of the reads; the one of a program that is read ahead */
   unsigned beats, pushes;
+  unsigned lost;          /* the beat that does not come, behind the last: all of them do */
+  unsigned away;          /* cycles until the program comes again */
+  unsigned rereads, late; /* so far; those that took a command away that had been there */
   uint64_t executed, cycles;
   bool ended, failed;
 } bench;
@@ -273,6 +294,8 @@ static bench open_bench(uint64_t stream, unsigned arrive, unsigned queue) {
   bench b = {.dut = ct_fetch_new(ct_tb_trace()), .arrive = ct_stall_make(stream, arrive, 5)};
   for (unsigned u = 0; u < CT_EMU_UNITS; ++u)
     b.queue[u] = ct_stall_make(stream + 1 + u, queue, 4);
+  b.rng = ct_rng_make(stream + 50);
+  b.errors = 40;
   ct_fetch_dut *d = b.dut;
   *d->load_i = *d->start_i = *d->stop_i = *d->prog_valid_i = *d->arg_we_i = *d->q_ready_i = 0;
   *d->ncmds_i = 1;
@@ -281,13 +304,25 @@ static bench open_bench(uint64_t stream, unsigned arrive, unsigned queue) {
   return b;
 }
 
+/* Which beat of the read that begins is lost: any, often one of the last. */
+static void draw_error(bench *b) {
+  const unsigned beats = 2 * b->prog->count;
+  const unsigned back = ct_rng_percent(&b->rng, 30) ? ct_rng_below(&b->rng, 4) : beats;
+  b->beats = 0;
+  b->lost = beats;
+  if (!ct_rng_percent(&b->rng, b->errors)) return;
+  b->lost = back < beats ? beats - 1 - back : ct_rng_below(&b->rng, beats);
+}
+
 /* As ct_job does it: r25..r31 cleared but for the number of requests, then the arguments, a beat a
  * cycle; then the start. */
 static void begin(bench *b, const program *p, const expected *e) {
   ct_fetch_dut *d = b->dut;
   b->prog = p;
   b->want = e;
-  b->beats = b->pushes = 0;
+  draw_error(b);
+  b->away = *d->load_i = 0;
+  b->pushes = 0;
   b->executed = b->cycles = 0;
   b->ended = b->failed = false;
   *d->q_ready_i = 0;
@@ -309,7 +344,10 @@ static void begin(bench *b, const program *p, const expected *e) {
 
 static void drive(bench *b) {
   ct_fetch_dut *d = b->dut;
-  *d->prog_valid_i = b->beats < 2 * b->prog->count && !ct_stall_next(&b->arrive);
+  const bool more = b->beats < 2 * b->prog->count && !b->away && !ct_stall_next(&b->arrive);
+  *d->prog_valid_i = more && b->beats != b->lost;
+  *d->load_i = b->away == 1;
+  if (more && b->beats == b->lost) b->away = 2 + ct_rng_below(&b->rng, 30);
   if (*d->prog_valid_i)
     memcpy(d->prog_data_i, &b->prog->cmd[b->beats / 2].w[4 * (b->beats % 2)], 16);
   *d->q_ready_i = 0;
@@ -343,6 +381,12 @@ static void cycle(bench *b) {
   ct_fetch_eval(b->dut);
   monitor(b);
   b->beats += *b->dut->prog_valid_i;
+  if (*b->dut->load_i) {
+    ++b->rereads;
+    b->late += *b->dut->idx_o > 0;
+    draw_error(b);
+  }
+  b->away -= b->away > 0;
   ct_fetch_tick(b->dut);
   ++b->cycles;
   if (*b->dut->end_o) {
@@ -358,6 +402,7 @@ static void run_to_end(bench *b) {
   }
   for (int i = 0; i < 20 || b->beats < 2 * b->prog->count; ++i)
     cycle(b);
+  *b->dut->load_i = 0;
   assert_int_equal(b->pushes, b->want->pushes);
   assert_int_equal(b->executed, b->want->executed);
   assert_int_equal(*b->dut->idx_o, b->want->index);
@@ -369,7 +414,7 @@ static void random_programs(void **state) {
   (void)state;
   static const unsigned percents[] = {0, 30, 80};
   expected *e = test_malloc(sizeof *e);
-  unsigned ended = 0, failed = 0, indices = 0;
+  unsigned ended = 0, failed = 0, indices = 0, rereads = 0, late = 0;
   for (unsigned k = 0; k < 9; ++k) {
     bench b = open_bench(100 * k, percents[k % 3], percents[k / 3]);
     for (unsigned i = 0; i < 150; ++i) {
@@ -381,10 +426,13 @@ static void random_programs(void **state) {
       failed += !e->ends;
       indices += !e->ends && e->index > 3;
     }
+    rereads += b.rereads;
+    late += b.late;
     ct_fetch_free(b.dut);
   }
   /* The mixture is one worth running. */
   assert_true(ended > 300 && failed > 200 && indices > 100);
+  assert_true(rereads > 300 && late > 200);
   test_free(e);
 }
 
@@ -472,17 +520,19 @@ static void stops(void **state) {
   expected *e = test_malloc(sizeof *e);
   bench b = open_bench(77, 30, 30);
   ct_rng rng = ct_rng_make(78);
+  unsigned endless = 0;
   for (unsigned i = 0; i < 300; ++i) {
     const program p = random_program(200000 + i);
-    if (!model(&p, e)) continue;
+    const bool whole = model(&p, e); /* the beginning is enough, but for a run to the end */
+    endless += !whole;
     begin(&b, &p, e);
     for (unsigned n = ct_rng_below(&rng, 200); n && !b.ended && !b.failed; --n)
       cycle(&b);
-    if (i % 3 == 0) {
+    if (i % 3 == 0 && whole) {
       run_to_end(&b);
       continue;
     }
-    *b.dut->prog_valid_i = 0;
+    *b.dut->prog_valid_i = *b.dut->load_i = 0;
     *b.dut->stop_i = 1;
     for (int n = 0; n < 5; ++n) {
       *b.dut->q_ready_i = (uint8_t)ct_rng_below(&rng, 64);
@@ -497,6 +547,7 @@ static void stops(void **state) {
       assert_int_equal(*b.dut->q_valid_o, 0);
     }
   }
+  assert_true(endless > 5);
   ct_fetch_free(b.dut);
   test_free(e);
 }
@@ -518,6 +569,7 @@ static uint64_t cycles_of(program *p, uint32_t passes, unsigned n, bool register
   assert_true(model(p, e));
   assert_true(e->ends);
   bench b = open_bench(1, 0, 0);
+  b.errors = 0;
   begin(&b, p, e);
   run_to_end(&b);
   ct_fetch_free(b.dut);
