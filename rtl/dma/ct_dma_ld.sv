@@ -11,6 +11,7 @@
 //             (land) finds the entry of every beat of R. RREADY is constant: landing space is the SPM itself.
 // Latency     command taken in t: AR in t + 3. A beat of R in t: written to the SPM in t + 1, its step's signals in t + 3 at the earliest.
 // Throughput  a burst a cycle, a beat a cycle.
+// Grant       per burst under every policy: a step of a command may have a million beats, and waits for room in the ring.
 // Order       bursts of a context are asked for, landed and signalled in order; Sig0 before Sig1 of the same semaphore, a cycle apart.
 // Errors      err_o[c] is combinational, with code and address; the one above registers it and answers with halt_i[c]. From then (and
 //             under flush_i[c]) beats of c are counted but dropped, nothing new is asked for, no signal is given.
@@ -108,7 +109,7 @@ module ct_dma_ld #(
   // ---------------------------------------------------------------------------------------------------------------------------
   // What each context wants to read next.
 
-  logic [1:0]        seq_idle, seq_valid, seq_ready, seq_err, seq_rec, seq_first, seq_last;
+  logic [1:0]        seq_idle, seq_valid, seq_ready, seq_err, seq_rec, seq_first;
   logic [63:0]       seq_addr, seq_err_addr;
   logic [9:0]        seq_beats, seq_sig0, seq_sig1;
   logic [2*SpmW-1:0] seq_spm;
@@ -152,7 +153,6 @@ module ct_dma_ld #(
       .s0_o        (seq_s0[15*c +: 15]),
       .rec_o       (seq_rec[c]),
       .first_o     (seq_first[c]),
-      .last_o      (seq_last[c]),
       .sig0_o      (seq_sig0[5*c +: 5]),
       .sig1_o      (seq_sig1[5*c +: 5])
     );
@@ -195,7 +195,7 @@ module ct_dma_ld #(
   assign cap[7:4] = (train_cap_i == 4'd0) ? 4'd1 : (train_cap_i > 4'd8) ? 4'd8 : train_cap_i;
 
   // Grant.
-  logic [1:0] want, req, gnt, last;
+  logic [1:0] want, req, gnt;
   logic       ar_v_d, ar_v_q, take;
   logic       who;         // context granted
   logic       who_fetch;   // and its fetch, not its load
@@ -236,7 +236,6 @@ module ct_dma_ld #(
   always_comb begin
     for (int c = 0; c < 2; c++) begin
       req[c]  = want[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
-      last[c] = f_valid[c] ? f_last[c] : seq_last[c];
     end
   end
 
@@ -253,7 +252,7 @@ module ct_dma_ld #(
     .flush_i (drop | fetch_drop_i | f_bad),
     .req_i   (req),
     .defer_i (hold[1]),
-    .last_i  (last),
+    .last_i  (2'b11),
     .take_i  (take),
     .gnt_o   (gnt)
   );

@@ -54,7 +54,6 @@ module ct_dma_seq #(
   output logic [14:0]                 s0_o,     // between words of the run
   output logic                        rec_o,    // the run is a record
   output logic                        first_o,  // first piece of the run
-  output logic                        last_o,   // last piece of the step
   output logic [4:0]                  sig0_o,
   output logic [4:0]                  sig1_o
 );
@@ -288,7 +287,6 @@ module ct_dma_seq #(
       s0_o       <= s0_q;
       rec_o      <= rec_q;
       first_o    <= new_run_q;
-      last_o     <= step_end;
       sig0_o     <= step_end ? sig0_q : 5'd0;
       sig1_o     <= cmd_end ? sig1_q : 5'd0;
     end
@@ -329,8 +327,8 @@ module ct_dma_seq #(
   logic [31:0] f_end_q;
   logic        f_act_q, f_flush_q, f_kept_q;
   logic [63:0] f_window_q;
-  logic [85:0] f_piece, f_piece_q;
-  assign f_piece = {addr_o, beats_o, spm_o, s0_o, rec_o, first_o, last_o, sig0_o, sig1_o, 1'b0};
+  logic [84:0] f_piece, f_piece_q;
+  assign f_piece = {addr_o, beats_o, spm_o, s0_o, rec_o, first_o, sig0_o, sig1_o, 1'b0};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_act_q   <= 1'b0;

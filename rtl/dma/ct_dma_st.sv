@@ -7,7 +7,7 @@
 // Slots       a piece (a record, or up to 16 words of a raw run) is read into a slot of 16 words and 16 exponents; only when it is
 //             complete may its bursts be granted, so that W never waits for data. The words of all slots lie in one block RAM; the
 //             beat of exponents goes first and is therefore kept apart. A record that crosses 4 KB leaves in two bursts.
-// Grant       of AW and W together, per burst, when at most two beats of the burst before it are left: inference waits for no more than
+// Grant       of AW and W together, per burst under every policy, when at most two beats of the burst before it are left: inference waits for no more than
 //             the burst under way and one granted in its last two beats.
 // Entries     as in ct_dma_ld: a ring of 16 per context from grant to signals, whose second pointer follows B. BREADY is constant.
 // Latency     command taken in t: first word asked of the SPM in t + 3; complete piece to first beat of W: 5 cycles.
@@ -94,7 +94,7 @@ module ct_dma_st #(
 
   localparam int unsigned SpmW  = ct_pkg::SpmAddrW;
   localparam int unsigned CmdW  = ct_pkg::CmdW;
-  localparam int unsigned SlotW = 32 + 5 + 2 + 10;
+  localparam int unsigned SlotW = 32 + 5 + 1 + 10;
   localparam int unsigned TagW  = 8 + SpmW;
 
   logic [1:0] wjob;   // W has a burst of the context, or will have in the next cycle
@@ -107,7 +107,7 @@ module ct_dma_st #(
   // ---------------------------------------------------------------------------------------------------------------------------
   // What each context wants to write next.
 
-  logic [1:0]        seq_idle, seq_valid, seq_ready, seq_err, seq_rec, seq_first, seq_last;
+  logic [1:0]        seq_idle, seq_valid, seq_ready, seq_err, seq_rec, seq_first;
   logic [63:0]       seq_addr, seq_err_addr;
   logic [9:0]        seq_beats, seq_sig0, seq_sig1;
   logic [2*SpmW-1:0] seq_spm;
@@ -148,7 +148,6 @@ module ct_dma_st #(
       .s0_o        (seq_s0[15*c +: 15]),
       .rec_o       (seq_rec[c]),
       .first_o     (seq_first[c]),
-      .last_o      (seq_last[c]),
       .sig0_o      (seq_sig0[5*c +: 5]),
       .sig1_o      (seq_sig1[5*c +: 5])
     );
@@ -234,7 +233,7 @@ module ct_dma_st #(
           rd_rel_q[SpmW*c +: SpmW]  <= seq_spm[SpmW*c +: SpmW];
           rd_phys_q[SpmW*c +: SpmW] <= seq_spm[SpmW*c +: SpmW] + spm_base_i[SpmW*c +: SpmW];
         end
-        slot_mem[fill_q[3*c +: 2]] <= {seq_addr[32*c +: 32], seq_beats[5*c +: 5], seq_rec[c], seq_last[c],
+        slot_mem[fill_q[3*c +: 2]] <= {seq_addr[32*c +: 32], seq_beats[5*c +: 5], seq_rec[c],
                                        seq_sig1[5*c +: 5], seq_sig0[5*c +: 5]};
       end
     end
@@ -286,11 +285,11 @@ module ct_dma_st #(
   logic [9:0]  lost_d, lost_q;                            // abandoned bursts whose answers may still come
   logic [41:0] ent_mem [0:31];
 
-  logic [1:0]       aw_req, aw_gnt, aw_last;
+  logic [1:0]       aw_req, aw_gnt;
   logic [63:0]      aw_addr;    // next burst of each context
   logic [9:0]       aw_beats;
   logic [1:0]       aw_end;     // it is the last of its piece
-  logic [16:0]      who_slot;   // without the address
+  logic [15:0]      who_slot;   // without the address
   logic [31:0]      who_addr;
   logic [4:0]       who_beats;
   logic             aw_v_q, aw_id_q, aw_take, aw_go, who;
@@ -301,18 +300,16 @@ module ct_dma_st #(
     aw_addr  = '0;
     aw_beats = '0;
     aw_end   = 2'b00;
-    aw_last  = 2'b00;
     aw_req   = 2'b00;
     for (int c = 0; c < 2; c++) if (done_q[3*c +: 3] != send_q[3*c +: 3]) begin
       // The second burst of a piece starts at the 4 KB page that the first one ended at.
-      aw_addr[32*c +: 32] = (off_q[5*c +: 5] == 5'd0) ? slot[SlotW*c + 17 +: 32] : {slot[SlotW*c + 25 +: 24] + 24'd1, 8'd0};
-      aw_beats[5*c +: 5]  = slot[SlotW*c + 12 +: 5] - off_q[5*c +: 5];
+      aw_addr[32*c +: 32] = (off_q[5*c +: 5] == 5'd0) ? slot[SlotW*c + 16 +: 32] : {slot[SlotW*c + 24 +: 24] + 24'd1, 8'd0};
+      aw_beats[5*c +: 5]  = slot[SlotW*c + 11 +: 5] - off_q[5*c +: 5];
       aw_end[c]           = 1'b1;
       if ({1'b0, aw_addr[32*c +: 8]} + {4'd0, aw_beats[5*c +: 5]} > 9'd256) begin
         aw_beats[5*c +: 5] = 5'd0 - aw_addr[32*c +: 5];
         aw_end[c]          = 1'b0;
       end
-      aw_last[c] = aw_end[c] && slot[SlotW*c + 10];
       aw_req[c]  = !clear[c] && !freeze_i &&
                    (put_q[5*c +: 5] - sig_q[5*c +: 5]) + lost_q[5*c +: 5] < 5'd16;
     end
@@ -323,7 +320,7 @@ module ct_dma_st #(
     .flush_i (clear),
     .req_i   (aw_req),
     .defer_i (1'b0),
-    .last_i  (aw_last),
+    .last_i  (2'b11),
     .take_i  (aw_take),
     .gnt_o   (aw_gnt)
   );
@@ -332,7 +329,7 @@ module ct_dma_st #(
   assign who       = aw_gnt[1];
 
   // (No variable part-selects for this: Yosys makes shifters of them.)
-  assign who_slot  = who ? slot[SlotW +: 17] : slot[0 +: 17];
+  assign who_slot  = who ? slot[SlotW +: 16] : slot[0 +: 16];
   assign who_addr  = who ? aw_addr[63:32] : aw_addr[31:0];
   assign who_beats = who ? aw_beats[9:5] : aw_beats[4:0];
 
@@ -377,8 +374,8 @@ module ct_dma_st #(
 
   assign new_job.ctx   = who;
   assign new_job.slot  = who ? send_q[4:3] : send_q[1:0];
-  assign new_job.rec   = who_slot[11];
-  assign new_job.words = who_slot[16:12] - {4'd0, who_slot[11]};
+  assign new_job.rec   = who_slot[10];
+  assign new_job.words = who_slot[15:11] - {4'd0, who_slot[10]};
   assign new_job.beat  = who ? off_q[9:5] : off_q[4:0];
   assign new_job.left  = who_beats;
   assign new_job.fin   = aw_end[who];
@@ -694,7 +691,7 @@ module ct_dma_st #(
   end
 
   logic unused_bits;
-  assign unused_bits = ^{m_axi_bresp_i[0], w_idx[4], who_slot[10]};
+  assign unused_bits = ^{m_axi_bresp_i[0], w_idx[4]};
 
   `CT_ASSERT(SpmAnswersInTwo_A, spm_rd_vld_i == tag_v_q[1])
   `CT_ASSERT(SlotsInOrder0_A, 3'(fill_q[2:0] - free_q[2:0]) <= 3'd4 && 3'(send_q[2:0] - free_q[2:0]) <= 3'(done_q[2:0] - free_q[2:0]) &&
@@ -786,18 +783,18 @@ module ct_dma_st #(
       f_next[c] = next_v_q && next_q.ctx == c[0];
       f_legal[c] = 1'b1;
       for (int s = 0; s < 4; s++) begin
-        f_len[20*c + 5*s +: 5] = f_slots[SlotW*(4*c+s) + 12 +: 5] - 5'(f_slots[SlotW*(4*c+s) + 11]);
+        f_len[20*c + 5*s +: 5] = f_slots[SlotW*(4*c+s) + 11 +: 5] - 5'(f_slots[SlotW*(4*c+s) + 10]);
         // Filled and not all granted.
         if (3'(2'(2'(s) - send_q[3*c +: 2])) < 3'(fill_q[3*c +: 3] - send_q[3*c +: 3])) begin
-          f_legal[c] = f_legal[c] && f_slots[SlotW*(4*c+s) + 12 +: 5] > 5'(f_slots[SlotW*(4*c+s) + 11]) &&
-                       f_slots[SlotW*(4*c+s) + 12 +: 5] <= (f_slots[SlotW*(4*c+s) + 11] ? 5'd17 : 5'd16) &&
-                       (f_slots[SlotW*(4*c+s) + 11] ||
-                        9'(f_slots[SlotW*(4*c+s) + 17 +: 8]) + 9'(f_slots[SlotW*(4*c+s) + 12 +: 5]) <= 9'd256);
+          f_legal[c] = f_legal[c] && f_slots[SlotW*(4*c+s) + 11 +: 5] > 5'(f_slots[SlotW*(4*c+s) + 10]) &&
+                       f_slots[SlotW*(4*c+s) + 11 +: 5] <= (f_slots[SlotW*(4*c+s) + 10] ? 5'd17 : 5'd16) &&
+                       (f_slots[SlotW*(4*c+s) + 10] ||
+                        9'(f_slots[SlotW*(4*c+s) + 16 +: 8]) + 9'(f_slots[SlotW*(4*c+s) + 11 +: 5]) <= 9'd256);
         end
       end
-      f_off[c] = off_q[5*c +: 5] == '0 || (done_q[3*c +: 3] != send_q[3*c +: 3] && slot[SlotW*c + 11] &&
-                 off_q[5*c +: 5] == 5'(5'd0 - slot[SlotW*c + 17 +: 5]) &&
-                 9'(slot[SlotW*c + 17 +: 8]) + 9'(slot[SlotW*c + 12 +: 5]) > 9'd256);
+      f_off[c] = off_q[5*c +: 5] == '0 || (done_q[3*c +: 3] != send_q[3*c +: 3] && slot[SlotW*c + 10] &&
+                 off_q[5*c +: 5] == 5'(5'd0 - slot[SlotW*c + 16 +: 5]) &&
+                 9'(slot[SlotW*c + 16 +: 8]) + 9'(slot[SlotW*c + 11 +: 5]) > 9'd256);
       // Slots that W still reads, slots that are read.
       f_count[c] = 3'(send_q[3*c +: 3] - free_q[3*c +: 3]) == 3'(f_job[c] && job_q.fin) + 3'(f_next[c] && next_q.fin) &&
                    3'(fill_q[3*c +: 3] - done_q[3*c +: 3]) == 3'(rd_v_q[c]) + 3'(f_tag0[c] && g_last) + 3'(f_tag1[c] && t_last);

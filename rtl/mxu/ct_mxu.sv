@@ -95,7 +95,7 @@ module ct_mxu #(
   end
 
   localparam int unsigned RowDepth = 64;  // places of a context's row buffer (the pointers of ct_mxu_afeed)
-  localparam int unsigned MetaW    = 22;
+  localparam int unsigned MetaW    = 26;
 
   logic [1:0]   flush, drained;
   logic [1:0]   halt_q;
@@ -108,6 +108,7 @@ module ct_mxu #(
   logic [7:0]   alloc_rows;
   logic         alloc_buf;
   logic [1:0]   avail;
+  logic [13:0]  count;
   logic [135:0] row;
   logic [1:0]   a_work;
   logic [1:0]   kdone_a;
@@ -128,7 +129,7 @@ module ct_mxu #(
   // The rows at the heads of the row buffers, and which one goes
   logic [2*MetaW-1:0] head;
   logic [1:0]   head_last, head_first, head_clr, head_sig1, head_w2;
-  logic [7:0]   head_sig1_id;
+  logic [7:0]   head_sig1_id, head_end;
   logic [15:0]  head_acc;
   logic [1:0]   w2_ok, hazard, ready;
   logic [1:0]   gnt, take, take_last;
@@ -193,7 +194,7 @@ module ct_mxu #(
       .valid_o(head_vld), .ready_i(take[c] || flush[c]), .data_o(head[MetaW*c +: MetaW]), .count_o()
     );
 
-    assign {head_w2_end, head_w2[c], head_sig1[c], head_clr[c], head_last[c], head_first[c], head_w2_id, head_sig1_id[4*c +: 4],
+    assign {head_end[4*c +: 4], head_w2_end, head_w2[c], head_sig1[c], head_clr[c], head_last[c], head_first[c], head_w2_id, head_sig1_id[4*c +: 4],
             head_acc[8*c +: 8]} = head[MetaW*c +: MetaW];
 
     ct_mxu_bload u_bload (
@@ -230,7 +231,7 @@ module ct_mxu #(
     .spm_rd_valid_o(spm_rd_valid_o[0]), .spm_rd_addr_o(spm_rd_addr_o[19:0]), .spm_rd_ctx_o(a_ctx), .spm_rd_ready_i(spm_rd_ready_i[0]),
     .spm_rd_vld_i(spm_rd_vld_i[0]), .spm_rd_data_i(spm_rd_data_i[127:0]), .spm_rd_exp_i(spm_rd_exp_i[7:0]),
     .spm_rd_perr_i(spm_rd_perr_i[0]),
-    .avail_o(avail), .pop_i(take), .row_o(row),
+    .avail_o(avail), .count_o(count), .pop_i(take), .row_o(row),
     .kdone_o(kdone_a), .err_perr_o(a_err_perr), .err_square_o(a_err_square), .err_addr_o(a_err_addr)
   );
 
@@ -239,11 +240,24 @@ module ct_mxu #(
   logic [1:0] avail_go;   // there is a row, and nothing has gone wrong
   assign avail_go = avail & ~halt_q & ~flush;
   assign frozen   = head_first & {2{freeze_i}};
-  assign ready    = avail_go & w2_ok & ~hazard & (~head_first | tile_ready) & ~frozen;
+  assign ready    = avail_go & w2_ok & ~hazard & (~head_first | tile_ready) & ~frozen & ~partial;
+
+  // Where an operation keeps the grant it is a row tile, and begins when all of its rows are in the row buffer: a Wait2 comes before
+  // it, and no row inside it has to come through the scratchpad. (A row tile that was begun row by row goes on as soon as a row is there.)
+  logic       whole;             // the policy leaves operations whole
+  logic [1:0] tile_first, tile_last, partial;
+  assign whole = policy_i != ct_pkg::PolicyPriority && policy_i != ct_pkg::PolicySlack;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      tile_first[c] = head_acc[8*c +: 4] == 4'd0;
+      tile_last[c]  = head_acc[8*c +: 4] == head_end[4*c +: 4];
+      partial[c]    = whole && tile_first[c] && count[7*c +: 7] <= 7'(head_end[4*c +: 4]);
+    end
+  end
 
   ct_arbiter u_arbiter (
     .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i(flush | halt_q),
-    .req_i(ready), .defer_i(1'b0), .last_i(head_last), .take_i(slot), .gnt_o(gnt)
+    .req_i(ready), .defer_i(1'b0), .last_i(tile_last), .take_i(slot), .gnt_o(gnt)
   );
 
   assign slot      = !second_q;

@@ -51,6 +51,7 @@ module ct_mxu_afeed (
   input  logic         spm_rd_perr_i,
 
   output logic [1:0]   avail_o,
+  output logic [13:0]  count_o,      // rows that may be popped, of each context
   input  logic [1:0]   pop_i,        // at most one bit
   output logic [135:0] row_o,        // {exponent, mantissas}
 
@@ -291,6 +292,7 @@ module ct_mxu_afeed (
 
   assign row_o   = pop_ctx_q ? row1_q : row0_q;
   assign avail_o = {count_q[13:7] != '0, count_q[6:0] != '0};
+  assign count_o = count_q;
 
   logic unused_halt;
   assign unused_halt = halt_i[1];

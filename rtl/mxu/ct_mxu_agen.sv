@@ -20,7 +20,7 @@
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
   localparam int unsigned NxtW   = 94,
-  localparam int unsigned MetaW  = 22,
+  localparam int unsigned MetaW  = 26,
   localparam int unsigned KSteps = 8
 ) (
   input  logic             clk_i,
@@ -53,8 +53,8 @@ module ct_mxu_agen #(
   input  logic             req_ready_i,
 
   output logic             meta_valid_o,  // a row was requested
-  output logic [MetaW-1:0] meta_o,        // {Wait2 is the command's last, Wait2, Sig1, start at +0, last of the operation, first of
-                                          //  the operation, number of Wait2, number of Sig1, ACC tile, row}
+  output logic [MetaW-1:0] meta_o,        // {last row of its tile, Wait2 is the command's last, Wait2, Sig1, start at +0, last of the
+                                          //  operation, first of the operation, number of Wait2, number of Sig1, ACC tile, row}
   input  logic             pop_i,         // a row has left the row buffer
 
   output logic             err_o,
@@ -136,7 +136,7 @@ module ct_mxu_agen #(
   assign idle_o     = !cur_vld_q && !req_vld_q;
 
   assign meta_valid_o = room_used;
-  assign meta_o = {n_last && m_last, k_first_q && tile_start && wait2_q[4], k_last && row_q == tile_rows_m1 && sig1_q[4],
+  assign meta_o = {tile_rows_m1, n_last && m_last, k_first_q && tile_start && wait2_q[4], k_last && row_q == tile_rows_m1 && sig1_q[4],
                    k_first_q && !accum_q, m_last && row_q == tile_rows_m1, tile_start && m_q == '0,
                    wait2_q[3:0], sig1_q[3:0], tile_acc_q, row_q};
 
