@@ -34,7 +34,9 @@ static void prepare(struct gemm *g, const struct ct_gemm *shape) {
 static int build(struct gemm *g, struct ct_code *code, const struct ct_why *why) {
   ct_build_init(&g->b, CT_GEMM_ARGS);
   ct_gemm_write(g);
-  return ct_code_finish(&g->b, code, "a product", why);
+  const int err = ct_code_finish(&g->b, code, "a product", why);
+  if (g->s->work) *g->s->work += g->b.work;
+  return err;
 }
 
 /* Shapes that are irregular in every direction may not fit a program with the largest blocks:

@@ -315,6 +315,137 @@ static int make_loop(struct siblings *l, const struct repetition *r) {
   return err;
 }
 
+/* ---- Loops that were there from the beginning ---------------------------------------------- */
+
+/* Whether `other` is what the nodes of a loop's body do in pass number `pass`, which may be behind
+ * its last one, or negative. level: loops between. */
+static bool is_pass(const struct ct_node *body, size_t nodes, unsigned level, int64_t pass,
+                    const struct ct_node *other) {
+  for (size_t i = 0; i < nodes; i += body[i].size) {
+    const struct ct_node *a = &body[i], *b = &other[i];
+    if (a->count != b->count || a->size != b->size) return false;
+    if (a->count) {
+      if (!is_pass(a + 1, a->size - 1, level + 1, pass, b + 1)) return false;
+      continue;
+    }
+    if (memcmp(&a->cmd, &b->cmd, sizeof a->cmd) != 0) return false;
+    for (unsigned s = 0; s < CT_SLOTS; ++s) {
+      const int32_t *stride = a->stride[s];
+      const uint32_t at = a->slot[s] + (uint32_t)((int64_t)stride[level] * pass);
+      if ((at ^ b->slot[s]) & slot_mask(a, s) ||
+          memcmp(stride, b->stride[s], level * sizeof *stride) != 0 ||
+          memcmp(stride + level + 1, b->stride[s] + level,
+                 (CT_NUM_LOOPS - 1 - level) * sizeof *stride) != 0)
+        return false;
+    }
+  }
+  return true;
+}
+
+/* Lets a body begin that many passes later. */
+static void shift(struct ct_node *body, size_t nodes, unsigned level, int64_t passes) {
+  for (size_t i = 0; i < nodes; i += body[i].size) {
+    if (body[i].count) {
+      shift(body + i + 1, body[i].size - 1, level + 1, passes);
+      continue;
+    }
+    for (unsigned s = 0; s < CT_SLOTS; ++s) {
+      const uint32_t by = (uint32_t)((int64_t)body[i].stride[s][level] * passes);
+      body[i].slot[s] = (body[i].slot[s] + by) & slot_mask(&body[i], s);
+    }
+  }
+}
+
+/* How many items behind a loop (in front of it) go on as its body would. inside: the body. */
+static size_t like_body(const struct siblings *l, size_t loop, const struct siblings *inside,
+                        bool back) {
+  const size_t p = inside->items;
+  const int64_t count = item_node(l, loop)->count;
+  for (size_t i = 0;; ++i) {
+    if (i >= (back ? loop : l->items - loop - 1)) return i;
+    const size_t at = back ? loop - 1 - i : loop + 1 + i, k = back ? p - 1 - i % p : i % p;
+    const int64_t pass = back ? -1 - (int64_t)(i / p) : count + (int64_t)(i / p);
+    ++*l->work;
+    if (nodes_in(l, at, 1) != nodes_in(inside, k, 1) ||
+        !is_pass(item_node(inside, k), nodes_in(inside, k, 1), 0, pass, item_node(l, at)))
+      return i;
+  }
+}
+
+/* Takes in the neighbours of a loop that make whole copies, turning the body if it has to. `body`
+ * has room for it. Returns how many items it took in front of the loop. */
+static size_t absorb(struct siblings *l, size_t loop, const struct siblings *inside,
+                     struct ct_node *body) {
+  struct ct_node *first = item_node(l, loop);
+  const size_t p = inside->items, before = like_body(l, loop, inside, true);
+  const size_t more = (before + like_body(l, loop, inside, false)) / p;
+  const size_t back = before < more * p ? before : more * p, end = loop + 1 + more * p - back;
+  const size_t turned = nodes_in(inside, p - back % p, back % p);
+  if (more == 0) return 0;
+  memcpy(body, first + first->size - turned, turned * sizeof *body);
+  memcpy(body + turned, first + 1, (inside->nodes - turned) * sizeof *body);
+  shift(body, turned, 0, -(int64_t)(back / p) - 1);
+  shift(body + turned, inside->nodes - turned, 0, -(int64_t)(back / p));
+  struct ct_node *to = item_node(l, loop - back);
+  *to = *first;
+  to->count += (uint32_t)more;
+  memcpy(to + 1, body, inside->nodes * sizeof *body);
+  ct_node_hash(to);
+  memmove(to + 1 + inside->nodes, l->node + l->item[end], (l->nodes - l->item[end]) * sizeof *to);
+  l->nodes -= l->item[end] - l->item[loop - back] - 1 - inside->nodes;
+  return back;
+}
+
+/* absorb() with what it needs. */
+static int absorb_around(struct siblings *l, size_t loop, size_t *before) {
+  struct ct_node *first = item_node(l, loop);
+  struct siblings inside = {.node = first + 1, .nodes = first->size - 1};
+  struct ct_node *body = malloc(inside.nodes * sizeof *body);
+  inside.item = malloc((inside.nodes + 1) * sizeof *inside.item);
+  const int err = body && inside.item ? CT_OK : CT_ERR_MEMORY;
+  if (!err) {
+    list_items(&inside);
+    *before = absorb(l, loop, &inside, body);
+    list_items(l);
+  }
+  free(body);
+  free(inside.item);
+  return err;
+}
+
+/* The neighbours of every such loop, those of the deepest first: in them the others must still be
+ * as they are in its body. */
+static int absorb_all(struct siblings *l) {
+  int err = CT_OK;
+  list_items(l);
+  for (unsigned depth = CT_NUM_LOOPS; depth > 0; --depth) {
+    for (size_t i = 0; i < l->items && !err; ++i) {
+      size_t before = 0;
+      if (!item_node(l, i)->raw || item_node(l, i)->depth != depth) continue;
+      err = absorb_around(l, i, &before);
+      i -= before;
+    }
+  }
+  return err;
+}
+
+/* Rolls the bodies of such loops. */
+static int roll_raw(struct siblings *l) {
+  int err = CT_OK;
+  for (size_t i = 0; i < l->nodes && !err; i += l->node[i].size) {
+    struct ct_node *loop = &l->node[i];
+    if (!loop->raw) continue;
+    const size_t size = loop->size;
+    size_t rolled = size - 1;
+    err = roll(loop + 1, &rolled, l->above + 1, l->work);
+    memmove(loop + 1 + rolled, loop + size, (l->nodes - i - size) * sizeof *loop);
+    l->nodes -= size - 1 - rolled;
+    *loop = loop_of(loop + 1, rolled, loop->count);
+    ct_node_hash(loop);
+  }
+  return err;
+}
+
 static int roll(struct ct_node *node, size_t *nodes, unsigned above, uint64_t *work) {
   struct siblings l = {.node = node, .nodes = *nodes, .above = above, .work = work};
   struct repetition r;
@@ -329,11 +460,13 @@ static int roll(struct ct_node *node, size_t *nodes, unsigned above, uint64_t *w
     for (size_t i = 0; i < l.nodes; ++i)
       l.power[i + 1] = l.power[i] * base;
   }
+  if (!err) err = absorb_all(&l);
   while (!err) {
     hash_items(&l);
     if (!find(&l, &r)) break;
     err = make_loop(&l, &r);
   }
+  if (!err) err = roll_raw(&l);
   free(l.item);
   free(l.shapes);
   *nodes = l.nodes;
