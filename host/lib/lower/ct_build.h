@@ -16,16 +16,19 @@
 
 #include "ct_cmd.h"
 
+enum { CT_SLOTS = 2 };
+
 /* A command, or a loop over the nodes behind it. Addresses (slots) are kept apart from the rest:
  * LD, ST: Dram, Spm; MM: A, B; VL, VS: Spm. */
 struct ct_node {
-  struct ct_cmd cmd;               /* slots are 0 */
-  uint32_t slot[2];                /* of the first pass */
-  int32_t stride[2][CT_NUM_LOOPS]; /* per pass of the enclosing loops, innermost first */
-  uint32_t count;                  /* 0: a command; else passes of the loop */
-  uint32_t size;                   /* nodes of this subtree, this one included */
-  uint8_t depth;                   /* loops inside, this one included */
-  uint64_t shape;                  /* hash of all but the slots */
+  struct ct_cmd cmd;                      /* slots are 0 */
+  uint32_t slot[CT_SLOTS];                /* of the first pass */
+  int32_t stride[CT_SLOTS][CT_NUM_LOOPS]; /* per pass of the enclosing loops, innermost first */
+  uint32_t count;                         /* 0: a command; else passes of the loop */
+  uint32_t size;                          /* nodes of this subtree, this one included */
+  uint8_t depth;                          /* loops inside, this one included */
+  bool raw;                               /* a loop of ct_build_repeat(): not rolled inside yet */
+  uint64_t shape;                         /* hash of all but the slots */
 };
 
 /* A list of nodes. error: the first thing that went wrong, CT_OK or a ct_error. */
@@ -35,6 +38,7 @@ struct ct_build {
   unsigned args; /* registers r1..r<args> hold arguments */
   bool batch;    /* CT_BATCH_REG holds the number of requests: not for addresses */
   int error;
+  uint64_t work; /* commands written down and comparisons: what building costs */
 };
 
 /* Where the program of a batch finds the number of its requests. */
@@ -45,6 +49,12 @@ void ct_build_free(struct ct_build *b);
 
 /* Appends a command. Commands that reach a loop must not use registers above args. */
 void ct_build_add(struct ct_build *b, const struct ct_cmd *cmd);
+
+/* What was appended since `mark` (the count then) is the first two of so many copies, each of the
+ * same commands, whose addresses go on by the same steps: a loop takes their place. It is for lists
+ * too long to be written down. Whole copies before and behind it, in its own order or turned,
+ * join it when all is rolled. CT_ERR_INTERNAL in b->error if the two are not alike. */
+void ct_build_repeat(struct ct_build *b, size_t mark, uint32_t copies);
 
 /* Rolls, appends END and encodes into *cmds (malloc'd; the caller frees). Returns how many, or
  * CT_ERR_MEMORY, or CT_ERR_NO_SPACE if more than CT_PROG_MAX commands remain (*cmds is NULL then,

@@ -42,7 +42,10 @@ struct ct_gemm {
   uint32_t pitch;     /* of C in FP32, at least ceil(n / 4) */
   uint32_t spm_words; /* of the window */
   enum ct_gemm_result result;
+  uint32_t flat;  /* commands that may be written down before loops are made; 0: CT_GEMM_FLAT */
+  uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
 };
+enum { CT_GEMM_FLAT = 6000 };
 
 /* Arguments: r1 = A, r2 = B (HBFP8 matrices), r3 = C. */
 enum { CT_GEMM_A = 1, CT_GEMM_B, CT_GEMM_C, CT_GEMM_ARGS = 3 };
