@@ -669,7 +669,7 @@ static void bad_descriptors(struct bench *b) {
   add(p, CT_OP_END);
   struct ct_rig_job jobs[] = {{.prog = p, .ncmds = CT_PROG_MAX + 1},
                               {.prog = p, .ncmds = 0x80000001},
-                              {.prog = p, .flags = 2},
+                              {.prog = p, .flags = 4},
                               {.prog = p, .flags = 0x80000000},
                               {.prog = p}};
   for (unsigned i = 0; i < 5; ++i) {
@@ -679,6 +679,13 @@ static void bad_descriptors(struct bench *b) {
     ct_pair_ring(&b->pair, b->victim);
     expect(b, b->victim, "bad descriptor", CT_DEV_DESCRIPTOR,
            i == 2 || i == 3 ? CT_DESC_FLAGS : CT_DESC_NCMDS);
+  }
+  add(p, CT_OP_END);
+  for (unsigned i = 0; i < 2; ++i) { /* the second one's predecessor was skipped itself */
+    struct ct_rig_job chained = {.prog = p, .tag = ++b->tag, .flags = CT_FLAG_CHAIN | i};
+    ct_pair_submit(&b->pair, b->victim, &chained);
+    ct_pair_ring(&b->pair, b->victim);
+    expect(b, b->victim, "what a bad descriptor began", CT_DEV_SKIPPED, 0);
   }
   check_recovery(b, "bad descriptors");
   test_free(p);
