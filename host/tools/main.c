@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-    puts("coltrain " CT_VERSION_STRING);
+    printf("coltrain %s\n", ct_version());
     return 0;
   }
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)

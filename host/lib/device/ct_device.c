@@ -207,10 +207,11 @@ static int take_options(ct_device *dev, const struct ct_options *options) {
                            sizeof options->reserved / sizeof *options->reserved);
 }
 
-int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
+static int open_device(const char *uri, const struct ct_options *options, ct_device **device,
+                       const char *call) {
   if (device) *device = NULL;
-  CT_NEED(NULL, device);
-  CT_NEED(NULL, uri);
+  CT_NEED_OF(NULL, call, device);
+  CT_NEED_OF(NULL, call, uri);
   ct_device *dev = calloc(1, sizeof *dev);
   if (!dev) return open_failed(dev, uri, options, CT_ERR_MEMORY);
   dev->fd = dev->wake = dev->irq = -1;
@@ -232,8 +233,12 @@ int ct_open_with(const char *uri, const struct ct_options *options, ct_device **
   return CT_OK;
 }
 
+int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
+  return open_device(uri, options, device, __func__);
+}
+
 int ct_open(const char *uri, ct_device **device) {
-  return ct_open_with(uri, NULL, device);
+  return open_device(uri, NULL, device, __func__);
 }
 
 /* Ends the jobs (nothing is waited for but the registers' answers) and lets the transport go. */
