@@ -64,7 +64,11 @@ float cli_real(const struct argp_state *state, const char *option, const char *t
   char *end = NULL;
   const float x = strtof(text, &end);
   if (end != text && !*end && x >= min && x <= max) return x;
-  argp_error(state, "%s: \"%s\" is not a number of %g..%g", option, text, (double)min, (double)max);
+  if (isinf(min) && isinf(max))
+    argp_error(state, "%s: \"%s\" is not a number", option, text);
+  else
+    argp_error(state, "%s: \"%s\" is not a number of %g..%g", option, text, (double)min,
+               (double)max);
   return min;
 }
 

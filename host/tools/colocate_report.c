@@ -71,7 +71,7 @@ static json_t *json_others(const struct colocate *c) {
     const struct latency l = latency_of_first(&o->server, o->server.count, o->window.to);
     json_array_append_new(
         list,
-        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", colocate_policy_name(o->policy),
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", ct_policy_name(o->policy),
                   "requests", (json_int_t)o->server.count, "completed", (json_int_t)answered,
                   "p50_cycles", cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99),
                   "cycles", cli_json_cycles(o->window.to - o->window.from), "train_throughput",
@@ -105,7 +105,7 @@ static json_t *json_setup(const struct colocate *c) {
   const struct latency l = latency_of(&c->serve, c->info.has_clock);
   json_t *root = json_object();
   learn_json(c->l, root);
-  json_object_set_new(root, "policy", json_string(colocate_policy_name(c->o->policy)));
+  json_object_set_new(root, "policy", json_string(ct_policy_name(c->o->policy)));
   json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
   json_object_set_new(root, "clock_hz",
                       c->info.has_clock ? json_integer((json_int_t)c->info.clock_hz) : json_null());

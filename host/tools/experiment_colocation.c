@@ -22,10 +22,11 @@ struct points {
 
 /* "784-512-256-10-round_robin-load50-bursty-bandwidth8-seed3" */
 static void name_point(struct exp_point *p) {
+  const struct exp_policy_text policy = exp_policy_text(p->policy);
   const char *what = p->kind == EXP_CAPACITY   ? "capacity"
                      : p->kind == EXP_TRAINING ? "training"
                      : p->kind == EXP_ALONE    ? "alone"
-                                               : exp_policy_name(p->policy);
+                                               : policy.text;
   int n = snprintf(p->name, sizeof p->name, "%s%s%s", p->server ? p->server->name : "",
                    p->server ? "-" : "", what);
   if (p->kind >= EXP_ALONE)

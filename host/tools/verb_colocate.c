@@ -24,13 +24,15 @@ enum {
 /* COMPARE: requests for each other policy in a report. LIMIT: megabytes of a trace. */
 enum { COMPARE = 400, LIMIT = 50 };
 
+/* One of those that are compared; what slack looks at, the deadlines of a server's requests, there
+ * are none of here. */
 static enum ct_policy policy_of(const char *name, const struct argp_state *state) {
-  if (!strcmp(name, "priority")) return CT_PRIORITY;
-  if (!strcmp(name, "fcfs")) return CT_FCFS;
-  if (!strcmp(name, "round-robin")) return CT_ROUND_ROBIN;
-  if (!strcmp(name, "job")) return CT_WHOLE_JOB;
-  argp_error(state, "--policy: \"%s\" is none of priority, fcfs, round-robin, job", name);
-  return CT_PRIORITY;
+  enum ct_policy policy = CT_PRIORITY;
+  if (ct_policy_by_name(name, &policy))
+    argp_error(state, "--policy: %s", ct_last_error(NULL));
+  else if ((int)policy >= POLICIES)
+    argp_error(state, "--policy: %s is for requests with deadlines, and these have none", name);
+  return policy;
 }
 
 /* FROM:TO, cycles. */

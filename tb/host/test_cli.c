@@ -326,11 +326,16 @@ static void help_and_usage(void **state) {
   free(cli_expect(2, "Usage", ""));
   free(cli_expect(2, "there is no verb \"serve\"", "serve"));
   free(cli_expect(2, "--load: \"x\"", "colocate --load x"));
-  free(cli_expect(2, "--policy: \"fair\"", "colocate --policy fair"));
+  free(cli_expect(2, "--policy: there is no policy \"fair\": priority, fcfs",
+                  "colocate --policy fair"));
+  free(cli_expect(2, "--policy: slack is for requests with deadlines", "colocate --policy slack"));
   free(cli_expect(2, "--requests: \"0\"", "colocate --requests 0"));
   free(cli_expect(2, "--layers: \"64\"", "train --layers 64"));
   free(cli_expect(2, "--epochs: \"-1\"", "train --epochs -1"));
   free(cli_expect(2, "--lr: \"nan\"", "train --lr nan"));
+  free(cli_expect(2, "--lr: a learning rate of -1: it must be 0..1000", "train --lr -1"));
+  free(cli_expect(2, "--momentum: a momentum of 2: it must be 0..1", "train --momentum 2"));
+  free(cli_expect(2, "--weight-decay: the weight decay is not a fin", "train --weight-decay inf"));
   free(cli_expect(2, "--model FILE is missing", "infer --data digits"));
   free(cli_expect(2, "belong together", "infer --model m --input x.npy"));
   free(cli_expect(2, "either --data, or --input", "infer --model m"));
@@ -772,7 +777,8 @@ static void serve_bench_refuses(void **state) {
   free(cli_expect(1, "cannot be read", "serve-bench --trace ." EMU));
   free(cli_expect(1, "cannot be written", "serve-bench --csv /nonexistent/x" EMU));
   free(cli_expect(2, "--arrivals: \"never\" is none of poisson", "serve-bench --arrivals never"));
-  free(cli_expect(2, "--batching: \"all\" is none of none", "serve-bench --batching all"));
+  free(cli_expect(2, "--batching: there is no batching \"all\": none, fixed",
+                  "serve-bench --batching all"));
   free(cli_expect(2, "--model: \"64\" is not a list", "serve-bench --model 64"));
   free(cli_expect(2, "--max-batch: \"17\"", "serve-bench --max-batch 17"));
   free(cli_expect(2, "8 models at most",
