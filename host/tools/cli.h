@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_near.h"
 
 #define CLI_DEVICE "sim:"
 
@@ -59,14 +60,6 @@ void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
  * options. */
 error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
                    const char **json);
-
-/* The name that is nearest to one that does not exist, of those considered so far; NULL if all are
- * far away. */
-struct cli_near {
-  const char *given, *name;
-  size_t distance;
-};
-void cli_consider(struct cli_near *near, const char *name);
 
 /* A verb that is followed by what it shall do, such as `bench gemm`: help, the one that is named,
  * or a sentence about a name that does not exist. Returns the exit status. */

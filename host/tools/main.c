@@ -55,9 +55,9 @@ static int run_verb(const struct verb *verb, int argc, char **argv) {
 }
 
 static int refuse(const char *name) {
-  struct cli_near near = {.given = name};
+  struct ct_near near = {.given = name};
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
-    cli_consider(&near, verbs[i].name);
+    ct_near_consider(&near, verbs[i].name);
   if (near.name)
     cli_fail("there is no verb \"%s\"; did you mean \"%s\"?", name, near.name);
   else

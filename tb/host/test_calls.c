@@ -128,13 +128,13 @@ static void bad_devices(struct bed *b) {
   REFUSED_ALONE(CT_ERR_ARG, "at most 255 characters", ct_open(longest, &none));
   REFUSED_ALONE(CT_ERR_ARG, "reserved[7] of ct_options", ct_open_with("emu:", &newer, &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "no transport \"none:\"", ct_open("none:", &none));
-  REFUSED_ALONE(CT_ERR_ARG, "unknown option \"size\"", ct_open("emu:size=3", &none));
+  REFUSED_ALONE(CT_ERR_ARG, "emu: has no option \"size\"", ct_open("emu:size=3", &none));
   REFUSED_ALONE(CT_ERR_ARG, "option dram=0", ct_open("emu:dram=0", &none));
   REFUSED_ALONE(CT_ERR_ARG, "name the file of the registers", ct_open("mmio:", &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "/dev/no-uio is not there", ct_open("mmio:/dev/no-uio", &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "no board with an FT232H",
                 ct_open("usb:bus=255,addr=127", &none));
-  REFUSED_ALONE(CT_ERR_ARG, "unknown option \"speed\"", ct_open("usb:speed=3", &none));
+  REFUSED_ALONE(CT_ERR_ARG, "usb: has no option \"speed\"", ct_open("usb:speed=3", &none));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_info(NULL, &info));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_now(NULL, &word));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_poll_fd(NULL));
@@ -524,7 +524,7 @@ static void check_log(enum ct_log_level level, int errors, int warnings, int inf
   ct_device *dev, *none;
   ct_model *m;
   assert_int_equal(ct_open_with("emu:x", &options, &none), CT_ERR_ARG);
-  assert_non_null(strstr(l.last, "emu:x: unknown option"));
+  assert_non_null(strstr(l.last, "emu:x: emu: has no option"));
   assert_int_equal(ct_open_with("emu:", &options, &dev), CT_OK);
   assert_int_equal(ct_model_create(dev, widths, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, NULL), CT_ERR_ARG);

@@ -138,7 +138,7 @@ struct ct_options {
 };
 
 /* Opens a device and resets it. uri is SCHEME:ARGUMENTS with arguments "key=value,key=value", at
- * most 255 characters:
+ * most 255 characters; `coltrain info --help` and docs/devices.md list the keys:
  *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
  *   "mmio:FILE"  a core in this machine's address space (docs/mmio.md), such as mmio:/dev/uio0 or
  *           mmio:/sys/bus/pci/devices/.../resource0,mem=/sys/bus/pci/devices/.../resource2
