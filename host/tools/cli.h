@@ -39,6 +39,10 @@ int verb_experiment(int argc, char **argv);
 /* Prints "coltrain: SENTENCE"; returns 1. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Once, first of all: from here on what cannot be written to standard output ends the program with
+ * 1 after a sentence, also in --help; a descriptor that was closed is nobody's file. */
+void cli_guard_output(void);
+
 /* The same about a call of the library that failed: "coltrain: WHAT: what it says". */
 int cli_fail_device(const ct_device *dev, int error, const char *what);
 
@@ -116,9 +120,16 @@ json_t *cli_json_ratio(double a, double b);
  * it. 0, or 1 after a sentence. */
 int cli_json_write(const char *path, json_t *root);
 
-/* Whether files can be made there, asked before hours of work; NULL and "-" can. 0, or 1 after a
- * sentence. */
-int cli_writable(const char *path);
+/* The files of a run, asked about before hours of work: whether what is written can be made, and is
+ * no other file of the run, nor of a data set in a folder, by whatever path. A path that is NULL is
+ * none, nor is "-" of --json. What is CLI_RESUME is read before CLI_REPLACE, which may be the same,
+ * is written. 0, or 1 after a sentence. */
+enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
+struct cli_file {
+  const char *option, *path;
+  enum cli_use use;
+};
+int cli_files(const struct cli_file *files, size_t count);
 
 /* Where the text for people goes: standard error if the JSON goes to standard output. */
 FILE *cli_text(const char *json);

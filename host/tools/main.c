@@ -66,6 +66,7 @@ static int refuse(const char *name) {
 }
 
 int main(int argc, char **argv) {
+  cli_guard_output();
   if (argc < 2) {
     print_help(stderr);
     return 2;

@@ -174,9 +174,11 @@ int verb_colocate(int argc, char **argv) {
                                .policy = CT_PRIORITY,
                                .trace_bytes = LIMIT * 1000000ull};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.learn.save) || cli_writable(o.learn.json) || cli_writable(o.csv) ||
-      cli_writable(o.report) || cli_writable(o.trace))
-    return 1;
+  const struct cli_file files[] = {
+      {"--save", o.learn.save, CLI_WRITE}, {"--json", o.learn.json, CLI_WRITE},
+      {"--csv", o.csv, CLI_WRITE},         {"--report", o.report, CLI_WRITE},
+      {"--trace", o.trace, CLI_WRITE},     {"--data", o.learn.data, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   struct colocate c;
   cli_catch_stop();
   int status = colocate_open(&c, &o);

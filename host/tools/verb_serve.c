@@ -188,7 +188,9 @@ int verb_serve_bench(int argc, char **argv) {
                             .period = 100000,
                             .seed = 1};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.json) || cli_writable(o.csv)) return 1;
+  const struct cli_file files[] = {
+      {"--json", o.json, CLI_WRITE}, {"--csv", o.csv, CLI_WRITE}, {"--trace", o.trace, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   struct serve s;
   cli_catch_stop();
   int status = serve_open(&s, &o);

@@ -200,12 +200,18 @@ static void info_and_counters(void **state) {
   assert_int_equal(sscanf(rows, "\nMXU_ROWS %lu %lu", &inference, &training), 2);
   assert_int_equal(inference, 1024);
   assert_int_equal(training, 1024);
+  assert_non_null(strstr(out, "\nBUSY                unknown      unknown  cycles"));
+  assert_non_null(strstr(out, "\nJOBS                      1            1  jobs"));
+  assert_non_null(strstr(out, "no time, so what counts cycles is unknown"));
   free(out);
   root = cli_expect_json("counters --json -" EMU);
   assert_string_equal(json_string_value(cli_at(root, "device")), "emu:");
   assert_true(json_is_null(cli_at(root, "cycles")));
   assert_int_equal(cli_number_at(cli_at(root, "inference"), "MXU_ROWS"), 1024);
   assert_int_equal(cli_number_at(cli_at(root, "training"), "MXU_ROWS"), 1024);
+  assert_true(json_is_null(cli_at(root, "inference.MXU_BUSY")));
+  assert_true(json_is_null(cli_at(root, "training.LD_WAIT_MEM")));
+  assert_true(cli_number_at(root, "inference.LD_BEATS") > 0);
   json_decref(root);
 }
 
@@ -293,7 +299,9 @@ static void disassembly(void **state) {
   const unsigned char bytes[64] = {0xff};
   fwrite(bytes, 1, sizeof bytes, file);
   fclose(file);
-  out = cli_expect(0, "", line("disasm %s", cli_path("program")));
+  free(cli_expect(1, "command 0 has the code 0x3f, which is no command's",
+                  line("disasm %s", cli_path("program"))));
+  out = cli_expect(0, "", line("disasm --force %s", cli_path("program")));
   assert_non_null(strstr(out, "   0  ?0x3f"));
   assert_non_null(strstr(out, "   1  NOP"));
   free(out);
@@ -775,6 +783,7 @@ static void serve_bench_refuses(void **state) {
   free(cli_expect(1, "has 2 arrivals, not 2000", line("serve-bench --trace %s" EMU, path)));
   free(cli_expect(1, "cannot be opened", "serve-bench --trace /nonexistent" EMU));
   free(cli_expect(1, "cannot be read", "serve-bench --trace ." EMU));
+  free(cli_expect(1, "line 1 is longer than", "serve-bench --trace /dev/zero" EMU));
   free(cli_expect(1, "cannot be written", "serve-bench --csv /nonexistent/x" EMU));
   free(cli_expect(2, "--arrivals: \"never\" is none of poisson", "serve-bench --arrivals never"));
   free(cli_expect(2, "--batching: there is no batching \"all\": none, fixed",
