@@ -209,8 +209,9 @@ int serve_json(const struct serve *s) {
                       s->info.has_clock ? json_integer((json_int_t)s->info.clock_hz) : json_null());
   json_object_set_new(
       root, "capacity",
-      json_pack("{s:I, s:I, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
-                (json_int_t)s->capacity_busy, "cycles_per_request",
+      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
+                s->capacity_busy ? json_integer((json_int_t)s->capacity_busy) : json_null(),
+                "cycles_per_request",
                 cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
   json_object_set_new(
       root, "serve",
