@@ -20,6 +20,8 @@ LIB_SRCS     := $(sort $(wildcard host/lib/*/*.c host/emu/*.c host/transports/*.
 TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
 TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))
+# Of what plug-ins share with the library they have copies.
+SHARED_SRCS  := $(sort $(wildcard host/transports/*.c))
 SIM_SRCS     := $(sort $(wildcard host/transports/sim/*.c))
 SPEC_DEFS    := $(sort $(wildcard rtl/spec/*.def))
 
@@ -119,7 +121,7 @@ $(BUILD)/sim/obj/%.o: %.c $(SIM_LIBS) | $(GEN_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(SIM_MODELS:%=-I$(BUILD)/sim/%) $(if $(TRACE),-DCT_SIM_TRACE) $(if $(THREADS),-DCT_SIM_THREADS=$(THREADS)) -fPIC -MMD -MP -c -o $@ $<
 
-$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SIM_LIBS) $(BUILD)/dut/libverilated.a
+$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(SIM_LIBS) $(BUILD)/dut/libverilated.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) -shared -Wl,-Bsymbolic -o $@ $^ $(if $(TRACE),-lz) -ldl -pthread
@@ -131,7 +133,7 @@ HAS_LIBUSB := $(shell printf '\043include <libusb-1.0/libusb.h>\n' | $(CC) -E - 
 USB_SRCS   := $(if $(HAS_LIBUSB),$(sort $(wildcard host/transports/usb/*.c)))
 USB_OBJS   := $(USB_SRCS:%.c=$(BUILD)/obj/%.o)
 
-$(BUILD)/lib/coltrain/usb.so: $(USB_OBJS)
+$(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,--no-undefined -o $@ $^ -lusb-1.0 -lz -pthread

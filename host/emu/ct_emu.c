@@ -2,11 +2,13 @@
 /* Memory, registers and jobs of the emulated device, and the transport "emu:". */
 #include "ct_emu.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ct_args.h"
+#include "coltrain/coltrain.h" /* the errors transports return */
+#include "ct_uri.h"
 
 static const size_t UNIT = 16; /* bytes of a beat, and of DRAM addresses */
 
@@ -385,7 +387,7 @@ static uint32_t read_global(const struct ct_emu *emu, uint32_t offset) {
     case CT_REG_SPM_WORDS:
       return emu->spm_words;
     case CT_REG_CLOCK_HZ:
-      return 100000000;
+      return emu->clock_hz;
     case CT_REG_FEATURES:
       return 15 | CT_FEATURE_BATCHER;
     case CT_REG_DRAM_BYTES:
@@ -485,32 +487,49 @@ static struct ct_emu *alloc_emu(size_t spm_words, size_t dram_bytes) {
   return NULL;
 }
 
+struct options {
+  uint64_t spm, cols, lanes, dram, clock_hz;
+  const struct ct_path *path;
+};
+
+/* core= says what the others are where they are not given. */
+static bool parse(const char *args, struct options *o, char *why, size_t why_size) {
+  struct ct_uri u;
+  char path[16];
+  if (!ct_uri_parse(&u, "emu", args, why, why_size)) return false;
+  const bool small = ct_uri_is(&u, "core", "16x8");
+  *o = (struct options){.spm = small ? 8192 : 65536,
+                        .cols = small ? 8 : 16,
+                        .lanes = small ? 4 : 16,
+                        .dram = ct_uri_number(&u, "dram"),
+                        .clock_hz = ct_uri_number(&u, "clock")};
+  if (ct_uri_given(&u, "spm")) o->spm = ct_uri_number(&u, "spm");
+  if (ct_uri_given(&u, "cols")) o->cols = ct_uri_number(&u, "cols");
+  if (ct_uri_given(&u, "lanes")) o->lanes = ct_uri_number(&u, "lanes");
+  ct_uri_text(&u, "path", path, sizeof path);
+  o->path = ct_path_find(path);
+  if (o->spm & (o->spm - 1))
+    snprintf(why, why_size, "option spm=%" PRIu64 ": needs a power of two", o->spm);
+  else if (!o->path)
+    snprintf(why, why_size, "option path=%s: this machine has no such instructions; plain goes",
+             path);
+  else
+    return true;
+  return false;
+}
+
 static int emu_open(const char *args, void **self, char *why, size_t whysize) {
-  uint64_t spm = 65536, cols = 16, lanes = 16, dram = 256;
-  char path[16] = "";
-  const struct ct_arg table[] = {{.name = "spm", .number = &spm, .min = 128, .max = 1 << 20},
-                                 {.name = "cols", .number = &cols, .min = 8, .max = 16},
-                                 {.name = "lanes", .number = &lanes, .min = 4, .max = 16},
-                                 {.name = "dram", .number = &dram, .min = 1, .max = 65536},
-                                 {.name = "path", .text = path, .textsize = sizeof path}};
-  if (!ct_args_parse(args, table, sizeof table / sizeof *table, why, whysize)) return CT_ERR_ARG;
-  if (spm & (spm - 1)) {
-    snprintf(why, whysize, "option spm=%" PRIu64 ": needs a power of two", spm);
-    return CT_ERR_ARG;
-  }
-  const struct ct_path *found = ct_path_find(path);
-  if (!found) {
-    snprintf(why, whysize, "option path=%s: not plain, or nothing this machine can do", path);
-    return CT_ERR_ARG;
-  }
-  struct ct_emu *emu = alloc_emu(spm, dram << 20);
+  struct options o;
+  if (!parse(args, &o, why, whysize)) return CT_ERR_ARG;
+  struct ct_emu *emu = alloc_emu(o.spm, o.dram << 20);
   if (!emu) {
-    snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", dram);
+    snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", o.dram);
     return CT_ERR_MEMORY;
   }
-  emu->path = found;
-  emu->cols = (uint32_t)cols;
-  emu->lanes = (uint32_t)lanes;
+  emu->path = o.path;
+  emu->cols = (uint32_t)o.cols;
+  emu->lanes = (uint32_t)o.lanes;
+  emu->clock_hz = (uint32_t)o.clock_hz;
   reset(emu);
   *self = emu;
   return 0;

@@ -9,8 +9,7 @@
  *   ct_emu_batch.c  requests, and the batches they become
  *   ct_path.h       what they compute on a tile: plainly, or with vector instructions
  *
- * The transport's arguments: spm=WORDS (65536), cols=8|16 (16), lanes=4|16 (16), dram=MIB (256),
- * path=plain|avx2|avx512 (the fastest that this machine has).
+ * The transport's arguments are in ct_uri.c.
  * A job runs when a register access makes it runnable, to its end, inference before training. Each
  * unit advances in semaphore steps (LD, ST: outer step; MM: k step; others: command) as far as it
  * can, all in turn; while the device is frozen, one step each. When no unit and no dispatch can
@@ -165,7 +164,7 @@ struct ct_emu {
   bool flipped;       /* DBG_FLIP has been used: parity has to be looked at */
   uint8_t *dram;
   uint64_t dram_bytes;
-  uint32_t cols, lanes;
+  uint32_t cols, lanes, clock_hz;
   uint32_t reg[64]; /* global registers as written, at CT_REG_x / 4 */
   uint32_t dead, cnt_latch, peek[5];
   /* The armed fault. */

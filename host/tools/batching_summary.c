@@ -151,9 +151,11 @@ static json_t *json_row(const struct batching_row *row) {
   json_t *o = json_pack(
       "{s:s, s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:f, s:b, s:b}", "name", row->name, "network",
       row->server->name, "bound", row->bound_name, "max_batch", (int)row->batching.max_batch,
-      "batching", row->batching.max_batch > 1 ? "adaptive" : "none", "bound_cycles",
-      (json_int_t)row->batching.bound, "margin_cycles", (json_int_t)row->batching.margin,
-      "unloaded_cycles", (json_int_t)row->service, "capacity_per_second",
+      "batching",
+      ct_batching_name(row->batching.max_batch > 1 ? CT_BATCHING_ADAPTIVE : CT_BATCHING_NONE),
+      "bound_cycles", (json_int_t)row->batching.bound, "margin_cycles",
+      (json_int_t)row->batching.margin, "unloaded_cycles", (json_int_t)row->service,
+      "capacity_per_second",
       (double)row->clock_hz * row->batching.max_batch / (double)row->interval, "feasible",
       (int)row->feasible, "complete", (int)(!row->feasible || batching_is_over(row)));
   const struct batching_try *good = row->good;

@@ -193,7 +193,8 @@ int bench_emu(int argc, char **argv) {
           "emu.json\n"};
   struct options o = {.seconds = 2.0f};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.json)) return 1;
+  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
+  if (cli_files(files, 1)) return 1;
   cli_catch_stop();
   return run(&o);
 }

@@ -431,7 +431,8 @@ static int run_memory(const struct options *o, struct figure f, json_t *list) {
 }
 
 static int run(const struct options *o) {
-  if (cli_writable(o->json)) return 1;
+  const struct cli_file files[] = {{"--json", o->json, CLI_WRITE}};
+  if (cli_files(files, 1)) return 1;
   json_t *list = json_array();
   int status = 0;
   print_head(cli_text(o->json));

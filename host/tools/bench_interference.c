@@ -101,7 +101,8 @@ int bench_interference(int argc, char **argv) {
   cli_parse(&argp, argc, argv, &o);
   if (o.alone && o.load == LOAD_NONE)
     return cli_fail("--alone is for a run beside training: leave one of --alone, --training none");
-  if (cli_writable(o.json)) return 1;
+  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}, {"--alone", o.alone, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   static struct interfere t; /* NOLINT: histograms are large for a stack */
   cli_catch_stop();
   int status = interfere_open(&t, &o);

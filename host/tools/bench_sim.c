@@ -175,7 +175,8 @@ int bench_sim(int argc, char **argv) {
           "built that model.\vExample:\n  coltrain bench sim --repeat 1\n"};
   struct options o = {.repeat = 3};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.json)) return 1;
+  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
+  if (cli_files(files, 1)) return 1;
   cli_catch_stop();
   return run_all(&o);
 }

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -23,6 +25,22 @@ int cli_fail(const char *format, ...) {
   va_end(args);
   fputc('\n', stderr);
   return 1;
+}
+
+/* At the end, whichever way it came. */
+static void check_output(void) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return;
+  cli_fail("standard output: cannot be written%s%s", errno ? ": " : "",
+           errno ? strerror(errno) : "");
+  _exit(1);
+}
+
+/* What is closed would be the next file that is opened: it is given a place that takes nothing. */
+void cli_guard_output(void) {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 1 ? O_RDONLY : O_RDWR) != fd) _exit(1);
+  atexit(check_output);
 }
 
 int cli_fail_device(const ct_device *dev, int error, const char *what) {
@@ -64,7 +82,11 @@ float cli_real(const struct argp_state *state, const char *option, const char *t
   char *end = NULL;
   const float x = strtof(text, &end);
   if (end != text && !*end && x >= min && x <= max) return x;
-  argp_error(state, "%s: \"%s\" is not a number of %g..%g", option, text, (double)min, (double)max);
+  if (isinf(min) && isinf(max))
+    argp_error(state, "%s: \"%s\" is not a number", option, text);
+  else
+    argp_error(state, "%s: \"%s\" is not a number of %g..%g", option, text, (double)min,
+               (double)max);
   return min;
 }
 
@@ -138,6 +160,14 @@ json_t *cli_json_ratio(double a, double b) {
   return isfinite(a) && isfinite(b) && b > 0 ? json_real(a / b) : json_null();
 }
 
+/* The folder of a path, "." if it names none; returns the name in it. */
+static const char *folder_of(const char *path, char *folder, size_t size) {
+  const char *slash = strrchr(path, '/');
+  const size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+  snprintf(folder, size, "%.*s", length ? (int)length : 1, length ? path : ".");
+  return path + length;
+}
+
 int cli_json_write(const char *path, json_t *root) {
   int failed = 0;
   const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
@@ -149,20 +179,71 @@ int cli_json_write(const char *path, json_t *root) {
     if (file && fclose(file)) failed = 1;
   }
   json_decref(root);
-  if (failed) return cli_fail("%s: the results cannot be written: %s", path, strerror(errno));
-  return 0;
+  if (!failed) return 0;
+  if (strcmp(path, "-") == 0) return 1; /* check_output() says so */
+  return cli_fail("%s: the results cannot be written: %s", path, strerror(errno));
 }
 
-int cli_writable(const char *path) {
+static int check_writable(const char *path) {
   char folder[4096] = ".";
-  if (!path || !strcmp(path, "-") || access(path, W_OK) == 0) return 0;
-  if (errno == ENOENT) {
-    const char *slash = strrchr(path, '/');
-    const size_t len = slash ? (size_t)(slash - path) + 1 : 0;
-    if (len && len < sizeof folder) snprintf(folder, sizeof folder, "%.*s", (int)len, path);
-    if (access(folder, W_OK) == 0) return 0;
+  struct stat st;
+  if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+    errno = EISDIR;
+  } else {
+    if (access(path, W_OK) == 0) return 0;
+    if (errno == ENOENT) {
+      folder_of(path, folder, sizeof folder);
+      if (access(folder, W_OK) == 0) return 0;
+    }
   }
   return cli_fail("%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* Whether both are one file, or would be: of one that is not there yet the folder counts. What is
+ * no plain file, such as /dev/null, is not overwritten. */
+static bool same_file(const char *a, const char *b) {
+  struct stat x, y;
+  const bool has_x = stat(a, &x) == 0, has_y = stat(b, &y) == 0;
+  if (has_x != has_y) return false;
+  if (has_x) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  char folder[2][4096];
+  const char *name[2] = {folder_of(a, folder[0], sizeof folder[0]),
+                         folder_of(b, folder[1], sizeof folder[1])};
+  return strcmp(name[0], name[1]) == 0 && stat(folder[0], &x) == 0 && stat(folder[1], &y) == 0 &&
+         x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether a would replace a data set's file in the folder b. */
+static bool is_data_of(const char *a, const char *b) {
+  struct stat x, y;
+  char folder[4096];
+  const char *name = folder_of(a, folder, sizeof folder);
+  return strstr(name, "-ubyte") && access(a, F_OK) == 0 && stat(b, &y) == 0 && S_ISDIR(y.st_mode) &&
+         stat(folder, &x) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool is_file(const struct cli_file *f) {
+  return f->path && *f->path && strcmp(f->path, "-") != 0;
+}
+
+int cli_files(const struct cli_file *files, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const struct cli_file *f = &files[i];
+    if (!f->path || f->use < CLI_WRITE) continue;
+    if (!strcmp(f->path, "-") && !strcmp(f->option, "--json")) continue;
+    if (!is_file(f))
+      return cli_fail("%s \"%s\" is no file; name one, such as /dev/stdout", f->option, f->path);
+    for (size_t k = 0; k < count; ++k) {
+      const struct cli_file *other = &files[k];
+      if (k == i || !is_file(other) || (f->use == CLI_REPLACE && other->use == CLI_RESUME))
+        continue;
+      if (same_file(f->path, other->path) || is_data_of(f->path, other->path))
+        return cli_fail("%s %s is also %s %s, which it would overwrite; choose another name",
+                        f->option, f->path, other->option, other->path);
+    }
+    if (check_writable(f->path)) return 1;
+  }
+  return 0;
 }
 
 FILE *cli_text(const char *json) {

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_near.h"
 
 #define CLI_DEVICE "sim:"
 
@@ -38,6 +39,10 @@ int verb_experiment(int argc, char **argv);
 /* Prints "coltrain: SENTENCE"; returns 1. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Once, first of all: from here on what cannot be written to standard output ends the program with
+ * 1 after a sentence, also in --help; a descriptor that was closed is nobody's file. */
+void cli_guard_output(void);
+
 /* The same about a call of the library that failed: "coltrain: WHAT: what it says". */
 int cli_fail_device(const ct_device *dev, int error, const char *what);
 
@@ -59,14 +64,6 @@ void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
  * options. */
 error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
                    const char **json);
-
-/* The name that is nearest to one that does not exist, of those considered so far; NULL if all are
- * far away. */
-struct cli_near {
-  const char *given, *name;
-  size_t distance;
-};
-void cli_consider(struct cli_near *near, const char *name);
 
 /* A verb that is followed by what it shall do, such as `bench gemm`: help, the one that is named,
  * or a sentence about a name that does not exist. Returns the exit status. */
@@ -123,9 +120,16 @@ json_t *cli_json_ratio(double a, double b);
  * it. 0, or 1 after a sentence. */
 int cli_json_write(const char *path, json_t *root);
 
-/* Whether files can be made there, asked before hours of work; NULL and "-" can. 0, or 1 after a
- * sentence. */
-int cli_writable(const char *path);
+/* The files of a run, asked about before hours of work: whether what is written can be made, and is
+ * no other file of the run, nor of a data set in a folder, by whatever path. A path that is NULL is
+ * none, nor is "-" of --json. What is CLI_RESUME is read before CLI_REPLACE, which may be the same,
+ * is written. 0, or 1 after a sentence. */
+enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
+struct cli_file {
+  const char *option, *path;
+  enum cli_use use;
+};
+int cli_files(const struct cli_file *files, size_t count);
 
 /* Where the text for people goes: standard error if the JSON goes to standard output. */
 FILE *cli_text(const char *json);

@@ -8,49 +8,7 @@
 
 #include "cli.h"
 
-/* NAME_MAX: longer names are not compared. NEAR: of so many letters one may be wrong. */
-enum { NAME_LENGTH = 63, NEAR = 3 };
-
-/* ---- Nearest names ---- */
-
-static size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
-/* Letters to insert, remove, replace or swap with their neighbour to make b of a. */
-static size_t distance(const char *a, const char *b) {
-  size_t row[3][NAME_LENGTH + 2];
-  const size_t n = strlen(a), m = strlen(b);
-  if (n > NAME_LENGTH || m > NAME_LENGTH) return NAME_LENGTH;
-  size_t *before = row[0], *last = row[1], *now = row[2];
-  for (size_t j = 0; j <= m; ++j)
-    last[j] = before[j] = j;
-  for (size_t i = 1; i <= n; ++i) {
-    now[0] = i;
-    for (size_t j = 1; j <= m; ++j) {
-      now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        now[j] = least(now[j], before[j - 2] + 1);
-    }
-    size_t *const free_row = before;
-    before = last;
-    last = now;
-    now = free_row;
-  }
-  return last[m];
-}
-
-void cli_consider(struct cli_near *near, const char *name) {
-  const size_t d = distance(near->given, name);
-  const size_t length = strlen(near->given);
-  /* A name that the given one begins, or that begins it, is near too. */
-  const size_t common = least(length, strlen(name));
-  const bool begins = common >= NEAR && strncmp(near->given, name, common) == 0;
-  if (!begins && d > (length + NEAR - 1) / NEAR) return;
-  if (near->name && d >= near->distance) return;
-  near->name = name;
-  near->distance = d;
-}
+enum { NAME_LENGTH = 63 /* of what is quoted */ };
 
 /* ---- Options ---- */
 
@@ -60,13 +18,13 @@ struct option_search {
   size_t length;
   unsigned prefixes; /* options that begin with it */
   bool exact, takes_value;
-  struct cli_near near;
+  struct ct_near near;
 };
 
 static void search(const struct argp *argp, struct option_search *s) {
   for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); ++o) {
     if (!o->name) continue;
-    cli_consider(&s->near, o->name);
+    ct_near_consider(&s->near, o->name);
     if (strncmp(o->name, s->name, s->length) != 0) continue;
     const bool exact = o->name[s->length] == 0;
     if (exact || !s->exact) s->takes_value = o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
@@ -124,9 +82,9 @@ static void print_choices(const struct cli_choices *c, FILE *to) {
 }
 
 static int refuse_choice(const struct cli_choices *c, const char *given) {
-  struct cli_near near = {.given = given};
+  struct ct_near near = {.given = given};
   for (size_t i = 0; i < c->count; ++i)
-    cli_consider(&near, c->choice[i].name);
+    ct_near_consider(&near, c->choice[i].name);
   if (near.name)
     cli_fail("there is no %s \"%s\"; did you mean \"%s\"?", c->what, given, near.name);
   else

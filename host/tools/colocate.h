@@ -233,9 +233,6 @@ struct latency latency_of(const struct server *s, bool clock);
  * by that cycle counts as never. */
 struct latency latency_of_first(const struct server *s, size_t n, uint64_t by);
 
-/* "priority" ... */
-const char *colocate_policy_name(enum ct_policy policy);
-
 /* Answered on the device; never answered. */
 size_t served(const struct server *s);
 size_t lost(const struct server *s);

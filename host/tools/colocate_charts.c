@@ -51,7 +51,7 @@ static void add_rows(struct page *p) {
   if (!p->timed || !c->alone.done || !n) return;
   add_row(p, "serving alone", "no training", "no training", &c->alone, n, NULL);
   for (unsigned policy = 0; policy < POLICIES; ++policy) {
-    const char *name = colocate_policy_name((enum ct_policy)policy);
+    const char *name = ct_policy_name((enum ct_policy)policy);
     if (policy == c->o->policy) {
       add_row(p, name, briefs[policy], meanings[policy], &c->serve, n, &c->together);
       p->row[p->rows - 1].present = true;

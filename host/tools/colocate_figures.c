@@ -8,11 +8,6 @@
 
 enum { ENDS = 10, LONG_SAMPLES = 2000, LONG_SERVICE = 20000 };
 
-const char *colocate_policy_name(enum ct_policy policy) {
-  static const char *const names[POLICIES] = {"priority", "fcfs", "round-robin", "job"};
-  return names[policy];
-}
-
 /* ---- Latency ---- */
 
 /* A campaign's rule for what is dropped where a run has its size; else a tenth. */

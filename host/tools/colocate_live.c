@@ -43,7 +43,7 @@ void colocate_live(struct colocate *c) {
   json_object_set_new(line, "queues",
                       json_pack("{s:I, s:I}", "inference", (json_int_t)(s ? waiting(c, s) : 0),
                                 "training", (json_int_t)training));
-  if (s) {
+  if (s && s != &c->probe) { /* what measures the capacity is not what is asked to be served */
     json_t *requests =
         json_pack("{s:I, s:I}", "done", (json_int_t)s->done, "count", (json_int_t)s->count);
     if (c->state.known & CT_PROGRESS_ACCURACY)

@@ -335,7 +335,7 @@ static void put_run(struct page *p) {
   snprintf(text, sizeof text, "%zu, at %.3g of what the device can serve alone", c->serve.count,
            (double)c->o->permille / 1000);
   ct_page_run(p->to, "requests", text);
-  ct_page_run(p->to, "policy", colocate_policy_name(c->o->policy));
+  ct_page_run(p->to, "policy", ct_policy_name(c->o->policy));
   ct_page_run(p->to, "made by", "coltrain " CT_VERSION_STRING);
   ct_page_run_close(p->to);
 }

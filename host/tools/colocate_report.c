@@ -71,7 +71,7 @@ static json_t *json_others(const struct colocate *c) {
     const struct latency l = latency_of_first(&o->server, o->server.count, o->window.to);
     json_array_append_new(
         list,
-        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", colocate_policy_name(o->policy),
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", ct_policy_name(o->policy),
                   "requests", (json_int_t)o->server.count, "completed", (json_int_t)answered,
                   "p50_cycles", cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99),
                   "cycles", cli_json_cycles(o->window.to - o->window.from), "train_throughput",
@@ -105,7 +105,7 @@ static json_t *json_setup(const struct colocate *c) {
   const struct latency l = latency_of(&c->serve, c->info.has_clock);
   json_t *root = json_object();
   learn_json(c->l, root);
-  json_object_set_new(root, "policy", json_string(colocate_policy_name(c->o->policy)));
+  json_object_set_new(root, "policy", json_string(ct_policy_name(c->o->policy)));
   json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
   json_object_set_new(root, "clock_hz",
                       c->info.has_clock ? json_integer((json_int_t)c->info.clock_hz) : json_null());
@@ -212,13 +212,18 @@ static void print_times(const struct colocate *c) {
   FILE *to = c->text;
   const struct latency t = latency_of(&c->serve, true), a = latency_of(&c->alone, true);
   const double us = 1e6 / (double)c->info.clock_hz;
+  if (!c->capacity_busy) {
+    fputs("\n  stopped before the capacity was known, so no request was sent and nothing timed\n",
+          to);
+    return;
+  }
   fprintf(to, "\n  %-22s %13s %13s   ratio\n", "", "alone", "co-located");
   print_row(to, "latency, median", cycles_or_nan(a.p50) * us, cycles_or_nan(t.p50) * us, "us");
   print_row(to, "latency, p99", cycles_or_nan(a.p99) * us, cycles_or_nan(t.p99) * us, "us");
   print_row(to, "latency, longest", cycles_or_nan(a.max) * us, cycles_or_nan(t.max) * us, "us");
   print_row(to, "training", macs_per_cycle(&c->train_alone), macs_per_cycle(&c->together),
             "multiply-accumulates a cycle");
-  const double service = c->capacity_done ? (double)c->capacity_busy / (double)c->capacity_done : 0;
+  const double service = (double)c->capacity_busy / (double)c->capacity_done;
   fprintf(to, "\n  capacity: a request every %.1f cycles; offered load %.3g; 1 us is %.6g cycles\n",
           service, (double)c->o->permille / 1000, (double)c->info.clock_hz / 1e6);
   fprintf(to, "  measured: %zu requests, after the first %zu", t.measured, t.dropped);

@@ -308,7 +308,7 @@ static int run_train_alone(struct colocate *c) {
 static int run_other(struct colocate *c, struct other *o) {
   uint64_t now = 0;
   char label[32];
-  snprintf(label, sizeof label, "under %s", colocate_policy_name(o->policy));
+  snprintf(label, sizeof label, "under %s", ct_policy_name(o->policy));
   c->label = label;
   c->state.known = 0;
   const int rc = ct_set_policy(c->dev, o->policy);

@@ -401,7 +401,8 @@ int ct_dataset_open(struct ct_dataset *ds, const char *name, uint64_t seed, size
                       "dataset-fashion-mnist or give a folder with its files",
                       dir)
                : fail(&f, "neither a data set (digits, fashion-mnist) nor a folder of IDX files");
-  const int rc = open_idx(ds, &f, dir, fashion ? 10 : 0, seed, samples);
+  const struct fault in = {dir, why, whysize};
+  const int rc = open_idx(ds, &in, dir, fashion ? 10 : 0, seed, samples);
   if (rc) ct_dataset_free(ds);
   return rc;
 }

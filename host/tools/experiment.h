@@ -267,6 +267,10 @@ int exp_report(const struct exp_summary *summary, const char *path);
 int experiment_colocation(int argc, char **argv);
 int experiment_batching(int argc, char **argv);
 
-const char *exp_policy_name(enum ct_policy policy);
+/* ct_policy_name() as stored points and docs/results.md spell it: "ROUND_ROBIN". */
+struct exp_policy_text {
+  char text[16];
+};
+struct exp_policy_text exp_policy_text(enum ct_policy policy);
 
 #endif

@@ -200,7 +200,10 @@ int experiment_batching(int argc, char **argv) {
                                  .seeds = 1,
                                  .jobs = 1}};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.common.json) || cli_writable(o.common.report)) return 1;
+  const struct cli_file files[] = {{"--json", o.common.json, CLI_WRITE},
+                                   {"--report", o.common.report, CLI_WRITE},
+                                   {"--trace", o.common.settings.trace, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   cli_catch_stop();
   return run(&o);
 }

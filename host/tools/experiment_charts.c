@@ -35,8 +35,7 @@ const struct exp_cell *exp_page_cell(const struct exp_drawing *d, enum ct_policy
 }
 
 const char *exp_page_class(enum ct_policy policy) {
-  static const char *const names[] = {"priority", "fcfs", "round-robin", "job", "priority"};
-  return names[policy];
+  return ct_policy_name(policy == CT_SLACK ? CT_PRIORITY : policy);
 }
 
 /* ---- Lines over the load ---- */

@@ -22,10 +22,11 @@ struct points {
 
 /* "784-512-256-10-round_robin-load50-bursty-bandwidth8-seed3" */
 static void name_point(struct exp_point *p) {
+  const struct exp_policy_text policy = exp_policy_text(p->policy);
   const char *what = p->kind == EXP_CAPACITY   ? "capacity"
                      : p->kind == EXP_TRAINING ? "training"
                      : p->kind == EXP_ALONE    ? "alone"
-                                               : exp_policy_name(p->policy);
+                                               : policy.text;
   int n = snprintf(p->name, sizeof p->name, "%s%s%s", p->server ? p->server->name : "",
                    p->server ? "-" : "", what);
   if (p->kind >= EXP_ALONE)
@@ -288,7 +289,10 @@ int experiment_colocation(int argc, char **argv) {
   cli_parse(&argp, argc, argv, &o);
   if (!o.common.seeds) o.common.seeds = o.quick ? 1 : EXP_CORE_SEEDS;
   o.common.settings.whole = !o.quick && !o.core;
-  if (cli_writable(o.common.json) || cli_writable(o.common.report)) return 1;
+  const struct cli_file files[] = {{"--json", o.common.json, CLI_WRITE},
+                                   {"--report", o.common.report, CLI_WRITE},
+                                   {"--trace", o.common.settings.trace, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   cli_catch_stop();
   return run(&o);
 }

@@ -39,9 +39,14 @@ const struct exp_server exp_servers[EXP_SERVERS] = {
     {"two", {{{64, 128, 64, 10}, 3}, {{784, 512, 256, 10}, 3}}, 2, 2000},
 };
 
-const char *exp_policy_name(enum ct_policy policy) {
-  static const char *const names[] = {"PRIORITY", "FCFS", "ROUND_ROBIN", "JOB", "SLACK"};
-  return names[policy];
+struct exp_policy_text exp_policy_text(enum ct_policy policy) {
+  struct exp_policy_text t;
+  snprintf(t.text, sizeof t.text, "%s", ct_policy_name(policy));
+  for (char *c = t.text; *c; ++c) {
+    if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    if (*c == '-') *c = '_';
+  }
+  return t;
 }
 
 /* ---- Settings ---- */
@@ -82,7 +87,7 @@ json_t *exp_point_settings(const struct exp_settings *settings, const struct exp
     json_object_set_new(o, "data", json_string(settings->data));
   }
   if (point->kind == EXP_TOGETHER)
-    json_object_set_new(o, "policy", json_string(exp_policy_name(point->policy)));
+    json_object_set_new(o, "policy", json_string(exp_policy_text(point->policy).text));
   if (point->kind >= EXP_COST) exp_rate_settings(point, o);
   if (point->kind != EXP_ALONE && point->kind != EXP_TOGETHER) return o;
   const struct exp_capacity *c = &point->capacity;

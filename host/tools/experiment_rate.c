@@ -35,9 +35,10 @@ void exp_rate_settings(const struct exp_point *point, json_t *o) {
     json_array_append_new(service, json_integer(b->service[n]));
   json_object_update_new(
       o, json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "batching",
-                   b->max_batch > 1 ? "adaptive" : "none", "max_batch", (json_int_t)b->max_batch,
-                   "bound_cycles", (json_int_t)b->bound, "rate_per_gigacycle", (json_int_t)b->rate,
-                   "margin_cycles", (json_int_t)b->margin, "service_cycles", service));
+                   ct_batching_name(b->max_batch > 1 ? CT_BATCHING_ADAPTIVE : CT_BATCHING_NONE),
+                   "max_batch", (json_int_t)b->max_batch, "bound_cycles", (json_int_t)b->bound,
+                   "rate_per_gigacycle", (json_int_t)b->rate, "margin_cycles",
+                   (json_int_t)b->margin, "service_cycles", service));
 }
 
 static struct serve_options options_of(const struct exp_settings *settings,

@@ -305,11 +305,11 @@ static void put_count(FILE *to, uint64_t count) {
 /* The policy of a cell of the core grid, which stands below its network; in what others differ. */
 static void put_setting(FILE *to, const struct exp_point *p) {
   if (p->core) {
-    fprintf(to, "<td>%s", exp_policy_name(p->policy));
+    fprintf(to, "<td>%s", exp_policy_text(p->policy).text);
     return;
   }
   fprintf(to, "<td>%s", server_text(p->server));
-  if (p->policy != CT_PRIORITY) fprintf(to, ", %s", exp_policy_name(p->policy));
+  if (p->policy != CT_PRIORITY) fprintf(to, ", %s", exp_policy_text(p->policy).text);
   if (p->arrivals != SERVE_POISSON) fprintf(to, ", %s arrivals", arrivals_text(p->arrivals));
   if (*p->memory) {
     fprintf(to, ", ");

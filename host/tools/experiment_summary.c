@@ -453,8 +453,8 @@ static json_t *json_cell(const struct exp_cell *c) {
   snprintf(device, sizeof device, "sim:%s", c->point.memory);
   json_t *o =
       json_pack("{s:s, s:s, s:f, s:s, s:s, s:b, s:i}", "server", c->point.server->name, "policy",
-                exp_policy_name(c->point.policy), "load", c->point.permille / 1000.0, "arrivals",
-                serve_arrivals_name(c->point.arrivals), "device", device, "core",
+                exp_policy_text(c->point.policy).text, "load", c->point.permille / 1000.0,
+                "arrivals", serve_arrivals_name(c->point.arrivals), "device", device, "core",
                 (int)c->point.core, "seeds", (int)c->seeds);
   json_object_update_new(
       o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o}", "p99_cycles",
@@ -513,7 +513,7 @@ json_t *exp_summary_json(const struct exp_summary *summary) {
 
 static void print_cell(const struct exp_cell *c, FILE *to) {
   fprintf(to, "%-15s %-11s %4.1f  %-8s %-12s", c->point.server->name,
-          exp_policy_name(c->point.policy), c->point.permille / 1000.0,
+          exp_policy_text(c->point.policy).text, c->point.permille / 1000.0,
           serve_arrivals_name(c->point.arrivals), *c->point.memory ? c->point.memory : "default");
   if (isinf(c->p99))
     fprintf(to, " %10s %8s", "never", "");

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_uri.h"
 #include "interfere.h"
 
 /* From the third on, a job's program is guessed and asked for with its descriptor. */
@@ -36,22 +37,11 @@ uint64_t interfere_refused_until(const struct interfere *t, uint64_t end) {
   return (recent ? t->refusals.recent[end % RECENT] : t->live.refused) - t->refusals.before;
 }
 
-/* The device without "stall=", and without a file for waves, which is the first one's. */
+/* The device that never refuses, and without a file for waves, which is the first one's. */
 static char *unrefusing(const char *device) {
-  char *uri = calloc(strlen(device) + 1, 1);
-  const char *at = strchr(device, ':');
-  if (!uri || !at) return uri;
-  memcpy(uri, device, (size_t)(at + 1 - device));
-  char *to = uri + (at + 1 - device);
-  for (const char *word = at + 1; *word;) {
-    const size_t n = strcspn(word, ",");
-    if (strncmp(word, "stall=", 6) != 0 && strncmp(word, "wave=", 5) != 0) {
-      if (to[-1] != ':') *to++ = ',';
-      memcpy(to, word, n);
-      to += n;
-    }
-    word += n + (word[n] == ',');
-  }
+  static const char *const keys[] = {"stall", "wave", NULL};
+  char *uri = malloc(strlen(device) + 1);
+  if (uri) ct_uri_without(device, keys, uri);
   return uri;
 }
 

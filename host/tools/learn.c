@@ -2,6 +2,7 @@
 #include "learn.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,16 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
   return 0;
 }
 
+/* A rate that the library takes; at: which of a training's. */
+static float rate_of(const struct argp_state *state, const char *option, const char *arg,
+                     size_t at) {
+  struct ct_training t = {.batch = 1};
+  const float rate = cli_real(state, option, arg, -INFINITY, INFINITY);
+  memcpy((char *)&t + at, &rate, sizeof rate);
+  if (ct_training_check(&t)) argp_error(state, "%s: %s", option, ct_last_error(NULL));
+  return rate;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct learn *l = state->input;
   switch (key) {
@@ -58,13 +69,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       l->epochs = cli_count(state, "--epochs", arg, 1, 1000000);
       break;
     case KEY_LR:
-      l->lr = cli_real(state, "--lr", arg, 0.0f, 1000.0f);
+      l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_training, lr));
       break;
     case KEY_MOMENTUM:
-      l->momentum = cli_real(state, "--momentum", arg, 0.0f, 1.0f);
+      l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_training, momentum));
       break;
     case KEY_DECAY:
-      l->weight_decay = cli_real(state, "--weight-decay", arg, 0.0f, 1.0f);
+      l->weight_decay =
+          rate_of(state, "--weight-decay", arg, offsetof(struct ct_training, weight_decay));
       break;
     case KEY_SEED:
       l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);

@@ -55,9 +55,9 @@ static int run_verb(const struct verb *verb, int argc, char **argv) {
 }
 
 static int refuse(const char *name) {
-  struct cli_near near = {.given = name};
+  struct ct_near near = {.given = name};
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
-    cli_consider(&near, verbs[i].name);
+    ct_near_consider(&near, verbs[i].name);
   if (near.name)
     cli_fail("there is no verb \"%s\"; did you mean \"%s\"?", name, near.name);
   else
@@ -66,6 +66,7 @@ static int refuse(const char *name) {
 }
 
 int main(int argc, char **argv) {
+  cli_guard_output();
   if (argc < 2) {
     print_help(stderr);
     return 2;
@@ -75,7 +76,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-    puts("coltrain " CT_VERSION_STRING);
+    printf("coltrain %s\n", ct_version());
     return 0;
   }
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)

@@ -138,6 +138,5 @@ int serve_csv(const struct serve *s);
 int serve_json(const struct serve *s);
 
 const char *serve_arrivals_name(enum serve_arrivals arrivals);
-const char *serve_batching_name(enum ct_batching batching);
 
 #endif

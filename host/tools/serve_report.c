@@ -12,11 +12,6 @@ const char *serve_arrivals_name(enum serve_arrivals arrivals) {
   return name[arrivals];
 }
 
-const char *serve_batching_name(enum ct_batching batching) {
-  static const char *const name[] = {"none", "fixed", "adaptive"};
-  return name[batching];
-}
-
 /* ---- Figures ---- */
 
 /* Of the measured requests: those that came too late, or never; requests a second in time. */
@@ -121,7 +116,7 @@ void serve_print(const struct serve *s) {
             info.pinned_words ? "stay in the scratchpad" : "come with every batch");
   }
   fprintf(s->text, "batching       %s, up to %" PRIu32 " requests\n",
-          serve_batching_name(s->o->serving.batching),
+          ct_batching_name(s->o->serving.batching),
           s->o->serving.max_batch ? s->o->serving.max_batch : 16);
   if (s->info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
   fprintf(s->text, "batches        %.2f requests in the mean\n", f.mean_batch);
@@ -206,16 +201,17 @@ int serve_json(const struct serve *s) {
   json_t *root = json_pack(
       "{s:s, s:o, s:s, s:I, s:f, s:s, s:i, s:I, s:I, s:I, s:b}", "device", o->device, "models",
       json_models(s), "arrivals", serve_arrivals_name(o->arrivals), "seed", (json_int_t)o->seed,
-      "load", o->permille / 1000.0, "batching", serve_batching_name(o->serving.batching),
-      "max_batch", o->serving.max_batch ? (int)o->serving.max_batch : 16, "max_wait_cycles",
+      "load", o->permille / 1000.0, "batching", ct_batching_name(o->serving.batching), "max_batch",
+      o->serving.max_batch ? (int)o->serving.max_batch : 16, "max_wait_cycles",
       (json_int_t)o->serving.max_wait, "margin_cycles", (json_int_t)o->serving.margin,
       "deadline_cycles", (json_int_t)o->deadline, "stopped", (int)cli_stopped());
   json_object_set_new(root, "clock_hz",
                       s->info.has_clock ? json_integer((json_int_t)s->info.clock_hz) : json_null());
   json_object_set_new(
       root, "capacity",
-      json_pack("{s:I, s:I, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
-                (json_int_t)s->capacity_busy, "cycles_per_request",
+      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
+                s->capacity_busy ? json_integer((json_int_t)s->capacity_busy) : json_null(),
+                "cycles_per_request",
                 cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
   json_object_set_new(
       root, "serve",

@@ -6,7 +6,7 @@
 
 #include "serve.h"
 
-enum { TICKS = 10000000 /* of a second */, DIGITS = 7 };
+enum { TICKS = 10000000 /* of a second */, DIGITS = 7, LONGEST_LINE = 4096 };
 
 /* Days since 0000-03-01 in the Gregorian calendar: years begin in March, so that February's length
  * does not matter. */
@@ -87,17 +87,19 @@ static int read_line(const char *line, const char *path, size_t number, uint64_t
   return append(times, count, room, time);
 }
 
+/* What has no lines, such as /dev/zero, has an end all the same. */
 static int read_lines(FILE *file, const char *path, uint64_t **times, size_t *count) {
-  char *line = NULL;
-  size_t size = 0, room = 0;
+  char line[LONGEST_LINE];
+  size_t room = 0;
   int status = 0;
-  errno = 0;
-  for (size_t number = 1; !status && getline(&line, &size, file) >= 0; ++number)
-    status = read_line(line, path, number, times, count, &room);
-  const int why = errno; /* getline() may want for memory, too */
-  const bool whole = status || feof(file);
-  free(line);
-  if (!whole) return cli_fail("%s: cannot be read: %s", path, strerror(why));
+  for (size_t number = 1; !status && fgets(line, sizeof line, file); ++number) {
+    if (!strchr(line, '\n') && !feof(file))
+      status = cli_fail("%s: line %zu is longer than %d bytes, or no text", path, number,
+                        LONGEST_LINE - 2);
+    else
+      status = read_line(line, path, number, times, count, &room);
+  }
+  if (!status && ferror(file)) return cli_fail("%s: cannot be read: %s", path, strerror(errno));
   if (!status && *count < 2) return cli_fail("%s: has fewer than two arrival times", path);
   return status;
 }

@@ -83,7 +83,7 @@ static void put_head(FILE *to, json_t *line) {
   fprintf(to, "coltrain %s, process %.0f, device %s" END, string(line, "verb"),
           number(line, NULL, "pid"), string(line, "device"));
   fprintf(to, "%s", string(line, "run"));
-  if (!isnan(fraction)) fprintf(to, "  %.0f %%", floor(100 * fraction));
+  if (!isnan(fraction)) fprintf(to, "  %.0f %% of the whole job", floor(100 * fraction));
   if (!isnan(cycle)) fprintf(to, "  cycle %.0f, %.2f ms", cycle, 1e3 * cycle / hz);
   fputs(END END, to);
 }
@@ -148,7 +148,7 @@ void top_line(FILE *to, json_t *line) {
   const json_t *units = json_object_get(line, "units");
   const double fraction = number(line, NULL, "fraction");
   fprintf(to, "%s", string(line, "run"));
-  if (!isnan(fraction)) fprintf(to, " %.0f %%", floor(100 * fraction));
+  if (!isnan(fraction)) fprintf(to, " (%.0f %% of the whole job)", floor(100 * fraction));
   fprintf(to, "  queues %.0f/%.0f", number(line, "queues", "inference"),
           number(line, "queues", "training"));
   if (json_object_get(line, "requests"))

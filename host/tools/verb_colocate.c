@@ -24,13 +24,15 @@ enum {
 /* COMPARE: requests for each other policy in a report. LIMIT: megabytes of a trace. */
 enum { COMPARE = 400, LIMIT = 50 };
 
+/* One of those that are compared; what slack looks at, the deadlines of a server's requests, there
+ * are none of here. */
 static enum ct_policy policy_of(const char *name, const struct argp_state *state) {
-  if (!strcmp(name, "priority")) return CT_PRIORITY;
-  if (!strcmp(name, "fcfs")) return CT_FCFS;
-  if (!strcmp(name, "round-robin")) return CT_ROUND_ROBIN;
-  if (!strcmp(name, "job")) return CT_WHOLE_JOB;
-  argp_error(state, "--policy: \"%s\" is none of priority, fcfs, round-robin, job", name);
-  return CT_PRIORITY;
+  enum ct_policy policy = CT_PRIORITY;
+  if (ct_policy_by_name(name, &policy))
+    argp_error(state, "--policy: %s", ct_last_error(NULL));
+  else if ((int)policy >= POLICIES)
+    argp_error(state, "--policy: %s is for requests with deadlines, and these have none", name);
+  return policy;
 }
 
 /* FROM:TO, cycles. */
@@ -172,9 +174,11 @@ int verb_colocate(int argc, char **argv) {
                                .policy = CT_PRIORITY,
                                .trace_bytes = LIMIT * 1000000ull};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.learn.save) || cli_writable(o.learn.json) || cli_writable(o.csv) ||
-      cli_writable(o.report) || cli_writable(o.trace))
-    return 1;
+  const struct cli_file files[] = {
+      {"--save", o.learn.save, CLI_WRITE}, {"--json", o.learn.json, CLI_WRITE},
+      {"--csv", o.csv, CLI_WRITE},         {"--report", o.report, CLI_WRITE},
+      {"--trace", o.trace, CLI_WRITE},     {"--data", o.learn.data, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   struct colocate c;
   cli_catch_stop();
   int status = colocate_open(&c, &o);

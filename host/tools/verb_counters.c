@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "bench_product.h"
 #include "cli.h"
@@ -84,13 +85,31 @@ static void print_operations(FILE *to, const struct ct_probe *probe) {
   }
 }
 
+/* What counts cycles (its meaning begins so) counts nothing on a device without time. */
+static bool is_known(const struct reading *r, size_t counter) {
+  return r->cycle != CT_NO_CYCLE || strncmp(ct_counter_text(counter), "cycles ", 7) != 0;
+}
+
+static void put_value(FILE *to, const struct reading *r, int queue, size_t counter) {
+  if (is_known(r, counter))
+    fprintf(to, " %12" PRIu64, r->value[queue][counter]);
+  else
+    fprintf(to, " %12s", "unknown");
+}
+
 static void print_table(FILE *to, const struct reading *r) {
   fprintf(to, "A product of %d x %d x %d on each queue, at the same time:\n\n", SIDE, SIDE, SIDE);
   fprintf(to, "%-14s %12s %12s  %s\n", "counter", "inference", "training", "meaning");
-  for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i)
-    fprintf(to, "%-14s %12" PRIu64 " %12" PRIu64 "  %s\n", ct_counter_name(i),
-            r->value[CT_INFERENCE][i], r->value[CT_TRAINING][i], ct_counter_text(i));
-  if (r->cycle == CT_NO_CYCLE) return;
+  for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i) {
+    fprintf(to, "%-14s", ct_counter_name(i));
+    put_value(to, r, CT_INFERENCE, i);
+    put_value(to, r, CT_TRAINING, i);
+    fprintf(to, "  %s\n", ct_counter_text(i));
+  }
+  if (r->cycle == CT_NO_CYCLE) {
+    fputs("\nThis device has no time, so what counts cycles is unknown.\n", to);
+    return;
+  }
   fprintf(to,
           "\nThe units in these %" PRIu64
           " cycles: busy, waiting for the other queue, for operands or the memory, for semaphores,"
@@ -117,7 +136,8 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
   json_t *queue[2] = {json_object(), json_object()};
   for (int q = 0; q < 2; ++q)
     for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i)
-      json_object_set_new(queue[q], ct_counter_name(i), json_integer((json_int_t)r->value[q][i]));
+      json_object_set_new(queue[q], ct_counter_name(i),
+                          is_known(r, i) ? json_integer((json_int_t)r->value[q][i]) : json_null());
   json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device",
                            o->device, "cycles", cli_json_cycles(r->cycle), "inference",
                            queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
@@ -148,7 +168,8 @@ int verb_counters(int argc, char **argv) {
           "\vExample:\n  coltrain counters --device sim:core=16x8,stall=25\n"};
   struct options o = {.device = CLI_DEVICE};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.json)) return 1;
+  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
+  if (cli_files(files, 1)) return 1;
   ct_device *dev;
   struct reading r;
   if (cli_open(o.device, &dev)) return 1;

@@ -117,6 +117,10 @@ int verb_infer(int argc, char **argv) {
                                        "--data digits\n"};
   struct options o = {.device = CLI_DEVICE};
   cli_parse(&argp, argc, argv, &o);
+  const struct cli_file files[] = {{"--output", o.output, CLI_WRITE},
+                                   {"--input", o.input, CLI_READ},
+                                   {"--model", o.model, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   ct_device *dev;
   ct_model *model = NULL;
   if (cli_open(o.device, &dev)) return 1;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
+#include "ct_uri.h"
 
 struct options {
   const char *device;
@@ -72,6 +74,19 @@ static int print_text(const struct ct_info *info) {
   return 0;
 }
 
+/* The options behind a device's name. */
+static json_t *keys_json(const char *uri) {
+  char name[16];
+  json_t *list = json_array();
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(uri, ":"), uri);
+  const struct ct_uri_scheme *s = ct_uri_find(name);
+  for (size_t i = 0; s && i < s->keys; ++i)
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "key", s->key[i].name, "values",
+                                          ct_uri_values(&s->key[i]).text, "default",
+                                          ct_uri_default(&s->key[i]).text, "text", s->key[i].text));
+  return list;
+}
+
 /* What can be opened, and what cannot and why. */
 static int print_list(bool json) {
   struct ct_entry *entries;
@@ -81,21 +96,53 @@ static int print_list(bool json) {
   for (size_t i = 0; i < count; ++i) {
     const struct ct_entry *e = &entries[i];
     if (!json) printf("%-8s%s\n", e->uri, e->text);
-    json_array_append_new(root, json_pack("{s:s, s:s, s:b}", "device", e->uri, "text", e->text,
-                                          "available", e->error == CT_OK));
+    json_array_append_new(
+        root, json_pack("{s:s, s:s, s:b, s:o}", "device", e->uri, "text", e->text, "available",
+                        e->error == CT_OK, "options", keys_json(e->uri)));
   }
   ct_list_free(entries);
   return cli_json_write(json ? "-" : NULL, root);
 }
 
+/* The options behind a device's name, for --help. */
+static void put_keys(FILE *to, const struct ct_uri_scheme *s) {
+  fprintf(to, "\n  %s:%s\n", s->name, s->file ? s->file : "");
+  for (size_t i = 0; i < s->keys; ++i) {
+    char given[64];
+    const struct ct_uri_key *k = &s->key[i];
+    snprintf(given, sizeof given, "%s=%s", k->name, ct_uri_values(k).text);
+    fprintf(to, "    %-24s %s (%s)\n", given, k->text, ct_uri_default(k).text);
+  }
+}
+
+static char *help(int key, const char *text, void *input) {
+  char *all = NULL;
+  size_t size = 0;
+  (void)input;
+  if (key != ARGP_KEY_HELP_EXTRA) return (char *)text;
+  FILE *to = open_memstream(&all, &size);
+  if (!to) return NULL;
+  fputs(
+      "Options behind a device's name, as in sim:core=16x8,stall=25, and what holds\n"
+      "without them (docs/devices.md):\n",
+      to);
+  const struct ct_uri_scheme *s;
+  for (size_t i = 0; (s = ct_uri_scheme(i)); ++i)
+    put_keys(to, s);
+  fclose(to);
+  return all;
+}
+
 int verb_info(int argc, char **argv) {
   static const struct argp_option list[] = {
       {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-      {"list", KEY_LIST, NULL, 0, "Say instead what devices there are", 0},
+      {"list", KEY_LIST, NULL, 0, "Say instead what devices there are (--json: with their options)",
+       0},
       {"json", CLI_KEY_JSON, NULL, 0, "Print JSON", 0},
       {0}};
   static const struct argp argp = {.options = list,
                                    .parser = parse,
+                                   .help_filter = help,
                                    .doc =
                                        "Says what a device is: array, memory, clock."
                                        "\vExample:\n  coltrain info --device sim:core=16x8\n"};

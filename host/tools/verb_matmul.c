@@ -114,6 +114,11 @@ int verb_matmul(int argc, char **argv) {
           "contraction, sums are FP32.\vExample:\n  coltrain matmul A.npy B.npy -o C.npy\n"};
   struct options o = {.device = CLI_DEVICE, .queue = CT_INFERENCE};
   cli_parse(&argp, argc, argv, &o);
+  const struct cli_file files[] = {{"-o", o.out, CLI_WRITE},
+                                   {"--json", o.json, CLI_WRITE},
+                                   {"the matrix", o.in[0], CLI_READ},
+                                   {"the matrix", o.in[1], CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   struct ct_npy in[2] = {{0, 0, NULL}, {0, 0, NULL}};
   const int status = run(&o, in);
   ct_npy_free(&in[0]);

@@ -26,13 +26,19 @@ enum {
   KEY_CSV
 };
 
-/* The name's place in a list, or a usage error. */
-static int name_of(const char *option, const char *arg, const char *const *names, int count,
-                   const struct argp_state *state) {
-  for (int i = 0; i < count; ++i)
-    if (!strcmp(arg, names[i])) return i;
-  argp_error(state, "%s: \"%s\" is none of %s, %s, %s", option, arg, names[0], names[1], names[2]);
-  return 0;
+static enum ct_batching batching_of(const char *name, const struct argp_state *state) {
+  enum ct_batching batching = CT_BATCHING_NONE;
+  if (ct_batching_by_name(name, &batching))
+    argp_error(state, "--batching: %s", ct_last_error(NULL));
+  return batching;
+}
+
+/* Those that need no file. */
+static enum serve_arrivals arrivals_of(const char *name, const struct argp_state *state) {
+  for (int i = SERVE_POISSON; i < SERVE_TRACE; ++i)
+    if (!strcmp(name, serve_arrivals_name((enum serve_arrivals)i))) return (enum serve_arrivals)i;
+  argp_error(state, "--arrivals: \"%s\" is none of poisson, constant, bursty", name);
+  return SERVE_POISSON;
 }
 
 static void add_model(struct serve_options *o, const char *arg, const struct argp_state *state) {
@@ -45,11 +51,10 @@ static void add_model(struct serve_options *o, const char *arg, const struct arg
 }
 
 static error_t parse_batching(int key, const char *arg, struct argp_state *state) {
-  static const char *const names[] = {"none", "fixed", "adaptive"};
   struct ct_serving *how = &((struct serve_options *)state->input)->serving;
   switch (key) {
     case KEY_BATCHING:
-      how->batching = (enum ct_batching)name_of("--batching", arg, names, 3, state);
+      how->batching = batching_of(arg, state);
       break;
     case KEY_MAX_BATCH:
       how->max_batch = (uint32_t)cli_count(state, "--max-batch", arg, 1, 16);
@@ -70,7 +75,6 @@ static error_t parse_batching(int key, const char *arg, struct argp_state *state
 }
 
 static error_t parse_load(int key, char *arg, struct argp_state *state) {
-  static const char *const names[] = {"poisson", "constant", "bursty"};
   struct serve_options *o = state->input;
   switch (key) {
     case KEY_REQUESTS:
@@ -80,7 +84,7 @@ static error_t parse_load(int key, char *arg, struct argp_state *state) {
       o->permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
       break;
     case KEY_ARRIVALS:
-      o->arrivals = (enum serve_arrivals)name_of("--arrivals", arg, names, 3, state);
+      o->arrivals = arrivals_of(arg, state);
       break;
     case KEY_TRACE:
       o->trace = arg;
@@ -184,7 +188,9 @@ int verb_serve_bench(int argc, char **argv) {
                             .period = 100000,
                             .seed = 1};
   cli_parse(&argp, argc, argv, &o);
-  if (cli_writable(o.json) || cli_writable(o.csv)) return 1;
+  const struct cli_file files[] = {
+      {"--json", o.json, CLI_WRITE}, {"--csv", o.csv, CLI_WRITE}, {"--trace", o.trace, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   struct serve s;
   cli_catch_stop();
   int status = serve_open(&s, &o);

@@ -57,7 +57,9 @@ static void show_live(struct train *t, const struct ct_progress_state *state) {
   json_t *line = live_begin(&t->live);
   if (!line) return;
   json_object_set_new(line, "run", json_string(state->label));
-  json_object_set_new(line, "fraction", json_real(state->fraction));
+  /* Of all steps, as they are counted below, also where a saved model goes on. */
+  const double all = (double)t->l->epochs * (double)t->feeder.per_epoch;
+  json_object_set_new(line, "fraction", json_real((double)t->feeder.finished / all));
   json_object_set_new(line, "queues",
                       json_pack("{s:I, s:I}", "inference", (json_int_t)0, "training",
                                 (json_int_t)(t->feeder.submitted - t->feeder.finished)));
@@ -319,7 +321,11 @@ int verb_train(int argc, char **argv) {
   struct ct_dataset ds = {.height = 0};
   t.ds = &ds;
   cli_catch_stop(); /* first: from here on Ctrl-C leaves a file */
-  if (cli_writable(o.learn.save) || cli_writable(o.learn.json)) return 1;
+  const struct cli_file files[] = {{"--save", o.learn.save, CLI_REPLACE},
+                                   {"--resume", o.resume, CLI_RESUME},
+                                   {"--json", o.learn.json, CLI_WRITE},
+                                   {"--data", o.learn.data, CLI_READ}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   if (cli_open(o.learn.device, &t.dev)) return 1;
   live_open(&t.live, "train", o.learn.device, t.dev);
   const int status = run(&t, &o.learn, o.resume, &ds);

@@ -21,14 +21,15 @@ $(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim
 # the simulator, so test-system runs it.
 TOOL_PARTS := $(filter-out host/tools/main.c host/tools/verb_%,$(TOOL_SRCS))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
+$(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_experiment,tb/host/test_experiment.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_experiment_points,tb/host/test_experiment_points.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
 $(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
-$(BUILD)/tb/test_cli $(BUILD)/tb/test_checkpoint: $(BUILD)/bin/coltrain
-$(BUILD)/tb/test_cli.san $(BUILD)/tb/test_checkpoint.san: $(BUILD)/san/bin/coltrain
+$(BUILD)/tb/test_cli $(BUILD)/tb/test_cli_faults $(BUILD)/tb/test_checkpoint: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli.san $(BUILD)/tb/test_cli_faults.san $(BUILD)/tb/test_checkpoint.san: $(BUILD)/san/bin/coltrain
 
 $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/lib/libcoltrain.a
 	$(call say,LINK,$@)
@@ -36,6 +37,8 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(call host_test,test_lib,tb/host/test_lib.c)
+$(call host_test,test_uri,tb/host/test_uri.c)
+$(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c)

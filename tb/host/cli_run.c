@@ -91,7 +91,8 @@ static void become(const char *args, const char *out, const char *err) {
   int argc = 1;
   for (char *arg = strtok(copy, " "); arg && argc <= MAX_ARGS; arg = strtok(NULL, " "))
     argv[argc++] = arg;
-  if (!freopen(out, "w", stdout) || !freopen(err, "w", stderr) || !freopen("/dev/null", "r", stdin))
+  if ((out ? !freopen(out, "w", stdout) : close(STDOUT_FILENO)) || !freopen(err, "w", stderr) ||
+      !freopen("/dev/null", "r", stdin))
     _exit(126);
   execv(argv[0], argv);
   _exit(127);

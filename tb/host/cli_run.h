@@ -21,7 +21,8 @@ struct cli_run cli_run(const char *args, unsigned interrupt_ms);
 struct cli_run cli_run_signal(const char *args, unsigned after_ms, int signal);
 void cli_run_free(struct cli_run *run);
 
-/* Starts it with its output in two files and goes on; the caller waits for the process. */
+/* Starts it with its output in two files (out NULL: standard output is closed) and goes on; the
+ * caller waits for the process. */
 pid_t cli_start(const char *args, const char *out, const char *err);
 void cli_sleep_ms(unsigned ms);
 

@@ -39,11 +39,23 @@ static void check_usable(struct bed *b, const char *call) {
     fail_msg("after %s the device is not usable: %s", call, ct_last_error(b->dev));
 }
 
+/* A sentence that names a function names the one that was called, in brackets or not (a macro here
+ * hides ct_model_infer_submit()). */
+static void check_name(const char *call, const char *text) {
+  const char *end = strstr(text, "(): ");
+  if (!strncmp(call, "REQUEST(", 8)) call = "ct_model_infer_submit(";
+  const size_t skip = *call == '(', name = strcspn(call + skip, "(");
+  if (!end) return;
+  if (text + name != end || strncmp(text, call + skip, name) != 0)
+    fail_msg("%s: \"%s\" names another function", call, text);
+}
+
 static void check_refused(struct bed *b, const ct_device *dev, int want, const char *part,
                           const char *call, int got) {
   const char *text = ct_last_error(dev);
   if (got != want) fail_msg("%s gave %d instead of %d: %s", call, got, want, text);
   if (!strstr(text, part)) fail_msg("%s: \"%s\" does not speak of \"%s\"", call, text, part);
+  check_name(call, text);
   ++b->count;
   check_usable(b, call);
 }
@@ -108,19 +120,21 @@ static void bad_devices(struct bed *b) {
   const struct ct_options newer = {.reserved = {[7] = 1}};
   REFUSED_ALONE(CT_ERR_ARG, "device is NULL", ct_open("emu:", NULL));
   REFUSED_ALONE(CT_ERR_ARG, "uri is NULL", ct_open(NULL, &none));
+  REFUSED_ALONE(CT_ERR_ARG, "uri is NULL", ct_open_with(NULL, NULL, &none));
+  REFUSED_ALONE(CT_ERR_ARG, "count is NULL", ct_list((struct ct_entry **)&none, NULL));
   assert_null(none);
   REFUSED_ALONE(CT_ERR_ARG, "SCHEME:ARGUMENTS", ct_open("", &none));
   REFUSED_ALONE(CT_ERR_ARG, "SCHEME:ARGUMENTS", ct_open("a/b:", &none));
   REFUSED_ALONE(CT_ERR_ARG, "at most 255 characters", ct_open(longest, &none));
   REFUSED_ALONE(CT_ERR_ARG, "reserved[7] of ct_options", ct_open_with("emu:", &newer, &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "no transport \"none:\"", ct_open("none:", &none));
-  REFUSED_ALONE(CT_ERR_ARG, "unknown option \"size\"", ct_open("emu:size=3", &none));
+  REFUSED_ALONE(CT_ERR_ARG, "emu: has no option \"size\"", ct_open("emu:size=3", &none));
   REFUSED_ALONE(CT_ERR_ARG, "option dram=0", ct_open("emu:dram=0", &none));
   REFUSED_ALONE(CT_ERR_ARG, "name the file of the registers", ct_open("mmio:", &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "/dev/no-uio is not there", ct_open("mmio:/dev/no-uio", &none));
   REFUSED_ALONE(CT_ERR_NOT_FOUND, "no board with an FT232H",
                 ct_open("usb:bus=255,addr=127", &none));
-  REFUSED_ALONE(CT_ERR_ARG, "unknown option \"speed\"", ct_open("usb:speed=3", &none));
+  REFUSED_ALONE(CT_ERR_ARG, "usb: has no option \"speed\"", ct_open("usb:speed=3", &none));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_info(NULL, &info));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_now(NULL, &word));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_poll_fd(NULL));
@@ -132,6 +146,16 @@ static void bad_devices(struct bed *b) {
   REFUSED(CT_ERR_ARG, "values is NULL", ct_counters(b->dev, CT_TRAINING, NULL, 1));
   REFUSED(CT_ERR_ARG, "timeout of -2 ms", ct_set_timeout(b->dev, -2));
   REFUSED_ALONE(CT_ERR_ARG, "entries is NULL", ct_list(NULL, NULL));
+  enum ct_policy policy = CT_FCFS;
+  enum ct_batching batching = CT_BATCHING_FIXED;
+  REFUSED_ALONE(CT_ERR_ARG, "name is NULL", ct_policy_by_name(NULL, &policy));
+  REFUSED_ALONE(CT_ERR_ARG, "policy is NULL", ct_policy_by_name("fcfs", NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "no policy \"lifo\": priority, fcfs",
+                ct_policy_by_name("lifo", &policy));
+  REFUSED_ALONE(CT_ERR_ARG, "name is NULL", ct_batching_by_name(NULL, &batching));
+  REFUSED_ALONE(CT_ERR_ARG, "batching is NULL", ct_batching_by_name("fixed", NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "none, fixed or adaptive", ct_batching_by_name("", &batching));
+  assert_true(policy == CT_FCFS && batching == CT_BATCHING_FIXED);
 }
 
 static void bad_memory(struct bed *b) {
@@ -163,7 +187,15 @@ static void bad_tensors(struct bed *b) {
                 ct_pack(b->x, SIZE_MAX, SIZE_MAX, SIZE_MAX, CT_ROW, out));
   REFUSED_ALONE(CT_ERR_ARG, "pitch of 4", ct_pack_transposed(b->x, 5, 4, 4, CT_SQUARE, out));
   REFUSED_ALONE(CT_ERR_ARG, "packed is NULL", ct_unpack(NULL, 4, 4, 4, b->logits));
+  REFUSED_ALONE(CT_ERR_ARG, "x is NULL", ct_unpack(out, 4, 4, 4, NULL));
   REFUSED_ALONE(CT_ERR_ARG, "x is NULL", ct_pack_row(NULL, 4, out));
+  REFUSED_ALONE(CT_ERR_ARG, "out is NULL", ct_pack_row(b->x, 4, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "out is NULL", ct_pack_transposed(b->x, 4, 4, 4, CT_ROW, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "a row of 18446744073709551615", ct_pack_row(b->x, SIZE_MAX, out));
+  REFUSED_ALONE(CT_ERR_ARG, "a pitch of 18446744073709551615",
+                ct_pack(b->x, 2, 4, SIZE_MAX, CT_ROW, out));
+  REFUSED_ALONE(CT_ERR_ARG, "a pitch of 4611686018427387904",
+                ct_unpack(out, 2, 4, SIZE_MAX / 4 + 1, b->x));
 }
 
 static void bad_products(struct bed *b) {
@@ -206,6 +238,28 @@ static void bad_models(struct bed *b) {
   REFUSED(CT_ERR_NO_SPACE, "70000 rows", ct_model_training(b->model, &many));
   REFUSED(CT_ERR_ARG, "learning rate", ct_model_training(b->model, &odd));
   REFUSED(CT_ERR_ARG, "momentum", ct_model_training(b->model, &endless));
+  static const struct {
+    struct ct_training t;
+    const char *part;
+  } bad[] = {
+      {{.batch = 4, .lr = -1}, "a learning rate of -1: it must be 0..1000"},
+      {{.batch = 4, .lr = 1000.5f}, "a learning rate of 1000.5: it must be 0..1000"},
+      {{.batch = 4, .lr = -INFINITY}, "learning rate is not a finite number"},
+      {{.batch = 4, .momentum = 2}, "a momentum of 2: it must be 0..1"},
+      {{.batch = 4, .momentum = NAN}, "momentum is not a finite number"},
+      {{.batch = 4, .weight_decay = -5}, "a weight decay of -5: it must be 0..1"},
+      {{.batch = 4, .weight_decay = -1e-40f}, "a weight decay of -9.99"},
+      {{.batch = 4, .weight_decay = INFINITY}, "weight decay is not a finite number"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+    REFUSED(CT_ERR_ARG, bad[i].part, ct_model_training(b->model, &bad[i].t));
+    REFUSED_ALONE(CT_ERR_ARG, bad[i].part, ct_training_check(&bad[i].t));
+  }
+  static const struct ct_training edges[] = {{.lr = 0, .momentum = -0.0f},
+                                             {.lr = 1000, .momentum = 1, .weight_decay = 1}};
+  assert_int_equal(ct_training_check(&edges[0]), CT_OK);
+  assert_int_equal(ct_training_check(&edges[1]), CT_OK);
+  REFUSED_ALONE(CT_ERR_ARG, "training is NULL", ct_training_check(NULL));
   REFUSED(CT_ERR_ARG, "reserved[1] of ct_training", ct_model_training(b->model, &newer));
 }
 
@@ -241,6 +295,12 @@ static void bad_requests(struct bed *b) {
           ct_model_evaluate(b->model, CT_IMAGE_OWN, b->x, b->labels, 1, NULL));
   REFUSED(CT_ERR_ARG, "more than this machine",
           ct_model_evaluate(b->model, CT_IMAGE_OWN, b->x, b->labels, SIZE_MAX, &right));
+  REFUSED(CT_ERR_ARG, "more than this machine",
+          ct_model_infer(b->model, CT_IMAGE_OWN, b->x, SIZE_MAX, b->logits));
+  REFUSED(CT_ERR_ARG, "x is NULL",
+          ct_model_evaluate(b->model, CT_IMAGE_OWN, NULL, b->labels, 1, &right));
+  REFUSED(CT_ERR_ARG, "labels is NULL",
+          ct_model_evaluate(b->model, CT_IMAGE_OWN, b->x, NULL, 1, &right));
   REFUSED(CT_ERR_ARG, "the version at", ct_model_publish(b->model, b->end - 16, NULL, NULL));
 }
 
@@ -277,6 +337,7 @@ static void bad_servers(struct bed *b) {
   assert_int_equal(ct_server_create(b->untrained, NULL, &s), CT_OK);
   REFUSED(CT_ERR_ARG, "a model has one server", ct_server_create(b->untrained, NULL, &second));
   REFUSED(CT_ERR_ARG, "request is NULL", ct_server_push(s, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "request is NULL", ct_server_push_at(s, NULL, 1, NULL));
   REFUSED(CT_ERR_ARG, "the input at", ct_server_push(s, &odd, NULL));
   REFUSED(CT_ERR_ARG, "the input at 0x0", ct_server_push(s, &nowhere, NULL));
   REFUSED(CT_ERR_ARG, "the output at", ct_server_push(s, &beyond, NULL));
@@ -349,6 +410,8 @@ static void bad_jobs(struct bed *b) {
   ct_program *p = NULL;
   uint64_t tag;
   REFUSED(CT_ERR_ARG, "commands is NULL", ct_program_load(b->dev, NULL, 1, &p));
+  REFUSED(CT_ERR_ARG, "program is NULL", ct_program_load(b->dev, end_command, 1, NULL));
+  REFUSED(CT_ERR_ARG, "event is NULL", ct_reap_until(b->dev, NULL, 1, CT_NO_WAIT));
   REFUSED(CT_ERR_ARG, "commands, not 0", ct_program_load(b->dev, end_command, 0, &p));
   REFUSED(CT_ERR_ARG, "commands, not 513", ct_program_load(b->dev, end_command, 513, &p));
   REFUSED(CT_ERR_ARG, "the job's program is NULL", ct_submit(b->dev, CT_INFERENCE, &job, &tag));
@@ -460,7 +523,7 @@ static void check_log(enum ct_log_level level, int errors, int warnings, int inf
   ct_device *dev, *none;
   ct_model *m;
   assert_int_equal(ct_open_with("emu:x", &options, &none), CT_ERR_ARG);
-  assert_non_null(strstr(l.last, "emu:x: unknown option"));
+  assert_non_null(strstr(l.last, "emu:x: emu: has no option"));
   assert_int_equal(ct_open_with("emu:", &options, &dev), CT_OK);
   assert_int_equal(ct_model_create(dev, widths, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, NULL), CT_ERR_ARG);

@@ -200,12 +200,18 @@ static void info_and_counters(void **state) {
   assert_int_equal(sscanf(rows, "\nMXU_ROWS %lu %lu", &inference, &training), 2);
   assert_int_equal(inference, 1024);
   assert_int_equal(training, 1024);
+  assert_non_null(strstr(out, "\nBUSY                unknown      unknown  cycles"));
+  assert_non_null(strstr(out, "\nJOBS                      1            1  jobs"));
+  assert_non_null(strstr(out, "no time, so what counts cycles is unknown"));
   free(out);
   root = cli_expect_json("counters --json -" EMU);
   assert_string_equal(json_string_value(cli_at(root, "device")), "emu:");
   assert_true(json_is_null(cli_at(root, "cycles")));
   assert_int_equal(cli_number_at(cli_at(root, "inference"), "MXU_ROWS"), 1024);
   assert_int_equal(cli_number_at(cli_at(root, "training"), "MXU_ROWS"), 1024);
+  assert_true(json_is_null(cli_at(root, "inference.MXU_BUSY")));
+  assert_true(json_is_null(cli_at(root, "training.LD_WAIT_MEM")));
+  assert_true(cli_number_at(root, "inference.LD_BEATS") > 0);
   json_decref(root);
 }
 
@@ -293,7 +299,9 @@ static void disassembly(void **state) {
   const unsigned char bytes[64] = {0xff};
   fwrite(bytes, 1, sizeof bytes, file);
   fclose(file);
-  out = cli_expect(0, "", line("disasm %s", cli_path("program")));
+  free(cli_expect(1, "command 0 has the code 0x3f, which is no command's",
+                  line("disasm %s", cli_path("program"))));
+  out = cli_expect(0, "", line("disasm --force %s", cli_path("program")));
   assert_non_null(strstr(out, "   0  ?0x3f"));
   assert_non_null(strstr(out, "   1  NOP"));
   free(out);
@@ -326,11 +334,16 @@ static void help_and_usage(void **state) {
   free(cli_expect(2, "Usage", ""));
   free(cli_expect(2, "there is no verb \"serve\"", "serve"));
   free(cli_expect(2, "--load: \"x\"", "colocate --load x"));
-  free(cli_expect(2, "--policy: \"fair\"", "colocate --policy fair"));
+  free(cli_expect(2, "--policy: there is no policy \"fair\": priority, fcfs",
+                  "colocate --policy fair"));
+  free(cli_expect(2, "--policy: slack is for requests with deadlines", "colocate --policy slack"));
   free(cli_expect(2, "--requests: \"0\"", "colocate --requests 0"));
   free(cli_expect(2, "--layers: \"64\"", "train --layers 64"));
   free(cli_expect(2, "--epochs: \"-1\"", "train --epochs -1"));
   free(cli_expect(2, "--lr: \"nan\"", "train --lr nan"));
+  free(cli_expect(2, "--lr: a learning rate of -1: it must be 0..1000", "train --lr -1"));
+  free(cli_expect(2, "--momentum: a momentum of 2: it must be 0..1", "train --momentum 2"));
+  free(cli_expect(2, "--weight-decay: the weight decay is not a fin", "train --weight-decay inf"));
   free(cli_expect(2, "--model FILE is missing", "infer --data digits"));
   free(cli_expect(2, "belong together", "infer --model m --input x.npy"));
   free(cli_expect(2, "either --data, or --input", "infer --model m"));
@@ -770,9 +783,11 @@ static void serve_bench_refuses(void **state) {
   free(cli_expect(1, "has 2 arrivals, not 2000", line("serve-bench --trace %s" EMU, path)));
   free(cli_expect(1, "cannot be opened", "serve-bench --trace /nonexistent" EMU));
   free(cli_expect(1, "cannot be read", "serve-bench --trace ." EMU));
+  free(cli_expect(1, "line 1 is longer than", "serve-bench --trace /dev/zero" EMU));
   free(cli_expect(1, "cannot be written", "serve-bench --csv /nonexistent/x" EMU));
   free(cli_expect(2, "--arrivals: \"never\" is none of poisson", "serve-bench --arrivals never"));
-  free(cli_expect(2, "--batching: \"all\" is none of none", "serve-bench --batching all"));
+  free(cli_expect(2, "--batching: there is no batching \"all\": none, fixed",
+                  "serve-bench --batching all"));
   free(cli_expect(2, "--model: \"64\" is not a list", "serve-bench --model 64"));
   free(cli_expect(2, "--max-batch: \"17\"", "serve-bench --max-batch 17"));
   free(cli_expect(2, "8 models at most",

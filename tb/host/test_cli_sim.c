@@ -302,6 +302,29 @@ static void stops_cleanly(void **state) {
   cli_run_free(&run);
 }
 
+/* Ctrl-C before the first request: nothing is known of the capacity, and nothing is said of it. */
+static void stops_before_serving(void **state) {
+  (void)state;
+  char args[256];
+  snprintf(args, sizeof args, "colocate --json %s", cli_path("stopped.json"));
+  struct cli_run run = cli_run(args, 500);
+  if (run.status != 1 || !strstr(run.out, "stopped before the capacity was known") ||
+      strstr(run.out, "a request every"))
+    fail_msg("status %d: %s%s", run.status, run.out, run.err);
+  cli_run_free(&run);
+  json_t *root = json_load_file(cli_path("stopped.json"), 0, NULL);
+  assert_true(json_is_null(cli_at(root, "capacity.cycles")));
+  json_decref(root);
+  snprintf(args, sizeof args, "serve-bench --requests 100000 --json %s", cli_path("stopped.json"));
+  run = cli_run(args, 300);
+  if (run.status != 1 || strstr(run.out, "cycles a request"))
+    fail_msg("status %d: %s%s", run.status, run.out, run.err);
+  cli_run_free(&run);
+  root = json_load_file(cli_path("stopped.json"), 0, NULL);
+  assert_true(json_is_null(cli_at(root, "capacity.cycles")));
+  json_decref(root);
+}
+
 /* The report with all it can have; the other policies answer the same requests. */
 static void a_report(void **state) {
   (void)state;
@@ -429,19 +452,13 @@ static void serving_in_batches(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_product_as_emu),
-      cmocka_unit_test(products_of_all_kinds),
-      cmocka_unit_test(products_keep_their_rate),
-      cmocka_unit_test(counters_add_up),
-      cmocka_unit_test(operations_are_counted),
-      cmocka_unit_test(trace_of_a_product),
-      cmocka_unit_test(serving_while_training),
-      cmocka_unit_test(policies_change_no_bit),
-      cmocka_unit_test(stops_cleanly),
-      cmocka_unit_test(measuring_stops_cleanly),
-      cmocka_unit_test(a_report),
-      cmocka_unit_test(traces_say_what_they_hold),
-      cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(same_product_as_emu),       cmocka_unit_test(products_of_all_kinds),
+      cmocka_unit_test(products_keep_their_rate),  cmocka_unit_test(counters_add_up),
+      cmocka_unit_test(operations_are_counted),    cmocka_unit_test(trace_of_a_product),
+      cmocka_unit_test(serving_while_training),    cmocka_unit_test(policies_change_no_bit),
+      cmocka_unit_test(stops_before_serving),      cmocka_unit_test(stops_cleanly),
+      cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
+      cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(serving_in_batches),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
-#include "ct_device.h"
+#include "ct_queue.h"
 #include "ct_num.h"
 #include "ct_prog.h"
 #include "ct_racecheck.h"

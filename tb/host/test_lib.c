@@ -96,6 +96,42 @@ static void test_every_error_has_words(void **state) {
   assert_null(ct_counter_name(31));
 }
 
+static void test_the_version_is_one(void **state) {
+  (void)state;
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d.%d", CT_VERSION_MAJOR, CT_VERSION_MINOR, CT_VERSION_PATCH);
+  assert_string_equal(CT_VERSION_STRING, text);
+  assert_string_equal(ct_version(), text);
+  assert_int_equal(ct_version_number(), CT_VERSION_NUMBER);
+  assert_int_equal(CT_VERSION_NUMBER,
+                   CT_VERSION_MAJOR * 10000 + CT_VERSION_MINOR * 100 + CT_VERSION_PATCH);
+}
+
+/* There and back, for every value; what is none has no name. */
+static void test_names_go_both_ways(void **state) {
+  (void)state;
+  enum ct_policy policy = CT_PRIORITY;
+  enum ct_batching batching = CT_BATCHING_NONE;
+  int policies = 0, batchings = 0;
+  for (; ct_policy_name((enum ct_policy)policies); ++policies) {
+    assert_int_equal(ct_policy_by_name(ct_policy_name((enum ct_policy)policies), &policy), CT_OK);
+    assert_int_equal(policy, policies);
+  }
+  for (; ct_batching_name((enum ct_batching)batchings); ++batchings) {
+    assert_int_equal(ct_batching_by_name(ct_batching_name((enum ct_batching)batchings), &batching),
+                     CT_OK);
+    assert_int_equal(batching, batchings);
+  }
+  assert_int_equal(policies, CT_SLACK + 1);
+  assert_int_equal(batchings, CT_BATCHING_ADAPTIVE + 1);
+  assert_string_equal(ct_policy_name(CT_ROUND_ROBIN), "round-robin");
+  assert_string_equal(ct_batching_name(CT_BATCHING_FIXED), "fixed");
+  assert_null(ct_policy_name((enum ct_policy) - 1));
+  assert_null(ct_batching_name((enum ct_batching) - 1));
+  assert_int_equal(ct_policy_by_name("PRIORITY", &policy), CT_ERR_ARG);
+  assert_non_null(strstr(ct_last_error(NULL), "priority, fcfs, round-robin, job or slack"));
+}
+
 /* ---- Memory ---- */
 
 static void test_memory_is_reused(void **state) {
@@ -228,6 +264,41 @@ static void test_packing_follows_the_format(void **state) {
     free(again);
   }
   assert_int_equal(ct_pack_size(SIZE_MAX, SIZE_MAX), 0);
+}
+
+/* A size is right or 0, at the edges too: by 128 bits, and by none of the functions' own steps. */
+static void test_sizes_do_not_wrap(void **state) {
+  (void)state;
+  static const size_t at[] = {0,
+                              1,
+                              16,
+                              17,
+                              256,
+                              257,
+                              4096,
+                              SIZE_MAX / 272,
+                              SIZE_MAX / 17,
+                              SIZE_MAX / 17 * 16,
+                              SIZE_MAX / 2,
+                              SIZE_MAX / 2 + 1,
+                              SIZE_MAX - 300,
+                              SIZE_MAX - 15,
+                              SIZE_MAX};
+  typedef unsigned __int128 wide;
+  for (size_t i = 0; i < sizeof at / sizeof *at; ++i) {
+    for (size_t d = 0; d < 40; ++d) {
+      const size_t n = at[i] > SIZE_MAX - d ? SIZE_MAX : at[i] + d;
+      const wide blocks = ((wide)n + 15) / 16, row = 16 * (blocks + (blocks + 15) / 16);
+      const size_t want = row > SIZE_MAX ? 0 : (size_t)row;
+      if (ct_pack_row_size(n) != want) fail_msg("a row of %zu: %zu", n, ct_pack_row_size(n));
+      for (size_t k = 0; k < sizeof at / sizeof *at; ++k) {
+        const wide tiles = blocks * (((wide)at[k] + 15) / 16);
+        const size_t size = tiles > SIZE_MAX / 272 ? 0 : (size_t)tiles * 272;
+        if (ct_pack_size(n, at[k]) != size)
+          fail_msg("%zu x %zu: %zu", n, at[k], ct_pack_size(n, at[k]));
+      }
+    }
+  }
 }
 
 static void test_row_vectors_follow_the_format(void **state) {
@@ -579,6 +650,9 @@ int main(void) {
                                      cmocka_unit_test(test_a_plugin_that_is_none),
                                      cmocka_unit_test(test_info),
                                      cmocka_unit_test(test_every_error_has_words),
+                                     cmocka_unit_test(test_the_version_is_one),
+                                     cmocka_unit_test(test_names_go_both_ways),
+                                     cmocka_unit_test(test_sizes_do_not_wrap),
                                      cmocka_unit_test(test_memory_is_reused),
                                      cmocka_unit_test(test_random_allocations_do_not_overlap),
                                      cmocka_unit_test(test_packing_follows_the_format),

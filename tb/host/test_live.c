@@ -304,12 +304,66 @@ static void watching_changes_nothing(void **state) {
   json_decref(b);
 }
 
+/* The requests that measure the capacity are none of those that are asked for, and the percentage
+ * says what it is of. */
+static void what_is_served_is_what_was_asked_for(void **state) {
+  (void)state;
+  const pid_t job = start_job("colocate --samples 160 --requests 200");
+  const pid_t top = cli_start("top --json", cli_path("top.out"), cli_path("top.err"));
+  unsigned capacity = 0, serving = 0;
+  for (unsigned ms = 0; ms < PATIENCE_MS && !serving; ms += 10 * STEP_MS) {
+    char *out = cli_slurp(cli_path("top.out"), NULL), *rest = NULL;
+    capacity = 0;
+    for (char *text = strtok_r(out, "\n", &rest); text; text = strtok_r(NULL, "\n", &rest)) {
+      json_t *line = json_loads(text, 0, NULL);
+      if (!line) continue; /* half of one */
+      const char *run = json_string_value(cli_at(line, "run"));
+      const bool shown = json_object_get(line, "requests") != NULL;
+      capacity += !strcmp(run, "capacity");
+      serving += shown;
+      if (shown) {
+        assert_string_not_equal(run, "capacity");
+        assert_int_equal(cli_number_at(line, "requests.count"), 200);
+      }
+      json_decref(line);
+    }
+    free(out);
+    cli_sleep_ms(10 * STEP_MS);
+  }
+  char *out = cli_expect(0, "", "top --lines 1");
+  assert_non_null(strstr(out, "% of the whole job)"));
+  free(out);
+  end_job(job, SIGKILL);
+  end_job(top, 0);
+  assert_true(capacity && serving);
+}
+
+/* A run that goes on from a file counts steps and percents from the model's beginning. */
+static void a_resumed_run_agrees_with_its_steps(void **state) {
+  (void)state;
+  char args[256];
+  snprintf(args, sizeof args, "train --device emu: --epochs 500 --save %s" LEARN,
+           cli_path("m.ctm"));
+  free(cli_expect(0, "", args));
+  snprintf(args, sizeof args, "train --device emu: --epochs 100000 --resume %s" LEARN,
+           cli_path("m.ctm"));
+  const pid_t job = start_job(args);
+  json_t *line = cli_expect_json("top --json --lines 1");
+  const double done = cli_number_at(line, "steps.done"), count = cli_number_at(line, "steps.count");
+  assert_true(done >= 5000 && count == 1000000);
+  assert_float_equal(cli_number_at(line, "fraction"), done / count, 1e-4);
+  json_decref(line);
+  end_job(job, SIGINT);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_job_begins),
       cmocka_unit_test(lines_of_a_job),
       cmocka_unit_test(a_job_that_is_killed),
       cmocka_unit_test(a_reader_who_sleeps),
+      cmocka_unit_test(a_resumed_run_agrees_with_its_steps),
+      cmocka_unit_test(what_is_served_is_what_was_asked_for),
       cmocka_unit_test(leaves_the_terminal_sane),
       cmocka_unit_test(watching_changes_nothing),
       cmocka_unit_test(units_by_counters),

@@ -182,7 +182,7 @@ static void what_is_refused(void **state) {
   refused("usb:serial=other", CT_ERR_NOT_FOUND, "serial number \"other\"");
   refused("usb:bus=3,addr=4", CT_ERR_NOT_FOUND, "at bus 3, address 4");
   refused("usb:vid=0x1234,pid=0x5678", CT_ERR_NOT_FOUND, "no board 1234:5678");
-  refused("usb:speed=3", CT_ERR_ARG, "unknown option \"speed\"");
+  refused("usb:speed=3", CT_ERR_ARG, "has no option \"speed\"");
   ct_usb_bed_faults(bed, (struct ct_usb_faults){.busy = true});
   refused("usb:", CT_ERR_BUSY, "in use by another program");
   ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});

@@ -61,9 +61,22 @@
 extern "C" {
 #endif
 
+/* ---- Version ------------------------------------------------------------------------------- */
+
+/* Of this header: "0.1.0", as its parts and as one number that grows, 100. The text is for people
+ * and for output, the number for comparisons. */
 #define CT_VERSION_MAJOR 0
 #define CT_VERSION_MINOR 1
-#define CT_VERSION_STRING "0.1.0"
+#define CT_VERSION_PATCH 0
+#define CT_VERSION_NUMBER (CT_VERSION_MAJOR * 10000 + CT_VERSION_MINOR * 100 + CT_VERSION_PATCH)
+#define CT_VERSION_TEXT(major, minor, patch) #major "." #minor "." #patch
+#define CT_VERSION_EXPAND(major, minor, patch) CT_VERSION_TEXT(major, minor, patch)
+#define CT_VERSION_STRING CT_VERSION_EXPAND(CT_VERSION_MAJOR, CT_VERSION_MINOR, CT_VERSION_PATCH)
+
+/* The same of the library that runs, which may be a newer one than that of the header: its text,
+ * never NULL, and its CT_VERSION_NUMBER. Any thread. */
+const char *ct_version(void);
+uint32_t ct_version_number(void);
 
 /* ---- Errors -------------------------------------------------------------------------------- */
 
@@ -125,7 +138,7 @@ struct ct_options {
 };
 
 /* Opens a device and resets it. uri is SCHEME:ARGUMENTS with arguments "key=value,key=value", at
- * most 255 characters:
+ * most 255 characters; `coltrain info --help` and docs/devices.md list the keys:
  *   "emu:"  the bit-exact model in C, without time       "sim:"  the simulated hardware, a plug-in
  *   "mmio:FILE"  a core in this machine's address space (docs/mmio.md), such as mmio:/dev/uio0 or
  *           mmio:/sys/bus/pci/devices/.../resource0,mem=/sys/bus/pci/devices/.../resource2
@@ -248,7 +261,8 @@ int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
 int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x);
 
 /* A request is one row vector: groups of up to 16 blocks, each group 16 exponents and then its
- * blocks. Size in bytes, and packing of n elements into room for that many. Any thread. */
+ * blocks. Size in bytes (0 if that does not fit a size_t), and packing of n elements into room for
+ * that many. Any thread. */
 size_t ct_pack_row_size(size_t n);
 int ct_pack_row(const float *x, size_t n, void *out);
 
@@ -276,9 +290,10 @@ void ct_model_free(ct_model *model);
 
 /* Training: stochastic gradient descent with momentum and weight decay (docs/numerics.md). */
 struct ct_training {
-  uint32_t batch; /* rows of a step, at least 1 */
-  float lr, momentum, weight_decay;
-  uintptr_t reserved[4]; /* 0 */
+  uint32_t batch;               /* rows of a step, at least 1 */
+  float lr;                     /* learning rate, 0..1000 */
+  float momentum, weight_decay; /* 0..1 */
+  uintptr_t reserved[4];        /* 0 */
 };
 
 /* What is known of a model. */
@@ -298,6 +313,10 @@ int ct_model_info(const ct_model *model, struct ct_model_info *info);
 
 /* Notes how many epochs the model has been trained, for its file. NULL is ignored. */
 void ct_model_set_epochs(ct_model *model, uint64_t epochs);
+
+/* Whether the rates of a training make sense, as ct_model_training() asks: CT_OK, or CT_ERR_ARG
+ * with a sentence of ct_last_error(NULL). Any thread. */
+int ct_training_check(const struct ct_training *training);
 
 /* Fixes batch size and optimiser, and makes the programs of a step; it may be called again.
  * CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that says what would. */
@@ -476,6 +495,11 @@ int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, 
  * waited for max_wait; as late as the deadlines allow by the service times of recent batches. */
 enum ct_batching { CT_BATCHING_NONE, CT_BATCHING_FIXED, CT_BATCHING_ADAPTIVE };
 
+/* The names that commands and results use, "none", "fixed", "adaptive"; NULL for what is no such
+ * value. The value of a name: CT_OK, or CT_ERR_ARG with a sentence that lists them. Any thread. */
+const char *ct_batching_name(enum ct_batching batching);
+int ct_batching_by_name(const char *name, enum ct_batching *batching);
+
 /* How a model is served; zeros are the defaults. Times are in cycles. */
 struct ct_serving {
   enum ct_batching batching;
@@ -598,6 +622,12 @@ int ct_now(ct_device *dev, uint64_t *cycle);
  * operation at a time; one whole job at a time; inference while the time to a request's deadline is
  * short, else each in turn. */
 enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB, CT_SLACK };
+
+/* The names that commands and results use, "priority", "fcfs", "round-robin", "job", "slack"; NULL
+ * for what is no policy. The policy of a name: CT_OK, or CT_ERR_ARG with a sentence that lists
+ * them. Any thread. */
+const char *ct_policy_name(enum ct_policy policy);
+int ct_policy_by_name(const char *name, enum ct_policy *policy);
 
 /* CT_PRIORITY at first. Takes effect at the next grant and changes no result. CT_ERR_UNSUPPORTED:
  * CT_SLACK on a device without CT_FEATURE_REQUESTS. */

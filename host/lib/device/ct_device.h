@@ -101,9 +101,11 @@ int ct_check_timeout(ct_device *dev, int timeout_ms);
  * sentence, such as "the batch". */
 int ct_check_range(ct_device *dev, const char *what, uint64_t addr, uint64_t size);
 
-/* Returns from a function with CT_ERR_ARG and the pointer's name if it is NULL. */
-#define CT_NEED(dev, pointer) \
-  if (!(pointer)) return ct_fail(dev, CT_ERR_ARG, "%s(): %s is NULL", __func__, #pointer)
+/* Returns from a public function with CT_ERR_ARG and the pointer's name if it is NULL. CT_NEED_OF:
+ * from what several of them share; call is the one that was called, as a text. */
+#define CT_NEED(dev, pointer) CT_NEED_OF(dev, __func__, pointer)
+#define CT_NEED_OF(dev, call, pointer) \
+  if (!(pointer)) return ct_fail(dev, CT_ERR_ARG, "%s(): %s is NULL", call, #pointer)
 
 /* Handles. what: "model" or "program". */
 void ct_handle_open(struct ct_handle *handle, ct_device *dev);

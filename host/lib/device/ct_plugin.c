@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ct_device.h"
+#include "ct_uri.h"
 
 #ifndef CT_PLUGIN_DIR
 #define CT_PLUGIN_DIR "/usr/local/lib/coltrain"
@@ -25,22 +26,21 @@ static void folder_of(char *path) {
 
 /* ---- The transports that are known ---------------------------------------------------------- */
 
-/* What can stand before the colon. ops NULL: a plug-in, if it is there; absent: what to say when it
- * is not. Other plug-ins are found by their name alone. */
+/* What can stand before the colon (ct_uri.c says what each means). ops NULL: a plug-in, if it is
+ * there; absent: what to say when it is not. Other plug-ins are found by their name alone. */
 struct scheme {
   const char *name;
   const struct ct_transport_ops *ops;
-  const char *text, *absent;
+  const char *absent;
 };
 
 static const struct scheme schemes[] = {
-    {"emu", &ct_transport_emu, "the bit-exact model in C, without time", NULL},
-    {"sim", NULL, "the simulated hardware, cycle by cycle",
+    {"emu", &ct_transport_emu, NULL},
+    {"sim", NULL,
      "the simulator sim.so is not where plug-ins are looked for: build it with make, or name its "
      "folder in COLTRAIN_PLUGIN_DIR"},
-    {"mmio", &ct_transport_mmio,
-     "a core in this machine's address space: mmio:/dev/uio0 and others (docs/mmio.md)", NULL},
-    {"usb", NULL, "a board on USB, by an FT232H or FT2232H (docs/usb.md)",
+    {"mmio", &ct_transport_mmio, NULL},
+    {"usb", NULL,
      "the transport for boards on USB, usb.so, is not where plug-ins are looked for: install "
      "libusb-1.0-0-dev and build it with make, or name its folder in COLTRAIN_PLUGIN_DIR"},
 };
@@ -158,7 +158,7 @@ static void describe(const struct scheme *s, struct ct_entry *e) {
   char why[sizeof e->text] = "";
   snprintf(e->uri, sizeof e->uri, "%s:", s->name);
   e->error = ct_plugin_open(s->name, strlen(s->name), &plugin, why, sizeof why);
-  snprintf(e->text, sizeof e->text, "%s", e->error ? why : s->text);
+  snprintf(e->text, sizeof e->text, "%s", e->error ? why : ct_uri_find(s->name)->text);
   ct_plugin_close(&plugin);
 }
 

@@ -32,27 +32,33 @@ static void free_steps(ct_model *m) {
   m->step_jobs = 0;
 }
 
-static int check_rates(ct_device *dev, const struct ct_training *t) {
-  const struct {
-    const char *name;
-    float value;
-  } rate[] = {
-      {"learning rate", t->lr}, {"momentum", t->momentum}, {"weight decay", t->weight_decay}};
-  for (size_t i = 0; i < sizeof rate / sizeof *rate; ++i)
-    if ((bits_of(rate[i].value) & 0x7f800000) == 0x7f800000)
-      return ct_fail(dev, CT_ERR_ARG, "the %s is not a finite number", rate[i].name);
-  return CT_OK;
+/* A rate that makes sense: a number from 0 to most. By its bits, as the environment is the caller's
+ * and comparing NaN would leave a trace in it. */
+static int check_rate(const char *name, float value, float most) {
+  const uint32_t bits = bits_of(value), size = bits & ~CT_FP_SIGN;
+  if (size >= 0x7f800000) return ct_fail(NULL, CT_ERR_ARG, "the %s is not a finite number", name);
+  if (size == 0 || (bits == size && size <= bits_of(most))) return CT_OK;
+  return ct_fail(NULL, CT_ERR_ARG, "a %s of %.7g: it must be 0..%g", name, (double)value,
+                 (double)most);
+}
+
+int ct_training_check(const struct ct_training *training) {
+  CT_NEED(NULL, training);
+  int err = check_rate("learning rate", training->lr, 1000.0f);
+  if (!err) err = check_rate("momentum", training->momentum, 1.0f);
+  if (!err) err = check_rate("weight decay", training->weight_decay, 1.0f);
+  if (!err)
+    err = ct_check_reserved(NULL, "ct_training", training->reserved,
+                            sizeof training->reserved / sizeof *training->reserved);
+  return err;
 }
 
 int ct_model_training(ct_model *m, const struct ct_training *training) {
   int err = ct_check_model(m);
   if (err) return err;
   CT_NEED(m->dev, training);
-  err = check_rates(m->dev, training);
-  if (!err)
-    err = ct_check_reserved(m->dev, "ct_training", training->reserved,
-                            sizeof training->reserved / sizeof *training->reserved);
-  if (err) return err;
+  err = ct_training_check(training);
+  if (err) return ct_fail(m->dev, err, "%s", ct_last_error(NULL));
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
@@ -320,11 +326,20 @@ static int infer_some(ct_model *m, uint64_t image, const float *x, size_t rows, 
   return err;
 }
 
+/* Whether so many rows of inputs and of answers can lie in the caller's memory. */
+static int check_rows(const ct_model *m, size_t rows) {
+  const size_t in = m->net.width[0], out = classes_of(m);
+  if (rows < SIZE_MAX / sizeof(float) / (in > out ? in : out)) return CT_OK;
+  return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
+}
+
 int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, float *logits) {
   int err = ct_check_model(m);
   if (err || rows == 0) return err;
   CT_NEED(m->dev, x);
   CT_NEED(m->dev, logits);
+  err = check_rows(m, rows);
+  if (err) return err;
   const size_t row_size = ct_pack_row_size(m->net.width[0]),
                answer = (size_t)ct_model_answer_size(m);
   uint64_t at = 0;
@@ -356,8 +371,8 @@ int ct_model_evaluate(ct_model *m, uint64_t image, const float *x, const uint32_
   if (rows) CT_NEED(m->dev, x);
   if (rows) CT_NEED(m->dev, labels);
   const size_t classes = classes_of(m);
-  if (rows > SIZE_MAX / sizeof(float) / classes - 1)
-    return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
+  err = check_rows(m, rows);
+  if (err) return err;
   float *logits = calloc(rows * classes + 1, sizeof *logits);
   if (!logits) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
   err = ct_model_infer(m, image, x, rows, logits);

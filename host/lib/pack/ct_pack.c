@@ -59,14 +59,18 @@ static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size
   path->leave(state);
 }
 
-/* What all three need; width: elements of x that lie next to each other. */
-static int check_matrix(size_t rows, size_t cols, size_t width, size_t pitch) {
-  if (rows && cols && !ct_pack_size(rows, cols))
+/* What all three need; x: so many lines of width elements that lie next to each other. */
+static int check_matrix(size_t rows, size_t cols, bool transposed, size_t pitch) {
+  const size_t lines = transposed ? cols : rows, width = transposed ? rows : cols;
+  const size_t most = SIZE_MAX / sizeof(float);
+  if (rows && cols && (!ct_pack_size(rows, cols) || width > most))
     return ct_fail(NULL, CT_ERR_ARG, "a matrix of %zu x %zu is more than this machine can address",
                    rows, cols);
   if (pitch < width)
     return ct_fail(NULL, CT_ERR_ARG, "a pitch of %zu is less than the %zu elements of a row", pitch,
                    width);
+  if (lines > 1 && pitch > (most - width) / (lines - 1))
+    return ct_fail(NULL, CT_ERR_ARG, "a pitch of %zu is more than this machine can address", pitch);
   return CT_OK;
 }
 
@@ -79,7 +83,7 @@ int ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_shar
             void *out) {
   CT_NEED(NULL, x);
   CT_NEED(NULL, out);
-  int err = check_matrix(rows, cols, cols, pitch);
+  int err = check_matrix(rows, cols, false, pitch);
   if (!err) err = check_sharing(sharing);
   if (!err) pack(x, rows, cols, pitch, 1, sharing, out);
   return err;
@@ -89,7 +93,7 @@ int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
                        enum ct_sharing sharing, void *out) {
   CT_NEED(NULL, x);
   CT_NEED(NULL, out);
-  int err = check_matrix(rows, cols, rows, pitch);
+  int err = check_matrix(rows, cols, true, pitch);
   if (!err) err = check_sharing(sharing);
   if (!err) pack(x, rows, cols, 1, pitch, sharing, out);
   return err;
@@ -98,7 +102,7 @@ int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
 int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x) {
   CT_NEED(NULL, packed);
   CT_NEED(NULL, x);
-  const int err = check_matrix(rows, cols, cols, pitch);
+  const int err = check_matrix(rows, cols, false, pitch);
   if (err) return err;
   const uint8_t *record = packed;
   for (size_t r0 = 0; r0 < rows; r0 += CT_TILE) {
@@ -118,12 +122,14 @@ int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float 
 size_t ct_pack_row_size(size_t n) {
   const size_t blocks = n / CT_TILE + (n % CT_TILE != 0);
   const size_t groups = blocks / CT_TILE + (blocks % CT_TILE != 0);
-  return (blocks + groups) * CT_TILE;
+  return blocks > SIZE_MAX / CT_TILE - groups ? 0 : (blocks + groups) * CT_TILE;
 }
 
 int ct_pack_row(const float *x, size_t n, void *out) {
   CT_NEED(NULL, x);
   CT_NEED(NULL, out);
+  if (n && (!ct_pack_row_size(n) || n > SIZE_MAX / sizeof *x))
+    return ct_fail(NULL, CT_ERR_ARG, "a row of %zu is more than this machine can address", n);
   uint8_t *header = out;
   const size_t blocks = n / CT_TILE + (n % CT_TILE != 0);
   for (size_t b0 = 0; b0 < blocks; b0 += CT_TILE) {

@@ -22,10 +22,11 @@ static int open_queues(ct_device *dev) {
   return err ? err : load_idle(dev);
 }
 
-int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
+static int open_device(const char *uri, const struct ct_options *options, ct_device **device,
+                       const char *call) {
   if (device) *device = NULL;
-  CT_NEED(NULL, device);
-  CT_NEED(NULL, uri);
+  CT_NEED_OF(NULL, call, device);
+  CT_NEED_OF(NULL, call, uri);
   ct_device *dev;
   int err = ct_device_open(uri, options, &dev);
   if (!err) err = open_queues(dev);
@@ -42,8 +43,12 @@ int ct_open_with(const char *uri, const struct ct_options *options, ct_device **
   return CT_OK;
 }
 
+int ct_open_with(const char *uri, const struct ct_options *options, ct_device **device) {
+  return open_device(uri, options, device, __func__);
+}
+
 int ct_open(const char *uri, ct_device **device) {
-  return ct_open_with(uri, NULL, device);
+  return open_device(uri, NULL, device, __func__);
 }
 
 static void close_queues(ct_device *dev) {

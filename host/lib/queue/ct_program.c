@@ -4,12 +4,12 @@
 
 #include "ct_queue.h"
 
-int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **out) {
-  if (out) *out = NULL;
+int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program) {
+  if (program) *program = NULL;
   int err = ct_check_device(dev);
   if (err) return err;
   CT_NEED(dev, commands);
-  CT_NEED(dev, out);
+  CT_NEED(dev, program);
   if (count < 1 || count > CT_PROG_MAX)
     return ct_fail(dev, CT_ERR_ARG, "a program has 1..%u commands, not %zu", CT_PROG_MAX, count);
   ct_program *p = calloc(1, sizeof *p);
@@ -27,7 +27,7 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
     return err;
   }
   ct_handle_open(&p->handle, dev);
-  *out = p;
+  *program = p;
   return CT_OK;
 }
 

@@ -309,11 +309,11 @@ static int feed(ct_device *dev) {
 /* ---- Calls --------------------------------------------------------------------------------- */
 
 /* A request of a server: an input and an output in what the device may read and write. */
-static int check_request(ct_server *s, const struct ct_request *request) {
+static int check_request(ct_server *s, const struct ct_request *request, const char *call) {
   int err = ct_check_handle(s ? &s->handle : NULL, "server");
   if (err || !s) return err;
   if (!s->model) return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
-  CT_NEED(s->dev, request);
+  CT_NEED_OF(s->dev, call, request);
   err = ct_check_reserved(s->dev, "ct_request", request->reserved,
                           sizeof request->reserved / sizeof *request->reserved);
   if (err) return err;
@@ -324,9 +324,9 @@ static int check_request(ct_server *s, const struct ct_request *request) {
                               ct_model_answer_size(s->model));
 }
 
-int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t cycle,
-                      uint64_t *tag) {
-  int err = check_request(s, request);
+static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycle, uint64_t *tag,
+                   const char *call) {
+  int err = check_request(s, request, call);
   if (err) return err;
   struct ct_requests *q = ct_requests_of(s->dev);
   struct ct_request_slot *r = first_of(q, CT_REQUEST_FREE);
@@ -361,8 +361,13 @@ int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t c
   return CT_OK;
 }
 
+int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t cycle,
+                      uint64_t *tag) {
+  return push_at(s, request, cycle, tag, __func__);
+}
+
 int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
-  return ct_server_push_at(s, request, CT_NO_CYCLE, tag);
+  return push_at(s, request, CT_NO_CYCLE, tag, __func__);
 }
 
 /* ---- What the queues tell, and ask ---------------------------------------------------------- */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "mmio:": a core in this machine's address space (docs/mmio.md).
- *
- *   mmio:FILE[,regs=OFFSET][,mem=FILE][,mem-at=OFFSET][,mem-size=BYTES][,irq=FILE|off]
+ * "mmio:": a core in this machine's address space (docs/mmio.md); its arguments are in ct_uri.c.
  *
  * Registers are read and written by aligned 32-bit accesses, memory by aligned ones of 8 bytes (and
  * of one at ragged ends). Before a register is written, what was written to memory has arrived: its
@@ -34,7 +32,8 @@
 #include "ct_mmio_guard.h"
 #include "ct_mmio_io.h"
 #include "ct_transport.h"
-#include "host/transports/ct_args.h"
+#include "coltrain/coltrain.h" /* the errors transports return */
+#include "host/transports/ct_uri.h"
 
 enum {
   REG_BYTES = 4096, /* what the core decodes */
@@ -52,7 +51,7 @@ struct mmio {
   struct ct_guard guard;
   bool guarded;
   uint64_t mem_bytes;
-  uint32_t clock_hz;
+  uint32_t clock_hz, told_hz; /* told: by clock= */
   bool has_clock;
   int irq_config;  /* a PCI function's configuration, where it is enabled again; -1: not there */
   int irq;         /* descriptor of the UIO device, -1: none */
@@ -109,6 +108,7 @@ static int mmio_reg_read(void *self, uint32_t offset, uint32_t *value) {
   if (!err && ones)
     return gone(m, "its registers read all ones: the device is gone, unpowered or disabled");
   if (offset == CT_REG_IRQ_STATUS && *value) m->up = true;
+  if (offset == CT_REG_CLOCK_HZ && *value == 0) *value = m->told_hz;
   if (offset == CT_REG_DRAM_BYTES && m->mem_bytes) *value = (uint32_t)(m->mem_bytes / MIB);
   return err;
 }
@@ -299,29 +299,26 @@ static int mmio_irq_fd(void *self) {
 struct options {
   char file[CT_MMIO_PATH], mem[CT_MMIO_PATH], irq[CT_MMIO_PATH];
   uint64_t regs, mem_at, mem_size;
+  uint32_t clock_hz;
 };
 
 static bool parse(const char *args, struct options *o, char *why, size_t why_size) {
-  const size_t len = strcspn(args, ",");
-  *o = (struct options){.mem_at = UINT64_MAX};
-  if (len == 0 || len >= sizeof o->file || memchr(args, '=', len)) {
+  struct ct_uri u;
+  if (!ct_uri_parse(&u, "mmio", args, why, why_size)) return false;
+  if (u.file_length == 0 || u.file_length >= sizeof o->file) {
     snprintf(why, why_size,
              "name the file of the registers first: mmio:/dev/uio0, "
              "mmio:/sys/bus/pci/devices/.../resource0,mem=FILE or "
              "mmio:/dev/mem,regs=OFFSET,mem-at=OFFSET,mem-size=BYTES");
     return false;
   }
-  memcpy(o->file, args, len);
-  const struct ct_arg table[] = {
-      {.name = "regs", .number = &o->regs, .max = INT64_MAX - REG_BYTES},
-      {.name = "mem", .text = o->mem, .textsize = sizeof o->mem},
-      {.name = "mem-at", .number = &o->mem_at, .max = INT64_MAX},
-      {.name = "mem-size", .number = &o->mem_size, .min = MIB, .max = INT64_MAX},
-      {.name = "irq", .text = o->irq, .textsize = sizeof o->irq},
-  };
-  if (!ct_args_parse(args[len] ? args + len + 1 : "", table, sizeof table / sizeof *table, why,
-                     why_size))
-    return false;
+  *o = (struct options){.regs = ct_uri_number(&u, "regs"),
+                        .mem_at = ct_uri_number(&u, "mem-at"),
+                        .mem_size = ct_uri_number(&u, "mem-size"),
+                        .clock_hz = (uint32_t)ct_uri_number(&u, "clock")};
+  memcpy(o->file, u.file, u.file_length);
+  ct_uri_text(&u, "mem", o->mem, sizeof o->mem);
+  ct_uri_text(&u, "irq", o->irq, sizeof o->irq);
   if (o->regs % 4 == 0 && (o->mem_at % 16 == 0 || o->mem_at == UINT64_MAX)) return true;
   snprintf(why, why_size, "regs= must be a multiple of 4 and mem-at= one of 16");
   return false;
@@ -457,10 +454,11 @@ static int open_interrupt(struct mmio *m, const struct options *o, char *why, si
                           &m->irq_config, why, why_size);
 }
 
-/* A clock that stands still is none. */
-static int find_clock(struct mmio *m) {
+/* A clock that stands still is none. clock= is for a core that cannot tell, and for no other. */
+static int find_clock(struct mmio *m, char *why, size_t why_size) {
   uint64_t cycle[2] = {0, 0};
   int err = mmio_reg_read(m, CT_REG_CLOCK_HZ, &m->clock_hz);
+  if (!err && !ct_uri_clock(m->told_hz, m->clock_hz, why, why_size)) err = CT_ERR_ARG;
   m->has_clock = true;
   for (int i = 0; i < 2 && !err; ++i)
     err = mmio_now(m, &cycle[i]);
@@ -491,11 +489,12 @@ static int mmio_open(const char *args, void **self, char *why, size_t why_size) 
   }
   m->file.fd = m->mem_file.fd = m->irq = m->irq_config = m->watch = m->timer = -1;
   m->pause = MIN_PAUSE;
+  m->told_hz = o.clock_hz;
   m->guarded = ct_guard_open(&m->guard);
   int err = open_registers(m, &o, why, why_size);
   if (!err) err = open_memory(m, &o, why, why_size);
   if (!err) err = open_interrupt(m, &o, why, why_size);
-  if (!err) err = find_clock(m);
+  if (!err) err = find_clock(m, why, why_size);
   if (err)
     release(m);
   else

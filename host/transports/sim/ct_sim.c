@@ -12,6 +12,7 @@
 #define CT_SIM_HEADER "ct_core_dut.h"
 #endif
 
+#include <errno.h>
 #include <fenv.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,11 +21,12 @@
 #include <time.h>
 
 #include CT_SIM_HEADER
+#include "coltrain/coltrain.h" /* the errors transports return */
 #include "coltrain_spec.h"
 #include "ct_axi_mem.h"
 #include "ct_sim.h"
 #include "ct_sim_probe.h"
-#include "host/transports/ct_args.h"
+#include "host/transports/ct_uri.h"
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -57,7 +59,7 @@ struct sim {
   struct scheduled *queue; /* sorted by cycle; queue[first] is next */
   size_t first, count, capacity;
   uint64_t cycle;
-  uint64_t dram_mib;
+  uint64_t dram_mib, clock_hz;
   bool axil_driven; /* the register bus was not idle in the last cycle */
   bool changed;     /* an input was driven that the model has not taken */
   bool traced;
@@ -228,24 +230,35 @@ static void sim_close(void *self) {
   free(s);
 }
 
+/* What the model looks at; core= and threads= are the plug-in's. */
 struct options {
-  uint64_t dram, latency, bandwidth, stall, seed, threads;
-  char wave[512], core[16];
+  struct ct_axi_mem_config memory;
+  uint64_t dram_mib, clock_hz;
+  char wave[512];
 };
 
 static bool parse(const char *args, struct options *o, char *why, size_t whysize) {
-  *o = (struct options){.dram = 256, .latency = 60, .bandwidth = 16, .seed = 1};
-  const struct ct_arg table[] = {
-      {.name = "dram", .number = &o->dram, .min = 1, .max = 65536},
-      {.name = "latency", .number = &o->latency, .min = 1, .max = 100000},
-      {.name = "bandwidth", .number = &o->bandwidth, .min = 1, .max = 16},
-      {.name = "stall", .number = &o->stall, .min = 0, .max = 99},
-      {.name = "seed", .number = &o->seed, .min = 0, .max = UINT64_MAX},
-      {.name = "threads", .number = &o->threads, .min = 1, .max = 2},
-      {.name = "wave", .text = o->wave, .textsize = sizeof o->wave},
-      {.name = "core", .text = o->core, .textsize = sizeof o->core},
-  };
-  return ct_args_parse(args, table, sizeof table / sizeof *table, why, whysize);
+  struct ct_uri u;
+  if (!ct_uri_parse(&u, "sim", args, why, whysize)) return false;
+  const uint32_t bandwidth = (uint32_t)ct_uri_number(&u, "bandwidth");
+  *o = (struct options){.dram_mib = ct_uri_number(&u, "dram"),
+                        .clock_hz = ct_uri_number(&u, "clock"),
+                        .memory = {.bytes = (size_t)ct_uri_number(&u, "dram") << 20,
+                                   .latency = (uint32_t)ct_uri_number(&u, "latency"),
+                                   .read_bytes = bandwidth,
+                                   .write_bytes = bandwidth,
+                                   .stall_percent = (uint32_t)ct_uri_number(&u, "stall"),
+                                   .seed = ct_uri_number(&u, "seed")}};
+  ct_uri_text(&u, "wave", o->wave, sizeof o->wave);
+  return true;
+}
+
+/* Verilator does not say that a file cannot be written. */
+static int check_wave(const char *path, char *why, size_t whysize) {
+  FILE *file = *path ? fopen(path, "wb") : NULL;
+  if (!*path || (file && fclose(file) == 0)) return CT_OK;
+  snprintf(why, whysize, "option wave=%s: the file cannot be written: %s", path, strerror(errno));
+  return errno == EACCES || errno == EROFS ? CT_ERR_PERMISSION : CT_ERR_IO;
 }
 
 static void reset(struct sim *s) {
@@ -260,24 +273,21 @@ static int sim_open(const char *args, void **self, char *why, size_t whysize) {
   struct options o;
   fenv_t caller;
   if (!parse(args, &o, why, whysize)) return CT_ERR_ARG;
+  const int err = check_wave(o.wave, why, whysize);
+  if (err) return err;
   fegetenv(&caller);
   struct sim *s = calloc(1, sizeof *s);
   if (s) {
     s->ops = &PASTE(CT_SIM_MODEL, _sim);
-    s->dram_mib = o.dram;
+    s->dram_mib = o.dram_mib;
+    s->clock_hz = o.clock_hz;
     s->traced = o.wave[0] != 0;
-    const struct ct_axi_mem_config config = {.bytes = (size_t)o.dram << 20,
-                                             .latency = (uint32_t)o.latency,
-                                             .read_bytes = (uint32_t)o.bandwidth,
-                                             .write_bytes = (uint32_t)o.bandwidth,
-                                             .stall_percent = (uint32_t)o.stall,
-                                             .seed = o.seed};
-    s->mem = ct_axi_mem_new(&config);
+    s->mem = ct_axi_mem_new(&o.memory);
     s->dut = s->mem ? DUT(new)(s->traced ? o.wave : NULL) : NULL;
   }
   fesetenv(&caller); /* see sim_close() */
   if (!s || !s->mem || !s->dut) {
-    snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", o.dram);
+    snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", o.dram_mib);
     if (s) ct_axi_mem_free(s->mem);
     free(s);
     return CT_ERR_MEMORY;
@@ -291,13 +301,15 @@ static bool is_register(uint32_t offset) {
   return offset % 4 == 0 && offset < 0x1000;
 }
 
-/* The size of the memory is the simulator's to choose, not the core's. */
+/* The size of the memory and the clock's speed are the simulator's to choose, not the core's. */
 static int sim_reg_read(void *self, uint32_t offset, uint32_t *value) {
   struct sim *s = self;
   if (!is_register(offset)) return CT_ERR_ARG;
   start_access(&s->read, offset, 0);
   const int err = finish(s, &s->read);
-  *value = offset == CT_REG_DRAM_BYTES ? (uint32_t)s->dram_mib : s->read.data;
+  *value = offset == CT_REG_DRAM_BYTES ? (uint32_t)s->dram_mib
+           : offset == CT_REG_CLOCK_HZ ? (uint32_t)s->clock_hz
+                                       : s->read.data;
   return err;
 }
 

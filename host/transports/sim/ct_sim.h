@@ -2,10 +2,8 @@
 /*
  * The Verilated core behind a transport's table of functions.
  *
- * Arguments: dram=MIB (256), latency=CYCLES (60), bandwidth=BYTES a cycle each way (16),
- * stall=PERCENT (0), seed=N (1), wave=FILE (needs a model built with TRACE=1), core=16x16|16x8
- * (which model; only the plug-in looks at it), threads=1|2 (2 needs a model built with THREADS=2;
- * only the plug-in looks at it).
+ * The arguments are in ct_uri.c. Only the plug-in looks at core=, which chooses the model; wave=
+ * needs a model built with TRACE=1, threads=2 one built with THREADS=2.
  *
  * One ct_sim.c is one model: CT_SIM_MODEL names it (see the shim in tb/harness/vshim.awk).
  */

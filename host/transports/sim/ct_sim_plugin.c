@@ -6,25 +6,19 @@
  */
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ct_sim.h"
-#include "host/transports/ct_args.h"
+#include "coltrain/coltrain.h" /* the errors transports return */
+#include "host/transports/ct_uri.h"
 
 /* Every model's device begins with a pointer to its functions. */
 static const struct ct_transport_ops *ops_of(void *self) {
   return *(const struct ct_transport_ops *const *)self;
-}
-
-/* The value of one option in args, or "". */
-static void find_option(const char *args, const char *name, char *value, size_t size) {
-  *value = 0;
-  for (const char *p = args ? args : ""; *p; p += strcspn(p, ","), p += *p == ',') {
-    const size_t len = strlen(name);
-    if (strncmp(p, name, len) != 0 || p[len] != '=') continue;
-    snprintf(value, size, "%.*s", (int)strcspn(p + len + 1, ","), p + len + 1);
-  }
 }
 
 /* What this build can do itself; for the rest its twins are asked. */
@@ -37,39 +31,62 @@ enum { HAS_WAVES = 0 };
 #define CT_SIM_THREADS 1
 #endif
 
-/* Opens a device of the plug-in in the build tree `twin` beside this one. */
-static int open_twin(const char *twin, const char *made_by, const char *args, void **self,
-                     char *why, size_t whysize) {
-  char path[4096] = "";
+/* Another build tree beside this one. */
+struct twin {
+  const char *folder, *option, *why, *make;
+};
+
+static const struct twin traced = {"trace", "wave=", "a model that writes waves", "make TRACE=1"};
+static const struct twin threaded = {"threads2", "threads=2", "a model of two threads",
+                                     "make THREADS=2"};
+
+/* The twin's plug-in. */
+static void twin_path(const struct twin *twin, char path[PATH_MAX + 64]) {
   Dl_info here;
   static const char anchor;
-  if (dladdr(&anchor, &here) && here.dli_fname) {
-    const char *slash = strrchr(here.dli_fname, '/');
-    const int dir = slash ? (int)(slash - here.dli_fname) : 0;
-    snprintf(path, sizeof path, "%.*s%s../../%s/lib/coltrain/sim.so", dir, here.dli_fname,
-             slash ? "/" : "", twin);
+  *path = 0;
+  if (!dladdr(&anchor, &here) || !here.dli_fname) return;
+  char tree[PATH_MAX];
+  if (!realpath(here.dli_fname, tree)) return;
+  for (int i = 0; i < 3; ++i) { /* lib/coltrain/sim.so */
+    char *slash = strrchr(tree, '/');
+    if (slash) *slash = 0;
+  }
+  snprintf(path, PATH_MAX + 64, "%s/%s/lib/coltrain/sim.so", tree, twin->folder);
+}
+
+static int open_twin(const struct twin *twin, const char *args, void **self, char *why,
+                     size_t whysize) {
+  char path[PATH_MAX + 64];
+  twin_path(twin, path);
+  if (access(path, F_OK)) {
+    snprintf(why, whysize,
+             "option %s needs %s, which takes minutes to build and which the ordinary build leaves "
+             "out: run %s in the source tree, then try again (it makes %s)",
+             twin->option, twin->why, twin->make, path);
+    return CT_ERR_UNSUPPORTED;
   }
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   const struct ct_transport_ops *(*plugin)(void) = NULL;
   if (lib) *(void **)&plugin = dlsym(lib, "ct_transport_plugin");
-  if (plugin && plugin != ct_transport_plugin) return plugin()->open(args, self, why, whysize);
-  snprintf(why, whysize, "this needs another model (%s), which is not at %s", made_by, path);
+  if (plugin && plugin != ct_transport_plugin && plugin()->abi == CT_TRANSPORT_ABI)
+    return plugin()->open(args, self, why, whysize);
+  const char *reason = lib ? "it is of another version" : dlerror();
+  snprintf(why, whysize, "option %s: %s cannot be used: %s; run %s again", twin->option, path,
+           reason, twin->make);
   if (lib) dlclose(lib);
-  return CT_ERR_DEVICE;
+  return CT_ERR_ABI;
 }
 
 static int plugin_open(const char *args, void **self, char *why, size_t whysize) {
-  char core[32], wave[8], threads[8];
-  find_option(args, "core", core, sizeof core);
-  find_option(args, "wave", wave, sizeof wave);
-  find_option(args, "threads", threads, sizeof threads);
-  if (*wave && !HAS_WAVES) return open_twin("trace", "make TRACE=1", args, self, why, whysize);
-  if (strcmp(threads, "2") == 0 && !*wave && CT_SIM_THREADS != 2)
-    return open_twin("threads2", "make THREADS=2", args, self, why, whysize);
-  if (!*core || strcmp(core, "16x16") == 0) return ct_core_sim.open(args, self, why, whysize);
-  if (strcmp(core, "16x8") == 0) return ct_core_16x8_sim.open(args, self, why, whysize);
-  snprintf(why, whysize, "option core=%s: there are 16x16 and 16x8", core);
-  return CT_ERR_ARG;
+  struct ct_uri u;
+  if (!ct_uri_parse(&u, "sim", args, why, whysize)) return CT_ERR_ARG;
+  const bool waves = ct_uri_given(&u, "wave");
+  if (waves && !HAS_WAVES) return open_twin(&traced, args, self, why, whysize);
+  if (ct_uri_number(&u, "threads") == 2 && !waves && CT_SIM_THREADS != 2)
+    return open_twin(&threaded, args, self, why, whysize);
+  const bool small = ct_uri_is(&u, "core", "16x8");
+  return (small ? &ct_core_16x8_sim : &ct_core_sim)->open(args, self, why, whysize);
 }
 
 static void plugin_close(void *self) {

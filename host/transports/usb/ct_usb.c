@@ -18,11 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "coltrain/coltrain.h" /* the errors transports return */
 #include "coltrain_spec.h"
 #include "ct_usb_frame.h"
 #include "ct_usb_link.h"
 #include "host/transports/ct_transport.h"
-#include "host/transports/ct_args.h"
+#include "host/transports/ct_uri.h"
 
 enum {
   CHUNK = 1024,      /* data of a frame of a long access; never crosses 4 KB */
@@ -44,9 +45,9 @@ struct usb {
   struct ct_usb_link *link;
   struct ct_usb_parser parser; /* of the link's thread */
   uint16_t tag;                /* of the next request */
-  uint32_t clock_hz;
-  unsigned timeout_ms;      /* all attempts together */
-  struct ct_usb_frame kept; /* short writes that go with the next request */
+  uint32_t clock_hz, told_hz;  /* told: by clock= */
+  unsigned timeout_ms;         /* all attempts together */
+  struct ct_usb_frame kept;    /* short writes that go with the next request */
   uint8_t out[CT_USB_FRAME * (WINDOW + 1)];
   char error[256];
   bool dead;
@@ -254,6 +255,7 @@ static int usb_reg_read(void *self, uint32_t offset, uint32_t *value) {
   int err = keep_op(u, CT_USB_REG_READ, offset, 0);
   if (!err) err = send_kept(u, word, sizeof word);
   *value = ct_usb_get32(word);
+  if (offset == CT_REG_CLOCK_HZ && *value == 0) *value = u->told_hz;
   return err;
 }
 
@@ -400,20 +402,28 @@ static const char *usb_error(void *self) {
 
 /* ---- Opening and closing ------------------------------------------------------------------- */
 
-static bool parse(const char *args, struct ct_usb_where *w, uint64_t *timeout, char *why,
+static bool parse(const char *args, struct ct_usb_where *w, struct usb *u, char *why,
                   size_t whysize) {
-  *w = (struct ct_usb_where){.latency = 16};
-  *timeout = 700;
-  const struct ct_arg table[] = {
-      {.name = "serial", .text = w->serial, .textsize = sizeof w->serial},
-      {.name = "bus", .number = &w->bus, .min = 1, .max = 255},
-      {.name = "addr", .number = &w->address, .min = 1, .max = 127},
-      {.name = "vid", .number = &w->vid, .min = 1, .max = 0xffff},
-      {.name = "pid", .number = &w->pid, .min = 1, .max = 0xffff},
-      {.name = "latency", .number = &w->latency, .min = 2, .max = 255},
-      {.name = "timeout", .number = timeout, .min = 50, .max = 60000},
-  };
-  return ct_args_parse(args, table, sizeof table / sizeof *table, why, whysize);
+  struct ct_uri uri;
+  if (!ct_uri_parse(&uri, "usb", args, why, whysize)) return false;
+  *w = (struct ct_usb_where){.bus = ct_uri_number(&uri, "bus"),
+                             .address = ct_uri_number(&uri, "addr"),
+                             .vid = ct_uri_number(&uri, "vid"),
+                             .pid = ct_uri_number(&uri, "pid"),
+                             .latency = ct_uri_number(&uri, "latency")};
+  ct_uri_text(&uri, "serial", w->serial, sizeof w->serial);
+  u->timeout_ms = (unsigned)ct_uri_number(&uri, "timeout");
+  u->told_hz = (uint32_t)ct_uri_number(&uri, "clock");
+  return true;
+}
+
+/* clock= is for a board that cannot tell, and for no other. */
+static int find_clock(struct usb *u, char *why, size_t whysize) {
+  if (usb_reg_read(u, CT_REG_CLOCK_HZ, &u->clock_hz)) {
+    snprintf(why, whysize, "%s", u->error);
+    return CT_ERR_DEVICE;
+  }
+  return ct_uri_clock(u->told_hz, u->clock_hz, why, whysize) ? CT_OK : CT_ERR_ARG;
 }
 
 /* Asks what the board speaks. Any answers from before are told apart by a tag of chance. */
@@ -472,20 +482,15 @@ static struct usb *new_usb(void) {
 
 static int usb_open(const char *args, void **self, char *why, size_t whysize) {
   struct ct_usb_where where;
-  uint64_t timeout;
-  if (!parse(args, &where, &timeout, why, whysize)) return CT_ERR_ARG;
   struct usb *u = new_usb();
   if (!u) {
     snprintf(why, whysize, "the host has no memory or file descriptor left");
     return CT_ERR_MEMORY;
   }
-  u->timeout_ms = (unsigned)timeout;
-  int err = ct_usb_link_open(&where, take, u, &u->link, why, whysize);
+  int err = parse(args, &where, u, why, whysize) ? CT_OK : CT_ERR_ARG;
+  if (!err) err = ct_usb_link_open(&where, take, u, &u->link, why, whysize);
   if (!err) err = greet(u, why, whysize);
-  if (!err && usb_reg_read(u, CT_REG_CLOCK_HZ, &u->clock_hz)) {
-    snprintf(why, whysize, "%s", u->error);
-    err = CT_ERR_DEVICE;
-  }
+  if (!err) err = find_clock(u, why, whysize);
   if (err) {
     usb_close(u);
     return err;
