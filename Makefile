@@ -61,7 +61,7 @@ help:  ## This list
 
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
 LINT_STEPS  := scripts/lint scripts/check-core
-YOSYS_STEPS := scripts/yosys-check scripts/refuse-check
+YOSYS_STEPS := scripts/yosys-check scripts/axi-check scripts/refuse-check
 # The longest of all (minutes), so it starts first.
 SYNTH_STEPS := scripts/synth-ecp5
 SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
@@ -73,7 +73,7 @@ RUN          = +@BUILD=$(BUILD) JOBS=$(JOBS) scripts/run-tests.sh
 lint: $(GEN_SVH)  ## Verilator's lint over every module, without a warning; coltrain.core lists the same files
 	$(RUN) $(LINT_STEPS)
 
-yosys-check: $(GEN_SVH)  ## Yosys reads every module correctly; both tools refuse illegal parameters
+yosys-check: $(GEN_SVH)  ## Yosys reads every module correctly, finds no way from an AXI input to an AXI output; both tools refuse illegal parameters
 	$(RUN) $(YOSYS_STEPS)
 
 test-unit: $(UNIT_RUN)  ## The benches of the single blocks

@@ -2,8 +2,9 @@
 //
 // The core's registers on AXI4-Lite, counters, interrupt, debug access, global reset. The map: rtl/spec/ct_regs.def.
 //
-// Writes      taken when address and data are both there (awready_o and wready_o rise together), one a cycle; the write takes
-//             effect in the cycle of this handshake, and the answer (always OKAY) comes in the next. Only whole words: a write
+// Writes      address and data are taken apart, two of each ahead, whatever the other inputs are: no output of this block depends on an
+//             input of the same cycle. The write takes effect when both are there and an answer can follow, at the earliest in the cycle
+//             after the later of them was taken, one a cycle; the answer (always OKAY) comes in the next. Only whole words: a write
 //             with a WSTRB other than 1111 changes nothing. Writes to read-only and unmapped addresses change nothing.
 // Reads       rvalid_o two cycles after the address (counters: 5 to 22); always OKAY, unmapped addresses read 0. One at a time.
 //             Reading CYCLE_LO latches CYCLE_HI; reading the low half of a counter latches the high half (one latch for all
@@ -129,25 +130,39 @@ module ct_regs #(
   logic        wr, bvalid_q;
   logic [11:0] waddr;
   logic [31:0] wdata;
+  logic [3:0]  wstrb;
+  logic        aw_valid, w_valid;
+  logic        whole;      // address and whole word are there, and the answer can follow
+  logic        wr_bat;     // the write is ct_batch's
   logic        wr_global;
   logic [1:0]  wr_ctx;
-  logic        wr_bat;   // the write on offer is ct_batch's
 
-  assign wr_bat         = (Batcher != 0) && (s_axil_wstrb_i == 4'hf) && (waddr[11:7] == BatBank);
-  assign bat_wr_valid_o = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && wr_bat;
-  assign bat_wr_word_o  = {1'b0, waddr[6:2]};
-  assign bat_wr_data_o  = wdata;
+  ct_skid #(.Width(10)) u_aw (
+    .clk_i, .rst_ni,
+    .valid_i (s_axil_awvalid_i), .ready_o (s_axil_awready_o), .data_i (s_axil_awaddr_i[11:2]),
+    .valid_o (aw_valid),         .ready_i (wr),               .data_o (waddr[11:2])
+  );
+  ct_skid #(.Width(36)) u_w (
+    .clk_i, .rst_ni,
+    .valid_i (s_axil_wvalid_i),  .ready_o (s_axil_wready_o),  .data_i ({s_axil_wstrb_i, s_axil_wdata_i}),
+    .valid_o (w_valid),          .ready_i (wr),               .data_o ({wstrb, wdata})
+  );
 
-  assign wr               = s_axil_awvalid_i && s_axil_wvalid_i && (!bvalid_q || s_axil_bready_i) && (!wr_bat || bat_wr_ready_i);
-  assign s_axil_awready_o = wr;
-  assign s_axil_wready_o  = wr;
-  assign s_axil_bvalid_o  = bvalid_q;
-  assign s_axil_bresp_o   = 2'b00;
-  assign waddr            = s_axil_awaddr_i & 12'hffc;
-  assign wdata            = s_axil_wdata_i;
-  assign wr_global        = wr && (s_axil_wstrb_i == 4'hf) && (waddr[11:8] == 4'h0);
-  assign wr_ctx[0]        = wr && (s_axil_wstrb_i == 4'hf) && (waddr[11:8] == 4'(ct_pkg::CtxBase >> 8));
-  assign wr_ctx[1]        = wr && (s_axil_wstrb_i == 4'hf) && (waddr[11:8] == 4'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 8));
+  logic unused_addr;  // a word has no bytes of its own
+  assign unused_addr     = ^s_axil_awaddr_i[1:0];
+  assign waddr[1:0]      = 2'b00;
+  assign whole           = aw_valid && w_valid && (!bvalid_q || s_axil_bready_i);
+  assign wr_bat          = (Batcher != 0) && (wstrb == 4'hf) && (waddr[11:7] == BatBank);
+  assign bat_wr_valid_o  = whole && wr_bat;
+  assign bat_wr_word_o   = {1'b0, waddr[6:2]};
+  assign bat_wr_data_o   = wdata;
+
+  assign wr              = whole && (!wr_bat || bat_wr_ready_i);
+  assign s_axil_bvalid_o = bvalid_q;
+  assign s_axil_bresp_o  = 2'b00;
+  assign wr_global       = wr && (wstrb == 4'hf) && (waddr[11:8] == 4'h0);
+  assign wr_ctx[0]       = wr && (wstrb == 4'hf) && (waddr[11:8] == 4'(ct_pkg::CtxBase >> 8));
+  assign wr_ctx[1]       = wr && (wstrb == 4'hf) && (waddr[11:8] == 4'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 8));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)              bvalid_q <= 1'b0;
@@ -481,41 +496,11 @@ module ct_regs #(
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
-  `CT_ASSERT(AnswerKept_A, !s_axil_awready_o || !bvalid_q || s_axil_bready_i)
+  `CT_ASSERT(AnswerKept_A, !wr || !bvalid_q || s_axil_bready_i)
   `CT_ASSERT(ReadStates_A, rd_q <= RdAnswer)
   `CT_ASSERT(HoldInReset_A, !reset_now_q || hold_o)
 `ifdef FORMAL
-  // AXI4-Lite as the master sees it: offers stay as they are until they are taken, and there is one answer to each request.
-  logic        f_b_kept_q, f_r_kept_q;
-  logic [33:0] f_r_q;
-  logic [1:0]  f_bresp_q;
-  logic [2:0]  f_aw_q, f_w_q, f_ar_q;  // requests taken and not answered
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      f_b_kept_q <= 1'b0;
-      f_r_kept_q <= 1'b0;
-      f_aw_q     <= '0;
-      f_w_q      <= '0;
-      f_ar_q     <= '0;
-    end else begin
-      f_b_kept_q <= s_axil_bvalid_o && !s_axil_bready_i;
-      f_r_kept_q <= s_axil_rvalid_o && !s_axil_rready_i;
-      f_aw_q     <= f_aw_q + 3'(s_axil_awvalid_i && s_axil_awready_o) - 3'(s_axil_bvalid_o && s_axil_bready_i);
-      f_w_q      <= f_w_q + 3'(s_axil_wvalid_i && s_axil_wready_o) - 3'(s_axil_bvalid_o && s_axil_bready_i);
-      f_ar_q     <= f_ar_q + 3'(s_axil_arvalid_i && s_axil_arready_o) - 3'(s_axil_rvalid_o && s_axil_rready_i);
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    f_r_q     <= {s_axil_rdata_o, s_axil_rresp_o};
-    f_bresp_q <= s_axil_bresp_o;
-  end
-  // The counters' answer to the read is proven to come; here it comes only when it was asked for.
-  `CT_ASSUME(CountWhenAsked_M, !count_vld || rd_q == RdCounter)
-  `CT_ASSERT(BKept_A, !f_b_kept_q || (s_axil_bvalid_o && s_axil_bresp_o == f_bresp_q))
-  `CT_ASSERT(RKept_A, !f_r_kept_q || (s_axil_rvalid_o && f_r_q == {s_axil_rdata_o, s_axil_rresp_o}))
-  `CT_ASSERT(OneWriteAnswer_A, f_aw_q == f_w_q && f_aw_q == 3'(s_axil_bvalid_o))
-  `CT_ASSERT(OneReadAnswer_A, f_ar_q == 3'(rd_q != RdIdle) && (!s_axil_rvalid_o || f_ar_q == 3'd1))
-  `CT_ASSERT(TogetherTaken_A, (s_axil_awvalid_i && s_axil_awready_o) == (s_axil_wvalid_i && s_axil_wready_o))
+  `include "ct_regs_formal.svh"
 `endif
 
   `CT_COVER(Step_C, freeze_q && !freeze_o)

@@ -35,6 +35,7 @@
 enum {
   ANSWER_CYCLES = 10000, /* a register access that takes longer has failed */
   GUARD_CYCLES = 64,     /* a blocking write lets scheduled ones pass that are this near */
+  WRITE_CYCLES = 1,      /* from the cycle in which the core takes a write to its effect */
   CLOCK_TICKS = 1024     /* cycles between looks at the wall clock */
 };
 
@@ -156,7 +157,7 @@ static void start_access(struct access *a, uint32_t offset, uint32_t data) {
 /* ---- The clock ----------------------------------------------------------------------------- */
 
 static void start_scheduled(struct sim *s) {
-  if (s->write.active || !s->count || s->queue[s->first].cycle > s->cycle) return;
+  if (s->write.active || !s->count || s->queue[s->first].cycle > s->cycle + WRITE_CYCLES) return;
   start_access(&s->write, s->queue[s->first].offset, s->queue[s->first].value);
   ++s->first;
   --s->count;
