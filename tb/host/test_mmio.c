@@ -454,6 +454,23 @@ static void check_refused(const char *uri, int error, const char *part) {
     fail_msg("%s: error %d instead of %d, or \"%s\" is not in: %s", uri, got, error, part, text);
 }
 
+/* A core knows its clock: clock= may say the same and nothing else. */
+static void the_clock_is_the_cores(void **state) {
+  (void)state;
+  static const char *const good[] = {RIG_BY_UIO, RIG_BY_UIO ",clock=56.8"};
+  rig_start(STALLS ",clock=56.8");
+  for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+    struct ct_info info;
+    ct_device *dev = open_device(good[i]);
+    assert_int_equal(ct_info(dev, &info), CT_OK);
+    assert_int_equal(info.clock_hz, 56800000);
+    close_device(dev);
+    rig_start(STALLS ",clock=56.8");
+  }
+  check_refused(RIG_BY_UIO ",clock=57", CT_ERR_ARG, "its clock has 56.800000 MHz");
+  close_device(open_device(RIG_BY_UIO));
+}
+
 static void refusals(void **state) {
   (void)state;
   static const struct {
@@ -680,6 +697,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(lost_interrupts),
       cmocka_unit_test(endless_interrupts),
       cmocka_unit_test(closes_while_busy),
+      cmocka_unit_test(the_clock_is_the_cores),
       cmocka_unit_test(refusals),
       cmocka_unit_test(less_memory),
       cmocka_unit_test(one_user_at_a_time),
