@@ -425,7 +425,7 @@ module ct_core #(
   // ---- Matrix array --------------------------------------------------------------------------------------------------------
 
   logic [4:0]             rd_valid, rd_ready, rd_vld, rd_perr, rd_ctx;
-  logic                   ld_wr_ctx, ld_yield;
+  logic                   ld_wr_ctx, ld_yield, ld_block;
   logic                   vl_refused;  // VL waits for its bank of the tile registers
   logic [5*20-1:0]        rd_addr;
   logic [5*128-1:0]       rd_data;
@@ -538,6 +538,7 @@ module ct_core #(
     .spm_wr_ready_i (wr_ready[1]),
     .spm_wr_other_i (ld_wr_ctx),
     .spm_wr_yield_o (ld_yield),
+    .spm_wr_block_o (ld_block),
     .vl_refused_o   (vl_refused),
     .acc_rd_valid_o (acc_rd_valid),
     .acc_rd_ctx_o   (acc_rd_ctx),
@@ -569,6 +570,7 @@ module ct_core #(
     .freeze_i       (freeze),
     .train_cap_i    (train_cap),
     .ld_yield_i     (ld_yield),
+    .ld_block_i     (ld_block),
     .flush_i        (flush),
     .abandon_i      (abandon),
     .ld_cmd_valid_i (cmd_valid[1:0]),
@@ -648,7 +650,8 @@ module ct_core #(
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),
     .rd_addr_i   (rd_addr),
-    .rd_yield_i  (unit_policy == ct_pkg::PolicyPriority && train_floor == 8'd0 ? rd_ctx : 5'd0),
+    .strict_i    (unit_policy == ct_pkg::PolicyPriority && train_floor == 8'd0),
+    .rd_yield_i  (rd_ctx),
     .rd_ready_o  (rd_ready),
     .rd_vld_o    (rd_vld),
     .rd_data_o   (rd_data),

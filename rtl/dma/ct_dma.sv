@@ -31,6 +31,7 @@ module ct_dma #(
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
   input  logic                          ld_yield_i,       // see ct_dma_ld
+  input  logic                          ld_block_i,
   input  logic [1:0]                    flush_i,
   input  logic [1:0]                    abandon_i,
 
@@ -161,6 +162,7 @@ module ct_dma #(
     .gat_addr_i,
     .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
     .yield_i     (ld_yield_i),
+    .block_i     (ld_block_i),
     .halt_i      (bad_q),
     .idle_o      (ld_idle),
     .quiet_o     (ld_quiet),

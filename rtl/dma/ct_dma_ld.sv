@@ -36,6 +36,7 @@ module ct_dma_ld #(
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
   input  logic                          yield_i,      // words of training are in the way of inference's VS
+  input  logic                          block_i,      // words of either context are in the way of VS: no burst at all
   input  logic [1:0]                    flush_i,
   input  logic [1:0]                    halt_i,
   input  logic [1:0]                    abandon_i,
@@ -235,7 +236,7 @@ module ct_dma_ld #(
   assign want = f_valid | seq_valid;
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      req[c]  = want[c] && !freeze_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
+      req[c] = want[c] && !freeze_i && !block_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
     end
   end
 
@@ -568,6 +569,7 @@ module ct_dma_ld #(
                               4'(land_q[7:4] - sig_q[7:4]) <= 4'(put_q[7:4] - sig_q[7:4]))
   `CT_ASSERT(BurstInPage_A, !ar_v_q || {1'b0, ar_addr_q[7:0]} + {4'd0, ar_beats_q} <= 9'd256)
   `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && req[0] && take) || gnt == 2'b01)
+  `CT_ASSERT(BlockedAsksNothing_A, !block_i || !grant)
   `CT_ASSERT(NothingWrittenWhenDropped_A, !spm_wr_valid_o || !drop[w_ctx_q])
 `ifdef FORMAL
   // The walkers are proven by themselves and cut away here: this is what they keep to.

@@ -8,8 +8,8 @@
 // Rows        A word goes into its context's row buffer as it is, or through the transposer. Each context has 64 places; its stream
 //             asks for a word only when a place is free (or 16 places, for a transposed tile), so nothing here ever waits for the array.
 //             avail_o[c]: the oldest row of c may be popped. After pop_i[c], row_o holds it from the next cycle until the next pop.
-// Transposer  two buffers, each of one context from alloc until its last rows leave; context 0 first when both want one, and under
-//             PRIORITY with the floor at 0 training takes none while context 0 has one: so it may find both taken when it begins, but not
+// Transposer  two buffers, each of one context from alloc until its last rows leave; a ct_arbiter gives them tile by tile, as port A. Under
+//             PRIORITY with the floor at 0 training takes none while context 0 has one: so that may find both taken when it begins, but not
 //             between its tiles. A tile leaves at a row a cycle once its 16 words have arrived; at full rate a tile takes 16 cycles.
 // Errors      PARITY, or SQUARE if the words of a tile to transpose carry different exponents: a pulse with the physical address.
 // Flush       flush_i[c] drops everything of c at once, and ignores what SPM still answers.
@@ -77,9 +77,12 @@ module ct_mxu_afeed (
   tag_t       req, t1_q, t2_q;
   logic       t1_vld_q, t2_vld_q;
 
+  logic [2:0] turns;  // policy of the port and of the transposer, whose words and tiles hold nothing up
+  assign turns = policy_i == ct_pkg::PolicyPriority ? ct_pkg::PolicyPriority : ct_pkg::PolicyRoundRobin;
+
   ct_arbiter u_arbiter (
     .clk_i, .rst_ni, .floor_i, .flush_i,
-    .policy_i (policy_i == ct_pkg::PolicyPriority ? ct_pkg::PolicyPriority : ct_pkg::PolicyRoundRobin),
+    .policy_i (turns),
     .req_i    (req_valid_i),
     .defer_i  (1'b0),
     .last_i   (2'b11),
@@ -142,7 +145,8 @@ module ct_mxu_afeed (
   logic [1:0]   tile_in_d, tile_in_q;    // its 16 words have arrived
   logic [7:0]   rows_q;                  // rows wanted, less one
   logic [15:0]  exp_q;
-  logic         buf_free, alloc, alone;
+  logic         buf_free, alloc, alloc_ctx, strict, alone;
+  logic [1:0]   alloc_gnt;
   logic [1:0]   flush_buf;               // buffer b is being dropped
 
   logic         out_vld_d, out_vld_q;    // a tile is leaving
@@ -155,15 +159,27 @@ module ct_mxu_afeed (
   logic [7:0]   row_exp_q;
   logic [127:0] row_data;
 
-  assign alone       = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && own_o[0] && !halt_i[0];
-  assign alloc       = (alloc_i & alloc_ok_o) != 2'b00;
+  assign strict      = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign alone       = strict && own_o[0] && !halt_i[0];
+  assign alloc       = alloc_ok_o != 2'b00;
+  assign alloc_ctx   = alloc_gnt[1];
   assign alloc_buf_o = own_vld_q[0];
   assign buf_free    = own_vld_q != 2'b11;
-  assign alloc_ok_o  = {buf_free && !alloc_i[0] && !alone, buf_free};
+  assign alloc_ok_o  = buf_free ? alloc_gnt : 2'b00;
   assign own_o       = {|(own_vld_q & own_ctx_q) || (out_vld_q && out_ctx_q) || (row_vld_q && row_ctx_q),
                         |(own_vld_q & ~own_ctx_q) || (out_vld_q && !out_ctx_q) || (row_vld_q && !row_ctx_q)};
   assign flush_buf   = {flush_i[own_ctx_q[1]], flush_i[own_ctx_q[0]]};
   assign first_exp   = t2_q.tbuf ? exp_q[15:8] : exp_q[7:0];
+
+  ct_arbiter u_tile_arbiter (
+    .clk_i, .rst_ni, .floor_i, .flush_i,
+    .policy_i (turns),
+    .req_i    (alloc_i & {!alone, 1'b1}),
+    .defer_i  (1'b0),
+    .last_i   (2'b11),
+    .take_i   (buf_free),
+    .gnt_o    (alloc_gnt)
+  );
 
   // A tile that has begun to leave does so at a row a cycle. So its buffer can be given away when four rows are left: a word
   // requested then arrives three cycles later, when the last row has been read.
@@ -184,7 +200,7 @@ module ct_mxu_afeed (
     tile_in_d = tile_in_d & ~flush_buf;
     if (alloc) begin
       own_vld_d[alloc_buf_o] = 1'b1;
-      own_ctx_d[alloc_buf_o] = !alloc_i[0];
+      own_ctx_d[alloc_buf_o] = alloc_ctx;
     end
   end
 
@@ -208,8 +224,8 @@ module ct_mxu_afeed (
 
   always_ff @(posedge clk_i) begin
     if (alloc) begin
-      if (alloc_buf_o) rows_q[7:4] <= alloc_i[0] ? alloc_rows_i[3:0] : alloc_rows_i[7:4];
-      else             rows_q[3:0] <= alloc_i[0] ? alloc_rows_i[3:0] : alloc_rows_i[7:4];
+      if (alloc_buf_o) rows_q[7:4] <= alloc_ctx ? alloc_rows_i[7:4] : alloc_rows_i[3:0];
+      else             rows_q[3:0] <= alloc_ctx ? alloc_rows_i[7:4] : alloc_rows_i[3:0];
     end
     if (arrive_trans && t2_q.idx == '0) begin
       if (t2_q.tbuf) exp_q[15:8] <= spm_rd_exp_i;

@@ -275,6 +275,22 @@ module ct_mxu_agen #(
   `CT_ASSERT(RowsBounded_A, !f_open_q || f_rows_q < 8'd128)
   // A transposed tile has its places from its first row on.
   `CT_ASSERT(RoomKept_A, !cur_vld_q || !trans_q || row_q == '0 || row_q > tile_rows_m1 || free_q > FreeW'(tile_rows_m1) - FreeW'(row_q))
+  // The rows of a tile follow each other: the next one is the next of the same tile, with no Wait2, or after the last the first of
+  // another one.
+  logic       f_mid_q;           // the last row was not the last of its tile
+  logic [3:0] f_row_q, f_end_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)           f_mid_q <= 1'b0;
+    else if (flush_i)      f_mid_q <= 1'b0;
+    else if (meta_valid_o) f_mid_q <= meta_o[3:0] != meta_o[25:22];
+  end
+  always_ff @(posedge clk_i) begin
+    if (meta_valid_o) {f_row_q, f_end_q} <= {meta_o[3:0], meta_o[25:22]};
+  end
+  `CT_ASSERT(MidTile_A, !f_mid_q || (cur_vld_q && row_q == f_row_q + 4'd1 && tile_rows_m1 == f_end_q && f_row_q < f_end_q))
+  `CT_ASSERT(BetweenTiles_A, f_mid_q || !cur_vld_q || row_q == '0 || row_q > tile_rows_m1)
+  `CT_ASSERT(RowsFollow_A, !meta_valid_o || (f_mid_q ? meta_o[3:0] == f_row_q + 4'd1 && meta_o[25:22] == f_end_q && !meta_o[20] && !meta_o[16]
+                                                     : meta_o[3:0] == '0))
   // A request stays as it is until it is taken.
   logic        f_kept_q;
   logic [26:0] f_req_q;

@@ -2,11 +2,14 @@
 //
 // The scratchpad: 5 read ports and 2 write ports over banks of 144-bit words (16 mantissas, an exponent, 8 parity bits).
 //
-// Ports       read: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 ST, 4 VL; write: 0 LD, 1 VS. Of those that want a bank
-//             the first in this order is served, but a read with rd_yield_i (ct_core: training's, under PRIORITY with the floor at 0) after all without.
-//             VL is the last one because it may stand in for inference with words of training (urgent_q of ct_vpu), which delay nobody then.
+// Ports       read: 0 MXU A, 1 MXU B of context 0, 2 MXU B of context 1, 3 ST, 4 VL; write: 0 LD, 1 VS.
+// Rank        of the reads that want a bank the one goes whose port was served least recently: each of the four others goes before it
+//             once at most, so no read waits for more than 4 cycles. With strict_i (ct_core: PRIORITY with the floor at 0) reads with
+//             rd_yield_i (training's) go after all without, and among equals the first port goes: VL is the last one because it may stand in for
+//             inference with words of training (urgent_q of ct_vpu). Then age counts in every 64th cycle, if a read has waited for the 64
+//             before: no read without rd_yield_i waits for more than 384 cycles. Of two writes LD's goes (see ct_vpu_vs_guard).
 // Banks       word address modulo Banks. A bank does one read and one write a cycle; rd_ready_o and wr_ready_o (combinational) say
-//             whether the request is served in this cycle. Write port 0 is always served, read port 0 without rd_yield_i, too.
+//             whether the request is served in this cycle. Write port 0 is always served.
 // Latency     read data come exactly ct_pkg::SpmLat = 2 cycles after the cycle of the grant, marked by rd_vld_o; data and parity
 //             outputs mean nothing in other cycles.
 // Order       a write granted in cycle t is seen by reads granted in t + 1 and later. A read of the same word in the same cycle
@@ -39,6 +42,7 @@ module ct_spm #(
 
   input  logic [4:0]         rd_valid_i,
   input  logic [5*AddrW-1:0] rd_addr_i,
+  input  logic               strict_i,
   input  logic [4:0]         rd_yield_i,
   output logic [4:0]         rd_ready_o,
   output logic [4:0]         rd_vld_o,
@@ -131,7 +135,7 @@ module ct_spm #(
   logic [Ports-1:0]       bad;  // the parity of what each port has read is wrong
 
   assign rd_valid   = {rd_valid_i[Dbg] || dbg_rd_valid, rd_valid_i[Dbg-1:0]};
-  assign rd_yield   = {rd_yield_i[Dbg] || !rd_valid_i[Dbg], rd_yield_i[Dbg-1:0]};
+  assign rd_yield   = {(strict_i && rd_yield_i[Dbg]) || !rd_valid_i[Dbg], rd_yield_i[Dbg-1:0] & {Dbg{strict_i}}};
   assign rd_ready_o = rd_ready;
   assign dbg_rd_go  = dbg_rd_valid && !rd_valid_i[Dbg] && rd_ready[Dbg];
 
@@ -146,15 +150,50 @@ module ct_spm #(
     end
   end
 
-  // Of two reads that want one bank, the later port waits, unless only the earlier one yields.
+  // Which of two ports was served less recently: bit Ports*q + p, for q < p, says that it is p. Of several that are served in one
+  // cycle the order stays, so it is always one of all ports.
+  logic [Ports*Ports-1:0] later_d, later_q;
+  logic [Ports-1:0]       served;
+  logic [5:0]             tick_q;        // modulo 64
+  logic                   tick, by_age;
+  logic [Ports-1:0]       seen_d, seen_q;  // has waited since the last tick
+  assign served = rd_valid_i & rd_ready;
+  assign tick   = tick_q == 6'd63;
+  assign by_age = !strict_i || (tick && seen_q != '0);
+  assign seen_d = rd_valid_i & ~rd_ready & (seen_q | {Ports{tick}});
   always_comb begin
-    rd_ready = '1;
+    later_d = later_q;
+    for (int p = 1; p < Ports; p++) begin
+      for (int q = 0; q < p; q++) begin
+        if (served[q] != served[p]) later_d[Ports*q + p] = served[q];
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      later_q <= '0;
+      seen_q  <= '0;
+      tick_q  <= '0;
+    end else begin
+      if (rd_valid_i != '0) later_q <= later_d;
+      seen_q  <= seen_d;
+      tick_q  <= tick_q + 6'd1;
+    end
+  end
+
+  // Of two reads that want one bank, one that yields waits for one that does not, and of equals the one behind.
+  logic first_yields;
+  always_comb begin
+    rd_ready     = '1;
+    first_yields = 1'b0;
     if (rd_valid != '0) begin
       for (int p = 1; p < Ports; p++) begin
         for (int q = 0; q < p; q++) begin
           if (rd_valid[p] && rd_valid[q] && rd_bank[BankW*q +: BankW] == rd_bank[BankW*p +: BankW]) begin
-            if (rd_yield[q] && !rd_yield[p]) rd_ready[q] = 1'b0;
-            else                             rd_ready[p] = 1'b0;
+            first_yields = (rd_yield[q] == rd_yield[p]) ? by_age && later_q[Ports*q + p] && (p != Dbg || rd_valid_i[Dbg]) : rd_yield[q];
+            if (first_yields) rd_ready[q] = 1'b0;
+            else              rd_ready[p] = 1'b0;
           end
         end
       end
@@ -284,8 +323,8 @@ module ct_spm #(
   assign dbg_wr_valid = (dbg_q == DbgData) && is_flip_q && flip_q && !wr_valid_i[1];
 
   // The word of a flip that waits or is under way is being written by its owner, who wins.
-  assign overwritten = flip_q && ((wr_valid_i[0] && wr_addr_i[0 +: RowW+3] == flip_addr_q[RowW+2:0]) ||
-                       (wr_valid_i[1] && wr_ready_o[1] && wr_addr_i[AddrW +: RowW+3] == flip_addr_q[RowW+2:0]));
+  assign overwritten = flip_q && ((wr_valid_i[0] && wr_addr_i[0 +: RowW+BankW] == flip_addr_q[RowW+BankW-1:0]) ||
+                       (wr_valid_i[1] && wr_ready_o[1] && wr_addr_i[AddrW +: RowW+BankW] == flip_addr_q[RowW+BankW-1:0]));
 
   always_comb begin
     dbg_d     = dbg_q;
@@ -349,7 +388,7 @@ module ct_spm #(
   logic unused_addr;
   assign unused_addr = ^{rd_addr_i, wr_addr_i, dbg_addr, flip_addr_q, peek_addr_q};
 
-  `CT_ASSERT(FirstReadServed_A, !rd_valid_i[0] || rd_yield_i[0] || rd_ready_o[0])
+  `CT_ASSERT(FirstReadServed_A, !strict_i || by_age || !rd_valid_i[0] || rd_yield_i[0] || rd_ready_o[0])
   // Nobody waits for a read that yields, unless it yields itself.
   logic [Banks-1:0] first_want, late_gnt;
   always_comb begin
@@ -373,13 +412,53 @@ module ct_spm #(
   logic             f_some;  // somebody's read of the bank that f_port wants is served
   assign f_wants = rd_bank[BankW*f_port +: BankW];
   assign f_both  = f_port < f_other && f_other < 3'(Ports) && rd_valid[f_port] && rd_valid[f_other] && f_wants == rd_bank[BankW*f_other +: BankW];
-  assign f_over  = rd_yield[f_port] && !rd_yield[f_other];
+  assign f_over  = rd_yield[f_port] == rd_yield[f_other] ? by_age && later_q[Ports*f_port + f_other] && (f_other != 3'(Dbg) || rd_valid_i[Dbg])
+                                                         : rd_yield[f_port];
   always_comb begin
     f_some = 1'b0;
     for (int p = 0; p < Ports; p++) f_some = f_some || (rd_valid[p] && rd_ready[p] && rd_bank[BankW*p +: BankW] == f_wants);
   end
   `CT_ASSERT(OneReadPerBank_A, !f_both || !(rd_ready[f_port] && rd_ready[f_other]))
   `CT_ASSERT(ReadsByRank_A, !f_both || !(f_over ? rd_ready[f_port] : rd_ready[f_other]))
+  // The order is one of all ports: of no three is each behind another.
+  logic f_total;
+  always_comb begin
+    f_total = 1'b1;
+    for (int c = 2; c < Ports; c++) begin
+      for (int b = 1; b < c; b++) begin
+        for (int a = 0; a < b; a++) begin
+          if (later_q[Ports*a + b] == later_q[Ports*b + c] && later_q[Ports*a + c] != later_q[Ports*a + b]) f_total = 1'b0;
+        end
+      end
+    end
+  end
+  `CT_ASSERT(OrderIsTotal_A, f_total)
+  // How long the read of f_port has waited, and how many ports are before it: without strict_i each cycle takes one away, with it each
+  // tick that it has been seen at before.
+  logic [2:0] f_before, f_wait_q;
+  logic [8:0] f_strict_q;
+  logic       f_waits;
+  assign f_waits = rd_valid_i[f_port] && !rd_ready[f_port];
+  always_comb begin
+    f_before = 3'd0;
+    for (int p = 0; p < Ports; p++) begin
+      if (p[2:0] < f_port) f_before = f_before + 3'(!later_q[Ports*p + f_port]);
+      if (p[2:0] > f_port) f_before = f_before + 3'(later_q[Ports*f_port + p]);
+    end
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_wait_q   <= '0;
+      f_strict_q <= '0;
+    end else begin
+      f_wait_q   <= f_waits && !strict_i ? f_wait_q + 3'd1 : 3'd0;
+      f_strict_q <= f_waits && !rd_yield[f_port] ? f_strict_q + 9'd1 : 9'd0;
+    end
+  end
+  `CT_ASSERT(WaitAndBefore_A, f_port >= 3'(Ports) || 4'(f_wait_q) + 4'(f_before) <= 4'd4)
+  `CT_ASSERT(WaitBound_A, f_port >= 3'(Ports) || f_wait_q <= 3'd4)
+  `CT_ASSERT(SeenWaits_A, f_port >= 3'(Ports) || f_strict_q <= (seen_q[f_port] ? 9'd64 * (9'd5 - 9'(f_before)) : 9'd0) + 9'(tick_q))
+  `CT_ASSERT(StrictBound_A, f_port >= 3'(Ports) || f_strict_q <= 9'd384)
   `CT_ASSERT(WantedIsServed_A, f_port >= 3'(Ports) || !rd_valid[f_port] || f_some)
   `CT_ASSERT(DebugWordAlone_A, dbg_q != DbgWait || !vld1_q[Dbg])
 `endif

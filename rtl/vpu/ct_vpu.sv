@@ -96,6 +96,7 @@ module ct_vpu #(
   input  logic         spm_wr_ready_i,
   input  logic         spm_wr_other_i,  // a word of training has the bank
   output logic         spm_wr_yield_o,  // no more of those, please
+  output logic         spm_wr_block_o,  // of neither context
   output logic         vl_refused_o,    // VL waits for a bank of the tile registers
 
   // ACC read port
@@ -352,6 +353,15 @@ module ct_vpu #(
 
   assign spm_rd_ctx_o   = vl_rd_ctx && !urgent_q[0];
   assign spm_wr_yield_o = yield_q;
+
+  ct_vpu_guard u_guard (
+    .clk_i, .rst_ni,
+    .enable_i (!strict || urgent_q[1]),
+    .busy_i   (vs_pending != 2'b00),
+    .valid_i  (spm_wr_valid_o),
+    .ready_i  (spm_wr_ready_i),
+    .block_o  (spm_wr_block_o)
+  );
   assign vl_refused_o   = vl_wr_valid && !vl_wr_ready;
 
   // --- Tile registers: VA writes first. ---

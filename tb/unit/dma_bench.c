@@ -54,7 +54,7 @@ dma_bench *dma_open(const struct dma_config *config) {
   ct_dma_dut *d = b->dut = ct_dma_new(ct_tb_trace());
   set_windows(d);
   *d->train_cap_i = 8;
-  *d->ld_yield_i = 0;
+  *d->ld_yield_i = *d->ld_block_i = 0;
   *d->policy_i = *d->floor_i = *d->freeze_i = *d->flush_i = *d->abandon_i = 0;
   *d->ld_cmd_valid_i = *d->st_cmd_valid_i = *d->fetch_valid_i = 0;
   *d->fetch_soft_i = *d->fetch_drop_i = *d->st_seal_i = 0;

@@ -35,7 +35,7 @@ static void fetch_random(dma_bench *b, ct_rng *rng, int ctx) {
 }
 
 static void change_settings(dma_bench *b, ct_rng *rng) {
-  *b->dut->policy_i = (uint8_t)ct_rng_below(rng, 4);
+  *b->dut->policy_i = (uint8_t)ct_rng_below(rng, 5);
   *b->dut->floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
   *b->dut->train_cap_i = (uint8_t)(1 + ct_rng_below(rng, 8));
 }
@@ -812,6 +812,35 @@ static void training_stops_to_read(void **state) {
   }
 }
 
+/* Blocked, neither context reads anything more than what is under way, whatever the policy. */
+static void blocked_loads_stop(void **state) {
+  (void)state;
+  enum { kCap = 4 };
+  for (unsigned policy = 0; policy < 5; ++policy) {
+    dma_bench *b = dma_open(&kPlain);
+    *b->dut->policy_i = (uint8_t)policy;
+    *b->dut->floor_i = 64;
+    *b->dut->train_cap_i = kCap;
+    for (int c = 0; c < 2; ++c) {
+      const struct ct_cmd cmd = long_command(c, kLd, true, 16);
+      for (int i = 0; i < 20; ++i)
+        dma_push(b, c, kLd, &cmd);
+    }
+    for (unsigned round = 0; round < 3; ++round) {
+      dma_cycles(b, 300);
+      *b->dut->ld_block_i = 1;
+      dma_cycles(b, 17 * (8 + kCap) + 100);
+      const uint64_t before = b->beats[kInf][kLd] + b->beats[kTrn][kLd];
+      dma_cycles(b, 300);
+      assert_int_equal(b->beats[kInf][kLd] + b->beats[kTrn][kLd], before);
+      *b->dut->ld_block_i = 0;
+    }
+    dma_drain(b, 200000);
+    dma_check(b);
+    dma_close(b);
+  }
+}
+
 /* W stands still in the middle of a burst, for long: the context is let go, its next stores wait
  * until the burst is through, and nothing of the old job gets into them. */
 static void abandoned_in_a_burst(void **state) {
@@ -856,6 +885,7 @@ int main(void) {
       cmocka_unit_test(abandoned_answers_are_dropped),
       cmocka_unit_test(training_reads_beside_a_hung_inference),
       cmocka_unit_test(training_stops_to_read),
+      cmocka_unit_test(blocked_loads_stop),
       cmocka_unit_test(abandoned_in_a_burst),
       cmocka_unit_test(soft_fetches),
       cmocka_unit_test(dropped_fetches),

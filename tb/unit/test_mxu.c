@@ -393,14 +393,17 @@ static void full_rate(void **state) {
   (void)state;
   for (unsigned v = 0; v < 2; ++v) {
     mxu_tb *tb = open_cleared(v, 50 + v, 0);
-    for (unsigned trans = 0; trans < 4; ++trans) {
+    for (unsigned i = 0; i < 20; ++i) {
+      const unsigned trans = i % 4;
+      tb->policy = i / 4;
       const double wide = measure(tb, product(64, 32, 2), 1, trans);
       const double narrow = measure(tb, product(16, 64, 1), 1, trans);
       const double chained = measure(tb, product(32, 1, 2), 20, trans);
       print_message(
-          "%s, trans %u: rows a slot %.4f (64 rows, Nt 2), %.4f (16 rows, Nt 1), %.4f (20 commands "
+          "%s, policy %u, trans %u: rows a slot %.4f (64 rows, Nt 2), %.4f (16 rows, Nt 1), %.4f "
+          "(20 commands "
           "of 64 rows)\n",
-          mxu_variant_names[v], trans, wide, narrow, chained);
+          mxu_variant_names[v], tb->policy, trans, wide, narrow, chained);
       assert_true(wide >= 0.99);
       assert_true(narrow >= 16.0 / 17);
       assert_true(chained >= 0.99);
@@ -489,6 +492,34 @@ static void transposed_beside_training(void **state) {
   }
 }
 
+/* Both multiply transposed tiles all the time: the transposer's buffers go in turn, so that each
+ * has its part of the rows under every policy. */
+static void transposed_shares(void **state) {
+  (void)state;
+  static const struct {
+    unsigned policy, floor, least; /* 1/256 of the rows for training */
+  } cases[] = {{0, 64, 60}, {0, 128, 120}, {1, 0, 120}, {2, 0, 120}, {3, 0, 120}, {4, 0, 120}};
+  for (unsigned i = 0; i < 2 * sizeof cases / sizeof *cases; ++i) {
+    mxu_tb *tb = open_cleared(i % 2, 90 + i, 0);
+    struct ct_cmd cmds[20];
+    for (unsigned k = 0; k < 20; ++k) {
+      cmds[k] = product(64, 16, 1);
+      CT_PUT(&cmds[k], MM_A_TRANS, 1);
+    }
+    tb->policy = cases[i / 2].policy;
+    *tb->p.floor_i = (uint8_t)cases[i / 2].floor;
+    for (unsigned c = 0; c < 2; ++c)
+      mxu_tb_load(tb, c, kFree, cmds, 20);
+    for (unsigned n = 0; n < 10000; ++n)
+      mxu_tb_cycle(tb);
+    const double got = tb->c[1].rows, all = got + tb->c[0].rows;
+    print_message("16x%u, policy %u, floor %u, A transposed: training has %.1f / 256 of the rows\n",
+                  tb->p.cols, tb->policy, *tb->p.floor_i, 256 * got / all);
+    assert_true(256 * got / all >= cases[i / 2].least && 256 * got / all <= cases[i / 2].least + 8);
+    mxu_tb_close(tb);
+  }
+}
+
 /* While both have rows all the time, a floor of F gives training F/256 of them. */
 static void floor_is_the_share_of_rows(void **state) {
   (void)state;
@@ -534,6 +565,7 @@ int main(void) {
       cmocka_unit_test(inference_beside_training),
       cmocka_unit_test(transposed_beside_training),
       cmocka_unit_test(floor_is_the_share_of_rows),
+      cmocka_unit_test(transposed_shares),
   };
   return cmocka_run_group_tests_name("ct_mxu", tests, NULL, NULL);
 }

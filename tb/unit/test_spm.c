@@ -19,7 +19,8 @@ typedef struct {
   void (*tick)(void *dut);
   void (*reset)(void *dut, unsigned cycles);
   void (*close)(void *dut);
-  uint8_t *rd_valid_i, *rd_yield_i, *rd_ready_o, *rd_vld_o, *rd_perr_o, *wr_valid_i, *wr_ready_o;
+  uint8_t *rd_valid_i, *rd_yield_i, *strict_i, *rd_ready_o, *rd_vld_o, *rd_perr_o, *wr_valid_i,
+      *wr_ready_o;
   uint32_t *rd_addr_i, *rd_data_o, *wr_data_i, *flip_addr_i, *peek_addr_i, *peek_data_o;
   uint64_t *rd_exp_o, *wr_addr_i;
   uint16_t *wr_exp_i;
@@ -49,6 +50,7 @@ typedef struct {
         .close = name##_free_any,                          \
         .rd_valid_i = d->rd_valid_i,                       \
         .rd_yield_i = d->rd_yield_i,                       \
+        .strict_i = d->strict_i,                           \
         .rd_ready_o = d->rd_ready_o,                       \
         .rd_vld_o = d->rd_vld_o,                           \
         .rd_perr_o = d->rd_perr_o,                         \
@@ -110,6 +112,11 @@ typedef struct {
   rd_req rd[kReads];
   wr_req wr[kWrites];
   bool rd_done[kReads], wr_done[kWrites]; /* served in the last cycle */
+  bool strict;
+  unsigned order[kReads];            /* ports, that served least recently first */
+  bool seen[kReads];                 /* waits since the last 64th cycle at least */
+  unsigned wait[kReads], longest[2]; /* cycles that a read waits; the most, strict or not */
+  unsigned ticks;
   unsigned long reads, writes, refused;
   unsigned long overtaken; /* reads that an earlier port left to a later one */
 } bench;
@@ -129,7 +136,9 @@ static bench *open_bench(unsigned variant) {
   b->banks = kBanks[variant];
   const spm_ports *d = &b->p;
   *d->rd_valid_i = 0;
-  *d->rd_yield_i = 0;
+  *d->rd_yield_i = *d->strict_i = 0;
+  for (unsigned p = 0; p < kReads; ++p)
+    b->order[p] = p;
   *d->wr_valid_i = 0;
   *d->flip_arm_i = 0;
   *d->flip_addr_i = 0;
@@ -148,6 +157,7 @@ static void close_bench(bench *b) {
 static void drive(bench *b) {
   const spm_ports *d = &b->p;
   *d->rd_valid_i = *d->rd_yield_i = 0;
+  *d->strict_i = b->strict;
   for (unsigned p = 0; p < kReads; ++p) {
     *d->rd_valid_i |= (uint8_t)(b->rd[p].valid << p);
     *d->rd_yield_i |= (uint8_t)(b->rd[p].yield << p);
@@ -187,12 +197,47 @@ static bool same_bank(const bench *b, uint32_t a, uint32_t c) {
   return a % b->banks == c % b->banks;
 }
 
+/* The ranks of this cycle: by age, unless strict and nobody has waited long, or this is no 64th
+ * cycle. */
+static bool by_age(const bench *b) {
+  bool any = false;
+  for (unsigned p = 0; p < kReads; ++p)
+    any |= b->seen[p];
+  return !b->strict || (any && b->ticks % 64 == 63);
+}
+
+static void rank(const bench *b, unsigned at[kReads]) {
+  for (unsigned i = 0; i < kReads; ++i)
+    at[by_age(b) ? b->order[i] : i] = i;
+}
+
+/* Served ports go behind all others, among themselves as they stood. */
+static void note_served(bench *b) {
+  unsigned next[kReads], n = 0;
+  for (unsigned pass = 0; pass < 2; ++pass) {
+    for (unsigned i = 0; i < kReads; ++i)
+      if (b->rd_done[b->order[i]] == (pass == 1)) next[n++] = b->order[i];
+  }
+  memcpy(b->order, next, sizeof next);
+  for (unsigned p = 0; p < kReads; ++p) {
+    const bool waits = b->rd[p].valid && !b->rd_done[p];
+    b->seen[p] = waits && (b->seen[p] || b->ticks % 64 == 63);
+    b->wait[p] = waits && !(b->strict && b->rd[p].yield) ? b->wait[p] + 1 : 0;
+    if (b->wait[p] > b->longest[b->strict]) b->longest[b->strict] = b->wait[p];
+  }
+  assert_true(b->longest[0] <= 4 && b->longest[1] <= 384);
+  ++b->ticks;
+}
+
 static void check_grants(bench *b) {
   const spm_ports *d = &b->p;
+  unsigned at[kReads];
+  rank(b, at);
   for (unsigned p = 0; p < kReads; ++p) {
     bool ready = true;
     for (unsigned q = 0; q < kReads; ++q) {
-      const bool first = b->rd[q].yield == b->rd[p].yield ? q < p : b->rd[p].yield;
+      const bool last = b->strict && b->rd[p].yield;
+      const bool first = (b->strict && b->rd[q].yield) == last ? at[q] < at[p] : last;
       const bool taken = b->rd[q].valid && same_bank(b, b->rd[q].addr, b->rd[p].addr);
       ready &= !(first && taken);
       b->overtaken += b->rd[p].valid && first && taken && q > p;
@@ -201,6 +246,7 @@ static void check_grants(bench *b) {
     if (b->rd[p].valid) assert_int_equal((*d->rd_ready_o >> p) & 1, ready);
     b->refused += b->rd[p].valid && !ready;
   }
+  note_served(b);
   const bool clash = b->wr[0].valid && same_bank(b, b->wr[0].addr, b->wr[1].addr);
   b->wr_done[0] = b->wr[0].valid;
   b->wr_done[1] = b->wr[1].valid && !clash;
@@ -297,9 +343,35 @@ static void random_traffic(unsigned v) {
       stalls[p] = ct_stall_make(100 * k + p, k < 3 ? 20 : 60, 1 + p);
     for (int i = 0; i < 15000; ++i) {
       random_requests(b, &rng, stalls, spans[k % 3], 0);
+      if (i % 500 == 0) {
+        b->strict = !b->strict;
+        memset(b->wait, 0, sizeof b->wait);
+      }
       cycle(b);
     }
     assert_true(b->reads > 10000 && b->writes > 5000 && b->refused > 1000 && b->overtaken > 500);
+    close_bench(b);
+  }
+}
+
+/* All ports want one bank all the time: each has its turn, or, if the policy is strict, at least in
+ * every 384 cycles. Of those that yield none has. */
+static void all_want_one_bank(unsigned v) {
+  for (unsigned strict = 0; strict < 2; ++strict) {
+    bench *b = open_bench(v);
+    unsigned got[kReads] = {0};
+    b->strict = strict;
+    for (unsigned i = 0; i < 6400; ++i) {
+      for (unsigned p = 0; p < kReads; ++p)
+        b->rd[p] = (rd_req){true, kBanks[v] * (i % 16), p == 3};
+      cycle(b);
+      for (unsigned p = 0; p < kReads; ++p)
+        got[p] += b->rd_done[p];
+    }
+    for (unsigned p = 0; p < kReads; ++p)
+      assert_in_range(got[p], strict ? (p == 3 ? 0 : 16) : 1280,
+                      strict ? (p == 3 ? 0 : 6400) : 1280);
+    assert_int_equal(b->longest[0], strict ? 0 : 4);
     close_bench(b);
   }
 }
@@ -421,7 +493,7 @@ static void late_flip_is_void(unsigned v) {
       const uint32_t addr = 8 + ct_rng_below(&rng, 50);
       write_word(b, 0, addr, random_word(&rng));
       *b->p.flip_arm_i = 1;
-      *b->p.flip_addr_i = addr;
+      *b->p.flip_addr_i = addr + (delay & 1) * kWords; /* the same word */
       *b->p.flip_bit_i = 5;
       for (int i = 0; i < 20; ++i) {
         no_requests(b);
@@ -452,6 +524,7 @@ static void late_flip_is_void(unsigned v) {
   }
 
 ON_ALL(random_traffic)
+ON_ALL(all_want_one_bank)
 ON_ALL(all_ports_at_once)
 ON_ALL(flips_show_until_written)
 ON_ALL(debug_under_traffic)
@@ -461,7 +534,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_traffic_all),           cmocka_unit_test(all_ports_at_once_all),
       cmocka_unit_test(flips_show_until_written_all), cmocka_unit_test(debug_under_traffic_all),
-      cmocka_unit_test(late_flip_is_void_all),
+      cmocka_unit_test(late_flip_is_void_all),        cmocka_unit_test(all_want_one_bank_all),
   };
   return cmocka_run_group_tests_name("ct_spm", tests, NULL, NULL);
 }
