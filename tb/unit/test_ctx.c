@@ -435,7 +435,7 @@ static void describe(bench *b, plan *p, uint32_t *d) {
     p->addr = CT_DESC_NCMDS;
   }
   if (p->scenario == kBadFlags) {
-    d[CT_DESC_FLAGS] |= UINT32_C(2) << ct_rng_below(&b->rng, 31);
+    d[CT_DESC_FLAGS] |= UINT32_C(4) << ct_rng_below(&b->rng, 30);
     p->code = CT_DEV_DESCRIPTOR;
     p->addr = CT_DESC_FLAGS;
   }
