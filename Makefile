@@ -99,7 +99,7 @@ demo: all  ## Inference and training on one simulated accelerator, on the handwr
 # The named configuration of the small board: parameters of ct_core, and what an LFE5U-85F may spend.
 ECP5_TOP    ?= ct_core
 ECP5_PARAMS ?= Cols=8 VpuLanes=4 SpmWords=8192
-ECP5_BUDGET ?= MULT18X18D=156 DP16KD=208 LUT4=60000
+ECP5_BUDGET ?= MULT18X18D=156 DP16KD=208 LUT4=63000
 export ECP5_TOP ECP5_PARAMS ECP5_BUDGET
 synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
 	@scripts/synth-ecp5
