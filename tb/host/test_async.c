@@ -222,6 +222,33 @@ static void random_cancels(struct bed *b) {
   assert_in_range(cancelled, 1, JOBS - 1);
 }
 
+/* A doorbell that fails, with effect or without: the job is there, once, and those behind it. */
+static void doorbells_that_fail(struct bed *b) {
+  enum { DOORBELLS = 24 };
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (uint32_t i = 0; i < DOORBELLS; ++i) {
+    const enum ct_queue queue = ct_rng_below(&rng, 2) ? CT_TRAINING : CT_INFERENCE;
+    const bool again = ct_rng_below(&rng, 2);
+    uint64_t tag = 0;
+    struct ct_event e;
+    flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_TAIL), 1 + again,
+                      ct_rng_below(&rng, 2) ? WITH : WITHOUT);
+    tag = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    if (again) assert_int_equal(ct_wait(b->dev, tag, &e, 2000), CT_ERR_DEVICE);
+    if (ct_rng_below(&rng, 2)) check_result(b, tag, CT_OK);
+    check_result(b, submit_copy(b, queue, 30 + i, CT_NO_CYCLE), CT_OK);
+  }
+  flaky_end(&way, b->dev);
+  struct ct_event e;
+  while (ct_reap(b->dev, &e, 2000) == CT_OK)
+    assert_int_equal(e.error, CT_OK);
+  for (uint32_t i = 0; i < DOORBELLS; ++i)
+    assert_true(is_copied(b, 1 + i) && is_copied(b, 30 + i));
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
+}
+
 /* ---- Timeouts ---- */
 
 static void timeouts_leave_everything(struct bed *b) {
@@ -696,6 +723,7 @@ static void on_both(void (*test)(struct bed *)) {
 ON_BOTH(cancel_in_every_state)
 ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
+ON_BOTH(doorbells_that_fail)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
 ON_BOTH(free_while_running)
@@ -712,6 +740,7 @@ int main(void) {
       cmocka_unit_test(cancel_in_every_state_everywhere),
       cmocka_unit_test(cancel_a_step_everywhere),
       cmocka_unit_test(random_cancels_everywhere),
+      cmocka_unit_test(doorbells_that_fail_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
       cmocka_unit_test(a_dead_memory_is_no_trap),
