@@ -412,7 +412,7 @@ struct ct_event {
 };
 
 /* Takes the event of something that has ended: of any, oldest first. CT_ERR_TIMEOUT if none ends in
- * time (at once where none can, as on emu:); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
+ * time (at once where none can ever); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
  * job is a success of ct_reap(): see error. Even CT_NO_WAIT lets a simulated device run a little,
  * so polling makes progress. */
 int ct_reap(ct_device *dev, struct ct_event *event, int timeout_ms);
