@@ -42,7 +42,7 @@ struct ct_pending {
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
   enum ct_event_kind kind;
-  bool cancelled;  /* its descriptor has been made harmless */
+  bool emptied;    /* its descriptor has been left without commands */
   bool last;       /* of its work */
   unsigned before; /* jobs of the same work before it */
 };
@@ -79,7 +79,6 @@ struct ct_listener {
 /* Everything this layer knows of a device. */
 struct ct_queues {
   struct ct_ring ring[CT_QUEUES];
-  ct_program *idle;       /* a program that does nothing: what cancelled jobs run */
   struct ct_event *event; /* seen, not reaped: a ring buffer with room for all that are to come */
   size_t first, count, room;
   int fd;   /* what ct_poll_fd() gave; -1: nobody has asked */
@@ -189,8 +188,9 @@ static inline uint64_t ct_job_tag(enum ct_queue queue, uint64_t seq) {
 /* Whether the tag is of a work whose event is still to come; the number of its last job. */
 bool ct_is_pending(const ct_device *dev, uint64_t tag, uint64_t *seq);
 
-/* Cancels one job, in whatever state it is. */
-int ct_cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq);
+/* Cancels a work whose event is still to come, in whatever state it is: all of its jobs. last: the
+ * number of its last one. */
+int ct_cancel_work(ct_device *dev, enum ct_queue queue, uint64_t last);
 
 /* Takes the event of that tag (0: the oldest) if it is there. */
 bool ct_event_take(ct_device *dev, uint64_t tag, struct ct_event *event);

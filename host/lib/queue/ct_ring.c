@@ -196,8 +196,8 @@ static uint64_t time_of(const ct_device *dev, const uint32_t *word) {
   return dev->info.has_clock ? (uint64_t)word[1] << 32 | word[0] : CT_NO_CYCLE;
 }
 
-static int error_of(const struct ct_pending *p, uint32_t code) {
-  if (p->cancelled || code == CT_DEV_CANCELLED) return CT_ERR_CANCELLED;
+static int error_of(uint32_t code) {
+  if (code == CT_DEV_CANCELLED) return CT_ERR_CANCELLED;
   return code ? CT_ERR_JOB : CT_OK;
 }
 
@@ -217,9 +217,10 @@ static void add_job(ct_device *dev, const struct ct_pending *p, const struct com
   e->rows += c->rows;
   ++e->jobs;
   if (e->error) return;
-  e->error = error_of(p, c->code);
-  e->code = c->code;
-  e->address = c->addr;
+  const bool empty = p->emptied && c->code == CT_DEV_DESCRIPTOR; /* see ct_cancel.c */
+  e->code = empty ? CT_DEV_CANCELLED : c->code;
+  e->error = error_of(e->code);
+  e->address = empty ? 0 : c->addr;
 }
 
 static int take_completion(ct_device *dev, enum ct_queue queue) {
