@@ -17,7 +17,7 @@ const char *serve_arrivals_name(enum serve_arrivals arrivals) {
 /* Of the measured requests: those that came too late, or never; requests a second in time. */
 struct figures {
   struct ct_stats latency;
-  size_t missed;
+  size_t missed, unknown; /* too late; answered, but nobody knows when */
   double goodput, mean_batch;
 };
 
@@ -54,6 +54,8 @@ static int figures_of(const struct serve *s, struct figures *f) {
   const struct serve_run *run = &s->run;
   const size_t drop = ct_stats_drop(run->count);
   *f = (struct figures){.mean_batch = mean_batch(run)};
+  for (size_t i = 0; i < run->count; ++i)
+    f->unknown += run->request[i].met == CT_MET_UNKNOWN;
   if (!s->info.has_clock || run->done < run->count) return 0;
   serve_deadlines(s, drop, &f->missed, &f->goodput);
   return serve_latencies(run, drop, &f->latency);
@@ -119,6 +121,12 @@ void serve_print(const struct serve *s) {
           ct_batching_name(s->o->serving.batching),
           s->o->serving.max_batch ? s->o->serving.max_batch : 16);
   if (s->info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
+  if (f.unknown)
+    fprintf(s->text,
+            "deadline       %" PRIu32
+            " cycles: whether it was met is unknown of %zu requests, for "
+            "this device has no time\n",
+            s->o->deadline, f.unknown);
   fprintf(s->text, "batches        %.2f requests in the mean\n", f.mean_batch);
   fprintf(s->text, "answers        %zu of %zu, %zu wrong\n", s->run.done - s->run.failed,
           s->run.count, s->wrong);
@@ -215,15 +223,16 @@ int serve_json(const struct serve *s) {
                 cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
   json_object_set_new(
       root, "serve",
-      json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:o}",
                 "requests", (json_int_t)s->run.count, "completed",
                 (json_int_t)(s->run.done - s->run.failed), "wrong", (json_int_t)s->wrong,
                 "measured", (json_int_t)l->count, "dropped", (json_int_t)l->dropped, "p50_cycles",
                 cycles(l->p50), "p90_cycles", cycles(l->p90), "p99_cycles", cycles(l->p99),
                 "p999_cycles", cycles(l->p999), "max_cycles", cycles(l->max), "deadline_misses",
                 o->deadline && l->count ? json_integer((json_int_t)f.missed) : json_null(),
-                "goodput_per_second", f.goodput > 0 ? json_real(f.goodput) : json_null(),
-                "mean_batch", f.mean_batch, "batches", serve_json_batches(&s->run)));
+                "deadline_unknown", (json_int_t)f.unknown, "goodput_per_second",
+                f.goodput > 0 ? json_real(f.goodput) : json_null(), "mean_batch", f.mean_batch,
+                "batches", serve_json_batches(&s->run)));
   json_object_set_new(root, "sustainable", json_search(s));
   return cli_json_write(o->json, root);
 }

@@ -386,6 +386,10 @@ enum ct_event_kind {
 
 typedef struct ct_server ct_server;
 
+/* Whether a request was answered by its deadline; one without a deadline is in time whenever it is
+ * answered. CT_MET_UNKNOWN: it was answered, but the device has no clock (emu:). */
+enum ct_met { CT_MET_NO, CT_MET_YES, CT_MET_UNKNOWN };
+
 /* What became of something that was submitted. It is one thing with one event, however many jobs it
  * took. Cycles are CT_NO_CYCLE where there is no such time. */
 struct ct_event {
@@ -406,8 +410,8 @@ struct ct_event {
   /* Of requests alone. */
   ct_server *server; /* NULL: it is not a request */
   uint32_t batch;    /* requests in its batch; 0: it was in none */
-  bool met;          /* answered by its deadline; without one, or a clock: answered */
-  uint64_t deadline; /* CT_NO_CYCLE: none */
+  enum ct_met met;
+  uint64_t deadline; /* CT_NO_CYCLE: none, or no clock */
   uintptr_t reserved[4];
 };
 

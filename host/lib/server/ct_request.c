@@ -9,14 +9,7 @@
 #include "ct_server.h"
 
 /* Bits of REC_STATE and REQ_RESULT. */
-enum {
-  RECORD = 1u << 31,
-  MET = 1u << 30,
-  TICKETS = CT_REQ_PLACES - 1,
-  BATCH = 127,
-  CODE = 255,
-  RESULT = 7
-};
+enum { RECORD = 1u << 31, TICKETS = CT_REQ_PLACES - 1, BATCH = 127, CODE = 255, RESULT = 7 };
 
 /* ---- Slots --------------------------------------------------------------------------------- */
 
@@ -92,6 +85,15 @@ static uint64_t cycle_of(const ct_device *dev, uint32_t low, uint32_t high) {
   return dev->info.has_clock ? (uint64_t)high << 32 | low : CT_NO_CYCLE;
 }
 
+/* The device's bit knows nothing of what the request has waited for in the host. */
+static enum ct_met met(const ct_device *dev, const struct ct_request_slot *r) {
+  const struct ct_event *record = &r->event;
+  if (record->error) return CT_MET_NO;
+  if (!r->deadline) return CT_MET_YES;
+  if (!dev->info.has_clock) return CT_MET_UNKNOWN;
+  return record->end <= record->deadline ? CT_MET_YES : CT_MET_NO;
+}
+
 static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t state,
                         const uint32_t *v) {
   struct ct_event *record = &r->event;
@@ -99,17 +101,15 @@ static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   record->code = state & CODE;
   record->error = error_of(record->code);
   record->batch = ran ? state >> 8 & BATCH : 0;
-  record->met = state & MET;
   record->version = v[1];
   record->address = v[2];
   record->rows = v[3];
   record->arrive = cycle_of(dev, v[4], v[5]);
   record->start = ran ? cycle_of(dev, v[6], v[7]) : CT_NO_CYCLE;
   record->end = ran ? cycle_of(dev, v[8], v[9]) : CT_NO_CYCLE;
-  if (!dev->info.has_clock) return;
   if (r->arrival && r->arrival < record->arrive) record->arrive = r->arrival;
-  if (r->deadline) record->deadline = record->arrive + r->deadline;
-  if (r->deadline && ran && !record->error) record->met = record->end <= record->deadline;
+  if (r->deadline && dev->info.has_clock) record->deadline = record->arrive + r->deadline;
+  record->met = met(dev, r);
 }
 
 /* The words of the record that the device shows. */
