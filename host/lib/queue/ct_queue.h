@@ -109,6 +109,9 @@ uint64_t ct_queue_room(const ct_device *dev, enum ct_queue queue);
 uint64_t ct_queue_submitted(const ct_device *dev, enum ct_queue queue);
 bool ct_queue_is_idle(const ct_device *dev, enum ct_queue queue);
 
+/* Whether the oldest job of a queue that has not completed is of a kind; false if there is none. */
+bool ct_queue_is_at(const ct_device *dev, enum ct_queue queue, enum ct_event_kind kind);
+
 /* Loads what a builder made and frees code->cmd, whatever the outcome. */
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
 

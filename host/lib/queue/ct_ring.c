@@ -42,6 +42,11 @@ bool ct_queue_is_idle(const ct_device *dev, enum ct_queue queue) {
   return dev->queues->ring[queue].submitted == dev->queues->ring[queue].completed;
 }
 
+bool ct_queue_is_at(const ct_device *dev, enum ct_queue queue, enum ct_event_kind kind) {
+  const struct ct_ring *r = &dev->queues->ring[queue];
+  return !ct_queue_is_idle(dev, queue) && ct_ring_pending(dev, queue, r->completed)->kind == kind;
+}
+
 /* ---- Submitting ---------------------------------------------------------------------------- */
 
 /* Word number `word` of little-endian bytes. */
