@@ -54,6 +54,7 @@ struct ct_ring {
   uint64_t submitted, completed; /* sequence numbers */
   uint64_t latest;               /* highest cycle a doorbell was scheduled for */
   bool owed;                     /* the last doorbell failed: the device may not know of all jobs */
+  bool unpopped;                 /* what was taken in last may still be in the device */
   size_t unreaped;               /* events of this queue that are to come or to be reaped */
   struct ct_event work;          /* of the jobs of a work that have completed before its last */
 };

@@ -199,7 +199,7 @@ struct completion {
   uint32_t tag, code, addr, version, rows, time[6];
 };
 
-/* Reads the oldest completion of a queue and drops it from the device. */
+/* Reads the oldest completion of a queue. */
 static int read_completion(ct_device *dev, enum ct_queue queue, struct completion *c) {
   static const uint32_t offset[] = {
       CT_CREG_CPL_TAG,      CT_CREG_CPL_CODE,      CT_CREG_CPL_ADDR,      CT_CREG_CPL_VERSION,
@@ -213,7 +213,14 @@ static int read_completion(ct_device *dev, enum ct_queue queue, struct completio
     const int err = ct_reg_read(dev, ct_queue_reg(queue, offset[i]), word[i]);
     if (err) return err;
   }
-  return ct_reg_write(dev, ct_queue_reg(queue, CT_CREG_CPL_POP), 1);
+  return CT_OK;
+}
+
+/* Drops it from the device. If that fails, it may be gone all the same. */
+static int pop(ct_device *dev, enum ct_queue queue) {
+  const int err = ct_reg_write(dev, ct_queue_reg(queue, CT_CREG_CPL_POP), 1);
+  dev->queues->ring[queue].unpopped = err != CT_OK;
+  return err;
 }
 
 static uint64_t time_of(const ct_device *dev, const uint32_t *word) {
@@ -251,8 +258,10 @@ static int take_completion(ct_device *dev, enum ct_queue queue) {
   const struct ct_listener *above = dev->queues->listener;
   struct ct_ring *r = &dev->queues->ring[queue];
   struct completion c = {0};
-  const int err = read_completion(dev, queue, &c);
+  int err = read_completion(dev, queue, &c);
   if (err) return err;
+  if (r->unpopped && c.tag == (uint32_t)r->completed - 1) return pop(dev, queue); /* taken in */
+  err = pop(dev, queue);
   if (r->completed == r->submitted || c.tag != (uint32_t)r->completed)
     return ct_fail(dev, CT_ERR_DEVICE, "a completion came that belongs to no job (tag 0x%x)",
                    c.tag);
@@ -262,10 +271,10 @@ static int take_completion(ct_device *dev, enum ct_queue queue) {
   r->work.tag = ct_job_tag(queue, r->completed++);
   if (p.program) --p.program->jobs;
   if (above && above->completed) above->completed(dev, queue);
-  if (!p.last) return CT_OK;
+  if (!p.last) return err;
   if (p.done) p.done(p.arg, &r->work);
   ct_event_put(dev, &r->work);
-  return CT_OK;
+  return err;
 }
 
 int ct_ring_take(ct_device *dev, enum ct_queue queue) {
