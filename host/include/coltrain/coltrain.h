@@ -288,23 +288,35 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
  * refused. Both are CT_LOG_WARNING. */
 void ct_model_free(ct_model *model);
 
-/* Training: stochastic gradient descent with momentum and weight decay (docs/numerics.md). */
-struct ct_training {
-  uint32_t batch;               /* rows of a step, at least 1 */
+/* The rates of stochastic gradient descent with momentum and weight decay (docs/numerics.md). They
+ * are data of a step: each may have its own. */
+struct ct_rates {
   float lr;                     /* learning rate, 0..1000 */
   float momentum, weight_decay; /* 0..1 */
   uintptr_t reserved[4];        /* 0 */
+};
+
+/* Whether they make sense: CT_OK, or CT_ERR_ARG with a sentence of ct_last_error(NULL). Any
+ * thread. */
+int ct_rates_check(const struct ct_rates *rates);
+
+/* How a model is trained. */
+struct ct_training {
+  uint32_t batch;        /* rows of a step, at least 1 */
+  struct ct_rates rates; /* of steps that are given none of their own */
+  uintptr_t reserved[4]; /* 0 */
 };
 
 /* What is known of a model. */
 struct ct_model_info {
   size_t layers;
   uint32_t widths[CT_MAX_LAYERS + 1];
-  uint64_t seed, steps, epochs; /* steps submitted; epochs as told by ct_model_set_epochs() */
-  uint64_t image_bytes;         /* of a version, see ct_model_publish() */
-  uint64_t macs_per_row;        /* forward multiply-accumulates for one row */
-  struct ct_training training;  /* the last, also of a loaded file; batch 0: none yet */
-  uint32_t version;             /* served, see ct_model_serve(); 0: none yet */
+  uint64_t seed, steps;        /* steps that ran: one that failed or was cancelled is none */
+  uint64_t epochs;             /* as told by ct_model_set_epochs() */
+  uint64_t image_bytes;        /* of a version, see ct_model_publish() */
+  uint64_t macs_per_row;       /* forward multiply-accumulates for one row */
+  struct ct_training training; /* the last, also of a loaded file; batch 0: none yet */
+  uint32_t version;            /* served, see ct_model_serve(); 0: none yet */
   uint32_t reserved[16];
 };
 
@@ -314,13 +326,14 @@ int ct_model_info(const ct_model *model, struct ct_model_info *info);
 /* Notes how many epochs the model has been trained, for its file. NULL is ignored. */
 void ct_model_set_epochs(ct_model *model, uint64_t epochs);
 
-/* Whether the rates of a training make sense, as ct_model_training() asks: CT_OK, or CT_ERR_ARG
- * with a sentence of ct_last_error(NULL). Any thread. */
-int ct_training_check(const struct ct_training *training);
-
-/* Fixes batch size and optimiser, and makes the programs of a step; it may be called again.
- * CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that says what would. */
+/* Prepares for steps of that many rows: makes their programs, which takes time, unless the model is
+ * prepared for that many. Steps under way keep their programs. If it is refused, the model remains
+ * prepared as it was. CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that
+ * says what would; CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
 int ct_model_training(ct_model *model, const struct ct_training *training);
+
+/* The rates of steps submitted from here on that are given none of their own. Costs nothing. */
+int ct_model_set_rates(ct_model *model, const struct ct_rates *rates);
 
 /* One step on batch rows x (batch x inputs) with their classes (batch labels). Blocks. loss (may be
  * NULL): the mean over the batch before the step. After an error other than CT_ERR_ARG the weights
@@ -451,13 +464,14 @@ size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
 uint64_t ct_model_batch_size(const ct_model *model);
 int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const uint32_t *labels);
 
-/* Submits a step on the batch at batch_addr; both memories are the job's until it is reaped. The
- * loss is one float (the sum over the batch) in the first 4 of 16 bytes at loss_addr; both
- * addresses are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them, with one
- * tag and one event; after a failure its other jobs do not run. CT_ERR_FULL: nothing was submitted.
+/* Submits a step on the batch at batch_addr with these rates (NULL: the model's); both memories are
+ * the job's until it is reaped. The loss is one float (the sum over the batch) in the first 4 of 16
+ * bytes at loss_addr; both addresses are multiples of 16. A step may be several jobs,
+ * ct_model_step_jobs() of them, with one tag and one event; after a failure its other jobs do not
+ * run. CT_ERR_FULL: nothing was submitted.
  */
-int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr, void *user,
-                         uint64_t *tag);
+int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr,
+                         const struct ct_rates *rates, void *user, uint64_t *tag);
 int ct_model_step_jobs(const ct_model *model);
 
 /* Serving with images of one's own. A version is an image of the compute weights and biases in

@@ -29,7 +29,8 @@ struct ct_work {
   unsigned jobs;            /* at least 1 */
   uint64_t cycle;           /* CT_NO_CYCLE: now */
   /* Called when the event is known, before anybody can reap it: what the work used is free again.
-   * It must not submit. NULL: nobody is. Not called for what ct_close() finds under way. */
+   * It must not submit. NULL: nobody is. For what ct_close() finds under way it is called with
+   * CT_ERR_CLOSED, when the device has stopped and its handles still are there. */
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
 };
