@@ -446,6 +446,16 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_event *event, int timeout_ms
  * are. CT_ERR_NOT_FOUND if it was reaped before or never submitted. Returns at once. */
 int ct_cancel(ct_device *dev, uint64_t tag);
 
+/* Ends all that the device has heard of in a queue, even what a cancel does not end because the
+ * memory does not answer: jobs, and for CT_INFERENCE the requests of all servers. Each still has
+ * its event, CT_ERR_CANCELLED with the device's code RESET unless it finished first (DEAD: the
+ * memory owed it answers). What a server or model that was freed had left behind comes back. What
+ * waits in the host or is scheduled for later goes on, and so do servers, models and the other
+ * queue. Blocks until the queue is at rest: 100,000 cycles if the memory does not answer.
+ * CT_ERR_DEVICE if it does not come to rest. Answers of a memory that come later are dropped; one
+ * that never answers again is beyond this: close the device. */
+int ct_reset(ct_device *dev, enum ct_queue queue);
+
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
  * readable when ct_reap() with CT_NO_WAIT may have an event: while jobs or
  * requests are outstanding on a simulated device, which advances only in calls; when one has ended
@@ -558,8 +568,8 @@ int ct_server_create(ct_model *model, const struct ct_serving *serving, ct_serve
  * batch that has begun ends (half a second is waited for it, then it is cancelled, unless a batch
  * of another model may be hit); all records can still be reaped. Other models go on. A batch that
  * does not end even so keeps what it uses, the model's memory too, until its records have come in
- * or the device is closed; until then ct_model_serve() of the model fails with CT_ERR_TIMEOUT.
- * Freeing the model does the same, but for the handle. */
+ * (ct_reset() brings them) or the device is closed; until then ct_model_serve() of the model fails
+ * with CT_ERR_TIMEOUT. Freeing the model does the same, but for the handle. */
 void ct_server_free(ct_server *server);
 
 /* What is known of a server. A deadline below least_deadline is missed whatever happens, one below
