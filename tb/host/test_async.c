@@ -222,6 +222,63 @@ static void random_cancels(struct bed *b) {
   assert_in_range(cancelled, 1, JOBS - 1);
 }
 
+/* A doorbell that fails, with effect or without: the job is there, once, and those behind it. */
+static void doorbells_that_fail(struct bed *b) {
+  enum { DOORBELLS = 24 };
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (uint32_t i = 0; i < DOORBELLS; ++i) {
+    const enum ct_queue queue = ct_rng_below(&rng, 2) ? CT_TRAINING : CT_INFERENCE;
+    const bool again = ct_rng_below(&rng, 2);
+    uint64_t tag = 0;
+    struct ct_event e;
+    flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_TAIL), 1 + again,
+                      ct_rng_below(&rng, 2) ? WITH : WITHOUT);
+    tag = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    if (again) assert_int_equal(ct_wait(b->dev, tag, &e, 2000), CT_ERR_DEVICE);
+    if (ct_rng_below(&rng, 2)) check_result(b, tag, CT_OK);
+    check_result(b, submit_copy(b, queue, 30 + i, CT_NO_CYCLE), CT_OK);
+  }
+  flaky_end(&way, b->dev);
+  struct ct_event e;
+  while (ct_reap(b->dev, &e, 2000) == CT_OK)
+    assert_int_equal(e.error, CT_OK);
+  for (uint32_t i = 0; i < DOORBELLS; ++i)
+    assert_true(is_copied(b, 1 + i) && is_copied(b, 30 + i));
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
+}
+
+/* Completions that were taken in, but whose pop failed, with effect or without: none comes twice,
+ * none is lost. */
+static void pops_that_fail(struct bed *b) {
+  enum { ROUNDS = 12, EACH = 5 };
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (unsigned round = 0; round < ROUNDS; ++round) {
+    const enum ct_queue queue = ct_rng_below(&rng, 2) ? CT_TRAINING : CT_INFERENCE;
+    uint64_t tag[EACH];
+    for (uint32_t i = 0; i < EACH; ++i)
+      tag[i] = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    for (uint32_t i = 0; i < EACH; ++i) {
+      struct ct_event e = {.tag = 0};
+      int err;
+      flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_CPL_POP), ct_rng_below(&rng, 3),
+                        ct_rng_below(&rng, 2) ? WITH : WITHOUT);
+      if (way.most == 0) way.percent = 0;
+      while ((err = ct_reap(b->dev, &e, 2000)) == CT_ERR_DEVICE)
+        continue;
+      assert_int_equal(err, CT_OK);
+      assert_true(e.tag == tag[i] && e.version == 1 + i && e.error == CT_OK);
+    }
+    assert_int_equal(ct_outstanding(b->dev, queue), 0);
+  }
+  flaky_end(&way, b->dev);
+  check_result(b, submit_copy(b, CT_INFERENCE, 1, CT_NO_CYCLE), CT_OK);
+  check_result(b, submit_copy(b, CT_TRAINING, 1, CT_NO_CYCLE), CT_OK);
+}
+
 /* ---- Timeouts ---- */
 
 static void timeouts_leave_everything(struct bed *b) {
@@ -696,6 +753,8 @@ static void on_both(void (*test)(struct bed *)) {
 ON_BOTH(cancel_in_every_state)
 ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
+ON_BOTH(doorbells_that_fail)
+ON_BOTH(pops_that_fail)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
 ON_BOTH(free_while_running)
@@ -712,6 +771,8 @@ int main(void) {
       cmocka_unit_test(cancel_in_every_state_everywhere),
       cmocka_unit_test(cancel_a_step_everywhere),
       cmocka_unit_test(random_cancels_everywhere),
+      cmocka_unit_test(doorbells_that_fail_everywhere),
+      cmocka_unit_test(pops_that_fail_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
       cmocka_unit_test(a_dead_memory_is_no_trap),

@@ -55,6 +55,9 @@ struct ct_ring {
   uint64_t submitted, completed; /* sequence numbers */
   uint64_t dropped;              /* those below have completed, or were dropped by a reset */
   uint64_t latest;               /* highest cycle a doorbell was scheduled for */
+  bool owed;                     /* the last doorbell failed: the device may not know of all jobs */
+  uint32_t popped;               /* tag of the completion taken in last ... */
+  bool unpopped;                 /* ... which may still be in the device */
   size_t unreaped;               /* events of this queue that are to come or to be reaped */
   struct ct_event work;          /* of the jobs of a work that have completed before its last */
 };
@@ -168,6 +171,9 @@ void ct_show_outstanding(ct_device *dev);
 /* ---- Between the files of this layer ---- */
 
 int ct_rings_open(ct_device *dev);
+
+/* Rings a doorbell again that has failed. */
+int ct_ring_again(ct_device *dev, enum ct_queue queue);
 
 /* Takes in the completions of a queue, of which at least one waits. */
 int ct_ring_take(ct_device *dev, enum ct_queue queue);
