@@ -108,7 +108,8 @@ static int open_requests(struct interfere *t) {
 /* ---- Training ---- */
 
 static int open_batches(struct interfere *t) {
-  const struct ct_training training = {.batch = t->o->batch, .lr = 0.01f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = t->o->batch,
+                                       .rates = {.lr = 0.01f, .momentum = 0.9f}};
   const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
   int rc = ct_model_training(t->model, &training);
   if (rc < 0) return cli_fail_device(t->dev, rc, "preparing training");
@@ -260,9 +261,9 @@ int interfere_train(struct interfere *t) {
     const uint64_t at = t->batches + t->steps_submitted % BATCHES * t->batch_pitch;
     job.args[0] = units(t->scratch);
     job.args[1] = units(t->scratch + SCRATCH);
-    const int rc = t->train
-                       ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
-                       : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, t, NULL);
+    const int rc =
+        t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
+                 : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, NULL, t, NULL);
     if (rc < 0) return rc == CT_ERR_FULL ? 0 : rc;
     ++t->steps_submitted;
   }

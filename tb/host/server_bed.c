@@ -150,7 +150,7 @@ bool bed_is_readable(int fd) {
 static const uint32_t trained_widths[] = {BED_TRAINED, 17, 5};
 
 void bed_training_open(ct_device *dev, struct bed_training *t) {
-  const struct ct_training how = {.batch = BED_BATCH, .lr = 0.2f, .momentum = 0.5f};
+  const struct ct_training how = {.batch = BED_BATCH, .rates = {.lr = 0.2f, .momentum = 0.5f}};
   *t = (struct bed_training){.steps = 0};
   assert_int_equal(ct_model_create(dev, trained_widths, 2, 3, &t->model), CT_OK);
   assert_int_equal(ct_model_training(t->model, &how), CT_OK);

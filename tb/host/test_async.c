@@ -141,13 +141,12 @@ static void read_model(ct_model *m, float (*x)[NUMBERS]) {
   }
 }
 
-/* A step that takes several jobs is cancelled as one. */
 /* A step on that batch does well. Frees the batch. */
 static void step_changes_it(struct bed *b, ct_model *m, uint64_t batch, float (*before)[NUMBERS]) {
   static float after[LAYERS][NUMBERS];
   uint64_t tag;
   struct ct_event e;
-  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
+  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, NULL, &tag),
                    CT_OK);
   assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_OK);
@@ -158,7 +157,7 @@ static void step_changes_it(struct bed *b, ct_model *m, uint64_t batch, float (*
 
 /* A model whose step takes several jobs, and a batch for it. */
 static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
-  const struct ct_training training = {.batch = STEP_ROWS, .lr = 0.05f};
+  const struct ct_training training = {.batch = STEP_ROWS, .rates = {.lr = 0.05f}};
   static float x[STEP_ROWS * WIDTH];
   const uint32_t labels[STEP_ROWS] = {1, 2, 3, 4};
   uint32_t widths[LAYERS + 1];
@@ -175,12 +174,13 @@ static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
   return m;
 }
 
+/* A step that takes several jobs is cancelled as one. */
 static void cancel_a_step(struct bed *b) {
   static float before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
   uint64_t batch, tag;
   ct_model *m = model_of_several_jobs(b, &batch);
   const uint64_t endless = submit_endless(b, CT_TRAINING);
-  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
+  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, NULL, &tag),
                    CT_OK);
   read_model(m, before);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
@@ -364,7 +364,7 @@ static void free_while_running(struct bed *b) {
   static const uint32_t widths[] = {20, 30, 5};
   static const float x[8 * 20] = {1, 2, 3};
   static const uint32_t labels[8] = {1, 2, 3};
-  const struct ct_training training = {.batch = 8, .lr = 0.1f};
+  const struct ct_training training = {.batch = 8, .rates = {.lr = 0.1f}};
   uint64_t at, again;
   ct_model *m;
   struct ct_event r;
@@ -375,7 +375,7 @@ static void free_while_running(struct bed *b) {
   assert_int_equal(ct_model_batch_write(m, at, x, labels), CT_OK);
   const uint64_t endless = submit_endless(b, CT_TRAINING);
   uint64_t step, request;
-  assert_int_equal(ct_model_step_submit(m, at, at + 4080, NULL, &step), CT_OK);
+  assert_int_equal(ct_model_step_submit(m, at, at + 4080, NULL, NULL, &step), CT_OK);
   assert_int_equal(ct_model_infer_submit(m, CT_TRAINING, CT_IMAGE_OWN, 0, 1, &at, at + 2048,
                                          CT_NO_CYCLE, NULL, &request),
                    CT_OK);
@@ -654,7 +654,7 @@ static void a_failed_step_changes_nothing(struct bed *b) {
   const uint64_t loss = batch + ct_model_batch_size(m);
   read_model(m, before);
   assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, batch), 0);
-  assert_int_equal(ct_model_step_submit(m, batch, loss, NULL, &tag), CT_OK);
+  assert_int_equal(ct_model_step_submit(m, batch, loss, NULL, NULL, &tag), CT_OK);
   assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);
@@ -686,7 +686,7 @@ static void train(ct_model *m, int steps) {
 static void versions_take_turns(struct bed *b) {
   enum { VERSIONS = 5, EACH = 3 };
   static const uint32_t widths[] = {IN, 30, OUT};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.2f, .momentum = 0.5f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.2f, .momentum = 0.5f}};
   float x[IN], want[VERSIONS][OUT], own[OUT], served[OUT];
   uint64_t memory, tag[VERSIONS][EACH];
   ct_model *m;

@@ -49,6 +49,15 @@ static void close_queues(ct_device *dev) {
   if (q->listener && q->listener->close) q->listener->close(dev);
 }
 
+/* Tells those who wait for the end of something that there will be none: the device has stopped. */
+static void abandon(struct ct_ring *r, uint64_t slots) {
+  const struct ct_event closed = {.error = CT_ERR_CLOSED};
+  for (; r->completed < r->submitted; ++r->completed) {
+    const struct ct_pending *p = &r->pending[r->completed & (slots - 1)];
+    if (p->last && p->done) p->done(p->arg, &closed);
+  }
+}
+
 static void free_queues(struct ct_queues *q) {
   for (unsigned i = 0; q && i < CT_QUEUES; ++i)
     free(q->ring[i].pending);
@@ -63,9 +72,12 @@ void ct_close(ct_device *dev) {
     return;
   }
   struct ct_queues *q = dev->queues;
+  const uint64_t slots = ct_ring_slots(dev);
   if (q) close_queues(dev);
   if (q) ct_poll_close(dev);
   dev->queues = NULL;
   ct_device_close(dev); /* the device itself may be gone after this */
+  for (unsigned i = 0; q && i < CT_QUEUES; ++i)
+    abandon(&q->ring[i], slots);
   free_queues(q);
 }

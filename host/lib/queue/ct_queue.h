@@ -4,7 +4,7 @@
  *
  *   ct_open.c     a device with its queues         ct_ring.c    descriptors, doorbells, completions
  *   ct_program.c  programs in device memory        ct_event.c   what has ended, waiting for it
- *   ct_cancel.c   ending jobs early
+ *   ct_cancel.c   ending jobs early, resetting a queue
  *
  * Work goes through
  *
@@ -29,7 +29,8 @@ struct ct_work {
   unsigned jobs;            /* at least 1 */
   uint64_t cycle;           /* CT_NO_CYCLE: now */
   /* Called when the event is known, before anybody can reap it: what the work used is free again.
-   * It must not submit. NULL: nobody is. Not called for what ct_close() finds under way. */
+   * It must not submit. NULL: nobody is. For what ct_close() finds under way it is called with
+   * CT_ERR_CLOSED, when the device has stopped and its handles still are there. */
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
 };
@@ -52,9 +53,11 @@ struct ct_ring {
   uint64_t addr;
   struct ct_pending *pending;    /* by slot */
   uint64_t submitted, completed; /* sequence numbers */
+  uint64_t dropped;              /* those below have completed, or were dropped by a reset */
   uint64_t latest;               /* highest cycle a doorbell was scheduled for */
   bool owed;                     /* the last doorbell failed: the device may not know of all jobs */
-  bool unpopped;                 /* what was taken in last may still be in the device */
+  uint32_t popped;               /* tag of the completion taken in last ... */
+  bool unpopped;                 /* ... which may still be in the device */
   size_t unreaped;               /* events of this queue that are to come or to be reaped */
   struct ct_event work;          /* of the jobs of a work that have completed before its last */
 };
@@ -156,6 +159,9 @@ enum { CT_CANCEL_MS = 500 };
 /* Waits until every job of a queue with a number below seq has completed; takes nothing. */
 int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms);
 
+/* The error of an event by the device's code. */
+int ct_code_error(uint32_t code);
+
 /* CT_OK, or the error of an event with a sentence about it. */
 int ct_event_error(ct_device *dev, const struct ct_event *event);
 
@@ -171,6 +177,9 @@ int ct_ring_again(ct_device *dev, enum ct_queue queue);
 
 /* Takes in the completions of a queue, of which at least one waits. */
 int ct_ring_take(ct_device *dev, enum ct_queue queue);
+
+/* Jobs that a reset has dropped have no completion: ends them. */
+void ct_ring_drop(ct_device *dev, enum ct_queue queue);
 
 /* The offset of a queue's register. */
 static inline uint32_t ct_queue_reg(enum ct_queue queue, uint32_t offset) {

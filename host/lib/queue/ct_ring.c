@@ -227,9 +227,10 @@ static uint64_t time_of(const ct_device *dev, const uint32_t *word) {
   return dev->info.has_clock ? (uint64_t)word[1] << 32 | word[0] : CT_NO_CYCLE;
 }
 
-static int error_of(uint32_t code) {
-  if (code == CT_DEV_CANCELLED) return CT_ERR_CANCELLED;
-  return code ? CT_ERR_JOB : CT_OK;
+int ct_code_error(uint32_t code) {
+  if (code == CT_DEV_OK) return CT_OK;
+  const bool ended = code == CT_DEV_CANCELLED || code == CT_DEV_UNLOADED || code == CT_DEV_RESET;
+  return ended ? CT_ERR_CANCELLED : CT_ERR_JOB;
 }
 
 /* Adds a job to the event of its work: times from the first to the last, the sum of the rows, and
@@ -250,30 +251,48 @@ static void add_job(ct_device *dev, const struct ct_pending *p, const struct com
   if (e->error) return;
   const bool empty = p->emptied && c->code == CT_DEV_DESCRIPTOR; /* see ct_cancel.c */
   e->code = empty ? CT_DEV_CANCELLED : c->code;
-  e->error = error_of(e->code);
+  e->error = ct_code_error(e->code);
   e->address = empty ? 0 : c->addr;
 }
 
-static int take_completion(ct_device *dev, enum ct_queue queue) {
+/* The oldest job is over. */
+static void job_over(ct_device *dev, enum ct_queue queue, const struct completion *c) {
   const struct ct_listener *above = dev->queues->listener;
   struct ct_ring *r = &dev->queues->ring[queue];
-  struct completion c = {0};
-  int err = read_completion(dev, queue, &c);
-  if (err) return err;
-  if (r->unpopped && c.tag == (uint32_t)r->completed - 1) return pop(dev, queue); /* taken in */
-  err = pop(dev, queue);
-  if (r->completed == r->submitted || c.tag != (uint32_t)r->completed)
-    return ct_fail(dev, CT_ERR_DEVICE, "a completion came that belongs to no job (tag 0x%x)",
-                   c.tag);
   const struct ct_pending p = *ct_ring_pending(dev, queue, r->completed);
-  add_job(dev, &p, &c, &r->work);
+  add_job(dev, &p, c, &r->work);
   r->work.queue = queue;
   r->work.tag = ct_job_tag(queue, r->completed++);
   if (p.program) --p.program->jobs;
   if (above && above->completed) above->completed(dev, queue);
-  if (!p.last) return err;
+  if (!p.last) return;
   if (p.done) p.done(p.arg, &r->work);
   ct_event_put(dev, &r->work);
+}
+
+void ct_ring_drop(ct_device *dev, enum ct_queue queue) {
+  const struct ct_ring *r = &dev->queues->ring[queue];
+  const uint32_t never = UINT32_MAX; /* CT_NO_CYCLE */
+  const struct completion c = {.code = CT_DEV_RESET,
+                               .time = {never, never, never, never, never, never}};
+  while (r->completed < r->dropped)
+    job_over(dev, queue, &c);
+}
+
+static int take_completion(ct_device *dev, enum ct_queue queue) {
+  struct ct_ring *r = &dev->queues->ring[queue];
+  struct completion c = {0};
+  int err = read_completion(dev, queue, &c);
+  if (err) return err;
+  if (r->unpopped && c.tag == r->popped) return pop(dev, queue); /* taken in before */
+  r->popped = c.tag;
+  err = pop(dev, queue);
+  /* One from behind a reset. */
+  if (r->completed < r->dropped && c.tag == (uint32_t)r->dropped) ct_ring_drop(dev, queue);
+  if (r->completed == r->submitted || c.tag != (uint32_t)r->completed)
+    return ct_fail(dev, CT_ERR_DEVICE, "a completion came that belongs to no job (tag 0x%x)",
+                   c.tag);
+  job_over(dev, queue, &c);
   return err;
 }
 

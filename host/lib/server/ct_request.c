@@ -106,11 +106,6 @@ void ct_requests_give_up(ct_server *server, uint32_t code) {
 
 /* ---- Records ------------------------------------------------------------------------------- */
 
-static int error_of(uint32_t code) {
-  if (code == CT_DEV_OK) return CT_OK;
-  return code == CT_DEV_CANCELLED || code == CT_DEV_UNLOADED ? CT_ERR_CANCELLED : CT_ERR_JOB;
-}
-
 static uint64_t cycle_of(const ct_device *dev, uint32_t low, uint32_t high) {
   return dev->info.has_clock ? (uint64_t)high << 32 | low : CT_NO_CYCLE;
 }
@@ -129,7 +124,7 @@ static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   struct ct_event *record = &r->event;
   const bool ran = state >> 29 & 1;
   record->code = state & CODE;
-  record->error = error_of(record->code);
+  record->error = ct_code_error(record->code);
   record->batch = ran ? state >> 8 & BATCH : 0;
   record->version = v[1];
   record->address = v[2];
