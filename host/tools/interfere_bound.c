@@ -72,9 +72,8 @@ struct times {
   unsigned queue;
 };
 
-/* Slots that a floor can give to training while inference takes n. */
 static uint64_t owed(const struct interfere *t, uint64_t n) {
-  return (n * t->o->floor + 255 - t->o->floor) / (256 - t->o->floor);
+  return ct_probe_owed(t->o->floor, n);
 }
 
 static uint64_t bursts_of(const struct ct_cmd *cmd) {
@@ -160,19 +159,20 @@ static size_t walk(struct chain *c, const struct ct_code *code, size_t at) {
   return at;
 }
 
+bool interfere_job_bounded(const struct interfere *t) {
+  return t->o->policy == CT_PRIORITY && t->o->floor == 0;
+}
+
 void interfere_bounds(struct interfere *t) {
-  const bool small = t->info.vpu_lanes == 4;
   ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
-  const uint64_t k = owed(t, 1), half = t->info.array_cols == 8; /* slots owed in a row */
-  uint64_t *b = t->bound.unit;
-  b[CT_PROBE_READ] = (uint64_t)BURST * t->train_cap + 1 + OWED_BURST * k;
-  b[CT_PROBE_WRITE] = 20 + OWED_BURST * k;
-  b[CT_PROBE_MXU] = half + (1 + half) * k;
-  /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes
-   * has the time). */
-  b[CT_PROBE_VL] = 64 + (small ? 65 : 64) * k;
-  b[CT_PROBE_VA] = small ? 256 * (1 + k) : 16 + 17 * k;
-  b[CT_PROBE_VS] = small ? 128 * (1 + k) : 64 + 65 * k;
+  const struct ct_probe_setting setting = {.policy = t->o->policy,
+                                           .floor = t->o->floor,
+                                           .train_cap = t->train_cap,
+                                           .array_cols = t->info.array_cols,
+                                           .vpu_lanes = t->info.vpu_lanes,
+                                           .reorders = t->refused > 0};
+  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    t->bound.unit[u] = ct_probe_bound(u, &setting);
   /* Bursts of 16 beats, cut at pages of 4 KB. */
   const uint64_t bytes = t->code.count * sizeof(struct ct_cmd);
   const uint64_t program = (bytes + 255) / 256 + bytes / 4096 + 1;

@@ -273,6 +273,7 @@ int interfere_train(struct interfere *t) {
 
 static int set_registers(struct interfere *t) {
   int rc = ct_reg_write(t->dev, CT_REG_FLOOR, t->o->floor);
+  if (rc >= 0) rc = ct_reg_write(t->dev, CT_REG_POLICY, t->o->policy);
   if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->dev, CT_REG_TRAIN_CAP, t->o->train_cap);
   return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
 }
