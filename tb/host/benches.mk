@@ -42,6 +42,8 @@ $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c)
+$(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
+$(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_training,tb/host/test_training.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_training $(BUILD)/tb/test_training.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_server,tb/host/test_server.c tb/host/server_bed.c)

@@ -68,6 +68,7 @@ static void give_up(struct ct_requests *q, struct ct_request_slot *r, uint32_t c
   r->event.code = code;
   r->event.arrive = r->event.start = r->event.end = CT_NO_CYCLE;
   move(q, r, CT_REQUEST_FREE);
+  ct_request_drop(&r->request, 1, CT_ERR_CANCELLED);
   ct_event_put(r->server->dev, &r->event);
 }
 
@@ -131,11 +132,12 @@ static void end_request(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   struct ct_requests *q = ct_requests_of(dev);
   fill_record(dev, r, state, v);
   move(q, r, CT_REQUEST_FREE);
+  ct_request_drop(&r->request, 1, r->event.error);
   ct_event_put(dev, &r->event);
   q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = r->ticket;
   q->unpopped = r->number;
   --r->server->in_device;
-  if (r->seq < r->server->before) --r->server->old;
+  ct_server_passed(r->server, r->seq);
 }
 
 static int pop(ct_device *dev) {
@@ -203,7 +205,9 @@ static int push(ct_device *dev, struct ct_request_slot *r, uint64_t cycle) {
   uint64_t at = cycle;
   int err = now && r->deadline && r->arrival ? ct_now(dev, &at) : CT_OK;
   const uint64_t early = now ? cycle : cycle < q->latest + LEAD ? q->latest : cycle - LEAD;
-  const uint32_t word[] = {r->input, r->output, (uint32_t)r->number, time_left(r, at)};
+  const uint32_t word[] = {ct_units_of(ct_request_row(&r->request, 0)),
+                           ct_units_of(ct_request_answer(&r->request)), (uint32_t)r->number,
+                           time_left(r, at)};
   for (uint32_t i = 0; i < 4 && !err; ++i)
     err = write_at(dev, early, CT_REG_REQ_INPUT + 4 * i, word[i]);
   if (err) return err;
@@ -308,25 +312,23 @@ static int feed(ct_device *dev) {
 
 /* ---- Calls --------------------------------------------------------------------------------- */
 
-/* A request of a server: an input and an output in what the device may read and write. */
-static int check_request(ct_server *s, const struct ct_request *request, const char *call) {
-  int err = ct_check_handle(s ? &s->handle : NULL, "server");
-  if (err || !s) return err;
-  if (!s->model) return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
-  CT_NEED_OF(s->dev, call, request);
-  err = ct_check_reserved(s->dev, "ct_request", request->reserved,
-                          sizeof request->reserved / sizeof *request->reserved);
+/* A request of a server has one row, and its weights are the server's. */
+static int check_request(ct_server *s, const struct ct_request *request) {
+  int err = ct_check_server(s);
   if (err) return err;
-  err =
-      ct_check_range(s->dev, "the input", request->input, ct_pack_row_size(s->model->net.width[0]));
-  return err ? err
-             : ct_check_range(s->dev, "the output", request->output,
-                              ct_model_answer_size(s->model));
+  if (!request) return ct_fail(s->dev, CT_ERR_ARG, "ct_server_push(): request is NULL");
+  if (request->count > 1)
+    return ct_fail(s->dev, CT_ERR_ARG, "a request of a server has one row, not %u", request->count);
+  if (request->weights)
+    return ct_fail(s->dev, CT_ERR_ARG,
+                   "a request of a server names no weights: ct_server_set_weights() does");
+  if (request->queue != CT_INFERENCE)
+    return ct_fail(s->dev, CT_ERR_ARG, "requests of a server go to the inference queue");
+  return ct_request_check(s->dev, &s->model->net, request, 1);
 }
 
-static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycle, uint64_t *tag,
-                   const char *call) {
-  int err = check_request(s, request, call);
+int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
+  int err = check_request(s, request);
   if (err) return err;
   struct ct_requests *q = ct_requests_of(s->dev);
   struct ct_request_slot *r = first_of(q, CT_REQUEST_FREE);
@@ -335,9 +337,9 @@ static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycl
                    CT_REQUESTS);
   err = ct_event_expect(s->dev, CT_INFERENCE);
   if (err) return err;
+  const uint64_t cycle = request->cycle ? request->cycle : CT_NO_CYCLE;
   r->server = s;
-  r->input = (uint32_t)(request->input / CT_UNIT);
-  r->output = (uint32_t)(request->output / CT_UNIT);
+  r->request = *request;
   r->deadline = request->deadline;
   r->arrival = 0;
   r->number += CT_REQUESTS;
@@ -348,6 +350,7 @@ static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycl
                                .scheduled = cycle,
                                .deadline = CT_NO_CYCLE,
                                .user = request->user};
+  ct_request_take(&r->request, 1);
   move(q, r, CT_REQUEST_HOST);
   ++s->in_host;
   if (tag) *tag = r->event.tag;
@@ -359,15 +362,6 @@ static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycl
     r->arrival = q->arrived;
   }
   return CT_OK;
-}
-
-int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t cycle,
-                      uint64_t *tag) {
-  return push_at(s, request, cycle, tag, __func__);
-}
-
-int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
-  return push_at(s, request, CT_NO_CYCLE, tag, __func__);
 }
 
 /* ---- What the queues tell, and ask ---------------------------------------------------------- */
@@ -430,6 +424,9 @@ static void completed(ct_device *dev, enum ct_queue queue) {
 
 static void closing(ct_device *dev) {
   struct ct_queues *queues = dev->queues;
+  struct ct_requests *q = ct_requests_of(dev);
+  for (uint32_t i = 0; i < CT_REQUESTS; ++i)
+    if (q->slot[i].state != CT_REQUEST_FREE) ct_request_drop(&q->slot[i].request, 1, CT_ERR_CLOSED);
   ct_servers_close(dev);
   free(queues->above);
   queues->above = NULL;
