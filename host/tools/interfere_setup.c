@@ -272,6 +272,20 @@ static int set_registers(struct interfere *t) {
   return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
 }
 
+_Static_assert((int)CT_CHAIN_UNITS == CT_PROBE_UNITS && (int)CT_CHAIN_VS == CT_PROBE_VS,
+               "bounds and what the probe measured stand side by side");
+
+void interfere_bounds(struct interfere *t) {
+  struct ct_chain_core sharing = {.cols = t->info.array_cols,
+                                  .lanes = t->info.vpu_lanes,
+                                  .floor = t->o->floor,
+                                  .beat_cycles = t->beat_cycles};
+  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
+  sharing.train_cap = t->train_cap;
+  ct_chain_units(&sharing, t->bound.unit);
+  t->bound.job = ct_chain_job(&sharing, &t->code);
+}
+
 /* A number among the options of a device URI. */
 static uint64_t uri_number(const char *uri, const char *name, uint64_t otherwise) {
   const char *at = strstr(uri, name);

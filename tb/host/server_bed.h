@@ -82,6 +82,7 @@ struct ask {
   size_t place;           /* set with each request */
   uint32_t first_version; /* that was served when it was pushed */
   uint64_t tag;
+  uint32_t deadline;
   bool busy;
 };
 

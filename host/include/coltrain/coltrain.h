@@ -394,6 +394,10 @@ enum ct_event_kind {
 
 typedef struct ct_server ct_server;
 
+/* Whether a request was answered by its deadline; one without a deadline is in time whenever it is
+ * answered. CT_MET_UNKNOWN: it was answered, but the device has no clock (emu:). */
+enum ct_met { CT_MET_NO, CT_MET_YES, CT_MET_UNKNOWN };
+
 /* What became of something that was submitted. It is one thing with one event, however many jobs it
  * took. Cycles are CT_NO_CYCLE where there is no such time. */
 struct ct_event {
@@ -414,13 +418,13 @@ struct ct_event {
   /* Of requests alone. */
   ct_server *server; /* NULL: it is not a request */
   uint32_t batch;    /* requests in its batch; 0: it was in none */
-  bool met;          /* answered by its deadline; without one, or a clock: answered */
-  uint64_t deadline; /* CT_NO_CYCLE: none */
+  enum ct_met met;
+  uint64_t deadline; /* CT_NO_CYCLE: none, or no clock */
   uintptr_t reserved[4];
 };
 
 /* Takes the event of something that has ended: of any, oldest first. CT_ERR_TIMEOUT if none ends in
- * time (at once where none can, as on emu:); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
+ * time (at once where none can ever); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
  * job is a success of ct_reap(): see error. Even CT_NO_WAIT lets a simulated device run a little,
  * so polling makes progress. */
 int ct_reap(ct_device *dev, struct ct_event *event, int timeout_ms);
@@ -436,6 +440,16 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_event *event, int timeout_ms
  * the host or the device, is taken out; one whose batch has been formed is answered, as its mates
  * are. CT_ERR_NOT_FOUND if it was reaped before or never submitted. Returns at once. */
 int ct_cancel(ct_device *dev, uint64_t tag);
+
+/* Ends all that the device has heard of in a queue, even what a cancel does not end because the
+ * memory does not answer: jobs, and for CT_INFERENCE the requests of all servers. Each still has
+ * its event, CT_ERR_CANCELLED with the device's code RESET unless it finished first (DEAD: the
+ * memory owed it answers). What a server or model that was freed had left behind comes back. What
+ * waits in the host or is scheduled for later goes on, and so do servers, models and the other
+ * queue. Blocks until the queue is at rest: 100,000 cycles if the memory does not answer.
+ * CT_ERR_DEVICE if it does not come to rest. Answers of a memory that come later are dropped; one
+ * that never answers again is beyond this: close the device. */
+int ct_reset(ct_device *dev, enum ct_queue queue);
 
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
  * readable when ct_reap() with CT_NO_WAIT may have an event: while jobs or
@@ -531,7 +545,9 @@ int ct_model_infer_submit(ct_model *model, const struct ct_request *request, uin
 /* (struct ct_server is declared with the events.) */
 
 /* When a batch goes, if the engine is free: at once; when max_batch requests wait or the oldest has
- * waited for max_wait; as late as the deadlines allow by the service times of recent batches. */
+ * waited for max_wait; as late as the deadlines allow by the service times of recent batches, or
+ * when max_batch wait. There are no others: the device knows a policy 3, for tests, under which
+ * what is not full goes when its deadline is over; ct_server_create() refuses it. */
 enum ct_batching { CT_BATCHING_NONE, CT_BATCHING_FIXED, CT_BATCHING_ADAPTIVE };
 
 /* The names that commands and results use, "none", "fixed", "adaptive"; NULL for what is no such
@@ -539,14 +555,27 @@ enum ct_batching { CT_BATCHING_NONE, CT_BATCHING_FIXED, CT_BATCHING_ADAPTIVE };
 const char *ct_batching_name(enum ct_batching batching);
 int ct_batching_by_name(const char *name, enum ct_batching *batching);
 
-/* How a model is served; zeros are the defaults. Times are in cycles. */
+/* How a model is served; zeros are the defaults. Times are in cycles.
+ *
+ * margin is what CT_BATCHING_ADAPTIVE takes off a deadline besides the service time of the batch
+ * that would go. 0: the library's, which follows what the device does. It holds two batches that
+ * may be in front (one runs, one is formed), the longest of all servers'; one of each other server;
+ * what this batch may still grow by; what it takes longer when it loads its weights; the batcher
+ * and the start of a job; and once training has begun what that can add to a batch
+ * (docs/architecture.md). So deadlines hold under CT_PRIORITY as long as requests do not come
+ * faster than they can be answered. A batch whose deadline leaves nothing to wait for goes at once.
+ *
+ * service has the times of a batch of 1, 2 ... requests. What is 0 is filled in between those that
+ * are given, never falling; if none is, CT_BATCHING_ADAPTIVE measures at its beginning, by up to
+ * three batches of rows of zeros, on a device with a clock. From then on the device measures. */
 struct ct_serving {
   enum ct_batching batching;
   uint32_t max_batch;    /* 1..16; 0: 16 */
   uint32_t max_wait;     /* CT_BATCHING_FIXED; also for requests without a deadline */
   uint32_t margin;       /* CT_BATCHING_ADAPTIVE: so much earlier than service times say */
   uint32_t watchdog;     /* that a batch may take; 0: no limit */
-  uint32_t service[16];  /* that a batch of 1, 2 ... takes, as far as known; the device measures */
+  uint32_t service[16];  /* that a batch of 1, 2 ... takes, as far as known */
+  uint32_t deadline;     /* the shortest that requests will have; 0: unknown */
   bool stream;           /* do not keep weights in the scratchpad, even if they fit there */
   uintptr_t reserved[4]; /* 0 */
 };
@@ -555,7 +584,9 @@ struct ct_serving {
  * NULL: the defaults. Weights that fit stay in the scratchpad from batch to batch; jobs on the
  * inference queue push them out for a while. *server is NULL on failure: CT_ERR_UNSUPPORTED,
  * CT_ERR_FULL (8 models are served), CT_ERR_NO_SPACE, CT_ERR_MEMORY, CT_ERR_BUSY (the weights are
- * not complete, or in training); CT_ERR_ARG also where the model has a server. */
+ * not complete, or in training); CT_ERR_ARG also where the model has a server, or
+ * serving->deadline cannot hold because a request alone takes longer; CT_ERR_TIMEOUT: the batches
+ * that were to be measured do not end, and what they use stays until they do. */
 int ct_server_create(ct_model *model, ct_weights *weights, const struct ct_serving *serving,
                      ct_server **server);
 
@@ -563,15 +594,21 @@ int ct_server_create(ct_model *model, ct_weights *weights, const struct ct_servi
  * batch that has begun ends (half a second is waited for it, then it is cancelled, unless a batch
  * of another model may be hit); all records can still be reaped. Other models go on. A batch that
  * does not end even so keeps what it uses, the weights' memory too, until its records have come in
- * or the device is closed. Freeing the model does the same, but for the handle. */
+ * (ct_reset() brings them) or the device is closed. Freeing the model does the same, but for the
+ * handle. */
 void ct_server_free(ct_server *server);
 
-/* What is known of a server. */
+/* What is known of a server. A deadline below least_deadline is missed whatever happens, one below
+ * safe_deadline may be when other batches are in front; the log says so at the first request with
+ * one, and the request is served all the same. */
 struct ct_server_info {
-  struct ct_serving serving;
-  uint32_t version;      /* of the batches that begin now */
-  uint32_t pinned_words; /* of the scratchpad, for weights that stay; 0: they do not fit */
-  size_t waiting;        /* requests without a record */
+  struct ct_serving serving; /* as it was asked for */
+  uint32_t version;          /* of the batches that begin now */
+  uint32_t pinned_words;     /* of the scratchpad, for weights that stay; 0: they do not fit */
+  size_t waiting;            /* requests without a record */
+  uint32_t margin;           /* in use */
+  uint32_t service[16];      /* that the device began with, or has been told since; 0: unknown */
+  uint32_t least_deadline, safe_deadline; /* 0: unknown, for nothing has been measured */
   uint32_t reserved[16];
 };
 

@@ -5,21 +5,11 @@
 
 #include "ct_queue.h"
 
-/* What cancelled jobs run: a program that ends. */
-static int load_idle(ct_device *dev) {
-  struct ct_cmd end = {{0}};
-  uint8_t bytes[CT_CMD_BYTES];
-  CT_PUT(&end, ALL_OP, CT_OP_END);
-  ct_cmd_to_bytes(&end, bytes);
-  return ct_program_load(dev, bytes, 1, &dev->queues->idle);
-}
-
 static int open_queues(ct_device *dev) {
   struct ct_queues *q = dev->queues = calloc(1, sizeof *q);
   if (!q) return CT_ERR_MEMORY;
   q->fd = q->wake = q->irq = -1;
-  const int err = ct_rings_open(dev);
-  return err ? err : load_idle(dev);
+  return ct_rings_open(dev);
 }
 
 static int open_device(const char *uri, const struct ct_options *options, ct_device **device,
@@ -57,7 +47,6 @@ static void close_queues(ct_device *dev) {
   if (unreaped)
     ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs or requests that nobody reaped", unreaped);
   if (q->listener && q->listener->close) q->listener->close(dev);
-  ct_program_free(q->idle);
 }
 
 /* Tells those who wait for the end of something that there will be none: the device has stopped. */
