@@ -30,21 +30,20 @@ static void draw_requests(const struct serve *s, struct serve_run *run) {
   memset(run->in_batch, 0, sizeof run->in_batch);
 }
 
-static uint64_t place_of(const struct serve *s, size_t i) {
-  return s->answers + i % SERVE_PLACES * s->answer_pitch;
-}
-
 /* Pushes what there is room for, and no more than the memory has places for answers. */
 static int push(struct serve *s, struct serve_run *run) {
   for (; run->pushed < run->count; ++run->pushed) {
     struct serve_request *r = &run->request[run->pushed];
     const struct serve_model *m = &s->model[r->model];
     if (run->pushed >= SERVE_PLACES && !run->request[run->pushed - SERVE_PLACES].done) return 0;
-    const struct ct_request request = {.input = m->rows + r->sample * m->row_size,
-                                       .output = place_of(s, run->pushed),
+    const struct ct_request request = {.rows = m->rows,
+                                       .row = r->sample,
+                                       .answers = m->answers,
+                                       .answer = run->pushed % SERVE_PLACES,
                                        .deadline = s->o->deadline,
+                                       .cycle = r->scheduled == CT_NO_CYCLE ? 0 : r->scheduled,
                                        .user = r};
-    const int rc = ct_server_push_at(m->server, &request, r->scheduled, NULL);
+    const int rc = ct_server_push(m->server, &request, NULL);
     if (rc == CT_ERR_FULL) return 0;
     if (rc < 0) return cli_fail_device(s->dev, rc, "pushing a request");
   }
@@ -56,8 +55,7 @@ static int check(struct serve *s, struct serve_run *run, struct serve_request *r
   const struct serve_model *m = &s->model[r->model];
   float *got = malloc(m->classes * sizeof *got);
   if (!got) return cli_fail("no memory for an answer");
-  const int rc =
-      ct_mem_read(s->dev, place_of(s, (size_t)(r - run->request)), got, m->classes * sizeof *got);
+  const int rc = ct_answers_read(m->answers, (size_t)(r - run->request) % SERVE_PLACES, 1, got);
   r->wrong =
       rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got) != 0;
   run->wrong += r->wrong;

@@ -41,6 +41,8 @@ $(call host_test,test_uri,tb/host/test_uri.c)
 $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
+$(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
+$(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c tb/host/flaky.c)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
