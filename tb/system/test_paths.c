@@ -164,7 +164,7 @@ static void conversions(ct_rng *rng, const struct ct_path *path) {
 
 /* Tiles 0..2 are operands; the result may go over either, where that is legal. */
 static void operations(ct_rng *rng, const struct ct_path *path) {
-  static const unsigned funcs[] = {0, 0, 0, 0, 8, 9, 10};
+  static const unsigned funcs[] = {0, 0, 0, 0, 8, 9, 10, 11};
   static const unsigned alone[] = {0, 3};
   for (unsigned n = tiles(); n > 0; --n) {
     struct ct_emu_tile want[3], got[3];
@@ -175,7 +175,7 @@ static void operations(ct_rng *rng, const struct ct_path *path) {
                        .pad = ct_rng_percent(rng, 50) ? 0 : CT_FP_SIGN | CT_FP_INF,
                        .b = b == 2 ? tile : alone[b],
                        .fn = ct_rng_below(rng, 4),
-                       .func = funcs[ct_rng_below(rng, 7)],
+                       .func = funcs[ct_rng_below(rng, 8)],
                        .negc = ct_rng_percent(rng, 40),
                        .relu = ct_rng_percent(rng, 20),
                        .rows = 1 + ct_rng_below(rng, 16),
