@@ -651,6 +651,40 @@ static void watchdog(struct bench *b) {
   }
   finish_other(b, "hang with a full queue");
   ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, 0);
+/* Under policy JOB a context whose port was dead once has its turn as before: of the other's jobs
+ * that begin after its doorbell, one at most goes before its own. */
+static void job_order_after_dead(struct bench *b) {
+  enum { JOBS = 10 };
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  dead_port(b);
+  ct_pair_write(&b->pair, CT_REG_POLICY, 3);
+  add_dma(p, CT_OP_LD, ct_rig_unit(b->other, CT_RIG_IN), 0, 256, false);
+  add(p, CT_OP_END);
+  for (unsigned i = 0; i < JOBS; ++i)
+    submit(b, b->other, p);
+  set(&p->cmds[0], CT_F_DMA_DRAM, ct_rig_unit(b->victim, CT_RIG_IN));
+  submit(b, b->victim, p);
+  ct_pair_ring(&b->pair, b->other);
+  ct_rig_pass(&b->pair.rig[0], 100);
+  ct_pair_ring(&b->pair, b->victim);
+  struct ct_rig_cpl c[2], other[2];
+  for (unsigned d = 0; d < 2; ++d)
+    c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+  assert_true(ct_same_completions(&c[0], &c[1]));
+  unsigned before = 0;
+  for (unsigned i = 0; i < JOBS; ++i) {
+    for (unsigned d = 0; d < 2; ++d)
+      other[d] = ct_rig_reap(&b->pair.rig[d], b->other, LIMIT);
+    assert_true(ct_same_completions(&other[0], &other[1]));
+    before += other[0].start > c[0].arrive && other[0].start < c[0].start;
+    assert_true(other[0].end <= c[0].start || other[0].start >= c[0].end); /* one at a time */
+  }
+  assert_in_range(before, 0, 1);
+  ct_pair_write(&b->pair, CT_REG_POLICY, 0);
+  check_recovery(b, "job order after a dead port");
+  test_free(p);
+}
+
 
   /* The descriptor's limit, without one in the register. */
   const struct ct_rig_job job = {.prog = p, .tag = ++b->tag, .watchdog = WATCHDOG};
@@ -1084,3 +1118,4 @@ int main(void) {
   ct_tb_seed();
   return cmocka_run_group_tests_name("errors", tests, NULL, NULL);
 }
+    {"job order after a dead port", job_order_after_dead},
