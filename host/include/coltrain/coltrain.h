@@ -598,7 +598,7 @@ struct ct_request {
  * the host and arrives with the first call that looks at the device from then on; calls that wait
  * do so by themselves. Requests arrive in the order of the calls, whatever the server. One for
  * which the device has no room waits in the host; that is its time, too. CT_ERR_FULL when 4096
- * requests of the device are not reaped: nothing was pushed. A tag is never used again. */
+ * requests of the device are under way, whichever of them came first: nothing was pushed. A tag is never used again. */
 int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t *tag);
 int ct_server_push_at(ct_server *server, const struct ct_request *request, uint64_t cycle,
                       uint64_t *tag);

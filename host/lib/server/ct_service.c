@@ -70,16 +70,25 @@ static void settle_table(ct_server *s) {
 
 /* ---- The margin ---------------------------------------------------------------------------- */
 
+/* The longest batch of all servers. */
+static uint32_t longest_of_all(const ct_device *dev) {
+  uint32_t most = 0;
+  for (unsigned i = 0; i < CT_MODELS; ++i) {
+    const ct_server *s = ct_requests_of(dev)->server[i];
+    if (s && s->service.longest > most) most = s->service.longest;
+  }
+  return most;
+}
+
+/* A server whose batches nobody has seen counts as the longest. */
 static uint32_t reckon(const ct_server *s) {
   const struct ct_service *v = &s->service;
-  uint64_t most = v->longest, others = 0;
+  const uint32_t most = longest_of_all(s->dev);
+  uint64_t sum = UINT64_C(2) * most + v->loads + START;
   for (unsigned i = 0; i < CT_MODELS; ++i) {
     const ct_server *other = ct_requests_of(s->dev)->server[i];
-    if (!other || other == s) continue;
-    others += other->service.longest;
-    if (other->service.longest > most) most = other->service.longest;
+    if (other && other != s) sum += other->service.longest ? other->service.longest : most;
   }
-  uint64_t sum = 2 * most + others + v->loads + START;
   if (v->known) sum += v->cycles[largest(s) - 1] - v->cycles[0];
   if (ct_requests_of(s->dev)->trained) sum += v->training;
   return sum < MOST ? (uint32_t)sum : MOST;
