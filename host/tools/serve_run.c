@@ -30,23 +30,26 @@ static void draw_requests(const struct serve *s, struct serve_run *run) {
   memset(run->in_batch, 0, sizeof run->in_batch);
 }
 
-static uint64_t place_of(const struct serve *s, size_t i) {
-  return s->answers + i % SERVE_PLACES * s->answer_pitch;
+static uint64_t place_of(const struct serve *s, uint16_t place) {
+  return s->answers + place * s->answer_pitch;
 }
 
-/* Pushes what there is room for, and no more than the memory has places for answers. */
+/* Pushes what there is room for, and no more than the memory has places for answers: whichever of
+ * them are taken, however long. */
 static int push(struct serve *s, struct serve_run *run) {
   for (; run->pushed < run->count; ++run->pushed) {
     struct serve_request *r = &run->request[run->pushed];
     const struct serve_model *m = &s->model[r->model];
-    if (run->pushed >= SERVE_PLACES && !run->request[run->pushed - SERVE_PLACES].done) return 0;
+    if (!s->frees) return 0;
+    r->place = s->free[s->frees - 1];
     const struct ct_request request = {.input = m->rows + r->sample * m->row_size,
-                                       .output = place_of(s, run->pushed),
+                                       .output = place_of(s, r->place),
                                        .deadline = s->o->deadline,
                                        .user = r};
     const int rc = ct_server_push_at(m->server, &request, r->scheduled, NULL);
     if (rc == CT_ERR_FULL) return 0;
     if (rc < 0) return cli_fail_device(s->dev, rc, "pushing a request");
+    --s->frees;
   }
   return 0;
 }
@@ -56,8 +59,7 @@ static int check(struct serve *s, struct serve_run *run, struct serve_request *r
   const struct serve_model *m = &s->model[r->model];
   float *got = malloc(m->classes * sizeof *got);
   if (!got) return cli_fail("no memory for an answer");
-  const int rc =
-      ct_mem_read(s->dev, place_of(s, (size_t)(r - run->request)), got, m->classes * sizeof *got);
+  const int rc = ct_mem_read(s->dev, place_of(s, r->place), got, m->classes * sizeof *got);
   r->wrong =
       rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got) != 0;
   run->wrong += r->wrong;
@@ -80,7 +82,9 @@ static int finish(struct serve *s, struct serve_run *run, const struct ct_event 
   ++run->done;
   if (!r->answered && !run->failed++) run->code = r->code;
   if (record->batch < sizeof run->in_batch / sizeof *run->in_batch) ++run->in_batch[record->batch];
-  return r->answered ? check(s, run, r) : 0;
+  const int status = r->answered ? check(s, run, r) : 0;
+  s->free[s->frees++] = r->place;
+  return status;
 }
 
 /* Pushes and takes one event, if one comes before the given cycle. */
