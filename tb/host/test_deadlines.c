@@ -110,7 +110,7 @@ static void known_by_what_is_served(void **state) {
   assert_int_equal(info_of(b, 0).service[0], 0);
   assert_int_equal(info_of(b, 0).least_deadline, 0);
   for (uint32_t i = 0; i < N; ++i) {
-    ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
+    ask[i] = (struct ask){.served = &b->served[0], .sample = i};
     bed_push(b, &ask[i], i ? 40000 : 0, CT_NO_CYCLE);
     const struct ct_event r = bed_reap(b, &ask[i]);
     bed_check(b, &r);
@@ -193,16 +193,18 @@ static void what_cannot_hold(void **state) {
   b->dev->log_arg = &lines;
   b->dev->log_level = CT_LOG_INFO;
   struct ct_serving how = {.batching = CT_BATCHING_ADAPTIVE, .deadline = 300};
-  assert_int_equal(ct_server_create(b->served[0].model, &how, &server), CT_ERR_ARG);
+  assert_int_equal(ct_server_create(b->served[0].model, b->served[0].weights, &how, &server),
+                   CT_ERR_ARG);
   assert_non_null(strstr(ct_last_error(b->dev), "a deadline of 300 cycles cannot hold: a request"));
   assert_null(server);
   how.batching = CT_BATCHING_NONE;
-  assert_int_equal(ct_server_create(b->served[0].model, &how, &server), CT_ERR_ARG);
+  assert_int_equal(ct_server_create(b->served[0].model, b->served[0].weights, &how, &server),
+                   CT_ERR_ARG);
   how = (struct ct_serving){.batching = CT_BATCHING_ADAPTIVE, .deadline = 50000};
   bed_serve(b, 0, &how);
   assert_int_equal(lines.count[CT_LOG_WARNING], 0);
   for (uint32_t i = 0; i < 3; ++i) {
-    ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
+    ask[i] = (struct ask){.served = &b->served[0], .sample = i};
     bed_push(b, &ask[i], i ? 300 : 60000, CT_NO_CYCLE);
     const struct ct_event r = bed_reap(b, &ask[i]);
     bed_check(b, &r);
@@ -216,7 +218,7 @@ static void what_cannot_hold(void **state) {
 /* ---- Deadlines that hold ---- */
 
 /* BUDGET: cycles of a load, about. */
-enum { PLACES = BED_PLACES, REQUESTS = 350, BUDGET = 250000 };
+enum { ASKS = BED_ASKS, REQUESTS = 350, BUDGET = 250000 };
 
 struct load {
   const char *uri;
@@ -229,15 +231,16 @@ struct load {
 
 struct steps {
   struct bed_training training;
-  uint64_t at, submitted, done;
+  ct_batch *batch;
+  uint64_t submitted, done;
   bool over; /* nothing more is submitted */
 };
 
 /* Up to four steps wait. */
 static void keep_training(struct bed *b, struct steps *t) {
+  const struct ct_step step = {.batch = t->batch, .user = t};
   while (!t->over && t->submitted - t->done < 4) {
-    OK(ct_model_step_submit(t->training.model, t->at,
-                            t->at + ct_model_batch_size(t->training.model), t, NULL));
+    OK(ct_model_step_submit(t->training.model, &step, NULL));
     ++t->submitted;
   }
 }
@@ -245,11 +248,14 @@ static void keep_training(struct bed *b, struct steps *t) {
 /* Wide enough that a step keeps every unit busy. */
 static void begin_training(struct bed *b, struct steps *t) {
   static const uint32_t widths[] = {200, 128, 10};
-  const struct ct_training how = {.batch = 32, .lr = 0.1f, .momentum = 0.5f};
-  *t = (struct steps){.at = 0};
+  static const float x[32 * 200];
+  static const uint32_t labels[32];
+  const struct ct_training how = {.batch = 32, .rates = {.lr = 0.1f, .momentum = 0.5f}};
+  *t = (struct steps){.batch = NULL};
   OK(ct_model_create(b->dev, widths, 2, 3, &t->training.model));
   OK(ct_model_training(t->training.model, &how));
-  OK(ct_mem_alloc(b->dev, ct_model_batch_size(t->training.model) + 16, &t->at));
+  OK(ct_batch_create(t->training.model, &t->batch));
+  OK(ct_batch_write(t->batch, x, labels));
   keep_training(b, t);
 }
 
@@ -277,8 +283,8 @@ static uint64_t gap(struct bed *b, uint64_t mean) {
 
 /* How many in a thousand were late. */
 static unsigned run_load(const struct load *l) {
-  struct ask *ask = test_calloc(PLACES, sizeof *ask);
-  struct steps training = {.at = 0};
+  struct ask *ask = test_calloc(ASKS, sizeof *ask);
+  struct steps training = {.batch = NULL};
   unsigned missed = 0, ended = 0;
   uint64_t full = 0, at = 0;
   uint32_t safe = 0;
@@ -300,14 +306,13 @@ static unsigned run_load(const struct load *l) {
   OK(ct_now(b->dev, &at));
   at += 5000;
   for (unsigned pushed = 0; ended < count;) {
-    struct ask *a = &ask[pushed % PLACES];
+    struct ask *a = &ask[pushed % ASKS];
     if (pushed == count || a->busy) {
       take_one(b, &training, &missed, &ended);
       continue;
     }
     *a = (struct ask){.served = &b->served[ct_rng_below(&b->rng, (uint32_t)l->models)],
-                      .sample = ct_rng_below(&b->rng, BED_SAMPLES),
-                      .place = pushed % PLACES};
+                      .sample = ct_rng_below(&b->rng, BED_SAMPLES)};
     bed_push(b, a, deadline, at += gap(b, mean));
     ++pushed;
   }
@@ -317,6 +322,7 @@ static unsigned run_load(const struct load *l) {
   training.over = true;
   while (training.submitted > training.done)
     take_one(b, &training, &missed, &ended);
+  ct_batch_free(training.batch);
   ct_model_free(training.training.model);
   bed_close(b);
   test_free(ask);

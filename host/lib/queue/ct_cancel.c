@@ -10,31 +10,36 @@ static int is_taken(ct_device *dev, enum ct_queue queue, uint64_t seq, bool *tak
   return err;
 }
 
-/* Little-endian words of the descriptor that name its program. */
-static void put_run(uint8_t bytes[8], const ct_program *p) {
-  const uint32_t word[2] = {(uint32_t)(p->addr / CT_UNIT), p->count};
-  for (unsigned i = 0; i < 8; ++i)
-    bytes[i] = (uint8_t)(word[i / 4] >> 8 * (i % 4));
-}
-
-/* A job in the ring is replaced by one that does nothing. The device may take the descriptor
- * meanwhile, or have read it a moment ago: so it is told to cancel the job of that number in any
- * case, which hits it if it runs or is about to, and nothing if it is through or not read. */
-int ct_cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq) {
-  struct ct_ring *r = &dev->queues->ring[queue];
+/* A job in the ring is left without commands: the device ends it with DESCRIPTOR, which no other
+ * job of the library gets, so whatever the device reads in this moment, its completion says whether
+ * the job ran. It may have read the descriptor before: so it is told to cancel the job of that
+ * number in any case, which hits it if it runs or is about to, and nothing if it is through or not
+ * read. */
+static int cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq) {
+  static const uint8_t none[4];
   const uint64_t slot = seq & (ct_ring_slots(dev) - 1);
+  const uint64_t count =
+      dev->queues->ring[queue].addr + slot * CT_DESC_BYTES + UINT64_C(4) * CT_DESC_NCMDS;
   bool taken = false;
   int err = is_taken(dev, queue, seq, &taken);
   if (!err && !taken) {
-    uint8_t run[8];
-    put_run(run, dev->queues->idle);
-    err = ct_mem_put(dev, r->addr + slot * CT_DESC_BYTES + UINT64_C(4) * CT_DESC_PROG, run,
-                     sizeof run);
-    if (!err) err = is_taken(dev, queue, seq, &taken);
-    if (!err && !taken) r->pending[slot].cancelled = true;
+    ct_ring_pending(dev, queue, seq)->emptied = true; /* perhaps even if the write fails */
+    err = ct_mem_put(dev, count, none, sizeof none);
   }
   if (err) return err;
   return ct_reg_write(dev, ct_queue_reg(queue, CT_CREG_CONTROL), (uint32_t)seq << 16 | 4 | 2);
+}
+
+/* The last job first: the device goes on meanwhile, and what it comes to is whole up to the first
+ * job that does not run. */
+int ct_cancel_work(ct_device *dev, enum ct_queue queue, uint64_t last) {
+  const uint64_t completed = dev->queues->ring[queue].completed;
+  uint64_t first = last - ct_ring_pending(dev, queue, last)->before;
+  int err = CT_OK;
+  if (first < completed) first = completed;
+  for (uint64_t seq = last + 1; seq > first && !err; --seq)
+    err = cancel_job(dev, queue, seq - 1);
+  return err;
 }
 
 int ct_cancel(ct_device *dev, uint64_t tag) {
@@ -45,12 +50,7 @@ int ct_cancel(ct_device *dev, uint64_t tag) {
   if (tag && ct_event_is_there(dev, tag)) return CT_OK;
   if (above && above->pending && above->pending(dev, tag)) return above->cancel(dev, tag);
   if (!ct_is_pending(dev, tag, &seq)) return ct_unknown_tag(dev, tag);
-  const enum ct_queue queue = tag & 1 ? CT_TRAINING : CT_INFERENCE;
-  uint64_t first = seq - ct_ring_pending(dev, queue, seq)->before;
-  if (first < dev->queues->ring[queue].completed) first = dev->queues->ring[queue].completed;
-  for (; first <= seq && !err; ++first)
-    err = ct_cancel_job(dev, queue, first);
-  return err;
+  return ct_cancel_work(dev, tag & 1 ? CT_TRAINING : CT_INFERENCE, seq);
 }
 
 /* ---- Resetting a queue --------------------------------------------------------------------- */

@@ -29,7 +29,8 @@ struct ct_work {
   unsigned jobs;            /* at least 1 */
   uint64_t cycle;           /* CT_NO_CYCLE: now */
   /* Called when the event is known, before anybody can reap it: what the work used is free again.
-   * It must not submit. NULL: nobody is. Not called for what ct_close() finds under way. */
+   * It must not submit. NULL: nobody is. For what ct_close() finds under way it is called with
+   * CT_ERR_CLOSED, when the device has stopped and its handles still are there. */
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
 };
@@ -42,7 +43,7 @@ struct ct_pending {
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
   enum ct_event_kind kind;
-  bool cancelled;  /* its descriptor has been made harmless */
+  bool emptied;    /* its descriptor has been left without commands */
   bool last;       /* of its work */
   unsigned before; /* jobs of the same work before it */
 };
@@ -54,6 +55,9 @@ struct ct_ring {
   uint64_t submitted, completed; /* sequence numbers */
   uint64_t dropped;              /* those below have completed, or were dropped by a reset */
   uint64_t latest;               /* highest cycle a doorbell was scheduled for */
+  bool owed;                     /* the last doorbell failed: the device may not know of all jobs */
+  uint32_t popped;               /* tag of the completion taken in last ... */
+  bool unpopped;                 /* ... which may still be in the device */
   size_t unreaped;               /* events of this queue that are to come or to be reaped */
   struct ct_event work;          /* of the jobs of a work that have completed before its last */
 };
@@ -80,7 +84,6 @@ struct ct_listener {
 /* Everything this layer knows of a device. */
 struct ct_queues {
   struct ct_ring ring[CT_QUEUES];
-  ct_program *idle;       /* a program that does nothing: what cancelled jobs run */
   struct ct_event *event; /* seen, not reaped: a ring buffer with room for all that are to come */
   size_t first, count, room;
   int fd;   /* what ct_poll_fd() gave; -1: nobody has asked */
@@ -169,6 +172,9 @@ void ct_show_outstanding(ct_device *dev);
 
 int ct_rings_open(ct_device *dev);
 
+/* Rings a doorbell again that has failed. */
+int ct_ring_again(ct_device *dev, enum ct_queue queue);
+
 /* Takes in the completions of a queue, of which at least one waits. */
 int ct_ring_take(ct_device *dev, enum ct_queue queue);
 
@@ -199,8 +205,9 @@ static inline uint64_t ct_job_tag(enum ct_queue queue, uint64_t seq) {
 /* Whether the tag is of a work whose event is still to come; the number of its last job. */
 bool ct_is_pending(const ct_device *dev, uint64_t tag, uint64_t *seq);
 
-/* Cancels one job, in whatever state it is. */
-int ct_cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq);
+/* Cancels a work whose event is still to come, in whatever state it is: all of its jobs. last: the
+ * number of its last one. */
+int ct_cancel_work(ct_device *dev, enum ct_queue queue, uint64_t last);
 
 /* Takes the event of that tag (0: the oldest) if it is there. */
 bool ct_event_take(ct_device *dev, uint64_t tag, struct ct_event *event);
