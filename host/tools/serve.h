@@ -54,6 +54,7 @@ struct serve_model {
 struct serve_request {
   uint64_t scheduled, arrive, start, end; /* device cycles; CT_NO_CYCLE */
   uint32_t model, sample, batch, version, code;
+  uint16_t place; /* of its answer, while it is on its way */
   bool done, answered, wrong;
   enum ct_met met;
 };
@@ -84,6 +85,8 @@ struct serve {
   ct_device *dev;
   struct ct_info info;
   struct serve_model model[SERVE_MODELS];
+  uint16_t free[SERVE_PLACES]; /* places that no request on its way has */
+  size_t frees;
   uint64_t *times; /* of the trace, its own unit; NULL */
   size_t times_count;
   uint64_t *arrivals;

@@ -79,6 +79,8 @@ static int repeat_trace(struct serve *s, size_t count) {
 int serve_open(struct serve *s, const struct serve_options *o) {
   ct_device *emu = NULL;
   *s = (struct serve){.o = o, .text = cli_text(o->json), .give_up = CT_NO_CYCLE};
+  for (; s->frees < SERVE_PLACES; ++s->frees)
+    s->free[s->frees] = (uint16_t)s->frees;
   if (o->trace && serve_trace_read(o->trace, &s->times, &s->times_count)) return 1;
   if (o->trace && o->trace_again && repeat_trace(s, o->requests)) return 1;
   if (o->trace && s->times_count < o->requests)

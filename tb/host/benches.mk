@@ -53,6 +53,8 @@ $(call host_test,test_server_faults,tb/host/test_server_faults.c tb/host/server_
 $(call host_test,test_server_neighbours,tb/host/test_server_neighbours.c tb/host/server_bed.c tb/host/flaky.c)
 $(call host_test,test_server_reset,tb/host/test_server_reset.c tb/host/server_bed.c)
 $(BUILD)/tb/test_server_reset $(BUILD)/tb/test_server_reset.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_deadlines,tb/host/test_deadlines.c tb/host/server_bed.c)
+$(BUILD)/tb/test_deadlines $(BUILD)/tb/test_deadlines.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server $(BUILD)/tb/test_server.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server_faults $(BUILD)/tb/test_server_faults.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server_neighbours $(BUILD)/tb/test_server_neighbours.san: | $(BUILD)/lib/coltrain/sim.so

@@ -41,6 +41,38 @@ static void one_stays(void **state) {
   bed_close(b);
 }
 
+/* While one waits for ever, as many others can be under way as without it but one, again and again:
+ * no number is kept from use by an older one. */
+static void one_stays_among_all(void **state) {
+  (void)state;
+  enum { SLOTS = 4096, AGAIN = 300 };
+  struct ask stays = {.sample = 1}, other = {.sample = 2};
+  struct bed *b = bed_open("sim:dram=32");
+  struct ct_event r;
+  bed_serve(b, 0, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = UINT32_MAX / 2});
+  bed_serve(b, 2, NULL);
+  stays.served = &b->served[0];
+  other.served = &b->served[2];
+  bed_push(b, &stays, 0, CT_NO_CYCLE);
+  struct ct_request request = bed_request(b, &other);
+  for (unsigned i = 0; i < SLOTS - 1; ++i) {
+    OK(ct_server_push(b->served[2].server, &request, NULL));
+    request = bed_request(b, &other);
+  }
+  assert_int_equal(ct_server_push(b->served[2].server, &request, NULL), CT_ERR_FULL);
+  for (unsigned i = 0; i < SLOTS - 1 + AGAIN; ++i) {
+    OK(ct_reap(b->dev, &r, 20000));
+    assert_true(r.user == &other && r.error == CT_OK);
+    if (i >= AGAIN) continue;
+    request = bed_request(b, &other);
+    OK(ct_server_push(b->served[2].server, &request, NULL));
+  }
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 1);
+  OK(ct_cancel(b->dev, stays.tag));
+  assert_int_equal(bed_reap(b, &stays).code, CT_DEV_CANCELLED);
+  bed_close(b);
+}
+
 /* Tags of requests long ago name nothing, although their slots are used again. */
 static void tags_are_new(void **state) {
   (void)state;
@@ -667,6 +699,7 @@ static void nobody_stays_frozen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_stays),
+      cmocka_unit_test(one_stays_among_all),
       cmocka_unit_test(tags_are_new),
       cmocka_unit_test(nothing_comes_twice),
       cmocka_unit_test(first_push_fails),

@@ -460,7 +460,8 @@ int ct_poll_fd(ct_device *dev);
 
 /* What was submitted to a queue and not reaped (a request counts for CT_INFERENCE, a step is one);
  * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (64 with less
- * than 16 MiB of device memory), and 4096 requests; events wait in host memory. */
+ * than 16 MiB of device memory), and 4096 requests, however old the oldest of them is; events wait
+ * in host memory. */
 size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
 
 /* A batch of a step: inputs and labels in device memory, and the loss of the last step on it. It is
@@ -627,7 +628,8 @@ int ct_server_set_weights(ct_server *server, ct_weights *weights);
  * the host and arrives with the first call that looks at the device from then on; calls that wait
  * do so by themselves. Requests arrive in the order of the calls, whatever the server. One for
  * which the device has no room waits in the host; that is its time, too. CT_ERR_FULL when 4096
- * requests of the device are not reaped: nothing was pushed. A tag is never used again. */
+ * requests of the device are under way, whichever of them came first: nothing was pushed. A tag is
+ * never used again. */
 int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t *tag);
 
 /* ---- Expert calls -------------------------------------------------------------------------- */
@@ -732,7 +734,10 @@ int ct_now(ct_device *dev, uint64_t *cycle);
 
 /* Who goes first where both queues want a unit: inference; whoever asked first; each in turn, an
  * operation at a time; one whole job at a time; inference while the time to a request's deadline is
- * short, else each in turn. */
+ * short, else each in turn. Time is short when a deadline of a running or waiting request is nearer
+ * than the service times and margins up to it, or a model has more waiting than one batch. The
+ * register FLOOR, training's share under CT_PRIORITY, counts under CT_SLACK while time is short;
+ * what training is owed by it is forgotten whenever it is not. */
 enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB, CT_SLACK };
 
 /* The names that commands and results use, "priority", "fcfs", "round-robin", "job", "slack"; NULL

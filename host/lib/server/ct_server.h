@@ -82,7 +82,7 @@ struct ct_service {
   uint32_t longest;              /* of the last batches */
   uint32_t margin;               /* what the device was told */
   uint64_t last;                 /* start of the batch that was seen last */
-  bool warned;                   /* of a deadline that may not hold */
+  bool warned, told;             /* of a deadline that cannot hold, or may not */
   bool trying;                   /* batches of its own are under way: */
   unsigned trials;               /* requests without a record */
   struct ct_event trial;         /* what became of the last one */
