@@ -26,6 +26,13 @@ struct ct_why {
 int ct_why(const struct ct_why *why, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Jobs that are to run in a row. */
+struct ct_codes {
+  struct ct_code *job;
+  size_t count;
+};
+void ct_codes_free(struct ct_codes *codes);
+
 /* Rolls and encodes what was built, frees b. name: of the program, for the sentence. */
 int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,
                    const struct ct_why *why);
@@ -153,11 +160,14 @@ int ct_prog_train(const struct ct_train *shape, struct ct_code *code, const stru
  * to 4,096 rows) nor a layer is too large: jobs to be submitted in a row. One more argument is the
  * address of ct_train_streamed_units() units of workspace, which need not hold anything before and
  * hold nothing of use behind. Bytes are those of ct_prog_train(). */
-struct ct_codes; /* ct_lower.h */
 enum { CT_TRAIN_WORK = CT_TRAIN_ARGS + 1, CT_TRAIN_STREAMED_ARGS = CT_TRAIN_WORK };
 uint64_t ct_train_streamed_units(const struct ct_train *shape);
 int ct_prog_train_streamed(const struct ct_train *shape, struct ct_codes *codes,
                            const struct ct_why *why);
+
+/* The one if it fits, else the other. *work: the units of workspace it needs; may be 0. */
+int ct_prog_step(const struct ct_train *shape, struct ct_codes *codes, uint64_t *work,
+                 const struct ct_why *why);
 
 /* Copies units of 16 bytes from r1 to r2. */
 enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };
