@@ -323,7 +323,8 @@ static uint32_t ceil_of(uint32_t a, uint32_t b) {
 /* k steps of a chunk in a ring of so many slots; 0: none fit. With two slots the number of chunks
  * is even, so that the ring has come round behind each block and loops need no copies of it. */
 static uint32_t chunk_steps(const struct product *p, uint32_t slots, uint32_t step) {
-  const uint32_t room = p->s->shape->spm_words - p->s->spm;
+  const uint32_t window = p->s->shape->spm_words;
+  const uint32_t room = p->s->spm < window ? window - p->s->spm : 0;
   uint32_t most = ct_min_u32(room / (slots * step), MOST_STEPS);
   most = ct_min_u32(most, ceil_of(p->steps, slots));
   while (slots == 2 && most && ceil_of(p->steps, most) % 2)
@@ -334,11 +335,12 @@ static uint32_t chunk_steps(const struct product *p, uint32_t slots, uint32_t st
 static void operand_ring(struct product *p) {
   const uint32_t step = (p->bm + p->bn) * CT_TILE;
   uint32_t slots = p->steps > 1 ? 2 : 1;
-  p->chunk = p->s->spm + step > p->s->shape->spm_words ? 0 : chunk_steps(p, slots, step);
+  p->chunk = chunk_steps(p, slots, step);
   if (p->chunk == 0) {
     slots = 1;
-    p->chunk = p->s->spm + step > p->s->shape->spm_words ? 1 : chunk_steps(p, slots, step);
+    p->chunk = chunk_steps(p, slots, step);
   }
+  if (p->chunk == 0) p->chunk = 1; /* ct_streamed_end() refuses what has no room */
   p->chunks = ceil_of(p->steps, p->chunk);
   p->ring = ct_streamed_ring(p->s, "operands", p->chunk * step, slots);
 }

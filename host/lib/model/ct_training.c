@@ -92,7 +92,7 @@ void ct_plans_end(ct_model *m) {
 
 /* Loads the programs of a step and finds room for its workspace of so many units. */
 static int load_plan(struct ct_plan *p, const struct ct_codes *codes, uint64_t work) {
-  p->step = calloc(codes->count, sizeof *p->step);
+  p->step = calloc(codes->count, sizeof(ct_program *));
   p->job = calloc(codes->count, sizeof *p->job);
   if (!p->step || !p->job)
     return ct_fail(p->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
@@ -115,9 +115,12 @@ static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   int err = ct_prog_step(&shape, &codes, &work, &why);
   if (err) return ct_fail(m->dev, err, "%s", text);
   struct ct_plan *p = calloc(1, sizeof *p);
-  if (p) p->dev = m->dev;
-  err = p ? load_plan(p, &codes, work)
-          : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  if (!p) {
+    ct_codes_free(&codes);
+    return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  }
+  p->dev = m->dev;
+  err = load_plan(p, &codes, work);
   ct_codes_free(&codes);
   if (err) {
     free_plan(p);
