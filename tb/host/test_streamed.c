@@ -258,6 +258,29 @@ static void test_large_steps(void **state) {
   ct_close(dev);
 }
 
+/* Programs of all shapes: none is too long, and a ring of jobs takes a step. */
+static void test_no_shape_is_refused(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(3);
+  size_t most = 0, longest = 0;
+  for (int i = 0; i < 300; ++i) {
+    static const uint32_t widest[] = {20, 300, 5000, 60000};
+    const uint32_t width = widest[ct_rng_below(&rng, 4)], window = draw_window(&rng);
+    struct bed b = {.batch = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 4096 : 100)};
+    struct ct_codes codes;
+    b.net.layers = 1 + ct_rng_below(&rng, width > 1000 ? 3 : CT_MLP_LAYERS);
+    for (uint32_t l = 0; l <= b.net.layers; ++l)
+      b.net.width[l] = 1 + ct_rng_below(&rng, l % 2 && width > 5000 ? 500 : width);
+    make_streamed(&b, window, &codes);
+    if (codes.count > most) most = codes.count;
+    for (size_t j = 0; j < codes.count; ++j)
+      if (codes.job[j].count > longest) longest = codes.job[j].count;
+    ct_codes_free(&codes);
+  }
+  print_message("300 shapes: at most %zu jobs, and %zu commands in one\n", most, longest);
+  assert_in_range(most, 1, 1000);
+}
+
 static void test_what_is_refused(void **state) {
   (void)state;
   char why[256] = "";
@@ -276,8 +299,8 @@ static void test_what_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes_as_resident_steps),
-                                     cmocka_unit_test(test_large_steps),
-                                     cmocka_unit_test(test_what_is_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_same_bytes_as_resident_steps), cmocka_unit_test(test_large_steps),
+      cmocka_unit_test(test_no_shape_is_refused), cmocka_unit_test(test_what_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "ct_train_streamed.h"
 
 enum { MOST_STEPS = 16, BIASES = 8, MOST_SUMS = 4, STATE_UNITS = 2 * CT_F32_TILE_UNITS };
+enum { WIDE_WINDOW = 8192, MOST_UPDATE = 4 };
 
 enum kind { FORWARD, BACKWARD, UPDATE };
 
@@ -31,7 +32,7 @@ struct product {
   uint32_t chunk, chunks;  /* k steps of a chunk */
   struct operand a, b;
   uint32_t to, from, state, sums_at, bias_at; /* tensors */
-  uint32_t ring, acc, res, out, in, regs, bias_words, bias_regs, g;
+  uint32_t ring, acc, res, out, in, regs, bias_words, bias_regs, sum_words;
 
   uint32_t i, j;           /* first tile of the block */
   struct ct_ref sum, bias; /* what is alive */
@@ -167,7 +168,7 @@ static void clear_sums(struct product *p) {
 static void store_sums(struct product *p) {
   struct ct_lower *l = p->s->l;
   for (uint32_t n = 0; n < p->bn; ++n) {
-    const struct ct_ref reg = ct_next(l, p->res), out = ct_next(l, p->out);
+    const struct ct_ref reg = ct_next(l, p->res), out = ct_next(l, p->sum_words);
     ct_streamed_reduce(p->s, n, T_PARTIAL, true, CT_VA_ADD, reg);
     ct_vs(l, &(struct ct_vmove){.reg = reg, .spm = out, .rows = 1});
     ct_streamed_st(p->s, ct_tile_of(l, p->sums_at, p->j + n, 0), out, CT_F32_ROW_UNITS);
@@ -177,11 +178,9 @@ static void store_sums(struct product *p) {
 /* ---- Update -------------------------------------------------------------------------------- */
 
 /* t = w * wd + g, v = v * mu + t, w = v * -lr + w. */
-static void update_values(struct product *p, struct ct_ref acc, const struct ct_ref *in,
+static void update_values(struct product *p, struct ct_ref g, const struct ct_ref *in,
                           const struct ct_ref *out, const struct ct_va *edge) {
   struct ct_lower *l = p->s->l;
-  const struct ct_ref g = ct_streamed_temp(p->s, 0);
-  ct_va(l, &(struct ct_va){.to = g, .a = acc});
   ct_va(
       l,
       &(struct ct_va){
@@ -204,7 +203,7 @@ static void update_values(struct product *p, struct ct_ref acc, const struct ct_
                            .cols = edge->cols});
 }
 
-static void update_tile(struct product *p, struct ct_ref acc, uint32_t m, uint32_t n) {
+static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t n) {
   struct ct_lower *l = p->s->l;
   const struct ct_ref words = ct_next(l, p->in), out = ct_next(l, p->out);
   const struct ct_ref in[2] = {ct_next(l, p->regs), ct_next(l, p->regs)};
@@ -214,7 +213,7 @@ static void update_tile(struct product *p, struct ct_ref acc, uint32_t m, uint32
   for (uint32_t i = 0; i < 2; ++i)
     ct_vl(l, &(struct ct_vmove){
                  .reg = in[i], .spm = ct_behind(words, i * CT_F32_TILE_UNITS), .rows = CT_TILE});
-  update_values(p, acc, in, res, &edge);
+  update_values(p, g, in, res, &edge);
   for (uint32_t i = 0; i < 2; ++i)
     ct_vs(l, &(struct ct_vmove){
                  .reg = res[i], .spm = ct_behind(out, i * CT_F32_TILE_UNITS), .rows = CT_TILE});
@@ -228,10 +227,17 @@ static void update_tile(struct product *p, struct ct_ref acc, uint32_t m, uint32
 
 /* ---- All blocks ---------------------------------------------------------------------------- */
 
+/* All gradients leave ACC at once, so that the next product may begin. */
+static void take_gradients(struct product *p) {
+  for (uint32_t t = 0; t < p->bm * p->bn; ++t)
+    ct_va(p->s->l, &(struct ct_va){.to = ct_streamed_temp(p->s, t), .a = ct_nth(p->sum, t)});
+}
+
 static void block(void *kernel, uint32_t pass) {
   struct product *p = kernel;
   p->i = pass * p->bm;
   multiply(p);
+  if (p->kind == UPDATE) take_gradients(p);
   for (uint32_t t = 0; t < p->bm * p->bn; ++t) {
     const uint32_t m = p->i + t % p->bm, n = p->j + t / p->bm;
     if (p->kind == FORWARD)
@@ -239,7 +245,7 @@ static void block(void *kernel, uint32_t pass) {
     else if (p->kind == BACKWARD)
       backward_tile(p, ct_nth(p->sum, t), m, n);
     else
-      update_tile(p, ct_nth(p->sum, t), m, n);
+      update_tile(p, ct_streamed_temp(p->s, t), m, n);
   }
 }
 
@@ -273,6 +279,11 @@ static uint32_t bias_rows(struct product *p, unsigned reg, uint64_t at, uint32_t
   return ct_streamed_dram(p->s, "biases", reg, at, ct_mlp_out(p->s->net, l), 1, CT_F32_ROW_UNITS);
 }
 
+/* Slots for tiles that come and go: those of a block, as then rings have come round behind it. */
+static uint32_t tile_slots(const struct product *p) {
+  return p->s->shape->spm_words < WIDE_WINDOW ? p->s->slots : p->bm * p->bn;
+}
+
 static void forward_spaces(struct product *p) {
   struct ct_streamed *s = p->s;
   const uint32_t kt = ct_mlp_in(s->net, p->l);
@@ -286,7 +297,7 @@ static void forward_spaces(struct product *p) {
   p->bias_words = ct_streamed_ring(s, "biases", p->bn * CT_F32_ROW_UNITS, 1);
   p->bias_regs = ct_streamed_regs(s, "bias registers", CT_R_TEMP, p->bn);
   p->res = ct_streamed_regs(s, "results", CT_R_TEMP + BIASES, 2);
-  p->out = ct_streamed_ring(s, "out", last ? CT_F32_TILE_UNITS : CT_TILE, s->slots);
+  p->out = ct_streamed_ring(s, "out", last ? CT_F32_TILE_UNITS : CT_TILE, tile_slots(p));
 }
 
 static void backward_spaces(struct product *p) {
@@ -298,8 +309,9 @@ static void backward_spaces(struct product *p) {
   p->sums_at = bias_rows(p, CT_TRAIN_WORK, s->at.db, p->l - 1);
   p->regs = ct_streamed_regs(s, "signs", CT_R_TEMP + T_PARTIAL + 1, 2);
   p->res = ct_streamed_regs(s, "results", CT_R_TEMP + T_PARTIAL + 3, 2);
-  p->in = ct_streamed_ring(s, "activations", CT_TILE, s->slots);
-  p->out = ct_streamed_ring(s, "out", CT_TILE, s->slots);
+  p->sum_words = ct_streamed_ring(s, "sums", CT_F32_ROW_UNITS, p->bn);
+  p->in = ct_streamed_ring(s, "activations", CT_TILE, tile_slots(p));
+  p->out = ct_streamed_ring(s, "out", CT_TILE, tile_slots(p));
 }
 
 static void update_spaces(struct product *p) {
@@ -310,10 +322,10 @@ static void update_spaces(struct product *p) {
   p->state = ct_streamed_dram(s, "state", CT_TRAIN_STATE,
                               (uint64_t)ct_mlp_tile(s->net, p->l) * STATE_UNITS, p->mt, p->nt,
                               STATE_UNITS);
-  p->regs = ct_streamed_regs(s, "loads", CT_R_TEMP + 1, 4);
-  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + 5, 4);
-  p->in = ct_streamed_ring(s, "in", STATE_UNITS, s->slots);
-  p->out = ct_streamed_ring(s, "out", STATE_UNITS + CT_TILE, s->slots);
+  p->regs = ct_streamed_regs(s, "loads", CT_R_TEMP + MOST_UPDATE, 4);
+  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + MOST_UPDATE + 4, 4);
+  p->in = ct_streamed_ring(s, "in", STATE_UNITS, tile_slots(p));
+  p->out = ct_streamed_ring(s, "out", STATE_UNITS + CT_TILE, tile_slots(p));
 }
 
 static uint32_t ceil_of(uint32_t a, uint32_t b) {
@@ -356,7 +368,8 @@ static void choose_block(struct product *p, uint32_t most) {
 }
 
 static int program(struct product *p, uint32_t first, uint32_t bn, uint32_t columns) {
-  static const uint32_t temps[] = {[FORWARD] = 0, [BACKWARD] = T_PARTIAL + 1, [UPDATE] = 1};
+  static const uint32_t temps[] = {
+      [FORWARD] = 0, [BACKWARD] = T_PARTIAL + 1, [UPDATE] = MOST_UPDATE};
   const int err = ct_streamed_begin(p->s, temps[p->kind]);
   if (err) return err;
   p->first = first;
@@ -413,5 +426,5 @@ int ct_streamed_update(struct ct_streamed *s, uint32_t l) {
                       .rows = s->net->width[l + 1],
                       .cols = s->net->width[l],
                       .steps = s->mt};
-  return product(&p, 4);
+  return product(&p, MOST_UPDATE);
 }
