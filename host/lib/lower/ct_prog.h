@@ -42,6 +42,7 @@ struct ct_gemm {
   uint32_t pitch;     /* of C in FP32, at least ceil(n / 4) */
   uint32_t spm_words; /* of the window */
   enum ct_gemm_result result;
+  bool part;        /* of a product that can be cut further: one try is enough */
   uint32_t c_tiles; /* of C in HBFP8, tiles from row to row; 0: as many as it has columns of them */
   uint32_t flat;    /* commands that may be written down before loops are made; 0: CT_GEMM_FLAT */
   uint64_t *work;   /* where to add what building cost, in commands and comparisons; may be NULL */
@@ -55,9 +56,9 @@ int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct
 /* A product as one job, or as several, each of some rows and columns of C, where a program would be
  * too long or its addresses too far apart. Nothing that device memory holds is refused, in a window
  * of CT_GEMM_WINDOW words or more. The jobs may run in any order. */
-enum { CT_GEMM_PROGRAMS = 4, CT_GEMM_WINDOW = 192 };
+enum { CT_GEMM_PROGRAMS = 9, CT_GEMM_WINDOW = 192 };
 struct ct_gemm_jobs {
-  uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edge */
+  uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edges */
   struct ct_code code[CT_GEMM_PROGRAMS]; /* cmd NULL: not used */
 };
 struct ct_gemm_job {

@@ -219,8 +219,8 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
 /* Gives back the memory of a model that has been freed. */
 static void give_back(ct_model *m) {
   const uint64_t memory[] = {m->image, m->state, m->served[0], m->served[1]};
-  for (unsigned i = 0; i < sizeof memory / sizeof *memory && !m->stuck; ++i)
-    if (memory[i]) ct_heap_free(&m->dev->data, memory[i]);
+  for (unsigned i = 0; i < sizeof memory / sizeof *memory; ++i)
+    ct_give_back(m->dev, memory[i], &m->until);
   ct_handle_bury(&m->handle);
 }
 
@@ -231,11 +231,11 @@ void ct_model_left_ended(ct_model *m) {
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
   if (m->follower) m->follower->end(m->follower_self);
-  m->stuck = !ct_program_end(m->copy);
+  ct_program_end(m->copy, &m->until);
   for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
-    m->stuck |= !ct_program_end(m->step[i]);
+    ct_program_end(m->step[i], &m->until);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    m->stuck |= !ct_program_end(m->infer[i]);
+    ct_program_end(m->infer[i], &m->until);
   if (!m->left) give_back(m);
 }
 

@@ -38,8 +38,8 @@ struct ct_model {
   uint64_t swapped;   /* inference jobs before it: they may use the other image */
   const struct ct_model_follower *follower; /* NULL: requests for it come as jobs only */
   void *follower_self;
-  unsigned left; /* servers of which a batch has not ended: the memory stays */
-  bool stuck;    /* a job has not ended: the memory stays for good */
+  unsigned left;         /* servers of which a batch has not ended: the memory stays */
+  struct ct_until until; /* of a freed model: jobs that could not be ended keep the memory */
 };
 
 /* A server's batch has ended after all. */

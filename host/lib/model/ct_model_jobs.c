@@ -183,7 +183,7 @@ int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *lo
   if (!err) err = ct_finish(m->dev, tag, NULL);
   if (!err) err = ct_mem_read(m->dev, loss_at, &sum, sizeof sum);
   if (!err && loss) *loss = ct_divide(sum, m->training.batch);
-  if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
+  ct_give_back_after(m->dev, at, CT_TRAINING, err);
   return err;
 }
 
@@ -350,7 +350,7 @@ int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, flo
     const size_t n = rows - r < CT_INFER_ROWS_MAX ? rows - r : CT_INFER_ROWS_MAX;
     err = infer_some(m, image, x + r * m->net.width[0], n, at, buffer, logits + r * classes_of(m));
   }
-  if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
+  ct_give_back_after(m->dev, at, CT_INFERENCE, err);
   free(buffer);
   return err;
 }

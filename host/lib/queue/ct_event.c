@@ -165,6 +165,7 @@ int ct_poll(ct_device *dev) {
   int err = ct_reg_read(dev, CT_REG_IRQ_STATUS, &status);
   for (unsigned q = 0; q < CT_QUEUES && !err; ++q)
     if (status >> q & 1) err = ct_ring_take(dev, (enum ct_queue)q);
+  ct_sweep(dev);
   if (!err && above && above->poll) err = above->poll(dev, status);
   arm_irq(dev);
   return err;

@@ -57,6 +57,7 @@ static void close_queues(ct_device *dev) {
   if (unreaped)
     ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs or requests that nobody reaped", unreaped);
   if (q->listener && q->listener->close) q->listener->close(dev);
+  ct_cache_close(dev);
   ct_program_free(q->idle);
 }
 
