@@ -42,6 +42,13 @@ $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c)
+# A device that says that it has more memory than it has: a transport of its own, in front of emu:.
+$(BUILD)/tb/plugins/large.so: tb/host/large.c | $(GEN_H)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -shared -fPIC -o $@ $<
+$(call host_test,test_memory,tb/host/test_memory.c tb/host/tiny_program.c)
+$(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large.so $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_server,tb/host/test_server.c tb/host/server_bed.c)

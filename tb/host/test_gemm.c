@@ -406,6 +406,7 @@ static void test_results_equal_the_contract(void **state) {
   check_result("emu:", CT_INFERENCE, 1, 1, 1, &rng);
   check_result("emu:", CT_TRAINING, 64, 64, 64, &rng);
   check_result("emu:spm=8192,cols=8,lanes=4", CT_INFERENCE, 130, 70, 530, &rng);
+  check_result("emu:spm=512", CT_TRAINING, 427, 245, 213, &rng); /* several jobs */
   for (int i = 0; i < 10; ++i)
     check_result(i & 1 ? "emu:spm=4096" : "emu:", i & 2 ? CT_TRAINING : CT_INFERENCE,
                  1 + ct_rng_below(&rng, 150), 1 + ct_rng_below(&rng, 100),

@@ -18,6 +18,9 @@ struct ct_queues;
 
 enum { CT_QUEUES = 2, CT_UNIT = 16 };
 
+/* Bytes of device memory that are used at the most: 64 GiB less a MiB. */
+#define CT_MOST_MEMORY ((UINT64_C(1) << 36) - (UINT64_C(1) << 20))
+
 /* Jobs that may still use some memory: of each queue those with a number below. How jobs are
  * counted is known to the layer above. */
 struct ct_until {
