@@ -167,7 +167,7 @@ enum { BATCH = 8, LAYERS = 2 };
 
 static void a_freed_model_keeps_its_memory(void **state) {
   (void)state;
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}};
   static const float x[BATCH * 40] = {1, 2, 3};
   static const uint32_t labels[BATCH] = {1, 2, 3};
   for (int queue = 0; queue < CT_QUEUES; ++queue) {
@@ -185,7 +185,7 @@ static void a_freed_model_keeps_its_memory(void **state) {
                        served = {m->served[m->at], ct_model_image_bytes(m)};
     freeze(dev, true);
     if (queue == CT_TRAINING)
-      OK(ct_model_step_submit(m, at, at + 32000, NULL, &tag));
+      OK(ct_model_step_submit(m, at, at + 32000, NULL, NULL, &tag));
     else
       OK(ct_model_infer_submit(m, CT_INFERENCE, CT_IMAGE_OWN, 0, 1, &at, at + 32000, CT_NO_CYCLE,
                                NULL, &tag));
@@ -228,7 +228,7 @@ static void each_queue_for_itself(void **state) {
 /* The buffers of calls that block and gave up. */
 static void blocking_calls_keep_their_buffers(void **state) {
   (void)state;
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}};
   static const float x[BATCH * 40] = {1, 2, 3};
   static const uint32_t labels[BATCH] = {1, 2, 3};
   float y[10];
@@ -376,13 +376,17 @@ static void products_keep_their_programs(void **state) {
   ct_close(dev);
 }
 
-static size_t fill_with_programs(ct_device *dev, ct_program **p) {
+/* Loads programs until none fits any more. Returns how many; *all: commands of all of them. */
+static size_t fill_with_programs(ct_device *dev, ct_program **p, size_t *all) {
   static const uint8_t commands[CT_PROG_MAX * CT_CMD_BYTES];
   size_t n = 0;
   for (size_t count = CT_PROG_MAX; count >= 1; count /= 2)
     while (n < PIECES && ct_program_load(dev, commands, count, &p[n]) == CT_OK)
       ++n;
   assert_non_null(strstr(ct_last_error(dev), "no room for another program"));
+  *all = 0;
+  for (size_t i = 0; i < n; ++i)
+    *all += p[i]->count;
   return n;
 }
 
@@ -392,17 +396,18 @@ static void kept_programs_give_way(void **state) {
   static ct_program *p[PIECES];
   ct_device *dev;
   OK(ct_open("emu:dram=8", &dev));
-  const size_t fit = fill_with_programs(dev, p);
+  size_t fit, again, n = fill_with_programs(dev, p, &fit);
   multiply(dev, CT_TRAINING, 50, CT_ERR_NO_SPACE);
-  for (size_t i = 0; i < fit; ++i)
-    ct_program_free(p[i]);
+  while (n > 0)
+    ct_program_free(p[--n]);
   const struct room before = room_of(dev);
   for (uint32_t i = 0; i < CT_CACHE; ++i)
     multiply(dev, CT_TRAINING, 10 + 17 * i, CT_OK);
   assert_true(room_of(dev).code < before.code);
-  assert_int_equal(fill_with_programs(dev, p), fit);
-  for (size_t i = 0; i < fit; ++i)
-    ct_program_free(p[i]);
+  n = fill_with_programs(dev, p, &again);
+  assert_int_equal(again, fit);
+  while (n > 0)
+    ct_program_free(p[--n]);
   check_same_room(dev, before);
   /* Nor can they be pushed out while a job of theirs has not ended. */
   OK(ct_set_timeout(dev, 1));

@@ -179,7 +179,8 @@ static void programs(struct world *w) {
 }
 
 static const uint32_t widths[] = {IN, HIDDEN, OUT};
-static const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.5f};
+static const struct ct_training training = {.batch = BATCH,
+                                            .rates = {.lr = 0.1f, .momentum = 0.5f}};
 static const uint32_t labels[BATCH] = {1, 2, 3, 4};
 static float inputs[BATCH * IN];
 
@@ -213,7 +214,7 @@ static void work_of_models(struct world *w) {
   struct ct_event e;
   if (fine(w, ct_model_batch_write(w->model, batch, inputs, labels))) return;
   for (int i = 0; i < 4; ++i) {
-    n += fine(w, ct_model_step_submit(w->model, batch, loss, NULL, &tag[n])) == CT_OK;
+    n += fine(w, ct_model_step_submit(w->model, batch, loss, NULL, NULL, &tag[n])) == CT_OK;
     n +=
         fine(w, ct_model_infer_submit(w->model, CT_INFERENCE, CT_IMAGE_SERVED, 0, 1, &w->at,
                                       out + 64 * (uint64_t)i, CT_NO_CYCLE, NULL, &tag[n])) == CT_OK;
