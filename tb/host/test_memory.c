@@ -164,34 +164,60 @@ static void reap_all(ct_device *dev) {
 
 static const uint32_t widths[] = {40, 50, 10};
 enum { BATCH = 8, LAYERS = 2 };
+static const float inputs[BATCH * 40] = {1, 2, 3};
+static const uint32_t labels[BATCH] = {1, 2, 3};
+static const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}};
+
+/* A model with a batch, a row and an answer. */
+struct user {
+  ct_model *model;
+  ct_batch *batch;
+  ct_rows *rows;
+  ct_answers *answers;
+};
+
+static struct user user_open(ct_device *dev) {
+  struct user u;
+  OK(ct_model_create(dev, widths, LAYERS, 1, &u.model));
+  OK(ct_model_training(u.model, &training));
+  OK(ct_batch_create(u.model, &u.batch));
+  OK(ct_batch_write(u.batch, inputs, labels));
+  OK(ct_rows_create(u.model, 1, &u.rows));
+  OK(ct_rows_write(u.rows, 0, 1, inputs));
+  OK(ct_answers_create(u.model, 1, &u.answers));
+  return u;
+}
+
+static void user_submit(struct user *u, enum ct_queue queue) {
+  const struct ct_step step = {.batch = u->batch};
+  const struct ct_request request = {.rows = u->rows, .answers = u->answers};
+  if (queue == CT_TRAINING)
+    OK(ct_model_step_submit(u->model, &step, NULL));
+  else
+    OK(ct_model_infer_submit(u->model, &request, NULL));
+}
+
+static void user_free(struct user *u) {
+  ct_model_free(u->model);
+  ct_batch_free(u->batch);
+  ct_rows_free(u->rows);
+  ct_answers_free(u->answers);
+}
 
 static void a_freed_model_keeps_its_memory(void **state) {
   (void)state;
-  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}};
-  static const float x[BATCH * 40] = {1, 2, 3};
-  static const uint32_t labels[BATCH] = {1, 2, 3};
   for (int queue = 0; queue < CT_QUEUES; ++queue) {
     ct_device *dev;
-    ct_model *m;
-    uint64_t at, tag;
     OK(ct_open("emu:dram=16", &dev));
-    OK(ct_mem_alloc(dev, 1 << 15, &at));
     const struct room before = room_of(dev);
-    OK(ct_model_create(dev, widths, LAYERS, 1, &m));
-    OK(ct_model_training(m, &training));
-    OK(ct_model_batch_write(m, at, x, labels));
-    OK(ct_model_serve(m, NULL));
-    const struct piece image = {m->image, ct_model_image_bytes(m)},
-                       served = {m->served[m->at], ct_model_image_bytes(m)};
+    struct user u = user_open(dev);
+    const struct piece image = {u.model->live->image, ct_image_bytes(&u.model->net)};
+    const struct piece used = {queue == CT_TRAINING ? u.batch->at : u.answers->at, UNIT};
     freeze(dev, true);
-    if (queue == CT_TRAINING)
-      OK(ct_model_step_submit(m, at, at + 32000, NULL, NULL, &tag));
-    else
-      OK(ct_model_infer_submit(m, CT_INFERENCE, CT_IMAGE_OWN, 0, 1, &at, at + 32000, CT_NO_CYCLE,
-                               NULL, &tag));
-    ct_model_free(m);
+    user_submit(&u, (enum ct_queue)queue);
+    user_free(&u);
     check_kept(dev, image);
-    check_kept(dev, served);
+    check_kept(dev, used);
     assert_true(room_of(dev).code < before.code);
     freeze(dev, false);
     reap_all(dev);
@@ -228,24 +254,19 @@ static void each_queue_for_itself(void **state) {
 /* The buffers of calls that block and gave up. */
 static void blocking_calls_keep_their_buffers(void **state) {
   (void)state;
-  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}};
-  static const float x[BATCH * 40] = {1, 2, 3};
-  static const uint32_t labels[BATCH] = {1, 2, 3};
   float y[10];
   ct_device *dev;
-  ct_model *m;
   OK(ct_open("emu:dram=16", &dev));
-  OK(ct_model_create(dev, widths, LAYERS, 1, &m));
-  OK(ct_model_training(m, &training));
-  OK(ct_model_infer(m, CT_IMAGE_OWN, x, 1, y));
+  struct user u = user_open(dev);
+  OK(ct_model_infer(u.model, NULL, inputs, 1, y));
   multiply(dev, CT_TRAINING, 30, CT_OK);
   const struct room before = room_of(dev);
   OK(ct_set_timeout(dev, 1));
   for (int call = 0; call < 3; ++call) {
     freeze(dev, true);
     if (call == 0) multiply(dev, CT_TRAINING, 30, CT_ERR_DEVICE);
-    if (call == 1) assert_int_equal(ct_model_step(m, x, labels, NULL), CT_ERR_DEVICE);
-    if (call == 2) assert_int_equal(ct_model_infer(m, CT_IMAGE_OWN, x, 1, y), CT_ERR_DEVICE);
+    if (call == 1) assert_int_equal(ct_model_step(u.model, inputs, labels, NULL), CT_ERR_DEVICE);
+    if (call == 2) assert_int_equal(ct_model_infer(u.model, NULL, inputs, 1, y), CT_ERR_DEVICE);
     assert_true(room_of(dev).data < before.data);
     freeze(dev, false);
     reap_all(dev);
@@ -254,7 +275,7 @@ static void blocking_calls_keep_their_buffers(void **state) {
   /* One that gave up and could end its job. */
   multiply(dev, CT_INFERENCE, 30, CT_OK);
   check_same_room(dev, before);
-  ct_model_free(m);
+  user_free(&u);
   ct_close(dev);
 }
 
@@ -263,22 +284,18 @@ static void closing_takes_it_all(void **state) {
   (void)state;
   for (int how = 0; how < 2; ++how) {
     ct_device *dev;
-    ct_model *m;
-    uint64_t at, tag;
     OK(ct_open("emu:dram=16", &dev));
-    OK(ct_mem_alloc(dev, 1 << 15, &at));
-    OK(ct_model_create(dev, widths, LAYERS, 1, &m));
+    struct user u = user_open(dev);
     multiply(dev, CT_TRAINING, 30, CT_OK);
     OK(ct_set_timeout(dev, 1));
     freeze(dev, true);
-    OK(ct_model_infer_submit(m, CT_INFERENCE, CT_IMAGE_OWN, 0, 1, &at, at + 8192, CT_NO_CYCLE, NULL,
-                             &tag));
+    user_submit(&u, CT_INFERENCE);
     multiply(dev, CT_TRAINING, 30, CT_ERR_DEVICE);
-    if (how == 0) ct_model_free(m);
+    if (how == 0) user_free(&u);
     const uint64_t from = ct_tb_ms();
     ct_close(dev);
     assert_true(ct_tb_ms() - from < 400);
-    if (how == 1) ct_model_free(m);
+    if (how == 1) user_free(&u);
   }
 }
 

@@ -87,14 +87,17 @@ void __wrap_free(void *p) {
 
 /* ---- What is tried ------------------------------------------------------------------------- */
 
-enum { IN = 20, HIDDEN = 33, OUT = 5, LAYERS = 2, BATCH = 4, UNIT = 16, ROW = 64 };
+enum { IN = 20, HIDDEN = 33, OUT = 5, LAYERS = 2, BATCH = 4, UNIT = 16 };
 
 struct world {
   ct_device *dev;
   ct_program *copy;
-  ct_model *model; /* has a version, is prepared for training */
-  ct_server *server;
-  uint64_t at; /* memory: a packed row, then what is written to */
+  ct_model *model; /* prepared for training */
+  ct_weights *version;
+  ct_batch *batch;
+  ct_rows *rows;
+  ct_answers *answers;
+  uint64_t at; /* memory that copies write */
   char path[64];
 };
 
@@ -187,6 +190,7 @@ static float inputs[BATCH * IN];
 /* All calls of a model that is made here. */
 static void models(struct world *w) {
   ct_model *m = NULL;
+  ct_weights *version = NULL;
   float y[BATCH * OUT], loss, b[HIDDEN];
   size_t right;
   if (fine(w, ct_model_create(w->dev, widths, LAYERS, 3, &m))) {
@@ -196,33 +200,58 @@ static void models(struct world *w) {
   const bool armed = fine(w, ct_model_training(m, &training)) == CT_OK;
   for (int i = 0; i < 2 && armed; ++i)
     fine(w, ct_model_step(m, inputs, labels, &loss));
-  fine(w, ct_model_infer(m, CT_IMAGE_OWN, inputs, 3, y));
-  fine(w, ct_model_evaluate(m, CT_IMAGE_OWN, inputs, labels, BATCH, &right));
-  fine(w, ct_model_get(m, 0, NULL, b, NULL, NULL));
-  fine(w, ct_model_set(m, 0, NULL, b, NULL, NULL));
-  if (fine(w, ct_model_serve(m, NULL)) == CT_OK)
-    fine(w, ct_model_infer(m, CT_IMAGE_SERVED, inputs, 3, y));
-  fine(w, ct_model_serve(m, NULL));
+  fine(w, ct_model_infer(m, NULL, inputs, 3, y));
+  fine(w, ct_model_evaluate(m, NULL, inputs, labels, BATCH, &right));
+  if (fine(w, ct_model_get(m, 0, NULL, b, NULL, NULL)) == CT_OK)
+    fine(w, ct_model_set(m, 0, NULL, b, NULL, NULL));
+  if (fine(w, ct_model_publish(m, &version)) == CT_OK)
+    fine(w, ct_model_infer(m, version, inputs, 3, y));
+  else
+    assert_null(version);
+  ct_weights_free(version);
   ct_model_free(m);
 }
 
-/* Steps and answers in flight when memory runs out. */
+/* Handles for batches, rows and answers. */
+static void handles(struct world *w) {
+  ct_batch *batch;
+  ct_rows *rows;
+  ct_answers *answers;
+  if (fine(w, ct_batch_create(w->model, &batch)) == CT_OK)
+    fine(w, ct_batch_write(batch, inputs, labels));
+  if (fine(w, ct_rows_create(w->model, 5, &rows)) == CT_OK)
+    fine(w, ct_rows_write(rows, 1, 3, inputs));
+  fine(w, ct_answers_create(w->model, 7, &answers));
+  ct_batch_free(batch);
+  ct_rows_free(rows);
+  ct_answers_free(answers);
+}
+
+/* Steps, versions and answers in flight when memory runs out. */
 static void work_of_models(struct world *w) {
-  const uint64_t batch = w->at + 1024, loss = batch + 8192, out = loss + 1024;
-  uint64_t tag[12];
+  enum { ROUNDS = 4 };
+  ct_weights *version[ROUNDS];
+  uint64_t tag[3 * ROUNDS];
+  float y[OUT];
   int n = 0;
+  bool asked[ROUNDS];
   struct ct_event e;
-  if (fine(w, ct_model_batch_write(w->model, batch, inputs, labels))) return;
-  for (int i = 0; i < 4; ++i) {
-    n += fine(w, ct_model_step_submit(w->model, batch, loss, NULL, NULL, &tag[n])) == CT_OK;
-    n +=
-        fine(w, ct_model_infer_submit(w->model, CT_INFERENCE, CT_IMAGE_SERVED, 0, 1, &w->at,
-                                      out + 64 * (uint64_t)i, CT_NO_CYCLE, NULL, &tag[n])) == CT_OK;
-    n += fine(w, ct_model_publish(w->model, out + 1024, NULL, &tag[n])) == CT_OK;
+  for (size_t i = 0; i < ROUNDS; ++i) {
+    const struct ct_step step = {.batch = w->batch};
+    const struct ct_request request = {
+        .weights = w->version, .rows = w->rows, .answers = w->answers, .answer = i};
+    n += fine(w, ct_model_step_submit(w->model, &step, &tag[n])) == CT_OK;
+    asked[i] = fine(w, ct_model_infer_submit(w->model, &request, &tag[n])) == CT_OK;
+    n += asked[i];
+    n += fine(w, ct_model_publish_submit(w->model, NULL, &version[i], &tag[n])) == CT_OK;
   }
   while (n-- > 0) {
     OK(ct_wait(w->dev, tag[n], &e, 5000));
     OK(e.error);
+  }
+  for (size_t i = 0; i < ROUNDS; ++i) {
+    if (asked[i]) fine(w, ct_answers_read(w->answers, i, 1, y));
+    ct_weights_free(version[i]);
   }
 }
 
@@ -246,14 +275,14 @@ static void requests(struct world *w) {
   ct_server *s = NULL;
   struct ct_event e;
   size_t n = 0;
-  if (fine(w, ct_server_create(w->model, NULL, &s))) {
+  if (fine(w, ct_server_create(w->model, w->version, NULL, &s))) {
     assert_null(s);
     return;
   }
-  for (int i = 0; i < REQUESTS; ++i) {
-    const struct ct_request r = {.input = w->at, .output = w->at + 1024};
+  for (size_t i = 0; i < REQUESTS; ++i) {
+    const struct ct_request r = {.rows = w->rows, .answers = w->answers, .answer = i};
     n += fine(w, ct_server_push(s, &r, NULL)) == CT_OK;
-    if (i == REQUESTS / 2) fine(w, ct_model_serve(w->model, NULL));
+    if (i == REQUESTS / 2) fine(w, ct_server_set_weights(s, w->version));
   }
   assert_int_equal(ct_outstanding(w->dev, CT_INFERENCE), n);
   for (; n > 3; --n) {
@@ -269,19 +298,20 @@ static void requests(struct world *w) {
 
 static void open_world(struct world *w) {
   struct ct_code code;
-  uint8_t row[ROW];
   *w = (struct world){.dev = NULL};
   snprintf(w->path, sizeof w->path, "/tmp/ct_nomemory.%ld", (long)getpid());
   if (ct_open("emu:dram=16,spm=4096", &w->dev)) fail_msg("%s", ct_last_error(NULL));
   OK(ct_prog_copy(1, 2048, &code, NULL));
   OK(ct_code_load(w->dev, &code, &w->copy));
   OK(ct_mem_alloc(w->dev, 1 << 16, &w->at));
-  assert_true(ct_pack_row_size(IN) <= sizeof row);
-  OK(ct_pack_row(inputs, IN, row));
-  OK(ct_mem_write(w->dev, w->at, row, ct_pack_row_size(IN)));
   OK(ct_model_create(w->dev, widths, LAYERS, 1, &w->model));
   OK(ct_model_training(w->model, &training));
-  OK(ct_model_serve(w->model, NULL));
+  OK(ct_model_publish(w->model, &w->version));
+  OK(ct_batch_create(w->model, &w->batch));
+  OK(ct_batch_write(w->batch, inputs, labels));
+  OK(ct_rows_create(w->model, 1, &w->rows));
+  OK(ct_rows_write(w->rows, 0, 1, inputs));
+  OK(ct_answers_create(w->model, 200, &w->answers));
 }
 
 /* With memory again: all of it works. */
@@ -289,6 +319,7 @@ static void go_on(struct world *w) {
   products(w);
   jobs(w);
   models(w);
+  handles(w);
   work_of_models(w);
   files(w);
   requests(w);
@@ -297,6 +328,10 @@ static void go_on(struct world *w) {
 static void close_world(struct world *w) {
   assert_int_equal(ct_outstanding(w->dev, CT_INFERENCE) + ct_outstanding(w->dev, CT_TRAINING), 0);
   ct_model_free(w->model);
+  ct_weights_free(w->version);
+  ct_batch_free(w->batch);
+  ct_rows_free(w->rows);
+  ct_answers_free(w->answers);
   ct_program_free(w->copy);
   ct_close(w->dev);
 }
@@ -334,6 +369,7 @@ EACH(products, 20)
 EACH(jobs, 1)
 EACH(programs, 3)
 EACH(models, 20)
+EACH(handles, 10)
 EACH(work_of_models, 3)
 EACH(files, 5)
 EACH(requests, 3)
@@ -370,10 +406,11 @@ static void without_memory_opening(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(without_memory_opening), cmocka_unit_test(without_memory_products),
-      cmocka_unit_test(without_memory_jobs),    cmocka_unit_test(without_memory_programs),
-      cmocka_unit_test(without_memory_models),  cmocka_unit_test(without_memory_work_of_models),
-      cmocka_unit_test(without_memory_files),   cmocka_unit_test(without_memory_requests),
+      cmocka_unit_test(without_memory_opening),  cmocka_unit_test(without_memory_products),
+      cmocka_unit_test(without_memory_jobs),     cmocka_unit_test(without_memory_programs),
+      cmocka_unit_test(without_memory_models),   cmocka_unit_test(without_memory_work_of_models),
+      cmocka_unit_test(without_memory_handles),  cmocka_unit_test(without_memory_files),
+      cmocka_unit_test(without_memory_requests),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

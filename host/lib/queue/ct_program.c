@@ -92,10 +92,9 @@ static void leave(ct_program *p, const struct ct_until *until) {
   }
 }
 
-bool ct_program_end(ct_program *p, struct ct_until *until) {
-  struct ct_until own = {{0, 0}};
-  if (!until) until = &own;
-  if (!p || !ct_handle_close(&p->handle, "program")) return true;
+void ct_program_free(ct_program *p) {
+  struct ct_until until = {{0, 0}};
+  if (!p || !ct_handle_close(&p->handle, "program")) return;
   ct_device *dev = p->handle.dev;
   const bool there = dev->self && dev->queues;
   if (p->jobs && there) ct_poll(dev); /* some may be through: without an answer all count */
@@ -104,16 +103,10 @@ bool ct_program_end(ct_program *p, struct ct_until *until) {
            "%zu jobs of a model or program that is freed are under way; they are cancelled",
            p->jobs);
     for (int q = 0; q < CT_QUEUES; ++q)
-      end_jobs(dev, (enum ct_queue)q, p, until);
+      end_jobs(dev, (enum ct_queue)q, p, &until);
   }
-  const bool ended = p->jobs == 0 || !there;
-  if (there) leave(p, until);
+  if (there) leave(p, &until);
   ct_handle_bury(&p->handle);
-  return ended;
-}
-
-void ct_program_free(ct_program *p) {
-  ct_program_end(p, NULL);
 }
 
 void ct_program_drop(ct_program *p) {
@@ -123,11 +116,6 @@ void ct_program_drop(ct_program *p) {
 
 /* ---- Memory that jobs use ------------------------------------------------------------------ */
 
-void ct_until_submitted(const ct_device *dev, enum ct_queue queue, struct ct_until *until) {
-  const uint64_t submitted = dev->queues->ring[queue].submitted;
-  if (until->below[queue] < submitted) until->below[queue] = submitted;
-}
-
 static struct ct_until completed(const ct_device *dev) {
   struct ct_until u;
   for (unsigned q = 0; q < CT_QUEUES; ++q)
@@ -135,17 +123,13 @@ static struct ct_until completed(const ct_device *dev) {
   return u;
 }
 
-void ct_give_back(ct_device *dev, uint64_t addr, const struct ct_until *until) {
-  if (!addr || !dev->self || !dev->queues) return; /* a closed device has no heaps */
-  ct_heap_leave(&dev->data, addr, until);
-  dev->queues->leaving = 1;
-  ct_sweep(dev);
-}
-
 void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err) {
   struct ct_until until = {{0, 0}};
-  if (err == CT_ERR_DEVICE) ct_until_submitted(dev, queue, &until);
-  ct_give_back(dev, addr, &until);
+  if (!addr) return;
+  if (err == CT_ERR_DEVICE) until.below[queue] = dev->queues->ring[queue].submitted;
+  ct_heap_leave(&dev->data, addr, &until);
+  ++dev->queues->leaving;
+  ct_sweep(dev);
 }
 
 void ct_sweep(ct_device *dev) {

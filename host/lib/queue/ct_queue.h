@@ -132,23 +132,14 @@ bool ct_queue_is_at(const ct_device *dev, enum ct_queue queue, enum ct_event_kin
 /* Loads what a builder made and frees code->cmd, whatever the outcome. */
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
 
-/* ct_program_free(); false: a job of it cannot be ended. *until (which may be NULL) is then moved
- * on to the jobs that may still use what it uses. */
-bool ct_program_end(ct_program *program, struct ct_until *until);
-
 /* When the device is closed: no job is ended, and nothing is waited for. */
 void ct_program_drop(ct_program *program);
 
 /* ---- Memory that jobs use ---- */
 
-/* Moves *until on to all that has been submitted to a queue. */
-void ct_until_submitted(const ct_device *dev, enum ct_queue queue, struct ct_until *until);
-
-/* Gives back memory of the heap for data (addr 0: none): now, or when those jobs have completed. */
-void ct_give_back(ct_device *dev, uint64_t addr, const struct ct_until *until);
-
-/* After a call that blocked has failed with err: gives back what its jobs used in a queue. If one
- * of them could not be ended (CT_ERR_DEVICE), its memory stays until it has. */
+/* Gives back device memory (addr 0: none) that the jobs of a call that blocked have used in a
+ * queue. err: how the call ended. If one of them could not be ended (CT_ERR_DEVICE), it stays until
+ * it has. (What does not block has its works' `done`.) */
 void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err);
 
 /* ---- Programs that are kept ---- */
