@@ -95,9 +95,10 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
   char why[256];
   const struct ct_why w = {why, sizeof why};
   const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
-  struct ct_code code[CT_TRAIN_JOBS];
-  const int jobs = ct_prog_train(&shape, code, &w);
-  if (jobs < 0) fail_msg("%s", why);
+  struct ct_codes codes;
+  if (ct_prog_train(&shape, &codes, &w)) fail_msg("%s", why);
+  const struct ct_code *code = codes.job;
+  const int jobs = (int)codes.count;
   assert_in_range(jobs, 1, max_jobs);
   const uint32_t x = 0, y = x + ct_tiles(batch) * ct_mlp_in(net, 0) * 17;
   const uint32_t image = y + ct_tiles(batch) * ct_mlp_out(net, net->layers - 1) * 17;
@@ -121,8 +122,8 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
       print_message("%u-%u-%u.., batch %u: job %d, %zu commands, %llu dispatched, %llu rows\n",
                     net->width[0], net->width[1], net->width[2], batch, i, code[i].count,
                     (unsigned long long)stats.dispatched, (unsigned long long)stats.rows);
-    free(code[i].cmd);
   }
+  ct_codes_free(&codes);
   const uint64_t tiles = ct_mlp_tile(net, net->layers), first = ct_mlp_tile(net, 1);
   const uint64_t useful = (2 * tiles - first) * batch + tiles * 16 * ct_tiles(batch);
   /* Products that only wait: a row before a phase, four between updates. */
@@ -168,7 +169,7 @@ static void test_training_programs_are_race_free(void **state) {
   for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i) {
     const struct ct_mlp net = make_net(nets[i] + 1, nets[i][0]);
     for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b)
-      check_train(&net, batches[b], 32768, b % 2 ? 1 : 16, CT_TRAIN_JOBS);
+      check_train(&net, batches[b], 32768, b % 2 ? 1 : 16, 1000);
   }
   const uint32_t digits[] = {64, 128, 64, 10};
   const struct ct_mlp net = make_net(digits, 3);
@@ -195,11 +196,10 @@ static bool infer_fits(const struct ct_mlp *net, uint32_t rows, uint32_t window)
 
 static bool step_fits(const struct ct_mlp *net, uint32_t batch, uint32_t window) {
   const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
-  struct ct_code code[CT_TRAIN_JOBS];
-  const int jobs = ct_prog_train(&shape, code, NULL);
-  for (int i = 0; i < jobs; ++i)
-    free(code[i].cmd);
-  return jobs > 0;
+  struct ct_codes codes;
+  const bool fits = ct_prog_train(&shape, &codes, NULL) == CT_OK;
+  ct_codes_free(&codes);
+  return fits;
 }
 
 static void test_random_programs_are_race_free(void **state) {
@@ -210,7 +210,7 @@ static void test_random_programs_are_race_free(void **state) {
     const uint32_t window = ct_rng_below(&rng, 2) ? 32768 : 4096 + ct_rng_below(&rng, 8192);
     const uint32_t batch = 1 + ct_rng_below(&rng, 128), rows = 1 + batch % 16;
     const unsigned depth = 1 + ct_rng_below(&rng, 16);
-    if (step_fits(&net, batch, window)) check_train(&net, batch, window, depth, CT_TRAIN_JOBS);
+    if (step_fits(&net, batch, window)) check_train(&net, batch, window, depth, 1000);
     if (infer_fits(&net, rows, window)) check_infer(&net, rows, window, depth);
     if (infer_fits(&net, CT_INFER_BATCH, window)) check_batches(&net, window, depth, false);
   }
@@ -232,7 +232,7 @@ static void test_training_in_small_windows(void **state) {
     if (net.width[0] > 100) continue;
     const uint32_t least = least_window(&net, 20);
     for (uint32_t more = 0; more <= 1800; more += 600)
-      check_train(&net, 20, least + more, 16, CT_TRAIN_JOBS);
+      check_train(&net, 20, least + more, 16, 1000);
   }
 }
 

@@ -95,8 +95,10 @@ static void test_steps_need_every_semaphore(void **state) {
   (void)state;
   const struct ct_mlp net = {.layers = 3, .width = {64, 128, 64, 10}};
   const struct ct_train shape = {.net = &net, .batch = 32, .spm_words = 32768};
-  struct ct_code code[CT_TRAIN_JOBS];
-  assert_int_equal(ct_prog_train(&shape, code, NULL), 1);
+  struct ct_codes codes;
+  assert_int_equal(ct_prog_train(&shape, &codes, NULL), CT_OK);
+  assert_int_equal(codes.count, 1);
+  const struct ct_code *code = codes.job;
   const struct ct_racecheck check = {.cmds = code[0].cmd,
                                      .count = code[0].count,
                                      .spm_words = 32768,
@@ -104,7 +106,7 @@ static void test_steps_need_every_semaphore(void **state) {
                                      .dram_units = 100000,
                                      .depth = 16};
   check_needed(check, &code[0], ALL);
-  free(code[0].cmd);
+  ct_codes_free(&codes);
 }
 
 static void check_requests(uint32_t window, unsigned sems) {

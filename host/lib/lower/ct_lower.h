@@ -198,13 +198,6 @@ int ct_lower_fail(struct ct_lower *l, int error, const char *format, ...)
 
 /* ---- Programs ---- */
 
-/* Jobs that are to run in a row. */
-struct ct_codes {
-  struct ct_code *job;
-  size_t count;
-};
-void ct_codes_free(struct ct_codes *codes);
-
 /* Makes the jobs and frees l, whatever the outcome. name: of the program, for sentences. */
 int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes,
                     const struct ct_why *why);
