@@ -216,5 +216,6 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
     ++ctx->pc;
   }
   ++ctx->cnt[CT_CNT_CMDS];
+  --ctx->fuel;
   return true;
 }

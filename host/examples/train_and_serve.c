@@ -39,7 +39,7 @@ static int start_step(struct trainer *t, unsigned *seed) {
   uint32_t labels[BATCH];
   make_rows(seed, BATCH, x, labels);
   const int err = ct_model_batch_write(t->model, t->batch, x, labels);
-  return err ? err : ct_model_step_submit(t->model, t->batch, t->loss, NULL, &t->tag);
+  return err ? err : ct_model_step_submit(t->model, t->batch, t->loss, NULL, NULL, &t->tag);
 }
 
 /* Sixteen requests in one job, answered by the version that is served; how many are right. */
@@ -107,7 +107,7 @@ static int run(ct_device *dev, struct trainer *t, struct server *s) {
 
 int main(int argc, char **argv) {
   const uint32_t widths[] = {BITS, 32, CLASSES};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.05f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.05f, .momentum = 0.9f}};
   ct_device *dev;
   ct_model *model;
   if (ct_open(argc > 1 ? argv[1] : "emu:", &dev)) {

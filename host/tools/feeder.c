@@ -71,7 +71,7 @@ int feeder_submit(struct feeder *f) {
   struct job *job = &f->jobs[step % FEEDER_DEPTH];
   *job = (struct job){JOB_STEP, f, step};
   const uint64_t at = slot_address(f, step);
-  const int rc = ct_model_step_submit(f->model, at, at + f->batch_bytes, job, NULL);
+  const int rc = ct_model_step_submit(f->model, at, at + f->batch_bytes, NULL, job, NULL);
   if (rc >= 0) f->submitted = step + 1;
   return rc < 0 ? rc : 0;
 }

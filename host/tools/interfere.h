@@ -6,7 +6,6 @@
  *   interfere_setup.c     device, network, requests, what trains
  *   interfere_run.c       the runs
  *   interfere_alone.c     the run of inference alone, from the file of an earlier run
- *   interfere_bound.c     what a wait and a whole job may take, from its program
  *   interfere_refused.c   the same where the memory refuses at random
  *   interfere_report.c    JSON, text
  *
@@ -22,6 +21,7 @@
 #include "ct_progress.h"
 #include "ct_rand.h"
 #include "host/transports/ct_probe.h"
+#include "host/lib/lower/ct_chain.h"
 #include "host/lib/lower/ct_prog.h"
 
 /* What the training queue runs. */

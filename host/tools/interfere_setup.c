@@ -108,7 +108,8 @@ static int open_requests(struct interfere *t) {
 /* ---- Training ---- */
 
 static int open_batches(struct interfere *t) {
-  const struct ct_training training = {.batch = t->o->batch, .lr = 0.01f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = t->o->batch,
+                                       .rates = {.lr = 0.01f, .momentum = 0.9f}};
   const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
   int rc = ct_model_training(t->model, &training);
   if (rc < 0) return cli_fail_device(t->dev, rc, "preparing training");
@@ -260,9 +261,9 @@ int interfere_train(struct interfere *t) {
     const uint64_t at = t->batches + t->steps_submitted % BATCHES * t->batch_pitch;
     job.args[0] = units(t->scratch);
     job.args[1] = units(t->scratch + SCRATCH);
-    const int rc = t->train
-                       ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
-                       : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, t, NULL);
+    const int rc =
+        t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
+                 : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, NULL, t, NULL);
     if (rc < 0) return rc == CT_ERR_FULL ? 0 : rc;
     ++t->steps_submitted;
   }
@@ -275,6 +276,20 @@ static int set_registers(struct interfere *t) {
   int rc = ct_reg_write(t->dev, CT_REG_FLOOR, t->o->floor);
   if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->dev, CT_REG_TRAIN_CAP, t->o->train_cap);
   return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
+}
+
+_Static_assert((int)CT_CHAIN_UNITS == CT_PROBE_UNITS && (int)CT_CHAIN_VS == CT_PROBE_VS,
+               "bounds and what the probe measured stand side by side");
+
+void interfere_bounds(struct interfere *t) {
+  struct ct_chain_core sharing = {.cols = t->info.array_cols,
+                                  .lanes = t->info.vpu_lanes,
+                                  .floor = t->o->floor,
+                                  .beat_cycles = t->beat_cycles};
+  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
+  sharing.train_cap = t->train_cap;
+  ct_chain_units(&sharing, t->bound.unit);
+  t->bound.job = ct_chain_job(&sharing, &t->code);
 }
 
 /* A number among the options of a device URI. */

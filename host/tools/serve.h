@@ -53,6 +53,7 @@ struct serve_request {
   uint64_t scheduled, arrive, start, end; /* device cycles; CT_NO_CYCLE */
   uint32_t model, sample, batch, version, code;
   bool done, answered, wrong;
+  enum ct_met met;
 };
 
 struct serve_run {

@@ -76,6 +76,7 @@ static int finish(struct serve *s, struct serve_run *run, const struct ct_event 
   r->batch = record->batch;
   r->version = record->version;
   r->code = record->code;
+  r->met = record->met;
   ++run->done;
   if (!r->answered && !run->failed++) run->code = r->code;
   if (record->batch < sizeof run->in_batch / sizeof *run->in_batch) ++run->in_batch[record->batch];

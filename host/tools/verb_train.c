@@ -249,9 +249,9 @@ static int run_feeder(struct train *t) {
 static void keep_training(struct learn *l, const struct ct_training *was) {
   if (was->batch == 0) return; /* never trained */
   if (l->batch == 0) l->batch = was->batch;
-  if (l->lr < 0) l->lr = was->lr;
-  if (l->momentum < 0) l->momentum = was->momentum;
-  if (l->weight_decay < 0) l->weight_decay = was->weight_decay;
+  if (l->lr < 0) l->lr = was->rates.lr;
+  if (l->momentum < 0) l->momentum = was->rates.momentum;
+  if (l->weight_decay < 0) l->weight_decay = was->rates.weight_decay;
 }
 
 /* A saved model decides layers and seed; whoever names others asks for something else. */

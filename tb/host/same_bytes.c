@@ -107,7 +107,7 @@ static int file_digest(ct_model *model, uint64_t *d) {
 static int learn(ct_device *dev, uint32_t *state, struct digests *d) {
   static const uint32_t widths[] = {IN, HIDDEN, OUT};
   const struct ct_training training = {
-      .batch = BATCH, .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
+      .batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f}};
   static float x[BATCH * IN], w[IN * HIDDEN], logits[BATCH * OUT], loss[STEPS];
   uint32_t labels[BATCH];
   ct_model *model = NULL;

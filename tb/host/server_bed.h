@@ -68,6 +68,7 @@ struct ask {
   uint32_t sample, place;
   uint32_t first_version; /* that was served when it was pushed */
   uint64_t tag;
+  uint32_t deadline;
   bool busy;
 };
 

@@ -17,6 +17,7 @@
 #include "coltrain/coltrain.h"
 #include "ct_queue.h"
 #include "ct_prog.h"
+#include "flaky.h"
 #include "tiny_program.h"
 
 enum { UNIT = 16 };
@@ -140,13 +141,12 @@ static void read_model(ct_model *m, float (*x)[NUMBERS]) {
   }
 }
 
-/* A step that takes several jobs is cancelled as one. */
 /* A step on that batch does well. Frees the batch. */
 static void step_changes_it(struct bed *b, ct_model *m, uint64_t batch, float (*before)[NUMBERS]) {
   static float after[LAYERS][NUMBERS];
   uint64_t tag;
   struct ct_event e;
-  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
+  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, NULL, &tag),
                    CT_OK);
   assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_OK);
@@ -157,7 +157,7 @@ static void step_changes_it(struct bed *b, ct_model *m, uint64_t batch, float (*
 
 /* A model whose step takes several jobs, and a batch for it. */
 static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
-  const struct ct_training training = {.batch = STEP_ROWS, .lr = 0.05f};
+  const struct ct_training training = {.batch = STEP_ROWS, .rates = {.lr = 0.05f}};
   static float x[STEP_ROWS * WIDTH];
   const uint32_t labels[STEP_ROWS] = {1, 2, 3, 4};
   uint32_t widths[LAYERS + 1];
@@ -174,12 +174,13 @@ static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
   return m;
 }
 
+/* A step that takes several jobs is cancelled as one. */
 static void cancel_a_step(struct bed *b) {
   static float before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
   uint64_t batch, tag;
   ct_model *m = model_of_several_jobs(b, &batch);
   const uint64_t endless = submit_endless(b, CT_TRAINING);
-  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, &tag),
+  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, NULL, &tag),
                    CT_OK);
   read_model(m, before);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
@@ -219,6 +220,63 @@ static void random_cancels(struct bed *b) {
     cancelled += r.error != CT_OK;
   }
   assert_in_range(cancelled, 1, JOBS - 1);
+}
+
+/* A doorbell that fails, with effect or without: the job is there, once, and those behind it. */
+static void doorbells_that_fail(struct bed *b) {
+  enum { DOORBELLS = 24 };
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (uint32_t i = 0; i < DOORBELLS; ++i) {
+    const enum ct_queue queue = ct_rng_below(&rng, 2) ? CT_TRAINING : CT_INFERENCE;
+    const bool again = ct_rng_below(&rng, 2);
+    uint64_t tag = 0;
+    struct ct_event e;
+    flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_TAIL), 1 + again,
+                      ct_rng_below(&rng, 2) ? WITH : WITHOUT);
+    tag = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    if (again) assert_int_equal(ct_wait(b->dev, tag, &e, 2000), CT_ERR_DEVICE);
+    if (ct_rng_below(&rng, 2)) check_result(b, tag, CT_OK);
+    check_result(b, submit_copy(b, queue, 30 + i, CT_NO_CYCLE), CT_OK);
+  }
+  flaky_end(&way, b->dev);
+  struct ct_event e;
+  while (ct_reap(b->dev, &e, 2000) == CT_OK)
+    assert_int_equal(e.error, CT_OK);
+  for (uint32_t i = 0; i < DOORBELLS; ++i)
+    assert_true(is_copied(b, 1 + i) && is_copied(b, 30 + i));
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
+}
+
+/* Completions that were taken in, but whose pop failed, with effect or without: none comes twice,
+ * none is lost. */
+static void pops_that_fail(struct bed *b) {
+  enum { ROUNDS = 12, EACH = 5 };
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (unsigned round = 0; round < ROUNDS; ++round) {
+    const enum ct_queue queue = ct_rng_below(&rng, 2) ? CT_TRAINING : CT_INFERENCE;
+    uint64_t tag[EACH];
+    for (uint32_t i = 0; i < EACH; ++i)
+      tag[i] = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    for (uint32_t i = 0; i < EACH; ++i) {
+      struct ct_event e = {.tag = 0};
+      int err;
+      flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_CPL_POP), ct_rng_below(&rng, 3),
+                        ct_rng_below(&rng, 2) ? WITH : WITHOUT);
+      if (way.most == 0) way.percent = 0;
+      while ((err = ct_reap(b->dev, &e, 2000)) == CT_ERR_DEVICE)
+        continue;
+      assert_int_equal(err, CT_OK);
+      assert_true(e.tag == tag[i] && e.version == 1 + i && e.error == CT_OK);
+    }
+    assert_int_equal(ct_outstanding(b->dev, queue), 0);
+  }
+  flaky_end(&way, b->dev);
+  check_result(b, submit_copy(b, CT_INFERENCE, 1, CT_NO_CYCLE), CT_OK);
+  check_result(b, submit_copy(b, CT_TRAINING, 1, CT_NO_CYCLE), CT_OK);
 }
 
 /* ---- Timeouts ---- */
@@ -306,7 +364,7 @@ static void free_while_running(struct bed *b) {
   static const uint32_t widths[] = {20, 30, 5};
   static const float x[8 * 20] = {1, 2, 3};
   static const uint32_t labels[8] = {1, 2, 3};
-  const struct ct_training training = {.batch = 8, .lr = 0.1f};
+  const struct ct_training training = {.batch = 8, .rates = {.lr = 0.1f}};
   uint64_t at, again;
   ct_model *m;
   struct ct_event r;
@@ -317,7 +375,7 @@ static void free_while_running(struct bed *b) {
   assert_int_equal(ct_model_batch_write(m, at, x, labels), CT_OK);
   const uint64_t endless = submit_endless(b, CT_TRAINING);
   uint64_t step, request;
-  assert_int_equal(ct_model_step_submit(m, at, at + 4080, NULL, &step), CT_OK);
+  assert_int_equal(ct_model_step_submit(m, at, at + 4080, NULL, NULL, &step), CT_OK);
   assert_int_equal(ct_model_infer_submit(m, CT_TRAINING, CT_IMAGE_OWN, 0, 1, &at, at + 2048,
                                          CT_NO_CYCLE, NULL, &request),
                    CT_OK);
@@ -519,6 +577,73 @@ static void works_are_one_thing(struct bed *b) {
   }
 }
 
+/* A work of `jobs` copies to the places from 1 on, of which the first runs `first`. */
+static uint64_t submit_copies(struct bed *b, unsigned jobs, const ct_program *first) {
+  struct ct_job job[MOST_JOBS];
+  uint64_t tag = 0;
+  memset(job, 0, sizeof job);
+  for (unsigned k = 0; k < jobs; ++k)
+    job[k] = (struct ct_job){.program = k ? b->copy : first,
+                             .args = {(uint32_t)(b->at / UNIT), (uint32_t)(b->at / UNIT) + 1 + k}};
+  const struct ct_work work = {
+      .queue = CT_TRAINING, .kind = CT_EVENT_STEP, .job = job, .jobs = jobs, .cycle = CT_NO_CYCLE};
+  assert_int_equal(ct_submit_work(b->dev, &work, &tag), CT_OK);
+  return tag;
+}
+
+/* The first so many jobs of a cancelled work have run, and no other; all of them if it says that it
+ * did well. */
+static void check_cancelled(struct bed *b, uint64_t tag, unsigned jobs) {
+  struct ct_event e = {.tag = 0};
+  unsigned ran = 0;
+  assert_int_equal(ct_wait(b->dev, tag, &e, 5000), CT_OK);
+  while (ran < jobs && is_copied(b, 1 + ran))
+    ++ran;
+  for (unsigned k = ran; k < jobs; ++k)
+    assert_false(is_copied(b, 1 + k));
+  if (ran < jobs) assert_int_equal(e.error, CT_ERR_CANCELLED);
+  assert_int_equal(e.code, e.error ? CT_DEV_CANCELLED : CT_DEV_OK);
+}
+
+/* The device goes on while a work is cancelled: on a way that takes as long as a job, every access
+ * finds it in another state. */
+static void cancels_on_a_slow_way(struct bed *b) {
+  enum { ROUNDS = 300, LAG = 300 };
+  static const char zero[63 * UNIT];
+  ct_rng rng = ct_rng_make(ct_tb_seed());
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  way.rng = ct_rng_make(ct_tb_seed());
+  for (unsigned round = 0; round < ROUNDS; ++round) {
+    const unsigned jobs = 1 + ct_rng_below(&rng, MOST_JOBS), others = ct_rng_below(&rng, 4);
+    uint64_t other[4];
+    assert_int_equal(ct_mem_write(b->dev, b->at + UNIT, zero, sizeof zero), CT_OK);
+    for (unsigned i = 0; i < others; ++i)
+      other[i] = submit_copy(b, CT_TRAINING, MOST_JOBS + 1, CT_NO_CYCLE);
+    const uint64_t tag = submit_copies(b, jobs, b->copy);
+    way.lag = ct_rng_below(&rng, LAG);
+    assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
+    way.lag = 0;
+    check_cancelled(b, tag, jobs);
+    for (unsigned i = 0; i < others; ++i)
+      check_result(b, other[i], CT_OK);
+  }
+  flaky_end(&way, b->dev);
+}
+
+/* A program goes of which the first job of a work is: what is behind it does not run either. */
+static void free_a_program_of_a_work(struct bed *b) {
+  struct ct_code code;
+  ct_program *first;
+  assert_int_equal(ct_prog_copy(1, 4096, &code, NULL), CT_OK);
+  assert_int_equal(ct_code_load(b->dev, &code, &first), CT_OK);
+  freeze(b, 2);
+  const uint64_t tag = submit_copies(b, MOST_JOBS, first);
+  ct_program_free(first);
+  freeze(b, 0);
+  check_cancelled(b, tag, MOST_JOBS);
+}
+
 /* A training step of several jobs whose first one fails: it says so, nothing is left over, and the
  * weights are what they were. */
 static void a_failed_step_changes_nothing(struct bed *b) {
@@ -529,7 +654,7 @@ static void a_failed_step_changes_nothing(struct bed *b) {
   const uint64_t loss = batch + ct_model_batch_size(m);
   read_model(m, before);
   assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, batch), 0);
-  assert_int_equal(ct_model_step_submit(m, batch, loss, NULL, &tag), CT_OK);
+  assert_int_equal(ct_model_step_submit(m, batch, loss, NULL, NULL, &tag), CT_OK);
   assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);
@@ -561,7 +686,7 @@ static void train(ct_model *m, int steps) {
 static void versions_take_turns(struct bed *b) {
   enum { VERSIONS = 5, EACH = 3 };
   static const uint32_t widths[] = {IN, 30, OUT};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.2f, .momentum = 0.5f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.2f, .momentum = 0.5f}};
   float x[IN], want[VERSIONS][OUT], own[OUT], served[OUT];
   uint64_t memory, tag[VERSIONS][EACH];
   ct_model *m;
@@ -628,12 +753,16 @@ static void on_both(void (*test)(struct bed *)) {
 ON_BOTH(cancel_in_every_state)
 ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
+ON_BOTH(doorbells_that_fail)
+ON_BOTH(pops_that_fail)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
 ON_BOTH(free_while_running)
 ON_BOTH(poll_until_done)
 ON_BOTH(arrivals_are_open_loop)
 ON_BOTH(works_are_one_thing)
+ON_BOTH(cancels_on_a_slow_way)
+ON_BOTH(free_a_program_of_a_work)
 ON_BOTH(a_failed_step_changes_nothing)
 ON_BOTH(versions_take_turns)
 
@@ -642,6 +771,8 @@ int main(void) {
       cmocka_unit_test(cancel_in_every_state_everywhere),
       cmocka_unit_test(cancel_a_step_everywhere),
       cmocka_unit_test(random_cancels_everywhere),
+      cmocka_unit_test(doorbells_that_fail_everywhere),
+      cmocka_unit_test(pops_that_fail_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
       cmocka_unit_test(a_dead_memory_is_no_trap),
@@ -650,6 +781,8 @@ int main(void) {
       cmocka_unit_test(arrivals_are_open_loop_everywhere),
       cmocka_unit_test(closing_is_bounded),
       cmocka_unit_test(works_are_one_thing_everywhere),
+      cmocka_unit_test(cancels_on_a_slow_way_everywhere),
+      cmocka_unit_test(free_a_program_of_a_work_everywhere),
       cmocka_unit_test(a_failed_step_changes_nothing_everywhere),
       cmocka_unit_test(versions_take_turns_everywhere),
   };

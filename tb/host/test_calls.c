@@ -81,7 +81,7 @@ static void open_bed(struct bed *b, const char *uri) {
   assert_int_equal(ct_open("emu:dram=32", &b->other), CT_OK);
   assert_int_equal(ct_info(b->dev, &info), CT_OK);
   b->end = info.dram_bytes;
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   assert_int_equal(ct_mem_alloc(b->dev, 4096, &b->at), CT_OK);
   assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &b->model), CT_OK);
   assert_int_equal(ct_model_training(b->model, &training), CT_OK);
@@ -216,10 +216,9 @@ static void bad_models(struct bed *b) {
   ct_model *m = NULL;
   struct ct_model_info info;
   static const uint32_t zero[] = {IN, 0, OUT}, wide[] = {IN, 70000, OUT}, large[] = {65536, 65536};
-  const struct ct_training none = {.batch = 0, .lr = 0.1f}, many = {.batch = 70000, .lr = 0.1f},
-                           odd = {.batch = 4, .lr = NAN},
-                           endless = {.batch = 4, .momentum = INFINITY},
-                           newer = {.batch = 4, .lr = 0.1f, .reserved = {0, 1}};
+  const struct ct_training none = {.rates = {.lr = 0.1f}},
+                           many = {.batch = 70000, .rates = {.lr = 0.1f}},
+                           newer = {.batch = 4, .reserved = {0, 1}};
   REFUSED(CT_ERR_ARG, "widths is NULL", ct_model_create(b->dev, NULL, 2, 1, &m));
   REFUSED(CT_ERR_ARG, "model is NULL", ct_model_create(b->dev, widths, 2, 1, NULL));
   REFUSED(CT_ERR_ARG, "1..16 layers, not 0", ct_model_create(b->dev, widths, 0, 1, &m));
@@ -236,30 +235,35 @@ static void bad_models(struct bed *b) {
   REFUSED(CT_ERR_ARG, "training is NULL", ct_model_training(b->model, NULL));
   REFUSED(CT_ERR_ARG, "at least one row", ct_model_training(b->model, &none));
   REFUSED(CT_ERR_NO_SPACE, "70000 rows", ct_model_training(b->model, &many));
-  REFUSED(CT_ERR_ARG, "learning rate", ct_model_training(b->model, &odd));
-  REFUSED(CT_ERR_ARG, "momentum", ct_model_training(b->model, &endless));
   static const struct {
-    struct ct_training t;
+    struct ct_rates rates;
     const char *part;
   } bad[] = {
-      {{.batch = 4, .lr = -1}, "a learning rate of -1: it must be 0..1000"},
-      {{.batch = 4, .lr = 1000.5f}, "a learning rate of 1000.5: it must be 0..1000"},
-      {{.batch = 4, .lr = -INFINITY}, "learning rate is not a finite number"},
-      {{.batch = 4, .momentum = 2}, "a momentum of 2: it must be 0..1"},
-      {{.batch = 4, .momentum = NAN}, "momentum is not a finite number"},
-      {{.batch = 4, .weight_decay = -5}, "a weight decay of -5: it must be 0..1"},
-      {{.batch = 4, .weight_decay = -1e-40f}, "a weight decay of -9.99"},
-      {{.batch = 4, .weight_decay = INFINITY}, "weight decay is not a finite number"},
+      {{.lr = -1}, "a learning rate of -1: it must be 0..1000"},
+      {{.lr = 1000.5f}, "a learning rate of 1000.5: it must be 0..1000"},
+      {{.lr = -INFINITY}, "learning rate is not a finite number"},
+      {{.momentum = 2}, "a momentum of 2: it must be 0..1"},
+      {{.momentum = NAN}, "momentum is not a finite number"},
+      {{.weight_decay = -5}, "a weight decay of -5: it must be 0..1"},
+      {{.weight_decay = -1e-40f}, "a weight decay of -9.99"},
+      {{.weight_decay = INFINITY}, "weight decay is not a finite number"},
+      {{.lr = NAN}, "learning rate is not a finite number"},
+      {{.reserved = {[3] = 1}}, "reserved[3] of ct_rates"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-    REFUSED(CT_ERR_ARG, bad[i].part, ct_model_training(b->model, &bad[i].t));
-    REFUSED_ALONE(CT_ERR_ARG, bad[i].part, ct_training_check(&bad[i].t));
+    const struct ct_training t = {.batch = 4, .rates = bad[i].rates};
+    REFUSED(CT_ERR_ARG, bad[i].part, ct_model_training(b->model, &t));
+    REFUSED(CT_ERR_ARG, bad[i].part, ct_model_set_rates(b->model, &bad[i].rates));
+    REFUSED(CT_ERR_ARG, bad[i].part,
+            ct_model_step_submit(b->model, b->at, b->at, &bad[i].rates, NULL, NULL));
+    REFUSED_ALONE(CT_ERR_ARG, bad[i].part, ct_rates_check(&bad[i].rates));
   }
-  static const struct ct_training edges[] = {{.lr = 0, .momentum = -0.0f},
-                                             {.lr = 1000, .momentum = 1, .weight_decay = 1}};
-  assert_int_equal(ct_training_check(&edges[0]), CT_OK);
-  assert_int_equal(ct_training_check(&edges[1]), CT_OK);
-  REFUSED_ALONE(CT_ERR_ARG, "training is NULL", ct_training_check(NULL));
+  static const struct ct_rates edges[] = {{.lr = 0, .momentum = -0.0f},
+                                          {.lr = 1000, .momentum = 1, .weight_decay = 1}};
+  assert_int_equal(ct_rates_check(&edges[0]), CT_OK);
+  assert_int_equal(ct_rates_check(&edges[1]), CT_OK);
+  REFUSED_ALONE(CT_ERR_ARG, "rates is NULL", ct_rates_check(NULL));
+  REFUSED(CT_ERR_ARG, "rates is NULL", ct_model_set_rates(b->model, NULL));
   REFUSED(CT_ERR_ARG, "reserved[1] of ct_training", ct_model_training(b->model, &newer));
 }
 
@@ -271,9 +275,12 @@ static void bad_steps(struct bed *b) {
   REFUSED(CT_ERR_ARG, "label 5 of row 2", ct_model_step(b->model, b->x, high, NULL));
   REFUSED(CT_ERR_ARG, "are not within the memory",
           ct_model_batch_write(b->model, b->end - 16, b->x, b->labels));
-  REFUSED(CT_ERR_ARG, "the batch at", ct_model_step_submit(b->model, b->at + 8, b->at, NULL, NULL));
-  REFUSED(CT_ERR_ARG, "the loss at", ct_model_step_submit(b->model, b->at, b->end, NULL, NULL));
-  REFUSED(CT_ERR_ARG, "the batch at 0x0", ct_model_step_submit(b->model, 0, b->at, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "the batch at",
+          ct_model_step_submit(b->model, b->at + 8, b->at, NULL, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "the loss at",
+          ct_model_step_submit(b->model, b->at, b->end, NULL, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "the batch at 0x0",
+          ct_model_step_submit(b->model, 0, b->at, NULL, NULL, NULL));
 }
 
 static void bad_requests(struct bed *b) {

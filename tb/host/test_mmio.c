@@ -91,7 +91,7 @@ struct trained {
 
 static void train(const char *uri, struct trained *t) {
   const uint32_t widths[] = {IN, HIDDEN, OUT};
-  const struct ct_training how = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  const struct ct_training how = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   ct_rng rng = ct_rng_make(99);
   float x[BATCH * IN];
   uint32_t labels[BATCH];

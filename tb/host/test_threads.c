@@ -38,7 +38,7 @@ static int multiply(ct_device *dev, struct work *work, unsigned *state) {
 
 static int learn(ct_device *dev, struct work *work, unsigned *state) {
   static const uint32_t widths[] = {IN, OUT};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   float x[BATCH * IN];
   uint32_t labels[BATCH];
   ct_model *model = NULL;

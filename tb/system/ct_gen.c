@@ -217,6 +217,18 @@ static void completes_after(struct gen *g, int id, int earlier) {
   join(g->items[id].after, g->items[earlier].after);
 }
 
+/* A plain command: its queue, and the WAIT and SIG fields that mean its start and its completion.
+ */
+struct plain {
+  enum queue queue;
+  struct ct_cmd cmd;
+  unsigned waits, sigs;
+};
+
+static bool place_plain(struct gen *g, struct plain *p) {
+  return place(g, p->queue, &p->cmd, p->waits, p->sigs, -1) >= 0;
+}
+
 static bool emit(struct gen *g, const struct ct_cmd *cmd) {
   if (g->prog.count >= g->length) return false;
   g->prog.cmds[g->prog.count++] = *cmd;
@@ -323,7 +335,7 @@ static unsigned dma_sigs(const struct run_set *t) {
   return t->n2 == 1 ? S0 | S1 : S1;
 }
 
-static bool block_ld(struct gen *g) {
+static bool make_ld(struct gen *g, struct plain *p) {
   struct run_set t = {.base = g->in, .hdr = true};
   bool ok, from_out = false;
   switch (below(g, 4)) {
@@ -351,18 +363,18 @@ static bool block_ld(struct gen *g) {
       ok = any_runs(g, &t, 256);
   }
   if (!ok) return false;
-  struct ct_cmd cmd = dma_command(g, CT_OP_LD, &t);
+  *p = (struct plain){LD, dma_command(g, CT_OP_LD, &t), dma_waits(&t), dma_sigs(&t)};
   touch_runs(g, &t, from_out, READ, true, WRITE);
-  return place(g, LD, &cmd, dma_waits(&t), dma_sigs(&t), -1) >= 0;
+  return true;
 }
 
-static bool block_st(struct gen *g) {
+static bool make_st(struct gen *g, struct plain *p) {
   struct run_set t = {
       .base = g->out, .hdr = percent(g, 50), .dram_hi = CT_GEN_OUT_UNITS, .spm_hi = CT_GEN_SPM};
   if (!any_runs(g, &t, t.hdr ? 16 : 256)) return false;
-  struct ct_cmd cmd = dma_command(g, CT_OP_ST, &t);
+  *p = (struct plain){ST, dma_command(g, CT_OP_ST, &t), dma_waits(&t), dma_sigs(&t)};
   touch_runs(g, &t, true, WRITE, true, READ);
-  return place(g, ST, &cmd, dma_waits(&t), dma_sigs(&t), -1) >= 0;
+  return true;
 }
 
 /* ---- VL, VA, VS ---------------------------------------------------------------------------- */
@@ -388,7 +400,7 @@ static void touch_rows(struct gen *g, const struct rows *v, uint8_t how) {
     touch(g, RES_SPM + (int)(v->spm + r * v->stride), (int)v->width, how);
 }
 
-static bool block_vl(struct gen *g) {
+static bool make_vl(struct gen *g, struct plain *p) {
   struct rows v = {.mode = below(g, 3)};
   v.lo = v.mode == 0 ? F32_LO : SQ_LO;
   v.hi = v.mode == 0 ? ANY_HI : ROW_HI;
@@ -402,7 +414,8 @@ static bool block_vl(struct gen *g) {
   set(&cmd, CT_F_VL_TD, td);
   touch_rows(g, &v, READ);
   touch(g, RES_TILE + (int)td, 1, WRITE);
-  return place(g, VL, &cmd, W0 | W1 | W2, S0 | S1, -1) >= 0;
+  *p = (struct plain){VL, cmd, W0 | W1 | W2, S0 | S1};
+  return true;
 }
 
 /* A tile quantised square into a slot of the square zone, or anything where it does no harm. */
@@ -425,7 +438,7 @@ static struct ct_cmd vs_command(struct gen *g, struct rows *v, uint32_t ts, bool
   return cmd;
 }
 
-static bool block_vs(struct gen *g) {
+static bool make_vs(struct gen *g, struct plain *p) {
   struct rows v;
   bool ok;
   const uint32_t ts = below(g, 16);
@@ -433,7 +446,8 @@ static bool block_vs(struct gen *g) {
   if (!ok) return false;
   touch_rows(g, &v, WRITE);
   touch(g, RES_TILE + (int)ts, 1, READ);
-  return place(g, VS, &cmd, W0 | W1 | W2, S0 | S1, -1) >= 0;
+  *p = (struct plain){VS, cmd, W0 | W1 | W2, S0 | S1};
+  return true;
 }
 
 static uint32_t random_f32(ct_rng *rng) {
@@ -481,17 +495,18 @@ static struct ct_cmd va_command(struct gen *g, uint32_t a_src, uint32_t ta) {
   return cmd;
 }
 
-static bool block_va(struct gen *g) {
+static bool make_va(struct gen *g, struct plain *p) {
   const uint32_t a_src = below(g, 3), ta = below(g, 16);
   struct ct_cmd cmd = va_command(g, a_src, ta);
   if (a_src == 1) touch(g, RES_ACC + (int)ta, 1, READ);
-  return place(g, VA, &cmd, W0 | W1 | W2, S0 | S1, -1) >= 0;
+  *p = (struct plain){VA, cmd, W0 | W1 | W2, S0 | S1};
+  return true;
 }
 
 /* ---- MM ------------------------------------------------------------------------------------ */
 
 /* One output tile, one k step: its waits and Sig1 are those of a plain command. */
-static bool block_mm_small(struct gen *g) {
+static bool make_mm(struct gen *g, struct plain *p) {
   const bool square_a = percent(g, 50), square_b = percent(g, 50);
   const uint32_t rows = range(g, 1, 16), acc = below(g, 16);
   const bool a_trans = square_a && percent(g, 50), b_trans = square_b && percent(g, 50);
@@ -510,7 +525,8 @@ static bool block_mm_small(struct gen *g) {
   touch(g, RES_SPM + (int)a, a_trans ? 16 : (int)rows, READ);
   touch(g, RES_SPM + (int)b, 16, READ);
   touch(g, RES_ACC + (int)acc, 1, WRITE);
-  return place(g, MM, &cmd, W0 | W1 | W2, S1, -1) >= 0;
+  *p = (struct plain){MM, cmd, W0 | W1 | W2, S1};
+  return true;
 }
 
 /* A product fed step by step: sizes, and where its tiles lie in the square zone (A first). */
@@ -831,11 +847,43 @@ static bool emit_body(struct gen *g, const struct body *b) {
          emit_addi(g, LOOP_IN, LOOP_IN, b->step_in, LOOP_OUT, LOOP_OUT, b->step_out);
 }
 
+/* The passes of loops one in another, nine in all at most; their product. */
+static uint32_t draw_passes(struct gen *g, uint32_t *passes, unsigned deep) {
+  uint32_t product = 1;
+  for (unsigned i = 0; i < deep; ++i) {
+    passes[i] = product <= 3 ? range(g, 1, 3) : 1;
+    product *= passes[i];
+  }
+  return product;
+}
+
+static bool emit_loops(struct gen *g, const uint32_t *passes, unsigned deep) {
+  for (unsigned i = 0; i < deep; ++i) {
+    struct ct_cmd loop = command(CT_OP_LOOP);
+    set_sum(g, &loop, CT_F_CTL_COUNT, passes[i]);
+    if (CT_GET(&loop, CTL_COUNT_REG) >= LOOP_IN) {
+      set(&loop, CT_F_CTL_COUNT_REG, 0);
+      set(&loop, CT_F_CTL_COUNT, passes[i]);
+    }
+    if (!emit(g, &loop)) return false;
+  }
+  return true;
+}
+
+static bool emit_ends(struct gen *g, unsigned deep) {
+  const struct ct_cmd endl = command(CT_OP_ENDL);
+  for (unsigned i = 0; i < deep; ++i)
+    if (!emit(g, &endl)) return false;
+  return true;
+}
+
 /* A gate in front (a store after all that the loop conflicts with) gives the first token; a load
  * behind takes the last one. For the rest of the program the two stand for the loop. */
 static bool block_loop(struct gen *g) {
-  const uint32_t outer = range(g, 1, 3), inner = range(g, 1, 3);
-  struct body b = {.passes = outer * inner, .nb = 4 * range(g, 1, 16), .td = below(g, 16)};
+  uint32_t passes[CT_NUM_LOOPS];
+  const unsigned deep = 1 + below(g, CT_NUM_LOOPS);
+  struct body b = {
+      .passes = draw_passes(g, passes, deep), .nb = 4 * range(g, 1, 16), .td = below(g, 16)};
   b.ts = (b.td + 1 + below(g, 15)) % 16;
   b.spm = range(g, F32_LO, ANY_HI - b.nb);
   b.step_in = (int32_t)below(g, 100) - 20;
@@ -853,23 +901,13 @@ static bool block_loop(struct gen *g) {
   touch_body(g, &b);
   if (place(g, ST, &gate, W0 | W1 | W2, S1, -1) < 0) return false;
 
-  struct ct_cmd loop[2] = {command(CT_OP_LOOP), command(CT_OP_LOOP)};
-  set_sum(g, &loop[0], CT_F_CTL_COUNT, outer);
-  set_sum(g, &loop[1], CT_F_CTL_COUNT, inner);
-  const struct ct_cmd endl = command(CT_OP_ENDL);
   g->r[LOOP_IN] = g->in + b.dram_in;
   g->r[LOOP_OUT] = g->out + b.dram_out;
   if (!emit_addi(g, LOOP_IN, 0, (int32_t)g->r[LOOP_IN], LOOP_OUT, 0, (int32_t)g->r[LOOP_OUT]))
     return false;
-  /* In the loop the walking registers have no one value: nobody else may add them. */
   const uint32_t in = g->r[LOOP_IN], out = g->r[LOOP_OUT];
-  if (CT_GET(&loop[0], CTL_COUNT_REG) >= LOOP_IN || CT_GET(&loop[1], CTL_COUNT_REG) >= LOOP_IN) {
-    set(&loop[0], CT_F_CTL_COUNT_REG, 0);
-    set(&loop[1], CT_F_CTL_COUNT_REG, 0);
-    set(&loop[0], CT_F_CTL_COUNT, outer);
-    set(&loop[1], CT_F_CTL_COUNT, inner);
-  }
-  if (!emit(g, &loop[0]) || !emit(g, &loop[1])) return false;
+  if (!emit_loops(g, passes, deep)) return false;
+  /* In the loop the walking registers have no one value: nobody else may add them. */
   const unsigned first = g->prog.count;
   if (!emit_body(g, &b)) return false;
   for (unsigned i = first; i < g->prog.count; ++i) {
@@ -879,7 +917,7 @@ static bool block_loop(struct gen *g) {
     set(cmd, CT_F_DMA_SPM_REG, 0);
     set(cmd, CT_F_DMA_SPM, b.spm);
   }
-  if (!emit(g, &endl) || !emit(g, &endl)) return false;
+  if (!emit_ends(g, deep)) return false;
   g->r[LOOP_IN] = in + b.passes * (uint32_t)b.step_in;
   g->r[LOOP_OUT] = out + b.passes * (uint32_t)b.step_out;
 
@@ -892,6 +930,371 @@ static bool block_loop(struct gen *g) {
   return id >= 0;
 }
 
+/* ---- Nests of loops around plain commands -------------------------------------------------- */
+
+/* Loops are written down first and then executed here, pass by pass, with the registers as the
+ * dispatcher has them: that says what their commands touch, and where the registers stand behind
+ * them. No command of a nest waits or signals; so its queues must have nothing to do with each
+ * other in it. In front of it a command of each of its queues, a gate, comes after all that the
+ * nest conflicts with; another one of each behind it stands for the nest. */
+enum { NEST_UNITS = 6, NEST_RUNS = 48, NEST_STEPS = 500, WALKERS = 4 };
+
+struct nest {
+  unsigned allowed; /* queues, bit by bit */
+  unsigned units;   /* commands of theirs so far */
+  uint32_t walker[WALKERS];
+  unsigned runs, steps; /* executed so far: of the units, of all */
+  bool used[QUEUES];
+  struct ct_cmd first[QUEUES]; /* the first of each, as it is executed */
+  uint8_t touch[QUEUES][RES_COUNT];
+};
+
+static bool (*const makers[QUEUES])(struct gen *g, struct plain *p) = {
+    [LD] = make_ld, [ST] = make_st, [MM] = make_mm, [VL] = make_vl, [VA] = make_va, [VS] = make_vs};
+
+/* Nothing of the input or of a zone but what is meant for it. */
+static bool touch_dma(struct gen *g, const struct ct_cmd *cmd, bool load) {
+  struct run_set t = {.nb = CT_GET(cmd, DMA_NB),
+                      .s0 = CT_GET(cmd, DMA_S0),
+                      .n1 = CT_GET(cmd, DMA_N1),
+                      .n2 = CT_GET(cmd, DMA_N2),
+                      .d1 = CT_GETS(cmd, DMA_D1),
+                      .d2 = CT_GETS(cmd, DMA_D2),
+                      .s1 = CT_GETS(cmd, DMA_S1),
+                      .s2 = CT_GETS(cmd, DMA_S2),
+                      .hdr = CT_GET(cmd, DMA_HDR),
+                      .spm = CT_GET(cmd, DMA_SPM)};
+  const uint32_t dram = CT_GET(cmd, DMA_DRAM);
+  const bool out = dram - g->out < CT_GEN_OUT_UNITS;
+  t.dram = dram - (out ? g->out : g->in);
+  if (!load) {
+    t.dram_hi = CT_GEN_OUT_UNITS;
+    t.spm_hi = CT_GEN_SPM;
+  } else if (t.hdr) {
+    const bool square = t.spm < SQ_HI;
+    t.dram_lo = square ? 0 : IN_ROW;
+    t.dram_hi = square ? IN_ROW : IN_RAW;
+    t.spm_lo = square ? SQ_LO : ROW_LO;
+    t.spm_hi = square ? SQ_HI : ROW_HI;
+    if (out || t.dram % RECORD || (square && t.spm % 16)) return false;
+  } else {
+    t.dram_lo = out ? 0 : IN_RAW;
+    t.dram_hi = out ? CT_GEN_OUT_UNITS : CT_GEN_IN_UNITS;
+    t.spm_lo = F32_LO;
+    t.spm_hi = ANY_HI;
+  }
+  if ((!load && !out) || !t.n1 || !runs_fit(&t)) return false;
+  touch_runs(g, &t, out, load ? READ : WRITE, true, load ? WRITE : READ);
+  return true;
+}
+
+static bool touch_vector(struct gen *g, const struct rows *v, uint8_t how) {
+  const int64_t count = (int64_t)(v->rows - 1) * v->stride + v->width;
+  if (v->rows < 1 || v->rows > 16 || !inside(v->spm, count, v->lo, v->hi)) return false;
+  touch_rows(g, v, how);
+  return true;
+}
+
+static bool touch_vl(struct gen *g, const struct ct_cmd *cmd) {
+  const bool fp32 = CT_GET(cmd, VL_MODE) == 0;
+  const struct rows v = {.width = fp32 ? 4 : 1,
+                         .rows = CT_GET(cmd, VL_ROWS),
+                         .stride = CT_GET(cmd, VL_ROW_STRIDE),
+                         .spm = CT_GET(cmd, VL_SPM),
+                         .lo = fp32 ? F32_LO : SQ_LO,
+                         .hi = fp32 ? ANY_HI : ROW_HI};
+  touch(g, RES_TILE + (int)CT_GET(cmd, VL_TD), 1, WRITE);
+  return touch_vector(g, &v, READ);
+}
+
+static bool touch_vs(struct gen *g, const struct ct_cmd *cmd) {
+  const bool fp32 = CT_GET(cmd, VS_MODE) == 0;
+  struct rows v = {.width = fp32 ? 4 : 1,
+                   .rows = CT_GET(cmd, VS_ROWS),
+                   .stride = CT_GET(cmd, VS_ROW_STRIDE),
+                   .spm = CT_GET(cmd, VS_SPM),
+                   .lo = fp32 ? F32_LO : ROW_LO,
+                   .hi = fp32 ? ANY_HI : ROW_HI};
+  const bool whole = CT_GET(cmd, VS_MODE) == 2 && v.rows == 16 && v.stride == 1;
+  if (whole && v.spm < SQ_HI) { /* a slot of the square zone */
+    if (v.spm % 16) return false;
+    v.lo = SQ_LO;
+    v.hi = SQ_HI;
+  }
+  touch(g, RES_TILE + (int)CT_GET(cmd, VS_TS), 1, READ);
+  return touch_vector(g, &v, WRITE);
+}
+
+static bool touch_va(struct gen *g, const struct ct_cmd *cmd) {
+  const uint32_t rows = CT_GET(cmd, VA_ROWS), ta = CT_GET(cmd, VA_TA);
+  const uint32_t a_src = CT_GET(cmd, VA_A_SRC);
+  const bool uses_q = CT_GET(cmd, VA_B_SRC) % 3 || CT_GET(cmd, VA_C_SRC) % 3;
+  if (a_src < 2) touch(g, (a_src ? RES_ACC : RES_TILE) + (int)ta, 1, READ);
+  if (uses_q) touch(g, RES_TILE + (int)CT_GET(cmd, VA_TQ), 1, READ);
+  touch(g, RES_TILE + (int)CT_GET(cmd, VA_TD), 1, WRITE);
+  return rows >= 1 && rows <= 16;
+}
+
+/* An operand of one tile: a slot of squares, or rows if it is not to be transposed. */
+static bool touch_operand(struct gen *g, uint32_t at, bool trans, uint32_t words) {
+  if (at < SQ_HI ? at % 16 != 0 : trans || at < ROW_LO || at > ROW_HI - 16) return false;
+  touch(g, RES_SPM + (int)at, trans ? 16 : (int)words, READ);
+  return true;
+}
+
+static bool touch_mm(struct gen *g, const struct ct_cmd *cmd) {
+  const uint32_t rows = CT_GET(cmd, MM_ROWS);
+  touch(g, RES_ACC + (int)CT_GET(cmd, MM_ACC), 1, WRITE);
+  return rows >= 1 && rows <= 16 &&
+         touch_operand(g, CT_GET(cmd, MM_A), CT_GET(cmd, MM_A_TRANS), rows) &&
+         touch_operand(g, CT_GET(cmd, MM_B), CT_GET(cmd, MM_B_TRANS), 16);
+}
+
+/* The command with its sums, which then need no register. */
+static struct ct_cmd resolve(const struct gen *g, const struct ct_cmd *cmd) {
+  const struct ct_op_info *op = ct_op_find(CT_GET(cmd, ALL_OP));
+  struct ct_cmd c = *cmd;
+  for (unsigned f = 0; f < CT_NUM_FIELDS; ++f) {
+    const struct ct_field_info *info = &ct_fields[f];
+    const struct ct_sum_info *sum = ct_sum_of((enum ct_field_id)f);
+    if (!sum || info->group != op->group || info->kind == CT_KIND_REG) continue;
+    const uint32_t reg = ct_cmd_get(cmd, (enum ct_field_id)sum->reg);
+    ct_cmd_set_bits(&c, info->lsb, info->width, ct_cmd_get(cmd, (enum ct_field_id)f) + g->r[reg]);
+    ct_cmd_set(&c, (enum ct_field_id)sum->reg, 0);
+  }
+  return c;
+}
+
+/* A command of a unit is executed. */
+static bool run_unit(struct gen *g, struct nest *n, const struct ct_cmd *cmd) {
+  const struct ct_cmd c = resolve(g, cmd);
+  enum queue q = LD;
+  bool fits = false;
+  switch (CT_GET(&c, ALL_OP)) {
+    case CT_OP_LD:
+      fits = touch_dma(g, &c, true);
+      break;
+    case CT_OP_ST:
+      q = ST;
+      fits = touch_dma(g, &c, false);
+      break;
+    case CT_OP_MM:
+      q = MM;
+      fits = touch_mm(g, &c);
+      break;
+    case CT_OP_VL:
+      q = VL;
+      fits = touch_vl(g, &c);
+      break;
+    case CT_OP_VA:
+      q = VA;
+      fits = touch_va(g, &c);
+      break;
+    default:
+      q = VS;
+      fits = touch_vs(g, &c);
+  }
+  for (int i = 0; i < RES_COUNT; ++i)
+    n->touch[q][i] |= g->touch[i];
+  memset(g->touch, 0, sizeof g->touch);
+  if (!n->used[q]) n->first[q] = c;
+  n->used[q] = true;
+  return fits && ++n->runs <= NEST_RUNS;
+}
+
+static void run_addi(struct gen *g, const struct ct_cmd *cmd) {
+  static const enum ct_field_id rd[] = {CT_F_ADDI_RD0, CT_F_ADDI_RD1, CT_F_ADDI_RD2, CT_F_ADDI_RD3};
+  static const enum ct_field_id rs[] = {CT_F_ADDI_RS0, CT_F_ADDI_RS1, CT_F_ADDI_RS2, CT_F_ADDI_RS3};
+  static const enum ct_field_id imm[] = {CT_F_ADDI_IMM0, CT_F_ADDI_IMM1, CT_F_ADDI_IMM2,
+                                         CT_F_ADDI_IMM3};
+  for (unsigned i = 0; i < 4; ++i) {
+    const uint32_t to = ct_cmd_get(cmd, rd[i]);
+    if (to) g->r[to] = g->r[ct_cmd_get(cmd, rs[i])] + ct_cmd_get(cmd, imm[i]);
+  }
+}
+
+/* Executes what has been written down from `first` on. units: what it touches counts. False: more
+ * than is allowed, or something that is not. */
+static bool run_nest(struct gen *g, struct nest *n, unsigned first, bool units) {
+  unsigned top[CT_NUM_LOOPS], depth = 0;
+  uint32_t left[CT_NUM_LOOPS];
+  for (unsigned pc = first; pc < g->prog.count; ++pc) {
+    const struct ct_cmd *cmd = &g->prog.cmds[pc];
+    const uint32_t code = CT_GET(cmd, ALL_OP);
+    if (++n->steps > NEST_STEPS) return false;
+    if (code == CT_OP_LOOP) {
+      const struct ct_cmd c = resolve(g, cmd);
+      top[depth] = pc;
+      left[depth++] = CT_GET(&c, CTL_COUNT);
+      if (!CT_GET(&c, CTL_COUNT)) return false;
+    } else if (code == CT_OP_ENDL) {
+      if (--left[depth - 1])
+        pc = top[depth - 1];
+      else
+        --depth;
+    } else if (code == CT_OP_ADDI) {
+      run_addi(g, cmd);
+    } else if (code != CT_OP_NOP && units && !run_unit(g, n, cmd)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* An address that walks: the sum is the same in the first pass. */
+static void walk_with(struct gen *g, struct ct_cmd *cmd, enum ct_field_id field, uint32_t reg) {
+  const struct ct_sum_info *sum = ct_sum_of(field);
+  const struct ct_field_info *f = &ct_fields[field];
+  const uint32_t old = g->r[ct_cmd_get(cmd, (enum ct_field_id)sum->reg)];
+  ct_cmd_set_bits(cmd, f->lsb, f->width, ct_cmd_get(cmd, field) + old - g->r[reg]);
+  set(cmd, (enum ct_field_id)sum->reg, reg);
+}
+
+/* Walker 0 goes over records of DRAM, 1 over tiles of the scratchpad, 2 over words of either, 3
+ * over anything that is no address. */
+static void draw_walks(struct gen *g, const struct nest *n, struct plain *p) {
+  static const enum ct_field_id spm[QUEUES] = {CT_F_DMA_SPM, CT_F_DMA_SPM, CT_F_MM_A,
+                                               CT_F_VL_SPM,  CT_F_VA_SB,   CT_F_VS_SPM};
+  const bool dma = p->queue == LD || p->queue == ST, any = percent(g, 30);
+  const uint32_t near = n->walker[p->queue == VA ? 3 : any ? 2 : 1];
+  if (percent(g, 70)) walk_with(g, &p->cmd, spm[p->queue], near);
+  if (dma && percent(g, 70)) walk_with(g, &p->cmd, CT_F_DMA_DRAM, n->walker[any ? 2 : 0]);
+  if (p->queue == MM && percent(g, 50)) walk_with(g, &p->cmd, CT_F_MM_B, near);
+  if (p->queue == VA && percent(g, 50)) walk_with(g, &p->cmd, CT_F_VA_SC, near);
+}
+
+static bool put_unit(struct gen *g, struct nest *n) {
+  const enum queue q = (enum queue)below(g, QUEUES);
+  struct plain p;
+  if (!(n->allowed >> q & 1) || n->units >= NEST_UNITS) return true;
+  const bool made = makers[q](g, &p);
+  memset(g->touch, 0, sizeof g->touch);
+  if (!made) return true;
+  draw_walks(g, n, &p);
+  ++n->units;
+  return emit(g, &p.cmd);
+}
+
+/* The walkers go on, one or two of them, now and then back. */
+static bool put_step(struct gen *g, const struct nest *n) {
+  static const int32_t unit[WALKERS] = {RECORD, 16, 1, 0x10001};
+  struct ct_cmd cmd = command(CT_OP_ADDI);
+  const unsigned a = below(g, WALKERS), b = below(g, WALKERS);
+  set(&cmd, CT_F_ADDI_RD0, n->walker[a]);
+  set(&cmd, CT_F_ADDI_RS0, n->walker[a]);
+  set(&cmd, CT_F_ADDI_IMM0, unit[a] * ((int32_t)below(g, 5) - 1));
+  if (a != b) {
+    set(&cmd, CT_F_ADDI_RD3, n->walker[b]);
+    set(&cmd, CT_F_ADDI_RS3, n->walker[b]);
+    set(&cmd, CT_F_ADDI_IMM3, unit[b] * ((int32_t)below(g, 5) - 2));
+  }
+  run_addi(g, &cmd);
+  return emit(g, &cmd);
+}
+
+static bool put_loop(struct gen *g, struct nest *n, unsigned depth);
+
+/* A body of a loop; the first two of an outer one are often loops themselves. */
+static bool put_parts(struct gen *g, struct nest *n, unsigned depth) {
+  const struct ct_cmd nop = command(CT_OP_NOP);
+  for (unsigned parts = 1 + below(g, 4); parts; --parts) {
+    const unsigned dice = below(g, 100);
+    bool ok = true;
+    if (dice < 35 && depth < CT_NUM_LOOPS)
+      ok = put_loop(g, n, depth + 1);
+    else if (dice < 70)
+      ok = put_unit(g, n);
+    else if (dice < 92)
+      ok = put_step(g, n);
+    else
+      ok = emit(g, &nop);
+    if (!ok) return false;
+  }
+  return true;
+}
+
+/* depth: this loop's, from 1 on. One in four has an empty body, or a NOP, and may have many passes.
+ */
+static bool put_loop(struct gen *g, struct nest *n, unsigned depth) {
+  const bool idle = percent(g, 25);
+  const struct ct_cmd nop = command(CT_OP_NOP), endl = command(CT_OP_ENDL);
+  const unsigned first = g->prog.count;
+  uint32_t before[CT_NUM_REGS];
+  struct ct_cmd loop = command(CT_OP_LOOP);
+  memcpy(before, g->r, sizeof before);
+  set_sum(g, &loop, CT_F_CTL_COUNT, range(g, 1, idle ? 40 / depth : 3));
+  if (!emit(g, &loop)) return false;
+  if (!idle && !put_parts(g, n, depth)) return false;
+  if (idle && percent(g, 50) && !emit(g, &nop)) return false;
+  if (!emit(g, &endl)) return false;
+  memcpy(g->r, before, sizeof before);
+  n->steps = 0;
+  return run_nest(g, n, first, false);
+}
+
+static bool disjoint(const struct nest *n) {
+  for (int i = 0; i < RES_COUNT; ++i) {
+    unsigned users = 0, writers = 0;
+    for (int q = 0; q < QUEUES; ++q) {
+      users += n->touch[q][i] != 0;
+      writers += (n->touch[q][i] & WRITE) != 0;
+    }
+    if (writers && users > 1) return false;
+  }
+  return true;
+}
+
+/* The first command of each queue by itself, and with all that the nest touches of its queue. */
+static bool place_gates(struct gen *g, const struct nest *n) {
+  for (int q = 0; q < QUEUES; ++q) {
+    struct plain p = {.queue = (enum queue)q, .cmd = n->first[q], .waits = W0 | W1 | W2};
+    const bool steps = (q == LD || q == ST) && CT_GET(&p.cmd, DMA_N2) > 1;
+    if (!n->used[q]) continue;
+    p.waits = steps ? W1 | W2 : W0 | W1 | W2;
+    p.sigs = steps || q == MM ? S1 : S0 | S1;
+    memcpy(g->touch, n->touch[q], sizeof g->touch);
+    if (!place_plain(g, &p)) return false;
+  }
+  return true;
+}
+
+/* Writes a nest down, sees what it does, and puts it between its gates. */
+static bool nest_of(struct gen *g, struct nest *n) {
+  const unsigned first = g->prog.count;
+  uint32_t before[CT_NUM_REGS];
+  struct ct_cmd cmds[CT_PROG_MAX];
+  memcpy(before, g->r, sizeof before);
+  for (unsigned i = 0; i < WALKERS; ++i)
+    n->walker[i] = 1 + (below(g, 7) + 7 * i) % (CT_NUM_REGS - 1); /* different ones */
+  if (!put_loop(g, n, 1)) return false;
+  memcpy(g->r, before, sizeof before);
+  n->steps = 0;
+  if (!run_nest(g, n, first, true) || !disjoint(n)) return false;
+  const unsigned count = g->prog.count - first;
+  memcpy(cmds, g->prog.cmds + first, count * sizeof *cmds);
+  g->prog.count = first;
+  if (!place_gates(g, n)) return false;
+  for (unsigned i = 0; i < count; ++i)
+    if (!emit(g, &cmds[i])) return false;
+  return place_gates(g, n);
+}
+
+static bool block_nest(struct gen *g) {
+  struct nest *n = test_calloc(1, sizeof *n);
+  n->allowed = percent(g, 30) ? 63 : 1u << below(g, QUEUES) | 1u << below(g, QUEUES);
+  const bool ok = nest_of(g, n) && n->runs > 0;
+  test_free(n);
+  return ok;
+}
+
+/* Loops of nothing but control: they show only in the registers behind them. */
+static bool block_idle(struct gen *g) {
+  struct nest *n = test_calloc(1, sizeof *n);
+  const bool ok = nest_of(g, n);
+  test_free(n);
+  return ok;
+}
+
 /* ---- Programs ------------------------------------------------------------------------------ */
 
 static bool block_addi(struct gen *g) {
@@ -901,6 +1304,35 @@ static bool block_addi(struct gen *g) {
   if (rd0) g->r[rd0] = g->r[rs0] + (uint32_t)imm0;
   if (rd1) g->r[rd1] = g->r[rs1] + (uint32_t)imm1;
   return emit_addi(g, rd0, rs0, imm0, rd1, rs1, imm1);
+}
+
+static bool block_plain(struct gen *g, enum queue queue) {
+  struct plain p;
+  return makers[queue](g, &p) && place_plain(g, &p);
+}
+
+static bool block_ld(struct gen *g) {
+  return block_plain(g, LD);
+}
+
+static bool block_st(struct gen *g) {
+  return block_plain(g, ST);
+}
+
+static bool block_vl(struct gen *g) {
+  return block_plain(g, VL);
+}
+
+static bool block_va(struct gen *g) {
+  return block_plain(g, VA);
+}
+
+static bool block_vs(struct gen *g) {
+  return block_plain(g, VS);
+}
+
+static bool block_mm_small(struct gen *g) {
+  return block_plain(g, MM);
 }
 
 static bool block_nop(struct gen *g) {
@@ -925,9 +1357,10 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   static const struct {
     bool (*make)(struct gen *g);
     unsigned weight;
-  } blocks[] = {{block_ld, 16},      {block_st, 14},  {block_vl, 14}, {block_va, 20},
-                {block_vs, 14},      {block_addi, 4}, {block_nop, 1}, {block_mm_small, 14},
-                {block_product, 10}, {block_rows, 4}, {block_loop, 4}};
+  } blocks[] = {{block_ld, 16},      {block_st, 14},  {block_vl, 14},  {block_va, 20},
+                {block_vs, 14},      {block_addi, 4}, {block_nop, 1},  {block_mm_small, 14},
+                {block_product, 10}, {block_rows, 4}, {block_loop, 4}, {block_nest, 14},
+                {block_idle, 4}};
   struct gen *g = test_calloc(2, sizeof *g), *saved = g + 1;
   g->rng = rng;
   g->length = length - 1;
@@ -936,7 +1369,7 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   g->apart = percent(g, 50);
   start(g, prog);
   for (unsigned failures = 0; g->prog.count < g->length && failures < 200;) {
-    uint32_t pick = below(g, 115);
+    uint32_t pick = below(g, 133);
     size_t i = 0;
     while (pick >= blocks[i].weight)
       pick -= blocks[i++].weight;
@@ -946,6 +1379,9 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
       ++failures;
     }
   }
+  /* Where nothing fits any more: up to the length that was asked for. */
+  while (g->prog.count < g->length)
+    (percent(g, 50) ? block_nop : block_addi)(g);
   memcpy(prog->cmds, g->prog.cmds, sizeof prog->cmds);
   prog->count = g->prog.count;
   prog->overlap = g->apart;

@@ -89,12 +89,13 @@ bool ct_same_completions(const struct ct_rig_cpl *core, const struct ct_rig_cpl 
   return same;
 }
 
-bool ct_same_counters(struct ct_pair *p) {
+bool ct_same_counters(struct ct_pair *p, bool reads) {
   static const unsigned counters[] = {CT_CNT_JOBS,     CT_CNT_MXU_ROWS, CT_CNT_LD_BEATS,
                                       CT_CNT_ST_BEATS, CT_CNT_CMDS,     CT_CNT_NAN_GROUPS};
   bool same = true;
   for (unsigned c = 0; c < 2; ++c) {
     for (size_t i = 0; i < sizeof counters / sizeof *counters; ++i) {
+      if (counters[i] == CT_CNT_LD_BEATS && !reads) continue;
       const uint64_t core = ct_rig_counter(&p->rig[0], c, counters[i]);
       const uint64_t emu = ct_rig_counter(&p->rig[1], c, counters[i]);
       if (core == emu) continue;

@@ -37,6 +37,8 @@ void ct_pair_fill_input(struct ct_pair *pair, unsigned ctx, ct_rng *rng);
 
 bool ct_same_out(struct ct_pair *pair, unsigned ctx, const char *when);
 bool ct_same_completions(const struct ct_rig_cpl *core, const struct ct_rig_cpl *emu);
-bool ct_same_counters(struct ct_pair *pair);
+/* reads: beats read, too; where a job fails the core may have read more or less of what comes
+ * behind. */
+bool ct_same_counters(struct ct_pair *pair, bool reads);
 
 #endif

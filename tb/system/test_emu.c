@@ -126,6 +126,27 @@ static void example_multiplies(void **state) {
   test_free(p);
 }
 
+/* What the loops of random programs look like. */
+struct loops {
+  unsigned count, empty, around[CT_NUM_LOOPS + 1]; /* commands of units, by the loops around them */
+  unsigned longest;                                /* of the programs, in commands */
+};
+
+static void count_loops(struct loops *l, const struct ct_gen_prog *p) {
+  unsigned depth = 0, last = CT_OP_NOP;
+  for (unsigned i = 0; i < p->count; ++i) {
+    const unsigned code = CT_GET(&p->cmds[i], ALL_OP);
+    l->count += code == CT_OP_LOOP;
+    l->empty += code == CT_OP_ENDL && last == CT_OP_LOOP;
+    depth += (code == CT_OP_LOOP) - (code == CT_OP_ENDL);
+    assert_in_range(depth, 0, CT_NUM_LOOPS);
+    if (code >= CT_OP_LD) ++l->around[depth];
+    last = code;
+  }
+  assert_int_equal(depth, 0);
+  if (p->count > l->longest) l->longest = p->count;
+}
+
 /* Every command ends well, and the same program gives the same bytes again. */
 static void random_programs(void **state) {
   (void)state;
@@ -133,11 +154,15 @@ static void random_programs(void **state) {
   const size_t size = 16 * CT_GEN_OUT_UNITS;
   uint8_t *out = test_calloc(2, size), *in = test_malloc(16 * CT_GEN_IN_UNITS);
   ct_rng rng = ct_rng_make(2);
+  struct loops loops = {0};
   for (unsigned round = 0; round < 20; ++round) {
-    const unsigned ctx = round % 2;
+    const unsigned ctx = round % 2, length = round % 4 ? 200 : CT_PROG_MAX - round % 8;
     ct_gen_input(&rng, in);
     ct_gen_setup(&progs[0], ct_rig_unit(ctx, CT_RIG_IN));
-    ct_gen_random(&rng, &progs[1], 200, ct_rig_unit(ctx, CT_RIG_IN), ct_rig_unit(ctx, CT_RIG_OUT));
+    ct_gen_random(&rng, &progs[1], length, ct_rig_unit(ctx, CT_RIG_IN),
+                  ct_rig_unit(ctx, CT_RIG_OUT));
+    assert_int_equal(progs[1].count, length);
+    count_loops(&loops, &progs[1]);
     ct_gen_dump(&progs[2], ct_rig_unit(ctx, CT_RIG_OUT));
     for (unsigned again = 0; again < 2; ++again) {
       struct ct_rig rig;
@@ -154,6 +179,13 @@ static void random_programs(void **state) {
     }
     assert_memory_equal(out, out + size, size);
   }
+  printf("  %u loops, %u of them empty; commands in 0 to 4 loops: %u %u %u %u %u\n", loops.count,
+         loops.empty, loops.around[0], loops.around[1], loops.around[2], loops.around[3],
+         loops.around[4]);
+  assert_int_equal(loops.longest, CT_PROG_MAX);
+  assert_true(loops.count > 100 && loops.empty > 10);
+  for (unsigned i = 1; i <= CT_NUM_LOOPS; ++i)
+    assert_true(loops.around[i] > 5);
   test_free(progs);
   test_free(out);
   test_free(in);

@@ -306,7 +306,7 @@ struct trained {
 static void train(const char *uri, struct trained *t) {
   static const uint32_t widths[] = {INPUTS, HIDDEN, CLASSES};
   const struct ct_training training = {
-      .batch = BATCH, .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f};
+      .batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f}};
   ct_device *dev;
   ct_model *model;
   float x[BATCH * INPUTS];

@@ -64,7 +64,7 @@ typedef struct {
   unsigned ncmds;      /* that exist */
   uint32_t code, addr; /* how it ends if nobody interferes */
   uint32_t prog;
-  bool overlap, doomed;
+  bool overlap, chain, doomed;
   unsigned when; /* cycles after the start, for what happens at some time */
   uint64_t arrive;
 } plan;
@@ -107,6 +107,7 @@ typedef struct {
   uint32_t job;
   plan *plan;
   bool batch;
+  bool skipped; /* what it continues has failed */
   bool settled; /* code and addr are final: it only waits to be taken */
   uint64_t start;
   uint32_t code, addr; /* of the first interference it must feel */
@@ -135,6 +136,7 @@ typedef struct {
   enum scenario only; /* kScenarios: all */
   unsigned slots;
   unsigned losses;   /* in percent of the soft fetches */
+  unsigned chains;   /* in percent of the ring's jobs */
   unsigned patience; /* about so many cycles until a context with a dead port is reset; 0: never */
 
   batcher batcher;
@@ -146,6 +148,7 @@ typedef struct {
   run run, old;
   bool running, old_valid;
   walk walk;                      /* of its program */
+  bool ring_bad;                  /* the last completion had an error */
   bool away;                      /* which has been lost while it ran, and is not here again */
   unsigned struck;                /* interferences so far */
   unsigned again;                 /* cycles to the second reset, 0: none */
@@ -160,7 +163,8 @@ typedef struct {
   struct {
     unsigned overlaps, ahead, guesses, wrong, lost, cut, late, jumps_away, old_errors, old_deads,
         doomed;
-    unsigned programs; /* asked for */
+    unsigned skipped, continued; /* jobs that say CHAIN */
+    unsigned programs;           /* asked for */
     unsigned batches, batch_overlaps, parked, dropped;
     unsigned again[8]; /* second resets, by state */
   } n;
@@ -171,7 +175,7 @@ typedef struct {
   } cpl[32];
   unsigned cpl_head, cpl_tail;
   unsigned abandoned;
-  unsigned seen[kScenarios][16]; /* codes */
+  unsigned seen[kScenarios][CT_DEV_SKIPPED + 1]; /* codes */
 } bench;
 
 /* ---- Programs ------------------------------------------------------------------------------ */
@@ -417,7 +421,7 @@ static bool same_program(const plan *x, const plan *y) {
 }
 
 /* The descriptor of a plan whose program is written, and what is wrong with it. */
-static void describe(bench *b, plan *p, uint32_t *d) {
+static void describe(bench *b, plan *p, uint32_t *d, bool batch) {
   if (p->code == CT_DEV_WATCHDOG) p->watchdog = 300 + ct_rng_below(&b->rng, 1500);
   ct_rng_fill(&b->rng, d, CT_DESC_BYTES);
   d[CT_DESC_TAG] = p->tag;
@@ -427,7 +431,8 @@ static void describe(bench *b, plan *p, uint32_t *d) {
   p->by_context = ct_rng_percent(&b->rng, 50);
   d[CT_DESC_WATCHDOG] = p->by_context ? 0 : p->watchdog;
   p->overlap = ct_rng_percent(&b->rng, 60);
-  d[CT_DESC_FLAGS] = p->overlap ? CT_FLAG_OVERLAP : 0;
+  p->chain = !batch && ct_rng_percent(&b->rng, b->chains);
+  d[CT_DESC_FLAGS] = (p->overlap ? CT_FLAG_OVERLAP : 0) | (p->chain ? CT_FLAG_CHAIN : 0);
   if (p->scenario == kBadCount) {
     d[CT_DESC_NCMDS] =
         ct_rng_percent(&b->rng, 50) ? 0 : CT_PROG_MAX + 1 + ((uint32_t)ct_rng_u64(&b->rng) >> 8);
@@ -435,7 +440,8 @@ static void describe(bench *b, plan *p, uint32_t *d) {
     p->addr = CT_DESC_NCMDS;
   }
   if (p->scenario == kBadFlags) {
-    d[CT_DESC_FLAGS] |= UINT32_C(4) << ct_rng_below(&b->rng, 30);
+    const unsigned legal = batch ? 1 : 2; /* a batch continues nothing */
+    d[CT_DESC_FLAGS] |= UINT32_C(1) << (legal + ct_rng_below(&b->rng, 32 - legal));
     p->code = CT_DEV_DESCRIPTOR;
     p->addr = CT_DESC_FLAGS;
   }
@@ -453,7 +459,7 @@ static void write_batch(bench *b) {
   p->when = 1 + ct_rng_below(&b->rng, ct_rng_percent(&b->rng, 30) ? 40 : 400);
   p->prog = kBatchProg + x->count++ % kBatches * kProgUnits;
   write_program(b, p, p->prog);
-  describe(b, p, x->desc);
+  describe(b, p, x->desc, true);
   x->rows = 1 + ct_rng_below(&b->rng, CT_BATCH_MAX);
 }
 
@@ -475,7 +481,7 @@ static void write_job(bench *b) {
   } else {
     write_program(b, p, p->prog);
   }
-  describe(b, p, b->mem[kRing + 8 * slot]);
+  describe(b, p, b->mem[kRing + 8 * slot], false);
   ++b->written;
 }
 
@@ -715,6 +721,21 @@ static bool is_zero(const bench *b, unsigned s) {
   return !(any >> s & 1);
 }
 
+/* The job in front continues what has failed. */
+static bool is_skipped(const bench *b) {
+  const plan *p = b->run.plan;
+  return !b->run.batch && p->chain && b->ring_bad && p->code != CT_DEV_DESCRIPTOR;
+}
+
+/* In its first cycle with a descriptor; what has hit it before counts, what comes with it does not.
+ */
+static bool skip_front(bench *b) {
+  if (!b->running || status_of(b) != kProgram || !is_skipped(b)) return false;
+  b->run.skipped = !b->run.code;
+  if (b->run.skipped) b->run.code = CT_DEV_SKIPPED;
+  return true;
+}
+
 static void interfere_once(bench *b, enum scenario s) {
   switch (s) {
     case kUnitError:
@@ -768,9 +789,10 @@ static void interfere(bench *b) {
   if (b->stuck && b->stuck_left-- == 0) b->stuck = false;
   if (b->patience && status_of(b) == kAbort && ct_rng_below(&b->rng, b->patience) == 0)
     *d->reset_i = *d->dead_o;
+  const bool skips = skip_front(b);
   if (reset_again(b)) return;
   doom(b);
-  if (!in_job(b) || *d->cancel_i) return;
+  if (skips || !in_job(b) || *d->cancel_i) return;
   const plan *p = running(b);
   const uint64_t age = b->cycle - b->run.start;
   if (p->scenario == kRefused) {
@@ -923,7 +945,7 @@ static void on_overlap(bench *b) {
   assert_true(*b->dut->overlap_i);
   assert_true(batch || b->next_read);
   b->n.batch_overlaps += batch || b->run.batch;
-  assert_true(next->overlap);
+  assert_true(next->overlap && !next->chain);
   assert_false(b->old_valid);
   assert_int_equal(b->run.code, CT_DEV_OK);
   assert_true(*b->dut->units_quiet_i && *b->dut->seal_o);
@@ -951,7 +973,7 @@ static void settle(bench *b) {
     r->addr = p->addr;
   }
   if (r->code == CT_DEV_WATCHDOG) r->addr = b->walk.pc;
-  if (p->scenario == kDead && b->struck) {
+  if (p->scenario == kDead && b->struck && !r->skipped) {
     r->code = CT_DEV_DEAD;
     r->addr = 0;
   }
@@ -1002,7 +1024,7 @@ static void on_start(bench *b) {
   b->run.plan = &b->plans[b->run.job % kPlans];
   const request *r = &b->fetch.r[0];
   if (b->beat_last || (b->fetch.count && r->desc && r->next)) b->run.no_desc = false;
-  if (running(b)->doomed) strike(b, CT_DEV_CANCELLED, 0);
+  if (running(b)->doomed && !is_skipped(b)) strike(b, CT_DEV_CANCELLED, 0);
   b->n.doomed += running(b)->doomed;
   b->running = true;
   b->next_read = false;
@@ -1104,6 +1126,9 @@ static void on_finish(bench *b) {
     assert_int_equal(*d->batch_done_rows_o, r->rows);
   } else {
     const unsigned at = b->cpl_tail++ % 32;
+    b->n.skipped += code == CT_DEV_SKIPPED;
+    b->n.continued += p->chain && code == CT_DEV_OK;
+    b->ring_bad = code != CT_DEV_OK;
     b->cpl[at].code = code;
     b->cpl[at].addr = addr;
     b->cpl[at].start = r->start;
@@ -1212,6 +1237,7 @@ static void reset_core(bench *b) {
   b->written = b->visible = b->started = b->completed = b->next = 0;
   b->cpl_head = b->cpl_tail = b->fetch.count = 0;
   b->run.plan = b->plans;
+  b->ring_bad = false;
 }
 
 static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum scenario only) {
@@ -1221,6 +1247,7 @@ static bench *open_bench(uint64_t stream, unsigned stall, unsigned pop, enum sce
   b->only = only;
   b->slots = kSlots;
   b->losses = 15;
+  b->chains = 25;
   for (unsigned u = 0; u < kUnits; ++u)
     b->unit[u].stall = ct_stall_make(stream + 1 + u, stall, 6);
   b->fetch.stall = ct_stall_make(stream + 8, stall, 4);
@@ -1250,7 +1277,7 @@ static void all_endings(void **state) {
     assert_true(b->completed > 80);
     for (unsigned s = 0; s < kDead; ++s) { /* each has happened */
       unsigned n = 0;
-      for (unsigned code = 0; code < 16; ++code)
+      for (unsigned code = 0; code <= CT_DEV_SKIPPED; ++code)
         n += b->seen[s][code];
       assert_true(n > 0);
     }
@@ -1261,6 +1288,7 @@ static void all_endings(void **state) {
     assert_true(b->n.overlaps > 10);
     assert_true(b->n.ahead > b->n.overlaps); /* read before, but not overlapping */
     assert_true(b->n.guesses > b->n.wrong);
+    assert_true(b->n.skipped > 5 && b->n.continued > 2);
     wrong += b->n.wrong;
     lost += b->n.lost;
     cut += b->n.cut;
@@ -1315,6 +1343,7 @@ static void first_descriptor_empty(void **state) {
   (void)state;
   enum { kEmpty = 2, kGood = 20, kLimit = 20000 };
   bench *b = open_bench(98, 30, 0, kBadCount);
+  b->chains = 0;
   for (unsigned round = 0; round < 2; ++round) {
     if (round) reset_core(b);
     b->host.percent = 100;
@@ -1377,6 +1406,7 @@ static void overlaps(void **state) {
   (void)state;
   bench *b = open_bench(95, 20, 0, kNormal);
   b->losses = 5;
+  b->chains = 0;
   b->host = ct_stall_make(96, 0, 1);
   for (unsigned i = 0; i < 100000; ++i)
     cycle(b);

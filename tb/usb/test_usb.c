@@ -44,7 +44,7 @@ static void multiply(const char *name, float *c) {
 /* Trains two steps, serves a batch and gives all that came out. */
 static void learn(const char *name, float *out) {
   static const uint32_t widths[] = {IN, OUT};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   float x[BATCH * IN];
   uint32_t labels[BATCH];
   ct_model *model;

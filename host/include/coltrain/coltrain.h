@@ -288,23 +288,35 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
  * refused. Both are CT_LOG_WARNING. */
 void ct_model_free(ct_model *model);
 
-/* Training: stochastic gradient descent with momentum and weight decay (docs/numerics.md). */
-struct ct_training {
-  uint32_t batch;               /* rows of a step, at least 1 */
+/* The rates of stochastic gradient descent with momentum and weight decay (docs/numerics.md). They
+ * are data of a step: each may have its own. */
+struct ct_rates {
   float lr;                     /* learning rate, 0..1000 */
   float momentum, weight_decay; /* 0..1 */
   uintptr_t reserved[4];        /* 0 */
+};
+
+/* Whether they make sense: CT_OK, or CT_ERR_ARG with a sentence of ct_last_error(NULL). Any
+ * thread. */
+int ct_rates_check(const struct ct_rates *rates);
+
+/* How a model is trained. */
+struct ct_training {
+  uint32_t batch;        /* rows of a step, at least 1 */
+  struct ct_rates rates; /* of steps that are given none of their own */
+  uintptr_t reserved[4]; /* 0 */
 };
 
 /* What is known of a model. */
 struct ct_model_info {
   size_t layers;
   uint32_t widths[CT_MAX_LAYERS + 1];
-  uint64_t seed, steps, epochs; /* steps submitted; epochs as told by ct_model_set_epochs() */
-  uint64_t image_bytes;         /* of a version, see ct_model_publish() */
-  uint64_t macs_per_row;        /* forward multiply-accumulates for one row */
-  struct ct_training training;  /* the last, also of a loaded file; batch 0: none yet */
-  uint32_t version;             /* served, see ct_model_serve(); 0: none yet */
+  uint64_t seed, steps;        /* steps that ran: one that failed or was cancelled is none */
+  uint64_t epochs;             /* as told by ct_model_set_epochs() */
+  uint64_t image_bytes;        /* of a version, see ct_model_publish() */
+  uint64_t macs_per_row;       /* forward multiply-accumulates for one row */
+  struct ct_training training; /* the last, also of a loaded file; batch 0: none yet */
+  uint32_t version;            /* served, see ct_model_serve(); 0: none yet */
   uint32_t reserved[16];
 };
 
@@ -314,13 +326,14 @@ int ct_model_info(const ct_model *model, struct ct_model_info *info);
 /* Notes how many epochs the model has been trained, for its file. NULL is ignored. */
 void ct_model_set_epochs(ct_model *model, uint64_t epochs);
 
-/* Whether the rates of a training make sense, as ct_model_training() asks: CT_OK, or CT_ERR_ARG
- * with a sentence of ct_last_error(NULL). Any thread. */
-int ct_training_check(const struct ct_training *training);
-
-/* Fixes batch size and optimiser, and makes the programs of a step; it may be called again.
- * CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that says what would. */
+/* Prepares for steps of that many rows: makes their programs, which takes time, unless the model is
+ * prepared for that many. Steps under way keep their programs. If it is refused, the model remains
+ * prepared as it was. CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that
+ * says what would; CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
 int ct_model_training(ct_model *model, const struct ct_training *training);
+
+/* The rates of steps submitted from here on that are given none of their own. Costs nothing. */
+int ct_model_set_rates(ct_model *model, const struct ct_rates *rates);
 
 /* One step on batch rows x (batch x inputs) with their classes (batch labels). Blocks. loss (may be
  * NULL): the mean over the batch before the step. After an error other than CT_ERR_ARG the weights
@@ -386,6 +399,10 @@ enum ct_event_kind {
 
 typedef struct ct_server ct_server;
 
+/* Whether a request was answered by its deadline; one without a deadline is in time whenever it is
+ * answered. CT_MET_UNKNOWN: it was answered, but the device has no clock (emu:). */
+enum ct_met { CT_MET_NO, CT_MET_YES, CT_MET_UNKNOWN };
+
 /* What became of something that was submitted. It is one thing with one event, however many jobs it
  * took. Cycles are CT_NO_CYCLE where there is no such time. */
 struct ct_event {
@@ -406,13 +423,13 @@ struct ct_event {
   /* Of requests alone. */
   ct_server *server; /* NULL: it is not a request */
   uint32_t batch;    /* requests in its batch; 0: it was in none */
-  bool met;          /* answered by its deadline; without one, or a clock: answered */
-  uint64_t deadline; /* CT_NO_CYCLE: none */
+  enum ct_met met;
+  uint64_t deadline; /* CT_NO_CYCLE: none, or no clock */
   uintptr_t reserved[4];
 };
 
 /* Takes the event of something that has ended: of any, oldest first. CT_ERR_TIMEOUT if none ends in
- * time (at once where none can, as on emu:); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
+ * time (at once where none can ever); CT_ERR_NOT_FOUND if nothing is outstanding. A failed
  * job is a success of ct_reap(): see error. Even CT_NO_WAIT lets a simulated device run a little,
  * so polling makes progress. */
 int ct_reap(ct_device *dev, struct ct_event *event, int timeout_ms);
@@ -428,6 +445,16 @@ int ct_wait(ct_device *dev, uint64_t tag, struct ct_event *event, int timeout_ms
  * the host or the device, is taken out; one whose batch has been formed is answered, as its mates
  * are. CT_ERR_NOT_FOUND if it was reaped before or never submitted. Returns at once. */
 int ct_cancel(ct_device *dev, uint64_t tag);
+
+/* Ends all that the device has heard of in a queue, even what a cancel does not end because the
+ * memory does not answer: jobs, and for CT_INFERENCE the requests of all servers. Each still has
+ * its event, CT_ERR_CANCELLED with the device's code RESET unless it finished first (DEAD: the
+ * memory owed it answers). What a server or model that was freed had left behind comes back. What
+ * waits in the host or is scheduled for later goes on, and so do servers, models and the other
+ * queue. Blocks until the queue is at rest: 100,000 cycles if the memory does not answer.
+ * CT_ERR_DEVICE if it does not come to rest. Answers of a memory that come later are dropped; one
+ * that never answers again is beyond this: close the device. */
+int ct_reset(ct_device *dev, enum ct_queue queue);
 
 /* A file descriptor for poll() and select(), the same every time, closed by ct_close(). It is
  * readable when ct_reap() with CT_NO_WAIT may have an event: while jobs or
@@ -447,13 +474,14 @@ size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
 uint64_t ct_model_batch_size(const ct_model *model);
 int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const uint32_t *labels);
 
-/* Submits a step on the batch at batch_addr; both memories are the job's until it is reaped. The
- * loss is one float (the sum over the batch) in the first 4 of 16 bytes at loss_addr; both
- * addresses are multiples of 16. A step may be several jobs, ct_model_step_jobs() of them, with one
- * tag and one event; after a failure its other jobs do not run. CT_ERR_FULL: nothing was submitted.
+/* Submits a step on the batch at batch_addr with these rates (NULL: the model's); both memories are
+ * the job's until it is reaped. The loss is one float (the sum over the batch) in the first 4 of 16
+ * bytes at loss_addr; both addresses are multiples of 16. A step may be several jobs,
+ * ct_model_step_jobs() of them, with one tag and one event; after a failure its other jobs do not
+ * run. CT_ERR_FULL: nothing was submitted.
  */
-int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr, void *user,
-                         uint64_t *tag);
+int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr,
+                         const struct ct_rates *rates, void *user, uint64_t *tag);
 int ct_model_step_jobs(const ct_model *model);
 
 /* Serving with images of one's own. A version is an image of the compute weights and biases in
@@ -492,7 +520,9 @@ int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, 
 /* (struct ct_server is declared with the events.) */
 
 /* When a batch goes, if the engine is free: at once; when max_batch requests wait or the oldest has
- * waited for max_wait; as late as the deadlines allow by the service times of recent batches. */
+ * waited for max_wait; as late as the deadlines allow by the service times of recent batches, or
+ * when max_batch wait. There are no others: the device knows a policy 3, for tests, under which
+ * what is not full goes when its deadline is over; ct_server_create() refuses it. */
 enum ct_batching { CT_BATCHING_NONE, CT_BATCHING_FIXED, CT_BATCHING_ADAPTIVE };
 
 /* The names that commands and results use, "none", "fixed", "adaptive"; NULL for what is no such
@@ -500,14 +530,27 @@ enum ct_batching { CT_BATCHING_NONE, CT_BATCHING_FIXED, CT_BATCHING_ADAPTIVE };
 const char *ct_batching_name(enum ct_batching batching);
 int ct_batching_by_name(const char *name, enum ct_batching *batching);
 
-/* How a model is served; zeros are the defaults. Times are in cycles. */
+/* How a model is served; zeros are the defaults. Times are in cycles.
+ *
+ * margin is what CT_BATCHING_ADAPTIVE takes off a deadline besides the service time of the batch
+ * that would go. 0: the library's, which follows what the device does. It holds two batches that
+ * may be in front (one runs, one is formed), the longest of all servers'; one of each other server;
+ * what this batch may still grow by; what it takes longer when it loads its weights; the batcher
+ * and the start of a job; and once training has begun what that can add to a batch
+ * (docs/architecture.md). So deadlines hold under CT_PRIORITY as long as requests do not come
+ * faster than they can be answered. A batch whose deadline leaves nothing to wait for goes at once.
+ *
+ * service has the times of a batch of 1, 2 ... requests. What is 0 is filled in between those that
+ * are given, never falling; if none is, CT_BATCHING_ADAPTIVE measures at its beginning, by up to
+ * three batches of rows of zeros, on a device with a clock. From then on the device measures. */
 struct ct_serving {
   enum ct_batching batching;
   uint32_t max_batch;    /* 1..16; 0: 16 */
   uint32_t max_wait;     /* CT_BATCHING_FIXED; also for requests without a deadline */
   uint32_t margin;       /* CT_BATCHING_ADAPTIVE: so much earlier than service times say */
   uint32_t watchdog;     /* that a batch may take; 0: no limit */
-  uint32_t service[16];  /* that a batch of 1, 2 ... takes, as far as known; the device measures */
+  uint32_t service[16];  /* that a batch of 1, 2 ... takes, as far as known */
+  uint32_t deadline;     /* the shortest that requests will have; 0: unknown */
   bool stream;           /* do not keep weights in the scratchpad, even if they fit there */
   uintptr_t reserved[4]; /* 0 */
 };
@@ -516,24 +559,30 @@ struct ct_serving {
  * calls of ct_model_serve() change over to newer weights, one write between two batches. Weights
  * that fit stay in the scratchpad from batch to batch; jobs on the inference queue push them out
  * for a while. *server is NULL on failure: CT_ERR_UNSUPPORTED, CT_ERR_FULL (8 models are served),
- * CT_ERR_NO_SPACE, CT_ERR_MEMORY; CT_ERR_ARG also where no version was made, or the model has a
- * server. */
+ * CT_ERR_NO_SPACE, CT_ERR_MEMORY; CT_ERR_ARG also where no version was made, the model has a
+ * server, or serving->deadline cannot hold because a request alone takes longer; CT_ERR_TIMEOUT:
+ * the batches that were to be measured do not end, and what they use stays until they do. */
 int ct_server_create(ct_model *model, const struct ct_serving *serving, ct_server **server);
 
 /* Ends serving. Requests that wait leave with CT_ERR_CANCELLED and the device's code UNLOADED, a
  * batch that has begun ends (half a second is waited for it, then it is cancelled, unless a batch
  * of another model may be hit); all records can still be reaped. Other models go on. A batch that
  * does not end even so keeps what it uses, the model's memory too, until its records have come in
- * or the device is closed; until then ct_model_serve() of the model fails with CT_ERR_TIMEOUT.
- * Freeing the model does the same, but for the handle. */
+ * (ct_reset() brings them) or the device is closed; until then ct_model_serve() of the model fails
+ * with CT_ERR_TIMEOUT. Freeing the model does the same, but for the handle. */
 void ct_server_free(ct_server *server);
 
-/* What is known of a server. */
+/* What is known of a server. A deadline below least_deadline is missed whatever happens, one below
+ * safe_deadline may be when other batches are in front; the log says so at the first request with
+ * one, and the request is served all the same. */
 struct ct_server_info {
-  struct ct_serving serving;
-  uint32_t version;      /* of the batches that begin now */
-  uint32_t pinned_words; /* of the scratchpad, for weights that stay; 0: they do not fit */
-  size_t waiting;        /* requests without a record */
+  struct ct_serving serving; /* as it was asked for */
+  uint32_t version;          /* of the batches that begin now */
+  uint32_t pinned_words;     /* of the scratchpad, for weights that stay; 0: they do not fit */
+  size_t waiting;            /* requests without a record */
+  uint32_t margin;           /* in use */
+  uint32_t service[16];      /* that the device began with, or has been told since; 0: unknown */
+  uint32_t least_deadline, safe_deadline; /* 0: unknown, for nothing has been measured */
   uint32_t reserved[16];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models: their numbers on the host and on the device. Jobs are in ct_model_jobs.c. */
+/* Models: their numbers on the host and on the device. */
 #include "ct_model.h"
 
 #include <stdlib.h>
@@ -232,8 +232,7 @@ void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
   if (m->follower) m->follower->end(m->follower_self);
   m->stuck = !ct_program_end(m->copy);
-  for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i)
-    m->stuck |= !ct_program_end(m->step[i]);
+  ct_plans_end(m);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
     m->stuck |= !ct_program_end(m->infer[i]);
   if (!m->left) give_back(m);

@@ -3,9 +3,21 @@
 #ifndef CT_MODEL_H
 #define CT_MODEL_H
 
+#include <string.h>
+
 #include "ct_fixed.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
+
+static inline uint32_t ct_bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline uint32_t ct_units_of(uint64_t addr) {
+  return (uint32_t)(addr / CT_UNIT);
+}
 
 _Static_assert(CT_MLP_LAYERS == CT_MAX_LAYERS, "one limit, in two headers");
 _Static_assert(CT_INFER_ROW + CT_INFER_ROWS_MAX - 1 <= CT_MAX_ARGS, "rows are arguments");
@@ -20,6 +32,16 @@ struct ct_model_follower {
   void (*end)(void *self);
 };
 
+/* The programs of a step of so many rows. */
+struct ct_plan {
+  ct_model *model; /* NULL: freed, and with it the programs */
+  struct ct_plan *next;
+  uint32_t batch;
+  ct_program *step[CT_TRAIN_JOBS];
+  int jobs;
+  size_t refs; /* the model's, and one for each step that has not ended */
+};
+
 struct ct_model {
   struct ct_handle handle; /* first */
   ct_device *dev;
@@ -27,8 +49,8 @@ struct ct_model {
   uint64_t seed, steps, epochs;
   uint64_t image, state; /* addresses */
   struct ct_training training;
-  ct_program *step[CT_TRAIN_JOBS];
-  int step_jobs;
+  struct ct_plan *plan;                 /* of new steps; NULL: not prepared */
+  struct ct_plan *plans;                /* all that are there */
   ct_program *infer[CT_INFER_ROWS_MAX]; /* by rows - 1; made when needed */
   ct_program *copy;
   uint64_t served[2]; /* versions take turns in these two images; 0: not there yet */
@@ -44,6 +66,9 @@ struct ct_model {
 
 /* A server's batch has ended after all. */
 void ct_model_left_ended(ct_model *model);
+
+/* Ends the steps that are under way, as far as that is possible, and gives back their programs. */
+void ct_plans_end(ct_model *model);
 
 /* Bytes of an image. */
 uint64_t ct_model_image_bytes(const ct_model *model);

@@ -83,9 +83,9 @@ static void encode(const ct_model *m, const struct ct_numbers *x, uint8_t *p, si
   put(p + AT_SEED, m->seed, 8);
   put(p + AT_STEPS, m->steps, 8);
   put(p + AT_EPOCHS, m->epochs, 8);
-  put_float(p + AT_RATES, m->training.lr);
-  put_float(p + AT_RATES + 4, m->training.momentum);
-  put_float(p + AT_RATES + 8, m->training.weight_decay);
+  put_float(p + AT_RATES, m->training.rates.lr);
+  put_float(p + AT_RATES + 4, m->training.rates.momentum);
+  put_float(p + AT_RATES + 8, m->training.rates.weight_decay);
   uint8_t *at = p + HEADER;
   for (uint32_t l = 0; l <= m->net.layers; ++l, at += 4)
     put(at, m->net.width[l], 4);
@@ -296,9 +296,9 @@ static void take_header(ct_model *m, const uint8_t *p) {
   m->steps = get(p + AT_STEPS, 8);
   m->epochs = get(p + AT_EPOCHS, 8);
   m->training = (struct ct_training){.batch = (uint32_t)get(p + AT_BATCH, 4),
-                                     .lr = get_float(p + AT_RATES),
-                                     .momentum = get_float(p + AT_RATES + 4),
-                                     .weight_decay = get_float(p + AT_RATES + 8)};
+                                     .rates = {.lr = get_float(p + AT_RATES),
+                                               .momentum = get_float(p + AT_RATES + 4),
+                                               .weight_decay = get_float(p + AT_RATES + 8)}};
 }
 
 /* From a whole file in memory to the device. */

@@ -1,190 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What models do: training steps, publishing, serving. */
+/* What models do but learning: publishing, serving. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ct_model.h"
 #include "ct_num.h"
 
-static uint32_t bits_of(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static uint32_t units(uint64_t addr) {
-  return (uint32_t)(addr / CT_UNIT);
-}
-
 static int submit_one(ct_device *dev, enum ct_queue queue, enum ct_event_kind kind,
                       const struct ct_job *job, uint64_t cycle, uint64_t *tag) {
   const struct ct_work work = {.queue = queue, .kind = kind, .job = job, .jobs = 1, .cycle = cycle};
   return ct_submit_work(dev, &work, tag);
-}
-
-/* ---- Training ------------------------------------------------------------------------------ */
-
-static void free_steps(ct_model *m) {
-  for (unsigned i = 0; i < CT_TRAIN_JOBS; ++i) {
-    ct_program_free(m->step[i]);
-    m->step[i] = NULL;
-  }
-  m->step_jobs = 0;
-}
-
-/* A rate that makes sense: a number from 0 to most. By its bits, as the environment is the caller's
- * and comparing NaN would leave a trace in it. */
-static int check_rate(const char *name, float value, float most) {
-  const uint32_t bits = bits_of(value), size = bits & ~CT_FP_SIGN;
-  if (size >= 0x7f800000) return ct_fail(NULL, CT_ERR_ARG, "the %s is not a finite number", name);
-  if (size == 0 || (bits == size && size <= bits_of(most))) return CT_OK;
-  return ct_fail(NULL, CT_ERR_ARG, "a %s of %.7g: it must be 0..%g", name, (double)value,
-                 (double)most);
-}
-
-int ct_training_check(const struct ct_training *training) {
-  CT_NEED(NULL, training);
-  int err = check_rate("learning rate", training->lr, 1000.0f);
-  if (!err) err = check_rate("momentum", training->momentum, 1.0f);
-  if (!err) err = check_rate("weight decay", training->weight_decay, 1.0f);
-  if (!err)
-    err = ct_check_reserved(NULL, "ct_training", training->reserved,
-                            sizeof training->reserved / sizeof *training->reserved);
-  return err;
-}
-
-int ct_model_training(ct_model *m, const struct ct_training *training) {
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED(m->dev, training);
-  err = ct_training_check(training);
-  if (err) return ct_fail(m->dev, err, "%s", ct_last_error(NULL));
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  const struct ct_train shape = {
-      .net = &m->net, .batch = training->batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
-  if (!(m->dev->info.features & CT_FEATURE_TRAINING))
-    return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
-  const int jobs = ct_prog_train(&shape, code, &why);
-  if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
-  free_steps(m);
-  for (int i = 0; i < jobs; ++i) {
-    if (!err)
-      err = ct_code_load(m->dev, &code[i], &m->step[i]);
-    else
-      free(code[i].cmd);
-  }
-  if (err) {
-    free_steps(m);
-    return err;
-  }
-  m->step_jobs = jobs;
-  m->training = *training;
-  return CT_OK;
-}
-
-int ct_model_step_jobs(const ct_model *m) {
-  return m && m->handle.live ? m->step_jobs : 0;
-}
-
-static size_t inputs_size(const ct_model *m) {
-  return ct_pack_size(m->training.batch, m->net.width[0]);
-}
-
-static size_t targets_size(const ct_model *m) {
-  return ct_pack_size(m->training.batch, m->net.width[m->net.layers]);
-}
-
-uint64_t ct_model_batch_size(const ct_model *m) {
-  return m && m->handle.live && m->step_jobs ? inputs_size(m) + targets_size(m) : 0;
-}
-
-/* A live model that ct_model_training() has prepared. */
-static int check_prepared(const ct_model *m) {
-  const int err = ct_check_model(m);
-  if (err || m->step_jobs) return err;
-  return ct_fail(m->dev, CT_ERR_ARG,
-                 "the model has not been prepared for training: ct_model_training() does that");
-}
-
-int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint32_t *labels) {
-  int err = check_prepared(m);
-  if (err) return err;
-  CT_NEED(m->dev, x);
-  CT_NEED(m->dev, labels);
-  const size_t rows = m->training.batch, in = m->net.width[0],
-               classes = m->net.width[m->net.layers];
-  for (size_t i = 0; i < rows; ++i)
-    if (labels[i] >= classes)
-      return ct_fail(m->dev, CT_ERR_ARG, "label %u of row %zu: the model has %zu classes",
-                     labels[i], i, classes);
-  const size_t size = inputs_size(m) + targets_size(m);
-  float *y = calloc(rows * classes + 1, sizeof *y);
-  uint8_t *packed = malloc(size);
-  err = CT_ERR_MEMORY;
-  if (y && packed) {
-    for (size_t i = 0; i < rows; ++i)
-      y[i * classes + labels[i]] = 1.0f;
-    ct_pack(x, rows, in, in, CT_SQUARE, packed);
-    ct_pack(y, rows, classes, classes, CT_SQUARE, packed + inputs_size(m));
-    err = ct_mem_write(m->dev, addr, packed, size);
-  } else {
-    ct_fail(m->dev, err, "no memory for a batch");
-  }
-  free(y);
-  free(packed);
-  return err;
-}
-
-int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr, void *user,
-                         uint64_t *tag) {
-  int err = check_prepared(m);
-  if (!err) err = ct_check_range(m->dev, "the batch", batch_addr, ct_model_batch_size(m));
-  if (!err) err = ct_check_range(m->dev, "the loss", loss_addr, CT_UNIT);
-  if (err) return err;
-  const struct ct_training *t = &m->training;
-  struct ct_job job = {.user = user};
-  job.args[CT_TRAIN_X - 1] = units(batch_addr);
-  job.args[CT_TRAIN_Y - 1] = units(batch_addr + inputs_size(m));
-  job.args[CT_TRAIN_IMAGE - 1] = units(m->image);
-  job.args[CT_TRAIN_STATE - 1] = units(m->state);
-  job.args[CT_TRAIN_LOSS - 1] = units(loss_addr);
-  job.args[CT_TRAIN_INV - 1] = bits_of(ct_divide(1.0f, t->batch));
-  job.args[CT_TRAIN_MU - 1] = bits_of(t->momentum);
-  job.args[CT_TRAIN_NEG_LR - 1] = bits_of(-t->lr);
-  job.args[CT_TRAIN_WD - 1] = bits_of(t->weight_decay);
-  struct ct_job jobs[CT_TRAIN_JOBS];
-  for (int i = 0; i < m->step_jobs; ++i) {
-    jobs[i] = job;
-    jobs[i].program = m->step[i];
-  }
-  const struct ct_work work = {.queue = CT_TRAINING,
-                               .kind = CT_EVENT_STEP,
-                               .job = jobs,
-                               .jobs = (unsigned)m->step_jobs,
-                               .cycle = CT_NO_CYCLE};
-  err = ct_submit_work(m->dev, &work, tag);
-  if (!err) ++m->steps;
-  return err;
-}
-
-int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *loss) {
-  int err = check_prepared(m);
-  if (err) return err;
-  CT_NEED(m->dev, x);
-  CT_NEED(m->dev, labels);
-  uint64_t at = 0, tag = 0;
-  float sum = 0;
-  err = ct_mem_alloc(m->dev, ct_model_batch_size(m) + CT_UNIT, &at);
-  const uint64_t loss_at = at + ct_model_batch_size(m);
-  if (!err) err = ct_model_batch_write(m, at, x, labels);
-  if (!err) err = ct_model_step_submit(m, at, loss_at, NULL, &tag);
-  if (!err) err = ct_finish(m->dev, tag, NULL);
-  if (!err) err = ct_mem_read(m->dev, loss_at, &sum, sizeof sum);
-  if (!err && loss) *loss = ct_divide(sum, m->training.batch);
-  if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
-  return err;
 }
 
 /* ---- Versions ------------------------------------------------------------------------------ */
@@ -203,8 +28,8 @@ int ct_model_publish(ct_model *m, uint64_t addr, void *user, uint64_t *tag) {
     if (err) return err;
   }
   struct ct_job job = {.program = m->copy, .user = user};
-  job.args[CT_COPY_FROM - 1] = units(m->image);
-  job.args[CT_COPY_TO - 1] = units(addr);
+  job.args[CT_COPY_FROM - 1] = ct_units_of(m->image);
+  job.args[CT_COPY_TO - 1] = ct_units_of(addr);
   return submit_one(m->dev, CT_TRAINING, CT_EVENT_COPY, &job, CT_NO_CYCLE, tag);
 }
 
@@ -295,12 +120,12 @@ int ct_model_infer_submit(ct_model *m, enum ct_queue queue, uint64_t image, uint
   if (!err) err = infer_program(m, rows);
   if (err) return err;
   struct ct_job job = {.program = m->infer[rows - 1], .version = version, .user = user};
-  job.args[CT_INFER_IMAGE - 1] = units(image);
-  job.args[CT_INFER_OUT - 1] = units(out);
+  job.args[CT_INFER_IMAGE - 1] = ct_units_of(image);
+  job.args[CT_INFER_OUT - 1] = ct_units_of(out);
   /* A request reads an image and its rows; the request before it writes answers. */
   if (queue == CT_INFERENCE) job.flags = CT_JOB_OVERLAP;
   for (size_t r = 0; r < rows; ++r)
-    job.args[CT_INFER_ROW - 1 + r] = units(row_addrs[r]);
+    job.args[CT_INFER_ROW - 1 + r] = ct_units_of(row_addrs[r]);
   return submit_one(m->dev, queue, CT_EVENT_ANSWER, &job, cycle, tag);
 }
 
@@ -359,7 +184,7 @@ int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, flo
 static size_t largest(const float *x, size_t n) {
   size_t best = 0;
   for (size_t i = 1; i < n; ++i)
-    if (ct_fp_gt(bits_of(x[i]), bits_of(x[best]))) best = i;
+    if (ct_fp_gt(ct_bits_of(x[i]), ct_bits_of(x[best]))) best = i;
   return best;
 }
 

@@ -22,20 +22,11 @@ static uint32_t units(uint64_t addr) {
   return (uint32_t)(addr / CT_UNIT);
 }
 
-static int write_words(ct_server *s, uint32_t word, const uint32_t *value, unsigned count) {
+int ct_server_write_words(ct_server *s, uint32_t word, const uint32_t *value, unsigned count) {
   int err = ct_reg_write(s->dev, CT_REG_MODEL_ADDR, s->number * CT_MODEL_WORDS + word);
   for (unsigned i = 0; i < count && !err; ++i)
     err = ct_reg_write(s->dev, CT_REG_MODEL_DATA, value[i]);
   return err;
-}
-
-/* Waiting policy, margins, service times: before the first commit. */
-static int write_control(ct_server *s) {
-  const struct ct_serving *how = &s->how;
-  const uint32_t control[] = {(uint32_t)how->batching | how->max_batch << 8, how->max_wait,
-                              how->margin};
-  const int err = write_words(s, CT_MODEL_CTL, control, 3);
-  return err ? err : write_words(s, CT_MODEL_SERVICE, how->service, CT_BATCH_MAX);
 }
 
 /* What the batches go by that are formed from now on. Nothing has to be waited for: the device
@@ -51,7 +42,7 @@ static int write_descriptor(ct_server *s, uint64_t image, uint32_t version, bool
   /* A batch reads an image and its rows; the job before it writes answers. */
   desc[CT_DESC_FLAGS] = CT_JOB_OVERLAP;
   desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = units(image);
-  int err = write_words(s, 0, desc, CT_DESC_BYTES / 4);
+  int err = ct_server_write_words(s, 0, desc, CT_DESC_BYTES / 4);
   return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
 }
 
@@ -107,6 +98,18 @@ static uint32_t used_words(const ct_device *dev) {
   return most;
 }
 
+/* What training can add to a batch of the largest size, with a memory of 16 bytes a cycle. */
+static uint32_t added_by_training(ct_server *s, const struct ct_code *code) {
+  struct ct_chain_core core = {.cols = s->dev->info.array_cols,
+                               .lanes = s->dev->info.vpu_lanes,
+                               .beat_cycles = 1,
+                               .batch = s->how.max_batch ? s->how.max_batch : CT_BATCH_MAX};
+  if (ct_reg_read(s->dev, CT_REG_TRAIN_CAP, &core.train_cap) ||
+      ct_reg_read(s->dev, CT_REG_FLOOR, &core.floor))
+    return 0;
+  return (uint32_t)ct_chain_job(&core, code);
+}
+
 /* A program for batches; its code is loaded. */
 static int make_program(ct_server *s, struct ct_infer *shape, ct_program **program,
                         const struct ct_why *why) {
@@ -114,6 +117,8 @@ static int make_program(ct_server *s, struct ct_infer *shape, ct_program **progr
   shape->used = &s->spm_words;
   const int err = ct_prog_infer(shape, &code, why);
   if (err) return err;
+  const uint32_t added = s->dev->info.has_clock ? added_by_training(s, &code) : 0;
+  if (added > s->service.training) s->service.training = added;
   return ct_code_load(s->dev, &code, program);
 }
 
@@ -150,6 +155,7 @@ static int make_programs(ct_server *s) {
 }
 
 int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_event *event) {
+  ct_service_saw(s, event);
   if (!s->resident || !event->batch || s->ending || s->unsure) return CT_OK;
   if (s->kept == (event->error == CT_OK)) return CT_OK;
   if (s->kept) return set_kept(s, false);
@@ -301,11 +307,21 @@ static int end(ct_server *s) {
   return err;
 }
 
+/* What batches of its own have under way ends; then it is loaded anew. */
+int ct_server_quiet(ct_server *s) {
+  const int err = end(s);
+  if (err) return err;
+  s->unloaded = false;
+  return tell(s, s->image, s->version, false);
+}
+
 /* Gives back what batches used. */
 static void give_back(ct_server *s) {
+  struct ct_requests *q = ct_requests_of(s->dev);
+  ct_service_close(s);
   ct_program_free(s->program);
   ct_program_free(s->resident);
-  if (ct_requests_of(s->dev)) ct_requests_of(s->dev)->server[s->number] = NULL;
+  if (q && q->server[s->number] == s) q->server[s->number] = NULL;
 }
 
 /* A batch has not ended: the device may still use what belongs to the server, so that all of it
@@ -336,7 +352,7 @@ int ct_servers_poll(ct_device *dev) {
     if (err) return err;
     if (s->unloaded && !s->in_device) end_left(s);
   }
-  return CT_OK;
+  return ct_services_poll(dev);
 }
 
 void ct_servers_close(ct_device *dev) {
@@ -404,15 +420,42 @@ static int find_number(ct_device *dev, unsigned *number) {
                        CT_MODELS);
 }
 
-/* Loads the model. Jobs of the ring that are under way may use all of the scratchpad. */
+/* Loads the model, and learns what its batches take. Jobs of the ring that are under way may use
+ * all of the scratchpad. */
 static int load(ct_server *s) {
-  int err = make_programs(s);
-  if (err) return err;
-  err = write_control(s);
-  return err ? err : tell(s, s->model->served[s->model->at], s->model->version, false);
+  int err = tell(s, s->model->served[s->model->at], s->model->version, false);
+  if (!err) err = ct_service_measure(s);
+  if (err == CT_ERR_TIMEOUT)
+    return ct_fail(s->dev, err,
+                   "the batches by which the model was to be measured do not end; what they use "
+                   "stays until they do, or ct_reset()");
+  return err ? err : ct_service_begin(s);
 }
 
 static const struct ct_model_follower follower = {commit, settle, end_serving};
+
+static int check_deadline(const ct_server *s) {
+  const uint32_t least = ct_service_least(s);
+  if (!s->how.deadline || s->how.deadline >= least) return CT_OK;
+  return ct_fail(s->dev, CT_ERR_ARG,
+                 "a deadline of %u cycles cannot hold: a request alone takes %u; ask for more, or "
+                 "give a faster model",
+                 (unsigned)s->how.deadline, (unsigned)least);
+}
+
+/* There will be no server, unless a batch that was measured does not end. */
+static void fail(ct_server *s) {
+  const bool loaded = ct_requests_of(s->dev)->server[s->number] == s;
+  s->handle.live = false;
+  s->ending = true;
+  if (loaded && !s->in_device) (void)end(s);
+  if (s->in_device)
+    leave(s);
+  else
+    give_back(s);
+  s->model = NULL;
+  if (!s->left) ct_handle_bury(&s->handle);
+}
 
 int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **server) {
   static const struct ct_serving at_once;
@@ -432,15 +475,16 @@ int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **serv
   s->model = m;
   s->how = how ? *how : at_once;
   s->number = number;
-  err = load(s);
+  err = make_programs(s);
+  if (!err) {
+    ct_requests_of(s->dev)->server[number] = s;
+    err = load(s);
+    if (!err) err = check_deadline(s);
+  }
   if (err) {
-    ct_program_free(s->program);
-    ct_program_free(s->resident);
-    s->handle.live = false;
-    ct_handle_bury(&s->handle);
+    fail(s);
     return err;
   }
-  ct_requests_of(s->dev)->server[number] = s;
   m->follower = &follower;
   m->follower_self = s;
   *server = s;
@@ -456,5 +500,9 @@ int ct_server_info(const ct_server *s, struct ct_server_info *info) {
   info->version = s->version;
   info->waiting = s->in_host + s->in_device;
   info->pinned_words = s->pin_words;
+  info->margin = s->how.batching == CT_BATCHING_ADAPTIVE ? s->service.margin : s->how.margin;
+  info->least_deadline = ct_service_least(s);
+  info->safe_deadline = ct_service_safe(s);
+  if (s->service.known) memcpy(info->service, s->service.cycles, sizeof info->service);
   return CT_OK;
 }

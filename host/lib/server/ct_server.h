@@ -4,6 +4,7 @@
  *
  *   ct_request.c  requests: from the caller to the device, and their records back
  *   ct_server.c   models for serving: programs, versions, weights that stay in the scratchpad
+ *   ct_service.c  how long batches take, and how early they have to go
  *
  * A request goes through
  *
@@ -17,6 +18,7 @@
 #ifndef CT_SERVER_H
 #define CT_SERVER_H
 
+#include "ct_chain.h"
 #include "ct_cmd.h"
 #include "ct_model.h"
 #include "ct_queue.h"
@@ -34,6 +36,7 @@ struct ct_request_slot {
   enum ct_request_state state;
   uint16_t next, prev; /* in the list of its state */
   ct_server *server;
+  bool trial;                       /* the library's own: it has no event */
   uint32_t input, output, deadline; /* units, cycles */
   uint8_t ticket;
   uint64_t seq;       /* in the order in which requests were handed over */
@@ -64,7 +67,25 @@ struct ct_requests {
   uint8_t ticket[CT_REQ_PLACES]; /* that are free, in the order in which they became so */
   size_t ticket_first, tickets;
   ct_server *server[CT_MODELS];
-  bool frozen; /* the device, to cancel a batch: nothing begins until that is undone */
+  bool trained; /* there has been a job of training */
+  bool frozen;  /* the device, to cancel a batch: nothing begins until that is undone */
+};
+
+/* Service times and margin of a server. */
+struct ct_service {
+  uint32_t cycles[CT_BATCH_MAX]; /* of a batch of 1, 2 ...: what the device was told last */
+  bool known;                    /* they have been measured, or were given */
+  bool untold;                   /* the device is to be told of them */
+  uint32_t loads;                /* longer, if it loads its weights */
+  uint32_t training;             /* that it can be delayed by training */
+  uint32_t longest;              /* of the last batches */
+  uint32_t margin;               /* what the device was told */
+  uint64_t last;                 /* start of the batch that was seen last */
+  bool warned;                   /* of a deadline that may not hold */
+  bool trying;                   /* batches of its own are under way: */
+  unsigned trials;               /* requests without a record */
+  struct ct_event trial;         /* what became of the last one */
+  uint64_t memory, answer_at;    /* that they use; 0: none */
 };
 
 struct ct_server {
@@ -86,6 +107,7 @@ struct ct_server {
   uint64_t before; /* requests that the last change of versions found in the device */
   size_t old;      /* of those, without a record */
   size_t in_device, in_host;
+  struct ct_service service;
   bool ending, unloaded;
 };
 
@@ -101,6 +123,10 @@ int ct_requests_open(ct_device *dev);
 /* Makes sure of a push whose write failed: whether the device has the request or not. */
 int ct_requests_sure(ct_device *dev);
 
+/* Pushes n requests of the library's own, in front of all that wait in the host and, by their
+ * deadlines, in the device. server->service.trials counts those without a record. */
+int ct_requests_try(ct_server *server, uint64_t input, uint64_t output, uint32_t n);
+
 /* Requests of a server that wait in the host end with this code. */
 void ct_requests_give_up(ct_server *server, uint32_t code);
 
@@ -115,6 +141,37 @@ int ct_servers_unpin(ct_device *dev);
 /* Writes again what failed before and others wait for; whether there is such a thing. */
 int ct_servers_retry(ct_device *dev);
 bool ct_servers_owe(const ct_device *dev);
+
+int ct_server_write_words(ct_server *server, uint32_t word, const uint32_t *value, unsigned count);
+
+/* Ends what a new server has under way, and makes it as it was: CT_ERR_TIMEOUT if it does not end.
+ */
+int ct_server_quiet(ct_server *server);
+
+/* ---- ct_service.c ---- */
+
+/* Measures, where the server needs that and nothing was given. The model is loaded. On failure its
+ * batches do not end. */
+int ct_service_measure(ct_server *server);
+void ct_service_close(ct_server *server);
+
+/* Writes the control words as they were asked for, with service times and margin. */
+int ct_service_begin(ct_server *server);
+
+/* A record has come. */
+void ct_service_saw(ct_server *server, const struct ct_event *event);
+
+/* Tells the device what has changed. */
+int ct_services_poll(ct_device *dev);
+
+/* Deadlines that can hold, and that do; 0: unknown. */
+uint32_t ct_service_least(const ct_server *server);
+uint32_t ct_service_safe(const ct_server *server);
+
+/* Says in the log, once, that one may not hold. */
+void ct_service_warn(ct_server *server, uint32_t deadline);
+
+/* ---- ct_server.c ---- */
 
 /* Gives back what servers left behind have kept, where the last record has come. */
 int ct_servers_poll(ct_device *dev);
