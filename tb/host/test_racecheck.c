@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coltrain/coltrain.h"
 #include "ct_prog.h"
 #include "ct_racecheck.h"
 #include "harness/ct_tb.h"

@@ -205,7 +205,7 @@ static uint32_t take_gens(struct freeing *f, uint32_t g, uint32_t *fresh, unsign
   if (*fresh) give_before(f, ct_lift(s, at, CT_NOBODY), use->giver, channel, *fresh);
   *fresh = 0;
   if (ct_faulty(s, CT_FAULT_NO_FREE_WAIT)) return n;
-  const bool by_tile = s->item[at].q == CT_Q_MM || s->item[at].mult > 1;
+  const bool by_tile = s->item[at].q != CT_Q_LD && s->item[at].q != CT_Q_ST;
   if (at != life->first || !ct_add_wait(s, at, channel, n, by_tile ? CT_BY_TILE : CT_AT_START))
     take_before(f, at, use->taker, channel, n);
   return n;
@@ -371,19 +371,32 @@ static unsigned sort_rings(const struct freeing *f, uint32_t *ring) {
   return n;
 }
 
+/* Whether ring b may follow ring a: between the same queues; equal: with as many slots, so that
+ * nothing is left over or missing. */
+static bool can_follow(const struct freeing *f, uint32_t a, uint32_t b, bool equal) {
+  return f->use[b].leader == b && f->use[a].leader == a && f->use[a].giver == f->use[b].giver &&
+         f->use[a].taker == f->use[b].taker &&
+         (!equal || space_of(f, a)->slots == space_of(f, b)->slots);
+}
+
+static unsigned join(struct freeing *f, const uint32_t *ring, unsigned rings, bool equal) {
+  unsigned joined = 0;
+  for (unsigned i = 1; i < rings; ++i)
+    for (unsigned j = 0; j < i; ++j)
+      if (can_follow(f, ring[j], ring[i], equal) && !f->use[ring[i]].next &&
+          follow(f, ring[j], ring[i])) {
+        ++joined;
+        break;
+      }
+  return joined;
+}
+
 static void share(struct freeing *f, const uint32_t *ring, unsigned rings) {
   unsigned channels = count_full(f->s) + rings;
   for (unsigned i = 0; i < rings; ++i)
     f->use[ring[i]].leader = ring[i];
-  for (unsigned i = 1; i < rings && channels > CT_NUM_SEMS; ++i)
-    for (unsigned j = 0; j < i; ++j) {
-      const struct ring_use *a = &f->use[ring[j]], *b = &f->use[ring[i]];
-      if (a->leader != ring[j] || a->giver != b->giver || a->taker != b->taker ||
-          !follow(f, ring[j], ring[i]))
-        continue;
-      --channels;
-      break;
-    }
+  channels -= join(f, ring, rings, true);
+  if (channels > CT_NUM_SEMS) channels -= join(f, ring, rings, false);
   f->s->too_few = channels > CT_NUM_SEMS;
 }
 

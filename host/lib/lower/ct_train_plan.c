@@ -43,6 +43,12 @@ static uint64_t fixed_words(const struct train *t) {
   return words + 2 * CT_F32_ROW_UNITS + 1;
 }
 
+static uint32_t most_steps(const struct train *t) {
+  uint32_t steps;
+  panel_words(t, 1, &steps);
+  return steps;
+}
+
 int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why) {
   uint32_t steps;
   t->mt = ct_tiles(t->batch);
@@ -53,8 +59,7 @@ int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why)
   t->classes = t->net->width[t->net->layers];
   t->ct = ct_tiles(t->classes);
   t->unit = CT_TRAIN_UNIT;
-  panel_words(t, 1, &steps);
-  for (t->chunk = ct_min_u32(steps, CT_TRAIN_CHUNK); t->chunk > 0;) {
+  for (t->chunk = ct_min_u32(most_steps(t), CT_TRAIN_CHUNK); t->chunk > 0;) {
     t->panel_words = panel_words(t, t->chunk, &steps);
     const uint64_t words = fixed_words(t) + SLOTS * (uint64_t)t->panel_words +
                            (uint64_t)SLOTS * t->unit * (CT_STATE_UNITS + CT_OUT_UNITS);
@@ -130,7 +135,8 @@ static void declare_registers(struct train *t) {
   t->block_load = round == 4 ? t->load : ring(t, "signs", CT_IN_REG, R_LOAD, round);
   t->block_out = round == 4 ? t->out : ring(t, "results of blocks", CT_IN_REG, R_OUT, round);
   t->sum = ring(t, "sums", CT_IN_REG, R_SUM, 1);
-  t->acc = ring(t, "products", CT_IN_ACC, ACC_BLOCK, round);
+  for (uint32_t n = 1; n <= round; ++n)
+    if (round % n == 0) t->acc[n] = ring(t, "products", CT_IN_ACC, ACC_BLOCK, round);
   t->acc_unit = ring(t, "gradients", CT_IN_ACC, ACC_UNIT, t->unit);
   for (uint32_t r = 1; r < t->unit; ++r)
     t->acc_rest[r] = ring(t, "other gradients", CT_IN_ACC, ACC_REST, r == 3 ? 3 : 4);
@@ -176,7 +182,7 @@ void ct_train_declare(struct train *t) {
                                              .size = t->panel_words,
                                              .slots = SLOTS,
                                              .steps = t->chunk,
-                                             .other_frees = true,
+                                             .other_frees = t->chunk >= most_steps(t),
                                              .freed_by = CT_Q_VS});
   at += SLOTS * t->panel_words;
   t->in_slot = ct_ring(t->l, &(struct ct_ring){.name = "state in",

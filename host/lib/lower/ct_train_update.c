@@ -117,7 +117,7 @@ static void multiply_unit(struct train *t, const struct unit *u, struct ct_ref a
 }
 
 static void store_tile(struct train *t, const struct unit *u, uint32_t i, const struct optimised *o) {
-  const struct ct_ref out = ct_behind(u->out, i * CT_OUT_UNITS);
+  const struct ct_ref out = ct_part(u->out, i, i * CT_OUT_UNITS);
   const struct ct_ref copy = ct_behind(out, CT_STATE_UNITS);
   ct_vs(t->l, &(struct ct_vmove){.spm = out, .reg = o->v_new, .rows = CT_TILE});
   ct_vs(t->l, &(struct ct_vmove){

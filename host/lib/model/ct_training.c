@@ -57,6 +57,8 @@ static void free_programs(struct ct_plan *p) {
   for (int i = 0; i < p->jobs; ++i)
     ct_program_free(p->step[i]);
   p->jobs = 0;
+  free(p->step);
+  p->step = NULL;
 }
 
 static void release(struct ct_plan *p) {
@@ -78,10 +80,25 @@ void ct_plans_end(ct_model *m) {
     for (int i = 0; i < p->jobs; ++i)
       m->stuck |= !ct_program_end(p->step[i]);
     p->jobs = 0;
+    free(p->step);
+    p->step = NULL;
     m->plans = p->next;
     p->model = NULL;
     release(p);
   }
+}
+
+/* Loads the programs of a step. */
+static int load_plan(ct_model *m, struct ct_codes *codes, struct ct_plan *p) {
+  int err = CT_OK;
+  p->step = calloc(codes->count, sizeof *p->step);
+  if (!p->step) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  for (size_t i = 0; i < codes->count && !err; ++i) {
+    err = ct_code_load(m->dev, &codes->job[i], &p->step[i]);
+    codes->job[i].cmd = NULL;
+    if (!err) p->jobs = (int)i + 1;
+  }
+  return err;
 }
 
 /* Programs for steps of so many rows, on the device. */
@@ -90,16 +107,13 @@ static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
       .net = &m->net, .batch = batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
-  const int jobs = ct_prog_train(&shape, code, &why);
-  if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
+  struct ct_codes codes;
+  int err = ct_prog_train(&shape, &codes, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
   struct ct_plan *p = calloc(1, sizeof *p);
-  int err = p ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
-  for (int i = 0; i < jobs; ++i) {
-    if (!err) err = ct_code_load(m->dev, &code[i], &p->step[i]);
-    free(code[i].cmd);
-    if (!err) p->jobs = i + 1;
-  }
+  err = p ? load_plan(m, &codes, p)
+          : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  ct_codes_free(&codes);
   if (err) {
     if (p) free_programs(p);
     free(p);
@@ -211,7 +225,8 @@ int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr,
   if (!err) err = ct_check_range(m->dev, "the loss", loss_addr, CT_UNIT);
   if (err) return err;
   struct ct_plan *p = m->plan;
-  struct ct_job job = {.user = user}, jobs[CT_TRAIN_JOBS];
+  struct ct_job job = {.user = user}, *jobs = calloc((size_t)p->jobs, sizeof *jobs);
+  if (!jobs) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the jobs of a step");
   job.args[CT_TRAIN_X - 1] = ct_units_of(batch_addr);
   job.args[CT_TRAIN_Y - 1] = ct_units_of(batch_addr + inputs_size(m));
   job.args[CT_TRAIN_IMAGE - 1] = ct_units_of(m->image);
@@ -231,6 +246,7 @@ int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr,
                                .done = step_ended,
                                .arg = p};
   err = ct_submit_work(m->dev, &work, tag);
+  free(jobs);
   if (!err) ++p->refs;
   return err;
 }
