@@ -228,11 +228,11 @@ static bool knows_over(const struct freeing *f, const struct life *life, enum ct
   return true;
 }
 
-/* Whether a command begins or uses a generation of a ring on the same channel. */
-static bool uses_channel(const struct freeing *f, const struct ct_item *i, uint32_t leader) {
+/* Whether a command begins a generation of a ring on the same channel. */
+static bool takes_channel(const struct freeing *f, const struct ct_item *i, uint32_t leader) {
   for (unsigned x = 0; x < i->accesses; ++x) {
     const struct ring_use *use = &f->use[i->access[x].space];
-    if (use->tokens && use->leader == leader) return true;
+    if (use->tokens && use->leader == leader && use->taker == i->q) return true;
   }
   return false;
 }
@@ -261,20 +261,24 @@ static uint32_t later_gens(const struct freeing *f, uint32_t g) {
   return n;
 }
 
-/* Behind item `at` nothing uses the generation any more: the first command from there on that knows
- * it and has a signal to spare; if the ring's next user comes before, a carrier. */
+/* Behind item `at` nothing uses the generation any more: the first command from there on, not far,
+ * that knows it and has a signal to spare; a carrier, if somebody may wait for it before. */
 static void give_one(struct freeing *f, uint32_t g, int32_t at, unsigned channel) {
+  enum { NEAR = 12 };
   struct ct_sync *s = f->s;
   const struct life *life = &f->life[g];
   const uint32_t ring = ring_of(f, g);
   const struct ring_use *use = &f->use[ring];
   int32_t knows = CT_NOBODY;
-  bool late = !space_of(f, ring)->other_frees;
+  bool late = false;
+  unsigned far = 0;
   for (int32_t i = at; i >= 0 && !(late && knows >= 0); i = s->item[i].next) {
-    late |= i != at && (s->item[i].q == CT_Q_COUNT || uses_channel(f, &s->item[i], use->leader));
+    late |= i != at &&
+            (s->item[i].q == CT_Q_COUNT || takes_channel(f, &s->item[i], use->leader) || far++ > NEAR);
     if (!knows_over(f, life, use->taker, ct_latest_at(s, i, use->giver))) continue;
     if (knows < 0) knows = i;
-    if (s->item[i].q == use->giver && s->item[i].mult == 1 && ct_add_signal(s, i, channel, 1))
+    if (!late && s->item[i].q == use->giver && s->item[i].mult == 1 &&
+        ct_add_signal(s, i, channel, 1))
       return;
   }
   if (knows >= 0)

@@ -41,7 +41,7 @@ struct train {
       out_loss;
   uint32_t temp, sum_loss;
   /* Rings. */
-  uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, in_slot, out_slot, acc_unit;
+  uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, logit, in_slot, out_slot, acc_unit;
   uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1];
   /* Where the loops are. */
   uint32_t layer, columns, steps, bn, base, c, m; /* a phase of products, its column; a row of softmax */

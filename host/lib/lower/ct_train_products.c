@@ -168,21 +168,41 @@ static void load_biases(struct train *t) {
   }
 }
 
-static void forward_tile(struct train *t, uint32_t i) {
+/* Row tiles m0.. of a column tile, which is number n of the block. */
+static void forward_tiles(struct train *t, uint32_t n, uint32_t first, uint32_t tiles) {
   const bool last = t->layer + 1 == t->net->layers;
-  const uint32_t n = i / t->bm, m = t->mb * t->bm + i % t->bm, c = t->c * t->bn + n;
-  const struct ct_ref out = ct_next(t->l, t->block_out);
+  const uint32_t m = t->mb * t->bm + first, c = t->c * t->bn + n;
+  const struct ct_ref out = ct_next_n(t->l, t->block_out, tiles);
+  struct ct_ref acc = ct_nth(t->acc_ref, n * t->bm + first);
+  acc.gens = tiles;
   ct_va(t->l, &(struct ct_va){.to = out,
-                              .a = ct_nth(t->acc_ref, i),
+                              .a = acc,
                               .q = t->bias_ref[n],
                               .c = CT_VA_ROW0,
                               .relu = !last,
                               .rows = ct_train_rows(t, m),
-                              .cols = ct_in_tile(t->net->width[t->layer + 1], c)});
-  ct_vs(t->l, &(struct ct_vmove){.reg = out,
-                                 .spm = tile_of(t, last ? t->z : t->x[t->layer + 1], m, c),
-                                 .mode = last ? CT_VS_F32 : CT_VS_SQUARE,
-                                 .rows = CT_TILE});
+                              .cols = ct_in_tile(t->net->width[t->layer + 1], c),
+                              .more = tiles - 1});
+  ct_vs(t->l, &(struct ct_vmove){
+                  .reg = out,
+                  .spm = ct_tiles_of(t->l, last ? t->z : t->x[t->layer + 1], m, tiles, c, 1),
+                  .mode = last ? CT_VS_F32 : CT_VS_SQUARE,
+                  .rows = CT_TILE,
+                  .more = tiles - 1,
+                  .tile_stride = last ? CT_F32_TILE_UNITS : CT_TILE});
+}
+
+/* Whole row tiles go together; the batch's last one may be a part of one. */
+static void forward_results(struct train *t) {
+  const bool part = t->batch % CT_TILE != 0 && t->mb + 1 == t->blocks;
+  for (uint32_t n = 0; n < t->bn; ++n) {
+    if (!part) {
+      forward_tiles(t, n, 0, t->bm);
+      continue;
+    }
+    for (uint32_t i = 0; i < t->bm; ++i)
+      forward_tiles(t, n, i, 1);
+  }
 }
 
 static void forward_block(void *train, uint32_t i) {
@@ -190,8 +210,7 @@ static void forward_block(void *train, uint32_t i) {
   t->mb = i + 1;
   next_panel(t);
   multiply_all(t);
-  for (uint32_t j = 0; j < t->bm * t->bn; ++j)
-    forward_tile(t, j);
+  forward_results(t);
 }
 
 static void forward_column(void *train, uint32_t i) {
@@ -202,8 +221,7 @@ static void forward_column(void *train, uint32_t i) {
   if (t->with_inputs) load_batch(t);
   load_biases(t);
   multiply_all(t);
-  for (uint32_t j = 0; j < t->bm * t->bn; ++j)
-    forward_tile(t, j);
+  forward_results(t);
   other_blocks(t, forward_block);
 }
 

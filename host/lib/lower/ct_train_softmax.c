@@ -99,7 +99,7 @@ static void exp_tile(void *train, uint32_t i) {
 
 /* g = (e * r - y) / batch. */
 static struct ct_ref gradient(struct train *t, struct ct_ref z, struct ct_ref y, uint32_t c) {
-  const struct ct_ref e = temp(t, T_E), out = ct_next(t->l, t->out);
+  const struct ct_ref e = temp(t, T_E), out = ct_next(t->l, t->logit);
   minus_max(t, T_E, z, c, CT_VA_EXP);
   va(t, (struct ct_va){.to = e, .a = e, .q = temp(t, T_RECIP), .b = CT_VA_TILE});
   va(t, (struct ct_va){.to = e, .a = e, .q = y, .c = CT_VA_TILE, .neg_c = true});
@@ -200,7 +200,7 @@ void ct_train_softmax(struct train *t) {
   va(t, (struct ct_va){.to = loss});
   ct_repeat(t->l, t->mt - part, row, t);
   if (part) row(t, t->mt - 1);
-  const struct ct_ref out = ct_next(t->l, t->out);
+  const struct ct_ref out = ct_next(t->l, t->logit);
   reduce(t, loss, temp(t, T_TMP), true, CT_VA_ADD, out);
   ct_vs(t->l, &(struct ct_vmove){.reg = out, .spm = at, .rows = 1});
   ct_st(t->l, &(struct ct_dma){.dram = ct_tile_of(t->l, t->out_loss, 0, 0), .spm = at, .nb = 1});
