@@ -110,7 +110,7 @@ static void find_queues(struct freeing *f, uint32_t g) {
   int32_t last = CT_NOBODY;
   for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
     const int32_t l = life->last[q];
-    if (l < 0 || (!life->carried && q == taker)) continue;
+    if (l < 0 || life->carried || q == taker) continue;
     if (last < 0 || seq_of(f, l) > seq_of(f, last)) last = l;
   }
   const int32_t top = ct_lift(f->s, life->first, CT_NOBODY);
@@ -125,13 +125,13 @@ static void find_queues(struct freeing *f, uint32_t g) {
   const enum ct_q giver =
       space_of(f, ring)->other_frees ? space_of(f, ring)->freed_by : f->s->item[last].q;
   if ((use->other && use->giver != giver) ||
-      (use->taker != CT_Q_COUNT && !life->carried && use->taker != taker))
+      (use->taker != CT_Q_COUNT && use->taker != taker))
     ct_lower_fail(f->s->l, CT_ERR_INTERNAL,
                   "generations of ring %s begin or end with different queues",
                   space_of(f, ring)->name);
   use->giver = giver;
   use->other = true;
-  if (!life->carried) use->taker = taker;
+  use->taker = taker;
 }
 
 /* Whether the queue of a carrier knows what it reads. */
@@ -219,7 +219,7 @@ static bool knows_over(const struct freeing *f, const struct life *life, enum ct
   const struct ct_item *i = c >= 0 ? &f->s->item[c] : NULL;
   for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
     const int32_t last = life->last[q];
-    if (last < 0 || (q == taker && !life->carried)) continue;
+    if (last < 0 || q == taker) continue;
     if (!i) return false;
     if (q == i->q ? seq_of(f, last) > i->seq
                   : ct_point_of(seq_of(f, last), CT_ALL_OF_IT) > i->knows[q])
@@ -304,7 +304,7 @@ static uint32_t end_together(const struct freeing *f, uint32_t g, int32_t last) 
 static int32_t end_of(const struct freeing *f, const struct life *life, enum ct_q taker) {
   int32_t last = CT_NOBODY;
   for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
-    if (life->last[q] < 0 || (q == taker && !life->carried)) continue;
+    if (life->last[q] < 0 || q == taker) continue;
     if (last < 0 || seq_of(f, life->last[q]) > seq_of(f, last)) last = life->last[q];
   }
   return last;
@@ -315,6 +315,7 @@ static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
   const struct life *life = &f->life[g];
   const struct ring_use *use = &f->use[ring_of(f, g)];
   const int32_t last = end_of(f, life, use->taker);
+  if (last < 0 && life->carried) return 1;
   if (last < 0) { /* its user is in a job behind a cut: nobody in this one waits for it */
     if (life->home >= 0 || later_gens(f, g) >= space_of(f, ring_of(f, g))->slots)
       ct_lower_fail(s->l, CT_ERR_INTERNAL, "a generation of ring %s has no user",
@@ -406,6 +407,12 @@ static void share(struct freeing *f, const uint32_t *ring, unsigned rings) {
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
+/* A generation of the job before that others than those who begin them still use. */
+static bool occupies(const struct freeing *f, uint32_t g) {
+  const struct life *life = &f->life[g];
+  return life->used && life->carried && end_of(f, life, f->use[ring_of(f, g)].taker) >= 0;
+}
+
 /* left: tokens of the ring before in the same channel. Returns those that this one leaves. */
 static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
   struct ct_sync *s = f->s;
@@ -414,7 +421,7 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
   const uint32_t slots = space_of(f, ring)->slots;
   uint32_t fresh = slots;
   for (uint32_t g = 0; g < f->gens; ++g)
-    if (f->life[g].used && ring_of(f, g) == ring && f->life[g].carried) --fresh;
+    if (occupies(f, g) && ring_of(f, g) == ring) --fresh;
   if (left > fresh) {
     take_before(f, use->first, use->taker, channel, left - fresh);
     left = fresh;
