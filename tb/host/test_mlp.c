@@ -126,7 +126,8 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
   ct_codes_free(&codes);
   const uint64_t tiles = ct_mlp_tile(net, net->layers), first = ct_mlp_tile(net, 1);
   const uint64_t useful = (2 * tiles - first) * batch + tiles * 16 * ct_tiles(batch);
-  /* Products that only carry signals: between phases, and where a column's panel has several parts. */
+  /* Products that only carry signals: between phases, and where a column's panel has several parts.
+   */
   assert_in_range(rows, useful, useful + useful / 64 + 16 * (uint64_t)jobs + 4 * net->layers);
 }
 
@@ -194,9 +195,9 @@ static bool infer_fits(const struct ct_mlp *net, uint32_t rows, uint32_t window)
   return fits;
 }
 
-/* Words of what has to stay in the scratchpad: X and dZ of all layers, Z and Y, biases with gradient
- * and momentum; and those of the least that passes it: two panels of a step, two weight tiles in
- * and out. A step is refused for want of these and for nothing else. */
+/* Words of what has to stay in the scratchpad: X and dZ of all layers, Z and Y, biases with
+ * gradient and momentum; and those of the least that passes it: two panels of a step, two weight
+ * tiles in and out. A step is refused for want of these and for nothing else. */
 static uint64_t step_words(const struct ct_mlp *net, uint32_t batch) {
   const uint64_t mt = ct_tiles(batch), ct = ct_mlp_out(net, net->layers - 1);
   uint64_t words = ct * mt * 80 + 12 * (uint64_t)ct_mlp_bias_tile(net, net->layers);
@@ -238,6 +239,7 @@ static void test_no_shape_is_refused(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(6);
   unsigned taken = 0, most_jobs = 0;
+  uint64_t most_work = 0;
   for (int i = 0; i < 150; ++i) {
     struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, 4)};
     const bool mnist = ct_rng_below(&rng, 2);
@@ -249,16 +251,21 @@ static void test_no_shape_is_refused(void **state) {
     const uint32_t batch = batches[ct_rng_below(&rng, sizeof batches / sizeof *batches)];
     const uint32_t window = ct_rng_below(&rng, 3) ? 32768 : 8192;
     if (!step_fits(&net, batch, window)) continue;
-    const struct ct_train shape = {.net = &net, .batch = batch, .spm_words = window};
+    uint64_t work = 0;
+    const struct ct_train shape = {.net = &net, .batch = batch, .spm_words = window, .work = &work};
     struct ct_codes codes;
     assert_int_equal(ct_prog_train(&shape, &codes, NULL), CT_OK);
+    if (work / codes.count > most_work) most_work = work / codes.count;
     if (codes.count > most_jobs) most_jobs = (unsigned)codes.count;
     ct_codes_free(&codes);
     if (ct_mlp_tile(&net, net.layers) * ct_tiles(batch) < 8000)
       check_train(&net, batch, window, 1 + ct_rng_below(&rng, 16), 1000);
     ++taken;
   }
-  print_message("%u steps of 150 fit, of up to %u jobs\n", taken, most_jobs);
+  print_message(
+      "%u steps of 150 fit, of up to %u jobs; a job takes %llu commands and comparisons\n", taken,
+      most_jobs, (unsigned long long)most_work);
+  assert_in_range(most_work, 1, 1000000);
   assert_in_range(taken, 20, 150);
 }
 

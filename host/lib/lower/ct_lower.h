@@ -203,8 +203,8 @@ int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes
                     const struct ct_why *why);
 void ct_lower_drop(struct ct_lower *l);
 
-/* Commands recorded, looked at and written: what building costs. */
-uint64_t ct_lower_work(const struct ct_lower *l);
+/* Where ct_lower_finish() adds what building cost: commands recorded and written, uses compared. */
+void ct_lower_count(struct ct_lower *l, uint64_t *work);
 
 /* ---- For tests ---- */
 

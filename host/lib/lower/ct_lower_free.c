@@ -124,8 +124,7 @@ static void find_queues(struct freeing *f, uint32_t g) {
   if (last < 0) return;
   const enum ct_q giver =
       space_of(f, ring)->other_frees ? space_of(f, ring)->freed_by : f->s->item[last].q;
-  if ((use->other && use->giver != giver) ||
-      (use->taker != CT_Q_COUNT && use->taker != taker))
+  if ((use->other && use->giver != giver) || (use->taker != CT_Q_COUNT && use->taker != taker))
     ct_lower_fail(f->s->l, CT_ERR_INTERNAL,
                   "generations of ring %s begin or end with different queues",
                   space_of(f, ring)->name);
@@ -273,8 +272,8 @@ static void give_one(struct freeing *f, uint32_t g, int32_t at, unsigned channel
   bool late = false;
   unsigned far = 0;
   for (int32_t i = at; i >= 0 && !(late && knows >= 0); i = s->item[i].next) {
-    late |= i != at &&
-            (s->item[i].q == CT_Q_COUNT || takes_channel(f, &s->item[i], use->leader) || far++ > NEAR);
+    late |= i != at && (s->item[i].q == CT_Q_COUNT || takes_channel(f, &s->item[i], use->leader) ||
+                        far++ > NEAR);
     if (!knows_over(f, life, use->taker, ct_latest_at(s, i, use->giver))) continue;
     if (knows < 0) knows = i;
     if (!late && s->item[i].q == use->giver && s->item[i].mult == 1 &&

@@ -66,8 +66,7 @@ static uint32_t steps_for(const struct ct_sync *s, const struct ct_item *i,
                           const struct ct_access *before, int32_t at, const struct ct_access *a) {
   if (!i->by_step || i->mult <= 1 || i->parent != s->item[at].parent) return CT_ALL_OF_IT;
   for (unsigned d = 0; d < 2; ++d) {
-    if (before->hi[d] - before->lo[d] != (int32_t)i->mult ||
-        before->hi[!d] - before->lo[!d] != 1 ||
+    if (before->hi[d] - before->lo[d] != (int32_t)i->mult || before->hi[!d] - before->lo[!d] != 1 ||
         memcmp(before->stride, a->stride, sizeof a->stride) != 0)
       continue;
     const int32_t last = a->hi[d] - before->lo[d];

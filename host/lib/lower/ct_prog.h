@@ -139,7 +139,7 @@ int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const stru
 struct ct_train {
   const struct ct_mlp *net;
   uint32_t batch, spm_words;
-  uint64_t *work; /* where to add what recording cost, in commands; may be NULL */
+  uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
 };
 enum {
   CT_TRAIN_X = 1, /* inputs, square HBFP8 tiles */

@@ -30,6 +30,6 @@ int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const st
   t.l = ct_lower_start(CT_TRAIN_ARGS, false);
   if (!t.l) return ct_why(why, CT_ERR_MEMORY, "out of memory");
   record(&t);
-  if (shape->work) *shape->work += ct_lower_work(t.l);
+  ct_lower_count(t.l, shape->work);
   return ct_lower_finish(t.l, "a training step", codes, why);
 }

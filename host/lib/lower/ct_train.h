@@ -21,8 +21,8 @@
 #include "ct_lower.h"
 
 enum {
-  CT_TRAIN_BLOCK = 4,  /* ACC tiles of a product */
-  CT_TRAIN_UNIT = 4,   /* weight tiles updated together, at most */
+  CT_TRAIN_BLOCK = 4,   /* ACC tiles of a product */
+  CT_TRAIN_UNIT = 4,    /* weight tiles updated together, at most */
   CT_TRAIN_CHUNK = 127, /* k steps of a panel, at most */
   CT_STATE_UNITS = 2 * CT_F32_TILE_UNITS,
   CT_OUT_UNITS = CT_STATE_UNITS + CT_TILE
@@ -41,10 +41,12 @@ struct train {
       out_loss;
   uint32_t temp, sum_loss;
   /* Rings. */
-  uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, logit, in_slot, out_slot, acc_unit;
+  uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, logit, in_slot,
+      out_slot, acc_unit;
   uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1];
   /* Where the loops are. */
-  uint32_t layer, columns, steps, bn, base, c, m; /* a phase of products, its column; a row of softmax */
+  uint32_t layer, columns, steps, bn, base, c,
+      m; /* a phase of products, its column; a row of softmax */
   bool backward, with_inputs;
   struct ct_ref held, bias_ref[CT_TRAIN_BLOCK], acc_ref;
   uint32_t mb, line, first, tiles; /* of update: the line, the first unit's tile, tiles of a unit */

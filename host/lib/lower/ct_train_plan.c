@@ -69,10 +69,11 @@ int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why)
     else
       t->chunk /= 2;
   }
-  return ct_why(why, CT_ERR_NO_SPACE,
-                "the activations of a step of %u rows need %llu words of scratchpad, the window has "
-                "%u: try a smaller batch",
-                t->batch, (unsigned long long)fixed_words(t), spm_words);
+  return ct_why(
+      why, CT_ERR_NO_SPACE,
+      "the activations of a step of %u rows need %llu words of scratchpad, the window has "
+      "%u: try a smaller batch",
+      t->batch, (unsigned long long)fixed_words(t), spm_words);
 }
 
 /* ---- Spaces -------------------------------------------------------------------------------- */
@@ -98,8 +99,8 @@ static uint32_t memory(struct train *t, const char *name, unsigned reg, uint32_t
 
 static uint32_t ring(struct train *t, const char *name, enum ct_place place, uint32_t at,
                      uint32_t slots) {
-  return ct_ring(t->l, &(struct ct_ring){
-                           .name = name, .place = place, .at = at, .size = 1, .slots = slots});
+  return ct_ring(
+      t->l, &(struct ct_ring){.name = name, .place = place, .at = at, .size = 1, .slots = slots});
 }
 
 static void declare_memory(struct train *t) {
@@ -117,16 +118,17 @@ static void declare_memory(struct train *t) {
                          kt * CT_STATE_UNITS, CT_STATE_UNITS);
   }
   t->image_bias = memory(t, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(n), biases, 1, 1);
-  t->state_bias = memory(t, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n),
-                         biases, 1, 1);
+  t->state_bias =
+      memory(t, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases, 1, 1);
   t->out_loss = memory(t, "the loss", CT_TRAIN_LOSS, 0, 1, 1, 1);
 }
 
 static void declare_registers(struct train *t) {
   const uint32_t round = t->bm == 3 ? 3 : CT_TRAIN_BLOCK;
   t->temp = ct_tensor(
-      t->l, &(struct ct_tensor){
-                .name = "temporaries", .place = CT_IN_REG, .at = R_TEMP, .size = R_TEMPS, .row = 1});
+      t->l,
+      &(struct ct_tensor){
+          .name = "temporaries", .place = CT_IN_REG, .at = R_TEMP, .size = R_TEMPS, .row = 1});
   t->sum_loss = ct_tensor(
       t->l, &(struct ct_tensor){
                 .name = "sum of losses", .place = CT_IN_REG, .at = R_SUM, .size = 1, .row = 1});

@@ -21,20 +21,20 @@ static void load_steps(struct train *t, struct ct_ref w, uint32_t base, uint32_t
                        uint32_t steps) {
   const uint32_t c0 = t->c * t->bn, at = first - base;
   const int32_t row = (int32_t)(ct_mlp_in(t->net, t->layer) * CT_RECORD_UNITS);
-  ct_ld(t->l, &(struct ct_dma){
-                  .dram = t->backward
-                              ? ct_tiles_of(t->l, t->weights[t->layer], first, steps, c0, t->bn)
-                              : ct_tiles_of(t->l, t->weights[t->layer], c0, t->bn, first, steps),
-                  .spm = ct_part(w, at, at * t->bn * CT_TILE),
-                  .by_step = true,
-                  .hdr = true,
-                  .nb = CT_TILE,
-                  .n1 = t->bn,
-                  .d1 = t->backward ? CT_RECORD_UNITS : row,
-                  .s1 = CT_TILE,
-                  .n2 = steps,
-                  .d2 = t->backward ? row : CT_RECORD_UNITS,
-                  .s2 = (int32_t)(t->bn * CT_TILE)});
+  ct_ld(t->l,
+        &(struct ct_dma){
+            .dram = t->backward ? ct_tiles_of(t->l, t->weights[t->layer], first, steps, c0, t->bn)
+                                : ct_tiles_of(t->l, t->weights[t->layer], c0, t->bn, first, steps),
+            .spm = ct_part(w, at, at * t->bn * CT_TILE),
+            .by_step = true,
+            .hdr = true,
+            .nb = CT_TILE,
+            .n1 = t->bn,
+            .d1 = t->backward ? CT_RECORD_UNITS : row,
+            .s1 = CT_TILE,
+            .n2 = steps,
+            .d2 = t->backward ? row : CT_RECORD_UNITS,
+            .s2 = (int32_t)(t->bn * CT_TILE)});
 }
 
 static void load_inputs(struct train *t, uint32_t first, uint32_t steps) {
@@ -252,14 +252,14 @@ static void backward_results(struct train *t) {
   multiply_all(t);
   for (uint32_t i = 0; i < tiles; ++i) {
     out[i] = ct_next(t->l, t->block_out);
-    ct_va(t->l, &(struct ct_va){
-                    .to = out[i],
-                    .a = ct_nth(t->acc_ref, i),
-                    .q = sign[i],
-                    .c = CT_VA_TILE,
-                    .fn = CT_VA_SELECT,
-                    .rows = ct_train_rows(t, t->mb * t->bm + i % t->bm),
-                    .cols = ct_in_tile(t->net->width[t->layer], t->c * t->bn + i / t->bm)});
+    ct_va(t->l,
+          &(struct ct_va){.to = out[i],
+                          .a = ct_nth(t->acc_ref, i),
+                          .q = sign[i],
+                          .c = CT_VA_TILE,
+                          .fn = CT_VA_SELECT,
+                          .rows = ct_train_rows(t, t->mb * t->bm + i % t->bm),
+                          .cols = ct_in_tile(t->net->width[t->layer], t->c * t->bn + i / t->bm)});
   }
   for (uint32_t i = 0; i < tiles; ++i) {
     const uint32_t n = i / t->bm, m = t->mb * t->bm + i % t->bm;

@@ -91,10 +91,8 @@ static void exp_tile(void *train, uint32_t i) {
   const uint32_t c = t->base + i;
   minus_max(t, c ? T_E : T_EXPSUM, load_z(t, c), c, CT_VA_EXP);
   if (c)
-    va(t, (struct ct_va){.to = temp(t, T_EXPSUM),
-                         .a = temp(t, T_EXPSUM),
-                         .q = temp(t, T_E),
-                         .c = CT_VA_TILE});
+    va(t, (struct ct_va){
+              .to = temp(t, T_EXPSUM), .a = temp(t, T_EXPSUM), .q = temp(t, T_E), .c = CT_VA_TILE});
 }
 
 /* g = (e * r - y) / batch. */
@@ -116,8 +114,7 @@ static struct ct_ref gradient(struct train *t, struct ct_ref z, struct ct_ref y,
 static void loss_terms(struct train *t, struct ct_ref z, struct ct_ref y, uint32_t c) {
   const struct ct_ref d = temp(t, T_E), sum = temp(t, T_ROWLOSS);
   minus_max(t, T_E, z, c, 0);
-  va(t, (struct ct_va){
-            .to = d, .a = temp(t, T_LOG), .q = d, .c = CT_VA_TILE, .neg_c = true});
+  va(t, (struct ct_va){.to = d, .a = temp(t, T_LOG), .q = d, .c = CT_VA_TILE, .neg_c = true});
   va(t, (struct ct_va){.to = d,
                        .a = d,
                        .q = y,
@@ -135,8 +132,8 @@ static void gradient_tile(void *train, uint32_t i) {
   const struct ct_ref y = load_tile(t, ct_tile_of(t->l, t->y, t->m, c), CT_VL_HBFP8);
   const struct ct_ref g = gradient(t, z, y, c);
   loss_terms(t, z, y, c);
-  ct_vs(t->l, &(struct ct_vmove){
-                  .reg = g, .spm = ct_tile_of(t->l, t->z, t->m, c), .rows = CT_TILE});
+  ct_vs(t->l,
+        &(struct ct_vmove){.reg = g, .spm = ct_tile_of(t->l, t->z, t->m, c), .rows = CT_TILE});
   ct_vs(t->l, &(struct ct_vmove){.reg = g,
                                  .spm = ct_tile_of(t->l, t->dz[t->net->layers - 1], t->m, c),
                                  .mode = CT_VS_SQUARE,
@@ -173,9 +170,9 @@ void ct_train_finish_sum(struct train *t, unsigned sum, uint32_t layer, uint32_t
   const struct ct_ref out = ct_next(t->l, t->sum);
   const uint32_t at = (ct_mlp_bias_tile(t->net, layer) + n) * CT_F32_ROW_UNITS;
   reduce(t, temp(t, sum), temp(t, T_TMP), true, CT_VA_ADD, out);
-  ct_vs(t->l, &(struct ct_vmove){.reg = out,
-                                 .spm = ct_tiles_of(t->l, t->db, at, CT_F32_ROW_UNITS, 0, 1),
-                                 .rows = 1});
+  ct_vs(t->l,
+        &(struct ct_vmove){
+            .reg = out, .spm = ct_tiles_of(t->l, t->db, at, CT_F32_ROW_UNITS, 0, 1), .rows = 1});
 }
 
 static void sum_tile(void *train, uint32_t i) {

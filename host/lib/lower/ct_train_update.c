@@ -38,8 +38,9 @@ static void bias_rows(struct train *t, uint32_t c, uint32_t rows) {
   struct ct_ref in[3];
   for (unsigned i = 0; i < 3; ++i) {
     in[i] = ct_next(t->l, t->load);
-    ct_vl(t->l, &(struct ct_vmove){
-                    .spm = ct_tiles_of(t->l, from[i], at, words, 0, 1), .reg = in[i], .rows = rows});
+    ct_vl(t->l,
+          &(struct ct_vmove){
+              .spm = ct_tiles_of(t->l, from[i], at, words, 0, 1), .reg = in[i], .rows = rows});
   }
   const struct optimised o = {.v = in[0],
                               .t = in[1],
@@ -50,8 +51,9 @@ static void bias_rows(struct train *t, uint32_t c, uint32_t rows) {
   optimise(t, &o);
   ct_vs(t->l, &(struct ct_vmove){
                   .spm = ct_tiles_of(t->l, t->vb, at, words, 0, 1), .reg = o.v_new, .rows = rows});
-  ct_vs(t->l, &(struct ct_vmove){
-                  .spm = ct_tiles_of(t->l, t->bias, at, words, 0, 1), .reg = o.w_new, .rows = rows});
+  ct_vs(t->l,
+        &(struct ct_vmove){
+            .spm = ct_tiles_of(t->l, t->bias, at, words, 0, 1), .reg = o.w_new, .rows = rows});
 }
 
 static void full_rows(void *train, uint32_t c) {
@@ -116,16 +118,18 @@ static void multiply_unit(struct train *t, const struct unit *u, struct ct_ref a
                               .acc_n = 1});
 }
 
-static void store_tile(struct train *t, const struct unit *u, uint32_t i, const struct optimised *o) {
+static void store_tile(struct train *t, const struct unit *u, uint32_t i,
+                       const struct optimised *o) {
   const struct ct_ref out = ct_part(u->out, i, i * CT_OUT_UNITS);
   const struct ct_ref copy = ct_behind(out, CT_STATE_UNITS);
   ct_vs(t->l, &(struct ct_vmove){.spm = out, .reg = o->v_new, .rows = CT_TILE});
   ct_vs(t->l, &(struct ct_vmove){
                   .spm = ct_behind(out, CT_F32_TILE_UNITS), .reg = o->w_new, .rows = CT_TILE});
-  ct_vs(t->l, &(struct ct_vmove){
-                  .spm = copy, .reg = o->w_new, .mode = CT_VS_SQUARE, .rows = CT_TILE});
-  ct_st(t->l, &(struct ct_dma){
-                  .dram = tiles_of(t, t->state[t->layer], u, i, 1), .spm = out, .nb = CT_STATE_UNITS});
+  ct_vs(t->l,
+        &(struct ct_vmove){.spm = copy, .reg = o->w_new, .mode = CT_VS_SQUARE, .rows = CT_TILE});
+  ct_st(t->l,
+        &(struct ct_dma){
+            .dram = tiles_of(t, t->state[t->layer], u, i, 1), .spm = out, .nb = CT_STATE_UNITS});
   ct_st(t->l, &(struct ct_dma){.dram = tiles_of(t, t->weights[t->layer], u, i, 1),
                                .spm = copy,
                                .hdr = true,
@@ -144,14 +148,11 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
       .rows = ct_in_tile(t->net->width[t->layer + 1], u->n + (t->down ? i : 0)),
       .cols = ct_in_tile(t->net->width[t->layer], u->k + (t->down ? 0 : i))};
   ct_vl(t->l, &(struct ct_vmove){.spm = in, .reg = o.v, .rows = CT_TILE});
-  ct_vl(t->l, &(struct ct_vmove){
-                  .spm = ct_behind(in, CT_F32_TILE_UNITS), .reg = o.w, .rows = CT_TILE});
-  ct_va(t->l, &(struct ct_va){.to = g,
-                              .a = o.w,
-                              .b = CT_VA_SCALAR,
-                              .sb_reg = CT_TRAIN_WD,
-                              .q = g,
-                              .c = CT_VA_TILE});
+  ct_vl(t->l,
+        &(struct ct_vmove){.spm = ct_behind(in, CT_F32_TILE_UNITS), .reg = o.w, .rows = CT_TILE});
+  ct_va(t->l,
+        &(struct ct_va){
+            .to = g, .a = o.w, .b = CT_VA_SCALAR, .sb_reg = CT_TRAIN_WD, .q = g, .c = CT_VA_TILE});
   optimise(t, &o);
   store_tile(t, u, i, &o);
 }
@@ -167,9 +168,9 @@ static void update_unit(void *train, uint32_t i) {
   const struct ct_ref acc = ct_next_n(t->l, ring, t->tiles);
   load_unit(t, &u);
   multiply_unit(t, &u, acc);
-  ct_va(t->l, &(struct ct_va){.to = ct_tiles_of(t->l, t->temp, 0, t->tiles, 0, 1),
-                              .a = acc,
-                              .more = t->tiles - 1});
+  ct_va(t->l,
+        &(struct ct_va){
+            .to = ct_tiles_of(t->l, t->temp, 0, t->tiles, 0, 1), .a = acc, .more = t->tiles - 1});
   for (uint32_t j = 0; j < t->tiles; ++j)
     update_tile(t, &u, j);
 }
