@@ -439,6 +439,14 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
   return slots - fresh;
 }
 
+/* The rings of a channel, one after the other, if this is the first of them. */
+static void free_group(struct freeing *f, uint32_t ring) {
+  uint32_t left = 0;
+  if (f->use[ring].leader != ring || f->s->too_few) return;
+  for (uint32_t r = ring; r && !f->s->l->error; r = f->use[r].next)
+    left = free_ring(f, r, left);
+}
+
 void ct_sync_free(struct ct_sync *s) {
   struct freeing f = {.s = s};
   uint32_t ring[CT_MOST_SPACES], to;
@@ -462,11 +470,10 @@ void ct_sync_free(struct ct_sync *s) {
     if (f.life[g].used) find_queues(&f, g);
   const unsigned rings = s->l->error ? 0 : sort_rings(&f, ring);
   share(&f, ring, rings);
-  for (unsigned i = 0; i < rings && !s->l->error && !s->too_few; ++i) {
-    if (f.use[ring[i]].leader != ring[i]) continue;
-    uint32_t left = 0;
-    for (uint32_t r = ring[i]; r && !s->l->error; r = f.use[r].next)
-      left = free_ring(&f, r, left);
-  }
+  /* What the array waits for has the first choice of signals. */
+  for (unsigned i = 0; i < rings; ++i)
+    if (f.use[ring[i]].taker == CT_Q_MM) free_group(&f, ring[i]);
+  for (unsigned i = 0; i < rings; ++i)
+    if (f.use[ring[i]].taker != CT_Q_MM) free_group(&f, ring[i]);
   free(f.life);
 }
