@@ -40,7 +40,7 @@ static uint64_t fixed_words(const struct train *t) {
   uint64_t words = (uint64_t)t->ct * t->mt * (CT_F32_TILE_UNITS + CT_TILE) + 3 * bias_words(t);
   for (uint32_t l = 0; l < t->net->layers; ++l)
     words += (uint64_t)(ct_mlp_in(t->net, l) + ct_mlp_out(t->net, l)) * t->mt * CT_TILE;
-  return words + 2 * CT_F32_ROW_UNITS + 1;
+  return words + 2 * (uint64_t)CT_F32_ROW_UNITS + 1;
 }
 
 static uint32_t most_steps(const struct train *t) {

@@ -129,8 +129,9 @@ static void next_panel(struct train *t) {
 
 static void multiply_all(struct train *t) {
   const uint32_t full = t->steps / t->chunk;
+  const uint32_t tiles = t->bm * t->bn;
   const bool chunks = t->steps > t->chunk;
-  t->acc_ref = ct_next_n(t->l, t->acc[t->bm * t->bn], t->bm * t->bn);
+  t->acc_ref = ct_next_n(t->l, t->acc[tiles], tiles);
   multiply(t, t->held, 0, ct_min_u32(t->chunk, t->steps), t->mb == 0 || chunks);
   if (full > 1) ct_repeat(t->l, full - 1, chunk, t);
   if (chunks && t->steps % t->chunk) chunk(t, full - 1);
