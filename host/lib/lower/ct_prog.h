@@ -26,6 +26,13 @@ struct ct_why {
 int ct_why(const struct ct_why *why, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Jobs that are to run in a row. */
+struct ct_codes {
+  struct ct_code *job;
+  size_t count;
+};
+void ct_codes_free(struct ct_codes *codes);
+
 /* Rolls and encodes what was built, frees b. name: of the program, for the sentence. */
 int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,
                    const struct ct_why *why);
@@ -129,10 +136,11 @@ uint32_t ct_infer_pinned(const struct ct_mlp *net);
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);
 
 /* One step of stochastic gradient descent (docs/numerics.md, Training): one job, or several to be
- * submitted in a row where one program would be too long. */
+ * submitted in a row where one program would be too long. Activations stay in the scratchpad. */
 struct ct_train {
   const struct ct_mlp *net;
   uint32_t batch, spm_words;
+  uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
 };
 enum {
   CT_TRAIN_X = 1, /* inputs, square HBFP8 tiles */
@@ -146,9 +154,7 @@ enum {
   CT_TRAIN_WD,     /* weight decay */
   CT_TRAIN_ARGS = 9
 };
-enum { CT_TRAIN_JOBS = 8 };
-/* code: CT_TRAIN_JOBS places. Returns how many are used. */
-int ct_prog_train(const struct ct_train *shape, struct ct_code *code, const struct ct_why *why);
+int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const struct ct_why *why);
 
 /* Copies units of 16 bytes from r1 to r2. */
 enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };

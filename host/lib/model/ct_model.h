@@ -49,7 +49,7 @@ struct ct_plan {
   ct_model *model; /* NULL: freed, and with it the programs */
   struct ct_plan *next;
   uint32_t batch;
-  ct_program *step[CT_TRAIN_JOBS];
+  ct_program **step;
   int jobs;
   size_t refs; /* the model's, and one for each batch handle; those of steps hold their batch */
 };

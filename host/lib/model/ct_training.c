@@ -57,6 +57,8 @@ static void free_programs(struct ct_plan *p) {
   for (int i = 0; i < p->jobs; ++i)
     ct_program_free(p->step[i]);
   p->jobs = 0;
+  free(p->step);
+  p->step = NULL;
 }
 
 static void release(struct ct_plan *p) {
@@ -82,22 +84,32 @@ void ct_plans_end(ct_model *m) {
   }
 }
 
+/* Loads the programs of a step. */
+static int load_plan(ct_model *m, struct ct_codes *codes, struct ct_plan *p) {
+  int err = CT_OK;
+  p->step = calloc(codes->count, sizeof *p->step);
+  if (!p->step) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  for (size_t i = 0; i < codes->count && !err; ++i) {
+    err = ct_code_load(m->dev, &codes->job[i], &p->step[i]);
+    codes->job[i].cmd = NULL;
+    if (!err) p->jobs = (int)i + 1;
+  }
+  return err;
+}
+
 /* Programs for steps of so many rows, on the device. */
 static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
       .net = &m->net, .batch = batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
-  const int jobs = ct_prog_train(&shape, code, &why);
-  if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
+  struct ct_codes codes;
+  int err = ct_prog_train(&shape, &codes, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
   struct ct_plan *p = calloc(1, sizeof *p);
-  int err = p ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
-  for (int i = 0; i < jobs; ++i) {
-    if (!err) err = ct_code_load(m->dev, &code[i], &p->step[i]);
-    free(code[i].cmd);
-    if (!err) p->jobs = i + 1;
-  }
+  err = p ? load_plan(m, &codes, p)
+          : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  ct_codes_free(&codes);
   if (err) {
     if (p) free_programs(p);
     free(p);
@@ -317,7 +329,8 @@ int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag)
   if (err) return err;
   ct_batch *b = step->batch;
   struct ct_job job = step_job(b, m->live, step->rates ? step->rates : &m->training.rates);
-  struct ct_job jobs[CT_TRAIN_JOBS];
+  struct ct_job *jobs = calloc((size_t)b->plan->jobs, sizeof *jobs);
+  if (!jobs) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the jobs of a step");
   job.user = step->user;
   for (int i = 0; i < b->plan->jobs; ++i) {
     jobs[i] = job;
@@ -331,6 +344,7 @@ int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag)
                                .done = step_ended,
                                .arg = b};
   err = ct_submit_work(m->dev, &work, tag);
+  free(jobs);
   if (err) return err;
   b->stepped = true;
   b->live = m->live;
