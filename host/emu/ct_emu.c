@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "coltrain/coltrain.h" /* the errors transports return */
 #include "ct_uri.h"
@@ -28,41 +29,41 @@ void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
 /* ---- Scratchpad ---------------------------------------------------------------------------- */
 
 bool ct_emu_spm_window(struct ct_emu_ctx *ctx, uint32_t rel) {
-  if (rel < CT_EMU_CREG(ctx, SPM_SIZE)) return true;
+  if (rel < ctx->spm_len) return true;
   ct_emu_fail(ctx, CT_DEV_SPM_WINDOW, rel);
   return false;
-}
-
-/* Address bits beyond the memory are ignored. */
-static uint32_t spm_at(const struct ct_emu *emu, uint32_t addr) {
-  return addr & (emu->spm_words - 1);
 }
 
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                      struct ct_emu_word *word) {
   if (!ct_emu_spm_window(ctx, rel)) return false;
-  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel, at = spm_at(emu, addr);
+  const uint32_t at = CT_EMU_CREG(ctx, SPM_BASE) + rel;
   memcpy(word->q, emu->spm_q[at], sizeof word->q);
   word->e = emu->spm_e[at];
   if (!emu->spm_wrong[at]) return true;
-  ct_emu_fail(ctx, CT_DEV_PARITY, addr);
+  ct_emu_fail(ctx, CT_DEV_PARITY, at);
   return false;
 }
 
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word) {
   if (!ct_emu_spm_window(ctx, rel)) return false;
-  const uint32_t at = spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel);
+  const uint32_t at = CT_EMU_CREG(ctx, SPM_BASE) + rel;
   memcpy(emu->spm_q[at], word->q, sizeof word->q);
   emu->spm_e[at] = word->e;
   emu->spm_wrong[at] = 0;
   return true;
 }
 
+/* DBG_ADDR: bits beyond the memory are ignored. */
+static uint32_t debug_at(const struct ct_emu *emu) {
+  return CT_EMU_REG(emu, DBG_ADDR) & (emu->spm_words - 1);
+}
+
 /* DBG_FLIP: bits 0..127 mantissas, 128..135 exponent, 136..143 parity. Parity bit g covers the bits
  * g, g + 8, ... */
 static void flip(struct ct_emu *emu, uint32_t bit) {
-  const uint32_t at = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint32_t at = debug_at(emu);
   const uint8_t mask = (uint8_t)(1u << bit % 8);
   if (bit >= 144) return;
   if (bit < 128)
@@ -75,7 +76,7 @@ static void flip(struct ct_emu *emu, uint32_t bit) {
 
 /* DBG_PEEK. */
 static void peek(struct ct_emu *emu) {
-  const uint32_t at = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint32_t at = debug_at(emu);
   memset(emu->peek, 0, sizeof emu->peek);
   for (unsigned i = 0; i < 16; ++i)
     emu->peek[i / 4] |= (uint32_t)(uint8_t)emu->spm_q[at][i] << 8 * (i % 4);
@@ -133,6 +134,7 @@ const uint8_t *ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint
     if (!ok && !burst_ok(emu, ctx, false, addr + done, n)) return NULL;
     ctx->cnt[CT_CNT_LD_BEATS] += n;
   }
+  ctx->fuel -= beats;
   return emu->dram + UNIT * addr;
 }
 
@@ -145,10 +147,29 @@ bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr
     memmove(emu->dram + UNIT * addr, data + UNIT * done, UNIT * n);
     ctx->cnt[CT_CNT_ST_BEATS] += n;
   }
+  ctx->fuel -= beats;
   return true;
 }
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
+
+/* The job's time, in cycles that any hardware takes at the least: the most that one unit has done.
+ * Commands are dispatched, beats loaded, beats stored and rows multiplied one a cycle at best. So a
+ * watchdog ends nothing here that hardware would have let finish. */
+static uint64_t time_of(const struct ct_emu_ctx *ctx) {
+  static const unsigned unit[] = {CT_CNT_CMDS, CT_CNT_LD_BEATS, CT_CNT_ST_BEATS, CT_CNT_MXU_ROWS};
+  uint64_t most = 0;
+  for (unsigned i = 0; i < sizeof unit / sizeof *unit; ++i) {
+    const uint64_t done = ctx->cnt[unit[i]] - ctx->since[unit[i]];
+    if (done > most) most = done;
+  }
+  return most;
+}
+
+/* Looks at the watchdog, if the job has not ended some other way. */
+static void watch(struct ct_emu_ctx *ctx) {
+  if (ctx->limit && time_of(ctx) > ctx->limit) ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
+}
 
 /* The descriptor in the ring's next slot; false: it cannot be read. */
 static bool read_descriptor(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t *desc) {
@@ -180,12 +201,16 @@ static void fetch_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t
     const struct ct_cmd cmd = ct_cmd_from_bytes(prog + CT_CMD_BYTES * i);
     ct_emu_prepare(&ctx->prog[i], &cmd);
   }
+  ctx->limit = desc[CT_DESC_WATCHDOG] ? desc[CT_DESC_WATCHDOG] : CT_EMU_CREG(ctx, WATCHDOG);
+  memcpy(ctx->since, ctx->cnt, sizeof ctx->since);
 }
 
 /* Starts a batch with this descriptor, or (NULL) the ring's next job. */
 static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *batch) {
   uint32_t desc[CT_DESC_BYTES / 4];
   ctx->running = true;
+  --ctx->fuel;
+  ctx->limit = 0;
   ctx->ended = ctx->failed = false;
   ctx->pc = ctx->ncmds = ctx->depth = 0;
   memset(&ctx->result, 0, sizeof ctx->result);
@@ -244,32 +269,53 @@ static bool context_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool one_st
     return start_next(emu, ctx);
   } else if (ctx->failed || (ctx->ended && all_idle(ctx))) {
     finish_job(emu, ctx);
-  } else if (!move(emu, ctx, one_step)) {
+  } else if (move(emu, ctx, one_step)) {
+    watch(ctx);
+  } else {
     ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
   }
   return true;
 }
 
+/* Inference before training, while it has a slice left: a job of inference without end does not
+ * keep training from running. */
 static bool step(struct ct_emu *emu, bool one_step) {
-  return context_step(emu, &emu->ctx[0], one_step) || context_step(emu, &emu->ctx[1], one_step);
+  for (unsigned c = 0; c < CT_EMU_CTXS; ++c)
+    if (emu->ctx[c].fuel > 0 && context_step(emu, &emu->ctx[c], one_step)) return true;
+  return false;
 }
 
-/* Runs until nothing is left to do. */
-static void run(struct ct_emu *emu) {
+static void fill_up(struct ct_emu *emu) {
+  for (unsigned c = 0; c < CT_EMU_CTXS; ++c)
+    emu->ctx[c].fuel = CT_EMU_SLICE;
+}
+
+/* Runs until nothing is left to do, or a slice of each context is used up; false: there is more. */
+static bool run(struct ct_emu *emu) {
   const unsigned state = emu->path->enter();
+  fill_up(emu);
   while (!(CT_EMU_REG(emu, CTRL) & 2) && step(emu, false)) {
   }
   emu->path->leave(state);
+  return emu->ctx[0].fuel > 0 && emu->ctx[1].fuel > 0;
 }
 
 /* While frozen: one step of everything. */
 static void run_step(struct ct_emu *emu) {
   const unsigned state = emu->path->enter();
+  fill_up(emu);
   step(emu, true);
   emu->path->leave(state);
 }
 
 /* ---- Registers ----------------------------------------------------------------------------- */
+
+/* The window as SPM_BASE and SPM_SIZE say, as far as there is a scratchpad. */
+static void set_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+  const uint32_t base = CT_EMU_CREG(ctx, SPM_BASE), size = CT_EMU_CREG(ctx, SPM_SIZE);
+  const uint32_t room = base < emu->spm_words ? emu->spm_words - base : 0;
+  ctx->spm_len = size < room ? size : room;
+}
 
 /* What a reset clears; memories keep their contents. */
 static void reset(struct ct_emu *emu) {
@@ -283,6 +329,7 @@ static void reset(struct ct_emu *emu) {
     ctx->running = false;
     CT_EMU_CREG(ctx, SPM_BASE) = c * emu->spm_words / 2;
     CT_EMU_CREG(ctx, SPM_SIZE) = emu->spm_words / 2;
+    set_window(emu, ctx);
   }
   memset(emu->reg, 0, sizeof emu->reg);
   memset(emu->peek, 0, sizeof emu->peek);
@@ -335,7 +382,7 @@ static void write_global(struct ct_emu *emu, uint32_t offset, uint32_t value) {
   }
 }
 
-/* CONTROL. Here a job is alive between two register accesses only while the device is frozen. */
+/* CONTROL. A job that has not begun is not taken here, so what a cancel can hit is what runs. */
 static void control(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t value) {
   if (value & 1) {
     ctx->head = CT_EMU_CREG(ctx, TAIL);
@@ -366,7 +413,10 @@ static void write_context(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t o
                                         {CT_CREG_SPM_BASE, 0xfffff, 0xfffff},
                                         {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
                                         {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX}};
-  if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) return;
+  if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) {
+    set_window(emu, ctx);
+    return;
+  }
   if (offset == CT_CREG_CONTROL) control(emu, ctx, value);
   if (offset == CT_CREG_CPL_POP) pop(ctx);
 }
@@ -418,6 +468,8 @@ static uint32_t read_context(const struct ct_emu_ctx *ctx, uint32_t offset) {
   switch (offset) {
     case CT_CREG_HEAD:
       return ctx->head;
+    case CT_CREG_SPM_SIZE:
+      return ctx->spm_len;
     case CT_CREG_STATUS:
       return status(ctx);
     case CT_CREG_CPL_COUNT:
@@ -588,12 +640,27 @@ static int emu_mem_write(void *self, uint64_t addr, const void *buf, size_t size
   return 0;
 }
 
-/* Jobs have run when their doorbell returned: there is nothing to wait for. */
-static int emu_wait(void *self, uint64_t until, int timeout_ms) {
-  const struct ct_emu *emu = self;
-  (void)until;
-  (void)timeout_ms;
+static int64_t now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool irq_is_up(const struct ct_emu *emu) {
   return (irq_status(emu) & CT_EMU_REG(emu, IRQ_ENABLE)) != 0;
+}
+
+/* Goes on with what the register accesses left, slice by slice and with one at the least, so that a
+ * host that only looks gets there, too. When nothing can move there is nothing to wait for. */
+static int emu_wait(void *self, uint64_t until, int timeout_ms) {
+  struct ct_emu *emu = self;
+  (void)until; /* of a clock that is not there */
+  const int64_t end = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
+  while (!irq_is_up(emu)) {
+    if (run(emu)) break;
+    if (timeout_ms == 0 || (timeout_ms > 0 && now_ms() >= end)) break;
+  }
+  return irq_is_up(emu);
 }
 
 static int emu_now(void *self, uint64_t *cycle) {

@@ -10,10 +10,15 @@
  *   ct_path.h       what they compute on a tile: plainly, or with vector instructions
  *
  * The transport's arguments are in ct_uri.c.
- * A job runs when a register access makes it runnable, to its end, inference before training. Each
- * unit advances in semaphore steps (LD, ST: outer step; MM: k step; others: command) as far as it
- * can, all in turn; while the device is frozen, one step each. When no unit and no dispatch can
- * advance, the job would wait for ever: it ends with WATCHDOG.
+ * A job runs when a register access makes it runnable, inference before training. Each unit
+ * advances in semaphore steps (LD, ST: outer step; MM: k step; others: command) as far as it can,
+ * all in turn; while the device is frozen, one step each. When no unit and no dispatch can advance,
+ * the job would wait for ever: it ends with WATCHDOG.
+ *
+ * No call takes long. A register access does so much work for each context at most (CT_EMU_SLICE);
+ * what is left goes on in the next one and while the host waits, so a job without end can be
+ * cancelled and waited for in vain, as on hardware. Its time is counted in work, too:
+ * ct_emu_time().
  */
 #ifndef CT_EMU_H
 #define CT_EMU_H
@@ -27,6 +32,10 @@
 #include "ct_transport.h"
 
 enum { CT_EMU_CTXS = 2, CT_EMU_QUEUE = 16, CT_EMU_ADDS = 3 };
+
+/* Work of a context in one register access: a command, a step of a unit, a beat, a row of a product
+ * are one each. More by the last step at the most, which is below 2^20. */
+enum { CT_EMU_SLICE = 1 << 18 };
 
 enum ct_emu_unit { CT_EMU_LD, CT_EMU_ST, CT_EMU_MM, CT_EMU_VL, CT_EMU_VA, CT_EMU_VS, CT_EMU_UNITS };
 
@@ -89,11 +98,13 @@ struct ct_emu_completion {
 
 struct ct_emu_ctx {
   uint32_t reg[64]; /* as written, at CT_CREG_x / 4 */
+  uint32_t spm_len; /* words of the window that the scratchpad has */
   uint32_t head;
   struct ct_emu_completion cpl[CT_CPL_DEPTH];
   unsigned cpl_head, cpl_count;
   bool ring_bad; /* the last completion of the ring had an error */
   uint64_t cnt[32];
+  int64_t fuel; /* work that is left of the slice; at or below 0 the context rests */
 
   /* The running job. */
   bool running, ended; /* ended: END was dispatched */
@@ -105,6 +116,8 @@ struct ct_emu_ctx {
   struct ct_emu_completion result; /* code and addr hold the first failure */
   struct ct_emu_line prog[CT_PROG_MAX];
   uint32_t ncmds, pc, r[CT_NUM_REGS];
+  uint32_t limit;     /* its watchdog; 0: none */
+  uint64_t since[32]; /* cnt[] when its first command came: see ct_emu_time() */
   struct {
     uint32_t first, left; /* index after LOOP; passes still to start */
   } loop[CT_NUM_LOOPS];
@@ -190,13 +203,12 @@ bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word);
 
-/* Where count words from rel on lie, if they lie together within window and memory and parity need
- * not be looked at. False: word by word, please; nothing has failed. */
+/* Where count words from rel on lie, if they lie within the window and parity need not be looked
+ * at. False: word by word, please; nothing has failed. */
 static inline bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx,
                                        uint32_t rel, uint32_t count, uint32_t *first) {
-  const uint32_t size = CT_EMU_CREG(ctx, SPM_SIZE);
-  *first = (CT_EMU_CREG(ctx, SPM_BASE) + rel) & (emu->spm_words - 1);
-  return !emu->flipped && rel < size && count <= size - rel && count <= emu->spm_words - *first;
+  *first = CT_EMU_CREG(ctx, SPM_BASE) + rel;
+  return !emu->flipped && rel < ctx->spm_len && count <= ctx->spm_len - rel;
 }
 
 /* Device memory through the AXI port, in bursts as the DMA cuts them (no longer than max_beats,

@@ -204,6 +204,7 @@ static void mm_multiply(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct
   emu->path->multiply(sides->a[m], sides->b[n], steps, rows, q->step == 0 && !CT_GET(cmd, MM_ACCUM),
                       &ctx->acc[CT_GET(cmd, MM_ACC) + n * CT_GET(cmd, MM_ACC_N) + m]);
   ctx->cnt[CT_CNT_MXU_ROWS] += (uint64_t)rows * steps;
+  ctx->fuel -= rows * steps;
   ctx->result.rows += rows * steps;
 }
 
@@ -529,19 +530,20 @@ static void next_command(struct ct_emu_queue *q) {
   q->step = q->n = q->m = 0;
 }
 
-/* Steps of one unit, as far as it can go, or one only. Inlined for each unit, since processors
- * predict a branch that is the same in every turn. */
+/* Steps of one unit, as far as it can go while the slice lasts, or one only. Inlined for each unit,
+ * since processors predict a branch that is the same in every turn. */
 static inline __attribute__((always_inline)) bool unit_run(
     struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q, bool one_step,
     bool (*step)(struct ct_emu *, struct ct_emu_ctx *, struct ct_emu_queue *)) {
   bool moved = false;
-  while (!ctx->failed && (q->cmd || q->count)) {
+  while (!ctx->failed && ctx->fuel > 0 && (q->cmd || q->count)) {
     if (!q->cmd) {
       next_command(q);
       moved = true;
     }
     if (!step(emu, ctx, q)) break;
     moved = true;
+    --ctx->fuel;
     if (one_step) break;
   }
   return moved;

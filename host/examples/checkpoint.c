@@ -29,7 +29,7 @@ static int train(ct_model *model, uint64_t until) {
 
 static int create(ct_device *dev, ct_model **model) {
   const uint32_t widths[] = {INPUTS, HIDDEN, CLASSES};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   const int err = ct_model_create(dev, widths, 2, 7, model);
   return err ? err : ct_model_training(*model, &training);
 }

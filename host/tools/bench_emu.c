@@ -97,7 +97,7 @@ static int time_steps(ct_model *model, double seconds, struct figures *f) {
 }
 
 static int time_training(ct_device *dev, double seconds, struct figures *f) {
-  const struct ct_training training = {.batch = BATCH, .lr = 0.05f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.05f, .momentum = 0.9f}};
   ct_model *model = NULL;
   int rc = ct_model_create(dev, widths, LAYERS, 1, &model);
   if (rc >= 0) rc = ct_model_training(model, &training);

@@ -12,6 +12,7 @@ enum {
   BUSY_SHARE = 4,
   BUSY_LEAST = 8,
   QUEUED = 3,
+  SETTLE = 4096, /* cycles in which a window opens, however long a counter takes to be read */
   WINDOW_MOST = 10000000 /* cycles; twenty training steps of the largest network at 16 bytes each */
 };
 
@@ -53,7 +54,7 @@ static int window_close(struct interfere *t, struct interfere_run *r) {
 
 static int submit(struct interfere *t, uint32_t request, uint64_t cycle) {
   struct ct_job job = {.program = t->infer};
-  job.args[CT_INFER_IMAGE - 1] = (uint32_t)(t->image / CT_UNIT);
+  job.args[CT_INFER_IMAGE - 1] = (uint32_t)(ct_weights_address(t->weights) / CT_UNIT);
   job.args[CT_INFER_OUT - 1] = (uint32_t)((t->out + request * t->out_pitch) / CT_UNIT);
   job.args[CT_INFER_ROW - 1] = (uint32_t)((t->rows + request * t->row_pitch) / CT_UNIT);
   return ct_submit_at(t->dev, CT_INFERENCE, &job, cycle, NULL);
@@ -86,12 +87,11 @@ static int check(struct interfere *t, struct interfere_run *r, uint32_t request)
   return rc;
 }
 
-/* One job at a time: number i a gap after number i - 1. */
-static int serve(struct interfere *t, struct interfere_run *r, size_t jobs) {
+/* One job at a time: number i a gap after number i - 1, the first one a gap after cycle `end`. */
+static int serve(struct interfere *t, struct interfere_run *r, size_t jobs, uint64_t end) {
   struct ct_rand rand;
-  uint64_t end = 0;
+  int rc = 0;
   ct_rand_seed(&rand, t->o->seed + 1, CT_RAND_STREAM_INTERFERENCE);
-  int rc = ct_now(t->dev, &end);
   for (size_t i = 0; rc >= 0 && i < jobs && !cli_stopped(); ++i) {
     const uint64_t gap = GAP_LEAST + ct_rand_below(&rand, t->gap_range);
     const uint32_t request = (uint32_t)ct_rand_below(&rand, REQUESTS);
@@ -146,15 +146,16 @@ static int drain(struct interfere *t) {
   return rc;
 }
 
-/* Until the load is in its stride. */
-static int warm_up(struct interfere *t) {
+/* Until the load is in its stride; *end: when the last step of that was done. */
+static int warm_up(struct interfere *t, uint64_t *end) {
   const uint64_t until = t->steps_done + WARM_JOBS;
-  struct ct_event result;
+  struct ct_event result = {.end = 0};
   bool mine;
   int rc = 0;
   t->training = true;
   while (rc >= 0 && t->steps_done < until && !cli_stopped())
     rc = reap(t, &result, &mine);
+  *end = result.end;
   return rc;
 }
 
@@ -169,9 +170,11 @@ static int make_room(const struct interfere *t, struct interfere_run *r, size_t 
 /* The first jobs also load what stays in the scratchpad. */
 int interfere_service(struct interfere *t, size_t jobs, uint64_t *cycles) {
   struct interfere_run few = {.jobs = 0};
+  uint64_t now = 0;
   t->gap_range = 1;
   int rc = make_room(t, &few, jobs);
-  if (rc >= 0) rc = serve(t, &few, jobs);
+  if (rc >= 0) rc = ct_now(t->dev, &now);
+  if (rc >= 0) rc = serve(t, &few, jobs, now);
   *cycles = few.jobs ? few.latency[few.jobs - 1] : 0;
   free(few.latency);
   free(few.refused);
@@ -195,15 +198,18 @@ static int run_alone(struct interfere *t) {
   if (t->o->alone) return rc;
   if (rc >= 0) rc = make_room(t, &t->alone, t->o->jobs);
   if (rc >= 0) rc = window_open(t, &t->alone);
-  if (rc >= 0) rc = serve(t, &t->alone, t->o->jobs);
+  if (rc >= 0) rc = serve(t, &t->alone, t->o->jobs, t->alone.from);
   return rc < 0 ? rc : window_close(t, &t->alone);
 }
 
+/* Jobs are placed by the end of a step and not by the host's clock, so that a run does not depend
+ * on how long the host's accesses take: with --alone it is the same as without. */
 static int run_together(struct interfere *t) {
-  int rc = warm_up(t);
+  uint64_t end = 0;
+  int rc = warm_up(t, &end);
   if (rc >= 0) rc = make_room(t, &t->together, t->o->jobs);
   if (rc >= 0) rc = window_open(t, &t->together);
-  if (rc >= 0) rc = serve(t, &t->together, t->o->jobs);
+  if (rc >= 0) rc = serve(t, &t->together, t->o->jobs, end + SETTLE);
   if (rc >= 0) rc = window_close(t, &t->together);
   const int drained = drain(t);
   return rc < 0 ? rc : drained;
@@ -216,7 +222,7 @@ static int run_train_alone(struct interfere *t) {
   struct ct_event result;
   uint64_t now = 0;
   bool mine;
-  int rc = warm_up(t);
+  int rc = warm_up(t, &now);
   if (rc >= 0) rc = window_open(t, &t->train_alone);
   const uint64_t as_long = t->together.to - t->together.from;
   const uint64_t end = t->train_alone.from + (as_long < WINDOW_MOST ? as_long : WINDOW_MOST);
@@ -243,7 +249,8 @@ static size_t busy_jobs(const struct interfere *t) {
 
 static int run_busy(struct interfere *t) {
   const size_t jobs = busy_jobs(t);
-  int rc = warm_up(t);
+  uint64_t end;
+  int rc = warm_up(t, &end);
   if (rc >= 0) rc = make_room(t, &t->busy, jobs);
   if (rc >= 0) rc = serve_busy(t, &t->busy, jobs);
   const int drained = drain(t);

@@ -43,13 +43,13 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
   return 0;
 }
 
-/* A rate that the library takes; at: which of a training's. */
+/* A rate that the library takes; at: which of them. */
 static float rate_of(const struct argp_state *state, const char *option, const char *arg,
                      size_t at) {
-  struct ct_training t = {.batch = 1};
+  struct ct_rates t = {.lr = 0};
   const float rate = cli_real(state, option, arg, -INFINITY, INFINITY);
   memcpy((char *)&t + at, &rate, sizeof rate);
-  if (ct_training_check(&t)) argp_error(state, "%s: %s", option, ct_last_error(NULL));
+  if (ct_rates_check(&t)) argp_error(state, "%s: %s", option, ct_last_error(NULL));
   return rate;
 }
 
@@ -69,14 +69,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       l->epochs = cli_count(state, "--epochs", arg, 1, 1000000);
       break;
     case KEY_LR:
-      l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_training, lr));
+      l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_rates, lr));
       break;
     case KEY_MOMENTUM:
-      l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_training, momentum));
+      l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_rates, momentum));
       break;
     case KEY_DECAY:
       l->weight_decay =
-          rate_of(state, "--weight-decay", arg, offsetof(struct ct_training, weight_decay));
+          rate_of(state, "--weight-decay", arg, offsetof(struct ct_rates, weight_decay));
       break;
     case KEY_SEED:
       l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
@@ -153,7 +153,8 @@ uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds) {
 
 int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model) {
   const struct ct_training training = {
-      .batch = l->batch, .lr = l->lr, .momentum = l->momentum, .weight_decay = l->weight_decay};
+      .batch = l->batch,
+      .rates = {.lr = l->lr, .momentum = l->momentum, .weight_decay = l->weight_decay}};
   const int rc = ct_model_training(model, &training);
   return rc < 0 ? cli_fail_device(dev, rc, "the model cannot be trained on this device") : 0;
 }
@@ -203,7 +204,7 @@ void learn_json(const struct learn *l, json_t *object) {
 
 enum { CHUNK = 256 }; /* images that are unpacked to FP32 at once */
 
-int learn_evaluate(ct_model *model, uint64_t image, const struct ct_dataset *ds,
+int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
                    const struct ct_dataset_part *part, size_t *right) {
   int rc = 0;
   uint32_t index[CHUNK], labels[CHUNK];
@@ -218,7 +219,7 @@ int learn_evaluate(ct_model *model, uint64_t image, const struct ct_dataset *ds,
       labels[i] = part->labels[from + i];
     }
     ct_dataset_values(ds, part, index, n, x);
-    rc = ct_model_evaluate(model, image, x, labels, n, &hits);
+    rc = ct_model_evaluate(model, weights, x, labels, n, &hits);
     *right += hits;
   }
   free(x);

@@ -17,12 +17,30 @@ const char *serve_arrivals_name(enum serve_arrivals arrivals) {
 /* Of the measured requests: those that came too late, or never; requests a second in time. */
 struct figures {
   struct ct_stats latency;
-  size_t missed;
+  size_t missed, unknown; /* too late; answered, but nobody knows when */
   double goodput, mean_batch;
 };
 
 static bool in_time(const struct serve *s, const struct serve_request *r) {
   return r->answered && (!s->o->deadline || r->end - r->scheduled <= s->o->deadline);
+}
+
+/* Of the servers, the most: what ADAPTIVE takes off a deadline, and deadlines that can hold, and
+ * that do. 0: unknown. */
+struct limits {
+  uint32_t margin, least, safe;
+};
+
+static struct limits limits_of(const struct serve *s) {
+  struct limits most = {0, 0, 0};
+  for (size_t i = 0; i < s->o->models; ++i) {
+    struct ct_server_info info;
+    if (ct_server_info(s->model[i].server, &info)) continue;
+    if (info.margin > most.margin) most.margin = info.margin;
+    if (info.least_deadline > most.least) most.least = info.least_deadline;
+    if (info.safe_deadline > most.safe) most.safe = info.safe_deadline;
+  }
+  return most;
 }
 
 static double mean_batch(const struct serve_run *run) {
@@ -54,6 +72,8 @@ static int figures_of(const struct serve *s, struct figures *f) {
   const struct serve_run *run = &s->run;
   const size_t drop = ct_stats_drop(run->count);
   *f = (struct figures){.mean_batch = mean_batch(run)};
+  for (size_t i = 0; i < run->count; ++i)
+    f->unknown += run->request[i].met == CT_MET_UNKNOWN;
   if (!s->info.has_clock || run->done < run->count) return 0;
   serve_deadlines(s, drop, &f->missed, &f->goodput);
   return serve_latencies(run, drop, &f->latency);
@@ -83,6 +103,21 @@ static void print_latency(const struct serve *s, const struct figures *f) {
   }
 }
 
+/* What cannot be, or need not be. */
+static void print_limits(const struct serve *s) {
+  const struct limits l = limits_of(s);
+  const bool adaptive = s->o->serving.batching == CT_BATCHING_ADAPTIVE;
+  if (s->o->deadline < l.least)
+    fprintf(s->text, "               cannot hold: a request alone takes %" PRIu32 " cycles\n",
+            l.least);
+  else if (adaptive && s->o->deadline < l.safe)
+    fprintf(s->text,
+            "               below %" PRIu32
+            " cycles batches go at once, and may be late when others "
+            "are in front\n",
+            l.safe);
+}
+
 static void print_times(const struct serve *s, const struct figures *f) {
   fprintf(s->text, "capacity       %.1f cycles a request, %.0f requests a second\n",
           (double)s->capacity_busy / (double)s->capacity_done, per_second(s, 1000));
@@ -96,6 +131,7 @@ static void print_times(const struct serve *s, const struct figures *f) {
     fprintf(s->text, "deadline       %" PRIu32 " cycles, missed by %zu of %zu (%.3f %%)\n",
             s->o->deadline, f->missed, f->latency.count,
             f->latency.count ? 100 * (double)f->missed / (double)f->latency.count : 0);
+  if (s->o->deadline) print_limits(s);
   fprintf(s->text, "goodput        %.0f requests a second\n", f->goodput);
   if (s->probes_done)
     fprintf(s->text,
@@ -115,10 +151,20 @@ void serve_print(const struct serve *s) {
     fprintf(s->text, "model          %s, weights %s\n", layers,
             info.pinned_words ? "stay in the scratchpad" : "come with every batch");
   }
-  fprintf(s->text, "batching       %s, up to %" PRIu32 " requests\n",
+  const uint32_t margin = limits_of(s).margin;
+  fprintf(s->text, "batching       %s, up to %" PRIu32 " requests",
           ct_batching_name(s->o->serving.batching),
           s->o->serving.max_batch ? s->o->serving.max_batch : 16);
+  if (margin && s->o->serving.batching == CT_BATCHING_ADAPTIVE)
+    fprintf(s->text, ", %" PRIu32 " cycles early", margin);
+  fputc('\n', s->text);
   if (s->info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
+  if (f.unknown)
+    fprintf(s->text,
+            "deadline       %" PRIu32
+            " cycles: whether it was met is unknown of %zu requests, for "
+            "this device has no time\n",
+            s->o->deadline, f.unknown);
   fprintf(s->text, "batches        %.2f requests in the mean\n", f.mean_batch);
   fprintf(s->text, "answers        %zu of %zu, %zu wrong\n", s->run.done - s->run.failed,
           s->run.count, s->wrong);
@@ -196,6 +242,7 @@ static json_t *json_search(const struct serve *s) {
 int serve_json(const struct serve *s) {
   struct figures f;
   const struct serve_options *o = s->o;
+  const struct limits limits = limits_of(s);
   if (figures_of(s, &f)) return 1;
   const struct ct_stats *l = &f.latency;
   json_t *root = json_pack(
@@ -203,8 +250,10 @@ int serve_json(const struct serve *s) {
       json_models(s), "arrivals", serve_arrivals_name(o->arrivals), "seed", (json_int_t)o->seed,
       "load", o->permille / 1000.0, "batching", ct_batching_name(o->serving.batching), "max_batch",
       o->serving.max_batch ? (int)o->serving.max_batch : 16, "max_wait_cycles",
-      (json_int_t)o->serving.max_wait, "margin_cycles", (json_int_t)o->serving.margin,
+      (json_int_t)o->serving.max_wait, "margin_cycles", (json_int_t)limits.margin,
       "deadline_cycles", (json_int_t)o->deadline, "stopped", (int)cli_stopped());
+  json_object_set_new(root, "least_deadline_cycles", cycles(limits.least));
+  json_object_set_new(root, "safe_deadline_cycles", cycles(limits.safe));
   json_object_set_new(root, "clock_hz",
                       s->info.has_clock ? json_integer((json_int_t)s->info.clock_hz) : json_null());
   json_object_set_new(
@@ -215,15 +264,16 @@ int serve_json(const struct serve *s) {
                 cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
   json_object_set_new(
       root, "serve",
-      json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:o}",
                 "requests", (json_int_t)s->run.count, "completed",
                 (json_int_t)(s->run.done - s->run.failed), "wrong", (json_int_t)s->wrong,
                 "measured", (json_int_t)l->count, "dropped", (json_int_t)l->dropped, "p50_cycles",
                 cycles(l->p50), "p90_cycles", cycles(l->p90), "p99_cycles", cycles(l->p99),
                 "p999_cycles", cycles(l->p999), "max_cycles", cycles(l->max), "deadline_misses",
                 o->deadline && l->count ? json_integer((json_int_t)f.missed) : json_null(),
-                "goodput_per_second", f.goodput > 0 ? json_real(f.goodput) : json_null(),
-                "mean_batch", f.mean_batch, "batches", serve_json_batches(&s->run)));
+                "deadline_unknown", (json_int_t)f.unknown, "goodput_per_second",
+                f.goodput > 0 ? json_real(f.goodput) : json_null(), "mean_batch", f.mean_batch,
+                "batches", serve_json_batches(&s->run)));
   json_object_set_new(root, "sustainable", json_search(s));
   return cli_json_write(o->json, root);
 }

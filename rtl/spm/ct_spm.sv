@@ -6,8 +6,10 @@
 // Rank        of the reads that want a bank the one goes whose port was served least recently: each of the four others goes before it
 //             once at most, so no read waits for more than 4 cycles. With strict_i (ct_core: PRIORITY with the floor at 0) reads with
 //             rd_yield_i (training's) go after all without, and among equals the first port goes: VL is the last one because it may stand in for
-//             inference with words of training (urgent_q of ct_vpu). Then age counts in every 64th cycle, if a read has waited for the 64
-//             before: no read without rd_yield_i waits for more than 384 cycles. Of two writes LD's goes (see ct_vpu_vs_guard).
+//             inference with words of training (urgent_q of ct_vpu). While reads without rd_yield_i wait, age counts among them in every
+//             64th cycle, once one has waited for the 64 before: none waits for more than 384 cycles. (A read with rd_yield_i never
+//             changes the order of others, nor does the hour: what inference sees is the same beside training and alone, then and now.)
+//             Of two writes LD's goes (see ct_vpu_guard).
 // Banks       word address modulo Banks. A bank does one read and one write a cycle; rd_ready_o and wr_ready_o (combinational) say
 //             whether the request is served in this cycle. Write port 0 is always served.
 // Latency     read data come exactly ct_pkg::SpmLat = 2 cycles after the cycle of the grant, marked by rd_vld_o; data and parity
@@ -151,16 +153,19 @@ module ct_spm #(
   end
 
   // Which of two ports was served less recently: bit Ports*q + p, for q < p, says that it is p. Of several that are served in one
-  // cycle the order stays, so it is always one of all ports.
+  // cycle the order stays, so it is always one of all ports. Reads that yield do not count in it.
   logic [Ports*Ports-1:0] later_d, later_q;
   logic [Ports-1:0]       served;
-  logic [5:0]             tick_q;        // modulo 64
+  logic [5:0]             tick_d, tick_q;  // cycles since reads that do not yield began to wait, modulo 64
   logic                   tick, by_age;
+  logic [Ports-1:0]       waits;           // and does not yield
   logic [Ports-1:0]       seen_d, seen_q;  // has waited since the last tick
-  assign served = rd_valid_i & rd_ready;
+  assign served = rd_valid_i & rd_ready & ~rd_yield;
+  assign waits  = rd_valid_i & ~rd_ready & ~rd_yield;
   assign tick   = tick_q == 6'd63;
+  assign tick_d = (waits != '0) ? tick_q + 6'd1 : 6'd0;
   assign by_age = !strict_i || (tick && seen_q != '0);
-  assign seen_d = rd_valid_i & ~rd_ready & (seen_q | {Ports{tick}});
+  assign seen_d = waits & (seen_q | {Ports{tick}});
   always_comb begin
     later_d = later_q;
     for (int p = 1; p < Ports; p++) begin
@@ -178,7 +183,7 @@ module ct_spm #(
     end else begin
       if (rd_valid_i != '0) later_q <= later_d;
       seen_q  <= seen_d;
-      tick_q  <= tick_q + 6'd1;
+      tick_q  <= tick_d;
     end
   end
 

@@ -22,8 +22,20 @@ static bool write_fails(struct flaky *f, uint32_t offset) {
   return true;
 }
 
+/* The way to the device takes its time: of a simulator, accesses of a register that does nothing.
+ */
+static void lag(struct flaky *f) {
+  uint64_t now = 0, end = 0;
+  uint32_t id = 0;
+  if (!f->lag || f->inner->now(f->self, &now) || now == CT_NO_CYCLE) return;
+  end = now + ct_rng_below(&f->rng, f->lag + 1);
+  while (now < end && !f->inner->reg_read(f->self, CT_REG_ID, &id) && !f->inner->now(f->self, &now))
+    continue;
+}
+
 static int flaky_read(void *self, uint32_t offset, uint32_t *value) {
   struct flaky *f = self;
+  lag(f);
   if (!f->only && fails(f, offset)) return CT_ERR_DEVICE;
   const int err = f->inner->reg_read(f->self, offset, value);
   if (offset == CT_REG_REC_STATE && f->shy && f->popped) *value = 0;
@@ -34,6 +46,7 @@ static int flaky_read(void *self, uint32_t offset, uint32_t *value) {
 
 static int flaky_write(void *self, uint32_t offset, uint32_t value) {
   struct flaky *f = self;
+  lag(f);
   const bool fail = write_fails(f, offset);
   const bool effect =
       !fail || f->effect == WITH || (f->effect == EITHER && ct_rng_below(&f->rng, 2));

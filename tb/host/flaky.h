@@ -23,6 +23,7 @@ struct flaky {
   unsigned from, most;    /* with only: after so many writes, and so many of them; 0: all */
   enum effect effect;
   bool shy, popped;
+  uint32_t lag;                      /* so many cycles at most pass before an access; 0: none */
   int irq;                           /* see flaky_have_irq() */
   void (*at_state)(struct flaky *f); /* NULL, or what happens while BATCH_STATE is on its way */
   unsigned failed[2];                /* without, with effect */

@@ -107,7 +107,7 @@ static int file_digest(ct_model *model, uint64_t *d) {
 static int learn(ct_device *dev, uint32_t *state, struct digests *d) {
   static const uint32_t widths[] = {IN, HIDDEN, OUT};
   const struct ct_training training = {
-      .batch = BATCH, .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
+      .batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f}};
   static float x[BATCH * IN], w[IN * HIDDEN], logits[BATCH * OUT], loss[STEPS];
   uint32_t labels[BATCH];
   ct_model *model = NULL;
@@ -123,8 +123,8 @@ static int learn(ct_device *dev, uint32_t *state, struct digests *d) {
   }
   size_t right = 0;
   if (!err) err = file_digest(model, &d->file);
-  if (!err) err = CALL(ct_model_infer(model, CT_IMAGE_OWN, x, BATCH, logits));
-  if (!err) err = CALL(ct_model_evaluate(model, CT_IMAGE_OWN, x, labels, BATCH, &right));
+  if (!err) err = CALL(ct_model_infer(model, NULL, x, BATCH, logits));
+  if (!err) err = CALL(ct_model_evaluate(model, NULL, x, labels, BATCH, &right));
   d->loss = digest(loss, sizeof loss);
   d->logits = digest(logits, sizeof logits) + right;
   ct_model_free(model);

@@ -749,6 +749,22 @@ static void serving_in_batches(void **state) {
   free(rows);
 }
 
+/* Nobody knows when an answer came, so nobody says that it came in time. */
+static void deadlines_without_time(void **state) {
+  (void)state;
+  char *text = cli_expect(0, "", "serve-bench --requests 50 --deadline 5000" EMU);
+  assert_non_null(strstr(text, "whether it was met is unknown of 50 requests"));
+  free(text);
+  json_t *root = cli_expect_json("serve-bench --requests 50 --deadline 5000 --json -" EMU);
+  assert_true(cli_number_at(root, "serve.deadline_unknown") == 50);
+  assert_true(json_is_null(cli_at(root, "serve.deadline_misses")));
+  assert_true(json_is_null(cli_at(root, "serve.goodput_per_second")));
+  json_decref(root);
+  root = cli_expect_json("serve-bench --requests 50 --json -" EMU);
+  assert_true(cli_number_at(root, "serve.deadline_unknown") == 0);
+  json_decref(root);
+}
+
 static void write_text(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -819,6 +835,7 @@ int main(void) {
       cmocka_unit_test(a_report),
       cmocka_unit_test(traces_refused),
       cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(deadlines_without_time),
       cmocka_unit_test(serve_bench_refuses),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);

@@ -111,6 +111,141 @@ static void test_large_products_fit_a_program(void **state) {
     check_program(shape[i][0], shape[i][1], shape[i][2], 32768, 16);
 }
 
+/* ---- All shapes ---- */
+
+/* Any size up to `most`, small ones as often as large ones. */
+static uint32_t draw_size(ct_rng *rng, uint32_t most) {
+  uint32_t bits = 1;
+  while (bits < 32 && most >> bits)
+    ++bits;
+  const uint32_t size = 1 + ct_rng_below(rng, UINT32_C(1) << ct_rng_below(rng, bits));
+  return size < most ? size : most;
+}
+
+/* Windows from the smallest to the largest that a core can be built with. */
+static uint32_t draw_window(ct_rng *rng) {
+  const uint32_t words = UINT32_C(128) << ct_rng_below(rng, 12);
+  const uint32_t window = words + (ct_rng_below(rng, 2) ? ct_rng_below(rng, words) : 0);
+  return window < CT_GEMM_WINDOW ? CT_GEMM_WINDOW : window;
+}
+
+static uint64_t units_of_c(const struct ct_gemm *s) {
+  if (s->result == CT_GEMM_F32) return (uint64_t)s->m * s->pitch;
+  return (uint64_t)ct_tiles(s->m) * ct_tiles(s->n) * CT_RECORD_UNITS;
+}
+
+static uint64_t units_of_operand(uint32_t rows, uint32_t k) {
+  return (uint64_t)ct_tiles(rows) * ct_tiles(k) * CT_RECORD_UNITS;
+}
+
+static uint64_t units_of(const struct ct_gemm *s) {
+  return units_of_operand(s->m, s->k) + units_of_operand(s->n, s->k) + units_of_c(s);
+}
+
+static struct ct_gemm draw_shape(ct_rng *rng, uint32_t most) {
+  const uint32_t n = draw_size(rng, most);
+  return (struct ct_gemm){.m = draw_size(rng, most),
+                          .n = n,
+                          .k = draw_size(rng, most),
+                          .pitch = (n + 3) / 4,
+                          .spm_words = draw_window(rng),
+                          .result = ct_rng_below(rng, 2) ? CT_GEMM_HBFP8 : CT_GEMM_F32};
+}
+
+/* What building may cost: commands written down and comparisons. The largest that 200,000 drawn
+ * shapes took is 1,270,000. */
+enum { MOST_WORK = 2000000, MOST_MS = 1000 };
+
+static void build_jobs(struct ct_gemm *s, struct ct_gemm_jobs *jobs) {
+  char why[256] = "";
+  const struct ct_why w = {why, sizeof why};
+  uint64_t work = 0;
+  s->work = &work;
+  const uint64_t from = ct_tb_ms();
+  const int err = ct_prog_gemm_jobs(s, jobs, &w);
+  s->work = NULL;
+  if (err) fail_msg("%u x %u x %u, window %u: %s", s->m, s->n, s->k, s->spm_words, why);
+  if (work > MOST_WORK)
+    fail_msg("%u x %u x %u, window %u: %llu to build", s->m, s->n, s->k, s->spm_words,
+             (unsigned long long)work);
+  assert_true(ct_tb_ms() - from < MOST_MS);
+}
+
+/* Every shape whose data fit the largest device memory, 2^32 units, has programs, which take no
+ * time to make. */
+static void test_nothing_is_refused(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(4);
+  struct ct_gemm_jobs jobs;
+  unsigned several = 0;
+  for (int i = 0; i < 2000; ++i) {
+    struct ct_gemm s = draw_shape(&rng, 1 << 24);
+    while (units_of(&s) >> 32)
+      s = draw_shape(&rng, 1 << 24);
+    build_jobs(&s, &jobs);
+    several += ct_gemm_jobs_count(&s, &jobs) > 1;
+    ct_gemm_jobs_free(&jobs);
+  }
+  assert_true(several > 0);
+  struct ct_gemm long_one = {.m = 2221, .n = 2597, .k = 1264, .pitch = 650, .spm_words = 4096};
+  build_jobs(&long_one, &jobs);
+  ct_gemm_jobs_free(&jobs);
+}
+
+/* Each job in its place; together they store all of C, and nothing twice. */
+static void check_jobs(struct ct_gemm *s, unsigned depth, int eager) {
+  char why[256] = "";
+  const uint32_t b = (uint32_t)units_of_operand(s->m, s->k);
+  const uint32_t c = b + (uint32_t)units_of_operand(s->n, s->k);
+  struct ct_gemm_jobs jobs;
+  uint64_t stored = 0;
+  build_jobs(s, &jobs);
+  for (uint64_t i = 0; i < ct_gemm_jobs_count(s, &jobs); ++i) {
+    const struct ct_gemm_job job = ct_gemm_job_at(s, &jobs, i);
+    struct ct_racecheck_stats stats;
+    const struct ct_racecheck check = {
+        .cmds = jobs.code[job.program].cmd,
+        .count = jobs.code[job.program].count,
+        .args = {(uint32_t)job.a, b + (uint32_t)job.b, c + (uint32_t)job.c},
+        .spm_words = s->spm_words,
+        .dram_units = c + (uint32_t)units_of_c(s),
+        .depth = depth,
+        .eager = eager};
+    if (!ct_racecheck(&check, &stats, why, sizeof why))
+      fail_msg("%u x %u x %u, window %u, depth %u, job %u: %s", s->m, s->n, s->k, s->spm_words,
+               depth, (unsigned)i, why);
+    stored += stats.st_beats;
+  }
+  assert_true(stored == units_of_c(s));
+  ct_gemm_jobs_free(&jobs);
+}
+
+/* Shapes that take several jobs. */
+static const uint32_t several_jobs[][4] = {
+    {323, 250, 106, 236}, {230, 375, 129, 192}, {366, 209, 216, 318}, {427, 245, 213, 256}};
+enum { SEVERAL = sizeof several_jobs / sizeof *several_jobs };
+
+static struct ct_gemm shape_of(const uint32_t *size) {
+  return (struct ct_gemm){
+      .m = size[0], .n = size[1], .k = size[2], .pitch = (size[1] + 3) / 4, .spm_words = size[3]};
+}
+
+static void test_drawn_jobs_are_race_free(void **state) {
+  (void)state;
+  enum { MOST_STEPS = 2500 }; /* products of tiles: the checker takes them one by one */
+  ct_rng rng = ct_rng_make(5);
+  for (int i = 0; i < 300; ++i) {
+    struct ct_gemm s = draw_shape(&rng, 1 << 14);
+    while ((uint64_t)ct_tiles(s.m) * ct_tiles(s.n) * ct_tiles(s.k) > MOST_STEPS)
+      s = draw_shape(&rng, 1 << 14);
+    check_jobs(&s, 16, (int)ct_rng_below(&rng, 7));
+  }
+  for (size_t i = 0; i < SEVERAL; ++i) {
+    struct ct_gemm s = shape_of(several_jobs[i]);
+    check_jobs(&s, 16, (int)ct_rng_below(&rng, 7));
+  }
+}
+
 /* ---- Results ---- */
 
 static uint32_t bits(float x) {
@@ -202,22 +337,27 @@ static void put_packed(ct_device *dev, const float *x, size_t rows, size_t cols,
   free(packed);
 }
 
-/* C in HBFP8 at *at, as a job. */
+/* C in HBFP8 at *at, as jobs. */
 static void run_hbfp8(ct_device *dev, enum ct_queue queue, const struct ct_gemm *shape, uint64_t a,
                       uint64_t b, uint64_t *at) {
-  struct ct_code code;
-  ct_program *program;
-  uint64_t tag;
+  struct ct_gemm_jobs jobs;
+  ct_program *program[CT_GEMM_PROGRAMS] = {NULL};
   struct ct_event r;
   assert_int_equal(ct_mem_alloc(dev, ct_pack_size(shape->m, shape->n), at), CT_OK);
-  assert_int_equal(ct_prog_gemm(shape, &code, NULL), CT_OK);
-  assert_int_equal(ct_code_load(dev, &code, &program), CT_OK);
-  const struct ct_job job = {
-      .program = program, .args = {(uint32_t)(a / 16), (uint32_t)(b / 16), (uint32_t)(*at / 16)}};
-  assert_int_equal(ct_submit(dev, queue, &job, &tag), CT_OK);
-  assert_int_equal(ct_wait(dev, tag, &r, CT_FOREVER), CT_OK);
-  assert_int_equal(r.error, CT_OK);
-  ct_program_free(program);
+  assert_int_equal(ct_prog_gemm_jobs(shape, &jobs, NULL), CT_OK);
+  for (unsigned i = 0; i < CT_GEMM_PROGRAMS; ++i)
+    if (jobs.code[i].cmd) assert_int_equal(ct_code_load(dev, &jobs.code[i], &program[i]), CT_OK);
+  for (uint64_t i = 0; i < ct_gemm_jobs_count(shape, &jobs); ++i) {
+    const struct ct_gemm_job part = ct_gemm_job_at(shape, &jobs, i);
+    const struct ct_job job = {.program = program[part.program],
+                               .args = {(uint32_t)(a / 16 + part.a), (uint32_t)(b / 16 + part.b),
+                                        (uint32_t)(*at / 16 + part.c)}};
+    assert_int_equal(ct_submit(dev, queue, &job, NULL), CT_OK);
+    assert_int_equal(ct_reap(dev, &r, CT_FOREVER), CT_OK);
+    assert_int_equal(r.error, CT_OK);
+  }
+  for (unsigned i = 0; i < CT_GEMM_PROGRAMS; ++i)
+    ct_program_free(program[i]);
 }
 
 static void check_hbfp8(const char *uri, enum ct_queue queue, uint32_t m, uint32_t n, uint32_t k,
@@ -294,6 +434,8 @@ int main(void) {
                                      cmocka_unit_test(test_random_programs_are_race_free),
                                      cmocka_unit_test(test_nothing_is_read_twice),
                                      cmocka_unit_test(test_large_products_fit_a_program),
+                                     cmocka_unit_test(test_nothing_is_refused),
+                                     cmocka_unit_test(test_drawn_jobs_are_race_free),
                                      cmocka_unit_test(test_hbfp8_results_equal_the_contract),
                                      cmocka_unit_test(test_results_equal_the_contract),
                                      cmocka_unit_test(test_refusals_say_why)};

@@ -476,7 +476,8 @@ static void test_programs_have_limits(void **state) {
 static const uint32_t widths[] = {30, 20, 5};
 
 static ct_model *trained_model(ct_device *dev, int steps, ct_model *go_on) {
-  const struct ct_training t = {.batch = 6, .lr = 0.05f, .momentum = 0.9f, .weight_decay = 1e-3f};
+  const struct ct_training t = {.batch = 6,
+                                .rates = {.lr = 0.05f, .momentum = 0.9f, .weight_decay = 1e-3f}};
   ct_model *m = go_on;
   if (!m) assert_int_equal(ct_model_create(dev, widths, 2, 42, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &t), CT_OK);
@@ -520,8 +521,8 @@ static void test_training_resumes_from_a_file(void **state) {
   assert_int_equal(ct_model_load(dev, path, &second), CT_OK);
   assert_same_numbers(first, second);
   assert_int_equal(ct_model_info(second, &info), CT_OK);
-  assert_true(info.training.batch == 6 && info.training.lr == 0.05f &&
-              info.training.momentum == 0.9f && info.training.weight_decay == 1e-3f);
+  assert_true(info.training.batch == 6 && info.training.rates.lr == 0.05f &&
+              info.training.rates.momentum == 0.9f && info.training.rates.weight_decay == 1e-3f);
   assert_true(info.steps == 3 && info.epochs == 2 && info.seed == 42 && info.layers == 2 &&
               info.widths[2] == 5);
   assert_int_equal(info.macs_per_row, 700);

@@ -452,7 +452,7 @@ static struct matrix gradient_below(const struct blocks *dz, const struct matrix
 
 /* One step; returns the sum of the losses. */
 static uint32_t train_step(struct model *m, const struct matrix *x, const uint32_t *labels,
-                           const struct ct_training *t) {
+                           const struct ct_rates *t) {
   struct blocks xq[16];
   struct matrix dz = run_forward(m, x, true, xq);
   uint32_t *loss = malloc(x->rows * sizeof *loss);
@@ -552,7 +552,7 @@ static void check_answers(ct_model *m, const struct ct_mlp *net, ct_rng *rng, ui
   struct model want = model_from(m, net);
   struct matrix in = matrix_from(x, rows, net->width[0]);
   struct matrix z = run_forward(&want, &in, false, NULL);
-  assert_int_equal(ct_model_infer(m, 0, x, rows, got), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, rows, got), CT_OK);
   ct_assert_same("logits", got, z.x, (size_t)rows * classes * sizeof *got);
   model_free(&want);
   free(in.x);
@@ -564,19 +564,23 @@ static void check_answers(ct_model *m, const struct ct_mlp *net, ct_rng *rng, ui
 static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
                         ct_rng *rng) {
   ct_device *dev = open_emulator(uri);
-  const struct ct_training t = {
-      .batch = batch, .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
+  const struct ct_training t = {.batch = batch};
   ct_model *m;
   assert_int_equal(ct_model_create(dev, net->width, net->layers, ct_rng_u64(rng), &m), CT_OK);
   if (ct_model_training(m, &t)) fail_msg("%s", ct_last_error(dev));
   struct model want = model_from(m, net);
   uint32_t *labels = malloc(batch * sizeof *labels);
   for (int i = 0; i < steps; ++i) {
+    /* Every step has rates of its own. */
+    const struct ct_rates rates = {.lr = 0.01f * (float)(1 + ct_rng_below(rng, 20)),
+                                   .momentum = 0.1f * (float)ct_rng_below(rng, 10),
+                                   .weight_decay = 1e-4f * (float)ct_rng_below(rng, 20)};
+    assert_int_equal(ct_model_set_rates(m, &rates), CT_OK);
     float *x = random_rows(rng, (size_t)batch * net->width[0]), loss;
     struct matrix in = matrix_from(x, batch, net->width[0]);
     for (uint32_t r = 0; r < batch; ++r)
       labels[r] = ct_rng_below(rng, net->width[net->layers]);
-    uint32_t total = train_step(&want, &in, labels, &t);
+    uint32_t total = train_step(&want, &in, labels, &rates);
     if (ct_model_step(m, x, labels, &loss)) fail_msg("%s", ct_last_error(dev));
     float mean;
     memcpy(&mean, &total, sizeof mean);
@@ -627,32 +631,38 @@ static void test_published_versions_stay(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(3);
   const uint32_t width[] = {64, 128, 64, 10};
-  const struct ct_training t = {.batch = 8, .lr = 0.1f};
+  const struct ct_training t = {.batch = 8, .rates = {.lr = 0.1f}};
   ct_device *dev = open_emulator("emu:");
   ct_model *m;
   struct ct_model_info info;
+  struct ct_weights_info of;
   struct ct_event r;
-  uint64_t slot, tag;
+  ct_weights *version;
+  uint64_t tag;
   float *x = random_rows(&rng, 8 * 64), before[80], after[80], now[80];
   uint32_t labels[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   assert_int_equal(ct_model_create(dev, width, 3, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &t), CT_OK);
-  assert_int_equal(ct_model_info(m, &info), CT_OK);
-  assert_int_equal(ct_mem_alloc(dev, info.image_bytes, &slot), CT_OK);
-  assert_int_equal(ct_model_infer(m, 0, x, 8, before), CT_OK);
-  assert_int_equal(ct_model_publish(m, slot, &slot, &tag), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, 8, before), CT_OK);
+  assert_int_equal(ct_model_publish_submit(m, &info, &version, &tag), CT_OK);
   assert_int_equal(ct_wait(dev, tag, &r, CT_FOREVER), CT_OK);
   assert_int_equal(r.error, CT_OK);
-  assert_ptr_equal(r.user, &slot);
+  assert_ptr_equal(r.user, &info);
+  assert_int_equal(r.kind, CT_EVENT_PUBLISH);
+  assert_int_equal(r.version, 1);
   assert_int_equal(ct_model_step(m, x, labels, NULL), CT_OK);
-  assert_int_equal(ct_model_infer(m, slot, x, 8, after), CT_OK);
-  assert_int_equal(ct_model_infer(m, 0, x, 8, now), CT_OK);
+  assert_int_equal(ct_model_infer(m, version, x, 8, after), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, 8, now), CT_OK);
   assert_memory_equal(before, after, sizeof before);
   assert_memory_not_equal(before, now, sizeof before);
   assert_int_equal(ct_model_info(m, &info), CT_OK);
   assert_int_equal(info.steps, 1);
+  assert_int_equal(ct_weights_info(version, &of), CT_OK);
+  assert_true(of.version == 1 && of.error == CT_OK && of.steps == 0);
+  assert_int_equal(ct_weights_info(ct_model_weights(m), &of), CT_OK);
+  assert_true(of.version == 0 && of.error == CT_OK && of.steps == 1);
   free(x);
-  ct_mem_free(dev, slot);
+  ct_weights_free(version);
   ct_model_free(m);
   ct_close(dev);
 }
@@ -661,13 +671,13 @@ static void test_what_does_not_fit_is_refused(void **state) {
   (void)state;
   ct_device *dev = open_emulator("emu:spm=2048");
   const uint32_t width[] = {784, 512, 10};
-  const struct ct_training t = {.batch = 64, .lr = 0.1f};
+  const struct ct_training t = {.batch = 64, .rates = {.lr = 0.1f}};
   ct_model *m;
   assert_int_equal(ct_model_create(dev, width, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &t), CT_ERR_NO_SPACE);
   assert_non_null(strstr(ct_last_error(dev), "scratchpad"));
   float x[784] = {0}, logits[10];
-  const int err = ct_model_infer(m, 0, x, 1, logits);
+  const int err = ct_model_infer(m, NULL, x, 1, logits);
   assert_true(err == CT_OK || err == CT_ERR_NO_SPACE);
   ct_model_free(m);
   const uint32_t none[] = {64, 0, 10};

@@ -116,7 +116,7 @@ typedef struct {
   unsigned order[kReads];            /* ports, that served least recently first */
   bool seen[kReads];                 /* waits since the last 64th cycle at least */
   unsigned wait[kReads], longest[2]; /* cycles that a read waits; the most, strict or not */
-  unsigned ticks;
+  unsigned ticks;                    /* cycles in which a read has waited that does not yield */
   unsigned long reads, writes, refused;
   unsigned long overtaken; /* reads that an earlier port left to a later one */
 } bench;
@@ -211,22 +211,30 @@ static void rank(const bench *b, unsigned at[kReads]) {
     at[by_age(b) ? b->order[i] : i] = i;
 }
 
-/* Served ports go behind all others, among themselves as they stood. */
+static bool yields(const bench *b, unsigned p) {
+  return b->strict && b->rd[p].yield;
+}
+
+/* Served ports go behind all others, among themselves as they stood, but for those that yield. */
 static void note_served(bench *b) {
   unsigned next[kReads], n = 0;
+  bool any = false;
   for (unsigned pass = 0; pass < 2; ++pass) {
-    for (unsigned i = 0; i < kReads; ++i)
-      if (b->rd_done[b->order[i]] == (pass == 1)) next[n++] = b->order[i];
+    for (unsigned i = 0; i < kReads; ++i) {
+      const unsigned p = b->order[i];
+      if ((b->rd_done[p] && !yields(b, p)) == (pass == 1)) next[n++] = p;
+    }
   }
   memcpy(b->order, next, sizeof next);
   for (unsigned p = 0; p < kReads; ++p) {
-    const bool waits = b->rd[p].valid && !b->rd_done[p];
+    const bool waits = b->rd[p].valid && !b->rd_done[p] && !yields(b, p);
+    any |= waits;
     b->seen[p] = waits && (b->seen[p] || b->ticks % 64 == 63);
-    b->wait[p] = waits && !(b->strict && b->rd[p].yield) ? b->wait[p] + 1 : 0;
+    b->wait[p] = waits ? b->wait[p] + 1 : 0;
     if (b->wait[p] > b->longest[b->strict]) b->longest[b->strict] = b->wait[p];
   }
   assert_true(b->longest[0] <= 4 && b->longest[1] <= 384);
-  ++b->ticks;
+  b->ticks = any ? b->ticks + 1 : 0;
 }
 
 static void check_grants(bench *b) {
@@ -236,8 +244,8 @@ static void check_grants(bench *b) {
   for (unsigned p = 0; p < kReads; ++p) {
     bool ready = true;
     for (unsigned q = 0; q < kReads; ++q) {
-      const bool last = b->strict && b->rd[p].yield;
-      const bool first = (b->strict && b->rd[q].yield) == last ? at[q] < at[p] : last;
+      const bool last = yields(b, p);
+      const bool first = yields(b, q) == last ? at[q] < at[p] : last;
       const bool taken = b->rd[q].valid && same_bank(b, b->rd[q].addr, b->rd[p].addr);
       ready &= !(first && taken);
       b->overtaken += b->rd[p].valid && first && taken && q > p;
@@ -374,6 +382,43 @@ static void all_want_one_bank(unsigned v) {
     assert_int_equal(b->longest[0], strict ? 0 : 4);
     close_bench(b);
   }
+}
+
+/* If the policy is strict, what yields changes nothing for the rest: the same reads are served in
+ * the same cycles without it, beside it, and behind any number of its cycles. */
+static void yielding_leaves_no_trace(unsigned v) {
+  enum { kCycles = 20000 };
+  unsigned char *served[2];
+  for (unsigned beside = 0; beside < 2; ++beside) {
+    served[beside] = test_calloc(kCycles, 1);
+    bench *b = open_bench(v);
+    ct_rng first = ct_rng_make(21), other = ct_rng_make(22);
+    const int before = beside ? (int)ct_rng_below(&other, 200) : 0;
+    rd_req held[kReads] = {{0}};
+    unsigned ports = 0; /* that do not yield */
+    b->strict = true;
+    for (int i = -before; i < kCycles; ++i) {
+      for (unsigned p = 0; p < kReads; ++p) {
+        if (p == 0 && i >= 0 && i % 500 == 0) ports = ct_rng_below(&first, 1 << kReads);
+        if (i >= 0 && (!held[p].valid || b->rd_done[p])) /* few pauses, two banks: long waits */
+          held[p] = (rd_req){(ports >> p & 1) && ct_rng_percent(&first, 90),
+                             ct_rng_percent(&first, 20), false};
+        b->rd[p] = held[p];
+        if (!held[p].valid && beside)
+          b->rd[p] = (rd_req){ct_rng_percent(&other, 60), ct_rng_percent(&other, 20), true};
+      }
+      cycle(b);
+      for (unsigned p = 0; p < kReads; ++p) {
+        b->rd_done[p] &= held[p].valid;
+        if (i >= 0) served[beside][i] |= (unsigned char)(b->rd_done[p] << p);
+      }
+    }
+    if (!beside) assert_true(b->longest[1] > 64); /* so age did count */
+    close_bench(b);
+  }
+  ct_assert_same("served", served[1], served[0], kCycles);
+  test_free(served[0]);
+  test_free(served[1]);
 }
 
 /* Without conflicts every port is served in every cycle; as many ports as there are banks. */
@@ -525,6 +570,7 @@ static void late_flip_is_void(unsigned v) {
 
 ON_ALL(random_traffic)
 ON_ALL(all_want_one_bank)
+ON_ALL(yielding_leaves_no_trace)
 ON_ALL(all_ports_at_once)
 ON_ALL(flips_show_until_written)
 ON_ALL(debug_under_traffic)
@@ -535,6 +581,7 @@ int main(void) {
       cmocka_unit_test(random_traffic_all),           cmocka_unit_test(all_ports_at_once_all),
       cmocka_unit_test(flips_show_until_written_all), cmocka_unit_test(debug_under_traffic_all),
       cmocka_unit_test(late_flip_is_void_all),        cmocka_unit_test(all_want_one_bank_all),
+      cmocka_unit_test(yielding_leaves_no_trace_all),
   };
   return cmocka_run_group_tests_name("ct_spm", tests, NULL, NULL);
 }

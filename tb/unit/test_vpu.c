@@ -717,7 +717,7 @@ static unsigned load_takes(unsigned v, unsigned loads, unsigned mode, unsigned r
 
 /* Training's VA starts nothing more once it is in the way of a VL of inference: what is lost are
  * the rows that were under way, the load of training in front, and the words of loads before that
- * one: the terms of interfere_bound.c. */
+ * one: the terms of ct_chain.c. */
 static void training_leaves_the_port(void **state) {
   (void)state;
   enum { kPipe = 28, kLoad = 64, kWords = 8, kRowsOfTraining = 600, kTimes = 120 };

@@ -44,7 +44,7 @@ static void multiply(const char *name, float *c) {
 /* Trains two steps, serves a batch and gives all that came out. */
 static void learn(const char *name, float *out) {
   static const uint32_t widths[] = {IN, OUT};
-  const struct ct_training training = {.batch = BATCH, .lr = 0.1f, .momentum = 0.9f};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   float x[BATCH * IN];
   uint32_t labels[BATCH];
   ct_model *model;
@@ -57,7 +57,7 @@ static void learn(const char *name, float *out) {
   assert_int_equal(ct_model_training(model, &training), CT_OK);
   for (int i = 0; i < 2; ++i)
     if (ct_model_step(model, x, labels, &out[i])) fail_msg("%s", ct_last_error(dev));
-  if (ct_model_infer(model, CT_IMAGE_OWN, x, BATCH, out + 2)) fail_msg("%s", ct_last_error(dev));
+  if (ct_model_infer(model, NULL, x, BATCH, out + 2)) fail_msg("%s", ct_last_error(dev));
   ct_model_free(model);
   ct_close(dev);
 }

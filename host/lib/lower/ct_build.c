@@ -44,6 +44,26 @@ static struct slots slots_of(uint32_t op) {
   }
 }
 
+void ct_node_of(struct ct_node *n, const struct ct_cmd *cmd) {
+  memset(n, 0, sizeof *n);
+  n->cmd = *cmd;
+  n->size = 1;
+  const struct slots slots = slots_of(CT_GET(cmd, ALL_OP));
+  for (unsigned s = 0; s < slots.n; ++s) {
+    n->slot[s] = ct_cmd_get(cmd, slots.value[s]);
+    ct_cmd_set(&n->cmd, slots.value[s], 0);
+  }
+  ct_node_hash(n);
+}
+
+struct ct_cmd ct_node_command(const struct ct_node *n) {
+  struct ct_cmd cmd = n->cmd;
+  const struct slots slots = slots_of(CT_GET(&cmd, ALL_OP));
+  for (unsigned s = 0; s < slots.n; ++s)
+    ct_cmd_set(&cmd, slots.value[s], n->slot[s]);
+  return cmd;
+}
+
 void ct_build_add(struct ct_build *b, const struct ct_cmd *cmd) {
   if (b->error) return;
   if (b->count == b->room) {
@@ -56,16 +76,7 @@ void ct_build_add(struct ct_build *b, const struct ct_cmd *cmd) {
     b->node = node;
     b->room = room;
   }
-  struct ct_node *n = &b->node[b->count++];
-  memset(n, 0, sizeof *n);
-  n->cmd = *cmd;
-  n->size = 1;
-  const struct slots slots = slots_of(CT_GET(cmd, ALL_OP));
-  for (unsigned s = 0; s < slots.n; ++s) {
-    n->slot[s] = ct_cmd_get(cmd, slots.value[s]);
-    ct_cmd_set(&n->cmd, slots.value[s], 0);
-  }
-  ct_node_hash(n);
+  ct_node_of(&b->node[b->count++], cmd);
   ++b->work;
 }
 
@@ -249,7 +260,11 @@ static void encode(struct encoder *e, const struct ct_node *n, size_t nodes) {
 int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed) {
   *cmds = NULL;
   if (!b->error) b->error = ct_roll(b->node, &b->count, &b->work);
-  if (b->error) return b->error;
+  return b->error ? b->error : ct_build_encode(b, cmds, needed);
+}
+
+int ct_build_encode(const struct ct_build *b, struct ct_cmd **cmds, size_t *needed) {
+  *cmds = NULL;
   struct encoder e = {.args = b->args, .batch = b->batch};
   e.cmd = calloc(CT_PROG_MAX, sizeof *e.cmd);
   if (!e.cmd) return CT_ERR_MEMORY;

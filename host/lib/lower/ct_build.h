@@ -44,6 +44,10 @@ struct ct_build {
 /* Where the program of a batch finds the number of its requests. */
 enum { CT_BATCH_REG = CT_NUM_ARGS + 1 };
 
+/* A command as a node, and as it is in the first pass. */
+void ct_node_of(struct ct_node *n, const struct ct_cmd *cmd);
+struct ct_cmd ct_node_command(const struct ct_node *n);
+
 void ct_build_init(struct ct_build *b, unsigned args);
 void ct_build_free(struct ct_build *b);
 
@@ -60,6 +64,9 @@ void ct_build_repeat(struct ct_build *b, size_t mark, uint32_t copies);
  * CT_ERR_MEMORY, or CT_ERR_NO_SPACE if more than CT_PROG_MAX commands remain (*cmds is NULL then,
  * and *needed, which may be NULL, says how many; 0: out of registers). */
 int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed);
+
+/* The same for nodes that have their loops already. */
+int ct_build_encode(const struct ct_build *b, struct ct_cmd **cmds, size_t *needed);
 
 /* ---- Commands with a field list, as builders write them ---- */
 

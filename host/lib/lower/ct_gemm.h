@@ -31,7 +31,8 @@ enum { S_LD_B, S_LD_A, S_MM_LD, S_MM_VA, S_VA_MM, S_VA_VS, S_VS_VA, S_VS_ST, S_S
 enum {
   CT_GEMM_HALF = 8,        /* tiles of ACC for a block */
   CT_GEMM_MAX_STEPS = 127, /* k steps: those of two blocks stay below 255 signals */
-  CT_GEMM_MAX_STRIDE = 1 << 23
+  CT_GEMM_MAX_STRIDE = 1 << 23,
+  CT_GEMM_MAX_LOAD = 4095 /* outer steps of an LD */
 };
 
 struct gemm;
@@ -75,6 +76,11 @@ struct gemm {
 
 static inline uint32_t ct_ceil_div(uint32_t a, uint32_t b) {
   return a / b + (a % b != 0);
+}
+
+/* Whether a stride reaches so many panels. */
+static inline bool ct_gemm_panels_near(const struct gemm *g, uint32_t panels) {
+  return (uint64_t)panels * g->kt * CT_RECORD_UNITS < CT_GEMM_MAX_STRIDE;
 }
 
 /* ---- Blocks, chunks, places: ct_gemm_blocks.c ------------------------------------------------ */

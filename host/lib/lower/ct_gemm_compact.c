@@ -141,14 +141,14 @@ static void multiply(struct gemm *g, const struct chunk *c) {
 
 /* ---- VA, VS, ST ---------------------------------------------------------------------------- */
 
-/* Tiles of C, as they lie in ACC. */
+/* Tiles of C by their places there, in the order in which they lie in ACC. */
 static uint32_t order(const struct gemm *g, uint32_t *tile) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < pieces(g); ++i) {
     const struct part p = piece_at(g, i, count);
     for (uint32_t n = p.n; n < p.n + p.bn; ++n)
       for (uint32_t m = p.m; m < p.m + p.bm; ++m)
-        tile[count++] = m * g->nt + n;
+        tile[count++] = m * g->c_nt + n;
   }
   return count;
 }
@@ -156,8 +156,8 @@ static uint32_t order(const struct gemm *g, uint32_t *tile) {
 static struct copy copy_of(const struct gemm *g, uint32_t tile) {
   struct copy c;
   memset(&c, 0, sizeof c); /* to be compared whole */
-  c.rows = ct_in_tile(g->s->m, tile / g->nt);
-  c.cols = ct_in_tile(g->s->n, tile % g->nt);
+  c.rows = ct_in_tile(g->s->m, tile / g->c_nt);
+  c.cols = ct_in_tile(g->s->n, tile % g->c_nt);
   return c;
 }
 
@@ -175,7 +175,7 @@ static void drain(struct gemm *g, const struct block *b) {
   struct records r = {.i = 0};
   for (; r.i < tiles; r.i += r.count) {
     const uint32_t i = r.i;
-    r.at = tile[i] / g->nt * g->c_nt + tile[i] % g->nt;
+    r.at = tile[i];
     r.next = i + 1 < tiles ? tile[i + 1] - tile[i] : 0;
     for (r.count = 1; i + r.count < tiles; ++r.count)
       if (tile[i + r.count] - tile[i + r.count - 1] != r.next) break;

@@ -2,8 +2,10 @@
 /* The loads of a product. */
 #include "ct_gemm.h"
 
+/* Panels further apart than a stride can be come one by one: blocks are single tiles then. */
 void ct_gemm_load_tiles(struct gemm *g, const struct tiles *t) {
-  const uint32_t d_panel = g->kt * CT_RECORD_UNITS, s_panel = ct_gemm_panel_words(g);
+  const uint32_t s_panel = ct_gemm_panel_words(g);
+  const uint32_t d_panel = ct_gemm_panels_near(g, 1) ? g->kt * CT_RECORD_UNITS : 0;
   CT_ADD(&g->b, LD, CT_SET(DMA_DRAM, (t->panel * g->kt + t->k) * CT_RECORD_UNITS),
          CT_SET(DMA_DRAM_REG, t->reg), CT_SET(DMA_SPM, t->spm), CT_SET(DMA_HDR, 1),
          CT_SET(DMA_NB, CT_TILE), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, t->n1),

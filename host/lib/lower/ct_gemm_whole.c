@@ -183,6 +183,7 @@ bool ct_gemm_plan_whole(struct gemm *g) {
   const uint32_t a_panels = g->first.bm + (bands > 1 ? g->other.bm : 0);
   const uint64_t words = (g->nt + a_panels) * panel;
   if (g->kt > CT_GEMM_MAX_STEPS || words > g->s->spm_words) return false;
+  if (g->nt * g->kt > CT_GEMM_MAX_LOAD) return false; /* ct_gemm_halved.c: one load for the rest */
   g->all_signal = bands < 3 && g->blocks * (uint64_t)g->kt <= (uint64_t)2 * CT_GEMM_MAX_STEPS;
   const bool full = g->how->single_from || g->how == &ct_gemm_compact;
   g->a_at = ct_gemm_place_results(g, full ? CT_GEMM_HALF : g->first.bm * g->first.bn);

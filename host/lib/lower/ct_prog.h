@@ -42,14 +42,35 @@ struct ct_gemm {
   uint32_t pitch;     /* of C in FP32, at least ceil(n / 4) */
   uint32_t spm_words; /* of the window */
   enum ct_gemm_result result;
-  uint32_t flat;  /* commands that may be written down before loops are made; 0: CT_GEMM_FLAT */
-  uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
+  uint32_t c_tiles; /* of C in HBFP8, tiles from row to row; 0: as many as it has columns of them */
+  uint32_t flat;    /* commands that may be written down before loops are made; 0: CT_GEMM_FLAT */
+  uint64_t *work;   /* where to add what building cost, in commands and comparisons; may be NULL */
 };
 enum { CT_GEMM_FLAT = 6000 };
 
 /* Arguments: r1 = A, r2 = B (HBFP8 matrices), r3 = C. */
 enum { CT_GEMM_A = 1, CT_GEMM_B, CT_GEMM_C, CT_GEMM_ARGS = 3 };
 int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct ct_why *why);
+
+/* A product as one job, or as several, each of some rows and columns of C, where a program would be
+ * too long or its addresses too far apart. Nothing that device memory holds is refused, in a window
+ * of CT_GEMM_WINDOW words or more. The jobs may run in any order. */
+enum { CT_GEMM_PROGRAMS = 4, CT_GEMM_WINDOW = 192 };
+struct ct_gemm_jobs {
+  uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edge */
+  struct ct_code code[CT_GEMM_PROGRAMS]; /* cmd NULL: not used */
+};
+struct ct_gemm_job {
+  unsigned program;
+  uint64_t a, b, c; /* where its parts begin, units from where A, B and C do */
+};
+/* On failure nothing is left to be freed. */
+int ct_prog_gemm_jobs(const struct ct_gemm *shape, struct ct_gemm_jobs *jobs,
+                      const struct ct_why *why);
+void ct_gemm_jobs_free(struct ct_gemm_jobs *jobs);
+uint64_t ct_gemm_jobs_count(const struct ct_gemm *shape, const struct ct_gemm_jobs *jobs);
+struct ct_gemm_job ct_gemm_job_at(const struct ct_gemm *shape, const struct ct_gemm_jobs *jobs,
+                                  uint64_t i);
 
 /* ---- Multilayer perceptrons ---------------------------------------------------------------- */
 

@@ -107,7 +107,8 @@ static void watch_irq(ct_device *dev, bool watched) {
 
 static bool owes(const ct_device *dev) {
   const struct ct_listener *above = dev->queues->listener;
-  return above && above->owes && above->owes(dev);
+  return dev->queues->ring[0].owed || dev->queues->ring[1].owed ||
+         (above && above->owes && above->owes(dev));
 }
 
 /* Devices that live in this process advance only in calls: one is worth making while jobs or
@@ -162,7 +163,10 @@ void ct_poll_close(ct_device *dev) {
 int ct_poll(ct_device *dev) {
   const struct ct_listener *above = dev->queues->listener;
   uint32_t status = 0;
-  int err = ct_reg_read(dev, CT_REG_IRQ_STATUS, &status);
+  int err = CT_OK;
+  for (unsigned q = 0; q < CT_QUEUES && !err; ++q)
+    err = ct_ring_again(dev, (enum ct_queue)q);
+  if (!err) err = ct_reg_read(dev, CT_REG_IRQ_STATUS, &status);
   for (unsigned q = 0; q < CT_QUEUES && !err; ++q)
     if (status >> q & 1) err = ct_ring_take(dev, (enum ct_queue)q);
   if (!err && above && above->poll) err = above->poll(dev, status);

@@ -5,21 +5,11 @@
 
 #include "ct_queue.h"
 
-/* What cancelled jobs run: a program that ends. */
-static int load_idle(ct_device *dev) {
-  struct ct_cmd end = {{0}};
-  uint8_t bytes[CT_CMD_BYTES];
-  CT_PUT(&end, ALL_OP, CT_OP_END);
-  ct_cmd_to_bytes(&end, bytes);
-  return ct_program_load(dev, bytes, 1, &dev->queues->idle);
-}
-
 static int open_queues(ct_device *dev) {
   struct ct_queues *q = dev->queues = calloc(1, sizeof *q);
   if (!q) return CT_ERR_MEMORY;
   q->fd = q->wake = q->irq = -1;
-  const int err = ct_rings_open(dev);
-  return err ? err : load_idle(dev);
+  return ct_rings_open(dev);
 }
 
 static int open_device(const char *uri, const struct ct_options *options, ct_device **device,
@@ -57,7 +47,15 @@ static void close_queues(ct_device *dev) {
   if (unreaped)
     ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs or requests that nobody reaped", unreaped);
   if (q->listener && q->listener->close) q->listener->close(dev);
-  ct_program_free(q->idle);
+}
+
+/* Tells those who wait for the end of something that there will be none: the device has stopped. */
+static void abandon(struct ct_ring *r, uint64_t slots) {
+  const struct ct_event closed = {.error = CT_ERR_CLOSED};
+  for (; r->completed < r->submitted; ++r->completed) {
+    const struct ct_pending *p = &r->pending[r->completed & (slots - 1)];
+    if (p->last && p->done) p->done(p->arg, &closed);
+  }
 }
 
 static void free_queues(struct ct_queues *q) {
@@ -74,9 +72,12 @@ void ct_close(ct_device *dev) {
     return;
   }
   struct ct_queues *q = dev->queues;
+  const uint64_t slots = ct_ring_slots(dev);
   if (q) close_queues(dev);
   if (q) ct_poll_close(dev);
   dev->queues = NULL;
   ct_device_close(dev); /* the device itself may be gone after this */
+  for (unsigned i = 0; q && i < CT_QUEUES; ++i)
+    abandon(&q->ring[i], slots);
   free_queues(q);
 }

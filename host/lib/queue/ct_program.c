@@ -43,15 +43,21 @@ int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **out) {
   return err;
 }
 
-/* Cancels what is left of a program in a queue and waits for it, but not for long. */
+/* Cancels what is left of a program in a queue, with the works that it is part of, and waits for
+ * it, but not for long. */
 static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p) {
   const struct ct_ring *r = &dev->queues->ring[queue];
   uint64_t end = 0;
   int err = CT_OK;
+  bool part = false;
   for (uint64_t seq = r->completed; seq < r->submitted && !err; ++seq) {
-    if (ct_ring_pending(dev, queue, seq)->program != p) continue;
-    err = ct_cancel_job(dev, queue, seq);
-    end = seq + 1;
+    const struct ct_pending *job = ct_ring_pending(dev, queue, seq);
+    part |= job->program == p;
+    if (part && job->last) {
+      err = ct_cancel_work(dev, queue, seq);
+      end = seq + 1;
+    }
+    part &= !job->last;
   }
   if (end && !err) ct_wait_completed(dev, queue, end, CT_CANCEL_MS);
   for (uint64_t seq = r->completed; seq < end; ++seq)

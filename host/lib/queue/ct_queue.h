@@ -4,7 +4,7 @@
  *
  *   ct_open.c     a device with its queues         ct_ring.c    descriptors, doorbells, completions
  *   ct_program.c  programs in device memory        ct_event.c   what has ended, waiting for it
- *   ct_cancel.c   ending jobs early
+ *   ct_cancel.c   ending jobs early, resetting a queue
  *
  * Work goes through
  *
@@ -29,7 +29,8 @@ struct ct_work {
   unsigned jobs;            /* at least 1 */
   uint64_t cycle;           /* CT_NO_CYCLE: now */
   /* Called when the event is known, before anybody can reap it: what the work used is free again.
-   * It must not submit. NULL: nobody is. Not called for what ct_close() finds under way. */
+   * It must not submit. NULL: nobody is. For what ct_close() finds under way it is called with
+   * CT_ERR_CLOSED, when the device has stopped and its handles still are there. */
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
 };
@@ -42,7 +43,7 @@ struct ct_pending {
   void (*done)(void *arg, const struct ct_event *event);
   void *arg;
   enum ct_event_kind kind;
-  bool cancelled;  /* its descriptor has been made harmless */
+  bool emptied;    /* its descriptor has been left without commands */
   bool last;       /* of its work */
   unsigned before; /* jobs of the same work before it */
 };
@@ -52,7 +53,11 @@ struct ct_ring {
   uint64_t addr;
   struct ct_pending *pending;    /* by slot */
   uint64_t submitted, completed; /* sequence numbers */
+  uint64_t dropped;              /* those below have completed, or were dropped by a reset */
   uint64_t latest;               /* highest cycle a doorbell was scheduled for */
+  bool owed;                     /* the last doorbell failed: the device may not know of all jobs */
+  uint32_t popped;               /* tag of the completion taken in last ... */
+  bool unpopped;                 /* ... which may still be in the device */
   size_t unreaped;               /* events of this queue that are to come or to be reaped */
   struct ct_event work;          /* of the jobs of a work that have completed before its last */
 };
@@ -79,7 +84,6 @@ struct ct_listener {
 /* Everything this layer knows of a device. */
 struct ct_queues {
   struct ct_ring ring[CT_QUEUES];
-  ct_program *idle;       /* a program that does nothing: what cancelled jobs run */
   struct ct_event *event; /* seen, not reaped: a ring buffer with room for all that are to come */
   size_t first, count, room;
   int fd;   /* what ct_poll_fd() gave; -1: nobody has asked */
@@ -108,6 +112,9 @@ uint64_t ct_queue_room(const ct_device *dev, enum ct_queue queue);
 /* Jobs of a queue ever submitted, and whether all of them have completed. */
 uint64_t ct_queue_submitted(const ct_device *dev, enum ct_queue queue);
 bool ct_queue_is_idle(const ct_device *dev, enum ct_queue queue);
+
+/* Whether the oldest job of a queue that has not completed is of a kind; false if there is none. */
+bool ct_queue_is_at(const ct_device *dev, enum ct_queue queue, enum ct_event_kind kind);
 
 /* Loads what a builder made and frees code->cmd, whatever the outcome. */
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
@@ -152,6 +159,9 @@ enum { CT_CANCEL_MS = 500 };
 /* Waits until every job of a queue with a number below seq has completed; takes nothing. */
 int ct_wait_completed(ct_device *dev, enum ct_queue queue, uint64_t seq, int timeout_ms);
 
+/* The error of an event by the device's code. */
+int ct_code_error(uint32_t code);
+
 /* CT_OK, or the error of an event with a sentence about it. */
 int ct_event_error(ct_device *dev, const struct ct_event *event);
 
@@ -162,8 +172,14 @@ void ct_show_outstanding(ct_device *dev);
 
 int ct_rings_open(ct_device *dev);
 
+/* Rings a doorbell again that has failed. */
+int ct_ring_again(ct_device *dev, enum ct_queue queue);
+
 /* Takes in the completions of a queue, of which at least one waits. */
 int ct_ring_take(ct_device *dev, enum ct_queue queue);
+
+/* Jobs that a reset has dropped have no completion: ends them. */
+void ct_ring_drop(ct_device *dev, enum ct_queue queue);
 
 /* The offset of a queue's register. */
 static inline uint32_t ct_queue_reg(enum ct_queue queue, uint32_t offset) {
@@ -189,8 +205,9 @@ static inline uint64_t ct_job_tag(enum ct_queue queue, uint64_t seq) {
 /* Whether the tag is of a work whose event is still to come; the number of its last job. */
 bool ct_is_pending(const ct_device *dev, uint64_t tag, uint64_t *seq);
 
-/* Cancels one job, in whatever state it is. */
-int ct_cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq);
+/* Cancels a work whose event is still to come, in whatever state it is: all of its jobs. last: the
+ * number of its last one. */
+int ct_cancel_work(ct_device *dev, enum ct_queue queue, uint64_t last);
 
 /* Takes the event of that tag (0: the oldest) if it is there. */
 bool ct_event_take(ct_device *dev, uint64_t tag, struct ct_event *event);

@@ -42,6 +42,11 @@ bool ct_queue_is_idle(const ct_device *dev, enum ct_queue queue) {
   return dev->queues->ring[queue].submitted == dev->queues->ring[queue].completed;
 }
 
+bool ct_queue_is_at(const ct_device *dev, enum ct_queue queue, enum ct_event_kind kind) {
+  const struct ct_ring *r = &dev->queues->ring[queue];
+  return !ct_queue_is_idle(dev, queue) && ct_ring_pending(dev, queue, r->completed)->kind == kind;
+}
+
 /* ---- Submitting ---------------------------------------------------------------------------- */
 
 /* Word number `word` of little-endian bytes. */
@@ -65,12 +70,26 @@ static int write_descriptor(ct_device *dev, const struct ct_ring *r, uint64_t se
   return ct_mem_put(dev, r->addr + slot * CT_DESC_BYTES, desc, sizeof desc);
 }
 
-/* Rings now or at a cycle, but never before a doorbell that is already scheduled. */
+/* Tells the device of the jobs so far. If that fails, it may have taken effect all the same; so it
+ * is done again, which changes nothing then, before anything else is submitted. */
+static int write_tail(ct_device *dev, enum ct_queue queue, uint64_t submitted) {
+  const int err =
+      ct_reg_write(dev, ct_queue_reg(queue, CT_CREG_TAIL), (uint32_t)submitted & 0xffff);
+  dev->queues->ring[queue].owed = err != CT_OK;
+  return err;
+}
+
+int ct_ring_again(ct_device *dev, enum ct_queue queue) {
+  const struct ct_ring *r = &dev->queues->ring[queue];
+  return r->owed ? write_tail(dev, queue, r->submitted) : CT_OK;
+}
+
+/* Rings now or at a cycle, but never before a doorbell that is already scheduled. What is written
+ * now is owed if it fails: the jobs are in the ring. */
 static int ring_doorbell(ct_device *dev, const struct ct_work *work) {
   struct ct_ring *r = &dev->queues->ring[work->queue];
   const struct ct_transport_ops *ops = dev->plugin.ops;
-  const uint32_t reg = ct_queue_reg(work->queue, CT_CREG_TAIL);
-  const uint32_t tail = (uint32_t)(r->submitted + work->jobs) & 0xffff;
+  const uint64_t submitted = r->submitted + work->jobs;
   uint64_t cycle = work->cycle;
   if (cycle == CT_NO_CYCLE && r->latest) {
     uint64_t now = 0;
@@ -79,9 +98,13 @@ static int ring_doorbell(ct_device *dev, const struct ct_work *work) {
     if (now > r->latest) r->latest = 0;
     cycle = r->latest ? r->latest : CT_NO_CYCLE;
   }
-  if (cycle == CT_NO_CYCLE || !ops->reg_write_at) return ct_reg_write(dev, reg, tail);
+  if (cycle == CT_NO_CYCLE || !ops->reg_write_at) {
+    (void)write_tail(dev, work->queue, submitted);
+    return CT_OK;
+  }
   if (cycle > r->latest) r->latest = cycle;
-  const int err = ops->reg_write_at(dev->self, r->latest, reg, tail);
+  const int err = ops->reg_write_at(dev->self, r->latest, ct_queue_reg(work->queue, CT_CREG_TAIL),
+                                    (uint32_t)submitted & 0xffff);
   return err < 0 ? ct_fail_device(dev, err, "scheduling a doorbell failed") : CT_OK;
 }
 
@@ -143,6 +166,7 @@ static void note_work(ct_device *dev, const struct ct_work *work) {
 
 int ct_submit_work(ct_device *dev, const struct ct_work *work, uint64_t *tag) {
   int err = check_work(dev, work);
+  if (!err) err = ct_ring_again(dev, work->queue);
   if (err) return err;
   err = ct_event_expect(dev, work->queue);
   if (err) return err;
@@ -175,7 +199,7 @@ struct completion {
   uint32_t tag, code, addr, version, rows, time[6];
 };
 
-/* Reads the oldest completion of a queue and drops it from the device. */
+/* Reads the oldest completion of a queue. */
 static int read_completion(ct_device *dev, enum ct_queue queue, struct completion *c) {
   static const uint32_t offset[] = {
       CT_CREG_CPL_TAG,      CT_CREG_CPL_CODE,      CT_CREG_CPL_ADDR,      CT_CREG_CPL_VERSION,
@@ -189,16 +213,24 @@ static int read_completion(ct_device *dev, enum ct_queue queue, struct completio
     const int err = ct_reg_read(dev, ct_queue_reg(queue, offset[i]), word[i]);
     if (err) return err;
   }
-  return ct_reg_write(dev, ct_queue_reg(queue, CT_CREG_CPL_POP), 1);
+  return CT_OK;
+}
+
+/* Drops it from the device. If that fails, it may be gone all the same. */
+static int pop(ct_device *dev, enum ct_queue queue) {
+  const int err = ct_reg_write(dev, ct_queue_reg(queue, CT_CREG_CPL_POP), 1);
+  dev->queues->ring[queue].unpopped = err != CT_OK;
+  return err;
 }
 
 static uint64_t time_of(const ct_device *dev, const uint32_t *word) {
   return dev->info.has_clock ? (uint64_t)word[1] << 32 | word[0] : CT_NO_CYCLE;
 }
 
-static int error_of(const struct ct_pending *p, uint32_t code) {
-  if (p->cancelled || code == CT_DEV_CANCELLED) return CT_ERR_CANCELLED;
-  return code ? CT_ERR_JOB : CT_OK;
+int ct_code_error(uint32_t code) {
+  if (code == CT_DEV_OK) return CT_OK;
+  const bool ended = code == CT_DEV_CANCELLED || code == CT_DEV_UNLOADED || code == CT_DEV_RESET;
+  return ended ? CT_ERR_CANCELLED : CT_ERR_JOB;
 }
 
 /* Adds a job to the event of its work: times from the first to the last, the sum of the rows, and
@@ -217,30 +249,51 @@ static void add_job(ct_device *dev, const struct ct_pending *p, const struct com
   e->rows += c->rows;
   ++e->jobs;
   if (e->error) return;
-  e->error = error_of(p, c->code);
-  e->code = c->code;
-  e->address = c->addr;
+  const bool empty = p->emptied && c->code == CT_DEV_DESCRIPTOR; /* see ct_cancel.c */
+  e->code = empty ? CT_DEV_CANCELLED : c->code;
+  e->error = ct_code_error(e->code);
+  e->address = empty ? 0 : c->addr;
 }
 
-static int take_completion(ct_device *dev, enum ct_queue queue) {
+/* The oldest job is over. */
+static void job_over(ct_device *dev, enum ct_queue queue, const struct completion *c) {
   const struct ct_listener *above = dev->queues->listener;
   struct ct_ring *r = &dev->queues->ring[queue];
-  struct completion c = {0};
-  const int err = read_completion(dev, queue, &c);
-  if (err) return err;
-  if (r->completed == r->submitted || c.tag != (uint32_t)r->completed)
-    return ct_fail(dev, CT_ERR_DEVICE, "a completion came that belongs to no job (tag 0x%x)",
-                   c.tag);
   const struct ct_pending p = *ct_ring_pending(dev, queue, r->completed);
-  add_job(dev, &p, &c, &r->work);
+  add_job(dev, &p, c, &r->work);
   r->work.queue = queue;
   r->work.tag = ct_job_tag(queue, r->completed++);
   if (p.program) --p.program->jobs;
   if (above && above->completed) above->completed(dev, queue);
-  if (!p.last) return CT_OK;
+  if (!p.last) return;
   if (p.done) p.done(p.arg, &r->work);
   ct_event_put(dev, &r->work);
-  return CT_OK;
+}
+
+void ct_ring_drop(ct_device *dev, enum ct_queue queue) {
+  const struct ct_ring *r = &dev->queues->ring[queue];
+  const uint32_t never = UINT32_MAX; /* CT_NO_CYCLE */
+  const struct completion c = {.code = CT_DEV_RESET,
+                               .time = {never, never, never, never, never, never}};
+  while (r->completed < r->dropped)
+    job_over(dev, queue, &c);
+}
+
+static int take_completion(ct_device *dev, enum ct_queue queue) {
+  struct ct_ring *r = &dev->queues->ring[queue];
+  struct completion c = {0};
+  int err = read_completion(dev, queue, &c);
+  if (err) return err;
+  if (r->unpopped && c.tag == r->popped) return pop(dev, queue); /* taken in before */
+  r->popped = c.tag;
+  err = pop(dev, queue);
+  /* One from behind a reset. */
+  if (r->completed < r->dropped && c.tag == (uint32_t)r->dropped) ct_ring_drop(dev, queue);
+  if (r->completed == r->submitted || c.tag != (uint32_t)r->completed)
+    return ct_fail(dev, CT_ERR_DEVICE, "a completion came that belongs to no job (tag 0x%x)",
+                   c.tag);
+  job_over(dev, queue, &c);
+  return err;
 }
 
 int ct_ring_take(ct_device *dev, enum ct_queue queue) {

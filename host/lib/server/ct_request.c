@@ -9,14 +9,7 @@
 #include "ct_server.h"
 
 /* Bits of REC_STATE and REQ_RESULT. */
-enum {
-  RECORD = 1u << 31,
-  MET = 1u << 30,
-  TICKETS = CT_REQ_PLACES - 1,
-  BATCH = 127,
-  CODE = 255,
-  RESULT = 7
-};
+enum { RECORD = 1u << 31, TICKETS = CT_REQ_PLACES - 1, BATCH = 127, CODE = 255, RESULT = 7 };
 
 /* ---- Slots --------------------------------------------------------------------------------- */
 
@@ -40,8 +33,7 @@ static void append(struct ct_requests *q, struct ct_request_slot *r, enum ct_req
   l->last = number;
 }
 
-/* To the end of another state's list. */
-static void move(struct ct_requests *q, struct ct_request_slot *r, enum ct_request_state state) {
+static void take_out(struct ct_requests *q, struct ct_request_slot *r) {
   struct ct_request_list *l = &q->list[r->state];
   const uint16_t number = number_of(q, r);
   if (l->first == number)
@@ -53,11 +45,43 @@ static void move(struct ct_requests *q, struct ct_request_slot *r, enum ct_reque
   else
     q->slot[r->next].prev = r->prev;
   --l->count;
+}
+
+/* To the end of another state's list. */
+static void move(struct ct_requests *q, struct ct_request_slot *r, enum ct_request_state state) {
+  take_out(q, r);
   append(q, r, state);
+}
+
+/* To its beginning. */
+static void move_to_front(struct ct_requests *q, struct ct_request_slot *r,
+                          enum ct_request_state state) {
+  struct ct_request_list *l = &q->list[state];
+  const uint16_t number = number_of(q, r);
+  take_out(q, r);
+  r->state = state;
+  r->next = l->first;
+  if (l->count++)
+    q->slot[l->first].prev = number;
+  else
+    l->last = number;
+  l->first = number;
 }
 
 static size_t in_device(const struct ct_requests *q) {
   return q->list[CT_REQUEST_DEVICE].count;
+}
+
+/* It is over: for the caller, or for the library. */
+static void report(struct ct_request_slot *r) {
+  struct ct_service *service = &r->server->service;
+  if (!r->trial) {
+    ct_request_drop(&r->request, 1, r->event.error);
+    ct_event_put(r->server->dev, &r->event);
+    return;
+  }
+  service->trial = r->event;
+  --service->trials;
 }
 
 /* ---- Ends in the host ---------------------------------------------------------------------- */
@@ -68,7 +92,7 @@ static void give_up(struct ct_requests *q, struct ct_request_slot *r, uint32_t c
   r->event.code = code;
   r->event.arrive = r->event.start = r->event.end = CT_NO_CYCLE;
   move(q, r, CT_REQUEST_FREE);
-  ct_event_put(r->server->dev, &r->event);
+  report(r);
 }
 
 void ct_requests_give_up(ct_server *server, uint32_t code) {
@@ -83,13 +107,17 @@ void ct_requests_give_up(ct_server *server, uint32_t code) {
 
 /* ---- Records ------------------------------------------------------------------------------- */
 
-static int error_of(uint32_t code) {
-  if (code == CT_DEV_OK) return CT_OK;
-  return code == CT_DEV_CANCELLED || code == CT_DEV_UNLOADED ? CT_ERR_CANCELLED : CT_ERR_JOB;
-}
-
 static uint64_t cycle_of(const ct_device *dev, uint32_t low, uint32_t high) {
   return dev->info.has_clock ? (uint64_t)high << 32 | low : CT_NO_CYCLE;
+}
+
+/* The device's bit knows nothing of what the request has waited for in the host. */
+static enum ct_met met(const ct_device *dev, const struct ct_request_slot *r) {
+  const struct ct_event *record = &r->event;
+  if (record->error) return CT_MET_NO;
+  if (!r->deadline) return CT_MET_YES;
+  if (!dev->info.has_clock) return CT_MET_UNKNOWN;
+  return record->end <= record->deadline ? CT_MET_YES : CT_MET_NO;
 }
 
 static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t state,
@@ -97,19 +125,17 @@ static void fill_record(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   struct ct_event *record = &r->event;
   const bool ran = state >> 29 & 1;
   record->code = state & CODE;
-  record->error = error_of(record->code);
+  record->error = ct_code_error(record->code);
   record->batch = ran ? state >> 8 & BATCH : 0;
-  record->met = state & MET;
   record->version = v[1];
   record->address = v[2];
   record->rows = v[3];
   record->arrive = cycle_of(dev, v[4], v[5]);
   record->start = ran ? cycle_of(dev, v[6], v[7]) : CT_NO_CYCLE;
   record->end = ran ? cycle_of(dev, v[8], v[9]) : CT_NO_CYCLE;
-  if (!dev->info.has_clock) return;
   if (r->arrival && r->arrival < record->arrive) record->arrive = r->arrival;
-  if (r->deadline) record->deadline = record->arrive + r->deadline;
-  if (r->deadline && ran && !record->error) record->met = record->end <= record->deadline;
+  if (r->deadline && dev->info.has_clock) record->deadline = record->arrive + r->deadline;
+  record->met = met(dev, r);
 }
 
 /* The words of the record that the device shows. */
@@ -131,11 +157,11 @@ static void end_request(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   struct ct_requests *q = ct_requests_of(dev);
   fill_record(dev, r, state, v);
   move(q, r, CT_REQUEST_FREE);
-  ct_event_put(dev, &r->event);
+  report(r);
   q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = r->ticket;
   q->unpopped = r->number;
   --r->server->in_device;
-  if (r->seq < r->server->before) --r->server->old;
+  ct_server_passed(r->server, r->seq);
 }
 
 static int pop(ct_device *dev) {
@@ -308,36 +334,29 @@ static int feed(ct_device *dev) {
 
 /* ---- Calls --------------------------------------------------------------------------------- */
 
-/* A request of a server: an input and an output in what the device may read and write. */
-static int check_request(ct_server *s, const struct ct_request *request, const char *call) {
-  int err = ct_check_handle(s ? &s->handle : NULL, "server");
-  if (err || !s) return err;
-  if (!s->model) return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
-  CT_NEED_OF(s->dev, call, request);
-  err = ct_check_reserved(s->dev, "ct_request", request->reserved,
-                          sizeof request->reserved / sizeof *request->reserved);
+/* A request of a server has one row, and its weights are the server's. */
+static int check_request(ct_server *s, const struct ct_request *request) {
+  int err = ct_check_server(s);
   if (err) return err;
-  err =
-      ct_check_range(s->dev, "the input", request->input, ct_pack_row_size(s->model->net.width[0]));
-  return err ? err
-             : ct_check_range(s->dev, "the output", request->output,
-                              ct_model_answer_size(s->model));
+  if (!request) return ct_fail(s->dev, CT_ERR_ARG, "ct_server_push(): request is NULL");
+  if (request->count > 1)
+    return ct_fail(s->dev, CT_ERR_ARG, "a request of a server has one row, not %u", request->count);
+  if (request->weights)
+    return ct_fail(s->dev, CT_ERR_ARG,
+                   "a request of a server names no weights: ct_server_set_weights() does");
+  if (request->queue != CT_INFERENCE)
+    return ct_fail(s->dev, CT_ERR_ARG, "requests of a server go to the inference queue");
+  return ct_request_check(s->dev, &s->model->net, request, 1);
 }
 
-static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycle, uint64_t *tag,
-                   const char *call) {
-  int err = check_request(s, request, call);
-  if (err) return err;
-  struct ct_requests *q = ct_requests_of(s->dev);
-  struct ct_request_slot *r = first_of(q, CT_REQUEST_FREE);
-  if (!r)
-    return ct_fail(s->dev, CT_ERR_FULL, "%d requests are under way; wait for some first",
-                   CT_REQUESTS);
-  err = ct_event_expect(s->dev, CT_INFERENCE);
-  if (err) return err;
+/* Takes a slot for a request; NULL: there is none. */
+static struct ct_request_slot *fill_slot(ct_server *s, const struct ct_request *request,
+                                         uint64_t cycle) {
+  struct ct_request_slot *r = first_of(ct_requests_of(s->dev), CT_REQUEST_FREE);
+  if (!r) return NULL;
   r->server = s;
-  r->input = (uint32_t)(request->input / CT_UNIT);
-  r->output = (uint32_t)(request->output / CT_UNIT);
+  r->trial = false;
+  r->request = *request;
   r->deadline = request->deadline;
   r->arrival = 0;
   r->number += CT_REQUESTS;
@@ -348,8 +367,28 @@ static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycl
                                .scheduled = cycle,
                                .deadline = CT_NO_CYCLE,
                                .user = request->user};
-  move(q, r, CT_REQUEST_HOST);
   ++s->in_host;
+  return r;
+}
+
+static int no_slot(ct_device *dev) {
+  return ct_fail(dev, CT_ERR_FULL, "%d requests are under way; wait for some first", CT_REQUESTS);
+}
+
+int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
+  int err = check_request(s, request);
+  if (err) return err;
+  struct ct_requests *q = ct_requests_of(s->dev);
+  if (!q->list[CT_REQUEST_FREE].count) return no_slot(s->dev);
+  err = ct_event_expect(s->dev, CT_INFERENCE);
+  if (err) return err;
+  ct_service_warn(s, request->deadline);
+  const uint64_t cycle = request->cycle ? request->cycle : CT_NO_CYCLE;
+  struct ct_request_slot *r = fill_slot(s, request, cycle);
+  r->input = ct_units_of(ct_request_row(request, 0));
+  r->output = ct_units_of(ct_request_answer(request));
+  ct_request_take(request, 1);
+  move(q, r, CT_REQUEST_HOST);
   if (tag) *tag = r->event.tag;
   ct_show_outstanding(s->dev);
   if (cycle != CT_NO_CYCLE && cycle > q->arrived) q->arrived = cycle;
@@ -361,13 +400,19 @@ static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycl
   return CT_OK;
 }
 
-int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t cycle,
-                      uint64_t *tag) {
-  return push_at(s, request, cycle, tag, __func__);
-}
-
-int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
-  return push_at(s, request, CT_NO_CYCLE, tag, __func__);
+int ct_requests_try(ct_server *s, uint64_t input, uint64_t output, uint32_t n) {
+  struct ct_requests *q = ct_requests_of(s->dev);
+  const struct ct_request request = {.deadline = 1};
+  if (q->list[CT_REQUEST_FREE].count < n) return no_slot(s->dev);
+  for (uint32_t i = 0; i < n; ++i) {
+    struct ct_request_slot *r = fill_slot(s, &request, CT_NO_CYCLE);
+    r->trial = true;
+    r->input = ct_units_of(input);
+    r->output = ct_units_of(output);
+    ++s->service.trials;
+    move_to_front(q, r, CT_REQUEST_HOST);
+  }
+  return feed(s->dev);
 }
 
 /* ---- What the queues tell, and ask ---------------------------------------------------------- */
@@ -430,6 +475,9 @@ static void completed(ct_device *dev, enum ct_queue queue) {
 
 static void closing(ct_device *dev) {
   struct ct_queues *queues = dev->queues;
+  struct ct_requests *q = ct_requests_of(dev);
+  for (uint32_t i = 0; i < CT_REQUESTS; ++i)
+    if (q->slot[i].state != CT_REQUEST_FREE) ct_request_drop(&q->slot[i].request, 1, CT_ERR_CLOSED);
   ct_servers_close(dev);
   free(queues->above);
   queues->above = NULL;

@@ -4,6 +4,7 @@
  *
  *   ct_request.c  requests: from the caller to the device, and their records back
  *   ct_server.c   models for serving: programs, versions, weights that stay in the scratchpad
+ *   ct_service.c  how long batches take, and how early they have to go
  *
  * A request goes through
  *
@@ -17,6 +18,7 @@
 #ifndef CT_SERVER_H
 #define CT_SERVER_H
 
+#include "ct_chain.h"
 #include "ct_cmd.h"
 #include "ct_model.h"
 #include "ct_queue.h"
@@ -34,7 +36,9 @@ struct ct_request_slot {
   enum ct_request_state state;
   uint16_t next, prev; /* in the list of its state */
   ct_server *server;
+  bool trial;                       /* the library's own: it has no event */
   uint32_t input, output, deadline; /* units, cycles */
+  struct ct_request request;        /* of others: what it uses until it is over */
   uint8_t ticket;
   uint64_t seq;       /* in the order in which requests were handed over */
   uint64_t pushed_at; /* cycle it is scheduled for; 0: it was pushed at once */
@@ -64,14 +68,43 @@ struct ct_requests {
   uint8_t ticket[CT_REQ_PLACES]; /* that are free, in the order in which they became so */
   size_t ticket_first, tickets;
   ct_server *server[CT_MODELS];
-  bool frozen; /* the device, to cancel a batch: nothing begins until that is undone */
+  bool trained; /* there has been a job of training */
+  bool frozen;  /* the device, to cancel a batch: nothing begins until that is undone */
+};
+
+/* Service times and margin of a server. */
+struct ct_service {
+  uint32_t cycles[CT_BATCH_MAX]; /* of a batch of 1, 2 ...: what the device was told last */
+  bool known;                    /* they have been measured, or were given */
+  bool untold;                   /* the device is to be told of them */
+  uint32_t loads;                /* longer, if it loads its weights */
+  uint32_t training;             /* that it can be delayed by training */
+  uint32_t longest;              /* of the last batches */
+  uint32_t margin;               /* what the device was told */
+  uint64_t last;                 /* start of the batch that was seen last */
+  bool warned, told;             /* of a deadline that cannot hold, or may not */
+  bool trying;                   /* batches of its own are under way: */
+  unsigned trials;               /* requests without a record */
+  struct ct_event trial;         /* what became of the last one */
+  uint64_t memory, answer_at;    /* that they use; 0: none */
+};
+
+/* Weights that batches may still use although others are served: until the requests that were in
+ * the device at the change have their records. `open`: the change has failed, but may have taken
+ * effect, and those requests are counted when the next one succeeds. */
+struct ct_outgoing {
+  ct_weights *weights;
+  struct ct_outgoing *next;
+  uint64_t before; /* requests handed over before the change */
+  size_t old;      /* of those, without a record */
+  bool open;
 };
 
 struct ct_server {
   struct ct_handle handle; /* first */
   ct_device *dev;
   ct_model *model; /* NULL: not served any more */
-  ct_model *left;  /* was its model; a batch has not ended, so that all of it stays */
+  bool left;       /* it has ended, but a batch has not, so that all of it stays */
   struct ct_serving how;
   unsigned number;            /* of the device's model */
   ct_program *program;        /* loads its weights */
@@ -81,11 +114,10 @@ struct ct_server {
   bool kept;                  /* batches find the weights */
   bool unsure;                /* the device may have what it was told last, or what is said here */
   uint64_t load_seq;          /* requests from here on have loaded them */
-  uint64_t image;             /* being served */
-  uint32_t version;
-  uint64_t before; /* requests that the last change of versions found in the device */
-  size_t old;      /* of those, without a record */
+  ct_weights *weights;        /* being served */
+  struct ct_outgoing *outgoing;
   size_t in_device, in_host;
+  struct ct_service service;
   bool ending, unloaded;
 };
 
@@ -101,10 +133,20 @@ int ct_requests_open(ct_device *dev);
 /* Makes sure of a push whose write failed: whether the device has the request or not. */
 int ct_requests_sure(ct_device *dev);
 
+/* Pushes n requests of the library's own, in front of all that wait in the host and, by their
+ * deadlines, in the device. server->service.trials counts those without a record. */
+int ct_requests_try(ct_server *server, uint64_t input, uint64_t output, uint32_t n);
+
 /* Requests of a server that wait in the host end with this code. */
 void ct_requests_give_up(ct_server *server, uint32_t code);
 
 /* ---- ct_server.c ---- */
+
+/* CT_OK, or an error with a sentence: NULL, freed before, or its model was. */
+int ct_check_server(const ct_server *server);
+
+/* The request with that number in the order of handing over has left the device. */
+void ct_server_passed(ct_server *server, uint64_t seq);
 
 /* A record of the server's request has come. */
 int ct_server_saw(ct_server *server, uint64_t seq, const struct ct_event *event);
@@ -115,6 +157,37 @@ int ct_servers_unpin(ct_device *dev);
 /* Writes again what failed before and others wait for; whether there is such a thing. */
 int ct_servers_retry(ct_device *dev);
 bool ct_servers_owe(const ct_device *dev);
+
+int ct_server_write_words(ct_server *server, uint32_t word, const uint32_t *value, unsigned count);
+
+/* Ends what a new server has under way, and makes it as it was: CT_ERR_TIMEOUT if it does not end.
+ */
+int ct_server_quiet(ct_server *server);
+
+/* ---- ct_service.c ---- */
+
+/* Measures, where the server needs that and nothing was given. The model is loaded. On failure its
+ * batches do not end. */
+int ct_service_measure(ct_server *server);
+void ct_service_close(ct_server *server);
+
+/* Writes the control words as they were asked for, with service times and margin. */
+int ct_service_begin(ct_server *server);
+
+/* A record has come. */
+void ct_service_saw(ct_server *server, const struct ct_event *event);
+
+/* Tells the device what has changed. */
+int ct_services_poll(ct_device *dev);
+
+/* Deadlines that can hold, and that do; 0: unknown. */
+uint32_t ct_service_least(const ct_server *server);
+uint32_t ct_service_safe(const ct_server *server);
+
+/* Says in the log, once, that one may not hold. */
+void ct_service_warn(ct_server *server, uint32_t deadline);
+
+/* ---- ct_server.c ---- */
 
 /* Gives back what servers left behind have kept, where the last record has come. */
 int ct_servers_poll(ct_device *dev);

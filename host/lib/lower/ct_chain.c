@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end-to-end bound: what training can add to a job, summed along the longest chain of its
- * operations. Each operation can wait for training as long as its unit's bound says; it starts when
- * the one before it in its queue has started and the signals it waits for have been given, so
+ * What training can add to a job: see ct_chain.h. Summed along the longest chain of its operations.
+ * Each operation can wait for training as long as its unit's bound says; it starts when the one
+ * before it in its queue has started and the signals it waits for have been given, so
  *
  *   delay(operation) = bound(operation) + max(delay of what it waits for, and of its predecessor)
  *
@@ -14,10 +14,9 @@
  * the beats of training that were asked for before it: none is asked for while inference reads but
  * those that a floor gives. A beat takes 16 / bandwidth cycles; a memory that stalls comes on top.
  */
-#include <stdlib.h>
+#include "ct_chain.h"
 
-#include "host/lib/device/ct_device.h"
-#include "interfere.h"
+#include <stdlib.h>
 
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
@@ -40,7 +39,8 @@ struct sem {
 };
 
 struct chain {
-  const struct interfere *t;
+  const struct ct_chain_core *t;
+  uint64_t unit[CT_CHAIN_UNITS];
   struct sem sem[CT_NUM_SEMS];
   uint64_t queue[QUEUES]; /* delay of its last operation */
   uint64_t start, longest;
@@ -73,39 +73,50 @@ struct times {
 };
 
 /* Slots that a floor can give to training while inference takes n. */
-static uint64_t owed(const struct interfere *t, uint64_t n) {
-  return (n * t->o->floor + 255 - t->o->floor) / (256 - t->o->floor);
+static uint64_t owed(const struct ct_chain_core *t, uint64_t n) {
+  return (n * t->floor + 255 - t->floor) / (256 - t->floor);
 }
 
-static uint64_t bursts_of(const struct ct_cmd *cmd) {
-  return (uint64_t)CT_GET(cmd, DMA_N1) * CT_GET(cmd, DMA_N2) *
-         ((CT_GET(cmd, DMA_NB) + 15) / 16 + 1);
+/* Outer steps of an LD or ST, and rows of a product: of a batch as many as it has requests. */
+static uint64_t steps_of(const struct ct_chain_core *t, const struct ct_cmd *cmd) {
+  return CT_GET(cmd, DMA_GATHER) ? t->batch : CT_GET(cmd, DMA_N2);
+}
+
+static uint64_t rows_of(const struct ct_chain_core *t, const struct ct_cmd *cmd) {
+  return CT_GET(cmd, MM_ROWS) + (CT_GET(cmd, MM_ROWS_REG) == CT_BATCH_REG ? t->batch : 0);
+}
+
+static uint64_t bursts_of(const struct ct_chain_core *t, const struct ct_cmd *cmd) {
+  return CT_GET(cmd, DMA_N1) * steps_of(t, cmd) * ((CT_GET(cmd, DMA_NB) + 15) / 16 + 1);
 }
 
 /* Beats of training in front of the bursts of a read that waits for semaphores `waits` times. */
-static uint64_t reads(const struct interfere *t, uint64_t waits, uint64_t bursts) {
-  return t->bound.unit[CT_PROBE_READ] * waits + OWED_BURST * owed(t, bursts);
+static uint64_t reads(const struct chain *c, uint64_t waits, uint64_t bursts) {
+  const struct ct_chain_core *t = c->t;
+  return c->unit[CT_CHAIN_READ] * waits + OWED_BURST * owed(t, bursts);
 }
 
-static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd) {
-  const uint64_t *b = t->bound.unit, beat = t->beat_cycles, steps = CT_GET(cmd, DMA_N2);
+static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
+  const struct ct_chain_core *t = c->t;
+  const uint64_t *b = c->unit, beat = t->beat_cycles, steps = steps_of(t, cmd);
   switch (CT_GET(cmd, ALL_OP)) {
     case CT_OP_LD: {
       const uint64_t waits = CT_GET(cmd, ALL_WAIT0) & 16 ? steps : 1;
-      return (struct times){{steps, 1, 1}, {steps, 1}, beat * reads(t, waits, bursts_of(cmd)), 0};
+      return (struct times){
+          {steps, 1, 1}, {steps, 1}, beat * reads(c, waits, bursts_of(t, cmd)), 0};
     }
     case CT_OP_ST: { /* with a floor training is also owed words of the scratchpad */
-      const uint64_t bursts = bursts_of(cmd);
-      const uint64_t bound = beat * b[CT_PROBE_WRITE] * bursts + owed(t, 16 * bursts);
+      const uint64_t bursts = bursts_of(t, cmd);
+      const uint64_t bound = beat * b[CT_CHAIN_WRITE] * bursts + owed(t, 16 * bursts);
       return (struct times){{steps, 1, 1}, {steps, 1}, bound, 1};
     }
     case CT_OP_MM: {
-      const uint64_t kt = CT_GET(cmd, MM_KT), rows = CT_GET(cmd, MM_ROWS), nt = CT_GET(cmd, MM_NT);
-      const uint64_t tiles = nt * ((rows + 15) / 16), half = t->info.array_cols == 8;
+      const uint64_t kt = CT_GET(cmd, MM_KT), rows = rows_of(t, cmd), nt = CT_GET(cmd, MM_NT);
+      const uint64_t tiles = nt * ((rows + 15) / 16), half = t->cols == 8;
       /* With a floor training is owed rows of the array and words of A (8 columns: those in turn).
        */
       const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
-      const uint64_t port = half && t->o->floor ? words : owed(t, words);
+      const uint64_t port = half && t->floor ? words : owed(t, words);
       const uint64_t pauses = CT_GET(cmd, ALL_WAIT0) & 16 ? kt : 1;
       const uint64_t turn = CT_GET(cmd, MM_A_TRANS) ? TRANSPOSER * pauses : 0;
       const uint64_t bound = half * n + port + (1 + half) * owed(t, n) + turn;
@@ -113,21 +124,21 @@ static struct times times_of(const struct interfere *t, const struct ct_cmd *cmd
     }
     case CT_OP_VL:
       return (struct times){
-          {1, 1, 1}, {1, 1}, b[CT_PROBE_VL] + (t->info.vpu_lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
+          {1, 1, 1}, {1, 1}, b[CT_CHAIN_VL] + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
-      return (struct times){{n, n, n}, {n, n}, n * b[CT_PROBE_VA], 4};
+      return (struct times){{n, n, n}, {n, n}, n * b[CT_CHAIN_VA], 4};
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
-      const uint64_t bound = n * (b[CT_PROBE_VS] + (uint64_t)BURST * t->train_cap);
+      const uint64_t bound = n * (b[CT_CHAIN_VS] + (uint64_t)BURST * t->train_cap);
       return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
   }
 }
 
 static void add_command(struct chain *c, const struct ct_cmd *cmd) {
-  const struct times n = times_of(c->t, cmd);
+  const struct times n = times_of(c, cmd);
   const uint32_t wait[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
   uint64_t delay = c->queue[n.queue] > c->start ? c->queue[n.queue] : c->start;
   for (unsigned i = 0; i < 3; ++i) {
@@ -160,27 +171,31 @@ static size_t walk(struct chain *c, const struct ct_code *code, size_t at) {
   return at;
 }
 
-void interfere_bounds(struct interfere *t) {
-  const bool small = t->info.vpu_lanes == 4;
-  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
-  const uint64_t k = owed(t, 1), half = t->info.array_cols == 8; /* slots owed in a row */
-  uint64_t *b = t->bound.unit;
-  b[CT_PROBE_READ] = (uint64_t)BURST * t->train_cap + 1 + OWED_BURST * k;
-  b[CT_PROBE_WRITE] = 20 + OWED_BURST * k;
-  b[CT_PROBE_MXU] = half + (1 + half) * k;
+void ct_chain_units(const struct ct_chain_core *t, uint64_t *b) {
+  const bool small = t->lanes == 4;
+  const uint64_t k = owed(t, 1), half = t->cols == 8; /* slots owed in a row */
+  b[CT_CHAIN_READ] = (uint64_t)BURST * t->train_cap + 1 + OWED_BURST * k;
+  b[CT_CHAIN_WRITE] = 20 + OWED_BURST * k;
+  b[CT_CHAIN_MXU] = half + (1 + half) * k;
   /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes
    * has the time). */
-  b[CT_PROBE_VL] = 64 + (small ? 65 : 64) * k;
-  b[CT_PROBE_VA] = small ? 256 * (1 + k) : 16 + 17 * k;
-  b[CT_PROBE_VS] = small ? 128 * (1 + k) : 64 + 65 * k;
+  b[CT_CHAIN_VL] = 64 + (small ? 65 : 64) * k;
+  b[CT_CHAIN_VA] = small ? 256 * (1 + k) : 16 + 17 * k;
+  b[CT_CHAIN_VS] = small ? 128 * (1 + k) : 64 + 65 * k;
+}
+
+uint64_t ct_chain_job(const struct ct_chain_core *t, const struct ct_code *code) {
   /* Bursts of 16 beats, cut at pages of 4 KB. */
-  const uint64_t bytes = t->code.count * sizeof(struct ct_cmd);
+  const uint64_t bytes = code->count * sizeof(struct ct_cmd);
   const uint64_t program = (bytes + 255) / 256 + bytes / 4096 + 1;
-  struct chain c = {.t = t, .start = (reads(t, 1, 1) + reads(t, 1, program)) * t->beat_cycles};
+  struct chain c = {.t = t};
+  ct_chain_units(t, c.unit);
+  c.start = (reads(&c, 1, 1) + reads(&c, 1, program)) * t->beat_cycles;
   uint64_t *most = calloc((size_t)CT_NUM_SEMS * MOST_SIGNALS, sizeof *most);
   for (size_t i = 0; most && i < CT_NUM_SEMS; ++i)
     c.sem[i].most = most + i * MOST_SIGNALS;
-  if (most) walk(&c, &t->code, 0);
-  t->bound.job = !most || c.failed ? 0 : c.longest;
+  if (most) walk(&c, code, 0);
+  const uint64_t bound = !most || c.failed ? 0 : c.longest;
   free(most);
+  return bound;
 }

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Full: what a command needs to be complete, in program order, and the tokens that tell it. Every
+ * queue has a vector of how far it knows the others to be; a token brings what its giver knew.
+ *
+ * A loop's body is looked at once. What a queue learns in it holds for the same pass, and behind
+ * the loop for the last one, for each pass gives and takes the same tokens.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_lower_impl.h"
+
+/* What a command needs of another queue. */
+struct need {
+  int32_t item; /* CT_NOBODY: nothing */
+  ct_point point;
+};
+
+static void visit(struct ct_sync *s, int32_t at);
+
+static void add_use(struct ct_sync *s, int32_t item, unsigned access) {
+  if (s->uses == s->use_room) {
+    const size_t room = s->use_room ? 2 * s->use_room : 2048;
+    struct ct_use *use = realloc(s->use, room * sizeof *use);
+    if (!use) {
+      ct_lower_fail(s->l, CT_ERR_MEMORY, "out of memory");
+      return;
+    }
+    s->use = use;
+    s->use_room = room;
+  }
+  const uint32_t space = s->item[item].access[access].space;
+  s->use[s->uses] =
+      (struct ct_use){.item = item, .access = (uint8_t)access, .next = s->used[space]};
+  s->used[space] = (int32_t)s->uses++;
+}
+
+/* ---- Needs --------------------------------------------------------------------------------- */
+
+static void want(const struct ct_sync *s, struct need *need, int32_t item, uint32_t tokens) {
+  const ct_point point = ct_point_of(s->item[item].seq, tokens);
+  struct need *n = &need[s->item[item].q];
+  if (n->item >= 0 && n->point >= point) return;
+  n->item = item;
+  n->point = point;
+}
+
+/* Tokens of a command after which it is through with a generation, or a part of one, that `a` uses:
+ * all of it, unless it gives one for each. */
+static uint32_t tokens_for(const struct ct_item *i, const struct ct_access *before,
+                           const struct ct_access *a) {
+  if (i->mult <= 1) return CT_ALL_OF_IT;
+  if (i->by_step && i->q == CT_Q_LD)
+    return a->one_part && a->part - before->part < i->mult ? a->part - before->part + 1
+                                                           : CT_ALL_OF_IT;
+  const uint32_t last = a->gen + a->gens - before->gen;
+  if (before->gens != i->mult || !before->write || last > i->mult) return CT_ALL_OF_IT;
+  return last;
+}
+
+static void needs_of_access(struct ct_sync *s, int32_t at, const struct ct_access *a,
+                            struct need *need) {
+  const enum ct_q q = s->item[at].q;
+  const bool ring = s->l->space[a->space].slots != 0;
+  for (int32_t u = s->used[a->space]; u >= 0; u = s->use[u].next) {
+    const struct ct_item *i = &s->item[s->use[u].item];
+    const struct ct_access *b = &i->access[s->use[u].access];
+    ++s->l->work;
+    if (i->q == q || !(a->write || b->write) ||
+        ct_point_of(i->seq, CT_ALL_OF_IT) <= s->known[q][i->q])
+      continue;
+    if (!ring && ct_pieces_meet(s, &s->use[u], at, a)) want(s, need, s->use[u].item, CT_ALL_OF_IT);
+    if (ring && a->gen < b->gen + b->gens && b->gen < a->gen + a->gens)
+      want(s, need, s->use[u].item, tokens_for(i, b, a));
+  }
+  for (uint32_t z = 1; z < s->l->spaces; ++z)
+    for (int32_t u = s->overlap[a->space][z] ? s->used[z] : CT_NOBODY; u >= 0; u = s->use[u].next)
+      if (s->item[s->use[u].item].q != q) want(s, need, s->use[u].item, CT_ALL_OF_IT);
+}
+
+/* ---- Taking a token ------------------------------------------------------------------------ */
+
+static void learn(struct ct_sync *s, enum ct_q q, int32_t giver, uint32_t tokens) {
+  const struct ct_item *g = &s->item[giver];
+  const bool all = tokens >= g->mult;
+  const ct_point point = ct_point_of(g->seq, all ? CT_ALL_OF_IT : tokens);
+  const ct_point *knows = all ? g->knows : g->before;
+  for (unsigned p = 0; p < CT_Q_COUNT; ++p)
+    if (knows[p] > s->known[q][p]) s->known[q][p] = knows[p];
+  if (point > s->known[q][g->q]) s->known[q][g->q] = point;
+  if (!ct_faulty(s, CT_FAULT_KNOWS)) return;
+  for (unsigned p = 0; p < CT_Q_COUNT; ++p)
+    if (s->latest[p] >= 0) s->known[q][p] = ct_point_of(s->item[s->latest[p]].seq, CT_ALL_OF_IT);
+}
+
+/* A carrier that stands further in front: what its queue has learned since does not count there. */
+static void visit_early(struct ct_sync *s, int32_t carrier) {
+  const enum ct_q q = s->item[carrier].q;
+  ct_point now[CT_Q_COUNT];
+  memcpy(now, s->known[q], sizeof now);
+  memcpy(s->known[q], s->item[carrier].knows, sizeof now);
+  visit(s, carrier);
+  for (unsigned p = 0; p < CT_Q_COUNT; ++p)
+    if (now[p] > s->known[q][p]) s->known[q][p] = now[p];
+}
+
+/* Commands of queue q without effect take tokens: in front of `at`, or at the end of a loop's body.
+ * One that has to wait for the same queue itself, to be carried out, takes none. */
+static void gate_at(struct ct_sync *s, int32_t at, bool end, unsigned channel, uint32_t tokens) {
+  const enum ct_q q = (enum ct_q)(channel % CT_Q_COUNT);
+  const uint32_t each = q == CT_Q_MM ? tokens : 1;
+  for (uint32_t t = 0; t < tokens && !s->l->error;) {
+    const int32_t carrier =
+        end ? ct_carrier_last(s, at, q, each) : ct_carrier_before(s, at, q, each);
+    if (carrier < 0) return;
+    visit_early(s, carrier);
+    if (ct_add_wait(s, carrier, channel, each, CT_AT_START)) t += each;
+  }
+}
+
+static void gate(struct ct_sync *s, int32_t at, unsigned channel, uint32_t tokens) {
+  gate_at(s, at, false, channel, tokens);
+}
+
+/* Takes what a command that gives several tokens has left, in front of `at`. */
+static void close_giver(struct ct_sync *s, unsigned channel, int32_t at) {
+  const int32_t giver = s->open[channel];
+  if (giver < 0) return;
+  const enum ct_q q = (enum ct_q)(channel % CT_Q_COUNT);
+  const uint32_t left = s->item[giver].mult - s->item[giver].taken;
+  const int32_t before = ct_lift(s, at, s->item[giver].parent);
+  s->open[channel] = CT_NOBODY;
+  if (before < 0) {
+    ct_lower_fail(s->l, CT_ERR_INTERNAL, "signals of a loop that nobody waits for in it");
+    return;
+  }
+  gate(s, before, channel, left);
+  s->item[giver].taken = s->item[giver].mult;
+  learn(s, q, giver, s->item[giver].mult);
+}
+
+static void close_all(struct ct_sync *s, int32_t at) {
+  for (unsigned c = 0; c < CT_FULL_CHANNELS; ++c)
+    close_giver(s, c, at);
+}
+
+/* At the end of a body. */
+static void close_body(struct ct_sync *s, int32_t loop) {
+  for (unsigned c = 0; c < CT_FULL_CHANNELS && !s->l->error; ++c) {
+    const int32_t giver = s->open[c];
+    if (giver < 0 || s->item[giver].parent != loop) continue;
+    const enum ct_q q = (enum ct_q)(c % CT_Q_COUNT);
+    const uint32_t left = s->item[giver].mult - s->item[giver].taken;
+    s->open[c] = CT_NOBODY;
+    gate_at(s, loop, true, c, left);
+    learn(s, q, giver, s->item[giver].mult);
+  }
+}
+
+/* Step by step: a giver of several tokens and a taker in the same body. False: not so. */
+static bool take_several(struct ct_sync *s, int32_t at, const struct need *n, unsigned channel) {
+  struct ct_item *g = &s->item[n->item];
+  const uint32_t tokens = (uint32_t)(n->point & CT_ALL_OF_IT);
+  const enum ct_q q = s->item[at].q;
+  if (g->mult <= 1 || tokens == CT_ALL_OF_IT || g->parent != s->item[at].parent) return false;
+  if (!g->opened) {
+    close_giver(s, channel, at);
+    if (!ct_add_signal(s, n->item, channel, g->mult)) return false;
+    s->item[n->item].opened = channel + 1;
+    s->open[channel] = n->item;
+  } else if (s->open[channel] != n->item) {
+    return false;
+  }
+  g = &s->item[n->item];
+  const uint32_t take = tokens - g->taken, mult = s->item[at].mult;
+  if (mult > 1 && take == mult && ct_add_wait(s, at, channel, mult, CT_BY_TILE)) {
+    /* tile by tile */
+  } else if (mult == 1 && ct_add_wait(s, at, channel, 1, CT_AT_START)) {
+    gate(s, at, channel, take - 1);
+  } else {
+    gate(s, at, channel, take);
+  }
+  s->item[n->item].taken = tokens;
+  if (tokens == s->item[n->item].mult) s->open[channel] = CT_NOBODY;
+  learn(s, q, n->item, tokens);
+  return true;
+}
+
+/* Who tells that a command is complete: itself, or a carrier behind it (and the loops around it
+ * that `parent` is not in). */
+static int32_t find_giver(struct ct_sync *s, int32_t item, int32_t parent, unsigned channel) {
+  const enum ct_q q = s->item[item].q;
+  const int32_t lifted = ct_lift(s, item, parent);
+  if (lifted == item && ct_add_signal(s, item, channel, 1)) return item;
+  const int32_t next = s->item[lifted].next;
+  if (next >= 0 && s->item[next].carrier && s->item[next].q == q &&
+      ct_add_signal(s, next, channel, 1))
+    return next;
+  const int32_t carrier = ct_carrier_behind(s, lifted, q);
+  if (carrier < 0) return CT_NOBODY;
+  const int32_t last = s->item[lifted].last_in[q];
+  struct ct_item *c = &s->item[carrier];
+  memcpy(c->before, s->item[last].knows, sizeof c->before);
+  memcpy(c->knows, s->item[last].knows, sizeof c->knows);
+  for (unsigned x = 0; x < c->accesses; ++x)
+    add_use(s, carrier, x);
+  ct_add_signal(s, carrier, channel, 1);
+  return carrier;
+}
+
+static void take_one(struct ct_sync *s, int32_t at, const struct need *n, unsigned channel) {
+  const enum ct_q q = s->item[at].q;
+  const int32_t parent = ct_common_parent(s, n->item, at);
+  const int32_t lifted = ct_lift(s, at, parent);
+  close_giver(s, channel, at);
+  if (n->point <= s->known[q][s->item[n->item].q]) return;
+  if ((parent != s->item[n->item].parent || lifted != at) && ct_faulty(s, CT_FAULT_NO_BARRIER)) {
+    learn(s, q, n->item, CT_ALL_OF_IT);
+    return;
+  }
+  const int32_t giver = find_giver(s, n->item, parent, channel);
+  if (giver < 0) return;
+  if (lifted != at || !ct_add_wait(s, at, channel, 1, CT_AT_START)) gate(s, lifted, channel, 1);
+  learn(s, q, giver, CT_ALL_OF_IT);
+}
+
+/* ---- Products that follow their loads step by step ----------------------------------------- */
+
+/* The load that fills a part of a generation; CT_NOBODY: none. */
+static int32_t load_of(const struct ct_sync *s, const struct ct_access *b, uint32_t part) {
+  for (int32_t u = s->used[b->space]; u >= 0; u = s->use[u].next) {
+    const struct ct_item *i = &s->item[s->use[u].item];
+    const struct ct_access *a = &i->access[s->use[u].access];
+    if (a->write && i->q == CT_Q_LD && i->by_step && a->gen == b->gen && part >= a->part &&
+        part - a->part < i->mult)
+      return s->use[u].item;
+  }
+  return CT_NOBODY;
+}
+
+/* Whether everything that LD brings of operand a is there when the part is that goes with it. */
+static bool a_is_there(const struct ct_sync *s, int32_t mm, const struct ct_access *a,
+                       const struct ct_access *b) {
+  for (int32_t u = s->used[a->space]; u >= 0; u = s->use[u].next) {
+    const struct ct_item *i = &s->item[s->use[u].item];
+    const struct ct_access *w = &i->access[s->use[u].access];
+    if (i->q != CT_Q_LD || ct_point_of(i->seq, CT_ALL_OF_IT) <= s->known[CT_Q_MM][CT_Q_LD] ||
+        !ct_pieces_meet(s, &s->use[u], mm, a))
+      continue;
+    const int32_t first = w->lo[1] > a->lo[1] ? w->lo[1] - a->lo[1] : 0;
+    const int32_t load = load_of(s, b, b->part + (uint32_t)first);
+    if (load < 0 || s->item[load].seq < i->seq) return false;
+  }
+  return true;
+}
+
+static bool follow_steps(struct ct_sync *s, int32_t at, unsigned channel) {
+  const uint32_t kt = CT_GET(&s->item[at].n.cmd, MM_KT);
+  const struct ct_access a = s->item[at].access[2], b = s->item[at].access[1];
+  int32_t load = CT_NOBODY;
+  if (s->l->space[b.space].slots == 0 || !a_is_there(s, at, &a, &b)) return false;
+  for (uint32_t k = 0; k < kt; k += s->item[load].mult) {
+    load = load_of(s, &b, b.part + k);
+    if (load < 0 || s->item[load].parent != s->item[at].parent || s->item[load].opened)
+      return false;
+    if (s->item[load].sig[0]) return false;
+  }
+  close_giver(s, channel, at);
+  if (!ct_add_wait(s, at, channel, kt, CT_BY_STEP)) return false;
+  for (uint32_t k = 0; k < kt; k += s->item[load].mult) {
+    load = load_of(s, &b, b.part + k);
+    ct_add_signal(s, load, channel, s->item[load].mult);
+    s->item[load].opened = channel + 1;
+  }
+  learn(s, CT_Q_MM, load, CT_ALL_OF_IT);
+  return true;
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
+static void order(struct ct_sync *s, int32_t at, const struct need *n) {
+  const enum ct_q q = s->item[at].q, from = s->item[n->item].q;
+  const unsigned channel = ct_full_channel(from, q);
+  if (n->point <= s->known[q][from]) return;
+  if (ct_faulty(s, CT_FAULT_NO_FULL_WAIT)) {
+    learn(s, q, n->item, CT_ALL_OF_IT);
+    return;
+  }
+  if (q == CT_Q_MM && from == CT_Q_LD && s->item[at].by_step && follow_steps(s, at, channel))
+    return;
+  if (!take_several(s, at, n, channel)) take_one(s, at, n, channel);
+}
+
+/* The latest command first: it is likely to have known the others. */
+static struct need *latest_of(struct need *need) {
+  struct need *latest = need;
+  for (unsigned p = 1; p < CT_Q_COUNT; ++p)
+    if (need[p].point > latest->point) latest = &need[p];
+  return latest;
+}
+
+static void visit(struct ct_sync *s, int32_t at) {
+  const enum ct_q q = s->item[at].q;
+  struct need need[CT_Q_COUNT];
+  for (unsigned p = 0; p < CT_Q_COUNT; ++p)
+    need[p] = (struct need){CT_NOBODY, 0};
+  memcpy(s->item[at].before, s->known[q], sizeof s->item[at].before);
+  for (unsigned x = 0; x < s->item[at].accesses; ++x) {
+    const struct ct_access a = s->item[at].access[x];
+    needs_of_access(s, at, &a, need);
+  }
+  for (unsigned done = 0; done < CT_Q_COUNT && !s->l->error; ++done) {
+    struct need *n = latest_of(need);
+    if (n->item >= 0) order(s, at, n);
+    *n = (struct need){CT_NOBODY, 0};
+  }
+  memcpy(s->item[at].knows, s->known[q], sizeof s->item[at].knows);
+  s->item[at].last_in[q] = at;
+  s->latest[q] = at;
+  for (unsigned x = 0; x < s->item[at].accesses; ++x)
+    add_use(s, at, x);
+}
+
+static void leave(struct ct_sync *s, int32_t loop) {
+  close_body(s, loop);
+  for (unsigned q = 0; q < CT_Q_COUNT; ++q)
+    for (int32_t i = s->item[loop].last_child; i >= 0 && s->item[loop].last_in[q] < 0;
+         i = s->item[i].prev)
+      s->item[loop].last_in[q] = s->item[i].last_in[q];
+  ct_check_passes(s, loop);
+}
+
+static void walk(struct ct_sync *s, int32_t first) {
+  for (int32_t i = first; i >= 0 && !s->l->error; i = s->item[i].next) {
+    if (s->item[i].q != CT_Q_COUNT) {
+      if (!s->item[i].carrier) visit(s, i);
+      continue;
+    }
+    close_all(s, i);
+    walk(s, s->item[i].child);
+    if (!s->l->error) leave(s, i);
+  }
+}
+
+void ct_sync_full(struct ct_sync *s) {
+  for (unsigned c = 0; c < CT_FULL_CHANNELS; ++c)
+    s->open[c] = CT_NOBODY;
+  for (unsigned q = 0; q < CT_Q_COUNT; ++q)
+    s->latest[q] = CT_NOBODY;
+  for (uint32_t i = 0; i < CT_MOST_SPACES; ++i)
+    s->used[i] = CT_NOBODY;
+  walk(s, s->first);
+}
