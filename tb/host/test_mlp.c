@@ -614,12 +614,9 @@ static void check_answers(ct_model *m, const struct ct_mlp *net, ct_rng *rng, ui
   free(got);
 }
 
-static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
-                        ct_rng *rng) {
-  ct_device *dev = open_emulator(uri);
+static void train(ct_model *m, ct_device *dev, const struct ct_mlp *net, uint32_t batch, int steps,
+                  ct_rng *rng) {
   const struct ct_training t = {.batch = batch};
-  ct_model *m;
-  assert_int_equal(ct_model_create(dev, net->width, net->layers, ct_rng_u64(rng), &m), CT_OK);
   if (ct_model_training(m, &t)) fail_msg("%s", ct_last_error(dev));
   struct model want = model_from(m, net);
   uint32_t *labels = malloc(batch * sizeof *labels);
@@ -642,11 +639,25 @@ static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batc
     free(x);
     free(in.x);
   }
-  check_answers(m, net, rng, 1 + ct_rng_below(rng, 20));
   free(labels);
   model_free(&want);
+}
+
+/* Training, and then answers, if any. */
+static void check_training(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
+                           uint32_t answers, ct_rng *rng) {
+  ct_device *dev = open_emulator(uri);
+  ct_model *m;
+  assert_int_equal(ct_model_create(dev, net->width, net->layers, ct_rng_u64(rng), &m), CT_OK);
+  train(m, dev, net, batch, steps, rng);
+  if (answers) check_answers(m, net, rng, answers);
   ct_model_free(m);
   ct_close(dev);
+}
+
+static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
+                        ct_rng *rng) {
+  check_training(uri, net, batch, steps, 1 + ct_rng_below(rng, 20), rng);
 }
 
 static void test_steps_equal_the_contract(void **state) {
@@ -720,18 +731,69 @@ static void test_published_versions_stay(void **state) {
   ct_close(dev);
 }
 
+/* Steps whose activations go through device memory. */
+static void test_steps_of_any_size_equal_the_contract(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(6);
+  const struct {
+    const char *uri;
+    uint32_t layers, width[6], batch;
+  } cases[] = {{"emu:spm=2048", 3, {64, 128, 64, 10}, 70},
+               {"emu:spm=2048", 1, {5, 3}, 1500},
+               {"emu:", 2, {30, 20, 4}, 4096},
+               {"emu:", 2, {4200, 20, 3}, 5},
+               {"emu:", 2, {100, 90, 33}, 1100},
+               {"emu:spm=4096", 2, {250, 272, 100}, 33},
+               {"emu:spm=4096,cols=8,lanes=4", 4, {17, 50, 50, 20, 7}, 70}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const struct ct_mlp net = make_net(cases[i].width, cases[i].layers);
+    check_training(cases[i].uri, &net, cases[i].batch, 2, 0, &rng);
+  }
+}
+
+/* Shapes of all kinds; none is refused. */
+static void test_random_steps_equal_the_contract(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(7);
+  for (int i = 0; i < 25; ++i) {
+    struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, 4)};
+    const uint32_t most = ct_rng_below(&rng, 4) ? 80 : 400;
+    for (uint32_t l = 0; l <= net.layers; ++l)
+      net.width[l] = 1 + ct_rng_below(&rng, most);
+    uint32_t batch = 1 + ct_rng_below(&rng, 60);
+    if (most == 80 && ct_rng_below(&rng, 4) == 0) batch += ct_rng_below(&rng, 1000);
+    check_training(ct_rng_below(&rng, 2) ? "emu:spm=4096" : "emu:", &net, batch, 1, 0, &rng);
+  }
+}
+
+/* A step on the simulated core leaves what it leaves on the emulator. */
+static void test_streamed_steps_on_the_simulated_core(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(8);
+  const uint32_t width[] = {40, 50, 20};
+  const struct ct_mlp net = make_net(width, 2);
+  check_training("sim:stall=20", &net, 2100, 1, 0, &rng);
+}
+
 static void test_what_does_not_fit_is_refused(void **state) {
   (void)state;
-  ct_device *dev = open_emulator("emu:spm=2048");
+  ct_device *dev = open_emulator("emu:dram=8");
   const uint32_t width[] = {784, 512, 10};
-  const struct ct_training t = {.batch = 64, .rates = {.lr = 0.1f}};
+  struct ct_training t = {.batch = 4096, .rates = {.lr = 0.1f}};
   ct_model *m;
   assert_int_equal(ct_model_create(dev, width, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &t), CT_ERR_NO_SPACE);
-  assert_non_null(strstr(ct_last_error(dev), "scratchpad"));
+  assert_non_null(strstr(ct_last_error(dev), "memory"));
+  t.batch = 5000;
+  assert_int_equal(ct_model_training(m, &t), CT_ERR_NO_SPACE);
+  assert_non_null(strstr(ct_last_error(dev), "5000 rows"));
+  t.batch = 500; /* nothing that was refused has kept memory */
+  for (int i = 0; i < 20; ++i) {
+    t.batch += 1;
+    if (ct_model_training(m, &t)) fail_msg("%s", ct_last_error(dev));
+  }
   float x[784] = {0}, logits[10];
-  const int err = ct_model_infer(m, NULL, x, 1, logits);
-  assert_true(err == CT_OK || err == CT_ERR_NO_SPACE);
+  assert_int_equal(ct_model_infer(m, NULL, x, 1, logits), CT_OK);
   ct_model_free(m);
   const uint32_t none[] = {64, 0, 10};
   assert_int_equal(ct_model_create(dev, none, 2, 1, &m), CT_ERR_ARG);
@@ -751,6 +813,9 @@ int main(void) {
                                      cmocka_unit_test(test_steps_equal_the_contract),
                                      cmocka_unit_test(test_wide_answers_equal_the_contract),
                                      cmocka_unit_test(test_published_versions_stay),
+                                     cmocka_unit_test(test_steps_of_any_size_equal_the_contract),
+                                     cmocka_unit_test(test_random_steps_equal_the_contract),
+                                     cmocka_unit_test(test_streamed_steps_on_the_simulated_core),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,6 +156,19 @@ enum {
 };
 int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const struct ct_why *why);
 
+/* The same step with its activations and gradients in device memory, so that neither the batch (up
+ * to 4,096 rows) nor a layer is too large: jobs to be submitted in a row. One more argument is the
+ * address of ct_train_streamed_units() units of workspace, which need not hold anything before and
+ * hold nothing of use behind. Bytes are those of ct_prog_train(). */
+enum { CT_TRAIN_WORK = CT_TRAIN_ARGS + 1, CT_TRAIN_STREAMED_ARGS = CT_TRAIN_WORK };
+uint64_t ct_train_streamed_units(const struct ct_train *shape);
+int ct_prog_train_streamed(const struct ct_train *shape, struct ct_codes *codes,
+                           const struct ct_why *why);
+
+/* The one if it fits, else the other. *work: the units of workspace it needs; may be 0. */
+int ct_prog_step(const struct ct_train *shape, struct ct_codes *codes, uint64_t *work,
+                 const struct ct_why *why);
+
 /* Copies units of 16 bytes from r1 to r2. */
 enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };
 int ct_prog_copy(uint32_t units, uint32_t spm_words, struct ct_code *code,
