@@ -60,6 +60,8 @@ $(BUILD)/tb/test_threads $(BUILD)/tb/test_threads.san $(BUILD)/tb/test_threads.t
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_async $(BUILD)/tb/test_async.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
 
 # What batches add, by the coltrain command on the simulator.

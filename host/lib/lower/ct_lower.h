@@ -210,6 +210,9 @@ int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes
                     const struct ct_why *why);
 void ct_lower_drop(struct ct_lower *l);
 
+/* Not to be cut: CT_ERR_NO_SPACE if one job cannot hold it. */
+void ct_lower_one_job(struct ct_lower *l);
+
 /* Commands recorded, looked at and written: what building costs. */
 uint64_t ct_lower_work(const struct ct_lower *l);
 

@@ -51,6 +51,10 @@ uint64_t ct_lower_work(const struct ct_lower *l) {
   return l->work;
 }
 
+void ct_lower_one_job(struct ct_lower *l) {
+  l->one_job = true;
+}
+
 void ct_lower_limit(struct ct_lower *l, size_t commands) {
   l->limit = commands;
 }
