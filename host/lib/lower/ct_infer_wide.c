@@ -20,7 +20,7 @@
 /* Tile registers 0..7: results of blocks, 8 and 9: of single tiles, 10 and 11: biases. */
 enum { R_BLOCK = 0, R_SINGLE = 8, R_BIAS = 10, R_VA = 13, R_VL, R_VS };
 enum { ACC_BLOCK = 0, ACC_SINGLE = 8, ACC_CARRIER = 15 };
-enum { MOST_SIGNALS = 255, GROUP = 16, LEAST_CHUNK = 16 };
+enum { MOST_SIGNALS = 255, GROUP = 16, LEAST_CHUNK = 16, MOST_CHUNK = 2048 };
 
 /* Which of two rings. */
 enum { OF_BLOCK, OF_SINGLE, SIZES };
@@ -30,6 +30,7 @@ struct wide {
   const struct ct_mlp *net;
   uint32_t rows, rows_reg, rows_max; /* as in ct_prog_infer.c */
   uint32_t bn, slots, chunk;         /* tiles of a block, of the rings, k steps at most */
+  bool by_step;                      /* products follow loads step by step */
   uint32_t pitch;                    /* words of a tile of activations: a row each */
   uint32_t x_at[2], spm;             /* scratchpad: activations in turn; used so far */
   uint32_t x[2], weights[CT_MLP_LAYERS], image_biases, answers;
@@ -56,6 +57,10 @@ static uint32_t widest(const struct wide *f, uint32_t parity) {
   return most;
 }
 
+static uint32_t longest(const struct wide *f) {
+  return widest(f, 0) > widest(f, 1) ? widest(f, 0) : widest(f, 1);
+}
+
 /* Words but for the panels. */
 static uint32_t words_of(const struct wide *f) {
   const uint32_t answers = f->rows_max * f->bn * CT_F32_ROW_UNITS;
@@ -65,10 +70,10 @@ static uint32_t words_of(const struct wide *f) {
 
 /* As long chunks as there is room for; false: not even short ones. */
 static bool plan(struct wide *f, uint32_t window, uint32_t least) {
-  const uint32_t words = words_of(f), step = f->bn * CT_TILE;
-  const uint32_t most = widest(f, 0) > widest(f, 1) ? widest(f, 0) : widest(f, 1);
+  const uint32_t words = words_of(f), step = f->bn * CT_TILE, most = longest(f);
   if (words >= window) return false;
-  f->chunk = ct_min_u32((window - words) / f->slots / step, MOST_SIGNALS / f->slots);
+  f->chunk = (window - words) / f->slots / step;
+  f->chunk = ct_min_u32(f->chunk, f->by_step ? MOST_SIGNALS / f->slots : MOST_CHUNK);
   f->chunk = ct_min_u32(f->chunk, most);
   return f->chunk >= ct_min_u32(least, most);
 }
@@ -120,8 +125,14 @@ static void declare_rings(struct wide *f) {
                                               .at = place(f, f->slots * panel),
                                               .size = panel,
                                               .slots = f->slots,
-                                              .steps = f->chunk});
-  f->bias_reg = ring(f, "biases in a register", CT_IN_REG, R_BIAS, 1, f->slots);
+                                              .steps = f->by_step ? f->chunk : 0});
+  f->bias_reg = ct_ring(f->l, &(struct ct_ring){.name = "biases in a register",
+                                                .place = CT_IN_REG,
+                                                .at = R_BIAS,
+                                                .size = 1,
+                                                .slots = f->slots,
+                                                .other_frees = true,
+                                                .freed_by = CT_Q_VS});
   f->acc[OF_BLOCK] = ring(f, "sums", CT_IN_ACC, ACC_BLOCK, 1, f->slots * f->bn);
   f->reg[OF_BLOCK] = ring(f, "results", CT_IN_REG, R_BLOCK, 1, f->slots * f->bn);
   f->acc[OF_SINGLE] = f->acc[OF_BLOCK];
@@ -202,7 +213,7 @@ static void chunk(struct wide *f, uint32_t from, uint32_t steps) {
   ct_ld(f->l, &(struct ct_dma){
                   .dram = ct_tiles_of(f->l, f->weights[f->layer], f->n, f->tiles, from, steps),
                   .spm = panel,
-                  .by_step = true,
+                  .by_step = f->by_step,
                   .hdr = true,
                   .nb = CT_TILE,
                   .n1 = f->tiles,
@@ -214,7 +225,7 @@ static void chunk(struct wide *f, uint32_t from, uint32_t steps) {
   ct_mm(f->l, &(struct ct_mm){.a = ct_tiles_of(f->l, f->x[f->layer & 1], 0, 1, from, steps),
                               .b = panel,
                               .acc = f->sums,
-                              .by_step = true,
+                              .by_step = f->by_step,
                               .accum = from > 0,
                               .ak = (int32_t)f->pitch,
                               .bn = CT_TILE,
@@ -343,11 +354,25 @@ static int write_all(struct wide *f, struct ct_code *code, const struct ct_why *
   return CT_OK;
 }
 
-/* Ways to cut a layer, the fastest first. The last one takes the fewest commands and the least
- * room: every ring comes round in one pass. */
+/* Ways to cut a layer, the fastest first. Of the last two every ring comes round in one pass: the
+ * first takes the least room, the second, without loops over chunks, the fewest commands. */
 static const struct {
   uint32_t bn, slots, least;
-} ways[] = {{4, 2, LEAST_CHUNK}, {2, 2, LEAST_CHUNK}, {1, 2, LEAST_CHUNK}, {1, 2, 1}, {1, 1, 1}};
+  bool by_step;
+} ways[] = {{4, 2, LEAST_CHUNK, true}, {2, 2, LEAST_CHUNK, true}, {1, 2, LEAST_CHUNK, true},
+            {1, 2, 1, true},           {1, 1, 1, true},           {1, 1, MOST_CHUNK, false}};
+
+static int no_room(const struct wide *f, bool commands, uint32_t window, const struct ct_why *why) {
+  if (!commands)
+    return ct_why(why, CT_ERR_NO_SPACE,
+                  "the activations of %u rows in two layers that follow each other take a window "
+                  "of %u words, this one has %u",
+                  f->rows_max, words_of(f) + CT_TILE, window);
+  return ct_why(why, CT_ERR_NO_SPACE,
+                "a forward pass through %u layers in so few commands as a device takes needs "
+                "a window of %u words, this one has %u",
+                f->net->layers, words_of(f) + ct_min_u32(longest(f), MOST_CHUNK) * CT_TILE, window);
+}
 
 int ct_infer_wide(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
   const bool batch = shape->rows == CT_INFER_BATCH;
@@ -356,20 +381,16 @@ int ct_infer_wide(const struct ct_infer *shape, struct ct_code *code, const stru
                    .rows_reg = batch ? CT_BATCH_REG : 0,
                    .rows_max = batch ? CT_INFER_ROWS_MAX : shape->rows};
   int err = CT_ERR_NO_SPACE;
-  bool room = false;
+  bool room = false, tried = false;
   f.pitch = f.rows_max;
   for (size_t i = 0; i < sizeof ways / sizeof *ways && err == CT_ERR_NO_SPACE; ++i) {
     f.bn = ways[i].bn;
     f.slots = ways[i].slots;
-    if (!plan(&f, shape->spm_words, ways[i].least)) continue;
-    room = true;
-    err = write_all(&f, code, why);
+    f.by_step = ways[i].by_step;
+    tried = plan(&f, shape->spm_words, ways[i].least);
+    room |= tried;
+    if (tried) err = write_all(&f, code, why);
   }
-  if (!room)
-    return ct_why(why, CT_ERR_NO_SPACE,
-                  "the activations of %u rows in two layers that follow each other take a window "
-                  "of %u words, this one has %u",
-                  f.rows_max, words_of(&f) + CT_TILE, shape->spm_words);
   if (!err && shape->used) *shape->used = f.spm;
-  return err;
+  return err == CT_ERR_NO_SPACE && !tried ? no_room(&f, room, shape->spm_words, why) : err;
 }

@@ -205,7 +205,7 @@ static uint32_t take_gens(struct freeing *f, uint32_t g, uint32_t *fresh, unsign
   if (*fresh) give_before(f, ct_lift(s, at, CT_NOBODY), use->giver, channel, *fresh);
   *fresh = 0;
   if (ct_faulty(s, CT_FAULT_NO_FREE_WAIT)) return n;
-  const bool by_tile = s->item[at].q == CT_Q_MM || s->item[at].mult > 1;
+  const bool by_tile = s->item[at].q != CT_Q_LD && s->item[at].q != CT_Q_ST;
   if (at != life->first || !ct_add_wait(s, at, channel, n, by_tile ? CT_BY_TILE : CT_AT_START))
     take_before(f, at, use->taker, channel, n);
   return n;
