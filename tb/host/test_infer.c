@@ -346,8 +346,126 @@ static void test_deep_networks(void **state) {
   print_message("%zu commands at most\n", most);
 }
 
+/* On the simulated core, in little room and with a memory that stalls. */
+static void test_on_the_simulated_core(void **state) {
+  (void)state;
+  static const struct shape shapes[] = {{{3, {64, 128, 64, 10}}, 1, 1024, ct_infer_wide},
+                                        {{3, {64, 128, 64, 10}}, 16, 4096, ct_infer_wide},
+                                        {{2, {100, 270, 33}}, 5, 1100, ct_infer_wide},
+                                        {{4, {17, 600, 3, 50, 130}}, 16, 12000, ct_infer_wide},
+                                        {{2, {1100, 20, 70}}, 2, 300, ct_infer_wide}};
+  ct_rng rng = ct_rng_make(3);
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+    struct shape s = shapes[i];
+    struct ct_code code = make(&s);
+    check_races(&s, &code, 16, 0);
+    check_bytes(i % 2 ? "sim:stall=25,seed=5" : "sim:bandwidth=8", &s, &code, &rng);
+    free(code.cmd);
+  }
+}
+
+/* ---- Batches ------------------------------------------------------------------------------- */
+
+enum { REQUESTS = 40, BATCH_IN = 300, BATCH_OUT = 70 };
+
+/* The device has to take the program that is meant. */
+static void assert_wide(const struct ct_mlp *net, uint32_t rows, uint32_t window) {
+  const struct ct_infer shape = {.net = net, .rows = rows, .spm_words = window};
+  struct ct_code any, wide;
+  assert_int_equal(ct_prog_infer(&shape, &any, NULL), CT_OK);
+  assert_int_equal(ct_infer_wide(&shape, &wide, NULL), CT_OK);
+  assert_int_equal(any.count, wide.count);
+  assert_memory_equal(any.cmd, wide.cmd, any.count * sizeof *any.cmd);
+  free(any.cmd);
+  free(wide.cmd);
+}
+
+static float *draw_floats(ct_rng *rng, size_t n) {
+  float *x = malloc(n * sizeof *x);
+  for (size_t i = 0; i < n; ++i)
+    x[i] = (float)((int)ct_rng_below(rng, 2001) - 900) * 1e-3f;
+  return x;
+}
+
+static ct_model *draw_model(ct_device *dev, ct_rng *rng, struct ct_mlp *net) {
+  ct_model *m;
+  net->layers = CT_MLP_LAYERS;
+  for (uint32_t l = 0; l <= net->layers; ++l)
+    net->width[l] = 250 + ct_rng_below(rng, 70);
+  net->width[0] = BATCH_IN;
+  net->width[net->layers] = BATCH_OUT;
+  assert_int_equal(ct_model_create(dev, net->width, net->layers, 3, &m), CT_OK);
+  for (uint32_t l = 0; l < net->layers; ++l) {
+    float *w = draw_floats(rng, (size_t)net->width[l] * net->width[l + 1]);
+    assert_int_equal(ct_model_set(m, l, w, w, NULL, NULL), CT_OK);
+    free(w);
+  }
+  assert_int_equal(ct_model_serve(m, NULL), CT_OK);
+  return m;
+}
+
+static void push_all(ct_device *dev, ct_server *server, const float *x, uint64_t in, uint64_t out,
+                     size_t answer) {
+  const size_t row_size = ct_pack_row_size(BATCH_IN);
+  uint8_t *row = malloc(row_size);
+  for (size_t i = 0; i < REQUESTS; ++i) {
+    assert_int_equal(ct_pack_row(x + i * BATCH_IN, BATCH_IN, row), CT_OK);
+    assert_int_equal(ct_mem_write(dev, in + i * row_size, row, row_size), CT_OK);
+  }
+  free(row);
+  for (size_t i = 0; i < REQUESTS; ++i) {
+    const struct ct_request r = {.input = in + i * row_size, .output = out + i * answer};
+    assert_int_equal(ct_server_push(server, &r, NULL), CT_OK);
+  }
+}
+
+/* Answers of batches equal those of single rows. */
+static void check_batches(const char *uri, uint32_t window) {
+  ct_rng rng = ct_rng_make(4);
+  struct ct_mlp net;
+  ct_device *dev;
+  ct_server *server;
+  uint64_t in, out;
+  uint32_t largest = 0;
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  ct_model *m = draw_model(dev, &rng, &net);
+  assert_wide(&net, CT_INFER_BATCH, window);
+  const struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
+  const size_t answer = ct_model_answer_size(m);
+  float *x = draw_floats(&rng, (size_t)REQUESTS * BATCH_IN);
+  float *want = calloc(REQUESTS, BATCH_OUT * sizeof *want), got[BATCH_OUT];
+  if (ct_model_infer(m, CT_IMAGE_SERVED, x, REQUESTS, want)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_mem_alloc(dev, REQUESTS * ct_pack_row_size(BATCH_IN), &in), CT_OK);
+  assert_int_equal(ct_mem_alloc(dev, REQUESTS * answer, &out), CT_OK);
+  if (ct_server_create(m, &serving, &server)) fail_msg("%s", ct_last_error(dev));
+  push_all(dev, server, x, in, out, answer);
+  for (size_t i = 0; i < REQUESTS; ++i) {
+    struct ct_event e;
+    assert_int_equal(ct_reap(dev, &e, CT_FOREVER), CT_OK);
+    assert_int_equal(e.error, CT_OK);
+    if (e.batch > largest) largest = e.batch;
+  }
+  assert_in_range(largest, 2, ROWS);
+  for (size_t i = 0; i < REQUESTS; ++i) {
+    assert_int_equal(ct_mem_read(dev, out + i * answer, got, sizeof got), CT_OK);
+    ct_assert_same("an answer", got, want + i * BATCH_OUT, sizeof got);
+  }
+  free(x);
+  free(want);
+  ct_server_free(server);
+  ct_model_free(m);
+  ct_close(dev);
+}
+
+static void test_batches(void **state) {
+  (void)state;
+  check_batches("emu:spm=16384", 16384);
+  check_batches("sim:stall=10,seed=7", 32768);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_shapes),
-                                     cmocka_unit_test(test_deep_networks)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_deep_networks),
+      cmocka_unit_test(test_on_the_simulated_core), cmocka_unit_test(test_batches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
