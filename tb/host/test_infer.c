@@ -364,6 +364,28 @@ static void test_on_the_simulated_core(void **state) {
   }
 }
 
+/* Where 16 rows of the activations have no room, ct_model_infer() takes fewer at a time. */
+static void test_rows_that_do_not_fit_together(void **state) {
+  (void)state;
+  enum { N = 21, IN = 40, HIDDEN = 3000, OUT = 5 };
+  static const uint32_t width[] = {IN, HIDDEN, OUT};
+  ct_rng rng = ct_rng_make(5);
+  ct_device *dev[2];
+  float *x = malloc((size_t)N * IN * sizeof *x), y[2][N * OUT];
+  for (size_t i = 0; i < (size_t)N * IN; ++i)
+    x[i] = (float)((int)ct_rng_below(&rng, 2001) - 1000) * 1e-3f;
+  for (int i = 0; i < 2; ++i) {
+    ct_model *m;
+    assert_int_equal(ct_open(i ? "emu:" : "emu:spm=2048", &dev[i]), CT_OK);
+    assert_int_equal(ct_model_create(dev[i], width, 2, 9, &m), CT_OK);
+    if (ct_model_infer(m, CT_IMAGE_OWN, x, N, y[i])) fail_msg("%s", ct_last_error(dev[i]));
+    ct_model_free(m);
+    ct_close(dev[i]);
+  }
+  ct_assert_same("answers", y[0], y[1], sizeof y[0]);
+  free(x);
+}
+
 /* ---- Batches ------------------------------------------------------------------------------- */
 
 enum { REQUESTS = 40, BATCH_IN = 300, BATCH_OUT = 70 };
@@ -466,6 +488,7 @@ static void test_batches(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_deep_networks),
-      cmocka_unit_test(test_on_the_simulated_core), cmocka_unit_test(test_batches)};
+      cmocka_unit_test(test_on_the_simulated_core),
+      cmocka_unit_test(test_rows_that_do_not_fit_together), cmocka_unit_test(test_batches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,14 @@ static int check_rows(const ct_model *m, size_t rows) {
   return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
 }
 
+/* How many of so many rows go together: fewer where the activations of all have no room. */
+static size_t rows_together(ct_model *m, size_t rows) {
+  size_t n = rows < CT_INFER_ROWS_MAX ? rows : CT_INFER_ROWS_MAX;
+  while (n > 1 && infer_program(m, n) == CT_ERR_NO_SPACE)
+    n /= 2;
+  return n;
+}
+
 int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, float *logits) {
   int err = ct_check_model(m);
   if (err || rows == 0) return err;
@@ -171,8 +179,8 @@ int ct_model_infer(ct_model *m, uint64_t image, const float *x, size_t rows, flo
   uint8_t *buffer = malloc(CT_INFER_ROWS_MAX * (row_size > answer ? row_size : answer) + 1);
   if (!buffer) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for requests");
   err = ct_mem_alloc(m->dev, CT_INFER_ROWS_MAX * (row_size + answer), &at);
-  for (size_t r = 0; r < rows && !err; r += CT_INFER_ROWS_MAX) {
-    const size_t n = rows - r < CT_INFER_ROWS_MAX ? rows - r : CT_INFER_ROWS_MAX;
+  for (size_t r = 0, n; r < rows && !err; r += n) {
+    n = rows_together(m, rows - r);
     err = infer_some(m, image, x + r * m->net.width[0], n, at, buffer, logits + r * classes_of(m));
   }
   if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
