@@ -226,7 +226,8 @@ module ct_core #(
   // ---- Gate of policy JOB -----------------------------------------------------------------------------------------------------
 
   // A job is an operation of two slots, its start and its end: between them its context keeps the grant. The grant of a start
-  // counts under JOB only, and not while a job of the other context runs that began under another policy.
+  // counts under JOB only, and not while a job of the other context runs that began under another policy. Nothing is flushed: a job
+  // that has started finishes (OneCompletion_A of ct_job), that of a dead port, too.
   logic [1:0] job_want, job_gate, job_gnt, job_start, job_finish, job_busy;
 
   ct_arbiter u_job_arbiter (
@@ -234,7 +235,7 @@ module ct_core #(
     .rst_ni   (core_rst_n),
     .policy_i (ct_pkg::PolicyJob),
     .floor_i  (8'd0),
-    .flush_i  (dead),
+    .flush_i  (2'b00),
     .req_i    (job_want | job_finish),
     .defer_i  (1'b0),
     .last_i   (job_finish),

@@ -29,41 +29,41 @@ void ct_emu_fail(struct ct_emu_ctx *ctx, uint32_t code, uint32_t addr) {
 /* ---- Scratchpad ---------------------------------------------------------------------------- */
 
 bool ct_emu_spm_window(struct ct_emu_ctx *ctx, uint32_t rel) {
-  if (rel < CT_EMU_CREG(ctx, SPM_SIZE)) return true;
+  if (rel < ctx->spm_len) return true;
   ct_emu_fail(ctx, CT_DEV_SPM_WINDOW, rel);
   return false;
-}
-
-/* Address bits beyond the memory are ignored. */
-static uint32_t spm_at(const struct ct_emu *emu, uint32_t addr) {
-  return addr & (emu->spm_words - 1);
 }
 
 bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                      struct ct_emu_word *word) {
   if (!ct_emu_spm_window(ctx, rel)) return false;
-  const uint32_t addr = CT_EMU_CREG(ctx, SPM_BASE) + rel, at = spm_at(emu, addr);
+  const uint32_t at = CT_EMU_CREG(ctx, SPM_BASE) + rel;
   memcpy(word->q, emu->spm_q[at], sizeof word->q);
   word->e = emu->spm_e[at];
   if (!emu->spm_wrong[at]) return true;
-  ct_emu_fail(ctx, CT_DEV_PARITY, addr);
+  ct_emu_fail(ctx, CT_DEV_PARITY, at);
   return false;
 }
 
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word) {
   if (!ct_emu_spm_window(ctx, rel)) return false;
-  const uint32_t at = spm_at(emu, CT_EMU_CREG(ctx, SPM_BASE) + rel);
+  const uint32_t at = CT_EMU_CREG(ctx, SPM_BASE) + rel;
   memcpy(emu->spm_q[at], word->q, sizeof word->q);
   emu->spm_e[at] = word->e;
   emu->spm_wrong[at] = 0;
   return true;
 }
 
+/* DBG_ADDR: bits beyond the memory are ignored. */
+static uint32_t debug_at(const struct ct_emu *emu) {
+  return CT_EMU_REG(emu, DBG_ADDR) & (emu->spm_words - 1);
+}
+
 /* DBG_FLIP: bits 0..127 mantissas, 128..135 exponent, 136..143 parity. Parity bit g covers the bits
  * g, g + 8, ... */
 static void flip(struct ct_emu *emu, uint32_t bit) {
-  const uint32_t at = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint32_t at = debug_at(emu);
   const uint8_t mask = (uint8_t)(1u << bit % 8);
   if (bit >= 144) return;
   if (bit < 128)
@@ -76,7 +76,7 @@ static void flip(struct ct_emu *emu, uint32_t bit) {
 
 /* DBG_PEEK. */
 static void peek(struct ct_emu *emu) {
-  const uint32_t at = spm_at(emu, CT_EMU_REG(emu, DBG_ADDR));
+  const uint32_t at = debug_at(emu);
   memset(emu->peek, 0, sizeof emu->peek);
   for (unsigned i = 0; i < 16; ++i)
     emu->peek[i / 4] |= (uint32_t)(uint8_t)emu->spm_q[at][i] << 8 * (i % 4);
@@ -310,6 +310,13 @@ static void run_step(struct ct_emu *emu) {
 
 /* ---- Registers ----------------------------------------------------------------------------- */
 
+/* The window as SPM_BASE and SPM_SIZE say, as far as there is a scratchpad. */
+static void set_window(const struct ct_emu *emu, struct ct_emu_ctx *ctx) {
+  const uint32_t base = CT_EMU_CREG(ctx, SPM_BASE), size = CT_EMU_CREG(ctx, SPM_SIZE);
+  const uint32_t room = base < emu->spm_words ? emu->spm_words - base : 0;
+  ctx->spm_len = size < room ? size : room;
+}
+
 /* What a reset clears; memories keep their contents. */
 static void reset(struct ct_emu *emu) {
   for (unsigned c = 0; c < CT_EMU_CTXS; ++c) {
@@ -322,6 +329,7 @@ static void reset(struct ct_emu *emu) {
     ctx->running = false;
     CT_EMU_CREG(ctx, SPM_BASE) = c * emu->spm_words / 2;
     CT_EMU_CREG(ctx, SPM_SIZE) = emu->spm_words / 2;
+    set_window(emu, ctx);
   }
   memset(emu->reg, 0, sizeof emu->reg);
   memset(emu->peek, 0, sizeof emu->peek);
@@ -405,7 +413,10 @@ static void write_context(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t o
                                         {CT_CREG_SPM_BASE, 0xfffff, 0xfffff},
                                         {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
                                         {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX}};
-  if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) return;
+  if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) {
+    set_window(emu, ctx);
+    return;
+  }
   if (offset == CT_CREG_CONTROL) control(emu, ctx, value);
   if (offset == CT_CREG_CPL_POP) pop(ctx);
 }
@@ -457,6 +468,8 @@ static uint32_t read_context(const struct ct_emu_ctx *ctx, uint32_t offset) {
   switch (offset) {
     case CT_CREG_HEAD:
       return ctx->head;
+    case CT_CREG_SPM_SIZE:
+      return ctx->spm_len;
     case CT_CREG_STATUS:
       return status(ctx);
     case CT_CREG_CPL_COUNT:

@@ -98,6 +98,7 @@ struct ct_emu_completion {
 
 struct ct_emu_ctx {
   uint32_t reg[64]; /* as written, at CT_CREG_x / 4 */
+  uint32_t spm_len; /* words of the window that the scratchpad has */
   uint32_t head;
   struct ct_emu_completion cpl[CT_CPL_DEPTH];
   unsigned cpl_head, cpl_count;
@@ -202,13 +203,12 @@ bool ct_emu_spm_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
 bool ct_emu_spm_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t rel,
                       const struct ct_emu_word *word);
 
-/* Where count words from rel on lie, if they lie together within window and memory and parity need
- * not be looked at. False: word by word, please; nothing has failed. */
+/* Where count words from rel on lie, if they lie within the window and parity need not be looked
+ * at. False: word by word, please; nothing has failed. */
 static inline bool ct_emu_spm_together(const struct ct_emu *emu, const struct ct_emu_ctx *ctx,
                                        uint32_t rel, uint32_t count, uint32_t *first) {
-  const uint32_t size = CT_EMU_CREG(ctx, SPM_SIZE);
-  *first = (CT_EMU_CREG(ctx, SPM_BASE) + rel) & (emu->spm_words - 1);
-  return !emu->flipped && rel < size && count <= size - rel && count <= emu->spm_words - *first;
+  *first = CT_EMU_CREG(ctx, SPM_BASE) + rel;
+  return !emu->flipped && rel < ctx->spm_len && count <= ctx->spm_len - rel;
 }
 
 /* Device memory through the AXI port, in bursts as the DMA cuts them (no longer than max_beats,

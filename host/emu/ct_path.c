@@ -112,6 +112,8 @@ uint32_t ct_path_func(unsigned func, uint32_t x) {
       return ct_fn_recip(x);
     case 10:
       return ct_fn_log(x);
+    case 11:
+      return ct_fn_rsqrt(x);
     default:
       return x;
   }

@@ -74,7 +74,9 @@ struct interfere {
   struct ct_code code; /* of an inference job */
   ct_program *infer;   /* ... and on the device */
   ct_program *train;   /* of a load that is not the model */
-  uint64_t image, rows, row_pitch, out, out_pitch, batches, batch_pitch, scratch;
+  ct_weights *weights; /* that inference reads */
+  ct_batch *batch[BATCHES];
+  uint64_t rows, row_pitch, out, out_pitch, scratch;
   uint8_t *expected; /* answers of emu:, out_pitch each */
   struct ct_rand rand;
   uint64_t beat_cycles; /* of the memory for 16 bytes */

@@ -455,8 +455,7 @@ module ct_fetch (
                    (ir_q[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (ir_q[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
       va_ahead   = ir_q[ct_pkg::VaTqLsb +: 4] - ir_q[ct_pkg::VaTdLsb +: 4];
       va_bad = (ir_q[ct_pkg::VaASrcLsb +: 2] == 2'd3) || ir_q[ct_pkg::VaFnLsb+2] ||
-               !((ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd0) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd8) ||
-                 (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd9) || (ir_q[ct_pkg::VaFuncLsb +: 4] == 4'd10)) ||
+               (ir_q[ct_pkg::VaFuncLsb +: 4] != 4'd0 && ir_q[ct_pkg::VaFuncLsb+2 +: 2] != 2'b10) ||
                (ir_q[ct_pkg::VaColsLsb +: 5] == 5'd0) || (ir_q[ct_pkg::VaColsLsb +: 5] > 5'd16) ||
                ((ir_q[ct_pkg::VaBSrcLsb] != ir_q[ct_pkg::VaBSrcLsb+1]) &&
                 (ir_q[ct_pkg::VaCSrcLsb] != ir_q[ct_pkg::VaCSrcLsb+1])) ||

@@ -15,7 +15,7 @@
 //             says it is dead) and then resets everything on core_rst_no for a few cycles: all blocks, all registers, completions and
 //             counters. The AXI4-Lite side and CYCLE go on; block RAM keeps its contents. The bit reads 1 until that is done.
 //
-// Reset values: POLICY 0, FLOOR 0, TRAIN_CAP 4, DRAIN_LIMIT 100000; a half of the scratchpad for each context; DRAM windows empty.
+// Reset values: POLICY 0, FLOOR 0, TRAIN_CAP 4, DRAIN_LIMIT 100000; those of a context: ct_regs_ctx.
 // TRAIN_CAP keeps to 1..8 and RING_LOG2 to 0..10: larger (smaller) values are taken as the limit.
 //
 // Requests     addresses 0x300..0x37f are ct_batch's: a write is taken when bat_wr_ready_i is high, too (a write of part of a word is taken and
@@ -298,96 +298,43 @@ module ct_regs #(
 
   logic [63:0] ctx_rdata;
   logic [4:0]  ctx_rword;
+  logic [1:0]  ctx_reset;
 
   assign tail_o         = wdata[15:0];
   assign cancel_named_o = wdata[2];
   assign cancel_num_o   = wdata[31:16];
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
-    logic [31:0]     ring_base_q, watchdog_q, rd_base_q, rd_limit_q, wr_base_q, wr_limit_q;
-    logic [3:0]      ring_log2_q;
-    logic [19:0]     spm_base_q, spm_size_q;
-    logic [7:0]      offset;
-    logic [CplW-1:0] cpl;
-    logic [1023:0]   words;
-
-    assign offset = waddr[7:0];
-    assign cpl    = cpl_i[CplW*c +: CplW];
-
-    always_ff @(posedge clk_i or negedge core_rst_n) begin
-      if (!core_rst_n) begin
-        ring_base_q <= '0;
-        ring_log2_q <= '0;
-        watchdog_q  <= '0;
-        rd_base_q   <= '0;
-        rd_limit_q  <= '0;
-        wr_base_q   <= '0;
-        wr_limit_q  <= '0;
-        spm_base_q  <= (c == 0) ? '0 : 20'(SpmWords / 2);
-        spm_size_q  <= 20'(SpmWords / 2);
-      end else if (wr_ctx[c]) begin
-        unique case (offset)
-          ct_pkg::CregRingBase: ring_base_q <= wdata;
-          ct_pkg::CregRingLog2: ring_log2_q <= (wdata > 32'd10) ? 4'd10 : wdata[3:0];
-          ct_pkg::CregWatchdog: watchdog_q  <= wdata;
-          ct_pkg::CregRdBase:   rd_base_q   <= wdata;
-          ct_pkg::CregRdLimit:  rd_limit_q  <= wdata;
-          ct_pkg::CregWrBase:   wr_base_q   <= wdata;
-          ct_pkg::CregWrLimit:  wr_limit_q  <= wdata;
-          ct_pkg::CregSpmBase:  spm_base_q  <= wdata[19:0];
-          ct_pkg::CregSpmSize:  spm_size_q  <= wdata[19:0];
-          default: ;
-        endcase
-      end
-    end
-
-    assign ring_base_o[32*c +: 32] = ring_base_q;
-    assign ring_log2_o[4*c +: 4]   = ring_log2_q;
-    assign watchdog_o[32*c +: 32]  = watchdog_q;
-    assign rd_base_o[32*c +: 32]   = rd_base_q;
-    assign rd_limit_o[32*c +: 32]  = rd_limit_q;
-    assign wr_base_o[32*c +: 32]   = wr_base_q;
-    assign wr_limit_o[32*c +: 32]  = wr_limit_q;
-    assign spm_base_o[20*c +: 20]  = spm_base_q;
-    assign spm_size_o[20*c +: 20]  = spm_size_q;
-
-    assign tail_we_o[c] = wr_ctx[c] && (offset == ct_pkg::CregTail);
-    assign reset_o[c]   = (wr_ctx[c] && (offset == ct_pkg::CregControl) && wdata[0]) || reset_ask;
-    assign cancel_o[c]  = wr_ctx[c] && (offset == ct_pkg::CregControl) && wdata[1];
-    assign cpl_pop_o[c] = wr_ctx[c] && (offset == ct_pkg::CregCplPop);
-
-    // Every word of the map, so that a read is one multiplexer; what is not written here reads 0.
-    always_comb begin
-      words = '0;
-      words[8*ct_pkg::CregRingBase +: 32]    = ring_base_q;
-      words[8*ct_pkg::CregRingLog2 +: 32]    = 32'(ring_log2_q);
-      words[8*ct_pkg::CregTail +: 32]        = 32'(tail_i[16*c +: 16]);
-      words[8*ct_pkg::CregHead +: 32]        = 32'(head_i[16*c +: 16]);
-      words[8*ct_pkg::CregStatus +: 32]      = {16'd0, 3'd0, cpl_count_i[5*c +: 5], 5'd0, status_i[3*c +: 3]};
-      words[8*ct_pkg::CregRdBase +: 32]      = rd_base_q;
-      words[8*ct_pkg::CregRdLimit +: 32]     = rd_limit_q;
-      words[8*ct_pkg::CregWrBase +: 32]      = wr_base_q;
-      words[8*ct_pkg::CregWrLimit +: 32]     = wr_limit_q;
-      words[8*ct_pkg::CregSpmBase +: 32]     = 32'(spm_base_q);
-      words[8*ct_pkg::CregSpmSize +: 32]     = 32'(spm_size_q);
-      words[8*ct_pkg::CregWatchdog +: 32]    = watchdog_q;
-      words[8*ct_pkg::CregCplCount +: 32]    = 32'(cpl_count_i[5*c +: 5]);
-      words[8*ct_pkg::CregCplTag +: 32]      = cpl[ct_pkg::CplTagLsb +: 32];
-      words[8*ct_pkg::CregCplCode +: 32]     = 32'(cpl[ct_pkg::CplCodeLsb +: 8]);
-      words[8*ct_pkg::CregCplAddr +: 32]     = cpl[ct_pkg::CplAddrLsb +: 32];
-      words[8*ct_pkg::CregCplVersion +: 32]  = cpl[ct_pkg::CplVersionLsb +: 32];
-      words[8*ct_pkg::CregCplArriveLo +: 32] = cpl[ct_pkg::CplArriveLsb +: 32];
-      words[8*ct_pkg::CregCplArriveHi +: 32] = cpl[ct_pkg::CplArriveLsb+32 +: 32];
-      words[8*ct_pkg::CregCplStartLo +: 32]  = cpl[ct_pkg::CplStartLsb +: 32];
-      words[8*ct_pkg::CregCplStartHi +: 32]  = cpl[ct_pkg::CplStartLsb+32 +: 32];
-      words[8*ct_pkg::CregCplEndLo +: 32]    = cpl[ct_pkg::CplEndLsb +: 32];
-      words[8*ct_pkg::CregCplEndHi +: 32]    = cpl[ct_pkg::CplEndLsb+32 +: 32];
-      words[8*ct_pkg::CregCplRows +: 32]     = cpl[ct_pkg::CplRowsLsb +: 32];
-    end
-    // Without a completion its registers read 0.
-    assign ctx_rdata[32*c +: 32] =
-        (cpl_valid_i[c] || ctx_rword < 5'(ct_pkg::CregCplTag >> 2)) ? words[32*ctx_rword +: 32] : '0;
+    ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
+      .clk_i,
+      .rst_ni      (core_rst_n),
+      .wr_i        (wr_ctx[c]),
+      .wr_offset_i (waddr[7:0]),
+      .wr_data_i   (wdata),
+      .rd_word_i   (ctx_rword),
+      .rd_data_o   (ctx_rdata[32*c +: 32]),
+      .ring_base_o (ring_base_o[32*c +: 32]),
+      .ring_log2_o (ring_log2_o[4*c +: 4]),
+      .tail_we_o   (tail_we_o[c]),
+      .reset_o     (ctx_reset[c]),
+      .cancel_o    (cancel_o[c]),
+      .watchdog_o  (watchdog_o[32*c +: 32]),
+      .rd_base_o   (rd_base_o[32*c +: 32]),
+      .rd_limit_o  (rd_limit_o[32*c +: 32]),
+      .wr_base_o   (wr_base_o[32*c +: 32]),
+      .wr_limit_o  (wr_limit_o[32*c +: 32]),
+      .spm_base_o  (spm_base_o[20*c +: 20]),
+      .spm_size_o  (spm_size_o[20*c +: 20]),
+      .tail_i      (tail_i[16*c +: 16]),
+      .head_i      (head_i[16*c +: 16]),
+      .status_i    (status_i[3*c +: 3]),
+      .cpl_valid_i (cpl_valid_i[c]),
+      .cpl_count_i (cpl_count_i[5*c +: 5]),
+      .cpl_i       (cpl_i[CplW*c +: CplW]),
+      .cpl_pop_o   (cpl_pop_o[c])
+    );
   end
+  assign reset_o = ctx_reset | {2{reset_ask}};
 
   // ---- Read channel ---------------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ $(call host_test,test_uri,tb/host/test_uri.c)
 $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
 $(call host_test,test_calls,tb/host/test_calls.c)
+$(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
+$(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c tb/host/flaky.c)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
@@ -51,6 +53,8 @@ $(call host_test,test_server_faults,tb/host/test_server_faults.c tb/host/server_
 $(call host_test,test_server_neighbours,tb/host/test_server_neighbours.c tb/host/server_bed.c tb/host/flaky.c)
 $(call host_test,test_server_reset,tb/host/test_server_reset.c tb/host/server_bed.c)
 $(BUILD)/tb/test_server_reset $(BUILD)/tb/test_server_reset.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_deadlines,tb/host/test_deadlines.c tb/host/server_bed.c)
+$(BUILD)/tb/test_deadlines $(BUILD)/tb/test_deadlines.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server $(BUILD)/tb/test_server.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server_faults $(BUILD)/tb/test_server_faults.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_server_neighbours $(BUILD)/tb/test_server_neighbours.san: | $(BUILD)/lib/coltrain/sim.so

@@ -378,7 +378,7 @@ static void test_rows_that_do_not_fit_together(void **state) {
     ct_model *m;
     assert_int_equal(ct_open(i ? "emu:" : "emu:spm=2048", &dev[i]), CT_OK);
     assert_int_equal(ct_model_create(dev[i], width, 2, 9, &m), CT_OK);
-    if (ct_model_infer(m, CT_IMAGE_OWN, x, N, y[i])) fail_msg("%s", ct_last_error(dev[i]));
+    if (ct_model_infer(m, NULL, x, N, y[i])) fail_msg("%s", ct_last_error(dev[i]));
     ct_model_free(m);
     ct_close(dev[i]);
   }
@@ -422,21 +422,12 @@ static ct_model *draw_model(ct_device *dev, ct_rng *rng, struct ct_mlp *net) {
     assert_int_equal(ct_model_set(m, l, w, w, NULL, NULL), CT_OK);
     free(w);
   }
-  assert_int_equal(ct_model_serve(m, NULL), CT_OK);
   return m;
 }
 
-static void push_all(ct_device *dev, ct_server *server, const float *x, uint64_t in, uint64_t out,
-                     size_t answer) {
-  const size_t row_size = ct_pack_row_size(BATCH_IN);
-  uint8_t *row = malloc(row_size);
+static void push_all(ct_server *server, ct_rows *rows, ct_answers *answers) {
   for (size_t i = 0; i < REQUESTS; ++i) {
-    assert_int_equal(ct_pack_row(x + i * BATCH_IN, BATCH_IN, row), CT_OK);
-    assert_int_equal(ct_mem_write(dev, in + i * row_size, row, row_size), CT_OK);
-  }
-  free(row);
-  for (size_t i = 0; i < REQUESTS; ++i) {
-    const struct ct_request r = {.input = in + i * row_size, .output = out + i * answer};
+    const struct ct_request r = {.rows = rows, .answers = answers, .row = i, .answer = i};
     assert_int_equal(ct_server_push(server, &r, NULL), CT_OK);
   }
 }
@@ -447,20 +438,24 @@ static void check_batches(const char *uri, uint32_t window) {
   struct ct_mlp net;
   ct_device *dev;
   ct_server *server;
-  uint64_t in, out;
+  ct_weights *weights;
+  ct_rows *rows;
+  ct_answers *answers;
   uint32_t largest = 0;
   assert_int_equal(ct_open(uri, &dev), CT_OK);
   ct_model *m = draw_model(dev, &rng, &net);
   assert_wide(&net, CT_INFER_BATCH, window);
   const struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
-  const size_t answer = ct_model_answer_size(m);
   float *x = draw_floats(&rng, (size_t)REQUESTS * BATCH_IN);
-  float *want = calloc(REQUESTS, BATCH_OUT * sizeof *want), got[BATCH_OUT];
-  if (ct_model_infer(m, CT_IMAGE_SERVED, x, REQUESTS, want)) fail_msg("%s", ct_last_error(dev));
-  assert_int_equal(ct_mem_alloc(dev, REQUESTS * ct_pack_row_size(BATCH_IN), &in), CT_OK);
-  assert_int_equal(ct_mem_alloc(dev, REQUESTS * answer, &out), CT_OK);
-  if (ct_server_create(m, &serving, &server)) fail_msg("%s", ct_last_error(dev));
-  push_all(dev, server, x, in, out, answer);
+  float *want = calloc(REQUESTS, BATCH_OUT * sizeof *want),
+        *got = calloc(REQUESTS, BATCH_OUT * sizeof *got);
+  if (ct_model_infer(m, NULL, x, REQUESTS, want)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_rows_create(m, REQUESTS, &rows), CT_OK);
+  assert_int_equal(ct_answers_create(m, REQUESTS, &answers), CT_OK);
+  assert_int_equal(ct_rows_write(rows, 0, REQUESTS, x), CT_OK);
+  assert_int_equal(ct_model_publish(m, &weights), CT_OK);
+  if (ct_server_create(m, weights, &serving, &server)) fail_msg("%s", ct_last_error(dev));
+  push_all(server, rows, answers);
   for (size_t i = 0; i < REQUESTS; ++i) {
     struct ct_event e;
     assert_int_equal(ct_reap(dev, &e, CT_FOREVER), CT_OK);
@@ -468,13 +463,15 @@ static void check_batches(const char *uri, uint32_t window) {
     if (e.batch > largest) largest = e.batch;
   }
   assert_in_range(largest, 2, ROWS);
-  for (size_t i = 0; i < REQUESTS; ++i) {
-    assert_int_equal(ct_mem_read(dev, out + i * answer, got, sizeof got), CT_OK);
-    ct_assert_same("an answer", got, want + i * BATCH_OUT, sizeof got);
-  }
+  assert_int_equal(ct_answers_read(answers, 0, REQUESTS, got), CT_OK);
+  ct_assert_same("answers", got, want, REQUESTS * BATCH_OUT * sizeof *got);
+  free(got);
   free(x);
   free(want);
   ct_server_free(server);
+  ct_weights_free(weights);
+  ct_rows_free(rows);
+  ct_answers_free(answers);
   ct_model_free(m);
   ct_close(dev);
 }

@@ -463,7 +463,7 @@ static uint32_t random_f32(ct_rng *rng) {
 /* A random VA command; what it touches is touched, but for an ACC tile. a_src: 0 tile, 1 ACC, 2
  * zero; ta: its number. */
 static struct ct_cmd va_command(struct gen *g, uint32_t a_src, uint32_t ta) {
-  static const uint32_t funcs[] = {0, 0, 0, 0, 0, 8, 9, 10};
+  static const uint32_t funcs[] = {0, 0, 0, 0, 8, 9, 10, 11};
   struct ct_cmd cmd = command(CT_OP_VA);
   uint32_t b = below(g, 4), c = below(g, 4);
   if (b % 3 && c % 3) *(percent(g, 50) ? &b : &c) = 3 * below(g, 2);

@@ -211,7 +211,8 @@ static const struct spoilt spoilt[] = {
     {"VA with Fn = 4", CT_OP_VA, {{CT_F_VA_FN, 4}}},
     {"VA with Func = 1", CT_OP_VA, {{CT_F_VA_FUNC, 1}}},
     {"VA with Func = 7", CT_OP_VA, {{CT_F_VA_FUNC, 7}}},
-    {"VA with Func = 11", CT_OP_VA, {{CT_F_VA_FUNC, 11}}},
+    {"VA with Func = 12", CT_OP_VA, {{CT_F_VA_FUNC, 12}}},
+    {"VA with Func = 15", CT_OP_VA, {{CT_F_VA_FUNC, 15}}},
     {"VA with Rows = 0", CT_OP_VA, {{CT_F_VA_ROWS, 0}}},
     {"VA with Rows = 17 by its register", CT_OP_VA, {{CT_F_VA_ROWS_REG, 1}}},
     {"VA with Cols = 0", CT_OP_VA, {{CT_F_VA_COLS, 0}}},
@@ -453,6 +454,122 @@ static void spm_windows(struct bench *b) {
   test_free(p);
 }
 
+/* A window that goes on past the last word of the scratchpad ends there, and none of its words is
+ * one of the other context. */
+static void spm_past_the_end(struct bench *b) {
+  const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  const uint32_t words = ct_rig_read(&b->pair.rig[0], CT_REG_SPM_WORDS);
+  const uint32_t end = 8, theirs = end + ct_rig_spm_base(b->other); /* as if addresses wrapped */
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  struct ct_cmd *cmd;
+  static const unsigned codes[] = {CT_OP_LD, CT_OP_ST, CT_OP_MM, CT_OP_VL, CT_OP_VS};
+  for (unsigned i = 0; i < 5; ++i) {
+    memset(p, 0, sizeof *p);
+    ct_pair_cwrite(&b->pair, b->victim, CT_CREG_SPM_BASE, words - end);
+    ct_pair_cwrite(&b->pair, b->victim, CT_CREG_SPM_SIZE, 0xfffff);
+    cmd = add_any(p, codes[i]);
+    if (codes[i] <= CT_OP_ST) {
+      set(cmd, CT_F_DMA_DRAM, codes[i] == CT_OP_LD ? in : out);
+      set(cmd, CT_F_DMA_SPM, theirs);
+      set(cmd, CT_F_DMA_NB, 16);
+    } else {
+      const enum ct_field_id at[] = {CT_F_MM_A, CT_F_VL_SPM, CT_F_VS_SPM};
+      set(cmd, at[i - 2], theirs);
+      if (codes[i] == CT_OP_MM) set(cmd, CT_F_MM_B, theirs);
+    }
+    add(p, CT_OP_END);
+    start_other(b);
+    run(b, b->victim, p, "window past the end of SPM", CT_DEV_SPM_WINDOW,
+        theirs + (i < 3 ? 0 : 63));
+    finish_other(b, "window past the end of SPM");
+  }
+  for (unsigned d = 0; d < 2; ++d)
+    ct_rig_windows(&b->pair.rig[d], b->victim);
+  check_recovery(b, "window past the end of SPM");
+  test_free(p);
+}
+
+/* What a driver might write: near the end, behind it, anything. */
+static uint32_t random_window(struct bench *b, uint32_t words) {
+  switch (ct_rng_below(&b->rng, 5)) {
+    case 0:
+      return words - ct_rng_below(&b->rng, 40);
+    case 1:
+      return words + ct_rng_below(&b->rng, (1u << 20) - words);
+    case 2:
+      return ct_rng_below(&b->rng, 40);
+    case 3:
+      return ct_rng_below(&b->rng, words);
+    default:
+      return ct_rng_below(&b->rng, 1u << 20);
+  }
+}
+
+/* One command that touches words rel and up. Returns how many behind rel it touches. */
+static uint32_t touch_words(struct bench *b, struct ct_gen_prog *p, uint32_t rel, bool *whole) {
+  const uint32_t in = ct_rig_unit(b->victim, CT_RIG_IN), out = ct_rig_unit(b->victim, CT_RIG_OUT);
+  *whole = true;
+  switch (ct_rng_below(&b->rng, 5)) {
+    case 0:
+      add_vl(p, rel, 16, 4);
+      return 63;
+    case 1:
+      add_vs(p, rel, 16, 4);
+      return 63;
+    case 2:
+      *whole = false;
+      add_mm(p, rel, rel);
+      return 15;
+    case 3:
+      *whole = false;
+      add_dma(p, CT_OP_LD, in + 2176, rel, 16, false);
+      return 15;
+    default:
+      *whole = false;
+      add_dma(p, CT_OP_ST, out, rel, 16, false);
+      return 15;
+  }
+}
+
+/* Any values of the two registers, written in any order: both devices show the same window and keep
+ * to it. VL and VS (whole) name the last word they would touch, the others the first one outside.
+ */
+static void random_spm_windows(struct bench *b) {
+  const uint32_t words = ct_rig_read(&b->pair.rig[0], CT_REG_SPM_WORDS);
+  uint32_t value[2] = {0, 0}, inside = 0;
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  static const uint32_t creg[2] = {CT_CREG_SPM_BASE, CT_CREG_SPM_SIZE};
+  for (unsigned round = 0; round < 150; ++round) {
+    const unsigned first = ct_rng_below(&b->rng, 2), writes = round ? ct_rng_below(&b->rng, 3) : 2;
+    for (unsigned i = 0; i < writes; ++i) {
+      value[first ^ i] = random_window(b, words);
+      ct_pair_cwrite(&b->pair, b->victim, creg[first ^ i], value[first ^ i]);
+    }
+    const uint32_t room = value[0] < words ? words - value[0] : 0;
+    const uint32_t end = value[1] < room ? value[1] : room;
+    for (unsigned d = 0; d < 2; ++d) {
+      assert_int_equal(ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_SPM_BASE), value[0]);
+      assert_int_equal(ct_rig_cread(&b->pair.rig[d], b->victim, CT_CREG_SPM_SIZE), end);
+    }
+    memset(p, 0, sizeof *p);
+    const uint32_t back = ct_rng_below(&b->rng, 100), rel = end > back ? end - back : back;
+    bool whole;
+    const uint32_t last = rel + touch_words(b, p, rel, &whole);
+    add(p, CT_OP_END);
+    inside += last < end;
+    if (last < end)
+      run(b, b->victim, p, "random windows", CT_DEV_OK, 0);
+    else
+      run(b, b->victim, p, "random windows", CT_DEV_SPM_WINDOW,
+          whole || rel >= end ? (whole ? last : rel) : end);
+  }
+  assert_in_range(inside, 5, 145);
+  for (unsigned d = 0; d < 2; ++d)
+    ct_rig_windows(&b->pair.rig[d], b->victim);
+  check_recovery(b, "random windows");
+  test_free(p);
+}
+
 /* ---- Memory errors --------------------------------------------------------------------------- */
 
 static void arm(struct bench *b, enum ct_fault kind, uint32_t unit) {
@@ -531,6 +648,40 @@ static void dead_port(struct bench *b) {
   arm(b, CT_FAULT_NONE, 0);
   ct_pair_cwrite(&b->pair, b->victim, CT_CREG_WATCHDOG, 0);
   check_recovery(b, "dead port");
+  test_free(p);
+}
+
+/* Under policy JOB a context whose port was dead once has its turn as before: of the other's jobs
+ * that begin after its doorbell, one at most goes before its own. */
+static void job_order_after_dead(struct bench *b) {
+  enum { JOBS = 10 };
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  dead_port(b);
+  ct_pair_write(&b->pair, CT_REG_POLICY, 3);
+  add_dma(p, CT_OP_LD, ct_rig_unit(b->other, CT_RIG_IN), 0, 256, false);
+  add(p, CT_OP_END);
+  for (unsigned i = 0; i < JOBS; ++i)
+    submit(b, b->other, p);
+  set(&p->cmds[0], CT_F_DMA_DRAM, ct_rig_unit(b->victim, CT_RIG_IN));
+  submit(b, b->victim, p);
+  ct_pair_ring(&b->pair, b->other);
+  ct_rig_pass(&b->pair.rig[0], 100);
+  ct_pair_ring(&b->pair, b->victim);
+  struct ct_rig_cpl c[2], other[2];
+  for (unsigned d = 0; d < 2; ++d)
+    c[d] = ct_rig_reap(&b->pair.rig[d], b->victim, LIMIT);
+  assert_true(ct_same_completions(&c[0], &c[1]));
+  unsigned before = 0;
+  for (unsigned i = 0; i < JOBS; ++i) {
+    for (unsigned d = 0; d < 2; ++d)
+      other[d] = ct_rig_reap(&b->pair.rig[d], b->other, LIMIT);
+    assert_true(ct_same_completions(&other[0], &other[1]));
+    before += other[0].start > c[0].arrive && other[0].start < c[0].start;
+    assert_true(other[0].end <= c[0].start || other[0].start >= c[0].end); /* one at a time */
+  }
+  assert_in_range(before, 0, 1);
+  ct_pair_write(&b->pair, CT_REG_POLICY, 0);
+  check_recovery(b, "job order after a dead port");
   test_free(p);
 }
 
@@ -1048,9 +1199,12 @@ static const struct {
     {"dram windows", dram_windows},
     {"fetch windows", fetch_windows},
     {"spm windows", spm_windows},
+    {"spm past the end", spm_past_the_end},
+    {"random spm windows", random_spm_windows},
     {"axi errors", axi_errors},
     {"fetch errors", fetch_errors},
     {"dead port", dead_port},
+    {"job order after a dead port", job_order_after_dead},
     {"parity", parity},
     {"not square", not_square},
     {"semaphore overflow", semaphore_overflow},

@@ -10,7 +10,7 @@
 #include "coltrain_spec.h"
 #include "ct_regs_dut.h"
 
-enum { kCounters = 27, kCtxs = 2 };
+enum { kCounters = 27, kCtxs = 2, kSpmWords = 8192 };
 
 /* One write and one read under way, each with its own stalls. */
 typedef struct {
@@ -237,10 +237,42 @@ static void reset_values(bench *b) {
   b->reg[creg(1, CT_CREG_SPM_SIZE) / 4] = 4096;
 }
 
+/* Words of the context's window that lie in the scratchpad. */
+static uint32_t window(const bench *b, unsigned ctx) {
+  const uint32_t base = b->reg[creg(ctx, CT_CREG_SPM_BASE) / 4],
+                 size = b->reg[creg(ctx, CT_CREG_SPM_SIZE) / 4];
+  const uint32_t room = base < kSpmWords ? kSpmWords - base : 0;
+  return size < room ? size : room;
+}
+
+/* A register that is stored reads as it was written; SPM_SIZE what is left of the window. */
+static void check_stored(bench *b, uint32_t addr) {
+  uint32_t held;
+  if (!stored(addr, 0, &held)) return;
+  held = b->reg[addr / 4];
+  for (unsigned c = 0; c < kCtxs; ++c)
+    if (addr == creg(c, CT_CREG_SPM_SIZE)) held = window(b, c);
+  assert_int_equal(read_reg(b, addr), held);
+}
+
 static void check_all(bench *b) {
-  for (uint32_t addr = 0; addr < 0x400; addr += 4) {
-    uint32_t held;
-    if (stored(addr, 0, &held)) assert_int_equal(read_reg(b, addr), b->reg[addr / 4]);
+  for (uint32_t addr = 0; addr < 0x400; addr += 4)
+    check_stored(b, addr);
+}
+
+/* Values around the end of the scratchpad, or anything. */
+static uint32_t random_data(bench *b) {
+  if (ct_rng_percent(&b->rng, 20)) return kSpmWords - 8 + ct_rng_below(&b->rng, 16);
+  return ct_rng_percent(&b->rng, 50) ? ct_rng_below(&b->rng, 16) : (uint32_t)ct_rng_u64(&b->rng);
+}
+
+/* The windows at the ports: the one the registers ask for, as far as there is a scratchpad. */
+static void check_windows(bench *b) {
+  const ct_regs_dut *d = b->dut;
+  cycle(b); /* they follow the registers a cycle later */
+  for (unsigned c = 0; c < kCtxs; ++c) {
+    assert_int_equal(*d->spm_base_o >> 20 * c & 0xfffff, b->reg[creg(c, CT_CREG_SPM_BASE) / 4]);
+    assert_int_equal(*d->spm_size_o >> 20 * c & 0xfffff, window(b, c));
   }
 }
 
@@ -250,7 +282,7 @@ static void constants(void **state) {
   assert_int_equal(read_reg(b, CT_REG_ID), CT_ID_VALUE);
   assert_int_equal(read_reg(b, CT_REG_ABI), CT_ABI_VERSION);
   assert_int_equal(read_reg(b, CT_REG_GEOMETRY), 16u << 24 | 4 << 16 | 8 << 8 | 16);
-  assert_int_equal(read_reg(b, CT_REG_SPM_WORDS), 8192);
+  assert_int_equal(read_reg(b, CT_REG_SPM_WORDS), kSpmWords);
   assert_int_equal(read_reg(b, CT_REG_CLOCK_HZ), 100000000);
   assert_int_equal(read_reg(b, CT_REG_FEATURES), 15 | CT_FEATURE_BATCHER);
   assert_int_equal(read_reg(b, CT_REG_DRAM_BYTES), 64);
@@ -273,13 +305,13 @@ static void random_writes(void **state) {
     for (unsigned i = 0; i < 3000; ++i) {
       const uint32_t addr = 4 * ct_rng_below(&b->rng, 0x400 / 4);
       const uint32_t strobe = ct_rng_percent(&b->rng, 70) ? 15 : ct_rng_below(&b->rng, 15);
-      const uint32_t data =
-          ct_rng_percent(&b->rng, 50) ? ct_rng_below(&b->rng, 16) : (uint32_t)ct_rng_u64(&b->rng);
+      const uint32_t data = random_data(b);
       if (addr == CT_REG_CTRL) continue;
       write_strobed(b, addr, data, strobe);
       uint32_t held;
       if (strobe == 15 && stored(addr, data, &held)) b->reg[addr / 4] = held;
-      if (stored(addr, 0, &held)) assert_int_equal(read_reg(b, addr), b->reg[addr / 4]);
+      check_stored(b, addr);
+      check_windows(b);
       if (i % 500 == 0) check_all(b);
     }
     const ct_regs_dut *d = b->dut;
@@ -289,7 +321,6 @@ static void random_writes(void **state) {
     for (unsigned c = 0; c < kCtxs; ++c) {
       assert_int_equal((uint32_t)(*d->wr_limit_o >> 32 * c), b->reg[creg(c, CT_CREG_WR_LIMIT) / 4]);
       assert_int_equal((uint32_t)(*d->rd_base_o >> 32 * c), b->reg[creg(c, CT_CREG_RD_BASE) / 4]);
-      assert_int_equal(*d->spm_base_o >> 20 * c & 0xfffff, b->reg[creg(c, CT_CREG_SPM_BASE) / 4]);
       assert_int_equal(*d->ring_log2_o >> 4 * c & 15, b->reg[creg(c, CT_CREG_RING_LOG2) / 4]);
     }
     close_bench(b);

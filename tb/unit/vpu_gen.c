@@ -251,7 +251,7 @@ static struct ct_cmd random_rows(ct_rng *rng, unsigned op, unsigned rows) {
 }
 
 static struct ct_cmd random_va(ct_rng *rng, unsigned rows) {
-  static const uint8_t funcs[] = {0, 0, 0, 8, 9, 10};
+  static const uint8_t funcs[] = {0, 0, 0, 8, 9, 10, 11};
   struct ct_cmd cmd = gen_va(ct_rng_below(rng, kTiles), ct_rng_below(rng, kTiles));
   const unsigned b = ct_rng_below(rng, 4), c = ct_rng_below(rng, 4);
   CT_PUT(&cmd, VA_A_SRC, ct_rng_below(rng, 10) < 7 ? 0 : 1 + ct_rng_below(rng, 2));

@@ -85,6 +85,8 @@ static uint32_t element(const vpu_state *s, const struct ct_cmd *cmd, unsigned r
       return ct_fn_recip(y);
     case 10:
       return ct_fn_log(y);
+    case 11:
+      return ct_fn_rsqrt(y);
     default:
       return y;
   }
