@@ -204,6 +204,9 @@ int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes
                     const struct ct_why *why);
 void ct_lower_drop(struct ct_lower *l);
 
+/* Not to be cut: CT_ERR_NO_SPACE if one job cannot hold it. */
+void ct_lower_one_job(struct ct_lower *l);
+
 /* Where ct_lower_finish() adds what building cost: commands recorded and written, uses compared. */
 void ct_lower_count(struct ct_lower *l, uint64_t *work);
 

@@ -57,7 +57,7 @@ struct ct_lower {
   struct ct_gen *gen;
   size_t gens, gen_room;
   struct ct_carriers carriers;
-  bool has_carriers, flat;
+  bool has_carriers, flat, one_job;
   size_t limit;
   enum ct_lower_fault fault;
   unsigned fault_nth;

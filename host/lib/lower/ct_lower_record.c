@@ -51,6 +51,10 @@ void ct_lower_count(struct ct_lower *l, uint64_t *work) {
   l->count_work = work;
 }
 
+void ct_lower_one_job(struct ct_lower *l) {
+  l->one_job = true;
+}
+
 void ct_lower_limit(struct ct_lower *l, size_t commands) {
   l->limit = commands;
 }
