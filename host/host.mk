@@ -66,7 +66,7 @@ $(BUILD)/obj/host/tools/ct_digits.o $(BUILD)/tb/obj/host/tools/ct_digits.o $(BUI
 
 LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/obj/%.o)
--include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.d)
+-include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.d) $(EXAMPLE_SRCS:%.c=$(BUILD)/obj/%.d)
 
 $(BUILD)/lib/libcoltrain.a: $(LIB_OBJS)
 	$(call say,AR,$@)

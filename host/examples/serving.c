@@ -8,66 +8,70 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INPUTS = 48, CLASSES = 4, REQUESTS = 40, ROW = 64, DEADLINE = 20000 };
+enum { INPUTS = 48, CLASSES = 4, REQUESTS = 40, DEADLINE = 20000 };
 
-/* What a request needs for as long as it is under way. */
-struct request {
-  float x[INPUTS];
-  uint64_t row, answer; /* in device memory */
+/* Row and answer number i are request number i's. */
+struct bed {
+  float x[REQUESTS][INPUTS];
+  ct_rows *rows;
+  ct_answers *answers;
+  ct_weights *weights;
+  ct_server *server;
 };
 
-static int push(ct_device *dev, ct_server *server, struct request *r, int number, uint64_t at) {
-  unsigned char packed[ROW] = {0};
-  for (int i = 0; i < INPUTS; ++i)
-    r->x[i] = (float)((i * number) % 7) * 0.25f;
-  r->row = at + (uint64_t)number * 2 * ROW;
-  r->answer = r->row + ROW;
-  int err = ct_pack_row(r->x, INPUTS, packed);
-  if (!err) err = ct_mem_write(dev, r->row, packed, ct_pack_row_size(INPUTS));
-  const struct ct_request request = {
-      .input = r->row, .output = r->answer, .deadline = DEADLINE, .user = r};
-  return err ? err : ct_server_push(server, &request, NULL);
+static int prepare(ct_model *model, struct bed *b) {
+  /* As late as the deadlines allow, so that batches become large. */
+  const struct ct_serving how = {.batching = CT_BATCHING_ADAPTIVE};
+  for (int r = 0; r < REQUESTS; ++r)
+    for (int i = 0; i < INPUTS; ++i)
+      b->x[r][i] = (float)((i * r) % 7) * 0.25f;
+  int err = ct_model_publish(model, &b->weights);
+  if (!err) err = ct_rows_create(model, REQUESTS, &b->rows);
+  if (!err) err = ct_rows_write(b->rows, 0, REQUESTS, b->x[0]);
+  if (!err) err = ct_answers_create(model, REQUESTS, &b->answers);
+  if (!err) err = ct_server_create(model, b->weights, &how, &b->server);
+  return err;
+}
+
+static int push(const struct bed *b, size_t number) {
+  const struct ct_request request = {.rows = b->rows,
+                                     .answers = b->answers,
+                                     .row = number,
+                                     .answer = number,
+                                     .deadline = DEADLINE,
+                                     .user = (void *)b->x[number]};
+  return ct_server_push(b->server, &request, NULL);
 }
 
 /* An answer, against the same sample asked for alone. */
-static int check(ct_device *dev, ct_model *model, const struct ct_event *record, int *same) {
-  const struct request *r = record->user;
-  float alone[CLASSES];
-  uint32_t batch_bits[CLASSES], alone_bits[CLASSES];
-  if (record->error) {
-    printf("a request failed: %s\n", ct_code_text(record->code));
-    return record->error;
+static int check(ct_model *model, const struct bed *b, const struct ct_event *event, int *same) {
+  const float *x = event->user;
+  const size_t number = (size_t)(x - b->x[0]) / INPUTS;
+  float together[CLASSES], alone[CLASSES];
+  if (event->error) {
+    printf("a request failed: %s\n", ct_code_text(event->code));
+    return event->error;
   }
-  int err = ct_mem_read(dev, r->answer, batch_bits, sizeof batch_bits);
-  if (!err) err = ct_model_infer(model, CT_IMAGE_SERVED, r->x, 1, alone);
-  if (err) return err;
-  memcpy(alone_bits, alone, sizeof alone);
-  *same += memcmp(batch_bits, alone_bits, sizeof alone_bits) == 0;
-  return CT_OK;
+  int err = ct_answers_read(b->answers, number, 1, together);
+  if (!err) err = ct_model_infer(model, b->weights, x, 1, alone);
+  *same += !err && memcmp(together, alone, sizeof alone) == 0;
+  return err;
 }
 
-static int serve(ct_device *dev, ct_model *model) {
-  static struct request requests[REQUESTS];
-  /* As late as the deadlines allow, so that batches become large. */
-  const struct ct_serving how = {.batching = CT_BATCHING_ADAPTIVE};
-  struct ct_event record[REQUESTS];
-  ct_server *server = NULL;
-  uint64_t at = 0;
+static int serve(ct_device *dev, ct_model *model, struct bed *b) {
+  struct ct_event event[REQUESTS];
   int met[3] = {0}, same = 0;
   uint32_t largest = 0;
-  int err = ct_mem_alloc(dev, (uint64_t)REQUESTS * 2 * ROW, &at);
-  if (!err) err = ct_model_serve(model, NULL);
-  if (!err) err = ct_server_create(model, &how, &server);
+  int err = prepare(model, b);
+  for (size_t i = 0; i < REQUESTS && !err; ++i)
+    err = push(b, i);
   for (int i = 0; i < REQUESTS && !err; ++i)
-    err = push(dev, server, &requests[i], i, at);
-  for (int i = 0; i < REQUESTS && !err; ++i)
-    err = ct_reap(dev, &record[i], CT_FOREVER);
+    err = ct_reap(dev, &event[i], CT_FOREVER);
   for (int i = 0; i < REQUESTS && !err; ++i) {
-    if (record[i].batch > largest) largest = record[i].batch;
-    met[record[i].met]++;
-    err = check(dev, model, &record[i], &same);
+    if (event[i].batch > largest) largest = event[i].batch;
+    met[event[i].met]++;
+    err = check(model, b, &event[i], &same);
   }
-  ct_server_free(server);
   if (!err)
     printf("%d requests in batches of up to %" PRIu32
            ": %d by their deadline, %d too late, %d without a clock to tell; "
@@ -80,13 +84,18 @@ int main(int argc, char **argv) {
   const uint32_t widths[] = {INPUTS, 32, CLASSES};
   ct_device *dev;
   ct_model *model;
+  static struct bed bed;
   if (ct_open(argc > 1 ? argv[1] : "emu:", &dev)) {
     fprintf(stderr, "%s\n", ct_last_error(NULL));
     return 1;
   }
   int err = ct_model_create(dev, widths, 2, 1, &model);
-  if (!err) err = serve(dev, model);
+  if (!err) err = serve(dev, model, &bed);
   if (err) fprintf(stderr, "%s\n", ct_last_error(dev));
+  ct_server_free(bed.server);
+  ct_weights_free(bed.weights);
+  ct_rows_free(bed.rows);
+  ct_answers_free(bed.answers);
   ct_model_free(model);
   ct_close(dev);
   return err ? 1 : 0;

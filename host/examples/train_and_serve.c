@@ -10,15 +10,18 @@
 
 enum { BITS = 6, CLASSES = BITS + 1, BATCH = 32, STEPS = 240, SWAP = 60, ROWS = 16 };
 
-/* One step under way while requests are answered; its batch and loss lie in device memory. */
+/* One step under way while requests are answered. */
 struct trainer {
   ct_model *model;
-  uint64_t batch, loss, tag;
+  ct_batch *batch;
+  uint64_t tag;
 };
 
 struct server {
   ct_model *model;
-  uint64_t rows[ROWS], answers;
+  ct_weights *weights; /* the version that answers */
+  ct_rows *rows;
+  ct_answers *answers;
   uint32_t labels[ROWS];
 };
 
@@ -38,28 +41,24 @@ static int start_step(struct trainer *t, unsigned *seed) {
   float x[BATCH * BITS];
   uint32_t labels[BATCH];
   make_rows(seed, BATCH, x, labels);
-  const int err = ct_model_batch_write(t->model, t->batch, x, labels);
-  return err ? err : ct_model_step_submit(t->model, t->batch, t->loss, NULL, NULL, &t->tag);
+  const struct ct_step step = {.batch = t->batch};
+  const int err = ct_batch_write(t->batch, x, labels);
+  return err ? err : ct_model_step_submit(t->model, &step, &t->tag);
 }
 
 /* Sixteen requests in one job, answered by the version that is served; how many are right. */
 static int serve(ct_device *dev, struct server *s, unsigned *seed, int *right, uint32_t *version) {
-  float x[ROWS * BITS], logits[ROWS][8]; /* answers are 32 bytes apart: 7 classes and a gap */
-  unsigned char packed[32];
-  struct ct_event result;
+  float x[ROWS * BITS], logits[ROWS][CLASSES];
+  const struct ct_request request = {
+      .weights = s->weights, .rows = s->rows, .answers = s->answers, .count = ROWS};
+  struct ct_event event;
   uint64_t tag = 0;
-  int err = CT_OK;
   make_rows(seed, ROWS, x, s->labels);
-  for (size_t i = 0; i < ROWS && !err; ++i) {
-    err = ct_pack_row(x + i * BITS, BITS, packed);
-    if (!err) err = ct_mem_write(dev, s->rows[i], packed, ct_pack_row_size(BITS));
-  }
-  if (!err)
-    err = ct_model_infer_submit(s->model, CT_INFERENCE, CT_IMAGE_SERVED, 0, ROWS, s->rows,
-                                s->answers, CT_NO_CYCLE, NULL, &tag);
-  if (!err) err = ct_wait(dev, tag, &result, CT_FOREVER);
-  if (!err) err = result.error;
-  if (!err) err = ct_mem_read(dev, s->answers, logits, sizeof logits);
+  int err = ct_rows_write(s->rows, 0, ROWS, x);
+  if (!err) err = ct_model_infer_submit(s->model, &request, &tag);
+  if (!err) err = ct_wait(dev, tag, &event, CT_FOREVER);
+  if (!err) err = event.error;
+  if (!err) err = ct_answers_read(s->answers, 0, ROWS, logits[0]);
   *right = 0;
   for (int i = 0; i < ROWS && !err; ++i) {
     uint32_t best = 0;
@@ -67,16 +66,24 @@ static int serve(ct_device *dev, struct server *s, unsigned *seed, int *right, u
       if (logits[i][c] > logits[i][best]) best = c;
     *right += best == s->labels[i];
   }
-  *version = err ? 0 : result.version;
+  *version = err ? 0 : event.version;
   return err;
 }
 
-static int allocate(ct_device *dev, struct trainer *t, struct server *s) {
-  int err = ct_mem_alloc(dev, ct_model_batch_size(t->model), &t->batch);
-  if (!err) err = ct_mem_alloc(dev, 16, &t->loss);
-  if (!err) err = ct_mem_alloc(dev, ROWS * ct_model_answer_size(s->model), &s->answers);
-  for (int i = 0; i < ROWS && !err; ++i)
-    err = ct_mem_alloc(dev, ct_pack_row_size(BITS), &s->rows[i]);
+/* A new version takes over; the one before goes when its last request has. */
+static int swap(struct server *s) {
+  ct_weights *next;
+  const int err = ct_model_publish(s->model, &next);
+  if (err) return err;
+  ct_weights_free(s->weights);
+  s->weights = next;
+  return CT_OK;
+}
+
+static int allocate(struct trainer *t, struct server *s) {
+  int err = ct_batch_create(t->model, &t->batch);
+  if (!err) err = ct_rows_create(s->model, ROWS, &s->rows);
+  if (!err) err = ct_answers_create(s->model, ROWS, &s->answers);
   return err;
 }
 
@@ -85,8 +92,8 @@ static int run(ct_device *dev, struct trainer *t, struct server *s) {
   int right = 0;
   uint32_t version = 0;
   struct ct_event step;
-  int err = allocate(dev, t, s);
-  if (!err) err = ct_model_serve(s->model, NULL);
+  int err = allocate(t, s);
+  if (!err) err = swap(s);
   for (int i = 1; i <= STEPS && !err; ++i) {
     err = start_step(t, &seed); /* runs while the next line serves */
     if (!err) err = serve(dev, s, &requests, &right, &version);
@@ -94,11 +101,11 @@ static int run(ct_device *dev, struct trainer *t, struct server *s) {
     if (!err) err = step.error;
     if (i % SWAP) continue;
     float loss = 0;
-    if (!err) err = ct_mem_read(dev, t->loss, &loss, sizeof loss);
-    if (!err) err = ct_model_serve(s->model, NULL);
+    if (!err) err = ct_batch_loss(t->batch, &loss);
+    if (!err) err = swap(s);
     if (!err)
-      printf("step %3d: loss %.3f, version %" PRIu32 " had %d of %d right\n", i,
-             (double)loss / BATCH, version, right, ROWS);
+      printf("step %3d: loss %.3f, version %" PRIu32 " had %d of %d right\n", i, (double)loss,
+             version, right, ROWS);
   }
   if (!err) err = serve(dev, s, &requests, &right, &version);
   if (!err) printf("version %" PRIu32 " has %d of %d right\n", version, right, ROWS);
@@ -120,6 +127,10 @@ int main(int argc, char **argv) {
   struct server server = {.model = model};
   if (!err) err = run(dev, &trainer, &server);
   if (err) fprintf(stderr, "%s\n", ct_last_error(dev));
+  ct_batch_free(trainer.batch);
+  ct_weights_free(server.weights);
+  ct_rows_free(server.rows);
+  ct_answers_free(server.answers);
   ct_model_free(model);
   ct_close(dev);
   return err ? 1 : 0;

@@ -11,6 +11,7 @@ enum {
   KEY_BATCH,
   KEY_TRAINING,
   KEY_RESIDENT,
+  KEY_POLICY,
   KEY_FLOOR,
   KEY_CAP,
   KEY_GAP,
@@ -48,6 +49,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_RESIDENT:
       o->resident = true;
       break;
+    case KEY_POLICY:
+      if (ct_policy_by_name(arg, &o->policy))
+        argp_error(state, "--policy: %s", ct_last_error(NULL));
+      break;
     case KEY_FLOOR:
       o->floor = (uint32_t)cli_count(state, "--floor", arg, 0, 255);
       break;
@@ -80,6 +85,8 @@ int bench_interference(int argc, char **argv) {
        "products (rows of the array from resident operands), none (inference alone, no more)",
        0},
       {"resident", KEY_RESIDENT, NULL, 0, "Inference keeps its weights in the scratchpad", 0},
+      {"policy", KEY_POLICY, "NAME", 0,
+       "Who goes first: priority (inference; the default), fcfs, round-robin, job, slack", 0},
       {"floor", KEY_FLOOR, "N", 0, "Training's guaranteed share in 1/256 (0)", 0},
       {"train-cap", KEY_CAP, "N", 0, "TRAIN_CAP (the device's)", 0},
       {"gap", KEY_GAP, "N", 0,

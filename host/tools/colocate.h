@@ -42,19 +42,19 @@
 enum { VERSION_SLOTS = 4 };
 
 struct version {
-  uint64_t step;      /* steps that made it */
-  uint64_t image;     /* its slot in device memory; another version's later */
-  uint8_t *bytes;     /* what the slot held once it was published */
-  size_t outstanding; /* requests that name it */
-  uint64_t cycles;    /* start to end of its publishing, CT_NO_CYCLE without a clock */
-  double accuracy;    /* on the test images; below 0: not evaluated */
+  uint64_t step;       /* steps that made it */
+  ct_weights *weights; /* NULL: another is served, and requests in flight keep them */
+  uint8_t *bytes;      /* of them, once they were published */
+  size_t outstanding;  /* requests that name it */
+  uint64_t cycles;     /* start to end of its publishing, CT_NO_CYCLE without a clock */
+  double accuracy;     /* on the test images; below 0: not evaluated */
 };
 
 /* Version v (1, 2 ...) is version[v - 1]. */
 struct versions {
   ct_device *dev;
   ct_model *model;
-  uint64_t image_bytes, memory, pitch;
+  size_t weights_bytes;
   struct version *version;
   struct job *jobs;
   size_t room, submitted, published; /* the newest is version number `published` */
@@ -82,11 +82,10 @@ struct request {
 
 /* The test images, packed, in device memory. */
 struct images {
-  ct_device *dev;
-  uint64_t memory, pitch;
+  ct_rows *rows;
 };
 
-int images_open(struct images *im, ct_device *dev, const struct ct_dataset *ds);
+int images_open(struct images *im, ct_model *model, const struct ct_dataset *ds);
 void images_close(struct images *im);
 
 struct server {
@@ -97,7 +96,7 @@ struct server {
   size_t count, classes;
   struct request *request; /* count, in order of arrival */
   float *logits;           /* count x classes */
-  uint64_t memory, pitch;  /* answers in device memory */
+  ct_answers *answers;     /* SERVER_DEPTH of them */
   size_t limit;            /* requests that may be submitted: all, unless the device has no clock */
   bool waits;              /* the device cannot schedule: a request waits here until it is due */
   uint64_t due;            /* when the next one is, if it does; else CT_NO_CYCLE */

@@ -15,7 +15,7 @@ struct check {
   struct colocate *c;
   ct_device *dev; /* emu: */
   ct_model *model;
-  uint64_t image; /* room for one version */
+  ct_weights *weights; /* of the version that is checked */
   size_t classes;
   bool *wanted;      /* of every test image */
   float *x, *logits; /* ROWS rows; one row for every test image */
@@ -32,7 +32,7 @@ static int compute_rows(struct check *k, const uint32_t *sample, size_t n) {
   float out[ROWS * 16], *rows = k->classes <= 16 ? out : malloc(n * k->classes * sizeof *rows);
   if (!rows) return CT_ERR_MEMORY;
   ct_dataset_values(ds, &ds->test, sample, n, k->x);
-  const int rc = ct_model_infer(k->model, k->image, k->x, n, rows);
+  const int rc = ct_model_infer(k->model, k->weights, k->x, n, rows);
   for (size_t i = 0; rc >= 0 && i < n; ++i)
     memcpy(k->logits + sample[i] * k->classes, rows + i * k->classes, k->classes * sizeof *rows);
   if (rows != out) free(rows);
@@ -76,7 +76,7 @@ static size_t foreign(const struct colocate *c, const struct server *s) {
 
 static int evaluate(struct check *k, struct version *v) {
   size_t right = 0;
-  const int rc = learn_evaluate(k->model, k->image, &k->c->ds, &k->c->ds.test, &right);
+  const int rc = learn_evaluate(k->model, k->weights, &k->c->ds, &k->c->ds.test, &right);
   v->accuracy = (double)right / (double)k->c->ds.test.count;
   return rc;
 }
@@ -97,7 +97,8 @@ static int check_version(struct check *k, size_t number) {
   mark(k, &c->alone, number);
   for (size_t i = 0; i < POLICIES - 1; ++i)
     mark(k, &c->other[i].server, number);
-  int rc = ct_mem_write(k->dev, k->image, v->bytes, c->versions.image_bytes);
+  ct_weights_free(k->weights);
+  int rc = ct_weights_load(k->model, v->bytes, c->versions.weights_bytes, &k->weights);
   if (rc >= 0) rc = compute(k);
   if (rc >= 0 && evaluated(c, number)) rc = evaluate(k, v);
   if (rc < 0) return rc;
@@ -114,7 +115,6 @@ static int check_all(struct check *k) {
   const size_t test = c->ds.test.count;
   int rc = ct_model_create(k->dev, l->widths, l->layers, l->seed, &k->model);
   if (rc < 0) k->model = NULL;
-  if (rc >= 0) rc = ct_mem_alloc(k->dev, c->versions.image_bytes, &k->image);
   k->classes = l->widths[l->layers];
   k->wanted = malloc(test * sizeof *k->wanted);
   k->x = malloc((size_t)ROWS * c->ds.features * sizeof *k->x);
@@ -138,7 +138,7 @@ int colocate_check(struct colocate *c) {
   const int rc = check_all(&k);
   const int status = rc < 0 ? cli_fail_device(k.dev, rc, "checking the answers on emu:") : 0;
   c->checked = rc >= 0;
-  if (k.image) ct_mem_free(k.dev, k.image);
+  ct_weights_free(k.weights);
   ct_model_free(k.model);
   ct_close(k.dev);
   free(k.wanted);

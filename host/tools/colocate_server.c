@@ -7,27 +7,22 @@
 
 /* ---- Images ---- */
 
-int images_open(struct images *im, ct_device *dev, const struct ct_dataset *ds) {
-  *im = (struct images){.dev = dev};
-  const size_t bytes = ct_pack_row_size(ds->features);
-  im->pitch = (bytes + 63) / 64 * 64;
+int images_open(struct images *im, ct_model *model, const struct ct_dataset *ds) {
+  *im = (struct images){.rows = NULL};
   float *x = malloc(ds->features * sizeof *x);
-  uint8_t *packed = calloc(1, im->pitch);
-  int rc = x && packed ? ct_mem_alloc(dev, ds->test.count * im->pitch, &im->memory) : CT_ERR_MEMORY;
+  int rc = x ? ct_rows_create(model, ds->test.count, &im->rows) : CT_ERR_MEMORY;
   for (size_t i = 0; rc >= 0 && i < ds->test.count; ++i) {
     const uint32_t sample = (uint32_t)i;
     ct_dataset_values(ds, &ds->test, &sample, 1, x);
-    ct_pack_row(x, ds->features, packed);
-    rc = ct_mem_write(dev, im->memory + i * im->pitch, packed, bytes);
+    rc = ct_rows_write(im->rows, i, 1, x);
   }
-  free(packed);
   free(x);
   return rc < 0 ? rc : 0;
 }
 
 void images_close(struct images *im) {
-  if (im->dev && im->memory) ct_mem_free(im->dev, im->memory);
-  *im = (struct images){.dev = NULL};
+  ct_rows_free(im->rows);
+  im->rows = NULL;
 }
 
 /* ---- Requests ---- */
@@ -58,13 +53,12 @@ int server_open(struct server *s, ct_device *dev, ct_model *model, const struct 
                                      .start = CT_NO_CYCLE,
                                      .end = CT_NO_CYCLE,
                                      .sample = (uint32_t)ct_rand_below(&rand, samples)};
-  s->pitch = (ct_model_answer_size(model) + 63) / 64 * 64;
-  rc = ct_mem_alloc(dev, SERVER_DEPTH * s->pitch, &s->memory);
+  rc = ct_answers_create(model, SERVER_DEPTH, &s->answers);
   return rc < 0 ? rc : 0;
 }
 
 void server_close(struct server *s) {
-  if (s->dev && s->memory) ct_mem_free(s->dev, s->memory);
+  ct_answers_free(s->answers);
   free(s->request);
   free(s->logits);
   *s = (struct server){.dev = NULL};
@@ -97,11 +91,15 @@ int server_submit(struct server *s) {
   struct version *version = &s->versions->version[s->versions->published - 1];
   struct job *job = &s->jobs[i % SERVER_DEPTH];
   *job = (struct job){JOB_REQUEST, s, i};
-  const uint64_t row = s->images->memory + r->sample * s->images->pitch;
   const uint32_t number = (uint32_t)s->versions->published;
-  const int rc =
-      ct_model_infer_submit(s->model, CT_INFERENCE, version->image, number, 1, &row,
-                            s->memory + i % SERVER_DEPTH * s->pitch, r->scheduled, job, NULL);
+  const struct ct_request request = {.rows = s->images->rows,
+                                     .row = r->sample,
+                                     .answers = s->answers,
+                                     .answer = i % SERVER_DEPTH,
+                                     .weights = version->weights,
+                                     .cycle = r->scheduled == CT_NO_CYCLE ? 0 : r->scheduled,
+                                     .user = job};
+  const int rc = ct_model_infer_submit(s->model, &request, NULL);
   if (rc < 0) return rc;
   r->version = number;
   ++version->outstanding;
@@ -119,8 +117,7 @@ int server_finish(struct server *s, const struct job *job, const struct ct_event
     return 0;
   }
   float *logits = s->logits + i * s->classes;
-  const int rc = ct_mem_read(s->dev, s->memory + i % SERVER_DEPTH * s->pitch, logits,
-                             s->classes * sizeof *logits);
+  const int rc = ct_answers_read(s->answers, i % SERVER_DEPTH, 1, logits);
   if (rc < 0) return rc;
   r->start = result->start;
   r->end = result->end;

@@ -28,7 +28,7 @@ static int open_servers(struct colocate *c) {
     struct server *server;
     size_t count;
   } all[] = {{&c->probe, probes}, {&c->serve, n}, {&c->alone, n}};
-  int rc = images_open(&c->images, c->dev, &c->ds);
+  int rc = images_open(&c->images, c->model, &c->ds);
   for (size_t i = 0; rc >= 0 && i < sizeof all / sizeof *all; ++i)
     rc = server_open(all[i].server, c->dev, c->model, &c->images, &c->versions, all[i].count,
                      c->ds.test.count, c->l->seed);

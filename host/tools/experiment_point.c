@@ -291,10 +291,11 @@ static int json_trained(const struct trainer *t, json_t *o) {
 int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
   struct ct_event record;
   for (int i = 0; i < ASKED && !cli_stopped(); ++i) {
-    const struct ct_request request = {.input = m->rows, .output = s->answers};
+    struct ct_request request = {.rows = m->rows, .answers = m->answers};
     uint64_t now = 0;
     int rc = ct_now(s->dev, &now);
-    if (rc >= 0) rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
+    request.cycle = now + LEAD;
+    if (rc >= 0) rc = ct_server_push(m->server, &request, NULL);
     if (rc >= 0) rc = ct_reap(s->dev, &record, EXP_PATIENCE_MS);
     if (rc < 0) return cli_fail_device(s->dev, rc, "asking a model alone");
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));

@@ -72,9 +72,12 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
   uint64_t now = 0, end = 0;
   int rc = ct_now(s->dev, &now);
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
-    const struct ct_request request = {.input = m->rows + i % SERVE_SAMPLES * m->row_size,
-                                       .output = s->answers + i * s->answer_pitch};
-    rc = ct_server_push_at(m->server, &request, now + LEAD, NULL);
+    const struct ct_request request = {.rows = m->rows,
+                                       .row = i % SERVE_SAMPLES,
+                                       .answers = m->answers,
+                                       .answer = i,
+                                       .cycle = now + LEAD};
+    rc = ct_server_push(m->server, &request, NULL);
   }
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
     rc = ct_reap(s->dev, &record, EXP_PATIENCE_MS);
@@ -109,7 +112,7 @@ static int collect(struct serve *s, struct serve_model *m, uint32_t size) {
       .batching = CT_BATCHING_FIXED, .max_batch = size, .max_wait = WAIT};
   ct_server_free(m->server);
   m->server = NULL;
-  const int rc = ct_server_create(m->model, &how, &m->server);
+  const int rc = ct_server_create(m->model, m->weights, &how, &m->server);
   return rc < 0 ? cli_fail_device(s->dev, rc, "a model cannot be served") : 0;
 }
 

@@ -22,21 +22,23 @@ int feeder_open(struct feeder *f, ct_device *dev, ct_model *model, const struct 
   f->x = malloc((size_t)l->batch * ds->features * sizeof *f->x);
   f->labels = malloc(l->batch * sizeof *f->labels);
   if (!f->order || !f->x || !f->labels) return CT_ERR_MEMORY;
-  f->batch_bytes = (ct_model_batch_size(model) + 255) / 256 * 256;
-  f->slot_bytes = f->batch_bytes + 256;
-  return ct_mem_alloc(dev, FEEDER_DEPTH * f->slot_bytes, &f->memory);
+  int rc = 0;
+  for (size_t i = 0; rc >= 0 && i < FEEDER_DEPTH; ++i)
+    rc = ct_batch_create(model, &f->slot[i]);
+  return rc;
 }
 
 void feeder_close(struct feeder *f) {
-  if (f->dev && f->memory) ct_mem_free(f->dev, f->memory);
+  for (size_t i = 0; i < FEEDER_DEPTH; ++i)
+    ct_batch_free(f->slot[i]);
   free(f->order);
   free(f->x);
   free(f->labels);
   *f = (struct feeder){.dev = NULL};
 }
 
-static uint64_t slot_address(const struct feeder *f, uint64_t step) {
-  return f->memory + step % FEEDER_DEPTH * f->slot_bytes;
+static ct_batch *slot_of(const struct feeder *f, uint64_t step) {
+  return f->slot[step % FEEDER_DEPTH];
 }
 
 static void shuffle(struct feeder *f, uint64_t epoch) {
@@ -57,7 +59,7 @@ static int write_batch(struct feeder *f, uint64_t step) {
     ct_dataset_values(f->ds, part, &sample, 1, f->x + (size_t)j * f->ds->features);
     f->labels[j] = part->labels[sample];
   }
-  return ct_model_batch_write(f->model, slot_address(f, step), f->x, f->labels);
+  return ct_batch_write(slot_of(f, step), f->x, f->labels);
 }
 
 int feeder_submit(struct feeder *f) {
@@ -70,17 +72,14 @@ int feeder_submit(struct feeder *f) {
   }
   struct job *job = &f->jobs[step % FEEDER_DEPTH];
   *job = (struct job){JOB_STEP, f, step};
-  const uint64_t at = slot_address(f, step);
-  const int rc = ct_model_step_submit(f->model, at, at + f->batch_bytes, NULL, job, NULL);
+  const struct ct_step next = {.batch = slot_of(f, step), .user = job};
+  const int rc = ct_model_step_submit(f->model, &next, NULL);
   if (rc >= 0) f->submitted = step + 1;
   return rc < 0 ? rc : 0;
 }
 
 int feeder_finish(struct feeder *f, const struct job *job, float *loss) {
-  float sum = 0;
-  const int rc =
-      ct_mem_read(f->dev, slot_address(f, job->index) + f->batch_bytes, &sum, sizeof sum);
-  *loss = sum / (float)f->batch;
+  const int rc = ct_batch_loss(slot_of(f, job->index), loss);
   f->finished = job->index + 1;
   return rc < 0 ? rc : 0;
 }

@@ -30,12 +30,12 @@ struct feeder {
   uint32_t batch;
   uint64_t seed, per_epoch;
   uint64_t submitted, finished; /* steps, counted from the model's first */
-  uint64_t written;             /* steps whose batch lies in device memory */
+  uint64_t written;             /* steps whose batch is written */
   uint32_t *order;
   uint64_t order_epoch; /* that order holds */
   float *x;
   uint32_t *labels;
-  uint64_t memory, slot_bytes, batch_bytes;
+  ct_batch *slot[FEEDER_DEPTH];
   struct job jobs[FEEDER_DEPTH];
 };
 

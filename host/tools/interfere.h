@@ -40,6 +40,7 @@ struct interfere_options {
   uint32_t batch, floor, train_cap, gap; /* train_cap, gap: 0: the device's, measured */
   uint64_t seed;
   enum interfere_load load;
+  enum ct_policy policy;
   bool resident; /* inference does not load weights again */
 };
 
@@ -73,7 +74,9 @@ struct interfere {
   struct ct_code code; /* of an inference job */
   ct_program *infer;   /* ... and on the device */
   ct_program *train;   /* of a load that is not the model */
-  uint64_t image, rows, row_pitch, out, out_pitch, batches, batch_pitch, scratch;
+  ct_weights *weights; /* that inference reads */
+  ct_batch *batch[BATCHES];
+  uint64_t rows, row_pitch, out, out_pitch, scratch;
   uint8_t *expected; /* answers of emu:, out_pitch each */
   struct ct_rand rand;
   uint64_t beat_cycles; /* of the memory for 16 bytes */
@@ -123,6 +126,9 @@ json_t *interfere_jobs_json(const struct interfere_options *o);
 int interfere_train(struct interfere *t);
 
 void interfere_bounds(struct interfere *t);
+
+/* Whether t->bound.job is a bound: it is reckoned for PRIORITY with the floor at 0. */
+bool interfere_job_bounded(const struct interfere *t);
 
 /* Prints, writes JSON, says whether a bound was broken or an answer wrong: 0 or 1. */
 int interfere_report(const struct interfere *t);

@@ -130,13 +130,17 @@ static json_t *json_wait(const struct ct_probe_wait *w) {
                    "histogram", bins);
 }
 
+static json_t *json_bound(uint64_t cycles) {
+  return cycles == CT_PROBE_NO_BOUND ? json_null() : json_integer((json_int_t)cycles);
+}
+
 static json_t *json_units(const struct interfere *t, const struct interfere_run *r) {
   json_t *list = json_array();
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
     const struct ct_probe_side *s = &r->probe.side[u][CT_INFERENCE];
     json_array_append_new(
-        list, json_pack("{s:s, s:I, s:I, s:o, s:o}", "unit", ct_probe_name(u), "operations",
-                        (json_int_t)s->served, "bound", (json_int_t)t->bound.unit[u],
+        list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "unit", ct_probe_name(u), "operations",
+                        (json_int_t)s->served, "bound", json_bound(t->bound.unit[u]),
                         "wait_training", json_wait(&s->peer), "wait_other", json_wait(&s->rest)));
   }
   return list;
@@ -209,6 +213,7 @@ static int write_json(const struct interfere *t, const struct stretch *s) {
   json_t *root = interfere_jobs_json(t->o);
   json_object_set_new(root, "training", json_string(loads[t->o->load]));
   json_object_set_new(root, "batch", json_integer((json_int_t)t->o->batch));
+  json_object_set_new(root, "policy", json_string(ct_policy_name(t->o->policy)));
   json_object_set_new(root, "floor", json_integer((json_int_t)t->o->floor));
   json_object_set_new(root, "gap_range", json_integer((json_int_t)t->gap_range));
   json_object_set_new(root, "alone",
@@ -218,9 +223,9 @@ static int write_json(const struct interfere *t, const struct stretch *s) {
   json_object_set_new(root, "back_to_back", json_run(t, &t->busy));
   json_object_set_new(
       root, "stretch",
-      json_pack("{s:o, s:o, s:o, s:o, s:I, s:I}", "mean", number(s->mean), "p50", number(s->p50),
+      json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", number(s->mean), "p50", number(s->p50),
                 "p99", number(s->p99), "max", number(s->max), "most_cycles", (json_int_t)s->most,
-                "bound_cycles", (json_int_t)t->bound.job));
+                "bound_cycles", interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null()));
   json_object_set_new(root, "alone_unrefused",
                       t->refused > 0 ? json_integer((json_int_t)t->unrefused) : json_null());
   json_object_set_new(root, "roofline", json_roofline(t));
@@ -240,9 +245,12 @@ static void print_units(FILE *to, const struct interfere *t, const struct interf
   for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
     const struct ct_probe_side *s = &r->probe.side[u][CT_INFERENCE];
     const double n = s->served ? (double)s->served : 1;
-    fprintf(to, "  %-10s %10" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9.2f %9" PRIu64 " %9.2f%s\n",
-            ct_probe_name(u), s->served, t->bound.unit[u], s->peer.max, (double)s->peer.sum / n,
-            s->rest.max, (double)s->rest.sum / n, s->peer.max > t->bound.unit[u] ? "  BROKEN" : "");
+    char bound[24] = "-";
+    if (t->bound.unit[u] != CT_PROBE_NO_BOUND)
+      snprintf(bound, sizeof bound, "%" PRIu64, t->bound.unit[u]);
+    fprintf(to, "  %-10s %10" PRIu64 " %8s %8" PRIu64 " %9.2f %9" PRIu64 " %9.2f%s\n",
+            ct_probe_name(u), s->served, bound, s->peer.max, (double)s->peer.sum / n, s->rest.max,
+            (double)s->rest.sum / n, s->peer.max > t->bound.unit[u] ? "  BROKEN" : "");
   }
 }
 
@@ -252,7 +260,7 @@ static void print_bound(FILE *to, const struct interfere *t) {
             "\nrefusals   latency less the cycles with one and what a job takes alone without any "
             "(%" PRIu64 "): at most %" PRId64,
             t->unrefused, interfere_beyond(t, &t->together));
-  if (t->o->floor == 0) fprintf(to, " (bound %" PRIu64 ")", t->bound.job);
+  if (interfere_job_bounded(t)) fprintf(to, " (bound %" PRIu64 ")", t->bound.job);
   fputc('\n', to);
 }
 
@@ -301,7 +309,7 @@ static int verdict(const struct interfere *t, const struct stretch *s) {
   if (wrong) return cli_fail("%zu answers differ from emu:", wrong);
   if (broken) return cli_fail("an operation waited longer than its bound");
   const int64_t more = t->refused > 0 ? interfere_beyond(t, &t->together) : s->most;
-  if (t->o->floor == 0 && more > (int64_t)t->bound.job)
+  if (interfere_job_bounded(t) && more > (int64_t)t->bound.job)
     return cli_fail("a job took %" PRId64 " cycles more than alone%s; the bound is %" PRIu64, more,
                     t->refused > 0 ? " and refusals" : "", t->bound.job);
   return cli_stopped();

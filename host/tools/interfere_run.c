@@ -54,7 +54,7 @@ static int window_close(struct interfere *t, struct interfere_run *r) {
 
 static int submit(struct interfere *t, uint32_t request, uint64_t cycle) {
   struct ct_job job = {.program = t->infer};
-  job.args[CT_INFER_IMAGE - 1] = (uint32_t)(t->image / CT_UNIT);
+  job.args[CT_INFER_IMAGE - 1] = (uint32_t)(ct_weights_address(t->weights) / CT_UNIT);
   job.args[CT_INFER_OUT - 1] = (uint32_t)((t->out + request * t->out_pitch) / CT_UNIT);
   job.args[CT_INFER_ROW - 1] = (uint32_t)((t->rows + request * t->row_pitch) / CT_UNIT);
   return ct_submit_at(t->dev, CT_INFERENCE, &job, cycle, NULL);

@@ -59,14 +59,9 @@ static int open_inference(struct interfere *t) {
   const struct ct_why why = {text, sizeof text};
   const struct ct_infer shape = {
       .net = &t->net, .rows = 1, .spm_words = ct_window_words(t->dev), .resident = t->o->resident};
-  uint64_t tag = 0;
   if (ct_prog_infer(&shape, &t->code, &why) < 0) return cli_fail("%s", text);
   int rc = load_program(t, t->code.cmd, t->code.count, &t->infer);
-  struct ct_model_info info = {0};
-  if (rc >= 0) rc = ct_model_info(t->model, &info);
-  if (rc >= 0) rc = ct_mem_alloc(t->dev, info.image_bytes, &t->image);
-  if (rc >= 0) rc = ct_model_publish(t->model, t->image, NULL, &tag);
-  if (rc >= 0) rc = ct_wait(t->dev, tag, NULL, CT_FOREVER);
+  if (rc >= 0) rc = ct_model_publish(t->model, &t->weights);
   return rc < 0 ? cli_fail_device(t->dev, rc, "preparing inference") : 0;
 }
 
@@ -78,7 +73,7 @@ static int open_requests(struct interfere *t) {
   ct_device *emu = NULL;
   ct_model *model = NULL;
   t->row_pitch = (ct_pack_row_size(in) + 255) / 256 * 256;
-  t->out_pitch = (ct_model_answer_size(t->model) + 255) / 256 * 256;
+  t->out_pitch = (classes * sizeof *y + 255) / 256 * 256;
   uint8_t *packed = malloc(t->row_pitch);
   t->expected = calloc(REQUESTS, t->out_pitch);
   int rc = x && y && packed && t->expected ? 0 : CT_ERR_MEMORY;
@@ -92,11 +87,11 @@ static int open_requests(struct interfere *t) {
   }
   if (!rc) rc = ct_open("emu:", &emu);
   if (!rc) rc = ct_model_create(emu, t->net.width, t->net.layers, t->o->seed, &model);
-  if (!rc) rc = ct_model_infer(model, 0, x, REQUESTS, y);
+  if (!rc) rc = ct_model_infer(model, NULL, x, REQUESTS, y);
   for (uint32_t i = 0; !rc && i < REQUESTS; ++i)
     memcpy(t->expected + i * t->out_pitch, y + (size_t)i * classes, classes * sizeof *y);
   /* Loads the weights that stay: the same numbers once by a job that does not keep them out. */
-  if (!rc) rc = ct_model_infer(t->model, t->image, x, 1, y);
+  if (!rc) rc = ct_model_infer(t->model, t->weights, x, 1, y);
   ct_model_free(model);
   ct_close(emu);
   free(x);
@@ -113,16 +108,16 @@ static int open_batches(struct interfere *t) {
   const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
   int rc = ct_model_training(t->model, &training);
   if (rc < 0) return cli_fail_device(t->dev, rc, "preparing training");
-  t->batch_pitch = (ct_model_batch_size(t->model) + 511) / 256 * 256;
   float *x = malloc((size_t)t->o->batch * in * sizeof *x);
   uint32_t *labels = malloc(t->o->batch * sizeof *labels);
-  rc = x && labels ? ct_mem_alloc(t->dev, BATCHES * t->batch_pitch, &t->batches) : CT_ERR_MEMORY;
+  rc = x && labels ? 0 : CT_ERR_MEMORY;
   for (unsigned b = 0; !rc && b < BATCHES; ++b) {
     for (size_t i = 0; i < (size_t)t->o->batch * in; ++i)
       x[i] = ct_rand_unit(&t->rand);
     for (uint32_t i = 0; i < t->o->batch; ++i)
       labels[i] = (uint32_t)ct_rand_below(&t->rand, classes);
-    rc = ct_model_batch_write(t->model, t->batches + b * t->batch_pitch, x, labels);
+    rc = ct_batch_create(t->model, &t->batch[b]);
+    if (!rc) rc = ct_batch_write(t->batch[b], x, labels);
   }
   free(x);
   free(labels);
@@ -258,12 +253,11 @@ int interfere_train(struct interfere *t) {
   enum { DEPTH = 4 };
   while (t->training && t->steps_submitted - t->steps_done < DEPTH) {
     struct ct_job job = {.program = t->train, .user = t};
-    const uint64_t at = t->batches + t->steps_submitted % BATCHES * t->batch_pitch;
+    const struct ct_step step = {.batch = t->batch[t->steps_submitted % BATCHES], .user = t};
     job.args[0] = units(t->scratch);
     job.args[1] = units(t->scratch + SCRATCH);
-    const int rc =
-        t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
-                 : ct_model_step_submit(t->model, at, at + t->batch_pitch - 256, NULL, t, NULL);
+    const int rc = t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
+                            : ct_model_step_submit(t->model, &step, NULL);
     if (rc < 0) return rc == CT_ERR_FULL ? 0 : rc;
     ++t->steps_submitted;
   }
@@ -274,6 +268,7 @@ int interfere_train(struct interfere *t) {
 
 static int set_registers(struct interfere *t) {
   int rc = ct_reg_write(t->dev, CT_REG_FLOOR, t->o->floor);
+  if (rc >= 0) rc = ct_reg_write(t->dev, CT_REG_POLICY, t->o->policy);
   if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->dev, CT_REG_TRAIN_CAP, t->o->train_cap);
   return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
 }
@@ -288,8 +283,19 @@ void interfere_bounds(struct interfere *t) {
                                   .beat_cycles = t->beat_cycles};
   ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
   sharing.train_cap = t->train_cap;
-  ct_chain_units(&sharing, t->bound.unit);
+  const struct ct_probe_setting setting = {.policy = t->o->policy,
+                                           .floor = t->o->floor,
+                                           .train_cap = t->train_cap,
+                                           .array_cols = t->info.array_cols,
+                                           .vpu_lanes = t->info.vpu_lanes,
+                                           .reorders = t->refused > 0};
+  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    t->bound.unit[u] = ct_probe_bound(u, &setting);
   t->bound.job = ct_chain_job(&sharing, &t->code);
+}
+
+bool interfere_job_bounded(const struct interfere *t) {
+  return t->o->policy == CT_PRIORITY && t->o->floor == 0;
 }
 
 /* A number among the options of a device URI. */
@@ -324,6 +330,9 @@ static void free_run(struct interfere_run *r) {
 void interfere_close(struct interfere *t) {
   ct_program_free(t->train);
   ct_program_free(t->infer);
+  for (size_t i = 0; i < BATCHES; ++i)
+    ct_batch_free(t->batch[i]);
+  ct_weights_free(t->weights);
   ct_model_free(t->model);
   ct_close(t->dev);
   free(t->code.cmd);

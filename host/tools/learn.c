@@ -204,7 +204,7 @@ void learn_json(const struct learn *l, json_t *object) {
 
 enum { CHUNK = 256 }; /* images that are unpacked to FP32 at once */
 
-int learn_evaluate(ct_model *model, uint64_t image, const struct ct_dataset *ds,
+int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
                    const struct ct_dataset_part *part, size_t *right) {
   int rc = 0;
   uint32_t index[CHUNK], labels[CHUNK];
@@ -219,7 +219,7 @@ int learn_evaluate(ct_model *model, uint64_t image, const struct ct_dataset *ds,
       labels[i] = part->labels[from + i];
     }
     ct_dataset_values(ds, part, index, n, x);
-    rc = ct_model_evaluate(model, image, x, labels, n, &hits);
+    rc = ct_model_evaluate(model, weights, x, labels, n, &hits);
     *right += hits;
   }
   free(x);

@@ -53,9 +53,8 @@ void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t
 /* Puts data, layers, batch, optimiser and seed into an object. */
 void learn_json(const struct learn *l, json_t *object);
 
-/* How many of a part's images the present weights, or those at image, classify rightly; a
- * ct_error. */
-int learn_evaluate(ct_model *model, uint64_t image, const struct ct_dataset *ds,
+/* How many of a part's images these weights (NULL: the live ones) classify rightly; a ct_error. */
+int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
                    const struct ct_dataset_part *part, size_t *right);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum serve_arrivals { SERVE_POISSON, SERVE_CONSTANT, SERVE_BURSTY, SERVE_TRACE };
 
-/* PLACES: answers in device memory; as many requests are on their way at most. */
+/* PLACES: answers of each model in device memory; as many requests are on their way at most. */
 enum { SERVE_MODELS = 8, SERVE_SAMPLES = 64, SERVE_PLACES = 4096, SERVE_PROBES = 10 };
 
 struct serve_shape {
@@ -43,15 +43,18 @@ struct serve_options {
 
 struct serve_model {
   ct_model *model;
+  ct_weights *weights;
   ct_server *server;
   size_t inputs, classes;
-  uint64_t rows, row_size; /* packed samples in device memory */
-  float *x, *want;         /* the samples, and the answers by emu: */
+  ct_rows *rows;       /* the samples in device memory */
+  ct_answers *answers; /* SERVE_PLACES of them */
+  float *x, *want;     /* the samples, and the answers by emu: */
 };
 
 struct serve_request {
   uint64_t scheduled, arrive, start, end; /* device cycles; CT_NO_CYCLE */
   uint32_t model, sample, batch, version, code;
+  uint16_t place; /* of its answer, while it is on its way */
   bool done, answered, wrong;
   enum ct_met met;
 };
@@ -82,8 +85,9 @@ struct serve {
   ct_device *dev;
   struct ct_info info;
   struct serve_model model[SERVE_MODELS];
-  uint64_t answers, answer_pitch; /* SERVE_PLACES of them in device memory */
-  uint64_t *times;                /* of the trace, its own unit; NULL */
+  uint16_t free[SERVE_PLACES]; /* places that no request on its way has */
+  size_t frees;
+  uint64_t *times; /* of the trace, its own unit; NULL */
   size_t times_count;
   uint64_t *arrivals;
   uint64_t capacity_busy, capacity_done; /* cycles, requests */

@@ -30,23 +30,25 @@ static void draw_requests(const struct serve *s, struct serve_run *run) {
   memset(run->in_batch, 0, sizeof run->in_batch);
 }
 
-static uint64_t place_of(const struct serve *s, size_t i) {
-  return s->answers + i % SERVE_PLACES * s->answer_pitch;
-}
-
-/* Pushes what there is room for, and no more than the memory has places for answers. */
+/* Pushes what there is room for, and no more than the memory has places for answers: whichever of
+ * them are taken, however long. */
 static int push(struct serve *s, struct serve_run *run) {
   for (; run->pushed < run->count; ++run->pushed) {
     struct serve_request *r = &run->request[run->pushed];
     const struct serve_model *m = &s->model[r->model];
-    if (run->pushed >= SERVE_PLACES && !run->request[run->pushed - SERVE_PLACES].done) return 0;
-    const struct ct_request request = {.input = m->rows + r->sample * m->row_size,
-                                       .output = place_of(s, run->pushed),
+    if (!s->frees) return 0;
+    r->place = s->free[s->frees - 1];
+    const struct ct_request request = {.rows = m->rows,
+                                       .row = r->sample,
+                                       .answers = m->answers,
+                                       .answer = r->place,
                                        .deadline = s->o->deadline,
+                                       .cycle = r->scheduled == CT_NO_CYCLE ? 0 : r->scheduled,
                                        .user = r};
-    const int rc = ct_server_push_at(m->server, &request, r->scheduled, NULL);
+    const int rc = ct_server_push(m->server, &request, NULL);
     if (rc == CT_ERR_FULL) return 0;
     if (rc < 0) return cli_fail_device(s->dev, rc, "pushing a request");
+    --s->frees;
   }
   return 0;
 }
@@ -56,8 +58,7 @@ static int check(struct serve *s, struct serve_run *run, struct serve_request *r
   const struct serve_model *m = &s->model[r->model];
   float *got = malloc(m->classes * sizeof *got);
   if (!got) return cli_fail("no memory for an answer");
-  const int rc =
-      ct_mem_read(s->dev, place_of(s, (size_t)(r - run->request)), got, m->classes * sizeof *got);
+  const int rc = ct_answers_read(m->answers, r->place, 1, got);
   r->wrong =
       rc >= 0 && memcmp(got, m->want + r->sample * m->classes, m->classes * sizeof *got) != 0;
   run->wrong += r->wrong;
@@ -80,7 +81,9 @@ static int finish(struct serve *s, struct serve_run *run, const struct ct_event 
   ++run->done;
   if (!r->answered && !run->failed++) run->code = r->code;
   if (record->batch < sizeof run->in_batch / sizeof *run->in_batch) ++run->in_batch[record->batch];
-  return r->answered ? check(s, run, r) : 0;
+  const int status = r->answered ? check(s, run, r) : 0;
+  s->free[s->frees++] = r->place;
+  return status;
 }
 
 /* Pushes and takes one event, if one comes before the given cycle. */

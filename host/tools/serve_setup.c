@@ -5,10 +5,6 @@
 #include "ct_rand.h"
 #include "serve.h"
 
-static uint64_t answer_size(const struct serve_model *m) {
-  return ct_model_answer_size(m->model);
-}
-
 /* The samples of model i: uniform in [-1, 1). */
 static int make_samples(const struct serve *s, size_t i, struct serve_model *m) {
   const struct serve_shape *shape = &s->o->shape[i];
@@ -30,21 +26,15 @@ static int ask_emu(const struct serve *s, size_t i, struct serve_model *m, ct_de
   ct_model *model = NULL;
   int rc = ct_model_create(emu, shape->widths, shape->layers, s->o->seed + i, &model);
   for (size_t k = 0; rc >= 0 && k < SERVE_SAMPLES; ++k)
-    rc = ct_model_infer(model, CT_IMAGE_OWN, m->x + k * m->inputs, 1, m->want + k * m->classes);
+    rc = ct_model_infer(model, NULL, m->x + k * m->inputs, 1, m->want + k * m->classes);
   ct_model_free(model);
   return rc;
 }
 
-static int put_samples(struct serve *s, struct serve_model *m) {
-  m->row_size = (ct_pack_row_size(m->inputs) + 15) / 16 * 16;
-  uint8_t *row = calloc(1, m->row_size);
-  if (!row) return CT_ERR_MEMORY;
-  int rc = ct_mem_alloc(s->dev, SERVE_SAMPLES * m->row_size, &m->rows);
-  for (size_t k = 0; rc >= 0 && k < SERVE_SAMPLES; ++k) {
-    rc = ct_pack_row(m->x + k * m->inputs, m->inputs, row);
-    if (rc >= 0) rc = ct_mem_write(s->dev, m->rows + k * m->row_size, row, m->row_size);
-  }
-  free(row);
+static int open_handles(struct serve_model *m) {
+  int rc = ct_rows_create(m->model, SERVE_SAMPLES, &m->rows);
+  if (rc >= 0) rc = ct_rows_write(m->rows, 0, SERVE_SAMPLES, m->x);
+  if (rc >= 0) rc = ct_answers_create(m->model, SERVE_PLACES, &m->answers);
   return rc;
 }
 
@@ -55,11 +45,10 @@ static int open_model(struct serve *s, size_t i, ct_device *emu) {
   if (rc >= 0) rc = ask_emu(s, i, m, emu);
   if (rc < 0) return cli_fail_device(emu, rc, "asking emu: for the answers");
   rc = ct_model_create(s->dev, shape->widths, shape->layers, s->o->seed + i, &m->model);
-  if (rc >= 0) rc = put_samples(s, m);
-  if (rc >= 0) rc = ct_model_serve(m->model, NULL);
-  if (rc >= 0) rc = ct_server_create(m->model, &s->o->serving, &m->server);
+  if (rc >= 0) rc = open_handles(m);
+  if (rc >= 0) rc = ct_model_publish(m->model, &m->weights);
+  if (rc >= 0) rc = ct_server_create(m->model, m->weights, &s->o->serving, &m->server);
   if (rc < 0) return cli_fail_device(s->dev, rc, "a model cannot be served");
-  if (answer_size(m) > s->answer_pitch) s->answer_pitch = answer_size(m);
   return 0;
 }
 
@@ -90,6 +79,8 @@ static int repeat_trace(struct serve *s, size_t count) {
 int serve_open(struct serve *s, const struct serve_options *o) {
   ct_device *emu = NULL;
   *s = (struct serve){.o = o, .text = cli_text(o->json), .give_up = CT_NO_CYCLE};
+  for (; s->frees < SERVE_PLACES; ++s->frees)
+    s->free[s->frees] = (uint16_t)s->frees;
   if (o->trace && serve_trace_read(o->trace, &s->times, &s->times_count)) return 1;
   if (o->trace && o->trace_again && repeat_trace(s, o->requests)) return 1;
   if (o->trace && s->times_count < o->requests)
@@ -113,15 +104,16 @@ int serve_open(struct serve *s, const struct serve_options *o) {
   for (size_t i = 0; i < o->models && !status; ++i)
     status = open_model(s, i, emu);
   ct_close(emu);
-  if (status) return status;
-  rc = ct_mem_alloc(s->dev, SERVE_PLACES * s->answer_pitch, &s->answers);
-  return rc < 0 ? cli_fail_device(s->dev, rc, "no room for answers") : 0;
+  return status;
 }
 
 void serve_close(struct serve *s) {
   for (size_t i = 0; i < SERVE_MODELS; ++i) {
     ct_server_free(s->model[i].server);
     ct_model_free(s->model[i].model);
+    ct_weights_free(s->model[i].weights);
+    ct_rows_free(s->model[i].rows);
+    ct_answers_free(s->model[i].answers);
     free(s->model[i].x);
     free(s->model[i].want);
   }

@@ -53,7 +53,7 @@ static int test_part(const struct options *o, ct_device *dev, ct_model *model,
     l.widths[i] = info->widths[i];
   int status = learn_open(&l, &ds);
   if (status == 0) {
-    const int rc = learn_evaluate(model, 0, &ds, &ds.test, &right);
+    const int rc = learn_evaluate(model, NULL, &ds, &ds.test, &right);
     if (rc < 0)
       status = cli_fail_device(dev, rc, "evaluating on the test images");
     else
@@ -74,7 +74,7 @@ static int matrix(const struct options *o, ct_device *dev, ct_model *model,
   float *logits = calloc(in->rows, classes * sizeof *logits);
   if (!logits) return cli_fail("no memory for %zu x %" PRIu32 " results", in->rows, classes);
   int status = 0;
-  const int rc = ct_model_infer(model, 0, in->data, in->rows, logits);
+  const int rc = ct_model_infer(model, NULL, in->data, in->rows, logits);
   if (rc < 0)
     status = cli_fail_device(dev, rc, o->device);
   else if (ct_npy_write(o->output, logits, in->rows, classes, why, sizeof why))

@@ -150,7 +150,7 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   if (t->feeder.finished < (epoch + 1) * t->feeder.per_epoch) return save(t);
   ct_model_set_epochs(t->model, epoch + 1);
   if (save(t)) return 1;
-  const int rc = learn_evaluate(t->model, 0, t->ds, &t->ds->test, &right);
+  const int rc = learn_evaluate(t->model, NULL, t->ds, &t->ds->test, &right);
   if (rc < 0) return cli_fail_device(t->dev, rc, "evaluating on the test images");
   t->accuracy = (double)right / (double)t->ds->test.count;
   json_array_append_new(t->epochs, json_pack("{s:I, s:f, s:f}", "epoch", (json_int_t)epoch + 1,
@@ -265,7 +265,7 @@ static int take_over(struct learn *l, const char *path, const struct ct_model_in
   if (l->seed_given && l->seed != info->seed)
     return cli_fail("%s was begun with seed %" PRIu64 ", not %" PRIu64 "; leave --seed out", path,
                     info->seed, l->seed);
-  memcpy(l->widths, info->widths, sizeof info->widths);
+  memcpy(l->widths, info->widths, (info->layers + 1) * sizeof *info->widths);
   l->layers = info->layers;
   l->seed = info->seed;
   keep_training(l, &info->training);

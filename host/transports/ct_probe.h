@@ -12,6 +12,7 @@
 #ifndef CT_PROBE_H
 #define CT_PROBE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "coltrain/coltrain.h"
@@ -64,6 +65,24 @@ struct ct_probe {
 
 /* "DMA read" ... */
 const char *ct_probe_name(enum ct_probe_unit unit);
+
+/* What the bound of a wait depends on: the registers' values, and the core's shape. */
+struct ct_probe_setting {
+  enum ct_policy policy;
+  uint32_t floor, train_cap;
+  uint32_t array_cols, vpu_lanes;
+  bool reorders; /* the memory may answer a read before an older one of the other context */
+};
+
+enum { CT_PROBE_NO_BOUND = INT32_MAX };
+
+/* The most cycles that an operation of inference waits while the unit serves training
+ * (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer), or
+ * CT_PROBE_NO_BOUND. Under JOB both jobs began under JOB. */
+uint64_t ct_probe_bound(enum ct_probe_unit unit, const struct ct_probe_setting *s);
+
+/* Slots that a floor can give training under PRIORITY while inference takes n. */
+uint64_t ct_probe_owed(uint32_t floor, uint64_t n);
 
 /* From here on the device adds to *probe (zeroed by the caller but for watch, valid until the next
  * call); NULL: no more. CT_ERR_UNSUPPORTED unless the device is a simulated core. */

@@ -123,8 +123,8 @@ static int learn(ct_device *dev, uint32_t *state, struct digests *d) {
   }
   size_t right = 0;
   if (!err) err = file_digest(model, &d->file);
-  if (!err) err = CALL(ct_model_infer(model, CT_IMAGE_OWN, x, BATCH, logits));
-  if (!err) err = CALL(ct_model_evaluate(model, CT_IMAGE_OWN, x, labels, BATCH, &right));
+  if (!err) err = CALL(ct_model_infer(model, NULL, x, BATCH, logits));
+  if (!err) err = CALL(ct_model_evaluate(model, NULL, x, labels, BATCH, &right));
   d->loss = digest(loss, sizeof loss);
   d->logits = digest(logits, sizeof logits) + right;
   ct_model_free(model);

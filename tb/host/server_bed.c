@@ -26,31 +26,47 @@ void bed_draw_weights(struct bed *b, struct served *s) {
   test_free(w);
 }
 
+int bed_publish(struct bed *b, struct served *s) {
+  struct ct_weights_info info;
+  ct_weights *weights;
+  OK(ct_model_publish(s->model, &weights));
+  const int err = s->server ? ct_server_set_weights(s->server, weights) : CT_OK;
+  if (err) {
+    ct_weights_free(weights); /* the server has it as long as batches may use it */
+    return err;
+  }
+  OK(ct_weights_info(weights, &info));
+  s->version = info.version;
+  ct_weights_free(s->weights);
+  s->weights = weights;
+  return CT_OK;
+}
+
 void bed_next_version(struct bed *b, struct served *s) {
   bed_draw_weights(b, s);
   assert_true(s->version + 1 < BED_VERSIONS);
-  OK(ct_model_serve(s->model, &s->version));
+  OK(bed_publish(b, s));
   for (size_t i = 0; i < BED_SAMPLES; ++i)
-    OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[i], 1, s->want[s->version][i]));
+    OK(ct_model_infer(s->model, s->weights, s->x[i], 1, s->want[s->version][i]));
 }
 
 static void open_served(struct bed *b, struct served *s) {
   const uint32_t *width = widths[s - b->served];
-  uint8_t row[2 * BED_IN_MOST];
   s->in = width[0];
   s->out = width[3];
   OK(ct_model_create(b->dev, width, 3, 5, &s->model));
-  s->row_size = ct_pack_row_size(s->in);
-  s->answer_size = ct_model_answer_size(s->model);
-  assert_true(s->row_size <= sizeof row && s->row_size % 16 == 0);
-  OK(ct_mem_alloc(b->dev, BED_SAMPLES * s->row_size, &s->rows));
+  OK(ct_rows_create(s->model, BED_SAMPLES, &s->rows));
+  OK(ct_answers_create(s->model, BED_PLACES, &s->answers));
   for (size_t i = 0; i < BED_SAMPLES; ++i) {
     for (size_t k = 0; k < s->in; ++k)
       s->x[i][k] = (float)ct_rng_below(&b->rng, 1000) * 0.001f - 0.3f;
-    assert_int_equal(ct_pack_row(s->x[i], s->in, row), CT_OK);
-    OK(ct_mem_write(b->dev, s->rows + i * s->row_size, row, s->row_size));
+    OK(ct_rows_write(s->rows, i, 1, s->x[i]));
   }
   bed_next_version(b, s);
+}
+
+uint64_t bed_row_at(const struct served *s, size_t sample) {
+  return s->rows->at + sample * s->rows->pitch;
 }
 
 struct bed *bed_open(const char *uri) {
@@ -61,10 +77,18 @@ struct bed *bed_open(const char *uri) {
   OK(ct_info(b->dev, &info));
   assert_true(info.features & CT_FEATURE_REQUESTS);
   b->emu = !info.has_clock;
-  OK(ct_mem_alloc(b->dev, (uint64_t)BED_PLACES * BED_OUT_MOST * sizeof(float), &b->out));
   for (int i = 0; i < BED_MODELS; ++i)
     open_served(b, &b->served[i]);
   return b;
+}
+
+void bed_free_handles(struct served *s) {
+  ct_weights_free(s->weights);
+  ct_rows_free(s->rows);
+  ct_answers_free(s->answers);
+  s->weights = NULL;
+  s->rows = NULL;
+  s->answers = NULL;
 }
 
 void bed_close(struct bed *b) {
@@ -73,30 +97,37 @@ void bed_close(struct bed *b) {
     if (i % 2) ct_server_free(b->served[i].server);
     ct_model_free(b->served[i].model);
     if (!(i % 2)) ct_server_free(b->served[i].server);
+    bed_free_handles(&b->served[i]);
   }
   ct_close(b->dev);
   test_free(b);
 }
 
 void bed_serve(struct bed *b, int i, const struct ct_serving *how) {
-  OK(ct_server_create(b->served[i].model, how, &b->served[i].server));
+  OK(ct_server_create(b->served[i].model, b->served[i].weights, how, &b->served[i].server));
 }
 
 /* ---- Requests ---- */
 
 struct ct_request bed_request(struct bed *b, struct ask *a) {
-  return (struct ct_request){.input = a->served->rows + a->sample * a->served->row_size,
-                             .output = b->out + (uint64_t)a->place * BED_OUT_MOST * sizeof(float),
-                             .user = a};
+  struct served *s = a->served;
+  (void)b;
+  do
+    s->next = (s->next + 1) % BED_PLACES;
+  while (s->answers->state[s->next] == CT_ANSWER_AWAITED);
+  a->place = s->next;
+  return (struct ct_request){
+      .rows = s->rows, .row = a->sample, .answers = s->answers, .answer = a->place, .user = a};
 }
 
 void bed_push(struct bed *b, struct ask *a, uint32_t deadline, uint64_t cycle) {
   struct ct_request r = bed_request(b, a);
   r.deadline = deadline;
+  r.cycle = cycle == CT_NO_CYCLE ? 0 : cycle;
   a->busy = true;
   a->deadline = deadline;
   a->first_version = a->served->version;
-  OK(ct_server_push_at(a->served->server, &r, cycle, &a->tag));
+  OK(ct_server_push(a->served->server, &r, &a->tag));
 }
 
 /* Whether it was in time, from its times. */
@@ -121,8 +152,7 @@ void bed_check(struct bed *b, const struct ct_event *r) {
   assert_int_equal(r->met, bed_met(b, a, r));
   assert_in_range(r->batch, 1, CT_BATCH_MAX);
   assert_in_range(r->version, a->first_version, a->served->version);
-  OK(ct_mem_read(b->dev, b->out + (uint64_t)a->place * BED_OUT_MOST * sizeof(float), got,
-                 sizeof got));
+  OK(ct_answers_read(a->served->answers, a->place, 1, got));
   ct_assert_same("answer", got, a->served->want[r->version][a->sample],
                  a->served->out * sizeof *got);
   a->busy = false;

@@ -10,6 +10,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
+#include "ct_model.h"
 #include "ct_queue.h"
 
 enum {
@@ -18,7 +19,8 @@ enum {
   BED_OUT_MOST = 24,
   BED_IN_MOST = 300,
   BED_VERSIONS = 40,
-  BED_PLACES = 128
+  BED_ASKS = 128,
+  BED_PLACES = 8192 /* for answers, of each model */
 };
 
 /* A model, its server, and what each version answers to each sample. */
@@ -27,8 +29,10 @@ struct served {
   ct_server *server; /* NULL: not served */
   uint32_t version;
   size_t in, out;
-  uint64_t rows; /* packed samples in device memory */
-  uint64_t row_size, answer_size;
+  ct_weights *weights; /* what is served */
+  ct_rows *rows;       /* the samples */
+  ct_answers *answers;
+  size_t next; /* place for an answer */
   float x[BED_SAMPLES][BED_IN_MOST];
   float want[BED_VERSIONS][BED_SAMPLES][BED_OUT_MOST];
 };
@@ -38,7 +42,6 @@ struct bed {
   bool emu;
   ct_rng rng;
   struct served served[BED_MODELS];
-  uint64_t out; /* BED_PLACES answers */
 };
 
 /* Fails with the device's sentence. */
@@ -51,6 +54,9 @@ struct bed *bed_open(const char *uri);
 /* Nothing may be outstanding. */
 void bed_close(struct bed *b);
 
+/* The handles of a model but those of the model itself and its server. */
+void bed_free_handles(struct served *s);
+
 void bed_serve(struct bed *b, int model, const struct ct_serving *how);
 
 /* Changes the weights at random; what is served stays. */
@@ -62,16 +68,25 @@ void bed_next_version(struct bed *b, struct served *s);
 /* While frozen, requests wait. */
 void bed_freeze(struct bed *b, bool frozen);
 
-/* Where a request writes, and what; user of a request. */
+/* Publishes the present weights and has them served, or just kept where there is no server; what
+ * ct_server_set_weights() said. After a failure what was served stays. */
+int bed_publish(struct bed *b, struct served *s);
+
+/* Device memory of a sample. */
+uint64_t bed_row_at(const struct served *s, size_t sample);
+
+/* What a request asks, and where its answer goes; user of a request. */
 struct ask {
   struct served *served;
-  uint32_t sample, place;
+  uint32_t sample;
+  size_t place;           /* set with each request */
   uint32_t first_version; /* that was served when it was pushed */
   uint64_t tag;
   uint32_t deadline;
   bool busy;
 };
 
+/* Each time with another place for the answer. */
 struct ct_request bed_request(struct bed *b, struct ask *a);
 void bed_push(struct bed *b, struct ask *a, uint32_t deadline, uint64_t cycle);
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_model.h"
 #include "ct_queue.h"
 #include "ct_prog.h"
 #include "flaky.h"
@@ -141,22 +142,26 @@ static void read_model(ct_model *m, float (*x)[NUMBERS]) {
   }
 }
 
+static uint64_t submit_step(ct_model *m, ct_batch *batch) {
+  const struct ct_step step = {.batch = batch};
+  uint64_t tag = 0;
+  assert_int_equal(ct_model_step_submit(m, &step, &tag), CT_OK);
+  return tag;
+}
+
 /* A step on that batch does well. Frees the batch. */
-static void step_changes_it(struct bed *b, ct_model *m, uint64_t batch, float (*before)[NUMBERS]) {
+static void step_changes_it(struct bed *b, ct_model *m, ct_batch *batch, float (*before)[NUMBERS]) {
   static float after[LAYERS][NUMBERS];
-  uint64_t tag;
   struct ct_event e;
-  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, NULL, &tag),
-                   CT_OK);
-  assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
+  assert_int_equal(ct_wait(b->dev, submit_step(m, batch), &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_OK);
   read_model(m, after);
   assert_memory_not_equal(before, after, sizeof after);
-  assert_int_equal(ct_mem_free(b->dev, batch), CT_OK);
+  ct_batch_free(batch);
 }
 
 /* A model whose step takes several jobs, and a batch for it. */
-static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
+static ct_model *model_of_several_jobs(struct bed *b, ct_batch **batch) {
   const struct ct_training training = {.batch = STEP_ROWS, .rates = {.lr = 0.05f}};
   static float x[STEP_ROWS * WIDTH];
   const uint32_t labels[STEP_ROWS] = {1, 2, 3, 4};
@@ -168,21 +173,19 @@ static ct_model *model_of_several_jobs(struct bed *b, uint64_t *batch) {
     widths[l] = WIDTH + (l < LAYERS ? l : 0);
   assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_true(ct_model_step_jobs(m) >= 2);
-  assert_int_equal(ct_mem_alloc(b->dev, ct_model_batch_size(m) + UNIT, batch), CT_OK);
-  assert_int_equal(ct_model_batch_write(m, *batch, x, labels), CT_OK);
+  assert_true(m->plan->jobs >= 2);
+  assert_int_equal(ct_batch_create(m, batch), CT_OK);
+  assert_int_equal(ct_batch_write(*batch, x, labels), CT_OK);
   return m;
 }
 
 /* A step that takes several jobs is cancelled as one. */
 static void cancel_a_step(struct bed *b) {
   static float before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
-  uint64_t batch, tag;
+  ct_batch *batch;
   ct_model *m = model_of_several_jobs(b, &batch);
-  const uint64_t endless = submit_endless(b, CT_TRAINING);
-  assert_int_equal(ct_model_step_submit(m, batch, batch + ct_model_batch_size(m), NULL, NULL, &tag),
-                   CT_OK);
   read_model(m, before);
+  const uint64_t endless = submit_endless(b, CT_TRAINING), tag = submit_step(m, batch);
   assert_int_equal(ct_cancel(b->dev, tag), CT_OK);
   assert_int_equal(ct_cancel(b->dev, endless), CT_OK);
   freeze(b, 0);
@@ -365,20 +368,21 @@ static void free_while_running(struct bed *b) {
   static const float x[8 * 20] = {1, 2, 3};
   static const uint32_t labels[8] = {1, 2, 3};
   const struct ct_training training = {.batch = 8, .rates = {.lr = 0.1f}};
-  uint64_t at, again;
   ct_model *m;
+  ct_batch *batch;
+  struct ct_request request = {.queue = CT_TRAINING};
   struct ct_event r;
   /* Behind a job that does not end: a model's step and request, then both it and the job go. */
   assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_int_equal(ct_mem_alloc(b->dev, 4096, &at), CT_OK);
-  assert_int_equal(ct_model_batch_write(m, at, x, labels), CT_OK);
-  const uint64_t endless = submit_endless(b, CT_TRAINING);
-  uint64_t step, request;
-  assert_int_equal(ct_model_step_submit(m, at, at + 4080, NULL, NULL, &step), CT_OK);
-  assert_int_equal(ct_model_infer_submit(m, CT_TRAINING, CT_IMAGE_OWN, 0, 1, &at, at + 2048,
-                                         CT_NO_CYCLE, NULL, &request),
-                   CT_OK);
+  assert_int_equal(ct_batch_create(m, &batch), CT_OK);
+  assert_int_equal(ct_batch_write(batch, x, labels), CT_OK);
+  assert_int_equal(ct_rows_create(m, 1, &request.rows), CT_OK);
+  assert_int_equal(ct_rows_write(request.rows, 0, 1, x), CT_OK);
+  assert_int_equal(ct_answers_create(m, 1, &request.answers), CT_OK);
+  const uint64_t endless = submit_endless(b, CT_TRAINING), step = submit_step(m, batch);
+  uint64_t answer;
+  assert_int_equal(ct_model_infer_submit(m, &request, &answer), CT_OK);
   assert_int_equal(b->endless->jobs, 1);
   ct_program_free(b->endless); /* on the emulator, frozen, this cannot be waited for */
   b->endless = NULL;
@@ -387,14 +391,14 @@ static void free_while_running(struct bed *b) {
   check_result(b, endless, CT_ERR_CANCELLED);
   for (int i = 0; i < 2; ++i) {
     assert_int_equal(ct_reap(b->dev, &r, 2000), CT_OK);
-    assert_true(r.tag == step || r.tag == request);
+    assert_true(r.tag == step || r.tag == answer);
     assert_true(r.error == CT_OK || r.error == CT_ERR_CANCELLED);
   }
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   assert_true(ct_tb_ms() - from < 3000);
-  /* The memory is free again, but for what the emulator could not wait for. */
-  assert_int_equal(ct_mem_free(b->dev, at), CT_OK);
-  assert_int_equal(ct_mem_alloc(b->dev, 4096, &again), CT_OK);
+  ct_rows_free(request.rows);
+  ct_answers_free(request.answers);
+  ct_batch_free(batch);
   check_result(b, submit_copy(b, CT_TRAINING, 5, CT_NO_CYCLE), CT_OK);
   assert_true(is_copied(b, 5));
   assert_int_equal(b->copy->jobs, 0);
@@ -648,17 +652,15 @@ static void free_a_program_of_a_work(struct bed *b) {
  * weights are what they were. */
 static void a_failed_step_changes_nothing(struct bed *b) {
   static float before[LAYERS][NUMBERS], after[LAYERS][NUMBERS];
-  uint64_t batch, tag;
+  ct_batch *batch;
   struct ct_event e;
   ct_model *m = model_of_several_jobs(b, &batch);
-  const uint64_t loss = batch + ct_model_batch_size(m);
   read_model(m, before);
-  assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, batch), 0);
-  assert_int_equal(ct_model_step_submit(m, batch, loss, NULL, NULL, &tag), CT_OK);
-  assert_int_equal(ct_wait(b->dev, tag, &e, 60000), CT_OK);
+  assert_int_equal(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, batch->at), 0);
+  assert_int_equal(ct_wait(b->dev, submit_step(m, batch), &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);
-  assert_int_equal(e.jobs, ct_model_step_jobs(m));
+  assert_int_equal(e.jobs, m->plan->jobs);
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   assert_int_equal(ct_reap(b->dev, &e, CT_NO_WAIT), CT_ERR_NOT_FOUND);
   read_model(m, after);
@@ -688,30 +690,28 @@ static void versions_take_turns(struct bed *b) {
   static const uint32_t widths[] = {IN, 30, OUT};
   const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.2f, .momentum = 0.5f}};
   float x[IN], want[VERSIONS][OUT], own[OUT], served[OUT];
-  uint64_t memory, tag[VERSIONS][EACH];
+  uint64_t tag[VERSIONS][EACH];
   ct_model *m;
-  struct ct_model_info info;
+  ct_rows *rows;
+  ct_answers *answers;
+  ct_weights *weights = NULL;
   assert_int_equal(ct_model_create(b->dev, widths, 2, 3, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
   for (int i = 0; i < IN; ++i)
     x[i] = (float)i * 0.03f;
-  const uint64_t answer = ct_model_answer_size(m), row_size = (ct_pack_row_size(IN) + 15) / 16 * 16;
-  uint8_t row[256];
-  assert_true(row_size <= sizeof row);
-  assert_int_equal(ct_mem_alloc(b->dev, row_size + VERSIONS * EACH * answer, &memory), CT_OK);
-  assert_int_equal(ct_pack_row(x, IN, row), CT_OK);
-  assert_int_equal(ct_mem_write(b->dev, memory, row, row_size), CT_OK);
+  assert_int_equal(ct_rows_create(m, 1, &rows), CT_OK);
+  assert_int_equal(ct_rows_write(rows, 0, 1, x), CT_OK);
+  assert_int_equal(ct_answers_create(m, VERSIONS * EACH, &answers), CT_OK);
   for (uint32_t v = 0; v < VERSIONS; ++v) {
-    uint32_t version = 0;
     train(m, 1);
-    assert_int_equal(ct_model_infer(m, CT_IMAGE_OWN, x, 1, want[v]), CT_OK);
-    assert_int_equal(ct_model_serve(m, &version), CT_OK);
-    assert_int_equal(version, v + 1);
-    for (uint32_t i = 0; i < EACH; ++i)
-      assert_int_equal(ct_model_infer_submit(m, CT_INFERENCE, CT_IMAGE_SERVED, 0, 1, &memory,
-                                             memory + row_size + (v * EACH + i) * answer,
-                                             CT_NO_CYCLE, NULL, &tag[v][i]),
-                       CT_OK);
+    assert_int_equal(ct_model_infer(m, NULL, x, 1, want[v]), CT_OK);
+    ct_weights_free(weights); /* whatever still reads them */
+    assert_int_equal(ct_model_publish(m, &weights), CT_OK);
+    for (uint32_t i = 0; i < EACH; ++i) {
+      const struct ct_request request = {
+          .weights = weights, .rows = rows, .answers = answers, .answer = (size_t)v * EACH + i};
+      assert_int_equal(ct_model_infer_submit(m, &request, &tag[v][i]), CT_OK);
+    }
   }
   train(m, 1);
   for (uint32_t v = 0; v < VERSIONS; ++v)
@@ -720,16 +720,16 @@ static void versions_take_turns(struct bed *b) {
       float got[OUT];
       assert_int_equal(ct_wait(b->dev, tag[v][i], &r, 5000), CT_OK);
       assert_true(r.error == CT_OK && r.version == v + 1);
-      assert_int_equal(
-          ct_mem_read(b->dev, memory + row_size + (v * EACH + i) * answer, got, sizeof got), CT_OK);
+      assert_int_equal(ct_answers_read(answers, (size_t)v * EACH + i, 1, got), CT_OK);
       ct_assert_same("answer", got, want[v], sizeof got);
     }
-  assert_int_equal(ct_model_infer(m, CT_IMAGE_OWN, x, 1, own), CT_OK);
-  assert_int_equal(ct_model_infer(m, CT_IMAGE_SERVED, x, 1, served), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, 1, own), CT_OK);
+  assert_int_equal(ct_model_infer(m, weights, x, 1, served), CT_OK);
   assert_memory_equal(served, want[VERSIONS - 1], sizeof served);
   assert_memory_not_equal(own, served, sizeof own);
-  assert_int_equal(ct_model_info(m, &info), CT_OK);
-  assert_int_equal(info.version, VERSIONS);
+  ct_weights_free(weights);
+  ct_rows_free(rows);
+  ct_answers_free(answers);
   ct_model_free(m);
 }
 

@@ -14,12 +14,16 @@
 
 #include "coltrain/coltrain.h"
 
-enum { IN = 20, OUT = 5, BATCH = 4, LEAST = 60 };
+enum { IN = 20, OUT = 5, BATCH = 4, LEAST = 160 };
 
 /* A device with one of everything. */
 struct bed {
   ct_device *dev, *other;
-  ct_model *model, *untrained;
+  ct_model *model, *untrained, *wide, *foreign_model; /* wide: of other widths */
+  ct_batch *batch, *foreign_batch;
+  ct_rows *rows, *foreign_rows;
+  ct_answers *answers, *foreign_answers;
+  ct_weights *version, *foreign_version;
   ct_program *program, *foreign;
   uint64_t at, end; /* 4 KiB of memory; the memory's end */
   float x[BATCH * IN], logits[BATCH * OUT];
@@ -28,7 +32,9 @@ struct bed {
   int count;
 };
 
-static const uint32_t widths[] = {IN, 17, OUT};
+static const uint32_t widths[] = {IN, 17, OUT}, wide[] = {IN + 1, 3, OUT + 1};
+
+enum { ROWS = 20 };
 
 /* ---- What is checked after every call ---- */
 
@@ -39,11 +45,9 @@ static void check_usable(struct bed *b, const char *call) {
     fail_msg("after %s the device is not usable: %s", call, ct_last_error(b->dev));
 }
 
-/* A sentence that names a function names the one that was called, in brackets or not (a macro here
- * hides ct_model_infer_submit()). */
+/* A sentence that names a function names the one that was called, in brackets or not. */
 static void check_name(const char *call, const char *text) {
   const char *end = strstr(text, "(): ");
-  if (!strncmp(call, "REQUEST(", 8)) call = "ct_model_infer_submit(";
   const size_t skip = *call == '(', name = strcspn(call + skip, "(");
   if (!end) return;
   if (text + name != end || strncmp(text, call + skip, name) != 0)
@@ -68,6 +72,23 @@ static void check_refused(struct bed *b, const ct_device *dev, int want, const c
 
 static const unsigned char end_command[32] = {0x3f}; /* never run */
 
+/* Everything that work in flight names, on one of the two devices. */
+static void open_handles(struct bed *b, ct_device *dev, ct_model **model, ct_batch **batch,
+                         ct_rows **rows, ct_answers **answers, ct_weights **version) {
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
+  float x[ROWS * IN];
+  for (int i = 0; i < ROWS * IN; ++i)
+    x[i] = (float)(i % 9) * 0.125f;
+  assert_int_equal(ct_model_create(dev, widths, 2, 1, model), CT_OK);
+  assert_int_equal(ct_model_training(*model, &training), CT_OK);
+  assert_int_equal(ct_batch_create(*model, batch), CT_OK);
+  assert_int_equal(ct_batch_write(*batch, b->x, b->labels), CT_OK);
+  assert_int_equal(ct_rows_create(*model, ROWS, rows), CT_OK);
+  assert_int_equal(ct_rows_write(*rows, 0, ROWS - 1, x), CT_OK);
+  assert_int_equal(ct_answers_create(*model, ROWS, answers), CT_OK);
+  assert_int_equal(ct_model_publish(*model, version), CT_OK);
+}
+
 static void open_bed(struct bed *b, const char *uri) {
   struct ct_info info;
   *b = (struct bed){.count = 0};
@@ -81,11 +102,12 @@ static void open_bed(struct bed *b, const char *uri) {
   assert_int_equal(ct_open("emu:dram=32", &b->other), CT_OK);
   assert_int_equal(ct_info(b->dev, &info), CT_OK);
   b->end = info.dram_bytes;
-  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f, .momentum = 0.9f}};
   assert_int_equal(ct_mem_alloc(b->dev, 4096, &b->at), CT_OK);
-  assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &b->model), CT_OK);
-  assert_int_equal(ct_model_training(b->model, &training), CT_OK);
+  open_handles(b, b->dev, &b->model, &b->batch, &b->rows, &b->answers, &b->version);
+  open_handles(b, b->other, &b->foreign_model, &b->foreign_batch, &b->foreign_rows,
+               &b->foreign_answers, &b->foreign_version);
   assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &b->untrained), CT_OK);
+  assert_int_equal(ct_model_create(b->dev, wide, 2, 1, &b->wide), CT_OK);
   assert_int_equal(ct_program_load(b->dev, end_command, 1, &b->program), CT_OK);
   assert_int_equal(ct_program_load(b->other, end_command, 1, &b->foreign), CT_OK);
   check_usable(b, "opening");
@@ -100,8 +122,18 @@ static void close_bed(struct bed *b) {
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   ct_program_free(b->program);
   ct_program_free(b->foreign);
+  ct_batch_free(b->batch);
+  ct_batch_free(b->foreign_batch);
+  ct_rows_free(b->rows);
+  ct_rows_free(b->foreign_rows);
+  ct_answers_free(b->answers);
+  ct_answers_free(b->foreign_answers);
+  ct_weights_free(b->version);
+  ct_weights_free(b->foreign_version);
   ct_model_free(b->model);
+  ct_model_free(b->foreign_model);
   ct_model_free(b->untrained);
+  ct_model_free(b->wide);
   ct_close(b->other);
   ct_close(b->dev);
   rmdir(b->folder);
@@ -215,7 +247,7 @@ static void bad_products(struct bed *b) {
 static void bad_models(struct bed *b) {
   ct_model *m = NULL;
   struct ct_model_info info;
-  static const uint32_t zero[] = {IN, 0, OUT}, wide[] = {IN, 70000, OUT}, large[] = {65536, 65536};
+  static const uint32_t zero[] = {IN, 0, OUT}, huge[] = {IN, 70000, OUT}, large[] = {65536, 65536};
   const struct ct_training none = {.rates = {.lr = 0.1f}},
                            many = {.batch = 70000, .rates = {.lr = 0.1f}},
                            newer = {.batch = 4, .reserved = {0, 1}};
@@ -224,7 +256,7 @@ static void bad_models(struct bed *b) {
   REFUSED(CT_ERR_ARG, "1..16 layers, not 0", ct_model_create(b->dev, widths, 0, 1, &m));
   REFUSED(CT_ERR_ARG, "1..16 layers", ct_model_create(b->dev, widths, SIZE_MAX, 1, &m));
   REFUSED(CT_ERR_ARG, "units, not 0", ct_model_create(b->dev, zero, 2, 1, &m));
-  REFUSED(CT_ERR_ARG, "units, not 70000", ct_model_create(b->dev, wide, 2, 1, &m));
+  REFUSED(CT_ERR_ARG, "units, not 70000", ct_model_create(b->dev, huge, 2, 1, &m));
   REFUSED(CT_ERR_NO_SPACE, "too large", ct_model_create(b->dev, large, 1, 1, &m));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_model_create(NULL, widths, 2, 1, &m));
   REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_info(NULL, &info));
@@ -254,8 +286,8 @@ static void bad_models(struct bed *b) {
     const struct ct_training t = {.batch = 4, .rates = bad[i].rates};
     REFUSED(CT_ERR_ARG, bad[i].part, ct_model_training(b->model, &t));
     REFUSED(CT_ERR_ARG, bad[i].part, ct_model_set_rates(b->model, &bad[i].rates));
-    REFUSED(CT_ERR_ARG, bad[i].part,
-            ct_model_step_submit(b->model, b->at, b->at, &bad[i].rates, NULL, NULL));
+    const struct ct_step step = {.batch = b->batch, .rates = &bad[i].rates};
+    REFUSED(CT_ERR_ARG, bad[i].part, ct_model_step_submit(b->model, &step, NULL));
     REFUSED_ALONE(CT_ERR_ARG, bad[i].part, ct_rates_check(&bad[i].rates));
   }
   static const struct ct_rates edges[] = {{.lr = 0, .momentum = -0.0f},
@@ -269,88 +301,210 @@ static void bad_models(struct bed *b) {
 
 static void bad_steps(struct bed *b) {
   uint32_t high[BATCH] = {0, 1, OUT, 0};
+  ct_batch *none = b->batch, *blank;
+  float loss;
+  const struct ct_step good = {.batch = b->batch}, without = {.batch = NULL},
+                       foreign = {.batch = b->foreign_batch},
+                       newer = {.batch = b->batch, .reserved = {[2] = 1}};
   REFUSED(CT_ERR_ARG, "not been prepared", ct_model_step(b->untrained, b->x, b->labels, NULL));
   REFUSED(CT_ERR_ARG, "x is NULL", ct_model_step(b->model, NULL, b->labels, NULL));
   REFUSED(CT_ERR_ARG, "labels is NULL", ct_model_step(b->model, b->x, NULL, NULL));
   REFUSED(CT_ERR_ARG, "label 5 of row 2", ct_model_step(b->model, b->x, high, NULL));
-  REFUSED(CT_ERR_ARG, "are not within the memory",
-          ct_model_batch_write(b->model, b->end - 16, b->x, b->labels));
-  REFUSED(CT_ERR_ARG, "the batch at",
-          ct_model_step_submit(b->model, b->at + 8, b->at, NULL, NULL, NULL));
-  REFUSED(CT_ERR_ARG, "the loss at",
-          ct_model_step_submit(b->model, b->at, b->end, NULL, NULL, NULL));
-  REFUSED(CT_ERR_ARG, "the batch at 0x0",
-          ct_model_step_submit(b->model, 0, b->at, NULL, NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_batch_create(NULL, &none));
+  assert_null(none);
+  REFUSED(CT_ERR_ARG, "not been prepared", ct_batch_create(b->untrained, &none));
+  REFUSED(CT_ERR_ARG, "batch is NULL", ct_batch_create(b->model, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the batch is NULL", ct_batch_write(NULL, b->x, b->labels));
+  REFUSED(CT_ERR_ARG, "x is NULL", ct_batch_write(b->batch, NULL, b->labels));
+  REFUSED(CT_ERR_ARG, "labels is NULL", ct_batch_write(b->batch, b->x, NULL));
+  REFUSED(CT_ERR_ARG, "label 5 of row 2", ct_batch_write(b->batch, b->x, high));
+  REFUSED_ALONE(CT_ERR_ARG, "the batch is NULL", ct_batch_loss(NULL, &loss));
+  REFUSED(CT_ERR_ARG, "loss is NULL", ct_batch_loss(b->batch, NULL));
+  REFUSED(CT_ERR_ARG, "it has no loss", ct_batch_loss(b->batch, &loss));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_step_submit(NULL, &good, NULL));
+  REFUSED(CT_ERR_ARG, "step is NULL", ct_model_step_submit(b->model, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "the step's batch is NULL", ct_model_step_submit(b->model, &without, NULL));
+  REFUSED(CT_ERR_ARG, "belongs to another device", ct_model_step_submit(b->model, &foreign, NULL));
+  REFUSED(CT_ERR_ARG, "not been prepared", ct_model_step_submit(b->untrained, &good, NULL));
+  REFUSED(CT_ERR_ARG, "reserved[2] of ct_step", ct_model_step_submit(b->model, &newer, NULL));
+  assert_int_equal(ct_batch_create(b->model, &blank), CT_OK);
+  const struct ct_step early = {.batch = blank};
+  REFUSED(CT_ERR_ARG, "has not been written", ct_model_step_submit(b->model, &early, NULL));
+  ct_batch_free(blank);
+  REFUSED(CT_ERR_CLOSED, "the batch was freed before",
+          ct_model_step_submit(b->model, &early, NULL));
+  REFUSED(CT_ERR_CLOSED, "the batch was freed before", ct_batch_write(blank, b->x, b->labels));
+  REFUSED(CT_ERR_CLOSED, "the batch was freed before", (ct_batch_free(blank), CT_ERR_CLOSED));
+  /* A batch of another model, which may have the same widths. */
+  const struct ct_training training = {.batch = BATCH};
+  ct_model *twin;
+  assert_int_equal(ct_model_create(b->dev, widths, 2, 1, &twin), CT_OK);
+  assert_int_equal(ct_model_training(twin, &training), CT_OK);
+  REFUSED(CT_ERR_ARG, "belongs to another model", ct_model_step_submit(twin, &good, NULL));
+  ct_model_free(twin);
+}
+
+static void bad_rows(struct bed *b) {
+  ct_rows *rows = b->rows;
+  ct_answers *answers = b->answers;
+  float logits[OUT];
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_rows_create(NULL, 1, &rows));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_answers_create(NULL, 1, &answers));
+  assert_true(!rows && !answers);
+  REFUSED(CT_ERR_ARG, "rows is NULL", ct_rows_create(b->model, 1, NULL));
+  REFUSED(CT_ERR_ARG, "answers is NULL", ct_answers_create(b->model, 1, NULL));
+  REFUSED(CT_ERR_ARG, "0 rows: there can be 1..", ct_rows_create(b->model, 0, &rows));
+  REFUSED(CT_ERR_ARG, "0 answers: there can be 1..", ct_answers_create(b->model, 0, &answers));
+  REFUSED(CT_ERR_ARG, "there can be 1..", ct_rows_create(b->model, SIZE_MAX, &rows));
+  REFUSED(CT_ERR_ARG, "there can be 1..", ct_answers_create(b->model, SIZE_MAX, &answers));
+  REFUSED(CT_ERR_NO_SPACE, "no room for", ct_rows_create(b->model, 1 << 24, &rows));
+  REFUSED(CT_ERR_NO_SPACE, "no room for", ct_answers_create(b->model, 1 << 24, &answers));
+  assert_true(!rows && !answers);
+  REFUSED_ALONE(CT_ERR_ARG, "the rows handle is NULL", ct_rows_write(NULL, 0, 1, b->x));
+  REFUSED(CT_ERR_ARG, "x is NULL", ct_rows_write(b->rows, 0, 1, NULL));
+  REFUSED(CT_ERR_ARG, "2 rows from number 19 on: there are 20",
+          ct_rows_write(b->rows, ROWS - 1, 2, b->x));
+  REFUSED(CT_ERR_ARG, "there are 20", ct_rows_write(b->rows, SIZE_MAX, 2, b->x));
+  REFUSED(CT_ERR_ARG, "there are 20", ct_rows_write(b->rows, 1, SIZE_MAX, b->x));
+  REFUSED_ALONE(CT_ERR_ARG, "the answers handle is NULL", ct_answers_read(NULL, 0, 1, logits));
+  REFUSED(CT_ERR_ARG, "logits is NULL", ct_answers_read(b->answers, 0, 1, NULL));
+  REFUSED(CT_ERR_ARG, "there are 20", ct_answers_read(b->answers, ROWS, 1, logits));
+  REFUSED(CT_ERR_ARG, "answer 3: no request has been submitted",
+          ct_answers_read(b->answers, 3, 1, logits));
 }
 
 static void bad_requests(struct bed *b) {
-  const uint64_t row = b->at, odd = b->at + 4, out = b->at + 2048;
+  const struct ct_request good = {.rows = b->rows, .answers = b->answers};
+  struct ct_request q = good;
   size_t right;
-#define REQUEST(image, rows, addrs, out) \
-  ct_model_infer_submit(b->model, CT_INFERENCE, image, 1, rows, addrs, out, CT_NO_CYCLE, NULL, NULL)
-  REFUSED(CT_ERR_ARG, "row_addrs is NULL", REQUEST(CT_IMAGE_OWN, 1, NULL, out));
-  REFUSED(CT_ERR_ARG, "1..16 rows, not 0", REQUEST(CT_IMAGE_OWN, 0, &row, out));
-  REFUSED(CT_ERR_ARG, "1..16 rows, not 17", REQUEST(CT_IMAGE_OWN, 17, &row, out));
-  REFUSED(CT_ERR_ARG, "a row at", REQUEST(CT_IMAGE_OWN, 1, &odd, out));
-  REFUSED(CT_ERR_ARG, "the answer at", REQUEST(CT_IMAGE_OWN, 1, &row, b->end));
-  REFUSED(CT_ERR_ARG, "the version at 0x10", REQUEST(16, 1, &row, out));
-  REFUSED(CT_ERR_ARG, "ct_model_serve() makes one", REQUEST(CT_IMAGE_SERVED, 1, &row, out));
+#define REQUEST(error, part, field, value)                           \
+  do {                                                               \
+    q = good;                                                        \
+    q.field = value;                                                 \
+    REFUSED(error, part, ct_model_infer_submit(b->model, &q, NULL)); \
+  } while (0)
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_infer_submit(NULL, &good, NULL));
+  REFUSED(CT_ERR_ARG, "request is NULL", ct_model_infer_submit(b->model, NULL, NULL));
+  REQUEST(CT_ERR_ARG, "the request's rows are NULL", rows, NULL);
+  REQUEST(CT_ERR_ARG, "the request's answers are NULL", answers, NULL);
+  REQUEST(CT_ERR_ARG, "the rows belong to another device", rows, b->foreign_rows);
+  REQUEST(CT_ERR_ARG, "the answers belong to another device", answers, b->foreign_answers);
+  REQUEST(CT_ERR_ARG, "the weights belong to another device", weights, b->foreign_version);
+  REQUEST(CT_ERR_ARG, "of other widths", weights, ct_model_weights(b->wide));
+  REQUEST(CT_ERR_ARG, "1..16 rows, not 17", count, 17);
+  REQUEST(CT_ERR_ARG, "there are 20", row, ROWS);
+  REQUEST(CT_ERR_ARG, "there are 20", row, SIZE_MAX);
+  REQUEST(CT_ERR_ARG, "there are 20", answer, ROWS);
+  REQUEST(CT_ERR_ARG, "row 19 has not been written", row, ROWS - 1);
+  REQUEST(CT_ERR_ARG, "no queue 2", queue, (enum ct_queue)2);
+  REQUEST(CT_ERR_ARG, "a job has no deadline", deadline, 5);
+  REQUEST(CT_ERR_ARG, "reserved[1] of ct_request", reserved[1], 1);
 #undef REQUEST
-  REFUSED(CT_ERR_ARG, "x is NULL", ct_model_infer(b->model, CT_IMAGE_OWN, NULL, 1, b->logits));
-  REFUSED(CT_ERR_ARG, "logits is NULL", ct_model_infer(b->model, CT_IMAGE_OWN, b->x, 1, NULL));
-  REFUSED(CT_ERR_ARG, "right is NULL",
-          ct_model_evaluate(b->model, CT_IMAGE_OWN, b->x, b->labels, 1, NULL));
+  REFUSED(CT_ERR_ARG, "the rows have 20 inputs, the model 21",
+          ct_model_infer_submit(b->wide, &good, NULL));
+  REFUSED(CT_ERR_ARG, "x is NULL", ct_model_infer(b->model, NULL, NULL, 1, b->logits));
+  REFUSED(CT_ERR_ARG, "logits is NULL", ct_model_infer(b->model, NULL, b->x, 1, NULL));
+  REFUSED(CT_ERR_ARG, "of other widths",
+          ct_model_infer(b->model, ct_model_weights(b->wide), b->x, 1, b->logits));
+  REFUSED(CT_ERR_ARG, "belong to another device",
+          ct_model_infer(b->model, b->foreign_version, b->x, 1, b->logits));
+  REFUSED(CT_ERR_ARG, "right is NULL", ct_model_evaluate(b->model, NULL, b->x, b->labels, 1, NULL));
   REFUSED(CT_ERR_ARG, "more than this machine",
-          ct_model_evaluate(b->model, CT_IMAGE_OWN, b->x, b->labels, SIZE_MAX, &right));
+          ct_model_evaluate(b->model, NULL, b->x, b->labels, SIZE_MAX, &right));
   REFUSED(CT_ERR_ARG, "more than this machine",
-          ct_model_infer(b->model, CT_IMAGE_OWN, b->x, SIZE_MAX, b->logits));
-  REFUSED(CT_ERR_ARG, "x is NULL",
-          ct_model_evaluate(b->model, CT_IMAGE_OWN, NULL, b->labels, 1, &right));
-  REFUSED(CT_ERR_ARG, "labels is NULL",
-          ct_model_evaluate(b->model, CT_IMAGE_OWN, b->x, NULL, 1, &right));
-  REFUSED(CT_ERR_ARG, "the version at", ct_model_publish(b->model, b->end - 16, NULL, NULL));
+          ct_model_infer(b->model, NULL, b->x, SIZE_MAX, b->logits));
+  REFUSED(CT_ERR_ARG, "x is NULL", ct_model_evaluate(b->model, NULL, NULL, b->labels, 1, &right));
+  REFUSED(CT_ERR_ARG, "labels is NULL", ct_model_evaluate(b->model, NULL, b->x, NULL, 1, &right));
+}
+
+static void bad_weights(struct bed *b) {
+  ct_weights *w = b->version, *loaded, *live = ct_model_weights(b->model);
+  struct ct_weights_info info;
+  static uint8_t bytes[8192];
+  assert_int_equal(ct_weights_info(b->version, &info), CT_OK);
+  const size_t size = info.bytes;
+  assert_true(size < sizeof bytes);
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_publish(NULL, &w));
+  assert_null(w);
+  REFUSED(CT_ERR_ARG, "ct_model_publish(): weights is NULL", ct_model_publish(b->model, NULL));
+  REFUSED(CT_ERR_ARG, "ct_model_publish_submit(): weights is NULL",
+          ct_model_publish_submit(b->model, NULL, NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the version is NULL", ct_weights_info(NULL, &info));
+  REFUSED(CT_ERR_ARG, "info is NULL", ct_weights_info(b->version, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the version is NULL", ct_weights_read(NULL, bytes, size));
+  REFUSED(CT_ERR_ARG, "data is NULL", ct_weights_read(b->version, NULL, size));
+  REFUSED(CT_ERR_ARG, "not 12", ct_weights_read(b->version, bytes, 12));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_weights_load(NULL, bytes, size, &w));
+  REFUSED(CT_ERR_ARG, "data is NULL", ct_weights_load(b->model, NULL, size, &w));
+  REFUSED(CT_ERR_ARG, "weights is NULL", ct_weights_load(b->model, bytes, size, NULL));
+  REFUSED(CT_ERR_ARG, "these weights have", ct_weights_load(b->model, bytes, size + 1, &w));
+  REFUSED(CT_ERR_ARG, "these weights have", ct_weights_load(b->wide, bytes, size, &w));
+  assert_int_equal(ct_weights_read(b->version, bytes, size), CT_OK);
+  assert_int_equal(ct_weights_load(b->model, bytes, size, &loaded), CT_OK);
+  ct_weights_free(loaded);
+  REFUSED(CT_ERR_CLOSED, "the version was freed before", ct_weights_info(loaded, &info));
+  REFUSED(CT_ERR_CLOSED, "the version was freed before",
+          ct_model_infer(b->model, loaded, b->x, 1, b->logits));
+  REFUSED(CT_ERR_CLOSED, "the version was freed before", (ct_weights_free(loaded), CT_ERR_CLOSED));
+  REFUSED(CT_ERR_ARG, "go with their model", (ct_weights_free(live), CT_ERR_ARG));
+  assert_int_equal(ct_weights_info(live, &info), CT_OK);
+  assert_null(ct_model_weights(NULL));
+  assert_int_equal(ct_weights_address(NULL), 0);
+  assert_int_equal(ct_weights_address(loaded), 0);
+  ct_weights_free(NULL);
+  ct_batch_free(NULL);
+  ct_rows_free(NULL);
+  ct_answers_free(NULL);
 }
 
 static void bad_servers(struct bed *b) {
   struct ct_server_info known;
   struct ct_event r;
   ct_server *s = NULL, *second = NULL;
-  const struct ct_request good = {.input = b->at, .output = b->at + 2048},
-                          odd = {.input = b->at + 4, .output = b->at + 2048},
-                          beyond = {.input = b->at, .output = b->end}, nowhere = {.output = b->at},
-                          reserved = {.input = b->at, .output = b->at + 2048, .reserved = {0, 1}};
+  const struct ct_request good = {.rows = b->rows, .answers = b->answers},
+                          two = {.rows = b->rows, .answers = b->answers, .count = 2},
+                          own = {.rows = b->rows, .answers = b->answers, .weights = b->version},
+                          aside = {.rows = b->rows, .answers = b->answers, .queue = CT_TRAINING},
+                          nowhere = {.answers = b->answers},
+                          beyond = {.rows = b->rows, .answers = b->answers, .answer = ROWS},
+                          reserved = {.rows = b->rows, .answers = b->answers, .reserved = {0, 1}};
   const struct ct_serving never = {.batching = (enum ct_batching)3}, large = {.max_batch = 17},
                           newer = {.reserved = {1}};
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_reap(NULL, &r, CT_NO_WAIT));
   REFUSED_ALONE(CT_ERR_ARG, "the device is NULL", ct_cancel(NULL, 1));
-  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_server_create(NULL, NULL, &s));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_server_create(NULL, NULL, NULL, &s));
   REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_push(NULL, &good, NULL));
   REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_info(NULL, &known));
-  REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_publish(NULL, b->at, 1));
+  REFUSED_ALONE(CT_ERR_ARG, "the server is NULL", ct_server_set_weights(NULL, b->version));
   REFUSED(CT_ERR_NOT_FOUND, "no job or request is outstanding", ct_reap(b->dev, &r, CT_FOREVER));
   REFUSED(CT_ERR_NOT_FOUND, "nothing with tag 0 ", ct_cancel(b->dev, 0));
   REFUSED(CT_ERR_ARG, "event is NULL", ct_reap(b->dev, NULL, CT_NO_WAIT));
   REFUSED(CT_ERR_ARG, "timeout of -3 ms", ct_reap(b->dev, &r, -3));
-  REFUSED(CT_ERR_ARG, "server is NULL", ct_server_create(b->model, NULL, NULL));
+  REFUSED(CT_ERR_ARG, "server is NULL", ct_server_create(b->model, NULL, NULL, NULL));
   assert_int_equal(ct_set_policy(b->dev, CT_SLACK), CT_OK);
   check_usable(b, "CT_SLACK");
   assert_int_equal(ct_set_policy(b->dev, CT_PRIORITY), CT_OK);
-  REFUSED(CT_ERR_ARG, "ct_model_serve() makes one", ct_server_create(b->untrained, NULL, &s));
-  assert_int_equal(ct_model_serve(b->untrained, NULL), CT_OK);
-  REFUSED(CT_ERR_ARG, "no waiting policy 3", ct_server_create(b->untrained, &never, &s));
-  REFUSED(CT_ERR_ARG, "1..16 requests, not 17", ct_server_create(b->untrained, &large, &s));
-  REFUSED(CT_ERR_ARG, "reserved[0] of ct_serving", ct_server_create(b->untrained, &newer, &s));
+  REFUSED(CT_ERR_ARG, "of other widths", ct_server_create(b->wide, b->version, NULL, &s));
+  REFUSED(CT_ERR_ARG, "another device", ct_server_create(b->model, b->foreign_version, NULL, &s));
+  REFUSED(CT_ERR_ARG, "no waiting policy 3", ct_server_create(b->untrained, NULL, &never, &s));
+  REFUSED(CT_ERR_ARG, "1..16 requests, not 17", ct_server_create(b->untrained, NULL, &large, &s));
+  REFUSED(CT_ERR_ARG, "reserved[0] of ct_serving",
+          ct_server_create(b->untrained, NULL, &newer, &s));
   assert_null(s);
-  assert_int_equal(ct_server_create(b->untrained, NULL, &s), CT_OK);
-  REFUSED(CT_ERR_ARG, "a model has one server", ct_server_create(b->untrained, NULL, &second));
+  assert_int_equal(ct_server_create(b->untrained, NULL, NULL, &s), CT_OK);
+  REFUSED(CT_ERR_ARG, "a model has one server",
+          ct_server_create(b->untrained, NULL, NULL, &second));
   REFUSED(CT_ERR_ARG, "request is NULL", ct_server_push(s, NULL, NULL));
-  REFUSED(CT_ERR_ARG, "request is NULL", ct_server_push_at(s, NULL, 1, NULL));
-  REFUSED(CT_ERR_ARG, "the input at", ct_server_push(s, &odd, NULL));
-  REFUSED(CT_ERR_ARG, "the input at 0x0", ct_server_push(s, &nowhere, NULL));
-  REFUSED(CT_ERR_ARG, "the output at", ct_server_push(s, &beyond, NULL));
+  REFUSED(CT_ERR_ARG, "the request's rows are NULL", ct_server_push(s, &nowhere, NULL));
+  REFUSED(CT_ERR_ARG, "there are 20", ct_server_push(s, &beyond, NULL));
+  REFUSED(CT_ERR_ARG, "one row, not 2", ct_server_push(s, &two, NULL));
+  REFUSED(CT_ERR_ARG, "names no weights", ct_server_push(s, &own, NULL));
+  REFUSED(CT_ERR_ARG, "go to the inference queue", ct_server_push(s, &aside, NULL));
   REFUSED(CT_ERR_ARG, "reserved[1] of ct_request", ct_server_push(s, &reserved, NULL));
   REFUSED(CT_ERR_ARG, "info is NULL", ct_server_info(s, NULL));
-  REFUSED(CT_ERR_ARG, "the version at 0x10", ct_server_publish(s, 16, 1));
+  REFUSED(CT_ERR_ARG, "of other widths", ct_server_set_weights(s, ct_model_weights(b->wide)));
+  REFUSED(CT_ERR_ARG, "another device", ct_server_set_weights(s, b->foreign_version));
+  REFUSED(CT_ERR_BUSY, "they can be set", ct_model_set(b->untrained, 0, NULL, NULL, NULL, NULL));
   REFUSED(CT_ERR_NOT_FOUND, "tag 18446744073709551615", ct_cancel(b->dev, UINT64_MAX));
   assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE), 0);
   ct_server_free(s);
@@ -453,8 +607,7 @@ static void bad_handles(struct bed *b) {
           ct_submit(b->dev, CT_TRAINING, &job, NULL));
   REFUSED(CT_ERR_CLOSED, "the model was freed before", (ct_model_free(m), CT_ERR_CLOSED));
   REFUSED(CT_ERR_CLOSED, "the program was freed before", (ct_program_free(p), CT_ERR_CLOSED));
-  assert_int_equal(ct_model_batch_size(m), 0);
-  assert_int_equal(ct_model_image(m), 0);
+  assert_null(ct_model_weights(m));
 }
 
 /* A device that was closed while a model of it was left. */
@@ -489,7 +642,9 @@ static void refuse_everything(const char *uri) {
   bad_products(b);
   bad_models(b);
   bad_steps(b);
+  bad_rows(b);
   bad_requests(b);
+  bad_weights(b);
   bad_servers(b);
   bad_files(b);
   bad_jobs(b);

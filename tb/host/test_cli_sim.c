@@ -404,6 +404,36 @@ static void measuring_stops_cleanly(void **state) {
 
 /* ---- Serving in batches ---- */
 
+/* Adaptive batches keep a deadline that can hold without being told a margin; one that cannot hold
+ * is said to be so. */
+static void deadlines_by_default(void **state) {
+  (void)state;
+  static const struct {
+    const char *load;
+    unsigned deadline, requests;
+  } draw[] = {{"0.01", 5000, 200}, {"0.3", 5000, 600}, {"0.7", 12000, 600}};
+  char text[256];
+  for (size_t i = 0; i < sizeof draw / sizeof *draw; ++i) {
+    snprintf(text, sizeof text,
+             "serve-bench --load %s --batching adaptive --deadline %u --requests %u --json -",
+             draw[i].load, draw[i].deadline, draw[i].requests);
+    json_t *root = cli_expect_json(text);
+    assert_true(cli_number_at(root, "serve.deadline_misses") <=
+                cli_number_at(root, "serve.measured") / 100);
+    assert_true(cli_number_at(root, "serve.deadline_unknown") == 0);
+    assert_true(cli_number_at(root, "margin_cycles") >
+                cli_number_at(root, "least_deadline_cycles"));
+    assert_true(cli_number_at(root, "safe_deadline_cycles") ==
+                cli_number_at(root, "margin_cycles") +
+                    cli_number_at(root, "least_deadline_cycles"));
+    json_decref(root);
+  }
+  char *out =
+      cli_expect(0, "", "serve-bench --load 0.3 --batching adaptive --deadline 900 --requests 50");
+  assert_non_null(strstr(out, "cannot hold: a request alone takes"));
+  free(out);
+}
+
 /* Figures from the rows, and a load that keeps the bound where a higher one does not. */
 static void serving_in_batches(void **state) {
   (void)state;
@@ -459,6 +489,7 @@ int main(void) {
       cmocka_unit_test(stops_before_serving),      cmocka_unit_test(stops_cleanly),
       cmocka_unit_test(measuring_stops_cleanly),   cmocka_unit_test(a_report),
       cmocka_unit_test(traces_say_what_they_hold), cmocka_unit_test(serving_in_batches),
+      cmocka_unit_test(deadlines_by_default),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

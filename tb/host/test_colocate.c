@@ -77,7 +77,7 @@ static void other_weights_are_found(void **state) {
   struct colocate c;
   size_t answered = 0;
   run(&c, &o);
-  memcpy(c.versions.version[0].bytes, c.versions.version[2].bytes, c.versions.image_bytes);
+  memcpy(c.versions.version[0].bytes, c.versions.version[2].bytes, c.versions.weights_bytes);
   for (size_t i = 0; i < REQUESTS; ++i)
     answered += c.serve.request[i].version == 1;
   assert_int_equal(colocate_check(&c), 0);

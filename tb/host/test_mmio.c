@@ -96,6 +96,7 @@ static void train(const char *uri, struct trained *t) {
   float x[BATCH * IN];
   uint32_t labels[BATCH];
   ct_model *model;
+  ct_weights *weights = NULL;
   for (int i = 0; i < BATCH * IN; ++i)
     x[i] = (float)ct_rng_below(&rng, 1000) / 1000;
   for (int i = 0; i < BATCH; ++i)
@@ -105,10 +106,11 @@ static void train(const char *uri, struct trained *t) {
   if (!err) err = ct_model_training(model, &how);
   for (int i = 0; i < STEPS && !err; ++i)
     err = ct_model_step(model, x, labels, &t->loss[i]);
-  if (!err) err = ct_model_serve(model, NULL);
-  if (!err) err = ct_model_infer(model, CT_IMAGE_SERVED, x, BATCH, t->logits);
+  if (!err) err = ct_model_publish(model, &weights);
+  if (!err) err = ct_model_infer(model, weights, x, BATCH, t->logits);
   if (!err) err = ct_model_get(model, 0, t->w, NULL, t->vw, NULL);
   if (err) fail_msg("%s: %s", uri, ct_last_error(dev));
+  ct_weights_free(weights);
   ct_model_free(model);
   ct_close(dev);
 }

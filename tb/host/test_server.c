@@ -13,7 +13,7 @@
 /* ---- Answers ---- */
 
 struct mix {
-  struct ask ask[BED_PLACES];
+  struct ask ask[BED_ASKS];
   unsigned sizes[CT_BATCH_MAX + 1];
   size_t answered;
 };
@@ -29,9 +29,8 @@ static void reap_some(struct bed *b, struct mix *m, size_t until_left) {
 }
 
 static struct ask *free_ask(struct bed *b, struct mix *m) {
-  for (uint32_t i = 0; i < BED_PLACES; ++i)
+  for (uint32_t i = 0; i < BED_ASKS; ++i)
     if (!m->ask[i].busy) {
-      m->ask[i].place = i;
       m->ask[i].served = &b->served[ct_rng_below(&b->rng, BED_MODELS)];
       m->ask[i].sample = ct_rng_below(&b->rng, BED_SAMPLES);
       return &m->ask[i];
@@ -75,7 +74,7 @@ static void random_mixes(struct bed *b, size_t requests, bool stream) {
       bed_train(&training);
     } else if (what == 7) {
       float logits[BED_OUT_MOST];
-      OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[1], 1, logits));
+      OK(ct_model_infer(s->model, s->weights, s->x[1], 1, logits));
       ct_assert_same("alone", logits, s->want[s->version][1], s->out * sizeof *logits);
     }
   }
@@ -120,7 +119,7 @@ static uint64_t batch_beats(struct bed *b, struct mix *m, int model, uint32_t n)
   const uint64_t before = loaded(b);
   for (uint32_t i = 0; i < n; ++i) {
     m->ask[i].served = &b->served[model];
-    m->ask[i].place = m->ask[i].sample = i;
+    m->ask[i].sample = i;
     bed_push(b, &m->ask[i], 0, CT_NO_CYCLE);
   }
   reap_some(b, m, 0);
@@ -130,7 +129,7 @@ static uint64_t batch_beats(struct bed *b, struct mix *m, int model, uint32_t n)
 static void weights_stay(struct bed *b) {
   struct mix *m = test_calloc(1, sizeof *m);
   struct ct_server_info info;
-  struct ct_model_info model;
+  struct ct_weights_info of;
   for (int i = 0; i < BED_MODELS; ++i)
     bed_serve(
         b, i,
@@ -138,29 +137,29 @@ static void weights_stay(struct bed *b) {
   for (int i = 0; i < BED_MODELS; ++i) {
     const struct served *s = &b->served[i];
     OK(ct_server_info(s->server, &info));
-    OK(ct_model_info(s->model, &model));
+    OK(ct_weights_info(s->weights, &of));
     assert_true(info.pinned_words > 0);
-    const uint64_t weights = model.image_bytes / 16, rows = 8 * s->row_size / 16;
+    const uint64_t weights = of.bytes / 16, rows = 8 * ct_pack_row_size(s->in) / 16;
     assert_true(batch_beats(b, m, i, 8) >= weights + rows);
     const uint64_t kept = batch_beats(b, m, i, 8);
     assert_in_range(kept, rows, rows + weights / 2); /* and the program */
   }
   /* All three have their places at once. */
   for (int i = 0; i < BED_MODELS; ++i) {
-    OK(ct_model_info(b->served[i].model, &model));
-    assert_true(batch_beats(b, m, i, 8) < model.image_bytes / 16);
+    OK(ct_weights_info(b->served[i].weights, &of));
+    assert_true(batch_beats(b, m, i, 8) < of.bytes / 16);
   }
   /* A job of the ring, then a new version: loaded again, once. */
   for (int how = 0; how < 2; ++how) {
     float logits[BED_OUT_MOST];
     struct served *s = &b->served[0];
-    OK(ct_model_info(s->model, &model));
+    OK(ct_weights_info(s->weights, &of));
     if (how)
       bed_next_version(b, s);
     else
-      OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[0], 1, logits));
-    assert_true(batch_beats(b, m, 0, 8) > model.image_bytes / 16);
-    assert_true(batch_beats(b, m, 0, 8) < model.image_bytes / 16);
+      OK(ct_model_infer(s->model, s->weights, s->x[0], 1, logits));
+    assert_true(batch_beats(b, m, 0, 8) > of.bytes / 16);
+    assert_true(batch_beats(b, m, 0, 8) < of.bytes / 16);
   }
   test_free(m);
 }
@@ -173,7 +172,7 @@ static void cancelled(struct bed *b) {
   struct ct_event r;
   bed_serve(b, 0, &(struct ct_serving){.max_batch = 2});
   for (uint32_t i = 0; i < N; ++i)
-    ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
+    ask[i] = (struct ask){.served = &b->served[0], .sample = i};
   bed_freeze(b, true); /* so that they wait */
   for (uint32_t i = 0; i < N; ++i)
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
@@ -209,7 +208,7 @@ static void scheduled(struct bed *b) {
   OK(ct_now(b->dev, &now));
   if (b->emu) now = 0;
   for (uint32_t i = 0; i < N; ++i) {
-    ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i};
+    ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES};
     bed_push(b, &ask[i], 50000, now + 2000 + (uint64_t)i * GAP);
   }
   OK(ct_cancel(b->dev, ask[1].tag));
@@ -217,7 +216,7 @@ static void scheduled(struct bed *b) {
   for (uint32_t done = 0; done < N; ++done) {
     OK(ct_reap(b->dev, &r, 5000));
     const struct ask *a = r.user;
-    const uint64_t at = now + 2000 + (uint64_t)a->place * GAP;
+    const uint64_t at = now + 2000 + (uint64_t)(a - ask) * GAP;
     assert_true(r.scheduled == at);
     if (a == &ask[1] || a == &ask[N - 1]) {
       assert_int_equal(r.error, CT_ERR_CANCELLED);
@@ -246,13 +245,13 @@ static void crowded(struct bed *b) {
   bed_freeze(b, true);
   OK(ct_now(b->dev, &first));
   for (uint32_t i = 0; i < count; ++i) {
-    ask[i] =
-        (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i % BED_SAMPLES};
+    ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES};
     bed_push(b, &ask[i], DEADLINE, CT_NO_CYCLE);
   }
   OK(ct_now(b->dev, &last));
   if (b->emu) {
-    const struct ct_request r = bed_request(b, &ask[0]);
+    struct ask more = ask[0];
+    const struct ct_request r = bed_request(b, &more);
     assert_int_equal(ct_server_push(b->served[2].server, &r, NULL), CT_ERR_FULL);
     assert_non_null(strstr(ct_last_error(b->dev), "4096 requests are under way"));
   }
@@ -281,10 +280,9 @@ static void failed(struct bed *b) {
             &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_batch = 4, .max_wait = 3000});
   for (int round = 0; round < 3; ++round) {
     if (round == 1)
-      OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ,
-                                   b->served[0].rows + 2 * b->served[0].row_size));
+      OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_READ, bed_row_at(&b->served[0], 2)));
     for (uint32_t i = 0; i < 4; ++i) {
-      ask[i] = (struct ask){.served = &b->served[0], .sample = i, .place = i};
+      ask[i] = (struct ask){.served = &b->served[0], .sample = i};
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
     }
     for (uint32_t i = 0; i < 4; ++i) {
@@ -303,7 +301,7 @@ static void failed(struct bed *b) {
 
 /* A batch that takes longer than it may: an error for its requests, and the next one goes. */
 static void watched(struct bed *b) {
-  struct ask ask = {.served = &b->served[0], .sample = 3, .place = 3};
+  struct ask ask = {.served = &b->served[0], .sample = 3};
   for (int round = 0; round < 3; ++round) {
     bed_serve(b, 0, &(struct ct_serving){.watchdog = round == 1 ? 50 : 100000});
     bed_push(b, &ask, 0, CT_NO_CYCLE);
@@ -330,7 +328,7 @@ static void freed_under_load(struct bed *b) {
     bed_serve(b, 0, NULL);
     if (!b->served[1].server) bed_serve(b, 1, NULL);
     for (uint32_t i = 0; i < 2 * N; ++i)
-      ask[i] = (struct ask){.served = &b->served[i % 2], .sample = i % BED_SAMPLES, .place = i % 2};
+      ask[i] = (struct ask){.served = &b->served[i % 2], .sample = i % BED_SAMPLES};
     bed_freeze(b, true);
     for (uint32_t i = 0; i < 2 * N; ++i)
       bed_push(b, &ask[i], 0, b->emu || i < 20 ? CT_NO_CYCLE : now + 20ULL * i);
@@ -377,7 +375,7 @@ static void stuck_batches_are_left(void **state) {
     if (emu)
       bed_freeze(b, true);
     else
-      OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_HANG, b->served[0].rows));
+      OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_HANG, bed_row_at(&b->served[0], 0)));
     bed_push(b, &ask, 0, CT_NO_CYCLE);
     if (emu) {
       struct ct_event r;
@@ -388,8 +386,10 @@ static void stuck_batches_are_left(void **state) {
     ct_server_free(b->served[0].server);
     ct_model_free(b->served[0].model);
     ct_close(b->dev);
-    for (int i = 1; i < BED_MODELS; ++i)
-      ct_model_free(b->served[i].model);
+    for (int i = 0; i < BED_MODELS; ++i) {
+      if (i) ct_model_free(b->served[i].model);
+      bed_free_handles(&b->served[i]);
+    }
     test_free(b);
   }
 }
@@ -404,7 +404,7 @@ static void poll_until_done(struct bed *b) {
   bed_serve(b, 2, NULL);
   assert_false(bed_is_readable(fd));
   for (uint32_t i = 0; i < N; ++i) {
-    ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i};
+    ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES};
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
   }
   while (bed_is_readable(fd)) {
@@ -418,7 +418,7 @@ static void poll_until_done(struct bed *b) {
   assert_int_equal(done, N);
 }
 
-/* As many models as the device takes; a version of one's own; what is known. */
+/* As many models as the device takes; another model's weights; what is known. */
 static void eight_models(struct bed *b) {
   struct ct_server_info info;
   ct_server *server[CT_MODELS];
@@ -426,28 +426,32 @@ static void eight_models(struct bed *b) {
   static const uint32_t small[] = {17, 16, 30, 24};
   for (unsigned i = 0; i <= CT_MODELS; ++i) {
     OK(ct_model_create(b->dev, small, 3, 5 + i, &model[i]));
-    OK(ct_model_serve(model[i], NULL));
-    if (i < CT_MODELS) OK(ct_server_create(model[i], NULL, &server[i]));
+    if (i < CT_MODELS) OK(ct_server_create(model[i], NULL, NULL, &server[i]));
   }
   ct_server *ninth = NULL;
-  assert_int_equal(ct_server_create(model[CT_MODELS], NULL, &ninth), CT_ERR_FULL);
+  assert_int_equal(ct_server_create(model[CT_MODELS], NULL, NULL, &ninth), CT_ERR_FULL);
   assert_non_null(strstr(ct_last_error(b->dev), "8 models already"));
   ct_server_free(server[3]);
-  OK(ct_server_create(model[CT_MODELS], NULL, &server[3]));
+  OK(ct_server_create(model[CT_MODELS], NULL, NULL, &server[3]));
   float want[24], got[24];
-  OK(ct_model_infer(model[0], CT_IMAGE_OWN, b->served[2].x[4], 1, want));
-  const struct ct_request request = {.input = b->served[2].rows + 4 * b->served[2].row_size,
-                                     .output = b->out};
+  OK(ct_model_infer(model[0], NULL, b->served[2].x[4], 1, want));
+  struct ask ask = {.served = &b->served[2], .sample = 4};
   struct ct_event r;
-  /* Model 0's weights, by another one's server. */
-  OK(ct_server_publish(server[6], ct_model_image(model[0]), 77));
+  /* Model 0's weights, by another one's server; the second that are published. */
+  ct_weights *weights[2];
+  for (int i = 0; i < 2; ++i)
+    OK(ct_model_publish(model[0], &weights[i]));
+  OK(ct_server_set_weights(server[6], weights[1]));
+  const struct ct_request request = bed_request(b, &ask);
   OK(ct_server_push(server[6], &request, NULL));
   OK(ct_server_info(server[6], &info));
-  assert_int_equal(info.version, 77);
+  assert_int_equal(info.version, 2);
   assert_int_equal(info.waiting, 1);
+  for (int i = 0; i < 2; ++i)
+    ct_weights_free(weights[i]);
   OK(ct_reap(b->dev, &r, 5000));
-  assert_int_equal(r.version, 77);
-  OK(ct_mem_read(b->dev, b->out, got, sizeof got));
+  assert_int_equal(r.version, 2);
+  OK(ct_answers_read(b->served[2].answers, ask.place, 1, got));
   ct_assert_same("answer", got, want, sizeof got);
   for (unsigned i = 0; i < CT_MODELS; ++i)
     ct_server_free(server[i]);
@@ -464,7 +468,7 @@ static void closed_with_requests(void **state) {
     bed_serve(b, 0, NULL);
     bed_serve(b, 1, NULL);
     for (uint32_t i = 0; i < 80; ++i) {
-      ask[i] = (struct ask){.served = &b->served[i % 2], .place = i};
+      ask[i] = (struct ask){.served = &b->served[i % 2]};
       bed_push(b, &ask[i], 0, i < 40 ? CT_NO_CYCLE : UINT64_MAX / 2);
     }
     ct_close(b->dev);
@@ -484,7 +488,7 @@ static void devices_without_batches(void **state) {
   ct_server *server = NULL;
   struct bed *b = bed_open("emu:dram=32");
   b->dev->info.features &= ~CT_FEATURE_REQUESTS;
-  assert_int_equal(ct_server_create(b->served[0].model, NULL, &server), CT_ERR_UNSUPPORTED);
+  assert_int_equal(ct_server_create(b->served[0].model, NULL, NULL, &server), CT_ERR_UNSUPPORTED);
   assert_non_null(strstr(ct_last_error(b->dev), "makes no batches of requests"));
   assert_null(server);
   assert_null(b->dev->queues->above);

@@ -32,7 +32,7 @@ static void other_calls_work(struct bed *b, struct bed_training *training) {
   const struct served *s = &b->served[1];
   float logits[BED_OUT_MOST];
   bed_train(training);
-  OK(ct_model_infer(s->model, CT_IMAGE_SERVED, s->x[1], 1, logits));
+  OK(ct_model_infer(s->model, s->weights, s->x[1], 1, logits));
   ct_assert_same("alone", logits, s->want[s->version][1], s->out * sizeof *logits);
 }
 
@@ -62,8 +62,7 @@ static void nobody_reaps(void **state) {
   bed_serve(b, 2, NULL);
   for (unsigned round = 0; round < ROUNDS; ++round) {
     for (uint32_t i = 0; i < UNREAPED; ++i) {
-      ask[i] =
-          (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES, .place = i % 40};
+      ask[i] = (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES};
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
       if (i != UNREAPED / 2) continue;
       pass(b, 40000);
@@ -148,8 +147,7 @@ static void cancelled_in_every_state(void **state) {
   bed_serve(b, 0, &(struct ct_serving){.max_batch = 1});
   bed_serve(b, 2, &(struct ct_serving){.batching = CT_BATCHING_FIXED, .max_wait = 9000});
   for (uint32_t i = 0; i < IN_STATES; ++i)
-    ask[i] = (struct ask){
-        .served = &b->served[i < AHEAD ? 0 : 2], .sample = i % BED_SAMPLES, .place = i};
+    ask[i] = (struct ask){.served = &b->served[i < AHEAD ? 0 : 2], .sample = i % BED_SAMPLES};
   cancel_present(b, ask);
   reap_present(b, ask);
   cancel_scheduled(b, ask);
@@ -193,7 +191,7 @@ static void cancels_at_random(void **state) {
   for (unsigned round = 0; round < ROUNDS; ++round) {
     bool asked[N] = {false};
     for (uint32_t i = 0; i < N; ++i) {
-      ask[i] = (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES, .place = i};
+      ask[i] = (struct ask){.served = &b->served[i % 2 * 2], .sample = i % BED_SAMPLES};
       bed_push(b, &ask[i], 0, CT_NO_CYCLE);
       if (!ct_rng_percent(&b->rng, 40)) continue;
       const uint32_t which = ct_rng_below(&b->rng, i + 1);
@@ -256,7 +254,7 @@ static ct_program *greedy(struct bed *b) {
   CT_PUT(&cmd[0], ALL_OP, CT_OP_LOOP);
   CT_PUT(&cmd[0], CTL_COUNT, UINT32_MAX);
   CT_PUT(&cmd[1], ALL_OP, CT_OP_LD);
-  CT_PUT(&cmd[1], DMA_DRAM, (uint32_t)(b->served[1].rows / CT_UNIT));
+  CT_PUT(&cmd[1], DMA_DRAM, (uint32_t)(bed_row_at(&b->served[1], 0) / CT_UNIT));
   CT_PUT(&cmd[1], DMA_NB, 256);
   CT_PUT(&cmd[1], DMA_S0, 1);
   CT_PUT(&cmd[1], DMA_N1, 1);
@@ -306,9 +304,8 @@ static void training_has_failed(struct bed *b, ct_program *program, unsigned hun
 static void push_all(struct bed *b, struct run *run, uint64_t start) {
   for (uint32_t i = 0; i < ARRIVALS; ++i) {
     const uint64_t at = start + (uint64_t)i * run->gap;
-    run->ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES, .place = i % 60};
-    run->beside[i] =
-        (struct ask){.served = &b->served[0], .sample = i % BED_SAMPLES, .place = 60 + i % 60};
+    run->ask[i] = (struct ask){.served = &b->served[2], .sample = i % BED_SAMPLES};
+    run->beside[i] = (struct ask){.served = &b->served[0], .sample = i % BED_SAMPLES};
     if (run->both) bed_push(b, &run->beside[i], 0, at);
     bed_push(b, &run->ask[i], 0, at);
   }

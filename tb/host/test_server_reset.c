@@ -19,7 +19,7 @@ static uint64_t used(const struct ct_heap *heap) {
 
 static void hang(struct bed *b, bool on) {
   OK(b->dev->plugin.ops->fault(b->dev->self, on ? CT_FAULT_AXI_HANG : CT_FAULT_NONE,
-                               b->served[0].rows));
+                               on ? bed_row_at(&b->served[0], 0) : 0));
 }
 
 /* A batch of model 0 whose input never comes, and requests of it that wait behind. */
@@ -29,7 +29,7 @@ static void begin_stuck(struct bed *b, struct ask *ask) {
   struct ct_event r;
   hang(b, true);
   for (uint32_t i = 0; i < WAITING; ++i) {
-    ask[i] = (struct ask){.served = &b->served[0], .sample = i ? i : 0, .place = i};
+    ask[i] = (struct ask){.served = &b->served[0], .sample = i ? i : 0};
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
     if (i == 0) assert_int_equal(ct_reap(b->dev, &r, 20), CT_ERR_TIMEOUT);
   }
@@ -53,7 +53,7 @@ static void all_end(struct bed *b, struct ask *ask, unsigned count) {
 static void answers(struct bed *b, int model) {
   struct ask ask[BED_SAMPLES];
   for (uint32_t i = 0; i < BED_SAMPLES; ++i) {
-    ask[i] = (struct ask){.served = &b->served[model], .sample = i, .place = i};
+    ask[i] = (struct ask){.served = &b->served[model], .sample = i};
     bed_push(b, &ask[i], 0, CT_NO_CYCLE);
   }
   for (uint32_t i = 0; i < BED_SAMPLES; ++i) {
@@ -127,8 +127,9 @@ static void stuck_at_its_creation(void **state) {
   const struct ct_serving how = {.batching = CT_BATCHING_ADAPTIVE};
   const uint64_t data = used(&b->dev->data), code = used(&b->dev->code);
   OK(ct_reg_write(b->dev, CT_REG_DRAIN_LIMIT, UINT32_MAX));
-  OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_HANG, b->served[1].model->served[1]));
-  assert_int_equal(ct_server_create(b->served[1].model, &how, &server), CT_ERR_TIMEOUT);
+  OK(b->dev->plugin.ops->fault(b->dev->self, CT_FAULT_AXI_HANG, b->served[1].weights->image));
+  assert_int_equal(ct_server_create(b->served[1].model, b->served[1].weights, &how, &server),
+                   CT_ERR_TIMEOUT);
   assert_non_null(strstr(ct_last_error(b->dev), "to be measured do not end"));
   assert_null(server);
   assert_true(used(&b->dev->data) > data);
@@ -147,6 +148,7 @@ static void stuck_at_its_creation(void **state) {
 enum { MOST = 60, JOBS = 12, ROUNDS = 14 };
 
 struct job {
+  size_t place;
   uint64_t tag;
   uint32_t sample;
   bool busy;
@@ -163,18 +165,20 @@ static void submit_mess(struct bed *b, struct mess *m, uint64_t now, bool later)
   for (uint32_t i = 0; i < MOST; ++i) {
     const uint64_t at = !later || i % 3 ? CT_NO_CYCLE : now + ct_rng_below(&b->rng, 20000);
     m->ask[i] = (struct ask){.served = &b->served[ct_rng_below(&b->rng, BED_MODELS)],
-                             .sample = ct_rng_below(&b->rng, BED_SAMPLES),
-                             .place = i};
+                             .sample = ct_rng_below(&b->rng, BED_SAMPLES)};
     bed_push(b, &m->ask[i], ct_rng_below(&b->rng, 2) * 30000, at);
   }
   for (uint32_t i = 0; i < JOBS; ++i) {
     struct served *s = &b->served[1];
     m->job[i] = (struct job){.sample = ct_rng_below(&b->rng, BED_SAMPLES), .busy = true};
-    const uint64_t row = s->rows + m->job[i].sample * s->row_size;
-    const uint64_t out = b->out + (MOST + i) * (uint64_t)BED_OUT_MOST * sizeof(float);
+    struct ask ask = {.served = s, .sample = m->job[i].sample};
+    struct ct_request q = bed_request(b, &ask);
+    m->job[i].place = ask.place;
     const uint64_t at = !later || i < JOBS / 2 ? CT_NO_CYCLE : now + ct_rng_below(&b->rng, 20000);
-    OK(ct_model_infer_submit(s->model, CT_INFERENCE, CT_IMAGE_SERVED, 0, 1, &row, out, at,
-                             &m->job[i], &m->job[i].tag));
+    q.weights = s->weights;
+    q.cycle = at == CT_NO_CYCLE ? 0 : at;
+    q.user = &m->job[i];
+    OK(ct_model_infer_submit(s->model, &q, &m->job[i].tag));
   }
 }
 
@@ -191,8 +195,7 @@ static void take_job(struct bed *b, struct mess *m, const struct ct_event *e) {
     assert_int_equal(e->code, CT_DEV_RESET);
     return;
   }
-  const uint64_t at = (uint64_t)(MOST + (j - m->job)) * BED_OUT_MOST * sizeof(float);
-  OK(ct_mem_read(b->dev, b->out + at, got, sizeof got));
+  OK(ct_answers_read(s->answers, j->place, 1, got));
   ct_assert_same("a job", got, s->want[s->version][j->sample], s->out * sizeof *got);
 }
 
@@ -272,14 +275,17 @@ static void training_is_reset(void **state) {
   enum { STEPS = 5 };
   struct bed_training training;
   struct bed *b = bed_open("sim:dram=32");
-  uint64_t at = 0, tag[STEPS];
+  uint64_t tag[STEPS];
+  struct ct_step step = {.batch = NULL};
+  const float x[BED_BATCH * BED_TRAINED] = {0};
+  const uint32_t labels[BED_BATCH] = {0};
   unsigned ended = 0;
   bed_serve(b, 0, NULL);
   bed_training_open(b->dev, &training);
-  OK(ct_mem_alloc(b->dev, ct_model_batch_size(training.model) + 16, &at));
+  OK(ct_batch_create(training.model, &step.batch));
+  OK(ct_batch_write(step.batch, x, labels));
   for (unsigned i = 0; i < STEPS; ++i)
-    OK(ct_model_step_submit(training.model, at, at + ct_model_batch_size(training.model), NULL,
-                            &tag[i]));
+    OK(ct_model_step_submit(training.model, &step, &tag[i]));
   OK(ct_reset(b->dev, CT_TRAINING));
   for (unsigned i = 0; i < STEPS; ++i) {
     struct ct_event e;
@@ -292,6 +298,7 @@ static void training_is_reset(void **state) {
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   bed_train(&training);
   answers(b, 0);
+  ct_batch_free(step.batch);
   ct_model_free(training.model);
   bed_close(b);
 }

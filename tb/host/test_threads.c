@@ -42,6 +42,7 @@ static int learn(ct_device *dev, struct work *work, unsigned *state) {
   float x[BATCH * IN];
   uint32_t labels[BATCH];
   ct_model *model = NULL;
+  ct_weights *weights = NULL;
   for (int i = 0; i < BATCH * IN; ++i)
     x[i] = next_float(state);
   for (uint32_t i = 0; i < BATCH; ++i)
@@ -50,9 +51,10 @@ static int learn(ct_device *dev, struct work *work, unsigned *state) {
   if (!err) err = ct_model_training(model, &training);
   for (int i = 0; i < STEPS && !err; ++i)
     err = ct_model_step(model, x, labels, &work->loss);
-  if (!err) err = ct_model_serve(model, NULL);
-  if (!err) err = ct_model_infer(model, CT_IMAGE_SERVED, x, BATCH, work->logits);
+  if (!err) err = ct_model_publish(model, &weights);
+  if (!err) err = ct_model_infer(model, weights, x, BATCH, work->logits);
   if (!err) err = ct_model_get(model, 0, work->w, NULL, NULL, NULL);
+  ct_weights_free(weights);
   ct_model_free(model);
   return err;
 }

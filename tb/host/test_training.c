@@ -12,6 +12,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
+#include "ct_model.h"
 #include "ct_queue.h"
 #include "tiny_program.h"
 
@@ -98,29 +99,30 @@ static void numbers_of(ct_model *m, float *x) {
 
 /* ---- Steps that wait ---- */
 
-/* A step under way: where its batch lies. */
+/* A step under way. */
 struct step {
-  ct_model *model;
-  uint32_t rows;
-  uint64_t at, tag;
+  ct_batch *batch;
+  uint64_t tag;
 };
 
-static void submit(struct bed *b, ct_model *m, uint32_t rows, const struct lesson *l,
-                   const struct ct_rates *rates, struct step *s) {
-  *s = (struct step){.model = m, .rows = rows};
-  const uint64_t size = ct_model_batch_size(m);
-  assert_int_equal(ct_mem_alloc(b->dev, size + 16, &s->at), CT_OK);
-  assert_int_equal(ct_model_batch_write(m, s->at, l->x, l->labels), CT_OK);
-  assert_int_equal(ct_model_step_submit(m, s->at, s->at + size, rates, s, &s->tag), CT_OK);
+static void submit(ct_model *m, const struct lesson *l, const struct ct_rates *rates,
+                   struct step *s) {
+  assert_int_equal(ct_batch_create(m, &s->batch), CT_OK);
+  assert_int_equal(ct_batch_write(s->batch, l->x, l->labels), CT_OK);
+  const struct ct_step step = {.batch = s->batch, .rates = rates, .user = s};
+  assert_int_equal(ct_model_step_submit(m, &step, &s->tag), CT_OK);
 }
 
 static void finish(struct bed *b, struct step *s, int error) {
   struct ct_event e;
+  float loss = -1;
   assert_int_equal(ct_wait(b->dev, s->tag, &e, 60000), CT_OK);
   assert_int_equal(e.error, error);
   assert_int_equal(e.kind, CT_EVENT_STEP);
   assert_ptr_equal(e.user, s);
-  assert_int_equal(ct_mem_free(b->dev, s->at), CT_OK);
+  assert_int_equal(ct_batch_loss(s->batch, &loss), error);
+  assert_true(error ? loss == -1 : loss >= 0);
+  ct_batch_free(s->batch);
 }
 
 /* The same steps, one by one, on another device. */
@@ -165,7 +167,7 @@ static void rates_are_data(struct bed *b) {
     if (i % 3 == 0) assert_int_equal(ct_model_set_rates(b->model, &l[i].rates), CT_OK);
     if (i % 3 == 1) assert_int_equal(ct_model_training(b->model, &both), CT_OK);
     if (i % 3 == 2) assert_int_equal(ct_model_set_rates(b->model, &other), CT_OK);
-    submit(b, b->model, ROWS, &l[i], i % 3 == 2 ? &l[i].rates : NULL, &s[i]);
+    submit(b->model, &l[i], i % 3 == 2 ? &l[i].rates : NULL, &s[i]);
     rows[i] = ROWS;
     counts[i] = ct_rng_below(&rng, 3) != 0;
   }
@@ -233,7 +235,7 @@ static void preparing_waits_for_nothing(struct bed *b) {
     rows[i] = 1 + ct_rng_below(&rng, MOST_ROWS);
     counts[i] = true;
     prepare(b->model, rows[i]);
-    submit(b, b->model, rows[i], &l[i], &l[i].rates, &s[i]);
+    submit(b->model, &l[i], &l[i].rates, &s[i]);
   }
   prepare(b->model, ROWS);
   assert_true(room_of(b) < room);
@@ -281,7 +283,7 @@ static void a_refusal_changes_nothing(struct bed *b) {
     l[i].rates = rates;
     rows[i] = ROWS;
     counts[i] = true;
-    submit(b, b->model, ROWS, &l[i], NULL, &s[i]);
+    submit(b->model, &l[i], NULL, &s[i]);
     if (i + 1 == STEPS) break;
     const bool full = i + 2 == STEPS;
     const int n = full ? fill_programs(b, filled) : 0;
@@ -304,9 +306,9 @@ static void failed_steps_do_not_count(struct bed *b) {
   draw(&rng, &l);
   hold(b);
   for (int i = 0; i < 3; ++i)
-    submit(b, b->model, ROWS, &l, NULL, &s[i]);
+    submit(b->model, &l, NULL, &s[i]);
   const struct ct_transport_ops *ops = b->dev->plugin.ops;
-  assert_int_equal(ops->fault(b->dev->self, CT_FAULT_AXI_READ, s[1].at), 0);
+  assert_int_equal(ops->fault(b->dev->self, CT_FAULT_AXI_READ, s[1].batch->at), 0);
   let_go(b);
   finish(b, &s[0], CT_OK);
   finish(b, &s[1], CT_ERR_JOB);
@@ -323,11 +325,14 @@ static void steps_are_left_behind(struct bed *b) {
   hold(b);
   for (int i = 0; i < 3; ++i) {
     prepare(b->model, ROWS + (uint32_t)i);
-    submit(b, b->model, ROWS + (uint32_t)i, &l, NULL, &s[i]);
+    submit(b->model, &l, NULL, &s[i]);
   }
   if (b->emu) ct_model_free(b->model);
+  ct_batch_free(s[0].batch);
   ct_close(b->dev);
+  ct_batch_free(s[1].batch);
   if (!b->emu) ct_model_free(b->model);
+  ct_batch_free(s[2].batch);
   ct_program_free(b->endless);
   open_bed(b, b->emu);
 }

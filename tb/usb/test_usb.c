@@ -57,7 +57,7 @@ static void learn(const char *name, float *out) {
   assert_int_equal(ct_model_training(model, &training), CT_OK);
   for (int i = 0; i < 2; ++i)
     if (ct_model_step(model, x, labels, &out[i])) fail_msg("%s", ct_last_error(dev));
-  if (ct_model_infer(model, CT_IMAGE_OWN, x, BATCH, out + 2)) fail_msg("%s", ct_last_error(dev));
+  if (ct_model_infer(model, NULL, x, BATCH, out + 2)) fail_msg("%s", ct_last_error(dev));
   ct_model_free(model);
   ct_close(dev);
 }

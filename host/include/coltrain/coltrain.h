@@ -10,10 +10,10 @@
  *  the sections go from what needs no knowledge of it to what does:
  *
  *    simple calls         ct_open(), ct_info(), ct_matmul(), ct_close(): enough for products
- *    buffers and models   networks that are created, trained, evaluated, saved, served
- *    asynchronous jobs    submit, and reap when it is done: serving and training at once
+ *    models               networks that are created, trained, evaluated, saved
+ *    asynchronous work    submit, and reap when it is done: serving and training at once
  *    serving              requests with deadlines, which the device collects into batches
- *    expert calls         own programs, scheduled arrivals, counters, the clock
+ *    expert calls         device memory, own programs, counters, the clock
  *
  *    ct_device *dev;
  *    if (ct_open("sim:", &dev) == 0) {
@@ -34,9 +34,20 @@
  *  Threads. A device and what was made from it is used by one thread at a time; different devices
  *  may be used by different threads at once. Functions without a device may be called by any.
  *
- *  Ownership. What a function named open, create, load or list gives is the caller's to give back
- * by close or free; freeing NULL is allowed. Arrays and texts that are passed in are only used
- * during the call, unless its comment says otherwise.
+ *  Ownership. What a function named open, create, load, publish or list gives is the caller's to
+ *  give back by close or free; freeing NULL is allowed. Freeing is always safe: what is under way
+ *  goes on or is cancelled, as the comment says, and device memory is given back when nothing uses
+ *  it any more. A handle that was freed, or that is another device's, is refused. Arrays and texts
+ *  that are passed in are only used during the call, unless its comment says otherwise.
+ *
+ *  In flight. What is submitted uses its handles (a batch, rows, answers, weights) until its event
+ *  is known to the library: at the latest when it is reaped. To change or read what is in flight is
+ *  refused with CT_ERR_BUSY.
+ *
+ *  Structures grow in one way: each ends in words called reserved, and a new field takes the place
+ *  of some. Set a structure that you pass to zeros before its fields (as initialisers do): zero
+ *  means the default, and reserved words that are not 0 are refused. What has no fixed number of
+ *  elements is never part of a structure, which has a pointer to it and the number instead.
  *
  *  Timeouts. All are in milliseconds of wall clock: CT_NO_WAIT (0) looks and returns, CT_FOREVER
  *  waits without limit, other negative numbers are refused. A timeout (CT_ERR_TIMEOUT) leaves
@@ -99,7 +110,7 @@ enum ct_error {
   CT_ERR_FORMAT = -14,      /* a file is not what it should be */
   CT_ERR_INTERNAL = -15,    /* a defect of this library: please report it */
   CT_ERR_CLOSED = -16,      /* the device was closed, or the handle freed, before */
-  CT_ERR_BUSY = -17         /* the device is open elsewhere, in this process or another */
+  CT_ERR_BUSY = -17 /* in use: a device that is open elsewhere, a handle that is in flight */
 };
 
 /* A few words about an error code; never NULL. Any thread. */
@@ -169,7 +180,8 @@ struct ct_info {
   uint32_t block;                             /* elements that share an exponent: 16 */
   uint32_t macs_per_cycle;                    /* multiply-accumulates of the array in a cycle */
   uint32_t spm_words;                         /* scratchpad words of 16 mantissas, an exponent */
-  uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only */
+  uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only; dram_bytes what
+                                               * can be used: at most 64 GiB less a MiB */
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
   bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */
@@ -219,59 +231,18 @@ struct ct_entry {
 int ct_list(struct ct_entry **entries, size_t *count);
 void ct_list_free(struct ct_entry *entries);
 
-/* ---- Buffers ------------------------------------------------------------------------------- */
-
-/* Allocates size bytes of device memory, aligned to 256, until ct_mem_free() or ct_close().
- * Contents are undefined. CT_ERR_NO_SPACE when no free piece is that large; the sentence says how
- * large the largest is. Capacity: sizes are rounded up to 256 bytes. */
-int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr);
-
-/* Gives back what ct_mem_alloc() gave; 0 is ignored, anything else refused. No job may use it any
- * more. */
-int ct_mem_free(ct_device *dev, uint64_t addr);
-
-/* Copies size bytes to or from device memory; size 0 does nothing. The range must lie within the
- * device's memory and, for writing, above what the library keeps for itself there. Not ordered with
- * jobs that run: reap them first. */
-int ct_mem_write(ct_device *dev, uint64_t addr, const void *data, size_t size);
-int ct_mem_read(ct_device *dev, uint64_t addr, void *data, size_t size);
-
-/* HBFP8 matrices lie in device memory as records of 272 bytes, one for a 16x16 tile: 16 exponents,
- * then 16 rows of 16 mantissas; the tiles of 16 rows are contiguous. Rows and columns are padded
- * with zeros to multiples of 16. FP32 is quantised by rounding to nearest even (docs/numerics.md).
- */
-enum ct_sharing {
-  CT_ROW,   /* an exponent for each block of 16 elements along a row */
-  CT_SQUARE /* one exponent for a tile: it can be read transposed */
-};
-
-/* Bytes of a packed matrix of rows x cols; 0 if that does not fit a size_t. Any thread. */
-size_t ct_pack_size(size_t rows, size_t cols);
-
-/* Packs x (rows x cols, pitch elements from row to row, pitch >= cols) into out, which has room for
- * ct_pack_size(rows, cols) bytes. CT_ERR_ARG: ct_last_error(NULL) says what. Any thread. */
-int ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
-            void *out);
-
-/* As ct_pack() of the transpose: x is cols x rows with that pitch (>= rows). */
-int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
-                       enum ct_sharing sharing, void *out);
-
-/* The values of a packed matrix to x (rows x cols, pitch >= cols). Any thread. */
-int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x);
-
-/* A request is one row vector: groups of up to 16 blocks, each group 16 exponents and then its
- * blocks. Size in bytes (0 if that does not fit a size_t), and packing of n elements into room for
- * that many. Any thread. */
-size_t ct_pack_row_size(size_t n);
-int ct_pack_row(const float *x, size_t n, void *out);
-
 /* ---- Models -------------------------------------------------------------------------------- */
 
-/* A multilayer perceptron with ReLU between its layers and a softmax cross-entropy loss. Master
- * weights, biases and momentum are FP32 on the device; products run on HBFP8. It belongs to its
- * device and follows its thread rule. */
+/* A multilayer perceptron with ReLU between its layers and a softmax cross-entropy loss. Products
+ * run on HBFP8; master weights, biases and momentum are FP32. It belongs to its device and follows
+ * its thread rule. */
 typedef struct ct_model ct_model;
+
+/* The weights of a model at one moment, on the device: what answers are computed from. Every model
+ * has its live weights, which training changes; ct_model_publish() makes versions of them, which
+ * nothing changes. Where a call takes weights, NULL stands for the live ones of its model; those of
+ * another model of the same widths on the same device will do, too. */
+typedef struct ct_weights ct_weights;
 
 /* The most layers a model can have. */
 #define CT_MAX_LAYERS 16
@@ -279,13 +250,15 @@ typedef struct ct_model ct_model;
 /* layers + 1 widths: widths[0] inputs, widths[layers] classes; 1..CT_MAX_LAYERS layers, each width
  * 1..65536. Weights are drawn from the seed (He-uniform, the same bits on every host), biases and
  * momentum are 0. *model is NULL on failure. CT_ERR_NO_SPACE, CT_ERR_MEMORY. Capacity: about 1.07
- * bytes of device memory for each weight that is served, 8 more for its master and momentum. */
+ * bytes of device memory for each weight, and 8 more for its master and momentum from the first
+ * ct_model_training() on; until then these are 8 bytes of the host. */
 int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
                     ct_model **model);
 
 /* Frees a model. Jobs of it that are under way are cancelled first (half a second at most; their
- * results can still be reaped). Freeing one of the last few freed models again is noticed and
- * refused. Both are CT_LOG_WARNING. */
+ * results can still be reaped), its server ends; batches, rows, answers and versions remain to be
+ * freed. Freeing one of the last few freed models again is noticed and refused. Both are
+ * CT_LOG_WARNING. */
 void ct_model_free(ct_model *model);
 
 /* The rates of stochastic gradient descent with momentum and weight decay (docs/numerics.md). They
@@ -302,22 +275,80 @@ int ct_rates_check(const struct ct_rates *rates);
 
 /* How a model is trained. */
 struct ct_training {
-  uint32_t batch;        /* rows of a step, at least 1 */
+  uint32_t batch;        /* rows of a step: 1..4096, or more if the scratchpad holds it */
   struct ct_rates rates; /* of steps that are given none of their own */
   uintptr_t reserved[4]; /* 0 */
 };
 
+/* Prepares for steps of that many rows: makes their programs, which takes time, unless the model is
+ * prepared for that many. Steps under way and batches of another size keep their programs. If it is
+ * refused, the model remains prepared as it was. Where the scratchpad does not hold a step's
+ * activations they go through device memory, and a step is several jobs; that memory is kept as
+ * long as the programs are. The bits are the same. CT_ERR_NO_SPACE when device memory is too small;
+ * CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
+int ct_model_training(ct_model *model, const struct ct_training *training);
+
+/* The rates of steps submitted from here on that are given none of their own. Costs nothing. */
+int ct_model_set_rates(ct_model *model, const struct ct_rates *rates);
+
+/* One step on batch rows x (batch x inputs) with their classes (batch labels), by the model's
+ * rates. Blocks. loss (may be NULL): the mean over the batch before the step. After an error of the
+ * device or a timeout the weights may be half changed: load the last file. CT_ERR_BUSY:
+ * see ct_model_step_submit(). */
+int ct_model_step(ct_model *model, const float *x, const uint32_t *labels, float *loss);
+
+/* Logits (rows x classes) of any number of rows x (rows x inputs) by these weights; by the live
+ * ones after the steps submitted before. Blocks. CT_ERR_MEMORY, CT_ERR_NO_SPACE, CT_ERR_TIMEOUT,
+ * CT_ERR_JOB; CT_ERR_BUSY: see ct_model_publish_submit(). */
+int ct_model_infer(ct_model *model, ct_weights *weights, const float *x, size_t rows,
+                   float *logits);
+
+/* How many of the rows these weights classify rightly: the first of the largest logits is the
+ * label. Blocks. *right is only set on success. Errors as ct_model_infer(). */
+int ct_model_evaluate(ct_model *model, ct_weights *weights, const float *x, const uint32_t *labels,
+                      size_t rows, size_t *right);
+
+/* Makes a version of the live weights as they are after the steps submitted before. Blocks.
+ * *weights is NULL on failure: CT_ERR_NO_SPACE, CT_ERR_MEMORY, CT_ERR_TIMEOUT, CT_ERR_FULL,
+ * CT_ERR_JOB. Capacity: ct_weights_info.bytes of device memory for each version. */
+int ct_model_publish(ct_model *model, ct_weights **weights);
+
+/* The live weights of a model: they go with it and are not to be freed. NULL without a model. */
+ct_weights *ct_model_weights(ct_model *model);
+
+/* What is known of weights. */
+struct ct_weights_info {
+  uint32_t version; /* counts from 1 for each model; 0: live */
+  int error;        /* CT_OK: complete; CT_ERR_BUSY: not yet; else why it never will be */
+  uint64_t steps;   /* that made them */
+  uint64_t bytes;   /* of device memory, and of ct_weights_read() */
+  uintptr_t reserved[8];
+};
+
+/* Copies what is known to *info. */
+int ct_weights_info(const ct_weights *weights, struct ct_weights_info *info);
+
+/* Weights to and from the host, as they are on a device (docs/architecture.md says how), so that
+ * what one device has trained another may serve. Both want exactly ct_weights_info.bytes bytes.
+ * ct_weights_load() makes a version of a model of the same widths; *weights is NULL on failure.
+ * CT_ERR_ARG: another size; CT_ERR_BUSY: steps that change them are in flight, or they are not
+ * complete. */
+int ct_weights_read(ct_weights *weights, void *data, size_t size);
+int ct_weights_load(ct_model *model, const void *data, size_t size, ct_weights **weights);
+
+/* Frees a version; the memory goes when the last request and server that read it have ended. */
+void ct_weights_free(ct_weights *weights);
+
 /* What is known of a model. */
 struct ct_model_info {
   size_t layers;
-  uint32_t widths[CT_MAX_LAYERS + 1];
+  const uint32_t *widths;      /* layers + 1; the model's, for as long as it is there */
   uint64_t seed, steps;        /* steps that ran: one that failed or was cancelled is none */
   uint64_t epochs;             /* as told by ct_model_set_epochs() */
-  uint64_t image_bytes;        /* of a version, see ct_model_publish() */
   uint64_t macs_per_row;       /* forward multiply-accumulates for one row */
   struct ct_training training; /* the last, also of a loaded file; batch 0: none yet */
-  uint32_t version;            /* served, see ct_model_serve(); 0: none yet */
-  uint32_t reserved[16];
+  bool prepared;               /* for steps of training.batch rows */
+  uintptr_t reserved[8];
 };
 
 /* Copies what is known to *info. */
@@ -326,44 +357,10 @@ int ct_model_info(const ct_model *model, struct ct_model_info *info);
 /* Notes how many epochs the model has been trained, for its file. NULL is ignored. */
 void ct_model_set_epochs(ct_model *model, uint64_t epochs);
 
-/* Prepares for steps of that many rows: makes their programs, which takes time, unless the model is
- * prepared for that many. Steps under way keep their programs. If it is refused, the model remains
- * prepared as it was. CT_ERR_NO_SPACE when a step does not fit the device, with a sentence that
- * says what would; CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
-int ct_model_training(ct_model *model, const struct ct_training *training);
-
-/* The rates of steps submitted from here on that are given none of their own. Costs nothing. */
-int ct_model_set_rates(ct_model *model, const struct ct_rates *rates);
-
-/* One step on batch rows x (batch x inputs) with their classes (batch labels). Blocks. loss (may be
- * NULL): the mean over the batch before the step. After an error other than CT_ERR_ARG the weights
- * may be half changed: load the last file. */
-int ct_model_step(ct_model *model, const float *x, const uint32_t *labels, float *loss);
-
-/* Logits (rows x classes) of any number of rows x (rows x inputs), by the present weights
- * (CT_IMAGE_OWN), the version that is served (CT_IMAGE_SERVED) or the image at that address.
- * Blocks. CT_ERR_MEMORY, CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_JOB. */
-int ct_model_infer(ct_model *model, uint64_t image, const float *x, size_t rows, float *logits);
-
-/* How many of the rows that image classifies rightly: the first of the largest logits is the label.
- * Blocks. *right is only set on success. */
-int ct_model_evaluate(ct_model *model, uint64_t image, const float *x, const uint32_t *labels,
-                      size_t rows, size_t *right);
-
-/* Serves the present weights from here on: requests submitted with CT_IMAGE_SERVED so far are
- * answered by the version before, later ones by this one, none by a mixture; the requests of a
- * server (below) by this one if their batch begins later. Blocks until the steps submitted before
- * are done and the copy is made; the inference queue goes on. *version (may be NULL) counts from 1.
- * Waits, too, for requests older than the version before, whose image is used again. Capacity: two
- * images. CT_ERR_NO_SPACE, CT_ERR_TIMEOUT, CT_ERR_FULL, CT_ERR_JOB: the version before stays. After
- * CT_ERR_DEVICE it stays, too, but a server's batches may still use the new one until a later call
- * has reached the device; their records say so, by a number that is not given again. */
-int ct_model_serve(ct_model *model, uint32_t *version);
-
-/* Writes a file (docs/model-format.md) with everything that training needs to go on bit by bit;
- * reap the steps first. The file is complete on the disk before it replaces one of that name, so a
- * crash at any moment leaves the old or the new one whole; PATH.new is used on the way. CT_ERR_IO
- * names the file and the reason, and the old one is untouched. */
+/* Writes a file (docs/model-format.md) with everything that training needs to go on bit by bit. The
+ * file is complete on the disk before it replaces one of that name, so a crash at any moment leaves
+ * the old or the new one whole; PATH.new is used on the way. CT_ERR_IO names the file and the
+ * reason, and the old one is untouched. CT_ERR_BUSY while a step is in flight. */
 int ct_model_save(ct_model *model, const char *path);
 
 /* A model from a file, on any device, with the same bits; ct_model_training() before the next step
@@ -373,12 +370,13 @@ int ct_model_save(ct_model *model, const char *path);
 int ct_model_load(ct_device *dev, const char *path, ct_model **model);
 
 /* Weights (outputs x inputs), biases and their momentum of layer 0.., FP32 row-major. NULL: not
- * wanted, or not changed. No step may be running. CT_ERR_MEMORY. */
+ * wanted, or not changed. CT_ERR_MEMORY. CT_ERR_BUSY while a step is in flight; to set, also while
+ * requests of the inference queue or a server read the live weights. */
 int ct_model_get(ct_model *model, size_t layer, float *w, float *b, float *vw, float *vb);
 int ct_model_set(ct_model *model, size_t layer, const float *w, const float *b, const float *vw,
                  const float *vb);
 
-/* ---- Asynchronous jobs --------------------------------------------------------------------- */
+/* ---- Asynchronous work --------------------------------------------------------------------- */
 
 /* The two named timeouts: look and return, and no limit. */
 #define CT_NO_WAIT 0
@@ -390,11 +388,11 @@ int ct_set_timeout(ct_device *dev, int timeout_ms);
 
 /* What an event is about. New kinds may be added at the end. */
 enum ct_event_kind {
-  CT_EVENT_JOB,    /* ct_submit() */
-  CT_EVENT_STEP,   /* ct_model_step_submit() */
-  CT_EVENT_COPY,   /* ct_model_publish() */
-  CT_EVENT_ANSWER, /* ct_model_infer_submit() */
-  CT_EVENT_REQUEST /* ct_server_push() */
+  CT_EVENT_JOB,     /* ct_submit() */
+  CT_EVENT_STEP,    /* ct_model_step_submit() */
+  CT_EVENT_PUBLISH, /* ct_model_publish_submit() */
+  CT_EVENT_ANSWER,  /* ct_model_infer_submit() */
+  CT_EVENT_REQUEST  /* ct_server_push() */
 };
 
 typedef struct ct_server ct_server;
@@ -412,7 +410,7 @@ struct ct_event {
   int error;     /* CT_OK, CT_ERR_JOB or CT_ERR_CANCELLED */
   uint32_t code; /* the device's code (0 = success) of the first job that failed; ct_code_text() */
   uint32_t address;   /* that belongs to the code */
-  uint32_t version;   /* of the job's descriptor; of the weights that gave the answer */
+  uint32_t version;   /* of the weights that gave the answer, or are published; of a job: its own */
   uint32_t rows;      /* rows of 16 x 16 multiply-accumulates that the array took; of a request: for
                        * its whole batch */
   uint32_t jobs;      /* that it took; 0: a request */
@@ -465,50 +463,81 @@ int ct_poll_fd(ct_device *dev);
 
 /* What was submitted to a queue and not reaped (a request counts for CT_INFERENCE, a step is one);
  * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (64 with less
- * than 16 MiB of device memory), and 4096 requests; events wait in host memory. */
+ * than 16 MiB of device memory), and 4096 requests, however old the oldest of them is; events wait
+ * in host memory. */
 size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
 
-/* A step in three parts, so that steps queue up: a batch in device memory, the job, its loss. A
- * batch takes ct_model_batch_size() bytes (0 before ct_model_training()), x and labels as for
- * ct_model_step(). */
-uint64_t ct_model_batch_size(const ct_model *model);
-int ct_model_batch_write(ct_model *model, uint64_t addr, const float *x, const uint32_t *labels);
+/* A batch of a step: inputs and labels in device memory, and the loss of the last step on it. It is
+ * of the size that its model is prepared for when it is created, and remains good for steps when
+ * that changes. *batch is NULL on failure. CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+typedef struct ct_batch ct_batch;
+int ct_batch_create(ct_model *model, ct_batch **batch);
+void ct_batch_free(ct_batch *batch);
 
-/* Submits a step on the batch at batch_addr with these rates (NULL: the model's); both memories are
- * the job's until it is reaped. The loss is one float (the sum over the batch) in the first 4 of 16
- * bytes at loss_addr; both addresses are multiples of 16. A step may be several jobs,
- * ct_model_step_jobs() of them, with one tag and one event; after a failure its other jobs do not
- * run. CT_ERR_FULL: nothing was submitted.
- */
-int ct_model_step_submit(ct_model *model, uint64_t batch_addr, uint64_t loss_addr,
-                         const struct ct_rates *rates, void *user, uint64_t *tag);
-int ct_model_step_jobs(const ct_model *model);
+/* x and labels as for ct_model_step(), of the batch's rows. CT_ERR_BUSY: a step on it is in flight.
+ * CT_ERR_MEMORY. */
+int ct_batch_write(ct_batch *batch, const float *x, const uint32_t *labels);
 
-/* Serving with images of one's own. A version is an image of the compute weights and biases in
- * device memory, ct_model_info.image_bytes long. Publishing copies the present weights to addr on
- * the training queue, after the steps submitted before; no request may read from there before the
- * job has completed. CT_ERR_FULL. */
-int ct_model_publish(ct_model *model, uint64_t addr, void *user, uint64_t *tag);
+/* The mean loss over the batch before the last step on it. CT_ERR_BUSY: that is in flight; if it
+ * failed, its error; CT_ERR_ARG: there was none. */
+int ct_batch_loss(ct_batch *batch, float *loss);
 
-/* Address of the model's own image: the weights being trained. */
-uint64_t ct_model_image(const ct_model *model);
+/* A step. The structure is copied. */
+struct ct_step {
+  ct_batch *batch;              /* written, and of this model; several steps may have the same */
+  const struct ct_rates *rates; /* NULL: the model's */
+  void *user;                   /* comes back in the event */
+  uintptr_t reserved[4];        /* 0 */
+};
 
-/* In place of an image's address: the weights being trained, and the version that
- * ct_model_serve() made last. */
-#define CT_IMAGE_OWN UINT64_C(0)
-#define CT_IMAGE_SERVED UINT64_MAX
+/* Submits a step and returns at once. It may be several jobs with one event; after a failure its
+ * other jobs do not run. CT_ERR_FULL: nothing was submitted. CT_ERR_BUSY: the live weights are
+ * being read by requests of the inference queue or by a server, which are to read a version. */
+int ct_model_step_submit(ct_model *model, const struct ct_step *step, uint64_t *tag);
 
-/* A request: 1..16 rows, each packed by ct_pack_row() somewhere in device memory, answered by the
- * version at image with rows x classes FP32 logits at out, ct_model_answer_size() bytes apart; all
- * addresses are multiples of 16, and the memory is the job's until it is reaped. cycle:
- * CT_NO_CYCLE, or when the device shall hear of it. version and user come back in the result; with
- * CT_IMAGE_SERVED the version is the library's. On the inference queue the job has CT_JOB_OVERLAP:
- * what wrote the image or the rows must have completed, unless it is older than the job before.
+/* As ct_model_publish(), but returns at once. Until its event is there, the version cannot be used
+ * (CT_ERR_BUSY); if that failed, never. user comes back in the event. *tag may be NULL. */
+int ct_model_publish_submit(ct_model *model, void *user, ct_weights **weights, uint64_t *tag);
+
+/* Rows of inputs in device memory, and places for answers. Both are made for a model and good for
+ * every model on its device with as many inputs, or classes. count: 1..2^24.
+ * *rows and *answers are NULL on failure. CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+typedef struct ct_rows ct_rows;
+typedef struct ct_answers ct_answers;
+int ct_rows_create(ct_model *model, size_t count, ct_rows **rows);
+int ct_answers_create(ct_model *model, size_t count, ct_answers **answers);
+void ct_rows_free(ct_rows *rows);
+void ct_answers_free(ct_answers *answers);
+
+/* Writes count rows from row number first on: x is count x inputs. CT_ERR_BUSY: a request that
+ * reads one of them is in flight. */
+int ct_rows_write(ct_rows *rows, size_t first, size_t count, const float *x);
+
+/* Reads count answers from number first on: logits is count x classes. CT_ERR_BUSY: a request that
+ * writes one of them is in flight; if it failed, its error; CT_ERR_ARG: there was none. */
+int ct_answers_read(ct_answers *answers, size_t first, size_t count, float *logits);
+
+/* A request: rows from number row on, and answers from number answer on. The structure is copied.
+ * Several requests may read the same row; an answer is one request's at a time. */
+struct ct_request {
+  ct_rows *rows;
+  ct_answers *answers;
+  size_t row, answer;
+  uint64_t cycle; /* when it arrives by the device's clock; 0, or past: at once */
+  void *user;     /* comes back in the event */
+  /* Of ct_model_infer_submit() alone; 0 for a server. */
+  ct_weights *weights; /* NULL: live */
+  uint32_t count;      /* rows, 1..16; 0: 1 */
+  enum ct_queue queue;
+  /* Of ct_server_push() alone; 0 for a job. */
+  uint32_t deadline;     /* cycles after its arrival; 0: none */
+  uintptr_t reserved[4]; /* 0 */
+};
+
+/* Submits one job that answers the request. Live weights that steps in flight change can only be
+ * read on the training queue, behind them; else CT_ERR_BUSY, as for a version that is not complete.
  * CT_ERR_FULL: nothing was submitted. */
-uint64_t ct_model_answer_size(const ct_model *model);
-int ct_model_infer_submit(ct_model *model, enum ct_queue queue, uint64_t image, uint32_t version,
-                          size_t rows, const uint64_t *row_addrs, uint64_t out, uint64_t cycle,
-                          void *user, uint64_t *tag);
+int ct_model_infer_submit(ct_model *model, const struct ct_request *request, uint64_t *tag);
 
 /* ---- Serving ------------------------------------------------------------------------------- */
 
@@ -555,21 +584,22 @@ struct ct_serving {
   uintptr_t reserved[4]; /* 0 */
 };
 
-/* Begins to serve the version that ct_model_serve() made last. serving NULL: the defaults. Later
- * calls of ct_model_serve() change over to newer weights, one write between two batches. Weights
- * that fit stay in the scratchpad from batch to batch; jobs on the inference queue push them out
- * for a while. *server is NULL on failure: CT_ERR_UNSUPPORTED, CT_ERR_FULL (8 models are served),
- * CT_ERR_NO_SPACE, CT_ERR_MEMORY; CT_ERR_ARG also where no version was made, the model has a
- * server, or serving->deadline cannot hold because a request alone takes longer; CT_ERR_TIMEOUT:
- * the batches that were to be measured do not end, and what they use stays until they do. */
-int ct_server_create(ct_model *model, const struct ct_serving *serving, ct_server **server);
+/* Begins to serve these weights; NULL: the live ones, which no step may change meanwhile. serving
+ * NULL: the defaults. Weights that fit stay in the scratchpad from batch to batch; jobs on the
+ * inference queue push them out for a while. *server is NULL on failure: CT_ERR_UNSUPPORTED,
+ * CT_ERR_FULL (8 models are served), CT_ERR_NO_SPACE, CT_ERR_MEMORY, CT_ERR_BUSY (the weights are
+ * not complete, or in training); CT_ERR_ARG also where the model has a server, or
+ * serving->deadline cannot hold because a request alone takes longer; CT_ERR_TIMEOUT: the batches
+ * that were to be measured do not end, and what they use stays until they do. */
+int ct_server_create(ct_model *model, ct_weights *weights, const struct ct_serving *serving,
+                     ct_server **server);
 
 /* Ends serving. Requests that wait leave with CT_ERR_CANCELLED and the device's code UNLOADED, a
  * batch that has begun ends (half a second is waited for it, then it is cancelled, unless a batch
  * of another model may be hit); all records can still be reaped. Other models go on. A batch that
- * does not end even so keeps what it uses, the model's memory too, until its records have come in
- * (ct_reset() brings them) or the device is closed; until then ct_model_serve() of the model fails
- * with CT_ERR_TIMEOUT. Freeing the model does the same, but for the handle. */
+ * does not end even so keeps what it uses, the weights' memory too, until its records have come in
+ * (ct_reset() brings them) or the device is closed. Freeing the model does the same, but for the
+ * handle. */
 void ct_server_free(ct_server *server);
 
 /* What is known of a server. A deadline below least_deadline is missed whatever happens, one below
@@ -589,35 +619,73 @@ struct ct_server_info {
 /* Copies what is known to *info. */
 int ct_server_info(const ct_server *server, struct ct_server_info *info);
 
-/* Serves a version of one's own from the next batch on: an image of the same model in device
- * memory, made by ct_model_publish() and complete. Returns at once; one write changes over, so no
- * batch sees a mixture. The image before belongs to the server until every request pushed before
- * this call has its record. After CT_ERR_DEVICE the version before stays, but batches may still use
- * this one: both images belong to the server until a later publication has succeeded and every
- * request pushed before that has its record. */
-int ct_server_publish(ct_server *server, uint64_t image, uint32_t version);
+/* Serves these weights (NULL: the live ones) from the next batch on. Returns at once; one write
+ * changes over, between two batches, so none sees a mixture; those before may be freed. After
+ * CT_ERR_DEVICE the weights before stay, but batches may use the new ones until a later call has
+ * reached the device; events say which. CT_ERR_BUSY as for ct_server_create(). */
+int ct_server_set_weights(ct_server *server, ct_weights *weights);
 
-/* A request. The structure is copied; the memories are the request's until it is reaped. */
-struct ct_request {
-  uint64_t input;        /* a row packed by ct_pack_row(); a multiple of 16 */
-  uint64_t output;       /* ct_model_answer_size() bytes for the FP32 logits; a multiple of 16 */
-  uint32_t deadline;     /* cycles after its arrival; 0: none */
-  void *user;            /* comes back in the record */
-  uintptr_t reserved[4]; /* 0 */
-};
-
-/* Pushes a request and returns at once; *tag (may be NULL) names it until it is reaped, and is
- * never 0. ct_server_push_at(): it arrives when the device's clock shows cycle (at once, if that
- * has passed, or there is no clock). Without ct_info.has_schedule, as on hardware, it waits in
+/* Pushes a request of one row and returns at once; *tag (may be NULL) names it until it is reaped,
+ * and is never 0. It arrives when the device's clock shows request->cycle (at once, if that has
+ * passed, or there is no clock). Without ct_info.has_schedule, as on hardware, it waits in
  * the host and arrives with the first call that looks at the device from then on; calls that wait
  * do so by themselves. Requests arrive in the order of the calls, whatever the server. One for
  * which the device has no room waits in the host; that is its time, too. CT_ERR_FULL when 4096
- * requests of the device are not reaped: nothing was pushed. A tag is never used again. */
+ * requests of the device are under way, whichever of them came first: nothing was pushed. A tag is
+ * never used again. */
 int ct_server_push(ct_server *server, const struct ct_request *request, uint64_t *tag);
-int ct_server_push_at(ct_server *server, const struct ct_request *request, uint64_t cycle,
-                      uint64_t *tag);
 
 /* ---- Expert calls -------------------------------------------------------------------------- */
+
+/* Memory for own programs: all else has handles. Allocates size bytes of device memory, aligned to
+ * 256, until ct_mem_free() or ct_close(). Contents are undefined. CT_ERR_NO_SPACE when no free
+ * piece is that large; the sentence says how large the largest is. Capacity: sizes are rounded up
+ * to 256 bytes. */
+int ct_mem_alloc(ct_device *dev, uint64_t size, uint64_t *addr);
+
+/* Gives back what ct_mem_alloc() gave; 0 is ignored, anything else refused. No job may use it any
+ * more. */
+int ct_mem_free(ct_device *dev, uint64_t addr);
+
+/* Copies size bytes to or from device memory; size 0 does nothing. The range must lie within the
+ * device's memory and, for writing, above what the library keeps for itself there. Not ordered with
+ * jobs that run: reap them first. */
+int ct_mem_write(ct_device *dev, uint64_t addr, const void *data, size_t size);
+int ct_mem_read(ct_device *dev, uint64_t addr, void *data, size_t size);
+
+/* HBFP8 matrices lie in device memory as records of 272 bytes, one for a 16x16 tile: 16 exponents,
+ * then 16 rows of 16 mantissas; the tiles of 16 rows are contiguous. Rows and columns are padded
+ * with zeros to multiples of 16. FP32 is quantised by rounding to nearest even (docs/numerics.md).
+ */
+enum ct_sharing {
+  CT_ROW,   /* an exponent for each block of 16 elements along a row */
+  CT_SQUARE /* one exponent for a tile: it can be read transposed */
+};
+
+/* Bytes of a packed matrix of rows x cols; 0 if that does not fit a size_t. Any thread. */
+size_t ct_pack_size(size_t rows, size_t cols);
+
+/* Packs x (rows x cols, pitch elements from row to row, pitch >= cols) into out, which has room for
+ * ct_pack_size(rows, cols) bytes. CT_ERR_ARG: ct_last_error(NULL) says what. Any thread. */
+int ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_sharing sharing,
+            void *out);
+
+/* As ct_pack() of the transpose: x is cols x rows with that pitch (>= rows). */
+int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
+                       enum ct_sharing sharing, void *out);
+
+/* The values of a packed matrix to x (rows x cols, pitch >= cols). Any thread. */
+int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x);
+
+/* An input of a request is one row vector: groups of up to 16 blocks, each group 16 exponents and
+ * then its blocks. Size in bytes (0 if that does not fit a size_t), and packing of n elements into
+ * room for that many. Any thread. */
+size_t ct_pack_row_size(size_t n);
+int ct_pack_row(const float *x, size_t n, void *out);
+
+/* Where weights lie: an image of the compute weights and biases, ct_weights_info.bytes long; 0
+ * without weights. Keep the handle until no program reads there. */
+uint64_t ct_weights_address(const ct_weights *weights);
 
 /* A program in device memory (docs/programming.md). */
 typedef struct ct_program ct_program;
@@ -669,7 +737,10 @@ int ct_now(ct_device *dev, uint64_t *cycle);
 
 /* Who goes first where both queues want a unit: inference; whoever asked first; each in turn, an
  * operation at a time; one whole job at a time; inference while the time to a request's deadline is
- * short, else each in turn. */
+ * short, else each in turn. Time is short when a deadline of a running or waiting request is nearer
+ * than the service times and margins up to it, or a model has more waiting than one batch. The
+ * register FLOOR, training's share under CT_PRIORITY, counts under CT_SLACK while time is short;
+ * what training is owed by it is forgotten whenever it is not. */
 enum ct_policy { CT_PRIORITY, CT_FCFS, CT_ROUND_ROBIN, CT_WHOLE_JOB, CT_SLACK };
 
 /* The names that commands and results use, "priority", "fcfs", "round-robin", "job", "slack"; NULL

@@ -20,11 +20,15 @@ size_t ct_numbers_count(const struct ct_mlp *net) {
   return count;
 }
 
-int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *x) {
-  memset(x, 0, sizeof *x);
+struct ct_numbers *ct_numbers_alloc(const struct ct_mlp *net) {
+  struct ct_numbers *x = calloc(1, sizeof *x);
+  if (!x) return NULL;
   x->count = ct_numbers_count(net);
   float *p = x->all = calloc(x->count, sizeof *p);
-  if (!p) return CT_ERR_MEMORY;
+  if (!p) {
+    free(x);
+    return NULL;
+  }
   for (uint32_t l = 0; l < net->layers; ++l) {
     const size_t out = net->width[l + 1], weights = net->width[l] * out;
     x->w[l] = p;
@@ -33,12 +37,12 @@ int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *x) {
     x->vb[l] = x->vw[l] + weights;
     p = x->vb[l] + out;
   }
-  return CT_OK;
+  return x;
 }
 
 void ct_numbers_free(struct ct_numbers *x) {
-  free(x->all);
-  memset(x, 0, sizeof *x);
+  if (x) free(x->all);
+  free(x);
 }
 
 /* ---- Initial weights ----------------------------------------------------------------------- */
@@ -167,26 +171,67 @@ static void read_layer(const struct ct_mlp *net, uint32_t l, const struct region
   memcpy(x->vb[l], bias_momentum_of(net, r, l), out * sizeof(float));
 }
 
-int ct_model_upload(ct_model *m, const struct ct_numbers *x) {
-  struct regions r;
-  int err = regions_alloc(&m->net, &r);
-  for (uint32_t l = 0; l < m->net.layers && !err; ++l)
-    write_layer(&m->net, l, x, &r);
-  if (!err) err = ct_mem_write(m->dev, m->image, r.image, r.image_size);
-  if (!err) err = ct_mem_write(m->dev, m->state, r.state, r.state_size);
-  regions_free(&r);
-  return err == CT_ERR_MEMORY ? ct_fail(m->dev, err, "no memory for the model") : err;
+static int no_memory(ct_model *m) {
+  return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the model");
 }
 
-int ct_model_download(ct_model *m, struct ct_numbers *x) {
+enum part { IMAGE = 1, STATE = 2 };
+
+/* Numbers to the parts of the device's memory. */
+static int upload(ct_model *m, const struct ct_numbers *x, unsigned parts) {
   struct regions r;
   int err = regions_alloc(&m->net, &r);
-  if (!err) err = ct_mem_read(m->dev, m->image, r.image, r.image_size);
-  if (!err) err = ct_mem_read(m->dev, m->state, r.state, r.state_size);
+  if (err) no_memory(m);
+  for (uint32_t l = 0; l < m->net.layers && !err; ++l)
+    write_layer(&m->net, l, x, &r);
+  if (!err && parts & IMAGE) err = ct_mem_write(m->dev, m->live->image, r.image, r.image_size);
+  if (!err && parts & STATE) err = ct_mem_write(m->dev, m->live->state, r.state, r.state_size);
+  regions_free(&r);
+  return err;
+}
+
+static int download(ct_model *m, struct ct_numbers *x) {
+  struct regions r;
+  int err = regions_alloc(&m->net, &r);
+  if (err) no_memory(m);
+  if (!err) err = ct_mem_read(m->dev, m->live->image, r.image, r.image_size);
+  if (!err) err = ct_mem_read(m->dev, m->live->state, r.state, r.state_size);
   for (uint32_t l = 0; l < m->net.layers && !err; ++l)
     read_layer(&m->net, l, &r, x);
   regions_free(&r);
-  return err == CT_ERR_MEMORY ? ct_fail(m->dev, err, "no memory for the model") : err;
+  return err;
+}
+
+int ct_model_numbers(ct_model *m, const char *what, struct ct_numbers **numbers) {
+  int err = ct_weights_still(m, false, what);
+  if (err) return err;
+  struct ct_numbers *x = ct_numbers_alloc(&m->net);
+  if (!x) return no_memory(m);
+  if (m->numbers)
+    memcpy(x->all, m->numbers->all, x->count * sizeof *x->all);
+  else
+    err = download(m, x);
+  if (err)
+    ct_numbers_free(x);
+  else
+    *numbers = x;
+  return err;
+}
+
+/* Until something is trained, masters and momentum are on the host, and the device has what answers
+ * need. */
+int ct_model_arm(ct_model *m) {
+  if (!m->numbers) return CT_OK;
+  int err = ct_mem_alloc(m->dev, (uint64_t)ct_mlp_state_units(&m->net) * CT_UNIT, &m->live->state);
+  if (!err) err = upload(m, m->numbers, STATE);
+  if (!err) {
+    ct_numbers_free(m->numbers);
+    m->numbers = NULL;
+  } else if (m->live->state) {
+    ct_heap_free(&m->dev->data, m->live->state);
+    m->live->state = 0;
+  }
+  return err;
 }
 
 /* ---- Handles ------------------------------------------------------------------------------- */
@@ -195,51 +240,52 @@ int ct_check_model(const ct_model *m) {
   return ct_check_handle(m ? &m->handle : NULL, "model");
 }
 
-int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **out) {
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  *out = NULL;
-  int err = ct_mlp_check(net, &why);
-  if (err) return ct_fail(dev, err, "%s", text);
+static int fill(ct_model *m) {
+  int err = ct_weights_make(m->dev, &m->net, &m->live);
+  if (err) return err;
+  m->live->model = m;
+  m->live->error = CT_OK;
+  return upload(m, m->numbers, IMAGE);
+}
+
+int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *numbers,
+                   ct_model **out) {
   ct_model *m = calloc(1, sizeof *m);
-  if (!m) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
+  *out = NULL;
+  if (!m) {
+    ct_numbers_free(numbers);
+    return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
+  }
   ct_handle_open(&m->handle, dev);
   m->dev = dev;
   m->net = *net;
-  err = ct_mem_alloc(dev, (uint64_t)ct_mlp_image_units(net) * CT_UNIT, &m->image);
-  if (!err) err = ct_mem_alloc(dev, (uint64_t)ct_mlp_state_units(net) * CT_UNIT, &m->state);
-  if (err) {
+  m->numbers = numbers;
+  const int err = fill(m);
+  if (err)
     ct_model_free(m);
-    return err;
-  }
-  *out = m;
-  return CT_OK;
+  else
+    *out = m;
+  return err;
 }
 
-/* Gives back the memory of a model that has been freed. */
-static void give_back(ct_model *m) {
-  const uint64_t memory[] = {m->image, m->state, m->served[0], m->served[1]};
-  for (unsigned i = 0; i < sizeof memory / sizeof *memory && !m->stuck; ++i)
-    if (memory[i]) ct_heap_free(&m->dev->data, memory[i]);
-  ct_handle_bury(&m->handle);
-}
-
-void ct_model_left_ended(ct_model *m) {
-  if (--m->left == 0 && !m->handle.live) give_back(m);
-}
-
+/* Works that cannot be ended keep what they use: weights, batches, rows, answers. */
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
   if (m->follower) m->follower->end(m->follower_self);
-  m->stuck = !ct_program_end(m->copy);
+  ct_program_free(m->copy);
   ct_plans_end(m);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
-    m->stuck |= !ct_program_end(m->infer[i]);
-  if (!m->left) give_back(m);
+    ct_program_free(m->infer[i]);
+  ct_weights_orphan(m->live);
+  ct_numbers_free(m->numbers);
+  m->numbers = NULL;
+  ct_handle_bury(&m->handle);
 }
 
 int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint64_t seed,
                     ct_model **model) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
   if (model) *model = NULL;
   int err = ct_check_device(dev);
   if (err) return err;
@@ -248,40 +294,27 @@ int ct_model_create(ct_device *dev, const uint32_t *widths, size_t layers, uint6
   struct ct_mlp net = {.layers = layers > CT_MLP_LAYERS ? CT_MLP_LAYERS + 1 : (uint32_t)layers};
   for (size_t l = 0; net.layers <= CT_MLP_LAYERS && l <= layers; ++l)
     net.width[l] = widths[l];
-  ct_model *m;
-  struct ct_numbers x = {.all = NULL};
-  err = ct_model_alloc(dev, &net, &m);
-  if (err || !m) return err;
-  m->seed = seed;
-  err = ct_numbers_alloc(&net, &x);
-  if (err) ct_fail(dev, err, "no memory for the model");
-  if (!err) ct_model_draw(&net, seed, &x);
-  if (!err) err = ct_model_upload(m, &x);
-  ct_numbers_free(&x);
-  if (err)
-    ct_model_free(m);
-  else
-    *model = m;
+  err = ct_mlp_check(&net, &why);
+  if (err) return ct_fail(dev, err, "%s", text);
+  struct ct_numbers *x = ct_numbers_alloc(&net);
+  if (!x) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the model");
+  ct_model_draw(&net, seed, x);
+  err = ct_model_alloc(dev, &net, x, model);
+  if (!err) (*model)->seed = seed;
   return err;
-}
-
-uint64_t ct_model_image_bytes(const ct_model *m) {
-  return (uint64_t)ct_mlp_image_units(&m->net) * CT_UNIT;
 }
 
 int ct_model_info(const ct_model *m, struct ct_model_info *info) {
   const int err = ct_check_model(m);
   if (err) return err;
   CT_NEED(m->dev, info);
-  memset(info, 0, sizeof *info);
-  info->layers = m->net.layers;
-  memcpy(info->widths, m->net.width, sizeof info->widths);
-  info->seed = m->seed;
-  info->steps = m->steps;
-  info->epochs = m->epochs;
-  info->training = m->training;
-  info->version = m->version;
-  info->image_bytes = ct_model_image_bytes(m);
+  *info = (struct ct_model_info){.layers = m->net.layers,
+                                 .widths = m->net.width,
+                                 .seed = m->seed,
+                                 .steps = m->steps,
+                                 .epochs = m->epochs,
+                                 .training = m->training,
+                                 .prepared = m->plan != NULL};
   for (uint32_t l = 0; l < m->net.layers; ++l)
     info->macs_per_row += (uint64_t)m->net.width[l] * m->net.width[l + 1];
   return CT_OK;
@@ -289,10 +322,6 @@ int ct_model_info(const ct_model *m, struct ct_model_info *info) {
 
 void ct_model_set_epochs(ct_model *m, uint64_t epochs) {
   if (m && m->handle.live) m->epochs = epochs;
-}
-
-uint64_t ct_model_image(const ct_model *m) {
-  return m && m->handle.live ? m->image : 0;
 }
 
 /* Where the parts of a layer are on the caller's side: to read from, or to write to; NULL: nowhere.
@@ -314,18 +343,20 @@ static void exchange(const struct ct_mlp *net, struct ct_numbers *x, size_t l,
 }
 
 static int access_layer(ct_model *m, size_t layer, const struct parts *p, bool changes) {
-  const int bad = ct_check_model(m);
-  if (bad) return bad;
+  int err = ct_check_model(m);
+  if (err) return err;
   if (layer >= m->net.layers)
     return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
                    m->net.layers, layer);
-  struct ct_numbers x;
-  int err = ct_numbers_alloc(&m->net, &x);
-  if (err) ct_fail(m->dev, err, "no memory for the model");
-  if (!err) err = ct_model_download(m, &x);
-  if (!err) exchange(&m->net, &x, layer, p);
-  if (!err && changes) err = ct_model_upload(m, &x);
-  ct_numbers_free(&x);
+  if (changes) err = ct_weights_still(m, true, "set");
+  if (err) return err;
+  struct ct_numbers *x = NULL;
+  err = ct_model_numbers(m, "read", &x);
+  if (err) return err;
+  exchange(&m->net, x, layer, p);
+  if (changes) err = upload(m, x, m->numbers ? IMAGE : IMAGE | STATE);
+  if (changes && !err && m->numbers) exchange(&m->net, m->numbers, layer, p);
+  ct_numbers_free(x);
   return err;
 }
 

@@ -22,24 +22,76 @@ static inline uint32_t ct_units_of(uint64_t addr) {
 _Static_assert(CT_MLP_LAYERS == CT_MAX_LAYERS, "one limit, in two headers");
 _Static_assert(CT_INFER_ROW + CT_INFER_ROWS_MAX - 1 <= CT_MAX_ARGS, "rows are arguments");
 
-/* What follows a model's versions, above this layer: a server. */
+/* What follows a model, above this layer: a server. */
 struct ct_model_follower {
-  /* From the next batch on, this version. */
-  int (*commit)(void *self, uint64_t image, uint32_t version);
-  /* Waits until nothing can use another version than the present one. */
-  int (*settle)(void *self);
   /* The model is freed. */
   void (*end)(void *self);
+};
+
+/* The weights of a model at one moment. Users hold them by references: the memory goes with the
+ * last. `readers` are those whose reads are in no order with steps: requests of the inference
+ * queue, servers. Live weights have readers or writers, never both. */
+struct ct_weights {
+  struct ct_handle handle; /* first */
+  ct_device *dev;
+  struct ct_mlp net;
+  ct_model *model;       /* whose live weights they are; NULL: a version, or the model is freed */
+  ct_weights *from;      /* while a version is being made: its original */
+  uint64_t image, state; /* addresses; state is 0 where nothing has been prepared for training */
+  uint32_t version;      /* 0: live */
+  uint64_t steps;        /* of a version */
+  int error;             /* as in ct_weights_info */
+  size_t refs, readers, writers;
 };
 
 /* The programs of a step of so many rows. */
 struct ct_plan {
   ct_model *model; /* NULL: freed, and with it the programs */
   struct ct_plan *next;
+  ct_device *dev;
   uint32_t batch;
-  ct_program *step[CT_TRAIN_JOBS];
-  int jobs;
-  size_t refs; /* the model's, and one for each step that has not ended */
+  ct_program **step;
+  struct ct_job *job; /* room for a step's, while it is submitted */
+  size_t jobs;
+  uint64_t work; /* address of the workspace; 0: none is needed */
+  size_t refs;   /* the model's, and one for each batch handle; those of steps hold their batch */
+};
+
+struct ct_batch {
+  struct ct_handle handle; /* first */
+  ct_device *dev;
+  struct ct_plan *plan;
+  ct_weights *live; /* of the model; there while a step is in flight */
+  uint32_t in, classes;
+  uint64_t at, loss; /* addresses */
+  bool written;
+  int outcome; /* of the last step that ended */
+  bool stepped;
+  size_t refs, in_flight;
+};
+
+struct ct_rows {
+  struct ct_handle handle; /* first */
+  ct_device *dev;
+  uint32_t width;
+  size_t count, pitch; /* bytes from row to row */
+  uint64_t at;
+  uint32_t *use; /* of each row: requests that read it, and CT_ROW_WRITTEN */
+  size_t refs;
+};
+enum { CT_ROW_WRITTEN = 1, CT_ROW_USE = 2 };
+
+/* What an answer's place holds: a ct_error once there was a request, or one of these. */
+enum { CT_ANSWER_NONE = 1, CT_ANSWER_AWAITED = 2 };
+
+struct ct_answers {
+  struct ct_handle handle; /* first */
+  ct_device *dev;
+  uint32_t classes;
+  size_t count, size; /* bytes of an answer */
+  uint64_t at;
+  int8_t *state;
+  size_t refs;
 };
 
 struct ct_model {
@@ -47,31 +99,67 @@ struct ct_model {
   ct_device *dev;
   struct ct_mlp net;
   uint64_t seed, steps, epochs;
-  uint64_t image, state; /* addresses */
+  ct_weights *live;
+  struct ct_numbers *numbers; /* as long as there is no state on the device; else NULL */
   struct ct_training training;
   struct ct_plan *plan;                 /* of new steps; NULL: not prepared */
   struct ct_plan *plans;                /* all that are there */
   ct_program *infer[CT_INFER_ROWS_MAX]; /* by rows - 1; made when needed */
   ct_program *copy;
-  uint64_t served[2]; /* versions take turns in these two images; 0: not there yet */
-  unsigned at;        /* which of them is served */
-  uint32_t version;   /* that is served; 0: none */
-  uint32_t numbered;  /* highest number that a version has had, also one whose commit failed */
-  uint64_t swapped;   /* inference jobs before it: they may use the other image */
+  uint32_t numbered;                        /* highest number that a version has had */
   const struct ct_model_follower *follower; /* NULL: requests for it come as jobs only */
   void *follower_self;
-  unsigned left; /* servers of which a batch has not ended: the memory stays */
-  bool stuck;    /* a job has not ended: the memory stays for good */
 };
 
-/* A server's batch has ended after all. */
-void ct_model_left_ended(ct_model *model);
+/* ---- Weights ---- */
+
+/* Bytes of an image. */
+static inline uint64_t ct_image_bytes(const struct ct_mlp *net) {
+  return (uint64_t)ct_mlp_image_units(net) * CT_UNIT;
+}
+
+/* With memory for an image, and one reference: the handle's. */
+int ct_weights_make(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
+
+/* What uses weights: how, and that it does no more. */
+enum ct_weights_use {
+  CT_WEIGHTS_ORDERED, /* reads, on the training queue */
+  CT_WEIGHTS_READ,    /* reads, in no order with steps */
+  CT_WEIGHTS_WRITTEN  /* by a step */
+};
+void ct_weights_take(ct_weights *weights, enum ct_weights_use use);
+void ct_weights_drop(ct_weights *weights, enum ct_weights_use use);
+
+/* The weights that a call for the model means (NULL: live), if they can be used so. */
+int ct_weights_find(ct_model *model, enum ct_weights_use use, ct_weights **weights);
+
+/* CT_OK, or CT_ERR_BUSY: steps in flight change the live weights; to be changed, they must not be
+ * read either. what: of the sentence, such as "saved". */
+int ct_weights_still(ct_model *model, bool change, const char *what);
+
+/* The model is freed. */
+void ct_weights_orphan(ct_weights *weights);
+
+/* ---- Training ---- */
 
 /* Ends the steps that are under way, as far as that is possible, and gives back their programs. */
 void ct_plans_end(ct_model *model);
 
-/* Bytes of an image. */
-uint64_t ct_model_image_bytes(const ct_model *model);
+/* ---- Requests ---- */
+
+/* Checks what a request of so many rows names, for a network on a device. */
+int ct_request_check(ct_device *dev, const struct ct_mlp *net, const struct ct_request *request,
+                     uint32_t count);
+
+/* Where its rows and answers lie. */
+uint64_t ct_request_row(const struct ct_request *request, uint32_t i);
+uint64_t ct_request_answer(const struct ct_request *request);
+
+/* It is under way, and has ended. */
+void ct_request_take(const struct ct_request *request, uint32_t count);
+void ct_request_drop(const struct ct_request *request, uint32_t count, int error);
+
+/* ---- Numbers ---- */
 
 /* All of a model's numbers on the host: for each layer the weights (outputs x inputs), the biases
  * and their momentum, one after the other. */
@@ -85,16 +173,21 @@ struct ct_numbers {
 int ct_check_model(const ct_model *model);
 
 size_t ct_numbers_count(const struct ct_mlp *net);
-int ct_numbers_alloc(const struct ct_mlp *net, struct ct_numbers *numbers);
+struct ct_numbers *ct_numbers_alloc(const struct ct_mlp *net);
 void ct_numbers_free(struct ct_numbers *numbers);
 
-/* A model on the device with undefined numbers. */
-int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, ct_model **model);
+/* A model with these numbers, which become its own whatever the outcome. */
+int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *numbers,
+                   ct_model **model);
 
 /* Weights from a seed, the rest 0. */
 void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *numbers);
 
-int ct_model_upload(ct_model *model, const struct ct_numbers *numbers);
-int ct_model_download(ct_model *model, struct ct_numbers *numbers);
+/* The model's numbers, to be given to ct_numbers_free(). what: of the sentence if steps are in
+ * flight, such as "saved". */
+int ct_model_numbers(ct_model *model, const char *what, struct ct_numbers **numbers);
+
+/* Makes room for what training needs, if it is not there, and moves the numbers to the device. */
+int ct_model_arm(ct_model *model);
 
 #endif

@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,16 +108,17 @@ static bool write_all(int fd, const uint8_t *data, size_t size) {
 
 /* Makes a rename in the folder of path last. */
 static void sync_folder(const char *path) {
-  char *folder = strdup(path);
-  if (!folder) return;
-  char *slash = strrchr(folder, '/');
-  if (slash) slash[slash == folder] = 0;
-  const int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY);
-  if (fd >= 0) {
-    fsync(fd); /* some file systems cannot: the rename is whole all the same */
-    close(fd);
+  char folder[PATH_MAX] = ".";
+  const char *slash = strrchr(path, '/');
+  const size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+  if (slash && length < sizeof folder) {
+    memcpy(folder, path, length);
+    folder[length] = 0;
   }
-  free(folder);
+  const int fd = open(folder, O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return;
+  fsync(fd); /* some file systems cannot: the rename is whole all the same */
+  close(fd);
 }
 
 /* The new file is complete on the disk before it takes the old one's name: whenever the machine or
@@ -172,27 +174,28 @@ static int write_file(ct_model *m, const char *path, const uint8_t *data, size_t
   const int reason = errno;
   free(beside);
   free(target);
-  return ok ? CT_OK
-            : ct_fail(m->dev, CT_ERR_IO, "%s could not be written: %s", path, strerror(reason));
+  if (ok) return CT_OK;
+  return ct_fail(m->dev, reason == ENOMEM ? CT_ERR_MEMORY : CT_ERR_IO,
+                 "%s could not be written: %s", path, strerror(reason));
 }
 
 int ct_model_save(ct_model *m, const char *path) {
   int err = ct_check_model(m);
   if (err) return err;
   CT_NEED(m->dev, path);
-  struct ct_numbers x;
-  uint8_t *data = NULL;
-  err = ct_numbers_alloc(&m->net, &x);
-  const size_t size = file_size(&m->net, x.count);
-  if (!err && !(data = malloc(size))) err = CT_ERR_MEMORY;
-  if (err) ct_fail(m->dev, err, "no memory to save the model");
-  if (!err) err = ct_model_download(m, &x);
-  if (!err && data) {
-    encode(m, &x, data, size);
+  struct ct_numbers *x = NULL;
+  err = ct_model_numbers(m, "saved", &x);
+  if (err || !x) return err;
+  const size_t size = file_size(&m->net, x->count);
+  uint8_t *data = malloc(size);
+  if (data) {
+    encode(m, x, data, size);
     err = write_file(m, path, data, size);
+  } else {
+    err = ct_fail(m->dev, CT_ERR_MEMORY, "no memory to save the model");
   }
   free(data);
-  ct_numbers_free(&x);
+  ct_numbers_free(x);
   return err;
 }
 
@@ -303,27 +306,21 @@ static void take_header(ct_model *m, const uint8_t *p) {
 
 /* From a whole file in memory to the device. */
 static int decode(const struct source *s, const struct ct_mlp *net, const uint8_t *p,
-                  struct ct_numbers *x, ct_model **model) {
+                  ct_model **model) {
+  struct ct_numbers *x = ct_numbers_alloc(net);
+  if (!x) return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the model in %s", s->path);
   const uint8_t *at = p + HEADER + 4 * ((size_t)net->layers + 1);
   for (size_t i = 0; i < x->count; ++i, at += 4)
     x->all[i] = get_float(at);
-  ct_model *m = NULL;
-  int err = ct_model_alloc(s->dev, net, &m);
-  if (!err) err = ct_model_upload(m, x);
-  if (err) {
-    ct_model_free(m);
-    return err;
-  }
-  take_header(m, p);
-  *model = m;
-  return CT_OK;
+  const int err = ct_model_alloc(s->dev, net, x, model);
+  if (!err) take_header(*model, p);
+  return err;
 }
 
 /* Header and widths decide how much is read: what is foreign is not read to its end. */
 static int read_model(const struct source *s, ct_model **model) {
   uint8_t head[HEADER + 4 * (CT_MLP_LAYERS + 1)], *data = NULL;
   struct ct_mlp net = {.layers = 0};
-  struct ct_numbers x = {.all = NULL};
   size_t got;
   int err = read_some(s, head, HEADER, &got);
   if (!err) err = check_header(s, head, got, &net);
@@ -333,16 +330,12 @@ static int read_model(const struct source *s, ct_model **model) {
   const size_t size = file_size(&net, ct_numbers_count(&net));
   err = check_length(s, size);
   if (err) return err;
-  err = ct_numbers_alloc(&net, &x);
-  if (!err && !(data = malloc(size))) err = CT_ERR_MEMORY;
-  if (err) ct_fail(s->dev, err, "no memory for the model in %s", s->path);
-  if (!err) {
-    memcpy(data, head, have);
-    err = read_rest(s, data, have, size);
-  }
-  if (!err) err = decode(s, &net, data, &x, model);
+  data = malloc(size);
+  if (!data) return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the model in %s", s->path);
+  memcpy(data, head, have);
+  err = read_rest(s, data, have, size);
+  if (!err) err = decode(s, &net, data, model);
   free(data);
-  ct_numbers_free(&x);
   return err;
 }
 

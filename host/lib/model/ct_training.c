@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training: rates, plans, steps.
+ * Training: rates, plans, batches, steps.
  *
- * A plan is the programs of a step of so many rows. A model has one that new steps go by; one that
- * it had before stays until the steps that were submitted by it have ended. So preparing for
+ * A plan is the programs of a step of so many rows. A model has one that new batches go by; one
+ * that it had before stays until its batches and the steps on them have gone. So preparing for
  * another batch size neither waits nor cancels, and the new plan is complete before it takes the
  * old one's place: what is refused changes nothing.
  */
@@ -54,34 +54,57 @@ int ct_model_set_rates(ct_model *m, const struct ct_rates *rates) {
 /* ---- Plans --------------------------------------------------------------------------------- */
 
 static void free_programs(struct ct_plan *p) {
-  for (int i = 0; i < p->jobs; ++i)
+  for (size_t i = 0; i < p->jobs; ++i)
     ct_program_free(p->step[i]);
   p->jobs = 0;
+  free(p->step);
+  p->step = NULL;
+}
+
+static void free_plan(struct ct_plan *p) {
+  if (!p) return;
+  free_programs(p);
+  if (p->work) ct_heap_free(&p->dev->data, p->work);
+  free(p->step);
+  free(p->job);
+  free(p);
 }
 
 static void release(struct ct_plan *p) {
   if (!p || --p->refs) return;
-  free_programs(p);
   for (struct ct_plan **at = p->model ? &p->model->plans : NULL; at; at = &(*at)->next) {
     if (*at != p) continue;
     *at = p->next;
     break;
   }
-  free(p);
+  free_plan(p);
 }
 
 void ct_plans_end(ct_model *m) {
   release(m->plan);
   m->plan = NULL;
   for (struct ct_plan *p; (p = m->plans);) {
-    ++p->refs; /* steps that end meanwhile give theirs back */
-    for (int i = 0; i < p->jobs; ++i)
-      m->stuck |= !ct_program_end(p->step[i]);
-    p->jobs = 0;
+    ++p->refs; /* batches of steps that end meanwhile may give theirs back */
+    free_programs(p);
     m->plans = p->next;
     p->model = NULL;
     release(p);
   }
+}
+
+/* Loads the programs of a step and finds room for its workspace of so many units. */
+static int load_plan(struct ct_plan *p, struct ct_codes *codes, uint64_t work) {
+  p->step = calloc(codes->count, sizeof(ct_program *));
+  p->job = calloc(codes->count, sizeof *p->job);
+  if (!p->step || !p->job)
+    return ct_fail(p->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  int err = work ? ct_mem_alloc(p->dev, work * CT_UNIT, &p->work) : CT_OK;
+  for (size_t i = 0; i < codes->count && !err; ++i) {
+    err = ct_code_load(p->dev, &codes->job[i], &p->step[i]);
+    codes->job[i].cmd = NULL;
+    if (!err) p->jobs = i + 1;
+  }
+  return err;
 }
 
 /* Programs for steps of so many rows, on the device. */
@@ -90,19 +113,20 @@ static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
       .net = &m->net, .batch = batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
-  const int jobs = ct_prog_train(&shape, code, &why);
-  if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
+  struct ct_codes codes;
+  uint64_t work;
+  int err = ct_prog_step(&shape, &codes, &work, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
   struct ct_plan *p = calloc(1, sizeof *p);
-  int err = p ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
-  for (int i = 0; i < jobs; ++i) {
-    if (!err) err = ct_code_load(m->dev, &code[i], &p->step[i]);
-    free(code[i].cmd);
-    if (!err) p->jobs = i + 1;
+  if (!p) {
+    ct_codes_free(&codes);
+    return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
   }
+  p->dev = m->dev;
+  err = load_plan(p, &codes, work);
+  ct_codes_free(&codes);
   if (err) {
-    if (p) free_programs(p);
-    free(p);
+    free_plan(p);
     return err;
   }
   p->model = m;
@@ -112,6 +136,21 @@ static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   m->plans = p;
   *plan = p;
   return CT_OK;
+}
+
+/* One that some batch still has is as good as new. */
+static int find_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
+  for (struct ct_plan *p = m->plans; p; p = p->next) {
+    if (p->batch != batch) continue;
+    ++p->refs;
+    *plan = p;
+    return CT_OK;
+  }
+  const int err = make_plan(m, batch, plan);
+  if (err) return err;
+  const int room = ct_model_arm(m);
+  if (room) release(*plan);
+  return room;
 }
 
 int ct_model_training(ct_model *m, const struct ct_training *training) {
@@ -127,7 +166,7 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
   if (!m->plan || m->plan->batch != training->batch) {
     struct ct_plan *plan = NULL;
-    err = make_plan(m, training->batch, &plan);
+    err = find_plan(m, training->batch, &plan);
     if (err) return err;
     release(m->plan);
     m->plan = plan;
@@ -136,23 +175,7 @@ int ct_model_training(ct_model *m, const struct ct_training *training) {
   return CT_OK;
 }
 
-/* ---- Steps --------------------------------------------------------------------------------- */
-
-int ct_model_step_jobs(const ct_model *m) {
-  return m && m->handle.live && m->plan ? m->plan->jobs : 0;
-}
-
-static size_t inputs_size(const ct_model *m) {
-  return ct_pack_size(m->plan->batch, m->net.width[0]);
-}
-
-static size_t targets_size(const ct_model *m) {
-  return ct_pack_size(m->plan->batch, m->net.width[m->net.layers]);
-}
-
-uint64_t ct_model_batch_size(const ct_model *m) {
-  return m && m->handle.live && m->plan ? inputs_size(m) + targets_size(m) : 0;
-}
+/* ---- Batches ------------------------------------------------------------------------------- */
 
 /* A live model that ct_model_training() has prepared. */
 static int check_prepared(const ct_model *m) {
@@ -162,77 +185,186 @@ static int check_prepared(const ct_model *m) {
                  "the model has not been prepared for training: ct_model_training() does that");
 }
 
-int ct_model_batch_write(ct_model *m, uint64_t addr, const float *x, const uint32_t *labels) {
+static int check_batch(const ct_batch *b) {
+  return ct_check_handle(b ? &b->handle : NULL, "batch");
+}
+
+/* CT_OK, or CT_ERR_BUSY: what the device has completed meanwhile counts. */
+static int check_idle(const ct_batch *b, const char *what) {
+  const int err = b->in_flight ? ct_poll(b->dev) : CT_OK;
+  if (err || !b->in_flight) return err;
+  return ct_fail(b->dev, CT_ERR_BUSY, "a step on the batch is in flight: it can be %s afterwards",
+                 what);
+}
+
+static size_t inputs_size(const ct_batch *b) {
+  return ct_pack_size(b->plan->batch, b->in);
+}
+
+static size_t batch_size(const ct_batch *b) {
+  return inputs_size(b) + ct_pack_size(b->plan->batch, b->classes);
+}
+
+static void release_batch(ct_batch *b) {
+  if (--b->refs) return;
+  ct_heap_free(&b->dev->data, b->at);
+  release(b->plan);
+  b->plan = NULL;
+  ct_handle_bury(&b->handle);
+}
+
+int ct_batch_create(ct_model *m, ct_batch **batch) {
+  if (batch) *batch = NULL;
   int err = check_prepared(m);
   if (err) return err;
-  CT_NEED(m->dev, x);
-  CT_NEED(m->dev, labels);
-  const size_t rows = m->plan->batch, in = m->net.width[0], classes = m->net.width[m->net.layers];
-  for (size_t i = 0; i < rows; ++i)
-    if (labels[i] >= classes)
-      return ct_fail(m->dev, CT_ERR_ARG, "label %u of row %zu: the model has %zu classes",
-                     labels[i], i, classes);
-  const size_t size = inputs_size(m) + targets_size(m);
-  float *y = calloc(rows * classes + 1, sizeof *y);
-  uint8_t *packed = malloc(size);
-  err = CT_ERR_MEMORY;
-  if (y && packed) {
+  CT_NEED(m->dev, batch);
+  ct_batch *b = calloc(1, sizeof *b);
+  if (!b) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for a batch");
+  b->dev = m->dev;
+  b->plan = m->plan;
+  b->in = m->net.width[0];
+  b->classes = m->net.width[m->net.layers];
+  b->refs = 1;
+  err = ct_mem_alloc(m->dev, batch_size(b) + CT_UNIT, &b->at);
+  if (err) {
+    free(b);
+    return err;
+  }
+  b->loss = b->at + batch_size(b);
+  ++b->plan->refs;
+  ct_handle_open(&b->handle, m->dev);
+  *batch = b;
+  return CT_OK;
+}
+
+void ct_batch_free(ct_batch *b) {
+  if (b && ct_handle_close(&b->handle, "batch")) release_batch(b);
+}
+
+static int write_batch(ct_batch *b, const float *x, const uint32_t *labels) {
+  const size_t rows = b->plan->batch;
+  float *y = calloc(rows * b->classes + 1, sizeof *y);
+  uint8_t *packed = malloc(batch_size(b));
+  int err = y && packed ? CT_OK : ct_fail(b->dev, CT_ERR_MEMORY, "no memory for a batch");
+  if (!err) {
     for (size_t i = 0; i < rows; ++i)
-      y[i * classes + labels[i]] = 1.0f;
-    ct_pack(x, rows, in, in, CT_SQUARE, packed);
-    ct_pack(y, rows, classes, classes, CT_SQUARE, packed + inputs_size(m));
-    err = ct_mem_write(m->dev, addr, packed, size);
-  } else {
-    ct_fail(m->dev, err, "no memory for a batch");
+      y[i * b->classes + labels[i]] = 1.0f;
+    ct_pack(x, rows, b->in, b->in, CT_SQUARE, packed);
+    ct_pack(y, rows, b->classes, b->classes, CT_SQUARE, packed + inputs_size(b));
+    b->written = false; /* if this fails, it is neither this nor what it was */
+    err = ct_mem_write(b->dev, b->at, packed, batch_size(b));
+    b->written = !err;
   }
   free(y);
   free(packed);
   return err;
 }
 
+int ct_batch_write(ct_batch *b, const float *x, const uint32_t *labels) {
+  int err = check_batch(b);
+  if (err) return err;
+  CT_NEED(b->dev, x);
+  CT_NEED(b->dev, labels);
+  for (uint32_t i = 0; i < b->plan->batch; ++i)
+    if (labels[i] >= b->classes)
+      return ct_fail(b->dev, CT_ERR_ARG, "label %u of row %u: the model has %u classes", labels[i],
+                     i, b->classes);
+  err = check_idle(b, "written");
+  return err ? err : write_batch(b, x, labels);
+}
+
+int ct_batch_loss(ct_batch *b, float *loss) {
+  int err = check_batch(b);
+  if (err) return err;
+  CT_NEED(b->dev, loss);
+  err = check_idle(b, "read");
+  if (err) return err;
+  if (!b->stepped)
+    return ct_fail(b->dev, CT_ERR_ARG, "no step on the batch has been submitted: it has no loss");
+  if (b->outcome)
+    return ct_fail(b->dev, b->outcome, "the last step on the batch has no loss: %s",
+                   ct_strerror(b->outcome));
+  float sum = 0;
+  err = ct_mem_read(b->dev, b->loss, &sum, sizeof sum);
+  if (!err) *loss = ct_divide(sum, b->plan->batch);
+  return err;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------- */
+
 static void step_ended(void *arg, const struct ct_event *event) {
-  struct ct_plan *p = arg;
-  if (p->model && !event->error) ++p->model->steps;
-  release(p);
+  ct_batch *b = arg;
+  ct_weights *live = b->live;
+  --b->in_flight;
+  b->outcome = event->error;
+  if (live->model && !event->error) ++live->model->steps;
+  ct_weights_drop(live, CT_WEIGHTS_WRITTEN);
+  release_batch(b);
 }
 
 /* The rates are arguments of the step's jobs. */
-static void put_rates(struct ct_job *job, const struct ct_rates *rates) {
-  job->args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
-  job->args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
-  job->args[CT_TRAIN_WD - 1] = ct_bits_of(rates->weight_decay);
+static struct ct_job step_job(const ct_batch *b, const ct_weights *live,
+                              const struct ct_rates *rates) {
+  struct ct_job job = {.user = NULL};
+  job.args[CT_TRAIN_X - 1] = ct_units_of(b->at);
+  job.args[CT_TRAIN_Y - 1] = ct_units_of(b->at + inputs_size(b));
+  job.args[CT_TRAIN_IMAGE - 1] = ct_units_of(live->image);
+  job.args[CT_TRAIN_STATE - 1] = ct_units_of(live->state);
+  job.args[CT_TRAIN_LOSS - 1] = ct_units_of(b->loss);
+  job.args[CT_TRAIN_WORK - 1] = ct_units_of(b->plan->work);
+  job.args[CT_TRAIN_INV - 1] = ct_bits_of(ct_divide(1.0f, b->plan->batch));
+  job.args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
+  job.args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
+  job.args[CT_TRAIN_WD - 1] = ct_bits_of(rates->weight_decay);
+  return job;
 }
 
-int ct_model_step_submit(ct_model *m, uint64_t batch_addr, uint64_t loss_addr,
-                         const struct ct_rates *rates, void *user, uint64_t *tag) {
-  int err = check_prepared(m);
-  if (!err && rates) err = check_rates(m, rates);
-  if (!err) err = ct_check_range(m->dev, "the batch", batch_addr, ct_model_batch_size(m));
-  if (!err) err = ct_check_range(m->dev, "the loss", loss_addr, CT_UNIT);
+static int check_step(ct_model *m, const struct ct_step *step) {
+  int err = ct_check_reserved(m->dev, "ct_step", step->reserved,
+                              sizeof step->reserved / sizeof *step->reserved);
+  const ct_batch *b = step->batch;
   if (err) return err;
-  struct ct_plan *p = m->plan;
-  struct ct_job job = {.user = user}, jobs[CT_TRAIN_JOBS];
-  job.args[CT_TRAIN_X - 1] = ct_units_of(batch_addr);
-  job.args[CT_TRAIN_Y - 1] = ct_units_of(batch_addr + inputs_size(m));
-  job.args[CT_TRAIN_IMAGE - 1] = ct_units_of(m->image);
-  job.args[CT_TRAIN_STATE - 1] = ct_units_of(m->state);
-  job.args[CT_TRAIN_LOSS - 1] = ct_units_of(loss_addr);
-  job.args[CT_TRAIN_INV - 1] = ct_bits_of(ct_divide(1.0f, p->batch));
-  put_rates(&job, rates ? rates : &m->training.rates);
-  for (int i = 0; i < p->jobs; ++i) {
+  if (!b) return ct_fail(m->dev, CT_ERR_ARG, "the step's batch is NULL");
+  if (b->handle.dev != m->dev)
+    return ct_fail(m->dev, CT_ERR_ARG, "the batch belongs to another device");
+  err = check_batch(b);
+  if (!err && step->rates) err = check_rates(m, step->rates);
+  if (err) return err;
+  if (b->plan->model != m) return ct_fail(m->dev, CT_ERR_ARG, "the batch belongs to another model");
+  if (!b->written) return ct_fail(m->dev, CT_ERR_ARG, "the batch has not been written");
+  ct_weights *live = NULL;
+  return ct_weights_find(m, CT_WEIGHTS_WRITTEN, &live);
+}
+
+int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag) {
+  int err = check_prepared(m);
+  if (err) return err;
+  CT_NEED(m->dev, step);
+  err = check_step(m, step);
+  if (err) return err;
+  ct_batch *b = step->batch;
+  struct ct_job job = step_job(b, m->live, step->rates ? step->rates : &m->training.rates);
+  struct ct_job *jobs = b->plan->job;
+  job.user = step->user;
+  for (size_t i = 0; i < b->plan->jobs; ++i) {
     jobs[i] = job;
-    jobs[i].program = p->step[i];
+    jobs[i].program = b->plan->step[i];
   }
   const struct ct_work work = {.queue = CT_TRAINING,
                                .kind = CT_EVENT_STEP,
                                .job = jobs,
-                               .jobs = (unsigned)p->jobs,
+                               .jobs = (unsigned)b->plan->jobs,
                                .cycle = CT_NO_CYCLE,
                                .done = step_ended,
-                               .arg = p};
+                               .arg = b};
   err = ct_submit_work(m->dev, &work, tag);
-  if (!err) ++p->refs;
-  return err;
+  if (err) return err;
+  b->stepped = true;
+  b->live = m->live;
+  ++b->in_flight;
+  ++b->refs;
+  ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
+  return CT_OK;
 }
 
 int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *loss) {
@@ -240,15 +372,13 @@ int ct_model_step(ct_model *m, const float *x, const uint32_t *labels, float *lo
   if (err) return err;
   CT_NEED(m->dev, x);
   CT_NEED(m->dev, labels);
-  uint64_t at = 0, tag = 0;
-  float sum = 0;
-  err = ct_mem_alloc(m->dev, ct_model_batch_size(m) + CT_UNIT, &at);
-  const uint64_t loss_at = at + ct_model_batch_size(m);
-  if (!err) err = ct_model_batch_write(m, at, x, labels);
-  if (!err) err = ct_model_step_submit(m, at, loss_at, NULL, NULL, &tag);
+  uint64_t tag = 0;
+  struct ct_step step = {.batch = NULL};
+  err = ct_batch_create(m, &step.batch);
+  if (!err) err = ct_batch_write(step.batch, x, labels);
+  if (!err) err = ct_model_step_submit(m, &step, &tag);
   if (!err) err = ct_finish(m->dev, tag, NULL);
-  if (!err) err = ct_mem_read(m->dev, loss_at, &sum, sizeof sum);
-  if (!err && loss) *loss = ct_divide(sum, m->plan->batch);
-  if (at && err != CT_ERR_DEVICE) ct_heap_free(&m->dev->data, at);
+  if (!err && loss) err = ct_batch_loss(step.batch, loss);
+  ct_batch_free(step.batch);
   return err;
 }

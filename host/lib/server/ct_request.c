@@ -76,6 +76,7 @@ static size_t in_device(const struct ct_requests *q) {
 static void report(struct ct_request_slot *r) {
   struct ct_service *service = &r->server->service;
   if (!r->trial) {
+    ct_request_drop(&r->request, 1, r->event.error);
     ct_event_put(r->server->dev, &r->event);
     return;
   }
@@ -160,7 +161,7 @@ static void end_request(ct_device *dev, struct ct_request_slot *r, uint32_t stat
   q->ticket[(q->ticket_first + q->tickets++) % CT_REQ_PLACES] = r->ticket;
   q->unpopped = r->number;
   --r->server->in_device;
-  if (r->seq < r->server->before) --r->server->old;
+  ct_server_passed(r->server, r->seq);
 }
 
 static int pop(ct_device *dev) {
@@ -333,20 +334,19 @@ static int feed(ct_device *dev) {
 
 /* ---- Calls --------------------------------------------------------------------------------- */
 
-/* A request of a server: an input and an output in what the device may read and write. */
-static int check_request(ct_server *s, const struct ct_request *request, const char *call) {
-  int err = ct_check_handle(s ? &s->handle : NULL, "server");
-  if (err || !s) return err;
-  if (!s->model) return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
-  CT_NEED_OF(s->dev, call, request);
-  err = ct_check_reserved(s->dev, "ct_request", request->reserved,
-                          sizeof request->reserved / sizeof *request->reserved);
+/* A request of a server has one row, and its weights are the server's. */
+static int check_request(ct_server *s, const struct ct_request *request) {
+  int err = ct_check_server(s);
   if (err) return err;
-  err =
-      ct_check_range(s->dev, "the input", request->input, ct_pack_row_size(s->model->net.width[0]));
-  return err ? err
-             : ct_check_range(s->dev, "the output", request->output,
-                              ct_model_answer_size(s->model));
+  if (!request) return ct_fail(s->dev, CT_ERR_ARG, "ct_server_push(): request is NULL");
+  if (request->count > 1)
+    return ct_fail(s->dev, CT_ERR_ARG, "a request of a server has one row, not %u", request->count);
+  if (request->weights)
+    return ct_fail(s->dev, CT_ERR_ARG,
+                   "a request of a server names no weights: ct_server_set_weights() does");
+  if (request->queue != CT_INFERENCE)
+    return ct_fail(s->dev, CT_ERR_ARG, "requests of a server go to the inference queue");
+  return ct_request_check(s->dev, &s->model->net, request, 1);
 }
 
 /* Takes a slot for a request; NULL: there is none. */
@@ -356,8 +356,7 @@ static struct ct_request_slot *fill_slot(ct_server *s, const struct ct_request *
   if (!r) return NULL;
   r->server = s;
   r->trial = false;
-  r->input = (uint32_t)(request->input / CT_UNIT);
-  r->output = (uint32_t)(request->output / CT_UNIT);
+  r->request = *request;
   r->deadline = request->deadline;
   r->arrival = 0;
   r->number += CT_REQUESTS;
@@ -376,16 +375,19 @@ static int no_slot(ct_device *dev) {
   return ct_fail(dev, CT_ERR_FULL, "%d requests are under way; wait for some first", CT_REQUESTS);
 }
 
-static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycle, uint64_t *tag,
-                   const char *call) {
-  int err = check_request(s, request, call);
+int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
+  int err = check_request(s, request);
   if (err) return err;
   struct ct_requests *q = ct_requests_of(s->dev);
   if (!q->list[CT_REQUEST_FREE].count) return no_slot(s->dev);
   err = ct_event_expect(s->dev, CT_INFERENCE);
   if (err) return err;
   ct_service_warn(s, request->deadline);
+  const uint64_t cycle = request->cycle ? request->cycle : CT_NO_CYCLE;
   struct ct_request_slot *r = fill_slot(s, request, cycle);
+  r->input = ct_units_of(ct_request_row(request, 0));
+  r->output = ct_units_of(ct_request_answer(request));
+  ct_request_take(request, 1);
   move(q, r, CT_REQUEST_HOST);
   if (tag) *tag = r->event.tag;
   ct_show_outstanding(s->dev);
@@ -400,24 +402,17 @@ static int push_at(ct_server *s, const struct ct_request *request, uint64_t cycl
 
 int ct_requests_try(ct_server *s, uint64_t input, uint64_t output, uint32_t n) {
   struct ct_requests *q = ct_requests_of(s->dev);
-  const struct ct_request request = {.input = input, .output = output, .deadline = 1};
+  const struct ct_request request = {.deadline = 1};
   if (q->list[CT_REQUEST_FREE].count < n) return no_slot(s->dev);
   for (uint32_t i = 0; i < n; ++i) {
     struct ct_request_slot *r = fill_slot(s, &request, CT_NO_CYCLE);
     r->trial = true;
+    r->input = ct_units_of(input);
+    r->output = ct_units_of(output);
     ++s->service.trials;
     move_to_front(q, r, CT_REQUEST_HOST);
   }
   return feed(s->dev);
-}
-
-int ct_server_push_at(ct_server *s, const struct ct_request *request, uint64_t cycle,
-                      uint64_t *tag) {
-  return push_at(s, request, cycle, tag, __func__);
-}
-
-int ct_server_push(ct_server *s, const struct ct_request *request, uint64_t *tag) {
-  return push_at(s, request, CT_NO_CYCLE, tag, __func__);
 }
 
 /* ---- What the queues tell, and ask ---------------------------------------------------------- */
@@ -480,6 +475,9 @@ static void completed(ct_device *dev, enum ct_queue queue) {
 
 static void closing(ct_device *dev) {
   struct ct_queues *queues = dev->queues;
+  struct ct_requests *q = ct_requests_of(dev);
+  for (uint32_t i = 0; i < CT_REQUESTS; ++i)
+    if (q->slot[i].state != CT_REQUEST_FREE) ct_request_drop(&q->slot[i].request, 1, CT_ERR_CLOSED);
   ct_servers_close(dev);
   free(queues->above);
   queues->above = NULL;

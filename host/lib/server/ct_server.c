@@ -18,10 +18,6 @@
 
 /* ---- The model's words --------------------------------------------------------------------- */
 
-static uint32_t units(uint64_t addr) {
-  return (uint32_t)(addr / CT_UNIT);
-}
-
 int ct_server_write_words(ct_server *s, uint32_t word, const uint32_t *value, unsigned count) {
   int err = ct_reg_write(s->dev, CT_REG_MODEL_ADDR, s->number * CT_MODEL_WORDS + word);
   for (unsigned i = 0; i < count && !err; ++i)
@@ -32,48 +28,70 @@ int ct_server_write_words(ct_server *s, uint32_t word, const uint32_t *value, un
 /* What the batches go by that are formed from now on. Nothing has to be waited for: the device
  * forms a batch, its descriptor included, and commits in one piece each, so these words go to the
  * copy that no batch reads. */
-static int write_descriptor(ct_server *s, uint64_t image, uint32_t version, bool kept) {
+static int write_descriptor(ct_server *s, const ct_weights *weights, bool kept) {
   const ct_program *program = kept ? s->resident : s->program;
   uint32_t desc[CT_DESC_BYTES / 4] = {0};
-  desc[CT_DESC_VERSION] = version;
-  desc[CT_DESC_PROG] = units(program->addr);
+  desc[CT_DESC_VERSION] = weights->version;
+  desc[CT_DESC_PROG] = ct_units_of(program->addr);
   desc[CT_DESC_NCMDS] = program->count;
   desc[CT_DESC_WATCHDOG] = s->how.watchdog;
   /* A batch reads an image and its rows; the job before it writes answers. */
   desc[CT_DESC_FLAGS] = CT_JOB_OVERLAP;
-  desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = units(image);
+  desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = ct_units_of(weights->image);
   int err = ct_server_write_words(s, 0, desc, CT_DESC_BYTES / 4);
   return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
 }
 
-/* The requests in the device now may use another version than the present one. */
-static void mark_old(ct_server *s) {
-  s->before = ct_requests_of(s->dev)->handed;
-  s->old = s->in_device;
+/* Lets go of outgoing weights that no batch can use any more; all: of every one. */
+static void let_go(ct_server *s, bool all) {
+  for (struct ct_outgoing **at = &s->outgoing, *o; (o = *at);) {
+    if (!all && (o->open || o->old)) {
+      at = &o->next;
+      continue;
+    }
+    *at = o->next;
+    ct_weights_drop(o->weights, CT_WEIGHTS_READ);
+    free(o);
+  }
+}
+
+/* The device surely has what is said here: open changes are over, too. */
+static void close_changes(ct_server *s) {
+  for (struct ct_outgoing *o = s->outgoing; o; o = o->next) {
+    if (!o->open) continue;
+    o->open = false;
+    o->before = ct_requests_of(s->dev)->handed;
+    o->old = s->in_device;
+  }
+  let_go(s, false);
+}
+
+void ct_server_passed(ct_server *s, uint64_t seq) {
+  for (struct ct_outgoing *o = s->outgoing; o; o = o->next)
+    if (!o->open && seq < o->before) --o->old;
+  let_go(s, false);
 }
 
 /* Writes the descriptor. If that fails, it may have taken effect all the same: the server is unsure
  * and stays with what it had, of which the device is told again when it is looked at. */
-static int tell(ct_server *s, uint64_t image, uint32_t version, bool kept) {
-  const bool was_unsure = s->unsure;
+static int tell(ct_server *s, ct_weights *weights, bool kept) {
   int err = ct_requests_sure(s->dev); /* it counts as one in the device, or not */
   s->unsure = true;
-  if (!err) err = write_descriptor(s, image, version, kept);
+  if (!err) err = write_descriptor(s, weights, kept);
   if (err) {
     ct_show_outstanding(s->dev);
     return err;
   }
   s->unsure = false;
-  s->image = image;
-  s->version = version;
+  s->weights = weights;
   s->kept = kept;
   s->load_seq = ct_requests_of(s->dev)->handed;
-  if (was_unsure) mark_old(s);
+  close_changes(s);
   return CT_OK;
 }
 
 static int set_kept(ct_server *s, bool kept) {
-  return tell(s, s->image, s->version, kept);
+  return tell(s, s->weights, kept);
 }
 
 /* ---- Weights that stay --------------------------------------------------------------------- */
@@ -159,7 +177,7 @@ int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_event *event) {
   if (!s->resident || !event->batch || s->ending || s->unsure) return CT_OK;
   if (s->kept == (event->error == CT_OK)) return CT_OK;
   if (s->kept) return set_kept(s, false);
-  const bool loaded = event->version == s->version && seq >= s->load_seq &&
+  const bool loaded = event->version == s->weights->version && seq >= s->load_seq &&
                       seq >= ct_requests_of(s->dev)->idle && ct_queue_is_idle(s->dev, CT_INFERENCE);
   return loaded ? set_kept(s, true) : CT_OK;
 }
@@ -173,40 +191,28 @@ int ct_servers_unpin(ct_device *dev) {
   return err;
 }
 
-/* ---- Versions ------------------------------------------------------------------------------ */
+/* ---- Weights ------------------------------------------------------------------------------- */
 
-/* From the next batch on, this version. On failure the server stays with the one before, but
- * batches may use either until the device is looked at without an error; see settle(). */
-static int commit(void *self, uint64_t image, uint32_t version) {
-  ct_server *s = self;
-  const int err = tell(s, image, version, false);
-  if (!err) mark_old(s);
-  return err;
-}
-
-/* Waits until no request can use another version than the present one, whether it was there before
- * or its commit failed; as long as a blocking call may. */
-static int settle(void *self) {
-  ct_server *s = self;
-  struct ct_patience p = ct_patience(CT_NO_CYCLE, s->dev->timeout_ms);
-  int err = ct_poll(s->dev);
-  while (!err && s->old) {
-    err = ct_wait_more(s->dev, &p, "request");
-    if (!err) err = ct_poll(s->dev);
-  }
-  return err;
-}
-
-static int check_server(const ct_server *s) {
+int ct_check_server(const ct_server *s) {
   const int err = ct_check_handle(s ? &s->handle : NULL, "server");
   if (err || !s || s->model) return err;
   return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
 }
 
-int ct_server_publish(ct_server *s, uint64_t image, uint32_t version) {
-  int err = check_server(s);
-  if (!err) err = ct_check_range(s->dev, "the version", image, ct_model_image_bytes(s->model));
-  return err ? err : commit(s, image, version);
+/* Both stay until it is known that no batch uses the one or the other. */
+int ct_server_set_weights(ct_server *s, ct_weights *weights) {
+  int err = ct_check_server(s);
+  if (!err) err = ct_weights_find(s->model, CT_WEIGHTS_READ, &weights);
+  if (err) return err;
+  struct ct_outgoing *o = calloc(1, sizeof *o);
+  if (!o) return ct_fail(s->dev, CT_ERR_MEMORY, "the host has no memory left");
+  ct_weights *before = s->weights;
+  ct_weights_take(weights, CT_WEIGHTS_READ);
+  *o = (struct ct_outgoing){.weights = before, .open = true, .next = s->outgoing};
+  s->outgoing = o;
+  err = tell(s, weights, false);
+  if (err) o->weights = weights; /* which may be in use; those before stay */
+  return err;
 }
 
 static bool owes(const ct_server *s) {
@@ -312,12 +318,14 @@ int ct_server_quiet(ct_server *s) {
   const int err = end(s);
   if (err) return err;
   s->unloaded = false;
-  return tell(s, s->image, s->version, false);
+  return tell(s, s->weights, false);
 }
 
 /* Gives back what batches used. */
 static void give_back(ct_server *s) {
   struct ct_requests *q = ct_requests_of(s->dev);
+  let_go(s, true);
+  ct_weights_drop(s->weights, CT_WEIGHTS_READ);
   ct_service_close(s);
   ct_program_free(s->program);
   ct_program_free(s->resident);
@@ -325,20 +333,17 @@ static void give_back(ct_server *s) {
 }
 
 /* A batch has not ended: the device may still use what belongs to the server, so that all of it
- * stays as it is, with the model's memory, until the batch's last record has come. */
+ * stays as it is, with the weights, until the batch's last record has come. */
 static void leave(ct_server *s) {
   ct_log(s->dev, CT_LOG_WARNING,
          "a batch of a model that is not served any more does not end; what it uses stays until it "
          "does, or the device is closed");
-  s->left = s->model;
-  ++s->model->left;
+  s->left = true;
 }
 
 static void end_left(ct_server *s) {
-  ct_model *m = s->left;
-  s->left = NULL;
+  s->left = false;
   give_back(s);
-  ct_model_left_ended(m);
   if (!s->handle.live) ct_handle_bury(&s->handle);
 }
 
@@ -363,7 +368,7 @@ void ct_servers_close(ct_device *dev) {
 }
 
 /* Ends serving, because the model is freed. If a batch cannot be ended, the server is left behind:
- * it keeps its number, its programs and its part of the scratchpad, and model->left counts it. */
+ * it keeps its number, its programs and its part of the scratchpad, and its weights. */
 static void end_serving(void *self) {
   ct_server *s = self;
   if (!s->model) return;
@@ -404,9 +409,6 @@ static int check_model(ct_model *m) {
                    "ct_model_infer_submit()");
   if (m->follower)
     return ct_fail(m->dev, CT_ERR_ARG, "the model is being served already: a model has one server");
-  if (!m->version)
-    return ct_fail(m->dev, CT_ERR_ARG,
-                   "no version of the model is served yet: ct_model_serve() makes one");
   return CT_OK;
 }
 
@@ -423,7 +425,7 @@ static int find_number(ct_device *dev, unsigned *number) {
 /* Loads the model, and learns what its batches take. Jobs of the ring that are under way may use
  * all of the scratchpad. */
 static int load(ct_server *s) {
-  int err = tell(s, s->model->served[s->model->at], s->model->version, false);
+  int err = tell(s, s->weights, false);
   if (!err) err = ct_service_measure(s);
   if (err == CT_ERR_TIMEOUT)
     return ct_fail(s->dev, err,
@@ -432,7 +434,7 @@ static int load(ct_server *s) {
   return err ? err : ct_service_begin(s);
 }
 
-static const struct ct_model_follower follower = {commit, settle, end_serving};
+static const struct ct_model_follower follower = {end_serving};
 
 static int check_deadline(const ct_server *s) {
   const uint32_t least = ct_service_least(s);
@@ -457,7 +459,8 @@ static void fail(ct_server *s) {
   if (!s->left) ct_handle_bury(&s->handle);
 }
 
-int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **server) {
+int ct_server_create(ct_model *m, ct_weights *weights, const struct ct_serving *how,
+                     ct_server **server) {
   static const struct ct_serving at_once;
   unsigned number = 0;
   if (server) *server = NULL;
@@ -466,6 +469,7 @@ int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **serv
   CT_NEED(m->dev, server);
   err = check_model(m);
   if (!err && how) err = check_serving(m->dev, how);
+  if (!err) err = ct_weights_find(m, CT_WEIGHTS_READ, &weights);
   if (!err) err = find_number(m->dev, &number);
   if (err) return err;
   ct_server *s = calloc(1, sizeof *s);
@@ -475,6 +479,8 @@ int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **serv
   s->model = m;
   s->how = how ? *how : at_once;
   s->number = number;
+  s->weights = weights;
+  ct_weights_take(weights, CT_WEIGHTS_READ);
   err = make_programs(s);
   if (!err) {
     ct_requests_of(s->dev)->server[number] = s;
@@ -492,12 +498,12 @@ int ct_server_create(ct_model *m, const struct ct_serving *how, ct_server **serv
 }
 
 int ct_server_info(const ct_server *s, struct ct_server_info *info) {
-  const int err = check_server(s);
+  const int err = ct_check_server(s);
   if (err) return err;
   CT_NEED(s->dev, info);
   memset(info, 0, sizeof *info);
   info->serving = s->how;
-  info->version = s->version;
+  info->version = s->weights->version;
   info->waiting = s->in_host + s->in_device;
   info->pinned_words = s->pin_words;
   info->margin = s->how.batching == CT_BATCHING_ADAPTIVE ? s->service.margin : s->how.margin;

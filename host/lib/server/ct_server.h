@@ -38,6 +38,7 @@ struct ct_request_slot {
   ct_server *server;
   bool trial;                       /* the library's own: it has no event */
   uint32_t input, output, deadline; /* units, cycles */
+  struct ct_request request;        /* of others: what it uses until it is over */
   uint8_t ticket;
   uint64_t seq;       /* in the order in which requests were handed over */
   uint64_t pushed_at; /* cycle it is scheduled for; 0: it was pushed at once */
@@ -81,18 +82,29 @@ struct ct_service {
   uint32_t longest;              /* of the last batches */
   uint32_t margin;               /* what the device was told */
   uint64_t last;                 /* start of the batch that was seen last */
-  bool warned;                   /* of a deadline that may not hold */
+  bool warned, told;             /* of a deadline that cannot hold, or may not */
   bool trying;                   /* batches of its own are under way: */
   unsigned trials;               /* requests without a record */
   struct ct_event trial;         /* what became of the last one */
   uint64_t memory, answer_at;    /* that they use; 0: none */
 };
 
+/* Weights that batches may still use although others are served: until the requests that were in
+ * the device at the change have their records. `open`: the change has failed, but may have taken
+ * effect, and those requests are counted when the next one succeeds. */
+struct ct_outgoing {
+  ct_weights *weights;
+  struct ct_outgoing *next;
+  uint64_t before; /* requests handed over before the change */
+  size_t old;      /* of those, without a record */
+  bool open;
+};
+
 struct ct_server {
   struct ct_handle handle; /* first */
   ct_device *dev;
   ct_model *model; /* NULL: not served any more */
-  ct_model *left;  /* was its model; a batch has not ended, so that all of it stays */
+  bool left;       /* it has ended, but a batch has not, so that all of it stays */
   struct ct_serving how;
   unsigned number;            /* of the device's model */
   ct_program *program;        /* loads its weights */
@@ -102,10 +114,8 @@ struct ct_server {
   bool kept;                  /* batches find the weights */
   bool unsure;                /* the device may have what it was told last, or what is said here */
   uint64_t load_seq;          /* requests from here on have loaded them */
-  uint64_t image;             /* being served */
-  uint32_t version;
-  uint64_t before; /* requests that the last change of versions found in the device */
-  size_t old;      /* of those, without a record */
+  ct_weights *weights;        /* being served */
+  struct ct_outgoing *outgoing;
   size_t in_device, in_host;
   struct ct_service service;
   bool ending, unloaded;
@@ -131,6 +141,12 @@ int ct_requests_try(ct_server *server, uint64_t input, uint64_t output, uint32_t
 void ct_requests_give_up(ct_server *server, uint32_t code);
 
 /* ---- ct_server.c ---- */
+
+/* CT_OK, or an error with a sentence: NULL, freed before, or its model was. */
+int ct_check_server(const ct_server *server);
+
+/* The request with that number in the order of handing over has left the device. */
+void ct_server_passed(ct_server *server, uint64_t seq);
 
 /* A record of the server's request has come. */
 int ct_server_saw(ct_server *server, uint64_t seq, const struct ct_event *event);

@@ -70,16 +70,25 @@ static void settle_table(ct_server *s) {
 
 /* ---- The margin ---------------------------------------------------------------------------- */
 
+/* The longest batch of all servers. */
+static uint32_t longest_of_all(const ct_device *dev) {
+  uint32_t most = 0;
+  for (unsigned i = 0; i < CT_MODELS; ++i) {
+    const ct_server *s = ct_requests_of(dev)->server[i];
+    if (s && s->service.longest > most) most = s->service.longest;
+  }
+  return most;
+}
+
+/* A server whose batches nobody has seen counts as the longest. */
 static uint32_t reckon(const ct_server *s) {
   const struct ct_service *v = &s->service;
-  uint64_t most = v->longest, others = 0;
+  const uint32_t most = longest_of_all(s->dev);
+  uint64_t sum = UINT64_C(2) * most + v->loads + START;
   for (unsigned i = 0; i < CT_MODELS; ++i) {
     const ct_server *other = ct_requests_of(s->dev)->server[i];
-    if (!other || other == s) continue;
-    others += other->service.longest;
-    if (other->service.longest > most) most = other->service.longest;
+    if (other && other != s) sum += other->service.longest ? other->service.longest : most;
   }
-  uint64_t sum = 2 * most + others + v->loads + START;
   if (v->known) sum += v->cycles[largest(s) - 1] - v->cycles[0];
   if (ct_requests_of(s->dev)->trained) sum += v->training;
   return sum < MOST ? (uint32_t)sum : MOST;
@@ -109,8 +118,8 @@ int ct_services_poll(ct_device *dev) {
   look_at_training(dev);
   for (unsigned i = 0; i < CT_MODELS && !err; ++i) {
     ct_server *s = ct_requests_of(dev)->server[i];
-    if (!s || !s->model || s->ending || s->service.trying || !has_margin(s)) continue;
-    err = tell_margin(s);
+    if (!s || !s->model || s->ending || s->service.trying || !s->dev->info.has_clock) continue;
+    err = has_margin(s) ? tell_margin(s) : CT_OK;
     if (!err && s->service.untold)
       err = ct_server_write_words(s, CT_MODEL_SERVICE, s->service.cycles, CT_BATCH_MAX);
     if (!err) s->service.untold = false;
@@ -179,8 +188,10 @@ static int try_batches(ct_server *s) {
 static int open_memory(ct_server *s) {
   struct ct_service *v = &s->service;
   static const uint8_t zeros[4096];
-  const uint64_t row = (ct_pack_row_size(s->model->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
-  int err = ct_mem_alloc(s->dev, row + ct_model_answer_size(s->model), &v->memory);
+  const uint64_t row =
+      ((uint64_t)ct_pack_row_size(s->model->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
+  int err = ct_mem_alloc(
+      s->dev, row + (s->model->net.width[s->model->net.layers] + 3) / 4 * CT_UNIT, &v->memory);
   v->answer_at = row;
   for (uint64_t at = 0; at < row && !err; at += sizeof zeros) {
     const uint64_t left = row - at;
@@ -241,19 +252,20 @@ uint32_t ct_service_safe(const ct_server *s) {
 
 void ct_service_warn(ct_server *s, uint32_t deadline) {
   struct ct_service *v = &s->service;
-  if (!deadline || v->warned) return;
-  if (deadline < ct_service_least(s))
-    ct_log(
-        s->dev, CT_LOG_WARNING,
-        "a deadline of %u cycles cannot hold: a request alone takes %u; it is served all the same",
-        (unsigned)deadline, (unsigned)ct_service_least(s));
-  else if (s->how.batching == CT_BATCHING_ADAPTIVE && deadline < ct_service_safe(s))
-    ct_log(
-        s->dev, CT_LOG_INFO,
-        "a deadline of %u cycles leaves nothing to wait for: it may be missed when other batches "
-        "are in front; from %u cycles on it is not",
-        (unsigned)deadline, (unsigned)ct_service_safe(s));
-  else
-    return;
-  v->warned = true;
+  const uint32_t least = ct_service_least(s), safe = ct_service_safe(s);
+  const bool adaptive = s->how.batching == CT_BATCHING_ADAPTIVE;
+  if (!deadline) return;
+  if (deadline < least && !v->warned) {
+    v->warned = true;
+    ct_log(s->dev, CT_LOG_WARNING,
+           "a deadline of %u cycles cannot hold: a request alone takes %u; it is served all the "
+           "same",
+           (unsigned)deadline, (unsigned)least);
+  } else if (adaptive && deadline >= least && deadline < safe && !v->told) {
+    v->told = true;
+    ct_log(s->dev, CT_LOG_INFO,
+           "a deadline of %u cycles leaves nothing to wait for: it may be missed when other "
+           "batches are in front; from %u cycles on it is not",
+           (unsigned)deadline, (unsigned)safe);
+  }
 }

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inference by jobs: requests, and calls that wait for theirs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_model.h"
+#include "ct_num.h"
+
+/* The program for that many rows, made when it is first needed. */
+static int infer_program(ct_model *m, size_t rows) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  const struct ct_infer shape = {
+      .net = &m->net, .rows = (uint32_t)rows, .spm_words = ct_window_words(m->dev)};
+  struct ct_code code;
+  if (m->infer[rows - 1]) return CT_OK;
+  const int err = ct_prog_infer(&shape, &code, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
+  return ct_code_load(m->dev, &code, &m->infer[rows - 1]);
+}
+
+/* A request that is under way. */
+struct asked {
+  struct ct_request request;
+  uint32_t count;
+  enum ct_weights_use use;
+};
+
+static void answered(void *arg, const struct ct_event *event) {
+  struct asked *a = arg;
+  ct_weights_drop(a->request.weights, a->use);
+  ct_request_drop(&a->request, a->count, event->error);
+  free(a);
+}
+
+/* What a request for a job has and one for a server has not, and the other way round. */
+static int check_request(ct_model *m, const struct ct_request *r, struct asked *a) {
+  int err = ct_check_queue(m->dev, r->queue);
+  if (err) return err;
+  if (r->count > CT_INFER_ROWS_MAX)
+    return ct_fail(m->dev, CT_ERR_ARG, "a request has 1..%d rows, not %u", CT_INFER_ROWS_MAX,
+                   r->count);
+  if (r->deadline)
+    return ct_fail(m->dev, CT_ERR_ARG, "a job has no deadline: requests of a server have");
+  *a = (struct asked){.request = *r,
+                      .count = r->count ? r->count : 1,
+                      .use = r->queue == CT_TRAINING ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_READ};
+  err = ct_request_check(m->dev, &m->net, r, a->count);
+  if (!err) err = ct_weights_find(m, a->use, &a->request.weights);
+  return err ? err : infer_program(m, a->count);
+}
+
+static struct ct_job infer_job(const ct_model *m, const struct asked *a) {
+  const struct ct_request *r = &a->request;
+  struct ct_job job = {
+      .program = m->infer[a->count - 1], .version = r->weights->version, .user = r->user};
+  job.args[CT_INFER_IMAGE - 1] = ct_units_of(r->weights->image);
+  job.args[CT_INFER_OUT - 1] = ct_units_of(ct_request_answer(r));
+  /* A request reads weights and its rows; the request before it writes answers. */
+  if (r->queue == CT_INFERENCE) job.flags = CT_JOB_OVERLAP;
+  for (uint32_t i = 0; i < a->count; ++i)
+    job.args[CT_INFER_ROW - 1 + i] = ct_units_of(ct_request_row(r, i));
+  return job;
+}
+
+int ct_model_infer_submit(ct_model *m, const struct ct_request *request, uint64_t *tag) {
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, request);
+  struct asked *a = malloc(sizeof *a);
+  if (!a) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for a request");
+  err = check_request(m, request, a);
+  if (!err) {
+    const struct ct_job job = infer_job(m, a);
+    const struct ct_work work = {.queue = request->queue,
+                                 .kind = CT_EVENT_ANSWER,
+                                 .job = &job,
+                                 .jobs = 1,
+                                 .cycle = request->cycle ? request->cycle : CT_NO_CYCLE,
+                                 .done = answered,
+                                 .arg = a};
+    err = ct_submit_work(m->dev, &work, tag);
+  }
+  if (err) {
+    free(a);
+    return err;
+  }
+  ct_request_take(&a->request, a->count);
+  ct_weights_take(a->request.weights, a->use);
+  return CT_OK;
+}
+
+/* ---- Calls that wait ----------------------------------------------------------------------- */
+
+static uint32_t classes_of(const ct_model *m) {
+  return m->net.width[m->net.layers];
+}
+
+/* Whether so many rows of inputs and of answers can lie in the caller's memory. */
+static int check_rows(const ct_model *m, size_t rows) {
+  const size_t in = m->net.width[0], out = classes_of(m);
+  if (rows < SIZE_MAX / sizeof(float) / (in > out ? in : out)) return CT_OK;
+  return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
+}
+
+/* All rows through the handles of a request, which have room for some of them. Live weights are
+ * read behind the steps in flight. */
+static int infer_rows(ct_model *m, struct ct_request *r, const float *x, size_t rows,
+                      float *logits) {
+  const size_t in = m->net.width[0], out = classes_of(m);
+  int err = CT_OK;
+  for (size_t i = 0; i < rows && !err; i += CT_INFER_ROWS_MAX) {
+    const size_t n = rows - i < CT_INFER_ROWS_MAX ? rows - i : CT_INFER_ROWS_MAX;
+    uint64_t tag = 0;
+    r->count = (uint32_t)n;
+    r->queue =
+        m->live->writers && (!r->weights || r->weights == m->live) ? CT_TRAINING : CT_INFERENCE;
+    err = ct_rows_write(r->rows, 0, n, x + i * in);
+    if (!err) err = ct_model_infer_submit(m, r, &tag);
+    if (!err) err = ct_finish(m->dev, tag, NULL);
+    if (!err) err = ct_answers_read(r->answers, 0, n, logits + i * out);
+  }
+  return err;
+}
+
+int ct_model_infer(ct_model *m, ct_weights *weights, const float *x, size_t rows, float *logits) {
+  int err = ct_check_model(m);
+  if (err || rows == 0) return err;
+  CT_NEED(m->dev, x);
+  CT_NEED(m->dev, logits);
+  err = check_rows(m, rows);
+  if (err) return err;
+  const size_t room = rows < CT_INFER_ROWS_MAX ? rows : CT_INFER_ROWS_MAX;
+  struct ct_request r = {.weights = weights};
+  err = ct_rows_create(m, room, &r.rows);
+  if (!err) err = ct_answers_create(m, room, &r.answers);
+  if (!err) err = infer_rows(m, &r, x, rows, logits);
+  ct_rows_free(r.rows);
+  ct_answers_free(r.answers);
+  return err;
+}
+
+/* The first of the largest. */
+static size_t largest(const float *x, size_t n) {
+  size_t best = 0;
+  for (size_t i = 1; i < n; ++i)
+    if (ct_fp_gt(ct_bits_of(x[i]), ct_bits_of(x[best]))) best = i;
+  return best;
+}
+
+int ct_model_evaluate(ct_model *m, ct_weights *weights, const float *x, const uint32_t *labels,
+                      size_t rows, size_t *right) {
+  int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, right);
+  if (rows) CT_NEED(m->dev, x);
+  if (rows) CT_NEED(m->dev, labels);
+  const size_t classes = classes_of(m);
+  err = check_rows(m, rows);
+  if (err) return err;
+  float *logits = calloc(rows * classes + 1, sizeof *logits);
+  if (!logits) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
+  err = ct_model_infer(m, weights, x, rows, logits);
+  size_t hits = 0;
+  for (size_t r = 0; r < rows && !err; ++r)
+    hits += largest(logits + r * classes, classes) == labels[r];
+  if (!err) *right = hits;
+  free(logits);
+  return err;
+}
