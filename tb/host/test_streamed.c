@@ -180,7 +180,7 @@ static void same_results(const struct bed *b, const uint8_t *got, const uint8_t 
   assert_true(memcmp(want, b->bytes, (size_t)data_units(b) * 16) != 0);
 }
 
-/* The bytes of the step that keeps all in the scratchpad. That step's program may be too long; then
+/* The bytes of the step that keeps all in the scratchpad. It may not fit; then
  * those of a streamed step with other blocks and chunks, and false. */
 static bool check_same(ct_device *dev, struct bed *b, const struct ct_codes *codes,
                        uint32_t window) {
@@ -188,20 +188,16 @@ static bool check_same(ct_device *dev, struct bed *b, const struct ct_codes *cod
   assert_int_equal(ct_info(dev, &info), CT_OK);
   const struct ct_train shape = {
       .net = &b->net, .batch = b->batch, .spm_words = info.spm_words / 2};
-  struct ct_code resident[CT_TRAIN_JOBS];
-  const int jobs = ct_prog_train(&shape, resident, NULL);
   struct ct_codes other = {NULL, 0};
-  if (jobs < 0) make_streamed(b, window < 2048 ? 32768 : 400, &other);
-  uint8_t *want = jobs < 0 ? run_step(dev, b, other.job, other.count, &b->other)
-                           : run_step(dev, b, resident, (size_t)jobs, &b->other);
+  const bool resident = ct_prog_train(&shape, &other, NULL) == CT_OK;
+  if (!resident) make_streamed(b, window < 2048 ? 32768 : 400, &other);
+  uint8_t *want = run_step(dev, b, other.job, other.count, &b->other);
   uint8_t *got = run_step(dev, b, codes->job, codes->count, &b->cycles);
   same_results(b, got, want);
   free(want);
   free(got);
   ct_codes_free(&other);
-  for (int i = 0; i < jobs; ++i)
-    free(resident[i].cmd);
-  return jobs > 0;
+  return resident;
 }
 
 static struct ct_mlp draw_net(ct_rng *rng, uint32_t most) {

@@ -180,7 +180,8 @@ struct ct_info {
   uint32_t block;                             /* elements that share an exponent: 16 */
   uint32_t macs_per_cycle;                    /* multiply-accumulates of the array in a cycle */
   uint32_t spm_words;                         /* scratchpad words of 16 mantissas, an exponent */
-  uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only */
+  uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only; dram_bytes what
+                                               * can be used: at most 64 GiB less a MiB */
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
   bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */

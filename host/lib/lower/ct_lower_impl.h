@@ -57,11 +57,11 @@ struct ct_lower {
   struct ct_gen *gen;
   size_t gens, gen_room;
   struct ct_carriers carriers;
-  bool has_carriers, flat;
+  bool has_carriers, flat, one_job;
   size_t limit;
   enum ct_lower_fault fault;
   unsigned fault_nth;
-  uint64_t work;
+  uint64_t work, *count_work;
   int error;
   char why[256];
 };

@@ -218,10 +218,23 @@ static int add_job(struct ct_lower *l, struct ct_codes *codes, const struct ct_c
   return CT_OK;
 }
 
+static size_t too_long(struct ct_lower *l, const char *name, size_t needed) {
+  const char *part = l->one_job ? "" : "a loop of ";
+  if (needed)
+    ct_lower_fail(l, CT_ERR_NO_SPACE, "%sthe program for %s needs %zu commands, a device takes %zu",
+                  part, name, needed, l->limit);
+  else
+    ct_lower_fail(l, CT_ERR_NO_SPACE,
+                  "%sthe program for %s needs more registers or semaphores than there are", part,
+                  name);
+  return l->count;
+}
+
 /* The longest job from `from` on, as guesses go. Returns where the next one begins. */
 static size_t make_job(struct ct_lower *l, size_t from, const char *name, struct ct_codes *codes) {
   size_t to = cut_at(l, from, l->limit, l->count), needed = 0;
   struct ct_code code;
+  if (l->one_job && to < l->count) return too_long(l, name, l->count);
   for (;;) {
     try_job(l, from, to, &code, &needed);
     if (l->error) return l->count;
@@ -229,18 +242,7 @@ static size_t make_job(struct ct_lower *l, size_t from, const char *name, struct
     free(code.cmd);
     const size_t records = to - from, most = needed ? records * l->limit / needed : records / 2;
     const size_t shorter = cut_at(l, from, most < records ? most : records - 1, to);
-    if (shorter == to) {
-      if (needed)
-        ct_lower_fail(l, CT_ERR_NO_SPACE,
-                      "a loop of the program for %s needs %zu commands, a device takes %zu", name,
-                      needed, l->limit);
-      else
-        ct_lower_fail(l, CT_ERR_NO_SPACE,
-                      "a loop of the program for %s needs more registers or semaphores than there "
-                      "are",
-                      name);
-      return l->count;
-    }
+    if (shorter == to || l->one_job) return too_long(l, name, needed);
     to = shorter;
   }
   add_job(l, codes, &code);
@@ -259,6 +261,7 @@ int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes
     ct_why(why, err, "%s", l->why);
     ct_codes_free(codes);
   }
+  if (l->count_work) *l->count_work += l->work;
   ct_lower_drop(l);
   return err;
 }

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_infer_wide.h"
 #include "ct_prog.h"
 
 enum {
@@ -355,7 +356,10 @@ int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const stru
   if (!err && shape->rows > CT_INFER_ROWS_MAX)
     err =
         ct_why(why, CT_ERR_ARG, "a request has 1..%d rows, not %u", CT_INFER_ROWS_MAX, shape->rows);
-  if (!err) err = write_either(&f, shape, code, why, &wide);
+  if (err) return err;
+  err = write_either(&f, shape, code, why, &wide);
+  if (err == CT_ERR_NO_SPACE && !shape->pinned && !shape->resident)
+    return ct_infer_wide(shape, code, why);
   if (err || !shape->resident) return err;
   free(code->cmd);
   code->cmd = NULL;

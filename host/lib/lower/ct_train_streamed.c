@@ -241,22 +241,10 @@ int ct_prog_train_streamed(const struct ct_train *shape, struct ct_codes *codes,
 
 /* ---- One step or the other ----------------------------------------------------------------- */
 
-static int resident(const struct ct_train *shape, struct ct_codes *codes,
-                    const struct ct_why *why) {
-  *codes = (struct ct_codes){calloc(CT_TRAIN_JOBS, sizeof *codes->job), 0};
-  if (!codes->job) return ct_why(why, CT_ERR_MEMORY, "no memory for the programs of a step");
-  const int jobs = ct_prog_train(shape, codes->job, why);
-  if (jobs >= 0)
-    codes->count = (size_t)jobs;
-  else
-    ct_codes_free(codes);
-  return jobs < 0 ? jobs : CT_OK;
-}
-
 int ct_prog_step(const struct ct_train *shape, struct ct_codes *codes, uint64_t *work,
                  const struct ct_why *why) {
   *work = 0;
-  int err = resident(shape, codes, why);
+  int err = ct_prog_train(shape, codes, why);
   if (err != CT_ERR_NO_SPACE) return err;
   err = ct_prog_train_streamed(shape, codes, why);
   if (!err) *work = ct_train_streamed_units(shape);

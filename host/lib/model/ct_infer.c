@@ -103,15 +103,23 @@ static int check_rows(const ct_model *m, size_t rows) {
   return ct_fail(m->dev, CT_ERR_ARG, "%zu rows are more than this machine can address", rows);
 }
 
+/* How many of so many rows go together: fewer where the activations of all have no room. */
+static size_t rows_together(ct_model *m, size_t rows) {
+  size_t n = rows < CT_INFER_ROWS_MAX ? rows : CT_INFER_ROWS_MAX;
+  while (n > 1 && infer_program(m, n) == CT_ERR_NO_SPACE)
+    n /= 2;
+  return n;
+}
+
 /* All rows through the handles of a request, which have room for some of them. Live weights are
  * read behind the steps in flight. */
 static int infer_rows(ct_model *m, struct ct_request *r, const float *x, size_t rows,
                       float *logits) {
   const size_t in = m->net.width[0], out = classes_of(m);
   int err = CT_OK;
-  for (size_t i = 0; i < rows && !err; i += CT_INFER_ROWS_MAX) {
-    const size_t n = rows - i < CT_INFER_ROWS_MAX ? rows - i : CT_INFER_ROWS_MAX;
+  for (size_t i = 0, n; i < rows && !err; i += n) {
     uint64_t tag = 0;
+    n = rows_together(m, rows - i);
     r->count = (uint32_t)n;
     r->queue =
         m->live->writers && (!r->weights || r->weights == m->live) ? CT_TRAINING : CT_INFERENCE;

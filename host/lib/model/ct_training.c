@@ -57,6 +57,8 @@ static void free_programs(struct ct_plan *p) {
   for (size_t i = 0; i < p->jobs; ++i)
     ct_program_free(p->step[i]);
   p->jobs = 0;
+  free(p->step);
+  p->step = NULL;
 }
 
 static void free_plan(struct ct_plan *p) {
@@ -91,7 +93,7 @@ void ct_plans_end(ct_model *m) {
 }
 
 /* Loads the programs of a step and finds room for its workspace of so many units. */
-static int load_plan(struct ct_plan *p, const struct ct_codes *codes, uint64_t work) {
+static int load_plan(struct ct_plan *p, struct ct_codes *codes, uint64_t work) {
   p->step = calloc(codes->count, sizeof(ct_program *));
   p->job = calloc(codes->count, sizeof *p->job);
   if (!p->step || !p->job)
@@ -99,6 +101,7 @@ static int load_plan(struct ct_plan *p, const struct ct_codes *codes, uint64_t w
   int err = work ? ct_mem_alloc(p->dev, work * CT_UNIT, &p->work) : CT_OK;
   for (size_t i = 0; i < codes->count && !err; ++i) {
     err = ct_code_load(p->dev, &codes->job[i], &p->step[i]);
+    codes->job[i].cmd = NULL;
     if (!err) p->jobs = i + 1;
   }
   return err;
