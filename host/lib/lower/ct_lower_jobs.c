@@ -168,7 +168,9 @@ static void write_job(struct ct_sync *s, struct ct_code *code, size_t *needed) {
   const int count = ct_build_encode(&b, &code->cmd, needed);
   if (count >= 0) code->count = (size_t)count;
   if (count < 0 && count != CT_ERR_NO_SPACE)
-    ct_lower_fail(s->l, count, "the commands could not be written down");
+    ct_lower_fail(
+        s->l, count, "%s",
+        count == CT_ERR_MEMORY ? "out of memory" : "the commands could not be written down");
   free(b.node);
 }
 
