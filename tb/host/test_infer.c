@@ -319,7 +319,27 @@ static void run_random(const char *transport, int cases, uint64_t stream) {
 
 static void test_random_shapes(void **state) {
   (void)state;
-  run_random("emu:spm=%u", 300, 1);
+  run_random("emu:spm=%u", 150, 1);
+}
+
+/* Networks of up to a thousand units, in the default core's window: none is refused at once. */
+static void test_ordinary_networks_are_not_refused(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(7);
+  for (int i = 0; i < 300; ++i) {
+    struct shape s = {.net = {.layers = 1 + ct_rng_below(&rng, CT_MLP_LAYERS)},
+                      .rows = ct_rng_below(&rng, ROWS + 1),
+                      .window = 32768,
+                      .make = ct_prog_infer};
+    for (uint32_t l = 0; l <= s.net.layers; ++l)
+      s.net.width[l] = 1 + ct_rng_below(&rng, 1000);
+    struct ct_code code = make(&s);
+    if (s.window != 32768) {
+      print_shape(&s);
+      fail_msg("refused");
+    }
+    free(code.cmd);
+  }
 }
 
 /* As many layers as there may be, in windows that only just do: where commands are scarcest. */
@@ -432,6 +452,54 @@ static void push_all(ct_server *server, ct_rows *rows, ct_answers *answers) {
   }
 }
 
+/* Smaller batches find room where those of 16 rows have none. */
+static void test_a_server_of_small_batches(void **state) {
+  (void)state;
+  enum { IN = 40, HIDDEN = 6000, OUT = 5, N = 12 };
+  static const uint32_t width[] = {IN, HIDDEN, OUT};
+  struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
+  ct_rng rng = ct_rng_make(6);
+  ct_device *dev;
+  ct_model *m;
+  ct_weights *weights;
+  ct_server *server;
+  ct_rows *rows;
+  ct_answers *answers;
+  float *x = malloc((size_t)N * IN * sizeof *x), want[N * OUT], got[N * OUT];
+  for (size_t i = 0; i < (size_t)N * IN; ++i)
+    x[i] = (float)((int)ct_rng_below(&rng, 2001) - 1000) * 1e-3f;
+  assert_int_equal(ct_open("emu:spm=4096", &dev), CT_OK);
+  assert_int_equal(ct_model_create(dev, width, 2, 9, &m), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, N, want), CT_OK);
+  assert_int_equal(ct_model_publish(m, &weights), CT_OK);
+  assert_int_equal(ct_server_create(m, weights, &serving, &server), CT_ERR_NO_SPACE);
+  assert_non_null(strstr(ct_last_error(dev), "the activations of 16 rows"));
+  serving.max_batch = 4;
+  if (ct_server_create(m, weights, &serving, &server)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_rows_create(m, N, &rows), CT_OK);
+  assert_int_equal(ct_answers_create(m, N, &answers), CT_OK);
+  assert_int_equal(ct_rows_write(rows, 0, N, x), CT_OK);
+  for (size_t i = 0; i < N; ++i) {
+    const struct ct_request r = {.rows = rows, .answers = answers, .row = i, .answer = i};
+    assert_int_equal(ct_server_push(server, &r, NULL), CT_OK);
+  }
+  for (size_t i = 0; i < N; ++i) {
+    struct ct_event e;
+    assert_int_equal(ct_reap(dev, &e, CT_FOREVER), CT_OK);
+    assert_int_equal(e.error, CT_OK);
+    assert_in_range(e.batch, 1, 4);
+  }
+  assert_int_equal(ct_answers_read(answers, 0, N, got), CT_OK);
+  ct_assert_same("answers", got, want, sizeof got);
+  free(x);
+  ct_server_free(server);
+  ct_weights_free(weights);
+  ct_rows_free(rows);
+  ct_answers_free(answers);
+  ct_model_free(m);
+  ct_close(dev);
+}
+
 /* Answers of batches equal those of single rows. */
 static void check_batches(const char *uri, uint32_t window) {
   ct_rng rng = ct_rng_make(4);
@@ -483,9 +551,12 @@ static void test_batches(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_deep_networks),
-      cmocka_unit_test(test_on_the_simulated_core),
-      cmocka_unit_test(test_rows_that_do_not_fit_together), cmocka_unit_test(test_batches)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_shapes),
+                                     cmocka_unit_test(test_ordinary_networks_are_not_refused),
+                                     cmocka_unit_test(test_deep_networks),
+                                     cmocka_unit_test(test_on_the_simulated_core),
+                                     cmocka_unit_test(test_rows_that_do_not_fit_together),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_a_server_of_small_batches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
