@@ -204,7 +204,7 @@ static void mm_multiply(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct
   emu->path->multiply(sides->a[m], sides->b[n], steps, rows, q->step == 0 && !CT_GET(cmd, MM_ACCUM),
                       &ctx->acc[CT_GET(cmd, MM_ACC) + n * CT_GET(cmd, MM_ACC_N) + m]);
   ctx->cnt[CT_CNT_MXU_ROWS] += (uint64_t)rows * steps;
-  ctx->fuel -= rows * steps;
+  ctx->fuel -= (int64_t)rows * steps;
   ctx->result.rows += rows * steps;
 }
 

@@ -510,11 +510,18 @@ module ct_fetch (
   `CT_ASSERT(PassesLeft_A, depth_q == '0 || left_q[31:0] != '0)
   // 5. Nothing runs without a program, and the program fits.
   `CT_ASSERT(BeatsFit_A, !run_q || beats_q <= {ncmds_i, 1'b0})
-  `CT_ASSERT(ArgsBeforeRun_A, !(arg_we_i && run_q))
+  `CT_ASSUME(ArgsBeforeRun_M, !(arg_we_i && run_q))
+  // A program starts when none runs, or again when it is read again before its first command has come; of it no more comes than there is.
+  `CT_ASSUME(StartWhenStill_M, !start_i || (run_q ? load_i && !ir_vld_q && !p_vld_q && avail == '0 : load_i || beats_q <= {ncmds_i, 1'b0}))
+  `CT_ASSUME(BeatsInNumber_M, !prog_valid_i || load_i || !(run_q || start_i) || beats_q < {ncmds_i, 1'b0})
 
   `CT_COVER(LoopBack_C, jump)
   `CT_COVER(QueueFull_C, fin && !illegal && !q_ready)
   `CT_COVER(WaitsForProgram_C, run_q && !ir_vld_q && !p_vld_q && fpc_q >= avail && avail != '0 && fpc_q != ncmds_i)
+
+`ifdef FORMAL
+  `include "ct_fetch_formal.svh"
+`endif
 
 endmodule
 

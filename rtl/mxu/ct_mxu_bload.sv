@@ -209,13 +209,15 @@ module ct_mxu_bload #(
   assign err_addr_o   = t2_addr_q;
 
   // The buffer.
-  logic         word_vld, word_trans, buf_ready;
+  logic         word_vld, word_trans, put, buf_ready;
   logic         buf_vld, buf_trans;
   logic [135:0] word, buf_word;
 
+  assign put = arrive && !(pop && !buf_vld);
+
   ct_fifo #(.Width(137), .Depth(Depth)) u_words (
     .clk_i, .rst_ni,
-    .valid_i(arrive && !(pop && !buf_vld)), .ready_o(buf_ready), .data_i({t2_tag_q[2], spm_rd_exp_i, spm_rd_data_i}),
+    .valid_i(put), .ready_o(buf_ready), .data_i({t2_tag_q[2], spm_rd_exp_i, spm_rd_data_i}),
     .valid_o(buf_vld), .ready_i(pop || flush_i), .data_o({buf_trans, buf_word}),
     .count_o()
   );
@@ -329,11 +331,15 @@ module ct_mxu_bload #(
 
   assign idle_o = !cur_vld_q && !req_vld_q && !t1_vld_q && !t2_vld_q && !word_vld && turner_empty && idx_q == '0 && !full_q;
 
-  `CT_ASSERT(AnswerInTime_A, !t2_vld_q || spm_rd_vld_i)
+  `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i)
   `CT_ASSERT(BufferHasRoom_A, !arrive || buf_ready)
   `CT_ASSERT(PlacesCounted_A, free_q <= FreeW'(Depth))
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))
-  `CT_ASSERT(TakesWholeTiles_A, !take_i || tile_ready_o)
+  `CT_ASSUME(TakesWholeTiles_M, !take_i || tile_ready_o)
+
+`ifdef FORMAL
+  `include "ct_mxu_bload_formal.svh"
+`endif
 
 endmodule
 

@@ -36,6 +36,7 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_mlp $(BUILD)/tb/test_mlp.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lib,tb/host/test_lib.c)
 $(call host_test,test_uri,tb/host/test_uri.c)
 $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
@@ -44,6 +45,15 @@ $(call host_test,test_calls,tb/host/test_calls.c)
 $(call host_test,test_handles,tb/host/test_handles.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_handles $(BUILD)/tb/test_handles.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_async,tb/host/test_async.c tb/host/tiny_program.c tb/host/flaky.c)
+# A device that says that it has more memory than it has: a transport of its own, in front of emu:.
+$(BUILD)/tb/plugins/large.so: tb/host/large.c | $(GEN_H)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -shared -fPIC -o $@ $<
+$(call host_test,test_memory,tb/host/test_memory.c tb/host/tiny_program.c)
+$(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large.so $(BUILD)/lib/coltrain/sim.so
+# Allocations of the library come to the test, which refuses some.
+$(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_training,tb/host/test_training.c tb/host/tiny_program.c)
@@ -64,6 +74,8 @@ $(BUILD)/tb/test_threads $(BUILD)/tb/test_threads.san $(BUILD)/tb/test_threads.t
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_async $(BUILD)/tb/test_async.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_streamed $(BUILD)/tb/test_streamed.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)

@@ -270,7 +270,7 @@ static void change_tile(struct kernel *k, struct ct_ref in, struct ct_ref out, u
                               .c = CT_VA_TILE,
                               .rows = 1 + p->shape % CT_TILE});
   ct_vs(k->l, &(struct ct_vmove){
-                  .spm = ct_behind(out, i * CT_F32_TILE_UNITS), .reg = r, .rows = CT_TILE});
+                  .spm = ct_part(out, i, i * CT_F32_TILE_UNITS), .reg = r, .rows = CT_TILE});
 }
 
 static void unit_pass(void *kernel, uint32_t u) {
@@ -289,7 +289,7 @@ static void unit_pass(void *kernel, uint32_t u) {
     change_tile(k, in, out, i);
     if (p->split)
       ct_st(k->l, &(struct ct_dma){.dram = ct_tile_of(k->l, k->s, row + i, 0),
-                                   .spm = ct_behind(out, i * CT_F32_TILE_UNITS),
+                                   .spm = ct_part(out, i, i * CT_F32_TILE_UNITS),
                                    .nb = CT_F32_TILE_UNITS});
   }
   if (!p->split)

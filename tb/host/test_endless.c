@@ -211,7 +211,7 @@ static void a_reset_ends_it(struct bed *b) {
   ct_program *p = endless(b, LOAD);
   const uint64_t tag = submit(b, CT_TRAINING, p, 0);
   assert_int_equal(ct_reg_write(b->dev, ct_queue_reg(CT_TRAINING, CT_CREG_CONTROL), 1), CT_OK);
-  ends_with(b, tag, CT_ERR_JOB, CT_DEV_RESET);
+  ends_with(b, tag, CT_ERR_CANCELLED, CT_DEV_RESET);
   works(b, CT_TRAINING);
   ct_program_free(p);
 }

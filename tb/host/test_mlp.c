@@ -95,9 +95,10 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
   char why[256];
   const struct ct_why w = {why, sizeof why};
   const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
-  struct ct_code code[CT_TRAIN_JOBS];
-  const int jobs = ct_prog_train(&shape, code, &w);
-  if (jobs < 0) fail_msg("%s", why);
+  struct ct_codes codes;
+  if (ct_prog_train(&shape, &codes, &w)) fail_msg("%s", why);
+  const struct ct_code *code = codes.job;
+  const int jobs = (int)codes.count;
   assert_in_range(jobs, 1, max_jobs);
   const uint32_t x = 0, y = x + ct_tiles(batch) * ct_mlp_in(net, 0) * 17;
   const uint32_t image = y + ct_tiles(batch) * ct_mlp_out(net, net->layers - 1) * 17;
@@ -121,12 +122,13 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
       print_message("%u-%u-%u.., batch %u: job %d, %zu commands, %llu dispatched, %llu rows\n",
                     net->width[0], net->width[1], net->width[2], batch, i, code[i].count,
                     (unsigned long long)stats.dispatched, (unsigned long long)stats.rows);
-    free(code[i].cmd);
   }
+  ct_codes_free(&codes);
   const uint64_t tiles = ct_mlp_tile(net, net->layers), first = ct_mlp_tile(net, 1);
   const uint64_t useful = (2 * tiles - first) * batch + tiles * 16 * ct_tiles(batch);
-  /* Products that only wait: a row before a phase, four between updates. */
-  assert_in_range(rows, useful, useful + 2 * net->layers - 1 + 4 * (net->layers - 1));
+  /* Products that only carry signals: between phases, and where a column's panel has several parts.
+   */
+  assert_in_range(rows, useful, useful + useful / 64 + 16 * (uint64_t)jobs + 4 * net->layers);
 }
 
 static const uint32_t nets[][6] = {{3, 64, 128, 64, 10},   {1, 5, 3},
@@ -168,12 +170,12 @@ static void test_training_programs_are_race_free(void **state) {
   for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i) {
     const struct ct_mlp net = make_net(nets[i] + 1, nets[i][0]);
     for (size_t b = 0; b < sizeof batches / sizeof *batches; ++b)
-      check_train(&net, batches[b], 32768, b % 2 ? 1 : 16, CT_TRAIN_JOBS);
+      check_train(&net, batches[b], 32768, b % 2 ? 1 : 16, 1000);
   }
   const uint32_t digits[] = {64, 128, 64, 10};
   const struct ct_mlp net = make_net(digits, 3);
-  check_train(&net, 32, 4096, 16, 1);
-  check_train(&net, 500, 32768, 2, 2);
+  check_train(&net, 32, 4096, 16, 2);
+  check_train(&net, 500, 32768, 2, 3);
 }
 
 /* Networks, batches, windows and queues of all kinds; a program that has no room is refused. */
@@ -193,13 +195,28 @@ static bool infer_fits(const struct ct_mlp *net, uint32_t rows, uint32_t window)
   return fits;
 }
 
+/* Words of what has to stay in the scratchpad: X and dZ of all layers, Z and Y, biases with
+ * gradient and momentum; and those of the least that passes it: two panels of a step, two weight
+ * tiles in and out. A step is refused for want of these and for nothing else. */
+static uint64_t step_words(const struct ct_mlp *net, uint32_t batch) {
+  const uint64_t mt = ct_tiles(batch), ct = ct_mlp_out(net, net->layers - 1);
+  uint64_t words = ct * mt * 80 + 12 * (uint64_t)ct_mlp_bias_tile(net, net->layers);
+  for (uint32_t l = 0; l < net->layers; ++l)
+    words += (uint64_t)(ct_mlp_in(net, l) + ct_mlp_out(net, l)) * mt * 16;
+  return words + 16 + 2 * 4 * 16 + 2 * (128 + 144);
+}
+
 static bool step_fits(const struct ct_mlp *net, uint32_t batch, uint32_t window) {
   const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
-  struct ct_code code[CT_TRAIN_JOBS];
-  const int jobs = ct_prog_train(&shape, code, NULL);
-  for (int i = 0; i < jobs; ++i)
-    free(code[i].cmd);
-  return jobs > 0;
+  char why[256] = "";
+  struct ct_codes codes;
+  const int err = ct_prog_train(&shape, &codes, &(struct ct_why){why, sizeof why});
+  if (err && step_words(net, batch) <= window)
+    fail_msg("%u-%u-.. (%u layers), batch %u, window %u: %s", net->width[0], net->width[1],
+             net->layers, batch, window, why);
+  if (err) assert_non_null(strstr(why, "scratchpad"));
+  ct_codes_free(&codes);
+  return !err;
 }
 
 static void test_random_programs_are_race_free(void **state) {
@@ -210,10 +227,46 @@ static void test_random_programs_are_race_free(void **state) {
     const uint32_t window = ct_rng_below(&rng, 2) ? 32768 : 4096 + ct_rng_below(&rng, 8192);
     const uint32_t batch = 1 + ct_rng_below(&rng, 128), rows = 1 + batch % 16;
     const unsigned depth = 1 + ct_rng_below(&rng, 16);
-    if (step_fits(&net, batch, window)) check_train(&net, batch, window, depth, CT_TRAIN_JOBS);
+    if (step_fits(&net, batch, window)) check_train(&net, batch, window, depth, 1000);
     if (infer_fits(&net, rows, window)) check_infer(&net, rows, window, depth);
     if (infer_fits(&net, CT_INFER_BATCH, window)) check_batches(&net, window, depth, false);
   }
+}
+
+/* Shapes of all kinds are refused only if what must stay does not fit; building takes no more work
+ * than its programs have parts. */
+static void test_no_shape_is_refused(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(6);
+  unsigned taken = 0, most_jobs = 0;
+  uint64_t most_work = 0;
+  for (int i = 0; i < 150; ++i) {
+    struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, 4)};
+    const bool mnist = ct_rng_below(&rng, 2);
+    for (uint32_t l = 0; l <= net.layers; ++l)
+      net.width[l] = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 650 : 2500);
+    if (mnist) net.width[0] = 784;
+    if (mnist) net.width[net.layers] = 10;
+    static const uint32_t batches[] = {1, 16, 20, 32, 48, 100, 128, 500, 4096};
+    const uint32_t batch = batches[ct_rng_below(&rng, sizeof batches / sizeof *batches)];
+    const uint32_t window = ct_rng_below(&rng, 3) ? 32768 : 8192;
+    if (!step_fits(&net, batch, window)) continue;
+    uint64_t work = 0;
+    const struct ct_train shape = {.net = &net, .batch = batch, .spm_words = window, .work = &work};
+    struct ct_codes codes;
+    assert_int_equal(ct_prog_train(&shape, &codes, NULL), CT_OK);
+    if (work / codes.count > most_work) most_work = work / codes.count;
+    if (codes.count > most_jobs) most_jobs = (unsigned)codes.count;
+    ct_codes_free(&codes);
+    if (ct_mlp_tile(&net, net.layers) * ct_tiles(batch) < 8000)
+      check_train(&net, batch, window, 1 + ct_rng_below(&rng, 16), 1000);
+    ++taken;
+  }
+  print_message(
+      "%u steps of 150 fit, of up to %u jobs; a job takes %llu commands and comparisons\n", taken,
+      most_jobs, (unsigned long long)most_work);
+  assert_in_range(most_work, 1, 1000000);
+  assert_in_range(taken, 20, 150);
 }
 
 /* The smallest window that takes a step. */
@@ -232,15 +285,15 @@ static void test_training_in_small_windows(void **state) {
     if (net.width[0] > 100) continue;
     const uint32_t least = least_window(&net, 20);
     for (uint32_t more = 0; more <= 1800; more += 600)
-      check_train(&net, 20, least + more, 16, CT_TRAIN_JOBS);
+      check_train(&net, 20, least + more, 16, 1000);
   }
 }
 
-static void test_a_large_step_is_one_job(void **state) {
+static void test_a_large_step_is_two_jobs(void **state) {
   (void)state;
   const uint32_t width[] = {784, 512, 256, 10};
   const struct ct_mlp net = make_net(width, 3);
-  check_train(&net, 64, 32768, 16, 1);
+  check_train(&net, 64, 32768, 16, 2);
 }
 
 static void test_copies_are_race_free(void **state) {
@@ -561,12 +614,9 @@ static void check_answers(ct_model *m, const struct ct_mlp *net, ct_rng *rng, ui
   free(got);
 }
 
-static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
-                        ct_rng *rng) {
-  ct_device *dev = open_emulator(uri);
+static void train(ct_model *m, ct_device *dev, const struct ct_mlp *net, uint32_t batch, int steps,
+                  ct_rng *rng) {
   const struct ct_training t = {.batch = batch};
-  ct_model *m;
-  assert_int_equal(ct_model_create(dev, net->width, net->layers, ct_rng_u64(rng), &m), CT_OK);
   if (ct_model_training(m, &t)) fail_msg("%s", ct_last_error(dev));
   struct model want = model_from(m, net);
   uint32_t *labels = malloc(batch * sizeof *labels);
@@ -589,11 +639,25 @@ static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batc
     free(x);
     free(in.x);
   }
-  check_answers(m, net, rng, 1 + ct_rng_below(rng, 20));
   free(labels);
   model_free(&want);
+}
+
+/* Training, and then answers, if any. */
+static void check_training(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
+                           uint32_t answers, ct_rng *rng) {
+  ct_device *dev = open_emulator(uri);
+  ct_model *m;
+  assert_int_equal(ct_model_create(dev, net->width, net->layers, ct_rng_u64(rng), &m), CT_OK);
+  train(m, dev, net, batch, steps, rng);
+  if (answers) check_answers(m, net, rng, answers);
   ct_model_free(m);
   ct_close(dev);
+}
+
+static void check_steps(const char *uri, const struct ct_mlp *net, uint32_t batch, int steps,
+                        ct_rng *rng) {
+  check_training(uri, net, batch, steps, 1 + ct_rng_below(rng, 20), rng);
 }
 
 static void test_steps_equal_the_contract(void **state) {
@@ -667,18 +731,69 @@ static void test_published_versions_stay(void **state) {
   ct_close(dev);
 }
 
+/* Steps whose activations go through device memory. */
+static void test_steps_of_any_size_equal_the_contract(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(6);
+  const struct {
+    const char *uri;
+    uint32_t layers, width[6], batch;
+  } cases[] = {{"emu:spm=2048", 3, {64, 128, 64, 10}, 70},
+               {"emu:spm=2048", 1, {5, 3}, 1500},
+               {"emu:", 2, {30, 20, 4}, 4096},
+               {"emu:", 2, {4200, 20, 3}, 5},
+               {"emu:", 2, {100, 90, 33}, 1100},
+               {"emu:spm=4096", 2, {250, 272, 100}, 33},
+               {"emu:spm=4096,cols=8,lanes=4", 4, {17, 50, 50, 20, 7}, 70}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    const struct ct_mlp net = make_net(cases[i].width, cases[i].layers);
+    check_training(cases[i].uri, &net, cases[i].batch, 2, 0, &rng);
+  }
+}
+
+/* Shapes of all kinds; none is refused. */
+static void test_random_steps_equal_the_contract(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(7);
+  for (int i = 0; i < 25; ++i) {
+    struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, 4)};
+    const uint32_t most = ct_rng_below(&rng, 4) ? 80 : 400;
+    for (uint32_t l = 0; l <= net.layers; ++l)
+      net.width[l] = 1 + ct_rng_below(&rng, most);
+    uint32_t batch = 1 + ct_rng_below(&rng, 60);
+    if (most == 80 && ct_rng_below(&rng, 4) == 0) batch += ct_rng_below(&rng, 1000);
+    check_training(ct_rng_below(&rng, 2) ? "emu:spm=4096" : "emu:", &net, batch, 1, 0, &rng);
+  }
+}
+
+/* A step on the simulated core leaves what it leaves on the emulator. */
+static void test_streamed_steps_on_the_simulated_core(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(8);
+  const uint32_t width[] = {40, 50, 20};
+  const struct ct_mlp net = make_net(width, 2);
+  check_training("sim:stall=20", &net, 2100, 1, 0, &rng);
+}
+
 static void test_what_does_not_fit_is_refused(void **state) {
   (void)state;
-  ct_device *dev = open_emulator("emu:spm=2048");
+  ct_device *dev = open_emulator("emu:dram=8");
   const uint32_t width[] = {784, 512, 10};
-  const struct ct_training t = {.batch = 64, .rates = {.lr = 0.1f}};
+  struct ct_training t = {.batch = 4096, .rates = {.lr = 0.1f}};
   ct_model *m;
   assert_int_equal(ct_model_create(dev, width, 2, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &t), CT_ERR_NO_SPACE);
-  assert_non_null(strstr(ct_last_error(dev), "scratchpad"));
+  assert_non_null(strstr(ct_last_error(dev), "memory"));
+  t.batch = 5000;
+  assert_int_equal(ct_model_training(m, &t), CT_ERR_NO_SPACE);
+  assert_non_null(strstr(ct_last_error(dev), "5000 rows"));
+  t.batch = 500; /* nothing that was refused has kept memory */
+  for (int i = 0; i < 20; ++i) {
+    t.batch += 1;
+    if (ct_model_training(m, &t)) fail_msg("%s", ct_last_error(dev));
+  }
   float x[784] = {0}, logits[10];
-  const int err = ct_model_infer(m, NULL, x, 1, logits);
-  assert_true(err == CT_OK || err == CT_ERR_NO_SPACE);
+  assert_int_equal(ct_model_infer(m, NULL, x, 1, logits), CT_OK);
   ct_model_free(m);
   const uint32_t none[] = {64, 0, 10};
   assert_int_equal(ct_model_create(dev, none, 2, 1, &m), CT_ERR_ARG);
@@ -690,13 +805,17 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_infer_programs_are_race_free),
                                      cmocka_unit_test(test_batch_programs_are_race_free),
                                      cmocka_unit_test(test_random_programs_are_race_free),
+                                     cmocka_unit_test(test_no_shape_is_refused),
                                      cmocka_unit_test(test_training_programs_are_race_free),
                                      cmocka_unit_test(test_training_in_small_windows),
-                                     cmocka_unit_test(test_a_large_step_is_one_job),
+                                     cmocka_unit_test(test_a_large_step_is_two_jobs),
                                      cmocka_unit_test(test_copies_are_race_free),
                                      cmocka_unit_test(test_steps_equal_the_contract),
                                      cmocka_unit_test(test_wide_answers_equal_the_contract),
                                      cmocka_unit_test(test_published_versions_stay),
+                                     cmocka_unit_test(test_steps_of_any_size_equal_the_contract),
+                                     cmocka_unit_test(test_random_steps_equal_the_contract),
+                                     cmocka_unit_test(test_streamed_steps_on_the_simulated_core),
                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coltrain/coltrain.h"
 #include "ct_prog.h"
 #include "ct_racecheck.h"
 #include "harness/ct_tb.h"
@@ -32,9 +33,10 @@ static bool uses(const struct ct_cmd *cmd, size_t count, unsigned s) {
   return false;
 }
 
-/* None of these semaphores of the program (bits) can be spared. */
-static void check_needed(struct ct_racecheck check, const struct ct_code *code, unsigned sems) {
+/* How many of these semaphores of the program (bits) can be spared. */
+static unsigned count_spared(struct ct_racecheck check, const struct ct_code *code, unsigned sems) {
   char why[256];
+  unsigned spared = 0;
   struct ct_cmd *damaged = malloc(code->count * sizeof *damaged);
   if (!ct_racecheck(&check, NULL, why, sizeof why)) fail_msg("%s", why);
   for (unsigned s = 0; s < CT_NUM_SEMS; ++s) {
@@ -46,9 +48,16 @@ static void check_needed(struct ct_racecheck check, const struct ct_code *code, 
     bool fine = ct_racecheck(&worse, NULL, why, sizeof why);
     for (worse.eager = 1; fine && worse.eager <= 6; ++worse.eager)
       fine = ct_racecheck(&worse, NULL, why, sizeof why);
-    if (fine) fail_msg("semaphore %u can be spared", s);
+    if (fine) print_message("semaphore %u can be spared\n", s);
+    spared += fine;
   }
   free(damaged);
+  return spared;
+}
+
+/* None of them can. */
+static void check_needed(struct ct_racecheck check, const struct ct_code *code, unsigned sems) {
+  assert_int_equal(count_spared(check, code, sems), 0);
 }
 
 static struct ct_racecheck gemm_check(struct ct_code *code) {
@@ -95,16 +104,20 @@ static void test_steps_need_every_semaphore(void **state) {
   (void)state;
   const struct ct_mlp net = {.layers = 3, .width = {64, 128, 64, 10}};
   const struct ct_train shape = {.net = &net, .batch = 32, .spm_words = 32768};
-  struct ct_code code[CT_TRAIN_JOBS];
-  assert_int_equal(ct_prog_train(&shape, code, NULL), 1);
-  const struct ct_racecheck check = {.cmds = code[0].cmd,
-                                     .count = code[0].count,
-                                     .spm_words = 32768,
-                                     .args = {0, 2000, 10000, 40000, 90000},
-                                     .dram_units = 100000,
-                                     .depth = 16};
-  check_needed(check, &code[0], ALL);
-  free(code[0].cmd);
+  struct ct_codes codes;
+  assert_int_equal(ct_prog_train(&shape, &codes, NULL), CT_OK);
+  for (size_t i = 0; i < codes.count; ++i) {
+    const struct ct_racecheck check = {.cmds = codes.job[i].cmd,
+                                       .count = codes.job[i].count,
+                                       .spm_words = 32768,
+                                       .args = {0, 2000, 10000, 40000, 90000},
+                                       .dram_units = 100000,
+                                       .depth = 16,
+                                       .spm_holds_data = i > 0};
+    /* A ring's slots are always given back by a signal, whatever else may imply it. */
+    assert_in_range(count_spared(check, &codes.job[i], ALL), 0, 2);
+  }
+  ct_codes_free(&codes);
 }
 
 static void check_requests(uint32_t window, unsigned sems) {

@@ -196,7 +196,7 @@ static bool run_jobs(ct_device *dev, const struct ct_code *code, int count, cons
     uint64_t tag;
     assert_int_equal(ct_program_load(dev, code[i].cmd, code[i].count, &program), CT_OK);
     job.program = program;
-    memcpy(job.args, args, CT_TRAIN_ARGS * sizeof *args);
+    memcpy(job.args, args, CT_TRAIN_STREAMED_ARGS * sizeof *args);
     assert_int_equal(ct_submit(dev, CT_TRAINING, &job, &tag), CT_OK);
     assert_int_equal(ct_wait(dev, tag, &result, CT_FOREVER), CT_OK);
     good = result.error == CT_OK;
@@ -219,9 +219,13 @@ static bool run_device(ct_device *dev, const struct problem *p, const struct ct_
                     upload(dev, p->y_bytes, rows * ct_tiles(p->net.width[p->net.layers]) * RECORD),
                     upload(dev, p->image, image), upload(dev, p->state, state),
                     upload(dev, zero, UNIT)};
-  uint32_t args[CT_TRAIN_ARGS] = {0};
+  uint32_t args[CT_TRAIN_STREAMED_ARGS] = {0};
   for (int i = 0; i < 5; i++)
     args[i] = (uint32_t)(at[i] / UNIT);
+  const struct ct_train shape = {.net = &p->net, .batch = p->batch};
+  uint64_t work = 0;
+  assert_int_equal(ct_mem_alloc(dev, ct_train_streamed_units(&shape) * UNIT, &work), CT_OK);
+  args[CT_TRAIN_WORK - 1] = (uint32_t)(work / UNIT);
   args[CT_TRAIN_INV - 1] = float_bits((float)(t.inv_scale / p->batch));
   args[CT_TRAIN_MU - 1] = float_bits(p->mu);
   args[CT_TRAIN_NEG_LR - 1] = float_bits((float)(-t.lr_scale * p->lr));
@@ -236,6 +240,7 @@ static bool run_device(ct_device *dev, const struct problem *p, const struct ct_
   a->loss = get_float(zero);
   for (int i = 0; i < 5; i++)
     assert_int_equal(ct_mem_free(dev, at[i]), CT_OK);
+  assert_int_equal(ct_mem_free(dev, work), CT_OK);
   return good;
 }
 
@@ -333,19 +338,15 @@ static double try_once(ct_device *dev, const struct problem *p, const struct ct_
   return worst;
 }
 
-static int programs_for(ct_device *dev, const struct problem *p, struct ct_code *code) {
+static struct ct_codes programs_for(ct_device *dev, const struct problem *p) {
   struct ct_info info;
   char text[256] = "";
   assert_int_equal(ct_info(dev, &info), CT_OK);
   struct ct_train shape = {.net = &p->net, .batch = p->batch, .spm_words = info.spm_words / 2};
-  int count = ct_prog_train(&shape, code, &(struct ct_why){text, sizeof text});
-  if (count < 0) fail_msg("no program: %s", text);
-  return count;
-}
-
-static void free_programs(struct ct_code *code, int count) {
-  for (int i = 0; i < count; i++)
-    free(code[i].cmd);
+  struct ct_codes codes;
+  if (ct_prog_train(&shape, &codes, &(struct ct_why){text, sizeof text}))
+    fail_msg("no program: %s", text);
+  return codes;
 }
 
 /* ---- Tests ---- */
@@ -357,18 +358,17 @@ static void random_steps(const char *uri, int cases, uint32_t widest, uint32_t l
   assert_int_equal(ct_open(uri, &dev), CT_OK);
   for (int i = 0; i < cases; i++) {
     struct problem p;
-    struct ct_code code[CT_TRAIN_JOBS];
     uint32_t widths[4];
     for (int l = 0; l < 4; l++)
       widths[l] = 2 + ct_rng_below(&rng, widest - 1);
     make_problem(&p, &rng, 1 + ct_rng_below(&rng, 3), widths, 1 + ct_rng_below(&rng, largest),
                  i % 2);
-    int count = programs_for(dev, &p, code);
-    double e = try_once(dev, &p, code, count, (struct tweak){1, 1});
+    struct ct_codes codes = programs_for(dev, &p);
+    double e = try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1});
     worst = fmax(worst, e);
     if (!(e <= 1))
       fail_msg("%s case %d: %.3f radii from the oracle (CT_VERBOSE=1 says where)", uri, i, e);
-    free_programs(code, count);
+    ct_codes_free(&codes);
     free_problem(&p);
   }
   print_message("%s: %d steps, at most %.3f of the radius away\n", uri, cases, worst);
@@ -388,6 +388,35 @@ static void test_simulator(void **state) {
 static void test_small_core(void **state) {
   (void)state;
   random_steps("sim:core=16x8,stall=10,seed=4", 3, 40, 33);
+}
+
+/* Steps whose activations go through device memory, in windows of all sizes. */
+static void test_streamed(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(3);
+  ct_device *dev;
+  double worst = 0;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  for (int i = 0; i < 40; i++) {
+    struct problem p;
+    struct ct_codes codes;
+    uint32_t widths[4];
+    char text[256] = "";
+    for (int l = 0; l < 4; l++)
+      widths[l] = 2 + ct_rng_below(&rng, 69);
+    make_problem(&p, &rng, 1 + ct_rng_below(&rng, 3), widths, 1 + ct_rng_below(&rng, 70), i % 2);
+    const struct ct_train shape = {
+        .net = &p.net, .batch = p.batch, .spm_words = 400 + ct_rng_below(&rng, 4000)};
+    if (ct_prog_train_streamed(&shape, &codes, &(struct ct_why){text, sizeof text}))
+      fail_msg("no program: %s", text);
+    double e = try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1});
+    worst = fmax(worst, e);
+    if (!(e <= 1)) fail_msg("case %d: %.3f radii from the oracle (CT_VERBOSE=1 says where)", i, e);
+    ct_codes_free(&codes);
+    free_problem(&p);
+  }
+  print_message("streamed: 40 steps, at most %.3f of the radius away\n", worst);
+  ct_close(dev);
 }
 
 /* One change to a program: where field of a command op is from, it becomes to. Signs are tried
@@ -429,11 +458,11 @@ static int mutate(struct ct_code *code, int count, const struct mutation *m, int
 static void expect_rejected(ct_device *dev, const struct problem *p, const struct mutation *m) {
   int places = 0, done;
   do {
-    struct ct_code code[CT_TRAIN_JOBS];
-    int count = programs_for(dev, p, code);
-    done = mutate(code, count, m, places);
-    double e = done ? try_once(dev, p, code, count, (struct tweak){1, 1}) : INFINITY;
-    free_programs(code, count);
+    struct ct_codes codes = programs_for(dev, p);
+    int count = (int)codes.count;
+    done = mutate(codes.job, count, m, places);
+    double e = done ? try_once(dev, p, codes.job, count, (struct tweak){1, 1}) : INFINITY;
+    ct_codes_free(&codes);
     if (e <= 1 && places >= m->harmless)
       fail_msg("%s, place %d: the oracle did not notice (%.3f)", m->what, places, e);
     places += done;
@@ -447,16 +476,17 @@ static void test_mutants(void **state) {
   ct_rng rng = ct_rng_make(2);
   ct_device *dev;
   struct problem p;
-  struct ct_code code[CT_TRAIN_JOBS];
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
   const uint32_t widths[] = {40, 24, 10};
   make_problem(&p, &rng, 2, widths, 13, false); /* one row tile: each operation has one place */
-  int count = programs_for(dev, &p, code);
+  struct ct_codes codes = programs_for(dev, &p);
+  const struct ct_code *code = codes.job;
+  const int count = (int)codes.count;
   assert_true(try_once(dev, &p, code, count, (struct tweak){1, 1}) <= 1);
   assert_true(try_once(dev, &p, code, count, (struct tweak){p.batch, 1}) > 1); /* 1/batch missing */
   assert_true(try_once(dev, &p, code, count, (struct tweak){-1, 1}) > 1);      /* gradient's sign */
   assert_true(try_once(dev, &p, code, count, (struct tweak){1, -1}) > 1);      /* step's sign */
-  free_programs(code, count);
+  ct_codes_free(&codes);
   for (size_t i = 0; i < sizeof mutations / sizeof *mutations; i++)
     expect_rejected(dev, &p, &mutations[i]);
   free_problem(&p);
@@ -465,9 +495,8 @@ static void test_mutants(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_emulator),
-      cmocka_unit_test(test_mutants),
-      cmocka_unit_test(test_simulator),
+      cmocka_unit_test(test_emulator),   cmocka_unit_test(test_streamed),
+      cmocka_unit_test(test_mutants),    cmocka_unit_test(test_simulator),
       cmocka_unit_test(test_small_core),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

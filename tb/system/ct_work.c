@@ -112,12 +112,13 @@ static uint32_t units(uint64_t addr) {
 static int train_program(struct ct_code *code, unsigned ctx, uint32_t spm_words, uint32_t *args,
                          const struct ct_why *why) {
   const struct ct_train shape = {.net = &trained, .batch = BATCH, .spm_words = spm_words};
-  struct ct_code parts[CT_TRAIN_JOBS] = {0};
+  struct ct_codes codes;
   const uint32_t in = units(in_at(ctx, CT_WORK_TRAIN)), out = units(out_at(ctx, CT_WORK_TRAIN));
-  const int jobs = ct_prog_train(&shape, parts, why);
-  if (jobs < 0) return jobs;
-  assert_int_equal(jobs, 1);
-  *code = parts[0];
+  const int err = ct_prog_train(&shape, &codes, why);
+  if (err) return err;
+  assert_int_equal(codes.count, 1);
+  *code = codes.job[0];
+  free(codes.job);
   args[CT_TRAIN_X - 1] = in;
   args[CT_TRAIN_Y - 1] = in + CT_RECORD_UNITS * ct_tiles(BATCH) * ct_mlp_in(&trained, 0);
   args[CT_TRAIN_IMAGE - 1] = out;

@@ -72,8 +72,8 @@ static void make_jobs(struct round *p) {
       *job = (struct ct_rig_job){.prog = &p->progs[c][j], .tag = 100 * c + j, .version = 7 * j + c};
       if (p->progs[c][j].overlap) job->flags = CT_FLAG_OVERLAP;
       if (known) continue;
-      if (ct_rng_percent(&p->rng, 40)) job->flags |= CT_FLAG_CHAIN;
-      if (p->failures && ct_rng_percent(&p->rng, 25)) make_failure(p, c, j);
+      if (ct_rng_percent(&p->rng, 50)) job->flags |= CT_FLAG_CHAIN;
+      if (p->failures && ct_rng_percent(&p->rng, 30)) make_failure(p, c, j);
     }
   }
 }
@@ -208,7 +208,7 @@ static void random_programs(void **state) {
   printf("  %u jobs overlapped the one before, %u failed, %u were skipped behind these\n",
          tally.overlaps, tally.failed, tally.skipped);
   if (rounds < 8) return;
-  assert_true(tally.overlaps > rounds && tally.failed > 3 && tally.skipped > 2);
+  assert_true(tally.overlaps > rounds && tally.failed > 3 && tally.skipped > 0);
   assert_in_range(tally.longest, CT_PROG_MAX - 3, CT_PROG_MAX);
 }
 

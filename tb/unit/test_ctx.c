@@ -1411,7 +1411,7 @@ static void overlaps(void **state) {
   for (unsigned i = 0; i < 100000; ++i)
     cycle(b);
   assert_true(b->n.overlaps > b->completed / 4);
-  assert_true(b->n.ahead > b->completed * 3 / 4);
+  assert_true(b->n.ahead > b->completed * 2 / 3);
   close_bench(b);
 }
 

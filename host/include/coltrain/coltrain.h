@@ -180,7 +180,8 @@ struct ct_info {
   uint32_t block;                             /* elements that share an exponent: 16 */
   uint32_t macs_per_cycle;                    /* multiply-accumulates of the array in a cycle */
   uint32_t spm_words;                         /* scratchpad words of 16 mantissas, an exponent */
-  uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only */
+  uint64_t spm_bytes, dram_bytes, clock_hz;   /* spm_bytes counts mantissas only; dram_bytes what
+                                               * can be used: at most 64 GiB less a MiB */
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
   bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */
@@ -274,15 +275,17 @@ int ct_rates_check(const struct ct_rates *rates);
 
 /* How a model is trained. */
 struct ct_training {
-  uint32_t batch;        /* rows of a step, at least 1 */
+  uint32_t batch;        /* rows of a step: 1..4096, or more if the scratchpad holds it */
   struct ct_rates rates; /* of steps that are given none of their own */
   uintptr_t reserved[4]; /* 0 */
 };
 
 /* Prepares for steps of that many rows: makes their programs, which takes time, unless the model is
  * prepared for that many. Steps under way and batches of another size keep their programs. If it is
- * refused, the model remains prepared as it was. CT_ERR_NO_SPACE when a step does not fit the
- * device, with a sentence that says what would; CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
+ * refused, the model remains prepared as it was. Where the scratchpad does not hold a step's
+ * activations they go through device memory, and a step is several jobs; that memory is kept as
+ * long as the programs are. The bits are the same. CT_ERR_NO_SPACE when device memory is too small;
+ * CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
 int ct_model_training(ct_model *model, const struct ct_training *training);
 
 /* The rates of steps submitted from here on that are given none of their own. Costs nothing. */

@@ -119,6 +119,18 @@ static int read_info(ct_device *dev) {
   return CT_OK;
 }
 
+/* Programs count units in 32 bits, and a window's limit, the first unit outside, is such a number,
+ * too: so no device has 64 GiB for them. What lies above is left alone. */
+static void limit_memory(ct_device *dev) {
+  const uint64_t there = dev->info.dram_bytes;
+  if (there <= CT_MOST_MEMORY) return;
+  dev->info.dram_bytes = CT_MOST_MEMORY;
+  ct_log(dev, CT_LOG_WARNING,
+         "%s has %llu MiB of memory; the first %llu are used, as far as programs reach",
+         dev->info.uri, (unsigned long long)(there >> 20),
+         (unsigned long long)(CT_MOST_MEMORY >> 20));
+}
+
 static int reset(ct_device *dev) {
   int err = ct_reg_write(dev, CT_REG_CTRL, 1);
   uint32_t ctrl = 1;
@@ -206,6 +218,7 @@ int ct_device_open(const char *uri, const struct ct_options *options, ct_device 
   int err = options ? take_options(dev, options) : CT_OK;
   if (!err) err = open_transport(dev, uri);
   if (!err) err = read_info(dev);
+  if (!err) limit_memory(dev);
   if (!err) err = set_up(dev);
   return err;
 }

@@ -18,10 +18,21 @@ struct ct_queues;
 
 enum { CT_QUEUES = 2, CT_UNIT = 16 };
 
+/* Bytes of device memory that are used at the most: 64 GiB less a MiB. */
+#define CT_MOST_MEMORY ((UINT64_C(1) << 36) - (UINT64_C(1) << 20))
+
+/* Jobs that may still use some memory: of each queue those with a number below. How jobs are
+ * counted is known to the layer above. */
+struct ct_until {
+  uint64_t below[CT_QUEUES];
+};
+
 /* Free and used blocks of a range of device memory, in order of address. */
 struct ct_heap_block {
   uint64_t addr, size;
   bool used;
+  bool leaving; /* its owner has gone; what may still use it has not: until.. */
+  struct ct_until until;
   struct ct_heap_block *next;
 };
 
@@ -34,6 +45,11 @@ int ct_heap_init(struct ct_heap *heap, uint64_t addr, uint64_t size);
 void ct_heap_free_all(struct ct_heap *heap);
 int ct_heap_alloc(struct ct_heap *heap, uint64_t size, uint64_t align, uint64_t *addr);
 int ct_heap_free(struct ct_heap *heap, uint64_t addr);
+/* The same once ct_heap_sweep() has been told that these are through. It takes no memory. */
+int ct_heap_leave(struct ct_heap *heap, uint64_t addr, const struct ct_until *until);
+/* Frees what has left, now that all jobs below have completed. Returns how many blocks still wait.
+ */
+size_t ct_heap_sweep(struct ct_heap *heap, const struct ct_until *completed);
 uint64_t ct_heap_largest(const struct ct_heap *heap); /* bytes of the largest free block */
 
 struct ct_plugin {

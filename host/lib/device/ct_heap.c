@@ -60,16 +60,55 @@ static void merge_next(struct ct_heap_block *b) {
   free(next);
 }
 
+/* before: the block before b, or NULL. */
+static void release(struct ct_heap_block *b, struct ct_heap_block *before) {
+  b->used = b->leaving = false;
+  merge_next(b);
+  if (before) merge_next(before);
+}
+
+/* The block of an owner at that address, and the one before. */
+static struct ct_heap_block *find_used(const struct ct_heap *heap, uint64_t addr,
+                                       struct ct_heap_block **before) {
+  *before = NULL;
+  for (struct ct_heap_block *b = heap->first; b; *before = b, b = b->next)
+    if (b->addr == addr && b->used && !b->leaving) return b;
+  return NULL;
+}
+
 int ct_heap_free(struct ct_heap *heap, uint64_t addr) {
-  struct ct_heap_block *before = NULL;
-  for (struct ct_heap_block *b = heap->first; b; before = b, b = b->next) {
-    if (b->addr != addr || !b->used) continue;
-    b->used = false;
-    merge_next(b);
-    if (before) merge_next(before);
-    return CT_OK;
+  struct ct_heap_block *before, *b = find_used(heap, addr, &before);
+  if (!b) return CT_ERR_NOT_FOUND;
+  release(b, before);
+  return CT_OK;
+}
+
+int ct_heap_leave(struct ct_heap *heap, uint64_t addr, const struct ct_until *until) {
+  struct ct_heap_block *before, *b = find_used(heap, addr, &before);
+  if (!b) return CT_ERR_NOT_FOUND;
+  b->leaving = true;
+  b->until = *until;
+  return CT_OK;
+}
+
+static bool is_through(const struct ct_heap_block *b, const struct ct_until *completed) {
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    if (b->until.below[q] > completed->below[q]) return false;
+  return true;
+}
+
+size_t ct_heap_sweep(struct ct_heap *heap, const struct ct_until *completed) {
+  size_t waiting = 0;
+  for (struct ct_heap_block *b = heap->first, *before = NULL; b; b = b->next) {
+    const bool joins = before && !before->used; /* then b goes up in it */
+    if (b->leaving && is_through(b, completed)) {
+      release(b, before);
+      if (joins) b = before;
+    }
+    waiting += b->leaving;
+    before = b;
   }
-  return CT_ERR_NOT_FOUND;
+  return waiting;
 }
 
 uint64_t ct_heap_largest(const struct ct_heap *heap) {

@@ -1,42 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products as several jobs: C is cut into a grid of equal parts, smaller at its right and lower
- * edge, so that four programs are enough for any of them. A part's operands are panels of A and of
- * B that lie one behind the other. The contraction is never cut: the order of its additions is the
- * contract.
+ * Products as several jobs: C is cut into a grid. Along each side there are equal parts, the rest
+ * of them, and what fills no block any more: three sizes, and so nine programs for any product. A
+ * part's operands are panels of A and of B that lie one behind the other. The contraction is never
+ * cut: the order of its additions is the contract.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ct_gemm.h"
 
-/* Rows or columns of part i, of `all` in parts of `each`. */
-static uint32_t size_of(uint32_t all, uint32_t each, uint32_t i) {
-  return ct_min_u32(each, all - i * each);
+enum { BLOCK = CT_GEMM_HALF * CT_TILE }; /* rows or columns that blocks of any cut fill */
+enum { SIZES = 3 };
+_Static_assert(SIZES *SIZES == CT_GEMM_PROGRAMS, "a program for each pair of sizes");
+
+/* ---- A side -------------------------------------------------------------------------------- */
+
+/* Rows or columns of C: parts of size[0], then one of size[1] and one of size[2], if not 0. */
+struct side {
+  uint32_t size[SIZES];
+  uint32_t full; /* parts of size[0] */
+};
+
+static struct side cut_side(uint32_t all, uint32_t each) {
+  const uint32_t body = each < all && all > BLOCK ? all - all % BLOCK : all;
+  return (struct side){.size = {each, body % each, all - body}, .full = body / each};
 }
 
-/* The programs: whole parts, those of the right edge, of the lower edge, of the corner. */
-enum { RIGHT = 1, LOWER = 2 };
-
-static bool has_edge(uint32_t all, uint32_t each) {
-  return all % each != 0;
+static uint32_t parts_of(const struct side *s) {
+  return s->full + (s->size[1] > 0) + (s->size[2] > 0);
 }
 
-static bool is_used(const struct ct_gemm *s, const struct ct_gemm_jobs *j, unsigned program) {
-  const bool right = program & RIGHT, lower = program & LOWER;
-  return (!right || has_edge(s->n, j->cols)) && (!lower || has_edge(s->m, j->rows));
+/* Which of the sizes part i has, and where it begins. */
+static unsigned part_at(const struct side *s, uint32_t i, uint64_t *at) {
+  const uint64_t body = (uint64_t)s->full * s->size[0];
+  *at = i < s->full ? (uint64_t)i * s->size[0] : body;
+  if (i < s->full) return 0;
+  if (i == s->full && s->size[1]) return 1;
+  *at = body + s->size[1];
+  return 2;
 }
+
+/* ---- Programs ------------------------------------------------------------------------------ */
 
 static int build_all(const struct ct_gemm *shape, struct ct_gemm_jobs *jobs,
                      const struct ct_why *why) {
+  const struct side down = cut_side(shape->m, jobs->rows), across = cut_side(shape->n, jobs->cols);
   int err = CT_OK;
   for (unsigned i = 0; i < CT_GEMM_PROGRAMS && !err; ++i) {
     struct ct_gemm part = *shape;
-    if (!is_used(shape, jobs, i)) continue;
-    part.m = i & LOWER ? shape->m % jobs->rows : jobs->rows;
-    part.n = i & RIGHT ? shape->n % jobs->cols : jobs->cols;
+    part.m = down.size[i / SIZES];
+    part.n = across.size[i % SIZES];
+    part.part = jobs->rows < shape->m || jobs->cols < shape->n;
     if (shape->result == CT_GEMM_HBFP8 && !part.c_tiles) part.c_tiles = ct_tiles(shape->n);
-    err = ct_prog_gemm(&part, &jobs->code[i], why);
+    if (part.m && part.n) err = ct_prog_gemm(&part, &jobs->code[i], why);
   }
   if (err) ct_gemm_jobs_free(jobs);
   return err;
@@ -49,15 +66,12 @@ void ct_gemm_jobs_free(struct ct_gemm_jobs *jobs) {
   }
 }
 
-enum { BLOCK = CT_GEMM_HALF * CT_TILE }; /* rows or columns that blocks of any cut fill */
-
-/* Without the rest that fills no block. */
 static uint32_t trimmed(uint32_t size) {
   return size > BLOCK ? size - size % BLOCK : size;
 }
 
 static uint32_t half(uint32_t size) {
-  const uint32_t each = size > 2 * BLOCK ? BLOCK : CT_TILE;
+  const uint32_t each = size >= 2 * BLOCK ? BLOCK : CT_TILE;
   return ct_ceil_div(size, 2 * each) * each;
 }
 
@@ -80,20 +94,23 @@ int ct_prog_gemm_jobs(const struct ct_gemm *shape, struct ct_gemm_jobs *jobs,
   }
 }
 
+/* ---- Jobs ---------------------------------------------------------------------------------- */
+
 uint64_t ct_gemm_jobs_count(const struct ct_gemm *shape, const struct ct_gemm_jobs *jobs) {
-  return (uint64_t)ct_ceil_div(shape->m, jobs->rows) * ct_ceil_div(shape->n, jobs->cols);
+  const struct side down = cut_side(shape->m, jobs->rows), across = cut_side(shape->n, jobs->cols);
+  return (uint64_t)parts_of(&down) * parts_of(&across);
 }
 
 struct ct_gemm_job ct_gemm_job_at(const struct ct_gemm *shape, const struct ct_gemm_jobs *jobs,
                                   uint64_t i) {
-  const uint32_t across = ct_ceil_div(shape->n, jobs->cols);
-  const uint32_t row = (uint32_t)(i / across), col = (uint32_t)(i % across);
-  const bool lower = size_of(shape->m, jobs->rows, row) != jobs->rows;
-  const bool right = size_of(shape->n, jobs->cols, col) != jobs->cols;
+  const struct side down = cut_side(shape->m, jobs->rows), across = cut_side(shape->n, jobs->cols);
   const uint64_t panel = (uint64_t)ct_tiles(shape->k) * CT_RECORD_UNITS;
-  const uint64_t m0 = (uint64_t)row * jobs->rows, n0 = (uint64_t)col * jobs->cols;
   const uint64_t c_nt = shape->c_tiles ? shape->c_tiles : ct_tiles(shape->n);
-  return (struct ct_gemm_job){.program = (lower ? LOWER : 0) | (right ? RIGHT : 0),
+  const uint32_t columns = parts_of(&across);
+  uint64_t m0, n0;
+  const unsigned rows = part_at(&down, (uint32_t)(i / columns), &m0);
+  const unsigned cols = part_at(&across, (uint32_t)(i % columns), &n0);
+  return (struct ct_gemm_job){.program = rows * SIZES + cols,
                               .a = m0 / CT_TILE * panel,
                               .b = n0 / CT_TILE * panel,
                               .c = shape->result == CT_GEMM_HBFP8

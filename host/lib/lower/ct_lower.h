@@ -127,7 +127,8 @@ struct ct_ref ct_tiles_of(const struct ct_lower *l, uint32_t tensor, uint32_t r,
                           uint32_t c, uint32_t cols);
 struct ct_ref ct_all_of(const struct ct_lower *l, uint32_t tensor);
 
-/* Generation i of several; words behind the start; a step's part. */
+/* Generation i of several; words behind the start; a part of a slot, which commands that touch
+ * other parts do not wait for (an LD by_step: the first of its parts). */
 struct ct_ref ct_nth(struct ct_ref ref, uint32_t i);
 struct ct_ref ct_behind(struct ct_ref ref, uint32_t words);
 struct ct_ref ct_part(struct ct_ref ref, uint32_t part, uint32_t words);
@@ -198,13 +199,6 @@ int ct_lower_fail(struct ct_lower *l, int error, const char *format, ...)
 
 /* ---- Programs ---- */
 
-/* Jobs that are to run in a row. */
-struct ct_codes {
-  struct ct_code *job;
-  size_t count;
-};
-void ct_codes_free(struct ct_codes *codes);
-
 /* Makes the jobs and frees l, whatever the outcome. name: of the program, for sentences. */
 int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes,
                     const struct ct_why *why);
@@ -213,8 +207,8 @@ void ct_lower_drop(struct ct_lower *l);
 /* Not to be cut: CT_ERR_NO_SPACE if one job cannot hold it. */
 void ct_lower_one_job(struct ct_lower *l);
 
-/* Commands recorded, looked at and written: what building costs. */
-uint64_t ct_lower_work(const struct ct_lower *l);
+/* Where ct_lower_finish() adds what building cost: commands recorded and written, uses compared. */
+void ct_lower_count(struct ct_lower *l, uint64_t *work);
 
 /* ---- For tests ---- */
 

@@ -110,7 +110,7 @@ static void find_queues(struct freeing *f, uint32_t g) {
   int32_t last = CT_NOBODY;
   for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
     const int32_t l = life->last[q];
-    if (l < 0 || (!life->carried && q == taker)) continue;
+    if (l < 0 || life->carried || q == taker) continue;
     if (last < 0 || seq_of(f, l) > seq_of(f, last)) last = l;
   }
   const int32_t top = ct_lift(f->s, life->first, CT_NOBODY);
@@ -124,14 +124,13 @@ static void find_queues(struct freeing *f, uint32_t g) {
   if (last < 0) return;
   const enum ct_q giver =
       space_of(f, ring)->other_frees ? space_of(f, ring)->freed_by : f->s->item[last].q;
-  if ((use->other && use->giver != giver) ||
-      (use->taker != CT_Q_COUNT && !life->carried && use->taker != taker))
+  if ((use->other && use->giver != giver) || (use->taker != CT_Q_COUNT && use->taker != taker))
     ct_lower_fail(f->s->l, CT_ERR_INTERNAL,
                   "generations of ring %s begin or end with different queues",
                   space_of(f, ring)->name);
   use->giver = giver;
   use->other = true;
-  if (!life->carried) use->taker = taker;
+  use->taker = taker;
 }
 
 /* Whether the queue of a carrier knows what it reads. */
@@ -219,7 +218,7 @@ static bool knows_over(const struct freeing *f, const struct life *life, enum ct
   const struct ct_item *i = c >= 0 ? &f->s->item[c] : NULL;
   for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
     const int32_t last = life->last[q];
-    if (last < 0 || (q == taker && !life->carried)) continue;
+    if (last < 0 || q == taker) continue;
     if (!i) return false;
     if (q == i->q ? seq_of(f, last) > i->seq
                   : ct_point_of(seq_of(f, last), CT_ALL_OF_IT) > i->knows[q])
@@ -228,11 +227,11 @@ static bool knows_over(const struct freeing *f, const struct life *life, enum ct
   return true;
 }
 
-/* Whether a command begins or uses a generation of a ring on the same channel. */
-static bool uses_channel(const struct freeing *f, const struct ct_item *i, uint32_t leader) {
+/* Whether a command begins a generation of a ring on the same channel. */
+static bool takes_channel(const struct freeing *f, const struct ct_item *i, uint32_t leader) {
   for (unsigned x = 0; x < i->accesses; ++x) {
     const struct ring_use *use = &f->use[i->access[x].space];
-    if (use->tokens && use->leader == leader) return true;
+    if (use->tokens && use->leader == leader && use->taker == i->q) return true;
   }
   return false;
 }
@@ -261,20 +260,24 @@ static uint32_t later_gens(const struct freeing *f, uint32_t g) {
   return n;
 }
 
-/* Behind item `at` nothing uses the generation any more: the first command from there on that knows
- * it and has a signal to spare; if the ring's next user comes before, a carrier. */
+/* Behind item `at` nothing uses the generation any more: the first command from there on, not far,
+ * that knows it and has a signal to spare; a carrier, if somebody may wait for it before. */
 static void give_one(struct freeing *f, uint32_t g, int32_t at, unsigned channel) {
+  enum { NEAR = 12 };
   struct ct_sync *s = f->s;
   const struct life *life = &f->life[g];
   const uint32_t ring = ring_of(f, g);
   const struct ring_use *use = &f->use[ring];
   int32_t knows = CT_NOBODY;
-  bool late = !space_of(f, ring)->other_frees;
+  bool late = false;
+  unsigned far = 0;
   for (int32_t i = at; i >= 0 && !(late && knows >= 0); i = s->item[i].next) {
-    late |= i != at && (s->item[i].q == CT_Q_COUNT || uses_channel(f, &s->item[i], use->leader));
+    late |= i != at && (s->item[i].q == CT_Q_COUNT || takes_channel(f, &s->item[i], use->leader) ||
+                        far++ > NEAR);
     if (!knows_over(f, life, use->taker, ct_latest_at(s, i, use->giver))) continue;
     if (knows < 0) knows = i;
-    if (s->item[i].q == use->giver && s->item[i].mult == 1 && ct_add_signal(s, i, channel, 1))
+    if (!late && s->item[i].q == use->giver && s->item[i].mult == 1 &&
+        ct_add_signal(s, i, channel, 1))
       return;
   }
   if (knows >= 0)
@@ -300,7 +303,7 @@ static uint32_t end_together(const struct freeing *f, uint32_t g, int32_t last) 
 static int32_t end_of(const struct freeing *f, const struct life *life, enum ct_q taker) {
   int32_t last = CT_NOBODY;
   for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
-    if (life->last[q] < 0 || (q == taker && !life->carried)) continue;
+    if (life->last[q] < 0 || q == taker) continue;
     if (last < 0 || seq_of(f, life->last[q]) > seq_of(f, last)) last = life->last[q];
   }
   return last;
@@ -311,6 +314,7 @@ static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
   const struct life *life = &f->life[g];
   const struct ring_use *use = &f->use[ring_of(f, g)];
   const int32_t last = end_of(f, life, use->taker);
+  if (last < 0 && life->carried) return 1;
   if (last < 0) { /* its user is in a job behind a cut: nobody in this one waits for it */
     if (life->home >= 0 || later_gens(f, g) >= space_of(f, ring_of(f, g))->slots)
       ct_lower_fail(s->l, CT_ERR_INTERNAL, "a generation of ring %s has no user",
@@ -371,23 +375,42 @@ static unsigned sort_rings(const struct freeing *f, uint32_t *ring) {
   return n;
 }
 
+/* Whether ring b may follow ring a: between the same queues; equal: with as many slots, so that
+ * nothing is left over or missing. */
+static bool can_follow(const struct freeing *f, uint32_t a, uint32_t b, bool equal) {
+  return f->use[b].leader == b && f->use[a].leader == a && f->use[a].giver == f->use[b].giver &&
+         f->use[a].taker == f->use[b].taker &&
+         (!equal || space_of(f, a)->slots == space_of(f, b)->slots);
+}
+
+static unsigned join(struct freeing *f, const uint32_t *ring, unsigned rings, bool equal) {
+  unsigned joined = 0;
+  for (unsigned i = 1; i < rings; ++i)
+    for (unsigned j = 0; j < i; ++j)
+      if (can_follow(f, ring[j], ring[i], equal) && !f->use[ring[i]].next &&
+          follow(f, ring[j], ring[i])) {
+        ++joined;
+        break;
+      }
+  return joined;
+}
+
 static void share(struct freeing *f, const uint32_t *ring, unsigned rings) {
   unsigned channels = count_full(f->s) + rings;
   for (unsigned i = 0; i < rings; ++i)
     f->use[ring[i]].leader = ring[i];
-  for (unsigned i = 1; i < rings && channels > CT_NUM_SEMS; ++i)
-    for (unsigned j = 0; j < i; ++j) {
-      const struct ring_use *a = &f->use[ring[j]], *b = &f->use[ring[i]];
-      if (a->leader != ring[j] || a->giver != b->giver || a->taker != b->taker ||
-          !follow(f, ring[j], ring[i]))
-        continue;
-      --channels;
-      break;
-    }
+  channels -= join(f, ring, rings, true);
+  if (channels > CT_NUM_SEMS) channels -= join(f, ring, rings, false);
   f->s->too_few = channels > CT_NUM_SEMS;
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
+
+/* A generation of the job before that others than those who begin them still use. */
+static bool occupies(const struct freeing *f, uint32_t g) {
+  const struct life *life = &f->life[g];
+  return life->used && life->carried && end_of(f, life, f->use[ring_of(f, g)].taker) >= 0;
+}
 
 /* left: tokens of the ring before in the same channel. Returns those that this one leaves. */
 static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
@@ -397,7 +420,7 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
   const uint32_t slots = space_of(f, ring)->slots;
   uint32_t fresh = slots;
   for (uint32_t g = 0; g < f->gens; ++g)
-    if (f->life[g].used && ring_of(f, g) == ring && f->life[g].carried) --fresh;
+    if (occupies(f, g) && ring_of(f, g) == ring) --fresh;
   if (left > fresh) {
     take_before(f, use->first, use->taker, channel, left - fresh);
     left = fresh;
@@ -414,6 +437,14 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
     if (f->life[g].used && ring_of(f, g) == ring) n = give_gens(f, g, channel);
   }
   return slots - fresh;
+}
+
+/* The rings of a channel, one after the other, if this is the first of them. */
+static void free_group(struct freeing *f, uint32_t ring) {
+  uint32_t left = 0;
+  if (f->use[ring].leader != ring || f->s->too_few) return;
+  for (uint32_t r = ring; r && !f->s->l->error; r = f->use[r].next)
+    left = free_ring(f, r, left);
 }
 
 void ct_sync_free(struct ct_sync *s) {
@@ -439,11 +470,10 @@ void ct_sync_free(struct ct_sync *s) {
     if (f.life[g].used) find_queues(&f, g);
   const unsigned rings = s->l->error ? 0 : sort_rings(&f, ring);
   share(&f, ring, rings);
-  for (unsigned i = 0; i < rings && !s->l->error && !s->too_few; ++i) {
-    if (f.use[ring[i]].leader != ring[i]) continue;
-    uint32_t left = 0;
-    for (uint32_t r = ring[i]; r && !s->l->error; r = f.use[r].next)
-      left = free_ring(&f, r, left);
-  }
+  /* What the array waits for has the first choice of signals. */
+  for (unsigned i = 0; i < rings; ++i)
+    if (f.use[ring[i]].taker == CT_Q_MM) free_group(&f, ring[i]);
+  for (unsigned i = 0; i < rings; ++i)
+    if (f.use[ring[i]].taker != CT_Q_MM) free_group(&f, ring[i]);
   free(f.life);
 }

@@ -61,7 +61,7 @@ struct ct_lower {
   size_t limit;
   enum ct_lower_fault fault;
   unsigned fault_nth;
-  uint64_t work;
+  uint64_t work, *count_work;
   int error;
   char why[256];
 };

@@ -261,6 +261,7 @@ int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes
     ct_why(why, err, "%s", l->why);
     ct_codes_free(codes);
   }
+  if (l->count_work) *l->count_work += l->work;
   ct_lower_drop(l);
   return err;
 }

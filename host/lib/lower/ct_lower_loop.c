@@ -161,8 +161,8 @@ static void close_loop(struct ct_lower *l, size_t mark, size_t gens, uint32_t co
 
 void ct_repeat(struct ct_lower *l, uint32_t passes, ct_body *body, void *kernel) {
   const size_t mark = l->count, gens = l->gens;
-  uint32_t pos[CT_MOST_SPACES], round = 0;
-  if (l->error) return;
+  uint32_t pos[CT_MOST_SPACES] = {0}, round = 0;
+  if (l->error || passes == 0) return;
   save_rings(l, pos);
   do
     call(l, body, kernel, round, round + 1);

@@ -47,8 +47,8 @@ void ct_lower_carriers(struct ct_lower *l, const struct ct_carriers *carriers) {
   l->has_carriers = true;
 }
 
-uint64_t ct_lower_work(const struct ct_lower *l) {
-  return l->work;
+void ct_lower_count(struct ct_lower *l, uint64_t *work) {
+  l->count_work = work;
 }
 
 void ct_lower_one_job(struct ct_lower *l) {

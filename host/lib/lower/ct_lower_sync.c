@@ -60,6 +60,34 @@ static uint32_t tokens_for(const struct ct_item *i, const struct ct_access *befo
   return last;
 }
 
+/* The same for a tensor: of a load by steps that follow each other in one direction of its pieces,
+ * those up to the last that the other command touches. */
+static uint32_t steps_for(const struct ct_sync *s, const struct ct_item *i,
+                          const struct ct_access *before, int32_t at, const struct ct_access *a) {
+  if (!i->by_step || i->mult <= 1 || i->parent != s->item[at].parent) return CT_ALL_OF_IT;
+  for (unsigned d = 0; d < 2; ++d) {
+    if (before->hi[d] - before->lo[d] != (int32_t)i->mult || before->hi[!d] - before->lo[!d] != 1 ||
+        memcmp(before->stride, a->stride, sizeof a->stride) != 0)
+      continue;
+    const int32_t last = a->hi[d] - before->lo[d];
+    return last < (int32_t)i->mult ? (uint32_t)last : i->mult;
+  }
+  return CT_ALL_OF_IT;
+}
+
+/* Parts of a slot that an access touches; false: all of it. */
+static bool parts_of(const struct ct_item *i, const struct ct_access *a, uint32_t *n) {
+  *n = i->by_step && i->q == CT_Q_LD ? i->mult : 1;
+  return a->one_part;
+}
+
+static bool parts_meet(const struct ct_item *i, const struct ct_access *a, const struct ct_item *j,
+                       const struct ct_access *b) {
+  uint32_t m, n;
+  if (!parts_of(i, a, &m) || !parts_of(j, b, &n)) return true;
+  return a->part < b->part + n && b->part < a->part + m;
+}
+
 static void needs_of_access(struct ct_sync *s, int32_t at, const struct ct_access *a,
                             struct need *need) {
   const enum ct_q q = s->item[at].q;
@@ -71,8 +99,10 @@ static void needs_of_access(struct ct_sync *s, int32_t at, const struct ct_acces
     if (i->q == q || !(a->write || b->write) ||
         ct_point_of(i->seq, CT_ALL_OF_IT) <= s->known[q][i->q])
       continue;
-    if (!ring && ct_pieces_meet(s, &s->use[u], at, a)) want(s, need, s->use[u].item, CT_ALL_OF_IT);
-    if (ring && a->gen < b->gen + b->gens && b->gen < a->gen + a->gens)
+    if (!ring && ct_pieces_meet(s, &s->use[u], at, a))
+      want(s, need, s->use[u].item, steps_for(s, i, b, at, a));
+    if (ring && a->gen < b->gen + b->gens && b->gen < a->gen + a->gens &&
+        parts_meet(&s->item[at], a, i, b))
       want(s, need, s->use[u].item, tokens_for(i, b, a));
   }
   for (uint32_t z = 1; z < s->l->spaces; ++z)

@@ -26,6 +26,13 @@ struct ct_why {
 int ct_why(const struct ct_why *why, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Jobs that are to run in a row. */
+struct ct_codes {
+  struct ct_code *job;
+  size_t count;
+};
+void ct_codes_free(struct ct_codes *codes);
+
 /* Rolls and encodes what was built, frees b. name: of the program, for the sentence. */
 int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,
                    const struct ct_why *why);
@@ -42,6 +49,7 @@ struct ct_gemm {
   uint32_t pitch;     /* of C in FP32, at least ceil(n / 4) */
   uint32_t spm_words; /* of the window */
   enum ct_gemm_result result;
+  bool part;        /* of a product that can be cut further: one try is enough */
   uint32_t c_tiles; /* of C in HBFP8, tiles from row to row; 0: as many as it has columns of them */
   uint32_t flat;    /* commands that may be written down before loops are made; 0: CT_GEMM_FLAT */
   uint64_t *work;   /* where to add what building cost, in commands and comparisons; may be NULL */
@@ -55,9 +63,9 @@ int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct
 /* A product as one job, or as several, each of some rows and columns of C, where a program would be
  * too long or its addresses too far apart. Nothing that device memory holds is refused, in a window
  * of CT_GEMM_WINDOW words or more. The jobs may run in any order. */
-enum { CT_GEMM_PROGRAMS = 4, CT_GEMM_WINDOW = 192 };
+enum { CT_GEMM_PROGRAMS = 9, CT_GEMM_WINDOW = 192 };
 struct ct_gemm_jobs {
-  uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edge */
+  uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edges */
   struct ct_code code[CT_GEMM_PROGRAMS]; /* cmd NULL: not used */
 };
 struct ct_gemm_job {
@@ -133,10 +141,11 @@ uint32_t ct_infer_pinned(const struct ct_mlp *net);
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);
 
 /* One step of stochastic gradient descent (docs/numerics.md, Training): one job, or several to be
- * submitted in a row where one program would be too long. */
+ * submitted in a row where one program would be too long. Activations stay in the scratchpad. */
 struct ct_train {
   const struct ct_mlp *net;
   uint32_t batch, spm_words;
+  uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
 };
 enum {
   CT_TRAIN_X = 1, /* inputs, square HBFP8 tiles */
@@ -150,9 +159,20 @@ enum {
   CT_TRAIN_WD,     /* weight decay */
   CT_TRAIN_ARGS = 9
 };
-enum { CT_TRAIN_JOBS = 8 };
-/* code: CT_TRAIN_JOBS places. Returns how many are used. */
-int ct_prog_train(const struct ct_train *shape, struct ct_code *code, const struct ct_why *why);
+int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const struct ct_why *why);
+
+/* The same step with its activations and gradients in device memory, so that neither the batch (up
+ * to 4,096 rows) nor a layer is too large: jobs to be submitted in a row. One more argument is the
+ * address of ct_train_streamed_units() units of workspace, which need not hold anything before and
+ * hold nothing of use behind. Bytes are those of ct_prog_train(). */
+enum { CT_TRAIN_WORK = CT_TRAIN_ARGS + 1, CT_TRAIN_STREAMED_ARGS = CT_TRAIN_WORK };
+uint64_t ct_train_streamed_units(const struct ct_train *shape);
+int ct_prog_train_streamed(const struct ct_train *shape, struct ct_codes *codes,
+                           const struct ct_why *why);
+
+/* The one if it fits, else the other. *work: the units of workspace it needs; may be 0. */
+int ct_prog_step(const struct ct_train *shape, struct ct_codes *codes, uint64_t *work,
+                 const struct ct_why *why);
 
 /* Copies units of 16 bytes from r1 to r2. */
 enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };

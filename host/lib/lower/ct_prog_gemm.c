@@ -58,14 +58,15 @@ int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct
   prepare(&g, shape);
   if (ct_gemm_plan_whole(&g)) {
     err = build(&g, code, why);
-    if (err != CT_ERR_NO_SPACE) return err;
+    if (err != CT_ERR_NO_SPACE || shape->part) return err;
   }
   for (uint32_t most = CT_GEMM_HALF; most >= 1; most /= 2) {
     if (!blocks_reach(&g, most)) continue;
     prepare(&g, shape);
     err = ct_gemm_plan_streamed(&g, most, why);
-    if (!err) err = build(&g, code, why);
-    if (err != CT_ERR_NO_SPACE) break;
+    if (err) continue;
+    err = build(&g, code, why);
+    if (err != CT_ERR_NO_SPACE || shape->part) break;
   }
   return err;
 }

@@ -48,10 +48,13 @@ struct ct_weights {
 struct ct_plan {
   ct_model *model; /* NULL: freed, and with it the programs */
   struct ct_plan *next;
+  ct_device *dev;
   uint32_t batch;
-  ct_program *step[CT_TRAIN_JOBS];
-  int jobs;
-  size_t refs; /* the model's, and one for each batch handle; those of steps hold their batch */
+  ct_program **step;
+  struct ct_job *job; /* room for a step's, while it is submitted */
+  size_t jobs;
+  uint64_t work; /* address of the workspace; 0: none is needed */
+  size_t refs;   /* the model's, and one for each batch handle; those of steps hold their batch */
 };
 
 struct ct_batch {

@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,16 +108,17 @@ static bool write_all(int fd, const uint8_t *data, size_t size) {
 
 /* Makes a rename in the folder of path last. */
 static void sync_folder(const char *path) {
-  char *folder = strdup(path);
-  if (!folder) return;
-  char *slash = strrchr(folder, '/');
-  if (slash) slash[slash == folder] = 0;
-  const int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY);
-  if (fd >= 0) {
-    fsync(fd); /* some file systems cannot: the rename is whole all the same */
-    close(fd);
+  char folder[PATH_MAX] = ".";
+  const char *slash = strrchr(path, '/');
+  const size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+  if (slash && length < sizeof folder) {
+    memcpy(folder, path, length);
+    folder[length] = 0;
   }
-  free(folder);
+  const int fd = open(folder, O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return;
+  fsync(fd); /* some file systems cannot: the rename is whole all the same */
+  close(fd);
 }
 
 /* The new file is complete on the disk before it takes the old one's name: whenever the machine or
@@ -172,8 +174,9 @@ static int write_file(ct_model *m, const char *path, const uint8_t *data, size_t
   const int reason = errno;
   free(beside);
   free(target);
-  return ok ? CT_OK
-            : ct_fail(m->dev, CT_ERR_IO, "%s could not be written: %s", path, strerror(reason));
+  if (ok) return CT_OK;
+  return ct_fail(m->dev, reason == ENOMEM ? CT_ERR_MEMORY : CT_ERR_IO,
+                 "%s could not be written: %s", path, strerror(reason));
 }
 
 int ct_model_save(ct_model *m, const char *path) {

@@ -54,20 +54,30 @@ int ct_model_set_rates(ct_model *m, const struct ct_rates *rates) {
 /* ---- Plans --------------------------------------------------------------------------------- */
 
 static void free_programs(struct ct_plan *p) {
-  for (int i = 0; i < p->jobs; ++i)
+  for (size_t i = 0; i < p->jobs; ++i)
     ct_program_free(p->step[i]);
   p->jobs = 0;
+  free(p->step);
+  p->step = NULL;
+}
+
+static void free_plan(struct ct_plan *p) {
+  if (!p) return;
+  free_programs(p);
+  if (p->work) ct_heap_free(&p->dev->data, p->work);
+  free(p->step);
+  free(p->job);
+  free(p);
 }
 
 static void release(struct ct_plan *p) {
   if (!p || --p->refs) return;
-  free_programs(p);
   for (struct ct_plan **at = p->model ? &p->model->plans : NULL; at; at = &(*at)->next) {
     if (*at != p) continue;
     *at = p->next;
     break;
   }
-  free(p);
+  free_plan(p);
 }
 
 void ct_plans_end(ct_model *m) {
@@ -82,25 +92,41 @@ void ct_plans_end(ct_model *m) {
   }
 }
 
+/* Loads the programs of a step and finds room for its workspace of so many units. */
+static int load_plan(struct ct_plan *p, struct ct_codes *codes, uint64_t work) {
+  p->step = calloc(codes->count, sizeof(ct_program *));
+  p->job = calloc(codes->count, sizeof *p->job);
+  if (!p->step || !p->job)
+    return ct_fail(p->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  int err = work ? ct_mem_alloc(p->dev, work * CT_UNIT, &p->work) : CT_OK;
+  for (size_t i = 0; i < codes->count && !err; ++i) {
+    err = ct_code_load(p->dev, &codes->job[i], &p->step[i]);
+    codes->job[i].cmd = NULL;
+    if (!err) p->jobs = i + 1;
+  }
+  return err;
+}
+
 /* Programs for steps of so many rows, on the device. */
 static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
   const struct ct_train shape = {
       .net = &m->net, .batch = batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_code code[CT_TRAIN_JOBS] = {{NULL, 0}};
-  const int jobs = ct_prog_train(&shape, code, &why);
-  if (jobs < 0) return ct_fail(m->dev, jobs, "%s", text);
+  struct ct_codes codes;
+  uint64_t work;
+  int err = ct_prog_step(&shape, &codes, &work, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
   struct ct_plan *p = calloc(1, sizeof *p);
-  int err = p ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
-  for (int i = 0; i < jobs; ++i) {
-    if (!err) err = ct_code_load(m->dev, &code[i], &p->step[i]);
-    free(code[i].cmd);
-    if (!err) p->jobs = i + 1;
+  if (!p) {
+    ct_codes_free(&codes);
+    return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
   }
+  p->dev = m->dev;
+  err = load_plan(p, &codes, work);
+  ct_codes_free(&codes);
   if (err) {
-    if (p) free_programs(p);
-    free(p);
+    free_plan(p);
     return err;
   }
   p->model = m;
@@ -285,6 +311,7 @@ static struct ct_job step_job(const ct_batch *b, const ct_weights *live,
   job.args[CT_TRAIN_IMAGE - 1] = ct_units_of(live->image);
   job.args[CT_TRAIN_STATE - 1] = ct_units_of(live->state);
   job.args[CT_TRAIN_LOSS - 1] = ct_units_of(b->loss);
+  job.args[CT_TRAIN_WORK - 1] = ct_units_of(b->plan->work);
   job.args[CT_TRAIN_INV - 1] = ct_bits_of(ct_divide(1.0f, b->plan->batch));
   job.args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
   job.args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
@@ -317,9 +344,9 @@ int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag)
   if (err) return err;
   ct_batch *b = step->batch;
   struct ct_job job = step_job(b, m->live, step->rates ? step->rates : &m->training.rates);
-  struct ct_job jobs[CT_TRAIN_JOBS];
+  struct ct_job *jobs = b->plan->job;
   job.user = step->user;
-  for (int i = 0; i < b->plan->jobs; ++i) {
+  for (size_t i = 0; i < b->plan->jobs; ++i) {
     jobs[i] = job;
     jobs[i].program = b->plan->step[i];
   }

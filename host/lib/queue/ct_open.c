@@ -47,6 +47,7 @@ static void close_queues(ct_device *dev) {
   if (unreaped)
     ct_log(dev, CT_LOG_WARNING, "closed with %zu jobs or requests that nobody reaped", unreaped);
   if (q->listener && q->listener->close) q->listener->close(dev);
+  ct_cache_close(dev);
 }
 
 /* Tells those who wait for the end of something that there will be none: the device has stopped. */

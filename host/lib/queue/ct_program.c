@@ -4,6 +4,19 @@
 
 #include "ct_queue.h"
 
+/* Programs that are only kept make room for others. */
+static int place(ct_device *dev, ct_program *p) {
+  int err;
+  do
+    err = ct_heap_alloc(&dev->code, (uint64_t)p->count * CT_CMD_BYTES, 64, &p->addr);
+  while (err == CT_ERR_NO_SPACE && ct_cache_shrink(dev));
+  if (err == CT_ERR_MEMORY) return ct_fail(dev, err, "the host has no memory left");
+  if (err)
+    return ct_fail(dev, err, "no room for another program of %u commands in device memory",
+                   p->count);
+  return CT_OK;
+}
+
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program) {
   if (program) *program = NULL;
   int err = ct_check_device(dev);
@@ -15,10 +28,10 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
   ct_program *p = calloc(1, sizeof *p);
   if (!p) return ct_fail(dev, CT_ERR_MEMORY, "the host has no memory left");
   p->count = (uint32_t)count;
-  err = ct_heap_alloc(&dev->code, count * CT_CMD_BYTES, 64, &p->addr);
+  err = place(dev, p);
   if (err) {
     free(p);
-    return ct_fail(dev, err, "no room for another program of %zu commands in device memory", count);
+    return err;
   }
   err = ct_mem_put(dev, p->addr, commands, count * CT_CMD_BYTES);
   if (err) {
@@ -44,29 +57,44 @@ int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **out) {
 }
 
 /* Cancels what is left of a program in a queue, with the works that it is part of, and waits for
- * it, but not for long. */
-static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p) {
+ * it, but not for long. Moves *until on to what does not end even so. */
+static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p,
+                     struct ct_until *until) {
   const struct ct_ring *r = &dev->queues->ring[queue];
   uint64_t end = 0;
   int err = CT_OK;
   bool part = false;
-  for (uint64_t seq = r->completed; seq < r->submitted && !err; ++seq) {
+  for (uint64_t seq = r->completed; seq < r->submitted; ++seq) {
     const struct ct_pending *job = ct_ring_pending(dev, queue, seq);
     part |= job->program == p;
     if (part && job->last) {
-      err = ct_cancel_work(dev, queue, seq);
+      if (!err) err = ct_cancel_work(dev, queue, seq);
       end = seq + 1;
     }
     part &= !job->last;
   }
   if (end && !err) ct_wait_completed(dev, queue, end, CT_CANCEL_MS);
-  for (uint64_t seq = r->completed; seq < end; ++seq)
-    if (ct_ring_pending(dev, queue, seq)->program == p)
-      ct_ring_pending(dev, queue, seq)->program = NULL;
+  for (uint64_t seq = r->completed; seq < end; ++seq) {
+    if (ct_ring_pending(dev, queue, seq)->program != p) continue;
+    ct_ring_pending(dev, queue, seq)->program = NULL;
+    if (until->below[queue] <= seq) until->below[queue] = seq + 1;
+  }
 }
 
-bool ct_program_end(ct_program *p) {
-  if (!p || !ct_handle_close(&p->handle, "program")) return true;
+/* The program's own memory, and its handle. */
+static void leave(ct_program *p, const struct ct_until *until) {
+  ct_device *dev = p->handle.dev;
+  if (p->jobs) {
+    ct_heap_leave(&dev->code, p->addr, until);
+    ++dev->queues->leaving;
+  } else {
+    ct_heap_free(&dev->code, p->addr);
+  }
+}
+
+void ct_program_free(ct_program *p) {
+  struct ct_until until = {{0, 0}};
+  if (!p || !ct_handle_close(&p->handle, "program")) return;
   ct_device *dev = p->handle.dev;
   const bool there = dev->self && dev->queues;
   if (p->jobs && there) ct_poll(dev); /* some may be through: without an answer all count */
@@ -75,14 +103,38 @@ bool ct_program_end(ct_program *p) {
            "%zu jobs of a model or program that is freed are under way; they are cancelled",
            p->jobs);
     for (int q = 0; q < CT_QUEUES; ++q)
-      end_jobs(dev, (enum ct_queue)q, p);
+      end_jobs(dev, (enum ct_queue)q, p, &until);
   }
-  const bool ended = p->jobs == 0 || !there;
-  if (ended) ct_heap_free(&dev->code, p->addr);
+  if (there) leave(p, &until);
   ct_handle_bury(&p->handle);
-  return ended;
 }
 
-void ct_program_free(ct_program *p) {
-  ct_program_end(p);
+void ct_program_drop(ct_program *p) {
+  if (!p || !ct_handle_close(&p->handle, "program")) return;
+  ct_handle_bury(&p->handle);
+}
+
+/* ---- Memory that jobs use ------------------------------------------------------------------ */
+
+static struct ct_until completed(const ct_device *dev) {
+  struct ct_until u;
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    u.below[q] = dev->queues->ring[q].completed;
+  return u;
+}
+
+void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err) {
+  struct ct_until until = {{0, 0}};
+  if (!addr) return;
+  if (err == CT_ERR_DEVICE) until.below[queue] = dev->queues->ring[queue].submitted;
+  ct_heap_leave(&dev->data, addr, &until);
+  ++dev->queues->leaving;
+  ct_sweep(dev);
+}
+
+void ct_sweep(ct_device *dev) {
+  struct ct_queues *q = dev->queues;
+  const struct ct_until now = completed(dev);
+  if (!q->leaving) return;
+  q->leaving = ct_heap_sweep(&dev->code, &now) + ct_heap_sweep(&dev->data, &now);
 }

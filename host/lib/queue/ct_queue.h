@@ -4,7 +4,7 @@
  *
  *   ct_open.c     a device with its queues         ct_ring.c    descriptors, doorbells, completions
  *   ct_program.c  programs in device memory        ct_event.c   what has ended, waiting for it
- *   ct_cancel.c   ending jobs early, resetting a queue
+ *   ct_cancel.c   ending jobs, resetting a queue   ct_cache.c   programs that are kept
  *
  * Work goes through
  *
@@ -81,6 +81,16 @@ struct ct_listener {
   void (*close)(ct_device *dev);
 };
 
+/* Programs that are kept for a shape, in words that the maker of the key chooses, and what else he
+ * wants to remember of them. */
+enum { CT_CACHE = 8, CT_CACHE_KEY = 4, CT_CACHE_NOTES = 2, CT_CACHED_PROGRAMS = 9 };
+struct ct_cached {
+  uint32_t key[CT_CACHE_KEY];
+  uint32_t note[CT_CACHE_NOTES];
+  ct_program *program[CT_CACHED_PROGRAMS]; /* may be NULL */
+  uint64_t used;                           /* when; 0: there is none */
+};
+
 /* Everything this layer knows of a device. */
 struct ct_queues {
   struct ct_ring ring[CT_QUEUES];
@@ -92,6 +102,9 @@ struct ct_queues {
   bool wake_up, irq_watched;
   const struct ct_listener *listener; /* NULL: nobody */
   void *above;                        /* the listener's own */
+  struct ct_cached cache[CT_CACHE];
+  uint64_t cache_uses;
+  size_t leaving; /* pieces of memory that jobs which could not be ended keep, at the last look */
 };
 
 struct ct_program {
@@ -119,8 +132,25 @@ bool ct_queue_is_at(const ct_device *dev, enum ct_queue queue, enum ct_event_kin
 /* Loads what a builder made and frees code->cmd, whatever the outcome. */
 int ct_code_load(ct_device *dev, struct ct_code *code, ct_program **program);
 
-/* ct_program_free(); false: a job of it cannot be ended, so that what it uses must stay. */
-bool ct_program_end(ct_program *program);
+/* When the device is closed: no job is ended, and nothing is waited for. */
+void ct_program_drop(ct_program *program);
+
+/* ---- Memory that jobs use ---- */
+
+/* Gives back device memory (addr 0: none) that the jobs of a call that blocked have used in a
+ * queue. err: how the call ended. If one of them could not be ended (CT_ERR_DEVICE), it stays until
+ * it has. (What does not block has its works' `done`.) */
+void ct_give_back_after(ct_device *dev, uint64_t addr, enum ct_queue queue, int err);
+
+/* ---- Programs that are kept ---- */
+
+/* NULL: there is none for the key. It stays as it is until the next ct_cache_keep() or
+ * ct_program_load(). */
+struct ct_cached *ct_cache_find(ct_device *dev, const uint32_t *key);
+/* Takes over the programs of a set. NULL: there is no place, since jobs of all others have not
+ * completed; the set stays the caller's. */
+struct ct_cached *ct_cache_keep(ct_device *dev, const struct ct_cached *set);
+void ct_cache_empty(struct ct_cached *set);
 
 /* ---- Events ---- */
 
@@ -135,7 +165,7 @@ void ct_event_put(ct_device *dev, const struct ct_event *event);
 
 /* Waits, as long as a blocking call may, for the event of that tag and takes it (event may be
  * NULL). CT_OK if all did well. What takes too long is cancelled; if even that does not end it, the
- * answer is CT_ERR_DEVICE and its memory must not be used again. */
+ * answer is CT_ERR_DEVICE and its memory is given back by ct_give_back_after(). */
 int ct_finish(ct_device *dev, uint64_t tag, struct ct_event *event);
 
 /* Takes in what the device has completed. */
@@ -171,6 +201,13 @@ void ct_show_outstanding(ct_device *dev);
 /* ---- Between the files of this layer ---- */
 
 int ct_rings_open(ct_device *dev);
+
+/* Gives up a set that nothing uses: false if there is none. */
+bool ct_cache_shrink(ct_device *dev);
+void ct_cache_close(ct_device *dev);
+
+/* Frees what the jobs that have completed have kept. */
+void ct_sweep(ct_device *dev);
 
 /* Rings a doorbell again that has failed. */
 int ct_ring_again(ct_device *dev, enum ct_queue queue);

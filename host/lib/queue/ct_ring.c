@@ -277,6 +277,7 @@ void ct_ring_drop(ct_device *dev, enum ct_queue queue) {
                                .time = {never, never, never, never, never, never}};
   while (r->completed < r->dropped)
     job_over(dev, queue, &c);
+  ct_sweep(dev);
 }
 
 static int take_completion(ct_device *dev, enum ct_queue queue) {

@@ -188,7 +188,8 @@ static int try_batches(ct_server *s) {
 static int open_memory(ct_server *s) {
   struct ct_service *v = &s->service;
   static const uint8_t zeros[4096];
-  const uint64_t row = (ct_pack_row_size(s->model->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
+  const uint64_t row =
+      ((uint64_t)ct_pack_row_size(s->model->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
   int err = ct_mem_alloc(
       s->dev, row + (s->model->net.width[s->model->net.layers] + 3) / 4 * CT_UNIT, &v->memory);
   v->answer_at = row;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One training step of a multilayer perceptron as kernels of the lowering layer. Phases, in program
+ * order (docs/numerics.md, Training):
+ *
+ *   forward(l)    X(l) * W(l)^T + b, ReLU, quantised to X(l+1); the last layer's logits stay FP32
+ *   softmax       rows of 16: gradient of Z (FP32 over Z, and quantised as dZ), loss; bias sums of
+ *                 the last layer, from the FP32 gradient
+ *   backward(l)   dZ(l) * W(l), masked, quantised to dZ(l-1); bias sums on the way (l = last..1)
+ *   biases        all of them: momentum, new value
+ *   update(l)     dZ(l)^T * X(l), up to four weight tiles at a time: momentum, master weights,
+ *                 compute copy
+ *
+ * All dX are computed before the first weight changes. Weights stream through two panels, the state
+ * through two slots in and two out. What the last tile of a row or column has less than sixteen of
+ * makes it different, so it stands outside the loops.
+ */
+#ifndef CT_TRAIN_H
+#define CT_TRAIN_H
+
+#include "ct_lower.h"
+
+enum {
+  CT_TRAIN_BLOCK = 4,   /* ACC tiles of a product */
+  CT_TRAIN_UNIT = 4,    /* weight tiles updated together, at most */
+  CT_TRAIN_CHUNK = 127, /* k steps of a panel, at most */
+  CT_STATE_UNITS = 2 * CT_F32_TILE_UNITS,
+  CT_OUT_UNITS = CT_STATE_UNITS + CT_TILE
+};
+
+struct train {
+  struct ct_lower *l;
+  const struct ct_mlp *net;
+  uint32_t batch, mt, classes, ct; /* rows, row tiles; outputs, their tiles */
+  uint32_t bm, blocks;             /* row tiles of a block, blocks of a column */
+  uint32_t chunk, unit;            /* k steps of a panel; weight tiles updated together */
+  uint32_t panel_words;
+  /* Tensors in SPM, in device memory, in registers. */
+  uint32_t x[CT_MLP_LAYERS], dz[CT_MLP_LAYERS], z, y, bias, vb, db, loss;
+  uint32_t in_x, in_y, weights[CT_MLP_LAYERS], state[CT_MLP_LAYERS], image_bias, state_bias,
+      out_loss;
+  uint32_t temp, sum_loss;
+  /* Rings. */
+  uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, logit, in_slot,
+      out_slot, acc_unit;
+  uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1];
+  /* Where the loops are. */
+  uint32_t layer, columns, steps, bn, base, c,
+      m; /* a phase of products, its column; a row of softmax */
+  bool backward, with_inputs;
+  struct ct_ref held, bias_ref[CT_TRAIN_BLOCK], acc_ref;
+  uint32_t mb, line, first, tiles; /* of update: the line, the first unit's tile, tiles of a unit */
+  bool down;
+};
+
+/* ct_train_plan.c */
+int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why);
+void ct_train_declare(struct train *t);
+uint32_t ct_train_columns(const struct train *t, uint32_t tiles);
+
+/* ct_train_products.c */
+void ct_train_forward(struct train *t, uint32_t layer);
+void ct_train_backward(struct train *t, uint32_t layer);
+
+/* ct_train_softmax.c */
+void ct_train_softmax(struct train *t);
+struct ct_ref ct_train_temp(const struct train *t, unsigned i);
+void ct_train_add_sum(struct train *t, unsigned sum, struct ct_ref tile, bool first);
+void ct_train_finish_sum(struct train *t, unsigned sum, uint32_t layer, uint32_t n);
+
+/* ct_train_update.c */
+void ct_train_biases(struct train *t);
+void ct_train_update(struct train *t, uint32_t layer);
+
+/* Valid rows of row tile m. */
+static inline uint32_t ct_train_rows(const struct train *t, uint32_t m) {
+  return ct_in_tile(t->batch, m);
+}
+
+#endif

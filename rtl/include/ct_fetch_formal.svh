@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is proven of ct_fetch (tb/formal/ct_fetch.proof), included at its end.
+
+  // Of any command of the program: what it is. The same each time the program is read while it runs; a program that is read for another
+  // run may be another one.
+  (* anyconst *) logic [8:0] f_sel;
+  (* anyseq *) logic [255:0] f_new;
+  logic [255:0] f_val_q;
+  always_ff @(posedge clk_i) begin
+    if (load_i && (start_i || !run_d)) f_val_q <= f_new;
+  end
+  `CT_ASSUME(BeatsOfTheProgram_M, !prog_valid_i || load_i || beats_q[9:1] != f_sel ||
+                                  prog_data_i == (beats_q[0] ? f_val_q[255:128] : f_val_q[127:0]))
+
+  // What ct_job keeps to while a program runs.
+  logic [9:0] f_ncmds_q;
+  logic [4:0] f_rows_q;
+  always_ff @(posedge clk_i) begin
+    f_ncmds_q <= ncmds_i;
+    f_rows_q  <= rows_i;
+  end
+  `CT_ASSUME(NcmdsStay_M, !run_q || (ncmds_i == f_ncmds_q && rows_i == f_rows_q))
+  `CT_ASSUME(NcmdsInRange_M, !(run_q || start_i) || (ncmds_i != '0 && ncmds_i <= 10'd512))
+
+  // The program as it is to be executed, one command after the other: a stack that grows by its depth, not by shifts.
+  logic [255:0] f_src_q;       // the command in IR as it came from the program
+  logic [9:0]   f_pc_q;
+  logic [2:0]   f_depth_q;
+  logic [39:0]  f_body_q;
+  logic [127:0] f_left_q;
+  logic [5:0]   f_op;
+  logic [1:0]   f_top;
+  logic         f_again;       // the ENDL in IR goes back
+  assign f_op    = f_src_q[ct_pkg::AllOpLsb +: ct_pkg::AllOpW];
+  assign f_top   = f_depth_q[1:0] - 2'd1;
+  assign f_again = f_left_q[32*f_top +: 32] != 32'd1;
+  always_ff @(posedge clk_i) begin
+    if (p_move) f_src_q <= p_cmd_q;
+    if (start_i) begin
+      f_pc_q    <= '0;
+      f_depth_q <= '0;
+    end else if (done) begin
+      f_pc_q <= f_pc_q + 10'd1;
+      if (f_op == ct_pkg::OpLoop) begin
+        f_body_q[10*f_depth_q[1:0] +: 10] <= f_pc_q + 10'd1;
+        f_left_q[32*f_depth_q[1:0] +: 32] <= ir_q[ct_pkg::CtlCountLsb +: 32];
+        f_depth_q <= f_depth_q + 3'd1;
+      end
+      if (f_op == ct_pkg::OpEndl) begin
+        if (f_again) begin
+          f_pc_q <= f_body_q[10*f_top +: 10];
+          f_left_q[32*f_top +: 32] <= f_left_q[32*f_top +: 32] - 32'd1;
+        end else begin
+          f_depth_q <= f_depth_q - 3'd1;
+        end
+      end
+    end
+  end
+
+  // The loops here and there are the same, and each begins before the next.
+  logic [3:0] f_same, f_nested;
+  logic [7:0] f_at, f_up;  // where loop i from the top lies, and the next one up of the one at i
+  always_comb begin
+    for (int i = 0; i < 4; i++) begin
+      f_at[2*i +: 2] = depth_q[1:0] - 2'(i + 1);
+      f_up[2*i +: 2] = 2'(i + 1);
+      f_same[i] = 3'(i) >= depth_q || ({1'b0, body_q[9*i +: 9]} == f_body_q[10*f_at[2*i +: 2] +: 10] &&
+                                       left_q[32*i +: 32] == f_left_q[32*f_at[2*i +: 2] +: 32]) ||
+                  f_pc_q == 10'd512;
+      f_nested[i] = 3'(i) >= f_depth_q ||
+                    (f_left_q[32*i +: 32] != '0 &&
+                     f_body_q[10*i +: 10] <= (3'(i) + 3'd1 == f_depth_q ? f_pc_q : f_body_q[10*f_up[2*i +: 2] +: 10]));
+    end
+  end
+  `CT_ASSERT(PcIsPc_A, !run_q || (pc_q == f_pc_q && depth_q == f_depth_q && f_pc_q <= ncmds_i && fpc_q <= ncmds_i))
+  `CT_ASSERT(SameLoops_A, !run_q || (f_same == 4'hf && f_nested == 4'hf))
+  `CT_ASSERT(StillIsEmpty_A, run_q || (!ir_vld_q && !p_vld_q))
+  // The command of that number in the buffer, in P and in IR.
+  `CT_ASSERT(Buffered_A, (avail <= {1'b0, f_sel} || {mem_hi[f_sel], mem_lo[f_sel]} == f_val_q) &&
+                         (beats_q != {1'b0, f_sel, 1'b1} || mem_lo[f_sel] == f_val_q[127:0]))
+  `CT_ASSERT(ReadRight_A, !p_vld_q || fpc_q != {1'b0, f_sel} + 10'd1 || p_cmd_q == f_val_q)
+  `CT_ASSERT(InTurn_A, !ir_vld_q || f_pc_q != {1'b0, f_sel} || f_src_q == f_val_q)
+
+  // What of a command stays as it is: all but the fields that have a register.
+  logic [255:0] f_sums;
+  logic [5:0]   f_unit;
+  kind_e        f_kind;
+  always_comb begin
+    f_sums = '0;
+    f_unit = '0;
+    f_kind = KindBad;
+    unique case (f_op)
+      ct_pkg::OpNop:  f_kind = KindNop;
+      ct_pkg::OpEnd:  f_kind = KindEnd;
+      ct_pkg::OpLoop: begin f_kind = KindLoop; f_sums[ct_pkg::CtlCountLsb +: 32] = '1; end
+      ct_pkg::OpEndl: f_kind = KindEndl;
+      ct_pkg::OpAddi: f_kind = KindAddi;
+      ct_pkg::OpLd, ct_pkg::OpSt: begin
+        f_kind = (f_op == ct_pkg::OpLd) ? KindLd : KindSt;
+        f_unit = (f_op == ct_pkg::OpLd) ? 6'd1 : 6'd2;
+        f_sums[ct_pkg::DmaDramLsb +: 32] = '1;
+        f_sums[ct_pkg::DmaSpmLsb +: ct_pkg::DmaSpmW] = '1;
+        f_sums[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W] = '1;
+      end
+      ct_pkg::OpMm: begin
+        f_kind = KindMm;
+        f_unit = 6'd4;
+        f_sums[ct_pkg::MmALsb +: ct_pkg::MmAW] = '1;
+        f_sums[ct_pkg::MmBLsb +: ct_pkg::MmBW] = '1;
+        f_sums[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW] = '1;
+      end
+      ct_pkg::OpVl: begin
+        f_kind = KindVl;
+        f_unit = 6'd8;
+        f_sums[ct_pkg::VlSpmLsb +: ct_pkg::VlSpmW] = '1;
+        f_sums[ct_pkg::VlRowsLsb +: ct_pkg::VlRowsW] = '1;
+      end
+      ct_pkg::OpVa: begin
+        f_kind = KindVa;
+        f_unit = 6'd16;
+        f_sums[ct_pkg::VaSbLsb +: 32] = '1;
+        f_sums[ct_pkg::VaScLsb +: 32] = '1;
+        f_sums[ct_pkg::VaRowsLsb +: ct_pkg::VaRowsW] = '1;
+      end
+      ct_pkg::OpVs: begin
+        f_kind = KindVs;
+        f_unit = 6'd32;
+        f_sums[ct_pkg::VsSpmLsb +: ct_pkg::VsSpmW] = '1;
+        f_sums[ct_pkg::VsRowsLsb +: ct_pkg::VsRowsW] = '1;
+      end
+      default: f_kind = KindBad;
+    endcase
+  end
+  `CT_ASSERT(KindIsOps_A, !ir_vld_q || kind_q == f_kind)
+  `CT_ASSERT(RestStays_A, !ir_vld_q || ((ir_q ^ f_src_q) & ~f_sums) == '0)
+  logic [255:0] f_gather;
+  always_comb begin
+    f_gather = '0;
+    if ((f_unit[0] || f_unit[1]) && f_src_q[ct_pkg::DmaGatherLsb]) f_gather[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] = '1;
+  end
+  // What goes out is the command whose turn it is, to its unit, and it goes when it is counted.
+  `CT_ASSERT(Dispatched_A, q_valid_o == '0 || (run_q && q_valid_o == f_unit && ((q_cmd_o ^ f_src_q) & ~f_sums & ~f_gather) == '0))
+  `CT_ASSERT(OnceEach_A, (q_valid_o & q_ready_i) == (done ? f_unit : 6'd0))
+  // An offer stays until it is taken, or execution is stopped.
+  logic [5:0]   f_offer_q;
+  logic [255:0] f_offer_cmd_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_offer_q <= '0;
+    else         f_offer_q <= q_valid_o & ~q_ready_i;
+  end
+  always_ff @(posedge clk_i) f_offer_cmd_q <= q_cmd_o;
+  `CT_ASSERT(KeepsOffer_A, f_offer_q == '0 || stop_i || (q_valid_o == f_offer_q && q_cmd_o == f_offer_cmd_q))
+  // Execution ends by END, by an error or by a stop, and with the number of what ended it.
+  logic f_run_q, f_started_q, f_ended_q, f_wrong_q, f_stopped_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {f_run_q, f_started_q} <= 2'b00;
+    else         {f_run_q, f_started_q} <= {run_q, start_i};
+  end
+  always_ff @(posedge clk_i) begin
+    f_ended_q   <= done && f_op == ct_pkg::OpEnd;
+    f_wrong_q   <= err_o;
+    f_stopped_q <= stop_i;
+  end
+  `CT_ASSERT(EndsForAReason_A, run_q == (f_started_q || (f_run_q && !f_ended_q && !f_wrong_q && !f_stopped_q)))
+  `CT_ASSERT(EndIsSaid_A, !(f_run_q && f_ended_q) || (end_o && !run_q))
+  `CT_ASSERT(NoEndInRun_A, !run_q || !end_o)
+  `CT_ASSERT(ErrorAtIndex_A, !err_o || (run_q && idx_o == f_pc_q && q_valid_o == '0 && !done && (f_pc_q == ncmds_i || ir_vld_q)))
+  `CT_ASSERT(LoopsInRange_A, !ir_vld_q || !done || !((f_op == ct_pkg::OpLoop && f_depth_q == 3'd4) || (f_op == ct_pkg::OpEndl && f_depth_q == '0)))

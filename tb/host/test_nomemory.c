@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A host without memory: each allocation of the library fails in turn, once (and the next succeeds)
+ * or from there on. A call then says CT_ERR_MEMORY with a sentence, or has done its work; what was
+ * submitted has its event, however little memory there is by then; nothing is left behind, and when
+ * there is memory again everything goes on.
+ *
+ * The linker sends the library's allocations here (--wrap).
+ */
+#include "ct_tb.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "coltrain/coltrain.h"
+#include "ct_prog.h"
+#include "ct_queue.h"
+
+/* ---- Allocations --------------------------------------------------------------------------- */
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
+char *__real_strdup(const char *text);
+void __real_free(void *p);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *p);
+
+static struct {
+  bool armed, for_good; /* from the one that fails on */
+  long before;          /* allocations until then */
+  bool failed;
+  long live; /* allocated and not freed */
+} host;
+
+static bool refuses(void) {
+  if (!host.armed || host.before-- > 0) return false;
+  host.failed = true;
+  host.before = 0;
+  host.armed = host.for_good;
+  return true;
+}
+
+static void *counted(void *p) {
+  host.live += p != NULL;
+  return p;
+}
+
+void *__wrap_malloc(size_t size) {
+  return refuses() ? NULL : counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+  return refuses() ? NULL : counted(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+  if (refuses()) return NULL;
+  void *p = __real_realloc(old, size);
+  host.live += p && !old;
+  return p;
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t size) {
+  return refuses() ? NULL : counted(__real_aligned_alloc(align, size));
+}
+
+char *__wrap_strdup(const char *text) {
+  return refuses() ? NULL : counted(__real_strdup(text));
+}
+
+void __wrap_free(void *p) {
+  host.live -= p != NULL;
+  __real_free(p);
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+/* ---- What is tried ------------------------------------------------------------------------- */
+
+enum { IN = 20, HIDDEN = 33, OUT = 5, LAYERS = 2, BATCH = 4, UNIT = 16 };
+
+struct world {
+  ct_device *dev;
+  ct_program *copy;
+  ct_model *model; /* prepared for training */
+  ct_weights *version;
+  ct_batch *batch;
+  ct_rows *rows;
+  ct_answers *answers;
+  uint64_t at; /* memory that copies write */
+  char path[64];
+};
+
+/* CT_OK, or CT_ERR_MEMORY with a sentence while the host refuses memory. */
+static int fine(const struct world *w, int err) {
+  const char *text = ct_last_error(w->dev);
+  if (err && err != CT_ERR_MEMORY) fail_msg("%d: %s", err, text);
+  if (!err) return err;
+  assert_true(host.failed);
+  if (!strstr(text, "memory")) fail_msg("no word of memory: %s", text);
+  return err;
+}
+
+#define OK(call)                                                \
+  do {                                                          \
+    if ((call) != CT_OK) fail_msg("%s", ct_last_error(w->dev)); \
+  } while (0)
+
+static void check_product(struct world *w) {
+  enum { N = 37 };
+  float x[N * N] = {0}, y[N * N], z[N * N];
+  for (int i = 0; i < N * N; ++i)
+    y[i] = (float)(i % 91);
+  for (int i = 0; i < N; ++i)
+    x[i * N + i] = 1;
+  const int err = ct_matmul(w->dev, CT_TRAINING, N, N, N, x, y, z, NULL);
+  if (fine(w, err) == CT_OK) assert_memory_equal(y, z, sizeof y);
+}
+
+static void products(struct world *w) {
+  check_product(w);
+  check_product(w);
+  float x[16 * 3] = {1}, y[3 * 50] = {2}, z[16 * 50];
+  for (size_t n = 40; n < 50; ++n)
+    fine(w, ct_matmul(w->dev, CT_INFERENCE, 16, n, 3, x, y, z, NULL));
+}
+
+/* More jobs than events had room for at first; some are cancelled. Each has its event. */
+static void jobs(struct world *w) {
+  enum { JOBS = 150 };
+  const uint32_t at = (uint32_t)(w->at / UNIT);
+  static int seen[JOBS];
+  size_t n = 0;
+  uint64_t tag[JOBS];
+  struct ct_event e;
+  memset(seen, 0, sizeof seen);
+  for (int i = 0; i < JOBS; ++i) {
+    const struct ct_job job = {.program = w->copy, .args = {at, at + 64}, .user = &seen[n]};
+    const enum ct_queue queue = i % 3 ? CT_TRAINING : CT_INFERENCE;
+    if (fine(w, ct_submit(w->dev, queue, &job, &tag[n])) == CT_OK) ++n;
+  }
+  for (size_t i = 0; i < n; i += 7)
+    OK(ct_cancel(w->dev, tag[i]));
+  assert_int_equal(ct_outstanding(w->dev, CT_INFERENCE) + ct_outstanding(w->dev, CT_TRAINING), n);
+  for (size_t i = 0; i < n; ++i) {
+    if (i % 2)
+      OK(ct_reap(w->dev, &e, 5000));
+    else if (!seen[i])
+      OK(ct_wait(w->dev, tag[i], &e, 5000));
+    else
+      continue;
+    assert_true(e.error == CT_OK || e.error == CT_ERR_CANCELLED);
+    ++*(int *)e.user;
+  }
+  while (ct_outstanding(w->dev, CT_INFERENCE) + ct_outstanding(w->dev, CT_TRAINING)) {
+    OK(ct_reap(w->dev, &e, 5000));
+    ++*(int *)e.user;
+  }
+  for (size_t i = 0; i < n; ++i)
+    assert_int_equal(seen[i], 1);
+}
+
+static void programs(struct world *w) {
+  struct ct_code code;
+  const int err = ct_prog_copy(3, 4096, &code, NULL);
+  assert_true(err == CT_OK || (err == CT_ERR_MEMORY && host.failed));
+  ct_program *p = NULL;
+  if (err == CT_OK && fine(w, ct_code_load(w->dev, &code, &p)) == CT_OK) assert_non_null(p);
+  ct_program_free(p);
+  const int fd = ct_poll_fd(w->dev);
+  if (fd < 0) fine(w, fd);
+}
+
+static const uint32_t widths[] = {IN, HIDDEN, OUT};
+static const struct ct_training training = {.batch = BATCH,
+                                            .rates = {.lr = 0.1f, .momentum = 0.5f}};
+static const uint32_t labels[BATCH] = {1, 2, 3, 4};
+static float inputs[BATCH * IN];
+
+/* All calls of a model that is made here. */
+static void models(struct world *w) {
+  ct_model *m = NULL;
+  ct_weights *version = NULL;
+  float y[BATCH * OUT], loss, b[HIDDEN];
+  size_t right;
+  if (fine(w, ct_model_create(w->dev, widths, LAYERS, 3, &m))) {
+    assert_null(m);
+    return;
+  }
+  const bool armed = fine(w, ct_model_training(m, &training)) == CT_OK;
+  for (int i = 0; i < 2 && armed; ++i)
+    fine(w, ct_model_step(m, inputs, labels, &loss));
+  fine(w, ct_model_infer(m, NULL, inputs, 3, y));
+  fine(w, ct_model_evaluate(m, NULL, inputs, labels, BATCH, &right));
+  if (fine(w, ct_model_get(m, 0, NULL, b, NULL, NULL)) == CT_OK)
+    fine(w, ct_model_set(m, 0, NULL, b, NULL, NULL));
+  if (fine(w, ct_model_publish(m, &version)) == CT_OK)
+    fine(w, ct_model_infer(m, version, inputs, 3, y));
+  else
+    assert_null(version);
+  ct_weights_free(version);
+  ct_model_free(m);
+}
+
+/* Handles for batches, rows and answers. */
+static void handles(struct world *w) {
+  ct_batch *batch;
+  ct_rows *rows;
+  ct_answers *answers;
+  if (fine(w, ct_batch_create(w->model, &batch)) == CT_OK)
+    fine(w, ct_batch_write(batch, inputs, labels));
+  if (fine(w, ct_rows_create(w->model, 5, &rows)) == CT_OK)
+    fine(w, ct_rows_write(rows, 1, 3, inputs));
+  fine(w, ct_answers_create(w->model, 7, &answers));
+  ct_batch_free(batch);
+  ct_rows_free(rows);
+  ct_answers_free(answers);
+}
+
+/* Steps, versions and answers in flight when memory runs out. */
+static void work_of_models(struct world *w) {
+  enum { ROUNDS = 4 };
+  ct_weights *version[ROUNDS];
+  uint64_t tag[3 * ROUNDS];
+  float y[OUT];
+  int n = 0;
+  bool asked[ROUNDS];
+  struct ct_event e;
+  for (size_t i = 0; i < ROUNDS; ++i) {
+    const struct ct_step step = {.batch = w->batch};
+    const struct ct_request request = {
+        .weights = w->version, .rows = w->rows, .answers = w->answers, .answer = i};
+    n += fine(w, ct_model_step_submit(w->model, &step, &tag[n])) == CT_OK;
+    asked[i] = fine(w, ct_model_infer_submit(w->model, &request, &tag[n])) == CT_OK;
+    n += asked[i];
+    n += fine(w, ct_model_publish_submit(w->model, NULL, &version[i], &tag[n])) == CT_OK;
+  }
+  while (n-- > 0) {
+    OK(ct_wait(w->dev, tag[n], &e, 5000));
+    OK(e.error);
+  }
+  for (size_t i = 0; i < ROUNDS; ++i) {
+    if (asked[i]) fine(w, ct_answers_read(w->answers, i, 1, y));
+    ct_weights_free(version[i]);
+  }
+}
+
+/* A file is whole, or as it was, and there is nothing beside it. */
+static void files(struct world *w) {
+  ct_model *m = NULL;
+  char beside[256];
+  struct stat st;
+  const int err = fine(w, ct_model_save(w->model, w->path));
+  snprintf(beside, sizeof beside, "%s.new", w->path);
+  assert_int_not_equal(stat(beside, &st), 0);
+  if (err) assert_int_not_equal(stat(w->path, &st), 0);
+  if (!err) fine(w, ct_model_load(w->dev, w->path, &m));
+  ct_model_free(m);
+  unlink(w->path);
+}
+
+/* A server, and more requests than events had room for. */
+static void requests(struct world *w) {
+  enum { REQUESTS = 150 };
+  ct_server *s = NULL;
+  struct ct_event e;
+  size_t n = 0;
+  if (fine(w, ct_server_create(w->model, w->version, NULL, &s))) {
+    assert_null(s);
+    return;
+  }
+  for (size_t i = 0; i < REQUESTS; ++i) {
+    const struct ct_request r = {.rows = w->rows, .answers = w->answers, .answer = i};
+    n += fine(w, ct_server_push(s, &r, NULL)) == CT_OK;
+    if (i == REQUESTS / 2) fine(w, ct_server_set_weights(s, w->version));
+  }
+  assert_int_equal(ct_outstanding(w->dev, CT_INFERENCE), n);
+  for (; n > 3; --n) {
+    OK(ct_reap(w->dev, &e, 5000));
+    OK(e.error);
+  }
+  ct_server_free(s);
+  for (; n > 0; --n)
+    OK(ct_reap(w->dev, &e, 5000));
+}
+
+/* ---- Again and again ------------------------------------------------------------------------ */
+
+static void open_world(struct world *w) {
+  struct ct_code code;
+  *w = (struct world){.dev = NULL};
+  snprintf(w->path, sizeof w->path, "/tmp/ct_nomemory.%ld", (long)getpid());
+  if (ct_open("emu:dram=16,spm=4096", &w->dev)) fail_msg("%s", ct_last_error(NULL));
+  OK(ct_prog_copy(1, 2048, &code, NULL));
+  OK(ct_code_load(w->dev, &code, &w->copy));
+  OK(ct_mem_alloc(w->dev, 1 << 16, &w->at));
+  OK(ct_model_create(w->dev, widths, LAYERS, 1, &w->model));
+  OK(ct_model_training(w->model, &training));
+  OK(ct_model_publish(w->model, &w->version));
+  OK(ct_batch_create(w->model, &w->batch));
+  OK(ct_batch_write(w->batch, inputs, labels));
+  OK(ct_rows_create(w->model, 1, &w->rows));
+  OK(ct_rows_write(w->rows, 0, 1, inputs));
+  OK(ct_answers_create(w->model, 200, &w->answers));
+}
+
+/* With memory again: all of it works. */
+static void go_on(struct world *w) {
+  products(w);
+  jobs(w);
+  models(w);
+  handles(w);
+  work_of_models(w);
+  files(w);
+  requests(w);
+}
+
+static void close_world(struct world *w) {
+  assert_int_equal(ct_outstanding(w->dev, CT_INFERENCE) + ct_outstanding(w->dev, CT_TRAINING), 0);
+  ct_model_free(w->model);
+  ct_weights_free(w->version);
+  ct_batch_free(w->batch);
+  ct_rows_free(w->rows);
+  ct_answers_free(w->answers);
+  ct_program_free(w->copy);
+  ct_close(w->dev);
+}
+
+/* The n-th allocation fails, for all n there are. Returns how many. */
+static long each_in_turn(void (*try)(struct world *w), bool for_good) {
+  long n = 0;
+  for (bool failed = true; failed; ++n) {
+    const long live = host.live;
+    struct world w;
+    open_world(&w);
+    host.before = n;
+    host.for_good = for_good;
+    host.failed = false;
+    host.armed = true;
+    try(&w);
+    host.armed = false;
+    failed = host.failed;
+    host.failed = false;
+    if (n % 8 == 0 || !failed) go_on(&w);
+    close_world(&w);
+    if (host.live != live) fail_msg("%ld: %ld allocations are left", n, host.live - live);
+  }
+  return n;
+}
+
+#define EACH(what, least)                             \
+  static void without_memory_##what(void **state) {   \
+    (void)state;                                      \
+    assert_true(each_in_turn(what, false) > (least)); \
+    assert_true(each_in_turn(what, true) > (least));  \
+  }
+
+EACH(products, 20)
+EACH(jobs, 1)
+EACH(programs, 3)
+EACH(models, 20)
+EACH(handles, 10)
+EACH(work_of_models, 3)
+EACH(files, 5)
+EACH(requests, 3)
+
+/* Opening a device, and the list of them. */
+static void without_memory_opening(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good < 2; ++for_good) {
+    bool failed = true;
+    for (long n = 0; failed; ++n) {
+      const long live = host.live;
+      ct_device *dev;
+      struct ct_entry *entries;
+      size_t count;
+      host.before = n;
+      host.for_good = for_good;
+      host.failed = false;
+      host.armed = true;
+      const int err = ct_open("emu:dram=2,spm=512", &dev);
+      const int list = ct_list(&entries, &count);
+      host.armed = false;
+      failed = host.failed;
+      assert_true((err == CT_OK || err == CT_ERR_MEMORY) &&
+                  (list == CT_OK || list == CT_ERR_MEMORY));
+      assert_true((err || list) == failed);
+      if (err) assert_null(dev);
+      if (err || list) assert_non_null(strstr(ct_last_error(NULL), "memory"));
+      if (!list) ct_list_free(entries);
+      ct_close(dev);
+      assert_int_equal(host.live, live);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(without_memory_opening),  cmocka_unit_test(without_memory_products),
+      cmocka_unit_test(without_memory_jobs),     cmocka_unit_test(without_memory_programs),
+      cmocka_unit_test(without_memory_models),   cmocka_unit_test(without_memory_work_of_models),
+      cmocka_unit_test(without_memory_handles),  cmocka_unit_test(without_memory_files),
+      cmocka_unit_test(without_memory_requests),
+  };
+  ct_rng rng = ct_rng_make(1);
+  for (int i = 0; i < BATCH * IN; ++i)
+    inputs[i] = (float)ct_rng_below(&rng, 100) * 0.01f;
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
