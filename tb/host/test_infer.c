@@ -352,9 +352,11 @@ static void test_deep_networks(void **state) {
                       .rows = ct_rng_below(&rng, ROWS + 1),
                       .window = 1,
                       .make = ct_infer_wide};
-    const uint32_t widest = ct_rng_below(&rng, 4) ? 400 : 1000;
-    for (uint32_t l = 0; l <= s.net.layers; ++l)
+    const uint32_t kind = ct_rng_below(&rng, 8), widest = kind ? 400 : 1000;
+    for (uint32_t l = 0; l <= s.net.layers; ++l) {
       s.net.width[l] = widest - ct_rng_below(&rng, widest / 2);
+      if (kind == 1) s.net.width[l] = l % 2 ? 9000 - ct_rng_below(&rng, 5000) : 20 + l;
+    }
     free(make(&s).cmd); /* the least window */
     s.window += ct_rng_below(&rng, 2) * ct_rng_below(&rng, 1u << ct_rng_below(&rng, 14));
     struct ct_code code = make(&s);
