@@ -319,7 +319,27 @@ static void run_random(const char *transport, int cases, uint64_t stream) {
 
 static void test_random_shapes(void **state) {
   (void)state;
-  run_random("emu:spm=%u", 300, 1);
+  run_random("emu:spm=%u", 150, 1);
+}
+
+/* Networks of up to a thousand units, in the default core's window: none is refused at once. */
+static void test_ordinary_networks_are_not_refused(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(7);
+  for (int i = 0; i < 300; ++i) {
+    struct shape s = {.net = {.layers = 1 + ct_rng_below(&rng, CT_MLP_LAYERS)},
+                      .rows = ct_rng_below(&rng, ROWS + 1),
+                      .window = 32768,
+                      .make = ct_prog_infer};
+    for (uint32_t l = 0; l <= s.net.layers; ++l)
+      s.net.width[l] = 1 + ct_rng_below(&rng, 1000);
+    struct ct_code code = make(&s);
+    if (s.window != 32768) {
+      print_shape(&s);
+      fail_msg("refused");
+    }
+    free(code.cmd);
+  }
 }
 
 /* As many layers as there may be, in windows that only just do: where commands are scarcest. */
@@ -332,9 +352,11 @@ static void test_deep_networks(void **state) {
                       .rows = ct_rng_below(&rng, ROWS + 1),
                       .window = 1,
                       .make = ct_infer_wide};
-    const uint32_t widest = ct_rng_below(&rng, 4) ? 400 : 1000;
-    for (uint32_t l = 0; l <= s.net.layers; ++l)
+    const uint32_t kind = ct_rng_below(&rng, 8), widest = kind ? 400 : 1000;
+    for (uint32_t l = 0; l <= s.net.layers; ++l) {
       s.net.width[l] = widest - ct_rng_below(&rng, widest / 2);
+      if (kind == 1) s.net.width[l] = l % 2 ? 9000 - ct_rng_below(&rng, 5000) : 20 + l;
+    }
     free(make(&s).cmd); /* the least window */
     s.window += ct_rng_below(&rng, 2) * ct_rng_below(&rng, 1u << ct_rng_below(&rng, 14));
     struct ct_code code = make(&s);
@@ -364,6 +386,13 @@ static void test_on_the_simulated_core(void **state) {
   }
 }
 
+static float *draw_floats(ct_rng *rng, size_t n) {
+  float *x = malloc(n * sizeof *x);
+  for (size_t i = 0; i < n; ++i)
+    x[i] = (float)((int)ct_rng_below(rng, 2001) - 900) * 1e-3f;
+  return x;
+}
+
 /* Where 16 rows of the activations have no room, ct_model_infer() takes fewer at a time. */
 static void test_rows_that_do_not_fit_together(void **state) {
   (void)state;
@@ -371,9 +400,7 @@ static void test_rows_that_do_not_fit_together(void **state) {
   static const uint32_t width[] = {IN, HIDDEN, OUT};
   ct_rng rng = ct_rng_make(5);
   ct_device *dev[2];
-  float *x = malloc((size_t)N * IN * sizeof *x), y[2][N * OUT];
-  for (size_t i = 0; i < (size_t)N * IN; ++i)
-    x[i] = (float)((int)ct_rng_below(&rng, 2001) - 1000) * 1e-3f;
+  float *x = draw_floats(&rng, (size_t)N * IN), y[2][N * OUT];
   for (int i = 0; i < 2; ++i) {
     ct_model *m;
     assert_int_equal(ct_open(i ? "emu:" : "emu:spm=2048", &dev[i]), CT_OK);
@@ -402,13 +429,6 @@ static void assert_wide(const struct ct_mlp *net, uint32_t rows, uint32_t window
   free(wide.cmd);
 }
 
-static float *draw_floats(ct_rng *rng, size_t n) {
-  float *x = malloc(n * sizeof *x);
-  for (size_t i = 0; i < n; ++i)
-    x[i] = (float)((int)ct_rng_below(rng, 2001) - 900) * 1e-3f;
-  return x;
-}
-
 static ct_model *draw_model(ct_device *dev, ct_rng *rng, struct ct_mlp *net) {
   ct_model *m;
   net->layers = CT_MLP_LAYERS;
@@ -425,53 +445,55 @@ static ct_model *draw_model(ct_device *dev, ct_rng *rng, struct ct_mlp *net) {
   return m;
 }
 
-static void push_all(ct_server *server, ct_rows *rows, ct_answers *answers) {
-  for (size_t i = 0; i < REQUESTS; ++i) {
-    const struct ct_request r = {.rows = rows, .answers = answers, .row = i, .answer = i};
-    assert_int_equal(ct_server_push(server, &r, NULL), CT_OK);
-  }
-}
-
-/* Answers of batches equal those of single rows. */
-static void check_batches(const char *uri, uint32_t window) {
-  ct_rng rng = ct_rng_make(4);
-  struct ct_mlp net;
-  ct_device *dev;
-  ct_server *server;
+/* Answers n requests of rows x; returns how many were in the largest batch. */
+static uint32_t serve_all(ct_device *dev, ct_model *m, const struct ct_serving *serving,
+                          const float *x, size_t n, float *answer) {
   ct_weights *weights;
+  ct_server *server;
   ct_rows *rows;
   ct_answers *answers;
   uint32_t largest = 0;
-  assert_int_equal(ct_open(uri, &dev), CT_OK);
-  ct_model *m = draw_model(dev, &rng, &net);
-  assert_wide(&net, CT_INFER_BATCH, window);
-  const struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
-  float *x = draw_floats(&rng, (size_t)REQUESTS * BATCH_IN);
-  float *want = calloc(REQUESTS, BATCH_OUT * sizeof *want),
-        *got = calloc(REQUESTS, BATCH_OUT * sizeof *got);
-  if (ct_model_infer(m, NULL, x, REQUESTS, want)) fail_msg("%s", ct_last_error(dev));
-  assert_int_equal(ct_rows_create(m, REQUESTS, &rows), CT_OK);
-  assert_int_equal(ct_answers_create(m, REQUESTS, &answers), CT_OK);
-  assert_int_equal(ct_rows_write(rows, 0, REQUESTS, x), CT_OK);
   assert_int_equal(ct_model_publish(m, &weights), CT_OK);
-  if (ct_server_create(m, weights, &serving, &server)) fail_msg("%s", ct_last_error(dev));
-  push_all(server, rows, answers);
-  for (size_t i = 0; i < REQUESTS; ++i) {
+  assert_int_equal(ct_rows_create(m, n, &rows), CT_OK);
+  assert_int_equal(ct_answers_create(m, n, &answers), CT_OK);
+  assert_int_equal(ct_rows_write(rows, 0, n, x), CT_OK);
+  if (ct_server_create(m, weights, serving, &server)) fail_msg("%s", ct_last_error(dev));
+  for (size_t i = 0; i < n; ++i) {
+    const struct ct_request r = {.rows = rows, .answers = answers, .row = i, .answer = i};
+    assert_int_equal(ct_server_push(server, &r, NULL), CT_OK);
+  }
+  for (size_t i = 0; i < n; ++i) {
     struct ct_event e;
     assert_int_equal(ct_reap(dev, &e, CT_FOREVER), CT_OK);
     assert_int_equal(e.error, CT_OK);
     if (e.batch > largest) largest = e.batch;
   }
-  assert_in_range(largest, 2, ROWS);
-  assert_int_equal(ct_answers_read(answers, 0, REQUESTS, got), CT_OK);
-  ct_assert_same("answers", got, want, REQUESTS * BATCH_OUT * sizeof *got);
-  free(got);
-  free(x);
-  free(want);
+  assert_int_equal(ct_answers_read(answers, 0, n, answer), CT_OK);
   ct_server_free(server);
   ct_weights_free(weights);
   ct_rows_free(rows);
   ct_answers_free(answers);
+  return largest;
+}
+
+/* Answers of batches equal those of single rows. */
+static void check_batches(const char *uri, uint32_t window) {
+  const struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
+  ct_rng rng = ct_rng_make(4);
+  struct ct_mlp net;
+  ct_device *dev;
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  ct_model *m = draw_model(dev, &rng, &net);
+  assert_wide(&net, CT_INFER_BATCH, window);
+  float *x = draw_floats(&rng, (size_t)REQUESTS * BATCH_IN);
+  float *want = calloc(REQUESTS, BATCH_OUT * sizeof *want),
+        *got = calloc(REQUESTS, BATCH_OUT * sizeof *got);
+  if (ct_model_infer(m, NULL, x, REQUESTS, want)) fail_msg("%s", ct_last_error(dev));
+  assert_in_range(serve_all(dev, m, &serving, x, REQUESTS, got), 2, ROWS);
+  ct_assert_same("answers", got, want, REQUESTS * BATCH_OUT * sizeof *got);
+  free(x);
+  free(want);
+  free(got);
   ct_model_free(m);
   ct_close(dev);
 }
@@ -482,10 +504,40 @@ static void test_batches(void **state) {
   check_batches("sim:stall=10,seed=7", 32768);
 }
 
+/* Smaller batches find room where those of 16 rows have none. */
+static void test_a_server_of_small_batches(void **state) {
+  (void)state;
+  enum { IN = 40, HIDDEN = 6000, OUT = 5, N = 12, MOST = 4 };
+  static const uint32_t width[] = {IN, HIDDEN, OUT};
+  struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
+  ct_rng rng = ct_rng_make(6);
+  ct_device *dev;
+  ct_model *m;
+  ct_weights *weights;
+  ct_server *server;
+  float *x = draw_floats(&rng, (size_t)N * IN), want[N * OUT], got[N * OUT];
+  assert_int_equal(ct_open("emu:spm=4096", &dev), CT_OK);
+  assert_int_equal(ct_model_create(dev, width, 2, 9, &m), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, N, want), CT_OK);
+  assert_int_equal(ct_model_publish(m, &weights), CT_OK);
+  assert_int_equal(ct_server_create(m, weights, &serving, &server), CT_ERR_NO_SPACE);
+  assert_non_null(strstr(ct_last_error(dev), "the activations of 16 rows"));
+  ct_weights_free(weights);
+  serving.max_batch = MOST;
+  assert_in_range(serve_all(dev, m, &serving, x, N, got), 1, MOST);
+  ct_assert_same("answers", got, want, sizeof got);
+  free(x);
+  ct_model_free(m);
+  ct_close(dev);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_deep_networks),
-      cmocka_unit_test(test_on_the_simulated_core),
-      cmocka_unit_test(test_rows_that_do_not_fit_together), cmocka_unit_test(test_batches)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_shapes),
+                                     cmocka_unit_test(test_ordinary_networks_are_not_refused),
+                                     cmocka_unit_test(test_deep_networks),
+                                     cmocka_unit_test(test_on_the_simulated_core),
+                                     cmocka_unit_test(test_rows_that_do_not_fit_together),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_a_server_of_small_batches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

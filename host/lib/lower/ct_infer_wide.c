@@ -379,7 +379,8 @@ int ct_infer_wide(const struct ct_infer *shape, struct ct_code *code, const stru
   struct wide f = {.net = shape->net,
                    .rows = shape->rows,
                    .rows_reg = batch ? CT_BATCH_REG : 0,
-                   .rows_max = batch ? CT_INFER_ROWS_MAX : shape->rows};
+                   .rows_max = batch ? shape->batch_most : shape->rows};
+  if (f.rows_max == 0) f.rows_max = CT_INFER_ROWS_MAX;
   int err = CT_ERR_NO_SPACE;
   bool room = false, tried = false;
   f.pitch = f.rows_max;

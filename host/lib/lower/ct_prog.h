@@ -120,12 +120,17 @@ int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
  * CT_INFER_BATCH rows: the program of a batch, whatever its size. Each request's input is a row
  * vector, its output a row of logits; only r1 is an argument.
  *
+ * No shape is refused for its number of commands. What has to lie in the window are the activations
+ * of two layers that follow each other, of all rows; a refusal names the words. Weights, biases and
+ * answers go through, except in the resident and pinned forms, which need room for all of them.
+ *
  * Pinned: weights and biases lie in ct_infer_pinned() words from pin_at on, which no other program
  * uses; the rest in the spm_words below. */
 enum { CT_INFER_BATCH = 0 };
 struct ct_infer {
   const struct ct_mlp *net;
   uint32_t rows, spm_words;
+  uint32_t batch_most; /* rows of a batch at most; 0: CT_INFER_ROWS_MAX */
   bool resident;   /* weights and biases are where a job of the same shape without this left them */
   bool pinned;     /* they have a place of their own */
   uint32_t pin_at; /* at least spm_words */

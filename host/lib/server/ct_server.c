@@ -166,8 +166,10 @@ static int make_programs(ct_server *s) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
   if (try_pin(s)) return CT_OK;
-  struct ct_infer shape = {
-      .net = &s->model->net, .rows = CT_INFER_BATCH, .spm_words = pinned_from(s->dev)};
+  struct ct_infer shape = {.net = &s->model->net,
+                           .rows = CT_INFER_BATCH,
+                           .batch_most = s->how.max_batch,
+                           .spm_words = pinned_from(s->dev)};
   const int err = make_program(s, &shape, &s->program, &why);
   return err && text[0] ? ct_fail(s->dev, err, "%s", text) : err;
 }
