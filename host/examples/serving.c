@@ -43,6 +43,10 @@ static int push(const struct bed *b, size_t number) {
   return ct_server_push(b->server, &request, NULL);
 }
 
+static bool same_bits(const void *a, const void *b, size_t size) {
+  return memcmp(a, b, size) == 0;
+}
+
 /* An answer, against the same sample asked for alone. */
 static int check(ct_model *model, const struct bed *b, const struct ct_event *event, int *same) {
   const float *x = event->user;
@@ -54,7 +58,7 @@ static int check(ct_model *model, const struct bed *b, const struct ct_event *ev
   }
   int err = ct_answers_read(b->answers, number, 1, together);
   if (!err) err = ct_model_infer(model, b->weights, x, 1, alone);
-  *same += !err && memcmp(together, alone, sizeof alone) == 0;
+  *same += !err && same_bits(together, alone, sizeof alone);
   return err;
 }
 

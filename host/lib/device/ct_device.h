@@ -94,6 +94,9 @@ void ct_plugin_close(struct ct_plugin *plugin);
 /* Keeps a sentence for ct_last_error() and returns error. dev NULL: for this thread. */
 int ct_fail(ct_device *dev, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* what it cannot see in a file without the function's body */
+#define ct_fail(dev, error, ...) ((ct_fail)(dev, error, __VA_ARGS__), (error))
+#endif
 
 /* The same after a function of the transport has failed: adds what it knows of the reason. */
 int ct_fail_device(ct_device *dev, int error, const char *format, ...)

@@ -38,7 +38,7 @@ const char *ct_strerror(int error) {
 /* As errno: the only thing that is not kept in a device, for calls that were given none. */
 static _Thread_local char without_device[512];
 
-int ct_fail(ct_device *dev, int error, const char *format, ...) {
+int(ct_fail)(ct_device *dev, int error, const char *format, ...) {
   char text[sizeof without_device]; /* the arguments may point into the old sentence */
   va_list args;
   va_start(args, format);

@@ -175,6 +175,7 @@ bool ct_gemm_plan_whole(struct gemm *g) {
   if (single_columns(g)) g->first.bn = 1;
   g->how = choose(g);
   g->other.bn = ct_min_u32(g->s->result == CT_GEMM_HBFP8 ? 8 : 4, g->nt);
+  if (g->other.bn == 0) return false; /* never: a product has columns */
   g->other.bm = CT_GEMM_HALF / g->other.bn;
   g->chunks = 1;
   g->chunk = g->kt;

@@ -24,7 +24,7 @@ struct ct_numbers *ct_numbers_alloc(const struct ct_mlp *net) {
   struct ct_numbers *x = calloc(1, sizeof *x);
   if (!x) return NULL;
   x->count = ct_numbers_count(net);
-  float *p = x->all = calloc(x->count, sizeof *p);
+  float *p = x->all = calloc(x->count + 1, sizeof *p);
   if (!p) {
     free(x);
     return NULL;

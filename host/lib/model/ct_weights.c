@@ -198,7 +198,7 @@ ct_weights *ct_model_weights(ct_model *m) {
 
 int ct_weights_info(const ct_weights *w, struct ct_weights_info *info) {
   const int err = ct_check_handle(w ? &w->handle : NULL, "version");
-  if (err) return err;
+  if (err || !w) return err;
   CT_NEED(w->dev, info);
   *info = (struct ct_weights_info){.version = w->version,
                                    .error = w->error,
@@ -220,7 +220,7 @@ static int check_size(ct_device *dev, const struct ct_mlp *net, size_t size) {
 
 int ct_weights_read(ct_weights *w, void *data, size_t size) {
   int err = ct_check_handle(w ? &w->handle : NULL, "version");
-  if (err) return err;
+  if (err || !w) return err;
   CT_NEED(w->dev, data);
   err = check_size(w->dev, &w->net, size);
   if (!err && w->model) err = ct_weights_still(w->model, false, "read");

@@ -191,7 +191,8 @@ static int open_memory(ct_server *s) {
   const uint64_t row =
       ((uint64_t)ct_pack_row_size(s->model->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
   int err = ct_mem_alloc(
-      s->dev, row + (s->model->net.width[s->model->net.layers] + 3) / 4 * CT_UNIT, &v->memory);
+      s->dev, row + ((uint64_t)s->model->net.width[s->model->net.layers] + 3) / 4 * CT_UNIT,
+      &v->memory);
   v->answer_at = row;
   for (uint64_t at = 0; at < row && !err; at += sizeof zeros) {
     const uint64_t left = row - at;
