@@ -475,8 +475,10 @@ static void closed_with_requests(void **state) {
     struct ct_event r;
     assert_int_equal(ct_reap(b->dev, &r, CT_NO_WAIT), CT_ERR_CLOSED);
     ct_server_free(b->served[0].server);
-    for (int i = 0; i < BED_MODELS; ++i)
+    for (int i = 0; i < BED_MODELS; ++i) {
       ct_model_free(b->served[i].model);
+      bed_free_handles(&b->served[i]);
+    }
     ct_server_free(b->served[1].server);
     test_free(b);
   }
