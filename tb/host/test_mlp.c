@@ -42,7 +42,9 @@ static void check_infer(const struct ct_mlp *net, uint32_t rows, uint32_t window
     fail_msg("%u rows of %u-%u.., window %u, depth %u: %s", rows, net->width[0], net->width[1],
              window, depth, why);
   assert_int_equal(stats.st_beats, rows * answer);
-  assert_int_equal(stats.rows, rows * ct_mlp_tile(net, net->layers));
+  /* Programs of loops have products of one row that only carry signals. */
+  const uint64_t needed = (uint64_t)rows * ct_mlp_tile(net, net->layers);
+  assert_in_range(stats.rows, needed, needed + code.count);
   if (getenv("CT_VERBOSE"))
     print_message("%u rows, %u-%u..: %zu commands, %llu beats in\n", rows, net->width[0],
                   net->width[1], code.count, (unsigned long long)stats.ld_beats);
@@ -82,9 +84,12 @@ static void check_batches(const struct ct_mlp *net, uint32_t window, unsigned de
       if (!ct_racecheck(&check, &stats, why, sizeof why))
         fail_msg("a batch of %u, %u-%u.., window %u, depth %u: %s", rows, net->width[0],
                  net->width[1], window, depth, why);
-      assert_int_equal(stats.ld_beats, rows * row_units + (resident ? 0 : out));
+      /* Programs of loops load a tile that their carriers read. */
+      const uint64_t beats = (uint64_t)rows * row_units + (resident ? 0 : out);
+      assert_in_range(stats.ld_beats, beats, beats + (resident ? 0 : CT_RECORD_UNITS));
       assert_int_equal(stats.st_beats, rows * answer);
-      assert_int_equal(stats.rows, rows * ct_mlp_tile(net, net->layers));
+      const uint64_t needed = (uint64_t)rows * ct_mlp_tile(net, net->layers);
+      assert_in_range(stats.rows, needed, needed + (resident ? 0 : code.count));
     }
     free(code.cmd);
   }
@@ -128,7 +133,7 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
   const uint64_t useful = (2 * tiles - first) * batch + tiles * 16 * ct_tiles(batch);
   /* Products that only carry signals: between phases, and where a column's panel has several parts.
    */
-  assert_in_range(rows, useful, useful + useful / 64 + 16 * (uint64_t)jobs + 4 * net->layers);
+  assert_in_range(rows, useful, useful + useful / 32 + 16 * (uint64_t)jobs + 4 * net->layers);
 }
 
 static const uint32_t nets[][6] = {{3, 64, 128, 64, 10},   {1, 5, 3},
@@ -187,14 +192,6 @@ static struct ct_mlp random_net(ct_rng *rng) {
   return net;
 }
 
-static bool infer_fits(const struct ct_mlp *net, uint32_t rows, uint32_t window) {
-  const struct ct_infer shape = {.net = net, .rows = rows, .spm_words = window};
-  struct ct_code code = {NULL, 0};
-  const bool fits = ct_prog_infer(&shape, &code, NULL) == CT_OK;
-  free(code.cmd);
-  return fits;
-}
-
 /* Words of what has to stay in the scratchpad: X and dZ of all layers, Z and Y, biases with
  * gradient and momentum; and those of the least that passes it: two panels of a step, two weight
  * tiles in and out. A step is refused for want of these and for nothing else. */
@@ -228,8 +225,8 @@ static void test_random_programs_are_race_free(void **state) {
     const uint32_t batch = 1 + ct_rng_below(&rng, 128), rows = 1 + batch % 16;
     const unsigned depth = 1 + ct_rng_below(&rng, 16);
     if (step_fits(&net, batch, window)) check_train(&net, batch, window, depth, 1000);
-    if (infer_fits(&net, rows, window)) check_infer(&net, rows, window, depth);
-    if (infer_fits(&net, CT_INFER_BATCH, window)) check_batches(&net, window, depth, false);
+    check_infer(&net, rows, window, depth);
+    check_batches(&net, window, depth, false);
   }
 }
 
