@@ -4,12 +4,20 @@
 
 #include "ct_queue.h"
 
+/* A program lies in the part of the memory that jobs cannot write, or where that is full with data.
+ */
+static struct ct_heap *heap_of(ct_device *dev, uint64_t addr) {
+  return addr < dev->data_start ? &dev->code : &dev->data;
+}
+
 /* Programs that are only kept make room for others. */
 static int place(ct_device *dev, ct_program *p) {
   int err;
   do
     err = ct_heap_alloc(&dev->code, (uint64_t)p->count * CT_CMD_BYTES, 64, &p->addr);
   while (err == CT_ERR_NO_SPACE && ct_cache_shrink(dev));
+  if (err == CT_ERR_NO_SPACE)
+    err = ct_heap_alloc(&dev->data, (uint64_t)p->count * CT_CMD_BYTES, 64, &p->addr);
   if (err == CT_ERR_MEMORY) return ct_fail(dev, err, "the host has no memory left");
   if (err)
     return ct_fail(dev, err, "no room for another program of %u commands in device memory",
@@ -35,7 +43,7 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
   }
   err = ct_mem_put(dev, p->addr, commands, count * CT_CMD_BYTES);
   if (err) {
-    ct_heap_free(&dev->code, p->addr);
+    ct_heap_free(heap_of(dev, p->addr), p->addr);
     free(p);
     return err;
   }
@@ -85,10 +93,10 @@ static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p,
 static void leave(ct_program *p, const struct ct_until *until) {
   ct_device *dev = p->handle.dev;
   if (p->jobs) {
-    ct_heap_leave(&dev->code, p->addr, until);
+    ct_heap_leave(heap_of(dev, p->addr), p->addr, until);
     ++dev->queues->leaving;
   } else {
-    ct_heap_free(&dev->code, p->addr);
+    ct_heap_free(heap_of(dev, p->addr), p->addr);
   }
 }
 
