@@ -252,6 +252,28 @@ static void doorbells_that_fail(struct bed *b) {
   assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
 }
 
+/* A reset ends the jobs of a doorbell that failed, too; none runs behind it. */
+static void resets_behind_a_doorbell_that_fails(struct bed *b) {
+  char blank[UNIT] = "";
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (uint32_t i = 0; i < 8; ++i) {
+    const enum ct_queue queue = i % 2 ? CT_TRAINING : CT_INFERENCE;
+    struct ct_event e;
+    assert_int_equal(ct_mem_write(b->dev, b->at + (1 + i) * UNIT, blank, UNIT), CT_OK);
+    freeze(b, 2);
+    flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_TAIL), 1, i % 4 < 2 ? WITH : WITHOUT);
+    const uint64_t tag = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    assert_int_equal(ct_reset(b->dev, queue), CT_OK);
+    freeze(b, 0);
+    assert_int_equal(ct_wait(b->dev, tag, &e, 2000), CT_OK);
+    assert_int_equal(e.error, CT_ERR_CANCELLED);
+    check_result(b, submit_copy(b, queue, 30 + i, CT_NO_CYCLE), CT_OK);
+    assert_false(is_copied(b, 1 + i));
+  }
+  flaky_end(&way, b->dev);
+}
+
 /* Completions that were taken in, but whose pop failed, with effect or without: none comes twice,
  * none is lost. */
 static void pops_that_fail(struct bed *b) {
@@ -754,6 +776,7 @@ ON_BOTH(cancel_in_every_state)
 ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
 ON_BOTH(doorbells_that_fail)
+ON_BOTH(resets_behind_a_doorbell_that_fails)
 ON_BOTH(pops_that_fail)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
@@ -772,6 +795,7 @@ int main(void) {
       cmocka_unit_test(cancel_a_step_everywhere),
       cmocka_unit_test(random_cancels_everywhere),
       cmocka_unit_test(doorbells_that_fail_everywhere),
+      cmocka_unit_test(resets_behind_a_doorbell_that_fails_everywhere),
       cmocka_unit_test(pops_that_fail_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
