@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the built libraries into the package, so that an installed coltrain needs nothing from this tree.
 
-What `make` has built is taken from build/ (or $BUILD): libcoltrain.so, and the plug-ins that are there. Without it, the library
-alone is built first, which needs make and a C compiler.
+What `make` has built is taken from build/ (or $BUILD): the libraries, and the plug-ins that are there. Without it, the libraries
+alone are built first, which needs make and a C compiler; `sim:` is missing then.
 """
 
 import os
@@ -25,8 +25,9 @@ class BuildWithLibraries(build_py):
         super().run()
         if self.editable_mode:  # the package finds the build tree by itself
             return
-        if not (BUILD / "lib" / "libcoltrain.so").exists():
-            subprocess.run(["make", "-C", str(TOP), f"BUILD={BUILD}", f"{BUILD}/lib/libcoltrain.so"], check=True)
+        needed = [BUILD / "lib" / name for name in ("libcoltrain.so", "libcoltrain-data.so")]
+        if not all(file.exists() for file in needed):
+            subprocess.run(["make", "-C", str(TOP), f"BUILD={BUILD}", *map(str, needed)], check=True)
         target = Path(self.build_lib) / "coltrain" / "lib"
         for file in sorted((BUILD / "lib").glob("libcoltrain*.so")) + sorted((BUILD / "lib" / "coltrain").glob("*.so")):
             copy = target / file.relative_to(BUILD / "lib")

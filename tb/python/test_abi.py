@@ -11,7 +11,7 @@ from pathlib import Path
 
 import coltrain
 import pytest
-from coltrain import _abi
+from coltrain import _abi, data
 from conftest import TOP
 
 STRUCTS = [t for t in vars(_abi).values() if isinstance(t, type) and issubclass(t, ctypes.Structure) and t is not ctypes.Structure]
@@ -51,6 +51,20 @@ def test_layout_is_the_compilers(tmp_path: Path) -> None:
     printed = subprocess.run([tmp_path / "facts"], capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(STRUCTS) > 10
     assert printed == facts_of_python()
+
+
+def test_layout_of_data_sets(tmp_path: Path) -> None:
+    """Three structures of host/tools are written by hand in data.py."""
+    asserts = ["#include <stddef.h>", '#include "ct_dataset.h"', '#include "ct_rand.h"']
+    for struct in (data.ct_dataset_part, data.ct_dataset, data.ct_rand):
+        asserts.append(f'_Static_assert(sizeof(struct {struct.__name__}) == {ctypes.sizeof(struct)}, "size");')
+        for field in struct._fields_:
+            offset = getattr(struct, field[0]).offset
+            asserts.append(f'_Static_assert(offsetof(struct {struct.__name__}, {field[0]}) == {offset}, "{field[0]}");')
+    asserts.append(f'_Static_assert(CT_RAND_STREAM_BATCHES == {data._BATCHES} && CT_DATASET_WHY == {data._WHY}, "constants");')
+    (tmp_path / "data.c").write_text("\n".join(asserts) + "\n")
+    command = [os.environ.get("CC", "cc"), "-std=c11", f"-I{TOP}/host/tools", "-fsyntax-only", "data.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
 
 
 def test_every_structure_and_enumeration_is_there() -> None:

@@ -110,9 +110,9 @@ def test_outputs_that_are_refused(device: coltrain.Device) -> None:
 
 
 def test_sentences_of_the_library() -> None:
-    with pytest.raises(coltrain.ArgumentError, match="nowhere") as caught:
+    with pytest.raises(coltrain.NotFoundError, match='there is no transport "nowhere:"') as caught:
         coltrain.open("nowhere:")
-    assert caught.value.code == coltrain.ErrorCode.ARG and isinstance(caught.value, ValueError)
+    assert caught.value.code == coltrain.ErrorCode.NOT_FOUND and isinstance(caught.value, LookupError)
     with pytest.raises(coltrain.ArgumentError):
         coltrain.open("emu:\0")
     with coltrain.open("emu:dram=4") as small, pytest.raises(coltrain.NoSpaceError, match="memory"):

@@ -11,6 +11,7 @@ from ._abi import VERSION as __version__
 from ._abi import Batching, ErrorCode, EventKind, LogLevel, Met, Policy, Queue, Sharing
 from ._arrays import Array, SupportsDLPack
 from ._lib import lib, text_of
+from .data import Dataset, load_dataset
 from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open
 from .errors import (
     AbiError,
@@ -54,6 +55,7 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "ClosedError",
+    "Dataset",
     "Device",
     "DeviceError",
     "Entry",
@@ -98,6 +100,7 @@ __all__ = [
     "counter_texts",
     "devices",
     "library_version",
+    "load_dataset",
     "open",
     "pack",
     "pack_row",
