@@ -111,7 +111,7 @@ def test_a_timeout_leaves_the_work_alone(seed: int) -> None:
 
 def test_cancelled_work(device: coltrain.Device, seed: int) -> None:
     bed = Bed(device, seed)
-    future = bed.model.infer_submit(bed.rows, bed.answers, cycle=10**9 if device.info.has_schedule else 0)
+    future = bed.model.infer_submit(bed.rows, bed.answers, cycle=(device.now() or 0) + 60000 if device.info.has_schedule else 0)
     future.cancel()
     if device.info.has_schedule:
         with pytest.raises(coltrain.CancelledError, match="CANCELLED") as caught:
@@ -230,9 +230,9 @@ def test_a_wait_may_be_given_up_and_failures_are_raised(seed: int) -> None:
         bed = Bed(device, seed)
 
         async def run() -> None:
-            later = bed.model.infer_submit(bed.rows, bed.answers, cycle=10**9)
+            later = bed.model.infer_submit(bed.rows, bed.answers, cycle=(device.now() or 0) + 60000)
             with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(later, 0.05)
+                await asyncio.wait_for(later, 0.02)
             later.cancel()
             with pytest.raises(coltrain.CancelledError):
                 await later

@@ -32,7 +32,7 @@ class ct_dataset_part(ctypes.Structure):
     pixels: ctypes._Pointer[ctypes.c_uint8]
     labels: ctypes._Pointer[ctypes.c_uint8]
 
-    _fields_ = [("count", ctypes.c_size_t), ("pixels", ctypes.POINTER(ctypes.c_uint8)), ("labels", ctypes.POINTER(ctypes.c_uint8))]  # noqa: RUF012
+    _fields_ = [("count", ctypes.c_size_t), ("pixels", ctypes.POINTER(ctypes.c_uint8)), ("labels", ctypes.POINTER(ctypes.c_uint8))]
 
 
 class ct_dataset(ctypes.Structure):
@@ -46,7 +46,7 @@ class ct_dataset(ctypes.Structure):
     train: ct_dataset_part
     test: ct_dataset_part
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("height", ctypes.c_uint32),
         ("width", ctypes.c_uint32),
         ("features", ctypes.c_uint32),
