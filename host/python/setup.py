@@ -22,6 +22,7 @@ class BuildWithLibraries(build_py):
     """build_py, and the shared libraries beside the modules."""
 
     def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # or files of an earlier build would come along
         super().run()
         if self.editable_mode:  # the package finds the build tree by itself
             return
@@ -51,4 +52,11 @@ class BinaryDistribution(Distribution):
         return True
 
 
-setup(cmdclass={"build_py": BuildWithLibraries, "bdist_wheel": PlatformWheel}, distclass=BinaryDistribution)
+# What setuptools writes goes under build/, as everything does.
+WORK = BUILD / "python"
+WORK.mkdir(parents=True, exist_ok=True)
+setup(
+    cmdclass={"build_py": BuildWithLibraries, "bdist_wheel": PlatformWheel},
+    distclass=BinaryDistribution,
+    options={"build": {"build_base": str(WORK)}, "egg_info": {"egg_base": str(WORK)}},
+)

@@ -45,9 +45,9 @@ def test_requests_by_jobs(device: coltrain.Device, seed: int) -> None:
     assert {device.reap().user for _ in futures} == {0, 8, 16}
     assert all(f.done() and f.event and f.event.kind == coltrain.EventKind.ANSWER and f.result().version == 1 for f in futures)
     assert (bed.answers.read() == bed.right).all() and (bed.answers.read(3, 2) == bed.right[3:5]).all()
-    for wrong in ({"count": 17}, {"row": 24}, {"answer": -1}):
+    for row, answer, count in ((0, 0, 17), (24, 0, 1), (0, -1, 1)):
         with pytest.raises(coltrain.ArgumentError):
-            bed.model.infer_submit(bed.rows, bed.answers, **wrong)
+            bed.model.infer_submit(bed.rows, bed.answers, row=row, answer=answer, count=count)
 
 
 @pytest.mark.parametrize("batching", ["none", "fixed", coltrain.Batching.ADAPTIVE])

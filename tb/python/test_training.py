@@ -56,7 +56,8 @@ def test_steps_in_flight_have_the_bytes_of_steps_one_by_one(uri: str, seed: int)
         losses = [one.step(x, classes) for x, classes in digits.batches(16)]
         one.set_rates(*slow)
         losses += [one.step(x, classes) for x, classes in digits.batches(16, 1)]
-        batches, futures = [], []
+        batches: list[coltrain.Batch] = []
+        futures: list[coltrain.Future] = []
         for epoch in range(2):
             for x, classes in digits.batches(16, epoch):
                 batches.append(many.batch())
@@ -157,7 +158,9 @@ def test_what_a_step_refuses() -> None:
             model.training(2, float("nan"))
         model.training(2, 0.1)
         x = np.zeros((2, 4))
-        for classes, sentence in (([0, 3], "3"), ([0, -1], "-1"), ([0], "shape"), ([0.0, 1.0], "integers"), ([0, 2**40], str(2**40))):
+        wrong: list[tuple[coltrain.Array, str]] = [([0, 3], "3"), ([0, -1], "-1"), ([0, 2**40], str(2**40))]
+        wrong += [([0], "shape"), ([0.0, 1.0], "integers")]
+        for classes, sentence in wrong:
             with pytest.raises(coltrain.ArgumentError, match=sentence):
                 model.step(x, classes)
         assert model.info.steps == 0

@@ -102,7 +102,8 @@ class Part:
 
     def values(self, which: Any) -> F32:
         """Inputs of the images that an index of NumPy chooses."""
-        return self.pixels[which].astype(np.float32) * self._scale
+        result: F32 = self.pixels[which].astype(np.float32) * self._scale
+        return result
 
 
 class Dataset:
