@@ -106,3 +106,29 @@ def test_each_code_has_a_class() -> None:
 
 def test_versions() -> None:
     assert coltrain.library_version() == coltrain.__version__
+
+
+def test_every_function_has_a_call_in_python() -> None:
+    """What the library can do, the package can: a new function fails here until it is wrapped."""
+    instead = {"ct_open": "ct_open_with", "ct_version_number": "ct_version"}
+    sources = "".join(f.read_text() for f in sorted((TOP / "host/python/coltrain").glob("*.py")) if f.name != "_abi.py")
+    missing = {name for name in _abi.FUNCTIONS if f"lib.{instead.get(name, name)}" not in sources}
+    assert not missing
+
+
+def test_public_names_have_docstrings_and_types() -> None:
+    for name in coltrain.__all__:
+        thing = getattr(coltrain, name)
+        if isinstance(thing, type):
+            members = [m for m in vars(thing).values() if callable(m) or isinstance(m, property)]
+        else:
+            members = []
+        for member in [thing, *members]:
+            called = getattr(member, "__name__", "property")
+            if callable(member) and not called.startswith("_") and getattr(member, "__module__", "coltrain").startswith("coltrain"):
+                assert member.__doc__, f"{name}.{called} has no docstring"
+
+
+def test_the_list_of_public_names_is_whole() -> None:
+    public = {n for n, v in vars(coltrain).items() if not n.startswith("_") and not isinstance(v, type(coltrain))}
+    assert public - {"lib", "text_of"} | {"__version__"} == set(coltrain.__all__)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import gc
 import logging
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import coltrain
@@ -174,6 +176,8 @@ def test_policies(device: coltrain.Device) -> None:
     device.set_policy(coltrain.Policy.PRIORITY)
     with pytest.raises(coltrain.ArgumentError, match="round-robin"):
         device.set_policy("best")
+    assert coltrain.policy_name(coltrain.Policy.WHOLE_JOB) == "job"
+    assert coltrain.batching_name(coltrain.Batching.ADAPTIVE) == "adaptive"
 
 
 def test_list_of_devices() -> None:
@@ -270,3 +274,16 @@ def test_a_handler_of_the_log_that_calls_the_library_is_refused() -> None:
         log.setLevel(logging.NOTSET)
     opened[0].close()
     assert caught and "handler" in str(caught[0])
+
+
+def test_the_disassembler(tmp_path: Path, build: Path) -> None:
+    """The lines of the command."""
+    program = bytes([1] + [0] * 31 + [2, 0, 0, 0, 3] + [0] * 27 + [255] * 32)
+    (tmp_path / "program").write_bytes(program)
+    command = [str(build / "bin/coltrain"), "disasm", "--force", str(tmp_path / "program")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = coltrain.disassemble(program)
+    assert lines == printed.splitlines() and len(lines) == 3 and "END" in lines[0]
+    assert coltrain.disassemble(np.frombuffer(program, dtype=np.uint64)) == lines and coltrain.disassemble(b"") == []
+    with pytest.raises(coltrain.ArgumentError, match="at most 512"):
+        coltrain.disassemble(bytes(513 * 32))

@@ -333,6 +333,11 @@ def counter_texts() -> dict[str, str]:
     return {name: text or "" for name, text in named if name}
 
 
+def policy_name(policy: Policy) -> str:
+    """The name that commands and results use, such as "round-robin"."""
+    return text_of(lib.ct_policy_name(policy)) or str(policy)
+
+
 def policy_of(policy: Policy | str) -> Policy:
     """A policy, also by the name that commands and results use."""
     if isinstance(policy, Policy):

@@ -25,7 +25,7 @@ from ._abi import (
 )
 from ._arrays import F32, Array, Bytes, address, floats, labels, octets, output
 from ._connection import Handle
-from ._lib import lib
+from ._lib import check, lib
 from .errors import ArgumentError
 from .events import Future
 from .server import Server, batching_of
@@ -43,6 +43,11 @@ class Rates(NamedTuple):
     """0 to 1."""
     weight_decay: float = 0.0
     """0 to 1."""
+
+    def check(self) -> Rates:
+        """Returns the rates, or raises :class:`ArgumentError` if they make no sense."""
+        check(lib.ct_rates_check(ctypes.byref(_rates(self))))
+        return self
 
 
 class Layer(NamedTuple):

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import numpy as np
 
-from ._abi import Sharing
+from ._abi import CT_LINE_FN, Sharing
 from ._arrays import F32, Array, Bytes, address, floats, octets, output
 from ._connection import Connection, Handle
 from ._lib import check, lib
@@ -80,6 +80,15 @@ def _commands(commands: Array | bytes) -> Bytes:
     if data.size % 32:
         raise ArgumentError(f"commands has {data.size} bytes, but a command is 32 bytes")
     return data
+
+
+def disassemble(commands: Array | bytes) -> list[str]:
+    """A program as text, illegal commands too: a line for each of up to 512 commands of 32 bytes, its number in front."""
+    data = _commands(commands)
+    lines: list[str] = []
+    callback = CT_LINE_FN(lambda _, text: lines.append(text.decode()))
+    check(lib.ct_disassemble(address(data), data.size // 32, callback, None))
+    return lines
 
 
 def pack(x: Array, sharing: Sharing = Sharing.ROW, *, transpose: bool = False) -> Bytes:

@@ -98,6 +98,11 @@ class Server(Handle):
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers))
 
 
+def batching_name(batching: Batching) -> str:
+    """The name that commands and results use, such as "adaptive"."""
+    return text_of(lib.ct_batching_name(batching)) or str(batching)
+
+
 def batching_of(batching: Batching | str) -> Batching:
     """A way of batching, also by the name that commands and results use."""
     if isinstance(batching, Batching):
