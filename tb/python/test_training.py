@@ -171,7 +171,7 @@ def test_data_sets(seed: int, tmp_path: Path) -> None:
     digits = coltrain.load_dataset("digits", seed=seed)
     assert (len(digits.train), len(digits.test), digits.features, digits.classes) == (1437, 360, 64, 10)
     assert digits.train.x.dtype == np.float32 and digits.train.x.max() == 1 and "1437" in repr(digits)
-    assert sorted(digits.order(3)) == list(range(1437)) and (digits.order(3) != digits.order(4)).any()
+    assert sorted(digits.order(3).tolist()) == list(range(1437)) and (digits.order(3) != digits.order(4)).any()
     seen = list(digits.batches(100))
     assert len(seen) == digits.steps(100) == 15 and all(x.shape == (100, 64) for x, _ in seen)
     assert (seen[-1][0][37:] == seen[0][0][:63]).all()

@@ -10,7 +10,7 @@ import logging
 import os
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any
 
@@ -136,7 +136,7 @@ class Device(Connection):
         if self._information is None:
             raw = _abi.ct_info()
             self.call(lib.ct_info, self._raw, ctypes.byref(raw))
-            values = {name: getattr(raw, name) for name in Info.__slots__}  # type: ignore[attr-defined]
+            values = {field.name: getattr(raw, field.name) for field in fields(Info)}
             values.update(uri=raw.uri.decode(), features=Feature(raw.features))
             self._information = Info(**values)
         return self._information
