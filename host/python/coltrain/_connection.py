@@ -14,10 +14,11 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from ._abi import ErrorCode, ct_event
 from ._lib import lib, sentence
+from ._numbers import U64, whole
 from .errors import ArgumentError, ClosedError, Error, error_of
 from .events import Event, Future, event_of
 
@@ -185,15 +186,16 @@ class Connection:
             return self._unclaimed.pop(next(iter(self._unclaimed)))
         return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), timeout))
 
-    def reap_until(self, cycle: int, timeout: float | None = None) -> Event:
+    def reap_until(self, cycle: SupportsIndex, timeout: float | None = None) -> Event:
         """As :meth:`reap`, but also gives up with :class:`TimeoutError` when the device's clock reaches a cycle.
 
         With nothing outstanding it waits just for that.
         """
         check_timeout(timeout)
+        end = whole(cycle, "cycle", U64)
         if self._unclaimed:
             return self._unclaimed.pop(next(iter(self._unclaimed)))
-        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, cycle, ms), timeout))
+        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, end, ms), timeout))
 
     def _event_or_raise(self, found: Event | ErrorCode) -> Event:
         if isinstance(found, Event):
