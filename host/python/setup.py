@@ -12,7 +12,11 @@ from pathlib import Path
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
-from wheel.bdist_wheel import bdist_wheel
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # setuptools before 70, as in Debian 12
+    from wheel.bdist_wheel import bdist_wheel
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = TOP / os.environ.get("BUILD", "build")
