@@ -316,3 +316,25 @@ def test_threads_wait_for_their_own(seed: int) -> None:
             thread.join()
         assert not failures
         assert (bed.answers.read(0, 4) == bed.right[:4]).all()
+
+
+def test_a_device_that_is_opened_where_one_was_closed(seed: int) -> None:
+    """The second device has the file descriptor of the first, whose wait the event loop has not let go of yet."""
+
+    async def run() -> None:
+        first = coltrain.open("sim:")
+        bed = Bed(first, seed)
+        later = bed.model.infer_submit(bed.rows, bed.answers, cycle=10**9)
+        waiting = asyncio.ensure_future(_wait(later))
+        await asyncio.sleep(0.01)
+        descriptor = first.fileno()
+        first.close()
+        with coltrain.open("sim:") as second:
+            assert second.fileno() == descriptor
+            bed = Bed(second, seed)
+            async with asyncio.timeout(10):
+                assert (await bed.model.infer_submit(bed.rows, bed.answers)).error == coltrain.ErrorCode.OK
+        with pytest.raises(coltrain.ClosedError):
+            await waiting
+
+    asyncio.run(run())

@@ -120,10 +120,9 @@ class Connection:
 
     def _abandon(self) -> None:
         """Whoever waits in an event loop learns that there is no device any more."""
-        for loop in self._loops:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(loop.remove_reader, self._fd)
-        self._loops.clear()
+        loops, self._loops = list(self._loops), {}
+        for loop in loops:
+            _let_go(loop, self._fd)
         for future in self._futures.values():
             future._fail(ClosedError(f"the device {self.uri} was closed while {future!r}"))
         self._futures.clear()
@@ -279,6 +278,19 @@ class Connection:
             event = self._known(raw)
             if future is None or not future._waiters:
                 self._unclaimed[event.tag] = event
+
+def _let_go(loop: asyncio.AbstractEventLoop, fd: int) -> None:
+    """Takes a descriptor from an event loop before it is closed: the next file that is opened may have its number."""
+    if loop.is_closed():
+        return
+    if loop is asyncio._get_running_loop():
+        loop.remove_reader(fd)
+        return
+    gone = threading.Event()
+    loop.call_soon_threadsafe(loop.remove_reader, fd)
+    loop.call_soon_threadsafe(gone.set)
+    gone.wait(0.5)  # or not, if it waits for this thread
+
 
 H = TypeVar("H", bound="Handle")
 
