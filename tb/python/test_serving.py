@@ -338,3 +338,32 @@ def test_a_device_that_is_opened_where_one_was_closed(seed: int) -> None:
             await waiting
 
     asyncio.run(run())
+
+
+def test_a_thread_that_waits_makes_way(seed: int) -> None:
+    """One thread waits for what ends much later; the calls of another get their turn soon, and may end the wait."""
+    with coltrain.open("sim:") as device:
+        bed = Bed(device, seed)
+        device.matmul(np.eye(16), np.eye(16))
+        later = bed.model.infer_submit(bed.rows, bed.answers, cycle=10**12)
+        failures: list[BaseException] = []
+
+        def wait() -> None:
+            try:
+                later.result()
+            except coltrain.Error as ended:
+                failures.append(ended)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.05)
+        longest = 0.0
+        for _ in range(50):
+            began = time.monotonic()
+            device.now()
+            longest = max(longest, time.monotonic() - began)
+            time.sleep(0.002)
+        assert longest < 1, f"{longest} s for a turn"
+        device.close()
+        waiting.join(10)
+        assert not waiting.is_alive() and isinstance(failures[0], coltrain.ClosedError)

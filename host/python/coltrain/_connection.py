@@ -24,7 +24,7 @@ from .events import Event, Future, event_of
 
 T = TypeVar("T")
 
-SLICE = 0.1  # seconds that a wait lasts before others get their turn
+SLICE = 0.005  # seconds that a wait lasts before others get their turn
 POLLED = 256  # events that are taken before the event loop goes on
 NOTHING = (ErrorCode.TIMEOUT, ErrorCode.NOT_FOUND)  # has ended
 LONGEST = 2**31 - 1  # milliseconds in a C int
@@ -39,6 +39,7 @@ class Connection:
         self._closed = False
         self._fd = -1
         self._lock = threading.RLock()
+        self._wanting: list[None] = []  # one for each thread that waits for the lock
         self._inside = False  # the library, by a call of the thread that has the lock
         self._garbage: list[tuple[Callable[[int], None], int]] = []
         self._futures: dict[int, Future] = {}
@@ -47,9 +48,19 @@ class Connection:
 
     # ---- Calls ----
 
+    def _take_lock(self) -> None:
+        """Takes the lock; whoever waits in slices makes way meanwhile."""
+        if self._lock.acquire(blocking=False):
+            return
+        self._wanting.append(None)
+        try:
+            self._lock.acquire()
+        finally:
+            self._wanting.pop()
+
     def _enter(self) -> None:
         """Takes the lock for a call; the device is open."""
-        self._lock.acquire()
+        self._take_lock()
         if self._inside:
             self._lock.release()
             raise ArgumentError("the library was called by a handler of its own log, which must not do that")
@@ -89,7 +100,9 @@ class Connection:
 
     def give_back(self, free: Callable[[int], None], handle: int, wait: bool = True) -> None:
         """Frees a handle, of a closed device too. Where the library is busy it is freed by the next call."""
-        if not self._lock.acquire(blocking=wait):
+        if wait:
+            self._take_lock()
+        elif not self._lock.acquire(blocking=False):
             self._garbage.append((free, handle))
             return
         try:
@@ -101,22 +114,26 @@ class Connection:
             self._lock.release()
 
     def close(self) -> None:
-        """Stops what runs and gives everything back, within a second. Results that were not waited for are lost; a second call does
-        nothing.
+        """Stops what runs and gives everything back, within a second, or after a call of another thread that blocks. Results that were
+        not waited for are lost; a second call does nothing.
         """
-        with self._lock:
-            if self._closed or self._inside:
-                return
-            self._closed = True
-            self._inside = True
-            try:
-                self._abandon()
-                while self._garbage:
-                    free, handle = self._garbage.pop()
-                    free(handle)
-                lib.ct_close(self._raw)
-            finally:
-                self._inside = False
+        self._take_lock()
+        try:
+            if not self._closed and not self._inside:
+                self._shut()
+        finally:
+            self._lock.release()
+
+    def _shut(self) -> None:
+        self._closed = self._inside = True
+        try:
+            self._abandon()
+            while self._garbage:
+                free, handle = self._garbage.pop()
+                free(handle)
+            lib.ct_close(self._raw)
+        finally:
+            self._inside = False
 
     def _abandon(self) -> None:
         """Whoever waits in an event loop learns that there is no device any more."""
@@ -132,11 +149,14 @@ class Connection:
     def _submit(self, function: Callable[..., int], *arguments: Any, user: Any = None, keep: tuple[Any, ...] = ()) -> Future:
         """Calls a function that submits and whose last parameter is where the tag goes."""
         tag = ctypes.c_uint64()
-        with self._lock:  # or another thread could take the event before the future is known
+        self._take_lock()  # or another thread could take the event before the future is known
+        try:
             self.call(function, *arguments, ctypes.byref(tag))
             future = Future(self, tag.value, user, keep)
             self._futures[tag.value] = future
-        return future
+            return future
+        finally:
+            self._lock.release()
 
     def _known(self, raw: ct_event) -> Event:
         """An event that the library gave out."""
@@ -153,15 +173,19 @@ class Connection:
         while True:
             rest = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
             began = time.monotonic()
-            with self._lock:
+            self._take_lock()
+            try:
                 code = self.call(take, ctypes.byref(raw), round(rest * 1000), allowed=NOTHING)
                 if code >= 0:
                     return self._known(raw)
+            finally:
+                self._lock.release()
             # The library returns before the time is over where nothing can ever end.
             early = time.monotonic() - began < rest / 2
             if code == ErrorCode.NOT_FOUND or early or (end is not None and time.monotonic() >= end):
                 return ErrorCode(code)
-            time.sleep(0.0005)  # or this thread would take the lock again before another sees that it is free
+            if self._wanting:
+                time.sleep(0.0005)  # or this thread would take the lock again before another sees that it is free
 
     def wait_for(self, future: Future, timeout: float | None) -> bool:
         """Whether the event of a future is known within a time in seconds."""
