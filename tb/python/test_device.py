@@ -84,6 +84,17 @@ def test_dlpack_without_a_copy(device: coltrain.Device) -> None:
         device.matmul(Tensor(a.array, where=2), b)
 
 
+def test_a_tensor_that_does_not_give_its_memory_is_refused(device: coltrain.Device) -> None:
+    """As one of PyTorch does that wants gradients, or one of a type that NumPy has not."""
+
+    class Refusing(Tensor):
+        def __dlpack__(self, *args: object, **kwargs: object) -> object:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+
+    with pytest.raises(coltrain.ArgumentError, match=r"b cannot be read by DLPack: .*use tensor\.detach"):
+        device.matmul(np.eye(2), Refusing(np.eye(2)))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "sentence"),
     [
