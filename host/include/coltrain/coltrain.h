@@ -697,6 +697,14 @@ typedef struct ct_program ct_program;
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
 void ct_program_free(ct_program *program);
 
+/* Called with a line of text, without newline, during the call that it was given to. */
+typedef void ct_line_fn(void *arg, const char *text);
+
+/* A program as text, illegal commands too: calls line with each of count commands of 32 bytes
+ * (0..512), its number in front, loops indented. CT_ERR_ARG: ct_last_error(NULL) says what. Any
+ * thread. */
+int ct_disassemble(const void *commands, size_t count, ct_line_fn *line, void *arg);
+
 /* Arguments of a job. */
 #define CT_MAX_ARGS 24
 

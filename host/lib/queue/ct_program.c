@@ -2,6 +2,7 @@
 /* Programs in device memory. */
 #include <stdlib.h>
 
+#include "ct_disasm.h"
 #include "ct_queue.h"
 
 /* A program lies in the part of the memory that jobs cannot write, or where that is full with data.
@@ -49,6 +50,19 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
   }
   ct_handle_open(&p->handle, dev);
   *program = p;
+  return CT_OK;
+}
+
+int ct_disassemble(const void *commands, size_t count, ct_line_fn *line, void *arg) {
+  struct ct_cmd cmds[CT_PROG_MAX];
+  CT_NEED(NULL, commands);
+  CT_NEED(NULL, line);
+  if (count > CT_PROG_MAX)
+    return ct_fail(NULL, CT_ERR_ARG, "a program has at most %u commands, not %zu", CT_PROG_MAX,
+                   count);
+  for (size_t i = 0; i < count; ++i)
+    cmds[i] = ct_cmd_from_bytes((const uint8_t *)commands + i * CT_CMD_BYTES);
+  ct_disasm(cmds, count, line, arg);
   return CT_OK;
 }
 
