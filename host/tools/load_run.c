@@ -4,109 +4,23 @@
 #include <string.h>
 
 #include "coltrain_spec.h"
-#include "experiment.h"
 #include "feeder.h"
+#include "load.h"
 
-/* CAPACITY: requests with a full queue. ASKED: of them each by itself, the first ones unmeasured,
- * because they load the weights. LEAD: cycles between the first step's end and the first arrival.
- * GIVE_UP: percent of the arrivals' time after which the rest never comes. BOUND: deadline, in
- * services of a request alone. MARGIN: cycles a batch goes early for the batcher and what training
- * may add. LOOK: cycles between two looks at training. STEP_MOST: cycles of a step, at most. */
+/* ASKED: requests by themselves, the first ones unmeasured, because they load the weights. LEAD:
+ * cycles between the first step's end and the first arrival. GIVE_UP: percent of the arrivals' time
+ * after which the rest never comes. LOOK: cycles between two looks at training. STEP_MOST: cycles
+ * of a step, at most. PITCH: cycles between two readings of training alone. */
 enum {
-  CAPACITY = 2000,
   ASKED = 6,
   ASKED_FIRST = 2,
   LEAD = 20000,
   GIVE_UP = 120,
-  BOUND = 10,
-  MARGIN = 500,
-  TRAIN_BATCH = 64,
   LOOK = 50000,
   STEP_MOST = 100000000,
-  WAIT_MS = 1000
+  WAIT_MS = 1000,
+  PITCH = 20000
 };
-
-/* The window of training alone: longer than the longest of a core point, in steps of PITCH. */
-enum { PITCH = 20000, TRAINING_SAMPLES = 1900 };
-
-const char exp_trained[] = "784-512-256-10";
-
-const uint32_t exp_loads[EXP_LOADS] = {200, 500, 800, 900};
-
-const struct exp_server exp_servers[EXP_SERVERS] = {
-    {"digits", {{{64, 128, 64, 10}, 3}}, 1, 10000},
-    {"784-512-256-10", {{{784, 512, 256, 10}, 3}}, 1, 2000},
-    {"two", {{{64, 128, 64, 10}, 3}, {{784, 512, 256, 10}, 3}}, 2, 2000},
-};
-
-struct exp_policy_text exp_policy_text(enum ct_policy policy) {
-  struct exp_policy_text t;
-  snprintf(t.text, sizeof t.text, "%s", ct_policy_name(policy));
-  for (char *c = t.text; *c; ++c) {
-    if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
-    if (*c == '-') *c = '_';
-  }
-  return t;
-}
-
-/* ---- Settings ---- */
-
-size_t exp_point_requests(const struct exp_settings *settings, const struct exp_point *point) {
-  if (point->kind == EXP_TRAINING || point->kind == EXP_COST) return 0;
-  size_t measured = point->server->measured;
-  if (point->kind == EXP_RATE) measured = exp_rate_measured(point);
-  const size_t all = point->kind == EXP_CAPACITY ? CAPACITY : ct_stats_requests(measured);
-  const size_t n = all * settings->part / 100;
-  return n > 10 ? n : 10;
-}
-
-/* In a run of less than the definition's size the first thousand would be most of it. */
-size_t exp_point_dropped(const struct exp_settings *settings, size_t requests) {
-  return settings->part < 100 ? ct_stats_drop(requests) : ct_stats_drop_campaign(requests);
-}
-
-static size_t training_samples(const struct exp_settings *settings) {
-  return (size_t)TRAINING_SAMPLES * settings->part / 100 + 10;
-}
-
-json_t *exp_point_settings(const struct exp_settings *settings, const struct exp_point *point) {
-  static const char *const kinds[] = {"capacity", "training alone", "serving alone",
-                                      "together", "cost",           "rate"};
-  const bool trains = point->kind == EXP_TRAINING || point->kind == EXP_TOGETHER;
-  const bool serves = point->kind != EXP_TRAINING;
-  char device[EXP_URI];
-  snprintf(device, sizeof device, "sim:%s", point->memory);
-  json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:i}", "coltrain", CT_VERSION_STRING, "kind",
-                        kinds[point->kind], "device", device, "seed", (int)point->seed, "requests",
-                        (int)exp_point_requests(settings, point));
-  if (serves) json_object_set_new(o, "server", json_string(point->server->name));
-  if (point->kind == EXP_TRAINING)
-    json_object_set_new(o, "samples", json_integer((json_int_t)training_samples(settings)));
-  if (trains) {
-    json_object_set_new(o, "training", json_string(exp_trained));
-    json_object_set_new(o, "data", json_string(settings->data));
-  }
-  if (point->kind == EXP_TOGETHER)
-    json_object_set_new(o, "policy", json_string(exp_policy_text(point->policy).text));
-  if (point->kind >= EXP_COST) exp_rate_settings(point, o);
-  if (point->kind != EXP_ALONE && point->kind != EXP_TOGETHER) return o;
-  const struct exp_capacity *c = &point->capacity;
-  json_object_set_new(o, "capacity",
-                      json_pack("{s:I, s:I, s:I, s:I}", "service_cycles", (json_int_t)c->service,
-                                "batch_cycles", (json_int_t)c->batch, "busy_cycles",
-                                (json_int_t)c->busy, "completed", (json_int_t)c->done));
-  json_object_set_new(o, "load", json_real(point->permille / 1000.0));
-  json_object_set_new(o, "arrivals", json_string(serve_arrivals_name(point->arrivals)));
-  if (point->arrivals == SERVE_TRACE) {
-    const char *slash = strrchr(settings->trace, '/');
-    json_object_set_new(o, "trace", json_string(slash ? slash + 1 : settings->trace));
-  }
-  if (point->arrivals == SERVE_BURSTY)
-    json_object_set_new(o, "bursts",
-                        json_pack("{s:i, s:i}", "on_percent", (int)settings->on_percent,
-                                  "period_services", (int)settings->period));
-  return o;
-}
 
 /* ---- Training beside ---- */
 
@@ -122,16 +36,14 @@ struct trainer {
   uint64_t next;              /* cycle to look at training again */
 };
 
-static int trainer_open(struct trainer *t, const struct exp_settings *settings,
-                        const struct exp_point *point, ct_device *dev) {
-  const struct serve_shape *shape = &exp_servers[1].shape[0];
+static int trainer_open(struct trainer *t, const struct load *load, ct_device *dev) {
   t->dev = dev;
   t->learn = (struct learn)LEARN_DEFAULTS;
-  t->learn.data = settings->data;
-  t->learn.seed = point->seed;
-  t->learn.batch = TRAIN_BATCH;
-  t->learn.layers = shape->layers;
-  memcpy(t->learn.widths, shape->widths, sizeof shape->widths);
+  t->learn.data = load->data;
+  t->learn.seed = load->seed;
+  t->learn.batch = load->train_batch;
+  t->learn.layers = load->trained.layers;
+  memcpy(t->learn.widths, load->trained.widths, sizeof load->trained.widths);
   if (learn_open(&t->learn, &t->data) || learn_create(&t->learn, dev, &t->model)) return 1;
   const int rc = feeder_open(&t->feed, dev, t->model, &t->learn, &t->data, 0);
   t->on = true;
@@ -254,9 +166,9 @@ static int busy_of(const struct serve_run *run, double *u) {
   return 0;
 }
 
-int exp_point_served(const struct exp_settings *settings, const struct serve *s, json_t *o) {
+static int json_served(const struct load *load, const struct serve *s, json_t *o) {
   const struct serve_run *run = &s->run;
-  const size_t drop = exp_point_dropped(settings, run->count);
+  const size_t drop = load->dropped;
   struct ct_stats l = {.count = 0};
   size_t missed = 0;
   double u = 0, goodput = 0;
@@ -288,7 +200,7 @@ static int json_trained(const struct trainer *t, json_t *o) {
 /* ---- Kinds ---- */
 
 /* Requests of a model one by one: the latency of the last ones. */
-int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
+int load_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *latency) {
   struct ct_event record;
   for (int i = 0; i < ASKED && !cli_stopped(); ++i) {
     struct ct_request request = {.rows = m->rows, .answers = m->answers};
@@ -296,7 +208,7 @@ int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *
     int rc = ct_now(s->dev, &now);
     request.cycle = now + LEAD;
     if (rc >= 0) rc = ct_server_push(m->server, &request, NULL);
-    if (rc >= 0) rc = ct_reap(s->dev, &record, EXP_PATIENCE_MS);
+    if (rc >= 0) rc = ct_reap(s->dev, &record, LOAD_PATIENCE_MS);
     if (rc < 0) return cli_fail_device(s->dev, rc, "asking a model alone");
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (i >= ASKED_FIRST && record.end - record.arrive > *latency)
@@ -308,7 +220,7 @@ int exp_point_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *
 static int run_capacity(struct serve *s, json_t *o) {
   uint64_t service = 0, batch = 0;
   for (size_t i = 0; i < s->o->models; ++i)
-    if (exp_point_ask_alone(s, &s->model[i], &service)) return 1;
+    if (load_ask_alone(s, &s->model[i], &service)) return 1;
   if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
   if (serve_check_wrong(s->wrong)) return 1;
   for (size_t i = 0; i < s->probe.count; ++i) {
@@ -324,15 +236,14 @@ static int run_capacity(struct serve *s, json_t *o) {
 }
 
 /* Rows so far, PITCH after PITCH. */
-static int run_training(const struct exp_settings *settings, struct trainer *t, json_t *o) {
-  const size_t samples = training_samples(settings);
+static int run_training(const struct load *load, struct trainer *t, json_t *o) {
   json_t *list = json_array();
   int status = trainer_run(t, CT_NO_CYCLE);
   uint64_t now = 0;
   if (!status) status = trainer_read(t, &t->rows, &now);
   if (!status) status = trainer_run(t, now + LEAD) || trainer_read(t, &t->rows, &t->from);
   t->steps = t->feed.finished;
-  for (size_t i = 1; i <= samples && !status && !cli_stopped(); ++i) {
+  for (size_t i = 1; i <= load->samples && !status && !cli_stopped(); ++i) {
     uint64_t rows = 0;
     status = trainer_run(t, t->from + i * PITCH) || trainer_read(t, &rows, &now);
     json_array_append_new(list, json_integer((json_int_t)(rows - t->rows)));
@@ -342,95 +253,76 @@ static int run_training(const struct exp_settings *settings, struct trainer *t, 
   return status;
 }
 
-static int run_load(const struct exp_settings *settings, const struct exp_point *point,
-                    struct serve *s, struct trainer *t, json_t *o) {
-  char label[EXP_NAME + 48];
-  snprintf(label, sizeof label, "%zu/%zu %s", settings->number, settings->count, point->name);
-  const int rc = ct_set_policy(s->dev, point->policy);
+/* Counts late requests in the order of arrival. */
+struct watch {
+  struct serve *serve;
+  size_t next, late, may_be_late;
+};
+
+/* More late ones than p99 leaves room for: what is left cannot change the verdict. */
+static int watch_turn(void *arg) {
+  struct watch *w = arg;
+  struct serve *s = w->serve;
+  for (; w->next < s->run.count && s->run.request[w->next].done; ++w->next) {
+    const struct serve_request *r = &s->run.request[w->next];
+    w->late += !r->answered || r->end - r->scheduled > s->o->deadline;
+  }
+  if (w->late > w->may_be_late) s->give_up = 0;
+  return 0;
+}
+
+static int run_requests(const struct load *load, struct serve *s, struct trainer *t, json_t *o) {
+  struct watch watch = {.serve = s, .next = load->dropped, .may_be_late = load->late_allowed};
+  const int rc = ct_set_policy(s->dev, load->policy);
   if (rc < 0) return cli_fail_device(s->dev, rc, "setting the policy");
   if (t->on && trainer_run(t, CT_NO_CYCLE)) return 1;
-  s->beside = (struct serve_beside){
-      .turn = trainer_turn, .arrived = window_begin, .event = trainer_event, .arg = t};
-  if (serve_load(s, &s->run, point->permille, label) || cli_stopped()) return !cli_stopped();
-  if (serve_csv(s) || exp_point_served(settings, s, o)) return 1;
+  s->beside =
+      load->bounded
+          ? (struct serve_beside){.turn = watch_turn, .arg = &watch}
+          : (struct serve_beside){
+                .turn = trainer_turn, .arrived = window_begin, .event = trainer_event, .arg = t};
+  if (serve_load(s, &s->run, load->serve.permille, load->label) || cli_stopped())
+    return !cli_stopped();
+  if (serve_csv(s) || json_served(load, s, o)) return 1;
+  if (load->bounded)
+    json_object_set_new(o, "late_allowed", json_integer((json_int_t)watch.may_be_late));
   return t->on ? json_trained(t, o) : 0;
 }
 
-/* ---- A point ---- */
+/* ---- A run ---- */
 
-static void options_of(const struct exp_settings *settings, const struct exp_point *point,
-                       char uri[EXP_URI], struct serve_options *o) {
-  snprintf(uri, EXP_URI, "sim:%s", point->memory);
-  *o = (struct serve_options){.device = uri,
-                              .models = point->server->models,
-                              .requests = exp_point_requests(settings, point),
-                              .permille = point->permille,
-                              .arrivals = point->arrivals,
-                              .trace = point->arrivals == SERVE_TRACE ? settings->trace : NULL,
-                              .trace_again = true,
-                              .on_percent = (uint32_t)settings->on_percent,
-                              .seed = point->seed,
-                              .serving.batching = CT_BATCHING_ADAPTIVE};
-  const struct exp_capacity *capacity = &point->capacity;
-  memcpy(o->shape, point->server->shape, sizeof point->server->shape);
-  if (!capacity->done) return;
-  /* A batch goes in time for its own service, of whatever size, and for one that has just begun. */
-  for (size_t i = 0; i < EXP_BATCH; ++i)
-    o->serving.service[i] = (uint32_t)capacity->batch;
-  o->serving.margin = (uint32_t)capacity->batch + MARGIN;
-  o->deadline = (uint32_t)(BOUND * capacity->service);
-  o->period = settings->period * capacity->service;
-}
-
-static int run_serving(const struct exp_settings *settings, const struct exp_point *point,
-                       const char *csv, json_t *o) {
-  char uri[EXP_URI];
-  struct serve_options options;
+static int run_serving(const struct load *load, json_t *o) {
   struct serve s;
   struct trainer t = {.serve = &s};
-  options_of(settings, point, uri, &options);
-  options.csv = csv;
-  int status = serve_open(&s, &options);
+  int status = serve_open(&s, &load->serve);
   t.dev = s.dev;
-  if (!status && point->kind == EXP_TOGETHER) status = trainer_open(&t, settings, point, s.dev);
-  s.capacity_busy = point->capacity.busy;
-  s.capacity_done = point->capacity.done;
+  if (!status && load->beside) status = trainer_open(&t, load, s.dev);
+  s.capacity_busy = load->busy;
+  s.capacity_done = load->done;
   ct_progress_open(&s.progress, stderr);
-  if (!status)
-    status =
-        point->kind == EXP_CAPACITY ? run_capacity(&s, o) : run_load(settings, point, &s, &t, o);
+  if (!status && load->kind == LOAD_CAPACITY)
+    status = run_capacity(&s, o);
+  else if (!status && load->kind == LOAD_COST)
+    status = load_cost(load, &s, o);
+  else if (!status)
+    status = run_requests(load, &s, &t, o);
   ct_progress_close(&s.progress);
   trainer_close(&t);
   serve_close(&s);
   return status;
 }
 
-static int run_training_alone(const struct exp_settings *settings, const struct exp_point *point,
-                              json_t *o) {
-  char uri[EXP_URI];
+static int run_training_alone(const struct load *load, json_t *o) {
   ct_device *dev = NULL;
   struct trainer t = {.serve = NULL};
-  snprintf(uri, sizeof uri, "sim:%s", point->memory);
-  if (cli_open(uri, &dev)) return 1;
-  int status = trainer_open(&t, settings, point, dev);
-  if (!status) status = run_training(settings, &t, o);
+  if (cli_open(load->serve.device, &dev)) return 1;
+  int status = trainer_open(&t, load, dev);
+  if (!status) status = run_training(load, &t, o);
   trainer_close(&t);
   ct_close(dev);
   return status;
 }
 
-int exp_point_run(const struct exp_settings *settings, const struct exp_point *point,
-                  const char *csv, json_t **json) {
-  json_t *o = json_pack("{s:s, s:o}", "point", point->name, "settings",
-                        exp_point_settings(settings, point));
-  int status;
-  if (point->kind >= EXP_COST)
-    status = exp_rate_run(settings, point, csv, o);
-  else if (point->kind == EXP_TRAINING)
-    status = run_training_alone(settings, point, o);
-  else
-    status = run_serving(settings, point, csv, o);
-  *json = status || cli_stopped() ? NULL : o;
-  if (!*json) json_decref(o);
-  return status;
+int load_run(const struct load *load, json_t *o) {
+  return load->kind == LOAD_TRAINING ? run_training_alone(load, o) : run_serving(load, o);
 }
