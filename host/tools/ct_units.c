@@ -41,6 +41,14 @@ int64_t ct_unit_idle(const struct ct_unit_time *time, uint64_t cycles) {
   return (int64_t)(cycles - time->busy - time->other - time->operands - time->semaphore);
 }
 
+json_t *ct_unit_json(unsigned unit, const char *queue, const uint64_t *counters, uint64_t cycles) {
+  const struct ct_unit_time t = ct_unit_time(unit, counters);
+  return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "unit", ct_unit_name(unit), "queue",
+                   queue, "busy", (json_int_t)t.busy, "other", (json_int_t)t.other, "operands",
+                   (json_int_t)t.operands, "semaphore", (json_int_t)t.semaphore, "idle",
+                   (json_int_t)ct_unit_idle(&t, cycles));
+}
+
 void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *training,
                     uint64_t cycles) {
   static const char *const queues[] = {"inference", "training"};
