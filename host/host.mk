@@ -100,6 +100,13 @@ $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 
+# Verbs in Python, beside the command that becomes them.
+PYTHON_VERBS    := experiment report
+PYTHON_PROGRAMS := $(PYTHON_VERBS:%=$(BUILD)/bin/coltrain-%)
+$(BUILD)/bin/coltrain-% $(BUILD)/san/bin/coltrain-%: scripts/python-program
+	$(call say,PYTHON,$@)
+	$(Q)scripts/python-program $* $@
+
 $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
@@ -151,7 +158,7 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o)
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
   $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
-  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain) \
+  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
   $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so) \
   $(if $(USB_SRCS),$(BUILD)/lib/coltrain/usb.so)

@@ -160,16 +160,9 @@ static json_t *json_used(const struct interfere_run *r) {
 static json_t *json_time(const struct interfere_run *r) {
   static const char *const queues[] = {"inference", "training"};
   json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
-    for (unsigned c = 0; c < 2; ++c) {
-      const struct ct_unit_time t = ct_unit_time(u, r->counter[c]);
-      json_array_append_new(
-          list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "unit", ct_unit_name(u), "queue",
-                          queues[c], "busy", (json_int_t)t.busy, "other", (json_int_t)t.other,
-                          "operands", (json_int_t)t.operands, "semaphore", (json_int_t)t.semaphore,
-                          "idle", (json_int_t)ct_unit_idle(&t, r->to - r->from)));
-    }
-  }
+  for (unsigned u = 0; u < CT_UNITS; ++u)
+    for (unsigned c = 0; c < 2; ++c)
+      json_array_append_new(list, ct_unit_json(u, queues[c], r->counter[c], r->to - r->from));
   return list;
 }
 
