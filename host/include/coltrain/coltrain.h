@@ -273,6 +273,10 @@ struct ct_rates {
  * thread. */
 int ct_rates_check(const struct ct_rates *rates);
 
+/* What a step does with its gradients: updates the weights by them at once; leaves them in device
+ * memory, or adds them to those that are there, for ct_model_apply() to update by. */
+enum ct_gradients { CT_GRADIENTS_NONE, CT_GRADIENTS_SET, CT_GRADIENTS_ADD };
+
 /* How a model is trained. */
 struct ct_training {
   uint32_t batch;        /* rows of a step: 1..4096, or more if the scratchpad holds it */

@@ -114,12 +114,21 @@ static void declare_memory(struct train *t) {
     const uint32_t kt = ct_mlp_in(n, l), tiles = kt * ct_mlp_out(n, l), at = ct_mlp_tile(n, l);
     t->weights[l] = memory(t, "weights", CT_TRAIN_IMAGE, at * CT_RECORD_UNITS,
                            tiles * CT_RECORD_UNITS, kt * CT_RECORD_UNITS, CT_RECORD_UNITS);
-    t->state[l] = memory(t, "state", CT_TRAIN_STATE, at * CT_STATE_UNITS, tiles * CT_STATE_UNITS,
-                         kt * CT_STATE_UNITS, CT_STATE_UNITS);
+    if (t->end != CT_TRAIN_UPDATES)
+      t->gradients[l] =
+          memory(t, "gradients", CT_TRAIN_STATE, at * CT_F32_TILE_UNITS, tiles * CT_F32_TILE_UNITS,
+                 kt * CT_F32_TILE_UNITS, CT_F32_TILE_UNITS);
+    else
+      t->state[l] = memory(t, "state", CT_TRAIN_STATE, at * CT_STATE_UNITS, tiles * CT_STATE_UNITS,
+                           kt * CT_STATE_UNITS, CT_STATE_UNITS);
   }
   t->image_bias = memory(t, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(n), biases, 1, 1);
-  t->state_bias =
-      memory(t, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases, 1, 1);
+  if (t->end != CT_TRAIN_UPDATES)
+    t->gradient_bias =
+        memory(t, "gradients of biases", CT_TRAIN_STATE, ct_mlp_bias_gradient_at(n), biases, 1, 1);
+  else
+    t->state_bias =
+        memory(t, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases, 1, 1);
   t->out_loss = memory(t, "the loss", CT_TRAIN_LOSS, 0, 1, 1, 1);
 }
 
@@ -169,15 +178,17 @@ void ct_train_declare(struct train *t) {
   t->vb = tensor(t, "momentum of b", &at, biases, 1, 1);
   t->db = tensor(t, "gradient of b", &at, biases, 1, 1);
   t->loss = tensor(t, "loss", &at, CT_F32_ROW_UNITS, 1, 1);
-  ct_lower_carriers(t->l, &(struct ct_carriers){.va_reg = R_TEMP + R_TEMPS - 1,
-                                                .vs_reg = R_VS,
-                                                .vl_reg = R_VL,
-                                                .acc = ACC_CARRIER,
-                                                .spm = at,
-                                                .calm = t->x[0],
-                                                .load = t->in_x,
-                                                .store_spm = t->vb,
-                                                .store_dram = t->state_bias});
+  ct_lower_carriers(
+      t->l, &(struct ct_carriers){
+                .va_reg = R_TEMP + R_TEMPS - 1,
+                .vs_reg = R_VS,
+                .vl_reg = R_VL,
+                .acc = ACC_CARRIER,
+                .spm = at,
+                .calm = t->x[0],
+                .load = t->in_x,
+                .store_spm = t->vb,
+                .store_dram = t->end == CT_TRAIN_UPDATES ? t->state_bias : t->gradient_bias});
   at += CT_F32_ROW_UNITS + 1;
   t->panel = ct_ring(t->l, &(struct ct_ring){.name = "panels",
                                              .place = CT_IN_SPM,
