@@ -102,7 +102,8 @@ struct ct_mlp {
  * the layer's width); then the momentum of the biases, laid out like the biases.
  *
  * A third one where gradients are asked for: for every weight tile, in the same order, an FP32
- * tile; then the gradients of the biases, laid out like the biases.
+ * tile; then the gradients of the biases, laid out like the biases; then a unit that updates write
+ * and nobody reads.
  */
 static inline uint32_t ct_mlp_in(const struct ct_mlp *n, uint32_t l) {
   return ct_tiles(n->width[l]);
@@ -117,6 +118,7 @@ uint32_t ct_mlp_image_units(const struct ct_mlp *n);
 uint32_t ct_mlp_bias_momentum_at(const struct ct_mlp *n); /* in the state */
 uint32_t ct_mlp_state_units(const struct ct_mlp *n);
 uint32_t ct_mlp_bias_gradient_at(const struct ct_mlp *n); /* in the gradients */
+uint32_t ct_mlp_scratch_at(const struct ct_mlp *n);       /* in the gradients, behind all of them */
 uint32_t ct_mlp_gradient_units(const struct ct_mlp *n);
 int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
 

@@ -37,8 +37,12 @@ uint32_t ct_mlp_bias_gradient_at(const struct ct_mlp *n) {
   return ct_mlp_tile(n, n->layers) * CT_F32_TILE_UNITS;
 }
 
-uint32_t ct_mlp_gradient_units(const struct ct_mlp *n) {
+uint32_t ct_mlp_scratch_at(const struct ct_mlp *n) {
   return ct_mlp_bias_gradient_at(n) + ct_mlp_bias_tile(n, n->layers) * CT_F32_ROW_UNITS;
+}
+
+uint32_t ct_mlp_gradient_units(const struct ct_mlp *n) {
+  return ct_mlp_scratch_at(n) + 1;
 }
 
 int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why) {

@@ -97,10 +97,11 @@ void ct_gradient_unit(struct train *t, const struct ct_unit *at) {
     keep_unit(t, &u);
 }
 
-/* Biases: column tiles from `first` on, one a row of a register. */
+/* Biases: column tiles from `first` on, one a row of a register. The gradient comes first, for it
+ * is over first: a ring's generations end in the order in which they began. */
 static void apply_bias_rows(struct train *t, uint32_t first, uint32_t rows) {
   const uint32_t words = rows * CT_F32_ROW_UNITS, room = t->bias_tiles * CT_F32_ROW_UNITS;
-  const uint32_t from[3] = {t->state_bias, t->image_bias, t->gradient_bias};
+  const uint32_t from[3] = {t->gradient_bias, t->state_bias, t->image_bias};
   const struct ct_ref in = ct_next(t->l, t->bias_in), out = ct_next(t->l, t->bias_out);
   struct ct_ref reg[3];
   for (uint32_t i = 0; i < 3; ++i) {
@@ -111,20 +112,20 @@ static void apply_bias_rows(struct train *t, uint32_t first, uint32_t rows) {
               .dram = ct_tiles_of(t->l, from[i], first, rows, 0, 1), .spm = slot, .nb = words});
     ct_vl(t->l, &(struct ct_vmove){.spm = slot, .reg = reg[i], .rows = rows});
   }
-  const struct ct_optimised o = {.v = reg[0],
-                                 .w = reg[1],
+  const struct ct_optimised o = {.v = reg[1],
+                                 .w = reg[2],
                                  .t = ct_train_temp(t, 0),
                                  .v_new = ct_next(t->l, t->out),
                                  .w_new = ct_next(t->l, t->out),
                                  .rows = rows};
-  ct_va(t->l, &(struct ct_va){.to = o.t, .a = reg[2], .b = CT_VA_SCALAR, .sb_reg = CT_APPLY_SCALE});
+  ct_va(t->l, &(struct ct_va){.to = o.t, .a = reg[0], .b = CT_VA_SCALAR, .sb_reg = CT_APPLY_SCALE});
   ct_train_optimise(t, &o);
   for (uint32_t i = 0; i < 2; ++i) {
     const struct ct_ref slot = ct_behind(out, i * room);
     ct_vs(t->l, &(struct ct_vmove){.spm = slot, .reg = i ? o.w_new : o.v_new, .rows = rows});
     ct_st(t->l,
           &(struct ct_dma){
-              .dram = ct_tiles_of(t->l, from[i], first, rows, 0, 1), .spm = slot, .nb = words});
+              .dram = ct_tiles_of(t->l, from[1 + i], first, rows, 0, 1), .spm = slot, .nb = words});
   }
 }
 
@@ -220,10 +221,12 @@ static void declare_memory(struct train *t) {
       memory(t, "gradients of biases", CT_APPLY_GRADIENTS, ct_mlp_bias_gradient_at(n), rows);
 }
 
-/* Carriers read the first bias gradients, and store them where they are. */
+/* Carriers read gradients, which nothing changes, and store where nobody reads. */
 static void declare(struct train *t) {
+  static const uint32_t one[3] = {1, 1, 1};
   uint32_t at = CT_F32_ROW_UNITS;
   declare_memory(t);
+  const uint32_t scratch = memory(t, "scratch", CT_APPLY_GRADIENTS, ct_mlp_scratch_at(t->net), one);
   const uint32_t calm = ct_tensor(t->l, &(struct ct_tensor){.name = "calm words",
                                                             .place = CT_IN_SPM,
                                                             .size = CT_F32_ROW_UNITS,
@@ -236,7 +239,7 @@ static void declare(struct train *t) {
                                                 .calm = calm,
                                                 .load = t->gradients[0],
                                                 .store_spm = calm,
-                                                .store_dram = t->gradient_bias});
+                                                .store_dram = scratch});
   at += CARRIED;
   t->load = regs(t, "loads", R_LOAD, 4);
   t->out = regs(t, "results", R_OUT, 4);
