@@ -55,7 +55,7 @@ struct train {
   /* Rings. */
   uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, logit, in_slot,
       out_slot, acc_unit;
-  uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1];
+  uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1], keep_load, keep_out;
   /* Where the loops are. */
   uint32_t layer, columns, steps, bn, base, c,
       m; /* a phase of products, its column; a row of softmax */

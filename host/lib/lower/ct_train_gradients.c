@@ -44,11 +44,11 @@ static void keep_tile(struct train *t, const struct ct_unit *u, uint32_t i, stru
   const struct ct_ref out = ct_part(u->out, i, at);
   struct ct_va add = {.a = acc};
   if (t->end == CT_TRAIN_ADDS) {
-    add.q = ct_next(t->l, t->load);
+    add.q = ct_next(t->l, t->keep_load);
     add.c = CT_VA_TILE;
     ct_vl(t->l, &(struct ct_vmove){.spm = ct_part(u->in, i, at), .reg = add.q, .rows = CT_TILE});
   }
-  add.to = ct_next(t->l, t->out);
+  add.to = ct_next(t->l, t->keep_out);
   ct_va(t->l, &add);
   ct_vs(t->l, &(struct ct_vmove){.spm = out, .reg = add.to, .rows = CT_TILE});
   ct_st(t->l,
@@ -142,7 +142,9 @@ static void apply_biases(struct train *t) {
 
 /* ---- Where things are ---------------------------------------------------------------------- */
 
-enum { R_LOAD = 0, R_OUT = 4, R_TEMP = 8, R_TEMPS = 4, R_VA = 12, R_VL = 14, R_VS = 15, ACC = 0 };
+/* A tile takes three loads and two results, so rings come round every two tiles. */
+enum { R_LOAD = 0, LOADS = 6, R_OUT = 6, OUTS = 2, R_TEMP = 8, R_TEMPS = 4 };
+enum { R_VA = 12, R_VL = 14, R_VS = 15, ACC = 0 };
 enum { BIAS_IN = 3 * CT_F32_ROW_UNITS, BIAS_OUT = 2 * CT_F32_ROW_UNITS };
 enum { CARRIED = CT_F32_ROW_UNITS + 1, UNIT = CT_F32_TILE_UNITS + CT_STATE_UNITS + CT_OUT_UNITS };
 
@@ -241,8 +243,8 @@ static void declare(struct train *t) {
                                                 .store_spm = calm,
                                                 .store_dram = scratch});
   at += CARRIED;
-  t->load = regs(t, "loads", R_LOAD, 4);
-  t->out = regs(t, "results", R_OUT, 4);
+  t->load = regs(t, "loads", R_LOAD, LOADS);
+  t->out = regs(t, "results", R_OUT, OUTS);
   t->temp = ct_tensor(
       t->l,
       &(struct ct_tensor){

@@ -145,6 +145,10 @@ static void declare_registers(struct train *t) {
   t->out = ring(t, "results", CT_IN_REG, R_OUT, 4);
   t->block_load = round == 4 ? t->load : ring(t, "signs", CT_IN_REG, R_LOAD, round);
   t->block_out = round == 4 ? t->out : ring(t, "results of blocks", CT_IN_REG, R_OUT, round);
+  if (t->end != CT_TRAIN_UPDATES) {
+    t->keep_load = ring(t, "gradients before", CT_IN_REG, R_LOAD, SLOTS);
+    t->keep_out = ring(t, "gradients", CT_IN_REG, R_OUT, SLOTS);
+  }
   t->logit = ring(t, "gradients of logits", CT_IN_REG, R_OUT, 1);
   t->sum = ring(t, "sums", CT_IN_REG, R_SUM, 1);
   for (uint32_t n = 1; n <= round; ++n)
