@@ -306,8 +306,8 @@ static void test_programs_on_the_simulated_core(void **state) {
   ct_close(dev);
 }
 
-/* Updates of all shapes are built; in a window that is too small a sentence says so. */
-static void test_no_update_is_refused(void **state) {
+/* Steps and updates of all shapes are built; in a window that is too small a sentence says so. */
+static void test_no_shape_is_refused(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(3);
   size_t most = 0;
@@ -323,6 +323,19 @@ static void test_no_update_is_refused(void **state) {
     if (ct_prog_apply(&net, window, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
     if (codes.count > most) most = codes.count;
     ct_codes_free(&codes);
+    for (int how = CT_GRADIENTS_SET; how <= CT_GRADIENTS_ADD; ++how) {
+      uint64_t work;
+      const struct ct_train shape = {
+          .net = &net,
+          .batch = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 4096 : 100),
+          .spm_words = window,
+          .gradients = (enum ct_gradients)how};
+      const struct ct_why w = {why, sizeof why};
+      if (ct_prog_step(&shape, &codes, &work, &w)) fail_msg("%s", why);
+      ct_codes_free(&codes);
+      if (ct_prog_train_streamed(&shape, &codes, &w)) fail_msg("%s", why);
+      ct_codes_free(&codes);
+    }
   }
   print_message("200 updates: at most %zu jobs\n", most);
   const struct ct_mlp net = {.layers = 1, .width = {20, 10}};
@@ -859,7 +872,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_programs),
       cmocka_unit_test(test_programs_on_the_simulated_core),
-      cmocka_unit_test(test_no_update_is_refused),
+      cmocka_unit_test(test_no_shape_is_refused),
       cmocka_unit_test(test_clip_scale),
       cmocka_unit_test(sums_and_scales_everywhere),
       cmocka_unit_test(a_step_in_two_everywhere),

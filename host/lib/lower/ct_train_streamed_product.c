@@ -343,8 +343,9 @@ static void update_spaces(struct product *p) {
   p->to = weights(p);
   p->state = ct_streamed_dram(s, s->shape->gradients ? "gradients" : "state", CT_TRAIN_STATE,
                               (uint64_t)ct_mlp_tile(s->net, p->l) * units, p->mt, p->nt, units);
-  p->regs = ct_streamed_regs(s, "loads", CT_R_TEMP + MOST_UPDATE, 4);
-  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + MOST_UPDATE + 4, 4);
+  const uint32_t regs = s->shape->gradients ? 2 : 4; /* two tiles' */
+  p->regs = ct_streamed_regs(s, "loads", CT_R_TEMP + MOST_UPDATE, regs);
+  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + MOST_UPDATE + 4, regs);
   p->in = ct_streamed_ring(s, "in", units, tile_slots(p));
   p->out = ct_streamed_ring(s, "out", units + more, tile_slots(p));
 }
