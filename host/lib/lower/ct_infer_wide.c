@@ -32,7 +32,7 @@ struct wide {
   uint32_t bn, slots, chunk;         /* tiles of a block, of the rings, k steps at most */
   bool by_step;                      /* products follow loads step by step */
   uint32_t pitch;                    /* words of a tile of activations: a row each */
-  uint32_t x_at[2], spm;             /* scratchpad: activations in turn; used so far */
+  uint32_t spm;                      /* words of scratchpad */
   uint32_t x[2], weights[CT_MLP_LAYERS], image_biases, answers;
   uint32_t panels, biases, results, bias_reg;
   uint32_t acc[SIZES], reg[SIZES];
@@ -43,12 +43,6 @@ struct wide {
 };
 
 /* ---- Places -------------------------------------------------------------------------------- */
-
-static uint32_t place(struct wide *f, uint32_t words) {
-  const uint32_t at = f->spm;
-  f->spm += words;
-  return at;
-}
 
 static uint32_t widest(const struct wide *f, uint32_t parity) {
   uint32_t most = 0;
@@ -64,7 +58,7 @@ static uint32_t longest(const struct wide *f) {
 /* Words but for the panels. */
 static uint32_t words_of(const struct wide *f) {
   const uint32_t answers = f->rows_max * f->bn * CT_F32_ROW_UNITS;
-  return (widest(f, 0) + widest(f, 1)) * f->pitch + CT_TILE + CT_F32_ROW_UNITS + 1 +
+  return (widest(f, 0) + widest(f, 1)) * f->pitch + CT_TILE + CT_CARRIER_WORDS +
          f->slots * (f->bn * CT_F32_ROW_UNITS + answers);
 }
 
@@ -80,92 +74,56 @@ static bool plan(struct wide *f, uint32_t window, uint32_t least) {
 
 /* ---- Spaces -------------------------------------------------------------------------------- */
 
-static uint32_t ring(struct wide *f, const char *name, enum ct_place where, uint32_t at,
-                     uint32_t size, uint32_t slots) {
-  return ct_ring(f->l, &(struct ct_ring){
-                           .name = name, .place = where, .at = at, .size = size, .slots = slots});
-}
-
-static uint32_t spm_ring(struct wide *f, const char *name, uint32_t size) {
-  return ring(f, name, CT_IN_SPM, place(f, f->slots * size), size, f->slots);
-}
-
-static uint32_t in_dram(struct wide *f, const char *name, unsigned reg, uint32_t at, uint32_t size,
-                        uint32_t row, uint32_t col) {
-  return ct_tensor(f->l, &(struct ct_tensor){.name = name,
-                                             .place = CT_IN_DRAM,
-                                             .reg = reg,
-                                             .at = at,
-                                             .size = size,
-                                             .row = row,
-                                             .col = col});
+static struct ct_grid row_of(uint32_t pieces, uint32_t piece) {
+  return ct_grid(1, pieces, piece);
 }
 
 static void declare_memory(struct wide *f) {
   const struct ct_mlp *net = f->net;
-  for (uint32_t l = 0; l < net->layers; ++l) {
-    const uint32_t kt = ct_mlp_in(net, l), row = kt * CT_RECORD_UNITS;
-    f->weights[l] = in_dram(f, "weights", CT_INFER_IMAGE, ct_mlp_tile(net, l) * CT_RECORD_UNITS,
-                            kt * ct_mlp_out(net, l) * CT_RECORD_UNITS, row, CT_RECORD_UNITS);
-  }
-  f->image_biases =
-      in_dram(f, "biases of the image", CT_INFER_IMAGE, ct_mlp_bias_at(net),
-              ct_mlp_bias_tile(net, net->layers) * CT_F32_ROW_UNITS, 0, CT_F32_ROW_UNITS);
-  f->answers = in_dram(f, "answers", f->rows_reg ? 0 : CT_INFER_OUT, 0,
-                       f->rows_max * ct_mlp_out(net, net->layers - 1) * CT_F32_ROW_UNITS, 0,
-                       CT_F32_ROW_UNITS);
+  for (uint32_t l = 0; l < net->layers; ++l)
+    f->weights[l] =
+        ct_dram_tensor(f->l, "weights", CT_INFER_IMAGE, ct_mlp_tile(net, l) * CT_RECORD_UNITS,
+                       ct_grid(ct_mlp_out(net, l), ct_mlp_in(net, l), CT_RECORD_UNITS));
+  f->image_biases = ct_dram_tensor(f->l, "biases of the image", CT_INFER_IMAGE, ct_mlp_bias_at(net),
+                                   row_of(ct_mlp_bias_tile(net, net->layers), CT_F32_ROW_UNITS));
+  f->answers =
+      ct_dram_tensor(f->l, "answers", f->rows_reg ? 0 : CT_INFER_OUT, 0,
+                     row_of(f->rows_max * ct_mlp_out(net, net->layers - 1), CT_F32_ROW_UNITS));
 }
 
 static void declare_rings(struct wide *f) {
-  f->biases = spm_ring(f, "biases", f->bn * CT_F32_ROW_UNITS);
-  f->results = spm_ring(f, "answers of a block", f->rows_max * f->bn * CT_F32_ROW_UNITS);
-  const uint32_t panel = f->chunk * f->bn * CT_TILE;
-  f->panels = ct_ring(f->l, &(struct ct_ring){.name = "panels",
-                                              .place = CT_IN_SPM,
-                                              .at = place(f, f->slots * panel),
-                                              .size = panel,
-                                              .slots = f->slots,
-                                              .steps = f->by_step ? f->chunk : 0});
-  f->bias_reg = ct_ring(f->l, &(struct ct_ring){.name = "biases in a register",
-                                                .place = CT_IN_REG,
-                                                .at = R_BIAS,
-                                                .size = 1,
-                                                .slots = f->slots,
-                                                .other_frees = true,
-                                                .freed_by = CT_Q_VS});
-  f->acc[OF_BLOCK] = ring(f, "sums", CT_IN_ACC, ACC_BLOCK, 1, f->slots * f->bn);
-  f->reg[OF_BLOCK] = ring(f, "results", CT_IN_REG, R_BLOCK, 1, f->slots * f->bn);
+  const uint32_t tiles = f->slots * f->bn;
+  f->biases = ct_spm_ring(f->l, "biases", f->bn * CT_F32_ROW_UNITS, f->slots);
+  f->results =
+      ct_spm_ring(f->l, "answers of a block", f->rows_max * f->bn * CT_F32_ROW_UNITS, f->slots);
+  f->panels = ct_spm_ring(f->l, "panels", f->chunk * f->bn * CT_TILE, f->slots);
+  ct_ring_steps(f->l, f->panels, f->by_step ? f->chunk : 0);
+  f->bias_reg = ct_reg_ring(f->l, "biases in a register", R_BIAS, f->slots);
+  ct_ring_freed_by(f->l, f->bias_reg, CT_Q_VS);
+  f->acc[OF_BLOCK] = ct_acc_ring(f->l, "sums", ACC_BLOCK, tiles);
+  f->reg[OF_BLOCK] = ct_reg_ring(f->l, "results", R_BLOCK, tiles);
   f->acc[OF_SINGLE] = f->acc[OF_BLOCK];
   f->reg[OF_SINGLE] = f->reg[OF_BLOCK];
   if (f->bn == 1) return;
-  f->acc[OF_SINGLE] = ring(f, "single sums", CT_IN_ACC, ACC_SINGLE, 1, f->slots);
-  f->reg[OF_SINGLE] = ring(f, "single results", CT_IN_REG, R_SINGLE, 1, f->slots);
+  f->acc[OF_SINGLE] = ct_acc_ring(f->l, "single sums", ACC_SINGLE, f->slots);
+  f->reg[OF_SINGLE] = ct_reg_ring(f->l, "single results", R_SINGLE, f->slots);
 }
 
 static void declare(struct wide *f) {
-  f->spm = 0;
-  for (uint32_t i = 0; i < 2; ++i) {
-    const uint32_t words = widest(f, i) * f->pitch;
-    f->x[i] = ct_tensor(f->l, &(struct ct_tensor){.name = i ? "odd activations" : "activations",
-                                                  .place = CT_IN_SPM,
-                                                  .at = place(f, words),
-                                                  .size = words,
-                                                  .col = f->pitch});
-  }
+  for (uint32_t i = 0; i < 2; ++i)
+    f->x[i] =
+        ct_spm_tensor(f->l, i ? "odd activations" : "activations", row_of(widest(f, i), f->pitch));
   declare_memory(f);
-  const uint32_t calm = ct_tensor(f->l, &(struct ct_tensor){.name = "a calm tile",
-                                                            .place = CT_IN_SPM,
-                                                            .at = place(f, CT_TILE),
-                                                            .size = CT_TILE,
-                                                            .col = CT_TILE});
+  const uint32_t calm = ct_spm_tensor(f->l, "a calm tile", row_of(1, CT_TILE));
   ct_lower_carriers(f->l, &(struct ct_carriers){.va_reg = R_VA,
                                                 .vs_reg = R_VS,
                                                 .vl_reg = R_VL,
                                                 .acc = ACC_CARRIER,
-                                                .spm = place(f, CT_F32_ROW_UNITS + 1),
+                                                .spm = ct_spm_take(f->l, CT_CARRIER_WORDS),
                                                 .calm = calm,
                                                 .load = f->weights[0]});
   declare_rings(f);
+  f->spm = (uint32_t)ct_spm_taken(f->l);
   ct_ld(f->l, &(struct ct_dma){.dram = ct_tile_of(f->l, f->weights[0], 0, 0),
                                .spm = ct_all_of(f->l, calm),
                                .hdr = true,
@@ -194,8 +152,7 @@ static void load_records(struct wide *f, uint32_t from, uint32_t row, uint32_t f
 
 static void load_row(struct wide *f, uint32_t row, unsigned reg) {
   const uint32_t blocks = ct_mlp_in(f->net, 0), records = blocks / GROUP;
-  const uint32_t from =
-      in_dram(f, "a row", reg, 0, (records + 1) * CT_RECORD_UNITS, 0, CT_RECORD_UNITS);
+  const uint32_t from = ct_dram_tensor(f->l, "a row", reg, 0, row_of(records + 1, CT_RECORD_UNITS));
   load_records(f, from, row, 0, records, GROUP);
   load_records(f, from, row, records, 1, blocks % GROUP);
 }

@@ -94,13 +94,15 @@ struct ct_ref {
   int32_t lo[2], hi[2]; /* of a tensor: rows and columns of pieces, hi not included */
 };
 
+enum { CT_CARRIER_WORDS = 5 };
+
 /* Where carriers may go: see ct_lower_start(). */
 struct ct_carriers {
   unsigned va_reg;  /* VA copies its first row onto itself: a register that only VA uses */
   unsigned vs_reg;  /* VS reads it: nothing may write it */
   unsigned vl_reg;  /* VL writes it: nothing else may use it */
   unsigned acc;     /* an ACC tile that nothing else uses */
-  uint32_t spm;     /* 4 words for VS, one more for LD */
+  uint32_t spm;     /* CT_CARRIER_WORDS: 4 for VS, one more for LD */
   uint32_t calm;    /* a tensor in SPM of which one HBFP8 tile, calm_at words behind its start */
   uint32_t calm_at; /* ... stays as it is while VL and MM may need carriers */
   uint32_t load;    /* a tensor in DRAM whose first unit LD may read; 0: LD carries nothing */
@@ -114,6 +116,38 @@ void ct_lower_carriers(struct ct_lower *l, const struct ct_carriers *carriers);
 
 uint32_t ct_tensor(struct ct_lower *l, const struct ct_tensor *tensor);
 uint32_t ct_ring(struct ct_lower *l, const struct ct_ring *ring);
+
+/* ---- Spaces of the usual layouts ---- */
+
+/* rows x cols pieces of so many words or units, row by row or column by column. */
+struct ct_grid {
+  uint32_t rows, cols, piece;
+  bool by_column;
+};
+static inline struct ct_grid ct_grid(uint32_t rows, uint32_t cols, uint32_t piece) {
+  return (struct ct_grid){rows, cols, piece, false};
+}
+static inline struct ct_grid ct_columns(uint32_t rows, uint32_t cols, uint32_t piece) {
+  return (struct ct_grid){rows, cols, piece, true};
+}
+
+/* What lies in the scratchpad is put one behind the other; so are words that no space names. What
+ * has been taken so far may be more than there is: compare before going on. */
+uint32_t ct_spm_take(struct ct_lower *l, uint64_t words);
+uint64_t ct_spm_taken(const struct ct_lower *l);
+uint32_t ct_spm_tensor(struct ct_lower *l, const char *name, struct ct_grid grid);
+uint32_t ct_spm_ring(struct ct_lower *l, const char *name, uint32_t words, uint32_t slots);
+
+/* Behind an argument; registers and ACC tiles from `at` on: piece (i, 0) is tile i. */
+uint32_t ct_dram_tensor(struct ct_lower *l, const char *name, unsigned reg, uint64_t at,
+                        struct ct_grid grid);
+uint32_t ct_reg_tensor(struct ct_lower *l, const char *name, uint32_t at, uint32_t tiles);
+uint32_t ct_reg_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t slots);
+uint32_t ct_acc_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t slots);
+
+/* As struct ct_ring's fields say. */
+void ct_ring_steps(struct ct_lower *l, uint32_t ring, uint32_t steps);
+void ct_ring_freed_by(struct ct_lower *l, uint32_t ring, enum ct_q q);
 
 /* ---- Refs ---- */
 

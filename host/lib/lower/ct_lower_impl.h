@@ -52,6 +52,7 @@ struct ct_lower {
   struct ct_build b;                     /* arguments, batch; the nodes of a finished job */
   struct ct_space space[CT_MOST_SPACES]; /* from 1 on */
   uint32_t spaces;
+  uint64_t spm; /* words taken: ct_lower_places.c */
   struct ct_rec *rec;
   size_t count, room;
   struct ct_gen *gen;

@@ -7,7 +7,6 @@ enum { LARGEST_BATCH = 4095 * CT_TILE };
 
 static void record(struct train *t) {
   const uint32_t layers = t->net->layers;
-  ct_train_declare(t);
   for (uint32_t l = 0; l < layers; ++l)
     ct_train_forward(t, l);
   ct_train_softmax(t);
@@ -26,10 +25,8 @@ int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const st
   if (!err && shape->batch < 1) err = ct_why(why, CT_ERR_ARG, "a batch has at least one row");
   if (!err && shape->batch > LARGEST_BATCH)
     err = ct_why(why, CT_ERR_NO_SPACE, "a batch of %u rows is too large", shape->batch);
-  if (!err) err = ct_train_plan(&t, shape->spm_words, why);
+  if (!err) err = ct_train_start(&t, shape->spm_words, why);
   if (err) return err;
-  t.l = ct_lower_start(CT_TRAIN_ARGS, false);
-  if (!t.l) return ct_why(why, CT_ERR_MEMORY, "out of memory");
   record(&t);
   ct_lower_count(t.l, shape->work);
   return ct_lower_finish(t.l, "a training step", codes, why);

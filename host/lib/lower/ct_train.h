@@ -44,7 +44,6 @@ struct train {
   enum ct_train_end end;
   uint32_t bm, blocks;  /* row tiles of a block, blocks of a column */
   uint32_t chunk, unit; /* k steps of a panel; weight tiles updated together */
-  uint32_t panel_words;
   /* Tensors in SPM, in device memory, in registers. */
   uint32_t x[CT_MLP_LAYERS], dz[CT_MLP_LAYERS], z, y, bias, vb, db, loss;
   uint32_t in_x, in_y, weights[CT_MLP_LAYERS], state[CT_MLP_LAYERS], image_bias, state_bias,
@@ -68,8 +67,7 @@ struct train {
 };
 
 /* ct_train_plan.c */
-int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why);
-void ct_train_declare(struct train *t);
+int ct_train_start(struct train *t, uint32_t spm_words, const struct ct_why *why);
 uint32_t ct_train_columns(const struct train *t, uint32_t tiles);
 
 /* ct_train_products.c */

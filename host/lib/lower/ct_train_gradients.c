@@ -145,118 +145,96 @@ static void apply_biases(struct train *t) {
 /* A tile takes three loads and two results, so rings come round every two tiles. */
 enum { R_LOAD = 0, LOADS = 6, R_OUT = 6, OUTS = 2, R_TEMP = 8, R_TEMPS = 4 };
 enum { R_VA = 12, R_VL = 14, R_VS = 15, ACC = 0 };
-enum { BIAS_IN = 3 * CT_F32_ROW_UNITS, BIAS_OUT = 2 * CT_F32_ROW_UNITS };
-enum { CARRIED = CT_F32_ROW_UNITS + 1, UNIT = CT_F32_TILE_UNITS + CT_STATE_UNITS + CT_OUT_UNITS };
-
-static int plan(struct train *t, uint32_t spm_words, const struct ct_why *why) {
-  t->slots = 2;
-  t->unit = CT_TRAIN_UNIT;
-  t->bias_tiles = CT_TILE;
-  for (;;) {
-    const uint32_t words = CT_F32_ROW_UNITS + CARRIED + t->slots * t->unit * UNIT +
-                           t->bias_tiles * (BIAS_IN + BIAS_OUT);
-    if (words <= spm_words) return CT_OK;
-    if (t->unit > 1)
-      t->unit /= 2;
-    else if (t->bias_tiles > 1)
-      t->bias_tiles /= 2;
-    else if (t->slots > 1)
-      t->slots = 1;
-    else
-      return ct_why(why, CT_ERR_NO_SPACE,
-                    "an update from gradients needs %u words of scratchpad, the window has %u",
-                    words, spm_words);
-  }
-}
-
-static uint32_t ring(struct train *t, const char *name, uint32_t *at, uint32_t size,
-                     uint32_t slots) {
-  const struct ct_ring ring = {
-      .name = name, .place = CT_IN_SPM, .at = *at, .size = size, .slots = slots};
-  *at += size * slots;
-  return ct_ring(t->l, &ring);
-}
-
-static uint32_t tile_ring(struct train *t, const char *name, uint32_t *at, uint32_t units,
-                          bool in) {
-  const struct ct_ring ring = {.name = name,
-                               .place = CT_IN_SPM,
-                               .at = *at,
-                               .size = t->unit * units,
-                               .slots = t->slots,
-                               .steps = in ? t->unit : 0};
-  *at += ring.size * ring.slots;
-  return ct_ring(t->l, &ring);
-}
-
-static uint32_t regs(struct train *t, const char *name, uint32_t at, uint32_t slots) {
-  return ct_ring(t->l, &(struct ct_ring){
-                           .name = name, .place = CT_IN_REG, .at = at, .size = 1, .slots = slots});
-}
-
-/* rows x cols pieces of so many units. */
-static uint32_t memory(struct train *t, const char *name, unsigned reg, uint32_t at,
-                       const uint32_t *shape) {
-  return ct_tensor(t->l, &(struct ct_tensor){.name = name,
-                                             .place = CT_IN_DRAM,
-                                             .reg = reg,
-                                             .at = at,
-                                             .size = shape[0] * shape[1] * shape[2],
-                                             .row = shape[1] * shape[2],
-                                             .col = shape[2]});
-}
 
 static void declare_memory(struct train *t) {
+  struct ct_lower *l = t->l;
   const struct ct_mlp *n = t->net;
-  const uint32_t rows[3] = {ct_mlp_bias_tile(n, n->layers), 1, CT_F32_ROW_UNITS};
-  for (uint32_t l = 0; l < n->layers; ++l) {
-    const uint32_t at = ct_mlp_tile(n, l), nt = ct_mlp_out(n, l), kt = ct_mlp_in(n, l);
-    const uint32_t w[3] = {nt, kt, CT_RECORD_UNITS}, s[3] = {nt, kt, CT_STATE_UNITS},
-                   g[3] = {nt, kt, CT_F32_TILE_UNITS};
-    t->weights[l] = memory(t, "weights", CT_APPLY_IMAGE, at * CT_RECORD_UNITS, w);
-    t->state[l] = memory(t, "state", CT_APPLY_STATE, at * CT_STATE_UNITS, s);
-    t->gradients[l] = memory(t, "gradients", CT_APPLY_GRADIENTS, at * CT_F32_TILE_UNITS, g);
+  const struct ct_grid rows = ct_grid(ct_mlp_bias_tile(n, n->layers), 1, CT_F32_ROW_UNITS);
+  for (uint32_t i = 0; i < n->layers; ++i) {
+    const uint32_t nt = ct_mlp_out(n, i), kt = ct_mlp_in(n, i);
+    const uint64_t tile = ct_mlp_tile(n, i);
+    t->weights[i] = ct_dram_tensor(l, "weights", CT_APPLY_IMAGE, tile * CT_RECORD_UNITS,
+                                   ct_grid(nt, kt, CT_RECORD_UNITS));
+    t->state[i] = ct_dram_tensor(l, "state", CT_APPLY_STATE, tile * CT_STATE_UNITS,
+                                 ct_grid(nt, kt, CT_STATE_UNITS));
+    t->gradients[i] = ct_dram_tensor(l, "gradients", CT_APPLY_GRADIENTS, tile * CT_F32_TILE_UNITS,
+                                     ct_grid(nt, kt, CT_F32_TILE_UNITS));
   }
-  t->image_bias = memory(t, "biases", CT_APPLY_IMAGE, ct_mlp_bias_at(n), rows);
-  t->state_bias = memory(t, "momentum of biases", CT_APPLY_STATE, ct_mlp_bias_momentum_at(n), rows);
-  t->gradient_bias =
-      memory(t, "gradients of biases", CT_APPLY_GRADIENTS, ct_mlp_bias_gradient_at(n), rows);
+  t->image_bias = ct_dram_tensor(l, "biases", CT_APPLY_IMAGE, ct_mlp_bias_at(n), rows);
+  t->state_bias =
+      ct_dram_tensor(l, "momentum of biases", CT_APPLY_STATE, ct_mlp_bias_momentum_at(n), rows);
+  t->gradient_bias = ct_dram_tensor(l, "gradients of biases", CT_APPLY_GRADIENTS,
+                                    ct_mlp_bias_gradient_at(n), rows);
 }
 
 /* Carriers read gradients, which nothing changes, and store where nobody reads. */
+static void declare_carriers(struct train *t) {
+  struct ct_lower *l = t->l;
+  const uint32_t calm = ct_spm_tensor(l, "calm words", ct_grid(1, 1, CT_F32_ROW_UNITS));
+  const uint32_t scratch =
+      ct_dram_tensor(l, "scratch", CT_APPLY_GRADIENTS, ct_mlp_scratch_at(t->net), ct_grid(1, 1, 1));
+  ct_lower_carriers(l, &(struct ct_carriers){.va_reg = R_VA,
+                                             .vl_reg = R_VL,
+                                             .vs_reg = R_VS,
+                                             .acc = ACC,
+                                             .spm = ct_spm_take(l, CT_CARRIER_WORDS),
+                                             .calm = calm,
+                                             .load = t->gradients[0],
+                                             .store_spm = calm,
+                                             .store_dram = scratch});
+  ct_ld(l, &(struct ct_dma){.dram = ct_tile_of(l, t->gradient_bias, 0, 0),
+                            .spm = ct_tile_of(l, calm, 0, 0),
+                            .nb = CT_F32_ROW_UNITS});
+}
+
+static uint32_t tile_ring(struct train *t, const char *name, uint32_t units, uint32_t steps) {
+  const uint32_t ring = ct_spm_ring(t->l, name, t->unit * units, t->slots);
+  ct_ring_steps(t->l, ring, steps);
+  return ring;
+}
+
 static void declare(struct train *t) {
-  static const uint32_t one[3] = {1, 1, 1};
-  uint32_t at = CT_F32_ROW_UNITS;
+  struct ct_lower *l = t->l;
+  const uint32_t biases = t->bias_tiles * CT_F32_ROW_UNITS;
   declare_memory(t);
-  const uint32_t scratch = memory(t, "scratch", CT_APPLY_GRADIENTS, ct_mlp_scratch_at(t->net), one);
-  const uint32_t calm = ct_tensor(t->l, &(struct ct_tensor){.name = "calm words",
-                                                            .place = CT_IN_SPM,
-                                                            .size = CT_F32_ROW_UNITS,
-                                                            .row = CT_F32_ROW_UNITS});
-  ct_lower_carriers(t->l, &(struct ct_carriers){.va_reg = R_VA,
-                                                .vl_reg = R_VL,
-                                                .vs_reg = R_VS,
-                                                .acc = ACC,
-                                                .spm = at,
-                                                .calm = calm,
-                                                .load = t->gradients[0],
-                                                .store_spm = calm,
-                                                .store_dram = scratch});
-  at += CARRIED;
-  t->load = regs(t, "loads", R_LOAD, LOADS);
-  t->out = regs(t, "results", R_OUT, OUTS);
-  t->temp = ct_tensor(
-      t->l,
-      &(struct ct_tensor){
-          .name = "temporaries", .place = CT_IN_REG, .at = R_TEMP, .size = R_TEMPS, .row = 1});
-  t->bias_in = ring(t, "biases in", &at, t->bias_tiles * BIAS_IN, 1);
-  t->bias_out = ring(t, "biases out", &at, t->bias_tiles * BIAS_OUT, 1);
-  t->gradient_slot = tile_ring(t, "gradients in", &at, CT_F32_TILE_UNITS, true);
-  t->in_slot = tile_ring(t, "state in", &at, CT_STATE_UNITS, true);
-  t->out_slot = tile_ring(t, "state out", &at, CT_OUT_UNITS, false);
-  ct_ld(t->l, &(struct ct_dma){.dram = ct_tile_of(t->l, t->gradient_bias, 0, 0),
-                               .spm = ct_tile_of(t->l, calm, 0, 0),
-                               .nb = CT_F32_ROW_UNITS});
+  declare_carriers(t);
+  t->load = ct_reg_ring(l, "loads", R_LOAD, LOADS);
+  t->out = ct_reg_ring(l, "results", R_OUT, OUTS);
+  t->temp = ct_reg_tensor(l, "temporaries", R_TEMP, R_TEMPS);
+  t->bias_in = ct_spm_ring(l, "biases in", 3 * biases, 1);
+  t->bias_out = ct_spm_ring(l, "biases out", 2 * biases, 1);
+  t->gradient_slot = tile_ring(t, "gradients in", CT_F32_TILE_UNITS, t->unit);
+  t->in_slot = tile_ring(t, "state in", CT_STATE_UNITS, t->unit);
+  t->out_slot = tile_ring(t, "state out", CT_OUT_UNITS, 0);
+}
+
+/* Smaller units, then fewer biases at a time, then fewer slots; false: none are left. */
+static bool take_less(struct train *t) {
+  uint32_t *const less[] = {&t->unit, &t->bias_tiles, &t->slots};
+  for (unsigned i = 0; i < sizeof less / sizeof *less; ++i) {
+    if (*less[i] == 1) continue;
+    *less[i] /= 2;
+    return true;
+  }
+  return false;
+}
+
+static int start(struct train *t, uint32_t spm_words, const struct ct_why *why) {
+  uint64_t words;
+  t->unit = CT_TRAIN_UNIT;
+  t->bias_tiles = CT_TILE;
+  t->slots = 2;
+  do {
+    t->l = ct_lower_start(CT_APPLY_ARGS, false);
+    if (!t->l) return ct_why(why, CT_ERR_MEMORY, "out of memory");
+    declare(t);
+    words = ct_spm_taken(t->l);
+    if (words <= spm_words) return CT_OK;
+    ct_lower_drop(t->l);
+  } while (take_less(t));
+  return ct_why(why, CT_ERR_NO_SPACE,
+                "an update from gradients needs %llu words of scratchpad, the window has %u",
+                (unsigned long long)words, spm_words);
 }
 
 int ct_prog_apply(const struct ct_mlp *net, uint32_t spm_words, struct ct_codes *codes,
@@ -264,11 +242,8 @@ int ct_prog_apply(const struct ct_mlp *net, uint32_t spm_words, struct ct_codes 
   struct train t = {.net = net, .end = CT_TRAIN_APPLIES};
   *codes = (struct ct_codes){NULL, 0};
   int err = ct_mlp_check(net, why);
-  if (!err) err = plan(&t, spm_words, why);
+  if (!err) err = start(&t, spm_words, why);
   if (err) return err;
-  t.l = ct_lower_start(CT_APPLY_ARGS, false);
-  if (!t.l) return ct_why(why, CT_ERR_MEMORY, "out of memory");
-  declare(&t);
   apply_biases(&t);
   for (uint32_t l = 0; l < net->layers; ++l)
     ct_train_update(&t, l);

@@ -31,26 +31,110 @@ static uint32_t panel_words(const struct train *t, uint32_t chunk, uint32_t *ste
   return most * CT_TILE;
 }
 
-static uint64_t bias_words(const struct train *t) {
-  return (uint64_t)ct_mlp_bias_tile(t->net, t->net->layers) * CT_F32_ROW_UNITS;
-}
-
-/* Words of all that does not depend on chunk and unit. */
-static uint64_t fixed_words(const struct train *t) {
-  uint64_t words = (uint64_t)t->ct * t->mt * (CT_F32_TILE_UNITS + CT_TILE) + 3 * bias_words(t);
-  for (uint32_t l = 0; l < t->net->layers; ++l)
-    words += (uint64_t)(ct_mlp_in(t->net, l) + ct_mlp_out(t->net, l)) * t->mt * CT_TILE;
-  return words + 2 * (uint64_t)CT_F32_ROW_UNITS + 1;
-}
-
 static uint32_t most_steps(const struct train *t) {
   uint32_t steps;
   panel_words(t, 1, &steps);
   return steps;
 }
 
-int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why) {
+/* ---- Spaces -------------------------------------------------------------------------------- */
+
+static uint32_t bias_words(const struct train *t) {
+  return ct_mlp_bias_tile(t->net, t->net->layers) * CT_F32_ROW_UNITS;
+}
+
+static void declare_memory(struct train *t) {
+  struct ct_lower *l = t->l;
+  const struct ct_mlp *n = t->net;
+  const struct ct_grid biases = ct_grid(bias_words(t), 1, 1);
+  const bool keeps = t->end != CT_TRAIN_UPDATES;
+  t->in_x =
+      ct_dram_tensor(l, "inputs", CT_TRAIN_X, 0, ct_grid(t->mt, ct_mlp_in(n, 0), CT_RECORD_UNITS));
+  t->in_y = ct_dram_tensor(l, "targets", CT_TRAIN_Y, 0, ct_grid(t->mt, t->ct, CT_RECORD_UNITS));
+  for (uint32_t i = 0; i < n->layers; ++i) {
+    const uint32_t nt = ct_mlp_out(n, i), kt = ct_mlp_in(n, i);
+    const uint64_t tile = ct_mlp_tile(n, i);
+    t->weights[i] = ct_dram_tensor(l, "weights", CT_TRAIN_IMAGE, tile * CT_RECORD_UNITS,
+                                   ct_grid(nt, kt, CT_RECORD_UNITS));
+    if (keeps)
+      t->gradients[i] = ct_dram_tensor(l, "gradients", CT_TRAIN_STATE, tile * CT_F32_TILE_UNITS,
+                                       ct_grid(nt, kt, CT_F32_TILE_UNITS));
+    else
+      t->state[i] = ct_dram_tensor(l, "state", CT_TRAIN_STATE, tile * CT_STATE_UNITS,
+                                   ct_grid(nt, kt, CT_STATE_UNITS));
+  }
+  t->image_bias = ct_dram_tensor(l, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(n), biases);
+  if (keeps)
+    t->gradient_bias = ct_dram_tensor(l, "gradients of biases", CT_TRAIN_STATE,
+                                      ct_mlp_bias_gradient_at(n), biases);
+  else
+    t->state_bias =
+        ct_dram_tensor(l, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases);
+  t->out_loss = ct_dram_tensor(l, "the loss", CT_TRAIN_LOSS, 0, ct_grid(1, 1, 1));
+}
+
+static void declare_registers(struct train *t) {
+  struct ct_lower *l = t->l;
+  const uint32_t round = t->bm == 3 ? 3 : CT_TRAIN_BLOCK;
+  t->temp = ct_reg_tensor(l, "temporaries", R_TEMP, R_TEMPS);
+  t->sum_loss = ct_reg_tensor(l, "sum of losses", R_SUM, 1);
+  t->load = ct_reg_ring(l, "loads", R_LOAD, 4);
+  t->out = ct_reg_ring(l, "results", R_OUT, 4);
+  t->block_load = round == 4 ? t->load : ct_reg_ring(l, "signs", R_LOAD, round);
+  t->block_out = round == 4 ? t->out : ct_reg_ring(l, "results of blocks", R_OUT, round);
+  if (t->end != CT_TRAIN_UPDATES) {
+    t->keep_load = ct_reg_ring(l, "gradients before", R_LOAD, SLOTS);
+    t->keep_out = ct_reg_ring(l, "gradients", R_OUT, SLOTS);
+  }
+  t->logit = ct_reg_ring(l, "gradients of logits", R_OUT, 1);
+  t->sum = ct_reg_ring(l, "sums", R_SUM, 1);
+  for (uint32_t n = 1; n <= round; ++n)
+    if (round % n == 0) t->acc[n] = ct_acc_ring(l, "products", ACC_BLOCK, round);
+  t->acc_unit = ct_acc_ring(l, "gradients", ACC_UNIT, t->unit);
+  for (uint32_t r = 1; r < t->unit; ++r)
+    t->acc_rest[r] = ct_acc_ring(l, "other gradients", ACC_REST, r == 3 ? 3 : 4);
+  for (uint32_t n = 1; n <= CT_TRAIN_BLOCK; n *= 2) {
+    t->biases[n] = ct_reg_ring(l, "biases", R_TEMP, n);
+    ct_ring_freed_by(l, t->biases[n], CT_Q_VS);
+  }
+}
+
+static void declare_words(struct train *t) {
+  struct ct_lower *l = t->l;
+  const struct ct_grid biases = ct_grid(bias_words(t), 1, 1);
+  for (uint32_t i = 0; i < t->net->layers; ++i) {
+    t->x[i] = ct_spm_tensor(l, "X", ct_columns(t->mt, ct_mlp_in(t->net, i), CT_TILE));
+    t->dz[i] = ct_spm_tensor(l, "dZ", ct_columns(t->mt, ct_mlp_out(t->net, i), CT_TILE));
+  }
+  t->z = ct_spm_tensor(l, "Z", ct_columns(t->mt, t->ct, CT_F32_TILE_UNITS));
+  t->y = ct_spm_tensor(l, "Y", ct_grid(t->mt, t->ct, CT_TILE));
+  t->bias = ct_spm_tensor(l, "b", biases);
+  t->vb = ct_spm_tensor(l, "momentum of b", biases);
+  t->db = ct_spm_tensor(l, "gradient of b", biases);
+  t->loss = ct_spm_tensor(l, "loss", ct_grid(CT_F32_ROW_UNITS, 1, 1));
+  ct_lower_carriers(
+      l, &(struct ct_carriers){
+             .va_reg = R_TEMP + R_TEMPS - 1,
+             .vs_reg = R_VS,
+             .vl_reg = R_VL,
+             .acc = ACC_CARRIER,
+             .spm = ct_spm_take(l, CT_CARRIER_WORDS),
+             .calm = t->x[0],
+             .load = t->in_x,
+             .store_spm = t->vb,
+             .store_dram = t->end == CT_TRAIN_UPDATES ? t->state_bias : t->gradient_bias});
   uint32_t steps;
+  t->panel = ct_spm_ring(l, "panels", panel_words(t, t->chunk, &steps), SLOTS);
+  ct_ring_steps(l, t->panel, t->chunk);
+  if (t->chunk >= steps) ct_ring_freed_by(l, t->panel, CT_Q_VS);
+  t->in_slot = ct_spm_ring(l, "state in", t->unit * CT_STATE_UNITS, SLOTS);
+  ct_ring_steps(l, t->in_slot, t->unit);
+  t->out_slot = ct_spm_ring(l, "state out", t->unit * CT_OUT_UNITS, SLOTS);
+}
+
+/* ---- Sizes --------------------------------------------------------------------------------- */
+
+static void choose_blocks(struct train *t) {
   t->mt = ct_tiles(t->batch);
   t->bm = CT_TRAIN_BLOCK;
   while (t->mt % t->bm)
@@ -59,160 +143,25 @@ int ct_train_plan(struct train *t, uint32_t spm_words, const struct ct_why *why)
   t->classes = t->net->width[t->net->layers];
   t->ct = ct_tiles(t->classes);
   t->unit = CT_TRAIN_UNIT;
-  for (t->chunk = ct_min_u32(most_steps(t), CT_TRAIN_CHUNK); t->chunk > 0;) {
-    t->panel_words = panel_words(t, t->chunk, &steps);
-    const uint64_t words = fixed_words(t) + SLOTS * (uint64_t)t->panel_words +
-                           (uint64_t)SLOTS * t->unit * (CT_STATE_UNITS + CT_OUT_UNITS);
+  t->chunk = ct_min_u32(most_steps(t), CT_TRAIN_CHUNK);
+}
+
+/* Smaller units, then shorter panels, until all has room. */
+int ct_train_start(struct train *t, uint32_t spm_words, const struct ct_why *why) {
+  uint64_t words = 0;
+  for (choose_blocks(t); t->chunk > 0; *(t->unit > 1 ? &t->unit : &t->chunk) /= 2) {
+    t->l = ct_lower_start(CT_TRAIN_ARGS, false);
+    if (!t->l) return ct_why(why, CT_ERR_MEMORY, "out of memory");
+    declare_memory(t);
+    declare_registers(t);
+    declare_words(t);
+    words = ct_spm_taken(t->l);
     if (words <= spm_words) return CT_OK;
-    if (t->unit > 1)
-      t->unit /= 2;
-    else
-      t->chunk /= 2;
+    ct_lower_drop(t->l);
   }
   return ct_why(
       why, CT_ERR_NO_SPACE,
-      "the activations of a step of %u rows need %llu words of scratchpad, the window has "
-      "%u: try a smaller batch",
-      t->batch, (unsigned long long)fixed_words(t), spm_words);
-}
-
-/* ---- Spaces -------------------------------------------------------------------------------- */
-
-static uint32_t tensor(struct train *t, const char *name, uint32_t *at, uint32_t size, uint32_t row,
-                       uint32_t col) {
-  const struct ct_tensor tensor = {
-      .name = name, .place = CT_IN_SPM, .at = *at, .size = size, .row = row, .col = col};
-  *at += size;
-  return ct_tensor(t->l, &tensor);
-}
-
-static uint32_t memory(struct train *t, const char *name, unsigned reg, uint32_t at, uint32_t size,
-                       uint32_t row, uint32_t col) {
-  return ct_tensor(t->l, &(struct ct_tensor){.name = name,
-                                             .place = CT_IN_DRAM,
-                                             .reg = reg,
-                                             .at = at,
-                                             .size = size,
-                                             .row = row,
-                                             .col = col});
-}
-
-static uint32_t ring(struct train *t, const char *name, enum ct_place place, uint32_t at,
-                     uint32_t slots) {
-  return ct_ring(
-      t->l, &(struct ct_ring){.name = name, .place = place, .at = at, .size = 1, .slots = slots});
-}
-
-static void declare_memory(struct train *t) {
-  const struct ct_mlp *n = t->net;
-  const uint32_t biases = (uint32_t)bias_words(t), in = ct_mlp_in(n, 0);
-  t->in_x = memory(t, "inputs", CT_TRAIN_X, 0, in * t->mt * CT_RECORD_UNITS, in * CT_RECORD_UNITS,
-                   CT_RECORD_UNITS);
-  t->in_y = memory(t, "targets", CT_TRAIN_Y, 0, t->ct * t->mt * CT_RECORD_UNITS,
-                   t->ct * CT_RECORD_UNITS, CT_RECORD_UNITS);
-  for (uint32_t l = 0; l < n->layers; ++l) {
-    const uint32_t kt = ct_mlp_in(n, l), tiles = kt * ct_mlp_out(n, l), at = ct_mlp_tile(n, l);
-    t->weights[l] = memory(t, "weights", CT_TRAIN_IMAGE, at * CT_RECORD_UNITS,
-                           tiles * CT_RECORD_UNITS, kt * CT_RECORD_UNITS, CT_RECORD_UNITS);
-    if (t->end != CT_TRAIN_UPDATES)
-      t->gradients[l] =
-          memory(t, "gradients", CT_TRAIN_STATE, at * CT_F32_TILE_UNITS, tiles * CT_F32_TILE_UNITS,
-                 kt * CT_F32_TILE_UNITS, CT_F32_TILE_UNITS);
-    else
-      t->state[l] = memory(t, "state", CT_TRAIN_STATE, at * CT_STATE_UNITS, tiles * CT_STATE_UNITS,
-                           kt * CT_STATE_UNITS, CT_STATE_UNITS);
-  }
-  t->image_bias = memory(t, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(n), biases, 1, 1);
-  if (t->end != CT_TRAIN_UPDATES)
-    t->gradient_bias =
-        memory(t, "gradients of biases", CT_TRAIN_STATE, ct_mlp_bias_gradient_at(n), biases, 1, 1);
-  else
-    t->state_bias =
-        memory(t, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases, 1, 1);
-  t->out_loss = memory(t, "the loss", CT_TRAIN_LOSS, 0, 1, 1, 1);
-}
-
-static void declare_registers(struct train *t) {
-  const uint32_t round = t->bm == 3 ? 3 : CT_TRAIN_BLOCK;
-  t->temp = ct_tensor(
-      t->l,
-      &(struct ct_tensor){
-          .name = "temporaries", .place = CT_IN_REG, .at = R_TEMP, .size = R_TEMPS, .row = 1});
-  t->sum_loss = ct_tensor(
-      t->l, &(struct ct_tensor){
-                .name = "sum of losses", .place = CT_IN_REG, .at = R_SUM, .size = 1, .row = 1});
-  t->load = ring(t, "loads", CT_IN_REG, R_LOAD, 4);
-  t->out = ring(t, "results", CT_IN_REG, R_OUT, 4);
-  t->block_load = round == 4 ? t->load : ring(t, "signs", CT_IN_REG, R_LOAD, round);
-  t->block_out = round == 4 ? t->out : ring(t, "results of blocks", CT_IN_REG, R_OUT, round);
-  if (t->end != CT_TRAIN_UPDATES) {
-    t->keep_load = ring(t, "gradients before", CT_IN_REG, R_LOAD, SLOTS);
-    t->keep_out = ring(t, "gradients", CT_IN_REG, R_OUT, SLOTS);
-  }
-  t->logit = ring(t, "gradients of logits", CT_IN_REG, R_OUT, 1);
-  t->sum = ring(t, "sums", CT_IN_REG, R_SUM, 1);
-  for (uint32_t n = 1; n <= round; ++n)
-    if (round % n == 0) t->acc[n] = ring(t, "products", CT_IN_ACC, ACC_BLOCK, round);
-  t->acc_unit = ring(t, "gradients", CT_IN_ACC, ACC_UNIT, t->unit);
-  for (uint32_t r = 1; r < t->unit; ++r)
-    t->acc_rest[r] = ring(t, "other gradients", CT_IN_ACC, ACC_REST, r == 3 ? 3 : 4);
-  for (uint32_t n = 1; n <= CT_TRAIN_BLOCK; n *= 2)
-    t->biases[n] = ct_ring(t->l, &(struct ct_ring){.name = "biases",
-                                                   .place = CT_IN_REG,
-                                                   .at = R_TEMP,
-                                                   .size = 1,
-                                                   .slots = n,
-                                                   .other_frees = true,
-                                                   .freed_by = CT_Q_VS});
-}
-
-void ct_train_declare(struct train *t) {
-  const uint32_t biases = (uint32_t)bias_words(t), square = t->mt * CT_TILE;
-  uint32_t at = 0;
-  declare_memory(t);
-  declare_registers(t);
-  for (uint32_t l = 0; l < t->net->layers; ++l) {
-    t->x[l] = tensor(t, "X", &at, ct_mlp_in(t->net, l) * square, CT_TILE, square);
-    t->dz[l] = tensor(t, "dZ", &at, ct_mlp_out(t->net, l) * square, CT_TILE, square);
-  }
-  t->z = tensor(t, "Z", &at, t->ct * t->mt * CT_F32_TILE_UNITS, CT_F32_TILE_UNITS,
-                t->mt * CT_F32_TILE_UNITS);
-  t->y = tensor(t, "Y", &at, t->ct * square, t->ct * CT_TILE, CT_TILE);
-  t->bias = tensor(t, "b", &at, biases, 1, 1);
-  t->vb = tensor(t, "momentum of b", &at, biases, 1, 1);
-  t->db = tensor(t, "gradient of b", &at, biases, 1, 1);
-  t->loss = tensor(t, "loss", &at, CT_F32_ROW_UNITS, 1, 1);
-  ct_lower_carriers(
-      t->l, &(struct ct_carriers){
-                .va_reg = R_TEMP + R_TEMPS - 1,
-                .vs_reg = R_VS,
-                .vl_reg = R_VL,
-                .acc = ACC_CARRIER,
-                .spm = at,
-                .calm = t->x[0],
-                .load = t->in_x,
-                .store_spm = t->vb,
-                .store_dram = t->end == CT_TRAIN_UPDATES ? t->state_bias : t->gradient_bias});
-  at += CT_F32_ROW_UNITS + 1;
-  t->panel = ct_ring(t->l, &(struct ct_ring){.name = "panels",
-                                             .place = CT_IN_SPM,
-                                             .at = at,
-                                             .size = t->panel_words,
-                                             .slots = SLOTS,
-                                             .steps = t->chunk,
-                                             .other_frees = t->chunk >= most_steps(t),
-                                             .freed_by = CT_Q_VS});
-  at += SLOTS * t->panel_words;
-  t->in_slot = ct_ring(t->l, &(struct ct_ring){.name = "state in",
-                                               .place = CT_IN_SPM,
-                                               .at = at,
-                                               .size = t->unit * CT_STATE_UNITS,
-                                               .slots = SLOTS,
-                                               .steps = t->unit});
-  at += SLOTS * t->unit * CT_STATE_UNITS;
-  t->out_slot = ct_ring(t->l, &(struct ct_ring){.name = "state out",
-                                                .place = CT_IN_SPM,
-                                                .at = at,
-                                                .size = t->unit * CT_OUT_UNITS,
-                                                .slots = SLOTS});
+      "a step of %u rows needs %llu words of scratchpad, the window has %u: try a smaller "
+      "batch",
+      t->batch, (unsigned long long)words, spm_words);
 }

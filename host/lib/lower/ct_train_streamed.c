@@ -55,41 +55,25 @@ uint64_t ct_train_streamed_units(const struct ct_train *shape) {
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
-static uint32_t spm_tensor(struct ct_streamed *s, const char *name, uint32_t words) {
-  const uint32_t at = s->spm;
-  s->spm += words;
-  return ct_tensor(
-      s->l,
-      &(struct ct_tensor){
-          .name = name, .place = CT_IN_SPM, .at = at, .size = words, .row = words, .col = words});
-}
-
 /* The first tile of the inputs stays in the scratchpad for carriers to read. */
 int ct_streamed_begin(struct ct_streamed *s, uint32_t temps) {
   s->l = ct_lower_start(CT_TRAIN_WORK, false);
   if (!s->l) return ct_why(s->why, CT_ERR_MEMORY, "no memory for the programs of a step");
-  s->spm = 0;
-  s->x0 =
-      ct_streamed_dram(s, "inputs", CT_TRAIN_X, 0, s->mt, ct_mlp_in(s->net, 0), CT_RECORD_UNITS);
-  const uint32_t calm = spm_tensor(s, "calm words", CT_TILE);
-  const uint32_t out = ct_streamed_dram(s, "scratch", CT_TRAIN_WORK, s->at.scratch, 1, 1, 1);
+  s->x0 = ct_dram_tensor(s->l, "inputs", CT_TRAIN_X, 0,
+                         ct_grid(s->mt, ct_mlp_in(s->net, 0), CT_RECORD_UNITS));
+  const uint32_t calm = ct_spm_tensor(s->l, "calm words", ct_grid(1, 1, CT_TILE));
+  const uint32_t out =
+      ct_dram_tensor(s->l, "scratch", CT_TRAIN_WORK, s->at.scratch, ct_grid(1, 1, 1));
   ct_lower_carriers(s->l, &(struct ct_carriers){.va_reg = CT_R_VA,
                                                 .vl_reg = CT_R_VL,
                                                 .vs_reg = CT_R_VS,
                                                 .acc = 15,
-                                                .spm = s->spm,
+                                                .spm = ct_spm_take(s->l, CT_CARRIER_WORDS),
                                                 .calm = calm,
                                                 .load = s->x0,
                                                 .store_spm = calm,
                                                 .store_dram = out});
-  s->spm += CT_F32_ROW_UNITS + 1;
-  if (temps)
-    s->temp = ct_tensor(s->l, &(struct ct_tensor){.name = "temporaries",
-                                                  .place = CT_IN_REG,
-                                                  .at = CT_R_TEMP,
-                                                  .size = temps,
-                                                  .row = temps,
-                                                  .col = 1});
+  if (temps) s->temp = ct_reg_tensor(s->l, "temporaries", CT_R_TEMP, temps);
   ct_streamed_ld_tile(s, ct_tile_of(s->l, s->x0, 0, 0), ct_tile_of(s->l, calm, 0, 0));
   return CT_OK;
 }
@@ -97,10 +81,10 @@ int ct_streamed_begin(struct ct_streamed *s, uint32_t temps) {
 /* Appends the jobs that were recorded. */
 int ct_streamed_end(struct ct_streamed *s) {
   struct ct_codes more = {NULL, 0}, *all = s->codes;
-  if (s->spm > s->shape->spm_words)
+  if (ct_spm_taken(s->l) > s->shape->spm_words)
     ct_lower_fail(s->l, CT_ERR_NO_SPACE,
-                  "a step of %u rows needs %u words of scratchpad, the window has %u",
-                  s->shape->batch, s->spm, s->shape->spm_words);
+                  "a step of %u rows needs %llu words of scratchpad, the window has %u",
+                  s->shape->batch, (unsigned long long)ct_spm_taken(s->l), s->shape->spm_words);
   const int err = ct_lower_finish(s->l, "a training step", &more, s->why);
   s->l = NULL;
   if (err) return err;
@@ -118,43 +102,19 @@ int ct_streamed_end(struct ct_streamed *s) {
 
 /* ---- Spaces -------------------------------------------------------------------------------- */
 
-uint32_t ct_streamed_dram(struct ct_streamed *s, const char *name, unsigned reg, uint64_t at,
-                          uint32_t rows, uint32_t cols, uint32_t piece) {
-  return ct_tensor(s->l, &(struct ct_tensor){.name = name,
-                                             .place = CT_IN_DRAM,
-                                             .reg = reg,
-                                             .at = (uint32_t)at,
-                                             .size = rows * cols * piece,
-                                             .row = cols * piece,
-                                             .col = piece});
-}
-
 uint32_t ct_streamed_x(struct ct_streamed *s, uint32_t l) {
   if (l == 0) return s->x0;
-  return ct_streamed_dram(s, "activations", CT_TRAIN_WORK, s->at.x[l], s->mt, ct_mlp_in(s->net, l),
-                          CT_RECORD_UNITS);
+  return ct_dram_tensor(s->l, "activations", CT_TRAIN_WORK, s->at.x[l],
+                        ct_grid(s->mt, ct_mlp_in(s->net, l), CT_RECORD_UNITS));
 }
 
 uint32_t ct_streamed_dz(struct ct_streamed *s, uint32_t l) {
-  return ct_streamed_dram(s, "gradients", CT_TRAIN_WORK, s->at.dz[l], s->mt, ct_mlp_out(s->net, l),
-                          CT_RECORD_UNITS);
-}
-
-uint32_t ct_streamed_ring(struct ct_streamed *s, const char *name, uint32_t words, uint32_t slots) {
-  const uint32_t at = s->spm;
-  s->spm += words * slots;
-  return ct_ring(
-      s->l,
-      &(struct ct_ring){.name = name, .place = CT_IN_SPM, .at = at, .size = words, .slots = slots});
-}
-
-uint32_t ct_streamed_regs(struct ct_streamed *s, const char *name, uint32_t at, uint32_t slots) {
-  return ct_ring(s->l, &(struct ct_ring){
-                           .name = name, .place = CT_IN_REG, .at = at, .size = 1, .slots = slots});
+  return ct_dram_tensor(s->l, "gradients", CT_TRAIN_WORK, s->at.dz[l],
+                        ct_grid(s->mt, ct_mlp_out(s->net, l), CT_RECORD_UNITS));
 }
 
 struct ct_ref ct_streamed_temp(const struct ct_streamed *s, uint32_t i) {
-  return ct_tile_of(s->l, s->temp, 0, i);
+  return ct_tile_of(s->l, s->temp, i, 0);
 }
 
 /* ---- Commands ------------------------------------------------------------------------------ */

@@ -30,7 +30,6 @@ struct ct_streamed {
 
   /* The program being recorded. */
   struct ct_lower *l;
-  uint32_t spm;  /* words taken */
   uint32_t x0;   /* the batch's inputs */
   uint32_t temp; /* registers of VA */
 };
@@ -40,12 +39,8 @@ enum { CT_R_VA = 0, CT_R_VL, CT_R_VS, CT_R_TEMP, CT_R_COUNT = 16 };
 
 int ct_streamed_begin(struct ct_streamed *s, uint32_t temps);
 int ct_streamed_end(struct ct_streamed *s);
-uint32_t ct_streamed_dram(struct ct_streamed *s, const char *name, unsigned reg, uint64_t at,
-                          uint32_t rows, uint32_t cols, uint32_t piece);
 uint32_t ct_streamed_x(struct ct_streamed *s, uint32_t l);
 uint32_t ct_streamed_dz(struct ct_streamed *s, uint32_t l);
-uint32_t ct_streamed_ring(struct ct_streamed *s, const char *name, uint32_t words, uint32_t slots);
-uint32_t ct_streamed_regs(struct ct_streamed *s, const char *name, uint32_t at, uint32_t slots);
 struct ct_ref ct_streamed_temp(const struct ct_streamed *s, uint32_t i);
 
 /* A run of units between a piece of a tensor and words. */

@@ -288,15 +288,16 @@ static struct operand operand(uint32_t tensor, uint32_t cols, bool trans) {
 
 static uint32_t weights(struct product *p) {
   const struct ct_mlp *net = p->s->net;
-  return ct_streamed_dram(p->s, "weights", CT_TRAIN_IMAGE,
-                          (uint64_t)ct_mlp_tile(net, p->l) * CT_RECORD_UNITS, ct_mlp_out(net, p->l),
-                          ct_mlp_in(net, p->l), CT_RECORD_UNITS);
+  return ct_dram_tensor(p->s->l, "weights", CT_TRAIN_IMAGE,
+                        (uint64_t)ct_mlp_tile(net, p->l) * CT_RECORD_UNITS,
+                        ct_grid(ct_mlp_out(net, p->l), ct_mlp_in(net, p->l), CT_RECORD_UNITS));
 }
 
 /* A row of four units for each column tile of a layer, behind `at`. */
 static uint32_t bias_rows(struct product *p, unsigned reg, uint64_t at, uint32_t l) {
   at += (uint64_t)ct_mlp_bias_tile(p->s->net, l) * CT_F32_ROW_UNITS;
-  return ct_streamed_dram(p->s, "biases", reg, at, ct_mlp_out(p->s->net, l), 1, CT_F32_ROW_UNITS);
+  return ct_dram_tensor(p->s->l, "biases", reg, at,
+                        ct_grid(ct_mlp_out(p->s->net, l), 1, CT_F32_ROW_UNITS));
 }
 
 /* Slots for tiles that come and go: those of a block, as then rings have come round behind it. */
@@ -311,13 +312,13 @@ static void forward_spaces(struct product *p) {
   p->a = operand(ct_streamed_x(s, p->l), kt, false);
   p->b = operand(weights(p), kt, false);
   p->bias_at = bias_rows(p, CT_TRAIN_IMAGE, ct_mlp_bias_at(s->net), p->l);
-  p->to =
-      last ? ct_streamed_dram(s, "logits", CT_TRAIN_WORK, s->at.z, s->mt, p->nt, CT_F32_TILE_UNITS)
-           : ct_streamed_x(s, p->l + 1);
-  p->bias_words = ct_streamed_ring(s, "biases", p->bn * CT_F32_ROW_UNITS, 1);
-  p->bias_regs = ct_streamed_regs(s, "bias registers", CT_R_TEMP, p->bn);
-  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + BIASES, 2);
-  p->out = ct_streamed_ring(s, "out", last ? CT_F32_TILE_UNITS : CT_TILE, tile_slots(p));
+  p->to = last ? ct_dram_tensor(s->l, "logits", CT_TRAIN_WORK, s->at.z,
+                                ct_grid(s->mt, p->nt, CT_F32_TILE_UNITS))
+               : ct_streamed_x(s, p->l + 1);
+  p->bias_words = ct_spm_ring(s->l, "biases", p->bn * CT_F32_ROW_UNITS, 1);
+  p->bias_regs = ct_reg_ring(s->l, "bias registers", CT_R_TEMP, p->bn);
+  p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + BIASES, 2);
+  p->out = ct_spm_ring(s->l, "out", last ? CT_F32_TILE_UNITS : CT_TILE, tile_slots(p));
 }
 
 static void backward_spaces(struct product *p) {
@@ -327,11 +328,11 @@ static void backward_spaces(struct product *p) {
   p->from = ct_streamed_x(s, p->l);
   p->to = ct_streamed_dz(s, p->l - 1);
   p->sums_at = bias_rows(p, CT_TRAIN_WORK, s->at.db, p->l - 1);
-  p->regs = ct_streamed_regs(s, "signs", CT_R_TEMP + T_PARTIAL + 1, 2);
-  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + T_PARTIAL + 3, 2);
-  p->sum_words = ct_streamed_ring(s, "sums", CT_F32_ROW_UNITS, p->bn);
-  p->in = ct_streamed_ring(s, "activations", CT_TILE, tile_slots(p));
-  p->out = ct_streamed_ring(s, "out", CT_TILE, tile_slots(p));
+  p->regs = ct_reg_ring(s->l, "signs", CT_R_TEMP + T_PARTIAL + 1, 2);
+  p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + T_PARTIAL + 3, 2);
+  p->sum_words = ct_spm_ring(s->l, "sums", CT_F32_ROW_UNITS, p->bn);
+  p->in = ct_spm_ring(s->l, "activations", CT_TILE, tile_slots(p));
+  p->out = ct_spm_ring(s->l, "out", CT_TILE, tile_slots(p));
 }
 
 static void update_spaces(struct product *p) {
@@ -341,13 +342,14 @@ static void update_spaces(struct product *p) {
   const uint32_t units = s->shape->gradients ? CT_F32_TILE_UNITS : STATE_UNITS;
   const uint32_t more = s->shape->gradients ? 0 : CT_TILE;
   p->to = weights(p);
-  p->state = ct_streamed_dram(s, s->shape->gradients ? "gradients" : "state", CT_TRAIN_STATE,
-                              (uint64_t)ct_mlp_tile(s->net, p->l) * units, p->mt, p->nt, units);
+  p->state =
+      ct_dram_tensor(s->l, s->shape->gradients ? "gradients" : "state", CT_TRAIN_STATE,
+                     (uint64_t)ct_mlp_tile(s->net, p->l) * units, ct_grid(p->mt, p->nt, units));
   const uint32_t regs = s->shape->gradients ? 2 : 4; /* two tiles' */
-  p->regs = ct_streamed_regs(s, "loads", CT_R_TEMP + MOST_UPDATE, regs);
-  p->res = ct_streamed_regs(s, "results", CT_R_TEMP + MOST_UPDATE + 4, regs);
-  p->in = ct_streamed_ring(s, "in", units, tile_slots(p));
-  p->out = ct_streamed_ring(s, "out", units + more, tile_slots(p));
+  p->regs = ct_reg_ring(s->l, "loads", CT_R_TEMP + MOST_UPDATE, regs);
+  p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + MOST_UPDATE + 4, regs);
+  p->in = ct_spm_ring(s->l, "in", units, tile_slots(p));
+  p->out = ct_spm_ring(s->l, "out", units + more, tile_slots(p));
 }
 
 static uint32_t ceil_of(uint32_t a, uint32_t b) {
@@ -358,7 +360,8 @@ static uint32_t ceil_of(uint32_t a, uint32_t b) {
  * is even, so that the ring has come round behind each block and loops need no copies of it. */
 static uint32_t chunk_steps(const struct product *p, uint32_t slots, uint32_t step) {
   const uint32_t window = p->s->shape->spm_words;
-  const uint32_t room = p->s->spm < window ? window - p->s->spm : 0;
+  const uint64_t taken = ct_spm_taken(p->s->l);
+  const uint32_t room = taken < window ? window - (uint32_t)taken : 0;
   uint32_t most = ct_min_u32(room / (slots * step), MOST_STEPS);
   most = ct_min_u32(most, ceil_of(p->steps, slots));
   while (slots == 2 && most && ceil_of(p->steps, most) % 2)
@@ -376,7 +379,7 @@ static void operand_ring(struct product *p) {
   }
   if (p->chunk == 0) p->chunk = 1; /* ct_streamed_end() refuses what has no room */
   p->chunks = ceil_of(p->steps, p->chunk);
-  p->ring = ct_streamed_ring(p->s, "operands", p->chunk * step, slots);
+  p->ring = ct_spm_ring(p->s->l, "operands", p->chunk * step, slots);
 }
 
 /* The largest block of up to `most` tiles with whole columns of blocks. */

@@ -148,15 +148,15 @@ static void softmax_row(void *kernel, uint32_t m) {
 static void softmax_spaces(struct softmax *k) {
   struct ct_streamed *s = k->s;
   const uint32_t last = s->net->layers - 1, work = CT_TRAIN_WORK;
-  k->z = ct_streamed_dram(s, "logits", work, s->at.z, s->mt, k->ct, CT_F32_TILE_UNITS);
-  k->g = ct_streamed_dram(s, "gradient", work, s->at.g, s->mt, k->ct, CT_F32_TILE_UNITS);
-  k->y = ct_streamed_dram(s, "targets", CT_TRAIN_Y, 0, s->mt, k->ct, CT_RECORD_UNITS);
+  k->z = ct_dram_tensor(s->l, "logits", work, s->at.z, ct_grid(s->mt, k->ct, CT_F32_TILE_UNITS));
+  k->g = ct_dram_tensor(s->l, "gradient", work, s->at.g, ct_grid(s->mt, k->ct, CT_F32_TILE_UNITS));
+  k->y = ct_dram_tensor(s->l, "targets", CT_TRAIN_Y, 0, ct_grid(s->mt, k->ct, CT_RECORD_UNITS));
   k->dz = ct_streamed_dz(s, last);
-  k->loads = ct_streamed_regs(s, "loads", CT_R_TEMP + T_COUNT, 2);
-  k->results = ct_streamed_regs(s, "results", CT_R_TEMP + T_COUNT + 2, 2);
-  k->z_words = ct_streamed_ring(s, "logits", CT_F32_TILE_UNITS, s->slots);
-  k->y_words = ct_streamed_ring(s, "targets", CT_TILE, s->slots);
-  k->out = ct_streamed_ring(s, "out", CT_F32_TILE_UNITS + CT_TILE, s->slots);
+  k->loads = ct_reg_ring(s->l, "loads", CT_R_TEMP + T_COUNT, 2);
+  k->results = ct_reg_ring(s->l, "results", CT_R_TEMP + T_COUNT + 2, 2);
+  k->z_words = ct_spm_ring(s->l, "logits", CT_F32_TILE_UNITS, s->slots);
+  k->y_words = ct_spm_ring(s->l, "targets", CT_TILE, s->slots);
+  k->out = ct_spm_ring(s->l, "out", CT_F32_TILE_UNITS + CT_TILE, s->slots);
 }
 
 int ct_streamed_softmax(struct ct_streamed *s) {
@@ -165,7 +165,7 @@ int ct_streamed_softmax(struct ct_streamed *s) {
   const int err = ct_streamed_begin(s, T_COUNT);
   if (err) return err;
   softmax_spaces(&k);
-  const uint32_t loss = ct_streamed_dram(s, "loss", CT_TRAIN_LOSS, 0, 1, 1, 1);
+  const uint32_t loss = ct_dram_tensor(s->l, "loss", CT_TRAIN_LOSS, 0, ct_grid(1, 1, 1));
   clear(&k, T_LOSS);
   k.rows = CT_TILE;
   if (batch / CT_TILE) ct_repeat(s->l, batch / CT_TILE, softmax_row, &k);
@@ -212,14 +212,15 @@ int ct_streamed_last_sums(struct ct_streamed *s) {
   struct sums k = {.s = s};
   const int err = ct_streamed_begin(s, 2);
   if (err) return err;
-  k.g = ct_streamed_dram(s, "gradient", CT_TRAIN_WORK, s->at.g, s->mt, ct, CT_F32_TILE_UNITS);
-  k.db = ct_streamed_dram(s, "bias gradients", CT_TRAIN_WORK,
-                          s->at.db + (uint64_t)ct_mlp_bias_tile(s->net, last) * CT_F32_ROW_UNITS,
-                          ct, 1, CT_F32_ROW_UNITS);
-  k.loads = ct_streamed_regs(s, "loads", CT_R_TEMP + 2, 2);
-  k.results = ct_streamed_regs(s, "results", CT_R_TEMP + 4, 1);
-  k.words = ct_streamed_ring(s, "in", CT_F32_TILE_UNITS, s->slots);
-  k.out = ct_streamed_ring(s, "out", CT_F32_ROW_UNITS, 1);
+  k.g = ct_dram_tensor(s->l, "gradient", CT_TRAIN_WORK, s->at.g,
+                       ct_grid(s->mt, ct, CT_F32_TILE_UNITS));
+  k.db = ct_dram_tensor(s->l, "bias gradients", CT_TRAIN_WORK,
+                        s->at.db + (uint64_t)ct_mlp_bias_tile(s->net, last) * CT_F32_ROW_UNITS,
+                        ct_grid(ct, 1, CT_F32_ROW_UNITS));
+  k.loads = ct_reg_ring(s->l, "loads", CT_R_TEMP + 2, 2);
+  k.results = ct_reg_ring(s->l, "results", CT_R_TEMP + 4, 1);
+  k.words = ct_spm_ring(s->l, "in", CT_F32_TILE_UNITS, s->slots);
+  k.out = ct_spm_ring(s->l, "out", CT_F32_ROW_UNITS, 1);
   ct_repeat(s->l, ct, sum_column, &k);
   return ct_streamed_end(s);
 }
@@ -300,17 +301,17 @@ int ct_streamed_biases(struct ct_streamed *s) {
   struct biases k = {.s = s, .tiles = s->slots == 1 ? CT_TILE / 2 : CT_TILE};
   const int err = ct_streamed_begin(s, 0);
   if (err) return err;
-  k.v = ct_streamed_dram(s, keeps ? "gradients" : "momentum", CT_TRAIN_STATE,
-                         keeps ? ct_mlp_bias_gradient_at(s->net) : ct_mlp_bias_momentum_at(s->net),
-                         columns, 1, CT_F32_ROW_UNITS);
-  k.g =
-      ct_streamed_dram(s, "bias gradients", CT_TRAIN_WORK, s->at.db, columns, 1, CT_F32_ROW_UNITS);
-  k.b = ct_streamed_dram(s, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(s->net), columns, 1,
-                         CT_F32_ROW_UNITS);
-  k.loads = ct_streamed_regs(s, "loads", CT_R_TEMP, 3);
-  k.results = ct_streamed_regs(s, "results", CT_R_TEMP + 3, 2);
-  k.in = ct_streamed_ring(s, "in", 3 * k.tiles * CT_F32_ROW_UNITS, 1);
-  k.out = ct_streamed_ring(s, "out", 2 * k.tiles * CT_F32_ROW_UNITS, 1);
+  k.v = ct_dram_tensor(s->l, keeps ? "gradients" : "momentum", CT_TRAIN_STATE,
+                       keeps ? ct_mlp_bias_gradient_at(s->net) : ct_mlp_bias_momentum_at(s->net),
+                       ct_grid(columns, 1, CT_F32_ROW_UNITS));
+  k.g = ct_dram_tensor(s->l, "bias gradients", CT_TRAIN_WORK, s->at.db,
+                       ct_grid(columns, 1, CT_F32_ROW_UNITS));
+  k.b = ct_dram_tensor(s->l, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(s->net),
+                       ct_grid(columns, 1, CT_F32_ROW_UNITS));
+  k.loads = ct_reg_ring(s->l, "loads", CT_R_TEMP, 3);
+  k.results = ct_reg_ring(s->l, "results", CT_R_TEMP + 3, 2);
+  k.in = ct_spm_ring(s->l, "in", 3 * k.tiles * CT_F32_ROW_UNITS, 1);
+  k.out = ct_spm_ring(s->l, "out", 2 * k.tiles * CT_F32_ROW_UNITS, 1);
   k.rows = k.tiles;
   if (columns / k.tiles) ct_repeat(s->l, columns / k.tiles, body, &k);
   k.at = columns / k.tiles * k.tiles;

@@ -13,6 +13,8 @@
 #include "ct_model.h"
 #include "ct_num.h"
 
+enum { TILE_FLOATS = CT_TILE * CT_TILE };
+
 static uint64_t gradient_bytes(const struct ct_mlp *net) {
   return (uint64_t)ct_mlp_gradient_units(net) * CT_UNIT;
 }
@@ -196,7 +198,7 @@ static float *room_for(ct_model *m, const struct part *p) {
 
 static void each_tile(const struct part *p, float *tiles, const float *from, float *to) {
   for (uint32_t n = 0; n < ct_tiles(p->out); ++n) {
-    for (uint32_t k = 0; k < ct_tiles(p->in); ++k, tiles += CT_TILE * CT_TILE) {
+    for (uint32_t k = 0; k < ct_tiles(p->in); ++k, tiles += TILE_FLOATS) {
       if (from) ct_tile_from(from, p->out, p->in, n, k, tiles);
       if (to) ct_tile_to(tiles, p->out, p->in, n, k, to);
     }
