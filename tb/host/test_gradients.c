@@ -736,6 +736,18 @@ static void host_access(struct bed *b) {
     assert_int_equal(ct_model_gradient_norm(m, &norm), CT_OK);
     assert_int_equal(bits_of(norm), norms[i]);
   }
+  for (int e = -126; e <= 114; e += 60) { /* carries at every place of the sum */
+    size_t count = 0;
+    for (uint32_t l = 0; l < b->net.layers; ++l) {
+      const size_t out = b->net.width[l + 1], all = out * (b->net.width[l] + 1);
+      for (size_t i = 0; i < all; ++i, ++count)
+        *(i < all - out ? &g->w[l][i] : &g->b[l][i - (all - out)]) = ldexpf(i % 2 ? 1 : -1, e);
+    }
+    set_gradients(b, m, g);
+    assert_int_equal(ct_model_gradient_norm(m, &norm), CT_OK);
+    const float root = ldexpf((float)sqrt((double)count), e);
+    ct_assert_same("norm", &norm, &root, sizeof norm);
+  }
   ct_numbers_free(back);
   ct_numbers_free(g);
   ct_batch_free(batch);
@@ -840,6 +852,31 @@ static void test_clip_scale(void **state) {
   assert_int_equal(ct_clip_scale(1, 1, 1, NULL), CT_ERR_ARG);
 }
 
+__extension__ typedef unsigned __int128 wide;
+
+/* Roots are rounded to nearest even: of anything, and of numbers at and beside ties. */
+static void test_roots(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(19);
+  for (int i = 0; i < 200000; ++i) {
+    const unsigned shift = ct_rng_below(&rng, 36);
+    const uint64_t half = UINT64_C(1) << 24 | ct_rng_below(&rng, 1 << 24) | 1;
+    wide a = ((wide)(half * half) << (2 * shift + 2)) + ct_rng_below(&rng, 3);
+    if (i % 2) a = ((wide)ct_rng_u64(&rng) << 58 | ct_rng_u64(&rng)) >> ct_rng_below(&rng, 50);
+    if (i % 4 == 0) --a;
+    if (a >> 60 == 0) continue;
+    const uint64_t words[2] = {(uint64_t)a, (uint64_t)(a >> 64)};
+    const uint32_t bits = bits_of(ct_root(words, 2, 0)), mant = (bits & 0x7fffff) | 0x800000;
+    const unsigned exp = (bits >> 23) - 150; /* the root is mant * 2^exp */
+    const uint64_t below = 2 * (uint64_t)mant - 1, above = below + 2;
+    const wide low = (wide)(below * below) << 2 * exp, high = (wide)(above * above) << 2 * exp;
+    const bool even = !(mant & 1);
+    if (4 * a < low || 4 * a > high || ((4 * a == low || 4 * a == high) && !even))
+      fail_msg("root of 0x%llx%016llx: %08x", (unsigned long long)words[1],
+               (unsigned long long)words[0], bits);
+  }
+}
+
 /* ---- On both ---- */
 
 static void on_both(void (*test)(struct bed *), uint64_t seed, int draws) {
@@ -874,6 +911,7 @@ int main(void) {
       cmocka_unit_test(test_programs_on_the_simulated_core),
       cmocka_unit_test(test_no_shape_is_refused),
       cmocka_unit_test(test_clip_scale),
+      cmocka_unit_test(test_roots),
       cmocka_unit_test(sums_and_scales_everywhere),
       cmocka_unit_test(a_step_in_two_everywhere),
       cmocka_unit_test(exchange_everywhere),
