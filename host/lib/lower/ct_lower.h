@@ -31,11 +31,12 @@
  *   without effect ("carriers") behind the one loop and before the other.
  *
  *   Free. For each ring the last user of a generation signals, and the first command of the
- *   generation `slots` later waits. Each generation gives one and takes one, so it does not matter
- *   in which loops they are. The first ones of a job find their slots free; where they are in a
- * loop, whose passes must look alike, carriers give their signals before it. A ring may name
- * another queue that gives the signal (freed_by): its first command that knows the generation to be
- * over and has a signal to spare, or a carrier.
+ * generation `slots` later waits. Each generation gives one and takes one, so it does not matter in
+ * which loops they are. They are taken in the order in which they are given, so the generations of
+ * a ring have to end in the order in which they begin: the kernel sees to that. The first ones of a
+ * job find their slots free; where they are in a loop, whose passes must look alike, carriers give
+ * their signals before it. A ring may name another queue that gives the signal (freed_by): its
+ * first command that knows the generation to be over and has a signal to spare, or a carrier.
  *
  *   A semaphore counts to 255. Tokens outstanding are bounded by the slots of rings (times the
  * steps of a slot), which is checked.
