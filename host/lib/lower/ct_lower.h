@@ -37,6 +37,9 @@
  * another queue that gives the signal (freed_by): its first command that knows the generation to be
  * over and has a signal to spare, or a carrier.
  *
+ *   Semaphores are numbered last: uses of one that follow each other may be between different
+ * queues, where those know that the use before is over (ct_lower_sems.c).
+ *
  *   A semaphore counts to 255. Tokens outstanding are bounded by the slots of rings (times the
  * steps of a slot), which is checked.
  *
@@ -260,6 +263,7 @@ enum ct_lower_fault {
   CT_FAULT_CREDIT,     /* a signal more than a ring has slots */
   CT_FAULT_NO_BARRIER, /* what lies in different loops is not ordered */
   CT_FAULT_KNOWS,      /* a queue is taken to know what it does not */
+  CT_FAULT_SHARED,     /* channels share a semaphore that nothing keeps apart */
   CT_FAULTS
 };
 void ct_lower_fault(struct ct_lower *l, enum ct_lower_fault fault, unsigned nth);
