@@ -23,6 +23,8 @@ CXX       ?= c++
 MODEL_CXX ?= $(firstword $(notdir $(shell command -v clang++ 2>/dev/null)) $(CXX))
 VERILATOR ?= verilator
 YOSYS     ?= yosys
+# Debian's, which has Debian's NumPy.
+PYTHON    ?= /usr/bin/python3
 OBJCACHE  ?= $(shell command -v ccache 2>/dev/null)
 CFLAGS    ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Werror -ffp-contract=off
@@ -40,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick mmio-guest clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick mmio-guest clean
 
 include rtl/files.mk
 include host/host.mk
@@ -49,9 +51,10 @@ include tb/harness/rules.mk
 -include tb/system/benches.mk
 -include tb/host/benches.mk
 -include tb/usb/benches.mk
+-include tb/python/benches.mk
 -include tb/formal/formal.mk
 
-export CC CXX MODEL_CXX YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS HOST_CPPFLAGS TB_CPPFLAGS
+export CC CXX MODEL_CXX PYTHON YOSYS VERILATOR BUILD RTL RTL_DIRS RTL_INCLUDES RTL_PKGS RTL_MODULES RTL_HEADERS WAIVERS REFUSED CFLAGS CPPFLAGS HOST_CPPFLAGS TB_CPPFLAGS
 
 all: $(PRODUCTS)  ## The coltrain command, libcoltrain and the simulator plug-in, under build/ (the default)
 
@@ -64,7 +67,7 @@ LINT_STEPS  := scripts/lint scripts/check-core
 YOSYS_STEPS := scripts/yosys-check scripts/axi-check scripts/refuse-check
 # The longest of all (minutes), so it starts first.
 SYNTH_STEPS := scripts/synth-ecp5
-SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
+SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs scripts/python-check
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
 UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
@@ -85,11 +88,14 @@ test-system: $(PRODUCTS) $(SYSTEM_TESTS)  ## Whole-core tests
 test-host: $(HOST_TESTS) $(HOST_STEP_FILES)  ## Tests of the library, the tools and the examples, also under the sanitizers
 	$(RUN) $(HOST_TESTS) $(HOST_STEPS)
 
+test-python: $(PYTHON_STEP_FILES)  ## The Python package: types and style, pytest on the emulator and the simulator
+	$(RUN) scripts/python-check $(PYTHON_STEPS)
+
 formal: $(GEN_SVH)  ## Proofs of the small blocks (Yosys and z3)
 	$(RUN) $(FORMAL_STEPS)
 
-test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS) $(HOST_STEP_FILES)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
-	$(RUN) $(SYNTH_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(HOST_STEPS) $(FORMAL_STEPS)
+test: all $(GEN_SVH) $(UNIT_TESTS) $(SYSTEM_TESTS) $(HOST_TESTS) $(HOST_STEP_FILES) $(PYTHON_STEP_FILES)  ## Everything: FPGA budget, lint, Yosys, source checks, unit, host and system tests, proofs
+	$(RUN) $(SYNTH_STEPS) $(SYSTEM_TESTS) $(LINT_STEPS) $(YOSYS_STEPS) $(SOURCE_STEPS) $(UNIT_TESTS) $(HOST_TESTS) $(HOST_STEPS) $(PYTHON_STEPS) $(FORMAL_STEPS)
 
 DEMO_ARGS ?= colocate --data digits --report $(BUILD)/demo/report.html --trace $(BUILD)/demo/trace.json
 demo: all  ## Inference and training on one simulated accelerator, on the handwritten digits; a report and a trace in build/demo
@@ -113,6 +119,9 @@ format-check:  ## Check the format of the C and C++ sources
 tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
 	$(RUN) scripts/tidy-check
 
+python-check:  ## mypy (strict) and ruff over the Python sources
+	$(RUN) scripts/python-check
+
 layers:  ## The folders of the library have one direction: no include goes up
 	$(RUN) scripts/layers
 
@@ -120,8 +129,9 @@ docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
 gen: $(GEN_SVH) $(GEN_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
 
-api:  ## Write docs/api.md from the comments of coltrain/coltrain.h
+api:  ## Write what is made of coltrain/coltrain.h: docs/api.md and the declarations of the Python package
 	$(Q)scripts/api-docs --fix
+	$(Q)$(PYTHON) scripts/python-abi --fix
 
 core:  ## Write the list of RTL files into coltrain.core
 	$(Q)scripts/check-core --fix

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_infer_spilled.h"
 #include "ct_infer_wide.h"
 #include "ct_prog.h"
 
@@ -342,6 +343,13 @@ static int write_either(struct infer *f, const struct ct_infer *shape, struct ct
   return write_all(f, BIAS_REGS, shape, code, why);
 }
 
+/* The last resort is slow, and never has too many commands. */
+static int write_loops(const struct ct_infer *shape, struct ct_code *code,
+                       const struct ct_why *why) {
+  const int err = ct_infer_wide(shape, code, why);
+  return err == CT_ERR_NO_SPACE && shape->work ? ct_infer_spilled(shape, code, why) : err;
+}
+
 /* A program for weights that are there already has the form of the one that loads them. */
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
   const bool batch = shape->rows == CT_INFER_BATCH;
@@ -352,6 +360,7 @@ int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const stru
   bool wide = false;
   code->cmd = NULL;
   code->count = 0;
+  if (shape->work) *shape->work = 0;
   int err = ct_mlp_check(shape->net, why);
   if (!err && shape->rows > CT_INFER_ROWS_MAX)
     err =
@@ -359,7 +368,7 @@ int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const stru
   if (err) return err;
   err = write_either(&f, shape, code, why, &wide);
   if (err == CT_ERR_NO_SPACE && !shape->pinned && !shape->resident)
-    return ct_infer_wide(shape, code, why);
+    return write_loops(shape, code, why);
   if (err || !shape->resident) return err;
   free(code->cmd);
   code->cmd = NULL;

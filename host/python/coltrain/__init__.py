@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coltrain from Python: serve neural networks on a device and train them in its idle cycles.
+
+    import coltrain
+
+    with coltrain.open("emu:") as device:
+        c = device.matmul(a, b)
+"""
+
+from ._abi import VERSION as __version__
+from ._abi import Batching, ErrorCode, EventKind, LogLevel, Met, Policy, Queue, Sharing
+from ._arrays import Array, SupportsDLPack
+from ._lib import lib, text_of
+from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open
+from .errors import (
+    AbiError,
+    ArgumentError,
+    BusyError,
+    CancelledError,
+    ClosedError,
+    DeviceError,
+    Error,
+    FileError,
+    FormatError,
+    FullError,
+    InternalError,
+    JobError,
+    NoSpaceError,
+    NotFoundError,
+    OutOfMemoryError,
+    PermissionDeniedError,
+    TimeoutError,
+    UnsupportedError,
+)
+from .events import Event, Future, code_name, code_text
+from .model import Answers, Batch, Layer, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo
+from .program import Buffer, Program, pack, pack_row, unpack
+from .server import Server, ServerInfo
+
+
+def library_version() -> str:
+    """The version of the C library that runs, such as "0.1.0"."""
+    return text_of(lib.ct_version()) or ""
+
+
+__all__ = [
+    "AbiError",
+    "Answers",
+    "ArgumentError",
+    "Array",
+    "Batch",
+    "Batching",
+    "Buffer",
+    "BusyError",
+    "CancelledError",
+    "ClosedError",
+    "Device",
+    "DeviceError",
+    "Entry",
+    "Error",
+    "ErrorCode",
+    "Event",
+    "EventKind",
+    "Feature",
+    "FileError",
+    "FormatError",
+    "FullError",
+    "Future",
+    "Info",
+    "InternalError",
+    "JobError",
+    "Layer",
+    "LogLevel",
+    "Met",
+    "Model",
+    "ModelInfo",
+    "NoSpaceError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "PermissionDeniedError",
+    "Policy",
+    "Program",
+    "Queue",
+    "Rates",
+    "Rows",
+    "Server",
+    "ServerInfo",
+    "Sharing",
+    "SupportsDLPack",
+    "TimeoutError",
+    "Timing",
+    "UnsupportedError",
+    "Weights",
+    "WeightsInfo",
+    "__version__",
+    "code_name",
+    "code_text",
+    "counter_texts",
+    "devices",
+    "library_version",
+    "open",
+    "pack",
+    "pack_row",
+    "unpack",
+]

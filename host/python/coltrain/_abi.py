@@ -1,0 +1,621 @@
+# SPDX-License-Identifier: Apache-2.0
+# Made by scripts/python-abi from coltrain/coltrain.h: change that, then run `make api`.
+# ruff: noqa
+"""The C interface: constants, structures and functions of coltrain/coltrain.h, whose comments say what they mean."""
+from __future__ import annotations
+
+import ctypes
+import enum
+from typing import Any, Callable
+
+VERSION = "0.1.0"
+CT_VERSION_MAJOR = 0
+CT_VERSION_MINOR = 1
+CT_VERSION_PATCH = 0
+CT_FEATURE_HBFP8 = 1
+CT_FEATURE_TRAINING = 2
+CT_FEATURE_FUNCTIONS = 4
+CT_FEATURE_PARITY = 8
+CT_FEATURE_REQUESTS = 16
+CT_NO_CYCLE = 18446744073709551615
+CT_MAX_LAYERS = 16
+CT_NO_WAIT = 0
+CT_FOREVER = -1
+CT_MAX_ARGS = 24
+CT_JOB_OVERLAP = 1
+CT_MAX_COUNTERS = 32
+
+
+class ErrorCode(enum.IntEnum):
+    """enum ct_error."""
+
+    OK = 0
+    ARG = -1
+    MEMORY = -2
+    DEVICE = -3
+    NOT_FOUND = -4
+    PERMISSION = -5
+    IO = -6
+    ABI = -7
+    TIMEOUT = -8
+    FULL = -9
+    NO_SPACE = -10
+    UNSUPPORTED = -11
+    JOB = -12
+    CANCELLED = -13
+    FORMAT = -14
+    INTERNAL = -15
+    CLOSED = -16
+    BUSY = -17
+
+
+class LogLevel(enum.IntEnum):
+    """enum ct_log_level."""
+
+    ERROR = 0
+    WARNING = 1
+    INFO = 2
+    DEBUG = 3
+
+
+class Queue(enum.IntEnum):
+    """enum ct_queue."""
+
+    INFERENCE = 0
+    TRAINING = 1
+
+
+class EventKind(enum.IntEnum):
+    """enum ct_event_kind."""
+
+    JOB = 0
+    STEP = 1
+    PUBLISH = 2
+    ANSWER = 3
+    REQUEST = 4
+
+
+class Met(enum.IntEnum):
+    """enum ct_met."""
+
+    NO = 0
+    YES = 1
+    UNKNOWN = 2
+
+
+class Batching(enum.IntEnum):
+    """enum ct_batching."""
+
+    NONE = 0
+    FIXED = 1
+    ADAPTIVE = 2
+
+
+class Sharing(enum.IntEnum):
+    """enum ct_sharing."""
+
+    ROW = 0
+    SQUARE = 1
+
+
+class Policy(enum.IntEnum):
+    """enum ct_policy."""
+
+    PRIORITY = 0
+    FCFS = 1
+    ROUND_ROBIN = 2
+    WHOLE_JOB = 3
+    SLACK = 4
+
+
+CT_LOG_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+
+
+class ct_options(ctypes.Structure):
+    """struct ct_options."""
+
+    log: Any
+    log_arg: int | None
+    why: int | None
+    why_size: int
+    log_level: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("log", CT_LOG_FN),
+        ("log_arg", ctypes.c_void_p),
+        ("why", ctypes.c_void_p),
+        ("why_size", ctypes.c_size_t),
+        ("log_level", ctypes.c_int),
+        ("reserved", ctypes.c_size_t * 8),
+    ]
+
+
+class ct_info(ctypes.Structure):
+    """struct ct_info."""
+
+    uri: bytes
+    abi: int
+    array_rows: int
+    array_cols: int
+    vpu_lanes: int
+    block: int
+    macs_per_cycle: int
+    spm_words: int
+    spm_bytes: int
+    dram_bytes: int
+    clock_hz: int
+    features: int
+    has_clock: bool
+    has_schedule: bool
+    reserved: ctypes.Array[ctypes.c_uint32]
+
+    _fields_ = [
+        ("uri", ctypes.c_char * 256),
+        ("abi", ctypes.c_uint32),
+        ("array_rows", ctypes.c_uint32),
+        ("array_cols", ctypes.c_uint32),
+        ("vpu_lanes", ctypes.c_uint32),
+        ("block", ctypes.c_uint32),
+        ("macs_per_cycle", ctypes.c_uint32),
+        ("spm_words", ctypes.c_uint32),
+        ("spm_bytes", ctypes.c_uint64),
+        ("dram_bytes", ctypes.c_uint64),
+        ("clock_hz", ctypes.c_uint64),
+        ("features", ctypes.c_uint32),
+        ("has_clock", ctypes.c_bool),
+        ("has_schedule", ctypes.c_bool),
+        ("reserved", ctypes.c_uint32 * 16),
+    ]
+
+
+class ct_timing(ctypes.Structure):
+    """struct ct_timing."""
+
+    cycles: int
+    macs: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("cycles", ctypes.c_uint64),
+        ("macs", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_entry(ctypes.Structure):
+    """struct ct_entry."""
+
+    uri: bytes
+    text: bytes
+    error: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("uri", ctypes.c_char * 64),
+        ("text", ctypes.c_char * 256),
+        ("error", ctypes.c_int),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_rates(ctypes.Structure):
+    """struct ct_rates."""
+
+    lr: float
+    momentum: float
+    weight_decay: float
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("lr", ctypes.c_float),
+        ("momentum", ctypes.c_float),
+        ("weight_decay", ctypes.c_float),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_weights_info(ctypes.Structure):
+    """struct ct_weights_info."""
+
+    version: int
+    error: int
+    steps: int
+    bytes: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("version", ctypes.c_uint32),
+        ("error", ctypes.c_int),
+        ("steps", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 8),
+    ]
+
+
+class ct_event(ctypes.Structure):
+    """struct ct_event."""
+
+    tag: int
+    kind: int
+    queue: int
+    error: int
+    code: int
+    address: int
+    version: int
+    rows: int
+    jobs: int
+    scheduled: int
+    arrive: int
+    start: int
+    end: int
+    user: int | None
+    server: int | None
+    batch: int
+    met: int
+    deadline: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("tag", ctypes.c_uint64),
+        ("kind", ctypes.c_int),
+        ("queue", ctypes.c_int),
+        ("error", ctypes.c_int),
+        ("code", ctypes.c_uint32),
+        ("address", ctypes.c_uint32),
+        ("version", ctypes.c_uint32),
+        ("rows", ctypes.c_uint32),
+        ("jobs", ctypes.c_uint32),
+        ("scheduled", ctypes.c_uint64),
+        ("arrive", ctypes.c_uint64),
+        ("start", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("server", ctypes.c_void_p),
+        ("batch", ctypes.c_uint32),
+        ("met", ctypes.c_int),
+        ("deadline", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_request(ctypes.Structure):
+    """struct ct_request."""
+
+    rows: int | None
+    answers: int | None
+    row: int
+    answer: int
+    cycle: int
+    user: int | None
+    weights: int | None
+    count: int
+    queue: int
+    deadline: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("rows", ctypes.c_void_p),
+        ("answers", ctypes.c_void_p),
+        ("row", ctypes.c_size_t),
+        ("answer", ctypes.c_size_t),
+        ("cycle", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("count", ctypes.c_uint32),
+        ("queue", ctypes.c_int),
+        ("deadline", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_serving(ctypes.Structure):
+    """struct ct_serving."""
+
+    batching: int
+    max_batch: int
+    max_wait: int
+    margin: int
+    watchdog: int
+    service: ctypes.Array[ctypes.c_uint32]
+    deadline: int
+    stream: bool
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("batching", ctypes.c_int),
+        ("max_batch", ctypes.c_uint32),
+        ("max_wait", ctypes.c_uint32),
+        ("margin", ctypes.c_uint32),
+        ("watchdog", ctypes.c_uint32),
+        ("service", ctypes.c_uint32 * 16),
+        ("deadline", ctypes.c_uint32),
+        ("stream", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_job(ctypes.Structure):
+    """struct ct_job."""
+
+    program: int | None
+    args: ctypes.Array[ctypes.c_uint32]
+    version: int
+    watchdog: int
+    user: int | None
+    flags: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("program", ctypes.c_void_p),
+        ("args", ctypes.c_uint32 * 24),
+        ("version", ctypes.c_uint32),
+        ("watchdog", ctypes.c_uint32),
+        ("user", ctypes.c_void_p),
+        ("flags", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 3),
+    ]
+
+
+class ct_training(ctypes.Structure):
+    """struct ct_training."""
+
+    batch: int
+    rates: ct_rates
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("batch", ctypes.c_uint32),
+        ("rates", ct_rates),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_step(ctypes.Structure):
+    """struct ct_step."""
+
+    batch: int | None
+    rates: ctypes._Pointer[ct_rates]
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("batch", ctypes.c_void_p),
+        ("rates", ctypes.POINTER(ct_rates)),
+        ("user", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_server_info(ctypes.Structure):
+    """struct ct_server_info."""
+
+    serving: ct_serving
+    version: int
+    pinned_words: int
+    waiting: int
+    margin: int
+    service: ctypes.Array[ctypes.c_uint32]
+    least_deadline: int
+    safe_deadline: int
+    reserved: ctypes.Array[ctypes.c_uint32]
+
+    _fields_ = [
+        ("serving", ct_serving),
+        ("version", ctypes.c_uint32),
+        ("pinned_words", ctypes.c_uint32),
+        ("waiting", ctypes.c_size_t),
+        ("margin", ctypes.c_uint32),
+        ("service", ctypes.c_uint32 * 16),
+        ("least_deadline", ctypes.c_uint32),
+        ("safe_deadline", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32 * 16),
+    ]
+
+
+class ct_model_info(ctypes.Structure):
+    """struct ct_model_info."""
+
+    layers: int
+    widths: ctypes._Pointer[ctypes.c_uint32]
+    seed: int
+    steps: int
+    epochs: int
+    macs_per_row: int
+    training: ct_training
+    prepared: bool
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("layers", ctypes.c_size_t),
+        ("widths", ctypes.POINTER(ctypes.c_uint32)),
+        ("seed", ctypes.c_uint64),
+        ("steps", ctypes.c_uint64),
+        ("epochs", ctypes.c_uint64),
+        ("macs_per_row", ctypes.c_uint64),
+        ("training", ct_training),
+        ("prepared", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 8),
+    ]
+
+
+class Library:
+    """The functions, each with its types; a call lets other Python threads run."""
+
+    ct_version: Callable[..., bytes | None]
+    ct_version_number: Callable[..., int]
+    ct_strerror: Callable[..., bytes | None]
+    ct_last_error: Callable[..., bytes | None]
+    ct_open: Callable[..., int]
+    ct_open_with: Callable[..., int]
+    ct_close: Callable[..., None]
+    ct_info: Callable[..., int]
+    ct_matmul: Callable[..., int]
+    ct_list: Callable[..., int]
+    ct_list_free: Callable[..., None]
+    ct_model_create: Callable[..., int]
+    ct_model_free: Callable[..., None]
+    ct_rates_check: Callable[..., int]
+    ct_model_training: Callable[..., int]
+    ct_model_set_rates: Callable[..., int]
+    ct_model_step: Callable[..., int]
+    ct_model_infer: Callable[..., int]
+    ct_model_evaluate: Callable[..., int]
+    ct_model_publish: Callable[..., int]
+    ct_model_weights: Callable[..., int | None]
+    ct_weights_info: Callable[..., int]
+    ct_weights_read: Callable[..., int]
+    ct_weights_load: Callable[..., int]
+    ct_weights_free: Callable[..., None]
+    ct_model_info: Callable[..., int]
+    ct_model_set_epochs: Callable[..., None]
+    ct_model_save: Callable[..., int]
+    ct_model_load: Callable[..., int]
+    ct_model_get: Callable[..., int]
+    ct_model_set: Callable[..., int]
+    ct_set_timeout: Callable[..., int]
+    ct_reap: Callable[..., int]
+    ct_wait: Callable[..., int]
+    ct_cancel: Callable[..., int]
+    ct_reset: Callable[..., int]
+    ct_poll_fd: Callable[..., int]
+    ct_outstanding: Callable[..., int]
+    ct_batch_create: Callable[..., int]
+    ct_batch_free: Callable[..., None]
+    ct_batch_write: Callable[..., int]
+    ct_batch_loss: Callable[..., int]
+    ct_model_step_submit: Callable[..., int]
+    ct_model_publish_submit: Callable[..., int]
+    ct_rows_create: Callable[..., int]
+    ct_answers_create: Callable[..., int]
+    ct_rows_free: Callable[..., None]
+    ct_answers_free: Callable[..., None]
+    ct_rows_write: Callable[..., int]
+    ct_answers_read: Callable[..., int]
+    ct_model_infer_submit: Callable[..., int]
+    ct_batching_name: Callable[..., bytes | None]
+    ct_batching_by_name: Callable[..., int]
+    ct_server_create: Callable[..., int]
+    ct_server_free: Callable[..., None]
+    ct_server_info: Callable[..., int]
+    ct_server_set_weights: Callable[..., int]
+    ct_server_push: Callable[..., int]
+    ct_mem_alloc: Callable[..., int]
+    ct_mem_free: Callable[..., int]
+    ct_mem_write: Callable[..., int]
+    ct_mem_read: Callable[..., int]
+    ct_pack_size: Callable[..., int]
+    ct_pack: Callable[..., int]
+    ct_pack_transposed: Callable[..., int]
+    ct_unpack: Callable[..., int]
+    ct_pack_row_size: Callable[..., int]
+    ct_pack_row: Callable[..., int]
+    ct_weights_address: Callable[..., int]
+    ct_program_load: Callable[..., int]
+    ct_program_free: Callable[..., None]
+    ct_submit: Callable[..., int]
+    ct_submit_at: Callable[..., int]
+    ct_reap_until: Callable[..., int]
+    ct_code_name: Callable[..., bytes | None]
+    ct_code_text: Callable[..., bytes | None]
+    ct_now: Callable[..., int]
+    ct_policy_name: Callable[..., bytes | None]
+    ct_policy_by_name: Callable[..., int]
+    ct_set_policy: Callable[..., int]
+    ct_counters: Callable[..., int]
+    ct_counter_name: Callable[..., bytes | None]
+    ct_counter_text: Callable[..., bytes | None]
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        for name, (result, arguments) in FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype = result
+            function.argtypes = arguments
+            setattr(self, name, function)
+
+
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "ct_version": (ctypes.c_char_p, []),
+    "ct_version_number": (ctypes.c_uint32, []),
+    "ct_strerror": (ctypes.c_char_p, [ctypes.c_int]),
+    "ct_last_error": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "ct_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_open_with": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ct_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_close": (None, [ctypes.c_void_p]),
+    "ct_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_info)]),
+    "ct_matmul": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_timing)]),
+    "ct_list": (ctypes.c_int, [ctypes.POINTER(ctypes.POINTER(ct_entry)), ctypes.c_void_p]),
+    "ct_list_free": (None, [ctypes.POINTER(ct_entry)]),
+    "ct_model_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_model_free": (None, [ctypes.c_void_p]),
+    "ct_rates_check": (ctypes.c_int, [ctypes.POINTER(ct_rates)]),
+    "ct_model_training": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_training)]),
+    "ct_model_set_rates": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_rates)]),
+    "ct_model_step": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_model_infer": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_model_evaluate": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_model_publish": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_model_weights": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "ct_weights_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_weights_info)]),
+    "ct_weights_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_weights_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_weights_free": (None, [ctypes.c_void_p]),
+    "ct_model_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_model_info)]),
+    "ct_model_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
+    "ct_model_save": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
+    "ct_model_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_model_get": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_model_set": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_set_timeout": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
+    "ct_reap": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_event), ctypes.c_int]),
+    "ct_wait": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ct_event), ctypes.c_int]),
+    "ct_cancel": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64]),
+    "ct_reset": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
+    "ct_poll_fd": (ctypes.c_int, [ctypes.c_void_p]),
+    "ct_outstanding": (ctypes.c_size_t, [ctypes.c_void_p, ctypes.c_int]),
+    "ct_batch_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_batch_free": (None, [ctypes.c_void_p]),
+    "ct_batch_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_batch_loss": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_model_step_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_step), ctypes.c_void_p]),
+    "ct_model_publish_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p]),
+    "ct_rows_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_answers_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_rows_free": (None, [ctypes.c_void_p]),
+    "ct_answers_free": (None, [ctypes.c_void_p]),
+    "ct_rows_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_answers_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_model_infer_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_request), ctypes.c_void_p]),
+    "ct_batching_name": (ctypes.c_char_p, [ctypes.c_int]),
+    "ct_batching_by_name": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_void_p]),
+    "ct_server_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_serving), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_server_free": (None, [ctypes.c_void_p]),
+    "ct_server_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_server_info)]),
+    "ct_server_set_weights": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_server_push": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_request), ctypes.c_void_p]),
+    "ct_mem_alloc": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]),
+    "ct_mem_free": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64]),
+    "ct_mem_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_mem_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_pack_size": (ctypes.c_size_t, [ctypes.c_size_t, ctypes.c_size_t]),
+    "ct_pack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]),
+    "ct_pack_transposed": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]),
+    "ct_unpack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_pack_row_size": (ctypes.c_size_t, [ctypes.c_size_t]),
+    "ct_pack_row": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_weights_address": (ctypes.c_uint64, [ctypes.c_void_p]),
+    "ct_program_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_program_free": (None, [ctypes.c_void_p]),
+    "ct_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_job), ctypes.c_void_p]),
+    "ct_submit_at": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_job), ctypes.c_uint64, ctypes.c_void_p]),
+    "ct_reap_until": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_event), ctypes.c_uint64, ctypes.c_int]),
+    "ct_code_name": (ctypes.c_char_p, [ctypes.c_uint32]),
+    "ct_code_text": (ctypes.c_char_p, [ctypes.c_uint32]),
+    "ct_now": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_policy_name": (ctypes.c_char_p, [ctypes.c_int]),
+    "ct_policy_by_name": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_void_p]),
+    "ct_set_policy": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
+    "ct_counters": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_counter_name": (ctypes.c_char_p, [ctypes.c_size_t]),
+    "ct_counter_text": (ctypes.c_char_p, [ctypes.c_size_t]),
+}
