@@ -48,7 +48,9 @@
  *
  * Jobs. If the program is too long it is cut between two nodes of the top level. Scratchpad, ACC
  * and tile registers keep what they hold from job to job, and every job begins with everything
- * complete and all semaphores 0; so nothing crosses a cut but data.
+ * complete and all semaphores 0; so nothing crosses a cut but data. A job's program is read in
+ * front of its first loads, the next one's while it runs: a kernel may name a place where a long
+ * job ends.
  *
  * Not this layer's: to decide where things lie, and that a generation is in its slot.
  */
@@ -224,6 +226,15 @@ struct ct_va {
 };
 void ct_va(struct ct_lower *l, const struct ct_va *c);
 
+/* Combines partials j and j + 8, 4, 2, 1 of rows or lanes of register a, with b in between; the
+ * result goes to `to`. Four VAs. */
+struct ct_reduce {
+  struct ct_ref a, b, to;
+  bool rows;
+  unsigned fn;
+};
+void ct_reduce(struct ct_lower *l, const struct ct_reduce *c);
+
 /* ---- Loops ---- */
 
 typedef void ct_body(void *kernel, uint32_t pass);
@@ -240,6 +251,11 @@ int ct_lower_fail(struct ct_lower *l, int error, const char *format, ...)
 int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes,
                     const struct ct_why *why);
 void ct_lower_drop(struct ct_lower *l);
+
+/* A job of more than CT_LONG_JOB records that goes on here ends here; the last such place counts.
+ */
+enum { CT_LONG_JOB = 256 };
+void ct_lower_cut(struct ct_lower *l);
 
 /* Not to be cut: CT_ERR_NO_SPACE if one job cannot hold it. */
 void ct_lower_one_job(struct ct_lower *l);

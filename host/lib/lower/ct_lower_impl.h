@@ -59,7 +59,7 @@ struct ct_lower {
   size_t gens, gen_room;
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
-  size_t limit;
+  size_t limit, cut;
   enum ct_lower_fault fault;
   unsigned fault_nth;
   uint64_t work, *count_work;

@@ -212,6 +212,7 @@ static size_t too_long(struct ct_lower *l, const char *name, size_t needed) {
 static size_t make_job(struct ct_lower *l, size_t from, const char *name, struct ct_codes *codes) {
   size_t to = cut_at(l, from, l->limit, l->count), needed = 0;
   struct ct_code code;
+  if (!l->one_job && from < l->cut && l->cut < to && to - from > CT_LONG_JOB) to = l->cut;
   if (l->one_job && to < l->count) return too_long(l, name, l->count);
   for (;;) {
     try_job(l, from, to, &code, &needed);
