@@ -76,6 +76,8 @@ $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_streamed $(BUILD)/tb/test_streamed.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_shapes,tb/host/test_shapes.c)
+$(BUILD)/tb/test_shapes $(BUILD)/tb/test_shapes.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)

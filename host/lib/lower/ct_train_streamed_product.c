@@ -205,7 +205,7 @@ static void update_values(struct product *p, struct ct_ref g, const struct ct_re
 
 static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t n) {
   struct ct_lower *l = p->s->l;
-  const struct ct_ref words = ct_next(l, p->in), out = ct_next(l, p->out);
+  const struct ct_ref words = ct_next(l, p->in), out = p->out ? ct_next(l, p->out) : words;
   const struct ct_ref in[2] = {ct_next(l, p->regs), ct_next(l, p->regs)};
   const struct ct_ref res[2] = {ct_next(l, p->res), ct_next(l, p->res)};
   const struct ct_va edge = {.rows = rows_of(p, m), .cols = cols_of(p, n)};
@@ -325,8 +325,9 @@ static void update_spaces(struct product *p) {
                             ct_grid(p->mt, p->nt, STATE_UNITS));
   p->regs = ct_reg_ring(s->l, "loads", CT_R_TEMP + MOST_UPDATE, 4);
   p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + MOST_UPDATE + 4, 4);
-  p->in = ct_spm_ring(s->l, "in", STATE_UNITS, tile_slots(p));
-  p->out = ct_spm_ring(s->l, "out", STATE_UNITS + CT_TILE, tile_slots(p));
+  const bool in_place = s->slots == 1; /* new values take the old ones' words */
+  p->in = ct_spm_ring(s->l, "in", in_place ? STATE_UNITS + CT_TILE : STATE_UNITS, tile_slots(p));
+  p->out = in_place ? 0 : ct_spm_ring(s->l, "out", STATE_UNITS + CT_TILE, tile_slots(p));
 }
 
 static uint32_t ceil_of(uint32_t a, uint32_t b) {
