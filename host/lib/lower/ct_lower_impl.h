@@ -59,7 +59,7 @@ struct ct_lower {
   size_t gens, gen_room;
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
-  size_t limit;
+  size_t limit, cut;
   enum ct_lower_fault fault;
   unsigned fault_nth;
   uint64_t work, *count_work;
@@ -127,6 +127,7 @@ struct ct_sync {
   size_t rec_from; /* the first record of the job */
   unsigned faults;
   bool too_few; /* semaphores */
+  bool tight;   /* rings share them even where that takes carriers */
   /* A carrier of the queue reads the calm words early, so that it knows them; one would have had
    * to, so all is done again. */
   bool warm[CT_Q_COUNT], cold[CT_Q_COUNT];
@@ -167,5 +168,8 @@ void ct_check_passes(struct ct_sync *s, int32_t loop);
 
 /* ct_lower_free.c */
 void ct_sync_free(struct ct_sync *s);
+
+/* ct_lower_sems.c */
+void ct_sync_number(struct ct_sync *s);
 
 #endif
