@@ -59,6 +59,7 @@ struct ct_lower {
   size_t gens, gen_room;
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
+  unsigned repeating; /* bodies under way */
   size_t limit;
   enum ct_lower_fault fault;
   unsigned fault_nth;
