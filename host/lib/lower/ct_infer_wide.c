@@ -25,7 +25,7 @@ enum { R_BLOCK = 0, R_SINGLE = 8, R_BIAS = 10, R_FLAT_BIAS = 8, R_VA = 13, R_VL,
 enum { FLAT_REGS = 8, FLAT_BIASES = 4, FLAT_ACC = 16 };
 enum { ACC_BLOCK = 0, ACC_SINGLE = 8, ACC_CARRIER = 15 };
 enum { MOST_SIGNALS = 255, GROUP = 16, LEAST_CHUNK = 16, MOST_CHUNK = 2048 };
-enum { MOST_BIASES = 64, MOST_STEPS = 200, ANSWER_SLOTS = 2 };
+enum { MOST_BIASES = 64, MOST_STEPS = 200, ANSWER_SLOTS = 2, MOST_SKEW = 7 };
 
 /* Which of two rings. */
 enum { OF_BLOCK, OF_SINGLE, SIZES };
@@ -97,7 +97,8 @@ static struct sizes sizes_of(const struct wide *f) {
 
 static uint32_t flat_words(const struct wide *f) {
   const uint32_t biases = ct_mlp_bias_tile(f->net, f->net->layers) * CT_F32_ROW_UNITS;
-  return (widest(f, 0) + widest(f, 1)) * f->pitch + CT_CARRIER_WORDS + (f->pinned ? 0 : biases) +
+  return (widest(f, 0) + widest(f, 1)) * f->pitch + MOST_SKEW + CT_CARRIER_WORDS +
+         (f->pinned ? 0 : biases) +
          ANSWER_SLOTS * f->rows_max * f->bn * CT_F32_ROW_UNITS;
 }
 
@@ -233,11 +234,20 @@ static void declare_looped(struct wide *f) {
                                .nb = CT_TILE});
 }
 
+/* Products of one row are slower where its words lie in the bank whose turn it is among those of
+ * the weights: so these begin half the banks away, whose number is 8 at most. */
+static void skew(struct wide *f, uint32_t from, uint32_t to) {
+  enum { BANKS = 8 };
+  ct_spm_take(f->l, f->flat ? (from - to + BANKS / 2) % BANKS : 0);
+}
+
 static void declare(struct wide *f) {
+  if (f->pinned) skew(f, f->pin_at, 0);
   for (uint32_t i = 0; i < 2; ++i)
     f->x[i] =
         ct_spm_tensor(f->l, i ? "odd activations" : "activations", row_of(widest(f, i), f->pitch));
   declare_memory(f);
+  if (!f->pinned) skew(f, 0, (uint32_t)ct_spm_taken(f->l));
   f->flat ? declare_flat(f) : declare_looped(f);
   f->spm = (uint32_t)ct_spm_taken(f->l);
 }
