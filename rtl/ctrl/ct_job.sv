@@ -8,8 +8,8 @@
 //     NONE --> DESC ----------------> PROG ------------------> NONE, when the program of the running job has arrived
 //               |  8 beats             ^ |
 //               |  (program asked for  | | fetch_bad_i
-//               |  when the first has  | v
-//               +----- come) --------> HAVE     (bad NCMDS; program lost or wrongly guessed)
+//               |  with the second)    | v
+//               +--------------------> HAVE     (bad NCMDS or FLAGS; not to run; program lost or wrongly guessed)
 //
 // The main machine runs the job in front (own_q: the front end's job has begun, and is the main machine's):
 //
@@ -44,7 +44,7 @@
 //
 // Batches    While batch_ready_o is high, form_i may rise: then no descriptor is taken from the ring until form_i has fallen. The batch's descriptor
 //            comes as eight beats with batch_valid_i, the first with batch_first_i and batch_rows_i (the number of requests, which goes to r25),
-//            none after a reset; its program is asked for with the first, as for any descriptor. It begins (batch_start_o, a pulse) only when all eight
+//            none after a reset; its program is asked for with the second, as for any descriptor. It begins (batch_start_o, a pulse) only when all eight
 //            are here, so never in DESC. A flush does not lose it; a soft reset does, until it has begun. It takes no completion and no room for one: over,
 //            it waits in the last stage until batch_done_ready_i, beside the next job if that may overlap. HEAD does not move for it.
 //            batch_due_i says that a batch could go: then descriptors and batches are taken in turn. batch_on_i: batches may come; then
@@ -257,6 +257,8 @@ module ct_job #(
   logic        room;                   // for the completion of the next one, if it takes one
   logic        flush_next;             // the next cycle flushes
   logic [127:0] desc_data;
+  logic [31:0] flags;                  // in the second beat
+  logic        flags_bad;
   logic        fetch_quiet;
   logic        wrong_guess;
   logic        bad_desc;
@@ -319,6 +321,8 @@ module ct_job #(
   assign desc_beat   = batch_first || ((fe_q == FeDesc) && (fe_batch ? batch_valid_i : fetch_rvalid_i && !(wait_q && lost_q)));
   assign desc_data   = (batch_first || fe_batch) ? batch_data_i : fetch_rdata_i;
   assign desc_last   = desc_beat && (beat_q == 3'd7);
+  assign flags       = desc_data[32*(ct_pkg::DescFlags-4) +: 32];
+  assign flags_bad   = (flags[31:2] != '0) || (flags[1] && fe_batch);  // (a batch is nobody's continuation)
   assign wrong_guess = (fe_q == FeDesc) && first_beat_q && guess_q && !same_q;
   assign flush_next  = (state_d == StAbort) || (state_d == StComplete && after_dead_d);
 
@@ -329,7 +333,8 @@ module ct_job #(
       FeNone: desc_ask = (start && state_q == StIdle) || (state_q == StDesc && state_d == StDesc) ||
                          (state_q == StDrain && state_d == StDrain && !meta_q && !own_q && !wait_q && !lost_q && ring_more && ring_ok && (cpl_ready || !batch_on_i) &&
                           !hold_i);
-      FeDesc: prog_ask = first_beat_q && !asked_q && !ncmds_bad_q && !wait_q;
+      // Not before it is known whether the job runs: else what is wrong with its program would come first.
+      FeDesc: prog_ask = desc_beat && (beat_q == 3'd1) && !asked_q && !ncmds_bad_q && !flags_bad && !(own_q && flags[1] && ring_bad_q) && !wait_q;
       FeHave: prog_ask = !wait_q && !bad_desc && (own_q ? active : (!lost_q && (state_q == StDrain || state_q == StIdle)));
       default: ;
     endcase
@@ -488,10 +493,9 @@ module ct_job #(
     end
     if (desc_beat && beat_q == 3'd1) begin
       next_limit_q <= desc_data[32*(ct_pkg::DescWatchdog-4) +: 32];
-      // (A batch is nobody's continuation.)
-      flags_bad_q  <= (desc_data[32*(ct_pkg::DescFlags-4)+2 +: 30] != '0) || (desc_data[32*(ct_pkg::DescFlags-4)+1] && fe_batch);
-      overlap_q    <= desc_data[32*(ct_pkg::DescFlags-4)] && !desc_data[32*(ct_pkg::DescFlags-4)+1];
-      chain_q      <= desc_data[32*(ct_pkg::DescFlags-4)+1];
+      flags_bad_q  <= flags_bad;
+      overlap_q    <= flags[0] && !flags[1];
+      chain_q      <= flags[1];
     end
   end
 

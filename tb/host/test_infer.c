@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forward passes of all shapes: 1..16 layers, widths of 1..65,536, rows 1..16 and batches, windows
- * from small to large. Nothing is skipped: where a window is refused, the sentence names one that
- * is enough. All programs are race-free, and compute to the byte what plain C over the numeric
+ * from small to large. Nothing is skipped, and nothing refused by the builder that models ask;
+ * where the one that keeps activations in the window refuses one, the sentence names one that is
+ * enough. All programs are race-free, and compute to the byte what plain C over the numeric
  * contract does.
  */
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_infer_spilled.h"
 #include "ct_infer_wide.h"
 #include "ct_num.h"
 #include "ct_prog.h"
@@ -24,7 +26,11 @@ struct shape {
   struct ct_mlp net;
   uint32_t rows, window; /* rows: CT_INFER_BATCH too */
   maker *make;
+  uint64_t work; /* units of workspace that the program takes */
 };
+
+/* The least window of any network. */
+enum { WORDS_OF_ROW = 16, WORDS_OF_TILE = 84 };
 
 /* ---- Drawing ------------------------------------------------------------------------------- */
 
@@ -49,23 +55,34 @@ static struct ct_mlp draw_net(ct_rng *rng) {
   return net;
 }
 
+static uint32_t least_window(uint32_t rows) {
+  const uint32_t words = (rows ? rows : ROWS) * WORDS_OF_ROW;
+  return words < WORDS_OF_TILE ? WORDS_OF_TILE : words;
+}
+
 static struct shape draw_shape(ct_rng *rng) {
-  return (struct shape){.net = draw_net(rng),
-                        .rows = 1 + ct_rng_below(rng, ROWS),
-                        .window = 64 + draw_log(rng, 32768),
-                        .make = ct_rng_below(rng, 2) ? ct_prog_infer : ct_infer_wide};
+  static maker *const makers[] = {ct_prog_infer, ct_infer_wide, ct_infer_spilled};
+  struct shape s = {.net = draw_net(rng),
+                    .rows = 1 + ct_rng_below(rng, ROWS),
+                    .make = makers[ct_rng_below(rng, 3)]};
+  s.window = least_window(s.rows) + draw_log(rng, 32768) - 1;
+  return s;
 }
 
 static void print_shape(const struct shape *s) {
-  print_message("%s, %u rows, window %u:", s->make == ct_infer_wide ? "wide" : "any", s->rows,
-                s->window);
+  print_message("%s, %u rows, window %u:",
+                s->make == ct_infer_wide      ? "wide"
+                : s->make == ct_infer_spilled ? "spilled"
+                                              : "any",
+                s->rows, s->window);
   for (uint32_t l = 0; l <= s->net.layers; ++l)
     print_message(" %u", s->net.width[l]);
   print_message("\n");
 }
 
-/* A refusal says how large a window it takes: for what has to lie there, and in a window as large
- * as that perhaps once more, for few enough commands. */
+/* A refusal of ct_infer_wide() says how large a window it takes: for what has to lie there, and in
+ * a window as large as that perhaps once more, for few enough commands. The others refuse nothing.
+ */
 static struct ct_code make(struct shape *s) {
   static const char phrase[] = "a window of ";
   char why[256] = "";
@@ -73,12 +90,12 @@ static struct ct_code make(struct shape *s) {
   struct ct_code code = {NULL, 0};
   for (int refusals = 0;; ++refusals) {
     const struct ct_infer shape = {
-        .net = &s->net, .rows = s->rows, .spm_words = s->window, .used = &used};
+        .net = &s->net, .rows = s->rows, .spm_words = s->window, .used = &used, .work = &s->work};
     const int err = s->make(&shape, &code, &(struct ct_why){why, sizeof why});
     if (!err) break;
     const char *at = strstr(why, phrase);
     const uint32_t words = at ? (uint32_t)strtoul(at + sizeof phrase - 1, NULL, 10) : 0;
-    if (err != CT_ERR_NO_SPACE || refusals == 2 || words <= s->window) {
+    if (err != CT_ERR_NO_SPACE || refusals == 2 || words <= s->window || s->make != ct_infer_wide) {
       print_shape(s);
       fail_msg("%s", why);
     }
@@ -91,15 +108,16 @@ static struct ct_code make(struct shape *s) {
 /* ---- Where things are ---------------------------------------------------------------------- */
 
 struct where {
-  uint32_t row_units, answer, image, rows, out, all; /* units */
+  uint32_t row_units, answer, image, rows, out, work, all; /* units */
 };
 
-static struct where where_of(const struct ct_mlp *net) {
+static struct where where_of(const struct ct_mlp *net, uint64_t work) {
   struct where w = {.row_units = (uint32_t)(ct_pack_row_size(net->width[0]) / UNIT),
                     .answer = (net->width[net->layers] + 3) / 4};
   w.rows = ct_mlp_image_units(net);
   w.out = w.rows + ROWS * w.row_units;
-  w.all = w.out + ROWS * w.answer;
+  w.work = w.out + ROWS * w.answer;
+  w.all = w.work + (uint32_t)work;
   return w;
 }
 
@@ -108,7 +126,7 @@ static struct where where_of(const struct ct_mlp *net) {
 static void check_races(const struct shape *s, const struct ct_code *code, unsigned depth,
                         uint32_t batch) {
   char why[256];
-  const struct where w = where_of(&s->net);
+  const struct where w = where_of(&s->net, s->work);
   struct ct_racecheck check = {.cmds = code->cmd,
                                .count = code->count,
                                .args = {w.image, w.out},
@@ -122,12 +140,14 @@ static void check_races(const struct shape *s, const struct ct_code *code, unsig
     check.output[r] = w.out + 7 * r % ROWS * w.answer;
     if (!batch && r < s->rows) check.args[CT_INFER_ROW - 1 + r] = w.rows + r * w.row_units;
   }
+  check.args[ct_infer_work(s->rows) - 1] = w.work;
   struct ct_racecheck_stats stats;
   if (!ct_racecheck(&check, &stats, why, sizeof why)) {
     print_shape(s);
     fail_msg("depth %u, batch of %u: %s", depth, batch, why);
   }
-  assert_int_equal(stats.st_beats, (batch ? batch : s->rows) * w.answer);
+  const uint64_t answers = (batch ? batch : s->rows) * w.answer;
+  assert_in_range(stats.st_beats, answers, s->work ? UINT64_MAX : answers);
 }
 
 /* ---- The contract in plain C --------------------------------------------------------------- */
@@ -257,6 +277,7 @@ static uint64_t run(ct_device *dev, const struct ct_code *code, const struct whe
   job.args[CT_INFER_OUT - 1] = base + w->out;
   for (uint32_t r = 0; r < rows; ++r)
     job.args[CT_INFER_ROW - 1 + r] = base + w->rows + r * w->row_units;
+  job.args[ct_infer_work(rows) - 1] = base + w->work;
   assert_int_equal(ct_submit(dev, CT_INFERENCE, &job, &tag), CT_OK);
   assert_int_equal(ct_wait(dev, tag, &event, CT_FOREVER), CT_OK);
   ct_program_free(program);
@@ -270,7 +291,7 @@ static uint64_t check_bytes(const char *transport, const struct shape *s,
   ct_device *dev;
   uint64_t at;
   uint32_t spm = 128;
-  const struct where w = where_of(&s->net);
+  const struct where w = where_of(&s->net, s->work);
   const size_t size = (size_t)w.all * UNIT, pitch = (size_t)w.answer * 4;
   uint8_t *memory = calloc(1, size);
   while (spm / 2 < s->window)
@@ -309,6 +330,7 @@ static void run_random(const char *transport, int cases, uint64_t stream) {
     check_bytes(transport, &s, &code, &rng);
     free(code.cmd);
     s.rows = CT_INFER_BATCH;
+    if (s.window < least_window(s.rows)) s.window = least_window(s.rows);
     code = make(&s);
     check_races(&s, &code, 1 + ct_rng_below(&rng, 16), 1 + ct_rng_below(&rng, ROWS));
     free(code.cmd);
@@ -364,6 +386,12 @@ static void test_deep_networks(void **state) {
     check_races(&s, &code, 1 + ct_rng_below(&rng, 16),
                 s.rows == CT_INFER_BATCH ? 1 + ct_rng_below(&rng, ROWS) : 0);
     free(code.cmd);
+    s.window = least_window(s.rows) + ct_rng_below(&rng, 400);
+    s.make = ct_rng_below(&rng, 2) ? ct_infer_spilled : ct_prog_infer;
+    code = make(&s);
+    check_races(&s, &code, 1 + ct_rng_below(&rng, 16),
+                s.rows == CT_INFER_BATCH ? 1 + ct_rng_below(&rng, ROWS) : 0);
+    free(code.cmd);
   }
   print_message("%zu commands at most\n", most);
 }
@@ -371,11 +399,13 @@ static void test_deep_networks(void **state) {
 /* On the simulated core, in little room and with a memory that stalls. */
 static void test_on_the_simulated_core(void **state) {
   (void)state;
-  static const struct shape shapes[] = {{{3, {64, 128, 64, 10}}, 1, 1024, ct_infer_wide},
-                                        {{3, {64, 128, 64, 10}}, 16, 4096, ct_infer_wide},
-                                        {{2, {100, 270, 33}}, 5, 1100, ct_infer_wide},
-                                        {{4, {17, 600, 3, 50, 130}}, 16, 12000, ct_infer_wide},
-                                        {{2, {1100, 20, 70}}, 2, 300, ct_infer_wide}};
+  static const struct shape shapes[] = {{{3, {64, 128, 64, 10}}, 1, 1024, ct_infer_wide, 0},
+                                        {{3, {64, 128, 64, 10}}, 16, 4096, ct_infer_wide, 0},
+                                        {{2, {100, 270, 33}}, 5, 1100, ct_infer_wide, 0},
+                                        {{4, {17, 600, 3, 50, 130}}, 16, 12000, ct_infer_wide, 0},
+                                        {{2, {1100, 20, 70}}, 2, 300, ct_infer_wide, 0},
+                                        {{3, {100, 270, 150, 33}}, 16, 400, ct_infer_spilled, 0},
+                                        {{2, {1100, 20, 70}}, 5, 2000, ct_infer_spilled, 0}};
   ct_rng rng = ct_rng_make(3);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     struct shape s = shapes[i];
@@ -393,23 +423,26 @@ static float *draw_floats(ct_rng *rng, size_t n) {
   return x;
 }
 
-/* Where 16 rows of the activations have no room, ct_model_infer() takes fewer at a time. */
+/* Where 16 rows of the activations have no room, they go through device memory; where a window has
+ * no room for a row of 16 blocks of each, ct_model_infer() takes fewer at a time. */
 static void test_rows_that_do_not_fit_together(void **state) {
   (void)state;
   enum { N = 21, IN = 40, HIDDEN = 3000, OUT = 5 };
   static const uint32_t width[] = {IN, HIDDEN, OUT};
   ct_rng rng = ct_rng_make(5);
-  ct_device *dev[2];
-  float *x = draw_floats(&rng, (size_t)N * IN), y[2][N * OUT];
-  for (int i = 0; i < 2; ++i) {
+  static const char *const uri[] = {"emu:", "emu:spm=2048", "emu:spm=256"};
+  ct_device *dev[3];
+  float *x = draw_floats(&rng, (size_t)N * IN), y[3][N * OUT];
+  for (int i = 0; i < 3; ++i) {
     ct_model *m;
-    assert_int_equal(ct_open(i ? "emu:" : "emu:spm=2048", &dev[i]), CT_OK);
+    assert_int_equal(ct_open(uri[i], &dev[i]), CT_OK);
     assert_int_equal(ct_model_create(dev[i], width, 2, 9, &m), CT_OK);
     if (ct_model_infer(m, NULL, x, N, y[i])) fail_msg("%s", ct_last_error(dev[i]));
     ct_model_free(m);
     ct_close(dev[i]);
   }
-  ct_assert_same("answers", y[0], y[1], sizeof y[0]);
+  ct_assert_same("answers", y[1], y[0], sizeof y[0]);
+  ct_assert_same("answers", y[2], y[0], sizeof y[0]);
   free(x);
 }
 
@@ -504,31 +537,80 @@ static void test_batches(void **state) {
   check_batches("sim:stall=10,seed=7", 32768);
 }
 
-/* Smaller batches find room where those of 16 rows have none. */
-static void test_a_server_of_small_batches(void **state) {
+/* Batches whose activations have no room go through device memory, and smaller ones find room. */
+static void test_servers_of_wide_networks(void **state) {
   (void)state;
-  enum { IN = 40, HIDDEN = 6000, OUT = 5, N = 12, MOST = 4 };
+  enum { IN = 40, HIDDEN = 6000, OUT = 5, N = 40 };
   static const uint32_t width[] = {IN, HIDDEN, OUT};
-  struct ct_serving serving = {.batching = CT_BATCHING_FIXED, .max_wait = 2000};
   ct_rng rng = ct_rng_make(6);
   ct_device *dev;
   ct_model *m;
-  ct_weights *weights;
-  ct_server *server;
   float *x = draw_floats(&rng, (size_t)N * IN), want[N * OUT], got[N * OUT];
   assert_int_equal(ct_open("emu:spm=4096", &dev), CT_OK);
   assert_int_equal(ct_model_create(dev, width, 2, 9, &m), CT_OK);
-  assert_int_equal(ct_model_infer(m, NULL, x, N, want), CT_OK);
-  assert_int_equal(ct_model_publish(m, &weights), CT_OK);
-  assert_int_equal(ct_server_create(m, weights, &serving, &server), CT_ERR_NO_SPACE);
-  assert_non_null(strstr(ct_last_error(dev), "the activations of 16 rows"));
-  ct_weights_free(weights);
-  serving.max_batch = MOST;
-  assert_in_range(serve_all(dev, m, &serving, x, N, got), 1, MOST);
-  ct_assert_same("answers", got, want, sizeof got);
+  for (size_t i = 0; i < N; ++i) /* one by one: in the scratchpad */
+    assert_int_equal(ct_model_infer(m, NULL, x + i * IN, 1, want + i * OUT), CT_OK);
+  for (uint32_t most = 4; most <= ROWS; most *= 4) {
+    const struct ct_serving serving = {
+        .batching = CT_BATCHING_FIXED, .max_wait = 2000, .max_batch = most};
+    assert_in_range(serve_all(dev, m, &serving, x, N, got), 1, most);
+    ct_assert_same("answers", got, want, sizeof got);
+  }
   free(x);
   ct_model_free(m);
   ct_close(dev);
+}
+
+/* Many requests of many rows under way in both queues, each queue with a workspace of its own. */
+static void check_in_flight(const char *uri, const uint32_t *width, size_t layers,
+                            size_t requests) {
+  ct_rng rng = ct_rng_make(8);
+  const size_t in = width[0], out = width[layers], n = requests * ROWS;
+  ct_device *dev;
+  ct_model *m;
+  ct_rows *rows;
+  ct_answers *answers;
+  struct ct_event e;
+  float *x = draw_floats(&rng, n * in), *want = calloc(n * out, 4), *got = calloc(n * out, 4);
+  assert_int_equal(ct_open("emu:spm=524288", &dev), CT_OK);
+  assert_int_equal(ct_model_create(dev, width, layers, 9, &m), CT_OK);
+  assert_int_equal(ct_model_infer(m, NULL, x, n, want), CT_OK);
+  ct_close(dev);
+  ct_model_free(m);
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  assert_int_equal(ct_model_create(dev, width, layers, 9, &m), CT_OK);
+  assert_int_equal(ct_rows_create(m, n, &rows), CT_OK);
+  assert_int_equal(ct_answers_create(m, n, &answers), CT_OK);
+  assert_int_equal(ct_rows_write(rows, 0, n, x), CT_OK);
+  for (size_t i = 0; i < requests; ++i) {
+    const struct ct_request r = {.queue = i % 2 ? CT_TRAINING : CT_INFERENCE,
+                                 .rows = rows,
+                                 .answers = answers,
+                                 .row = i * ROWS,
+                                 .answer = i * ROWS,
+                                 .count = ROWS};
+    if (ct_model_infer_submit(m, &r, NULL)) fail_msg("%s", ct_last_error(dev));
+  }
+  for (size_t i = 0; i < requests; ++i) {
+    assert_int_equal(ct_reap(dev, &e, CT_FOREVER), CT_OK);
+    assert_int_equal(e.error, CT_OK);
+  }
+  assert_int_equal(ct_answers_read(answers, 0, n, got), CT_OK);
+  ct_assert_same("answers", got, want, n * out * sizeof *got);
+  ct_answers_free(answers);
+  ct_rows_free(rows);
+  ct_model_free(m);
+  ct_close(dev);
+  free(x);
+  free(want);
+  free(got);
+}
+
+static void test_many_in_flight(void **state) {
+  (void)state;
+  static const uint32_t small[] = {40, 3000, 2000, 35}, large[] = {20, 33000, 9};
+  check_in_flight("emu:spm=2048", small, 3, 9);
+  check_in_flight("sim:", large, 2, 4);
 }
 
 int main(void) {
@@ -538,6 +620,7 @@ int main(void) {
                                      cmocka_unit_test(test_on_the_simulated_core),
                                      cmocka_unit_test(test_rows_that_do_not_fit_together),
                                      cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_a_server_of_small_batches)};
+                                     cmocka_unit_test(test_servers_of_wide_networks),
+                                     cmocka_unit_test(test_many_in_flight)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

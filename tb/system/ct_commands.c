@@ -14,7 +14,9 @@ enum {
   BATCH = 8,          /* random jobs at a time, */
   SERVED = 3,         /* beside jobs of inference */
   KNOWN = 12,         /* different programs for them */
-  PROOF = 64,         /* batches between proofs that training works */
+  PROOF = 16,         /* batches between proofs that training works */
+  POLICIES = 8,       /* values of POLICY's field, those that mean another one included */
+  SURE = 200,         /* cycles within which no watchdog comes before a descriptor is judged */
   ALL_SPM = 0x280000, /* in inference's memory: all of the scratchpad as records */
   RECORD = 272,
   CTX_BYTES = CT_RIG_CTX_BYTES,
@@ -29,6 +31,9 @@ struct bench {
   struct ct_fuzz fuzz;
   struct ct_gen_prog known[KNOWN], work[2], setup_known, random[BATCH];
   struct ct_gen_prog first, last, right; /* of a context: setup, dump, work between them */
+  struct ct_rig_job job[BATCH];          /* of training; */
+  uint32_t before;                       /* how the one before them ended */
+  bool cancels;                          /* the host cancels some */
   uint32_t tag, spm_words;
   uint8_t *bytes[2]; /* room for a context's memory */
 };
@@ -48,7 +53,8 @@ static void read_memory(struct bench *b, unsigned device, uint64_t addr, void *t
 
 static void submit(struct bench *b, unsigned device, unsigned ctx, const struct ct_gen_prog *prog,
                    uint32_t tag) {
-  const struct ct_rig_job job = {.prog = prog, .tag = tag, .version = ~tag};
+  const uint32_t flags = (tag % 2 ? CT_FLAG_CHAIN : 0) | (prog->overlap ? CT_FLAG_OVERLAP : 0);
+  const struct ct_rig_job job = {.prog = prog, .tag = tag, .version = ~tag, .flags = flags};
   ct_rig_submit(&b->pair.rig[device], ctx, &job);
 }
 
@@ -74,10 +80,12 @@ static void prove_training(struct bench *b) {
   ct_gen_random(&b->rng, &b->right, 80, in, out);
   ct_gen_dump(&b->last, out);
   ct_pair_cwrite(&b->pair, TRAINING, CT_CREG_WATCHDOG, 0);
+  b->tag |= 1; /* the setup continues nothing */
   run_right(b, TRAINING, &b->first, "a right job of training (setup)");
   run_right(b, TRAINING, &b->right, "a right job of training");
   run_right(b, TRAINING, &b->last, "a right job of training (dump)");
   check(b, ct_same_out(&b->pair, TRAINING, "proof"), "the bytes of a right job of training");
+  b->before = CT_DEV_OK;
   ++b->result->right_jobs;
 }
 
@@ -162,10 +170,43 @@ static void submit_random(struct bench *b) {
   ct_rig_cwrite(&b->pair.rig[0], TRAINING, CT_CREG_WATCHDOG, limit);
   for (unsigned i = 0; i < BATCH; ++i) {
     struct ct_gen_prog *p = &b->random[i];
+    struct ct_rig_job *job = &b->job[i];
     ++b->result->kind[ct_fuzz_next(&b->fuzz, p)];
     b->result->submitted += p->count;
-    submit(b, 0, TRAINING, p, b->tag + i);
+    *job = (struct ct_rig_job){.prog = p, .tag = b->tag + i, .version = ~(b->tag + i)};
+    ct_fuzz_descriptor(&b->fuzz, job);
+    ct_rig_submit(&b->pair.rig[0], TRAINING, job);
   }
+}
+
+/* How the units are shared: any value of any of the registers, the policies in turn. */
+static void share(struct bench *b) {
+  const uint32_t policy = b->result->policies++ % POLICIES;
+  const uint32_t floor = ct_rng_percent(&b->rng, 40) ? 0 : ct_rng_below(&b->rng, 256);
+  const uint32_t rest = ct_rng_percent(&b->rng, 10) ? ct_rng_below(&b->rng, 1u << 28) << 3 : 0;
+  ct_pair_write(&b->pair, CT_REG_POLICY, policy | rest);
+  ct_pair_write(&b->pair, CT_REG_FLOOR, floor | rest << 5);
+  ct_pair_write(&b->pair, CT_REG_TRAIN_CAP, ct_rng_below(&b->rng, 16) | rest);
+  for (uint32_t at = CT_REG_POLICY; at <= CT_REG_TRAIN_CAP; at += 4) {
+    if (at != CT_REG_POLICY && at != CT_REG_FLOOR && at != CT_REG_TRAIN_CAP) continue;
+    check(b, ct_rig_read(&b->pair.rig[0], at) == ct_rig_read(&b->pair.rig[1], at),
+          "what POLICY, FLOOR or TRAIN_CAP reads");
+  }
+}
+
+/* Meanwhile the host may share the units otherwise, and cancel this or that job. */
+static void meddle(struct bench *b) {
+  struct ct_rig *core = &b->pair.rig[0];
+  b->cancels = ct_rng_percent(&b->rng, 40);
+  for (unsigned n = b->cancels ? 1 + ct_rng_below(&b->rng, 4) : 0; n > 0; --n) {
+    const uint32_t job = core->tail[TRAINING] - ct_rng_below(&b->rng, BATCH + 2);
+    ct_rig_pass(core, ct_rng_below(&b->rng, 1500));
+    ct_rig_cwrite(core, TRAINING, CT_CREG_CONTROL,
+                  ct_rng_percent(&b->rng, 70) ? (job & 0xffff) << 16 | 6 : 2);
+  }
+  if (!ct_rng_percent(&b->rng, 40)) return;
+  ct_rig_pass(core, ct_rng_below(&b->rng, 2000));
+  share(b);
 }
 
 /* All of training's memory but what it may write; then again, to see that nothing has changed. */
@@ -175,9 +216,27 @@ static void read_forbidden(struct bench *b, uint8_t *to) {
   read_memory(b, 0, ct_rig_addr(TRAINING, after), to + CT_RIG_OUT, CTX_BYTES - after);
 }
 
+/* What the descriptor says of a job's end, whatever its program is. */
+static bool right_code(const struct bench *b, const struct ct_rig_job *job, uint32_t code) {
+  const bool bad = job->ncmds > CT_PROG_MAX || job->flags & ~(CT_FLAG_OVERLAP | CT_FLAG_CHAIN);
+  const bool skipped = job->flags & CT_FLAG_CHAIN && b->before != CT_DEV_OK;
+  if (b->cancels && code == CT_DEV_CANCELLED) return true;
+  if (job->watchdog && job->watchdog < SURE && code == CT_DEV_WATCHDOG) return true;
+  if (bad) return code == CT_DEV_DESCRIPTOR;
+  return code != CT_DEV_DESCRIPTOR && (code == CT_DEV_SKIPPED) == skipped;
+}
+
 static void reap_random(struct bench *b) {
   for (unsigned i = 0; i < BATCH; ++i) {
     const struct ct_rig_cpl cpl = ct_rig_reap(&b->pair.rig[0], TRAINING, LIMIT);
+    const bool right = right_code(b, &b->job[i], cpl.code);
+    check(b, right, "how a job of training ended");
+    if (!right)
+      printf("    job %u: %s behind %s; flags 0x%" PRIx32 ", %" PRIu32
+             " commands, watchdog %" PRIu32 "%s\n",
+             i, ct_dev_name(cpl.code), ct_dev_name(b->before), b->job[i].flags, b->job[i].ncmds,
+             b->job[i].watchdog, b->cancels ? ", cancels" : "");
+    b->before = cpl.code;
     check(b, cpl.tag == b->tag + i && cpl.version == ~cpl.tag && cpl.code < CT_COMMANDS_CODES,
           "a completion of training");
     ++b->result->code[cpl.code % CT_COMMANDS_CODES];
@@ -191,6 +250,7 @@ static void serve(struct bench *b, struct ct_rig_cpl cpl[2][SERVED], unsigned de
     submit(b, device, INFERENCE, jobs[i], b->tag + i);
   ct_rig_ring(&b->pair.rig[device], INFERENCE);
   if (!device) ct_rig_ring(&b->pair.rig[device], TRAINING);
+  if (!device) meddle(b);
   for (unsigned i = 0; i < SERVED; ++i)
     cpl[device][i] = ct_rig_reap(&b->pair.rig[device], INFERENCE, LIMIT);
 }
@@ -201,6 +261,7 @@ static void batch(struct bench *b) {
   struct ct_rig_cpl cpl[2][SERVED];
   b->tag += BATCH;
   choose_known(b, jobs);
+  share(b);
   submit_random(b);
   read_forbidden(b, b->bytes[0]);
   serve(b, cpl, 0, jobs);
@@ -261,7 +322,6 @@ void ct_commands_run(const struct ct_commands *setup, struct ct_commands_result 
     batch(b);
     r->dispatched += ct_rig_counter(core, TRAINING, CT_CNT_CMDS) - before;
     if (n % PROOF == 0) {
-      ct_pair_write(&b->pair, CT_REG_POLICY, ct_rng_below(&b->rng, 4));
       prove_training(b);
       check_inference(b);
     }

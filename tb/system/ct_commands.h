@@ -9,7 +9,11 @@
  *   - at the end all of the scratchpad outside training's window is as the emulator has it, and so
  *     are inference's ACC and tile registers;
  *   - every job of training completes, whatever it was, and now and then and at the end that
- * context does a right job right.
+ * context does a right job right;
+ *   - a job whose descriptor is bad, or which continues one that failed, ends with that code.
+ *
+ * Policy, floor and training's bursts are drawn, also while all that works, over all that the
+ * registers take; now and then the host cancels jobs of training.
  */
 #ifndef CT_COMMANDS_H
 #define CT_COMMANDS_H
@@ -17,7 +21,7 @@
 #include "ct_fuzz.h"
 #include "ct_pair.h"
 
-enum { CT_COMMANDS_CODES = 16 };
+enum { CT_COMMANDS_CODES = 24 };
 
 struct ct_commands {
   const struct ct_core *core;
@@ -34,6 +38,7 @@ struct ct_commands_result {
       code[CT_COMMANDS_CODES]; /* random jobs: what they were, how they ended */
   unsigned long right_jobs;    /* training's proofs that it still works, of three jobs each */
   unsigned long wrong;         /* checks that failed */
+  unsigned policies;           /* drawn, each of the eight values in turn */
   uint64_t cycles;
 };
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "ct_rig.h"
-
 /* ---- Values -------------------------------------------------------------------------------- */
 
 static uint32_t below(struct ct_fuzz *f, uint32_t bound) {
@@ -175,6 +173,17 @@ enum ct_fuzz_kind ct_fuzz_next(struct ct_fuzz *f, struct ct_gen_prog *p) {
       p->cmds[p->count] = kind == CT_FUZZ_RAW ? raw(f) : command(f, any_op(f, false), false);
   }
   return kind;
+}
+
+void ct_fuzz_descriptor(struct ct_fuzz *f, struct ct_rig_job *job) {
+  if (percent(f, 30)) job->flags |= CT_FLAG_OVERLAP;
+  if (percent(f, 30)) job->flags |= CT_FLAG_CHAIN;
+  if (percent(f, 4)) job->flags |= UINT32_C(4) << below(f, 30);
+  if (percent(f, 4)) job->ncmds = 1 + below(f, CT_PROG_MAX);
+  if (percent(f, 4)) job->ncmds = CT_PROG_MAX + 1 + (bits(f, 32) >> below(f, 32)) / 2;
+  if (percent(f, 4)) job->prog_unit = dram(f, CT_OP_LD);
+  if (percent(f, 2)) job->prog_unit = f->in + (CT_RIG_CTX_BYTES - CT_RIG_IN) / 16 - below(f, 40);
+  if (percent(f, 8)) job->watchdog = 1 + below(f, percent(f, 50) ? 100 : 6000);
 }
 
 void ct_fuzz_init(struct ct_fuzz *f, uint64_t stream, unsigned ctx) {

@@ -6,7 +6,7 @@
 #ifndef CT_FUZZ_H
 #define CT_FUZZ_H
 
-#include "ct_gen.h"
+#include "ct_rig.h"
 
 enum ct_fuzz_kind {
   CT_FUZZ_RAW,    /* 256 random bits each */
@@ -28,5 +28,9 @@ void ct_fuzz_init(struct ct_fuzz *fuzz, uint64_t stream, unsigned ctx);
 
 /* The next program, of a random kind and length. */
 enum ct_fuzz_kind ct_fuzz_next(struct ct_fuzz *fuzz, struct ct_gen_prog *prog);
+
+/* What the job's descriptor says besides: flags, reserved ones now and then, and sometimes a
+ * length, a place of the program or a time limit that is not the program's. */
+void ct_fuzz_descriptor(struct ct_fuzz *fuzz, struct ct_rig_job *job);
 
 #endif

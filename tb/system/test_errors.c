@@ -839,6 +839,23 @@ static void bad_descriptors(struct bench *b) {
     expect(b, b->victim, "what a bad descriptor began", CT_DEV_SKIPPED, 0);
   }
   check_recovery(b, "bad descriptors");
+
+  /* The descriptor is judged first, even if its program lies where nothing may be read. */
+  const uint32_t limit = ct_rig_unit(b->victim, 0) + CT_RIG_CTX_BYTES / 16;
+  for (unsigned i = 0; i < 24; ++i) {
+    const uint32_t unit = limit + 7 - i; /* the last ones leave the window on their way */
+    const struct ct_rig_job bad = {.prog = p, .tag = ++b->tag, .flags = 8, .prog_unit = unit};
+    const struct ct_rig_job next = {
+        .prog = p, .tag = ++b->tag, .flags = CT_FLAG_CHAIN, .prog_unit = unit, .ncmds = 60};
+    ct_pair_submit(&b->pair, b->victim, &bad);
+    if (i % 2) ct_pair_ring(&b->pair, b->victim);
+    if (i % 2) expect(b, b->victim, "bad flags", CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
+    ct_pair_submit(&b->pair, b->victim, &next);
+    ct_pair_ring(&b->pair, b->victim);
+    if (i % 2 == 0) expect(b, b->victim, "bad flags", CT_DEV_DESCRIPTOR, CT_DESC_FLAGS);
+    expect(b, b->victim, "what bad flags began", CT_DEV_SKIPPED, 0);
+  }
+  check_recovery(b, "descriptors of programs out of reach");
   test_free(p);
 }
 

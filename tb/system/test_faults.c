@@ -54,6 +54,9 @@ static void random_commands(void **state) {
   printf("%.1f s\n", seconds() - start);
   assert_int_equal(r.wrong, 0);
   assert_true(r.submitted >= setup.count && r.dispatched >= setup.count);
+  if (setup.count < 5000) return;
+  assert_true(r.policies >= 8 && r.code[CT_DEV_SKIPPED] > 3 && r.code[CT_DEV_DESCRIPTOR] > 0);
+  assert_true(r.code[CT_DEV_CANCELLED] > 0);
 }
 
 int main(void) {

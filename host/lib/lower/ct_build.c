@@ -97,7 +97,9 @@ void ct_build_cmd(struct ct_build *b, uint32_t op, const struct ct_field_value *
 /* ---- Encoding ------------------------------------------------------------------------------ */
 
 /* An address register: it starts at register base and moves by stride[l] in each pass of a loop at
- * level l (0 outermost) in which it is used; after an inner loop it is set back. */
+ * level l (0 outermost) in which it is used; after an inner loop it is set back. Where there are no
+ * registers left and base has one user in the loop, it is base itself, set back behind all loops.
+ */
 struct reg {
   unsigned number, base, levels;
   int32_t stride[CT_NUM_LOOPS];
@@ -111,8 +113,9 @@ struct encoder {
   struct reg reg[CT_NUM_REGS];
   unsigned regs;
   unsigned level;
-  bool full;     /* out of registers */
-  uint32_t used; /* set of register indices met by find_registers() */
+  bool full;                  /* out of registers */
+  const struct ct_node *loop; /* the outermost one */
+  uint32_t used;              /* set of register indices met by find_registers() */
 };
 
 static void emit(struct encoder *e, const struct ct_cmd *cmd) {
@@ -124,6 +127,18 @@ static void emit_op(struct encoder *e, uint32_t op) {
   struct ct_cmd cmd = {{0}};
   CT_PUT(&cmd, ALL_OP, op);
   emit(e, &cmd);
+}
+
+/* Address fields in the outermost loop that have this register. */
+static unsigned users_of(const struct encoder *e, unsigned base) {
+  unsigned users = 0;
+  for (uint32_t i = 1; i < e->loop->size; ++i) {
+    const struct ct_node *n = &e->loop[i];
+    const struct slots slots = slots_of(CT_GET(&n->cmd, ALL_OP));
+    for (unsigned s = 0; s < slots.n && !n->count; ++s)
+      users += ct_cmd_get(&n->cmd, slots.reg[s]) == base;
+  }
+  return users;
 }
 
 /* Index of the register for slot s of a node at the present level; -1: the slot does not move. */
@@ -142,9 +157,12 @@ static int reg_for(struct encoder *e, const struct ct_node *n, unsigned s, unsig
   }
   want.number = CT_NUM_REGS - 1 - e->regs;
   if (e->batch && want.number <= CT_BATCH_REG) --want.number;
-  if (want.number <= e->args) {
-    e->full = true;
-    return -1;
+  if (want.number <= e->args || e->regs + 1 == CT_NUM_REGS) {
+    if (base == 0 || e->regs + 1 == CT_NUM_REGS || users_of(e, base) != 1) {
+      e->full = true;
+      return -1;
+    }
+    want.number = base;
   }
   e->reg[e->regs] = want;
   return (int)e->regs++;
@@ -220,12 +238,22 @@ static void start_registers(struct encoder *e) {
   flush_updates(e, &u);
 }
 
+static uint32_t in_place(const struct encoder *e) {
+  uint32_t set = 0;
+  for (unsigned i = 0; i < e->regs; ++i)
+    if (e->reg[i].number == e->reg[i].base) set |= UINT32_C(1) << i;
+  return set;
+}
+
 static void encode(struct encoder *e, const struct ct_node *n, size_t nodes);
 
 static void encode_loop(struct encoder *e, const struct ct_node *n) {
   struct ct_cmd cmd = {{0}};
   const unsigned level = e->level++;
-  if (level == 0) e->regs = 0;
+  if (level == 0) {
+    e->regs = 0;
+    e->loop = n;
+  }
   e->used = 0;
   find_registers(e, n + 1, n->size - 1);
   const uint32_t used = e->used;
@@ -236,7 +264,7 @@ static void encode_loop(struct encoder *e, const struct ct_node *n) {
   encode(e, n + 1, n->size - 1);
   move_registers(e, used, level, 1);
   emit_op(e, CT_OP_ENDL);
-  if (level) move_registers(e, used, level, -(int64_t)n->count);
+  move_registers(e, level ? used : used & in_place(e), level, -(int64_t)n->count);
   --e->level;
 }
 

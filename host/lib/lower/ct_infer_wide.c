@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_infer_spilled.h"
 #include "ct_infer_wide.h"
 #include "ct_lower.h"
 
@@ -584,9 +585,17 @@ uint32_t ct_infer_pinned(const struct ct_mlp *net) {
          ct_mlp_tile(net, net->layers) * CT_TILE;
 }
 
+/* The last resort is slow, and never has too many commands. */
+static int write_loops(const struct ct_infer *shape, struct ct_code *code,
+                       const struct ct_why *why) {
+  const int err = ct_infer_wide(shape, code, why);
+  return err == CT_ERR_NO_SPACE && shape->work ? ct_infer_spilled(shape, code, why) : err;
+}
+
 /* A program for weights that are there has the form of the one that loads them. */
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
   *code = (struct ct_code){NULL, 0};
+  if (shape->work) *shape->work = 0;
   int err = ct_mlp_check(shape->net, why);
   if (!err && shape->rows > CT_INFER_ROWS_MAX)
     err =
@@ -594,7 +603,7 @@ int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const stru
   if (err) return err;
   err = write_flat(shape, false, code, why);
   if (err == CT_ERR_NO_SPACE && !shape->pinned && !shape->resident)
-    return ct_infer_wide(shape, code, why);
+    return write_loops(shape, code, why);
   if (err || !shape->resident) return err;
   free(code->cmd);
   return write_flat(shape, true, code, why);

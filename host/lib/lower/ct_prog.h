@@ -120,9 +120,12 @@ int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
  * CT_INFER_BATCH rows: the program of a batch, whatever its size. Each request's input is a row
  * vector, its output a row of logits; only r1 is an argument.
  *
- * No shape is refused for its number of commands. What has to lie in the window are the activations
- * of two layers that follow each other, of all rows; a refusal names the words. Weights, biases and
- * answers go through, except in the resident and pinned forms, which need room for all of them.
+ * No shape is refused for its number of commands, nor for its widths. Activations of two layers
+ * that follow each other lie in the window; where they do not fit there (or a deep network's
+ * program would be too long in what is left) they go through a workspace in device memory, which
+ * need not hold anything before. A window of 16 words for each row, and of 84, is enough; a refusal
+ * names the words. Weights, biases and answers go through, except in the resident and pinned forms,
+ * which need room for all of them.
  *
  * Pinned: weights and biases lie in ct_infer_pinned() words from pin_at on, which no other program
  * uses; the rest in the spm_words below. */
@@ -135,8 +138,17 @@ struct ct_infer {
   bool pinned;     /* they have a place of their own */
   uint32_t pin_at; /* at least spm_words */
   uint32_t *used;  /* where to note how many of the spm_words it uses; may be NULL */
+  /* Where to note how many units of workspace it takes; NULL: there is none, and what needs one is
+   * refused. */
+  uint64_t *work;
 };
 enum { CT_INFER_IMAGE = 1, CT_INFER_OUT, CT_INFER_ROW, CT_INFER_ROWS_MAX = 16 };
+enum { CT_INFER_LEAST = 256 }; /* words of a window that is enough for every network */
+
+/* The argument that is the workspace's address: the one behind all others. */
+static inline unsigned ct_infer_work(uint32_t rows) {
+  return rows == CT_INFER_BATCH ? CT_INFER_OUT : CT_INFER_ROW + rows;
+}
 uint32_t ct_infer_pinned(const struct ct_mlp *net);
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);
 

@@ -10,13 +10,24 @@
 static int infer_program(ct_model *m, size_t rows) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
-  const struct ct_infer shape = {
-      .net = &m->net, .rows = (uint32_t)rows, .spm_words = ct_window_words(m->dev)};
+  const struct ct_infer shape = {.net = &m->net,
+                                 .rows = (uint32_t)rows,
+                                 .spm_words = ct_window_words(m->dev),
+                                 .work = &m->infer_work[rows - 1]};
   struct ct_code code;
   if (m->infer[rows - 1]) return CT_OK;
   const int err = ct_prog_infer(&shape, &code, &why);
   if (err) return ct_fail(m->dev, err, "%s", text);
   return ct_code_load(m->dev, &code, &m->infer[rows - 1]);
+}
+
+/* Where jobs keep activations that have no room in the scratchpad. It takes as much for each number
+ * of rows, holds nothing from job to job, and jobs of a queue that use it run one after the other:
+ * so there is one for each queue, from the first such job on. */
+static int find_work(ct_model *m, enum ct_queue queue, size_t rows) {
+  const uint64_t units = m->infer_work[rows - 1];
+  if (!units || m->work[queue]) return CT_OK;
+  return ct_mem_alloc(m->dev, units * CT_UNIT, &m->work[queue]);
 }
 
 /* A request that is under way. */
@@ -47,7 +58,8 @@ static int check_request(ct_model *m, const struct ct_request *r, struct asked *
                       .use = r->queue == CT_TRAINING ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_READ};
   err = ct_request_check(m->dev, &m->net, r, a->count);
   if (!err) err = ct_weights_find(m, a->use, &a->request.weights);
-  return err ? err : infer_program(m, a->count);
+  if (!err) err = infer_program(m, a->count);
+  return err ? err : find_work(m, r->queue, a->count);
 }
 
 static struct ct_job infer_job(const ct_model *m, const struct asked *a) {
@@ -56,8 +68,10 @@ static struct ct_job infer_job(const ct_model *m, const struct asked *a) {
       .program = m->infer[a->count - 1], .version = r->weights->version, .user = r->user};
   job.args[CT_INFER_IMAGE - 1] = ct_units_of(r->weights->image);
   job.args[CT_INFER_OUT - 1] = ct_units_of(ct_request_answer(r));
+  const bool works = m->infer_work[a->count - 1] != 0;
   /* A request reads weights and its rows; the request before it writes answers. */
-  if (r->queue == CT_INFERENCE) job.flags = CT_JOB_OVERLAP;
+  if (r->queue == CT_INFERENCE && !works) job.flags = CT_JOB_OVERLAP;
+  if (works) job.args[ct_infer_work(a->count) - 1] = ct_units_of(m->work[r->queue]);
   for (uint32_t i = 0; i < a->count; ++i)
     job.args[CT_INFER_ROW - 1 + i] = ct_units_of(ct_request_row(r, i));
   return job;

@@ -102,9 +102,11 @@ struct ct_model {
   ct_weights *live;
   struct ct_numbers *numbers; /* as long as there is no state on the device; else NULL */
   struct ct_training training;
-  struct ct_plan *plan;                 /* of new steps; NULL: not prepared */
-  struct ct_plan *plans;                /* all that are there */
-  ct_program *infer[CT_INFER_ROWS_MAX]; /* by rows - 1; made when needed */
+  struct ct_plan *plan;                   /* of new steps; NULL: not prepared */
+  struct ct_plan *plans;                  /* all that are there */
+  ct_program *infer[CT_INFER_ROWS_MAX];   /* by rows - 1; made when needed */
+  uint64_t infer_work[CT_INFER_ROWS_MAX]; /* units of workspace that they take */
+  uint64_t work[CT_QUEUES];               /* its addresses; 0: not needed so far */
   ct_program *copy;
   uint32_t numbered;                        /* highest number that a version has had */
   const struct ct_model_follower *follower; /* NULL: requests for it come as jobs only */

@@ -36,7 +36,8 @@ static int write_descriptor(ct_server *s, const ct_weights *weights, bool kept) 
   desc[CT_DESC_NCMDS] = program->count;
   desc[CT_DESC_WATCHDOG] = s->how.watchdog;
   /* A batch reads an image and its rows; the job before it writes answers. */
-  desc[CT_DESC_FLAGS] = CT_JOB_OVERLAP;
+  desc[CT_DESC_FLAGS] = s->work ? 0 : CT_JOB_OVERLAP;
+  if (s->work) desc[CT_DESC_ARG0 + ct_infer_work(CT_INFER_BATCH) - 1] = ct_units_of(s->work);
   desc[CT_DESC_ARG0 + CT_INFER_IMAGE - 1] = ct_units_of(weights->image);
   int err = ct_server_write_words(s, 0, desc, CT_DESC_BYTES / 4);
   return err ? err : ct_reg_write(s->dev, CT_REG_MODEL_COMMIT, s->number);
@@ -144,6 +145,7 @@ static int make_program(ct_server *s, struct ct_infer *shape, ct_program **progr
 static bool try_pin(ct_server *s) {
   const uint32_t from = pinned_from(s->dev), words = ct_infer_pinned(&s->model->net);
   if (s->how.stream || words >= from || used_words(s->dev) > from - words) return false;
+  if (from - words < CT_INFER_LEAST) return false; /* another server may come */
   struct ct_infer shape = {.net = &s->model->net,
                            .rows = CT_INFER_BATCH,
                            .spm_words = from - words,
@@ -165,13 +167,16 @@ static bool try_pin(ct_server *s) {
 static int make_programs(ct_server *s) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
+  uint64_t units = 0;
   if (try_pin(s)) return CT_OK;
   struct ct_infer shape = {.net = &s->model->net,
                            .rows = CT_INFER_BATCH,
                            .batch_most = s->how.max_batch,
-                           .spm_words = pinned_from(s->dev)};
+                           .spm_words = pinned_from(s->dev),
+                           .work = &units};
   const int err = make_program(s, &shape, &s->program, &why);
-  return err && text[0] ? ct_fail(s->dev, err, "%s", text) : err;
+  if (err) return text[0] ? ct_fail(s->dev, err, "%s", text) : err;
+  return units ? ct_mem_alloc(s->dev, units * CT_UNIT, &s->work) : CT_OK;
 }
 
 int ct_server_saw(ct_server *s, uint64_t seq, const struct ct_event *event) {
@@ -329,6 +334,8 @@ static void give_back(ct_server *s) {
   let_go(s, true);
   ct_weights_drop(s->weights, CT_WEIGHTS_READ);
   ct_service_close(s);
+  if (s->work && s->dev->self) ct_heap_free(&s->dev->data, s->work);
+  s->work = 0;
   ct_program_free(s->program);
   ct_program_free(s->resident);
   if (q && q->server[s->number] == s) q->server[s->number] = NULL;

@@ -109,6 +109,7 @@ struct ct_server {
   unsigned number;            /* of the device's model */
   ct_program *program;        /* loads its weights */
   ct_program *resident;       /* finds them at pin_at; NULL: they cannot stay */
+  uint64_t work;              /* address of the batches' workspace; 0: they need none */
   uint32_t spm_words;         /* of the scratchpad that its batches use for a while */
   uint32_t pin_at, pin_words; /* and for ever */
   bool kept;                  /* batches find the weights */

@@ -9,7 +9,9 @@
 
 from ._abi import VERSION as __version__
 from ._abi import Batching, ErrorCode, EventKind, LogLevel, Met, Policy, Queue, Sharing
+from ._arrays import Array, SupportsDLPack
 from ._lib import lib, text_of
+from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open
 from .errors import (
     AbiError,
     ArgumentError,
@@ -30,6 +32,10 @@ from .errors import (
     TimeoutError,
     UnsupportedError,
 )
+from .events import Event, Future, code_name, code_text
+from .model import Answers, Batch, Layer, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo
+from .program import Buffer, Program, pack, pack_row, unpack
+from .server import Server, ServerInfo
 
 
 def library_version() -> str:
@@ -39,31 +45,61 @@ def library_version() -> str:
 
 __all__ = [
     "AbiError",
+    "Answers",
     "ArgumentError",
+    "Array",
+    "Batch",
     "Batching",
+    "Buffer",
     "BusyError",
     "CancelledError",
     "ClosedError",
+    "Device",
     "DeviceError",
+    "Entry",
     "Error",
     "ErrorCode",
+    "Event",
     "EventKind",
+    "Feature",
     "FileError",
     "FormatError",
     "FullError",
+    "Future",
+    "Info",
     "InternalError",
     "JobError",
+    "Layer",
     "LogLevel",
     "Met",
+    "Model",
+    "ModelInfo",
     "NoSpaceError",
     "NotFoundError",
     "OutOfMemoryError",
     "PermissionDeniedError",
     "Policy",
+    "Program",
     "Queue",
+    "Rates",
+    "Rows",
+    "Server",
+    "ServerInfo",
     "Sharing",
+    "SupportsDLPack",
     "TimeoutError",
+    "Timing",
     "UnsupportedError",
+    "Weights",
+    "WeightsInfo",
     "__version__",
+    "code_name",
+    "code_text",
+    "counter_texts",
+    "devices",
     "library_version",
+    "open",
+    "pack",
+    "pack_row",
+    "unpack",
 ]

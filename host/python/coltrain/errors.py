@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import builtins
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ._abi import ErrorCode
+
+if TYPE_CHECKING:
+    from .events import Event
 
 
 class Error(Exception):
@@ -16,6 +19,8 @@ class Error(Exception):
     """
 
     code: ErrorCode = ErrorCode.INTERNAL
+    event: Event | None = None
+    """Of work that failed, where it is known."""
 
 
 class ArgumentError(Error, ValueError):

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on their way into and out of the library, without copies where none are needed.
+
+What is FP32, in C order and in this machine's memory is used where it lies: NumPy arrays, and by DLPack tensors of PyTorch, JAX and
+others. Anything else that NumPy can make an array of is converted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ArgumentError
+
+F32: TypeAlias = npt.NDArray[np.float32]
+U32: TypeAlias = npt.NDArray[np.uint32]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+_KINDS_OF_REAL = "fiub"
+_KINDS_OF_INTEGER = "iu"
+_CPU = (1, 3, 11)  # DLPack's numbers of memory that this processor reads: its own, and pinned for CUDA or ROCm
+
+
+@runtime_checkable
+class SupportsDLPack(Protocol):
+    """An array of another library, such as a tensor of PyTorch or JAX."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
+
+Array: TypeAlias = npt.ArrayLike | SupportsDLPack
+
+
+def _array(x: Array, name: str) -> npt.NDArray[Any]:
+    """Any array as one of NumPy, on the same memory where that is possible."""
+    if isinstance(x, np.ndarray):
+        return x
+    if isinstance(x, SupportsDLPack):
+        where = int(x.__dlpack_device__()[0])
+        if where not in _CPU:
+            raise ArgumentError(f"{name} lies on another device (DLPack's type {where}): copy it to the CPU first")
+        try:
+            return np.from_dlpack(x)
+        except (BufferError, RuntimeError, TypeError) as reason:
+            raise ArgumentError(f"{name} cannot be read by DLPack: {reason}") from reason
+    try:
+        return np.asarray(x)
+    except ValueError as reason:
+        raise ArgumentError(f"{name} is no array: {reason}") from reason
+
+
+def _check_shape(a: npt.NDArray[Any], name: str, shape: tuple[int | str, ...]) -> None:
+    """Numbers of a shape must be there; names may be any number."""
+    fits = a.ndim == len(shape) and all(isinstance(want, str) or have == want for have, want in zip(a.shape, shape, strict=False))
+    if not fits:
+        want = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+        raise ArgumentError(f"{name} has the shape {a.shape}, but ({want}) is needed")
+
+
+def floats(x: Array, name: str, shape: tuple[int | str, ...]) -> F32:
+    """FP32 in C order: x itself, or a copy where it is anything else."""
+    a = _array(x, name)
+    if a.dtype.kind not in _KINDS_OF_REAL:
+        raise ArgumentError(f"{name} holds {a.dtype}, but numbers are needed")
+    _check_shape(a, name, shape)
+    return np.ascontiguousarray(a, dtype=np.float32)
+
+
+def labels(x: Array, name: str, count: int) -> U32:
+    """One class for each row, as the library takes them; a copy unless they are uint32."""
+    a = _array(x, name)
+    if a.dtype.kind not in _KINDS_OF_INTEGER:
+        raise ArgumentError(f"{name} holds {a.dtype}, but integers are needed")
+    _check_shape(a, name, (count,))
+    if a.dtype != np.uint32 and a.size and (a.min() < 0 or a.max() > 0xFFFFFFFF):
+        raise ArgumentError(f"{name} has the class {a.min() if a.min() < 0 else a.max()}, which is none")
+    return np.ascontiguousarray(a, dtype=np.uint32)
+
+
+def output(out: F32 | None, name: str, shape: tuple[int, ...]) -> F32:
+    """Where a result goes: an array of the caller, or a new one."""
+    if out is None:
+        return np.empty(shape, dtype=np.float32)
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"{name} is a {type(out).__name__}, but results go to NumPy arrays (numpy.from_dlpack() makes one of a tensor)")
+    if out.dtype != np.float32 or not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
+        raise ArgumentError(f"{name} is not a writable array of float32 in C order")
+    _check_shape(out, name, shape)
+    return out
+
+
+def octets(data: Array | bytes | bytearray | memoryview, name: str) -> Bytes:
+    """The bytes of a buffer or an array, where they lie if they lie together."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return np.frombuffer(data, dtype=np.uint8)
+    a = np.ascontiguousarray(_array(data, name))
+    if a.dtype.hasobject:
+        raise ArgumentError(f"{name} holds objects, which are no bytes")
+    return a.reshape(-1).view(np.uint8)
+
+
+def address(a: npt.NDArray[Any]) -> int:
+    """Where an array begins."""
+    return int(a.ctypes.data)

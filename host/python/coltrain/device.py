@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices: open one, multiply, and make models, buffers and programs on it."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import enum
+import logging
+import os
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from . import _abi
+from ._abi import LogLevel, Policy, Queue
+from ._arrays import F32, Array, address, floats, output
+from ._connection import Connection, milliseconds
+from ._lib import check, lib, text_of
+from .errors import ArgumentError, error_of
+from .events import Future, cycle_of
+from .model import Model
+from .program import Buffer, Program
+
+log = logging.getLogger("coltrain")
+log.addHandler(logging.NullHandler())
+
+_LEVELS = {
+    LogLevel.ERROR: logging.ERROR,
+    LogLevel.WARNING: logging.WARNING,
+    LogLevel.INFO: logging.INFO,
+    LogLevel.DEBUG: logging.DEBUG,
+}
+_open_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+
+
+class Feature(enum.IntFlag):
+    """What a device can do."""
+
+    HBFP8 = _abi.CT_FEATURE_HBFP8
+    TRAINING = _abi.CT_FEATURE_TRAINING
+    FUNCTIONS = _abi.CT_FEATURE_FUNCTIONS
+    PARITY = _abi.CT_FEATURE_PARITY
+    REQUESTS = _abi.CT_FEATURE_REQUESTS
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a device is."""
+
+    uri: str
+    """As it was opened."""
+    abi: int
+    """Version of registers, commands and descriptors."""
+    array_rows: int
+    array_cols: int
+    vpu_lanes: int
+    block: int
+    """Elements that share an exponent: 16."""
+    macs_per_cycle: int
+    """Multiply-accumulates of the array in a cycle."""
+    spm_words: int
+    """Scratchpad words of 16 mantissas and an exponent."""
+    spm_bytes: int
+    """Of the scratchpad's mantissas alone."""
+    dram_bytes: int
+    """Device memory that can be used."""
+    clock_hz: int
+    features: Feature
+    has_clock: bool
+    """False: there are no cycles, they are None."""
+    has_schedule: bool
+    """Things given with a cycle reach the device in that cycle, not at once."""
+
+
+@dataclass(slots=True)
+class Timing:
+    """What a timed call took, on the device alone; given to :meth:`Device.matmul`, which fills it in."""
+
+    cycles: int | None = None
+    """Doorbell to completion; None on a device without a clock."""
+    macs: int = 0
+    """Useful multiply-accumulates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A device that could be opened, or a kind of device and why not."""
+
+    uri: str
+    text: str
+    """What it is, or what to do."""
+    error: _abi.ErrorCode
+    """OK, or what :func:`coltrain.open` would fail with."""
+
+
+class Device(Connection):
+    """An open device; :func:`coltrain.open` gives one. ``with`` closes it at its end.
+
+    Threads may share it: calls are made one at a time, and other Python threads run while one blocks. Every method can raise
+    :class:`ArgumentError`, :class:`ClosedError` and :class:`DeviceError`; what else it raises, it says.
+    """
+
+    def __init__(self, uri: str, raw: int, callback: Any) -> None:
+        super().__init__(uri, raw)
+        self._callback = callback  # the library calls it until the last handle is freed
+        self._information: Info | None = None
+        self._timeout: float | None = None
+        _open_devices.add(self)
+
+    def __repr__(self) -> str:
+        return f'<coltrain.Device "{self.uri}"{", closed" if self._closed else ""}>'
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    @property
+    def info(self) -> Info:
+        """What the device is."""
+        if self._information is None:
+            raw = _abi.ct_info()
+            self.call(lib.ct_info, self._raw, ctypes.byref(raw))
+            values = {name: getattr(raw, name) for name in Info.__slots__}  # type: ignore[attr-defined]
+            values.update(uri=raw.uri.decode(), features=Feature(raw.features))
+            self._information = Info(**values)
+        return self._information
+
+    # ---- Products ----
+
+    def matmul(
+        self,
+        a: Array,
+        b: Array,
+        *,
+        queue: Queue = Queue.INFERENCE,
+        out: F32 | None = None,
+        timing: Timing | None = None,
+    ) -> F32:
+        """The product of two matrices, m x k and k x n, as FP32 of m x n; each dimension 1 to 2**24.
+
+        Both are quantised to HBFP8 along k with an exponent for each block of 16, rounding to nearest even; sums are FP32 in a fixed
+        order, so the bits do not depend on the device. Blocks, for :attr:`timeout` at most. out: where the result goes. timing: is
+        filled in. Raises :class:`NoSpaceError` when the operands do not fit the device's memory, :class:`TimeoutError`,
+        :class:`JobError`, :class:`OutOfMemoryError`.
+        """
+        left = floats(a, "a", ("m", "k"))
+        right = floats(b, "b", (left.shape[1], "n"))
+        m, k, n = left.shape[0], left.shape[1], right.shape[1]
+        result = output(out, "out", (m, n))
+        if np.may_share_memory(result, left) or np.may_share_memory(result, right):
+            raise ArgumentError("out lies on a or b: the result needs a place of its own")
+        took = _abi.ct_timing()
+        operands = (address(left), address(right), address(result))
+        self.call(lib.ct_matmul, self._raw, queue, m, n, k, *operands, ctypes.byref(took))
+        if timing is not None:
+            timing.cycles, timing.macs = cycle_of(took.cycles), took.macs
+        return result
+
+    # ---- Models ----
+
+    def model(self, widths: Sequence[int], seed: int = 1) -> Model:
+        """A new multilayer perceptron: ReLU between its layers, softmax cross-entropy as its loss.
+
+        widths: inputs, hidden layers, classes; 2 to 17 of them, each 1 to 65536. Weights are drawn from the seed, the same bits on
+        every host. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`.
+        """
+        if not all(0 <= width <= 0xFFFFFFFF for width in widths) or not 0 <= seed < 2**64:
+            raise ArgumentError(f"widths {list(widths)} with seed {seed}: widths are 1 to 65536, seeds 0 to 2**64 - 1")
+        raw = ctypes.c_void_p()
+        array = (ctypes.c_uint32 * len(widths))(*widths)
+        self.call(lib.ct_model_create, self._raw, array, max(0, len(widths) - 1), seed, ctypes.byref(raw))
+        return Model(self, raw.value or 0)
+
+    def load_model(self, path: str | os.PathLike[str]) -> Model:
+        """A model from a file that :meth:`Model.save` or ``coltrain train --save`` wrote, with the same bits.
+
+        :meth:`Model.training` comes before its next step. Raises :class:`NotFoundError`, :class:`PermissionDeniedError`,
+        :class:`FileError`, :class:`FormatError` (foreign, of another version, cut short, damaged), :class:`NoSpaceError`.
+        """
+        raw = ctypes.c_void_p()
+        self.call(lib.ct_model_load, self._raw, os.fsencode(path), ctypes.byref(raw))
+        return Model(self, raw.value or 0)
+
+    # ---- Asynchronous work ----
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that calls which block wait for their job; None: without limit. When they are over the job is cancelled and the
+        call raises :class:`TimeoutError`. Other waits have a timeout of their own, which leaves the work alone.
+        """
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self.call(lib.ct_set_timeout, self._raw, milliseconds(seconds))
+        self._timeout = seconds
+
+    def outstanding(self, queue: Queue) -> int:
+        """What was submitted to a queue and not reaped; a request counts for INFERENCE, a step is one."""
+        return self.call(lib.ct_outstanding, self._raw, queue)
+
+    def reset(self, queue: Queue) -> None:
+        """Ends all that the device has heard of in a queue, even what a cancel does not end; each still has its event.
+
+        Blocks until the queue is at rest. Models, servers and the other queue go on.
+        """
+        self.call(lib.ct_reset, self._raw, queue)
+
+    # ---- Expert calls ----
+
+    def buffer(self, size: int) -> Buffer:
+        """size bytes of device memory for own programs, aligned to 256; contents are undefined. Raises :class:`NoSpaceError`."""
+        if not 0 <= size < 2**64:
+            raise ArgumentError(f"a buffer of {size} bytes")
+        where = ctypes.c_uint64()
+        self.call(lib.ct_mem_alloc, self._raw, size, ctypes.byref(where))
+        return Buffer(self, where.value, size)
+
+    def program(self, commands: Array | bytes) -> Program:
+        """Copies a program (1 to 512 commands of 32 bytes) into device memory. Raises :class:`NoSpaceError`."""
+        return Program(self, commands)
+
+    def submit(
+        self,
+        program: Program,
+        args: Sequence[int] = (),
+        *,
+        queue: Queue = Queue.INFERENCE,
+        version: int = 0,
+        watchdog: int = 0,
+        overlap: bool = False,
+        cycle: int | None = None,
+        user: Any = None,
+    ) -> Future:
+        """Submits a job of one's own and returns at once.
+
+        args: registers r1 to r24, addresses in units of 16 bytes. version: comes back in the event. watchdog: cycles that it may run,
+        0 for no limit. overlap: it reads nothing that the job before it writes, so it may start while that stores. cycle: the device
+        hears of it then. user: comes back in the event. Raises :class:`FullError`: reap, then submit again.
+        """
+        if len(args) > _abi.CT_MAX_ARGS:
+            raise ArgumentError(f"{len(args)} arguments, but a job has at most {_abi.CT_MAX_ARGS}")
+        if not all(0 <= value <= 0xFFFFFFFF for value in (*args, version, watchdog)):
+            raise ArgumentError("arguments, version and watchdog are 0 to 2**32 - 1")
+        job = _abi.ct_job(program=program._raw, version=version, watchdog=watchdog, flags=_abi.CT_JOB_OVERLAP if overlap else 0)
+        job.args[: len(args)] = list(args)
+        if cycle is None:
+            return self._submit(lib.ct_submit, self._raw, queue, ctypes.byref(job), user=user, keep=(program,))
+        return self._submit(lib.ct_submit_at, self._raw, queue, ctypes.byref(job), cycle, user=user, keep=(program,))
+
+    def now(self) -> int | None:
+        """The cycle that the device's clock shows; None without a clock."""
+        cycle = ctypes.c_uint64()
+        self.call(lib.ct_now, self._raw, ctypes.byref(cycle))
+        return cycle_of(cycle.value)
+
+    def set_policy(self, policy: Policy | str) -> None:
+        """Who goes first where both queues want a unit: a :class:`Policy` or its name, such as "priority" (the first) or "fcfs".
+
+        Takes effect at the next grant and changes no result. Raises :class:`UnsupportedError`: SLACK on a device without REQUESTS.
+        """
+        self.call(lib.ct_set_policy, self._raw, policy_of(policy))
+
+    def counters(self, queue: Queue) -> dict[str, int]:
+        """The counters of a queue by name; :func:`coltrain.counter_texts` says what they count."""
+        values = (ctypes.c_uint64 * _abi.CT_MAX_COUNTERS)()
+        count = self.call(lib.ct_counters, self._raw, queue, values, len(values))
+        names = (text_of(lib.ct_counter_name(index)) for index in range(min(count, len(values))))
+        return {name: values[index] for index, name in enumerate(names) if name}
+
+
+def open(uri: str = "sim:") -> Device:
+    """Opens a device and resets it.
+
+    uri: ``emu:`` is the bit-exact model without time, ``sim:`` the simulated hardware, ``mmio:FILE`` a core in the address space,
+    ``usb:`` a board; docs/devices.md lists their options, such as ``sim:core=16x8,latency=60``. Several may be open at once. What
+    the library logs goes to the logger "coltrain", from the level on that it has now. Raises :class:`ArgumentError`,
+    :class:`NotFoundError`, :class:`PermissionDeniedError`, :class:`BusyError`, :class:`AbiError`, :class:`DeviceError`.
+    """
+    raw = ctypes.c_void_p()
+    options = _abi.ct_options(log=_abi.CT_LOG_FN(_write_log), log_level=_log_level())
+    if "\0" in uri:
+        raise ArgumentError("a device's name has no zero byte")
+    check(lib.ct_open_with(uri.encode(), ctypes.byref(options), ctypes.byref(raw)))
+    return Device(uri, raw.value or 0, options.log)
+
+
+def _write_log(_argument: int | None, level: int, text: bytes) -> None:
+    log.log(_LEVELS.get(LogLevel(level), logging.DEBUG), "%s", text.decode("utf-8", "replace"))
+
+
+def _log_level() -> LogLevel:
+    """The most talkative level that the logger lets through."""
+    return max((level for level, python in _LEVELS.items() if log.isEnabledFor(python)), default=LogLevel.ERROR)
+
+
+@atexit.register
+def _close_all() -> None:
+    """At the end of the program, while there are still threads and loggers."""
+    for device in list(_open_devices):
+        device.close()
+
+
+def devices() -> list[Entry]:
+    """What :func:`open` knows: devices that are there, and kinds of devices and why there is none. Nothing is opened."""
+    entries, count = ctypes.POINTER(_abi.ct_entry)(), ctypes.c_size_t()
+    check(lib.ct_list(ctypes.byref(entries), ctypes.byref(count)))
+    try:
+        return [Entry(e.uri.decode(), e.text.decode(), _abi.ErrorCode(e.error)) for e in entries[: count.value]]
+    finally:
+        lib.ct_list_free(entries)
+
+
+def counter_texts() -> dict[str, str]:
+    """The names of the counters of a queue, and what each counts."""
+    named = ((text_of(lib.ct_counter_name(i)), text_of(lib.ct_counter_text(i))) for i in range(_abi.CT_MAX_COUNTERS))
+    return {name: text or "" for name, text in named if name}
+
+
+def policy_of(policy: Policy | str) -> Policy:
+    """A policy, also by the name that commands and results use."""
+    if isinstance(policy, Policy):
+        return policy
+    value = ctypes.c_int()
+    code = lib.ct_policy_by_name(policy.encode(), ctypes.byref(value))
+    if code < 0:
+        raise error_of(code, text_of(lib.ct_last_error(None)) or policy)
+    return Policy(value.value)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serving: requests with deadlines, which the device collects into batches."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._abi import Batching, ct_request, ct_server_info, ct_serving
+from ._connection import Handle
+from ._lib import lib, text_of
+from .errors import ArgumentError, error_of
+from .events import Future
+
+if TYPE_CHECKING:
+    from .model import Answers, Model, Rows, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What is known of a server; times are in cycles."""
+
+    batching: Batching
+    max_batch: int
+    version: int
+    """Of the batches that begin now."""
+    pinned_words: int
+    """Of the scratchpad, for weights that stay there; 0: they do not fit."""
+    waiting: int
+    """Requests without an event."""
+    margin: int
+    """In use."""
+    service: tuple[int, ...]
+    """What a batch of 1, 2 ... 16 requests takes, as far as known; 0: unknown."""
+    least_deadline: int
+    """A shorter one is missed whatever happens; 0: unknown."""
+    safe_deadline: int
+    """A shorter one may be missed when other batches are in front; 0: unknown."""
+
+
+class Server(Handle):
+    """Serves weights of a model. Closing it ends serving: requests that wait are cancelled, a batch that has begun ends."""
+
+    _free = lib.ct_server_free
+
+    def __init__(self, model: Model, weights: Weights | None, serving: ct_serving) -> None:
+        raw = ctypes.c_void_p()
+        connection = model._connection
+        connection.call(lib.ct_server_create, model._raw, weights._raw if weights else None, ctypes.byref(serving), ctypes.byref(raw))
+        super().__init__(connection, raw.value or 0)
+        self.model = model
+
+    @property
+    def info(self) -> ServerInfo:
+        """What is known of it at this moment."""
+        raw = ct_server_info()
+        self._connection.call(lib.ct_server_info, self._raw, ctypes.byref(raw))
+        return ServerInfo(
+            Batching(raw.serving.batching),
+            raw.serving.max_batch,
+            raw.version,
+            raw.pinned_words,
+            raw.waiting,
+            raw.margin,
+            tuple(raw.service),
+            raw.least_deadline,
+            raw.safe_deadline,
+        )
+
+    def set_weights(self, weights: Weights | None) -> None:
+        """Serves these weights (None: the live ones) from the next batch on; none sees a mixture. Returns at once.
+
+        Raises :class:`BusyError`: they are not complete, or in training.
+        """
+        self._connection.call(lib.ct_server_set_weights, self._raw, weights._raw if weights else None)
+
+    def push(
+        self,
+        rows: Rows,
+        answers: Answers,
+        *,
+        row: int = 0,
+        answer: int = 0,
+        deadline: int = 0,
+        cycle: int = 0,
+        user: Any = None,
+    ) -> Future:
+        """Pushes a request of one row and returns at once: row number row of rows, its answer to number answer of answers.
+
+        deadline: cycles after its arrival, 0 for none. cycle: when it arrives by the device's clock; 0, or past: at once. user: comes
+        back in the event. Raises :class:`FullError` when 4096 requests are under way.
+        """
+        if min(row, answer, deadline, cycle) < 0 or deadline > 0xFFFFFFFF:
+            raise ArgumentError(f"row {row}, answer {answer}, deadline {deadline}, cycle {cycle}: a request has no such numbers")
+        request = ct_request(rows=rows._raw, answers=answers._raw, row=row, answer=answer, deadline=deadline, cycle=cycle)
+        function = lib.ct_server_push
+        return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers))
+
+
+def batching_of(batching: Batching | str) -> Batching:
+    """A way of batching, also by the name that commands and results use."""
+    if isinstance(batching, Batching):
+        return batching
+    value = ctypes.c_int()
+    code = lib.ct_batching_by_name(batching.encode(), ctypes.byref(value))
+    if code < 0:
+        raise error_of(code, text_of(lib.ct_last_error(None)) or batching)
+    return Batching(value.value)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices, products, arrays, errors, buffers, counters."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import coltrain
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+
+@pytest.fixture(params=["emu:", "sim:core=16x8"])
+def device(request: pytest.FixtureRequest) -> Iterator[coltrain.Device]:
+    with coltrain.open(request.param) as opened:
+        yield opened
+
+
+def test_info(device: coltrain.Device) -> None:
+    info = device.info
+    assert info.uri == device.uri and info.array_rows == 16 and info.block == 16
+    assert coltrain.Feature.TRAINING in info.features
+    assert info.has_clock == device.uri.startswith("sim:")
+    assert (device.now() is None) == (not info.has_clock)
+
+
+def test_matmul_has_the_bits_of_every_device(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n, k = (int(v) for v in rng.integers(1, 70, 3))
+    a, b = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((k, n), dtype=np.float32)
+    timing = coltrain.Timing()
+    with coltrain.open("emu:") as emu, coltrain.open("sim:") as sim:
+        c = emu.matmul(a, b)
+        d = sim.matmul(a, b, queue=coltrain.Queue.TRAINING, timing=timing)
+    assert c.shape == (m, n) and c.dtype == np.float32
+    assert c.tobytes() == d.tobytes()
+    assert timing.macs == m * n * k and timing.cycles and timing.cycles > 0
+    # HBFP8 keeps 7 bits and a sign: a product of k terms of about 1.
+    assert np.abs(c - a @ b).max() < 0.1 * np.sqrt(k)
+
+
+def test_arrays_are_used_where_they_lie(device: coltrain.Device) -> None:
+    a, b = np.eye(16, dtype=np.float32), np.arange(256, dtype=np.float32).reshape(16, 16) % 7
+    out = np.zeros((16, 16), dtype=np.float32)
+    assert device.matmul(a, b, out=out) is out
+    assert (out == b).all()
+    # Anything that is no FP32 in C order is converted.
+    assert (device.matmul(a.astype(float), b.T.copy().T) == b).all()
+    assert (device.matmul(np.eye(16, dtype=int).tolist(), b[:, ::2]) == b[:, ::2]).all()
+
+
+class Tensor:
+    """An array of another library, which only DLPack can read; it counts how often."""
+
+    def __init__(self, array: npt.NDArray[Any], where: int = 1) -> None:
+        self.array, self.where, self.reads = array, where, 0
+
+    def __dlpack__(self, *args: object, **kwargs: object) -> object:
+        self.reads += 1
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.where, 0
+
+
+def test_dlpack_without_a_copy(device: coltrain.Device) -> None:
+    from coltrain import _arrays
+
+    a = Tensor(np.eye(16, dtype=np.float32))
+    b = Tensor(np.full((16, 4), 3, dtype=np.float32))
+    c = device.matmul(a, b)
+    assert a.reads == b.reads == 1 and (c == 3).all()
+    assert np.shares_memory(_arrays.floats(a, "a", (16, 16)), a.array)
+    assert np.from_dlpack(c) is not None
+    with pytest.raises(coltrain.ArgumentError, match="a lies on another device"):
+        device.matmul(Tensor(a.array, where=2), b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "sentence"),
+    [
+        (np.zeros((2, 3)), np.zeros((4, 2)), r"b has the shape \(4, 2\), but \(3, n\) is needed"),
+        (np.zeros(3), np.zeros((3, 2)), r"a has the shape \(3,\), but \(m, k\) is needed"),
+        (np.zeros((2, 3), dtype=complex), np.zeros((3, 2)), "a holds complex128"),
+        (np.array([["x"]]), np.zeros((1, 1)), "a holds <U1"),
+        ([[1, 2], [3]], np.zeros((1, 1)), "a "),
+        (np.zeros((0, 3)), np.zeros((3, 2)), "0"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(device: coltrain.Device, a: object, b: object, sentence: str) -> None:
+    with pytest.raises(coltrain.ArgumentError, match=sentence):
+        device.matmul(a, b)  # type: ignore[arg-type]
+    assert (device.matmul(np.eye(2), np.eye(2)) == np.eye(2)).all()
+
+
+def test_outputs_that_are_refused(device: coltrain.Device) -> None:
+    a = np.eye(4, dtype=np.float32)
+    locked = np.zeros((4, 4), dtype=np.float32)
+    locked.flags.writeable = False
+    for out in (np.zeros((4, 4)), np.zeros((4, 8), dtype=np.float32)[:, ::2], locked, np.zeros((4, 3), dtype=np.float32), a, [1]):
+        with pytest.raises(coltrain.ArgumentError, match="out "):
+            device.matmul(a, a, out=out)  # type: ignore[arg-type]
+    assert (a == np.eye(4)).all()
+
+
+def test_sentences_of_the_library() -> None:
+    with pytest.raises(coltrain.ArgumentError, match="nowhere") as caught:
+        coltrain.open("nowhere:")
+    assert caught.value.code == coltrain.ErrorCode.ARG and isinstance(caught.value, ValueError)
+    with pytest.raises(coltrain.ArgumentError):
+        coltrain.open("emu:\0")
+    with coltrain.open("emu:dram=4") as small, pytest.raises(coltrain.NoSpaceError, match="memory"):
+        small.matmul(np.zeros((4096, 16)), np.zeros((16, 4096)))
+
+
+def test_closed_devices() -> None:
+    device = coltrain.open("emu:")
+    model = device.model([4, 2])
+    device.close()
+    device.close()
+    assert device.closed and not model.closed
+    for call in (device.now, lambda: device.info, lambda: model.info, lambda: device.model([2, 2]), device.fileno):
+        with pytest.raises(coltrain.ClosedError, match="emu:"):
+            call()
+    model.close()
+    assert model.closed and "closed" in repr(model) and "closed" in repr(device)
+    with pytest.raises(coltrain.ClosedError, match="Model"):
+        model.step([], [])
+
+
+def test_forgotten_handles_go_with_their_memory() -> None:
+    with coltrain.open("emu:dram=4") as device:
+        for _ in range(40):  # each takes half a megabyte
+            device.model([64, 10]).rows(2000)
+        gc.collect()
+        assert device.buffer(1 << 20).size == 1 << 20
+
+
+def test_buffers(device: coltrain.Device, seed: int) -> None:
+    data = np.random.default_rng(seed).integers(0, 256, 1000, dtype=np.uint8)
+    with device.buffer(1024) as buffer:
+        buffer.write(data, 8)
+        assert (buffer.read(1000, 8) == data).all()
+        buffer.write(b"abc")
+        buffer.write(np.array([1.5, -2], dtype=np.float64), 16)
+        assert bytes(buffer.read(3)) == b"abc"
+        assert buffer.read(16, 16).view(np.float64).tolist() == [1.5, -2]
+        assert buffer.address % 256 == 0
+        for arguments in ((data, 1000), (data, -1)):
+            with pytest.raises(coltrain.ArgumentError, match="not within a buffer of 1024 bytes"):
+                buffer.write(*arguments)
+    with pytest.raises(coltrain.ClosedError):
+        buffer.read()
+
+
+def test_counters(device: coltrain.Device) -> None:
+    before = device.counters(coltrain.Queue.INFERENCE)
+    device.matmul(np.ones((16, 16)), np.ones((16, 16)))
+    after = device.counters(coltrain.Queue.INFERENCE)
+    assert after.keys() == coltrain.counter_texts().keys() and all(coltrain.counter_texts().values())
+    assert after["MXU_ROWS"] == before["MXU_ROWS"] + 16
+    assert device.counters(coltrain.Queue.TRAINING)["MXU_ROWS"] == 0
+
+
+def test_policies(device: coltrain.Device) -> None:
+    for name in ("priority", "fcfs", "round-robin", "job", "slack"):
+        device.set_policy(name)
+    device.set_policy(coltrain.Policy.PRIORITY)
+    with pytest.raises(coltrain.ArgumentError, match="round-robin"):
+        device.set_policy("best")
+
+
+def test_list_of_devices() -> None:
+    entries = {entry.uri: entry for entry in coltrain.devices()}
+    assert entries["emu:"].error == coltrain.ErrorCode.OK and entries["emu:"].text
+
+
+def test_packing(seed: int) -> None:
+    x = np.random.default_rng(seed).standard_normal((33, 20), dtype=np.float32)
+    packed = coltrain.pack(x)
+    assert packed.size == 3 * 2 * 272
+    assert np.abs(coltrain.unpack(packed, 33, 20) - x).max() < 0.05
+    square = coltrain.pack(x, coltrain.Sharing.SQUARE, transpose=True)
+    assert np.abs(coltrain.unpack(square, 20, 33) - x.T).max() < 0.05
+    assert coltrain.pack_row(x[0]).size == 16 + 2 * 16
+    with pytest.raises(coltrain.ArgumentError, match="which a matrix of 5 x 5 has not"):
+        coltrain.unpack(packed, 5, 5)
+
+
+def test_other_threads_run_while_a_call_blocks() -> None:
+    """The interpreter's lock is not held: this thread counts on while another is in the library for long."""
+    with coltrain.open("sim:core=16x8") as device:
+        a = np.ones((128, 128), dtype=np.float32)
+        worker = threading.Thread(target=device.matmul, args=(a, a))
+        worker.start()
+        counted, longest, last = 0, 0.0, time.monotonic()
+        while worker.is_alive():
+            now = time.monotonic()
+            longest, last, counted = max(longest, now - last), now, counted + 1
+            time.sleep(0.001)
+        assert counted > 20, f"{counted} turns, the longest wait {longest:.3f} s"
+
+
+def test_threads_share_a_device(seed: int) -> None:
+    """Calls are made one at a time; every thread has its own results, and its own sentences."""
+    rng = np.random.default_rng(seed)
+    failures: list[str] = []
+    with coltrain.open("emu:") as device:
+
+        def work(number: int, a: npt.NDArray[Any]) -> None:
+            for _ in range(30):
+                if not (device.matmul(a, np.eye(a.shape[1])).round(6) == coltrain.unpack(coltrain.pack(a), *a.shape).round(6)).all():
+                    failures.append(f"{number}: another product")
+                try:
+                    device.model([1, 70000 + number])
+                except coltrain.ArgumentError as refused:
+                    if str(70000 + number) not in str(refused):
+                        failures.append(f"{number}: {refused}")
+
+        threads = [threading.Thread(target=work, args=(i, rng.standard_normal((5 + i, 16)))) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
+def test_the_log_goes_to_a_logger(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="coltrain"):
+        device = coltrain.open("emu:")
+        with pytest.raises(coltrain.ArgumentError):
+            device.model([])
+        device.close()
+    levels = {record.levelno for record in caplog.records}
+    assert logging.INFO in levels and logging.DEBUG in levels
+    with caplog.at_level(logging.ERROR, logger="coltrain"):
+        caplog.clear()
+        coltrain.open("emu:").close()
+    assert not caplog.records
+
+
+def test_a_handler_of_the_log_that_calls_the_library_is_refused() -> None:
+    caught: list[Exception] = []
+    opened: list[coltrain.Device] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            try:
+                for device in opened:
+                    device.now()
+            except coltrain.Error as refused:
+                caught.append(refused)
+
+    handler = Handler()
+    log = logging.getLogger("coltrain")
+    log.addHandler(handler)
+    try:
+        log.setLevel(logging.DEBUG)
+        opened.append(coltrain.open("emu:"))
+        with pytest.raises(coltrain.ArgumentError):
+            opened[0].model([])
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
+    opened[0].close()
+    assert caught and "handler" in str(caught[0])
