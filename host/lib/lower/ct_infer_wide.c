@@ -40,8 +40,8 @@ struct wide {
   bool flat;                         /* no loops: blocks one by one, a panel each ... */
   bool whole, resident, pinned;      /* ... and all panels have a place; are there; of their own */
   uint32_t pin_at;
-  uint32_t pitch;                    /* words of a tile of activations: a row each */
-  uint32_t spm;                      /* words of scratchpad */
+  uint32_t pitch; /* words of a tile of activations: a row each */
+  uint32_t spm;   /* words of scratchpad */
   uint32_t x[2], weights[CT_MLP_LAYERS], image_biases, answers;
   uint32_t panels, biases, results, bias_reg;
   uint32_t kept[CT_MLP_LAYERS], kept_biases; /* whole: panels by block and k step; flat */
@@ -99,8 +99,7 @@ static struct sizes sizes_of(const struct wide *f) {
 static uint32_t flat_words(const struct wide *f) {
   const uint32_t biases = ct_mlp_bias_tile(f->net, f->net->layers) * CT_F32_ROW_UNITS;
   return (widest(f, 0) + widest(f, 1)) * f->pitch + MOST_SKEW + CT_CARRIER_WORDS +
-         (f->pinned ? 0 : biases) +
-         ANSWER_SLOTS * f->rows_max * f->bn * CT_F32_ROW_UNITS;
+         (f->pinned ? 0 : biases) + ANSWER_SLOTS * f->rows_max * f->bn * CT_F32_ROW_UNITS;
 }
 
 /* All panels in the scratchpad, so that loads wait for nothing; else a ring of two or more. */
@@ -164,21 +163,22 @@ static void declare_kept(struct wide *f) {
   for (uint32_t l = 0; l < net->layers && f->whole; ++l) {
     const uint32_t kt = ct_mlp_in(net, l), bn = ct_min_u32(f->bn, ct_mlp_out(net, l));
     const uint32_t words = kt * ct_mlp_out(net, l) * CT_TILE;
-    f->kept[l] = ct_tensor(f->l, &(struct ct_tensor){.name = "panels",
-                                                     .place = CT_IN_SPM,
-                                                     .at = f->pinned ? at : ct_spm_take(f->l, words),
-                                                     .size = words,
-                                                     .row = kt * bn * CT_TILE,
-                                                     .col = bn * CT_TILE});
+    f->kept[l] =
+        ct_tensor(f->l, &(struct ct_tensor){.name = "panels",
+                                            .place = CT_IN_SPM,
+                                            .at = f->pinned ? at : ct_spm_take(f->l, words),
+                                            .size = words,
+                                            .row = kt * bn * CT_TILE,
+                                            .col = bn * CT_TILE});
     at += words;
   }
-  f->kept_biases =
-      f->pinned ? ct_tensor(f->l, &(struct ct_tensor){.name = "biases",
-                                                      .place = CT_IN_SPM,
-                                                      .at = at,
-                                                      .size = biases * CT_F32_ROW_UNITS,
-                                                      .col = CT_F32_ROW_UNITS})
-                : ct_spm_tensor(f->l, "biases", row_of(biases, CT_F32_ROW_UNITS));
+  f->kept_biases = f->pinned
+                       ? ct_tensor(f->l, &(struct ct_tensor){.name = "biases",
+                                                             .place = CT_IN_SPM,
+                                                             .at = at,
+                                                             .size = biases * CT_F32_ROW_UNITS,
+                                                             .col = CT_F32_ROW_UNITS})
+                       : ct_spm_tensor(f->l, "biases", row_of(biases, CT_F32_ROW_UNITS));
 }
 
 /* Words that are no whole tiles come last, so that the others begin in the same bank. */
@@ -371,9 +371,9 @@ static void take_biases(struct wide *f) {
   const uint32_t first = ct_mlp_bias_tile(f->net, f->layer) + f->n;
   f->bias = ct_next(f->l, f->bias_reg);
   f->bias_from = f->n;
-  ct_vl(f->l, &(struct ct_vmove){.spm = ct_tiles_of(f->l, f->kept_biases, 0, 1, first, n),
-                                 .reg = f->bias,
-                                 .rows = n});
+  ct_vl(f->l,
+        &(struct ct_vmove){
+            .spm = ct_tiles_of(f->l, f->kept_biases, 0, 1, first, n), .reg = f->bias, .rows = n});
 }
 
 static void load_biases(struct wide *f) {
@@ -434,8 +434,7 @@ static void add_bias(struct wide *f, struct ct_ref to, uint32_t i) {
 static void finish(struct wide *f) {
   const bool last = f->layer + 1 == f->net->layers;
   const uint32_t registers = f->flat ? FLAT_REGS : f->tiles;
-  const struct ct_ref answers =
-      last ? ct_next(f->l, f->results) : (struct ct_ref){.space = 0};
+  const struct ct_ref answers = last ? ct_next(f->l, f->results) : (struct ct_ref){.space = 0};
   for (uint32_t i = 0, n; i < f->tiles; i += n) {
     n = ct_min_u32(f->tiles - i, registers - f->results_made % registers);
     const struct ct_ref regs = ct_next_n(f->l, f->reg[f->size], n);
@@ -573,8 +572,8 @@ static int write_flat(const struct ct_infer *shape, bool resident, struct ct_cod
   f.resident = resident;
   const bool fits = plan_flat(&f, shape->spm_words);
   if (!fits || (shape->resident && !f.whole))
-    return ct_why(why, CT_ERR_NO_SPACE,
-                  "the weights of all layers do not fit a window of %u words", shape->spm_words);
+    return ct_why(why, CT_ERR_NO_SPACE, "the weights of all layers do not fit a window of %u words",
+                  shape->spm_words);
   const int err = write_all(&f, code, why);
   if (!err && shape->used) *shape->used = f.spm;
   return err;

@@ -26,8 +26,8 @@ struct life {
 struct ring_use {
   uint32_t gens;   /* in this job */
   uint32_t credit; /* of these the first find their slots free */
-  bool tokens;   /* it takes some */
-  bool other;    /* another queue than the one that begins uses it */
+  bool tokens;     /* it takes some */
+  bool other;      /* another queue than the one that begins uses it */
   enum ct_q taker, giver;
   int32_t first, last; /* top-level items */
   uint32_t next;       /* of the group, in order of first use; 0: none */

@@ -125,7 +125,7 @@ struct ct_sync {
   int32_t latest[CT_Q_COUNT];             /* latest command of each queue */
   int32_t open[CT_FULL_CHANNELS];         /* who has tokens left to be taken */
   int32_t late[CT_Q_COUNT]; /* known behind the command that is visited, not in front of it */
-  uint32_t ahead[CT_FULL_CHANNELS];       /* tokens that no ring holds back */
+  uint32_t ahead[CT_FULL_CHANNELS]; /* tokens that no ring holds back */
   bool overlap[CT_MOST_SPACES][CT_MOST_SPACES];
   size_t rec_from; /* the first record of the job */
   unsigned faults;

@@ -52,8 +52,7 @@ static int32_t load_of(const struct ct_sync *s, const struct ct_access *b, uint3
     const uint32_t first = first_part(s, a);
     if (!a->write || i->q != CT_Q_LD || !i->by_step || part < first || part - first >= i->mult)
       continue;
-    if (ring ? a->gen == b->gen
-             : same_row(a, b) && (uint32_t)(a->hi[1] - a->lo[1]) == i->mult)
+    if (ring ? a->gen == b->gen : same_row(a, b) && (uint32_t)(a->hi[1] - a->lo[1]) == i->mult)
       return s->use[u].item;
   }
   return CT_NOBODY;

@@ -87,8 +87,7 @@ static bool parts_meet(const struct ct_item *i, const struct ct_access *a, const
   return a->part < b->part + n && b->part < a->part + m;
 }
 
-void ct_needs_of(struct ct_sync *s, int32_t at, const struct ct_access *a,
-                 struct ct_need *need) {
+void ct_needs_of(struct ct_sync *s, int32_t at, const struct ct_access *a, struct ct_need *need) {
   const enum ct_q q = s->item[at].q;
   const bool ring = s->l->space[a->space].slots != 0;
   for (int32_t u = s->used[a->space]; u >= 0; u = s->use[u].next) {
