@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forward pass of requests for networks that ct_prog_infer.c has no commands or no room for:
- * loops over blocks of column tiles, each of which runs over its contraction in chunks. Whatever
- * the widths are, a layer takes the same few commands. What lies in the scratchpad are two layers'
- * activations; weights, biases and answers go through rings.
+ * The forward pass of requests. A layer is cut into blocks of column tiles, whose sums have a place
+ * in ACC each:
  *
  *   for each layer, for each block of column tiles
- *     load the biases                                       biases, a register
- *     for each chunk of k steps: load weights, multiply     panels, ACC
+ *     load k steps of weights, and multiply behind them     panels, ACC
  *     for each tile: add the bias, ReLU                     registers
  *     write k steps of the next layer, or answers and store them
  *
+ * There are two ways to run over them.
+ *
+ * Flat: block by block, a panel each, all biases at once. Loads run ahead of everything else,
+ * through layers, as far as there is room: with all panels in the scratchpad at once nothing waits
+ * for space, and weights may stay there for the next job; otherwise panels go round a ring. Blocks
+ * have up to half of ACC. Nothing here makes MM or VL carry signals, so no calm tile is loaded.
+ *
+ * In loops, where that takes too many commands or too much room: panels are chunks of k steps,
+ * biases come block by block, and whatever the widths are a layer takes the same few commands.
  * Tiles past the last whole block, and a layer's last one if it is not full, are blocks of one.
+ *
+ * Where two layers' activations have no room at all: ct_infer_spilled.c.
  */
 #include <stdlib.h>
 
@@ -34,11 +42,12 @@ enum { OF_BLOCK, OF_SINGLE, SIZES };
 struct wide {
   struct ct_lower *l;
   const struct ct_mlp *net;
-  uint32_t rows, rows_reg, rows_max; /* as in ct_prog_infer.c */
-  uint32_t bn, slots, chunk;         /* tiles of a block, of the rings, k steps at most */
-  bool by_step;                      /* products follow loads step by step */
-  bool flat;                         /* no loops: blocks one by one, a panel each ... */
-  bool whole, resident, pinned;      /* ... and all panels have a place; are there; of their own */
+  uint32_t rows, rows_reg;      /* their sum is the number of rows ... */
+  uint32_t rows_max;            /* ... this at most */
+  uint32_t bn, slots, chunk;    /* tiles of a block, of the rings, k steps at most */
+  bool by_step;                 /* products follow loads step by step */
+  bool flat;                    /* no loops: blocks one by one, a panel each ... */
+  bool whole, resident, pinned; /* ... and all panels have a place; are there; of their own */
   uint32_t pin_at;
   uint32_t pitch; /* words of a tile of activations: a row each */
   uint32_t spm;   /* words of scratchpad */
