@@ -107,10 +107,10 @@ struct ct_carriers {
   unsigned va_reg;  /* VA copies its first row onto itself: a register that only VA uses */
   unsigned vs_reg;  /* VS reads it: nothing may write it */
   unsigned vl_reg;  /* VL writes it: nothing else may use it */
-  unsigned acc;     /* an ACC tile that nothing else uses */
+  unsigned acc;     /* an ACC tile that nothing else uses, if MM may need carriers */
   uint32_t spm;     /* CT_CARRIER_WORDS: 4 for VS, one more for LD */
   uint32_t calm;    /* a tensor in SPM of which one HBFP8 tile, calm_at words behind its start */
-  uint32_t calm_at; /* ... stays as it is while VL and MM may need carriers */
+  uint32_t calm_at; /* ... stays as it is while VL and MM may need carriers; 0: neither carries */
   uint32_t load;    /* a tensor in DRAM whose first unit LD may read; 0: LD carries nothing */
   uint32_t store_spm, store_dram; /* ST may copy the first unit of one to the other at any time from
                                      when a job stored it; 0: ST carries nothing */
@@ -157,7 +157,8 @@ void ct_ring_freed_by(struct ct_lower *l, uint32_t ring, enum ct_q q);
 
 /* ---- Refs ---- */
 
-/* The next generation; n neighbours of a ring of registers or tiles, which must not wrap. */
+/* The next generation; n neighbours of a ring of registers or tiles. Where too few slots are left
+ * at the ring's end they are passed over, but not in a loop, whose passes must find it alike. */
 struct ct_ref ct_next(struct ct_lower *l, uint32_t ring);
 struct ct_ref ct_next_n(struct ct_lower *l, uint32_t ring, uint32_t n);
 

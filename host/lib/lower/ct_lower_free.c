@@ -25,9 +25,10 @@ struct life {
 };
 
 struct ring_use {
-  uint32_t gens; /* in this job */
-  bool tokens;   /* it takes some */
-  bool other;    /* another queue than the one that begins uses it */
+  uint32_t gens;   /* in this job */
+  uint32_t credit; /* of these the first find their slots free */
+  bool tokens;     /* it takes some */
+  bool other;      /* another queue than the one that begins uses it */
   enum ct_q taker, giver;
   int32_t first, last; /* top-level items */
   uint32_t next;       /* of the group, in order of first use; 0: none */
@@ -121,7 +122,7 @@ static void find_queues(struct freeing *f, uint32_t g) {
       const int32_t end = ct_lift(f->s, life->last[q], CT_NOBODY);
       if (use->last < 0 || seq_of(f, end) > seq_of(f, use->last)) use->last = end;
     }
-  if (life->home >= 0 || use->gens > space_of(f, ring)->slots) use->tokens = true;
+  if (life->home >= 0) use->tokens = true;
   if (last < 0) return;
   const enum ct_q giver =
       space_of(f, ring)->other_frees ? space_of(f, ring)->freed_by : f->s->item[last].q;
@@ -283,7 +284,7 @@ static void give_one(struct freeing *f, uint32_t g, int32_t at, unsigned channel
   }
   if (knows >= 0)
     give_behind(f, knows, use->giver, channel, 1);
-  else if (life->home >= 0 || later_gens(f, g) >= space_of(f, ring)->slots)
+  else if (life->home >= 0 || later_gens(f, g) >= use->credit)
     ct_lower_fail(s->l, CT_ERR_INTERNAL,
                   "the queue that frees ring %s does not know when a generation is over",
                   space_of(f, ring)->name);
@@ -310,6 +311,28 @@ static int32_t end_of(const struct freeing *f, const struct life *life, enum ct_
   return last;
 }
 
+/* A generation of the job before that others than those who begin them still use. */
+static bool occupies(const struct freeing *f, uint32_t g) {
+  const struct life *life = &f->life[g];
+  return life->used && life->carried && end_of(f, life, f->use[ring_of(f, g)].taker) >= 0;
+}
+
+/* Tokens that a ring's first generations need not wait for. Each takes one and gives one, and must
+ * have taken that of the one before it in its slot: where slots were passed over, there are fewer
+ * than `slots` between the two. */
+static uint32_t credit_of(const struct freeing *f, uint32_t ring) {
+  uint32_t before[CT_MOST_TOKENS + 1] = {0}, n = 0, credit = space_of(f, ring)->slots;
+  for (uint32_t g = 0; g < f->gens; ++g) {
+    if (!f->life[g].used || ring_of(f, g) != ring || (f->life[g].carried && !occupies(f, g)))
+      continue;
+    uint32_t *last = &before[f->s->l->gen[f->gen_from + g].slot];
+    ++n;
+    if (*last && n - *last < credit) credit = n - *last;
+    *last = n;
+  }
+  return credit;
+}
+
 static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
   struct ct_sync *s = f->s;
   const struct life *life = &f->life[g];
@@ -317,7 +340,7 @@ static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
   const int32_t last = end_of(f, life, use->taker);
   if (last < 0 && life->carried) return 1;
   if (last < 0) { /* its user is in a job behind a cut: nobody in this one waits for it */
-    if (life->home >= 0 || later_gens(f, g) >= space_of(f, ring_of(f, g))->slots)
+    if (life->home >= 0 || later_gens(f, g) >= use->credit)
       ct_lower_fail(s->l, CT_ERR_INTERNAL, "a generation of ring %s has no user",
                     space_of(f, ring_of(f, g))->name);
     return 1;
@@ -388,20 +411,13 @@ static void share(struct freeing *f, const uint32_t *ring, unsigned rings) {
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
-/* A generation of the job before that others than those who begin them still use. */
-static bool occupies(const struct freeing *f, uint32_t g) {
-  const struct life *life = &f->life[g];
-  return life->used && life->carried && end_of(f, life, f->use[ring_of(f, g)].taker) >= 0;
-}
-
 /* left: tokens of the ring before in the same channel. Returns those that this one leaves. */
 static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
   struct ct_sync *s = f->s;
   const struct ring_use *use = &f->use[ring];
   const unsigned channel = ct_free_channel(f->use[ring].leader);
-  const uint32_t slots = space_of(f, ring)->slots;
-  uint32_t fresh = slots;
-  for (uint32_t g = 0; g < f->gens; ++g)
+  uint32_t fresh = use->credit;
+  for (uint32_t g = 0; g < f->gens && fresh > 0; ++g)
     if (occupies(f, g) && ring_of(f, g) == ring) --fresh;
   if (left > fresh) {
     take_before(f, use->first, use->taker, channel, left - fresh);
@@ -418,7 +434,7 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
     n = 1;
     if (f->life[g].used && ring_of(f, g) == ring) n = give_gens(f, g, channel);
   }
-  return slots - fresh;
+  return use->credit - fresh;
 }
 
 /* The rings of a channel, one after the other, if this is the first of them. */
@@ -450,6 +466,11 @@ void ct_sync_free(struct ct_sync *s) {
   find_homes(&f);
   for (uint32_t g = 0; g < f.gens && !s->l->error; ++g)
     if (f.life[g].used) find_queues(&f, g);
+  for (uint32_t r = 1; r < s->l->spaces && !s->l->error; ++r) {
+    if (f.use[r].gens == 0) continue;
+    f.use[r].credit = credit_of(&f, r);
+    if (f.use[r].gens > f.use[r].credit) f.use[r].tokens = true;
+  }
   const unsigned rings = s->l->error ? 0 : sort_rings(&f, ring);
   share(&f, ring, rings);
   /* What the array waits for has the first choice of signals. */

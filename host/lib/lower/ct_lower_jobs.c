@@ -118,6 +118,7 @@ static void make_sync(struct ct_sync *s, size_t from, size_t to) {
     ct_items_free(s);
     s->items = s->item_room = s->uses = s->use_room = s->faults = 0;
     memset(s->known, 0, sizeof s->known);
+    memset(s->ahead, 0, sizeof s->ahead);
     s->again = s->too_few = false;
     ct_items_make(s, from, to);
     for (unsigned q = 0; q < CT_Q_COUNT; ++q) {

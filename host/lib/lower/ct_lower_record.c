@@ -137,6 +137,8 @@ static uint32_t add_gen(struct ct_lower *l, uint32_t ring) {
 
 struct ct_ref ct_next_n(struct ct_lower *l, uint32_t ring, uint32_t n) {
   if (l->error) return (struct ct_ref){.space = 0};
+  if (!l->repeating && n <= l->space[ring].slots && l->space[ring].pos + n > l->space[ring].slots)
+    l->space[ring].pos = 0;
   if (n == 0 || l->space[ring].slots == 0 || l->space[ring].pos + n > l->space[ring].slots) {
     ct_lower_fail(l, CT_ERR_INTERNAL, "%u neighbours of ring %s from slot %u on: it has %u", n,
                   l->space[ring].name, l->space[ring].pos, l->space[ring].slots);
