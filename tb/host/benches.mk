@@ -56,6 +56,8 @@ $(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large
 $(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_gradients,tb/host/test_gradients.c tb/host/ct_racecheck.c tb/host/tiny_program.c,-lm)
+$(BUILD)/tb/test_gradients $(BUILD)/tb/test_gradients.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_training,tb/host/test_training.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_training $(BUILD)/tb/test_training.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_server,tb/host/test_server.c tb/host/server_bed.c)

@@ -173,7 +173,7 @@ static ct_model *model_of_several_jobs(struct bed *b, ct_batch **batch) {
     widths[l] = WIDTH + (l < LAYERS ? l : 0);
   assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_true(m->plan->jobs >= 2);
+  assert_true(m->plan->step[CT_GRADIENTS_NONE].count >= 2);
   assert_int_equal(ct_batch_create(m, batch), CT_OK);
   assert_int_equal(ct_batch_write(*batch, x, labels), CT_OK);
   return m;
@@ -660,7 +660,7 @@ static void a_failed_step_changes_nothing(struct bed *b) {
   assert_int_equal(ct_wait(b->dev, submit_step(m, batch), &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);
-  assert_int_equal(e.jobs, m->plan->jobs);
+  assert_int_equal(e.jobs, m->plan->step[CT_GRADIENTS_NONE].count);
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   assert_int_equal(ct_reap(b->dev, &e, CT_NO_WAIT), CT_ERR_NOT_FOUND);
   read_model(m, after);

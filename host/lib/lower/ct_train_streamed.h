@@ -2,6 +2,7 @@
 /*
  * Inside the streamed training step: see ct_train_streamed.c. Every phase of a layer is a program
  * of its own, so nothing but device memory connects them.
+ * A step that keeps its gradients has them where an update would have the state.
  */
 #ifndef CT_TRAIN_STREAMED_H
 #define CT_TRAIN_STREAMED_H
