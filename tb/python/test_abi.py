@@ -81,6 +81,7 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "LogLevel": "CT_LOG_",
         "Queue": "CT_",
         "EventKind": "CT_EVENT_",
+        "Gradients": "CT_GRADIENTS_",
         "Met": "CT_MET_",
         "Batching": "CT_BATCHING_",
         "Sharing": "CT_",
