@@ -9,6 +9,7 @@ from pathlib import Path
 import coltrain
 import numpy as np
 import pytest
+from coltrain import arrivals
 from conftest import TOP
 
 DEVICES = ["emu:", "sim:"]
@@ -167,11 +168,25 @@ def test_what_a_step_refuses() -> None:
         assert model.step(x, [0, 2]) == pytest.approx(np.log(3), rel=1e-3)
 
 
+def test_arrivals_are_the_commands(seed: int) -> None:
+    mean = arrivals.mean_q16(100_000, 10, 500)
+    assert mean == 20_000 << 16
+    cycles = arrivals.poisson(seed, mean, 5000)
+    assert (np.diff(cycles.astype(np.int64)) >= 0).all() and np.diff(cycles).mean() == pytest.approx(20_000, rel=0.06)
+    # As another implementation of what ct_arrivals.h says has them.
+    assert arrivals.poisson(1, mean, 3).tolist() == [6490, 18093, 35180]
+    for wrong in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+        with pytest.raises(coltrain.ArgumentError, match="no load"):
+            arrivals.mean_q16(*wrong)
+    with pytest.raises(coltrain.ArgumentError, match="mean gap"):
+        arrivals.poisson(1, 0, 1)
+
+
 def test_data_sets(seed: int, tmp_path: Path) -> None:
     digits = coltrain.load_dataset("digits", seed=seed)
     assert (len(digits.train), len(digits.test), digits.features, digits.classes) == (1437, 360, 64, 10)
     assert digits.train.x.dtype == np.float32 and digits.train.x.max() == 1 and "1437" in repr(digits)
-    assert sorted(digits.order(3).tolist()) == list(range(1437)) and (digits.order(3) != digits.order(4)).any()
+    assert sorted(int(i) for i in digits.order(3)) == list(range(1437)) and (digits.order(3) != digits.order(4)).any()
     seen = list(digits.batches(100))
     assert len(seen) == digits.steps(100) == 15 and all(x.shape == (100, 64) for x, _ in seen)
     assert (seen[-1][0][37:] == seen[0][0][:63]).all()
