@@ -12,7 +12,7 @@ called bytes, timeouts are seconds, times of a device are cycles of its clock. W
 """
 
 from ._abi import VERSION as __version__
-from ._abi import Batching, ErrorCode, EventKind, LogLevel, Met, Policy, Queue, Sharing
+from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Sharing
 from ._arrays import Array, SupportsDLPack
 from ._lib import lib, text_of
 from .data import Dataset, load_dataset
@@ -38,7 +38,7 @@ from .errors import (
     UnsupportedError,
 )
 from .events import Event, Future, code_name, code_text
-from .model import Answers, Batch, Layer, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo
+from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
 from .program import Buffer, Program, disassemble, pack, pack_row, unpack
 from .server import Server, ServerInfo, batching_name
 
@@ -72,10 +72,12 @@ __all__ = [
     "FormatError",
     "FullError",
     "Future",
+    "Gradients",
     "Info",
     "InternalError",
     "JobError",
     "Layer",
+    "LayerGradients",
     "LogLevel",
     "Met",
     "Model",
@@ -100,6 +102,7 @@ __all__ = [
     "WeightsInfo",
     "__version__",
     "batching_name",
+    "clip_scale",
     "code_name",
     "code_text",
     "counter_texts",
