@@ -754,6 +754,41 @@ static void host_access(struct bed *b) {
   ct_model_free(m);
 }
 
+/* All that is left of device memory, so that nothing more has room. */
+static size_t take_all(const struct bed *b, uint64_t *piece, size_t most) {
+  size_t n = 0;
+  for (uint64_t size = UINT64_C(1) << 25; size >= 256; size /= 2) {
+    while (n < most && ct_mem_alloc(b->dev, size, &piece[n]) == CT_OK)
+      ++n;
+  }
+  assert_true(n < most);
+  return n;
+}
+
+/* Gradients that have no room leave the model as it was: none can be left, and later they can. */
+static void no_room(struct bed *b) {
+  enum { PIECES = 256 };
+  uint64_t piece[PIECES];
+  const struct ct_training with = {.batch = b->rows, .rates = b->rates, .gradients = true};
+  ct_model *m = make_model(b, b->dev, false);
+  ct_batch *batch = make_batch(b, m);
+  const uint64_t programs = ct_heap_largest(&b->dev->code);
+  const size_t pieces = take_all(b, piece, PIECES);
+  refused(b, ct_model_training(m, &with), CT_ERR_NO_SPACE, "device memory");
+  assert_int_equal(ct_heap_largest(&b->dev->code), programs);
+  refused(b, submit(m, batch, CT_GRADIENTS_SET, NULL), CT_ERR_ARG, "ct_training.gradients");
+  refused(b, submit(m, batch, CT_GRADIENTS_ADD, NULL), CT_ERR_ARG, "ct_training.gradients");
+  refused(b, ct_model_apply(m, NULL), CT_ERR_ARG, "ct_training.gradients");
+  step(b, m, batch, CT_GRADIENTS_NONE);
+  for (size_t i = 0; i < pieces; ++i)
+    assert_int_equal(ct_mem_free(b->dev, piece[i]), CT_OK);
+  assert_int_equal(ct_model_training(m, &with), CT_OK);
+  step(b, m, batch, CT_GRADIENTS_SET);
+  assert_int_equal(ct_model_apply(m, NULL), CT_OK);
+  ct_batch_free(batch);
+  ct_model_free(m);
+}
+
 static void wrong_arguments(struct bed *b) {
   static const uint32_t scales[] = {0x80000000, 0xbf800000, 0x7f800000, 0x7fc00000, 0x007fffff};
   for (size_t i = 0; i < sizeof scales / sizeof *scales; ++i) {
@@ -904,6 +939,7 @@ ON_BOTH(left_behind, 15, 1)
 ON_BOTH(host_access, 16, 1)
 ON_BOTH(wrong_arguments, 17, 1)
 ON_BOTH(large_batches, 18, 1)
+ON_BOTH(no_room, 19, 1)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -921,6 +957,7 @@ int main(void) {
       cmocka_unit_test(host_access_everywhere),
       cmocka_unit_test(wrong_arguments_everywhere),
       cmocka_unit_test(large_batches_everywhere),
+      cmocka_unit_test(no_room_everywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

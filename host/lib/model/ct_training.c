@@ -170,12 +170,18 @@ static int find_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
   return make_plan(m, batch, plan);
 }
 
-/* Steps of the plan may keep gradients from here on. */
+/* Steps of the plan may keep gradients from here on; if it is refused, it leaves nothing. */
 static int add_gradients(struct ct_plan *p) {
+  const uint64_t work = p->work;
   if (p->step[CT_GRADIENTS_SET].count) return CT_OK;
   int err = add_step(p, CT_GRADIENTS_SET);
   if (!err) err = add_step(p, CT_GRADIENTS_ADD);
-  if (err) ct_programs_free(&p->step[CT_GRADIENTS_SET]);
+  if (!err) err = ct_gradients_prepare(p->model);
+  if (!err) return CT_OK;
+  ct_programs_free(&p->step[CT_GRADIENTS_SET]);
+  ct_programs_free(&p->step[CT_GRADIENTS_ADD]);
+  if (p->work != work) ct_heap_free(&p->dev->data, p->work);
+  p->work = work;
   return err;
 }
 
@@ -186,7 +192,6 @@ static int change_plan(ct_model *m, const struct ct_training *training) {
   if (err) return err;
   err = ct_model_arm(m);
   if (!err && training->gradients) err = add_gradients(plan);
-  if (!err && training->gradients) err = ct_gradients_prepare(m);
   release(err ? plan : m->plan);
   if (!err) m->plan = plan;
   return err;
