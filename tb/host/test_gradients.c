@@ -306,6 +306,8 @@ static void test_programs_on_the_simulated_core(void **state) {
   ct_close(dev);
 }
 
+enum { LEAST_WINDOW = 365 }; /* of an update, as the header says */
+
 /* Steps and updates of all shapes are built; in a window that is too small a sentence says so. */
 static void test_no_shape_is_refused(void **state) {
   (void)state;
@@ -319,7 +321,8 @@ static void test_no_shape_is_refused(void **state) {
     struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, width > 1000 ? 3 : CT_MLP_LAYERS)};
     for (uint32_t l = 0; l <= net.layers; ++l)
       net.width[l] = 1 + ct_rng_below(&rng, l % 2 && width > 5000 ? 500 : width);
-    const uint32_t window = UINT32_C(512) << ct_rng_below(&rng, 7);
+    const uint32_t roomy = UINT32_C(512) << ct_rng_below(&rng, 7);
+    const uint32_t window = ct_rng_below(&rng, 5) ? roomy : LEAST_WINDOW;
     if (ct_prog_apply(&net, window, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
     if (codes.count > most) most = codes.count;
     ct_codes_free(&codes);
@@ -339,7 +342,7 @@ static void test_no_shape_is_refused(void **state) {
   }
   print_message("200 updates: at most %zu jobs\n", most);
   const struct ct_mlp net = {.layers = 1, .width = {20, 10}};
-  assert_int_equal(ct_prog_apply(&net, 256, &codes, &(struct ct_why){why, sizeof why}),
+  assert_int_equal(ct_prog_apply(&net, LEAST_WINDOW - 1, &codes, &(struct ct_why){why, sizeof why}),
                    CT_ERR_NO_SPACE);
   assert_non_null(strstr(why, "scratchpad"));
 }
@@ -754,6 +757,78 @@ static void host_access(struct bed *b) {
   ct_model_free(m);
 }
 
+enum { WORKS = 60, UPDATE = CT_GRADIENTS_ADD + 1, CANCEL };
+
+struct any_work {
+  int kind, batch; /* an enum ct_gradients or UPDATE */
+  uint64_t tag;
+};
+
+/* Works in any order, as they are taken, and cancels; nothing changes weights. */
+static size_t submit_any(struct bed *b, struct any_work *work) {
+  const struct ct_rates still = {.lr = 0};
+  const struct ct_apply apply = {.rates = &still};
+  size_t n = 0;
+  for (int i = 0; i < WORKS; ++i) {
+    struct any_work *w = &work[n];
+    *w = (struct any_work){.kind = (int)ct_rng_below(&b->rng, CANCEL + 1),
+                           .batch = (int)ct_rng_below(&b->rng, STEPS)};
+    const struct ct_step step = {
+        .batch = b->batch[w->batch], .rates = &still, .gradients = (enum ct_gradients)w->kind};
+    int err = CT_ERR_BUSY;
+    if (w->kind == CANCEL && n && ct_rng_below(&b->rng, 3) == 0)
+      assert_int_equal(ct_cancel(b->dev, work[ct_rng_below(&b->rng, (uint32_t)n)].tag), CT_OK);
+    else if (w->kind == UPDATE)
+      err = ct_model_apply_submit(b->model, &apply, &w->tag);
+    else if (w->kind < UPDATE)
+      err = ct_model_step_submit(b->model, &step, &w->tag);
+    if (err == CT_OK)
+      ++n;
+    else if (err != CT_ERR_BUSY && err != CT_ERR_ARG)
+      fail_msg("%s", ct_last_error(b->dev));
+  }
+  return n;
+}
+
+/* Takes a work's event; whole: whether gradients are there by what has ended before. */
+static bool follow(struct bed *b, const struct any_work *w, bool whole, struct ct_numbers *sum) {
+  struct ct_event e;
+  const struct ct_numbers *g = b->gradients[w->batch];
+  assert_int_equal(ct_wait(b->dev, w->tag, &e, 60000), CT_OK);
+  if (w->kind == CT_GRADIENTS_NONE) return whole;
+  if (e.error) return whole && w->kind == UPDATE;
+  if (w->kind != CT_GRADIENTS_SET && !whole) fail_msg("it ran on gradients that were lost");
+  if (w->kind == CT_GRADIENTS_SET) memcpy(sum->all, g->all, sum->count * sizeof *sum->all);
+  if (w->kind == CT_GRADIENTS_ADD) add_in_c(sum, g);
+  return true;
+}
+
+/* Whatever comes in whatever order, what ran is what its event says, and nothing goes by gradients
+ * that are lost. */
+static void any_order(struct bed *b) {
+  struct any_work work[WORKS];
+  struct ct_numbers *sum = ct_numbers_alloc(&b->net);
+  bool whole = true;
+  assert_non_null(sum);
+  step(b, b->model, b->batch[0], CT_GRADIENTS_SET);
+  memcpy(sum->all, b->gradients[0]->all, sum->count * sizeof *sum->all);
+  for (int round = 0; round < 8; ++round) {
+    if (round % 2) hold(b);
+    const size_t n = submit_any(b, work);
+    if (round % 2) let_go(b);
+    for (size_t i = 0; i < n; ++i)
+      whole = follow(b, &work[i], whole, sum);
+    if (whole) {
+      struct ct_numbers *g = gradients_of(b, b->model);
+      same_numbers("gradients in any order", g, sum);
+      ct_numbers_free(g);
+    } else {
+      refused(b, ct_model_get_gradients(b->model, 0, NULL, NULL), CT_ERR_ARG, "no gradients");
+    }
+  }
+  ct_numbers_free(sum);
+}
+
 /* All that is left of device memory, so that nothing more has room. */
 static size_t take_all(const struct bed *b, uint64_t *piece, size_t most) {
   size_t n = 0;
@@ -940,6 +1015,7 @@ ON_BOTH(host_access, 16, 1)
 ON_BOTH(wrong_arguments, 17, 1)
 ON_BOTH(large_batches, 18, 1)
 ON_BOTH(no_room, 19, 1)
+ON_BOTH(any_order, 20, 2)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -958,6 +1034,7 @@ int main(void) {
       cmocka_unit_test(wrong_arguments_everywhere),
       cmocka_unit_test(large_batches_everywhere),
       cmocka_unit_test(no_room_everywhere),
+      cmocka_unit_test(any_order_everywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,7 +291,8 @@ struct ct_training {
  * activations they go through device memory, and a step is several jobs; that memory is kept as
  * long as the programs are. The bits are the same. With training->gradients there are programs and
  * memory for those, too, 4 bytes of device memory for each weight until the model is freed; batches
- * of that size may be older. CT_ERR_NO_SPACE when device memory is too small; CT_ERR_MEMORY,
+ * of that size may be older. CT_ERR_NO_SPACE when device memory is too small, or the window of the
+ * scratchpad: a step needs 200 words, an update from gradients 365; CT_ERR_MEMORY,
  * CT_ERR_UNSUPPORTED. */
 int ct_model_training(ct_model *model, const struct ct_training *training);
 
@@ -354,7 +355,8 @@ struct ct_model_info {
                                 * gradients the updates count */
   uint64_t epochs;             /* as told by ct_model_set_epochs() */
   uint64_t macs_per_row;       /* forward multiply-accumulates for one row */
-  struct ct_training training; /* the last, also of a loaded file; batch 0: none yet */
+  struct ct_training training; /* the last, also of a loaded file, which does not say whether it
+                                * had gradients; batch 0: none yet */
   bool prepared;               /* for steps of training.batch rows */
   uintptr_t reserved[8];
 };
