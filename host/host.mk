@@ -3,7 +3,7 @@
 # Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
 #
 #   host/lib/*  host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
-#   host/tools host/tools/*            *.c   -> build/bin/coltrain
+#   host/tools host/tools/*            *.c   -> build/bin/coltrain, its workloads also -> build/lib/libcoltrain-data.so
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
 #   host/transports/sim                *.c, *.sv + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
@@ -81,6 +81,14 @@ $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
 	$(Q)ln -sf $(@F) $@.0
 
+# Data sets and arrivals of the commands, for Python: they are about workloads, not about the device, so they are no part of the library.
+DATA_SRCS := $(filter %/ct_arrivals.c %/ct_dataset.c %/ct_digits.c %/ct_rand.c,$(TOOL_SRCS))
+$(BUILD)/lib/libcoltrain-data.so: $(DATA_SRCS:%.c=$(BUILD)/obj/%.o) host/host.mk
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcoltrain-data.so.0 -Wl,--no-undefined -o $@ $(filter %.o,$^) -lz
+	$(Q)ln -sf $(@F) $@.0
+
 # The library under the sanitizers, for test-host.
 $(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)
 	$(call say,AR,$@)
@@ -150,6 +158,7 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o)
 
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
+  $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
   $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
   $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so) \

@@ -56,6 +56,8 @@ $(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large
 $(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_gradients,tb/host/test_gradients.c tb/host/ct_racecheck.c tb/host/tiny_program.c,-lm)
+$(BUILD)/tb/test_gradients $(BUILD)/tb/test_gradients.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_training,tb/host/test_training.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_training $(BUILD)/tb/test_training.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_server,tb/host/test_server.c tb/host/server_bed.c)
@@ -76,6 +78,8 @@ $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_streamed $(BUILD)/tb/test_streamed.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_shapes,tb/host/test_shapes.c)
+$(BUILD)/tb/test_shapes $(BUILD)/tb/test_shapes.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)

@@ -125,7 +125,7 @@ static json_t *json_time(const struct window *w) {
   static const char *const queues[] = {"inference", "training"};
   if (!w->closed || w->to <= w->from) return json_null();
   json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned q = 0; q < 2; ++q)
       json_array_append_new(list, ct_unit_json(u, queues[q], w->counter[q], w->to - w->from));
   return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units", list);
@@ -135,7 +135,7 @@ static json_t *json_time(const struct window *w) {
 static json_t *json_units(const struct colocate *c) {
   const struct window *w = &c->together;
   json_t *list = json_array();
-  for (unsigned u = 0; w->closed && u < CT_UNITS; ++u) {
+  for (unsigned u = 0; w->closed && u < CT_UNIT_COUNT; ++u) {
     const struct ct_unit_time i = ct_unit_time(u, w->counter[CT_INFERENCE]),
                               t = ct_unit_time(u, w->counter[CT_TRAINING]);
     json_array_append_new(

@@ -7,7 +7,7 @@
 static const struct {
   const char *name;
   int busy, other, operands[2], semaphore;
-} units[CT_UNITS] = {
+} units[CT_UNIT_COUNT] = {
     {"DMA read", CT_CNT_LD_BEATS, CT_CNT_LD_WAIT_ARB, {CT_CNT_LD_WAIT_MEM, -1}, CT_CNT_LD_WAIT_SEM},
     {"DMA write",
      CT_CNT_ST_BEATS,
@@ -55,7 +55,7 @@ void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *trainin
   const double percent = cycles ? 100 / (double)cycles : 0;
   fprintf(to, "%-10s %-10s %7s %7s %9s %9s %7s\n", "unit", "queue", "busy", "other", "operands",
           "semaphore", "idle");
-  for (unsigned u = 0; u < CT_UNITS; ++u) {
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
     for (unsigned c = 0; c < 2; ++c) {
       const uint64_t *counters = c ? training : inference;
       if (!counters) continue;

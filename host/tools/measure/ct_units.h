@@ -11,8 +11,7 @@
 #include <stdio.h>
 
 #include "coltrain/coltrain.h"
-
-enum { CT_UNITS = 6 };
+#include "host/lib/isa/ct_bound.h"
 
 struct ct_unit_time {
   uint64_t busy, other, operands, semaphore;
