@@ -69,6 +69,7 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "EventKind": "CT_EVENT_",
         "Met": "CT_MET_",
         "Batching": "CT_BATCHING_",
+        "Gradients": "CT_GRADIENTS_",
         "Sharing": "CT_",
         "Policy": "CT_",
     }
