@@ -3,7 +3,7 @@
 # Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
 #
 #   host/lib/*  host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
-#   host/tools                         *.c   -> build/bin/coltrain
+#   host/tools                         *.c   -> build/bin/coltrain, its data sets also -> build/lib/libcoltrain-data.so
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
 #   host/transports/sim                *.c, *.sv + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
@@ -80,6 +80,14 @@ $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
 	$(Q)ln -sf $(@F) $@.0
 
+# The data sets of the commands, for Python: they are about training, not about the device, so they are no part of the library.
+DATA_SRCS := host/tools/ct_dataset.c host/tools/ct_digits.c host/tools/ct_rand.c
+$(BUILD)/lib/libcoltrain-data.so: $(DATA_SRCS:%.c=$(BUILD)/obj/%.o)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcoltrain-data.so.0 -Wl,--no-undefined -o $@ $^ -lz
+	$(Q)ln -sf $(@F) $@.0
+
 # The library under the sanitizers, for test-host.
 $(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)
 	$(call say,AR,$@)
@@ -91,6 +99,13 @@ $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+
+# Verbs in Python, beside the command that becomes them.
+PYTHON_VERBS    := experiment report
+PYTHON_PROGRAMS := $(PYTHON_VERBS:%=$(BUILD)/bin/coltrain-%)
+$(BUILD)/bin/coltrain-% $(BUILD)/san/bin/coltrain-%: scripts/python-program
+	$(call say,PYTHON,$@)
+	$(Q)scripts/python-program $* $@
 
 $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
@@ -142,7 +157,8 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o)
 
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
-  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain) \
+  $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
+  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
   $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so) \
   $(if $(USB_SRCS),$(BUILD)/lib/coltrain/usb.so)

@@ -134,16 +134,16 @@ static int neighbour_stop(ct_device *dev, struct neighbour *n) {
 enum { TRACED = 7, SHOWN_RUNS = 6 };
 
 static const struct traced {
-  enum ct_probe_unit unit;
+  enum ct_unit unit;
   enum ct_probe_event event;
   const char *name;
-} traced[TRACED] = {{CT_PROBE_READ, CT_PROBE_GRANT, "reads asked for"},
-                    {CT_PROBE_READ, CT_PROBE_USED, "beats read"},
-                    {CT_PROBE_MXU, CT_PROBE_USED, "rows multiplied"},
-                    {CT_PROBE_VA, CT_PROBE_USED, "rows copied"},
-                    {CT_PROBE_VS, CT_PROBE_USED, "rows quantised"},
-                    {CT_PROBE_WRITE, CT_PROBE_USED, "beats written"},
-                    {CT_PROBE_WRITE, CT_PROBE_COMPLETE, "writes answered"}};
+} traced[TRACED] = {{CT_UNIT_READ, CT_PROBE_GRANT, "reads asked for"},
+                    {CT_UNIT_READ, CT_PROBE_USED, "beats read"},
+                    {CT_UNIT_MXU, CT_PROBE_USED, "rows multiplied"},
+                    {CT_UNIT_VA, CT_PROBE_USED, "rows copied"},
+                    {CT_UNIT_VS, CT_PROBE_USED, "rows quantised"},
+                    {CT_UNIT_WRITE, CT_PROBE_USED, "beats written"},
+                    {CT_UNIT_WRITE, CT_PROBE_COMPLETE, "writes answered"}};
 
 /* Stretches of cycles in which something happened: how many there were, the first ones, and the
  * last ones (number n at n % SHOWN_RUNS). */
@@ -177,7 +177,7 @@ struct turns {
 };
 
 static bool saw(uint64_t events, enum ct_probe_event event, enum ct_queue queue) {
-  return events >> (CT_PROBE_UNIT_BITS * CT_PROBE_MXU + 2 * event + queue) & 1;
+  return events >> (CT_PROBE_UNIT_BITS * CT_UNIT_MXU + 2 * event + queue) & 1;
 }
 
 static void turns_add(struct turns *t, uint64_t events) {

@@ -32,7 +32,17 @@ int verb_counters(int argc, char **argv);
 int verb_bench(int argc, char **argv);
 int verb_top(int argc, char **argv);
 int verb_serve_bench(int argc, char **argv);
-int verb_experiment(int argc, char **argv);
+int verb_load(int argc, char **argv);
+
+/* Becomes the program coltrain-VERB with these arguments. -1: there is none; else the exit status,
+ * after a sentence. */
+int cli_external(const char *verb, char **argv);
+
+/* Whether pages can be made: asked before hours of work. 0, or 1 after a sentence. */
+int cli_report_check(void);
+
+/* The page of a run, by coltrain-report. 0, or 1 after a sentence. */
+int cli_report(json_t *root, const char *page);
 
 /* ---- Errors ---- */
 

@@ -11,8 +11,7 @@
  *   colocate_trace.c     what the units did, cycle by cycle, as a file
  *   colocate_live.c      what `coltrain top` shows
  *   colocate_figures.c   what the results are made of
- *   colocate_report.c    JSON, CSV, text
- *   colocate_page.c      the report for people: HTML with charts
+ *   colocate_report.c    JSON, CSV, text; the page for people is coltrain-report's, from the JSON
  *
  * The runs, on a device with a clock:
  *   warm-up     a part of the first epoch, alone; then version 1 is published
@@ -258,6 +257,5 @@ void colocate_print(const struct colocate *c);
 /* The files that were asked for; 0, or 1 after a sentence. */
 int colocate_write(const struct colocate *c);
 int colocate_csv(const struct colocate *c);
-int colocate_page(const struct colocate *c);
 
 #endif

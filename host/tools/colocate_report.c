@@ -49,10 +49,10 @@ static json_t *json_versions(const struct colocate *c) {
 
 static json_t *json_train(const struct colocate *c) {
   const struct window *w = &c->together;
-  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
-                   (json_int_t)c->feed.finished, "loss_first", number(mean_loss(c, false)),
-                   "loss_last", number(mean_loss(c, true)), "test_accuracy",
-                   number(test_accuracy(c)), "cycles",
+  return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
+                   (json_int_t)c->feed.finished, "steps_wanted", (json_int_t)c->steps, "loss_first",
+                   number(mean_loss(c, false)), "loss_last", number(mean_loss(c, true)),
+                   "test_accuracy", number(test_accuracy(c)), "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
                    number(macs_per_cycle(w)), "weights_crc32",
                    json_integer((json_int_t)c->weights_crc32), "warm_up_steps",
@@ -80,11 +80,62 @@ static json_t *json_others(const struct colocate *c) {
   return list;
 }
 
+/* One number for each request that is done: its value, or null. */
+static json_t *json_column(const struct server *s, uint64_t (*value)(const struct request *r)) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < s->done; ++i)
+    json_array_append_new(list, cli_json_cycles(value(&s->request[i])));
+  return list;
+}
+
+static uint64_t scheduled_of(const struct request *r) {
+  return r->scheduled;
+}
+static uint64_t end_of(const struct request *r) {
+  return r->answered ? r->end : CT_NO_CYCLE;
+}
+static uint64_t version_of(const struct request *r) {
+  return r->answered ? r->version : CT_NO_CYCLE;
+}
+
+static json_t *json_right(const struct colocate *c) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->serve.done; ++i) {
+    const struct request *r = &c->serve.request[i];
+    json_array_append_new(list,
+                          json_integer(r->answered && r->answer == c->ds.test.labels[r->sample]));
+  }
+  return list;
+}
+
+/* What charts are drawn from: requests in order of arrival, losses by step. */
+static json_t *json_series(const struct colocate *c) {
+  json_t *loss = json_array();
+  for (uint64_t i = 0; i < c->feed.finished; ++i)
+    json_array_append_new(loss, number((double)c->losses[i]));
+  return json_pack("{s:{s:o, s:o, s:o, s:o}, s:{s:o, s:o}, s:o}", "serve", "scheduled",
+                   json_column(&c->serve, scheduled_of), "end", json_column(&c->serve, end_of),
+                   "version", json_column(&c->serve, version_of), "right", json_right(c), "alone",
+                   "scheduled", json_column(&c->alone, scheduled_of), "end",
+                   json_column(&c->alone, end_of), "loss", loss);
+}
+
+/* Cycles of every unit and queue in a window, by what was done in them; null if there is none. */
+static json_t *json_time(const struct window *w) {
+  static const char *const queues[] = {"inference", "training"};
+  if (!w->closed || w->to <= w->from) return json_null();
+  json_t *list = json_array();
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+    for (unsigned q = 0; q < 2; ++q)
+      json_array_append_new(list, ct_unit_json(u, queues[q], w->counter[q], w->to - w->from));
+  return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units", list);
+}
+
 /* Busy shares of the co-located window. */
 static json_t *json_units(const struct colocate *c) {
   const struct window *w = &c->together;
   json_t *list = json_array();
-  for (unsigned u = 0; w->closed && u < CT_UNITS; ++u) {
+  for (unsigned u = 0; w->closed && u < CT_UNIT_COUNT; ++u) {
     const struct ct_unit_time i = ct_unit_time(u, w->counter[CT_INFERENCE]),
                               t = ct_unit_time(u, w->counter[CT_TRAINING]);
     json_array_append_new(
@@ -117,10 +168,14 @@ static json_t *json_setup(const struct colocate *c) {
                 cli_json_ratio((double)c->capacity_busy, (double)c->capacity_done)));
   json_object_set_new(root, "meets_definition", json_boolean(meets_definition(c, &l)));
   json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
+  json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
+  json_object_set_new(
+      root, "array",
+      json_pack("[I, I]", (json_int_t)c->info.array_rows, (json_int_t)c->info.array_cols));
   return root;
 }
 
-int colocate_write(const struct colocate *c) {
+static json_t *json_of(const struct colocate *c) {
   const bool clock = c->info.has_clock;
   json_t *root = json_setup(c);
   json_t *serve = json_serve(c, &c->serve, c->wrong);
@@ -144,7 +199,23 @@ int colocate_write(const struct colocate *c) {
   json_object_set_new(root, "versions", json_versions(c));
   json_object_set_new(root, "units", json_units(c));
   json_object_set_new(root, "others", json_others(c));
-  return cli_json_write(c->l->json, root);
+  json_object_set_new(root, "time", json_time(&c->together));
+  json_object_set_new(root, "time_alone", json_time(&c->train_alone));
+  json_object_set_new(root, "series", json_series(c));
+  return root;
+}
+
+/* The page is made from the same object, by coltrain-report. */
+static int write_page(const struct colocate *c, json_t *root) {
+  if (!c->o->report || cli_report(root, c->o->report)) return c->o->report != NULL;
+  fprintf(c->text, "%s is the report; open it in a browser\n", c->o->report);
+  return 0;
+}
+
+int colocate_write(const struct colocate *c) {
+  json_t *root = json_of(c);
+  const int page = write_page(c, root);
+  return cli_json_write(c->l->json, root) | page;
 }
 
 /* ---- CSV ---- */

@@ -206,6 +206,11 @@ void ct_progress_clear(struct ct_progress *progress) {
   progress->stale = true;
 }
 
+void ct_progress_drop(struct ct_progress *p) {
+  ct_progress_clear(p);
+  p->stale = false;
+}
+
 void ct_progress_close(struct ct_progress *progress) {
   if (!progress->started) return;
   if (progress->stale) show(progress);

@@ -77,6 +77,9 @@ bool ct_progress_update_at(struct ct_progress *progress, uint64_t now,
 /* Takes the line off the terminal, so that other text can be written; the next update draws it. */
 void ct_progress_clear(struct ct_progress *progress);
 
+/* Takes the line off and forgets the last state: what was under way has failed. */
+void ct_progress_drop(struct ct_progress *progress);
+
 /* Shows the last state if it was not, and ends the line. Again does nothing. */
 void ct_progress_close(struct ct_progress *progress);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures of a measurement: quantiles that are samples, never interpolated, and means of
- * ratios.
+ * The figures of a measurement: quantiles that are samples, never interpolated. What several
+ * seeds say together is host/python/coltrain/stats.py's.
  *
  * p-quantile of N samples: the ceil(p * N)-th smallest, p = num / den, in integers. A refused
  * request counts as infinite: give it CT_STATS_NEVER, which sorts last.
@@ -57,9 +57,5 @@ void ct_stats_busy_add(struct ct_stats_busy *busy, uint64_t start, uint64_t end)
 
 /* Its part of the time from that cycle to the last end; NaN if nothing ended after it. */
 double ct_stats_busy_share(const struct ct_stats_busy *busy, uint64_t from);
-
-/* Geometric mean of n ratios (one for each seed) with its 95 % interval: Student's t on the
- * logarithms. 0; -1 for n < 2 or a value that is not above 0, with all three NaN. */
-int ct_stats_ratio(const double *ratios, size_t n, double *mean, double *low, double *high);
 
 #endif

@@ -11,7 +11,7 @@
 /* GAPS: of an operation that are kept apart; ASKED: bursts of a context under way, a power of two.
  * PID_JOBS, PID_UNITS: "processes" of the viewer; no track has a process's number, or Perfetto
  * would call it that one's main thread. */
-enum { GAPS = 64, ASKED = 32, BURSTS = CT_PROBE_WRITE + 1, PID_JOBS = 1, PID_UNITS = 10 };
+enum { GAPS = 64, ASKED = 32, BURSTS = CT_UNIT_WRITE + 1, PID_JOBS = 1, PID_UNITS = 10 };
 
 enum reason { MOVES, PREEMPTED, OPERANDS };
 
@@ -56,7 +56,7 @@ struct ct_trace {
   double us; /* of a cycle */
   uint64_t limit, last;
   bool begun, closing;
-  struct side side[CT_PROBE_UNITS][2];
+  struct side side[CT_UNIT_COUNT][2];
   struct asked asked[BURSTS][2][ASKED];
   unsigned head[BURSTS][2], tail[BURSTS][2];
   struct job *jobs;
@@ -126,7 +126,7 @@ static unsigned lane(unsigned context, bool waits) {
 
 static void put_tracks(struct ct_trace *t) {
   name_track(t, "process_name", PID_JOBS, 0, "Jobs", "");
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
     name_track(t, "process_name", PID_UNITS + u, 0, ct_probe_name(u), "");
     for (unsigned c = 0; c < 2; ++c) {
       name_track(t, "thread_name", PID_UNITS + u, lane(c, false), contexts[c], "");
@@ -161,7 +161,7 @@ static void start_over(struct ct_trace *t) {
       fflush(t->file) || fseek(t->file, 0, SEEK_SET) || ftruncate(fileno(t->file), 0);
   t->sum = (struct ct_trace_summary){.failed = t->sum.failed || failed};
   t->begun = false;
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned c = 0; c < 2; ++c)
       t->side[u][c].op.busy = 0;
   put_head(t);
@@ -185,8 +185,8 @@ static bool in_window(const struct ct_trace *t, uint64_t cycle) {
 
 static const char *gap_name(unsigned unit, enum reason reason) {
   if (reason == PREEMPTED) return "preempted by ";
-  if (unit == CT_PROBE_MXU) return "waits for operands";
-  return unit < CT_PROBE_MXU ? "waits for the memory" : "waits for the scratchpad";
+  if (unit == CT_UNIT_MXU) return "waits for operands";
+  return unit < CT_UNIT_MXU ? "waits for the memory" : "waits for the scratchpad";
 }
 
 static void close_operation(struct ct_trace *t, unsigned u, unsigned c, uint64_t end) {
@@ -236,7 +236,7 @@ static bool event(uint64_t events, enum ct_probe_event e, unsigned c) {
 /* Who had the slot that an operation under way did not use. */
 static enum reason reason_of(unsigned u, uint64_t events, unsigned c) {
   const bool other = event(events, CT_PROBE_USED, !c);
-  if (u == CT_PROBE_MXU) return other && event(events, CT_PROBE_READY, c) ? PREEMPTED : OPERANDS;
+  if (u == CT_UNIT_MXU) return other && event(events, CT_PROBE_READY, c) ? PREEMPTED : OPERANDS;
   return other ? PREEMPTED : OPERANDS;
 }
 
@@ -245,7 +245,7 @@ static void operation_cycle(struct ct_trace *t, unsigned u, unsigned c, uint64_t
   struct side *s = &t->side[u][c];
   struct operation *op = &s->op;
   const bool used = event(events, CT_PROBE_USED, c), granted = event(events, CT_PROBE_GRANT, c);
-  const bool vector = u > CT_PROBE_MXU;
+  const bool vector = u > CT_UNIT_MXU;
   /* The array's second half of a row comes after the row's grant, and maybe after its accept. */
   if (op->open && (op->ends ? !used || granted : vector && s->granted))
     close_operation(t, u, c, cycle);
@@ -264,7 +264,7 @@ static void operation_cycle(struct ct_trace *t, unsigned u, unsigned c, uint64_t
     note_gap(op, cycle, reason);
   }
   if (!event(events, CT_PROBE_ACCEPT, c)) return;
-  if (u == CT_PROBE_MXU)
+  if (u == CT_UNIT_MXU)
     op->ends = true;
   else
     close_operation(t, u, c, cycle + 1);
@@ -307,12 +307,12 @@ static void wait_cycle(struct ct_trace *t, unsigned u, unsigned c, uint64_t cycl
 void ct_trace_cycle(void *trace, uint64_t cycle, uint64_t events) {
   struct ct_trace *t = trace;
   t->last = cycle;
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u, events >>= CT_PROBE_UNIT_BITS)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u, events >>= CT_PROBE_UNIT_BITS)
     for (unsigned c = 0; c < 2; ++c) {
       /* A row enters the array in the cycle of its grant, a tile operation begins in the next. */
-      if (u == CT_PROBE_MXU) wait_cycle(t, u, c, cycle, events);
+      if (u == CT_UNIT_MXU) wait_cycle(t, u, c, cycle, events);
       operation_cycle(t, u, c, cycle, events);
-      if (u != CT_PROBE_MXU) wait_cycle(t, u, c, cycle, events);
+      if (u != CT_UNIT_MXU) wait_cycle(t, u, c, cycle, events);
     }
 }
 
@@ -405,9 +405,9 @@ static void put_depth(struct ct_trace *t, unsigned queue) {
 
 /* ---- The end ---- */
 
-static void put_totals(struct ct_trace *t, const char *name, uint64_t totals[CT_PROBE_UNITS][2]) {
+static void put_totals(struct ct_trace *t, const char *name, uint64_t totals[CT_UNIT_COUNT][2]) {
   put(t, ",\n\"%s\":{", name);
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     put(t, "%s\"%s\":[%" PRIu64 ",%" PRIu64 "]", u ? "," : "", ct_probe_name(u), totals[u][0],
         totals[u][1]);
   put(t, "}");
@@ -416,7 +416,7 @@ static void put_totals(struct ct_trace *t, const char *name, uint64_t totals[CT_
 int ct_trace_close(struct ct_trace *t, struct ct_trace_summary *summary) {
   if (!t) return 0;
   if (t->sum.to > t->last + 1) t->sum.to = t->last + 1;
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned c = 0; c < 2; ++c) {
       if (t->side[u][c].op.open) close_operation(t, u, c, t->sum.to);
       close_wait(t, u, c, t->sum.to);

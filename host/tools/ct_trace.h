@@ -36,7 +36,7 @@ struct ct_trace_summary {
   uint64_t from, to;      /* cycles the file covers: to is less than asked for if it was full */
   uint64_t events, bytes; /* in the file */
   bool full, failed;      /* the size was reached; the file could not be written */
-  uint64_t busy[CT_PROBE_UNITS][2], preempted[CT_PROBE_UNITS][2]; /* within from .. to */
+  uint64_t busy[CT_UNIT_COUNT][2], preempted[CT_UNIT_COUNT][2]; /* within from .. to */
 };
 
 enum ct_trace_kind { CT_TRACE_REQUEST, CT_TRACE_STEP, CT_TRACE_PUBLISH };

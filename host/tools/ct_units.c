@@ -7,7 +7,7 @@
 static const struct {
   const char *name;
   int busy, other, operands[2], semaphore;
-} units[CT_UNITS] = {
+} units[CT_UNIT_COUNT] = {
     {"DMA read", CT_CNT_LD_BEATS, CT_CNT_LD_WAIT_ARB, {CT_CNT_LD_WAIT_MEM, -1}, CT_CNT_LD_WAIT_SEM},
     {"DMA write",
      CT_CNT_ST_BEATS,
@@ -41,13 +41,21 @@ int64_t ct_unit_idle(const struct ct_unit_time *time, uint64_t cycles) {
   return (int64_t)(cycles - time->busy - time->other - time->operands - time->semaphore);
 }
 
+json_t *ct_unit_json(unsigned unit, const char *queue, const uint64_t *counters, uint64_t cycles) {
+  const struct ct_unit_time t = ct_unit_time(unit, counters);
+  return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "unit", ct_unit_name(unit), "queue",
+                   queue, "busy", (json_int_t)t.busy, "other", (json_int_t)t.other, "operands",
+                   (json_int_t)t.operands, "semaphore", (json_int_t)t.semaphore, "idle",
+                   (json_int_t)ct_unit_idle(&t, cycles));
+}
+
 void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *training,
                     uint64_t cycles) {
   static const char *const queues[] = {"inference", "training"};
   const double percent = cycles ? 100 / (double)cycles : 0;
   fprintf(to, "%-10s %-10s %7s %7s %9s %9s %7s\n", "unit", "queue", "busy", "other", "operands",
           "semaphore", "idle");
-  for (unsigned u = 0; u < CT_UNITS; ++u) {
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
     for (unsigned c = 0; c < 2; ++c) {
       const uint64_t *counters = c ? training : inference;
       if (!counters) continue;

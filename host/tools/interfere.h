@@ -61,7 +61,7 @@ struct interfere_run {
 
 /* Longest waits for training, by unit, in cycles the unit spends on it. */
 struct interfere_bound {
-  uint64_t unit[CT_PROBE_UNITS];
+  uint64_t unit[CT_UNIT_COUNT];
   uint64_t job; /* of a whole job */
 };
 

@@ -131,12 +131,12 @@ static json_t *json_wait(const struct ct_probe_wait *w) {
 }
 
 static json_t *json_bound(uint64_t cycles) {
-  return cycles == CT_PROBE_NO_BOUND ? json_null() : json_integer((json_int_t)cycles);
+  return cycles == CT_NO_BOUND ? json_null() : json_integer((json_int_t)cycles);
 }
 
 static json_t *json_units(const struct interfere *t, const struct interfere_run *r) {
   json_t *list = json_array();
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
     const struct ct_probe_side *s = &r->probe.side[u][CT_INFERENCE];
     json_array_append_new(
         list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "unit", ct_probe_name(u), "operations",
@@ -149,7 +149,7 @@ static json_t *json_units(const struct interfere *t, const struct interfere_run 
 /* What moved, of both queues, as the probe saw it. */
 static json_t *json_used(const struct interfere_run *r) {
   json_t *list = json_array();
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     json_array_append_new(list, json_pack("{s:s, s:[I, I]}", "unit", ct_probe_name(u), "used",
                                           (json_int_t)r->probe.side[u][CT_INFERENCE].used,
                                           (json_int_t)r->probe.side[u][CT_TRAINING].used));
@@ -160,16 +160,9 @@ static json_t *json_used(const struct interfere_run *r) {
 static json_t *json_time(const struct interfere_run *r) {
   static const char *const queues[] = {"inference", "training"};
   json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNITS; ++u) {
-    for (unsigned c = 0; c < 2; ++c) {
-      const struct ct_unit_time t = ct_unit_time(u, r->counter[c]);
-      json_array_append_new(
-          list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "unit", ct_unit_name(u), "queue",
-                          queues[c], "busy", (json_int_t)t.busy, "other", (json_int_t)t.other,
-                          "operands", (json_int_t)t.operands, "semaphore", (json_int_t)t.semaphore,
-                          "idle", (json_int_t)ct_unit_idle(&t, r->to - r->from)));
-    }
-  }
+  for (unsigned u = 0; u < CT_UNITS; ++u)
+    for (unsigned c = 0; c < 2; ++c)
+      json_array_append_new(list, ct_unit_json(u, queues[c], r->counter[c], r->to - r->from));
   return list;
 }
 
@@ -242,11 +235,11 @@ static void print_units(FILE *to, const struct interfere *t, const struct interf
                         const char *title) {
   fprintf(to, "\n%s\n  %-10s %10s %8s %8s %9s %9s %9s\n", title, "unit", "operations", "bound",
           "longest", "mean", "other max", "mean");
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
     const struct ct_probe_side *s = &r->probe.side[u][CT_INFERENCE];
     const double n = s->served ? (double)s->served : 1;
     char bound[24] = "-";
-    if (t->bound.unit[u] != CT_PROBE_NO_BOUND)
+    if (t->bound.unit[u] != CT_NO_BOUND)
       snprintf(bound, sizeof bound, "%" PRIu64, t->bound.unit[u]);
     fprintf(to, "  %-10s %10" PRIu64 " %8s %8" PRIu64 " %9.2f %9" PRIu64 " %9.2f%s\n",
             ct_probe_name(u), s->served, bound, s->peer.max, (double)s->peer.sum / n, s->rest.max,
@@ -303,7 +296,7 @@ static int verdict(const struct interfere *t, const struct stretch *s) {
   bool broken = false;
   for (size_t i = 0; i < RUNS; ++i) {
     wrong += runs[i]->wrong;
-    for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
       broken |= runs[i]->probe.side[u][CT_INFERENCE].peer.max > t->bound.unit[u];
   }
   if (wrong) return cli_fail("%zu answers differ from emu:", wrong);

@@ -273,7 +273,7 @@ static int set_registers(struct interfere *t) {
   return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
 }
 
-_Static_assert((int)CT_CHAIN_UNITS == CT_PROBE_UNITS && (int)CT_CHAIN_VS == CT_PROBE_VS,
+_Static_assert((int)CT_UNIT_COUNT == CT_UNIT_COUNT && (int)CT_UNIT_VS == CT_UNIT_VS,
                "bounds and what the probe measured stand side by side");
 
 void interfere_bounds(struct interfere *t) {
@@ -283,14 +283,14 @@ void interfere_bounds(struct interfere *t) {
                                   .beat_cycles = t->beat_cycles};
   ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
   sharing.train_cap = t->train_cap;
-  const struct ct_probe_setting setting = {.policy = t->o->policy,
+  const struct ct_bound_setting setting = {.policy = t->o->policy,
                                            .floor = t->o->floor,
                                            .train_cap = t->train_cap,
                                            .array_cols = t->info.array_cols,
                                            .vpu_lanes = t->info.vpu_lanes,
                                            .reorders = t->refused > 0};
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
-    t->bound.unit[u] = ct_probe_bound(u, &setting);
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+    t->bound.unit[u] = ct_bound_wait(u, &setting);
   t->bound.job = ct_chain_job(&sharing, &t->code);
 }
 

@@ -24,9 +24,8 @@ enum {
 
 enum { MAX_WIDTH = 1 << 20, MAX_BATCH = 1 << 16 };
 
-size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
-                          uint32_t *widths) {
-  const char *p = arg;
+size_t learn_layers_of(const char *text, uint32_t *widths) {
+  const char *p = text;
   for (size_t n = 0; n <= CT_MAX_LAYERS; ++n) {
     char *end = NULL;
     const unsigned long width = strtoul(p, &end, 10);
@@ -36,11 +35,18 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
     if (*end != '-') break;
     p = end + 1;
   }
-  argp_error(state,
-             "%s: \"%s\" is not a list of 2..%d widths such as 64-128-64-10: inputs, hidden "
-             "layers, classes",
-             option, arg, CT_MAX_LAYERS + 1);
   return 0;
+}
+
+size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
+                          uint32_t *widths) {
+  const size_t layers = learn_layers_of(arg, widths);
+  if (!layers)
+    argp_error(state,
+               "%s: \"%s\" is not a list of 2..%d widths such as 64-128-64-10: inputs, hidden "
+               "layers, classes",
+               option, arg, CT_MAX_LAYERS + 1);
+  return layers;
 }
 
 /* A rate that the library takes; at: which of them. */

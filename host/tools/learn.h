@@ -28,8 +28,12 @@ extern const struct argp learn_argp;
     .seed = 1                                                                                      \
   }
 
-/* Widths such as "64-128-64-10" into CT_MAX_LAYERS + 1 places; returns the layers. A bad list is a
- * usage error. */
+/* Widths such as "64-128-64-10" into CT_MAX_LAYERS + 1 places; returns the layers, 0 for a bad
+ * list.
+ */
+size_t learn_layers_of(const char *text, uint32_t *widths);
+
+/* The same of an option: a bad list is a usage error. */
 size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
                           uint32_t *widths);
 

@@ -151,12 +151,12 @@ int live_watch(struct live *l, ct_probe_watch *watch, void *arg) {
 /* ---- Lines ---- */
 
 /* The cycles so far and those in which each unit worked for a queue. */
-static uint64_t read_units(struct live *l, uint64_t cycle, uint64_t used[CT_PROBE_UNITS][2]) {
+static uint64_t read_units(struct live *l, uint64_t cycle, uint64_t used[CT_UNIT_COUNT][2]) {
   uint64_t values[CT_MAX_COUNTERS];
   for (unsigned c = 0; c < 2; ++c) {
     if (!l->watching && ct_counters(l->dev, (enum ct_queue)c, values, CT_MAX_COUNTERS) < 0)
       return 0;
-    for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
       used[u][c] = l->watching ? l->units->side[u][c].used : ct_unit_time(u, values).busy;
   }
   return l->watching ? l->units->cycles : cycle;
@@ -164,11 +164,11 @@ static uint64_t read_units(struct live *l, uint64_t cycle, uint64_t used[CT_PROB
 
 /* Shares since the last line. */
 static json_t *units_of(struct live *l, uint64_t cycle) {
-  uint64_t used[CT_PROBE_UNITS][2] = {{0}};
+  uint64_t used[CT_UNIT_COUNT][2] = {{0}};
   const uint64_t now = l->clock_hz ? read_units(l, cycle, used) : 0;
   const double cycles = now > l->cycles ? (double)(now - l->cycles) : 0;
   json_t *list = json_array();
-  for (unsigned u = 0; cycles > 0 && l->cycles && u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; cycles > 0 && l->cycles && u < CT_UNIT_COUNT; ++u)
     json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "name", ct_probe_name(u), "inference",
                                           (double)(used[u][0] - l->used[u][0]) / cycles, "training",
                                           (double)(used[u][1] - l->used[u][1]) / cycles));

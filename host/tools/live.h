@@ -36,7 +36,7 @@ struct live {
   uint64_t looked, sent;              /* ns */
   struct ct_probe *units;             /* what the device adds to while it is watched */
   bool watching, can_watch;
-  uint64_t cycles, used[CT_PROBE_UNITS][2]; /* at the last line */
+  uint64_t cycles, used[CT_UNIT_COUNT][2]; /* at the last line */
   struct {
     uint64_t cycle, steps, wall;
   } rate[LIVE_RATES]; /* at the last lines, a ring */

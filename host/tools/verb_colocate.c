@@ -130,8 +130,7 @@ static int run(struct colocate *c) {
   ct_progress_close(&c->progress);
   if (status) return status;
   colocate_print(c);
-  const int results =
-      colocate_csv(c) | save(c) | colocate_page(c) | colocate_trace_close(c) | colocate_write(c);
+  const int results = colocate_csv(c) | save(c) | colocate_trace_close(c) | colocate_write(c);
   const int failed = verdict(c);
   return results || failed;
 }
@@ -179,6 +178,7 @@ int verb_colocate(int argc, char **argv) {
       {"--csv", o.csv, CLI_WRITE},         {"--report", o.report, CLI_WRITE},
       {"--trace", o.trace, CLI_WRITE},     {"--data", o.learn.data, CLI_READ}};
   if (cli_files(files, sizeof files / sizeof *files)) return 1;
+  if (o.report && cli_report_check()) return 1;
   struct colocate c;
   cli_catch_stop();
   int status = colocate_open(&c, &o);

@@ -75,12 +75,12 @@ static void print_operations(FILE *to, const struct ct_probe *probe) {
           "inference wants none are in LD_WAIT_ARB only.\n\n");
   fprintf(to, "%-10s %-10s %9s %9s %9s %9s\n", "unit", "queue", "granted", "preempted", "cycles",
           "at most");
-  for (int u = 0; u < CT_PROBE_UNITS; ++u) {
+  for (int u = 0; u < CT_UNIT_COUNT; ++u) {
     for (int q = 0; q < 2; ++q) {
       const struct ct_probe_side *side = &probe->side[u][q];
       fprintf(to, "%-10s %-10s %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n",
-              q ? "" : ct_probe_name((enum ct_probe_unit)u), queues[q], side->served,
-              preempted(side), side->peer.sum, side->peer.max);
+              q ? "" : ct_probe_name((enum ct_unit)u), queues[q], side->served, preempted(side),
+              side->peer.sum, side->peer.max);
     }
   }
 }
@@ -121,10 +121,10 @@ static void print_table(FILE *to, const struct reading *r) {
 
 static json_t *operations_json(const struct ct_probe *probe, int queue) {
   json_t *units = json_object();
-  for (int u = 0; u < CT_PROBE_UNITS; ++u) {
+  for (int u = 0; u < CT_UNIT_COUNT; ++u) {
     const struct ct_probe_side *side = &probe->side[u][queue];
     json_object_set_new(
-        units, ct_probe_name((enum ct_probe_unit)u),
+        units, ct_probe_name((enum ct_unit)u),
         json_pack("{s:I, s:I, s:I, s:I}", "granted", (json_int_t)side->served, "preempted",
                   (json_int_t)preempted(side), "lost_cycles", (json_int_t)side->peer.sum, "longest",
                   (json_int_t)side->peer.max));

@@ -129,7 +129,7 @@ static int show_file(const char *path, bool force) {
   for (size_t i = 0; i < size / CT_CMD_BYTES; ++i)
     cmds[i] = ct_cmd_from_bytes(bytes + i * CT_CMD_BYTES);
   if (!force && check_program(path, cmds, size / CT_CMD_BYTES)) return 1;
-  ct_disasm(cmds, size / CT_CMD_BYTES, print_line, NULL);
+  ct_disassemble(bytes, size / CT_CMD_BYTES, print_line, NULL);
   return 0;
 }
 

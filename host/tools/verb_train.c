@@ -140,7 +140,9 @@ static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
 static int save(struct train *t) {
   if (!t->l->save) return 0;
   const int rc = ct_model_save(t->model, t->l->save);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "saving the model") : 0;
+  if (rc >= 0) return 0;
+  ct_progress_drop(&t->progress);
+  return cli_fail_device(t->dev, rc, "saving the model");
 }
 
 static int run_epoch(struct train *t, uint64_t epoch) {

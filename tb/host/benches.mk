@@ -23,11 +23,11 @@ TOOL_PARTS := $(filter-out host/tools/main.c host/tools/verb_%,$(TOOL_SRCS))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
-$(call host_test,test_experiment,tb/host/test_experiment.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
-$(call host_test,test_experiment_points,tb/host/test_experiment_points.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
 $(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli $(BUILD)/tb/test_cli_faults $(BUILD)/tb/test_cli_sim: | $(BUILD)/bin/coltrain-report
+$(BUILD)/tb/test_cli.san $(BUILD)/tb/test_cli_faults.san: | $(BUILD)/san/bin/coltrain-report
 $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli_faults $(BUILD)/tb/test_checkpoint: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_cli.san $(BUILD)/tb/test_cli_faults.san $(BUILD)/tb/test_checkpoint.san: $(BUILD)/san/bin/coltrain
 
@@ -78,13 +78,11 @@ $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_streamed $(BUILD)/tb/test_streamed.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_shapes,tb/host/test_shapes.c)
+$(BUILD)/tb/test_shapes $(BUILD)/tb/test_shapes.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
-
-# What batches add, by the coltrain command on the simulator.
-$(eval $(call bench_rules,test_batching,tb/host/test_batching.c,,tb/host/cli_run.c $(TOOL_PARTS),$(BUILD)/lib/libcoltrain.a $(TOOLS_LDLIBS) $(LIB_LDLIBS) -rdynamic))
-SYSTEM_TESTS += $(BUILD)/tb/test_batching
 
 # What inference and training cost each other, by the coltrain command on the simulator.
 $(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))

@@ -230,6 +230,27 @@ static void bad_tensors(struct bed *b) {
                 ct_unpack(out, 2, 4, SIZE_MAX / 4 + 1, b->x));
 }
 
+static void count_line(void *arg, const char *text) {
+  assert_non_null(strstr(text, "END"));
+  ++*(size_t *)arg;
+}
+
+/* As for a program that is loaded, but without a device. */
+static void disassembling(struct bed *b) {
+  uint8_t ends[513 * 32 + 1] = {0};
+  size_t lines = 0;
+  for (size_t i = 0; i < 513; ++i)
+    ends[i * 32 + 1] = 0x01;
+  assert_int_equal(ct_disassemble(ends + 1, 512, count_line, &lines), 0);
+  assert_int_equal(lines, 512);
+  assert_int_equal(ct_disassemble(ends, 0, count_line, &lines), 0);
+  assert_int_equal(lines, 512);
+  REFUSED_ALONE(CT_ERR_ARG, "commands is NULL", ct_disassemble(NULL, 1, count_line, &lines));
+  REFUSED_ALONE(CT_ERR_ARG, "line is NULL", ct_disassemble(ends, 1, NULL, &lines));
+  REFUSED_ALONE(CT_ERR_ARG, "at most 512 commands, not 513",
+                ct_disassemble(ends, 513, count_line, &lines));
+}
+
 static void bad_products(struct bed *b) {
   float c[4];
   const float *x = b->x;
@@ -671,6 +692,7 @@ static void refuse_everything(const char *uri) {
   bad_devices(b);
   bad_memory(b);
   bad_tensors(b);
+  disassembling(b);
   bad_products(b);
   bad_models(b);
   bad_steps(b);

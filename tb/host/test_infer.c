@@ -416,6 +416,31 @@ static void test_on_the_simulated_core(void **state) {
   }
 }
 
+/* What it costs where the window would hold the activations: no more than three times the cycles.
+ */
+static void test_what_spilling_costs(void **state) {
+  (void)state;
+  static const struct shape shapes[] = {
+      {{4, {784, 1000, 500, 256, 10}}, 16, 32768, ct_infer_wide, 0},
+      {{2, {300, 4000, 10}}, 16, 32768, ct_infer_wide, 0},
+      {{2, {300, 4000, 10}}, 1, 32768, ct_infer_wide, 0}};
+  ct_rng rng = ct_rng_make(9);
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+    struct shape s = shapes[i];
+    uint64_t cycles[2];
+    for (int spilled = 0; spilled < 2; ++spilled) {
+      if (spilled) s.make = ct_infer_spilled;
+      struct ct_code code = make(&s);
+      cycles[spilled] = check_bytes("sim:", &s, &code, &rng);
+      free(code.cmd);
+    }
+    print_shape(&s);
+    print_message("%llu cycles, in the scratchpad %llu\n", (unsigned long long)cycles[1],
+                  (unsigned long long)cycles[0]);
+    assert_in_range(cycles[1], cycles[0], 3 * cycles[0]);
+  }
+}
+
 static float *draw_floats(ct_rng *rng, size_t n) {
   float *x = malloc(n * sizeof *x);
   for (size_t i = 0; i < n; ++i)
@@ -618,6 +643,7 @@ int main(void) {
                                      cmocka_unit_test(test_ordinary_networks_are_not_refused),
                                      cmocka_unit_test(test_deep_networks),
                                      cmocka_unit_test(test_on_the_simulated_core),
+                                     cmocka_unit_test(test_what_spilling_costs),
                                      cmocka_unit_test(test_rows_that_do_not_fit_together),
                                      cmocka_unit_test(test_batches),
                                      cmocka_unit_test(test_servers_of_wide_networks),

@@ -529,7 +529,7 @@ int ct_reset(ct_device *dev, enum ct_queue queue);
 int ct_poll_fd(ct_device *dev);
 
 /* What was submitted to a queue and not reaped (a request counts for CT_INFERENCE, a step is one);
- * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (64 with less
+ * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (128 with less
  * than 16 MiB of device memory), and 4096 requests, however old the oldest of them is; events wait
  * in host memory. */
 size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
@@ -762,9 +762,18 @@ typedef struct ct_program ct_program;
 
 /* Copies a program (count commands of 32 bytes, 1..512) into device memory. Freeing it cancels jobs
  * of it that are under way, as ct_model_free() does. *program is NULL on failure. CT_ERR_NO_SPACE:
- * 4 MiB are kept for programs (256 KiB with less than 16 MiB of device memory). */
+ * 4 MiB are kept for programs (256 KiB with less than 16 MiB of device memory), and no room for it
+ * is left in the rest of the device's memory either. */
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
 void ct_program_free(ct_program *program);
+
+/* Called with a line of text, without newline, during the call that it was given to. */
+typedef void ct_line_fn(void *arg, const char *text);
+
+/* A program as text, illegal commands too: calls line with each of count commands of 32 bytes
+ * (0..512), its number in front, loops indented. CT_ERR_ARG: ct_last_error(NULL) says what. Any
+ * thread. */
+int ct_disassemble(const void *commands, size_t count, ct_line_fn *line, void *arg);
 
 /* Arguments of a job. */
 #define CT_MAX_ARGS 24

@@ -63,8 +63,9 @@ int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct
 
 /* A product as one job, or as several, each of some rows and columns of C, where a program would be
  * too long or its addresses too far apart. Nothing that device memory holds is refused, in a window
- * of CT_GEMM_WINDOW words or more. The jobs may run in any order. */
-enum { CT_GEMM_PROGRAMS = 9, CT_GEMM_WINDOW = 192 };
+ * of CT_GEMM_WINDOW words or more (HBFP8 results: of CT_GEMM_WINDOW_HBFP8). The jobs may run in any
+ * order. */
+enum { CT_GEMM_PROGRAMS = 9, CT_GEMM_WINDOW = 64, CT_GEMM_WINDOW_HBFP8 = 96 };
 struct ct_gemm_jobs {
   uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edges */
   struct ct_code code[CT_GEMM_PROGRAMS]; /* cmd NULL: not used */

@@ -23,7 +23,7 @@
 
 #include "coltrain/coltrain.h"
 
-enum { LEAST_WINDOW = 352, ROOMY_WINDOW = 2048, MOST_BATCH = 4096 };
+enum { LEAST_WINDOW = 200, ROOMY_WINDOW = 2048, MOST_BATCH = 4096 };
 
 /* ---- The workspace ------------------------------------------------------------------------- */
 

@@ -205,7 +205,7 @@ static void update_values(struct product *p, struct ct_ref g, const struct ct_re
 
 static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t n) {
   struct ct_lower *l = p->s->l;
-  const struct ct_ref words = ct_next(l, p->in), out = ct_next(l, p->out);
+  const struct ct_ref words = ct_next(l, p->in), out = p->out ? ct_next(l, p->out) : words;
   const struct ct_ref in[2] = {ct_next(l, p->regs), ct_next(l, p->regs)};
   const struct ct_ref res[2] = {ct_next(l, p->res), ct_next(l, p->res)};
   const struct ct_va edge = {.rows = rows_of(p, m), .cols = cols_of(p, n)};
@@ -348,8 +348,10 @@ static void update_spaces(struct product *p) {
   const uint32_t regs = s->shape->gradients ? 2 : 4; /* two tiles' */
   p->regs = ct_reg_ring(s->l, "loads", CT_R_TEMP + MOST_UPDATE, regs);
   p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + MOST_UPDATE + 4, regs);
-  p->in = ct_spm_ring(s->l, "in", units, tile_slots(p));
-  p->out = ct_spm_ring(s->l, "out", units + more, tile_slots(p));
+  const bool in_place =
+      s->slots == 1 && !s->shape->gradients; /* new values take the old ones' words */
+  p->in = ct_spm_ring(s->l, "in", in_place ? units + more : units, tile_slots(p));
+  p->out = in_place ? 0 : ct_spm_ring(s->l, "out", units + more, tile_slots(p));
 }
 
 static uint32_t ceil_of(uint32_t a, uint32_t b) {

@@ -120,6 +120,9 @@ class Policy(enum.IntEnum):
 CT_LOG_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 
 
+CT_LINE_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+
+
 class ct_options(ctypes.Structure):
     """struct ct_options."""
 
@@ -548,6 +551,7 @@ class Library:
     ct_weights_address: Callable[..., int]
     ct_program_load: Callable[..., int]
     ct_program_free: Callable[..., None]
+    ct_disassemble: Callable[..., int]
     ct_submit: Callable[..., int]
     ct_submit_at: Callable[..., int]
     ct_reap_until: Callable[..., int]
@@ -647,6 +651,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_weights_address": (ctypes.c_uint64, [ctypes.c_void_p]),
     "ct_program_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_program_free": (None, [ctypes.c_void_p]),
+    "ct_disassemble": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, CT_LINE_FN, ctypes.c_void_p]),
     "ct_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_job), ctypes.c_void_p]),
     "ct_submit_at": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_job), ctypes.c_uint64, ctypes.c_void_p]),
     "ct_reap_until": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_event), ctypes.c_uint64, ctypes.c_int]),

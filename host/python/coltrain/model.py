@@ -7,7 +7,7 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from ._abi import (
 )
 from ._arrays import F32, Array, Bytes, address, floats, labels, octets, output
 from ._connection import Handle
-from ._lib import lib
+from ._lib import check, lib
+from ._numbers import U63, U64, whole
 from .errors import ArgumentError
 from .events import Future
 from .server import Server, batching_of
@@ -43,6 +44,11 @@ class Rates(NamedTuple):
     """0 to 1."""
     weight_decay: float = 0.0
     """0 to 1."""
+
+    def check(self) -> Rates:
+        """Returns the rates, or raises :class:`ArgumentError` if they make no sense."""
+        check(lib.ct_rates_check(ctypes.byref(_rates(self))))
+        return self
 
 
 class Layer(NamedTuple):
@@ -176,22 +182,22 @@ class Rows(Handle):
 
     _free = lib.ct_rows_free
 
-    def __init__(self, model: Model, count: int) -> None:
+    def __init__(self, model: Model, count: SupportsIndex) -> None:
         raw = ctypes.c_void_p()
-        model._connection.call(lib.ct_rows_create, model._raw, _count(count), ctypes.byref(raw))
+        model._connection.call(lib.ct_rows_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
         super().__init__(model._connection, raw.value or 0)
-        self.count = count
+        self.count = int(count)
         self.inputs = model.widths[0]
 
     def __len__(self) -> int:
         return self.count
 
-    def write(self, x: Array, first: int = 0) -> None:
+    def write(self, x: Array, first: SupportsIndex = 0) -> None:
         """Writes rows from number first on; x: any number of rows x inputs. Raises :class:`BusyError`: a request that reads one of
         them is in flight.
         """
         data = floats(x, "x", ("rows", self.inputs))
-        self._connection.call(lib.ct_rows_write, self._raw, _count(first), data.shape[0], address(data))
+        self._connection.call(lib.ct_rows_write, self._raw, whole(first, "first", U63), data.shape[0], address(data))
 
 
 class Answers(Handle):
@@ -199,25 +205,28 @@ class Answers(Handle):
 
     _free = lib.ct_answers_free
 
-    def __init__(self, model: Model, count: int) -> None:
+    def __init__(self, model: Model, count: SupportsIndex) -> None:
         raw = ctypes.c_void_p()
-        model._connection.call(lib.ct_answers_create, model._raw, _count(count), ctypes.byref(raw))
+        model._connection.call(lib.ct_answers_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
         super().__init__(model._connection, raw.value or 0)
-        self.count = count
+        self.count = int(count)
         self.classes = model.widths[-1]
 
     def __len__(self) -> int:
         return self.count
 
-    def read(self, first: int = 0, count: int | None = None, *, out: F32 | None = None) -> F32:
+    def read(self, first: SupportsIndex = 0, count: SupportsIndex | None = None, *, out: F32 | None = None) -> F32:
         """The logits of count answers (None: all the rest) from number first on, count x classes.
 
         Raises :class:`BusyError`: a request that writes one of them is in flight; its error if it failed; :class:`ArgumentError` if
         there was none.
         """
-        number = max(0, self.count - first) if count is None else _count(count)
+        begin = whole(first, "first", U63)
+        number = max(0, self.count - begin) if count is None else whole(count, "count", U63)
+        if begin + number > self.count:
+            raise ArgumentError(f"{number} answers from number {begin} on are not within {self.count}")
         result = output(out, "out", (number, self.classes))
-        self._connection.call(lib.ct_answers_read, self._raw, _count(first), number, address(result))
+        self._connection.call(lib.ct_answers_read, self._raw, begin, number, address(result))
         return result
 
 
@@ -258,15 +267,13 @@ class Model(Handle):
 
     # ---- Training ----
 
-    def training(self, batch: int, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+    def training(self, batch: SupportsIndex, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
         """Prepares for steps of batch rows (1 to 4096, or more if the scratchpad holds it) with these rates.
 
         Makes their programs, which takes time, unless it is prepared for that many. If it is refused, the model remains prepared as
         it was. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`, :class:`UnsupportedError`.
         """
-        if not 0 <= batch <= 0xFFFFFFFF:
-            raise ArgumentError(f"a step has no {batch} rows")
-        training = ct_training(batch=batch, rates=_rates(Rates(lr, momentum, weight_decay)))
+        training = ct_training(batch=whole(batch, "batch"), rates=_rates(Rates(lr, momentum, weight_decay)))
         self._connection.call(lib.ct_model_training, self._raw, ctypes.byref(training))
 
     def set_rates(self, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
@@ -309,10 +316,8 @@ class Model(Handle):
         return self.info.epochs
 
     @epochs.setter
-    def epochs(self, epochs: int) -> None:
-        if not 0 <= epochs < 2**64:
-            raise ArgumentError(f"a model is not trained for {epochs} epochs")
-        self._connection.look(lib.ct_model_set_epochs, self._raw, epochs)
+    def epochs(self, epochs: SupportsIndex) -> None:
+        self._connection.look(lib.ct_model_set_epochs, self._raw, whole(epochs, "epochs", U64))
 
     # ---- Answers ----
 
@@ -339,11 +344,11 @@ class Model(Handle):
         self._connection.call(lib.ct_model_evaluate, self._raw, *arguments)
         return right.value
 
-    def rows(self, count: int) -> Rows:
+    def rows(self, count: SupportsIndex) -> Rows:
         """Room for count rows of inputs (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
         return Rows(self, count)
 
-    def answers(self, count: int) -> Answers:
+    def answers(self, count: SupportsIndex) -> Answers:
         """Places for count answers (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
         return Answers(self, count)
 
@@ -352,12 +357,12 @@ class Model(Handle):
         rows: Rows,
         answers: Answers,
         *,
-        row: int = 0,
-        answer: int = 0,
-        count: int = 1,
+        row: SupportsIndex = 0,
+        answer: SupportsIndex = 0,
+        count: SupportsIndex = 1,
         weights: Weights | None = None,
         queue: Queue = Queue.INFERENCE,
-        cycle: int = 0,
+        cycle: SupportsIndex = 0,
         user: Any = None,
     ) -> Future:
         """Submits one job that answers count rows (1 to 16) from number row on, to the answers from number answer on.
@@ -365,9 +370,8 @@ class Model(Handle):
         weights: None for the live ones; those that steps in flight change can only be read on the training queue. cycle: the device
         hears of it then. user: comes back in the event. Raises :class:`BusyError`, :class:`FullError`.
         """
-        if min(row, answer, count, cycle) < 0 or count > 16:
-            raise ArgumentError(f"row {row}, answer {answer}, count {count}, cycle {cycle}: a request has no such numbers")
-        request = ct_request(rows=rows._raw, answers=answers._raw, row=row, answer=answer, count=count, queue=queue, cycle=cycle)
+        request = ct_request(rows=rows._raw, answers=answers._raw, count=whole(count, "count"), queue=queue)
+        request.row, request.answer, request.cycle = whole(row, "row", U63), whole(answer, "answer", U63), whole(cycle, "cycle", U64)
         request.weights = weights._raw if weights else None
         function = lib.ct_model_infer_submit
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers, weights))
@@ -444,12 +448,12 @@ class Model(Handle):
         weights: Weights | None = None,
         *,
         batching: Batching | str = Batching.NONE,
-        max_batch: int = 0,
-        max_wait: int = 0,
-        margin: int = 0,
-        watchdog: int = 0,
-        service: Sequence[int] = (),
-        deadline: int = 0,
+        max_batch: SupportsIndex = 0,
+        max_wait: SupportsIndex = 0,
+        margin: SupportsIndex = 0,
+        watchdog: SupportsIndex = 0,
+        service: Sequence[SupportsIndex] = (),
+        deadline: SupportsIndex = 0,
         stream: bool = False,
     ) -> Server:
         """Begins to serve these weights (None: the live ones, which no step may change meanwhile). All times are in cycles.
@@ -461,19 +465,14 @@ class Model(Handle):
         :class:`UnsupportedError`, :class:`FullError` (8 models are served), :class:`NoSpaceError`, :class:`BusyError`,
         :class:`TimeoutError`; :class:`ArgumentError` also where the model has a server, or no request can hold the deadline.
         """
-        numbers = (max_batch, max_wait, margin, watchdog, deadline, *service)
-        if len(service) > 16 or not all(0 <= number <= 0xFFFFFFFF for number in numbers):
-            raise ArgumentError("serving takes at most 16 service times, and numbers of 0 to 2**32 - 1")
-        serving = ct_serving(batching=batching_of(batching), max_batch=max_batch, max_wait=max_wait, margin=margin)
-        serving.watchdog, serving.deadline, serving.stream = watchdog, deadline, stream
-        serving.service[: len(service)] = list(service)
+        serving = ct_serving(batching=batching_of(batching), stream=stream)
+        serving.max_batch, serving.max_wait = whole(max_batch, "max_batch"), whole(max_wait, "max_wait")
+        serving.margin, serving.watchdog = whole(margin, "margin"), whole(watchdog, "watchdog")
+        serving.deadline = whole(deadline, "deadline")
+        if len(service) > len(serving.service):
+            raise ArgumentError(f"{len(service)} service times, but batches have at most {len(serving.service)} requests")
+        serving.service[: len(service)] = [whole(time, "a service time") for time in service]
         return Server(self, weights, serving)
-
-
-def _count(number: int) -> int:
-    if not 0 <= number < 2**63:
-        raise ArgumentError(f"{number} is no number of rows or answers")
-    return number
 
 
 def _rates(rates: Rates) -> ct_rates:
