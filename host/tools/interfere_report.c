@@ -160,7 +160,7 @@ static json_t *json_used(const struct interfere_run *r) {
 static json_t *json_time(const struct interfere_run *r) {
   static const char *const queues[] = {"inference", "training"};
   json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned c = 0; c < 2; ++c)
       json_array_append_new(list, ct_unit_json(u, queues[c], r->counter[c], r->to - r->from));
   return list;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward passes with few commands and little room: what ct_prog_infer() falls back to. */
+/* Forward passes in loops, with few commands and little room: the second way of ct_prog_infer(). */
 #ifndef CT_INFER_WIDE_H
 #define CT_INFER_WIDE_H
 

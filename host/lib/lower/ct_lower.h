@@ -38,6 +38,9 @@
  * their signals before it. A ring may name another queue that gives the signal (freed_by): its
  * first command that knows the generation to be over and has a signal to spare, or a carrier.
  *
+ *   Semaphores are numbered last: uses of one that follow each other may be between different
+ * queues, where those know that the use before is over (ct_lower_sems.c).
+ *
  *   A semaphore counts to 255. Tokens outstanding are bounded by the slots of rings (times the
  * steps of a slot), which is checked.
  *
@@ -46,7 +49,9 @@
  *
  * Jobs. If the program is too long it is cut between two nodes of the top level. Scratchpad, ACC
  * and tile registers keep what they hold from job to job, and every job begins with everything
- * complete and all semaphores 0; so nothing crosses a cut but data.
+ * complete and all semaphores 0; so nothing crosses a cut but data. A job's program is read in
+ * front of its first loads, the next one's while it runs: a kernel may name a place where a long
+ * job ends.
  *
  * Not this layer's: to decide where things lie, and that a generation is in its slot.
  */
@@ -102,10 +107,10 @@ struct ct_carriers {
   unsigned va_reg;  /* VA copies its first row onto itself: a register that only VA uses */
   unsigned vs_reg;  /* VS reads it: nothing may write it */
   unsigned vl_reg;  /* VL writes it: nothing else may use it */
-  unsigned acc;     /* an ACC tile that nothing else uses */
+  unsigned acc;     /* an ACC tile that nothing else uses, if MM may need carriers */
   uint32_t spm;     /* CT_CARRIER_WORDS: 4 for VS, one more for LD */
   uint32_t calm;    /* a tensor in SPM of which one HBFP8 tile, calm_at words behind its start */
-  uint32_t calm_at; /* ... stays as it is while VL and MM may need carriers */
+  uint32_t calm_at; /* ... stays as it is while VL and MM may need carriers; 0: neither carries */
   uint32_t load;    /* a tensor in DRAM whose first unit LD may read; 0: LD carries nothing */
   uint32_t store_spm, store_dram; /* ST may copy the first unit of one to the other at any time from
                                      when a job stored it; 0: ST carries nothing */
@@ -152,7 +157,8 @@ void ct_ring_freed_by(struct ct_lower *l, uint32_t ring, enum ct_q q);
 
 /* ---- Refs ---- */
 
-/* The next generation; n neighbours of a ring of registers or tiles, which must not wrap. */
+/* The next generation; n neighbours of a ring of registers or tiles. Where too few slots are left
+ * at the ring's end they are passed over, but not in a loop, whose passes must find it alike. */
 struct ct_ref ct_next(struct ct_lower *l, uint32_t ring);
 struct ct_ref ct_next_n(struct ct_lower *l, uint32_t ring, uint32_t n);
 
@@ -222,6 +228,15 @@ struct ct_va {
 };
 void ct_va(struct ct_lower *l, const struct ct_va *c);
 
+/* Combines partials j and j + 8, 4, 2, 1 of rows or lanes of register a, with b in between; the
+ * result goes to `to`. Four VAs. */
+struct ct_reduce {
+  struct ct_ref a, b, to;
+  bool rows;
+  unsigned fn;
+};
+void ct_reduce(struct ct_lower *l, const struct ct_reduce *c);
+
 /* ---- Loops ---- */
 
 typedef void ct_body(void *kernel, uint32_t pass);
@@ -238,6 +253,11 @@ int ct_lower_fail(struct ct_lower *l, int error, const char *format, ...)
 int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes,
                     const struct ct_why *why);
 void ct_lower_drop(struct ct_lower *l);
+
+/* A job of more than CT_LONG_JOB records that goes on here ends here; the last such place counts.
+ */
+enum { CT_LONG_JOB = 256 };
+void ct_lower_cut(struct ct_lower *l);
 
 /* Not to be cut: CT_ERR_NO_SPACE if one job cannot hold it. */
 void ct_lower_one_job(struct ct_lower *l);
@@ -261,6 +281,7 @@ enum ct_lower_fault {
   CT_FAULT_CREDIT,     /* a signal more than a ring has slots */
   CT_FAULT_NO_BARRIER, /* what lies in different loops is not ordered */
   CT_FAULT_KNOWS,      /* a queue is taken to know what it does not */
+  CT_FAULT_SHARED,     /* channels share a semaphore that nothing keeps apart */
   CT_FAULTS
 };
 void ct_lower_fault(struct ct_lower *l, enum ct_lower_fault fault, unsigned nth);

@@ -5,9 +5,10 @@
  * apart. The first generations of a job take none, as long as they are at the top level; those
  * inside loops get theirs from carriers.
  *
- * Where a job's channels are more than the semaphores, rings between the same two queues that are
- * used one after the other share one. What the first has left over (a token for each of its slots)
- * is the second one's; carriers give what is missing or take what is too much.
+ * Rings between the same two queues that are used one after the other share a channel. What the
+ * first has left over (a token for each of its slots) is the second one's. Where a job's channels
+ * are more than the semaphores, rings of different sizes do so, too: carriers give what is missing
+ * or take what is too much.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,10 @@ struct life {
 };
 
 struct ring_use {
-  uint32_t gens; /* in this job */
-  bool tokens;   /* it takes some */
-  bool other;    /* another queue than the one that begins uses it */
+  uint32_t gens;   /* in this job */
+  uint32_t credit; /* of these the first find their slots free */
+  bool tokens;     /* it takes some */
+  bool other;      /* another queue than the one that begins uses it */
   enum ct_q taker, giver;
   int32_t first, last; /* top-level items */
   uint32_t next;       /* of the group, in order of first use; 0: none */
@@ -120,7 +122,7 @@ static void find_queues(struct freeing *f, uint32_t g) {
       const int32_t end = ct_lift(f->s, life->last[q], CT_NOBODY);
       if (use->last < 0 || seq_of(f, end) > seq_of(f, use->last)) use->last = end;
     }
-  if (life->home >= 0 || use->gens > space_of(f, ring)->slots) use->tokens = true;
+  if (life->home >= 0) use->tokens = true;
   if (last < 0) return;
   const enum ct_q giver =
       space_of(f, ring)->other_frees ? space_of(f, ring)->freed_by : f->s->item[last].q;
@@ -282,7 +284,7 @@ static void give_one(struct freeing *f, uint32_t g, int32_t at, unsigned channel
   }
   if (knows >= 0)
     give_behind(f, knows, use->giver, channel, 1);
-  else if (life->home >= 0 || later_gens(f, g) >= space_of(f, ring)->slots)
+  else if (life->home >= 0 || later_gens(f, g) >= use->credit)
     ct_lower_fail(s->l, CT_ERR_INTERNAL,
                   "the queue that frees ring %s does not know when a generation is over",
                   space_of(f, ring)->name);
@@ -309,6 +311,28 @@ static int32_t end_of(const struct freeing *f, const struct life *life, enum ct_
   return last;
 }
 
+/* A generation of the job before that others than those who begin them still use. */
+static bool occupies(const struct freeing *f, uint32_t g) {
+  const struct life *life = &f->life[g];
+  return life->used && life->carried && end_of(f, life, f->use[ring_of(f, g)].taker) >= 0;
+}
+
+/* Tokens that a ring's first generations need not wait for. Each takes one and gives one, and must
+ * have taken that of the one before it in its slot: where slots were passed over, there are fewer
+ * than `slots` between the two. */
+static uint32_t credit_of(const struct freeing *f, uint32_t ring) {
+  uint32_t before[CT_MOST_TOKENS + 1] = {0}, n = 0, credit = space_of(f, ring)->slots;
+  for (uint32_t g = 0; g < f->gens; ++g) {
+    if (!f->life[g].used || ring_of(f, g) != ring || (f->life[g].carried && !occupies(f, g)))
+      continue;
+    uint32_t *last = &before[f->s->l->gen[f->gen_from + g].slot];
+    ++n;
+    if (*last && n - *last < credit) credit = n - *last;
+    *last = n;
+  }
+  return credit;
+}
+
 static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
   struct ct_sync *s = f->s;
   const struct life *life = &f->life[g];
@@ -316,7 +340,7 @@ static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
   const int32_t last = end_of(f, life, use->taker);
   if (last < 0 && life->carried) return 1;
   if (last < 0) { /* its user is in a job behind a cut: nobody in this one waits for it */
-    if (life->home >= 0 || later_gens(f, g) >= space_of(f, ring_of(f, g))->slots)
+    if (life->home >= 0 || later_gens(f, g) >= use->credit)
       ct_lower_fail(s->l, CT_ERR_INTERNAL, "a generation of ring %s has no user",
                     space_of(f, ring_of(f, g))->name);
     return 1;
@@ -334,19 +358,6 @@ static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
 }
 
 /* ---- Channels ------------------------------------------------------------------------------ */
-
-static unsigned count_full(const struct ct_sync *s) {
-  bool used[CT_FULL_CHANNELS] = {false};
-  unsigned n = 0;
-  for (size_t i = 0; i < s->items; ++i)
-    for (unsigned w = 0; w < 3; ++w) {
-      const unsigned c = s->item[i].wait[w];
-      if (c == 0 || used[c - 1]) continue;
-      used[c - 1] = true;
-      ++n;
-    }
-  return n;
-}
 
 static bool before(const struct freeing *f, uint32_t a, uint32_t b) {
   return seq_of(f, f->use[a].last) < seq_of(f, f->use[b].first);
@@ -383,43 +394,30 @@ static bool can_follow(const struct freeing *f, uint32_t a, uint32_t b, bool equ
          (!equal || space_of(f, a)->slots == space_of(f, b)->slots);
 }
 
-static unsigned join(struct freeing *f, const uint32_t *ring, unsigned rings, bool equal) {
-  unsigned joined = 0;
+static void join(struct freeing *f, const uint32_t *ring, unsigned rings, bool equal) {
   for (unsigned i = 1; i < rings; ++i)
     for (unsigned j = 0; j < i; ++j)
       if (can_follow(f, ring[j], ring[i], equal) && !f->use[ring[i]].next &&
-          follow(f, ring[j], ring[i])) {
-        ++joined;
+          follow(f, ring[j], ring[i]))
         break;
-      }
-  return joined;
 }
 
 static void share(struct freeing *f, const uint32_t *ring, unsigned rings) {
-  unsigned channels = count_full(f->s) + rings;
   for (unsigned i = 0; i < rings; ++i)
     f->use[ring[i]].leader = ring[i];
-  channels -= join(f, ring, rings, true);
-  if (channels > CT_NUM_SEMS) channels -= join(f, ring, rings, false);
-  f->s->too_few = channels > CT_NUM_SEMS;
+  join(f, ring, rings, true);
+  if (f->s->tight) join(f, ring, rings, false);
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
-
-/* A generation of the job before that others than those who begin them still use. */
-static bool occupies(const struct freeing *f, uint32_t g) {
-  const struct life *life = &f->life[g];
-  return life->used && life->carried && end_of(f, life, f->use[ring_of(f, g)].taker) >= 0;
-}
 
 /* left: tokens of the ring before in the same channel. Returns those that this one leaves. */
 static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
   struct ct_sync *s = f->s;
   const struct ring_use *use = &f->use[ring];
   const unsigned channel = ct_free_channel(f->use[ring].leader);
-  const uint32_t slots = space_of(f, ring)->slots;
-  uint32_t fresh = slots;
-  for (uint32_t g = 0; g < f->gens; ++g)
+  uint32_t fresh = use->credit;
+  for (uint32_t g = 0; g < f->gens && fresh > 0; ++g)
     if (occupies(f, g) && ring_of(f, g) == ring) --fresh;
   if (left > fresh) {
     take_before(f, use->first, use->taker, channel, left - fresh);
@@ -436,13 +434,13 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
     n = 1;
     if (f->life[g].used && ring_of(f, g) == ring) n = give_gens(f, g, channel);
   }
-  return slots - fresh;
+  return use->credit - fresh;
 }
 
 /* The rings of a channel, one after the other, if this is the first of them. */
 static void free_group(struct freeing *f, uint32_t ring) {
   uint32_t left = 0;
-  if (f->use[ring].leader != ring || f->s->too_few) return;
+  if (f->use[ring].leader != ring) return;
   for (uint32_t r = ring; r && !f->s->l->error; r = f->use[r].next)
     left = free_ring(f, r, left);
 }
@@ -468,6 +466,11 @@ void ct_sync_free(struct ct_sync *s) {
   find_homes(&f);
   for (uint32_t g = 0; g < f.gens && !s->l->error; ++g)
     if (f.life[g].used) find_queues(&f, g);
+  for (uint32_t r = 1; r < s->l->spaces && !s->l->error; ++r) {
+    if (f.use[r].gens == 0) continue;
+    f.use[r].credit = credit_of(&f, r);
+    if (f.use[r].gens > f.use[r].credit) f.use[r].tokens = true;
+  }
   const unsigned rings = s->l->error ? 0 : sort_rings(&f, ring);
   share(&f, ring, rings);
   /* What the array waits for has the first choice of signals. */

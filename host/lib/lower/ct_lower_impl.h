@@ -2,8 +2,8 @@
 /*
  * Inside the lowering layer. What is recorded is a tree in pre-order (ct_lower_record.c,
  * ct_lower_loop.c). For each job a stretch of its top level becomes a tree of items, which gets
- * carriers, waits and signals (ct_lower_sync.c: full, ct_lower_free.c: free), semaphores
- * (ct_lower_sems.c) and is written down (ct_lower_jobs.c).
+ * carriers, waits and signals (ct_lower_sync.c, ct_lower_steps.c: full; ct_lower_free.c: free),
+ * semaphores, and is written down (ct_lower_jobs.c).
  */
 #ifndef CT_LOWER_IMPL_H
 #define CT_LOWER_IMPL_H
@@ -59,7 +59,8 @@ struct ct_lower {
   size_t gens, gen_room;
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
-  size_t limit;
+  unsigned repeating; /* bodies under way */
+  size_t limit, cut;
   enum ct_lower_fault fault;
   unsigned fault_nth;
   uint64_t work, *count_work;
@@ -123,10 +124,13 @@ struct ct_sync {
   ct_point known[CT_Q_COUNT][CT_Q_COUNT]; /* what each queue knows of the others */
   int32_t latest[CT_Q_COUNT];             /* latest command of each queue */
   int32_t open[CT_FULL_CHANNELS];         /* who has tokens left to be taken */
+  int32_t late[CT_Q_COUNT]; /* known behind the command that is visited, not in front of it */
+  uint32_t ahead[CT_FULL_CHANNELS]; /* tokens that no ring holds back */
   bool overlap[CT_MOST_SPACES][CT_MOST_SPACES];
   size_t rec_from; /* the first record of the job */
   unsigned faults;
   bool too_few; /* semaphores */
+  bool tight;   /* rings share them even where that takes carriers */
   /* A carrier of the queue reads the calm words early, so that it knows them; one would have had
    * to, so all is done again. */
   bool warm[CT_Q_COUNT], cold[CT_Q_COUNT];
@@ -157,8 +161,22 @@ int32_t ct_latest_before(const struct ct_sync *s, int32_t at, enum ct_q q);
 int32_t ct_carrier_last(struct ct_sync *s, int32_t loop, enum ct_q q, uint32_t tokens);
 bool ct_faulty(struct ct_sync *s, enum ct_lower_fault fault);
 
+/* What a command needs of another queue. */
+struct ct_need {
+  int32_t item; /* CT_NOBODY: nothing */
+  ct_point point;
+};
+
 /* ct_lower_sync.c */
 void ct_sync_full(struct ct_sync *s);
+void ct_no_needs(struct ct_need *need);
+void ct_needs_of(struct ct_sync *s, int32_t at, const struct ct_access *a, struct ct_need *need);
+void ct_learn(struct ct_sync *s, enum ct_q q, int32_t giver, uint32_t tokens);
+void ct_close_giver(struct ct_sync *s, unsigned channel, int32_t at);
+
+/* ct_lower_steps.c: false: not step by step. */
+bool ct_follow_steps(struct ct_sync *s, int32_t at, enum ct_q from);
+bool ct_follow_parts(struct ct_sync *s, int32_t at, int32_t last);
 
 /* ct_lower_pieces.c */
 bool ct_pieces_meet(const struct ct_sync *s, const struct ct_use *before, int32_t item,
@@ -167,5 +185,8 @@ void ct_check_passes(struct ct_sync *s, int32_t loop);
 
 /* ct_lower_free.c */
 void ct_sync_free(struct ct_sync *s);
+
+/* ct_lower_sems.c */
+void ct_sync_number(struct ct_sync *s);
 
 #endif

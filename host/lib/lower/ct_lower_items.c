@@ -204,9 +204,17 @@ static void dma_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd
   if (!ld) touch(i, c->store_spm, false);
 }
 
+/* VL and MM read calm words. */
+static void need_calm(struct ct_sync *s, enum ct_q q) {
+  if (s->l->carriers.calm == 0)
+    ct_lower_fail(s->l, CT_ERR_NO_SPACE, "%s has to carry a signal and has no calm words",
+                  q == CT_Q_MM ? "MM" : "VL");
+}
+
 static void mm_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd, uint32_t steps) {
   const struct ct_carriers *c = &s->l->carriers;
   const uint32_t at = start_of(s->l, c->calm) + c->calm_at;
+  need_calm(s, CT_Q_MM);
   CT_PUT(cmd, ALL_OP, CT_OP_MM);
   CT_PUT(cmd, MM_A, at);
   CT_PUT(cmd, MM_B, at);
@@ -232,6 +240,7 @@ static void v_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd) 
     CT_PUT(cmd, VS_ROWS, 1);
     CT_PUT(cmd, VS_ROW_STRIDE, CT_F32_ROW_UNITS);
   } else {
+    need_calm(s, CT_Q_VL);
     CT_PUT(cmd, ALL_OP, CT_OP_VL);
     CT_PUT(cmd, VL_TD, c->vl_reg);
     CT_PUT(cmd, VL_SPM, start_of(s->l, c->calm) + c->calm_at);

@@ -122,8 +122,10 @@ static unsigned depth_of(const struct ct_rec *rec, size_t n) {
 /* ---- The loop ------------------------------------------------------------------------------ */
 
 static void call(struct ct_lower *l, ct_body *body, void *kernel, uint32_t from, uint32_t to) {
+  ++l->repeating;
   for (uint32_t i = from; i < to && !l->error; ++i)
     body(kernel, i);
+  --l->repeating;
 }
 
 /* A copy of the body recorded behind it, compared and dropped. passes: how much later it is; 1:

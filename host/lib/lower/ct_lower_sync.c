@@ -12,12 +12,6 @@
 #include "coltrain/coltrain.h"
 #include "ct_lower_impl.h"
 
-/* What a command needs of another queue. */
-struct need {
-  int32_t item; /* CT_NOBODY: nothing */
-  ct_point point;
-};
-
 static void visit(struct ct_sync *s, int32_t at);
 
 static void add_use(struct ct_sync *s, int32_t item, unsigned access) {
@@ -39,9 +33,14 @@ static void add_use(struct ct_sync *s, int32_t item, unsigned access) {
 
 /* ---- Needs --------------------------------------------------------------------------------- */
 
-static void want(const struct ct_sync *s, struct need *need, int32_t item, uint32_t tokens) {
+void ct_no_needs(struct ct_need *need) {
+  for (unsigned q = 0; q < CT_Q_COUNT; ++q)
+    need[q] = (struct ct_need){CT_NOBODY, 0};
+}
+
+static void want(const struct ct_sync *s, struct ct_need *need, int32_t item, uint32_t tokens) {
   const ct_point point = ct_point_of(s->item[item].seq, tokens);
-  struct need *n = &need[s->item[item].q];
+  struct ct_need *n = &need[s->item[item].q];
   if (n->item >= 0 && n->point >= point) return;
   n->item = item;
   n->point = point;
@@ -88,8 +87,7 @@ static bool parts_meet(const struct ct_item *i, const struct ct_access *a, const
   return a->part < b->part + n && b->part < a->part + m;
 }
 
-static void needs_of_access(struct ct_sync *s, int32_t at, const struct ct_access *a,
-                            struct need *need) {
+void ct_needs_of(struct ct_sync *s, int32_t at, const struct ct_access *a, struct ct_need *need) {
   const enum ct_q q = s->item[at].q;
   const bool ring = s->l->space[a->space].slots != 0;
   for (int32_t u = s->used[a->space]; u >= 0; u = s->use[u].next) {
@@ -112,7 +110,7 @@ static void needs_of_access(struct ct_sync *s, int32_t at, const struct ct_acces
 
 /* ---- Taking a token ------------------------------------------------------------------------ */
 
-static void learn(struct ct_sync *s, enum ct_q q, int32_t giver, uint32_t tokens) {
+void ct_learn(struct ct_sync *s, enum ct_q q, int32_t giver, uint32_t tokens) {
   const struct ct_item *g = &s->item[giver];
   const bool all = tokens >= g->mult;
   const ct_point point = ct_point_of(g->seq, all ? CT_ALL_OF_IT : tokens);
@@ -155,7 +153,7 @@ static void gate(struct ct_sync *s, int32_t at, unsigned channel, uint32_t token
 }
 
 /* Takes what a command that gives several tokens has left, in front of `at`. */
-static void close_giver(struct ct_sync *s, unsigned channel, int32_t at) {
+void ct_close_giver(struct ct_sync *s, unsigned channel, int32_t at) {
   const int32_t giver = s->open[channel];
   if (giver < 0) return;
   const enum ct_q q = (enum ct_q)(channel % CT_Q_COUNT);
@@ -168,12 +166,12 @@ static void close_giver(struct ct_sync *s, unsigned channel, int32_t at) {
   }
   gate(s, before, channel, left);
   s->item[giver].taken = s->item[giver].mult;
-  learn(s, q, giver, s->item[giver].mult);
+  ct_learn(s, q, giver, s->item[giver].mult);
 }
 
 static void close_all(struct ct_sync *s, int32_t at) {
   for (unsigned c = 0; c < CT_FULL_CHANNELS; ++c)
-    close_giver(s, c, at);
+    ct_close_giver(s, c, at);
 }
 
 /* At the end of a body. */
@@ -185,18 +183,18 @@ static void close_body(struct ct_sync *s, int32_t loop) {
     const uint32_t left = s->item[giver].mult - s->item[giver].taken;
     s->open[c] = CT_NOBODY;
     gate_at(s, loop, true, c, left);
-    learn(s, q, giver, s->item[giver].mult);
+    ct_learn(s, q, giver, s->item[giver].mult);
   }
 }
 
 /* Step by step: a giver of several tokens and a taker in the same body. False: not so. */
-static bool take_several(struct ct_sync *s, int32_t at, const struct need *n, unsigned channel) {
+static bool take_several(struct ct_sync *s, int32_t at, const struct ct_need *n, unsigned channel) {
   struct ct_item *g = &s->item[n->item];
   const uint32_t tokens = (uint32_t)(n->point & CT_ALL_OF_IT);
   const enum ct_q q = s->item[at].q;
   if (g->mult <= 1 || tokens == CT_ALL_OF_IT || g->parent != s->item[at].parent) return false;
   if (!g->opened) {
-    close_giver(s, channel, at);
+    ct_close_giver(s, channel, at);
     if (!ct_add_signal(s, n->item, channel, g->mult)) return false;
     s->item[n->item].opened = channel + 1;
     s->open[channel] = n->item;
@@ -214,7 +212,7 @@ static bool take_several(struct ct_sync *s, int32_t at, const struct need *n, un
   }
   s->item[n->item].taken = tokens;
   if (tokens == s->item[n->item].mult) s->open[channel] = CT_NOBODY;
-  learn(s, q, n->item, tokens);
+  ct_learn(s, q, n->item, tokens);
   return true;
 }
 
@@ -240,92 +238,39 @@ static int32_t find_giver(struct ct_sync *s, int32_t item, int32_t parent, unsig
   return carrier;
 }
 
-static void take_one(struct ct_sync *s, int32_t at, const struct need *n, unsigned channel) {
+static void take_one(struct ct_sync *s, int32_t at, const struct ct_need *n, unsigned channel) {
   const enum ct_q q = s->item[at].q;
   const int32_t parent = ct_common_parent(s, n->item, at);
   const int32_t lifted = ct_lift(s, at, parent);
-  close_giver(s, channel, at);
+  ct_close_giver(s, channel, at);
   if (n->point <= s->known[q][s->item[n->item].q]) return;
   if ((parent != s->item[n->item].parent || lifted != at) && ct_faulty(s, CT_FAULT_NO_BARRIER)) {
-    learn(s, q, n->item, CT_ALL_OF_IT);
+    ct_learn(s, q, n->item, CT_ALL_OF_IT);
     return;
   }
   const int32_t giver = find_giver(s, n->item, parent, channel);
   if (giver < 0) return;
   if (lifted != at || !ct_add_wait(s, at, channel, 1, CT_AT_START)) gate(s, lifted, channel, 1);
-  learn(s, q, giver, CT_ALL_OF_IT);
-}
-
-/* ---- Products that follow their loads step by step ----------------------------------------- */
-
-/* The load that fills a part of a generation; CT_NOBODY: none. */
-static int32_t load_of(const struct ct_sync *s, const struct ct_access *b, uint32_t part) {
-  for (int32_t u = s->used[b->space]; u >= 0; u = s->use[u].next) {
-    const struct ct_item *i = &s->item[s->use[u].item];
-    const struct ct_access *a = &i->access[s->use[u].access];
-    if (a->write && i->q == CT_Q_LD && i->by_step && a->gen == b->gen && part >= a->part &&
-        part - a->part < i->mult)
-      return s->use[u].item;
-  }
-  return CT_NOBODY;
-}
-
-/* Whether everything that LD brings of operand a is there when the part is that goes with it. */
-static bool a_is_there(const struct ct_sync *s, int32_t mm, const struct ct_access *a,
-                       const struct ct_access *b) {
-  for (int32_t u = s->used[a->space]; u >= 0; u = s->use[u].next) {
-    const struct ct_item *i = &s->item[s->use[u].item];
-    const struct ct_access *w = &i->access[s->use[u].access];
-    if (i->q != CT_Q_LD || ct_point_of(i->seq, CT_ALL_OF_IT) <= s->known[CT_Q_MM][CT_Q_LD] ||
-        !ct_pieces_meet(s, &s->use[u], mm, a))
-      continue;
-    const int32_t first = w->lo[1] > a->lo[1] ? w->lo[1] - a->lo[1] : 0;
-    const int32_t load = load_of(s, b, b->part + (uint32_t)first);
-    if (load < 0 || s->item[load].seq < i->seq) return false;
-  }
-  return true;
-}
-
-static bool follow_steps(struct ct_sync *s, int32_t at, unsigned channel) {
-  const uint32_t kt = CT_GET(&s->item[at].n.cmd, MM_KT);
-  const struct ct_access a = s->item[at].access[2], b = s->item[at].access[1];
-  int32_t load = CT_NOBODY;
-  if (s->l->space[b.space].slots == 0 || !a_is_there(s, at, &a, &b)) return false;
-  for (uint32_t k = 0; k < kt; k += s->item[load].mult) {
-    load = load_of(s, &b, b.part + k);
-    if (load < 0 || s->item[load].parent != s->item[at].parent || s->item[load].opened)
-      return false;
-    if (s->item[load].sig[0]) return false;
-  }
-  close_giver(s, channel, at);
-  if (!ct_add_wait(s, at, channel, kt, CT_BY_STEP)) return false;
-  for (uint32_t k = 0; k < kt; k += s->item[load].mult) {
-    load = load_of(s, &b, b.part + k);
-    ct_add_signal(s, load, channel, s->item[load].mult);
-    s->item[load].opened = channel + 1;
-  }
-  learn(s, CT_Q_MM, load, CT_ALL_OF_IT);
-  return true;
+  ct_learn(s, q, giver, CT_ALL_OF_IT);
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
 
-static void order(struct ct_sync *s, int32_t at, const struct need *n) {
+static void order(struct ct_sync *s, int32_t at, const struct ct_need *n) {
   const enum ct_q q = s->item[at].q, from = s->item[n->item].q;
   const unsigned channel = ct_full_channel(from, q);
   if (n->point <= s->known[q][from]) return;
   if (ct_faulty(s, CT_FAULT_NO_FULL_WAIT)) {
-    learn(s, q, n->item, CT_ALL_OF_IT);
+    ct_learn(s, q, n->item, CT_ALL_OF_IT);
     return;
   }
-  if (q == CT_Q_MM && from == CT_Q_LD && s->item[at].by_step && follow_steps(s, at, channel))
-    return;
+  if (ct_follow_steps(s, at, from) || ct_follow_parts(s, at, n->item)) return;
   if (!take_several(s, at, n, channel)) take_one(s, at, n, channel);
 }
 
 /* The latest command first: it is likely to have known the others. */
-static struct need *latest_of(struct need *need) {
-  struct need *latest = need;
+static struct ct_need *latest_of(struct ct_need *need) {
+  struct ct_need *latest = need;
   for (unsigned p = 1; p < CT_Q_COUNT; ++p)
     if (need[p].point > latest->point) latest = &need[p];
   return latest;
@@ -333,19 +278,25 @@ static struct need *latest_of(struct need *need) {
 
 static void visit(struct ct_sync *s, int32_t at) {
   const enum ct_q q = s->item[at].q;
-  struct need need[CT_Q_COUNT];
+  struct ct_need need[CT_Q_COUNT];
+  ct_no_needs(need);
+  int32_t late[CT_Q_COUNT]; /* of a command that is visited, while a carrier in front of it is */
+  memcpy(late, s->late, sizeof late);
   for (unsigned p = 0; p < CT_Q_COUNT; ++p)
-    need[p] = (struct need){CT_NOBODY, 0};
+    s->late[p] = CT_NOBODY;
   memcpy(s->item[at].before, s->known[q], sizeof s->item[at].before);
   for (unsigned x = 0; x < s->item[at].accesses; ++x) {
     const struct ct_access a = s->item[at].access[x];
-    needs_of_access(s, at, &a, need);
+    ct_needs_of(s, at, &a, need);
   }
   for (unsigned done = 0; done < CT_Q_COUNT && !s->l->error; ++done) {
-    struct need *n = latest_of(need);
+    struct ct_need *n = latest_of(need);
     if (n->item >= 0) order(s, at, n);
-    *n = (struct need){CT_NOBODY, 0};
+    *n = (struct ct_need){CT_NOBODY, 0};
   }
+  for (unsigned p = 0; p < CT_Q_COUNT; ++p)
+    if (s->late[p] >= 0) ct_learn(s, q, s->late[p], CT_ALL_OF_IT);
+  memcpy(s->late, late, sizeof late);
   memcpy(s->item[at].knows, s->known[q], sizeof s->item[at].knows);
   s->item[at].last_in[q] = at;
   s->latest[q] = at;

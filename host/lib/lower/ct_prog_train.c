@@ -12,6 +12,7 @@ static void record(struct train *t) {
   ct_train_softmax(t);
   for (uint32_t l = layers - 1; l > 0; --l)
     ct_train_backward(t, l);
+  ct_lower_cut(t->l); /* here little is under way */
   ct_train_biases(t);
   for (uint32_t l = 0; l < layers; ++l)
     ct_train_update(t, l);

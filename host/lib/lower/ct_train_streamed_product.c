@@ -339,17 +339,18 @@ static void update_spaces(struct product *p) {
   struct ct_streamed *s = p->s;
   p->a = operand(ct_streamed_dz(s, p->l), p->mt, true);
   p->b = operand(ct_streamed_x(s, p->l), p->nt, true);
-  const uint32_t units = s->shape->gradients ? CT_F32_TILE_UNITS : STATE_UNITS;
-  const uint32_t more = s->shape->gradients ? 0 : CT_TILE;
+  const bool keeps = s->shape->gradients != CT_GRADIENTS_NONE;
+  const uint32_t units = keeps ? CT_F32_TILE_UNITS : STATE_UNITS, more = keeps ? 0 : CT_TILE;
   p->to = weights(p);
   p->state =
-      ct_dram_tensor(s->l, s->shape->gradients ? "gradients" : "state", CT_TRAIN_STATE,
+      ct_dram_tensor(s->l, keeps ? "gradients" : "state", CT_TRAIN_STATE,
                      (uint64_t)ct_mlp_tile(s->net, p->l) * units, ct_grid(p->mt, p->nt, units));
-  const uint32_t regs = s->shape->gradients ? 2 : 4; /* two tiles' */
+  const uint32_t regs = keeps ? 2 : 4; /* two tiles' */
   p->regs = ct_reg_ring(s->l, "loads", CT_R_TEMP + MOST_UPDATE, regs);
   p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + MOST_UPDATE + 4, regs);
-  const bool in_place =
-      s->slots == 1 && !s->shape->gradients; /* new values take the old ones' words */
+  /* New values take the old ones' words; a gradient that is loaded and one that is stored need
+   * less. */
+  const bool in_place = s->slots == 1 && !keeps;
   p->in = ct_spm_ring(s->l, "in", in_place ? units + more : units, tile_slots(p));
   p->out = in_place ? 0 : ct_spm_ring(s->l, "out", units + more, tile_slots(p));
 }
