@@ -12,7 +12,7 @@ called bytes, timeouts are seconds, times of a device are cycles of its clock. W
 """
 
 from ._abi import VERSION as __version__
-from ._abi import Batching, ErrorCode, EventKind, LogLevel, Met, Policy, Queue, Sharing
+from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Sharing
 from ._arrays import Array, SupportsDLPack
 from ._lib import lib, text_of
 from .data import Dataset, load_dataset
@@ -72,6 +72,7 @@ __all__ = [
     "FormatError",
     "FullError",
     "Future",
+    "Gradients",
     "Info",
     "InternalError",
     "JobError",

@@ -14,7 +14,9 @@ import numpy as np
 from ._abi import (
     Batching,
     ErrorCode,
+    Gradients,
     Queue,
+    ct_apply,
     ct_model_info,
     ct_rates,
     ct_request,
@@ -267,13 +269,17 @@ class Model(Handle):
 
     # ---- Training ----
 
-    def training(self, batch: SupportsIndex, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+    def training(
+        self, batch: SupportsIndex, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, *, gradients: bool = False
+    ) -> None:
         """Prepares for steps of batch rows (1 to 4096, or more if the scratchpad holds it) with these rates.
 
         Makes their programs, which takes time, unless it is prepared for that many. If it is refused, the model remains prepared as
-        it was. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`, :class:`UnsupportedError`.
+        it was. gradients: steps may leave gradients in device memory, see :meth:`step_submit`. Raises :class:`NoSpaceError`,
+        :class:`OutOfMemoryError`, :class:`UnsupportedError`.
         """
-        training = ct_training(batch=whole(batch, "batch"), rates=_rates(Rates(lr, momentum, weight_decay)))
+        rates = _rates(Rates(lr, momentum, weight_decay))
+        training = ct_training(batch=whole(batch, "batch"), rates=rates, gradients=gradients)
         self._connection.call(lib.ct_model_training, self._raw, ctypes.byref(training))
 
     def set_rates(self, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
@@ -298,17 +304,57 @@ class Model(Handle):
         """A batch in device memory, of the size that the model is prepared for now, for :meth:`step_submit`."""
         return Batch(self)
 
-    def step_submit(self, batch: Batch, rates: Rates | None = None, *, user: Any = None) -> Future:
+    def step_submit(
+        self, batch: Batch, rates: Rates | None = None, *, gradients: Gradients = Gradients.NONE, user: Any = None
+    ) -> Future:
         """Submits a step on a batch that was written, and returns at once; several steps may have the same.
 
-        rates: of this step; None: the model's. user: comes back in the event. Raises :class:`FullError`: nothing was submitted;
-        :class:`BusyError`: the live weights are being read by requests of the inference queue or by a server.
+        rates: of this step; None: the model's. gradients: whether it updates, leaves gradients for :meth:`apply`, or adds them to
+        those that are there. user: comes back in the event. Raises :class:`FullError`: nothing was submitted; :class:`BusyError`:
+        the live weights are being read by requests of the inference queue or by a server.
         """
-        step = ct_step(batch=batch._raw)
+        step = ct_step(batch=batch._raw, gradients=gradients)
         if rates is not None:
             step.rates = ctypes.pointer(_rates(rates))
         function = lib.ct_model_step_submit
         return self._connection._submit(function, self._raw, ctypes.byref(step), user=user, keep=(self, batch))
+
+    def apply(self, scale: float = 1.0, rates: Rates | None = None) -> None:
+        """Updates the weights by the gradients that steps have left, each multiplied by scale first. Blocks.
+
+        Raises :class:`ArgumentError`: there are none; else as :meth:`step`.
+        """
+        self._connection.call(lib.ct_model_apply, self._raw, ctypes.byref(_apply(scale, rates)))
+
+    def apply_submit(self, scale: float = 1.0, rates: Rates | None = None, *, user: Any = None) -> Future:
+        """As :meth:`apply`, but returns at once. Raises :class:`FullError`: nothing was submitted; :class:`BusyError`."""
+        function = lib.ct_model_apply_submit
+        return self._connection._submit(function, self._raw, ctypes.byref(_apply(scale, rates)), user=user, keep=(self,))
+
+    def get_gradients(self, layer: int) -> tuple[F32, F32]:
+        """Gradients of a layer's weights (outputs x inputs) and biases. Raises :class:`BusyError` while a step makes them."""
+        outputs, inputs = self._shape(layer)
+        w, b = np.empty((outputs, inputs), dtype=np.float32), np.empty(outputs, dtype=np.float32)
+        self._connection.call(lib.ct_model_get_gradients, self._raw, layer, address(w), address(b))
+        return w, b
+
+    def set_gradients(self, layer: int, w: Array, b: Array) -> None:
+        """Writes gradients of a layer, as they come from another device. Raises :class:`BusyError` while a step makes them."""
+        outputs, inputs = self._shape(layer)
+        weights, biases = floats(w, "w", (outputs, inputs)), floats(b, "b", (outputs,))
+        self._connection.call(lib.ct_model_set_gradients, self._raw, layer, address(weights), address(biases))
+
+    def gradient_norm(self) -> float:
+        """The root of the sum of the squares of all gradients; infinity if one of them is not finite."""
+        norm = ctypes.c_float()
+        self._connection.call(lib.ct_model_gradient_norm, self._raw, ctypes.byref(norm))
+        return norm.value
+
+    def clip_scale(self, most: float, scale: float = 1.0) -> float:
+        """The scale for :meth:`apply` that clips by norm: scale, or less where scale times the norm is larger than most."""
+        clipped = ctypes.c_float()
+        check(lib.ct_clip_scale(self.gradient_norm(), scale, most, ctypes.byref(clipped)))
+        return clipped.value
 
     @property
     def epochs(self) -> int:
@@ -473,6 +519,15 @@ class Model(Handle):
             raise ArgumentError(f"{len(service)} service times, but batches have at most {len(serving.service)} requests")
         serving.service[: len(service)] = [whole(time, "a service time") for time in service]
         return Server(self, weights, serving)
+
+
+def _apply(scale: float, rates: Rates | None) -> ct_apply:
+    if not scale:
+        raise ArgumentError("a scale of 0: gradients are multiplied by a positive number")
+    apply = ct_apply(scale=scale)
+    if rates is not None:
+        apply.rates = ctypes.pointer(_rates(rates))
+    return apply
 
 
 def _rates(rates: Rates) -> ct_rates:
