@@ -323,9 +323,9 @@ static uint64_t check_all(const char *transport, const struct shape *s, const st
   return cycles;
 }
 
-static void check_bytes(const char *transport, const struct shape *s, const struct ct_code *code,
-                        ct_rng *rng) {
-  check_all(transport, s, code, 1, rng);
+static uint64_t check_bytes(const char *transport, const struct shape *s,
+                            const struct ct_code *code, ct_rng *rng) {
+  return check_all(transport, s, code, 1, rng);
 }
 
 /* ---- Tests --------------------------------------------------------------------------------- */
@@ -520,9 +520,9 @@ static void test_on_the_simulated_core(void **state) {
 static void test_what_spilling_costs(void **state) {
   (void)state;
   static const struct shape shapes[] = {
-      {{4, {784, 1000, 500, 256, 10}}, 16, 32768, ct_infer_wide, 0},
-      {{2, {300, 4000, 10}}, 16, 32768, ct_infer_wide, 0},
-      {{2, {300, 4000, 10}}, 1, 32768, ct_infer_wide, 0}};
+      {{4, {784, 1000, 500, 256, 10}}, 16, 32768, ct_infer_wide, 0, false},
+      {{2, {300, 4000, 10}}, 16, 32768, ct_infer_wide, 0, false},
+      {{2, {300, 4000, 10}}, 1, 32768, ct_infer_wide, 0, false}};
   ct_rng rng = ct_rng_make(9);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     struct shape s = shapes[i];

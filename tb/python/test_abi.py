@@ -63,7 +63,8 @@ def test_layout_of_data_sets(tmp_path: Path) -> None:
             asserts.append(f'_Static_assert(offsetof(struct {struct.__name__}, {field[0]}) == {offset}, "{field[0]}");')
     asserts.append(f'_Static_assert(CT_RAND_STREAM_BATCHES == {data._BATCHES} && CT_DATASET_WHY == {data._WHY}, "constants");')
     (tmp_path / "data.c").write_text("\n".join(asserts) + "\n")
-    command = [os.environ.get("CC", "cc"), "-std=c11", f"-I{TOP}/host/tools", "-fsyntax-only", "data.c"]
+    folders = {f"-I{file.parent}" for file in (TOP / "host/tools").rglob("ct_*.h")}
+    command = [os.environ.get("CC", "cc"), "-std=c11", *folders, "-fsyntax-only", "data.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
 
 
@@ -81,9 +82,9 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "LogLevel": "CT_LOG_",
         "Queue": "CT_",
         "EventKind": "CT_EVENT_",
+        "Gradients": "CT_GRADIENTS_",
         "Met": "CT_MET_",
         "Batching": "CT_BATCHING_",
-        "Gradients": "CT_GRADIENTS_",
         "Sharing": "CT_",
         "Policy": "CT_",
     }

@@ -305,7 +305,7 @@ def test_the_disassembler(tmp_path: Path, build: Path) -> None:
 
 def test_numbers_of_numpy_and_numbers_that_are_none() -> None:
     with coltrain.open("emu:") as device:
-        model = device.model(np.array([4, 8, 3]).tolist(), seed=2**64 - 1)
+        model = device.model([4, 8, 3], seed=2**64 - 1)
         assert device.model([np.int64(4), np.uint8(3)]).widths == (4, 3)
         rows, answers = model.rows(np.int32(4)), model.answers(4)
         rows.write(np.ones((1, 4)), np.int64(3))

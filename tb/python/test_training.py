@@ -9,6 +9,7 @@ from pathlib import Path
 import coltrain
 import numpy as np
 import pytest
+from coltrain import arrivals
 from conftest import TOP
 
 DEVICES = ["emu:", "sim:"]
@@ -167,11 +168,25 @@ def test_what_a_step_refuses() -> None:
         assert model.step(x, [0, 2]) == pytest.approx(np.log(3), rel=1e-3)
 
 
+def test_arrivals_are_the_commands(seed: int) -> None:
+    mean = arrivals.mean_q16(100_000, 10, 500)
+    assert mean == 20_000 << 16
+    cycles = arrivals.poisson(seed, mean, 5000)
+    assert (np.diff(cycles.astype(np.int64)) >= 0).all() and np.diff(cycles).mean() == pytest.approx(20_000, rel=0.06)
+    # As another implementation of what ct_arrivals.h says has them.
+    assert arrivals.poisson(1, mean, 3).tolist() == [6490, 18093, 35180]
+    for wrong in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+        with pytest.raises(coltrain.ArgumentError, match="no load"):
+            arrivals.mean_q16(*wrong)
+    with pytest.raises(coltrain.ArgumentError, match="mean gap"):
+        arrivals.poisson(1, 0, 1)
+
+
 def test_data_sets(seed: int, tmp_path: Path) -> None:
     digits = coltrain.load_dataset("digits", seed=seed)
     assert (len(digits.train), len(digits.test), digits.features, digits.classes) == (1437, 360, 64, 10)
     assert digits.train.x.dtype == np.float32 and digits.train.x.max() == 1 and "1437" in repr(digits)
-    assert sorted(digits.order(3).tolist()) == list(range(1437)) and (digits.order(3) != digits.order(4)).any()
+    assert sorted(int(i) for i in digits.order(3)) == list(range(1437)) and (digits.order(3) != digits.order(4)).any()
     seen = list(digits.batches(100))
     assert len(seen) == digits.steps(100) == 15 and all(x.shape == (100, 64) for x, _ in seen)
     assert (seen[-1][0][37:] == seen[0][0][:63]).all()
@@ -179,3 +194,57 @@ def test_data_sets(seed: int, tmp_path: Path) -> None:
         coltrain.load_dataset(tmp_path / "nothing")
     with pytest.raises(coltrain.ArgumentError):
         next(digits.batches(0))
+
+
+@pytest.mark.parametrize("uri", DEVICES)
+def test_gradients(uri: str, seed: int) -> None:
+    """Gradients of one batch and an update leave the bits of a step; those of two are added, read, scaled, clipped and written."""
+    digits = coltrain.load_dataset("digits", seed=seed, samples=64)
+    first, second = list(digits.batches(32))
+    with coltrain.open(uri) as device:
+        whole, split = (device.model([64, 16, 10], seed=seed) for _ in range(2))
+        whole.training(32, 0.1, 0.9)
+        with pytest.raises(coltrain.ArgumentError, match="gradients"):
+            whole.apply()
+        split.training(32, 0.1, 0.9, gradients=True)
+        assert split.info.gradients and not whole.info.gradients
+        loss = whole.step(*first)
+        batches = [split.batch(), split.batch()]
+        for batch, data in zip(batches, (first, second), strict=True):
+            batch.write(*data)
+        split.step_submit(batches[0], gradients=coltrain.Gradients.SET).result()
+        one = split.get_gradients(1)
+        assert batches[0].loss() == loss and split.info.steps == 0
+        split.apply()
+        assert split.info.steps == 1
+        for layer in range(2):
+            for a, b in zip(whole.get(layer), split.get(layer), strict=True):
+                assert a.tobytes() == b.tobytes()
+        # The weights have changed, so the same batch has other gradients.
+        split.step_submit(batches[0], gradients=coltrain.Gradients.SET).result()
+        again = split.get_gradients(1)
+        assert (again.w != one.w).any()
+        split.step_submit(batches[1], gradients=coltrain.Gradients.SET).result()
+        other = split.get_gradients(1)
+        split.step_submit(batches[0], gradients=coltrain.Gradients.SET)
+        split.step_submit(batches[1], gradients=coltrain.Gradients.ADD).result()
+        both = split.get_gradients(1)
+        assert (both.w == again.w + other.w).all() and (both.b == again.b + other.b).all()
+        sums = [split.get_gradients(layer) for layer in range(2)]
+        norm = np.sqrt(sum((a.astype(float) ** 2).sum() for layer in sums for a in layer))
+        assert split.gradient_norm() == pytest.approx(norm, rel=1e-6)
+        assert coltrain.clip_scale(split.gradient_norm(), most=1e6, scale=0.5) == 0.5
+        assert coltrain.clip_scale(4, 2) == 0.5
+        split.set_gradients(0, w=np.zeros((16, 64)), b=np.zeros(16))
+        before = split.get(0)
+        split.set(0, vw=np.zeros((16, 64)), vb=np.zeros(16))
+        event = split.apply_submit(coltrain.Rates(0.1), scale=0.5, user="half").result()
+        assert event.kind == coltrain.EventKind.APPLY and event.user == "half"
+        assert (split.get(0).w == before.w).all() and not split.get(0).vb.any()
+        for scale in (0.0, -1.0, float("nan")):
+            with pytest.raises(coltrain.ArgumentError, match="scale"):
+                split.apply(scale=scale)
+        with pytest.raises(coltrain.ArgumentError):
+            coltrain.clip_scale(-1, 1)
+        with pytest.raises(coltrain.ArgumentError, match="shape"):
+            split.set_gradients(0, b=np.zeros(3))

@@ -38,7 +38,7 @@ from .errors import (
     UnsupportedError,
 )
 from .events import Event, Future, code_name, code_text
-from .model import Answers, Batch, Layer, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo
+from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
 from .program import Buffer, Program, disassemble, pack, pack_row, unpack
 from .server import Server, ServerInfo, batching_name
 
@@ -77,6 +77,7 @@ __all__ = [
     "InternalError",
     "JobError",
     "Layer",
+    "LayerGradients",
     "LogLevel",
     "Met",
     "Model",
@@ -101,6 +102,7 @@ __all__ = [
     "WeightsInfo",
     "__version__",
     "batching_name",
+    "clip_scale",
     "code_name",
     "code_text",
     "counter_texts",

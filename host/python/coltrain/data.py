@@ -64,8 +64,8 @@ class ct_rand(ctypes.Structure):
 
 
 @functools.cache
-def _library() -> Any:
-    """The commands' own reader and random numbers, libcoltrain-data.so."""
+def tools_library() -> Any:
+    """The commands' own reader, random numbers and arrivals, libcoltrain-data.so."""
     library = load("libcoltrain-data.so")
     library.ct_dataset_open.argtypes = [
         ctypes.POINTER(ct_dataset),
@@ -78,6 +78,9 @@ def _library() -> Any:
     library.ct_dataset_free.argtypes = [ctypes.POINTER(ct_dataset)]
     library.ct_rand_seed.argtypes = [ctypes.POINTER(ct_rand), ctypes.c_uint64, ctypes.c_uint64]
     library.ct_rand_shuffle.argtypes = [ctypes.POINTER(ct_rand), ctypes.c_void_p, ctypes.c_size_t]
+    library.ct_arrivals_poisson.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]
+    library.ct_arrivals_mean_q16.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32]
+    library.ct_arrivals_mean_q16.restype = ctypes.c_uint64
     library.ct_dataset_free.restype = library.ct_rand_seed.restype = library.ct_rand_shuffle.restype = None
     return library
 
@@ -127,8 +130,8 @@ class Dataset:
         """The training images as an epoch (numbered from 0) takes them; it depends on seed and epoch alone."""
         order = np.arange(len(self.train), dtype=np.uint32)
         random = ct_rand()
-        _library().ct_rand_seed(ctypes.byref(random), self.seed, epoch << 32 | _BATCHES)
-        _library().ct_rand_shuffle(ctypes.byref(random), address(order), order.size)
+        tools_library().ct_rand_seed(ctypes.byref(random), self.seed, epoch << 32 | _BATCHES)
+        tools_library().ct_rand_shuffle(ctypes.byref(random), address(order), order.size)
         return order
 
     def batches(self, batch: int, epoch: int = 0) -> Iterator[tuple[F32, U32]]:
@@ -158,9 +161,9 @@ def load_dataset(name: str | os.PathLike[str] = "digits", seed: int = 1, samples
     if not 0 <= seed < 2**64 or samples < 0:
         raise ArgumentError(f"seed {seed}, samples {samples}: neither is below 0")
     raw, why = ct_dataset(), ctypes.create_string_buffer(_WHY)
-    if _library().ct_dataset_open(ctypes.byref(raw), os.fsencode(name), seed, samples, why, _WHY):
+    if tools_library().ct_dataset_open(ctypes.byref(raw), os.fsencode(name), seed, samples, why, _WHY):
         raise FormatError(why.value.decode("utf-8", "replace"))
     try:
         return Dataset(raw, os.fspath(name), seed)
     finally:
-        _library().ct_dataset_free(ctypes.byref(raw))
+        tools_library().ct_dataset_free(ctypes.byref(raw))

@@ -53,6 +53,15 @@ class Rates(NamedTuple):
         return self
 
 
+class LayerGradients(NamedTuple):
+    """The gradients of a layer, FP32."""
+
+    w: F32
+    """outputs x inputs"""
+    b: F32
+    """outputs"""
+
+
 class Layer(NamedTuple):
     """The master weights of a layer, all FP32."""
 
@@ -83,6 +92,8 @@ class ModelInfo:
     """Rows of a step of the last training, also of a loaded file; 0: none yet."""
     rates: Rates
     """Of steps that are given none of their own."""
+    gradients: bool
+    """Steps may leave gradients in device memory."""
     prepared: bool
     """For steps of batch rows."""
 
@@ -264,6 +275,7 @@ class Model(Handle):
             raw.macs_per_row,
             raw.training.batch,
             Rates(rates.lr, rates.momentum, rates.weight_decay),
+            raw.training.gradients,
             raw.prepared,
         )
 
@@ -274,12 +286,11 @@ class Model(Handle):
     ) -> None:
         """Prepares for steps of batch rows (1 to 4096, or more if the scratchpad holds it) with these rates.
 
+        gradients: steps may also leave their gradients in device memory, which takes 4 bytes for each weight until the model is closed.
         Makes their programs, which takes time, unless it is prepared for that many. If it is refused, the model remains prepared as
-        it was. gradients: steps may leave gradients in device memory, see :meth:`step_submit`. Raises :class:`NoSpaceError`,
-        :class:`OutOfMemoryError`, :class:`UnsupportedError`.
+        it was. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`, :class:`UnsupportedError`.
         """
-        rates = _rates(Rates(lr, momentum, weight_decay))
-        training = ct_training(batch=whole(batch, "batch"), rates=rates, gradients=gradients)
+        training = ct_training(batch=whole(batch, "batch"), rates=_rates(Rates(lr, momentum, weight_decay)), gradients=gradients)
         self._connection.call(lib.ct_model_training, self._raw, ctypes.byref(training))
 
     def set_rates(self, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
@@ -309,9 +320,10 @@ class Model(Handle):
     ) -> Future:
         """Submits a step on a batch that was written, and returns at once; several steps may have the same.
 
-        rates: of this step; None: the model's. gradients: whether it updates, leaves gradients for :meth:`apply`, or adds them to
-        those that are there. user: comes back in the event. Raises :class:`FullError`: nothing was submitted; :class:`BusyError`:
-        the live weights are being read by requests of the inference queue or by a server.
+        rates: of this step; None: the model's. gradients: NONE updates the weights by them at once; SET leaves them in device memory
+        for :meth:`apply`, ADD adds them to those that are there: then the weights stay as they are, and may be read meanwhile. user:
+        comes back in the event. Raises :class:`FullError`: nothing was submitted;
+        :class:`BusyError`: the live weights are being read by requests of the inference queue or by a server.
         """
         step = ct_step(batch=batch._raw, gradients=gradients)
         if rates is not None:
@@ -319,42 +331,50 @@ class Model(Handle):
         function = lib.ct_model_step_submit
         return self._connection._submit(function, self._raw, ctypes.byref(step), user=user, keep=(self, batch))
 
-    def apply(self, scale: float = 1.0, rates: Rates | None = None) -> None:
-        """Updates the weights by the gradients that steps have left, each multiplied by scale first. Blocks.
+    # ---- Gradients ----
 
-        Raises :class:`ArgumentError`: there are none; else as :meth:`step`.
+    def apply(self, rates: Rates | None = None, *, scale: float = 1.0) -> None:
+        """Updates weights, biases and momentum by the gradients that steps have left, multiplied by scale; they stay as they are.
+
+        Blocks, and counts as a step. Raises :class:`ArgumentError`: there are no gradients; :class:`BusyError` as :meth:`step`, and
+        where steps that leave gradients are in flight with something else behind them.
         """
-        self._connection.call(lib.ct_model_apply, self._raw, ctypes.byref(_apply(scale, rates)))
+        self._connection.call(lib.ct_model_apply, self._raw, ctypes.byref(_apply(rates, scale)))
 
-    def apply_submit(self, scale: float = 1.0, rates: Rates | None = None, *, user: Any = None) -> Future:
-        """As :meth:`apply`, but returns at once. Raises :class:`FullError`: nothing was submitted; :class:`BusyError`."""
+    def apply_submit(self, rates: Rates | None = None, *, scale: float = 1.0, user: Any = None) -> Future:
+        """As :meth:`apply`, but returns at once. user: comes back in the event."""
         function = lib.ct_model_apply_submit
-        return self._connection._submit(function, self._raw, ctypes.byref(_apply(scale, rates)), user=user, keep=(self,))
+        update = _apply(rates, scale)
+        return self._connection._submit(function, self._raw, ctypes.byref(update), user=user, keep=(self,))
 
-    def get_gradients(self, layer: int) -> tuple[F32, F32]:
-        """Gradients of a layer's weights (outputs x inputs) and biases. Raises :class:`BusyError` while a step makes them."""
+    def get_gradients(self, layer: int) -> LayerGradients:
+        """The gradients of a layer, numbered from 0. Raises :class:`ArgumentError`: there are none; :class:`BusyError` while a step
+        that leaves them, or an update, is in flight.
+        """
         outputs, inputs = self._shape(layer)
         w, b = np.empty((outputs, inputs), dtype=np.float32), np.empty(outputs, dtype=np.float32)
         self._connection.call(lib.ct_model_get_gradients, self._raw, layer, address(w), address(b))
-        return w, b
+        return LayerGradients(w, b)
 
-    def set_gradients(self, layer: int, w: Array, b: Array) -> None:
-        """Writes gradients of a layer, as they come from another device. Raises :class:`BusyError` while a step makes them."""
+    def set_gradients(self, layer: int, w: Array | None = None, b: Array | None = None) -> None:
+        """Changes what is given of a layer's gradients; shapes as in :class:`LayerGradients`. A layer of which there are none must be
+        written whole; once all layers are there they are as good as those of a step.
+        """
         outputs, inputs = self._shape(layer)
-        weights, biases = floats(w, "w", (outputs, inputs)), floats(b, "b", (outputs,))
-        self._connection.call(lib.ct_model_set_gradients, self._raw, layer, address(weights), address(biases))
+        weights = None if w is None else floats(w, "w", (outputs, inputs))
+        biases = None if b is None else floats(b, "b", (outputs,))
+        places = (None if a is None else address(a) for a in (weights, biases))
+        self._connection.call(lib.ct_model_set_gradients, self._raw, layer, *places)
 
     def gradient_norm(self) -> float:
-        """The root of the sum of the squares of all gradients; infinity if one of them is not finite."""
+        """The square root of the sum of the squares of all gradients, exact but for one rounding; infinity if that is too large, or
+        one of them is no finite number.
+        """
         norm = ctypes.c_float()
         self._connection.call(lib.ct_model_gradient_norm, self._raw, ctypes.byref(norm))
         return norm.value
 
-    def clip_scale(self, most: float, scale: float = 1.0) -> float:
-        """The scale for :meth:`apply` that clips by norm: scale, or less where scale times the norm is larger than most."""
-        clipped = ctypes.c_float()
-        check(lib.ct_clip_scale(self.gradient_norm(), scale, most, ctypes.byref(clipped)))
-        return clipped.value
+    # ---- Epochs ----
 
     @property
     def epochs(self) -> int:
@@ -521,13 +541,20 @@ class Model(Handle):
         return Server(self, weights, serving)
 
 
-def _apply(scale: float, rates: Rates | None) -> ct_apply:
-    if not scale:
-        raise ArgumentError("a scale of 0: gradients are multiplied by a positive number")
-    apply = ct_apply(scale=scale)
+def clip_scale(norm: float, most: float, scale: float = 1.0) -> float:
+    """The scale for :meth:`Model.apply` that clips by norm: scale, or most / norm if scale * norm is larger than most."""
+    clipped = ctypes.c_float()
+    check(lib.ct_clip_scale(norm, scale, most, ctypes.byref(clipped)))
+    return clipped.value
+
+
+def _apply(rates: Rates | None, scale: float) -> ct_apply:
+    if scale == 0:  # stands for 1 in C
+        raise ArgumentError("a scale of 0 would leave nothing of the gradients")
+    update = ct_apply(scale=scale)
     if rates is not None:
-        apply.rates = ctypes.pointer(_rates(rates))
-    return apply
+        update.rates = ctypes.pointer(_rates(rates))
+    return update
 
 
 def _rates(rates: Rates) -> ct_rates:

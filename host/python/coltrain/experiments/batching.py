@@ -162,7 +162,7 @@ def departure(row: Row, due: list[int], first: int, earliest: int) -> tuple[int,
 
 def queue_p99(row: Row, rate: int, requests: int, drop: int) -> float:
     """p99 in a queue with one engine that serves batches for as long as each size costs, or less where one follows another."""
-    due: list[int] = arrivals.poisson(1, arrivals.mean_q16(UNIT, rate, 1000), requests).tolist()
+    due = [int(cycle) for cycle in arrivals.poisson(1, arrivals.mean_q16(UNIT, rate, 1000), requests)]
     lead = row.service - row.cost[0]  # up to the start of a batch
     full = row.cost[row.max_batch - 1]
     overlap = max(0, full - row.interval)
