@@ -63,17 +63,17 @@ help:  ## This list
 	@sed -n '/^#   V=1/,/^#$$/s/^# \{0,1\}//p' Makefile
 
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
-LINT_STEPS  := scripts/lint scripts/check-core
+LINT_STEPS  := scripts/lint scripts/check-core scripts/python-check
 YOSYS_STEPS := scripts/yosys-check scripts/axi-check scripts/refuse-check
 # The longest of all (minutes), so it starts first.
 SYNTH_STEPS := scripts/synth-ecp5
-SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs scripts/python-check
+SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
 UNIT_RUN     = $(if $(BENCHES),$(BENCHES:%=$(BUILD)/tb/%),$(UNIT_TESTS))
 RUN          = +@BUILD=$(BUILD) JOBS=$(JOBS) scripts/run-tests.sh
 
-lint: $(GEN_SVH)  ## Verilator's lint over every module, without a warning; coltrain.core lists the same files
+lint: $(GEN_SVH)  ## Verilator's lint over every module, without a warning; coltrain.core lists the same files; mypy and ruff over the Python
 	$(RUN) $(LINT_STEPS)
 
 yosys-check: $(GEN_SVH)  ## Yosys reads every module correctly, finds no way from an AXI input to an AXI output; both tools refuse illegal parameters

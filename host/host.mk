@@ -3,21 +3,22 @@
 # Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
 #
 #   host/lib/*  host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
-#   host/tools                         *.c   -> build/bin/coltrain
+#   host/tools host/tools/*            *.c   -> build/bin/coltrain, its workloads also -> build/lib/libcoltrain-data.so
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
 #   host/transports/sim                *.c, *.sv + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
 #   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
 
 LIB_DIRS := $(sort $(wildcard host/lib/*/))
-HOST_CPPFLAGS := -Ihost/include $(LIB_DIRS:%/=-I%) -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
+TOOL_DIRS := $(sort $(wildcard host/tools/*/))
+HOST_CPPFLAGS := -Ihost/include $(LIB_DIRS:%/=-I%) $(TOOL_DIRS:%/=-I%) -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
 # No libm: what it computes differs from one machine to the next.
 LIB_LDLIBS    := -ldl -pthread
 TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 
 LIB_SRCS     := $(sort $(wildcard host/lib/*/*.c host/emu/*.c host/transports/*.c host/transports/mmio/*.c))
-TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
+TOOL_SRCS    := $(sort $(wildcard host/tools/*.c host/tools/*/*.c))
 TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))
 # Of what plug-ins share with the library they have copies.
@@ -62,7 +63,7 @@ $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 # What the assembler takes in, no compiler lists.
-$(BUILD)/obj/host/tools/ct_digits.o $(BUILD)/tb/obj/host/tools/ct_digits.o $(BUILD)/san/obj/host/tools/ct_digits.o: host/data/digits/digits.csv.gz
+$(BUILD)/obj/host/tools/data/ct_digits.o $(BUILD)/tb/obj/host/tools/data/ct_digits.o $(BUILD)/san/obj/host/tools/data/ct_digits.o: host/data/digits/digits.csv.gz
 
 LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/obj/%.o)
@@ -80,6 +81,14 @@ $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
 	$(Q)ln -sf $(@F) $@.0
 
+# Data sets and arrivals of the commands, for Python: they are about workloads, not about the device, so they are no part of the library.
+DATA_SRCS := $(filter %/ct_arrivals.c %/ct_dataset.c %/ct_digits.c %/ct_rand.c,$(TOOL_SRCS))
+$(BUILD)/lib/libcoltrain-data.so: $(DATA_SRCS:%.c=$(BUILD)/obj/%.o) host/host.mk
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcoltrain-data.so.0 -Wl,--no-undefined -o $@ $(filter %.o,$^) -lz
+	$(Q)ln -sf $(@F) $@.0
+
 # The library under the sanitizers, for test-host.
 $(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)
 	$(call say,AR,$@)
@@ -91,6 +100,13 @@ $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+
+# Verbs in Python, beside the command that becomes them.
+PYTHON_VERBS    := experiment report
+PYTHON_PROGRAMS := $(PYTHON_VERBS:%=$(BUILD)/bin/coltrain-%)
+$(BUILD)/bin/coltrain-% $(BUILD)/san/bin/coltrain-%: scripts/python-program
+	$(call say,PYTHON,$@)
+	$(Q)scripts/python-program $* $@
 
 $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
@@ -142,7 +158,8 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o)
 
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
-  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain) \
+  $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
+  $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
   $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so) \
   $(if $(USB_SRCS),$(BUILD)/lib/coltrain/usb.so)

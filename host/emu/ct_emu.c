@@ -122,6 +122,7 @@ static bool burst_ok(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool write, uin
   const bool fault = emu->fault == (write ? CT_FAULT_AXI_WRITE : CT_FAULT_AXI_READ) && covered;
   if (fault) emu->fault = CT_FAULT_NONE;
   if (!fault && end * 16 <= emu->dram_bytes) return true;
+  emu->refused = fault ? (uint32_t)at : addr;
   ct_emu_fail(ctx, write ? CT_DEV_AXI_WRITE : CT_DEV_AXI_READ, addr);
   return false;
 }
@@ -171,14 +172,23 @@ static void watch(struct ct_emu_ctx *ctx) {
   if (ctx->limit && time_of(ctx) > ctx->limit) ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
 }
 
-/* The descriptor in the ring's next slot; false: it cannot be read. */
+static uint32_t word_at(const uint8_t *p) {
+  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* The descriptor in the ring's next slot; false: it cannot be read. If the memory refuses a unit
+ * behind its first, that has come: the completion has its tag and version. */
 static bool read_descriptor(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t *desc) {
   const uint32_t slot = ctx->head & ((UINT32_C(1) << CT_EMU_CREG(ctx, RING_LOG2)) - 1);
   ctx->head = (ctx->head + 1) & 0xffff;
-  const uint8_t *p = ct_emu_dram_read(emu, ctx, CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS,
-                                      DESC_UNITS, FETCH_BEATS);
-  for (unsigned i = 0; p && i < CT_DESC_BYTES / 4; ++i, p += 4)
-    desc[i] = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+  const uint32_t at = CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS;
+  const uint8_t *p = ct_emu_dram_read(emu, ctx, at, DESC_UNITS, FETCH_BEATS);
+  for (unsigned i = 0; p && i < CT_DESC_BYTES / 4; ++i)
+    desc[i] = word_at(p + 4 * i);
+  if (!p && ctx->result.code == CT_DEV_AXI_READ && emu->refused > at) {
+    ctx->result.tag = word_at(emu->dram + UNIT * at + 4 * CT_DESC_TAG);
+    ctx->result.version = word_at(emu->dram + UNIT * at + 4 * CT_DESC_VERSION);
+  }
   return p != NULL;
 }
 

@@ -183,6 +183,7 @@ struct ct_emu {
   /* The armed fault. */
   enum ct_fault fault;
   uint64_t fault_addr;
+  uint32_t refused; /* the last unit that the memory answered with an error */
   struct ct_emu_batcher batcher;
 };
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the built libraries into the package, so that an installed coltrain needs nothing from this tree.
 
-What `make` has built is taken from build/ (or $BUILD): libcoltrain.so, and the plug-ins that are there. Without it, the library
-alone is built first, which needs make and a C compiler.
+What `make` has built is taken from build/ (or $BUILD): the libraries, and the plug-ins that are there. Without it, the libraries
+alone are built first, which needs make and a C compiler; `sim:` is missing then.
 """
 
 import os
@@ -12,7 +12,11 @@ from pathlib import Path
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
-from wheel.bdist_wheel import bdist_wheel
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # setuptools before 70, as in Debian 12
+    from wheel.bdist_wheel import bdist_wheel
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = TOP / os.environ.get("BUILD", "build")
@@ -22,11 +26,13 @@ class BuildWithLibraries(build_py):
     """build_py, and the shared libraries beside the modules."""
 
     def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # or files of an earlier build would come along
         super().run()
         if self.editable_mode:  # the package finds the build tree by itself
             return
-        if not (BUILD / "lib" / "libcoltrain.so").exists():
-            subprocess.run(["make", "-C", str(TOP), f"BUILD={BUILD}", f"{BUILD}/lib/libcoltrain.so"], check=True)
+        needed = [BUILD / "lib" / name for name in ("libcoltrain.so", "libcoltrain-data.so")]
+        if not all(file.exists() for file in needed):
+            subprocess.run(["make", "-C", str(TOP), f"BUILD={BUILD}", *map(str, needed)], check=True)
         target = Path(self.build_lib) / "coltrain" / "lib"
         for file in sorted((BUILD / "lib").glob("libcoltrain*.so")) + sorted((BUILD / "lib" / "coltrain").glob("*.so")):
             copy = target / file.relative_to(BUILD / "lib")
@@ -50,4 +56,11 @@ class BinaryDistribution(Distribution):
         return True
 
 
-setup(cmdclass={"build_py": BuildWithLibraries, "bdist_wheel": PlatformWheel}, distclass=BinaryDistribution)
+# What setuptools writes goes under build/, as everything does.
+WORK = BUILD / "python"
+WORK.mkdir(parents=True, exist_ok=True)
+setup(
+    cmdclass={"build_py": BuildWithLibraries, "bdist_wheel": PlatformWheel},
+    distclass=BinaryDistribution,
+    options={"build": {"build_base": str(WORK)}, "egg_info": {"egg_base": str(WORK)}},
+)

@@ -19,22 +19,33 @@ static const struct verb verbs[] = {
     {"train", "train a multilayer perceptron and save it", verb_train},
     {"infer", "run a saved model on a data set or a matrix", verb_infer},
     {"serve-bench", "serve requests in batches and measure their latency", verb_serve_bench},
-    {"experiment", "the measurements that docs/results.md quotes about serving", verb_experiment},
     {"matmul", "multiply two float32 matrices in HBFP8", verb_matmul},
     {"top", "watch a colocate or train that is running", verb_top},
     {"info", "what a device is", verb_info},
     {"bench", "measure the device, the simulator, the C model", verb_bench},
     {"counters", "a device's performance counters", verb_counters},
     {"disasm", "show a device program as text", verb_disasm},
+    {"load", "one measured run, as experiments ask for it", verb_load},
 };
+
+/* Programs in Python (host/python); anyone may add to them, as coltrain-VERB on the search path. */
+static const struct {
+  const char *name, *text;
+} programs[] = {
+    {"experiment", "the measurements that docs/results.md quotes about serving"},
+    {"report", "a page of one run, or of several beside each other"},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs, PROGRAMS = sizeof programs / sizeof *programs };
 
 static void print_help(FILE *to) {
   fputs(
       "Usage: coltrain VERB [OPTION...]\n"
       "Serves neural networks on a Coltrain device and trains them in its idle cycles.\n\n",
       to);
-  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+  for (size_t i = 0; i < VERBS; ++i)
     fprintf(to, "  %-11s %s\n", verbs[i].name, verbs[i].text);
+  for (size_t i = 0; i < PROGRAMS; ++i)
+    fprintf(to, "  %-11s %s\n", programs[i].name, programs[i].text);
   fputs(
       "\n  coltrain VERB --help      the options of a verb\n"
       "  coltrain --version        the version\n\n"
@@ -56,8 +67,18 @@ static int run_verb(const struct verb *verb, int argc, char **argv) {
 
 static int refuse(const char *name) {
   struct ct_near near = {.given = name};
-  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+  for (size_t i = 0; i < PROGRAMS; ++i)
+    if (!strcmp(name, programs[i].name)) {
+      cli_fail(
+          "coltrain %s is a program in Python, coltrain-%s, which is neither beside coltrain "
+          "nor on the search path; pip install ./host/python puts it there",
+          name, name);
+      return 1;
+    }
+  for (size_t i = 0; i < VERBS; ++i)
     ct_near_consider(&near, verbs[i].name);
+  for (size_t i = 0; i < PROGRAMS; ++i)
+    ct_near_consider(&near, programs[i].name);
   if (near.name)
     cli_fail("there is no verb \"%s\"; did you mean \"%s\"?", name, near.name);
   else
@@ -79,7 +100,8 @@ int main(int argc, char **argv) {
     printf("coltrain %s\n", ct_version());
     return 0;
   }
-  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
+  for (size_t i = 0; i < VERBS; ++i)
     if (!strcmp(argv[1], verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
-  return refuse(argv[1]);
+  const int status = cli_external(argv[1], argv + 1);
+  return status < 0 ? refuse(argv[1]) : status;
 }

@@ -16,17 +16,7 @@
 #include <stdint.h>
 
 #include "coltrain/coltrain.h"
-
-/* In the order of ct_core's probe_o. */
-enum ct_probe_unit {
-  CT_PROBE_READ,
-  CT_PROBE_WRITE,
-  CT_PROBE_MXU,
-  CT_PROBE_VL,
-  CT_PROBE_VA,
-  CT_PROBE_VS,
-  CT_PROBE_UNITS
-};
+#include "host/lib/isa/ct_bound.h"
 
 /* The events of a unit, a bit for each context: bits of probe_o from 10 * unit on, two each. */
 enum ct_probe_event {
@@ -58,31 +48,13 @@ typedef void ct_probe_watch(void *arg, uint64_t cycle, uint64_t events);
 struct ct_probe {
   uint64_t cycles;
   uint64_t refused; /* those in which the memory refused something, at random (stall=) */
-  struct ct_probe_side side[CT_PROBE_UNITS][2];
+  struct ct_probe_side side[CT_UNIT_COUNT][2];
   ct_probe_watch *watch; /* NULL: nobody */
   void *watch_arg;
 };
 
 /* "DMA read" ... */
-const char *ct_probe_name(enum ct_probe_unit unit);
-
-/* What the bound of a wait depends on: the registers' values, and the core's shape. */
-struct ct_probe_setting {
-  enum ct_policy policy;
-  uint32_t floor, train_cap;
-  uint32_t array_cols, vpu_lanes;
-  bool reorders; /* the memory may answer a read before an older one of the other context */
-};
-
-enum { CT_PROBE_NO_BOUND = INT32_MAX };
-
-/* The most cycles that an operation of inference waits while the unit serves training
- * (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer), or
- * CT_PROBE_NO_BOUND. Under JOB both jobs began under JOB. */
-uint64_t ct_probe_bound(enum ct_probe_unit unit, const struct ct_probe_setting *s);
-
-/* Slots that a floor can give training under PRIORITY while inference takes n. */
-uint64_t ct_probe_owed(uint32_t floor, uint64_t n);
+const char *ct_probe_name(enum ct_unit unit);
 
 /* From here on the device adds to *probe (zeroed by the caller but for watch, valid until the next
  * call); NULL: no more. CT_ERR_UNSUPPORTED unless the device is a simulated core. */

@@ -17,7 +17,7 @@ struct ct_probe;
 /* Faults a simulated device can be asked for; addr is a DRAM byte address (AXI faults). */
 enum ct_fault {
   CT_FAULT_NONE,      /* forget all armed faults */
-  CT_FAULT_AXI_READ,  /* the next read burst that covers addr answers SLVERR */
+  CT_FAULT_AXI_READ,  /* the next read burst that covers addr answers SLVERR, on that beat */
   CT_FAULT_AXI_WRITE, /* the next write burst that covers addr answers SLVERR */
   CT_FAULT_AXI_HANG   /* reads and writes that cover addr are never answered (until NONE) */
 };

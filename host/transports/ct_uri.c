@@ -255,6 +255,11 @@ bool ct_uri_parse(struct ct_uri *u, const char *scheme, const char *args, char *
     snprintf(why, why_size, "the options of \"%s:\" are not in the table", scheme);
     return false;
   }
+  if (*p && p[strlen(p) - 1] == ',') {
+    snprintf(why, why_size, "\"%s:%s\" ends with a comma: leave it out, or write what comes next",
+             scheme, p);
+    return false;
+  }
   if (u->scheme->file) {
     const char *next = next_piece(p, &piece);
     if (!piece.value) u->file_length = piece.name_length;

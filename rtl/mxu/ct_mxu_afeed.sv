@@ -313,14 +313,18 @@ module ct_mxu_afeed (
   logic unused_halt;
   assign unused_halt = halt_i[1];
 
-  `CT_ASSERT(AnswerInTime_A, !t2_vld_q || spm_rd_vld_i)
+  `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i)
   `CT_ASSERT(OneRowWritten_A, (wr_direct & wr_turned) == 2'b00)
-  `CT_ASSERT(PopsWhatIsThere_A, (pop_i & ~avail_o) == 2'b00 && pop_i != 2'b11)
+  `CT_ASSUME(PopsWhatIsThere_M, (pop_i & ~avail_o) == 2'b00 && pop_i != 2'b11)
   `CT_ASSERT(RowsCounted_A, count_q[6:0] <= 7'd64 && count_q[13:7] <= 7'd64)
   `CT_ASSERT(TileHasAnOwner_A, (tile_in_q & ~own_vld_q) == 2'b00)
   `CT_ASSERT(OneTileWaits_A, tile_in_q != 2'b11)
   // Nothing is written into a buffer before its last tile has left.
   `CT_ASSERT(TileLeftInTime_A, !(arrive_trans && out_vld_q && t2_q.tbuf == out_buf_q && !out_end) || flush_i[out_ctx_q])
+
+`ifdef FORMAL
+  `include "ct_mxu_afeed_formal.svh"
+`endif
 
 endmodule
 

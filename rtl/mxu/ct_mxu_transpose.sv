@@ -9,6 +9,7 @@
 // Timing      a word is readable two cycles after wr_valid_i, and what it replaces until one cycle after it.
 
 `default_nettype none
+`include "ct_assert.svh"
 
 module ct_mxu_transpose (
   input  logic         clk_i,
@@ -64,6 +65,13 @@ module ct_mxu_transpose (
   assign wr_skewed = rotate_far(wr_data_q, wr_row_q[3:2]);
   assign turn      = -rd_col_i;
 
+`ifdef FORMAL
+  // Any byte of any word of any buffer.
+  (* anyconst *) logic       f_buf;
+  (* anyconst *) logic [3:0] f_row, f_col;
+  logic [127:0] f_banks;
+`endif
+
   for (genvar m = 0; m < 16; m++) begin : g_bank
     logic [7:0] mem [0:31];
     logic [3:0] rd_row;
@@ -73,6 +81,9 @@ module ct_mxu_transpose (
     always_ff @(posedge clk_i) begin
       if (wr_vld_q) mem[{wr_buf_q, wr_row_q}] <= wr_skewed[8*m +: 8];
     end
+`ifdef FORMAL
+    assign f_banks[8*m +: 8] = mem[{f_buf, f_row}];
+`endif
   end
 
   always_ff @(posedge clk_i) begin
@@ -83,6 +94,35 @@ module ct_mxu_transpose (
   end
 
   assign rd_data_o = rotate_far(rd_data_q, turn_q);
+
+`ifdef FORMAL
+  logic [3:0] f_bank;
+  logic       f_wr_q, f_known_q, f_read_q;
+  logic [7:0] f_wr_byte_q, f_byte_q, f_rd_byte_q, f_stored, f_coming, f_out;
+  assign f_bank   = f_row + f_col;
+  assign f_stored = f_banks[8*f_bank +: 8];
+  assign f_coming = wr_skewed[8*f_bank +: 8];
+  assign f_out    = rd_data_o[8*f_row +: 8];
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_wr_q    <= 1'b0;
+      f_known_q <= 1'b0;
+      f_read_q  <= 1'b0;
+    end else begin
+      f_wr_q    <= wr_valid_i && wr_buf_i == f_buf && wr_row_i == f_row;
+      f_known_q <= f_known_q || f_wr_q;
+      if (rd_valid_i) f_read_q <= f_known_q && rd_buf_i == f_buf && rd_col_i == f_col;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    f_wr_byte_q <= wr_data_i[8*f_col +: 8];
+    if (f_wr_q)     f_byte_q    <= f_wr_byte_q;
+    if (rd_valid_i) f_rd_byte_q <= f_byte_q;
+  end
+  `CT_ASSERT(Written_A, f_wr_q == (wr_vld_q && wr_buf_q == f_buf && wr_row_q == f_row) && (!f_wr_q || f_coming == f_wr_byte_q))
+  `CT_ASSERT(Stored_A, !f_known_q || f_stored == f_byte_q)
+  `CT_ASSERT(ColumnOfWords_A, !f_read_q || f_out == f_rd_byte_q)
+`endif
 
 endmodule
 

@@ -6,11 +6,11 @@ ifneq ($(USB_SRCS),)
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so
 endif
 
-$(call host_test,test_npy,tb/host/test_npy.c host/tools/ct_npy.c)
-$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/ct_dataset.c host/tools/ct_digits.c host/tools/ct_rand.c,-lz)
-$(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/ct_arrivals.c host/tools/ct_rand.c)
-$(call host_test,test_stats,tb/host/test_stats.c host/tools/ct_stats.c)
-$(call host_test,test_progress,tb/host/test_progress.c host/tools/ct_progress.c)
+$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c)
+$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/data/ct_dataset.c host/tools/data/ct_digits.c host/tools/data/ct_rand.c,-lz)
+$(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
+$(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
+$(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
 $(call host_test,test_gemm,tb/host/test_gemm.c tb/host/ct_racecheck.c)
 
 # One training step against the double-precision oracle, on the emulator and on the simulated cores.
@@ -19,15 +19,15 @@ $(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim
 
 # The coltrain command, as users run it: test_cli starts bin/coltrain, test_cli.san the same under the sanitizers. test_cli_sim needs
 # the simulator, so test-system runs it.
-TOOL_PARTS := $(filter-out host/tools/main.c host/tools/verb_%,$(TOOL_SRCS))
+TOOL_PARTS := $(filter-out host/tools/main.c,$(foreach s,$(TOOL_SRCS),$(if $(findstring /verb_,$(s)),,$(s))))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
-$(call host_test,test_experiment,tb/host/test_experiment.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
-$(call host_test,test_experiment_points,tb/host/test_experiment_points.c tb/host/cli_run.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
 $(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli $(BUILD)/tb/test_cli_faults $(BUILD)/tb/test_cli_sim: | $(BUILD)/bin/coltrain-report
+$(BUILD)/tb/test_cli.san $(BUILD)/tb/test_cli_faults.san: | $(BUILD)/san/bin/coltrain-report
 $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli_faults $(BUILD)/tb/test_checkpoint: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_cli.san $(BUILD)/tb/test_cli_faults.san $(BUILD)/tb/test_checkpoint.san: $(BUILD)/san/bin/coltrain
 
@@ -56,6 +56,8 @@ $(BUILD)/tb/test_memory $(BUILD)/tb/test_memory.san: | $(BUILD)/tb/plugins/large
 $(call host_test,test_nomemory,tb/host/test_nomemory.c,-Wl$(comma)--wrap=malloc$(comma)--wrap=calloc$(comma)--wrap=realloc$(comma)--wrap=aligned_alloc$(comma)--wrap=strdup$(comma)--wrap=free)
 $(call host_test,test_endless,tb/host/test_endless.c)
 $(BUILD)/tb/test_endless $(BUILD)/tb/test_endless.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_gradients,tb/host/test_gradients.c tb/host/ct_racecheck.c tb/host/tiny_program.c,-lm)
+$(BUILD)/tb/test_gradients $(BUILD)/tb/test_gradients.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_training,tb/host/test_training.c tb/host/tiny_program.c)
 $(BUILD)/tb/test_training $(BUILD)/tb/test_training.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_server,tb/host/test_server.c tb/host/server_bed.c)
@@ -76,13 +78,11 @@ $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_streamed $(BUILD)/tb/test_streamed.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_shapes,tb/host/test_shapes.c)
+$(BUILD)/tb/test_shapes $(BUILD)/tb/test_shapes.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
-
-# What batches add, by the coltrain command on the simulator.
-$(eval $(call bench_rules,test_batching,tb/host/test_batching.c,,tb/host/cli_run.c $(TOOL_PARTS),$(BUILD)/lib/libcoltrain.a $(TOOLS_LDLIBS) $(LIB_LDLIBS) -rdynamic))
-SYSTEM_TESTS += $(BUILD)/tb/test_batching
 
 # What inference and training cost each other, by the coltrain command on the simulator.
 $(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))

@@ -12,6 +12,8 @@ enum unit { LD, ST, MM, VL, VA, VS, UNITS };
  * operations. Counts start at 1. */
 enum dim { D_LD, D_ST, D_MM_READ, D_MM_TILE, D_VL, D_VA, D_VS, DIMS };
 
+static const enum unit unit_of_dim[DIMS] = {LD, ST, MM, MM, VL, VA, VS};
+
 struct clock {
   uint32_t t[DIMS];
 };
@@ -21,10 +23,17 @@ struct place {
   uint32_t t[DIMS]; /* 0: none */
 };
 
+/* Who signalled or waited last, and what of it: complete when its dimension has come so far. */
+struct turn {
+  bool taken;
+  enum dim dim;
+  uint32_t at;
+};
+
 struct sem {
   struct clock *fifo;
   size_t head, count, room;
-  int giver, taker;
+  struct turn giver, taker;
 };
 
 struct queue {
@@ -72,12 +81,18 @@ static void join(struct clock *a, const struct clock *b) {
     if (b->t[d] > a->t[d]) a->t[d] = b->t[d];
 }
 
-static void give(struct check *c, enum unit u, uint32_t field, const struct clock *clock) {
+/* The same queue again, or one that knows the one before to be complete. */
+static bool may_follow(const struct turn *before, enum dim d, const struct clock *knows) {
+  return !before->taken || unit_of_dim[before->dim] == unit_of_dim[d] ||
+         knows->t[before->dim] >= before->at;
+}
+
+static void give(struct check *c, enum dim d, uint32_t field, const struct clock *clock) {
   if (!(field & 16)) return;
   struct sem *s = &c->sem[field & 15];
-  if (s->giver >= 0 && s->giver != (int)u)
+  if (!may_follow(&s->giver, d, clock))
     fail(c, "semaphore %u is signalled by two queues", field & 15);
-  s->giver = (int)u;
+  s->giver = (struct turn){true, d, clock->t[d]};
   if (s->count == 255) fail(c, "semaphore %u passes 255", field & 15);
   if (s->head + s->count == s->room) {
     if (s->count) memmove(s->fifo, s->fifo + s->head, s->count * sizeof *s->fifo);
@@ -91,15 +106,18 @@ static void give(struct check *c, enum unit u, uint32_t field, const struct cloc
 }
 
 /* Takes one of each, or none. */
-static bool take(struct check *c, enum unit u, const uint32_t *field, unsigned n) {
-  for (unsigned i = 0; i < n; ++i)
-    if (field[i] & 16 && c->sem[field[i] & 15].count == 0) return false;
+static bool take(struct check *c, enum unit u, enum dim d, const uint32_t *field, unsigned n) {
+  for (unsigned i = 0; i < n; ++i) {
+    struct sem *s = &c->sem[field[i] & 15];
+    if (!(field[i] & 16)) continue;
+    if (!may_follow(&s->taker, d, &c->q[u].knows))
+      fail(c, "semaphore %u is awaited by two queues", field[i] & 15);
+    if (s->count == 0) return false;
+  }
   for (unsigned i = 0; i < n; ++i) {
     if (!(field[i] & 16)) continue;
     struct sem *s = &c->sem[field[i] & 15];
-    if (s->taker >= 0 && s->taker != (int)u)
-      fail(c, "semaphore %u is awaited by two queues", field[i] & 15);
-    s->taker = (int)u;
+    s->taker = (struct turn){true, d, c->done[d] + 1};
     join(&c->q[u].knows, &s->fifo[s->head]);
     ++s->head;
     --s->count;
@@ -112,8 +130,7 @@ static bool take(struct check *c, enum unit u, const uint32_t *field, unsigned n
 static const char *const unit_name[UNITS] = {"LD", "ST", "MM", "VL", "VA", "VS"};
 
 static bool own(enum unit u, int d) {
-  static const enum unit of[DIMS] = {LD, ST, MM, MM, VL, VA, VS};
-  return of[d] == u;
+  return unit_of_dim[d] == u;
 }
 
 /* Whether every access in `before` is known to be complete to unit u, or its own. */
@@ -189,7 +206,7 @@ static bool dma(struct check *c, enum unit u) {
   const struct ct_cmd *cmd = &q->cmd[0];
   const enum dim d = u == LD ? D_LD : D_ST;
   const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
-  if (!take(c, u, w, q->step ? 1 : 3)) return false;
+  if (!take(c, u, u == LD ? D_LD : D_ST, w, q->step ? 1 : 3)) return false;
   const uint32_t n = c->done[d] + 1, hdr = CT_GET(cmd, DMA_HDR), nb = CT_GET(cmd, DMA_NB);
   const bool gather = CT_GET(cmd, DMA_GATHER);
   const uint32_t steps = gather ? c->p->batch : CT_GET(cmd, DMA_N2);
@@ -210,9 +227,9 @@ static bool dma(struct check *c, enum unit u) {
   c->done[d] = n;
   struct clock clock = q->knows;
   clock.t[d] = n;
-  give(c, u, CT_GET(cmd, ALL_SIG0), &clock);
+  give(c, d, CT_GET(cmd, ALL_SIG0), &clock);
   if (++q->step == steps) {
-    give(c, u, CT_GET(cmd, ALL_SIG1), &clock);
+    give(c, d, CT_GET(cmd, ALL_SIG1), &clock);
     finish(c, u);
   }
   return true;
@@ -222,7 +239,7 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
   struct queue *q = &c->q[MM];
   const uint32_t w2 = CT_GET(cmd, ALL_WAIT2), step = c->done[D_MM_READ] + 1;
   const uint32_t left = CT_GET(cmd, MM_ROWS) - 16 * m, rows = left < 16 ? left : 16;
-  if (k == 0 && !take(c, MM, &w2, 1)) return false;
+  if (k == 0 && !take(c, MM, D_MM_TILE, &w2, 1)) return false;
   const uint32_t b =
       CT_GET(cmd, MM_B) + n * (uint32_t)CT_GETS(cmd, MM_BN) + k * (uint32_t)CT_GETS(cmd, MM_BK);
   const uint32_t a =
@@ -241,7 +258,7 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
     clock.t[D_MM_TILE] = count;
     /* The step's operands have been read when its last tile is final. */
     clock.t[D_MM_READ] = n + 1 == CT_GET(cmd, MM_NT) && left <= 16 ? step : step - 1;
-    give(c, MM, CT_GET(cmd, ALL_SIG1), &clock);
+    give(c, D_MM_TILE, CT_GET(cmd, ALL_SIG1), &clock);
   }
   return true;
 }
@@ -251,14 +268,14 @@ static bool mm(struct check *c) {
   const struct ct_cmd *cmd = &q->cmd[0];
   const uint32_t w[2] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1)};
   const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16, tiles = mt * CT_GET(cmd, MM_NT);
-  if (!q->begun && !take(c, MM, w, 2)) return false;
+  if (!q->begun && !take(c, MM, D_MM_READ, w, 2)) return false;
   bool moved = !q->begun;
   q->begun = true;
   for (; q->tile < tiles && !c->failed; ++q->tile, moved = true)
     if (!mm_tile(c, cmd, q->step, q->tile / mt, q->tile % mt)) return moved;
   struct clock clock = q->knows;
   clock.t[D_MM_READ] = ++c->done[D_MM_READ];
-  give(c, MM, CT_GET(cmd, ALL_SIG0), &clock);
+  give(c, D_MM_READ, CT_GET(cmd, ALL_SIG0), &clock);
   q->begun = false;
   q->tile = 0;
   if (++q->step == CT_GET(cmd, MM_KT)) finish(c, MM);
@@ -302,7 +319,7 @@ static bool vpu(struct check *c, enum unit u) {
   struct ct_cmd *cmd = &c->q[u].cmd[0];
   const enum dim d = u == VL ? D_VL : u == VA ? D_VA : D_VS;
   const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
-  if (!take(c, u, w, 3)) return false;
+  if (!take(c, u, d, w, 3)) return false;
   if (u == VL) {
     vl_vs_words(c, u, d, CT_GET(cmd, VL_SPM), CT_GET(cmd, VL_MODE), CT_GET(cmd, VL_ROWS),
                 CT_GET(cmd, VL_ROW_STRIDE));
@@ -316,8 +333,8 @@ static bool vpu(struct check *c, enum unit u) {
   }
   struct clock clock = c->q[u].knows;
   clock.t[d] = ++c->done[d];
-  give(c, u, CT_GET(cmd, ALL_SIG0), &clock);
-  give(c, u, CT_GET(cmd, ALL_SIG1), &clock);
+  give(c, d, CT_GET(cmd, ALL_SIG0), &clock);
+  give(c, d, CT_GET(cmd, ALL_SIG1), &clock);
   if (!next_tile(cmd, u)) finish(c, u);
   return true;
 }
@@ -407,8 +424,6 @@ static void start(struct check *c, const struct ct_racecheck *p) {
   c->p = p;
   memcpy(c->r + 1, p->args, sizeof p->args);
   c->r[CT_NUM_ARGS + 1] = p->batch;
-  for (unsigned s = 0; s < CT_NUM_SEMS; ++s)
-    c->sem[s].giver = c->sem[s].taker = -1;
   for (unsigned u = 0; u < UNITS; ++u)
     c->q[u].cmd = calloc(p->depth + 2, sizeof *c->q[u].cmd);
   c->spm_read = calloc(p->spm_words, sizeof *c->spm_read);

@@ -7,6 +7,8 @@
  *
  * It follows what each queue knows to be complete (vector clocks) along the signals it takes. A
  * semaphore has one signalling and one waiting queue, so that the n-th taken is the n-th given.
+ * Another queue may follow if it knows the last one before to be complete when it first signals or,
+ * before it takes anything, when it first waits; then signals, and waits, still come in one order.
  * Also refused: reading SPM that the job has not written, commands outside the window, a dispatch
  * that gets stuck with queues of `depth` commands, more than 255 of a semaphore.
  */

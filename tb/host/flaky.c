@@ -66,14 +66,27 @@ static int flaky_now(void *self, uint64_t *cycle) {
   return f->inner->now(f->self, cycle);
 }
 
+/* How much of a transfer goes through: all of it, or with a failure less, or that, too. */
+static size_t part(struct flaky *f, size_t size, bool *fail) {
+  *fail = ct_rng_percent(&f->rng, f->mem_percent);
+  f->mem_failed += *fail;
+  return *fail && ct_rng_percent(&f->rng, 80) ? (size_t)(ct_rng_u64(&f->rng) % (size + 1)) : size;
+}
+
 static int flaky_mem_read(void *self, uint64_t addr, void *buf, size_t size) {
   struct flaky *f = self;
-  return f->inner->mem_read(f->self, addr, buf, size);
+  bool fail;
+  const size_t some = part(f, size, &fail);
+  const int err = some ? f->inner->mem_read(f->self, addr, buf, some) : 0;
+  return fail ? CT_ERR_DEVICE : err;
 }
 
 static int flaky_mem_write(void *self, uint64_t addr, const void *buf, size_t size) {
   struct flaky *f = self;
-  return f->inner->mem_write(f->self, addr, buf, size);
+  bool fail;
+  const size_t some = part(f, size, &fail);
+  const int err = some ? f->inner->mem_write(f->self, addr, buf, some) : 0;
+  return fail ? CT_ERR_DEVICE : err;
 }
 
 static int flaky_write_at(void *self, uint64_t cycle, uint32_t offset, uint32_t value) {

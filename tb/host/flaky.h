@@ -22,6 +22,8 @@ struct flaky {
   uint32_t percent, only; /* writes of this register fail, and nothing else; 0: all of requests */
   unsigned from, most;    /* with only: after so many writes, and so many of them; 0: all */
   enum effect effect;
+  uint32_t mem_percent; /* transfers of memory that fail, some of them on the way; 0: none */
+  unsigned mem_failed;
   bool shy, popped;
   uint32_t lag;                      /* so many cycles at most pass before an access; 0: none */
   int irq;                           /* see flaky_have_irq() */

@@ -173,7 +173,7 @@ static ct_model *model_of_several_jobs(struct bed *b, ct_batch **batch) {
     widths[l] = WIDTH + (l < LAYERS ? l : 0);
   assert_int_equal(ct_model_create(b->dev, widths, LAYERS, 1, &m), CT_OK);
   assert_int_equal(ct_model_training(m, &training), CT_OK);
-  assert_true(m->plan->jobs >= 2);
+  assert_true(m->plan->step[CT_GRADIENTS_NONE].count >= 2);
   assert_int_equal(ct_batch_create(m, batch), CT_OK);
   assert_int_equal(ct_batch_write(*batch, x, labels), CT_OK);
   return m;
@@ -250,6 +250,28 @@ static void doorbells_that_fail(struct bed *b) {
   for (uint32_t i = 0; i < DOORBELLS; ++i)
     assert_true(is_copied(b, 1 + i) && is_copied(b, 30 + i));
   assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
+}
+
+/* A reset ends the jobs of a doorbell that failed, too; none runs behind it. */
+static void resets_behind_a_doorbell_that_fails(struct bed *b) {
+  char blank[UNIT] = "";
+  struct flaky way;
+  flaky_begin(&way, b->dev);
+  for (uint32_t i = 0; i < 8; ++i) {
+    const enum ct_queue queue = i % 2 ? CT_TRAINING : CT_INFERENCE;
+    struct ct_event e;
+    assert_int_equal(ct_mem_write(b->dev, b->at + (1 + i) * UNIT, blank, UNIT), CT_OK);
+    freeze(b, 2);
+    flaky_fail_writes(&way, ct_queue_reg(queue, CT_CREG_TAIL), 1, i % 4 < 2 ? WITH : WITHOUT);
+    const uint64_t tag = submit_copy(b, queue, 1 + i, CT_NO_CYCLE);
+    assert_int_equal(ct_reset(b->dev, queue), CT_OK);
+    freeze(b, 0);
+    assert_int_equal(ct_wait(b->dev, tag, &e, 2000), CT_OK);
+    assert_int_equal(e.error, CT_ERR_CANCELLED);
+    check_result(b, submit_copy(b, queue, 30 + i, CT_NO_CYCLE), CT_OK);
+    assert_false(is_copied(b, 1 + i));
+  }
+  flaky_end(&way, b->dev);
 }
 
 /* Completions that were taken in, but whose pop failed, with effect or without: none comes twice,
@@ -660,13 +682,137 @@ static void a_failed_step_changes_nothing(struct bed *b) {
   assert_int_equal(ct_wait(b->dev, submit_step(m, batch), &e, 60000), CT_OK);
   assert_int_equal(e.error, CT_ERR_JOB);
   assert_int_equal(e.code, CT_DEV_AXI_READ);
-  assert_int_equal(e.jobs, m->plan->jobs);
+  assert_int_equal(e.jobs, m->plan->step[CT_GRADIENTS_NONE].count);
   assert_int_equal(ct_outstanding(b->dev, CT_TRAINING), 0);
   assert_int_equal(ct_reap(b->dev, &e, CT_NO_WAIT), CT_ERR_NOT_FOUND);
   read_model(m, after);
   assert_memory_equal(before, after, sizeof before);
   step_changes_it(b, m, batch, before);
   ct_model_free(m);
+}
+
+/* ---- Transfers of memory that fail ---- */
+
+enum { ROUNDS = 60, SIDE = 20 };
+
+/* What has been submitted and what has come of it. */
+struct traffic {
+  ct_device *dev;
+  ct_rng rng;
+  ct_model *model;
+  ct_batch *batch;
+  unsigned events, expected, refused;
+  bool spoilt; /* the batch */
+};
+
+/* A call does well, says that the device failed, or finds a step in flight. */
+static bool did(struct traffic *t, int err) {
+  const bool busy = err == CT_ERR_BUSY && t->events < t->expected;
+  if (err != CT_OK && err != CT_ERR_DEVICE && !busy) fail_msg("%d: %s", err, ct_last_error(t->dev));
+  t->refused += err == CT_ERR_DEVICE;
+  return err == CT_OK;
+}
+
+static void multiply_beside(struct bed *b, struct traffic *t, enum ct_queue queue) {
+  float x[SIDE * SIDE] = {0}, y[SIDE * SIDE], z[SIDE * SIDE];
+  for (int i = 0; i < SIDE; ++i)
+    x[i * SIDE + i] = 1;
+  for (int i = 0; i < SIDE * SIDE; ++i)
+    y[i] = (float)ct_rng_below(&t->rng, 100);
+  if (did(t, ct_matmul(b->dev, queue, SIDE, SIDE, SIDE, x, y, z, NULL)))
+    assert_memory_equal(y, z, sizeof z);
+}
+
+static void transfer_beside(struct bed *b, struct traffic *t) {
+  uint8_t wrote[3000], read[3000];
+  uint64_t at;
+  const size_t size = 1 + ct_rng_below(&t->rng, sizeof wrote);
+  ct_rng_fill(&t->rng, wrote, sizeof wrote);
+  assert_int_equal(ct_mem_alloc(b->dev, size, &at), CT_OK);
+  if (did(t, ct_mem_write(b->dev, at, wrote, size)) && did(t, ct_mem_read(b->dev, at, read, size)))
+    assert_memory_equal(wrote, read, size);
+  assert_int_equal(ct_mem_free(b->dev, at), CT_OK);
+}
+
+static void write_beside(struct traffic *t) {
+  static const float x[STEP_ROWS * WIDTH] = {0.5f, 0.25f};
+  const uint32_t labels[STEP_ROWS] = {4, 3, 2, 1};
+  const int err = ct_batch_write(t->batch, x, labels);
+  if (err != CT_ERR_BUSY || t->events == t->expected) t->spoilt = !did(t, err);
+}
+
+static void act_beside(struct bed *b, struct traffic *t) {
+  static float x[STEP_ROWS * WIDTH], y[NUMBERS];
+  const enum ct_queue queue = ct_rng_below(&t->rng, 2) ? CT_TRAINING : CT_INFERENCE;
+  const struct ct_job copy = {.program = b->copy,
+                              .args = {(uint32_t)(b->at / UNIT), (uint32_t)(b->at / UNIT) + 1}};
+  const struct ct_step step = {.batch = t->batch};
+  uint64_t tag;
+  int err;
+  switch (ct_rng_below(&t->rng, 7)) {
+    case 0:
+      t->expected += did(t, ct_submit(b->dev, queue, &copy, &tag));
+      break;
+    case 1:
+      err = ct_model_step_submit(t->model, &step, &tag);
+      if (t->spoilt)
+        assert_int_equal(err, CT_ERR_ARG); /* a batch that did not get through whole is none */
+      else
+        t->expected += did(t, err);
+      break;
+    case 2:
+      multiply_beside(b, t, queue);
+      break;
+    case 3:
+      did(t, ct_model_infer(t->model, NULL, x, 1, y));
+      break;
+    case 4:
+      write_beside(t);
+      break;
+    case 5:
+      did(t, ct_model_get(t->model, 0, y, NULL, NULL, NULL));
+      break;
+    default:
+      transfer_beside(b, t);
+  }
+}
+
+static void take_events(struct bed *b, struct traffic *t, int timeout_ms) {
+  struct ct_event e;
+  while (t->events < t->expected && ct_reap(b->dev, &e, timeout_ms) == CT_OK) {
+    assert_int_equal(e.error, CT_OK);
+    ++t->events;
+  }
+}
+
+/* The way to device memory fails beside jobs of both queues, for a part of what goes over it. A
+ * call that says it did well did; of what was submitted there is one event each; and nothing is
+ * left of what was refused. */
+static void transfers_that_fail(struct bed *b) {
+  static float before[LAYERS][NUMBERS];
+  struct traffic t = {.dev = b->dev, .rng = ct_rng_make(ct_tb_seed() + 5)};
+  struct flaky way;
+  t.model = model_of_several_jobs(b, &t.batch);
+  flaky_begin(&way, b->dev);
+  for (unsigned i = 0; i < ROUNDS; ++i) {
+    way.mem_percent = i % 3 ? 10 * (i % 3) : 0;
+    for (unsigned n = ct_rng_below(&t.rng, 6); n > 0; --n)
+      act_beside(b, &t);
+    take_events(b, &t, ct_rng_below(&t.rng, 2) ? CT_NO_WAIT : 1);
+  }
+  way.mem_percent = 0;
+  take_events(b, &t, 60000);
+  assert_int_equal(t.events, t.expected);
+  assert_int_equal(ct_outstanding(b->dev, CT_INFERENCE) + ct_outstanding(b->dev, CT_TRAINING), 0);
+  assert_true(way.mem_failed > 10 && t.refused > 5 && t.expected > 5);
+  multiply_beside(b, &t, CT_TRAINING);
+  multiply_beside(b, &t, CT_INFERENCE);
+  flaky_end(&way, b->dev);
+  while (t.spoilt)
+    write_beside(&t);
+  read_model(t.model, before);
+  step_changes_it(b, t.model, t.batch, before);
+  ct_model_free(t.model);
 }
 
 /* ---- Versions ---- */
@@ -754,6 +900,7 @@ ON_BOTH(cancel_in_every_state)
 ON_BOTH(cancel_a_step)
 ON_BOTH(random_cancels)
 ON_BOTH(doorbells_that_fail)
+ON_BOTH(resets_behind_a_doorbell_that_fails)
 ON_BOTH(pops_that_fail)
 ON_BOTH(timeouts_leave_everything)
 ON_BOTH(blocking_calls_give_up)
@@ -764,6 +911,7 @@ ON_BOTH(works_are_one_thing)
 ON_BOTH(cancels_on_a_slow_way)
 ON_BOTH(free_a_program_of_a_work)
 ON_BOTH(a_failed_step_changes_nothing)
+ON_BOTH(transfers_that_fail)
 ON_BOTH(versions_take_turns)
 
 int main(void) {
@@ -772,6 +920,7 @@ int main(void) {
       cmocka_unit_test(cancel_a_step_everywhere),
       cmocka_unit_test(random_cancels_everywhere),
       cmocka_unit_test(doorbells_that_fail_everywhere),
+      cmocka_unit_test(resets_behind_a_doorbell_that_fails_everywhere),
       cmocka_unit_test(pops_that_fail_everywhere),
       cmocka_unit_test(timeouts_leave_everything_everywhere),
       cmocka_unit_test(blocking_calls_give_up_everywhere),
@@ -784,6 +933,7 @@ int main(void) {
       cmocka_unit_test(cancels_on_a_slow_way_everywhere),
       cmocka_unit_test(free_a_program_of_a_work_everywhere),
       cmocka_unit_test(a_failed_step_changes_nothing_everywhere),
+      cmocka_unit_test(transfers_that_fail_everywhere),
       cmocka_unit_test(versions_take_turns_everywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

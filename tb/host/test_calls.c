@@ -230,6 +230,27 @@ static void bad_tensors(struct bed *b) {
                 ct_unpack(out, 2, 4, SIZE_MAX / 4 + 1, b->x));
 }
 
+static void count_line(void *arg, const char *text) {
+  assert_non_null(strstr(text, "END"));
+  ++*(size_t *)arg;
+}
+
+/* As for a program that is loaded, but without a device. */
+static void disassembling(struct bed *b) {
+  uint8_t ends[513 * 32 + 1] = {0};
+  size_t lines = 0;
+  for (size_t i = 0; i < 513; ++i)
+    ends[i * 32 + 1] = 0x01;
+  assert_int_equal(ct_disassemble(ends + 1, 512, count_line, &lines), 0);
+  assert_int_equal(lines, 512);
+  assert_int_equal(ct_disassemble(ends, 0, count_line, &lines), 0);
+  assert_int_equal(lines, 512);
+  REFUSED_ALONE(CT_ERR_ARG, "commands is NULL", ct_disassemble(NULL, 1, count_line, &lines));
+  REFUSED_ALONE(CT_ERR_ARG, "line is NULL", ct_disassemble(ends, 1, NULL, &lines));
+  REFUSED_ALONE(CT_ERR_ARG, "at most 512 commands, not 513",
+                ct_disassemble(ends, 513, count_line, &lines));
+}
+
 static void bad_products(struct bed *b) {
   float c[4];
   const float *x = b->x;
@@ -297,6 +318,38 @@ static void bad_models(struct bed *b) {
   REFUSED_ALONE(CT_ERR_ARG, "rates is NULL", ct_rates_check(NULL));
   REFUSED(CT_ERR_ARG, "rates is NULL", ct_model_set_rates(b->model, NULL));
   REFUSED(CT_ERR_ARG, "reserved[1] of ct_training", ct_model_training(b->model, &newer));
+}
+
+static void bad_gradients(struct bed *b) {
+  const struct ct_apply newer = {.reserved = {[3] = 1}}, scale = {.scale = -1};
+  const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}, .gradients = true};
+  const struct ct_step step = {.batch = b->batch, .gradients = CT_GRADIENTS_SET},
+                       add = {.batch = b->batch, .gradients = CT_GRADIENTS_ADD},
+                       odd = {.batch = b->batch, .gradients = (enum ct_gradients)3};
+  float g[IN * 17], norm;
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_apply(NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_apply_submit(NULL, NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_get_gradients(NULL, 0, g, g));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_set_gradients(NULL, 0, g, g));
+  REFUSED_ALONE(CT_ERR_ARG, "the model is NULL", ct_model_gradient_norm(NULL, &norm));
+  REFUSED_ALONE(CT_ERR_ARG, "clipped is NULL", ct_clip_scale(1, 1, 1, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "norm is not a finite", ct_clip_scale(NAN, 1, 1, &norm));
+  REFUSED_ALONE(CT_ERR_ARG, "scale is not a positive", ct_clip_scale(1, 0, 1, &norm));
+  REFUSED_ALONE(CT_ERR_ARG, "largest norm is not", ct_clip_scale(1, 1, -1, &norm));
+  REFUSED(CT_ERR_ARG, "gradients of 4 rows", ct_model_step_submit(b->model, &step, NULL));
+  REFUSED(CT_ERR_ARG, "gradients 3", ct_model_step_submit(b->model, &odd, NULL));
+  REFUSED(CT_ERR_ARG, "prepared for gradients", ct_model_apply(b->untrained, NULL));
+  REFUSED(CT_ERR_ARG, "prepared for gradients", ct_model_get_gradients(b->model, 0, g, g));
+  REFUSED(CT_ERR_ARG, "prepared for gradients", ct_model_gradient_norm(b->model, &norm));
+  assert_int_equal(ct_model_training(b->model, &training), CT_OK);
+  REFUSED(CT_ERR_ARG, "layer 0 has no gradients", ct_model_apply(b->model, NULL));
+  REFUSED(CT_ERR_ARG, "layer 0 has no gradients", ct_model_step_submit(b->model, &add, NULL));
+  REFUSED(CT_ERR_ARG, "layer 1 has no gradients", ct_model_get_gradients(b->model, 1, g, g));
+  REFUSED(CT_ERR_ARG, "layer 1 has no gradients", ct_model_set_gradients(b->model, 1, g, NULL));
+  REFUSED(CT_ERR_ARG, "there is no layer 2", ct_model_get_gradients(b->model, 2, g, g));
+  REFUSED(CT_ERR_ARG, "norm is NULL", ct_model_gradient_norm(b->model, NULL));
+  REFUSED(CT_ERR_ARG, "reserved[3] of ct_apply", ct_model_apply(b->model, &newer));
+  REFUSED(CT_ERR_ARG, "the scale of an update", ct_model_apply(b->model, &scale));
 }
 
 static void bad_steps(struct bed *b) {
@@ -639,9 +692,11 @@ static void refuse_everything(const char *uri) {
   bad_devices(b);
   bad_memory(b);
   bad_tensors(b);
+  disassembling(b);
   bad_products(b);
   bad_models(b);
   bad_steps(b);
+  bad_gradients(b);
   bad_rows(b);
   bad_requests(b);
   bad_weights(b);

@@ -627,30 +627,8 @@ static void colocate_refuses(void **state) {
   free(cli_expect(1, "cannot open the device", "colocate --device nowhere:"));
 }
 
-/* Every element of a chart is closed, in order. */
-static void check_chart(const char *svg, const char *end) {
-  char open[16][16];
-  size_t depth = 0;
-  for (const char *p = svg; (p = strchr(p, '<')) && p < end; ++p) {
-    const char *close = strchr(p, '>');
-    const bool ends = p[1] == '/';
-    const size_t n = strcspn(p + 1 + ends, " />");
-    assert_non_null(close);
-    assert_in_range(n, 1, 15);
-    if (ends) {
-      assert_true(depth > 0);
-      --depth;
-      assert_int_equal(strncmp(open[depth], p + 2, n), 0);
-      assert_int_equal(open[depth][n], 0);
-    } else if (close[-1] != '/') {
-      assert_true(depth < 16);
-      snprintf(open[depth++], sizeof open[0], "%.*s", (int)n, p + 1);
-    }
-  }
-  assert_int_equal(depth, 0);
-}
-
-/* A page by itself: whole charts, no scripts, nothing from elsewhere, no figure that is none. */
+/* A page by itself: charts, no scripts, nothing from elsewhere, no figure that is none. Whether it
+ * is well-formed is tb/python/test_report.py's. */
 static void a_report(void **state) {
   (void)state;
   static const char *const has[] = {"<!doctype html>",
@@ -660,8 +638,8 @@ static void a_report(void **state) {
                                     "Do the answers get better while it serves?",
                                     "has no clock",
                                     "64-24-10",
-                                    "Good: it falls"};
-  static const char *const not [] = {"<script", "http", "url(", "nan", "inf ", "(null)", "-0 %"};
+                                    "The final weights are the same"};
+  static const char *const not [] = {"<script", "http", "nan", "inf ", "None", "-0 %"};
   static const char *const args[] = {"--epochs 5 --requests 100", "--epochs 1 --requests 1",
                                      "--epochs 1 --requests 9 --batch 160"};
   char path[256];
@@ -674,10 +652,7 @@ static void a_report(void **state) {
       if (!strstr(page, has[k])) fail_msg("the report has no %s", has[k]);
     for (size_t k = 0; k < sizeof not / sizeof *not ; ++k)
       if (strstr(page, not [k])) fail_msg("the report has %.60s", strstr(page, not [k]));
-    for (char *svg = page, *end; (svg = strstr(svg, "<svg")); svg = end, ++charts) {
-      end = strstr(svg, "</svg>");
-      assert_non_null(end);
-      check_chart(svg, end + 6);
+    for (const char *svg = page; (svg = strstr(svg, "<svg role")); ++svg, ++charts) {
     }
     assert_true(charts >= 2);
     free(page);

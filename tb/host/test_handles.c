@@ -388,8 +388,8 @@ static void the_device_goes_in_flight(struct bed *b) {
 
 /* ---- Models that only serve ---------------------------------------------------------------- */
 
-/* Without training a model has an image in device memory and nothing else; its numbers are there
- * all the same, before and after it is prepared. */
+/* Without training a model has an image in device memory and nothing else, and gradients only where
+ * they were asked for; its numbers are there all the same, before and after it is prepared. */
 static void serving_costs_an_image(struct bed *b) {
   const struct ct_training training = {.batch = BATCH, .rates = {.lr = 0.1f}};
   float w[2][HIDDEN * IN], bias[2][HIDDEN], logits[2][OUT];
@@ -406,6 +406,13 @@ static void serving_costs_an_image(struct bed *b) {
   OK(ct_model_training(m, &training));
   assert_int_equal(used(b) - before,
                    image + taken((uint64_t)ct_mlp_state_units(&m->net) * CT_UNIT));
+  struct ct_training with = training;
+  with.gradients = true;
+  OK(ct_model_training(m, &with));
+  OK(ct_model_training(m, &training));
+  assert_int_equal(used(b) - before, image +
+                                         taken((uint64_t)ct_mlp_state_units(&m->net) * CT_UNIT) +
+                                         taken((uint64_t)ct_mlp_gradient_units(&m->net) * CT_UNIT));
   OK(ct_model_get(m, 0, w[1], bias[1], NULL, NULL));
   assert_memory_equal(w[0], w[1], sizeof w[0]);
   assert_memory_equal(bias[0], bias[1], sizeof bias[0]);
@@ -431,6 +438,14 @@ static void preparing_without_room(struct bed *b) {
   assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
   OK(ct_mem_free(b->dev, rest));
   OK(ct_model_training(m, &training));
+  struct ct_training with = training;
+  with.gradients = true;
+  most = ct_heap_largest(&b->dev->data);
+  OK(ct_mem_alloc(b->dev, most - 2048, &rest));
+  REFUSED(CT_ERR_NO_SPACE, "no room for", ct_model_training(m, &with));
+  REFUSED(CT_ERR_ARG, "prepared for gradients", ct_model_apply(m, NULL));
+  OK(ct_mem_free(b->dev, rest));
+  OK(ct_model_training(m, &with));
   OK(ct_model_step(m, b->x, b->labels, NULL));
   ct_model_free(m);
 }

@@ -323,9 +323,9 @@ static uint64_t check_all(const char *transport, const struct shape *s, const st
   return cycles;
 }
 
-static void check_bytes(const char *transport, const struct shape *s, const struct ct_code *code,
-                        ct_rng *rng) {
-  check_all(transport, s, code, 1, rng);
+static uint64_t check_bytes(const char *transport, const struct shape *s,
+                            const struct ct_code *code, ct_rng *rng) {
+  return check_all(transport, s, code, 1, rng);
 }
 
 /* ---- Tests --------------------------------------------------------------------------------- */
@@ -512,6 +512,31 @@ static void test_on_the_simulated_core(void **state) {
     check_races(&s, &code, 16, 0);
     check_bytes(i % 2 ? "sim:stall=25,seed=5" : "sim:bandwidth=8", &s, &code, &rng);
     free(code.cmd);
+  }
+}
+
+/* What it costs where the window would hold the activations: no more than three times the cycles.
+ */
+static void test_what_spilling_costs(void **state) {
+  (void)state;
+  static const struct shape shapes[] = {
+      {{4, {784, 1000, 500, 256, 10}}, 16, 32768, ct_infer_wide, 0, false},
+      {{2, {300, 4000, 10}}, 16, 32768, ct_infer_wide, 0, false},
+      {{2, {300, 4000, 10}}, 1, 32768, ct_infer_wide, 0, false}};
+  ct_rng rng = ct_rng_make(9);
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+    struct shape s = shapes[i];
+    uint64_t cycles[2];
+    for (int spilled = 0; spilled < 2; ++spilled) {
+      if (spilled) s.make = ct_infer_spilled;
+      struct ct_code code = make(&s);
+      cycles[spilled] = check_bytes("sim:", &s, &code, &rng);
+      free(code.cmd);
+    }
+    print_shape(&s);
+    print_message("%llu cycles, in the scratchpad %llu\n", (unsigned long long)cycles[1],
+                  (unsigned long long)cycles[0]);
+    assert_in_range(cycles[1], cycles[0], 3 * cycles[0]);
   }
 }
 
@@ -719,6 +744,7 @@ int main(void) {
                                      cmocka_unit_test(test_ordinary_networks_are_not_refused),
                                      cmocka_unit_test(test_deep_networks),
                                      cmocka_unit_test(test_on_the_simulated_core),
+                                     cmocka_unit_test(test_what_spilling_costs),
                                      cmocka_unit_test(test_rows_that_do_not_fit_together),
                                      cmocka_unit_test(test_batches),
                                      cmocka_unit_test(test_servers_of_wide_networks),

@@ -212,6 +212,32 @@ static void models(struct world *w) {
   ct_model_free(m);
 }
 
+/* Gradients: to be prepared for, left, added, read and written, updates. */
+static void gradients(struct world *w) {
+  struct ct_training with = training;
+  with.gradients = true;
+  float g[HIDDEN * IN], b[HIDDEN], norm;
+  uint64_t tag[3];
+  struct ct_event e;
+  int n = 0;
+  if (fine(w, ct_model_training(w->model, &with))) return;
+  struct ct_step step = {.batch = w->batch, .gradients = CT_GRADIENTS_SET};
+  const bool set = fine(w, ct_model_step_submit(w->model, &step, &tag[n])) == CT_OK;
+  n += set;
+  step.gradients = CT_GRADIENTS_ADD;
+  if (set) n += fine(w, ct_model_step_submit(w->model, &step, &tag[n])) == CT_OK;
+  if (set) n += fine(w, ct_model_apply_submit(w->model, NULL, &tag[n])) == CT_OK;
+  while (n-- > 0) {
+    OK(ct_wait(w->dev, tag[n], &e, 5000));
+    OK(e.error);
+  }
+  if (!set) return;
+  if (fine(w, ct_model_get_gradients(w->model, 0, g, b)) == CT_OK)
+    fine(w, ct_model_set_gradients(w->model, 0, g, b));
+  fine(w, ct_model_gradient_norm(w->model, &norm));
+  fine(w, ct_model_apply(w->model, NULL));
+}
+
 /* Handles for batches, rows and answers. */
 static void handles(struct world *w) {
   ct_batch *batch;
@@ -319,6 +345,7 @@ static void go_on(struct world *w) {
   products(w);
   jobs(w);
   models(w);
+  gradients(w);
   handles(w);
   work_of_models(w);
   files(w);
@@ -369,6 +396,7 @@ EACH(products, 20)
 EACH(jobs, 1)
 EACH(programs, 3)
 EACH(models, 20)
+EACH(gradients, 20)
 EACH(handles, 10)
 EACH(work_of_models, 3)
 EACH(files, 5)
@@ -410,7 +438,7 @@ int main(void) {
       cmocka_unit_test(without_memory_jobs),     cmocka_unit_test(without_memory_programs),
       cmocka_unit_test(without_memory_models),   cmocka_unit_test(without_memory_work_of_models),
       cmocka_unit_test(without_memory_handles),  cmocka_unit_test(without_memory_files),
-      cmocka_unit_test(without_memory_requests),
+      cmocka_unit_test(without_memory_requests), cmocka_unit_test(without_memory_gradients),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

@@ -19,7 +19,7 @@ static struct watch *open_watch(void) {
   return w;
 }
 
-static uint64_t bit(enum ct_probe_unit u, enum ct_probe_event e, unsigned c) {
+static uint64_t bit(enum ct_unit u, enum ct_probe_event e, unsigned c) {
   return UINT64_C(1) << (CT_PROBE_UNIT_BITS * u + 2 * e + c);
 }
 
@@ -34,7 +34,7 @@ static void cycles(struct watch *w, unsigned n, uint64_t events) {
 static void waits_by_cause(void **state) {
   (void)state;
   struct watch *w = open_watch();
-  for (unsigned u = CT_PROBE_WRITE; u < CT_PROBE_UNITS; ++u) {
+  for (unsigned u = CT_UNIT_WRITE; u < CT_UNIT_COUNT; ++u) {
     const uint64_t ready = bit(u, CT_PROBE_READY, 0);
     const struct ct_probe_side *s = &w->probe.side[u][0];
     cycles(w, 7, ready | bit(u, CT_PROBE_USED, 1));
@@ -60,12 +60,12 @@ static void waits_by_cause(void **state) {
 static void reads_until_their_first_beat(void **state) {
   (void)state;
   struct watch *w = open_watch();
-  const uint64_t ready = bit(CT_PROBE_READ, CT_PROBE_READY, 0),
-                 grant = ready | bit(CT_PROBE_READ, CT_PROBE_GRANT, 0),
-                 beat = bit(CT_PROBE_READ, CT_PROBE_USED, 0),
-                 last = beat | bit(CT_PROBE_READ, CT_PROBE_ACCEPT, 0),
-                 peer = bit(CT_PROBE_READ, CT_PROBE_USED, 1);
-  const struct ct_probe_side *s = &w->probe.side[CT_PROBE_READ][0];
+  const uint64_t ready = bit(CT_UNIT_READ, CT_PROBE_READY, 0),
+                 grant = ready | bit(CT_UNIT_READ, CT_PROBE_GRANT, 0),
+                 beat = bit(CT_UNIT_READ, CT_PROBE_USED, 0),
+                 last = beat | bit(CT_UNIT_READ, CT_PROBE_ACCEPT, 0),
+                 peer = bit(CT_UNIT_READ, CT_PROBE_USED, 1);
+  const struct ct_probe_side *s = &w->probe.side[CT_UNIT_READ][0];
   cycles(w, 2, ready | peer); /* not granted yet */
   cycles(w, 1, grant);
   cycles(w, 1, grant | peer); /* a second read */
@@ -91,11 +91,11 @@ static void reads_until_their_first_beat(void **state) {
 static void long_waits(void **state) {
   (void)state;
   struct watch *w = open_watch();
-  const uint64_t ready = bit(CT_PROBE_VS, CT_PROBE_READY, 1);
-  cycles(w, 2 * CT_PROBE_BINS, ready | bit(CT_PROBE_VS, CT_PROBE_USED, 0));
-  cycles(w, 1, ready | bit(CT_PROBE_VS, CT_PROBE_GRANT, 1));
-  assert_int_equal(w->probe.side[CT_PROBE_VS][1].peer.max, 2 * CT_PROBE_BINS);
-  assert_int_equal(w->probe.side[CT_PROBE_VS][1].peer.bin[CT_PROBE_BINS - 1], 1);
+  const uint64_t ready = bit(CT_UNIT_VS, CT_PROBE_READY, 1);
+  cycles(w, 2 * CT_PROBE_BINS, ready | bit(CT_UNIT_VS, CT_PROBE_USED, 0));
+  cycles(w, 1, ready | bit(CT_UNIT_VS, CT_PROBE_GRANT, 1));
+  assert_int_equal(w->probe.side[CT_UNIT_VS][1].peer.max, 2 * CT_PROBE_BINS);
+  assert_int_equal(w->probe.side[CT_UNIT_VS][1].peer.bin[CT_PROBE_BINS - 1], 1);
   assert_int_equal(w->probe.cycles, 2 * CT_PROBE_BINS + 1);
   free(w);
 }

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "coltrain_spec.h"
-#include "host/tools/colocate.h"
-#include "host/tools/ct_units.h"
+#include "host/tools/colocate/colocate.h"
+#include "host/tools/measure/ct_units.h"
 
 #define CLOCK_HZ UINT64_C(100000000)
 #define ALL UINT64_C(1000000000)
@@ -48,7 +48,7 @@ struct file {
   size_t slices, starts, ends, marks, depths;
   int64_t deepest;
   uint64_t from, to; /* what it says of its window */
-  uint64_t busy[CT_PROBE_UNITS][2], preempted[CT_PROBE_UNITS][2];
+  uint64_t busy[CT_UNIT_COUNT][2], preempted[CT_UNIT_COUNT][2];
 };
 
 static uint64_t cycle_of(const json_t *us) {
@@ -105,7 +105,7 @@ static void check_tracks(struct file *f) {
       continue;
     }
     if (around && around->busy >= 0) {
-      const bool vector = around->pid - UNITS > CT_PROBE_MXU;
+      const bool vector = around->pid - UNITS > CT_UNIT_MXU;
       assert_int_equal(around->busy, around->to - around->from - (vector ? 0 : gaps));
       f->busy[around->pid - UNITS][(around->tid - 1) / 2] += (uint64_t)around->busy;
     }
@@ -128,7 +128,7 @@ static struct file read_file(void) {
   for (size_t i = 0; i < json_array_size(events); ++i)
     read_event(&f, json_array_get(events, i));
   check_tracks(&f);
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned c = 0; c < 2; ++c) {
       const json_t *busy = json_object_get(json_object_get(other, "busy_cycles"), ct_probe_name(u)),
                    *cut = json_object_get(json_object_get(other, "preemptions"), ct_probe_name(u));
@@ -160,7 +160,7 @@ struct maker {
 };
 
 static uint64_t make_mxu(struct maker *m, bool counts) {
-  const unsigned u = CT_PROBE_MXU;
+  const unsigned u = CT_UNIT_MXU;
   uint64_t events = 0;
   bool ready[2];
   for (unsigned c = 0; c < 2; ++c) {
@@ -199,10 +199,10 @@ static void random_rows(void **state) {
     assert_false(sum.full);
     struct file f = read_file();
     for (unsigned c = 0; c < 2; ++c)
-      assert_int_equal(f.busy[CT_PROBE_MXU][c], m.used[c]);
+      assert_int_equal(f.busy[CT_UNIT_MXU][c], m.used[c]);
     for (size_t i = 0; i < f.slices; ++i)
       assert_true(f.slice[i].from >= from && f.slice[i].to <= to);
-    if (to - from > 1000) assert_true(f.preempted[CT_PROBE_MXU][1] > 0);
+    if (to - from > 1000) assert_true(f.preempted[CT_UNIT_MXU][1] > 0);
     free_file(&f);
   }
 }
@@ -227,7 +227,7 @@ static void full_file(void **state) {
   assert_in_range(sum.to, 100, 5000);
   struct file f = read_file();
   for (unsigned c = 0; c < 2; ++c)
-    assert_int_equal(f.busy[CT_PROBE_MXU][c], used[sum.to - 1][c]);
+    assert_int_equal(f.busy[CT_UNIT_MXU][c], used[sum.to - 1][c]);
   assert_int_equal(f.starts, 3);
   assert_int_equal(f.ends, 3);
   free_file(&f);
@@ -236,7 +236,7 @@ static void full_file(void **state) {
 /* The vector unit is busy from the cycle after its grant, whether words move or not. */
 static void vector_operations(void **state) {
   (void)state;
-  const unsigned u = CT_PROBE_VL;
+  const unsigned u = CT_UNIT_VL;
   const uint64_t grant = bit(u, CT_PROBE_GRANT, 0) | bit(u, CT_PROBE_READY, 0),
                  used = bit(u, CT_PROBE_USED, 0), last = used | bit(u, CT_PROBE_ACCEPT, 0),
                  waits = bit(u, CT_PROBE_READY, 1);
@@ -273,14 +273,14 @@ static void another_window(void **state) {
     if (cycle == 3300) ct_trace_job(t, CT_TRACE_REQUEST, 0, 2, 3200, 3250, 3300);
     uint64_t events = make_mxu(&m, cycle >= 3000 && cycle < 3500);
     /* An operation from one window to before the other. */
-    if (cycle == 1990) events |= bit(CT_PROBE_VL, CT_PROBE_GRANT, 0);
-    if (cycle == 2500) events |= bit(CT_PROBE_VL, CT_PROBE_ACCEPT, 0);
+    if (cycle == 1990) events |= bit(CT_UNIT_VL, CT_PROBE_GRANT, 0);
+    if (cycle == 2500) events |= bit(CT_UNIT_VL, CT_PROBE_ACCEPT, 0);
     ct_trace_cycle(t, cycle, events);
   }
   assert_int_equal(ct_trace_close(t, NULL), 0);
   struct file f = read_file();
   assert_true(f.slices > 10);
-  assert_int_equal(f.busy[CT_PROBE_VL][0], 0);
+  assert_int_equal(f.busy[CT_UNIT_VL][0], 0);
   /* Of the jobs that reach into the second window; the step no longer waits in it. */
   assert_int_equal(f.starts, 2 + 3);
   assert_int_equal(f.ends, 2 + 3);
@@ -289,7 +289,7 @@ static void another_window(void **state) {
   for (size_t i = 0; i < f.slices; ++i)
     assert_true(f.slice[i].from >= 3000 && f.slice[i].to <= 3500);
   for (unsigned c = 0; c < 2; ++c)
-    assert_int_equal(f.busy[CT_PROBE_MXU][c], m.used[c]);
+    assert_int_equal(f.busy[CT_UNIT_MXU][c], m.used[c]);
   free_file(&f);
 }
 
@@ -313,16 +313,16 @@ static void nothing_to_show(void **state) {
 /* What operations say that they waited is what their track of waits has. (Of a pass through the
  * array only the first row's wait is its own; the others' stand inside it.) */
 static void check_waits(const struct file *f) {
-  uint64_t said[CT_PROBE_UNITS][2] = {{0}}, had[CT_PROBE_UNITS][2] = {{0}};
+  uint64_t said[CT_UNIT_COUNT][2] = {{0}}, had[CT_UNIT_COUNT][2] = {{0}};
   for (size_t i = 0; i < f->slices; ++i) {
     const struct slice *s = &f->slice[i];
     const unsigned u = s->pid - UNITS, c = (s->tid - 1) / 2;
     if (s->busy >= 0) said[u][c] += (uint64_t)s->waited;
     if (s->tid % 2 == 0) had[u][c] += s->to - s->from;
   }
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned c = 0; c < 2; ++c) {
-      if (u == CT_PROBE_MXU)
+      if (u == CT_UNIT_MXU)
         assert_true(said[u][c] <= had[u][c]);
       else
         assert_int_equal(said[u][c], had[u][c]);
@@ -357,7 +357,7 @@ static void same_as_the_counters(const char *device) {
     assert_true(ct_counters(c.dev, (enum ct_queue)q, counters[q], CT_MAX_COUNTERS) > 0);
   assert_int_equal(colocate_trace_close(&c), 0);
   struct file f = read_file();
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     for (unsigned q = 0; q < 2; ++q) {
       const uint64_t want = ct_unit_time(u, counters[q]).busy;
       assert_true(want > 0);
@@ -366,8 +366,8 @@ static void same_as_the_counters(const char *device) {
                  ct_unit_name(u), q, (unsigned long long)f.busy[u][q], (unsigned long long)want);
     }
   check_waits(&f);
-  assert_true(f.preempted[CT_PROBE_MXU][1] > 0);
-  assert_int_equal(f.preempted[CT_PROBE_VA][1], 0); /* its operations are whole slots */
+  assert_true(f.preempted[CT_UNIT_MXU][1] > 0);
+  assert_int_equal(f.preempted[CT_UNIT_VA][1], 0); /* its operations are whole slots */
   assert_int_equal(f.starts, f.ends);
   assert_int_equal(f.marks, c.versions.published);
   assert_true(f.starts >= 3 * (2 * REQUESTS + 4) && f.depths > 2 * REQUESTS);

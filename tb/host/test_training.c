@@ -187,7 +187,7 @@ static void rates_are_data(struct bed *b) {
 
 /* ---- Programs ---- */
 
-enum { PROGRAM = 512, MOST_PROGRAMS = 400 };
+enum { PROGRAM = 512, MOST_PROGRAMS = 2200 };
 
 /* Takes all room for programs that is left; how many fitted. */
 static int fill_programs(struct bed *b, ct_program **p) {

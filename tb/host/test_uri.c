@@ -95,7 +95,10 @@ static void values_mean_what_they_say(void **state) {
   assert_int_equal(taken("sim", "clock=1.000001", "clock"), 1000001);
   assert_true(taken("sim", "clock=4000", "clock") == UINT64_C(4000000000));
   assert_int_equal(taken("emu", "cols=8", "cols"), 8);
-  assert_int_equal(taken("sim", "dram=1,dram=2,", "dram"), 2);
+  assert_int_equal(taken("sim", "dram=1,dram=2", "dram"), 2);
+  refused("sim", "dram=1,", "ends with a comma");
+  refused("emu", ",", "ends with a comma");
+  refused("mmio", "/dev/null,", "ends with a comma");
   static const char *const clocks[] = {"0",  "0.9",  "4000.000001", "1.0000001", "1.",
                                        ".5", "1..2", "1e3",         "99999999",  "12345678901"};
   char args[64];
@@ -355,7 +358,7 @@ static void documents_name_what_there_is(void **state) {
                                       "docs/architecture.md",
                                       "docs/numerics.md",
                                       "scripts/measure",
-                                      "scripts/interference",
+                                      "host/python/coltrain/experiments/interference.py",
                                       "host/tools/main.c",
                                       "scripts/same-bytes"};
   unsigned seen = 0;

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import coltrain
 import pytest
-from coltrain import _abi
+from coltrain import _abi, data
 from conftest import TOP
 
 STRUCTS = [t for t in vars(_abi).values() if isinstance(t, type) and issubclass(t, ctypes.Structure) and t is not ctypes.Structure]
@@ -53,6 +53,21 @@ def test_layout_is_the_compilers(tmp_path: Path) -> None:
     assert printed == facts_of_python()
 
 
+def test_layout_of_data_sets(tmp_path: Path) -> None:
+    """Three structures of host/tools are written by hand in data.py."""
+    asserts = ["#include <stddef.h>", '#include "ct_dataset.h"', '#include "ct_rand.h"']
+    for struct in (data.ct_dataset_part, data.ct_dataset, data.ct_rand):
+        asserts.append(f'_Static_assert(sizeof(struct {struct.__name__}) == {ctypes.sizeof(struct)}, "size");')
+        for field in struct._fields_:
+            offset = getattr(struct, field[0]).offset
+            asserts.append(f'_Static_assert(offsetof(struct {struct.__name__}, {field[0]}) == {offset}, "{field[0]}");')
+    asserts.append(f'_Static_assert(CT_RAND_STREAM_BATCHES == {data._BATCHES} && CT_DATASET_WHY == {data._WHY}, "constants");')
+    (tmp_path / "data.c").write_text("\n".join(asserts) + "\n")
+    folders = {f"-I{file.parent}" for file in (TOP / "host/tools").rglob("ct_*.h")}
+    command = [os.environ.get("CC", "cc"), "-std=c11", *folders, "-fsyntax-only", "data.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
 def test_every_structure_and_enumeration_is_there() -> None:
     header = (TOP / "host/include/coltrain/coltrain.h").read_text()
     names = {line.split()[1] for line in header.splitlines() if line.startswith("struct ct_") and line.endswith("{")}
@@ -67,6 +82,7 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "LogLevel": "CT_LOG_",
         "Queue": "CT_",
         "EventKind": "CT_EVENT_",
+        "Gradients": "CT_GRADIENTS_",
         "Met": "CT_MET_",
         "Batching": "CT_BATCHING_",
         "Sharing": "CT_",
@@ -92,3 +108,29 @@ def test_each_code_has_a_class() -> None:
 
 def test_versions() -> None:
     assert coltrain.library_version() == coltrain.__version__
+
+
+def test_every_function_has_a_call_in_python() -> None:
+    """What the library can do, the package can: a new function fails here until it is wrapped."""
+    instead = {"ct_open": "ct_open_with", "ct_version_number": "ct_version"}
+    sources = "".join(f.read_text() for f in sorted((TOP / "host/python/coltrain").glob("*.py")) if f.name != "_abi.py")
+    missing = {name for name in _abi.FUNCTIONS if f"lib.{instead.get(name, name)}" not in sources}
+    assert not missing
+
+
+def test_public_names_have_docstrings_and_types() -> None:
+    for name in coltrain.__all__:
+        thing = getattr(coltrain, name)
+        if isinstance(thing, type):
+            members = [m for m in vars(thing).values() if callable(m) or isinstance(m, property)]
+        else:
+            members = []
+        for member in [thing, *members]:
+            called = getattr(member, "__name__", "property")
+            if callable(member) and not called.startswith("_") and getattr(member, "__module__", "coltrain").startswith("coltrain"):
+                assert member.__doc__, f"{name}.{called} has no docstring"
+
+
+def test_the_list_of_public_names_is_whole() -> None:
+    public = {n for n, v in vars(coltrain).items() if not n.startswith("_") and not isinstance(v, type(coltrain))}
+    assert public - {"lib", "text_of"} | {"__version__"} == set(coltrain.__all__)

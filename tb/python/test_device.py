@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
 
 import coltrain
 import numpy as np
@@ -82,6 +84,17 @@ def test_dlpack_without_a_copy(device: coltrain.Device) -> None:
         device.matmul(Tensor(a.array, where=2), b)
 
 
+def test_a_tensor_that_does_not_give_its_memory_is_refused(device: coltrain.Device) -> None:
+    """As one of PyTorch does that wants gradients, or one of a type that NumPy has not."""
+
+    class Refusing(Tensor):
+        def __dlpack__(self, *args: object, **kwargs: object) -> object:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+
+    with pytest.raises(coltrain.ArgumentError, match=r"b cannot be read by DLPack: .*use tensor\.detach"):
+        device.matmul(np.eye(2), Refusing(np.eye(2)))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "sentence"),
     [
@@ -110,9 +123,9 @@ def test_outputs_that_are_refused(device: coltrain.Device) -> None:
 
 
 def test_sentences_of_the_library() -> None:
-    with pytest.raises(coltrain.ArgumentError, match="nowhere") as caught:
+    with pytest.raises(coltrain.NotFoundError, match='there is no transport "nowhere:"') as caught:
         coltrain.open("nowhere:")
-    assert caught.value.code == coltrain.ErrorCode.ARG and isinstance(caught.value, ValueError)
+    assert caught.value.code == coltrain.ErrorCode.NOT_FOUND and isinstance(caught.value, LookupError)
     with pytest.raises(coltrain.ArgumentError):
         coltrain.open("emu:\0")
     with coltrain.open("emu:dram=4") as small, pytest.raises(coltrain.NoSpaceError, match="memory"):
@@ -138,6 +151,7 @@ def test_forgotten_handles_go_with_their_memory() -> None:
     with coltrain.open("emu:dram=4") as device:
         for _ in range(40):  # each takes half a megabyte
             device.model([64, 10]).rows(2000)
+            device.buffer(1 << 19)
         gc.collect()
         assert device.buffer(1 << 20).size == 1 << 20
 
@@ -152,9 +166,11 @@ def test_buffers(device: coltrain.Device, seed: int) -> None:
         assert bytes(buffer.read(3)) == b"abc"
         assert buffer.read(16, 16).view(np.float64).tolist() == [1.5, -2]
         assert buffer.address % 256 == 0
-        for arguments in ((data, 1000), (data, -1)):
-            with pytest.raises(coltrain.ArgumentError, match="not within a buffer of 1024 bytes"):
-                buffer.write(*arguments)
+        assert bytes(buffer.read(np.int64(2), np.int64(1))) == b"bc"
+        with pytest.raises(coltrain.ArgumentError, match="not within a buffer of 1024 bytes"):
+            buffer.write(data, 1000)
+        with pytest.raises(coltrain.ArgumentError, match="offset is -1"):
+            buffer.write(data, -1)
     with pytest.raises(coltrain.ClosedError):
         buffer.read()
 
@@ -174,6 +190,8 @@ def test_policies(device: coltrain.Device) -> None:
     device.set_policy(coltrain.Policy.PRIORITY)
     with pytest.raises(coltrain.ArgumentError, match="round-robin"):
         device.set_policy("best")
+    assert coltrain.policy_name(coltrain.Policy.WHOLE_JOB) == "job"
+    assert coltrain.batching_name(coltrain.Batching.ADAPTIVE) == "adaptive"
 
 
 def test_list_of_devices() -> None:
@@ -270,3 +288,41 @@ def test_a_handler_of_the_log_that_calls_the_library_is_refused() -> None:
         log.setLevel(logging.NOTSET)
     opened[0].close()
     assert caught and "handler" in str(caught[0])
+
+
+def test_the_disassembler(tmp_path: Path, build: Path) -> None:
+    """The lines of the command."""
+    program = bytes([1] + [0] * 31 + [2, 0, 0, 0, 3] + [0] * 27 + [255] * 32)
+    (tmp_path / "program").write_bytes(program)
+    command = [str(build / "bin/coltrain"), "disasm", "--force", str(tmp_path / "program")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = coltrain.disassemble(program)
+    assert lines == printed.splitlines() and len(lines) == 3 and "END" in lines[0]
+    assert coltrain.disassemble(np.frombuffer(program, dtype=np.uint64)) == lines and coltrain.disassemble(b"") == []
+    with pytest.raises(coltrain.ArgumentError, match="at most 512"):
+        coltrain.disassemble(bytes(513 * 32))
+
+
+def test_numbers_of_numpy_and_numbers_that_are_none() -> None:
+    with coltrain.open("emu:") as device:
+        model = device.model([4, 8, 3], seed=2**64 - 1)
+        assert device.model([np.int64(4), np.uint8(3)]).widths == (4, 3)
+        rows, answers = model.rows(np.int32(4)), model.answers(4)
+        rows.write(np.ones((1, 4)), np.int64(3))
+        model.infer_submit(rows, answers, row=np.int64(3), answer=np.int16(2)).result(10)
+        assert answers.read(np.int64(2), np.int64(1)).shape == (1, 3)
+        wrong: list[tuple[Callable[[], object], str]] = [
+            (lambda: device.model([4, 2**32 + 3]), "a width is 4294967299"),
+            (lambda: device.model([4, 3], seed=-1), "seed is -1"),
+            (lambda: device.model([4, cast(int, 3.0)]), "3.0, which is no whole number"),
+            (lambda: model.training(2**32 + 1, 0.1), "batch is 4294967297"),
+            (lambda: model.infer_submit(rows, answers, count=2**32 + 1), "count is 4294967297"),
+            (lambda: model.serve(max_batch=-1), "max_batch is -1"),
+            (lambda: model.serve(service=[1] * 17), "17 service times"),
+            (lambda: answers.read(3, 2), "2 answers from number 3 on are not within 4"),
+            (lambda: answers.read(5), "from number 5"),
+            (lambda: device.buffer(-1), "size is -1"),
+        ]
+        for call, sentence in wrong:
+            with pytest.raises(coltrain.ArgumentError, match=sentence):
+                call()

@@ -8,7 +8,7 @@ enum { BURST = 17, AHEAD = 18, READS = 8, BANK = 4, GAP = 16 + 28, GAP_4 = 16 + 
 enum { ADDER = 16, REFUSALS = 32, BLOCKED = 64, WORDS_AHEAD = 8 };
 
 struct terms {
-  const struct ct_probe_setting *s;
+  const struct ct_bound_setting *s;
   bool strict; /* PRIORITY, floor 0: training makes way inside the units, too */
   bool small;
   uint64_t half;  /* cycles more that a row takes */
@@ -16,8 +16,8 @@ struct terms {
   uint64_t cap;
 };
 
-static struct terms terms_of(const struct ct_probe_setting *s) {
-  const uint64_t owed = ct_probe_owed(s->floor, 1);
+static struct terms terms_of(const struct ct_bound_setting *s) {
+  const uint64_t owed = ct_bound_owed(s->floor, 1);
   struct terms t = {.s = s,
                     .strict = s->policy == CT_PRIORITY && s->floor == 0,
                     .small = s->vpu_lanes == 4,
@@ -28,8 +28,8 @@ static struct terms terms_of(const struct ct_probe_setting *s) {
   return t;
 }
 
-static uint64_t wait(const struct terms *t, enum ct_probe_unit unit) {
-  return ct_probe_bound(unit, t->s);
+static uint64_t wait(const struct terms *t, enum ct_unit unit) {
+  return ct_bound_wait(unit, t->s);
 }
 
 /* The beats that are on their way when loads stop for VS. */
@@ -40,7 +40,7 @@ static uint64_t outstanding(const struct terms *t) {
 /* A read of so many bursts. Without strict each waits for those that came first, and loads stop
  * once in 32 words that have kept VS from its bank, until 64 words of VS are written. */
 static uint64_t read(const struct terms *t, uint64_t bursts) {
-  uint64_t cycles = wait(t, CT_PROBE_READ) + AHEAD * t->ahead * bursts;
+  uint64_t cycles = wait(t, CT_UNIT_READ) + AHEAD * t->ahead * bursts;
   if (t->strict) return cycles;
   const uint64_t beats = BURST * (1 + t->ahead) * bursts + outstanding(t);
   const uint64_t pause = outstanding(t) + BLOCKED * (t->small ? 8 : 2);
@@ -56,7 +56,7 @@ static uint64_t bursts_of(const struct ct_cmd *cmd) {
 static uint64_t store(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t bursts = bursts_of(cmd), words = 16 * bursts;
   const uint64_t pieces = t->strict ? 0 : (1 + t->ahead) * 16 * (1 + BANK) * bursts + BANK * words;
-  return wait(t, CT_PROBE_WRITE) * bursts + pieces;
+  return wait(t, CT_UNIT_WRITE) * bursts + pieces;
 }
 
 static uint64_t product(const struct terms *t, const struct ct_cmd *cmd) {
@@ -64,7 +64,7 @@ static uint64_t product(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t row_tiles = kt * nt * ((rows + 15) / 16);
   const uint64_t n = kt * nt * rows, words = CT_GET(cmd, MM_A_TRANS) ? 16 * row_tiles : n;
   const bool whole = t->s->policy == CT_FCFS || t->s->policy == CT_ROUND_ROBIN;
-  uint64_t cycles = wait(t, CT_PROBE_MXU) * (whole ? row_tiles : n) + t->half * n;
+  uint64_t cycles = wait(t, CT_UNIT_MXU) * (whole ? row_tiles : n) + t->half * n;
   if (CT_GET(cmd, MM_A_TRANS)) cycles += TURNED * (1 + t->ahead) * row_tiles;
   if (t->strict) return cycles;
   /* Words of A wait for the port and for their banks, those of B for their banks. */
@@ -81,20 +81,20 @@ static uint64_t vl_loss(const struct terms *t, uint64_t words, uint64_t writes) 
 
 static uint64_t tile_load(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t rows = CT_GET(cmd, VL_ROWS), words = CT_GET(cmd, VL_MODE) ? rows : 4 * rows;
-  const uint64_t own = wait(t, CT_PROBE_VL) + vl_loss(t, words, t->small ? 4 * rows : rows);
+  const uint64_t own = wait(t, CT_UNIT_VL) + vl_loss(t, words, t->small ? 4 * rows : rows);
   return t->strict ? own : own + (1 + t->ahead) * vl_loss(t, 64, t->small ? 64 : 16);
 }
 
 static uint64_t tile_store(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t loss = t->strict ? BURST * t->cap : 96 + 2 * outstanding(t);
-  const uint64_t own = wait(t, CT_PROBE_VS) + loss;
+  const uint64_t own = wait(t, CT_UNIT_VS) + loss;
   return (1 + CT_GET(cmd, VS_MORE)) * (t->strict ? own : own + (1 + t->ahead) * loss);
 }
 
 /* VA starts nothing while a write of VL waits for the bank. */
 static uint64_t arithmetic(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t gap = t->strict ? 0 : (2 + t->ahead) * (t->small ? GAP_4 : GAP);
-  return (1 + CT_GET(cmd, VA_MORE)) * (wait(t, CT_PROBE_VA) + gap);
+  return (1 + CT_GET(cmd, VA_MORE)) * (wait(t, CT_UNIT_VA) + gap);
 }
 
 static uint64_t operation(const struct terms *t, const struct ct_cmd *cmd) {
@@ -116,7 +116,7 @@ static uint64_t operation(const struct terms *t, const struct ct_cmd *cmd) {
   }
 }
 
-uint64_t ct_waits_job(const struct ct_gen_prog *prog, const struct ct_probe_setting *s) {
+uint64_t ct_waits_job(const struct ct_gen_prog *prog, const struct ct_bound_setting *s) {
   const struct terms t = terms_of(s);
   /* Descriptor and program; each may be cut at a page. */
   uint64_t cycles = read(&t, 2) + read(&t, prog->count * CT_CMD_BYTES / 256 + 2);

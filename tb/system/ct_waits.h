@@ -11,6 +11,6 @@
 #include "host/transports/ct_probe.h"
 
 /* Cycles more than alone, at most, on a memory that moves a beat a cycle. Not under JOB. */
-uint64_t ct_waits_job(const struct ct_gen_prog *prog, const struct ct_probe_setting *s);
+uint64_t ct_waits_job(const struct ct_gen_prog *prog, const struct ct_bound_setting *s);
 
 #endif

@@ -685,6 +685,147 @@ static void job_order_after_dead(struct bench *b) {
   test_free(p);
 }
 
+/* ---- A failing memory, unit by unit ------------------------------------------------------------
+ */
+
+enum { OTHERS = 6, SUMS = 600, LINE = 70, RECORD_UNITS = 17 };
+
+/* What the program of a sweep loads and stores, and how often its three loops go. */
+struct sweep {
+  uint32_t in, out, passes[3];
+  struct ct_gen_prog prog, others[OTHERS];
+  unsigned failed, next;
+};
+
+static void add_loop(struct ct_gen_prog *p, uint32_t passes) {
+  set(add(p, CT_OP_LOOP), CT_F_CTL_COUNT, passes);
+}
+
+static void add_step(struct ct_gen_prog *p, uint32_t r0, int32_t step0, uint32_t r1,
+                     int32_t step1) {
+  struct ct_cmd *cmd = add(p, CT_OP_ADDI);
+  set(cmd, CT_F_ADDI_RD0, r0);
+  set(cmd, CT_F_ADDI_RS0, r0);
+  set(cmd, CT_F_ADDI_IMM0, step0);
+  set(cmd, CT_F_ADDI_RD1, r1);
+  set(cmd, CT_F_ADDI_RS1, r1);
+  set(cmd, CT_F_ADDI_IMM1, step1);
+}
+
+/* Sums of squares of as many records as two nested loops load. */
+static void add_sums(struct ct_gen_prog *p, const struct sweep *s) {
+  add_loop(p, s->passes[0]);
+  add_loop(p, s->passes[1]);
+  struct ct_cmd *cmd = add_dma(p, CT_OP_LD, s->in, 0, 16, true);
+  set(cmd, CT_F_DMA_DRAM_REG, 25);
+  set(cmd, CT_F_DMA_SPM_REG, 26);
+  set(cmd, CT_F_ALL_SIG0, CT_SEM(0));
+  add_step(p, 25, RECORD_UNITS, 26, 16);
+  add(p, CT_OP_ENDL);
+  add(p, CT_OP_ENDL);
+  cmd = add_mm(p, 0, 0);
+  set(cmd, CT_F_MM_KT, s->passes[0] * s->passes[1]);
+  set(cmd, CT_F_MM_AK, 16);
+  set(cmd, CT_F_MM_BK, 16);
+  set(cmd, CT_F_ALL_WAIT0, CT_SEM(0));
+  set(cmd, CT_F_ALL_SIG1, CT_SEM(1));
+}
+
+/* The sums go to memory as often as a third loop says. */
+static void add_stores(struct ct_gen_prog *p, const struct sweep *s) {
+  struct ct_cmd *cmd = add_va(p);
+  set(cmd, CT_F_VA_A_SRC, 1);
+  set(cmd, CT_F_ALL_WAIT0, CT_SEM(1));
+  set(cmd, CT_F_ALL_SIG0, CT_SEM(2));
+  cmd = add_vs(p, SUMS, 16, 4);
+  set(cmd, CT_F_ALL_WAIT0, CT_SEM(2));
+  set(cmd, CT_F_ALL_SIG0, CT_SEM(3));
+  add_loop(p, s->passes[2]);
+  cmd = add_vl(p, SUMS, 16, 4); /* there and back: one store waits for the one before it */
+  set(cmd, CT_F_VL_TD, 1);
+  set(cmd, CT_F_ALL_WAIT0, CT_SEM(3));
+  set(cmd, CT_F_ALL_SIG0, CT_SEM(4));
+  cmd = add_dma(p, CT_OP_ST, s->out, SUMS, 64, false);
+  set(cmd, CT_F_DMA_DRAM_REG, 27);
+  set(cmd, CT_F_ALL_WAIT1, CT_SEM(4));
+  set(cmd, CT_F_ALL_SIG1, CT_SEM(3));
+  add_step(p, 27, LINE, 0, 0);
+  add(p, CT_OP_ENDL);
+}
+
+/* Needs nothing of what was before it, and stores the same units each time. */
+static void make_sweep(struct bench *b, struct sweep *s) {
+  const unsigned c = b->other;
+  for (unsigned i = 0; i < 3; ++i)
+    s->passes[i] = 1 + ct_rng_below(&b->rng, 2);
+  s->in = ct_rig_unit(b->victim, CT_RIG_IN) + RECORD_UNITS * ct_rng_below(&b->rng, 50);
+  s->out = ct_rig_unit(b->victim, CT_RIG_OUT) + ct_rng_below(&b->rng, 1000);
+  add_sums(&s->prog, s);
+  add_stores(&s->prog, s);
+  add(&s->prog, CT_OP_END);
+  for (unsigned i = 0; i < OTHERS; ++i)
+    ct_gen_random(&b->rng, &s->others[i], 30, ct_rig_unit(c, CT_RIG_IN),
+                  ct_rig_unit(c, CT_RIG_OUT));
+}
+
+/* The unit fails when a job meets it (UINT32_MAX: none does). Behind that job one that continues
+ * it, which is skipped, and the same once more, which is right; beside them the other context
+ * works. */
+static void fail_at(struct bench *b, struct sweep *s, enum ct_fault kind, uint32_t unit) {
+  const unsigned v = b->victim;
+  const uint32_t code = kind == CT_FAULT_AXI_READ ? CT_DEV_AXI_READ : CT_DEV_AXI_WRITE;
+  struct ct_rig_job jobs[3] = {{.flags = 0}, {.flags = CT_FLAG_CHAIN}, {.flags = CT_FLAG_OVERLAP}};
+  ct_pair_write(&b->pair, CT_REG_POLICY, s->failed % 5);
+  ct_pair_write(&b->pair, CT_REG_FLOOR, ct_rng_below(&b->rng, 2) * ct_rng_below(&b->rng, 256));
+  submit(b, b->other, &s->others[s->next++ % OTHERS]);
+  ct_pair_ring(&b->pair, b->other);
+  arm(b, kind, unit);
+  for (unsigned i = 0; i < 3; ++i) {
+    jobs[i].prog = &s->prog;
+    jobs[i].tag = ++b->tag;
+    ct_pair_submit(&b->pair, v, &jobs[i]);
+  }
+  ct_pair_ring(&b->pair, v);
+  for (unsigned i = 0; i < 3; ++i) {
+    struct ct_rig_cpl c[2];
+    for (unsigned d = 0; d < 2; ++d)
+      c[d] = ct_rig_reap(&b->pair.rig[d], v, LIMIT);
+    const uint32_t right = i == 0 ? code : i == 1 ? CT_DEV_SKIPPED : CT_DEV_OK;
+    if (i == 0) c[0].rows = c[1].rows; /* how far the product came before */
+    if (!ct_same_completions(&c[0], &c[1]) || c[0].code != right)
+      fail_msg("unit 0x%" PRIx32 " fails: job %u ends with %s", unit, i, ct_dev_name(c[0].code));
+  }
+  expect(b, b->other, "beside a failing memory", CT_DEV_OK, 0);
+  ++s->failed;
+}
+
+/* Each unit that a job reads fails once, and each third that it writes: of its descriptor, its
+ * program, each pass of its loads and stores. */
+static void every_unit_fails(struct bench *b) {
+  struct sweep *s = test_calloc(1, sizeof *s);
+  make_sweep(b, s);
+  run(b, b->other, &b->setup[b->other], "setup", CT_DEV_OK, 0);
+  const uint32_t loads = RECORD_UNITS * s->passes[0] * s->passes[1], lines = s->passes[2];
+  const uint32_t fetches = CT_DESC_BYTES / 16 + 2 * s->prog.count;
+  for (uint32_t i = 0; i < fetches; ++i) {
+    const uint32_t slot = b->pair.rig[0].tail[b->victim] % (1u << CT_RIG_RING_LOG2);
+    const uint32_t desc = ct_rig_unit(b->victim, slot * CT_DESC_BYTES);
+    const uint32_t prog = ct_rig_unit(b->victim, CT_RIG_PROGS + slot * CT_PROG_MAX * CT_CMD_BYTES);
+    fail_at(b, s, CT_FAULT_AXI_READ, i < 8 ? desc + i : prog + i - 8);
+  }
+  for (uint32_t i = 0; i < loads; ++i)
+    fail_at(b, s, CT_FAULT_AXI_READ, s->in + i);
+  for (uint32_t i = 0; i < 64 * lines; i += 1 + ct_rng_below(&b->rng, 5)) {
+    fail_at(b, s, CT_FAULT_AXI_WRITE, s->out + LINE * (i / 64) + i % 64);
+    assert_true(ct_same_out(&b->pair, b->victim, "behind a failed store"));
+  }
+  assert_true(ct_same_out(&b->pair, b->victim, "behind failures"));
+  ct_pair_write(&b->pair, CT_REG_POLICY, 0);
+  ct_pair_write(&b->pair, CT_REG_FLOOR, 0);
+  check_recovery(b, "every unit fails");
+  test_free(s);
+}
+
 /* ---- Scratchpad ------------------------------------------------------------------------------ */
 
 static void flip(struct bench *b, uint32_t rel, uint32_t bit) {
@@ -1220,6 +1361,7 @@ static const struct {
     {"random spm windows", random_spm_windows},
     {"axi errors", axi_errors},
     {"fetch errors", fetch_errors},
+    {"every unit fails", every_unit_fails},
     {"dead port", dead_port},
     {"job order after a dead port", job_order_after_dead},
     {"parity", parity},

@@ -95,8 +95,8 @@ struct early {
 static void watch(void *arg, uint64_t cycle, uint64_t events) {
   (void)cycle;
   struct early *e = arg;
-  const uint64_t read = events >> CT_PROBE_UNIT_BITS * CT_PROBE_READ;
-  const uint64_t write = events >> CT_PROBE_UNIT_BITS * CT_PROBE_WRITE;
+  const uint64_t read = events >> CT_PROBE_UNIT_BITS * CT_UNIT_READ;
+  const uint64_t write = events >> CT_PROBE_UNIT_BITS * CT_UNIT_WRITE;
   e->reads += e->stores && (read >> 2 * CT_PROBE_GRANT & 1);
   e->stores += write >> 2 * CT_PROBE_GRANT & 1;
   e->stores -= write >> 2 * CT_PROBE_COMPLETE & 1;

@@ -207,8 +207,8 @@ static const struct {
 };
 enum { kPairs = sizeof pairs / sizeof *pairs };
 
-static struct ct_probe_setting setting_of(unsigned core, unsigned policy, unsigned floor) {
-  return (struct ct_probe_setting){.policy = (enum ct_policy)policy,
+static struct ct_bound_setting setting_of(unsigned core, unsigned policy, unsigned floor) {
+  return (struct ct_bound_setting){.policy = (enum ct_policy)policy,
                                    .floor = floor,
                                    .train_cap = kCap,
                                    .array_cols = 2 * cores[core].banks,
@@ -275,7 +275,7 @@ static void check_pair(struct ct_rig *rig, unsigned core, unsigned pair) {
     ct_rig_write(rig, CT_REG_POLICY, policy);
     for (unsigned f = 0; f < sizeof floors / sizeof *floors; ++f) {
       ct_rig_write(rig, CT_REG_FLOOR, floors[f]);
-      const struct ct_probe_setting setting = setting_of(core, policy, floors[f]);
+      const struct ct_bound_setting setting = setting_of(core, policy, floors[f]);
       const uint64_t limit = alone + ct_waits_job(&infer, &setting);
       for (unsigned after = 700; after < 1100; after += 97) {
         const uint64_t took = beside(rig, pair, banks, after, limit + 1000);
@@ -420,7 +420,7 @@ static struct ct_gen_prog random_inference(ct_rng *rng) {
 }
 
 struct draw {
-  struct ct_probe_setting setting;
+  struct ct_bound_setting setting;
   struct ct_gen_prog infer, train;
   unsigned after; /* cycles of training before the job */
 };
@@ -458,8 +458,8 @@ static uint64_t probed(struct ct_rig *rig, const struct draw *d, uint64_t limit,
 }
 
 static void check_probe(const struct draw *d, const struct ct_probe *probe, const char *where) {
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u) {
-    const uint64_t most = probe->side[u][0].peer.max, bound = ct_probe_bound(u, &d->setting);
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
+    const uint64_t most = probe->side[u][0].peer.max, bound = ct_bound_wait(u, &d->setting);
     if (most > bound)
       fail_msg("%s: an operation of %s waited %" PRIu64 " cycles for training, not %" PRIu64, where,
                ct_probe_name(u), most, bound);
@@ -467,7 +467,7 @@ static void check_probe(const struct draw *d, const struct ct_probe *probe, cons
 }
 
 static void random_round(struct ct_rig *rig, struct ct_rig *plain, const struct draw *d,
-                         struct ct_probe *probe, uint64_t longest[CT_PROBE_UNITS]) {
+                         struct ct_probe *probe, uint64_t longest[CT_UNIT_COUNT]) {
   char where[128];
   uint64_t refused = 0;
   snprintf(where, sizeof where, "%s, policy %s, floor %u, TRAIN_CAP %u", rig->name,
@@ -487,7 +487,7 @@ static void random_round(struct ct_rig *rig, struct ct_rig *plain, const struct 
     fail_msg("%s: a job took %" PRIu64 " cycles, alone %" PRIu64 ", refusals %" PRIu64
              ", bound %" PRIu64,
              where, took, alone, refused, bound);
-  for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     if (probe->side[u][0].peer.max > longest[u]) longest[u] = probe->side[u][0].peer.max;
 }
 
@@ -501,7 +501,7 @@ static void random_neighbours(void **state) {
   struct ct_probe *probe = test_malloc(sizeof *probe);
   for (unsigned i = 0; i < 2 * kCores; ++i) {
     struct ct_rig rig, plain;
-    uint64_t longest[CT_PROBE_UNITS] = {0};
+    uint64_t longest[CT_UNIT_COUNT] = {0};
     ct_rng rng = ct_rng_make(100 + i);
     open_core(&rig, i / 2, with[i % 2]);
     open_core(&plain, i / 2, i % 2 ? "dram=8" : with[0]);
@@ -509,9 +509,9 @@ static void random_neighbours(void **state) {
       const struct draw d = draw_round(&rng, i / 2, i % 2 ? 30 : 0);
       random_round(&rig, &plain, &d, probe, longest);
     }
-    for (unsigned u = 0; u < CT_PROBE_UNITS; ++u)
+    for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
       printf("%s%s: %" PRIu64 "%s", u ? ", " : "longest waits: ", ct_probe_name(u), longest[u],
-             u + 1 < CT_PROBE_UNITS ? "" : "\n");
+             u + 1 < CT_UNIT_COUNT ? "" : "\n");
     ct_rig_close(&plain);
     ct_rig_close(&rig);
   }

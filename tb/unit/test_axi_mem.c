@@ -184,7 +184,7 @@ static void faults(void **state) {
     read_burst(&p, 0, addr[i], 3);
     for (int j = 0; j < 3; ++j) {
       next_beat(&p);
-      assert_int_equal(p.out.rresp, want[i]);
+      assert_int_equal(p.out.rresp, want[i] == 2 && j != 2 ? 0 : want[i]); /* on its beat alone */
     }
   }
   read_burst(&p, 0, 2048, 1);

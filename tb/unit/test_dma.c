@@ -37,7 +37,19 @@ static void fetch_random(dma_bench *b, ct_rng *rng, int ctx) {
 static void change_settings(dma_bench *b, ct_rng *rng) {
   *b->dut->policy_i = (uint8_t)ct_rng_below(rng, 5);
   *b->dut->floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
-  *b->dut->train_cap_i = (uint8_t)(1 + ct_rng_below(rng, 8));
+  *b->dut->train_cap_i = (uint8_t)ct_rng_below(rng, 16);
+}
+
+/* Cycles in which settings change and nothing new may be granted now and then. */
+static void restless_cycles(dma_bench *b, ct_rng *rng, unsigned cycles) {
+  while (cycles) {
+    const unsigned some = 1 + ct_rng_below(rng, cycles < 300 ? cycles : 300);
+    if (ct_rng_percent(rng, 50)) change_settings(b, rng);
+    *b->dut->freeze_i = ct_rng_percent(rng, 15);
+    dma_cycles(b, some);
+    cycles -= some;
+  }
+  *b->dut->freeze_i = 0;
 }
 
 /* Commands of all four queues and fetches, pushed in bursts so that queues run dry now and then. */
@@ -51,7 +63,7 @@ static void random_mix(dma_bench *b, ct_rng *rng, unsigned rounds) {
       if (ct_rng_percent(rng, 50)) fetch_random(b, rng, c);
     }
     change_settings(b, rng);
-    dma_cycles(b, ct_rng_below(rng, 2000));
+    restless_cycles(b, rng, ct_rng_below(rng, 2000));
   }
   dma_drain(b, 2000000);
   /* All that was owed has been given and taken. */
@@ -473,19 +485,35 @@ static void fetch_obeys_the_window(void **state) {
   dma_close(b);
 }
 
-/* The address of an AXI error is that of the burst; it comes for loads, fetches and stores. */
+/* First unit of the burst that holds unit + beat: one of `most` beats, or from a page of 4 KB on.
+ */
+static uint32_t burst_of(uint32_t unit, uint32_t beat, uint32_t most) {
+  uint32_t at = unit;
+  for (;;) {
+    const uint32_t page = 256 - at % 256, n = page < most ? page : most;
+    if (unit + beat < at + n) return at;
+    at += n;
+    if (most == 17 && at - unit < 17) most = 17 - (at - unit);
+  }
+}
+
+/* The address of an AXI error is that of the burst, whichever of its beats has it; it comes for
+ * loads, fetches and stores, under every policy. */
 static void axi_errors(void **state) {
   (void)state;
   const struct dma_config config = {.mem = {.latency = 30, .stall_percent = 20}, .spm_stall = 20};
   ct_rng rng = ct_rng_make(5);
-  for (int k = 0; k < 12; ++k) {
+  for (int k = 0; k < 60; ++k) {
     const int ctx = k % 2, kind = k / 2 % 3;
     dma_bench *b = dma_open(&config);
     work_on(b, &rng, !ctx);
     const uint32_t at = 256 + ct_rng_below(&rng, 100);
     const uint32_t unit = (kind == 2 ? wr_region(ctx) : rd_region(ctx)) + 17 * at;
+    const uint32_t beat = ct_rng_below(&rng, kind == 1 ? 300 : 17);
+    const uint32_t burst = burst_of(unit, beat, kind == 1 ? 16 : 17);
+    change_settings(b, &rng);
     ct_axi_mem_fault(b->mem, kind == 2 ? CT_FAULT_AXI_WRITE : CT_FAULT_AXI_READ,
-                     16 * (uint64_t)unit + 5);
+                     16 * (uint64_t)(unit + beat) + 5);
     if (kind == 1) {
       dma_fetch(b, ctx, unit, 300);
     } else {
@@ -495,7 +523,7 @@ static void axi_errors(void **state) {
       CT_PUT(&cmd, ALL_SIG1, CT_SEM(4));
       dma_push(b, ctx, side, &cmd);
     }
-    expect_error(b, ctx, kind == 2 ? CT_DEV_AXI_WRITE : CT_DEV_AXI_READ, unit);
+    expect_error(b, ctx, kind == 2 ? CT_DEV_AXI_WRITE : CT_DEV_AXI_READ, burst);
     work_on(b, &rng, ctx);
     dma_drain(b, 100000);
     dma_check(b);
@@ -565,7 +593,7 @@ static void flush_in_the_middle(void **state) {
         if (ct_rng_percent(&rng, 50)) fetch_random(b, &rng, c);
       }
       change_settings(b, &rng);
-      dma_cycles(b, ct_rng_below(&rng, 400));
+      restless_cycles(b, &rng, ct_rng_below(&rng, 400));
       dma_flush(b, ctx, 20000);
     }
     dma_drain(b, 200000);
@@ -786,7 +814,7 @@ static void training_reads_beside_a_hung_inference(void **state) {
 static void training_stops_to_read(void **state) {
   (void)state;
   enum { kCap = 4 };
-  for (unsigned policy = 0; policy < 4; ++policy) {
+  for (unsigned policy = 0; policy < 5; ++policy) {
     dma_bench *b = dma_open(&kPlain);
     *b->dut->policy_i = (uint8_t)policy;
     *b->dut->train_cap_i = kCap;

@@ -201,9 +201,13 @@ static void flush_leaves_the_other_alone(void **state) {
       tb->give_percent = 30;
       load_random(tb, &rng, victim, kFree, 6, 50);
       load_random(tb, &rng, !victim, kHandshake, 6, 50);
-      for (unsigned i = ct_rng_below(&rng, 900); i > 0; --i)
+      for (unsigned i = ct_rng_below(&rng, 900); i > 0; --i) {
+        if (ct_rng_percent(&rng, 3)) *tb->p.freeze_i = ct_rng_percent(&rng, 30);
         mxu_tb_cycle(tb);
+      }
+      *tb->p.freeze_i = round % 8 == 7; /* a flush ends in a frozen core, too */
       mxu_tb_flush(tb, victim, 16 / tb->p.cols + ct_rng_below(&rng, 3), round % 4 < 2);
+      *tb->p.freeze_i = 0;
       mxu_tb_load(tb, victim, kFree, clear, 2);
       mxu_tb_run(tb, 100000);
       mxu_tb_check_acc(tb, 0);

@@ -83,17 +83,21 @@ static void check_sems(const vpu_bench *b, unsigned c, const unsigned total[kSem
     assert_int_equal(b->ctx[c].sem[i], total[i]);
 }
 
+/* Every policy in turn, any floor; half of them 0. */
+static void share(vpu_bench *b, ct_rng *rng, unsigned k) {
+  *b->p.policy_i = (uint8_t)(k % 5);
+  *b->p.floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
+}
+
 static void random_programs(void **state) {
   (void)state;
   static const unsigned stall[] = {0, 25, 60};
-  static const uint8_t floors[] = {0, 64, 200};
   for (unsigned v = 0; v < kVariants; ++v) {
     for (unsigned k = 0; k < 24; ++k) {
       vpu_bench *b = vpu_open(v, 100 * v + k);
       ct_rng rng = ct_rng_make(5000 + 100 * v + k);
       unsigned total[kCtx][kSems];
-      *b->p.policy_i = k % 4;
-      *b->p.floor_i = floors[k % 3];
+      share(b, &rng, k);
       vpu_stalls(b, 3000 + 100 * v + k, stall[k % 3], stall[k / 3 % 3], k % 5 ? 0 : 50);
       for (unsigned c = 0; c < kCtx; ++c)
         free(random_program(b, c, &rng, 300, k % 2 ? 16 : 3, total[c]));
@@ -114,7 +118,7 @@ static void aborts(void **state) {
       vpu_bench *b = vpu_open(v, 300 + 100 * v + k);
       ct_rng rng = ct_rng_make(7000 + 100 * v + k);
       unsigned total[kCtx][kSems];
-      *b->p.policy_i = k % 4;
+      share(b, &rng, k);
       vpu_stalls(b, 4000 + 100 * v + k, 25, 25, 10);
       const unsigned victim = k & 1;
       free(random_program(b, !victim, &rng, 300, 16, total[!victim]));

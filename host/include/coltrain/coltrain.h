@@ -273,10 +273,15 @@ struct ct_rates {
  * thread. */
 int ct_rates_check(const struct ct_rates *rates);
 
+/* What a step does with its gradients: updates the weights by them at once and keeps none; leaves
+ * them in device memory in place of those before; adds them to those that are there. */
+enum ct_gradients { CT_GRADIENTS_NONE, CT_GRADIENTS_SET, CT_GRADIENTS_ADD };
+
 /* How a model is trained. */
 struct ct_training {
   uint32_t batch;        /* rows of a step: 1..4096, or more if the scratchpad holds it */
   struct ct_rates rates; /* of steps that are given none of their own */
+  bool gradients;        /* steps may leave gradients in device memory (enum ct_gradients) */
   uintptr_t reserved[4]; /* 0 */
 };
 
@@ -284,8 +289,10 @@ struct ct_training {
  * prepared for that many. Steps under way and batches of another size keep their programs. If it is
  * refused, the model remains prepared as it was. Where the scratchpad does not hold a step's
  * activations they go through device memory, and a step is several jobs; that memory is kept as
- * long as the programs are. The bits are the same. CT_ERR_NO_SPACE when device memory is too small;
- * CT_ERR_MEMORY, CT_ERR_UNSUPPORTED. */
+ * long as the programs are. The bits are the same. With training->gradients there are programs and
+ * memory for those, too, 4 bytes of device memory for each weight until the model is freed; batches
+ * of that size may be older. CT_ERR_NO_SPACE when device memory is too small; CT_ERR_MEMORY,
+ * CT_ERR_UNSUPPORTED. */
 int ct_model_training(ct_model *model, const struct ct_training *training);
 
 /* The rates of steps submitted from here on that are given none of their own. Costs nothing. */
@@ -343,7 +350,8 @@ void ct_weights_free(ct_weights *weights);
 struct ct_model_info {
   size_t layers;
   const uint32_t *widths;      /* layers + 1; the model's, for as long as it is there */
-  uint64_t seed, steps;        /* steps that ran: one that failed or was cancelled is none */
+  uint64_t seed, steps;        /* steps that ran: one that failed or was cancelled is none; of
+                                * gradients the updates count */
   uint64_t epochs;             /* as told by ct_model_set_epochs() */
   uint64_t macs_per_row;       /* forward multiply-accumulates for one row */
   struct ct_training training; /* the last, also of a loaded file; batch 0: none yet */
@@ -376,6 +384,64 @@ int ct_model_get(ct_model *model, size_t layer, float *w, float *b, float *vw, f
 int ct_model_set(ct_model *model, size_t layer, const float *w, const float *b, const float *vw,
                  const float *vb);
 
+/* ---- Gradients ----------------------------------------------------------------------------- */
+
+/* A step usually updates the weights as it goes and its gradients are never seen. A model that is
+ * prepared with ct_training.gradients may take it in two: steps that leave their gradients in
+ * device memory (ct_step.gradients), then an update from there. In between they can be added up
+ * over several batches, read and written, scaled:
+ *
+ *   step.gradients = CT_GRADIENTS_SET;  ct_model_step_submit(m, &step, &tag);     the first batch
+ *   step.gradients = CT_GRADIENTS_ADD;  ct_model_step_submit(m, &step, &tag);     more of them
+ *   ct_model_apply(m, &(struct ct_apply){.scale = 0.5f});                         by their mean
+ *
+ * With one batch and a scale of 1 this leaves the very bits that a step leaves; docs/numerics.md
+ * says what the others do. Steps that leave gradients read the live weights and change nothing
+ * else, so requests and servers may read them meanwhile.
+ *
+ * What is added up, and updates, must be there. Where a step that leaves gradients fails or is
+ * cancelled they are lost (some of them may have been written): CT_GRADIENTS_ADD, updates and
+ * reading are refused until a step with CT_GRADIENTS_SET or ct_model_set_gradients() has made new
+ * ones; and what had been submitted behind it and needs them does not run (CT_ERR_JOB, code
+ * SKIPPED), so weights are never updated by half of them. */
+
+/* An update. The structure is copied. */
+struct ct_apply {
+  const struct ct_rates *rates; /* NULL: the model's */
+  float scale;                  /* gradients are multiplied by it first; 0: 1 */
+  void *user;                   /* comes back in the event */
+  uintptr_t reserved[4];        /* 0 */
+};
+
+/* Updates weights, biases and momentum by the gradients, which stay as they are. Blocks. It counts
+ * as a step in ct_model_info. apply NULL: the defaults. Errors as for ct_model_apply_submit(), and
+ * as for ct_model_step(). */
+int ct_model_apply(ct_model *model, const struct ct_apply *apply);
+
+/* The same, but returns at once; CT_EVENT_APPLY. CT_ERR_ARG: there are no gradients, or the scale
+ * is not a positive number that FP32 holds with 24 bits. CT_ERR_FULL. CT_ERR_BUSY as for
+ * ct_model_step_submit(); and where steps that leave gradients are in flight and something else was
+ * submitted to the training queue behind them: wait for them first. That holds for
+ * CT_GRADIENTS_ADD, too. */
+int ct_model_apply_submit(ct_model *model, const struct ct_apply *apply, uint64_t *tag);
+
+/* Gradients of layer 0..: of weights (outputs x inputs) and biases, FP32 row-major. NULL: not
+ * wanted, or not changed. A layer of which there are none must be written whole; once all layers
+ * are there they are as good as those of a step. CT_ERR_ARG: there are none. CT_ERR_BUSY while a
+ * step that leaves them, or an update, is in flight. CT_ERR_MEMORY. */
+int ct_model_get_gradients(ct_model *model, size_t layer, float *w, float *b);
+int ct_model_set_gradients(ct_model *model, size_t layer, const float *w, const float *b);
+
+/* The square root of the sum of the squares of all gradients: the exact sum, its root rounded once;
+ * infinity if that is too large, or one of them is not a finite number. Errors as
+ * ct_model_get_gradients(). */
+int ct_model_gradient_norm(ct_model *model, float *norm);
+
+/* The scale for ct_apply that clips by norm: `scale`, or if scale * norm is larger than `most`,
+ * most / norm. Each positive and finite (norm may be 0), else CT_ERR_ARG with a sentence of
+ * ct_last_error(NULL). Any thread. */
+int ct_clip_scale(float norm, float scale, float most, float *clipped);
+
 /* ---- Asynchronous work --------------------------------------------------------------------- */
 
 /* The two named timeouts: look and return, and no limit. */
@@ -392,7 +458,8 @@ enum ct_event_kind {
   CT_EVENT_STEP,    /* ct_model_step_submit() */
   CT_EVENT_PUBLISH, /* ct_model_publish_submit() */
   CT_EVENT_ANSWER,  /* ct_model_infer_submit() */
-  CT_EVENT_REQUEST  /* ct_server_push() */
+  CT_EVENT_REQUEST, /* ct_server_push() */
+  CT_EVENT_APPLY    /* ct_model_apply_submit() */
 };
 
 typedef struct ct_server ct_server;
@@ -462,7 +529,7 @@ int ct_reset(ct_device *dev, enum ct_queue queue);
 int ct_poll_fd(ct_device *dev);
 
 /* What was submitted to a queue and not reaped (a request counts for CT_INFERENCE, a step is one);
- * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (64 with less
+ * 0 without a device. Capacity: at most 1024 jobs of a queue are under way at once (128 with less
  * than 16 MiB of device memory), and 4096 requests, however old the oldest of them is; events wait
  * in host memory. */
 size_t ct_outstanding(const ct_device *dev, enum ct_queue queue);
@@ -485,14 +552,17 @@ int ct_batch_loss(ct_batch *batch, float *loss);
 /* A step. The structure is copied. */
 struct ct_step {
   ct_batch *batch;              /* written, and of this model; several steps may have the same */
-  const struct ct_rates *rates; /* NULL: the model's */
+  const struct ct_rates *rates; /* NULL: the model's; of a step that updates */
   void *user;                   /* comes back in the event */
+  enum ct_gradients gradients;  /* CT_GRADIENTS_NONE: it updates */
   uintptr_t reserved[4];        /* 0 */
 };
 
 /* Submits a step and returns at once. It may be several jobs with one event; after a failure its
  * other jobs do not run. CT_ERR_FULL: nothing was submitted. CT_ERR_BUSY: the live weights are
- * being read by requests of the inference queue or by a server, which are to read a version. */
+ * being read by requests of the inference queue or by a server, which are to read a version.
+ * With gradients: CT_ERR_ARG if the model is not prepared for them, or there are none to add to;
+ * CT_ERR_BUSY as for ct_model_apply_submit() alone, for readers are welcome. */
 int ct_model_step_submit(ct_model *model, const struct ct_step *step, uint64_t *tag);
 
 /* As ct_model_publish(), but returns at once. Until its event is there, the version cannot be used
@@ -692,9 +762,18 @@ typedef struct ct_program ct_program;
 
 /* Copies a program (count commands of 32 bytes, 1..512) into device memory. Freeing it cancels jobs
  * of it that are under way, as ct_model_free() does. *program is NULL on failure. CT_ERR_NO_SPACE:
- * 4 MiB are kept for programs (256 KiB with less than 16 MiB of device memory). */
+ * 4 MiB are kept for programs (256 KiB with less than 16 MiB of device memory), and no room for it
+ * is left in the rest of the device's memory either. */
 int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_program **program);
 void ct_program_free(ct_program *program);
+
+/* Called with a line of text, without newline, during the call that it was given to. */
+typedef void ct_line_fn(void *arg, const char *text);
+
+/* A program as text, illegal commands too: calls line with each of count commands of 32 bytes
+ * (0..512), its number in front, loops indented. CT_ERR_ARG: ct_last_error(NULL) says what. Any
+ * thread. */
+int ct_disassemble(const void *commands, size_t count, ct_line_fn *line, void *arg);
 
 /* Arguments of a job. */
 #define CT_MAX_ARGS 24

@@ -164,10 +164,10 @@ static int set_windows(ct_device *dev, uint64_t data_start) {
   return CT_OK;
 }
 
-/* Device memory: rings, programs, data. */
+/* Device memory: rings, programs, data. A ring has room for the jobs of any training step: 97. */
 static int set_up(ct_device *dev) {
   const bool small = dev->info.dram_bytes < UINT64_C(16) << 20;
-  dev->ring_log2 = small ? 6 : 10;
+  dev->ring_log2 = small ? 7 : 10;
   const uint64_t rings = (uint64_t)CT_QUEUES * CT_DESC_BYTES << dev->ring_log2;
   const uint64_t code = small ? UINT64_C(256) << 10 : UINT64_C(4) << 20;
   dev->data_start = rings + code;

@@ -1,79 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ct_probe.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "ct_device.h"
 
-const char *ct_probe_name(enum ct_probe_unit unit) {
+const char *ct_probe_name(enum ct_unit unit) {
   static const char *const names[] = {"DMA read", "DMA write", "MXU", "VL", "VA", "VS"};
   return names[unit];
-}
-
-uint64_t ct_probe_owed(uint32_t floor, uint64_t n) {
-  return (n * floor + 255 - floor) / (256 - floor);
-}
-
-/* Operations of training that begin while one of inference waits, one that is under way then not
- * counted. In turn, one begins only if none was under way. */
-static uint64_t that_begin(const struct ct_probe_setting *s) {
-  if (s->policy == CT_FCFS) return 1;
-  return s->policy == CT_PRIORITY || s->policy == CT_SLACK ? ct_probe_owed(s->floor, 1) : 0;
-}
-
-/* BURST_AHEAD: of one that is owed, or was first, with the cycle of its grant. READS: bursts of
- * inference that may be outstanding. */
-enum { BURST = 17, BURST_AHEAD = BURST + 1, READS = 8 };
-
-/* Bursts of training that were asked for before, and those that may come in front of it besides:
- * what inference's other bursts bring training, too, if the memory reorders, and, if training may
- * ask for more than it is owed, any number. */
-static uint64_t read_bound(const struct ct_probe_setting *s, uint64_t ahead) {
-  const uint64_t cap = !s->train_cap ? 1 : s->train_cap > 8 ? 8 : s->train_cap;
-  if (s->policy == CT_PRIORITY && s->reorders)
-    ahead = ct_probe_owed(s->floor, READS);
-  else if (s->policy != CT_PRIORITY && s->policy != CT_WHOLE_JOB && s->reorders)
-    return CT_PROBE_NO_BOUND;
-  return BURST * cap + 1 + BURST_AHEAD * (s->policy == CT_PRIORITY || ahead ? ahead : 1);
-}
-
-/* A slot is a row; FCFS and ROUND_ROBIN give the rows of a row tile in one go. */
-static uint64_t array_bound(const struct ct_probe_setting *s, uint64_t ahead) {
-  const uint64_t half = s->array_cols == 8;
-  if (s->policy == CT_FCFS || s->policy == CT_ROUND_ROBIN) return 16 * (1 + half);
-  if (s->policy == CT_SLACK && !ahead) return 1 + half;
-  return half + (1 + half) * ahead;
-}
-
-/* `least` cycles are left of one that is under way, at most; one from its beginning has `whole`. */
-static uint64_t vpu_bound(const struct ct_probe_setting *s, uint64_t ahead, uint64_t least,
-                          uint64_t whole) {
-  if (s->policy == CT_ROUND_ROBIN || (s->policy == CT_SLACK && !ahead)) return whole;
-  return least + whole * ahead;
-}
-
-uint64_t ct_probe_bound(enum ct_probe_unit unit, const struct ct_probe_setting *s) {
-  const uint64_t ahead = that_begin(s);
-  const bool small = s->vpu_lanes == 4;
-  /* Under JOB only what is read ahead of a job meets the other context. */
-  if (s->policy == CT_WHOLE_JOB && unit != CT_PROBE_READ) return 0;
-  switch (unit) {
-    case CT_PROBE_READ:
-      return read_bound(s, ahead);
-    case CT_PROBE_WRITE:
-      return BURST + 3 + BURST_AHEAD * ahead;
-    case CT_PROBE_MXU:
-      return array_bound(s, ahead);
-    /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes
-     * has the time). */
-    case CT_PROBE_VL:
-      return vpu_bound(s, ahead, 64, small ? 65 : 64);
-    case CT_PROBE_VA:
-      return vpu_bound(s, ahead, small ? 256 : 16, small ? 256 : 17);
-    default:
-      return vpu_bound(s, ahead, small ? 128 : 64, small ? 128 : 65);
-  }
 }
 
 int ct_probe(ct_device *dev, struct ct_probe *probe) {

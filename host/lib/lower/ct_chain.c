@@ -18,6 +18,8 @@
 
 #include <stdlib.h>
 
+#include "ct_bound.h"
+
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
 /* What a burst that training is owed costs: 17 beats, and one cycle for its grant if no beat moves
@@ -40,7 +42,7 @@ struct sem {
 
 struct chain {
   const struct ct_chain_core *t;
-  uint64_t unit[CT_CHAIN_UNITS];
+  uint64_t unit[CT_UNIT_COUNT];
   struct sem sem[CT_NUM_SEMS];
   uint64_t queue[QUEUES]; /* delay of its last operation */
   uint64_t start, longest;
@@ -74,7 +76,7 @@ struct times {
 
 /* Slots that a floor can give to training while inference takes n. */
 static uint64_t owed(const struct ct_chain_core *t, uint64_t n) {
-  return (n * t->floor + 255 - t->floor) / (256 - t->floor);
+  return ct_bound_owed(t->floor, n);
 }
 
 /* Outer steps of an LD or ST, and rows of a product: of a batch as many as it has requests. */
@@ -93,7 +95,7 @@ static uint64_t bursts_of(const struct ct_chain_core *t, const struct ct_cmd *cm
 /* Beats of training in front of the bursts of a read that waits for semaphores `waits` times. */
 static uint64_t reads(const struct chain *c, uint64_t waits, uint64_t bursts) {
   const struct ct_chain_core *t = c->t;
-  return c->unit[CT_CHAIN_READ] * waits + OWED_BURST * owed(t, bursts);
+  return c->unit[CT_UNIT_READ] * waits + OWED_BURST * owed(t, bursts);
 }
 
 static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
@@ -107,7 +109,7 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     case CT_OP_ST: { /* with a floor training is also owed words of the scratchpad */
       const uint64_t bursts = bursts_of(t, cmd);
-      const uint64_t bound = beat * b[CT_CHAIN_WRITE] * bursts + owed(t, 16 * bursts);
+      const uint64_t bound = beat * b[CT_UNIT_WRITE] * bursts + owed(t, 16 * bursts);
       return (struct times){{steps, 1, 1}, {steps, 1}, bound, 1};
     }
     case CT_OP_MM: {
@@ -124,14 +126,14 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     case CT_OP_VL:
       return (struct times){
-          {1, 1, 1}, {1, 1}, b[CT_CHAIN_VL] + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
+          {1, 1, 1}, {1, 1}, b[CT_UNIT_VL] + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
-      return (struct times){{n, n, n}, {n, n}, n * b[CT_CHAIN_VA], 4};
+      return (struct times){{n, n, n}, {n, n}, n * b[CT_UNIT_VA], 4};
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
-      const uint64_t bound = n * (b[CT_CHAIN_VS] + (uint64_t)BURST * t->train_cap);
+      const uint64_t bound = n * (b[CT_UNIT_VS] + (uint64_t)BURST * t->train_cap);
       return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
   }
@@ -171,17 +173,14 @@ static size_t walk(struct chain *c, const struct ct_code *code, size_t at) {
   return at;
 }
 
-void ct_chain_units(const struct ct_chain_core *t, uint64_t *b) {
-  const bool small = t->lanes == 4;
-  const uint64_t k = owed(t, 1), half = t->cols == 8; /* slots owed in a row */
-  b[CT_CHAIN_READ] = (uint64_t)BURST * t->train_cap + 1 + OWED_BURST * k;
-  b[CT_CHAIN_WRITE] = 20 + OWED_BURST * k;
-  b[CT_CHAIN_MXU] = half + (1 + half) * k;
-  /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes
-   * has the time). */
-  b[CT_CHAIN_VL] = 64 + (small ? 65 : 64) * k;
-  b[CT_CHAIN_VA] = small ? 256 * (1 + k) : 16 + 17 * k;
-  b[CT_CHAIN_VS] = small ? 128 * (1 + k) : 64 + 65 * k;
+static void fill_units(struct chain *c) {
+  const struct ct_bound_setting s = {.policy = CT_PRIORITY,
+                                     .floor = c->t->floor,
+                                     .train_cap = c->t->train_cap,
+                                     .array_cols = c->t->cols,
+                                     .vpu_lanes = c->t->lanes};
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+    c->unit[u] = ct_bound_wait((enum ct_unit)u, &s);
 }
 
 uint64_t ct_chain_job(const struct ct_chain_core *t, const struct ct_code *code) {
@@ -189,7 +188,7 @@ uint64_t ct_chain_job(const struct ct_chain_core *t, const struct ct_code *code)
   const uint64_t bytes = code->count * sizeof(struct ct_cmd);
   const uint64_t program = (bytes + 255) / 256 + bytes / 4096 + 1;
   struct chain c = {.t = t};
-  ct_chain_units(t, c.unit);
+  fill_units(&c);
   c.start = (reads(&c, 1, 1) + reads(&c, 1, program)) * t->beat_cycles;
   uint64_t *most = calloc((size_t)CT_NUM_SEMS * MOST_SIGNALS, sizeof *most);
   for (size_t i = 0; most && i < CT_NUM_SEMS; ++i)

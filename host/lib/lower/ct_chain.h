@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What training can cost inference, as docs/architecture.md derives it (What bounds a wait): each
- * operation of a unit, and a whole job, from its program.
+ * What training can cost a whole job of inference, from its program, as docs/architecture.md
+ * derives it (What bounds a wait) from what it can cost each operation (ct_bound.h).
  */
 #ifndef CT_CHAIN_H
 #define CT_CHAIN_H
@@ -10,16 +10,6 @@
 
 #include "ct_build.h"
 
-enum ct_chain_unit {
-  CT_CHAIN_READ,
-  CT_CHAIN_WRITE,
-  CT_CHAIN_MXU,
-  CT_CHAIN_VL,
-  CT_CHAIN_VA,
-  CT_CHAIN_VS,
-  CT_CHAIN_UNITS
-};
-
 /* The core, and how it is shared under PRIORITY. */
 struct ct_chain_core {
   uint32_t cols, lanes;      /* of the array, of the vector unit */
@@ -27,9 +17,6 @@ struct ct_chain_core {
   uint64_t beat_cycles;      /* the memory takes for 16 bytes */
   uint32_t batch;            /* requests, of a program for batches */
 };
-
-/* Cycles (of reads: beats) that an operation of each unit can wait: CT_CHAIN_UNITS of them. */
-void ct_chain_units(const struct ct_chain_core *sharing, uint64_t *unit);
 
 /* Cycles that a job of that program can take longer than alone, where the memory refuses nothing.
  * 0: unknown, the program is too long. */

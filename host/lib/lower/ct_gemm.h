@@ -16,6 +16,7 @@
  *   ct_gemm_load.c      LD                           ct_gemm_streamed.c  B comes anew
  *   ct_gemm_multiply.c  MM
  *   ct_gemm_drain.c     VA, VS, ST
+ *   ct_gemm_least.c     one tile at a time, where the window holds no more
  *   ct_gemm_write.c     block by block, in loops where that is too long
  */
 #ifndef CT_GEMM_H
@@ -82,6 +83,11 @@ static inline uint32_t ct_ceil_div(uint32_t a, uint32_t b) {
 static inline bool ct_gemm_panels_near(const struct gemm *g, uint32_t panels) {
   return (uint64_t)panels * g->kt * CT_RECORD_UNITS < CT_GEMM_MAX_STRIDE;
 }
+
+/* ---- In a small window: ct_gemm_least.c ------------------------------------------------------ */
+
+enum { CT_GEMM_ROOMY = 192 }; /* words from which on the other strategies find room */
+int ct_gemm_least(const struct ct_gemm *shape, struct ct_code *code, const struct ct_why *why);
 
 /* ---- Blocks, chunks, places: ct_gemm_blocks.c ------------------------------------------------ */
 

@@ -31,11 +31,15 @@
  *   without effect ("carriers") behind the one loop and before the other.
  *
  *   Free. For each ring the last user of a generation signals, and the first command of the
- *   generation `slots` later waits. Each generation gives one and takes one, so it does not matter
- *   in which loops they are. The first ones of a job find their slots free; where they are in a
- * loop, whose passes must look alike, carriers give their signals before it. A ring may name
- * another queue that gives the signal (freed_by): its first command that knows the generation to be
- * over and has a signal to spare, or a carrier.
+ * generation `slots` later waits. Each generation gives one and takes one, so it does not matter in
+ * which loops they are. They are taken in the order in which they are given, so the generations of
+ * a ring have to end in the order in which they begin: the kernel sees to that. The first ones of a
+ * job find their slots free; where they are in a loop, whose passes must look alike, carriers give
+ * their signals before it. A ring may name another queue that gives the signal (freed_by): its
+ * first command that knows the generation to be over and has a signal to spare, or a carrier.
+ *
+ *   Semaphores are numbered last: uses of one that follow each other may be between different
+ * queues, where those know that the use before is over (ct_lower_sems.c).
  *
  *   A semaphore counts to 255. Tokens outstanding are bounded by the slots of rings (times the
  * steps of a slot), which is checked.
@@ -45,7 +49,9 @@
  *
  * Jobs. If the program is too long it is cut between two nodes of the top level. Scratchpad, ACC
  * and tile registers keep what they hold from job to job, and every job begins with everything
- * complete and all semaphores 0; so nothing crosses a cut but data.
+ * complete and all semaphores 0; so nothing crosses a cut but data. A job's program is read in
+ * front of its first loads, the next one's while it runs: a kernel may name a place where a long
+ * job ends.
  *
  * Not this layer's: to decide where things lie, and that a generation is in its slot.
  */
@@ -222,6 +228,15 @@ struct ct_va {
 };
 void ct_va(struct ct_lower *l, const struct ct_va *c);
 
+/* Combines partials j and j + 8, 4, 2, 1 of rows or lanes of register a, with b in between; the
+ * result goes to `to`. Four VAs. */
+struct ct_reduce {
+  struct ct_ref a, b, to;
+  bool rows;
+  unsigned fn;
+};
+void ct_reduce(struct ct_lower *l, const struct ct_reduce *c);
+
 /* ---- Loops ---- */
 
 typedef void ct_body(void *kernel, uint32_t pass);
@@ -238,6 +253,11 @@ int ct_lower_fail(struct ct_lower *l, int error, const char *format, ...)
 int ct_lower_finish(struct ct_lower *l, const char *name, struct ct_codes *codes,
                     const struct ct_why *why);
 void ct_lower_drop(struct ct_lower *l);
+
+/* A job of more than CT_LONG_JOB records that goes on here ends here; the last such place counts.
+ */
+enum { CT_LONG_JOB = 256 };
+void ct_lower_cut(struct ct_lower *l);
 
 /* Not to be cut: CT_ERR_NO_SPACE if one job cannot hold it. */
 void ct_lower_one_job(struct ct_lower *l);
@@ -261,6 +281,7 @@ enum ct_lower_fault {
   CT_FAULT_CREDIT,     /* a signal more than a ring has slots */
   CT_FAULT_NO_BARRIER, /* what lies in different loops is not ordered */
   CT_FAULT_KNOWS,      /* a queue is taken to know what it does not */
+  CT_FAULT_SHARED,     /* channels share a semaphore that nothing keeps apart */
   CT_FAULTS
 };
 void ct_lower_fault(struct ct_lower *l, enum ct_lower_fault fault, unsigned nth);

@@ -5,9 +5,10 @@
  * apart. The first generations of a job take none, as long as they are at the top level; those
  * inside loops get theirs from carriers.
  *
- * Where a job's channels are more than the semaphores, rings between the same two queues that are
- * used one after the other share one. What the first has left over (a token for each of its slots)
- * is the second one's; carriers give what is missing or take what is too much.
+ * Rings between the same two queues that are used one after the other share a channel. What the
+ * first has left over (a token for each of its slots) is the second one's. Where a job's channels
+ * are more than the semaphores, rings of different sizes do so, too: carriers give what is missing
+ * or take what is too much.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -358,19 +359,6 @@ static uint32_t give_gens(struct freeing *f, uint32_t g, unsigned channel) {
 
 /* ---- Channels ------------------------------------------------------------------------------ */
 
-static unsigned count_full(const struct ct_sync *s) {
-  bool used[CT_FULL_CHANNELS] = {false};
-  unsigned n = 0;
-  for (size_t i = 0; i < s->items; ++i)
-    for (unsigned w = 0; w < 3; ++w) {
-      const unsigned c = s->item[i].wait[w];
-      if (c == 0 || used[c - 1]) continue;
-      used[c - 1] = true;
-      ++n;
-    }
-  return n;
-}
-
 static bool before(const struct freeing *f, uint32_t a, uint32_t b) {
   return seq_of(f, f->use[a].last) < seq_of(f, f->use[b].first);
 }
@@ -406,25 +394,19 @@ static bool can_follow(const struct freeing *f, uint32_t a, uint32_t b, bool equ
          (!equal || space_of(f, a)->slots == space_of(f, b)->slots);
 }
 
-static unsigned join(struct freeing *f, const uint32_t *ring, unsigned rings, bool equal) {
-  unsigned joined = 0;
+static void join(struct freeing *f, const uint32_t *ring, unsigned rings, bool equal) {
   for (unsigned i = 1; i < rings; ++i)
     for (unsigned j = 0; j < i; ++j)
       if (can_follow(f, ring[j], ring[i], equal) && !f->use[ring[i]].next &&
-          follow(f, ring[j], ring[i])) {
-        ++joined;
+          follow(f, ring[j], ring[i]))
         break;
-      }
-  return joined;
 }
 
 static void share(struct freeing *f, const uint32_t *ring, unsigned rings) {
-  unsigned channels = count_full(f->s) + rings;
   for (unsigned i = 0; i < rings; ++i)
     f->use[ring[i]].leader = ring[i];
-  channels -= join(f, ring, rings, true);
-  if (channels > CT_NUM_SEMS) channels -= join(f, ring, rings, false);
-  f->s->too_few = channels > CT_NUM_SEMS;
+  join(f, ring, rings, true);
+  if (f->s->tight) join(f, ring, rings, false);
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
@@ -458,7 +440,7 @@ static uint32_t free_ring(struct freeing *f, uint32_t ring, uint32_t left) {
 /* The rings of a channel, one after the other, if this is the first of them. */
 static void free_group(struct freeing *f, uint32_t ring) {
   uint32_t left = 0;
-  if (f->use[ring].leader != ring || f->s->too_few) return;
+  if (f->use[ring].leader != ring) return;
   for (uint32_t r = ring; r && !f->s->l->error; r = f->use[r].next)
     left = free_ring(f, r, left);
 }

@@ -60,7 +60,7 @@ struct ct_lower {
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
   unsigned repeating; /* bodies under way */
-  size_t limit;
+  size_t limit, cut;
   enum ct_lower_fault fault;
   unsigned fault_nth;
   uint64_t work, *count_work;
@@ -130,6 +130,7 @@ struct ct_sync {
   size_t rec_from; /* the first record of the job */
   unsigned faults;
   bool too_few; /* semaphores */
+  bool tight;   /* rings share them even where that takes carriers */
   /* A carrier of the queue reads the calm words early, so that it knows them; one would have had
    * to, so all is done again. */
   bool warm[CT_Q_COUNT], cold[CT_Q_COUNT];
@@ -184,5 +185,8 @@ void ct_check_passes(struct ct_sync *s, int32_t loop);
 
 /* ct_lower_free.c */
 void ct_sync_free(struct ct_sync *s);
+
+/* ct_lower_sems.c */
+void ct_sync_number(struct ct_sync *s);
 
 #endif

@@ -17,32 +17,6 @@ void ct_codes_free(struct ct_codes *codes) {
   *codes = (struct ct_codes){NULL, 0};
 }
 
-/* ---- Semaphores ---------------------------------------------------------------------------- */
-
-static enum ct_field_id wait_field(unsigned w) {
-  return w == 0 ? CT_F_ALL_WAIT0 : w == 1 ? CT_F_ALL_WAIT1 : CT_F_ALL_WAIT2;
-}
-
-/* Numbers the channels that somebody waits for, and writes them into the commands. */
-static void number_channels(struct ct_sync *s) {
-  unsigned sem[CT_CHANNELS + 1] = {0}, sems = 0;
-  for (size_t i = 0; i < s->items; ++i)
-    for (unsigned w = 0; w < 3; ++w) {
-      const unsigned c = s->item[i].wait[w];
-      if (c && !sem[c]) sem[c] = CT_SEM(sems++);
-    }
-  s->too_few = sems > CT_NUM_SEMS;
-  if (s->too_few) return;
-  for (size_t i = 0; i < s->items; ++i) {
-    struct ct_item *x = &s->item[i];
-    if (x->q == CT_Q_COUNT) continue;
-    for (unsigned w = 0; w < 3; ++w)
-      ct_cmd_set(&x->n.cmd, wait_field(w), sem[x->wait[w]]);
-    CT_PUT(&x->n.cmd, ALL_SIG0, sem[x->sig[0]]);
-    CT_PUT(&x->n.cmd, ALL_SIG1, sem[x->sig[1]]);
-  }
-}
-
 /* ---- Counts -------------------------------------------------------------------------------- */
 
 /* Which queues wait for which in a loop, and how many tokens of each channel it gives. */
@@ -136,9 +110,10 @@ static void find_overlaps(struct ct_sync *s) {
       s->overlap[a][b] = a != b && share_place(&s->l->space[a], &s->l->space[b]);
 }
 
-/* Waits and signals of records [from, to); again, if a carrier turned out to read what its queue
- * does not know. */
+/* Waits, signals and semaphores of records [from, to); again, if a carrier turned out to read what
+ * its queue does not know, or if rings have to share semaphores. */
 static void make_sync(struct ct_sync *s, size_t from, size_t to) {
+  s->tight = false;
   do {
     ct_items_free(s);
     s->items = s->item_room = s->uses = s->use_room = s->faults = 0;
@@ -152,9 +127,10 @@ static void make_sync(struct ct_sync *s, size_t from, size_t to) {
     }
     if (!s->l->error) ct_sync_full(s);
     if (!s->l->error) ct_sync_free(s);
+    if (!s->l->error && !s->again) ct_sync_number(s);
+    if (s->too_few && !s->tight) s->tight = s->again = true;
   } while (s->again && !s->l->error);
   if (!s->l->error && !s->too_few) check_counts(s);
-  if (!s->l->error && !s->too_few) number_channels(s);
 }
 
 static void write_job(struct ct_sync *s, struct ct_code *code, size_t *needed) {
@@ -237,6 +213,7 @@ static size_t too_long(struct ct_lower *l, const char *name, size_t needed) {
 static size_t make_job(struct ct_lower *l, size_t from, const char *name, struct ct_codes *codes) {
   size_t to = cut_at(l, from, l->limit, l->count), needed = 0;
   struct ct_code code;
+  if (!l->one_job && from < l->cut && l->cut < to && to - from > CT_LONG_JOB) to = l->cut;
   if (l->one_job && to < l->count) return too_long(l, name, l->count);
   for (;;) {
     try_job(l, from, to, &code, &needed);

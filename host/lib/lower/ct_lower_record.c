@@ -55,6 +55,10 @@ void ct_lower_one_job(struct ct_lower *l) {
   l->one_job = true;
 }
 
+void ct_lower_cut(struct ct_lower *l) {
+  l->cut = l->count;
+}
+
 void ct_lower_limit(struct ct_lower *l, size_t commands) {
   l->limit = commands;
 }
@@ -358,4 +362,17 @@ void ct_va(struct ct_lower *l, const struct ct_va *c) {
                                      CT_SET(VA_LANE_XOR, c->lane_xor),
                                      CT_SET(VA_MORE, c->more)};
   add(l, &rec, CT_OP_VA, v, sizeof v / sizeof *v);
+}
+
+void ct_reduce(struct ct_lower *l, const struct ct_reduce *c) {
+  for (unsigned i = 0; i < 4; ++i) {
+    const struct ct_ref from = i & 1 ? c->b : c->a, next = i & 1 ? c->a : c->b;
+    ct_va(l, &(struct ct_va){.to = i == 3 ? c->to : next,
+                             .a = from,
+                             .q = from,
+                             .c = CT_VA_TILE,
+                             .fn = c->fn,
+                             .row_xor = c->rows ? 8u >> i : 0,
+                             .lane_xor = c->rows ? 0 : 8u >> i});
+  }
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coltrain/coltrain.h"
 #include "ct_build.h"
 #include "ct_layout.h"
 
@@ -62,8 +63,9 @@ int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct
 
 /* A product as one job, or as several, each of some rows and columns of C, where a program would be
  * too long or its addresses too far apart. Nothing that device memory holds is refused, in a window
- * of CT_GEMM_WINDOW words or more. The jobs may run in any order. */
-enum { CT_GEMM_PROGRAMS = 9, CT_GEMM_WINDOW = 192 };
+ * of CT_GEMM_WINDOW words or more (HBFP8 results: of CT_GEMM_WINDOW_HBFP8). The jobs may run in any
+ * order. */
+enum { CT_GEMM_PROGRAMS = 9, CT_GEMM_WINDOW = 64, CT_GEMM_WINDOW_HBFP8 = 96 };
 struct ct_gemm_jobs {
   uint32_t rows, cols;                   /* of C for a job; fewer at its lower and right edges */
   struct ct_code code[CT_GEMM_PROGRAMS]; /* cmd NULL: not used */
@@ -99,6 +101,10 @@ struct ct_mlp {
  * State: what only training needs. For every weight tile, in the same order, the FP32 momentum and
  * then the FP32 master weights, 16 rows of 64 bytes each (so that one run loads a tile, whatever
  * the layer's width); then the momentum of the biases, laid out like the biases.
+ *
+ * A third one where gradients are asked for: for every weight tile, in the same order, an FP32
+ * tile; then the gradients of the biases, laid out like the biases; then a unit that updates write
+ * and nobody reads.
  */
 static inline uint32_t ct_mlp_in(const struct ct_mlp *n, uint32_t l) {
   return ct_tiles(n->width[l]);
@@ -112,6 +118,9 @@ uint32_t ct_mlp_bias_at(const struct ct_mlp *n);               /* of the biases 
 uint32_t ct_mlp_image_units(const struct ct_mlp *n);
 uint32_t ct_mlp_bias_momentum_at(const struct ct_mlp *n); /* in the state */
 uint32_t ct_mlp_state_units(const struct ct_mlp *n);
+uint32_t ct_mlp_bias_gradient_at(const struct ct_mlp *n); /* in the gradients */
+uint32_t ct_mlp_scratch_at(const struct ct_mlp *n);       /* in the gradients, behind all of them */
+uint32_t ct_mlp_gradient_units(const struct ct_mlp *n);
 int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why);
 
 /* Forward pass of 1..16 rows: the answers to requests. Row vectors are gathered from r3.., logits
@@ -153,10 +162,14 @@ uint32_t ct_infer_pinned(const struct ct_mlp *net);
 int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why);
 
 /* One step of stochastic gradient descent (docs/numerics.md, Training): one job, or several to be
- * submitted in a row where one program would be too long. Activations stay in the scratchpad. */
+ * submitted in a row where one program would be too long. Activations stay in the scratchpad.
+ *
+ * With gradients the step does not update: they are left in device memory, or added to what is
+ * there, and the argument CT_TRAIN_STATE is where. Momentum, rates and state are not looked at. */
 struct ct_train {
   const struct ct_mlp *net;
   uint32_t batch, spm_words;
+  enum ct_gradients gradients;
   uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
 };
 enum {
@@ -185,6 +198,18 @@ int ct_prog_train_streamed(const struct ct_train *shape, struct ct_codes *codes,
 /* The one if it fits, else the other. *work: the units of workspace it needs; may be 0. */
 int ct_prog_step(const struct ct_train *shape, struct ct_codes *codes, uint64_t *work,
                  const struct ct_why *why);
+
+/* The update of a step from gradients in device memory, each multiplied by a scale first: jobs to
+ * be submitted in a row, for any batch. */
+enum {
+  CT_APPLY_GRADIENTS = 1,
+  CT_APPLY_SCALE, /* FP32 bits */
+  CT_APPLY_IMAGE = CT_TRAIN_IMAGE,
+  CT_APPLY_STATE = CT_TRAIN_STATE, /* and from CT_TRAIN_MU on, as for a step */
+  CT_APPLY_ARGS = CT_TRAIN_ARGS
+};
+int ct_prog_apply(const struct ct_mlp *net, uint32_t spm_words, struct ct_codes *codes,
+                  const struct ct_why *why);
 
 /* Copies units of 16 bytes from r1 to r2. */
 enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };

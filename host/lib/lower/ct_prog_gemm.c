@@ -55,6 +55,8 @@ int ct_prog_gemm(const struct ct_gemm *shape, struct ct_code *code, const struct
   code->count = 0;
   int err = check(shape, why);
   if (err) return err;
+  if (shape->spm_words < CT_GEMM_ROOMY && shape->result == CT_GEMM_F32)
+    return ct_gemm_least(shape, code, why);
   prepare(&g, shape);
   if (ct_gemm_plan_whole(&g)) {
     err = build(&g, code, why);

@@ -33,6 +33,18 @@ uint32_t ct_mlp_state_units(const struct ct_mlp *n) {
   return ct_mlp_bias_momentum_at(n) + ct_mlp_bias_tile(n, n->layers) * CT_F32_ROW_UNITS;
 }
 
+uint32_t ct_mlp_bias_gradient_at(const struct ct_mlp *n) {
+  return ct_mlp_tile(n, n->layers) * CT_F32_TILE_UNITS;
+}
+
+uint32_t ct_mlp_scratch_at(const struct ct_mlp *n) {
+  return ct_mlp_bias_gradient_at(n) + ct_mlp_bias_tile(n, n->layers) * CT_F32_ROW_UNITS;
+}
+
+uint32_t ct_mlp_gradient_units(const struct ct_mlp *n) {
+  return ct_mlp_scratch_at(n) + 1;
+}
+
 int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why) {
   if (n->layers < 1 || n->layers > CT_MLP_LAYERS)
     return ct_why(why, CT_ERR_ARG, "a model has 1..%d layers, not %u", CT_MLP_LAYERS, n->layers);

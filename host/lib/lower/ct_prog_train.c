@@ -12,13 +12,15 @@ static void record(struct train *t) {
   ct_train_softmax(t);
   for (uint32_t l = layers - 1; l > 0; --l)
     ct_train_backward(t, l);
+  ct_lower_cut(t->l); /* here little is under way */
   ct_train_biases(t);
   for (uint32_t l = 0; l < layers; ++l)
     ct_train_update(t, l);
 }
 
 int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const struct ct_why *why) {
-  struct train t = {.net = shape->net, .batch = shape->batch};
+  struct train t = {
+      .net = shape->net, .batch = shape->batch, .end = (enum ct_train_end)shape->gradients};
   *codes = (struct ct_codes){NULL, 0};
   int err = ct_mlp_check(shape->net, why);
   if (!err && shape->batch < 1) err = ct_why(why, CT_ERR_ARG, "a batch has at least one row");

@@ -28,21 +28,33 @@ enum {
   CT_OUT_UNITS = CT_STATE_UNITS + CT_TILE
 };
 
+/* What becomes of gradients: they update, are stored, are added to those in device memory; or those
+ * in device memory update. */
+enum ct_train_end {
+  CT_TRAIN_UPDATES = CT_GRADIENTS_NONE,
+  CT_TRAIN_STORES = CT_GRADIENTS_SET,
+  CT_TRAIN_ADDS = CT_GRADIENTS_ADD,
+  CT_TRAIN_APPLIES
+};
+
 struct train {
   struct ct_lower *l;
   const struct ct_mlp *net;
   uint32_t batch, mt, classes, ct; /* rows, row tiles; outputs, their tiles */
-  uint32_t bm, blocks;             /* row tiles of a block, blocks of a column */
-  uint32_t chunk, unit;            /* k steps of a panel; weight tiles updated together */
+  enum ct_train_end end;
+  uint32_t bm, blocks;  /* row tiles of a block, blocks of a column */
+  uint32_t chunk, unit; /* k steps of a panel; weight tiles updated together */
   /* Tensors in SPM, in device memory, in registers. */
   uint32_t x[CT_MLP_LAYERS], dz[CT_MLP_LAYERS], z, y, bias, vb, db, loss;
   uint32_t in_x, in_y, weights[CT_MLP_LAYERS], state[CT_MLP_LAYERS], image_bias, state_bias,
       out_loss;
+  uint32_t gradients[CT_MLP_LAYERS], gradient_bias; /* 0: it updates; else state is 0, but for what
+                                                     * applies */
   uint32_t temp, sum_loss;
   /* Rings. */
   uint32_t panel, acc[CT_TRAIN_BLOCK + 1], out, load, block_out, block_load, sum, logit, in_slot,
       out_slot, acc_unit;
-  uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1];
+  uint32_t acc_rest[CT_TRAIN_UNIT], biases[CT_TRAIN_BLOCK + 1], keep_load, keep_out;
   /* Where the loops are. */
   uint32_t layer, columns, steps, bn, base, c,
       m; /* a phase of products, its column; a row of softmax */
@@ -50,6 +62,8 @@ struct train {
   struct ct_ref held, bias_ref[CT_TRAIN_BLOCK], acc_ref;
   uint32_t mb, line, first, tiles; /* of update: the line, the first unit's tile, tiles of a unit */
   bool down;
+  /* Of an update from gradients: slots of rings, column tiles of biases that go together, rings. */
+  uint32_t slots, bias_tiles, bias_in, bias_out, gradient_slot;
 };
 
 /* ct_train_plan.c */
@@ -66,9 +80,30 @@ struct ct_ref ct_train_temp(const struct train *t, unsigned i);
 void ct_train_add_sum(struct train *t, unsigned sum, struct ct_ref tile, bool first);
 void ct_train_finish_sum(struct train *t, unsigned sum, uint32_t layer, uint32_t n);
 
-/* ct_train_update.c */
+/* ct_train_update.c. A unit: up to four neighbouring weight tiles of a layer, from (n, k) on. */
+struct ct_unit {
+  uint32_t n, k;
+  struct ct_ref in, out;
+};
+struct ct_optimised {
+  struct ct_ref v, w, t, v_new, w_new;
+  uint32_t rows, cols;
+};
+void ct_train_optimise(struct train *t, const struct ct_optimised *o);
 void ct_train_biases(struct train *t);
 void ct_train_update(struct train *t, uint32_t layer);
+struct ct_ref ct_unit_tiles(const struct train *t, uint32_t tensor, const struct ct_unit *u,
+                            uint32_t i, uint32_t tiles);
+void ct_unit_load(struct train *t, const struct ct_unit *u, uint32_t tensor, uint32_t units,
+                  struct ct_ref to);
+struct ct_ref ct_unit_acc(struct train *t);
+void ct_unit_multiply(struct train *t, const struct ct_unit *u, struct ct_ref acc);
+void ct_unit_update(struct train *t, const struct ct_unit *u);
+void ct_train_store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t words);
+
+/* ct_train_gradients.c: the same where gradients go through device memory. */
+void ct_gradient_biases(struct train *t);
+void ct_gradient_unit(struct train *t, const struct ct_unit *u);
 
 /* Valid rows of row tile m. */
 static inline uint32_t ct_train_rows(const struct train *t, uint32_t m) {

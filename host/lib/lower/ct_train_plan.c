@@ -47,6 +47,7 @@ static void declare_memory(struct train *t) {
   struct ct_lower *l = t->l;
   const struct ct_mlp *n = t->net;
   const struct ct_grid biases = ct_grid(bias_words(t), 1, 1);
+  const bool keeps = t->end != CT_TRAIN_UPDATES;
   t->in_x =
       ct_dram_tensor(l, "inputs", CT_TRAIN_X, 0, ct_grid(t->mt, ct_mlp_in(n, 0), CT_RECORD_UNITS));
   t->in_y = ct_dram_tensor(l, "targets", CT_TRAIN_Y, 0, ct_grid(t->mt, t->ct, CT_RECORD_UNITS));
@@ -55,12 +56,20 @@ static void declare_memory(struct train *t) {
     const uint64_t tile = ct_mlp_tile(n, i);
     t->weights[i] = ct_dram_tensor(l, "weights", CT_TRAIN_IMAGE, tile * CT_RECORD_UNITS,
                                    ct_grid(nt, kt, CT_RECORD_UNITS));
-    t->state[i] = ct_dram_tensor(l, "state", CT_TRAIN_STATE, tile * CT_STATE_UNITS,
-                                 ct_grid(nt, kt, CT_STATE_UNITS));
+    if (keeps)
+      t->gradients[i] = ct_dram_tensor(l, "gradients", CT_TRAIN_STATE, tile * CT_F32_TILE_UNITS,
+                                       ct_grid(nt, kt, CT_F32_TILE_UNITS));
+    else
+      t->state[i] = ct_dram_tensor(l, "state", CT_TRAIN_STATE, tile * CT_STATE_UNITS,
+                                   ct_grid(nt, kt, CT_STATE_UNITS));
   }
   t->image_bias = ct_dram_tensor(l, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(n), biases);
-  t->state_bias =
-      ct_dram_tensor(l, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases);
+  if (keeps)
+    t->gradient_bias = ct_dram_tensor(l, "gradients of biases", CT_TRAIN_STATE,
+                                      ct_mlp_bias_gradient_at(n), biases);
+  else
+    t->state_bias =
+        ct_dram_tensor(l, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases);
   t->out_loss = ct_dram_tensor(l, "the loss", CT_TRAIN_LOSS, 0, ct_grid(1, 1, 1));
 }
 
@@ -73,6 +82,10 @@ static void declare_registers(struct train *t) {
   t->out = ct_reg_ring(l, "results", R_OUT, 4);
   t->block_load = round == 4 ? t->load : ct_reg_ring(l, "signs", R_LOAD, round);
   t->block_out = round == 4 ? t->out : ct_reg_ring(l, "results of blocks", R_OUT, round);
+  if (t->end != CT_TRAIN_UPDATES) {
+    t->keep_load = ct_reg_ring(l, "gradients before", R_LOAD, SLOTS);
+    t->keep_out = ct_reg_ring(l, "gradients", R_OUT, SLOTS);
+  }
   t->logit = ct_reg_ring(l, "gradients of logits", R_OUT, 1);
   t->sum = ct_reg_ring(l, "sums", R_SUM, 1);
   for (uint32_t n = 1; n <= round; ++n)
@@ -99,15 +112,17 @@ static void declare_words(struct train *t) {
   t->vb = ct_spm_tensor(l, "momentum of b", biases);
   t->db = ct_spm_tensor(l, "gradient of b", biases);
   t->loss = ct_spm_tensor(l, "loss", ct_grid(CT_F32_ROW_UNITS, 1, 1));
-  ct_lower_carriers(l, &(struct ct_carriers){.va_reg = R_TEMP + R_TEMPS - 1,
-                                             .vs_reg = R_VS,
-                                             .vl_reg = R_VL,
-                                             .acc = ACC_CARRIER,
-                                             .spm = ct_spm_take(l, CT_CARRIER_WORDS),
-                                             .calm = t->x[0],
-                                             .load = t->in_x,
-                                             .store_spm = t->vb,
-                                             .store_dram = t->state_bias});
+  ct_lower_carriers(
+      l, &(struct ct_carriers){
+             .va_reg = R_TEMP + R_TEMPS - 1,
+             .vs_reg = R_VS,
+             .vl_reg = R_VL,
+             .acc = ACC_CARRIER,
+             .spm = ct_spm_take(l, CT_CARRIER_WORDS),
+             .calm = t->x[0],
+             .load = t->in_x,
+             .store_spm = t->vb,
+             .store_dram = t->end == CT_TRAIN_UPDATES ? t->state_bias : t->gradient_bias});
   uint32_t steps;
   t->panel = ct_spm_ring(l, "panels", panel_words(t, t->chunk, &steps), SLOTS);
   ct_ring_steps(l, t->panel, t->chunk);

@@ -88,7 +88,10 @@ static void load_batch(struct train *t) {
                                .n2 = t->mt,
                                .d2 = (int32_t)(t->ct * CT_RECORD_UNITS),
                                .s2 = (int32_t)(t->ct * CT_TILE)});
-  load_words(t, t->state_bias, t->vb);
+  if (t->end == CT_TRAIN_ADDS)
+    load_words(t, t->gradient_bias, t->vb);
+  else if (t->end == CT_TRAIN_UPDATES)
+    load_words(t, t->state_bias, t->vb);
 }
 
 /* ---- A block ------------------------------------------------------------------------------- */

@@ -18,20 +18,9 @@ static void va(struct train *t, struct ct_va v) {
   ct_va(t->l, &v);
 }
 
-/* Combines partials j and j + 8, 4, 2, 1 of rows or lanes of tile a, with b in between; the result
- * is in `last`. */
 static void reduce(struct train *t, struct ct_ref a, struct ct_ref b, bool rows, unsigned fn,
-                   struct ct_ref last) {
-  for (unsigned i = 0; i < 4; ++i) {
-    const struct ct_ref from = i & 1 ? b : a, to = i == 3 ? last : i & 1 ? a : b;
-    va(t, (struct ct_va){.to = to,
-                         .a = from,
-                         .q = from,
-                         .c = CT_VA_TILE,
-                         .fn = fn,
-                         .row_xor = rows ? 8u >> i : 0,
-                         .lane_xor = rows ? 0 : 8u >> i});
-  }
+                   struct ct_ref to) {
+  ct_reduce(t->l, &(struct ct_reduce){.a = a, .b = b, .to = to, .rows = rows, .fn = fn});
 }
 
 static struct ct_ref load_tile(struct train *t, struct ct_ref spm, unsigned mode) {

@@ -23,7 +23,7 @@
 
 #include "coltrain/coltrain.h"
 
-enum { LEAST_WINDOW = 352, ROOMY_WINDOW = 2048, MOST_BATCH = 4096 };
+enum { LEAST_WINDOW = 200, ROOMY_WINDOW = 2048, MOST_BATCH = 4096 };
 
 /* ---- The workspace ------------------------------------------------------------------------- */
 
@@ -137,16 +137,11 @@ void ct_streamed_st_tile(struct ct_streamed *s, struct ct_ref dram, struct ct_re
 
 void ct_streamed_reduce(struct ct_streamed *s, uint32_t a, uint32_t b, bool rows, unsigned fn,
                         struct ct_ref last) {
-  for (unsigned i = 0; i < 4; ++i) {
-    const struct ct_ref from = ct_streamed_temp(s, i & 1 ? b : a);
-    ct_va(s->l, &(struct ct_va){.to = i == 3 ? last : ct_streamed_temp(s, i & 1 ? a : b),
-                                .a = from,
-                                .q = from,
-                                .c = CT_VA_TILE,
-                                .fn = fn,
-                                .row_xor = rows ? 8u >> i : 0,
-                                .lane_xor = rows ? 0 : 8u >> i});
-  }
+  ct_reduce(s->l, &(struct ct_reduce){.a = ct_streamed_temp(s, a),
+                                      .b = ct_streamed_temp(s, b),
+                                      .to = last,
+                                      .rows = rows,
+                                      .fn = fn});
 }
 
 /* ---- The step ------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 /*
  * Inside the streamed training step: see ct_train_streamed.c. Every phase of a layer is a program
  * of its own, so nothing but device memory connects them.
+ * A step that keeps its gradients has them where an update would have the state.
  */
 #ifndef CT_TRAIN_STREAMED_H
 #define CT_TRAIN_STREAMED_H
@@ -48,7 +49,7 @@ void ct_streamed_st(struct ct_streamed *s, struct ct_ref dram, struct ct_ref spm
 void ct_streamed_ld_tile(struct ct_streamed *s, struct ct_ref dram, struct ct_ref spm);
 void ct_streamed_st_tile(struct ct_streamed *s, struct ct_ref dram, struct ct_ref spm);
 
-/* Combines partials j and j + 8, 4, 2, 1 of rows or lanes of temporary a, with b in between. */
+/* ct_reduce() of temporary a, with b in between. */
 void ct_streamed_reduce(struct ct_streamed *s, uint32_t a, uint32_t b, bool rows, unsigned fn,
                         struct ct_ref last);
 

@@ -205,7 +205,7 @@ static void update_values(struct product *p, struct ct_ref g, const struct ct_re
 
 static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t n) {
   struct ct_lower *l = p->s->l;
-  const struct ct_ref words = ct_next(l, p->in), out = ct_next(l, p->out);
+  const struct ct_ref words = ct_next(l, p->in), out = p->out ? ct_next(l, p->out) : words;
   const struct ct_ref in[2] = {ct_next(l, p->regs), ct_next(l, p->regs)};
   const struct ct_ref res[2] = {ct_next(l, p->res), ct_next(l, p->res)};
   const struct ct_va edge = {.rows = rows_of(p, m), .cols = cols_of(p, n)};
@@ -223,6 +223,24 @@ static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t
                               .rows = CT_TILE});
   ct_streamed_st(p->s, ct_tile_of(l, p->state, m, n), out, STATE_UNITS);
   ct_streamed_st_tile(p->s, ct_tile_of(l, p->to, m, n), ct_behind(out, STATE_UNITS));
+}
+
+/* Instead: to device memory, or added to what is there. */
+static void keep_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t n) {
+  struct ct_lower *l = p->s->l;
+  struct ct_va add = {.a = g};
+  if (p->s->shape->gradients == CT_GRADIENTS_ADD) {
+    const struct ct_ref words = ct_next(l, p->in);
+    add.q = ct_next(l, p->regs);
+    add.c = CT_VA_TILE;
+    ct_streamed_ld(p->s, ct_tile_of(l, p->state, m, n), words, CT_F32_TILE_UNITS);
+    ct_vl(l, &(struct ct_vmove){.reg = add.q, .spm = words, .rows = CT_TILE});
+  }
+  const struct ct_ref out = ct_next(l, p->out);
+  add.to = ct_next(l, p->res);
+  ct_va(l, &add);
+  ct_vs(l, &(struct ct_vmove){.reg = add.to, .spm = out, .rows = CT_TILE});
+  ct_streamed_st(p->s, ct_tile_of(l, p->state, m, n), out, CT_F32_TILE_UNITS);
 }
 
 /* ---- All blocks ---------------------------------------------------------------------------- */
@@ -244,6 +262,8 @@ static void block(void *kernel, uint32_t pass) {
       forward_tile(p, ct_nth(p->sum, t), m, n);
     else if (p->kind == BACKWARD)
       backward_tile(p, ct_nth(p->sum, t), m, n);
+    else if (p->s->shape->gradients)
+      keep_tile(p, ct_streamed_temp(p->s, t), m, n);
     else
       update_tile(p, ct_streamed_temp(p->s, t), m, n);
   }
@@ -319,14 +339,20 @@ static void update_spaces(struct product *p) {
   struct ct_streamed *s = p->s;
   p->a = operand(ct_streamed_dz(s, p->l), p->mt, true);
   p->b = operand(ct_streamed_x(s, p->l), p->nt, true);
+  const bool keeps = s->shape->gradients != CT_GRADIENTS_NONE;
+  const uint32_t units = keeps ? CT_F32_TILE_UNITS : STATE_UNITS, more = keeps ? 0 : CT_TILE;
   p->to = weights(p);
-  p->state = ct_dram_tensor(s->l, "state", CT_TRAIN_STATE,
-                            (uint64_t)ct_mlp_tile(s->net, p->l) * STATE_UNITS,
-                            ct_grid(p->mt, p->nt, STATE_UNITS));
-  p->regs = ct_reg_ring(s->l, "loads", CT_R_TEMP + MOST_UPDATE, 4);
-  p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + MOST_UPDATE + 4, 4);
-  p->in = ct_spm_ring(s->l, "in", STATE_UNITS, tile_slots(p));
-  p->out = ct_spm_ring(s->l, "out", STATE_UNITS + CT_TILE, tile_slots(p));
+  p->state =
+      ct_dram_tensor(s->l, keeps ? "gradients" : "state", CT_TRAIN_STATE,
+                     (uint64_t)ct_mlp_tile(s->net, p->l) * units, ct_grid(p->mt, p->nt, units));
+  const uint32_t regs = keeps ? 2 : 4; /* two tiles' */
+  p->regs = ct_reg_ring(s->l, "loads", CT_R_TEMP + MOST_UPDATE, regs);
+  p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + MOST_UPDATE + 4, regs);
+  /* New values take the old ones' words; a gradient that is loaded and one that is stored need
+   * less. */
+  const bool in_place = s->slots == 1 && !keeps;
+  p->in = ct_spm_ring(s->l, "in", in_place ? units + more : units, tile_slots(p));
+  p->out = in_place ? 0 : ct_spm_ring(s->l, "out", units + more, tile_slots(p));
 }
 
 static uint32_t ceil_of(uint32_t a, uint32_t b) {

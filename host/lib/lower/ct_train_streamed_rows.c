@@ -271,12 +271,38 @@ static void biases_pass(void *kernel, uint32_t pass) {
   }
 }
 
+/* Gradients instead: to device memory, or added to what is there. */
+static void gradients_pass(void *kernel, uint32_t pass) {
+  struct biases *k = kernel;
+  struct ct_lower *l = k->s->l;
+  const bool adds = k->s->shape->gradients == CT_GRADIENTS_ADD;
+  const struct ct_ref in = ct_next(l, k->in), out = ct_next(l, k->out);
+  const uint32_t at = k->at + pass * k->tiles, units = k->rows * CT_F32_ROW_UNITS;
+  const uint32_t from[2] = {k->g, k->v};
+  struct ct_ref x[2] = {{0}, {0}};
+  for (uint32_t i = 0; i < (adds ? 2 : 1); ++i) {
+    const struct ct_ref words = ct_behind(in, i * k->tiles * CT_F32_ROW_UNITS);
+    x[i] = ct_next(l, k->loads);
+    ct_streamed_ld(k->s, ct_tiles_of(l, from[i], at, k->rows, 0, 1), words, units);
+    ct_vl(l, &(struct ct_vmove){.reg = x[i], .spm = words, .rows = k->rows});
+  }
+  const struct ct_ref y = ct_next(l, k->results);
+  ct_va(l,
+        &(struct ct_va){
+            .to = y, .a = x[0], .q = x[1], .c = adds ? CT_VA_TILE : CT_VA_NONE, .rows = k->rows});
+  ct_vs(l, &(struct ct_vmove){.reg = y, .spm = out, .rows = k->rows});
+  ct_streamed_st(k->s, ct_tiles_of(l, k->v, at, k->rows, 0, 1), out, units);
+}
+
 int ct_streamed_biases(struct ct_streamed *s) {
   const uint32_t columns = ct_mlp_bias_tile(s->net, s->net->layers);
+  const bool keeps = s->shape->gradients != CT_GRADIENTS_NONE;
+  ct_body *body = keeps ? gradients_pass : biases_pass;
   struct biases k = {.s = s, .tiles = s->slots == 1 ? CT_TILE / 2 : CT_TILE};
   const int err = ct_streamed_begin(s, 0);
   if (err) return err;
-  k.v = ct_dram_tensor(s->l, "momentum", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(s->net),
+  k.v = ct_dram_tensor(s->l, keeps ? "gradients" : "momentum", CT_TRAIN_STATE,
+                       keeps ? ct_mlp_bias_gradient_at(s->net) : ct_mlp_bias_momentum_at(s->net),
                        ct_grid(columns, 1, CT_F32_ROW_UNITS));
   k.g = ct_dram_tensor(s->l, "bias gradients", CT_TRAIN_WORK, s->at.db,
                        ct_grid(columns, 1, CT_F32_ROW_UNITS));
@@ -287,9 +313,9 @@ int ct_streamed_biases(struct ct_streamed *s) {
   k.in = ct_spm_ring(s->l, "in", 3 * k.tiles * CT_F32_ROW_UNITS, 1);
   k.out = ct_spm_ring(s->l, "out", 2 * k.tiles * CT_F32_ROW_UNITS, 1);
   k.rows = k.tiles;
-  if (columns / k.tiles) ct_repeat(s->l, columns / k.tiles, biases_pass, &k);
+  if (columns / k.tiles) ct_repeat(s->l, columns / k.tiles, body, &k);
   k.at = columns / k.tiles * k.tiles;
   k.rows = columns - k.at;
-  if (k.rows) biases_pass(&k, 0);
+  if (k.rows) body(&k, 0);
   return ct_streamed_end(s);
 }

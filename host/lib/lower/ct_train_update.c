@@ -5,12 +5,7 @@
 enum { RUN = 256 };
 
 /* v = v * mu + t, w = v * -lr + w, on the elements that exist. */
-struct optimised {
-  struct ct_ref v, w, t, v_new, w_new;
-  uint32_t rows, cols;
-};
-
-static void optimise(struct train *t, const struct optimised *o) {
+void ct_train_optimise(struct train *t, const struct ct_optimised *o) {
   ct_va(t->l, &(struct ct_va){.to = o->v_new,
                               .a = o->v,
                               .b = CT_VA_SCALAR,
@@ -42,13 +37,13 @@ static void bias_rows(struct train *t, uint32_t c, uint32_t rows) {
           &(struct ct_vmove){
               .spm = ct_tiles_of(t->l, from[i], at, words, 0, 1), .reg = in[i], .rows = rows});
   }
-  const struct optimised o = {.v = in[0],
-                              .t = in[1],
-                              .w = in[2],
-                              .v_new = ct_next(t->l, t->out),
-                              .w_new = ct_next(t->l, t->out),
-                              .rows = rows};
-  optimise(t, &o);
+  const struct ct_optimised o = {.v = in[0],
+                                 .t = in[1],
+                                 .w = in[2],
+                                 .v_new = ct_next(t->l, t->out),
+                                 .w_new = ct_next(t->l, t->out),
+                                 .rows = rows};
+  ct_train_optimise(t, &o);
   ct_vs(t->l, &(struct ct_vmove){
                   .spm = ct_tiles_of(t->l, t->vb, at, words, 0, 1), .reg = o.v_new, .rows = rows});
   ct_vs(t->l,
@@ -60,7 +55,7 @@ static void full_rows(void *train, uint32_t c) {
   bias_rows(train, c, CT_TILE);
 }
 
-static void store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t words) {
+void ct_train_store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t words) {
   for (uint32_t at = 0; at < words; at += RUN) {
     const uint32_t n = ct_min_u32(RUN, words - at);
     ct_st(t->l, &(struct ct_dma){.dram = ct_tiles_of(t->l, dram, at, n, 0, 1),
@@ -70,38 +65,43 @@ static void store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t w
 }
 
 void ct_train_biases(struct train *t) {
+  if (t->end == CT_TRAIN_STORES || t->end == CT_TRAIN_ADDS) {
+    ct_gradient_biases(t);
+    return;
+  }
   const uint32_t tiles = ct_mlp_bias_tile(t->net, t->net->layers), full = tiles / CT_TILE;
   ct_repeat(t->l, full, full_rows, t);
   if (tiles % CT_TILE) bias_rows(t, full, tiles % CT_TILE);
-  store_words(t, t->image_bias, t->bias, tiles * CT_F32_ROW_UNITS);
-  store_words(t, t->state_bias, t->vb, tiles * CT_F32_ROW_UNITS);
+  ct_train_store_words(t, t->image_bias, t->bias, tiles * CT_F32_ROW_UNITS);
+  ct_train_store_words(t, t->state_bias, t->vb, tiles * CT_F32_ROW_UNITS);
 }
 
 /* ---- Weights: up to four neighbouring tiles of a column (down) or of a row ------------------- */
 
-struct unit {
-  uint32_t n, k;
-  struct ct_ref in, out;
-};
-
-static struct ct_ref tiles_of(const struct train *t, uint32_t tensor, const struct unit *u,
-                              uint32_t i, uint32_t tiles) {
+struct ct_ref ct_unit_tiles(const struct train *t, uint32_t tensor, const struct ct_unit *u,
+                            uint32_t i, uint32_t tiles) {
   return ct_tiles_of(t->l, tensor, u->n + (t->down ? i : 0), t->down ? tiles : 1,
                      u->k + (t->down ? 0 : i), t->down ? 1 : tiles);
 }
 
-static void load_unit(struct train *t, const struct unit *u) {
+/* So many units of each tile, side by side. */
+void ct_unit_load(struct train *t, const struct ct_unit *u, uint32_t tensor, uint32_t units,
+                  struct ct_ref to) {
   const uint32_t step = t->down ? ct_mlp_in(t->net, t->layer) : 1;
-  ct_ld(t->l, &(struct ct_dma){.dram = tiles_of(t, t->state[t->layer], u, 0, t->tiles),
-                               .spm = u->in,
+  ct_ld(t->l, &(struct ct_dma){.dram = ct_unit_tiles(t, tensor, u, 0, t->tiles),
+                               .spm = to,
                                .by_step = true,
-                               .nb = CT_STATE_UNITS,
+                               .nb = units,
                                .n2 = t->tiles,
-                               .d2 = (int32_t)(step * CT_STATE_UNITS),
-                               .s2 = CT_STATE_UNITS});
+                               .d2 = (int32_t)(step * units),
+                               .s2 = (int32_t)units});
 }
 
-static void multiply_unit(struct train *t, const struct unit *u, struct ct_ref acc) {
+struct ct_ref ct_unit_acc(struct train *t) {
+  return ct_next_n(t->l, t->tiles == t->unit ? t->acc_unit : t->acc_rest[t->tiles], t->tiles);
+}
+
+void ct_unit_multiply(struct train *t, const struct ct_unit *u, struct ct_ref acc) {
   const uint32_t rows = t->down ? t->tiles : 1, columns = t->down ? 1 : t->tiles;
   ct_mm(t->l, &(struct ct_mm){.a = ct_tiles_of(t->l, t->dz[t->layer], 0, t->mt, u->n, rows),
                               .a_trans = true,
@@ -118,8 +118,8 @@ static void multiply_unit(struct train *t, const struct unit *u, struct ct_ref a
                               .acc_n = 1});
 }
 
-static void store_tile(struct train *t, const struct unit *u, uint32_t i,
-                       const struct optimised *o) {
+static void store_tile(struct train *t, const struct ct_unit *u, uint32_t i,
+                       const struct ct_optimised *o) {
   const struct ct_ref out = ct_part(u->out, i, i * CT_OUT_UNITS);
   const struct ct_ref copy = ct_behind(out, CT_STATE_UNITS);
   ct_vs(t->l, &(struct ct_vmove){.spm = out, .reg = o->v_new, .rows = CT_TILE});
@@ -127,19 +127,19 @@ static void store_tile(struct train *t, const struct unit *u, uint32_t i,
                   .spm = ct_behind(out, CT_F32_TILE_UNITS), .reg = o->w_new, .rows = CT_TILE});
   ct_vs(t->l,
         &(struct ct_vmove){.spm = copy, .reg = o->w_new, .mode = CT_VS_SQUARE, .rows = CT_TILE});
-  ct_st(t->l,
-        &(struct ct_dma){
-            .dram = tiles_of(t, t->state[t->layer], u, i, 1), .spm = out, .nb = CT_STATE_UNITS});
-  ct_st(t->l, &(struct ct_dma){.dram = tiles_of(t, t->weights[t->layer], u, i, 1),
+  ct_st(t->l, &(struct ct_dma){.dram = ct_unit_tiles(t, t->state[t->layer], u, i, 1),
+                               .spm = out,
+                               .nb = CT_STATE_UNITS});
+  ct_st(t->l, &(struct ct_dma){.dram = ct_unit_tiles(t, t->weights[t->layer], u, i, 1),
                                .spm = copy,
                                .hdr = true,
                                .nb = CT_TILE});
 }
 
 /* t = w * wd + g, then the optimiser. */
-static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
+static void update_tile(struct train *t, const struct ct_unit *u, uint32_t i) {
   const struct ct_ref in = ct_part(u->in, i, i * CT_STATE_UNITS), g = ct_train_temp(t, i);
-  const struct optimised o = {
+  const struct ct_optimised o = {
       .v = ct_next(t->l, t->load),
       .w = ct_next(t->l, t->load),
       .t = g,
@@ -153,26 +153,32 @@ static void update_tile(struct train *t, const struct unit *u, uint32_t i) {
   ct_va(t->l,
         &(struct ct_va){
             .to = g, .a = o.w, .b = CT_VA_SCALAR, .sb_reg = CT_TRAIN_WD, .q = g, .c = CT_VA_TILE});
-  optimise(t, &o);
+  ct_train_optimise(t, &o);
   store_tile(t, u, i, &o);
+}
+
+void ct_unit_update(struct train *t, const struct ct_unit *u) {
+  for (uint32_t j = 0; j < t->tiles; ++j)
+    update_tile(t, u, j);
 }
 
 static void update_unit(void *train, uint32_t i) {
   struct train *t = train;
   const uint32_t at = t->first + i * t->unit;
-  const uint32_t ring = t->tiles == t->unit ? t->acc_unit : t->acc_rest[t->tiles];
-  const struct unit u = {.n = t->down ? at : t->line,
-                         .k = t->down ? t->line : at,
-                         .in = ct_next(t->l, t->in_slot),
-                         .out = ct_next(t->l, t->out_slot)};
-  const struct ct_ref acc = ct_next_n(t->l, ring, t->tiles);
-  load_unit(t, &u);
-  multiply_unit(t, &u, acc);
+  struct ct_unit u = {.n = t->down ? at : t->line, .k = t->down ? t->line : at};
+  if (t->end != CT_TRAIN_UPDATES) {
+    ct_gradient_unit(t, &u);
+    return;
+  }
+  u.in = ct_next(t->l, t->in_slot);
+  u.out = ct_next(t->l, t->out_slot);
+  const struct ct_ref acc = ct_unit_acc(t);
+  ct_unit_load(t, &u, t->state[t->layer], CT_STATE_UNITS, u.in);
+  ct_unit_multiply(t, &u, acc);
   ct_va(t->l,
         &(struct ct_va){
             .to = ct_tiles_of(t->l, t->temp, 0, t->tiles, 0, 1), .a = acc, .more = t->tiles - 1});
-  for (uint32_t j = 0; j < t->tiles; ++j)
-    update_tile(t, &u, j);
+  ct_unit_update(t, &u);
 }
 
 static void update_line(void *train, uint32_t i) {

@@ -55,14 +55,6 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-/* floor(sqrt(x)) */
-static uint64_t root(uint64_t x) {
-  uint64_t r = 0;
-  for (uint64_t bit = UINT64_C(1) << 31; bit; bit >>= 1)
-    if ((r + bit) * (r + bit) <= x) r += bit;
-  return r;
-}
-
 /* He-uniform: w is uniform in +-sqrt(6 / inputs). The generator starts at the seed and is asked
  * once for each weight, layer by layer, row by row. Its upper 24 bits u give the odd number s = 2u
  * + 1 - 2^24, and
@@ -77,7 +69,7 @@ void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *x
   memset(x->all, 0, x->count * sizeof *x->all);
   for (uint32_t l = 0; l < net->layers; ++l) {
     const uint32_t inputs = net->width[l] ? net->width[l] : 1;
-    const int64_t bound = (int64_t)root((UINT64_C(6) << 40) / inputs);
+    const int64_t bound = (int64_t)ct_floor_root((UINT64_C(6) << 40) / inputs);
     for (size_t i = 0; i < (size_t)inputs * net->width[l + 1]; ++i) {
       const int64_t s = 2 * (int64_t)(next_random(&state) >> 40) + 1 - (1 << 24);
       const int64_t product = s * bound;
@@ -94,16 +86,14 @@ static size_t row_at(uint32_t cols, uint32_t r, uint32_t c, uint32_t i) {
   return ((size_t)r * CT_TILE + i) * cols + (size_t)c * CT_TILE;
 }
 
-/* Copies the part of a matrix that tile (r, c) covers; the rest of the tile is 0. */
-static void tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
-                      float *tile) {
+void ct_tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
+                  float *tile) {
   memset(tile, 0, TILE_BYTES);
   for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i, tile += CT_TILE)
     memcpy(tile, x + row_at(cols, r, c, i), ct_in_tile(cols, c) * sizeof *x);
 }
 
-static void tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
-                    float *x) {
+void ct_tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c, float *x) {
   for (uint32_t i = 0; i < ct_in_tile(rows, r); ++i, tile += CT_TILE)
     memcpy(x + row_at(cols, r, c, i), tile, ct_in_tile(cols, c) * sizeof *x);
 }
@@ -149,8 +139,8 @@ static void write_layer(const struct ct_mlp *net, uint32_t l, const struct ct_nu
   ct_pack(x->w[l], out, in, in, CT_SQUARE, r->image + (size_t)i * RECORD);
   for (uint32_t n = 0; n < ct_tiles(out); ++n) {
     for (uint32_t k = 0; k < ct_tiles(in); ++k, ++i) {
-      tile_from(x->vw[l], out, in, n, k, state_tile(r, i, false));
-      tile_from(x->w[l], out, in, n, k, state_tile(r, i, true));
+      ct_tile_from(x->vw[l], out, in, n, k, state_tile(r, i, false));
+      ct_tile_from(x->w[l], out, in, n, k, state_tile(r, i, true));
     }
   }
   memcpy(bias_of(net, r, l), x->b[l], out * sizeof(float));
@@ -163,8 +153,8 @@ static void read_layer(const struct ct_mlp *net, uint32_t l, const struct region
   uint32_t i = ct_mlp_tile(net, l);
   for (uint32_t n = 0; n < ct_tiles(out); ++n) {
     for (uint32_t k = 0; k < ct_tiles(in); ++k, ++i) {
-      tile_to(state_tile(r, i, false), out, in, n, k, x->vw[l]);
-      tile_to(state_tile(r, i, true), out, in, n, k, x->w[l]);
+      ct_tile_to(state_tile(r, i, false), out, in, n, k, x->vw[l]);
+      ct_tile_to(state_tile(r, i, true), out, in, n, k, x->w[l]);
     }
   }
   memcpy(x->b[l], bias_of(net, r, l), out * sizeof(float));
@@ -274,6 +264,7 @@ void ct_model_free(ct_model *m) {
   if (m->follower) m->follower->end(m->follower_self);
   ct_program_free(m->copy);
   ct_plans_end(m);
+  ct_programs_free(&m->apply);
   for (unsigned i = 0; i < CT_INFER_ROWS_MAX; ++i)
     ct_program_free(m->infer[i]);
   for (unsigned q = 0; q < CT_QUEUES && m->dev->queues; ++q) /* when jobs so far have ended */

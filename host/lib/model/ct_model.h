@@ -38,23 +38,32 @@ struct ct_weights {
   ct_model *model;       /* whose live weights they are; NULL: a version, or the model is freed */
   ct_weights *from;      /* while a version is being made: its original */
   uint64_t image, state; /* addresses; state is 0 where nothing has been prepared for training */
+  uint64_t gradients;    /* address; 0: nobody has asked */
+  uint32_t whole;        /* a bit for each layer whose gradients are there */
+  size_t keepers;        /* works in flight that write or read gradients */
+  uint64_t behind;       /* jobs that the training queue had seen behind the last of those */
   uint32_t version;      /* 0: live */
   uint64_t steps;        /* of a version */
   int error;             /* as in ct_weights_info */
   size_t refs, readers, writers;
 };
 
-/* The programs of a step of so many rows. */
+/* Programs of jobs in a row. */
+struct ct_programs {
+  ct_program **of;
+  size_t count;
+};
+
+/* The programs of a step of so many rows, by what it does with its gradients. */
+enum { CT_STEP_KINDS = CT_GRADIENTS_ADD + 1 };
 struct ct_plan {
   ct_model *model; /* NULL: freed, and with it the programs */
   struct ct_plan *next;
   ct_device *dev;
   uint32_t batch;
-  ct_program **step;
-  struct ct_job *job; /* room for a step's, while it is submitted */
-  size_t jobs;
-  uint64_t work; /* address of the workspace; 0: none is needed */
-  size_t refs;   /* the model's, and one for each batch handle; those of steps hold their batch */
+  struct ct_programs step[CT_STEP_KINDS]; /* count 0: nobody has asked */
+  uint64_t work;                          /* address of the workspace; 0: none is needed */
+  size_t refs; /* the model's, and one for each batch handle; those of steps hold their batch */
 };
 
 struct ct_batch {
@@ -108,6 +117,7 @@ struct ct_model {
   uint64_t infer_work[CT_INFER_ROWS_MAX]; /* units of workspace that they take */
   uint64_t work[CT_QUEUES];               /* its addresses; 0: not needed so far */
   ct_program *copy;
+  struct ct_programs apply;                 /* as gradients of `live` */
   uint32_t numbered;                        /* highest number that a version has had */
   const struct ct_model_follower *follower; /* NULL: requests for it come as jobs only */
   void *follower_self;
@@ -144,8 +154,35 @@ void ct_weights_orphan(ct_weights *weights);
 
 /* ---- Training ---- */
 
+/* Loads them, and frees codes whatever the outcome; frees them. */
+int ct_programs_load(ct_device *dev, struct ct_codes *codes, struct ct_programs *programs);
+void ct_programs_free(struct ct_programs *programs);
+
+/* Submits a work on the training queue whose jobs are these programs, all like `job`. */
+int ct_programs_submit(ct_device *dev, const struct ct_programs *programs, const struct ct_job *job,
+                       struct ct_work *work, uint64_t *tag);
+
+/* The same with the sentence in the model's device, and not for NULL: the model's. */
+int ct_model_rates(const ct_model *model, const struct ct_rates *rates);
+
+/* Puts rates among the arguments of a job that updates. */
+void ct_rates_put(struct ct_job *job, const struct ct_rates *rates);
+
 /* Ends the steps that are under way, as far as that is possible, and gives back their programs. */
 void ct_plans_end(ct_model *model);
+
+/* ---- Gradients ---- */
+
+/* Makes room for gradients and the programs of an update from them, unless they are there. */
+int ct_gradients_prepare(ct_model *model);
+
+/* CT_OK if a work that needs the gradients may be submitted now. *chained: it must not run if the
+ * one before it in the queue fails. */
+int ct_gradients_follow(ct_model *model, bool *chained);
+
+/* A work that writes or reads them has been submitted; it has ended. set: all are new. */
+void ct_gradients_take(ct_model *model);
+void ct_gradients_kept(ct_weights *live, enum ct_gradients how, int error);
 
 /* ---- Requests ---- */
 
@@ -181,6 +218,12 @@ void ct_numbers_free(struct ct_numbers *numbers);
 /* A model with these numbers, which become its own whatever the outcome. */
 int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *numbers,
                    ct_model **model);
+
+/* Copies the part of a row-major matrix that tile (r, c) covers; the rest of the tile is 0. Back.
+ */
+void ct_tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
+                  float *tile);
+void ct_tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c, float *x);
 
 /* Weights from a seed, the rest 0. */
 void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *numbers);

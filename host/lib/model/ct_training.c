@@ -36,8 +36,7 @@ int ct_rates_check(const struct ct_rates *rates) {
   return err;
 }
 
-/* The same with the sentence in the model's device. */
-static int check_rates(const ct_model *m, const struct ct_rates *rates) {
+int ct_model_rates(const ct_model *m, const struct ct_rates *rates) {
   const int err = ct_rates_check(rates);
   return err ? ct_fail(m->dev, err, "%s", ct_last_error(NULL)) : CT_OK;
 }
@@ -46,27 +45,61 @@ int ct_model_set_rates(ct_model *m, const struct ct_rates *rates) {
   int err = ct_check_model(m);
   if (err) return err;
   CT_NEED(m->dev, rates);
-  err = check_rates(m, rates);
+  err = ct_model_rates(m, rates);
   if (!err) m->training.rates = *rates;
   return err;
 }
 
 /* ---- Plans --------------------------------------------------------------------------------- */
 
+void ct_programs_free(struct ct_programs *p) {
+  for (size_t i = 0; i < p->count; ++i)
+    ct_program_free(p->of[i]);
+  p->count = 0; /* first: freeing may end works, which end plans */
+  free(p->of);
+  p->of = NULL;
+}
+
+int ct_programs_load(ct_device *dev, struct ct_codes *codes, struct ct_programs *p) {
+  int err = CT_OK;
+  *p = (struct ct_programs){.of = calloc(codes->count, sizeof(ct_program *))};
+  if (!p->of) err = ct_fail(dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  for (size_t i = 0; i < codes->count && !err; ++i) {
+    err = ct_code_load(dev, &codes->job[i], &p->of[i]);
+    codes->job[i].cmd = NULL;
+    if (!err) p->count = i + 1;
+  }
+  ct_codes_free(codes);
+  if (err) ct_programs_free(p);
+  return err;
+}
+
+int ct_programs_submit(ct_device *dev, const struct ct_programs *p, const struct ct_job *job,
+                       struct ct_work *work, uint64_t *tag) {
+  struct ct_job *jobs = malloc(p->count * sizeof *jobs);
+  if (!jobs) return ct_fail(dev, CT_ERR_MEMORY, "no memory for the jobs of a step");
+  for (size_t i = 0; i < p->count; ++i) {
+    jobs[i] = *job;
+    jobs[i].program = p->of[i];
+  }
+  work->queue = CT_TRAINING;
+  work->cycle = CT_NO_CYCLE;
+  work->job = jobs;
+  work->jobs = (unsigned)p->count;
+  const int err = ct_submit_work(dev, work, tag);
+  free(jobs);
+  return err;
+}
+
 static void free_programs(struct ct_plan *p) {
-  for (size_t i = 0; i < p->jobs; ++i)
-    ct_program_free(p->step[i]);
-  p->jobs = 0;
-  free(p->step);
-  p->step = NULL;
+  for (unsigned i = 0; i < CT_STEP_KINDS; ++i)
+    ct_programs_free(&p->step[i]);
 }
 
 static void free_plan(struct ct_plan *p) {
   if (!p) return;
   free_programs(p);
   if (p->work) ct_heap_free(&p->dev->data, p->work);
-  free(p->step);
-  free(p->job);
   free(p);
 }
 
@@ -92,46 +125,34 @@ void ct_plans_end(ct_model *m) {
   }
 }
 
-/* Loads the programs of a step and finds room for its workspace of so many units. */
-static int load_plan(struct ct_plan *p, struct ct_codes *codes, uint64_t work) {
-  p->step = calloc(codes->count, sizeof(ct_program *));
-  p->job = calloc(codes->count, sizeof *p->job);
-  if (!p->step || !p->job)
-    return ct_fail(p->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
-  int err = work ? ct_mem_alloc(p->dev, work * CT_UNIT, &p->work) : CT_OK;
-  for (size_t i = 0; i < codes->count && !err; ++i) {
-    err = ct_code_load(p->dev, &codes->job[i], &p->step[i]);
-    codes->job[i].cmd = NULL;
-    if (!err) p->jobs = i + 1;
-  }
+/* Loads the programs of a kind of step, and finds room for a workspace, if it needs one. */
+static int add_step(struct ct_plan *p, enum ct_gradients gradients) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  const struct ct_train shape = {.net = &p->model->net,
+                                 .batch = p->batch,
+                                 .spm_words = ct_window_words(p->dev),
+                                 .gradients = gradients};
+  struct ct_codes codes;
+  uint64_t units;
+  int err = ct_prog_step(&shape, &codes, &units, &why);
+  if (err) return ct_fail(p->dev, err, "%s", text);
+  if (units && !p->work) err = ct_mem_alloc(p->dev, units * CT_UNIT, &p->work);
+  if (!err) return ct_programs_load(p->dev, &codes, &p->step[gradients]);
+  ct_codes_free(&codes);
   return err;
 }
 
 /* Programs for steps of so many rows, on the device. */
 static int make_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  const struct ct_train shape = {
-      .net = &m->net, .batch = batch, .spm_words = ct_window_words(m->dev)};
-  struct ct_codes codes;
-  uint64_t work;
-  int err = ct_prog_step(&shape, &codes, &work, &why);
-  if (err) return ct_fail(m->dev, err, "%s", text);
   struct ct_plan *p = calloc(1, sizeof *p);
-  if (!p) {
-    ct_codes_free(&codes);
-    return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
-  }
-  p->dev = m->dev;
-  err = load_plan(p, &codes, work);
-  ct_codes_free(&codes);
+  if (!p) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the programs of a step");
+  *p = (struct ct_plan){.model = m, .dev = m->dev, .batch = batch, .refs = 1};
+  const int err = add_step(p, CT_GRADIENTS_NONE);
   if (err) {
     free_plan(p);
     return err;
   }
-  p->model = m;
-  p->batch = batch;
-  p->refs = 1;
   p->next = m->plans;
   m->plans = p;
   *plan = p;
@@ -146,33 +167,45 @@ static int find_plan(ct_model *m, uint32_t batch, struct ct_plan **plan) {
     *plan = p;
     return CT_OK;
   }
-  const int err = make_plan(m, batch, plan);
+  return make_plan(m, batch, plan);
+}
+
+/* Steps of the plan may keep gradients from here on. */
+static int add_gradients(struct ct_plan *p) {
+  if (p->step[CT_GRADIENTS_SET].count) return CT_OK;
+  int err = add_step(p, CT_GRADIENTS_SET);
+  if (!err) err = add_step(p, CT_GRADIENTS_ADD);
+  if (err) ct_programs_free(&p->step[CT_GRADIENTS_SET]);
+  return err;
+}
+
+/* All that such steps need is there, and the plan is the model's. */
+static int change_plan(ct_model *m, const struct ct_training *training) {
+  struct ct_plan *plan = NULL;
+  int err = find_plan(m, training->batch, &plan);
   if (err) return err;
-  const int room = ct_model_arm(m);
-  if (room) release(*plan);
-  return room;
+  err = ct_model_arm(m);
+  if (!err && training->gradients) err = add_gradients(plan);
+  if (!err && training->gradients) err = ct_gradients_prepare(m);
+  release(err ? plan : m->plan);
+  if (!err) m->plan = plan;
+  return err;
 }
 
 int ct_model_training(ct_model *m, const struct ct_training *training) {
   int err = ct_check_model(m);
   if (err) return err;
   CT_NEED(m->dev, training);
-  err = check_rates(m, &training->rates);
+  err = ct_model_rates(m, &training->rates);
   if (!err)
     err = ct_check_reserved(m->dev, "ct_training", training->reserved,
                             sizeof training->reserved / sizeof *training->reserved);
   if (err) return err;
   if (!(m->dev->info.features & CT_FEATURE_TRAINING))
     return ct_fail(m->dev, CT_ERR_UNSUPPORTED, "this device cannot train");
-  if (!m->plan || m->plan->batch != training->batch) {
-    struct ct_plan *plan = NULL;
-    err = find_plan(m, training->batch, &plan);
-    if (err) return err;
-    release(m->plan);
-    m->plan = plan;
-  }
-  m->training = *training;
-  return CT_OK;
+  err = change_plan(m, training);
+  if (!err) m->training = *training;
+  return err;
 }
 
 /* ---- Batches ------------------------------------------------------------------------------- */
@@ -302,21 +335,59 @@ static void step_ended(void *arg, const struct ct_event *event) {
   release_batch(b);
 }
 
+static void kept(ct_batch *b, enum ct_gradients how, int error) {
+  ct_weights *live = b->live;
+  --b->in_flight;
+  b->outcome = error;
+  ct_gradients_kept(live, how, error);
+  ct_weights_drop(live, CT_WEIGHTS_ORDERED);
+  release_batch(b);
+}
+
+static void set_ended(void *arg, const struct ct_event *event) {
+  kept(arg, CT_GRADIENTS_SET, event->error);
+}
+
+static void add_ended(void *arg, const struct ct_event *event) {
+  kept(arg, CT_GRADIENTS_ADD, event->error);
+}
+
+void ct_rates_put(struct ct_job *job, const struct ct_rates *rates) {
+  job->args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
+  job->args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
+  job->args[CT_TRAIN_WD - 1] = ct_bits_of(rates->weight_decay);
+}
+
 /* The rates are arguments of the step's jobs. */
-static struct ct_job step_job(const ct_batch *b, const ct_weights *live,
-                              const struct ct_rates *rates) {
-  struct ct_job job = {.user = NULL};
+static struct ct_job step_job(const ct_model *m, const struct ct_step *step) {
+  const ct_batch *b = step->batch;
+  const ct_weights *live = m->live;
+  struct ct_job job = {.user = step->user};
   job.args[CT_TRAIN_X - 1] = ct_units_of(b->at);
   job.args[CT_TRAIN_Y - 1] = ct_units_of(b->at + inputs_size(b));
   job.args[CT_TRAIN_IMAGE - 1] = ct_units_of(live->image);
-  job.args[CT_TRAIN_STATE - 1] = ct_units_of(live->state);
+  job.args[CT_TRAIN_STATE - 1] = ct_units_of(step->gradients ? live->gradients : live->state);
   job.args[CT_TRAIN_LOSS - 1] = ct_units_of(b->loss);
   job.args[CT_TRAIN_WORK - 1] = ct_units_of(b->plan->work);
   job.args[CT_TRAIN_INV - 1] = ct_bits_of(ct_divide(1.0f, b->plan->batch));
-  job.args[CT_TRAIN_MU - 1] = ct_bits_of(rates->momentum);
-  job.args[CT_TRAIN_NEG_LR - 1] = ct_bits_of(-rates->lr);
-  job.args[CT_TRAIN_WD - 1] = ct_bits_of(rates->weight_decay);
+  ct_rates_put(&job, step->rates ? step->rates : &m->training.rates);
   return job;
+}
+
+static enum ct_weights_use use_of(const struct ct_step *step) {
+  return step->gradients ? CT_WEIGHTS_ORDERED : CT_WEIGHTS_WRITTEN;
+}
+
+static int check_gradients(const ct_model *m, const struct ct_step *step) {
+  const ct_batch *b = step->batch;
+  if ((unsigned)step->gradients >= CT_STEP_KINDS)
+    return ct_fail(m->dev, CT_ERR_ARG, "there are no gradients %d: see enum ct_gradients",
+                   (int)step->gradients);
+  if (b->plan->step[step->gradients].count) return CT_OK;
+  return ct_fail(m->dev, CT_ERR_ARG,
+                 "the model has not been prepared for gradients of %u rows: set "
+                 "ct_training.gradients for ct_model_training()",
+                 b->plan->batch);
 }
 
 static int check_step(ct_model *m, const struct ct_step *step) {
@@ -328,42 +399,39 @@ static int check_step(ct_model *m, const struct ct_step *step) {
   if (b->handle.dev != m->dev)
     return ct_fail(m->dev, CT_ERR_ARG, "the batch belongs to another device");
   err = check_batch(b);
-  if (!err && step->rates) err = check_rates(m, step->rates);
+  if (!err && step->rates) err = ct_model_rates(m, step->rates);
   if (err) return err;
   if (b->plan->model != m) return ct_fail(m->dev, CT_ERR_ARG, "the batch belongs to another model");
   if (!b->written) return ct_fail(m->dev, CT_ERR_ARG, "the batch has not been written");
+  err = check_gradients(m, step);
+  if (err) return err;
   ct_weights *live = NULL;
-  return ct_weights_find(m, CT_WEIGHTS_WRITTEN, &live);
+  return ct_weights_find(m, use_of(step), &live);
 }
 
 int ct_model_step_submit(ct_model *m, const struct ct_step *step, uint64_t *tag) {
+  static void (*const done[CT_STEP_KINDS])(void *, const struct ct_event *) = {
+      [CT_GRADIENTS_NONE] = step_ended,
+      [CT_GRADIENTS_SET] = set_ended,
+      [CT_GRADIENTS_ADD] = add_ended};
   int err = check_prepared(m);
   if (err) return err;
   CT_NEED(m->dev, step);
   err = check_step(m, step);
   if (err) return err;
   ct_batch *b = step->batch;
-  struct ct_job job = step_job(b, m->live, step->rates ? step->rates : &m->training.rates);
-  struct ct_job *jobs = b->plan->job;
-  job.user = step->user;
-  for (size_t i = 0; i < b->plan->jobs; ++i) {
-    jobs[i] = job;
-    jobs[i].program = b->plan->step[i];
-  }
-  const struct ct_work work = {.queue = CT_TRAINING,
-                               .kind = CT_EVENT_STEP,
-                               .job = jobs,
-                               .jobs = (unsigned)b->plan->jobs,
-                               .cycle = CT_NO_CYCLE,
-                               .done = step_ended,
-                               .arg = b};
-  err = ct_submit_work(m->dev, &work, tag);
+  struct ct_work work = {.kind = CT_EVENT_STEP, .done = done[step->gradients], .arg = b};
+  if (step->gradients == CT_GRADIENTS_ADD) err = ct_gradients_follow(m, &work.chained);
+  if (err) return err;
+  const struct ct_job job = step_job(m, step);
+  err = ct_programs_submit(m->dev, &b->plan->step[step->gradients], &job, &work, tag);
   if (err) return err;
   b->stepped = true;
   b->live = m->live;
   ++b->in_flight;
   ++b->refs;
-  ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
+  ct_weights_take(m->live, use_of(step));
+  if (step->gradients) ct_gradients_take(m);
   return CT_OK;
 }
 

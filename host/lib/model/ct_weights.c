@@ -35,6 +35,7 @@ static void release(ct_weights *w) {
   if (--w->refs) return;
   ct_heap_free(&w->dev->data, w->image);
   if (w->state) ct_heap_free(&w->dev->data, w->state);
+  if (w->gradients) ct_heap_free(&w->dev->data, w->gradients);
   ct_handle_bury(&w->handle);
 }
 
@@ -104,7 +105,8 @@ int ct_weights_find(ct_model *m, enum ct_weights_use use, ct_weights **weights) 
 
 int ct_weights_still(ct_model *m, bool change, const char *what) {
   const ct_weights *w = m->live;
-  const int err = w->writers || (change && w->readers) ? ct_poll(m->dev) : CT_OK;
+  const bool used = w->writers || (change && (w->readers || w->keepers));
+  const int err = used ? ct_poll(m->dev) : CT_OK;
   if (err) return err;
   if (w->writers)
     return ct_fail(m->dev, CT_ERR_BUSY,
@@ -113,6 +115,11 @@ int ct_weights_still(ct_model *m, bool change, const char *what) {
     return ct_fail(m->dev, CT_ERR_BUSY,
                    "requests or a server read the live weights: they can be %s when these have "
                    "ended, or read a version",
+                   what);
+  if (change && w->keepers)
+    return ct_fail(m->dev, CT_ERR_BUSY,
+                   "steps in flight make gradients by the live weights: they can be %s when these "
+                   "have ended",
                    what);
   return CT_OK;
 }

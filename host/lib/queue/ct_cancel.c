@@ -124,10 +124,13 @@ static int reset_queue(ct_device *dev, enum ct_queue queue) {
   return CT_OK;
 }
 
+/* A doorbell that failed comes first: what it is for was submitted before, and must not run behind.
+ */
 int ct_reset(ct_device *dev, enum ct_queue queue) {
   uint32_t limit = 0;
   int err = ct_check_device(dev);
   if (!err) err = ct_check_queue(dev, queue);
+  if (!err) err = ct_ring_again(dev, queue);
   if (!err) err = ct_reg_read(dev, CT_REG_DRAIN_LIMIT, &limit);
   if (!err && limit > LIMIT) err = ct_reg_write(dev, CT_REG_DRAIN_LIMIT, LIMIT);
   if (err) return err;

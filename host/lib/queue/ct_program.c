@@ -2,7 +2,14 @@
 /* Programs in device memory. */
 #include <stdlib.h>
 
+#include "ct_disasm.h"
 #include "ct_queue.h"
+
+/* A program lies in the part of the memory that jobs cannot write, or where that is full with data.
+ */
+static struct ct_heap *heap_of(ct_device *dev, uint64_t addr) {
+  return addr < dev->data_start ? &dev->code : &dev->data;
+}
 
 /* Programs that are only kept make room for others. */
 static int place(ct_device *dev, ct_program *p) {
@@ -10,6 +17,8 @@ static int place(ct_device *dev, ct_program *p) {
   do
     err = ct_heap_alloc(&dev->code, (uint64_t)p->count * CT_CMD_BYTES, 64, &p->addr);
   while (err == CT_ERR_NO_SPACE && ct_cache_shrink(dev));
+  if (err == CT_ERR_NO_SPACE)
+    err = ct_heap_alloc(&dev->data, (uint64_t)p->count * CT_CMD_BYTES, 64, &p->addr);
   if (err == CT_ERR_MEMORY) return ct_fail(dev, err, "the host has no memory left");
   if (err)
     return ct_fail(dev, err, "no room for another program of %u commands in device memory",
@@ -35,12 +44,25 @@ int ct_program_load(ct_device *dev, const void *commands, size_t count, ct_progr
   }
   err = ct_mem_put(dev, p->addr, commands, count * CT_CMD_BYTES);
   if (err) {
-    ct_heap_free(&dev->code, p->addr);
+    ct_heap_free(heap_of(dev, p->addr), p->addr);
     free(p);
     return err;
   }
   ct_handle_open(&p->handle, dev);
   *program = p;
+  return CT_OK;
+}
+
+int ct_disassemble(const void *commands, size_t count, ct_line_fn *line, void *arg) {
+  struct ct_cmd cmds[CT_PROG_MAX];
+  CT_NEED(NULL, commands);
+  CT_NEED(NULL, line);
+  if (count > CT_PROG_MAX)
+    return ct_fail(NULL, CT_ERR_ARG, "a program has at most %u commands, not %zu", CT_PROG_MAX,
+                   count);
+  for (size_t i = 0; i < count; ++i)
+    cmds[i] = ct_cmd_from_bytes((const uint8_t *)commands + i * CT_CMD_BYTES);
+  ct_disasm(cmds, count, line, arg);
   return CT_OK;
 }
 
@@ -85,10 +107,10 @@ static void end_jobs(ct_device *dev, enum ct_queue queue, const ct_program *p,
 static void leave(ct_program *p, const struct ct_until *until) {
   ct_device *dev = p->handle.dev;
   if (p->jobs) {
-    ct_heap_leave(&dev->code, p->addr, until);
+    ct_heap_leave(heap_of(dev, p->addr), p->addr, until);
     ++dev->queues->leaving;
   } else {
-    ct_heap_free(&dev->code, p->addr);
+    ct_heap_free(heap_of(dev, p->addr), p->addr);
   }
 }
 

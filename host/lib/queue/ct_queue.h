@@ -28,6 +28,7 @@ struct ct_work {
   const struct ct_job *job; /* user, version, watchdog and flags are those of each job */
   unsigned jobs;            /* at least 1 */
   uint64_t cycle;           /* CT_NO_CYCLE: now */
+  bool chained;             /* it does nothing, either, if the job before it in the queue fails */
   /* Called when the event is known, before anybody can reap it: what the work used is free again.
    * It must not submit. NULL: nobody is. For what ct_close() finds under way it is called with
    * CT_ERR_CLOSED, when the device has stopped and its handles still are there. */

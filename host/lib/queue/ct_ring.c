@@ -7,7 +7,8 @@
  *
  * The jobs of a work become visible by one doorbell. Each but the first has the flag CHAIN: the
  * device does not run it if the one before ended with an error, so after a failure nothing of the
- * work runs that could spoil more.
+ * work runs that could spoil more. A work that needs what the one before it leaves has it from its
+ * first job on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,7 @@ static int write_work(ct_device *dev, const struct ct_work *work) {
   const struct ct_listener *above = dev->queues->listener;
   int err = CT_OK;
   for (unsigned i = 0; i < work->jobs && !err; ++i)
-    err = write_descriptor(dev, r, r->submitted + i, &work->job[i], i > 0);
+    err = write_descriptor(dev, r, r->submitted + i, &work->job[i], i > 0 || work->chained);
   if (!err && above && above->joins) err = above->joins(dev, work->queue);
   return err ? err : ring_doorbell(dev, work);
 }

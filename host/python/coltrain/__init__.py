@@ -5,13 +5,18 @@
 
     with coltrain.open("emu:") as device:
         c = device.matmul(a, b)
+
+Arrays are NumPy's, or any that DLPack can read; what is FP32 in C order is used where it lies. Sizes count elements unless they are
+called bytes, timeouts are seconds, times of a device are cycles of its clock. What the library refuses is raised as an
+:class:`Error` with its sentence. docs/python.md is a tour; the modules mirror coltrain/coltrain.h, which has the whole contract.
 """
 
 from ._abi import VERSION as __version__
-from ._abi import Batching, ErrorCode, EventKind, LogLevel, Met, Policy, Queue, Sharing
+from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Sharing
 from ._arrays import Array, SupportsDLPack
 from ._lib import lib, text_of
-from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open
+from .data import Dataset, load_dataset
+from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open, policy_name
 from .errors import (
     AbiError,
     ArgumentError,
@@ -33,9 +38,9 @@ from .errors import (
     UnsupportedError,
 )
 from .events import Event, Future, code_name, code_text
-from .model import Answers, Batch, Layer, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo
-from .program import Buffer, Program, pack, pack_row, unpack
-from .server import Server, ServerInfo
+from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
+from .program import Buffer, Program, disassemble, pack, pack_row, unpack
+from .server import Server, ServerInfo, batching_name
 
 
 def library_version() -> str:
@@ -54,6 +59,7 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "ClosedError",
+    "Dataset",
     "Device",
     "DeviceError",
     "Entry",
@@ -66,10 +72,12 @@ __all__ = [
     "FormatError",
     "FullError",
     "Future",
+    "Gradients",
     "Info",
     "InternalError",
     "JobError",
     "Layer",
+    "LayerGradients",
     "LogLevel",
     "Met",
     "Model",
@@ -93,13 +101,18 @@ __all__ = [
     "Weights",
     "WeightsInfo",
     "__version__",
+    "batching_name",
+    "clip_scale",
     "code_name",
     "code_text",
     "counter_texts",
     "devices",
+    "disassemble",
     "library_version",
+    "load_dataset",
     "open",
     "pack",
     "pack_row",
+    "policy_name",
     "unpack",
 ]

@@ -65,6 +65,14 @@ class Queue(enum.IntEnum):
     TRAINING = 1
 
 
+class Gradients(enum.IntEnum):
+    """enum ct_gradients."""
+
+    NONE = 0
+    SET = 1
+    ADD = 2
+
+
 class EventKind(enum.IntEnum):
     """enum ct_event_kind."""
 
@@ -73,6 +81,7 @@ class EventKind(enum.IntEnum):
     PUBLISH = 2
     ANSWER = 3
     REQUEST = 4
+    APPLY = 5
 
 
 class Met(enum.IntEnum):
@@ -109,6 +118,9 @@ class Policy(enum.IntEnum):
 
 
 CT_LOG_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+
+
+CT_LINE_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
 class ct_options(ctypes.Structure):
@@ -362,11 +374,29 @@ class ct_training(ctypes.Structure):
 
     batch: int
     rates: ct_rates
+    gradients: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("batch", ctypes.c_uint32),
         ("rates", ct_rates),
+        ("gradients", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_apply(ctypes.Structure):
+    """struct ct_apply."""
+
+    rates: ctypes._Pointer[ct_rates]
+    scale: float
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("rates", ctypes.POINTER(ct_rates)),
+        ("scale", ctypes.c_float),
+        ("user", ctypes.c_void_p),
         ("reserved", ctypes.c_size_t * 4),
     ]
 
@@ -377,12 +407,14 @@ class ct_step(ctypes.Structure):
     batch: int | None
     rates: ctypes._Pointer[ct_rates]
     user: int | None
+    gradients: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("batch", ctypes.c_void_p),
         ("rates", ctypes.POINTER(ct_rates)),
         ("user", ctypes.c_void_p),
+        ("gradients", ctypes.c_int),
         ("reserved", ctypes.c_size_t * 4),
     ]
 
@@ -473,6 +505,12 @@ class Library:
     ct_model_load: Callable[..., int]
     ct_model_get: Callable[..., int]
     ct_model_set: Callable[..., int]
+    ct_model_apply: Callable[..., int]
+    ct_model_apply_submit: Callable[..., int]
+    ct_model_get_gradients: Callable[..., int]
+    ct_model_set_gradients: Callable[..., int]
+    ct_model_gradient_norm: Callable[..., int]
+    ct_clip_scale: Callable[..., int]
     ct_set_timeout: Callable[..., int]
     ct_reap: Callable[..., int]
     ct_wait: Callable[..., int]
@@ -513,6 +551,7 @@ class Library:
     ct_weights_address: Callable[..., int]
     ct_program_load: Callable[..., int]
     ct_program_free: Callable[..., None]
+    ct_disassemble: Callable[..., int]
     ct_submit: Callable[..., int]
     ct_submit_at: Callable[..., int]
     ct_reap_until: Callable[..., int]
@@ -566,6 +605,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_model_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_model_get": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
     "ct_model_set": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_model_apply": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_apply)]),
+    "ct_model_apply_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_apply), ctypes.c_void_p]),
+    "ct_model_get_gradients": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_model_set_gradients": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_model_gradient_norm": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
+    "ct_clip_scale": (ctypes.c_int, [ctypes.c_float, ctypes.c_float, ctypes.c_float, ctypes.c_void_p]),
     "ct_set_timeout": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
     "ct_reap": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_event), ctypes.c_int]),
     "ct_wait": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ct_event), ctypes.c_int]),
@@ -606,6 +651,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_weights_address": (ctypes.c_uint64, [ctypes.c_void_p]),
     "ct_program_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_program_free": (None, [ctypes.c_void_p]),
+    "ct_disassemble": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, CT_LINE_FN, ctypes.c_void_p]),
     "ct_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_job), ctypes.c_void_p]),
     "ct_submit_at": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_job), ctypes.c_uint64, ctypes.c_void_p]),
     "ct_reap_until": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_event), ctypes.c_uint64, ctypes.c_int]),

@@ -14,16 +14,17 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from ._abi import ErrorCode, ct_event
 from ._lib import lib, sentence
+from ._numbers import U64, whole
 from .errors import ArgumentError, ClosedError, Error, error_of
 from .events import Event, Future, event_of
 
 T = TypeVar("T")
 
-SLICE = 0.1  # seconds that a wait lasts before others get their turn
+SLICE = 0.005  # seconds that a wait lasts before others get their turn
 POLLED = 256  # events that are taken before the event loop goes on
 NOTHING = (ErrorCode.TIMEOUT, ErrorCode.NOT_FOUND)  # has ended
 LONGEST = 2**31 - 1  # milliseconds in a C int
@@ -38,6 +39,7 @@ class Connection:
         self._closed = False
         self._fd = -1
         self._lock = threading.RLock()
+        self._wanting: list[None] = []  # one for each thread that waits for the lock
         self._inside = False  # the library, by a call of the thread that has the lock
         self._garbage: list[tuple[Callable[[int], None], int]] = []
         self._futures: dict[int, Future] = {}
@@ -46,9 +48,19 @@ class Connection:
 
     # ---- Calls ----
 
+    def _take_lock(self) -> None:
+        """Takes the lock; whoever waits in slices makes way meanwhile."""
+        if self._lock.acquire(blocking=False):
+            return
+        self._wanting.append(None)
+        try:
+            self._lock.acquire()
+        finally:
+            self._wanting.pop()
+
     def _enter(self) -> None:
         """Takes the lock for a call; the device is open."""
-        self._lock.acquire()
+        self._take_lock()
         if self._inside:
             self._lock.release()
             raise ArgumentError("the library was called by a handler of its own log, which must not do that")
@@ -88,7 +100,9 @@ class Connection:
 
     def give_back(self, free: Callable[[int], None], handle: int, wait: bool = True) -> None:
         """Frees a handle, of a closed device too. Where the library is busy it is freed by the next call."""
-        if not self._lock.acquire(blocking=wait):
+        if wait:
+            self._take_lock()
+        elif not self._lock.acquire(blocking=False):
             self._garbage.append((free, handle))
             return
         try:
@@ -100,29 +114,32 @@ class Connection:
             self._lock.release()
 
     def close(self) -> None:
-        """Stops what runs and gives everything back, within a second. Results that were not waited for are lost; a second call does
-        nothing.
+        """Stops what runs and gives everything back, within a second, or after a call of another thread that blocks. Results that were
+        not waited for are lost; a second call does nothing.
         """
-        with self._lock:
-            if self._closed or self._inside:
-                return
-            self._closed = True
-            self._inside = True
-            try:
-                self._abandon()
-                while self._garbage:
-                    free, handle = self._garbage.pop()
-                    free(handle)
-                lib.ct_close(self._raw)
-            finally:
-                self._inside = False
+        self._take_lock()
+        try:
+            if not self._closed and not self._inside:
+                self._shut()
+        finally:
+            self._lock.release()
+
+    def _shut(self) -> None:
+        self._closed = self._inside = True
+        try:
+            self._abandon()
+            while self._garbage:
+                free, handle = self._garbage.pop()
+                free(handle)
+            lib.ct_close(self._raw)
+        finally:
+            self._inside = False
 
     def _abandon(self) -> None:
         """Whoever waits in an event loop learns that there is no device any more."""
-        for loop in self._loops:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(loop.remove_reader, self._fd)
-        self._loops.clear()
+        loops, self._loops = list(self._loops), {}
+        for loop in loops:
+            _let_go(loop, self._fd)
         for future in self._futures.values():
             future._fail(ClosedError(f"the device {self.uri} was closed while {future!r}"))
         self._futures.clear()
@@ -132,11 +149,14 @@ class Connection:
     def _submit(self, function: Callable[..., int], *arguments: Any, user: Any = None, keep: tuple[Any, ...] = ()) -> Future:
         """Calls a function that submits and whose last parameter is where the tag goes."""
         tag = ctypes.c_uint64()
-        with self._lock:  # or another thread could take the event before the future is known
+        self._take_lock()  # or another thread could take the event before the future is known
+        try:
             self.call(function, *arguments, ctypes.byref(tag))
             future = Future(self, tag.value, user, keep)
             self._futures[tag.value] = future
-        return future
+            return future
+        finally:
+            self._lock.release()
 
     def _known(self, raw: ct_event) -> Event:
         """An event that the library gave out."""
@@ -153,15 +173,19 @@ class Connection:
         while True:
             rest = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
             began = time.monotonic()
-            with self._lock:
+            self._take_lock()
+            try:
                 code = self.call(take, ctypes.byref(raw), round(rest * 1000), allowed=NOTHING)
                 if code >= 0:
                     return self._known(raw)
+            finally:
+                self._lock.release()
             # The library returns before the time is over where nothing can ever end.
             early = time.monotonic() - began < rest / 2
             if code == ErrorCode.NOT_FOUND or early or (end is not None and time.monotonic() >= end):
                 return ErrorCode(code)
-            time.sleep(0.0005)  # or this thread would take the lock again before another sees that it is free
+            if self._wanting:
+                time.sleep(0.0005)  # or this thread would take the lock again before another sees that it is free
 
     def wait_for(self, future: Future, timeout: float | None) -> bool:
         """Whether the event of a future is known within a time in seconds."""
@@ -185,15 +209,16 @@ class Connection:
             return self._unclaimed.pop(next(iter(self._unclaimed)))
         return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), timeout))
 
-    def reap_until(self, cycle: int, timeout: float | None = None) -> Event:
+    def reap_until(self, cycle: SupportsIndex, timeout: float | None = None) -> Event:
         """As :meth:`reap`, but also gives up with :class:`TimeoutError` when the device's clock reaches a cycle.
 
         With nothing outstanding it waits just for that.
         """
         check_timeout(timeout)
+        end = whole(cycle, "cycle", U64)
         if self._unclaimed:
             return self._unclaimed.pop(next(iter(self._unclaimed)))
-        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, cycle, ms), timeout))
+        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, end, ms), timeout))
 
     def _event_or_raise(self, found: Event | ErrorCode) -> Event:
         if isinstance(found, Event):
@@ -277,6 +302,19 @@ class Connection:
             event = self._known(raw)
             if future is None or not future._waiters:
                 self._unclaimed[event.tag] = event
+
+def _let_go(loop: asyncio.AbstractEventLoop, fd: int) -> None:
+    """Takes a descriptor from an event loop before it is closed: the next file that is opened may have its number."""
+    if loop.is_closed():
+        return
+    if loop is asyncio._get_running_loop():
+        loop.remove_reader(fd)
+        return
+    gone = threading.Event()
+    loop.call_soon_threadsafe(loop.remove_reader, fd)
+    loop.call_soon_threadsafe(gone.set)
+    gone.wait(0.5)  # or not, if it waits for this thread
+
 
 H = TypeVar("H", bound="Handle")
 

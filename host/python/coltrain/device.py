@@ -10,9 +10,9 @@ import logging
 import os
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ._abi import LogLevel, Policy, Queue
 from ._arrays import F32, Array, address, floats, output
 from ._connection import Connection, milliseconds
 from ._lib import check, lib, text_of
+from ._numbers import U64, whole
 from .errors import ArgumentError, error_of
 from .events import Future, cycle_of
 from .model import Model
@@ -136,7 +137,7 @@ class Device(Connection):
         if self._information is None:
             raw = _abi.ct_info()
             self.call(lib.ct_info, self._raw, ctypes.byref(raw))
-            values = {name: getattr(raw, name) for name in Info.__slots__}  # type: ignore[attr-defined]
+            values = {field.name: getattr(raw, field.name) for field in fields(Info)}
             values.update(uri=raw.uri.decode(), features=Feature(raw.features))
             self._information = Info(**values)
         return self._information
@@ -174,17 +175,16 @@ class Device(Connection):
 
     # ---- Models ----
 
-    def model(self, widths: Sequence[int], seed: int = 1) -> Model:
+    def model(self, widths: Sequence[SupportsIndex], seed: SupportsIndex = 1) -> Model:
         """A new multilayer perceptron: ReLU between its layers, softmax cross-entropy as its loss.
 
         widths: inputs, hidden layers, classes; 2 to 17 of them, each 1 to 65536. Weights are drawn from the seed, the same bits on
         every host. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`.
         """
-        if not all(0 <= width <= 0xFFFFFFFF for width in widths) or not 0 <= seed < 2**64:
-            raise ArgumentError(f"widths {list(widths)} with seed {seed}: widths are 1 to 65536, seeds 0 to 2**64 - 1")
         raw = ctypes.c_void_p()
-        array = (ctypes.c_uint32 * len(widths))(*widths)
-        self.call(lib.ct_model_create, self._raw, array, max(0, len(widths) - 1), seed, ctypes.byref(raw))
+        array = (ctypes.c_uint32 * len(widths))(*(whole(width, "a width") for width in widths))
+        layers = max(0, len(widths) - 1)
+        self.call(lib.ct_model_create, self._raw, array, layers, whole(seed, "seed", U64), ctypes.byref(raw))
         return Model(self, raw.value or 0)
 
     def load_model(self, path: str | os.PathLike[str]) -> Model:
@@ -224,13 +224,11 @@ class Device(Connection):
 
     # ---- Expert calls ----
 
-    def buffer(self, size: int) -> Buffer:
+    def buffer(self, size: SupportsIndex) -> Buffer:
         """size bytes of device memory for own programs, aligned to 256; contents are undefined. Raises :class:`NoSpaceError`."""
-        if not 0 <= size < 2**64:
-            raise ArgumentError(f"a buffer of {size} bytes")
-        where = ctypes.c_uint64()
-        self.call(lib.ct_mem_alloc, self._raw, size, ctypes.byref(where))
-        return Buffer(self, where.value, size)
+        where, wanted = ctypes.c_uint64(), whole(size, "size", U64)
+        self.call(lib.ct_mem_alloc, self._raw, wanted, ctypes.byref(where))
+        return Buffer(self, where.value, wanted)
 
     def program(self, commands: Array | bytes) -> Program:
         """Copies a program (1 to 512 commands of 32 bytes) into device memory. Raises :class:`NoSpaceError`."""
@@ -239,13 +237,13 @@ class Device(Connection):
     def submit(
         self,
         program: Program,
-        args: Sequence[int] = (),
+        args: Sequence[SupportsIndex] = (),
         *,
         queue: Queue = Queue.INFERENCE,
-        version: int = 0,
-        watchdog: int = 0,
+        version: SupportsIndex = 0,
+        watchdog: SupportsIndex = 0,
         overlap: bool = False,
-        cycle: int | None = None,
+        cycle: SupportsIndex | None = None,
         user: Any = None,
     ) -> Future:
         """Submits a job of one's own and returns at once.
@@ -256,13 +254,12 @@ class Device(Connection):
         """
         if len(args) > _abi.CT_MAX_ARGS:
             raise ArgumentError(f"{len(args)} arguments, but a job has at most {_abi.CT_MAX_ARGS}")
-        if not all(0 <= value <= 0xFFFFFFFF for value in (*args, version, watchdog)):
-            raise ArgumentError("arguments, version and watchdog are 0 to 2**32 - 1")
-        job = _abi.ct_job(program=program._raw, version=version, watchdog=watchdog, flags=_abi.CT_JOB_OVERLAP if overlap else 0)
-        job.args[: len(args)] = list(args)
+        job = _abi.ct_job(program=program._raw, flags=_abi.CT_JOB_OVERLAP if overlap else 0)
+        job.version, job.watchdog = whole(version, "version"), whole(watchdog, "watchdog")
+        job.args[: len(args)] = [whole(value, f"argument r{number}") for number, value in enumerate(args, 1)]
         if cycle is None:
             return self._submit(lib.ct_submit, self._raw, queue, ctypes.byref(job), user=user, keep=(program,))
-        return self._submit(lib.ct_submit_at, self._raw, queue, ctypes.byref(job), cycle, user=user, keep=(program,))
+        return self._submit(lib.ct_submit_at, self._raw, queue, ctypes.byref(job), whole(cycle, "cycle", U64), user=user, keep=(program,))
 
     def now(self) -> int | None:
         """The cycle that the device's clock shows; None without a clock."""
@@ -331,6 +328,11 @@ def counter_texts() -> dict[str, str]:
     """The names of the counters of a queue, and what each counts."""
     named = ((text_of(lib.ct_counter_name(i)), text_of(lib.ct_counter_text(i))) for i in range(_abi.CT_MAX_COUNTERS))
     return {name: text or "" for name, text in named if name}
+
+
+def policy_name(policy: Policy) -> str:
+    """The name that commands and results use, such as "round-robin"."""
+    return text_of(lib.ct_policy_name(policy)) or str(policy)
 
 
 def policy_of(policy: Policy | str) -> Policy:

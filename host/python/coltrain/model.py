@@ -7,14 +7,16 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from ._abi import (
     Batching,
     ErrorCode,
+    Gradients,
     Queue,
+    ct_apply,
     ct_model_info,
     ct_rates,
     ct_request,
@@ -25,7 +27,8 @@ from ._abi import (
 )
 from ._arrays import F32, Array, Bytes, address, floats, labels, octets, output
 from ._connection import Handle
-from ._lib import lib
+from ._lib import check, lib
+from ._numbers import U63, U64, whole
 from .errors import ArgumentError
 from .events import Future
 from .server import Server, batching_of
@@ -43,6 +46,20 @@ class Rates(NamedTuple):
     """0 to 1."""
     weight_decay: float = 0.0
     """0 to 1."""
+
+    def check(self) -> Rates:
+        """Returns the rates, or raises :class:`ArgumentError` if they make no sense."""
+        check(lib.ct_rates_check(ctypes.byref(_rates(self))))
+        return self
+
+
+class LayerGradients(NamedTuple):
+    """The gradients of a layer, FP32."""
+
+    w: F32
+    """outputs x inputs"""
+    b: F32
+    """outputs"""
 
 
 class Layer(NamedTuple):
@@ -75,6 +92,8 @@ class ModelInfo:
     """Rows of a step of the last training, also of a loaded file; 0: none yet."""
     rates: Rates
     """Of steps that are given none of their own."""
+    gradients: bool
+    """Steps may leave gradients in device memory."""
     prepared: bool
     """For steps of batch rows."""
 
@@ -176,22 +195,22 @@ class Rows(Handle):
 
     _free = lib.ct_rows_free
 
-    def __init__(self, model: Model, count: int) -> None:
+    def __init__(self, model: Model, count: SupportsIndex) -> None:
         raw = ctypes.c_void_p()
-        model._connection.call(lib.ct_rows_create, model._raw, _count(count), ctypes.byref(raw))
+        model._connection.call(lib.ct_rows_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
         super().__init__(model._connection, raw.value or 0)
-        self.count = count
+        self.count = int(count)
         self.inputs = model.widths[0]
 
     def __len__(self) -> int:
         return self.count
 
-    def write(self, x: Array, first: int = 0) -> None:
+    def write(self, x: Array, first: SupportsIndex = 0) -> None:
         """Writes rows from number first on; x: any number of rows x inputs. Raises :class:`BusyError`: a request that reads one of
         them is in flight.
         """
         data = floats(x, "x", ("rows", self.inputs))
-        self._connection.call(lib.ct_rows_write, self._raw, _count(first), data.shape[0], address(data))
+        self._connection.call(lib.ct_rows_write, self._raw, whole(first, "first", U63), data.shape[0], address(data))
 
 
 class Answers(Handle):
@@ -199,25 +218,28 @@ class Answers(Handle):
 
     _free = lib.ct_answers_free
 
-    def __init__(self, model: Model, count: int) -> None:
+    def __init__(self, model: Model, count: SupportsIndex) -> None:
         raw = ctypes.c_void_p()
-        model._connection.call(lib.ct_answers_create, model._raw, _count(count), ctypes.byref(raw))
+        model._connection.call(lib.ct_answers_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
         super().__init__(model._connection, raw.value or 0)
-        self.count = count
+        self.count = int(count)
         self.classes = model.widths[-1]
 
     def __len__(self) -> int:
         return self.count
 
-    def read(self, first: int = 0, count: int | None = None, *, out: F32 | None = None) -> F32:
+    def read(self, first: SupportsIndex = 0, count: SupportsIndex | None = None, *, out: F32 | None = None) -> F32:
         """The logits of count answers (None: all the rest) from number first on, count x classes.
 
         Raises :class:`BusyError`: a request that writes one of them is in flight; its error if it failed; :class:`ArgumentError` if
         there was none.
         """
-        number = max(0, self.count - first) if count is None else _count(count)
+        begin = whole(first, "first", U63)
+        number = max(0, self.count - begin) if count is None else whole(count, "count", U63)
+        if begin + number > self.count:
+            raise ArgumentError(f"{number} answers from number {begin} on are not within {self.count}")
         result = output(out, "out", (number, self.classes))
-        self._connection.call(lib.ct_answers_read, self._raw, _count(first), number, address(result))
+        self._connection.call(lib.ct_answers_read, self._raw, begin, number, address(result))
         return result
 
 
@@ -253,20 +275,22 @@ class Model(Handle):
             raw.macs_per_row,
             raw.training.batch,
             Rates(rates.lr, rates.momentum, rates.weight_decay),
+            raw.training.gradients,
             raw.prepared,
         )
 
     # ---- Training ----
 
-    def training(self, batch: int, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+    def training(
+        self, batch: SupportsIndex, lr: float, momentum: float = 0.0, weight_decay: float = 0.0, *, gradients: bool = False
+    ) -> None:
         """Prepares for steps of batch rows (1 to 4096, or more if the scratchpad holds it) with these rates.
 
+        gradients: steps may also leave their gradients in device memory, which takes 4 bytes for each weight until the model is closed.
         Makes their programs, which takes time, unless it is prepared for that many. If it is refused, the model remains prepared as
         it was. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`, :class:`UnsupportedError`.
         """
-        if not 0 <= batch <= 0xFFFFFFFF:
-            raise ArgumentError(f"a step has no {batch} rows")
-        training = ct_training(batch=batch, rates=_rates(Rates(lr, momentum, weight_decay)))
+        training = ct_training(batch=whole(batch, "batch"), rates=_rates(Rates(lr, momentum, weight_decay)), gradients=gradients)
         self._connection.call(lib.ct_model_training, self._raw, ctypes.byref(training))
 
     def set_rates(self, lr: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
@@ -291,17 +315,66 @@ class Model(Handle):
         """A batch in device memory, of the size that the model is prepared for now, for :meth:`step_submit`."""
         return Batch(self)
 
-    def step_submit(self, batch: Batch, rates: Rates | None = None, *, user: Any = None) -> Future:
+    def step_submit(
+        self, batch: Batch, rates: Rates | None = None, *, gradients: Gradients = Gradients.NONE, user: Any = None
+    ) -> Future:
         """Submits a step on a batch that was written, and returns at once; several steps may have the same.
 
-        rates: of this step; None: the model's. user: comes back in the event. Raises :class:`FullError`: nothing was submitted;
+        rates: of this step; None: the model's. gradients: NONE updates the weights by them at once; SET leaves them in device memory
+        for :meth:`apply`, ADD adds them to those that are there: then the weights stay as they are, and may be read meanwhile. user:
+        comes back in the event. Raises :class:`FullError`: nothing was submitted;
         :class:`BusyError`: the live weights are being read by requests of the inference queue or by a server.
         """
-        step = ct_step(batch=batch._raw)
+        step = ct_step(batch=batch._raw, gradients=gradients)
         if rates is not None:
             step.rates = ctypes.pointer(_rates(rates))
         function = lib.ct_model_step_submit
         return self._connection._submit(function, self._raw, ctypes.byref(step), user=user, keep=(self, batch))
+
+    # ---- Gradients ----
+
+    def apply(self, rates: Rates | None = None, *, scale: float = 1.0) -> None:
+        """Updates weights, biases and momentum by the gradients that steps have left, multiplied by scale; they stay as they are.
+
+        Blocks, and counts as a step. Raises :class:`ArgumentError`: there are no gradients; :class:`BusyError` as :meth:`step`, and
+        where steps that leave gradients are in flight with something else behind them.
+        """
+        self._connection.call(lib.ct_model_apply, self._raw, ctypes.byref(_apply(rates, scale)))
+
+    def apply_submit(self, rates: Rates | None = None, *, scale: float = 1.0, user: Any = None) -> Future:
+        """As :meth:`apply`, but returns at once. user: comes back in the event."""
+        function = lib.ct_model_apply_submit
+        update = _apply(rates, scale)
+        return self._connection._submit(function, self._raw, ctypes.byref(update), user=user, keep=(self,))
+
+    def get_gradients(self, layer: int) -> LayerGradients:
+        """The gradients of a layer, numbered from 0. Raises :class:`ArgumentError`: there are none; :class:`BusyError` while a step
+        that leaves them, or an update, is in flight.
+        """
+        outputs, inputs = self._shape(layer)
+        w, b = np.empty((outputs, inputs), dtype=np.float32), np.empty(outputs, dtype=np.float32)
+        self._connection.call(lib.ct_model_get_gradients, self._raw, layer, address(w), address(b))
+        return LayerGradients(w, b)
+
+    def set_gradients(self, layer: int, w: Array | None = None, b: Array | None = None) -> None:
+        """Changes what is given of a layer's gradients; shapes as in :class:`LayerGradients`. A layer of which there are none must be
+        written whole; once all layers are there they are as good as those of a step.
+        """
+        outputs, inputs = self._shape(layer)
+        weights = None if w is None else floats(w, "w", (outputs, inputs))
+        biases = None if b is None else floats(b, "b", (outputs,))
+        places = (None if a is None else address(a) for a in (weights, biases))
+        self._connection.call(lib.ct_model_set_gradients, self._raw, layer, *places)
+
+    def gradient_norm(self) -> float:
+        """The square root of the sum of the squares of all gradients, exact but for one rounding; infinity if that is too large, or
+        one of them is no finite number.
+        """
+        norm = ctypes.c_float()
+        self._connection.call(lib.ct_model_gradient_norm, self._raw, ctypes.byref(norm))
+        return norm.value
+
+    # ---- Epochs ----
 
     @property
     def epochs(self) -> int:
@@ -309,10 +382,8 @@ class Model(Handle):
         return self.info.epochs
 
     @epochs.setter
-    def epochs(self, epochs: int) -> None:
-        if not 0 <= epochs < 2**64:
-            raise ArgumentError(f"a model is not trained for {epochs} epochs")
-        self._connection.look(lib.ct_model_set_epochs, self._raw, epochs)
+    def epochs(self, epochs: SupportsIndex) -> None:
+        self._connection.look(lib.ct_model_set_epochs, self._raw, whole(epochs, "epochs", U64))
 
     # ---- Answers ----
 
@@ -339,11 +410,11 @@ class Model(Handle):
         self._connection.call(lib.ct_model_evaluate, self._raw, *arguments)
         return right.value
 
-    def rows(self, count: int) -> Rows:
+    def rows(self, count: SupportsIndex) -> Rows:
         """Room for count rows of inputs (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
         return Rows(self, count)
 
-    def answers(self, count: int) -> Answers:
+    def answers(self, count: SupportsIndex) -> Answers:
         """Places for count answers (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
         return Answers(self, count)
 
@@ -352,12 +423,12 @@ class Model(Handle):
         rows: Rows,
         answers: Answers,
         *,
-        row: int = 0,
-        answer: int = 0,
-        count: int = 1,
+        row: SupportsIndex = 0,
+        answer: SupportsIndex = 0,
+        count: SupportsIndex = 1,
         weights: Weights | None = None,
         queue: Queue = Queue.INFERENCE,
-        cycle: int = 0,
+        cycle: SupportsIndex = 0,
         user: Any = None,
     ) -> Future:
         """Submits one job that answers count rows (1 to 16) from number row on, to the answers from number answer on.
@@ -365,9 +436,8 @@ class Model(Handle):
         weights: None for the live ones; those that steps in flight change can only be read on the training queue. cycle: the device
         hears of it then. user: comes back in the event. Raises :class:`BusyError`, :class:`FullError`.
         """
-        if min(row, answer, count, cycle) < 0 or count > 16:
-            raise ArgumentError(f"row {row}, answer {answer}, count {count}, cycle {cycle}: a request has no such numbers")
-        request = ct_request(rows=rows._raw, answers=answers._raw, row=row, answer=answer, count=count, queue=queue, cycle=cycle)
+        request = ct_request(rows=rows._raw, answers=answers._raw, count=whole(count, "count"), queue=queue)
+        request.row, request.answer, request.cycle = whole(row, "row", U63), whole(answer, "answer", U63), whole(cycle, "cycle", U64)
         request.weights = weights._raw if weights else None
         function = lib.ct_model_infer_submit
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers, weights))
@@ -444,12 +514,12 @@ class Model(Handle):
         weights: Weights | None = None,
         *,
         batching: Batching | str = Batching.NONE,
-        max_batch: int = 0,
-        max_wait: int = 0,
-        margin: int = 0,
-        watchdog: int = 0,
-        service: Sequence[int] = (),
-        deadline: int = 0,
+        max_batch: SupportsIndex = 0,
+        max_wait: SupportsIndex = 0,
+        margin: SupportsIndex = 0,
+        watchdog: SupportsIndex = 0,
+        service: Sequence[SupportsIndex] = (),
+        deadline: SupportsIndex = 0,
         stream: bool = False,
     ) -> Server:
         """Begins to serve these weights (None: the live ones, which no step may change meanwhile). All times are in cycles.
@@ -461,19 +531,30 @@ class Model(Handle):
         :class:`UnsupportedError`, :class:`FullError` (8 models are served), :class:`NoSpaceError`, :class:`BusyError`,
         :class:`TimeoutError`; :class:`ArgumentError` also where the model has a server, or no request can hold the deadline.
         """
-        numbers = (max_batch, max_wait, margin, watchdog, deadline, *service)
-        if len(service) > 16 or not all(0 <= number <= 0xFFFFFFFF for number in numbers):
-            raise ArgumentError("serving takes at most 16 service times, and numbers of 0 to 2**32 - 1")
-        serving = ct_serving(batching=batching_of(batching), max_batch=max_batch, max_wait=max_wait, margin=margin)
-        serving.watchdog, serving.deadline, serving.stream = watchdog, deadline, stream
-        serving.service[: len(service)] = list(service)
+        serving = ct_serving(batching=batching_of(batching), stream=stream)
+        serving.max_batch, serving.max_wait = whole(max_batch, "max_batch"), whole(max_wait, "max_wait")
+        serving.margin, serving.watchdog = whole(margin, "margin"), whole(watchdog, "watchdog")
+        serving.deadline = whole(deadline, "deadline")
+        if len(service) > len(serving.service):
+            raise ArgumentError(f"{len(service)} service times, but batches have at most {len(serving.service)} requests")
+        serving.service[: len(service)] = [whole(time, "a service time") for time in service]
         return Server(self, weights, serving)
 
 
-def _count(number: int) -> int:
-    if not 0 <= number < 2**63:
-        raise ArgumentError(f"{number} is no number of rows or answers")
-    return number
+def clip_scale(norm: float, most: float, scale: float = 1.0) -> float:
+    """The scale for :meth:`Model.apply` that clips by norm: scale, or most / norm if scale * norm is larger than most."""
+    clipped = ctypes.c_float()
+    check(lib.ct_clip_scale(norm, scale, most, ctypes.byref(clipped)))
+    return clipped.value
+
+
+def _apply(rates: Rates | None, scale: float) -> ct_apply:
+    if scale == 0:  # stands for 1 in C
+        raise ArgumentError("a scale of 0 would leave nothing of the gradients")
+    update = ct_apply(scale=scale)
+    if rates is not None:
+        update.rates = ctypes.pointer(_rates(rates))
+    return update
 
 
 def _rates(rates: Rates) -> ct_rates:

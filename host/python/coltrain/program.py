@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import ctypes
 from types import TracebackType
+from typing import SupportsIndex
 
 import numpy as np
 
-from ._abi import Sharing
+from ._abi import CT_LINE_FN, Sharing
 from ._arrays import F32, Array, Bytes, address, floats, octets, output
 from ._connection import Connection, Handle
 from ._lib import check, lib
+from ._numbers import U63, whole
 from .errors import ArgumentError, ClosedError
 
 
@@ -32,20 +34,21 @@ class Buffer:
         return self._where
 
     def _range(self, offset: int, size: int) -> int:
-        if offset < 0 or size < 0 or offset + size > self.size:
+        if offset + size > self.size:
             raise ArgumentError(f"{size} bytes from byte {offset} on are not within a buffer of {self.size} bytes")
         return self.address + offset
 
-    def write(self, data: Array | bytes | bytearray | memoryview, offset: int = 0) -> None:
+    def write(self, data: Array | bytes | bytearray | memoryview, offset: SupportsIndex = 0) -> None:
         """Copies bytes, or an array's bytes, to the buffer from byte number offset on."""
         source = octets(data, "data")
-        where = self._range(offset, source.size)
+        where = self._range(whole(offset, "offset", U63), source.size)
         self._connection.call(lib.ct_mem_write, self._connection._raw, where, address(source), source.size)
 
-    def read(self, size: int | None = None, offset: int = 0) -> Bytes:
+    def read(self, size: SupportsIndex | None = None, offset: SupportsIndex = 0) -> Bytes:
         """A copy of size bytes (None: all there are) from byte number offset on, as uint8; ``.view()`` gives other types."""
-        count = self.size - offset if size is None else size
-        where = self._range(offset, count)
+        begin = whole(offset, "offset", U63)
+        count = max(0, self.size - begin) if size is None else whole(size, "size", U63)
+        where = self._range(begin, count)
         result = np.empty(count, dtype=np.uint8)
         self._connection.call(lib.ct_mem_read, self._connection._raw, where, address(result), count)
         return result
@@ -61,6 +64,16 @@ class Buffer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        where = getattr(self, "_where", None)
+        if where is not None:
+            self._connection.give_back(self._free, where, wait=False)
+
+    def _free(self, where: int) -> None:
+        """Gives the memory back unless the device has gone, and with it its memory."""
+        if not self._connection._closed:
+            lib.ct_mem_free(self._connection._raw, where)
 
 
 class Program(Handle):
@@ -82,6 +95,15 @@ def _commands(commands: Array | bytes) -> Bytes:
     return data
 
 
+def disassemble(commands: Array | bytes) -> list[str]:
+    """A program as text, illegal commands too: a line for each of up to 512 commands of 32 bytes, its number in front."""
+    data = _commands(commands)
+    lines: list[str] = []
+    callback = CT_LINE_FN(lambda _, text: lines.append(text.decode()))
+    check(lib.ct_disassemble(address(data), data.size // 32, callback, None))
+    return lines
+
+
 def pack(x: Array, sharing: Sharing = Sharing.ROW, *, transpose: bool = False) -> Bytes:
     """A matrix as HBFP8, as it lies in device memory: records of 272 bytes, one for a tile of 16 x 16.
 
@@ -96,13 +118,14 @@ def pack(x: Array, sharing: Sharing = Sharing.ROW, *, transpose: bool = False) -
     return result
 
 
-def unpack(packed: Array | bytes, rows: int, cols: int, *, out: F32 | None = None) -> F32:
+def unpack(packed: Array | bytes, rows: SupportsIndex, cols: SupportsIndex, *, out: F32 | None = None) -> F32:
     """The values of a packed matrix, rows x cols, as FP32."""
     source = octets(packed, "packed")
-    if rows < 1 or cols < 1 or source.size != lib.ct_pack_size(rows, cols):
-        raise ArgumentError(f"packed has {source.size} bytes, which a matrix of {rows} x {cols} has not")
-    result = output(out, "out", (rows, cols))
-    check(lib.ct_unpack(address(source), rows, cols, cols, address(result)))
+    m, n = whole(rows, "rows"), whole(cols, "cols")
+    if source.size != lib.ct_pack_size(m, n):
+        raise ArgumentError(f"packed has {source.size} bytes, which a matrix of {m} x {n} has not")
+    result = output(out, "out", (m, n))
+    check(lib.ct_unpack(address(source), m, n, n, address(result)))
     return result
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ._abi import Batching, ct_request, ct_server_info, ct_serving
 from ._connection import Handle
 from ._lib import lib, text_of
-from .errors import ArgumentError, error_of
+from ._numbers import U63, U64, whole
+from .errors import error_of
 from .events import Future
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ class Server(Handle):
         rows: Rows,
         answers: Answers,
         *,
-        row: int = 0,
-        answer: int = 0,
-        deadline: int = 0,
-        cycle: int = 0,
+        row: SupportsIndex = 0,
+        answer: SupportsIndex = 0,
+        deadline: SupportsIndex = 0,
+        cycle: SupportsIndex = 0,
         user: Any = None,
     ) -> Future:
         """Pushes a request of one row and returns at once: row number row of rows, its answer to number answer of answers.
@@ -91,11 +92,15 @@ class Server(Handle):
         deadline: cycles after its arrival, 0 for none. cycle: when it arrives by the device's clock; 0, or past: at once. user: comes
         back in the event. Raises :class:`FullError` when 4096 requests are under way.
         """
-        if min(row, answer, deadline, cycle) < 0 or deadline > 0xFFFFFFFF:
-            raise ArgumentError(f"row {row}, answer {answer}, deadline {deadline}, cycle {cycle}: a request has no such numbers")
-        request = ct_request(rows=rows._raw, answers=answers._raw, row=row, answer=answer, deadline=deadline, cycle=cycle)
+        request = ct_request(rows=rows._raw, answers=answers._raw, deadline=whole(deadline, "deadline"))
+        request.row, request.answer, request.cycle = whole(row, "row", U63), whole(answer, "answer", U63), whole(cycle, "cycle", U64)
         function = lib.ct_server_push
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers))
+
+
+def batching_name(batching: Batching) -> str:
+    """The name that commands and results use, such as "adaptive"."""
+    return text_of(lib.ct_batching_name(batching)) or str(batching)
 
 
 def batching_of(batching: Batching | str) -> Batching:

@@ -26,6 +26,7 @@ struct burst {
   uint64_t seq;   /* order of arrival over both IDs */
   uint32_t beats, next;
   uint32_t slot; /* of a write */
+  uint32_t bad;  /* the beat that a fault hits, of a read with kSlverr */
   uint8_t resp;
 };
 
@@ -69,6 +70,7 @@ struct ct_axi_mem {
     uint64_t addr;
   } faults[kFaults];
   uint32_t nfaults;
+  uint64_t hit; /* address of the last fault that covered a burst */
   struct ct_axi_mem_stats stats;
   char error[160];
 };
@@ -199,12 +201,14 @@ bool ct_axi_mem_fault(ct_axi_mem *m, enum ct_fault kind, uint64_t addr) {
   return true;
 }
 
-/* Whether a fault of that kind covers the burst; read and write faults are used up by it. */
+/* Whether a fault of that kind covers the burst (at hit); read and write faults are used up by it.
+ */
 static bool faulty(ct_axi_mem *m, enum ct_fault kind, uint64_t addr, uint32_t beats) {
   for (uint32_t i = 0; i < m->nfaults; ++i) {
     if (m->faults[i].kind != kind || m->faults[i].addr < addr ||
         m->faults[i].addr >= addr + (uint64_t)beats * kBeat)
       continue;
+    m->hit = m->faults[i].addr;
     if (kind != CT_FAULT_AXI_HANG) m->faults[i] = m->faults[--m->nfaults];
     return true;
   }
@@ -258,6 +262,7 @@ static void take_read(ct_axi_mem *m, const struct ct_axi_in *in) {
   const bool hangs = faulty(m, CT_FAULT_AXI_HANG, in->araddr, beats);
   b->ready = hangs ? kNever : m->now + m->config.latency;
   b->resp = response(m, CT_FAULT_AXI_READ, in->araddr, beats);
+  if (b->resp == kSlverr) b->bad = (uint32_t)((m->hit - b->addr) / kBeat);
   ++m->stats.reads;
 }
 
@@ -331,9 +336,9 @@ static void offer_read(ct_axi_mem *m) {
   if (!q) return;
   const struct burst *b = front(q);
   m->out.rvalid = true;
-  m->out.rresp = b->resp;
+  m->out.rresp = b->resp == kSlverr && b->next != b->bad ? kOkay : b->resp;
   m->out.rlast = b->next + 1 == b->beats;
-  if (b->resp == kOkay)
+  if (m->out.rresp == kOkay)
     memcpy(m->out.rdata, m->data + b->addr + (size_t)b->next * kBeat, kBeat);
   else
     memset(m->out.rdata, 0xEE, kBeat);

@@ -14,7 +14,7 @@ struct ct_sim_wait {
 
 struct ct_sim_probe {
   struct ct_probe *to; /* NULL: nobody asks */
-  struct ct_sim_wait wait[CT_PROBE_UNITS][2];
+  struct ct_sim_wait wait[CT_UNIT_COUNT][2];
   /* Reads that were granted and have no beat yet, by context: what they had waited at their grant,
    * less the cycles (of the peer's beats, of all others) until then. */
   struct ct_sim_wait read[2][CT_SIM_PROBE_READS];

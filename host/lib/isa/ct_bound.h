@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What training can cost an operation of inference, by the unit that both share. */
+#ifndef CT_BOUND_H
+#define CT_BOUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coltrain/coltrain.h"
+
+/* In the order of ct_core's probe_o. */
+enum ct_unit {
+  CT_UNIT_READ,
+  CT_UNIT_WRITE,
+  CT_UNIT_MXU,
+  CT_UNIT_VL,
+  CT_UNIT_VA,
+  CT_UNIT_VS,
+  CT_UNIT_COUNT
+};
+
+/* What the bound of a wait depends on: the registers' values, and the core's shape. */
+struct ct_bound_setting {
+  enum ct_policy policy;
+  uint32_t floor, train_cap;
+  uint32_t array_cols, vpu_lanes;
+  bool reorders; /* the memory may answer a read before an older one of the other context */
+};
+
+enum { CT_NO_BOUND = INT32_MAX };
+
+/* The most cycles that an operation of inference waits while the unit serves training
+ * (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer), or
+ * CT_NO_BOUND. Under JOB both jobs began under JOB. */
+uint64_t ct_bound_wait(enum ct_unit unit, const struct ct_bound_setting *s);
+
+/* Slots that a floor can give training under PRIORITY while inference takes n. */
+uint64_t ct_bound_owed(uint32_t floor, uint64_t n);
+
+#endif

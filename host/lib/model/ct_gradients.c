@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gradients in device memory: what steps leave there, updates from them, the host's access.
+ *
+ * They are whole layer by layer (`whole` of the live weights). A step that leaves new ones makes
+ * all of them whole, one that fails none; that is known when its event is. Works that need them are
+ * submitted before: each is chained to the one before it in the queue, which must therefore be the
+ * last that writes or reads them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_model.h"
+#include "ct_num.h"
+
+enum { TILE_FLOATS = CT_TILE * CT_TILE };
+
+static uint64_t gradient_bytes(const struct ct_mlp *net) {
+  return (uint64_t)ct_mlp_gradient_units(net) * CT_UNIT;
+}
+
+static uint32_t all_layers(const struct ct_mlp *net) {
+  return (UINT32_C(1) << net->layers) - 1;
+}
+
+/* ---- What is there ------------------------------------------------------------------------- */
+
+/* The programs are the model's and the memory its live weights', for works that outlive it. */
+int ct_gradients_prepare(ct_model *m) {
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  struct ct_codes codes;
+  if (m->live->gradients) return CT_OK;
+  int err = ct_prog_apply(&m->net, ct_window_words(m->dev), &codes, &why);
+  if (err) return ct_fail(m->dev, err, "%s", text);
+  err = ct_programs_load(m->dev, &codes, &m->apply);
+  if (err) return err;
+  err = ct_mem_alloc(m->dev, gradient_bytes(&m->net), &m->live->gradients);
+  if (err) {
+    m->live->gradients = 0;
+    ct_programs_free(&m->apply);
+  }
+  return err;
+}
+
+static int check_prepared(const ct_model *m) {
+  const int err = ct_check_model(m);
+  if (err || m->live->gradients) return err;
+  return ct_fail(m->dev, CT_ERR_ARG,
+                 "the model has not been prepared for gradients: set ct_training.gradients for "
+                 "ct_model_training()");
+}
+
+static int check_whole(const ct_model *m, uint32_t layers) {
+  const uint32_t missing = layers & ~m->live->whole;
+  if (!missing) return CT_OK;
+  return ct_fail(m->dev, CT_ERR_ARG,
+                 "layer %d has no gradients: no step has left any, or the last one failed; submit "
+                 "one with CT_GRADIENTS_SET, or set them",
+                 __builtin_ctz(missing));
+}
+
+int ct_gradients_follow(ct_model *m, bool *chained) {
+  const ct_weights *live = m->live;
+  *chained = false;
+  if (live->keepers && live->behind != ct_queue_submitted(m->dev, CT_TRAINING)) {
+    const int err = ct_poll(m->dev);
+    if (err) return err;
+    if (live->keepers)
+      return ct_fail(m->dev, CT_ERR_BUSY,
+                     "steps that leave gradients are in flight, with other work of the training "
+                     "queue behind them: what needs the gradients can be submitted when the steps "
+                     "have ended");
+  }
+  if (live->keepers == 0) return check_whole(m, all_layers(&m->net));
+  *chained = true;
+  return CT_OK;
+}
+
+void ct_gradients_take(ct_model *m) {
+  ++m->live->keepers;
+  m->live->behind = ct_queue_submitted(m->dev, CT_TRAINING);
+}
+
+void ct_gradients_kept(ct_weights *live, enum ct_gradients how, int error) {
+  --live->keepers;
+  if (how == CT_GRADIENTS_NONE) return; /* they were only read */
+  if (error)
+    live->whole = 0;
+  else if (how == CT_GRADIENTS_SET)
+    live->whole = all_layers(&live->net);
+}
+
+/* ---- Updates ------------------------------------------------------------------------------- */
+
+static void applied(void *arg, const struct ct_event *event) {
+  ct_weights *live = arg;
+  if (live->model && !event->error) ++live->model->steps;
+  ct_gradients_kept(live, CT_GRADIENTS_NONE, event->error);
+  ct_weights_drop(live, CT_WEIGHTS_WRITTEN);
+}
+
+/* Positive, and with all its bits: neither subnormal nor infinite. */
+static bool is_normal(float x) {
+  const uint32_t bits = ct_bits_of(x);
+  return bits >= 0x00800000 && bits < CT_FP_INF;
+}
+
+static int check_apply(ct_model *m, const struct ct_apply *apply) {
+  int err = ct_check_reserved(m->dev, "ct_apply", apply->reserved,
+                              sizeof apply->reserved / sizeof *apply->reserved);
+  if (!err && apply->rates) err = ct_model_rates(m, apply->rates);
+  if (err) return err;
+  if (ct_bits_of(apply->scale) != 0 && !is_normal(apply->scale))
+    return ct_fail(m->dev, CT_ERR_ARG,
+                   "the scale of an update is not a positive number that FP32 holds with 24 bits");
+  ct_weights *live = NULL;
+  return ct_weights_find(m, CT_WEIGHTS_WRITTEN, &live);
+}
+
+static struct ct_job apply_job(const ct_model *m, const struct ct_apply *apply) {
+  struct ct_job job = {.user = apply->user};
+  job.args[CT_APPLY_GRADIENTS - 1] = ct_units_of(m->live->gradients);
+  job.args[CT_APPLY_SCALE - 1] = ct_bits_of(apply->scale) ? ct_bits_of(apply->scale) : CT_FP_ONE;
+  job.args[CT_APPLY_IMAGE - 1] = ct_units_of(m->live->image);
+  job.args[CT_APPLY_STATE - 1] = ct_units_of(m->live->state);
+  ct_rates_put(&job, apply->rates ? apply->rates : &m->training.rates);
+  return job;
+}
+
+int ct_model_apply_submit(ct_model *m, const struct ct_apply *apply, uint64_t *tag) {
+  const struct ct_apply usual = {.scale = 0};
+  int err = check_prepared(m);
+  if (err) return err;
+  if (!apply) apply = &usual;
+  err = check_apply(m, apply);
+  struct ct_work work = {.kind = CT_EVENT_APPLY, .done = applied, .arg = m->live};
+  if (!err) err = ct_gradients_follow(m, &work.chained);
+  if (err) return err;
+  const struct ct_job job = apply_job(m, apply);
+  err = ct_programs_submit(m->dev, &m->apply, &job, &work, tag);
+  if (err) return err;
+  ct_weights_take(m->live, CT_WEIGHTS_WRITTEN);
+  ct_gradients_take(m);
+  return CT_OK;
+}
+
+int ct_model_apply(ct_model *m, const struct ct_apply *apply) {
+  uint64_t tag = 0;
+  const int err = ct_model_apply_submit(m, apply, &tag);
+  return err ? err : ct_finish(m->dev, tag, NULL);
+}
+
+/* ---- To and from the host ------------------------------------------------------------------ */
+
+/* What the device has completed meanwhile counts. */
+static int check_still(ct_model *m) {
+  int err = check_prepared(m);
+  if (!err && m->live->keepers) err = ct_poll(m->dev);
+  if (err || !m->live->keepers) return err;
+  return ct_fail(m->dev, CT_ERR_BUSY,
+                 "steps or updates in flight use the gradients: the host can when they have ended");
+}
+
+static int check_layer(ct_model *m, size_t layer) {
+  const int err = check_still(m);
+  if (err || layer < m->net.layers) return err;
+  return ct_fail(m->dev, CT_ERR_ARG, "the model has %u layers, there is no layer %zu",
+                 m->net.layers, layer);
+}
+
+/* A layer's part of the gradients. */
+struct part {
+  uint32_t in, out;
+  uint64_t w_at, b_at;
+  size_t w_size, b_size;
+};
+
+static struct part part_of(const ct_model *m, size_t layer) {
+  const uint32_t l = (uint32_t)layer, tiles = ct_mlp_in(&m->net, l) * ct_mlp_out(&m->net, l);
+  const uint64_t w = (uint64_t)ct_mlp_tile(&m->net, l) * CT_F32_TILE_UNITS;
+  const uint64_t b =
+      ct_mlp_bias_gradient_at(&m->net) + (uint64_t)ct_mlp_bias_tile(&m->net, l) * CT_F32_ROW_UNITS;
+  return (struct part){.in = m->net.width[l],
+                       .out = m->net.width[l + 1],
+                       .w_at = m->live->gradients + w * CT_UNIT,
+                       .b_at = m->live->gradients + b * CT_UNIT,
+                       .w_size = (size_t)tiles * CT_F32_TILE_UNITS * CT_UNIT,
+                       .b_size = (size_t)ct_mlp_out(&m->net, l) * CT_F32_ROW_UNITS * CT_UNIT};
+}
+
+/* Tiles of all weights, then the biases; to be freed. */
+static float *room_for(ct_model *m, const struct part *p) {
+  float *room = calloc(1, p->w_size + p->b_size);
+  if (!room) ct_fail(m->dev, CT_ERR_MEMORY, "no memory for the gradients of a layer");
+  return room;
+}
+
+static void each_tile(const struct part *p, float *tiles, const float *from, float *to) {
+  for (uint32_t n = 0; n < ct_tiles(p->out); ++n) {
+    for (uint32_t k = 0; k < ct_tiles(p->in); ++k, tiles += TILE_FLOATS) {
+      if (from) ct_tile_from(from, p->out, p->in, n, k, tiles);
+      if (to) ct_tile_to(tiles, p->out, p->in, n, k, to);
+    }
+  }
+}
+
+int ct_model_get_gradients(ct_model *m, size_t layer, float *w, float *b) {
+  int err = check_layer(m, layer);
+  if (!err) err = check_whole(m, UINT32_C(1) << layer);
+  if (err) return err;
+  const struct part p = part_of(m, layer);
+  float *room = room_for(m, &p);
+  if (!room) return CT_ERR_MEMORY;
+  float *biases = room + p.w_size / sizeof *room;
+  if (w) err = ct_mem_read(m->dev, p.w_at, room, p.w_size);
+  if (!err && b) err = ct_mem_read(m->dev, p.b_at, biases, p.b_size);
+  if (!err && w) each_tile(&p, room, NULL, w);
+  if (!err && b) memcpy(b, biases, p.out * sizeof *b);
+  free(room);
+  return err;
+}
+
+int ct_model_set_gradients(ct_model *m, size_t layer, const float *w, const float *b) {
+  int err = check_layer(m, layer);
+  if (!err && !(w && b)) err = check_whole(m, UINT32_C(1) << layer);
+  if (err) return err;
+  const struct part p = part_of(m, layer);
+  float *room = room_for(m, &p);
+  if (!room) return CT_ERR_MEMORY;
+  float *biases = room + p.w_size / sizeof *room;
+  if (w) each_tile(&p, room, w, NULL);
+  if (b) memcpy(biases, b, p.out * sizeof *b);
+  m->live->whole &= ~(UINT32_C(1) << layer); /* if this fails, it is neither this nor what it was */
+  if (w) err = ct_mem_write(m->dev, p.w_at, room, p.w_size);
+  if (!err && b) err = ct_mem_write(m->dev, p.b_at, biases, p.b_size);
+  if (!err) m->live->whole |= UINT32_C(1) << layer;
+  free(room);
+  return err;
+}
+
+/* ---- Norms --------------------------------------------------------------------------------- */
+
+/* A sum of squares, exact, in units of 2^-298, the square of the smallest FP32 bit. The largest
+ * square takes 554 bits of it, and as many as there can be 40 more. */
+enum { SUM_WORDS = 10, SUM_POINT = 298, CHUNK = 1 << 14 };
+struct sum {
+  uint64_t word[SUM_WORDS];
+  bool infinite;
+};
+
+static void add_square(struct sum *s, uint32_t bits) {
+  const uint32_t exp = bits >> 23 & 255;
+  const uint64_t mant = (bits & 0x7fffff) | 0x800000, square = mant * mant;
+  if (exp == 255) s->infinite = true;
+  if (exp == 0 || exp == 255) return;
+  const unsigned at = 2 * (exp - 1), shift = at % 64;
+  unsigned i = at / 64;
+  const uint64_t high = shift ? square >> (64 - shift) : 0, low = square << shift;
+  s->word[i] += low;
+  uint64_t carry = high + (s->word[i] < low); /* high < 2^48 */
+  for (++i; carry && i < SUM_WORDS; ++i) {
+    s->word[i] += carry;
+    carry = s->word[i] < carry;
+  }
+}
+
+static float norm_of(const struct sum *s) {
+  const uint32_t infinity = CT_FP_INF;
+  unsigned top = SUM_WORDS;
+  float norm = 0;
+  while (top > 0 && s->word[top - 1] == 0)
+    --top;
+  if (s->infinite)
+    memcpy(&norm, &infinity, sizeof norm);
+  else if (top)
+    norm = ct_root(s->word, top, SUM_POINT);
+  return norm;
+}
+
+/* What pads tiles is 0, as a step leaves it and the host writes it. */
+int ct_model_gradient_norm(ct_model *m, float *norm) {
+  int err = check_still(m);
+  if (err) return err;
+  CT_NEED(m->dev, norm);
+  err = check_whole(m, all_layers(&m->net));
+  if (err) return err;
+  uint32_t *chunk = malloc(CHUNK * sizeof *chunk);
+  if (!chunk) return ct_fail(m->dev, CT_ERR_MEMORY, "no memory for gradients");
+  struct sum sum = {.infinite = false};
+  const uint64_t count = (uint64_t)ct_mlp_scratch_at(&m->net) * CT_UNIT / sizeof *chunk;
+  for (uint64_t at = 0; at < count && !err; at += CHUNK) {
+    const size_t n = count - at < CHUNK ? (size_t)(count - at) : CHUNK;
+    err = ct_mem_read(m->dev, m->live->gradients + at * sizeof *chunk, chunk, n * sizeof *chunk);
+    for (size_t i = 0; i < n && !err; ++i)
+      add_square(&sum, chunk[i]);
+  }
+  free(chunk);
+  if (!err) *norm = norm_of(&sum);
+  return err;
+}
+
+int ct_clip_scale(float norm, float scale, float most, float *clipped) {
+  CT_NEED(NULL, clipped);
+  if (!is_normal(scale))
+    return ct_fail(NULL, CT_ERR_ARG, "the scale is not a positive, finite number");
+  if (!is_normal(most))
+    return ct_fail(NULL, CT_ERR_ARG, "the largest norm is not a positive, finite number");
+  if (ct_bits_of(norm) != 0 && !is_normal(norm))
+    return ct_fail(NULL, CT_ERR_ARG,
+                   "the norm is not a finite number: some gradient is not, or they are too large");
+  const uint32_t scaled = ct_fp_mul(ct_bits_of(norm), ct_bits_of(scale));
+  const float to = ct_fp_gt(scaled, ct_bits_of(most)) ? ct_quotient(most, norm) : scale;
+  if (ct_bits_of(to) == 0)
+    return ct_fail(NULL, CT_ERR_ARG, "the largest norm by the norm is too small for FP32");
+  *clipped = to;
+  return CT_OK;
+}

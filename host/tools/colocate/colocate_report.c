@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "colocate.h"
+#include "ct_stats.h"
+#include "ct_units.h"
+
+/* ---- JSON ---- */
+
+static json_t *number(double x) {
+  return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *json_serve(const struct colocate *c, const struct server *s, size_t wrong) {
+  const struct latency l = latency_of(s, c->info.has_clock);
+  return json_pack(
+      "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "requests", (json_int_t)s->count,
+      "completed", (json_int_t)served(s), "lost", (json_int_t)lost(s), "wrong",
+      c->checked ? json_integer((json_int_t)wrong) : json_null(), "p50_cycles",
+      cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99), "max_cycles",
+      cli_json_cycles(l.max), "dropped", (json_int_t)l.dropped, "measured", (json_int_t)l.measured,
+      "u", c->info.has_clock ? number(busy_share(s)) : json_null());
+}
+
+static json_t *json_versions(const struct colocate *c) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->versions.published; ++i) {
+    const struct version *v = &c->versions.version[i];
+    size_t answered = 0, right = 0;
+    for (size_t r = 0; r < c->serve.done; ++r) {
+      const struct request *q = &c->serve.request[r];
+      if (!q->answered || q->version != i + 1) continue;
+      ++answered;
+      right += q->answer == c->ds.test.labels[q->sample];
+    }
+    json_array_append_new(
+        list, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "version", (json_int_t)i + 1, "step",
+                        (json_int_t)v->step, "answered", (json_int_t)answered, "right",
+                        (json_int_t)right, "test_accuracy", number(accuracy_of(v)),
+                        "publish_cycles", cli_json_cycles(v->cycles)));
+  }
+  return list;
+}
+
+static json_t *json_train(const struct colocate *c) {
+  const struct window *w = &c->together;
+  return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
+                   (json_int_t)c->feed.finished, "steps_wanted", (json_int_t)c->steps, "loss_first",
+                   number(mean_loss(c, false)), "loss_last", number(mean_loss(c, true)),
+                   "test_accuracy", number(test_accuracy(c)), "cycles",
+                   cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
+                   number(macs_per_cycle(w)), "weights_crc32",
+                   json_integer((json_int_t)c->weights_crc32), "warm_up_steps",
+                   (json_int_t)c->warm_steps, "filler_steps_window", (json_int_t)c->filler_steps);
+}
+
+/* The first of the arrivals under every other policy; null for what was not answered in time. */
+static json_t *json_others(const struct colocate *c) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < POLICIES - 1; ++i) {
+    const struct other *o = &c->other[i];
+    if (!o->window.closed) continue;
+    size_t answered = 0;
+    for (size_t k = 0; k < o->server.count; ++k)
+      answered += o->server.request[k].answered && o->server.request[k].end <= o->window.to;
+    const struct latency l = latency_of_first(&o->server, o->server.count, o->window.to);
+    json_array_append_new(
+        list,
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", ct_policy_name(o->policy),
+                  "requests", (json_int_t)o->server.count, "completed", (json_int_t)answered,
+                  "p50_cycles", cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99),
+                  "cycles", cli_json_cycles(o->window.to - o->window.from), "train_throughput",
+                  cli_json_ratio(macs_per_cycle(&o->window), macs_per_cycle(&c->train_alone))));
+  }
+  return list;
+}
+
+/* One number for each request that is done: its value, or null. */
+static json_t *json_column(const struct server *s, uint64_t (*value)(const struct request *r)) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < s->done; ++i)
+    json_array_append_new(list, cli_json_cycles(value(&s->request[i])));
+  return list;
+}
+
+static uint64_t scheduled_of(const struct request *r) {
+  return r->scheduled;
+}
+static uint64_t end_of(const struct request *r) {
+  return r->answered ? r->end : CT_NO_CYCLE;
+}
+static uint64_t version_of(const struct request *r) {
+  return r->answered ? r->version : CT_NO_CYCLE;
+}
+
+static json_t *json_right(const struct colocate *c) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->serve.done; ++i) {
+    const struct request *r = &c->serve.request[i];
+    json_array_append_new(list,
+                          json_integer(r->answered && r->answer == c->ds.test.labels[r->sample]));
+  }
+  return list;
+}
+
+/* What charts are drawn from: requests in order of arrival, losses by step. */
+static json_t *json_series(const struct colocate *c) {
+  json_t *loss = json_array();
+  for (uint64_t i = 0; i < c->feed.finished; ++i)
+    json_array_append_new(loss, number((double)c->losses[i]));
+  return json_pack("{s:{s:o, s:o, s:o, s:o}, s:{s:o, s:o}, s:o}", "serve", "scheduled",
+                   json_column(&c->serve, scheduled_of), "end", json_column(&c->serve, end_of),
+                   "version", json_column(&c->serve, version_of), "right", json_right(c), "alone",
+                   "scheduled", json_column(&c->alone, scheduled_of), "end",
+                   json_column(&c->alone, end_of), "loss", loss);
+}
+
+/* Cycles of every unit and queue in a window, by what was done in them; null if there is none. */
+static json_t *json_time(const struct window *w) {
+  static const char *const queues[] = {"inference", "training"};
+  if (!w->closed || w->to <= w->from) return json_null();
+  json_t *list = json_array();
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+    for (unsigned q = 0; q < 2; ++q)
+      json_array_append_new(list, ct_unit_json(u, queues[q], w->counter[q], w->to - w->from));
+  return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units", list);
+}
+
+/* Busy shares of the co-located window. */
+static json_t *json_units(const struct colocate *c) {
+  const struct window *w = &c->together;
+  json_t *list = json_array();
+  for (unsigned u = 0; w->closed && u < CT_UNIT_COUNT; ++u) {
+    const struct ct_unit_time i = ct_unit_time(u, w->counter[CT_INFERENCE]),
+                              t = ct_unit_time(u, w->counter[CT_TRAINING]);
+    json_array_append_new(
+        list, json_pack("{s:s, s:o, s:o}", "unit", ct_unit_name(u), "inference",
+                        cli_json_ratio((double)i.busy, (double)(w->to - w->from)), "training",
+                        cli_json_ratio((double)t.busy, (double)(w->to - w->from))));
+  }
+  return list;
+}
+
+static json_t *json_alone(const struct window *w) {
+  return json_pack("{s:o, s:o}", "cycles",
+                   cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
+                   number(macs_per_cycle(w)));
+}
+
+static json_t *json_setup(const struct colocate *c) {
+  const struct latency l = latency_of(&c->serve, c->info.has_clock);
+  json_t *root = json_object();
+  learn_json(c->l, root);
+  json_object_set_new(root, "policy", json_string(ct_policy_name(c->o->policy)));
+  json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
+  json_object_set_new(root, "clock_hz",
+                      c->info.has_clock ? json_integer((json_int_t)c->info.clock_hz) : json_null());
+  json_object_set_new(
+      root, "capacity",
+      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)c->probe.done, "cycles",
+                c->capacity_busy ? json_integer((json_int_t)c->capacity_busy) : json_null(),
+                "cycles_per_request",
+                cli_json_ratio((double)c->capacity_busy, (double)c->capacity_done)));
+  json_object_set_new(root, "meets_definition", json_boolean(meets_definition(c, &l)));
+  json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
+  json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
+  json_object_set_new(
+      root, "array",
+      json_pack("[I, I]", (json_int_t)c->info.array_rows, (json_int_t)c->info.array_cols));
+  return root;
+}
+
+static json_t *json_of(const struct colocate *c) {
+  const bool clock = c->info.has_clock;
+  json_t *root = json_setup(c);
+  json_t *serve = json_serve(c, &c->serve, c->wrong);
+  const struct latency together = latency_of(&c->serve, clock);
+  const struct latency alone = latency_of(&c->alone, clock);
+  json_object_set_new(serve, "accuracy_first", number(accuracy_of(serving_version(c, false))));
+  json_object_set_new(serve, "accuracy_last", number(accuracy_of(serving_version(c, true))));
+  json_object_set_new(serve, "accuracy_over",
+                      json_string("all test images, by the first and last version that answered"));
+  json_object_set_new(serve, "refused", json_integer(0));
+  json_object_set_new(root, "serve", serve);
+  json_object_set_new(root, "serve_alone", json_serve(c, &c->alone, c->wrong_alone));
+  json_object_set_new(root, "train", json_train(c));
+  json_object_set_new(root, "train_alone", json_alone(&c->train_alone));
+  json_object_set_new(
+      root, "ratio",
+      json_pack("{s:o, s:o}", "p99",
+                cli_json_ratio(cycles_or_nan(together.p99), cycles_or_nan(alone.p99)),
+                "train_throughput",
+                cli_json_ratio(macs_per_cycle(&c->together), macs_per_cycle(&c->train_alone))));
+  json_object_set_new(root, "versions", json_versions(c));
+  json_object_set_new(root, "units", json_units(c));
+  json_object_set_new(root, "others", json_others(c));
+  json_object_set_new(root, "time", json_time(&c->together));
+  json_object_set_new(root, "time_alone", json_time(&c->train_alone));
+  json_object_set_new(root, "series", json_series(c));
+  return root;
+}
+
+/* The page is made from the same object, by coltrain-report. */
+static int write_page(const struct colocate *c, json_t *root) {
+  if (!c->o->report || cli_report(root, c->o->report)) return c->o->report != NULL;
+  fprintf(c->text, "%s is the report; open it in a browser\n", c->o->report);
+  return 0;
+}
+
+int colocate_write(const struct colocate *c) {
+  json_t *root = json_of(c);
+  const int page = write_page(c, root);
+  return cli_json_write(c->l->json, root) | page;
+}
+
+/* ---- CSV ---- */
+
+static void put_cycle(FILE *file, uint64_t cycle) {
+  if (cycle != CT_NO_CYCLE) fprintf(file, "%" PRIu64, cycle);
+  fputc(',', file);
+}
+
+static int write_rows(const struct server *s, const char *path) {
+  FILE *file = fopen(path, "w");
+  if (!file) return cli_fail("%s: cannot be created: %s", path, strerror(errno));
+  fputs("id,scheduled,start,end,version,answer\n", file);
+  for (size_t i = 0; i < s->done; ++i) {
+    const struct request *r = &s->request[i];
+    fprintf(file, "%zu,", i);
+    put_cycle(file, r->scheduled);
+    put_cycle(file, r->start);
+    put_cycle(file, r->end);
+    if (r->answered)
+      fprintf(file, "%" PRIu32 ",%" PRIu32 "\n", r->version, r->answer);
+    else
+      fprintf(file, "%" PRIu32 ",\n", r->version);
+  }
+  const bool bad = ferror(file);
+  if (fclose(file) || bad) return cli_fail("%s: cannot be written: %s", path, strerror(errno));
+  return 0;
+}
+
+int colocate_csv(const struct colocate *c) {
+  const char *path = c->o->csv;
+  if (!path) return 0;
+  if (write_rows(&c->serve, path)) return 1;
+  if (!c->alone.done) return 0;
+  const size_t size = strlen(path) + sizeof ".alone.csv";
+  char *name = malloc(size);
+  if (!name) return cli_fail("no memory for the name of a file");
+  const size_t len = strlen(path),
+               stem = len > 4 && !strcmp(path + len - 4, ".csv") ? len - 4 : len;
+  snprintf(name, size, "%.*s.alone.csv", (int)stem, path);
+  const int status = write_rows(&c->alone, name);
+  free(name);
+  return status;
+}
+
+/* ---- Text ---- */
+
+static void print_figure(FILE *to, double x) {
+  if (isfinite(x))
+    fprintf(to, " %13.2f", x);
+  else
+    fprintf(to, " %13s", "-");
+}
+
+static void print_row(FILE *to, const char *name, double alone, double together, const char *unit) {
+  fprintf(to, "  %-22s", name);
+  print_figure(to, alone);
+  print_figure(to, together);
+  if (isfinite(alone) && isfinite(together) && alone > 0)
+    fprintf(to, "   x %.3f", together / alone);
+  fprintf(to, "   %s\n", unit);
+}
+
+static void print_times(const struct colocate *c) {
+  FILE *to = c->text;
+  const struct latency t = latency_of(&c->serve, true), a = latency_of(&c->alone, true);
+  const double us = 1e6 / (double)c->info.clock_hz;
+  if (!c->capacity_busy) {
+    fputs("\n  stopped before the capacity was known, so no request was sent and nothing timed\n",
+          to);
+    return;
+  }
+  fprintf(to, "\n  %-22s %13s %13s   ratio\n", "", "alone", "co-located");
+  print_row(to, "latency, median", cycles_or_nan(a.p50) * us, cycles_or_nan(t.p50) * us, "us");
+  print_row(to, "latency, p99", cycles_or_nan(a.p99) * us, cycles_or_nan(t.p99) * us, "us");
+  print_row(to, "latency, longest", cycles_or_nan(a.max) * us, cycles_or_nan(t.max) * us, "us");
+  print_row(to, "training", macs_per_cycle(&c->train_alone), macs_per_cycle(&c->together),
+            "multiply-accumulates a cycle");
+  const double service = (double)c->capacity_busy / (double)c->capacity_done;
+  fprintf(to, "\n  capacity: a request every %.1f cycles; offered load %.3g; 1 us is %.6g cycles\n",
+          service, (double)c->o->permille / 1000, (double)c->info.clock_hz / 1e6);
+  fprintf(to, "  measured: %zu requests, after the first %zu", t.measured, t.dropped);
+  if (!meets_definition(c, &t))
+    fprintf(to, " (a short run; a campaign has %zu)", ct_stats_requests(FULL_SAMPLES));
+  fputc('\n', to);
+}
+
+static void print_accuracy(FILE *to, const char *name, double accuracy) {
+  if (isfinite(accuracy)) fprintf(to, "%s %.2f %%", name, 100 * accuracy);
+}
+
+void colocate_print(const struct colocate *c) {
+  FILE *to = c->text;
+  const struct server *s = &c->serve;
+  cli_tell_stopped(to);
+  fprintf(to, "served    %zu of %zu requests, %zu lost", served(s), s->count, lost(s));
+  if (c->checked) fprintf(to, ", %zu wrong", c->wrong);
+  print_accuracy(to, "; accuracy of the first version", accuracy_of(serving_version(c, false)));
+  print_accuracy(to, ", of the last", accuracy_of(serving_version(c, true)));
+  fprintf(to, "\ntrained   %" PRIu64 " of %" PRIu64 " steps", c->feed.finished, c->steps);
+  if (c->feed.finished) fprintf(to, ", loss %.4f to %.4f", mean_loss(c, false), mean_loss(c, true));
+  print_accuracy(to, ", test accuracy", test_accuracy(c));
+  fprintf(to, "\nversions  %zu published, swapped between two requests\n", c->versions.published);
+  if (c->info.has_clock) print_times(c);
+}

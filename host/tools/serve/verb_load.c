@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `coltrain load`: one measured run, told by a JSON object (load.h). */
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "learn.h"
+#include "load.h"
+
+struct options {
+  const char *spec, *csv, *json;
+};
+
+/* ---- The object that says what to run ---- */
+
+static const char *const kinds[] = {"capacity", "training", "requests", "cost"};
+
+static int bad(const char *key, const char *what) {
+  return cli_fail("the run: \"%s\": %s", key, what);
+}
+
+/* A number of 0 .. most, or what was there before if the object has none. */
+static int take_count(const json_t *o, const char *key, uint64_t most, uint64_t *value) {
+  const json_t *v = json_object_get(o, key);
+  if (!v) return 0;
+  if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) > most)
+    return cli_fail("the run: \"%s\" is no whole number of 0..%llu", key, (unsigned long long)most);
+  *value = (uint64_t)json_integer_value(v);
+  return 0;
+}
+
+static int take_size(const json_t *o, const char *key, size_t *value) {
+  uint64_t n = *value;
+  const int status = take_count(o, key, 10000000, &n);
+  *value = (size_t)n;
+  return status;
+}
+
+static int take_word(const json_t *o, const char *key, uint32_t *value) {
+  uint64_t n = *value;
+  const int status = take_count(o, key, UINT32_MAX, &n);
+  *value = (uint32_t)n;
+  return status;
+}
+
+static int take_text(const json_t *o, const char *key, const char **value) {
+  const json_t *v = json_object_get(o, key);
+  if (v && !json_is_string(v)) return bad(key, "is no text");
+  if (v) *value = json_string_value(v);
+  return 0;
+}
+
+static int take_shape(const json_t *v, const char *key, struct serve_shape *shape) {
+  const char *text = json_string_value(v);
+  shape->layers = text ? learn_layers_of(text, shape->widths) : 0;
+  return shape->layers ? 0 : bad(key, "is no list of widths such as 64-128-64-10");
+}
+
+static int take_networks(const json_t *o, struct load *load) {
+  const json_t *list = json_object_get(o, "networks");
+  load->serve.models = json_array_size(list);
+  if (load->kind == LOAD_TRAINING && !list) return 0;
+  if (!load->serve.models || load->serve.models > SERVE_MODELS)
+    return bad("networks", "is no list of 1 to 8 networks");
+  int status = 0;
+  for (size_t i = 0; i < load->serve.models && !status; ++i)
+    status = take_shape(json_array_get(list, i), "networks", &load->serve.shape[i]);
+  return status;
+}
+
+static int take_arrivals(const json_t *o, struct load *load) {
+  const char *name = "poisson";
+  if (take_text(o, "arrivals", &name)) return 1;
+  for (int i = SERVE_POISSON; i <= SERVE_TRACE; ++i) {
+    load->serve.arrivals = (enum serve_arrivals)i;
+    if (!strcmp(name, serve_arrivals_name(load->serve.arrivals))) break;
+    if (i == SERVE_TRACE) return bad("arrivals", "is none of poisson, constant, bursty, trace");
+  }
+  load->serve.trace_again = true;
+  if (load->serve.arrivals == SERVE_TRACE && !json_object_get(o, "trace"))
+    return bad("trace", "is missing: the file of the arrivals");
+  return take_text(o, "trace", &load->serve.trace) ||
+         take_word(o, "on_percent", &load->serve.on_percent) ||
+         take_count(o, "period_cycles", UINT32_MAX, &load->serve.period);
+}
+
+static int take_batching(const json_t *o, struct ct_serving *how) {
+  const char *name = "none";
+  const json_t *list = json_object_get(o, "service_cycles");
+  if (take_text(o, "batching", &name)) return 1;
+  if (ct_batching_by_name(name, &how->batching)) return bad("batching", ct_last_error(NULL));
+  if (list && json_array_size(list) != LOAD_BATCH) return bad("service_cycles", "is no list of 16");
+  for (size_t i = 0; list && i < LOAD_BATCH; ++i)
+    how->service[i] = (uint32_t)json_integer_value(json_array_get(list, i));
+  return take_word(o, "max_batch", &how->max_batch) || take_word(o, "margin_cycles", &how->margin);
+}
+
+static int take_training(const json_t *o, struct load *load) {
+  const json_t *t = json_object_get(o, "training");
+  load->beside = t && load->kind == LOAD_REQUESTS;
+  if (!t) return load->kind == LOAD_TRAINING ? bad("training", "is missing") : 0;
+  load->data = "digits";
+  load->train_batch = 64;
+  return take_shape(json_object_get(t, "layers"), "layers", &load->trained) ||
+         take_text(t, "data", &load->data) || take_word(t, "batch", &load->train_batch);
+}
+
+static int take_kind(const json_t *o, struct load *load) {
+  const char *name = "";
+  if (take_text(o, "kind", &name)) return 1;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+    load->kind = (enum load_kind)i;
+    if (!strcmp(name, kinds[i])) return 0;
+  }
+  return bad("kind", "is none of capacity, training, requests, cost");
+}
+
+static int take_policy(const json_t *o, struct load *load) {
+  const char *name = "priority";
+  if (take_text(o, "policy", &name)) return 1;
+  return ct_policy_by_name(name, &load->policy) ? bad("policy", ct_last_error(NULL)) : 0;
+}
+
+/* What a load needs to be made of. */
+static int check(const struct load *load) {
+  if (load->kind == LOAD_TRAINING) return load->samples ? 0 : bad("samples", "is missing");
+  if (load->serve.requests < 2) return bad("requests", "is missing, or fewer than 2");
+  if (load->kind != LOAD_REQUESTS) return 0;
+  if (!load->busy || !load->done) return bad("busy_cycles, completed", "the capacity is missing");
+  if (!load->serve.permille) return bad("permille", "is missing");
+  return load->dropped < load->serve.requests ? 0 : bad("dropped", "leaves nothing to be measured");
+}
+
+static int take(const json_t *o, struct load *load) {
+  *load = (struct load){.label = "load", .seed = 1};
+  struct serve_options *s = &load->serve;
+  s->device = CLI_DEVICE;
+  if (take_kind(o, load)) return 1;
+  if (load->kind == LOAD_COST) s->requests = SERVE_SAMPLES;
+  const int status =
+      take_text(o, "device", &s->device) || take_text(o, "label", &load->label) ||
+      take_size(o, "requests", &s->requests) || take_size(o, "dropped", &load->dropped) ||
+      take_count(o, "seed", INT64_MAX, &load->seed) || take_word(o, "permille", &s->permille) ||
+      take_word(o, "deadline_cycles", &s->deadline) || take_size(o, "samples", &load->samples) ||
+      take_count(o, "busy_cycles", INT64_MAX, &load->busy) ||
+      take_count(o, "completed", INT64_MAX, &load->done) ||
+      take_size(o, "late_allowed", &load->late_allowed) || take_networks(o, load) ||
+      take_arrivals(o, load) || take_batching(o, &s->serving) || take_training(o, load) ||
+      take_policy(o, load) || check(load);
+  load->bounded = json_object_get(o, "late_allowed");
+  s->seed = load->seed;
+  return status;
+}
+
+/* ---- The command ---- */
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct options *o = state->input;
+  switch (key) {
+    case CLI_KEY_VERB:
+      o->csv = arg;
+      break;
+    case ARGP_KEY_ARG:
+      if (o->spec) return cli_common(key, arg, state, NULL, &o->json);
+      o->spec = arg;
+      break;
+    case ARGP_KEY_END:
+      if (!o->spec)
+        argp_error(state, "give the file that says what to run, or - for standard input");
+      break;
+    default:
+      return cli_common(key, arg, state, NULL, &o->json);
+  }
+  return 0;
+}
+
+static int run(const struct options *o, const json_t *spec) {
+  struct load load;
+  if (take(spec, &load)) return 1;
+  load.serve.csv = o->csv;
+  json_t *figures = json_object();
+  int status = load_run(&load, figures);
+  if (!status && cli_stopped()) status = 1;
+  if (!status) return cli_json_write(o->json, figures);
+  json_decref(figures);
+  return status;
+}
+
+int verb_load(int argc, char **argv) {
+  static const struct argp_option list[] = {
+      {"csv", CLI_KEY_VERB, "FILE.csv", 0, "Write a row for each request", 1},
+      {"json", CLI_KEY_JSON, "FILE", 0, "Write the figures (- for standard output, the default)",
+       1},
+      {0}};
+  static const struct argp argp = {
+      .options = list,
+      .parser = parse,
+      .args_doc = "RUN.json",
+      .doc =
+          "Makes one measured run on a device of its own, as experiments ask for it.\v"
+          "RUN.json (- for standard input) has the kind of run, networks, requests, arrivals, "
+          "batching and training; docs/experiments.md lists its members. It ends when the "
+          "program that started it does.\n\nExample:\n"
+          "  echo '{\"kind\": \"cost\", \"networks\": [\"64-128-64-10\"]}' | coltrain load -\n"};
+  struct options o = {.json = "-"};
+  cli_parse(&argp, argc, argv, &o);
+  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}, {"--csv", o.csv, CLI_WRITE}};
+  if (cli_files(files, sizeof files / sizeof *files)) return 1;
+  cli_catch_stop();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  json_error_t error;
+  json_t *spec =
+      strcmp(o.spec, "-") ? json_load_file(o.spec, 0, &error) : json_loadf(stdin, 0, &error);
+  if (!spec) return cli_fail("%s: %s", o.spec, error.text);
+  const int status = run(&o, spec);
+  json_decref(spec);
+  return status;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "learn.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Options ---- */
+
+enum {
+  KEY_DATA = 0x1000,
+  KEY_LAYERS,
+  KEY_BATCH,
+  KEY_EPOCHS,
+  KEY_LR,
+  KEY_MOMENTUM,
+  KEY_DECAY,
+  KEY_SEED,
+  KEY_SAMPLES,
+  KEY_SAVE
+};
+
+enum { MAX_WIDTH = 1 << 20, MAX_BATCH = 1 << 16 };
+
+size_t learn_layers_of(const char *text, uint32_t *widths) {
+  const char *p = text;
+  for (size_t n = 0; n <= CT_MAX_LAYERS; ++n) {
+    char *end = NULL;
+    const unsigned long width = strtoul(p, &end, 10);
+    if (*p < '0' || *p > '9' || width < 1 || width > MAX_WIDTH) break;
+    widths[n] = (uint32_t)width;
+    if (!*end && n > 0) return n;
+    if (*end != '-') break;
+    p = end + 1;
+  }
+  return 0;
+}
+
+size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
+                          uint32_t *widths) {
+  const size_t layers = learn_layers_of(arg, widths);
+  if (!layers)
+    argp_error(state,
+               "%s: \"%s\" is not a list of 2..%d widths such as 64-128-64-10: inputs, hidden "
+               "layers, classes",
+               option, arg, CT_MAX_LAYERS + 1);
+  return layers;
+}
+
+/* A rate that the library takes; at: which of them. */
+static float rate_of(const struct argp_state *state, const char *option, const char *arg,
+                     size_t at) {
+  struct ct_rates t = {.lr = 0};
+  const float rate = cli_real(state, option, arg, -INFINITY, INFINITY);
+  memcpy((char *)&t + at, &rate, sizeof rate);
+  if (ct_rates_check(&t)) argp_error(state, "%s: %s", option, ct_last_error(NULL));
+  return rate;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  struct learn *l = state->input;
+  switch (key) {
+    case KEY_DATA:
+      l->data = arg;
+      break;
+    case KEY_LAYERS:
+      l->layers = learn_parse_layers("--layers", arg, state, l->widths);
+      break;
+    case KEY_BATCH:
+      l->batch = (uint32_t)cli_count(state, "--batch", arg, 1, MAX_BATCH);
+      break;
+    case KEY_EPOCHS:
+      l->epochs = cli_count(state, "--epochs", arg, 1, 1000000);
+      break;
+    case KEY_LR:
+      l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_rates, lr));
+      break;
+    case KEY_MOMENTUM:
+      l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_rates, momentum));
+      break;
+    case KEY_DECAY:
+      l->weight_decay =
+          rate_of(state, "--weight-decay", arg, offsetof(struct ct_rates, weight_decay));
+      break;
+    case KEY_SEED:
+      l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
+      l->seed_given = true;
+      break;
+    case KEY_SAMPLES:
+      l->samples = (size_t)cli_count(state, "--samples", arg, 1, UINT32_MAX);
+      break;
+    case KEY_SAVE:
+      l->save = arg;
+      break;
+    default:
+      return cli_common(key, arg, state, &l->device, &l->json);
+  }
+  return 0;
+}
+
+static const struct argp_option options[] = {
+    {"data", KEY_DATA, "NAME", 0,
+     "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST", 0},
+    {"layers", KEY_LAYERS, "W-W-W", 0, "Widths (inputs-128-64-classes)", 0},
+    {"batch", KEY_BATCH, "N", 0, "Samples of a training step (32)", 0},
+    {"epochs", KEY_EPOCHS, "N", 0, "Passes over the training data, in all (digits: 5, others: 1)",
+     0},
+    {"lr", KEY_LR, "L", 0, "Learning rate (digits: 0.2, others: 0.05)", 0},
+    {"momentum", KEY_MOMENTUM, "M", 0, "Momentum (digits: 0.7, others: 0.9)", 0},
+    {"weight-decay", KEY_DECAY, "W", 0, "Weight decay (0)", 0},
+    {"seed", KEY_SEED, "S", 0, "Decides weights, shuffles and arrivals (1)", 0},
+    {"samples", KEY_SAMPLES, "N", 0, "At most so many training and test images (all)", 0},
+    {"save", KEY_SAVE, "FILE", 0,
+     "Where the model goes, after every epoch; what was there is replaced", 0},
+    {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
+    {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
+    {0}};
+
+const struct argp learn_argp = {.options = options, .parser = parse};
+
+/* ---- Data ---- */
+
+static void fill_in(struct learn *l, const struct ct_dataset *ds) {
+  const bool digits = strcmp(l->data, "digits") == 0;
+  if (l->layers == 0) {
+    l->widths[0] = ds->features;
+    l->widths[1] = 128;
+    l->widths[2] = 64;
+    l->widths[3] = ds->classes;
+    l->layers = 3;
+  }
+  if (l->epochs == 0) l->epochs = digits ? 5 : 1;
+  if (l->batch == 0) l->batch = 32;
+  if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
+  if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
+  if (l->weight_decay < 0) l->weight_decay = 0;
+}
+
+int learn_open(struct learn *l, struct ct_dataset *ds) {
+  char why[CT_DATASET_WHY];
+  if (ct_dataset_open(ds, l->data, l->seed, l->samples, why, sizeof why))
+    return cli_fail("%s", why);
+  fill_in(l, ds);
+  if (l->widths[0] == ds->features && l->widths[l->layers] == ds->classes) return 0;
+  char text[256];
+  learn_layers_text(l->widths, l->layers, text, sizeof text);
+  return cli_fail("the layers %s do not fit %s, which has %" PRIu32 " inputs and %" PRIu32
+                  " classes: the first width must be %" PRIu32 ", the last %" PRIu32,
+                  text, l->data, ds->features, ds->classes, ds->features, ds->classes);
+}
+
+uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds) {
+  return (ds->train.count + l->batch - 1) / l->batch;
+}
+
+/* ---- Models ---- */
+
+int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model) {
+  const struct ct_training training = {
+      .batch = l->batch,
+      .rates = {.lr = l->lr, .momentum = l->momentum, .weight_decay = l->weight_decay}};
+  const int rc = ct_model_training(model, &training);
+  return rc < 0 ? cli_fail_device(dev, rc, "the model cannot be trained on this device") : 0;
+}
+
+int learn_create(const struct learn *l, ct_device *dev, ct_model **model) {
+  char text[256];
+  *model = NULL;
+  const int rc = ct_model_create(dev, l->widths, l->layers, l->seed, model);
+  if (rc >= 0) return learn_prepare(l, dev, *model);
+  learn_layers_text(l->widths, l->layers, text, sizeof text);
+  *model = NULL;
+  return cli_fail("a model of the layers %s cannot be made: %s", text,
+                  *ct_last_error(dev) ? ct_last_error(dev) : ct_strerror(rc));
+}
+
+void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t size) {
+  size_t len = 0;
+  text[0] = 0;
+  for (size_t i = 0; i <= layers && len < size; ++i) {
+    const int n = snprintf(text + len, size - len, "%s%" PRIu32, i ? "-" : "", widths[i]);
+    len += n > 0 ? (size_t)n : size;
+  }
+}
+
+/* The decimal number that a float was read from, not its 53-bit neighbour. */
+static json_t *json_float(float x) {
+  char text[32];
+  snprintf(text, sizeof text, "%.7g", (double)x);
+  return json_real(strtod(text, NULL));
+}
+
+void learn_json(const struct learn *l, json_t *object) {
+  char text[256];
+  learn_layers_text(l->widths, l->layers, text, sizeof text);
+  json_object_set_new(object, "device", json_string(l->device));
+  json_object_set_new(object, "data", json_string(l->data));
+  json_object_set_new(object, "layers", json_string(text));
+  json_object_set_new(object, "batch", json_integer(l->batch));
+  json_object_set_new(object, "epochs", json_integer((json_int_t)l->epochs));
+  json_object_set_new(object, "lr", json_float(l->lr));
+  json_object_set_new(object, "momentum", json_float(l->momentum));
+  json_object_set_new(object, "weight_decay", json_float(l->weight_decay));
+  json_object_set_new(object, "seed", json_integer((json_int_t)l->seed));
+}
+
+/* ---- Evaluation ---- */
+
+enum { CHUNK = 256 }; /* images that are unpacked to FP32 at once */
+
+int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
+                   const struct ct_dataset_part *part, size_t *right) {
+  int rc = 0;
+  uint32_t index[CHUNK], labels[CHUNK];
+  float *x = malloc(CHUNK * sizeof *x * ds->features);
+  if (!x) return CT_ERR_MEMORY;
+  *right = 0;
+  for (size_t from = 0; rc >= 0 && from < part->count; from += CHUNK) {
+    const size_t n = part->count - from < CHUNK ? part->count - from : CHUNK;
+    size_t hits = 0;
+    for (size_t i = 0; i < n; ++i) {
+      index[i] = (uint32_t)(from + i);
+      labels[i] = part->labels[from + i];
+    }
+    ct_dataset_values(ds, part, index, n, x);
+    rc = ct_model_evaluate(model, weights, x, labels, n, &hits);
+    *right += hits;
+  }
+  free(x);
+  return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What training needs and both `train` and `colocate` have: options, data, a model.
+ */
+#ifndef LEARN_H
+#define LEARN_H
+
+#include "cli.h"
+#include "ct_dataset.h"
+
+struct learn {
+  const char *data, *device, *json, *save;
+  uint32_t widths[CT_MAX_LAYERS + 1];
+  size_t layers;                    /* 0: not given */
+  uint64_t epochs;                  /* 0: not given */
+  uint32_t batch;                   /* 0: not given */
+  float lr, momentum, weight_decay; /* below 0: not given */
+  uint64_t seed;
+  bool seed_given;
+  size_t samples;
+};
+
+/* To be used as an argp child whose input is a struct learn; set it to LEARN_DEFAULTS first. */
+extern const struct argp learn_argp;
+#define LEARN_DEFAULTS                                                                             \
+  {                                                                                                \
+    .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f, .weight_decay = -1.0f, \
+    .seed = 1                                                                                      \
+  }
+
+/* Widths such as "64-128-64-10" into CT_MAX_LAYERS + 1 places; returns the layers, 0 for a bad
+ * list.
+ */
+size_t learn_layers_of(const char *text, uint32_t *widths);
+
+/* The same of an option: a bad list is a usage error. */
+size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
+                          uint32_t *widths);
+
+/* Opens the data and fills in what depends on it and was not given: layers, epochs, batch, learning
+ * rate, momentum, weight decay. 0, or 1 after a sentence. */
+int learn_open(struct learn *l, struct ct_dataset *ds);
+
+/* A new model, ready for training. *model is NULL on failure; 0, or 1 after a sentence. */
+int learn_create(const struct learn *l, ct_device *dev, ct_model **model);
+
+/* Tells a model batch size and optimiser; 0, or 1 after a sentence. */
+int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model);
+
+/* Steps of an epoch: every sample at least once; the last batch is completed with the first
+ * samples of the epoch. */
+uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds);
+
+/* "64-128-64-10" */
+void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t size);
+
+/* Puts data, layers, batch, optimiser and seed into an object. */
+void learn_json(const struct learn *l, json_t *object);
+
+/* How many of a part's images these weights (NULL: the live ones) classify rightly; a ct_error. */
+int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
+                   const struct ct_dataset_part *part, size_t *right);
+
+#endif

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of runs: the figures of stored runs (data/run.json.xz under PRIORITY, data/job.json.xz under JOB), what is said where something
+is missing, and how a browser shows them at two widths, light and dark."""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+import lzma
+import os
+import re
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from beds import read_page
+from coltrain.experiments.batching import Batching
+from coltrain.experiments.colocation import Colocation
+from coltrain.experiments.common import parser_of
+from coltrain.reports.experiment import page_of
+from coltrain.reports.run import Run, comparison, page
+from conftest import TOP
+
+DATA = Path(__file__).parent / "data"
+COMMAND = str(TOP / os.environ.get("BUILD", "build") / "bin/coltrain")
+Json = dict[str, Any]
+
+
+def stored(name: str) -> Json:
+    with lzma.open(DATA / f"{name}.json.xz") as file:
+        found: Json = json.load(file)
+    return found
+
+
+@pytest.fixture
+def priority() -> Json:
+    return stored("run")
+
+
+def text_of(result: Json) -> str:
+    return read_page(page(Run("run.json", result))).text
+
+
+# ---- Figures ----
+
+
+def test_figures_are_those_of_the_result(priority: Json) -> None:
+    """Quantiles from the rows are those that the command computed itself."""
+    run = Run("run.json", priority)
+    for which, part in (("serve", "serve"), ("alone", "serve_alone")):
+        took = run.measured(which) / run.us
+        r = priority[part]
+        assert len(took) == r["measured"]
+        assert np.sort(took)[-(-99 * len(took) // 100) - 1] == pytest.approx(r["p99_cycles"])
+        assert np.sort(took)[-(-len(took) // 2) - 1] == pytest.approx(r["p50_cycles"])
+        assert took.max() == pytest.approx(r["max_cycles"])
+    assert sum(priority["series"]["serve"]["right"]) == sum(v["right"] for v in priority["versions"])
+    assert len(run.loss) == priority["train"]["steps"]
+    assert np.mean(run.loss[-10:]) == pytest.approx(priority["train"]["loss_last"], rel=1e-6)
+    for unit in priority["units"]:
+        assert run.busy("time", unit["unit"], "inference") == pytest.approx(unit["inference"], rel=1e-6)
+        assert run.busy("time", unit["unit"], "training") == pytest.approx(unit["training"], rel=1e-6)
+    for o in priority["others"]:
+        if o["policy"] == "job":
+            assert o["p99_cycles"] is None and o["completed"] < o["requests"]
+
+
+def test_a_run_under_priority(priority: Json) -> None:
+    """The figures that the page made in C showed of the same run."""
+    result = page(Run("run.json", priority))
+    reader = read_page(result)
+    for part in (
+        "81.5 µs for 99 of 100 requests at most, while training. 81.1 µs without training: × 1.005",
+        "60.8 %",
+        "97.2 % of the test images, by the version of the weights that answered last; the first one had 76.4 %",
+        "6 versions of the weights, of which 5 answered requests",
+        "0 of 2000 answers",
+        "Requests hardly felt the training",
+        "All figures of this section are of those 400 requests",
+        "157 were answered before the run was given up after 18.98 ms",
+        "1800 requests were measured, after the first 200",
+        "It fell: from 1.729 in the first steps to 0.092 in the last",
+        "100 MHz; 16 x 16 multipliers",
+        "225 of 225 steps of 32 samples, learning rate 0.2, seed 1",
+        "while training, less alone, µs",
+        "time to an answer (logarithmic scale)",
+    ):
+        assert part in reader.text, part
+    assert result.count('<svg role="img"') == 6 * 2
+
+
+def test_a_run_under_job() -> None:
+    """It says what happened, not that all is well."""
+    text = text_of(stored("job"))
+    assert "Requests felt the training under the policy job: p99 was 16.95 ms, 134 times the 126.7 µs that it is alone." in text
+    assert "hardly felt" not in text and "lie on each other" not in text
+
+
+def test_what_is_not_known(priority: Json) -> None:
+    """Without a clock; stopped; with nothing measured; with nothing answered."""
+    emu = copy.deepcopy(priority)
+    emu |= {"clock_hz": None, "device": "emu:", "time": None, "time_alone": None, "others": []}
+    emu["ratio"] = {"p99": None, "train_throughput": None}
+    emu["series"] |= {"alone": {"scheduled": [], "end": []}}
+    for part in ("serve", "serve_alone"):
+        emu[part] |= {"p50_cycles": None, "p99_cycles": None, "max_cycles": None}
+    for key in ("scheduled", "end"):
+        emu["series"]["serve"][key] = [None] * 2000
+    text = text_of(emu)
+    assert "has no clock" in text and "Do requests feel" not in text and "Does it learn?" in text
+    cut: Json = copy.deepcopy(priority)
+    cut["stopped"] = True
+    cut["serve"]["completed"] = 1200
+    assert "This run was stopped early: 1200 of 2000 requests were answered" in text_of(cut)
+    empty = copy.deepcopy(emu)
+    empty["series"] = {
+        "serve": {"scheduled": [], "end": [], "version": [], "right": []},
+        "alone": {"scheduled": [], "end": []},
+        "loss": [],
+    }
+    empty["versions"] = []
+    empty["serve"] |= {"accuracy_first": None, "accuracy_last": None, "wrong": None}
+    assert "were not compared" in text_of(empty)
+    lost = copy.deepcopy(priority)
+    lost["series"]["serve"] |= {"end": [None] * 2000, "version": [None] * 2000}
+    lost["serve"] |= {"p99_cycles": None, "max_cycles": None, "p50_cycles": None}
+    lost["ratio"]["p99"] = None
+    assert "were not answered, or not measured" in text_of(lost)
+
+
+def test_runs_beside_each_other(priority: Json) -> None:
+    text = read_page(comparison([Run("a/run.json", priority), Run("b/job.json", stored("job"))])).text
+    for part in ("2 runs beside each other", "They differ in epochs, policy", "policy job", "16.95 ms", "× 133.796", "81.5 µs"):
+        assert part in text, part
+    assert "a/run.json" in text
+    alike = read_page(comparison([Run("a/run.json", priority), Run("b/other.json", copy.deepcopy(priority))])).text
+    assert "They differ" not in alike and "other" in alike
+
+
+def test_text_is_escaped(priority: Json) -> None:
+    priority["data"] = "<script>alert(1)</script>"
+    assert "<script>alert(1)</script>" in text_of(priority)
+
+
+# ---- The command ----
+
+
+def report(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, "report", *args], capture_output=True, text=True)
+
+
+def test_the_command(tmp_path: Path, priority: Json) -> None:
+    run = tmp_path / "run.json"
+    run.write_text(json.dumps(priority))
+    assert report(str(run), "-o", str(tmp_path / "run.html")).returncode == 0
+    read_page((tmp_path / "run.html").read_text())
+    assert report(str(run), str(run), "-o", "-").stdout.startswith("<!doctype html>")
+    (tmp_path / "no.json").write_text("{")
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "other.json").write_text('{"serve": 1}')
+    (tmp_path / "old.json").write_text(json.dumps({k: v for k, v in priority.items() if k != "series"}))
+    (tmp_path / "sum.json").write_text('{"experiment": "x"}')
+    for args, status, said in (
+        ([str(tmp_path / "gone.json"), "-o", "-"], 1, "gone.json: cannot be read: No such file"),
+        ([str(tmp_path / "no.json"), "-o", "-"], 1, "is no JSON"),
+        ([str(tmp_path / "list.json"), "-o", "-"], 1, "holds no object"),
+        ([str(tmp_path / "other.json"), "-o", "-"], 1, "is neither a result of"),
+        ([str(tmp_path / "old.json"), "-o", "-"], 1, "by an earlier version"),
+        ([str(tmp_path / "sum.json"), str(run), "-o", "-"], 1, "give it alone"),
+        ([str(tmp_path / "sum.json"), "-o", "-"], 1, 'no page of an experiment "x"'),
+        ([str(run), "-o", "/nonexistent/x"], 1, "cannot be written"),
+        ([str(run), "-o", "/dev/full"], 1, "/dev/full: cannot be written: No space left"),
+        ([str(run)], 2, "required: -o/--output"),
+        ([str(run), "-o", "-", "--al"], 2, "there is no option --al"),
+    ):
+        done = report(*args)
+        assert done.returncode == status and said in done.stderr, (args, done.stderr)
+
+
+# ---- In a browser ----
+
+LOOK = """
+<script>
+addEventListener("load", () => {
+  const found = [], wide = innerWidth, page = document.documentElement.scrollWidth;
+  if (page > wide) found.push("the page is " + page + " wide, the screen " + wide);
+  let texts = 0, charts = 0;
+  for (const svg of document.querySelectorAll("svg[role=img]")) {
+    const box = svg.getBoundingClientRect();
+    if (!box.width) continue;
+    ++charts;
+    for (const text of svg.querySelectorAll("text")) {
+      const r = text.getBoundingClientRect();
+      ++texts;
+      if (r.left < box.left - 3 || r.right > box.right + 3 || r.top < box.top - 3 || r.bottom > box.bottom + 3)
+        found.push("'" + text.textContent + "' is clipped in " + svg.getAttribute("aria-label"));
+    }
+  }
+  const seen = {found, texts, charts, colour: getComputedStyle(document.body).backgroundColor};
+  document.title = JSON.stringify(seen);
+});
+</script>
+"""
+
+
+def chromium(*args: str) -> subprocess.CompletedProcess[str]:
+    common = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", "--v=0"]
+    return subprocess.run([*common, *args], capture_output=True, text=True, check=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    with tarfile.open(DATA / "points.tar.xz") as archive:
+        archive.extractall(folder)
+    run, job = Run("run.json", stored("run")), Run("job.json", stored("job"))
+    colocation = Colocation(parser_of(Colocation).parse(["--part", "1", "--seeds", "2", "--out", str(folder / "colocation")]))
+    batching = Batching(parser_of(Batching).parse(["--part", "3", "--seeds", "2", "--out", str(folder / "batching")]))
+    made = {"run": page(run), "job": page(job), "comparison": comparison([run, job])}
+    made |= {"colocation": page_of(colocation.summary()), "batching": page_of(batching.summary())}
+    for name, text in made.items():
+        (folder / f"{name}.html").write_text(text)
+        (folder / f"{name}-look.html").write_text(text.replace("</body>", LOOK + "</body>"))
+    return folder
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["run", "job", "comparison", "colocation", "batching"])
+def test_in_a_browser(pages: Path, name: str, width: int, dark: bool) -> None:
+    """A picture that is not blank, no error in the console, no text clipped."""
+    import matplotlib.image
+
+    how = [f"--window-size={width},2000", f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--user-data-dir={pages}/profile"]
+    done = chromium(*how, "--dump-dom", f"file://{pages}/{name}-look.html")
+    assert "CONSOLE" not in done.stderr, done.stderr
+    title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)
+    assert title
+    seen = json.loads(html.unescape(title[1]))
+    assert seen["found"] == []
+    assert seen["charts"] >= 2 and seen["texts"] > 20
+    assert seen["colour"] == ("rgb(15, 19, 24)" if dark else "rgb(255, 255, 255)")
+    chromium(*how, f"--screenshot={pages}/{name}.png", f"file://{pages}/{name}.html")
+    picture = matplotlib.image.imread(pages / f"{name}.png")
+    assert picture.shape[1] == width
+    assert picture[..., :3].std() > 0.03
