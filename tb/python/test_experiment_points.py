@@ -579,7 +579,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     )
     for text, sentence in (
         ("#!/nonexistent/python3\n", "install the packages python3,"),
-        (f"{python}sys.modules['numpy'] = None\n{real}", "not installed; install python3-numpy, or"),
+        (f"{python}sys.modules['numpy'] = None\n{real}", "packages that are not installed; install python3-numpy, or"),
         (
             f"{python}import importlib.util as u\nf = u.find_spec\n{HIDE}{real}",
             "not installed; install python3-matplotlib python3-jinja2, or",
