@@ -292,7 +292,7 @@ struct ct_training {
  * long as the programs are. The bits are the same. With training->gradients there are programs and
  * memory for those, too, 4 bytes of device memory for each weight until the model is freed; batches
  * of that size may be older. CT_ERR_NO_SPACE when device memory is too small, or the window of the
- * scratchpad: a step needs 200 words, an update from gradients 365; CT_ERR_MEMORY,
+ * scratchpad: a step needs 200 words, an update from gradients 237; CT_ERR_MEMORY,
  * CT_ERR_UNSUPPORTED. */
 int ct_model_training(ct_model *model, const struct ct_training *training);
 
