@@ -3,21 +3,22 @@
 # Host code and generated files. Sources are taken by folder; whatever does not exist yet is left out of the products.
 #
 #   host/lib/*  host/emu host/transports  *.c, host/transports/mmio  -> build/lib/libcoltrain.{a,so}
-#   host/tools                         *.c   -> build/bin/coltrain, its workloads also -> build/lib/libcoltrain-data.so
+#   host/tools host/tools/*            *.c   -> build/bin/coltrain, its workloads also -> build/lib/libcoltrain-data.so
 #   host/examples/NAME.c                     -> build/bin/examples/NAME
 #   host/transports/sim                *.c, *.sv + the Verilated cores  -> build/lib/coltrain/sim.so (a plug-in, opened by the library)
 #   rtl/spec/*.def, host/spec/ct_specgen.c   -> build/gen/ct_spec.svh, build/gen/coltrain_spec.h, build/docs/spec.md
 #   rtl/fp/ct_fn_table.def                   -> build/gen/ct_fn_table.svh
 
 LIB_DIRS := $(sort $(wildcard host/lib/*/))
-HOST_CPPFLAGS := -Ihost/include $(LIB_DIRS:%/=-I%) -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
+TOOL_DIRS := $(sort $(wildcard host/tools/*/))
+HOST_CPPFLAGS := -Ihost/include $(LIB_DIRS:%/=-I%) $(TOOL_DIRS:%/=-I%) -Ihost/emu -Ihost/transports -Irtl/spec -I. -I$(BUILD)/gen
 # No libm: what it computes differs from one machine to the next.
 LIB_LDLIBS    := -ldl -pthread
 TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 
 LIB_SRCS     := $(sort $(wildcard host/lib/*/*.c host/emu/*.c host/transports/*.c host/transports/mmio/*.c))
-TOOL_SRCS    := $(sort $(wildcard host/tools/*.c))
+TOOL_SRCS    := $(sort $(wildcard host/tools/*.c host/tools/*/*.c))
 TOOL_MAIN    := $(if $(TOOL_SRCS),$(shell grep -l '^int main\>' $(TOOL_SRCS)))
 EXAMPLE_SRCS := $(sort $(wildcard host/examples/*.c))
 # Of what plug-ins share with the library they have copies.
@@ -62,7 +63,7 @@ $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 # What the assembler takes in, no compiler lists.
-$(BUILD)/obj/host/tools/ct_digits.o $(BUILD)/tb/obj/host/tools/ct_digits.o $(BUILD)/san/obj/host/tools/ct_digits.o: host/data/digits/digits.csv.gz
+$(BUILD)/obj/host/tools/data/ct_digits.o $(BUILD)/tb/obj/host/tools/data/ct_digits.o $(BUILD)/san/obj/host/tools/data/ct_digits.o: host/data/digits/digits.csv.gz
 
 LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/obj/%.o)

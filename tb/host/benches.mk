@@ -6,11 +6,11 @@ ifneq ($(USB_SRCS),)
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so
 endif
 
-$(call host_test,test_npy,tb/host/test_npy.c host/tools/ct_npy.c)
-$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/ct_dataset.c host/tools/ct_digits.c host/tools/ct_rand.c,-lz)
-$(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/ct_arrivals.c host/tools/ct_rand.c)
-$(call host_test,test_stats,tb/host/test_stats.c host/tools/ct_stats.c)
-$(call host_test,test_progress,tb/host/test_progress.c host/tools/ct_progress.c)
+$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c)
+$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/data/ct_dataset.c host/tools/data/ct_digits.c host/tools/data/ct_rand.c,-lz)
+$(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
+$(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
+$(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
 $(call host_test,test_gemm,tb/host/test_gemm.c tb/host/ct_racecheck.c)
 
 # One training step against the double-precision oracle, on the emulator and on the simulated cores.
@@ -19,7 +19,7 @@ $(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim
 
 # The coltrain command, as users run it: test_cli starts bin/coltrain, test_cli.san the same under the sanitizers. test_cli_sim needs
 # the simulator, so test-system runs it.
-TOOL_PARTS := $(filter-out host/tools/main.c host/tools/verb_%,$(TOOL_SRCS))
+TOOL_PARTS := $(filter-out host/tools/main.c,$(foreach s,$(TOOL_SRCS),$(if $(findstring /verb_,$(s)),,$(s))))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))

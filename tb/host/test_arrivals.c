@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/tools/ct_arrivals.h"
+#include "host/tools/data/ct_arrivals.h"
 
 enum { kMany = 100000 };
 

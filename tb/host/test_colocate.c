@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/tools/colocate.h"
+#include "host/tools/colocate/colocate.h"
 
 enum { REQUESTS = 30 };
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "host/tools/ct_dataset.h"
-#include "host/tools/ct_rand.h"
+#include "host/tools/data/ct_dataset.h"
+#include "host/tools/data/ct_rand.h"
 
 /* --- a folder of its own for every test ---------------------------------------------------------
  */

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "cli_run.h"
-#include "host/tools/live.h"
+#include "host/tools/watch/live.h"
 
 #define LEARN " --samples 160 --layers 64-24-10 --batch 16"
 enum { PATIENCE_MS = 20000, STEP_MS = 20 };

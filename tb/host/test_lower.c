@@ -272,7 +272,7 @@ static void test_faulty_layers_are_found_out(void **state) {
   char why[256];
   for (int fault = CT_NO_FAULT + 1; fault < CT_FAULTS; ++fault) {
     unsigned found = 0, tried = 0;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 200; ++i) {
       struct kernel k;
       struct ct_codes codes;
       kernel_draw(&k, &rng);

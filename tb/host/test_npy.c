@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/tools/ct_npy.h"
+#include "host/tools/data/ct_npy.h"
 
 /* A path in the build's temporary folder, of this process alone. */
 static const char *temp_path(void) {

@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "host/tools/ct_progress.h"
+#include "host/tools/cli/ct_progress.h"
 
 #define MS UINT64_C(1000000)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/tools/ct_stats.h"
+#include "host/tools/measure/ct_stats.h"
 
 /* The definition itself: the smallest sample x such that at least ceil(p N) samples are <= x. */
 static uint64_t by_definition(const uint64_t *v, size_t n, unsigned num, unsigned den) {

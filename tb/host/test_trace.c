@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "coltrain_spec.h"
-#include "host/tools/colocate.h"
-#include "host/tools/ct_units.h"
+#include "host/tools/colocate/colocate.h"
+#include "host/tools/measure/ct_units.h"
 
 #define CLOCK_HZ UINT64_C(100000000)
 #define ALL UINT64_C(1000000000)

@@ -358,7 +358,7 @@ static void documents_name_what_there_is(void **state) {
                                       "docs/architecture.md",
                                       "docs/numerics.md",
                                       "scripts/measure",
-                                      "scripts/interference",
+                                      "host/python/coltrain/experiments/interference.py",
                                       "host/tools/main.c",
                                       "scripts/same-bytes"};
   unsigned seen = 0;

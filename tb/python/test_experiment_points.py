@@ -557,29 +557,40 @@ def test_usage() -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    """Without Python, without its packages, without the program: each time a sentence says what to install."""
+    """Without Python, without NumPy, without other packages, without the program: each time a sentence says what to install."""
     build = TOP / os.environ.get("BUILD", "build")
-    command = tmp_path / "coltrain"
+    command, program = tmp_path / "bin/coltrain", tmp_path / "bin/coltrain-report"
+    command.parent.mkdir()
     command.write_bytes((build / "bin/coltrain").read_bytes())
     command.chmod(0o755)
-    for program, text in (
-        (None, "pip install ./host/python puts it there"),
-        ("#!/nonexistent/python3\n", "install the packages python3,"),
-        (f"#!{sys.executable} -S\nimport sys\nsys.path.insert(0, '{TOP}/host/python')\n" + NO_PACKAGES, "install python3-numpy python3-"),
-    ):
-        if program:
-            (tmp_path / "coltrain-report").write_text(program)
-            (tmp_path / "coltrain-report").chmod(0o755)
+
+    def said() -> str:
         done = subprocess.run([command, "report", "x.json"], capture_output=True, text=True, env={**os.environ, "PATH": "/nonexistent"})
-        assert done.returncode == 1 and text in done.stderr and done.stderr.startswith("coltrain: "), done.stderr
+        assert done.returncode == 1 and done.stderr.startswith("coltrain: "), done.stderr
+        return done.stderr
+
+    assert "pip install ./host/python puts it there" in said()
+    python = f"#!{sys.executable}\nimport sys\n"
+    real = (
+        (build / "bin/coltrain-report")
+        .read_text()
+        .partition("\n")[2]
+        .replace("os.path.dirname(os.path.realpath(__file__))", f"'{build}/bin'")
+    )
+    for text, sentence in (
+        ("#!/nonexistent/python3\n", "install the packages python3,"),
+        (f"{python}sys.modules['numpy'] = None\n{real}", "packages that are not installed; install python3-numpy, or"),
+        (
+            f"{python}import importlib.util as u\nf = u.find_spec\n{HIDE}{real}",
+            "not installed; install python3-matplotlib python3-jinja2, or",
+        ),
+    ):
+        program.write_text(text)
+        program.chmod(0o755)
+        assert sentence in said(), text
 
 
-NO_PACKAGES = """
-import importlib.util
-importlib.util.find_spec = lambda name: None
-from coltrain.cli import main
-sys.exit(main("report"))
-"""
+HIDE = "u.find_spec = lambda name, *more: None if name in ('matplotlib', 'jinja2') else f(name, *more)\n"
 
 
 def test_figures_of_a_list() -> None:

@@ -62,3 +62,10 @@ def test_a_process_may_end_with_everything_open() -> None:
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out) == (0, ""), err
         assert err.splitlines() == ["WARNING:coltrain:closed with 2 jobs or requests that nobody reaped"], err
+
+
+def test_numpy_that_is_missing_is_named() -> None:
+    program = "import sys; sys.modules['numpy'] = None; import importlib.util as u; u.find_spec = lambda n: None; import coltrain"
+    process = start(program + "; coltrain.open('emu:')")
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1 and "needs NumPy: install Debian's package python3-numpy" in err

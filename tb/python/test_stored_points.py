@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import coltrain._abi
 import pytest
 from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
@@ -18,6 +19,12 @@ from coltrain.experiments.common import Experiment, parser_of
 DATA = Path(__file__).parent / "data"
 NEAR = 1e-8  # the JSON in C has nine digits
 T_NEAR = 1e-4  # of an interval: Student's t was a table of four decimals there
+
+
+@pytest.fixture(autouse=True)
+def version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are of the version that made them."""
+    monkeypatch.setattr(coltrain._abi, "VERSION", "0.1.0")
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ static void keep_unit(struct train *t, struct ct_unit *u) {
 static void apply_unit(struct train *t, struct ct_unit *u) {
   const struct ct_ref gradients = ct_next(t->l, t->gradient_slot);
   u->in = ct_next(t->l, t->in_slot);
-  u->out = ct_next(t->l, t->out_slot);
+  u->out = t->out_slot ? ct_next(t->l, t->out_slot) : u->in;
   ct_unit_load(t, u, t->gradients[t->layer], CT_F32_TILE_UNITS, gradients);
   ct_unit_load(t, u, t->state[t->layer], CT_STATE_UNITS, u->in);
   for (uint32_t i = 0; i < t->tiles; ++i) {
@@ -204,11 +204,13 @@ static void declare(struct train *t) {
   t->bias_in = ct_spm_ring(l, "biases in", 3 * biases, 1);
   t->bias_out = ct_spm_ring(l, "biases out", 2 * biases, 1);
   t->gradient_slot = tile_ring(t, "gradients in", CT_F32_TILE_UNITS, t->unit);
-  t->in_slot = tile_ring(t, "state in", CT_STATE_UNITS, t->unit);
-  t->out_slot = tile_ring(t, "state out", CT_OUT_UNITS, 0);
+  const bool in_place = t->slots == 1; /* a tile's new values take the old ones' words */
+  t->in_slot = tile_ring(t, "state in", in_place ? CT_OUT_UNITS : CT_STATE_UNITS, t->unit);
+  if (in_place) ct_ring_freed_by(l, t->in_slot, CT_Q_ST); /* wherever a job is cut */
+  t->out_slot = in_place ? 0 : tile_ring(t, "state out", CT_OUT_UNITS, 0);
 }
 
-/* Smaller units, then fewer biases at a time, then fewer slots; false: none are left. */
+/* Single tiles, then fewer biases at a time, then fewer slots; false: none are left. */
 static bool take_less(struct train *t) {
   uint32_t *const less[] = {&t->unit, &t->bias_tiles, &t->slots};
   for (unsigned i = 0; i < sizeof less / sizeof *less; ++i) {

@@ -11,41 +11,53 @@ called bytes, timeouts are seconds, times of a device are cycles of its clock. W
 :class:`Error` with its sentence. docs/python.md is a tour; the modules mirror coltrain/coltrain.h, which has the whole contract.
 """
 
+import importlib.util
+import typing
+
 from ._abi import VERSION as __version__
-from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Sharing
-from ._arrays import Array, SupportsDLPack
-from ._lib import lib, text_of
-from .data import Dataset, load_dataset
-from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open, policy_name
-from .errors import (
-    AbiError,
-    ArgumentError,
-    BusyError,
-    CancelledError,
-    ClosedError,
-    DeviceError,
-    Error,
-    FileError,
-    FormatError,
-    FullError,
-    InternalError,
-    JobError,
-    NoSpaceError,
-    NotFoundError,
-    OutOfMemoryError,
-    PermissionDeniedError,
-    TimeoutError,
-    UnsupportedError,
-)
-from .events import Event, Future, code_name, code_text
-from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
-from .program import Buffer, Program, disassemble, pack, pack_row, unpack
-from .server import Server, ServerInfo, batching_name
+
+if not typing.TYPE_CHECKING and importlib.util.find_spec("numpy") is None:
+    # The verbs of the command are in this package, too, and say by themselves what they need.
+    def __getattr__(name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ModuleNotFoundError(f"coltrain.{name} needs NumPy: install Debian's package python3-numpy, or numpy by pip")
+
+else:
+    from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Sharing
+    from ._arrays import Array, SupportsDLPack
+    from ._lib import lib, text_of
+    from .data import Dataset, load_dataset
+    from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open, policy_name
+    from .errors import (
+        AbiError,
+        ArgumentError,
+        BusyError,
+        CancelledError,
+        ClosedError,
+        DeviceError,
+        Error,
+        FileError,
+        FormatError,
+        FullError,
+        InternalError,
+        JobError,
+        NoSpaceError,
+        NotFoundError,
+        OutOfMemoryError,
+        PermissionDeniedError,
+        TimeoutError,
+        UnsupportedError,
+    )
+    from .events import Event, Future, code_name, code_text
+    from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
+    from .program import Buffer, Program, disassemble, pack, pack_row, unpack
+    from .server import Server, ServerInfo, batching_name
 
 
-def library_version() -> str:
-    """The version of the C library that runs, such as "0.1.0"."""
-    return text_of(lib.ct_version()) or ""
+    def library_version() -> str:
+        """The version of the C library that runs, such as "0.1.0"."""
+        return text_of(lib.ct_version()) or ""
 
 
 __all__ = [

@@ -20,7 +20,7 @@ from ._arrays import F32, U32, Bytes, address
 from ._lib import load
 from .errors import ArgumentError, FormatError
 
-# Streams of random numbers (host/tools/ct_rand.h).
+# Streams of random numbers (host/tools/data/ct_rand.h).
 _BATCHES = 4
 _WHY = 512
 

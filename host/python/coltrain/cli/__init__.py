@@ -128,3 +128,13 @@ def main(verb: str, args: list[str] | None = None) -> int:
         return complain(str(failure))
     except BrokenPipeError:
         return 1
+
+
+def report() -> int:
+    """coltrain-report, where the package is installed."""
+    return main("report")
+
+
+def experiment() -> int:
+    """coltrain-experiment, where the package is installed."""
+    return main("experiment")

@@ -14,8 +14,9 @@ from coltrain.cli import complain
 from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import Experiment, run_experiment
+from coltrain.experiments.interference import Interference
 
-EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference)
 
 
 def usage() -> str:

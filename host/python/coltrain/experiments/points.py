@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points of an experiment and their files.
 
-A point is one run of `coltrain load` on a device of its own. It depends on nothing but its settings, which its file has: a
-file that was made by other settings is another point's, and is made anew.
+A point is one run of `coltrain load`, or of another verb, on a device of its own. It depends on nothing but its settings, which its
+file has: a file that was made by other settings is another point's, and is made anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Point:
     run: Json = field(default_factory=dict)
     """What `coltrain load` is told."""
     cost: float = 1.0
-    """Cycles that it simulates, about."""
+    """Cycles that it simulates, about; any unit, if all points of an experiment have the same."""
+    args: list[str] | None = None
+    """Of another verb than load; it takes --json."""
 
 
 class Store:

@@ -309,9 +309,40 @@ def batching(s: Json) -> str:
     )
 
 
+# ---- Interference ----
+
+
+def stretch_chart(rows: list[Json]) -> Markup:
+    def draw(figure: Any, narrow: bool) -> None:
+        ax = figure.subplots()
+        for i, r in enumerate(rows):
+            ax.plot([r["stretch_mean"], r["stretch_p99"]], [i, i], color=charts.COLOURS["serve"], linewidth=3, alpha=0.45)
+            ax.plot([r["stretch_mean"]], [i], marker="o", color=charts.COLOURS["serve"], markerfacecolor=charts.COLOURS["bg"])
+            ax.plot([r["stretch_p99"]], [i], marker="o", color=charts.COLOURS["serve"])
+        ax.axvline(1, color=charts.COLOURS["soft"], linestyle=(0, (2, 4)), linewidth=1.5)
+        ax.set_yticks(range(len(rows)), [r["name"] for r in rows], fontsize=9 if narrow else 11)
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.xaxis.set_major_formatter(charts.number_text)
+        ax.set_xlabel("latency beside training / alone")
+
+    return charts.chart(draw, "Stretch by run", "mean (hollow) and p99 (filled) of each run; 1 would be no effect", 26.0 * len(rows) + 70)
+
+
+def interference(s: Json) -> str:
+    rows = s["rows"]
+    return render(
+        "interference.html.j2",
+        s=s,
+        chart=stretch_chart(rows) if rows else None,
+        worst_mean=max(rows, key=lambda r: float(r["stretch_mean"])) if rows else None,
+        worst_p99=max(rows, key=lambda r: float(r["stretch_p99"])) if rows else None,
+        least=min(rows, key=lambda r: float(r["train_share_of_idle"])) if rows else None,
+    )
+
+
 def page_of(summary: Json) -> str:
     """The page of any experiment's summary."""
-    pages = {"colocation": colocation, "batching": batching}
+    pages = {"colocation": colocation, "batching": batching, "interference": interference}
     name = summary.get("experiment")
     if name not in pages:
         raise Failure(f'there is no page of an experiment "{name}"')
