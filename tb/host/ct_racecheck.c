@@ -41,7 +41,8 @@ struct queue {
   size_t count;
   bool begun;
   uint32_t step, tile;
-  struct clock knows;
+  struct clock knows; /* MM: its operand reads */
+  struct clock tiles; /* MM: its tiles; what they wait for, reads further on do not */
 };
 
 struct check {
@@ -81,16 +82,17 @@ static void join(struct clock *a, const struct clock *b) {
     if (b->t[d] > a->t[d]) a->t[d] = b->t[d];
 }
 
-/* The same queue again, or one that knows the one before to be complete. */
-static bool may_follow(const struct turn *before, enum dim d, const struct clock *knows) {
-  return !before->taken || unit_of_dim[before->dim] == unit_of_dim[d] ||
-         knows->t[before->dim] >= before->at;
+/* What must be known of the one before. */
+static bool may_follow(const struct turn *before, const struct clock *knows) {
+  return !before->taken || knows->t[before->dim] >= before->at;
 }
 
 static void give(struct check *c, enum dim d, uint32_t field, const struct clock *clock) {
   if (!(field & 16)) return;
   struct sem *s = &c->sem[field & 15];
-  if (!may_follow(&s->giver, d, clock))
+  /* The same again, or one that knows the one before to be complete. MM signals reads of its next
+   * command before tiles of this one. */
+  if (s->giver.dim != d && !may_follow(&s->giver, clock))
     fail(c, "semaphore %u is signalled by two queues", field & 15);
   s->giver = (struct turn){true, d, clock->t[d]};
   if (s->count == 255) fail(c, "semaphore %u passes 255", field & 15);
@@ -105,12 +107,18 @@ static void give(struct check *c, enum dim d, uint32_t field, const struct clock
   s->fifo[s->head + s->count++] = *clock;
 }
 
-/* Takes one of each, or none. */
-static bool take(struct check *c, enum unit u, enum dim d, const uint32_t *field, unsigned n) {
+/* What goes on in a dimension knows this of the others. */
+static struct clock *known_to(struct check *c, enum dim d) {
+  struct queue *q = &c->q[unit_of_dim[d]];
+  return d == D_MM_TILE ? &q->tiles : &q->knows;
+}
+
+/* Takes one of each, or none. MM takes in the order of the program, for reads and tiles alike. */
+static bool take(struct check *c, enum dim d, const uint32_t *field, unsigned n) {
   for (unsigned i = 0; i < n; ++i) {
     struct sem *s = &c->sem[field[i] & 15];
     if (!(field[i] & 16)) continue;
-    if (!may_follow(&s->taker, d, &c->q[u].knows))
+    if (unit_of_dim[s->taker.dim] != unit_of_dim[d] && !may_follow(&s->taker, known_to(c, d)))
       fail(c, "semaphore %u is awaited by two queues", field[i] & 15);
     if (s->count == 0) return false;
   }
@@ -118,7 +126,7 @@ static bool take(struct check *c, enum unit u, enum dim d, const uint32_t *field
     if (!(field[i] & 16)) continue;
     struct sem *s = &c->sem[field[i] & 15];
     s->taker = (struct turn){true, d, c->done[d] + 1};
-    join(&c->q[u].knows, &s->fifo[s->head]);
+    join(known_to(c, d), &s->fifo[s->head]);
     ++s->head;
     --s->count;
   }
@@ -134,30 +142,29 @@ static bool own(enum unit u, int d) {
 }
 
 /* Whether every access in `before` is known to be complete to unit u, or its own. */
-static bool ordered(const struct check *c, enum unit u, const struct place *before) {
+static bool ordered(enum unit u, const struct clock *knows, const struct place *before) {
   for (int d = 0; d < DIMS; ++d)
-    if (before->t[d] > c->q[u].knows.t[d] && !own(u, d)) return false;
+    if (before->t[d] > knows->t[d] && !own(u, d)) return false;
   return true;
 }
 
-static void race(struct check *c, enum unit u, const char *what, uint32_t at, bool write,
+static void race(struct check *c, enum dim by, const char *what, uint32_t at, bool write,
                  const struct place *before) {
+  const enum unit u = unit_of_dim[by];
+  const struct clock *knows = known_to(c, by);
   static const char *const dim[DIMS] = {"LD", "ST", "MM reads", "MM tiles", "VL", "VA", "VS"};
   for (int d = 0; d < DIMS; ++d)
-    if (before->t[d] > c->q[u].knows.t[d] && !own(u, d))
+    if (before->t[d] > knows->t[d] && !own(u, d))
       fail(c, "race: %s number %u %s %s %u, which %s number %u uses (known: %u)", unit_name[u],
-           c->done[u == LD   ? D_LD
-                   : u == ST ? D_ST
-                   : u == MM ? D_MM_READ
-                             : D_VL + (u - VL)] +
-               1,
-           write ? "writes" : "reads", what, at, dim[d], before->t[d], c->q[u].knows.t[d]);
+           c->done[u == MM ? D_MM_READ : by] + 1, write ? "writes" : "reads", what, at, dim[d],
+           before->t[d], knows->t[d]);
 }
 
 static void access(struct check *c, enum unit u, enum dim d, uint32_t count, struct place *read,
                    struct place *written, bool write, const char *what, uint32_t at) {
-  if (!ordered(c, u, written)) race(c, u, what, at, write, written);
-  if (write && !ordered(c, u, read)) race(c, u, what, at, write, read);
+  const struct clock *knows = known_to(c, d);
+  if (!ordered(u, knows, written)) race(c, d, what, at, write, written);
+  if (write && !ordered(u, knows, read)) race(c, d, what, at, write, read);
   (write ? written : read)->t[d] = count;
 }
 
@@ -206,7 +213,7 @@ static bool dma(struct check *c, enum unit u) {
   const struct ct_cmd *cmd = &q->cmd[0];
   const enum dim d = u == LD ? D_LD : D_ST;
   const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
-  if (!take(c, u, u == LD ? D_LD : D_ST, w, q->step ? 1 : 3)) return false;
+  if (!take(c, d, w, q->step ? 1 : 3)) return false;
   const uint32_t n = c->done[d] + 1, hdr = CT_GET(cmd, DMA_HDR), nb = CT_GET(cmd, DMA_NB);
   const bool gather = CT_GET(cmd, DMA_GATHER);
   const uint32_t steps = gather ? c->p->batch : CT_GET(cmd, DMA_N2);
@@ -239,7 +246,8 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
   struct queue *q = &c->q[MM];
   const uint32_t w2 = CT_GET(cmd, ALL_WAIT2), step = c->done[D_MM_READ] + 1;
   const uint32_t left = CT_GET(cmd, MM_ROWS) - 16 * m, rows = left < 16 ? left : 16;
-  if (k == 0 && !take(c, MM, D_MM_TILE, &w2, 1)) return false;
+  join(&q->tiles, &q->knows); /* a tile needs the reads of its k steps */
+  if (k == 0 && !take(c, D_MM_TILE, &w2, 1)) return false;
   const uint32_t b =
       CT_GET(cmd, MM_B) + n * (uint32_t)CT_GETS(cmd, MM_BN) + k * (uint32_t)CT_GETS(cmd, MM_BK);
   const uint32_t a =
@@ -254,7 +262,7 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
          tile);
   c->stats.rows += rows;
   if (k + 1 == CT_GET(cmd, MM_KT)) {
-    struct clock clock = q->knows;
+    struct clock clock = q->tiles;
     clock.t[D_MM_TILE] = count;
     /* The step's operands have been read when its last tile is final. */
     clock.t[D_MM_READ] = n + 1 == CT_GET(cmd, MM_NT) && left <= 16 ? step : step - 1;
@@ -268,7 +276,7 @@ static bool mm(struct check *c) {
   const struct ct_cmd *cmd = &q->cmd[0];
   const uint32_t w[2] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1)};
   const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16, tiles = mt * CT_GET(cmd, MM_NT);
-  if (!q->begun && !take(c, MM, D_MM_READ, w, 2)) return false;
+  if (!q->begun && !take(c, D_MM_READ, w, 2)) return false;
   bool moved = !q->begun;
   q->begun = true;
   for (; q->tile < tiles && !c->failed; ++q->tile, moved = true)
@@ -319,7 +327,7 @@ static bool vpu(struct check *c, enum unit u) {
   struct ct_cmd *cmd = &c->q[u].cmd[0];
   const enum dim d = u == VL ? D_VL : u == VA ? D_VA : D_VS;
   const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
-  if (!take(c, u, d, w, 3)) return false;
+  if (!take(c, d, w, 3)) return false;
   if (u == VL) {
     vl_vs_words(c, u, d, CT_GET(cmd, VL_SPM), CT_GET(cmd, VL_MODE), CT_GET(cmd, VL_ROWS),
                 CT_GET(cmd, VL_ROW_STRIDE));

@@ -9,6 +9,8 @@
  * semaphore has one signalling and one waiting queue, so that the n-th taken is the n-th given.
  * Another queue may follow if it knows the last one before to be complete when it first signals or,
  * before it takes anything, when it first waits; then signals, and waits, still come in one order.
+ * Operand reads and tiles of MM go on side by side: reads do not know what tiles wait for, and are
+ * signalled before tiles of earlier commands unless they know these.
  * Also refused: reading SPM that the job has not written, commands outside the window, a dispatch
  * that gets stuck with queues of `depth` commands, more than 255 of a semaphore.
  */

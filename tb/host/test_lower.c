@@ -199,6 +199,72 @@ static void test_random_kernels_simulated(void **state) {
   run_random("sim:stall=25,seed=5", 4, 2);
 }
 
+enum { M_TILES = 4, M_AT = 64, M_CALM = 8 };
+
+/* Words of a place. */
+static uint32_t words(struct ct_lower *l, const char *name, enum ct_place place, uint32_t at) {
+  return ct_tensor(l, &(struct ct_tensor){.name = name,
+                                          .place = place,
+                                          .reg = place == CT_IN_DRAM ? K_CALM : 0,
+                                          .at = at,
+                                          .size = CT_TILE,
+                                          .col = 1});
+}
+
+/* VS makes as many tiles as the product has, and all of them are its operands. */
+static void record_made_operands(struct ct_lower *l) {
+  const uint32_t dram = words(l, "calm in memory", CT_IN_DRAM, 0);
+  const uint32_t calm = words(l, "calm words", CT_IN_SPM, M_CALM);
+  const struct ct_carriers carriers = {.va_reg = 13,
+                                       .vs_reg = 15,
+                                       .vl_reg = 14,
+                                       .acc = 15,
+                                       .calm = calm,
+                                       .load = dram,
+                                       .store_spm = calm,
+                                       .store_dram = dram};
+  const struct ct_ring regs = {
+      .name = "results", .place = CT_IN_REG, .at = 0, .size = 1, .slots = M_TILES};
+  const struct ct_ring made = {
+      .name = "made", .place = CT_IN_SPM, .at = M_AT, .size = CT_TILE, .slots = M_TILES};
+  const struct ct_ring products = {
+      .name = "products", .place = CT_IN_ACC, .at = 0, .size = 1, .slots = M_TILES};
+  ct_lower_carriers(l, &carriers);
+  ct_ld(l, &(struct ct_dma){
+               .dram = ct_all_of(l, dram), .spm = ct_all_of(l, calm), .nb = K_CALM_UNITS});
+  const struct ct_ref r = ct_next_n(l, ct_ring(l, &regs), M_TILES);
+  const struct ct_ref a = ct_next_n(l, ct_ring(l, &made), M_TILES);
+  ct_va(l, &(struct ct_va){.to = r, .c = CT_VA_SCALAR, .sc_reg = K_SCALAR, .more = M_TILES - 1});
+  ct_vs(l, &(struct ct_vmove){.reg = r,
+                              .spm = a,
+                              .mode = CT_VS_ROWS,
+                              .rows = CT_TILE,
+                              .more = M_TILES - 1,
+                              .tile_stride = CT_TILE});
+  ct_mm(l, &(struct ct_mm){.a = a,
+                           .b = ct_nth(a, M_TILES - 1),
+                           .acc = ct_next_n(l, ct_ring(l, &products), M_TILES),
+                           .am = CT_TILE,
+                           .kt = 1,
+                           .nt = 1,
+                           .rows = M_TILES * CT_TILE,
+                           .acc_n = M_TILES});
+}
+
+/* Wait2 holds back tiles of a product, not the reads of its operands. */
+static void test_operands_are_not_awaited_by_tile(void **state) {
+  (void)state;
+  char why[256] = "";
+  struct ct_codes codes;
+  struct ct_lower *l = ct_lower_start(K_ARGS, false);
+  assert_non_null(l);
+  record_made_operands(l);
+  if (ct_lower_finish(l, "made operands", &codes, &(struct ct_why){why, sizeof why}))
+    fail_msg("%s", why);
+  if (!race_free(&codes, 16, why, sizeof why)) fail_msg("%s", why);
+  ct_codes_free(&codes);
+}
+
 /* A layer that is wrong on purpose: the race checker must object to some of its programs. */
 static void test_faulty_layers_are_found_out(void **state) {
   (void)state;
@@ -224,6 +290,7 @@ static void test_faulty_layers_are_found_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_kernels),
                                      cmocka_unit_test(test_random_kernels_simulated),
+                                     cmocka_unit_test(test_operands_are_not_awaited_by_tile),
                                      cmocka_unit_test(test_faulty_layers_are_found_out)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

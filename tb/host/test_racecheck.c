@@ -181,10 +181,155 @@ static void test_complaints(void **state) {
   check_complaint(CT_OP_END, CT_F_ALL_OP, CT_OP_NOP, "no END");
 }
 
+/* ---- Programs by hand ---- */
+
+enum {
+  OWN = 32
+}; /* words that are a unit's own, from OWN * operation on; so are its register, ... */
+
+/* A command that only its semaphores order against others: s (0: none, else number + 1). */
+struct small {
+  uint32_t op;
+  unsigned wait0, wait1, wait2, sig0, sig1;
+  uint32_t at;  /* instead of its own words */
+  unsigned reg; /* instead of its own tile register */
+};
+
+static struct ct_cmd small_cmd(const struct small *s) {
+  struct ct_cmd cmd = {{0}};
+  const unsigned sem[5] = {s->wait0, s->wait1, s->wait2, s->sig0, s->sig1};
+  const uint32_t at = s->at ? s->at : OWN * s->op, reg = s->reg ? s->reg : s->op;
+  CT_PUT(&cmd, ALL_OP, s->op);
+  for (size_t f = 0; f < 5; ++f)
+    if (sem[f]) ct_cmd_set(&cmd, sem_fields[f], CT_SEM(sem[f] - 1));
+  switch (s->op) {
+    case CT_OP_LOOP:
+      CT_PUT(&cmd, CTL_COUNT, 2);
+      break;
+    case CT_OP_LD:
+    case CT_OP_ST:
+      CT_PUT(&cmd, DMA_DRAM, OWN * s->op);
+      CT_PUT(&cmd, DMA_SPM, at);
+      CT_PUT(&cmd, DMA_NB, 1);
+      CT_PUT(&cmd, DMA_S0, 1);
+      CT_PUT(&cmd, DMA_N1, 1);
+      CT_PUT(&cmd, DMA_N2, 1);
+      break;
+    case CT_OP_MM:
+      CT_PUT(&cmd, MM_A, at);
+      CT_PUT(&cmd, MM_B, OWN * s->op);
+      CT_PUT(&cmd, MM_KT, 1);
+      CT_PUT(&cmd, MM_NT, 1);
+      CT_PUT(&cmd, MM_ROWS, 1);
+      break;
+    case CT_OP_VL:
+      CT_PUT(&cmd, VL_TD, reg);
+      CT_PUT(&cmd, VL_SPM, at);
+      CT_PUT(&cmd, VL_ROWS, 1);
+      break;
+    case CT_OP_VA:
+      CT_PUT(&cmd, VA_TD, reg);
+      CT_PUT(&cmd, VA_TA, reg);
+      CT_PUT(&cmd, VA_ROWS, 1);
+      break;
+    case CT_OP_VS:
+      CT_PUT(&cmd, VS_TS, reg);
+      CT_PUT(&cmd, VS_SPM, at);
+      CT_PUT(&cmd, VS_ROWS, 1);
+      break;
+    default:
+      break;
+  }
+  return cmd;
+}
+
+/* part: what the complaint says; NULL: there is none. */
+static void check_small(const char *name, const struct small *s, size_t n, const char *part) {
+  struct ct_cmd cmd[16] = {{{0}}};
+  char why[256] = "";
+  struct ct_racecheck check = {.cmds = cmd,
+                               .count = n + 1,
+                               .spm_words = 4096,
+                               .dram_units = 4096,
+                               .depth = 16,
+                               .spm_holds_data = true};
+  assert_true(n < 16);
+  for (size_t i = 0; i < n; ++i)
+    cmd[i] = small_cmd(&s[i]);
+  CT_PUT(&cmd[n], ALL_OP, CT_OP_END);
+  for (check.eager = 0; check.eager <= 6; ++check.eager) {
+    const bool fine = ct_racecheck(&check, NULL, why, sizeof why);
+    if (fine && part) fail_msg("%s: nothing is found wrong", name);
+    if (!fine && !part) fail_msg("%s: %s", name, why);
+    if (part && !strstr(why, part)) fail_msg("%s: \"%s\" is not \"%s\"", name, why, part);
+  }
+}
+#define SMALL(name, part, ...)                           \
+  check_small(name, (const struct small[]){__VA_ARGS__}, \
+              sizeof((const struct small[]){__VA_ARGS__}) / sizeof(struct small), part)
+
+/* From LD and VL to VA and VS: semaphore 1. */
+#define LD_GIVES \
+  { CT_OP_LD, .sig1 = 1 }
+#define VL_TAKES \
+  { CT_OP_VL, .wait0 = 1, .sig0 = 2 }
+#define VA_KNOWS \
+  { CT_OP_VA, .wait0 = 2, .sig0 = 3 }
+#define VS_KNOWS \
+  { CT_OP_VS, .wait0 = 3 }
+#define VA_GIVES \
+  { CT_OP_VA, .reg = 9, .sig0 = 1 }
+#define VS_TAKES \
+  { CT_OP_VS, .reg = 9, .wait0 = 1 }
+
+static void test_semaphores_are_taken_over(void **state) {
+  (void)state;
+  SMALL("take-over", NULL, LD_GIVES, VL_TAKES, VA_KNOWS, VS_KNOWS, VA_GIVES, VS_TAKES);
+  SMALL("and back", NULL, LD_GIVES, VL_TAKES, VA_KNOWS, VS_KNOWS, VA_GIVES,
+        {CT_OP_VS, .reg = 9, .wait0 = 1, .sig0 = 4, .sig1 = 5}, {CT_OP_LD, .wait1 = 4},
+        {CT_OP_VL, .wait0 = 5}, LD_GIVES, VL_TAKES);
+  SMALL("the new giver does not know", "signalled by two queues", LD_GIVES, VL_TAKES,
+        {CT_OP_VS, .wait0 = 2}, VA_GIVES, VS_TAKES);
+  SMALL("the new taker does not know", "awaited by two queues", LD_GIVES, VL_TAKES, VA_KNOWS,
+        VA_GIVES, VS_TAKES);
+  SMALL("the new taker learns it only with the token", "awaited by two queues", LD_GIVES, VL_TAKES,
+        {CT_OP_VA, .reg = 9, .wait0 = 2, .sig0 = 1}, VS_TAKES);
+  SMALL("a token is left over", "race", {CT_OP_LD, .sig0 = 1, .sig1 = 1}, VL_TAKES, VA_KNOWS,
+        VS_KNOWS, VA_GIVES, VS_TAKES);
+  SMALL("the old taker comes again", "awaited by two queues", LD_GIVES, VL_TAKES, VA_KNOWS,
+        VS_KNOWS, {CT_OP_VA, .sig0 = 1, .sig1 = 1}, {CT_OP_VS, .wait0 = 1}, {CT_OP_VL, .wait0 = 1});
+  SMALL("in a loop", "by two queues", {.op = CT_OP_LOOP}, LD_GIVES, VL_TAKES, VA_KNOWS, VS_KNOWS,
+        VA_GIVES, VS_TAKES, {.op = CT_OP_ENDL});
+}
+
+/* MM reads operands ahead of tiles that wait. */
+static void test_products_read_ahead(void **state) {
+  (void)state;
+  enum { WORDS = 4000 }; /* that VS writes */
+  SMALL("reads wait", NULL, {CT_OP_VS, .at = WORDS, .sig0 = 1},
+        {CT_OP_MM, .at = WORDS, .wait0 = 1});
+  SMALL("only tiles wait", "race", {CT_OP_VS, .at = WORDS, .sig0 = 1},
+        {CT_OP_MM, .at = WORDS, .wait2 = 1});
+  SMALL("tiles of the command before wait", "race", {CT_OP_VS, .at = WORDS, .sig0 = 1},
+        {CT_OP_MM, .wait2 = 1}, {CT_OP_MM, .at = WORDS});
+  SMALL("a tile tells what it waited for", NULL, {CT_OP_VS, .at = WORDS, .sig0 = 1},
+        {CT_OP_MM, .wait2 = 1, .sig1 = 2}, {CT_OP_LD, .at = WORDS, .wait1 = 2});
+  SMALL("reads do not", "race", {CT_OP_VS, .at = WORDS, .sig0 = 1},
+        {CT_OP_MM, .wait2 = 1, .sig0 = 2}, {CT_OP_LD, .at = WORDS, .wait1 = 2});
+  SMALL("reads are signalled before the tile", "signalled by two queues", {CT_OP_MM, .sig1 = 1},
+        {CT_OP_VA, .wait0 = 1, .sig0 = 2}, {CT_OP_LD, .wait1 = 2}, {CT_OP_MM, .sig0 = 1},
+        {CT_OP_LD, .wait1 = 1});
+  SMALL("they know the tile", NULL, {CT_OP_MM, .sig1 = 1}, {CT_OP_VA, .wait0 = 1, .sig0 = 2},
+        {CT_OP_LD, .wait1 = 2, .sig1 = 3}, {CT_OP_MM, .wait0 = 3, .sig0 = 1},
+        {CT_OP_LD, .wait1 = 1});
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_need_every_semaphore),
                                      cmocka_unit_test(test_steps_need_every_semaphore),
                                      cmocka_unit_test(test_requests_need_every_semaphore),
-                                     cmocka_unit_test(test_complaints)};
+                                     cmocka_unit_test(test_complaints),
+                                     cmocka_unit_test(test_semaphores_are_taken_over),
+                                     cmocka_unit_test(test_products_read_ahead)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

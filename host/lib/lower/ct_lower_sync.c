@@ -202,7 +202,8 @@ static bool take_several(struct ct_sync *s, int32_t at, const struct ct_need *n,
     return false;
   }
   g = &s->item[n->item];
-  const uint32_t take = tokens - g->taken, mult = s->item[at].mult;
+  /* What MM takes here are its operands, which it reads before its tiles have waited. */
+  const uint32_t take = tokens - g->taken, mult = q == CT_Q_MM ? 1 : s->item[at].mult;
   if (mult > 1 && take == mult && ct_add_wait(s, at, channel, mult, CT_BY_TILE)) {
     /* tile by tile */
   } else if (mult == 1 && ct_add_wait(s, at, channel, 1, CT_AT_START)) {
