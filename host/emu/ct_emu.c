@@ -172,7 +172,8 @@ static void watch(struct ct_emu_ctx *ctx) {
   if (ctx->limit && time_of(ctx) > ctx->limit) ct_emu_fail(ctx, CT_DEV_WATCHDOG, ctx->pc);
 }
 
-static uint32_t word_at(const uint8_t *p) {
+static uint32_t word_at(const uint8_t *p, size_t index) {
+  p += 4 * index;
   return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
@@ -184,10 +185,11 @@ static bool read_descriptor(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t
   const uint32_t at = CT_EMU_CREG(ctx, RING_BASE) + slot * DESC_UNITS;
   const uint8_t *p = ct_emu_dram_read(emu, ctx, at, DESC_UNITS, FETCH_BEATS);
   for (unsigned i = 0; p && i < CT_DESC_BYTES / 4; ++i)
-    desc[i] = word_at(p + 4 * i);
-  if (!p && ctx->result.code == CT_DEV_AXI_READ && emu->refused > at) {
-    ctx->result.tag = word_at(emu->dram + UNIT * at + 4 * CT_DESC_TAG);
-    ctx->result.version = word_at(emu->dram + UNIT * at + 4 * CT_DESC_VERSION);
+    desc[i] = word_at(p, i);
+  const uint8_t *came = emu->dram + UNIT * at;
+  if (!p && came && ctx->result.code == CT_DEV_AXI_READ && emu->refused > at) {
+    ctx->result.tag = word_at(came, CT_DESC_TAG);
+    ctx->result.version = word_at(came, CT_DESC_VERSION);
   }
   return p != NULL;
 }

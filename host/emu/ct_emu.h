@@ -173,18 +173,17 @@ struct ct_emu {
   /* The scratchpad, word by word: mantissas, exponents, parity bits that do not fit. */
   int8_t (*spm_q)[16];
   uint8_t *spm_e, *spm_wrong;
-  uint32_t spm_words; /* a power of two */
-  bool flipped;       /* DBG_FLIP has been used: parity has to be looked at */
   uint8_t *dram;
   uint64_t dram_bytes;
+  uint64_t fault_addr; /* of the armed fault */
+  uint32_t spm_words;  /* a power of two */
   uint32_t cols, lanes, clock_hz;
   uint32_t reg[64]; /* global registers as written, at CT_REG_x / 4 */
   uint32_t dead, cnt_latch, peek[5];
-  /* The armed fault. */
-  enum ct_fault fault;
-  uint64_t fault_addr;
   uint32_t refused; /* the last unit that the memory answered with an error */
+  enum ct_fault fault;
   struct ct_emu_batcher batcher;
+  bool flipped; /* DBG_FLIP has been used: parity has to be looked at */
 };
 
 #define CT_EMU_REG(emu, NAME) ((emu)->reg[CT_REG_##NAME / 4])

@@ -115,7 +115,8 @@ static uint32_t flat_words(const struct wide *f) {
 static bool plan_panels(struct wide *f, uint32_t window) {
   const struct sizes s = sizes_of(f);
   const uint32_t words = flat_words(f), room = window - ct_min_u32(words, window);
-  if (room == 0 || s.commands > CT_PROG_MAX || s.columns > MOST_STEPS) return false;
+  if (room == 0 || s.largest == 0 || s.commands > CT_PROG_MAX || s.columns > MOST_STEPS)
+    return false;
   f->chunk = longest(f);
   f->whole = s.steps <= MOST_STEPS && (f->pinned || s.words <= room);
   if (f->whole || f->pinned || f->resident) return f->whole;
@@ -154,9 +155,9 @@ static struct ct_grid row_of(uint32_t pieces, uint32_t piece) {
 static void declare_memory(struct wide *f) {
   const struct ct_mlp *net = f->net;
   for (uint32_t l = 0; l < net->layers; ++l)
-    f->weights[l] =
-        ct_dram_tensor(f->l, "weights", CT_INFER_IMAGE, ct_mlp_tile(net, l) * CT_RECORD_UNITS,
-                       ct_grid(ct_mlp_out(net, l), ct_mlp_in(net, l), CT_RECORD_UNITS));
+    f->weights[l] = ct_dram_tensor(f->l, "weights", CT_INFER_IMAGE,
+                                   (uint64_t)ct_mlp_tile(net, l) * CT_RECORD_UNITS,
+                                   ct_grid(ct_mlp_out(net, l), ct_mlp_in(net, l), CT_RECORD_UNITS));
   f->image_biases = ct_dram_tensor(f->l, "biases of the image", CT_INFER_IMAGE, ct_mlp_bias_at(net),
                                    row_of(ct_mlp_bias_tile(net, net->layers), CT_F32_ROW_UNITS));
   f->answers =
