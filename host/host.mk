@@ -101,10 +101,14 @@ $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 
-# Verbs in Python, beside the command that becomes them.
+# Verbs in Python, beside the command that becomes them. Two rules: a pattern rule with two targets makes both at once, or so make believes.
 PYTHON_VERBS    := experiment report
 PYTHON_PROGRAMS := $(PYTHON_VERBS:%=$(BUILD)/bin/coltrain-%)
-$(BUILD)/bin/coltrain-% $(BUILD)/san/bin/coltrain-%: scripts/python-program
+$(BUILD)/bin/coltrain-%: scripts/python-program
+	$(call say,PYTHON,$@)
+	$(Q)scripts/python-program $* $@
+
+$(BUILD)/san/bin/coltrain-%: scripts/python-program
 	$(call say,PYTHON,$@)
 	$(Q)scripts/python-program $* $@
 

@@ -458,15 +458,11 @@ static void close_bed(struct bed *b) {
 
 /* Jobs submitted to the training queue from here on wait until let_go(). */
 static void hold(struct bed *b) {
-  const struct ct_job job = {.program = b->endless};
-  if (b->emu) assert_int_equal(ct_reg_write(b->dev, CT_REG_CTRL, 2), CT_OK);
-  assert_int_equal(ct_submit(b->dev, CT_TRAINING, &job, &b->held), CT_OK);
+  b->held = tiny_hold(b->dev, CT_TRAINING, b->endless, b->emu);
 }
 
 static void let_go(struct bed *b) {
-  assert_int_equal(ct_cancel(b->dev, b->held), CT_OK);
-  if (b->emu) assert_int_equal(ct_reg_write(b->dev, CT_REG_CTRL, 0), CT_OK);
-  assert_int_equal(ct_wait(b->dev, b->held, NULL, 5000), CT_OK);
+  tiny_let_go(b->dev, b->held, b->emu);
 }
 
 /* ---- What an update is, in plain C ---- */

@@ -2,6 +2,7 @@
 #include "tiny_program.h"
 
 #include "ct_cmd.h"
+#include "ct_device.h"
 #include "ct_tb.h"
 
 ct_program *tiny_program(ct_device *dev, bool endless) {
@@ -20,4 +21,20 @@ ct_program *tiny_program(ct_device *dev, bool endless) {
   const size_t skip = endless ? 0 : 1;
   assert_int_equal(ct_program_load(dev, bytes + skip * CT_CMD_BYTES, 2 - skip, &program), CT_OK);
   return program;
+}
+
+enum { FROZEN = 2 }; /* CTRL: no job begins */
+
+uint64_t tiny_hold(ct_device *dev, enum ct_queue queue, ct_program *endless, bool emu) {
+  const struct ct_job job = {.program = endless};
+  uint64_t tag = 0;
+  if (emu) assert_int_equal(ct_reg_write(dev, CT_REG_CTRL, FROZEN), CT_OK);
+  assert_int_equal(ct_submit(dev, queue, &job, &tag), CT_OK);
+  return tag;
+}
+
+void tiny_let_go(ct_device *dev, uint64_t tag, bool emu) {
+  assert_int_equal(ct_cancel(dev, tag), CT_OK);
+  if (emu) assert_int_equal(ct_reg_write(dev, CT_REG_CTRL, 0), CT_OK);
+  assert_int_equal(ct_wait(dev, tag, NULL, 5000), CT_OK);
 }

@@ -11,4 +11,9 @@
  * loaded; free it with ct_program_free(). */
 ct_program *tiny_program(ct_device *dev, bool endless);
 
+/* An endless program at the head of a queue: what is submitted behind it waits until it is let go.
+ * `emu`: the emulator has no time, so its device is frozen meanwhile. Returns the job's tag. */
+uint64_t tiny_hold(ct_device *dev, enum ct_queue queue, ct_program *endless, bool emu);
+void tiny_let_go(ct_device *dev, uint64_t tag, bool emu);
+
 #endif

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from . import _abi
@@ -72,6 +72,13 @@ def check(code: int, device: int | None = None) -> int:
     if code < 0:
         raise error_of(code, sentence(device, code))
     return code
+
+
+def value_of(function: Callable[..., int], name: str) -> int:
+    """The value that a function such as ct_policy_by_name() has for a name, or its error."""
+    value = ctypes.c_int()
+    check(function(name.encode(), ctypes.byref(value)))
+    return value.value
 
 
 def text_of(value: bytes | None) -> str | None:

@@ -20,9 +20,9 @@ from . import _abi
 from ._abi import LogLevel, Policy, Queue
 from ._arrays import F32, Array, address, floats, output
 from ._connection import Connection, milliseconds
-from ._lib import check, lib, text_of
+from ._lib import check, lib, text_of, value_of
 from ._numbers import U64, whole
-from .errors import ArgumentError, error_of
+from .errors import ArgumentError
 from .events import Future, cycle_of
 from .model import Model
 from .program import Buffer, Program
@@ -337,10 +337,4 @@ def policy_name(policy: Policy) -> str:
 
 def policy_of(policy: Policy | str) -> Policy:
     """A policy, also by the name that commands and results use."""
-    if isinstance(policy, Policy):
-        return policy
-    value = ctypes.c_int()
-    code = lib.ct_policy_by_name(policy.encode(), ctypes.byref(value))
-    if code < 0:
-        raise error_of(code, text_of(lib.ct_last_error(None)) or policy)
-    return Policy(value.value)
+    return policy if isinstance(policy, Policy) else Policy(value_of(lib.ct_policy_by_name, policy))

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ._abi import Batching, ct_request, ct_server_info, ct_serving
 from ._connection import Handle
-from ._lib import lib, text_of
+from ._lib import lib, text_of, value_of
 from ._numbers import U63, U64, whole
-from .errors import error_of
 from .events import Future
 
 if TYPE_CHECKING:
@@ -105,10 +104,4 @@ def batching_name(batching: Batching) -> str:
 
 def batching_of(batching: Batching | str) -> Batching:
     """A way of batching, also by the name that commands and results use."""
-    if isinstance(batching, Batching):
-        return batching
-    value = ctypes.c_int()
-    code = lib.ct_batching_by_name(batching.encode(), ctypes.byref(value))
-    if code < 0:
-        raise error_of(code, text_of(lib.ct_last_error(None)) or batching)
-    return Batching(value.value)
+    return batching if isinstance(batching, Batching) else Batching(value_of(lib.ct_batching_by_name, batching))
