@@ -242,10 +242,9 @@ static void product(struct kernel *k) {
                                              .place = CT_IN_SPM,
                                              .at = place(k, p->slots * p->steps * p->bn * CT_TILE),
                                              .size = p->steps * p->bn * CT_TILE,
-                                             .slots = p->slots,
-                                             .steps = p->steps,
-                                             .other_frees = p->freed,
-                                             .freed_by = p->shape & 4 ? CT_Q_VS : CT_Q_VA});
+                                             .slots = p->slots});
+  ct_ring_steps(k->l, k->panel, p->steps);
+  if (p->freed) ct_ring_freed_by(k->l, k->panel, p->shape & 4 ? CT_Q_VS : CT_Q_VA);
   k->acc = ring(k, "products", CT_IN_ACC, p->acc_at, 1, p->acc_slots);
   if (p->wide)
     ct_va(k->l, &(struct ct_va){
@@ -309,10 +308,9 @@ static void units(struct kernel *k) {
                                           .place = CT_IN_SPM,
                                           .at = place(k, p->slots * size),
                                           .size = size,
-                                          .slots = p->slots,
-                                          .steps = p->inner,
-                                          .other_frees = p->freed,
-                                          .freed_by = CT_Q_VA});
+                                          .slots = p->slots});
+  ct_ring_steps(k->l, k->in, p->inner);
+  if (p->freed) ct_ring_freed_by(k->l, k->in, CT_Q_VA);
   k->out = ring(k, "out", CT_IN_SPM, place(k, p->more_slots * size), size, p->more_slots);
   ct_repeat(k->l, p->passes, unit_pass, k);
 }

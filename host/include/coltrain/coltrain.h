@@ -440,8 +440,8 @@ int ct_model_set_gradients(ct_model *model, size_t layer, const float *w, const 
 int ct_model_gradient_norm(ct_model *model, float *norm);
 
 /* The scale for ct_apply that clips by norm: `scale`, or if scale * norm is larger than `most`,
- * most / norm. Each positive and finite (norm may be 0), else CT_ERR_ARG with a sentence of
- * ct_last_error(NULL). Any thread. */
+ * most / norm. Each positive, that FP32 holds with 24 bits (norm may be 0), else CT_ERR_ARG with a
+ * sentence of ct_last_error(NULL). Any thread. */
 int ct_clip_scale(float norm, float scale, float most, float *clipped);
 
 /* ---- Asynchronous work --------------------------------------------------------------------- */

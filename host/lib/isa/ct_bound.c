@@ -12,9 +12,7 @@ static uint64_t that_begin(const struct ct_bound_setting *s) {
   return s->policy == CT_PRIORITY || s->policy == CT_SLACK ? ct_bound_owed(s->floor, 1) : 0;
 }
 
-/* BURST_AHEAD: of one that is owed, or was first, with the cycle of its grant. READS: bursts of
- * inference that may be outstanding. */
-enum { BURST = 17, BURST_AHEAD = BURST + 1, READS = 8 };
+enum { READS = 8 }; /* bursts of inference that may be outstanding */
 
 /* Bursts of training that were asked for before, and those that may come in front of it besides:
  * what inference's other bursts bring training, too, if the memory reorders, and, if training may
@@ -25,7 +23,7 @@ static uint64_t read_bound(const struct ct_bound_setting *s, uint64_t ahead) {
     ahead = ct_bound_owed(s->floor, READS);
   else if (s->policy != CT_PRIORITY && s->policy != CT_WHOLE_JOB && s->reorders)
     return CT_NO_BOUND;
-  return BURST * cap + 1 + BURST_AHEAD * (s->policy == CT_PRIORITY || ahead ? ahead : 1);
+  return CT_BURST * cap + 1 + CT_BURST_AHEAD * (s->policy == CT_PRIORITY || ahead ? ahead : 1);
 }
 
 /* A slot is a row; FCFS and ROUND_ROBIN give the rows of a row tile in one go. */
@@ -52,7 +50,7 @@ uint64_t ct_bound_wait(enum ct_unit unit, const struct ct_bound_setting *s) {
     case CT_UNIT_READ:
       return read_bound(s, ahead);
     case CT_UNIT_WRITE:
-      return BURST + 3 + BURST_AHEAD * ahead;
+      return CT_BURST + 3 + CT_BURST_AHEAD * ahead;
     case CT_UNIT_MXU:
       return array_bound(s, ahead);
     /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes

@@ -29,6 +29,10 @@ struct ct_bound_setting {
 
 enum { CT_NO_BOUND = INT32_MAX };
 
+/* Cycles of a burst, and of one that is in front or owed: the cycle of its grant comes on top if no
+ * beat moves meanwhile. */
+enum { CT_BURST = 17, CT_BURST_AHEAD = CT_BURST + 1 };
+
 /* The most cycles that an operation of inference waits while the unit serves training
  * (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer), or
  * CT_NO_BOUND. Under JOB both jobs began under JOB. */

@@ -86,6 +86,14 @@ void ct_build_repeat(struct ct_build *b, size_t mark, uint32_t copies) {
   b->count = mark + (b->count - mark) / 2 + 1;
 }
 
+void ct_build_passes(struct ct_build *b, uint32_t passes, void (*body)(void *self, uint32_t pass),
+                     void *self) {
+  const size_t mark = b->count;
+  for (uint32_t i = 0; i < passes && i < 2; ++i)
+    body(self, i);
+  if (passes > 2) ct_build_repeat(b, mark, passes);
+}
+
 void ct_build_cmd(struct ct_build *b, uint32_t op, const struct ct_field_value *v, size_t n) {
   struct ct_cmd cmd = {{0}};
   CT_PUT(&cmd, ALL_OP, op);

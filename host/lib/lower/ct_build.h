@@ -60,6 +60,10 @@ void ct_build_add(struct ct_build *b, const struct ct_cmd *cmd);
  * join it when all is rolled. CT_ERR_INTERNAL in b->error if the two are not alike. */
 void ct_build_repeat(struct ct_build *b, size_t mark, uint32_t copies);
 
+/* body(self, 0), body(self, 1) ... of which two are written down. */
+void ct_build_passes(struct ct_build *b, uint32_t passes, void (*body)(void *self, uint32_t pass),
+                     void *self);
+
 /* Rolls, appends END and encodes into *cmds (malloc'd; the caller frees). Returns how many, or
  * CT_ERR_MEMORY, or CT_ERR_NO_SPACE if more than CT_PROG_MAX commands remain (*cmds is NULL then,
  * and *needed, which may be NULL, says how many; 0: out of registers). */

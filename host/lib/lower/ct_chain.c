@@ -22,17 +22,13 @@
 
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
-/* What a burst that training is owed costs: 17 beats, and one cycle for its grant if no beat moves
- * meanwhile. */
-enum { OWED_BURST = 17 + 1 };
-
 /* What operations lose while they are under way: VL to rows of VA that are on their way when the
  * first is in the way (with 4 lanes a function operation is finished, and has every fourth cycle),
  * and to the eight words of training that may be in front of its first one (with 4 lanes four
  * writes each);
  * VS to words of reads that are outstanding then; a product with A transposed to a tile that is in
  * the transposer, for each wait of its own. */
-enum { VL_LOSS_16 = 28 + 8, VL_LOSS_4 = 43 + 32, BURST = 17, TRANSPOSER = 32 };
+enum { VL_LOSS_16 = 28 + 8, VL_LOSS_4 = 43 + 32, TRANSPOSER = 32 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
@@ -74,11 +70,6 @@ struct times {
   unsigned queue;
 };
 
-/* Slots that a floor can give to training while inference takes n. */
-static uint64_t owed(const struct ct_chain_core *t, uint64_t n) {
-  return ct_bound_owed(t->floor, n);
-}
-
 /* Outer steps of an LD or ST, and rows of a product: of a batch as many as it has requests. */
 static uint64_t steps_of(const struct ct_chain_core *t, const struct ct_cmd *cmd) {
   return CT_GET(cmd, DMA_GATHER) ? t->batch : CT_GET(cmd, DMA_N2);
@@ -95,7 +86,7 @@ static uint64_t bursts_of(const struct ct_chain_core *t, const struct ct_cmd *cm
 /* Beats of training in front of the bursts of a read that waits for semaphores `waits` times. */
 static uint64_t reads(const struct chain *c, uint64_t waits, uint64_t bursts) {
   const struct ct_chain_core *t = c->t;
-  return c->unit[CT_UNIT_READ] * waits + OWED_BURST * owed(t, bursts);
+  return c->unit[CT_UNIT_READ] * waits + CT_BURST_AHEAD * ct_bound_owed(t->floor, bursts);
 }
 
 static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
@@ -109,7 +100,8 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     case CT_OP_ST: { /* with a floor training is also owed words of the scratchpad */
       const uint64_t bursts = bursts_of(t, cmd);
-      const uint64_t bound = beat * b[CT_UNIT_WRITE] * bursts + owed(t, 16 * bursts);
+      const uint64_t bound =
+          beat * b[CT_UNIT_WRITE] * bursts + ct_bound_owed(t->floor, 16 * bursts);
       return (struct times){{steps, 1, 1}, {steps, 1}, bound, 1};
     }
     case CT_OP_MM: {
@@ -118,10 +110,10 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
       /* With a floor training is owed rows of the array and words of A (8 columns: those in turn).
        */
       const uint64_t n = kt * rows * nt, words = CT_GET(cmd, MM_A_TRANS) ? 16 * kt * tiles : n;
-      const uint64_t port = half && t->floor ? words : owed(t, words);
+      const uint64_t port = half && t->floor ? words : ct_bound_owed(t->floor, words);
       const uint64_t pauses = CT_GET(cmd, ALL_WAIT0) & 16 ? kt : 1;
       const uint64_t turn = CT_GET(cmd, MM_A_TRANS) ? TRANSPOSER * pauses : 0;
-      const uint64_t bound = half * n + port + (1 + half) * owed(t, n) + turn;
+      const uint64_t bound = half * n + port + (1 + half) * ct_bound_owed(t->floor, n) + turn;
       return (struct times){{kt, kt, tiles}, {kt, tiles}, bound, 2};
     }
     case CT_OP_VL:
@@ -133,7 +125,7 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
-      const uint64_t bound = n * (b[CT_UNIT_VS] + (uint64_t)BURST * t->train_cap);
+      const uint64_t bound = n * (b[CT_UNIT_VS] + (uint64_t)CT_BURST * t->train_cap);
       return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
   }

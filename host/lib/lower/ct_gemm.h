@@ -75,10 +75,6 @@ struct gemm {
   uint32_t a_at, b_at, out_at; /* SPM */
 };
 
-static inline uint32_t ct_ceil_div(uint32_t a, uint32_t b) {
-  return a / b + (a % b != 0);
-}
-
 /* Whether a stride reaches so many panels. */
 static inline bool ct_gemm_panels_near(const struct gemm *g, uint32_t panels) {
   return (uint64_t)panels * g->kt * CT_RECORD_UNITS < CT_GEMM_MAX_STRIDE;

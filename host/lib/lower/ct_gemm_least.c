@@ -18,15 +18,6 @@ struct least {
   uint32_t m, n, rows, cols; /* of the tile */
 };
 
-typedef void part(struct least *f, uint32_t pass);
-
-static void repeat(struct least *f, uint32_t passes, part *body) {
-  const size_t mark = f->b.count;
-  for (uint32_t i = 0; i < ct_min_u32(passes, 2); ++i)
-    body(f, i);
-  if (passes > 2) ct_build_repeat(&f->b, mark, passes);
-}
-
 static uint32_t rows_of(const struct least *f, uint32_t half) {
   return ct_min_u32(f->rows - half * OUT_ROWS, OUT_ROWS);
 }
@@ -63,7 +54,8 @@ static void chunk(struct least *f, uint32_t k, uint32_t steps) {
   }
 }
 
-static void middle_chunk(struct least *f, uint32_t pass) {
+static void middle_chunk(void *product, uint32_t pass) {
+  struct least *f = product;
   chunk(f, (pass + 1) * f->chunk, f->chunk);
 }
 
@@ -83,20 +75,22 @@ static void put_half(struct least *f, uint32_t h) {
          CT_SET(ALL_SIG1, CT_SEM(last ? L_ST_LD : L_ST_VS)));
 }
 
-static void tile(struct least *f, uint32_t n) {
+static void tile(void *product, uint32_t n) {
+  struct least *f = product;
   const uint32_t chunks = ct_ceil_div(f->kt, f->chunk);
   f->n = n;
   if (chunks > 1) chunk(f, 0, f->chunk);
-  if (chunks > 2) repeat(f, chunks - 2, middle_chunk);
+  if (chunks > 2) ct_build_passes(&f->b, chunks - 2, middle_chunk, f);
   chunk(f, (chunks - 1) * f->chunk, f->kt - (chunks - 1) * f->chunk);
   for (uint32_t h = 0; h < halves(f); ++h)
     put_half(f, h);
 }
 
-static void row(struct least *f, uint32_t m) {
+static void row(void *product, uint32_t m) {
+  struct least *f = product;
   f->m = m;
   f->cols = CT_TILE;
-  repeat(f, f->s->n / CT_TILE, tile);
+  ct_build_passes(&f->b, f->s->n / CT_TILE, tile, f);
   f->cols = f->s->n % CT_TILE;
   if (f->cols) tile(f, f->s->n / CT_TILE);
 }
@@ -126,7 +120,7 @@ int ct_gemm_least(const struct ct_gemm *shape, struct ct_code *code, const struc
   ct_build_init(&f.b, CT_GEMM_ARGS);
   begin(&f);
   f.rows = CT_TILE;
-  repeat(&f, shape->m / CT_TILE, row);
+  ct_build_passes(&f.b, shape->m / CT_TILE, row, &f);
   f.rows = shape->m % CT_TILE;
   if (f.rows) row(&f, shape->m / CT_TILE);
   const int err = ct_code_finish(&f.b, code, "a product", why);

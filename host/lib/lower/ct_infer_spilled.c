@@ -37,30 +37,21 @@ enum {
   S_LD_ST
 };
 enum { R_BIAS = 8, R_ZERO = 9, ACC_SPARE = 15, GROUP = 16, MOST_SIGNALS = 255 };
+enum { ZERO_AT = 0 }; /* a tile of zeros, at the window's start */
 
 struct spilled {
   struct ct_build b;
   const struct ct_mlp *net;
-  uint32_t rows, rows_reg, pitch; /* rows as in ct_infer_wide.c; words of a tile of inputs */
-  unsigned work;                  /* the argument that is the workspace's address */
-  uint32_t x_at[2], scratch;      /* in it: inputs of layers, in turn; a unit that nobody reads */
-  uint32_t bn, room;              /* column tiles of a block, k steps of a chunk at most */
-  bool whole;                     /* chunks of a layer are of equal size */
-  uint32_t zero_at, bias_at, area_at, used; /* words */
+  uint32_t rows, rows_reg, pitch;  /* rows as in ct_infer_wide.c; words of a tile of inputs */
+  unsigned work;                   /* the argument that is the workspace's address */
+  uint32_t x_at[2], scratch;       /* in it: inputs of layers, in turn; a unit that nobody reads */
+  uint32_t bn, room;               /* column tiles of a block, k steps of a chunk at most */
+  bool whole;                      /* chunks of a layer are of equal size */
+  uint32_t bias_at, area_at, used; /* words */
 
   /* The layer and block under way. */
   uint32_t l, kt, chunk, n, tiles, first;
 };
-
-typedef void part(struct spilled *f, uint32_t pass);
-
-/* Passes 0 .. passes - 1; two of them written down. */
-static void repeat(struct spilled *f, uint32_t passes, part *body) {
-  const size_t mark = f->b.count;
-  for (uint32_t i = 0; i < ct_min_u32(passes, 2); ++i)
-    body(f, i);
-  if (passes > 2) ct_build_repeat(&f->b, mark, passes);
-}
 
 static bool is_last(const struct spilled *f) {
   return f->l + 1 == f->net->layers;
@@ -88,7 +79,8 @@ static void turn_blocks(struct spilled *f, uint32_t group, uint32_t blocks) {
          CT_SET(ALL_SIG1, CT_SEM(S_ST_LD)));
 }
 
-static void turn_group(struct spilled *f, uint32_t pass) {
+static void turn_group(void *pass_of, uint32_t pass) {
+  struct spilled *f = pass_of;
   turn_blocks(f, pass, GROUP);
 }
 
@@ -101,7 +93,7 @@ static void write_zeros(struct spilled *f, uint32_t at, uint32_t wait, uint32_t 
 /* A store that only passes the token on: a semaphore is signalled by one queue. */
 static void store_nothing(struct spilled *f, uint32_t signal) {
   CT_ADD(&f->b, ST, CT_SET(DMA_DRAM, f->scratch), CT_SET(DMA_DRAM_REG, f->work),
-         CT_SET(DMA_SPM, f->zero_at), CT_SET(DMA_NB, 1), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1),
+         CT_SET(DMA_SPM, ZERO_AT), CT_SET(DMA_NB, 1), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1),
          CT_SET(DMA_N2, 1), CT_SET(ALL_WAIT1, CT_SEM(S_VS_ST)), CT_SET(ALL_SIG1, signal));
 }
 
@@ -114,19 +106,19 @@ static void turn_rows(struct spilled *f) {
     write_zeros(f, i * CT_TILE, i == 0 ? CT_SEM(S_VA_VS) : 0,
                 i + 1 == f->pitch ? CT_SEM(S_VS_ST) : 0);
   store_nothing(f, CT_SEM(S_ST_LD));
-  repeat(f, blocks / GROUP, turn_group);
+  ct_build_passes(&f->b, blocks / GROUP, turn_group, f);
   if (blocks % GROUP) turn_blocks(f, blocks / GROUP, blocks % GROUP);
-  CT_ADD(&f->b, LD, CT_SET(DMA_DRAM_REG, CT_INFER_IMAGE), CT_SET(DMA_SPM, f->zero_at),
+  CT_ADD(&f->b, LD, CT_SET(DMA_DRAM_REG, CT_INFER_IMAGE), CT_SET(DMA_SPM, ZERO_AT),
          CT_SET(DMA_NB, 1), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
          CT_SET(ALL_WAIT1, CT_SEM(S_ST_LD)), CT_SET(ALL_SIG1, CT_SEM(S_LD_VS)));
-  write_zeros(f, f->zero_at, CT_SEM(S_LD_VS), CT_SEM(S_VS_ST));
+  write_zeros(f, ZERO_AT, CT_SEM(S_LD_VS), CT_SEM(S_VS_ST));
   store_nothing(f, CT_SEM(S_ST_MM));
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
 
 static void multiply_zeros(struct spilled *f, uint32_t acc, uint32_t tiles, uint32_t signal) {
-  CT_ADD(&f->b, MM, CT_SET(MM_A, f->zero_at), CT_SET(MM_B, f->zero_at), CT_SET(MM_KT, 1),
+  CT_ADD(&f->b, MM, CT_SET(MM_A, ZERO_AT), CT_SET(MM_B, ZERO_AT), CT_SET(MM_KT, 1),
          CT_SET(MM_NT, tiles), CT_SET(MM_ROWS, f->rows), CT_SET(MM_ROWS_REG, f->rows_reg),
          CT_SET(MM_ACC, acc), CT_SET(MM_ACC_N, 1), CT_SET(ALL_WAIT0, CT_SEM(S_ST_MM)),
          CT_SET(ALL_SIG1, signal));
@@ -166,13 +158,14 @@ static void multiply(struct spilled *f, uint32_t k, uint32_t steps) {
          CT_SET(ALL_SIG1, CT_SEM(S_MM_LD)));
 }
 
-static void multiply_chunk(struct spilled *f, uint32_t pass) {
+static void multiply_chunk(void *pass_of, uint32_t pass) {
+  struct spilled *f = pass_of;
   multiply(f, pass * f->chunk, f->chunk);
 }
 
 static void multiply_all(struct spilled *f) {
   multiply_zeros(f, 0, f->tiles, CT_SEM(S_MM_LD));
-  repeat(f, f->kt / f->chunk, multiply_chunk);
+  ct_build_passes(&f->b, f->kt / f->chunk, multiply_chunk, f);
   if (f->kt % f->chunk) multiply(f, f->kt - f->kt % f->chunk, f->kt % f->chunk);
 }
 
@@ -249,7 +242,8 @@ static void block(struct spilled *f, uint32_t n, uint32_t tiles, uint32_t cols) 
   put_results(f);
 }
 
-static void whole_block(struct spilled *f, uint32_t pass) {
+static void whole_block(void *pass_of, uint32_t pass) {
+  struct spilled *f = pass_of;
   block(f, pass * f->bn, f->bn, CT_TILE);
 }
 
@@ -266,8 +260,7 @@ static void cut_last_tile(struct spilled *f, uint32_t tiles, uint32_t cols) {
 static uint32_t chunk_of(const struct spilled *f) {
   uint32_t chunk = ct_min_u32(f->kt, f->room);
   if (!f->whole) { /* as many chunks, less uneven */
-    const uint32_t chunks = (f->kt + chunk - 1) / chunk;
-    return (f->kt + chunks - 1) / chunks;
+    return ct_ceil_div(f->kt, ct_ceil_div(f->kt, chunk));
   }
   while (f->kt % chunk)
     --chunk;
@@ -281,7 +274,7 @@ static void layer(struct spilled *f, uint32_t l) {
   f->kt = ct_mlp_in(f->net, l);
   f->chunk = chunk_of(f);
   const uint32_t tiles = is_last(f) ? width / CT_TILE : ct_mlp_out(f->net, l);
-  repeat(f, tiles / f->bn, whole_block);
+  ct_build_passes(&f->b, tiles / f->bn, whole_block, f);
   if (tiles % f->bn) block(f, tiles - tiles % f->bn, tiles % f->bn, CT_TILE);
   if (rest && is_last(f))
     block(f, tiles, 1, rest);
@@ -311,8 +304,7 @@ static uint32_t plan(struct spilled *f, uint32_t bn, uint32_t chunk) {
   const uint32_t operands = chunk * (f->pitch + bn * CT_TILE);
   f->bn = bn;
   f->room = chunk;
-  f->zero_at = 0;
-  f->bias_at = f->zero_at + CT_TILE;
+  f->bias_at = ZERO_AT + CT_TILE;
   f->area_at = f->bias_at + bn * CT_F32_ROW_UNITS;
   f->used = f->area_at + (answers > operands ? answers : operands);
   if (f->used < GROUP * f->pitch) f->used = GROUP * f->pitch;
@@ -322,7 +314,10 @@ static uint32_t plan(struct spilled *f, uint32_t bn, uint32_t chunk) {
 /* The longest chunks that fit; false: none. */
 static bool fit(struct spilled *f, uint32_t bn, uint32_t window) {
   if (plan(f, bn, 1) > window) return false;
-  uint32_t chunk = (window - f->area_at) / (f->pitch + bn * CT_TILE);
+  uint32_t chunk = (window - f->area_at) / (f->pitch + bn * CT_TILE), longest = 0;
+  for (uint32_t l = 0; l < f->net->layers; ++l)
+    if (ct_mlp_in(f->net, l) > longest) longest = ct_mlp_in(f->net, l);
+  chunk = ct_min_u32(chunk, longest); /* no more words than are used */
   plan(f, bn, ct_min_u32(chunk, MOST_SIGNALS));
   return true;
 }
@@ -350,18 +345,18 @@ int ct_infer_spilled(const struct ct_infer *shape, struct ct_code *code, const s
                       .pitch = batch ? shape->batch_most : shape->rows,
                       .work = ct_infer_work(shape->rows)};
   if (f.pitch == 0) f.pitch = CT_INFER_ROWS_MAX;
+  if (plan(&f, 1, 1) > shape->spm_words)
+    return ct_why(why, CT_ERR_NO_SPACE,
+                  "a request of %u rows needs a window of %u words, this one has %u", f.pitch,
+                  f.used, shape->spm_words);
   const uint64_t units = lay_out(&f);
   int err = CT_ERR_NO_SPACE;
   for (size_t i = 0; i < sizeof ways / sizeof *ways && err == CT_ERR_NO_SPACE; ++i) {
     f.whole = ways[i].whole;
     if (fit(&f, ways[i].bn, shape->spm_words)) err = write_all(&f, code, why);
   }
-  if (plan(&f, 1, 1) > shape->spm_words)
-    return ct_why(why, CT_ERR_NO_SPACE,
-                  "a request of %u rows needs a window of %u words, this one has %u", f.pitch,
-                  f.used, shape->spm_words);
   if (err) return err;
   *shape->work = units;
-  if (shape->used) *shape->used = shape->spm_words;
+  if (shape->used) *shape->used = f.used;
   return CT_OK;
 }

@@ -21,10 +21,7 @@
  *
  * Where two layers' activations have no room at all: ct_infer_spilled.c.
  */
-#include <stdlib.h>
-
 #include "coltrain/coltrain.h"
-#include "ct_infer_spilled.h"
 #include "ct_infer_wide.h"
 #include "ct_lower.h"
 
@@ -82,7 +79,7 @@ static uint32_t words_of(const struct wide *f) {
 }
 
 static uint32_t blocks_of(const struct wide *f, uint32_t l) {
-  return (ct_mlp_out(f->net, l) + f->bn - 1) / f->bn;
+  return ct_ceil_div(ct_mlp_out(f->net, l), f->bn);
 }
 
 /* What a program without loops has: commands (about), words of its panels, of the largest, k steps
@@ -119,7 +116,7 @@ static bool plan_panels(struct wide *f, uint32_t window) {
     return false;
   f->chunk = longest(f);
   f->whole = s.steps <= MOST_STEPS && (f->pinned || s.words <= room);
-  if (f->whole || f->pinned || f->resident) return f->whole;
+  if (f->whole || f->pinned) return f->whole;
   f->slots = ct_min_u32(room / s.largest, MOST_SIGNALS / f->chunk);
   return f->slots >= 2;
 }
@@ -572,48 +569,22 @@ int ct_infer_wide(const struct ct_infer *shape, struct ct_code *code, const stru
   return err == CT_ERR_NO_SPACE && !tried ? no_room(&f, room, shape->spm_words, why) : err;
 }
 
-static int write_flat(const struct ct_infer *shape, bool resident, struct ct_code *code,
-                      const struct ct_why *why) {
+/* A program for weights that are there has the form of the one that loads them, so that they lie
+ * where that one puts them. */
+int ct_infer_flat(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
   struct wide f;
   start(&f, shape);
   f.flat = f.by_step = true;
   f.pinned = shape->pinned;
   f.pin_at = shape->pin_at;
-  f.resident = resident;
   const bool fits = plan_flat(&f, shape->spm_words);
   if (!fits || (shape->resident && !f.whole))
-    return ct_why(why, CT_ERR_NO_SPACE, "the weights of all layers do not fit a window of %u words",
+    return ct_why(why, CT_ERR_NO_SPACE,
+                  "the weights of all layers do not fit a window of %u words, or their loads take "
+                  "more commands than a program has",
                   shape->spm_words);
+  f.resident = shape->resident;
   const int err = write_all(&f, code, why);
   if (!err && shape->used) *shape->used = f.spm;
   return err;
-}
-
-uint32_t ct_infer_pinned(const struct ct_mlp *net) {
-  return ct_mlp_bias_tile(net, net->layers) * CT_F32_ROW_UNITS +
-         ct_mlp_tile(net, net->layers) * CT_TILE;
-}
-
-/* The last resort is slow, and never has too many commands. */
-static int write_loops(const struct ct_infer *shape, struct ct_code *code,
-                       const struct ct_why *why) {
-  const int err = ct_infer_wide(shape, code, why);
-  return err == CT_ERR_NO_SPACE && shape->work ? ct_infer_spilled(shape, code, why) : err;
-}
-
-/* A program for weights that are there has the form of the one that loads them. */
-int ct_prog_infer(const struct ct_infer *shape, struct ct_code *code, const struct ct_why *why) {
-  *code = (struct ct_code){NULL, 0};
-  if (shape->work) *shape->work = 0;
-  int err = ct_mlp_check(shape->net, why);
-  if (!err && shape->rows > CT_INFER_ROWS_MAX)
-    err =
-        ct_why(why, CT_ERR_ARG, "a request has 1..%d rows, not %u", CT_INFER_ROWS_MAX, shape->rows);
-  if (err) return err;
-  err = write_flat(shape, false, code, why);
-  if (err == CT_ERR_NO_SPACE && !shape->pinned && !shape->resident)
-    return write_loops(shape, code, why);
-  if (err || !shape->resident) return err;
-  free(code->cmd);
-  return write_flat(shape, true, code, why);
 }

@@ -85,9 +85,6 @@ struct ct_ring {
   const char *name;
   enum ct_place place; /* not DRAM */
   uint32_t at, size, slots;
-  uint32_t steps;   /* of a slot that LD fills step by step, at most; 0: it does not */
-  bool other_frees; /* the queue freed_by signals that a generation is over, not its last user */
-  enum ct_q freed_by;
 };
 
 /* What a command names. */
@@ -104,14 +101,14 @@ enum { CT_CARRIER_WORDS = 5 };
 
 /* Where carriers may go: see ct_lower_start(). */
 struct ct_carriers {
-  unsigned va_reg;  /* VA copies its first row onto itself: a register that only VA uses */
-  unsigned vs_reg;  /* VS reads it: nothing may write it */
-  unsigned vl_reg;  /* VL writes it: nothing else may use it */
-  unsigned acc;     /* an ACC tile that nothing else uses, if MM may need carriers */
-  uint32_t spm;     /* CT_CARRIER_WORDS: 4 for VS, one more for LD */
-  uint32_t calm;    /* a tensor in SPM of which one HBFP8 tile, calm_at words behind its start */
-  uint32_t calm_at; /* ... stays as it is while VL and MM may need carriers; 0: neither carries */
-  uint32_t load;    /* a tensor in DRAM whose first unit LD may read; 0: LD carries nothing */
+  unsigned va_reg; /* VA copies its first row onto itself: a register that only VA uses */
+  unsigned vs_reg; /* VS reads it: nothing may write it */
+  unsigned vl_reg; /* VL writes it: nothing else may use it */
+  unsigned acc;    /* an ACC tile that nothing else uses, if MM may need carriers */
+  uint32_t spm;    /* CT_CARRIER_WORDS: 4 for VS, one more for LD */
+  uint32_t calm;   /* a tensor in SPM that begins with an HBFP8 tile which stays as it is while VL
+                      and MM may need carriers; 0: neither carries */
+  uint32_t load;   /* a tensor in DRAM whose first unit LD may read; 0: LD carries nothing */
   uint32_t store_spm, store_dram; /* ST may copy the first unit of one to the other at any time from
                                      when a job stored it; 0: ST carries nothing */
 };
@@ -151,7 +148,8 @@ uint32_t ct_reg_tensor(struct ct_lower *l, const char *name, uint32_t at, uint32
 uint32_t ct_reg_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t slots);
 uint32_t ct_acc_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t slots);
 
-/* As struct ct_ring's fields say. */
+/* LD fills a slot step by step, in so many at most. That queue signals that a generation is over,
+ * instead of its last user. */
 void ct_ring_steps(struct ct_lower *l, uint32_t ring, uint32_t steps);
 void ct_ring_freed_by(struct ct_lower *l, uint32_t ring, enum ct_q q);
 

@@ -213,7 +213,7 @@ static void need_calm(struct ct_sync *s, enum ct_q q) {
 
 static void mm_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd, uint32_t steps) {
   const struct ct_carriers *c = &s->l->carriers;
-  const uint32_t at = start_of(s->l, c->calm) + c->calm_at;
+  const uint32_t at = start_of(s->l, c->calm);
   need_calm(s, CT_Q_MM);
   CT_PUT(cmd, ALL_OP, CT_OP_MM);
   CT_PUT(cmd, MM_A, at);
@@ -243,7 +243,7 @@ static void v_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd) 
     need_calm(s, CT_Q_VL);
     CT_PUT(cmd, ALL_OP, CT_OP_VL);
     CT_PUT(cmd, VL_TD, c->vl_reg);
-    CT_PUT(cmd, VL_SPM, start_of(s->l, c->calm) + c->calm_at);
+    CT_PUT(cmd, VL_SPM, start_of(s->l, c->calm));
     CT_PUT(cmd, VL_ROWS, 1);
     CT_PUT(cmd, VL_ROW_STRIDE, CT_F32_ROW_UNITS);
     touch(i, c->calm, false);

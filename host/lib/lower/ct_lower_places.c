@@ -56,6 +56,14 @@ uint32_t ct_acc_ring(struct ct_lower *l, const char *name, uint32_t at, uint32_t
       l, &(struct ct_ring){.name = name, .place = CT_IN_ACC, .at = at, .size = 1, .slots = slots});
 }
 
+void ct_ring_steps(struct ct_lower *l, uint32_t ring, uint32_t steps) {
+  struct ct_space *r = &l->space[ring];
+  r->steps = steps;
+  if ((uint64_t)(steps ? steps : 1) * r->slots > CT_MOST_TOKENS)
+    ct_lower_fail(l, CT_ERR_NO_SPACE, "ring %s has %u slots of %u steps, a semaphore counts to %d",
+                  r->name, r->slots, steps, CT_MOST_TOKENS);
+}
+
 void ct_ring_freed_by(struct ct_lower *l, uint32_t ring, enum ct_q q) {
   l->space[ring].other_frees = true;
   l->space[ring].freed_by = q;

@@ -94,25 +94,13 @@ uint32_t ct_tensor(struct ct_lower *l, const struct ct_tensor *t) {
                                          .col = t->col});
 }
 
-void ct_ring_steps(struct ct_lower *l, uint32_t ring, uint32_t steps) {
-  struct ct_space *r = &l->space[ring];
-  r->steps = steps;
-  if ((uint64_t)(steps ? steps : 1) * r->slots > CT_MOST_TOKENS)
-    ct_lower_fail(l, CT_ERR_NO_SPACE, "ring %s has %u slots of %u steps, a semaphore counts to %d",
-                  r->name, r->slots, steps, CT_MOST_TOKENS);
-}
-
 uint32_t ct_ring(struct ct_lower *l, const struct ct_ring *r) {
   if (r->slots == 0 || r->place == CT_IN_DRAM)
     ct_lower_fail(l, CT_ERR_INTERNAL, "ring %s has no slots", r->name);
-  const uint32_t ring = add_space(l, &(struct ct_space){.name = r->name,
-                                                        .place = r->place,
-                                                        .at = r->at,
-                                                        .size = r->size,
-                                                        .slots = r->slots,
-                                                        .other_frees = r->other_frees,
-                                                        .freed_by = r->freed_by});
-  ct_ring_steps(l, ring, r->steps);
+  const uint32_t ring = add_space(
+      l, &(struct ct_space){
+             .name = r->name, .place = r->place, .at = r->at, .size = r->size, .slots = r->slots});
+  ct_ring_steps(l, ring, 0);
   return ring;
 }
 

@@ -7,8 +7,6 @@
  * Rings bound how many of these tokens are outstanding. What is followed through a tensor is not
  * held back by anything, so only so many steps of a job are.
  */
-#include <string.h>
-
 #include "coltrain/coltrain.h"
 #include "ct_lower_impl.h"
 

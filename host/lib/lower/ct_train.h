@@ -24,7 +24,6 @@ enum {
   CT_TRAIN_BLOCK = 4,   /* ACC tiles of a product */
   CT_TRAIN_UNIT = 4,    /* weight tiles updated together, at most */
   CT_TRAIN_CHUNK = 127, /* k steps of a panel, at most */
-  CT_STATE_UNITS = 2 * CT_F32_TILE_UNITS,
   CT_OUT_UNITS = CT_STATE_UNITS + CT_TILE
 };
 
@@ -68,6 +67,8 @@ struct train {
 
 /* ct_train_plan.c */
 int ct_train_start(struct train *t, uint32_t spm_words, const struct ct_why *why);
+/* The model in device memory: what it has of gradients is behind that argument; biases cut so. */
+void ct_train_declare_model(struct train *t, unsigned gradients, struct ct_grid biases);
 uint32_t ct_train_columns(const struct train *t, uint32_t tiles);
 
 /* ct_train_products.c */
@@ -99,10 +100,9 @@ void ct_unit_load(struct train *t, const struct ct_unit *u, uint32_t tensor, uin
 struct ct_ref ct_unit_acc(struct train *t);
 void ct_unit_multiply(struct train *t, const struct ct_unit *u, struct ct_ref acc);
 void ct_unit_update(struct train *t, const struct ct_unit *u);
-void ct_train_store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t words);
 
 /* ct_train_gradients.c: the same where gradients go through device memory. */
-void ct_gradient_biases(struct train *t);
+void ct_gradient_bias_rows(struct train *t, uint32_t c, uint32_t rows);
 void ct_gradient_unit(struct train *t, const struct ct_unit *u);
 
 /* Valid rows of row tile m. */

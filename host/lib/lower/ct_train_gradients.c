@@ -10,7 +10,7 @@
 
 /* Sixteen column tiles, one a row of the register. What was in device memory is where the momentum
  * would be. */
-static void bias_rows(struct train *t, uint32_t c, uint32_t rows) {
+void ct_gradient_bias_rows(struct train *t, uint32_t c, uint32_t rows) {
   const uint32_t at = c * CT_TILE * CT_F32_ROW_UNITS, words = rows * CT_F32_ROW_UNITS;
   struct ct_va add = {.a = ct_next(t->l, t->load)};
   ct_vl(t->l, &(struct ct_vmove){
@@ -26,17 +26,6 @@ static void bias_rows(struct train *t, uint32_t c, uint32_t rows) {
   ct_va(t->l, &add);
   ct_vs(t->l, &(struct ct_vmove){
                   .spm = ct_tiles_of(t->l, t->vb, at, words, 0, 1), .reg = add.to, .rows = rows});
-}
-
-static void full_rows(void *train, uint32_t c) {
-  bias_rows(train, c, CT_TILE);
-}
-
-void ct_gradient_biases(struct train *t) {
-  const uint32_t tiles = ct_mlp_bias_tile(t->net, t->net->layers), full = tiles / CT_TILE;
-  ct_repeat(t->l, full, full_rows, t);
-  if (tiles % CT_TILE) bias_rows(t, full, tiles % CT_TILE);
-  ct_train_store_words(t, t->gradient_bias, t->vb, tiles * CT_F32_ROW_UNITS);
 }
 
 static void keep_tile(struct train *t, const struct ct_unit *u, uint32_t i, struct ct_ref acc) {
@@ -146,27 +135,6 @@ static void apply_biases(struct train *t) {
 enum { R_LOAD = 0, LOADS = 6, R_OUT = 6, OUTS = 2, R_TEMP = 8, R_TEMPS = 4 };
 enum { R_VA = 12, R_VL = 14, R_VS = 15, ACC = 0 };
 
-static void declare_memory(struct train *t) {
-  struct ct_lower *l = t->l;
-  const struct ct_mlp *n = t->net;
-  const struct ct_grid rows = ct_grid(ct_mlp_bias_tile(n, n->layers), 1, CT_F32_ROW_UNITS);
-  for (uint32_t i = 0; i < n->layers; ++i) {
-    const uint32_t nt = ct_mlp_out(n, i), kt = ct_mlp_in(n, i);
-    const uint64_t tile = ct_mlp_tile(n, i);
-    t->weights[i] = ct_dram_tensor(l, "weights", CT_APPLY_IMAGE, tile * CT_RECORD_UNITS,
-                                   ct_grid(nt, kt, CT_RECORD_UNITS));
-    t->state[i] = ct_dram_tensor(l, "state", CT_APPLY_STATE, tile * CT_STATE_UNITS,
-                                 ct_grid(nt, kt, CT_STATE_UNITS));
-    t->gradients[i] = ct_dram_tensor(l, "gradients", CT_APPLY_GRADIENTS, tile * CT_F32_TILE_UNITS,
-                                     ct_grid(nt, kt, CT_F32_TILE_UNITS));
-  }
-  t->image_bias = ct_dram_tensor(l, "biases", CT_APPLY_IMAGE, ct_mlp_bias_at(n), rows);
-  t->state_bias =
-      ct_dram_tensor(l, "momentum of biases", CT_APPLY_STATE, ct_mlp_bias_momentum_at(n), rows);
-  t->gradient_bias = ct_dram_tensor(l, "gradients of biases", CT_APPLY_GRADIENTS,
-                                    ct_mlp_bias_gradient_at(n), rows);
-}
-
 /* Carriers read gradients, which nothing changes, and store where nobody reads. */
 static void declare_carriers(struct train *t) {
   struct ct_lower *l = t->l;
@@ -196,7 +164,8 @@ static uint32_t tile_ring(struct train *t, const char *name, uint32_t units, uin
 static void declare(struct train *t) {
   struct ct_lower *l = t->l;
   const uint32_t biases = t->bias_tiles * CT_F32_ROW_UNITS;
-  declare_memory(t);
+  ct_train_declare_model(t, CT_APPLY_GRADIENTS,
+                         ct_grid(ct_mlp_bias_tile(t->net, t->net->layers), 1, CT_F32_ROW_UNITS));
   declare_carriers(t);
   t->load = ct_reg_ring(l, "loads", R_LOAD, LOADS);
   t->out = ct_reg_ring(l, "results", R_OUT, OUTS);

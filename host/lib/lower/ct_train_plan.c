@@ -43,33 +43,39 @@ static uint32_t bias_words(const struct train *t) {
   return ct_mlp_bias_tile(t->net, t->net->layers) * CT_F32_ROW_UNITS;
 }
 
-static void declare_memory(struct train *t) {
+void ct_train_declare_model(struct train *t, unsigned gradients, struct ct_grid biases) {
   struct ct_lower *l = t->l;
   const struct ct_mlp *n = t->net;
-  const struct ct_grid biases = ct_grid(bias_words(t), 1, 1);
+  const bool updates = t->end == CT_TRAIN_UPDATES || t->end == CT_TRAIN_APPLIES;
   const bool keeps = t->end != CT_TRAIN_UPDATES;
-  t->in_x =
-      ct_dram_tensor(l, "inputs", CT_TRAIN_X, 0, ct_grid(t->mt, ct_mlp_in(n, 0), CT_RECORD_UNITS));
-  t->in_y = ct_dram_tensor(l, "targets", CT_TRAIN_Y, 0, ct_grid(t->mt, t->ct, CT_RECORD_UNITS));
   for (uint32_t i = 0; i < n->layers; ++i) {
     const uint32_t nt = ct_mlp_out(n, i), kt = ct_mlp_in(n, i);
     const uint64_t tile = ct_mlp_tile(n, i);
     t->weights[i] = ct_dram_tensor(l, "weights", CT_TRAIN_IMAGE, tile * CT_RECORD_UNITS,
                                    ct_grid(nt, kt, CT_RECORD_UNITS));
-    if (keeps)
-      t->gradients[i] = ct_dram_tensor(l, "gradients", CT_TRAIN_STATE, tile * CT_F32_TILE_UNITS,
-                                       ct_grid(nt, kt, CT_F32_TILE_UNITS));
-    else
+    if (updates)
       t->state[i] = ct_dram_tensor(l, "state", CT_TRAIN_STATE, tile * CT_STATE_UNITS,
                                    ct_grid(nt, kt, CT_STATE_UNITS));
+    if (keeps)
+      t->gradients[i] = ct_dram_tensor(l, "gradients", gradients, tile * CT_F32_TILE_UNITS,
+                                       ct_grid(nt, kt, CT_F32_TILE_UNITS));
   }
   t->image_bias = ct_dram_tensor(l, "biases", CT_TRAIN_IMAGE, ct_mlp_bias_at(n), biases);
-  if (keeps)
-    t->gradient_bias = ct_dram_tensor(l, "gradients of biases", CT_TRAIN_STATE,
-                                      ct_mlp_bias_gradient_at(n), biases);
-  else
+  if (updates)
     t->state_bias =
         ct_dram_tensor(l, "momentum of biases", CT_TRAIN_STATE, ct_mlp_bias_momentum_at(n), biases);
+  if (keeps)
+    t->gradient_bias =
+        ct_dram_tensor(l, "gradients of biases", gradients, ct_mlp_bias_gradient_at(n), biases);
+}
+
+static void declare_memory(struct train *t) {
+  struct ct_lower *l = t->l;
+  const struct ct_mlp *n = t->net;
+  t->in_x =
+      ct_dram_tensor(l, "inputs", CT_TRAIN_X, 0, ct_grid(t->mt, ct_mlp_in(n, 0), CT_RECORD_UNITS));
+  t->in_y = ct_dram_tensor(l, "targets", CT_TRAIN_Y, 0, ct_grid(t->mt, t->ct, CT_RECORD_UNITS));
+  ct_train_declare_model(t, CT_TRAIN_STATE, ct_grid(bias_words(t), 1, 1));
   t->out_loss = ct_dram_tensor(l, "the loss", CT_TRAIN_LOSS, 0, ct_grid(1, 1, 1));
 }
 

@@ -10,7 +10,7 @@
 #include "coltrain/coltrain.h"
 #include "ct_train_streamed.h"
 
-enum { MOST_STEPS = 16, BIASES = 8, MOST_SUMS = 4, STATE_UNITS = 2 * CT_F32_TILE_UNITS };
+enum { MOST_STEPS = 16, BIASES = 8, MOST_SUMS = 4 };
 enum { WIDE_WINDOW = 8192, MOST_UPDATE = 4 };
 
 enum kind { FORWARD, BACKWARD, UPDATE };
@@ -209,7 +209,7 @@ static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t
   const struct ct_ref in[2] = {ct_next(l, p->regs), ct_next(l, p->regs)};
   const struct ct_ref res[2] = {ct_next(l, p->res), ct_next(l, p->res)};
   const struct ct_va edge = {.rows = rows_of(p, m), .cols = cols_of(p, n)};
-  ct_streamed_ld(p->s, ct_tile_of(l, p->state, m, n), words, STATE_UNITS);
+  ct_streamed_ld(p->s, ct_tile_of(l, p->state, m, n), words, CT_STATE_UNITS);
   for (uint32_t i = 0; i < 2; ++i)
     ct_vl(l, &(struct ct_vmove){
                  .reg = in[i], .spm = ct_behind(words, i * CT_F32_TILE_UNITS), .rows = CT_TILE});
@@ -218,11 +218,11 @@ static void update_tile(struct product *p, struct ct_ref g, uint32_t m, uint32_t
     ct_vs(l, &(struct ct_vmove){
                  .reg = res[i], .spm = ct_behind(out, i * CT_F32_TILE_UNITS), .rows = CT_TILE});
   ct_vs(l, &(struct ct_vmove){.reg = res[1],
-                              .spm = ct_behind(out, STATE_UNITS),
+                              .spm = ct_behind(out, CT_STATE_UNITS),
                               .mode = CT_VS_SQUARE,
                               .rows = CT_TILE});
-  ct_streamed_st(p->s, ct_tile_of(l, p->state, m, n), out, STATE_UNITS);
-  ct_streamed_st_tile(p->s, ct_tile_of(l, p->to, m, n), ct_behind(out, STATE_UNITS));
+  ct_streamed_st(p->s, ct_tile_of(l, p->state, m, n), out, CT_STATE_UNITS);
+  ct_streamed_st_tile(p->s, ct_tile_of(l, p->to, m, n), ct_behind(out, CT_STATE_UNITS));
 }
 
 /* Instead: to device memory, or added to what is there. */
@@ -340,7 +340,7 @@ static void update_spaces(struct product *p) {
   p->a = operand(ct_streamed_dz(s, p->l), p->mt, true);
   p->b = operand(ct_streamed_x(s, p->l), p->nt, true);
   const bool keeps = s->shape->gradients != CT_GRADIENTS_NONE;
-  const uint32_t units = keeps ? CT_F32_TILE_UNITS : STATE_UNITS, more = keeps ? 0 : CT_TILE;
+  const uint32_t units = keeps ? CT_F32_TILE_UNITS : CT_STATE_UNITS, more = keeps ? 0 : CT_TILE;
   p->to = weights(p);
   p->state =
       ct_dram_tensor(s->l, keeps ? "gradients" : "state", CT_TRAIN_STATE,
@@ -355,10 +355,6 @@ static void update_spaces(struct product *p) {
   p->out = in_place ? 0 : ct_spm_ring(s->l, "out", units + more, tile_slots(p));
 }
 
-static uint32_t ceil_of(uint32_t a, uint32_t b) {
-  return (a + b - 1) / b;
-}
-
 /* k steps of a chunk in a ring of so many slots; 0: none fit. With two slots the number of chunks
  * is even, so that the ring has come round behind each block and loops need no copies of it. */
 static uint32_t chunk_steps(const struct product *p, uint32_t slots, uint32_t step) {
@@ -366,8 +362,8 @@ static uint32_t chunk_steps(const struct product *p, uint32_t slots, uint32_t st
   const uint64_t taken = ct_spm_taken(p->s->l);
   const uint32_t room = taken < window ? window - (uint32_t)taken : 0;
   uint32_t most = ct_min_u32(room / (slots * step), MOST_STEPS);
-  most = ct_min_u32(most, ceil_of(p->steps, slots));
-  while (slots == 2 && most && ceil_of(p->steps, most) % 2)
+  most = ct_min_u32(most, ct_ceil_div(p->steps, slots));
+  while (slots == 2 && most && ct_ceil_div(p->steps, most) % 2)
     --most;
   return most;
 }
@@ -381,7 +377,7 @@ static void operand_ring(struct product *p) {
     p->chunk = chunk_steps(p, slots, step);
   }
   if (p->chunk == 0) p->chunk = 1; /* ct_streamed_end() refuses what has no room */
-  p->chunks = ceil_of(p->steps, p->chunk);
+  p->chunks = ct_ceil_div(p->steps, p->chunk);
   p->ring = ct_spm_ring(p->s->l, "operands", p->chunk * step, slots);
 }
 
@@ -409,9 +405,7 @@ static int program(struct product *p, uint32_t first, uint32_t bn, uint32_t colu
     backward_spaces(p);
   else
     update_spaces(p);
-  p->acc = ct_ring(
-      p->s->l,
-      &(struct ct_ring){.name = "products", .place = CT_IN_ACC, .size = 1, .slots = p->bm * p->bn});
+  p->acc = ct_acc_ring(p->s->l, "products", 0, p->bm * p->bn);
   operand_ring(p);
   ct_repeat(p->s->l, columns, column, p);
   return ct_streamed_end(p->s);

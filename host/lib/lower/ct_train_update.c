@@ -51,11 +51,18 @@ static void bias_rows(struct train *t, uint32_t c, uint32_t rows) {
             .spm = ct_tiles_of(t->l, t->bias, at, words, 0, 1), .reg = o.w_new, .rows = rows});
 }
 
-static void full_rows(void *train, uint32_t c) {
-  bias_rows(train, c, CT_TILE);
+static void some_rows(struct train *t, uint32_t c, uint32_t rows) {
+  if (t->end == CT_TRAIN_UPDATES)
+    bias_rows(t, c, rows);
+  else
+    ct_gradient_bias_rows(t, c, rows);
 }
 
-void ct_train_store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t words) {
+static void full_rows(void *train, uint32_t c) {
+  some_rows(train, c, CT_TILE);
+}
+
+static void store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t words) {
   for (uint32_t at = 0; at < words; at += RUN) {
     const uint32_t n = ct_min_u32(RUN, words - at);
     ct_st(t->l, &(struct ct_dma){.dram = ct_tiles_of(t->l, dram, at, n, 0, 1),
@@ -65,15 +72,12 @@ void ct_train_store_words(struct train *t, uint32_t dram, uint32_t spm, uint32_t
 }
 
 void ct_train_biases(struct train *t) {
-  if (t->end == CT_TRAIN_STORES || t->end == CT_TRAIN_ADDS) {
-    ct_gradient_biases(t);
-    return;
-  }
   const uint32_t tiles = ct_mlp_bias_tile(t->net, t->net->layers), full = tiles / CT_TILE;
   ct_repeat(t->l, full, full_rows, t);
-  if (tiles % CT_TILE) bias_rows(t, full, tiles % CT_TILE);
-  ct_train_store_words(t, t->image_bias, t->bias, tiles * CT_F32_ROW_UNITS);
-  ct_train_store_words(t, t->state_bias, t->vb, tiles * CT_F32_ROW_UNITS);
+  if (tiles % CT_TILE) some_rows(t, full, tiles % CT_TILE);
+  if (t->end == CT_TRAIN_UPDATES) store_words(t, t->image_bias, t->bias, tiles * CT_F32_ROW_UNITS);
+  store_words(t, t->end == CT_TRAIN_UPDATES ? t->state_bias : t->gradient_bias, t->vb,
+              tiles * CT_F32_ROW_UNITS);
 }
 
 /* ---- Weights: up to four neighbouring tiles of a column (down) or of a row ------------------- */

@@ -36,10 +36,7 @@ int ct_gradients_prepare(ct_model *m) {
   err = ct_programs_load(m->dev, &codes, &m->apply);
   if (err) return err;
   err = ct_mem_alloc(m->dev, gradient_bytes(&m->net), &m->live->gradients);
-  if (err) {
-    m->live->gradients = 0;
-    ct_programs_free(&m->apply);
-  }
+  if (err) ct_programs_free(&m->apply);
   return err;
 }
 
@@ -267,14 +264,9 @@ static void add_square(struct sum *s, uint32_t bits) {
 
 static float norm_of(const struct sum *s) {
   const uint32_t infinity = CT_FP_INF;
-  unsigned top = SUM_WORDS;
-  float norm = 0;
-  while (top > 0 && s->word[top - 1] == 0)
-    --top;
-  if (s->infinite)
-    memcpy(&norm, &infinity, sizeof norm);
-  else if (top)
-    norm = ct_root(s->word, top, SUM_POINT);
+  float norm;
+  if (!s->infinite) return ct_root(s->word, SUM_WORDS, SUM_POINT);
+  memcpy(&norm, &infinity, sizeof norm);
   return norm;
 }
 

@@ -180,7 +180,8 @@ int ct_gradients_prepare(ct_model *model);
  * one before it in the queue fails. */
 int ct_gradients_follow(ct_model *model, bool *chained);
 
-/* A work that writes or reads them has been submitted; it has ended. set: all are new. */
+/* A work that writes or reads them has been submitted; it has ended, with that
+ * error or CT_OK. how: it set them, and all are new, added to them, or only read them (NONE). */
 void ct_gradients_take(ct_model *model);
 void ct_gradients_kept(ct_weights *live, enum ct_gradients how, int error);
 

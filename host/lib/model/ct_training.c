@@ -55,9 +55,8 @@ int ct_model_set_rates(ct_model *m, const struct ct_rates *rates) {
 void ct_programs_free(struct ct_programs *p) {
   for (size_t i = 0; i < p->count; ++i)
     ct_program_free(p->of[i]);
-  p->count = 0; /* first: freeing may end works, which end plans */
   free(p->of);
-  p->of = NULL;
+  *p = (struct ct_programs){.of = NULL};
 }
 
 int ct_programs_load(ct_device *dev, struct ct_codes *codes, struct ct_programs *p) {

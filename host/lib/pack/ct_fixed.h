@@ -14,7 +14,7 @@ float ct_divide(float x, uint32_t n);
 uint64_t ct_floor_root(uint64_t x);
 
 /* a / b for positive numbers, neither subnormal nor infinite, and the root of a * 2^-point, for a
- * number above 0 of so many words, lowest first, and an even point: as FP32, rounded to nearest
+ * number of so many words, lowest first, and an even point: as FP32, rounded to nearest
  * even (a subnormal result is 0, one that is too large infinity). */
 float ct_quotient(float a, float b);
 float ct_root(const uint64_t *a, unsigned words, int point);

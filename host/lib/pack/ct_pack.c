@@ -147,34 +147,3 @@ int ct_pack_row(const float *x, size_t n, void *out) {
   }
   return CT_OK;
 }
-
-/* ---- Single values, by integer arithmetic: the caller's rounding mode is none of our affair ----
- */
-
-/* v * 2^(exp - 150), rounded to nearest even; 0 < v < 2^62, the result neither subnormal nor Inf.
- */
-static uint32_t round_to_float(int exp, uint64_t v) {
-  const int shift = 63 - __builtin_clzll(v) - 23;
-  if (shift <= 0) return (uint32_t)((uint64_t)(exp + shift - 1) << 23) + (uint32_t)(v << -shift);
-  const uint64_t rest = v & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
-  v >>= shift;
-  v += rest > half || (rest == half && (v & 1));
-  return (uint32_t)((uint64_t)(exp + shift - 1) << 23) + (uint32_t)v;
-}
-
-float ct_from_fixed(int64_t v, int point) {
-  const uint32_t sign = v < 0 ? CT_FP_SIGN : 0;
-  if (v == 0) return 0;
-  return float_of(sign | round_to_float(150 - point, (uint64_t)(v < 0 ? -v : v)));
-}
-
-float ct_divide(float x, uint32_t n) {
-  const uint32_t b = bits_of(x), sign = b & CT_FP_SIGN;
-  const int e = (int)(b >> 23 & 255);
-  if (e == 255 || n == 0) return x; /* Inf and NaN */
-  if (e == 0) return float_of(sign);
-  /* 24 + 38 bits by at most 32: 29 good bits, and what is left over counts as a little more. */
-  const uint64_t v = (uint64_t)((b & 0x7fffff) | 0x800000) << 38, q = v / n;
-  if (e - 38 + (63 - __builtin_clzll(q)) - 23 < 1) return float_of(sign); /* below 2^-126 */
-  return float_of(sign | round_to_float(e - 38, q | (v % n != 0)));
-}
