@@ -366,6 +366,8 @@ static void names_that_do_not_exist(void **state) {
       {"train --epochs 3 --bogus", "there is no option --bogus; coltrain train --help lists them"},
       {"bench emu --secnds 1", "did you mean --seconds?"},
       {"info --device emu: --jsonfile", "did you mean --json?"},
+      {"bench gemm", "give a --shape MxNxK"},
+      {"bench gemm --all", "there is no option --all"},
       {"bench gemm --shape 16x16", "--shape: \"16x16\" is not MxNxK"},
       {"bench gemm --shape 16x16x16x16", "--shape: more than 3 numbers"},
       {"bench gemm --shape 16xx16", "--shape: \"\" is not a whole number of 1..4096"},

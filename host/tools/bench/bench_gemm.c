@@ -10,6 +10,8 @@
  * the bound of the share that the product had: on top of its reads and writes come the beats of the
  * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, the
  * neighbour's operation (the rows that meet one weight tile) between each two of its own.
+ *
+ * The grid of docs/results.md is the experiment's: host/python/coltrain/experiments/utilisation.py.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +25,7 @@
 #include "ct_probe.h"
 #include "ct_units.h"
 
-enum { MAX_LIST = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64, READS = 8 };
+enum { MAX_LIST = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, READS = 8 };
 
 /* What the other queue does: nothing; it trains without end (the product goes to the inference
  * queue, policy PRIORITY); it infers without end (to the training queue, ROUND_ROBIN). */
@@ -51,11 +53,6 @@ struct options {
   bool trace;      /* when the units worked, below each figure */
   bool units;      /* what the units did in its cycles, below each figure */
 };
-
-static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
-                                          {128, 128, 128},   {256, 256, 256},   {512, 512, 512},
-                                          {1, 512, 512},     {4, 512, 512},     {16, 512, 512},
-                                          {BATCH, 512, 784}, {BATCH, 256, 512}, {BATCH, 10, 256}};
 
 /* ---- What is right ---- */
 
@@ -466,8 +463,7 @@ enum {
   KEY_RUNS,
   KEY_PHASES,
   KEY_TRACE,
-  KEY_UNITS,
-  KEY_ALL
+  KEY_UNITS
 };
 
 /* Numbers with a separator between them, such as "0,10,25"; at most room. Returns how many. */
@@ -515,15 +511,6 @@ static void set_beside(struct options *o, const char *arg, const struct argp_sta
     argp_error(state, "--beside: \"%s\" is not alone, training, inference or all", arg);
 }
 
-static void set_all(struct options *o) {
-  const struct argp_state *none = NULL;
-  set_list(o->stall, &o->stalls, "--stall", "0,10,25", 0, 90, none);
-  set_list(o->bandwidth, &o->bandwidths, "--bandwidth", "16,8,2", 1, 16, none);
-  set_result(o, "both", none);
-  set_beside(o, "all", none);
-  o->phases = 4;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
   struct options *o = state->input;
   switch (key) {
@@ -563,14 +550,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_UNITS:
       o->units = true;
       break;
-    case KEY_ALL:
-      set_all(o);
-      break;
     case ARGP_KEY_END:
-      if (o->shapes == 0) {
-        o->shapes = sizeof all_shapes / sizeof *all_shapes;
-        memcpy(o->shape, all_shapes, sizeof all_shapes);
-      }
+      if (o->shapes == 0)
+        argp_error(state,
+                   "give a --shape MxNxK, such as 64x64x64; `coltrain experiment "
+                   "utilisation' measures the usual ones");
       break;
     default:
       return cli_common(key, arg, state, NULL, &o->json);
@@ -580,16 +564,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int bench_gemm(int argc, char **argv) {
   static const struct argp_option list[] = {
-      {"shape", KEY_SHAPE, "MxNxK", 0, "A shape; may be given again (default: the usual ones)", 0},
+      {"shape", KEY_SHAPE, "MxNxK", 0, "A shape; may be given again", 0},
       {"result", KEY_RESULT, "FORMAT", 0, "hbfp8 (the default), fp32 or both", 0},
       {"stall", KEY_STALL, "LIST", 0, "Percent of cycles in which the memory stalls (0)", 0},
       {"bandwidth", KEY_BANDWIDTH, "LIST", 0, "Bytes a cycle, each way (16)", 0},
       {"latency", KEY_LATENCY, "LIST", 0, "Cycles of the memory (60)", 0},
       {"beside", KEY_BESIDE, "WHO", 0,
        "alone (the default), training or inference (what the other queue does), or all", 0},
-      {"all", KEY_ALL, NULL, 0,
-       "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside, 4 phases of inference",
-       0},
       {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
       {"runs", KEY_RUNS, "N", 0,

@@ -85,6 +85,8 @@ class Experiment:
     example = ""
     seeds: tuple[int, int] = (1, 1)
     """By default; with --quick."""
+    drawn = True
+    """Whether there are seeds to choose, and requests or jobs of which a part can be made."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -121,9 +123,12 @@ def parser_of(kind: type[Experiment]) -> Parser:
     p = Parser(prog=f"coltrain experiment {kind.name}", description=f"{kind.text}\n\n{kind.more}", epilog=f"Example:\n  {kind.example}")
     p.add_argument("--out", metavar="DIR", default=f"build/experiments/{kind.name}", help="folder of the points; those there are kept")
     p.add_argument("--quick", action="store_true", help="a part of it, for a look")
-    p.add_argument("--seeds", metavar="N", type=count(1, SEEDS), help=f"arrivals, samples and weights by seeds 1..N ({kind.seeds[0]})")
+    if kind.drawn:
+        p.add_argument("--seeds", metavar="N", type=count(1, SEEDS), help=f"arrivals, samples and weights by seeds 1..N ({kind.seeds[0]})")
+        p.add_argument("--part", metavar="P", type=count(1, 100), default=100, help="percent of the requests that the definition asks for")
+    else:
+        p.set_defaults(seeds=1, part=100)
     p.add_argument("--only", metavar="PATTERN", help="make only what has such a name, as in 'digits-*'")
-    p.add_argument("--part", metavar="P", type=count(1, 100), default=100, help="percent of the requests that the definition asks for")
     p.add_argument("--jobs", metavar="N", type=count(1, PROCESSES), default=1, help="runs at once (1)")
     p.add_argument("--report", metavar="FILE.html", help="the page (report.html in the folder)")
     p.add_argument("--json", metavar="FILE", help="the summary (summary.json in the folder)")
