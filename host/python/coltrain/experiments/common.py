@@ -10,11 +10,13 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import coltrain._abi as abi
 from coltrain import stats
 from coltrain.cli import Failure, Parser, check_writable, complain, count, text_stream, write
+from coltrain.experiments.datafiles import put
 from coltrain.experiments.points import Json, Store
 from coltrain.experiments.running import Session
 
@@ -133,6 +135,8 @@ def parser_of(kind: type[Experiment]) -> Parser:
     p.add_argument("--report", metavar="FILE.html", help="the page (report.html in the folder)")
     p.add_argument("--json", metavar="FILE", help="the summary (summary.json in the folder)")
     p.add_argument("--csv", metavar="FILE", help="its table (summary.csv in the folder)")
+    p.add_argument("--results", metavar="DIR", help="also put the rows into the CSV files of DIR, as docs/data has them")
+    p.add_argument("--rtl", metavar="COMMIT", help="of the RTL, which each row of --results names")
     kind.arguments(p)
     return p
 
@@ -160,6 +164,8 @@ def conclude(e: Experiment) -> int:
     write(report, page_of(summary))
     print(f"report         {report}", file=text)
     wrong = e.wrong(summary)
+    if o.results and not wrong:
+        put(o.results, summary, o.rtl)
     return complain(f"{wrong} answers differ from emu:: the device computes wrongly") if wrong else 0
 
 
@@ -169,6 +175,8 @@ def run_experiment(kind: type[Experiment], args: list[str]) -> int:
         o.seeds = kind.seeds[1 if o.quick else 0]
     for option, path in (("--json", o.json), ("--csv", o.csv), ("--report", o.report)):
         check_writable(option, path)
+    if o.results and not (o.rtl and Path(o.results).is_dir()):
+        raise Failure("--results DIR: " + (f"there is no folder {o.results}" if o.rtl else "--rtl COMMIT is missing, which each row names"))
     e = kind(o)
     e.store.open()
     e.session.catch_stop()
