@@ -370,7 +370,7 @@ static int run_one(const struct options *o, ct_device *dev, const char *uri, str
   FILE *text = cli_text(o->json);
   uint8_t *want = NULL;
   bool same = false;
-  if (expected(&f->s, f->result, &want)) return 1;
+  if (expected(&f->s, f->result, &want) || !want) return 1;
   const int rc = measure(dev, n, f, want, kept, &same);
   free(want);
   if (rc < 0) return cli_fail_device(dev, rc, uri);
