@@ -39,7 +39,7 @@ def made_up() -> Json:
     e = Utilisation(parser_of(Utilisation).parse(["--out", "/nonexistent"]))
     rows = []
     for p in e.grid:
-        how = {"beside": p.beside, "result": p.result, "stall": p.stall, "bandwidth": p.bandwidth, "latency": p.latency}
+        how: Json = {"beside": p.beside, "result": p.result, "stall": p.stall, "bandwidth": p.bandwidth, "latency": p.latency}
         rows.append(row_of(p, {"products": [figure(*p.shape, 0, **how)] * p.phases}))
     return e.summary() | {"rows": rows, "targets": [t.json() for t in targets_of(rows, True)]}
 
