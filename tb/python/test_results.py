@@ -19,8 +19,8 @@ import pytest
 from coltrain.cli import Failure
 from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
-from coltrain.experiments.common import Experiment, parser_of
-from coltrain.experiments.datafiles import RTL, DataFile, cell, files_of, merged, put
+from coltrain.experiments.common import Experiment, Target, parser_of
+from coltrain.experiments.datafiles import RTL, DataFile, cell, files_of, merged, put, targets
 from coltrain.experiments.interference import Interference
 from coltrain.experiments.utilisation import Utilisation
 from conftest import TOP
@@ -165,6 +165,20 @@ def test_merging() -> None:
     with pytest.raises(Failure, match=r"f\.csv has the columns a, b, rtl_commit, not"):
         merged("a,b,rtl_commit\n", f, "new")
     assert [cell(v, "") for v in (False, 3, float("nan"))] == ["no", "3", ""]
+
+
+def test_targets_of_a_whole_experiment_only() -> None:
+    """A part of the products does not say how many of all reach their bound."""
+    s: Json = {"experiment": "utilisation", "targets": [Target("a", "17 of 21", False).json(), Target("b", "1.5 (at c)", True).json()]}
+    s["targets"].append(Target("d", "17.04, with the arrivals of 1 seed", True).json())
+    cells = targets(s).cells("abc1234")
+    assert [row[1:5] for row in cells] == [
+        ["a", "17", "of 21", "no"],
+        ["b", "1.5", "at c", "yes"],
+        ["d", "17.04", "with the arrivals of 1 seed", "yes"],
+    ]
+    s["targets"].append(Target("e").json())
+    assert targets(s).cells("abc1234") == []
 
 
 def test_options(tmp_path: Path) -> None:

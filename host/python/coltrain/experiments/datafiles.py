@@ -167,11 +167,11 @@ def utilisation(s: Json) -> Iterable[DataFile]:
 
 
 def targets(s: Json) -> DataFile:
-    """Of a whole experiment; what is missing stays as it is. A figure is a number, and where it was seen."""
-    rows = []
+    """Of a whole experiment: where something is missing all stay as they are. A figure is a number, and where it was seen."""
+    rows: list[Json] = []
     for t in s["targets"]:
         if t["held"] is None:
-            continue
+            return DataFile("targets", 2, "experiment target figure where held", [])
         figure, where = re.fullmatch(r"(-?[0-9.]+),? ?(.*)", t["figure"]).groups()  # type: ignore[union-attr]
         where = where.removeprefix("(").removesuffix(")") if where.startswith("(") else where
         rows.append({"experiment": s["experiment"], "target": t["target"], "figure": figure, "where": where, "held": t["held"]})
