@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import random
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from coltrain.experiments.possible import begun, orders, possible, progress
 from coltrain.experiments.utilisation import Product, Utilisation, grid, row_of, targets_of
 from coltrain.reports.experiment import page_of
 from conftest import SEED, TOP
+from test_report import LOOK, chromium
 
 COMMAND = str(TOP / os.environ.get("BUILD", "build") / "bin/coltrain")
 Json = dict[str, Any]
@@ -133,3 +136,28 @@ def test_a_whole_page() -> None:
     assert page.count("<tr><td>") == 650 + 2 and page.count('<svg role="img"') == 2
     assert "products are there" not in reader.text and page.count('<b class="missed">') == 19
     assert "0 of 21" in reader.text and "64x64x64, again" in reader.text
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_browser(tmp_path: Path, width: int, dark: bool) -> None:
+    """A picture that is not blank, no error in the console, no text clipped."""
+    import matplotlib.image
+
+    page = page_of(made_up())
+    (tmp_path / "look.html").write_text(page.replace("</body>", LOOK + "</body>"))
+    how = [
+        f"--window-size={width},2000",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+        f"--user-data-dir={tmp_path}/profile",
+    ]
+    done = chromium(*how, "--dump-dom", f"file://{tmp_path}/look.html")
+    assert "CONSOLE" not in done.stderr, done.stderr
+    title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)
+    assert title
+    seen = json.loads(html.unescape(title[1]))
+    assert seen["found"] == [] and seen["charts"] == 1 and seen["texts"] >= 10
+    assert seen["colour"] == ("rgb(15, 19, 24)" if dark else "rgb(255, 255, 255)")
+    chromium(*how, f"--screenshot={tmp_path}/page.png", f"file://{tmp_path}/look.html")
+    picture = matplotlib.image.imread(tmp_path / "page.png")
+    assert picture.shape[1] == width and picture[..., :3].std() > 0.03

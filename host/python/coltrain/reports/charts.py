@@ -194,16 +194,3 @@ def keys(entries: Iterable[tuple[str, Any, str]], box: bool = False) -> Markup:
             )
         items.append(f"<li>{mark}{html.escape(text)}</li>")
     return Markup(f'<ul class="key">{"".join(items)}</ul>')
-
-
-def picture(draw: Draw, path: Any, mark: str, size: tuple[float, float] = (760.0, 380.0)) -> None:
-    """The same as a file of its own, on white, for documents. mark: a word in a comment of the file that says what it was made from."""
-    with matplotlib.rc_context(STYLE | {"figure.facecolor": "white", "savefig.facecolor": "white"}):
-        figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72, layout="constrained")
-        draw(figure, False)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", out.getvalue(), flags=re.S)
-    svg = re.sub(r"(\d+\.\d\d)\d+", r"\1", svg[svg.index("<svg") :])
-    svg = re.sub(r'(width|height)="([0-9.]+)pt"', r'\1="\2"', svg)
-    path.write_text(f"<!-- {mark} -->\n{svg}", encoding="utf-8")
