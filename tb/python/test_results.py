@@ -164,6 +164,8 @@ def test_merging() -> None:
     assert merged("", f, "new").splitlines()[1:] == ["p,1,0.13,,new", "q,2,inf,yes,new"]
     with pytest.raises(Failure, match=r"f\.csv has the columns a, b, rtl_commit, not"):
         merged("a,b,rtl_commit\n", f, "new")
+    with pytest.raises(Failure, match="the experiment other has no files"):
+        files_of({"experiment": "other", "targets": []})
     assert [cell(v, "") for v in (False, 3, float("nan"))] == ["no", "3", ""]
 
 

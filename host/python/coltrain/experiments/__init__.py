@@ -2,7 +2,8 @@
 """Many measurements by one definition (docs/experiments.md), each in a file of its own, so that an experiment that was stopped
 goes on where it was; then what they say together, as JSON, CSV and a page.
 
-A new experiment is a module with a subclass of coltrain.experiments.common.Experiment, and a line here.
+A new experiment is a module with a subclass of coltrain.experiments.common.Experiment, a line here, its page (page_of() in
+coltrain.reports.experiment), and its files where docs/data has figures of it (coltrain.experiments.datafiles).
 """
 
 from __future__ import annotations

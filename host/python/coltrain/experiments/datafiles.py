@@ -182,6 +182,8 @@ FILES = {"colocation": colocation, "batching": batching, "interference": interfe
 
 
 def files_of(summary: Json) -> list[DataFile]:
+    if summary["experiment"] not in FILES:
+        raise Failure(f"the experiment {summary['experiment']} has no files in docs/data; FILES in {Path(__file__).name} lists the others")
     return [*FILES[summary["experiment"]](summary), targets(summary)]
 
 
