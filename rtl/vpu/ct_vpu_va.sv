@@ -10,20 +10,24 @@
 //             to the padding, and its rows are written in cycle 4, unless rows that go the long way are still to be written.
 // Throughput  a row (quarter) a cycle; the next operation issues in the cycle after the last row of this one. Nothing ever stalls:
 //             the tile register write of VA goes first.
+// Rows        with 4 lanes a start is a row, but the last four rows of an operation that tells ahead of its end (see Completion) go together;
+//             with 16 lanes it is the operation. While stays_o is high (combinational from the command that is offered) more follow: the same
+//             command must come again for each, with rows of the other context between them or not.
 // What is not asked for is a neutral operand, so that every operation takes the same way and every result is canonical: b = 1.0 when
 //             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
 //             then adds -0.0 to their result.
-// Spacing     hold_o[c] keeps the command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
-//             last start of c, and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
+// Spacing     hold_o[c] keeps a new command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
+//             last start of c (4 lanes: until each of its rows comes as long after the same row of the last one), and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
 //             write of c before it is visible. Also while gap_i[c].
 // Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
 //             going through the function in turn; the results gather in the write register, and the last of the four writes it.
 // Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4, 256 with 4 and a single function (16 lanes: one more if it signals
-//             one semaphore twice).
+//             one semaphore twice). A start takes 16 cycles at most (17).
 // Completion  goes with the first write (4 lanes: with one of the last 16), since the others follow a cycle apart: all rows have been
 //             read by then, and who hears of it goes through the rows in the same order, a row (quarter) a cycle at most, as VS and VL do.
+//             (That is why those 16 are one start.)
 //             With row 0 last, or four issues a quarter, it goes with the last write.
-// Flush       kill_i[c] drops rows not issued and holds back signals of c; rows in the pipe are still written.
+// Flush       kill_i[c] drops rows not issued, with those to come, and holds back signals of c; rows in the pipe are still written.
 // In place    Td = Tq and row 0 of Tq used for all rows: with 16 lanes the last row has read before row 0 is written. With 4 lanes it
 //             would not, so there row 0 goes last, and the next command of the context waits until it is written.
 // Duty of the program (checked at dispatch): BSrc and CSrc are not both tiles; Td is not Tq when RowXor or LaneXor is not 0.
@@ -49,6 +53,7 @@ module ct_vpu_va #(
   output logic [1:0]       hold_o,
   input  logic             start_valid_i,
   output logic             start_ready_o,
+  output logic             stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
 
@@ -90,7 +95,7 @@ module ct_vpu_va #(
   localparam int unsigned VaLat    = PadStage + 1;
   localparam int unsigned VaSpace  = VaLat + 4;
   localparam bit          FnTurns  = (FnLanes != VpuLanes);  // the lanes take turns in the function
-  localparam int unsigned MaxBeats = (VpuLanes == 4) ? 64 : 16;
+  localparam int unsigned MaxBeats = 16;  // of a start
 
   localparam logic [1:0] OpAdd    = 2'd0;
   localparam logic [1:0] OpMax    = 2'd1;
@@ -105,6 +110,12 @@ module ct_vpu_va #(
   logic        act_d, act_q;
   logic        gap_d, gap_q;  // a cycle that leaves room for the second signal, in front of a command with a single row
   logic        tail_q;        // row 0 goes last
+  logic        single_q;      // the start under way is one row
+  logic        final_q;       // it ends its operation
+  logic [1:0]  begun_d, begun_q;  // the command of each context goes on, with this row
+  logic [7:0]  next_q;
+  logic [3:0]  start_row, start_last;
+  logic        start_single, start_final;
   logic [1:0]  late_d, late_q;  // the last operation of c was one of these
   logic        ctx_q;
   logic [3:0]  td_q, ta_q, tq_q, row_d, row_q, last_row_q, row_xor_q, lane_xor_q, func_q;
@@ -113,7 +124,7 @@ module ct_vpu_va #(
   logic [31:0] sb_q, sc_q;
   logic [4:0]  rows_q, cols_q;
   logic [9:0]  sig_q;
-  logic        start, issue, turn_end, row_end, last, needs_gap, finish;
+  logic        start, issue, turn_end, row_end, last, needs_gap, finish;  // last: of the start
   logic        tells;         // completion goes with this write
   logic        start_permutes, start_row0, start_tail, start_turns, start_short;
   logic        short_q;       // the operation goes the short way
@@ -124,25 +135,34 @@ module ct_vpu_va #(
   assign start         = start_valid_i && start_ready_o;
   assign start_ready_o = !act_q || finish;
   assign issue         = act_q && !gap_q && !kill_i[ctx_q];
-  assign last          = row_end && (row_q == (tail_q ? 4'd0 : last_row_q));
+  assign last          = row_end && (single_q || row_q == last_row_q);
   // (Not the first quarter of a row: a doubled signal of an operation that tells with its last one needs the cycle.)
-  assign tells         = (tail_q || (FnTurns && func_q[3])) ? last : (VpuLanes == 16) ? row_q == 4'd0
+  assign tells         = (tail_q || (FnTurns && func_q[3])) ? last && final_q : (VpuLanes == 16) ? row_q == 4'd0
                        : beat == 2'd1 && row_q == ((last_row_q < 4'd3) ? 4'd0 : last_row_q - 4'd3);
   assign needs_gap     = (VpuLanes == 16) && sig_q[4] && (sig_q[4:0] == sig_q[9:5]);
   assign finish        = (issue && last && !needs_gap) || gap_q;
 
   always_comb begin
-    act_d = act_q && !kill_i[ctx_q] && !finish;
-    gap_d = issue && last && needs_gap;
-    row_d = row_q;
-    late_d = late_q;
-    if (issue && row_end) row_d = (tail_q && row_q == last_row_q) ? 4'd0 : row_q + 4'd1;
+    act_d   = act_q && !kill_i[ctx_q] && !finish;
+    gap_d   = issue && last && needs_gap;
+    row_d   = row_q;
+    late_d  = late_q;
+    begun_d = begun_q;
+    if (issue && row_end) row_d = row_q + 4'd1;
     if (start) begin
       act_d = 1'b1;
-      row_d = {3'd0, start_tail};
-      late_d[start_ctx_i] = start_tail || start_turns;
+      row_d = start_row;
+      late_d[start_ctx_i]  = start_tail || start_turns;
+      begun_d[start_ctx_i] = !start_final;
     end
+    begun_d = begun_d & ~kill_i;
   end
+
+  assign start_last   = start_cmd_i[ct_pkg::VaFullLsb] ? 4'd15 : start_cmd_i[ct_pkg::VaRowsLsb +: 4] - 4'd1;
+  assign start_row    = begun_q[start_ctx_i] ? next_q[4*start_ctx_i +: 4] : {3'd0, start_tail};
+  assign start_single = (VpuLanes == 4) && (start_tail || start_turns || 4'(start_last - start_row) >= 4'd4);
+  assign start_final  = !start_single || start_row == (start_tail ? 4'd0 : start_last);
+  assign stays_o      = !start_final;
 
   assign start_permutes = (start_cmd_i[ct_pkg::VaRowXorLsb +: 8] != 8'd0);
   assign start_row0     = (start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
@@ -155,13 +175,15 @@ module ct_vpu_va #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      act_q <= 1'b0;
-      gap_q <= 1'b0;
-      late_q <= 2'b00;
+      act_q   <= 1'b0;
+      gap_q   <= 1'b0;
+      late_q  <= 2'b00;
+      begun_q <= 2'b00;
     end else begin
-      act_q <= act_d;
-      gap_q <= gap_d;
-      late_q <= late_d;
+      act_q   <= act_d;
+      gap_q   <= gap_d;
+      late_q  <= late_d;
+      begun_q <= begun_d;
     end
   end
 
@@ -170,6 +192,9 @@ module ct_vpu_va #(
     if (start) begin
       ctx_q      <= start_ctx_i;
       tail_q     <= start_tail;
+      single_q   <= start_single;
+      final_q    <= start_final;
+      next_q[4*start_ctx_i +: 4] <= (start_tail && start_row == start_last) ? 4'd0 : start_row + 4'd1;
       short_q    <= start_short;
       td_q       <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
       ta_q       <= start_cmd_i[ct_pkg::VaTaLsb +: 4];
@@ -182,7 +207,7 @@ module ct_vpu_va #(
       relu_q     <= start_cmd_i[ct_pkg::VaReluLsb];
       ninf_q     <= start_cmd_i[ct_pkg::VaPadNinfLsb];
       func_q     <= start_cmd_i[ct_pkg::VaFuncLsb +: 4];
-      last_row_q <= start_cmd_i[ct_pkg::VaFullLsb] ? 4'd15 : start_cmd_i[ct_pkg::VaRowsLsb +: 4] - 4'd1;
+      last_row_q <= start_last;
       sb_q       <= start_cmd_i[ct_pkg::VaSbLsb +: 32];
       sc_q       <= start_cmd_i[ct_pkg::VaScLsb +: 32];
       rows_q     <= start_cmd_i[ct_pkg::VaRowsLsb +: 5];
@@ -205,7 +230,7 @@ module ct_vpu_va #(
     for (int c = 0; c < 2; c++) begin
       if (space_q[CountW*c +: CountW] != '0) space_d[CountW*c +: CountW] = space_q[CountW*c +: CountW] - 1'b1;
       if (drain_q[CountW*c +: CountW] != '0) drain_d[CountW*c +: CountW] = drain_q[CountW*c +: CountW] - 1'b1;
-      if (start && start_ctx_i == c[0]) space_d[CountW*c +: CountW] = CountW'(VaSpace - 1);
+      if (start && start_ctx_i == c[0]) space_d[CountW*c +: CountW] = start_row[3] ? '0 : CountW'(VaSpace - 1) - CountW'({start_row[2:0], 2'b00});
       if (issue && ctx_q == c[0])       drain_d[CountW*c +: CountW] = CountW'(VaLat + 1);
     end
   end
@@ -229,14 +254,14 @@ module ct_vpu_va #(
     for (int c = 0; c < 2; c++) begin
       uses_tile[c] = head_i[256*c + ct_pkg::VaASrcLsb +: 2] == 2'd0
           || ^head_i[256*c + ct_pkg::VaBSrcLsb +: 2] || ^head_i[256*c + ct_pkg::VaCSrcLsb +: 2];
-      hold_o[c] = gap_i[c] || (uses_tile[c] && space_q[CountW*c +: CountW] != '0)
-          || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]));
+      hold_o[c] = gap_i[c] || (!begun_q[c] && ((uses_tile[c] && space_q[CountW*c +: CountW] != '0)
+          || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]))));
     end
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
   assign probe_o = {{ctx_pipe_q[VaLat], !ctx_pipe_q[VaLat]} & {2{vld_q[VaLat] && meta[MetaW*VaLat]}},
-                    {ctx_q, !ctx_q} & {2{act_q && finish}}, {ctx_q, !ctx_q} & {2{act_q}}};
+                    {ctx_q, !ctx_q} & {2{act_q && finish && final_q}}, {ctx_q, !ctx_q} & {2{act_q}}};
 
   // --- The way of a row: valid bits and what it needs later. ---
 
@@ -601,25 +626,67 @@ module ct_vpu_va #(
   `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < (FnTurns && func_q[3] ? 9'(4 * MaxBeats) : 9'(MaxBeats)))
   `CT_ASSERT(OneWayAtATime_A, !(short3 && vld_q[PadStage:4] != '0))
 `ifdef FORMAL
-  // Issues of the operation that are left (the gap behind it counts as one); cycles since the next operation is ready to start, but
-  // for those in which the flush or the error of the one under way ends it.
+  // Issues of the start that are left (the gap behind it counts as one); cycles since the next one is ready, but for those in which the
+  // flush or the error of the one under way ends it.
   logic [8:0] f_rows, f_left, f_wait_q, f_most;
-  assign f_rows = tail_q ? (row_q == 4'd0 ? 9'd0 : 9'(4'(last_row_q - row_q)) + 9'd1) : 9'(4'(last_row_q - row_q));
+  assign f_rows = single_q ? 9'd0 : 9'(4'(last_row_q - row_q));
   assign f_left = gap_q ? 9'd1 : ((VpuLanes == 4 ? f_rows * 9'd4 + 9'd4 - 9'(beat) : f_rows + 9'd1) << (FnTurns && func_q[3] ? 2 : 0))
                                  - 9'(turn) + 9'(needs_gap);
-  assign f_most = (9'(MaxBeats) << (FnTurns && func_q[3] ? 2 : 0)) + 9'(needs_gap);
+  assign f_most = 9'(MaxBeats) + 9'(needs_gap);
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) f_wait_q <= '0;
     else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 9'(issue) : 9'd0;
   end
-  `CT_ASSERT(InTile_A, !act_q || gap_q || (row_q <= last_row_q && (!tail_q || last_row_q != 4'd0) && (!(FnTurns && !func_q[3]) || turn == 2'd0)))
+  // The last four rows go together; before them, and where the end tells, one by one.
+  logic f_one_by_one, f_in_tile;
+  assign f_one_by_one = tail_q || (FnTurns && func_q[3]);
+  assign f_in_tile    = row_q <= last_row_q && (single_q ? final_q == (f_one_by_one && row_q == (tail_q ? 4'd0 : last_row_q)) &&
+                        (f_one_by_one || 4'(last_row_q - row_q) >= 4'd4) : final_q && !f_one_by_one && 4'(last_row_q - row_q) < 4'd4);
+  `CT_ASSERT(InTile_A, !act_q || gap_q || (!(FnTurns && !func_q[3] && turn != 2'd0) &&
+             (VpuLanes == 4 ? f_in_tile : final_q && !single_q && !tail_q && row_q <= last_row_q)))
   `CT_ASSERT(GapActive_A, !gap_q || (act_q && needs_gap))
   `CT_ASSERT(LastEnds_A, !issue || last == (f_left == 9'd1 + 9'(needs_gap)))
   `CT_ASSERT(BeatsAndLeft_A, !act_q || beats_q + f_left <= f_most)
   `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= f_most))
-  `CT_ASSERT(WaitBound_A, f_wait_q < 9'(MaxBeats) << (FnTurns ? 2 : 0) || (needs_gap && f_wait_q == 9'(MaxBeats)))
+  `CT_ASSERT(WaitBound_A, f_wait_q < 9'(MaxBeats) || (needs_gap && f_wait_q == 9'(MaxBeats)))
 
-  // An operation tells that it is complete with one of its writes.
+  // Any context: the rows of an operation come one after the other, whatever the other context does between them, and the last one is final.
+  (* anyconst *) logic f_who;
+  logic       f_open_q, f_ends_q;  // rows are to come; the start under way is the last
+  logic [3:0] f_row_q;             // the next one
+  logic       f_starts, f_whole;
+  logic [3:0] f_row;
+  assign f_starts = start && start_ctx_i == f_who;
+  assign f_row    = f_open_q ? f_row_q : {3'd0, start_tail};
+  assign f_whole  = VpuLanes == 16 || (!start_tail && !start_turns && 5'(f_row) + 5'd4 > 5'(start_last));
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)            f_open_q <= 1'b0;
+    else if (kill_i[f_who]) f_open_q <= 1'b0;
+    else if (f_starts)      f_open_q <= !f_whole && f_row != (start_tail ? 4'd0 : start_last);
+  end
+  always_ff @(posedge clk_i) begin
+    if (f_starts) begin
+      f_row_q  <= start_tail && f_row == start_last ? 4'd0 : f_row + 4'd1;
+      f_ends_q <= f_whole || f_row == (start_tail ? 4'd0 : start_last);
+    end
+  end
+  // The command of an operation stays the same from row to row: {tail, turns, last row} of each context.
+  logic [11:0] f_cmds_q;
+  logic [1:0]  f_next_in;
+  always_ff @(posedge clk_i) if (start) f_cmds_q[6*start_ctx_i +: 6] <= {start_tail, start_turns, start_last};
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      f_next_in[c] = !begun_q[c] || (VpuLanes == 4 && next_q[4*c +: 4] <= f_cmds_q[6*c +: 4] &&
+                     (f_cmds_q[6*c + 4 +: 2] != 2'b00 || 4'(f_cmds_q[6*c +: 4] - next_q[4*c +: 4]) >= 4'd3));
+    end
+  end
+  `CT_ASSUME(SameRows_M, !start || !begun_q[start_ctx_i] || f_cmds_q[6*start_ctx_i +: 6] == {start_tail, start_turns, start_last})
+  `CT_ASSERT(NextInTile_A, f_next_in == 2'b11)
+  `CT_ASSERT(NextRow_A, begun_q[f_who] == f_open_q && (!f_open_q || next_q[4*f_who +: 4] == f_row_q))
+  `CT_ASSERT(RowInTurn_A, !f_starts || (start_row == f_row && start_final == (f_whole || f_row == (start_tail ? 4'd0 : start_last)) && f_row <= start_last))
+  `CT_ASSERT(LastIsFinal_A, !act_q || ctx_q != f_who || final_q == f_ends_q)
+
+  // An operation tells that it is complete with one of its writes, which belongs to its last start.
   logic       f_told_q;
   logic [3:0] f_tell_row;
   assign f_tell_row = last_row_q < 4'd3 ? 4'd0 : last_row_q - 4'd3;
@@ -628,9 +695,9 @@ module ct_vpu_va #(
     else if (start)           f_told_q <= 1'b0;
     else if (issue && tells)  f_told_q <= 1'b1;
   end
-  `CT_ASSERT(ToldSoFar_A, !act_q || f_told_q == (gap_q || (VpuLanes == 16 ? row_q != 4'd0 : !tail_q && !(FnTurns && func_q[3]) &&
+  `CT_ASSERT(ToldSoFar_A, !act_q || f_told_q == (gap_q || (VpuLanes == 16 ? row_q != 4'd0 : !tail_q && !(FnTurns && func_q[3]) && final_q &&
              (row_q > f_tell_row || (row_q == f_tell_row && beat >= 2'd2)))))
-  `CT_ASSERT(TellsOnce_A, !(issue && tells && f_told_q) && (!act_q || !finish || f_told_q || (issue && tells)))
+  `CT_ASSERT(TellsOnce_A, !(issue && tells && (f_told_q || !final_q)) && (!act_q || !finish || !final_q || f_told_q || (issue && tells)))
 
   // Any row (quarter), from its issue to its write: stage k has it while bit k is set.
   (* anyseq *) logic f_pick;

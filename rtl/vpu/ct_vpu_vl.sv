@@ -8,14 +8,15 @@
 // Path        sequencer -> ct_skid -> SPM port -> (SpmLat) -> ct_fifo -> ct_hbfp_dequant -> tile register. A word asks the SPM only
 //             when it has a place in the FIFO, because SPM data cannot be refused.
 // Latency     first write 6 cycles after the start of an operation on an idle side (the SPM granting at once).
-// Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next operation enters in the cycle after the last
-//             word of this one.
+// Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next row enters in the cycle after the last word of this one.
+// Rows        a start is a row. While stays_o is high (combinational from the command that is offered) more of them follow: the same command
+//             must come again for each, with rows of the other context between them or not. next_q says which one it is.
 // Handshake   start_valid_i/start_ready_o. A tile register write (wr_valid_o) waits while wr_ready_i is low, for VA goes first;
 //             starved_o asks VA for a gap when that has lasted StarveCycles, not counting those with wr_other_i.
-// Operation   at most 64 words, whatever VpuLanes: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
+// Operation   a row has 1 or 4 words, an operation 16 rows at most: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
 // Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address). err_parity_o comes with the
 //             physical address of the word; the word is written all the same: ct_vpu stops the context.
-// Flush       kill_i[c] drops what has not asked the SPM yet and holds back signals of c; words under way are still written, but for
+// Flush       kill_i[c] drops what has not asked the SPM yet, with the rows to come, and holds back signals of c; words under way are still written, but for
 //             those of a row whose last word has not been asked for.
 //
 // Parameters
@@ -35,6 +36,7 @@ module ct_vpu_vl #(
   // operation that starts
   input  logic             start_valid_i,
   output logic             start_ready_o,
+  output logic             stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
   input  logic             start_bad_i,
@@ -76,7 +78,7 @@ module ct_vpu_vl #(
 
   localparam int unsigned FifoDepth    = 8;   // covers skid, SpmLat and dequantiser at full rate
   localparam int unsigned StarveCycles = 16;
-  localparam int unsigned MaxWords     = 64;
+  localparam int unsigned MaxWords     = 4;   // of a row
 
   // What goes along with a word: {sig[10], last, mode[2], word[2], row[4], tile[4], ctx}
   localparam int unsigned MetaW = 24;
@@ -86,62 +88,65 @@ module ct_vpu_vl #(
   logic        act_d, act_q;
   logic        ctx_q;
   logic [1:0]  mode_q, word_d, word_q;
-  logic [3:0]  row_d, row_q, last_row_q, tile_q;
-  logic [19:0] addr_d, addr_q;
+  logic [3:0]  row_q, tile_q;
+  logic        final_q;                 // the last row of its operation
+  logic [7:0]  next_d, next_q;          // the row that each context goes on with; 0: its next command is a new one
+  logic [3:0]  start_row;
+  logic [19:0] addr_q, start_addr;
+  logic [19:0] after;                   // address of the row behind this one
+  logic [39:0] next_at_q;
   logic [15:0] stride_q;
   logic [9:0]  sig_q;
-  logic        start, run, space, step, row_end, last;
+  logic        start, run, space, step, row_end;
   logic        ask_ready;
   logic [3:0]  credit_d, credit_q;  // words between here and the dequantiser
   logic        pop;
 
   assign start         = start_valid_i && start_ready_o && !start_bad_i;
-  assign start_ready_o = !act_q || (step && last);
+  assign start_ready_o = !act_q || (step && row_end);
+  assign start_row     = next_q[4*start_ctx_i +: 4];
+  assign stays_o       = start_row != start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1 && !start_bad_i;
+  assign after         = addr_q + {4'd0, stride_q};
+  assign start_addr    = start_row == 4'd0 ? start_at_i : act_q && ctx_q == start_ctx_i ? after : next_at_q[20*start_ctx_i +: 20];
   assign run           = act_q && !kill_i[ctx_q];
   assign space         = (credit_q != 4'(FifoDepth));
   assign step          = run && space && ask_ready;
   assign row_end       = (mode_q != 2'd0) || (word_q == 2'd3);
-  assign last          = row_end && (row_q == last_row_q);
 
   always_comb begin
-    act_d    = run && !(step && last);
-    row_d    = row_q;
-    word_d   = word_q;
-    addr_d   = addr_q;
+    act_d    = run && !(step && row_end);
+    word_d   = step ? word_q + 2'd1 : word_q;
+    next_d   = next_q;
     credit_d = credit_q + {3'd0, step} - {3'd0, pop};
-    if (step) begin
-      word_d = row_end ? 2'd0 : word_q + 2'd1;
-      if (row_end) begin
-        row_d  = row_q + 4'd1;
-        addr_d = addr_q + {4'd0, stride_q};
-      end
-    end
     if (start) begin
       act_d  = 1'b1;
-      row_d  = 4'd0;
       word_d = 2'd0;
-      addr_d = start_at_i;
+      next_d[4*start_ctx_i +: 4] = stays_o ? start_row + 4'd1 : 4'd0;
     end
+    next_d = next_d & ~{{4{kill_i[1]}}, {4{kill_i[0]}}};
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       act_q    <= 1'b0;
+      next_q   <= '0;
       credit_q <= '0;
     end else begin
       act_q    <= act_d;
+      next_q   <= next_d;
       credit_q <= credit_d;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    row_q  <= row_d;
     word_q <= word_d;
-    addr_q <= addr_d;
+    if (act_q) next_at_q[20*ctx_q +: 20] <= after;
     if (start) begin
       ctx_q      <= start_ctx_i;
+      row_q      <= start_row;
+      final_q    <= !stays_o;
+      addr_q     <= start_addr;
       mode_q     <= start_cmd_i[ct_pkg::VlModeLsb +: 2];
-      last_row_q <= start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1;
       stride_q   <= start_cmd_i[ct_pkg::VlRowStrideLsb +: 16];
       tile_q     <= start_cmd_i[ct_pkg::VlTdLsb +: 4];
       sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
@@ -149,7 +154,7 @@ module ct_vpu_vl #(
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
-  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, {ctx_q, !ctx_q} & {2{step && last}}, {ctx_q, !ctx_q} & {2{step}}};
+  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, {ctx_q, !ctx_q} & {2{step && row_end && final_q}}, {ctx_q, !ctx_q} & {2{step}}};
 
   // --- SPM port ---
 
@@ -159,7 +164,7 @@ module ct_vpu_vl #(
   logic              got1_vld_q, got2_vld_q;
   logic              granted;
 
-  assign ask_word = {addr_q + {18'd0, word_q}, sig_q, last, mode_q, word_q, row_q, tile_q, ctx_q};
+  assign ask_word = {addr_q + {18'd0, word_q}, sig_q, row_end && final_q, mode_q, word_q, row_q, tile_q, ctx_q};
 
   ct_skid #(.Width(MetaW + 20)) u_ask (
     .clk_i, .rst_ni,
@@ -371,16 +376,38 @@ module ct_vpu_vl #(
 
   `CT_ASSERT(OperationBounded_A, !act_q || words_q < 7'(MaxWords))
 `ifdef FORMAL
-  // Words of the operation that are left; steps since the next operation is ready to start.
+  // Words of the row that are left; steps since the next row is ready to start.
   logic [6:0] f_left, f_wait_q;
-  assign f_left = mode_q == 2'd0 ? 7'(4'(last_row_q - row_q)) * 7'd4 + 7'd4 - 7'(word_q) : 7'(4'(last_row_q - row_q)) + 7'd1;
+  assign f_left = mode_q == 2'd0 ? 7'd4 - 7'(word_q) : 7'd1;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) f_wait_q <= '0;
     else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 7'(step) : 7'd0;
   end
-  `CT_ASSERT(WordsWalked_A, !act_q || (row_q <= last_row_q && words_q == (mode_q == 2'd0 ? {1'b0, row_q, word_q} : 7'(row_q)) &&
-                            (mode_q == 2'd0 || word_q == 2'd0)))
-  `CT_ASSERT(LastEnds_A, !step || last == (f_left == 7'd1))
+  `CT_ASSERT(WordsWalked_A, !act_q || (words_q == 7'(word_q) && (mode_q == 2'd0 || word_q == 2'd0)))
+  `CT_ASSERT(LastEnds_A, !step || row_end == (f_left == 7'd1))
+
+  // Any context: the rows of an operation come one after the other, whatever the other context does between them, and the last one is final.
+  (* anyconst *) logic f_who;
+  logic       f_open_q, f_ends_q;  // rows are to come; the row under way is the last
+  logic [3:0] f_row_q;             // the next one
+  logic       f_starts, f_more;
+  assign f_starts = start && start_ctx_i == f_who;
+  assign f_more   = (f_open_q ? f_row_q : 4'd0) != start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)             f_open_q <= 1'b0;
+    else if (kill_i[f_who])  f_open_q <= 1'b0;
+    else if (f_starts)       f_open_q <= f_more;
+  end
+  always_ff @(posedge clk_i) begin
+    if (f_starts) f_row_q  <= (f_open_q ? f_row_q : 4'd0) + 4'd1;
+    if (f_starts) f_ends_q <= !f_more;
+  end
+  // The command of an operation stays the same from row to row.
+  `CT_ASSUME(SameRows_M, !f_starts || !f_open_q || f_row_q <= 4'(start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1))
+  `CT_ASSUME(BadIsNew_M, !(start_valid_i && start_bad_i && start_ctx_i == f_who) || !f_open_q)
+  `CT_ASSERT(NextRow_A, next_q[4*f_who +: 4] == (f_open_q ? f_row_q : 4'd0) && (!f_open_q || f_row_q != 4'd0))
+  `CT_ASSERT(RowInTurn_A, !f_starts || (start_row == (f_open_q ? f_row_q : 4'd0) && stays_o == f_more))
+  `CT_ASSERT(LastIsFinal_A, !act_q || ctx_q != f_who || final_q == f_ends_q)
   `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= 7'(MaxWords)))
   `CT_ASSERT(WaitBound_A, f_wait_q < 7'(MaxWords))
 
@@ -401,10 +428,12 @@ module ct_vpu_vl #(
   logic              f_heard_q;             // it has completed its operation in the last cycle, and no flush dropped that
   logic              f_quiet_q;             // it was written in the last cycle and completed nothing
   logic              f_gone_q;              // what was written in the last cycle was the last there was
-  logic [19:0]       f_op_row_q, f_addr_q;  // address of the row that is asked for; of the word
+  logic [19:0]       f_op_row, f_op_row_q, f_addr_q;  // address of the row that starts; that is asked for; of the word
+  logic [39:0]       f_next_q;              // of the next row of each context
   logic [15:0]       f_inc;
 
   assign f_leaves = f_ahead_q == '0;
+  assign f_op_row = start_row == 4'd0 ? start_at_i : f_next_q[20*start_ctx_i +: 20];
   always_comb begin
     f_at_d    = f_at_q;
     f_ahead_d = f_ahead_q;
@@ -451,8 +480,10 @@ module ct_vpu_vl #(
   always_ff @(posedge clk_i) begin
     f_ahead_q <= f_ahead_d;
     if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
-    if (start)                f_op_row_q <= start_at_i;
-    else if (step && row_end) f_op_row_q <= f_op_row_q + 20'(stride_q);
+    if (start) begin
+      f_op_row_q                     <= f_op_row;
+      f_next_q[20*start_ctx_i +: 20] <= f_op_row + 20'(start_cmd_i[ct_pkg::VlRowStrideLsb +: 16]);
+    end
     if (f_at_q == FNone) begin
       f_ask_q            <= ask_word;
       {f_ctx_q, f_sig_q} <= {f_op_ctx_q, f_op_sig_q};
@@ -471,6 +502,14 @@ module ct_vpu_vl #(
 
   // Where it is, it is what went in.
   `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
+  `CT_ASSERT(AfterIsNext_A, !act_q || after == f_next_q[20*ctx_q +: 20])
+  logic [1:0] f_kept;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      f_kept[c] = next_q[4*c +: 4] == 4'd0 || (act_q && ctx_q == c[0]) || next_at_q[20*c +: 20] == f_next_q[20*c +: 20];
+    end
+  end
+  `CT_ASSERT(NextKept_A, f_kept == 2'b11)
   `CT_ASSERT(AskedAsStepped_A, f_at_q == FNone || (f_ask_q[0] == f_ctx_q && f_ask_q[23:14] == f_sig_q && f_ask_q[MetaW +: 20] == f_addr_q && (!f_ask_q[13] || f_ask_q[12:11] != 2'd0 || f_ask_q[10:9] == 2'd3)))
   `CT_ASSERT(InSkid_A, f_asks_q <= 2'd2 && (f_at_q != FAsks || f_ahead_q < 4'(f_asks_q)))
   `CT_ASSERT(InGot1_A, f_at_q != FGot1 || (got1_vld_q && {got1_addr_q, got1_q} == f_ask_q))
