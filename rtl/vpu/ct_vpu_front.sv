@@ -121,7 +121,8 @@ module ct_vpu_front #(
   assign sem_dec_o   = {start[1] && !begun_q[1] ? need : 16'd0, start[0] && !begun_q[0] ? need : 16'd0};
   assign wait_arb_o  = req & ~start & ~busy_i;
   assign wait_sem_o  = vld_q & ~req & ~busy_i;
-  assign probe_o     = {start, req};
+  // Behind a row of its own a command is not ready before that ends.
+  assign probe_o     = {start, req & ~(begun_q & busy_i & {2{!ready_i}})};
   assign again       = (stays_i || more != 3'd0) ? start : 2'b00;
   assign next_tile   = !stays_i;
   assign begun_d     = ((begun_q & ~start) | (stays_i ? start : 2'b00)) & ~flush_i;

@@ -114,6 +114,7 @@ module ct_vpu_va #(
   logic        final_q;       // it ends its operation
   logic [1:0]  begun_d, begun_q;  // the command of each context goes on, with this row
   logic [7:0]  next_q;
+  logic [1:0]  dropped;       // an operation ends before its last row
   logic [3:0]  start_row, start_last;
   logic        start_single, start_final;
   logic [1:0]  late_d, late_q;  // the last operation of c was one of these
@@ -260,8 +261,9 @@ module ct_vpu_va #(
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
+  assign dropped = kill_i & (busy_o | begun_q);
   assign probe_o = {{ctx_pipe_q[VaLat], !ctx_pipe_q[VaLat]} & {2{vld_q[VaLat] && meta[MetaW*VaLat]}},
-                    {ctx_q, !ctx_q} & {2{act_q && finish && final_q}}, {ctx_q, !ctx_q} & {2{act_q}}};
+                    dropped | ({ctx_q, !ctx_q} & {2{act_q && finish && final_q}}), {ctx_q, !ctx_q} & {2{act_q}}};
 
   // --- The way of a row: valid bits and what it needs later. ---
 

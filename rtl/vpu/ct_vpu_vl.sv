@@ -92,6 +92,7 @@ module ct_vpu_vl #(
   logic        final_q;                 // the last row of its operation
   logic [7:0]  next_d, next_q;          // the row that each context goes on with; 0: its next command is a new one
   logic [3:0]  start_row;
+  logic [1:0]  dropped;                 // an operation ends before its last row
   logic [19:0] addr_q, start_addr;
   logic [19:0] after;                   // address of the row behind this one
   logic [39:0] next_at_q;
@@ -154,7 +155,8 @@ module ct_vpu_vl #(
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
-  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, {ctx_q, !ctx_q} & {2{step && row_end && final_q}}, {ctx_q, !ctx_q} & {2{step}}};
+  assign dropped = kill_i & (busy_o | {next_q[7:4] != 4'd0, next_q[3:0] != 4'd0});
+  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, dropped | ({ctx_q, !ctx_q} & {2{step && row_end && final_q}}), {ctx_q, !ctx_q} & {2{step}}};
 
   // --- SPM port ---
 

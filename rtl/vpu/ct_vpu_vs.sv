@@ -82,6 +82,7 @@ module ct_vpu_vs #(
   logic        final_q;         // the last row of the last pass
   logic [1:0]  begun_d, begun_q, next_pass_q;  // of each context: its command goes on, with this pass and row
   logic [7:0]  next_row_q;
+  logic [1:0]  dropped;         // an operation ends before its last row
   logic        start_begun, start_pass, start_final, pass_after;
   logic [3:0]  start_row, start_last, row_after;
   logic [1:0]  quad_d, quad_q;  // 4 lanes: the beat; 16 lanes, mode 0: which four elements
@@ -175,7 +176,8 @@ module ct_vpu_vs #(
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
-  assign probe_o = {{out_ctx, !out_ctx} & {2{pop && out_last}}, {ctx_q, !ctx_q} & {2{step && last}}, {ctx_q, !ctx_q} & {2{step}}};
+  assign dropped = kill_i & (busy_o | begun_q);
+  assign probe_o = {{out_ctx, !out_ctx} & {2{pop && out_last}}, dropped | ({ctx_q, !ctx_q} & {2{step && last}}), {ctx_q, !ctx_q} & {2{step}}};
 
   assign rf_en_o = step;
   if (VpuLanes == 4) begin : g_addr_4
