@@ -405,8 +405,9 @@ static void same_as_the_counters(const char *device) {
     }
   check_waits(&f);
   assert_true(f.preempted[CT_UNIT_MXU][1] > 0);
-  assert_int_equal(f.preempted[CT_UNIT_VA][1],
-                   0); /* with 16 lanes its operations are whole slots */
+  /* With 16 lanes an operation of VA is one slot, with 4 training's is cut row by row. */
+  assert_true(strstr(device, "core=16x8") ? f.preempted[CT_UNIT_VA][1] > 0
+                                          : !f.preempted[CT_UNIT_VA][1]);
   assert_int_equal(f.starts, f.ends);
   assert_int_equal(f.marks, c.versions.published);
   assert_true(f.starts >= 3 * (2 * REQUESTS + 4) && f.depths > 2 * REQUESTS);
