@@ -46,6 +46,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 include rtl/files.mk
 include host/host.mk
+include host/install.mk
 include tb/harness/rules.mk
 -include tb/unit/benches.mk
 -include tb/system/benches.mk

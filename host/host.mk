@@ -16,6 +16,10 @@ HOST_CPPFLAGS := -Ihost/include $(LIB_DIRS:%/=-I%) $(TOOL_DIRS:%/=-I%) -Ihost/em
 LIB_LDLIBS    := -ldl -pthread
 TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
+PLUGIN_MAP    := host/transports/plugin.map
+# The number rises when a program that was linked with the library before would no longer run with it.
+LIB_SONAME    := libcoltrain.so.0
+MULTIARCH     := $(shell $(CC) -print-multiarch 2>/dev/null)
 
 LIB_SRCS     := $(sort $(wildcard host/lib/*/*.c host/emu/*.c host/transports/*.c host/transports/mmio/*.c))
 TOOL_SRCS    := $(sort $(wildcard host/tools/*.c host/tools/*/*.c))
@@ -62,6 +66,9 @@ $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
+# Where plug-ins are found: beside the program and the library, else where they go by default.
+$(BUILD)/obj/host/lib/device/ct_plugin.o: private CPPFLAGS += $(MULTIARCH:%=-DCT_MULTIARCH='"%"') -DCT_PLUGIN_DIR='"$(LIBDIR)/coltrain"'
+
 # What the assembler takes in, no compiler lists.
 $(BUILD)/obj/host/tools/data/ct_digits.o $(BUILD)/tb/obj/host/tools/data/ct_digits.o $(BUILD)/san/obj/host/tools/data/ct_digits.o: host/data/digits/digits.csv.gz
 
@@ -78,15 +85,15 @@ $(BUILD)/lib/libcoltrain.a: $(LIB_OBJS)
 $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libcoltrain.so.0 -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
-	$(Q)ln -sf $(@F) $@.0
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-soname,$(LIB_SONAME) -Wl,--no-undefined $(LIB_MAP:%=-Wl$(comma)--version-script=%) -o $@ $(LIB_OBJS) $(LIB_LDLIBS)
+	$(Q)ln -sf $(@F) $(@D)/$(LIB_SONAME)
 
 # Data sets and arrivals of the commands, for Python: they are about workloads, not about the device, so they are no part of the library.
 DATA_SRCS := $(filter %/ct_arrivals.c %/ct_dataset.c %/ct_digits.c %/ct_rand.c,$(TOOL_SRCS))
 $(BUILD)/lib/libcoltrain-data.so: $(DATA_SRCS:%.c=$(BUILD)/obj/%.o) host/host.mk
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libcoltrain-data.so.0 -Wl,--no-undefined -o $@ $(filter %.o,$^) -lz
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-soname,libcoltrain-data.so.0 -Wl,--no-undefined -o $@ $(filter %.o,$^) -lz
 	$(Q)ln -sf $(@F) $@.0
 
 # The library under the sanitizers, for test-host.
@@ -99,7 +106,7 @@ $(BUILD)/san/lib/libcoltrain.a: $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.o)
 $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+	$(Q)$(CC) -rdynamic $(LDFLAGS) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 
 # Verbs in Python, beside the command that becomes them. Two rules: a pattern rule with two targets makes both at once, or so make believes.
 PYTHON_VERBS    := experiment report
@@ -115,7 +122,7 @@ $(BUILD)/san/bin/coltrain-%: scripts/python-program
 $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -rdynamic -o $@ $^ $(LIB_LDLIBS)
+	$(Q)$(CC) -rdynamic $(LDFLAGS) -o $@ $^ $(LIB_LDLIBS)
 
 # The simulator: the supported cores without assertions and with the compiler's best effort, in ct_core_sampled.sv, behind the same C
 # shim as the benches' models; all of them in one plug-in. With TRACE=1 and THREADS=2: the twins that the plug-in loads for wave= and
@@ -141,10 +148,10 @@ $(BUILD)/sim/obj/%.o: %.c $(SIM_LIBS) | $(GEN_H)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(SIM_MODELS:%=-I$(BUILD)/sim/%) $(if $(TRACE),-DCT_SIM_TRACE) $(if $(THREADS),-DCT_SIM_THREADS=$(THREADS)) -fPIC -MMD -MP -c -o $@ $<
 
-$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(SIM_LIBS) $(BUILD)/dut/libverilated.a
+$(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(SIM_LIBS) $(BUILD)/dut/libverilated.a $(PLUGIN_MAP)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) -shared -Wl,-Bsymbolic -o $@ $^ $(if $(TRACE),-lz) -ldl -pthread
+	$(Q)$(CXX) -shared $(LDFLAGS) -Wl,-Bsymbolic -Wl,--version-script=$(PLUGIN_MAP) -o $@ $(filter-out %.map,$^) $(if $(TRACE),-lz) -ldl -pthread
 
 -include $(SIM_OBJS:.o=.d)
 
@@ -153,10 +160,10 @@ HAS_LIBUSB := $(shell printf '\043include <libusb-1.0/libusb.h>\n' | $(CC) -E - 
 USB_SRCS   := $(if $(HAS_LIBUSB),$(sort $(wildcard host/transports/usb/*.c)))
 USB_OBJS   := $(USB_SRCS:%.c=$(BUILD)/obj/%.o)
 
-$(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o)
+$(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(PLUGIN_MAP)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,--no-undefined -o $@ $^ -lusb-1.0 -lz -pthread
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-Bsymbolic -Wl,--no-undefined -Wl,--version-script=$(PLUGIN_MAP) -o $@ $(filter-out %.map,$^) -lusb-1.0 -lz -pthread
 
 -include $(USB_OBJS:.o=.d)
 

@@ -156,9 +156,10 @@ struct ct_options {
  *   "usb:"  a board on USB (docs/usb.md), a plug-in: the first that is found, or "usb:serial=TEXT",
  *           "usb:bus=1,addr=4", "usb:vid=0x0403,pid=0x6014"; CT_ERR_UNSUPPORTED where it was not
  *           built, for want of libusb
- * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain and
- * ../../lib/coltrain beside the program, in coltrain and ../lib/coltrain beside the library, then
- * where libraries are installed.
+ * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain,
+ * ../../lib/coltrain, ../lib/TRIPLET/coltrain (such as x86_64-linux-gnu) and ../lib64/coltrain
+ * beside the program, in coltrain and ../lib/coltrain beside the library, then where libraries are
+ * installed.
  * On failure *device is NULL, and ct_last_error(NULL) or options->why say why: CT_ERR_ARG for a
  * name or argument that makes no sense, CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_BUSY (hardware
  * has one user at a time), CT_ERR_ABI, CT_ERR_MEMORY, CT_ERR_IO, CT_ERR_DEVICE. Several devices may

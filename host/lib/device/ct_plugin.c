@@ -72,7 +72,8 @@ static void program_folder(char *path, size_t size) {
   folder_of(path);
 }
 
-/* The folder this library (or the program it is linked into) was loaded from. */
+/* The folder this library (or the program it is linked into) was loaded from; that of the file
+ * itself, where a link leads to it. */
 static void library_folder(char *path, size_t size) {
   Dl_info info;
   path[0] = 0;
@@ -80,22 +81,31 @@ static void library_folder(char *path, size_t size) {
   int (*function)(const char *, size_t, struct ct_plugin *, char *, size_t) = ct_plugin_open;
   memcpy(&here, &function, sizeof here);
   if (!dladdr(here, &info) || !info.dli_fname) return;
-  snprintf(path, size, "%s", info.dli_fname);
-  if (!strchr(path, '/')) path[0] = 0;
+  if (size < PATH_MAX || !strchr(info.dli_fname, '/') || !realpath(info.dli_fname, path))
+    path[0] = 0;
   folder_of(path);
 }
+
+/* Where plug-ins are, seen from the program's folder: in a build tree, and as installed. */
+static const char *const beside_program[] = {"/../lib/coltrain", "/../../lib/coltrain",
+#ifdef CT_MULTIARCH
+                                             "/../lib/" CT_MULTIARCH "/coltrain",
+#endif
+                                             "/../lib64/coltrain"};
+/* And from the library's. */
+static const char *const beside_library[] = {"/coltrain", "/../lib/coltrain"};
 
 static bool find_plugin(const char *scheme, void **handle, char *why, size_t why_size) {
   char program[PATH_MAX], library[PATH_MAX];
   program_folder(program, sizeof program);
   library_folder(library, sizeof library);
   const char *chosen = getenv("COLTRAIN_PLUGIN_DIR");
-  return (chosen && *chosen && try_load(chosen, "", scheme, handle, why, why_size)) ||
-         (*program && (try_load(program, "/../lib/coltrain", scheme, handle, why, why_size) ||
-                       try_load(program, "/../../lib/coltrain", scheme, handle, why, why_size))) ||
-         (*library && (try_load(library, "/coltrain", scheme, handle, why, why_size) ||
-                       try_load(library, "/../lib/coltrain", scheme, handle, why, why_size))) ||
-         try_load(CT_PLUGIN_DIR, "", scheme, handle, why, why_size);
+  if (chosen && *chosen && try_load(chosen, "", scheme, handle, why, why_size)) return true;
+  for (size_t i = 0; *program && i < sizeof beside_program / sizeof *beside_program; ++i)
+    if (try_load(program, beside_program[i], scheme, handle, why, why_size)) return true;
+  for (size_t i = 0; *library && i < sizeof beside_library / sizeof *beside_library; ++i)
+    if (try_load(library, beside_library[i], scheme, handle, why, why_size)) return true;
+  return try_load(CT_PLUGIN_DIR, "", scheme, handle, why, why_size);
 }
 
 static int check_ops(struct ct_plugin *plugin, const char *scheme, char *why, size_t why_size) {
@@ -108,8 +118,11 @@ static int check_ops(struct ct_plugin *plugin, const char *scheme, char *why, si
     return CT_ERR_DEVICE;
   }
   if (plugin->ops->abi == CT_TRANSPORT_ABI) return CT_OK;
-  snprintf(why, why_size, "the plug-in for \"%s:\" has interface version %u, this library %u",
-           scheme, plugin->ops->abi, CT_TRANSPORT_ABI);
+  snprintf(
+      why, why_size,
+      "the plug-in for \"%s:\" has interface version %u, this library %u: build or install both "
+      "from one version of Coltrain",
+      scheme, plugin->ops->abi, CT_TRANSPORT_ABI);
   return CT_ERR_ABI;
 }
 
