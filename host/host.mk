@@ -17,7 +17,7 @@ LIB_LDLIBS    := -ldl -pthread
 TOOLS_LDLIBS  := -ljansson -lz -lm
 LIB_MAP       := $(wildcard host/lib/libcoltrain.map)
 PLUGIN_MAP    := host/transports/plugin.map
-# The number rises when a program that was linked with the library before would no longer run with it.
+# The number rises when a program that was linked with the library before would no longer run with it (docs/install.md).
 LIB_SONAME    := libcoltrain.so.0
 MULTIARCH     := $(shell $(CC) -print-multiarch 2>/dev/null)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Folders of an installation.
+# make install, uninstall, manual and deb; scripts/install has the list of what goes where, docs/install.md tells users.
 
 PREFIX        ?= /usr/local
 BINDIR        ?= $(PREFIX)/bin
@@ -10,3 +10,19 @@ MANDIR        ?= $(PREFIX)/share/man
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 PYTHONDIR     ?= $(PREFIX)/lib/python3/dist-packages
 UDEVDIR       ?= $(PREFIX)/lib/udev/rules.d
+export DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR COMPLETIONDIR PYTHONDIR UDEVDIR LIB_SONAME
+
+# Man pages and the completion of bash, from what the command and the header say of themselves.
+MANUAL := $(BUILD)/manual/bash-completion/coltrain
+$(MANUAL): $(BUILD)/bin/coltrain $(PYTHON_PROGRAMS) host/include/coltrain/coltrain.h scripts/manual scripts/api-docs
+	$(call say,MANUAL,$(BUILD)/manual)
+	$(Q)rm -rf $(BUILD)/manual
+	$(Q)$(PYTHON) scripts/manual $(BUILD)/bin/coltrain $(BUILD)/manual
+
+manual: $(MANUAL)  ## Man pages and the completion of bash (build/manual)
+
+install: $(PRODUCTS) $(MANUAL)  ## Install into PREFIX (/usr/local), below DESTDIR if that is given (docs/install.md)
+	$(Q)scripts/install install
+
+uninstall: $(PRODUCTS) $(MANUAL)  ## Take away what make install has put there, with the same PREFIX
+	$(Q)scripts/install uninstall

@@ -145,3 +145,7 @@ $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(CPPFLAGS) -o $@ $<
+
+# What make install puts down, used from there.
+HOST_STEPS      += scripts/install-check
+HOST_STEP_FILES += $(PRODUCTS) $(BUILD)/manual/bash-completion/coltrain
