@@ -26,3 +26,6 @@ install: $(PRODUCTS) $(MANUAL)  ## Install into PREFIX (/usr/local), below DESTD
 
 uninstall: $(PRODUCTS) $(MANUAL)  ## Take away what make install has put there, with the same PREFIX
 	$(Q)scripts/install uninstall
+
+deb:  ## Debian's packages and lintian, in a clean copy (build/deb; minutes, needs scripts/setup package)
+	$(RUN) scripts/deb
