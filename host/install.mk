@@ -10,7 +10,7 @@ MANDIR        ?= $(PREFIX)/share/man
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 PYTHONDIR     ?= $(PREFIX)/lib/python3/dist-packages
 UDEVDIR       ?= $(PREFIX)/lib/udev/rules.d
-export DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR COMPLETIONDIR PYTHONDIR UDEVDIR LIB_SONAME
+INSTALL = $(foreach v,DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR COMPLETIONDIR PYTHONDIR UDEVDIR LIB_SONAME,$(v)='$($(v))') scripts/install
 
 # Man pages and the completion of bash, from what the command and the header say of themselves.
 MANUAL := $(BUILD)/manual/bash-completion/coltrain
@@ -22,10 +22,10 @@ $(MANUAL): $(BUILD)/bin/coltrain $(PYTHON_PROGRAMS) host/include/coltrain/coltra
 manual: $(MANUAL)  ## Man pages and the completion of bash (build/manual)
 
 install: $(PRODUCTS) $(MANUAL)  ## Install into PREFIX (/usr/local), below DESTDIR if that is given (docs/install.md)
-	$(Q)scripts/install install
+	$(Q)$(INSTALL) install
 
 uninstall: $(PRODUCTS) $(MANUAL)  ## Take away what make install has put there, with the same PREFIX
-	$(Q)scripts/install uninstall
+	$(Q)$(INSTALL) uninstall
 
 deb:  ## Debian's packages and lintian, in a clean copy (build/deb; minutes, needs scripts/setup package)
 	$(RUN) scripts/deb
