@@ -71,7 +71,7 @@ def anchors(page: Path) -> set[str]:
 PAGES = sorted([*TOP.glob("*.md"), *(TOP / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=[p.name for p in PAGES])
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
     links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text)
@@ -86,8 +86,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def run(*args: str, build: Path) -> str:
+    command = [str(build / "bin/coltrain"), *args]
     environment = dict(os.environ, ARGP_HELP_FMT="rmargin=200")
-    done = subprocess.run([build / "bin/coltrain", *args], capture_output=True, text=True, env=environment, check=False, cwd=TOP, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
     return done.stdout + done.stderr
 
 
