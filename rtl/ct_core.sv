@@ -14,7 +14,7 @@
 //               3:2  granted   the arbiter gives it the slot: a burst, a row, a tile operation
 //               5:4  used      the unit moves something in this cycle: a beat, a row (Cols = 8: half a row), a word, a row of a tile
 //               7:6  accept    the last of an operation has entered: the unit is free for the next
-//               9:8  complete  its results are visible and its semaphores are told
+//               9:8  complete  its results are visible and its semaphores are signalled
 //             Wires only: nothing is kept for it, and synthesis drops what it does not need.
 //
 // Parameters

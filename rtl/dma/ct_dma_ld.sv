@@ -475,8 +475,8 @@ module ct_dma_ld #(
 
   assign sem_inc_o = inc_q;
 
-  logic [1:0] told, beat;
-  assign told    = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
+  logic [1:0] signalled, beat;
+  assign signalled = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
   assign beat    = {m_axi_rvalid_i && rid, m_axi_rvalid_i && !rid};
 
   // A cycle of a context is one of these or a beat, or it reads nothing.
@@ -495,7 +495,7 @@ module ct_dma_ld #(
     end
   end
 
-  assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
+  assign probe_o = {signalled, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
 
   // Of the outstanding bursts: where the last load and the last fetch end, if there are any.
   logic [7:0] ld_end_q, f_end_q;

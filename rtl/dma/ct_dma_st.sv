@@ -495,16 +495,16 @@ module ct_dma_st #(
   logic [1:0]  second_d, second_q, left_d, left_q;
   logic [31:0] inc_d, inc_q;
   logic [1:0]  mute;  // no signals
-  logic [1:0]  tell;  // the entry at sig is answered
+  logic [1:0]  answered;  // the entry at sig is
   logic [19:0] sigs;  // of the entries at sig
 
   always_comb begin
     sigs = '0;
-    tell = 2'b00;
+    answered = 2'b00;
     for (int c = 0; c < 2; c++) begin
       // The last answer brings its signals at once, unless it is an error or the old job's.
-      tell[c] = sig_q[5*c +: 5] != ans_q[5*c +: 5] || (b_ours && bid == c[0] && !m_axi_bresp_i[1] && !b_old);
-      if (tell[c]) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
+      answered[c] = sig_q[5*c +: 5] != ans_q[5*c +: 5] || (b_ours && bid == c[0] && !m_axi_bresp_i[1] && !b_old);
+      if (answered[c]) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
     end
   end
 
@@ -525,7 +525,7 @@ module ct_dma_st #(
       if (aw_go && aw_gnt[c]) put_d[5*c +: 5] = put_q[5*c +: 5] + 5'd1;
       if (b_lost && bid == c[0]) lost_d[5*c +: 5] = lost_q[5*c +: 5] - 5'd1;
       if (b_ours && bid == c[0]) ans_d[5*c +: 5] = ans_q[5*c +: 5] + 5'd1;
-      if (tell[c]) begin
+      if (answered[c]) begin
         both[c]         = !mute[c] && sigs[10*c + 9] && sigs[10*c + 5 +: 5] == sigs[10*c +: 5];
         second_d[c]     = both[c] && !second_q[c];
         sig_d[5*c +: 5] = second_d[c] ? sig_q[5*c +: 5] : sig_q[5*c +: 5] + 5'd1;
@@ -652,7 +652,7 @@ module ct_dma_st #(
     end
   end
 
-  assign probe_o = {tell & ~second_d, beat & {2{job_end}}, beat, aw_go ? aw_gnt : 2'b00, aw_req};
+  assign probe_o = {answered & ~second_d, beat & {2{job_end}}, beat, aw_go ? aw_gnt : 2'b00, aw_req};
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
