@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -56,6 +57,22 @@ def test_numbers_are_counted_as_said() -> None:
 def test_readme_has_few_numbers() -> None:
     found = numbers((TOP / "README.md").read_text())
     assert len(found) <= MOST_NUMBERS, f"README.md has {len(found)} numbers, at most {MOST_NUMBERS}: {' '.join(found)}"
+
+
+def test_readme_agrees_with_the_data() -> None:
+    """The table of interference, rounded, and the sentence on the larger network."""
+    with open(TOP / "docs/data/interference.csv", newline="") as file:
+        rows = {row["name"]: row for row in csv.DictReader(file)}
+    page = (TOP / "README.md").read_text()
+    names = "digits-model-small", "digits-model-default"
+    columns = ("on average", "stretch_mean", (2, 3)), ("p99 of these", "stretch_p99", (2, 2)), ("training beside", "train_share", (2, 2))
+    for words, column, digits in columns:
+        line = next(line for line in page.splitlines() if line.startswith("|") and words in line)
+        shown = [re.search(r"\d+\.\d+", cell) for cell in line.split("|")[2:4]]
+        wanted = [f"{float(rows[name][column]):.{n}f}" for name, n in zip(names, digits, strict=True)]
+        assert [s and s[0] for s in shown] == wanted, line
+    larger = re.search(r"784-512-256-10 takes\s+(\d\.\d+)\s+times", page)
+    assert larger and float(larger[1]) == float(rows["mnist-model-default"]["stretch_mean"])
 
 
 def anchors(page: Path) -> set[str]:
