@@ -37,8 +37,7 @@ module ct_vpu #(
   input  logic         rst_ni,
 
   // configuration
-  input  logic [2:0]   policy_i,
-  input  logic [7:0]   floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic         freeze_i,
   input  logic [39:0]  spm_base_i,
   input  logic [39:0]  spm_size_i,
@@ -142,7 +141,7 @@ module ct_vpu #(
   logic [W-1:0]     vl_wr_data, vl_wr_fp32_data;
 
   ct_vpu_front #(.Window(1'b1)) u_vl_front (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (vl_cmd_valid_i),
     .cmd_i        (vl_cmd_i),
     .cmd_ready_o  (vl_cmd_ready_o),
@@ -212,7 +211,7 @@ module ct_vpu #(
   logic [W-1:0]     a_data, q_data, va_wr_data;
 
   ct_vpu_front #(.Window(1'b0), .Repeat(1)) u_va_front (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (va_cmd_valid_i),
     .cmd_i        (va_cmd_i),
     .cmd_ready_o  (va_cmd_ready_o),
@@ -278,7 +277,7 @@ module ct_vpu #(
   logic [W-1:0]     s_data;
 
   ct_vpu_front #(.Window(1'b1), .Repeat(2)) u_vs_front (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (vs_cmd_valid_i),
     .cmd_i        (vs_cmd_i),
     .cmd_ready_o  (vs_cmd_ready_o),
@@ -338,7 +337,7 @@ module ct_vpu #(
   logic       strict, gap_d, gap_q, yield_d, yield_q;
   logic [1:0] urgent_d, urgent_q;  // VS, VL
 
-  assign strict    = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign strict    = qos_i[ct_pkg::QosStrict];
   assign urgent_d  = {vs_pending[0] || probe_o[20], vl_pending[0] || probe_o[0]};
   assign vl_barred = strict && urgent_q[0] && va_wr_addr[AddrW-1];
   assign gap_d     = strict && urgent_q[0] && (gap_q || (vl_wr_valid && !vl_wr_ready && va_wr_addr[AddrW-1]));
