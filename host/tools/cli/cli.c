@@ -156,6 +156,12 @@ json_t *cli_json_cycles(uint64_t cycles) {
   return cycles == CT_NO_CYCLE ? json_null() : json_integer((json_int_t)cycles);
 }
 
+json_t *cli_json_array(ct_device *dev) {
+  struct ct_info info;
+  if (ct_info(dev, &info) < 0) return json_null();
+  return json_pack("[I, I]", (json_int_t)info.array_rows, (json_int_t)info.array_cols);
+}
+
 json_t *cli_json_ratio(double a, double b) {
   return isfinite(a) && isfinite(b) && b > 0 ? json_real(a / b) : json_null();
 }

@@ -123,6 +123,9 @@ uint32_t cli_argmax(const float *values, size_t n);
 /* An integer, null for CT_NO_CYCLE. */
 json_t *cli_json_cycles(uint64_t cycles);
 
+/* Rows and columns of the device's array, null if they are not known. */
+json_t *cli_json_array(ct_device *dev);
+
 /* a / b, null unless both are finite and b is above 0. */
 json_t *cli_json_ratio(double a, double b);
 
