@@ -120,8 +120,8 @@ def test_the_verdict_is_of_the_figures(priority: Json) -> None:
     long["serve"]["p99_cycles"] = 20_000_000 + priority["serve"]["p99_cycles"]
     long["ratio"]["p99"] = long["serve"]["p99_cycles"] / long["serve_alone"]["p99_cycles"]
     text = text_of(long)
-    ratio = f"{long['ratio']['p99']:,.0f}"
-    assert len(ratio) == 5 and f"{ratio} times the" in text and f"× {ratio}" in text
+    said = f"{long['ratio']['p99']:,.0f}"
+    assert len(said) == 5 and f"{said} times the" in text and f"× {said}" in text
     assert "time to an answer, ms" in text and "while training, less alone, ms" in text
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from ._abi import ErrorCode, ct_event
 from ._lib import lib, sentence
-from ._numbers import U64, whole
+from ._numbers import U64, real, whole
 from .errors import ArgumentError, ClosedError, Error, error_of
 from .events import Event, Future, event_of
 
@@ -328,6 +329,9 @@ class Handle:
         self._connection = connection
         self._handle: int | None = raw
 
+    def __repr__(self) -> str:
+        return f"<coltrain.{type(self).__name__} on {self._connection.uri}{', closed' if self.closed else ''}>"
+
     @property
     def _raw(self) -> int:
         if self._handle is None:
@@ -357,12 +361,21 @@ class Handle:
             self._connection.give_back(type(self)._free, handle, wait=False)
 
 
+def raw_of(handle: object, kind: type[Handle], name: str, connection: Connection) -> int:
+    """The library's pointer to a handle. It would follow one of another kind, or of another device, to wherever that leads."""
+    if not isinstance(handle, kind):
+        raise ArgumentError(f"{name} is {handle!r}, which is no {kind.__name__}")
+    if handle._connection is not connection:
+        raise ArgumentError(f"{name} is {handle!r}, which is of another device than this one")
+    return handle._raw
+
+
 def milliseconds(timeout: float | None) -> int:
     """Seconds as the library's timeouts; None is without limit."""
     check_timeout(timeout)
-    return -1 if timeout is None else min(LONGEST, round(timeout * 1000))
+    return -1 if timeout is None or timeout == math.inf else min(LONGEST, round(timeout * 1000))
 
 
 def check_timeout(timeout: float | None) -> None:
-    if timeout is not None and not timeout >= 0:
+    if timeout is not None and not real(timeout, "a timeout") >= 0:
         raise ArgumentError(f"a timeout of {timeout} s: it is 0 or more seconds, or None for no limit")
