@@ -66,6 +66,8 @@ def test_what_cannot_be_read_is_said_with_what_to_do(device: coltrain.Device, se
     half = dlpack.bfloat16(a)
     with pytest.raises(coltrain.ArgumentError, match=r"a cannot be read by DLPack \(.*\): give it as float32 .*tensor\.detach\(\)\.float"):
         device.matmul(half, a)
+    with pytest.raises(coltrain.ArgumentError, match=r"b cannot be read by DLPack \(Can't export tensors that require gradient"):
+        device.matmul(a, Tensor(a, refusal="Can't export tensors that require gradient, use tensor.detach()"))
     model = device.model([4, 3])
     model.training(4, 0.1)
     with pytest.raises(coltrain.ArgumentError, match=r"classes cannot be read .*tensor\.long"):

@@ -314,6 +314,14 @@ def _log_level() -> LogLevel:
     return max((level for level, python in _LEVELS.items() if log.isEnabledFor(python)), default=LogLevel.ERROR)
 
 
+def _forget_all() -> None:
+    for device in list(_open_devices):
+        device._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
 @atexit.register
 def _close_all() -> None:
     """At the end of the program, while there are still threads and loggers."""

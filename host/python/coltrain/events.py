@@ -129,6 +129,9 @@ class Future:
         self._event: Event | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a Future cannot be copied or pickled: it is the device's")
+
     def __repr__(self) -> str:
         state = "in flight" if self._event is None else self._event.error.name
         return f"<coltrain.Future {self.tag}: {state}>"

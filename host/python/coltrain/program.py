@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from types import TracebackType
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class Buffer:
         where, self._where = self._where, None
         if where is not None and not self._connection._closed:
             self._connection.call(lib.ct_mem_free, self._connection._raw, where)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Buffer cannot be copied or pickled: it is the device's")
 
     def __enter__(self) -> Buffer:
         return self
