@@ -173,26 +173,40 @@ class Connection:
 
         return self._locked(submit)  # or another thread could take the event before the future is known
 
-    def _known(self, raw: ct_event) -> Event:
-        """An event that the library gave out. If Ctrl-C cuts this off it can be done again."""
+    def _known(self, raw: ct_event, hold: bool = False) -> Event:
+        """An event that the library gave out. If Ctrl-C cuts this off it can be done again.
+
+        hold: nobody asked for this one; unless somebody waits for it, :meth:`reap` will give it. That is settled before the future
+        knows its event, because from then on another thread may claim it.
+        """
         future = self._futures.get(raw.tag)
         event = event_of(raw, future.user if future else None)
+        if hold and not (future and future._waiters):
+            self._unclaimed[event.tag] = event
         if future:
             future._settle(event)
             self._futures.pop(raw.tag, None)
         return event
 
-    def _take(self, take: Callable[[Any, int], int], milliseconds: int) -> Event | ErrorCode:
+    def _take(self, take: Callable[[Any, int], int], milliseconds: int, hold: bool = False) -> Event | ErrorCode:
         """An event by take(event, milliseconds), with the lock. One that came as Ctrl-C did is not lost: :meth:`reap` has it."""
-        raw, event, code = ct_event(), None, ErrorCode.OK
+        raw, event = ct_event(), None
         try:
-            code = ErrorCode(min(0, self.call(take, ctypes.byref(raw), milliseconds, allowed=NOTHING)))
-            event = self._known(raw) if code == ErrorCode.OK else None
+            code = self.call(take, ctypes.byref(raw), milliseconds, allowed=NOTHING)
+            event = self._known(raw, hold) if code >= 0 else None
         except BaseException:
             if raw.tag and event is None:
-                self._unclaimed[raw.tag] = self._known(raw)
+                self._known(raw, hold=True)
             raise
-        return code if event is None else event
+        return event or ErrorCode(code)
+
+    def _held(self) -> Event | None:
+        """An event that nobody has asked for so far, oldest first."""
+        for tag in list(self._unclaimed):
+            event = self._unclaimed.pop(tag, None)  # unless another thread was faster
+            if event:
+                return event
+        return None
 
     def _sliced(self, take: Callable[[Any, int], int], timeout: float | None) -> Event | ErrorCode:
         """Waits by take(event, milliseconds), slice by slice; the event, or TIMEOUT or NOT_FOUND."""
@@ -228,9 +242,7 @@ class Connection:
         timeout of 0 lets a simulated device run a little, so polling makes progress.
         """
         check_timeout(timeout)
-        if self._unclaimed:
-            return self._unclaimed.pop(next(iter(self._unclaimed)))
-        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), timeout))
+        return self._held() or self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), timeout))
 
     def reap_until(self, cycle: SupportsIndex, timeout: float | None = None) -> Event:
         """As :meth:`reap`, but also gives up with :class:`TimeoutError` when the device's clock reaches a cycle.
@@ -239,9 +251,7 @@ class Connection:
         """
         check_timeout(timeout)
         end = whole(cycle, "cycle", U64)
-        if self._unclaimed:
-            return self._unclaimed.pop(next(iter(self._unclaimed)))
-        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, end, ms), timeout))
+        return self._held() or self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, end, ms), timeout))
 
     def _event_or_raise(self, found: Event | ErrorCode) -> Event:
         if isinstance(found, Event):
@@ -264,6 +274,8 @@ class Connection:
         waiter: asyncio.Future[None] = loop.create_future()
         future._waiters.append(waiter)
         try:
+            if future._event is not None:  # another thread took it, and saw nobody wait
+                return
             self._watch(loop)
             try:
                 await waiter
@@ -317,13 +329,9 @@ class Connection:
             loop.add_reader(self._fd, self._poll, loop)
 
     def _take_all(self) -> None:
-        waited = {tag for tag, future in self._futures.items() if future._waiters}
         for _ in range(POLLED):
-            event = self._take(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), 0)
-            if not isinstance(event, Event):
+            if not isinstance(self._take(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), 0, hold=True), Event):
                 return
-            if event.tag not in waited:
-                self._unclaimed[event.tag] = event
 
 
 def _let_go(loop: asyncio.AbstractEventLoop, fd: int) -> None:
