@@ -103,9 +103,6 @@ int cli_open(const char *uri, ct_device **dev);
 /* The index of a counter by name, or -1. */
 int cli_counter_index(const char *name);
 
-/* One counter of a queue; a ct_error. */
-int cli_counter(ct_device *dev, enum ct_queue queue, int index, uint64_t *value);
-
 /* Multiply-accumulates of a row of the array, as the counters and results count rows. */
 #define CLI_MACS_PER_ROW 256u
 
