@@ -216,6 +216,13 @@ def test_the_command(tmp_path: Path, priority: Json) -> None:
         assert done.returncode == status and said in done.stderr, (args, done.stderr)
 
 
+def test_axes_of_experiments_are_read_as_they_are_written(pages: Path) -> None:
+    """Whole numbers of requests, rates in digits; commands are not cut off."""
+    text = read_page((pages / "batching.html").read_text()).text
+    assert "100,000" in text and "500,000" in text and " 7.5 " not in text and " 2.5 " not in text
+    assert "pre{white-space:pre-wrap" in (pages / "batching.html").read_text()
+
+
 # ---- In a browser ----
 
 LOOK = """
@@ -228,8 +235,15 @@ addEventListener("load", () => {
     const box = svg.getBoundingClientRect();
     if (!box.width) continue;
     ++charts;
+    const before = [];
     for (const text of svg.querySelectorAll("text")) {
       const r = text.getBoundingClientRect();
+      for (const [other, o] of before) {
+        const w = Math.min(r.right, o.right) - Math.max(r.left, o.left), h = Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top);
+        const both = "'" + text.textContent + "' lies on '" + other.textContent + "'";
+        if (w > 2 && h > 5) found.push(both + " in " + svg.getAttribute("aria-label"));
+      }
+      before.push([text, r]);
       ++texts;
       if (r.left < box.left - 3 || r.right > box.right + 3 || r.top < box.top - 3 || r.bottom > box.bottom + 3)
         found.push("'" + text.textContent + "' is clipped in " + svg.getAttribute("aria-label"));
@@ -277,7 +291,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", ["run", "job", "comparison", "train", "serve-bench", "counters", "gemm", "colocation", "batching"])
 def test_in_a_browser(pages: Path, name: str, width: int, dark: bool) -> None:
-    """A picture that is not blank, no error in the console, no text clipped."""
+    """A picture that is not blank, no error in the console, no text clipped or on another."""
     import matplotlib.image
 
     how = [f"--window-size={width},2000", f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--user-data-dir={pages}/profile"]

@@ -179,9 +179,13 @@ def why_none(r: Json) -> str:
 # ---- The chart ----
 
 
-def _places(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list[tuple[float, float]]:
-    """Where the name of each point stands, in the units of the page: where it hides no point and no other name."""
-    hides: list[tuple[float, float, float, float]] = [(x - 7, x + 7, y - 7, y + 7) for x, y in points]
+Box = tuple[float, float, float, float]
+"""left, right, bottom, top"""
+
+
+def _places(points: Sequence[tuple[float, float]], names: Sequence[str], taken: Sequence[Box] = ()) -> list[tuple[float, float]]:
+    """Where the name of each point stands, in the units of the page: where it hides no point, no other name and nothing that is there."""
+    hides: list[Box] = [*taken, *((x - 7, x + 7, y - 7, y + 7) for x, y in points)]
     found = []
     for (x, y), name in zip(points, names, strict=True):
         half = 4.0 * len(name)
@@ -189,7 +193,7 @@ def _places(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list
         tries += [(x + step, y - down) for down in (16, 30, 44, 58, 72) for step in (0, 18, -18, 36, -36)]
         boxes = [(a - half, a + half, b - 6, b + 6) for a, b in tries]
 
-        def free(box: tuple[float, float, float, float]) -> bool:
+        def free(box: Box) -> bool:
             return all(box[1] <= h[0] or h[1] <= box[0] or box[3] <= h[2] or h[3] <= box[2] for h in hides)
 
         at = next((k for k, box in enumerate(boxes) if free(box)), 0)
@@ -198,15 +202,16 @@ def _places(points: Sequence[tuple[float, float]], names: Sequence[str]) -> list
     return found
 
 
-def _roofs(ax: Any, roofs: Sequence[Roof], low: float, high: float) -> None:
+def _roofs(ax: Any, roofs: Sequence[Roof], low: float, high: float) -> list[Any]:
+    """Draws them; returns their names."""
     xs = np.geomspace(low, high, 200)
     soft = charts.COLOURS["soft"]
     for roof in roofs:
         ax.plot(xs, np.minimum(roof.macs, xs * 2 * roof.bytes), color=soft, linewidth=2)
         ax.plot(xs, np.minimum(roof.macs, xs * roof.bytes), color=soft, linewidth=1.2, linestyle=(0, (2, 3)))
     how = {"textcoords": "offset points", "va": "bottom", "fontsize": 11, "color": soft}
-    for macs in {r.macs for r in roofs}:
-        ax.annotate(f"{charts.number_text(macs)} MAC a cycle", (high, macs), xytext=(0, 4), ha="right", **how)
+    each = dict.fromkeys(r.macs for r in roofs)
+    return [ax.annotate(f"{charts.number_text(macs)} MAC a cycle", (high, macs), xytext=(0, 4), ha="right", **how) for macs in each]
 
 
 def chart(works: Sequence[Work]) -> Markup:
@@ -223,7 +228,7 @@ def chart(works: Sequence[Work]) -> Markup:
         ax.set_ylim(bottom, top)
         charts.log_ticks(ax.xaxis, high / low)
         charts.log_ticks(ax.yaxis, top / bottom)
-        _roofs(ax, roofs, low, high)
+        labels = _roofs(ax, roofs, low, high)
         for w in works:
             colour = charts.COLOURS[COLOURS[w.queue]]
             # A ring for alone, so that a dot in it is seen where the two coincide.
@@ -232,7 +237,8 @@ def chart(works: Sequence[Work]) -> Markup:
         figure.draw_without_rendering()
         points = [(float(x), float(y)) for x, y in ax.transData.transform([(w.intensity, w.rate) for w in works])]
         names = [str(i) for i in range(1, len(works) + 1)]
-        for w, name, at in zip(works, names, _places(points, names), strict=True):
+        taken = [(b.x0, b.x1, b.y0, b.y1) for b in (label.get_window_extent() for label in labels)]
+        for w, name, at in zip(works, names, _places(points, names, taken), strict=True):
             x, y = ax.transAxes.inverted().transform(at)
             colour = charts.COLOURS[COLOURS[w.queue]]
             ax.text(x, y, name, transform=ax.transAxes, ha="center", va="center", fontsize=11, fontweight="bold", color=colour)
