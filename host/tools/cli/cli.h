@@ -103,9 +103,6 @@ int cli_open(const char *uri, ct_device **dev);
 /* The index of a counter by name, or -1. */
 int cli_counter_index(const char *name);
 
-/* One counter of a queue; a ct_error. */
-int cli_counter(ct_device *dev, enum ct_queue queue, int index, uint64_t *value);
-
 /* Multiply-accumulates of a row of the array, as the counters and results count rows. */
 #define CLI_MACS_PER_ROW 256u
 
@@ -122,6 +119,9 @@ uint32_t cli_argmax(const float *values, size_t n);
 
 /* An integer, null for CT_NO_CYCLE. */
 json_t *cli_json_cycles(uint64_t cycles);
+
+/* Rows and columns of the device's array, null if they are not known. */
+json_t *cli_json_array(ct_device *dev);
 
 /* a / b, null unless both are finite and b is above 0. */
 json_t *cli_json_ratio(double a, double b);

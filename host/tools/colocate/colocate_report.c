@@ -122,13 +122,8 @@ static json_t *json_series(const struct colocate *c) {
 
 /* Cycles of every unit and queue in a window, by what was done in them; null if there is none. */
 static json_t *json_time(const struct window *w) {
-  static const char *const queues[] = {"inference", "training"};
   if (!w->closed || w->to <= w->from) return json_null();
-  json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    for (unsigned q = 0; q < 2; ++q)
-      json_array_append_new(list, ct_unit_json(u, queues[q], w->counter[q], w->to - w->from));
-  return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units", list);
+  return ct_units_json(w->counter[CT_INFERENCE], w->counter[CT_TRAINING], w->to - w->from);
 }
 
 /* Busy shares of the co-located window. */

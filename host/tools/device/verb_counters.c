@@ -19,6 +19,7 @@ struct reading {
   uint64_t value[2][CT_MAX_COUNTERS], cycle;
   bool probed;
   struct ct_probe probe;
+  struct ct_info info;
 };
 
 static int take(ct_device *dev, struct reading *r) {
@@ -54,6 +55,7 @@ static int measure(ct_device *dev, struct reading *r) {
   if (rc >= 0) rc = run_products(dev);
   if (r->probed) ct_probe(dev, NULL);
   if (rc >= 0) rc = take(dev, r);
+  if (rc >= 0) rc = ct_info(dev, &r->info);
   if (rc < 0) return rc;
   for (int q = 0; q < 2; ++q)
     for (size_t i = 0; i < CT_MAX_COUNTERS; ++i)
@@ -138,9 +140,12 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
     for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i)
       json_object_set_new(queue[q], ct_counter_name(i),
                           is_known(r, i) ? json_integer((json_int_t)r->value[q][i]) : json_null());
-  json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device",
-                           o->device, "cycles", cli_json_cycles(r->cycle), "inference",
-                           queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
+  json_t *root = json_pack(
+      "{s:s, s:s, s:o, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device", o->device, "array",
+      json_pack("[I, I]", (json_int_t)r->info.array_rows, (json_int_t)r->info.array_cols), "cycles",
+      cli_json_cycles(r->cycle), "inference", queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
+  json_object_set_new(root, "time",
+                      ct_units_json(r->value[CT_INFERENCE], r->value[CT_TRAINING], r->cycle));
   if (r->probed)
     json_object_set_new(
         root, "operations",

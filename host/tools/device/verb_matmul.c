@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "ct_npy.h"
+#include "ct_units.h"
 
 struct options {
   const char *device, *json, *out, *in[2];
@@ -42,38 +43,48 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   return 0;
 }
 
-static int write_json(const struct options *o, const struct ct_info *info, const struct ct_npy *a,
+/* What the queue did since the device was opened: the product, and nothing else. */
+static json_t *json_time(const struct options *o, ct_device *dev, uint64_t cycles) {
+  uint64_t counter[CT_MAX_COUNTERS] = {0};
+  if (ct_counters(dev, o->queue, counter, CT_MAX_COUNTERS) < 0) return json_null();
+  const bool training = o->queue == CT_TRAINING;
+  return ct_units_json(training ? NULL : counter, training ? counter : NULL, cycles);
+}
+
+static int write_json(const struct options *o, ct_device *dev, const struct ct_npy *a,
                       const struct ct_npy *b, const struct ct_timing *timing) {
-  const bool timed = info->has_clock && timing->cycles != CT_NO_CYCLE;
+  struct ct_info info;
+  const int rc = ct_info(dev, &info);
+  if (rc < 0) return cli_fail_device(dev, rc, o->device);
+  const bool timed = info.has_clock && timing->cycles != CT_NO_CYCLE;
   const double macs = (double)a->rows * (double)b->cols * (double)a->cols;
   json_t *root =
       json_pack("{s:I, s:I, s:I, s:o, s:I, s:o, s:s, s:s}", "m", (json_int_t)a->rows, "n",
                 (json_int_t)b->cols, "k", (json_int_t)a->cols, "cycles",
                 cli_json_cycles(timed ? timing->cycles : CT_NO_CYCLE), "macs", (json_int_t)macs,
                 "utilisation",
-                timed ? cli_json_ratio(macs, (double)info->macs_per_cycle * (double)timing->cycles)
+                timed ? cli_json_ratio(macs, (double)info.macs_per_cycle * (double)timing->cycles)
                       : json_null(),
                 "device", o->device, "queue", o->queue == CT_INFERENCE ? "inference" : "training");
+  json_object_set_new(root, "array", cli_json_array(dev));
+  json_object_set_new(root, "time", json_time(o, dev, timed ? timing->cycles : CT_NO_CYCLE));
   return cli_json_write(o->json, root);
 }
 
 static int multiply(const struct options *o, ct_device *dev, const struct ct_npy *a,
                     const struct ct_npy *b) {
   char why[CT_NPY_WHY];
-  struct ct_info info;
   struct ct_timing timing = {.cycles = CT_NO_CYCLE};
   float *c = calloc(a->rows, b->cols * sizeof *c);
   if (!c) return cli_fail("no memory for a product of %zu x %zu", a->rows, b->cols);
   int status = 0;
-  int rc = ct_info(dev, &info);
-  if (rc >= 0)
-    rc = ct_matmul(dev, o->queue, a->rows, b->cols, a->cols, a->data, b->data, c, &timing);
+  const int rc = ct_matmul(dev, o->queue, a->rows, b->cols, a->cols, a->data, b->data, c, &timing);
   if (rc < 0)
     status = cli_fail_device(dev, rc, o->device);
   else if (ct_npy_write(o->out, c, a->rows, b->cols, why, sizeof why))
     status = cli_fail("%s", why);
   else if (o->json)
-    status = write_json(o, &info, a, b, &timing);
+    status = write_json(o, dev, a, b, &timing);
   free(c);
   return status;
 }

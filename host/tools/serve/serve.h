@@ -93,6 +93,9 @@ struct serve {
   uint64_t capacity_busy, capacity_done; /* cycles, requests */
   struct serve_run probe, run, trial;    /* capacity, the load asked for, loads of the search */
   size_t wrong;                          /* answers, of all runs */
+  /* Of the load asked for, from its first arrival to its last end: what inference counted, cycles.
+   */
+  uint64_t counter[CT_MAX_COUNTERS], cycles;
   struct serve_probe probes[SERVE_PROBES];
   size_t probes_done;
   uint32_t sustainable; /* permille of the capacity; 0: none */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_units.h"
 #include "learn.h"
 #include "serve.h"
 
@@ -275,5 +276,10 @@ int serve_json(const struct serve *s) {
                 f.goodput > 0 ? json_real(f.goodput) : json_null(), "mean_batch", f.mean_batch,
                 "batches", serve_json_batches(&s->run)));
   json_object_set_new(root, "sustainable", json_search(s));
+  json_object_set_new(root, "array", cli_json_array(s->dev));
+  json_object_set_new(root, "time",
+                      s->run.done == s->run.count && s->info.has_clock
+                          ? ct_units_json(s->counter, NULL, s->cycles)
+                          : json_null());
   return cli_json_write(o->json, root);
 }

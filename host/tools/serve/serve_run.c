@@ -242,6 +242,26 @@ static int run_search(struct serve *s) {
   return 0;
 }
 
+/* What the inference queue has counted, and the clock, since the last call or the beginning. */
+static int count(void *arg) {
+  struct serve *s = arg;
+  uint64_t now[CT_MAX_COUNTERS] = {0}, cycle = 0;
+  const int rc = ct_counters(s->dev, CT_INFERENCE, now, CT_MAX_COUNTERS);
+  if (rc < 0) return cli_fail_device(s->dev, rc, "reading the counters");
+  if (read_clock(s, &cycle)) return 1;
+  for (size_t i = 0; i < CT_MAX_COUNTERS; ++i)
+    s->counter[i] = now[i] - s->counter[i];
+  s->cycles = cycle - s->cycles;
+  return 0;
+}
+
+static int run_load(struct serve *s) {
+  s->beside = (struct serve_beside){.arrived = count, .arg = s};
+  const int status = serve_load(s, &s->run, s->o->permille, "serving") || count(s);
+  s->beside = (struct serve_beside){NULL};
+  return status;
+}
+
 /* Without a clock there are only answers to check. */
 int serve_runs(struct serve *s) {
   if (!s->info.has_clock) {
@@ -249,6 +269,6 @@ int serve_runs(struct serve *s) {
     return run_all(s, &s->run, "serving");
   }
   if (serve_capacity(s) || cli_stopped()) return !cli_stopped();
-  if (serve_load(s, &s->run, s->o->permille, "serving")) return 1;
+  if (run_load(s)) return 1;
   return s->o->bound && !cli_stopped() ? run_search(s) : 0;
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cli.h"
+#include "coltrain_spec.h"
 #include "ct_progress.h"
+#include "ct_units.h"
 #include "feeder.h"
 #include "learn.h"
 #include "live.h"
@@ -27,11 +29,12 @@ struct train {
   struct ct_progress progress;
   struct live live;
   FILE *text;
-  uint64_t first_epoch, first_step; /* of this run */
-  float *losses;                    /* of every step taken */
-  size_t steps;                     /* how many */
-  uint64_t cycles, rows;            /* spent on steps alone */
-  double accuracy;                  /* of the last evaluation */
+  uint64_t first_epoch, first_step;  /* of this run */
+  float *losses;                     /* of every step taken */
+  size_t steps;                      /* how many */
+  uint64_t cycles;                   /* spent on steps alone */
+  uint64_t counter[CT_MAX_COUNTERS]; /* of training, in these cycles */
+  double accuracy;                   /* of the last evaluation */
   json_t *epochs;
 };
 
@@ -120,19 +123,26 @@ static int train_epoch(struct train *t, uint64_t epoch, double *mean) {
   return 0;
 }
 
-/* The device's clock and the rows trained so far, where there is a clock. */
-static int snapshot(struct train *t, uint64_t *cycle, uint64_t *rows) {
-  int rc = ct_now(t->dev, cycle);
-  if (rc >= 0) rc = cli_counter(t->dev, CT_TRAINING, cli_counter_index("MXU_ROWS"), rows);
+/* What training has counted so far, on a device at rest. */
+static int snapshot(struct train *t, uint64_t counter[CT_MAX_COUNTERS]) {
+  const int rc = ct_counters(t->dev, CT_TRAINING, counter, CT_MAX_COUNTERS);
   return rc < 0 ? cli_fail_device(t->dev, rc, "reading the counters") : 0;
 }
 
+static int read_clock(struct train *t, uint64_t *cycle) {
+  const int rc = ct_now(t->dev, cycle);
+  return rc < 0 ? cli_fail_device(t->dev, rc, "reading the clock") : 0;
+}
+
+/* Reading the counters takes cycles, which are none of the epoch's. */
 static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
-  uint64_t from = 0, to = 0, rows_from = 0, rows_to = 0;
-  if (snapshot(t, &from, &rows_from) || train_epoch(t, epoch, mean) || snapshot(t, &to, &rows_to))
-    return 1;
+  uint64_t from = 0, to = 0, before[CT_MAX_COUNTERS] = {0}, after[CT_MAX_COUNTERS] = {0};
+  if (snapshot(t, before) || read_clock(t, &from)) return 1;
+  if (train_epoch(t, epoch, mean)) return 1;
+  if (read_clock(t, &to) || snapshot(t, after)) return 1;
   t->cycles = from == CT_NO_CYCLE ? CT_NO_CYCLE : t->cycles + (to - from);
-  t->rows += rows_to - rows_from;
+  for (size_t i = 0; i < CT_MAX_COUNTERS; ++i)
+    t->counter[i] += after[i] - before[i];
   return 0;
 }
 
@@ -201,9 +211,12 @@ static int write_json(struct train *t) {
   json_object_set_new(root, "test_accuracy",
                       json_array_size(t->epochs) ? json_real(t->accuracy) : json_null());
   json_object_set_new(root, "cycles", cli_json_cycles(t->cycles));
-  json_object_set_new(
-      root, "macs_per_cycle",
-      timed ? cli_json_ratio((double)t->rows * CLI_MACS_PER_ROW, (double)t->cycles) : json_null());
+  json_object_set_new(root, "macs_per_cycle",
+                      timed ? cli_json_ratio((double)t->counter[CT_CNT_MXU_ROWS] * CLI_MACS_PER_ROW,
+                                             (double)t->cycles)
+                            : json_null());
+  json_object_set_new(root, "array", cli_json_array(t->dev));
+  json_object_set_new(root, "time", ct_units_json(NULL, t->counter, t->cycles));
   json_object_set_new(root, "weights_crc32", json_integer(crc));
   json_object_set(root, "by_epoch", t->epochs);
   json_object_set_new(root, "stopped", json_boolean(is_stopped(t)));
