@@ -34,11 +34,11 @@ static enum ct_batching batching_of(const char *name, const struct argp_state *s
 }
 
 /* Those that need no file. */
-static enum serve_arrivals arrivals_of(const char *name, const struct argp_state *state) {
-  for (int i = SERVE_POISSON; i < SERVE_TRACE; ++i)
-    if (!strcmp(name, serve_arrivals_name((enum serve_arrivals)i))) return (enum serve_arrivals)i;
-  argp_error(state, "--arrivals: \"%s\" is none of poisson, constant, bursty", name);
-  return SERVE_POISSON;
+static enum arrivals_kind arrivals_of(const char *name, const struct argp_state *state) {
+  enum arrivals_kind kind = ARRIVALS_POISSON;
+  if (!arrivals_by_name(name, &kind) || kind == ARRIVALS_FILE)
+    argp_error(state, "--arrivals: \"%s\" is none of poisson, constant, bursty", name);
+  return kind;
 }
 
 static void add_model(struct serve_options *o, const char *arg, const struct argp_state *state) {
@@ -84,17 +84,17 @@ static error_t parse_load(int key, char *arg, struct argp_state *state) {
       o->permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
       break;
     case KEY_ARRIVALS:
-      o->arrivals = arrivals_of(arg, state);
+      o->arrivals.kind = arrivals_of(arg, state);
       break;
     case KEY_TRACE:
-      o->trace = arg;
-      o->arrivals = SERVE_TRACE;
+      o->arrivals.file = arg;
+      o->arrivals.kind = ARRIVALS_FILE;
       break;
     case KEY_PERIOD:
-      o->period = cli_count(state, "--period", arg, 100, UINT32_MAX);
+      o->arrivals.period = cli_count(state, "--period", arg, 100, UINT32_MAX);
       break;
     case KEY_ON:
-      o->on_percent = (uint32_t)cli_count(state, "--on", arg, 1, 100);
+      o->arrivals.on_percent = (uint32_t)cli_count(state, "--on", arg, 1, 100);
       break;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -122,7 +122,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->csv = arg;
       break;
     case ARGP_KEY_END:
-      if (o->trace && o->arrivals != SERVE_TRACE)
+      if (o->arrivals.file && o->arrivals.kind != ARRIVALS_FILE)
         argp_error(state, "--trace and --arrivals: one of them");
       o->capacity = o->requests > CAPACITY ? o->requests : CAPACITY;
       if (o->models == 0) add_model(o, "64-128-64-10", state);
@@ -139,9 +139,9 @@ static int verdict(const struct serve *s) {
 }
 
 static int run(struct serve *s) {
-  ct_progress_open(&s->progress, stderr);
+  ct_progress_open(&s->load.progress, stderr);
   const int status = serve_runs(s);
-  ct_progress_close(&s->progress);
+  ct_progress_close(&s->load.progress);
   if (status && s->run.done < s->run.count) return status;
   serve_print(s); /* the load asked for, also if the search failed after it */
   const int results = serve_csv(s) | serve_json(s);
@@ -185,12 +185,12 @@ int verb_serve_bench(int argc, char **argv) {
   struct serve_options o = {.device = CLI_DEVICE,
                             .requests = 2000,
                             .permille = 500,
-                            .on_percent = 20,
-                            .period = 100000,
+                            .arrivals = {.on_percent = 20, .period = 100000},
                             .seed = 1};
   cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {
-      {"--json", o.json, CLI_WRITE}, {"--csv", o.csv, CLI_WRITE}, {"--trace", o.trace, CLI_READ}};
+  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE},
+                                   {"--csv", o.csv, CLI_WRITE},
+                                   {"--trace", o.arrivals.file, CLI_READ}};
   if (cli_files(files, sizeof files / sizeof *files)) return 1;
   struct serve s;
   cli_catch_stop();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `coltrain load`: one measured run, told by a JSON object (load.h). */
+/* `coltrain load`: one measured run, told by a JSON object (verb_load.h). */
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "learn.h"
-#include "load.h"
+#include "verb_load.h"
 
 struct options {
   const char *spec, *csv, *json;
@@ -56,32 +56,28 @@ static int take_shape(const json_t *v, const char *key, struct serve_shape *shap
   return shape->layers ? 0 : bad(key, "is no list of widths such as 64-128-64-10");
 }
 
-static int take_networks(const json_t *o, struct load *load) {
+static int take_networks(const json_t *o, struct load_spec *spec) {
   const json_t *list = json_object_get(o, "networks");
-  load->serve.models = json_array_size(list);
-  if (load->kind == LOAD_TRAINING && !list) return 0;
-  if (!load->serve.models || load->serve.models > SERVE_MODELS)
+  spec->serve.models = json_array_size(list);
+  if (spec->kind == LOAD_TRAINING && !list) return 0;
+  if (!spec->serve.models || spec->serve.models > SERVE_MODELS)
     return bad("networks", "is no list of 1 to 8 networks");
   int status = 0;
-  for (size_t i = 0; i < load->serve.models && !status; ++i)
-    status = take_shape(json_array_get(list, i), "networks", &load->serve.shape[i]);
+  for (size_t i = 0; i < spec->serve.models && !status; ++i)
+    status = take_shape(json_array_get(list, i), "networks", &spec->serve.shape[i]);
   return status;
 }
 
-static int take_arrivals(const json_t *o, struct load *load) {
+static int take_arrivals(const json_t *o, struct arrivals_options *a) {
   const char *name = "poisson";
   if (take_text(o, "arrivals", &name)) return 1;
-  for (int i = SERVE_POISSON; i <= SERVE_TRACE; ++i) {
-    load->serve.arrivals = (enum serve_arrivals)i;
-    if (!strcmp(name, serve_arrivals_name(load->serve.arrivals))) break;
-    if (i == SERVE_TRACE) return bad("arrivals", "is none of poisson, constant, bursty, trace");
-  }
-  load->serve.trace_again = true;
-  if (load->serve.arrivals == SERVE_TRACE && !json_object_get(o, "trace"))
+  if (!arrivals_by_name(name, &a->kind))
+    return bad("arrivals", "is none of poisson, constant, bursty, trace");
+  a->ring = true;
+  if (a->kind == ARRIVALS_FILE && !json_object_get(o, "trace"))
     return bad("trace", "is missing: the file of the arrivals");
-  return take_text(o, "trace", &load->serve.trace) ||
-         take_word(o, "on_percent", &load->serve.on_percent) ||
-         take_count(o, "period_cycles", UINT32_MAX, &load->serve.period);
+  return take_text(o, "trace", &a->file) || take_word(o, "on_percent", &a->on_percent) ||
+         take_count(o, "period_cycles", UINT32_MAX, &a->period);
 }
 
 static int take_batching(const json_t *o, struct ct_serving *how) {
@@ -95,60 +91,60 @@ static int take_batching(const json_t *o, struct ct_serving *how) {
   return take_word(o, "max_batch", &how->max_batch) || take_word(o, "margin_cycles", &how->margin);
 }
 
-static int take_training(const json_t *o, struct load *load) {
+static int take_training(const json_t *o, struct load_spec *spec) {
   const json_t *t = json_object_get(o, "training");
-  load->beside = t && load->kind == LOAD_REQUESTS;
-  if (!t) return load->kind == LOAD_TRAINING ? bad("training", "is missing") : 0;
-  load->data = "digits";
-  load->train_batch = 64;
-  return take_shape(json_object_get(t, "layers"), "layers", &load->trained) ||
-         take_text(t, "data", &load->data) || take_word(t, "batch", &load->train_batch);
+  spec->beside = t && spec->kind == LOAD_REQUESTS;
+  if (!t) return spec->kind == LOAD_TRAINING ? bad("training", "is missing") : 0;
+  spec->data = "digits";
+  spec->train_batch = 64;
+  return take_shape(json_object_get(t, "layers"), "layers", &spec->trained) ||
+         take_text(t, "data", &spec->data) || take_word(t, "batch", &spec->train_batch);
 }
 
-static int take_kind(const json_t *o, struct load *load) {
+static int take_kind(const json_t *o, struct load_spec *spec) {
   const char *name = "";
   if (take_text(o, "kind", &name)) return 1;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
-    load->kind = (enum load_kind)i;
+    spec->kind = (enum load_kind)i;
     if (!strcmp(name, kinds[i])) return 0;
   }
   return bad("kind", "is none of capacity, training, requests, cost");
 }
 
-static int take_policy(const json_t *o, struct load *load) {
+static int take_policy(const json_t *o, struct load_spec *spec) {
   const char *name = "priority";
   if (take_text(o, "policy", &name)) return 1;
-  return ct_policy_by_name(name, &load->policy) ? bad("policy", ct_last_error(NULL)) : 0;
+  return ct_policy_by_name(name, &spec->policy) ? bad("policy", ct_last_error(NULL)) : 0;
 }
 
 /* What a load needs to be made of. */
-static int check(const struct load *load) {
-  if (load->kind == LOAD_TRAINING) return load->samples ? 0 : bad("samples", "is missing");
-  if (load->serve.requests < 2) return bad("requests", "is missing, or fewer than 2");
-  if (load->kind != LOAD_REQUESTS) return 0;
-  if (!load->busy || !load->done) return bad("busy_cycles, completed", "the capacity is missing");
-  if (!load->serve.permille) return bad("permille", "is missing");
-  return load->dropped < load->serve.requests ? 0 : bad("dropped", "leaves nothing to be measured");
+static int check(const struct load_spec *spec) {
+  if (spec->kind == LOAD_TRAINING) return spec->samples ? 0 : bad("samples", "is missing");
+  if (spec->serve.requests < 2) return bad("requests", "is missing, or fewer than 2");
+  if (spec->kind != LOAD_REQUESTS) return 0;
+  if (!spec->busy || !spec->done) return bad("busy_cycles, completed", "the capacity is missing");
+  if (!spec->serve.permille) return bad("permille", "is missing");
+  return spec->dropped < spec->serve.requests ? 0 : bad("dropped", "leaves nothing to be measured");
 }
 
-static int take(const json_t *o, struct load *load) {
-  *load = (struct load){.label = "load", .seed = 1};
-  struct serve_options *s = &load->serve;
+static int take(const json_t *o, struct load_spec *spec) {
+  *spec = (struct load_spec){.label = "load", .seed = 1};
+  struct serve_options *s = &spec->serve;
   s->device = CLI_DEVICE;
-  if (take_kind(o, load)) return 1;
-  if (load->kind == LOAD_COST) s->requests = SERVE_SAMPLES;
+  if (take_kind(o, spec)) return 1;
+  if (spec->kind == LOAD_COST) s->requests = SERVE_SAMPLES;
   const int status =
-      take_text(o, "device", &s->device) || take_text(o, "label", &load->label) ||
-      take_size(o, "requests", &s->requests) || take_size(o, "dropped", &load->dropped) ||
-      take_count(o, "seed", INT64_MAX, &load->seed) || take_word(o, "permille", &s->permille) ||
-      take_word(o, "deadline_cycles", &s->deadline) || take_size(o, "samples", &load->samples) ||
-      take_count(o, "busy_cycles", INT64_MAX, &load->busy) ||
-      take_count(o, "completed", INT64_MAX, &load->done) ||
-      take_size(o, "late_allowed", &load->late_allowed) || take_networks(o, load) ||
-      take_arrivals(o, load) || take_batching(o, &s->serving) || take_training(o, load) ||
-      take_policy(o, load) || check(load);
-  load->bounded = json_object_get(o, "late_allowed");
-  s->seed = load->seed;
+      take_text(o, "device", &s->device) || take_text(o, "label", &spec->label) ||
+      take_size(o, "requests", &s->requests) || take_size(o, "dropped", &spec->dropped) ||
+      take_count(o, "seed", INT64_MAX, &spec->seed) || take_word(o, "permille", &s->permille) ||
+      take_word(o, "deadline_cycles", &s->deadline) || take_size(o, "samples", &spec->samples) ||
+      take_count(o, "busy_cycles", INT64_MAX, &spec->busy) ||
+      take_count(o, "completed", INT64_MAX, &spec->done) ||
+      take_size(o, "late_allowed", &spec->late_allowed) || take_networks(o, spec) ||
+      take_arrivals(o, &s->arrivals) || take_batching(o, &s->serving) || take_training(o, spec) ||
+      take_policy(o, spec) || check(spec);
+  spec->bounded = json_object_get(o, "late_allowed");
+  s->seed = spec->seed;
   return status;
 }
 
@@ -174,12 +170,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   return 0;
 }
 
-static int run(const struct options *o, const json_t *spec) {
-  struct load load;
-  if (take(spec, &load)) return 1;
-  load.serve.csv = o->csv;
+static int run(const struct options *o, const json_t *object) {
+  struct load_spec spec;
+  if (take(object, &spec)) return 1;
+  spec.serve.csv = o->csv;
   json_t *figures = json_object();
-  int status = load_run(&load, figures);
+  int status = load_run(&spec, figures);
   if (!status && cli_stopped()) status = 1;
   if (!status) return cli_json_write(o->json, figures);
   json_decref(figures);

@@ -44,66 +44,33 @@ static int open_model(struct serve *s, size_t i, ct_device *emu) {
   int rc = make_samples(s, i, m);
   if (rc >= 0) rc = ask_emu(s, i, m, emu);
   if (rc < 0) return cli_fail_device(emu, rc, "asking emu: for the answers");
-  rc = ct_model_create(s->dev, shape->widths, shape->layers, s->o->seed + i, &m->model);
+  rc = ct_model_create(s->load.dev, shape->widths, shape->layers, s->o->seed + i, &m->model);
   if (rc >= 0) rc = open_handles(m);
   if (rc >= 0) rc = ct_model_publish(m->model, &m->weights);
   if (rc >= 0) rc = ct_server_create(m->model, m->weights, &s->o->serving, &m->server);
-  if (rc < 0) return cli_fail_device(s->dev, rc, "a model cannot be served");
+  if (rc < 0) return cli_fail_device(s->load.dev, rc, "a model cannot be served");
   return 0;
 }
 
-static int open_run(struct serve_run *run, size_t count) {
-  run->count = count;
-  run->request = calloc(count, sizeof *run->request);
-  return run->request ? 0 : cli_fail("no memory for %zu requests", count);
-}
-
-/* The trace as a ring: it begins at an arrival that the seed chooses, and again a mean gap after
- * its end. */
-static int repeat_trace(struct serve *s, size_t count) {
-  const size_t n = s->times_count;
-  const uint64_t span = s->times[n - 1] - s->times[0], round = span + span / (n - 1);
-  uint64_t *times = malloc(count * sizeof *times);
-  struct ct_rand rand;
-  if (!times) return cli_fail("no memory for %zu arrivals", count);
-  ct_rand_seed(&rand, s->o->seed, CT_RAND_STREAM_ARRIVALS);
-  const size_t from = (size_t)ct_rand_below(&rand, n);
-  for (size_t i = 0; i < count; ++i)
-    times[i] = s->times[(from + i) % n] + (from + i) / n * round - s->times[from];
-  free(s->times);
-  s->times = times;
-  s->times_count = count;
-  return 0;
+static int open_requests(struct serve *s) {
+  const struct serve_options *o = s->o;
+  return arrivals_open(&s->arrivals, &o->arrivals, o->requests, o->seed) ||
+         requests_open(&s->run, o->requests) || requests_open(&s->trial, o->requests) ||
+         requests_open(&s->probe, o->capacity ? o->capacity : o->requests);
 }
 
 int serve_open(struct serve *s, const struct serve_options *o) {
   ct_device *emu = NULL;
-  *s = (struct serve){.o = o, .text = cli_text(o->json), .give_up = CT_NO_CYCLE};
+  *s = (struct serve){.o = o, .give_up = CT_NO_CYCLE};
   for (; s->frees < SERVE_PLACES; ++s->frees)
     s->free[s->frees] = (uint16_t)s->frees;
-  if (o->trace && serve_trace_read(o->trace, &s->times, &s->times_count)) return 1;
-  if (o->trace && o->trace_again && repeat_trace(s, o->requests)) return 1;
-  if (o->trace && s->times_count < o->requests)
-    return cli_fail("%s has %zu arrivals, not %zu; give --requests", o->trace, s->times_count,
-                    o->requests);
-  if (o->trace && s->times[o->requests - 1] == s->times[0])
-    return cli_fail(
-        "%s: the first %zu arrivals are at the same time, which is no rate; give more "
-        "--requests",
-        o->trace, o->requests);
-  s->arrivals = calloc(o->requests, sizeof *s->arrivals);
-  if (!s->arrivals) return cli_fail("no memory for %zu arrivals", o->requests);
-  if (open_run(&s->run, o->requests) || open_run(&s->trial, o->requests) ||
-      open_run(&s->probe, o->capacity ? o->capacity : o->requests))
+  if (open_requests(s) || load_open(&s->load, o->device, o->json) || cli_open("emu:", &emu))
     return 1;
-  if (cli_open(o->device, &s->dev)) return 1;
-  int rc = ct_info(s->dev, &s->info);
-  if (rc < 0) return cli_fail_device(s->dev, rc, o->device);
-  if (cli_open("emu:", &emu)) return 1;
   int status = 0;
   for (size_t i = 0; i < o->models && !status; ++i)
     status = open_model(s, i, emu);
   ct_close(emu);
+  serve_parts(s);
   return status;
 }
 
@@ -117,11 +84,10 @@ void serve_close(struct serve *s) {
     free(s->model[i].x);
     free(s->model[i].want);
   }
-  ct_close(s->dev);
-  free(s->times);
-  free(s->arrivals);
-  free(s->run.request);
-  free(s->probe.request);
-  free(s->trial.request);
+  load_close(&s->load);
+  arrivals_close(&s->arrivals);
+  requests_close(&s->run);
+  requests_close(&s->probe);
+  requests_close(&s->trial);
   *s = (struct serve){.o = NULL};
 }
