@@ -63,14 +63,14 @@ static int main_job(const char *uri, uint64_t *cycles) {
   o.learn.epochs = 1;
   int status = colocate_open(&c, &o);
   if (!status) {
-    ct_progress_open(&c.progress, stderr);
+    ct_progress_open(&c.load.progress, stderr);
     status = colocate_runs(&c);
-    ct_progress_close(&c.progress);
+    ct_progress_close(&c.load.progress);
   }
   if (!status && cli_stopped()) status = 1;
   if (!status) {
-    const int rc = ct_now(c.dev, cycles);
-    if (rc < 0) status = cli_fail_device(c.dev, rc, "the clock");
+    const int rc = ct_now(c.load.dev, cycles);
+    if (rc < 0) status = cli_fail_device(c.load.dev, rc, "the clock");
   }
   colocate_close(&c);
   return status;

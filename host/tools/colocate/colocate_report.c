@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,14 +16,14 @@ static json_t *number(double x) {
 }
 
 static json_t *json_serve(const struct colocate *c, const struct server *s, size_t wrong) {
-  const struct latency l = latency_of(s, c->info.has_clock);
+  const struct ct_stats l = latency_of(s, c->load.info.has_clock);
   return json_pack(
-      "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "requests", (json_int_t)s->count,
+      "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "requests", (json_int_t)s->run.count,
       "completed", (json_int_t)served(s), "lost", (json_int_t)lost(s), "wrong",
       c->checked ? json_integer((json_int_t)wrong) : json_null(), "p50_cycles",
       cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99), "max_cycles",
-      cli_json_cycles(l.max), "dropped", (json_int_t)l.dropped, "measured", (json_int_t)l.measured,
-      "u", c->info.has_clock ? number(busy_share(s)) : json_null());
+      cli_json_cycles(l.max), "dropped", (json_int_t)l.dropped, "measured", (json_int_t)l.count,
+      "u", c->load.info.has_clock ? number(busy_share(s)) : json_null());
 }
 
 static json_t *json_versions(const struct colocate *c) {
@@ -32,8 +31,8 @@ static json_t *json_versions(const struct colocate *c) {
   for (size_t i = 0; i < c->versions.published; ++i) {
     const struct version *v = &c->versions.version[i];
     size_t answered = 0, right = 0;
-    for (size_t r = 0; r < c->serve.done; ++r) {
-      const struct request *q = &c->serve.request[r];
+    for (size_t r = 0; r < c->serve.run.done; ++r) {
+      const struct request *q = &c->serve.run.request[r];
       if (!q->answered || q->version != i + 1) continue;
       ++answered;
       right += q->answer == c->ds.test.labels[q->sample];
@@ -48,13 +47,13 @@ static json_t *json_versions(const struct colocate *c) {
 }
 
 static json_t *json_train(const struct colocate *c) {
-  const struct window *w = &c->together;
+  const struct load_window *w = &c->together;
   return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
                    (json_int_t)c->feed.finished, "steps_wanted", (json_int_t)c->steps, "loss_first",
                    number(mean_loss(c, false)), "loss_last", number(mean_loss(c, true)),
                    "test_accuracy", number(test_accuracy(c)), "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
-                   number(macs_per_cycle(w)), "weights_crc32",
+                   number(load_window_macs(w)), "weights_crc32",
                    json_integer((json_int_t)c->weights_crc32), "warm_up_steps",
                    (json_int_t)c->warm_steps, "filler_steps_window", (json_int_t)c->filler_steps);
 }
@@ -66,16 +65,16 @@ static json_t *json_others(const struct colocate *c) {
     const struct other *o = &c->other[i];
     if (!o->window.closed) continue;
     size_t answered = 0;
-    for (size_t k = 0; k < o->server.count; ++k)
-      answered += o->server.request[k].answered && o->server.request[k].end <= o->window.to;
-    const struct latency l = latency_of_first(&o->server, o->server.count, o->window.to);
+    for (size_t k = 0; k < o->server.run.count; ++k)
+      answered += o->server.run.request[k].answered && o->server.run.request[k].end <= o->window.to;
+    const struct ct_stats l = latency_of_first(&o->server, o->server.run.count, o->window.to);
     json_array_append_new(
         list,
         json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", ct_policy_name(o->policy),
-                  "requests", (json_int_t)o->server.count, "completed", (json_int_t)answered,
+                  "requests", (json_int_t)o->server.run.count, "completed", (json_int_t)answered,
                   "p50_cycles", cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99),
                   "cycles", cli_json_cycles(o->window.to - o->window.from), "train_throughput",
-                  cli_json_ratio(macs_per_cycle(&o->window), macs_per_cycle(&c->train_alone))));
+                  cli_json_ratio(load_window_macs(&o->window), load_window_macs(&c->train_alone))));
   }
   return list;
 }
@@ -83,8 +82,8 @@ static json_t *json_others(const struct colocate *c) {
 /* One number for each request that is done: its value, or null. */
 static json_t *json_column(const struct server *s, uint64_t (*value)(const struct request *r)) {
   json_t *list = json_array();
-  for (size_t i = 0; i < s->done; ++i)
-    json_array_append_new(list, cli_json_cycles(value(&s->request[i])));
+  for (size_t i = 0; i < s->run.done; ++i)
+    json_array_append_new(list, cli_json_cycles(value(&s->run.request[i])));
   return list;
 }
 
@@ -100,8 +99,8 @@ static uint64_t version_of(const struct request *r) {
 
 static json_t *json_right(const struct colocate *c) {
   json_t *list = json_array();
-  for (size_t i = 0; i < c->serve.done; ++i) {
-    const struct request *r = &c->serve.request[i];
+  for (size_t i = 0; i < c->serve.run.done; ++i) {
+    const struct request *r = &c->serve.run.request[i];
     json_array_append_new(list,
                           json_integer(r->answered && r->answer == c->ds.test.labels[r->sample]));
   }
@@ -121,19 +120,15 @@ static json_t *json_series(const struct colocate *c) {
 }
 
 /* Cycles of every unit and queue in a window, by what was done in them; null if there is none. */
-static json_t *json_time(const struct window *w) {
-  static const char *const queues[] = {"inference", "training"};
+static json_t *json_time(const struct load_window *w) {
   if (!w->closed || w->to <= w->from) return json_null();
-  json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    for (unsigned q = 0; q < 2; ++q)
-      json_array_append_new(list, ct_unit_json(u, queues[q], w->counter[q], w->to - w->from));
-  return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units", list);
+  return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units",
+                   load_window_json(w));
 }
 
 /* Busy shares of the co-located window. */
 static json_t *json_units(const struct colocate *c) {
-  const struct window *w = &c->together;
+  const struct load_window *w = &c->together;
   json_t *list = json_array();
   for (unsigned u = 0; w->closed && u < CT_UNIT_COUNT; ++u) {
     const struct ct_unit_time i = ct_unit_time(u, w->counter[CT_INFERENCE]),
@@ -146,41 +141,42 @@ static json_t *json_units(const struct colocate *c) {
   return list;
 }
 
-static json_t *json_alone(const struct window *w) {
+static json_t *json_alone(const struct load_window *w) {
   return json_pack("{s:o, s:o}", "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
-                   number(macs_per_cycle(w)));
+                   number(load_window_macs(w)));
 }
 
 static json_t *json_setup(const struct colocate *c) {
-  const struct latency l = latency_of(&c->serve, c->info.has_clock);
+  const struct ct_stats l = latency_of(&c->serve, c->load.info.has_clock);
   json_t *root = json_object();
   learn_json(c->l, root);
   json_object_set_new(root, "policy", json_string(ct_policy_name(c->o->policy)));
   json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
-  json_object_set_new(root, "clock_hz",
-                      c->info.has_clock ? json_integer((json_int_t)c->info.clock_hz) : json_null());
+  json_object_set_new(
+      root, "clock_hz",
+      c->load.info.has_clock ? json_integer((json_int_t)c->load.info.clock_hz) : json_null());
   json_object_set_new(
       root, "capacity",
-      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)c->probe.done, "cycles",
+      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)c->probe.run.done, "cycles",
                 c->capacity_busy ? json_integer((json_int_t)c->capacity_busy) : json_null(),
                 "cycles_per_request",
                 cli_json_ratio((double)c->capacity_busy, (double)c->capacity_done)));
   json_object_set_new(root, "meets_definition", json_boolean(meets_definition(c, &l)));
   json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
   json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
-  json_object_set_new(
-      root, "array",
-      json_pack("[I, I]", (json_int_t)c->info.array_rows, (json_int_t)c->info.array_cols));
+  json_object_set_new(root, "array",
+                      json_pack("[I, I]", (json_int_t)c->load.info.array_rows,
+                                (json_int_t)c->load.info.array_cols));
   return root;
 }
 
 static json_t *json_of(const struct colocate *c) {
-  const bool clock = c->info.has_clock;
+  const bool clock = c->load.info.has_clock;
   json_t *root = json_setup(c);
   json_t *serve = json_serve(c, &c->serve, c->wrong);
-  const struct latency together = latency_of(&c->serve, clock);
-  const struct latency alone = latency_of(&c->alone, clock);
+  const struct ct_stats together = latency_of(&c->serve, clock);
+  const struct ct_stats alone = latency_of(&c->alone, clock);
   json_object_set_new(serve, "accuracy_first", number(accuracy_of(serving_version(c, false))));
   json_object_set_new(serve, "accuracy_last", number(accuracy_of(serving_version(c, true))));
   json_object_set_new(serve, "accuracy_over",
@@ -195,7 +191,7 @@ static json_t *json_of(const struct colocate *c) {
       json_pack("{s:o, s:o}", "p99",
                 cli_json_ratio(cycles_or_nan(together.p99), cycles_or_nan(alone.p99)),
                 "train_throughput",
-                cli_json_ratio(macs_per_cycle(&c->together), macs_per_cycle(&c->train_alone))));
+                cli_json_ratio(load_window_macs(&c->together), load_window_macs(&c->train_alone))));
   json_object_set_new(root, "versions", json_versions(c));
   json_object_set_new(root, "units", json_units(c));
   json_object_set_new(root, "others", json_others(c));
@@ -208,7 +204,7 @@ static json_t *json_of(const struct colocate *c) {
 /* The page is made from the same object, by coltrain-report. */
 static int write_page(const struct colocate *c, json_t *root) {
   if (!c->o->report || cli_report(root, c->o->report)) return c->o->report != NULL;
-  fprintf(c->text, "%s is the report; open it in a browser\n", c->o->report);
+  fprintf(c->load.text, "%s is the report; open it in a browser\n", c->o->report);
   return 0;
 }
 
@@ -220,36 +216,15 @@ int colocate_write(const struct colocate *c) {
 
 /* ---- CSV ---- */
 
-static void put_cycle(FILE *file, uint64_t cycle) {
-  if (cycle != CT_NO_CYCLE) fprintf(file, "%" PRIu64, cycle);
-  fputc(',', file);
-}
-
 static int write_rows(const struct server *s, const char *path) {
-  FILE *file = fopen(path, "w");
-  if (!file) return cli_fail("%s: cannot be created: %s", path, strerror(errno));
-  fputs("id,scheduled,start,end,version,answer\n", file);
-  for (size_t i = 0; i < s->done; ++i) {
-    const struct request *r = &s->request[i];
-    fprintf(file, "%zu,", i);
-    put_cycle(file, r->scheduled);
-    put_cycle(file, r->start);
-    put_cycle(file, r->end);
-    if (r->answered)
-      fprintf(file, "%" PRIu32 ",%" PRIu32 "\n", r->version, r->answer);
-    else
-      fprintf(file, "%" PRIu32 ",\n", r->version);
-  }
-  const bool bad = ferror(file);
-  if (fclose(file) || bad) return cli_fail("%s: cannot be written: %s", path, strerror(errno));
-  return 0;
+  return requests_csv(&s->run, path, "id,scheduled,start,end,version,answer");
 }
 
 int colocate_csv(const struct colocate *c) {
   const char *path = c->o->csv;
   if (!path) return 0;
   if (write_rows(&c->serve, path)) return 1;
-  if (!c->alone.done) return 0;
+  if (!c->alone.run.done) return 0;
   const size_t size = strlen(path) + sizeof ".alone.csv";
   char *name = malloc(size);
   if (!name) return cli_fail("no memory for the name of a file");
@@ -280,9 +255,9 @@ static void print_row(FILE *to, const char *name, double alone, double together,
 }
 
 static void print_times(const struct colocate *c) {
-  FILE *to = c->text;
-  const struct latency t = latency_of(&c->serve, true), a = latency_of(&c->alone, true);
-  const double us = 1e6 / (double)c->info.clock_hz;
+  FILE *to = c->load.text;
+  const struct ct_stats t = latency_of(&c->serve, true), a = latency_of(&c->alone, true);
+  const double us = 1e6 / (double)c->load.info.clock_hz;
   if (!c->capacity_busy) {
     fputs("\n  stopped before the capacity was known, so no request was sent and nothing timed\n",
           to);
@@ -292,12 +267,12 @@ static void print_times(const struct colocate *c) {
   print_row(to, "latency, median", cycles_or_nan(a.p50) * us, cycles_or_nan(t.p50) * us, "us");
   print_row(to, "latency, p99", cycles_or_nan(a.p99) * us, cycles_or_nan(t.p99) * us, "us");
   print_row(to, "latency, longest", cycles_or_nan(a.max) * us, cycles_or_nan(t.max) * us, "us");
-  print_row(to, "training", macs_per_cycle(&c->train_alone), macs_per_cycle(&c->together),
+  print_row(to, "training", load_window_macs(&c->train_alone), load_window_macs(&c->together),
             "multiply-accumulates a cycle");
   const double service = (double)c->capacity_busy / (double)c->capacity_done;
   fprintf(to, "\n  capacity: a request every %.1f cycles; offered load %.3g; 1 us is %.6g cycles\n",
-          service, (double)c->o->permille / 1000, (double)c->info.clock_hz / 1e6);
-  fprintf(to, "  measured: %zu requests, after the first %zu", t.measured, t.dropped);
+          service, (double)c->o->permille / 1000, (double)c->load.info.clock_hz / 1e6);
+  fprintf(to, "  measured: %zu requests, after the first %zu", t.count, t.dropped);
   if (!meets_definition(c, &t))
     fprintf(to, " (a short run; a campaign has %zu)", ct_stats_requests(FULL_SAMPLES));
   fputc('\n', to);
@@ -308,10 +283,10 @@ static void print_accuracy(FILE *to, const char *name, double accuracy) {
 }
 
 void colocate_print(const struct colocate *c) {
-  FILE *to = c->text;
+  FILE *to = c->load.text;
   const struct server *s = &c->serve;
   cli_tell_stopped(to);
-  fprintf(to, "served    %zu of %zu requests, %zu lost", served(s), s->count, lost(s));
+  fprintf(to, "served    %zu of %zu requests, %zu lost", served(s), s->run.count, lost(s));
   if (c->checked) fprintf(to, ", %zu wrong", c->wrong);
   print_accuracy(to, "; accuracy of the first version", accuracy_of(serving_version(c, false)));
   print_accuracy(to, ", of the last", accuracy_of(serving_version(c, true)));
@@ -319,5 +294,5 @@ void colocate_print(const struct colocate *c) {
   if (c->feed.finished) fprintf(to, ", loss %.4f to %.4f", mean_loss(c, false), mean_loss(c, true));
   print_accuracy(to, ", test accuracy", test_accuracy(c));
   fprintf(to, "\nversions  %zu published, swapped between two requests\n", c->versions.published);
-  if (c->info.has_clock) print_times(c);
+  if (c->load.info.has_clock) print_times(c);
 }

@@ -100,9 +100,9 @@ static int save(struct colocate *c) {
   if (!c->l->save) return 0;
   ct_model_set_epochs(c->model, c->feed.finished / c->feed.per_epoch);
   const int rc = ct_model_save(c->model, c->l->save);
-  if (rc < 0) return cli_fail_device(c->dev, rc, "saving the model");
+  if (rc < 0) return cli_fail_device(c->load.dev, rc, "saving the model");
   if (!c->trained)
-    fprintf(c->text,
+    fprintf(c->load.text,
             "%s has the model after these steps; coltrain train --resume goes on from there\n",
             c->l->save);
   return 0;
@@ -110,24 +110,24 @@ static int save(struct colocate *c) {
 
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */
 static int verdict(const struct colocate *c) {
-  const size_t lost = c->serve.submitted - (c->serve.done - c->serve.failed);
+  const size_t lost = c->serve.run.pushed - (c->serve.run.done - c->serve.run.failed);
   if (c->wrong || c->wrong_alone || c->wrong_others)
     return cli_fail(
         "%zu answers differ from emu: with the weights of their version: the device "
         "computes wrongly",
         c->wrong + c->wrong_alone + c->wrong_others);
-  if (lost || c->alone.failed)
-    return cli_fail("%zu requests were not answered", lost + c->alone.failed);
+  if (lost || c->alone.run.failed)
+    return cli_fail("%zu requests were not answered", lost + c->alone.run.failed);
   return cli_stopped();
 }
 
 static int run(struct colocate *c) {
-  ct_progress_open(&c->progress, stderr);
+  ct_progress_open(&c->load.progress, stderr);
   int status = colocate_runs(c);
   if (!status && cli_weights_crc32(c->model, &c->weights_crc32))
-    status = cli_fail_device(c->dev, CT_ERR_DEVICE, "reading the weights back");
+    status = cli_fail_device(c->load.dev, CT_ERR_DEVICE, "reading the weights back");
   if (!status) status = colocate_check(c);
-  ct_progress_close(&c->progress);
+  ct_progress_close(&c->load.progress);
   if (status) return status;
   colocate_print(c);
   const int results = colocate_csv(c) | save(c) | colocate_trace_close(c) | colocate_write(c);
