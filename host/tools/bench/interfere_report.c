@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "coltrain_spec.h"
 #include "ct_units.h"
 #include "interfere.h"
 
@@ -40,23 +41,17 @@ static struct stretch stretch_of(const struct interfere *t) {
 }
 
 static double cycles_of(const struct interfere_run *r) {
-  return (double)(r->to - r->from);
+  return (double)(r->window.to - r->window.from);
 }
 
-static uint64_t counter(const struct interfere_run *r, enum ct_queue queue, const char *name) {
-  const int i = cli_counter_index(name);
-  return i < 0 ? 0 : r->counter[queue][i];
+static double busy(const struct interfere_run *r) {
+  return r->window.closed && cycles_of(r) > 0 ? (double)r->served_cycles / cycles_of(r)
+                                              : (double)NAN;
 }
 
 /* Multiply-accumulates of training in a cycle. */
 static double rate(const struct interfere_run *r) {
-  return r->done && r->to > r->from
-             ? (double)counter(r, CT_TRAINING, "MXU_ROWS") * CLI_MACS_PER_ROW / cycles_of(r)
-             : (double)NAN;
-}
-
-static double busy(const struct interfere_run *r) {
-  return r->done && r->to > r->from ? (double)r->served_cycles / cycles_of(r) : (double)NAN;
+  return load_window_macs(&r->window);
 }
 
 /* ---- Roofline of training alone ---- */
@@ -82,16 +77,17 @@ static struct roofline roofline_of(const struct interfere *t) {
     f.rows += tiles * 16 * ct_tiles(t->o->batch) * (l ? 2 : 1) + tiles * 16 * ct_tiles(t->o->batch);
   }
   const double beat = (double)t->beat_cycles + t->refused / (1 - t->refused);
-  f.bound = fmax(fmax(f.read, f.written) / 16 * beat, f.rows * (16.0 / t->info.array_cols));
+  f.bound = fmax(fmax(f.read, f.written) / 16 * beat, f.rows * (16.0 / t->load.info.array_cols));
   f.cycles = cycles_of(r) / f.steps;
   f.moved = 16 *
-            (double)(counter(r, CT_TRAINING, "LD_BEATS") + counter(r, CT_TRAINING, "ST_BEATS")) /
+            (double)(r->window.counter[CT_TRAINING][CT_CNT_LD_BEATS] +
+                     r->window.counter[CT_TRAINING][CT_CNT_ST_BEATS]) /
             f.steps;
   return f;
 }
 
 static bool has_roofline(const struct interfere *t) {
-  return t->o->load == LOAD_MODEL && t->train_alone.done && t->train_alone.steps;
+  return t->o->load == LOAD_MODEL && t->train_alone.window.closed && t->train_alone.steps;
 }
 
 static void print_roofline(FILE *to, const struct interfere *t) {
@@ -156,23 +152,13 @@ static json_t *json_used(const struct interfere_run *r) {
   return list;
 }
 
-/* Cycles of every unit and queue, by what was done in them. */
-static json_t *json_time(const struct interfere_run *r) {
-  static const char *const queues[] = {"inference", "training"};
-  json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    for (unsigned c = 0; c < 2; ++c)
-      json_array_append_new(list, ct_unit_json(u, queues[c], r->counter[c], r->to - r->from));
-  return list;
-}
-
 static json_t *json_counters(const struct interfere_run *r) {
   json_t *root = json_object();
   const char *name;
   for (size_t i = 0; (name = ct_counter_name(i)); ++i)
     json_object_set_new(root, name,
-                        json_pack("[I, I]", (json_int_t)r->counter[CT_INFERENCE][i],
-                                  (json_int_t)r->counter[CT_TRAINING][i]));
+                        json_pack("[I, I]", (json_int_t)r->window.counter[CT_INFERENCE][i],
+                                  (json_int_t)r->window.counter[CT_TRAINING][i]));
   return root;
 }
 
@@ -184,13 +170,13 @@ static json_t *json_list(const uint64_t *of_job, size_t jobs) {
 }
 
 static json_t *json_run(const struct interfere *t, const struct interfere_run *r) {
-  if (!r->done) return json_null();
+  if (!r->window.closed) return json_null();
   return json_pack("{s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "cycles",
-                   (json_int_t)(r->to - r->from), "jobs", (json_int_t)r->jobs, "wrong",
-                   (json_int_t)r->wrong, "u", number(busy(r)), "train_macs_per_cycle",
+                   (json_int_t)(r->window.to - r->window.from), "jobs", (json_int_t)r->jobs,
+                   "wrong", (json_int_t)r->wrong, "u", number(busy(r)), "train_macs_per_cycle",
                    number(rate(r)), "train_jobs", (json_int_t)r->steps, "units", json_units(t, r),
-                   "probe_used", json_used(r), "time", json_time(r), "counters", json_counters(r),
-                   "latency", json_list(r->latency, r->jobs), "refused",
+                   "probe_used", json_used(r), "time", load_window_json(&r->window), "counters",
+                   json_counters(r), "latency", json_list(r->latency, r->jobs), "refused",
                    json_list(r->refused, r->jobs));
 }
 
@@ -258,7 +244,7 @@ static void print_bound(FILE *to, const struct interfere *t) {
 }
 
 static void print_text(const struct interfere *t, const struct stretch *s) {
-  FILE *to = cli_text(t->o->json);
+  FILE *to = t->load.text;
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
   if (!t->alone_json) print_units(to, t, &t->alone, "Cycles inference waits, alone");
   print_units(to, t, &t->together, "Cycles inference waits for training, and for all else; both");
@@ -277,13 +263,14 @@ static void print_text(const struct interfere *t, const struct stretch *s) {
           rate(&t->busy), rate(&t->busy) / rate(&t->train_alone));
   print_roofline(to, t);
   fputs("\nThe units, both queues:\n\n", to);
-  ct_units_print(to, t->together.counter[CT_INFERENCE], t->together.counter[CT_TRAINING],
-                 t->together.to - t->together.from);
+  ct_units_print(to, t->together.window.counter[CT_INFERENCE],
+                 t->together.window.counter[CT_TRAINING],
+                 t->together.window.to - t->together.window.from);
 }
 
 /* All there is to say without training. */
 static void print_alone(const struct interfere *t) {
-  FILE *to = cli_text(t->o->json);
+  FILE *to = t->load.text;
   if (!t->alone_json) print_units(to, t, &t->alone, "Cycles inference waits, alone");
   fprintf(to, "\n%zu jobs, one at a time (%zu answers wrong); alone %.0f cycles each\n",
           t->alone.jobs, t->alone.wrong, (double)t->alone.served_cycles / (double)t->alone.jobs);
@@ -311,12 +298,12 @@ static int verdict(const struct interfere *t, const struct stretch *s) {
 int interfere_report(const struct interfere *t) {
   const struct stretch s = stretch_of(t);
   if (!t->alone.jobs) return cli_fail("stopped before a job had run");
-  if (t->together.done)
+  if (t->together.window.closed)
     print_text(t, &s);
   else
     print_alone(t);
   const int written = write_json(t, &s);
-  if (!t->together.done && t->o->load != LOAD_NONE)
+  if (!t->together.window.closed && t->o->load != LOAD_NONE)
     return cli_fail("stopped before they ran beside training");
   const int failed = verdict(t, &s);
   return written || failed;
