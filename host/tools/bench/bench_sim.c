@@ -14,7 +14,7 @@
 #include "cli.h"
 #include "colocate.h"
 
-enum { SIDE = 512, REQUESTS = 200, KEY_REPEAT = CLI_KEY_VERB, MAX_REPEAT = 100 };
+enum { SIDE = 512, REQUESTS = 200, MAX_REPEAT = 100 };
 
 struct options {
   const char *json;
@@ -149,34 +149,20 @@ static int run_all(const struct options *o) {
   return bench_write(o->json, json_pack("{s:o}", "runs", list), status);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_REPEAT:
-      o->repeat = (unsigned)cli_count(state, "--repeat", arg, 1, MAX_REPEAT);
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, &o->json);
-  }
-  return 0;
-}
-
 int bench_sim(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
-      {"repeat", KEY_REPEAT, "N", 0, "Take the best of N runs by CPU time (3)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+  static const struct cli_option options[] = {
+      {"json", "FILE", "Write the results (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)},
+      {"repeat", "N", "Take the best of N runs by CPU time (3)",
+       CLI_COUNT_AT(struct options, repeat, 1, MAX_REPEAT)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options),
       .doc =
           "Measures how many cycles a second the simulator runs: a product of 512 cubed, and "
           "serving and training digits; with one thread, and with two if make THREADS=2 has "
           "built that model.\vExample:\n  coltrain bench sim --repeat 1\n"};
   struct options o = {.repeat = 3};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
-  if (cli_files(files, 1)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   cli_catch_stop();
   return run_all(&o);
 }

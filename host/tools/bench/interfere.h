@@ -32,6 +32,8 @@ enum interfere_load {
   LOAD_NONE      /* nothing: inference alone is all there is */
 };
 
+const char *interfere_load_name(enum interfere_load load);
+
 struct interfere_options {
   const char *device, *json, *alone; /* alone: NULL, or a file that has that run */
   const char *network;

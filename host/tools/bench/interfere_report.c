@@ -187,10 +187,9 @@ json_t *interfere_jobs_json(const struct interfere_options *o) {
 }
 
 static int write_json(const struct interfere *t, const struct stretch *s) {
-  static const char *const loads[] = {"model", "stress", "banks", "products", "none"};
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
   json_t *root = interfere_jobs_json(t->o);
-  json_object_set_new(root, "training", json_string(loads[t->o->load]));
+  json_object_set_new(root, "training", json_string(interfere_load_name(t->o->load)));
   json_object_set_new(root, "batch", json_integer((json_int_t)t->o->batch));
   json_object_set_new(root, "policy", json_string(ct_policy_name(t->o->policy)));
   json_object_set_new(root, "floor", json_integer((json_int_t)t->o->floor));

@@ -10,6 +10,11 @@
 enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64, BANKS = 8, SCRATCH = 8192 };
 enum { FUNCTION = 8 }; /* the first of those that need a function unit */
 
+const char *interfere_load_name(enum interfere_load load) {
+  static const char *const names[] = {"model", "stress", "banks", "products", "none"};
+  return names[load];
+}
+
 /* "784-512-256-10"; "256x3": three layers of that width; "digits". */
 static int parse_network(const char *text, struct ct_mlp *net) {
   const char *p = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;

@@ -69,9 +69,51 @@ enum cli_key {
  * no option has a name, with the one that is nearest. argv[0] is "coltrain VERB". */
 void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
-/* The end of a verb's argp parser, for keys that are not its own: notes --device and --json where
- * the verb has them (NULL: it has not, or takes them itself), and refuses arguments that are no
- * options. */
+/* An option: its line of --help, and where its value goes in the struct that a verb has for them.
+ * The macros below fill in the rest. */
+enum cli_kind { CLI_CALL, CLI_TEXT, CLI_FLAG, CLI_COUNT, CLI_REAL, CLI_FILE };
+enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
+struct cli_option {
+  const char *name, *arg, *text; /* arg NULL: it takes no value; a FILE: it is no option */
+  int group;                     /* of --help */
+  enum cli_kind kind;
+  size_t at, size;
+  uint64_t least, most;
+  float low, high;
+  enum cli_use use;
+  void (*call)(const struct cli_option *option, void *input, const char *arg,
+               const struct argp_state *state); /* a bad value is an argp_error() */
+  char letter;                                  /* also -letter; 0: none */
+};
+#define CLI_AT(type, field) .at = offsetof(type, field), .size = sizeof(((type *)NULL)->field)
+#define CLI_TEXT_AT(type, field) .kind = CLI_TEXT, CLI_AT(type, field)
+#define CLI_FLAG_AT(type, field) .kind = CLI_FLAG, CLI_AT(type, field)
+#define CLI_FILE_AT(type, field, how) .kind = CLI_FILE, CLI_AT(type, field), .use = (how)
+#define CLI_COUNT_AT(type, field, from, to) \
+  .kind = CLI_COUNT, CLI_AT(type, field), .least = (from), .most = (to)
+#define CLI_REAL_AT(type, field, from, to) \
+  .kind = CLI_REAL, CLI_AT(type, field), .low = (from), .high = (to)
+#define CLI_CALL_AT(type, field, function) .call = (function), CLI_AT(type, field)
+#define CLI_DEVICE_AT(type, field) \
+  { "device", "URI", "The device (" CLI_DEVICE ")", CLI_TEXT_AT(type, field) }
+
+/* The options of a verb, and those that several verbs have, whose struct its own begins with. */
+struct cli_command {
+  const struct cli_option *option, *shared;
+  size_t count, shared_count;
+  const char *args, *doc;
+  void (*arg)(void *input, const char *arg, const struct argp_state *state); /* NULL: none */
+  void (*end)(void *input, const struct argp_state *state); /* when all are read; NULL */
+  char *(*help)(int key, const char *text, void *input);    /* argp's help_filter; NULL */
+};
+#define CLI_COMMAND(options) .option = (options), .count = sizeof(options) / sizeof *(options)
+
+/* Reads them into *input; a wrong use ends the program with 2 after a sentence. Then asks about the
+ * files, cli_files(): 0, or 1 after a sentence. */
+int cli_options(const struct cli_command *command, int argc, char **argv, void *input);
+
+/* The end of an argp parser, for keys that are not its own: notes --device and --json where they
+ * are wanted, and refuses arguments that are no options. */
 error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
                    const char **json);
 
@@ -134,7 +176,6 @@ int cli_json_write(const char *path, json_t *root);
  * no other file of the run, nor of a data set in a folder, by whatever path. A path that is NULL is
  * none, nor is "-" of --json. What is CLI_RESUME is read before CLI_REPLACE, which may be the same,
  * is written. 0, or 1 after a sentence. */
-enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
 struct cli_file {
   const char *option, *path;
   enum cli_use use;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "coltrain_spec.h"
 #include "ct_units.h"
@@ -97,6 +98,12 @@ void load_show(struct load *l, const char *label, double fraction) {
   const struct ct_progress_state state = {
       .label = label, .known = CT_PROGRESS_FRACTION, .fraction = fraction};
   ct_progress_update(&l->progress, &state);
+}
+
+void load_take_permille(const struct cli_option *option, void *input, const char *arg,
+                        const struct argp_state *state) {
+  const uint32_t permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
+  memcpy((char *)input + option->at, &permille, sizeof permille);
 }
 
 /* ---- Windows ---- */

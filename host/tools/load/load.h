@@ -77,6 +77,15 @@ int load_job_failed(const struct ct_event *event, const char *what);
 /* How far a run is. */
 void load_show(struct load *l, const char *label, double fraction);
 
+/* --load, in permille of the capacity. */
+void load_take_permille(const struct cli_option *option, void *input, const char *arg,
+                        const struct argp_state *state);
+#define LOAD_OPTION(type, field)                                    \
+  {                                                                 \
+    "load", "F", "Offered load as a part of the capacity (0.5)", 1, \
+        CLI_CALL_AT(type, field, load_take_permille)                \
+  }
+
 /* ---- Windows ---- */
 
 /* Between two readings of the clock and the counters of both queues. Reading takes a while: either

@@ -23,6 +23,7 @@ struct serve_options {
   size_t capacity;   /* requests of the run that measures it; 0: as many as the others */
   uint32_t permille; /* of the capacity that is offered */
   struct arrivals_options arrivals;
+  bool chosen;       /* by --arrivals */
   uint32_t deadline; /* cycles; 0: none */
   uint64_t bound;    /* of p99, cycles; 0: no search */
   struct ct_serving serving;

@@ -150,24 +150,15 @@ static int take(const json_t *o, struct load_spec *spec) {
 
 /* ---- The command ---- */
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case CLI_KEY_VERB:
-      o->csv = arg;
-      break;
-    case ARGP_KEY_ARG:
-      if (o->spec) return cli_common(key, arg, state, NULL, &o->json);
-      o->spec = arg;
-      break;
-    case ARGP_KEY_END:
-      if (!o->spec)
-        argp_error(state, "give the file that says what to run, or - for standard input");
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, &o->json);
-  }
-  return 0;
+static void take_file(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  if (o->spec) argp_error(state, "\"%s\" is one argument too many", arg);
+  o->spec = arg;
+}
+
+static void end(void *input, const struct argp_state *state) {
+  const struct options *o = input;
+  if (!o->spec) argp_error(state, "give the file that says what to run, or - for standard input");
 }
 
 static int run(const struct options *o, const json_t *object) {
@@ -183,15 +174,13 @@ static int run(const struct options *o, const json_t *object) {
 }
 
 int verb_load(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"csv", CLI_KEY_VERB, "FILE.csv", 0, "Write a row for each request", 1},
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write the figures (- for standard output, the default)",
-       1},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
-      .args_doc = "RUN.json",
+  static const struct cli_option options[] = {
+      {"json", "FILE", "Write the figures (- for standard output, the default)", 1,
+       CLI_FILE_AT(struct options, json, CLI_WRITE)},
+      {"csv", "FILE.csv", "Write a row for each request", 1,
+       CLI_FILE_AT(struct options, csv, CLI_WRITE)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .arg = take_file, .end = end, .args = "RUN.json",
       .doc =
           "Makes one measured run on a device of its own, as experiments ask for it.\v"
           "RUN.json (- for standard input) has the kind of run, networks, requests, arrivals, "
@@ -199,9 +188,7 @@ int verb_load(int argc, char **argv) {
           "program that started it does.\n\nExample:\n"
           "  echo '{\"kind\": \"cost\", \"networks\": [\"64-128-64-10\"]}' | coltrain load -\n"};
   struct options o = {.json = "-"};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}, {"--csv", o.csv, CLI_WRITE}};
-  if (cli_files(files, sizeof files / sizeof *files)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   cli_catch_stop();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   json_error_t error;

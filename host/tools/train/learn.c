@@ -9,19 +9,6 @@
 
 /* ---- Options ---- */
 
-enum {
-  KEY_DATA = 0x1000,
-  KEY_LAYERS,
-  KEY_BATCH,
-  KEY_EPOCHS,
-  KEY_LR,
-  KEY_MOMENTUM,
-  KEY_DECAY,
-  KEY_SEED,
-  KEY_SAMPLES,
-  KEY_SAVE
-};
-
 enum { MAX_WIDTH = 1 << 20, MAX_BATCH = 1 << 16 };
 
 size_t learn_layers_of(const char *text, uint32_t *widths) {
@@ -49,76 +36,58 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
   return layers;
 }
 
-/* A rate that the library takes; at: which of them. */
-static float rate_of(const struct argp_state *state, const char *option, const char *arg,
-                     size_t at) {
+static void take_layers(const struct cli_option *option, void *input, const char *arg,
+                        const struct argp_state *state) {
+  struct learn *l = input;
+  (void)option;
+  l->layers = learn_parse_layers("--layers", arg, state, l->widths);
+}
+
+/* A rate that the library takes; option->least: which of them. */
+static void take_rate(const struct cli_option *option, void *input, const char *arg,
+                      const struct argp_state *state) {
   struct ct_rates t = {.lr = 0};
-  const float rate = cli_real(state, option, arg, -INFINITY, INFINITY);
-  memcpy((char *)&t + at, &rate, sizeof rate);
-  if (ct_rates_check(&t)) argp_error(state, "%s: %s", option, ct_last_error(NULL));
-  return rate;
+  char name[32];
+  snprintf(name, sizeof name, "--%s", option->name);
+  const float rate = cli_real(state, name, arg, -INFINITY, INFINITY);
+  memcpy((char *)&t + option->least, &rate, sizeof rate);
+  if (ct_rates_check(&t)) argp_error(state, "%s: %s", name, ct_last_error(NULL));
+  memcpy((char *)input + option->at, &rate, sizeof rate);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct learn *l = state->input;
-  switch (key) {
-    case KEY_DATA:
-      l->data = arg;
-      break;
-    case KEY_LAYERS:
-      l->layers = learn_parse_layers("--layers", arg, state, l->widths);
-      break;
-    case KEY_BATCH:
-      l->batch = (uint32_t)cli_count(state, "--batch", arg, 1, MAX_BATCH);
-      break;
-    case KEY_EPOCHS:
-      l->epochs = cli_count(state, "--epochs", arg, 1, 1000000);
-      break;
-    case KEY_LR:
-      l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_rates, lr));
-      break;
-    case KEY_MOMENTUM:
-      l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_rates, momentum));
-      break;
-    case KEY_DECAY:
-      l->weight_decay =
-          rate_of(state, "--weight-decay", arg, offsetof(struct ct_rates, weight_decay));
-      break;
-    case KEY_SEED:
-      l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
-      l->seed_given = true;
-      break;
-    case KEY_SAMPLES:
-      l->samples = (size_t)cli_count(state, "--samples", arg, 1, UINT32_MAX);
-      break;
-    case KEY_SAVE:
-      l->save = arg;
-      break;
-    default:
-      return cli_common(key, arg, state, &l->device, &l->json);
-  }
-  return 0;
+static void take_seed(const struct cli_option *option, void *input, const char *arg,
+                      const struct argp_state *state) {
+  struct learn *l = input;
+  (void)option;
+  l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
+  l->seed_given = true;
 }
 
-static const struct argp_option options[] = {
-    {"data", KEY_DATA, "NAME", 0,
-     "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST", 0},
-    {"layers", KEY_LAYERS, "W-W-W", 0, "Widths (inputs-128-64-classes)", 0},
-    {"batch", KEY_BATCH, "N", 0, "Samples of a training step (32)", 0},
-    {"epochs", KEY_EPOCHS, "N", 0, "Passes over the training data, in all (digits: 5, others: 1)",
-     0},
-    {"lr", KEY_LR, "L", 0, "Learning rate (digits: 0.2, others: 0.05)", 0},
-    {"momentum", KEY_MOMENTUM, "M", 0, "Momentum (digits: 0.7, others: 0.9)", 0},
-    {"weight-decay", KEY_DECAY, "W", 0, "Weight decay (0)", 0},
-    {"seed", KEY_SEED, "S", 0, "Decides weights, shuffles and arrivals (1)", 0},
-    {"samples", KEY_SAMPLES, "N", 0, "At most so many training and test images (all)", 0},
-    {"save", KEY_SAVE, "FILE", 0,
-     "Where the model goes, after every epoch; what was there is replaced", 0},
-    {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-    {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
-    {0}};
+#define RATE(field) CLI_CALL_AT(struct learn, field, take_rate)
 
-const struct argp learn_argp = {.options = options, .parser = parse};
+const struct cli_option learn_options[LEARN_OPTIONS] = {
+    {"save", "FILE", "Where the model goes, after every epoch; what was there is replaced",
+     CLI_FILE_AT(struct learn, save, CLI_REPLACE)},
+    {"json", "FILE", "Write the results (- for standard output)",
+     CLI_FILE_AT(struct learn, json, CLI_WRITE)},
+    {"data", "NAME",
+     "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST",
+     CLI_FILE_AT(struct learn, data, CLI_READ)},
+    {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
+    {"batch", "N", "Samples of a training step (32)",
+     CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},
+    {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
+     CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
+    {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", RATE(lr),
+     .least = offsetof(struct ct_rates, lr)},
+    {"momentum", "M", "Momentum (digits: 0.7, others: 0.9)", RATE(momentum),
+     .least = offsetof(struct ct_rates, momentum)},
+    {"weight-decay", "W", "Weight decay (0)", RATE(weight_decay),
+     .least = offsetof(struct ct_rates, weight_decay)},
+    {"seed", "S", "Decides weights, shuffles and arrivals (1)", .call = take_seed},
+    {"samples", "N", "At most so many training and test images (all)",
+     CLI_COUNT_AT(struct learn, samples, 1, UINT32_MAX)},
+    CLI_DEVICE_AT(struct learn, device)};
 
 /* ---- Data ---- */
 

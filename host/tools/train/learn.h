@@ -20,8 +20,10 @@ struct learn {
   size_t samples;
 };
 
-/* To be used as an argp child whose input is a struct learn; set it to LEARN_DEFAULTS first. */
-extern const struct argp learn_argp;
+/* Options of a verb whose struct begins with a struct learn; set it to LEARN_DEFAULTS first. */
+enum { LEARN_OPTIONS = 12 };
+extern const struct cli_option learn_options[LEARN_OPTIONS];
+#define LEARN_SHARED .shared = learn_options, .shared_count = LEARN_OPTIONS
 #define LEARN_DEFAULTS                                                                             \
   {                                                                                                \
     .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f, .weight_decay = -1.0f, \

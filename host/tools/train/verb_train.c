@@ -11,7 +11,7 @@
 #include "learn.h"
 #include "live.h"
 
-enum { KEY_RESUME = CLI_KEY_VERB, WAIT_MS = 1000, ENDS = 10 };
+enum { WAIT_MS = 1000, ENDS = 10 };
 
 struct options {
   struct learn learn;
@@ -34,21 +34,6 @@ struct train {
   double accuracy;                  /* of the last evaluation */
   json_t *epochs;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case ARGP_KEY_INIT:
-      state->child_inputs[0] = &o->learn;
-      break;
-    case KEY_RESUME:
-      o->resume = arg;
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, NULL);
-  }
-  return 0;
-}
 
 /* ---- A run ---- */
 
@@ -302,32 +287,23 @@ static int run(struct train *t, struct learn *l, const char *from, struct ct_dat
 }
 
 int verb_train(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"resume", KEY_RESUME, "FILE", 0,
+  static const struct cli_option options[] = {
+      {"resume", "FILE",
        "Go on from a saved model, with the same bits as if it had never stopped (give the same "
        "--data, --samples and --epochs; batch and optimiser are in the file)",
-       1},
-      {0}};
-  static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
-      .children = children,
+       1, CLI_FILE_AT(struct options, resume, CLI_RESUME)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), LEARN_SHARED,
       .doc =
           "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
           "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
           "Example:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
-  cli_parse(&argp, argc, argv, &o);
+  if (cli_options(&command, argc, argv, &o)) return 1;
   struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
   struct ct_dataset ds = {.height = 0};
   t.ds = &ds;
   cli_catch_stop(); /* first: from here on Ctrl-C leaves a file */
-  const struct cli_file files[] = {{"--save", o.learn.save, CLI_REPLACE},
-                                   {"--resume", o.resume, CLI_RESUME},
-                                   {"--json", o.learn.json, CLI_WRITE},
-                                   {"--data", o.learn.data, CLI_READ}};
-  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   if (cli_open(o.learn.device, &t.dev)) return 1;
   live_open(&t.live, "train", o.learn.device, t.dev);
   const int status = run(&t, &o.learn, o.resume, &ds);

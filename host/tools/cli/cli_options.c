@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options by a table: argp shows and reads them, each value goes to its place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { FIRST_KEY = 0x1000, MOST = 40, NAME = 24 };
+
+struct reader {
+  const struct cli_command *command;
+  void *input;
+};
+
+static size_t count_of(const struct cli_command *c) {
+  return c->shared_count + c->count;
+}
+
+static const struct cli_option *option_of(const struct cli_command *c, size_t i) {
+  return i < c->shared_count ? &c->shared[i] : &c->option[i - c->shared_count];
+}
+
+static int key_of(const struct cli_option *o, size_t i) {
+  return o->letter ? o->letter : FIRST_KEY + (int)i;
+}
+
+static bool is_option(const struct cli_option *o) {
+  return o->arg || o->kind == CLI_FLAG || o->kind == CLI_CALL;
+}
+
+/* As it is written on the command line. */
+static const char *name_of(const struct cli_option *o, char name[NAME]) {
+  if (o->letter)
+    snprintf(name, NAME, "-%c", o->letter);
+  else
+    snprintf(name, NAME, "%s%s", is_option(o) ? "--" : "", o->name);
+  return name;
+}
+
+static void store_count(const struct cli_option *o, char *at, uint64_t n) {
+  const uint32_t word = (uint32_t)n;
+  if (o->size == sizeof word)
+    memcpy(at, &word, sizeof word);
+  else
+    memcpy(at, &n, sizeof n);
+}
+
+static void take(const struct cli_option *o, void *input, const char *arg,
+                 const struct argp_state *state) {
+  char *at = (char *)input + o->at, name[NAME];
+  float x;
+  switch (o->kind) {
+    case CLI_CALL:
+      o->call(o, input, arg, state);
+      break;
+    case CLI_FLAG:
+      *(bool *)at = true;
+      break;
+    case CLI_COUNT:
+      store_count(o, at, cli_count(state, name_of(o, name), arg, o->least, o->most));
+      break;
+    case CLI_REAL:
+      x = cli_real(state, name_of(o, name), arg, o->low, o->high);
+      memcpy(at, &x, sizeof x);
+      break;
+    default:
+      memcpy(at, &arg, sizeof arg);
+  }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  const struct reader *r = state->input;
+  const struct cli_command *c = r->command;
+  if (key == ARGP_KEY_END && c->end) c->end(r->input, state);
+  if (key == ARGP_KEY_ARG && c->arg)
+    c->arg(r->input, arg, state);
+  else if (key == ARGP_KEY_ARG)
+    argp_error(state, "\"%s\" is one argument too many", arg);
+  if (key == ARGP_KEY_ARG) return 0;
+  for (size_t i = 0; i < count_of(c); ++i) {
+    const struct cli_option *o = option_of(c, i);
+    if (!is_option(o) || key_of(o, i) != key) continue;
+    take(o, r->input, arg, state);
+    return 0;
+  }
+  return ARGP_ERR_UNKNOWN;
+}
+
+static int check_files(const struct cli_command *c, const void *input) {
+  struct cli_file files[MOST];
+  char name[MOST][NAME];
+  size_t n = 0;
+  for (size_t i = 0; i < count_of(c); ++i) {
+    const struct cli_option *o = option_of(c, i);
+    if (o->kind != CLI_FILE) continue;
+    files[n] = (struct cli_file){.option = name_of(o, name[n]), .use = o->use};
+    memcpy(&files[n++].path, (const char *)input + o->at, sizeof files->path);
+  }
+  return cli_files(files, n);
+}
+
+int cli_options(const struct cli_command *command, int argc, char **argv, void *input) {
+  struct argp_option list[MOST + 1] = {{0}};
+  struct reader reader = {command, input};
+  size_t n = 0;
+  for (size_t i = 0; i < count_of(command); ++i) {
+    const struct cli_option *o = option_of(command, i);
+    if (is_option(o))
+      list[n++] = (struct argp_option){o->name, key_of(o, i), o->arg, 0, o->text, o->group};
+  }
+  const struct argp argp = {.options = list,
+                            .parser = parse,
+                            .args_doc = command->args,
+                            .doc = command->doc,
+                            .help_filter = command->help};
+  cli_parse(&argp, argc, argv, &reader);
+  return check_files(command, input);
+}
