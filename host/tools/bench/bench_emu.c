@@ -37,9 +37,7 @@ struct figures {
 };
 
 static double cpu_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+  return bench_seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* At least LEAST_RUNS, then until the time is over; less only if stopped. */
@@ -123,12 +121,9 @@ static int measure(const struct options *o, struct figures *f) {
 }
 
 static bool is_available(const char *path) {
-  char uri[32];
-  ct_device *dev = NULL;
+  char uri[32], why[256];
   snprintf(uri, sizeof uri, "emu:path=%s", path);
-  const bool open = ct_open(uri, &dev) >= 0;
-  if (open) ct_close(dev);
-  return open;
+  return bench_exists(uri, why, sizeof why);
 }
 
 static json_t *row_json(const struct figures *f) {

@@ -28,12 +28,6 @@ struct run {
   double wall, cpu; /* seconds */
 };
 
-static double seconds(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- Work ---- */
 
 /* Either returns 0 and how many cycles it simulated, or 1 after a sentence. */
@@ -80,25 +74,16 @@ static int main_job(const char *uri, uint64_t *cycles) {
 
 static int measure(struct run *r, unsigned repeat, int (*work)(const char *, uint64_t *)) {
   for (unsigned i = 0; i < repeat && !cli_stopped(); ++i) {
-    const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall = bench_seconds(CLOCK_MONOTONIC),
+                 cpu = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (work(r->device, &r->cycles)) return 1;
-    const double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    const double took = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     if (i == 0 || took < r->cpu) {
       r->cpu = took;
-      r->wall = seconds(CLOCK_MONOTONIC) - wall;
+      r->wall = bench_seconds(CLOCK_MONOTONIC) - wall;
     }
   }
   return 0;
-}
-
-/* Whether the device can be opened, or else why not: the model of two threads is built only when
- * asked for. */
-static bool exists(const char *uri, char *why, size_t size) {
-  const struct ct_options options = {.why = why, .why_size = size};
-  ct_device *dev;
-  if (ct_open_with(uri, &options, &dev) < 0) return false;
-  ct_close(dev);
-  return true;
 }
 
 static json_t *as_json(const struct run *r) {
@@ -136,12 +121,13 @@ static int run_all(const struct options *o) {
   fprintf(text, "%-22s %-15s %12s %9s %9s %14s %14s\n", "work", "device", "cycles", "wall s",
           "CPU s", "cycles/s", "cycles/CPU s");
   int status = 0;
-  if (!exists("sim:", why, sizeof why))
+  if (!bench_exists("sim:", why, sizeof why))
     status = cli_fail("cannot open the device sim:: %s", why);
   else
     status = run_device(o, "sim:", list);
   if (!status && !cli_stopped()) {
-    if (exists(two_threads, why, sizeof why))
+    /* It is built only when asked for. */
+    if (bench_exists(two_threads, why, sizeof why))
       status = run_device(o, two_threads, list);
     else
       fprintf(text, "left out: %s: %s\n", two_threads, why);

@@ -110,10 +110,6 @@ static json_t *json_roofline(const struct interfere *t) {
 
 /* ---- JSON ---- */
 
-static json_t *number(double x) {
-  return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *json_wait(const struct ct_probe_wait *w) {
   json_t *bins = json_object();
   char name[16];
@@ -173,11 +169,11 @@ static json_t *json_run(const struct interfere *t, const struct interfere_run *r
   if (!r->window.closed) return json_null();
   return json_pack("{s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "cycles",
                    (json_int_t)(r->window.to - r->window.from), "jobs", (json_int_t)r->jobs,
-                   "wrong", (json_int_t)r->wrong, "u", number(busy(r)), "train_macs_per_cycle",
-                   number(rate(r)), "train_jobs", (json_int_t)r->steps, "units", json_units(t, r),
-                   "probe_used", json_used(r), "time", load_window_json(&r->window), "counters",
-                   json_counters(r), "latency", json_list(r->latency, r->jobs), "refused",
-                   json_list(r->refused, r->jobs));
+                   "wrong", (json_int_t)r->wrong, "u", cli_json_number(busy(r)),
+                   "train_macs_per_cycle", cli_json_number(rate(r)), "train_jobs",
+                   (json_int_t)r->steps, "units", json_units(t, r), "probe_used", json_used(r),
+                   "time", load_window_json(&r->window), "counters", json_counters(r), "latency",
+                   json_list(r->latency, r->jobs), "refused", json_list(r->refused, r->jobs));
 }
 
 json_t *interfere_jobs_json(const struct interfere_options *o) {
@@ -201,16 +197,17 @@ static int write_json(const struct interfere *t, const struct stretch *s) {
   json_object_set_new(root, "back_to_back", json_run(t, &t->busy));
   json_object_set_new(
       root, "stretch",
-      json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", number(s->mean), "p50", number(s->p50),
-                "p99", number(s->p99), "max", number(s->max), "most_cycles", (json_int_t)s->most,
-                "bound_cycles", interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null()));
+      json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", cli_json_number(s->mean), "p50",
+                cli_json_number(s->p50), "p99", cli_json_number(s->p99), "max",
+                cli_json_number(s->max), "most_cycles", (json_int_t)s->most, "bound_cycles",
+                interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null()));
   json_object_set_new(root, "alone_unrefused",
                       t->refused > 0 ? json_integer((json_int_t)t->unrefused) : json_null());
   json_object_set_new(root, "roofline", json_roofline(t));
-  json_object_set_new(root, "train_share", number(share));
-  json_object_set_new(root, "train_share_of_idle", number(share / (1 - u)));
+  json_object_set_new(root, "train_share", cli_json_number(share));
+  json_object_set_new(root, "train_share_of_idle", cli_json_number(share / (1 - u)));
   json_object_set_new(root, "train_share_back_to_back",
-                      number(rate(&t->busy) / rate(&t->train_alone)));
+                      cli_json_number(rate(&t->busy) / rate(&t->train_alone)));
   return cli_json_write(t->o->json, root);
 }
 

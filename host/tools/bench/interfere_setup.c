@@ -77,8 +77,6 @@ static int open_requests(struct interfere *t) {
   const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
   float *x = malloc((size_t)REQUESTS * in * sizeof *x);
   float *y = malloc((size_t)REQUESTS * classes * sizeof *y);
-  ct_device *emu = NULL;
-  ct_model *model = NULL;
   t->row_pitch = (ct_pack_row_size(in) + 255) / 256 * 256;
   t->out_pitch = (classes * sizeof *y + 255) / 256 * 256;
   uint8_t *packed = malloc(t->row_pitch);
@@ -92,19 +90,17 @@ static int open_requests(struct interfere *t) {
     ct_pack_row(x + (size_t)i * in, in, packed);
     rc = ct_mem_write(t->load.dev, t->rows + i * t->row_pitch, packed, ct_pack_row_size(in));
   }
-  if (!rc) rc = ct_open("emu:", &emu);
-  if (!rc) rc = ct_model_create(emu, t->net.width, t->net.layers, t->o->seed, &model);
-  if (!rc) rc = ct_model_infer(model, NULL, x, REQUESTS, y);
-  for (uint32_t i = 0; !rc && i < REQUESTS; ++i)
+  int status = load_check(&t->load, rc, "preparing requests") ||
+               load_expect(t->net.width, t->net.layers, t->o->seed, x, REQUESTS, y);
+  for (uint32_t i = 0; !status && i < REQUESTS; ++i)
     memcpy(t->expected + i * t->out_pitch, y + (size_t)i * classes, classes * sizeof *y);
   /* Loads the weights that stay: the same numbers once by a job that does not keep them out. */
-  if (!rc) rc = ct_model_infer(t->model, t->weights, x, 1, y);
-  ct_model_free(model);
-  ct_close(emu);
+  if (!status)
+    status = load_check(&t->load, ct_model_infer(t->model, t->weights, x, 1, y), "a first request");
   free(x);
   free(y);
   free(packed);
-  return rc < 0 ? cli_fail_device(t->load.dev, rc, "preparing requests") : 0;
+  return status;
 }
 
 /* ---- Training ---- */

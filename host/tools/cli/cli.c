@@ -156,6 +156,10 @@ json_t *cli_json_cycles(uint64_t cycles) {
   return cycles == CT_NO_CYCLE ? json_null() : json_integer((json_int_t)cycles);
 }
 
+json_t *cli_json_number(double x) {
+  return isfinite(x) ? json_real(x) : json_null();
+}
+
 json_t *cli_json_ratio(double a, double b) {
   return isfinite(a) && isfinite(b) && b > 0 ? json_real(a / b) : json_null();
 }

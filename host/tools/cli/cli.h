@@ -79,11 +79,11 @@ struct cli_option {
   enum cli_kind kind;
   size_t at, size;
   uint64_t least, most;
-  float low, high;
-  enum cli_use use;
   void (*call)(const struct cli_option *option, void *input, const char *arg,
                const struct argp_state *state); /* a bad value is an argp_error() */
-  char letter;                                  /* also -letter; 0: none */
+  float low, high;
+  enum cli_use use;
+  char letter; /* also -letter; 0: none */
 };
 #define CLI_AT(type, field) .at = offsetof(type, field), .size = sizeof(((type *)NULL)->field)
 #define CLI_TEXT_AT(type, field) .kind = CLI_TEXT, CLI_AT(type, field)
@@ -111,6 +111,11 @@ struct cli_command {
 /* Reads them into *input; a wrong use ends the program with 2 after a sentence. Then asks about the
  * files, cli_files(): 0, or 1 after a sentence. */
 int cli_options(const struct cli_command *command, int argc, char **argv, void *input);
+
+/* The same from the members of an object: those of a table that it has, CLI_TEXT and CLI_COUNT. 0,
+ * or 1 after a sentence that begins with `what`. */
+int cli_members(const char *what, const struct cli_option *members, size_t count,
+                const json_t *object, void *input);
 
 /* The end of an argp parser, for keys that are not its own: notes --device and --json where they
  * are wanted, and refuses arguments that are no options. */
@@ -164,6 +169,9 @@ uint32_t cli_argmax(const float *values, size_t n);
 
 /* An integer, null for CT_NO_CYCLE. */
 json_t *cli_json_cycles(uint64_t cycles);
+
+/* A number, null unless it is finite. */
+json_t *cli_json_number(double x);
 
 /* a / b, null unless both are finite and b is above 0. */
 json_t *cli_json_ratio(double a, double b);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options by a table: argp shows and reads them, each value goes to its place. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,4 +116,25 @@ int cli_options(const struct cli_command *command, int argc, char **argv, void *
                             .help_filter = command->help};
   cli_parse(&argp, argc, argv, &reader);
   return check_files(command, input);
+}
+
+/* ---- Members of an object ---- */
+
+int cli_members(const char *what, const struct cli_option *members, size_t count,
+                const json_t *object, void *input) {
+  for (size_t i = 0; i < count; ++i) {
+    const struct cli_option *o = &members[i];
+    const json_t *v = json_object_get(object, o->name);
+    const json_int_t n = json_integer_value(v);
+    const char *text = json_string_value(v);
+    if (!v) continue;
+    if (o->kind == CLI_TEXT && !text) return cli_fail("%s: \"%s\": is no text", what, o->name);
+    if (o->kind == CLI_COUNT && (!json_is_integer(v) || n < 0 || (uint64_t)n > o->most))
+      return cli_fail("%s: \"%s\" is no whole number of 0..%" PRIu64, what, o->name, o->most);
+    if (o->kind == CLI_TEXT)
+      memcpy((char *)input + o->at, &text, sizeof text);
+    else
+      store_count(o, (char *)input + o->at, (uint64_t)n);
+  }
+  return 0;
 }

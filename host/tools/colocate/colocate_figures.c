@@ -4,7 +4,7 @@
 #include "colocate.h"
 #include "ct_stats.h"
 
-enum { ENDS = 10, LONG_SAMPLES = 2000, LONG_SERVICE = 20000 };
+enum { LONG_SAMPLES = 2000, LONG_SERVICE = 20000 };
 
 /* ---- Latency ---- */
 
@@ -44,13 +44,8 @@ size_t lost(const struct server *s) {
   return s->run.pushed - served(s);
 }
 
-/* Mean loss of the first or last ENDS steps of the model, or of half of them if there are fewer. */
 double mean_loss(const struct colocate *c, bool last) {
-  const uint64_t steps = c->feed.finished, half = (steps + 1) / 2, n = half < ENDS ? half : ENDS;
-  double sum = 0;
-  for (uint64_t i = 0; i < n; ++i)
-    sum += (double)c->losses[last ? steps - 1 - i : i];
-  return n ? sum / (double)n : (double)NAN;
+  return learn_mean_loss(c->losses, c->feed.finished, last);
 }
 
 double cycles_or_nan(uint64_t cycles) {

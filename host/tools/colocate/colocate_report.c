@@ -11,10 +11,6 @@
 
 /* ---- JSON ---- */
 
-static json_t *number(double x) {
-  return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *json_serve(const struct colocate *c, const struct server *s, size_t wrong) {
   const struct ct_stats l = latency_of(s, c->load.info.has_clock);
   return json_pack(
@@ -23,7 +19,7 @@ static json_t *json_serve(const struct colocate *c, const struct server *s, size
       c->checked ? json_integer((json_int_t)wrong) : json_null(), "p50_cycles",
       cli_json_cycles(l.p50), "p99_cycles", cli_json_cycles(l.p99), "max_cycles",
       cli_json_cycles(l.max), "dropped", (json_int_t)l.dropped, "measured", (json_int_t)l.count,
-      "u", c->load.info.has_clock ? number(busy_share(s)) : json_null());
+      "u", c->load.info.has_clock ? cli_json_number(busy_share(s)) : json_null());
 }
 
 static json_t *json_versions(const struct colocate *c) {
@@ -40,7 +36,7 @@ static json_t *json_versions(const struct colocate *c) {
     json_array_append_new(
         list, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "version", (json_int_t)i + 1, "step",
                         (json_int_t)v->step, "answered", (json_int_t)answered, "right",
-                        (json_int_t)right, "test_accuracy", number(accuracy_of(v)),
+                        (json_int_t)right, "test_accuracy", cli_json_number(accuracy_of(v)),
                         "publish_cycles", cli_json_cycles(v->cycles)));
   }
   return list;
@@ -50,10 +46,11 @@ static json_t *json_train(const struct colocate *c) {
   const struct load_window *w = &c->together;
   return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "steps",
                    (json_int_t)c->feed.finished, "steps_wanted", (json_int_t)c->steps, "loss_first",
-                   number(mean_loss(c, false)), "loss_last", number(mean_loss(c, true)),
-                   "test_accuracy", number(test_accuracy(c)), "cycles",
+                   cli_json_number(mean_loss(c, false)), "loss_last",
+                   cli_json_number(mean_loss(c, true)), "test_accuracy",
+                   cli_json_number(test_accuracy(c)), "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
-                   number(load_window_macs(w)), "weights_crc32",
+                   cli_json_number(load_window_macs(w)), "weights_crc32",
                    json_integer((json_int_t)c->weights_crc32), "warm_up_steps",
                    (json_int_t)c->warm_steps, "filler_steps_window", (json_int_t)c->filler_steps);
 }
@@ -111,7 +108,7 @@ static json_t *json_right(const struct colocate *c) {
 static json_t *json_series(const struct colocate *c) {
   json_t *loss = json_array();
   for (uint64_t i = 0; i < c->feed.finished; ++i)
-    json_array_append_new(loss, number((double)c->losses[i]));
+    json_array_append_new(loss, cli_json_number((double)c->losses[i]));
   return json_pack("{s:{s:o, s:o, s:o, s:o}, s:{s:o, s:o}, s:o}", "serve", "scheduled",
                    json_column(&c->serve, scheduled_of), "end", json_column(&c->serve, end_of),
                    "version", json_column(&c->serve, version_of), "right", json_right(c), "alone",
@@ -144,7 +141,7 @@ static json_t *json_units(const struct colocate *c) {
 static json_t *json_alone(const struct load_window *w) {
   return json_pack("{s:o, s:o}", "cycles",
                    cli_json_cycles(w->closed ? w->to - w->from : CT_NO_CYCLE), "macs_per_cycle",
-                   number(load_window_macs(w)));
+                   cli_json_number(load_window_macs(w)));
 }
 
 static json_t *json_setup(const struct colocate *c) {
@@ -156,12 +153,8 @@ static json_t *json_setup(const struct colocate *c) {
   json_object_set_new(
       root, "clock_hz",
       c->load.info.has_clock ? json_integer((json_int_t)c->load.info.clock_hz) : json_null());
-  json_object_set_new(
-      root, "capacity",
-      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)c->probe.run.done, "cycles",
-                c->capacity_busy ? json_integer((json_int_t)c->capacity_busy) : json_null(),
-                "cycles_per_request",
-                cli_json_ratio((double)c->capacity_busy, (double)c->capacity_done)));
+  json_object_set_new(root, "capacity",
+                      load_capacity_json(c->probe.run.done, c->capacity_busy, c->capacity_done));
   json_object_set_new(root, "meets_definition", json_boolean(meets_definition(c, &l)));
   json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
   json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
@@ -177,8 +170,10 @@ static json_t *json_of(const struct colocate *c) {
   json_t *serve = json_serve(c, &c->serve, c->wrong);
   const struct ct_stats together = latency_of(&c->serve, clock);
   const struct ct_stats alone = latency_of(&c->alone, clock);
-  json_object_set_new(serve, "accuracy_first", number(accuracy_of(serving_version(c, false))));
-  json_object_set_new(serve, "accuracy_last", number(accuracy_of(serving_version(c, true))));
+  json_object_set_new(serve, "accuracy_first",
+                      cli_json_number(accuracy_of(serving_version(c, false))));
+  json_object_set_new(serve, "accuracy_last",
+                      cli_json_number(accuracy_of(serving_version(c, true))));
   json_object_set_new(serve, "accuracy_over",
                       json_string("all test images, by the first and last version that answered"));
   json_object_set_new(serve, "refused", json_integer(0));

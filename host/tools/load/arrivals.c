@@ -109,12 +109,15 @@ static int read_lines(FILE *file, const char *path, uint64_t **times, size_t *co
   return status;
 }
 
-static int read_file(const char *path, uint64_t **times, size_t *count) {
+/* How many there are, two at least, or 0 after a sentence. */
+static size_t read_file(const char *path, uint64_t **times) {
+  size_t count = 0;
   FILE *file = fopen(path, "r");
-  if (!file) return cli_fail("%s: cannot be opened: %s", path, strerror(errno));
-  const int status = read_lines(file, path, times, count);
+  if (!file) cli_fail("%s: cannot be opened: %s", path, strerror(errno));
+  if (!file) return 0;
+  if (read_lines(file, path, times, &count)) count = 0;
   fclose(file);
-  return status;
+  return count;
 }
 
 /* The n times as a ring: it begins at an arrival that the seed chooses, and again a mean gap after
@@ -135,8 +138,8 @@ static int repeat(struct arrivals *a, size_t n) {
 
 static int take_file(struct arrivals *a) {
   const char *path = a->o->file;
-  size_t have = 0;
-  if (read_file(path, &a->times, &have)) return 1;
+  const size_t have = read_file(path, &a->times);
+  if (have < 2) return 1;
   if (a->o->ring) return repeat(a, have);
   if (have < a->count)
     return cli_fail("%s has %zu arrivals, not %zu; give --requests", path, have, a->count);

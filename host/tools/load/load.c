@@ -94,6 +94,19 @@ int load_policy(struct load *l, enum ct_policy policy) {
   return load_check(l, ct_set_policy(l->dev, policy), "setting the policy");
 }
 
+int load_expect(const uint32_t *widths, size_t layers, uint64_t seed, const float *x, size_t n,
+                float *y) {
+  ct_device *emu = NULL;
+  ct_model *model = NULL;
+  if (cli_open("emu:", &emu)) return 1;
+  int rc = ct_model_create(emu, widths, layers, seed, &model);
+  if (rc >= 0) rc = ct_model_infer(model, NULL, x, n, y);
+  const int status = rc < 0 ? cli_fail_device(emu, rc, "asking emu: for the answers") : 0;
+  ct_model_free(model);
+  ct_close(emu);
+  return status;
+}
+
 void load_show(struct load *l, const char *label, double fraction) {
   const struct ct_progress_state state = {
       .label = label, .known = CT_PROGRESS_FRACTION, .fraction = fraction};
@@ -104,6 +117,12 @@ void load_take_permille(const struct cli_option *option, void *input, const char
                         const struct argp_state *state) {
   const uint32_t permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
   memcpy((char *)input + option->at, &permille, sizeof permille);
+}
+
+json_t *load_capacity_json(size_t requests, uint64_t busy, uint64_t done) {
+  return json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)requests, "cycles",
+                   cli_json_cycles(busy ? busy : CT_NO_CYCLE), "cycles_per_request",
+                   cli_json_ratio((double)busy, (double)done));
 }
 
 /* ---- Windows ---- */

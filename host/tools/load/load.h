@@ -74,6 +74,10 @@ int load_check(const struct load *l, int rc, const char *doing);
 /* The sentence about a job that failed on the device. 1. */
 int load_job_failed(const struct ct_event *event, const char *what);
 
+/* What emu: answers to n rows x with a model of that seed, to the bit what a device has to. */
+int load_expect(const uint32_t *widths, size_t layers, uint64_t seed, const float *x, size_t n,
+                float *y);
+
 /* How far a run is. */
 void load_show(struct load *l, const char *label, double fraction);
 
@@ -85,6 +89,10 @@ void load_take_permille(const struct cli_option *option, void *input, const char
     "load", "F", "Offered load as a part of the capacity (0.5)", 1, \
         CLI_CALL_AT(type, field, load_take_permille)                \
   }
+
+/* "capacity" of results: how many requests it was measured with; `done` took `busy` cycles, 0: not
+ * known. */
+json_t *load_capacity_json(size_t requests, uint64_t busy, uint64_t done);
 
 /* ---- Windows ---- */
 

@@ -220,12 +220,8 @@ int serve_json(const struct serve *s) {
   json_object_set_new(
       root, "clock_hz",
       s->load.info.has_clock ? json_integer((json_int_t)s->load.info.clock_hz) : json_null());
-  json_object_set_new(
-      root, "capacity",
-      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
-                s->capacity_busy ? json_integer((json_int_t)s->capacity_busy) : json_null(),
-                "cycles_per_request",
-                cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
+  json_object_set_new(root, "capacity",
+                      load_capacity_json(s->capacity_done, s->capacity_busy, s->capacity_done));
   json_object_set_new(
       root, "serve",
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:o}",

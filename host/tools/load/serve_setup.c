@@ -20,17 +20,6 @@ static int make_samples(const struct serve *s, size_t i, struct serve_model *m) 
   return 0;
 }
 
-/* Every sample's answer alone, by the model in C. */
-static int ask_emu(const struct serve *s, size_t i, struct serve_model *m, ct_device *emu) {
-  const struct serve_shape *shape = &s->o->shape[i];
-  ct_model *model = NULL;
-  int rc = ct_model_create(emu, shape->widths, shape->layers, s->o->seed + i, &model);
-  for (size_t k = 0; rc >= 0 && k < SERVE_SAMPLES; ++k)
-    rc = ct_model_infer(model, NULL, m->x + k * m->inputs, 1, m->want + k * m->classes);
-  ct_model_free(model);
-  return rc;
-}
-
 static int open_handles(struct serve_model *m) {
   int rc = ct_rows_create(m->model, SERVE_SAMPLES, &m->rows);
   if (rc >= 0) rc = ct_rows_write(m->rows, 0, SERVE_SAMPLES, m->x);
@@ -38,18 +27,17 @@ static int open_handles(struct serve_model *m) {
   return rc;
 }
 
-static int open_model(struct serve *s, size_t i, ct_device *emu) {
+static int open_model(struct serve *s, size_t i) {
   const struct serve_shape *shape = &s->o->shape[i];
+  const uint64_t seed = s->o->seed + i;
   struct serve_model *m = &s->model[i];
-  int rc = make_samples(s, i, m);
-  if (rc >= 0) rc = ask_emu(s, i, m, emu);
-  if (rc < 0) return cli_fail_device(emu, rc, "asking emu: for the answers");
-  rc = ct_model_create(s->load.dev, shape->widths, shape->layers, s->o->seed + i, &m->model);
+  if (make_samples(s, i, m)) return cli_fail("no memory for the samples");
+  if (load_expect(shape->widths, shape->layers, seed, m->x, SERVE_SAMPLES, m->want)) return 1;
+  int rc = ct_model_create(s->load.dev, shape->widths, shape->layers, seed, &m->model);
   if (rc >= 0) rc = open_handles(m);
   if (rc >= 0) rc = ct_model_publish(m->model, &m->weights);
   if (rc >= 0) rc = ct_server_create(m->model, m->weights, &s->o->serving, &m->server);
-  if (rc < 0) return cli_fail_device(s->load.dev, rc, "a model cannot be served");
-  return 0;
+  return load_check(&s->load, rc, "a model cannot be served");
 }
 
 static int open_requests(struct serve *s) {
@@ -60,16 +48,13 @@ static int open_requests(struct serve *s) {
 }
 
 int serve_open(struct serve *s, const struct serve_options *o) {
-  ct_device *emu = NULL;
   *s = (struct serve){.o = o, .give_up = CT_NO_CYCLE};
   for (; s->frees < SERVE_PLACES; ++s->frees)
     s->free[s->frees] = (uint16_t)s->frees;
-  if (open_requests(s) || load_open(&s->load, o->device, o->json) || cli_open("emu:", &emu))
-    return 1;
+  if (open_requests(s) || load_open(&s->load, o->device, o->json)) return 1;
   int status = 0;
   for (size_t i = 0; i < o->models && !status; ++i)
-    status = open_model(s, i, emu);
-  ct_close(emu);
+    status = open_model(s, i);
   serve_parts(s);
   return status;
 }

@@ -19,35 +19,41 @@ static int bad(const char *key, const char *what) {
   return cli_fail("the run: \"%s\": %s", key, what);
 }
 
-/* A number of 0 .. most, or what was there before if the object has none. */
-static int take_count(const json_t *o, const char *key, uint64_t most, uint64_t *value) {
-  const json_t *v = json_object_get(o, key);
-  if (!v) return 0;
-  if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) > most)
-    return cli_fail("the run: \"%s\" is no whole number of 0..%llu", key, (unsigned long long)most);
-  *value = (uint64_t)json_integer_value(v);
-  return 0;
-}
+#define COUNT(field, most) CLI_COUNT_AT(struct load_spec, field, 0, most)
+#define TEXT(field) CLI_TEXT_AT(struct load_spec, field)
+enum { MANY = 10000000 };
 
-static int take_size(const json_t *o, const char *key, size_t *value) {
-  uint64_t n = *value;
-  const int status = take_count(o, key, 10000000, &n);
-  *value = (size_t)n;
-  return status;
-}
+static const struct cli_option members[] = {
+    {"kind", TEXT(kind_name)},
+    {"device", TEXT(serve.device)},
+    {"label", TEXT(label)},
+    {"policy", TEXT(policy_name)},
+    {"seed", COUNT(seed, INT64_MAX)},
+    {"requests", COUNT(serve.requests, MANY)},
+    {"dropped", COUNT(dropped, MANY)},
+    {"samples", COUNT(samples, MANY)},
+    {"permille", COUNT(serve.permille, UINT32_MAX)},
+    {"busy_cycles", COUNT(busy, INT64_MAX)},
+    {"completed", COUNT(done, INT64_MAX)},
+    {"deadline_cycles", COUNT(serve.deadline, UINT32_MAX)},
+    {"late_allowed", COUNT(late_allowed, MANY)},
+    {"arrivals", TEXT(arrivals_name)},
+    {"trace", TEXT(serve.arrivals.file)},
+    {"on_percent", COUNT(serve.arrivals.on_percent, UINT32_MAX)},
+    {"period_cycles", COUNT(serve.arrivals.period, UINT32_MAX)},
+    {"batching", TEXT(batching_name)},
+    {"max_batch", COUNT(serve.serving.max_batch, UINT32_MAX)},
+    {"margin_cycles", COUNT(serve.serving.margin, UINT32_MAX)},
+};
 
-static int take_word(const json_t *o, const char *key, uint32_t *value) {
-  uint64_t n = *value;
-  const int status = take_count(o, key, UINT32_MAX, &n);
-  *value = (uint32_t)n;
-  return status;
-}
+/* Of "training". */
+static const struct cli_option training[] = {{"data", TEXT(data)},
+                                             {"batch", COUNT(train_batch, UINT32_MAX)}};
 
-static int take_text(const json_t *o, const char *key, const char **value) {
-  const json_t *v = json_object_get(o, key);
-  if (v && !json_is_string(v)) return bad(key, "is no text");
-  if (v) *value = json_string_value(v);
-  return 0;
+static int take_members(const json_t *o, struct load_spec *spec) {
+  const json_t *t = json_object_get(o, "training");
+  return cli_members("the run", members, sizeof members / sizeof *members, o, spec) ||
+         cli_members("the run", training, sizeof training / sizeof *training, t, spec);
 }
 
 static int take_shape(const json_t *v, const char *key, struct serve_shape *shape) {
@@ -68,53 +74,45 @@ static int take_networks(const json_t *o, struct load_spec *spec) {
   return status;
 }
 
-static int take_arrivals(const json_t *o, struct arrivals_options *a) {
-  const char *name = "poisson";
-  if (take_text(o, "arrivals", &name)) return 1;
-  if (!arrivals_by_name(name, &a->kind))
+static int take_arrivals(const json_t *o, struct load_spec *spec) {
+  struct arrivals_options *a = &spec->serve.arrivals;
+  if (!arrivals_by_name(spec->arrivals_name, &a->kind))
     return bad("arrivals", "is none of poisson, constant, bursty, trace");
   a->ring = true;
   if (a->kind == ARRIVALS_FILE && !json_object_get(o, "trace"))
     return bad("trace", "is missing: the file of the arrivals");
-  return take_text(o, "trace", &a->file) || take_word(o, "on_percent", &a->on_percent) ||
-         take_count(o, "period_cycles", UINT32_MAX, &a->period);
+  return 0;
 }
 
-static int take_batching(const json_t *o, struct ct_serving *how) {
-  const char *name = "none";
+static int take_batching(const json_t *o, struct load_spec *spec) {
+  struct ct_serving *how = &spec->serve.serving;
   const json_t *list = json_object_get(o, "service_cycles");
-  if (take_text(o, "batching", &name)) return 1;
-  if (ct_batching_by_name(name, &how->batching)) return bad("batching", ct_last_error(NULL));
+  if (ct_batching_by_name(spec->batching_name, &how->batching))
+    return bad("batching", ct_last_error(NULL));
   if (list && json_array_size(list) != LOAD_BATCH) return bad("service_cycles", "is no list of 16");
   for (size_t i = 0; list && i < LOAD_BATCH; ++i)
     how->service[i] = (uint32_t)json_integer_value(json_array_get(list, i));
-  return take_word(o, "max_batch", &how->max_batch) || take_word(o, "margin_cycles", &how->margin);
+  return 0;
 }
 
 static int take_training(const json_t *o, struct load_spec *spec) {
   const json_t *t = json_object_get(o, "training");
   spec->beside = t && spec->kind == LOAD_REQUESTS;
   if (!t) return spec->kind == LOAD_TRAINING ? bad("training", "is missing") : 0;
-  spec->data = "digits";
-  spec->train_batch = 64;
-  return take_shape(json_object_get(t, "layers"), "layers", &spec->trained) ||
-         take_text(t, "data", &spec->data) || take_word(t, "batch", &spec->train_batch);
+  return take_shape(json_object_get(t, "layers"), "layers", &spec->trained);
 }
 
-static int take_kind(const json_t *o, struct load_spec *spec) {
-  const char *name = "";
-  if (take_text(o, "kind", &name)) return 1;
+static int take_kind(struct load_spec *spec) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     spec->kind = (enum load_kind)i;
-    if (!strcmp(name, kinds[i])) return 0;
+    if (!strcmp(spec->kind_name, kinds[i])) return 0;
   }
   return bad("kind", "is none of capacity, training, requests, cost");
 }
 
-static int take_policy(const json_t *o, struct load_spec *spec) {
-  const char *name = "priority";
-  if (take_text(o, "policy", &name)) return 1;
-  return ct_policy_by_name(name, &spec->policy) ? bad("policy", ct_last_error(NULL)) : 0;
+static int take_policy(struct load_spec *spec) {
+  return ct_policy_by_name(spec->policy_name, &spec->policy) ? bad("policy", ct_last_error(NULL))
+                                                             : 0;
 }
 
 /* What a load needs to be made of. */
@@ -128,24 +126,21 @@ static int check(const struct load_spec *spec) {
 }
 
 static int take(const json_t *o, struct load_spec *spec) {
-  *spec = (struct load_spec){.label = "load", .seed = 1};
-  struct serve_options *s = &spec->serve;
-  s->device = CLI_DEVICE;
-  if (take_kind(o, spec)) return 1;
-  if (spec->kind == LOAD_COST) s->requests = SERVE_SAMPLES;
-  const int status =
-      take_text(o, "device", &s->device) || take_text(o, "label", &spec->label) ||
-      take_size(o, "requests", &s->requests) || take_size(o, "dropped", &spec->dropped) ||
-      take_count(o, "seed", INT64_MAX, &spec->seed) || take_word(o, "permille", &s->permille) ||
-      take_word(o, "deadline_cycles", &s->deadline) || take_size(o, "samples", &spec->samples) ||
-      take_count(o, "busy_cycles", INT64_MAX, &spec->busy) ||
-      take_count(o, "completed", INT64_MAX, &spec->done) ||
-      take_size(o, "late_allowed", &spec->late_allowed) || take_networks(o, spec) ||
-      take_arrivals(o, &s->arrivals) || take_batching(o, &s->serving) || take_training(o, spec) ||
-      take_policy(o, spec) || check(spec);
+  *spec = (struct load_spec){.serve = {.device = CLI_DEVICE},
+                             .label = "load",
+                             .seed = 1,
+                             .kind_name = "",
+                             .policy_name = "priority",
+                             .arrivals_name = "poisson",
+                             .batching_name = "none",
+                             .data = "digits",
+                             .train_batch = 64};
+  if (take_members(o, spec) || take_kind(spec)) return 1;
+  if (spec->kind == LOAD_COST && !spec->serve.requests) spec->serve.requests = SERVE_SAMPLES;
   spec->bounded = json_object_get(o, "late_allowed");
-  s->seed = spec->seed;
-  return status;
+  spec->serve.seed = spec->seed;
+  return take_networks(o, spec) || take_arrivals(o, spec) || take_batching(o, spec) ||
+         take_training(o, spec) || take_policy(spec) || check(spec);
 }
 
 /* ---- The command ---- */

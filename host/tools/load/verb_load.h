@@ -16,6 +16,7 @@ enum { LOAD_BATCH = 16, LOAD_PATIENCE_MS = 600000 /* that an answer may take, wa
 enum load_kind { LOAD_CAPACITY, LOAD_TRAINING, LOAD_REQUESTS, LOAD_COST };
 
 struct load_spec {
+  const char *kind_name, *policy_name, *arrivals_name, *batching_name;
   enum load_kind kind;
   struct serve_options serve;
   const char *label;

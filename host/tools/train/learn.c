@@ -177,7 +177,15 @@ void learn_json(const struct learn *l, json_t *object) {
 
 /* ---- Evaluation ---- */
 
-enum { CHUNK = 256 }; /* images that are unpacked to FP32 at once */
+enum { CHUNK = 256 /* images that are unpacked to FP32 at once */, ENDS = 10 };
+
+double learn_mean_loss(const float *losses, uint64_t steps, bool last) {
+  const uint64_t half = (steps + 1) / 2, n = half < ENDS ? half : ENDS;
+  double sum = 0;
+  for (uint64_t i = 0; i < n; ++i)
+    sum += (double)losses[last ? steps - 1 - i : i];
+  return n ? sum / (double)n : (double)NAN;
+}
 
 int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
                    const struct ct_dataset_part *part, size_t *right) {

@@ -59,6 +59,10 @@ void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t
 /* Puts data, layers, batch, optimiser and seed into an object. */
 void learn_json(const struct learn *l, json_t *object);
 
+/* Mean loss of the first or last ten of so many steps, or of half of them if there are fewer; NaN
+ * without any. */
+double learn_mean_loss(const float *losses, uint64_t steps, bool last);
+
 /* How many of a part's images these weights (NULL: the live ones) classify rightly; a ct_error. */
 int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
                    const struct ct_dataset_part *part, size_t *right);

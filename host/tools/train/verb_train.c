@@ -11,7 +11,7 @@
 #include "learn.h"
 #include "live.h"
 
-enum { WAIT_MS = 1000, ENDS = 10 };
+enum { WAIT_MS = 1000 };
 
 struct options {
   struct learn learn;
@@ -149,13 +149,8 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   return 0;
 }
 
-/* Mean loss of the first or last ENDS steps, or of half of them if there are fewer. */
 static double mean_loss(const struct train *t, bool last) {
-  const size_t half = (t->steps + 1) / 2, n = half < ENDS ? half : ENDS;
-  double sum = 0;
-  for (size_t i = 0; i < n; ++i)
-    sum += (double)t->losses[last ? t->steps - 1 - i : i];
-  return n ? sum / (double)n : (double)NAN;
+  return learn_mean_loss(t->losses, t->steps, last);
 }
 
 static uint64_t all_steps(const struct train *t) {
