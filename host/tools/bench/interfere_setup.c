@@ -6,6 +6,7 @@
 #include "host/lib/queue/ct_queue.h"
 #include "host/lib/model/ct_model.h"
 #include "interfere.h"
+#include "learn.h"
 
 enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64, BANKS = 8, SCRATCH = 8192 };
 enum { FUNCTION = 8 }; /* the first of those that need a function unit */
@@ -17,29 +18,21 @@ const char *interfere_load_name(enum interfere_load load) {
 
 /* "784-512-256-10"; "256x3": three layers of that width; "digits". */
 static int parse_network(const char *text, struct ct_mlp *net) {
-  const char *p = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;
-  char *times = NULL;
+  const char *list = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;
+  char *times = NULL, *end = NULL;
   *net = (struct ct_mlp){0};
-  const unsigned long width = strtoul(p, &times, 10);
-  if (times != p && *times == 'x') {
-    char *end = NULL;
-    const unsigned long layers = strtoul(times + 1, &end, 10);
-    if (end == times + 1 || *end || !layers || layers > CT_MLP_LAYERS || width > CT_MLP_WIDEST)
-      return cli_fail("--network: \"%s\" has no such number of layers", text);
-    net->layers = (uint32_t)layers;
-    for (unsigned i = 0; i <= layers; ++i)
-      net->width[i] = (uint32_t)width;
-    return 0;
-  }
-  for (uint32_t n = 0; n <= CT_MLP_LAYERS; ++n) {
-    char *end = NULL;
-    net->width[n] = (uint32_t)strtoul(p, &end, 10);
-    net->layers = n;
-    if (end == p || (*end && *end != '-')) break;
-    if (!*end && n) return 0;
-    p = end + 1;
-  }
-  return cli_fail("--network: \"%s\" is none of digits, WIDTHxLAYERS, IN-...-OUT", text);
+  net->layers = (uint32_t)learn_layers_of(list, net->width);
+  if (net->layers) return 0;
+  const unsigned long width = strtoul(text, &times, 10);
+  const unsigned long layers = *times == 'x' ? strtoul(times + 1, &end, 10) : 0;
+  if (times == text || *times != 'x')
+    return cli_fail("--network: \"%s\" is none of digits, WIDTHxLAYERS, IN-...-OUT", text);
+  if (end == times + 1 || *end || !layers || layers > CT_MLP_LAYERS || width > CT_MLP_WIDEST)
+    return cli_fail("--network: \"%s\" has no such number of layers", text);
+  net->layers = (uint32_t)layers;
+  for (unsigned i = 0; i <= layers; ++i)
+    net->width[i] = (uint32_t)width;
+  return 0;
 }
 
 /* ---- Inference ---- */
@@ -69,7 +62,7 @@ static int open_inference(struct interfere *t) {
   if (ct_prog_infer(&shape, &t->code, &why) < 0) return cli_fail("%s", text);
   int rc = load_program(t, t->code.cmd, t->code.count, &t->infer);
   if (rc >= 0) rc = ct_model_publish(t->model, &t->weights);
-  return rc < 0 ? cli_fail_device(t->load.dev, rc, "preparing inference") : 0;
+  return load_check(&t->load, rc, "preparing inference");
 }
 
 /* Requests with random numbers, and what emu: answers them with the same weights. */
@@ -124,7 +117,7 @@ static int open_batches(struct interfere *t) {
   }
   free(x);
   free(labels);
-  return rc < 0 ? cli_fail_device(t->load.dev, rc, "preparing batches") : 0;
+  return load_check(&t->load, rc, "preparing batches");
 }
 
 static void put(struct ct_cmd *cmds, size_t *n, uint32_t op, const struct ct_field_value *v,
@@ -249,7 +242,7 @@ static int open_stress(struct interfere *t) {
   if (rc >= 0) rc = fill_scratchpad(t);
   const size_t n = stress_program(cmds, t);
   if (rc >= 0) rc = load_program(t, cmds, n, &t->train);
-  return rc < 0 ? cli_fail_device(t->load.dev, rc, "preparing the load") : 0;
+  return load_check(&t->load, rc, "preparing the load");
 }
 
 int interfere_train(void *interfere) {
@@ -274,7 +267,7 @@ static int set_registers(struct interfere *t) {
   int rc = ct_reg_write(t->load.dev, CT_REG_FLOOR, t->o->floor);
   if (rc >= 0) rc = ct_reg_write(t->load.dev, CT_REG_POLICY, t->o->policy);
   if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->load.dev, CT_REG_TRAIN_CAP, t->o->train_cap);
-  return rc < 0 ? cli_fail_device(t->load.dev, rc, "setting registers") : 0;
+  return load_check(&t->load, rc, "setting registers");
 }
 
 _Static_assert((int)CT_UNIT_COUNT == CT_UNIT_COUNT && (int)CT_UNIT_VS == CT_UNIT_VS,

@@ -10,8 +10,8 @@
  *   colocate_check.c     every answer again on emu:, in every bit
  *   colocate_trace.c     what the units did, cycle by cycle, as a file
  *   colocate_live.c      what `coltrain top` shows
- *   colocate_figures.c   what the results are made of
- *   colocate_report.c    JSON, CSV, text; the page for people is coltrain-report's, from the JSON
+ *   colocate_report.c    figures, JSON, CSV, text; the page for people is coltrain-report's, from
+ * the JSON
  *
  * The runs, on a device with a clock:
  *   warm-up     a part of the first epoch, alone; then version 1 is published
@@ -203,29 +203,8 @@ int colocate_check(struct colocate *c);
 /* Of the requests so far, the first ones dropped; CT_NO_CYCLE where it is unknown, or never. */
 struct ct_stats latency_of(const struct server *s, bool clock);
 
-/* Of the first n requests (fewer if there are no more), a tenth dropped; one that was not answered
- * by that cycle counts as never. */
-struct ct_stats latency_of_first(const struct server *s, size_t n, uint64_t by);
-
-/* Answered on the device; never answered. */
-size_t served(const struct server *s);
-size_t lost(const struct server *s);
-
-/* What is not known is NaN. */
-double mean_loss(const struct colocate *c, bool last); /* of the last or first 10 steps */
+/* NaN for what is not known, or never. */
 double cycles_or_nan(uint64_t cycles);
-double busy_share(const struct server *s); /* of the time in which a request was in service */
-double accuracy_of(const struct version *v);
-double test_accuracy(const struct colocate *c); /* of the trained model */
-
-/* The version that gave the first or last answer; NULL without any. */
-const struct version *serving_version(const struct colocate *c, bool last);
-
-/* Samples of a campaign. */
-enum { FULL_SAMPLES = 10000 };
-
-/* Whether the run is as long as docs/results.md demands of a campaign. */
-bool meets_definition(const struct colocate *c, const struct ct_stats *l);
 
 void colocate_print(const struct colocate *c);
 

@@ -13,7 +13,7 @@ enum { DEFAULT_CYCLES = 100000 };
 static int watch(struct colocate *c) {
   const int rc = live_watch(&c->live, ct_trace_cycle, c->trace);
   c->traced = rc >= 0;
-  return rc < 0 ? cli_fail_device(c->load.dev, rc, "--trace is not possible") : 0;
+  return load_check(&c->load, rc, "--trace is not possible");
 }
 
 static void unwatch(struct colocate *c) {

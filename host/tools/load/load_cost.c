@@ -56,7 +56,7 @@ static int collect(struct serve *s, struct serve_model *m, uint32_t size) {
   ct_server_free(m->server);
   m->server = NULL;
   const int rc = ct_server_create(m->model, m->weights, &how, &m->server);
-  return rc < 0 ? cli_fail_device(s->load.dev, rc, "a model cannot be served") : 0;
+  return load_check(&s->load, rc, "a model cannot be served");
 }
 
 /* From end to end of full batches that follow each other; the first ones load the weights. */
