@@ -4,10 +4,8 @@
 #include "bench.h"
 #include "interfere.h"
 
-static void take_training(const struct cli_option *option, void *input, const char *name,
-                          const struct argp_state *state) {
+static void take_training(void *input, const char *name, const struct argp_state *state) {
   struct interfere_options *o = input;
-  (void)option;
   for (int i = LOAD_MODEL; i <= LOAD_NONE; ++i) {
     o->load = (enum interfere_load)i;
     if (!strcmp(name, interfere_load_name(o->load))) return;
@@ -15,10 +13,8 @@ static void take_training(const struct cli_option *option, void *input, const ch
   argp_error(state, "--training: \"%s\" is none of model, stress, banks, products, none", name);
 }
 
-static void take_policy(const struct cli_option *option, void *input, const char *name,
-                        const struct argp_state *state) {
+static void take_policy(void *input, const char *name, const struct argp_state *state) {
   struct interfere_options *o = input;
-  (void)option;
   if (ct_policy_by_name(name, &o->policy)) argp_error(state, "--policy: %s", ct_last_error(NULL));
 }
 

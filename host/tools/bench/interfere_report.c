@@ -182,32 +182,32 @@ json_t *interfere_jobs_json(const struct interfere_options *o) {
                    (json_int_t)o->seed, "gap", (json_int_t)o->gap);
 }
 
+static json_t *json_stretch(const struct interfere *t, const struct stretch *s) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", cli_json_number(s->mean), "p50",
+                   cli_json_number(s->p50), "p99", cli_json_number(s->p99), "max",
+                   cli_json_number(s->max), "most_cycles", (json_int_t)s->most, "bound_cycles",
+                   interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null());
+}
+
 static int write_json(const struct interfere *t, const struct stretch *s) {
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
   json_t *root = interfere_jobs_json(t->o);
-  json_object_set_new(root, "training", json_string(interfere_load_name(t->o->load)));
-  json_object_set_new(root, "batch", json_integer((json_int_t)t->o->batch));
-  json_object_set_new(root, "policy", json_string(ct_policy_name(t->o->policy)));
-  json_object_set_new(root, "floor", json_integer((json_int_t)t->o->floor));
-  json_object_set_new(root, "gap_range", json_integer((json_int_t)t->gap_range));
-  json_object_set_new(root, "alone",
-                      t->alone_json ? json_incref(t->alone_json) : json_run(t, &t->alone));
-  json_object_set_new(root, "together", json_run(t, &t->together));
-  json_object_set_new(root, "train_alone", json_run(t, &t->train_alone));
-  json_object_set_new(root, "back_to_back", json_run(t, &t->busy));
-  json_object_set_new(
-      root, "stretch",
-      json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", cli_json_number(s->mean), "p50",
-                cli_json_number(s->p50), "p99", cli_json_number(s->p99), "max",
-                cli_json_number(s->max), "most_cycles", (json_int_t)s->most, "bound_cycles",
-                interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null()));
-  json_object_set_new(root, "alone_unrefused",
-                      t->refused > 0 ? json_integer((json_int_t)t->unrefused) : json_null());
-  json_object_set_new(root, "roofline", json_roofline(t));
-  json_object_set_new(root, "train_share", cli_json_number(share));
-  json_object_set_new(root, "train_share_of_idle", cli_json_number(share / (1 - u)));
-  json_object_set_new(root, "train_share_back_to_back",
-                      cli_json_number(rate(&t->busy) / rate(&t->train_alone)));
+  json_object_update_new(
+      root,
+      json_pack("{s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "training",
+                interfere_load_name(t->o->load), "batch", (json_int_t)t->o->batch, "policy",
+                ct_policy_name(t->o->policy), "floor", (json_int_t)t->o->floor, "gap_range",
+                (json_int_t)t->gap_range, "alone",
+                t->alone_json ? json_incref(t->alone_json) : json_run(t, &t->alone), "together",
+                json_run(t, &t->together), "train_alone", json_run(t, &t->train_alone),
+                "back_to_back", json_run(t, &t->busy), "stretch", json_stretch(t, s)));
+  json_object_update_new(
+      root,
+      json_pack("{s:o, s:o, s:o, s:o, s:o}", "alone_unrefused",
+                cli_json_cycles(t->refused > 0 ? t->unrefused : CT_NO_CYCLE), "roofline",
+                json_roofline(t), "train_share", cli_json_number(share), "train_share_of_idle",
+                cli_json_number(share / (1 - u)), "train_share_back_to_back",
+                cli_json_number(rate(&t->busy) / rate(&t->train_alone))));
   return cli_json_write(t->o->json, root);
 }
 

@@ -74,7 +74,7 @@ static int check(struct interfere *t, struct interfere_run *r, uint32_t request)
 static int serve(struct interfere *t, struct interfere_run *r, size_t jobs, uint64_t end) {
   struct ct_rand rand;
   ct_rand_seed(&rand, t->o->seed + 1, CT_RAND_STREAM_INTERFERENCE);
-  for (size_t i = 0; i < jobs; ++i) {
+  for (size_t i = 0; i < jobs && !cli_stopped(); ++i) {
     const uint64_t gap = GAP_LEAST + ct_rand_below(&rand, t->gap_range);
     const uint32_t request = (uint32_t)ct_rand_below(&rand, REQUESTS);
     t->refusals.from = end + gap;
@@ -96,7 +96,7 @@ static int serve(struct interfere *t, struct interfere_run *r, size_t jobs, uint
  * without inference. */
 static int serve_busy(struct interfere *t, struct interfere_run *r, size_t jobs) {
   size_t submitted = 0;
-  for (size_t reaped = 0; reaped <= jobs; ++reaped) {
+  for (size_t reaped = 0; reaped <= jobs && !cli_stopped(); ++reaped) {
     for (; submitted - reaped < QUEUED; ++submitted)
       if (submit(t, (uint32_t)(submitted % REQUESTS), CT_NO_CYCLE)) return 1;
     if (load_until_count(&t->load, &t->served_count, 1)) return 1;

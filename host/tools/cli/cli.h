@@ -71,7 +71,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /* An option: its line of --help, and where its value goes in the struct that a verb has for them.
  * The macros below fill in the rest. */
-enum cli_kind { CLI_CALL, CLI_TEXT, CLI_FLAG, CLI_COUNT, CLI_REAL, CLI_FILE };
+enum cli_kind { CLI_CALL, CLI_TEXT, CLI_FLAG, CLI_COUNT, CLI_REAL, CLI_PERMILLE, CLI_FILE };
 enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
 struct cli_option {
   const char *name, *arg, *text; /* arg NULL: it takes no value; a FILE: it is no option */
@@ -79,8 +79,8 @@ struct cli_option {
   enum cli_kind kind;
   size_t at, size;
   uint64_t least, most;
-  void (*call)(const struct cli_option *option, void *input, const char *arg,
-               const struct argp_state *state); /* a bad value is an argp_error() */
+  /* A bad value is an argp_error(). */
+  void (*call)(void *input, const char *arg, const struct argp_state *state);
   float low, high;
   enum cli_use use;
   char letter; /* also -letter; 0: none */
@@ -93,7 +93,8 @@ struct cli_option {
   .kind = CLI_COUNT, CLI_AT(type, field), .least = (from), .most = (to)
 #define CLI_REAL_AT(type, field, from, to) \
   .kind = CLI_REAL, CLI_AT(type, field), .low = (from), .high = (to)
-#define CLI_CALL_AT(type, field, function) .call = (function), CLI_AT(type, field)
+#define CLI_PERMILLE_AT(type, field, from, to) \
+  .kind = CLI_PERMILLE, CLI_AT(type, field), .low = (from), .high = (to)
 #define CLI_DEVICE_AT(type, field) \
   { "device", "URI", "The device (" CLI_DEVICE ")", CLI_TEXT_AT(type, field) }
 

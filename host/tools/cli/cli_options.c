@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options by a table: argp shows and reads them, each value goes to its place. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ static void take(const struct cli_option *o, void *input, const char *arg,
   float x;
   switch (o->kind) {
     case CLI_CALL:
-      o->call(o, input, arg, state);
+      o->call(input, arg, state);
       break;
     case CLI_FLAG:
       *(bool *)at = true;
@@ -63,6 +64,10 @@ static void take(const struct cli_option *o, void *input, const char *arg,
     case CLI_REAL:
       x = cli_real(state, name_of(o, name), arg, o->low, o->high);
       memcpy(at, &x, sizeof x);
+      break;
+    case CLI_PERMILLE: /* a part, stored as a whole number */
+      x = cli_real(state, name_of(o, name), arg, o->low, o->high);
+      store_count(o, at, (uint64_t)lroundf(1000 * x));
       break;
     default:
       memcpy(at, &arg, sizeof arg);

@@ -230,53 +230,46 @@ static json_t *json_alone(const struct load_window *w) {
 
 static json_t *json_setup(const struct colocate *c) {
   const struct ct_stats l = latency_of(&c->serve, c->load.info.has_clock);
+  const struct ct_info *info = &c->load.info;
   json_t *root = json_object();
   learn_json(c->l, root);
-  json_object_set_new(root, "policy", json_string(ct_policy_name(c->o->policy)));
-  json_object_set_new(root, "load", json_real((double)c->o->permille / 1000));
-  json_object_set_new(
-      root, "clock_hz",
-      c->load.info.has_clock ? json_integer((json_int_t)c->load.info.clock_hz) : json_null());
-  json_object_set_new(root, "capacity",
-                      load_capacity_json(c->probe.run.done, c->capacity_busy, c->capacity_done));
-  json_object_set_new(root, "meets_definition", json_boolean(meets_definition(c, &l)));
-  json_object_set_new(root, "stopped", json_boolean(cli_stopped()));
-  json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
-  json_object_set_new(root, "array",
-                      json_pack("[I, I]", (json_int_t)c->load.info.array_rows,
-                                (json_int_t)c->load.info.array_cols));
+  json_object_update_new(
+      root,
+      json_pack("{s:s, s:f, s:o, s:o, s:b, s:b, s:s, s:[I, I]}", "policy",
+                ct_policy_name(c->o->policy), "load", (double)c->o->permille / 1000, "clock_hz",
+                cli_json_cycles(info->has_clock ? info->clock_hz : CT_NO_CYCLE), "capacity",
+                load_capacity_json(c->probe.run.done, c->capacity_busy, c->capacity_done),
+                "meets_definition", meets_definition(c, &l), "stopped", cli_stopped(), "coltrain",
+                CT_VERSION_STRING, "array", (json_int_t)info->array_rows,
+                (json_int_t)info->array_cols));
   return root;
 }
 
+static json_t *json_ratios(const struct colocate *c) {
+  const struct ct_stats together = latency_of(&c->serve, c->load.info.has_clock);
+  const struct ct_stats alone = latency_of(&c->alone, c->load.info.has_clock);
+  return json_pack(
+      "{s:o, s:o}", "p99", cli_json_ratio(cycles_or_nan(together.p99), cycles_or_nan(alone.p99)),
+      "train_throughput",
+      cli_json_ratio(load_window_macs(&c->together), load_window_macs(&c->train_alone)));
+}
+
 static json_t *json_of(const struct colocate *c) {
-  const bool clock = c->load.info.has_clock;
   json_t *root = json_setup(c);
   json_t *serve = json_serve(c, &c->serve, c->wrong);
-  const struct ct_stats together = latency_of(&c->serve, clock);
-  const struct ct_stats alone = latency_of(&c->alone, clock);
-  json_object_set_new(serve, "accuracy_first",
-                      cli_json_number(accuracy_of(serving_version(c, false))));
-  json_object_set_new(serve, "accuracy_last",
-                      cli_json_number(accuracy_of(serving_version(c, true))));
-  json_object_set_new(serve, "accuracy_over",
-                      json_string("all test images, by the first and last version that answered"));
-  json_object_set_new(serve, "refused", json_integer(0));
-  json_object_set_new(root, "serve", serve);
-  json_object_set_new(root, "serve_alone", json_serve(c, &c->alone, c->wrong_alone));
-  json_object_set_new(root, "train", json_train(c));
-  json_object_set_new(root, "train_alone", json_alone(&c->train_alone));
-  json_object_set_new(
-      root, "ratio",
-      json_pack("{s:o, s:o}", "p99",
-                cli_json_ratio(cycles_or_nan(together.p99), cycles_or_nan(alone.p99)),
-                "train_throughput",
-                cli_json_ratio(load_window_macs(&c->together), load_window_macs(&c->train_alone))));
-  json_object_set_new(root, "versions", json_versions(c));
-  json_object_set_new(root, "units", json_units(c));
-  json_object_set_new(root, "others", json_others(c));
-  json_object_set_new(root, "time", json_time(&c->together));
-  json_object_set_new(root, "time_alone", json_time(&c->train_alone));
-  json_object_set_new(root, "series", json_series(c));
+  json_object_update_new(
+      serve,
+      json_pack("{s:o, s:o, s:s, s:i}", "accuracy_first",
+                cli_json_number(accuracy_of(serving_version(c, false))), "accuracy_last",
+                cli_json_number(accuracy_of(serving_version(c, true))), "accuracy_over",
+                "all test images, by the first and last version that answered", "refused", 0));
+  json_object_update_new(
+      root, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "serve", serve,
+                      "serve_alone", json_serve(c, &c->alone, c->wrong_alone), "train",
+                      json_train(c), "train_alone", json_alone(&c->train_alone), "ratio",
+                      json_ratios(c), "versions", json_versions(c), "units", json_units(c),
+                      "others", json_others(c), "time", json_time(&c->together), "time_alone",
+                      json_time(&c->train_alone), "series", json_series(c)));
   return root;
 }
 

@@ -13,10 +13,8 @@ enum { COMPARE = 400, LIMIT = 50 };
 
 /* One of those that are compared; what slack looks at, the deadlines of a server's requests, there
  * are none of here. */
-static void take_policy(const struct cli_option *option, void *input, const char *name,
-                        const struct argp_state *state) {
+static void take_policy(void *input, const char *name, const struct argp_state *state) {
   struct colocate_options *o = input;
-  (void)option;
   if (ct_policy_by_name(name, &o->policy))
     argp_error(state, "--policy: %s", ct_last_error(NULL));
   else if ((int)o->policy >= POLICIES)
@@ -24,10 +22,8 @@ static void take_policy(const struct cli_option *option, void *input, const char
 }
 
 /* FROM:TO, cycles. */
-static void take_window(const struct cli_option *option, void *input, const char *arg,
-                        const struct argp_state *state) {
+static void take_window(void *input, const char *arg, const struct argp_state *state) {
   struct colocate_options *o = input;
-  (void)option;
   char *colon = NULL, *end = NULL;
   errno = 0;
   o->trace_from = strtoull(arg, &colon, 10);
@@ -39,10 +35,8 @@ static void take_window(const struct cli_option *option, void *input, const char
     argp_error(state, "--trace-window: %s is empty; the first cycle must be below the second", arg);
 }
 
-static void take_compare(const struct cli_option *option, void *input, const char *arg,
-                         const struct argp_state *state) {
+static void take_compare(void *input, const char *arg, const struct argp_state *state) {
   struct colocate_options *o = input;
-  (void)option;
   o->compare = (size_t)cli_count(state, "--compare", arg, 0, 1000000);
   o->compare_given = true;
 }

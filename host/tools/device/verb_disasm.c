@@ -19,10 +19,8 @@ struct options {
   uint32_t shape[3];
 };
 
-static void take_result(const struct cli_option *option, void *input, const char *arg,
-                        const struct argp_state *state) {
+static void take_result(void *input, const char *arg, const struct argp_state *state) {
   struct options *o = input;
-  (void)option;
   o->result = arg;
   if (strcmp(arg, "fp32") != 0 && strcmp(arg, "hbfp8") != 0)
     argp_error(state, "--result: \"%s\" is not fp32 or hbfp8", arg);

@@ -12,10 +12,8 @@ struct options {
   enum ct_queue queue;
 };
 
-static void take_queue(const struct cli_option *option, void *input, const char *arg,
-                       const struct argp_state *state) {
+static void take_queue(void *input, const char *arg, const struct argp_state *state) {
   struct options *o = input;
-  (void)option;
   o->queue = strcmp(arg, "training") ? CT_INFERENCE : CT_TRAINING;
   if (o->queue == CT_INFERENCE && strcmp(arg, "inference") != 0)
     argp_error(state, "--queue: \"%s\" is neither inference nor training", arg);

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "coltrain_spec.h"
 #include "ct_units.h"
@@ -111,12 +110,6 @@ void load_show(struct load *l, const char *label, double fraction) {
   const struct ct_progress_state state = {
       .label = label, .known = CT_PROGRESS_FRACTION, .fraction = fraction};
   ct_progress_update(&l->progress, &state);
-}
-
-void load_take_permille(const struct cli_option *option, void *input, const char *arg,
-                        const struct argp_state *state) {
-  const uint32_t permille = (uint32_t)lroundf(1000 * cli_real(state, "--load", arg, 0.001f, 2.0f));
-  memcpy((char *)input + option->at, &permille, sizeof permille);
 }
 
 json_t *load_capacity_json(size_t requests, uint64_t busy, uint64_t done) {

@@ -82,12 +82,10 @@ int load_expect(const uint32_t *widths, size_t layers, uint64_t seed, const floa
 void load_show(struct load *l, const char *label, double fraction);
 
 /* --load, in permille of the capacity. */
-void load_take_permille(const struct cli_option *option, void *input, const char *arg,
-                        const struct argp_state *state);
 #define LOAD_OPTION(type, field)                                    \
   {                                                                 \
     "load", "F", "Offered load as a part of the capacity (0.5)", 1, \
-        CLI_CALL_AT(type, field, load_take_permille)                \
+        CLI_PERMILLE_AT(type, field, 0.001f, 2.0f)                  \
   }
 
 /* "capacity" of results: how many requests it was measured with; `done` took `busy` cycles, 0: not

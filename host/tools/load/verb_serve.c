@@ -4,10 +4,8 @@
 
 enum { CAPACITY = 2000 /* requests of the run that measures it, at least */ };
 
-static void take_model(const struct cli_option *option, void *input, const char *arg,
-                       const struct argp_state *state) {
+static void take_model(void *input, const char *arg, const struct argp_state *state) {
   struct serve_options *o = input;
-  (void)option;
   if (o->models == SERVE_MODELS) {
     argp_error(state, "--model: a device serves %d models at most", SERVE_MODELS);
     return;
@@ -16,19 +14,15 @@ static void take_model(const struct cli_option *option, void *input, const char 
   shape->layers = learn_parse_layers("--model", arg, state, shape->widths);
 }
 
-static void take_batching(const struct cli_option *option, void *input, const char *name,
-                          const struct argp_state *state) {
+static void take_batching(void *input, const char *name, const struct argp_state *state) {
   struct serve_options *o = input;
-  (void)option;
   if (ct_batching_by_name(name, &o->serving.batching))
     argp_error(state, "--batching: %s", ct_last_error(NULL));
 }
 
 /* Those that need no file. */
-static void take_arrivals(const struct cli_option *option, void *input, const char *name,
-                          const struct argp_state *state) {
+static void take_arrivals(void *input, const char *name, const struct argp_state *state) {
   struct serve_options *o = input;
-  (void)option;
   o->chosen = true;
   if (!arrivals_by_name(name, &o->arrivals.kind) || o->arrivals.kind == ARRIVALS_FILE)
     argp_error(state, "--arrivals: \"%s\" is none of poisson, constant, bursty", name);
@@ -39,7 +33,7 @@ static void end(void *input, const struct argp_state *state) {
   if (o->arrivals.file && o->chosen) argp_error(state, "--trace and --arrivals: one of them");
   if (o->arrivals.file) o->arrivals.kind = ARRIVALS_FILE;
   o->capacity = o->requests > CAPACITY ? o->requests : CAPACITY;
-  if (o->models == 0) take_model(NULL, o, "64-128-64-10", state);
+  if (o->models == 0) take_model(o, "64-128-64-10", state);
 }
 
 /* Answers that are lost or wrong are a failure of the device, whatever the figures say. */

@@ -36,34 +36,41 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
   return layers;
 }
 
-static void take_layers(const struct cli_option *option, void *input, const char *arg,
-                        const struct argp_state *state) {
+static void take_layers(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
-  (void)option;
   l->layers = learn_parse_layers("--layers", arg, state, l->widths);
 }
 
-/* A rate that the library takes; option->least: which of them. */
-static void take_rate(const struct cli_option *option, void *input, const char *arg,
-                      const struct argp_state *state) {
+/* A rate that the library takes; at: which of them. */
+static float rate_of(const struct argp_state *state, const char *option, const char *arg,
+                     size_t at) {
   struct ct_rates t = {.lr = 0};
-  char name[32];
-  snprintf(name, sizeof name, "--%s", option->name);
-  const float rate = cli_real(state, name, arg, -INFINITY, INFINITY);
-  memcpy((char *)&t + option->least, &rate, sizeof rate);
-  if (ct_rates_check(&t)) argp_error(state, "%s: %s", name, ct_last_error(NULL));
-  memcpy((char *)input + option->at, &rate, sizeof rate);
+  const float rate = cli_real(state, option, arg, -INFINITY, INFINITY);
+  memcpy((char *)&t + at, &rate, sizeof rate);
+  if (ct_rates_check(&t)) argp_error(state, "%s: %s", option, ct_last_error(NULL));
+  return rate;
 }
 
-static void take_seed(const struct cli_option *option, void *input, const char *arg,
-                      const struct argp_state *state) {
+static void take_lr(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
-  (void)option;
+  l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_rates, lr));
+}
+
+static void take_momentum(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_rates, momentum));
+}
+
+static void take_decay(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->weight_decay = rate_of(state, "--weight-decay", arg, offsetof(struct ct_rates, weight_decay));
+}
+
+static void take_seed(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
   l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
   l->seed_given = true;
 }
-
-#define RATE(field) CLI_CALL_AT(struct learn, field, take_rate)
 
 const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"save", "FILE", "Where the model goes, after every epoch; what was there is replaced",
@@ -78,12 +85,9 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
      CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},
     {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
      CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
-    {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", RATE(lr),
-     .least = offsetof(struct ct_rates, lr)},
-    {"momentum", "M", "Momentum (digits: 0.7, others: 0.9)", RATE(momentum),
-     .least = offsetof(struct ct_rates, momentum)},
-    {"weight-decay", "W", "Weight decay (0)", RATE(weight_decay),
-     .least = offsetof(struct ct_rates, weight_decay)},
+    {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", .call = take_lr},
+    {"momentum", "M", "Momentum (digits: 0.7, others: 0.9)", .call = take_momentum},
+    {"weight-decay", "W", "Weight decay (0)", .call = take_decay},
     {"seed", "S", "Decides weights, shuffles and arrivals (1)", .call = take_seed},
     {"samples", "N", "At most so many training and test images (all)",
      CLI_COUNT_AT(struct learn, samples, 1, UINT32_MAX)},
@@ -164,15 +168,12 @@ static json_t *json_float(float x) {
 void learn_json(const struct learn *l, json_t *object) {
   char text[256];
   learn_layers_text(l->widths, l->layers, text, sizeof text);
-  json_object_set_new(object, "device", json_string(l->device));
-  json_object_set_new(object, "data", json_string(l->data));
-  json_object_set_new(object, "layers", json_string(text));
-  json_object_set_new(object, "batch", json_integer(l->batch));
-  json_object_set_new(object, "epochs", json_integer((json_int_t)l->epochs));
-  json_object_set_new(object, "lr", json_float(l->lr));
-  json_object_set_new(object, "momentum", json_float(l->momentum));
-  json_object_set_new(object, "weight_decay", json_float(l->weight_decay));
-  json_object_set_new(object, "seed", json_integer((json_int_t)l->seed));
+  json_object_update_new(
+      object,
+      json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I}", "device", l->device, "data",
+                l->data, "layers", text, "batch", (json_int_t)l->batch, "epochs",
+                (json_int_t)l->epochs, "lr", json_float(l->lr), "momentum", json_float(l->momentum),
+                "weight_decay", json_float(l->weight_decay), "seed", (json_int_t)l->seed));
 }
 
 /* ---- Evaluation ---- */

@@ -173,18 +173,16 @@ static int write_json(struct train *t) {
   json_t *root = json_object();
   learn_json(t->l, root);
   const bool timed = t->cycles != CT_NO_CYCLE;
-  json_object_set_new(root, "steps", json_integer((json_int_t)t->steps));
-  json_object_set_new(root, "loss_first", cli_json_ratio(mean_loss(t, false), 1));
-  json_object_set_new(root, "loss_last", cli_json_ratio(mean_loss(t, true), 1));
-  json_object_set_new(root, "test_accuracy",
-                      json_array_size(t->epochs) ? json_real(t->accuracy) : json_null());
-  json_object_set_new(root, "cycles", cli_json_cycles(t->cycles));
-  json_object_set_new(
-      root, "macs_per_cycle",
-      timed ? cli_json_ratio((double)t->rows * CLI_MACS_PER_ROW, (double)t->cycles) : json_null());
-  json_object_set_new(root, "weights_crc32", json_integer(crc));
-  json_object_set(root, "by_epoch", t->epochs);
-  json_object_set_new(root, "stopped", json_boolean(is_stopped(t)));
+  json_object_update_new(
+      root,
+      json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:O, s:b}", "steps", (json_int_t)t->steps,
+                "loss_first", cli_json_number(mean_loss(t, false)), "loss_last",
+                cli_json_number(mean_loss(t, true)), "test_accuracy",
+                json_array_size(t->epochs) ? json_real(t->accuracy) : json_null(), "cycles",
+                cli_json_cycles(t->cycles), "macs_per_cycle",
+                timed ? cli_json_ratio((double)t->rows * CLI_MACS_PER_ROW, (double)t->cycles)
+                      : json_null(),
+                "weights_crc32", (json_int_t)crc, "by_epoch", t->epochs, "stopped", is_stopped(t)));
   return cli_json_write(t->l->json, root);
 }
 
