@@ -85,7 +85,7 @@ static int open_requests(struct interfere *t) {
   }
   int status = load_check(&t->load, rc, "preparing requests") ||
                load_expect(t->net.width, t->net.layers, t->o->seed, x, REQUESTS, y);
-  for (uint32_t i = 0; !status && i < REQUESTS; ++i)
+  for (uint32_t i = 0; y && !status && i < REQUESTS; ++i)
     memcpy(t->expected + i * t->out_pitch, y + (size_t)i * classes, classes * sizeof *y);
   /* Loads the weights that stay: the same numbers once by a job that does not keep them out. */
   if (!status)
