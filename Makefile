@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick mmio-guest clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest clean
 
 include rtl/files.mk
 include host/host.mk
@@ -136,8 +136,11 @@ api:  ## Write what is made of coltrain/coltrain.h: docs/api.md and the declarat
 core:  ## Write the list of RTL files into coltrain.core
 	$(Q)scripts/check-core --fix
 
-campaign: all  ## The measurements behind docs/results.md, which it rewrites (a day on two cores)
+campaign: all  ## The measurements behind docs/data and docs/results.md, which it writes (a day on two cores)
 	$(Q)scripts/campaign
+
+results:  ## Write docs/results.md and its charts from docs/data
+	$(Q)$(PYTHON) scripts/results
 
 # A point needs all of its requests; a tenth of the points does for a look.
 campaign-quick: all  ## A tenth of the co-location experiment; a report in build/experiments/colocation-quick

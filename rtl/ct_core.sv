@@ -11,9 +11,9 @@
 // Probe       probe_o[10*u +: 10] of unit u (0 DMA read, 1 DMA write, 2 MXU, 3 VL, 4 VA, 5 VS), each a pair with a bit for each context:
 //               1:0  ready     a slot's worth of work has operands, destination and output space and asks the unit's arbiter (a read of training
 //                            that defers to inference: not before it is owed)
-//               3:2  granted   the arbiter gives it the slot: a burst, a row, a tile operation
+//               3:2  granted   the arbiter gives it the slot: a burst, a row (VA with 16 lanes: an operation)
 //               5:4  used      the unit moves something in this cycle: a beat, a row (Cols = 8: half a row), a word, a row of a tile
-//               7:6  accept    the last of an operation has entered: the unit is free for the next
+//               7:6  accept    the last of an operation has entered, or a flush drops the rest: the unit is free for the next
 //               9:8  complete  its results are visible and its semaphores are told
 //             Wires only: nothing is kept for it, and synthesis drops what it does not need.
 //

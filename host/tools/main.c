@@ -32,7 +32,7 @@ static const struct verb verbs[] = {
 static const struct {
   const char *name, *text;
 } programs[] = {
-    {"experiment", "the measurements that docs/results.md quotes about serving"},
+    {"experiment", "the measurements behind docs/results.md"},
     {"report", "a page of one run, or of several beside each other"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs, PROGRAMS = sizeof programs / sizeof *programs };

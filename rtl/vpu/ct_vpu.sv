@@ -129,7 +129,7 @@ module ct_vpu #(
 
   // --- VL ---
 
-  logic         vl_valid, vl_ready, vl_ctx, vl_bad;
+  logic         vl_valid, vl_ready, vl_stays, vl_ctx, vl_bad;
   logic [255:0] vl_cmd;
   logic [20:0]  vl_top, vl_window_addr;
   logic [19:0]  vl_at;
@@ -158,6 +158,7 @@ module ct_vpu #(
     .head_o       (),
     .valid_o      (vl_valid),
     .ready_i      (vl_ready),
+    .stays_i      (vl_stays),
     .ctx_o        (vl_ctx),
     .cmd_o        (vl_cmd),
     .bad_o        (vl_bad),
@@ -172,6 +173,7 @@ module ct_vpu #(
     .clk_i, .rst_ni,
     .start_valid_i (vl_valid),
     .start_ready_o (vl_ready),
+    .stays_o       (vl_stays),
     .start_ctx_i   (vl_ctx),
     .start_cmd_i   (vl_cmd),
     .start_bad_i   (vl_bad),
@@ -199,7 +201,7 @@ module ct_vpu #(
 
   // --- VA ---
 
-  logic         va_valid, va_ready, va_ctx, va_bad_unused;
+  logic         va_valid, va_ready, va_stays, va_ctx, va_bad_unused;
   logic [255:0] va_cmd;
   logic [511:0] va_head;
   logic [20:0]  va_top_unused;
@@ -226,6 +228,7 @@ module ct_vpu #(
     .head_o       (va_head),
     .valid_o      (va_valid),
     .ready_i      (va_ready),
+    .stays_i      (va_stays),
     .ctx_o        (va_ctx),
     .cmd_o        (va_cmd),
     .bad_o        (va_bad_unused),
@@ -242,6 +245,7 @@ module ct_vpu #(
     .hold_o        (va_hold),
     .start_valid_i (va_valid),
     .start_ready_o (va_ready),
+    .stays_o       (va_stays),
     .start_ctx_i   (va_ctx),
     .start_cmd_i   (va_cmd),
     .kill_i        (va_flush_i | stop_q),
@@ -264,7 +268,7 @@ module ct_vpu #(
 
   // --- VS ---
 
-  logic         vs_valid, vs_ready, vs_ctx, vs_bad;
+  logic         vs_valid, vs_ready, vs_stays, vs_ctx, vs_bad;
   logic [255:0] vs_cmd;
   logic [20:0]  vs_top, vs_window_addr;
   logic [19:0]  vs_at;
@@ -290,6 +294,7 @@ module ct_vpu #(
     .head_o       (),
     .valid_o      (vs_valid),
     .ready_i      (vs_ready),
+    .stays_i      (vs_stays),
     .ctx_o        (vs_ctx),
     .cmd_o        (vs_cmd),
     .bad_o        (vs_bad),
@@ -304,6 +309,7 @@ module ct_vpu #(
     .clk_i, .rst_ni,
     .start_valid_i (vs_valid),
     .start_ready_o (vs_ready),
+    .stays_o       (vs_stays),
     .start_ctx_i   (vs_ctx),
     .start_cmd_i   (vs_cmd),
     .start_bad_i   (vs_bad),

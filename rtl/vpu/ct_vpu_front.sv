@@ -6,15 +6,17 @@
 // What        One command of each context is taken out of its queue and kept here. It requests as soon as all its enabled waits
 //             are above zero and the side has no reason of its own against it (hold_i). The choice is made when the side can
 //             start an operation (ready_i), not before: a command that becomes ready later but ranks higher is not overtaken
-//             by one that has been picked early. One operation is one slot of the arbiter.
+//             by one that has been picked early. A slot of the arbiter is what the side takes at once, a row of the tile where it can.
 //             With Window = 1 one command is taken a cycle, of the context that has waited longer.
 // Latency     a command taken at cycle t requests from t + 1 on; valid_o, ctx_o, cmd_o are combinational from registers, sem_nz_i,
 //             hold_i and flush_i. The next is taken in the cycle its predecessor starts.
 // Handshake   an operation starts in a cycle with valid_o && ready_i; in that cycle sem_dec_o takes one from each awaited
 //             semaphore. valid_o may fall again and the choice may change while ready_i is low.
+// Rows        a command that starts with stays_i has more rows: it stays, has paid its waits, and asks again for the next one. So whoever
+//             ranks higher waits for a row of the other context and not for an operation.
 // Repetition  a command with More not 0 stays when it starts and comes again for its next tile: VA with Ta + 1 and Td + 1, VS with Ts + 1 and
 //             its addresses TileStride further. Each time it waits and competes anew.
-// Flush       flush_i[c] drops the command held for c and takes no other. stop_i[c] keeps it from starting.
+// Flush       flush_i[c] drops the command held for c, begun or not, and takes no other. stop_i[c] keeps it from starting.
 // Window      with Window = 1 the fields Spm, Mode, RowStride and Rows (where VL and VS have them) are reduced to the highest relative
 //             address of the command: top_o, and bad_o if that lies outside the context's window. Nothing of such a command may run.
 //             at_o is the physical address of row 0.
@@ -55,6 +57,7 @@ module ct_vpu_front #(
   output logic [511:0] head_o,       // the commands held
   output logic         valid_o,
   input  logic         ready_i,
+  input  logic         stays_i,      // the side takes a part of the command on offer (combinational from ctx_o and cmd_o)
   output logic         ctx_o,
   output logic [255:0] cmd_o,
   output logic         bad_o,
@@ -70,6 +73,8 @@ module ct_vpu_front #(
   logic [1:0]   load, start, room;
   logic [2:0]   more;    // tiles of the chosen command after this one
   logic [1:0]   again;   // it starts and stays
+  logic         next_tile;      // when it comes again it is for its next tile
+  logic [1:0]   begun_d, begun_q;  // a part of the command has started
   logic         turn_d, turn_q;  // whose command is taken if both come
   logic [15:0]  need;    // the semaphores the chosen command waits for
   logic [1:0]   req, gnt;
@@ -91,16 +96,16 @@ module ct_vpu_front #(
     end
   endfunction
 
-  assign req[0] = vld_q[0] && present(head_q[ct_pkg::AllWait0Lsb +: 15], sem_nz_i[15:0])
+  assign req[0] = vld_q[0] && (begun_q[0] || present(head_q[ct_pkg::AllWait0Lsb +: 15], sem_nz_i[15:0]))
                && !flush_i[0] && !stop_i[0] && !hold_i[0] && !freeze_i;
-  assign req[1] = vld_q[1] && present(head_q[256 + ct_pkg::AllWait0Lsb +: 15], sem_nz_i[31:16])
+  assign req[1] = vld_q[1] && (begun_q[1] || present(head_q[256 + ct_pkg::AllWait0Lsb +: 15], sem_nz_i[31:16]))
                && !flush_i[1] && !stop_i[1] && !hold_i[1] && !freeze_i;
 
   ct_arbiter u_arbiter (
     .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i,
     .req_i   (req),
     .defer_i (1'b0),
-    .last_i  (2'b11),
+    .last_i  ({2{!stays_i}}),
     .take_i  (ready_i),
     .gnt_o   (gnt)
   );
@@ -113,11 +118,14 @@ module ct_vpu_front #(
   assign need        = ({15'd0, cmd_o[ct_pkg::AllWait0Lsb + 4]} << cmd_o[ct_pkg::AllWait0Lsb +: 4])
                      | ({15'd0, cmd_o[ct_pkg::AllWait1Lsb + 4]} << cmd_o[ct_pkg::AllWait1Lsb +: 4])
                      | ({15'd0, cmd_o[ct_pkg::AllWait2Lsb + 4]} << cmd_o[ct_pkg::AllWait2Lsb +: 4]);
-  assign sem_dec_o   = {start[1] ? need : 16'd0, start[0] ? need : 16'd0};
+  assign sem_dec_o   = {start[1] && !begun_q[1] ? need : 16'd0, start[0] && !begun_q[0] ? need : 16'd0};
   assign wait_arb_o  = req & ~start & ~busy_i;
   assign wait_sem_o  = vld_q & ~req & ~busy_i;
-  assign probe_o     = {start, req};
-  assign again       = (more != 3'd0) ? start : 2'b00;
+  // Behind a row of its own a command is not ready before that ends.
+  assign probe_o     = {start, req & ~(begun_q & busy_i & {2{!ready_i}})};
+  assign again       = (stays_i || more != 3'd0) ? start : 2'b00;
+  assign next_tile   = !stays_i;
+  assign begun_d     = ((begun_q & ~start) | (stays_i ? start : 2'b00)) & ~flush_i;
   assign room        = (~vld_q | (start & ~again)) & ~flush_i;
   assign cmd_ready_o = room & ~(Window ? {room[0] && cmd_valid_i[0] && !turn_q, room[1] && cmd_valid_i[1] && turn_q} : 2'b00);
   assign turn_d      = load[0] || (turn_q && !load[1]);
@@ -129,11 +137,13 @@ module ct_vpu_front #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      vld_q  <= 2'b00;
-      turn_q <= 1'b0;
+      vld_q   <= 2'b00;
+      begun_q <= 2'b00;
+      turn_q  <= 1'b0;
     end else begin
-      vld_q  <= vld_d;
-      turn_q <= turn_d;
+      vld_q   <= vld_d;
+      begun_q <= begun_d;
+      turn_q  <= turn_d;
     end
   end
 
@@ -141,12 +151,12 @@ module ct_vpu_front #(
     if (load[0]) head_q[255:0]   <= cmd_i[255:0];
     if (load[1]) head_q[511:256] <= cmd_i[511:256];
     for (int c = 0; c < 2; c++) begin
-      if (again[c] && Repeat == 1) begin
+      if (again[c] && next_tile && Repeat == 1) begin
         head_q[256*c + ct_pkg::VaMoreLsb +: 3] <= more - 3'd1;
         head_q[256*c + ct_pkg::VaTaLsb +: 4]   <= cmd_o[ct_pkg::VaTaLsb +: 4] + 4'd1;
         head_q[256*c + ct_pkg::VaTdLsb +: 4]   <= cmd_o[ct_pkg::VaTdLsb +: 4] + 4'd1;
       end
-      if (again[c] && Repeat == 2) begin
+      if (again[c] && next_tile && Repeat == 2) begin
         head_q[256*c + ct_pkg::VsMoreLsb +: 3] <= more - 3'd1;
         head_q[256*c + ct_pkg::VsTsLsb +: 4]   <= cmd_o[ct_pkg::VsTsLsb +: 4] + 4'd1;
       end
@@ -177,7 +187,7 @@ module ct_vpu_front #(
         if (load[c]) begin
           top_q[21*c +: 21] <= top(coming[19:0], coming[22:20], coming[38:23], coming[42:39]);
           at_q[20*c +: 20]  <= coming[19:0] + (from ? spm_base_i[39:20] : spm_base_i[19:0]);
-        end else if (again[c]) begin
+        end else if (again[c] && next_tile) begin
           top_q[21*c +: 21] <= top_next;
           at_q[20*c +: 20]  <= at_next;
         end
@@ -205,14 +215,14 @@ module ct_vpu_front #(
 `ifdef FORMAL
   // Any one context: the command that it gave last, which of its tiles is still to start, and what that one is.
   (* anyconst *) logic f_ctx;
-  logic         f_held_q, f_load, f_last;
+  logic         f_held_q, f_load, f_last, f_begun_q;
   logic [2:0]   f_more, f_tile_q;
   logic [255:0] f_cmd_q, f_now;
   logic [19:0]  f_at_q;
   logic [15:0]  f_need;
   assign f_load = cmd_valid_i[f_ctx] && cmd_ready_o[f_ctx];
   assign f_more = (Repeat == 1) ? f_cmd_q[ct_pkg::VaMoreLsb +: 3] : (Repeat == 2) ? f_cmd_q[ct_pkg::VsMoreLsb +: 3] : 3'd0;
-  assign f_last = f_tile_q == f_more;
+  assign f_last = f_tile_q == f_more && !stays_i;
   always_comb begin
     f_now = f_cmd_q;
     if (Repeat == 1) begin
@@ -226,15 +236,20 @@ module ct_vpu_front #(
     end
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_held_q <= 1'b0;
-    else         f_held_q <= !flush_i[f_ctx] && ((f_held_q && !(start[f_ctx] && f_last)) || f_load);
+    if (!rst_ni) begin
+      f_held_q  <= 1'b0;
+      f_begun_q <= 1'b0;
+    end else begin
+      f_held_q  <= !flush_i[f_ctx] && ((f_held_q && !(start[f_ctx] && f_last)) || f_load);
+      f_begun_q <= !flush_i[f_ctx] && (start[f_ctx] ? stays_i : f_begun_q);
+    end
   end
   always_ff @(posedge clk_i) begin
     if (f_load) begin
       f_cmd_q  <= f_ctx ? cmd_i[511:256] : cmd_i[255:0];
       f_tile_q <= 3'd0;
       f_at_q   <= cmd_i[256*f_ctx + ct_pkg::VlSpmLsb +: 20] + spm_base_i[20*f_ctx +: 20];
-    end else if (start[f_ctx]) begin
+    end else if (start[f_ctx] && !stays_i) begin
       f_tile_q <= f_tile_q + 3'd1;
       f_at_q   <= f_at_q + 20'(f_cmd_q[ct_pkg::VsTileStrideLsb +: 12]);
     end
@@ -245,12 +260,12 @@ module ct_vpu_front #(
                   f_cmd_q[ct_pkg::AllWait2Lsb +: 5] == {1'b1, 4'(s)};
     end
   end
-  `CT_ASSERT(Held_A, f_held_q == vld_q[f_ctx] && (!f_held_q || (f_tile_q <= f_more && f_now == (f_ctx ? head_q[511:256] : head_q[255:0]))))
+  `CT_ASSERT(Held_A, f_held_q == vld_q[f_ctx] && f_begun_q == begun_q[f_ctx] && (!f_begun_q || f_held_q) && (!f_held_q || (f_tile_q <= f_more && f_now == (f_ctx ? head_q[511:256] : head_q[255:0]))))
   `CT_ASSERT(StartsOnce_A, !start[f_ctx] || f_held_q)
   `CT_ASSERT(StartsWhatItTook_A, !(valid_o && ready_i && ctx_o == f_ctx) || (start[f_ctx] && cmd_o == f_now))
   `CT_ASSERT(KeepsWhatItTook_A, !f_load || !f_held_q || (start[f_ctx] && f_last))
   `CT_ASSERT(AddressOfTile_A, !Window || !start[f_ctx] || at_o == f_at_q)
-  `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (start[f_ctx] ? f_need : 16'd0))
+  `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (start[f_ctx] && !f_begun_q ? f_need : 16'd0))
   `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && start[1]) || !req[0])
 `endif
 

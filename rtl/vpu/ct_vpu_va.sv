@@ -10,20 +10,24 @@
 //             to the padding, and its rows are written in cycle 4, unless rows that go the long way are still to be written.
 // Throughput  a row (quarter) a cycle; the next operation issues in the cycle after the last row of this one. Nothing ever stalls:
 //             the tile register write of VA goes first.
+// Rows        with 4 lanes a start is a row, but the last four rows of an operation that tells ahead of its end (see Completion) go together;
+//             with 16 lanes it is the operation. While stays_o is high (combinational from the command that is offered) more follow: the same
+//             command must come again for each, with rows of the other context between them or not.
 // What is not asked for is a neutral operand, so that every operation takes the same way and every result is canonical: b = 1.0 when
 //             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
 //             then adds -0.0 to their result.
-// Spacing     hold_o[c] keeps the command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
-//             last start of c, and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
+// Spacing     hold_o[c] keeps a new command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
+//             last start of c (4 lanes: until each of its rows comes as long after the same row of the last one), and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
 //             write of c before it is visible. Also while gap_i[c].
 // Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
 //             going through the function in turn; the results gather in the write register, and the last of the four writes it.
 // Operation   16 rows at most: 16 cycles with 16 lanes, 64 with 4, 256 with 4 and a single function (16 lanes: one more if it signals
-//             one semaphore twice).
+//             one semaphore twice). A start takes 16 cycles at most (17).
 // Completion  goes with the first write (4 lanes: with one of the last 16), since the others follow a cycle apart: all rows have been
 //             read by then, and who hears of it goes through the rows in the same order, a row (quarter) a cycle at most, as VS and VL do.
+//             (That is why those 16 are one start.)
 //             With row 0 last, or four issues a quarter, it goes with the last write.
-// Flush       kill_i[c] drops rows not issued and holds back signals of c; rows in the pipe are still written.
+// Flush       kill_i[c] drops rows not issued, with those to come, and holds back signals of c; rows in the pipe are still written.
 // In place    Td = Tq and row 0 of Tq used for all rows: with 16 lanes the last row has read before row 0 is written. With 4 lanes it
 //             would not, so there row 0 goes last, and the next command of the context waits until it is written.
 // Duty of the program (checked at dispatch): BSrc and CSrc are not both tiles; Td is not Tq when RowXor or LaneXor is not 0.
@@ -49,6 +53,7 @@ module ct_vpu_va #(
   output logic [1:0]       hold_o,
   input  logic             start_valid_i,
   output logic             start_ready_o,
+  output logic             stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
 
@@ -90,7 +95,7 @@ module ct_vpu_va #(
   localparam int unsigned VaLat    = PadStage + 1;
   localparam int unsigned VaSpace  = VaLat + 4;
   localparam bit          FnTurns  = (FnLanes != VpuLanes);  // the lanes take turns in the function
-  localparam int unsigned MaxBeats = (VpuLanes == 4) ? 64 : 16;
+  localparam int unsigned MaxBeats = 16;  // of a start
 
   localparam logic [1:0] OpAdd    = 2'd0;
   localparam logic [1:0] OpMax    = 2'd1;
@@ -105,6 +110,13 @@ module ct_vpu_va #(
   logic        act_d, act_q;
   logic        gap_d, gap_q;  // a cycle that leaves room for the second signal, in front of a command with a single row
   logic        tail_q;        // row 0 goes last
+  logic        single_q;      // the start under way is one row
+  logic        final_q;       // it ends its operation
+  logic [1:0]  begun_d, begun_q;  // the command of each context goes on, with this row
+  logic [7:0]  next_q;
+  logic [1:0]  dropped;       // an operation ends before its last row
+  logic [3:0]  start_row, start_last;
+  logic        start_single, start_final;
   logic [1:0]  late_d, late_q;  // the last operation of c was one of these
   logic        ctx_q;
   logic [3:0]  td_q, ta_q, tq_q, row_d, row_q, last_row_q, row_xor_q, lane_xor_q, func_q;
@@ -113,7 +125,7 @@ module ct_vpu_va #(
   logic [31:0] sb_q, sc_q;
   logic [4:0]  rows_q, cols_q;
   logic [9:0]  sig_q;
-  logic        start, issue, turn_end, row_end, last, needs_gap, finish;
+  logic        start, issue, turn_end, row_end, last, needs_gap, finish;  // last: of the start
   logic        tells;         // completion goes with this write
   logic        start_permutes, start_row0, start_tail, start_turns, start_short;
   logic        short_q;       // the operation goes the short way
@@ -124,25 +136,34 @@ module ct_vpu_va #(
   assign start         = start_valid_i && start_ready_o;
   assign start_ready_o = !act_q || finish;
   assign issue         = act_q && !gap_q && !kill_i[ctx_q];
-  assign last          = row_end && (row_q == (tail_q ? 4'd0 : last_row_q));
+  assign last          = row_end && (single_q || row_q == last_row_q);
   // (Not the first quarter of a row: a doubled signal of an operation that tells with its last one needs the cycle.)
-  assign tells         = (tail_q || (FnTurns && func_q[3])) ? last : (VpuLanes == 16) ? row_q == 4'd0
+  assign tells         = (tail_q || (FnTurns && func_q[3])) ? last && final_q : (VpuLanes == 16) ? row_q == 4'd0
                        : beat == 2'd1 && row_q == ((last_row_q < 4'd3) ? 4'd0 : last_row_q - 4'd3);
   assign needs_gap     = (VpuLanes == 16) && sig_q[4] && (sig_q[4:0] == sig_q[9:5]);
   assign finish        = (issue && last && !needs_gap) || gap_q;
 
   always_comb begin
-    act_d = act_q && !kill_i[ctx_q] && !finish;
-    gap_d = issue && last && needs_gap;
-    row_d = row_q;
-    late_d = late_q;
-    if (issue && row_end) row_d = (tail_q && row_q == last_row_q) ? 4'd0 : row_q + 4'd1;
+    act_d   = act_q && !kill_i[ctx_q] && !finish;
+    gap_d   = issue && last && needs_gap;
+    row_d   = row_q;
+    late_d  = late_q;
+    begun_d = begun_q;
+    if (issue && row_end) row_d = row_q + 4'd1;
     if (start) begin
       act_d = 1'b1;
-      row_d = {3'd0, start_tail};
-      late_d[start_ctx_i] = start_tail || start_turns;
+      row_d = start_row;
+      late_d[start_ctx_i]  = start_tail || start_turns;
+      begun_d[start_ctx_i] = !start_final;
     end
+    begun_d = begun_d & ~kill_i;
   end
+
+  assign start_last   = start_cmd_i[ct_pkg::VaFullLsb] ? 4'd15 : start_cmd_i[ct_pkg::VaRowsLsb +: 4] - 4'd1;
+  assign start_row    = begun_q[start_ctx_i] ? next_q[4*start_ctx_i +: 4] : {3'd0, start_tail};
+  assign start_single = (VpuLanes == 4) && (start_tail || start_turns || 4'(start_last - start_row) >= 4'd4);
+  assign start_final  = !start_single || start_row == (start_tail ? 4'd0 : start_last);
+  assign stays_o      = !start_final;
 
   assign start_permutes = (start_cmd_i[ct_pkg::VaRowXorLsb +: 8] != 8'd0);
   assign start_row0     = (start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
@@ -155,13 +176,15 @@ module ct_vpu_va #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      act_q <= 1'b0;
-      gap_q <= 1'b0;
-      late_q <= 2'b00;
+      act_q   <= 1'b0;
+      gap_q   <= 1'b0;
+      late_q  <= 2'b00;
+      begun_q <= 2'b00;
     end else begin
-      act_q <= act_d;
-      gap_q <= gap_d;
-      late_q <= late_d;
+      act_q   <= act_d;
+      gap_q   <= gap_d;
+      late_q  <= late_d;
+      begun_q <= begun_d;
     end
   end
 
@@ -170,6 +193,9 @@ module ct_vpu_va #(
     if (start) begin
       ctx_q      <= start_ctx_i;
       tail_q     <= start_tail;
+      single_q   <= start_single;
+      final_q    <= start_final;
+      next_q[4*start_ctx_i +: 4] <= (start_tail && start_row == start_last) ? 4'd0 : start_row + 4'd1;
       short_q    <= start_short;
       td_q       <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
       ta_q       <= start_cmd_i[ct_pkg::VaTaLsb +: 4];
@@ -182,7 +208,7 @@ module ct_vpu_va #(
       relu_q     <= start_cmd_i[ct_pkg::VaReluLsb];
       ninf_q     <= start_cmd_i[ct_pkg::VaPadNinfLsb];
       func_q     <= start_cmd_i[ct_pkg::VaFuncLsb +: 4];
-      last_row_q <= start_cmd_i[ct_pkg::VaFullLsb] ? 4'd15 : start_cmd_i[ct_pkg::VaRowsLsb +: 4] - 4'd1;
+      last_row_q <= start_last;
       sb_q       <= start_cmd_i[ct_pkg::VaSbLsb +: 32];
       sc_q       <= start_cmd_i[ct_pkg::VaScLsb +: 32];
       rows_q     <= start_cmd_i[ct_pkg::VaRowsLsb +: 5];
@@ -205,7 +231,7 @@ module ct_vpu_va #(
     for (int c = 0; c < 2; c++) begin
       if (space_q[CountW*c +: CountW] != '0) space_d[CountW*c +: CountW] = space_q[CountW*c +: CountW] - 1'b1;
       if (drain_q[CountW*c +: CountW] != '0) drain_d[CountW*c +: CountW] = drain_q[CountW*c +: CountW] - 1'b1;
-      if (start && start_ctx_i == c[0]) space_d[CountW*c +: CountW] = CountW'(VaSpace - 1);
+      if (start && start_ctx_i == c[0]) space_d[CountW*c +: CountW] = start_row[3] ? '0 : CountW'(VaSpace - 1) - CountW'({start_row[2:0], 2'b00});
       if (issue && ctx_q == c[0])       drain_d[CountW*c +: CountW] = CountW'(VaLat + 1);
     end
   end
@@ -229,14 +255,15 @@ module ct_vpu_va #(
     for (int c = 0; c < 2; c++) begin
       uses_tile[c] = head_i[256*c + ct_pkg::VaASrcLsb +: 2] == 2'd0
           || ^head_i[256*c + ct_pkg::VaBSrcLsb +: 2] || ^head_i[256*c + ct_pkg::VaCSrcLsb +: 2];
-      hold_o[c] = gap_i[c] || (uses_tile[c] && space_q[CountW*c +: CountW] != '0)
-          || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]));
+      hold_o[c] = gap_i[c] || (!begun_q[c] && ((uses_tile[c] && space_q[CountW*c +: CountW] != '0)
+          || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]))));
     end
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
+  assign dropped = kill_i & (busy_o | begun_q);
   assign probe_o = {{ctx_pipe_q[VaLat], !ctx_pipe_q[VaLat]} & {2{vld_q[VaLat] && meta[MetaW*VaLat]}},
-                    {ctx_q, !ctx_q} & {2{act_q && finish}}, {ctx_q, !ctx_q} & {2{act_q}}};
+                    dropped | ({ctx_q, !ctx_q} & {2{act_q && finish && final_q}}), {ctx_q, !ctx_q} & {2{act_q}}};
 
   // --- The way of a row: valid bits and what it needs later. ---
 
@@ -601,115 +628,7 @@ module ct_vpu_va #(
   `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < (FnTurns && func_q[3] ? 9'(4 * MaxBeats) : 9'(MaxBeats)))
   `CT_ASSERT(OneWayAtATime_A, !(short3 && vld_q[PadStage:4] != '0))
 `ifdef FORMAL
-  // Issues of the operation that are left (the gap behind it counts as one); cycles since the next operation is ready to start, but
-  // for those in which the flush or the error of the one under way ends it.
-  logic [8:0] f_rows, f_left, f_wait_q, f_most;
-  assign f_rows = tail_q ? (row_q == 4'd0 ? 9'd0 : 9'(4'(last_row_q - row_q)) + 9'd1) : 9'(4'(last_row_q - row_q));
-  assign f_left = gap_q ? 9'd1 : ((VpuLanes == 4 ? f_rows * 9'd4 + 9'd4 - 9'(beat) : f_rows + 9'd1) << (FnTurns && func_q[3] ? 2 : 0))
-                                 - 9'(turn) + 9'(needs_gap);
-  assign f_most = (9'(MaxBeats) << (FnTurns && func_q[3] ? 2 : 0)) + 9'(needs_gap);
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_wait_q <= '0;
-    else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 9'(issue) : 9'd0;
-  end
-  `CT_ASSERT(InTile_A, !act_q || gap_q || (row_q <= last_row_q && (!tail_q || last_row_q != 4'd0) && (!(FnTurns && !func_q[3]) || turn == 2'd0)))
-  `CT_ASSERT(GapActive_A, !gap_q || (act_q && needs_gap))
-  `CT_ASSERT(LastEnds_A, !issue || last == (f_left == 9'd1 + 9'(needs_gap)))
-  `CT_ASSERT(BeatsAndLeft_A, !act_q || beats_q + f_left <= f_most)
-  `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= f_most))
-  `CT_ASSERT(WaitBound_A, f_wait_q < 9'(MaxBeats) << (FnTurns ? 2 : 0) || (needs_gap && f_wait_q == 9'(MaxBeats)))
-
-  // An operation tells that it is complete with one of its writes.
-  logic       f_told_q;
-  logic [3:0] f_tell_row;
-  assign f_tell_row = last_row_q < 4'd3 ? 4'd0 : last_row_q - 4'd3;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni)              f_told_q <= 1'b0;
-    else if (start)           f_told_q <= 1'b0;
-    else if (issue && tells)  f_told_q <= 1'b1;
-  end
-  `CT_ASSERT(ToldSoFar_A, !act_q || f_told_q == (gap_q || (VpuLanes == 16 ? row_q != 4'd0 : !tail_q && !(FnTurns && func_q[3]) &&
-             (row_q > f_tell_row || (row_q == f_tell_row && beat >= 2'd2)))))
-  `CT_ASSERT(TellsOnce_A, !(issue && tells && f_told_q) && (!act_q || !finish || f_told_q || (issue && tells)))
-
-  // Any row (quarter), from its issue to its write: stage k has it while bit k is set.
-  (* anyseq *) logic f_pick;
-  logic [VaLat:1] f_at_d, f_at_q;
-  logic           f_op_ctx_q, f_ctx_q;  // owner and signals of the operation that started last; of the row
-  logic [9:0]     f_op_sig_q, f_sig_q;
-  logic [3:0]     f_op_td_q;
-  logic [10:0]    f_is_q;               // {beat, row, tile, tells} of the row
-  logic [2:0]     f_turn_q;             // {turn, with a function}: of four issues of a quarter with one the last is written
-  logic           f_heard_q;            // it has completed its operation in the last cycle, and no flush dropped that
-  logic           f_quiet_q;            // it was in the last stage in the last cycle and completed nothing
-  logic           f_twice_q;            // the write of the last cycle completed an operation that doubles a signal
-  logic           f_short_q;            // the row that is written came the short way
-  logic [15:0]    f_inc;
-  logic [VaLat:1] f_long, f_tells, f_doubles, f_same;
-  always_comb begin
-    f_at_d        = {f_at_q[VaLat-1:1], issue && f_pick && f_at_q == '0};
-    f_at_d[4]     = f_at_q[3] && !short3;
-    f_at_d[VaLat] = f_at_q[PadStage] || (f_at_q[3] && short3);
-    for (int k = 1; k <= VaLat; k++) begin
-      f_long[k]    = vld_q[k] && (k > 3 || !short_pipe_q[k < 4 ? k : 3]) && !(k == VaLat && f_short_q);
-      f_tells[k]   = vld_q[k] && meta[MetaW*k];
-      f_doubles[k] = f_tells[k] && meta[MetaW*k + 5] && meta[MetaW*k + 1 +: 5] == meta[MetaW*k + 6 +: 5];
-      f_same[k]    = vld_q[k] && ctx_pipe_q[k] == f_ctx_q && meta[MetaW*k +: 21] == {f_is_q[10:1], f_sig_q, f_is_q[0]} &&
-                     (!FnTurns || {meta[MetaW*k + (FnTurns ? 35 : 0) +: 2], meta[MetaW*k + 32]} == f_turn_q);
-    end
-    for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
-  end
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      f_at_q    <= '0;
-      f_heard_q <= 1'b0;
-      f_quiet_q <= 1'b0;
-      f_twice_q <= 1'b0;
-      f_short_q <= 1'b0;
-    end else begin
-      f_at_q    <= f_at_d;
-      f_heard_q <= f_at_q[VaLat] && f_is_q[0] && !kill_i[f_ctx_q];
-      f_quiet_q <= f_at_q[VaLat] && !f_is_q[0] && !sig_wait_unused;
-      f_twice_q <= f_doubles[VaLat];
-      f_short_q <= short3;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (start) begin
-      f_op_ctx_q <= start_ctx_i;
-      f_op_sig_q <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
-      f_op_td_q  <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
-    end
-    if (f_at_q == '0) begin
-      {f_ctx_q, f_sig_q} <= {f_op_ctx_q, f_op_sig_q};
-      f_is_q             <= {beat, row_q, f_op_td_q, tells};
-      f_turn_q           <= {turn, func_q[3]};
-    end
-  end
-  // A row that goes the short way has none of the long way in front of it that it could meet.
-  logic [20:1] f_near;
-  always_comb begin
-    for (int k = 1; k <= 20; k++) f_near[k] = f_long[k] && long_q < CountW'(VaLat - 3 - k);
-  end
-  `CT_ASSERT(LongCounted_A, f_near == '0 && (!f_long[21] || long_q != '0))
-  `CT_ASSERT(ShortAlone_A, (!act_q || !short_q || (long_q == '0 && f_long[22:1] == '0)) &&
-             (!vld_q[1] || f_long[1] || f_long[23:2] == '0) && (!vld_q[2] || f_long[2] || f_long[24:3] == '0) && (!short3 || f_long[25:4] == '0))
-  // Where it is, it is what it was.
-  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && td_q == f_op_td_q))
-  `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 1'b1)) == '0)
-  `CT_ASSERT(SameInStage_A, (f_at_q & ~f_same) == '0)
-  // No completion comes while the second of two equal signals is given.
-  `CT_ASSERT(ApartInPipe_A, (f_doubles[VaLat:2] & f_tells[VaLat-1:1]) == '0 && !(f_doubles[1] && issue && tells) &&
-             !(f_doubles[VaLat] && short3 && f_tells[3]))
-  `CT_ASSERT(NoMerge_A, !f_twice_q || !f_tells[VaLat])
-  // Its owner's tile register is written and its owner hears of it, once.
-  logic [AddrW-1:0] f_place;
-  assign f_place = AddrW'(VpuLanes == 4 ? {f_ctx_q, f_is_q[4:1], f_is_q[8:5], f_is_q[10:9]} : 11'({f_ctx_q, f_is_q[4:1], f_is_q[8:5]}));
-  `CT_ASSERT(OwnerWritten_A, !f_at_q[VaLat] || (wr_addr_o == f_place && wr_valid_o == (!FnTurns || !f_turn_q[0] || f_turn_q[2:1] == 2'd3)))
-  `CT_ASSERT(WrittenOfStage_A, !wr_valid_o || vld_q[VaLat])
-  `CT_ASSERT(TellsCompletes_A, !f_at_q[VaLat] || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_is_q[0]}}))
-  `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
-  `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
+  `include "ct_vpu_va_formal.svh"
 `endif
 
   `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)

@@ -8,14 +8,15 @@
 // Path        sequencer -> ct_skid -> SPM port -> (SpmLat) -> ct_fifo -> ct_hbfp_dequant -> tile register. A word asks the SPM only
 //             when it has a place in the FIFO, because SPM data cannot be refused.
 // Latency     first write 6 cycles after the start of an operation on an idle side (the SPM granting at once).
-// Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next operation enters in the cycle after the last
-//             word of this one.
+// Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next row enters in the cycle after the last word of this one.
+// Rows        a start is a row. While stays_o is high (combinational from the command that is offered) more of them follow: the same command
+//             must come again for each, with rows of the other context between them or not. next_q says which one it is.
 // Handshake   start_valid_i/start_ready_o. A tile register write (wr_valid_o) waits while wr_ready_i is low, for VA goes first;
 //             starved_o asks VA for a gap when that has lasted StarveCycles, not counting those with wr_other_i.
-// Operation   at most 64 words, whatever VpuLanes: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
+// Operation   a row has 1 or 4 words, an operation 16 rows at most: 64 cycles, plus those in which SPM or VA go first (4 lanes, HBFP8: 64 writes).
 // Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address). err_parity_o comes with the
 //             physical address of the word; the word is written all the same: ct_vpu stops the context.
-// Flush       kill_i[c] drops what has not asked the SPM yet and holds back signals of c; words under way are still written, but for
+// Flush       kill_i[c] drops what has not asked the SPM yet, with the rows to come, and holds back signals of c; words under way are still written, but for
 //             those of a row whose last word has not been asked for.
 //
 // Parameters
@@ -35,6 +36,7 @@ module ct_vpu_vl #(
   // operation that starts
   input  logic             start_valid_i,
   output logic             start_ready_o,
+  output logic             stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
   input  logic             start_bad_i,
@@ -76,7 +78,7 @@ module ct_vpu_vl #(
 
   localparam int unsigned FifoDepth    = 8;   // covers skid, SpmLat and dequantiser at full rate
   localparam int unsigned StarveCycles = 16;
-  localparam int unsigned MaxWords     = 64;
+  localparam int unsigned MaxWords     = 4;   // of a row
 
   // What goes along with a word: {sig[10], last, mode[2], word[2], row[4], tile[4], ctx}
   localparam int unsigned MetaW = 24;
@@ -86,62 +88,66 @@ module ct_vpu_vl #(
   logic        act_d, act_q;
   logic        ctx_q;
   logic [1:0]  mode_q, word_d, word_q;
-  logic [3:0]  row_d, row_q, last_row_q, tile_q;
-  logic [19:0] addr_d, addr_q;
+  logic [3:0]  row_q, tile_q;
+  logic        final_q;                 // the last row of its operation
+  logic [7:0]  next_d, next_q;          // the row that each context goes on with; 0: its next command is a new one
+  logic [3:0]  start_row;
+  logic [1:0]  dropped;                 // an operation ends before its last row
+  logic [19:0] addr_q, start_addr;
+  logic [19:0] after;                   // address of the row behind this one
+  logic [39:0] next_at_q;
   logic [15:0] stride_q;
   logic [9:0]  sig_q;
-  logic        start, run, space, step, row_end, last;
+  logic        start, run, space, step, row_end;
   logic        ask_ready;
   logic [3:0]  credit_d, credit_q;  // words between here and the dequantiser
   logic        pop;
 
   assign start         = start_valid_i && start_ready_o && !start_bad_i;
-  assign start_ready_o = !act_q || (step && last);
+  assign start_ready_o = !act_q || (step && row_end);
+  assign start_row     = next_q[4*start_ctx_i +: 4];
+  assign stays_o       = start_row != start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1 && !start_bad_i;
+  assign after         = addr_q + {4'd0, stride_q};
+  assign start_addr    = start_row == 4'd0 ? start_at_i : act_q && ctx_q == start_ctx_i ? after : next_at_q[20*start_ctx_i +: 20];
   assign run           = act_q && !kill_i[ctx_q];
   assign space         = (credit_q != 4'(FifoDepth));
   assign step          = run && space && ask_ready;
   assign row_end       = (mode_q != 2'd0) || (word_q == 2'd3);
-  assign last          = row_end && (row_q == last_row_q);
 
   always_comb begin
-    act_d    = run && !(step && last);
-    row_d    = row_q;
-    word_d   = word_q;
-    addr_d   = addr_q;
+    act_d    = run && !(step && row_end);
+    word_d   = step ? word_q + 2'd1 : word_q;
+    next_d   = next_q;
     credit_d = credit_q + {3'd0, step} - {3'd0, pop};
-    if (step) begin
-      word_d = row_end ? 2'd0 : word_q + 2'd1;
-      if (row_end) begin
-        row_d  = row_q + 4'd1;
-        addr_d = addr_q + {4'd0, stride_q};
-      end
-    end
     if (start) begin
       act_d  = 1'b1;
-      row_d  = 4'd0;
       word_d = 2'd0;
-      addr_d = start_at_i;
+      next_d[4*start_ctx_i +: 4] = stays_o ? start_row + 4'd1 : 4'd0;
     end
+    next_d = next_d & ~{{4{kill_i[1]}}, {4{kill_i[0]}}};
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       act_q    <= 1'b0;
+      next_q   <= '0;
       credit_q <= '0;
     end else begin
       act_q    <= act_d;
+      next_q   <= next_d;
       credit_q <= credit_d;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    row_q  <= row_d;
     word_q <= word_d;
-    addr_q <= addr_d;
+    if (act_q) next_at_q[20*ctx_q +: 20] <= after;
     if (start) begin
       ctx_q      <= start_ctx_i;
+      row_q      <= start_row;
+      final_q    <= !stays_o;
+      addr_q     <= start_addr;
       mode_q     <= start_cmd_i[ct_pkg::VlModeLsb +: 2];
-      last_row_q <= start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1;
       stride_q   <= start_cmd_i[ct_pkg::VlRowStrideLsb +: 16];
       tile_q     <= start_cmd_i[ct_pkg::VlTdLsb +: 4];
       sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
@@ -149,7 +155,8 @@ module ct_vpu_vl #(
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
-  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, {ctx_q, !ctx_q} & {2{step && last}}, {ctx_q, !ctx_q} & {2{step}}};
+  assign dropped = kill_i & (busy_o | {next_q[7:4] != 4'd0, next_q[3:0] != 4'd0});
+  assign probe_o = {{wr_ctx_q, !wr_ctx_q} & {2{fired && wr_end_q}}, dropped | ({ctx_q, !ctx_q} & {2{step && row_end && final_q}}), {ctx_q, !ctx_q} & {2{step}}};
 
   // --- SPM port ---
 
@@ -159,7 +166,7 @@ module ct_vpu_vl #(
   logic              got1_vld_q, got2_vld_q;
   logic              granted;
 
-  assign ask_word = {addr_q + {18'd0, word_q}, sig_q, last, mode_q, word_q, row_q, tile_q, ctx_q};
+  assign ask_word = {addr_q + {18'd0, word_q}, sig_q, row_end && final_q, mode_q, word_q, row_q, tile_q, ctx_q};
 
   ct_skid #(.Width(MetaW + 20)) u_ask (
     .clk_i, .rst_ni,
@@ -371,129 +378,7 @@ module ct_vpu_vl #(
 
   `CT_ASSERT(OperationBounded_A, !act_q || words_q < 7'(MaxWords))
 `ifdef FORMAL
-  // Words of the operation that are left; steps since the next operation is ready to start.
-  logic [6:0] f_left, f_wait_q;
-  assign f_left = mode_q == 2'd0 ? 7'(4'(last_row_q - row_q)) * 7'd4 + 7'd4 - 7'(word_q) : 7'(4'(last_row_q - row_q)) + 7'd1;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_wait_q <= '0;
-    else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 7'(step) : 7'd0;
-  end
-  `CT_ASSERT(WordsWalked_A, !act_q || (row_q <= last_row_q && words_q == (mode_q == 2'd0 ? {1'b0, row_q, word_q} : 7'(row_q)) &&
-                            (mode_q == 2'd0 || word_q == 2'd0)))
-  `CT_ASSERT(LastEnds_A, !step || last == (f_left == 7'd1))
-  `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= 7'(MaxWords)))
-  `CT_ASSERT(WaitBound_A, f_wait_q < 7'(MaxWords))
-
-  // Any word, from its address to its write. ct_skid and ct_fifo are proven by themselves and cut away here: what is taken for granted of
-  // them is that words come out as they went in and in order, and that none comes from nothing. The memory answers as ct_spm does.
-  typedef enum logic [2:0] {FNone, FAsks, FGot1, FGot2, FWaits, FWrite} f_at_e;
-  (* anyseq *) logic f_pick;
-  f_at_e             f_at_d, f_at_q;
-  logic [3:0]        f_ahead_d, f_ahead_q;  // words in front of it, in ct_skid or ct_fifo
-  logic [1:0]        f_asks_q;              // words in ct_skid
-  logic [3:0]        f_waits_q;             // words in ct_fifo
-  logic              f_op_ctx_q, f_ctx_q;   // owner and signals of the operation that started last; of the word
-  logic [9:0]        f_op_sig_q, f_sig_q;
-  logic [MetaW+19:0] f_ask_q;               // the word as it went into ct_skid
-  logic [MetaW-1:0]  f_got_q;               // and into ct_fifo
-  logic              f_leaves;
-  logic              f_part_q;              // one of its first three quarters was the last one to be written (4 lanes)
-  logic              f_heard_q;             // it has completed its operation in the last cycle, and no flush dropped that
-  logic              f_quiet_q;             // it was written in the last cycle and completed nothing
-  logic              f_gone_q;              // what was written in the last cycle was the last there was
-  logic [19:0]       f_op_row_q, f_addr_q;  // address of the row that is asked for; of the word
-  logic [15:0]       f_inc;
-
-  assign f_leaves = f_ahead_q == '0;
-  always_comb begin
-    f_at_d    = f_at_q;
-    f_ahead_d = f_ahead_q;
-    unique case (f_at_q)
-      FNone: if (step && f_pick) begin
-        f_at_d    = FAsks;
-        f_ahead_d = 4'(f_asks_q) - 4'(granted);
-      end
-      FAsks: if (granted) begin
-        f_ahead_d = f_ahead_q - 4'd1;
-        if (f_leaves) f_at_d = FGot1;
-      end
-      FGot1: f_at_d = FGot2;
-      FGot2: begin
-        f_at_d    = FWaits;
-        f_ahead_d = f_waits_q - 4'(pop);
-      end
-      FWaits: if (pop) begin
-        f_ahead_d = f_ahead_q - 4'd1;
-        if (f_leaves) f_at_d = part ? FNone : FWrite;
-      end
-      default: if (fired) f_at_d = FNone;
-    endcase
-  end
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      f_at_q    <= FNone;
-      f_asks_q  <= '0;
-      f_waits_q <= '0;
-      f_heard_q <= 1'b0;
-      f_quiet_q <= 1'b0;
-      f_gone_q  <= 1'b0;
-      f_part_q  <= 1'b0;
-    end else begin
-      f_at_q    <= f_at_d;
-      f_asks_q  <= f_asks_q + 2'(step) - 2'(granted);
-      f_waits_q <= f_waits_q + 4'(spm_rd_vld_i) - 4'(pop);
-      f_heard_q <= f_at_q == FWrite && fired && f_ask_q[13] && !kill_i[f_ctx_q];
-      f_quiet_q <= fired && (f_at_q == FWrite ? !f_ask_q[13] : f_part_q);
-      f_gone_q  <= fired && !(load && !part);
-      if (load && !part) f_part_q <= f_at_q == FWaits && f_leaves && !beats_done;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    f_ahead_q <= f_ahead_d;
-    if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
-    if (start)                f_op_row_q <= start_at_i;
-    else if (step && row_end) f_op_row_q <= f_op_row_q + 20'(stride_q);
-    if (f_at_q == FNone) begin
-      f_ask_q            <= ask_word;
-      {f_ctx_q, f_sig_q} <= {f_op_ctx_q, f_op_sig_q};
-      f_addr_q           <= f_op_row_q + 20'(word_q);
-    end
-    if (f_at_q == FGot2) f_got_q <= MetaW'(got_word);
-  end
-  always_comb begin
-    for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
-  end
-  `CT_ASSUME(AsksInOrder_M, f_at_q != FAsks || !f_leaves || !spm_rd_valid_o || {spm_rd_addr_o, ask_meta} == f_ask_q)
-  `CT_ASSUME(AsksOfSkid_M, (!spm_rd_valid_o || f_asks_q != '0) && (!ask_ready || f_asks_q < 2'd2))
-  `CT_ASSUME(AnswersAsSpm_M, spm_rd_vld_i == got2_vld_q)
-  `CT_ASSUME(WaitsInOrder_M, f_at_q != FWaits || !f_leaves || !fifo_valid || meta == f_got_q)
-  `CT_ASSUME(WaitsOfFifo_M, (!fifo_valid || f_waits_q != '0) && fifo_ready_unused == (f_waits_q < 4'(FifoDepth)))
-
-  // Where it is, it is what went in.
-  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
-  `CT_ASSERT(AskedAsStepped_A, f_at_q == FNone || (f_ask_q[0] == f_ctx_q && f_ask_q[23:14] == f_sig_q && f_ask_q[MetaW +: 20] == f_addr_q && (!f_ask_q[13] || f_ask_q[12:11] != 2'd0 || f_ask_q[10:9] == 2'd3)))
-  `CT_ASSERT(InSkid_A, f_asks_q <= 2'd2 && (f_at_q != FAsks || f_ahead_q < 4'(f_asks_q)))
-  `CT_ASSERT(InGot1_A, f_at_q != FGot1 || (got1_vld_q && {got1_addr_q, got1_q} == f_ask_q))
-  `CT_ASSERT(InGot2_A, f_at_q != FGot2 || (got2_vld_q && {got2_addr_q, got2_q} == f_ask_q))
-  `CT_ASSERT(InFifo_A, f_at_q != FWaits || (f_ahead_q < f_waits_q && f_got_q == f_ask_q[MetaW-1:0]))
-  `CT_ASSERT(FifoInRange_A, f_waits_q <= 4'(FifoDepth))
-  `CT_ASSERT(InWrite_A, f_at_q != FWrite || (wr_vld_q && wr_word_end_q && wr_end_q == f_ask_q[13]))
-  `CT_ASSERT(PartOfIt_A, !f_part_q || (f_at_q == FWaits && f_leaves))
-  `CT_ASSERT(CreditsAreWords_A, credit_q == 4'(f_asks_q) + 4'(got1_vld_q) + 4'(got2_vld_q) + f_waits_q)
-  // The context that owns it reads it, has it written and hears of it; its parity error, too, and nobody else.
-  `CT_ASSERT(OwnerAsks_A, f_at_q != FAsks || !f_leaves || !spm_rd_valid_o || (spm_rd_ctx_o == f_ctx_q && spm_rd_addr_o == f_addr_q))
-  `CT_ASSERT(OwnerWritten_A, (f_at_q != FWrite && !(wr_vld_q && f_part_q)) ||
-             wr_addr_q[AddrW-1 -: 9] == {f_ctx_q, f_ask_q[4:1], f_ask_q[8:5]})
-  `CT_ASSERT(ParityToOwner_A, f_at_q != FGot2 || !spm_rd_perr_i || (err_parity_o == ({f_ctx_q, !f_ctx_q} & ~kill_i) && err_parity_addr_o == f_addr_q))
-  `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
-  // The last word of an operation completes it when it is written whole, and no other word does.
-  `CT_ASSERT(OwnerOfSignals_A, f_at_q != FWrite || (wr_ctx_q == f_ctx_q && wr_sig_q == f_sig_q))
-  `CT_ASSERT(LastCompletes_A, f_at_q != FWrite || !fired || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_ask_q[13]}}))
-  `CT_ASSERT(PartDoesNot_A, !wr_vld_q || !f_part_q || !wr_end_q)
-  `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
-  `CT_ASSERT(WrittenOnce_A, !f_gone_q || !wr_vld_q)
-  `CT_ASSERT(NoMerge_A, !(sig_wait && fired && wr_end_q))
-  `CT_ASSERT(NoLastLost_A, f_at_q == FNone || !f_ask_q[13] || f_at_d != FNone || fired)
+  `include "ct_vpu_vl_formal.svh"
 `endif
 
   `CT_ASSERT(AnswerInTime_A, spm_rd_vld_i == got2_vld_q)

@@ -12,11 +12,14 @@
 //                                                                      16 lanes       64       16       32
 //                                                                       4 lanes       64      128      128
 // Latency     first word at the SPM port 6 cycles after its read; in front of that the pass for the exponent.
-// Throughput  the next operation enters in the cycle after the last slot of this one.
+// Rows        a start is one pass over one row: 1 slot, or 4 with 4 lanes and in mode 0. While stays_o is high (combinational from the command
+//             that is offered) more of them follow: the same command must come again for each, with rows of the other context between them or
+//             not. Each context has its own largest exponent, which lasts from row to row.
+// Throughput  the next row enters in the cycle after the last slot of this one.
 // Handshake   start_valid_i/start_ready_o; SPM write port valid/ready. Words wait in a ct_fifo, and a word starts only with a place in
 //             it, so that nothing between tile register and FIFO stalls. Completion: the SPM took the last word.
 // Errors      a command with start_bad_i does nothing but err_window_o (its highest relative address).
-// Flush       kill_i[c] drops slots not issued and holds back signals of c; words under way are still written.
+// Flush       kill_i[c] drops slots not issued, with the rows to come, and holds back signals of c; words under way are still written.
 //
 // Parameters
 //   VpuLanes  elements in a word of the tile registers, 16 or 4
@@ -35,6 +38,7 @@ module ct_vpu_vs #(
   // operation that starts
   input  logic             start_valid_i,
   output logic             start_ready_o,
+  output logic             stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
   input  logic             start_bad_i,
@@ -66,97 +70,114 @@ module ct_vpu_vs #(
 );
 
   localparam int unsigned FifoDepth = 8;  // covers the pipeline at a word a cycle
-  localparam int unsigned MaxSlots  = (VpuLanes == 4) ? 128 : 64;
+  localparam int unsigned MaxSlots  = 4;  // of a start
 
   // --- Sequencer. A slot is one read of the tile register. ---
 
   logic        act_d, act_q;
   logic        ctx_q;
   logic [1:0]  mode_q;
-  logic        pass_d, pass_q;  // 0 looks for the exponent, 1 makes words
-  logic [3:0]  row_d, row_q, last_row_q, tile_q;
+  logic        pass_q;          // 0 looks for the exponent, 1 makes words
+  logic [3:0]  row_q, tile_q;
+  logic        final_q;         // the last row of the last pass
+  logic [1:0]  begun_d, begun_q, next_pass_q;  // of each context: its command goes on, with this pass and row
+  logic [7:0]  next_row_q;
+  logic [1:0]  dropped;         // an operation ends before its last row
+  logic        start_begun, start_pass, start_final, pass_after;
+  logic [3:0]  start_row, start_last, row_after;
   logic [1:0]  quad_d, quad_q;  // 4 lanes: the beat; 16 lanes, mode 0: which four elements
-  logic [19:0] addr_d, addr_q;
+  logic [19:0] addr_q, start_addr;
+  logic [19:0] after;           // address of the row that is written next
+  logic [39:0] next_at_q;
   logic [15:0] stride_q;
   logic [9:0]  sig_q;
-  logic        start, run, space, step, row_end, rows_end, last, makes_word;
+  logic        start, run, space, step, row_end, last, makes_word;
   logic        one_pass_start, four_slots, known_start;
   logic [3:0]  credit_d, credit_q;
   logic        pop;
 
   assign start          = start_valid_i && start_ready_o && !start_bad_i;
-  assign start_ready_o  = !act_q || (step && last);
+  assign start_ready_o  = !act_q || (step && row_end);
   assign run            = act_q && !kill_i[ctx_q];
   assign four_slots     = (VpuLanes == 4) || (mode_q == 2'd0);
   assign row_end        = !four_slots || (quad_q == 2'd3);
   assign makes_word     = pass_q && (mode_q == 2'd0 || row_end);
   assign space          = (credit_q != 4'(FifoDepth));
   assign step           = run && (space || !makes_word);
-  assign rows_end       = row_end && (row_q == last_row_q);
-  assign last           = rows_end && pass_q;
+  assign last           = row_end && final_q;
   assign one_pass_start = (start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd0)
                        || (VpuLanes == 16 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1) || known_start;
   // The operation that ends has been through the same rows. Nobody can have written them since: that would have to wait for its
   // signals, which go later than this.
-  assign known_start    = act_q && mode_q == 2'd0 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd2 && start_ctx_i == ctx_q
-                       && start_cmd_i[ct_pkg::VsTsLsb +: 4] == tile_q && start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1 == last_row_q;
+  assign known_start    = act_q && final_q && mode_q == 2'd0 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd2 && start_ctx_i == ctx_q
+                       && start_cmd_i[ct_pkg::VsTsLsb +: 4] == tile_q && start_last == row_q;
+
+  assign start_begun = begun_q[start_ctx_i];
+  assign start_last  = start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1;
+  assign start_pass  = start_begun ? next_pass_q[start_ctx_i] : one_pass_start;
+  assign start_row   = start_begun ? next_row_q[4*start_ctx_i +: 4] : 4'd0;
+  assign start_final = start_pass && start_row == start_last;
+  assign stays_o     = !start_final && !start_bad_i;
+  assign after       = pass_q ? addr_q + {4'd0, stride_q} : addr_q;
+  assign start_addr  = !start_begun ? start_at_i : act_q && ctx_q == start_ctx_i ? after : next_at_q[20*start_ctx_i +: 20];
+
+  // What comes behind the row that starts: its second pass and then the next row, or a pass over all rows.
+  always_comb begin
+    if (VpuLanes == 4 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1) begin
+      pass_after = !start_pass;
+      row_after  = start_row + {3'd0, start_pass};
+    end else begin
+      pass_after = start_pass || start_row == start_last;
+      row_after  = start_row == start_last ? 4'd0 : start_row + 4'd1;
+    end
+  end
 
   always_comb begin
-    act_d    = run && !(step && last);
-    pass_d   = pass_q;
-    row_d    = row_q;
-    quad_d   = quad_q;
-    addr_d   = addr_q;
+    act_d    = run && !(step && row_end);
+    quad_d   = step ? quad_q + 2'd1 : quad_q;
+    begun_d  = begun_q;
     credit_d = credit_q + {3'd0, step && makes_word} - {3'd0, pop};
-    if (step) begin
-      quad_d = row_end ? 2'd0 : quad_q + 2'd1;
-      if (mode_q == 2'd1 && VpuLanes == 4) begin
-        // both passes over a row, then the next row
-        if (row_end) pass_d = !pass_q;
-        if (row_end && pass_q) row_d = row_q + 4'd1;
-      end else if (row_end) begin
-        // a pass over all rows
-        row_d = rows_end ? 4'd0 : row_q + 4'd1;
-        if (rows_end) pass_d = 1'b1;
-      end
-      if (row_end && pass_q) addr_d = addr_q + {4'd0, stride_q};
-    end
     if (start) begin
       act_d  = 1'b1;
-      pass_d = one_pass_start;
-      row_d  = 4'd0;
       quad_d = 2'd0;
-      addr_d = start_at_i;
+      begun_d[start_ctx_i] = !start_final;
     end
+    begun_d = begun_d & ~kill_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       act_q    <= 1'b0;
+      begun_q  <= 2'b00;
       credit_q <= '0;
     end else begin
       act_q    <= act_d;
+      begun_q  <= begun_d;
       credit_q <= credit_d;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    pass_q <= pass_d;
-    row_q  <= row_d;
     quad_q <= quad_d;
-    addr_q <= addr_d;
+    if (act_q) next_at_q[20*ctx_q +: 20] <= after;
     if (start) begin
-      ctx_q      <= start_ctx_i;
-      mode_q     <= start_cmd_i[ct_pkg::VsModeLsb +: 2];
-      last_row_q <= start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1;
-      stride_q   <= start_cmd_i[ct_pkg::VsRowStrideLsb +: 16];
-      tile_q     <= start_cmd_i[ct_pkg::VsTsLsb +: 4];
-      sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
+      next_pass_q[start_ctx_i]       <= pass_after;
+      next_row_q[4*start_ctx_i +: 4] <= row_after;
+      ctx_q    <= start_ctx_i;
+      pass_q   <= start_pass;
+      row_q    <= start_row;
+      final_q  <= start_final;
+      addr_q   <= start_addr;
+      mode_q   <= start_cmd_i[ct_pkg::VsModeLsb +: 2];
+      stride_q <= start_cmd_i[ct_pkg::VsRowStrideLsb +: 16];
+      tile_q   <= start_cmd_i[ct_pkg::VsTsLsb +: 4];
+      sig_q    <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
     end
   end
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
-  assign probe_o = {{out_ctx, !out_ctx} & {2{pop && out_last}}, {ctx_q, !ctx_q} & {2{step && last}}, {ctx_q, !ctx_q} & {2{step}}};
+  assign dropped = kill_i & (busy_o | begun_q);
+  assign probe_o = {{out_ctx, !out_ctx} & {2{pop && out_last}}, dropped | ({ctx_q, !ctx_q} & {2{step && last}}), {ctx_q, !ctx_q} & {2{step}}};
 
   assign rf_en_o = step;
   if (VpuLanes == 4) begin : g_addr_4
@@ -188,7 +209,8 @@ module ct_vpu_vs #(
 
   logic [W-1:0]   d2_q, d3_q;
   logic [127:0]   raw3, raw4_q, raw5_q;
-  logic [7:0]     exp3_q, exp4_q, exp5_q;
+  logic [15:0]    exps_q;  // the largest exponent field so far of each context
+  logic [7:0]     exp2, exp3, exp4_q, exp5_q;
   logic [8*VpuLanes-1:0] mantissas;
   logic           quant_valid;
 
@@ -203,6 +225,9 @@ module ct_vpu_vs #(
     end
   endfunction
 
+  assign exp2 = meta2_q[9] ? exps_q[15:8] : exps_q[7:0];
+  assign exp3 = meta3_q[9] ? exps_q[15:8] : exps_q[7:0];
+
   always_ff @(posedge clk_i) begin
     if (step) meta1_q <= meta;
     if (vld_q[1]) begin
@@ -212,12 +237,12 @@ module ct_vpu_vs #(
     if (vld_q[2]) begin
       meta3_q <= meta2_q;
       d3_q    <= d2_q;
-      if (meta2_q[1]) exp3_q <= largest(d2_q, meta2_q[0] ? 8'd0 : exp3_q);
+      if (meta2_q[1]) exps_q[8*meta2_q[9] +: 8] <= largest(d2_q, meta2_q[0] ? 8'd0 : exp2);
     end
     if (vld_q[3]) begin
       meta4_q <= meta3_q;
       raw4_q  <= raw3;
-      exp4_q  <= exp3_q;
+      exp4_q  <= exp3;
     end
     if (vld_q[4]) begin
       meta5_q <= meta4_q;
@@ -235,7 +260,7 @@ module ct_vpu_vs #(
     .clk_i, .rst_ni,
     .valid_i (quant_valid),
     .x_i     (d3_q),
-    .e_i     (exp3_q),
+    .e_i     (exp3),
     .valid_o (mantissas_valid_unused),
     .q_o     (mantissas)
   );
@@ -337,97 +362,7 @@ module ct_vpu_vs #(
 
   `CT_ASSERT(OperationBounded_A, !act_q || slots_q < 8'(MaxSlots))
 `ifdef FORMAL
-  // Slots of the operation that are left; slots since the next operation is ready to start.
-  localparam bit RowWise = (VpuLanes == 4);  // mode 1: both passes over a row, then the next row
-  logic [7:0] f_rows, f_left, f_wait_q;
-  assign f_rows = 8'(4'(last_row_q - row_q));
-  always_comb begin
-    if (RowWise && mode_q == 2'd1) f_left = f_rows * 8'd8 + (pass_q ? 8'd0 : 8'd4) + 8'd4 - 8'(quad_q);
-    else if (four_slots)           f_left = f_rows * 8'd4 + 8'd4 - 8'(quad_q) + (pass_q ? 8'd0 : 8'(last_row_q) * 8'd4 + 8'd4);
-    else                           f_left = f_rows + 8'd1 + (pass_q ? 8'd0 : 8'(last_row_q) + 8'd1);
-  end
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_wait_q <= '0;
-    else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 8'(step) : 8'd0;
-  end
-  `CT_ASSERT(InTile_A, !act_q || (row_q <= last_row_q && (four_slots || quad_q == 2'd0) && (mode_q != 2'd0 || pass_q)))
-  `CT_ASSERT(OnePass_A, !act_q || RowWise || mode_q != 2'd1 || pass_q)
-  `CT_ASSERT(LastEnds_A, !step || last == (f_left == 8'd1))
-  `CT_ASSERT(SlotsAndLeft_A, !act_q || slots_q + f_left <= (RowWise && mode_q != 2'd0 ? 8'd128 : RowWise || mode_q == 2'd0 ? 8'd64 : 8'd32))
-  `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= 8'(MaxSlots)))
-  `CT_ASSERT(WaitBound_A, f_wait_q < 8'(MaxSlots))
-
-  // Any slot, from its read to its word. ct_fifo is proven by itself and cut away here: what is taken for granted of it is that words come
-  // out as they went in and in order, and that none comes from nothing.
-  (* anyseq *) logic f_pick;
-  logic [5:0]       f_at_d, f_at_q;        // the stage where it is; bit 0: it waits in ct_fifo
-  logic [3:0]       f_ahead_q, f_waits_q;  // words in front of it there; words there
-  logic             f_op_ctx_q, f_ctx_q;   // owner and signals of the operation that started last; of the slot
-  logic [9:0]       f_op_sig_q, f_sig_q;
-  logic             f_last_q, f_makes_q;
-  logic [19:0]      f_addr_q;
-  logic [31:0]      f_put_q;               // how it went into ct_fifo: {address, signals, context, last}
-  logic             f_leaves, f_heard_q;   // the latter: it has completed its operation in the last cycle, and no flush dropped that
-  logic             f_quiet_q;             // its word was written in the last cycle and completed nothing
-  logic [19:0]      f_op_row_q;            // address of the row that is written
-  logic [15:0]      f_inc;
-
-  assign f_leaves = f_at_q[0] && f_ahead_q == '0 && pop;
-  assign f_at_d   = {f_at_q[4:1], step && f_pick && f_at_q == '0, (f_at_q[0] && !f_leaves) || (f_at_q[5] && f_makes_q)};
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      f_at_q    <= '0;
-      f_waits_q <= '0;
-      f_heard_q <= 1'b0;
-      f_quiet_q <= 1'b0;
-    end else begin
-      f_at_q    <= f_at_d;
-      f_waits_q <= f_waits_q + 4'(push) - 4'(pop);
-      f_heard_q <= f_leaves && f_last_q && !kill_i[f_ctx_q];
-      f_quiet_q <= f_leaves && !f_last_q;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (start)                          f_op_row_q <= start_at_i;
-    else if (step && row_end && pass_q) f_op_row_q <= f_op_row_q + 20'(stride_q);
-    if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
-    if (f_at_q == '0) begin
-      {f_ctx_q, f_sig_q, f_last_q, f_makes_q} <= {f_op_ctx_q, f_op_sig_q, last, makes_word};
-      f_addr_q <= f_op_row_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0);
-    end
-    f_ahead_q <= f_at_q[5] ? f_waits_q - 4'(pop) : f_ahead_q - 4'(pop);
-    if (f_at_q[5]) f_put_q <= 32'(made_word);
-  end
-  always_comb begin
-    for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
-  end
-  `CT_ASSUME(WaitsInOrder_M, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || {spm_wr_addr_o, out_sig, out_ctx, out_last} == f_put_q)
-  `CT_ASSUME(WaitsOfFifo_M, (!fifo_valid || f_waits_q != '0) && fifo_ready_unused == (f_waits_q < 4'(FifoDepth)))
-
-  // Where it is, it is what it was: {address, signals, context, last, makes a word} of a stage.
-  logic [32:0] f_is;
-  logic [3:0]  f_words;  // words in the stages
-  assign f_is    = {f_addr_q, f_sig_q, f_ctx_q, f_last_q, f_makes_q};
-  assign f_words = 4'(vld_q[1] && meta1_q[7]) + 4'(vld_q[2] && meta2_q[7]) + 4'(vld_q[3] && meta3_q[7]) + 4'(vld_q[4] && meta4_q[7]) + 4'(push);
-  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
-  `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 6'd1)) == '0 && (f_at_q == '0 || f_makes_q || !f_last_q))
-  `CT_ASSERT(InStage1_A, !f_at_q[1] || (vld_q[1] && meta1_q[39:7] == f_is))
-  `CT_ASSERT(InStage2_A, !f_at_q[2] || (vld_q[2] && meta2_q[39:7] == f_is))
-  `CT_ASSERT(InStage3_A, !f_at_q[3] || (vld_q[3] && meta3_q[39:7] == f_is))
-  `CT_ASSERT(InStage4_A, !f_at_q[4] || (vld_q[4] && meta4_q[39:7] == f_is))
-  `CT_ASSERT(InStage5_A, !f_at_q[5] || (vld_q[5] && meta5_q[39:7] == f_is))
-  `CT_ASSERT(InFifo_A, f_waits_q <= 4'(FifoDepth) && (!f_at_q[0] || (f_ahead_q < f_waits_q && f_makes_q && f_put_q == f_is[32:1])))
-  `CT_ASSERT(CreditsAreWords_A, 5'(credit_q) == 5'(f_words) + 5'(f_waits_q))
-  // The tile register of its owner is read, its owner's words are written and its owner hears of it.
-  `CT_ASSERT(OwnerRead_A, !rf_en_o || rf_addr_o[AddrW-1] == f_op_ctx_q)
-  `CT_ASSERT(OwnerWritten_A, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || spm_wr_addr_o == f_addr_q)
-  `CT_ASSERT(NanToOwner_A, !f_at_q[5] || nan_d == ({f_ctx_q, !f_ctx_q} & {2{push && !raw5 && meta5_q[6] && &exp5_q}}))
-  `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
-  // The last word of an operation completes it when the scratchpad takes it, once, and no other word does.
-  `CT_ASSERT(LastCompletes_A, !f_leaves || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_last_q}}))
-  `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
-  `CT_ASSERT(NoMerge_A, !(sig_wait && pop && out_last))
-  `CT_ASSERT(NoLastLost_A, f_at_q == '0 || !f_last_q || f_at_d[5:2] != '0 || f_at_d[0] || f_leaves)
+  `include "ct_vpu_vs_formal.svh"
 `endif
 
   `CT_ASSERT(WordHasPlace_A, !push || fifo_ready_unused)

@@ -366,11 +366,15 @@ static void names_that_do_not_exist(void **state) {
       {"train --epochs 3 --bogus", "there is no option --bogus; coltrain train --help lists them"},
       {"bench emu --secnds 1", "did you mean --seconds?"},
       {"info --device emu: --jsonfile", "did you mean --json?"},
+      {"bench gemm", "give a --shape MxNxK"},
+      {"bench gemm --all", "there is no option --all"},
       {"bench gemm --shape 16x16", "--shape: \"16x16\" is not MxNxK"},
       {"bench gemm --shape 16x16x16x16", "--shape: more than 3 numbers"},
       {"bench gemm --shape 16xx16", "--shape: \"\" is not a whole number of 1..4096"},
       {"bench gemm --shape 16x16x4294967297", "\"4294967297\" is not a whole number"},
-      {"bench gemm --stall 0,10,", "--stall: \"\" is not a whole number of 0..90"},
+      {"bench gemm --stall 0,10", "--stall: \"0,10\" is not a whole number of 0..90"},
+      {"bench gemm --result both", "--result: \"both\" is not hbfp8 or fp32"},
+      {"bench gemm --beside all", "--beside: \"all\" is not alone, training or inference"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
     free(cli_expect(2, wrong[i].answer, wrong[i].args));

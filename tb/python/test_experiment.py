@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of co-location, from made-up cells: that it is well-formed whatever they are, and says what is not there; and the tables of
-docs/results.md."""
+"""The page of co-location, from made-up cells: that it is well-formed whatever they are, and says what is not there."""
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 from beds import read_page
 from coltrain.cli import Failure, write
 from coltrain.reports.experiment import page_of
-from conftest import TOP
 
 LOADS = (0.2, 0.5, 0.8, 0.9)
 LARGE = "784-512-256-10"
@@ -180,25 +175,3 @@ def test_no_place_for_it() -> None:
             write(path, "text" * 10000)
     with pytest.raises(Failure, match="no page"):
         page_of({"experiment": "other"})
-
-
-def test_tables_of_the_results(tmp_path: Path) -> None:
-    (tmp_path / "summary.json").write_text(json.dumps(summary_of(all_cells(5))))
-    file = tmp_path / "results.md"
-
-    def run() -> str:
-        subprocess.run([TOP / "scripts/experiment-results", tmp_path, file], check=True)
-        return file.read_text()
-
-    once = run()
-    expect(once, "| PRIORITY | 0.8 | 80,000 | 81,856 | 1.023 (1.013 to 1.033) | 0.208 ", "| JOB | 0.2 | 23,529 | never | - | 1.040 ")
-    expect(once, "| both networks | 0.5 |", f"| {LARGE}, recorded arrivals | 0.5 |", f" | 1.0334 ({LARGE} at load 0.8) | held |")
-    assert "A part of" not in once and "None" not in once
-    # Again: the section takes the place of the one that is there.
-    assert run() == once
-    # Without a summary of batching, what the file says of it stays.
-    marker = "<!-- experiments: end -->"
-    file.write_text(once[: once.index(marker)] + "## What batches add\n\nas it was\n\n" + marker)
-    twice = run()
-    expect(twice, f"\n\n## What batches add\n\nas it was\n\n{marker}")
-    assert twice.count("## Serving beside training") == 1

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`coltrain experiment interference`: its grid, the pieces of a run as one, and a small run on the simulated hardware with its page and its
-rows of docs/results.md."""
+rows of docs/data."""
 
 from __future__ import annotations
 
 import copy
+import csv
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import pytest
 from beds import read_page
 from coltrain.cli import Failure
 from coltrain.experiments.common import parser_of
-from coltrain.experiments.interference import Interference, grid, pool, targets_of
+from coltrain.experiments.interference import Interference, at_most, grid, pool, refusals_of, targets_of
 from conftest import TOP
 
 COMMAND = str(TOP / os.environ.get("BUILD", "build") / "bin/coltrain")
@@ -68,7 +69,7 @@ def test_a_run(made: Path) -> None:
         assert row[f"stretch_{key}"] == pytest.approx(piece["stretch"][key], rel=1e-6)
     assert row["jobs"] == 100 and row["whole"] and row["wrong"] == 0
     assert 1 <= row["stretch_mean"] <= row["stretch_p99"] <= row["stretch_max"] and row["most_cycles"] <= row["bound_cycles"]
-    assert [t["held"] for t in s["targets"]] == [None] * 5
+    assert [t["held"] for t in s["targets"]] == [None] * 6
     reader = read_page((made / "report.html").read_text())
     assert "1 of 34 runs are there" in reader.text and "digits-stress-small" in reader.text
     assert (made / "summary.csv").read_text().splitlines()[1].startswith("digits-stress-small,True,digits,")
@@ -101,29 +102,56 @@ def test_pieces_as_one(made: Path) -> None:
 
 def test_targets() -> None:
     row: Json = {"name": "a", "network": "784-512-256-10", "floor": 0, "resident": True, "too_short": False, "stretch_mean": 1.01}
+    row["refusals"] = {"beyond_refusals_cycles": 20, "beyond_refusals_bound_cycles": 100}
     row |= {"stretch_p99": 1.05, "train_share_of_idle": 1.2, "train_share_back_to_back": 0.9, "most_cycles": 10, "bound_cycles": 100}
-    assert [t.held for t in targets_of([row], True)] == [True] * 5
-    assert [t.held for t in targets_of([row], False)] == [None] * 5
+    assert [t.held for t in targets_of([row], True)] == [True] * 6
+    assert [t.held for t in targets_of([row], False)] == [None] * 6
     for key, value, at in (
         ("stretch_mean", 1.03, 0),
         ("stretch_p99", 1.2, 1),
         ("train_share_of_idle", 0.9, 2),
         ("train_share_back_to_back", 0.4, 3),
         ("most_cycles", 101, 4),
+        ("refusals", {"beyond_refusals_cycles": 120, "beyond_refusals_bound_cycles": 100}, 5),
     ):
         assert [i for i, t in enumerate(targets_of([row, row | {key: value}], False)) if t.held is False] == [at]
 
 
 def test_rows_of_the_results(made: Path, tmp_path: Path) -> None:
-    """A row of the document is replaced, the others stay."""
-    file = tmp_path / "results.md"
-    shutil.copy(TOP / "docs/results.md", file)
-    before = file.read_text()
-    script = TOP / "scripts/interference-results"
-    args = ["--merge", str(made / "points"), str(file), "digits-stress-*"]
-    subprocess.run([os.environ.get("PYTHON", "/usr/bin/python3"), str(script), *args], check=True, env={**os.environ, "STATE": "123"})
-    after = file.read_text()
-    new = [line for line in after.splitlines() if line not in before.splitlines() and "made by 123" in line]
-    assert len(new) == 1 and new[0].startswith("| digits | stress | core=16x8 | 100 | ")
-    assert "| 784-512-256-10 | model | default | 10000" in after
-    assert len(after.splitlines()) == len(before.splitlines()) or abs(len(after.splitlines()) - len(before.splitlines())) <= 4
+    """The rows of a run are replaced, the others stay."""
+    shutil.copytree(TOP / "docs/data", tmp_path / "data")
+    args = [*ARGS, "--out", str(made), "--results", str(tmp_path / "data"), "--rtl", "abc1234"]
+    subprocess.run([COMMAND, "experiment", "interference", *args], check=True, capture_output=True)
+    for name, rows in (("interference", 1), ("interference-units", 6), ("interference-roofline", 1)):
+        before = (TOP / f"docs/data/{name}.csv").read_text().splitlines()
+        after = (tmp_path / f"data/{name}.csv").read_text().splitlines()
+        new = [line for line in after if line.endswith(",abc1234")]
+        if name == "interference-roofline" and not new:
+            continue  # stress has none
+        assert len(new) == rows and len(after) == len(before) and len(set(after) - set(before)) == rows, name
+    with open(tmp_path / "data/interference.csv", newline="") as file:
+        (row,) = [r for r in csv.DictReader(file) if r["rtl_commit"] == "abc1234"]
+    piece = piece_of(made)
+    assert row["name"] == "digits-stress-small" and row["jobs"] == "100" and row["device"] == "sim:core=16x8" and row["resident"] == "no"
+    assert float(row["stretch_p99"]) == pytest.approx(piece["stretch"]["p99"], abs=1e-4) and row["unrefused_alone_cycles"] == ""
+    with open(tmp_path / "data/interference-units.csv", newline="") as file:
+        units = {r["unit"]: r for r in csv.DictReader(file) if r["rtl_commit"] == "abc1234"}
+    for u in piece["together"]["units"]:
+        waits = {int(k): n for k, n in u["wait_training"]["histogram"].items()}
+        none = 100 * waits.get(0, 0) / u["operations"]
+        assert float(units[u["unit"]]["no_wait_percent"]) == pytest.approx(none, abs=0.06)
+        assert int(units[u["unit"]]["wait_p90"]) <= int(units[u["unit"]]["wait_p99"]) <= int(units[u["unit"]]["wait_most"]) <= u["bound"]
+
+
+def test_refusals(made: Path) -> None:
+    """What a job took beyond its latency without refusals and the cycles with one."""
+    run = pool("run", [piece_of(made)])
+    assert refusals_of(run) is None
+    jobs = len(run["alone"]["latency"])
+    run |= {"alone_unrefused": 1000}
+    run["alone"] |= {"latency": [1010.0] * jobs, "refused": [12] * jobs}
+    run["together"] |= {"latency": [1050.0] * (jobs - 1) + [1060.0], "refused": [20] * jobs}
+    found = refusals_of(run)
+    assert found and (found["beyond_refusals_alone_cycles"], found["beyond_refusals_cycles"]) == (-2, 40)
+    assert found["refused_together_cycles"] == 20 and found["beyond_refusals_bound_cycles"] == run["stretch"]["bound_cycles"]
+    assert [at_most({0: 90, 3: 9, 7: 1}, share) for share in (0.5, 0.9, 0.95, 0.99, 1)] == [0, 0, 3, 3, 7]

@@ -79,22 +79,28 @@ static uint64_t vl_loss(const struct terms *t, uint64_t words, uint64_t writes) 
   return BANK * (words + WORDS_AHEAD) + (writes + front) * (t->small ? GAP_4 : GAP);
 }
 
+/* VL, VA and VS wait row by row. */
+static uint64_t slots(const struct terms *t, enum ct_unit unit, uint64_t n) {
+  return ct_bound_slots(unit, t->s, n);
+}
+
 static uint64_t tile_load(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t rows = CT_GET(cmd, VL_ROWS), words = CT_GET(cmd, VL_MODE) ? rows : 4 * rows;
-  const uint64_t own = wait(t, CT_UNIT_VL) + vl_loss(t, words, t->small ? 4 * rows : rows);
+  const uint64_t own = slots(t, CT_UNIT_VL, 16) + vl_loss(t, words, t->small ? 4 * rows : rows);
   return t->strict ? own : own + (1 + t->ahead) * vl_loss(t, 64, t->small ? 64 : 16);
 }
 
 static uint64_t tile_store(const struct terms *t, const struct ct_cmd *cmd) {
   const uint64_t loss = t->strict ? BURST * t->cap : 96 + 2 * outstanding(t);
-  const uint64_t own = wait(t, CT_UNIT_VS) + loss;
+  const uint64_t own = slots(t, CT_UNIT_VS, CT_GET(cmd, VS_MODE) ? 32 : 16) + loss;
   return (1 + CT_GET(cmd, VS_MORE)) * (t->strict ? own : own + (1 + t->ahead) * loss);
 }
 
 /* VA starts nothing while a write of VL waits for the bank. */
 static uint64_t arithmetic(const struct terms *t, const struct ct_cmd *cmd) {
-  const uint64_t gap = t->strict ? 0 : (2 + t->ahead) * (t->small ? GAP_4 : GAP);
-  return (1 + CT_GET(cmd, VA_MORE)) * (wait(t, CT_UNIT_VA) + gap);
+  const uint64_t n = t->small ? 16 : 1;
+  const uint64_t gap = t->strict ? 0 : (1 + n + t->ahead) * (t->small ? GAP_4 : GAP);
+  return (1 + CT_GET(cmd, VA_MORE)) * (slots(t, CT_UNIT_VA, n) + gap);
 }
 
 static uint64_t operation(const struct terms *t, const struct ct_cmd *cmd) {

@@ -34,17 +34,46 @@ static uint64_t array_bound(const struct ct_bound_setting *s, uint64_t ahead) {
   return half + (1 + half) * ahead;
 }
 
-/* `least` cycles are left of one that is under way, at most; one from its beginning has `whole`. */
-static uint64_t vpu_bound(const struct ct_bound_setting *s, uint64_t ahead, uint64_t least,
-                          uint64_t whole) {
-  if (s->policy == CT_ROUND_ROBIN || (s->policy == CT_SLACK && !ahead)) return whole;
-  return least + whole * ahead;
+/* What a side of the vector unit does in one go: a slot is a row of a tile, a VA with 16 lanes
+ * whole (with 4, the four rows at its end); an operation is what FCFS and ROUND_ROBIN leave whole.
+ * A slot takes a cycle more if it, or those before it, double a signal. */
+struct vpu_side {
+  uint64_t slot, owed, operation;
+};
+
+static struct vpu_side vpu_side(enum ct_unit unit, bool small) {
+  switch (unit) {
+    case CT_UNIT_VL:
+      return (struct vpu_side){4, small ? 5 : 4, small ? 65 : 64};
+    case CT_UNIT_VA:
+      return (struct vpu_side){16, small ? 16 : 17, small ? 256 : 17};
+    default:
+      return (struct vpu_side){4, 5, small ? 128 : 65};
+  }
+}
+
+/* At most a slot is left of what is under way. */
+static uint64_t vpu_bound(const struct ct_bound_setting *s, enum ct_unit unit, uint64_t slots) {
+  const struct vpu_side v = vpu_side(unit, s->vpu_lanes == 4);
+  switch (s->policy) {
+    case CT_PRIORITY:
+      return v.slot + v.owed * ct_bound_owed(s->floor, slots);
+    case CT_SLACK: /* in turn, or what PRIORITY with this floor would do */
+      return v.owed * slots + (s->floor ? v.slot + v.owed * ct_bound_owed(s->floor, slots) : 0);
+    case CT_FCFS: /* what is under way is whole, and one may have come first */
+      return 2 * v.operation;
+    default:
+      return v.operation;
+  }
+}
+
+uint64_t ct_bound_slots(enum ct_unit unit, const struct ct_bound_setting *s, uint64_t slots) {
+  /* Under JOB only what is read ahead of a job meets the other context. */
+  return s->policy == CT_WHOLE_JOB ? 0 : vpu_bound(s, unit, slots);
 }
 
 uint64_t ct_bound_wait(enum ct_unit unit, const struct ct_bound_setting *s) {
   const uint64_t ahead = that_begin(s);
-  const bool small = s->vpu_lanes == 4;
-  /* Under JOB only what is read ahead of a job meets the other context. */
   if (s->policy == CT_WHOLE_JOB && unit != CT_UNIT_READ) return 0;
   switch (unit) {
     case CT_UNIT_READ:
@@ -53,13 +82,7 @@ uint64_t ct_bound_wait(enum ct_unit unit, const struct ct_bound_setting *s) {
       return CT_BURST + 3 + CT_BURST_AHEAD * ahead;
     case CT_UNIT_MXU:
       return array_bound(s, ahead);
-    /* An operation takes a cycle more if it, or those before it, double a signal (VL with 16 lanes
-     * has the time). */
-    case CT_UNIT_VL:
-      return vpu_bound(s, ahead, 64, small ? 65 : 64);
-    case CT_UNIT_VA:
-      return vpu_bound(s, ahead, small ? 256 : 16, small ? 256 : 17);
     default:
-      return vpu_bound(s, ahead, small ? 128 : 64, small ? 128 : 65);
+      return ct_bound_slots(unit, s, 1);
   }
 }

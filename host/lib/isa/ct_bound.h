@@ -33,10 +33,13 @@ enum { CT_NO_BOUND = INT32_MAX };
  * beat moves meanwhile. */
 enum { CT_BURST = 17, CT_BURST_AHEAD = CT_BURST + 1 };
 
-/* The most cycles that an operation of inference waits while the unit serves training
- * (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer), or
- * CT_NO_BOUND. Under JOB both jobs began under JOB. */
+/* The most cycles that a slot of inference (a burst, a row, with 16 lanes a VA) waits while the
+ * unit serves training (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer),
+ * or CT_NO_BOUND. Under JOB both jobs began under JOB. */
 uint64_t ct_bound_wait(enum ct_unit unit, const struct ct_bound_setting *s);
+
+/* The same for a VL, VA or VS of so many slots, from the first to the last together. */
+uint64_t ct_bound_slots(enum ct_unit unit, const struct ct_bound_setting *s, uint64_t slots);
 
 /* Slots that a floor can give training under PRIORITY while inference takes n. */
 uint64_t ct_bound_owed(uint32_t floor, uint64_t n);

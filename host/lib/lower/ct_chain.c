@@ -38,6 +38,7 @@ struct sem {
 
 struct chain {
   const struct ct_chain_core *t;
+  struct ct_bound_setting setting;
   uint64_t unit[CT_UNIT_COUNT];
   struct sem sem[CT_NUM_SEMS];
   uint64_t queue[QUEUES]; /* delay of its last operation */
@@ -89,6 +90,16 @@ static uint64_t reads(const struct chain *c, uint64_t waits, uint64_t bursts) {
   return c->unit[CT_UNIT_READ] * waits + CT_BURST_AHEAD * ct_bound_owed(t->floor, bursts);
 }
 
+/* The bound of a VL, VA or VS of so many slots. */
+static uint64_t tile(const struct chain *c, enum ct_unit unit, uint64_t slots) {
+  return ct_bound_slots(unit, &c->setting, slots);
+}
+
+/* With 16 lanes an operation of VA is one slot. */
+static uint64_t va_slots(const struct ct_chain_core *t) {
+  return t->lanes == 4 ? 16 : 1;
+}
+
 static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
   const struct ct_chain_core *t = c->t;
   const uint64_t *b = c->unit, beat = t->beat_cycles, steps = steps_of(t, cmd);
@@ -118,14 +129,16 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     case CT_OP_VL:
       return (struct times){
-          {1, 1, 1}, {1, 1}, b[CT_UNIT_VL] + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
+          {1, 1, 1}, {1, 1}, tile(c, CT_UNIT_VL, 16) + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
-      return (struct times){{n, n, n}, {n, n}, n * b[CT_UNIT_VA], 4};
+      return (struct times){{n, n, n}, {n, n}, n * tile(c, CT_UNIT_VA, va_slots(t)), 4};
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
-      const uint64_t bound = n * (b[CT_UNIT_VS] + (uint64_t)CT_BURST * t->train_cap);
+      const uint64_t slots = CT_GET(cmd, VS_MODE) ? 32 : 16; /* a row in two passes, at most */
+      const uint64_t loss = (uint64_t)CT_BURST * t->train_cap;
+      const uint64_t bound = n * (tile(c, CT_UNIT_VS, slots) + loss);
       return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
   }
@@ -166,13 +179,13 @@ static size_t walk(struct chain *c, const struct ct_code *code, size_t at) {
 }
 
 static void fill_units(struct chain *c) {
-  const struct ct_bound_setting s = {.policy = CT_PRIORITY,
-                                     .floor = c->t->floor,
-                                     .train_cap = c->t->train_cap,
-                                     .array_cols = c->t->cols,
-                                     .vpu_lanes = c->t->lanes};
+  c->setting = (struct ct_bound_setting){.policy = CT_PRIORITY,
+                                         .floor = c->t->floor,
+                                         .train_cap = c->t->train_cap,
+                                         .array_cols = c->t->cols,
+                                         .vpu_lanes = c->t->lanes};
   for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    c->unit[u] = ct_bound_wait((enum ct_unit)u, &s);
+    c->unit[u] = ct_bound_wait((enum ct_unit)u, &c->setting);
 }
 
 uint64_t ct_chain_job(const struct ct_chain_core *t, const struct ct_code *code) {

@@ -10,6 +10,8 @@
  * the bound of the share that the product had: on top of its reads and writes come the beats of the
  * other queue for which one of them waited, and on top of its rows, under ROUND_ROBIN, the
  * neighbour's operation (the rows that meet one weight tile) between each two of its own.
+ *
+ * The grid of docs/results.md is the experiment's: host/python/coltrain/experiments/utilisation.py.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +25,7 @@
 #include "ct_probe.h"
 #include "ct_units.h"
 
-enum { MAX_LIST = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, BATCH = 64, READS = 8 };
+enum { MAX_SHAPES = 32, NEIGHBOUR = 256, NEIGHBOURS = 3, READS = 8 };
 
 /* What the other queue does: nothing; it trains without end (the product goes to the inference
  * queue, policy PRIORITY); it infers without end (to the training queue, ROUND_ROBIN). */
@@ -37,25 +39,17 @@ struct shape {
 
 struct options {
   const char *json, *core;
-  struct shape shape[MAX_LIST];
+  struct shape shape[MAX_SHAPES];
   size_t shapes;
-  unsigned stall[MAX_LIST], bandwidth[MAX_LIST], latency[MAX_LIST];
-  size_t stalls, bandwidths, latencies;
-  enum ct_gemm_result result[2];
-  size_t results;
-  enum beside beside[3];
-  size_t besides;
+  unsigned stall, bandwidth, latency;
+  enum ct_gemm_result result;
+  enum beside beside;
   uint64_t seed;
   unsigned runs;   /* of each product, one after the other; the last one counts */
   unsigned phases; /* of the neighbour: so often all is measured, each time it is further on */
   bool trace;      /* when the units worked, below each figure */
   bool units;      /* what the units did in its cycles, below each figure */
 };
-
-static const struct shape all_shapes[] = {{16, 16, 16},      {32, 32, 32},      {64, 64, 64},
-                                          {128, 128, 128},   {256, 256, 256},   {512, 512, 512},
-                                          {1, 512, 512},     {4, 512, 512},     {16, 512, 512},
-                                          {BATCH, 512, 784}, {BATCH, 256, 512}, {BATCH, 10, 256}};
 
 /* ---- What is right ---- */
 
@@ -376,7 +370,7 @@ static int run_one(const struct options *o, ct_device *dev, const char *uri, str
   FILE *text = cli_text(o->json);
   uint8_t *want = NULL;
   bool same = false;
-  if (expected(&f->s, f->result, &want)) return 1;
+  if (expected(&f->s, f->result, &want) || !want) return 1;
   const int rc = measure(dev, n, f, want, kept, &same);
   free(want);
   if (rc < 0) return cli_fail_device(dev, rc, uri);
@@ -392,23 +386,29 @@ static int run_one(const struct options *o, ct_device *dev, const char *uri, str
   return 0;
 }
 
-/* All shapes and results on one device. */
-static int run_device(const struct options *o, struct figure f, json_t *list) {
+/* All shapes on one device, in one phase of the neighbour. */
+static int run_phase(const struct options *o, unsigned phase, json_t *list) {
   char uri[160];
   ct_device *dev;
   struct neighbour n;
   struct bench_product kept = {.m = 0};
   snprintf(uri, sizeof uri, "sim:core=%s,stall=%u,latency=%u,bandwidth=%u,seed=%" PRIu64, o->core,
-           f.stall, f.latency, f.bandwidth, o->seed);
+           o->stall, o->latency, o->bandwidth, o->seed);
   if (cli_open(uri, &dev)) return 1;
-  int rc = neighbour_start(dev, f.beside, f.phase, &n);
+  int rc = neighbour_start(dev, o->beside, phase, &n);
   int status = rc < 0 ? cli_fail_device(dev, rc, uri) : 0;
-  for (size_t s = 0; !status && s < o->shapes; ++s) {
-    for (size_t r = 0; !status && r < o->results && !cli_stopped(); ++r) {
-      f.s = o->shape[s];
-      f.result = o->result[r];
-      status = run_one(o, dev, uri, &n, &f, &kept, list);
-    }
+  for (size_t s = 0; !status && s < o->shapes && !cli_stopped(); ++s) {
+    struct figure f = {.s = o->shape[s],
+                       .result = o->result,
+                       .beside = o->beside,
+                       .stall = o->stall,
+                       .bandwidth = o->bandwidth,
+                       .latency = o->latency,
+                       .runs = o->runs,
+                       .phase = phase,
+                       .traced = o->trace,
+                       .units = o->units};
+    status = run_one(o, dev, uri, &n, &f, &kept, list);
   }
   rc = neighbour_stop(dev, &n);
   if (rc < 0 && !status) status = cli_fail_device(dev, rc, uri);
@@ -417,36 +417,16 @@ static int run_device(const struct options *o, struct figure f, json_t *list) {
   return status;
 }
 
-/* All stalls and phases of a memory. The neighbour's phase matters where the queues take turns. */
-static int run_memory(const struct options *o, struct figure f, json_t *list) {
-  const unsigned phases = f.beside == BESIDE_INFERENCE ? o->phases : 1;
-  int status = 0;
-  for (size_t s = 0; s < o->stalls; ++s) {
-    for (f.phase = 0; f.phase < phases && !status && !cli_stopped(); ++f.phase) {
-      f.stall = o->stall[s];
-      status = run_device(o, f, list);
-    }
-  }
-  return status;
-}
-
+/* The neighbour's phase matters where the queues take turns. */
 static int run(const struct options *o) {
   const struct cli_file files[] = {{"--json", o->json, CLI_WRITE}};
   if (cli_files(files, 1)) return 1;
+  const unsigned phases = o->beside == BESIDE_INFERENCE ? o->phases : 1;
   json_t *list = json_array();
   int status = 0;
   print_head(cli_text(o->json));
-  for (size_t b = 0; b < o->besides; ++b)
-    for (size_t l = 0; l < o->latencies; ++l)
-      for (size_t w = 0; w < o->bandwidths && !status; ++w)
-        status = run_memory(o,
-                            (struct figure){.beside = o->beside[b],
-                                            .latency = o->latency[l],
-                                            .bandwidth = o->bandwidth[w],
-                                            .runs = o->runs,
-                                            .traced = o->trace,
-                                            .units = o->units},
-                            list);
+  for (unsigned phase = 0; phase < phases && !status && !cli_stopped(); ++phase)
+    status = run_phase(o, phase, list);
   json_t *root = json_pack("{s:s, s:i, s:I, s:o}", "core", o->core, "runs", (int)o->runs, "seed",
                            (json_int_t)o->seed, "products", list);
   return bench_write(o->json, root, status);
@@ -466,62 +446,34 @@ enum {
   KEY_RUNS,
   KEY_PHASES,
   KEY_TRACE,
-  KEY_UNITS,
-  KEY_ALL
+  KEY_UNITS
 };
-
-/* Numbers with a separator between them, such as "0,10,25"; at most room. Returns how many. */
-static size_t numbers(unsigned *list, size_t room, char separator, const char *name,
-                      const char *arg, unsigned min, unsigned max, const struct argp_state *state) {
-  const char separators[] = {separator, 0};
-  char text[16];
-  size_t count = 0;
-  for (const char *p = arg;; ++p) {
-    const size_t len = strcspn(p, separators);
-    if (count == room) argp_error(state, "%s: more than %zu numbers", name, room);
-    snprintf(text, sizeof text, "%.*s", (int)len, p);
-    list[count++] = (unsigned)cli_count(state, name, text, min, max);
-    p += len;
-    if (!*p) return count;
-  }
-}
 
 static void add_shape(struct options *o, const char *arg, const struct argp_state *state) {
   unsigned size[3];
-  if (numbers(size, 3, 'x', "--shape", arg, 1, 4096, state) != 3)
-    argp_error(state, "--shape: \"%s\" is not MxNxK", arg);
-  if (o->shapes == MAX_LIST) argp_error(state, "--shape: at most %d", MAX_LIST);
+  char text[16];
+  size_t count = 0;
+  const char *p = arg;
+  for (;; ++p) {
+    const size_t len = strcspn(p, "x");
+    if (count == 3) argp_error(state, "--shape: more than 3 numbers");
+    snprintf(text, sizeof text, "%.*s", (int)len, p);
+    size[count++] = (unsigned)cli_count(state, "--shape", text, 1, 4096);
+    p += len;
+    if (!*p) break;
+  }
+  if (count != 3) argp_error(state, "--shape: \"%s\" is not MxNxK", arg);
+  if (o->shapes == MAX_SHAPES) argp_error(state, "--shape: at most %d", MAX_SHAPES);
   o->shape[o->shapes++] = (struct shape){size[0], size[1], size[2]};
 }
 
-static void set_list(unsigned *list, size_t *count, const char *name, const char *arg, unsigned min,
-                     unsigned max, const struct argp_state *state) {
-  *count = numbers(list, MAX_LIST, ',', name, arg, min, max, state);
-}
-
-static void set_result(struct options *o, const char *arg, const struct argp_state *state) {
-  o->results = 0;
-  if (!strcmp(arg, "hbfp8") || !strcmp(arg, "both")) o->result[o->results++] = CT_GEMM_HBFP8;
-  if (!strcmp(arg, "fp32") || !strcmp(arg, "both")) o->result[o->results++] = CT_GEMM_F32;
-  if (o->results == 0) argp_error(state, "--result: \"%s\" is not hbfp8, fp32 or both", arg);
-}
-
-static void set_beside(struct options *o, const char *arg, const struct argp_state *state) {
-  o->besides = 0;
-  for (size_t i = 0; i < 3; ++i)
-    if (!strcmp(arg, beside_name[i]) || !strcmp(arg, "all"))
-      o->beside[o->besides++] = (enum beside)i;
-  if (o->besides == 0)
-    argp_error(state, "--beside: \"%s\" is not alone, training, inference or all", arg);
-}
-
-static void set_all(struct options *o) {
-  const struct argp_state *none = NULL;
-  set_list(o->stall, &o->stalls, "--stall", "0,10,25", 0, 90, none);
-  set_list(o->bandwidth, &o->bandwidths, "--bandwidth", "16,8,2", 1, 16, none);
-  set_result(o, "both", none);
-  set_beside(o, "all", none);
-  o->phases = 4;
+/* Which of so many names arg is. */
+static size_t choice(const char *const *names, size_t count, const char *arg, const char *error,
+                     const struct argp_state *state) {
+  for (size_t i = 0; i < count; ++i)
+    if (!strcmp(arg, names[i])) return i;
+  argp_error(state, error, arg);
+  return 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -531,19 +483,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       add_shape(o, arg, state);
       break;
     case KEY_RESULT:
-      set_result(o, arg, state);
+      o->result = (enum ct_gemm_result)choice(result_name, 2, arg,
+                                              "--result: \"%s\" is not hbfp8 or fp32", state);
       break;
     case KEY_STALL:
-      set_list(o->stall, &o->stalls, "--stall", arg, 0, 90, state);
+      o->stall = (unsigned)cli_count(state, "--stall", arg, 0, 90);
       break;
     case KEY_BANDWIDTH:
-      set_list(o->bandwidth, &o->bandwidths, "--bandwidth", arg, 1, 16, state);
+      o->bandwidth = (unsigned)cli_count(state, "--bandwidth", arg, 1, 16);
       break;
     case KEY_LATENCY:
-      set_list(o->latency, &o->latencies, "--latency", arg, 1, 10000, state);
+      o->latency = (unsigned)cli_count(state, "--latency", arg, 1, 10000);
       break;
     case KEY_BESIDE:
-      set_beside(o, arg, state);
+      o->beside = (enum beside)choice(
+          beside_name, 3, arg, "--beside: \"%s\" is not alone, training or inference", state);
       break;
     case KEY_CORE:
       o->core = arg;
@@ -563,14 +517,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_UNITS:
       o->units = true;
       break;
-    case KEY_ALL:
-      set_all(o);
-      break;
     case ARGP_KEY_END:
-      if (o->shapes == 0) {
-        o->shapes = sizeof all_shapes / sizeof *all_shapes;
-        memcpy(o->shape, all_shapes, sizeof all_shapes);
-      }
+      if (o->shapes == 0)
+        argp_error(state,
+                   "give a --shape MxNxK, such as 64x64x64; `coltrain experiment "
+                   "utilisation' measures the usual ones");
       break;
     default:
       return cli_common(key, arg, state, NULL, &o->json);
@@ -580,16 +531,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int bench_gemm(int argc, char **argv) {
   static const struct argp_option list[] = {
-      {"shape", KEY_SHAPE, "MxNxK", 0, "A shape; may be given again (default: the usual ones)", 0},
-      {"result", KEY_RESULT, "FORMAT", 0, "hbfp8 (the default), fp32 or both", 0},
-      {"stall", KEY_STALL, "LIST", 0, "Percent of cycles in which the memory stalls (0)", 0},
-      {"bandwidth", KEY_BANDWIDTH, "LIST", 0, "Bytes a cycle, each way (16)", 0},
-      {"latency", KEY_LATENCY, "LIST", 0, "Cycles of the memory (60)", 0},
+      {"shape", KEY_SHAPE, "MxNxK", 0, "A shape; may be given again", 0},
+      {"result", KEY_RESULT, "FORMAT", 0, "hbfp8 (the default) or fp32", 0},
+      {"stall", KEY_STALL, "N", 0, "Percent of cycles in which the memory stalls (0)", 0},
+      {"bandwidth", KEY_BANDWIDTH, "N", 0, "Bytes a cycle, each way (16)", 0},
+      {"latency", KEY_LATENCY, "N", 0, "Cycles of the memory (60)", 0},
       {"beside", KEY_BESIDE, "WHO", 0,
-       "alone (the default), training or inference (what the other queue does), or all", 0},
-      {"all", KEY_ALL, NULL, 0,
-       "Stalls 0,10,25, bandwidths 16,8,2, both results, alone and beside, 4 phases of inference",
-       0},
+       "alone (the default), training or inference: what the other queue does", 0},
       {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
       {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
       {"runs", KEY_RUNS, "N", 0,
@@ -610,16 +558,11 @@ int bench_gemm(int argc, char **argv) {
       .doc =
           "Measures how busy products keep the array, against a bound, and compares every "
           "result with that of emu:.\vExample:\n  coltrain bench gemm --shape 256x256x256 --beside "
-          "all\n"};
+          "training\n"};
   struct options o = {.core = "16x16",
-                      .stalls = 1,
-                      .bandwidth = {16},
-                      .bandwidths = 1,
-                      .latency = {60},
-                      .latencies = 1,
-                      .result = {CT_GEMM_HBFP8},
-                      .results = 1,
-                      .besides = 1,
+                      .bandwidth = 16,
+                      .latency = 60,
+                      .result = CT_GEMM_HBFP8,
                       .runs = 1,
                       .phases = 1,
                       .seed = 1};

@@ -15,7 +15,7 @@ int verb_bench(int argc, char **argv) {
       .verb = "bench",
       .what = "measurement",
       .intro = "Measures:",
-      .example = "coltrain bench gemm --shape 256x256x256 --beside all",
+      .example = "coltrain bench gemm --shape 256x256x256 --beside training",
       .choice = benches,
       .count = sizeof benches / sizeof *benches,
   };

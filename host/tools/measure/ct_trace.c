@@ -38,6 +38,7 @@ struct side {
   struct wait wait;
   uint64_t waited; /* by the operation granted last */
   bool granted;    /* in the cycle before */
+  bool runs;       /* vector unit: a row is under way, and none of the other queue since */
 };
 
 /* A burst that was granted and has had no beat yet. */
@@ -234,8 +235,9 @@ static bool event(uint64_t events, enum ct_probe_event e, unsigned c) {
 }
 
 /* Who had the slot that an operation under way did not use. */
-static enum reason reason_of(unsigned u, uint64_t events, unsigned c) {
+static enum reason reason_of(unsigned u, uint64_t events, unsigned c, const struct side *s) {
   const bool other = event(events, CT_PROBE_USED, !c);
+  if (u == CT_UNIT_VL || u == CT_UNIT_VS) return s->runs ? OPERANDS : PREEMPTED;
   if (u == CT_UNIT_MXU) return other && event(events, CT_PROBE_READY, c) ? PREEMPTED : OPERANDS;
   return other ? PREEMPTED : OPERANDS;
 }
@@ -247,17 +249,17 @@ static void operation_cycle(struct ct_trace *t, unsigned u, unsigned c, uint64_t
   const bool used = event(events, CT_PROBE_USED, c), granted = event(events, CT_PROBE_GRANT, c);
   const bool vector = u > CT_UNIT_MXU;
   /* The array's second half of a row comes after the row's grant, and maybe after its accept. */
-  if (op->open && (op->ends ? !used || granted : vector && s->granted))
-    close_operation(t, u, c, cycle);
+  if (op->open && op->ends && (!used || granted)) close_operation(t, u, c, cycle);
   if (!op->open && (used || (vector && s->granted))) open_operation(t, u, c, cycle);
   s->granted = granted;
   if (!op->open) return;
-  if ((used || vector) && in_window(t, cycle)) {
+  const bool stalls = (u == CT_UNIT_VL || u == CT_UNIT_VS) && s->runs;
+  if ((used || stalls) && in_window(t, cycle)) {
     ++op->busy;
     ++t->sum.busy[u][c];
   }
   if (!used) {
-    const enum reason reason = reason_of(u, events, c);
+    const enum reason reason = reason_of(u, events, c, s);
     const bool again =
         op->gaps && op->gap[op->gaps - 1].to == cycle && op->gap[op->gaps - 1].reason == PREEMPTED;
     if (reason == PREEMPTED && !again && in_window(t, cycle)) ++t->sum.preempted[u][c];
@@ -303,17 +305,26 @@ static void wait_cycle(struct ct_trace *t, unsigned u, unsigned c, uint64_t cycl
   }
 }
 
+/* A row of the vector unit begins in the cycle after its grant, and then none of the other queue is
+ * under way. */
+static void rows_begin(struct side side[2]) {
+  for (unsigned c = 0; c < 2; ++c)
+    if (side[0].granted || side[1].granted) side[c].runs = side[c].granted;
+}
+
 /* Outside of the window too: what is under way has begun before. */
 void ct_trace_cycle(void *trace, uint64_t cycle, uint64_t events) {
   struct ct_trace *t = trace;
   t->last = cycle;
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u, events >>= CT_PROBE_UNIT_BITS)
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u, events >>= CT_PROBE_UNIT_BITS) {
+    rows_begin(t->side[u]);
     for (unsigned c = 0; c < 2; ++c) {
       /* A row enters the array in the cycle of its grant, a tile operation begins in the next. */
       if (u == CT_UNIT_MXU) wait_cycle(t, u, c, cycle, events);
       operation_cycle(t, u, c, cycle, events);
       if (u != CT_UNIT_MXU) wait_cycle(t, u, c, cycle, events);
     }
+  }
 }
 
 /* ---- Jobs ---- */

@@ -2,7 +2,8 @@
 """Many measurements by one definition (docs/experiments.md), each in a file of its own, so that an experiment that was stopped
 goes on where it was; then what they say together, as JSON, CSV and a page.
 
-A new experiment is a module with a subclass of coltrain.experiments.common.Experiment, and a line here.
+A new experiment is a module with a subclass of coltrain.experiments.common.Experiment, a line here, its page (page_of() in
+coltrain.reports.experiment), and its files where docs/data has figures of it (coltrain.experiments.datafiles).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import Experiment, run_experiment
 from coltrain.experiments.interference import Interference
+from coltrain.experiments.utilisation import Utilisation
 
-EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation)
 
 
 def usage() -> str:

@@ -10,11 +10,13 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import coltrain._abi as abi
 from coltrain import stats
 from coltrain.cli import Failure, Parser, check_writable, complain, count, text_stream, write
+from coltrain.experiments.datafiles import put
 from coltrain.experiments.points import Json, Store
 from coltrain.experiments.running import Session
 
@@ -85,6 +87,8 @@ class Experiment:
     example = ""
     seeds: tuple[int, int] = (1, 1)
     """By default; with --quick."""
+    drawn = True
+    """Whether there are seeds to choose, and requests or jobs of which a part can be made."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -121,13 +125,18 @@ def parser_of(kind: type[Experiment]) -> Parser:
     p = Parser(prog=f"coltrain experiment {kind.name}", description=f"{kind.text}\n\n{kind.more}", epilog=f"Example:\n  {kind.example}")
     p.add_argument("--out", metavar="DIR", default=f"build/experiments/{kind.name}", help="folder of the points; those there are kept")
     p.add_argument("--quick", action="store_true", help="a part of it, for a look")
-    p.add_argument("--seeds", metavar="N", type=count(1, SEEDS), help=f"arrivals, samples and weights by seeds 1..N ({kind.seeds[0]})")
+    if kind.drawn:
+        p.add_argument("--seeds", metavar="N", type=count(1, SEEDS), help=f"arrivals, samples and weights by seeds 1..N ({kind.seeds[0]})")
+        p.add_argument("--part", metavar="P", type=count(1, 100), default=100, help="percent of the requests that the definition asks for")
+    else:
+        p.set_defaults(seeds=1, part=100)
     p.add_argument("--only", metavar="PATTERN", help="make only what has such a name, as in 'digits-*'")
-    p.add_argument("--part", metavar="P", type=count(1, 100), default=100, help="percent of the requests that the definition asks for")
     p.add_argument("--jobs", metavar="N", type=count(1, PROCESSES), default=1, help="runs at once (1)")
     p.add_argument("--report", metavar="FILE.html", help="the page (report.html in the folder)")
     p.add_argument("--json", metavar="FILE", help="the summary (summary.json in the folder)")
     p.add_argument("--csv", metavar="FILE", help="its table (summary.csv in the folder)")
+    p.add_argument("--results", metavar="DIR", help="also put the rows into the CSV files of DIR, as docs/data has them")
+    p.add_argument("--rtl", metavar="COMMIT", help="of the RTL, which each row of --results names")
     kind.arguments(p)
     return p
 
@@ -155,6 +164,8 @@ def conclude(e: Experiment) -> int:
     write(report, page_of(summary))
     print(f"report         {report}", file=text)
     wrong = e.wrong(summary)
+    if o.results and not wrong:
+        put(o.results, summary, o.rtl)
     return complain(f"{wrong} answers differ from emu:: the device computes wrongly") if wrong else 0
 
 
@@ -164,6 +175,8 @@ def run_experiment(kind: type[Experiment], args: list[str]) -> int:
         o.seeds = kind.seeds[1 if o.quick else 0]
     for option, path in (("--json", o.json), ("--csv", o.csv), ("--report", o.report)):
         check_writable(option, path)
+    if o.results and not (o.rtl and Path(o.results).is_dir()):
+        raise Failure("--results DIR: " + (f"there is no folder {o.results}" if o.rtl else "--rtl COMMIT is missing, which each row names"))
     e = kind(o)
     e.store.open()
     e.session.catch_stop()

@@ -162,6 +162,52 @@ def pool(name: str, pieces: Sequence[Json]) -> Json:
     return run
 
 
+# ---- What operations waited, unit by unit ----
+
+
+def at_most(bins: dict[int, int], share: float) -> int:
+    """The wait that so many of the operations do not exceed."""
+    left = share * sum(bins.values())
+    for cycles in sorted(bins):
+        left -= bins[cycles]
+        if left <= 0:
+            return cycles
+    return 0
+
+
+def unit_rows(run: Json) -> list[Json]:
+    """For training (wait), and for memory, operands or operations of inference (other_wait); how busy training keeps the unit."""
+    rows = []
+    for alone, both, behind in zip(*(run[part]["units"] for part in PARTS), strict=True):
+        unit, operations = both["unit"], max(1, both["operations"])
+        wait, other, other_alone = both["wait_training"], both["wait_other"], alone["wait_other"]
+        rows.append(
+            {"unit": unit, "wait_most": max(wait["max"], behind["wait_training"]["max"]), "wait_bound": both["bound"]}
+            | {"wait_mean": wait["sum"] / operations, "no_wait_percent": 100 * wait["histogram"][0] / operations}
+            | {"wait_p90": at_most(wait["histogram"], 0.9), "wait_p99": at_most(wait["histogram"], 0.99)}
+            | {"other_wait_most_alone": other_alone["max"], "other_wait_most": other["max"]}
+            | {"other_wait_mean_alone": other_alone["sum"] / max(1, alone["operations"]), "other_wait_mean": other["sum"] / operations}
+            | {"train_busy_alone": run["train_alone"]["train_busy"][unit], "train_busy": run["together"]["train_busy"][unit]}
+        )
+    return rows
+
+
+def refusals_of(run: Json) -> Json | None:
+    """Where the memory stalls: the cycles in which it refuses something, and the most that a job took beyond these and its latency
+    without refusals."""
+    plain, alone, both = run["alone_unrefused"], run["alone"], run["together"]
+    if not plain or not alone["refused"]:
+        return None
+
+    def beyond(part: Json) -> int:
+        return max(int(cycles - refused - plain) for cycles, refused in zip(part["latency"], part["refused"], strict=True))
+
+    found = {"unrefused_alone_cycles": plain, "refused_alone_cycles": sum(alone["refused"]) / alone["jobs"]}
+    found |= {"refused_together_cycles": sum(both["refused"]) / both["jobs"], "beyond_refusals_alone_cycles": beyond(alone)}
+    found |= {"beyond_refusals_cycles": beyond(both)}
+    return found | {"beyond_refusals_bound_cycles": None if run["floor"] else run["stretch"]["bound_cycles"]}
+
+
 # ---- The experiment ----
 
 
@@ -232,10 +278,12 @@ class Interference(Experiment):
                 | {f"stretch_{k}": r["stretch"][k] for k in ("mean", "p50", "p99", "max")}
                 | {
                     "most_cycles": r["stretch"]["most_cycles"],
-                    "bound_cycles": None if "stall" in r["device"] else r["stretch"]["bound_cycles"],
+                    "bound_cycles": None if "stall" in r["device"] or r["floor"] else r["stretch"]["bound_cycles"],
                 }
                 | {k: r[k] for k in ("train_share", "train_share_of_idle", "train_share_back_to_back")}
+                | {"u_back_to_back": r["back_to_back"]["u"], "too_short_back_to_back": bool(r["few"]["back_to_back"])}
                 | {"too_short": bool(r["few"]["together"]), "wrong": sum(r[p]["wrong"] for p in PARTS)}
+                | {"batch": r["batch"], "units": unit_rows(r), "refusals": refusals_of(r), "roofline": r["roofline"]}
             )
         targets = [t.json() for t in targets_of(rows, self.part == 100 and len(rows) == len(self.runs))]
         made = {"folder": self.options.out, "state": self.options.state}
@@ -255,7 +303,7 @@ class Interference(Experiment):
             yield Target(t["target"], t["figure"], t["held"]).line()
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        columns = list(summary["rows"][0]) if summary["rows"] else []
+        columns = [c for c in summary["rows"][0] if c not in ("units", "refusals", "roofline")] if summary["rows"] else []
         return columns, [[r[c] for c in columns] for r in summary["rows"]]
 
     def wrong(self, summary: Json) -> int:
@@ -291,4 +339,11 @@ def targets_of(rows: Sequence[Json], whole: bool) -> list[Target]:
         worst = max(bounded, key=lambda r: float(r["most_cycles"] / r["bound_cycles"]))
         held = worst["most_cycles"] <= worst["bound_cycles"]
         t.held, t.figure = held if whole or not held else None, f"{worst['most_cycles']} of {worst['bound_cycles']} ({worst['name']})"
-    return [*targets, t]
+    beyond = Target("the same beyond the cycles in which the memory refuses, where it does")
+    refused = [(r["refusals"], r["name"]) for r in rows if r["refusals"] and r["refusals"]["beyond_refusals_bound_cycles"] is not None]
+    if refused:
+        most, name = max(refused, key=lambda of: float(of[0]["beyond_refusals_cycles"] / of[0]["beyond_refusals_bound_cycles"]))
+        held = most["beyond_refusals_cycles"] <= most["beyond_refusals_bound_cycles"]
+        beyond.held = held if whole or not held else None
+        beyond.figure = f"{most['beyond_refusals_cycles']} of {most['beyond_refusals_bound_cycles']} ({name})"
+    return [*targets, t, beyond]

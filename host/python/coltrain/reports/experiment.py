@@ -12,6 +12,7 @@ from markupsafe import Markup
 from coltrain.cli import Failure
 from coltrain.reports import charts
 from coltrain.reports.page import render
+from coltrain.reports.utilisation import utilisation
 
 Json = dict[str, Any]
 
@@ -312,18 +313,22 @@ def batching(s: Json) -> str:
 # ---- Interference ----
 
 
+def draw_stretch(figure: Any, rows: Sequence[Json], narrow: bool) -> None:
+    ax = figure.subplots()
+    ys, means, p99s = range(len(rows)), [r["stretch_mean"] for r in rows], [r["stretch_p99"] for r in rows]
+    ax.hlines(ys, means, p99s, color=charts.COLOURS["serve"], linewidth=3, alpha=0.45)
+    ax.plot(means, ys, "o", color=charts.COLOURS["serve"], markerfacecolor=charts.COLOURS["bg"])
+    ax.plot(p99s, ys, "o", color=charts.COLOURS["serve"])
+    ax.axvline(1, color=charts.COLOURS["soft"], linestyle=(0, (2, 4)), linewidth=1.5)
+    ax.set_yticks(range(len(rows)), [r["name"] for r in rows], fontsize=9 if narrow else 11)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.xaxis.set_major_formatter(charts.number_text)
+    ax.set_xlabel("latency beside training / alone")
+
+
 def stretch_chart(rows: list[Json]) -> Markup:
     def draw(figure: Any, narrow: bool) -> None:
-        ax = figure.subplots()
-        for i, r in enumerate(rows):
-            ax.plot([r["stretch_mean"], r["stretch_p99"]], [i, i], color=charts.COLOURS["serve"], linewidth=3, alpha=0.45)
-            ax.plot([r["stretch_mean"]], [i], marker="o", color=charts.COLOURS["serve"], markerfacecolor=charts.COLOURS["bg"])
-            ax.plot([r["stretch_p99"]], [i], marker="o", color=charts.COLOURS["serve"])
-        ax.axvline(1, color=charts.COLOURS["soft"], linestyle=(0, (2, 4)), linewidth=1.5)
-        ax.set_yticks(range(len(rows)), [r["name"] for r in rows], fontsize=9 if narrow else 11)
-        ax.set_ylim(len(rows) - 0.5, -0.5)
-        ax.xaxis.set_major_formatter(charts.number_text)
-        ax.set_xlabel("latency beside training / alone")
+        draw_stretch(figure, rows, narrow)
 
     return charts.chart(draw, "Stretch by run", "mean (hollow) and p99 (filled) of each run; 1 would be no effect", 26.0 * len(rows) + 70)
 
@@ -342,7 +347,7 @@ def interference(s: Json) -> str:
 
 def page_of(summary: Json) -> str:
     """The page of any experiment's summary."""
-    pages = {"colocation": colocation, "batching": batching, "interference": interference}
+    pages = {"colocation": colocation, "batching": batching, "interference": interference, "utilisation": utilisation}
     name = summary.get("experiment")
     if name not in pages:
         raise Failure(f'there is no page of an experiment "{name}"')

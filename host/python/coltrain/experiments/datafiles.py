@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows that an experiment gives docs/data: CSV files, one row a measurement, one value a column, with the commit of the RTL.
+
+`coltrain experiment NAME --results docs/data --rtl COMMIT` puts them in the place of the rows with the same key, which is the first
+columns of a file; other rows stay, so that a part of an experiment can be measured anew. scripts/results makes docs/results.md of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coltrain.cli import Failure, write
+from coltrain.experiments.points import Json
+
+RTL = "rtl_commit"
+"""The last column of every file."""
+
+
+@dataclass
+class DataFile:
+    """columns: names, each with the format of its values behind a colon if it has one. The first `keys` of them name a row."""
+
+    name: str
+    keys: int
+    columns: str
+    rows: list[Json]
+
+    def names(self) -> list[str]:
+        return [c.partition(":")[0] for c in self.columns.split()]
+
+    def cells(self, rtl: str) -> list[list[str]]:
+        forms = [c.partition(":")[::2] for c in self.columns.split()]
+        return [[cell(row[name], form) for name, form in forms] + [rtl] for row in self.rows]
+
+
+def cell(value: Any, form: str) -> str:
+    """Nothing where there is no figure, inf for what never came."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "inf" if value > 0 else ""
+    return format(value, form) if form else str(value)
+
+
+def flat(row: Json, *ratios: str) -> Json:
+    """Ratios with their interval as three columns."""
+    return row | {f"{r}{end}": row[r][k] for r in ratios for k, end in (("mean", ""), ("low", "_low"), ("high", "_high"))}
+
+
+# ---- The files of each experiment ----
+
+
+def colocation(s: Json) -> Iterable[DataFile]:
+    def never(cycles: float | None) -> float:
+        return math.inf if cycles is None else cycles
+
+    rows = [
+        flat(c, "stretch", "training_share", "training_share_of_idle")
+        | {"p99_cycles": never(c["p99_cycles"]), "p99_alone_cycles": never(c["p99_alone_cycles"])}
+        for c in s["cells"]
+    ]
+    yield DataFile(
+        "colocation",
+        5,
+        "server policy load:g arrivals device core seeds p99_alone_cycles:.0f p99_cycles:.0f stretch:.3f stretch_low:.3f stretch_high:.3f "
+        "training_share:.3f training_share_low:.3f training_share_high:.3f u:.3f u_over_load_max:.3f training_share_of_idle:.3f "
+        "training_share_of_idle_low:.3f training_share_of_idle_high:.3f mean_batch:.2f missed_alone missed missed_only_together measured "
+        "answered asked wrong",
+        rows,
+    )
+    deadline = {c["server"]: c["deadline_cycles"] for c in s["cells"] if c["core"]}
+    servers = [x | {"deadline_cycles": deadline[x["server"]]} for x in s["servers"] if x["server"] in deadline]
+    yield DataFile("colocation-servers", 1, "server service_cycles capacity_cycles_per_request:.1f deadline_cycles", servers)
+    batches = [
+        {"server": c["server"], "load": c["load"], "batch_size": n, "percent_of_batches": 100 * count / sum(c["batches"])}
+        for c in s["cells"]
+        if c["core"] and c["policy"] == "PRIORITY" and sum(c["batches"])
+        for n, count in enumerate(c["batches"], 1)
+    ]
+    yield DataFile("colocation-batches", 3, "server load:g batch_size percent_of_batches:.1f", batches)
+
+
+def batching(s: Json) -> Iterable[DataFile]:
+    costs = [{"network": n["network"], "batch_size": i, "cycles": c} for n in s["networks"] for i, c in enumerate(n["cost_cycles"], 1)]
+    yield DataFile("batching-costs", 2, "network batch_size cycles:.0f", costs)
+    rows = []
+    for r in s["rows"]:
+        seeds = {"seeds_held": sum(bool(x["held"]) for x in r["seeds"]), "seeds": len(r["seeds"])} if r["seeds"] else {}
+        none = {"less_than_per_second": None, "less_than_by": None, "mean_batch": None, "seeds_held": None, "seeds": None}
+        rows.append(none | r | seeds | ({"mean_batch": r["sustained"]["mean_batch"]} if r["sustained"] else {}))
+    yield DataFile(
+        "batching",
+        4,
+        "network bound bound_cycles max_batch unloaded_cycles feasible rate_per_second:.0f less_than_per_second:.0f less_than_by load:.3f "
+        "p99_cycles mean_batch:.2f seeds_held seeds",
+        rows,
+    )
+    ratios = [r | {"of_promise": r["of_promise"] or None} for r in s["ratios"]]
+    yield DataFile("batching-ratios", 2, "network bound ratio:.2f promise:.2f of_promise:.3f mark_equinox:g", ratios)
+
+
+def interference(s: Json) -> Iterable[DataFile]:
+    whole = [r for r in s["rows"] if r["whole"]]
+    nothing = dict.fromkeys(
+        f"{k}_cycles" for k in ("unrefused_alone", "refused_alone", "refused_together", "beyond_refusals_alone", "beyond_refusals")
+    ) | {"beyond_refusals_bound_cycles": None}
+    yield DataFile(
+        "interference",
+        1,
+        "name network device training resident floor jobs cycles_alone:.0f "
+        "stretch_mean:.4f stretch_p50:.4f stretch_p99:.4f stretch_max:.4f most_cycles bound_cycles "
+        "u:.3f train_share:.3f train_share_of_idle:.4f too_short u_back_to_back:.3f train_share_back_to_back:.3f too_short_back_to_back "
+        "unrefused_alone_cycles refused_alone_cycles:.0f refused_together_cycles:.0f beyond_refusals_alone_cycles "
+        "beyond_refusals_cycles beyond_refusals_bound_cycles wrong",
+        [nothing | r | (r["refusals"] or {}) for r in whole],
+    )
+    yield DataFile(
+        "interference-units",
+        2,
+        "name unit wait_most wait_bound wait_mean:.2f no_wait_percent:.1f wait_p90 wait_p99 other_wait_most_alone other_wait_most "
+        "other_wait_mean_alone:.1f other_wait_mean:.1f train_busy_alone:.3f train_busy:.3f",
+        [{"name": r["name"]} | u for r in whole for u in r["units"]],
+    )
+    least = {
+        (r["network"], r["device"]): r["roofline"]
+        | {"network": r["network"], "device": r["device"], "batch": r["batch"]}
+        | {"of_roofline": r["roofline"]["least_cycles"] / r["roofline"]["cycles"]}
+        for r in whole
+        if r["roofline"] and not r["floor"]
+    }
+    yield DataFile(
+        "interference-roofline",
+        3,
+        "network device batch read_bytes:.0f written_bytes:.0f moved_bytes:.0f rows:.0f least_cycles:.0f cycles:.0f of_roofline:.3f",
+        list(least.values()),
+    )
+
+
+def utilisation(s: Json) -> Iterable[DataFile]:
+    def percent(x: float | None) -> float | None:
+        return None if x is None else 100 * x
+
+    rows = [
+        r
+        | {"bandwidth_bytes_per_cycle": r["bandwidth"], "stall_percent": r["stall"], "latency_cycles": r["latency"]}
+        | {"utilisation_percent": percent(r["utilisation"]), "utilisation_least_percent": percent(r["utilisation_least"])}
+        | {"of_bound_percent": percent(r["of_bound"]), "possible_of_bound_percent": percent(r["possible_of_bound"])}
+        | {"reaches_90_of_bound": r["of_bound"] >= 0.9 if r["aimed"] and r["latency"] == 60 else None}
+        for r in s["rows"]
+    ]
+    yield DataFile(
+        "utilisation",
+        10,
+        "m n k result beside policy bandwidth_bytes_per_cycle stall_percent latency_cycles runs phases utilisation_percent:.1f "
+        "utilisation_least_percent:.1f of_bound_percent:.1f possible_of_bound_percent:.1f reaches_90_of_bound",
+        rows,
+    )
+
+
+def targets(s: Json) -> DataFile:
+    """Of a whole experiment: where something is missing all stay as they are. A figure is a number, and where it was seen."""
+    rows: list[Json] = []
+    for t in s["targets"]:
+        if t["held"] is None:
+            return DataFile("targets", 2, "experiment target figure where held", [])
+        figure, where = re.fullmatch(r"(-?[0-9.]+),? ?(.*)", t["figure"]).groups()  # type: ignore[union-attr]
+        where = where.removeprefix("(").removesuffix(")") if where.startswith("(") else where
+        rows.append({"experiment": s["experiment"], "target": t["target"], "figure": figure, "where": where, "held": t["held"]})
+    return DataFile("targets", 2, "experiment target figure where held", rows)
+
+
+FILES = {"colocation": colocation, "batching": batching, "interference": interference, "utilisation": utilisation}
+
+
+def files_of(summary: Json) -> list[DataFile]:
+    if summary["experiment"] not in FILES:
+        raise Failure(f"the experiment {summary['experiment']} has no files in docs/data; FILES in {Path(__file__).name} lists the others")
+    return [*FILES[summary["experiment"]](summary), targets(summary)]
+
+
+# ---- The folder ----
+
+
+def merged(text: str, file: DataFile, rtl: str) -> str:
+    """The file with the new rows in the place of those with the same key, others behind it."""
+    columns = [*file.names(), RTL]
+    old = list(csv.reader(io.StringIO(text)))
+    if old and old[0] != columns:
+        raise Failure(f"{file.name}.csv has the columns {', '.join(old[0])}, not {', '.join(columns)}; remove it, or put it right")
+    rows = {tuple(row[: file.keys]): row for row in old[1:]}
+    rows |= {tuple(row[: file.keys]): row for row in file.cells(rtl)}
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([columns, *rows.values()])
+    return out.getvalue()
+
+
+def put(folder: str, summary: Json, rtl: str) -> None:
+    """All files, or none if one of them does not fit."""
+    paths = [(Path(folder) / f"{f.name}.csv", f) for f in files_of(summary)]
+    texts = [(path, merged(path.read_text(encoding="utf-8") if path.exists() else "", f, rtl)) for path, f in paths]
+    for path, text in texts:
+        write(path, text)
