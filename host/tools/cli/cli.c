@@ -50,19 +50,6 @@ int cli_fail_device(const ct_device *dev, int error, const char *what) {
 
 /* ---- Options ---- */
 
-error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
-                   const char **json) {
-  if (key == CLI_KEY_DEVICE && device)
-    *device = arg;
-  else if (key == CLI_KEY_JSON && json)
-    *json = arg;
-  else if (key == ARGP_KEY_ARG)
-    argp_error(state, "\"%s\" is one argument too many", arg);
-  else
-    return ARGP_ERR_UNKNOWN;
-  return 0;
-}
-
 uint64_t cli_count(const struct argp_state *state, const char *option, const char *text,
                    uint64_t min, uint64_t max) {
   char *end = NULL;

@@ -58,17 +58,6 @@ int cli_fail_device(const ct_device *dev, int error, const char *what);
 
 /* ---- Options ---- */
 
-/* Keys of options that have only a long name, and of those that several verbs have. */
-enum cli_key {
-  CLI_KEY_DEVICE = 0x100,
-  CLI_KEY_JSON,
-  CLI_KEY_VERB = 0x200 /* and above: a verb's own */
-};
-
-/* argp_parse(), which ends the program with 2 after a sentence if an option is used wrongly; where
- * no option has a name, with the one that is nearest. argv[0] is "coltrain VERB". */
-void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
-
 /* An option: its line of --help, and where its value goes in the struct that a verb has for them.
  * The macros below fill in the rest. */
 enum cli_kind { CLI_CALL, CLI_TEXT, CLI_FLAG, CLI_COUNT, CLI_REAL, CLI_PERMILLE, CLI_FILE };
@@ -117,11 +106,6 @@ int cli_options(const struct cli_command *command, int argc, char **argv, void *
  * or 1 after a sentence that begins with `what`. */
 int cli_members(const char *what, const struct cli_option *members, size_t count,
                 const json_t *object, void *input);
-
-/* The end of an argp parser, for keys that are not its own: notes --device and --json where they
- * are wanted, and refuses arguments that are no options. */
-error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
-                   const char **json);
 
 /* A verb that is followed by what it shall do, such as `bench gemm`: help, the one that is named,
  * or a sentence about a name that does not exist. Returns the exit status. */

@@ -7,7 +7,8 @@
 
 #include "cli.h"
 
-enum { FIRST_KEY = 0x1000, MOST = 40, NAME = 24 };
+/* QUOTED: of a name that does not exist. */
+enum { FIRST_KEY = 0x1000, MOST = 40, NAME = 24, QUOTED = 63 };
 
 struct reader {
   const struct cli_command *command;
@@ -38,6 +39,69 @@ static const char *name_of(const struct cli_option *o, char name[NAME]) {
     snprintf(name, NAME, "%s%s", is_option(o) ? "--" : "", o->name);
   return name;
 }
+
+/* ---- Names ---- */
+
+/* What a name on the command line is. */
+struct option_search {
+  const char *name;
+  size_t length;
+  unsigned prefixes; /* options that begin with it */
+  bool exact, takes_value;
+  struct ct_near near;
+};
+
+static void search(const struct cli_command *c, struct option_search *s) {
+  for (size_t i = 0; i < count_of(c); ++i) {
+    const struct cli_option *o = option_of(c, i);
+    if (!is_option(o)) continue;
+    ct_near_consider(&s->near, o->name);
+    if (strncmp(o->name, s->name, s->length) != 0) continue;
+    const bool exact = o->name[s->length] == 0;
+    if (exact || !s->exact) s->takes_value = o->arg;
+    s->exact |= exact;
+    ++s->prefixes;
+  }
+}
+
+/* Options that argp adds itself. */
+static bool is_common(const char *name, size_t length) {
+  static const char *const common[] = {"help", "usage", "version"};
+  for (size_t i = 0; i < sizeof common / sizeof *common; ++i)
+    if (length && strncmp(common[i], name, length) == 0) return true;
+  return false;
+}
+
+static void refuse(const char *verb, const struct option_search *s) {
+  fflush(stdout);
+  if (s->near.name)
+    fprintf(stderr, "%s: there is no option --%s; did you mean --%s?\n", verb, s->near.given,
+            s->near.name);
+  else
+    fprintf(stderr, "%s: there is no option --%s; %s --help lists them\n", verb, s->near.given,
+            verb);
+  exit(argp_err_exit_status);
+}
+
+/* Before argp sees them, names that no option has are answered with the one that was probably
+ * meant. */
+static void check_names(const struct cli_command *c, int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    char given[QUOTED + 1] = "";
+    const char *name = argv[i] + 2;
+    if (strncmp(argv[i], "--", 2) != 0) continue;
+    const size_t length = strcspn(name, "=");
+    if (!*name) break;
+    if (is_common(name, length)) continue;
+    snprintf(given, sizeof given, "%.*s", (int)length, name);
+    struct option_search s = {.name = name, .length = length, .near = {.given = given}};
+    search(c, &s);
+    if (!s.prefixes) refuse(argv[0], &s);
+    if ((s.exact || s.prefixes == 1) && s.takes_value && !name[length]) ++i;
+  }
+}
+
+/* ---- Values ---- */
 
 static void store_count(const struct cli_option *o, char *at, uint64_t n) {
   const uint32_t word = (uint32_t)n;
@@ -119,7 +183,8 @@ int cli_options(const struct cli_command *command, int argc, char **argv, void *
                             .args_doc = command->args,
                             .doc = command->doc,
                             .help_filter = command->help};
-  cli_parse(&argp, argc, argv, &reader);
+  check_names(command, argc, argv);
+  if (argp_parse(&argp, argc, argv, 0, NULL, &reader)) exit(argp_err_exit_status);
   return check_files(command, input);
 }
 
