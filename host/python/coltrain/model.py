@@ -85,7 +85,7 @@ class ModelInfo:
     steps: int
     """That ran; one that failed or was cancelled is none."""
     epochs: int
-    """As told by :attr:`Model.epochs`."""
+    """As set by :attr:`Model.epochs`."""
     macs_per_row: int
     """Forward multiply-accumulates for one row."""
     batch: int
