@@ -50,19 +50,6 @@ int cli_fail_device(const ct_device *dev, int error, const char *what) {
 
 /* ---- Options ---- */
 
-error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
-                   const char **json) {
-  if (key == CLI_KEY_DEVICE && device)
-    *device = arg;
-  else if (key == CLI_KEY_JSON && json)
-    *json = arg;
-  else if (key == ARGP_KEY_ARG)
-    argp_error(state, "\"%s\" is one argument too many", arg);
-  else
-    return ARGP_ERR_UNKNOWN;
-  return 0;
-}
-
 uint64_t cli_count(const struct argp_state *state, const char *option, const char *text,
                    uint64_t min, uint64_t max) {
   char *end = NULL;
@@ -152,6 +139,10 @@ json_t *cli_json_array(ct_device *dev) {
   struct ct_info info;
   if (ct_info(dev, &info) < 0) return json_null();
   return json_pack("[I, I]", (json_int_t)info.array_rows, (json_int_t)info.array_cols);
+}
+
+json_t *cli_json_number(double x) {
+  return isfinite(x) ? json_real(x) : json_null();
 }
 
 json_t *cli_json_ratio(double a, double b) {

@@ -154,27 +154,19 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
   return root;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  return cli_common(key, arg, state, &o->device, &o->json);
-}
-
 int verb_counters(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write the counters (- for standard output)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+  static const struct cli_option options[] = {
+      CLI_DEVICE_AT(struct options, device),
+      {"json", "FILE", "Write the counters (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options),
       .doc =
           "Shows what every performance counter of both queues counts in a small product on each, "
           "at the same time; on sim: also the operations granted and preempted."
           "\vExample:\n  coltrain counters --device sim:core=16x8,stall=25\n"};
   struct options o = {.device = CLI_DEVICE};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
-  if (cli_files(files, 1)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   ct_device *dev;
   struct reading r;
   if (cli_open(o.device, &dev)) return 1;

@@ -13,34 +13,23 @@ struct options {
   enum ct_queue queue;
 };
 
-enum { KEY_QUEUE = CLI_KEY_VERB };
+static void take_queue(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  o->queue = strcmp(arg, "training") ? CT_INFERENCE : CT_TRAINING;
+  if (o->queue == CT_INFERENCE && strcmp(arg, "inference") != 0)
+    argp_error(state, "--queue: \"%s\" is neither inference nor training", arg);
+}
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case 'o':
-      o->out = arg;
-      break;
-    case KEY_QUEUE:
-      if (!strcmp(arg, "inference"))
-        o->queue = CT_INFERENCE;
-      else if (!strcmp(arg, "training"))
-        o->queue = CT_TRAINING;
-      else
-        argp_error(state, "--queue: \"%s\" is neither inference nor training", arg);
-      break;
-    case ARGP_KEY_ARG:
-      if (state->arg_num >= 2) argp_error(state, "\"%s\" is one argument too many", arg);
-      o->in[state->arg_num] = arg;
-      break;
-    case ARGP_KEY_END:
-      if (state->arg_num < 2) argp_error(state, "two matrices are needed: A.npy and B.npy");
-      if (!o->out) argp_error(state, "-o C.npy is missing: it says where the product goes");
-      break;
-    default:
-      return cli_common(key, arg, state, &o->device, &o->json);
-  }
-  return 0;
+static void take_matrix(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  if (state->arg_num >= 2) argp_error(state, "\"%s\" is one argument too many", arg);
+  o->in[state->arg_num] = arg;
+}
+
+static void end(void *input, const struct argp_state *state) {
+  const struct options *o = input;
+  if (!o->in[1]) argp_error(state, "two matrices are needed: A.npy and B.npy");
+  if (!o->out) argp_error(state, "-o C.npy is missing: it says where the product goes");
 }
 
 /* What the queue did since the device was opened: the product, and nothing else. */
@@ -109,27 +98,22 @@ static int run(const struct options *o, struct ct_npy in[2]) {
 }
 
 int verb_matmul(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-      {"queue", KEY_QUEUE, "NAME", 0, "inference (the default) or training", 0},
-      {"output", 'o', "C.npy", 0, "Where the product goes", 0},
-      {"json", CLI_KEY_JSON, "FILE", 0,
-       "Write shape, cycles and utilisation (- for standard output)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
-      .args_doc = "A.npy B.npy -o C.npy",
+  static const struct cli_option options[] = {
+      {"output", "C.npy", "Where the product goes", CLI_FILE_AT(struct options, out, CLI_WRITE),
+       .letter = 'o'},
+      {"json", "FILE", "Write shape, cycles and utilisation (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)},
+      {"the matrix", CLI_FILE_AT(struct options, in[0], CLI_READ)},
+      {"the matrix", CLI_FILE_AT(struct options, in[1], CLI_READ)},
+      {"queue", "NAME", "inference (the default) or training", .call = take_queue},
+      CLI_DEVICE_AT(struct options, device)};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .arg = take_matrix, .end = end, .args = "A.npy B.npy -o C.npy",
       .doc =
           "Multiplies float32 matrices: C = A B. Both are quantised to HBFP8 along the "
           "contraction, sums are FP32.\vExample:\n  coltrain matmul A.npy B.npy -o C.npy\n"};
   struct options o = {.device = CLI_DEVICE, .queue = CT_INFERENCE};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"-o", o.out, CLI_WRITE},
-                                   {"--json", o.json, CLI_WRITE},
-                                   {"the matrix", o.in[0], CLI_READ},
-                                   {"the matrix", o.in[1], CLI_READ}};
-  if (cli_files(files, sizeof files / sizeof *files)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   struct ct_npy in[2] = {{0, 0, NULL}, {0, 0, NULL}};
   const int status = run(&o, in);
   ct_npy_free(&in[0]);
