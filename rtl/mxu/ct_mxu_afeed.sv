@@ -321,6 +321,8 @@ module ct_mxu_afeed (
   // Nothing is written into a buffer before its last tile has left.
   `CT_ASSERT(TileLeftInTime_A, !(arrive_trans && out_vld_q && t2_q.tbuf == out_buf_q && !out_end) || flush_i[out_ctx_q])
 
+  `CT_ASSUME(StrictOwesNothing_M, !qos_i[ct_pkg::QosStrict] || (qos_i[ct_pkg::QosRanked] && qos_i[ct_pkg::QosFloorLsb +: 8] == 8'd0))
+
 `ifdef FORMAL
   `include "ct_mxu_afeed_formal.svh"
 `endif
