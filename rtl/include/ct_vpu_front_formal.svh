@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is proven of ct_vpu_front (tb/formal/ct_vpu_front.proof), included at its end.
+
+  // Any one context: the command that it gave last, which of its tiles is still to start, and what that one is.
+  (* anyconst *) logic f_ctx;
+  logic         f_held_q, f_load, f_last, f_begun_q;
+  logic [2:0]   f_more, f_tile_q;
+  logic [255:0] f_cmd_q, f_now;
+  logic [19:0]  f_at_q;
+  logic [15:0]  f_need;
+  assign f_load = cmd_valid_i[f_ctx] && cmd_ready_o[f_ctx];
+  assign f_more = (Repeat == 1) ? f_cmd_q[ct_pkg::VaMoreLsb +: 3] : (Repeat == 2) ? f_cmd_q[ct_pkg::VsMoreLsb +: 3] : 3'd0;
+  assign f_last = f_tile_q == f_more && !stays_i;
+  always_comb begin
+    f_now = f_cmd_q;
+    if (Repeat == 1) begin
+      f_now[ct_pkg::VaMoreLsb +: 3] = f_cmd_q[ct_pkg::VaMoreLsb +: 3] - f_tile_q;
+      f_now[ct_pkg::VaTaLsb +: 4]   = f_cmd_q[ct_pkg::VaTaLsb +: 4] + 4'(f_tile_q);
+      f_now[ct_pkg::VaTdLsb +: 4]   = f_cmd_q[ct_pkg::VaTdLsb +: 4] + 4'(f_tile_q);
+    end
+    if (Repeat == 2) begin
+      f_now[ct_pkg::VsMoreLsb +: 3] = f_cmd_q[ct_pkg::VsMoreLsb +: 3] - f_tile_q;
+      f_now[ct_pkg::VsTsLsb +: 4]   = f_cmd_q[ct_pkg::VsTsLsb +: 4] + 4'(f_tile_q);
+    end
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      f_held_q  <= 1'b0;
+      f_begun_q <= 1'b0;
+    end else begin
+      f_held_q  <= !flush_i[f_ctx] && ((f_held_q && !(start[f_ctx] && f_last)) || f_load);
+      f_begun_q <= !flush_i[f_ctx] && (start[f_ctx] ? stays_i : f_begun_q);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (f_load) begin
+      f_cmd_q  <= f_ctx ? cmd_i[511:256] : cmd_i[255:0];
+      f_tile_q <= 3'd0;
+      f_at_q   <= cmd_i[256*f_ctx + ct_pkg::VlSpmLsb +: 20] + spm_base_i[20*f_ctx +: 20];
+    end else if (start[f_ctx] && !stays_i) begin
+      f_tile_q <= f_tile_q + 3'd1;
+      f_at_q   <= f_at_q + 20'(f_cmd_q[ct_pkg::VsTileStrideLsb +: 12]);
+    end
+  end
+  always_comb begin
+    for (int s = 0; s < 16; s++) begin
+      f_need[s] = f_cmd_q[ct_pkg::AllWait0Lsb +: 5] == {1'b1, 4'(s)} || f_cmd_q[ct_pkg::AllWait1Lsb +: 5] == {1'b1, 4'(s)} ||
+                  f_cmd_q[ct_pkg::AllWait2Lsb +: 5] == {1'b1, 4'(s)};
+    end
+  end
+  `CT_ASSERT(Held_A, f_held_q == vld_q[f_ctx] && f_begun_q == begun_q[f_ctx] && (!f_begun_q || f_held_q) && (!f_held_q || (f_tile_q <= f_more && f_now == (f_ctx ? head_q[511:256] : head_q[255:0]))))
+  `CT_ASSERT(StartsOnce_A, !start[f_ctx] || f_held_q)
+  `CT_ASSERT(StartsWhatItTook_A, !(valid_o && ready_i && ctx_o == f_ctx) || (start[f_ctx] && cmd_o == f_now))
+  `CT_ASSERT(KeepsWhatItTook_A, !f_load || !f_held_q || (start[f_ctx] && f_last))
+  `CT_ASSERT(AddressOfTile_A, !Window || !start[f_ctx] || at_o == f_at_q)
+  `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (start[f_ctx] && !f_begun_q ? f_need : 16'd0))
+  `CT_ASSERT(InferenceFirst_A, !(qos_i[ct_pkg::QosStrict] && start[1]) || !req[0])
