@@ -6,6 +6,10 @@ $(call dut,ct_fifo_d1,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=1)
 $(call dut,ct_fifo_d4,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=4)
 $(call dut,ct_fifo_d5,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=5)
 $(call bench,test_fifo,ct_fifo_d1 ct_fifo_d4 ct_fifo_d5)
+$(call dut,ct_async_fifo_d2,ct_async_fifo,rtl/prim/ct_async_fifo.sv,-GWidth=32 -GDepth=2)
+$(call dut,ct_async_fifo_d8,ct_async_fifo,rtl/prim/ct_async_fifo.sv,-GWidth=32 -GDepth=8)
+$(call dut,ct_async_fifo_s3,ct_async_fifo,rtl/prim/ct_async_fifo.sv,-GWidth=32 -GDepth=16 -GSyncStages=3)
+$(call bench,test_async_fifo,ct_async_fifo_d2 ct_async_fifo_d8 ct_async_fifo_s3)
 $(call unit_bench,test_skid,ct_skid,rtl/prim/ct_skid.sv,-GWidth=32)
 
 # The arithmetic: 16 lanes, so that ten million pairs take a second or two.
