@@ -102,7 +102,7 @@ module ct_sdram_seq #(
   // A10: PRECHARGE closes all banks.
   localparam logic [RowBits-1:0] All  = RowBits'(1) << 10;
 
-  typedef enum logic [3:0] {
+  typedef enum logic [2:0] {
     StPower, StPrecharge, StMode, StRefresh, StLook, StClose, StOpen, StGo
   } state_e;
 
@@ -257,6 +257,10 @@ module ct_sdram_seq #(
   `CT_ASSERT(RefreshAllClosed_A, cmd_o != CmdRefresh || open_q == '0)
   `CT_ASSERT(CloseWhenFree_A, !(precharge_all && !keeps_none))
   `CT_ASSERT(RefreshInTime_A, due_q <= 3'd1)
+
+`ifdef FORMAL
+`include "ct_sdram_seq_formal.svh"
+`endif
 
 endmodule
 
