@@ -67,7 +67,7 @@ $(BUILD)/obj/host/tools/data/ct_digits.o $(BUILD)/tb/obj/host/tools/data/ct_digi
 
 LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/obj/%.o)
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/obj/%.o)
--include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(LIB_SRCS:%.c=$(BUILD)/san/obj/%.d) $(EXAMPLE_SRCS:%.c=$(BUILD)/obj/%.d)
+-include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(patsubst %.c,$(BUILD)/san/obj/%.d,$(LIB_SRCS) $(TOOL_SRCS)) $(EXAMPLE_SRCS:%.c=$(BUILD)/obj/%.d)
 
 $(BUILD)/lib/libcoltrain.a: $(LIB_OBJS)
 	$(call say,AR,$@)

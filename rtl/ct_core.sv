@@ -14,7 +14,7 @@
 //               3:2  granted   the arbiter gives it the slot: a burst, a row (VA with 16 lanes: an operation)
 //               5:4  used      the unit moves something in this cycle: a beat, a row (Cols = 8: half a row), a word, a row of a tile
 //               7:6  accept    the last of an operation has entered, or a flush drops the rest: the unit is free for the next
-//               9:8  complete  its results are visible and its semaphores are told
+//               9:8  complete  its results are visible and its semaphores are signalled
 //             Wires only: nothing is kept for it, and synthesis drops what it does not need.
 //
 // Parameters
@@ -125,7 +125,7 @@ module ct_core #(
 
   logic                  core_rst_n;
   logic [2:0]            policy;       // as the register says
-  logic [2:0]            unit_policy;  // as the units see it
+  logic [ct_pkg::QosW-1:0] qos;        // as the units see it
   logic                  bat_wr_valid, bat_wr_ready, bat_rd_valid, bat_rd_vld, bat_irq, bat_slack;
   logic [5:0]            bat_wr_word, bat_rd_word;
   logic [31:0]           bat_wr_data, bat_rd_data;
@@ -215,13 +215,15 @@ module ct_core #(
     .ev_i          (ev)
   );
 
-  // SLACK is PRIORITY while there is none. (One cycle late: what is taken from the batcher's queue has some hundred cycles of margin.)
-  logic slack_q;
-  always_ff @(posedge clk_i or negedge core_rst_n) begin
-    if (!core_rst_n) slack_q <= 1'b0;
-    else             slack_q <= bat_slack;
-  end
-  assign unit_policy = (policy == ct_pkg::PolicySlack && !slack_q) ? ct_pkg::PolicyPriority : policy;
+  // (Slack counts one cycle late: what is taken from the batcher's queue has some hundred cycles of margin.)
+  ct_qos u_qos (
+    .clk_i,
+    .rst_ni   (core_rst_n),
+    .policy_i (policy),
+    .floor_i  (train_floor),
+    .slack_i  (bat_slack),
+    .qos_o    (qos)
+  );
 
   // ---- Gate of policy JOB -----------------------------------------------------------------------------------------------------
 
@@ -233,8 +235,7 @@ module ct_core #(
   ct_arbiter u_job_arbiter (
     .clk_i,
     .rst_ni   (core_rst_n),
-    .policy_i (ct_pkg::PolicyJob),
-    .floor_i  (8'd0),
+    .qos_i    (ct_pkg::QosFcfs),
     .flush_i  (2'b00),
     .req_i    (job_want | job_finish),
     .defer_i  (1'b0),
@@ -459,8 +460,7 @@ module ct_core #(
     .err_o          (err[3:2]),
     .err_code_o     (err_code[16 +: 16]),
     .err_addr_o     (err_addr[64 +: 64]),
-    .policy_i       (unit_policy),
-    .floor_i        (train_floor),
+    .qos_i          (qos),
     .freeze_i       (freeze),
     .spm_base_i     (spm_base),
     .spm_size_i     (spm_size),
@@ -492,8 +492,7 @@ module ct_core #(
   ct_vpu #(.VpuLanes(VpuLanes), .FnLanes(FnLanes)) u_vpu (
     .clk_i,
     .rst_ni         (core_rst_n),
-    .policy_i       (unit_policy),
-    .floor_i        (train_floor),
+    .qos_i          (qos),
     .freeze_i       (freeze),
     .spm_base_i     (spm_base),
     .spm_size_i     (spm_size),
@@ -566,8 +565,7 @@ module ct_core #(
     .gat_addr_i     (gat_addr),
     .clk_i,
     .rst_ni         (core_rst_n),
-    .policy_i       (unit_policy),
-    .floor_i        (train_floor),
+    .qos_i          (qos),
     .freeze_i       (freeze),
     .train_cap_i    (train_cap),
     .ld_yield_i     (ld_yield),
@@ -651,7 +649,7 @@ module ct_core #(
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),
     .rd_addr_i   (rd_addr),
-    .strict_i    (unit_policy == ct_pkg::PolicyPriority && train_floor == 8'd0),
+    .strict_i    (qos[ct_pkg::QosStrict]),
     .rd_yield_i  (rd_ctx),
     .rd_ready_o  (rd_ready),
     .rd_vld_o    (rd_vld),

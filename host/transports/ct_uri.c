@@ -306,8 +306,8 @@ bool ct_uri_is(const struct ct_uri *u, const char *key, const char *text) {
   return v && v->text && v->length == strlen(text) && !strncmp(v->text, text, v->length);
 }
 
-bool ct_uri_clock(uint32_t told_hz, uint32_t device_hz, char *why, size_t why_size) {
-  if (told_hz == 0 || told_hz == device_hz) return true;
+bool ct_uri_clock(uint32_t given_hz, uint32_t device_hz, char *why, size_t why_size) {
+  if (given_hz == 0 || given_hz == device_hz) return true;
   snprintf(why, why_size,
            "option clock=: the device says itself that its clock has %" PRIu32 ".%06" PRIu32
            " MHz; leave the option out",

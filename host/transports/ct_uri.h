@@ -73,9 +73,9 @@ uint64_t ct_uri_number(const struct ct_uri *u, const char *key);
 void ct_uri_text(const struct ct_uri *u, const char *key, char *to, size_t size);
 bool ct_uri_is(const struct ct_uri *u, const char *key, const char *text);
 
-/* Whether clock= (told, 0: it was not given) agrees with what a device itself says; false, with a
+/* Whether clock= (0: it was not given) agrees with what a device itself says; false, with a
  * sentence. */
-bool ct_uri_clock(uint32_t told_hz, uint32_t device_hz, char *why, size_t why_size);
+bool ct_uri_clock(uint32_t given_hz, uint32_t device_hz, char *why, size_t why_size);
 
 /* Writes a device's name without some keys (NULL ends the list) to `to`, which has room for all of
  * it. */

@@ -4,28 +4,27 @@
 //
 // Words       A *slot* is what one grant gives (a row, a burst, a tile operation). An *operation* is a row of slots of one
 //             context whose end the context marks with last_i; a requester that has only single slots ties last_i high.
-// Latency     gnt_o is combinational from req_i (and from policy_i, floor_i, defer_i, flush_i); it does not depend on take_i and last_i,
+// Latency     gnt_o is combinational from req_i (and from qos_i, defer_i, flush_i); it does not depend on take_i and last_i,
 //             so take_i may be made from gnt_o in the same cycle. The state moves at the edge after a cycle with take_i.
 // Handshake   req_i[c] says that a slot's worth of work of c is ready *now*: nothing waits inside a grant. gnt_o is one-hot or
 //             zero, and never without a request. take_i: the granted slot is used in this cycle (ignored while gnt_o is zero).
 //             A grant that is not taken is void: the next cycle decides anew.
-// Defer       defer_i (a level, PRIORITY only): training asks, but only for what it is owed, whether inference asks in this cycle or not.
+// Defer       defer_i (a level, Ranked only): training asks, but only for what it is owed, whether inference asks in this cycle or not.
 //             Slots that inference takes meanwhile count as contested. Tied low where inference needs no room between its slots.
 // Flush       flush_i[c] (a level) makes c lose what it holds here, for an operation that is dropped never shows its last slot.
 //
-// Policies (policy_i; a change takes effect with the next grant)
-//   PRIORITY     In each slot 0 before 1: an operation of training can be interleaved at any slot. With floor_i > 0 a credit grows by
-//                floor_i/256 of a slot with every slot that is taken while both request, or training defers; as soon as it makes a whole
-//                slot, the next slot goes to training and costs one. So training gets floor_i/256 of the slots as long as it asks, and
-//                inference never waits for two owed slots in a row (floor_i <= 128; in general for ceil(floor_i / (256 - floor_i)) of
-//                them). The credit counts slots and not cycles, so that the share is the same whatever a slot lasts.
-//   FCFS, JOB    An operation keeps the grant until its last slot, even in cycles in which it does not request. Then the operation
-//                whose request rose first; inference if both rose together. (JOB differs in the instance in front of the job
-//                starters, where an operation is a job.)
-//   ROUND_ROBIN  As FCFS, but afterwards the other context, if it requests.
-//   SLACK        Each slot to the context that did not have the last one, if it requests. (ct_core makes PRIORITY of it while there is no slack.)
+// Rules (qos_i of ct_qos; a change takes effect with the next grant)
+//   Ranked         In each slot 0 before 1: an operation of training can be interleaved at any slot. With a floor above 0 a credit grows by
+//                  floor/256 of a slot with every slot that is taken while both request, or training defers; as soon as it makes a whole
+//                  slot, the next slot goes to training and costs one. So training gets floor/256 of the slots as long as it asks, and
+//                  inference never waits for two owed slots in a row (floor <= 128; in general for ceil(floor / (256 - floor)) of
+//                  them). The credit counts slots and not cycles, so that the share is the same whatever a slot lasts.
+//   Whole          An operation keeps the grant until its last slot, even in cycles in which it does not request. Then the operation
+//                  whose request rose first; inference if both rose together.
+//   Whole, Turns   The same, but afterwards the other context, if it requests.
+//   Turns          Each slot to the context that did not have the last one, if it requests.
 //
-// The requester must choose operations that finish without any help of the other context, or FCFS, JOB and ROUND_ROBIN dead-lock:
+// The requester must choose operations that finish without any help of the other context, or Whole dead-locks:
 // no semaphore may be waited for inside an operation.
 
 `default_nettype none
@@ -35,8 +34,7 @@ module ct_arbiter (
   input  logic       clk_i,
   input  logic       rst_ni,
 
-  input  logic [2:0] policy_i,
-  input  logic [7:0] floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic [1:0] flush_i,
 
   input  logic [1:0] req_i,
@@ -53,20 +51,24 @@ module ct_arbiter (
   logic [8:0] credit_d, credit_q;  // what training is owed, in 1/256 of a slot
 
   logic prio;
+  logic strict;
+  logic [7:0] floor;
   logic by_slot;  // every slot is decided anew
   logic held;
   logic owed;
   logic defer;
-  logic contest;  // under PRIORITY the floor counts this slot, whoever gets it
+  logic contest;  // with a rank the floor counts this slot, whoever gets it
   logic [1:0] req;
   logic first;
   logic pick;     // who goes when both request and none is held
   logic done;     // a slot is used, and it is the last of its operation
 
-  assign prio    = (policy_i == ct_pkg::PolicyPriority);
-  assign by_slot = prio || (policy_i == ct_pkg::PolicySlack);
+  assign prio    = qos_i[ct_pkg::QosRanked];
+  assign strict  = qos_i[ct_pkg::QosStrict];
+  assign by_slot = !qos_i[ct_pkg::QosWhole];
+  assign floor   = qos_i[ct_pkg::QosFloorLsb +: 8];
   assign held    = !by_slot && locked_q && !flush_i[owner_q];
-  assign owed    = (floor_i != 8'd0) && credit_q[8];
+  assign owed    = (floor != 8'd0) && credit_q[8];
   assign defer   = prio && defer_i;
   assign req     = req_i & {!defer || owed, 1'b1};
   assign contest = req_i[1] && (req_i[0] || defer);
@@ -74,14 +76,7 @@ module ct_arbiter (
   // Who waits longer: known if just one waited in the last cycle; as before if both did; inference if none did.
   assign first = (wait_q == 2'b11) ? first_q : wait_q[1];
 
-  always_comb begin
-    unique case (policy_i)
-      ct_pkg::PolicyPriority:   pick = owed;
-      ct_pkg::PolicyRoundRobin: pick = !owner_q;
-      ct_pkg::PolicySlack:      pick = !owner_q;
-      default:                  pick = first;
-    endcase
-  end
+  assign pick = prio ? owed : qos_i[ct_pkg::QosTurns] ? !owner_q : first;
 
   always_comb begin
     if (held)                gnt_o = req & {owner_q, !owner_q};
@@ -104,10 +99,10 @@ module ct_arbiter (
       if (done) wait_d = wait_d & ~gnt_o;
       // A slot that was owed is paid; one that training got because nobody else asked is neither paid nor owed.
       if (contest && prio) begin
-        credit_d = credit_q + {1'b0, floor_i} - (gnt_o[1] ? 9'd256 : 9'd0);
+        credit_d = credit_q + {1'b0, floor} - (gnt_o[1] ? 9'd256 : 9'd0);
       end
     end
-    if (!prio || floor_i == 8'd0) credit_d = '0;
+    if (!prio || floor == 8'd0) credit_d = '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -126,11 +121,12 @@ module ct_arbiter (
     end
   end
 
+  `CT_ASSUME(OneRule_M, !(prio && (!by_slot || qos_i[ct_pkg::QosTurns])) && strict == (prio && floor == 8'd0) && (prio || !by_slot || qos_i[ct_pkg::QosTurns]))
   `CT_ASSERT(GrantOneHot_A, gnt_o != 2'b11)
   `CT_ASSERT(GrantNeedsRequest_A, (gnt_o & ~req_i) == 2'b00)
   `CT_ASSERT(WorkConserving_A, held || (req_i[0] || (req_i[1] && !(defer && !owed))) == (gnt_o != 2'b00))
-  `CT_ASSERT(DeferredIsOwed_A, !(prio && defer_i && gnt_o[1]) || (floor_i != 8'd0 && credit_q[8]))
-  `CT_ASSERT(InferenceFirst_A, !(prio && floor_i == 8'd0 && req_i[0]) || gnt_o == 2'b01)
+  `CT_ASSERT(DeferredIsOwed_A, !(prio && defer_i && gnt_o[1]) || (floor != 8'd0 && credit_q[8]))
+  `CT_ASSERT(InferenceFirst_A, !(strict && req_i[0]) || gnt_o == 2'b01)
   `CT_ASSERT(OwnerKept_A, !held || (gnt_o & {!owner_q, owner_q}) == 2'b00)
   // At most one slot and a fraction is ever owed, and only to a training that requests does it matter.
   `CT_ASSERT(CreditBounded_A, !credit_q[8] || credit_q[7:0] < 8'd255)
@@ -138,12 +134,13 @@ module ct_arbiter (
 `ifdef FORMAL
   logic       taken;      // a slot is used
   logic       contested;  // and the floor counts it
-  logic [7:0] f_floor_q;  // policy and floor of the last cycle
-  logic [2:0] f_policy_q;
+  logic [ct_pkg::QosW-1:0] f_qos_q;  // of the last cycle
+  logic [7:0] f_floor_q;
+  assign f_floor_q = f_qos_q[ct_pkg::QosFloorLsb +: 8];
   logic       f_still;
   assign taken     = take_i && gnt_o != 2'b00;
-  assign contested = taken && prio && req_i[1] && (req_i[0] || defer_i) && floor_i != 8'd0;
-  assign f_still   = policy_i == f_policy_q && floor_i == f_floor_q;
+  assign contested = taken && prio && req_i[1] && (req_i[0] || defer_i) && floor != 8'd0;
+  assign f_still   = qos_i == f_qos_q;
 
   // Slots of training in a row under the eyes of an inference that requests, or that training defers to (f_run_q), while the floor
   // stands still and from a credit on that this floor can make (f_calm_q). Each costs 256 - floor more credit than it brings
@@ -151,7 +148,7 @@ module ct_arbiter (
   logic [7:0] f_run_q;
   logic [11:0] f_spent_q, f_spent;
   logic       f_calm_q;
-  assign f_spent = (f_still && f_calm_q ? f_spent_q : 12'd0) + (contested && gnt_o[1] ? 12'd256 - 12'(floor_i) : 12'd0);
+  assign f_spent = (f_still && f_calm_q ? f_spent_q : 12'd0) + (contested && gnt_o[1] ? 12'd256 - 12'(floor) : 12'd0);
 
   // What contested slots have brought training and what its own have cost since any moment, in 1/256 of a slot. (The credit then: f_since_q.)
   (* anyseq *) logic  f_begin;
@@ -166,8 +163,7 @@ module ct_arbiter (
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      f_policy_q <= ct_pkg::PolicyPriority;
-      f_floor_q  <= 8'd0;
+      f_qos_q    <= 12'h300;
       f_run_q    <= 8'd0;
       f_spent_q  <= '0;
       f_calm_q   <= 1'b1;
@@ -176,8 +172,7 @@ module ct_arbiter (
       f_open_q   <= 2'b00;
       f_over_q   <= 4'd0;
     end else begin
-      f_policy_q <= policy_i;
-      f_floor_q  <= floor_i;
+      f_qos_q    <= qos_i;
       f_calm_q   <= (f_calm_q && f_still) || credit_q < 9'd256;
       f_run_q    <= (f_still && f_calm_q ? f_run_q : 8'd0) + 8'(contested && gnt_o[1]);
       f_spent_q  <= f_spent;
@@ -185,11 +180,11 @@ module ct_arbiter (
         f_run_q   <= 8'd0;
         f_spent_q <= '0;
       end
-      if (f_begin || !prio || floor_i == 8'd0) begin
+      if (f_begin || !prio || floor == 8'd0) begin
         f_due_q   <= '0;
         f_since_q <= credit_d;
       end else if (contested) begin
-        f_due_q <= f_due_q + $signed({8'd0, floor_i}) - (gnt_o[1] ? 16'sd256 : 16'sd0);
+        f_due_q <= f_due_q + $signed({8'd0, floor}) - (gnt_o[1] ? 16'sd256 : 16'sd0);
       end
       if (by_slot)    f_open_q <= 2'b00;
       else if (taken) f_open_q <= (f_open_q & ~flush_i & ~gnt_o) | (gnt_o & ~last_i);
@@ -206,7 +201,7 @@ module ct_arbiter (
   `CT_ASSERT(RunIsSpent_A, !f_calm_q || f_run_q == 8'd0 || f_spent_q >= 12'd256 - 12'(f_floor_q))
   // ceil(floor / (256 - floor)) slots in a row: so many times 256 - floor is at most 255. Up to a floor of 128 that is one slot.
   `CT_ASSERT(SecondBound_A, !(contested && gnt_o[1] && f_still && f_calm_q) || f_spent <= 12'd255)
-  `CT_ASSERT(OneOwedSlot_A, !(contested && gnt_o[1] && f_still && f_calm_q) || floor_i > 8'd128 || f_run_q == 8'd0)
+  `CT_ASSERT(OneOwedSlot_A, !(contested && gnt_o[1] && f_still && f_calm_q) || floor > 8'd128 || f_run_q == 8'd0)
   `CT_ASSERT(DueIsCredit_A, 16'(credit_q) == 16'(f_since_q) + f_due_q)
   `CT_ASSERT(CreditRange_A, credit_q < 9'd511 && f_since_q < 9'd511)
   `CT_ASSERT(FloorKept_A, f_due_q > -16'sd512 && f_due_q < 16'sd512)
@@ -220,7 +215,7 @@ module ct_arbiter (
       f_passed_q <= '0;
     end else begin
       for (int c = 0; c < 2; c++) begin
-        if (!req_i[c] || policy_i != ct_pkg::PolicySlack || (taken && gnt_o[c])) f_passed_q[2*c +: 2] <= 2'd0;
+        if (!req_i[c] || !by_slot || prio || (taken && gnt_o[c])) f_passed_q[2*c +: 2] <= 2'd0;
         else if (taken && f_passed_q[2*c +: 2] != 2'd3)                          f_passed_q[2*c +: 2] <= f_passed_q[2*c +: 2] + 2'd1;
       end
     end

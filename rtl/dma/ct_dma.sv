@@ -26,8 +26,7 @@ module ct_dma #(
   input  logic                          clk_i,
   input  logic                          rst_ni,
 
-  input  logic [2:0]                    policy_i,
-  input  logic [7:0]                    floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
   input  logic                          ld_yield_i,       // see ct_dma_ld
@@ -160,7 +159,7 @@ module ct_dma #(
     .gat_gnt_i   (gat_gnt_i[0]),
     .gat_vld_i   (gat_vld_i[0]),
     .gat_addr_i,
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
     .yield_i     (ld_yield_i),
     .block_i     (ld_block_i),
     .halt_i      (bad_q),
@@ -196,7 +195,7 @@ module ct_dma #(
     .gat_gnt_i   (gat_gnt_i[1]),
     .gat_vld_i   (gat_vld_i[1]),
     .gat_addr_i,
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i, .flush_i, .abandon_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i, .flush_i, .abandon_i,
     .halt_i      (bad_q),
     .idle_o      (st_idle),
     .quiet_o     (st_quiet),

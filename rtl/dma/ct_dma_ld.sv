@@ -31,8 +31,7 @@ module ct_dma_ld #(
   input  logic                          clk_i,
   input  logic                          rst_ni,
 
-  input  logic [2:0]                    policy_i,
-  input  logic [7:0]                    floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
   input  logic                          yield_i,      // words of training are in the way of inference's VS
@@ -221,7 +220,7 @@ module ct_dma_ld #(
   assign linger_d   = (want[0] || f_out[0]) ? 4'(Linger) : linger_q - {3'd0, linger_q != '0};
   assign patience_d = (moves || !reads) ? 8'(Patience) : patience_q - {7'd0, patience_q != '0 && !out[1]};
   assign reads      = want[0] || f_out[0] || out[0] || linger_q != '0;
-  assign hold       = {policy_i == ct_pkg::PolicyPriority && ((reads && patience_q != '0) || yield_i), 1'b0};
+  assign hold       = {qos_i[ct_pkg::QosRanked] && ((reads && patience_q != '0) || yield_i), 1'b0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -249,7 +248,7 @@ module ct_dma_ld #(
   assign seq_ready = grant ? gnt & ~f_valid : 2'b00;
 
   ct_arbiter u_ar_arbiter (
-    .clk_i, .rst_ni, .policy_i, .floor_i,
+    .clk_i, .rst_ni, .qos_i,
     .flush_i (drop | fetch_drop_i | f_bad),
     .req_i   (req),
     .defer_i (hold[1]),
@@ -475,8 +474,8 @@ module ct_dma_ld #(
 
   assign sem_inc_o = inc_q;
 
-  logic [1:0] told, beat;
-  assign told    = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
+  logic [1:0] signalled, beat;
+  assign signalled = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
   assign beat    = {m_axi_rvalid_i && rid, m_axi_rvalid_i && !rid};
 
   // A cycle of a context is one of these or a beat, or it reads nothing.
@@ -495,7 +494,7 @@ module ct_dma_ld #(
     end
   end
 
-  assign probe_o = {told, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
+  assign probe_o = {signalled, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
 
   // Of the outstanding bursts: where the last load and the last fetch end, if there are any.
   logic [7:0] ld_end_q, f_end_q;
@@ -568,7 +567,7 @@ module ct_dma_ld #(
   `CT_ASSERT(LandBehindPut_A, 4'(land_q[3:0] - sig_q[3:0]) <= 4'(put_q[3:0] - sig_q[3:0]) &&
                               4'(land_q[7:4] - sig_q[7:4]) <= 4'(put_q[7:4] - sig_q[7:4]))
   `CT_ASSERT(BurstInPage_A, !ar_v_q || {1'b0, ar_addr_q[7:0]} + {4'd0, ar_beats_q} <= 9'd256)
-  `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && req[0] && take) || gnt == 2'b01)
+  `CT_ASSERT(InferenceFirst_A, !(qos_i[ct_pkg::QosStrict] && req[0] && take) || gnt == 2'b01)
   `CT_ASSERT(BlockedAsksNothing_A, !block_i || !grant)
   `CT_ASSERT(NothingWrittenWhenDropped_A, !spm_wr_valid_o || !drop[w_ctx_q])
 `ifdef FORMAL
@@ -673,7 +672,7 @@ module ct_dma_ld #(
   assign f_most  = f_cap == 4'd0 ? 4'd1 : f_cap > 4'd8 ? 4'd8 : f_cap;
   assign f_trn   = 4'(put_q[7:4] - land_q[7:4]) + lost_q[7:4];
   assign f_owed  = 9'd17 * 9'(f_trn) - 9'(f_come_q[9:5]);
-  assign f_waits = ((want[0] && req[0]) || ((want[0] || out[0]) && patience_q != '0)) && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign f_waits = ((want[0] && req[0]) || ((want[0] || out[0]) && patience_q != '0)) && qos_i[ct_pkg::QosStrict];
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_const_q <= 1'b1;

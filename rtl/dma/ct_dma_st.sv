@@ -29,8 +29,7 @@ module ct_dma_st #(
   input  logic                          clk_i,
   input  logic                          rst_ni,
 
-  input  logic [2:0]                    policy_i,
-  input  logic [7:0]                    floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic                          freeze_i,
   input  logic [1:0]                    flush_i,
   input  logic [1:0]                    halt_i,
@@ -182,7 +181,7 @@ module ct_dma_st #(
   end
 
   ct_arbiter u_rd_arbiter (
-    .clk_i, .rst_ni, .policy_i, .floor_i,
+    .clk_i, .rst_ni, .qos_i,
     .flush_i (clear),
     .req_i   (rd_req),
     .defer_i (1'b0),
@@ -316,7 +315,7 @@ module ct_dma_st #(
   end
 
   ct_arbiter u_aw_arbiter (
-    .clk_i, .rst_ni, .policy_i, .floor_i,
+    .clk_i, .rst_ni, .qos_i,
     .flush_i (clear),
     .req_i   (aw_req),
     .defer_i (1'b0),
@@ -495,16 +494,16 @@ module ct_dma_st #(
   logic [1:0]  second_d, second_q, left_d, left_q;
   logic [31:0] inc_d, inc_q;
   logic [1:0]  mute;  // no signals
-  logic [1:0]  tell;  // the entry at sig is answered
+  logic [1:0]  answered;  // the entry at sig is
   logic [19:0] sigs;  // of the entries at sig
 
   always_comb begin
     sigs = '0;
-    tell = 2'b00;
+    answered = 2'b00;
     for (int c = 0; c < 2; c++) begin
       // The last answer brings its signals at once, unless it is an error or the old job's.
-      tell[c] = sig_q[5*c +: 5] != ans_q[5*c +: 5] || (b_ours && bid == c[0] && !m_axi_bresp_i[1] && !b_old);
-      if (tell[c]) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
+      answered[c] = sig_q[5*c +: 5] != ans_q[5*c +: 5] || (b_ours && bid == c[0] && !m_axi_bresp_i[1] && !b_old);
+      if (answered[c]) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
     end
   end
 
@@ -525,7 +524,7 @@ module ct_dma_st #(
       if (aw_go && aw_gnt[c]) put_d[5*c +: 5] = put_q[5*c +: 5] + 5'd1;
       if (b_lost && bid == c[0]) lost_d[5*c +: 5] = lost_q[5*c +: 5] - 5'd1;
       if (b_ours && bid == c[0]) ans_d[5*c +: 5] = ans_q[5*c +: 5] + 5'd1;
-      if (tell[c]) begin
+      if (answered[c]) begin
         both[c]         = !mute[c] && sigs[10*c + 9] && sigs[10*c + 5 +: 5] == sigs[10*c +: 5];
         second_d[c]     = both[c] && !second_q[c];
         sig_d[5*c +: 5] = second_d[c] ? sig_q[5*c +: 5] : sig_q[5*c +: 5] + 5'd1;
@@ -652,7 +651,7 @@ module ct_dma_st #(
     end
   end
 
-  assign probe_o = {tell & ~second_d, beat & {2{job_end}}, beat, aw_go ? aw_gnt : 2'b00, aw_req};
+  assign probe_o = {answered & ~second_d, beat & {2{job_end}}, beat, aw_go ? aw_gnt : 2'b00, aw_req};
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
@@ -700,7 +699,7 @@ module ct_dma_st #(
                               3'(done_q[5:3] - free_q[5:3]) <= 3'(fill_q[5:3] - free_q[5:3]))
   `CT_ASSERT(WordsApart_A, !(step && t_good) || {t_ctx, t_slot} != {job_q.ctx, job_q.slot})
   `CT_ASSERT(BurstInPage_A, !aw_v_q || {1'b0, aw_addr_q[7:0]} + {4'd0, aw_beats_q} <= 9'd256)
-  `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && aw_req[0] && aw_take) || aw_gnt == 2'b01)
+  `CT_ASSERT(InferenceFirst_A, !(qos_i[ct_pkg::QosStrict] && aw_req[0] && aw_take) || aw_gnt == 2'b01)
   `CT_ASSERT(AnsweredAfterPut_A, 5'(ans_q[4:0] - sig_q[4:0]) <= 5'(put_q[4:0] - sig_q[4:0]) &&
                                  5'(ans_q[9:5] - sig_q[9:5]) <= 5'(put_q[9:5] - sig_q[9:5]))
   `CT_ASSUME(SealWhenQuiet_M, (seal_i & ~quiet_o) == 2'b00 && (seal_i & (old_q | clear)) == 2'b00)
@@ -984,7 +983,7 @@ module ct_dma_st #(
   // Beats of W that pass while a ready burst of inference waits (PRIORITY, floor 0): those of the burst at hand and the one granted.
   logic [5:0] f_wait_q, f_ahead;
   logic       f_waits;
-  assign f_waits = aw_req[0] && policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign f_waits = aw_req[0] && qos_i[ct_pkg::QosStrict];
   assign f_ahead = 6'(w_v_q) + 6'(s1_v_q) + (job_v_q ? 6'(job_q.left) : 6'd0) + (next_v_q ? 6'(next_q.left) : 6'd0);
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) f_wait_q <= '0;

@@ -51,8 +51,7 @@ module ct_mxu #(
   output logic [63:0]            err_addr_o,
 
   // Configuration.
-  input  logic [2:0]             policy_i,
-  input  logic [7:0]             floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic                   freeze_i,
   input  logic [39:0]            spm_base_i,
   input  logic [39:0]            spm_size_i,
@@ -218,13 +217,13 @@ module ct_mxu #(
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
 
   // With 8 columns a row takes port A for one cycle and the array for two: both contexts in turn have what they need, whatever the floor.
-  logic [2:0] a_policy;
+  logic [ct_pkg::QosW-1:0] a_qos;
   logic       a_ctx;
   assign spm_rd_ctx_o = {2'b10, a_ctx};
-  assign a_policy = (Cols == 8 && floor_i != 8'd0) ? ct_pkg::PolicyRoundRobin : policy_i;
+  assign a_qos = (Cols == 8 && !qos_i[ct_pkg::QosStrict]) ? ct_pkg::QosRoundRobin : qos_i;
 
   ct_mxu_afeed u_afeed (
-    .clk_i, .rst_ni, .policy_i(a_policy), .floor_i((Cols == 8) ? 8'd0 : floor_i), .flush_i(flush), .halt_i(halt_q),
+    .clk_i, .rst_ni, .qos_i(a_qos), .flush_i(flush), .halt_i(halt_q),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
     .req_klast_i(req_klast), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
@@ -246,7 +245,7 @@ module ct_mxu #(
   // it, and no row inside it has to come through the scratchpad. (A row tile that was begun row by row goes on as soon as a row is there.)
   logic       whole;             // the policy leaves operations whole
   logic [1:0] tile_first, tile_last, partial;
-  assign whole = policy_i != ct_pkg::PolicyPriority && policy_i != ct_pkg::PolicySlack;
+  assign whole = qos_i[ct_pkg::QosWhole];
   always_comb begin
     for (int c = 0; c < 2; c++) begin
       tile_first[c] = head_acc[8*c +: 4] == 4'd0;
@@ -256,7 +255,7 @@ module ct_mxu #(
   end
 
   ct_arbiter u_arbiter (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i(flush | halt_q),
+    .clk_i, .rst_ni, .qos_i, .flush_i(flush | halt_q),
     .req_i(ready), .defer_i(1'b0), .last_i(tile_last), .take_i(slot), .gnt_o(gnt)
   );
 
@@ -388,7 +387,7 @@ module ct_mxu #(
   `CT_ASSERT(FirstOpensOperation_A, ((take & head_first) & open_q) == 2'b00)
   `CT_ASSERT(OnlyFirstOpens_A, ((take & ~head_first) & ~open_q) == 2'b00)
   `CT_ASSERT(OneOwner_A, take != 2'b11 && (take & ~ready) == 2'b00 && (!take_any || take[ctx]))
-  `CT_ASSERT(InferenceServed_A, policy_i != ct_pkg::PolicyPriority || floor_i != '0 || !ready[0] || take[0] || second_q)
+  `CT_ASSERT(InferenceServed_A, !qos_i[ct_pkg::QosStrict] || !ready[0] || take[0] || second_q)
 
 `ifdef FORMAL
   // Of any context: what the row buffer, its entries and the sequencer keep to (they are cut away; ct_mxu_agen has RowsFollow_A).

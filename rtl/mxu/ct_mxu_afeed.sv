@@ -21,8 +21,7 @@ module ct_mxu_afeed (
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  input  logic [2:0]   policy_i,
-  input  logic [7:0]   floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic [1:0]   flush_i,
   input  logic [1:0]   halt_i,       // c asks for nothing until it is flushed
 
@@ -77,12 +76,12 @@ module ct_mxu_afeed (
   tag_t       req, t1_q, t2_q;
   logic       t1_vld_q, t2_vld_q;
 
-  logic [2:0] turns;  // policy of the port and of the transposer, whose words and tiles hold nothing up
-  assign turns = policy_i == ct_pkg::PolicyPriority ? ct_pkg::PolicyPriority : ct_pkg::PolicyRoundRobin;
+  logic [ct_pkg::QosW-1:0] turns;  // of the port and of the transposer, whose words and tiles hold nothing up
+  assign turns = qos_i[ct_pkg::QosRanked] ? qos_i : ct_pkg::QosRoundRobin;
 
   ct_arbiter u_arbiter (
-    .clk_i, .rst_ni, .floor_i, .flush_i,
-    .policy_i (turns),
+    .clk_i, .rst_ni, .flush_i,
+    .qos_i    (turns),
     .req_i    (req_valid_i),
     .defer_i  (1'b0),
     .last_i   (2'b11),
@@ -159,7 +158,7 @@ module ct_mxu_afeed (
   logic [7:0]   row_exp_q;
   logic [127:0] row_data;
 
-  assign strict      = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign strict      = qos_i[ct_pkg::QosStrict];
   assign alone       = strict && own_o[0] && !halt_i[0];
   assign alloc       = alloc_ok_o != 2'b00;
   assign alloc_ctx   = alloc_gnt[1];
@@ -172,8 +171,8 @@ module ct_mxu_afeed (
   assign first_exp   = t2_q.tbuf ? exp_q[15:8] : exp_q[7:0];
 
   ct_arbiter u_tile_arbiter (
-    .clk_i, .rst_ni, .floor_i, .flush_i,
-    .policy_i (turns),
+    .clk_i, .rst_ni, .flush_i,
+    .qos_i    (turns),
     .req_i    (alloc_i & {!alone, 1'b1}),
     .defer_i  (1'b0),
     .last_i   (2'b11),
@@ -321,6 +320,8 @@ module ct_mxu_afeed (
   `CT_ASSERT(OneTileWaits_A, tile_in_q != 2'b11)
   // Nothing is written into a buffer before its last tile has left.
   `CT_ASSERT(TileLeftInTime_A, !(arrive_trans && out_vld_q && t2_q.tbuf == out_buf_q && !out_end) || flush_i[out_ctx_q])
+
+  `CT_ASSUME(StrictOwesNothing_M, !qos_i[ct_pkg::QosStrict] || (qos_i[ct_pkg::QosRanked] && qos_i[ct_pkg::QosFloorLsb +: 8] == 8'd0))
 
 `ifdef FORMAL
   `include "ct_mxu_afeed_formal.svh"

@@ -32,6 +32,16 @@ package ct_pkg;
   localparam logic [2:0] PolicyJob = 3'd3;
   localparam logic [2:0] PolicySlack = 3'd4;  // units see it only while there is slack, and PRIORITY otherwise
 
+  // What ct_qos makes of policy, floor and slack.
+  localparam int unsigned QosFloorLsb = 0;  // 8
+  localparam int unsigned QosRanked = 8;
+  localparam int unsigned QosStrict = 9;
+  localparam int unsigned QosTurns = 10;
+  localparam int unsigned QosWhole = 11;
+  localparam int unsigned QosW = 12;
+  localparam logic [QosW-1:0] QosFcfs = 12'h800;
+  localparam logic [QosW-1:0] QosRoundRobin = 12'hc00;
+
   // A completion on its way from ct_job to ct_regs.
   localparam int unsigned CplTagLsb = 0;       // 32
   localparam int unsigned CplCodeLsb = 32;     // 8

@@ -6,15 +6,15 @@
 //     commands --- front, arbiter --- ct_vpu_va --- ACC read    +-- ct_vpu_rf (2 x 16 tile registers)
 //     commands --- front, arbiter --- ct_vpu_vs --- SPM write --+
 //
-// What        The three sides run freely against each other; each takes the commands of a context in order. A command is granted when
-//             its semaphores allow, as one slot of the side's arbiter; once granted it finishes without any help of the other context.
+// What        The three sides run freely against each other; each takes the commands of a context in order. A command asks when its
+//             semaphores allow, and again for each row (see ct_vpu_front); what is granted finishes without any help of the other context.
 //             Its side takes the next grant in the cycle of its last row (accept); its semaphores are signalled, to the owner only,
 //             when its results are visible (complete).
 // Latency     from cmd_valid_i to the grant at least 1 cycle; then VL 6 cycles to the first write, VA 25 (VaLat in ct_vpu_va), VS 6 to the
 //             first word. Completion is a pulse of sem_inc_o in the cycle after the last write.
-// Interference  a ready operation waits for at most one of the other context on its side. At 16 lanes this is at most 64 cycles plus what
-//             the SPM takes (VL, VS), 4 lanes: 64, VS 128 (see ct_vpu_vs), VA 256 behind a function if FnLanes is 1. VL writes when VA does not: if VA leaves no gap for 16
-//             cycles, it starts nothing more until VL has written. Under PRIORITY with the floor at 0 training gives way at once (below).
+// Interference  under PRIORITY a ready row of a tile (VA with 16 lanes: an operation) waits for at most one of the other context on its side: VL
+//             and VS 4 cycles plus what the SPM takes, VA 16. VL writes when VA does not: if VA leaves no gap for 16 cycles, it starts
+//             nothing more until VL has written. Under PRIORITY with the floor at 0 training gives way at once (below).
 // Errors      SPM_WINDOW: a VL or VS command leaves the context's window; its highest relative address. Nothing of it is read or written,
 //             its waits have been taken. PARITY: physical address of the word. After an error of a context nothing more of it is
 //             granted or signalled on any side until flush_i of any side has been high: ct_job aborts the job.
@@ -37,8 +37,7 @@ module ct_vpu #(
   input  logic         rst_ni,
 
   // configuration
-  input  logic [2:0]   policy_i,
-  input  logic [7:0]   floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic         freeze_i,
   input  logic [39:0]  spm_base_i,
   input  logic [39:0]  spm_size_i,
@@ -142,7 +141,7 @@ module ct_vpu #(
   logic [W-1:0]     vl_wr_data, vl_wr_fp32_data;
 
   ct_vpu_front #(.Window(1'b1)) u_vl_front (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (vl_cmd_valid_i),
     .cmd_i        (vl_cmd_i),
     .cmd_ready_o  (vl_cmd_ready_o),
@@ -212,7 +211,7 @@ module ct_vpu #(
   logic [W-1:0]     a_data, q_data, va_wr_data;
 
   ct_vpu_front #(.Window(1'b0), .Repeat(1)) u_va_front (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (va_cmd_valid_i),
     .cmd_i        (va_cmd_i),
     .cmd_ready_o  (va_cmd_ready_o),
@@ -278,7 +277,7 @@ module ct_vpu #(
   logic [W-1:0]     s_data;
 
   ct_vpu_front #(.Window(1'b1), .Repeat(2)) u_vs_front (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .freeze_i,
+    .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (vs_cmd_valid_i),
     .cmd_i        (vs_cmd_i),
     .cmd_ready_o  (vs_cmd_ready_o),
@@ -338,7 +337,7 @@ module ct_vpu #(
   logic       strict, gap_d, gap_q, yield_d, yield_q;
   logic [1:0] urgent_d, urgent_q;  // VS, VL
 
-  assign strict    = policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0;
+  assign strict    = qos_i[ct_pkg::QosStrict];
   assign urgent_d  = {vs_pending[0] || probe_o[20], vl_pending[0] || probe_o[0]};
   assign vl_barred = strict && urgent_q[0] && va_wr_addr[AddrW-1];
   assign gap_d     = strict && urgent_q[0] && (gap_q || (vl_wr_valid && !vl_wr_ready && va_wr_addr[AddrW-1]));

@@ -35,8 +35,7 @@ module ct_vpu_front #(
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  input  logic [2:0]   policy_i,
-  input  logic [7:0]   floor_i,
+  input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic         freeze_i,
 
   // command queues and semaphores
@@ -102,7 +101,7 @@ module ct_vpu_front #(
                && !flush_i[1] && !stop_i[1] && !hold_i[1] && !freeze_i;
 
   ct_arbiter u_arbiter (
-    .clk_i, .rst_ni, .policy_i, .floor_i, .flush_i,
+    .clk_i, .rst_ni, .qos_i, .flush_i,
     .req_i   (req),
     .defer_i (1'b0),
     .last_i  ({2{!stays_i}}),
@@ -266,7 +265,7 @@ module ct_vpu_front #(
   `CT_ASSERT(KeepsWhatItTook_A, !f_load || !f_held_q || (start[f_ctx] && f_last))
   `CT_ASSERT(AddressOfTile_A, !Window || !start[f_ctx] || at_o == f_at_q)
   `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (start[f_ctx] && !f_begun_q ? f_need : 16'd0))
-  `CT_ASSERT(InferenceFirst_A, !(policy_i == ct_pkg::PolicyPriority && floor_i == 8'd0 && start[1]) || !req[0])
+  `CT_ASSERT(InferenceFirst_A, !(qos_i[ct_pkg::QosStrict] && start[1]) || !req[0])
 `endif
 
 endmodule

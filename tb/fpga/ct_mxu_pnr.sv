@@ -17,17 +17,17 @@ module ct_mxu_pnr #(
   output logic bit_o
 );
 
-  localparam int unsigned InW  = 2 + 512 + 32 + 2 + 2 + 8 + 1 + 40 + 40 + 3 + 3 + 384 + 24 + 3 + 1 + 1 + 4 + 4 + 2;
+  localparam int unsigned InW  = 2 + 512 + 32 + 2 + ct_pkg::QosW + 1 + 40 + 40 + 3 + 3 + 384 + 24 + 3 + 1 + 1 + 4 + 4 + 2;
   localparam int unsigned OutW = 2 + 32 + 32 + 2 + 2 + 16 + 64 + 3 + 60 + 32*VpuLanes + 12;
 
   logic [InW-1:0]  in_q;
   logic [OutW-1:0] out, out_q, shift_q;
   logic [9:0]      count_q;
 
-  logic [1:0]   cmd_valid, flush, policy;
+  logic [1:0]   cmd_valid, flush;
+  logic [ct_pkg::QosW-1:0] qos;
   logic [511:0] cmd;
   logic [31:0]  sem_nz;
-  logic [7:0]   train_floor;
   logic         freeze, acc_rd_valid, acc_rd_ctx;
   logic [39:0]  spm_base, spm_size;
   logic [2:0]   spm_rd_ready, spm_rd_vld, spm_rd_perr;
@@ -36,7 +36,7 @@ module ct_mxu_pnr #(
   logic [3:0]   acc_rd_tile, acc_rd_row;
   logic [1:0]   acc_rd_beat;
 
-  assign {cmd_valid, cmd, sem_nz, flush, policy, train_floor, freeze, spm_base, spm_size, spm_rd_ready, spm_rd_vld, spm_rd_data, spm_rd_exp,
+  assign {cmd_valid, cmd, sem_nz, flush, qos, freeze, spm_base, spm_size, spm_rd_ready, spm_rd_vld, spm_rd_data, spm_rd_exp,
           spm_rd_perr, acc_rd_valid, acc_rd_ctx, acc_rd_tile, acc_rd_row, acc_rd_beat} = in_q;
 
   logic [1:0]             cmd_ready, idle, err, ev_rows, ev_busy, ev_wait_arb, ev_wait_b, ev_wait_a, ev_wait_sem;
@@ -51,7 +51,7 @@ module ct_mxu_pnr #(
     .clk_i, .rst_ni,
     .cmd_valid_i(cmd_valid), .cmd_i(cmd), .cmd_ready_o(cmd_ready), .sem_nz_i(sem_nz), .sem_dec_o(sem_dec), .sem_inc_o(sem_inc),
     .flush_i(flush), .idle_o(idle), .err_o(err), .err_code_o(err_code), .err_addr_o(err_addr),
-    .policy_i(policy), .floor_i(train_floor), .freeze_i(freeze), .spm_base_i(spm_base), .spm_size_i(spm_size),
+    .qos_i(qos), .freeze_i(freeze), .spm_base_i(spm_base), .spm_size_i(spm_size),
     .spm_rd_valid_o(spm_rd_valid), .spm_rd_addr_o(spm_rd_addr), .spm_rd_ready_i(spm_rd_ready), .spm_rd_vld_i(spm_rd_vld),
     .spm_rd_data_i(spm_rd_data), .spm_rd_exp_i(spm_rd_exp), .spm_rd_perr_i(spm_rd_perr),
     .acc_rd_valid_i(acc_rd_valid), .acc_rd_ctx_i(acc_rd_ctx), .acc_rd_tile_i(acc_rd_tile), .acc_rd_row_i(acc_rd_row),

@@ -121,3 +121,10 @@ void ct_tb_round(unsigned long *left, const char *condition) {
   if (!*left) fail_msg("waiting in vain while %s", condition);
   --*left;
 }
+
+uint16_t ct_tb_qos(unsigned policy, unsigned floor) {
+  enum { RANKED = 0x100, STRICT = 0x200, TURNS = 0x400, WHOLE = 0x800 };
+  static const uint16_t rules[] = {RANKED, WHOLE, WHOLE | TURNS, WHOLE, TURNS};
+  assert_true(policy < sizeof rules / sizeof *rules && floor < 256);
+  return (uint16_t)(rules[policy] | (policy == 0 && floor == 0 ? STRICT : 0) | floor);
+}

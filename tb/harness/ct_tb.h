@@ -25,6 +25,9 @@ typedef struct {
  * the first call. */
 uint64_t ct_tb_seed(void);
 
+/* What ct_qos makes of a policy (enum ct_policy; SLACK: with slack) and a floor. */
+uint16_t ct_tb_qos(unsigned policy, unsigned floor);
+
 /* A stream of its own for each (seed of this run, stream number). */
 ct_rng ct_rng_make(uint64_t stream);
 uint64_t ct_rng_u64(ct_rng *rng);

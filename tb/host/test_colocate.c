@@ -17,10 +17,10 @@ static void run(struct colocate *c, struct colocate_options *o) {
   o->learn.batch = 16;
   o->learn.epochs = 2;
   assert_int_equal(colocate_open(c, o), 0);
-  ct_progress_open(&c->progress, stderr);
+  ct_progress_open(&c->load.progress, stderr);
   assert_int_equal(colocate_runs(c), 0);
-  ct_progress_close(&c->progress);
-  assert_int_equal(c->serve.done, REQUESTS);
+  ct_progress_close(&c->load.progress);
+  assert_int_equal(c->serve.run.done, REQUESTS);
   assert_int_equal(c->versions.published, 3);
 }
 
@@ -62,9 +62,9 @@ static void another_version_is_found(void **state) {
   struct colocate_options o;
   struct colocate c;
   run(&c, &o);
-  assert_int_equal(c.serve.request[0].version, 1);
-  c.serve.request[0].version = 2;  /* answered by 1 */
-  c.serve.request[1].version = 77; /* there is none */
+  assert_int_equal(c.serve.run.request[0].version, 1);
+  c.serve.run.request[0].version = 2;  /* answered by 1 */
+  c.serve.run.request[1].version = 77; /* there is none */
   assert_int_equal(colocate_check(&c), 0);
   assert_int_equal(c.wrong, 2);
   colocate_close(&c);
@@ -79,7 +79,7 @@ static void other_weights_are_found(void **state) {
   run(&c, &o);
   memcpy(c.versions.version[0].bytes, c.versions.version[2].bytes, c.versions.weights_bytes);
   for (size_t i = 0; i < REQUESTS; ++i)
-    answered += c.serve.request[i].version == 1;
+    answered += c.serve.run.request[i].version == 1;
   assert_int_equal(colocate_check(&c), 0);
   assert_in_range(answered, 1, REQUESTS - 1);
   assert_int_equal(c.wrong, answered);

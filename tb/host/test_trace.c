@@ -388,11 +388,11 @@ static void same_as_the_counters(const char *device) {
   o.learn.widths[2] = 10;
   o.learn.layers = 2;
   assert_int_equal(colocate_open(&c, &o), 0);
-  ct_progress_open(&c.progress, stderr);
+  ct_progress_open(&c.load.progress, stderr);
   assert_int_equal(colocate_runs(&c), 0);
-  ct_progress_close(&c.progress);
+  ct_progress_close(&c.load.progress);
   for (unsigned q = 0; q < 2; ++q)
-    assert_true(ct_counters(c.dev, (enum ct_queue)q, counters[q], CT_MAX_COUNTERS) > 0);
+    assert_true(ct_counters(c.load.dev, (enum ct_queue)q, counters[q], CT_MAX_COUNTERS) > 0);
   assert_int_equal(colocate_trace_close(&c), 0);
   struct file f = read_file();
   for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)

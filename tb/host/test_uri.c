@@ -345,6 +345,7 @@ static void check_names(const char *file, const struct ct_uri_scheme *s, const c
 static void documents_name_what_there_is(void **state) {
   (void)state;
   static const char *const files[] = {"README.md",
+                                      "docs/cli.md",
                                       "docs/getting-started.md",
                                       "docs/mmio.md",
                                       "docs/usb.md",

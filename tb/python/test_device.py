@@ -57,44 +57,6 @@ def test_arrays_are_used_where_they_lie(device: coltrain.Device) -> None:
     assert (device.matmul(np.eye(16, dtype=int).tolist(), b[:, ::2]) == b[:, ::2]).all()
 
 
-class Tensor:
-    """An array of another library, which only DLPack can read; it counts how often."""
-
-    def __init__(self, array: npt.NDArray[Any], where: int = 1) -> None:
-        self.array, self.where, self.reads = array, where, 0
-
-    def __dlpack__(self, *args: object, **kwargs: object) -> object:
-        self.reads += 1
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.where, 0
-
-
-def test_dlpack_without_a_copy(device: coltrain.Device) -> None:
-    from coltrain import _arrays
-
-    a = Tensor(np.eye(16, dtype=np.float32))
-    b = Tensor(np.full((16, 4), 3, dtype=np.float32))
-    c = device.matmul(a, b)
-    assert a.reads == b.reads == 1 and (c == 3).all()
-    assert np.shares_memory(_arrays.floats(a, "a", (16, 16)), a.array)
-    assert np.from_dlpack(c) is not None
-    with pytest.raises(coltrain.ArgumentError, match="a lies on another device"):
-        device.matmul(Tensor(a.array, where=2), b)
-
-
-def test_a_tensor_that_does_not_give_its_memory_is_refused(device: coltrain.Device) -> None:
-    """As one of PyTorch does that wants gradients, or one of a type that NumPy has not."""
-
-    class Refusing(Tensor):
-        def __dlpack__(self, *args: object, **kwargs: object) -> object:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-
-    with pytest.raises(coltrain.ArgumentError, match=r"b cannot be read by DLPack: .*use tensor\.detach"):
-        device.matmul(np.eye(2), Refusing(np.eye(2)))
-
-
 @pytest.mark.parametrize(
     ("a", "b", "sentence"),
     [

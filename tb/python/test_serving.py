@@ -367,3 +367,41 @@ def test_a_thread_that_waits_makes_way(seed: int) -> None:
         device.close()
         waiting.join(10)
         assert not waiting.is_alive() and isinstance(failures[0], coltrain.ClosedError)
+
+
+def test_an_event_that_another_thread_takes_just_before_it_is_awaited(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several event loops may share a device; whoever polls takes the events of all."""
+    with coltrain.open("sim:") as device:
+        bed = Bed(device, seed)
+        wait = device.wait_async
+
+        async def late(future: coltrain.Future) -> None:
+            assert device.wait_for(future, 10)  # as the other thread does, behind the back of the one that has just looked
+            await wait(future)
+
+        monkeypatch.setattr(device, "wait_async", late)
+
+        async def main() -> coltrain.Event:
+            return await asyncio.wait_for(asyncio.ensure_future(bed.model.infer_submit(bed.rows, bed.answers)), 10)
+
+        assert asyncio.run(main()).error == coltrain.ErrorCode.OK
+
+
+def test_loops_in_several_threads_share_a_device(seed: int) -> None:
+    with coltrain.open("sim:") as device:
+        bed = Bed(device, seed)
+        answers = [bed.model.answers(4) for _ in range(3)]
+        done = []
+
+        async def work(mine: coltrain.Answers) -> int:
+            for _ in range(40):
+                futures = [asyncio.ensure_future(bed.model.infer_submit(bed.rows, mine, row=i, answer=i)) for i in range(4)]
+                await asyncio.wait_for(asyncio.gather(*futures), 30)
+            return 40
+
+        threads = [threading.Thread(target=lambda a=a: done.append(asyncio.run(work(a), debug=True))) for a in answers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert done == [40] * 3 and not device._futures and not device._unclaimed

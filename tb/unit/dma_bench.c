@@ -55,7 +55,8 @@ dma_bench *dma_open(const struct dma_config *config) {
   set_windows(d);
   *d->train_cap_i = 8;
   *d->ld_yield_i = *d->ld_block_i = 0;
-  *d->policy_i = *d->floor_i = *d->freeze_i = *d->flush_i = *d->abandon_i = 0;
+  *d->qos_i = ct_tb_qos(0, 0);
+  *d->freeze_i = *d->flush_i = *d->abandon_i = 0;
   *d->ld_cmd_valid_i = *d->st_cmd_valid_i = *d->fetch_valid_i = 0;
   *d->fetch_soft_i = *d->fetch_drop_i = *d->st_seal_i = 0;
   *d->gat_gnt_i = *d->gat_vld_i = 0;
@@ -523,6 +524,7 @@ static void take_errors(dma_bench *b) {
 }
 
 void dma_cycle(dma_bench *b) {
+  *b->dut->qos_i = ct_tb_qos(b->policy, b->floor);
   drive(b);
   ct_dma_eval(b->dut);
   take_errors(b);

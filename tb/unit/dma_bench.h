@@ -85,6 +85,7 @@ typedef struct {
   struct dma_fetcher fetcher[kCtx];
   uint32_t sem[kCtx][kSems], owed[kCtx][kSems];
   ct_rng rng;
+  unsigned policy, floor;
   ct_stall spm_stall;
 
   struct dma_word spm[kSpm], model_spm[kSpm];

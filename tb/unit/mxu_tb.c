@@ -37,8 +37,7 @@
                       PIN(d, flush_i),                     \
                       PIN(d, idle_o),                      \
                       PIN(d, err_o),                       \
-                      PIN(d, policy_i),                    \
-                      PIN(d, floor_i),                     \
+                      PIN(d, qos_i),                       \
                       PIN(d, freeze_i),                    \
                       PIN(d, cmd_i),                       \
                       PIN(d, sem_nz_i),                    \
@@ -379,7 +378,7 @@ void mxu_tb_cycle(mxu_tb *tb) {
   monitor_signals(tb);
   monitor_rows(tb);
   monitor_errors(tb);
-  *tb->p.policy_i = (uint8_t)tb->policy;
+  *tb->p.qos_i = ct_tb_qos(tb->policy, tb->floor);
   *tb->p.spm_base_i = tb->c[0].base | (uint64_t)tb->c[1].base << 20;
   *tb->p.spm_size_i = tb->c[0].size | (uint64_t)tb->c[1].size << 20;
   monitor_acc(tb);

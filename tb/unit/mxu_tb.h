@@ -21,7 +21,8 @@ typedef struct {
   void (*reset)(void *dut, unsigned cycles);
   void (*close)(void *dut);
   unsigned cols, lanes;
-  uint8_t *cmd_valid_i, *cmd_ready_o, *flush_i, *idle_o, *err_o, *policy_i, *floor_i, *freeze_i;
+  uint8_t *cmd_valid_i, *cmd_ready_o, *flush_i, *idle_o, *err_o, *freeze_i;
+  uint16_t *qos_i;
   uint32_t *cmd_i, *sem_nz_i, *sem_dec_o, *sem_inc_o;
   uint16_t *err_code_o;
   uint64_t *err_addr_o, *spm_base_i, *spm_size_i, *spm_rd_addr_o;
@@ -92,7 +93,7 @@ typedef struct {
   ct_rng rng;
   ct_stall spm_stall[3], cmd_stall[2], acc_stall;
   unsigned give_percent;
-  unsigned policy;
+  unsigned policy, floor;
   mxu_spm_beat spm_pipe[3][2];
   mxu_job jobs[64];
   unsigned first_job, num_jobs;

@@ -29,8 +29,7 @@ typedef struct {
 static bench open_bench(void) {
   bench b = {.dut = ct_arbiter_new(ct_tb_trace()),
              .m = {.since = {UINT64_MAX, UINT64_MAX}, .holder = -1, .served = 1}};
-  *b.dut->policy_i = 0;
-  *b.dut->floor_i = 0;
+  *b.dut->qos_i = ct_tb_qos(0, 0);
   *b.dut->flush_i = 0;
   *b.dut->req_i = 0;
   *b.dut->defer_i = 0;
@@ -93,8 +92,7 @@ static void model_step(model *m, const inputs *in, int grant) {
 /* One cycle, compared; returns the granted context or -1. */
 static int cycle(bench *b, const inputs *in) {
   ct_arbiter_dut *d = b->dut;
-  *d->policy_i = (uint8_t)in->policy;
-  *d->floor_i = (uint8_t)in->floor;
+  *d->qos_i = ct_tb_qos(in->policy, in->floor);
   *d->flush_i = (uint8_t)in->flush;
   *d->req_i = (uint8_t)in->req;
   *d->defer_i = in->defer;

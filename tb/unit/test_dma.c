@@ -35,8 +35,8 @@ static void fetch_random(dma_bench *b, ct_rng *rng, int ctx) {
 }
 
 static void change_settings(dma_bench *b, ct_rng *rng) {
-  *b->dut->policy_i = (uint8_t)ct_rng_below(rng, 5);
-  *b->dut->floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
+  b->policy = (unsigned)ct_rng_below(rng, 5);
+  b->floor = ct_rng_percent(rng, 50) ? 0 : (unsigned)ct_rng_below(rng, 256);
   *b->dut->train_cap_i = (uint8_t)ct_rng_below(rng, 16);
 }
 
@@ -284,7 +284,7 @@ static void training_delays_inference_by_its_bound(void **state) {
     for (unsigned cap = 1; cap <= 8; cap *= 2) {
       dma_bench *b = dma_open(&kPlain);
       *b->dut->train_cap_i = (uint8_t)cap;
-      *b->dut->floor_i = floors[i];
+      b->floor = floors[i];
       delays(b, cap, floors[i]);
       dma_close(b);
     }
@@ -300,7 +300,7 @@ static void long_loads_wait_for_what_is_owed(void **state) {
   for (unsigned i = 0; i < sizeof floors; ++i) {
     dma_bench *b = dma_open(&kPlain);
     const unsigned floor = floors[i], owed = owed_for(kRecords, floor);
-    *b->dut->floor_i = floors[i];
+    b->floor = floors[i];
     *b->dut->train_cap_i = kCap;
     const unsigned alone = time_records(b, kLd, kRecords);
     const struct ct_cmd cmd = long_command(kTrn, kLd, true, 16);
@@ -343,7 +343,7 @@ static void floor_is_the_share_of_bursts(void **state) {
   for (unsigned i = 0; i < sizeof floors; ++i) {
     for (int side = 0; side < kSides; ++side) {
       dma_bench *b = dma_open(&kPlain);
-      *b->dut->floor_i = floors[i];
+      b->floor = floors[i];
       *b->dut->train_cap_i = 8; /* else that could be the limit */
       shares(b, side, floors[i]);
       dma_close(b);
@@ -630,7 +630,7 @@ static void soft_fetches(void **state) {
   for (unsigned k = 0; k < 24; ++k) {
     const int ctx = k % 2;
     dma_bench *b = dma_open(&kPlain);
-    *b->dut->policy_i = (uint8_t)(k / 6);
+    b->policy = k / 6;
     for (int c = 0; c < kCtx; ++c)
       push_random(b, &rng, c, kLd);
     const uint32_t end = rd_region(ctx) + kRdUnits;
@@ -661,7 +661,7 @@ static void dropped_fetches(void **state) {
   for (unsigned k = 0; k < 40; ++k) {
     const int ctx = k % 2;
     dma_bench *b = dma_open(&kPlain);
-    *b->dut->policy_i = (uint8_t)(k / 10);
+    b->policy = k / 10;
     for (int c = 0; c < kCtx; ++c)
       push_random(b, &rng, c, kLd);
     b->cut[ctx] = true;
@@ -788,7 +788,7 @@ static void training_reads_beside_a_hung_inference(void **state) {
   (void)state;
   for (unsigned k = 0; k < 4; ++k) {
     dma_bench *b = dma_open(&kPlain);
-    *b->dut->floor_i = k & 1 ? 64 : 0;
+    b->floor = k & 1 ? 64 : 0;
     *b->dut->train_cap_i = 8;
     ct_axi_mem_fault(b->mem, CT_FAULT_AXI_HANG, 16 * ((uint64_t)rd_region(kInf) + 1700));
     if (k & 2) {
@@ -816,7 +816,7 @@ static void training_stops_to_read(void **state) {
   enum { kCap = 4 };
   for (unsigned policy = 0; policy < 5; ++policy) {
     dma_bench *b = dma_open(&kPlain);
-    *b->dut->policy_i = (uint8_t)policy;
+    b->policy = policy;
     *b->dut->train_cap_i = kCap;
     const struct ct_cmd cmd = long_command(kTrn, kLd, true, 16);
     for (int i = 0; i < 20; ++i)
@@ -846,8 +846,8 @@ static void blocked_loads_stop(void **state) {
   enum { kCap = 4 };
   for (unsigned policy = 0; policy < 5; ++policy) {
     dma_bench *b = dma_open(&kPlain);
-    *b->dut->policy_i = (uint8_t)policy;
-    *b->dut->floor_i = 64;
+    b->policy = policy;
+    b->floor = 64;
     *b->dut->train_cap_i = kCap;
     for (int c = 0; c < 2; ++c) {
       const struct ct_cmd cmd = long_command(c, kLd, true, 16);

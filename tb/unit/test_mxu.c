@@ -123,13 +123,13 @@ static mxu_tb *open_cleared(unsigned variant, uint64_t stream, unsigned stall) {
 /* Any policy, any floor; half of them 0. */
 static void draw_policy(mxu_tb *tb, ct_rng *rng) {
   tb->policy = ct_rng_below(rng, 5);
-  *tb->p.floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
+  tb->floor = ct_rng_percent(rng, 50) ? 0 : (unsigned)ct_rng_below(rng, 256);
 }
 
 /* Slots that a ready row waits for the other context, at most: those that a floor gives, a row in
  * turn, a row tile in turn, or what is left of one and another that came first. */
 static unsigned most_slots(const mxu_tb *tb) {
-  const unsigned floor = *tb->p.floor_i, slots[] = {255 / (256 - floor), 32, 16, 32, 1};
+  const unsigned floor = tb->floor, slots[] = {255 / (256 - floor), 32, 16, 32, 1};
   return slots[tb->policy];
 }
 
@@ -150,7 +150,7 @@ static void random_programs(void **state) {
       const unsigned cycles = tb->p.cols == 8 ? 2 * most_slots(tb) + 1 : most_slots(tb);
       if (tb->c[0].max_wait_run > cycles)
         fail_msg("policy %u, floor %u: a row of inference waited %u cycles, not %u", tb->policy,
-                 *tb->p.floor_i, tb->c[0].max_wait_run, cycles);
+                 tb->floor, tb->c[0].max_wait_run, cycles);
     }
     mxu_tb_close(tb);
   }
@@ -511,14 +511,14 @@ static void transposed_shares(void **state) {
       CT_PUT(&cmds[k], MM_A_TRANS, 1);
     }
     tb->policy = cases[i / 2].policy;
-    *tb->p.floor_i = (uint8_t)cases[i / 2].floor;
+    tb->floor = cases[i / 2].floor;
     for (unsigned c = 0; c < 2; ++c)
       mxu_tb_load(tb, c, kFree, cmds, 20);
     for (unsigned n = 0; n < 10000; ++n)
       mxu_tb_cycle(tb);
     const double got = tb->c[1].rows, all = got + tb->c[0].rows;
     print_message("16x%u, policy %u, floor %u, A transposed: training has %.1f / 256 of the rows\n",
-                  tb->p.cols, tb->policy, *tb->p.floor_i, 256 * got / all);
+                  tb->p.cols, tb->policy, tb->floor, 256 * got / all);
     assert_true(256 * got / all >= cases[i / 2].least && 256 * got / all <= cases[i / 2].least + 8);
     mxu_tb_close(tb);
   }
@@ -531,7 +531,7 @@ static void floor_is_the_share_of_rows(void **state) {
   for (unsigned i = 0; i < 2 * sizeof floors; ++i) {
     mxu_tb *tb = open_cleared(i % 2, 70 + i % 2, 0);
     const unsigned floor = floors[i / 2];
-    *tb->p.floor_i = (uint8_t)floor;
+    tb->floor = floor;
     struct ct_cmd products[8];
     for (unsigned n = 0; n < 8; ++n)
       products[n] = product(64, 20, 2);

@@ -85,8 +85,8 @@ static void check_sems(const vpu_bench *b, unsigned c, const unsigned total[kSem
 
 /* Every policy in turn, any floor; half of them 0. */
 static void share(vpu_bench *b, ct_rng *rng, unsigned k) {
-  *b->p.policy_i = (uint8_t)(k % 5);
-  *b->p.floor_i = (uint8_t)(ct_rng_percent(rng, 50) ? 0 : ct_rng_below(rng, 256));
+  b->policy = k % 5;
+  b->floor = ct_rng_percent(rng, 50) ? 0 : (unsigned)ct_rng_below(rng, 256);
 }
 
 static void random_programs(void **state) {
@@ -518,7 +518,7 @@ static void flood(vpu_bench *b, unsigned c, struct ct_cmd cmd) {
 static void rate(unsigned v, struct ct_cmd cmd, unsigned contexts, unsigned want) {
   vpu_bench *b = vpu_open(v, 800);
   const unsigned s = side_of(&cmd);
-  *b->p.policy_i = kRoundRobin;
+  b->policy = kRoundRobin;
   for (unsigned c = 0; c < contexts; ++c)
     flood(b, c, cmd);
   vpu_run(b, 40000);
@@ -607,7 +607,7 @@ static void waits_with_a_floor(unsigned v, struct ct_cmd cmd, unsigned slot, uns
   enum { kTries = 40, kTrainings = 400 };
   vpu_bench *b = vpu_open(v, 815);
   const unsigned owed = 255 / (256 - floor), s = side_of(&cmd);
-  *b->p.floor_i = (uint8_t)floor;
+  b->floor = floor;
   for (unsigned i = 0; i < kTrainings; ++i)
     emit_seen(b, 1, cmd);
   CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
@@ -667,7 +667,7 @@ static void load_is_not_starved(void **state) {
   (void)state;
   for (unsigned v = 0; v < kVariants; ++v) {
     vpu_bench *b = vpu_open(v, 820 + v);
-    *b->p.policy_i = kRoundRobin;
+    b->policy = kRoundRobin;
     struct ct_cmd cmd = gen_vl(5, 1, 0, 1, 16);
     CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
     CT_PUT(&cmd, ALL_SIG0, CT_SEM(2));
@@ -753,7 +753,7 @@ static void training_leaves_the_port(void **state) {
 static unsigned longest_gap(unsigned v, unsigned c, unsigned policy) {
   enum { kRowsOfInference = 400 };
   vpu_bench *b = vpu_open(v, 850 + v);
-  *b->p.policy_i = (uint8_t)policy;
+  b->policy = policy;
   for (unsigned i = 0; i < kFlood; ++i) {
     const struct ct_cmd load = gen_vl(5, 1, 0, 1, 16);
     flood_rows(b, 0, kRowsOfInference / kFlood);
@@ -790,8 +790,8 @@ static void vs_asks_for_its_bank(void **state) {
     for (unsigned i = 0; i < 16; ++i) {
       const unsigned c = i & 1, other = i >> 1 & 1;
       vpu_bench *b = vpu_open(v, 860);
-      *b->p.policy_i = i & 4 ? kRoundRobin : kPriority;
-      *b->p.floor_i = i & 8 ? 30 : 0;
+      b->policy = i & 4 ? kRoundRobin : kPriority;
+      b->floor = i & 8 ? 30 : 0;
       const bool asks = c == 0 && other && !(i & 12);
       const struct ct_cmd cmd = gen_vs(0, 1, 512, 1, 16);
       vpu_emit(b, c, &cmd);
@@ -846,7 +846,7 @@ static void load_keeps_its_rate(void **state) {
   (void)state;
   for (unsigned v = 0; v < kVariants; ++v) {
     vpu_bench *b = vpu_open(v, 824 + v);
-    *b->p.policy_i = kRoundRobin;
+    b->policy = kRoundRobin;
     flood(b, 0, gen_va(1, 0));
     for (unsigned i = 0; i < kFlood; ++i) {
       /* Two operations in the time of a load, or one in that of two. */
@@ -897,8 +897,8 @@ static void square_after_masters(void **state) {
 
 static unsigned trainings(unsigned v, unsigned policy, unsigned floor, char order[2 * kFlood + 1]) {
   vpu_bench *b = vpu_open(v, 830);
-  *b->p.policy_i = (uint8_t)policy;
-  *b->p.floor_i = (uint8_t)floor;
+  b->policy = policy;
+  b->floor = floor;
   *b->p.freeze_i = 1;
   for (unsigned c = 0; c < kCtx; ++c)
     flood(b, c, gen_vl(c, 1, 0, 1, 16));

@@ -39,8 +39,7 @@
         .reset = name##_reset_any,                         \
         .close = name##_free_any,                          \
         .lanes = n,                                        \
-        .policy_i = d->policy_i,                           \
-        .floor_i = d->floor_i,                             \
+        .qos_i = d->qos_i,                                 \
         .freeze_i = d->freeze_i,                           \
         .err_o = d->err_o,                                 \
         .spm_base_i = d->spm_base_i,                       \
@@ -98,7 +97,8 @@ vpu_bench *vpu_open(unsigned variant, uint64_t stream) {
   b->rng = ct_rng_make(1000 + stream);
   vpu_stalls(b, 1000 + stream, 0, 0, 0);
   const vpu_ports *p = &b->p;
-  *p->policy_i = *p->floor_i = *p->freeze_i = 0;
+  *p->freeze_i = 0;
+  *p->qos_i = ct_tb_qos(0, 0);
   for (unsigned c = 0; c < kCtx; ++c) {
     b->base[c] = c ? 0x81230 : 0x407;
     b->size[c] = kWindow;
@@ -320,6 +320,7 @@ static void watch_errors(vpu_bench *b) {
 }
 
 void vpu_cycle(vpu_bench *b) {
+  *b->p.qos_i = ct_tb_qos(b->policy, b->floor);
   drive(b);
   b->p.eval(b->p.dut);
   watch_errors(b);

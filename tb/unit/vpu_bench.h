@@ -29,7 +29,8 @@ typedef struct {
   void (*reset)(void *dut, unsigned cycles);
   void (*close)(void *dut);
   unsigned lanes;
-  uint8_t *policy_i, *floor_i, *freeze_i, *err_o;
+  uint8_t *freeze_i, *err_o;
+  uint16_t *qos_i;
   uint64_t *spm_base_i, *spm_size_i, *err_addr_o;
   uint16_t *err_code_o;
   vpu_side_ports side[kSides];
@@ -78,6 +79,7 @@ typedef struct {
   uint32_t base[kCtx], size[kCtx];
   ct_rng rng;
   ct_stall rd_stall, wr_stall, dispatch_stall[kCtx];
+  unsigned policy, floor;
   unsigned flush; /* bit c */
   uint64_t cycle;
   /* reads under way, by age */

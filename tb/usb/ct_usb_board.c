@@ -11,8 +11,8 @@ static bool irq(struct ct_usb_board *b) {
 
 static void send_frame(struct ct_usb_board *b, struct ct_usb_frame *f) {
   uint8_t bytes[CT_USB_FRAME];
-  b->told = irq(b);
-  f->status = (uint8_t)((f->status & ~CT_USB_IRQ) | (b->told ? CT_USB_IRQ : 0));
+  b->announced = irq(b);
+  f->status = (uint8_t)((f->status & ~CT_USB_IRQ) | (b->announced ? CT_USB_IRQ : 0));
   b->send(b->arg, bytes, ct_usb_put(f, bytes));
 }
 
@@ -102,6 +102,6 @@ void ct_usb_board_take(struct ct_usb_board *b, uint8_t byte) {
 void ct_usb_board_look(struct ct_usb_board *b) {
   struct ct_usb_frame event = {.kind = CT_USB_EVENT};
   const bool up = irq(b);
-  b->told = b->told && up;
-  if (up && !b->told) send_frame(b, &event);
+  b->announced = b->announced && up;
+  if (up && !b->announced) send_frame(b, &event);
 }

@@ -18,7 +18,7 @@ struct ct_usb_board {
   struct ct_usb_parser parser;
   struct ct_usb_frame answer; /* the last one, for a repeated request */
   bool kept;                  /* there is one */
-  bool told;                  /* the last frame said that the interrupt is up, and it is since */
+  bool announced;             /* the last frame said that the interrupt is up, and it is since */
   unsigned long done, again;  /* requests done, and answered again without being done */
 };
 

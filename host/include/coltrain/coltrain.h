@@ -138,7 +138,7 @@ typedef void ct_log_fn(void *arg, int level, const char *text);
 
 /* ---- Simple calls -------------------------------------------------------------------------- */
 
-/* What ct_open_with() can be told; zeros are the defaults. */
+/* The options of ct_open_with(); zeros are the defaults. */
 struct ct_options {
   ct_log_fn *log; /* NULL: no log */
   void *log_arg;  /* passed on to it */
@@ -353,7 +353,7 @@ struct ct_model_info {
   const uint32_t *widths;      /* layers + 1; the model's, for as long as it is there */
   uint64_t seed, steps;        /* steps that ran: one that failed or was cancelled is none; of
                                 * gradients the updates count */
-  uint64_t epochs;             /* as told by ct_model_set_epochs() */
+  uint64_t epochs;             /* as set by ct_model_set_epochs() */
   uint64_t macs_per_row;       /* forward multiply-accumulates for one row */
   struct ct_training training; /* the last, also of a loaded file, which does not say whether it
                                 * had gradients; batch 0: none yet */
@@ -683,7 +683,7 @@ struct ct_server_info {
   uint32_t pinned_words;     /* of the scratchpad, for weights that stay; 0: they do not fit */
   size_t waiting;            /* requests without a record */
   uint32_t margin;           /* in use */
-  uint32_t service[16];      /* that the device began with, or has been told since; 0: unknown */
+  uint32_t service[16];      /* that the device began with, or was given since; 0: unknown */
   uint32_t least_deadline, safe_deadline; /* 0: unknown, for nothing has been measured */
   uint32_t reserved[16];
 };

@@ -45,7 +45,7 @@ int ct_heap_init(struct ct_heap *heap, uint64_t addr, uint64_t size);
 void ct_heap_free_all(struct ct_heap *heap);
 int ct_heap_alloc(struct ct_heap *heap, uint64_t size, uint64_t align, uint64_t *addr);
 int ct_heap_free(struct ct_heap *heap, uint64_t addr);
-/* The same once ct_heap_sweep() has been told that these are through. It takes no memory. */
+/* The same as soon as ct_heap_sweep() finds these completed. It takes no memory. */
 int ct_heap_leave(struct ct_heap *heap, uint64_t addr, const struct ct_until *until);
 /* Frees what has left, now that all jobs below have completed. Returns how many blocks still wait.
  */

@@ -164,7 +164,7 @@ void ct_gemm_load_rows(struct gemm *g, const struct chunk *c, uint32_t m);
  * steps after it come in pieces, of how many row tiles, and how many columns each row tile of the
  * step taken apart meets as it comes. */
 bool ct_gemm_apart(const struct chunk *c);
-uint32_t ct_gemm_pieced(const struct chunk *c);
+uint32_t ct_gemm_split_steps(const struct chunk *c);
 uint32_t ct_gemm_piece_rows(const struct chunk *c, uint32_t k);
 uint32_t ct_gemm_columns_apart(const struct chunk *c);
 

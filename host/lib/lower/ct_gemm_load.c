@@ -94,7 +94,7 @@ bool ct_gemm_apart(const struct chunk *c) {
 }
 
 /* Two steps, but not the last one, whose tiles become final. */
-uint32_t ct_gemm_pieced(const struct chunk *c) {
+uint32_t ct_gemm_split_steps(const struct chunk *c) {
   return ct_gemm_apart(c) && c->b.bm % 2 == 0 && c->steps > 2 ? ct_min_u32(c->steps - 2, 2) : 0;
 }
 
@@ -154,7 +154,7 @@ void ct_gemm_load_first(struct gemm *g, const struct chunk *c) {
     load_apart(g, c);
     k = 1;
   }
-  for (uint32_t end = k + ct_gemm_pieced(c); k < end; ++k)
+  for (uint32_t end = k + ct_gemm_split_steps(c); k < end; ++k)
     load_pieces(g, c, k);
   for (uint32_t piece = 1; k < c->steps; k += piece) {
     if (k >= 4) piece = k / 2;

@@ -125,7 +125,7 @@ void ct_gemm_multiply(struct gemm *g, const struct chunk *c) {
     multiply_apart(g, c);
     k = 1;
   }
-  for (uint32_t end = k + ct_gemm_pieced(c); k < end; ++k)
+  for (uint32_t end = k + ct_gemm_split_steps(c); k < end; ++k)
     multiply_pieces(g, c, k);
   if (k == c->steps) return;
   const struct part p = {.bm = c->b.bm,

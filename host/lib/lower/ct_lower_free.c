@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Free: the slots of rings. Each generation takes a token in front of its first command and gives
- * one behind its last; token number i is taken by generation i + slots, so they need not be told
- * apart. The first generations of a job take none, as long as they are at the top level; those
- * inside loops get theirs from carriers.
+ * one behind its last; token number i is taken by generation i + slots, so they need not be
+ * distinguished. The first generations of a job take none, as long as they are at the top level;
+ * those inside loops get theirs from carriers.
  *
  * Rings between the same two queues that are used one after the other share a channel. What the
  * first has left over (a token for each of its slots) is the second one's. Where a job's channels

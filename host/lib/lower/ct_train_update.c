@@ -199,15 +199,15 @@ static void all_lines(struct train *t, uint32_t lines, bool part) {
   if (part) update_line(t, 0);
 }
 
-/* How badly units fit into lines of that many tiles. */
-static unsigned misfit(const struct train *t, uint32_t length) {
+/* How uneven lines of that many tiles are when cut into units: 0 evenly, 1 into halves, 2 not. */
+static unsigned unevenness(const struct train *t, uint32_t length) {
   return length % t->unit == 0 ? 0 : length % 2 == 0 ? 1 : 2;
 }
 
-/* By columns of W or by rows, as units fit better. Columns are the better choice otherwise, for the
- * product of a unit then needs each tile of X once. */
+/* By columns of W or by rows, whichever units divide more evenly. Columns are the better choice
+ * otherwise, for the product of a unit then needs each tile of X once. */
 static bool goes_down(const struct train *t, uint32_t nt, uint32_t kt) {
-  const unsigned column = misfit(t, nt), row = misfit(t, kt);
+  const unsigned column = unevenness(t, nt), row = unevenness(t, kt);
   return column < row || (column == row && nt >= t->unit);
 }
 

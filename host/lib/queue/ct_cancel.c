@@ -12,7 +12,7 @@ static int is_taken(ct_device *dev, enum ct_queue queue, uint64_t seq, bool *tak
 
 /* A job in the ring is left without commands: the device ends it with DESCRIPTOR, which no other
  * job of the library gets, so whatever the device reads in this moment, its completion says whether
- * the job ran. It may have read the descriptor before: so it is told to cancel the job of that
+ * the job ran. It may have read the descriptor before: so it is asked to cancel the job of that
  * number in any case, which hits it if it runs or is about to, and nothing if it is through or not
  * read. */
 static int cancel_job(ct_device *dev, enum ct_queue queue, uint64_t seq) {

@@ -74,7 +74,7 @@ void ct_server_passed(ct_server *s, uint64_t seq) {
 }
 
 /* Writes the descriptor. If that fails, it may have taken effect all the same: the server is unsure
- * and stays with what it had, of which the device is told again when it is looked at. */
+ * and stays with what it had, which the device is given again when it is looked at. */
 static int tell(ct_server *s, ct_weights *weights, bool kept) {
   int err = ct_requests_sure(s->dev); /* it counts as one in the device, or not */
   s->unsure = true;

@@ -11,7 +11,7 @@
  *   host --hand over, in order of the calls--> device --record--> event, and its place is free
  *     '-----------cancel, end of its server----------------------^
  *
- * The device is told of a request when it arrives, or up to CT_AHEAD cycles before by a scheduled
+ * The device gets a request when it arrives, or up to CT_AHEAD cycles before by a scheduled
  * write, where the transport has these. At most CT_REQ_WAITING are handed over and without a
  * record, so that none is ever refused; beyond that the device is asked for its room first.
  */
@@ -74,15 +74,15 @@ struct ct_requests {
 
 /* Service times and margin of a server. */
 struct ct_service {
-  uint32_t cycles[CT_BATCH_MAX]; /* of a batch of 1, 2 ...: what the device was told last */
+  uint32_t cycles[CT_BATCH_MAX]; /* of a batch of 1, 2 ...: what the device was given last */
   bool known;                    /* they have been measured, or were given */
-  bool untold;                   /* the device is to be told of them */
+  bool unsent;                   /* the device has to be given them */
   uint32_t loads;                /* longer, if it loads its weights */
   uint32_t training;             /* that it can be delayed by training */
   uint32_t longest;              /* of the last batches */
-  uint32_t margin;               /* what the device was told */
+  uint32_t margin;               /* what the device was given */
   uint64_t last;                 /* start of the batch that was seen last */
-  bool warned, told;             /* of a deadline that cannot hold, or may not */
+  bool warned, warned_late;      /* of a deadline that cannot hold, or may not */
   bool trying;                   /* batches of its own are under way: */
   unsigned trials;               /* requests without a record */
   struct ct_event trial;         /* what became of the last one */
@@ -113,7 +113,7 @@ struct ct_server {
   uint32_t spm_words;         /* of the scratchpad that its batches use for a while */
   uint32_t pin_at, pin_words; /* and for ever */
   bool kept;                  /* batches find the weights */
-  bool unsure;                /* the device may have what it was told last, or what is said here */
+  bool unsure;                /* the device may have what it was given last, or what stands here */
   uint64_t load_seq;          /* requests from here on have loaded them */
   ct_weights *weights;        /* being served */
   struct ct_outgoing *outgoing;

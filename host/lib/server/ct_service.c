@@ -7,7 +7,7 @@
  * before the first request comes. It is measured by batches of the server's own, or goes by the
  * first batch that is served: until then every batch is due at once.
  *
- * The margin holds what the table does not (see struct ct_serving). It is told anew when it has
+ * The margin holds what the table does not (see struct ct_serving). It is written anew when it has
  * changed by more than a sixteenth: servers come and go, batches get longer, training begins.
  */
 #include "ct_server.h"
@@ -58,7 +58,7 @@ static void at_once(uint32_t c[CT_BATCH_MAX]) {
     c[n] = AT_ONCE;
 }
 
-/* The table is as it is told to the device. */
+/* The table as the device gets it. */
 static void settle_table(ct_server *s) {
   struct ct_service *v = &s->service;
   v->known = fill(v->cycles);
@@ -121,9 +121,9 @@ int ct_services_poll(ct_device *dev) {
     ct_server *s = ct_requests_of(dev)->server[i];
     if (!s || !s->model || s->ending || s->service.trying || !s->dev->info.has_clock) continue;
     err = has_margin(s) ? tell_margin(s) : CT_OK;
-    if (!err && s->service.untold)
+    if (!err && s->service.unsent)
       err = ct_server_write_words(s, CT_MODEL_SERVICE, s->service.cycles, CT_BATCH_MAX);
-    if (!err) s->service.untold = false;
+    if (!err) s->service.unsent = false;
   }
   return err;
 }
@@ -141,7 +141,7 @@ void ct_service_saw(ct_server *s, const struct ct_event *event) {
   for (uint32_t n = 0; n < CT_BATCH_MAX; ++n)
     v->cycles[n] = n + 1 == event->batch ? took : 0;
   v->known = fill(v->cycles);
-  v->untold = true;
+  v->unsent = true;
 }
 
 /* ---- Batches of its own --------------------------------------------------------------------- */
@@ -263,8 +263,8 @@ void ct_service_warn(ct_server *s, uint32_t deadline) {
            "a deadline of %u cycles cannot hold: a request alone takes %u; it is served all the "
            "same",
            (unsigned)deadline, (unsigned)least);
-  } else if (adaptive && deadline >= least && deadline < safe && !v->told) {
-    v->told = true;
+  } else if (adaptive && deadline >= least && deadline < safe && !v->warned_late) {
+    v->warned_late = true;
     ct_log(s->dev, CT_LOG_INFO,
            "a deadline of %u cycles leaves nothing to wait for: it may be missed when other "
            "batches are in front; from %u cycles on it is not",

@@ -35,22 +35,36 @@ class SupportsDLPack(Protocol):
 Array: TypeAlias = npt.ArrayLike | SupportsDLPack
 
 
-def _array(x: Array, name: str) -> npt.NDArray[Any]:
+FLOATS = "give it as float32 on the CPU (in PyTorch: tensor.detach().float())"
+INTEGERS = "give it as integers on the CPU (in PyTorch: tensor.long())"
+OCTETS = "give its bytes as integers on the CPU (in PyTorch: tensor.detach().view(torch.uint8))"
+
+
+def _array(x: Array, name: str, advice: str) -> npt.NDArray[Any]:
     """Any array as one of NumPy, on the same memory where that is possible."""
+    if isinstance(x, np.ma.MaskedArray) and bool(np.any(x.mask)):
+        raise ArgumentError(f"{name} has masked elements, which have no values: fill them first, as by x.filled(0)")
     if isinstance(x, np.ndarray):
         return x
     if isinstance(x, SupportsDLPack):
-        where = int(x.__dlpack_device__()[0])
-        if where not in _CPU:
-            raise ArgumentError(f"{name} lies on another device (DLPack's type {where}): copy it to the CPU first")
-        try:
-            return np.from_dlpack(x)
-        except (BufferError, RuntimeError, TypeError) as reason:
-            raise ArgumentError(f"{name} cannot be read by DLPack: {reason}") from reason
+        return _by_dlpack(x, name, advice)
     try:
         return np.asarray(x)
     except ValueError as reason:
         raise ArgumentError(f"{name} is no array: {reason}") from reason
+
+
+def _by_dlpack(x: SupportsDLPack, name: str, advice: str) -> npt.NDArray[Any]:
+    # PyTorch notes that a tensor is negated and gives the memory out as it lies.
+    resolve = getattr(x, "resolve_neg", None)
+    try:
+        x = resolve() if callable(resolve) else x
+        where = int(x.__dlpack_device__()[0])
+        if where in _CPU:
+            return np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as reason:
+        raise ArgumentError(f"{name} cannot be read by DLPack ({str(reason).rstrip('.')}): {advice}") from reason
+    raise ArgumentError(f"{name} lies on another device (DLPack's type {where}): copy it to the CPU first")
 
 
 def _check_shape(a: npt.NDArray[Any], name: str, shape: tuple[int | str, ...]) -> None:
@@ -63,7 +77,7 @@ def _check_shape(a: npt.NDArray[Any], name: str, shape: tuple[int | str, ...]) -
 
 def floats(x: Array, name: str, shape: tuple[int | str, ...]) -> F32:
     """FP32 in C order: x itself, or a copy where it is anything else."""
-    a = _array(x, name)
+    a = _array(x, name, FLOATS)
     if a.dtype.kind not in _KINDS_OF_REAL:
         raise ArgumentError(f"{name} holds {a.dtype}, but numbers are needed")
     _check_shape(a, name, shape)
@@ -72,7 +86,7 @@ def floats(x: Array, name: str, shape: tuple[int | str, ...]) -> F32:
 
 def labels(x: Array, name: str, count: int) -> U32:
     """One class for each row, as the library takes them; a copy unless they are uint32."""
-    a = _array(x, name)
+    a = _array(x, name, INTEGERS)
     if a.dtype.kind not in _KINDS_OF_INTEGER:
         raise ArgumentError(f"{name} holds {a.dtype}, but integers are needed")
     _check_shape(a, name, (count,))
@@ -86,7 +100,7 @@ def output(out: F32 | None, name: str, shape: tuple[int, ...]) -> F32:
     if out is None:
         return np.empty(shape, dtype=np.float32)
     if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"{name} is a {type(out).__name__}, but results go to NumPy arrays (numpy.from_dlpack() makes one of a tensor)")
+        raise ArgumentError(f"{name} is a {type(out).__name__}, but results go to NumPy arrays (tensor.numpy() is one)")
     if out.dtype != np.float32 or not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
         raise ArgumentError(f"{name} is not a writable array of float32 in C order")
     _check_shape(out, name, shape)
@@ -95,11 +109,13 @@ def output(out: F32 | None, name: str, shape: tuple[int, ...]) -> F32:
 
 def octets(data: Array | bytes | bytearray | memoryview, name: str) -> Bytes:
     """The bytes of a buffer or an array, where they lie if they lie together."""
+    if isinstance(data, memoryview) and not data.c_contiguous:
+        data = data.tobytes()
     if isinstance(data, (bytes, bytearray, memoryview)):
         return np.frombuffer(data, dtype=np.uint8)
-    a = np.ascontiguousarray(_array(data, name))
-    if a.dtype.hasobject:
-        raise ArgumentError(f"{name} holds objects, which are no bytes")
+    a = np.ascontiguousarray(_array(data, name, OCTETS))
+    if a.dtype.hasobject or a.dtype.kind == "U":
+        raise ArgumentError(f"{name} holds {'text' if a.dtype.kind == 'U' else 'objects'}, not bytes")
     return a.reshape(-1).view(np.uint8)
 
 

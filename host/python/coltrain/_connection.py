@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import functools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from ._abi import ErrorCode, ct_event
 from ._lib import lib, sentence
-from ._numbers import U64, whole
+from ._numbers import U64, real, whole
 from .errors import ArgumentError, ClosedError, Error, error_of
 from .events import Event, Future, event_of
 
@@ -36,7 +38,7 @@ class Connection:
     def __init__(self, uri: str, raw: int) -> None:
         self.uri = uri
         self._raw = raw
-        self._closed = False
+        self._closed = self._foreign = False
         self._fd = -1
         self._lock = threading.RLock()
         self._wanting: list[None] = []  # one for each thread that waits for the lock
@@ -48,92 +50,105 @@ class Connection:
 
     # ---- Calls ----
 
-    def _take_lock(self) -> None:
-        """Takes the lock; whoever waits in slices makes way meanwhile."""
-        if self._lock.acquire(blocking=False):
-            return
-        self._wanting.append(None)
+    # Ctrl-C is heard behind any call, and raises there. `with` on the lock itself, and `finally`, leave nothing behind.
+
+    def _locked(self, action: Callable[[], T]) -> T:
+        """Does something with the lock; whoever waits in slices makes way meanwhile."""
         try:
-            self._lock.acquire()
+            self._wanting.append(None)
+            with self._lock:
+                return action()
         finally:
             self._wanting.pop()
 
-    def _enter(self) -> None:
-        """Takes the lock for a call; the device is open."""
-        self._take_lock()
+    def _enter(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """Calls the library, with the lock."""
         if self._inside:
-            self._lock.release()
             raise ArgumentError("the library was called by a handler of its own log, which must not do that")
+        if self._foreign:
+            raise ClosedError(f"the device {self.uri} is of the process that forked this one, which has to open a device of its own")
         if self._closed:
-            self._lock.release()
             raise ClosedError(f"the device {self.uri} was closed before")
-        self._inside = True
+        try:
+            self._inside = True
+            self._free_garbage()
+            return function(*arguments)
+        finally:
+            self._inside = False
+
+    def _free_garbage(self) -> None:
         while self._garbage:
             free, handle = self._garbage.pop()
             free(handle)
-
-    def _leave(self) -> None:
-        self._inside = False
-        self._lock.release()
 
     def call(self, function: Callable[..., int], *arguments: Any, allowed: tuple[ErrorCode, ...] = ()) -> int:
         """Calls a function of the library and returns what it returns; other Python threads run meanwhile.
 
         A negative number is raised as an exception with the library's sentence, unless it is allowed.
         """
-        self._enter()
-        try:
+
+        def checked() -> int:
             code = function(*arguments)
             if code < 0 and code not in allowed:
                 raise error_of(code, sentence(self._raw, code))
             return code
-        finally:
-            self._leave()
+
+        return self.look(checked)
 
     def look(self, function: Callable[..., T], *arguments: Any) -> T:
         """Calls a function that returns no error code."""
-        self._enter()
-        try:
-            return function(*arguments)
-        finally:
-            self._leave()
+        return self._locked(lambda: self._enter(function, arguments))
 
     def give_back(self, free: Callable[[int], None], handle: int, wait: bool = True) -> None:
         """Frees a handle, of a closed device too. Where the library is busy it is freed by the next call."""
-        if wait:
-            self._take_lock()
-        elif not self._lock.acquire(blocking=False):
-            self._garbage.append((free, handle))
-            return
-        try:
+
+        def give() -> None:
+            if self._foreign:
+                return
             if self._inside:
                 self._garbage.append((free, handle))
             else:
                 free(handle)
-        finally:
-            self._lock.release()
+
+        if wait:
+            self._locked(give)
+        elif self._lock.acquire(blocking=False):
+            try:
+                give()
+            finally:
+                self._lock.release()
+        else:
+            self._garbage.append((free, handle))
 
     def close(self) -> None:
         """Stops what runs and gives everything back, within a second, or after a call of another thread that blocks. Results that were
         not waited for are lost; a second call does nothing.
         """
-        self._take_lock()
-        try:
+
+        def shut() -> None:
             if not self._closed and not self._inside:
                 self._shut()
-        finally:
-            self._lock.release()
+
+        self._locked(shut)
 
     def _shut(self) -> None:
-        self._closed = self._inside = True
         try:
+            self._closed = self._inside = True
             self._abandon()
-            while self._garbage:
-                free, handle = self._garbage.pop()
-                free(handle)
+            self._free_garbage()
             lib.ct_close(self._raw)
         finally:
             self._inside = False
+
+    def _forget(self) -> None:
+        """In a process that was forked: the device is the other one's, whose threads and locks are not here."""
+        self._closed = self._foreign = True
+        self._inside, self._lock = False, threading.RLock()
+        self._wanting, self._garbage = [], []
+        self._futures, self._unclaimed, self._loops = {}, {}, {}
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a device cannot be copied or pickled: each process opens its own")
 
     def _abandon(self) -> None:
         """Whoever waits in an event loop learns that there is no device any more."""
@@ -149,41 +164,63 @@ class Connection:
     def _submit(self, function: Callable[..., int], *arguments: Any, user: Any = None, keep: tuple[Any, ...] = ()) -> Future:
         """Calls a function that submits and whose last parameter is where the tag goes."""
         tag = ctypes.c_uint64()
-        self._take_lock()  # or another thread could take the event before the future is known
-        try:
+
+        def submit() -> Future:
             self.call(function, *arguments, ctypes.byref(tag))
             future = Future(self, tag.value, user, keep)
             self._futures[tag.value] = future
             return future
-        finally:
-            self._lock.release()
 
-    def _known(self, raw: ct_event) -> Event:
-        """An event that the library gave out."""
-        future = self._futures.pop(raw.tag, None)
+        return self._locked(submit)  # or another thread could take the event before the future is known
+
+    def _known(self, raw: ct_event, hold: bool = False) -> Event:
+        """An event that the library gave out. If Ctrl-C cuts this off it can be done again.
+
+        hold: nobody asked for this one; unless somebody waits for it, :meth:`reap` will give it. That is settled before the future
+        knows its event, because from then on another thread may claim it.
+        """
+        future = self._futures.get(raw.tag)
         event = event_of(raw, future.user if future else None)
+        if hold and not (future and future._waiters):
+            self._unclaimed[event.tag] = event
         if future:
             future._settle(event)
+            self._futures.pop(raw.tag, None)
         return event
+
+    def _take(self, take: Callable[[Any, int], int], milliseconds: int, hold: bool = False) -> Event | ErrorCode:
+        """An event by take(event, milliseconds), with the lock. One that came as Ctrl-C did is not lost: :meth:`reap` has it."""
+        raw, event = ct_event(), None
+        try:
+            code = self.call(take, ctypes.byref(raw), milliseconds, allowed=NOTHING)
+            event = self._known(raw, hold) if code >= 0 else None
+        except BaseException:
+            if raw.tag and event is None:
+                self._known(raw, hold=True)
+            raise
+        return event or ErrorCode(code)
+
+    def _held(self) -> Event | None:
+        """An event that nobody has asked for so far, oldest first."""
+        for tag in list(self._unclaimed):
+            event = self._unclaimed.pop(tag, None)  # unless another thread was faster
+            if event:
+                return event
+        return None
 
     def _sliced(self, take: Callable[[Any, int], int], timeout: float | None) -> Event | ErrorCode:
         """Waits by take(event, milliseconds), slice by slice; the event, or TIMEOUT or NOT_FOUND."""
-        raw = ct_event()
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             rest = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
             began = time.monotonic()
-            self._take_lock()
-            try:
-                code = self.call(take, ctypes.byref(raw), round(rest * 1000), allowed=NOTHING)
-                if code >= 0:
-                    return self._known(raw)
-            finally:
-                self._lock.release()
+            found = self._locked(functools.partial(self._take, take, round(rest * 1000)))
+            if isinstance(found, Event):
+                return found
             # The library returns before the time is over where nothing can ever end.
             early = time.monotonic() - began < rest / 2
-            if code == ErrorCode.NOT_FOUND or early or (end is not None and time.monotonic() >= end):
-                return ErrorCode(code)
+            if found == ErrorCode.NOT_FOUND or early or (end is not None and time.monotonic() >= end):
+                return found
             if self._wanting:
                 time.sleep(0.0005)  # or this thread would take the lock again before another sees that it is free
 
@@ -205,9 +242,7 @@ class Connection:
         timeout of 0 lets a simulated device run a little, so polling makes progress.
         """
         check_timeout(timeout)
-        if self._unclaimed:
-            return self._unclaimed.pop(next(iter(self._unclaimed)))
-        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), timeout))
+        return self._held() or self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), timeout))
 
     def reap_until(self, cycle: SupportsIndex, timeout: float | None = None) -> Event:
         """As :meth:`reap`, but also gives up with :class:`TimeoutError` when the device's clock reaches a cycle.
@@ -216,9 +251,7 @@ class Connection:
         """
         check_timeout(timeout)
         end = whole(cycle, "cycle", U64)
-        if self._unclaimed:
-            return self._unclaimed.pop(next(iter(self._unclaimed)))
-        return self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, end, ms), timeout))
+        return self._held() or self._event_or_raise(self._sliced(lambda raw, ms: lib.ct_reap_until(self._raw, raw, end, ms), timeout))
 
     def _event_or_raise(self, found: Event | ErrorCode) -> Event:
         if isinstance(found, Event):
@@ -241,6 +274,8 @@ class Connection:
         waiter: asyncio.Future[None] = loop.create_future()
         future._waiters.append(waiter)
         try:
+            if future._event is not None:  # another thread took it, and saw nobody wait
+                return
             self._watch(loop)
             try:
                 await waiter
@@ -253,7 +288,7 @@ class Connection:
         """A file descriptor for :mod:`selectors`, the same every time: readable when :meth:`reap` with 0 may have an event. Do not read
         from it.
         """
-        if self._fd < 0:
+        if self._fd < 0 or self._closed:  # then it says so
             self._fd = self.call(lib.ct_poll_fd, self._raw)
         return self._fd
 
@@ -294,14 +329,10 @@ class Connection:
             loop.add_reader(self._fd, self._poll, loop)
 
     def _take_all(self) -> None:
-        raw = ct_event()
         for _ in range(POLLED):
-            if self.call(lib.ct_reap, self._raw, ctypes.byref(raw), 0, allowed=NOTHING) < 0:
+            if not isinstance(self._take(lambda raw, ms: lib.ct_reap(self._raw, raw, ms), 0, hold=True), Event):
                 return
-            future = self._futures.get(raw.tag)
-            event = self._known(raw)
-            if future is None or not future._waiters:
-                self._unclaimed[event.tag] = event
+
 
 def _let_go(loop: asyncio.AbstractEventLoop, fd: int) -> None:
     """Takes a descriptor from an event loop before it is closed: the next file that is opened may have its number."""
@@ -327,6 +358,12 @@ class Handle:
     def __init__(self, connection: Connection, raw: int) -> None:
         self._connection = connection
         self._handle: int | None = raw
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is the device's")
+
+    def __repr__(self) -> str:
+        return f"<coltrain.{type(self).__name__} on {self._connection.uri}{', closed' if self.closed else ''}>"
 
     @property
     def _raw(self) -> int:
@@ -357,12 +394,21 @@ class Handle:
             self._connection.give_back(type(self)._free, handle, wait=False)
 
 
+def raw_of(handle: object, kind: type[Handle], name: str, connection: Connection) -> int:
+    """The library's pointer to a handle. It would follow one of another kind, or of another device, to wherever that leads."""
+    if not isinstance(handle, kind):
+        raise ArgumentError(f"{name} is {handle!r}, which is no {kind.__name__}")
+    if handle._connection is not connection:
+        raise ArgumentError(f"{name} is {handle!r}, which is of another device than this one")
+    return handle._raw
+
+
 def milliseconds(timeout: float | None) -> int:
     """Seconds as the library's timeouts; None is without limit."""
     check_timeout(timeout)
-    return -1 if timeout is None else min(LONGEST, round(timeout * 1000))
+    return -1 if timeout is None or timeout == math.inf else min(LONGEST, round(timeout * 1000))
 
 
 def check_timeout(timeout: float | None) -> None:
-    if timeout is not None and not timeout >= 0:
+    if timeout is not None and not real(timeout, "a timeout") >= 0:
         raise ArgumentError(f"a timeout of {timeout} s: it is 0 or more seconds, or None for no limit")

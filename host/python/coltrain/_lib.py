@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from . import _abi
-from .errors import AbiError, NotFoundError, error_of
+from .errors import AbiError, ArgumentError, NotFoundError, error_of
 
 HERE = Path(__file__).resolve().parent
 
@@ -77,6 +77,8 @@ def check(code: int, device: int | None = None) -> int:
 def value_of(function: Callable[..., int], name: str) -> int:
     """The value that a function such as ct_policy_by_name() has for a name, or its error."""
     value = ctypes.c_int()
+    if not isinstance(name, str):
+        raise ArgumentError(f"{name!r} is no name")
     check(function(name.encode(), ctypes.byref(value)))
     return value.value
 

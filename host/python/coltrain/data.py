@@ -18,6 +18,7 @@ import numpy as np
 
 from ._arrays import F32, U32, Bytes, address
 from ._lib import load
+from ._numbers import U63, U64, path_of, whole
 from .errors import ArgumentError, FormatError
 
 # Streams of random numbers (host/tools/data/ct_rand.h).
@@ -124,13 +125,15 @@ class Dataset:
 
     def steps(self, batch: int) -> int:
         """Steps of an epoch with batches of that many rows: every image at least once."""
+        if whole(batch, "batch") == 0:
+            raise ArgumentError("batches of 0 rows: there are none")
         return -(-len(self.train) // batch)
 
     def order(self, epoch: int) -> U32:
         """The training images as an epoch (numbered from 0) takes them; it depends on seed and epoch alone."""
         order = np.arange(len(self.train), dtype=np.uint32)
         random = ct_rand()
-        tools_library().ct_rand_seed(ctypes.byref(random), self.seed, epoch << 32 | _BATCHES)
+        tools_library().ct_rand_seed(ctypes.byref(random), self.seed, whole(epoch, "epoch") << 32 | _BATCHES)
         tools_library().ct_rand_shuffle(ctypes.byref(random), address(order), order.size)
         return order
 
@@ -139,10 +142,8 @@ class Dataset:
 
         The last batch is completed with the first images of the epoch.
         """
-        if batch < 1 or not 0 <= epoch < 2**32:
-            raise ArgumentError(f"batches of {batch} rows in epoch {epoch}: there are none")
-        order = self.order(epoch)
-        for step in range(self.steps(batch)):
+        steps, order = self.steps(batch), self.order(epoch)
+        for step in range(steps):
             which = order[np.arange(step * batch, (step + 1) * batch) % order.size]
             yield self.train.values(which), self.train.labels[which]
 
@@ -158,10 +159,9 @@ def load_dataset(name: str | os.PathLike[str] = "digits", seed: int = 1, samples
     seed: decides the order and, for digits, the split. samples: at most so many training and so many test images, 0 for all. Raises
     :class:`FormatError` with a sentence about what is missing or wrong.
     """
-    if not 0 <= seed < 2**64 or samples < 0:
-        raise ArgumentError(f"seed {seed}, samples {samples}: neither is below 0")
     raw, why = ct_dataset(), ctypes.create_string_buffer(_WHY)
-    if tools_library().ct_dataset_open(ctypes.byref(raw), os.fsencode(name), seed, samples, why, _WHY):
+    what = path_of(name, "name"), whole(seed, "seed", U64), whole(samples, "samples", U63)
+    if tools_library().ct_dataset_open(ctypes.byref(raw), *what, why, _WHY):
         raise FormatError(why.value.decode("utf-8", "replace"))
     try:
         return Dataset(raw, os.fspath(name), seed)

@@ -19,11 +19,11 @@ import numpy as np
 from . import _abi
 from ._abi import LogLevel, Policy, Queue
 from ._arrays import F32, Array, address, floats, output
-from ._connection import Connection, milliseconds
+from ._connection import Connection, milliseconds, raw_of
 from ._lib import check, lib, text_of, value_of
-from ._numbers import U64, whole
+from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
-from .events import Future, cycle_of
+from .events import Future, cycle_of, queue_of
 from .model import Model
 from .program import Buffer, Program
 
@@ -149,7 +149,7 @@ class Device(Connection):
         a: Array,
         b: Array,
         *,
-        queue: Queue = Queue.INFERENCE,
+        queue: Queue | str = Queue.INFERENCE,
         out: F32 | None = None,
         timing: Timing | None = None,
     ) -> F32:
@@ -168,7 +168,7 @@ class Device(Connection):
             raise ArgumentError("out lies on a or b: the result needs a place of its own")
         took = _abi.ct_timing()
         operands = (address(left), address(right), address(result))
-        self.call(lib.ct_matmul, self._raw, queue, m, n, k, *operands, ctypes.byref(took))
+        self.call(lib.ct_matmul, self._raw, queue_of(queue), m, n, k, *operands, ctypes.byref(took))
         if timing is not None:
             timing.cycles, timing.macs = cycle_of(took.cycles), took.macs
         return result
@@ -182,8 +182,12 @@ class Device(Connection):
         every host. Raises :class:`NoSpaceError`, :class:`OutOfMemoryError`.
         """
         raw = ctypes.c_void_p()
-        array = (ctypes.c_uint32 * len(widths))(*(whole(width, "a width") for width in widths))
-        layers = max(0, len(widths) - 1)
+        try:
+            values = [whole(width, "a width") for width in widths]
+        except TypeError:
+            raise ArgumentError(f"widths is {widths!r}, but a list is needed: inputs, hidden layers, classes") from None
+        array = (ctypes.c_uint32 * len(values))(*values)
+        layers = max(0, len(values) - 1)
         self.call(lib.ct_model_create, self._raw, array, layers, whole(seed, "seed", U64), ctypes.byref(raw))
         return Model(self, raw.value or 0)
 
@@ -194,7 +198,7 @@ class Device(Connection):
         :class:`FileError`, :class:`FormatError` (foreign, of another version, cut short, damaged), :class:`NoSpaceError`.
         """
         raw = ctypes.c_void_p()
-        self.call(lib.ct_model_load, self._raw, os.fsencode(path), ctypes.byref(raw))
+        self.call(lib.ct_model_load, self._raw, path_of(path), ctypes.byref(raw))
         return Model(self, raw.value or 0)
 
     # ---- Asynchronous work ----
@@ -211,16 +215,16 @@ class Device(Connection):
         self.call(lib.ct_set_timeout, self._raw, milliseconds(seconds))
         self._timeout = seconds
 
-    def outstanding(self, queue: Queue) -> int:
+    def outstanding(self, queue: Queue | str) -> int:
         """What was submitted to a queue and not reaped; a request counts for INFERENCE, a step is one."""
-        return self.call(lib.ct_outstanding, self._raw, queue)
+        return self.call(lib.ct_outstanding, self._raw, queue_of(queue))
 
-    def reset(self, queue: Queue) -> None:
+    def reset(self, queue: Queue | str) -> None:
         """Ends all that the device has heard of in a queue, even what a cancel does not end; each still has its event.
 
         Blocks until the queue is at rest. Models, servers and the other queue go on.
         """
-        self.call(lib.ct_reset, self._raw, queue)
+        self.call(lib.ct_reset, self._raw, queue_of(queue))
 
     # ---- Expert calls ----
 
@@ -239,7 +243,7 @@ class Device(Connection):
         program: Program,
         args: Sequence[SupportsIndex] = (),
         *,
-        queue: Queue = Queue.INFERENCE,
+        queue: Queue | str = Queue.INFERENCE,
         version: SupportsIndex = 0,
         watchdog: SupportsIndex = 0,
         overlap: bool = False,
@@ -254,12 +258,13 @@ class Device(Connection):
         """
         if len(args) > _abi.CT_MAX_ARGS:
             raise ArgumentError(f"{len(args)} arguments, but a job has at most {_abi.CT_MAX_ARGS}")
-        job = _abi.ct_job(program=program._raw, flags=_abi.CT_JOB_OVERLAP if overlap else 0)
+        job = _abi.ct_job(program=raw_of(program, Program, "program", self), flags=_abi.CT_JOB_OVERLAP if overlap else 0)
         job.version, job.watchdog = whole(version, "version"), whole(watchdog, "watchdog")
         job.args[: len(args)] = [whole(value, f"argument r{number}") for number, value in enumerate(args, 1)]
+        what = (self._raw, queue_of(queue), ctypes.byref(job))
         if cycle is None:
-            return self._submit(lib.ct_submit, self._raw, queue, ctypes.byref(job), user=user, keep=(program,))
-        return self._submit(lib.ct_submit_at, self._raw, queue, ctypes.byref(job), whole(cycle, "cycle", U64), user=user, keep=(program,))
+            return self._submit(lib.ct_submit, *what, user=user, keep=(program,))
+        return self._submit(lib.ct_submit_at, *what, whole(cycle, "cycle", U64), user=user, keep=(program,))
 
     def now(self) -> int | None:
         """The cycle that the device's clock shows; None without a clock."""
@@ -274,10 +279,10 @@ class Device(Connection):
         """
         self.call(lib.ct_set_policy, self._raw, policy_of(policy))
 
-    def counters(self, queue: Queue) -> dict[str, int]:
+    def counters(self, queue: Queue | str) -> dict[str, int]:
         """The counters of a queue by name; :func:`coltrain.counter_texts` says what they count."""
         values = (ctypes.c_uint64 * _abi.CT_MAX_COUNTERS)()
-        count = self.call(lib.ct_counters, self._raw, queue, values, len(values))
+        count = self.call(lib.ct_counters, self._raw, queue_of(queue), values, len(values))
         names = (text_of(lib.ct_counter_name(index)) for index in range(min(count, len(values))))
         return {name: values[index] for index, name in enumerate(names) if name}
 
@@ -292,6 +297,8 @@ def open(uri: str = "sim:") -> Device:
     """
     raw = ctypes.c_void_p()
     options = _abi.ct_options(log=_abi.CT_LOG_FN(_write_log), log_level=_log_level())
+    if not isinstance(uri, str):
+        raise ArgumentError(f'a device is named by a text such as "sim:", not by {uri!r}')
     if "\0" in uri:
         raise ArgumentError("a device's name has no zero byte")
     check(lib.ct_open_with(uri.encode(), ctypes.byref(options), ctypes.byref(raw)))
@@ -305,6 +312,14 @@ def _write_log(_argument: int | None, level: int, text: bytes) -> None:
 def _log_level() -> LogLevel:
     """The most talkative level that the logger lets through."""
     return max((level for level, python in _LEVELS.items() if log.isEnabledFor(python)), default=LogLevel.ERROR)
+
+
+def _forget_all() -> None:
+    for device in list(_open_devices):
+        device._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 @atexit.register

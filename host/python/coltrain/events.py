@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._abi import CT_NO_CYCLE, ErrorCode, EventKind, Met, Queue, ct_event
 from ._lib import lib, text_of
+from ._numbers import member, whole
 from .errors import error_of
 
 if TYPE_CHECKING:
@@ -21,14 +22,19 @@ def cycle_of(value: int) -> int | None:
     return None if value == CT_NO_CYCLE else value
 
 
+def queue_of(queue: Queue | str) -> Queue:
+    """A queue, also by the name that commands and results use."""
+    return member(queue, Queue, "queue")
+
+
 def code_name(code: int) -> str:
     """The name of a device's completion code, such as "CANCELLED"."""
-    return text_of(lib.ct_code_name(code)) or str(code)
+    return text_of(lib.ct_code_name(whole(code, "code"))) or str(code)
 
 
 def code_text(code: int) -> str:
     """What a device's completion code means."""
-    return text_of(lib.ct_code_text(code)) or ""
+    return text_of(lib.ct_code_text(whole(code, "code"))) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,9 @@ class Future:
         self._keep = keep
         self._event: Event | None = None
         self._waiters: list[asyncio.Future[None]] = []
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Future cannot be copied or pickled: it is the device's")
 
     def __repr__(self) -> str:
         state = "in flight" if self._event is None else self._event.error.name

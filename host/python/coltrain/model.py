@@ -26,11 +26,11 @@ from ._abi import (
     ct_weights_info,
 )
 from ._arrays import F32, Array, Bytes, address, floats, labels, octets, output
-from ._connection import Handle
+from ._connection import Handle, raw_of
 from ._lib import check, lib
-from ._numbers import U63, U64, whole
+from ._numbers import U63, U64, member, path_of, real, whole
 from .errors import ArgumentError
-from .events import Future
+from .events import Future, queue_of
 from .server import Server, batching_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ModelInfo:
     steps: int
     """That ran; one that failed or was cancelled is none."""
     epochs: int
-    """As told by :attr:`Model.epochs`."""
+    """As set by :attr:`Model.epochs`."""
     macs_per_row: int
     """Forward multiply-accumulates for one row."""
     batch: int
@@ -316,7 +316,7 @@ class Model(Handle):
         return Batch(self)
 
     def step_submit(
-        self, batch: Batch, rates: Rates | None = None, *, gradients: Gradients = Gradients.NONE, user: Any = None
+        self, batch: Batch, rates: Rates | None = None, *, gradients: Gradients | str = Gradients.NONE, user: Any = None
     ) -> Future:
         """Submits a step on a batch that was written, and returns at once; several steps may have the same.
 
@@ -325,7 +325,7 @@ class Model(Handle):
         comes back in the event. Raises :class:`FullError`: nothing was submitted;
         :class:`BusyError`: the live weights are being read by requests of the inference queue or by a server.
         """
-        step = ct_step(batch=batch._raw, gradients=gradients)
+        step = ct_step(batch=raw_of(batch, Batch, "batch", self._connection), gradients=member(gradients, Gradients, "gradients"))
         if rates is not None:
             step.rates = ctypes.pointer(_rates(rates))
         function = lib.ct_model_step_submit
@@ -347,16 +347,16 @@ class Model(Handle):
         update = _apply(rates, scale)
         return self._connection._submit(function, self._raw, ctypes.byref(update), user=user, keep=(self,))
 
-    def get_gradients(self, layer: int) -> LayerGradients:
+    def get_gradients(self, layer: SupportsIndex) -> LayerGradients:
         """The gradients of a layer, numbered from 0. Raises :class:`ArgumentError`: there are none; :class:`BusyError` while a step
         that leaves them, or an update, is in flight.
         """
         outputs, inputs = self._shape(layer)
         w, b = np.empty((outputs, inputs), dtype=np.float32), np.empty(outputs, dtype=np.float32)
-        self._connection.call(lib.ct_model_get_gradients, self._raw, layer, address(w), address(b))
+        self._connection.call(lib.ct_model_get_gradients, self._raw, whole(layer, "layer"), address(w), address(b))
         return LayerGradients(w, b)
 
-    def set_gradients(self, layer: int, w: Array | None = None, b: Array | None = None) -> None:
+    def set_gradients(self, layer: SupportsIndex, w: Array | None = None, b: Array | None = None) -> None:
         """Changes what is given of a layer's gradients; shapes as in :class:`LayerGradients`. A layer of which there are none must be
         written whole; once all layers are there they are as good as those of a step.
         """
@@ -364,7 +364,7 @@ class Model(Handle):
         weights = None if w is None else floats(w, "w", (outputs, inputs))
         biases = None if b is None else floats(b, "b", (outputs,))
         places = (None if a is None else address(a) for a in (weights, biases))
-        self._connection.call(lib.ct_model_set_gradients, self._raw, layer, *places)
+        self._connection.call(lib.ct_model_set_gradients, self._raw, whole(layer, "layer"), *places)
 
     def gradient_norm(self) -> float:
         """The square root of the sum of the squares of all gradients, exact but for one rounding; infinity if that is too large, or
@@ -395,7 +395,7 @@ class Model(Handle):
         """
         data = floats(x, "x", ("rows", self.widths[0]))
         result = output(out, "out", (data.shape[0], self.widths[-1]))
-        arguments = (weights._raw if weights else None, address(data), data.shape[0], address(result))
+        arguments = (self._weights(weights), address(data), data.shape[0], address(result))
         self._connection.call(lib.ct_model_infer, self._raw, *arguments)
         return result
 
@@ -406,7 +406,7 @@ class Model(Handle):
         data = floats(x, "x", ("rows", self.widths[0]))
         wanted = labels(classes, "classes", data.shape[0])
         right = ctypes.c_size_t()
-        arguments = (weights._raw if weights else None, address(data), address(wanted), data.shape[0], ctypes.byref(right))
+        arguments = (self._weights(weights), address(data), address(wanted), data.shape[0], ctypes.byref(right))
         self._connection.call(lib.ct_model_evaluate, self._raw, *arguments)
         return right.value
 
@@ -427,7 +427,7 @@ class Model(Handle):
         answer: SupportsIndex = 0,
         count: SupportsIndex = 1,
         weights: Weights | None = None,
-        queue: Queue = Queue.INFERENCE,
+        queue: Queue | str = Queue.INFERENCE,
         cycle: SupportsIndex = 0,
         user: Any = None,
     ) -> Future:
@@ -436,13 +436,17 @@ class Model(Handle):
         weights: None for the live ones; those that steps in flight change can only be read on the training queue. cycle: the device
         hears of it then. user: comes back in the event. Raises :class:`BusyError`, :class:`FullError`.
         """
-        request = ct_request(rows=rows._raw, answers=answers._raw, count=whole(count, "count"), queue=queue)
+        request = ct_request(count=whole(count, "count"), queue=queue_of(queue))
+        request.rows, request.answers = raw_of(rows, Rows, "rows", self._connection), raw_of(answers, Answers, "answers", self._connection)
         request.row, request.answer, request.cycle = whole(row, "row", U63), whole(answer, "answer", U63), whole(cycle, "cycle", U64)
-        request.weights = weights._raw if weights else None
+        request.weights = self._weights(weights)
         function = lib.ct_model_infer_submit
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers, weights))
 
     # ---- Weights ----
+
+    def _weights(self, weights: Weights | None) -> int | None:
+        return None if weights is None else raw_of(weights, Weights, "weights", self._connection)
 
     @property
     def weights(self) -> Weights:
@@ -473,16 +477,16 @@ class Model(Handle):
         self._connection.call(lib.ct_weights_load, self._raw, address(source), source.size, ctypes.byref(raw))
         return Weights(self, raw.value or 0)
 
-    def get(self, layer: int) -> Layer:
+    def get(self, layer: SupportsIndex) -> Layer:
         """The master weights of a layer, numbered from 0. Raises :class:`BusyError` while a step is in flight."""
         outputs, inputs = self._shape(layer)
         shapes = ((outputs, inputs), (outputs,), (outputs, inputs), (outputs,))
         arrays = [np.empty(shape, dtype=np.float32) for shape in shapes]
-        self._connection.call(lib.ct_model_get, self._raw, layer, *map(address, arrays))
+        self._connection.call(lib.ct_model_get, self._raw, whole(layer, "layer"), *map(address, arrays))
         return Layer(*arrays)
 
     def set(
-        self, layer: int, w: Array | None = None, b: Array | None = None, vw: Array | None = None, vb: Array | None = None
+        self, layer: SupportsIndex, w: Array | None = None, b: Array | None = None, vw: Array | None = None, vb: Array | None = None
     ) -> None:
         """Changes what is given of a layer; shapes as in :class:`Layer`.
 
@@ -492,12 +496,13 @@ class Model(Handle):
         shapes: Sequence[tuple[int | str, ...]] = ((outputs, inputs), (outputs,), (outputs, inputs), (outputs,))
         given = zip((w, b, vw, vb), ("w", "b", "vw", "vb"), shapes, strict=True)
         arrays = [None if a is None else floats(a, name, shape) for a, name, shape in given]
-        self._connection.call(lib.ct_model_set, self._raw, layer, *(None if a is None else address(a) for a in arrays))
+        self._connection.call(lib.ct_model_set, self._raw, whole(layer, "layer"), *(None if a is None else address(a) for a in arrays))
 
-    def _shape(self, layer: int) -> tuple[int, int]:
-        if not 0 <= layer < len(self.widths) - 1:
-            raise ArgumentError(f"layer {layer} of a model that has {len(self.widths) - 1}, counted from 0")
-        return self.widths[layer + 1], self.widths[layer]
+    def _shape(self, layer: SupportsIndex) -> tuple[int, int]:
+        number, layers = whole(layer, "layer"), len(self.widths) - 1
+        if number >= layers:
+            raise ArgumentError(f"layer {layer} of a model that has {layers}, counted from 0")
+        return self.widths[number + 1], self.widths[number]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file with everything that training needs to go on bit by bit (docs/model-format.md).
@@ -505,7 +510,7 @@ class Model(Handle):
         It is complete on the disk before it replaces one of that name. Raises :class:`FileError`, :class:`BusyError` while a step is
         in flight.
         """
-        self._connection.call(lib.ct_model_save, self._raw, os.fsencode(path))
+        self._connection.call(lib.ct_model_save, self._raw, path_of(path))
 
     # ---- Serving ----
 
@@ -544,18 +549,20 @@ class Model(Handle):
 def clip_scale(norm: float, most: float, scale: float = 1.0) -> float:
     """The scale for :meth:`Model.apply` that clips by norm: scale, or most / norm if scale * norm is larger than most."""
     clipped = ctypes.c_float()
-    check(lib.ct_clip_scale(norm, scale, most, ctypes.byref(clipped)))
+    check(lib.ct_clip_scale(real(norm, "norm"), real(scale, "scale"), real(most, "most"), ctypes.byref(clipped)))
     return clipped.value
 
 
 def _apply(rates: Rates | None, scale: float) -> ct_apply:
     if scale == 0:  # stands for 1 in C
         raise ArgumentError("a scale of 0 would leave nothing of the gradients")
-    update = ct_apply(scale=scale)
+    update = ct_apply(scale=real(scale, "scale"))
     if rates is not None:
         update.rates = ctypes.pointer(_rates(rates))
     return update
 
 
 def _rates(rates: Rates) -> ct_rates:
-    return ct_rates(lr=rates.lr, momentum=rates.momentum, weight_decay=rates.weight_decay)
+    if not isinstance(rates, Rates):
+        raise ArgumentError(f"rates is {rates!r}, but Rates are needed, such as Rates(0.1, momentum=0.9)")
+    return ct_rates(**{name: real(value, name) for name, value in rates._asdict().items()})

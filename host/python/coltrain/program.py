@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from types import TracebackType
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ._abi import CT_LINE_FN, Sharing
 from ._arrays import F32, Array, Bytes, address, floats, octets, output
 from ._connection import Connection, Handle
 from ._lib import check, lib
-from ._numbers import U63, whole
+from ._numbers import U63, member, whole
 from .errors import ArgumentError, ClosedError
 
 
@@ -58,6 +58,9 @@ class Buffer:
         where, self._where = self._where, None
         if where is not None and not self._connection._closed:
             self._connection.call(lib.ct_mem_free, self._connection._raw, where)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Buffer cannot be copied or pickled: it is the device's")
 
     def __enter__(self) -> Buffer:
         return self
@@ -104,7 +107,7 @@ def disassemble(commands: Array | bytes) -> list[str]:
     return lines
 
 
-def pack(x: Array, sharing: Sharing = Sharing.ROW, *, transpose: bool = False) -> Bytes:
+def pack(x: Array, sharing: Sharing | str = Sharing.ROW, *, transpose: bool = False) -> Bytes:
     """A matrix as HBFP8, as it lies in device memory: records of 272 bytes, one for a tile of 16 x 16.
 
     x: rows x cols, FP32; quantised to nearest even. sharing: ROW, an exponent for each block of 16 along a row, or SQUARE, one for a
@@ -114,7 +117,7 @@ def pack(x: Array, sharing: Sharing = Sharing.ROW, *, transpose: bool = False) -
     rows, cols = source.shape[::-1] if transpose else source.shape
     result = np.empty(lib.ct_pack_size(rows, cols), dtype=np.uint8)
     function = lib.ct_pack_transposed if transpose else lib.ct_pack
-    check(function(address(source), rows, cols, source.shape[1], sharing, address(result)))
+    check(function(address(source), rows, cols, source.shape[1], member(sharing, Sharing, "sharing"), address(result)))
     return result
 
 

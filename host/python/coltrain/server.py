@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ._abi import Batching, ct_request, ct_server_info, ct_serving
-from ._connection import Handle
+from ._connection import Handle, raw_of
 from ._lib import lib, text_of, value_of
 from ._numbers import U63, U64, whole
 from .events import Future
@@ -47,7 +47,7 @@ class Server(Handle):
     def __init__(self, model: Model, weights: Weights | None, serving: ct_serving) -> None:
         raw = ctypes.c_void_p()
         connection = model._connection
-        connection.call(lib.ct_server_create, model._raw, weights._raw if weights else None, ctypes.byref(serving), ctypes.byref(raw))
+        connection.call(lib.ct_server_create, model._raw, model._weights(weights), ctypes.byref(serving), ctypes.byref(raw))
         super().__init__(connection, raw.value or 0)
         self.model = model
 
@@ -73,7 +73,7 @@ class Server(Handle):
 
         Raises :class:`BusyError`: they are not complete, or in training.
         """
-        self._connection.call(lib.ct_server_set_weights, self._raw, weights._raw if weights else None)
+        self._connection.call(lib.ct_server_set_weights, self._raw, self.model._weights(weights))
 
     def push(
         self,
@@ -91,7 +91,10 @@ class Server(Handle):
         deadline: cycles after its arrival, 0 for none. cycle: when it arrives by the device's clock; 0, or past: at once. user: comes
         back in the event. Raises :class:`FullError` when 4096 requests are under way.
         """
-        request = ct_request(rows=rows._raw, answers=answers._raw, deadline=whole(deadline, "deadline"))
+        from .model import Answers, Rows
+
+        request = ct_request(deadline=whole(deadline, "deadline"))
+        request.rows, request.answers = raw_of(rows, Rows, "rows", self._connection), raw_of(answers, Answers, "answers", self._connection)
         request.row, request.answer, request.cycle = whole(row, "row", U63), whole(answer, "answer", U63), whole(cycle, "cycle", U64)
         function = lib.ct_server_push
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers))

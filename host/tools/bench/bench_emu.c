@@ -37,9 +37,7 @@ struct figures {
 };
 
 static double cpu_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+  return bench_seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* At least LEAST_RUNS, then until the time is over; less only if stopped. */
@@ -123,12 +121,9 @@ static int measure(const struct options *o, struct figures *f) {
 }
 
 static bool is_available(const char *path) {
-  char uri[32];
-  ct_device *dev = NULL;
+  char uri[32], why[256];
   snprintf(uri, sizeof uri, "emu:path=%s", path);
-  const bool open = ct_open(uri, &dev) >= 0;
-  if (open) ct_close(dev);
-  return open;
+  return bench_exists(uri, why, sizeof why);
 }
 
 static json_t *row_json(const struct figures *f) {
@@ -164,37 +159,21 @@ static int run(const struct options *o) {
 
 /* ---- Command line ---- */
 
-enum { KEY_SECONDS = CLI_KEY_VERB };
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_SECONDS:
-      o->seconds = cli_real(state, "--seconds", arg, 0.0f, 1000.0f);
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, &o->json);
-  }
-  return 0;
-}
-
 int bench_emu(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"seconds", KEY_SECONDS, "S", 0, "CPU time for each figure (2)", 0},
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write the figures (- for standard output)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+  static const struct cli_option options[] = {
+      {"json", "FILE", "Write the figures (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)},
+      {"seconds", "S", "CPU time for each figure (2)",
+       CLI_REAL_AT(struct options, seconds, 0.0f, 1000.0f)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options),
       .doc =
           "Measures the emulator on one thread, by path: multiply-accumulates a second of a "
           "product of 512 cubed, and training steps and samples a second of 784-512-256-10 at "
           "batch 64. Best of several runs, in CPU time.\vExample:\n  coltrain bench emu --json "
           "emu.json\n"};
   struct options o = {.seconds = 2.0f};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
-  if (cli_files(files, 1)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   cli_catch_stop();
   return run(&o);
 }

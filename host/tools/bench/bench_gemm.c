@@ -434,22 +434,8 @@ static int run(const struct options *o) {
 
 /* ---- Options ---- */
 
-enum {
-  KEY_SHAPE = CLI_KEY_VERB,
-  KEY_RESULT,
-  KEY_STALL,
-  KEY_BANDWIDTH,
-  KEY_LATENCY,
-  KEY_BESIDE,
-  KEY_CORE,
-  KEY_SEED,
-  KEY_RUNS,
-  KEY_PHASES,
-  KEY_TRACE,
-  KEY_UNITS
-};
-
-static void add_shape(struct options *o, const char *arg, const struct argp_state *state) {
+static void take_shape(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
   unsigned size[3];
   char text[16];
   size_t count = 0;
@@ -476,85 +462,54 @@ static size_t choice(const char *const *names, size_t count, const char *arg, co
   return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_SHAPE:
-      add_shape(o, arg, state);
-      break;
-    case KEY_RESULT:
-      o->result = (enum ct_gemm_result)choice(result_name, 2, arg,
-                                              "--result: \"%s\" is not hbfp8 or fp32", state);
-      break;
-    case KEY_STALL:
-      o->stall = (unsigned)cli_count(state, "--stall", arg, 0, 90);
-      break;
-    case KEY_BANDWIDTH:
-      o->bandwidth = (unsigned)cli_count(state, "--bandwidth", arg, 1, 16);
-      break;
-    case KEY_LATENCY:
-      o->latency = (unsigned)cli_count(state, "--latency", arg, 1, 10000);
-      break;
-    case KEY_BESIDE:
-      o->beside = (enum beside)choice(
-          beside_name, 3, arg, "--beside: \"%s\" is not alone, training or inference", state);
-      break;
-    case KEY_CORE:
-      o->core = arg;
-      break;
-    case KEY_SEED:
-      o->seed = cli_count(state, "--seed", arg, 0, INT64_MAX);
-      break;
-    case KEY_RUNS:
-      o->runs = (unsigned)cli_count(state, "--runs", arg, 1, 1000);
-      break;
-    case KEY_PHASES:
-      o->phases = (unsigned)cli_count(state, "--phases", arg, 1, 1000);
-      break;
-    case KEY_TRACE:
-      o->trace = true;
-      break;
-    case KEY_UNITS:
-      o->units = true;
-      break;
-    case ARGP_KEY_END:
-      if (o->shapes == 0)
-        argp_error(state,
-                   "give a --shape MxNxK, such as 64x64x64; `coltrain experiment "
-                   "utilisation' measures the usual ones");
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, &o->json);
-  }
-  return 0;
+static void take_result(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  o->result = (enum ct_gemm_result)choice(result_name, 2, arg,
+                                          "--result: \"%s\" is not hbfp8 or fp32", state);
 }
 
+static void take_beside(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  o->beside = (enum beside)choice(beside_name, 3, arg,
+                                  "--beside: \"%s\" is not alone, training or inference", state);
+}
+
+static void end(void *input, const struct argp_state *state) {
+  const struct options *o = input;
+  if (o->shapes == 0)
+    argp_error(state,
+               "give a --shape MxNxK, such as 64x64x64; `coltrain experiment "
+               "utilisation' measures the usual ones");
+}
+
+#define COUNT(field, least, most) CLI_COUNT_AT(struct options, field, least, most)
+
 int bench_gemm(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"shape", KEY_SHAPE, "MxNxK", 0, "A shape; may be given again", 0},
-      {"result", KEY_RESULT, "FORMAT", 0, "hbfp8 (the default) or fp32", 0},
-      {"stall", KEY_STALL, "N", 0, "Percent of cycles in which the memory stalls (0)", 0},
-      {"bandwidth", KEY_BANDWIDTH, "N", 0, "Bytes a cycle, each way (16)", 0},
-      {"latency", KEY_LATENCY, "N", 0, "Cycles of the memory (60)", 0},
-      {"beside", KEY_BESIDE, "WHO", 0,
-       "alone (the default), training or inference: what the other queue does", 0},
-      {"core", KEY_CORE, "NAME", 0, "16x16 (the default) or 16x8", 0},
-      {"seed", KEY_SEED, "N", 0, "Seed of the memory's stalls (1)", 0},
-      {"runs", KEY_RUNS, "N", 0,
-       "Runs of each product one after the other, of which the last counts (1)", 0},
-      {"phases", KEY_PHASES, "N", 0,
-       "Beside inference, measure everything N times, each time when that is further on (1)", 0},
-      {"trace", KEY_TRACE, NULL, 0,
+  static const struct cli_option options[] = {
+      {"json", "FILE", "Write all figures (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)},
+      {"shape", "MxNxK", "A shape; may be given again", .call = take_shape},
+      {"result", "FORMAT", "hbfp8 (the default) or fp32", .call = take_result},
+      {"stall", "N", "Percent of cycles in which the memory stalls (0)", COUNT(stall, 0, 90)},
+      {"bandwidth", "N", "Bytes a cycle, each way (16)", COUNT(bandwidth, 1, 16)},
+      {"latency", "N", "Cycles of the memory (60)", COUNT(latency, 1, 10000)},
+      {"beside", "WHO", "alone (the default), training or inference: what the other queue does",
+       .call = take_beside},
+      {"core", "NAME", "16x16 (the default) or 16x8", CLI_TEXT_AT(struct options, core)},
+      {"seed", "N", "Seed of the memory's stalls (1)", COUNT(seed, 0, INT64_MAX)},
+      {"runs", "N", "Runs of each product one after the other, of which the last counts (1)",
+       COUNT(runs, 1, 1000)},
+      {"phases", "N",
+       "Beside inference, measure everything N times, each time when that is further on (1)",
+       COUNT(phases, 1, 1000)},
+      {"trace", NULL,
        "Also the cycles, from the doorbell on, in which each unit worked (the first and the last "
        "ones)",
-       0},
-      {"units", KEY_UNITS, NULL, 0,
-       "Also what each unit did for the product: busy, waiting and for what, idle", 0},
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write all figures (- for standard output)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+       CLI_FLAG_AT(struct options, trace)},
+      {"units", NULL, "Also what each unit did for the product: busy, waiting and for what, idle",
+       CLI_FLAG_AT(struct options, units)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .end = end,
       .doc =
           "Measures how busy products keep the array, against a bound, and compares every "
           "result with that of emu:.\vExample:\n  coltrain bench gemm --shape 256x256x256 --beside "
@@ -566,7 +521,7 @@ int bench_gemm(int argc, char **argv) {
                       .runs = 1,
                       .phases = 1,
                       .seed = 1};
-  cli_parse(&argp, argc, argv, &o);
+  if (cli_options(&command, argc, argv, &o)) return 1;
   cli_catch_stop();
   return run(&o);
 }

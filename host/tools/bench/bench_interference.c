@@ -4,100 +4,51 @@
 #include "bench.h"
 #include "interfere.h"
 
-enum {
-  KEY_JOBS = CLI_KEY_VERB,
-  KEY_NETWORK,
-  KEY_SEED,
-  KEY_BATCH,
-  KEY_TRAINING,
-  KEY_RESIDENT,
-  KEY_POLICY,
-  KEY_FLOOR,
-  KEY_CAP,
-  KEY_GAP,
-  KEY_ALONE
-};
-
-static enum interfere_load load_of(const char *name, const struct argp_state *state) {
-  if (!strcmp(name, "model")) return LOAD_MODEL;
-  if (!strcmp(name, "stress")) return LOAD_STRESS;
-  if (!strcmp(name, "banks")) return LOAD_BANKS;
-  if (!strcmp(name, "products")) return LOAD_PRODUCTS;
-  if (!strcmp(name, "none")) return LOAD_NONE;
-  argp_error(state, "--training: \"%s\" is none of model, stress, banks, products, none", name);
-  return LOAD_MODEL;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct interfere_options *o = state->input;
-  switch (key) {
-    case KEY_JOBS:
-      o->jobs = (size_t)cli_count(state, "--jobs", arg, 1, 1000000);
-      break;
-    case KEY_NETWORK:
-      o->network = arg;
-      break;
-    case KEY_SEED:
-      o->seed = cli_count(state, "--seed", arg, 0, UINT32_MAX);
-      break;
-    case KEY_BATCH:
-      o->batch = (uint32_t)cli_count(state, "--batch", arg, 1, 1024);
-      break;
-    case KEY_TRAINING:
-      o->load = load_of(arg, state);
-      break;
-    case KEY_RESIDENT:
-      o->resident = true;
-      break;
-    case KEY_POLICY:
-      if (ct_policy_by_name(arg, &o->policy))
-        argp_error(state, "--policy: %s", ct_last_error(NULL));
-      break;
-    case KEY_FLOOR:
-      o->floor = (uint32_t)cli_count(state, "--floor", arg, 0, 255);
-      break;
-    case KEY_CAP:
-      o->train_cap = (uint32_t)cli_count(state, "--train-cap", arg, 1, UINT32_MAX);
-      break;
-    case KEY_GAP:
-      o->gap = (uint32_t)cli_count(state, "--gap", arg, GAP_LEAST + 1, UINT32_MAX);
-      break;
-    case KEY_ALONE:
-      o->alone = arg;
-      break;
-    default:
-      return cli_common(key, arg, state, &o->device, &o->json);
+static void take_training(void *input, const char *name, const struct argp_state *state) {
+  struct interfere_options *o = input;
+  for (int i = LOAD_MODEL; i <= LOAD_NONE; ++i) {
+    o->load = (enum interfere_load)i;
+    if (!strcmp(name, interfere_load_name(o->load))) return;
   }
-  return 0;
+  argp_error(state, "--training: \"%s\" is none of model, stress, banks, products, none", name);
 }
+
+static void take_policy(void *input, const char *name, const struct argp_state *state) {
+  struct interfere_options *o = input;
+  if (ct_policy_by_name(name, &o->policy)) argp_error(state, "--policy: %s", ct_last_error(NULL));
+}
+
+#define COUNT(field, least, most) CLI_COUNT_AT(struct interfere_options, field, least, most)
 
 int bench_interference(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"device", CLI_KEY_DEVICE, "URI", 0, "The device, a simulated one (" CLI_DEVICE ")", 0},
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write all results; - is standard output", 0},
-      {"jobs", KEY_JOBS, "N", 0, "Inference jobs (10000)", 0},
-      {"network", KEY_NETWORK, "NET", 0,
-       "digits, WIDTHxLAYERS or widths such as 784-512-256-10 (the default)", 0},
-      {"batch", KEY_BATCH, "N", 0, "Rows of a training step (64)", 0},
-      {"training", KEY_TRAINING, "LOAD", 0,
+  static const struct cli_option options[] = {
+      {"device", "URI", "The device, a simulated one (" CLI_DEVICE ")",
+       CLI_TEXT_AT(struct interfere_options, device)},
+      {"json", "FILE", "Write all results; - is standard output",
+       CLI_FILE_AT(struct interfere_options, json, CLI_WRITE)},
+      {"alone", "FILE", "Take inference alone from the --json of an earlier run of the same jobs",
+       CLI_FILE_AT(struct interfere_options, alone, CLI_READ)},
+      {"jobs", "N", "Inference jobs (10000)", COUNT(jobs, 1, 1000000)},
+      {"network", "NET", "digits, WIDTHxLAYERS or widths such as 784-512-256-10 (the default)",
+       CLI_TEXT_AT(struct interfere_options, network)},
+      {"batch", "N", "Rows of a training step (64)", COUNT(batch, 1, 1024)},
+      {"training", "LOAD",
        "What trains: model (the same network; the default), stress (every unit all the time), "
        "banks (every unit, words and rows all in one bank), "
        "products (rows of the array from resident operands), none (inference alone, no more)",
-       0},
-      {"resident", KEY_RESIDENT, NULL, 0, "Inference keeps its weights in the scratchpad", 0},
-      {"policy", KEY_POLICY, "NAME", 0,
-       "Who goes first: priority (inference; the default), fcfs, round-robin, job, slack", 0},
-      {"floor", KEY_FLOOR, "N", 0, "Training's guaranteed share in 1/256 (0)", 0},
-      {"train-cap", KEY_CAP, "N", 0, "TRAIN_CAP (the device's)", 0},
-      {"gap", KEY_GAP, "N", 0,
-       "Longest gap before a job in cycles (such that jobs take half of the time)", 0},
-      {"alone", KEY_ALONE, "FILE", 0,
-       "Take inference alone from the --json of an earlier run of the same jobs", 0},
-      {"seed", KEY_SEED, "N", 0, "Seed of gaps, requests and weights (1)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+       .call = take_training},
+      {"resident", NULL, "Inference keeps its weights in the scratchpad",
+       CLI_FLAG_AT(struct interfere_options, resident)},
+      {"policy", "NAME",
+       "Who goes first: priority (inference; the default), fcfs, round-robin, job, slack",
+       .call = take_policy},
+      {"floor", "N", "Training's guaranteed share in 1/256 (0)", COUNT(floor, 0, 255)},
+      {"train-cap", "N", "TRAIN_CAP (the device's)", COUNT(train_cap, 1, UINT32_MAX)},
+      {"gap", "N", "Longest gap before a job in cycles (such that jobs take half of the time)",
+       COUNT(gap, GAP_LEAST + 1, UINT32_MAX)},
+      {"seed", "N", "Seed of gaps, requests and weights (1)", COUNT(seed, 0, UINT32_MAX)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options),
       .doc =
           "Measures what inference and training cost each other: inference jobs one at a time "
           "at seeded gaps, alone and beside training, the same jobs in both; waits of every "
@@ -105,11 +56,9 @@ int bench_interference(int argc, char **argv) {
           "\vExample:\n  coltrain bench interference --network digits --jobs 1000\n"};
   struct interfere_options o = {
       .device = CLI_DEVICE, .network = "784-512-256-10", .jobs = 10000, .batch = 64, .seed = 1};
-  cli_parse(&argp, argc, argv, &o);
+  if (cli_options(&command, argc, argv, &o)) return 1;
   if (o.alone && o.load == LOAD_NONE)
     return cli_fail("--alone is for a run beside training: leave one of --alone, --training none");
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}, {"--alone", o.alone, CLI_READ}};
-  if (cli_files(files, sizeof files / sizeof *files)) return 1;
   static struct interfere t; /* NOLINT: histograms are large for a stack */
   cli_catch_stop();
   int status = interfere_open(&t, &o);

@@ -14,7 +14,7 @@
 #include "cli.h"
 #include "colocate.h"
 
-enum { SIDE = 512, REQUESTS = 200, KEY_REPEAT = CLI_KEY_VERB, MAX_REPEAT = 100 };
+enum { SIDE = 512, REQUESTS = 200, MAX_REPEAT = 100 };
 
 struct options {
   const char *json;
@@ -27,12 +27,6 @@ struct run {
   uint64_t cycles;
   double wall, cpu; /* seconds */
 };
-
-static double seconds(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Work ---- */
 
@@ -63,14 +57,14 @@ static int main_job(const char *uri, uint64_t *cycles) {
   o.learn.epochs = 1;
   int status = colocate_open(&c, &o);
   if (!status) {
-    ct_progress_open(&c.progress, stderr);
+    ct_progress_open(&c.load.progress, stderr);
     status = colocate_runs(&c);
-    ct_progress_close(&c.progress);
+    ct_progress_close(&c.load.progress);
   }
   if (!status && cli_stopped()) status = 1;
   if (!status) {
-    const int rc = ct_now(c.dev, cycles);
-    if (rc < 0) status = cli_fail_device(c.dev, rc, "the clock");
+    const int rc = ct_now(c.load.dev, cycles);
+    if (rc < 0) status = cli_fail_device(c.load.dev, rc, "the clock");
   }
   colocate_close(&c);
   return status;
@@ -80,25 +74,16 @@ static int main_job(const char *uri, uint64_t *cycles) {
 
 static int measure(struct run *r, unsigned repeat, int (*work)(const char *, uint64_t *)) {
   for (unsigned i = 0; i < repeat && !cli_stopped(); ++i) {
-    const double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall = bench_seconds(CLOCK_MONOTONIC),
+                 cpu = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     if (work(r->device, &r->cycles)) return 1;
-    const double took = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    const double took = bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     if (i == 0 || took < r->cpu) {
       r->cpu = took;
-      r->wall = seconds(CLOCK_MONOTONIC) - wall;
+      r->wall = bench_seconds(CLOCK_MONOTONIC) - wall;
     }
   }
   return 0;
-}
-
-/* Whether the device can be opened, or else why not: the model of two threads is built only when
- * asked for. */
-static bool exists(const char *uri, char *why, size_t size) {
-  const struct ct_options options = {.why = why, .why_size = size};
-  ct_device *dev;
-  if (ct_open_with(uri, &options, &dev) < 0) return false;
-  ct_close(dev);
-  return true;
 }
 
 static json_t *as_json(const struct run *r) {
@@ -136,12 +121,13 @@ static int run_all(const struct options *o) {
   fprintf(text, "%-22s %-15s %12s %9s %9s %14s %14s\n", "work", "device", "cycles", "wall s",
           "CPU s", "cycles/s", "cycles/CPU s");
   int status = 0;
-  if (!exists("sim:", why, sizeof why))
+  if (!bench_exists("sim:", why, sizeof why))
     status = cli_fail("cannot open the device sim:: %s", why);
   else
     status = run_device(o, "sim:", list);
   if (!status && !cli_stopped()) {
-    if (exists(two_threads, why, sizeof why))
+    /* It is built only when asked for. */
+    if (bench_exists(two_threads, why, sizeof why))
       status = run_device(o, two_threads, list);
     else
       fprintf(text, "left out: %s: %s\n", two_threads, why);
@@ -149,34 +135,20 @@ static int run_all(const struct options *o) {
   return bench_write(o->json, json_pack("{s:o}", "runs", list), status);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_REPEAT:
-      o->repeat = (unsigned)cli_count(state, "--repeat", arg, 1, MAX_REPEAT);
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, &o->json);
-  }
-  return 0;
-}
-
 int bench_sim(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
-      {"repeat", KEY_REPEAT, "N", 0, "Take the best of N runs by CPU time (3)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+  static const struct cli_option options[] = {
+      {"json", "FILE", "Write the results (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)},
+      {"repeat", "N", "Take the best of N runs by CPU time (3)",
+       CLI_COUNT_AT(struct options, repeat, 1, MAX_REPEAT)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options),
       .doc =
           "Measures how many cycles a second the simulator runs: a product of 512 cubed, and "
           "serving and training digits; with one thread, and with two if make THREADS=2 has "
           "built that model.\vExample:\n  coltrain bench sim --repeat 1\n"};
   struct options o = {.repeat = 3};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
-  if (cli_files(files, 1)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   cli_catch_stop();
   return run_all(&o);
 }

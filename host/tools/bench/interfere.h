@@ -17,9 +17,8 @@
 #ifndef INTERFERE_H
 #define INTERFERE_H
 
-#include "cli.h"
-#include "ct_progress.h"
 #include "ct_rand.h"
+#include "load.h"
 #include "host/transports/ct_probe.h"
 #include "host/lib/lower/ct_chain.h"
 #include "host/lib/lower/ct_prog.h"
@@ -33,6 +32,8 @@ enum interfere_load {
   LOAD_NONE      /* nothing: inference alone is all there is */
 };
 
+const char *interfere_load_name(enum interfere_load load);
+
 struct interfere_options {
   const char *device, *json, *alone; /* alone: NULL, or a file that has that run */
   const char *network;
@@ -44,16 +45,14 @@ struct interfere_options {
   bool resident; /* inference does not load weights again */
 };
 
-enum { REQUESTS = 16, BATCHES = 4, COUNTERS = 32, GAP_LEAST = 600, RECENT = 1 << 13 };
+enum { REQUESTS = 16, BATCHES = 4, GAP_LEAST = 600, RECENT = 1 << 13 };
 
 /* A stretch of time and what happened in it. */
 struct interfere_run {
-  bool done;
-  uint64_t from, to;
-  uint64_t counter[2][COUNTERS];
-  uint64_t served_cycles; /* with an inference job in service */
-  uint64_t *latency;      /* of each job, doorbell to completion; NULL: no inference */
-  uint64_t *refused;      /* in each, cycles in which the memory refused something; NULL: never */
+  struct load_window window; /* closed: the run is done */
+  uint64_t served_cycles;    /* with an inference job in service */
+  uint64_t *latency;         /* of each job, doorbell to completion; NULL: no inference */
+  uint64_t *refused; /* in each, cycles in which the memory refused something; NULL: never */
   size_t jobs, wrong;
   uint64_t steps; /* training jobs that ended */
   struct ct_probe probe;
@@ -68,8 +67,7 @@ struct interfere_bound {
 struct interfere {
   const struct interfere_options *o;
   struct ct_mlp net;
-  ct_device *dev;
-  struct ct_info info;
+  struct load load;
   ct_model *model;
   struct ct_code code; /* of an inference job */
   ct_program *infer;   /* ... and on the device */
@@ -84,12 +82,13 @@ struct interfere {
   uint64_t unrefused;   /* what a job takes alone on a memory that never does; 0: not known */
   uint64_t gap_range;   /* gaps are GAP_LEAST + below(gap_range) */
   uint64_t steps_done, steps_submitted;
-  bool training;        /* whether the queue is kept full */
+  bool training;          /* whether the queue is kept full */
+  struct ct_event served; /* the inference job that ended last */
+  uint64_t served_count;
   struct ct_probe live; /* what the device adds to */
   struct { /* its count of refusals: before cycle `from`, after each of the last ones */
     uint64_t from, before, cycle, recent[RECENT];
   } refusals;
-  struct ct_progress progress;
   const char *label; /* of the run under way */
   struct interfere_run alone, train_alone, together, busy;
   json_t *alone_json; /* of the file that alone was read from, or NULL */
@@ -102,7 +101,7 @@ int interfere_open(struct interfere *t, const struct interfere_options *o);
 void interfere_close(struct interfere *t);
 int interfere_runs(struct interfere *t);
 
-/* What the last of some jobs takes alone. 0 or a ct_error. */
+/* What the last of some jobs takes alone. 0, or 1 after a sentence. */
 int interfere_service(struct interfere *t, size_t jobs, uint64_t *cycles);
 
 /* What the device adds to is zero again. */
@@ -122,8 +121,11 @@ int64_t interfere_beyond(const struct interfere *t, const struct interfere_run *
 int interfere_alone_read(struct interfere *t);
 json_t *interfere_jobs_json(const struct interfere_options *o);
 
-/* Keeps the training queue full; a ct_error other than CT_ERR_FULL is a failure. */
-int interfere_train(struct interfere *t);
+/* Keeps the training queue full, a part of the load. */
+int interfere_train(void *interfere);
+
+/* Takes a result of either queue. */
+int interfere_take(void *interfere, const struct ct_event *event);
 
 void interfere_bounds(struct interfere *t);
 

@@ -37,10 +37,10 @@ static int take_run(struct interfere *t, const json_t *run) {
     r->latency[r->jobs] = (uint64_t)cycles;
     r->served_cycles += (uint64_t)cycles;
   }
-  r->to = (uint64_t)json_integer_value(json_object_get(run, "cycles"));
+  r->window.to = (uint64_t)json_integer_value(json_object_get(run, "cycles"));
   r->wrong = (size_t)json_integer_value(json_object_get(run, "wrong"));
-  r->done = r->to >= r->served_cycles;
-  return !r->done;
+  r->window.closed = r->window.to >= r->served_cycles;
+  return !r->window.closed;
 }
 
 int interfere_alone_read(struct interfere *t) {

@@ -46,9 +46,7 @@ static char *unrefusing(const char *device) {
 }
 
 static int measure(const struct interfere_options *o, struct interfere *plain, uint64_t *cycles) {
-  int status = interfere_open(plain, o);
-  const int rc = status ? 0 : interfere_service(plain, SETTLED, cycles);
-  if (rc < 0) status = cli_fail_device(plain->dev, rc, "measuring without refusals");
+  const int status = interfere_open(plain, o) || interfere_service(plain, SETTLED, cycles);
   interfere_close(plain);
   return status;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "coltrain_spec.h"
 #include "ct_units.h"
 #include "interfere.h"
 
@@ -40,23 +41,17 @@ static struct stretch stretch_of(const struct interfere *t) {
 }
 
 static double cycles_of(const struct interfere_run *r) {
-  return (double)(r->to - r->from);
+  return (double)(r->window.to - r->window.from);
 }
 
-static uint64_t counter(const struct interfere_run *r, enum ct_queue queue, const char *name) {
-  const int i = cli_counter_index(name);
-  return i < 0 ? 0 : r->counter[queue][i];
+static double busy(const struct interfere_run *r) {
+  return r->window.closed && cycles_of(r) > 0 ? (double)r->served_cycles / cycles_of(r)
+                                              : (double)NAN;
 }
 
 /* Multiply-accumulates of training in a cycle. */
 static double rate(const struct interfere_run *r) {
-  return r->done && r->to > r->from
-             ? (double)counter(r, CT_TRAINING, "MXU_ROWS") * CLI_MACS_PER_ROW / cycles_of(r)
-             : (double)NAN;
-}
-
-static double busy(const struct interfere_run *r) {
-  return r->done && r->to > r->from ? (double)r->served_cycles / cycles_of(r) : (double)NAN;
+  return load_window_macs(&r->window);
 }
 
 /* ---- Roofline of training alone ---- */
@@ -82,16 +77,17 @@ static struct roofline roofline_of(const struct interfere *t) {
     f.rows += tiles * 16 * ct_tiles(t->o->batch) * (l ? 2 : 1) + tiles * 16 * ct_tiles(t->o->batch);
   }
   const double beat = (double)t->beat_cycles + t->refused / (1 - t->refused);
-  f.bound = fmax(fmax(f.read, f.written) / 16 * beat, f.rows * (16.0 / t->info.array_cols));
+  f.bound = fmax(fmax(f.read, f.written) / 16 * beat, f.rows * (16.0 / t->load.info.array_cols));
   f.cycles = cycles_of(r) / f.steps;
   f.moved = 16 *
-            (double)(counter(r, CT_TRAINING, "LD_BEATS") + counter(r, CT_TRAINING, "ST_BEATS")) /
+            (double)(r->window.counter[CT_TRAINING][CT_CNT_LD_BEATS] +
+                     r->window.counter[CT_TRAINING][CT_CNT_ST_BEATS]) /
             f.steps;
   return f;
 }
 
 static bool has_roofline(const struct interfere *t) {
-  return t->o->load == LOAD_MODEL && t->train_alone.done && t->train_alone.steps;
+  return t->o->load == LOAD_MODEL && t->train_alone.window.closed && t->train_alone.steps;
 }
 
 static void print_roofline(FILE *to, const struct interfere *t) {
@@ -113,10 +109,6 @@ static json_t *json_roofline(const struct interfere *t) {
 }
 
 /* ---- JSON ---- */
-
-static json_t *number(double x) {
-  return isfinite(x) ? json_real(x) : json_null();
-}
 
 static json_t *json_wait(const struct ct_probe_wait *w) {
   json_t *bins = json_object();
@@ -156,23 +148,13 @@ static json_t *json_used(const struct interfere_run *r) {
   return list;
 }
 
-/* Cycles of every unit and queue, by what was done in them. */
-static json_t *json_time(const struct interfere_run *r) {
-  static const char *const queues[] = {"inference", "training"};
-  json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    for (unsigned c = 0; c < 2; ++c)
-      json_array_append_new(list, ct_unit_json(u, queues[c], r->counter[c], r->to - r->from));
-  return list;
-}
-
 static json_t *json_counters(const struct interfere_run *r) {
   json_t *root = json_object();
   const char *name;
   for (size_t i = 0; (name = ct_counter_name(i)); ++i)
     json_object_set_new(root, name,
-                        json_pack("[I, I]", (json_int_t)r->counter[CT_INFERENCE][i],
-                                  (json_int_t)r->counter[CT_TRAINING][i]));
+                        json_pack("[I, I]", (json_int_t)r->window.counter[CT_INFERENCE][i],
+                                  (json_int_t)r->window.counter[CT_TRAINING][i]));
   return root;
 }
 
@@ -184,14 +166,14 @@ static json_t *json_list(const uint64_t *of_job, size_t jobs) {
 }
 
 static json_t *json_run(const struct interfere *t, const struct interfere_run *r) {
-  if (!r->done) return json_null();
+  if (!r->window.closed) return json_null();
   return json_pack("{s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "cycles",
-                   (json_int_t)(r->to - r->from), "jobs", (json_int_t)r->jobs, "wrong",
-                   (json_int_t)r->wrong, "u", number(busy(r)), "train_macs_per_cycle",
-                   number(rate(r)), "train_jobs", (json_int_t)r->steps, "units", json_units(t, r),
-                   "probe_used", json_used(r), "time", json_time(r), "counters", json_counters(r),
-                   "latency", json_list(r->latency, r->jobs), "refused",
-                   json_list(r->refused, r->jobs));
+                   (json_int_t)(r->window.to - r->window.from), "jobs", (json_int_t)r->jobs,
+                   "wrong", (json_int_t)r->wrong, "u", cli_json_number(busy(r)),
+                   "train_macs_per_cycle", cli_json_number(rate(r)), "train_jobs",
+                   (json_int_t)r->steps, "units", json_units(t, r), "probe_used", json_used(r),
+                   "time", load_window_json(&r->window), "counters", json_counters(r), "latency",
+                   json_list(r->latency, r->jobs), "refused", json_list(r->refused, r->jobs));
 }
 
 json_t *interfere_jobs_json(const struct interfere_options *o) {
@@ -200,32 +182,32 @@ json_t *interfere_jobs_json(const struct interfere_options *o) {
                    (json_int_t)o->seed, "gap", (json_int_t)o->gap);
 }
 
+static json_t *json_stretch(const struct interfere *t, const struct stretch *s) {
+  return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", cli_json_number(s->mean), "p50",
+                   cli_json_number(s->p50), "p99", cli_json_number(s->p99), "max",
+                   cli_json_number(s->max), "most_cycles", (json_int_t)s->most, "bound_cycles",
+                   interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null());
+}
+
 static int write_json(const struct interfere *t, const struct stretch *s) {
-  static const char *const loads[] = {"model", "stress", "banks", "products", "none"};
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
   json_t *root = interfere_jobs_json(t->o);
-  json_object_set_new(root, "training", json_string(loads[t->o->load]));
-  json_object_set_new(root, "batch", json_integer((json_int_t)t->o->batch));
-  json_object_set_new(root, "policy", json_string(ct_policy_name(t->o->policy)));
-  json_object_set_new(root, "floor", json_integer((json_int_t)t->o->floor));
-  json_object_set_new(root, "gap_range", json_integer((json_int_t)t->gap_range));
-  json_object_set_new(root, "alone",
-                      t->alone_json ? json_incref(t->alone_json) : json_run(t, &t->alone));
-  json_object_set_new(root, "together", json_run(t, &t->together));
-  json_object_set_new(root, "train_alone", json_run(t, &t->train_alone));
-  json_object_set_new(root, "back_to_back", json_run(t, &t->busy));
-  json_object_set_new(
-      root, "stretch",
-      json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "mean", number(s->mean), "p50", number(s->p50),
-                "p99", number(s->p99), "max", number(s->max), "most_cycles", (json_int_t)s->most,
-                "bound_cycles", interfere_job_bounded(t) ? json_bound(t->bound.job) : json_null()));
-  json_object_set_new(root, "alone_unrefused",
-                      t->refused > 0 ? json_integer((json_int_t)t->unrefused) : json_null());
-  json_object_set_new(root, "roofline", json_roofline(t));
-  json_object_set_new(root, "train_share", number(share));
-  json_object_set_new(root, "train_share_of_idle", number(share / (1 - u)));
-  json_object_set_new(root, "train_share_back_to_back",
-                      number(rate(&t->busy) / rate(&t->train_alone)));
+  json_object_update_new(
+      root,
+      json_pack("{s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "training",
+                interfere_load_name(t->o->load), "batch", (json_int_t)t->o->batch, "policy",
+                ct_policy_name(t->o->policy), "floor", (json_int_t)t->o->floor, "gap_range",
+                (json_int_t)t->gap_range, "alone",
+                t->alone_json ? json_incref(t->alone_json) : json_run(t, &t->alone), "together",
+                json_run(t, &t->together), "train_alone", json_run(t, &t->train_alone),
+                "back_to_back", json_run(t, &t->busy), "stretch", json_stretch(t, s)));
+  json_object_update_new(
+      root,
+      json_pack("{s:o, s:o, s:o, s:o, s:o}", "alone_unrefused",
+                cli_json_cycles(t->refused > 0 ? t->unrefused : CT_NO_CYCLE), "roofline",
+                json_roofline(t), "train_share", cli_json_number(share), "train_share_of_idle",
+                cli_json_number(share / (1 - u)), "train_share_back_to_back",
+                cli_json_number(rate(&t->busy) / rate(&t->train_alone))));
   return cli_json_write(t->o->json, root);
 }
 
@@ -258,7 +240,7 @@ static void print_bound(FILE *to, const struct interfere *t) {
 }
 
 static void print_text(const struct interfere *t, const struct stretch *s) {
-  FILE *to = cli_text(t->o->json);
+  FILE *to = t->load.text;
   const double u = busy(&t->alone), share = rate(&t->together) / rate(&t->train_alone);
   if (!t->alone_json) print_units(to, t, &t->alone, "Cycles inference waits, alone");
   print_units(to, t, &t->together, "Cycles inference waits for training, and for all else; both");
@@ -277,13 +259,14 @@ static void print_text(const struct interfere *t, const struct stretch *s) {
           rate(&t->busy), rate(&t->busy) / rate(&t->train_alone));
   print_roofline(to, t);
   fputs("\nThe units, both queues:\n\n", to);
-  ct_units_print(to, t->together.counter[CT_INFERENCE], t->together.counter[CT_TRAINING],
-                 t->together.to - t->together.from);
+  ct_units_print(to, t->together.window.counter[CT_INFERENCE],
+                 t->together.window.counter[CT_TRAINING],
+                 t->together.window.to - t->together.window.from);
 }
 
 /* All there is to say without training. */
 static void print_alone(const struct interfere *t) {
-  FILE *to = cli_text(t->o->json);
+  FILE *to = t->load.text;
   if (!t->alone_json) print_units(to, t, &t->alone, "Cycles inference waits, alone");
   fprintf(to, "\n%zu jobs, one at a time (%zu answers wrong); alone %.0f cycles each\n",
           t->alone.jobs, t->alone.wrong, (double)t->alone.served_cycles / (double)t->alone.jobs);
@@ -311,12 +294,12 @@ static int verdict(const struct interfere *t, const struct stretch *s) {
 int interfere_report(const struct interfere *t) {
   const struct stretch s = stretch_of(t);
   if (!t->alone.jobs) return cli_fail("stopped before a job had run");
-  if (t->together.done)
+  if (t->together.window.closed)
     print_text(t, &s);
   else
     print_alone(t);
   const int written = write_json(t, &s);
-  if (!t->together.done && t->o->load != LOAD_NONE)
+  if (!t->together.window.closed && t->o->load != LOAD_NONE)
     return cli_fail("stopped before they ran beside training");
   const int failed = verdict(t, &s);
   return written || failed;

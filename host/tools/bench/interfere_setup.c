@@ -6,35 +6,33 @@
 #include "host/lib/queue/ct_queue.h"
 #include "host/lib/model/ct_model.h"
 #include "interfere.h"
+#include "learn.h"
 
 enum { STRESS_PASSES = 64, TILE_WORDS = 16, F32_TILE_WORDS = 64, BANKS = 8, SCRATCH = 8192 };
 enum { FUNCTION = 8 }; /* the first of those that need a function unit */
 
+const char *interfere_load_name(enum interfere_load load) {
+  static const char *const names[] = {"model", "stress", "banks", "products", "none"};
+  return names[load];
+}
+
 /* "784-512-256-10"; "256x3": three layers of that width; "digits". */
 static int parse_network(const char *text, struct ct_mlp *net) {
-  const char *p = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;
-  char *times = NULL;
+  const char *list = strcmp(text, "digits") == 0 ? "64-128-64-10" : text;
+  char *times = NULL, *end = NULL;
   *net = (struct ct_mlp){0};
-  const unsigned long width = strtoul(p, &times, 10);
-  if (times != p && *times == 'x') {
-    char *end = NULL;
-    const unsigned long layers = strtoul(times + 1, &end, 10);
-    if (end == times + 1 || *end || !layers || layers > CT_MLP_LAYERS || width > CT_MLP_WIDEST)
-      return cli_fail("--network: \"%s\" has no such number of layers", text);
-    net->layers = (uint32_t)layers;
-    for (unsigned i = 0; i <= layers; ++i)
-      net->width[i] = (uint32_t)width;
-    return 0;
-  }
-  for (uint32_t n = 0; n <= CT_MLP_LAYERS; ++n) {
-    char *end = NULL;
-    net->width[n] = (uint32_t)strtoul(p, &end, 10);
-    net->layers = n;
-    if (end == p || (*end && *end != '-')) break;
-    if (!*end && n) return 0;
-    p = end + 1;
-  }
-  return cli_fail("--network: \"%s\" is none of digits, WIDTHxLAYERS, IN-...-OUT", text);
+  net->layers = (uint32_t)learn_layers_of(list, net->width);
+  if (net->layers) return 0;
+  const unsigned long width = strtoul(text, &times, 10);
+  const unsigned long layers = *times == 'x' ? strtoul(times + 1, &end, 10) : 0;
+  if (times == text || *times != 'x')
+    return cli_fail("--network: \"%s\" is none of digits, WIDTHxLAYERS, IN-...-OUT", text);
+  if (end == times + 1 || *end || !layers || layers > CT_MLP_LAYERS || width > CT_MLP_WIDEST)
+    return cli_fail("--network: \"%s\" has no such number of layers", text);
+  net->layers = (uint32_t)layers;
+  for (unsigned i = 0; i <= layers; ++i)
+    net->width[i] = (uint32_t)width;
+  return 0;
 }
 
 /* ---- Inference ---- */
@@ -49,7 +47,7 @@ static int load_program(struct interfere *t, const struct ct_cmd *cmds, size_t c
   if (!bytes) return CT_ERR_MEMORY;
   for (size_t i = 0; i < count; ++i)
     ct_cmd_to_bytes(&cmds[i], bytes + i * CT_CMD_BYTES);
-  const int rc = ct_program_load(t->dev, bytes, count, program);
+  const int rc = ct_program_load(t->load.dev, bytes, count, program);
   free(bytes);
   return rc;
 }
@@ -57,12 +55,14 @@ static int load_program(struct interfere *t, const struct ct_cmd *cmds, size_t c
 static int open_inference(struct interfere *t) {
   char text[256] = "";
   const struct ct_why why = {text, sizeof text};
-  const struct ct_infer shape = {
-      .net = &t->net, .rows = 1, .spm_words = ct_window_words(t->dev), .resident = t->o->resident};
+  const struct ct_infer shape = {.net = &t->net,
+                                 .rows = 1,
+                                 .spm_words = ct_window_words(t->load.dev),
+                                 .resident = t->o->resident};
   if (ct_prog_infer(&shape, &t->code, &why) < 0) return cli_fail("%s", text);
   int rc = load_program(t, t->code.cmd, t->code.count, &t->infer);
   if (rc >= 0) rc = ct_model_publish(t->model, &t->weights);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing inference") : 0;
+  return load_check(&t->load, rc, "preparing inference");
 }
 
 /* Requests with random numbers, and what emu: answers them with the same weights. */
@@ -70,34 +70,30 @@ static int open_requests(struct interfere *t) {
   const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
   float *x = malloc((size_t)REQUESTS * in * sizeof *x);
   float *y = malloc((size_t)REQUESTS * classes * sizeof *y);
-  ct_device *emu = NULL;
-  ct_model *model = NULL;
   t->row_pitch = (ct_pack_row_size(in) + 255) / 256 * 256;
   t->out_pitch = (classes * sizeof *y + 255) / 256 * 256;
   uint8_t *packed = malloc(t->row_pitch);
   t->expected = calloc(REQUESTS, t->out_pitch);
   int rc = x && y && packed && t->expected ? 0 : CT_ERR_MEMORY;
-  if (!rc) rc = ct_mem_alloc(t->dev, REQUESTS * t->row_pitch, &t->rows);
-  if (!rc) rc = ct_mem_alloc(t->dev, REQUESTS * t->out_pitch, &t->out);
+  if (!rc) rc = ct_mem_alloc(t->load.dev, REQUESTS * t->row_pitch, &t->rows);
+  if (!rc) rc = ct_mem_alloc(t->load.dev, REQUESTS * t->out_pitch, &t->out);
   for (uint32_t i = 0; !rc && i < REQUESTS * in; ++i)
     x[i] = ct_rand_unit(&t->rand);
   for (uint32_t i = 0; !rc && i < REQUESTS; ++i) {
     ct_pack_row(x + (size_t)i * in, in, packed);
-    rc = ct_mem_write(t->dev, t->rows + i * t->row_pitch, packed, ct_pack_row_size(in));
+    rc = ct_mem_write(t->load.dev, t->rows + i * t->row_pitch, packed, ct_pack_row_size(in));
   }
-  if (!rc) rc = ct_open("emu:", &emu);
-  if (!rc) rc = ct_model_create(emu, t->net.width, t->net.layers, t->o->seed, &model);
-  if (!rc) rc = ct_model_infer(model, NULL, x, REQUESTS, y);
-  for (uint32_t i = 0; !rc && i < REQUESTS; ++i)
+  int status = load_check(&t->load, rc, "preparing requests") ||
+               load_expect(t->net.width, t->net.layers, t->o->seed, x, REQUESTS, y);
+  for (uint32_t i = 0; y && !status && i < REQUESTS; ++i)
     memcpy(t->expected + i * t->out_pitch, y + (size_t)i * classes, classes * sizeof *y);
   /* Loads the weights that stay: the same numbers once by a job that does not keep them out. */
-  if (!rc) rc = ct_model_infer(t->model, t->weights, x, 1, y);
-  ct_model_free(model);
-  ct_close(emu);
+  if (!status)
+    status = load_check(&t->load, ct_model_infer(t->model, t->weights, x, 1, y), "a first request");
   free(x);
   free(y);
   free(packed);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing requests") : 0;
+  return status;
 }
 
 /* ---- Training ---- */
@@ -107,7 +103,7 @@ static int open_batches(struct interfere *t) {
                                        .rates = {.lr = 0.01f, .momentum = 0.9f}};
   const uint32_t in = t->net.width[0], classes = t->net.width[t->net.layers];
   int rc = ct_model_training(t->model, &training);
-  if (rc < 0) return cli_fail_device(t->dev, rc, "preparing training");
+  if (rc < 0) return cli_fail_device(t->load.dev, rc, "preparing training");
   float *x = malloc((size_t)t->o->batch * in * sizeof *x);
   uint32_t *labels = malloc(t->o->batch * sizeof *labels);
   rc = x && labels ? 0 : CT_ERR_MEMORY;
@@ -121,7 +117,7 @@ static int open_batches(struct interfere *t) {
   }
   free(x);
   free(labels);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing batches") : 0;
+  return load_check(&t->load, rc, "preparing batches");
 }
 
 static void put(struct ct_cmd *cmds, size_t *n, uint32_t op, const struct ct_field_value *v,
@@ -201,11 +197,11 @@ static size_t put_one_bank(struct ct_cmd *cmds, size_t n, const struct pass *p) 
 }
 
 static size_t stress_program(struct ct_cmd *cmds, const struct interfere *t) {
-  const bool half = t->info.array_cols == 8;
-  const struct pass p = {.small = t->info.vpu_lanes == 4,
+  const bool half = t->load.info.array_cols == 8;
+  const struct pass p = {.small = t->load.info.vpu_lanes == 4,
                          .banks = t->o->load == LOAD_BANKS,
                          .cycles = half ? 512 : 256,
-                         .quarter = ct_window_words(t->dev) / 4};
+                         .quarter = ct_window_words(t->load.dev) / 4};
   size_t n = 0;
   PUT(LOOP, CT_SET(CTL_COUNT, STRESS_PASSES));
   n = put_products(cmds, n, t->o->load == LOAD_PRODUCTS ? 8 : 1);
@@ -221,7 +217,7 @@ static size_t stress_program(struct ct_cmd *cmds, const struct interfere *t) {
 
 /* The scratchpad of the training queue is filled from memory, so that no word has wrong parity. */
 static int fill_scratchpad(struct interfere *t) {
-  const uint32_t words = ct_window_words(t->dev);
+  const uint32_t words = ct_window_words(t->load.dev);
   struct ct_cmd cmds[2] = {{{0}}, {{0}}};
   size_t n = 0;
   ct_program *program = NULL;
@@ -232,8 +228,8 @@ static int fill_scratchpad(struct interfere *t) {
   ct_cmd_set(&cmds[n++], CT_F_ALL_OP, CT_OP_END);
   int rc = load_program(t, cmds, n, &program);
   job.program = program;
-  if (rc >= 0) rc = ct_submit(t->dev, CT_TRAINING, &job, &tag);
-  if (rc >= 0) rc = ct_wait(t->dev, tag, NULL, CT_FOREVER);
+  if (rc >= 0) rc = ct_submit(t->load.dev, CT_TRAINING, &job, &tag);
+  if (rc >= 0) rc = ct_wait(t->load.dev, tag, NULL, CT_FOREVER);
   ct_program_free(program);
   return rc;
 }
@@ -241,24 +237,25 @@ static int fill_scratchpad(struct interfere *t) {
 static int open_stress(struct interfere *t) {
   struct ct_cmd cmds[96];
   uint8_t zero[SCRATCH] = {0};
-  int rc = ct_mem_alloc(t->dev, 2 * (uint64_t)SCRATCH, &t->scratch);
-  if (rc >= 0) rc = ct_mem_write(t->dev, t->scratch, zero, SCRATCH);
+  int rc = ct_mem_alloc(t->load.dev, 2 * (uint64_t)SCRATCH, &t->scratch);
+  if (rc >= 0) rc = ct_mem_write(t->load.dev, t->scratch, zero, SCRATCH);
   if (rc >= 0) rc = fill_scratchpad(t);
   const size_t n = stress_program(cmds, t);
   if (rc >= 0) rc = load_program(t, cmds, n, &t->train);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "preparing the load") : 0;
+  return load_check(&t->load, rc, "preparing the load");
 }
 
-int interfere_train(struct interfere *t) {
+int interfere_train(void *interfere) {
   enum { DEPTH = 4 };
+  struct interfere *t = interfere;
   while (t->training && t->steps_submitted - t->steps_done < DEPTH) {
     struct ct_job job = {.program = t->train, .user = t};
     const struct ct_step step = {.batch = t->batch[t->steps_submitted % BATCHES], .user = t};
     job.args[0] = units(t->scratch);
     job.args[1] = units(t->scratch + SCRATCH);
-    const int rc = t->train ? ct_submit(t->dev, CT_TRAINING, &job, NULL)
+    const int rc = t->train ? ct_submit(t->load.dev, CT_TRAINING, &job, NULL)
                             : ct_model_step_submit(t->model, &step, NULL);
-    if (rc < 0) return rc == CT_ERR_FULL ? 0 : rc;
+    if (rc < 0) return rc;
     ++t->steps_submitted;
   }
   return 0;
@@ -267,27 +264,27 @@ int interfere_train(struct interfere *t) {
 /* ---- All ---- */
 
 static int set_registers(struct interfere *t) {
-  int rc = ct_reg_write(t->dev, CT_REG_FLOOR, t->o->floor);
-  if (rc >= 0) rc = ct_reg_write(t->dev, CT_REG_POLICY, t->o->policy);
-  if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->dev, CT_REG_TRAIN_CAP, t->o->train_cap);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "setting registers") : 0;
+  int rc = ct_reg_write(t->load.dev, CT_REG_FLOOR, t->o->floor);
+  if (rc >= 0) rc = ct_reg_write(t->load.dev, CT_REG_POLICY, t->o->policy);
+  if (rc >= 0 && t->o->train_cap) rc = ct_reg_write(t->load.dev, CT_REG_TRAIN_CAP, t->o->train_cap);
+  return load_check(&t->load, rc, "setting registers");
 }
 
 _Static_assert((int)CT_UNIT_COUNT == CT_UNIT_COUNT && (int)CT_UNIT_VS == CT_UNIT_VS,
                "bounds and what the probe measured stand side by side");
 
 void interfere_bounds(struct interfere *t) {
-  struct ct_chain_core sharing = {.cols = t->info.array_cols,
-                                  .lanes = t->info.vpu_lanes,
+  struct ct_chain_core sharing = {.cols = t->load.info.array_cols,
+                                  .lanes = t->load.info.vpu_lanes,
                                   .floor = t->o->floor,
                                   .beat_cycles = t->beat_cycles};
-  ct_reg_read(t->dev, CT_REG_TRAIN_CAP, &t->train_cap);
+  ct_reg_read(t->load.dev, CT_REG_TRAIN_CAP, &t->train_cap);
   sharing.train_cap = t->train_cap;
   const struct ct_bound_setting setting = {.policy = t->o->policy,
                                            .floor = t->o->floor,
                                            .train_cap = t->train_cap,
-                                           .array_cols = t->info.array_cols,
-                                           .vpu_lanes = t->info.vpu_lanes,
+                                           .array_cols = t->load.info.array_cols,
+                                           .vpu_lanes = t->load.info.vpu_lanes,
                                            .reorders = t->refused > 0};
   for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
     t->bound.unit[u] = ct_bound_wait(u, &setting);
@@ -307,15 +304,18 @@ static uint64_t uri_number(const char *uri, const char *name, uint64_t otherwise
 int interfere_open(struct interfere *t, const struct interfere_options *o) {
   *t = (struct interfere){.o = o};
   ct_rand_seed(&t->rand, o->seed, CT_RAND_STREAM_INTERFERENCE);
-  if (parse_network(o->network, &t->net) || cli_open(o->device, &t->dev)) return 1;
+  if (parse_network(o->network, &t->net) || load_open(&t->load, o->device, o->json)) return 1;
+  t->load.part[0] = (struct load_part){"submitting training", interfere_train, t};
+  t->load.take = interfere_take;
+  t->load.arg = t;
   const uint64_t bandwidth = uri_number(o->device, "bandwidth=", CT_UNIT);
   t->beat_cycles = bandwidth ? (CT_UNIT + bandwidth - 1) / bandwidth : 1;
   t->refused = (double)uri_number(o->device, "stall=", 0) / 100;
-  int rc = ct_info(t->dev, &t->info);
+  int rc = ct_info(t->load.dev, &t->load.info);
   interfere_clear(t);
-  if (rc >= 0) rc = ct_probe(t->dev, &t->live);
-  if (rc >= 0) rc = ct_model_create(t->dev, t->net.width, t->net.layers, o->seed, &t->model);
-  if (rc < 0) return cli_fail_device(t->dev, rc, o->device);
+  if (rc >= 0) rc = ct_probe(t->load.dev, &t->live);
+  if (rc >= 0) rc = ct_model_create(t->load.dev, t->net.width, t->net.layers, o->seed, &t->model);
+  if (rc < 0) return cli_fail_device(t->load.dev, rc, o->device);
   if (set_registers(t) || open_inference(t) || open_requests(t)) return 1;
   if (o->load == LOAD_NONE) return 0;
   return o->load == LOAD_MODEL ? open_batches(t) : open_stress(t);
@@ -334,7 +334,7 @@ void interfere_close(struct interfere *t) {
     ct_batch_free(t->batch[i]);
   ct_weights_free(t->weights);
   ct_model_free(t->model);
-  ct_close(t->dev);
+  load_close(&t->load);
   free(t->code.cmd);
   free(t->expected);
   free_run(&t->alone);

@@ -50,19 +50,6 @@ int cli_fail_device(const ct_device *dev, int error, const char *what) {
 
 /* ---- Options ---- */
 
-error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
-                   const char **json) {
-  if (key == CLI_KEY_DEVICE && device)
-    *device = arg;
-  else if (key == CLI_KEY_JSON && json)
-    *json = arg;
-  else if (key == ARGP_KEY_ARG)
-    argp_error(state, "\"%s\" is one argument too many", arg);
-  else
-    return ARGP_ERR_UNKNOWN;
-  return 0;
-}
-
 uint64_t cli_count(const struct argp_state *state, const char *option, const char *text,
                    uint64_t min, uint64_t max) {
   char *end = NULL;
@@ -107,14 +94,6 @@ int cli_counter_index(const char *name) {
   return -1;
 }
 
-int cli_counter(ct_device *dev, enum ct_queue queue, int index, uint64_t *value) {
-  uint64_t values[CT_MAX_COUNTERS] = {0};
-  if (index < 0 || index >= CT_MAX_COUNTERS) return CT_ERR_UNSUPPORTED;
-  const int rc = ct_counters(dev, queue, values, (size_t)index + 1);
-  *value = values[index];
-  return rc < 0 ? rc : 0;
-}
-
 /* ---- Models ---- */
 
 static uint32_t crc32_floats(uint32_t crc, const float *x, size_t n) {
@@ -154,6 +133,16 @@ uint32_t cli_argmax(const float *values, size_t n) {
 
 json_t *cli_json_cycles(uint64_t cycles) {
   return cycles == CT_NO_CYCLE ? json_null() : json_integer((json_int_t)cycles);
+}
+
+json_t *cli_json_array(ct_device *dev) {
+  struct ct_info info;
+  if (ct_info(dev, &info) < 0) return json_null();
+  return json_pack("[I, I]", (json_int_t)info.array_rows, (json_int_t)info.array_cols);
+}
+
+json_t *cli_json_number(double x) {
+  return isfinite(x) ? json_real(x) : json_null();
 }
 
 json_t *cli_json_ratio(double a, double b) {

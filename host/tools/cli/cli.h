@@ -58,22 +58,54 @@ int cli_fail_device(const ct_device *dev, int error, const char *what);
 
 /* ---- Options ---- */
 
-/* Keys of options that have only a long name, and of those that several verbs have. */
-enum cli_key {
-  CLI_KEY_DEVICE = 0x100,
-  CLI_KEY_JSON,
-  CLI_KEY_VERB = 0x200 /* and above: a verb's own */
+/* An option: its line of --help, and where its value goes in the struct that a verb has for them.
+ * The macros below fill in the rest. */
+enum cli_kind { CLI_CALL, CLI_TEXT, CLI_FLAG, CLI_COUNT, CLI_REAL, CLI_PERMILLE, CLI_FILE };
+enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
+struct cli_option {
+  const char *name, *arg, *text; /* arg NULL: it takes no value; a FILE: it is no option */
+  int group;                     /* of --help */
+  enum cli_kind kind;
+  size_t at, size;
+  uint64_t least, most;
+  /* A bad value is an argp_error(). */
+  void (*call)(void *input, const char *arg, const struct argp_state *state);
+  float low, high;
+  enum cli_use use;
+  char letter; /* also -letter; 0: none */
 };
+#define CLI_AT(type, field) .at = offsetof(type, field), .size = sizeof(((type *)NULL)->field)
+#define CLI_TEXT_AT(type, field) .kind = CLI_TEXT, CLI_AT(type, field)
+#define CLI_FLAG_AT(type, field) .kind = CLI_FLAG, CLI_AT(type, field)
+#define CLI_FILE_AT(type, field, how) .kind = CLI_FILE, CLI_AT(type, field), .use = (how)
+#define CLI_COUNT_AT(type, field, from, to) \
+  .kind = CLI_COUNT, CLI_AT(type, field), .least = (from), .most = (to)
+#define CLI_REAL_AT(type, field, from, to) \
+  .kind = CLI_REAL, CLI_AT(type, field), .low = (from), .high = (to)
+#define CLI_PERMILLE_AT(type, field, from, to) \
+  .kind = CLI_PERMILLE, CLI_AT(type, field), .low = (from), .high = (to)
+#define CLI_DEVICE_AT(type, field) \
+  { "device", "URI", "The device (" CLI_DEVICE ")", CLI_TEXT_AT(type, field) }
 
-/* argp_parse(), which ends the program with 2 after a sentence if an option is used wrongly; where
- * no option has a name, with the one that is nearest. argv[0] is "coltrain VERB". */
-void cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* The options of a verb, and those that several verbs have, whose struct its own begins with. */
+struct cli_command {
+  const struct cli_option *option, *shared;
+  size_t count, shared_count;
+  const char *args, *doc;
+  void (*arg)(void *input, const char *arg, const struct argp_state *state); /* NULL: none */
+  void (*end)(void *input, const struct argp_state *state); /* when all are read; NULL */
+  char *(*help)(int key, const char *text, void *input);    /* argp's help_filter; NULL */
+};
+#define CLI_COMMAND(options) .option = (options), .count = sizeof(options) / sizeof *(options)
 
-/* The end of a verb's argp parser, for keys that are not its own: notes --device and --json where
- * the verb has them (NULL: it has not, or takes them itself), and refuses arguments that are no
- * options. */
-error_t cli_common(int key, char *arg, const struct argp_state *state, const char **device,
-                   const char **json);
+/* Reads them into *input; a wrong use ends the program with 2 after a sentence. Then asks about the
+ * files, cli_files(): 0, or 1 after a sentence. */
+int cli_options(const struct cli_command *command, int argc, char **argv, void *input);
+
+/* The same from the members of an object: those of a table that it has, CLI_TEXT and CLI_COUNT. 0,
+ * or 1 after a sentence that begins with `what`. */
+int cli_members(const char *what, const struct cli_option *members, size_t count,
+                const json_t *object, void *input);
 
 /* A verb that is followed by what it shall do, such as `bench gemm`: help, the one that is named,
  * or a sentence about a name that does not exist. Returns the exit status. */
@@ -103,9 +135,6 @@ int cli_open(const char *uri, ct_device **dev);
 /* The index of a counter by name, or -1. */
 int cli_counter_index(const char *name);
 
-/* One counter of a queue; a ct_error. */
-int cli_counter(ct_device *dev, enum ct_queue queue, int index, uint64_t *value);
-
 /* Multiply-accumulates of a row of the array, as the counters and results count rows. */
 #define CLI_MACS_PER_ROW 256u
 
@@ -123,6 +152,12 @@ uint32_t cli_argmax(const float *values, size_t n);
 /* An integer, null for CT_NO_CYCLE. */
 json_t *cli_json_cycles(uint64_t cycles);
 
+/* Rows and columns of the device's array, null if they are not known. */
+json_t *cli_json_array(ct_device *dev);
+
+/* A number, null unless it is finite. */
+json_t *cli_json_number(double x);
+
 /* a / b, null unless both are finite and b is above 0. */
 json_t *cli_json_ratio(double a, double b);
 
@@ -134,7 +169,6 @@ int cli_json_write(const char *path, json_t *root);
  * no other file of the run, nor of a data set in a folder, by whatever path. A path that is NULL is
  * none, nor is "-" of --json. What is CLI_RESUME is read before CLI_REPLACE, which may be the same,
  * is written. 0, or 1 after a sentence. */
-enum cli_use { CLI_READ, CLI_RESUME, CLI_WRITE, CLI_REPLACE };
 struct cli_file {
   const char *option, *path;
   enum cli_use use;

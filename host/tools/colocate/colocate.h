@@ -4,14 +4,14 @@
  *
  *   verb_colocate.c      options, the order of things
  *   colocate_setup.c     data, device, models
- *   colocate_run.c       one turn of the host: top up both queues, reap, dispatch; the runs
- *   colocate_server.c    requests: arrivals, device memory, answers
+ *   colocate_run.c       what each run hands over and takes; the runs, by the runner of load.h
+ *   colocate_server.c    requests: device memory, answers
  *   colocate_versions.c  versions of the weights: slots, publishing, read back
  *   colocate_check.c     every answer again on emu:, in every bit
  *   colocate_trace.c     what the units did, cycle by cycle, as a file
  *   colocate_live.c      what `coltrain top` shows
- *   colocate_figures.c   what the results are made of
- *   colocate_report.c    JSON, CSV, text; the page for people is coltrain-report's, from the JSON
+ *   colocate_report.c    figures, JSON, CSV, text; the page for people is coltrain-report's, from
+ * the JSON
  *
  * The runs, on a device with a clock:
  *   warm-up     a part of the first epoch, alone; then version 1 is published
@@ -30,11 +30,13 @@
 #ifndef COLOCATE_H
 #define COLOCATE_H
 
-#include "ct_progress.h"
+#include "arrivals.h"
 #include "ct_trace.h"
 #include "feeder.h"
 #include "learn.h"
 #include "live.h"
+#include "load.h"
+#include "requests.h"
 
 /* ---- Versions ---- */
 
@@ -73,12 +75,6 @@ int versions_finish(struct versions *v, const struct job *job, const struct ct_e
  * a new one. */
 enum { SERVER_DEPTH = 32 };
 
-struct request {
-  uint64_t scheduled, start, end; /* device cycles; CT_NO_CYCLE */
-  uint32_t sample, version, answer;
-  bool answered;
-};
-
 /* The test images, packed, in device memory. */
 struct images {
   ct_rows *rows;
@@ -92,14 +88,13 @@ struct server {
   ct_model *model;
   const struct images *images;
   struct versions *versions;
-  size_t count, classes;
-  struct request *request; /* count, in order of arrival */
-  float *logits;           /* count x classes */
-  ct_answers *answers;     /* SERVER_DEPTH of them */
-  size_t limit;            /* requests that may be submitted: all, unless the device has no clock */
-  bool waits;              /* the device cannot schedule: a request waits here until it is due */
-  uint64_t due;            /* when the next one is, if it does; else CT_NO_CYCLE */
-  size_t submitted, done, failed;
+  size_t classes;
+  struct requests run;
+  float *logits;       /* of every request */
+  ct_answers *answers; /* SERVER_DEPTH of them */
+  size_t limit;        /* requests that may be submitted: all, unless the device has no clock */
+  bool waits;          /* the device cannot schedule: a request waits here until it is due */
+  uint64_t due;        /* when the next one is, if it does; else CT_NO_CYCLE */
   struct job jobs[SERVER_DEPTH];
 };
 
@@ -108,16 +103,10 @@ int server_open(struct server *s, ct_device *dev, ct_model *model, const struct 
                 struct versions *versions, size_t count, size_t samples, uint64_t seed);
 void server_close(struct server *s);
 
-/* Schedules request i for origin + arrivals[i]. */
-void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals);
-
 /* Submits the next request with the newest version; CT_ERR_FULL if it has to wait in the host, for
  * room or until s->due. */
 int server_submit(struct server *s);
 int server_finish(struct server *s, const struct job *job, const struct ct_event *result);
-
-/* Latencies of requests first .. first + n - 1, CT_STATS_NEVER for one that was not answered. */
-void server_latencies(const struct server *s, size_t first, size_t n, uint64_t *latency);
 
 /* ---- A run of everything ---- */
 
@@ -135,18 +124,11 @@ struct colocate_options {
 
 enum { POLICIES = 4 };
 
-/* Between two readings of the clock and the counters of both queues. */
-struct window {
-  uint64_t from, to;
-  uint64_t counter[2][CT_MAX_COUNTERS];
-  bool closed;
-};
-
 /* The first of the arrivals under another policy. */
 struct other {
   enum ct_policy policy;
   struct server server;
-  struct window window;
+  struct load_window window;
   bool run;
 };
 
@@ -154,8 +136,7 @@ struct colocate {
   const struct colocate_options *o;
   const struct learn *l;
   struct ct_dataset ds;
-  ct_device *dev;
-  struct ct_info info;
+  struct load load;
   ct_model *model, *filler_model;
   struct feeder feed, filler;
   struct versions versions;
@@ -164,9 +145,8 @@ struct colocate {
   uint64_t warm_steps, steps;        /* of the model: before version 1, in all */
   float *losses;                     /* of every step */
   uint64_t capacity_busy, capacity_done;
-  uint64_t mean_q16;  /* gap of arrivals, cycles / 65536 */
-  uint64_t *arrivals; /* serve.count */
-  struct window together, train_alone;
+  struct arrivals arrivals;
+  struct load_window together, train_alone;
   struct other other[POLICIES - 1];
   uint64_t give_up;      /* the present run ends at this cycle, whatever is missing; CT_NO_CYCLE */
   uint64_t filler_steps; /* of the second model in the co-located window */
@@ -179,12 +159,10 @@ struct colocate {
   size_t wrong, wrong_alone, wrong_others;
   uint32_t weights_crc32;
   bool trained; /* to the last step */
-  FILE *text;   /* for people */
-  struct ct_progress progress;
   struct ct_progress_state state;
-  uint64_t clock, begun; /* end of the latest job; when co-location began */
-  double later;          /* cycles of the runs to come */
-  const char *label;     /* of the present run */
+  uint64_t begun;    /* when co-location began */
+  double later;      /* cycles of the runs to come */
+  const char *label; /* of the present run */
   struct ct_trace *trace;
   bool traced;     /* the trace is still told of every cycle */
   bool trace_swap; /* its window is that of a swap */
@@ -196,6 +174,9 @@ struct colocate {
 int colocate_open(struct colocate *c, struct colocate_options *o);
 void colocate_close(struct colocate *c);
 
+/* Makes training, requests and the trace parts of the load. */
+void colocate_parts(struct colocate *c);
+
 /* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
 int colocate_runs(struct colocate *c);
 
@@ -206,7 +187,7 @@ int colocate_trace_open(struct colocate *c);
  * it wants. */
 void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_event *result);
 void colocate_trace_begin(struct colocate *c, uint64_t cycle);
-void colocate_trace_turn(struct colocate *c);
+int colocate_trace_turn(void *colocate);
 
 /* Ends the file and says what is in it. 0, or 1 after a sentence. Again does nothing. */
 int colocate_trace_close(struct colocate *c);
@@ -219,38 +200,11 @@ int colocate_check(struct colocate *c);
 
 /* ---- Results ---- */
 
-struct latency {
-  size_t measured, dropped;
-  uint64_t p50, p99, max; /* CT_NO_CYCLE: unknown, or never */
-};
+/* Of the requests so far, the first ones dropped; CT_NO_CYCLE where it is unknown, or never. */
+struct ct_stats latency_of(const struct server *s, bool clock);
 
-/* Of the requests so far, the first ones dropped. */
-struct latency latency_of(const struct server *s, bool clock);
-
-/* Of the first n requests (fewer if there are no more), a tenth dropped; one that was not answered
- * by that cycle counts as never. */
-struct latency latency_of_first(const struct server *s, size_t n, uint64_t by);
-
-/* Answered on the device; never answered. */
-size_t served(const struct server *s);
-size_t lost(const struct server *s);
-
-/* What is not known is NaN. */
-double mean_loss(const struct colocate *c, bool last); /* of the last or first 10 steps */
-double macs_per_cycle(const struct window *w);         /* of training */
+/* NaN for what is not known, or never. */
 double cycles_or_nan(uint64_t cycles);
-double busy_share(const struct server *s); /* of the time in which a request was in service */
-double accuracy_of(const struct version *v);
-double test_accuracy(const struct colocate *c); /* of the trained model */
-
-/* The version that gave the first or last answer; NULL without any. */
-const struct version *serving_version(const struct colocate *c, bool last);
-
-/* Samples of a campaign. */
-enum { FULL_SAMPLES = 10000 };
-
-/* Whether the run is as long as docs/results.md demands of a campaign. */
-bool meets_definition(const struct colocate *c, const struct latency *l);
 
 void colocate_print(const struct colocate *c);
 

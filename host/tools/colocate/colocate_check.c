@@ -22,9 +22,9 @@ struct check {
 };
 
 static void mark(struct check *k, const struct server *s, size_t version) {
-  for (size_t i = 0; i < s->done; ++i)
-    if (s->request[i].answered && s->request[i].version == version)
-      k->wanted[s->request[i].sample] = true;
+  for (size_t i = 0; i < s->run.done; ++i)
+    if (s->run.request[i].answered && s->run.request[i].version == version)
+      k->wanted[s->run.request[i].sample] = true;
 }
 
 static int compute_rows(struct check *k, const uint32_t *sample, size_t n) {
@@ -56,8 +56,8 @@ static int compute(struct check *k) {
 
 static size_t compare(const struct check *k, const struct server *s, size_t version) {
   size_t wrong = 0;
-  for (size_t i = 0; i < s->done; ++i) {
-    const struct request *r = &s->request[i];
+  for (size_t i = 0; i < s->run.done; ++i) {
+    const struct request *r = &s->run.request[i];
     if (!r->answered || r->version != version) continue;
     wrong += memcmp(s->logits + i * k->classes, k->logits + r->sample * k->classes,
                     k->classes * sizeof *k->logits) != 0;
@@ -68,9 +68,9 @@ static size_t compare(const struct check *k, const struct server *s, size_t vers
 /* An answer whose completion names a version that does not exist is wrong too. */
 static size_t foreign(const struct colocate *c, const struct server *s) {
   size_t wrong = 0;
-  for (size_t i = 0; i < s->done; ++i)
-    wrong += s->request[i].answered &&
-             (s->request[i].version < 1 || s->request[i].version > c->versions.published);
+  for (size_t i = 0; i < s->run.done; ++i)
+    wrong += s->run.request[i].answered &&
+             (s->run.request[i].version < 1 || s->run.request[i].version > c->versions.published);
   return wrong;
 }
 
@@ -83,10 +83,10 @@ static int evaluate(struct check *k, struct version *v) {
 
 /* Whether a version's accuracy belongs to the results: all of them, unless that takes too long. */
 static bool evaluated(const struct colocate *c, size_t number) {
-  const size_t n = c->serve.done;
+  const size_t n = c->serve.run.done;
   return c->ds.test.count <= 1000 || number == c->versions.published ||
-         (n &&
-          (number == c->serve.request[0].version || number == c->serve.request[n - 1].version));
+         (n && (number == c->serve.run.request[0].version ||
+                number == c->serve.run.request[n - 1].version));
 }
 
 static int check_version(struct check *k, size_t number) {
@@ -126,7 +126,7 @@ static int check_all(struct check *k) {
     c->wrong_others += foreign(c, &c->other[i].server);
   for (size_t v = 1; rc >= 0 && v <= c->versions.published; ++v) {
     const struct ct_progress_state state = {.label = "checking"};
-    ct_progress_update(&c->progress, &state);
+    ct_progress_update(&c->load.progress, &state);
     rc = check_version(k, v);
   }
   return rc;

@@ -2,8 +2,6 @@
 #include <stdlib.h>
 
 #include "colocate.h"
-#include "ct_rand.h"
-#include "ct_stats.h"
 
 /* ---- Images ---- */
 
@@ -31,12 +29,10 @@ int server_open(struct server *s, ct_device *dev, ct_model *model, const struct 
                 struct versions *versions, size_t count, size_t samples, uint64_t seed) {
   struct ct_model_info info;
   struct ct_info device;
-  struct ct_rand rand;
   *s = (struct server){.dev = dev,
                        .model = model,
                        .images = images,
                        .versions = versions,
-                       .count = count,
                        .limit = count,
                        .due = CT_NO_CYCLE};
   int rc = ct_model_info(model, &info);
@@ -44,29 +40,18 @@ int server_open(struct server *s, ct_device *dev, ct_model *model, const struct 
   if (rc < 0) return rc;
   s->waits = device.has_clock && !device.has_schedule;
   s->classes = info.widths[info.layers];
-  s->request = calloc(count, sizeof *s->request);
   s->logits = calloc(count, s->classes * sizeof *s->logits);
-  if (!s->request || !s->logits) return CT_ERR_MEMORY;
-  ct_rand_seed(&rand, seed, CT_RAND_STREAM_REQUESTS);
-  for (size_t i = 0; i < count; ++i)
-    s->request[i] = (struct request){.scheduled = CT_NO_CYCLE,
-                                     .start = CT_NO_CYCLE,
-                                     .end = CT_NO_CYCLE,
-                                     .sample = (uint32_t)ct_rand_below(&rand, samples)};
+  if (!s->logits || requests_open(&s->run, count)) return CT_ERR_MEMORY;
+  requests_draw(&s->run, seed, 0, samples);
   rc = ct_answers_create(model, SERVER_DEPTH, &s->answers);
   return rc < 0 ? rc : 0;
 }
 
 void server_close(struct server *s) {
   ct_answers_free(s->answers);
-  free(s->request);
+  requests_close(&s->run);
   free(s->logits);
   *s = (struct server){.dev = NULL};
-}
-
-void server_schedule(struct server *s, uint64_t origin, const uint64_t *arrivals) {
-  for (size_t i = 0; i < s->count; ++i)
-    s->request[i].scheduled = origin + arrivals[i];
 }
 
 /* Whether the next request is due; s->due if it is not. */
@@ -81,11 +66,11 @@ static int is_due(struct server *s, const struct request *r, bool *due) {
 }
 
 int server_submit(struct server *s) {
-  const size_t i = s->submitted;
+  const size_t i = s->run.pushed;
   bool due = false;
   s->due = CT_NO_CYCLE;
-  if (i >= s->limit || i - s->done >= SERVER_DEPTH) return CT_ERR_FULL;
-  struct request *r = &s->request[i];
+  if (i >= s->limit || i - s->run.done >= SERVER_DEPTH) return CT_ERR_FULL;
+  struct request *r = &s->run.request[i];
   const int clock = is_due(s, r, &due);
   if (clock < 0 || !due) return clock < 0 ? clock : CT_ERR_FULL;
   struct version *version = &s->versions->version[s->versions->published - 1];
@@ -103,33 +88,18 @@ int server_submit(struct server *s) {
   if (rc < 0) return rc;
   r->version = number;
   ++version->outstanding;
-  s->submitted = i + 1;
+  s->run.pushed = i + 1;
   return 0;
 }
 
 int server_finish(struct server *s, const struct job *job, const struct ct_event *result) {
   const size_t i = job->index;
-  struct request *r = &s->request[i];
+  struct request *r = &s->run.request[i];
   --s->versions->version[r->version - 1].outstanding;
-  s->done = i + 1;
-  if (result->error) {
-    ++s->failed;
-    return 0;
-  }
+  requests_take(&s->run, r, result);
+  if (!r->answered) return 0;
   float *logits = s->logits + i * s->classes;
   const int rc = ct_answers_read(s->answers, i % SERVER_DEPTH, 1, logits);
-  if (rc < 0) return rc;
-  r->start = result->start;
-  r->end = result->end;
-  r->version = result->version;
   r->answer = cli_argmax(logits, s->classes);
-  r->answered = true;
-  return 0;
-}
-
-void server_latencies(const struct server *s, size_t first, size_t n, uint64_t *latency) {
-  for (size_t i = 0; i < n; ++i) {
-    const struct request *r = &s->request[first + i];
-    latency[i] = r->answered ? r->end - r->scheduled : CT_STATS_NEVER;
-  }
+  return rc < 0 ? rc : 0;
 }

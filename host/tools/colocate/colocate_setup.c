@@ -14,8 +14,8 @@ static int open_others(struct colocate *c) {
     if (p == c->o->policy) continue;
     struct other *o = &c->other[i++];
     o->policy = (enum ct_policy)p;
-    rc = server_open(&o->server, c->dev, c->model, &c->images, &c->versions, n, c->ds.test.count,
-                     c->l->seed);
+    rc = server_open(&o->server, c->load.dev, c->model, &c->images, &c->versions, n,
+                     c->ds.test.count, c->l->seed);
   }
   return rc;
 }
@@ -30,37 +30,38 @@ static int open_servers(struct colocate *c) {
   } all[] = {{&c->probe, probes}, {&c->serve, n}, {&c->alone, n}};
   int rc = images_open(&c->images, c->model, &c->ds);
   for (size_t i = 0; rc >= 0 && i < sizeof all / sizeof *all; ++i)
-    rc = server_open(all[i].server, c->dev, c->model, &c->images, &c->versions, all[i].count,
+    rc = server_open(all[i].server, c->load.dev, c->model, &c->images, &c->versions, all[i].count,
                      c->ds.test.count, c->l->seed);
   return rc >= 0 ? open_others(c) : rc;
 }
 
+static const struct arrivals_options poisson = {.kind = ARRIVALS_POISSON};
+
 /* Everything on the device that the runs use. */
 static int set_up(struct colocate *c) {
-  int rc = ct_set_policy(c->dev, c->o->policy);
-  if (rc < 0) return cli_fail_device(c->dev, rc, "setting the policy");
-  if (learn_create(c->l, c->dev, &c->model) || learn_create(c->l, c->dev, &c->filler_model))
+  if (load_policy(&c->load, c->o->policy)) return 1;
+  if (learn_create(c->l, c->load.dev, &c->model) ||
+      learn_create(c->l, c->load.dev, &c->filler_model))
     return 1;
-  rc = feeder_open(&c->feed, c->dev, c->model, c->l, &c->ds, 0);
-  if (rc >= 0) rc = feeder_open(&c->filler, c->dev, c->filler_model, c->l, &c->ds, 0);
-  if (rc >= 0) rc = versions_open(&c->versions, c->dev, c->model, c->l->epochs + 1);
+  int rc = feeder_open(&c->feed, c->load.dev, c->model, c->l, &c->ds, 0);
+  if (rc >= 0) rc = feeder_open(&c->filler, c->load.dev, c->filler_model, c->l, &c->ds, 0);
+  if (rc >= 0) rc = versions_open(&c->versions, c->load.dev, c->model, c->l->epochs + 1);
   if (rc >= 0) rc = open_servers(c);
-  if (rc < 0) return cli_fail_device(c->dev, rc, "no room for requests, batches and versions");
+  if (rc < 0) return cli_fail_device(c->load.dev, rc, "no room for requests, batches and versions");
   c->steps = c->l->epochs * c->feed.per_epoch;
   c->warm_steps = c->feed.per_epoch / 4 ? c->feed.per_epoch / 4 : 1;
   c->losses = calloc(c->steps, sizeof *c->losses);
-  c->arrivals = calloc(c->o->requests, sizeof *c->arrivals);
-  if (!c->losses || !c->arrivals) return cli_fail("no memory for the results");
-  return colocate_trace_open(c);
+  if (!c->losses) return cli_fail("no memory for the results");
+  colocate_parts(c);
+  return arrivals_open(&c->arrivals, &poisson, c->o->requests, c->l->seed) ||
+         colocate_trace_open(c);
 }
 
 int colocate_open(struct colocate *c, struct colocate_options *o) {
-  *c = (struct colocate){
-      .o = o, .l = &o->learn, .text = cli_text(o->learn.json), .give_up = CT_NO_CYCLE};
-  if (learn_open(&o->learn, &c->ds) || cli_open(o->learn.device, &c->dev)) return 1;
-  const int rc = ct_info(c->dev, &c->info);
-  if (rc < 0) return cli_fail_device(c->dev, rc, o->learn.device);
-  live_open(&c->live, "colocate", o->learn.device, c->dev);
+  *c = (struct colocate){.o = o, .l = &o->learn, .give_up = CT_NO_CYCLE};
+  if (learn_open(&o->learn, &c->ds) || load_open(&c->load, o->learn.device, o->learn.json))
+    return 1;
+  live_open(&c->live, "colocate", o->learn.device, c->load.dev);
   return set_up(c);
 }
 
@@ -78,9 +79,9 @@ void colocate_close(struct colocate *c) {
   feeder_close(&c->feed);
   ct_model_free(c->filler_model);
   ct_model_free(c->model);
-  ct_close(c->dev);
+  load_close(&c->load);
   ct_dataset_free(&c->ds);
   free(c->losses);
-  free(c->arrivals);
+  arrivals_close(&c->arrivals);
   *c = (struct colocate){.o = NULL};
 }

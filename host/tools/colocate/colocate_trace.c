@@ -13,7 +13,7 @@ enum { DEFAULT_CYCLES = 100000 };
 static int watch(struct colocate *c) {
   const int rc = live_watch(&c->live, ct_trace_cycle, c->trace);
   c->traced = rc >= 0;
-  return rc < 0 ? cli_fail_device(c->dev, rc, "--trace is not possible") : 0;
+  return load_check(&c->load, rc, "--trace is not possible");
 }
 
 static void unwatch(struct colocate *c) {
@@ -24,7 +24,7 @@ static void unwatch(struct colocate *c) {
 int colocate_trace_open(struct colocate *c) {
   const struct colocate_options *o = c->o;
   if (!o->trace) return 0;
-  c->trace = ct_trace_open(o->trace, c->info.clock_hz, o->trace_bytes);
+  c->trace = ct_trace_open(o->trace, c->load.info.clock_hz, o->trace_bytes);
   if (!c->trace) return cli_fail("%s: cannot be created: %s", o->trace, strerror(errno));
   if (o->trace_to) ct_trace_window(c->trace, o->trace_from, o->trace_to);
   return watch(c);
@@ -53,26 +53,29 @@ void colocate_trace_job(struct colocate *c, const struct job *job, const struct 
                r->end);
   if (job->kind == JOB_PUBLISH) ct_trace_swap(c->trace, job->index + 1, r->end);
   if (seeks_swap(c) && ends_epoch(c, job)) {
-    ct_trace_window(c->trace, c->clock, c->clock + DEFAULT_CYCLES);
+    ct_trace_window(c->trace, c->load.clock, c->load.clock + DEFAULT_CYCLES);
     c->trace_swap = true;
   }
 }
 
-void colocate_trace_turn(struct colocate *c) {
-  if (!ct_trace_wants(c->trace) && !seeks_swap(c)) unwatch(c);
+int colocate_trace_turn(void *colocate) {
+  struct colocate *c = colocate;
+  if (c->traced && !ct_trace_wants(c->trace) && !seeks_swap(c)) unwatch(c);
+  return 0;
 }
 
 /* One sentence about the file, another if it does not hold what was asked for. */
 static void tell(const struct colocate *c, const struct ct_trace_summary *s) {
   const char *path = c->o->trace;
   if (s->from >= s->to) {
-    fprintf(c->text, "%s is empty: the run was over before cycle %" PRIu64 "\n", path, s->from);
+    fprintf(c->load.text, "%s is empty: the run was over before cycle %" PRIu64 "\n", path,
+            s->from);
     return;
   }
-  fprintf(c->text, "%s has cycles %" PRIu64 " to %" PRIu64 "; open it in ui.perfetto.dev\n", path,
-          s->from, s->to);
+  fprintf(c->load.text, "%s has cycles %" PRIu64 " to %" PRIu64 "; open it in ui.perfetto.dev\n",
+          path, s->from, s->to);
   if (s->full)
-    fprintf(c->text,
+    fprintf(c->load.text,
             "  it ends there because it has its %" PRIu64
             " MB; --trace-limit allows more, --trace-window FROM:TO chooses other cycles\n",
             c->o->trace_bytes / 1000000);

@@ -19,6 +19,7 @@ struct reading {
   uint64_t value[2][CT_MAX_COUNTERS], cycle;
   bool probed;
   struct ct_probe probe;
+  struct ct_info info;
 };
 
 static int take(ct_device *dev, struct reading *r) {
@@ -54,6 +55,7 @@ static int measure(ct_device *dev, struct reading *r) {
   if (rc >= 0) rc = run_products(dev);
   if (r->probed) ct_probe(dev, NULL);
   if (rc >= 0) rc = take(dev, r);
+  if (rc >= 0) rc = ct_info(dev, &r->info);
   if (rc < 0) return rc;
   for (int q = 0; q < 2; ++q)
     for (size_t i = 0; i < CT_MAX_COUNTERS; ++i)
@@ -138,9 +140,12 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
     for (size_t i = 0; i < CT_MAX_COUNTERS && ct_counter_name(i); ++i)
       json_object_set_new(queue[q], ct_counter_name(i),
                           is_known(r, i) ? json_integer((json_int_t)r->value[q][i]) : json_null());
-  json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device",
-                           o->device, "cycles", cli_json_cycles(r->cycle), "inference",
-                           queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
+  json_t *root = json_pack(
+      "{s:s, s:s, s:o, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device", o->device, "array",
+      json_pack("[I, I]", (json_int_t)r->info.array_rows, (json_int_t)r->info.array_cols), "cycles",
+      cli_json_cycles(r->cycle), "inference", queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
+  json_object_set_new(root, "time",
+                      ct_units_json(r->value[CT_INFERENCE], r->value[CT_TRAINING], r->cycle));
   if (r->probed)
     json_object_set_new(
         root, "operations",
@@ -149,27 +154,19 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
   return root;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  return cli_common(key, arg, state, &o->device, &o->json);
-}
-
 int verb_counters(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-      {"json", CLI_KEY_JSON, "FILE", 0, "Write the counters (- for standard output)", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
+  static const struct cli_option options[] = {
+      CLI_DEVICE_AT(struct options, device),
+      {"json", "FILE", "Write the counters (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options),
       .doc =
           "Shows what every performance counter of both queues counts in a small product on each, "
           "at the same time; on sim: also the operations granted and preempted."
           "\vExample:\n  coltrain counters --device sim:core=16x8,stall=25\n"};
   struct options o = {.device = CLI_DEVICE};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--json", o.json, CLI_WRITE}};
-  if (cli_files(files, 1)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   ct_device *dev;
   struct reading r;
   if (cli_open(o.device, &dev)) return 1;

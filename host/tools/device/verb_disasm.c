@@ -9,14 +9,7 @@
 #include "ct_prog.h"
 
 /* WINDOW: scratchpad words of a queue on a device of 1 MiB, the default: half of them. */
-enum {
-  KEY_MATMUL = CLI_KEY_VERB,
-  KEY_RESULT,
-  KEY_FORCE,
-  MAX_ARGS = 3,
-  WINDOW = 32768,
-  PROGRAM_BYTES = CT_PROG_MAX * CT_CMD_BYTES
-};
+enum { MAX_ARGS = 3, WINDOW = 32768, PROGRAM_BYTES = CT_PROG_MAX * CT_CMD_BYTES };
 
 struct options {
   const char *args[MAX_ARGS];
@@ -26,38 +19,29 @@ struct options {
   uint32_t shape[3];
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static void take_result(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  o->result = arg;
+  if (strcmp(arg, "fp32") != 0 && strcmp(arg, "hbfp8") != 0)
+    argp_error(state, "--result: \"%s\" is not fp32 or hbfp8", arg);
+}
+
+static void take_arg(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  if (o->count >= MAX_ARGS) argp_error(state, "\"%s\" is one argument too many", arg);
+  o->args[o->count++] = arg;
+}
+
+static void end(void *input, const struct argp_state *state) {
   static const char *const names[3] = {"M", "N", "K"};
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_MATMUL:
-      o->matmul = true;
-      break;
-    case KEY_RESULT:
-      if (strcmp(arg, "fp32") != 0 && strcmp(arg, "hbfp8") != 0)
-        argp_error(state, "--result: \"%s\" is not fp32 or hbfp8", arg);
-      o->result = arg;
-      break;
-    case KEY_FORCE:
-      o->force = true;
-      break;
-    case ARGP_KEY_ARG:
-      if (o->count >= MAX_ARGS) argp_error(state, "\"%s\" is one argument too many", arg);
-      o->args[o->count++] = arg;
-      break;
-    case ARGP_KEY_END:
-      if (o->count != (o->matmul ? 3u : 1u))
-        argp_error(state, o->matmul ? "--matmul needs three sizes: M N K"
-                                    : "one file with a program is needed, or --matmul M N K");
-      if (o->result && !o->matmul) argp_error(state, "--result is for --matmul");
-      if (o->force && o->matmul) argp_error(state, "--force is for a file");
-      for (unsigned i = 0; o->matmul && i < 3; ++i)
-        o->shape[i] = (uint32_t)cli_count(state, names[i], o->args[i], 1, UINT32_MAX / 64);
-      break;
-    default:
-      return ARGP_ERR_UNKNOWN;
-  }
-  return 0;
+  struct options *o = input;
+  if (o->count != (o->matmul ? 3u : 1u))
+    argp_error(state, o->matmul ? "--matmul needs three sizes: M N K"
+                                : "one file with a program is needed, or --matmul M N K");
+  if (o->result && !o->matmul) argp_error(state, "--result is for --matmul");
+  if (o->force && o->matmul) argp_error(state, "--force is for a file");
+  for (unsigned i = 0; o->matmul && i < 3; ++i)
+    o->shape[i] = (uint32_t)cli_count(state, names[i], o->args[i], 1, UINT32_MAX / 64);
 }
 
 static void print_line(void *arg, const char *text) {
@@ -154,19 +138,17 @@ static int show_matmul(const struct options *o) {
 }
 
 int verb_disasm(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"matmul", KEY_MATMUL, NULL, 0, "Show the library's program for a product of that shape", 0},
-      {"result", KEY_RESULT, "FORMAT", 0, "Of --matmul: fp32 (the default) or hbfp8", 0},
-      {"force", KEY_FORCE, NULL, 0, "Show a file even if it is no program", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
-      .args_doc = "FILE\n--matmul M N K",
+  static const struct cli_option options[] = {
+      {"matmul", NULL, "Show the library's program for a product of that shape",
+       CLI_FLAG_AT(struct options, matmul)},
+      {"result", "FORMAT", "Of --matmul: fp32 (the default) or hbfp8", .call = take_result},
+      {"force", NULL, "Show a file even if it is no program", CLI_FLAG_AT(struct options, force)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .arg = take_arg, .end = end, .args = "FILE\n--matmul M N K",
       .doc =
           "Shows a program (commands of 32 bytes; - is standard input) as text, one command a "
           "line.\vExample:\n  coltrain disasm --matmul 64 64 64\n"};
   struct options o = {.count = 0};
-  cli_parse(&argp, argc, argv, &o);
+  if (cli_options(&command, argc, argv, &o)) return 1;
   return o.matmul ? show_matmul(&o) : show_file(o.args[0], o.force);
 }

@@ -7,36 +7,15 @@
 #include "ct_npy.h"
 #include "learn.h"
 
-enum { KEY_MODEL = CLI_KEY_VERB, KEY_DATA, KEY_INPUT, KEY_OUTPUT };
-
 struct options {
   const char *device, *model, *data, *input, *output;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_MODEL:
-      o->model = arg;
-      break;
-    case KEY_DATA:
-      o->data = arg;
-      break;
-    case KEY_INPUT:
-      o->input = arg;
-      break;
-    case KEY_OUTPUT:
-      o->output = arg;
-      break;
-    case ARGP_KEY_END:
-      if (!o->model) argp_error(state, "--model FILE is missing: a model that train has saved");
-      if (!o->data == !o->input) argp_error(state, "give either --data, or --input with --output");
-      if (!o->input != !o->output) argp_error(state, "--input and --output belong together");
-      break;
-    default:
-      return cli_common(key, arg, state, &o->device, NULL);
-  }
-  return 0;
+static void end(void *input, const struct argp_state *state) {
+  const struct options *o = input;
+  if (!o->model) argp_error(state, "--model FILE is missing: a model that train has saved");
+  if (!o->data == !o->input) argp_error(state, "give either --data, or --input with --output");
+  if (!o->input != !o->output) argp_error(state, "--input and --output belong together");
 }
 
 /* The seed of the model splits the data, so that its test images are those it was not trained on.
@@ -101,26 +80,23 @@ static int run(const struct options *o, ct_device *dev, ct_model **model) {
 }
 
 int verb_infer(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"model", KEY_MODEL, "FILE", 0, "A model that train has saved", 0},
-      {"data", KEY_DATA, "NAME", 0, "Accuracy on the test part of a data set, named as for train",
-       0},
-      {"input", KEY_INPUT, "X.npy", 0, "A float32 matrix, one sample a row", 0},
-      {"output", KEY_OUTPUT, "Y.npy", 0, "Where the logits go, one row for each sample", 0},
-      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-      {0}};
-  static const struct argp argp = {.options = list,
-                                   .parser = parse,
-                                   .doc =
-                                       "Runs a saved model on a data set or on a matrix."
-                                       "\vExample:\n  coltrain infer --model model.ctm "
-                                       "--data digits\n"};
+  static const struct cli_option options[] = {
+      {"output", "Y.npy", "Where the logits go, one row for each sample",
+       CLI_FILE_AT(struct options, output, CLI_WRITE)},
+      {"input", "X.npy", "A float32 matrix, one sample a row",
+       CLI_FILE_AT(struct options, input, CLI_READ)},
+      {"model", "FILE", "A model that train has saved",
+       CLI_FILE_AT(struct options, model, CLI_READ)},
+      {"data", "NAME", "Accuracy on the test part of a data set, named as for train",
+       CLI_TEXT_AT(struct options, data)},
+      CLI_DEVICE_AT(struct options, device)};
+  static const struct cli_command command = {CLI_COMMAND(options), .end = end,
+                                             .doc =
+                                                 "Runs a saved model on a data set or on a matrix."
+                                                 "\vExample:\n  coltrain infer --model model.ctm "
+                                                 "--data digits\n"};
   struct options o = {.device = CLI_DEVICE};
-  cli_parse(&argp, argc, argv, &o);
-  const struct cli_file files[] = {{"--output", o.output, CLI_WRITE},
-                                   {"--input", o.input, CLI_READ},
-                                   {"--model", o.model, CLI_READ}};
-  if (cli_files(files, sizeof files / sizeof *files)) return 1;
+  if (cli_options(&command, argc, argv, &o)) return 1;
   ct_device *dev;
   ct_model *model = NULL;
   if (cli_open(o.device, &dev)) return 1;

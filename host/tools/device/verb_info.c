@@ -11,19 +11,6 @@ struct options {
   bool json, list;
 };
 
-enum { KEY_LIST = CLI_KEY_VERB };
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  if (key == CLI_KEY_JSON)
-    o->json = true;
-  else if (key == KEY_LIST)
-    o->list = true;
-  else
-    return cli_common(key, arg, state, &o->device, NULL);
-  return 0;
-}
-
 struct feature {
   uint32_t bit;
   const char *name;
@@ -134,20 +121,18 @@ static char *help(int key, const char *text, void *input) {
 }
 
 int verb_info(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-      {"list", KEY_LIST, NULL, 0, "Say instead what devices there are (--json: with their options)",
-       0},
-      {"json", CLI_KEY_JSON, NULL, 0, "Print JSON", 0},
-      {0}};
-  static const struct argp argp = {.options = list,
-                                   .parser = parse,
-                                   .help_filter = help,
-                                   .doc =
-                                       "Says what a device is: array, memory, clock."
-                                       "\vExample:\n  coltrain info --device sim:core=16x8\n"};
+  static const struct cli_option options[] = {
+      CLI_DEVICE_AT(struct options, device),
+      {"list", NULL, "Say instead what devices there are (--json: with their options)",
+       CLI_FLAG_AT(struct options, list)},
+      {"json", NULL, "Print JSON", CLI_FLAG_AT(struct options, json)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .help = help,
+      .doc =
+          "Says what a device is: array, memory, clock."
+          "\vExample:\n  coltrain info --device sim:core=16x8\n"};
   struct options o = {.device = CLI_DEVICE};
-  cli_parse(&argp, argc, argv, &o);
+  if (cli_options(&command, argc, argv, &o)) return 1;
   if (o.list) return print_list(o.json);
   ct_device *dev;
   if (cli_open(o.device, &dev)) return 1;

@@ -49,6 +49,16 @@ json_t *ct_unit_json(unsigned unit, const char *queue, const uint64_t *counters,
                    (json_int_t)ct_unit_idle(&t, cycles));
 }
 
+json_t *ct_units_json(const uint64_t *inference, const uint64_t *training, uint64_t cycles) {
+  if (!cycles || cycles == CT_NO_CYCLE) return json_null();
+  json_t *list = json_array();
+  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
+    if (inference) json_array_append_new(list, ct_unit_json(u, "inference", inference, cycles));
+    if (training) json_array_append_new(list, ct_unit_json(u, "training", training, cycles));
+  }
+  return json_pack("{s:I, s:o}", "cycles", (json_int_t)cycles, "units", list);
+}
+
 void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *training,
                     uint64_t cycles) {
   static const char *const queues[] = {"inference", "training"};

@@ -9,19 +9,6 @@
 
 /* ---- Options ---- */
 
-enum {
-  KEY_DATA = 0x1000,
-  KEY_LAYERS,
-  KEY_BATCH,
-  KEY_EPOCHS,
-  KEY_LR,
-  KEY_MOMENTUM,
-  KEY_DECAY,
-  KEY_SEED,
-  KEY_SAMPLES,
-  KEY_SAVE
-};
-
 enum { MAX_WIDTH = 1 << 20, MAX_BATCH = 1 << 16 };
 
 size_t learn_layers_of(const char *text, uint32_t *widths) {
@@ -49,6 +36,11 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
   return layers;
 }
 
+static void take_layers(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->layers = learn_parse_layers("--layers", arg, state, l->widths);
+}
+
 /* A rate that the library takes; at: which of them. */
 static float rate_of(const struct argp_state *state, const char *option, const char *arg,
                      size_t at) {
@@ -59,66 +51,47 @@ static float rate_of(const struct argp_state *state, const char *option, const c
   return rate;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct learn *l = state->input;
-  switch (key) {
-    case KEY_DATA:
-      l->data = arg;
-      break;
-    case KEY_LAYERS:
-      l->layers = learn_parse_layers("--layers", arg, state, l->widths);
-      break;
-    case KEY_BATCH:
-      l->batch = (uint32_t)cli_count(state, "--batch", arg, 1, MAX_BATCH);
-      break;
-    case KEY_EPOCHS:
-      l->epochs = cli_count(state, "--epochs", arg, 1, 1000000);
-      break;
-    case KEY_LR:
-      l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_rates, lr));
-      break;
-    case KEY_MOMENTUM:
-      l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_rates, momentum));
-      break;
-    case KEY_DECAY:
-      l->weight_decay =
-          rate_of(state, "--weight-decay", arg, offsetof(struct ct_rates, weight_decay));
-      break;
-    case KEY_SEED:
-      l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
-      l->seed_given = true;
-      break;
-    case KEY_SAMPLES:
-      l->samples = (size_t)cli_count(state, "--samples", arg, 1, UINT32_MAX);
-      break;
-    case KEY_SAVE:
-      l->save = arg;
-      break;
-    default:
-      return cli_common(key, arg, state, &l->device, &l->json);
-  }
-  return 0;
+static void take_lr(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->lr = rate_of(state, "--lr", arg, offsetof(struct ct_rates, lr));
 }
 
-static const struct argp_option options[] = {
-    {"data", KEY_DATA, "NAME", 0,
-     "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST", 0},
-    {"layers", KEY_LAYERS, "W-W-W", 0, "Widths (inputs-128-64-classes)", 0},
-    {"batch", KEY_BATCH, "N", 0, "Samples of a training step (32)", 0},
-    {"epochs", KEY_EPOCHS, "N", 0, "Passes over the training data, in all (digits: 5, others: 1)",
-     0},
-    {"lr", KEY_LR, "L", 0, "Learning rate (digits: 0.2, others: 0.05)", 0},
-    {"momentum", KEY_MOMENTUM, "M", 0, "Momentum (digits: 0.7, others: 0.9)", 0},
-    {"weight-decay", KEY_DECAY, "W", 0, "Weight decay (0)", 0},
-    {"seed", KEY_SEED, "S", 0, "Decides weights, shuffles and arrivals (1)", 0},
-    {"samples", KEY_SAMPLES, "N", 0, "At most so many training and test images (all)", 0},
-    {"save", KEY_SAVE, "FILE", 0,
-     "Where the model goes, after every epoch; what was there is replaced", 0},
-    {"device", CLI_KEY_DEVICE, "URI", 0, "The device (" CLI_DEVICE ")", 0},
-    {"json", CLI_KEY_JSON, "FILE", 0, "Write the results (- for standard output)", 0},
-    {0}};
+static void take_momentum(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->momentum = rate_of(state, "--momentum", arg, offsetof(struct ct_rates, momentum));
+}
 
-const struct argp learn_argp = {.options = options, .parser = parse};
+static void take_decay(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->weight_decay = rate_of(state, "--weight-decay", arg, offsetof(struct ct_rates, weight_decay));
+}
+
+static void take_seed(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->seed = cli_count(state, "--seed", arg, 0, UINT64_MAX);
+  l->seed_given = true;
+}
+
+const struct cli_option learn_options[LEARN_OPTIONS] = {
+    {"save", "FILE", "Where the model goes, after every epoch; what was there is replaced",
+     CLI_FILE_AT(struct learn, save, CLI_REPLACE)},
+    {"json", "FILE", "Write the results (- for standard output)",
+     CLI_FILE_AT(struct learn, json, CLI_WRITE)},
+    {"data", "NAME",
+     "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST",
+     CLI_FILE_AT(struct learn, data, CLI_READ)},
+    {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
+    {"batch", "N", "Samples of a training step (32)",
+     CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},
+    {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
+     CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
+    {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", .call = take_lr},
+    {"momentum", "M", "Momentum (digits: 0.7, others: 0.9)", .call = take_momentum},
+    {"weight-decay", "W", "Weight decay (0)", .call = take_decay},
+    {"seed", "S", "Decides weights, shuffles and arrivals (1)", .call = take_seed},
+    {"samples", "N", "At most so many training and test images (all)",
+     CLI_COUNT_AT(struct learn, samples, 1, UINT32_MAX)},
+    CLI_DEVICE_AT(struct learn, device)};
 
 /* ---- Data ---- */
 
@@ -195,20 +168,25 @@ static json_t *json_float(float x) {
 void learn_json(const struct learn *l, json_t *object) {
   char text[256];
   learn_layers_text(l->widths, l->layers, text, sizeof text);
-  json_object_set_new(object, "device", json_string(l->device));
-  json_object_set_new(object, "data", json_string(l->data));
-  json_object_set_new(object, "layers", json_string(text));
-  json_object_set_new(object, "batch", json_integer(l->batch));
-  json_object_set_new(object, "epochs", json_integer((json_int_t)l->epochs));
-  json_object_set_new(object, "lr", json_float(l->lr));
-  json_object_set_new(object, "momentum", json_float(l->momentum));
-  json_object_set_new(object, "weight_decay", json_float(l->weight_decay));
-  json_object_set_new(object, "seed", json_integer((json_int_t)l->seed));
+  json_object_update_new(
+      object,
+      json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I}", "device", l->device, "data",
+                l->data, "layers", text, "batch", (json_int_t)l->batch, "epochs",
+                (json_int_t)l->epochs, "lr", json_float(l->lr), "momentum", json_float(l->momentum),
+                "weight_decay", json_float(l->weight_decay), "seed", (json_int_t)l->seed));
 }
 
 /* ---- Evaluation ---- */
 
-enum { CHUNK = 256 }; /* images that are unpacked to FP32 at once */
+enum { CHUNK = 256 /* images that are unpacked to FP32 at once */, ENDS = 10 };
+
+double learn_mean_loss(const float *losses, uint64_t steps, bool last) {
+  const uint64_t half = (steps + 1) / 2, n = half < ENDS ? half : ENDS;
+  double sum = 0;
+  for (uint64_t i = 0; i < n; ++i)
+    sum += (double)losses[last ? steps - 1 - i : i];
+  return n ? sum / (double)n : (double)NAN;
+}
 
 int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,
                    const struct ct_dataset_part *part, size_t *right) {

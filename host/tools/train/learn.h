@@ -20,8 +20,10 @@ struct learn {
   size_t samples;
 };
 
-/* To be used as an argp child whose input is a struct learn; set it to LEARN_DEFAULTS first. */
-extern const struct argp learn_argp;
+/* Options of a verb whose struct begins with a struct learn; set it to LEARN_DEFAULTS first. */
+enum { LEARN_OPTIONS = 12 };
+extern const struct cli_option learn_options[LEARN_OPTIONS];
+#define LEARN_SHARED .shared = learn_options, .shared_count = LEARN_OPTIONS
 #define LEARN_DEFAULTS                                                                             \
   {                                                                                                \
     .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f, .weight_decay = -1.0f, \
@@ -56,6 +58,10 @@ void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t
 
 /* Puts data, layers, batch, optimiser and seed into an object. */
 void learn_json(const struct learn *l, json_t *object);
+
+/* Mean loss of the first or last ten of so many steps, or of half of them if there are fewer; NaN
+ * without any. */
+double learn_mean_loss(const float *losses, uint64_t steps, bool last);
 
 /* How many of a part's images these weights (NULL: the live ones) classify rightly; a ct_error. */
 int learn_evaluate(ct_model *model, ct_weights *weights, const struct ct_dataset *ds,

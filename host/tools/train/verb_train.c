@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "ct_progress.h"
+#include "coltrain_spec.h"
+#include "ct_units.h"
 #include "feeder.h"
 #include "learn.h"
 #include "live.h"
-
-enum { KEY_RESUME = CLI_KEY_VERB, WAIT_MS = 1000, ENDS = 10 };
+#include "load.h"
 
 struct options {
   struct learn learn;
@@ -21,34 +20,19 @@ struct options {
 struct train {
   const struct learn *l;
   const struct ct_dataset *ds;
-  ct_device *dev;
+  struct load load;
   ct_model *model;
   struct feeder feeder;
-  struct ct_progress progress;
+  uint64_t end; /* steps of the epoch under way and those before */
   struct live live;
-  FILE *text;
-  uint64_t first_epoch, first_step; /* of this run */
-  float *losses;                    /* of every step taken */
-  size_t steps;                     /* how many */
-  uint64_t cycles, rows;            /* spent on steps alone */
-  double accuracy;                  /* of the last evaluation */
+  uint64_t first_epoch, first_step;  /* of this run */
+  float *losses;                     /* of every step taken */
+  size_t steps;                      /* how many */
+  uint64_t cycles;                   /* spent on steps alone */
+  uint64_t counter[CT_MAX_COUNTERS]; /* of training, in these cycles */
+  double accuracy;                   /* of the last evaluation */
   json_t *epochs;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case ARGP_KEY_INIT:
-      state->child_inputs[0] = &o->learn;
-      break;
-    case KEY_RESUME:
-      o->resume = arg;
-      break;
-    default:
-      return cli_common(key, arg, state, NULL, NULL);
-  }
-  return 0;
-}
 
 /* ---- A run ---- */
 
@@ -81,38 +65,38 @@ static void show(struct train *t, uint64_t epoch) {
     state.loss = (double)t->losses[t->steps - 1];
   }
   if (json_array_size(t->epochs)) state.known |= CT_PROGRESS_ACCURACY;
-  ct_progress_update(&t->progress, &state);
+  ct_progress_update(&t->load.progress, &state);
   show_live(t, &state);
 }
 
-static int reap_step(struct train *t) {
-  struct ct_event result;
-  float loss;
-  int rc = ct_reap(t->dev, &result, WAIT_MS);
-  if (rc == CT_ERR_TIMEOUT) return 0;
-  if (rc < 0) return cli_fail_device(t->dev, rc, "waiting for a training step");
-  if (result.error)
+/* A part of the load: the steps of an epoch. */
+static int top_up(void *arg) {
+  struct train *t = arg;
+  int rc = 0;
+  while (rc >= 0 && t->feeder.submitted < t->end && !cli_stopped())
+    rc = feeder_submit(&t->feeder);
+  return rc;
+}
+
+static int take(void *arg, const struct ct_event *event) {
+  struct train *t = arg;
+  float loss = 0;
+  if (event->error)
     return cli_fail("training step %zu failed on the device: %s", t->steps + 1,
-                    ct_code_text(result.code));
-  if (!result.user) return 0; /* a part of a step */
-  rc = feeder_finish(&t->feeder, result.user, &loss);
-  if (rc < 0) return cli_fail_device(t->dev, rc, "reading the loss");
+                    ct_code_text(event->code));
+  if (!event->user) return 0; /* a part of a step */
+  const int rc = feeder_finish(&t->feeder, event->user, &loss);
   t->losses[t->steps++] = loss;
-  return 0;
+  return load_check(&t->load, rc, "reading the loss");
 }
 
 /* Trains to the end of an epoch, or until stopped; the mean of its losses goes to *mean. */
 static int train_epoch(struct train *t, uint64_t epoch, double *mean) {
-  struct feeder *f = &t->feeder;
-  const uint64_t end = (epoch + 1) * f->per_epoch;
+  const struct feeder *f = &t->feeder;
   const size_t before = t->steps;
-  while (f->finished < end && !(cli_stopped() && f->finished == f->submitted)) {
-    int rc = 0;
-    while (rc >= 0 && f->submitted < end && !cli_stopped())
-      rc = feeder_submit(f);
-    if (rc < 0 && rc != CT_ERR_FULL)
-      return cli_fail_device(t->dev, rc, "submitting a training step");
-    if (reap_step(t)) return 1;
+  t->end = (epoch + 1) * f->per_epoch;
+  while (f->finished < t->end && !(cli_stopped() && f->finished == f->submitted)) {
+    if (load_turn(&t->load, CT_NO_CYCLE)) return 1;
     show(t, epoch);
   }
   for (size_t i = before; i < t->steps; ++i)
@@ -120,19 +104,21 @@ static int train_epoch(struct train *t, uint64_t epoch, double *mean) {
   return 0;
 }
 
-/* The device's clock and the rows trained so far, where there is a clock. */
-static int snapshot(struct train *t, uint64_t *cycle, uint64_t *rows) {
-  int rc = ct_now(t->dev, cycle);
-  if (rc >= 0) rc = cli_counter(t->dev, CT_TRAINING, cli_counter_index("MXU_ROWS"), rows);
-  return rc < 0 ? cli_fail_device(t->dev, rc, "reading the counters") : 0;
+/* What training has counted so far, on a device at rest. */
+static int snapshot(struct train *t, uint64_t counter[CT_MAX_COUNTERS]) {
+  return load_check(&t->load, ct_counters(t->load.dev, CT_TRAINING, counter, CT_MAX_COUNTERS),
+                    "reading the counters");
 }
 
+/* Reading the counters takes cycles, which are none of the epoch's. */
 static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
-  uint64_t from = 0, to = 0, rows_from = 0, rows_to = 0;
-  if (snapshot(t, &from, &rows_from) || train_epoch(t, epoch, mean) || snapshot(t, &to, &rows_to))
-    return 1;
+  uint64_t from = 0, to = 0, before[CT_MAX_COUNTERS] = {0}, after[CT_MAX_COUNTERS] = {0};
+  if (snapshot(t, before) || load_now(&t->load, &from)) return 1;
+  if (train_epoch(t, epoch, mean)) return 1;
+  if (load_now(&t->load, &to) || snapshot(t, after)) return 1;
   t->cycles = from == CT_NO_CYCLE ? CT_NO_CYCLE : t->cycles + (to - from);
-  t->rows += rows_to - rows_from;
+  for (size_t i = 0; i < CT_MAX_COUNTERS; ++i)
+    t->counter[i] += after[i] - before[i];
   return 0;
 }
 
@@ -141,8 +127,8 @@ static int save(struct train *t) {
   if (!t->l->save) return 0;
   const int rc = ct_model_save(t->model, t->l->save);
   if (rc >= 0) return 0;
-  ct_progress_drop(&t->progress);
-  return cli_fail_device(t->dev, rc, "saving the model");
+  ct_progress_drop(&t->load.progress);
+  return cli_fail_device(t->load.dev, rc, "saving the model");
 }
 
 static int run_epoch(struct train *t, uint64_t epoch) {
@@ -153,24 +139,19 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   ct_model_set_epochs(t->model, epoch + 1);
   if (save(t)) return 1;
   const int rc = learn_evaluate(t->model, NULL, t->ds, &t->ds->test, &right);
-  if (rc < 0) return cli_fail_device(t->dev, rc, "evaluating on the test images");
+  if (rc < 0) return cli_fail_device(t->load.dev, rc, "evaluating on the test images");
   t->accuracy = (double)right / (double)t->ds->test.count;
   json_array_append_new(t->epochs, json_pack("{s:I, s:f, s:f}", "epoch", (json_int_t)epoch + 1,
                                              "loss", mean, "test_accuracy", t->accuracy));
-  ct_progress_clear(&t->progress);
-  fprintf(t->text, "epoch %" PRIu64 "/%" PRIu64 "  loss %.4f  test accuracy %.2f %%\n", epoch + 1,
-          t->l->epochs, mean, 100 * t->accuracy);
-  fflush(t->text);
+  ct_progress_clear(&t->load.progress);
+  fprintf(t->load.text, "epoch %" PRIu64 "/%" PRIu64 "  loss %.4f  test accuracy %.2f %%\n",
+          epoch + 1, t->l->epochs, mean, 100 * t->accuracy);
+  fflush(t->load.text);
   return 0;
 }
 
-/* Mean loss of the first or last ENDS steps, or of half of them if there are fewer. */
 static double mean_loss(const struct train *t, bool last) {
-  const size_t half = (t->steps + 1) / 2, n = half < ENDS ? half : ENDS;
-  double sum = 0;
-  for (size_t i = 0; i < n; ++i)
-    sum += (double)t->losses[last ? t->steps - 1 - i : i];
-  return n ? sum / (double)n : (double)NAN;
+  return learn_mean_loss(t->losses, t->steps, last);
 }
 
 static uint64_t all_steps(const struct train *t) {
@@ -182,10 +163,11 @@ static bool is_stopped(const struct train *t) {
 }
 
 static void tell_stopped(const struct train *t) {
-  fprintf(t->text, "stopped after %" PRIu64 " of %" PRIu64 " steps", t->feeder.finished,
+  fprintf(t->load.text, "stopped after %" PRIu64 " of %" PRIu64 " steps", t->feeder.finished,
           all_steps(t));
-  if (t->steps) fprintf(t->text, ", loss %.4f to %.4f", mean_loss(t, false), mean_loss(t, true));
-  fprintf(t->text, "; %s\n",
+  if (t->steps)
+    fprintf(t->load.text, ", loss %.4f to %.4f", mean_loss(t, false), mean_loss(t, true));
+  fprintf(t->load.text, "; %s\n",
           t->l->save ? "--resume goes on from there" : "nothing is kept without --save");
 }
 
@@ -195,32 +177,32 @@ static int write_json(struct train *t) {
   json_t *root = json_object();
   learn_json(t->l, root);
   const bool timed = t->cycles != CT_NO_CYCLE;
-  json_object_set_new(root, "steps", json_integer((json_int_t)t->steps));
-  json_object_set_new(root, "loss_first", cli_json_ratio(mean_loss(t, false), 1));
-  json_object_set_new(root, "loss_last", cli_json_ratio(mean_loss(t, true), 1));
-  json_object_set_new(root, "test_accuracy",
-                      json_array_size(t->epochs) ? json_real(t->accuracy) : json_null());
-  json_object_set_new(root, "cycles", cli_json_cycles(t->cycles));
-  json_object_set_new(
-      root, "macs_per_cycle",
-      timed ? cli_json_ratio((double)t->rows * CLI_MACS_PER_ROW, (double)t->cycles) : json_null());
-  json_object_set_new(root, "weights_crc32", json_integer(crc));
-  json_object_set(root, "by_epoch", t->epochs);
-  json_object_set_new(root, "stopped", json_boolean(is_stopped(t)));
+  json_object_update_new(
+      root, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:O, s:b}", "steps",
+                      (json_int_t)t->steps, "loss_first", cli_json_number(mean_loss(t, false)),
+                      "loss_last", cli_json_number(mean_loss(t, true)), "test_accuracy",
+                      json_array_size(t->epochs) ? json_real(t->accuracy) : json_null(), "cycles",
+                      cli_json_cycles(t->cycles), "macs_per_cycle",
+                      timed ? cli_json_ratio((double)t->counter[CT_CNT_MXU_ROWS] * CLI_MACS_PER_ROW,
+                                             (double)t->cycles)
+                            : json_null(),
+                      "array", cli_json_array(t->load.dev), "time",
+                      ct_units_json(NULL, t->counter, t->cycles), "weights_crc32", (json_int_t)crc,
+                      "by_epoch", t->epochs, "stopped", is_stopped(t)));
   return cli_json_write(t->l->json, root);
 }
 
 static int run_epochs(struct train *t) {
   uint64_t epoch = t->first_epoch;
-  ct_progress_open(&t->progress, stderr);
+  ct_progress_open(&t->load.progress, stderr);
   int status = 0;
   for (; !status && epoch < t->l->epochs && !cli_stopped(); ++epoch)
     status = run_epoch(t, epoch);
   if (!status && epoch == t->first_epoch) status = save(t); /* stopped before it began */
-  ct_progress_close(&t->progress);
+  ct_progress_close(&t->load.progress);
   if (status) return 1;
   if (is_stopped(t)) tell_stopped(t);
-  if (t->l->save) fprintf(t->text, "saved to %s\n", t->l->save);
+  if (t->l->save) fprintf(t->load.text, "saved to %s\n", t->l->save);
   return write_json(t) || is_stopped(t);
 }
 
@@ -231,10 +213,10 @@ static int run_feeder(struct train *t) {
   /* A model that was stopped within an epoch goes on there; one with another batch size, at the
    * beginning of the next epoch. */
   if (t->first_step / steps != t->first_epoch) t->first_step = t->first_epoch * steps;
-  const int rc = feeder_open(&t->feeder, t->dev, t->model, t->l, t->ds, t->first_step);
+  const int rc = feeder_open(&t->feeder, t->load.dev, t->model, t->l, t->ds, t->first_step);
   int status;
   if (rc < 0)
-    status = cli_fail_device(t->dev, rc, "no room for the batches");
+    status = cli_fail_device(t->load.dev, rc, "no room for the batches");
   else if (!t->losses)
     status = cli_fail("no memory for the losses of %" PRIu64 " epochs", t->l->epochs);
   else
@@ -277,13 +259,13 @@ static int take_over(struct learn *l, const char *path, const struct ct_model_in
 /* The model of a file; sets the epoch to go on with. */
 static int resume(struct train *t, struct learn *l, const char *path) {
   struct ct_model_info info;
-  int rc = ct_model_load(t->dev, path, &t->model);
+  int rc = ct_model_load(t->load.dev, path, &t->model);
   if (rc < 0) {
     t->model = NULL;
-    return cli_fail_device(t->dev, rc, "the model cannot be loaded");
+    return cli_fail_device(t->load.dev, rc, "the model cannot be loaded");
   }
   rc = ct_model_info(t->model, &info);
-  if (rc < 0) return cli_fail_device(t->dev, rc, path);
+  if (rc < 0) return cli_fail_device(t->load.dev, rc, path);
   t->first_epoch = info.epochs;
   t->first_step = info.steps;
   return take_over(l, path, &info);
@@ -297,43 +279,38 @@ static int run(struct train *t, struct learn *l, const char *from, struct ct_dat
                     " epochs; give --epochs a larger number "
                     "than that to go on",
                     from, t->first_epoch);
-  if (from ? learn_prepare(l, t->dev, t->model) : learn_create(l, t->dev, &t->model)) return 1;
+  if (from ? learn_prepare(l, t->load.dev, t->model) : learn_create(l, t->load.dev, &t->model))
+    return 1;
   return run_feeder(t);
 }
 
 int verb_train(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"resume", KEY_RESUME, "FILE", 0,
+  static const struct cli_option options[] = {
+      {"resume", "FILE",
        "Go on from a saved model, with the same bits as if it had never stopped (give the same "
        "--data, --samples and --epochs; batch and optimiser are in the file)",
-       1},
-      {0}};
-  static const struct argp_child children[] = {{&learn_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
-      .children = children,
+       1, CLI_FILE_AT(struct options, resume, CLI_RESUME)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), LEARN_SHARED,
       .doc =
           "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
           "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
           "Example:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
-  cli_parse(&argp, argc, argv, &o);
-  struct train t = {.l = &o.learn, .text = cli_text(o.learn.json)};
+  if (cli_options(&command, argc, argv, &o)) return 1;
+  struct train t = {.l = &o.learn};
   struct ct_dataset ds = {.height = 0};
   t.ds = &ds;
   cli_catch_stop(); /* first: from here on Ctrl-C leaves a file */
-  const struct cli_file files[] = {{"--save", o.learn.save, CLI_REPLACE},
-                                   {"--resume", o.resume, CLI_RESUME},
-                                   {"--json", o.learn.json, CLI_WRITE},
-                                   {"--data", o.learn.data, CLI_READ}};
-  if (cli_files(files, sizeof files / sizeof *files)) return 1;
-  if (cli_open(o.learn.device, &t.dev)) return 1;
-  live_open(&t.live, "train", o.learn.device, t.dev);
+  if (load_open(&t.load, o.learn.device, o.learn.json)) return 1;
+  t.load.part[0] = (struct load_part){"submitting a training step", top_up, &t};
+  t.load.take = take;
+  t.load.arg = &t;
+  live_open(&t.live, "train", o.learn.device, t.load.dev);
   const int status = run(&t, &o.learn, o.resume, &ds);
   live_close(&t.live);
   ct_model_free(t.model);
-  ct_close(t.dev);
+  load_close(&t.load);
   ct_dataset_free(&ds);
   return status;
 }

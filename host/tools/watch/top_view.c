@@ -7,6 +7,9 @@
 
 enum { TEXT = 32, BAR_MAX = 60, BAR_MIN = 10 };
 #define END "\33[K\n"
+/* The colours of reports, as near as 256 of them come. */
+#define BLUE "\33[48;5;25m"
+#define ORANGE "\33[48;5;166m"
 
 /* ---- Members ---- */
 
@@ -69,8 +72,8 @@ static void put_bar(const struct bar *b, double inference, double training) {
     at[i] = (unsigned)lround(x * (double)b->cells);
   }
   fputc('[', b->to);
-  run_of(b, at[0], "\33[44m", 'i');
-  run_of(b, at[1] - at[0], "\33[43m", 't');
+  run_of(b, at[0], BLUE, 'i');
+  run_of(b, at[1] - at[0], ORANGE, 't');
   run_of(b, b->cells - at[1], "", '.');
   fputc(']', b->to);
 }
@@ -118,7 +121,7 @@ static void put_units(FILE *to, json_t *line, const struct bar *bar) {
     fputs("units        not known yet, or without time, as on emu:" END, to);
     return;
   }
-  fputs("units        busy for inference (i, blue) and training (t, yellow)" END, to);
+  fputs("units        busy for inference (i, blue) and training (t, orange)" END, to);
   for (size_t i = 0; i < json_array_size(units); ++i) {
     json_t *unit = json_array_get(units, i);
     const double inference = number(unit, NULL, "inference"),

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* A screen of width columns (at least 40 are used); every line ends with what clears the rest of
- * it. color: bars in blue (inference) and yellow (training), else letters. */
+ * it. color: bars in blue (inference) and orange (training), else letters. */
 void top_screen(FILE *to, json_t *line, unsigned width, bool color);
 
 /* A line for a log. */

@@ -17,7 +17,7 @@
 
 /* ROOM: of the longest line. QUIET_MS: for so long a job may say nothing. WAIT_MS: between two
  * looks for Ctrl-C. */
-enum { KEY_LINES = CLI_KEY_VERB, KEY_JSON_LINES, ROOM = 16384, QUIET_MS = 60000, WAIT_MS = 200 };
+enum { ROOM = 16384, QUIET_MS = 60000, WAIT_MS = 200 };
 
 struct options {
   long pid;
@@ -34,23 +34,10 @@ struct top {
   uint64_t shown;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  struct options *o = state->input;
-  switch (key) {
-    case KEY_LINES:
-      o->lines = cli_count(state, "--lines", arg, 1, 1000000000);
-      break;
-    case KEY_JSON_LINES:
-      o->json = true;
-      break;
-    case ARGP_KEY_ARG:
-      if (state->arg_num) argp_error(state, "\"%s\" is one argument too many", arg);
-      o->pid = (long)cli_count(state, "PID", arg, 1, 1u << 30);
-      break;
-    default:
-      return ARGP_ERR_UNKNOWN;
-  }
-  return 0;
+static void take_pid(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  if (state->arg_num) argp_error(state, "\"%s\" is one argument too many", arg);
+  o->pid = (long)cli_count(state, "PID", arg, 1, 1u << 30);
 }
 
 /* ---- The terminal ---- */
@@ -135,14 +122,12 @@ static int no_job(const struct options *o) {
 }
 
 int verb_top(int argc, char **argv) {
-  static const struct argp_option list[] = {
-      {"lines", KEY_LINES, "N", 0, "End after N updates, four a second (when the job ends)", 0},
-      {"json", KEY_JSON_LINES, NULL, 0, "Print each update as a line of JSON", 0},
-      {0}};
-  static const struct argp argp = {
-      .options = list,
-      .parser = parse,
-      .args_doc = "[PID]",
+  static const struct cli_option options[] = {
+      {"lines", "N", "End after N updates, four a second (when the job ends)",
+       CLI_COUNT_AT(struct options, lines, 1, 1000000000)},
+      {"json", NULL, "Print each update as a line of JSON", CLI_FLAG_AT(struct options, json)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .arg = take_pid, .args = "[PID]",
       .doc =
           "Shows what a running coltrain colocate or train does: queues, how busy each unit is for "
           "inference and for training, latency, training rate.\vPID is its process number; "
@@ -154,7 +139,7 @@ int verb_top(int argc, char **argv) {
           "line.\n\nExample:\n  coltrain top\n"};
   struct options o = {.pid = 0};
   unsigned jobs = 0;
-  cli_parse(&argp, argc, argv, &o);
+  if (cli_options(&command, argc, argv, &o)) return 1;
   static struct top t; /* NOLINT: large for a stack */
   t = (struct top){.o = &o, .socket = live_connect(o.pid, &jobs)};
   if (t.socket < 0) return no_job(&o);

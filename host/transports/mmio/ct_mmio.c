@@ -51,7 +51,7 @@ struct mmio {
   struct ct_guard guard;
   bool guarded;
   uint64_t mem_bytes;
-  uint32_t clock_hz, told_hz; /* told: by clock= */
+  uint32_t clock_hz, given_hz; /* by clock= */
   bool has_clock;
   int irq_config;  /* a PCI function's configuration, where it is enabled again; -1: not there */
   int irq;         /* descriptor of the UIO device, -1: none */
@@ -108,7 +108,7 @@ static int mmio_reg_read(void *self, uint32_t offset, uint32_t *value) {
   if (!err && ones)
     return gone(m, "its registers read all ones: the device is gone, unpowered or disabled");
   if (offset == CT_REG_IRQ_STATUS && *value) m->up = true;
-  if (offset == CT_REG_CLOCK_HZ && *value == 0) *value = m->told_hz;
+  if (offset == CT_REG_CLOCK_HZ && *value == 0) *value = m->given_hz;
   if (offset == CT_REG_DRAM_BYTES && m->mem_bytes) *value = (uint32_t)(m->mem_bytes / MIB);
   return err;
 }
@@ -458,7 +458,7 @@ static int open_interrupt(struct mmio *m, const struct options *o, char *why, si
 static int find_clock(struct mmio *m, char *why, size_t why_size) {
   uint64_t cycle[2] = {0, 0};
   int err = mmio_reg_read(m, CT_REG_CLOCK_HZ, &m->clock_hz);
-  if (!err && !ct_uri_clock(m->told_hz, m->clock_hz, why, why_size)) err = CT_ERR_ARG;
+  if (!err && !ct_uri_clock(m->given_hz, m->clock_hz, why, why_size)) err = CT_ERR_ARG;
   m->has_clock = true;
   for (int i = 0; i < 2 && !err; ++i)
     err = mmio_now(m, &cycle[i]);
@@ -489,7 +489,7 @@ static int mmio_open(const char *args, void **self, char *why, size_t why_size) 
   }
   m->file.fd = m->mem_file.fd = m->irq = m->irq_config = m->watch = m->timer = -1;
   m->pause = MIN_PAUSE;
-  m->told_hz = o.clock_hz;
+  m->given_hz = o.clock_hz;
   m->guarded = ct_guard_open(&m->guard);
   int err = open_registers(m, &o, why, why_size);
   if (!err) err = open_memory(m, &o, why, why_size);

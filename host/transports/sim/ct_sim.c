@@ -4,8 +4,8 @@
  *
  * The clock: cycle n is the time between rising edges n and n + 1 after reset; the core's CYCLE
  * register shows n in it. tick() is one cycle: drive the inputs, let the outputs settle, note what
- * the buses hand over, then the rising edge. The model takes its inputs when it is told that they
- * changed (ct_core_sampled.sv says why).
+ * the buses hand over, then the rising edge. The model takes its inputs when it is notified that
+ * they changed (ct_core_sampled.sv says why).
  */
 #ifndef CT_SIM_MODEL
 #define CT_SIM_MODEL ct_core

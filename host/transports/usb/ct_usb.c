@@ -45,7 +45,7 @@ struct usb {
   struct ct_usb_link *link;
   struct ct_usb_parser parser; /* of the link's thread */
   uint16_t tag;                /* of the next request */
-  uint32_t clock_hz, told_hz;  /* told: by clock= */
+  uint32_t clock_hz, given_hz; /* by clock= */
   unsigned timeout_ms;         /* all attempts together */
   struct ct_usb_frame kept;    /* short writes that go with the next request */
   uint8_t out[CT_USB_FRAME * (WINDOW + 1)];
@@ -255,7 +255,7 @@ static int usb_reg_read(void *self, uint32_t offset, uint32_t *value) {
   int err = keep_op(u, CT_USB_REG_READ, offset, 0);
   if (!err) err = send_kept(u, word, sizeof word);
   *value = ct_usb_get32(word);
-  if (offset == CT_REG_CLOCK_HZ && *value == 0) *value = u->told_hz;
+  if (offset == CT_REG_CLOCK_HZ && *value == 0) *value = u->given_hz;
   return err;
 }
 
@@ -413,7 +413,7 @@ static bool parse(const char *args, struct ct_usb_where *w, struct usb *u, char 
                              .latency = ct_uri_number(&uri, "latency")};
   ct_uri_text(&uri, "serial", w->serial, sizeof w->serial);
   u->timeout_ms = (unsigned)ct_uri_number(&uri, "timeout");
-  u->told_hz = (uint32_t)ct_uri_number(&uri, "clock");
+  u->given_hz = (uint32_t)ct_uri_number(&uri, "clock");
   return true;
 }
 
@@ -423,10 +423,10 @@ static int find_clock(struct usb *u, char *why, size_t whysize) {
     snprintf(why, whysize, "%s", u->error);
     return CT_ERR_DEVICE;
   }
-  return ct_uri_clock(u->told_hz, u->clock_hz, why, whysize) ? CT_OK : CT_ERR_ARG;
+  return ct_uri_clock(u->given_hz, u->clock_hz, why, whysize) ? CT_OK : CT_ERR_ARG;
 }
 
-/* Asks what the board speaks. Any answers from before are told apart by a tag of chance. */
+/* Asks what the board speaks. A random tag sets any answers from before apart. */
 static int greet(struct usb *u, char *why, size_t whysize) {
   uint8_t hello[CT_USB_HELLO_SIZE] = {0};
   struct timespec t;

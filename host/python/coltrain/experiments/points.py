@@ -31,7 +31,7 @@ class Point:
     settings: Json
     """What its figures depend on, as its file has it."""
     run: Json = field(default_factory=dict)
-    """What `coltrain load` is told."""
+    """What `coltrain load` gets."""
     cost: float = 1.0
     """Cycles that it simulates, about; any unit, if all points of an experiment have the same."""
     args: list[str] | None = None

@@ -156,6 +156,13 @@ def no_labels() -> Any:
     return matplotlib.ticker.NullFormatter()
 
 
+def log_ticks(axis: Any, ratio: float, text: Callable[..., str] = number_text) -> None:
+    """Of a logarithmic axis from 1 to ratio: numbers also between the decades where there are few of these."""
+    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 1000 else (1.0,), numticks=30))
+    axis.set_major_formatter(text)
+    axis.set_minor_formatter(no_labels())
+
+
 def line(ax: Any, x: Any, y: Any, colour: str, **how: Any) -> None:
     how.setdefault("color", COLOURS.get(colour, colour))
     ax.plot(x, y, **how)
@@ -193,4 +200,14 @@ def keys(entries: Iterable[tuple[str, Any, str]], box: bool = False) -> Markup:
                 f'<path d="M1 6H33" fill="none" stroke="var(--{colour})" stroke-width="2"{array}/></svg>'
             )
         items.append(f"<li>{mark}{html.escape(text)}</li>")
+    return Markup(f'<ul class="key">{"".join(items)}</ul>')
+
+
+def point_keys(entries: Iterable[tuple[str, bool, str]]) -> Markup:
+    """What the points of a chart mean: colour, whether it is filled, text."""
+    items = []
+    for colour, filled, text in entries:
+        fill = f"var(--{colour})" if filled else "none"
+        circle = f'<circle cx="7" cy="7" r="5" fill="{fill}" stroke="var(--{colour})" stroke-width="2"/>'
+        items.append(f'<li><svg width="14" height="14" viewBox="0 0 14 14" aria-hidden="true">{circle}</svg>{html.escape(text)}</li>')
     return Markup(f'<ul class="key">{"".join(items)}</ul>')

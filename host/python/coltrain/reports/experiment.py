@@ -259,10 +259,11 @@ SINGLE, MANY = ("fcfs", "-"), ("serve", "-")
 def cost_chart(network: Json) -> Markup:
     each = [c / (n + 1) for n, c in enumerate(network["cost_cycles"])]
 
-    def draw(figure: Any, _: bool) -> None:
+    def draw(figure: Any, narrow: bool) -> None:
         ax = charts.axes(figure, "requests in a batch", "cycles a request")
         ax.plot(range(1, 17), each, marker="o", color=charts.COLOURS["serve"])
         ax.set_ylim(0, each[0] * 1.1)
+        ax.set_xticks(range(1, 17, 3 if narrow else 1))
 
     return charts.chart(draw, "Cycles a request by the size of its batch", "the cost of a batch divided by its requests")
 
@@ -271,10 +272,11 @@ def search_chart(pair: Sequence[Json]) -> Markup:
     bound = pair[0]["bound_cycles"]
     top = bound * 1.25
 
-    def draw(figure: Any, _: bool) -> None:
+    def draw(figure: Any, narrow: bool) -> None:
         ax = charts.axes(figure, "requests a second (logarithmic scale)", "p99, cycles")
         ax.set_xscale("log")
-        ax.xaxis.set_minor_formatter(charts.no_labels())
+        rates = [t["rate_per_second"] for row in pair for t in row["tried"]]
+        charts.log_ticks(ax.xaxis, max(rates) / min(rates) * (100 if narrow else 1))
         for row in pair:
             colour = charts.COLOURS[(SINGLE if row["max_batch"] == 1 else MANY)[0]]
             for t in row["tried"]:
@@ -303,7 +305,7 @@ def batching(s: Json) -> str:
         cards=[(name, gains.get((name, "10x")), rows.get((name, "10x", 1)), rows.get((name, "10x", 16))) for name in names],
         costs=[(n["network"], cost_chart(n)) for n in s["networks"]],
         pairs=pairs,
-        keys=charts.keys([(*SINGLE, "single requests"), (*MANY, "batches of up to 16")]),
+        keys=charts.point_keys([(SINGLE[0], True, "single requests"), (MANY[0], True, "batches of up to 16")]),
         gains=gains,
         bounds=BOUNDS,
         searches=len(names) * len(BOUNDS) * 2,

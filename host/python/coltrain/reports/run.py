@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,18 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from coltrain import stats
-from coltrain.reports import charts
+from coltrain.reports import charts, roofline
 from coltrain.reports.page import render
+from coltrain.reports.text import names_of
 
 Json = dict[str, Any]
 Array = NDArray[np.float64]
 
 POINTS = 300  # of a curve
+LONG = 10000  # microseconds, from which milliseconds are easier to read
 SMOOTH = 20  # steps the loss is averaged over
 NAMES = 8  # versions up to which each mark has its name
-FELT = 1.10  # p99 while training over p99 alone, from which requests felt the training
+FELT = 1.10  # p99 or median while training over that alone, above which requests felt the training
 MEANINGS = {
     "priority": ("requests first", "requests go first, in every slot of every unit"),
     "fcfs": ("first come, first served", "first come, first served, in every unit"),
@@ -59,8 +62,15 @@ def percent_text(share: float) -> str:
     return f"{100 * share:.1f} %" if math.isfinite(share) else "not known"
 
 
+def times_text(ratio: float) -> str:
+    """1.57 times, 13.4 times, 2,149 times"""
+    return f"{ratio:,.0f} times" if ratio >= 1000 else f"{ratio:.3g} times"
+
+
 def ratio_text(ratio: float) -> str:
-    return f"× {ratio:.3f}" if math.isfinite(ratio) else "not known"
+    if not math.isfinite(ratio):
+        return "not known"
+    return f"× {ratio:.3f}" if ratio < 100 else f"× {ratio:,.0f}"
 
 
 @dataclass
@@ -120,22 +130,41 @@ class Run:
 
     @property
     def felt(self) -> bool:
-        return not self.ratio <= FELT
+        """In the median or at p99."""
+        medians = self.serve["p50_cycles"], self.alone["p50_cycles"]
+        return not self.ratio <= FELT or number(medians[0]) > FELT * number(medians[1])
 
     def verdict(self) -> str:
         """What happened to the requests."""
         together, alone = self.us_of(self.serve["p99_cycles"]), self.us_of(self.alone["p99_cycles"])
         if not math.isfinite(alone) or not math.isfinite(together):
             return "The slowest requests were not answered, or not measured, in one of the runs, so there is no ratio."
-        if not self.felt:
+        medians = [time_text(self.us_of(part["p50_cycles"])) for part in (self.serve, self.alone)]
+        if self.felt:
             return (
-                f"Requests hardly felt the training: p99 was {time_text(together)}, × {self.ratio:.3f} of what it is alone, and the two "
-                "lines lie on each other, also at the right end, where the slowest requests are."
+                f"Requests felt the training under the policy {self.policy}: p99 was {time_text(together)}, {times_text(self.ratio)} the "
+                f"{time_text(alone)} that it is alone; the median was {medians[0]} instead of {medians[1]}."
             )
+        apart, share, ratio = self.largest_difference()
+        where = f"{percent_text(share)} of the requests were faster" if share else "the fastest ones"
         return (
-            f"Requests felt the training under the policy {self.policy}: p99 was {time_text(together)}, {self.ratio:,.3g} times the "
-            f"{time_text(alone)} that it is alone."
+            f"Requests hardly felt the training: p99 was {time_text(together)}, × {self.ratio:.3f} of what it is alone. The two lines are "
+            f"farthest apart where {where}: by {time_text(apart)}, which is × {ratio:.3f}."
         )
+
+    def shares(self) -> Array:
+        """Of requests, from none to all but one, ever denser."""
+        top = 1 - 1 / max(len(self.measured("serve")), 10)
+        result: Array = 1 - (1 - top) ** (np.arange(POINTS) / (POINTS - 1))
+        return result
+
+    def largest_difference(self) -> tuple[float, float, float]:
+        """Between the two lines: microseconds, at which share of the requests, and their ratio there."""
+        shares = self.shares()
+        together, alone = self.quantiles("serve", shares), self.quantiles("alone", shares)
+        apart = np.nan_to_num(np.abs(together - alone), nan=0.0)
+        at = int(np.argmax(apart))
+        return float(apart[at]), float(shares[at]), float(together[at] / alone[at])
 
     def learned(self) -> str:
         first, last = number(self.train["loss_first"]), number(self.train["loss_last"])
@@ -186,27 +215,28 @@ class Run:
 
     def latency_chart(self) -> Markup:
         """Both lines, and below them their difference, because where they coincide one hides the other."""
-        left = len(self.measured("serve"))
-        top = 1 - 1 / max(left, 10)
-        shares = 1 - (1 - top) ** (np.arange(POINTS) / (POINTS - 1))
+        shares = self.shares()
+        top = float(shares[-1])
         together = self.quantiles("serve", shares)
         alone = self.quantiles("alone", shares) if len(self.measured("alone")) else None
+        unit, us = ("ms", 1000.0) if np.nanmax([0, *together]) >= LONG else ("µs", 1.0)
+        together, alone = together / us, alone / us if alone is not None else None
 
         def draw(figure: Any, narrow: bool) -> None:
             grid = figure.add_gridspec(2 if alone is not None else 1, 1, height_ratios=[3, 1.3] if alone is not None else [1])
-            ax = charts.axes(figure, "", "time to an answer, µs", sub=grid[0])
+            ax = charts.axes(figure, "", f"time to an answer, {unit}", sub=grid[0])
             charts.nines(ax, top)
             charts.line(ax, shares, together, "serve")
-            ax.set_ylim(0, max([1.0, *together[np.isfinite(together)].tolist()]) * 1.05)
+            ax.set_ylim(0, max([1.0 / us, *together[np.isfinite(together)].tolist()]) * 1.05)
             if alone is not None:
                 charts.line(ax, shares, alone, "alone", linestyle=charts.ALONE_STYLE[1])
-                low = charts.axes(figure, "", "while training, less alone, µs", sub=grid[1])
+                low = charts.axes(figure, "", f"while training, less alone, {unit}", sub=grid[1])
                 charts.nines(low, top)
                 charts.line(low, shares, together - alone, "serve")
                 low.axhline(0, color=charts.COLOURS["soft"], linewidth=1)
                 ax.tick_params(labelbottom=False)
                 ax = low
-            ax.set_xlabel("share of requests that were faster" + ("" if narrow else " (equal room for each further nine)"))
+            ax.set_xlabel(f"{'' if narrow else 'share of '}requests that were faster (equal room for each nine)")
 
         return charts.chart(draw, "Time to an answer by share of requests", "while training and alone, and the difference", 430.0)
 
@@ -287,41 +317,53 @@ class Run:
         return charts.chart(draw, "Right answers over time", "the share of right answers, and when new versions take over")
 
     def busy(self, table: str, unit: str, queue: str) -> float:
-        t = self.r.get(table)
-        if not t or not t["cycles"]:
-            return 0.0
-        return float(sum(u["busy"] for u in t["units"] if u["unit"] == unit and u["queue"] == queue) / t["cycles"])
-
-    def units_chart(self) -> Markup:
-        alone = bool(self.r["time_alone"])
-
-        def draw(figure: Any, narrow: bool) -> None:
-            ax = figure.subplots()
-            for i, (unit, text) in enumerate(UNITS.items()):
-                serve, train = (self.busy("time", unit, q) for q in ("inference", "training"))
-                bars = [("both", serve, train)] + ([("training alone", 0.0, self.busy("time_alone", unit, "training"))] if alone else [])
-                ax.text(0, i - 0.36, text, fontsize=11, fontweight="bold", va="center")
-                for k, (name, a, b) in enumerate(bars):
-                    y = i - 0.08 + 0.28 * k
-                    ax.barh(y, 1, height=0.24, color=charts.COLOURS["rule"], alpha=0.55)
-                    ax.barh(y, a, height=0.24, color=charts.COLOURS["serve"])
-                    ax.barh(y, b, left=a, height=0.24, color=charts.COLOURS["train"])
-                    ax.text(1.01, y, f"{100 * (a + b):.0f} %", fontsize=11, va="center", color=charts.COLOURS["soft"])
-                    ax.text(-0.01, y, "alone" if narrow and k else name, fontsize=10, va="center", ha="right", color=charts.COLOURS["soft"])
-            ax.set_xlim(0, 1)
-            ax.set_ylim(len(UNITS) - 0.4, -0.6)
-            ax.set_yticks([])
-            ax.spines["left"].set_visible(False)
-            ax.xaxis.set_major_formatter(charts.percent_text)
-            ax.set_xlabel("of the time")
-
-        return charts.chart(draw, "Occupancy of the units", "for each unit a bar of serving and training, and one of training alone", 460.0)
+        return busy(self.r.get(table), unit, queue)
 
     def waits(self) -> list[tuple[str, str, list[str]]]:
         t = self.r["time"]
         queues = {"inference": "serving", "training": "training"}
         kinds = ("busy", "other", "operands", "semaphore", "idle")
         return [(u["unit"], queues[u["queue"]], [f"{100 * u[k] / t['cycles']:.1f} %" for k in kinds]) for u in t["units"]] if t else []
+
+
+def busy(time: Json | None, unit: str, queue: str) -> float:
+    """The share of a stretch of time in which a unit was at work for a queue."""
+    if not time or not time["cycles"]:
+        return 0.0
+    return float(sum(u["busy"] for u in time["units"] if u["unit"] == unit and u["queue"] == queue) / time["cycles"])
+
+
+def units_chart(time: Json, alone: Json | None) -> Markup:
+    """alone: a second bar, of training by itself."""
+    name_of_all = "both" if len({u["queue"] for u in time["units"]}) > 1 else ""
+
+    def draw(figure: Any, narrow: bool) -> None:
+        ax = figure.subplots()
+        for i, (unit, text) in enumerate(UNITS.items()):
+            serve, train = (busy(time, unit, q) for q in ("inference", "training"))
+            bars = [(name_of_all, serve, train)] + ([("training alone", 0.0, busy(alone, unit, "training"))] if alone else [])
+            ax.text(0, i - 0.36, text, fontsize=11, fontweight="bold", va="center")
+            for k, (name, a, b) in enumerate(bars):
+                y = i - 0.08 + 0.28 * k
+                ax.barh(y, 1, height=0.24, color=charts.COLOURS["rule"], alpha=0.55)
+                ax.barh(y, a, height=0.24, color=charts.COLOURS["serve"])
+                ax.barh(y, b, left=a, height=0.24, color=charts.COLOURS["train"])
+                ax.text(1.01, y, f"{100 * (a + b):.0f} %", fontsize=11, va="center", color=charts.COLOURS["soft"])
+                ax.text(-0.01, y, "alone" if narrow and k else name, fontsize=10, va="center", ha="right", color=charts.COLOURS["soft"])
+        ax.set_xlim(0, 1)
+        ax.set_ylim(len(UNITS) - 0.4, -0.6)
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        ax.xaxis.set_major_formatter(charts.percent_text)
+        ax.set_xlabel("of the time")
+
+    text = "for each unit a bar of serving and training" + (", and one of training alone" if alone else "")
+    return charts.chart(draw, "Occupancy of the units", text, 460.0 if alone else 360.0)
+
+
+def label_text(name: str, narrow: bool) -> str:
+    """Left of a row, in as many lines as leave the chart its room."""
+    return "\n".join(textwrap.wrap(name, 16 if narrow else 32, break_on_hyphens=False)[:3])
 
 
 def times_chart(rows: list[tuple[str, str, float, float, bool, str]]) -> Markup:
@@ -349,7 +391,7 @@ def times_chart(rows: list[tuple[str, str, float, float, bool, str]]) -> Markup:
             ax.annotate(
                 text, (right, i), xytext=(0, 7), textcoords="offset points", ha="right", va="bottom", fontsize=11, fontweight="bold"
             )
-            label = name + (" (this run)" if present and not narrow else "")
+            label = label_text(name + (" (this run)" if present and not narrow else ""), narrow)
             ax.text(
                 -0.01,
                 i,
@@ -364,8 +406,7 @@ def times_chart(rows: list[tuple[str, str, float, float, bool, str]]) -> Markup:
         ax.set_xlim(low, high)
         ax.set_ylim(len(rows) - 0.5, -0.6)
         ax.set_yticks([])
-        ax.xaxis.set_major_formatter(charts.time_text)
-        ax.xaxis.set_minor_formatter(charts.no_labels())
+        charts.log_ticks(ax.xaxis, high / low * (10 if narrow else 1), charts.time_text)
         ax.set_xlabel("time to an answer (logarithmic scale)")
 
     return charts.chart(
@@ -383,7 +424,7 @@ def kept_chart(rows: list[tuple[str, float, bool]]) -> Markup:
             ax.text(
                 -0.01,
                 i,
-                name,
+                label_text(name, narrow),
                 transform=ax.get_yaxis_transform(),
                 ha="right",
                 va="center",
@@ -427,6 +468,7 @@ def page(run: Run) -> str:
         times=times,
         time_text=time_text,
         percent_text=percent_text,
+        ratio_text=ratio_text,
         together=run.us_of(run.serve["p99_cycles"]),
         alone=run.us_of(run.alone["p99_cycles"]),
         isfinite=math.isfinite,
@@ -444,32 +486,51 @@ def page(run: Run) -> str:
         accuracy_keys=charts.keys(
             [("serve", "-", "answers to the requests"), (*charts.ALONE_STYLE, "the serving version on all test images")]
         ),
-        units=run.units_chart() if r["time"] else None,
+        units=units_chart(r["time"], r["time_alone"]) if r["time"] else None,
+        **roofline.section(r),
         unit_keys=charts.keys([("serve", "-", "serving"), ("train", "-", "training"), ("rule", "-", "neither")], box=True),
     )
 
 
+def comparison_figures(run: Run) -> dict[str, str]:
+    serve, alone = run.serve, run.alone
+    return {
+        "median, alone": time_text(run.us_of(alone["p50_cycles"])),
+        "median, while training": time_text(run.us_of(serve["p50_cycles"])),
+        "p99, alone": time_text(run.us_of(alone["p99_cycles"])),
+        "p99, while training": time_text(run.us_of(serve["p99_cycles"])),
+        "p99, while training / alone": ratio_text(run.ratio),
+        "training speed, of that alone": percent_text(run.kept),
+        "right answers, last version": percent_text(number(serve["accuracy_last"])),
+        "requests": f"{serve['requests']:,}",
+        "lost": f"{serve['lost']:,}",
+        "wrong": "not checked" if serve["wrong"] is None else f"{serve['wrong']:,}",
+        "loss, last steps": f"{number(run.train['loss_last']):.4f}",
+    }
+
+
 def comparison(runs: list[Run]) -> str:
     """What differs between them names each; the rest stands once."""
-    settings = ("data", "layers", "batch", "epochs", "lr", "momentum", "seed", "device", "policy", "load", "coltrain")
-    shared = [k for k in settings if len({str(run.r.get(k)) for run in runs}) == 1]
-    differ = [k for k in settings if k not in shared]
-    names = [", ".join(f"{k} {run.r.get(k)}" for k in differ) or run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{run.name}: {name}" if name != run.name else name for run, name in zip(runs, names, strict=True)]
-    times = [
-        (n, "", run.us_of(run.serve["p50_cycles"]), run.us_of(run.serve["p99_cycles"]), False, "never")
-        for n, run in zip(names, runs, strict=True)
+    keys = ("data", "layers", "batch", "epochs", "lr", "momentum", "seed", "device", "policy", "load", "coltrain")
+    settings = [
+        {k: str(run.r[k]) for k in keys if run.r.get(k) is not None} | {"requests": str(run.serve["requests"])} for run in runs
     ]
+    names, shared, differ = names_of([run.path for run in runs], settings)
+    works = [replace(w, name=f"{n}, {w.name}") for n, run in zip(names, runs, strict=True) for w in roofline.works_of(run.r)]
+    timed = [(n, run) for n, run in zip(names, runs, strict=True) if run.timed]
+    times = [(n, "", run.us_of(run.serve["p50_cycles"]), run.us_of(run.serve["p99_cycles"]), False, "never") for n, run in timed]
+    columns = [comparison_figures(run) for run in runs]
+    without = [(n, roofline.why_none(run.r)) for n, run in zip(names, runs, strict=True) if not roofline.works_of(run.r)]
     return render(
         "comparison.html.j2",
-        runs=list(zip(names, runs, strict=True)),
-        shared=[(k, runs[0].r.get(k)) for k in shared if runs[0].r.get(k) is not None],
+        names=names,
+        rows=list(columns[0]),
+        columns=columns,
+        files=[(n, run.path) for n, run in zip(names, runs, strict=True)],
+        shared=shared,
         differ=differ,
-        times=times_chart(times) if any(run.timed for run in runs) else None,
-        kept=kept_chart([(n, run.kept, False) for n, run in zip(names, runs, strict=True)]) if any(run.timed for run in runs) else None,
-        time_text=time_text,
-        percent_text=percent_text,
-        ratio_text=ratio_text,
-        number=number,
+        times=times_chart(times) if timed else None,
+        kept=kept_chart([(n, run.kept, False) for n, run in timed]) if timed else None,
+        without=without,
+        **roofline.section_of(works, without[0][1] if without else ""),
     )

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "arrivals.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve.h"
+#include "ct_arrivals.h"
+#include "ct_rand.h"
 
-enum { TICKS = 10000000 /* of a second */, DIGITS = 7, LONGEST_LINE = 4096 };
+enum { TICKS = 10000000 /* of a second */, LONGEST_LINE = 4096 };
+
+/* ---- Times of a file ---- */
 
 /* Days since 0000-03-01 in the Gregorian calendar: years begin in March, so that February's length
  * does not matter. */
@@ -104,16 +109,95 @@ static int read_lines(FILE *file, const char *path, uint64_t **times, size_t *co
   return status;
 }
 
-int serve_trace_read(const char *path, uint64_t **times, size_t *count) {
-  *times = NULL;
-  *count = 0;
+/* How many there are, two at least, or 0 after a sentence. */
+static size_t read_file(const char *path, uint64_t **times) {
+  size_t count = 0;
   FILE *file = fopen(path, "r");
-  if (!file) return cli_fail("%s: cannot be opened: %s", path, strerror(errno));
-  const int status = read_lines(file, path, times, count);
+  if (!file) cli_fail("%s: cannot be opened: %s", path, strerror(errno));
+  if (!file) return 0;
+  if (read_lines(file, path, times, &count)) count = 0;
   fclose(file);
-  if (status) {
-    free(*times);
-    *times = NULL;
+  return count;
+}
+
+/* The n times as a ring: it begins at an arrival that the seed chooses, and again a mean gap after
+ * its end. */
+static int repeat(struct arrivals *a, size_t n) {
+  const uint64_t span = a->times[n - 1] - a->times[0], round = span + span / (n - 1);
+  uint64_t *times = malloc(a->count * sizeof *times);
+  struct ct_rand rand;
+  if (!times) return cli_fail("no memory for %zu arrivals", a->count);
+  ct_rand_seed(&rand, a->seed, CT_RAND_STREAM_ARRIVALS);
+  const size_t from = (size_t)ct_rand_below(&rand, n);
+  for (size_t i = 0; i < a->count; ++i)
+    times[i] = a->times[(from + i) % n] + (from + i) / n * round - a->times[from];
+  free(a->times);
+  a->times = times;
+  return 0;
+}
+
+static int take_file(struct arrivals *a) {
+  const char *path = a->o->file;
+  const size_t have = read_file(path, &a->times);
+  if (have < 2) return 1;
+  if (a->o->ring) return repeat(a, have);
+  if (have < a->count)
+    return cli_fail("%s has %zu arrivals, not %zu; give --requests", path, have, a->count);
+  return 0;
+}
+
+/* ---- Lists ---- */
+
+static const char *const names[] = {"poisson", "constant", "bursty", "trace"};
+
+const char *arrivals_name(enum arrivals_kind kind) {
+  return names[kind];
+}
+
+bool arrivals_by_name(const char *name, enum arrivals_kind *kind) {
+  for (int i = ARRIVALS_POISSON; i <= ARRIVALS_FILE; ++i) {
+    *kind = (enum arrivals_kind)i;
+    if (!strcmp(name, names[i])) return true;
   }
-  return status;
+  return false;
+}
+
+int arrivals_open(struct arrivals *a, const struct arrivals_options *o, size_t count,
+                  uint64_t seed) {
+  *a = (struct arrivals){.o = o, .seed = seed, .count = count};
+  if (o->file && take_file(a)) return 1;
+  if (o->file && a->times[count - 1] == a->times[0])
+    return cli_fail(
+        "%s: the first %zu arrivals are at the same time, which is no rate; give more "
+        "--requests",
+        o->file, count);
+  a->cycle = calloc(count, sizeof *a->cycle);
+  return a->cycle ? 0 : cli_fail("no memory for %zu arrivals", count);
+}
+
+void arrivals_close(struct arrivals *a) {
+  free(a->cycle);
+  free(a->times);
+  *a = (struct arrivals){.o = NULL};
+}
+
+static int make(struct arrivals *a, uint64_t mean) {
+  const struct arrivals_options *o = a->o;
+  switch (o->kind) {
+    case ARRIVALS_CONSTANT:
+      return ct_arrivals_constant(mean, a->cycle, a->count);
+    case ARRIVALS_BURSTY:
+      return ct_arrivals_bursty(a->seed, mean, o->period * o->on_percent / 100, o->period, a->cycle,
+                                a->count);
+    case ARRIVALS_FILE:
+      return ct_arrivals_trace(mean, a->times, a->cycle, a->count);
+    default:
+      return ct_arrivals_poisson(a->seed, mean, a->cycle, a->count);
+  }
+}
+
+int arrivals_make(struct arrivals *a, uint64_t busy, uint64_t done, uint32_t permille) {
+  if (!make(a, ct_arrivals_mean_q16(busy, done, permille))) return 0;
+  return cli_fail("no arrivals can be made for a load of %.3f; choose --load nearer to 1",
+                  (double)permille / 1000);
 }

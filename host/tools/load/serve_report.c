@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "ct_units.h"
 #include "learn.h"
 #include "serve.h"
-
-const char *serve_arrivals_name(enum serve_arrivals arrivals) {
-  static const char *const name[] = {"poisson", "constant", "bursty", "trace"};
-  return name[arrivals];
-}
 
 /* ---- Figures ---- */
 
@@ -21,7 +14,7 @@ struct figures {
   double goodput, mean_batch;
 };
 
-static bool in_time(const struct serve *s, const struct serve_request *r) {
+static bool in_time(const struct serve *s, const struct request *r) {
   return r->answered && (!s->o->deadline || r->end - r->scheduled <= s->o->deadline);
 }
 
@@ -43,9 +36,9 @@ static struct limits limits_of(const struct serve *s) {
   return most;
 }
 
-static double mean_batch(const struct serve_run *run) {
+static double mean_batch(const struct requests *run) {
   double batches = 0, requests = 0;
-  for (size_t n = 1; n < sizeof run->in_batch / sizeof *run->in_batch; ++n) {
+  for (size_t n = 1; n <= REQUESTS_BATCH; ++n) {
     requests += (double)run->in_batch[n];
     batches += (double)run->in_batch[n] / (double)n;
   }
@@ -53,36 +46,37 @@ static double mean_batch(const struct serve_run *run) {
 }
 
 void serve_deadlines(const struct serve *s, size_t drop, size_t *missed, double *goodput) {
-  const struct serve_run *run = &s->run;
+  const struct requests *run = &s->run;
   uint64_t last = 0;
   size_t good = 0;
   *missed = 0;
   for (size_t i = drop; i < run->count; ++i) {
-    const struct serve_request *r = &run->request[i];
+    const struct request *r = &run->request[i];
     const bool met = in_time(s, r);
     good += met;
     *missed += !met;
     if (r->answered && r->end > last) last = r->end;
   }
   const uint64_t first = drop < run->count ? run->request[drop].scheduled : last;
-  *goodput = last > first ? (double)good * (double)s->info.clock_hz / (double)(last - first) : 0;
+  *goodput =
+      last > first ? (double)good * (double)s->load.info.clock_hz / (double)(last - first) : 0;
 }
 
 static int figures_of(const struct serve *s, struct figures *f) {
-  const struct serve_run *run = &s->run;
+  const struct requests *run = &s->run;
   const size_t drop = ct_stats_drop(run->count);
   *f = (struct figures){.mean_batch = mean_batch(run)};
   for (size_t i = 0; i < run->count; ++i)
     f->unknown += run->request[i].met == CT_MET_UNKNOWN;
-  if (!s->info.has_clock || run->done < run->count) return 0;
+  if (!s->load.info.has_clock || run->done < run->count) return 0;
   serve_deadlines(s, drop, &f->missed, &f->goodput);
-  return serve_latencies(run, drop, &f->latency);
+  return requests_sum_up(run, run->count, drop, CT_NO_CYCLE, &f->latency);
 }
 
 static double per_second(const struct serve *s, uint32_t permille) {
   if (!s->capacity_busy) return 0;
   return (double)permille / 1000 * (double)s->capacity_done / (double)s->capacity_busy *
-         (double)s->info.clock_hz;
+         (double)s->load.info.clock_hz;
 }
 
 /* ---- Text ---- */
@@ -96,10 +90,10 @@ static void print_latency(const struct serve *s, const struct figures *f) {
       {"p50", l->p50}, {"p90", l->p90}, {"p99", l->p99}, {"p99.9", l->p999}, {"max", l->max}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     if (rows[i].cycles == CT_STATS_NEVER)
-      fprintf(s->text, "  %-6s never\n", rows[i].name);
+      fprintf(s->load.text, "  %-6s never\n", rows[i].name);
     else if (rows[i].cycles)
-      fprintf(s->text, "  %-6s %10" PRIu64 " cycles %12.2f us\n", rows[i].name, rows[i].cycles,
-              (double)rows[i].cycles * 1e6 / (double)s->info.clock_hz);
+      fprintf(s->load.text, "  %-6s %10" PRIu64 " cycles %12.2f us\n", rows[i].name, rows[i].cycles,
+              (double)rows[i].cycles * 1e6 / (double)s->load.info.clock_hz);
   }
 }
 
@@ -108,10 +102,10 @@ static void print_limits(const struct serve *s) {
   const struct limits l = limits_of(s);
   const bool adaptive = s->o->serving.batching == CT_BATCHING_ADAPTIVE;
   if (s->o->deadline < l.least)
-    fprintf(s->text, "               cannot hold: a request alone takes %" PRIu32 " cycles\n",
+    fprintf(s->load.text, "               cannot hold: a request alone takes %" PRIu32 " cycles\n",
             l.least);
   else if (adaptive && s->o->deadline < l.safe)
-    fprintf(s->text,
+    fprintf(s->load.text,
             "               below %" PRIu32
             " cycles batches go at once, and may be late when others "
             "are in front\n",
@@ -119,22 +113,22 @@ static void print_limits(const struct serve *s) {
 }
 
 static void print_times(const struct serve *s, const struct figures *f) {
-  fprintf(s->text, "capacity       %.1f cycles a request, %.0f requests a second\n",
+  fprintf(s->load.text, "capacity       %.1f cycles a request, %.0f requests a second\n",
           (double)s->capacity_busy / (double)s->capacity_done, per_second(s, 1000));
-  fprintf(s->text, "load           %.3f, %.0f requests a second, %s arrivals\n",
+  fprintf(s->load.text, "load           %.3f, %.0f requests a second, %s arrivals\n",
           (double)s->o->permille / 1000, per_second(s, s->o->permille),
-          serve_arrivals_name(s->o->arrivals));
-  fprintf(s->text, "latency        of %zu requests, the first %zu left out\n", f->latency.count,
-          f->latency.dropped);
+          arrivals_name(s->o->arrivals.kind));
+  fprintf(s->load.text, "latency        of %zu requests, the first %zu left out\n",
+          f->latency.count, f->latency.dropped);
   print_latency(s, f);
   if (s->o->deadline)
-    fprintf(s->text, "deadline       %" PRIu32 " cycles, missed by %zu of %zu (%.3f %%)\n",
+    fprintf(s->load.text, "deadline       %" PRIu32 " cycles, missed by %zu of %zu (%.3f %%)\n",
             s->o->deadline, f->missed, f->latency.count,
             f->latency.count ? 100 * (double)f->missed / (double)f->latency.count : 0);
   if (s->o->deadline) print_limits(s);
-  fprintf(s->text, "goodput        %.0f requests a second\n", f->goodput);
+  fprintf(s->load.text, "goodput        %.0f requests a second\n", f->goodput);
   if (s->probes_done)
-    fprintf(s->text,
+    fprintf(s->load.text,
             "sustainable    %.3f of the capacity, %.0f requests a second, with p99 <= %" PRIu64
             " cycles\n",
             (double)s->sustainable / 1000, per_second(s, s->sustainable), s->o->bound);
@@ -148,58 +142,35 @@ void serve_print(const struct serve *s) {
     struct ct_server_info info = {.pinned_words = 0};
     learn_layers_text(s->o->shape[i].widths, s->o->shape[i].layers, layers, sizeof layers);
     ct_server_info(s->model[i].server, &info);
-    fprintf(s->text, "model          %s, weights %s\n", layers,
+    fprintf(s->load.text, "model          %s, weights %s\n", layers,
             info.pinned_words ? "stay in the scratchpad" : "come with every batch");
   }
   const uint32_t margin = limits_of(s).margin;
-  fprintf(s->text, "batching       %s, up to %" PRIu32 " requests",
+  fprintf(s->load.text, "batching       %s, up to %" PRIu32 " requests",
           ct_batching_name(s->o->serving.batching),
           s->o->serving.max_batch ? s->o->serving.max_batch : 16);
   if (margin && s->o->serving.batching == CT_BATCHING_ADAPTIVE)
-    fprintf(s->text, ", %" PRIu32 " cycles early", margin);
-  fputc('\n', s->text);
-  if (s->info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
+    fprintf(s->load.text, ", %" PRIu32 " cycles early", margin);
+  fputc('\n', s->load.text);
+  if (s->load.info.has_clock && s->capacity_done && s->run.done == s->run.count) print_times(s, &f);
   if (f.unknown)
-    fprintf(s->text,
+    fprintf(s->load.text,
             "deadline       %" PRIu32
             " cycles: whether it was met is unknown of %zu requests, for "
             "this device has no time\n",
             s->o->deadline, f.unknown);
-  fprintf(s->text, "batches        %.2f requests in the mean\n", f.mean_batch);
-  fprintf(s->text, "answers        %zu of %zu, %zu wrong\n", s->run.done - s->run.failed,
+  fprintf(s->load.text, "batches        %.2f requests in the mean\n", f.mean_batch);
+  fprintf(s->load.text, "answers        %zu of %zu, %zu wrong\n", s->run.done - s->run.failed,
           s->run.count, s->wrong);
-  cli_tell_stopped(s->text);
+  cli_tell_stopped(s->load.text);
 }
 
 /* ---- CSV ---- */
 
-static void put_cycle(FILE *file, uint64_t cycle) {
-  if (cycle == CT_NO_CYCLE)
-    fputs(",", file);
-  else
-    fprintf(file, ",%" PRIu64, cycle);
-}
-
-/* Cycles that are unknown are empty. */
 int serve_csv(const struct serve *s) {
-  if (!s->o->csv) return 0;
-  FILE *file = fopen(s->o->csv, "w");
-  if (!file) return cli_fail("%s: cannot be written: %s", s->o->csv, strerror(errno));
-  fputs("request,model,sample,scheduled,arrive,start,end,batch,version,code,wrong\n", file);
-  for (size_t i = 0; i < s->run.count; ++i) {
-    const struct serve_request *r = &s->run.request[i];
-    if (!r->done) continue;
-    fprintf(file, "%zu,%" PRIu32 ",%" PRIu32, i, r->model, r->sample);
-    put_cycle(file, r->scheduled);
-    put_cycle(file, r->arrive);
-    put_cycle(file, r->start);
-    put_cycle(file, r->end);
-    fprintf(file, ",%" PRIu32 ",%" PRIu32 ",%s,%d\n", r->batch, r->version, ct_code_name(r->code),
-            r->wrong);
-  }
-  const bool bad = ferror(file);
-  if (fclose(file) || bad) return cli_fail("%s: cannot be written: %s", s->o->csv, strerror(errno));
-  return 0;
+  static const char columns[] =
+      "request,model,sample,scheduled,arrive,start,end,batch,version,code,wrong";
+  return s->o->csv ? requests_csv(&s->run, s->o->csv, columns) : 0;
 }
 
 /* ---- JSON ---- */
@@ -218,13 +189,6 @@ static json_t *json_models(const struct serve *s) {
     json_array_append_new(list, json_pack("{s:s, s:b}", "layers", layers, "weights_stay",
                                           (int)(info.pinned_words > 0)));
   }
-  return list;
-}
-
-json_t *serve_json_batches(const struct serve_run *run) {
-  json_t *list = json_array();
-  for (size_t n = 1; n < sizeof run->in_batch / sizeof *run->in_batch; ++n)
-    json_array_append_new(list, json_integer((json_int_t)((run->in_batch[n] + n - 1) / n)));
   return list;
 }
 
@@ -247,21 +211,18 @@ int serve_json(const struct serve *s) {
   const struct ct_stats *l = &f.latency;
   json_t *root = json_pack(
       "{s:s, s:o, s:s, s:I, s:f, s:s, s:i, s:I, s:I, s:I, s:b}", "device", o->device, "models",
-      json_models(s), "arrivals", serve_arrivals_name(o->arrivals), "seed", (json_int_t)o->seed,
+      json_models(s), "arrivals", arrivals_name(o->arrivals.kind), "seed", (json_int_t)o->seed,
       "load", o->permille / 1000.0, "batching", ct_batching_name(o->serving.batching), "max_batch",
       o->serving.max_batch ? (int)o->serving.max_batch : 16, "max_wait_cycles",
       (json_int_t)o->serving.max_wait, "margin_cycles", (json_int_t)limits.margin,
       "deadline_cycles", (json_int_t)o->deadline, "stopped", (int)cli_stopped());
   json_object_set_new(root, "least_deadline_cycles", cycles(limits.least));
   json_object_set_new(root, "safe_deadline_cycles", cycles(limits.safe));
-  json_object_set_new(root, "clock_hz",
-                      s->info.has_clock ? json_integer((json_int_t)s->info.clock_hz) : json_null());
   json_object_set_new(
-      root, "capacity",
-      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)s->capacity_done, "cycles",
-                s->capacity_busy ? json_integer((json_int_t)s->capacity_busy) : json_null(),
-                "cycles_per_request",
-                cli_json_ratio((double)s->capacity_busy, (double)s->capacity_done)));
+      root, "clock_hz",
+      s->load.info.has_clock ? json_integer((json_int_t)s->load.info.clock_hz) : json_null());
+  json_object_set_new(root, "capacity",
+                      load_capacity_json(s->capacity_done, s->capacity_busy, s->capacity_done));
   json_object_set_new(
       root, "serve",
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f, s:o}",
@@ -273,7 +234,13 @@ int serve_json(const struct serve *s) {
                 o->deadline && l->count ? json_integer((json_int_t)f.missed) : json_null(),
                 "deadline_unknown", (json_int_t)f.unknown, "goodput_per_second",
                 f.goodput > 0 ? json_real(f.goodput) : json_null(), "mean_batch", f.mean_batch,
-                "batches", serve_json_batches(&s->run)));
+                "batches", requests_json_batches(&s->run)));
   json_object_set_new(root, "sustainable", json_search(s));
+  const struct load_window *w = &s->window;
+  const bool whole = s->run.done == s->run.count && w->closed;
+  json_object_set_new(root, "array", cli_json_array(s->load.dev));
+  json_object_set_new(
+      root, "time",
+      whole ? ct_units_json(w->counter[CT_INFERENCE], NULL, w->to - w->from) : json_null());
   return cli_json_write(o->json, root);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long batches of 1 .. 16 take on a device that does nothing else. */
-#include "load.h"
+#include "verb_load.h"
 
 /* ROUNDS: batches of each size, the first of them unmeasured. WAIT: cycles after the first request
  * of a batch until it goes; all of them have come by then. LEAD: cycles between handing them over
@@ -13,7 +13,7 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
                         uint64_t *first, uint64_t *interval) {
   struct ct_event record;
   uint64_t now = 0, end = 0;
-  int rc = ct_now(s->dev, &now);
+  int rc = ct_now(s->load.dev, &now);
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
     const struct ct_request request = {.rows = m->rows,
                                        .row = i % SERVE_SAMPLES,
@@ -23,7 +23,7 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
     rc = ct_server_push(m->server, &request, NULL);
   }
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
-    rc = ct_reap(s->dev, &record, LOAD_PATIENCE_MS);
+    rc = ct_reap(s->load.dev, &record, LOAD_PATIENCE_MS);
     if (rc < 0) break;
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (record.batch != size)
@@ -34,7 +34,7 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
       *first = record.end - record.start;
     }
   }
-  if (rc < 0) return cli_fail_device(s->dev, rc, "measuring what a batch costs");
+  if (rc < 0) return cli_fail_device(s->load.dev, rc, "measuring what a batch costs");
   if (count > 1) *interval = (record.end - end) / (count - 1);
   return 0;
 }
@@ -56,7 +56,7 @@ static int collect(struct serve *s, struct serve_model *m, uint32_t size) {
   ct_server_free(m->server);
   m->server = NULL;
   const int rc = ct_server_create(m->model, m->weights, &how, &m->server);
-  return rc < 0 ? cli_fail_device(s->dev, rc, "a model cannot be served") : 0;
+  return load_check(&s->load, rc, "a model cannot be served");
 }
 
 /* From end to end of full batches that follow each other; the first ones load the weights. */
@@ -71,27 +71,25 @@ static int costs_of(struct serve *s, struct serve_model *m, const char *label, j
   if (collect(s, m, LOAD_BATCH)) return 1;
   for (uint32_t size = 1; size <= LOAD_BATCH && !cli_stopped(); ++size) {
     uint64_t cost = 0;
-    const struct ct_progress_state state = {
-        .label = label, .known = CT_PROGRESS_FRACTION, .fraction = (double)size / LOAD_BATCH};
     if (cost_of(s, m, size, &cost)) return 1;
     json_array_append_new(list, json_integer((json_int_t)cost));
-    ct_progress_update(&s->progress, &state);
+    load_show(&s->load, label, (double)size / LOAD_BATCH);
   }
   return 0;
 }
 
 /* A request alone, served at once; then batches, which wait until they are complete. */
-int load_cost(const struct load *load, struct serve *s, json_t *o) {
+int load_cost(const struct load_spec *spec, struct serve *s, json_t *o) {
   struct serve_model *m = &s->model[0];
   uint64_t service = 0, one = 0, full = 0;
   json_t *list = json_array();
   json_object_set_new(o, "cost_cycles", list);
-  if (load_ask_alone(s, m, &service) || costs_of(s, m, load->label, list) ||
+  if (load_ask_alone(s, m, &service) || costs_of(s, m, spec->label, list) ||
       interval_of(s, m, 1, &one) || interval_of(s, m, LOAD_BATCH, &full))
     return 1;
   json_object_update_new(
       o, json_pack("{s:I, s:I, s:I, s:I}", "service_cycles", (json_int_t)service, "clock_hz",
-                   (json_int_t)s->info.clock_hz, "interval_cycles_of_1", (json_int_t)one,
+                   (json_int_t)s->load.info.clock_hz, "interval_cycles_of_1", (json_int_t)one,
                    "interval_cycles_of_16", (json_int_t)full));
   return 0;
 }

@@ -3,16 +3,9 @@
  * `coltrain load`: one measured run on a device of its own, as an experiment asks for it
  * (host/python/coltrain/experiments). A JSON object says what to run; its figures are another one,
  * and each of its requests a row of a CSV file.
- *
- *   verb_load.c   options, and the object that says what to run
- *   load_run.c    capacity; training alone; requests alone or beside training
- *   load_cost.c   how long batches of each size take
- *
- * A run depends on nothing but what it was told: made again, on any machine, it gives the same
- * bytes.
  */
-#ifndef LOAD_H
-#define LOAD_H
+#ifndef VERB_LOAD_H
+#define VERB_LOAD_H
 
 #include "serve.h"
 
@@ -22,7 +15,8 @@ enum { LOAD_BATCH = 16, LOAD_PATIENCE_MS = 600000 /* that an answer may take, wa
  * without training or beside it; how long batches of each size take. */
 enum load_kind { LOAD_CAPACITY, LOAD_TRAINING, LOAD_REQUESTS, LOAD_COST };
 
-struct load {
+struct load_spec {
+  const char *kind_name, *policy_name, *arrivals_name, *batching_name;
   enum load_kind kind;
   struct serve_options serve;
   const char *label;
@@ -40,10 +34,10 @@ struct load {
 };
 
 /* Runs it: its figures go to o. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
-int load_run(const struct load *load, json_t *o);
+int load_run(const struct load_spec *spec, json_t *o);
 
 /* Kind COST. */
-int load_cost(const struct load *load, struct serve *s, json_t *o);
+int load_cost(const struct load_spec *spec, struct serve *s, json_t *o);
 
 /* Requests of a model one by one: the longest of the last ones, in cycles. 0, or 1 after a
  * sentence. */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models on a device that serves them in batches, asked by the clock: for `serve-bench` and `load`.
+ */
+#ifndef SERVE_H
+#define SERVE_H
+
+#include "arrivals.h"
+#include "load.h"
+#include "requests.h"
+
+/* PLACES: answers of each model in device memory; as many requests are on their way at most. */
+enum { SERVE_MODELS = 8, SERVE_SAMPLES = 64, SERVE_PLACES = 4096, SERVE_PROBES = 10 };
+
+struct serve_shape {
+  uint32_t widths[CT_MAX_LAYERS + 1];
+  size_t layers;
+};
+
+struct serve_options {
+  const char *device, *json, *csv;
+  struct serve_shape shape[SERVE_MODELS];
+  size_t models, requests;
+  size_t capacity;   /* requests of the run that measures it; 0: as many as the others */
+  uint32_t permille; /* of the capacity that is offered */
+  struct arrivals_options arrivals;
+  bool chosen;       /* by --arrivals */
+  uint32_t deadline; /* cycles; 0: none */
+  uint64_t bound;    /* of p99, cycles; 0: no search */
+  struct ct_serving serving;
+  uint64_t seed;
+};
+
+struct serve_model {
+  ct_model *model;
+  ct_weights *weights;
+  ct_server *server;
+  size_t inputs, classes;
+  ct_rows *rows;       /* the samples in device memory */
+  ct_answers *answers; /* SERVE_PLACES of them */
+  float *x, *want;     /* the samples, and the answers by emu: */
+};
+
+/* A load that was tried in the search, and the p99 it had. */
+struct serve_probe {
+  uint32_t permille;
+  uint64_t p99;
+};
+
+/* What goes on beside the requests; 0, or 1 after a sentence. */
+struct serve_beside {
+  int (*arrived)(void *arg); /* once, when the clock shows the first arrival of a load; NULL */
+  int (*event)(void *arg, const struct ct_event *event); /* something else has ended; NULL */
+  void *arg;
+};
+
+struct serve {
+  struct load load;
+  const struct serve_options *o;
+  struct serve_model model[SERVE_MODELS];
+  uint16_t free[SERVE_PLACES]; /* places that no request on its way has */
+  size_t frees;
+  struct arrivals arrivals;
+  uint64_t capacity_busy, capacity_done; /* cycles, requests */
+  struct requests probe, run, trial;     /* capacity, the load asked for, loads of the search */
+  struct requests *present;              /* those that are pushed; NULL */
+  struct load_window window;             /* from the first arrival of run to its last end */
+  size_t wrong;                          /* answers, of all runs */
+  struct serve_probe probes[SERVE_PROBES];
+  size_t probes_done;
+  uint32_t sustainable; /* permille of the capacity; 0: none */
+  struct serve_beside beside;
+  uint64_t give_up; /* cycle after which no answer is waited for; CT_NO_CYCLE */
+};
+
+/* Opens the device, makes the models and asks emu: for the answers. 0, or 1 after a sentence; close
+ * it either way. */
+int serve_open(struct serve *s, const struct serve_options *o);
+void serve_close(struct serve *s);
+
+/* Makes the requests a part of the load. */
+void serve_parts(struct serve *s);
+
+/* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
+int serve_runs(struct serve *s);
+
+/* A part of them. All requests at once: the queue is never empty, which gives the capacity. Where
+ * batches wait for more requests, only up to the end of the last full one: behind it they wait in
+ * vain. */
+int serve_capacity(struct serve *s);
+
+/* The requests of run as they arrive at that load, permille of the capacity. */
+int serve_load(struct serve *s, struct requests *run, uint32_t permille, const char *label);
+
+/* 0 if no answer was wrong, else 1 after a sentence; the same for requests of a run that failed. */
+int serve_check_wrong(uint64_t wrong);
+int serve_check_answered(const struct requests *run);
+
+/* Of the requests of s->run but the first `drop`: those that came too late, or never; and those a
+ * second that were in time (without a deadline: answered). */
+void serve_deadlines(const struct serve *s, size_t drop, size_t *missed, double *goodput);
+
+/* The rows of s->run, if they are asked for. */
+int serve_csv(const struct serve *s);
+
+void serve_print(const struct serve *s);
+int serve_json(const struct serve *s);
+
+#endif

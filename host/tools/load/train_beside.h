@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training that goes on beside requests, or alone: a part of a load that keeps the training queue
+ * full. */
+#ifndef TRAIN_BESIDE_H
+#define TRAIN_BESIDE_H
+
+#include "feeder.h"
+#include "load.h"
+
+struct trainer {
+  struct load *load;
+  struct ct_dataset data;
+  ct_model *model;
+  struct feeder feed;
+  uint64_t from, rows, steps; /* since its window began */
+};
+
+/* Opens the data and makes the model; load->part[1] becomes its steps. 0, or 1 after a sentence;
+ * close it either way. */
+int trainer_open(struct trainer *t, struct load *load, struct learn *learn);
+void trainer_close(struct trainer *t);
+
+/* Takes what the training queue has ended; load->take may be that. */
+int trainer_take(void *trainer, const struct ct_event *event);
+
+/* Rows of the array so far, and the clock; both, and the steps, become where a window begins. */
+int trainer_read(const struct trainer *t, uint64_t *rows, uint64_t *cycle);
+int trainer_begin(struct trainer *t);
+
+#endif
