@@ -5,7 +5,7 @@
 # that coltrain.core lists the same files, in the same order.
 
 # Folders in which a tool finds a module by its name.
-RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/ctrl rtl
+RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/mem rtl/ctrl rtl
 # Folders for `include: written by hand, and generated from the tables.
 RTL_INCLUDES := rtl/include $(BUILD)/gen
 # Packages: read before everything else.
@@ -21,6 +21,9 @@ refuses = $(eval REFUSED += $(1)/$(subst $(space),/,$(strip $(2))))
 
 $(call refuses,ct_fifo,Depth=0)
 $(call refuses,ct_fifo,Width=0)
+$(call refuses,ct_async_fifo,Depth=6)
+$(call refuses,ct_async_fifo,Depth=1)
+$(call refuses,ct_async_fifo,SyncStages=1)
 $(call refuses,ct_skid,Width=0)
 $(call refuses,ct_spm,Words=64)
 $(call refuses,ct_spm,Words=1000)
@@ -41,3 +44,9 @@ $(call refuses,ct_mxu,VpuLanes=8)
 $(call refuses,ct_vpu,VpuLanes=8)
 $(call refuses,ct_vpu,FnLanes=1)
 $(call refuses,ct_vpu,VpuLanes=4 FnLanes=2)
+$(call refuses,ct_sdram,CasLatency=4)
+$(call refuses,ct_sdram,MaxBeats=33)
+$(call refuses,ct_sdram,ReadDelay=4)
+$(call refuses,ct_sdram,ClockHz=5000000)
+$(call refuses,ct_sdram,RasNs=200)
+$(call refuses,ct_sdram_seq,ColBits=11)

@@ -6,6 +6,10 @@ $(call dut,ct_fifo_d1,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=1)
 $(call dut,ct_fifo_d4,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=4)
 $(call dut,ct_fifo_d5,ct_fifo,rtl/prim/ct_fifo.sv,-GWidth=32 -GDepth=5)
 $(call bench,test_fifo,ct_fifo_d1 ct_fifo_d4 ct_fifo_d5)
+$(call dut,ct_async_fifo_d2,ct_async_fifo,rtl/prim/ct_async_fifo.sv,-GWidth=32 -GDepth=2)
+$(call dut,ct_async_fifo_d8,ct_async_fifo,rtl/prim/ct_async_fifo.sv,-GWidth=32 -GDepth=8)
+$(call dut,ct_async_fifo_s3,ct_async_fifo,rtl/prim/ct_async_fifo.sv,-GWidth=32 -GDepth=16 -GSyncStages=3)
+$(call bench,test_async_fifo,ct_async_fifo_d2 ct_async_fifo_d8 ct_async_fifo_s3)
 $(call unit_bench,test_skid,ct_skid,rtl/prim/ct_skid.sv,-GWidth=32)
 
 # The arithmetic: 16 lanes, so that ten million pairs take a second or two.
@@ -53,3 +57,29 @@ $(call bench,test_vpu,ct_vpu_16 ct_vpu_4 ct_vpu_4f,tb/unit/vpu_bench.c tb/unit/v
 $(call dut,ct_dma,ct_dma,rtl/dma/ct_dma.sv,-GGather=1)
 $(call bench,test_dma,ct_dma,tb/unit/dma_bench.c host/transports/sim/ct_axi_mem.c)
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
+
+# The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.
+SDRAM_SRCS := tb/unit/sdram_bench.c host/transports/sim/ct_sdram_chip.c
+$(call dut,ct_sdram_100,ct_sdram,rtl/mem/ct_sdram.sv)
+$(call dut,ct_sdram_133,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=133000000)
+$(call dut,ct_sdram_50,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=50000000 -GCasLatency=2 -GReadDelay=1)
+# Broken copies, which the bench must find out: $(call broken,NAME,TOP,FILE,SED,FLAGS), the model NAME of TOP with FILE changed by sed.
+broken = $(eval $(call broken_rules,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(4)))$(call dut,$(1),$(2),$(filter-out $(3),rtl/mem/$(strip $(2)).sv) $(BUILD)/broken/$(strip $(1))/$(notdir $(3)),-Wno-UNUSEDSIGNAL $(5))
+define broken_rules
+$(BUILD)/broken/$(1)/$(notdir $(3)): $(3)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)sed '$(4)' $(3) >$$@
+	$$(Q)! cmp -s $(3) $$@ || { echo "the broken copy $(1) is none" >&2; exit 1; }
+endef
+$(call broken,ct_sdram_rcd,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/5.(Rcd - 1)/5'"'"'(Rcd - 2)/)
+$(call broken,ct_sdram_gap,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/Turn    = 9 +/Turn    = 8 +/)
+$(call broken,ct_sdram_wr,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/KeepWr  = 7 +/KeepWr  = 6 +/)
+$(call broken,ct_sdram_row,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/!hit/1'"'"'b0/)
+$(call broken,ct_sdram_late,ct_sdram,rtl/mem/ct_sdram_seq.sv,s/1000 \* 64/1000 * 65/)
+$(call broken,ct_sdram_strobe,ct_sdram,rtl/mem/ct_sdram.sv,s/~w_beat.143:130./14'"'"'d0/)
+$(call broken,ct_sdram_dqm,ct_sdram,rtl/mem/ct_sdram.sv,s/5 + CasLatency/4 + CasLatency/)
+$(call broken,ct_sdram_wild,ct_sdram,rtl/mem/ct_sdram.sv,s/ | {2{err_q}}//)
+$(call broken,ct_sdram_room,ct_sdram,rtl/mem/ct_sdram.sv,s/(room_q > .*);/(room_q != 0);/)
+$(call broken,ct_sdram_turn,ct_sdram,rtl/mem/ct_sdram.sv,s/ \&\& !(wr_can \&\& turn_q)//;s/!(rd_can \&\& !turn_q)/!rd_can/)
+SDRAM_BROKEN := $(addprefix ct_sdram_,rcd gap wr row late strobe dqm wild room turn)
+$(call bench,test_sdram,ct_sdram_100 ct_sdram_133 ct_sdram_50 $(SDRAM_BROKEN),$(SDRAM_SRCS))
