@@ -166,8 +166,10 @@ static int run_search(struct serve *s) {
   return 0;
 }
 
+/* Inference is read first, before the first request is under way. */
 static int open_window(void *arg) {
   struct serve *s = arg;
+  s->window.clock_last = true;
   return load_window_open(&s->load, &s->window);
 }
 
