@@ -9,6 +9,7 @@
 #include "host/emu/ct_num.h"
 #include "vpu_gen.h"
 
+enum { kMoreSem = 9 };
 enum { kVariants = 3, kPriority = 0, kFcfs = 1, kRoundRobin = 2, kJob = 3 };
 
 static const unsigned kLanes[kVariants] = {16, 4, 4};
@@ -133,6 +134,158 @@ static void aborts(void **state) {
       vpu_run(b, 400000);
       for (unsigned c = 0; c < kCtx; ++c)
         check_sems(b, c, total[c]);
+      vpu_close(b);
+    }
+  }
+}
+
+/* ---- Rows of one context between those of the other ---------------------------------------- */
+
+/* Like vpu_run(), but the policy changes and the unit freezes in the middle of operations. */
+static void shaken_run(vpu_bench *b, ct_rng *rng, unsigned limit) {
+  do {
+    if (ct_rng_percent(rng, 4)) share(b, rng, (unsigned)ct_rng_below(rng, 5));
+    *b->p.freeze_i = ct_rng_percent(rng, *b->p.freeze_i ? 70 : 3);
+    vpu_cycle(b);
+    if (!limit--) fail_msg("not finished");
+  } while (!vpu_finished(b, 0) || !vpu_finished(b, 1));
+  *b->p.freeze_i = 0;
+  for (unsigned c = 0; c < kCtx; ++c)
+    vpu_compare(b, c);
+}
+
+/* All on three tiles, so that each command needs what those just before it leave. */
+static struct ct_cmd crowded(ct_rng *rng, unsigned rows) {
+  enum { kFew = 3 };
+  struct ct_cmd cmd = gen_random(rng, rows);
+  if (CT_GET(&cmd, ALL_OP) != CT_OP_VA) {
+    CT_PUT(&cmd, VL_TD, CT_GET(&cmd, VL_TD) % kFew);
+    return cmd;
+  }
+  const unsigned td = CT_GET(&cmd, VA_TD) % kFew, tq = CT_GET(&cmd, VA_TQ) % kFew;
+  const bool permutes = CT_GET(&cmd, VA_ROW_XOR) || CT_GET(&cmd, VA_LANE_XOR);
+  CT_PUT(&cmd, VA_TD, td);
+  CT_PUT(&cmd, VA_TA, CT_GET(&cmd, VA_TA) % kFew);
+  CT_PUT(&cmd, VA_TQ, permutes && td == tq ? (td + 1) % kFew : tq);
+  return cmd;
+}
+
+static void crowded_program(vpu_bench *b, unsigned c, ct_rng *rng, unsigned commands, unsigned rows,
+                            unsigned total[kSems]) {
+  gen_order *o = gen_order_new(b, c);
+  const unsigned first = b->ctx[c].emitted;
+  gen_memory(b, c, rng);
+  gen_load_all(o, rng);
+  for (unsigned i = 0; i < commands; ++i) {
+    struct ct_cmd cmd = crowded(rng, rows);
+    gen_emit(o, &cmd);
+    if (CT_GET(&cmd, ALL_OP) != CT_OP_VS || CT_GET(&cmd, VS_MODE) || ct_rng_percent(rng, 30))
+      continue;
+    /* The square copy of a master: its exponent is known, if nothing comes between. */
+    cmd = gen_vs(CT_GET(&cmd, VS_TS), 2, 900 + ct_rng_below(rng, 100), 1, CT_GET(&cmd, VS_ROWS));
+    gen_emit(o, &cmd);
+  }
+  gen_store_all(o);
+  add_extras(b, o, first, rng, total);
+  free(o);
+}
+
+static void rows_between_rows(void **state) {
+  (void)state;
+  static const uint8_t rows[] = {16, 5, 3, 9};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned k = 0; k < 12; ++k) {
+      vpu_bench *b = vpu_open(v, 400 + 100 * v + k);
+      ct_rng rng = ct_rng_make(8000 + 100 * v + k);
+      unsigned total[kCtx][kSems];
+      vpu_stalls(b, 5000 + 100 * v + k, k % 3 ? 0 : 30, k % 4 ? 0 : 40, 0);
+      for (unsigned round = 0; round < 6; ++round) {
+        const unsigned victim = (unsigned)ct_rng_below(&rng, kCtx);
+        for (unsigned c = 0; c < kCtx; ++c)
+          crowded_program(b, c, &rng, 60, rows[(k + round) % 4], total[c]);
+        /* Abort between rows; the next program follows at once. */
+        for (unsigned i = 500 + ct_rng_below(&rng, 2000); i; --i) {
+          if (ct_rng_percent(&rng, 4)) share(b, &rng, (unsigned)ct_rng_below(&rng, 5));
+          vpu_cycle(b);
+        }
+        vpu_abort(b, victim, 400);
+        crowded_program(b, victim, &rng, 60, rows[k % 4], total[victim]);
+        shaken_run(b, &rng, 400000);
+        for (unsigned c = 0; c < kCtx; ++c) {
+          check_sems(b, c, total[c]);
+          b->ctx[c].emitted = b->ctx[c].dispatched = b->ctx[c].expected = b->ctx[c].seen = 0;
+          memset(b->ctx[c].sem, 0, sizeof b->ctx[c].sem);
+        }
+      }
+      vpu_close(b);
+    }
+  }
+}
+
+/* A command with More, each of its tiles on its own for the model. */
+static void emit_more(vpu_bench *b, unsigned c, struct ct_cmd cmd, unsigned more) {
+  vpu_ctx *x = &b->ctx[c];
+  const bool va = CT_GET(&cmd, ALL_OP) == CT_OP_VA;
+  for (unsigned i = 0; i <= more; ++i) {
+    struct ct_cmd one = cmd;
+    if (va) {
+      CT_PUT(&one, VA_TD, CT_GET(&cmd, VA_TD) + i);
+      CT_PUT(&one, VA_TA, CT_GET(&cmd, VA_TA) + i);
+    } else {
+      CT_PUT(&one, VS_TS, CT_GET(&cmd, VS_TS) + i);
+      CT_PUT(&one, VS_SPM, CT_GET(&cmd, VS_SPM) + i * CT_GET(&cmd, VS_TILE_STRIDE));
+    }
+    assert_true(x->expected + 64 <= kMaxWrites);
+    x->expected += vpu_execute(&x->model, &one, x->writes + x->expected);
+  }
+  if (va)
+    CT_PUT(&cmd, VA_MORE, more);
+  else
+    CT_PUT(&cmd, VS_MORE, more);
+  if (CT_GET(&cmd, ALL_WAIT1)) x->gift[kMoreSem] += more + 1; /* each tile waits anew */
+  vpu_emit_only(b, c, &cmd);
+}
+
+/* Commands over many tiles, cut between rows and between tiles. */
+static void tiles_between_tiles(void **state) {
+  (void)state;
+  for (unsigned v = 0; v < kVariants; ++v) {
+    for (unsigned k = 0; k < 6; ++k) {
+      vpu_bench *b = vpu_open(v, 450 + 10 * v + k);
+      ct_rng rng = ct_rng_make(8500 + 10 * v + k);
+      for (unsigned c = 0; c < kCtx; ++c) {
+        gen_order *o = gen_order_new(b, c);
+        gen_memory(b, c, &rng);
+        gen_load_all(o, &rng);
+        free(o);
+      }
+      shaken_run(b, &rng, 100000);
+      for (unsigned i = 0; i < 8; ++i) {
+        for (unsigned c = 0; c < kCtx; ++c) {
+          struct ct_cmd cmd = gen_va(i % 2 ? 0 : 8, i % 2 ? 8 : 0);
+          CT_PUT(&cmd, ALL_WAIT1, CT_SEM(kMoreSem));
+          const unsigned kind = (unsigned)ct_rng_below(&rng, 5), rows = 1 + ct_rng_below(&rng, 16);
+          CT_PUT(&cmd, VA_ROWS, rows);
+          CT_PUT(&cmd, VA_FULL, ct_rng_below(&rng, 2));
+          if (kind == 1) CT_PUT(&cmd, VA_FUNC, 8);
+          if (kind == 2) gen_c(&cmd, 2, CT_GET(&cmd, VA_TD), 0); /* row 0 of the first tile */
+          if (kind == 3) CT_PUT(&cmd, VA_A_SRC, 1);
+          if (kind == 4) gen_c(&cmd, 1, 7, 1);
+          if (kind == 4) CT_PUT(&cmd, VA_LANE_XOR, CT_GET(&cmd, VA_TD) ? 5 : 0);
+          emit_more(b, c, cmd, (unsigned)ct_rng_below(&rng, 8));
+        }
+      }
+      shaken_run(b, &rng, 100000);
+      for (unsigned i = 0; i < 12; ++i) {
+        for (unsigned c = 0; c < kCtx; ++c) {
+          const unsigned rows = 1 + ct_rng_below(&rng, 16);
+          struct ct_cmd cmd = gen_vs(i % 4 * 4, i % 2 ? 2 : ct_rng_below(&rng, 3), 512, 4, rows);
+          CT_PUT(&cmd, VS_TILE_STRIDE, ct_rng_below(&rng, 100));
+          CT_PUT(&cmd, ALL_WAIT1, CT_SEM(kMoreSem));
+          emit_more(b, c, cmd, (unsigned)ct_rng_below(&rng, 4));
+        }
+      }
+      shaken_run(b, &rng, 100000);
       vpu_close(b);
     }
   }
@@ -958,6 +1111,8 @@ int main(void) {
       cmocka_unit_test(policies),
       cmocka_unit_test(errors),
       cmocka_unit_test(aborts),
+      cmocka_unit_test(rows_between_rows),
+      cmocka_unit_test(tiles_between_tiles),
       cmocka_unit_test(random_programs),
   };
   return cmocka_run_group_tests_name("ct_vpu", tests, NULL, NULL);
