@@ -4,7 +4,8 @@
 /* BANK: a read waits for its bank. GAP, GAP_4: until a write of VL has its bank of the tile
  * registers, with 16 lanes and with 4. TURNED: what a tile keeps a buffer of the transposer.
  * ADDER: rows of a short tile wait for the adder. BLOCKED: words of VS until loads go on. */
-enum { BURST = 17, AHEAD = 18, READS = 8, BANK = 4, GAP = 16 + 28, GAP_4 = 16 + 43, TURNED = 120 };
+enum { BURST = 17, AHEAD = 18, READS = 8, BANK = 4, TURNED = 120 };
+enum { GAP = 16 + CT_VL_PIPE_16, GAP_4 = 16 + CT_VL_PIPE_4 };
 enum { ADDER = 16, REFUSALS = 32, BLOCKED = 64, WORDS_AHEAD = 8 };
 
 struct terms {
@@ -74,8 +75,8 @@ static uint64_t product(const struct terms *t, const struct ct_cmd *cmd) {
 
 /* What a VL loses under way; those of training that are in front of it, too. */
 static uint64_t vl_loss(const struct terms *t, uint64_t words, uint64_t writes) {
-  const uint64_t front = WORDS_AHEAD * (t->small ? 4 : 1);
-  if (t->strict) return t->small ? 43 + front : 28 + front;
+  const uint64_t front = t->small ? CT_VL_AHEAD_4 : CT_VL_AHEAD_16;
+  if (t->strict) return (t->small ? CT_VL_PIPE_4 : CT_VL_PIPE_16) + front;
   return BANK * (words + WORDS_AHEAD) + (writes + front) * (t->small ? GAP_4 : GAP);
 }
 
@@ -91,7 +92,8 @@ static uint64_t tile_load(const struct terms *t, const struct ct_cmd *cmd) {
 }
 
 static uint64_t tile_store(const struct terms *t, const struct ct_cmd *cmd) {
-  const uint64_t loss = t->strict ? BURST * t->cap : 96 + 2 * outstanding(t);
+  const uint64_t loads = t->strict ? BURST * t->cap : 96 + 2 * outstanding(t);
+  const uint64_t loss = CT_VS_AHEAD + loads;
   const uint64_t own = slots(t, CT_UNIT_VS, CT_GET(cmd, VS_MODE) ? 32 : 16) + loss;
   return (1 + CT_GET(cmd, VS_MORE)) * (t->strict ? own : own + (1 + t->ahead) * loss);
 }

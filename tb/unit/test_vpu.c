@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host/emu/ct_num.h"
+#include "host/lib/isa/ct_bound.h"
 #include "vpu_gen.h"
 
 enum { kMoreSem = 9 };
@@ -902,6 +903,109 @@ static void training_leaves_the_port(void **state) {
   }
 }
 
+/* As load_takes(), beside rows of training's VA that all go to one bank, a row a cycle, and
+ * loads of one row each that double their signals. */
+static unsigned load_takes_doubled(unsigned v, bool beside, unsigned mode, unsigned at) {
+  enum { kRounds = 70, kMost = 8 };
+  vpu_bench *b = vpu_open(v, 845);
+  struct ct_cmd cmd = gen_vl(4, 1, 0, 1, 16), row = gen_va(8, 0);
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(2));
+  vpu_emit(b, 0, &cmd);
+  CT_PUT(&row, VA_A_SRC, 1);
+  CT_PUT(&row, VA_ROWS, 1);
+  CT_PUT(&row, VA_RELU, 1); /* the long way */
+  cmd = twice_of(gen_vl(7, mode, 0, 1, 1));
+  for (unsigned i = 0; beside && i < kRounds; ++i) {
+    emit_more(b, 1, row, kMost - 1);
+    for (unsigned n = 0; n < 4; ++n)
+      vpu_emit(b, 1, &cmd);
+  }
+  for (unsigned i = 0; i < 100 + at; ++i)
+    vpu_cycle(b);
+  b->ctx[0].sem[1] = 1;
+  const uint64_t start = b->cycle;
+  CT_TB_WHILE (!b->ctx[0].sem[2], 100000)
+    vpu_cycle(b);
+  const unsigned taken = (unsigned)(b->cycle - start);
+  vpu_run(b, 20000);
+  vpu_close(b);
+  return taken;
+}
+
+/* Each word in front takes a cycle more than its writes then: the terms of ct_chain.c hold. */
+static void doubled_loads_in_front(void **state) {
+  (void)state;
+  enum { kRow = 4, kTimes = 120 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    const unsigned bound =
+        kRow + (v ? CT_VL_PIPE_4 + CT_VL_AHEAD_4 : CT_VL_PIPE_16 + CT_VL_AHEAD_16);
+    const unsigned alone = load_takes_doubled(v, false, 0, 0);
+    unsigned most = 0;
+    for (unsigned at = 0; at < kTimes; ++at) {
+      const unsigned taken = load_takes_doubled(v, true, 1, at);
+      assert_in_range(taken, alone, alone + bound);
+      if (taken > most) most = taken;
+    }
+    printf("%u lanes, doubled in front: up to %u cycles more, bound %u\n", kLanes[v], most - alone,
+           bound);
+  }
+}
+
+/* Cycles that a VS of inference takes from being ready to its signal, beside stores of training.
+ * The scratchpad refuses words until some cycles after that. */
+static unsigned store_takes(unsigned v, const struct ct_cmd *other, unsigned refused, unsigned at) {
+  vpu_bench *b = vpu_open(v, 880);
+  struct ct_cmd cmd = gen_vs(5, 0, 512, 4, 16);
+  CT_PUT(&cmd, ALL_WAIT0, CT_SEM(1));
+  CT_PUT(&cmd, ALL_SIG0, CT_SEM(2));
+  vpu_emit(b, 0, &cmd);
+  for (unsigned i = 0; other && i < 40; ++i)
+    vpu_emit(b, 1, other);
+  for (unsigned i = 0; i < 50 + at; ++i)
+    vpu_cycle(b);
+  if (other && refused) {
+    vpu_stalls(b, 881, 0, 100, 0);
+    for (unsigned i = 0; i < 40; ++i)
+      vpu_cycle(b);
+  }
+  b->ctx[0].sem[1] = 1;
+  const uint64_t start = b->cycle;
+  for (unsigned i = 0; other && i < refused; ++i)
+    vpu_cycle(b);
+  vpu_stalls(b, 882, 0, 0, 0);
+  CT_TB_WHILE (!b->ctx[0].sem[2], 100000)
+    vpu_cycle(b);
+  const unsigned taken = (unsigned)(b->cycle - start);
+  vpu_run(b, 20000);
+  vpu_close(b);
+  return taken;
+}
+
+/* Training's words are in front of those of inference when a burst of training's loads has their
+ * bank: the terms of ct_chain.c. */
+static void stores_in_front(void **state) {
+  (void)state;
+  enum { kRow = 4, kTimes = 24, kModes = 3 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    const unsigned alone = store_takes(v, NULL, 0, 0);
+    unsigned most = 0;
+    for (unsigned i = 0; i < 2 * kModes; ++i) {
+      struct ct_cmd cmd = gen_vs(7, i % kModes, 600, 4, i < kModes ? 16 : 1);
+      if (i >= kModes) cmd = twice_of(cmd);
+      for (unsigned at = 0; at < kTimes; ++at) {
+        const unsigned beside = store_takes(v, &cmd, 0, at);
+        const unsigned behind = store_takes(v, &cmd, CT_BURST, at);
+        assert_in_range(beside, alone, alone + kRow + CT_VS_AHEAD);
+        assert_in_range(behind, alone, alone + kRow + CT_VS_AHEAD + CT_BURST);
+        if (behind > most) most = behind;
+      }
+    }
+    printf("%u lanes, stores in front: up to %u cycles more, bound %u\n", kLanes[v], most - alone,
+           kRow + CT_VS_AHEAD + CT_BURST);
+  }
+}
+
 /* Longest time between starts of inference's rows, beside loads of context c. */
 static unsigned longest_gap(unsigned v, unsigned c, unsigned policy) {
   enum { kRowsOfInference = 400 };
@@ -1103,6 +1207,8 @@ int main(void) {
       cmocka_unit_test(bounded_wait_with_a_floor),
       cmocka_unit_test(load_is_not_starved),
       cmocka_unit_test(training_leaves_the_port),
+      cmocka_unit_test(doubled_loads_in_front),
+      cmocka_unit_test(stores_in_front),
       cmocka_unit_test(no_gap_for_training),
       cmocka_unit_test(vs_asks_for_its_bank),
       cmocka_unit_test(loads_inherit_their_rank),

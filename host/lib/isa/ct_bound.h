@@ -33,6 +33,14 @@ enum { CT_NO_BOUND = INT32_MAX };
  * beat moves meanwhile. */
 enum { CT_BURST = 17, CT_BURST_AHEAD = CT_BURST + 1 };
 
+/* What a VL or VS of inference loses under way, with the floor at 0: VL to rows of training's VA
+ * that are on their way when the first has VL's bank (with 4 lanes a function row is finished, and
+ * has every fourth cycle), and to the eight words of training that may be in front of its first
+ * one. A word takes a cycle, or a VL's four writes with 4 lanes, and one more if it doubles a
+ * signal. */
+enum { CT_VL_PIPE_16 = 28, CT_VL_PIPE_4 = 43 };
+enum { CT_VL_AHEAD_16 = 16, CT_VL_AHEAD_4 = 40, CT_VS_AHEAD = 16 };
+
 /* The most cycles that a slot of inference (a burst, a row, with 16 lanes a VA) waits while the
  * unit serves training (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer),
  * or CT_NO_BOUND. Under JOB both jobs began under JOB. */

@@ -22,13 +22,12 @@
 
 enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 
-/* What operations lose while they are under way: VL to rows of VA that are on their way when the
- * first is in the way (with 4 lanes a function operation is finished, and has every fourth cycle),
- * and to the eight words of training that may be in front of its first one (with 4 lanes four
- * writes each);
- * VS to words of reads that are outstanding then; a product with A transposed to a tile that is in
- * the transposer, for each wait of its own. */
-enum { VL_LOSS_16 = 28 + 8, VL_LOSS_4 = 43 + 32, TRANSPOSER = 32 };
+/* What operations lose while they are under way: VL and VS to training's words in front of theirs,
+ * VL to rows of VA (both in ct_bound.h), VS to words of reads that are outstanding when the first
+ * is in the way; a product with A transposed to a tile that is in the transposer, for each wait of
+ * its own. */
+enum { VL_LOSS_16 = CT_VL_PIPE_16 + CT_VL_AHEAD_16, VL_LOSS_4 = CT_VL_PIPE_4 + CT_VL_AHEAD_4 };
+enum { TRANSPOSER = 32 };
 
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
@@ -137,7 +136,7 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
       const uint64_t slots = CT_GET(cmd, VS_MODE) ? 32 : 16; /* a row in two passes, at most */
-      const uint64_t loss = (uint64_t)CT_BURST * t->train_cap;
+      const uint64_t loss = CT_VS_AHEAD + (uint64_t)CT_BURST * t->train_cap;
       const uint64_t bound = n * (tile(c, CT_UNIT_VS, slots) + loss);
       return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
