@@ -205,7 +205,7 @@ static void rows_between_rows(void **state) {
         for (unsigned c = 0; c < kCtx; ++c)
           crowded_program(b, c, &rng, 60, rows[(k + round) % 4], total[c]);
         /* Abort between rows; the next program follows at once. */
-        for (unsigned i = 500 + ct_rng_below(&rng, 2000); i; --i) {
+        for (unsigned i = 1500 + ct_rng_below(&rng, 3500); i; --i) {
           if (ct_rng_percent(&rng, 4)) share(b, &rng, (unsigned)ct_rng_below(&rng, 5));
           vpu_cycle(b);
         }
@@ -220,6 +220,34 @@ static void rows_between_rows(void **state) {
       }
       vpu_close(b);
     }
+  }
+}
+
+/* Rows of one tile, one behind the other, by the long way and by the short one: the last stays. */
+static void short_behind_long(void **state) {
+  (void)state;
+  enum { kTimes = 40, kRowsOfOne = 6 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 480 + v);
+    ct_rng rng = ct_rng_make(8700 + v);
+    for (unsigned k = 0; k < kTimes; ++k) {
+      for (unsigned c = 0; c < kCtx; ++c) {
+        for (unsigned i = 0; i < kRowsOfOne; ++i) {
+          struct ct_cmd cmd = gen_va(0, ct_rng_below(&rng, kTiles));
+          CT_PUT(&cmd, VA_A_SRC, 1);
+          CT_PUT(&cmd, VA_ROWS, 1);
+          CT_PUT(&cmd, VA_RELU, ct_rng_percent(&rng, 30));
+          vpu_emit(b, c, &cmd);
+        }
+      }
+      vpu_run(b, 2000); /* all is written: a row may go the short way */
+      for (unsigned c = 0; c < kCtx; ++c) {
+        const struct ct_cmd cmd = gen_vs(0, 0, 512, 4, 1);
+        vpu_emit(b, c, &cmd);
+      }
+      vpu_run(b, 2000);
+    }
+    vpu_close(b);
   }
 }
 
@@ -1218,6 +1246,7 @@ int main(void) {
       cmocka_unit_test(errors),
       cmocka_unit_test(aborts),
       cmocka_unit_test(rows_between_rows),
+      cmocka_unit_test(short_behind_long),
       cmocka_unit_test(tiles_between_tiles),
       cmocka_unit_test(random_programs),
   };
