@@ -177,7 +177,7 @@ static int run_load(struct serve *s) {
   s->beside = (struct serve_beside){.arrived = open_window, .arg = s};
   const int status =
       serve_load(s, &s->run, s->o->permille, "serving") || load_window_close(&s->load, &s->window);
-  s->beside = (struct serve_beside){NULL};
+  s->beside = (struct serve_beside){.arrived = NULL};
   return status;
 }
 

@@ -220,7 +220,8 @@ class Run:
         together = self.quantiles("serve", shares)
         alone = self.quantiles("alone", shares) if len(self.measured("alone")) else None
         unit, us = ("ms", 1000.0) if np.nanmax([0, *together]) >= LONG else ("µs", 1.0)
-        together, alone = together / us, alone / us if alone is not None else None
+        together = np.asarray(together / us, dtype=np.float64)
+        alone = None if alone is None else np.asarray(alone / us, dtype=np.float64)
 
         def draw(figure: Any, narrow: bool) -> None:
             grid = figure.add_gridspec(2 if alone is not None else 1, 1, height_ratios=[3, 1.3] if alone is not None else [1])
