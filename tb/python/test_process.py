@@ -79,7 +79,8 @@ def test_numpy_that_is_missing_is_named() -> None:
 
 
 FORKED = """
-import os, sys, threading
+import os, sys, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # since 3.12 Python warns of any fork beside threads
 import coltrain, numpy
 device = coltrain.open("{uri}")
 model = device.model([16, 4])
