@@ -28,8 +28,8 @@ def prose(text: str) -> str:
 
 
 def numbers(text: str) -> list[str]:
-    """What a reader sees as a number: every word with a digit in it, names (HBFP8, p99), versions and code in a line among them; and a quantity
-    in words. A name is one, whatever it is made of: 784-512-256-10, 16x16, ECP5-85."""
+    """What a reader sees as a number: every word with a digit in it, names (HBFP8, p99), versions and code in a line among them; and
+    a quantity in words. A name is one, whatever it is made of: 784-512-256-10, 16x16, ECP5-85."""
     text = prose(text)
     digits = re.findall(r"[A-Za-z]*\d\w*(?:[.,-]\w+)*", text)
     return digits + re.findall(rf"\b(?:{SMALL})\s+(?:{UNITS})\b", text)
