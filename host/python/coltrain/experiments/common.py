@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import fnmatch
 import io
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import coltrain._abi as abi
 from coltrain import stats
@@ -19,6 +20,8 @@ from coltrain.cli import Failure, Parser, check_writable, complain, count, text_
 from coltrain.experiments.datafiles import put
 from coltrain.experiments.points import Json, Store
 from coltrain.experiments.running import Session
+
+T = TypeVar("T")
 
 SEEDS, PROCESSES = 20, 16
 BATCH = 16
@@ -99,6 +102,14 @@ class Experiment:
     @classmethod
     def arguments(cls, parser: Parser) -> None:
         """Options of its own."""
+
+    def named(self, what: str, items: Sequence[T], name: Callable[[T], str]) -> list[T]:
+        """Those that --only names, or all; what: their kind, in the plural."""
+        only = self.options.only or "*"
+        found = [x for x in items if fnmatch.fnmatchcase(name(x), only)]
+        if not found:
+            raise Failure(f'--only: none of the {len(items)} {what} is called "{only}"; the last one is {name(items[-1])}')
+        return found
 
     def make(self) -> None:
         """Makes what is missing."""
