@@ -337,9 +337,6 @@ class Batching(Experiment):
                 over = "" if r["complete"] else "  search not over"
                 figures = f" {good['rate_per_second']:10.0f}  {good['load']:5.3f} {good['p99_cycles']:10}  {good['mean_batch']:5.2f}"
                 yield head + figures + end + over
-        yield ""
-        for t in summary["targets"]:
-            yield f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[t['held']]:9} {t['target']}: {t['figure']}"
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = ["name", "network", "bound", "bound_cycles", "max_batch", "margin_cycles", "unloaded_cycles", "capacity_per_second"]

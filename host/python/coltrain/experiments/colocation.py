@@ -296,9 +296,6 @@ class Colocation(Experiment):
                 f"{c['server']:15} {c['policy']:11} {c['load']:4.1f}  {c['arrivals']:8} {memory:12}{p99}  {share}  {c['u']:5.3f}  {idle}"
                 f"  {c['mean_batch']:5.2f}  {c['seeds']}"
             )
-        yield ""
-        for t in summary["targets"]:
-            yield f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[t['held']]:9} {t['target']}: {t['figure']}"
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         ratios = ("stretch", "training_share", "training_same_rows", "training_share_of_idle")

@@ -66,9 +66,6 @@ class Target:
     def json(self) -> Json:
         return {"target": self.text, "figure": self.figure, "held": self.held}
 
-    def line(self) -> str:
-        return f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[self.held]:9} {self.text}: {self.figure}"
-
 
 def mean_batch(batches: Sequence[int]) -> float:
     """Requests in a batch, of so many batches of 1, 2 ... 16; 0: there are none."""
@@ -120,7 +117,7 @@ class Experiment:
         raise NotImplementedError
 
     def lines(self, summary: Json) -> Iterable[str]:
-        """The same as text."""
+        """The same as text, without the targets."""
         raise NotImplementedError
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
@@ -169,6 +166,9 @@ def conclude(e: Experiment) -> int:
     text = text_stream(o.json)
     for line in e.lines(summary):
         print(line, file=text)
+    print(file=text)
+    for t in summary["targets"]:
+        print(f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[t['held']]:9} {t['target']}: {t['figure']}", file=text)
     report = o.report or str(e.store.out / "report.html")
     write(o.json or e.store.out / "summary.json", json.dumps(summary, indent=2) + "\n")
     write(o.csv or e.store.out / "summary.csv", csv_of(*e.table(summary)))

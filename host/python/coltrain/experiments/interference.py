@@ -294,9 +294,6 @@ class Interference(Experiment):
                 f"{r['stretch_max']:7.4f} {r['most_cycles']:6} {bound:>7} {r['train_share']:6.3f} {r['train_share_of_idle']:9.4f}"
                 + ("~" if r["too_short"] else "")
             )
-        yield ""
-        for t in summary["targets"]:
-            yield Target(t["target"], t["figure"], t["held"]).line()
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = [c for c in summary["rows"][0] if c not in ("units", "refusals", "roofline")] if summary["rows"] else []

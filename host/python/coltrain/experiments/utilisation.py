@@ -149,9 +149,6 @@ class Utilisation(Experiment):
                 f"{r['name']:36} {r['cycles']:9.0f} {100 * r['utilisation']:5.1f}% {r['bound_cycles']:9.0f} {100 * r['of_bound']:5.1f}%"
                 f" {possible_text:>8}"
             )
-        yield ""
-        for t in summary["targets"]:
-            yield Target(t["target"], t["figure"], t["held"]).line()
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = list(summary["rows"][0]) if summary["rows"] else []
