@@ -4,6 +4,7 @@
 
 #include "host/lib/queue/ct_queue.h"
 #include "host/lib/model/ct_model.h"
+#include "ct_uri.h"
 #include "interfere.h"
 #include "learn.h"
 
@@ -292,10 +293,18 @@ bool interfere_job_bounded(const struct interfere *t) {
   return t->o->policy == CT_PRIORITY && t->o->floor == 0;
 }
 
-/* A number among the options of a device URI. */
-static uint64_t uri_number(const char *uri, const char *name, uint64_t otherwise) {
-  const char *at = strstr(uri, name);
-  return at ? strtoull(at + strlen(name), NULL, 10) : otherwise;
+/* What the name of a simulated device says of its memory; no other can be measured. */
+static void read_memory(struct interfere *t) {
+  const char scheme[] = "sim:", *device = t->o->device;
+  struct ct_uri uri;
+  char why[256];
+  t->beat_cycles = 1;
+  if (strncmp(device, scheme, sizeof scheme - 1) != 0 ||
+      !ct_uri_parse(&uri, "sim", device + sizeof scheme - 1, why, sizeof why))
+    return;
+  const uint64_t bandwidth = ct_uri_number(&uri, "bandwidth");
+  t->beat_cycles = (CT_UNIT + bandwidth - 1) / bandwidth;
+  t->refused = (double)ct_uri_number(&uri, "stall") / 100;
 }
 
 int interfere_open(struct interfere *t, const struct interfere_options *o) {
@@ -305,9 +314,7 @@ int interfere_open(struct interfere *t, const struct interfere_options *o) {
   t->load.part[0] = (struct load_part){"submitting training", top_up, t};
   t->load.take = interfere_take;
   t->load.arg = t;
-  const uint64_t bandwidth = uri_number(o->device, "bandwidth=", CT_UNIT);
-  t->beat_cycles = bandwidth ? (CT_UNIT + bandwidth - 1) / bandwidth : 1;
-  t->refused = (double)uri_number(o->device, "stall=", 0) / 100;
+  read_memory(t);
   interfere_clear(t);
   int rc = ct_probe(t->load.dev, &t->live);
   if (rc >= 0) rc = ct_model_create(t->load.dev, t->net.width, t->net.layers, o->seed, &t->model);
