@@ -121,7 +121,8 @@ module ct_arbiter (
     end
   end
 
-  `CT_ASSUME(OneRule_M, !(prio && (!by_slot || qos_i[ct_pkg::QosTurns])) && strict == (prio && floor == 8'd0) && (prio || !by_slot || qos_i[ct_pkg::QosTurns]))
+  `CT_ASSUME(OneRule_M, prio != (!by_slot || qos_i[ct_pkg::QosTurns]))
+  `CT_ASSUME(StrictOwesNothing_M, strict == (prio && floor == 8'd0))
   `CT_ASSERT(GrantOneHot_A, gnt_o != 2'b11)
   `CT_ASSERT(GrantNeedsRequest_A, (gnt_o & ~req_i) == 2'b00)
   `CT_ASSERT(WorkConserving_A, held || (req_i[0] || (req_i[1] && !(defer && !owed))) == (gnt_o != 2'b00))

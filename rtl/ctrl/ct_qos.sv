@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who goes first, decided in one place: turns the register POLICY, the training floor and the slack of the batcher into the word qos_o, which
-// every arbiter, bank and unit follows. Nothing else looks at the policy, but the gate of JOB in ct_core.
+// every arbiter, bank and unit follows. Nothing else looks at the policy, but what JOB needs: its gate in ct_core and the overlap of jobs in ct_job.
 //
 //     POLICY, TRAIN_FLOOR ─┐
 //     slack of ct_batch ───┴─> ct_qos ─> qos_o ─> ct_arbiter in front of each datapath, banks of ct_spm, ct_vpu, ct_dma_ld
@@ -48,8 +48,9 @@ module ct_qos (
     qos_o[ct_pkg::QosFloorLsb +: 8]    = floor_i;
   end
 
-  `CT_ASSERT(OneRule_A, !(qos_o[ct_pkg::QosRanked] && (qos_o[ct_pkg::QosTurns] || qos_o[ct_pkg::QosWhole])))
-  `CT_ASSERT(StrictOwesNothing_A, !qos_o[ct_pkg::QosStrict] || (qos_o[ct_pkg::QosRanked] && qos_o[ct_pkg::QosFloorLsb +: 8] == 8'd0))
+  // What every ct_arbiter takes for granted (OneRule_M).
+  `CT_ASSERT(OneRule_A, qos_o[ct_pkg::QosRanked] != (qos_o[ct_pkg::QosTurns] || qos_o[ct_pkg::QosWhole]))
+  `CT_ASSERT(StrictOwesNothing_A, qos_o[ct_pkg::QosStrict] == (qos_o[ct_pkg::QosRanked] && qos_o[ct_pkg::QosFloorLsb +: 8] == 8'd0))
 
 `ifdef FORMAL
   logic f_slack_q;  // of the last cycle

@@ -33,7 +33,7 @@
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      f_qos_q    <= 12'h300;
+      f_qos_q    <= '0;
       f_run_q    <= 8'd0;
       f_spent_q  <= '0;
       f_calm_q   <= 1'b1;

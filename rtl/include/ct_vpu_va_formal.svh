@@ -22,7 +22,7 @@
              (VpuLanes == 4 ? f_in_tile : final_q && !single_q && !tail_q && row_q <= last_row_q)))
   `CT_ASSERT(GapActive_A, !gap_q || (act_q && needs_gap))
   `CT_ASSERT(LastEnds_A, !issue || last == (f_left == 9'd1 + 9'(needs_gap)))
-  `CT_ASSERT(BeatsAndLeft_A, !act_q || beats_q + f_left <= f_most)
+  `CT_ASSERT(BeatsAndLeft_A, !act_q || 9'(beats_q) + f_left <= f_most)
   `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= f_most))
   `CT_ASSERT(WaitBound_A, f_wait_q < 9'(MaxBeats) || (needs_gap && f_wait_q == 9'(MaxBeats)))
 

@@ -9,7 +9,7 @@
     if (!rst_ni) f_wait_q <= '0;
     else         f_wait_q <= start_valid_i && !start_ready_o ? f_wait_q + 7'(step) : 7'd0;
   end
-  `CT_ASSERT(WordsWalked_A, !act_q || (words_q == 7'(word_q) && (mode_q == 2'd0 || word_q == 2'd0)))
+  `CT_ASSERT(WordsWalked_A, !act_q || (words_q == 3'(word_q) && (mode_q == 2'd0 || word_q == 2'd0)))
   `CT_ASSERT(LastEnds_A, !step || row_end == (f_left == 7'd1))
 
   // Any context: the rows of an operation come one after the other, whatever the other context does between them, and the last one is final.

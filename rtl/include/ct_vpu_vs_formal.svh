@@ -11,7 +11,7 @@
   end
   `CT_ASSERT(InRow_A, !act_q || (four_slots || quad_q == 2'd0))
   `CT_ASSERT(LastEnds_A, !step || row_end == (f_left == 8'd1))
-  `CT_ASSERT(SlotsAndLeft_A, !act_q || slots_q + f_left <= (four_slots ? 8'd4 : 8'd1))
+  `CT_ASSERT(SlotsAndLeft_A, !act_q || 8'(slots_q) + f_left <= (four_slots ? 8'd4 : 8'd1))
   `CT_ASSERT(WaitAndLeft_A, !act_q || (f_wait_q + f_left <= 8'(MaxSlots)))
   `CT_ASSERT(WaitBound_A, f_wait_q < 8'(MaxSlots))
 

@@ -314,6 +314,10 @@ module ct_sdram #(
   `CT_ASSUME(ReadBurst_M, !s_axi_arvalid_i || (s_axi_arlen_i < 8'(MaxBeats) && s_axi_araddr_i[3:0] == '0))
   `CT_ASSUME(WriteBurst_M, !s_axi_awvalid_i || (s_axi_awlen_i < 8'(MaxBeats) && s_axi_awaddr_i[3:0] == '0))
 
+`ifdef FORMAL
+  `include "ct_sdram_formal.svh"
+`endif
+
 endmodule
 
 `default_nettype wire

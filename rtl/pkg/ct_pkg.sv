@@ -30,7 +30,7 @@ package ct_pkg;
   localparam logic [2:0] PolicyFcfs = 3'd1;
   localparam logic [2:0] PolicyRoundRobin = 3'd2;
   localparam logic [2:0] PolicyJob = 3'd3;
-  localparam logic [2:0] PolicySlack = 3'd4;  // units see it only while there is slack, and PRIORITY otherwise
+  localparam logic [2:0] PolicySlack = 3'd4;  // in turn while there is slack, PRIORITY while there is none
 
   // What ct_qos makes of policy, floor and slack.
   localparam int unsigned QosFloorLsb = 0;  // 8
@@ -39,8 +39,8 @@ package ct_pkg;
   localparam int unsigned QosTurns = 10;
   localparam int unsigned QosWhole = 11;
   localparam int unsigned QosW = 12;
-  localparam logic [QosW-1:0] QosFcfs = 12'h800;
-  localparam logic [QosW-1:0] QosRoundRobin = 12'hc00;
+  localparam logic [QosW-1:0] QosFcfs = QosW'(1) << QosWhole;
+  localparam logic [QosW-1:0] QosRoundRobin = (QosW'(1) << QosWhole) | (QosW'(1) << QosTurns);
 
   // A completion on its way from ct_job to ct_regs.
   localparam int unsigned CplTagLsb = 0;       // 32

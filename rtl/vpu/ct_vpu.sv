@@ -17,7 +17,7 @@
 //             nothing more until VL has written. Under PRIORITY with the floor at 0 training gives way at once (below).
 // Errors      SPM_WINDOW: a VL or VS command leaves the context's window; its highest relative address. Nothing of it is read or written,
 //             its waits have been taken. PARITY: physical address of the word. After an error of a context nothing more of it is
-//             granted or signalled on any side until flush_i of any side has been high: ct_job aborts the job.
+//             granted or signalled on any side until flush_i has been high, of all sides together: ct_job aborts the job.
 // Flush       per side: what has not been granted or issued is dropped, what is under way drains, then idle_o rises.
 // SPM read    data exactly ct_pkg::SpmLat cycles after the grant, ACC data exactly ct_pkg::AccLat cycles after the request.
 //
@@ -431,6 +431,9 @@ module ct_vpu #(
     if (!rst_ni) stop_q <= 2'b00;
     else         stop_q <= stop_d;
   end
+
+  // A side forgets the rows to come when its context stops, its front only when it is flushed: after an error all three are flushed at once.
+  `CT_ASSUME(ErrorFlushesAll_M, ((stop_q | err_o) & (vl_flush_i | va_flush_i | vs_flush_i) & ~(vl_flush_i & va_flush_i & vs_flush_i)) == 2'b00)
 
 endmodule
 

@@ -5,13 +5,13 @@
 //
 // What        One command of each context is taken out of its queue and kept here. It requests as soon as all its enabled waits
 //             are above zero and the side has no reason of its own against it (hold_i). The choice is made when the side can
-//             start an operation (ready_i), not before: a command that becomes ready later but ranks higher is not overtaken
+//             start something (ready_i), not before: a command that becomes ready later but ranks higher is not overtaken
 //             by one that has been picked early. A slot of the arbiter is what the side takes at once, a row of the tile where it can.
 //             With Window = 1 one command is taken a cycle, of the context that has waited longer.
 // Latency     a command taken at cycle t requests from t + 1 on; valid_o, ctx_o, cmd_o are combinational from registers, sem_nz_i,
 //             hold_i and flush_i. The next is taken in the cycle its predecessor starts.
-// Handshake   an operation starts in a cycle with valid_o && ready_i; in that cycle sem_dec_o takes one from each awaited
-//             semaphore. valid_o may fall again and the choice may change while ready_i is low.
+// Handshake   a command, or its next row, starts in a cycle with valid_o && ready_i; the first start of a tile takes one from each
+//             awaited semaphore in that cycle (sem_dec_o). valid_o may fall again and the choice may change while ready_i is low.
 // Rows        a command that starts with stays_i has more rows: it stays, has paid its waits, and asks again for the next one. So whoever
 //             ranks higher waits for a row of the other context and not for an operation.
 // Repetition  a command with More not 0 stays when it starts and comes again for its next tile: VA with Ta + 1 and Td + 1, VS with Ts + 1 and

@@ -618,14 +618,14 @@ module ct_vpu_va #(
   assign unused = ^{head_i, start_cmd_i, meta24, product_valid_unused, sum_valid_unused, fn_valid_unused, sig_wait_unused};
 
   // Invariants
-  logic [8:0] beats_d, beats_q;
-  assign beats_d = start ? 9'd0 : beats_q + {8'd0, issue};
+  logic [4:0] beats_d, beats_q;  // of the start under way
+  assign beats_d = start ? 5'd0 : beats_q + {4'd0, issue};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) beats_q <= '0;
     else         beats_q <= beats_d;
   end
 
-  `CT_ASSERT(OperationBounded_A, !act_q || gap_q || beats_q < (FnTurns && func_q[3] ? 9'(4 * MaxBeats) : 9'(MaxBeats)))
+  `CT_ASSERT(StartBounded_A, !act_q || gap_q || beats_q < 5'(MaxBeats))
   `CT_ASSERT(OneWayAtATime_A, !(short3 && vld_q[PadStage:4] != '0))
 `ifdef FORMAL
   `include "ct_vpu_va_formal.svh"

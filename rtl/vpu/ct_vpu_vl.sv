@@ -369,14 +369,14 @@ module ct_vpu_vl #(
   assign unused = ^{start_cmd_i, fifo_ready_unused, dequant_valid_unused};
 
   // Invariants
-  logic [6:0] words_d, words_q;
-  assign words_d = start ? 7'd0 : words_q + {6'd0, step};
+  logic [2:0] words_d, words_q;  // of the start under way
+  assign words_d = start ? 3'd0 : words_q + {2'd0, step};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) words_q <= '0;
     else         words_q <= words_d;
   end
 
-  `CT_ASSERT(OperationBounded_A, !act_q || words_q < 7'(MaxWords))
+  `CT_ASSERT(StartBounded_A, !act_q || words_q < 3'(MaxWords))
 `ifdef FORMAL
   `include "ct_vpu_vl_formal.svh"
 `endif

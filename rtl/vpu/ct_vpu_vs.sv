@@ -353,14 +353,14 @@ module ct_vpu_vs #(
   assign unused = ^{start_cmd_i, meta5_q, fifo_ready_unused, mantissas_valid_unused};
 
   // Invariants
-  logic [7:0] slots_d, slots_q;
-  assign slots_d = start ? 8'd0 : slots_q + {7'd0, step};
+  logic [2:0] slots_d, slots_q;  // of the start under way
+  assign slots_d = start ? 3'd0 : slots_q + {2'd0, step};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) slots_q <= '0;
     else         slots_q <= slots_d;
   end
 
-  `CT_ASSERT(OperationBounded_A, !act_q || slots_q < 8'(MaxSlots))
+  `CT_ASSERT(StartBounded_A, !act_q || slots_q < 3'(MaxSlots))
 `ifdef FORMAL
   `include "ct_vpu_vs_formal.svh"
 `endif

@@ -7,7 +7,6 @@ ends with two neighbours of which one was sustained and the next was not, or wit
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coltrain import arrivals, stats
-from coltrain.cli import Failure
 from coltrain.experiments.common import BATCH, DIGITS, LARGE, Experiment, Server, Target, base_settings, dropped, mean_batch, scaled
 from coltrain.experiments.points import Json, Point
 
@@ -213,9 +211,6 @@ class Batching(Experiment):
     def rows(self) -> list[Row]:
         return [Row(server, bound, size) for server in (DIGITS, LARGE) for bound in BOUNDS for size in (1, BATCH)]
 
-    def wanted(self, row: Row) -> bool:
-        return not self.options.only or fnmatch.fnmatchcase(row.name, self.options.only)
-
     # ---- Points ----
 
     def requests(self, row: Row) -> int:
@@ -278,9 +273,7 @@ class Batching(Experiment):
                 row.seeds.append(Try(row.good.rate, result, seed))
 
     def make(self) -> None:
-        rows = [r for r in self.rows() if self.wanted(r)]
-        if not rows:
-            raise Failure(f'--only: no row is called "{self.options.only}"; the last one is {self.rows()[-1].name}')
+        rows = self.named("rows", self.rows(), lambda r: r.name)
         self.session.points([self.cost_point(s) for s in (DIGITS, LARGE) if any(r.server == s for r in rows)], wait=True)
         if self.session.stopped.is_set():
             return
@@ -344,9 +337,6 @@ class Batching(Experiment):
                 over = "" if r["complete"] else "  search not over"
                 figures = f" {good['rate_per_second']:10.0f}  {good['load']:5.3f} {good['p99_cycles']:10}  {good['mean_batch']:5.2f}"
                 yield head + figures + end + over
-        yield ""
-        for t in summary["targets"]:
-            yield f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[t['held']]:9} {t['target']}: {t['figure']}"
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = ["name", "network", "bound", "bound_cycles", "max_batch", "margin_cycles", "unloaded_cycles", "capacity_per_second"]

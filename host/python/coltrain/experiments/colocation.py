@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -225,12 +224,9 @@ class Colocation(Experiment):
 
     def chosen(self) -> list[Setting]:
         """What --only names, and what that needs."""
-        only = self.options.only
-        if not only:
+        if not self.options.only:
             return self.grid
-        named = [s for s in self.grid if fnmatch.fnmatchcase(s.name(), only)]
-        if not named:
-            raise Failure(f'--only: none of the {len(self.grid)} points is called "{only}"; the last one is {self.grid[-1].name()}')
+        named = self.named("points", self.grid, lambda s: s.name())
         return [s for s in self.grid if s in named or any(n.needs(s) for n in named)]
 
     def note_capacities(self) -> None:
@@ -300,9 +296,6 @@ class Colocation(Experiment):
                 f"{c['server']:15} {c['policy']:11} {c['load']:4.1f}  {c['arrivals']:8} {memory:12}{p99}  {share}  {c['u']:5.3f}  {idle}"
                 f"  {c['mean_batch']:5.2f}  {c['seeds']}"
             )
-        yield ""
-        for t in summary["targets"]:
-            yield f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[t['held']]:9} {t['target']}: {t['figure']}"
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         ratios = ("stretch", "training_share", "training_same_rows", "training_share_of_idle")

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import fnmatch
 import io
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import coltrain._abi as abi
 from coltrain import stats
@@ -19,6 +20,8 @@ from coltrain.cli import Failure, Parser, check_writable, complain, count, text_
 from coltrain.experiments.datafiles import put
 from coltrain.experiments.points import Json, Store
 from coltrain.experiments.running import Session
+
+T = TypeVar("T")
 
 SEEDS, PROCESSES = 20, 16
 BATCH = 16
@@ -63,9 +66,6 @@ class Target:
     def json(self) -> Json:
         return {"target": self.text, "figure": self.figure, "held": self.held}
 
-    def line(self) -> str:
-        return f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[self.held]:9} {self.text}: {self.figure}"
-
 
 def mean_batch(batches: Sequence[int]) -> float:
     """Requests in a batch, of so many batches of 1, 2 ... 16; 0: there are none."""
@@ -100,6 +100,14 @@ class Experiment:
     def arguments(cls, parser: Parser) -> None:
         """Options of its own."""
 
+    def named(self, what: str, items: Sequence[T], name: Callable[[T], str]) -> list[T]:
+        """Those that --only names, or all; what: their kind, in the plural."""
+        only = self.options.only or "*"
+        found = [x for x in items if fnmatch.fnmatchcase(name(x), only)]
+        if not found:
+            raise Failure(f'--only: none of the {len(items)} {what} is called "{only}"; the last one is {name(items[-1])}')
+        return found
+
     def make(self) -> None:
         """Makes what is missing."""
         raise NotImplementedError
@@ -109,7 +117,7 @@ class Experiment:
         raise NotImplementedError
 
     def lines(self, summary: Json) -> Iterable[str]:
-        """The same as text."""
+        """The same as text, without the targets."""
         raise NotImplementedError
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
@@ -158,6 +166,9 @@ def conclude(e: Experiment) -> int:
     text = text_stream(o.json)
     for line in e.lines(summary):
         print(line, file=text)
+    print(file=text)
+    for t in summary["targets"]:
+        print(f"{ {None: 'missing', False: 'NOT HELD', True: 'held'}[t['held']]:9} {t['target']}: {t['figure']}", file=text)
     report = o.report or str(e.store.out / "report.html")
     write(o.json or e.store.out / "summary.json", json.dumps(summary, indent=2) + "\n")
     write(o.csv or e.store.out / "summary.csv", csv_of(*e.table(summary)))

@@ -8,7 +8,6 @@ made at once. Inference alone is measured once for all loads beside it.
 from __future__ import annotations
 
 import collections
-import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -249,10 +248,7 @@ class Interference(Experiment):
         return found
 
     def make(self) -> None:
-        only = self.options.only or "*"
-        chosen = [r for r in self.runs if fnmatch.fnmatchcase(r.name, only)]
-        if not chosen:
-            raise Failure(f"--only: no run is called {only}; there are: {' '.join(r.name for r in self.runs)}")
+        chosen = self.named("runs", self.runs, lambda r: r.name)
         alone = {p.name: p for r in chosen for p in self.pieces(r.alone)}
         self.session.points(list(alone.values()), wait=True)
         if not self.session.stopped.is_set():
@@ -298,9 +294,6 @@ class Interference(Experiment):
                 f"{r['stretch_max']:7.4f} {r['most_cycles']:6} {bound:>7} {r['train_share']:6.3f} {r['train_share_of_idle']:9.4f}"
                 + ("~" if r["too_short"] else "")
             )
-        yield ""
-        for t in summary["targets"]:
-            yield Target(t["target"], t["figure"], t["held"]).line()
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = [c for c in summary["rows"][0] if c not in ("units", "refusals", "roofline")] if summary["rows"] else []

@@ -7,7 +7,6 @@ in four phases of the neighbour's work, since the queues take turns.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -134,11 +133,7 @@ class Utilisation(Experiment):
         return Point(p.name, settings, cost=p.cost, args=p.args())
 
     def make(self) -> None:
-        only = self.options.only or "*"
-        chosen = [p for p in self.grid if fnmatch.fnmatchcase(p.name, only)]
-        if not chosen:
-            raise Failure(f"--only: no product is called {only}; names are those of {self.grid[0].name} and {self.grid[-1].name}")
-        self.session.points([self.point(p) for p in chosen])
+        self.session.points([self.point(p) for p in self.named("products", self.grid, lambda p: p.name)])
 
     def summary(self) -> Json:
         rows = [row_of(p, f) for p in self.grid if (f := self.store.load(self.point(p)))]
@@ -154,9 +149,6 @@ class Utilisation(Experiment):
                 f"{r['name']:36} {r['cycles']:9.0f} {100 * r['utilisation']:5.1f}% {r['bound_cycles']:9.0f} {100 * r['of_bound']:5.1f}%"
                 f" {possible_text:>8}"
             )
-        yield ""
-        for t in summary["targets"]:
-            yield Target(t["target"], t["figure"], t["held"]).line()
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = list(summary["rows"][0]) if summary["rows"] else []

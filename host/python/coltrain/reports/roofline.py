@@ -146,9 +146,6 @@ def _gemm(r: Json) -> list[Work]:
     return found
 
 
-NAMES = {"inference": "inference", "training": "training"}
-
-
 def works_of(r: Json) -> list[Work]:
     """What a result of any verb says of the work that was done; nothing where it says too little (see :func:`why_none`)."""
     if "products" in r:
@@ -161,7 +158,7 @@ def works_of(r: Json) -> list[Work]:
             found = _colocate(r, roof)
         else:
             queues = list(dict.fromkeys(u["queue"] for u in r["time"]["units"]))
-            parts = [_of_units(NAMES[q], r["time"], q, len(queues) > 1, roof) for q in queues]
+            parts = [_of_units(q, r["time"], q, len(queues) > 1, roof) for q in queues]
             found = parts + ([_both("both together", parts)] if len(parts) > 1 else [])
     return [w for w in found if w.known()]
 
@@ -248,8 +245,7 @@ def chart(works: Sequence[Work]) -> Markup:
 
 def keys(works: Sequence[Work]) -> Markup:
     """Of the points and lines."""
-    texts = {"inference": "inference", "training": "training", "both": "both"}
-    points = [(COLOURS[q], t, texts[q]) for q in COLOURS for t in (True, False) if any(w.queue == q and w.together == t for w in works)]
+    points = [(COLOURS[q], t, q) for q in COLOURS for t in (True, False) if any(w.queue == q and w.together == t for w in works)]
     marks = [
         (colour, filled, f"{text}, {'while the other queue works' if filled else 'alone'}" if text != "both" else "both queues")
         for colour, filled, text in points
@@ -264,10 +260,18 @@ def keys(works: Sequence[Work]) -> Markup:
 
 def section(r: Json) -> dict[str, Any]:
     """What templates/roofline.html.j2 wants, of one result."""
-    return section_of(works_of(r), why_none(r))
+    return _section(works_of(r), why_none(r))
 
 
-def section_of(works: Sequence[Work], why: str) -> dict[str, Any]:
+def section_of_runs(names: Sequence[str], results: Sequence[Json]) -> dict[str, Any]:
+    """The same of several runs, each work with the name of its run in front; `without`: runs that have none, and why."""
+    found = [(name, r, works_of(r)) for name, r in zip(names, results, strict=True)]
+    works = [replace(w, name=f"{name}, {w.name}") for name, _, of in found for w in of]
+    without = [(name, why_none(r)) for name, r, of in found if not of]
+    return _section(works, without[0][1] if without else "") | {"without": without}
+
+
+def _section(works: Sequence[Work], why: str) -> dict[str, Any]:
     if not works:
         return {"roofline": None, "why_no_roofline": why}
     derived = any(w.derived for w in works)

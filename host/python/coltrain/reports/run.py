@@ -7,7 +7,7 @@ import math
 import os
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -517,11 +517,9 @@ def comparison(runs: list[Run]) -> str:
         {k: str(run.r[k]) for k in keys if run.r.get(k) is not None} | {"requests": str(run.serve["requests"])} for run in runs
     ]
     names, shared, differ = names_of([run.path for run in runs], settings)
-    works = [replace(w, name=f"{n}, {w.name}") for n, run in zip(names, runs, strict=True) for w in roofline.works_of(run.r)]
     timed = [(n, run) for n, run in zip(names, runs, strict=True) if run.timed]
     times = [(n, "", run.us_of(run.serve["p50_cycles"]), run.us_of(run.serve["p99_cycles"]), False, "never") for n, run in timed]
     columns = [comparison_figures(run) for run in runs]
-    without = [(n, roofline.why_none(run.r)) for n, run in zip(names, runs, strict=True) if not roofline.works_of(run.r)]
     return render(
         "comparison.html.j2",
         names=names,
@@ -532,6 +530,5 @@ def comparison(runs: list[Run]) -> str:
         differ=differ,
         times=times_chart(times) if timed else None,
         kept=kept_chart([(n, run.kept, False) for n, run in timed]) if timed else None,
-        without=without,
-        **roofline.section_of(works, without[0][1] if without else ""),
+        **roofline.section_of_runs(names, [run.r for run in runs]),
     )

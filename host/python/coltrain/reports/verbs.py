@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -263,10 +263,6 @@ def comparison(paths: Sequence[str], results: Sequence[Json]) -> str:
     names, shared, differ = names_of(paths, [dict(settings_of(kind, r)) for r in results])
     columns = [dict(kind.figures(r)) for r in results]
     rows = list(dict.fromkeys(name for c in columns for name in c))
-    works = [
-        replace(w, name=f"{name}, {w.name}") for name, r in zip(names, results, strict=True) for w in roofline.works_of(r)
-    ]
-    without = [(name, roofline.why_none(r)) for name, r in zip(names, results, strict=True) if not roofline.works_of(r)]
     return render(
         "verbs.html.j2",
         kind=kind,
@@ -275,6 +271,5 @@ def comparison(paths: Sequence[str], results: Sequence[Json]) -> str:
         rows=rows,
         shared=shared,
         differ=differ,
-        without=without,
-        **roofline.section_of(works, without[0][1] if without else ""),
+        **roofline.section_of_runs(names, results),
     )
