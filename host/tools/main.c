@@ -4,7 +4,6 @@
  * 2 used wrongly).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"

@@ -5,7 +5,6 @@
  */
 #include "ct_tb.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

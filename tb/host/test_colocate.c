@@ -2,7 +2,6 @@
 /* The check behind `wrong`: it finds every answer that was tampered with, and no other. */
 #include "ct_tb.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "host/tools/colocate/colocate.h"

@@ -9,7 +9,6 @@
  */
 #include "ct_tb.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "coltrain/coltrain.h"

@@ -280,6 +280,18 @@ static void alone_from_a_file(void **state) {
   free(cli_expect(1, "its jobs is 6, not 7", options));
 }
 
+/* What the memory refuses is known however the device's name says it. */
+static void memory_by_any_name(void **state) {
+  (void)state;
+  json_t *plain = run("--network digits --training none --device sim:stall=25");
+  json_t *other = run("--network digits --training none --device sim:stall=0,stall=0x19");
+  assert_true(number(plain, "alone_unrefused") > 0);
+  assert_true(number(other, "alone_unrefused") == number(plain, "alone_unrefused"));
+  assert_true(json_equal(json_object_get(other, "alone"), json_object_get(plain, "alone")));
+  json_decref(plain);
+  json_decref(other);
+}
+
 /* The targets of the network of docs/results.md, on a few jobs and with every unit busy: the mean,
  * the slowest, how much longer in cycles (the bound of a job is far above), training's part. */
 static void targets_of_the_large_network(void **state) {
@@ -314,6 +326,7 @@ int main(void) {
       cmocka_unit_test(with_a_floor),
       cmocka_unit_test(targets_of_the_large_network),
       cmocka_unit_test(alone_from_a_file),
+      cmocka_unit_test(memory_by_any_name),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -3,7 +3,6 @@
  * figures and their rows. */
 #include "ct_tb.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

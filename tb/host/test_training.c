@@ -6,8 +6,6 @@
  */
 #include "ct_tb.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "coltrain/coltrain.h"

@@ -10,7 +10,7 @@
 #include "ct_tb.h"
 
 #include "host/transports/sim/ct_axi_mem.h" /* the wires of AXI */
-#include "host/transports/sim/ct_sdram_chip.h"
+#include "sdram_chip.h"
 
 /* A model of ct_sdram, whatever it is built with. */
 struct sdram_dut {

@@ -14,7 +14,6 @@
  * The grid of docs/results.md is the experiment's: host/python/coltrain/experiments/utilisation.py.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -121,9 +121,6 @@ int64_t interfere_beyond(const struct interfere *t, const struct interfere_run *
 int interfere_alone_read(struct interfere *t);
 json_t *interfere_jobs_json(const struct interfere_options *o);
 
-/* Keeps the training queue full, a part of the load. */
-int interfere_train(void *interfere);
-
 /* Takes a result of either queue. */
 int interfere_take(void *interfere, const struct ct_event *event);
 

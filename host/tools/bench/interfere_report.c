@@ -165,6 +165,10 @@ static json_t *json_list(const uint64_t *of_job, size_t jobs) {
   return list;
 }
 
+static json_t *json_time(const struct load_window *w) {
+  return ct_units_list(w->counter[CT_INFERENCE], w->counter[CT_TRAINING], w->to - w->from);
+}
+
 static json_t *json_run(const struct interfere *t, const struct interfere_run *r) {
   if (!r->window.closed) return json_null();
   return json_pack("{s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "cycles",
@@ -172,7 +176,7 @@ static json_t *json_run(const struct interfere *t, const struct interfere_run *r
                    "wrong", (json_int_t)r->wrong, "u", cli_json_number(busy(r)),
                    "train_macs_per_cycle", cli_json_number(rate(r)), "train_jobs",
                    (json_int_t)r->steps, "units", json_units(t, r), "probe_used", json_used(r),
-                   "time", load_window_json(&r->window), "counters", json_counters(r), "latency",
+                   "time", json_time(&r->window), "counters", json_counters(r), "latency",
                    json_list(r->latency, r->jobs), "refused", json_list(r->refused, r->jobs));
 }
 

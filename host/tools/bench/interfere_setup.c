@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host/lib/queue/ct_queue.h"
 #include "host/lib/model/ct_model.h"
+#include "ct_uri.h"
 #include "interfere.h"
 #include "learn.h"
 
@@ -245,7 +245,8 @@ static int open_stress(struct interfere *t) {
   return load_check(&t->load, rc, "preparing the load");
 }
 
-int interfere_train(void *interfere) {
+/* Keeps the training queue full, a part of the load. */
+static int top_up(void *interfere) {
   enum { DEPTH = 4 };
   struct interfere *t = interfere;
   while (t->training && t->steps_submitted - t->steps_done < DEPTH) {
@@ -270,9 +271,6 @@ static int set_registers(struct interfere *t) {
   return load_check(&t->load, rc, "setting registers");
 }
 
-_Static_assert((int)CT_UNIT_COUNT == CT_UNIT_COUNT && (int)CT_UNIT_VS == CT_UNIT_VS,
-               "bounds and what the probe measured stand side by side");
-
 void interfere_bounds(struct interfere *t) {
   struct ct_chain_core sharing = {.cols = t->load.info.array_cols,
                                   .lanes = t->load.info.vpu_lanes,
@@ -295,25 +293,30 @@ bool interfere_job_bounded(const struct interfere *t) {
   return t->o->policy == CT_PRIORITY && t->o->floor == 0;
 }
 
-/* A number among the options of a device URI. */
-static uint64_t uri_number(const char *uri, const char *name, uint64_t otherwise) {
-  const char *at = strstr(uri, name);
-  return at ? strtoull(at + strlen(name), NULL, 10) : otherwise;
+/* What the name of a simulated device says of its memory; no other can be measured. */
+static void read_memory(struct interfere *t) {
+  const char scheme[] = "sim:", *device = t->o->device;
+  struct ct_uri uri;
+  char why[256];
+  t->beat_cycles = 1;
+  if (strncmp(device, scheme, sizeof scheme - 1) != 0 ||
+      !ct_uri_parse(&uri, "sim", device + sizeof scheme - 1, why, sizeof why))
+    return;
+  const uint64_t bandwidth = ct_uri_number(&uri, "bandwidth");
+  t->beat_cycles = (CT_UNIT + bandwidth - 1) / bandwidth;
+  t->refused = (double)ct_uri_number(&uri, "stall") / 100;
 }
 
 int interfere_open(struct interfere *t, const struct interfere_options *o) {
   *t = (struct interfere){.o = o};
   ct_rand_seed(&t->rand, o->seed, CT_RAND_STREAM_INTERFERENCE);
   if (parse_network(o->network, &t->net) || load_open(&t->load, o->device, o->json)) return 1;
-  t->load.part[0] = (struct load_part){"submitting training", interfere_train, t};
+  t->load.part[0] = (struct load_part){"submitting training", top_up, t};
   t->load.take = interfere_take;
   t->load.arg = t;
-  const uint64_t bandwidth = uri_number(o->device, "bandwidth=", CT_UNIT);
-  t->beat_cycles = bandwidth ? (CT_UNIT + bandwidth - 1) / bandwidth : 1;
-  t->refused = (double)uri_number(o->device, "stall=", 0) / 100;
-  int rc = ct_info(t->load.dev, &t->load.info);
+  read_memory(t);
   interfere_clear(t);
-  if (rc >= 0) rc = ct_probe(t->load.dev, &t->live);
+  int rc = ct_probe(t->load.dev, &t->live);
   if (rc >= 0) rc = ct_model_create(t->load.dev, t->net.width, t->net.layers, o->seed, &t->model);
   if (rc < 0) return cli_fail_device(t->load.dev, rc, o->device);
   if (set_registers(t) || open_inference(t) || open_requests(t)) return 1;

@@ -128,8 +128,7 @@ enum { POLICIES = 4 };
 struct other {
   enum ct_policy policy;
   struct server server;
-  struct load_window window;
-  bool run;
+  struct load_window window; /* closed: it was run */
 };
 
 struct colocate {

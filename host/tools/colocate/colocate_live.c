@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
 
 #include "colocate.h"
 #include "ct_stats.h"

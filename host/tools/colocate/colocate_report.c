@@ -202,9 +202,8 @@ static json_t *json_series(const struct colocate *c) {
 
 /* Cycles of every unit and queue in a window, by what was done in them; null if there is none. */
 static json_t *json_time(const struct load_window *w) {
-  if (!w->closed || w->to <= w->from) return json_null();
-  return json_pack("{s:I, s:o}", "cycles", (json_int_t)(w->to - w->from), "units",
-                   load_window_json(w));
+  if (!w->closed) return json_null();
+  return ct_units_json(w->counter[CT_INFERENCE], w->counter[CT_TRAINING], w->to - w->from);
 }
 
 /* Busy shares of the co-located window. */

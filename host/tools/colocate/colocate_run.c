@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdlib.h>
 
 #include "colocate.h"
 
@@ -253,7 +251,6 @@ static int run_other(struct colocate *c, struct other *o) {
   c->state.known = 0;
   if (load_policy(&c->load, o->policy) || start_filler(c) || load_now(&c->load, &now)) return 1;
   if (cli_stopped()) return 0;
-  o->run = true;
   c->give_up = now + LOAD_LEAD + c->arrivals.cycle[o->server.run.count - 1] / 100 * OTHER_PERCENT;
   const int status = run_arrivals(c, &o->server, &o->window);
   c->give_up = CT_NO_CYCLE;

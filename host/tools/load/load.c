@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "coltrain_spec.h"
-#include "ct_units.h"
 
 /* WAIT_MS: how long Ctrl-C may go unnoticed. PATIENCE: waits in vain until the device is given up.
  * DRAIN_TURNS: the same for the jobs at the end. */
@@ -151,13 +150,4 @@ double load_window_macs(const struct load_window *w) {
   if (!w->closed || w->to <= w->from) return (double)NAN;
   return (double)w->counter[CT_TRAINING][CT_CNT_MXU_ROWS] * CLI_MACS_PER_ROW /
          (double)(w->to - w->from);
-}
-
-json_t *load_window_json(const struct load_window *w) {
-  static const char *const queues[] = {"inference", "training"};
-  json_t *list = json_array();
-  for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
-    for (unsigned q = 0; q < 2; ++q)
-      json_array_append_new(list, ct_unit_json(u, queues[q], w->counter[q], w->to - w->from));
-  return list;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A load on a device, measured as docs/experiments.md defines it: one runner behind `colocate`,
- * `serve-bench`, `load` and `bench interference`.
+ * `serve-bench`, `load`, `train` and `bench interference`.
  *
  *   load.c          the device; parts that hand over work, one place that takes what ends
  *   requests.c      requests: what is asked, what came back, rows of results
@@ -108,8 +108,5 @@ int load_window_close(struct load *l, struct load_window *w);
 
 /* Multiply-accumulates of training in a cycle, NaN where they were not measured. */
 double load_window_macs(const struct load_window *w);
-
-/* Cycles of every unit and queue by what was done in them, a new array. */
-json_t *load_window_json(const struct load_window *w);
 
 #endif

@@ -172,7 +172,7 @@ static int run_requests(const struct load_spec *spec, struct serve *s, struct tr
 static int open_training(const struct load_spec *spec, struct trainer *t, struct load *l) {
   struct learn learn = LEARN_DEFAULTS;
   learn.data = spec->data;
-  learn.seed = spec->seed;
+  learn.seed = spec->serve.seed;
   learn.batch = spec->train_batch;
   learn.layers = spec->trained.layers;
   memcpy(learn.widths, spec->trained.widths, sizeof spec->trained.widths);

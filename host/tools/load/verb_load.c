@@ -28,7 +28,7 @@ static const struct cli_option members[] = {
     {"device", TEXT(serve.device)},
     {"label", TEXT(label)},
     {"policy", TEXT(policy_name)},
-    {"seed", COUNT(seed, INT64_MAX)},
+    {"seed", COUNT(serve.seed, INT64_MAX)},
     {"requests", COUNT(serve.requests, MANY)},
     {"dropped", COUNT(dropped, MANY)},
     {"samples", COUNT(samples, MANY)},
@@ -126,9 +126,8 @@ static int check(const struct load_spec *spec) {
 }
 
 static int take(const json_t *o, struct load_spec *spec) {
-  *spec = (struct load_spec){.serve = {.device = CLI_DEVICE},
+  *spec = (struct load_spec){.serve = {.device = CLI_DEVICE, .seed = 1},
                              .label = "load",
-                             .seed = 1,
                              .kind_name = "",
                              .policy_name = "priority",
                              .arrivals_name = "poisson",
@@ -138,7 +137,6 @@ static int take(const json_t *o, struct load_spec *spec) {
   if (take_members(o, spec) || take_kind(spec)) return 1;
   if (spec->kind == LOAD_COST && !spec->serve.requests) spec->serve.requests = SERVE_SAMPLES;
   spec->bounded = json_object_get(o, "late_allowed");
-  spec->serve.seed = spec->seed;
   return take_networks(o, spec) || take_arrivals(o, spec) || take_batching(o, spec) ||
          take_training(o, spec) || take_policy(spec) || check(spec);
 }

@@ -27,7 +27,6 @@ struct load_spec {
   struct serve_shape trained; /* that network */
   const char *data;           /* on these samples */
   uint32_t train_batch;
-  uint64_t seed;
   size_t samples; /* TRAINING: readings of the rows that it took */
   bool bounded;   /* ends as soon as more than late_allowed requests are late */
   size_t late_allowed;

@@ -41,7 +41,8 @@ int64_t ct_unit_idle(const struct ct_unit_time *time, uint64_t cycles) {
   return (int64_t)(cycles - time->busy - time->other - time->operands - time->semaphore);
 }
 
-json_t *ct_unit_json(unsigned unit, const char *queue, const uint64_t *counters, uint64_t cycles) {
+static json_t *unit_json(unsigned unit, const char *queue, const uint64_t *counters,
+                         uint64_t cycles) {
   const struct ct_unit_time t = ct_unit_time(unit, counters);
   return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "unit", ct_unit_name(unit), "queue",
                    queue, "busy", (json_int_t)t.busy, "other", (json_int_t)t.other, "operands",
@@ -49,14 +50,19 @@ json_t *ct_unit_json(unsigned unit, const char *queue, const uint64_t *counters,
                    (json_int_t)ct_unit_idle(&t, cycles));
 }
 
-json_t *ct_units_json(const uint64_t *inference, const uint64_t *training, uint64_t cycles) {
-  if (!cycles || cycles == CT_NO_CYCLE) return json_null();
+json_t *ct_units_list(const uint64_t *inference, const uint64_t *training, uint64_t cycles) {
   json_t *list = json_array();
   for (unsigned u = 0; u < CT_UNIT_COUNT; ++u) {
-    if (inference) json_array_append_new(list, ct_unit_json(u, "inference", inference, cycles));
-    if (training) json_array_append_new(list, ct_unit_json(u, "training", training, cycles));
+    if (inference) json_array_append_new(list, unit_json(u, "inference", inference, cycles));
+    if (training) json_array_append_new(list, unit_json(u, "training", training, cycles));
   }
-  return json_pack("{s:I, s:o}", "cycles", (json_int_t)cycles, "units", list);
+  return list;
+}
+
+json_t *ct_units_json(const uint64_t *inference, const uint64_t *training, uint64_t cycles) {
+  if (!cycles || cycles == CT_NO_CYCLE) return json_null();
+  return json_pack("{s:I, s:o}", "cycles", (json_int_t)cycles, "units",
+                   ct_units_list(inference, training, cycles));
 }
 
 void ct_units_print(FILE *to, const uint64_t *inference, const uint64_t *training,

@@ -26,11 +26,11 @@ struct ct_unit_time ct_unit_time(unsigned unit, const uint64_t counters[CT_MAX_C
 /* What is left of that many cycles; below 0 if the counters do not add up. */
 int64_t ct_unit_idle(const struct ct_unit_time *time, uint64_t cycles);
 
-/* The same as JSON: unit, queue, busy, other, operands, semaphore, idle. */
-json_t *ct_unit_json(unsigned unit, const char *queue, const uint64_t *counters, uint64_t cycles);
+/* The same as JSON, of both queues, or of the one that is not NULL: an array of unit, queue, busy,
+ * other, operands, semaphore, idle. */
+json_t *ct_units_list(const uint64_t *inference, const uint64_t *training, uint64_t cycles);
 
-/* Of both queues, or of the one that is not NULL: cycles and units[]; null unless there are cycles.
- */
+/* The cycles and that array, as units; null unless there are cycles. */
 json_t *ct_units_json(const uint64_t *inference, const uint64_t *training, uint64_t cycles);
 
 /* A table for both queues, or the one that is not NULL, in percent of the cycles. */

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 enum { TEXT = 32, BAR_MAX = 60, BAR_MIN = 10 };
 #define END "\33[K\n"

@@ -17,16 +17,11 @@
  * data pins driven by the controller in all eight cycles of a write, never with the chip or in the
  * cycle after it. The first broken rule is kept (ct_sdram_chip_fault).
  */
-#ifndef CT_SDRAM_CHIP_H
-#define CT_SDRAM_CHIP_H
+#ifndef SDRAM_CHIP_H
+#define SDRAM_CHIP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Times in picoseconds. */
 struct ct_sdram_chip_config {
@@ -45,11 +40,6 @@ struct ct_sdram_pins {
   uint16_t a, dq;
 };
 
-struct ct_sdram_chip_stats {
-  uint64_t cycles, data_cycles; /* all, and those in which a word moved */
-  uint64_t activates, refreshes;
-};
-
 typedef struct ct_sdram_chip ct_sdram_chip;
 
 /* The slowest of the 133 MHz grades of MT48LC16M16A2, AS4C16M16SA, W9825G6KH and IS42S16160: 32 MB.
@@ -66,14 +56,8 @@ uint16_t ct_sdram_chip_cycle(ct_sdram_chip *chip, const struct ct_sdram_pins *pi
 
 /* The first rule that was broken, as a sentence, or NULL. Valid as long as the chip. */
 const char *ct_sdram_chip_fault(const ct_sdram_chip *chip);
-struct ct_sdram_chip_stats ct_sdram_chip_stats(const ct_sdram_chip *chip);
 
-/* The bytes, in the order row, bank, column, and how many. */
+/* The bytes, in the order row, bank, column. */
 uint8_t *ct_sdram_chip_data(ct_sdram_chip *chip);
-size_t ct_sdram_chip_size(const ct_sdram_chip *chip);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

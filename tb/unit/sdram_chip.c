@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ct_sdram_chip.h"
+#include "sdram_chip.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,6 @@ struct ct_sdram_chip {
   /* The write under way. */
   uint32_t write_left;
   size_t write_at;
-  struct ct_sdram_chip_stats stats;
   char fault[96];
 };
 
@@ -69,7 +68,7 @@ ct_sdram_chip *ct_sdram_chip_new(const struct ct_sdram_chip_config *config) {
   ct_sdram_chip *chip = calloc(1, sizeof *chip);
   if (!chip) return NULL;
   chip->config = *config;
-  chip->data = calloc(ct_sdram_chip_size(chip), 1);
+  chip->data = calloc((size_t)2 * kBanks << (config->row_bits + config->col_bits), 1);
   if (!chip->data) {
     free(chip);
     return NULL;
@@ -94,16 +93,8 @@ const char *ct_sdram_chip_fault(const ct_sdram_chip *chip) {
   return chip->fault[0] ? chip->fault : NULL;
 }
 
-struct ct_sdram_chip_stats ct_sdram_chip_stats(const ct_sdram_chip *chip) {
-  return chip->stats;
-}
-
 uint8_t *ct_sdram_chip_data(ct_sdram_chip *chip) {
   return chip->data;
-}
-
-size_t ct_sdram_chip_size(const ct_sdram_chip *chip) {
-  return (size_t)2 * kBanks << (chip->config.row_bits + chip->config.col_bits);
 }
 
 static void must(ct_sdram_chip *chip, bool kept, const char *rule) {
@@ -133,7 +124,6 @@ static void activate(ct_sdram_chip *chip, const struct ct_sdram_pins *pins) {
   b->open = true;
   b->row = pins->a;
   b->active = chip->active = chip->now;
-  ++chip->stats.activates;
 }
 
 static void column(ct_sdram_chip *chip, const struct ct_sdram_pins *pins, bool write) {
@@ -195,7 +185,6 @@ static void all_idle(ct_sdram_chip *chip) {
 static void refresh(ct_sdram_chip *chip) {
   all_idle(chip);
   chip->refresh = chip->now;
-  ++chip->stats.refreshes;
   if (chip->latency)
     ++chip->refreshes;
   else
@@ -276,9 +265,7 @@ uint16_t ct_sdram_chip_cycle(ct_sdram_chip *chip, const struct ct_sdram_pins *pi
   command(chip, pins);
   must(chip, !pins->dq_oe || chip->now - chip->driven > 1,
        "the controller drives the data pins with the chip");
-  const bool writes = chip->write_left != 0;
-  if (chip->out[edge] || writes) ++chip->stats.data_cycles;
-  if (writes) take_word(chip, pins);
+  if (chip->write_left != 0) take_word(chip, pins);
   chip->out[edge] = false;
   if (chip->latency) {
     const int64_t due =
@@ -286,6 +273,5 @@ uint16_t ct_sdram_chip_cycle(ct_sdram_chip *chip, const struct ct_sdram_pins *pi
     must(chip, due <= (int64_t)chip->refreshes + 2, "refreshes are late");
   }
   ++chip->now;
-  ++chip->stats.cycles;
   return dq;
 }
