@@ -140,8 +140,8 @@ int cli_counter_index(const char *name);
 
 /* ---- Models ---- */
 
-/* CRC-32 (zlib's) of the weights and then the biases of all layers, FP32 little-endian; a ct_error,
- * or 1 without memory. */
+/* CRC-32 (zlib's) of the weights and then the biases of all layers, FP32 little-endian; 0, or a
+ * ct_error. */
 int cli_weights_crc32(ct_model *model, uint32_t *crc);
 
 /* Index of the largest of n values, the first of equal ones. */
