@@ -77,7 +77,7 @@ module ct_regs #(
   output logic [1:0]            reset_o,
   output logic [1:0]            cancel_o,
   output logic                  cancel_named_o,
-  output logic [15:0]           cancel_num_o,
+  output logic [47:0]           cancel_num_o,      // the number, one more and two more
   output logic                  hold_o,
   output logic [2*32-1:0]       watchdog_o,
   output logic [2*32-1:0]       rd_base_o,
@@ -301,11 +301,9 @@ module ct_regs #(
   logic [63:0] ctx_rdata;
   logic [4:0]  ctx_rword;
   logic [1:0]  ctx_rvalid;
-  logic [1:0]  ctx_reset;
+  logic [1:0]  ctx_reset, ctx_cancel;
 
   assign tail_o         = wdata[15:0];
-  assign cancel_named_o = wdata[2];
-  assign cancel_num_o   = wdata[31:16];
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
@@ -321,7 +319,7 @@ module ct_regs #(
       .ring_log2_o (ring_log2_o[4*c +: 4]),
       .tail_we_o   (tail_we_o[c]),
       .reset_o     (ctx_reset[c]),
-      .cancel_o    (cancel_o[c]),
+      .cancel_o    (ctx_cancel[c]),
       .watchdog_o  (watchdog_o[32*c +: 32]),
       .rd_base_o   (rd_base_o[32*c +: 32]),
       .rd_limit_o  (rd_limit_o[32*c +: 32]),
@@ -339,6 +337,18 @@ module ct_regs #(
     );
   end
   assign reset_o = ctx_reset | {2{reset_ask}};
+
+  // A cancel goes on a cycle later, with what its number is compared with.
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) cancel_o <= '0;
+    else             cancel_o <= ctx_cancel;
+  end
+  always_ff @(posedge clk_i) begin
+    if (ctx_cancel != '0) begin
+      cancel_named_o <= wdata[2];
+      cancel_num_o   <= {wdata[31:16] + 16'd2, wdata[31:16] + 16'd1, wdata[31:16]};
+    end
+  end
 
   // ---- Read channel ---------------------------------------------------------------------------------------------------------
 
