@@ -97,7 +97,7 @@ module ct_link #(
       f_quiet_q <= moved ? '0 : (f_quiet_q == TimeW'(Quiet)) ? f_quiet_q : f_quiet_q + 1'b1;
     end
   end
-  `CT_ASSERT(TimeIsQuiet_A, time_q <= f_quiet_q)
+  `CT_ASSERT(TimeIsQuiet_A, time_q <= f_quiet_q && f_quiet_q <= TimeW'(Quiet))
   `CT_ASSERT(LeavesQuietLine_A, sel_q == f_sel_q || (!f_moved_q && f_quiet_q == TimeW'(Quiet)))
 `endif
 
