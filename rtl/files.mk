@@ -5,7 +5,7 @@
 # that coltrain.core lists the same files, in the same order.
 
 # Folders in which a tool finds a module by its name.
-RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/mem rtl/ctrl rtl
+RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/mem rtl/usb rtl/ctrl rtl
 # Folders for `include: written by hand, and generated from the tables.
 RTL_INCLUDES := rtl/include $(BUILD)/gen
 # Packages: read before everything else.
@@ -50,3 +50,7 @@ $(call refuses,ct_sdram,ReadDelay=4)
 $(call refuses,ct_sdram,ClockHz=5000000)
 $(call refuses,ct_sdram,RasNs=200)
 $(call refuses,ct_sdram_seq,ColBits=11)
+$(call refuses,ct_ft245,Width=9)
+$(call refuses,ct_ft245,Turn=0)
+$(call refuses,ct_ft245,Linger=0)
+$(call refuses,ct_usb_bridge,TimeoutLog2=3)
