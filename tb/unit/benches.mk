@@ -88,3 +88,12 @@ $(call broken,ct_sdram_room,ct_sdram,rtl/mem/ct_sdram.sv,s/(room_q > .*);/(room_
 $(call broken,ct_sdram_turn,ct_sdram,rtl/mem/ct_sdram.sv,s/ \&\& !(wr_can \&\& turn_q)//;s/!(rd_can \&\& !turn_q)/!rd_can/)
 SDRAM_BROKEN := $(addprefix ct_sdram_,rcd gap wr row late strobe dqm wild room turn)
 $(call bench,test_sdram,ct_sdram_100 ct_sdram_133 ct_sdram_50 $(SDRAM_BROKEN),$(SDRAM_SRCS))
+
+# USB: the pins of the chip, and the bridge against the model of docs/usb.md in C.
+$(call dut,ct_ft245_8,ct_ft245,rtl/usb/ct_ft245.sv)
+$(call dut,ct_ft245_16,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=16)
+$(call dut,ct_ft245_32,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=32)
+$(call bench,test_ft245,ct_ft245_8 ct_ft245_16 ct_ft245_32)
+$(call dut,ct_usb_bridge,ct_usb_bridge,rtl/usb/ct_usb_bridge.sv,-GTimeoutLog2=10)
+$(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c host/transports/sim/ct_axi_mem.c,-lz)
+$(BUILD)/tb/test_usb_bridge: private TB_CPPFLAGS += -Itb/usb
