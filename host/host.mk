@@ -35,6 +35,7 @@ SPECGEN  := $(wildcard host/spec/ct_specgen.c)
 FN_TABLE := $(and $(wildcard scripts/fn_table_to_sv.awk),$(wildcard rtl/fp/ct_fn_table.def))
 GEN_SVH  := $(if $(SPECGEN),$(BUILD)/gen/ct_spec.svh) $(if $(FN_TABLE),$(BUILD)/gen/ct_fn_table.svh)
 GEN_H    := $(if $(SPECGEN),$(BUILD)/gen/coltrain_spec.h)
+COMMIT_H := $(BUILD)/gen/ct_commit.h
 GEN_DOCS := $(if $(SPECGEN),$(BUILD)/docs/spec.md)
 
 $(BUILD)/gen/ct_specgen: $(SPECGEN) $(SPEC_DEFS)
@@ -59,6 +60,15 @@ $(BUILD)/gen/ct_fn_table.svh: $(FN_TABLE) scripts/fn_table_to_sv.awk
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -f scripts/fn_table_to_sv.awk $(FN_TABLE) >$@
+
+# The commit that is built, with a + behind it if files differ from it; "" outside a working copy. The file changes when that does.
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(if $(shell git --no-optional-locks status --porcelain -uno 2>/dev/null | head -c 1),+)
+$(BUILD)/gen/ct_commit.h: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '#define CT_COMMIT "$(COMMIT)"' | cmp -s - $@ || echo '#define CT_COMMIT "$(COMMIT)"' >$@
+.PHONY: FORCE
+FORCE:
+$(BUILD)/obj/host/tools/cli/cli.o $(BUILD)/tb/obj/host/tools/cli/cli.o $(BUILD)/san/obj/host/tools/cli/cli.o: | $(COMMIT_H)
 
 # Objects: position independent, because the same ones make the static and the shared library.
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
@@ -167,7 +177,7 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(
 
 -include $(USB_OBJS:.o=.d)
 
-PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
+PRODUCTS := $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
   $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
   $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \

@@ -141,7 +141,7 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
       json_object_set_new(queue[q], ct_counter_name(i),
                           is_known(r, i) ? json_integer((json_int_t)r->value[q][i]) : json_null());
   json_t *root = json_pack(
-      "{s:s, s:s, s:o, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device", o->device, "array",
+      "{s:s, s:o, s:o, s:o, s:o}", "device", o->device, "array",
       json_pack("[I, I]", (json_int_t)r->info.array_rows, (json_int_t)r->info.array_cols), "cycles",
       cli_json_cycles(r->cycle), "inference", queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
   json_object_set_new(root, "time",
