@@ -73,6 +73,10 @@ struct ct_transport_ops {
    * is nothing to add. Valid until the next call. NULL: the transport never knows. */
   const char *(*error)(void *self);
 
+  /* What the memory is, for people, valid as long as the device: at most 39 characters. NULL: that
+   * is not known. */
+  const char *(*memory)(void *self);
+
   /* Tells of every device of this kind that the machine has. None is reset or read. NULL: there is
    * one, which the scheme alone names. */
   int (*list)(ct_transport_found *found, void *arg);

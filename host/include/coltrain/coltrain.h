@@ -186,7 +186,8 @@ struct ct_info {
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
   bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */
-  uint32_t reserved[16];
+  char memory[40];   /* what its memory is, for people; "" if that is not known */
+  uint32_t reserved[6];
 };
 #define CT_FEATURE_HBFP8 1u
 #define CT_FEATURE_TRAINING 2u

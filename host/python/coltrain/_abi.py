@@ -160,6 +160,7 @@ class ct_info(ctypes.Structure):
     features: int
     has_clock: bool
     has_schedule: bool
+    memory: bytes
     reserved: ctypes.Array[ctypes.c_uint32]
 
     _fields_ = [
@@ -177,7 +178,8 @@ class ct_info(ctypes.Structure):
         ("features", ctypes.c_uint32),
         ("has_clock", ctypes.c_bool),
         ("has_schedule", ctypes.c_bool),
-        ("reserved", ctypes.c_uint32 * 16),
+        ("memory", ctypes.c_char * 40),
+        ("reserved", ctypes.c_uint32 * 6),
     ]
 
 

@@ -76,6 +76,8 @@ class Info:
     """False: there are no cycles, they are None."""
     has_schedule: bool
     """Things given with a cycle reach the device in that cycle, not at once."""
+    memory: str
+    """What its memory is; "" if that is not known."""
 
 
 @dataclass(slots=True)
