@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A core with one context (Contexts = 1): random programs on it leave what they leave on the emulator, and it says what it has not: no
- * training, nothing at the registers of context 1, no policy.
+ * A core with one context (Contexts = 1): random programs on it leave what they leave on the
+ * emulator, and it says what it has not: no training, nothing at the registers of context 1, no
+ * policy.
  *
  * CT_ROUNDS=N: rounds (default 8).
  */
 #include <stdlib.h>
 
 #include "ct_pair.h"
+#include "host/transports/sim/ct_sim.h"
 
 enum { JOBS = 6, LIMIT = 3000000 };
 
