@@ -232,7 +232,8 @@ module ct_core #(
       .qos_o    (qos)
     );
   end else begin : g_no_qos
-    assign qos = '0;  // nobody to choose between
+    // Nobody to choose between: as POLICY and FLOOR read.
+    assign qos = (ct_pkg::QosW'(1) << ct_pkg::QosRanked) | (ct_pkg::QosW'(1) << ct_pkg::QosStrict);
     logic unused_qos;
     assign unused_qos = ^{train_floor, bat_slack};
   end
