@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
 
 include rtl/files.mk
 include host/host.mk
@@ -111,13 +111,23 @@ export ECP5_TOP ECP5_PARAMS ECP5_BUDGET
 synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
 	@scripts/synth-ecp5
 
+# A board: BOARD=ulx3s, CONFIG= one of rtl/boards/BOARD/*.config, SEED=, FREQ= (MHz of the core).
+BOARD  ?= ulx3s
+CONFIG ?= small
+export SEED FREQ
+fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small or tiny, SEED=, FREQ= (docs/fpga.md)
+	@scripts/fpga $(BOARD) $(CONFIG)
+
+fpga-synth: $(GEN_SVH)  ## The synthesis of make fpga alone, against the budget of the configuration
+	@scripts/fpga --synth $(BOARD) $(CONFIG)
+
 format:  ## Format the C and C++ sources
 	$(Q)scripts/format-check --fix
 
 format-check:  ## Check the format of the C and C++ sources
 	$(RUN) scripts/format-check
 
-tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
+tidy: $(GEN_H) $(COMMIT_H)  ## clang-tidy over the host code and the harness
 	$(RUN) scripts/tidy-check
 
 python-check:  ## mypy (strict) and ruff over the Python sources
@@ -128,7 +138,7 @@ layers:  ## The folders of the library have one direction: no include goes up
 
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
-gen: $(GEN_SVH) $(GEN_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
+gen: $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
 
 api:  ## Write what is made of coltrain/coltrain.h: docs/api.md and the declarations of the Python package
 	$(Q)scripts/api-docs --fix
