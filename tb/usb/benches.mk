@@ -17,14 +17,14 @@ $(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: $(BUIL
 USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c tb/unit/sdram_chip.c host/transports/usb/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
 USB_BED_LIBS := $(BUILD)/dut/ct_board_usb/ct_board_usb.a $(BUILD)/dut/libverilated.a
 
-# $(call bed_test,TEST,SOURCES): a program over the bed; TEST.san is the same under the sanitizers.
+# $(call bed_test,TEST,SOURCES): a program over the bed; TEST_asan is the same under the sanitizers.
 bed_test = $(eval $(call bed_test_rules,$(strip $(1)),$(2) $(USB_BED_SRCS)))
 define bed_test_rules
 $(BUILD)/tb/$(1): $(2:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a $(USB_BED_LIBS) | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CXX) -rdynamic -o $$@ $$(filter %.o %.a,$$^) $$(LIB_LDLIBS) -lz -ljansson $$(shell pkg-config --libs umockdev-1.0) -lcmocka -lm -pthread
-$(BUILD)/tb/$(1).san: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a $(USB_BED_LIBS) | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+$(BUILD)/tb/$(1)_asan: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a $(USB_BED_LIBS) | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
 	$$(call say,LINK,$$@)
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$$(CXX) -rdynamic $(SANITIZE) $(STATIC_ASAN) -o $$@ $$(filter %.o %.a,$$^) $$(LIB_LDLIBS) -lz -ljansson $$(shell pkg-config --libs umockdev-1.0) -lcmocka -lm -pthread
@@ -34,8 +34,10 @@ endef
 STATIC_ASAN := -static-libasan -static-libubsan
 
 $(call bed_test,test_usb,tb/usb/test_usb.c)
-HOST_TESTS += $(BUILD)/tb/test_usb
-HOST_STEPS += "$(BUILD)/tb/test_usb.san rtl:"
-HOST_STEP_FILES += $(BUILD)/tb/test_usb.san
+$(call bed_test,conform_usb,tb/host/conform.c tb/usb/conform_usb.c)
+HOST_TESTS += $(BUILD)/tb/test_usb $(BUILD)/tb/conform_usb
+HOST_STEPS += "$(BUILD)/tb/test_usb_asan rtl:"
+HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
+HOST_STEP_FILES += $(BUILD)/tb/test_usb_asan $(BUILD)/tb/conform_usb_asan
 endif
 endif

@@ -347,6 +347,23 @@ static struct {
   bool taken[MAX_BEDS];
 } shared;
 
+static void attach(struct ct_usb_bed *b, const char *serial) {
+  GError *error = NULL;
+  b->ioctls = umockdev_ioctl_base_new();
+  g_object_set_data_full(G_OBJECT(b->ioctls), "serial", g_strdup(serial), g_free);
+  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, NULL);
+  if (!umockdev_testbed_attach_ioctl(shared.testbed, b->node, b->ioctls, &error))
+    fail_msg("umockdev: %s", error->message);
+}
+
+void ct_usb_bed_killed(struct ct_usb_bed *b) {
+  char *serial = g_strdup(g_object_get_data(G_OBJECT(b->ioctls), "serial"));
+  umockdev_testbed_detach_ioctl(shared.testbed, b->node, NULL);
+  b->flyings = b->dones = 0; /* the dead program's, and its memory */
+  attach(b, serial);
+  g_free(serial);
+}
+
 static void show_board(struct ct_usb_bed *b, const char *serial) {
   char text[1024];
   GError *error = NULL;
@@ -363,8 +380,8 @@ static void show_board(struct ct_usb_bed *b, const char *serial) {
            b->address, b->address, b->address, b->address, b->address, serial);
   snprintf(b->node, sizeof b->node, "/dev/bus/usb/001/%03u", b->address);
   b->syspath = g_strdup_printf("/sys/devices/usb1/1-%u", b->address);
-  if (!umockdev_testbed_attach_ioctl(shared.testbed, b->node, b->ioctls, &error) ||
-      !umockdev_testbed_add_from_string(shared.testbed, text, &error))
+  attach(b, serial);
+  if (!umockdev_testbed_add_from_string(shared.testbed, text, &error))
     fail_msg("umockdev: %s", error->message);
 }
 
@@ -399,9 +416,6 @@ struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
   assert_false(shared.taken[place]);
   shared.taken[place] = true;
   b->address = 2 + place;
-  b->ioctls = umockdev_ioctl_base_new();
-  g_object_set_data_full(G_OBJECT(b->ioctls), "serial", g_strdup(serial), g_free);
-  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, NULL);
   show_board(b, serial);
   assert_int_equal(pthread_create(&b->thread, NULL, b->rtl ? run_rtl : run_board, b), 0);
   return b;

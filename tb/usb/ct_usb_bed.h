@@ -34,6 +34,9 @@ void ct_usb_bed_faults(struct ct_usb_bed *bed, struct ct_usb_faults faults);
 /* Of the protocol, that the board says it speaks. */
 void ct_usb_bed_version(struct ct_usb_bed *bed, unsigned version);
 void ct_usb_bed_unplug(struct ct_usb_bed *bed);
+/* To be called when a program that had the board open was killed: the kernel would have ended its
+ * transfers, which umockdev does not. The board itself goes on. */
+void ct_usb_bed_killed(struct ct_usb_bed *bed);
 
 struct ct_usb_bed_counts {
   unsigned long done, again; /* requests, see ct_usb_board.h */

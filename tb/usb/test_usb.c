@@ -20,8 +20,8 @@
 
 enum { M = 20, N = 24, K = 40, BATCH = 16, IN = 20, OUT = 4 };
 
-/* What the bed has behind its chip where a whole core is wanted: the Verilated board, or by argument
- * the model of its bridge over a simulated core. */
+/* What the bed has behind its chip where a whole core is wanted: the Verilated board, or by
+ * argument the model of its bridge over a simulated core. */
 static const char *sim = "rtl:";
 static const char uri[] = "usb:timeout=8000"; /* the machine that tests may be busy */
 
