@@ -224,7 +224,7 @@ static void timeouts_and_cancels(void **state) {
     const uint64_t tag = submit(dev, p, (enum ct_queue)queue), begin = ct_tb_ms();
     assert_int_equal(ct_wait(dev, tag, &e, CT_NO_WAIT), CT_ERR_TIMEOUT);
     assert_int_equal(ct_wait(dev, tag, &e, 200), CT_ERR_TIMEOUT);
-    assert_in_range(ct_tb_ms() - begin, 200, 2000);
+    assert_in_range(ct_tb_ms() - begin, 200, 5000);
     assert_int_equal(ct_cancel(dev, tag), CT_OK);
     expect_end(dev, tag, CT_ERR_CANCELLED);
     check_product(dev);
@@ -342,7 +342,7 @@ static void lose_in(enum state s, unsigned how) {
   uint64_t at, tag = 0;
   pthread_t thread;
   start(1);
-  ct_device *dev = open_or_fail(way->uri);
+  ct_device *dev = open_or_fail(way->impatient ? way->impatient : way->uri);
   assert_int_equal(ct_mem_alloc(dev, AREA, &at), CT_OK);
   ct_program *p = endless(dev);
   if (s == JOB) tag = submit(dev, p, CT_TRAINING);
@@ -353,7 +353,7 @@ static void lose_in(enum state s, unsigned how) {
   }
   const uint64_t begin = ct_tb_ms();
   assert_int_equal(call_in(dev, s, at, tag), CT_ERR_DEVICE);
-  assert_true(ct_tb_ms() - begin < 5000);
+  assert_true(ct_tb_ms() - begin < 8000);
   assert_true(strlen(ct_last_error(dev)) > 20);
   if (s != IDLE) pthread_join(thread, NULL);
   ct_program_free(p);

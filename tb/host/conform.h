@@ -9,8 +9,9 @@
 #include <stdbool.h>
 
 struct conform_way {
-  const char *uri;    /* of the device */
-  const char *second; /* of another one, there together with the first after start(2); or NULL */
+  const char *uri;       /* of the device */
+  const char *impatient; /* the same, given up sooner, for when it is lost; NULL: uri */
+  const char *second;    /* of another one, there together with the first after start(2); or NULL */
   /* Begins the program anew where that is needed. False: this machine cannot. NULL: not needed. */
   bool (*enter)(char **argv);
   /* Makes so many devices; stop() ends them. NULL: the device is there. */

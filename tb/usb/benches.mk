@@ -40,4 +40,15 @@ HOST_STEPS += "$(BUILD)/tb/test_usb_asan rtl:"
 HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
 HOST_STEP_FILES += $(BUILD)/tb/test_usb_asan $(BUILD)/tb/conform_usb_asan
 endif
+
+# The decoder under libFuzzer, where clang has it (Debian: libclang-rt-14-dev, libclang-rt-19-dev): CT_FUZZ seconds.
+.PHONY: fuzz-usb
+fuzz-usb: $(BUILD)/tb/fuzz_frame  ## libFuzzer on the decoder of frames of USB, for CT_FUZZ seconds (30)
+	$(Q)mkdir -p $(BUILD)/fuzz
+	$(Q)cd $(BUILD)/fuzz && ../tb/fuzz_frame -max_total_time=$(or $(CT_FUZZ),30) -max_len=8192 -print_final_stats=1 2>fuzz.log; s=$$?; tail -n 6 fuzz.log; exit $$s
+$(BUILD)/tb/fuzz_frame: tb/usb/fuzz_frame.c host/transports/usb/ct_usb_frame.c host/transports/usb/ct_usb_frame.h
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang -std=c11 -g -O1 $(FUZZ_FLAGS) $(CPPFLAGS) -I. -o $@ $(filter %.c,$^) -lz
+FUZZ_FLAGS ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 endif

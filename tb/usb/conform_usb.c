@@ -56,8 +56,9 @@ static void forbid(bool forbidden) {
 }
 
 const struct conform_way *conform_way(const char *argument) {
-  static const struct conform_way way = {.uri = "usb:serial=CT0001,timeout=3000",
-                                         .second = "usb:serial=CT0002,timeout=3000",
+  static const struct conform_way way = {.uri = "usb:serial=CT0001,timeout=20000",
+                                         .impatient = "usb:serial=CT0001,timeout=3000",
+                                         .second = "usb:serial=CT0002,timeout=20000",
                                          .enter = enter,
                                          .start = start,
                                          .stop = stop,

@@ -347,11 +347,20 @@ static struct {
   bool taken[MAX_BEDS];
 } shared;
 
+/* umockdev 0.17 now and then frees a client whose file is still open, and then its program waits
+ * for ever: we hold each one once more. */
+static void on_connected(UMockdevIoctlBase *base, UMockdevIoctlClient *client, gpointer bed) {
+  (void)base;
+  (void)bed;
+  g_object_ref(client);
+}
+
 static void attach(struct ct_usb_bed *b, const char *serial) {
   GError *error = NULL;
   b->ioctls = umockdev_ioctl_base_new();
   g_object_set_data_full(G_OBJECT(b->ioctls), "serial", g_strdup(serial), g_free);
-  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, NULL);
+  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, "signal::client-connected",
+                   on_connected, b, NULL);
   if (!umockdev_testbed_attach_ioctl(shared.testbed, b->node, b->ioctls, &error))
     fail_msg("umockdev: %s", error->message);
 }
