@@ -154,8 +154,9 @@ results:  ## Write docs/results.md and its charts from docs/data
 	$(Q)$(PYTHON) scripts/results
 
 # A point needs all of its requests; a tenth of the points does for a look.
-campaign-quick: all  ## A tenth of the co-location experiment; a report in build/experiments/colocation-quick
+campaign-quick: all  ## A tenth of the co-location experiment (a report in build/experiments/colocation-quick), and half a minute of fuzz-usb
 	@$(BUILD)/bin/coltrain experiment colocation --quick --jobs $(JOBS) --out $(BUILD)/experiments/colocation-quick
+	$(if $(USB_SRCS),@$(MAKE) -s fuzz-usb)
 
 mmio-guest: all  ## mmio: in a real Linux in QEMU, by sysfs, /dev/uio0 and /dev/mem (needs scripts/setup guest; a minute)
 	$(Q)scripts/mmio-guest
