@@ -52,6 +52,7 @@ include tb/harness/rules.mk
 -include tb/system/benches.mk
 -include tb/host/benches.mk
 -include tb/usb/benches.mk
+-include tb/board/benches.mk
 -include tb/python/benches.mk
 -include tb/formal/formal.mk
 
