@@ -92,7 +92,8 @@ static void core_edge(struct board_sim *s) {
                                      .a = *d->sdram_a_o,
                                      .dq = *d->sdram_dq_o};
   *d->clk_i = 0;
-  *d->sdram_dq_i = ct_sdram_chip_cycle(s->chip, &pins);
+  /* (Before its first reset the board has no pins yet, as an FPGA that is not configured.) */
+  if (s->cycle >= RESET_CYCLES) *d->sdram_dq_i = ct_sdram_chip_cycle(s->chip, &pins);
   *d->uart_rx_i = s->options.serial ? serial_level(s) : 1;
   if (s->options.serial) serial_take(s, *d->uart_tx_o);
   *d->arst_ni = s->cycle >= RESET_CYCLES;
