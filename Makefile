@@ -128,7 +128,7 @@ format:  ## Format the C and C++ sources
 format-check:  ## Check the format of the C and C++ sources
 	$(RUN) scripts/format-check
 
-tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
+tidy: $(GEN_H) $(COMMIT_H)  ## clang-tidy over the host code and the harness
 	$(RUN) scripts/tidy-check
 
 python-check:  ## mypy (strict) and ruff over the Python sources
@@ -139,7 +139,7 @@ layers:  ## The folders of the library have one direction: no include goes up
 
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
-gen: $(GEN_SVH) $(GEN_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
+gen: $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
 
 api:  ## Write what is made of coltrain/coltrain.h: docs/api.md and the declarations of the Python package
 	$(Q)scripts/api-docs --fix

@@ -37,6 +37,8 @@ static const struct ct_uri_key sim_keys[] = {
     KEY_CORE,
     KEY_DRAM,
     KEY_CLOCK(100 * MHZ, NULL, "MHz; seconds follow, no cycle does"),
+    {"memory", CT_URI_CHOICE, 0, 0, 0, "plain|sdram", "plain", "sdram: a board's, 32 MiB"},
+    {"cas", CT_URI_CHOICE, 0, 0, 3, "2|3", "3", "CAS latency of memory=sdram"},
     {"latency", CT_URI_NUMBER, 1, 100000, 60, NULL, NULL, "of the memory, cycles"},
     {"bandwidth", CT_URI_NUMBER, 1, 16, 16, NULL, NULL, "of the memory, bytes a cycle each way"},
     {"stall", CT_URI_NUMBER, 0, 99, 0, NULL, NULL, "percent of cycles the memory refuses in"},

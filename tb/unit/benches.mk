@@ -64,7 +64,7 @@ $(call bench,test_dma,ct_dma,tb/unit/dma_bench.c host/transports/sim/ct_axi_mem.
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
 
 # The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.
-SDRAM_SRCS := tb/unit/sdram_bench.c tb/unit/sdram_chip.c
+SDRAM_SRCS := tb/unit/sdram_bench.c host/transports/sim/ct_sdram_chip.c
 $(call dut,ct_sdram_100,ct_sdram,rtl/mem/ct_sdram.sv)
 $(call dut,ct_sdram_133,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=133000000)
 $(call dut,ct_sdram_50,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=50000000 -GCasLatency=2 -GReadDelay=1)

@@ -133,6 +133,16 @@ static const char *plugin_error(void *self) {
   return ops_of(self)->error(self);
 }
 
+static const char *plugin_memory(void *self) {
+  return ops_of(self)->memory(self);
+}
+
+static int plugin_list(ct_transport_found *found, void *arg) {
+  found(arg, "core=16x16", "simulated core, 16 x 16, 16 vector lanes, 1 MiB of scratchpad", CT_OK);
+  found(arg, "core=16x8", "simulated core, 16 x 8, 4 vector lanes, 128 KiB of scratchpad", CT_OK);
+  return CT_OK;
+}
+
 const struct ct_transport_ops *ct_transport_plugin(void) {
   static const struct ct_transport_ops ops = {
       .abi = CT_TRANSPORT_ABI,
@@ -149,6 +159,8 @@ const struct ct_transport_ops *ct_transport_plugin(void) {
       .fault = plugin_fault,
       .probe = plugin_probe,
       .error = plugin_error,
+      .memory = plugin_memory,
+      .list = plugin_list,
   };
   return &ops;
 }
