@@ -5,7 +5,7 @@
 $(BUILD)/dut/ct_board/ct_board.a: private export OPT := -O2 -fPIC
 $(call dut,ct_board,ct_board,rtl/boards/ct_board.sv)
 
-BOARD_SRCS := tb/board/board_link.c tb/board/board_sim.c tb/unit/sdram_chip.c host/transports/usb/ct_usb.c host/transports/usb/ct_usb_frame.c
+BOARD_SRCS := tb/board/board_link.c tb/board/board_sim.c host/transports/sim/ct_sdram_chip.c host/transports/usb/ct_usb.c host/transports/usb/ct_usb_frame.c
 BOARD_OBJS := $(BOARD_SRCS:%.c=$(BUILD)/board/obj/%.o)
 $(BUILD)/board/obj/%.o: %.c $(BUILD)/dut/ct_board/ct_board.a | $(GEN_H)
 	$(call say,CC,$<)
@@ -15,5 +15,9 @@ $(BUILD)/board/obj/%.o: %.c $(BUILD)/dut/ct_board/ct_board.a | $(GEN_H)
 $(BUILD)/tb/board/usb.so: $(BOARD_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(BUILD)/dut/ct_board/ct_board.a $(BUILD)/dut/libverilated.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) -shared -Wl,-Bsymbolic -Wl,--version-script=$(PLUGIN_MAP) -o $@ $^ -lz -pthread
+	$(Q)$(CXX) -shared -Wl,-Bsymbolic -Wl,--no-undefined -Wl,--version-script=$(PLUGIN_MAP) -o $@ $^ -lz -lm -pthread
 -include $(BOARD_OBJS:.o=.d)
+
+$(eval $(call bench_rules,test_board,tb/board/test_board.c,,,$(BUILD)/lib/libcoltrain.a -ldl))
+SYSTEM_TESTS += $(BUILD)/tb/test_board
+$(BUILD)/tb/test_board: | $(BUILD)/tb/board/usb.so $(BUILD)/same/gcc-O3/same_bytes $(BUILD)/bin/coltrain

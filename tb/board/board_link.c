@@ -123,6 +123,12 @@ int ct_usb_link_open(const struct ct_usb_where *where, ct_usb_link_take *take, v
   return CT_OK;
 }
 
+int ct_usb_link_list(ct_transport_found *found, void *arg) {
+  found(arg, "serial=fifo", "a simulated board, by its FIFO", CT_OK);
+  found(arg, "serial=serial", "a simulated board, by its serial line", CT_OK);
+  return CT_OK;
+}
+
 void ct_usb_link_close(struct ct_usb_link *l) {
   if (!l) return;
   pthread_mutex_lock(&l->lock);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "ct_board_dut.h"
-#include "tb/unit/sdram_chip.h"
+#include "host/transports/sim/ct_sdram_chip.h"
 
 /* The board's clocks and the serial line, in picoseconds: 40 MHz, 60 MHz, 3 Mbaud. */
 enum { CORE_PS = 25000, FT_PS = 16667, BIT_PS = 333333 };
@@ -95,7 +95,7 @@ static void core_edge(struct board_sim *s) {
   /* (Before its first reset the board has no pins yet, as an FPGA that is not configured.) */
   if (s->cycle >= RESET_CYCLES) *d->sdram_dq_i = ct_sdram_chip_cycle(s->chip, &pins);
   *d->uart_rx_i = s->options.serial ? serial_level(s) : 1;
-  if (s->options.serial) serial_take(s, *d->uart_tx_o);
+  if (s->options.serial && s->cycle >= RESET_CYCLES) serial_take(s, *d->uart_tx_o);
   *d->arst_ni = s->cycle >= RESET_CYCLES;
   ct_board_eval(s->dut);
   *d->clk_i = 1;
