@@ -114,9 +114,14 @@ ecp5_counts() {
 }
 
 # ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
+# On an LFE5U-85F the array's multipliers are given their places first (scripts/floorplan), if FLOORPLAN is not 0.
 ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
-  dir=$1 top=$2 device=$3
+  dir=$1 top=$2 device=$3 json=$1/$2.json
   shift 3
-  "$nextpnr" "--$device" --package CABGA381 --timing-allow-fail --json "$dir/$top.json" --report "$dir/report.json" "$@" >"$dir/pnr.log" 2>&1
+  if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
+    "${PYTHON:-python3}" scripts/floorplan "$json" "$dir/$top.placed.json" || return 1
+    json=$dir/$top.placed.json
+  fi
+  "$nextpnr" "--$device" --package CABGA381 --timing-allow-fail --json "$json" --report "$dir/report.json" "$@" >"$dir/pnr.log" 2>&1
 }
