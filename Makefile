@@ -52,6 +52,7 @@ include tb/harness/rules.mk
 -include tb/system/benches.mk
 -include tb/host/benches.mk
 -include tb/usb/benches.mk
+-include tb/board/benches.mk
 -include tb/python/benches.mk
 -include tb/formal/formal.mk
 
@@ -66,8 +67,8 @@ help:  ## This list
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
 LINT_STEPS  := scripts/lint scripts/check-core scripts/python-check
 YOSYS_STEPS := scripts/yosys-check scripts/axi-check scripts/refuse-check
-# The longest of all (minutes), so it starts first.
-SYNTH_STEPS := scripts/synth-ecp5
+# The longest of all (minutes), so it starts first: the whole board; then the tiny one, from RTL to a bitstream.
+SYNTH_STEPS := "scripts/fpga --synth ulx3s small" scripts/fpga-check
 SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
