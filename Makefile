@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check soc-check formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
 
 include rtl/files.mk
 include host/host.mk
@@ -115,6 +115,16 @@ ECP5_BUDGET ?= MULT18X18D=156 DP16KD=208 LUT4=63000
 export ECP5_TOP ECP5_PARAMS ECP5_BUDGET
 synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
 	@scripts/synth-ecp5
+
+# A board: BOARD=ulx3s, CONFIG= one of rtl/boards/BOARD/*.config, SEED=, FREQ= (MHz of the core).
+BOARD  ?= ulx3s
+CONFIG ?= small
+export SEED FREQ
+fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small or tiny, SEED=, FREQ= (docs/fpga.md)
+	@scripts/fpga $(BOARD) $(CONFIG)
+
+fpga-synth: $(GEN_SVH)  ## The synthesis of make fpga alone, against the budget of the configuration
+	@scripts/fpga --synth $(BOARD) $(CONFIG)
 
 format:  ## Format the C and C++ sources
 	$(Q)scripts/format-check --fix

@@ -138,7 +138,7 @@ module ct_core #(
   logic [7:0]            ring_log2;
   logic [1:0]            tail_we, ctx_reset, ctx_cancel, cpl_pop, quiet, dead, cpl_valid;
   logic              cancel_named;
-  logic [15:0]       cancel_num;
+  logic [47:0]       cancel_num;
   logic [15:0]           tail_wdata;
   logic [39:0]           spm_base, spm_size;
   logic [31:0]           tail, head;

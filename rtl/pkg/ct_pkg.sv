@@ -13,6 +13,11 @@ package ct_pkg;
   localparam int unsigned CtxInf = 0;
   localparam int unsigned CtxTrn = 1;
 
+  // Classes of requesters (ct_arbiter): a lower one goes first. Number 2 is free, for what stands behind a host.
+  localparam logic [1:0] ClassInf = 2'd0;
+  localparam logic [1:0] ClassHost = 2'd1;
+  localparam logic [1:0] ClassTrn = 2'd3;
+
   // Widths that meet at module borders.
   localparam int unsigned CmdW = 256;     // a command, as fetched and as dispatched (registers added in)
   localparam int unsigned SpmAddrW = 20;  // SPM word address, physical or relative

@@ -24,7 +24,12 @@ $(call dut,ct_fp_term,ct_fp_term,rtl/fp/ct_fp_term.sv,-GLanes=16)
 $(call bench,test_quant,ct_hbfp_quant ct_hbfp_dequant ct_fp_term,$(FP_SRCS))
 $(call dut,ct_fn,ct_fn,rtl/fp/ct_fn.sv,-GLanes=16)
 $(call bench,test_fn,ct_fn,$(FP_SRCS) tb/unit/fn_check.c)
-$(call unit_bench,test_arbiter,ct_arbiter,rtl/ctrl/ct_arbiter.sv)
+# Classes of the requesters, the last one's first: 0 inference, 1 a host, 3 training.
+$(call dut,ct_arbiter,ct_arbiter,rtl/ctrl/ct_arbiter.sv)
+$(call dut,ct_arbiter_n3,ct_arbiter,rtl/ctrl/ct_arbiter.sv,-GN=3 -GClasses=6\'d52)
+$(call dut,ct_arbiter_n4,ct_arbiter,rtl/ctrl/ct_arbiter.sv,-GN=4 -GClasses=8\'d220)
+$(call dut,ct_arbiter_n8,ct_arbiter,rtl/ctrl/ct_arbiter.sv,-GN=8 -GClasses=16\'d50740)
+$(call bench,test_arbiter,ct_arbiter ct_arbiter_n3 ct_arbiter_n4 ct_arbiter_n8,host/lib/isa/ct_bound.c)
 $(call dut,ct_spm_8,ct_spm,rtl/spm/ct_spm.sv,-GWords=1024 -GBanks=8)
 $(call dut,ct_spm_4,ct_spm,rtl/spm/ct_spm.sv,-GWords=1024 -GBanks=4)
 $(call bench,test_spm,ct_spm_8 ct_spm_4)
@@ -83,3 +88,12 @@ $(call broken,ct_sdram_room,ct_sdram,rtl/mem/ct_sdram.sv,s/(room_q > .*);/(room_
 $(call broken,ct_sdram_turn,ct_sdram,rtl/mem/ct_sdram.sv,s/ \&\& !(wr_can \&\& turn_q)//;s/!(rd_can \&\& !turn_q)/!rd_can/)
 SDRAM_BROKEN := $(addprefix ct_sdram_,rcd gap wr row late strobe dqm wild room turn)
 $(call bench,test_sdram,ct_sdram_100 ct_sdram_133 ct_sdram_50 $(SDRAM_BROKEN),$(SDRAM_SRCS))
+
+# USB: the pins of the chip, and the bridge against the model of docs/usb.md in C.
+$(call dut,ct_ft245_8,ct_ft245,rtl/usb/ct_ft245.sv)
+$(call dut,ct_ft245_16,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=16)
+$(call dut,ct_ft245_32,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=32)
+$(call bench,test_ft245,ct_ft245_8 ct_ft245_16 ct_ft245_32)
+$(call dut,ct_usb_bridge,ct_usb_bridge,rtl/usb/ct_usb_bridge.sv,-GTimeoutLog2=10)
+$(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c host/transports/sim/ct_axi_mem.c,-lz)
+$(BUILD)/tb/test_usb_bridge: private TB_CPPFLAGS += -Itb/usb

@@ -1,23 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_arbiter against a model that keeps times of arrival, under every policy; the shares that the
- * policies promise; the floor of training. */
+/* ct_arbiter with 2, 3, 4 and 8 requesters against a model that keeps times of arrival and of
+ * service, under every policy; the shares that the policies promise; the floor of training; the
+ * bounds of ct_bound_arbiter(). */
 #include "ct_tb.h"
+#include "host/lib/isa/ct_bound.h"
 
 #include "ct_arbiter_dut.h"
+#include "ct_arbiter_n3_dut.h"
+#include "ct_arbiter_n4_dut.h"
+#include "ct_arbiter_n8_dut.h"
 
-enum { kPriority, kFcfs, kRoundRobin, kJob, kSlack };
+enum { kPriority, kFcfs, kRoundRobin, kJob, kSlack, kPolicies };
+enum { kInference = 0, kTraining = 3, kMost = 8, kVariants = 4 };
+
+/* One view of the models, which are types of their own. */
+typedef struct {
+  void *dut;
+  void (*eval)(void *dut);
+  void (*tick)(void *dut);
+  void (*reset)(void *dut, unsigned cycles);
+  void (*close)(void *dut);
+  uint16_t *qos_i;
+  uint8_t *flush_i, *req_i, *defer_i, *last_i, *take_i, *gnt_o;
+} arbiter_ports;
+
+#define VARIANT(name)                                      \
+  static void name##_eval_any(void *d) {                   \
+    name##_eval(d);                                        \
+  }                                                        \
+  static void name##_tick_any(void *d) {                   \
+    name##_tick(d);                                        \
+  }                                                        \
+  static void name##_reset_any(void *d, unsigned cycles) { \
+    name##_reset(d, cycles);                               \
+  }                                                        \
+  static void name##_free_any(void *d) {                   \
+    name##_free(d);                                        \
+  }                                                        \
+  static arbiter_ports name##_ports(void) {                \
+    name##_dut *d = name##_new(ct_tb_trace());             \
+    const arbiter_ports p = {                              \
+        .dut = d,                                          \
+        .eval = name##_eval_any,                           \
+        .tick = name##_tick_any,                           \
+        .reset = name##_reset_any,                         \
+        .close = name##_free_any,                          \
+        .qos_i = d->qos_i,                                 \
+        .flush_i = d->flush_i,                             \
+        .req_i = d->req_i,                                 \
+        .defer_i = d->defer_i,                             \
+        .last_i = d->last_i,                               \
+        .take_i = d->take_i,                               \
+        .gnt_o = d->gnt_o,                                 \
+    };                                                     \
+    return p;                                              \
+  }
+
+VARIANT(ct_arbiter)
+VARIANT(ct_arbiter_n3)
+VARIANT(ct_arbiter_n4)
+VARIANT(ct_arbiter_n8)
+
+/* As in benches.mk. */
+static const struct {
+  arbiter_ports (*open)(void);
+  int n;
+  uint8_t class_of[kMost];
+} kVariant[kVariants] = {
+    {ct_arbiter_ports, 2, {0, 3}},
+    {ct_arbiter_n3_ports, 3, {0, 1, 3}},
+    {ct_arbiter_n4_ports, 4, {0, 3, 1, 3}},
+    {ct_arbiter_n8_ports, 8, {0, 1, 3, 0, 2, 1, 0, 3}},
+};
 
 /* What the header of ct_arbiter says, in time stamps instead of history bits. */
 typedef struct {
-  uint64_t now;
-  uint64_t since[2]; /* cycle in which the operation on offer came; UINT64_MAX: none */
-  int holder;        /* context inside an operation, -1: none */
-  int served;        /* last context served */
-  int credit;        /* 1/256 of a slot */
+  int64_t now;
+  int64_t since[kMost];  /* cycle in which the operation on offer came; INT64_MAX: none */
+  int64_t served[kMost]; /* of the last slot; before the first one in the order of numbers */
+  int holder;            /* requester inside an operation, -1: none */
+  int credit;            /* 1/256 of a slot */
 } model;
 
 typedef struct {
-  ct_arbiter_dut *dut;
+  arbiter_ports p;
+  int n;
+  const uint8_t *class_of;
+  unsigned trn; /* requesters of training, a bit each */
   model m;
 } bench;
 
@@ -26,17 +95,33 @@ typedef struct {
   bool take, defer;
 } inputs;
 
-static bench open_bench(void) {
-  bench b = {.dut = ct_arbiter_new(ct_tb_trace()),
-             .m = {.since = {UINT64_MAX, UINT64_MAX}, .holder = -1, .served = 1}};
-  *b.dut->qos_i = ct_tb_qos(0, 0);
-  *b.dut->flush_i = 0;
-  *b.dut->req_i = 0;
-  *b.dut->defer_i = 0;
-  *b.dut->last_i = 0;
-  *b.dut->take_i = 0;
-  ct_arbiter_reset(b.dut, 2);
+static bench open_variant(int variant) {
+  bench b = {.p = kVariant[variant].open(),
+             .n = kVariant[variant].n,
+             .class_of = kVariant[variant].class_of,
+             .m = {.holder = -1}};
+  for (int i = 0; i < b.n; ++i) {
+    b.m.since[i] = INT64_MAX;
+    b.m.served[i] = i - b.n;
+    b.trn |= (unsigned)(b.class_of[i] == kTraining) << i;
+  }
+  *b.p.qos_i = ct_tb_qos(0, 0);
+  *b.p.flush_i = 0;
+  *b.p.req_i = 0;
+  *b.p.defer_i = 0;
+  *b.p.last_i = 0;
+  *b.p.take_i = 0;
+  b.p.reset(b.p.dut, 2);
   return b;
+}
+
+/* Inference and training. */
+static bench open_bench(void) {
+  return open_variant(0);
+}
+
+static void close_bench(bench *b) {
+  b->p.close(b->p.dut);
 }
 
 static bool bit(unsigned v, int c) {
@@ -52,92 +137,151 @@ static bool defers(const inputs *in) {
   return in->policy == kPriority && in->defer;
 }
 
-/* Context to be granted, or -1. */
-static int model_grant(const model *m, const inputs *in) {
-  if (!by_slot(in) && m->holder >= 0 && !bit(in->flush, m->holder))
-    return bit(in->req, m->holder) ? m->holder : -1;
-  const bool owed = in->floor > 0 && m->credit >= 256;
-  const unsigned req = defers(in) && !owed ? in->req & 1 : in->req;
-  if (req != 3) return req == 0 ? -1 : req == 2;
-  switch (in->policy) {
-    case kPriority:
-      return owed;
-    case kRoundRobin:
-    case kSlack:
-      return !m->served;
-    default:
-      return m->since[1] < m->since[0];
-  }
+static bool owed(const model *m, const inputs *in) {
+  return in->policy == kPriority && in->floor > 0 && m->credit >= 256;
 }
 
-static void model_step(model *m, const inputs *in, int grant) {
-  for (int c = 0; c < 2; ++c) {
-    if (bit(in->req, c) && m->since[c] == UINT64_MAX) m->since[c] = m->now;
-    if (!bit(in->req, c) || bit(in->flush, c)) m->since[c] = UINT64_MAX;
-    if (m->holder == c && bit(in->flush, c)) m->holder = -1;
+/* What of two requesters goes: its rank, or its time; a smaller key goes first. */
+static int64_t rank(const bench *b, const inputs *in, int i) {
+  if (in->policy != kPriority) return 0;
+  return owed(&b->m, in) && bit(b->trn, i) ? -1 : b->class_of[i];
+}
+
+static int64_t age(const model *m, const inputs *in, int i) {
+  return in->policy == kFcfs || in->policy == kJob ? m->since[i] : m->served[i];
+}
+
+/* Requester to be granted, or -1. */
+static int model_grant(const bench *b, const inputs *in) {
+  const model *m = &b->m;
+  if (!by_slot(in) && m->holder >= 0 && !bit(in->flush, m->holder))
+    return bit(in->req, m->holder) ? m->holder : -1;
+  int best = -1;
+  for (int i = 0; i < b->n; ++i) {
+    if (!bit(in->req, i) || (defers(in) && !owed(m, in) && bit(b->trn, i))) continue;
+    const int64_t d = best < 0 ? -1 : rank(b, in, i) - rank(b, in, best);
+    if (d < 0 || (d == 0 && age(m, in, i) < age(m, in, best))) best = i;
+  }
+  return best;
+}
+
+static void model_step(bench *b, const inputs *in, int grant) {
+  model *m = &b->m;
+  for (int i = 0; i < b->n; ++i) {
+    if (!bit(in->req, i) || bit(in->flush, i)) m->since[i] = INT64_MAX;
+    if (m->holder == i && bit(in->flush, i)) m->holder = -1;
   }
   if (by_slot(in)) m->holder = -1;
   if (in->take && grant >= 0) {
     const bool last = bit(in->last, grant);
-    m->served = grant;
-    if (last) m->since[grant] = UINT64_MAX;
+    m->served[grant] = m->now;
+    if (last) m->since[grant] = INT64_MAX;
     m->holder = last || by_slot(in) ? -1 : grant;
-    if (in->req == 3 || (in->req == 2 && defers(in)))
-      m->credit += (int)in->floor - (grant ? 256 : 0);
+    if ((in->req & b->trn) && ((in->req & ~b->trn) || defers(in)))
+      m->credit += (int)in->floor - (bit(b->trn, grant) ? 256 : 0);
   }
   if (in->policy != kPriority || in->floor == 0) m->credit = 0;
   ++m->now;
 }
 
-/* One cycle, compared; returns the granted context or -1. */
+/* One cycle, compared; returns the granted requester or -1. */
 static int cycle(bench *b, const inputs *in) {
-  ct_arbiter_dut *d = b->dut;
-  *d->qos_i = ct_tb_qos(in->policy, in->floor);
-  *d->flush_i = (uint8_t)in->flush;
-  *d->req_i = (uint8_t)in->req;
-  *d->defer_i = in->defer;
-  *d->last_i = (uint8_t)in->last;
-  *d->take_i = in->take;
-  ct_arbiter_eval(d);
-  /* Since a request that rises now counts from now, the model sees it before it decides. */
-  model seen = b->m;
-  for (int c = 0; c < 2; ++c) {
-    if (bit(in->req, c) && seen.since[c] == UINT64_MAX) seen.since[c] = seen.now;
+  *b->p.qos_i = ct_tb_qos(in->policy, in->floor);
+  *b->p.flush_i = (uint8_t)in->flush;
+  *b->p.req_i = (uint8_t)in->req;
+  *b->p.defer_i = in->defer;
+  *b->p.last_i = (uint8_t)in->last;
+  *b->p.take_i = in->take;
+  b->p.eval(b->p.dut);
+  /* A request that rises now counts from now, under a flush, too. */
+  for (int i = 0; i < b->n; ++i) {
+    if (bit(in->req, i) && b->m.since[i] == INT64_MAX) b->m.since[i] = b->m.now;
   }
-  const int grant = model_grant(&seen, in);
-  assert_int_equal(*d->gnt_o, grant < 0 ? 0 : 1 << grant);
-  model_step(&b->m, in, grant);
-  ct_arbiter_tick(d);
+  const int grant = model_grant(b, in);
+  assert_int_equal(*b->p.gnt_o, grant < 0 ? 0 : 1 << grant);
+  model_step(b, in, grant);
+  b->p.tick(b->p.dut);
   return grant;
+}
+
+static void draw_setting(ct_rng *rng, inputs *in) {
+  in->policy = ct_rng_below(rng, kPolicies);
+  in->floor = ct_rng_percent(rng, 50) ? ct_rng_below(rng, 256) : 0;
 }
 
 static void random_against_model(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(1);
-  bench b = open_bench();
-  inputs in = {0};
-  unsigned busy = 50, ends = 50;
-  for (int i = 0; i < 200000; ++i) {
-    if (ct_rng_percent(&rng, 1)) in.policy = ct_rng_below(&rng, 5);
-    if (ct_rng_percent(&rng, 1)) in.floor = ct_rng_percent(&rng, 50) ? ct_rng_below(&rng, 256) : 0;
-    if (ct_rng_percent(&rng, 1)) {
-      busy = 10 + ct_rng_below(&rng, 90);
-      ends = 5 + ct_rng_below(&rng, 95);
-    }
-    in.flush = ct_rng_percent(&rng, 1) ? ct_rng_below(&rng, 4) : 0;
-    for (int c = 0; c < 2; ++c) {
-      /* Requests mostly stay, as those of a real requester do. */
-      if (ct_rng_percent(&rng, 30)) {
-        in.req &= ~(1u << c);
-        in.req |= (unsigned)ct_rng_percent(&rng, busy) << c;
+  for (int round = 0; round < 40; ++round) {
+    bench b = open_variant(round < kVariants ? round : (int)ct_rng_below(&rng, kVariants));
+    inputs in = {0};
+    unsigned busy = 50, ends = 50;
+    for (int i = 0; i < 8000; ++i) {
+      if (ct_rng_percent(&rng, 1)) draw_setting(&rng, &in);
+      if (ct_rng_percent(&rng, 1)) {
+        busy = 10 + ct_rng_below(&rng, 90);
+        ends = 5 + ct_rng_below(&rng, 95);
       }
+      in.flush = ct_rng_percent(&rng, 1) ? ct_rng_below(&rng, 1u << b.n) : 0;
+      in.last = 0;
+      for (int c = 0; c < b.n; ++c) {
+        /* Requests mostly stay, as those of a real requester do. */
+        if (ct_rng_percent(&rng, 30)) {
+          in.req &= ~(1u << c);
+          in.req |= (unsigned)ct_rng_percent(&rng, busy) << c;
+        }
+        in.last |= (unsigned)ct_rng_percent(&rng, ends) << c;
+      }
+      in.take = ct_rng_percent(&rng, 70);
+      if (ct_rng_percent(&rng, 5)) in.defer = ct_rng_percent(&rng, 50);
+      cycle(&b, &in);
     }
-    in.last = (unsigned)ct_rng_percent(&rng, ends) | (unsigned)ct_rng_percent(&rng, ends) << 1;
-    in.take = ct_rng_percent(&rng, 70);
-    if (ct_rng_percent(&rng, 5)) in.defer = ct_rng_percent(&rng, 50);
-    cycle(&b, &in);
+    close_bench(&b);
   }
-  ct_arbiter_free(b.dut);
+}
+
+static struct ct_bound_place place(const bench *b, int i) {
+  struct ct_bound_place p = {.requesters = (uint32_t)b->n, .training = bit(b->trn, i)};
+  for (int j = 0; j < b->n; ++j) {
+    p.equals += b->class_of[j] == b->class_of[i];
+    p.before += b->class_of[j] < b->class_of[i];
+  }
+  return p;
+}
+
+/* Every requester waits as often as it can, and others have never more than the bound meanwhile. */
+static void no_wait_is_longer_than_its_bound(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(2);
+  for (int round = 0; round < 200; ++round) {
+    bench b = open_variant(round % kVariants);
+    inputs in = {.take = true};
+    draw_setting(&rng, &in);
+    const struct ct_bound_setting s = {.policy = (enum ct_policy)in.policy, .floor = in.floor};
+    const unsigned busy = ct_rng_percent(&rng, 50) ? 100 : 30 + ct_rng_below(&rng, 70);
+    uint64_t others[kMost] = {0}, most = 0;
+    bool open[kMost] = {false};
+    for (int k = 0; k < 3000; ++k) {
+      in.last = by_slot(&in) ? 0xff : ct_rng_below(&rng, 256);
+      for (int i = 0; i < b.n; ++i)
+        if (!bit(in.req, i) && ct_rng_percent(&rng, busy)) in.req |= 1u << i;
+      const int got = cycle(&b, &in);
+      for (int i = 0; i < b.n && got >= 0; ++i) {
+        if (i == got || !bit(in.req, i)) {
+          others[i] = 0;
+        } else if (!open[i] && !open[got]) {
+          const struct ct_bound_place p = place(&b, i);
+          assert_true(++others[i] <= ct_bound_arbiter(&s, &p));
+          most = others[i] > most ? others[i] : most;
+        }
+      }
+      if (got < 0) continue;
+      open[got] = !by_slot(&in) && !bit(in.last, got);
+      if (!open[got]) in.req &= ~(1u << got);
+    }
+    if (busy == 100 && in.policy != kPriority) assert_int_equal(most, b.n - 1);
+    close_bench(&b);
+  }
 }
 
 /* Slots of each context out of n, both always asking, in operations of `length` slots. */
@@ -157,7 +301,7 @@ static void count_slots(unsigned policy, unsigned floor, unsigned length, int n,
     ++got[c];
     at[c] = (at[c] + 1) % length;
   }
-  ct_arbiter_free(b.dut);
+  close_bench(&b);
 }
 
 static void priority_starves_without_floor(void **state) {
@@ -191,7 +335,7 @@ static void floor_bounds_the_wait(void **state) {
     assert_false(c == 1 && before == 1);
     before = c;
   }
-  ct_arbiter_free(b.dut);
+  close_bench(&b);
 }
 
 /* An idle inference costs training nothing, and training saves up no more than one slot. */
@@ -207,7 +351,7 @@ static void free_slots_are_not_counted(void **state) {
   for (int i = 0; i < 8; ++i)
     ++got[cycle(&b, &in)];
   assert_in_range(got[1], 3, 4);
-  ct_arbiter_free(b.dut);
+  close_bench(&b);
 }
 
 /* A training that defers has what inference's slots earn it and no more, in pauses of inference,
@@ -227,7 +371,7 @@ static void deferring_leaves_the_rest(void **state) {
     const int share = (got[0] + got[1]) * (int)floors[i] / 256;
     assert_true(got[1] >= share - 2 && got[1] <= share + (floors[i] > 0));
     assert_true(got[0] > 0);
-    ct_arbiter_free(b.dut);
+    close_bench(&b);
   }
 }
 
@@ -266,13 +410,14 @@ static void fcfs_keeps_and_flush_frees(void **state) {
     in.flush = 1;
     in.req = 2;
     assert_int_equal(cycle(&b, &in), 1);
-    ct_arbiter_free(b.dut);
+    close_bench(&b);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_against_model),
+      cmocka_unit_test(no_wait_is_longer_than_its_bound),
       cmocka_unit_test(priority_starves_without_floor),
       cmocka_unit_test(floor_is_the_share),
       cmocka_unit_test(floor_bounds_the_wait),

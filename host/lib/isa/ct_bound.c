@@ -5,6 +5,22 @@ uint64_t ct_bound_owed(uint32_t floor, uint64_t n) {
   return (n * floor + 255 - floor) / (256 - floor);
 }
 
+/* Under PRIORITY, of the requester's equals each is before it once at most. With a floor training
+ * comes to its slots, too: each takes 256 / floor slots of anybody. */
+static uint64_t ranked(uint32_t floor, const struct ct_bound_place *p) {
+  if (p->requesters == p->equals) return p->equals - 1;
+  if (p->training) return floor ? (256 * (uint64_t)p->equals + floor - 1) / floor : CT_NO_BOUND;
+  return p->before ? CT_NO_BOUND : p->equals - 1 + ct_bound_owed(floor, p->equals);
+}
+
+uint64_t ct_bound_arbiter(const struct ct_bound_setting *s, const struct ct_bound_place *p) {
+  const uint64_t in_turn = p->requesters - 1;
+  if (s->policy == CT_PRIORITY) return ranked(s->floor, p);
+  if (s->policy != CT_SLACK || p->requesters == p->equals) return in_turn;
+  /* In turn, then by rank, and again. Training's credit does not outlast that. */
+  return p->before ? CT_NO_BOUND : in_turn + ct_bound_owed(s->floor, p->equals);
+}
+
 /* Operations of training that begin while one of inference waits, one that is under way then not
  * counted. In turn, one begins only if none was under way. */
 static uint64_t that_begin(const struct ct_bound_setting *s) {

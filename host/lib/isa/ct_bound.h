@@ -52,4 +52,16 @@ uint64_t ct_bound_slots(enum ct_unit unit, const struct ct_bound_setting *s, uin
 /* Slots that a floor can give training under PRIORITY while inference takes n. */
 uint64_t ct_bound_owed(uint32_t floor, uint64_t n);
 
+/* An arbiter's requesters (rtl/ctrl/ct_arbiter.sv), seen from one of them. */
+struct ct_bound_place {
+  uint32_t requesters; /* all, itself included: 2 .. 8 */
+  uint32_t equals;     /* of its class, itself included */
+  uint32_t before;     /* of classes that go before its own */
+  bool training;       /* its class is training's */
+};
+
+/* The most slots (PRIORITY, SLACK) or operations (FCFS, ROUND_ROBIN, JOB; one that is under way not
+ * counted) that others get of an arbiter while one waits for its own, or CT_NO_BOUND. */
+uint64_t ct_bound_arbiter(const struct ct_bound_setting *s, const struct ct_bound_place *p);
+
 #endif
