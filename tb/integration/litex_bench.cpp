@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drives the Verilog of litex_soc.py by its Wishbone port: puts a job into the SoC's memory, sets the core's registers, waits for the
-// interrupt and reads the product back. The core's reads and writes go through LiteX's converters to the same memory.
+// Drives the Verilog of litex_soc.py by its Wishbone port: puts a job into the SoC's memory, sets
+// the core's registers, waits for the interrupt and reads the product back. The core's reads and
+// writes go through LiteX's converters to the same memory.
 
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +35,8 @@ struct Bench {
 
   void Reset() {
     soc.rst = 1;
-    for (int i = 0; i < 8; ++i) Tick();
+    for (int i = 0; i < 8; ++i)
+      Tick();
     soc.rst = 0;
   }
 
@@ -77,19 +79,23 @@ int Run() {
     std::memcpy(&word, &memory[at], sizeof word);
     bench.Write(kRam + at, word);
   }
-  for (const job::Setting &s : job::Settings()) bench.Write(kCore + s.offset, s.value);
+  for (const job::Setting &s : job::Settings())
+    bench.Write(kCore + s.offset, s.value);
   const uint64_t start = bench.cycle;
-  while (!bench.soc.irq && bench.cycle - start < kTooLong) bench.Tick();
+  while (!bench.soc.irq && bench.cycle - start < kTooLong)
+    bench.Tick();
   if (!bench.soc.irq || bench.stuck) {
     std::puts("the job does not end");
     return 1;
   }
-  std::printf("the interrupt came after %llu cycles\n", static_cast<unsigned long long>(bench.cycle - start));
+  std::printf("the interrupt came after %llu cycles\n",
+              static_cast<unsigned long long>(bench.cycle - start));
   for (uint32_t at = 0; at < job::kBytes; at += 4) {
     const uint32_t word = bench.Read(kRam + at);
     std::memcpy(&memory[at], &word, sizeof word);
   }
-  return job::Check(bench.Read(kCore + job::kTagAt), bench.Read(kCore + job::kCodeAt), memory) ? 0 : 1;
+  return job::Check(bench.Read(kCore + job::kTagAt), bench.Read(kCore + job::kCodeAt), memory) ? 0
+                                                                                               : 1;
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 //
 // The least that runs the core: registers by AXI4-Lite, a memory behind the AXI4 master, one job.
 //
-// A bench of its own, for people who bring the core into their SoC (docs/integration.md): it needs Verilator's model of ct_core
-// (Vct_core.h), job.h and coltrain_spec.h, which is made from the tables in rtl/spec. Exit status 0: the product is right.
+// A bench of its own, for people who bring the core into their SoC (docs/integration.md): it needs
+// Verilator's model of ct_core (Vct_core.h), job.h and coltrain_spec.h, which is made from the
+// tables in rtl/spec. Exit status 0: the product is right.
 
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +22,8 @@ constexpr uint64_t kTooLong = 100000;  // cycles
 
 std::vector<uint8_t> memory(job::kBytes);
 
-// ---- The memory: one read burst and one write burst at a time -------------------------------------------------------------------
+// ---- The memory: one read burst and one write burst at a time
+// -------------------------------------------------------------------
 
 struct Slave {
   bool reading = false, writing = false, answering = false;
@@ -94,7 +96,8 @@ struct Bench {
 
   void Reset() {
     core->rst_ni = 0;
-    for (int i = 0; i < 4; ++i) Tick();
+    for (int i = 0; i < 4; ++i)
+      Tick();
     core->rst_ni = 1;
   }
 
@@ -110,7 +113,8 @@ struct Bench {
       core->s_axil_wvalid_i = data;
       core->clk_i = 0;
       core->eval();
-      const bool addr_taken = addr && core->s_axil_awready_o, data_taken = data && core->s_axil_wready_o;
+      const bool addr_taken = addr && core->s_axil_awready_o,
+                 data_taken = data && core->s_axil_wready_o;
       done = core->s_axil_bvalid_o;
       Tick();
       addr = addr && !addr_taken;
@@ -147,7 +151,8 @@ int Run() {
     std::puts("the registers do not answer");
     return 1;
   }
-  for (const job::Setting &s : job::Settings()) bench.Write(s.offset, s.value);
+  for (const job::Setting &s : job::Settings())
+    bench.Write(s.offset, s.value);
   const uint64_t start = bench.cycle;
   while (!bench.core->irq_o) {
     bench.Tick();
@@ -155,7 +160,8 @@ int Run() {
     std::puts("the job does not end");
     return 1;
   }
-  std::printf("the interrupt came after %llu cycles\n", static_cast<unsigned long long>(bench.cycle - start));
+  std::printf("the interrupt came after %llu cycles\n",
+              static_cast<unsigned long long>(bench.cycle - start));
   return job::Check(bench.Read(job::kTagAt), bench.Read(job::kCodeAt), memory) ? 0 : 1;
 }
 
