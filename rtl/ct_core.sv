@@ -12,13 +12,13 @@
 //               1:0  ready     a slot's worth of work has operands, destination and output space and asks the unit's arbiter (a read of training
 //                            that defers to inference: not before it is owed)
 //               3:2  granted   the arbiter gives it the slot: a burst, a row (VA with 16 lanes: an operation)
-//               5:4  used      the unit moves something in this cycle: a beat, a row (Cols = 8: half a row), a word, a row of a tile
+//               5:4  used      the unit moves something in this cycle: a beat, a row (with fewer columns than 16 a part of one), a word, a row of a tile
 //               7:6  accept    the last of an operation has entered, or a flush drops the rest: the unit is free for the next
 //               9:8  complete  its results are visible and its semaphores are signalled
 //             Wires only: nothing is kept for it, and synthesis drops what it does not need.
 //
 // Parameters
-//   Cols        columns of the array, 16 or 8
+//   Cols        columns of the array, 16, 8 or 4
 //   VpuLanes    lanes of the vector unit, 16 or 4
 //   FnLanes     lanes of it that have functions: VpuLanes, or 1 of 4 (see ct_vpu); the default is all of 16 and 1 of 4
 //   SpmWords    scratchpad words of 16 mantissas and an exponent, a power of two, 128 .. 2^20
@@ -104,8 +104,8 @@ module ct_core #(
   output logic [59:0]  probe_o
 );
 
-  if (Cols != 16 && Cols != 8) begin : g_check_cols
-    ct_error_cols_must_be_16_or_8 u_error ();
+  if (Cols != 16 && Cols != 8 && Cols != 4) begin : g_check_cols
+    ct_error_cols_must_be_16_8_or_4 u_error ();
   end
   if (VpuLanes != 16 && VpuLanes != 4) begin : g_check_lanes
     ct_error_vpu_lanes_must_be_16_or_4 u_error ();
@@ -688,7 +688,7 @@ module ct_core #(
   // ---- Scratchpad -----------------------------------------------------------------------------------------------------------
 
   // Half the columns read half as many words a cycle.
-  ct_spm #(.Words(SpmWords), .Banks((Cols == 8) ? 4 : 8)) u_spm (
+  ct_spm #(.Words(SpmWords), .Banks((Cols == 16) ? 8 : 4)) u_spm (
     .clk_i,
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),
