@@ -52,7 +52,8 @@ ecp5_read() {
   echo
 }
 
-# ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log.
+# ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log. ECP5_KEEP: commands that say which
+# hierarchy stays (scripts/resources).
 #
 # The steps of ABC: abc9's own but for the last, &mfs, which aborts on the whole core in the ABC of Debian 12 (Gia_ManInsertMfs: Assertion
 # iLitNew >= 0); with &dc2 twice and with more rounds of area recovery in &if (-F, -A; the same depth), each of which saves some hundred LUTs.
@@ -70,6 +71,7 @@ hierarchy -check -top $top
 proc
 select -assert-none t:\$dlatch t:\$adlatch t:\$sr
 check -assert
+${ECP5_KEEP:-}
 scratchpad -set abc9.script "+&scorr;&sweep;&dc2;&dc2;&dch,-f;&ps;&if,{C},{W},{D},{R},-F,3,-A,5,-v"
 synth_ecp5 -abc9 -top $top -run begin:map_luts
 splitnets

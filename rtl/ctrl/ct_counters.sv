@@ -18,6 +18,7 @@
 `include "ct_assert.svh"
 
 module ct_counters #(
+  parameter  int unsigned Contexts = 2,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
   input  logic                  clk_i,
@@ -32,7 +33,7 @@ module ct_counters #(
   output logic [63:0]           rd_data_o
 );
 
-  localparam int unsigned All   = 2 * Counters;
+  localparam int unsigned All   = Contexts * Counters;
   localparam int unsigned SlotW = 6;
   localparam int unsigned AccW  = 6;
   localparam int unsigned Steps = 2 ** AccW - 1;
@@ -66,7 +67,7 @@ module ct_counters #(
   logic [63:0]         count_q, sum;
   logic [AccW:0]       gone;                  // steps since, bit AccW: past the end
   logic [AccW-1:0]     more;                  // events since
-  logic [2*Counters-1:0] ev_q;
+  logic [All-1:0]      ev_q;
   logic [AccW*All-1:0] acc_q;
   logic                pend_q, pend_known_q;  // a read waits; its index has a counter
   logic [SlotW-1:0]    sweep_q, slot_q, slot2_q, pend_slot_q, slot;
@@ -103,8 +104,8 @@ module ct_counters #(
     now_q   <= StepOf[AccW*acc +: AccW];
     {then_q, count_q} <= word_q;
     if (rd_req_i) begin
-      pend_slot_q  <= (32'(rd_index_i) < Counters) ? SlotW'(rd_index_i) + (rd_ctx_i ? SlotW'(Counters) : '0) : '0;
-      pend_known_q <= (32'(rd_index_i) < Counters);
+      pend_slot_q  <= (32'(rd_index_i) < Counters && 32'(rd_ctx_i) < Contexts) ? SlotW'(rd_index_i) + (rd_ctx_i ? SlotW'(Counters) : '0) : '0;
+      pend_known_q <= (32'(rd_index_i) < Counters && 32'(rd_ctx_i) < Contexts);
     end
     if (third_q && host2_q) begin
       if (pend_known_q) rd_data_o <= sum;
@@ -143,11 +144,16 @@ module ct_counters #(
       ev_q  <= '0;
       acc_q <= '0;
     end else begin
-      ev_q <= ev_i;
+      ev_q <= ev_i[All-1:0];
       for (int i = 0; i < All; i++) begin
         if (ev_q[i]) acc_q[AccW*i +: AccW] <= next(acc_q[AccW*i +: AccW]);
       end
     end
+  end
+
+  if (Contexts == 1) begin : g_one
+    logic unused_ev;
+    assign unused_ev = ^ev_i[2*Counters-1:Counters];
   end
 
   `CT_ASSERT(OneRead_A, !(rd_req_i && pend_q))

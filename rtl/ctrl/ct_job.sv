@@ -61,11 +61,8 @@
 //  4. HEAD moves when the descriptor has been read (its slot may then be written again), and by a soft reset, to TAIL as
 //     it was then (in DESC only when the descriptor has been read).
 //  5. A fetch is asked for only while the front end waits for it; after a lost one or a wrong guess, when no beat of it can come any more.
-//  6. The front of the doorbell times, if it has been looked at, belongs to descriptors that have not been read yet;
-//     it is dropped two cycles after the last of them has been read.
 //
-// Times      arrive: the cycle of the TAIL write that made the descriptor visible. Up to 64 such writes are remembered; one that
-//            found all 64 in use is forgotten, and its descriptors show the next remembered write's time, or the last's.
+// Times      arrive: the cycle of the TAIL write that made the descriptor visible (ct_bells).
 //            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
 //            while the core is frozen.
@@ -188,7 +185,6 @@ module ct_job #(
 );
 
   localparam int unsigned SettleCycles = 4;
-  localparam int unsigned Doorbells = 64;
 
   typedef enum logic [2:0] {
     StIdle = 3'd0, StDesc = 3'd1, StProg = 3'd2, StRun = 3'd3, StDrain = 3'd4, StAbort = 3'd5, StComplete = 3'd6
@@ -790,57 +786,23 @@ module ct_job #(
     else if (old_done && !old_batch_q) ring_bad_q <= (old_code_q != ct_pkg::ErrOk);
   end
 
-  // ---- Doorbell times: TAIL as written and the cycle, in a ring read ahead by one ---------------------------------------------
+  // ---- Doorbell times -----------------------------------------------------------------------------------------------------------
 
-  localparam int unsigned BellW = $clog2(Doorbells);
+  logic [63:0] bell;
 
-  (* no_rw_check *)                     // never read where it is written, see BellsApart_A
-  logic [79:0]      bells [0:Doorbells-1];
-  logic [79:0]      front_q;             // the oldest, if front_vld_q
-  logic             front_vld_q;
-  logic [BellW-1:0] bell_w_q, bell_r_d, bell_r_q;
-  logic [BellW:0]   bell_count_q, bell_left;
-  logic [63:0]      last_bell_q;
-  logic [15:0]      ahead;               // descriptors from the next to be read to the front's last
-  logic             bell_push, bell_stale;
-  logic             bell_drop_q;         // the front goes
-  logic             front_good_q;        // it has been looked at, and is not stale
-
-  assign ahead     = front_q[79:64] - head_q;
-  assign bell_push = tail_we_i && (tail_i != tail_q) && (bell_count_q != (BellW + 1)'(Doorbells));
-  assign bell_stale = front_vld_q && (ahead == '0 || ahead[15]);
-  assign bell_r_d  = bell_r_q + BellW'(bell_drop_q);
-  assign bell_left = bell_count_q - (BellW + 1)'(bell_drop_q);
+  ct_bells u_bells (
+    .clk_i, .rst_ni,
+    .reset_i,
+    .tail_we_i,
+    .tail_i,
+    .moves_i (tail_i != tail_q),
+    .head_i  (head_q),
+    .cycle_i,
+    .bell_o  (bell)
+  );
 
   always_ff @(posedge clk_i) begin
-    if (bell_push) bells[bell_w_q] <= {tail_i, cycle_i};
-    front_q <= bells[bell_r_d];
-    if (tail_we_i) last_bell_q <= cycle_i;
-    if (fe_q == FeDesc && !reset_seen_q) arrive_q <= front_good_q ? front_q[63:0] : last_bell_q;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      bell_w_q     <= '0;
-      bell_drop_q  <= 1'b0;
-      front_good_q <= 1'b0;
-      bell_r_q     <= '0;
-      bell_count_q <= '0;
-      front_vld_q  <= 1'b0;
-    end else if (reset_i) begin
-      bell_drop_q  <= 1'b0;
-      front_good_q <= 1'b0;
-      bell_r_q     <= bell_w_q;
-      bell_count_q <= '0;
-      front_vld_q  <= 1'b0;
-    end else begin
-      bell_drop_q  <= bell_stale && !bell_drop_q;
-      front_good_q <= front_vld_q && !bell_stale && !bell_drop_q;
-      bell_w_q     <= bell_w_q + BellW'(bell_push);
-      bell_r_q     <= bell_r_d;
-      bell_count_q <= bell_left + (BellW + 1)'(bell_push);
-      front_vld_q  <= (bell_left != '0);
-    end
+    if (fe_q == FeDesc && !reset_seen_q) arrive_q <= bell;
   end
 
   // ---- Completions ------------------------------------------------------------------------------------------------------------
@@ -944,10 +906,6 @@ module ct_job #(
   `CT_ASSERT(FetchLength_A, !fetch_valid_o || (fetch_len_o != '0 && 32'(fetch_len_o) <= 2 * ct_pkg::ProgMax))
   // Jobs that have started, in both halves of the completions.
   `CT_ASSERT(EarlyCount_A, 6'(early_count) == 6'(cpl_count_o) + 6'(old_q && !old_batch_q) + 6'(front_open && !meta_q && rows_front_q == '0))
-  `CT_ASSERT(BellCount_A, bell_count_q <= (BellW + 1)'(Doorbells))
-  `CT_ASSERT(BellPointers_A, BellW'(bell_w_q - bell_r_q) == bell_count_q[BellW-1:0])
-  `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
-  `CT_ASSERT(FrontHeld_A, !front_vld_q || bell_count_q != '0)                                 // 6
 
   `CT_ASSUME(ErrorsHaveCodes_M, (!err_i[0] || err_code_i[7:0] != ct_pkg::ErrOk) && (!err_i[1] || err_code_i[15:8] != ct_pkg::ErrOk) &&
                                 (!err_i[2] || err_code_i[23:16] != ct_pkg::ErrOk))

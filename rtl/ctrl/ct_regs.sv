@@ -21,7 +21,8 @@
 // Requests     addresses 0x300..0x37f are ct_batch's: a write is taken when bat_wr_ready_i is high, too (a write of part of a word is taken and
 //              forgotten); a read holds bat_rd_valid_o until bat_rd_vld_i brings the data.
 //
-// Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0.
+// Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0. Contexts = 1: FEATURES
+//              says that there is no training; the registers and counters of context 1, POLICY and FLOOR read 0.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -33,6 +34,7 @@ module ct_regs #(
   parameter  int unsigned ClockHz  = 100000000,
   parameter  int unsigned DramMib  = 256,
   parameter  int unsigned Batcher  = 0,
+  parameter  int unsigned Contexts = 2,
   localparam int unsigned CplW     = ct_pkg::CplW,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
@@ -249,8 +251,8 @@ module ct_regs #(
             freeze_q <= wdata[1];
             step_q   <= freeze_q && wdata[1] && wdata[2];
           end
-          ct_pkg::RegPolicy:     policy_q      <= ((Batcher != 0) && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
-          ct_pkg::RegFloor:      floor_q       <= wdata[7:0];
+          ct_pkg::RegPolicy:     policy_q      <= (Contexts == 1) ? ct_pkg::PolicyPriority : ((Batcher != 0) && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
+          ct_pkg::RegFloor:      floor_q       <= (Contexts == 1) ? '0 : wdata[7:0];
           ct_pkg::RegIrqEnable:  irq_enable_q  <= {(Batcher != 0) && wdata[2], wdata[1:0]};
           ct_pkg::RegTrainCap:   train_cap_q   <= (wdata == '0) ? 4'd1 : (wdata > 32'd8) ? 4'd8 : wdata[3:0];
           ct_pkg::RegDrainLimit: drain_limit_q <= wdata;
@@ -306,35 +308,51 @@ module ct_regs #(
   assign tail_o         = wdata[15:0];
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
-    ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
-      .clk_i,
-      .rst_ni      (core_rst_n),
-      .wr_i        (wr_ctx[c]),
-      .wr_offset_i (waddr[7:0]),
-      .wr_data_i   (wdata),
-      .rd_valid_i  (ctx_rvalid[c]),
-      .rd_word_i   (ctx_rword),
-      .rd_data_o   (ctx_rdata[32*c +: 32]),
-      .ring_base_o (ring_base_o[32*c +: 32]),
-      .ring_log2_o (ring_log2_o[4*c +: 4]),
-      .tail_we_o   (tail_we_o[c]),
-      .reset_o     (ctx_reset[c]),
-      .cancel_o    (ctx_cancel[c]),
-      .watchdog_o  (watchdog_o[32*c +: 32]),
-      .rd_base_o   (rd_base_o[32*c +: 32]),
-      .rd_limit_o  (rd_limit_o[32*c +: 32]),
-      .wr_base_o   (wr_base_o[32*c +: 32]),
-      .wr_limit_o  (wr_limit_o[32*c +: 32]),
-      .spm_base_o  (spm_base_o[20*c +: 20]),
-      .spm_size_o  (spm_size_o[20*c +: 20]),
-      .tail_i      (tail_i[16*c +: 16]),
-      .head_i      (head_i[16*c +: 16]),
-      .status_i    (status_i[3*c +: 3]),
-      .cpl_valid_i (cpl_valid_i[c]),
-      .cpl_count_i (cpl_count_i[5*c +: 5]),
-      .cpl_i       (cpl_i[CplW*c +: CplW]),
-      .cpl_pop_o   (cpl_pop_o[c])
-    );
+    if (c < Contexts) begin : g_on
+      ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
+        .clk_i,
+        .rst_ni      (core_rst_n),
+        .wr_i        (wr_ctx[c]),
+        .wr_offset_i (waddr[7:0]),
+        .wr_data_i   (wdata),
+        .rd_valid_i  (ctx_rvalid[c]),
+        .rd_word_i   (ctx_rword),
+        .rd_data_o   (ctx_rdata[32*c +: 32]),
+        .ring_base_o (ring_base_o[32*c +: 32]),
+        .ring_log2_o (ring_log2_o[4*c +: 4]),
+        .tail_we_o   (tail_we_o[c]),
+        .reset_o     (ctx_reset[c]),
+        .cancel_o    (ctx_cancel[c]),
+        .watchdog_o  (watchdog_o[32*c +: 32]),
+        .rd_base_o   (rd_base_o[32*c +: 32]),
+        .rd_limit_o  (rd_limit_o[32*c +: 32]),
+        .wr_base_o   (wr_base_o[32*c +: 32]),
+        .wr_limit_o  (wr_limit_o[32*c +: 32]),
+        .spm_base_o  (spm_base_o[20*c +: 20]),
+        .spm_size_o  (spm_size_o[20*c +: 20]),
+        .tail_i      (tail_i[16*c +: 16]),
+        .head_i      (head_i[16*c +: 16]),
+        .status_i    (status_i[3*c +: 3]),
+        .cpl_valid_i (cpl_valid_i[c]),
+        .cpl_count_i (cpl_count_i[5*c +: 5]),
+        .cpl_i       (cpl_i[CplW*c +: CplW]),
+        .cpl_pop_o   (cpl_pop_o[c])
+      );
+    end else begin : g_off
+      assign ctx_rdata[32*c +: 32]   = '0;
+      assign ring_base_o[32*c +: 32] = '0;
+      assign ring_log2_o[4*c +: 4]   = '0;
+      assign watchdog_o[32*c +: 32]  = '0;
+      assign rd_base_o[32*c +: 32]   = '0;
+      assign rd_limit_o[32*c +: 32]  = '0;
+      assign wr_base_o[32*c +: 32]   = '0;
+      assign wr_limit_o[32*c +: 32]  = '0;
+      assign spm_base_o[20*c +: 20]  = '0;
+      assign spm_size_o[20*c +: 20]  = '0;
+      assign {tail_we_o[c], ctx_reset[c], ctx_cancel[c], cpl_pop_o[c]} = '0;
+      logic unused_off;
+      assign unused_off = ^{wr_ctx[c], ctx_rvalid[c], tail_i[16*c +: 16], head_i[16*c +: 16], status_i[3*c +: 3], cpl_count_i[5*c +: 5], cpl_i[CplW*c +: CplW]};
+    end
   end
   assign reset_o = ctx_reset | {2{reset_ask}};
 
@@ -385,7 +403,7 @@ module ct_regs #(
     global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
     global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
-    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0);
+    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);
@@ -439,7 +457,7 @@ module ct_regs #(
     end
   end
 
-  ct_counters u_counters (
+  ct_counters #(.Contexts(Contexts)) u_counters (
     .clk_i,
     .rst_ni     (core_rst_n),
     .ev_i,

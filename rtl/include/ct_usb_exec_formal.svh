@@ -66,4 +66,6 @@
       f_late_q  <= late;
     end
   end
+  `CT_ASSERT(TimerInWait_A, timer_q == '0 || state_q == RegWait || state_q == MemWait || state_q == Next || state_q == Drain ||
+                            state_q == MemDrain || (state_q == MemNext && !is_read))
   `CT_ASSERT(LateEnds_A, !f_late_q || (state_q != RegWait && state_q != MemWait))

@@ -20,6 +20,10 @@ $(call system_bench,test_requests,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain
 $(call system_bench,test_sim,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(BUILD)/tb/test_sim: | $(BUILD)/lib/coltrain/sim.so
 
+# A core with one context, inference alone.
+$(call dut,ct_core_one,ct_core_sampled,$(SAMPLED),-GCols=8 -GVpuLanes=4 -GSpmWords=8192 -GContexts=1)
+$(call system_bench,test_one_context,$(CORES) ct_core_one,$(CORE_SRCS) tb/system/ct_sim_one.c,$(BUILD)/lib/libcoltrain.a -ldl)
+
 # Faults: flipped bits in a core whose scratchpad is watched, random commands in the plain ones. The mutants, models of RTL copies
 # with faults built in, show that both would notice; they are part of the campaign.
 FAULT_SRCS := $(CORE_SRCS) tb/system/ct_work.c tb/system/ct_flips.c tb/system/ct_fuzz.c tb/system/ct_commands.c

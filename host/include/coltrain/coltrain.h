@@ -254,9 +254,9 @@ struct ct_register {
 };
 
 /* Reads every readable register of a device, with its fields, and the counters of both contexts.
- * The device is opened for that, but nothing is reset or written: what hangs can be looked at. uri
- * and options are those of ct_open_with(), and so are the errors. *registers is an array of *count
- * in the order of addresses, to be given back with ct_registers_free(). */
+ * The device is opened for that, but not reset, and its jobs go on: what hangs can be looked at.
+ * uri and options are those of ct_open_with(), and so are the errors. *registers is an array of
+ * *count in the order of addresses, to be given back with ct_registers_free(). */
 int ct_registers(const char *uri, const struct ct_options *options, struct ct_register **registers,
                  size_t *count);
 void ct_registers_free(struct ct_register *registers);
