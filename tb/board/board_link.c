@@ -16,9 +16,9 @@
 #include "host/transports/usb/ct_usb_link.h"
 
 enum {
-  LINE = 1024,   /* bytes that wait for the board, as in the chip */
-  PACKET = 510,  /* bytes of a packet from the chip */
-  STEPS = 256    /* edges between looks at what the host wants */
+  LINE = 1024,  /* bytes that wait for the board, as in the chip */
+  PACKET = 510, /* bytes of a packet from the chip */
+  STEPS = 256   /* edges between looks at what the host wants */
 };
 
 struct ct_usb_link {

@@ -26,10 +26,10 @@ struct board_sim {
   uint64_t rng;
   uint64_t now, core_at, ft_at; /* times: this one, of the next edges */
   uint64_t cycle;
-  int waiting;               /* the byte the FIFO shows, or -1 */
-  bool driven;               /* the board drove the FIFO's pins at the last edge */
-  struct serial to, from;    /* the serial line's two directions */
-  bool unflushed;            /* a byte came on it, and silence has not been told */
+  int waiting;            /* the byte the FIFO shows, or -1 */
+  bool driven;            /* the board drove the FIFO's pins at the last edge */
+  struct serial to, from; /* the serial line's two directions */
+  bool unflushed;         /* a byte came on it, and silence has not been told */
   const char *fault;
 };
 
