@@ -52,7 +52,8 @@ ecp5_read() {
   echo
 }
 
-# ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log.
+# ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log. ECP5_KEEP: commands that say which
+# hierarchy stays (scripts/resources).
 #
 # The steps of ABC: abc9's own but for the last, &mfs, which aborts on the whole core in the ABC of Debian 12 (Gia_ManInsertMfs: Assertion
 # iLitNew >= 0); with &dc2 twice and with more rounds of area recovery in &if (-F, -A; the same depth), each of which saves some hundred LUTs.
@@ -70,6 +71,7 @@ hierarchy -check -top $top
 proc
 select -assert-none t:\$dlatch t:\$adlatch t:\$sr
 check -assert
+${ECP5_KEEP:-}
 scratchpad -set abc9.script "+&scorr;&sweep;&dc2;&dc2;&dch,-f;&ps;&if,{C},{W},{D},{R},-F,3,-A,5,-v"
 synth_ecp5 -abc9 -top $top -run begin:map_luts
 splitnets
@@ -85,7 +87,8 @@ END
     -s "$dir/$top.ys" >/dev/null
 }
 
-# ecp5_counts FILE.stat "CELL=MOST...": each budget met or not, one line each; 0 for the most means that it is only said.
+# ecp5_counts FILE.stat "CELL=MOST CELL=LEAST..MOST...": each met or not, one line each. A least count says that memories and products still become
+# the chip's: without them the logic grows, somewhere.
 ecp5_counts() {
   # The last section of the report is the whole design; 0.23 writes "TYPE COUNT", newer versions "COUNT TYPE" or with areas between.
   awk -v budget="$2" '
@@ -100,19 +103,27 @@ ecp5_counts() {
     count["LUT4"] += 2 * count["CCU2C"] + 4 * count["TRELLIS_DPR16X4"]
     for (i = 1; i <= n; i++) {
       split(entry[i], part, "=")
-      over = count[part[1]] > part[2]
+      ends = split(part[2], range, "[.][.]")
+      least = ends > 1 ? range[1] : 0
+      most = ends > 1 ? range[2] : range[1]
+      over = count[part[1]] > most + 0 || count[part[1]] < least + 0
       bad = bad || over
-      printf "%s - %-12s %6d of %6d\n", over ? "not ok" : "ok", part[1], count[part[1]], part[2]
+      printf "%s - %-12s %6d, %s\n", over ? "not ok" : "ok", part[1], count[part[1]], (ends > 1) ? "at least " least ", at most " most : "at most " most
     }
-    printf "     %-12s %6d\n", "TRELLIS_FF", count["TRELLIS_FF"]
+    if (!(budget ~ /TRELLIS_FF/)) printf "     %-12s %6d\n", "TRELLIS_FF", count["TRELLIS_FF"]
     exit bad
   }' "$1"
 }
 
 # ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
+# On an LFE5U-85F the array's multipliers are given their places first (scripts/floorplan), if FLOORPLAN is not 0.
 ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
-  dir=$1 top=$2 device=$3
+  dir=$1 top=$2 device=$3 json=$1/$2.json
   shift 3
-  "$nextpnr" "--$device" --package CABGA381 --timing-allow-fail --json "$dir/$top.json" --report "$dir/report.json" "$@" >"$dir/pnr.log" 2>&1
+  if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
+    "${PYTHON:-python3}" scripts/floorplan "$json" "$dir/$top.placed.json" || return 1
+    json=$dir/$top.placed.json
+  fi
+  "$nextpnr" "--$device" --package CABGA381 --timing-allow-fail --json "$json" --report "$dir/report.json" "$@" >"$dir/pnr.log" 2>&1
 }

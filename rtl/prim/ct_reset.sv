@@ -25,7 +25,7 @@ module ct_reset #(
   end
 
   localparam int unsigned Length = (Stages < 2) ? 2 : Stages;
-  (* async_reg = "true" *) logic [Length-1:0] live_q;
+  (* async_reg = "true", keep = "true" *) logic [Length-1:0] live_q;
 
   always_ff @(posedge clk_i or negedge arst_ni) begin
     if (!arst_ni) live_q <= '0;

@@ -27,7 +27,7 @@ module ct_sync #(
   end
 
   localparam int unsigned Length = (Stages < 2) ? 2 : Stages;
-  (* async_reg = "true" *) logic [Length-1:0] level_q;
+  (* async_reg = "true", keep = "true" *) logic [Length-1:0] level_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) level_q <= {Length{Reset}};

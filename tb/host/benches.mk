@@ -24,6 +24,7 @@ $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_load,tb/host/test_load.c tb/host/tiny_program.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
+$(BUILD)/tb/test_load $(BUILD)/tb/test_load.san: | $(BUILD)/lib/coltrain/sim.so
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
 $(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
