@@ -32,6 +32,7 @@ enum {
   OUT = 4,
   ACCESSES = 2000,
   AREA = 1 << 16,
+  CALL = 1 << 13, /* bytes of a call in which the device is lost */
   WAIT_MS = 20000,
   CLOSE_MS = 1000
 };
@@ -312,14 +313,16 @@ enum state { IDLE, WRITING, READING, REGISTERS, JOB, STATES };
 
 /* The call in which, or after which, the device is gone. */
 static int call_in(ct_device *dev, enum state s, uint64_t at, uint64_t tag) {
-  static uint8_t bytes[AREA];
+  static uint8_t bytes[CALL];
   struct ct_event e;
   uint64_t cycle;
+  /* Writes to a bus are not answered, so a register is read after each. */
   for (unsigned i = 0; i < 2000; ++i) {
-    const int err = s == WRITING   ? ct_mem_write(dev, at, bytes, AREA)
-                    : s == READING ? ct_mem_read(dev, at, bytes, AREA)
-                    : s == JOB     ? ct_wait(dev, tag, &e, 10000)
-                                   : ct_now(dev, &cycle);
+    int err = s == WRITING   ? ct_mem_write(dev, at, bytes, CALL)
+              : s == READING ? ct_mem_read(dev, at, bytes, CALL)
+              : s == JOB     ? ct_wait(dev, tag, &e, 10000)
+                             : CT_OK;
+    if (!err) err = ct_now(dev, &cycle);
     if (err) return err;
   }
   return CT_OK;
