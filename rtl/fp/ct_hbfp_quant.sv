@@ -10,8 +10,8 @@
 // Cost        182 LUT4, 16 CCU2C and 35 FF a lane on ECP5 (Yosys 0.23).
 // Reset       clears the valid bits only; data registers move with their stage's valid bit.
 //
-// Stages      1 distance of the exponents   2 scale to 7 integer bits, 16 fraction bits and a sticky bit   3 round, saturate, apply the sign
-//             Stochastic rounding fits stage 3: a carry out of the 16 fraction bits plus a random number, the sticky bit dropped.
+// Stages      1 distance of the exponents; what lies below the half   2 scale to 7 integer bits, the half and a sticky bit
+//             3 round, saturate, apply the sign
 //
 // Parameters
 //   Lanes  lanes side by side, elements of one group: they share e_i
@@ -38,36 +38,36 @@ module ct_hbfp_quant #(
     ct_error_hbfp_quant_lanes_must_be_at_least_1 u_error ();
   end
 
-  // Stage 1: {sign, zero, too large, distance[5], fraction[23]}; a distance of 24 or more leaves the sticky bit only.
-  localparam int unsigned W1 = 31;
+  // Stage 1: {sign, zero, too large, distance[4], leading bits[8] of the mantissa, sticky}; from a distance of 8 on only the sticky bit is left.
+  localparam int unsigned W1 = 16;
 
   function automatic logic [W1-1:0] compare(input logic [31:0] x, input logic [7:0] e);
     logic [8:0] gap;
     begin
       gap     = {1'b0, e} - {1'b0, x[30:23]};
-      compare = {x[31], e == '0 || &e || x[30:23] == '0, gap[8], gap[7:5] != 3'd0 ? 5'd31 : gap[4:0], x[22:0]};
+      compare = {x[31], e == '0 || &e || x[30:23] == '0, gap[8], gap[7:3] != 5'd0, gap[2:0], 1'b1, x[22:16], x[15:0] != '0};
     end
   endfunction
 
-  localparam int unsigned W2 = 25;  // {sign, integer[7], fraction[16], sticky}
+  localparam int unsigned W2 = 10;  // {sign, integer[7], half, sticky}
 
   function automatic logic [W2-1:0] scale(input logic [W1-1:0] s);
-    logic [23:0] mant, lost;
+    logic [7:0] lost;
     begin
-      mant = {1'b1, s[22:0]};
-      lost = mant & ~(24'hFFFFFE << s[27:23]);
-      if (s[29])      scale = '0;
-      else if (s[28]) scale = {s[30], 24'hFFFFFF};
-      else            scale = {s[30], 23'((mant >> s[27:23]) >> 1), lost != '0};
+      lost = s[8:1] & ~(8'hFF << s[11:9]);
+      if (s[14])      scale = '0;
+      else if (s[13]) scale = {s[15], 9'h1FF};
+      else if (s[12]) scale = {s[15], 9'h001};
+      else            scale = {s[15], s[8:1] >> s[11:9], lost != '0 || s[0]};
     end
   endfunction
 
   function automatic logic [7:0] round(input logic [W2-1:0] s);
     logic [7:0] v;
     begin
-      v     = {1'b0, s[23:17]} + {7'd0, s[16] && (s[15:0] != '0 || s[17])};
+      v     = {1'b0, s[8:2]} + {7'd0, s[1] && (s[0] || s[2])};
       if (v[7]) v = 8'd127;
-      round = s[24] ? -v : v;
+      round = s[9] ? -v : v;
     end
   endfunction
 
