@@ -138,6 +138,7 @@
   `CT_ASSERT(ShortAlone_A, (!act_q || !short_q || (long_q == '0 && f_long[VaLat-3:1] == '0)) &&
              (!vld_q[1] || f_long[1] || f_long[VaLat-2:2] == '0) && (!vld_q[2] || f_long[2] || f_long[VaLat-1:3] == '0) && (!short3 || f_long[VaLat:4] == '0))
   // Where it is, it is what it was.
+  `CT_ASSERT(Moves_A, vld_q == '0 || moving_q)
   `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && td_q == f_op_td_q))
   `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 1'b1)) == '0)
   `CT_ASSERT(SameInStage_A, (f_at_q & ~f_same) == '0)
