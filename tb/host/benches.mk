@@ -24,6 +24,7 @@ $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_load,tb/host/test_load.c tb/host/tiny_program.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
+$(BUILD)/tb/test_load $(BUILD)/tb/test_load.san: | $(BUILD)/lib/coltrain/sim.so
 $(eval $(call bench_rules,test_cli_sim,tb/host/test_cli_sim.c,,tb/host/cli_run.c,-ljansson))
 SYSTEM_TESTS += $(BUILD)/tb/test_cli_sim
 $(call host_test,test_checkpoint,tb/host/test_checkpoint.c tb/host/cli_run.c,-ljansson)
@@ -141,6 +142,14 @@ $(call host_test,test_mmio,tb/host/test_mmio.c tb/host/mmio_rig.c tb/host/cli_ru
 $(BUILD)/tb/test_mmio $(BUILD)/tb/test_mmio.san: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_mmio: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_mmio.san: $(BUILD)/san/bin/coltrain
+# What every way to a device must do: on sim: and emu:, in the address space, and (tb/usb/benches.mk) on USB.
+$(call host_test,conform_mmio,tb/host/conform.c tb/host/conform_mmio.c tb/host/mmio_rig.c tb/host/cli_run.c,-ljansson -pthread)
+$(BUILD)/tb/conform_mmio $(BUILD)/tb/conform_mmio.san: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/conform: $(patsubst %.c,$(BUILD)/tb/obj/%.o,tb/host/conform.c tb/host/conform_plain.c) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a | $(BUILD)/lib/coltrain/sim.so
+	$(call say,LINK,$@)
+	$(Q)$(CC) -rdynamic -o $@ $(filter %.o %.a,$^) $(LIB_LDLIBS) -lcmocka -lm -pthread
+HOST_STEPS      += "$(BUILD)/tb/conform sim:core=16x8,stall=25" "$(BUILD)/tb/conform emu:"
+HOST_STEP_FILES += $(BUILD)/tb/conform
 # For scripts/mmio-guest.
 $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
 	$(call say,LINK,$@)

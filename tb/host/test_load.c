@@ -3,7 +3,9 @@
  * figures and their rows. */
 #include "ct_tb.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host/tools/load/load.h"
@@ -164,11 +166,48 @@ static void rows_of_requests(void **state) {
   requests_close(&r);
 }
 
+/* In a child, because Ctrl-C is heard once in a process: a device that never answers is waited for
+ * until then, not for as long as a device is given. */
+static int wait_for_nothing(void) {
+  struct load l;
+  struct ct_event event;
+  if (load_open(&l, "sim:core=16x8", NULL)) return 1;
+  cli_catch_stop();
+  ct_program *program = tiny_program(l.dev, true);
+  const uint64_t held = tiny_hold(l.dev, CT_INFERENCE, program, false);
+  alarm(1); /* SIGALRM becomes the SIGINT of a user */
+  const uint64_t start = ct_tb_ms();
+  const int status = load_reap(&l, &event);
+  const uint64_t took = ct_tb_ms() - start;
+  print_message("heard after %llu ms\n", (unsigned long long)took);
+  tiny_let_go(l.dev, held, false);
+  ct_program_free(program);
+  load_close(&l);
+  return status || event.tag || !cli_stopped() || took < 500 || took > 8000;
+}
+
+static void interrupt(int signal) {
+  (void)signal;
+  raise(SIGINT);
+}
+
+static void waits_hear_ctrl_c(void **state) {
+  (void)state;
+  int status;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGALRM, interrupt);
+    _exit(wait_for_nothing());
+  }
+  waitpid(child, &status, 0);
+  assert_int_equal(status, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(queues_are_kept_full),
-      cmocka_unit_test(failures_end_a_turn),
-      cmocka_unit_test(figures_of_requests),
+      cmocka_unit_test(queues_are_kept_full), cmocka_unit_test(failures_end_a_turn),
+      cmocka_unit_test(waits_hear_ctrl_c),    cmocka_unit_test(figures_of_requests),
       cmocka_unit_test(rows_of_requests),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

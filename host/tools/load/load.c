@@ -42,17 +42,32 @@ static int top_up(struct load *l) {
   return 0;
 }
 
+/* The next event before the clock shows `until`, in WAIT_MS: event->tag 0: none came. */
+static int wait_once(struct load *l, struct ct_event *event, uint64_t until) {
+  const int rc = until == CT_NO_CYCLE ? ct_reap(l->dev, event, WAIT_MS)
+                                      : ct_reap_until(l->dev, event, until, WAIT_MS);
+  if (rc == CT_ERR_TIMEOUT && ++l->vain <= PATIENCE) {
+    event->tag = 0;
+    return 0;
+  }
+  l->vain = 0;
+  if (rc < 0) return cli_fail_device(l->dev, rc, "waiting for the device");
+  if (event->end != CT_NO_CYCLE && event->end > l->clock) l->clock = event->end;
+  return 0;
+}
+
+int load_reap(struct load *l, struct ct_event *event) {
+  event->tag = 0;
+  while (!event->tag && !cli_stopped())
+    if (wait_once(l, event, CT_NO_CYCLE)) return 1;
+  return 0;
+}
+
 int load_turn(struct load *l, uint64_t until) {
   struct ct_event event;
   if (top_up(l)) return 1;
-  if (l->due < until) until = l->due;
-  const int rc = until == CT_NO_CYCLE ? ct_reap(l->dev, &event, WAIT_MS)
-                                      : ct_reap_until(l->dev, &event, until, WAIT_MS);
-  if (rc == CT_ERR_TIMEOUT && ++l->vain <= PATIENCE) return 0;
-  l->vain = 0;
-  if (rc < 0) return cli_fail_device(l->dev, rc, "waiting for the device");
-  if (event.end != CT_NO_CYCLE && event.end > l->clock) l->clock = event.end;
-  return l->take(l->arg, &event);
+  if (wait_once(l, &event, l->due < until ? l->due : until)) return 1;
+  return event.tag ? l->take(l->arg, &event) : 0;
 }
 
 int load_until(struct load *l, uint64_t cycle) {

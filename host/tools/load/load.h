@@ -64,6 +64,10 @@ int load_until(struct load *l, uint64_t cycle);
 int load_until_count(struct load *l, const uint64_t *count, uint64_t more);
 int load_drain(struct load *l);
 
+/* The next event, for who asked for it and hands over nothing meanwhile; event->tag 0: Ctrl-C came
+ * first. */
+int load_reap(struct load *l, struct ct_event *event);
+
 int load_now(struct load *l, uint64_t *cycle);
 bool load_is_busy(const struct load *l);
 int load_policy(struct load *l, enum ct_policy policy);

@@ -11,7 +11,7 @@ enum { ROUNDS = 4, WAIT = 4000, LEAD = 4000, ROW = 4 };
  * from start to end, *interval: from end to end, the mean of the others. */
 static int some_batches(struct serve *s, const struct serve_model *m, uint32_t size, uint32_t count,
                         uint64_t *first, uint64_t *interval) {
-  struct ct_event record;
+  struct ct_event record = {.end = 0};
   uint64_t now = 0, end = 0;
   int rc = ct_now(s->load.dev, &now);
   for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
@@ -22,9 +22,10 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
                                        .cycle = now + LEAD};
     rc = ct_server_push(m->server, &request, NULL);
   }
-  for (uint32_t i = 0; rc >= 0 && i < size * count; ++i) {
-    rc = ct_reap(s->load.dev, &record, LOAD_PATIENCE_MS);
-    if (rc < 0) break;
+  if (load_check(&s->load, rc, "measuring what a batch costs")) return 1;
+  for (uint32_t i = 0; i < size * count; ++i) {
+    if (load_reap(&s->load, &record)) return 1;
+    if (!record.tag) return 0;
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (record.batch != size)
       return cli_fail("a batch of %u requests was to be measured, but %u went together",
@@ -34,7 +35,6 @@ static int some_batches(struct serve *s, const struct serve_model *m, uint32_t s
       *first = record.end - record.start;
     }
   }
-  if (rc < 0) return cli_fail_device(s->load.dev, rc, "measuring what a batch costs");
   if (count > 1) *interval = (record.end - end) / (count - 1);
   return 0;
 }

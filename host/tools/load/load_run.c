@@ -107,8 +107,8 @@ int load_ask_alone(struct serve *s, const struct serve_model *m, uint64_t *laten
     int rc = ct_now(s->load.dev, &now);
     request.cycle = now + LOAD_LEAD;
     if (rc >= 0) rc = ct_server_push(m->server, &request, NULL);
-    if (rc >= 0) rc = ct_reap(s->load.dev, &record, LOAD_PATIENCE_MS);
-    if (rc < 0) return cli_fail_device(s->load.dev, rc, "asking a model alone");
+    if (load_check(&s->load, rc, "asking a model alone") || load_reap(&s->load, &record)) return 1;
+    if (!record.tag) break;
     if (record.error) return cli_fail("a request failed: %s", ct_code_text(record.code));
     if (i >= ASKED_FIRST && record.end - record.arrive > *latency)
       *latency = record.end - record.arrive;

@@ -6,17 +6,21 @@
 static int top_up(void *arg) {
   struct trainer *t = arg;
   int rc = 0;
-  while (rc >= 0)
+  while (rc >= 0 && t->feed.submitted < t->end && !cli_stopped())
     rc = feeder_submit(&t->feed);
   return rc;
 }
 
+int trainer_start(struct trainer *t, const struct learn *learn, uint64_t first) {
+  t->load->part[1] = (struct load_part){"submitting a training step", top_up, t};
+  return load_check(t->load, feeder_open(&t->feed, t->load->dev, t->model, learn, &t->data, first),
+                    "no room for the batches");
+}
+
 int trainer_open(struct trainer *t, struct load *load, struct learn *learn) {
-  *t = (struct trainer){.load = load};
+  *t = (struct trainer){.load = load, .end = UINT64_MAX};
   if (learn_open(learn, &t->data) || learn_create(learn, load->dev, &t->model)) return 1;
-  load->part[1] = (struct load_part){"submitting a training step", top_up, t};
-  return load_check(load, feeder_open(&t->feed, load->dev, t->model, learn, &t->data, 0),
-                    "no room for batches");
+  return trainer_start(t, learn, 0);
 }
 
 void trainer_close(struct trainer *t) {
@@ -27,10 +31,13 @@ void trainer_close(struct trainer *t) {
 
 int trainer_take(void *trainer, const struct ct_event *event) {
   struct trainer *t = trainer;
-  float loss;
+  float loss = 0;
   if (event->error) return load_job_failed(event, "a training step");
   if (!event->user) return 0; /* a part of a step */
-  return load_check(t->load, feeder_finish(&t->feed, event->user, &loss), "reading a loss");
+  const int rc = feeder_finish(&t->feed, event->user, &loss);
+  if (t->losses) t->losses[t->count] = loss;
+  ++t->count;
+  return load_check(t->load, rc, "reading the loss");
 }
 
 int trainer_read(const struct trainer *t, uint64_t *rows, uint64_t *cycle) {

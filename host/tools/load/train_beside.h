@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training that goes on beside requests, or alone: a part of a load that keeps the training queue
- * full. */
+/* Training beside requests or alone: a part of a load that keeps the training queue full. */
 #ifndef TRAIN_BESIDE_H
 #define TRAIN_BESIDE_H
 
@@ -12,6 +11,9 @@ struct trainer {
   struct ct_dataset data;
   ct_model *model;
   struct feeder feed;
+  uint64_t end;               /* no step from here on is submitted; UINT64_MAX: none is the last */
+  float *losses;              /* of the steps that finish, where they are wanted; NULL */
+  size_t count;               /* steps that have finished here */
   uint64_t from, rows, steps; /* since its window began */
 };
 
@@ -19,6 +21,10 @@ struct trainer {
  * close it either way. */
 int trainer_open(struct trainer *t, struct load *load, struct learn *learn);
 void trainer_close(struct trainer *t);
+
+/* The rest of opening, for who has load, data and model already: the first step is number `first`.
+ */
+int trainer_start(struct trainer *t, const struct learn *learn, uint64_t first);
 
 /* Takes what the training queue has ended; load->take may be that. */
 int trainer_take(void *trainer, const struct ct_event *event);

@@ -9,7 +9,7 @@
 
 #include "serve.h"
 
-enum { LOAD_BATCH = 16, LOAD_PATIENCE_MS = 600000 /* that an answer may take, wall clock */ };
+enum { LOAD_BATCH = 16 };
 
 /* How long a request takes alone and with a full queue; training without requests; requests,
  * without training or beside it; how long batches of each size take. */
