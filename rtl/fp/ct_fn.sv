@@ -3,8 +3,8 @@
 // FP32 functions: y_o = f(x_i) on every lane, f chosen by sel_i: 0 exp, 1 reciprocal, 2 natural logarithm, 3 reciprocal square root.
 // 4..7 are reserved and give NaN. docs/numerics.md gives the algorithms bit by bit and their measured errors.
 //
-// Latency     10 cycles, fixed (Lat below).
-// Throughput  one vector a cycle, sel_i may change every cycle. No back-pressure: valid_o is valid_i ten cycles later.
+// Latency     11 cycles, fixed (Lat below).
+// Throughput  one vector a cycle, sel_i may change every cycle. No back-pressure: valid_o is valid_i eleven cycles later.
 // Reset       clears the valid bits only; data registers move with their stage's valid bit.
 // Cost        two MULT18X18D, two DP16KD (the table), 940 LUT4, 248 CCU2C and 761 FF a lane on ECP5 (Yosys 0.23).
 //
@@ -12,7 +12,7 @@
 //     g = c1 - (c2 * t >> 20)    step = g * t >> 13    y = c0 - step
 // Stages      1 unpack; exp: multiples of the mantissa    2 exp: the mantissa times log2(e)    3 exp: to fixed point   4 table
 //             5 table's output again, near the multipliers (a block RAM is slow)   6 g   7 step   8 y (log: around a multiple of
-//             ln 2)   9 normalise by 32, 16, 8   10 normalise by 4, 2, 1 and pack
+//             ln 2)   9 normalise by 32, 16   10 normalise by 8, 4   11 normalise by 2, 1 and pack
 //
 // Parameters
 //   Lanes  lanes side by side; lane i uses bits 32*i +: 32
@@ -33,7 +33,7 @@ module ct_fn #(
   output logic [32*Lanes-1:0] y_o
 );
 
-  localparam int unsigned Lat = 10;
+  localparam int unsigned Lat = 11;
 
   if (Lanes == 0) begin : g_check_lanes
     ct_error_fn_lanes_must_be_at_least_1 u_error ();
@@ -187,48 +187,59 @@ module ct_fn #(
     rises = fn == Log && !sign;
   endfunction
 
-  // --- Stages 9 and 10: {special, sign, exponent, zeros[3], value[31]}: normalised in two goes, then packed, truncating ---
+  // --- Stages 9 to 11: {special, sign, exponent, zeros, value}: normalised in three goes, then packed, truncating ---
 
-  localparam int unsigned W9 = 47;
+  localparam int unsigned W9  = 51;  // zeros[2], value[36]
+  localparam int unsigned W10 = 44;  // zeros[4], value[27]: of its top four bits one is set
 
   function automatic logic [W9-1:0] shift_far(input logic [12:0] c, input logic [35:0] y);
     logic [35:0] v;
-    logic [2:0]  n;
+    logic [1:0]  n;
     begin
       v = y;
       n = '0;
       if (v[35:4] == '0) begin
         v    = v << 32;
-        n[2] = 1'b1;
+        n[1] = 1'b1;
       end
       if (v[35:20] == '0) begin
         v    = v << 16;
-        n[1] = 1'b1;
-      end
-      if (v[35:28] == '0) begin
-        v    = v << 8;
         n[0] = 1'b1;
       end
-      shift_far = {c, n, v[35:5]};
+      shift_far = {c, n, v};
     end
   endfunction
 
-  function automatic logic [31:0] pack(input logic [12:0] c, input logic [2:0] far, input logic [30:0] y);
-    logic [30:0] v;
-    logic [2:0]  n;
+  function automatic logic [W10-1:0] shift_near(input logic [W9-1:0] s);
+    logic [35:0] v;
+    logic [1:0]  n;
+    begin
+      v = s[35:0];
+      n = '0;
+      if (v[35:28] == '0) begin
+        v    = v << 8;
+        n[1] = 1'b1;
+      end
+      if (v[35:32] == '0) begin
+        v    = v << 4;
+        n[0] = 1'b1;
+      end
+      shift_near = {s[50:36], n, v[35:9]};
+    end
+  endfunction
+
+  function automatic logic [31:0] pack(input logic [12:0] c, input logic [3:0] far, input logic [26:0] y);
+    logic [26:0] v;
+    logic [1:0]  n;
     logic [9:0]  exponent;
     begin
       v = y;
       n = '0;
-      if (v[30:27] == '0) begin
-        v    = v << 4;
-        n[2] = 1'b1;
-      end
-      if (v[30:29] == '0) begin
+      if (v[26:25] == '0) begin
         v    = v << 2;
         n[1] = 1'b1;
       end
-      if (!v[30]) begin
+      if (!v[26]) begin
         v    = v << 1;
         n[0] = 1'b1;
       end
@@ -236,10 +247,10 @@ module ct_fn #(
       if (c[12:11] == Nan)                               pack = 32'h7FC00000;
       else if (c[12:11] == Inf)                          pack = {c[10], 8'hFF, 23'd0};
       else if (c[12:11] == Zero)                         pack = {c[10], 31'd0};
-      else if (!v[30])                                   pack = '0;
+      else if (!v[26])                                   pack = '0;
       else if (exponent[9] || exponent == '0)            pack = {c[10], 31'd0};
       else if (exponent[8] || &exponent[7:0])            pack = {c[10], 8'hFF, 23'd0};
-      else                                               pack = {c[10], exponent[7:0], v[29:7]};
+      else                                               pack = {c[10], exponent[7:0], v[25:3]};
     end
   endfunction
 
@@ -254,7 +265,7 @@ module ct_fn #(
   logic [Lat-1:0]        vld_q;
   logic [1:0]            fn1_q, fn2_q, fn3_q, fn4_q, fn5_q, fn6_q, fn7_q;
   logic [WCtl*Lanes-1:0] ctl1_q, ctl2_q, ctl3_q;
-    logic [29*Lanes-1:0]   m23_q;
+  logic [29*Lanes-1:0]   m23_q;
   logic [32*Lanes-1:0]   m85_q, m155_q, prod2_q, arg3_q;
   logic [23*Lanes-1:0]   mant1_q, mant2_q;
   logic [13*Lanes-1:0]   ctl4_q, ctl5_q, ctl6_q, ctl7_q, ctl8_q;
@@ -264,6 +275,7 @@ module ct_fn #(
   logic [18*Lanes-1:0]   g6_q;
   logic [21*Lanes-1:0]   step7_q;
   logic [W9*Lanes-1:0]   s9_q;
+  logic [W10*Lanes-1:0]  s10_q;
   logic [32*Lanes-1:0]   y_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -338,7 +350,8 @@ module ct_fn #(
       end
     end
     if (vld_q[7]) for (int i = 0; i < Lanes; i++) s9_q[W9*i +: W9] <= shift_far(ctl8_q[13*i +: 13], y8_q[36*i +: 36]);
-    if (vld_q[8]) for (int i = 0; i < Lanes; i++) y_q[32*i +: 32] <= pack(s9_q[W9*i + 34 +: 13], s9_q[W9*i + 31 +: 3], s9_q[W9*i +: 31]);
+    if (vld_q[8]) for (int i = 0; i < Lanes; i++) s10_q[W10*i +: W10] <= shift_near(s9_q[W9*i +: W9]);
+    if (vld_q[9]) for (int i = 0; i < Lanes; i++) y_q[32*i +: 32] <= pack(s10_q[W10*i + 31 +: 13], s10_q[W10*i + 27 +: 4], s10_q[W10*i +: 27]);
   end
 
   assign valid_o = vld_q[Lat-1];

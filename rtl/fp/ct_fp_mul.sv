@@ -2,12 +2,12 @@
 //
 // FP32 multiplier: prod_o = a_i * b_i on every lane, by the rules of docs/numerics.md (nearest even, subnormals are zeros, one NaN).
 //
-// Latency     4 cycles, fixed (Lat below).
-// Throughput  one vector a cycle. No back-pressure: valid_o is valid_i four cycles later.
+// Latency     5 cycles, fixed (Lat below).
+// Throughput  one vector a cycle. No back-pressure: valid_o is valid_i five cycles later.
 // Reset       clears the valid bits only; data registers move with their stage's valid bit.
 // Cost        four MULT18X18D, 119 LUT4, 63 CCU2C and 243 FF a lane on ECP5 (Yosys 0.23).
 //
-// Stages      1 unpack   2 two half products   3 product   4 normalise and round. Stage 1 holds plain operands and stage 2 plain
+// Stages      1 unpack   2 two half products   3 product   4 normalise   5 round. Stage 1 holds plain operands and stage 2 plain
 //             products, so that a multiplier block has registers on both sides.
 //
 // Parameters
@@ -29,7 +29,7 @@ module ct_fp_mul #(
   output logic [32*Lanes-1:0] prod_o
 );
 
-  localparam int unsigned Lat = 4;
+  localparam int unsigned Lat = 5;
 
   if (Lanes == 0) begin : g_check_lanes
     ct_error_fp_mul_lanes_must_be_at_least_1 u_error ();
@@ -58,22 +58,23 @@ module ct_fp_mul #(
     times = {12'd0, a} * {24'd0, b};
   endfunction
 
+  // Stage 4: {nan, inf, sign, exponent[10, signed], mantissa[24], guard, sticky}.
+  localparam int unsigned W4 = WCtl + 26;
+
+  function automatic logic [W4-1:0] normalise(input logic [WCtl-1:0] c, input logic [47:0] p);
+    normalise = {c[12:10], c[9:0] + {9'd0, p[47]}, p[47] ? p[47:23] : p[46:22], p[21:0] != '0 || (p[47] && p[22])};
+  endfunction
+
   // A product below 2^-126 that rounds up to it counts as normal: the exponent is looked at after rounding.
-  function automatic logic [31:0] round(input logic [WCtl-1:0] c, input logic [47:0] p);
-    logic [24:0] m;       // 24 bits of mantissa, then the guard bit
-    logic        sticky;
-    logic [9:0]  exponent;
+  function automatic logic [31:0] round(input logic [W4-1:0] s);
     logic [32:0] rounded;  // ten bits of exponent, 23 of fraction
     begin
-      m        = p[47] ? p[47:23] : p[46:22];
-      sticky   = p[21:0] != '0 || (p[47] && p[22]);
-      exponent = c[9:0] + {9'd0, p[47]};
-      rounded  = {exponent, m[23:1]} + {32'd0, m[0] && (sticky || m[1])};
-      if (c[12])                                                         round = 32'h7FC00000;
-      else if (c[11])                                                    round = {c[10], 8'hFF, 23'd0};
-      else if (!m[24] || rounded[32] || rounded[32:23] == '0)            round = {c[10], 31'd0};
-      else if (rounded[31] || rounded[30:23] == 8'hFF)                   round = {c[10], 8'hFF, 23'd0};
-      else                                                               round = {c[10], rounded[30:0]};
+      rounded = {s[35:26], s[24:2]} + {32'd0, s[1] && (s[0] || s[2])};
+      if (s[38])                                                         round = 32'h7FC00000;
+      else if (s[37])                                                    round = {s[36], 8'hFF, 23'd0};
+      else if (!s[25] || rounded[32] || rounded[32:23] == '0)            round = {s[36], 31'd0};
+      else if (rounded[31] || rounded[30:23] == 8'hFF)                   round = {s[36], 8'hFF, 23'd0};
+      else                                                               round = {s[36], rounded[30:0]};
     end
   endfunction
 
@@ -82,6 +83,7 @@ module ct_fp_mul #(
   logic [24*Lanes-1:0]   a1_q, b1_q;
   logic [36*Lanes-1:0]   low2_q, high2_q;
   logic [48*Lanes-1:0]   prod3_q;
+  logic [W4*Lanes-1:0]   s4_q;
   logic [32*Lanes-1:0]   prod_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -111,7 +113,10 @@ module ct_fp_mul #(
       end
     end
     if (vld_q[2]) begin
-      for (int i = 0; i < Lanes; i++) prod_q[32*i +: 32] <= round(ctl3_q[WCtl*i +: WCtl], prod3_q[48*i +: 48]);
+      for (int i = 0; i < Lanes; i++) s4_q[W4*i +: W4] <= normalise(ctl3_q[WCtl*i +: WCtl], prod3_q[48*i +: 48]);
+    end
+    if (vld_q[3]) begin
+      for (int i = 0; i < Lanes; i++) prod_q[32*i +: 32] <= round(s4_q[W4*i +: W4]);
     end
   end
 

@@ -5,13 +5,13 @@
 // e_i is the largest exponent field of the group, found by the caller; with 0 (all zero) and 255 (Inf or NaN in the group) every
 // q_o is 0. Mantissas saturate at +-127, as does a value too large for e_i, which the caller's maximum rules out.
 //
-// Latency     2 cycles, fixed (Lat below).
-// Throughput  one vector a cycle. No back-pressure: valid_o is valid_i two cycles later.
+// Latency     3 cycles, fixed (Lat below).
+// Throughput  one vector a cycle. No back-pressure: valid_o is valid_i three cycles later.
 // Cost        182 LUT4, 16 CCU2C and 35 FF a lane on ECP5 (Yosys 0.23).
 // Reset       clears the valid bits only; data registers move with their stage's valid bit.
 //
-// Stages      1 scale to 7 integer bits, 16 fraction bits and a sticky bit   2 round, saturate, apply the sign
-//             Stochastic rounding fits stage 2: a carry out of the 16 fraction bits plus a random number, the sticky bit dropped.
+// Stages      1 distance of the exponents; what lies below the half   2 scale to 7 integer bits, the half and a sticky bit
+//             3 round, saturate, apply the sign
 //
 // Parameters
 //   Lanes  lanes side by side, elements of one group: they share e_i
@@ -32,39 +32,48 @@ module ct_hbfp_quant #(
   output logic [8*Lanes-1:0]  q_o      // signed
 );
 
-  localparam int unsigned Lat = 2;
+  localparam int unsigned Lat = 3;
 
   if (Lanes == 0) begin : g_check_lanes
     ct_error_hbfp_quant_lanes_must_be_at_least_1 u_error ();
   end
 
-  localparam int unsigned W1 = 25;  // {sign, integer[7], fraction[16], sticky}
+  // Stage 1: {sign, zero, too large, distance[4], leading bits[8] of the mantissa, sticky}; from a distance of 8 on only the sticky bit is left.
+  localparam int unsigned W1 = 16;
 
-  function automatic logic [W1-1:0] scale(input logic [31:0] x, input logic [7:0] e);
-    logic [23:0] mant, lost;
-    logic [8:0]  gap;
+  function automatic logic [W1-1:0] compare(input logic [31:0] x, input logic [7:0] e);
+    logic [8:0] gap;
     begin
-      mant = {1'b1, x[22:0]};
-      gap = {1'b0, e} - {1'b0, x[30:23]};
-      lost = mant & ~(24'hFFFFFE << gap[4:0]);
-      if (e == '0 || &e || x[30:23] == '0)      scale = '0;
-      else if (gap[8])                         scale = {x[31], 24'hFFFFFF};
-      else if (gap > 9'd23)                    scale = {x[31], 24'h000001};
-      else                                      scale = {x[31], 23'((mant >> gap[4:0]) >> 1), lost != '0};
+      gap     = {1'b0, e} - {1'b0, x[30:23]};
+      compare = {x[31], e == '0 || &e || x[30:23] == '0, gap[8], gap[7:3] != 5'd0, gap[2:0], 1'b1, x[22:16], x[15:0] != '0};
     end
   endfunction
 
-  function automatic logic [7:0] round(input logic [W1-1:0] s);
+  localparam int unsigned W2 = 10;  // {sign, integer[7], half, sticky}
+
+  function automatic logic [W2-1:0] scale(input logic [W1-1:0] s);
+    logic [7:0] lost;
+    begin
+      lost = s[8:1] & ~(8'hFF << s[11:9]);
+      if (s[14])      scale = '0;
+      else if (s[13]) scale = {s[15], 9'h1FF};
+      else if (s[12]) scale = {s[15], 9'h001};
+      else            scale = {s[15], s[8:1] >> s[11:9], lost != '0 || s[0]};
+    end
+  endfunction
+
+  function automatic logic [7:0] round(input logic [W2-1:0] s);
     logic [7:0] v;
     begin
-      v     = {1'b0, s[23:17]} + {7'd0, s[16] && (s[15:0] != '0 || s[17])};
+      v     = {1'b0, s[8:2]} + {7'd0, s[1] && (s[0] || s[2])};
       if (v[7]) v = 8'd127;
-      round = s[24] ? -v : v;
+      round = s[9] ? -v : v;
     end
   endfunction
 
   logic [Lat-1:0]      vld_q;
   logic [W1*Lanes-1:0] s1_q;
+  logic [W2*Lanes-1:0] s2_q;
   logic [8*Lanes-1:0]  q_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -73,8 +82,9 @@ module ct_hbfp_quant #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (valid_i)  for (int i = 0; i < Lanes; i++) s1_q[W1*i +: W1] <= scale(x_i[32*i +: 32], e_i);
-    if (vld_q[0]) for (int i = 0; i < Lanes; i++) q_q[8*i +: 8] <= round(s1_q[W1*i +: W1]);
+    if (valid_i)  for (int i = 0; i < Lanes; i++) s1_q[W1*i +: W1] <= compare(x_i[32*i +: 32], e_i);
+    if (vld_q[0]) for (int i = 0; i < Lanes; i++) s2_q[W2*i +: W2] <= scale(s1_q[W1*i +: W1]);
+    if (vld_q[1]) for (int i = 0; i < Lanes; i++) q_q[8*i +: 8] <= round(s2_q[W2*i +: W2]);
   end
 
   assign valid_o = vld_q[Lat-1];

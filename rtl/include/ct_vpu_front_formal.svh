@@ -7,11 +7,13 @@
   logic         f_held_q, f_load, f_last, f_begun_q;
   logic [2:0]   f_more, f_tile_q;
   logic [255:0] f_cmd_q, f_now;
-  logic [19:0]  f_at_q;
-  logic [15:0]  f_need;
+  logic [19:0]  f_at_q, f_tile_at_q;  // of the row that starts next; of row 0 of its tile
+  logic         f_fresh_q, f_paid_q, f_pays_q;
+  logic [15:0]  f_need, f_needed_q;
+  logic [31:0]  f_nz_q, f_dec_q;      // of the last cycle
   assign f_load = cmd_valid_i[f_ctx] && cmd_ready_o[f_ctx];
   assign f_more = (Repeat == 1) ? f_cmd_q[ct_pkg::VaMoreLsb +: 3] : (Repeat == 2) ? f_cmd_q[ct_pkg::VsMoreLsb +: 3] : 3'd0;
-  assign f_last = f_tile_q == f_more && !stays_i;
+  assign f_last = f_tile_q == f_more && !stays[f_ctx];
   always_comb begin
     f_now = f_cmd_q;
     if (Repeat == 1) begin
@@ -28,20 +30,38 @@
     if (!rst_ni) begin
       f_held_q  <= 1'b0;
       f_begun_q <= 1'b0;
+      f_fresh_q <= 1'b0;
+      f_paid_q  <= 1'b0;
+      f_pays_q  <= 1'b0;
+      f_nz_q    <= '0;
+      f_dec_q   <= '0;
     end else begin
       f_held_q  <= !flush_i[f_ctx] && ((f_held_q && !(start[f_ctx] && f_last)) || f_load);
-      f_begun_q <= !flush_i[f_ctx] && (start[f_ctx] ? stays_i : f_begun_q);
+      f_begun_q <= !flush_i[f_ctx] && (start[f_ctx] ? stays[f_ctx] : f_begun_q);
+      f_fresh_q <= f_load;
+      f_paid_q  <= !flush_i[f_ctx] && ((f_paid_q && !(start[f_ctx] && !stays[f_ctx])) || pays[f_ctx]);
+      f_pays_q  <= pays[f_ctx];
+      f_nz_q    <= sem_nz_i;
+      f_dec_q   <= sem_dec_o;
     end
   end
   always_ff @(posedge clk_i) begin
     if (f_load) begin
       f_cmd_q  <= f_ctx ? cmd_i[511:256] : cmd_i[255:0];
       f_tile_q <= 3'd0;
-      f_at_q   <= cmd_i[256*f_ctx + ct_pkg::VlSpmLsb +: 20] + spm_base_i[20*f_ctx +: 20];
-    end else if (start[f_ctx] && !stays_i) begin
+    end else if (start[f_ctx] && !stays[f_ctx]) begin
       f_tile_q <= f_tile_q + 3'd1;
-      f_at_q   <= f_at_q + 20'(f_cmd_q[ct_pkg::VsTileStrideLsb +: 12]);
     end
+    if (f_fresh_q) begin
+      f_at_q      <= f_cmd_q[ct_pkg::VlSpmLsb +: 20] + spm_base_i[20*f_ctx +: 20];
+      f_tile_at_q <= f_cmd_q[ct_pkg::VlSpmLsb +: 20] + spm_base_i[20*f_ctx +: 20];
+    end else if (start[f_ctx] && !stays[f_ctx]) begin
+      f_at_q      <= f_tile_at_q + 20'(f_cmd_q[ct_pkg::VsTileStrideLsb +: 12]);
+      f_tile_at_q <= f_tile_at_q + 20'(f_cmd_q[ct_pkg::VsTileStrideLsb +: 12]);
+    end else if (start[f_ctx] && moves_i[f_ctx]) begin
+      f_at_q <= f_at_q + 20'(f_cmd_q[ct_pkg::VlRowStrideLsb +: 16]);
+    end
+    if (pays[f_ctx]) f_needed_q <= f_need;
   end
   always_comb begin
     for (int s = 0; s < 16; s++) begin
@@ -54,5 +74,11 @@
   `CT_ASSERT(StartsWhatItTook_A, !(valid_o && ready_i && ctx_o == f_ctx) || (start[f_ctx] && cmd_o == f_now))
   `CT_ASSERT(KeepsWhatItTook_A, !f_load || !f_held_q || (start[f_ctx] && f_last))
   `CT_ASSERT(AddressOfTile_A, !Window || !start[f_ctx] || at_o == f_at_q)
-  `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (start[f_ctx] && !f_begun_q ? f_need : 16'd0))
+  // What is above zero stays there until this side takes it, or its context is flushed.
+  `CT_ASSUME(SemaphoresStay_M, (f_nz_q & ~f_dec_q & ~sem_nz_i & {{16{!flush_i[1]}}, {16{!flush_i[0]}}}) == 32'd0)
+  logic [31:0] f_takes;
+  assign f_takes = {dec_vld_q[1] ? dec_q : 16'd0, dec_vld_q[0] ? dec_q : 16'd0};
+  `CT_ASSERT(WasThere_A, (f_takes & ~f_nz_q) == 32'd0 && (f_takes & f_dec_q) == 32'd0 && (dec_vld_q & ~paid_q) == 2'b00 && dec_vld_q != 2'b11)
+  `CT_ASSERT(OwnerPays_A, (f_ctx ? sem_dec_o[31:16] : sem_dec_o[15:0]) == (f_pays_q && !flush_i[f_ctx] ? f_needed_q : 16'd0))
+  `CT_ASSERT(PaysOnce_A, paid_q[f_ctx] == f_paid_q && (!f_paid_q || f_held_q) && (!f_begun_q || f_paid_q) && !(pays[f_ctx] && (f_paid_q || !f_held_q)) && (!start[f_ctx] || f_paid_q))
   `CT_ASSERT(InferenceFirst_A, !(qos_i[ct_pkg::QosStrict] && start[1]) || !req[0])

@@ -130,14 +130,15 @@
     end
   end
   // A row that goes the short way has none of the long way in front of it that it could meet.
-  logic [20:1] f_near;
+  logic [VaLat-5:1] f_near;
   always_comb begin
-    for (int k = 1; k <= 20; k++) f_near[k] = f_long[k] && long_q < CountW'(VaLat - 3 - k);
+    for (int k = 1; k <= VaLat - 5; k++) f_near[k] = f_long[k] && long_q < CountW'(VaLat - 3 - k);
   end
-  `CT_ASSERT(LongCounted_A, f_near == '0 && (!f_long[21] || long_q != '0))
-  `CT_ASSERT(ShortAlone_A, (!act_q || !short_q || (long_q == '0 && f_long[22:1] == '0)) &&
-             (!vld_q[1] || f_long[1] || f_long[23:2] == '0) && (!vld_q[2] || f_long[2] || f_long[24:3] == '0) && (!short3 || f_long[25:4] == '0))
+  `CT_ASSERT(LongCounted_A, f_near == '0 && (!f_long[VaLat-4] || long_q != '0))
+  `CT_ASSERT(ShortAlone_A, (!act_q || !short_q || (long_q == '0 && f_long[VaLat-3:1] == '0)) &&
+             (!vld_q[1] || f_long[1] || f_long[VaLat-2:2] == '0) && (!vld_q[2] || f_long[2] || f_long[VaLat-1:3] == '0) && (!short3 || f_long[VaLat:4] == '0))
   // Where it is, it is what it was.
+  `CT_ASSERT(Moves_A, vld_q == '0 || moving_q)
   `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && td_q == f_op_td_q))
   `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 1'b1)) == '0)
   `CT_ASSERT(SameInStage_A, (f_at_q & ~f_same) == '0)

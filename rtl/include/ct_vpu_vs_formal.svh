@@ -23,6 +23,8 @@
   logic [4:0] f_seen_q, f_row_q, f_seen, f_row, f_rows;
   logic       f_starts, f_one, f_first, f_final, f_by_row;
   assign f_starts = start && start_ctx_i == f_who;
+  // The command that starts is the one in front of its context.
+  `CT_ASSUME(StartsHead_M, !start_valid_i || start_cmd_i == (start_ctx_i ? head_i[511:256] : head_i[255:0]))
   assign f_rows   = 5'(start_last) + 5'd1;
   assign f_one    = f_open_q ? f_one_q : one_pass_start;
   assign f_seen   = f_open_q ? f_seen_q : 5'd0;
@@ -46,7 +48,7 @@
     end
   end
   // The command of an operation stays the same from row to row.
-  `CT_ASSUME(SameRows_M, !f_starts || !f_open_q || f_cmd_q == {start_cmd_i[ct_pkg::VsModeLsb +: 2], start_last})
+  `CT_ASSUME(SameRows_M, !f_starts || !f_open_q || f_cmd_q == {head_i[256*f_who + ct_pkg::VsModeLsb +: 2], 4'(head_i[256*f_who + ct_pkg::VsRowsLsb +: 4] - 4'd1)})
   `CT_ASSUME(BadIsNew_M, !(start_valid_i && start_bad_i && start_ctx_i == f_who) || !f_open_q)
   logic f_was_by_row;
   assign f_was_by_row = RowWise && f_cmd_q[5:4] == 2'd1;
@@ -62,22 +64,22 @@
   // Any slot, from its read to its word. ct_fifo is proven by itself and cut away here: what is taken for granted of it is that words come
   // out as they went in and in order, and that none comes from nothing.
   (* anyseq *) logic f_pick;
-  logic [5:0]       f_at_d, f_at_q;        // the stage where it is; bit 0: it waits in ct_fifo
-  logic [3:0]       f_ahead_q, f_waits_q;  // words in front of it there; words there
+  logic [8:0]       f_at_d, f_at_q;        // the stage where it is; bit 0: it waits in ct_fifo, bit 8: in the register behind that
+  logic [4:0]       f_ahead_q, f_waits_q;  // words in front of it there; words there
   logic             f_op_ctx_q, f_ctx_q;   // owner and signals of the operation that started last; of the slot
   logic [9:0]       f_op_sig_q, f_sig_q;
   logic             f_last_q, f_makes_q;
   logic [19:0]      f_addr_q;
   logic [31:0]      f_put_q;               // how it went into ct_fifo: {address, signals, context, last}
+  logic             f_goes;                // into the register
   logic             f_leaves, f_heard_q;   // the latter: it has completed its operation in the last cycle, and no flush dropped that
   logic             f_quiet_q;             // its word was written in the last cycle and completed nothing
-  logic [19:0]      f_op_row, f_op_row_q;  // address of the row that starts; that is written
-  logic [39:0]      f_next_q;              // of the next row of each context
+  logic [19:0]      f_op_row_q;  // address of the row that starts; that is written
   logic [15:0]      f_inc;
 
-  assign f_op_row = start_begun ? f_next_q[20*start_ctx_i +: 20] : start_at_i;
-  assign f_leaves = f_at_q[0] && f_ahead_q == '0 && pop;
-  assign f_at_d   = {f_at_q[4:1], step && f_pick && f_at_q == '0, (f_at_q[0] && !f_leaves) || (f_at_q[5] && f_makes_q)};
+  assign f_goes   = f_at_q[0] && f_ahead_q == '0 && taken;
+  assign f_leaves = f_at_q[8] && pop;
+  assign f_at_d   = {(f_at_q[8] && !pop) || f_goes, f_at_q[6:1], step && f_pick && f_at_q == '0, (f_at_q[0] && !f_goes) || (f_at_q[7] && f_makes_q)};
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_at_q    <= '0;
@@ -86,57 +88,51 @@
       f_quiet_q <= 1'b0;
     end else begin
       f_at_q    <= f_at_d;
-      f_waits_q <= f_waits_q + 4'(push) - 4'(pop);
+      f_waits_q <= f_waits_q + 5'(push) - 5'(taken);
       f_heard_q <= f_leaves && f_last_q && !kill_i[f_ctx_q];
       f_quiet_q <= f_leaves && !f_last_q;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (start) begin
-      f_op_row_q                     <= f_op_row;
-      f_next_q[20*start_ctx_i +: 20] <= f_op_row + (start_pass ? 20'(start_cmd_i[ct_pkg::VsRowStrideLsb +: 16]) : 20'd0);
-    end
+    if (start) f_op_row_q <= start_at_i;
     if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
     if (f_at_q == '0) begin
       {f_ctx_q, f_sig_q, f_last_q, f_makes_q} <= {f_op_ctx_q, f_op_sig_q, last, makes_word};
       f_addr_q <= f_op_row_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0);
     end
-    f_ahead_q <= f_at_q[5] ? f_waits_q - 4'(pop) : f_ahead_q - 4'(pop);
-    if (f_at_q[5]) f_put_q <= 32'(made_word);
+    f_ahead_q <= f_at_q[7] ? f_waits_q - 5'(taken) : f_ahead_q - 5'(taken);
+    if (f_at_q[7]) f_put_q <= 32'(made_word);
   end
   always_comb begin
     for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
   end
-  `CT_ASSUME(WaitsInOrder_M, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || {spm_wr_addr_o, out_sig, out_ctx, out_last} == f_put_q)
-  `CT_ASSUME(WaitsOfFifo_M, (!fifo_valid || f_waits_q != '0) && fifo_ready_unused == (f_waits_q < 4'(FifoDepth)))
+  `CT_ASSUME(WaitsInOrder_M, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || fifo_word[31:0] == f_put_q)
+  `CT_ASSUME(WaitsOfFifo_M, (!fifo_valid || f_waits_q != '0) && fifo_ready_unused == (f_waits_q < 5'(FifoDepth)))
 
   // Where it is, it is what it was: {address, signals, context, last, makes a word} of a stage.
   logic [32:0] f_is;
   logic [3:0]  f_words;  // words in the stages
   assign f_is    = {f_addr_q, f_sig_q, f_ctx_q, f_last_q, f_makes_q};
-  assign f_words = 4'(vld_q[1] && meta1_q[7]) + 4'(vld_q[2] && meta2_q[7]) + 4'(vld_q[3] && meta3_q[7]) + 4'(vld_q[4] && meta4_q[7]) + 4'(push);
+  assign f_words = 4'(vld_q[1] && meta1_q[7]) + 4'(vld_q[2] && meta2_q[7]) + 4'(vld_q[3] && meta3_q[7]) + 4'(vld_q[4] && meta4_q[7]) + 4'(vld_q[5] && meta5_q[7]) + 4'(vld_q[6] && meta6_q[7]) + 4'(push);
   `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
-  `CT_ASSERT(AfterIsNext_A, !act_q || after == f_next_q[20*ctx_q +: 20])
-  logic [1:0] f_kept;
-  always_comb begin
-    for (int c = 0; c < 2; c++) f_kept[c] = !begun_q[c] || (act_q && ctx_q == c[0]) || next_at_q[20*c +: 20] == f_next_q[20*c +: 20];
-  end
-  `CT_ASSERT(NextKept_A, f_kept == 2'b11)
-  `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 6'd1)) == '0 && (f_at_q == '0 || f_makes_q || !f_last_q))
+  `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 9'd1)) == '0 && (f_at_q == '0 || f_makes_q || !f_last_q))
   `CT_ASSERT(InStage1_A, !f_at_q[1] || (vld_q[1] && meta1_q[39:7] == f_is))
   `CT_ASSERT(InStage2_A, !f_at_q[2] || (vld_q[2] && meta2_q[39:7] == f_is))
   `CT_ASSERT(InStage3_A, !f_at_q[3] || (vld_q[3] && meta3_q[39:7] == f_is))
   `CT_ASSERT(InStage4_A, !f_at_q[4] || (vld_q[4] && meta4_q[39:7] == f_is))
   `CT_ASSERT(InStage5_A, !f_at_q[5] || (vld_q[5] && meta5_q[39:7] == f_is))
-  `CT_ASSERT(InFifo_A, f_waits_q <= 4'(FifoDepth) && (!f_at_q[0] || (f_ahead_q < f_waits_q && f_makes_q && f_put_q == f_is[32:1])))
-  `CT_ASSERT(CreditsAreWords_A, 5'(credit_q) == 5'(f_words) + 5'(f_waits_q))
+  `CT_ASSERT(InStage6_A, !f_at_q[6] || (vld_q[6] && meta6_q[39:7] == f_is))
+  `CT_ASSERT(InStage7_A, !f_at_q[7] || (vld_q[7] && meta7_q[39:7] == f_is))
+  `CT_ASSERT(InOut_A, !f_at_q[8] || (out_vld_q && f_makes_q && out_q[31:0] == f_is[32:1]))
+  `CT_ASSERT(InFifo_A, f_waits_q <= 5'(FifoDepth) && (!f_at_q[0] || (f_ahead_q < f_waits_q && f_makes_q && f_put_q == f_is[32:1])))
+  `CT_ASSERT(CreditsAreWords_A, credit_q == 5'(f_words) + f_waits_q)
   // The tile register of its owner is read, its owner's words are written and its owner hears of it.
   `CT_ASSERT(OwnerRead_A, !rf_en_o || rf_addr_o[AddrW-1] == f_op_ctx_q)
-  `CT_ASSERT(OwnerWritten_A, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || spm_wr_addr_o == f_addr_q)
-  `CT_ASSERT(NanToOwner_A, !f_at_q[5] || nan_d == ({f_ctx_q, !f_ctx_q} & {2{push && !raw5 && meta5_q[6] && &exp5_q}}))
+  `CT_ASSERT(OwnerWritten_A, !f_at_q[8] || spm_wr_addr_o == f_addr_q)
+  `CT_ASSERT(NanToOwner_A, !f_at_q[7] || nan_d == ({f_ctx_q, !f_ctx_q} & {2{push && !raw7 && meta7_q[6] && &exp7_q}}))
   `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
   // The last word of an operation completes it when the scratchpad takes it, once, and no other word does.
   `CT_ASSERT(LastCompletes_A, !f_leaves || probe_o[5:4] == ({f_ctx_q, !f_ctx_q} & {2{f_last_q}}))
   `CT_ASSERT(OthersAreQuiet_A, !f_quiet_q || sem_inc_o == 32'd0)
   `CT_ASSERT(NoMerge_A, !(sig_wait && pop && out_last))
-  `CT_ASSERT(NoLastLost_A, f_at_q == '0 || !f_last_q || f_at_d[5:2] != '0 || f_at_d[0] || f_leaves)
+  `CT_ASSERT(NoLastLost_A, f_at_q == '0 || !f_last_q || f_at_d[8:2] != '0 || f_at_d[0] || f_leaves)

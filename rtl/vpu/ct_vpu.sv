@@ -10,7 +10,7 @@
 //             semaphores allow, and again for each row (see ct_vpu_front); what is granted finishes without any help of the other context.
 //             Its side takes the next grant in the cycle of its last row (accept); its semaphores are signalled, to the owner only,
 //             when its results are visible (complete).
-// Latency     from cmd_valid_i to the grant at least 1 cycle; then VL 6 cycles to the first write, VA 25 (VaLat in ct_vpu_va), VS 6 to the
+// Latency     from cmd_valid_i to the grant at least 2 cycles; then VL 8 cycles to the first write, VA 27 (VaLat in ct_vpu_va), VS 9 to the
 //             first word. Completion is a pulse of sem_inc_o in the cycle after the last write.
 // Interference  under PRIORITY a ready row of a tile (VA with 16 lanes: an operation) waits for at most one of the other context on its side: VL
 //             and VS 4 cycles plus what the SPM takes, VA 16. VL writes when VA does not: if VA leaves no gap for 16 cycles, it starts
@@ -128,17 +128,19 @@ module ct_vpu #(
 
   // --- VL ---
 
-  logic         vl_valid, vl_ready, vl_stays, vl_ctx, vl_bad;
+  logic         vl_valid, vl_ready, vl_ctx, vl_bad;
+  logic [1:0]   vl_stays, vl_paid;
   logic [255:0] vl_cmd;
+  logic [511:0] vl_head;
   logic [20:0]  vl_top, vl_window_addr;
   logic [19:0]  vl_at;
   logic [1:0]   vl_head_valid, vl_busy, vl_pending, vl_wait_arb, vl_wait_sem, vl_window, vl_parity;
   logic [19:0]  vl_parity_addr;
-  logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_wr_fp32, vl_rd_ctx;
+  logic         vl_starved, vl_wr_valid, vl_wr_ready, vl_rd_ctx;
   logic         vl_barred;  // training's VA has the bank, and inference is to have it
-  logic [1:0]   va_gap;
+  logic [1:0]   va_gap_d, va_gap_q;
   logic [AddrW-1:0] vl_wr_addr;
-  logic [W-1:0]     vl_wr_data, vl_wr_fp32_data;
+  logic [W-1:0]     vl_wr_data;
 
   ct_vpu_front #(.Window(1'b1)) u_vl_front (
     .clk_i, .rst_ni, .qos_i, .freeze_i,
@@ -154,10 +156,12 @@ module ct_vpu #(
     .hold_i       (2'b00),
     .busy_i       (vl_busy),
     .head_valid_o (vl_head_valid),
-    .head_o       (),
+    .paid_o       (vl_paid),
+    .head_o       (vl_head),
     .valid_o      (vl_valid),
     .ready_i      (vl_ready),
     .stays_i      (vl_stays),
+    .moves_i      (2'b11),
     .ctx_o        (vl_ctx),
     .cmd_o        (vl_cmd),
     .bad_o        (vl_bad),
@@ -170,6 +174,7 @@ module ct_vpu #(
 
   ct_vpu_vl #(.VpuLanes(VpuLanes)) u_vl (
     .clk_i, .rst_ni,
+    .head_i        (vl_head),
     .start_valid_i (vl_valid),
     .start_ready_o (vl_ready),
     .stays_o       (vl_stays),
@@ -189,8 +194,6 @@ module ct_vpu #(
     .wr_ready_i    (vl_wr_ready),
     .wr_other_i    (vl_barred),
     .wr_addr_o     (vl_wr_addr),
-    .wr_fp32_o     (vl_wr_fp32),
-    .wr_fp32_data_o (vl_wr_fp32_data),
     .wr_data_o     (vl_wr_data),
     .err_window_o      (vl_window),
     .err_window_addr_o (vl_window_addr),
@@ -200,7 +203,8 @@ module ct_vpu #(
 
   // --- VA ---
 
-  logic         va_valid, va_ready, va_stays, va_ctx, va_bad_unused;
+  logic         va_valid, va_ready, va_ctx, va_bad_unused;
+  logic [1:0]   va_stays, va_paid;
   logic [255:0] va_cmd;
   logic [511:0] va_head;
   logic [20:0]  va_top_unused;
@@ -224,10 +228,12 @@ module ct_vpu #(
     .hold_i       (va_hold),
     .busy_i       (va_busy),
     .head_valid_o (va_head_valid),
+    .paid_o       (va_paid),
     .head_o       (va_head),
     .valid_o      (va_valid),
     .ready_i      (va_ready),
     .stays_i      (va_stays),
+    .moves_i      (2'b00),
     .ctx_o        (va_ctx),
     .cmd_o        (va_cmd),
     .bad_o        (va_bad_unused),
@@ -248,7 +254,7 @@ module ct_vpu #(
     .start_ctx_i   (va_ctx),
     .start_cmd_i   (va_cmd),
     .kill_i        (va_flush_i | stop_q),
-    .gap_i         (va_gap),
+    .gap_i         (va_gap_q),
     .sem_inc_o     (va_sem_inc_o),
     .busy_o        (va_busy),
     .pending_o     (va_pending),
@@ -267,8 +273,10 @@ module ct_vpu #(
 
   // --- VS ---
 
-  logic         vs_valid, vs_ready, vs_stays, vs_ctx, vs_bad;
+  logic         vs_valid, vs_ready, vs_ctx, vs_bad;
+  logic [1:0]   vs_stays, vs_moves, vs_paid;
   logic [255:0] vs_cmd;
+  logic [511:0] vs_head;
   logic [20:0]  vs_top, vs_window_addr;
   logic [19:0]  vs_at;
   logic [1:0]   vs_head_valid, vs_busy, vs_pending, vs_wait_arb, vs_wait_sem, vs_window;
@@ -290,10 +298,12 @@ module ct_vpu #(
     .hold_i       (2'b00),
     .busy_i       (vs_busy),
     .head_valid_o (vs_head_valid),
-    .head_o       (),
+    .paid_o       (vs_paid),
+    .head_o       (vs_head),
     .valid_o      (vs_valid),
     .ready_i      (vs_ready),
     .stays_i      (vs_stays),
+    .moves_i      (vs_moves),
     .ctx_o        (vs_ctx),
     .cmd_o        (vs_cmd),
     .bad_o        (vs_bad),
@@ -306,9 +316,11 @@ module ct_vpu #(
 
   ct_vpu_vs #(.VpuLanes(VpuLanes)) u_vs (
     .clk_i, .rst_ni,
+    .head_i        (vs_head),
     .start_valid_i (vs_valid),
     .start_ready_o (vs_ready),
     .stays_o       (vs_stays),
+    .moves_o       (vs_moves),
     .start_ctx_i   (vs_ctx),
     .start_cmd_i   (vs_cmd),
     .start_bad_i   (vs_bad),
@@ -330,7 +342,7 @@ module ct_vpu #(
 
   // --- What operations of inference need and those of training have ---
 
-  // A side is urgent while an operation of inference waits for nothing but the side, or is under way: then what training has begun there
+  // A side is urgent while an operation of inference has taken its waits, or is under way: then what training has begun there
   // counts as inference's own, for inference stands behind it. Under PRIORITY with the floor at 0, training makes way for an urgent side: its
   // VA starts nothing more once a row of it has kept VL from writing, its DMA reads nothing more once a word of it has kept VS from
   // writing. VA of inference makes gaps for an urgent VL only. (With a floor training could lose its share by that.)
@@ -338,19 +350,21 @@ module ct_vpu #(
   logic [1:0] urgent_d, urgent_q;  // VS, VL
 
   assign strict    = qos_i[ct_pkg::QosStrict];
-  assign urgent_d  = {vs_pending[0] || probe_o[20], vl_pending[0] || probe_o[0]};
+  assign urgent_d  = {vs_pending[0] || vs_paid[0], vl_pending[0] || vl_paid[0]};
   assign vl_barred = strict && urgent_q[0] && va_wr_addr[AddrW-1];
   assign gap_d     = strict && urgent_q[0] && (gap_q || (vl_wr_valid && !vl_wr_ready && va_wr_addr[AddrW-1]));
   assign yield_d   = strict && urgent_q[1] && (yield_q || (spm_wr_valid_o && !spm_wr_ready_i && spm_wr_other_i));
-  assign va_gap    = {vl_starved || gap_q, vl_starved && !(strict && vl_wr_addr[AddrW-1] && !urgent_q[0])};
+  assign va_gap_d  = {vl_starved || gap_q, vl_starved && !(strict && vl_wr_addr[AddrW-1] && !urgent_q[0])};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       urgent_q <= 2'b00;
+      va_gap_q <= 2'b00;
       gap_q    <= 1'b0;
       yield_q  <= 1'b0;
     end else begin
       urgent_q <= urgent_d;
+      va_gap_q <= va_gap_d;
       gap_q    <= gap_d;
       yield_q  <= yield_d;
     end
@@ -388,8 +402,6 @@ module ct_vpu #(
     .vl_wr_valid_i (vl_wr_valid),
     .vl_wr_ready_o (vl_wr_ready),
     .vl_wr_addr_i  (vl_wr_addr),
-    .vl_wr_fp32_i  (vl_wr_fp32),
-    .vl_wr_fp32_data_i (vl_wr_fp32_data),
     .vl_wr_data_i  (vl_wr_data)
   );
 
@@ -431,6 +443,9 @@ module ct_vpu #(
     if (!rst_ni) stop_q <= 2'b00;
     else         stop_q <= stop_d;
   end
+
+  logic unused;
+  assign unused = ^{va_paid, vl_paid[1], vs_paid[1]};
 
   // A side forgets the rows to come when its context stops, its front only when it is flushed: after an error all three are flushed at once.
   `CT_ASSUME(ErrorFlushesAll_M, ((stop_q | err_o) & (vl_flush_i | va_flush_i | vs_flush_i) & ~(vl_flush_i & va_flush_i & vs_flush_i)) == 2'b00)

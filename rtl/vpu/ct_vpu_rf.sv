@@ -43,8 +43,6 @@ module ct_vpu_rf #(
   input  logic             vl_wr_valid_i,
   output logic             vl_wr_ready_o,
   input  logic [AddrW-1:0] vl_wr_addr_i,
-  input  logic             vl_wr_fp32_i,       // vl_wr_fp32_data_i is written, else vl_wr_data_i
-  input  logic [W-1:0]     vl_wr_fp32_data_i,
   input  logic [W-1:0]     vl_wr_data_i
 );
 
@@ -69,7 +67,7 @@ module ct_vpu_rf #(
     assign wr_addr = va_wr ? va_wr_addr_i[AddrW-1:1] : vl_wr_addr_i[AddrW-1:1];
 
     always_ff @(posedge clk_i) begin
-      if (va_wr || vl_wr) mem[wr_addr] <= va_wr ? va_wr_data_i : vl_wr_fp32_i ? vl_wr_fp32_data_i : vl_wr_data_i;
+      if (va_wr || vl_wr) mem[wr_addr] <= va_wr ? va_wr_data_i : vl_wr_data_i;
     end
 
     always_ff @(posedge clk_i) begin

@@ -2,21 +2,22 @@
 //
 // VA side of the VPU: y = Func(post(OP(a * b, c))) on the elements of a tile, a row (16 lanes) or a quarter of one (4 lanes) a cycle.
 //
-// Latency     VaLat = 25 cycles, fixed: an operation that issues its first row VaLat cycles after this one reads what this one wrote.
+// Latency     VaLat = 27 cycles, fixed: an operation that issues its first row VaLat cycles after this one reads what this one wrote.
 //             In cycles after the issue of a row:
-//               0 ACC asked   1 tile registers read   2 operands chosen, Tq permuted   3..6 multiply   7 max, min, select
-//               8..13 add   14 ReLU   14..23 function, or its delay line   24 padding   25 written, completion
+//               0 ACC asked   1 tile registers read   2 operands chosen, Tq permuted   3..7 multiply   8 max, min, select
+//               9..14 add   15 ReLU   15..25 function, or its delay line   26 padding   27 written, completion (ct_vpu_lanes has 2 to 26)
 // Short way   an operation that only copies from ACC (no b, no c, no ReLU, no function: what ACC holds is canonical) goes from stage 3
 //             to the padding, and its rows are written in cycle 4, unless rows that go the long way are still to be written.
 // Throughput  a row (quarter) a cycle; the next operation issues in the cycle after the last row of this one. Nothing ever stalls:
 //             the tile register write of VA goes first.
 // Rows        with 4 lanes a start is a row, but the last four rows of an operation that tells ahead of its end (see Completion) go together;
-//             with 16 lanes it is the operation. While stays_o is high (combinational from the command that is offered) more follow: the same
+//             with 16 lanes it is the operation. While stays_o[c] is high (from registers) more follow: the same
 //             command must come again for each, with rows of the other context between them or not.
 // What is not asked for is a neutral operand, so that every operation takes the same way and every result is canonical: b = 1.0 when
 //             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
 //             then adds -0.0 to their result.
-// Spacing     hold_o[c] keeps a new command in front (head_i) from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
+// Front       what a command is (head_i) is looked at in the cycle in which it takes its waits, and known in the next one.
+// Spacing     hold_o[c] keeps a new command in front from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
 //             last start of c (4 lanes: until each of its rows comes as long after the same row of the last one), and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
 //             write of c before it is visible. Also while gap_i[c].
 // Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
@@ -53,7 +54,7 @@ module ct_vpu_va #(
   output logic [1:0]       hold_o,
   input  logic             start_valid_i,
   output logic             start_ready_o,
-  output logic             stays_o,
+  output logic [1:0]       stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
 
@@ -88,9 +89,9 @@ module ct_vpu_va #(
     ct_error_fn_lanes_must_be_vpu_lanes_or_1_of_4 u_error ();
   end
 
-  localparam int unsigned FnLat    = 10;  // of ct_fn
-  localparam int unsigned AddStage = 8;   // the adder's input
-  localparam int unsigned FnStage  = 14;  // the function's input
+  localparam int unsigned FnLat    = 11;  // of ct_fn
+  localparam int unsigned AddStage = 9;   // the adder's input
+  localparam int unsigned FnStage  = 15;  // the function's input
   localparam int unsigned PadStage = FnStage + FnLat;
   localparam int unsigned VaLat    = PadStage + 1;
   localparam int unsigned VaSpace  = VaLat + 4;
@@ -98,12 +99,6 @@ module ct_vpu_va #(
   localparam int unsigned MaxBeats = 16;  // of a start
 
   localparam logic [1:0] OpAdd    = 2'd0;
-  localparam logic [1:0] OpMax    = 2'd1;
-  localparam logic [1:0] OpMin    = 2'd2;
-  localparam logic [31:0] One     = 32'h3F800000;
-  localparam logic [31:0] NegZero = 32'h80000000;
-  localparam logic [31:0] Nan     = 32'h7FC00000;
-  localparam logic [31:0] NegInf  = 32'hFF800000;
 
   // --- Sequencer ---
 
@@ -115,8 +110,16 @@ module ct_vpu_va #(
   logic [1:0]  begun_d, begun_q;  // the command of each context goes on, with this row
   logic [7:0]  next_q;
   logic [1:0]  dropped;       // an operation ends before its last row
+  logic [1:0]  starts;        // start, of each context
+  // The command in front of each context: rows go last or four issues a quarter; it reads a tile register; permutes; could go the short way.
+  logic [1:0]  head_tail_q, head_turns_q, head_uses_q, head_permutes_q, head_short_q;
+  logic [7:0]  head_last_q;
+  // The start that would come next of each: its row and the one behind, alone, the last.
+  logic [7:0]  row, row_after;
+  logic [1:0]  single, final_row;
+  // The one that is chosen.
   logic [3:0]  start_row, start_last;
-  logic        start_single, start_final;
+  logic        start_single, start_final, start_tail, start_turns, start_short;
   logic [1:0]  late_d, late_q;  // the last operation of c was one of these
   logic        ctx_q;
   logic [3:0]  td_q, ta_q, tq_q, row_d, row_q, last_row_q, row_xor_q, lane_xor_q, func_q;
@@ -127,7 +130,6 @@ module ct_vpu_va #(
   logic [9:0]  sig_q;
   logic        start, issue, turn_end, row_end, last, needs_gap, finish;  // last: of the start
   logic        tells;         // completion goes with this write
-  logic        start_permutes, start_row0, start_tail, start_turns, start_short;
   logic        short_q;       // the operation goes the short way
 
   localparam int unsigned CountW = 5;
@@ -147,32 +149,49 @@ module ct_vpu_va #(
     act_d   = act_q && !kill_i[ctx_q] && !finish;
     gap_d   = issue && last && needs_gap;
     row_d   = row_q;
-    late_d  = late_q;
-    begun_d = begun_q;
     if (issue && row_end) row_d = row_q + 4'd1;
     if (start) begin
       act_d = 1'b1;
       row_d = start_row;
-      late_d[start_ctx_i]  = start_tail || start_turns;
-      begun_d[start_ctx_i] = !start_final;
     end
-    begun_d = begun_d & ~kill_i;
+    late_d  = (late_q & ~starts) | (starts & (head_tail_q | head_turns_q));
+    begun_d = ((begun_q | starts) & ~(starts & final_row)) & ~kill_i;
   end
 
-  assign start_last   = start_cmd_i[ct_pkg::VaFullLsb] ? 4'd15 : start_cmd_i[ct_pkg::VaRowsLsb +: 4] - 4'd1;
-  assign start_row    = begun_q[start_ctx_i] ? next_q[4*start_ctx_i +: 4] : {3'd0, start_tail};
-  assign start_single = (VpuLanes == 4) && (start_tail || start_turns || 4'(start_last - start_row) >= 4'd4);
-  assign start_final  = !start_single || start_row == (start_tail ? 4'd0 : start_last);
-  assign stays_o      = !start_final;
-
-  assign start_permutes = (start_cmd_i[ct_pkg::VaRowXorLsb +: 8] != 8'd0);
-  assign start_row0     = (start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
-  assign start_turns    = FnTurns && start_cmd_i[ct_pkg::VaFuncLsb + 3];
-  assign start_short    = start_cmd_i[ct_pkg::VaASrcLsb +: 2] == 2'd1 && start_cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd0
-                       && start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd0 && !start_cmd_i[ct_pkg::VaReluLsb]
-                       && start_cmd_i[ct_pkg::VaFuncLsb +: 4] == 4'd0 && long_q == '0 && (!act_q || short_q);
-  assign start_tail     = (VpuLanes == 4) && start_row0 && start_cmd_i[ct_pkg::VaTdLsb +: 4] == start_cmd_i[ct_pkg::VaTqLsb +: 4]
-                       && (start_cmd_i[ct_pkg::VaFullLsb] || start_cmd_i[ct_pkg::VaRowsLsb +: 5] != 5'd1);
+  for (genvar c = 0; c < 2; c++) begin : g_head
+    localparam int unsigned C = 256 * c;
+    logic row0;  // row 0 of Tq for all rows
+    assign row0 = head_i[C + ct_pkg::VaBSrcLsb +: 2] == 2'd2 || head_i[C + ct_pkg::VaCSrcLsb +: 2] == 2'd2;
+    always_ff @(posedge clk_i) begin
+      head_last_q[4*c +: 4] <= head_i[C + ct_pkg::VaFullLsb] ? 4'd15 : head_i[C + ct_pkg::VaRowsLsb +: 4] - 4'd1;
+      head_tail_q[c]     <= VpuLanes == 4 && row0 && head_i[C + ct_pkg::VaTdLsb +: 4] == head_i[C + ct_pkg::VaTqLsb +: 4]
+                         && (head_i[C + ct_pkg::VaFullLsb] || head_i[C + ct_pkg::VaRowsLsb +: 5] != 5'd1);
+      head_turns_q[c]    <= FnTurns && head_i[C + ct_pkg::VaFuncLsb + 3];
+      head_uses_q[c]     <= head_i[C + ct_pkg::VaASrcLsb +: 2] == 2'd0 || ^head_i[C + ct_pkg::VaBSrcLsb +: 2] || ^head_i[C + ct_pkg::VaCSrcLsb +: 2];
+      head_permutes_q[c] <= head_i[C + ct_pkg::VaRowXorLsb +: 8] != 8'd0;
+      head_short_q[c]    <= head_i[C + ct_pkg::VaASrcLsb +: 2] == 2'd1 && head_i[C + ct_pkg::VaBSrcLsb +: 2] == 2'd0
+                         && head_i[C + ct_pkg::VaCSrcLsb +: 2] == 2'd0 && !head_i[C + ct_pkg::VaReluLsb]
+                         && head_i[C + ct_pkg::VaFuncLsb +: 4] == 4'd0;
+    end
+    logic       one_by_one;
+    logic [3:0] at, last_row;
+    assign one_by_one    = head_tail_q[c] || head_turns_q[c];
+    assign last_row      = head_last_q[4*c +: 4];
+    assign at            = begun_q[c] ? next_q[4*c +: 4] : {3'd0, head_tail_q[c]};
+    assign single[c]     = (VpuLanes == 4) && (one_by_one || 4'(last_row - at) >= 4'd4);
+    assign final_row[c]  = !single[c] || at == (head_tail_q[c] ? 4'd0 : last_row);
+    assign row[4*c +: 4]       = at;
+    assign row_after[4*c +: 4] = (head_tail_q[c] && at == last_row) ? 4'd0 : at + 4'd1;
+  end
+  assign starts       = {start && start_ctx_i, start && !start_ctx_i};
+  assign stays_o      = ~final_row;
+  assign start_row    = row[4*start_ctx_i +: 4];
+  assign start_last   = head_last_q[4*start_ctx_i +: 4];
+  assign start_single = single[start_ctx_i];
+  assign start_final  = final_row[start_ctx_i];
+  assign start_tail   = head_tail_q[start_ctx_i];
+  assign start_turns  = head_turns_q[start_ctx_i];
+  assign start_short  = head_short_q[start_ctx_i] && long_q == '0 && (!act_q || short_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -190,12 +209,12 @@ module ct_vpu_va #(
 
   always_ff @(posedge clk_i) begin
     row_q <= row_d;
+    for (int c = 0; c < 2; c++) if (starts[c]) next_q[4*c +: 4] <= row_after[4*c +: 4];
     if (start) begin
       ctx_q      <= start_ctx_i;
       tail_q     <= start_tail;
       single_q   <= start_single;
       final_q    <= start_final;
-      next_q[4*start_ctx_i +: 4] <= (start_tail && start_row == start_last) ? 4'd0 : start_row + 4'd1;
       short_q    <= start_short;
       td_q       <= start_cmd_i[ct_pkg::VaTdLsb +: 4];
       ta_q       <= start_cmd_i[ct_pkg::VaTaLsb +: 4];
@@ -223,6 +242,7 @@ module ct_vpu_va #(
 
   logic [2*CountW-1:0] space_d, space_q;  // since the last start
   logic [2*CountW-1:0] drain_d, drain_q;  // since the last row: not zero until it has been written
+  logic [1:0]          spaced_q, drained_q;  // space is zero; drain is 3 at most
 
   always_comb begin
     space_d = space_q;
@@ -231,34 +251,31 @@ module ct_vpu_va #(
     for (int c = 0; c < 2; c++) begin
       if (space_q[CountW*c +: CountW] != '0) space_d[CountW*c +: CountW] = space_q[CountW*c +: CountW] - 1'b1;
       if (drain_q[CountW*c +: CountW] != '0) drain_d[CountW*c +: CountW] = drain_q[CountW*c +: CountW] - 1'b1;
-      if (start && start_ctx_i == c[0]) space_d[CountW*c +: CountW] = start_row[3] ? '0 : CountW'(VaSpace - 1) - CountW'({start_row[2:0], 2'b00});
+      if (starts[c]) space_d[CountW*c +: CountW] = row[4*c + 3] ? '0 : CountW'(VaSpace - 1) - CountW'({row[4*c +: 3], 2'b00});
       if (issue && ctx_q == c[0])       drain_d[CountW*c +: CountW] = CountW'(VaLat + 1);
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      space_q <= '0;
-      drain_q <= '0;
-      long_q  <= '0;
+      space_q   <= '0;
+      drain_q   <= '0;
+      long_q    <= '0;
+      spaced_q  <= '1;
+      drained_q <= '1;
     end else begin
+      for (int c = 0; c < 2; c++) begin
+        spaced_q[c]  <= space_d[CountW*c +: CountW] == '0;
+        drained_q[c] <= drain_d[CountW*c +: CountW] <= CountW'(3);
+      end
       space_q <= space_d;
       drain_q <= drain_d;
       long_q  <= long_d;
     end
   end
 
-  logic [1:0] uses_tile;  // the command in front reads a tile register
-
   // A start at cycle t issues its first row at t + 1. With 3 left of drain, that row is VaLat cycles after the last one before it.
-  always_comb begin
-    for (int c = 0; c < 2; c++) begin
-      uses_tile[c] = head_i[256*c + ct_pkg::VaASrcLsb +: 2] == 2'd0
-          || ^head_i[256*c + ct_pkg::VaBSrcLsb +: 2] || ^head_i[256*c + ct_pkg::VaCSrcLsb +: 2];
-      hold_o[c] = gap_i[c] || (!begun_q[c] && ((uses_tile[c] && space_q[CountW*c +: CountW] != '0)
-          || ((late_q[c] || head_i[256*c + ct_pkg::VaRowXorLsb +: 8] != 8'd0) && (drain_q[CountW*c +: CountW] > CountW'(3) || busy_o[c]))));
-    end
-  end
+  assign hold_o = gap_i | (~begun_q & ((head_uses_q & ~spaced_q) | ((late_q | head_permutes_q) & (~drained_q | busy_o))));
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
   assign dropped = kill_i & (busy_o | begun_q);
@@ -267,18 +284,28 @@ module ct_vpu_va #(
 
   // --- The way of a row: valid bits and what it needs later. ---
 
-  localparam int unsigned MetaW = FnTurns ? 37 : 35;
+  // Where it is in meta; MetaTurn is there if there are turns. The context is in ctx_pipe_q.
+  localparam int unsigned MetaSig      = 1;   // 10; in front of it, bit 0: completion goes with it
+  localparam int unsigned MetaTile     = 11;  // 4
+  localparam int unsigned MetaRow      = 15;  // 4
+  localparam int unsigned MetaBeat     = 19;  // 2
+  localparam int unsigned MetaRowValid = 21;
+  localparam int unsigned MetaCols     = 22;  // 5
+  localparam int unsigned MetaNinf     = 27;
+  localparam int unsigned MetaRelu     = 28;
+  localparam int unsigned MetaFunc     = 29;  // 4
+  localparam int unsigned MetaOp       = 33;  // 2
+  localparam int unsigned MetaTurn     = FnTurns ? 35 : 33;  // 2
+  localparam int unsigned MetaW        = FnTurns ? 37 : 35;
 
   logic [VaLat:1]             vld_q;
   logic [MetaW*(VaLat+1)-1:0] meta;    // stage k in bits MetaW*k +: MetaW; stage 0 is the issue
   logic [MetaW*VaLat-1:0]     meta_q;
-  logic                       moving;
+  logic                       moving, moving_q;
 
-  // {turn[2] if there are turns, op[2], func[4], relu, ninf, cols[5], row valid, beat[2], row[4], tile[4], sig[10], completion}: the
-  // context is in ctx_pipe_q
   assign meta[MetaW-1:0] = MetaW'({turn, op_q, func_q, relu_q, ninf_q, cols_q, {1'b0, row_q} < rows_q, beat, row_q, td_q, sig_q, tells});
   assign meta[MetaW*(VaLat+1)-1:MetaW] = meta_q;
-  assign moving = issue || (vld_q != '0);
+  assign moving = act_q || moving_q;  // all of the cycles in which something is issued or under way, and few others
 
   logic [VaLat:1] ctx_pipe_q;
   logic [VaLat:1] vld_d;
@@ -294,8 +321,13 @@ module ct_vpu_va #(
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) vld_q <= '0;
-    else         vld_q <= vld_d;
+    if (!rst_ni) begin
+      vld_q    <= '0;
+      moving_q <= 1'b0;
+    end else begin
+      vld_q    <= vld_d;
+      moving_q <= act_q || vld_q != '0;
+    end
   end
 
   always_ff @(posedge clk_i) begin
@@ -314,11 +346,7 @@ module ct_vpu_va #(
 
   logic [AddrW-1:0] a_addr1_q, q_addr1_q;
   logic [10:0]      a_full, q_full;
-  logic             use_q;
-  logic [1:0]       asrc1_q, asrc2_q, bsrc1_q, bsrc2_q, csrc1_q, csrc2_q;
-  logic             negc1_q, negc2_q, use_q1_q, use_q2_q;
-  logic [3:0]       lane_xor1_q, lane_xor2_q;
-  logic [31:0]      sb1_q, sb2_q, sc1_q, sc2_q;
+  logic             use_q, use_q1_q, from_tile1_q;
   logic [3:0]       q_row;
 
   assign acc_rd_valid_o = issue && (asrc_q == 2'd1);
@@ -374,238 +402,64 @@ module ct_vpu_va #(
 
   always_ff @(posedge clk_i) begin
     if (issue) begin
-      asrc1_q     <= asrc_q;
-      bsrc1_q     <= bsrc_q;
-      csrc1_q     <= csrc_q;
-      negc1_q     <= negc_q;
-      lane_xor1_q <= lane_xor_q;
-      use_q1_q    <= use_q;
-      sb1_q       <= sb_q;
-      sc1_q       <= sc_q;
-    end
-    if (vld_q[1]) begin
-      asrc2_q     <= asrc1_q;
-      bsrc2_q     <= bsrc1_q;
-      csrc2_q     <= csrc1_q;
-      negc2_q     <= negc1_q;
-      use_q2_q    <= use_q1_q;
-      lane_xor2_q <= lane_xor1_q;
-      sb2_q       <= sb1_q;
-      sc2_q       <= sc1_q;
+      from_tile1_q <= asrc_q == 2'd0;
+      use_q1_q     <= use_q;
     end
   end
 
-  assign a_en_o   = vld_q[1] && (asrc1_q == 2'd0);
+  assign a_en_o   = vld_q[1] && from_tile1_q;
   assign a_addr_o = a_addr1_q;
   assign q_en_o   = vld_q[1] && use_q1_q;
   assign q_addr_o = q_addr1_q;
 
-  // --- 2: operands. Only one of b and c can come from the tile register, so both share q3_q; else all lanes have the same. ---
+  // --- 2..26: the arithmetic ---
 
-  logic [W-1:0] a3_q, q3_q;
-  logic [31:0]  b3_q, c3_q;       // what all lanes have
-  logic         b_is_q3_q, c_is_q3_q, negc3_q;
+  logic [MetaW-1:0] pad_meta;
 
-  // Lane i gets what lane i ^ by holds: a swap of neighbours, of pairs, of fours, of eights.
-  function automatic logic [W-1:0] permute(input logic [W-1:0] x, input logic [3:0] by);
-    logic [W-1:0] v, w;
-    begin
-      v = x;
-      for (int s = 0; s < $clog2(VpuLanes); s++) begin
-        w = v;
-        if (by[s]) for (int i = 0; i < VpuLanes; i++) w[32*i +: 32] = v[32*(i ^ (1 << s)) +: 32];
-        v = w;
-      end
-      permute = v;
-    end
-  endfunction
+  assign pad_meta   = short3 ? meta[MetaW*3 +: MetaW] : meta[MetaW*PadStage +: MetaW];
+  assign wr_valid_o = vld_q[VaLat] && (!FnTurns || !meta[MetaW*VaLat + MetaFunc + 3] || meta[MetaW*VaLat + MetaTurn +: 2] == 2'd3);
 
-  always_ff @(posedge clk_i) begin
-    if (vld_q[2]) begin
-      unique case (asrc2_q)
-        2'd0:    a3_q <= a_data_i;
-        2'd1:    a3_q <= acc_rd_data_i;
-        default: a3_q <= '0;
-      endcase
-      if (use_q2_q) q3_q <= permute(q_data_i, lane_xor2_q);
-      b3_q      <= (bsrc2_q == 2'd0) ? One : sb2_q;
-      c3_q      <= (csrc2_q == 2'd0) ? NegZero : {sc2_q[31] ^ negc2_q, sc2_q[30:0]};
-      b_is_q3_q <= (bsrc2_q == 2'd1) || (bsrc2_q == 2'd2);
-      c_is_q3_q <= (csrc2_q == 2'd1) || (csrc2_q == 2'd2);
-      negc3_q   <= negc2_q;
-    end
-  end
-
-  // --- 3..6: multiply; c waits ---
-
-  logic [W-1:0] c4_q, c5_q, c6_q, c7_q, product;
-  logic         product_valid_unused;
-
-  ct_fp_mul #(.Lanes(VpuLanes)) u_mul (
+  ct_vpu_lanes #(.VpuLanes(VpuLanes), .FnLanes(FnLanes), .AddStage(AddStage), .FnStage(FnStage), .FnLat(FnLat)) u_lanes (
     .clk_i, .rst_ni,
-    .valid_i (vld_q[3]),
-    .a_i     (a3_q),
-    .b_i     (b_is_q3_q ? q3_q : {VpuLanes{b3_q}}),
-    .valid_o (product_valid_unused),
-    .prod_o  (product)
+    .issue_i      (issue),
+    .moving_i     (moving),
+    .vld_i        (vld_q[PadStage:1]),
+    .asrc_i       (asrc_q),
+    .bsrc_i       (bsrc_q),
+    .csrc_i       (csrc_q),
+    .negc_i       (negc_q),
+    .sb_i         (sb_q),
+    .sc_i         (sc_q),
+    .lane_xor_i   (lane_xor_q),
+    .acc_i        (acc_rd_data_i),
+    .a_i          (a_data_i),
+    .q_i          (q_data_i),
+    .op_i         (meta[MetaW*(AddStage-1) + MetaOp +: 2]),
+    .fn_relu_i    (meta[MetaW*FnStage + MetaRelu]),
+    .fn_func_i    (meta[MetaW*FnStage + MetaFunc +: 4]),
+    .fn_turn_i    (FnTurns ? meta[MetaW*FnStage + MetaTurn +: 2] : 2'd0),
+    .short_i      (short3),
+    .pad_func_i   (pad_meta[MetaFunc + 3]),
+    .pad_ninf_i   (pad_meta[MetaNinf]),
+    .pad_cols_i   (pad_meta[MetaCols +: 5]),
+    .pad_row_i    (!pad_meta[MetaRowValid]),
+    .pad_beat_i   (pad_meta[MetaBeat +: 2]),
+    .pad_turn_i   (FnTurns ? pad_meta[MetaTurn +: 2] : 2'd0),
+    .wr_data_o
   );
 
-  always_ff @(posedge clk_i) begin
-    if (vld_q[3]) c4_q <= c_is_q3_q ? q3_q ^ {VpuLanes{{negc3_q, 31'd0}}} : {VpuLanes{c3_q}};
-    if (vld_q[4]) c5_q <= c4_q;
-    if (vld_q[5]) c6_q <= c5_q;
-    if (vld_q[6]) c7_q <= c6_q;
-  end
-
-  // --- 7: max, min, select in front of the adder ---
-
-  logic [W-1:0] x8_q, y8_q;
-  logic [1:0]   op7;
-
-  assign op7 = meta[MetaW*(AddStage-1) + 33 +: 2];
-
-  // p is canonical, c need not be: the adder cleans up the result. Order by value, -0 below +0, magnitudes of subnormals do
-  // no harm for they all become zeros of their sign. Two bits choose p, c or neither, which makes it one LUT a bit.
-  function automatic logic [31:0] choose(input logic [1:0] op, input logic [31:0] p, input logic [31:0] c);
-    logic ordered, c_nan, nan, p_less, take_p, take_c;
-    begin
-      ordered = op == OpMax || op == OpMin;
-      c_nan   = &c[30:23] && c[22:0] != '0;
-      nan     = (&p[30:23] && p[22:0] != '0) || c_nan;
-      p_less  = p[31] != c[31] ? p[31] : (p[30:0] < c[30:0]) ^ p[31];  // either if they are equal
-      take_p  = ordered ? !nan && p_less == (op == OpMin) : !c[31] && c[30:23] != '0 && !c_nan;
-      take_c  = ordered && !nan && p_less == (op == OpMax);
-      choose  = (take_p ? p : '0) | (take_c ? c : '0) | (ordered && nan ? Nan : '0);
-    end
-  endfunction
-
-  always_ff @(posedge clk_i) begin
-    if (vld_q[AddStage-1]) begin
-      if (op7 == OpAdd) begin
-        x8_q <= product;
-        y8_q <= c7_q;
-      end else begin
-        for (int i = 0; i < VpuLanes; i++) x8_q[32*i +: 32] <= choose(op7, product[32*i +: 32], c7_q[32*i +: 32]);
-        y8_q <= {VpuLanes{NegZero}};
-      end
-    end
-  end
-
-  // --- 8..13: add; 14: ReLU ---
-
-  logic [W-1:0] sum, fn_in;
-  logic         sum_valid_unused, fn_valid_unused, relu14, func14;
-  logic [2:0]   sel14;
-
-  ct_fp_add #(.Lanes(VpuLanes)) u_add (
-    .clk_i, .rst_ni,
-    .valid_i (vld_q[AddStage]),
-    .a_i     (x8_q),
-    .b_i     (y8_q),
-    .valid_o (sum_valid_unused),
-    .sum_o   (sum)
-  );
-
-  assign {func14, sel14, relu14} = meta[MetaW*FnStage + 28 +: 5];
-
-  // A NaN of the adder has no sign. Outside valid cycles sum and meta do not change either.
-  always_comb begin
-    for (int i = 0; i < VpuLanes; i++) fn_in[32*i +: 32] = (relu14 && sum[32*i + 31]) ? 32'd0 : sum[32*i +: 32];
-  end
-
-  // --- 14..23: function, or a ring of 16 words as delay line ---
-
-  logic [32*FnLanes-1:0] fn_x, fn_y;
-
-  if (FnTurns) begin : g_fn_x_one
-    assign fn_x = fn_in[32*meta[MetaW*FnStage + 35 +: 2] +: 32];
-  end else begin : g_fn_x_all
-    assign fn_x = fn_in;
-  end
-
-  ct_fn #(.Lanes(FnLanes)) u_fn (
-    .clk_i, .rst_ni,
-    .valid_i (vld_q[FnStage] && func14),
-    .sel_i   (sel14),
-    .x_i     (fn_x),
-    .valid_o (fn_valid_unused),
-    .y_o     (fn_y)
-  );
-
-  logic [W-1:0] ring [0:15];
-  logic [3:0]   ring_d, ring_q;
-
-  assign ring_d = ring_q + {3'd0, moving};
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) ring_q <= '0;
-    else         ring_q <= ring_d;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (vld_q[FnStage] && !func14) ring[ring_q] <= fn_in;
-  end
-
-  // --- 24: padding ---
-
-  logic [W-1:0] wr_data_q;
-  logic         func24, ninf24, row_valid24;
-  logic [4:0]   cols24;
-  logic [1:0]   beat24;
-
-  logic [MetaW-1:0] meta24;
-  logic [W-1:0]     x24;
-
-  assign meta24      = short3 ? meta[MetaW*3 +: MetaW] : meta[MetaW*PadStage +: MetaW];
-  assign x24         = short3 ? a3_q : ring[ring_q - 4'(FnLat)];
-  assign func24      = meta24[32];
-  assign ninf24      = meta24[27];
-  assign cols24      = meta24[22 +: 5];
-  assign row_valid24 = meta24[21];
-  assign beat24      = meta24[19 +: 2];
-
-  logic [VpuLanes-1:0] pad;
-
-  always_comb begin
-    for (int i = 0; i < VpuLanes; i++) pad[i] = !row_valid24 || {1'b0, beat24, 2'd0} + 5'(i) >= cols24;
-  end
-
-  if (FnTurns) begin : g_gather
-    logic [1:0] turn24;
-    assign turn24     = meta24[35 +: 2];
-    assign wr_valid_o = vld_q[VaLat] && (!meta[MetaW*VaLat + 32] || meta[MetaW*VaLat + 35 +: 2] == 2'd3);
-    always_ff @(posedge clk_i) begin
-      if (vld_q[PadStage] || short3) begin
-        for (int i = 0; i < VpuLanes; i++) begin
-          if (!func24 || turn24 == 2'(i)) begin
-            wr_data_q[32*i +: 32] <= pad[i] ? (ninf24 ? NegInf : 32'd0) : func24 ? fn_y[31:0] : x24[32*i +: 32];
-          end
-        end
-      end
-    end
-  end else begin : g_whole
-    assign wr_valid_o = vld_q[VaLat];
-    always_ff @(posedge clk_i) begin
-      if (vld_q[PadStage] || short3) begin
-        wr_data_q <= func24 ? fn_y : x24;
-        for (int i = 0; i < VpuLanes; i++) if (pad[i]) wr_data_q[32*i +: 32] <= ninf24 ? NegInf : 32'd0;
-      end
-    end
-  end
-
-  // --- 25: write, completion ---
+  // --- 27: write, completion ---
 
   logic [1:0] sig_busy;
   logic       sig_wait_unused;
 
-  assign wr_data_o  = wr_data_q;
-  assign w_full     = {meta[MetaW*VaLat + 19 +: 2], meta[MetaW*VaLat + 11 +: 4], meta[MetaW*VaLat + 15 +: 4], ctx_pipe_q[VaLat]};
+  assign w_full = {meta[MetaW*VaLat + MetaBeat +: 2], meta[MetaW*VaLat + MetaTile +: 4], meta[MetaW*VaLat + MetaRow +: 4], ctx_pipe_q[VaLat]};
 
   ct_vpu_sig u_sig (
     .clk_i, .rst_ni,
     .done_i    (vld_q[VaLat] && meta[MetaW*VaLat]),
     .ctx_i     (ctx_pipe_q[VaLat]),
-    .sig_i     (meta[MetaW*VaLat + 1 +: 10]),
+    .sig_i     (meta[MetaW*VaLat + MetaSig +: 10]),
     .drop_i    (kill_i),
     .wait_o    (sig_wait_unused),
     .sem_inc_o (sem_inc_o),
@@ -615,7 +469,7 @@ module ct_vpu_va #(
   assign pending_o = busy_o | sig_busy | {drain_q[CountW +: CountW] != '0, drain_q[0 +: CountW] != '0};
 
   logic unused;
-  assign unused = ^{head_i, start_cmd_i, meta24, product_valid_unused, sum_valid_unused, fn_valid_unused, sig_wait_unused};
+  assign unused = ^{head_i, start_cmd_i, start_turns, start_last, pad_meta, sig_wait_unused};
 
   // Invariants
   logic [4:0] beats_d, beats_q;  // of the start under way
@@ -634,7 +488,7 @@ module ct_vpu_va #(
   `CT_ASSERT(DrainCoversPipe_A, drain_q != '0 || vld_q == '0)
   `CT_ASSUME(RowsLegal_M, !start || (start_cmd_i[ct_pkg::VaRowsLsb +: 5] != 5'd0 && start_cmd_i[ct_pkg::VaRowsLsb +: 5] <= 5'd16))
   `CT_ASSUME(OneTileOperand_M, !start || !(^start_cmd_i[ct_pkg::VaBSrcLsb +: 2] && ^start_cmd_i[ct_pkg::VaCSrcLsb +: 2]))
-  `CT_ASSUME(PermutedNotInPlace_M, !start || !start_permutes
+  `CT_ASSUME(PermutedNotInPlace_M, !start || start_cmd_i[ct_pkg::VaRowXorLsb +: 8] == 8'd0
              || start_cmd_i[ct_pkg::VaTdLsb +: 4] != start_cmd_i[ct_pkg::VaTqLsb +: 4])
 
 endmodule

@@ -5,11 +5,12 @@
 // What        Mode 0 (FP32) writes the elements of the words as they are, modes 1 and 2 (HBFP8, HBFP8 sign) the sixteen elements
 //             that ct_hbfp_dequant makes of a word: in one write with 16 lanes, in four with 4 lanes. With 16 lanes the four words of an
 //             FP32 row are gathered and written together, which leaves three of four cycles of the write port to VA.
-// Path        sequencer -> ct_skid -> SPM port -> (SpmLat) -> ct_fifo -> ct_hbfp_dequant -> tile register. A word asks the SPM only
-//             when it has a place in the FIFO, because SPM data cannot be refused.
-// Latency     first write 6 cycles after the start of an operation on an idle side (the SPM granting at once).
+// Path        sequencer -> ct_skid -> SPM port -> (SpmLat) -> ct_fifo -> a word's register -> ct_hbfp_dequant (two registers, of which the
+//             second is that of the write) -> tile register. A word asks the SPM only when it has a place in the FIFO, because SPM data
+//             cannot be refused. Behind the FIFO all move together, when a write fires or none is there.
+// Latency     first write 8 cycles after the start of an operation on an idle side (the SPM granting at once).
 // Throughput  a word a cycle (HBFP8 with 4 lanes: a word in four cycles); the next row enters in the cycle after the last word of this one.
-// Rows        a start is a row. While stays_o is high (combinational from the command that is offered) more of them follow: the same command
+// Rows        a start is a row. While stays_o[c] is high (combinational from the command in front of c) more of them follow: the same command
 //             must come again for each, with rows of the other context between them or not. next_q says which one it is.
 // Handshake   start_valid_i/start_ready_o. A tile register write (wr_valid_o) waits while wr_ready_i is low, for VA goes first;
 //             starved_o asks VA for a gap when that has lasted StarveCycles, not counting those with wr_other_i.
@@ -33,15 +34,16 @@ module ct_vpu_vl #(
   input  logic             clk_i,
   input  logic             rst_ni,
 
-  // operation that starts
+  // operation that starts, and the commands in front
+  input  logic [511:0]     head_i,
   input  logic             start_valid_i,
   output logic             start_ready_o,
-  output logic             stays_o,
+  output logic [1:0]       stays_o,
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
   input  logic             start_bad_i,
   input  logic [20:0]      start_top_i,   // highest relative address
-  input  logic [19:0]      start_at_i,    // physical address of row 0
+  input  logic [19:0]      start_at_i,    // physical address of the row
 
   input  logic [1:0]       kill_i,
   output logic [31:0]      sem_inc_o,
@@ -65,8 +67,6 @@ module ct_vpu_vl #(
   input  logic             wr_ready_i,
   input  logic             wr_other_i,   // training's VA has the bank and leaves it anyway
   output logic [AddrW-1:0] wr_addr_o,
-  output logic             wr_fp32_o,  // what is written is wr_fp32_data_o, else wr_data_o
-  output logic [W-1:0]     wr_fp32_data_o,
   output logic [W-1:0]     wr_data_o,
 
   // errors: one bit each context
@@ -76,7 +76,7 @@ module ct_vpu_vl #(
   output logic [19:0]      err_parity_addr_o
 );
 
-  localparam int unsigned FifoDepth    = 8;   // covers skid, SpmLat and dequantiser at full rate
+  localparam int unsigned FifoDepth    = 6;   // covers skid and SpmLat at full rate
   localparam int unsigned StarveCycles = 16;
   localparam int unsigned MaxWords     = 4;   // of a row
 
@@ -93,10 +93,8 @@ module ct_vpu_vl #(
   logic [7:0]  next_d, next_q;          // the row that each context goes on with; 0: its next command is a new one
   logic [3:0]  start_row;
   logic [1:0]  dropped;                 // an operation ends before its last row
-  logic [19:0] addr_q, start_addr;
-  logic [19:0] after;                   // address of the row behind this one
-  logic [39:0] next_at_q;
-  logic [15:0] stride_q;
+  logic [19:0] addr_q;
+  logic [1:0]  starts;                  // start, of each context
   logic [9:0]  sig_q;
   logic        start, run, space, step, row_end;
   logic        ask_ready;
@@ -106,9 +104,10 @@ module ct_vpu_vl #(
   assign start         = start_valid_i && start_ready_o && !start_bad_i;
   assign start_ready_o = !act_q || (step && row_end);
   assign start_row     = next_q[4*start_ctx_i +: 4];
-  assign stays_o       = start_row != start_cmd_i[ct_pkg::VlRowsLsb +: 4] - 4'd1 && !start_bad_i;
-  assign after         = addr_q + {4'd0, stride_q};
-  assign start_addr    = start_row == 4'd0 ? start_at_i : act_q && ctx_q == start_ctx_i ? after : next_at_q[20*start_ctx_i +: 20];
+  assign starts        = {start && start_ctx_i, start && !start_ctx_i};
+  for (genvar c = 0; c < 2; c++) begin : g_stays
+    assign stays_o[c] = 4'(next_q[4*c +: 4] + 4'd1) != head_i[256*c + ct_pkg::VlRowsLsb +: 4];
+  end
   assign run           = act_q && !kill_i[ctx_q];
   assign space         = (credit_q != 4'(FifoDepth));
   assign step          = run && space && ask_ready;
@@ -122,8 +121,8 @@ module ct_vpu_vl #(
     if (start) begin
       act_d  = 1'b1;
       word_d = 2'd0;
-      next_d[4*start_ctx_i +: 4] = stays_o ? start_row + 4'd1 : 4'd0;
     end
+    for (int c = 0; c < 2; c++) if (starts[c]) next_d[4*c +: 4] = stays_o[c] ? next_q[4*c +: 4] + 4'd1 : 4'd0;
     next_d = next_d & ~{{4{kill_i[1]}}, {4{kill_i[0]}}};
   end
 
@@ -141,14 +140,12 @@ module ct_vpu_vl #(
 
   always_ff @(posedge clk_i) begin
     word_q <= word_d;
-    if (act_q) next_at_q[20*ctx_q +: 20] <= after;
     if (start) begin
       ctx_q      <= start_ctx_i;
       row_q      <= start_row;
-      final_q    <= !stays_o;
-      addr_q     <= start_addr;
+      final_q    <= !stays_o[start_ctx_i];
+      addr_q     <= start_at_i;
       mode_q     <= start_cmd_i[ct_pkg::VlModeLsb +: 2];
-      stride_q   <= start_cmd_i[ct_pkg::VlRowStrideLsb +: 16];
       tile_q     <= start_cmd_i[ct_pkg::VlTdLsb +: 4];
       sig_q      <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
     end
@@ -221,96 +218,118 @@ module ct_vpu_vl #(
     .count_o ()
   );
 
-  // --- Tile register writes ---
+  // --- Tile register writes: a word's register, then two stages of the dequantiser. ---
 
-  logic             wr_vld_d, wr_vld_q;
-  logic             wr_end_q;        // the last write of an operation
-  logic             wr_fp32_q;
-  logic             wr_ctx_q;
-  logic [9:0]       wr_sig_q;
-  logic [AddrW-1:0] wr_addr_q;
-  logic [W-1:0]     wr_fp32_data_q;
-  logic             load, fired, sig_wait, fp32;
-  logic             part;            // what is loaded waits for the rest of its row
-  logic [1:0]       beat;            // 4 lanes, HBFP8: which quarter of the word
-  logic             beats_done;
+  // What goes along: {sig[10], owner, completes its operation, ends its word, place of the write[AddrW]}
+  localparam int unsigned WriteW = 13 + AddrW;
 
-  assign fp32  = (meta[12:11] == 2'd0);
-  assign fired = wr_vld_q && wr_ready_i && !sig_wait;
-  assign load  = fifo_valid && (part || !wr_vld_q || fired);
-  assign pop   = load && beats_done;
+  logic              word_vld_d, word_vld_q;  // a word is here
+  logic [MetaW-1:0]  word_meta_q;
+  logic [7:0]        word_exp_q;
+  logic [127:0]      got_q;            // 4 lanes: its next quarter is below
+  logic              word_fp32;
+  logic              half_vld_q;         // a write in the middle of the dequantiser
+  logic [WriteW-1:0] word_write, half_write_q, write_q;
+  logic              wr_vld_q;
+  logic              wr_end_q;           // the last write of an operation
+  logic              wr_word_end_q;
+  logic              wr_ctx_q;
+  logic [9:0]        wr_sig_q;
+  logic [AddrW-1:0]  wr_addr_q, wr_place;
+  logic              move, fired, sig_wait;
+  logic              part;               // the word waits for the rest of its row
+  logic              parts;              // and goes there now
+  logic [1:0]        beat;               // 4 lanes, HBFP8: which quarter of the word
+  logic              beats_done;
+  logic              load;               // a write enters the dequantiser
+  logic [W-1:0]      raw;
 
-  assign wr_vld_d = (load && !part) || (wr_vld_q && !fired);
+  assign word_fp32 = (word_meta_q[12:11] == 2'd0);
+  assign fired     = wr_vld_q && wr_ready_i && !sig_wait;
+  assign move      = !wr_vld_q || fired;
+  assign load      = move && word_vld_q && !part;
+  assign parts     = word_vld_q && part;
+  assign pop       = fifo_valid && (!word_vld_q || parts || (load && beats_done));
+
+  assign word_vld_d = pop || (word_vld_q && !parts && !(load && beats_done));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) wr_vld_q <= 1'b0;
-    else         wr_vld_q <= wr_vld_d;
+    if (!rst_ni) begin
+      word_vld_q <= 1'b0;
+      half_vld_q <= 1'b0;
+      wr_vld_q   <= 1'b0;
+    end else begin
+      word_vld_q <= word_vld_d;
+      if (move) half_vld_q <= load;
+      if (move) wr_vld_q   <= half_vld_q;
+    end
   end
 
+  assign word_write = {word_meta_q[23:14], word_meta_q[0], word_meta_q[13] && beats_done, beats_done, wr_place};
+  assign {wr_sig_q, wr_ctx_q, wr_end_q, wr_word_end_q, wr_addr_q} = write_q;
+
   always_ff @(posedge clk_i) begin
-    if (load && !part) begin
-      wr_end_q  <= meta[13] && beats_done;
-      wr_fp32_q <= fp32;
-      wr_ctx_q  <= meta[0];
-      wr_sig_q  <= meta[23:14];
+    if (pop) begin
+      word_meta_q <= meta;
+      word_exp_q  <= exponent;
     end
+    if (load)               half_write_q <= word_write;
+    if (move && half_vld_q) write_q      <= half_write_q;
   end
 
   if (VpuLanes == 4) begin : g_lanes_4
     logic [1:0] beat_d, beat_q;
-    assign beat_d     = (load && !fp32) ? beat_q + 2'd1 : beat_q;
+    assign beat_d     = (load && !word_fp32) ? beat_q + 2'd1 : beat_q;
     assign beat       = beat_q;
-    assign beats_done = fp32 || (beat_q == 2'd3);
+    assign beats_done = word_fp32 || (beat_q == 2'd3);
     assign part       = 1'b0;
+    assign raw        = got_q;
+    assign wr_place   = {word_meta_q[0], word_meta_q[4:1], word_meta_q[8:5], word_fp32 ? word_meta_q[10:9] : beat};
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) beat_q <= 2'd0;
       else         beat_q <= beat_d;
     end
     always_ff @(posedge clk_i) begin
-      if (load) begin
-        wr_fp32_data_q <= data;
-        wr_addr_q      <= {meta[0], meta[4:1], meta[8:5], fp32 ? meta[10:9] : beat};
-      end
+      if (pop)       got_q <= data;
+      else if (load) got_q[95:0] <= got_q[127:32];
     end
   end else begin : g_lanes_16
     assign beat       = 2'd0;
     assign beats_done = 1'b1;
-    assign part       = fp32 && (meta[10:9] != 2'd3);
-    // The first three words of a row gather in front of the write register, so that they come in while the row before waits.
+    assign part       = word_fp32 && (word_meta_q[10:9] != 2'd3);
+    assign wr_place   = {word_meta_q[0], word_meta_q[4:1], word_meta_q[8:5]};
+    // The first three words of a row gather behind the word's register, so that they come in while the row before waits.
     logic [383:0] parts_q;
+    assign raw = {got_q, parts_q};
     always_ff @(posedge clk_i) begin
-      if (load && part) parts_q <= {data, parts_q[383:128]};
-      if (load && !part) begin
-        wr_addr_q      <= {meta[0], meta[4:1], meta[8:5]};
-        wr_fp32_data_q <= {data, parts_q};
-      end
+      if (pop)   got_q <= data;
+      if (parts) parts_q <= {got_q, parts_q[383:128]};
     end
   end
 
   logic dequant_valid_unused;
 
-  // Its output register is the data register of the write: it keeps its value until the next load.
+  // Its output register is the data register of the write.
   ct_hbfp_dequant #(.Lanes(VpuLanes)) u_dequant (
     .clk_i, .rst_ni,
-    .valid_i (load && !fp32),
-    .mode_i  (meta[12]),
-    .q_i     (data[8*VpuLanes*beat +: 8*VpuLanes]),
-    .e_i     (exponent),
+    .en_i    (move),
+    .valid_i (load),
+    .mode_i  (word_meta_q[12:11]),
+    .q_i     (got_q[8*VpuLanes-1:0]),
+    .e_i     (word_exp_q),
+    .raw_i   (raw),
     .valid_o (dequant_valid_unused),
     .x_o     (wr_data_o)
   );
 
   assign wr_valid_o     = wr_vld_q && !sig_wait;
   assign wr_addr_o      = wr_addr_q;
-  assign wr_fp32_o      = wr_fp32_q;
-  assign wr_fp32_data_o = wr_fp32_data_q;
 
   // --- Completion, what is left, hunger ---
 
   logic [1:0] sig_busy;
   logic [3:0] left0_d, left0_q, left1_d, left1_q;  // words of each context between sequencer and tile register
   logic       left_dec, part_dec;                  // a word's last write; a word that waits for its row
-  logic       wr_word_end_q;
   logic [4:0] starve_d, starve_q;
 
   ct_vpu_sig u_sig (
@@ -324,14 +343,10 @@ module ct_vpu_vl #(
     .busy_o    (sig_busy)
   );
 
-  always_ff @(posedge clk_i) begin
-    if (load && !part) wr_word_end_q <= beats_done;
-  end
-
   assign left_dec  = fired && wr_word_end_q;
-  assign part_dec  = load && part;
-  assign left0_d   = left0_q + {3'd0, step && !ctx_q} - {3'd0, left_dec && !wr_ctx_q} - {3'd0, part_dec && !meta[0]};
-  assign left1_d   = left1_q + {3'd0, step && ctx_q}  - {3'd0, left_dec && wr_ctx_q}  - {3'd0, part_dec && meta[0]};
+  assign part_dec  = parts;
+  assign left0_d   = left0_q + {3'd0, step && !ctx_q} - {3'd0, left_dec && !wr_ctx_q} - {3'd0, part_dec && !word_meta_q[0]};
+  assign left1_d   = left1_q + {3'd0, step && ctx_q}  - {3'd0, left_dec && wr_ctx_q}  - {3'd0, part_dec && word_meta_q[0]};
   assign pending_o = busy_o | sig_busy | {left1_q != '0, left0_q != '0};
 
   always_comb begin
@@ -366,7 +381,7 @@ module ct_vpu_vl #(
   assign err_window_addr_o = start_top_i;
 
   logic unused;
-  assign unused = ^{start_cmd_i, fifo_ready_unused, dequant_valid_unused};
+  assign unused = ^{head_i, start_cmd_i, beat, fifo_ready_unused, dequant_valid_unused};
 
   // Invariants
   logic [2:0] words_d, words_q;  // of the start under way

@@ -11,9 +11,9 @@
 // Operation   slots (cycles in which the SPM does not hold VS up) for 16 rows:    mode 0   mode 1   mode 2
 //                                                                      16 lanes       64       16       32
 //                                                                       4 lanes       64      128      128
-// Latency     first word at the SPM port 6 cycles after its read; in front of that the pass for the exponent.
-// Rows        a start is one pass over one row: 1 slot, or 4 with 4 lanes and in mode 0. While stays_o is high (combinational from the command
-//             that is offered) more of them follow: the same command must come again for each, with rows of the other context between them or
+// Latency     first word at the SPM port 9 cycles after its read; in front of that the pass for the exponent.
+// Rows        a start is one pass over one row: 1 slot, or 4 with 4 lanes and in mode 0. While stays_o[c] is high (combinational from the
+//             command in front of c) more of them follow: the same command must come again for each, with rows of the other context between them or
 //             not. Each context has its own largest exponent, which lasts from row to row.
 // Throughput  the next row enters in the cycle after the last slot of this one.
 // Handshake   start_valid_i/start_ready_o; SPM write port valid/ready. Words wait in a ct_fifo, and a word starts only with a place in
@@ -35,15 +35,17 @@ module ct_vpu_vs #(
   input  logic             clk_i,
   input  logic             rst_ni,
 
-  // operation that starts
+  // operation that starts, and the commands in front
+  input  logic [511:0]     head_i,
   input  logic             start_valid_i,
   output logic             start_ready_o,
-  output logic             stays_o,
+  output logic [1:0]       stays_o,
+  output logic [1:0]       moves_o,       // the row is written, so that the next one has another address
   input  logic             start_ctx_i,
   input  logic [255:0]     start_cmd_i,
   input  logic             start_bad_i,
   input  logic [20:0]      start_top_i,   // highest relative address
-  input  logic [19:0]      start_at_i,    // physical address of row 0
+  input  logic [19:0]      start_at_i,    // physical address of the row
 
   input  logic [1:0]       kill_i,
   output logic [31:0]      sem_inc_o,
@@ -69,7 +71,7 @@ module ct_vpu_vs #(
   output logic [20:0]      err_window_addr_o
 );
 
-  localparam int unsigned FifoDepth = 8;  // covers the pipeline at a word a cycle
+  localparam int unsigned FifoDepth = 10;  // covers the pipeline at a word a cycle
   localparam int unsigned MaxSlots  = 4;  // of a start
 
   // --- Sequencer. A slot is one read of the tile register. ---
@@ -83,17 +85,18 @@ module ct_vpu_vs #(
   logic [1:0]  begun_d, begun_q, next_pass_q;  // of each context: its command goes on, with this pass and row
   logic [7:0]  next_row_q;
   logic [1:0]  dropped;         // an operation ends before its last row
-  logic        start_begun, start_pass, start_final, pass_after;
-  logic [3:0]  start_row, start_last, row_after;
+  logic [1:0]  starts;          // start, of each context
+  logic [1:0]  pass, final_row, pass_after;  // of each context: what its command does next
+  logic [7:0]  row, row_after;
+  logic        start_pass, start_final, one_pass_start;  // of the one that is chosen
+  logic [3:0]  start_row, start_last;
   logic [1:0]  quad_d, quad_q;  // 4 lanes: the beat; 16 lanes, mode 0: which four elements
-  logic [19:0] addr_q, start_addr;
-  logic [19:0] after;           // address of the row that is written next
-  logic [39:0] next_at_q;
-  logic [15:0] stride_q;
+  logic [19:0] addr_q;
   logic [9:0]  sig_q;
   logic        start, run, space, step, row_end, last, makes_word;
-  logic        one_pass_start, four_slots, known_start;
-  logic [3:0]  credit_d, credit_q;
+  logic        four_slots;
+  logic [1:0]  one_pass;
+  logic [4:0]  credit_d, credit_q;
   logic        pop;
 
   assign start          = start_valid_i && start_ready_o && !start_bad_i;
@@ -102,47 +105,48 @@ module ct_vpu_vs #(
   assign four_slots     = (VpuLanes == 4) || (mode_q == 2'd0);
   assign row_end        = !four_slots || (quad_q == 2'd3);
   assign makes_word     = pass_q && (mode_q == 2'd0 || row_end);
-  assign space          = (credit_q != 4'(FifoDepth));
+  assign space          = (credit_q != 5'(FifoDepth));
   assign step           = run && (space || !makes_word);
   assign last           = row_end && final_q;
-  assign one_pass_start = (start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd0)
-                       || (VpuLanes == 16 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1) || known_start;
-  // The operation that ends has been through the same rows. Nobody can have written them since: that would have to wait for its
-  // signals, which go later than this.
-  assign known_start    = act_q && final_q && mode_q == 2'd0 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd2 && start_ctx_i == ctx_q
-                       && start_cmd_i[ct_pkg::VsTsLsb +: 4] == tile_q && start_last == row_q;
 
-  assign start_begun = begun_q[start_ctx_i];
-  assign start_last  = start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1;
-  assign start_pass  = start_begun ? next_pass_q[start_ctx_i] : one_pass_start;
-  assign start_row   = start_begun ? next_row_q[4*start_ctx_i +: 4] : 4'd0;
-  assign start_final = start_pass && start_row == start_last;
-  assign stays_o     = !start_final && !start_bad_i;
-  assign after       = pass_q ? addr_q + {4'd0, stride_q} : addr_q;
-  assign start_addr  = !start_begun ? start_at_i : act_q && ctx_q == start_ctx_i ? after : next_at_q[20*start_ctx_i +: 20];
-
-  // What comes behind the row that starts: its second pass and then the next row, or a pass over all rows.
-  always_comb begin
-    if (VpuLanes == 4 && start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd1) begin
-      pass_after = !start_pass;
-      row_after  = start_row + {3'd0, start_pass};
-    end else begin
-      pass_after = start_pass || start_row == start_last;
-      row_after  = start_row == start_last ? 4'd0 : start_row + 4'd1;
-    end
+  // What the command of each context does next, before one of them is chosen. What comes behind a row: its second pass and then the next
+  // row, or a pass over all rows.
+  for (genvar c = 0; c < 2; c++) begin : g_next
+    logic [1:0] mode;
+    logic [3:0] last_row;
+    logic       known, by_row;
+    assign mode     = head_i[256*c + ct_pkg::VsModeLsb +: 2];
+    assign last_row = head_i[256*c + ct_pkg::VsRowsLsb +: 4] - 4'd1;
+    assign by_row   = VpuLanes == 4 && mode == 2'd1;
+    // The operation that ends has been through the same rows. Nobody can have written them since: that would have to wait for its
+    // signals, which go later than this.
+    assign known         = act_q && final_q && mode_q == 2'd0 && mode == 2'd2 && ctx_q == 1'(c)
+                        && head_i[256*c + ct_pkg::VsTsLsb +: 4] == tile_q && last_row == row_q;
+    assign one_pass[c]   = mode == 2'd0 || (VpuLanes == 16 && mode == 2'd1) || known;
+    assign pass[c]       = begun_q[c] ? next_pass_q[c] : one_pass[c];
+    assign row[4*c +: 4] = begun_q[c] ? next_row_q[4*c +: 4] : 4'd0;
+    assign final_row[c]  = pass[c] && row[4*c +: 4] == last_row;
+    assign pass_after[c] = by_row ? !pass[c] : pass[c] || row[4*c +: 4] == last_row;
+    assign row_after[4*c +: 4] = by_row ? row[4*c +: 4] + {3'd0, pass[c]} : row[4*c +: 4] == last_row ? 4'd0 : row[4*c +: 4] + 4'd1;
   end
+  assign starts         = {start && start_ctx_i, start && !start_ctx_i};
+  assign stays_o        = ~final_row;
+  assign moves_o        = pass;
+  assign start_pass     = pass[start_ctx_i];
+  assign start_final    = final_row[start_ctx_i];
+  assign start_row      = row[4*start_ctx_i +: 4];
+  assign start_last     = start_cmd_i[ct_pkg::VsRowsLsb +: 4] - 4'd1;
+  assign one_pass_start = one_pass[start_ctx_i];
 
   always_comb begin
     act_d    = run && !(step && row_end);
     quad_d   = step ? quad_q + 2'd1 : quad_q;
-    begun_d  = begun_q;
-    credit_d = credit_q + {3'd0, step && makes_word} - {3'd0, pop};
+    credit_d = credit_q + {4'd0, step && makes_word} - {4'd0, taken};
     if (start) begin
       act_d  = 1'b1;
       quad_d = 2'd0;
-      begun_d[start_ctx_i] = !start_final;
     end
-    begun_d = begun_d & ~kill_i;
+    begun_d = ((begun_q | starts) & ~(starts & final_row)) & ~kill_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -159,17 +163,19 @@ module ct_vpu_vs #(
 
   always_ff @(posedge clk_i) begin
     quad_q <= quad_d;
-    if (act_q) next_at_q[20*ctx_q +: 20] <= after;
+    for (int c = 0; c < 2; c++) begin
+      if (starts[c]) begin
+        next_pass_q[c]       <= pass_after[c];
+        next_row_q[4*c +: 4] <= row_after[4*c +: 4];
+      end
+    end
     if (start) begin
-      next_pass_q[start_ctx_i]       <= pass_after;
-      next_row_q[4*start_ctx_i +: 4] <= row_after;
       ctx_q    <= start_ctx_i;
       pass_q   <= start_pass;
       row_q    <= start_row;
       final_q  <= start_final;
-      addr_q   <= start_addr;
+      addr_q   <= start_at_i;
       mode_q   <= start_cmd_i[ct_pkg::VsModeLsb +: 2];
-      stride_q <= start_cmd_i[ct_pkg::VsRowStrideLsb +: 16];
       tile_q   <= start_cmd_i[ct_pkg::VsTsLsb +: 4];
       sig_q    <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
     end
@@ -186,14 +192,14 @@ module ct_vpu_vs #(
     assign rf_addr_o = {ctx_q, tile_q, row_q};
   end
 
-  // --- The way of a slot: 1 data at the tile register, 2 in d2_q (exponent fields compared), 3 in d3_q (exponent known: scaled),
-  //     4 rounded, 5 word into the FIFO. ---
+  // --- The way of a slot: 1 data at the tile register, 2 in d2_q (exponent fields compared by pairs), 3 in d3_q (compared with the largest so
+  //     far), 4 in d4_q (exponent known), 5 gap, 6 scaled, 7 rounded: word into the FIFO. ---
 
   // {addr[20], sig[10], ctx, last, makes a word, first of its group (tile: first row), quad[2], mode[2], takes part in the exponent, starts it}
   localparam int unsigned MetaW = 40;
 
-  logic [5:1]         vld_q;
-  logic [MetaW-1:0]   meta, meta1_q, meta2_q, meta3_q, meta4_q, meta5_q;
+  logic [7:1]         vld_q;
+  logic [MetaW-1:0]   meta, meta1_q, meta2_q, meta3_q, meta4_q, meta5_q, meta6_q, meta7_q;
   logic               looks, looks_first;
 
   assign looks       = !pass_q || mode_q == 2'd0 || (VpuLanes == 16 && mode_q == 2'd1);
@@ -204,29 +210,37 @@ module ct_vpu_vs #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) vld_q <= '0;
-    else         vld_q <= {vld_q[4:1], step};
+    else         vld_q <= {vld_q[6:1], step};
   end
 
-  logic [W-1:0]   d2_q, d3_q;
-  logic [127:0]   raw3, raw4_q, raw5_q;
-  logic [15:0]    exps_q;  // the largest exponent field so far of each context
-  logic [7:0]     exp2, exp3, exp4_q, exp5_q;
+  localparam int unsigned Pairs = VpuLanes / 2;
+  logic [W-1:0]   d2_q, d3_q, d4_q;
+  logic [127:0]   raw4, raw5_q, raw6_q, raw7_q;
+  logic [8*Pairs-1:0] larger3_q;  // exponent field of each pair
+  logic [15:0]    exps_q;         // the largest exponent field so far of each context
+  logic [7:0]     exp3, exp4, exp5_q, exp6_q, exp7_q;
   logic [8*VpuLanes-1:0] mantissas;
   logic           quant_valid;
 
-  function automatic logic [7:0] largest(input logic [W-1:0] x, input logic [7:0] seed);
-    logic [8*VpuLanes-1:0] e;
+  function automatic logic [8*Pairs-1:0] larger(input logic [W-1:0] x);
+    for (int i = 0; i < Pairs; i++) begin
+      larger[8*i +: 8] = x[64*i + 23 +: 8] > x[64*i + 55 +: 8] ? x[64*i + 23 +: 8] : x[64*i + 55 +: 8];
+    end
+  endfunction
+
+  function automatic logic [7:0] largest(input logic [8*Pairs-1:0] x, input logic [7:0] seed);
+    logic [8*Pairs-1:0] e;
     begin
-      for (int i = 0; i < VpuLanes; i++) e[8*i +: 8] = x[32*i + 23 +: 8];
-      for (int s = VpuLanes / 2; s > 0; s = s / 2) begin
+      e = x;
+      for (int s = Pairs / 2; s > 0; s = s / 2) begin
         for (int i = 0; i < s; i++) if (e[8*(i + s) +: 8] > e[8*i +: 8]) e[8*i +: 8] = e[8*(i + s) +: 8];
       end
       largest = (seed > e[7:0]) ? seed : e[7:0];
     end
   endfunction
 
-  assign exp2 = meta2_q[9] ? exps_q[15:8] : exps_q[7:0];
   assign exp3 = meta3_q[9] ? exps_q[15:8] : exps_q[7:0];
+  assign exp4 = meta4_q[9] ? exps_q[15:8] : exps_q[7:0];
 
   always_ff @(posedge clk_i) begin
     if (step) meta1_q <= meta;
@@ -235,32 +249,42 @@ module ct_vpu_vs #(
       d2_q    <= rf_data_i;
     end
     if (vld_q[2]) begin
-      meta3_q <= meta2_q;
-      d3_q    <= d2_q;
-      if (meta2_q[1]) exps_q[8*meta2_q[9] +: 8] <= largest(d2_q, meta2_q[0] ? 8'd0 : exp2);
+      meta3_q   <= meta2_q;
+      d3_q      <= d2_q;
+      larger3_q <= larger(d2_q);
     end
     if (vld_q[3]) begin
       meta4_q <= meta3_q;
-      raw4_q  <= raw3;
-      exp4_q  <= exp3;
+      d4_q    <= d3_q;
+      if (meta3_q[1]) exps_q[8*meta3_q[9] +: 8] <= largest(larger3_q, meta3_q[0] ? 8'd0 : exp3);
     end
     if (vld_q[4]) begin
       meta5_q <= meta4_q;
-      raw5_q  <= raw4_q;
-      exp5_q  <= exp4_q;
+      raw5_q  <= raw4;
+      exp5_q  <= exp4;
+    end
+    if (vld_q[5]) begin
+      meta6_q <= meta5_q;
+      raw6_q  <= raw5_q;
+      exp6_q  <= exp5_q;
+    end
+    if (vld_q[6]) begin
+      meta7_q <= meta6_q;
+      raw7_q  <= raw6_q;
+      exp7_q  <= exp6_q;
     end
   end
 
   // Slots that only look for the exponent are not quantised.
-  assign quant_valid = vld_q[3] && (meta3_q[3:2] != 2'd0) && (!meta3_q[1] || meta3_q[7]);
+  assign quant_valid = vld_q[4] && (meta4_q[3:2] != 2'd0) && (!meta4_q[1] || meta4_q[7]);
 
   logic mantissas_valid_unused;
 
   ct_hbfp_quant #(.Lanes(VpuLanes)) u_quant (
     .clk_i, .rst_ni,
     .valid_i (quant_valid),
-    .x_i     (d3_q),
-    .e_i     (exp3),
+    .x_i     (d4_q),
+    .e_i     (exp4),
     .valid_o (mantissas_valid_unused),
     .q_o     (mantissas)
   );
@@ -270,45 +294,63 @@ module ct_vpu_vs #(
   if (VpuLanes == 4) begin : g_word_4
     logic [95:0] parts_q;  // the mantissas of the beats before
     always_ff @(posedge clk_i) begin
-      if (vld_q[5]) parts_q <= {mantissas, parts_q[95:32]};
+      if (vld_q[7]) parts_q <= {mantissas, parts_q[95:32]};
     end
-    assign raw3 = d3_q;
+    assign raw4 = d4_q;
     assign word = {mantissas, parts_q};
   end else begin : g_word_16
-    assign raw3 = d3_q[128*meta3_q[5:4] +: 128];
+    assign raw4 = d4_q[128*meta4_q[5:4] +: 128];
     assign word = mantissas;
   end
 
   // --- FIFO and SPM port ---
 
-  logic         push, fifo_valid, fifo_ready_unused, out_ctx, out_last, sig_wait;
-  logic [9:0]   out_sig;
-  logic         raw5;
-  logic [167:0] made_word;
+  localparam int unsigned WordW = 128 + 8 + 20 + 12;
 
-  assign push      = vld_q[5] && meta5_q[7];
-  assign raw5      = (meta5_q[3:2] == 2'd0);
-  assign made_word = {raw5 ? raw5_q : word, raw5 ? 8'd0 : exp5_q, meta5_q[39:20], meta5_q[19:10], meta5_q[9], meta5_q[8]};
+  logic             push, fifo_valid, fifo_ready_unused, out_ctx, out_last, sig_wait;
+  logic             out_vld_d, out_vld_q, taken;
+  logic [9:0]       out_sig;
+  logic             raw7;
+  logic [WordW-1:0] made_word, fifo_word, out_q;
 
-  ct_fifo #(.Width(128 + 8 + 20 + 12), .Depth(FifoDepth)) u_words (
+  assign push      = vld_q[7] && meta7_q[7];
+  assign raw7      = (meta7_q[3:2] == 2'd0);
+  assign made_word = {raw7 ? raw7_q : word, raw7 ? 8'd0 : exp7_q, meta7_q[39:20], meta7_q[19:10], meta7_q[9], meta7_q[8]};
+
+  ct_fifo #(.Width(WordW), .Depth(FifoDepth)) u_words (
     .clk_i, .rst_ni,
     .valid_i (push),
     .ready_o (fifo_ready_unused),
     .data_i  (made_word),
     .valid_o (fifo_valid),
-    .ready_i (pop),
-    .data_o  ({spm_wr_data_o, spm_wr_exp_o, spm_wr_addr_o, out_sig, out_ctx, out_last}),
+    .ready_i (taken),
+    .data_o  (fifo_word),
     .count_o ()
   );
 
+  // What the SPM sees comes from registers: its choice of banks begins with the address.
+  assign taken     = fifo_valid && (!out_vld_q || pop);
+  assign out_vld_d = taken || (out_vld_q && !pop);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) out_vld_q <= 1'b0;
+    else         out_vld_q <= out_vld_d;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (taken) out_q <= fifo_word;
+  end
+
+  assign {spm_wr_data_o, spm_wr_exp_o, spm_wr_addr_o, out_sig, out_ctx, out_last} = out_q;
+
   // A word that follows a doubled signal waits a cycle: it may be a last word, too.
-  assign spm_wr_valid_o = fifo_valid && !sig_wait;
+  assign spm_wr_valid_o = out_vld_q && !sig_wait;
   assign pop            = spm_wr_valid_o && spm_wr_ready_i;
 
   // --- Completion, what is left, events ---
 
   logic [1:0] sig_busy, nan_d, nan_q;
-  logic [3:0] left0_d, left0_q, left1_d, left1_q;  // words of each context between sequencer and SPM
+  logic [4:0] left0_d, left0_q, left1_d, left1_q;  // words of each context between sequencer and SPM
 
   ct_vpu_sig u_sig (
     .clk_i, .rst_ni,
@@ -321,12 +363,12 @@ module ct_vpu_vs #(
     .busy_o    (sig_busy)
   );
 
-  assign left0_d = left0_q + {3'd0, step && makes_word && !ctx_q} - {3'd0, pop && !out_ctx};
-  assign left1_d = left1_q + {3'd0, step && makes_word && ctx_q}  - {3'd0, pop && out_ctx};
+  assign left0_d = left0_q + {4'd0, step && makes_word && !ctx_q} - {4'd0, pop && !out_ctx};
+  assign left1_d = left1_q + {4'd0, step && makes_word && ctx_q}  - {4'd0, pop && out_ctx};
 
   always_comb begin
     nan_d = 2'b00;
-    if (push && !raw5 && meta5_q[6] && &exp5_q) nan_d = {meta5_q[9], !meta5_q[9]};
+    if (push && !raw7 && meta7_q[6] && &exp7_q) nan_d = {meta7_q[9], !meta7_q[9]};
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -350,7 +392,7 @@ module ct_vpu_vs #(
   assign err_window_addr_o = start_top_i;
 
   logic unused;
-  assign unused = ^{start_cmd_i, meta5_q, fifo_ready_unused, mantissas_valid_unused};
+  assign unused = ^{head_i, start_cmd_i, start_last, one_pass_start, meta7_q, fifo_ready_unused, mantissas_valid_unused};
 
   // Invariants
   logic [2:0] slots_d, slots_q;  // of the start under way
@@ -366,7 +408,7 @@ module ct_vpu_vs #(
 `endif
 
   `CT_ASSERT(WordHasPlace_A, !push || fifo_ready_unused)
-  `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth))
+  `CT_ASSERT(CreditsInRange_A, credit_q <= 5'(FifoDepth))
 
 endmodule
 

@@ -99,7 +99,7 @@ static bench open_bench(void) {
   ct_fn_reset(d, 2);
   return (bench){
       d,
-      {"ct_fn", d, fn_tick, d->valid_i, d->valid_o, d->y_o, kLanes, 10, 0, 0, {{0}}, false, {0}},
+      {"ct_fn", d, fn_tick, d->valid_i, d->valid_o, d->y_o, kLanes, 11, 0, 0, {{0}}, false, {0}},
       0};
 }
 

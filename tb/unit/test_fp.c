@@ -39,7 +39,7 @@ static bench open_add(void) {
 static bench open_mul(void) {
   ct_fp_mul_dut *d = ct_fp_mul_new(ct_tb_trace());
   const lane_pipe pipe = {"ct_fp_mul", d, mul_tick, d->valid_i, d->valid_o, d->prod_o, kLanes,
-                          4,           0, 0,        {{0}},      false,      {0}};
+                          5,           0, 0,        {{0}},      false,      {0}};
   *d->valid_i = 0;
   ct_fp_mul_reset(d, 2);
   return (bench){pipe, d->a_i, d->b_i, fp_ref_mul, fp_gen_mul, 0, {0}};

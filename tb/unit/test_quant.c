@@ -35,7 +35,7 @@ static quant_bench open_quant(void) {
                         d->valid_o,
                         d->q_o,
                         kLanes / 4,
-                        2,
+                        3,
                         0,
                         0,
                         {{0}},
@@ -122,7 +122,7 @@ static void dequant_all(ct_hbfp_dequant_dut *d, lane_pipe *p, bool sign_mode) {
   uint32_t want[kLanes];
   for (unsigned n = 0; n < 256 * 256 / kLanes;) {
     const uint8_t e = (uint8_t)(n * kLanes / 256);
-    *d->mode_i = sign_mode;
+    *d->mode_i = sign_mode ? 2 : 1;
     *d->e_i = e;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       const int8_t q = (int8_t)(n * kLanes + lane);
@@ -145,13 +145,14 @@ static void dequantises(void **state) {
                  d->valid_o,
                  d->x_o,
                  kLanes,
-                 1,
+                 2,
                  0,
                  0,
                  {{0}},
                  false,
                  {0}};
   *d->valid_i = 0;
+  *d->en_i = 1;
   ct_hbfp_dequant_reset(d, 2);
   dequant_all(d, &p, false);
   dequant_all(d, &p, true);

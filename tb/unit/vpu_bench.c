@@ -73,6 +73,7 @@
         .ev_vs_busy_o = d->ev_vs_busy_o,                   \
         .ev_wait_arb_o = d->ev_wait_arb_o,                 \
         .ev_nan_o = d->ev_nan_o,                           \
+        .probe_o = d->probe_o,                             \
     };                                                     \
     return p;                                              \
   }
@@ -272,6 +273,7 @@ static void watch_writes(vpu_bench *b) {
 static void note_start(vpu_bench *b, unsigned s, unsigned c) {
   if (b->started[s] == kMaxStarts) return;
   b->starts[s][b->started[s]].cycle = b->cycle;
+  b->starts[s][b->started[s]].waited = b->cycle - b->ctx[c].queue[s].ready;
   b->starts[s][b->started[s]++].ctx = c;
 }
 
@@ -285,7 +287,14 @@ static void watch_side(vpu_bench *b, unsigned s, unsigned c) {
   if (q->owed && !flushed && !x->err_code) assert_false(idle);
   if (inc) assert_false(idle);
   if (x->quiet > 2) assert_int_equal(inc, 0);
-  if (dec) note_start(b, s, c);
+  /* The first row of a tile starts with its semaphores taken, a cycle or more after it took them.
+   */
+  if (dec) x->queue[s].paid = true;
+  if (!(*b->p.probe_o >> (10 * s + c) & 1)) x->queue[s].ready = b->cycle + 1;
+  if (x->queue[s].paid && *b->p.probe_o >> (10 * s + 2 + c) & 1) {
+    note_start(b, s, c);
+    x->queue[s].paid = false;
+  }
   for (unsigned i = 0; i < kSems; ++i) {
     if (dec >> i & 1) {
       assert_true(x->sem[i] > 0);
@@ -385,7 +394,7 @@ void vpu_abort(vpu_bench *b, unsigned c, uint64_t limit) {
   memset(x->sem, 0, sizeof x->sem);
   memset(x->gift, 0, sizeof x->gift);
   for (unsigned s = 0; s < kSides; ++s)
-    x->queue[s].inside = x->queue[s].owed = 0;
+    x->queue[s].inside = x->queue[s].owed = 0, x->queue[s].paid = false;
   memcpy(x->model.spm, x->spm, sizeof x->spm);
   x->expected = x->seen = 0;
   x->nan_events = x->model.nan_groups = 0;

@@ -40,6 +40,7 @@ typedef struct {
   uint32_t *spm_rd_addr_o, *spm_rd_data_i, *spm_wr_addr_o, *spm_wr_data_o;
   uint8_t *acc_rd_valid_o, *acc_rd_ctx_o, *acc_rd_tile_o, *acc_rd_row_o, *acc_rd_beat_o;
   uint32_t *acc_rd_data_i;
+  uint32_t *probe_o;
   uint8_t *ev_vl_busy_o, *ev_va_busy_o, *ev_vs_busy_o, *ev_wait_arb_o, *ev_nan_o;
 } vpu_ports;
 
@@ -48,6 +49,8 @@ typedef struct {
   unsigned count;
   unsigned inside; /* commands taken by the unit since the last flush */
   unsigned owed;   /* signals of those that have not come */
+  bool paid;       /* semaphores taken, not started yet */
+  uint64_t ready;  /* cycle since which the command in front is ready, or the next one */
 } vpu_queue;
 
 typedef struct {
@@ -67,9 +70,9 @@ typedef struct {
   uint32_t err_addr;
 } vpu_ctx;
 
-/* The start of an operation, seen by its semaphores or the busy bits. */
+/* The start of an operation, seen by the probe, or by the busy bits. */
 typedef struct {
-  uint64_t cycle;
+  uint64_t cycle, waited; /* cycles that it was ready before */
   unsigned ctx;
 } vpu_start;
 

@@ -35,11 +35,11 @@ enum { CT_BURST = 17, CT_BURST_AHEAD = CT_BURST + 1 };
 
 /* What a VL or VS of inference loses under way, with the floor at 0: VL to rows of training's VA
  * that are on their way when the first has VL's bank (with 4 lanes a function row is finished, and
- * has every fourth cycle), and to the eight words of training that may be in front of its first
- * one. A word takes a cycle, or a VL's four writes with 4 lanes, and one more if it doubles a
+ * has every fourth cycle), and to the words of training that may be in front of its first one, nine
+ * and eleven. A word takes a cycle, or a VL's four writes with 4 lanes, and one more if it doubles a
  * signal. */
-enum { CT_VL_PIPE_16 = 28, CT_VL_PIPE_4 = 43 };
-enum { CT_VL_AHEAD_16 = 16, CT_VL_AHEAD_4 = 40, CT_VS_AHEAD = 16 };
+enum { CT_VL_PIPE_16 = 31, CT_VL_PIPE_4 = 46 };
+enum { CT_VL_AHEAD_16 = 18, CT_VL_AHEAD_4 = 40, CT_VS_AHEAD = 22 };
 
 /* The most cycles that a slot of inference (a burst, a row, with 16 lanes a VA) waits while the
  * unit serves training (docs/architecture.md, "What bounds a wait"; side[unit][CT_INFERENCE].peer),

@@ -29,6 +29,9 @@ enum { QUEUES = 6, MOST_COMMANDS = 1000000, MOST_SIGNALS = 65536 };
 enum { VL_LOSS_16 = CT_VL_PIPE_16 + CT_VL_AHEAD_16, VL_LOSS_4 = CT_VL_PIPE_4 + CT_VL_AHEAD_4 };
 enum { TRANSPOSER = 32 };
 
+/* A side of the vector unit looks at the semaphores of a tile in turn with the other context's. */
+enum { TURN = 1 };
+
 /* The k-th signal of a semaphore is not given later than most[k - 1]. */
 struct sem {
   uint64_t *most; /* MOST_SIGNALS */
@@ -128,16 +131,19 @@ static struct times times_of(const struct chain *c, const struct ct_cmd *cmd) {
     }
     case CT_OP_VL:
       return (struct times){
-          {1, 1, 1}, {1, 1}, tile(c, CT_UNIT_VL, 16) + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16), 3};
+          {1, 1, 1},
+          {1, 1},
+          TURN + tile(c, CT_UNIT_VL, 16) + (t->lanes == 4 ? VL_LOSS_4 : VL_LOSS_16),
+          3};
     case CT_OP_VA: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VA_MORE);
-      return (struct times){{n, n, n}, {n, n}, n * tile(c, CT_UNIT_VA, va_slots(t)), 4};
+      return (struct times){{n, n, n}, {n, n}, n * (TURN + tile(c, CT_UNIT_VA, va_slots(t))), 4};
     }
     default: {
       const uint64_t n = 1 + (uint64_t)CT_GET(cmd, VS_MORE);
       const uint64_t slots = CT_GET(cmd, VS_MODE) ? 32 : 16; /* a row in two passes, at most */
       const uint64_t loss = CT_VS_AHEAD + (uint64_t)CT_BURST * t->train_cap;
-      const uint64_t bound = n * (tile(c, CT_UNIT_VS, slots) + loss);
+      const uint64_t bound = n * (TURN + tile(c, CT_UNIT_VS, slots) + loss);
       return (struct times){{n, n, n}, {n, n}, bound, 5};
     }
   }
