@@ -9,8 +9,8 @@
 // Entries     every burst has an entry in a ring of its context (8 of them) from its grant until its signals are given; the ring is
 //             the cap on outstanding bursts (train_cap_i for training), and since an ID's answers come in order, its second pointer
 //             (land) finds the entry of every beat of R. RREADY is constant: landing space is the SPM itself.
-// Latency     command taken in t: AR in t + 3. A beat of R in t: written to the SPM in t + 1, its step's signals in t + 3 at the earliest.
-// Throughput  a burst a cycle, a beat a cycle.
+// Latency     command taken in t: AR in t + 4. A beat of R in t: written to the SPM in t + 1, its step's signals in t + 3 at the earliest.
+// Throughput  a burst a cycle, of one command or fetch in every second; a beat a cycle.
 // Grant       per burst under every policy: a step of a command may have a million beats, and waits for room in the ring.
 // Order       bursts of a context are asked for, landed and signalled in order; Sig0 before Sig1 of the same semaphore, a cycle apart.
 // Errors      err_o[c] is combinational, with code and address; the one above registers it and answers with halt_i[c]. From then (and

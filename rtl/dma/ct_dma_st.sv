@@ -10,7 +10,7 @@
 // Grant       of AW and W together, per burst under every policy, when at most two beats of the burst before it are left: inference waits for no more than
 //             the burst under way and one granted in its last two beats.
 // Entries     as in ct_dma_ld: a ring of 16 per context from grant to signals, whose second pointer follows B. BREADY is constant.
-// Latency     command taken in t: first word asked of the SPM in t + 3; complete piece to first beat of W: 5 cycles.
+// Latency     command taken in t: first word asked of the SPM in t + 4; complete piece to first beat of W: 5 cycles.
 // Throughput  a word a cycle from the SPM, a beat a cycle on W without a gap between bursts.
 // Errors      as in ct_dma_ld. A burst that was granted is always finished; pieces not granted are dropped under halt_i and flush_i.
 // Quiet       quiet_o[c]: of c nothing is left but granted bursts and their answers.
