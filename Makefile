@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
 
 include rtl/files.mk
 include host/host.mk
@@ -52,6 +52,7 @@ include tb/harness/rules.mk
 -include tb/system/benches.mk
 -include tb/host/benches.mk
 -include tb/usb/benches.mk
+-include tb/board/benches.mk
 -include tb/python/benches.mk
 -include tb/formal/formal.mk
 
@@ -66,8 +67,8 @@ help:  ## This list
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
 LINT_STEPS  := scripts/lint scripts/check-core scripts/python-check
 YOSYS_STEPS := scripts/yosys-check scripts/axi-check scripts/refuse-check
-# The longest of all (minutes), so it starts first.
-SYNTH_STEPS := scripts/synth-ecp5
+# The longest of all (minutes), so it starts first: the whole board; then the tiny one, from RTL to a bitstream.
+SYNTH_STEPS := "scripts/fpga --synth ulx3s small" scripts/fpga-check
 SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
 # tb/formal/formal.mk may add commands here.
 FORMAL_STEPS ?=
@@ -111,13 +112,23 @@ export ECP5_TOP ECP5_PARAMS ECP5_BUDGET
 synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lanes, 128 KB) against its budgets
 	@scripts/synth-ecp5
 
+# A board: BOARD=ulx3s, CONFIG= one of rtl/boards/BOARD/*.config, SEED=, FREQ= (MHz of the core).
+BOARD  ?= ulx3s
+CONFIG ?= small
+export SEED FREQ
+fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small or tiny, SEED=, FREQ= (docs/fpga.md)
+	@scripts/fpga $(BOARD) $(CONFIG)
+
+fpga-synth: $(GEN_SVH)  ## The synthesis of make fpga alone, against the budget of the configuration
+	@scripts/fpga --synth $(BOARD) $(CONFIG)
+
 format:  ## Format the C and C++ sources
 	$(Q)scripts/format-check --fix
 
 format-check:  ## Check the format of the C and C++ sources
 	$(RUN) scripts/format-check
 
-tidy: $(GEN_H)  ## clang-tidy over the host code and the harness
+tidy: $(GEN_H) $(COMMIT_H)  ## clang-tidy over the host code and the harness
 	$(RUN) scripts/tidy-check
 
 python-check:  ## mypy (strict) and ruff over the Python sources
@@ -128,7 +139,7 @@ layers:  ## The folders of the library have one direction: no include goes up
 
 docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
-gen: $(GEN_SVH) $(GEN_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
+gen: $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
 
 api:  ## Write what is made of coltrain/coltrain.h: docs/api.md and the declarations of the Python package
 	$(Q)scripts/api-docs --fix
@@ -144,8 +155,9 @@ results:  ## Write docs/results.md and its charts from docs/data
 	$(Q)$(PYTHON) scripts/results
 
 # A point needs all of its requests; a tenth of the points does for a look.
-campaign-quick: all  ## A tenth of the co-location experiment; a report in build/experiments/colocation-quick
+campaign-quick: all  ## A tenth of the co-location experiment (a report in build/experiments/colocation-quick), and half a minute of fuzz-usb
 	@$(BUILD)/bin/coltrain experiment colocation --quick --jobs $(JOBS) --out $(BUILD)/experiments/colocation-quick
+	$(if $(USB_SRCS),@$(MAKE) -s fuzz-usb)
 
 mmio-guest: all  ## mmio: in a real Linux in QEMU, by sysfs, /dev/uio0 and /dev/mem (needs scripts/setup guest; a minute)
 	$(Q)scripts/mmio-guest

@@ -35,6 +35,7 @@ SPECGEN  := $(wildcard host/spec/ct_specgen.c)
 FN_TABLE := $(and $(wildcard scripts/fn_table_to_sv.awk),$(wildcard rtl/fp/ct_fn_table.def))
 GEN_SVH  := $(if $(SPECGEN),$(BUILD)/gen/ct_spec.svh) $(if $(FN_TABLE),$(BUILD)/gen/ct_fn_table.svh)
 GEN_H    := $(if $(SPECGEN),$(BUILD)/gen/coltrain_spec.h)
+COMMIT_H := $(BUILD)/gen/ct_commit.h
 GEN_DOCS := $(if $(SPECGEN),$(BUILD)/docs/spec.md)
 
 $(BUILD)/gen/ct_specgen: $(SPECGEN) $(SPEC_DEFS)
@@ -59,6 +60,15 @@ $(BUILD)/gen/ct_fn_table.svh: $(FN_TABLE) scripts/fn_table_to_sv.awk
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -f scripts/fn_table_to_sv.awk $(FN_TABLE) >$@
+
+# The commit that is built, with a + behind it if files differ from it; "" outside a working copy. The file changes when that does.
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)$(if $(shell git --no-optional-locks status --porcelain -uno 2>/dev/null | head -c 1),+)
+$(BUILD)/gen/ct_commit.h: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '#define CT_COMMIT "$(COMMIT)"' | cmp -s - $@ || echo '#define CT_COMMIT "$(COMMIT)"' >$@
+.PHONY: FORCE
+FORCE:
+$(BUILD)/obj/host/tools/cli/cli.o $(BUILD)/tb/obj/host/tools/cli/cli.o $(BUILD)/san/obj/host/tools/cli/cli.o: | $(COMMIT_H)
 
 # Objects: position independent, because the same ones make the static and the shared library.
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
@@ -128,9 +138,12 @@ $(BUILD)/bin/examples/%: $(BUILD)/obj/host/examples/%.o $(BUILD)/lib/libcoltrain
 # shim as the benches' models; all of them in one plug-in. With TRACE=1 and THREADS=2: the twins that the plug-in loads for wave= and
 # threads=2.
 SIM_FLAGS  ?= --x-assign fast --x-initial fast --noassert $(if $(THREADS),--threads $(THREADS)) $(if $(PROFILE),--prof-cfuncs)
-SIM_MODELS := ct_core ct_core_16x8
+SIM_MODELS := ct_core ct_core_16x8 ct_core_16x4
 SIM_PARAMS_ct_core_16x8 := -GCols=8 -GVpuLanes=4 -GSpmWords=8192
-SIM_LIBS   := $(foreach m,$(SIM_MODELS),$(BUILD)/sim/$(m)/$(m).a)
+SIM_PARAMS_ct_core_16x4 := -GCols=4 -GVpuLanes=4 -GSpmWords=8192
+# For memory=sdram: the controller at some clocks (MHz) with both CAS latencies, a small model each.
+SIM_SDRAM  := $(foreach f,40 60 80 100,ct_sdram_$(f)_2 ct_sdram_$(f)_3)
+SIM_LIBS   := $(foreach m,$(SIM_MODELS) $(SIM_SDRAM),$(BUILD)/sim/$(m)/$(m).a)
 SIM_OBJS   := $(SIM_SRCS:%.c=$(BUILD)/sim/obj/%.o)
 
 define sim_rules
@@ -143,10 +156,27 @@ $(BUILD)/sim/$(1)/$(1).a: host/transports/sim/ct_core_sampled.sv $$(WAIVERS) tb/
 endef
 $(foreach m,$(SIM_MODELS),$(eval $(call sim_rules,$(m))))
 
+define sdram_rules
+$(BUILD)/sim/$(1)/$(1).a: private export OPT := -O2 -fPIC
+$(BUILD)/sim/$(1)/$(1).a: rtl/mem/ct_sdram.sv $$(WAIVERS) tb/harness/verilate.sh tb/harness/vshim.awk | $$(GEN_SVH)
+	$$(call say,VERILATE,$(1) (simulator))
+	$$(Q)tb/harness/verilate.sh $(1) ct_sdram $$(@D) $$< -- --x-assign fast --x-initial fast --noassert \
+	  -GClockHz=$(word 3,$(subst _, ,$(1)))000000 -GCasLatency=$(word 4,$(subst _, ,$(1)))
+-include $(BUILD)/sim/$(1)/$(1).d
+endef
+$(foreach m,$(SIM_SDRAM),$(eval $(call sdram_rules,$(m))))
+
 $(BUILD)/sim/obj/%.o: %.c $(SIM_LIBS) | $(GEN_H)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(SIM_MODELS:%=-I$(BUILD)/sim/%) $(if $(TRACE),-DCT_SIM_TRACE) $(if $(THREADS),-DCT_SIM_THREADS=$(THREADS)) -fPIC -MMD -MP -c -o $@ $<
+	$(Q)$(OBJCACHE) $(CC) $(CFLAGS) $(CPPFLAGS) $(HOST_CPPFLAGS) $(patsubst %,-I$(BUILD)/sim/%,$(SIM_MODELS) $(SIM_SDRAM)) $(if $(TRACE),-DCT_SIM_TRACE) $(if $(THREADS),-DCT_SIM_THREADS=$(THREADS)) -fPIC -MMD -MP -c -o $@ $<
+
+# The board's memory alone, for benches that have cores of their own.
+$(BUILD)/sim/sdram.a: $(BUILD)/sim/obj/host/transports/sim/ct_sdram_mem.o $(BUILD)/sim/obj/host/transports/sim/ct_sdram_chip.o
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+SDRAM_LIBS := $(BUILD)/sim/sdram.a $(foreach m,$(SIM_SDRAM),$(BUILD)/sim/$(m)/$(m).a) $(BUILD)/dut/libverilated.a
 
 $(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(SIM_LIBS) $(BUILD)/dut/libverilated.a $(PLUGIN_MAP)
 	$(call say,LINK,$@)
@@ -167,7 +197,7 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(
 
 -include $(USB_OBJS:.o=.d)
 
-PRODUCTS := $(GEN_SVH) $(GEN_H) $(GEN_DOCS) \
+PRODUCTS := $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
   $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
   $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \

@@ -12,13 +12,13 @@
 //               1:0  ready     a slot's worth of work has operands, destination and output space and asks the unit's arbiter (a read of training
 //                            that defers to inference: not before it is owed)
 //               3:2  granted   the arbiter gives it the slot: a burst, a row (VA with 16 lanes: an operation)
-//               5:4  used      the unit moves something in this cycle: a beat, a row (Cols = 8: half a row), a word, a row of a tile
+//               5:4  used      the unit moves something in this cycle: a beat, a row (with fewer columns than 16 a part of one), a word, a row of a tile
 //               7:6  accept    the last of an operation has entered, or a flush drops the rest: the unit is free for the next
 //               9:8  complete  its results are visible and its semaphores are signalled
 //             Wires only: nothing is kept for it, and synthesis drops what it does not need.
 //
 // Parameters
-//   Cols        columns of the array, 16 or 8
+//   Cols        columns of the array, 16, 8 or 4
 //   VpuLanes    lanes of the vector unit, 16 or 4
 //   FnLanes     lanes of it that have functions: VpuLanes, or 1 of 4 (see ct_vpu); the default is all of 16 and 1 of 4
 //   SpmWords    scratchpad words of 16 mantissas and an exponent, a power of two, 128 .. 2^20
@@ -26,6 +26,8 @@
 //   DramMib     what DRAM_BYTES says: device memory in MiB, 1 .. 65536
 //   QueueDepth  commands in each of the twelve unit queues, 2 .. 64
 //   PackDsp     1: the array puts two products into one DSP (see ct_mxu)
+//   Contexts    2; 1: inference alone, without a training context and without a scheduler (FEATURES bit 1, training, is 0; registers and counters of
+//               context 1, POLICY and FLOOR read 0): what a core without co-location would be
 //   Batcher     1: requests become batches in hardware (ct_batch); 0: FEATURES bit 4 is 0, the registers from 0x300 read 0
 
 `default_nettype none
@@ -40,7 +42,8 @@ module ct_core #(
   parameter int unsigned DramMib    = 256,
   parameter int unsigned QueueDepth = 16,
   parameter int unsigned PackDsp    = 0,
-  parameter int unsigned Batcher    = 1
+  parameter int unsigned Batcher    = 1,
+  parameter int unsigned Contexts   = 2
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -101,14 +104,17 @@ module ct_core #(
   output logic [59:0]  probe_o
 );
 
-  if (Cols != 16 && Cols != 8) begin : g_check_cols
-    ct_error_cols_must_be_16_or_8 u_error ();
+  if (Cols != 16 && Cols != 8 && Cols != 4) begin : g_check_cols
+    ct_error_cols_must_be_16_8_or_4 u_error ();
   end
   if (VpuLanes != 16 && VpuLanes != 4) begin : g_check_lanes
     ct_error_vpu_lanes_must_be_16_or_4 u_error ();
   end
   if (SpmWords < 128 || SpmWords > 2 ** 20 || (SpmWords & (SpmWords - 1)) != 0) begin : g_check_spm
     ct_error_spm_words_must_be_a_power_of_two_from_128_to_2_to_the_20 u_error ();
+  end
+  if (Contexts != 1 && Contexts != 2) begin : g_check_contexts
+    ct_error_contexts_must_be_1_or_2 u_error ();
   end
   if (ClockHz == 0) begin : g_check_clock
     ct_error_clock_hz_must_not_be_0 u_error ();
@@ -138,7 +144,7 @@ module ct_core #(
   logic [7:0]            ring_log2;
   logic [1:0]            tail_we, ctx_reset, ctx_cancel, cpl_pop, quiet, dead, cpl_valid;
   logic              cancel_named;
-  logic [15:0]       cancel_num;
+  logic [47:0]       cancel_num;
   logic [15:0]           tail_wdata;
   logic [39:0]           spm_base, spm_size;
   logic [31:0]           tail, head;
@@ -152,7 +158,7 @@ module ct_core #(
   logic [2*Counters-1:0] ev;
 
   ct_regs #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher)
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher), .Contexts(Contexts)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -216,14 +222,20 @@ module ct_core #(
   );
 
   // (Slack counts one cycle late: what is taken from the batcher's queue has some hundred cycles of margin.)
-  ct_qos u_qos (
-    .clk_i,
-    .rst_ni   (core_rst_n),
-    .policy_i (policy),
-    .floor_i  (train_floor),
-    .slack_i  (bat_slack),
-    .qos_o    (qos)
-  );
+  if (Contexts == 2) begin : g_qos
+    ct_qos u_qos (
+      .clk_i,
+      .rst_ni   (core_rst_n),
+      .policy_i (policy),
+      .floor_i  (train_floor),
+      .slack_i  (bat_slack),
+      .qos_o    (qos)
+    );
+  end else begin : g_no_qos
+    assign qos = '0;  // nobody to choose between
+    logic unused_qos;
+    assign unused_qos = ^{train_floor, bat_slack};
+  end
 
   // ---- Gate of policy JOB -----------------------------------------------------------------------------------------------------
 
@@ -232,19 +244,25 @@ module ct_core #(
   // that has started finishes (OneCompletion_A of ct_job), that of a dead port, too.
   logic [1:0] job_want, job_gate, job_gnt, job_start, job_finish, job_busy;
 
-  ct_arbiter u_job_arbiter (
-    .clk_i,
-    .rst_ni   (core_rst_n),
-    .qos_i    (ct_pkg::QosFcfs),
-    .flush_i  (2'b00),
-    .req_i    (job_want | job_finish),
-    .defer_i  (1'b0),
-    .last_i   (job_finish),
-    .take_i   ((job_gnt & (job_start | job_finish)) != 2'b00),
-    .gnt_o    (job_gnt)
-  );
-
-  assign job_gate = (policy != ct_pkg::PolicyJob) ? 2'b11 : job_gnt & ~{job_busy[0], job_busy[1]};
+  if (Contexts == 2) begin : g_job_gate
+    ct_arbiter u_job_arbiter (
+      .clk_i,
+      .rst_ni   (core_rst_n),
+      .qos_i    (ct_pkg::QosFcfs),
+      .flush_i  (2'b00),
+      .req_i    (job_want | job_finish),
+      .defer_i  (1'b0),
+      .last_i   (job_finish),
+      .take_i   ((job_gnt & (job_start | job_finish)) != 2'b00),
+      .gnt_o    (job_gnt)
+    );
+    assign job_gate = (policy != ct_pkg::PolicyJob) ? 2'b11 : job_gnt & ~{job_busy[0], job_busy[1]};
+  end else begin : g_no_job_gate
+    assign job_gnt  = 2'b01;
+    assign job_gate = job_gnt;
+    logic unused_want;
+    assign unused_want = ^job_want;
+  end
 
   // ---- Contexts -----------------------------------------------------------------------------------------------------------------
 
@@ -291,83 +309,108 @@ module ct_core #(
       assign c_sem_inc[16*u +: 16]      = sem_inc[32*u+16*c +: 16];
     end
 
-    ct_ctx #(.QueueDepth(QueueDepth)) u_ctx (
-      .clk_i,
-      .rst_ni         (core_rst_n),
-      .ring_base_i    (ring_base[32*c +: 32]),
-      .ring_log2_i    (ring_log2[4*c +: 4]),
-      .tail_we_i      (tail_we[c]),
-      .tail_i         (tail_wdata),
-      .watchdog_i     (watchdog[32*c +: 32]),
-      .drain_limit_i  (drain_limit),
-      .reset_i        (ctx_reset[c]),
-      .cancel_i       (ctx_cancel[c]),
-      .cancel_named_i (cancel_named),
-      .cancel_num_i   (cancel_num),
-      .hold_i         (hold),
-      .freeze_i       (freeze),
-      .cycle_i        (cycle),
-      .cycle_next_i   (cycle_next),
-      .tail_o         (tail[16*c +: 16]),
-      .head_o         (head[16*c +: 16]),
-      .status_o       (status[3*c +: 3]),
-      .dead_o         (dead[c]),
-      .quiet_o        (quiet[c]),
-      .want_o         (job_want[c]),
-      .gate_i         (job_gate[c]),
-      .overlap_i      (policy != ct_pkg::PolicyJob),
-      .start_o        (job_start[c]),
-      .finish_o       (job_finish[c]),
-      .busy_o         (job_busy[c]),
-      .cpl_valid_o    (cpl_valid[c]),
-      .cpl_count_o    (cpl_count[5*c +: 5]),
-      .cpl_o          (cpl[CplW*c +: CplW]),
-      .cpl_pop_i      (cpl_pop[c]),
-      .batch_ready_o  (batch_ready[c]),
-      .batch_due_i    ((c == 0) ? batch_due : 1'b0),
-      .batch_on_i     ((c == 0) ? batch_on : 1'b0),
-      .form_i         ((c == 0) ? batch_form : 1'b0),
-      .batch_valid_i  ((c == 0) ? batch_valid : 1'b0),
-      .batch_first_i  ((c == 0) ? batch_first : 1'b0),
-      .batch_data_i   ((c == 0) ? batch_data : 128'd0),
-      .batch_rows_i   ((c == 0) ? batch_rows : 5'd0),
-      .batch_start_o  (batch_start[c]),
-      .batch_done_valid_o (batch_done_valid[c]),
-      .batch_done_ready_i ((c == 0) ? batch_done_ready : 1'b1),
-      .batch_done_code_o  (batch_done_code[8*c +: 8]),
-      .batch_done_addr_o  (batch_done_addr[32*c +: 32]),
-      .batch_done_rows_o  (batch_done_rows[32*c +: 32]),
-      .fetch_valid_o  (fetch_valid[c]),
-      .fetch_ready_i  (fetch_ready[c]),
-      .fetch_addr_o   (fetch_addr[32*c +: 32]),
-      .fetch_len_o    (fetch_len[11*c +: 11]),
-      .fetch_soft_o   (fetch_soft[c]),
-      .fetch_drop_o   (fetch_drop[c]),
-      .fetch_bad_i    (fetch_bad[c]),
-      .fetch_idle_i   (fetch_idle[c]),
-      .fetch_rvalid_i (fetch_rvalid[c]),
-      .fetch_rdata_i  (fetch_rdata),
-      .cmd_valid_o    (c_cmd_valid),
-      .cmd_o          (c_cmd),
-      .cmd_ready_i    (c_cmd_ready),
-      .sem_nz_o       (sem_nz[16*c +: 16]),
-      .sem_dec_i      (c_sem_dec),
-      .sem_inc_i      (c_sem_inc),
-      .flush_o        (flush[c]),
-      .abandon_o      (abandon[c]),
-      .units_idle_i   (c_idle == '1),
-      .units_done_i   (c_idle[Units-1:1] == '1 && ld_quiet[c]),
-      .units_quiet_i  (c_idle[Units-1:2] == '1 && ld_quiet[c] && st_quiet[c]),
-      .seal_o         (st_seal[c]),
-      .old_i          (st_old[c]),
-      .old_err_i      (st_old_err[c]),
-      .old_err_addr_i (st_old_err_addr),
-      .err_i          ({err[4+c], err[2+c], err[c]}),
-      .err_code_i     ({err_code[32+8*c +: 8], err_code[16+8*c +: 8], err_code[8*c +: 8]}),
-      .err_addr_i     ({err_addr[128+32*c +: 32], err_addr[64+32*c +: 32], err_addr[32*c +: 32]}),
-      .row_i          (ev_rows[c]),
-      .dispatch_o     (dispatch[c])
-    );
+    if (c < Contexts) begin : g_on
+      ct_ctx #(.QueueDepth(QueueDepth)) u_ctx (
+        .clk_i,
+        .rst_ni         (core_rst_n),
+        .ring_base_i    (ring_base[32*c +: 32]),
+        .ring_log2_i    (ring_log2[4*c +: 4]),
+        .tail_we_i      (tail_we[c]),
+        .tail_i         (tail_wdata),
+        .watchdog_i     (watchdog[32*c +: 32]),
+        .drain_limit_i  (drain_limit),
+        .reset_i        (ctx_reset[c]),
+        .cancel_i       (ctx_cancel[c]),
+        .cancel_named_i (cancel_named),
+        .cancel_num_i   (cancel_num),
+        .hold_i         (hold),
+        .freeze_i       (freeze),
+        .cycle_i        (cycle),
+        .cycle_next_i   (cycle_next),
+        .tail_o         (tail[16*c +: 16]),
+        .head_o         (head[16*c +: 16]),
+        .status_o       (status[3*c +: 3]),
+        .dead_o         (dead[c]),
+        .quiet_o        (quiet[c]),
+        .want_o         (job_want[c]),
+        .gate_i         (job_gate[c]),
+        .overlap_i      (policy != ct_pkg::PolicyJob),
+        .start_o        (job_start[c]),
+        .finish_o       (job_finish[c]),
+        .busy_o         (job_busy[c]),
+        .cpl_valid_o    (cpl_valid[c]),
+        .cpl_count_o    (cpl_count[5*c +: 5]),
+        .cpl_o          (cpl[CplW*c +: CplW]),
+        .cpl_pop_i      (cpl_pop[c]),
+        .batch_ready_o  (batch_ready[c]),
+        .batch_due_i    ((c == 0) ? batch_due : 1'b0),
+        .batch_on_i     ((c == 0) ? batch_on : 1'b0),
+        .form_i         ((c == 0) ? batch_form : 1'b0),
+        .batch_valid_i  ((c == 0) ? batch_valid : 1'b0),
+        .batch_first_i  ((c == 0) ? batch_first : 1'b0),
+        .batch_data_i   ((c == 0) ? batch_data : 128'd0),
+        .batch_rows_i   ((c == 0) ? batch_rows : 5'd0),
+        .batch_start_o  (batch_start[c]),
+        .batch_done_valid_o (batch_done_valid[c]),
+        .batch_done_ready_i ((c == 0) ? batch_done_ready : 1'b1),
+        .batch_done_code_o  (batch_done_code[8*c +: 8]),
+        .batch_done_addr_o  (batch_done_addr[32*c +: 32]),
+        .batch_done_rows_o  (batch_done_rows[32*c +: 32]),
+        .fetch_valid_o  (fetch_valid[c]),
+        .fetch_ready_i  (fetch_ready[c]),
+        .fetch_addr_o   (fetch_addr[32*c +: 32]),
+        .fetch_len_o    (fetch_len[11*c +: 11]),
+        .fetch_soft_o   (fetch_soft[c]),
+        .fetch_drop_o   (fetch_drop[c]),
+        .fetch_bad_i    (fetch_bad[c]),
+        .fetch_idle_i   (fetch_idle[c]),
+        .fetch_rvalid_i (fetch_rvalid[c]),
+        .fetch_rdata_i  (fetch_rdata),
+        .cmd_valid_o    (c_cmd_valid),
+        .cmd_o          (c_cmd),
+        .cmd_ready_i    (c_cmd_ready),
+        .sem_nz_o       (sem_nz[16*c +: 16]),
+        .sem_dec_i      (c_sem_dec),
+        .sem_inc_i      (c_sem_inc),
+        .flush_o        (flush[c]),
+        .abandon_o      (abandon[c]),
+        .units_idle_i   (c_idle == '1),
+        .units_done_i   (c_idle[Units-1:1] == '1 && ld_quiet[c]),
+        .units_quiet_i  (c_idle[Units-1:2] == '1 && ld_quiet[c] && st_quiet[c]),
+        .seal_o         (st_seal[c]),
+        .old_i          (st_old[c]),
+        .old_err_i      (st_old_err[c]),
+        .old_err_addr_i (st_old_err_addr),
+        .err_i          ({err[4+c], err[2+c], err[c]}),
+        .err_code_i     ({err_code[32+8*c +: 8], err_code[16+8*c +: 8], err_code[8*c +: 8]}),
+        .err_addr_i     ({err_addr[128+32*c +: 32], err_addr[64+32*c +: 32], err_addr[32*c +: 32]}),
+        .row_i          (ev_rows[c]),
+        .dispatch_o     (dispatch[c])
+      );
+    end else begin : g_off
+      // A context in which nothing ever happens: what serves it in the units is found to be idle, and goes.
+      assign c_cmd_valid                     = '0;
+      assign c_cmd                           = '0;
+      assign sem_nz[16*c +: 16]              = '0;
+      assign tail[16*c +: 16]                = '0;
+      assign head[16*c +: 16]                = '0;
+      assign status[3*c +: 3]                = '0;
+      assign cpl_count[5*c +: 5]             = '0;
+      assign cpl[CplW*c +: CplW]             = '0;
+      assign batch_done_code[8*c +: 8]       = '0;
+      assign batch_done_addr[32*c +: 32]     = '0;
+      assign batch_done_rows[32*c +: 32]     = '0;
+      assign fetch_addr[32*c +: 32]          = '0;
+      assign fetch_len[11*c +: 11]           = '0;
+      assign {dead[c], job_want[c], job_start[c], job_finish[c], job_busy[c], cpl_valid[c], batch_ready[c], batch_start[c], batch_done_valid[c],
+              fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], abandon[c], st_seal[c], dispatch[c]} = '0;
+      assign quiet[c]                        = 1'b1;
+      logic unused_off;
+      assign unused_off = ^{c_cmd_ready, c_idle, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4], watchdog[32*c +: 32], tail_we[c],
+                            ctx_reset[c], ctx_cancel[c], cpl_pop[c], job_gate[c], fetch_ready[c], fetch_bad[c], fetch_idle[c], fetch_rvalid[c],
+                            ld_quiet[c], st_quiet[c], st_old[c], st_old_err[c], err[c], err[2+c], err[4+c], err_code[8*c +: 8],
+                            err_code[16+8*c +: 8], err_code[32+8*c +: 8], err_addr[32*c +: 32], err_addr[64+32*c +: 32], err_addr[128+32*c +: 32]};
+    end
   end
 
   // ---- Requests and batches -----------------------------------------------------------------------------------------------------
@@ -644,7 +687,7 @@ module ct_core #(
   // ---- Scratchpad -----------------------------------------------------------------------------------------------------------
 
   // Half the columns read half as many words a cycle.
-  ct_spm #(.Words(SpmWords), .Banks((Cols == 8) ? 4 : 8)) u_spm (
+  ct_spm #(.Words(SpmWords), .Banks((Cols == 16) ? 8 : 4)) u_spm (
     .clk_i,
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),

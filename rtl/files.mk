@@ -5,7 +5,7 @@
 # that coltrain.core lists the same files, in the same order.
 
 # Folders in which a tool finds a module by its name.
-RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/mem rtl/ctrl rtl
+RTL_DIRS     := rtl/prim rtl/fp rtl/mxu rtl/spm rtl/vpu rtl/dma rtl/mem rtl/usb rtl/ctrl rtl/boards rtl
 # Folders for `include: written by hand, and generated from the tables.
 RTL_INCLUDES := rtl/include $(BUILD)/gen
 # Packages: read before everything else.
@@ -25,6 +25,8 @@ $(call refuses,ct_async_fifo,Depth=6)
 $(call refuses,ct_async_fifo,Depth=1)
 $(call refuses,ct_async_fifo,SyncStages=1)
 $(call refuses,ct_skid,Width=0)
+$(call refuses,ct_reset,Stages=1)
+$(call refuses,ct_sync,Stages=1)
 $(call refuses,ct_spm,Words=64)
 $(call refuses,ct_spm,Words=1000)
 $(call refuses,ct_spm,Banks=2)
@@ -35,7 +37,7 @@ $(call refuses,ct_fn,Lanes=0)
 $(call refuses,ct_hbfp_quant,Lanes=0)
 $(call refuses,ct_hbfp_dequant,Lanes=0)
 $(call refuses,ct_ctx,QueueDepth=1)
-$(call refuses,ct_core,Cols=4)
+$(call refuses,ct_core,Cols=2)
 $(call refuses,ct_core,VpuLanes=8)
 $(call refuses,ct_core,SpmWords=1000)
 $(call refuses,ct_core,DramMib=0)
@@ -50,3 +52,13 @@ $(call refuses,ct_sdram,ReadDelay=4)
 $(call refuses,ct_sdram,ClockHz=5000000)
 $(call refuses,ct_sdram,RasNs=200)
 $(call refuses,ct_sdram_seq,ColBits=11)
+$(call refuses,ct_ft245,Width=9)
+$(call refuses,ct_ft245,Turn=0)
+$(call refuses,ct_ft245,Linger=0)
+$(call refuses,ct_usb_bridge,TimeoutLog2=3)
+$(call refuses,ct_sdram,IdW=0)
+$(call refuses,ct_axi_mux,Patience=0)
+$(call refuses,ct_axi_mux,Patience=16)
+$(call refuses,ct_uart,ClockHz=20000000)
+$(call refuses,ct_link,Quiet=1)
+$(call refuses,ct_leds,Lamps=0)

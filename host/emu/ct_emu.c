@@ -561,9 +561,12 @@ static bool parse(const char *args, struct options *o, char *why, size_t why_siz
   struct ct_uri u;
   char path[16];
   if (!ct_uri_parse(&u, "emu", args, why, why_size)) return false;
-  const bool small = ct_uri_is(&u, "core", "16x8");
+  const bool narrow = ct_uri_is(&u, "core", "16x4"),
+             small = narrow || ct_uri_is(&u, "core", "16x8");
   *o = (struct options){.spm = small ? 8192 : 65536,
-                        .cols = small ? 8 : 16,
+                        .cols = narrow  ? 4
+                                : small ? 8
+                                        : 16,
                         .lanes = small ? 4 : 16,
                         .dram = ct_uri_number(&u, "dram"),
                         .clock_hz = ct_uri_number(&u, "clock")};

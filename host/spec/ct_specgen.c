@@ -36,6 +36,12 @@ struct item {
   uint32_t value;
   const char *access, *text;
 };
+/* A field of a register. */
+struct bits {
+  const char *reg, *name;
+  unsigned msb, lsb;
+  const char *values;
+};
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -45,6 +51,7 @@ struct item {
 #define CT_SUM(group, value, reg, min, max)
 #define CT_REG(name, offset, access, text)
 #define CT_CREG(name, offset, access, text)
+#define CT_BITS(reg, name, msb, lsb, values)
 #define CT_DESC(name, word, text)
 #define CT_ERR(name, code, text)
 #define CT_CNT(name, index, text)
@@ -89,6 +96,14 @@ static const struct item cregs[] = {
 };
 #undef CT_CREG
 #define CT_CREG(name, offset, access, text)
+
+#undef CT_BITS
+#define CT_BITS(reg, name, msb, lsb, values) {#reg, #name, msb, lsb, values},
+static const struct bits bits[] = {
+#include "ct_regs.def"
+};
+#undef CT_BITS
+#define CT_BITS(reg, name, msb, lsb, values)
 
 #undef CT_DESC
 #define CT_DESC(name, word, text) {#name, word, "", text},
@@ -242,8 +257,34 @@ static bool check_regs(void) {
   return check_items("register out of place", regs, COUNT(regs), 0x37c, 4);
 }
 
+static const struct item *find_item(const struct item *t, size_t count, const char *name) {
+  for (size_t i = 0; i < count; ++i)
+    if (same(t[i].name, name)) return &t[i];
+  return NULL;
+}
+
+/* Fields of one register have no bit in common, and none has more names than values. */
+static bool check_bits(void) {
+  for (size_t i = 0; i < COUNT(bits); ++i) {
+    const struct bits *b = &bits[i];
+    const struct item *reg = find_item(regs, COUNT(regs), b->reg);
+    unsigned names = *b->values != 0;
+    if (!reg) reg = find_item(cregs, COUNT(cregs), b->reg);
+    if (!reg || same(reg->access, "WO")) return wrong("no such register to read", b->reg, b->name);
+    if (b->msb > 31 || b->lsb > b->msb) return wrong("field out of place", b->reg, b->name);
+    for (const char *v = b->values; *v; ++v)
+      names += *v == '|';
+    if (names > 256 || names > UINT64_C(1) << (b->msb - b->lsb + 1))
+      return wrong("more names than values", b->reg, b->name);
+    for (size_t j = 0; j < i; ++j)
+      if (same(bits[j].reg, b->reg) && bits[j].lsb <= b->msb && b->lsb <= bits[j].msb)
+        return wrong("fields share a bit", bits[j].name, b->name);
+  }
+  return true;
+}
+
 static bool check_all(void) {
-  return check_commands() && check_regs() &&
+  return check_commands() && check_regs() && check_bits() &&
          check_items("context register out of place", cregs, COUNT(cregs), 0xfc, 4) &&
          check_items("descriptor word out of place", descs, COUNT(descs), 31, 1) &&
          check_items("error code too large", errs, COUNT(errs), 255, 1) &&
@@ -393,23 +434,46 @@ static void h_types(void) {
       "/* value becomes value + R[reg] and must lie in min..max (max 0: no limit). */\n"
       "struct ct_sum_info {\n  uint8_t group, value, reg; /* enum ct_group, enum ct_field_id */\n"
       "  uint32_t min, max;\n};\n"
-      "struct ct_name_info {\n  uint32_t value;\n  const char *name, *text;\n};\n");
+      "struct ct_name_info {\n  uint32_t value;\n  const char *name, *text;\n};\n"
+      "struct ct_reg_info {\n  uint16_t offset;\n  uint8_t context, readable, writable;\n"
+      "  const char *name, *text;\n};\n"
+      "/* values: the names of 0, 1, ... with bars between; \"\": a number. */\n"
+      "struct ct_bits_info {\n  uint8_t msb, lsb;\n  const char *reg, *name, *values;\n};\n");
   printf(
       "\n#define CT_NUM_OPS %zu\n#define CT_NUM_SUMS %zu\n#define CT_NUM_DEV %zu\n#define "
-      "CT_NUM_CNT %zu\n",
-      COUNT(ops), COUNT(sums), COUNT(errs), COUNT(cnts));
+      "CT_NUM_CNT %zu\n#define CT_NUM_REG_INFOS %zu\n#define CT_NUM_BITS %zu\n",
+      COUNT(ops), COUNT(sums), COUNT(errs), COUNT(cnts), COUNT(regs) + COUNT(cregs), COUNT(bits));
   printf(
       "\nextern const struct ct_op_info ct_ops[CT_NUM_OPS];\n"
       "extern const struct ct_field_info ct_fields[CT_NUM_FIELDS];\n"
       "extern const struct ct_sum_info ct_sums[CT_NUM_SUMS];\n"
       "extern const struct ct_name_info ct_dev_names[CT_NUM_DEV];\n"
-      "extern const struct ct_name_info ct_cnt_names[CT_NUM_CNT];\n");
+      "extern const struct ct_name_info ct_cnt_names[CT_NUM_CNT];\n"
+      "extern const struct ct_reg_info ct_reg_infos[CT_NUM_REG_INFOS];\n"
+      "extern const struct ct_bits_info ct_bits_infos[CT_NUM_BITS];\n");
 }
 
 static void h_names(const char *name, const char *num, const struct item *t, size_t count) {
   printf("const struct ct_name_info %s[%s] = {\n", name, num);
   for (size_t i = 0; i < count; ++i)
     printf("    {%u, \"%s\", \"%s\"},\n", (unsigned)t[i].value, t[i].name, t[i].text);
+  printf("};\n");
+}
+
+static void h_regs(bool context, const struct item *t, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    printf("    {0x%x, %d, %d, %d, \"%s\", \"%s\"},\n", (unsigned)t[i].value, context,
+           !same(t[i].access, "WO"), !same(t[i].access, "RO"), t[i].name, t[i].text);
+}
+
+static void h_registers(void) {
+  printf("const struct ct_reg_info ct_reg_infos[CT_NUM_REG_INFOS] = {\n");
+  h_regs(false, regs, COUNT(regs));
+  h_regs(true, cregs, COUNT(cregs));
+  printf("};\nconst struct ct_bits_info ct_bits_infos[CT_NUM_BITS] = {\n");
+  for (size_t i = 0; i < COUNT(bits); ++i)
+    printf("    {%u, %u, \"%s\", \"%s\", \"%s\"},\n", bits[i].msb, bits[i].lsb, bits[i].reg,
+           bits[i].name, bits[i].values);
   printf("};\n");
 }
 
@@ -432,6 +496,7 @@ static void h_tables(void) {
   printf("};\n");
   h_names("ct_dev_names", "CT_NUM_DEV", errs, COUNT(errs));
   h_names("ct_cnt_names", "CT_NUM_CNT", cnts, COUNT(cnts));
+  h_registers();
   printf("#endif\n");
 }
 

@@ -47,7 +47,8 @@ typedef void ct_probe_watch(void *arg, uint64_t cycle, uint64_t events);
 
 struct ct_probe {
   uint64_t cycles;
-  uint64_t refused; /* those in which the memory refused something, at random (stall=) */
+  uint64_t refreshes, rows; /* of the memory's chip, if it has one: refreshes, rows opened */
+  uint64_t refused;         /* cycles in which the memory refused something, at random (stall=) */
   struct ct_probe_side side[CT_UNIT_COUNT][2];
   ct_probe_watch *watch; /* NULL: nobody */
   void *watch_arg;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CT_TRANSPORT_ABI 5
+#define CT_TRANSPORT_ABI 6
 struct ct_probe;
 
 #define CT_NO_CYCLE UINT64_MAX /* "no such time": the device has no clock, or no limit */
@@ -21,6 +21,10 @@ enum ct_fault {
   CT_FAULT_AXI_WRITE, /* the next write burst that covers addr answers SLVERR */
   CT_FAULT_AXI_HANG   /* reads and writes that cover addr are never answered (until NONE) */
 };
+
+/* A device that is there: args, what follows "scheme:" in a name that opens it and no other; text,
+ * what it is, or why it could not be opened now, as error says. */
+typedef void ct_transport_found(void *arg, const char *args, const char *text, int error);
 
 /* All functions return 0 (or a non-negative result) on success and a negative CT_ERR_* of
  * coltrain.h on failure. Addresses of memory are byte offsets into device memory. */
@@ -68,6 +72,14 @@ struct ct_transport_ops {
   /* What went wrong, after CT_ERR_DEVICE from any of these, as the end of a sentence; "" if there
    * is nothing to add. Valid until the next call. NULL: the transport never knows. */
   const char *(*error)(void *self);
+
+  /* What the memory is, for people, valid as long as the device: at most 39 characters. NULL: that
+   * is not known. */
+  const char *(*memory)(void *self);
+
+  /* Tells of every device of this kind that the machine has. None is reset or read. NULL: there is
+   * one, which the scheme alone names. */
+  int (*list)(ct_transport_found *found, void *arg);
 };
 
 /* Transports linked into the library. */

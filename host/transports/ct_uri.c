@@ -15,7 +15,7 @@
 
 /* What several have. A line of help has room for 48 characters of text and default. */
 #define KEY_CORE \
-  { "core", CT_URI_CHOICE, 0, 0, 0, "16x16|16x8", "16x16", "array; lanes and scratchpad follow" }
+  { "core", CT_URI_CHOICE, 0, 0, 0, "16x16|16x8|16x4", "16x16", "array; lanes and scratchpad follow" }
 #define KEY_DRAM \
   { "dram", CT_URI_NUMBER, 1, 65536, 256, NULL, NULL, "MiB of device memory" }
 #define KEY_CLOCK(otherwise, fallback, text) \
@@ -27,7 +27,7 @@ static const struct ct_uri_key emu_keys[] = {
     KEY_DRAM,
     KEY_CLOCK(100 * MHZ, NULL, "MHz that it reports; it has no time"),
     {"spm", CT_URI_NUMBER, 128, 1 << 20, 0, NULL, "of core=", "scratchpad words, a power of two"},
-    {"cols", CT_URI_CHOICE, 0, 0, 0, "8|16", "of core=", "columns of the array"},
+    {"cols", CT_URI_CHOICE, 0, 0, 0, "4|8|16", "of core=", "columns of the array"},
     {"lanes", CT_URI_CHOICE, 0, 0, 0, "4|16", "of core=", "vector lanes"},
     {"path", CT_URI_CHOICE, 0, 0, 0, "plain|avx2|avx512", "the fastest",
      "instructions; the same bits"},
@@ -37,6 +37,8 @@ static const struct ct_uri_key sim_keys[] = {
     KEY_CORE,
     KEY_DRAM,
     KEY_CLOCK(100 * MHZ, NULL, "MHz; seconds follow, no cycle does"),
+    {"memory", CT_URI_CHOICE, 0, 0, 0, "plain|sdram", "plain", "sdram: a board's, 32 MiB"},
+    {"cas", CT_URI_CHOICE, 0, 0, 3, "2|3", "3", "CAS latency of memory=sdram"},
     {"latency", CT_URI_NUMBER, 1, 100000, 60, NULL, NULL, "of the memory, cycles"},
     {"bandwidth", CT_URI_NUMBER, 1, 16, 16, NULL, NULL, "of the memory, bytes a cycle each way"},
     {"stall", CT_URI_NUMBER, 0, 99, 0, NULL, NULL, "percent of cycles the memory refuses in"},

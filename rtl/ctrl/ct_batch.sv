@@ -235,7 +235,7 @@ module ct_batch #(
   logic [SlotW-1:0]  done_bat;
   logic [4:0]        done_n;
   logic [31:0]       done_start, took;
-  logic [32:0]       lower;              // service so far less what this batch took
+  logic [32:0]       lower_q;            // service so far less what this batch took
   logic              formed, reset_next, done_pop;
 
   assign done_old   = old_vld_q;
@@ -293,13 +293,15 @@ module ct_batch #(
 
   // ---- The queue ------------------------------------------------------------------------------------------------------------------
 
-  logic              q_busy, q_done, ins, take, out;
+  logic              q_busy, q_done, ins, take, out_d, out;
   logic [CountW-1:0] waiting, take_max;
   logic [1:0]        take_by;
-  logic [TimeW-1:0]  deadline_q, go_q, out_deadline, scan_go, scan_deadline, sum;
-  logic [ModelW-1:0] out_model, scan_model, take_model;
-  logic [SlotW-1:0]  out_slot;
-  logic              scan_vld, scan_first, scan_last;
+  logic [TimeW-1:0]  deadline_q, go_q, out_deadline_d, out_deadline, scan_go, scan_deadline, sum;
+  logic [ModelW-1:0] out_model_d, out_model, scan_model, take_model;
+  logic [SlotW-1:0]  out_slot_d, out_slot;
+  logic              scan_vld_d, scan_vld, scan_first_d, scan_first, scan_last_d, scan_last;
+  logic [ModelW-1:0] scan_model_d;
+  logic [TimeW-1:0]  scan_go_d, scan_deadline_d;
 
   ct_batch_queue #(.Depth(Depth), .SlotW(SlotW), .ModelW(ModelW), .TimeW(TimeW)) u_queue (
     .clk_i, .rst_ni,
@@ -316,17 +318,28 @@ module ct_batch #(
     .take_model_i    (take_model),
     .take_slot_i     (arg_q),
     .take_max_i      (take_max),
-    .out_valid_o     (out),
-    .out_slot_o      (out_slot),
-    .out_model_o     (out_model),
-    .out_deadline_o  (out_deadline),
-    .scan_valid_o    (scan_vld),
-    .scan_first_o    (scan_first),
-    .scan_last_o     (scan_last),
-    .scan_model_o    (scan_model),
-    .scan_go_o       (scan_go),
-    .scan_deadline_o (scan_deadline)
+    .out_valid_o     (out_d),
+    .out_slot_o      (out_slot_d),
+    .out_model_o     (out_model_d),
+    .out_deadline_o  (out_deadline_d),
+    .scan_valid_o    (scan_vld_d),
+    .scan_first_o    (scan_first_d),
+    .scan_last_o     (scan_last_d),
+    .scan_model_o    (scan_model_d),
+    .scan_go_o       (scan_go_d),
+    .scan_deadline_o (scan_deadline_d)
   );
+
+  // What leaves and what goes by is looked at a cycle later, for block RAM answers late in a cycle: the last that leaves in the cycle of q_done.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {out, scan_vld} <= 2'b00;
+    else         {out, scan_vld} <= {out_d, scan_vld_d};
+  end
+  always_ff @(posedge clk_i) begin
+    {out_slot, out_model, out_deadline} <= {out_slot_d, out_model_d, out_deadline_d};
+    {scan_first, scan_last}             <= {scan_first_d, scan_last_d};
+    {scan_model, scan_go, scan_deadline} <= {scan_model_d, scan_go_d, scan_deadline_d};
+  end
 
   // ---- The scan: who is due, who comes first, and is there slack? ---------------------------------------------------------------
 
@@ -352,7 +365,7 @@ module ct_batch #(
 
   // What is known of the models is up to date: a scan that begins now counts.
   assign settled  = (state_q != StInsert) && (state_q != StTake) && (state_q != StLeft) && (state_q != StStream) && (state_q != StLead);
-  assign scan_use = scan_vld && settled && (scan_first || s_on_q);
+  assign scan_use = scan_vld && !pass && settled && (scan_first || s_on_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -564,7 +577,8 @@ module ct_batch #(
         end
       end
       StService: begin
-        if (step_q == 6'd1) begin
+        // 0: read, 1: compare, 2: write.
+        if (step_q == 6'd2) begin
           state_d = StLead;
           step_d  = '0;
         end
@@ -843,8 +857,8 @@ module ct_batch #(
   logic [ModelW-1:0] mod_at;
   assign mod_at      = mod_at_q[8:6];
   assign mod_host_at = mod_at_q[5] ? {2'b10, mod_at, mod_at_q[4:0]} : {1'b0, !bank_q[mod_at], mod_at, mod_at_q[4:0]};
-  assign service_we  = (state_q == StService) && (step_q == 6'd1);
-  assign lower       = {1'b0, mod_q} - {1'b0, took_q};
+  assign service_we  = (state_q == StService) && (step_q == 6'd2);
+  always_ff @(posedge clk_i) lower_q <= {1'b0, mod_q} - {1'b0, took_q};
   assign lead_cnt    = cnt[lead_model_q];
   assign lead_n      = (lead_cnt > 7'(ctl[lead_model_q][4:0])) ? ctl[lead_model_q][4:0] : (lead_cnt == '0) ? 5'd1 : lead_cnt[4:0];
   assign lead_sum    = {1'b0, add_q} + {1'b0, mod_q};
@@ -855,7 +869,7 @@ module ct_batch #(
     mod_wdata = wr_data_i;
     if (service_we) begin
       mod_waddr = {2'b10, took_model_q, 1'b1, 4'(took_n_q - 5'd1)};
-      mod_wdata = lower[32] ? took_q : mod_q - {3'd0, lower[31:3]};
+      mod_wdata = lower_q[32] ? took_q : mod_q - {3'd0, lower_q[31:3]};
     end
     unique case (state_q)
       StPush:    mod_raddr = {2'b10, arg_q[ModelW-1:0], CtlWait};
@@ -936,6 +950,7 @@ module ct_batch #(
   end
 
   `CT_ASSERT(Conserved_A, state_q != StIdle || left_there == held)
+  `CT_ASSERT(NotedInPass_A, !out || state_q == StTake)
   `CT_ASSERT(OwnModel_A, !(out && state_q == StTake && for_q == ForBatch) || out_model == next_model_q)
   `CT_ASSERT(SizeOfBatch_A, !formed || (n_q != '0 && n_q <= 7'(Most)))
   `CT_ASSERT(DueGoes_A, go_wait_q < 12'd2500)
@@ -949,7 +964,7 @@ module ct_batch #(
   `CT_COVER(Restart_C, state_q == StLoad && gat && step_q != 6'd3)
 
   logic unused;
-  assign unused = ^{WordInput, left_over[6:0], lower[2:0]};
+  assign unused = ^{WordInput, left_over[6:0], lower_q[2:0]};
 
 endmodule
 

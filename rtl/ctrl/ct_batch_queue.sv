@@ -128,9 +128,9 @@ module ct_batch_queue #(
       StInsert: begin
         we    = 1'b1;
         waddr = vld_q ? pos_q + 1'b1 : '0;
+        pos_d = pos_q - 1'b1;  // read in any case: whether it is needed is known late
         if (vld_q && later) begin
           vld_d = (pos_q != '0);
-          pos_d = pos_q - 1'b1;
         end else begin
           wdata   = {ins_deadline_i, ins_go_i, ins_model_i, ins_slot_i};
           count_d = count_q + 1'b1;
@@ -159,7 +159,7 @@ module ct_batch_queue #(
     endcase
   end
 
-  assign re = vld_d;
+  assign re = (state_q == StInsert) ? vld_q && pos_q != '0 : vld_d;
 
   always_ff @(posedge clk_i) begin
     if (we) mem[waddr] <= wdata;

@@ -30,7 +30,7 @@ module ct_ctx #(
   input  logic             reset_i,
   input  logic             cancel_i,
   input  logic             cancel_named_i,
-  input  logic [15:0]      cancel_num_i,
+  input  logic [47:0]      cancel_num_i,
   input  logic             hold_i,
   input  logic             freeze_i,
   input  logic [63:0]      cycle_i,

@@ -61,11 +61,8 @@
 //  4. HEAD moves when the descriptor has been read (its slot may then be written again), and by a soft reset, to TAIL as
 //     it was then (in DESC only when the descriptor has been read).
 //  5. A fetch is asked for only while the front end waits for it; after a lost one or a wrong guess, when no beat of it can come any more.
-//  6. The front of the doorbell times, if valid, belongs to descriptors that have not been read yet, or is dropped in this cycle;
-//     it is dropped in the cycle after the last of them has been read.
 //
-// Times      arrive: the cycle of the TAIL write that made the descriptor visible. Up to 64 such writes are remembered; one that
-//            found all 64 in use is forgotten, and its descriptors show the next remembered write's time, or the last's.
+// Times      arrive: the cycle of the TAIL write that made the descriptor visible (ct_bells).
 //            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
 //            while the core is frozen.
@@ -73,7 +70,7 @@
 //            uses the context's WATCHDOG, as the descriptor's own limit is not known yet.
 // Chains     A job that says CHAIN does nothing and ends with SKIPPED if the last completion of the ring had an error: the rest of a work whose
 //            first jobs failed. It starts only when the job before it is wholly over (no overlap), so that is known.
-// Cancel     cancel_i with cancel_named_i hits the job whose number (HEAD before it was taken) is cancel_num_i, if it has not left DRAIN:
+// Cancel     cancel_i with cancel_named_i hits the job whose number (HEAD before it was taken) is cancel_num_i[15:0], if it has not left DRAIN:
 //            the one in front, or the next one, which then ends as soon as it begins. Without a name it hits the job in front.
 // Completion cpl_o = {rows, end, start, arrive, version, addr, code, tag}, see the localparams; 16 of them. What is known at the
 //            start lies in a FIFO of its own, pushed when the front end may need its registers for the next job.
@@ -97,7 +94,7 @@ module ct_job #(
   input  logic            reset_i,       // pulse: soft reset
   input  logic            cancel_i,      // pulse
   input  logic            cancel_named_i,
-  input  logic [15:0]     cancel_num_i,
+  input  logic [47:0]     cancel_num_i,  // the number, one more and two more, so that comparing them with HEAD takes no adder
   input  logic            hold_i,        // no job may start
   input  logic            freeze_i,      // stops the watchdog
   input  logic [63:0]     cycle_i,
@@ -188,7 +185,6 @@ module ct_job #(
 );
 
   localparam int unsigned SettleCycles = 4;
-  localparam int unsigned Doorbells = 64;
 
   typedef enum logic [2:0] {
     StIdle = 3'd0, StDesc = 3'd1, StProg = 3'd2, StRun = 3'd3, StDrain = 3'd4, StAbort = 3'd5, StComplete = 3'd6
@@ -233,7 +229,8 @@ module ct_job #(
   logic [63:0] arrive_q;
 
   // The job in front.
-  logic [31:0] limit_q, rows_q;
+  logic [31:0] limit_q, rows_q;        // the watchdog's limit less one
+  logic        limited_q;
   logic [7:0]  code_q;
   logic [31:0] addr_q;
   logic [63:0] start_q;
@@ -254,8 +251,13 @@ module ct_job #(
   logic        fe_batch, fe_ring;      // the front end holds a batch; it has something of the ring
   logic        batch_first;            // a batch comes
   logic        ring_ok, ring_more;     // the ring may be looked at; there is something in it
+  logic        ring_more_q;            // there was in the cycle before,
+  logic        ring_moved_q;           // in which HEAD or TAIL moved
   logic        room;                   // for the completion of the next one, if it takes one
   logic        flush_next;             // the next cycle flushes
+  logic        desc_over;              // DESC is left
+  logic        to_abort;               // ABORT comes next, or stays
+  logic        gives_up;               // the port is dead: COMPLETE comes next, and goes on flushing
   logic [127:0] desc_data;
   logic [31:0] flags;                  // in the second beat
   logic        flags_bad;
@@ -267,9 +269,11 @@ module ct_job #(
   logic        unit_err;
   logic [7:0]  fail_code;
   logic [31:0] fail_addr;
-  logic        wd_hit, drain_over, quiet, settled, aborted;
+  logic        begin_anew;             // the timer, from the next cycle on,
+  logic        anew_q;                 // in which it does not show it yet
+  logic        wd_hit, wd_hit_q, drain_over, drain_over_q, quiet, settled, aborted;
   logic        cpl_ready;
-  logic [15:0] named;                  // cancel_num_i, counted from HEAD
+  logic        named_head, named_last, named_front;
   logic        cancel_front, cancel_next;
 
   // ---- Starting -------------------------------------------------------------------------------------------------------------
@@ -293,7 +297,7 @@ module ct_job #(
 
   // A batch and the ring never take the front end in the same cycle: while a batch is due it has its turn, unless the ring has (and
   // then there is something in the ring that can be taken; what can not does not count).
-  assign ring_more     = (head_q != tail_q);
+  assign ring_more     = ring_more_q && !ring_moved_q;
   assign ring_ok       = !form_i && !(batch_due_i && !ring_turn_q && !freeze_i);
   assign batch_ready_o = (fe_q == FeNone) && !own_q && !wait_q && !kill_q && !hold_i && !freeze_i && !(ring_turn_q && ring_more && cpl_ready) &&
                          ((state_q == StIdle && !silent_q) || (state_q == StDrain && !meta_q));
@@ -324,14 +328,27 @@ module ct_job #(
   assign flags       = desc_data[32*(ct_pkg::DescFlags-4) +: 32];
   assign flags_bad   = (flags[31:2] != '0) || (flags[1] && fe_batch);  // (a batch is nobody's continuation)
   assign wrong_guess = (fe_q == FeDesc) && first_beat_q && guess_q && !same_q;
-  assign flush_next  = (state_d == StAbort) || (state_d == StComplete && after_dead_d);
+  // What the next state is, for those who cannot wait for it (NextStates_A).
+  assign desc_over   = unit_err || (err_q && drain_over) || desc_last;
+  assign gives_up    = (state_q == StAbort) && !aborted && drain_over && !after_dead_q && !silent_q;
+  always_comb begin
+    unique case (state_q)
+      StIdle:                 to_abort = kill_q;
+      StDesc:                 to_abort = desc_over && (unit_err || err_q || fail);
+      StProg, StRun, StDrain: to_abort = fail;
+      StAbort:                to_abort = !aborted && !gives_up;
+      StComplete:             to_abort = !old_q && after_dead_q;
+      default:                to_abort = 1'b0;
+    endcase
+  end
+  assign flush_next  = to_abort || gives_up || (state_q == StComplete && old_q && after_dead_q);
 
   always_comb begin
     desc_ask = 1'b0;
     prog_ask = 1'b0;
     unique case (fe_q)
-      FeNone: desc_ask = (start && state_q == StIdle) || (state_q == StDesc && state_d == StDesc) ||
-                         (state_q == StDrain && state_d == StDrain && !meta_q && !own_q && !wait_q && !lost_q && ring_more && ring_ok && (cpl_ready || !batch_on_i) &&
+      FeNone: desc_ask = (start && state_q == StIdle) || (state_q == StDesc && !desc_over) ||
+                         (state_q == StDrain && !fail && !(settled && units_done_i) && !meta_q && !own_q && !wait_q && !lost_q && ring_more && ring_ok && (cpl_ready || !batch_on_i) &&
                           !hold_i);
       // Not before it is known whether the job runs: else what is wrong with its program would come first.
       FeDesc: prog_ask = desc_beat && (beat_q == 3'd1) && !asked_q && !ncmds_bad_q && !flags_bad && !(own_q && flags[1] && ring_bad_q) && !wait_q;
@@ -353,9 +370,9 @@ module ct_job #(
     asked_d    = asked_q;
     guess_d    = guess_q;
     wait_d     = wait_q && !fetch_quiet;
-    lost_d     = lost_q && !(own_q && state_d == StAbort);
+    lost_d     = lost_q && !(own_q && to_abort);
     drop_d     = 1'b0;
-    doomed_d   = (doomed_q || cancel_next) && !(own_q && rows_front_q == '0 && (state_q == StProg || state_d == StAbort)) && !reset_i;
+    doomed_d   = (doomed_q || cancel_next) && !(own_q && rows_front_q == '0 && (state_q == StProg || to_abort)) && !reset_i;
     kill_d     = kill_q;
     fe_rows_d  = fe_rows_q;
 
@@ -414,7 +431,7 @@ module ct_job #(
     end
 
     // A flush drops all fetches; a job that has not begun keeps its descriptor, and a batch what will come of it.
-    if (state_d == StAbort) begin
+    if (to_abort) begin
       if (own_q)                                 fe_d = FeNone;
       else if (fe_d == FeDesc && fe_rows_d == '0) fe_d = FeNone;
       else if (fe_d == FeProg)                   fe_d = FeHave;
@@ -425,7 +442,7 @@ module ct_job #(
       kill_d    = 1'b0;
     end
     if (reset_i && !own_q) begin
-      kill_d    = (state_d == StIdle || state_d == StComplete) && (fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q);
+      kill_d    = (state_q == StIdle || state_q == StDrain || state_q == StAbort || state_q == StComplete) && !to_abort && (fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q);
       fe_d      = FeNone;
       request_d = 1'b0;
     end
@@ -471,7 +488,7 @@ module ct_job #(
         ncmds_bad_q <= (desc_data[32*ct_pkg::DescNcmds +: 32] == '0) ||
                        (desc_data[32*ct_pkg::DescNcmds +: 32] > ct_pkg::ProgMax);
       end
-      if (fe_d != FeDesc) beat_q <= '0;
+      if ((reset_i && !own_q) || (to_abort && !fe_batch && !batch_first) || (wait_q && fetch_quiet && !fe_batch && !batch_first)) beat_q <= '0;
       else if (desc_beat) beat_q <= beat_q + 3'd1;
     end
   end
@@ -521,17 +538,19 @@ module ct_job #(
 
   // ---- Errors -----------------------------------------------------------------------------------------------------------------
 
-  assign wd_hit     = (limit_q != '0) && (timer_q >= limit_q);
-  assign drain_over = (timer_q >= drain_limit_i);
+  // (The timer is compared in the cycle before, with one less where it counts on.)
+  assign wd_hit     = wd_hit_q && !anew_q;
+  assign drain_over = drain_over_q && !anew_q;
   assign unit_err   = (err_i != '0);
   assign old_die    = old_q && old_i && drain_over && !old_dead_q;
 
-  // The number named: 0 is the job at HEAD, -1 the last one whose descriptor has been read.
-  assign named        = cancel_num_i - head_q;
+  // The job at HEAD; the last one whose descriptor has been read; of these the one in front.
+  assign named_head   = (cancel_num_i[15:0] == head_q);
+  assign named_last   = (cancel_num_i[31:16] == head_q);
+  assign named_front  = (state_q == StDesc) ? named_head : (fe_here && !fe_batch) ? (cancel_num_i[47:32] == head_q) : named_last;
   // Batches have no number.
-  assign cancel_front = cancel_i && (!cancel_named_i || ((rows_front_q == '0) && (state_q == StDesc ? named == 16'd0 :
-                                     named == ((fe_here && !fe_batch) ? 16'hfffe : 16'hffff))));
-  assign cancel_next  = cancel_i && cancel_named_i && !own_q && !fe_batch && ((fe_q == FeDesc && named == 16'd0) || (fe_here && named == 16'hffff));
+  assign cancel_front = cancel_i && (!cancel_named_i || ((rows_front_q == '0) && named_front));
+  assign cancel_next  = cancel_i && cancel_named_i && !own_q && !fe_batch && ((fe_q == FeDesc && named_head) || (fe_here && named_last));
 
   always_comb begin
     fail      = active && !err_q;
@@ -583,7 +602,10 @@ module ct_job #(
       addr_q <= '0;
     end
     if (start) start_q <= cycle_next_i;
-    if (state_q == StDesc || state_q == StProg) limit_q <= (next_limit_q == '0) ? watchdog_i : next_limit_q;
+    if (state_q == StDesc || state_q == StProg) begin
+      limit_q   <= ((next_limit_q == '0) ? watchdog_i : next_limit_q) - 32'd1;
+      limited_q <= (next_limit_q != '0) || (watchdog_i != '0);
+    end
   end
 
   // ---- The state machine ------------------------------------------------------------------------------------------------------
@@ -596,12 +618,13 @@ module ct_job #(
   always_comb begin
     state_d      = state_q;
     err_d        = err_q || fail;
-    timer_d      = (timer_q == '1 || (freeze_i && !err_q)) ? timer_q : timer_q + 32'd1;
+    if (anew_q) timer_d = 32'(!(freeze_i && !err_q));
+    else        timer_d = (timer_q == '1 || (freeze_i && !err_q)) ? timer_q : timer_q + 32'd1;
     after_dead_d = after_dead_q;
     silent_d     = silent_q;
     meta_d       = meta_q && !(state_q == StDrain || state_q == StAbort);
     settle_d     = '0;
-    if (fail) timer_d = '0;
+    begin_anew   = fail;
 
     unique case (state_q)
       StIdle: begin
@@ -614,7 +637,7 @@ module ct_job #(
       end
       StDesc: begin
         if (unit_err || (err_q && drain_over)) state_d = StAbort;
-        else if (desc_last)                    state_d = err_d ? StAbort : StProg;
+        else if (desc_last)                    state_d = (err_q || fail) ? StAbort : StProg;
       end
       StProg: begin
         if (prog_first_i && fe_q == FeProg) state_d = StRun;
@@ -644,10 +667,10 @@ module ct_job #(
     if (start) begin
       state_d = (fe_here || (fe_q == FeDesc && desc_last)) ? StProg : StDesc;
       err_d   = 1'b0;
-      timer_d = '0;
+      begin_anew = 1'b1;
       meta_d  = !fe_batch;
     end
-    if (state_d == StAbort && (active || state_q == StIdle)) timer_d = '0;
+    if (to_abort && (active || state_q == StIdle)) begin_anew = 1'b1;
     if (state_d != state_q) settle_d = '0;
   end
 
@@ -662,6 +685,9 @@ module ct_job #(
       meta_q       <= 1'b0;
       timer_q      <= '0;
       settle_q     <= '0;
+      anew_q       <= 1'b0;
+      wd_hit_q     <= 1'b0;
+      drain_over_q <= 1'b0;
     end else begin
       state_q      <= state_d;
       err_q        <= err_d;
@@ -670,20 +696,34 @@ module ct_job #(
       silent_q     <= silent_d;
       dead_q       <= dead_q || after_dead_d || old_die;
       meta_q       <= meta_d;
-      if (state_q != StIdle || state_d != StIdle) timer_q <= timer_d;
+      anew_q       <= begin_anew;
+      if (state_q != StIdle || anew_q) timer_q <= timer_d;
+      wd_hit_q     <= !anew_q && !freeze_i && limited_q && (timer_q >= limit_q);
+      drain_over_q <= !anew_q && (timer_q >= drain_limit_i);
       settle_q     <= settle_d;
     end
   end
 
   always_comb begin
     head_d = head_q;
-    if (reset_i && (state_q != StDesc || state_d != StDesc))  head_d = tail_q;
-    else if (state_q == StDesc && state_d != StDesc)          head_d = reset_seen_q ? reset_head_q : head_q + 16'd1;
+    if (reset_i && (state_q != StDesc || desc_over))          head_d = tail_q;
+    else if (state_q == StDesc && desc_over)                  head_d = reset_seen_q ? reset_head_q : head_q + 16'd1;
     else if (state_q != StDesc && desc_last && !fe_batch)     head_d = head_q + 16'd1;
   end
 
   always_ff @(posedge clk_i) begin
     if (reset_i) reset_head_q <= tail_q;
+  end
+
+  // HEAD and TAIL are compared in a cycle of its own: a cycle after one of them has moved there is nothing in the ring.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ring_more_q  <= 1'b0;
+      ring_moved_q <= 1'b0;
+    end else begin
+      ring_more_q  <= (head_q != tail_q);
+      ring_moved_q <= tail_we_i || reset_i || desc_last || (state_q == StDesc && desc_over);
+    end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -746,49 +786,23 @@ module ct_job #(
     else if (old_done && !old_batch_q) ring_bad_q <= (old_code_q != ct_pkg::ErrOk);
   end
 
-  // ---- Doorbell times: TAIL as written and the cycle, in a ring read ahead by one ---------------------------------------------
+  // ---- Doorbell times -----------------------------------------------------------------------------------------------------------
 
-  localparam int unsigned BellW = $clog2(Doorbells);
+  logic [63:0] bell;
 
-  (* no_rw_check *)                     // never read where it is written, see BellsApart_A
-  logic [79:0]      bells [0:Doorbells-1];
-  logic [79:0]      front_q;             // the oldest, if front_vld_q
-  logic             front_vld_q;
-  logic [BellW-1:0] bell_w_q, bell_r_d, bell_r_q;
-  logic [BellW:0]   bell_count_q, bell_left;
-  logic [63:0]      last_bell_q;
-  logic [15:0]      ahead;               // descriptors from the next to be read to the front's last
-  logic             bell_push, bell_drop;
-
-  assign ahead     = front_q[79:64] - head_q;
-  assign bell_push = tail_we_i && (tail_i != tail_q) && (bell_count_q != (BellW + 1)'(Doorbells));
-  assign bell_drop = front_vld_q && (ahead == '0 || ahead[15]);
-  assign bell_r_d  = bell_r_q + BellW'(bell_drop);
-  assign bell_left = bell_count_q - (BellW + 1)'(bell_drop);
+  ct_bells u_bells (
+    .clk_i, .rst_ni,
+    .reset_i,
+    .tail_we_i,
+    .tail_i,
+    .moves_i (tail_i != tail_q),
+    .head_i  (head_q),
+    .cycle_i,
+    .bell_o  (bell)
+  );
 
   always_ff @(posedge clk_i) begin
-    if (bell_push) bells[bell_w_q] <= {tail_i, cycle_i};
-    front_q <= bells[bell_r_d];
-    if (tail_we_i) last_bell_q <= cycle_i;
-    if (fe_q == FeDesc && !reset_seen_q) arrive_q <= (front_vld_q && !bell_drop) ? front_q[63:0] : last_bell_q;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      bell_w_q     <= '0;
-      bell_r_q     <= '0;
-      bell_count_q <= '0;
-      front_vld_q  <= 1'b0;
-    end else if (reset_i) begin
-      bell_r_q     <= bell_w_q;
-      bell_count_q <= '0;
-      front_vld_q  <= 1'b0;
-    end else begin
-      bell_w_q     <= bell_w_q + BellW'(bell_push);
-      bell_r_q     <= bell_r_d;
-      bell_count_q <= bell_left + (BellW + 1)'(bell_push);
-      front_vld_q  <= (bell_left != '0);
-    end
+    if (fe_q == FeDesc && !reset_seen_q) arrive_q <= bell;
   end
 
   // ---- Completions ------------------------------------------------------------------------------------------------------------
@@ -861,6 +875,9 @@ module ct_job #(
   `CT_ASSERT(OwnReads_A, !own_q || state_q == StDesc || fe_q == FeHave || fe_q == FeProg)
   `CT_ASSERT(RunReadsOwn_A, state_q != StRun || own_q || fe_q == FeNone)
   `CT_ASSERT(NotOwnInIdle_A, !(state_q == StIdle || state_q == StAbort || state_q == StComplete) || !own_q)
+  `CT_ASSERT(MoreIsThere_A, !ring_more || head_q != tail_q)
+  `CT_ASSERT(NextStates_A, to_abort == (state_d == StAbort) && flush_next == (state_d == StAbort || (state_d == StComplete && after_dead_d)) &&
+                           (state_q != StDesc || desc_over == (state_d != StDesc)))
   `CT_ASSERT(StateLegal_A, state_q <= StComplete)
   `CT_ASSERT(MetaStates_A, !meta_q || active || (state_q == StAbort && !silent_q && !after_dead_q))
   `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q == (rows_front_q == '0))
@@ -889,10 +906,6 @@ module ct_job #(
   `CT_ASSERT(FetchLength_A, !fetch_valid_o || (fetch_len_o != '0 && 32'(fetch_len_o) <= 2 * ct_pkg::ProgMax))
   // Jobs that have started, in both halves of the completions.
   `CT_ASSERT(EarlyCount_A, 6'(early_count) == 6'(cpl_count_o) + 6'(old_q && !old_batch_q) + 6'(front_open && !meta_q && rows_front_q == '0))
-  `CT_ASSERT(BellCount_A, bell_count_q <= (BellW + 1)'(Doorbells))
-  `CT_ASSERT(BellPointers_A, BellW'(bell_w_q - bell_r_q) == bell_count_q[BellW-1:0])
-  `CT_ASSERT(BellsApart_A, !bell_push || bell_left == '0 || bell_r_d != bell_w_q)
-  `CT_ASSERT(FrontHeld_A, !front_vld_q || bell_count_q != '0)                                 // 6
 
   `CT_ASSUME(ErrorsHaveCodes_M, (!err_i[0] || err_code_i[7:0] != ct_pkg::ErrOk) && (!err_i[1] || err_code_i[15:8] != ct_pkg::ErrOk) &&
                                 (!err_i[2] || err_code_i[23:16] != ct_pkg::ErrOk))

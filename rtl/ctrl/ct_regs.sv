@@ -6,7 +6,7 @@
 //             input of the same cycle. The write takes effect when both are there and an answer can follow, at the earliest in the cycle
 //             after the later of them was taken, one a cycle; the answer (always OKAY) comes in the next. Only whole words: a write
 //             with a WSTRB other than 1111 changes nothing. Writes to read-only and unmapped addresses change nothing.
-// Reads       rvalid_o two cycles after the address (counters: 5 to 22); always OKAY, unmapped addresses read 0. One at a time.
+// Reads       rvalid_o three cycles after the address (counters: 6 to 24); always OKAY, unmapped addresses read 0. One at a time.
 //             Reading CYCLE_LO latches CYCLE_HI; reading the low half of a counter latches the high half (one latch for all
 //             counters: read low, then high).
 // Freeze      freeze_o follows CTRL bit 1; a write with bits 1 and 2 while frozen lowers it for one cycle: each unit that is
@@ -21,7 +21,8 @@
 // Requests     addresses 0x300..0x37f are ct_batch's: a write is taken when bat_wr_ready_i is high, too (a write of part of a word is taken and
 //              forgotten); a read holds bat_rd_valid_o until bat_rd_vld_i brings the data.
 //
-// Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0.
+// Parameters   what the capability registers say; Batcher = 0: there is no ct_batch, its addresses read 0, and POLICY 4 is 0. Contexts = 1: FEATURES
+//              says that there is no training; the registers and counters of context 1, POLICY and FLOOR read 0.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -33,6 +34,7 @@ module ct_regs #(
   parameter  int unsigned ClockHz  = 100000000,
   parameter  int unsigned DramMib  = 256,
   parameter  int unsigned Batcher  = 0,
+  parameter  int unsigned Contexts = 2,
   localparam int unsigned CplW     = ct_pkg::CplW,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
@@ -77,7 +79,7 @@ module ct_regs #(
   output logic [1:0]            reset_o,
   output logic [1:0]            cancel_o,
   output logic                  cancel_named_o,
-  output logic [15:0]           cancel_num_o,
+  output logic [47:0]           cancel_num_o,      // the number, one more and two more
   output logic                  hold_o,
   output logic [2*32-1:0]       watchdog_o,
   output logic [2*32-1:0]       rd_base_o,
@@ -172,7 +174,7 @@ module ct_regs #(
 
   // ---- Cycle counter and global reset ----------------------------------------------------------------------------------------
 
-  logic [63:0] cycle_q;
+  logic [63:0] cycle_q, cycle_next_q;
   logic        reset_pend_q;  // asked for, contexts are stopping
   logic        reset_now_q;   // core_rst_no is low
   logic [2:0]  reset_count_q;
@@ -180,7 +182,7 @@ module ct_regs #(
   logic        core_rst_n;
 
   assign cycle_o      = cycle_q;
-  assign cycle_next_o = cycle_q + 64'd1;
+  assign cycle_next_o = cycle_next_q;
   assign reset_ask    = wr_global && (waddr == ct_pkg::RegCtrl) && wdata[0] && !reset_pend_q;
   assign hold_o       = reset_pend_q;
   assign core_rst_n   = rst_ni && !reset_now_q;
@@ -189,11 +191,13 @@ module ct_regs #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       cycle_q       <= '0;
+      cycle_next_q  <= 64'd1;
       reset_pend_q  <= 1'b0;
       reset_now_q   <= 1'b0;
       reset_count_q <= '0;
     end else begin
-      cycle_q <= cycle_next_o;
+      cycle_q      <= cycle_next_q;
+      cycle_next_q <= cycle_next_q + 64'd1;
       if (reset_ask) begin
         reset_pend_q  <= 1'b1;
         reset_count_q <= '0;
@@ -247,8 +251,8 @@ module ct_regs #(
             freeze_q <= wdata[1];
             step_q   <= freeze_q && wdata[1] && wdata[2];
           end
-          ct_pkg::RegPolicy:     policy_q      <= ((Batcher != 0) && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
-          ct_pkg::RegFloor:      floor_q       <= wdata[7:0];
+          ct_pkg::RegPolicy:     policy_q      <= (Contexts == 1) ? ct_pkg::PolicyPriority : ((Batcher != 0) && wdata[2]) ? ct_pkg::PolicySlack : {1'b0, wdata[1:0]};
+          ct_pkg::RegFloor:      floor_q       <= (Contexts == 1) ? '0 : wdata[7:0];
           ct_pkg::RegIrqEnable:  irq_enable_q  <= {(Batcher != 0) && wdata[2], wdata[1:0]};
           ct_pkg::RegTrainCap:   train_cap_q   <= (wdata == '0) ? 4'd1 : (wdata > 32'd8) ? 4'd8 : wdata[3:0];
           ct_pkg::RegDrainLimit: drain_limit_q <= wdata;
@@ -298,51 +302,79 @@ module ct_regs #(
 
   logic [63:0] ctx_rdata;
   logic [4:0]  ctx_rword;
-  logic [1:0]  ctx_reset;
+  logic [1:0]  ctx_rvalid;
+  logic [1:0]  ctx_reset, ctx_cancel;
 
   assign tail_o         = wdata[15:0];
-  assign cancel_named_o = wdata[2];
-  assign cancel_num_o   = wdata[31:16];
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
-    ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
-      .clk_i,
-      .rst_ni      (core_rst_n),
-      .wr_i        (wr_ctx[c]),
-      .wr_offset_i (waddr[7:0]),
-      .wr_data_i   (wdata),
-      .rd_word_i   (ctx_rword),
-      .rd_data_o   (ctx_rdata[32*c +: 32]),
-      .ring_base_o (ring_base_o[32*c +: 32]),
-      .ring_log2_o (ring_log2_o[4*c +: 4]),
-      .tail_we_o   (tail_we_o[c]),
-      .reset_o     (ctx_reset[c]),
-      .cancel_o    (cancel_o[c]),
-      .watchdog_o  (watchdog_o[32*c +: 32]),
-      .rd_base_o   (rd_base_o[32*c +: 32]),
-      .rd_limit_o  (rd_limit_o[32*c +: 32]),
-      .wr_base_o   (wr_base_o[32*c +: 32]),
-      .wr_limit_o  (wr_limit_o[32*c +: 32]),
-      .spm_base_o  (spm_base_o[20*c +: 20]),
-      .spm_size_o  (spm_size_o[20*c +: 20]),
-      .tail_i      (tail_i[16*c +: 16]),
-      .head_i      (head_i[16*c +: 16]),
-      .status_i    (status_i[3*c +: 3]),
-      .cpl_valid_i (cpl_valid_i[c]),
-      .cpl_count_i (cpl_count_i[5*c +: 5]),
-      .cpl_i       (cpl_i[CplW*c +: CplW]),
-      .cpl_pop_o   (cpl_pop_o[c])
-    );
+    if (c < Contexts) begin : g_on
+      ct_regs_ctx #(.SpmWords(SpmWords), .SpmFirst(c * (SpmWords / 2))) u_ctx (
+        .clk_i,
+        .rst_ni      (core_rst_n),
+        .wr_i        (wr_ctx[c]),
+        .wr_offset_i (waddr[7:0]),
+        .wr_data_i   (wdata),
+        .rd_valid_i  (ctx_rvalid[c]),
+        .rd_word_i   (ctx_rword),
+        .rd_data_o   (ctx_rdata[32*c +: 32]),
+        .ring_base_o (ring_base_o[32*c +: 32]),
+        .ring_log2_o (ring_log2_o[4*c +: 4]),
+        .tail_we_o   (tail_we_o[c]),
+        .reset_o     (ctx_reset[c]),
+        .cancel_o    (ctx_cancel[c]),
+        .watchdog_o  (watchdog_o[32*c +: 32]),
+        .rd_base_o   (rd_base_o[32*c +: 32]),
+        .rd_limit_o  (rd_limit_o[32*c +: 32]),
+        .wr_base_o   (wr_base_o[32*c +: 32]),
+        .wr_limit_o  (wr_limit_o[32*c +: 32]),
+        .spm_base_o  (spm_base_o[20*c +: 20]),
+        .spm_size_o  (spm_size_o[20*c +: 20]),
+        .tail_i      (tail_i[16*c +: 16]),
+        .head_i      (head_i[16*c +: 16]),
+        .status_i    (status_i[3*c +: 3]),
+        .cpl_valid_i (cpl_valid_i[c]),
+        .cpl_count_i (cpl_count_i[5*c +: 5]),
+        .cpl_i       (cpl_i[CplW*c +: CplW]),
+        .cpl_pop_o   (cpl_pop_o[c])
+      );
+    end else begin : g_off
+      assign ctx_rdata[32*c +: 32]   = '0;
+      assign ring_base_o[32*c +: 32] = '0;
+      assign ring_log2_o[4*c +: 4]   = '0;
+      assign watchdog_o[32*c +: 32]  = '0;
+      assign rd_base_o[32*c +: 32]   = '0;
+      assign rd_limit_o[32*c +: 32]  = '0;
+      assign wr_base_o[32*c +: 32]   = '0;
+      assign wr_limit_o[32*c +: 32]  = '0;
+      assign spm_base_o[20*c +: 20]  = '0;
+      assign spm_size_o[20*c +: 20]  = '0;
+      assign {tail_we_o[c], ctx_reset[c], ctx_cancel[c], cpl_pop_o[c]} = '0;
+      logic unused_off;
+      assign unused_off = ^{wr_ctx[c], ctx_rvalid[c], tail_i[16*c +: 16], head_i[16*c +: 16], status_i[3*c +: 3], cpl_count_i[5*c +: 5], cpl_i[CplW*c +: CplW]};
+    end
   end
   assign reset_o = ctx_reset | {2{reset_ask}};
 
+  // A cancel goes on a cycle later, with what its number is compared with.
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) cancel_o <= '0;
+    else             cancel_o <= ctx_cancel;
+  end
+  always_ff @(posedge clk_i) begin
+    if (ctx_cancel != '0) begin
+      cancel_named_o <= wdata[2];
+      cancel_num_o   <= {wdata[31:16] + 16'd2, wdata[31:16] + 16'd1, wdata[31:16]};
+    end
+  end
+
   // ---- Read channel ---------------------------------------------------------------------------------------------------------
 
-  typedef enum logic [2:0] {RdIdle, RdMux, RdCounter, RdBatch, RdAnswer} rd_state_e;
+  typedef enum logic [2:0] {RdIdle, RdMux, RdPick, RdCounter, RdBatch, RdAnswer} rd_state_e;
 
   rd_state_e   rd_q;
   logic [11:0] raddr_q;
-  logic [31:0]   global_rdata, rdata_q;
+  logic [31:0]   global_q, rdata_q;
   logic [1023:0] global_words;
   logic [31:0] cycle_hi_q, count_hi_q;
   logic        ar, is_counter, is_bat, count_req, count_vld;
@@ -354,6 +386,9 @@ module ct_regs #(
   assign s_axil_rresp_o   = 2'b00;
   assign ar               = s_axil_arvalid_i && s_axil_arready_o;
   assign ctx_rword        = raddr_q[6:2];
+  // Each bank has 32 words.
+  assign ctx_rvalid[0]    = (raddr_q[11:7] == 5'(ct_pkg::CtxBase >> 7));
+  assign ctx_rvalid[1]    = (raddr_q[11:7] == 5'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 7));
   // Two contexts of 32 counters of 8 bytes: 0x400 .. 0x5ff.
   assign is_counter       = (raddr_q[11:9] == 3'(ct_pkg::CntBase >> 9));
   assign is_bat           = (Batcher != 0) && (raddr_q[11:7] == BatBank);
@@ -368,7 +403,7 @@ module ct_regs #(
     global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
     global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
-    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0);
+    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);
@@ -388,22 +423,13 @@ module ct_regs #(
     global_words[8*ct_pkg::RegDbgData3 +: 32]   = dbg_data_q[127:96];
     global_words[8*ct_pkg::RegDbgData4 +: 32]   = {dbg_vld_q, 22'd0, dbg_exp_q};
   end
-  assign global_rdata = global_words[32*raddr_q[6:2] +: 32];
-
   always_ff @(posedge clk_i) begin
     if (ar) raddr_q <= s_axil_araddr_i & 12'hffc;
+    // Two steps: a word of each bank, but 0 of those that are not meant; then all of them together.
+    if (raddr_q[11:7] == 5'd0) global_q <= global_words[32*raddr_q[6:2] +: 32];
+    else                       global_q <= '0;
+    if (rd_q == RdPick) rdata_q <= is_counter ? count_hi_q : global_q | ctx_rdata[31:0] | ctx_rdata[63:32];
     if (rd_q == RdMux) begin
-      if (is_counter) begin
-        rdata_q <= count_hi_q;
-      end else begin
-        // Each bank has 32 words.
-        unique case (raddr_q[11:7])
-          5'd0:                                                rdata_q <= global_rdata;
-          5'(ct_pkg::CtxBase >> 7):                            rdata_q <= ctx_rdata[31:0];
-          5'((ct_pkg::CtxBase + ct_pkg::CtxStride) >> 7):      rdata_q <= ctx_rdata[63:32];
-          default:                                             rdata_q <= '0;
-        endcase
-      end
       if (raddr_q == ct_pkg::RegCycleLo) cycle_hi_q <= cycle_q[63:32];
     end
     if (count_vld) begin
@@ -420,7 +446,8 @@ module ct_regs #(
       unique case (rd_q)
         RdIdle:    if (ar) rd_q <= RdMux;
         // In the reset the counters do not answer.
-        RdMux:     if (!reset_now_q) rd_q <= count_req ? RdCounter : is_bat ? RdBatch : RdAnswer;
+        RdMux:     if (!reset_now_q) rd_q <= count_req ? RdCounter : is_bat ? RdBatch : RdPick;
+        RdPick:    rd_q <= RdAnswer;
         RdCounter: if (count_vld || reset_now_q) rd_q <= RdAnswer;
         // ct_batch takes its turn; in the reset it does not answer.
         RdBatch:   if (bat_rd_vld_i) rd_q <= RdAnswer;
@@ -430,7 +457,7 @@ module ct_regs #(
     end
   end
 
-  ct_counters u_counters (
+  ct_counters #(.Contexts(Contexts)) u_counters (
     .clk_i,
     .rst_ni     (core_rst_n),
     .ev_i,

@@ -4,7 +4,8 @@
 //
 // Writes      in the cycle with wr_i, by whole words; what is not a register is ignored. tail_we_o, reset_o, cancel_o and cpl_pop_o are pulses
 //             in that cycle.
-// Reads       combinational, the word rd_word_i; what is not mapped reads 0, and so do the registers of a completion if there is none.
+// Reads       rd_data_o is the word rd_word_i of the cycle before if rd_valid_i was high then, else 0; what is not mapped reads 0, and so do the
+//             registers of a completion if there is none. Registers that read as they were written are read from a LUT RAM beside them.
 // Window      SPM_BASE and SPM_SIZE are kept as they are written, in whatever order. The window that counts is what of that lies in the
 //             scratchpad: spm_base_o and spm_size_o follow a cycle later, and SPM_SIZE reads spm_size_o. So base + size never wraps
 //             into words of the other context; a program that goes on past the end gets SPM_WINDOW from the unit.
@@ -24,6 +25,7 @@ module ct_regs_ctx #(
   input  logic            wr_i,
   input  logic [7:0]      wr_offset_i,
   input  logic [31:0]     wr_data_i,
+  input  logic            rd_valid_i,
   input  logic [4:0]      rd_word_i,
   output logic [31:0]     rd_data_o,
 
@@ -49,12 +51,21 @@ module ct_regs_ctx #(
   output logic            cpl_pop_o
 );
 
+  // These words are read from the LUT RAM.
+  localparam logic [15:0] InShadow = (16'd1 << (ct_pkg::CregRingBase >> 2)) | (16'd1 << (ct_pkg::CregRdBase >> 2)) | (16'd1 << (ct_pkg::CregRdLimit >> 2)) |
+                                     (16'd1 << (ct_pkg::CregWrBase >> 2)) | (16'd1 << (ct_pkg::CregWrLimit >> 2)) | (16'd1 << (ct_pkg::CregSpmBase >> 2)) |
+                                     (16'd1 << (ct_pkg::CregWatchdog >> 2));
+
   logic [31:0]   ring_base_q, watchdog_q, rd_base_q, rd_limit_q, wr_base_q, wr_limit_q;
   logic [3:0]    ring_log2_q;
   logic [19:0]   spm_base_q, spm_size_q;  // as they were written
   logic [19:0]   spm_at_q, spm_len_q;     // the window that counts
   logic [20:0]   spm_room;
   logic [1023:0] words;
+  logic [31:0]   shadow [0:15];           // what was written
+  logic [31:0]   shadow_word;
+  logic [15:0]   written_q;               // of InShadow, once they have been written
+  logic [31:0]   rd_data_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -112,21 +123,27 @@ module ct_regs_ctx #(
   assign spm_base_o  = spm_at_q;
   assign spm_size_o  = spm_len_q;
 
-  // Every word of the map, so that a read is one multiplexer; what is not written here reads 0.
+  always_ff @(posedge clk_i) begin
+    if (wr_i && wr_offset_i[7:6] == 2'd0)
+      shadow[wr_offset_i[5:2]] <= (wr_offset_i == ct_pkg::CregSpmBase) ? 32'(wr_data_i[19:0]) : wr_data_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) written_q <= '0;
+    else if (wr_i && wr_offset_i[7:6] == 2'd0) written_q <= written_q | (InShadow & (16'd1 << wr_offset_i[5:2]));
+  end
+
+  assign shadow_word = shadow[rd_word_i[3:0]];
+
+  // The other words of the map, so that a read is one multiplexer; what is not written here reads 0.
   always_comb begin
     words = '0;
-    words[8*ct_pkg::CregRingBase +: 32]    = ring_base_q;
+    words[8*ct_pkg::CregSpmBase +: 32]     = SpmFirst;  // until it is written
     words[8*ct_pkg::CregRingLog2 +: 32]    = 32'(ring_log2_q);
     words[8*ct_pkg::CregTail +: 32]        = 32'(tail_i);
     words[8*ct_pkg::CregHead +: 32]        = 32'(head_i);
     words[8*ct_pkg::CregStatus +: 32]      = {16'd0, 3'd0, cpl_count_i, 5'd0, status_i};
-    words[8*ct_pkg::CregRdBase +: 32]      = rd_base_q;
-    words[8*ct_pkg::CregRdLimit +: 32]     = rd_limit_q;
-    words[8*ct_pkg::CregWrBase +: 32]      = wr_base_q;
-    words[8*ct_pkg::CregWrLimit +: 32]     = wr_limit_q;
-    words[8*ct_pkg::CregSpmBase +: 32]     = 32'(spm_base_q);
     words[8*ct_pkg::CregSpmSize +: 32]     = 32'(spm_len_q);
-    words[8*ct_pkg::CregWatchdog +: 32]    = watchdog_q;
     words[8*ct_pkg::CregCplCount +: 32]    = 32'(cpl_count_i);
     words[8*ct_pkg::CregCplTag +: 32]      = cpl_i[ct_pkg::CplTagLsb +: 32];
     words[8*ct_pkg::CregCplCode +: 32]     = 32'(cpl_i[ct_pkg::CplCodeLsb +: 8]);
@@ -140,8 +157,14 @@ module ct_regs_ctx #(
     words[8*ct_pkg::CregCplEndHi +: 32]    = cpl_i[ct_pkg::CplEndLsb+32 +: 32];
     words[8*ct_pkg::CregCplRows +: 32]     = cpl_i[ct_pkg::CplRowsLsb +: 32];
   end
+
   // Without a completion its registers read 0.
-  assign rd_data_o = (cpl_valid_i || rd_word_i < 5'(ct_pkg::CregCplTag >> 2)) ? words[32*rd_word_i +: 32] : '0;
+  always_ff @(posedge clk_i) begin
+    if (!rd_valid_i || (!cpl_valid_i && rd_word_i >= 5'(ct_pkg::CregCplTag >> 2))) rd_data_q <= '0;
+    else if (!rd_word_i[4] && written_q[rd_word_i[3:0]])                           rd_data_q <= shadow_word;
+    else                                                                           rd_data_q <= words[32*rd_word_i +: 32];
+  end
+  assign rd_data_o = rd_data_q;
 
 endmodule
 

@@ -3,7 +3,7 @@
 // SDRAM controller: an AXI4 slave on 16-bit SDR SDRAM (four banks; 32 MB as on the ULX3S: MT48LC16M16, AS4C16M16, W9825G6, IS42S16160).
 //
 // AXI         what the master of ct_core does: 128 bit data, INCR, 16 bytes a beat, addresses a multiple of 16, 1 to 17 beats (MaxBeats), within
-//             4 KB, one ID bit. Bursts that begin outside the memory answer DECERR; their reads give zeros, their writes change nothing.
+//             4 KB. Bursts that begin outside the memory answer DECERR; their reads give zeros, their writes change nothing.
 //             No output depends on an input of the same cycle.
 // Order       one burst after the other, whole, in the order in which it was chosen; so in order for each ID, and beats of two bursts never mix.
 //             A write is answered when it is chosen and its last beat has been sent: a read that is asked for after the answer sees it. (One that is
@@ -14,7 +14,8 @@
 // Address     row, bank, column: 1 KB in a row of a bank, then the next bank; 4 KB a row of all four. While a beat's words move, the next
 //             beat's bank closes and opens (ct_sdram_seq), so long streams keep the data pins busy. docs/fpga.md has the figures.
 // Pins        all outputs come from registers, dq_i goes into one. The board adds the tristate buffer (sdram_dq_oe_o high: we drive) and the
-//             chip's clock, in phase with clk_i or up to half a cycle before. ReadDelay counts further cycles between the chip and dq_i, of
+//             chip's clock: clk_i's, or one half a cycle before it if dq_i then comes from a register with that clock (what the chip sends
+//             is there when its next edge comes, and gone by ours). ReadDelay counts further cycles between the chip and dq_i, of
 //             registers in the pins, say.
 // Clock       ClockHz of clk_i, which the chip's times in nanoseconds are counted in; 10 MHz or more. The default times are the slowest of the chips
 //             named above at their 133 MHz grades: CasLatency 2 is for up to 100 MHz.
@@ -23,6 +24,7 @@
 //   ClockHz, CasLatency, RcdNs .. RrdNs, PowerUpUs, RowBits, ColBits   the chip (ct_sdram_seq)
 //   ReadDelay   further cycles of read data, 0 to 3
 //   MaxBeats    beats of the longest burst, 1 to 32
+//   IdW         bits of an ID, at least 1
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -41,14 +43,15 @@ module ct_sdram #(
   parameter  int unsigned RrdNs      = 15,
   parameter  int unsigned PowerUpUs  = 200,
   parameter  int unsigned ReadDelay  = 0,
-  parameter  int unsigned MaxBeats   = 17
+  parameter  int unsigned MaxBeats   = 17,
+  parameter  int unsigned IdW        = 1
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
 
   input  logic               s_axi_awvalid_i,
   output logic               s_axi_awready_o,
-  input  logic               s_axi_awid_i,
+  input  logic [IdW-1:0]     s_axi_awid_i,
   input  logic [35:0]        s_axi_awaddr_i,
   input  logic [7:0]         s_axi_awlen_i,
   input  logic               s_axi_wvalid_i,
@@ -58,16 +61,16 @@ module ct_sdram #(
   input  logic               s_axi_wlast_i,
   output logic               s_axi_bvalid_o,
   input  logic               s_axi_bready_i,
-  output logic               s_axi_bid_o,
+  output logic [IdW-1:0]     s_axi_bid_o,
   output logic [1:0]         s_axi_bresp_o,
   input  logic               s_axi_arvalid_i,
   output logic               s_axi_arready_o,
-  input  logic               s_axi_arid_i,
+  input  logic [IdW-1:0]     s_axi_arid_i,
   input  logic [35:0]        s_axi_araddr_i,
   input  logic [7:0]         s_axi_arlen_i,
   output logic               s_axi_rvalid_o,
   input  logic               s_axi_rready_i,
-  output logic               s_axi_rid_o,
+  output logic [IdW-1:0]     s_axi_rid_o,
   output logic [127:0]       s_axi_rdata_o,
   output logic [1:0]         s_axi_rresp_o,
   output logic               s_axi_rlast_o,
@@ -89,6 +92,9 @@ module ct_sdram #(
   if (MaxBeats == 0 || MaxBeats > 32) begin : g_check_beats
     ct_error_sdram_max_beats_must_be_1_to_32 u_error ();
   end
+  if (IdW == 0) begin : g_check_id
+    ct_error_sdram_id_must_have_at_least_1_bit u_error ();
+  end
   if (ReadDelay > 3) begin : g_check_delay
     ct_error_sdram_read_delay_must_be_0_to_3 u_error ();
   end
@@ -97,7 +103,7 @@ module ct_sdram #(
   localparam int unsigned Places = 32;                         // beats in the buffers of R and W
   localparam int unsigned CountW = 6;
   localparam int unsigned LenW   = 5;
-  localparam int unsigned ReqW   = 2 + BeatW + LenW;
+  localparam int unsigned ReqW   = IdW + 1 + BeatW + LenW;
 
   // ---- The channels' buffers --------------------------------------------------------------------------------------------------
 
@@ -106,7 +112,7 @@ module ct_sdram #(
   logic            w_valid, w_take, b_room, b_put, r_put, r_room, m_room, m_valid, b_err, r_err;
   logic [143:0]    w_beat;
   logic [127:0]    r_data;
-  logic [2:0]      m_head;  // of the oldest beat on its way from the chip: id, last, error
+  logic [IdW+1:0]  m_head;  // of the oldest beat on its way from the chip: id, last, error
 
   assign ar_err = (s_axi_araddr_i[35:BeatW+4] != '0);
   assign aw_err = (s_axi_awaddr_i[35:BeatW+4] != '0);
@@ -131,7 +137,8 @@ module ct_sdram #(
 
   // ---- The burst under way, and which is next -----------------------------------------------------------------------------------
 
-  logic              run_q, write_q, id_q, err_q, turn_q;  // turn_q: the last burst chosen was a read
+  logic              run_q, write_q, err_q, turn_q;  // turn_q: the last burst chosen was a read
+  logic [IdW-1:0]    id_q;
   logic [BeatW-1:0]  beat_q;
   logic [LenW-1:0]   left_q;   // beats behind this one
   logic [CountW-1:0] room_q;   // beats of R that no burst has asked for
@@ -177,7 +184,7 @@ module ct_sdram #(
     end
   end
 
-  ct_fifo #(.Width(2), .Depth(4)) u_b (
+  ct_fifo #(.Width(IdW + 1), .Depth(4)) u_b (
     .clk_i, .rst_ni,
     .valid_i(b_put), .ready_o(b_room), .data_i({id_q, err_q}),
     .valid_o(s_axi_bvalid_o), .ready_i(s_axi_bready_i), .data_o({s_axi_bid_o, b_err}), .count_o()
@@ -269,12 +276,12 @@ module ct_sdram #(
     if (moving) words_q <= {dq_q, words_q[111:16]};
   end
 
-  ct_fifo #(.Width(3), .Depth(4)) u_meta (
+  ct_fifo #(.Width(IdW + 2), .Depth(4)) u_meta (
     .clk_i, .rst_ni,
     .valid_i(go && !write_q), .ready_o(m_room), .data_i({id_q, last, err_q}),
     .valid_o(m_valid), .ready_i(r_put), .data_o(m_head), .count_o()
   );
-  ct_fifo #(.Width(131), .Depth(Places)) u_r (
+  ct_fifo #(.Width(IdW + 130), .Depth(Places)) u_r (
     .clk_i, .rst_ni,
     .valid_i(r_put), .ready_o(r_room), .data_i({m_head, r_data}),
     .valid_o(s_axi_rvalid_o), .ready_i(s_axi_rready_i),

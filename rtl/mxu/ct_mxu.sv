@@ -3,26 +3,26 @@
 // MXU: executes the MM commands of both contexts on one array (docs/architecture.md; the command in rtl/spec/ct_isa.def).
 //
 //   cmd -> ct_mxu_seq -> ct_mxu_agen -> ct_mxu_afeed (SPM port A, transposer, row buffers) --> row arbiter -> ct_mxu_array -> ACC
-//               \-> ct_mxu_bload (SPM port B of the context) -------- shadow tile -------------------------------^
+//               \-> ct_mxu_bload (SPM port B of the context) -> ct_mxu_btile (transposer, pairs) -> shadow tile -^
 //
-// Every cycle (Cols = 8: every second one while rows flow) the arbiter takes a row of either context. A row is ready when
+// Every cycle (Cols = 8: every second one while rows flow, Cols = 4: every fourth) the arbiter takes a row of either context. A row is ready when
 //   - it is in the row buffer, and the row before it on the same ACC address has been added up (9 cycles);
 //   - as first row of an output tile in its command's first k step: its Wait2 has been, or is now, taken;
 //   - as first row of a tile operation (all rows that use one weight tile): the shadow tile is complete, and freeze_i is low.
-// Full rate: a row a cycle (two cycles) as long as a tile operation has 16 rows or more; then 16 words of the next weight tile arrive
+// Full rate: a row a cycle (two or four cycles) as long as a tile operation has 16 rows or more; then 16 words of the next weight tile arrive
 // meanwhile. With fewer rows an operation starts every 16 cycles at most, and the other context has the slots between.
 //
-// Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8) on. Sig1 is
+// Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8, t + 18 with 4) on. Sig1 is
 //             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 1: whoever waits for it reads the rows
 //             in ascending order, at most one a cycle, the first not before t + 3, and finds each one there. A command whose operands are
-//             there: about 21 cycles to its first row.
+//             there: about 25 cycles to its first row.
 // Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
 // Flush       flush_i[c] drops everything of context c that is not in the array yet; idle_o[c] when nothing of c is left. A flush that
 //             falls before idle_o is carried to its end all the same.
-// Interference under PRIORITY without a floor, a ready row of context 0 is taken at once (Cols = 8: after at most one cycle).
+// Interference under PRIORITY without a floor, a ready row of context 0 is taken at once (Cols = 8: after at most one cycle, Cols = 4: three).
 //
 // Parameters
-//   Cols      columns of the array, 16 or 8 (then a row takes two cycles)
+//   Cols      columns of the array, 16, 8 (then a row takes two cycles) or 4 (four)
 //   VpuLanes  columns of the ACC read port, 16 or 4
 //   PackDsp   1: two products in one DSP (see ct_mxu_dots); for synthesis where DSPs are scarce
 
@@ -76,7 +76,7 @@ module ct_mxu #(
 
   // Events for the counters, one bit for each context, registered.
   output logic [1:0]             ev_rows_o,      // a row entered the array
-  output logic [1:0]             ev_busy_o,      // the array took (half) a row
+  output logic [1:0]             ev_busy_o,      // the array took a row or a part of one
   output logic [1:0]             ev_wait_arb_o,  // a ready row waited for the other context
   output logic [1:0]             ev_wait_b_o,    // a row waited for its weight tile
   output logic [1:0]             ev_wait_a_o,    // a product waited for a row, or for the sum its row adds to
@@ -86,8 +86,8 @@ module ct_mxu #(
   output logic [9:0]             probe_o
 );
 
-  if (Cols != 16 && Cols != 8) begin : g_check_cols
-    ct_error_mxu_cols_must_be_16_or_8 u_error ();
+  if (Cols != 16 && Cols != 8 && Cols != 4) begin : g_check_cols
+    ct_error_mxu_cols_must_be_16_8_or_4 u_error ();
   end
   if (VpuLanes != 16 && VpuLanes != 4) begin : g_check_lanes
     ct_error_mxu_vpulanes_must_be_16_or_4 u_error ();
@@ -95,6 +95,7 @@ module ct_mxu #(
 
   localparam int unsigned RowDepth = 64;  // places of a context's row buffer (the pointers of ct_mxu_afeed)
   localparam int unsigned MetaW    = 26;
+  localparam int unsigned Parts    = 16 / Cols;  // cycles that a row takes the array
 
   logic [1:0]   flush, drained;
   logic [1:0]   halt_q;
@@ -113,10 +114,12 @@ module ct_mxu #(
   logic [1:0]   kdone_a;
 
   // B stream
-  logic [1:0]   ld_valid;
-  logic [7:0]   ld_idx;
-  logic [271:0] ld_word;
-  logic [1:0]   tile_ready;
+  logic [1:0]   word_vld, word_trans, word_pop;
+  logic [271:0] word;
+  logic         ld_valid, ld_ctx;
+  logic [2:0]   ld_pair;
+  logic [271:0] ld_words;
+  logic [1:0]   tile_ready, tile_idle;
 
   // Errors
   logic [1:0]   a_err_win, a_err_perr, a_err_square;
@@ -133,8 +136,9 @@ module ct_mxu #(
   logic [1:0]   w2_ok, hazard, ready;
   logic [1:0]   gnt, take, take_last;
   logic         take_any, slot, ctx;
-  logic         second_q;      // Cols = 8: the array takes the second half of a row in this cycle
-  logic         second_ctx_q;
+  logic [1:0]   rest_d, rest_q;  // parts of the row taken last that the array takes after this cycle
+  logic         within_q;        // it takes one of them, and not the first, in this cycle
+  logic         within_ctx_q;
   logic [1:0]   open_q;        // an operation has begun and not ended
   logic [1:0]   sig1_valid;
   logic [7:0]   sig1_id;
@@ -161,7 +165,7 @@ module ct_mxu #(
       if (!rst_ni) flush_q <= 1'b0;
       else         flush_q <= flush[c] && !drained[c];
     end
-    assign drained[c] = seq_idle && a_idle && b_idle && !head_vld && !avail[c] && !own[c] && !busy[c];
+    assign drained[c] = seq_idle && a_idle && b_idle && tile_idle[c] && !head_vld && !avail[c] && !own[c] && !busy[c];
     assign idle_o[c]  = drained[c] && !flush_q;
 
     ct_mxu_seq u_seq (
@@ -203,8 +207,7 @@ module ct_mxu #(
       .spm_rd_valid_o(spm_rd_valid_o[1+c]), .spm_rd_addr_o(spm_rd_addr_o[20*(1+c) +: 20]), .spm_rd_ready_i(spm_rd_ready_i[1+c]),
       .spm_rd_vld_i(spm_rd_vld_i[1+c]), .spm_rd_data_i(spm_rd_data_i[128*(1+c) +: 128]), .spm_rd_exp_i(spm_rd_exp_i[8*(1+c) +: 8]),
       .spm_rd_perr_i(spm_rd_perr_i[1+c]),
-      .ld_valid_o(ld_valid[c]), .ld_idx_o(ld_idx[4*c +: 4]), .ld_word_o(ld_word[136*c +: 136]),
-      .tile_ready_o(tile_ready[c]), .take_i(take[c] && head_first[c]),
+      .word_vld_o(word_vld[c]), .word_trans_o(word_trans[c]), .word_o(word[136*c +: 136]), .pop_i(word_pop[c]),
       .kdone_o(kdone_b), .err_win_o(b_err_win[c]), .err_perr_o(b_err_perr[c]), .err_square_o(b_err_square[c]),
       .err_win_addr_o(b_err_win_addr[20*c +: 20]), .err_addr_o(b_err_addr[20*c +: 20]), .idle_o(b_idle)
     );
@@ -216,11 +219,18 @@ module ct_mxu #(
   `CT_ASSERT(MetaHasRoom_A, meta_lost == 2'b00)
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
 
-  // With 8 columns a row takes port A for one cycle and the array for two: both contexts in turn have what they need, whatever the floor.
+  ct_mxu_btile u_btile (
+    .clk_i, .rst_ni, .strict_i(qos_i[ct_pkg::QosStrict]), .flush_i(flush),
+    .word_vld_i(word_vld), .word_trans_i(word_trans), .word_i(word), .pop_o(word_pop),
+    .ld_valid_o(ld_valid), .ld_ctx_o(ld_ctx), .ld_pair_o(ld_pair), .ld_words_o(ld_words),
+    .tile_ready_o(tile_ready), .take_i(take & head_first), .idle_o(tile_idle)
+  );
+
+  // With fewer columns a row takes port A for one cycle and the array for more: both contexts in turn have what they need, whatever the floor.
   logic [ct_pkg::QosW-1:0] a_qos;
   logic       a_ctx;
   assign spm_rd_ctx_o = {2'b10, a_ctx};
-  assign a_qos = (Cols == 8 && !qos_i[ct_pkg::QosStrict]) ? ct_pkg::QosRoundRobin : qos_i;
+  assign a_qos = (Cols != 16 && !qos_i[ct_pkg::QosStrict]) ? ct_pkg::QosRoundRobin : qos_i;
 
   ct_mxu_afeed u_afeed (
     .clk_i, .rst_ni, .qos_i(a_qos), .flush_i(flush), .halt_i(halt_q),
@@ -259,29 +269,32 @@ module ct_mxu #(
     .req_i(ready), .defer_i(1'b0), .last_i(tile_last), .take_i(slot), .gnt_o(gnt)
   );
 
-  assign slot      = !second_q;
+  assign slot      = !within_q;
   assign take      = slot ? gnt : 2'b00;
   assign take_any  = take != 2'b00;
   assign take_last = take & head_last;
+  assign rest_d    = take_any ? 2'(Parts > 1 ? Parts - 2 : 0) : (rest_q != '0) ? rest_q - 2'd1 : '0;
   assign ctx       = take[1];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      second_q <= 1'b0;
+      rest_q   <= '0;
+      within_q <= 1'b0;
       open_q   <= 2'b00;
     end else begin
-      second_q <= (Cols == 8) && take_any;
+      rest_q   <= rest_d;
+      within_q <= (Parts > 1) && (take_any || rest_q != '0);
       open_q   <= (open_q | take) & ~take_last & ~flush;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (take_any) second_ctx_q <= ctx;
+    if (take_any) within_ctx_q <= ctx;
   end
 
   ct_mxu_array #(.Cols(Cols), .VpuLanes(VpuLanes), .PackDsp(PackDsp)) u_array (
     .clk_i, .rst_ni,
-    .ld_valid_i(ld_valid), .ld_idx_i(ld_idx), .ld_word_i(ld_word),
+    .ld_valid_i(ld_valid), .ld_ctx_i(ld_ctx), .ld_pair_i(ld_pair), .ld_words_i(ld_words),
     .iss_valid_i(take_any), .iss_ctx_i(ctx), .iss_first_i(head_first[ctx]), .iss_clr_i(head_clr[ctx]), .iss_sig1_i(head_sig1[ctx]),
     .iss_sig1_id_i(ctx ? head_sig1_id[7:4] : head_sig1_id[3:0]), .iss_acc_i(ctx ? head_acc[15:8] : head_acc[7:0]), .row_i(row),
     .head_acc_i(head_acc), .hazard_o(hazard),
@@ -348,11 +361,11 @@ module ct_mxu #(
 
   // --- events ---------------------------------------------------------------------------------------------------------------
 
-  logic [1:0] in_second;
+  logic [1:0] in_row;
   logic [1:0] ev_rows_q, ev_busy_q, ev_wait_arb_q, ev_wait_b_q, ev_wait_a_q, ev_wait_sem_q;
   logic [1:0] sem_starved;
 
-  assign in_second   = {second_q && second_ctx_q, second_q && !second_ctx_q};
+  assign in_row   = {within_q && within_ctx_q, within_q && !within_ctx_q};
   assign sem_starved = (avail_go & ~w2_ok) | (~avail & ~a_work & seq_wait);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -365,16 +378,16 @@ module ct_mxu #(
       ev_wait_sem_q <= 2'b00;
     end else begin
       ev_rows_q     <= take;
-      ev_busy_q     <= take | in_second;
-      ev_wait_arb_q <= ready & ~take & ~in_second;
-      ev_wait_b_q   <= avail_go & w2_ok & head_first & ~tile_ready & ~in_second;
+      ev_busy_q     <= take | in_row;
+      ev_wait_arb_q <= ready & ~take & ~in_row;
+      ev_wait_b_q   <= avail_go & w2_ok & head_first & ~tile_ready & ~in_row;
       ev_wait_a_q   <= ((avail_go & w2_ok & hazard & (~head_first | tile_ready)) |
-                        (~avail & (open_q | tile_ready | a_work) & ~sem_starved & ~halt_q & ~flush)) & ~in_second;
-      ev_wait_sem_q <= sem_starved & ~in_second;
+                        (~avail & (open_q | tile_ready | a_work) & ~sem_starved & ~halt_q & ~flush)) & ~in_row;
+      ev_wait_sem_q <= sem_starved & ~in_row;
     end
   end
 
-  assign probe_o       = {sig1_valid, take_last, take | in_second, take, ready};
+  assign probe_o       = {sig1_valid, take_last, take | in_row, take, ready};
 
   assign ev_rows_o     = ev_rows_q;
   assign ev_busy_o     = ev_busy_q;
@@ -387,7 +400,7 @@ module ct_mxu #(
   `CT_ASSERT(FirstOpensOperation_A, ((take & head_first) & open_q) == 2'b00)
   `CT_ASSERT(OnlyFirstOpens_A, ((take & ~head_first) & ~open_q) == 2'b00)
   `CT_ASSERT(OneOwner_A, take != 2'b11 && (take & ~ready) == 2'b00 && (!take_any || take[ctx]))
-  `CT_ASSERT(InferenceServed_A, !qos_i[ct_pkg::QosStrict] || !ready[0] || take[0] || second_q)
+  `CT_ASSERT(InferenceServed_A, !qos_i[ct_pkg::QosStrict] || !ready[0] || take[0] || within_q)
 
 `ifdef FORMAL
   `include "ct_mxu_formal.svh"

@@ -246,8 +246,8 @@ module ct_mxu_afeed (
 
   ct_mxu_transpose u_transpose (
     .clk_i, .rst_ni,
-    .wr_valid_i(arrive_trans), .wr_buf_i(t2_q.tbuf), .wr_row_i(t2_q.idx), .wr_data_i(spm_rd_data_i),
-    .rd_valid_i(out_vld_q), .rd_buf_i(out_buf_q), .rd_col_i(out_col_q), .rd_data_o(row_data)
+    .wr_valid_i(arrive_trans), .wr_buf_i(t2_q.tbuf), .wr_turn_i(1'b0), .wr_row_i(t2_q.idx), .wr_data_i(spm_rd_data_i),
+    .rd_valid_i(out_vld_q), .rd_buf_i(out_buf_q), .rd_turn_i(1'b0), .rd_col_i(out_col_q), .rd_data_o(row_data)
   );
 
   // --- row buffers ----------------------------------------------------------------------------------------------------------

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// B stream of one MXU context: reads the weight tiles B(n,k) in the order (k, n) through its own SPM port and fills the shadow tile
-// in the array, 16 words a tile, without a gap between tiles.
+// B stream of one MXU context: reads the words of the weight tiles B(n,k) in the order (k, n) through its own SPM port, 16 words a tile,
+// without a gap between tiles. ct_mxu_btile makes shadow tiles of them.
 //
-// Ahead       Words wait in a buffer of Depth words until they can go on (at once, if none waits). A word is requested only when the
-//             buffer has a place for it, so answers never wait.
-// Latency     permit_i in t: first word requested in t + 1, written in t + 3, the tile complete in t + 18.
-// Transposed  tiles go from the buffer through a transposer of their own: 18 cycles later, but as fast. A tile that is not transposed
-//             waits until the transposer is empty.
-// Shadow      ld_*_o writes the weights of column ld_idx_o. tile_ready_o says that the tile will be complete at the end of this cycle;
-//             take_i (the first row of its operation enters the array) frees it: in the next cycle the shadow tile becomes the active
-//             one, and column 0 of the next tile may be written at that same edge. So a new tile may be taken every 16 cycles.
+// Ahead       Words wait in a buffer of Depth words until they can go on. A word is requested only when the buffer has a place for it,
+//             so answers never wait. Each side of the buffer is a register's: no path leads through here from the scratchpad to the array.
+// Latency     permit_i in t: first word requested in t + 2, at word_o in t + 5.
 // Errors      SPM_WINDOW: a relative address outside the window is not requested (err_win_o, relative address, until halt_i).
 //             PARITY and SQUARE (a tile read transposed carries two exponents): pulses with the physical address.
 // Flush       drops everything; held until idle_o.
 //
 // Parameters
-//   Depth  words of the buffer, at least 4 (the SPM's latency); 16 fills a LUT RAM
+//   Depth  words of the buffer, at least 4 (the SPM's latency; for a word a cycle 8); 16 fills a LUT RAM
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -48,11 +43,11 @@ module ct_mxu_bload #(
   input  logic [7:0]      spm_rd_exp_i,
   input  logic            spm_rd_perr_i,
 
-  output logic            ld_valid_o,    // column ld_idx_o of the tile
-  output logic [3:0]      ld_idx_o,
-  output logic [135:0]    ld_word_o,     // {exponent, mantissas}
-  output logic            tile_ready_o,
-  input  logic            take_i,
+  // The oldest word there is.
+  output logic            word_vld_o,
+  output logic            word_trans_o,  // of a tile to transpose
+  output logic [135:0]    word_o,        // {exponent, mantissas}
+  input  logic            pop_i,
 
   output logic            kdone_o,       // the last B word of a k step has arrived
   output logic            err_win_o,
@@ -89,7 +84,7 @@ module ct_mxu_bload #(
   logic [11:0]      k_left_q;
 
   logic             n_last, row_last, k_start, cmd_end;
-  logic             want, bad, fire, load, pop;
+  logic             want, bad, fire, load;
   logic             req_vld_d, req_vld_q;
   logic [19:0]      req_addr_q;
   logic [2:0]       req_tag_q;  // {transposed, first word of a tile, last word of a k step}
@@ -101,7 +96,7 @@ module ct_mxu_bload #(
   assign k_start  = (row_q == '0) && n_q == '0;
   assign cmd_end  = row_last && n_last && k_left_q == '0;
 
-  assign want = cur_vld_q && (perm_q != '0 || permit_i || !k_start) && !halt_i && !flush_i;
+  assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
   assign bad  = (addr_q >= spm_size_i);
   assign fire = want && !bad && free_q != '0 && (!req_vld_q || spm_rd_ready_i);
 
@@ -115,7 +110,7 @@ module ct_mxu_bload #(
   always_comb begin
     cur_vld_d = load || (cur_vld_q && !(fire && cmd_end));
     perm_d    = perm_q + PermW'(permit_i) - PermW'(fire && k_start);
-    free_d    = free_q + FreeW'(pop) - FreeW'(fire);
+    free_d    = free_q + FreeW'(gone_q) - FreeW'(fire);
     req_vld_d = fire || (req_vld_q && !spm_rd_ready_i);
     if (flush_i) begin
       cur_vld_d = 1'b0;
@@ -208,134 +203,33 @@ module ct_mxu_bload #(
   assign err_square_o = arrive && !spm_rd_perr_i && t2_tag_q[2:1] == 2'b10 && spm_rd_exp_i != tile_exp_q;
   assign err_addr_o   = t2_addr_q;
 
-  // The buffer.
-  logic         word_vld, word_trans, put, buf_ready;
-  logic         buf_vld, buf_trans;
-  logic [135:0] word, buf_word;
-
-  assign put = arrive && !(pop && !buf_vld);
+  // The buffer. Its place is given back a cycle after the word has gone.
+  logic         put, buf_ready;
+  logic [136:0] put_word;  // {of a tile to transpose, exponent, mantissas}
+  logic         gone_d, gone_q;
+  assign put      = arrive;
+  assign put_word = {t2_tag_q[2], spm_rd_exp_i, spm_rd_data_i};
+  assign gone_d   = pop_i && !flush_i;
 
   ct_fifo #(.Width(137), .Depth(Depth)) u_words (
     .clk_i, .rst_ni,
-    .valid_i(put), .ready_o(buf_ready), .data_i({t2_tag_q[2], spm_rd_exp_i, spm_rd_data_i}),
-    .valid_o(buf_vld), .ready_i(pop || flush_i), .data_o({buf_trans, buf_word}),
+    .valid_i(put), .ready_o(buf_ready), .data_i(put_word),
+    .valid_o(word_vld_o), .ready_i(pop_i || flush_i), .data_o({word_trans_o, word_o}),
     .count_o()
   );
 
-  // The oldest word there is.
-  assign word_vld   = buf_vld || arrive;
-  assign word_trans = buf_vld ? buf_trans : t2_tag_q[2];
-  assign word       = buf_vld ? buf_word : {spm_rd_exp_i, spm_rd_data_i};
-
-  // The transposer: one of its buffers fills while the other one empties.
-  logic         fill_buf_d, fill_buf_q;
-  logic [3:0]   fill_row_d, fill_row_q;
-  logic         turn_buf_d, turn_buf_q;
-  logic [3:0]   turn_col_d, turn_col_q;
-  logic [1:0]   tile_in_d, tile_in_q;    // buffer b holds a tile
-  logic         last_d, last_q;          // the last word of a tile is being written
-  logic         out_vld_d, out_vld_q;    // there is a column of a tile
-  logic [7:0]   exp0_q, exp1_q, out_exp_q;
-  logic [127:0] out_data;
-  logic         fill, turn, turn_end, fill_free, turner_empty;
-  logic         full_d, full_q;          // the shadow tile is complete
-  logic [3:0]   idx_d, idx_q;            // the next word of it
-
-  assign turn         = tile_in_q[turn_buf_q] && (!out_vld_q || !full_q) && !flush_i;
-  assign turn_end     = turn && turn_col_q == 4'd15;
-  // A word written in the cycle in which the last column is read lands after it.
-  assign fill_free    = !tile_in_q[fill_buf_q] || (turn_end && turn_buf_q == fill_buf_q);
-  assign fill         = word_vld && word_trans && fill_free && !flush_i;
-  assign turner_empty = tile_in_q == 2'b00 && fill_row_q == '0 && !last_q && !out_vld_q;
-
-  always_comb begin
-    fill_row_d = fill ? fill_row_q + 4'd1 : fill_row_q;
-    last_d     = fill && fill_row_q == 4'd15;
-    fill_buf_d = last_d ? !fill_buf_q : fill_buf_q;
-    turn_col_d = turn ? turn_col_q + 4'd1 : turn_col_q;
-    turn_buf_d = turn_end ? !turn_buf_q : turn_buf_q;
-    out_vld_d  = turn || (out_vld_q && full_q);
-    tile_in_d  = tile_in_q;
-    if (turn_end) tile_in_d[turn_buf_q] = 1'b0;
-    if (last_q)   tile_in_d[!fill_buf_q] = 1'b1;
-    if (flush_i) begin
-      fill_row_d = '0;
-      last_d     = 1'b0;
-      fill_buf_d = 1'b0;
-      turn_col_d = '0;
-      turn_buf_d = 1'b0;
-      out_vld_d  = 1'b0;
-      tile_in_d  = 2'b00;
-    end
-  end
-
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      fill_row_q <= '0;
-      last_q     <= 1'b0;
-      fill_buf_q <= 1'b0;
-      turn_col_q <= '0;
-      turn_buf_q <= 1'b0;
-      out_vld_q  <= 1'b0;
-      tile_in_q  <= 2'b00;
-    end else begin
-      fill_row_q <= fill_row_d;
-      last_q     <= last_d;
-      fill_buf_q <= fill_buf_d;
-      turn_col_q <= turn_col_d;
-      turn_buf_q <= turn_buf_d;
-      out_vld_q  <= out_vld_d;
-      tile_in_q  <= tile_in_d;
-    end
+    if (!rst_ni) gone_q <= 1'b0;
+    else         gone_q <= gone_d;
   end
 
-  always_ff @(posedge clk_i) begin
-    if (fill && !fill_buf_q) exp0_q <= word[135:128];
-    if (fill && fill_buf_q)  exp1_q <= word[135:128];
-    if (turn) out_exp_q <= turn_buf_q ? exp1_q : exp0_q;
-  end
-
-  ct_mxu_transpose u_transpose (
-    .clk_i, .rst_ni,
-    .wr_valid_i(fill), .wr_buf_i(fill_buf_q), .wr_row_i(fill_row_q), .wr_data_i(word[127:0]),
-    .rd_valid_i(turn), .rd_buf_i(turn_buf_q), .rd_col_i(turn_col_q), .rd_data_o(out_data)
-  );
-
-  // The shadow tile.
-  logic direct;
-  assign direct       = word_vld && !word_trans && turner_empty && !full_q && !flush_i;
-  assign pop          = direct || fill;
-  assign ld_valid_o   = direct || (out_vld_q && !full_q && !flush_i);
-  assign ld_word_o    = out_vld_q ? {out_exp_q, out_data} : word;
-  assign ld_idx_o     = idx_q;
-  assign tile_ready_o = full_q || (ld_valid_o && idx_q == 4'd15);
-
-  always_comb begin
-    idx_d  = ld_valid_o ? idx_q + 4'd1 : idx_q;
-    full_d = tile_ready_o && !take_i;
-    if (flush_i) begin
-      idx_d  = '0;
-      full_d = 1'b0;
-    end
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      idx_q  <= '0;
-      full_q <= 1'b0;
-    end else begin
-      idx_q  <= idx_d;
-      full_q <= full_d;
-    end
-  end
-
-  assign idle_o = !cur_vld_q && !req_vld_q && !t1_vld_q && !t2_vld_q && !word_vld && turner_empty && idx_q == '0 && !full_q;
+  assign idle_o = !cur_vld_q && !req_vld_q && !t1_vld_q && !t2_vld_q && !word_vld_o && !gone_q;
 
   `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i)
   `CT_ASSERT(BufferHasRoom_A, !arrive || buf_ready)
   `CT_ASSERT(PlacesCounted_A, free_q <= FreeW'(Depth))
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))
-  `CT_ASSUME(TakesWholeTiles_M, !take_i || tile_ready_o)
+  `CT_ASSUME(PopsWhatIsThere_M, !pop_i || word_vld_o)
 
 `ifdef FORMAL
   `include "ct_mxu_bload_formal.svh"

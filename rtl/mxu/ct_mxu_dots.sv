@@ -2,17 +2,16 @@
 //
 // Weight tiles of both contexts (active and shadow) and the dot products of one A row with Cols active columns.
 //
-// Tiles       ld_valid_i[c] writes column ld_idx_i of context c's shadow tile: 16 weights and their exponent. With copy_i[c] the shadow
-//             tile becomes the active one at the end of the cycle; a column written in that cycle is of the next tile already.
-// Storage     a RAM for each context and each column of multipliers, with both tiles in it (and with Cols = 8 both columns that use
-//             these multipliers): LUT RAM, which takes a quarter of what registers and their multiplexers do.
-// Rows        row_valid_i with a row: multiplied with columns 0 .. Cols-1 of row_ctx_i's active tile, or (Cols = 8, row_half_i) with
-//             columns 8 .. 15. One a cycle.
-// Latency     s_o, ea_o, eb_o: Lat = 4 cycles after row_valid_i: operands, products, sums of four, sums. row_valid_i and copy_i of one
-//             context in one cycle: the row still sees the old tile.
+// Tiles       ld_valid_i writes columns 2 * ld_pair_i and the next one of ld_ctx_i's shadow tile: 16 weights and their exponent each. With
+//             copy_i[c] the shadow tile of c becomes the active one at the end of the cycle, in which none of its columns is written.
+// Storage     a LUT RAM for each column of multipliers, with both tiles of both contexts in it (and with fewer than 16 columns all the
+//             columns that use these multipliers): a fraction of what registers and their multiplexers take.
+// Rows        row_valid_i with a row: multiplied with columns Cols * row_part_i .. of row_ctx_i's active tile. One a cycle. Context and part
+//             come a cycle before, with pre_valid_i; a copy_i in that cycle counts.
+// Latency     s_o, ea_o, eb_o: Lat = 4 cycles after row_valid_i: operands, products, sums of four, sums.
 //
 // Parameters
-//   Cols     columns computed at once, 16 or 8
+//   Cols     columns computed at once, 16, 8 or 4
 //   PackDsp  0: a multiplier for each product. 1: two products that share their A operand in one 18 x 18 multiplier (fewer DSPs, more
 //            LUTs, slower to simulate). The results are the same bits.
 
@@ -25,14 +24,16 @@ module ct_mxu_dots #(
   input  logic               clk_i,
   input  logic               rst_ni,
 
-  input  logic [1:0]         ld_valid_i,
-  input  logic [7:0]         ld_idx_i,
-  input  logic [271:0]       ld_word_i,    // {exponent, mantissas} for each context
+  input  logic               ld_valid_i,
+  input  logic               ld_ctx_i,
+  input  logic [2:0]         ld_pair_i,
+  input  logic [271:0]       ld_words_i,   // {exponent, mantissas} for each column
   input  logic [1:0]         copy_i,
 
+  input  logic               pre_valid_i,
+  input  logic               pre_ctx_i,
+  input  logic [1:0]         pre_part_i,
   input  logic               row_valid_i,
-  input  logic               row_ctx_i,
-  input  logic               row_half_i,
   input  logic [135:0]       row_i,        // {exponent, mantissas}
 
   output logic [19*Cols-1:0] s_o,          // signed
@@ -40,19 +41,19 @@ module ct_mxu_dots #(
   output logic [8*Cols-1:0]  eb_o
 );
 
-  if (Cols != 16 && Cols != 8) begin : g_check_cols
-    ct_error_mxu_cols_must_be_16_or_8 u_error ();
+  if (Cols != 16 && Cols != 8 && Cols != 4) begin : g_check_cols
+    ct_error_mxu_cols_must_be_16_8_or_4 u_error ();
   end
 
   // --- tiles and operands ---------------------------------------------------------------------------------------------------
 
-  // Address in the RAMs: which of the two tiles, and with Cols = 8 which half of it.
-  localparam int unsigned AddrW = (Cols == 8) ? 2 : 1;
+  // Address in the RAMs: context, which of its two tiles, and which part of the columns.
+  localparam int unsigned PartW = (Cols == 16) ? 0 : (Cols == 8) ? 1 : 2;
+  localparam int unsigned AddrW = 2 + PartW;
   localparam int unsigned Words = 1 << AddrW;
 
-  logic [1:0]          bank_q;                   // the active tile of each context
-  logic [AddrW-1:0]    rd_addr0, rd_addr1;
-  logic [AddrW-1:0]    wr_addr0, wr_addr1;
+  logic [1:0]          bank_d, bank_q;           // the active tile of each context
+  logic [AddrW-1:0]    rd_addr, wr_addr;
   logic [2:0]          vld_q;                    // what is in w_q, in the products, in the sums of four
   logic [127:0]        a_q;
   logic [128*Cols-1:0] w_q;
@@ -64,35 +65,32 @@ module ct_mxu_dots #(
       bank_q <= 2'b00;
       vld_q  <= '0;
     end else begin
-      bank_q <= bank_q ^ copy_i;
+      bank_q <= bank_d;
       vld_q  <= {vld_q[1:0], row_valid_i};
     end
   end
 
-  if (Cols == 8) begin : g_halves
-    assign rd_addr0 = {bank_q[0], row_half_i};
-    assign rd_addr1 = {bank_q[1], row_half_i};
-    assign wr_addr0 = {bank_q[0] ^ !copy_i[0], ld_idx_i[3]};
-    assign wr_addr1 = {bank_q[1] ^ !copy_i[1], ld_idx_i[7]};
-  end else begin : g_whole
-    assign rd_addr0 = bank_q[0];
-    assign rd_addr1 = bank_q[1];
-    assign wr_addr0 = bank_q[0] ^ !copy_i[0];
-    assign wr_addr1 = bank_q[1] ^ !copy_i[1];
-    logic unused_half;
-    assign unused_half = row_half_i;
+  assign bank_d = bank_q ^ copy_i;
+  logic unused_part;
+  assign unused_part = ^pre_part_i;
+  if (PartW == 0) begin : g_whole
+    assign rd_addr = {pre_ctx_i, bank_d[pre_ctx_i]};
+    assign wr_addr = {ld_ctx_i, !bank_q[ld_ctx_i]};
+  end else begin : g_parts
+    assign rd_addr = {pre_ctx_i, bank_d[pre_ctx_i], pre_part_i[PartW-1:0]};
+    assign wr_addr = {ld_ctx_i, !bank_q[ld_ctx_i], ld_pair_i[2 -: PartW]};
   end
 
   for (genvar j = 0; j < Cols; j++) begin : g_col
-    (* ram_style = "distributed" *) logic [135:0] tiles0 [0:Words-1];
-    (* ram_style = "distributed" *) logic [135:0] tiles1 [0:Words-1];
-    logic wr0, wr1;
-    assign wr0 = ld_valid_i[0] && (ld_idx_i[3:0] & 4'(Cols - 1)) == 4'(j);
-    assign wr1 = ld_valid_i[1] && (ld_idx_i[7:4] & 4'(Cols - 1)) == 4'(j);
+    (* ram_style = "distributed" *) logic [135:0] tiles [0:Words-1];
+    // A copy for each column: it drives 34 RAMs.
+    (* keep *) logic [AddrW-1:0] rd_addr_q;
+    logic wr;
+    assign wr = ld_valid_i && (ld_pair_i & 3'(Cols / 2 - 1)) == 3'(j / 2);
     always_ff @(posedge clk_i) begin
-      if (wr0) tiles0[wr_addr0] <= ld_word_i[135:0];
-      if (wr1) tiles1[wr_addr1] <= ld_word_i[271:136];
-      if (row_valid_i) {eb0_q[8*j +: 8], w_q[128*j +: 128]} <= row_ctx_i ? tiles1[rd_addr1] : tiles0[rd_addr0];
+      if (wr) tiles[wr_addr] <= ld_words_i[136*(j%2) +: 136];
+      if (pre_valid_i) rd_addr_q <= rd_addr;
+      if (row_valid_i) {eb0_q[8*j +: 8], w_q[128*j +: 128]} <= tiles[rd_addr_q];
     end
   end
 

@@ -68,8 +68,8 @@ module ct_async_fifo #(
   endfunction
 
   // Reset: asserted on both sides at once, released in step with each clock.
-  (* async_reg = "true" *) logic [Stages-1:0] wlive_q;
-  (* async_reg = "true" *) logic [Stages-1:0] rlive_q;
+  (* async_reg = "true", keep = "true" *) logic [Stages-1:0] wlive_q;
+  (* async_reg = "true", keep = "true" *) logic [Stages-1:0] rlive_q;
   logic rst_n, wlive, rlive;
   assign rst_n = wrst_ni && rrst_ni;
   assign wlive = wlive_q[Stages-1];
@@ -85,8 +85,8 @@ module ct_async_fifo #(
   end
 
   // The other side's pointer, the newest at the bottom.
-  (* async_reg = "true" *) logic [ChainW-1:0] rseen_q;  // in wclk_i
-  (* async_reg = "true" *) logic [ChainW-1:0] wseen_q;  // in rclk_i
+  (* async_reg = "true", keep = "true" *) logic [ChainW-1:0] rseen_q;  // in wclk_i
+  (* async_reg = "true", keep = "true" *) logic [ChainW-1:0] wseen_q;  // in rclk_i
 
   logic [PtrW-1:0]  wptr_q, wgray_q, wptr_next;
   logic [PtrW-1:0]  rptr_q, rgray_q, rptr_next;

@@ -71,6 +71,7 @@ static void make_files(void) {
   unlink(cli_path("root/dev/coltrain"));
   assert_int_equal(symlink("uio0", cli_path("root/dev/coltrain")), 0);
   make_file("root/dev/mem", NULL, 0xc0000000);
+  make_file("root" RIG_PCI "class", "0x120000\n", 0);
   make_file("root" RIG_PCI "resource0", NULL, 65536);
   make_file("root" RIG_PCI "resource2", NULL, (long)RIG_MIB << 20);
   make_file("root" RIG_PCI "resource4", NULL, 1 << 20);

@@ -3,15 +3,16 @@
  * LD_PRELOAD: lets an unmodified program map a device that is a simulated core in another process.
  *
  * CT_TRAP_ROOT names a folder with stand-ins for files below /dev and /sys; what is there is opened
- * instead. Its file "areas" says which of them are windows: lines FILE OFFSET SKIP KIND: the
- * mmap() offset, how far behind it the device begins, and "regs", "mem" (a mapping whose loads and
- * stores go to mmio_core at the socket CT_TRAP_SOCKET), "irq" (opened without O_SYNC, the file is
- * that connection) or "denied" (opening fails with EACCES). Such mappings are made inaccessible;
- * each SIGSEGV in them is one access, taken from the instruction (x86-64): plain moves of 1, 2, 4
- * or 8 bytes, which is what a driver may use on device memory. Anything else ends the program with
- * status 98.
+ * instead, and listed. Its file "areas" says which of them are windows: lines FILE OFFSET SKIP
+ * KIND: the mmap() offset, how far behind it the device begins, and "regs", "mem" (a mapping whose
+ * loads and stores go to mmio_core at the socket CT_TRAP_SOCKET), "irq" (opened without O_SYNC, the
+ * file is that connection) or "denied" (opening fails with EACCES). Such mappings are made
+ * inaccessible; each SIGSEGV in them is one access, taken from the instruction (x86-64): plain
+ * moves of 1, 2, 4 or 8 bytes, which is what a driver may use on device memory. Anything else ends
+ * the program with status 98.
  */
 #define _GNU_SOURCE 1
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -295,6 +296,34 @@ int open(const char *path, int flags, ...) {
 }
 
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+
+/* Of what stands below /sys only what is made up is there. */
+static const char *below_sys(const char *path, char ours[PATH]) {
+  if (strncmp(path, "/sys/", 5) != 0) return path;
+  snprintf(ours, PATH, "%s%s", root(), path);
+  return ours;
+}
+
+DIR *opendir(const char *path) {
+  DIR *(*real)(const char *) = NULL;
+  void *symbol = dlsym(RTLD_NEXT, "opendir");
+  char ours[PATH];
+  memcpy(&real, &symbol, sizeof real);
+  return real(below_sys(path, ours));
+}
+
+int stat(const char *restrict path, struct stat *restrict st) {
+  char ours[PATH];
+  return (int)syscall(SYS_newfstatat, AT_FDCWD, below_sys(path, ours), st, 0);
+}
+
+FILE *fopen(const char *restrict path, const char *restrict mode) {
+  FILE *(*real)(const char *, const char *) = NULL;
+  void *symbol = dlsym(RTLD_NEXT, "fopen");
+  char ours[PATH];
+  memcpy(&real, &symbol, sizeof real);
+  return real(below_sys(path, ours), mode);
+}
 
 static void path_of(int fd, char *path) {
   char link[64];

@@ -178,6 +178,9 @@ static void bad_devices(struct bed *b) {
   REFUSED(CT_ERR_ARG, "values is NULL", ct_counters(b->dev, CT_TRAINING, NULL, 1));
   REFUSED(CT_ERR_ARG, "timeout of -2 ms", ct_set_timeout(b->dev, -2));
   REFUSED_ALONE(CT_ERR_ARG, "entries is NULL", ct_list(NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "entries is NULL", ct_scan(NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "uri is NULL", ct_registers(NULL, NULL, NULL, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "registers is NULL", ct_registers("emu:", NULL, NULL, NULL));
   enum ct_policy policy = CT_FCFS;
   enum ct_batching batching = CT_BATCHING_FIXED;
   REFUSED_ALONE(CT_ERR_ARG, "name is NULL", ct_policy_by_name(NULL, &policy));

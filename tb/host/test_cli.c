@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli_run.h"
+#include "coltrain/coltrain.h"
 
 #define EMU " --device emu:"
 #define LEARN " --samples 160 --layers 64-24-10 --batch 16 --lr 0.05 --momentum 0.9 --seed 5" EMU
@@ -215,6 +216,108 @@ static void info_and_counters(void **state) {
 }
 
 /* Not a success without figures; and the file says what failed. */
+/* ---- The device at hand ---- */
+
+static json_t *named(json_t *list, const char *key, const char *name) {
+  size_t i;
+  json_t *item;
+  json_array_foreach(list, i, item) {
+    if (!strcmp(json_string_value(json_object_get(item, key)), name)) return item;
+  }
+  fail_msg("nothing is called %s", name);
+  return NULL;
+}
+
+static void devices_are_listed(void **state) {
+  (void)state;
+  char *out = cli_expect(0, "", "list");
+  assert_non_null(strstr(out, "\nsim:core=16x8 "));
+  free(out);
+  json_t *root = cli_expect_json("list --json -");
+  json_t *sim = named(cli_at(root, "devices"), "device", "sim:core=16x16");
+  assert_true(json_is_true(cli_at(sim, "available")));
+  assert_string_equal(json_string_value(cli_at(sim, "error")), "");
+  assert_non_null(named(cli_at(root, "devices"), "device", "emu:"));
+  json_decref(root);
+}
+
+static void registers_by_name(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("dump --json - --device emu:core=16x8");
+  json_t *registers = cli_at(root, "registers");
+  json_t *geometry = named(registers, "name", "GEOMETRY");
+  json_t *cols = named(cli_at(geometry, "fields"), "name", "COLS");
+  assert_int_equal(cli_number_at(geometry, "offset"), 8);
+  assert_int_equal(cli_number_at(geometry, "value"), 16 << 24 | 4 << 16 | 8 << 8 | 16);
+  assert_int_equal(cli_number_at(cols, "value"), 8);
+  assert_int_equal(cli_number_at(cols, "msb"), 15);
+  assert_true(json_is_null(cli_at(cols, "called")));
+  json_t *status = named(registers, "name", "CTX1.STATUS");
+  assert_int_equal(cli_number_at(status, "offset"), 0x210);
+  json_t *job = named(cli_at(status, "fields"), "name", "JOB");
+  assert_string_equal(json_string_value(cli_at(job, "called")), "idle");
+  assert_int_equal(cli_number_at(named(registers, "name", "CTX0.CNT.JOBS"), "value"), 0);
+  assert_true(strlen(json_string_value(cli_at(status, "text"))) > 10);
+  json_decref(root);
+  char *out = cli_expect(0, "", "dump" EMU);
+  assert_non_null(strstr(out, "\n0x024  POLICY                0x00000000\n"));
+  assert_non_null(strstr(out, " POLICY       0 PRIORITY\n"));
+  assert_null(strstr(out, "REQ_PUSH")); /* it is only written */
+  free(out);
+  free(cli_expect(1, "cannot read the registers of mmio:/nonexistent",
+                  "dump --device mmio:/nonexistent"));
+}
+
+static void devices_are_reset(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json("reset --json -" EMU);
+  assert_string_equal(json_string_value(cli_at(root, "before.inference")), "idle");
+  assert_string_equal(json_string_value(cli_at(root, "after.training")), "idle");
+  assert_true(json_is_false(cli_at(root, "after.training_dead")));
+  json_decref(root);
+  char *out = cli_expect(0, "", "reset" EMU);
+  assert_string_equal(out, "emu: was reset; before: inference idle, training idle\n");
+  free(out);
+  free(cli_expect(1, "/nonexistent", "reset --device mmio:/nonexistent"));
+}
+
+static void devices_test_themselves(void **state) {
+  (void)state;
+  static const char *const parts[] = {"registers", "memory", "product", "inference", "training"};
+  json_t *root = cli_expect_json("test --json - --seed 7 --mib 2 --device emu:core=16x8,dram=32");
+  assert_true(json_is_true(cli_at(root, "passed")));
+  assert_int_equal(cli_number_at(root, "seed"), 7);
+  assert_int_equal(json_array_size(cli_at(root, "parts")), sizeof parts / sizeof *parts);
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+    assert_true(json_is_true(cli_at(named(cli_at(root, "parts"), "name", parts[i]), "passed")));
+  const char *range =
+      json_string_value(cli_at(named(cli_at(root, "parts"), "name", "memory"), "text"));
+  unsigned long from = 0, to = 0;
+  assert_int_equal(sscanf(range, "0x%lx..0x%lx,", &from, &to), 2);
+  assert_int_equal(to - from, (2 << 20) - 1);
+  json_decref(root);
+  /* More memory than there is: that part fails, the others are done. */
+  char *out = cli_expect(1, "failed its test", "test --mib 64 --device emu:dram=32");
+  assert_non_null(strstr(out, "memory     FAILED  no room for 67108864 bytes"));
+  assert_non_null(strstr(out, "training   ok "));
+  free(out);
+}
+
+/* What wrote it, for whoever reads it later. */
+static void json_says_what_wrote_it(void **state) {
+  (void)state;
+  static const char *const runs[] = {"info --json" EMU,    "list --json -",
+                                     "dump --json -" EMU,  "counters --json -" EMU,
+                                     "reset --json -" EMU, "bench emu --seconds 0 --json -"};
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; ++i) {
+    json_t *root = cli_expect_json(runs[i]);
+    assert_string_equal(json_string_value(cli_at(root, "coltrain")), CT_VERSION_STRING);
+    const char *commit = json_string_value(cli_at(root, "commit"));
+    if (commit) assert_true(strspn(commit, "0123456789abcdef") >= 7);
+    json_decref(root);
+  }
+}
+
 static void bench_without_a_simulator(void **state) {
   (void)state;
   FILE *file = fopen(cli_path("sim.so"), "w");
@@ -794,6 +897,11 @@ int main(void) {
       cmocka_unit_test(matmul_is_exact),
       cmocka_unit_test(matmul_refuses),
       cmocka_unit_test(info_and_counters),
+      cmocka_unit_test(devices_are_listed),
+      cmocka_unit_test(registers_by_name),
+      cmocka_unit_test(devices_are_reset),
+      cmocka_unit_test(devices_test_themselves),
+      cmocka_unit_test(json_says_what_wrote_it),
       cmocka_unit_test(bench_without_a_simulator),
       cmocka_unit_test(devices_that_are_not_there),
       cmocka_unit_test(bench_of_the_emulator),

@@ -559,6 +559,67 @@ static void one_user_at_a_time(void **state) {
   free(out);
 }
 
+/* What coltrain list says about a device. */
+static void check_listed(const char *device, const char *error, const char *text) {
+  json_t *root = cli_expect_json("list --json -"), *item, *found = NULL;
+  size_t i;
+  json_array_foreach(cli_at(root, "devices"), i, item) {
+    if (!strcmp(json_string_value(cli_at(item, "device")), device)) found = item;
+  }
+  if (!found) fail_msg("%s is not listed", device);
+  assert_string_equal(json_string_value(cli_at(found, "error")), error);
+  if (!strstr(json_string_value(cli_at(found, "text")), text))
+    fail_msg("%s: %s", device, json_string_value(cli_at(found, "text")));
+  assert_true(json_is_true(cli_at(found, "available")) == !*error);
+  json_decref(root);
+}
+
+static void devices_are_listed(void **state) {
+  (void)state;
+  static float c[M * N];
+  rig_start(STALLS);
+  check_listed("mmio:/dev/uio0", "", "UIO device \"");
+  check_listed("mmio:/dev/uio2", ct_strerror(CT_ERR_NOT_FOUND), "/dev/uio2 has no map0");
+  check_listed("mmio:/dev/uio3", ct_strerror(CT_ERR_PERMISSION), "opening it is not allowed");
+  check_listed(RIG_BY_PCI, "", "PCI function with 16 MiB");
+  ct_device *dev = open_device(RIG_BY_UIO);
+  check_listed("mmio:/dev/uio0", ct_strerror(CT_ERR_BUSY), "/dev/uio0 is open elsewhere");
+  multiply(dev, 7, c); /* undisturbed */
+  close_device(dev);
+  free(cli_expect(0, "", "list"));
+}
+
+/* A job that never ends, left behind by a program that was killed, is seen and then gone. */
+static void what_was_left_behind(void **state) {
+  (void)state;
+  rig_start(STALLS);
+  uint64_t tag;
+  int status;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    ct_device *dev = open_device(RIG_BY_UIO);
+    const struct ct_job job = {.program = tiny_program(dev, true)};
+    const int err = ct_submit(dev, CT_TRAINING, &job, &tag);
+    struct ct_event r;
+    if (!err) ct_reap(dev, &r, 100);
+    _exit(err != 0); /* as a kill: nothing is closed */
+  }
+  waitpid(child, &status, 0);
+  assert_int_equal(status, 0);
+  char *out = cli_expect(0, "", "dump --device " RIG_BY_UIO);
+  const char *of = strstr(out, "CTX1.STATUS");
+  assert_non_null(of);
+  assert_memory_equal(strstr(of, " JOB "), " JOB          4 draining\n", 25);
+  free(out);
+  out = cli_expect(0, "", "reset --device " RIG_BY_UIO);
+  assert_non_null(strstr(out, "before: inference idle, training draining\n"));
+  free(out);
+  out = cli_expect(0, "", "test --device " RIG_BY_UIO);
+  assert_non_null(strstr(out, "training   ok "));
+  free(out);
+}
+
 enum loss { ONES, VANISHED, UNBOUND, CRASHED, LOSSES, REMOVED = LOSSES };
 
 static void lose(enum loss how) {
@@ -703,6 +764,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(refusals),
       cmocka_unit_test(less_memory),
       cmocka_unit_test(one_user_at_a_time),
+      cmocka_unit_test(devices_are_listed),
+      cmocka_unit_test(what_was_left_behind),
       cmocka_unit_test(gone_while_waiting),
       cmocka_unit_test(gone_while_polling),
       cmocka_unit_test(gone_before_reading),

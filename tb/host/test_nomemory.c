@@ -418,14 +418,21 @@ static void without_memory_opening(void **state) {
       host.armed = true;
       const int err = ct_open("emu:dram=2,spm=512", &dev);
       const int list = ct_list(&entries, &count);
+      struct ct_entry *there;
+      const int scan = ct_scan(&there, &count);
+      struct ct_register *registers;
+      const int read = ct_registers("emu:dram=2,spm=512", NULL, &registers, &count);
       host.armed = false;
       failed = host.failed;
-      assert_true((err == CT_OK || err == CT_ERR_MEMORY) &&
-                  (list == CT_OK || list == CT_ERR_MEMORY));
-      assert_true((err || list) == failed);
+      assert_true(
+          (err == CT_OK || err == CT_ERR_MEMORY) && (list == CT_OK || list == CT_ERR_MEMORY) &&
+          (scan == CT_OK || scan == CT_ERR_MEMORY) && (read == CT_OK || read == CT_ERR_MEMORY));
+      assert_true((err || list || scan || read) == failed);
       if (err) assert_null(dev);
-      if (err || list) assert_non_null(strstr(ct_last_error(NULL), "memory"));
+      if (err || list || scan || read) assert_non_null(strstr(ct_last_error(NULL), "memory"));
       if (!list) ct_list_free(entries);
+      ct_list_free(there);
+      ct_registers_free(registers);
       ct_close(dev);
       assert_int_equal(host.live, live);
     }

@@ -499,6 +499,26 @@ static void devices_without_batches(void **state) {
   bed_close(b);
 }
 
+/* A core with one context: nothing goes to the queue of the other. */
+static void devices_with_one_context(void **state) {
+  (void)state;
+  static const unsigned char end_command[32] = {CT_OP_END};
+  struct bed *b = bed_open("emu:dram=32");
+  struct ct_job job = {.program = NULL};
+  ct_program *p = NULL;
+  uint64_t tag = 0;
+  assert_int_equal(ct_program_load(b->dev, end_command, 1, &p), CT_OK);
+  job.program = p;
+  b->dev->info.features &= ~CT_FEATURE_TRAINING;
+  assert_int_equal(ct_submit(b->dev, CT_TRAINING, &job, &tag), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(b->dev), "has one context"));
+  assert_int_equal(ct_submit(b->dev, CT_INFERENCE, &job, &tag), CT_OK);
+  assert_int_equal(ct_wait(b->dev, tag, NULL, CT_FOREVER), CT_OK);
+  b->dev->info.features |= CT_FEATURE_TRAINING;
+  ct_program_free(p);
+  bed_close(b);
+}
+
 static void on_both(void (*test)(struct bed *)) {
   for (int emu = 0; emu < 2; ++emu) {
     struct bed *b = bed_open(emu ? "emu:dram=32" : "sim:dram=32");
@@ -539,6 +559,7 @@ int main(void) {
       cmocka_unit_test(eight_models_everywhere),
       cmocka_unit_test(closed_with_requests),
       cmocka_unit_test(devices_without_batches),
+      cmocka_unit_test(devices_with_one_context),
   };
   ct_tb_seed();
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,15 +108,15 @@ static void values_mean_what_they_say(void **state) {
   }
   refused("emu", "cols=9", "one of 8|16");
   refused("emu", "cols=1", "one of 8|16");
-  refused("emu", "core=16x", "one of 16x16|16x8");
-  refused("emu", "core=16x16|16x8", "one of 16x16|16x8");
+  refused("emu", "core=16x", "one of 16x16|16x8|16x4");
+  refused("emu", "core=16x16|16x8", "one of 16x16|16x8|16x4");
   refused("emu", "lanes=8", "one of 4|16");
 }
 
 static void a_wrong_key_is_answered(void **state) {
   (void)state;
   refused("sim", "stal=5",
-          "sim: has no option \"stal\"; did you mean stall=? there are core=16x16|16x8,");
+          "sim: has no option \"stal\"; did you mean stall=? there are core=16x16|16x8|16x4,");
   refused("sim", "stal=5", "dram=1..65536, clock=1..4000,");
   refused("emu", "corse=16x8", "did you mean core=?");
   refused("emu", "quantum=1", "has no option \"quantum\"; there are core=");
@@ -211,8 +211,8 @@ static void info_of(const char *uri, struct ct_info *info) {
 /* A name means the same device on emu: and sim:. */
 static void devices_are_what_is_asked_for(void **state) {
   (void)state;
-  static const char *const args[] = {"", "core=16x8", "core=16x16,dram=64", "clock=56.8",
-                                     "core=16x8,clock=250,dram=16"};
+  static const char *const args[] = {"",           "core=16x8", "core=16x16,dram=64",
+                                     "clock=56.8", "core=16x4", "core=16x8,clock=250,dram=16"};
   for (size_t i = 0; i < sizeof args / sizeof *args; ++i) {
     struct ct_info emu, sim;
     char uri[128];

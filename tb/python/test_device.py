@@ -161,6 +161,21 @@ def test_list_of_devices() -> None:
     assert entries["emu:"].error == coltrain.ErrorCode.OK and entries["emu:"].text
 
 
+def test_devices_of_this_machine() -> None:
+    entries = {entry.uri: entry for entry in coltrain.scan()}
+    assert entries["emu:"].error == coltrain.ErrorCode.OK
+    assert "16 x 8" in entries["sim:core=16x8"].text
+
+
+def test_registers_have_names_and_fields() -> None:
+    found = {register.name: register for register in coltrain.registers("emu:core=16x8")}
+    assert found["GEOMETRY"].fields == {"ROWS": 16, "COLS": 8, "LANES": 4, "BLOCK": 16}
+    assert found["CTX1.STATUS"].fields["JOB"] == "idle" and found["CTX1.STATUS"].offset == 0x210
+    assert found["CTX0.CNT.JOBS"].value == 0 and found["CTX0.CNT.JOBS"].text
+    with pytest.raises(coltrain.Error, match="nonexistent"):
+        coltrain.registers("mmio:/nonexistent")
+
+
 def test_packing(seed: int) -> None:
     x = np.random.default_rng(seed).standard_normal((33, 20), dtype=np.float32)
     packed = coltrain.pack(x)

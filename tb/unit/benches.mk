@@ -41,12 +41,14 @@ $(call dut,ct_ctx,ct_ctx,rtl/ctrl/ct_ctx.sv,-GQueueDepth=4)
 $(call bench,test_ctx,ct_ctx,host/lib/isa/ct_cmd.c)
 $(call unit_bench,test_regs,ct_regs,rtl/ctrl/ct_regs.sv,-GSpmWords=8192 -GCols=8 -GVpuLanes=4 -GDramMib=64 -GBatcher=1)
 
-# The MXU: both widths, both reader widths, with a multiplier a product and with two products in one.
+# The MXU: all widths, both reader widths, with a multiplier a product and with two products in one.
 $(call dut,ct_mxu_c16,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=16)
 $(call dut,ct_mxu_c8,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=4)
 $(call dut,ct_mxu_c16p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=4 -GPackDsp=1)
 $(call dut,ct_mxu_c8p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=16 -GPackDsp=1)
-$(call bench,test_mxu,ct_mxu_c16 ct_mxu_c8 ct_mxu_c16p ct_mxu_c8p,tb/unit/mxu_tb.c tb/unit/mxu_model.c host/emu/ct_num.c)
+$(call dut,ct_mxu_c4,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=4)
+$(call dut,ct_mxu_c4w,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=16)
+$(call bench,test_mxu,ct_mxu_c16 ct_mxu_c8 ct_mxu_c16p ct_mxu_c8p ct_mxu_c4 ct_mxu_c4w,tb/unit/mxu_tb.c tb/unit/mxu_model.c host/emu/ct_num.c)
 
 # The functions over every input: a campaign of some ten minutes, not part of test-unit.
 $(BUILD)/tb/fn_exhaustive: tb/unit/fn_exhaustive.c tb/unit/fn_check.c host/emu/ct_num.c tb/unit/fn_check.h rtl/fp/ct_fn_table.def
@@ -64,7 +66,7 @@ $(call bench,test_dma,ct_dma,tb/unit/dma_bench.c host/transports/sim/ct_axi_mem.
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
 
 # The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.
-SDRAM_SRCS := tb/unit/sdram_bench.c tb/unit/sdram_chip.c
+SDRAM_SRCS := tb/unit/sdram_bench.c host/transports/sim/ct_sdram_chip.c
 $(call dut,ct_sdram_100,ct_sdram,rtl/mem/ct_sdram.sv)
 $(call dut,ct_sdram_133,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=133000000)
 $(call dut,ct_sdram_50,ct_sdram,rtl/mem/ct_sdram.sv,-GClockHz=50000000 -GCasLatency=2 -GReadDelay=1)
@@ -88,3 +90,12 @@ $(call broken,ct_sdram_room,ct_sdram,rtl/mem/ct_sdram.sv,s/(room_q > .*);/(room_
 $(call broken,ct_sdram_turn,ct_sdram,rtl/mem/ct_sdram.sv,s/ \&\& !(wr_can \&\& turn_q)//;s/!(rd_can \&\& !turn_q)/!rd_can/)
 SDRAM_BROKEN := $(addprefix ct_sdram_,rcd gap wr row late strobe dqm wild room turn)
 $(call bench,test_sdram,ct_sdram_100 ct_sdram_133 ct_sdram_50 $(SDRAM_BROKEN),$(SDRAM_SRCS))
+
+# USB: the pins of the chip, and the bridge against the model of docs/usb.md in C.
+$(call dut,ct_ft245_8,ct_ft245,rtl/usb/ct_ft245.sv)
+$(call dut,ct_ft245_16,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=16)
+$(call dut,ct_ft245_32,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=32)
+$(call bench,test_ft245,ct_ft245_8 ct_ft245_16 ct_ft245_32)
+$(call dut,ct_usb_bridge,ct_usb_bridge,rtl/usb/ct_usb_bridge.sv,-GTimeoutLog2=10)
+$(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c host/transports/sim/ct_axi_mem.c,-lz)
+$(BUILD)/tb/test_usb_bridge: private TB_CPPFLAGS += -Itb/usb

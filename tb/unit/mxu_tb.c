@@ -6,6 +6,8 @@
 
 #include "ct_mxu_c16_dut.h"
 #include "ct_mxu_c16p_dut.h"
+#include "ct_mxu_c4_dut.h"
+#include "ct_mxu_c4w_dut.h"
 #include "ct_mxu_c8_dut.h"
 #include "ct_mxu_c8p_dut.h"
 
@@ -72,11 +74,16 @@ VARIANT(ct_mxu_c16, 16, 16)
 VARIANT(ct_mxu_c8, 8, 4)
 VARIANT(ct_mxu_c16p, 16, 4)
 VARIANT(ct_mxu_c8p, 8, 16)
+VARIANT(ct_mxu_c4, 4, 4)
+VARIANT(ct_mxu_c4w, 4, 16)
 
 static mxu_pins (*const variants[kVariants])(void) = {ct_mxu_c16_open, ct_mxu_c8_open,
-                                                      ct_mxu_c16p_open, ct_mxu_c8p_open};
+                                                      ct_mxu_c4_open,  ct_mxu_c16p_open,
+                                                      ct_mxu_c8p_open, ct_mxu_c4w_open};
 const char *const mxu_variant_names[kVariants] = {
-    "16x16, 16 lanes", "16x8, 4 lanes", "16x16, 4 lanes, packed", "16x8, 16 lanes, packed"};
+    "16x16, 16 lanes",        "16x8, 4 lanes",          "16x4, 4 lanes",
+    "16x16, 4 lanes, packed", "16x8, 16 lanes, packed", "16x4, 16 lanes",
+};
 
 enum { kNobody = 2 }; /* instead of a context: reads of what was flushed */
 
@@ -284,9 +291,11 @@ static void monitor_acc(const mxu_tb *tb) {
   const uint32_t *want = &beat->want->x[beat->row][tb->p.lanes * beat->beat];
   for (unsigned i = 0; i < tb->p.lanes; ++i) {
     if (tb->p.acc_rd_data_o[i] == want[i]) continue;
-    fail_msg("context %u tile %u row %u column %u: got %08x, want %08x (cycle %llu)", beat->ctx,
-             beat->want->tile, beat->row, tb->p.lanes * beat->beat + i, tb->p.acc_rd_data_o[i],
-             want[i], (unsigned long long)tb->cycle);
+    fail_msg(
+        "16x%u, %u lanes: context %u tile %u row %u column %u: got %08x, want %08x (cycle %llu)",
+        tb->p.cols, tb->p.lanes, beat->ctx, beat->want->tile, beat->row,
+        tb->p.lanes * beat->beat + i, tb->p.acc_rd_data_o[i], want[i],
+        (unsigned long long)tb->cycle);
   }
 }
 

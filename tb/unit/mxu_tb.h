@@ -10,7 +10,7 @@
 #include "ct_tb.h"
 #include "mxu_model.h"
 
-enum { kVariants = 4 };
+enum { kVariants = 6, kWidths = 3 }; /* the first three: each width of the array */
 extern const char *const mxu_variant_names[kVariants];
 
 /* One view of the models, which are types of their own. */

@@ -9,8 +9,7 @@
 
 #include "ct_tb.h"
 
-#include "host/transports/sim/ct_axi_mem.h" /* the wires of AXI */
-#include "sdram_chip.h"
+#include "host/transports/sim/ct_sdram_glue.h"
 
 /* A model of ct_sdram, whatever it is built with. */
 struct sdram_dut {

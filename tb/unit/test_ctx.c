@@ -705,10 +705,16 @@ static bool reset_again(bench *b) {
   return true;
 }
 
+static void name_job(ct_ctx_dut *d, unsigned number) {
+  uint16_t *num = (uint16_t *)d->cancel_num_i;
+  for (unsigned i = 0; i < 3; ++i)
+    num[i] = (uint16_t)(number + i);
+}
+
 static void cancel(bench *b) {
   *b->dut->cancel_i = 1;
   *b->dut->cancel_named_i = !b->run.batch && ct_rng_percent(&b->rng, 50);
-  *b->dut->cancel_num_i = (uint16_t)(b->started - 1);
+  name_job(b->dut, b->started - 1);
   strike(b, CT_DEV_CANCELLED, 0);
 }
 
@@ -772,12 +778,12 @@ static void doom(bench *b) {
   if ((b->next_read || reading) && next->scenario == kDoomed && !next->doomed &&
       ct_rng_percent(&b->rng, 10)) {
     *d->cancel_i = *d->cancel_named_i = 1;
-    *d->cancel_num_i = (uint16_t)b->next;
+    name_job(d, b->next);
     next->doomed = true;
   } else if (ct_rng_percent(&b->rng, 5)) {
     *d->cancel_i = *d->cancel_named_i = 1;
     const bool front = b->running && !b->run.batch;
-    *d->cancel_num_i = (uint16_t)(b->started - 1 - front - ct_rng_below(&b->rng, 1000));
+    name_job(d, b->started - 1 - front - ct_rng_below(&b->rng, 1000));
   }
 }
 
@@ -1023,7 +1029,7 @@ static void on_start(bench *b) {
   b->run = (run){.job = b->started - 1, .start = b->cycle + 1, .no_desc = !b->next_read};
   b->run.plan = &b->plans[b->run.job % kPlans];
   const request *r = &b->fetch.r[0];
-  if (b->beat_last || (b->fetch.count && r->desc && r->next)) b->run.no_desc = false;
+  if (b->beat_last || (b->fetch.count && r->desc && r->next && !r->failed)) b->run.no_desc = false;
   if (running(b)->doomed && !is_skipped(b)) strike(b, CT_DEV_CANCELLED, 0);
   b->n.doomed += running(b)->doomed;
   b->running = true;

@@ -146,8 +146,8 @@ static void random_programs(void **state) {
       mxu_tb_run(tb, 400000);
       mxu_tb_check_acc(tb, 0);
       mxu_tb_check_acc(tb, 1);
-      /* (With 8 columns half a row may be under way.) */
-      const unsigned cycles = tb->p.cols == 8 ? 2 * most_slots(tb) + 1 : most_slots(tb);
+      /* (With fewer columns than 16 a row may be under way.) */
+      const unsigned beats = 16 / tb->p.cols, cycles = beats * most_slots(tb) + beats - 1;
       if (tb->c[0].max_wait_run > cycles)
         fail_msg("policy %u, floor %u: a row of inference waited %u cycles, not %u", tb->policy,
                  tb->floor, tb->c[0].max_wait_run, cycles);
@@ -162,7 +162,7 @@ static void random_programs(void **state) {
  * again as soon as its last sum is written, and not before. */
 static void sums_are_complete_before_they_are_used(void **state) {
   (void)state;
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 70 + v, 20);
     ct_rng rng = ct_rng_make(1070 + v);
     tb->spm_stall[0] = ct_stall_make(1080 + v, 40, 4);
@@ -190,7 +190,7 @@ static void sums_are_complete_before_they_are_used(void **state) {
 
 static void flush_leaves_the_other_alone(void **state) {
   (void)state;
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 10 + v, 15);
     ct_rng rng = ct_rng_make(1010 + v);
     struct ct_cmd clear[2];
@@ -281,7 +281,7 @@ static void errors_stop_one_context(void **state) {
       {CT_DEV_SQUARE, false, true},      {CT_DEV_SQUARE, true, true},
       {CT_DEV_SPM_WINDOW, false, false}, {CT_DEV_SPM_WINDOW, true, false},
   };
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 20 + v, 15);
     ct_rng rng = ct_rng_make(1020 + v);
     tb->give_percent = 30;
@@ -345,7 +345,7 @@ static void counts_go_in_order(void **state) {
 
 static void freeze_holds_operations(void **state) {
   (void)state;
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 40 + v, 0);
     const struct ct_cmd cmd = product(20, 6, 1);
     mxu_tb_load(tb, 0, kFree, &cmd, 1);
@@ -395,7 +395,7 @@ static double measure(mxu_tb *tb, struct ct_cmd cmd, unsigned times, unsigned tr
 
 static void full_rate(void **state) {
   (void)state;
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 50 + v, 0);
     for (unsigned i = 0; i < 20; ++i) {
       const unsigned trans = i % 4;
@@ -409,7 +409,8 @@ static void full_rate(void **state) {
           "of 64 rows)\n",
           mxu_variant_names[v], tb->policy, trans, wide, narrow, chained);
       assert_true(wide >= 0.99);
-      assert_true(narrow >= 16.0 / 17);
+      /* (A transposed tile of B every 20 cycles.) */
+      assert_true(narrow >= (trans >> 1 && tb->p.cols == 16 ? 16.0 / 21 : 16.0 / 17));
       assert_true(chained >= 0.99);
     }
     mxu_tb_close(tb);
@@ -435,7 +436,7 @@ static void beside_training(mxu_tb *tb, const char *what, struct ct_cmd inferenc
       "%u\n",
       tb->p.cols, what, alone, both, c[1].rows, c[0].max_wait_run);
   assert_true(both >= 0.99 * alone);
-  assert_true(c[0].max_wait_run <= (tb->p.cols == 8));
+  assert_true(c[0].max_wait_run < 16 / tb->p.cols);
   assert_true(c[0].busy + c[1].busy >= 0.97 * (double)(c[0].last_row - c[0].first_row));
   mxu_tb_run(tb, 100000);
   mxu_tb_check_acc(tb, 0);
@@ -444,7 +445,7 @@ static void beside_training(mxu_tb *tb, const char *what, struct ct_cmd inferenc
 
 static void inference_beside_training(void **state) {
   (void)state;
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 60 + v, 0);
     beside_training(tb, "batch 1", product(1, 48, 2));
     beside_training(tb, "batch 8", product(8, 48, 2));
@@ -481,7 +482,7 @@ static unsigned transposed_takes(mxu_tb *tb, unsigned trainings, unsigned at) {
 static void transposed_beside_training(void **state) {
   (void)state;
   enum { kWait = 32 };
-  for (unsigned v = 0; v < 2; ++v) {
+  for (unsigned v = 0; v < kWidths; ++v) {
     mxu_tb *tb = open_cleared(v, 65 + v, 0);
     const unsigned alone = transposed_takes(tb, 0, 0);
     unsigned most = 0;
@@ -503,15 +504,15 @@ static void transposed_shares(void **state) {
   static const struct {
     unsigned policy, floor, least; /* 1/256 of the rows for training */
   } cases[] = {{0, 64, 60}, {0, 128, 120}, {1, 0, 120}, {2, 0, 120}, {3, 0, 120}, {4, 0, 120}};
-  for (unsigned i = 0; i < 2 * sizeof cases / sizeof *cases; ++i) {
-    mxu_tb *tb = open_cleared(i % 2, 90 + i, 0);
+  for (unsigned i = 0; i < kWidths * sizeof cases / sizeof *cases; ++i) {
+    mxu_tb *tb = open_cleared(i % kWidths, 90 + i, 0);
     struct ct_cmd cmds[20];
     for (unsigned k = 0; k < 20; ++k) {
       cmds[k] = product(64, 16, 1);
       CT_PUT(&cmds[k], MM_A_TRANS, 1);
     }
-    tb->policy = cases[i / 2].policy;
-    tb->floor = cases[i / 2].floor;
+    tb->policy = cases[i / kWidths].policy;
+    tb->floor = cases[i / kWidths].floor;
     for (unsigned c = 0; c < 2; ++c)
       mxu_tb_load(tb, c, kFree, cmds, 20);
     for (unsigned n = 0; n < 10000; ++n)
@@ -519,7 +520,8 @@ static void transposed_shares(void **state) {
     const double got = tb->c[1].rows, all = got + tb->c[0].rows;
     print_message("16x%u, policy %u, floor %u, A transposed: training has %.1f / 256 of the rows\n",
                   tb->p.cols, tb->policy, tb->floor, 256 * got / all);
-    assert_true(256 * got / all >= cases[i / 2].least && 256 * got / all <= cases[i / 2].least + 8);
+    assert_true(256 * got / all >= cases[i / kWidths].least &&
+                256 * got / all <= cases[i / kWidths].least + 8);
     mxu_tb_close(tb);
   }
 }
@@ -528,9 +530,9 @@ static void transposed_shares(void **state) {
 static void floor_is_the_share_of_rows(void **state) {
   (void)state;
   static const uint8_t floors[] = {0, 16, 64, 128};
-  for (unsigned i = 0; i < 2 * sizeof floors; ++i) {
-    mxu_tb *tb = open_cleared(i % 2, 70 + i % 2, 0);
-    const unsigned floor = floors[i / 2];
+  for (unsigned i = 0; i < kWidths * sizeof floors; ++i) {
+    mxu_tb *tb = open_cleared(i % kWidths, 70 + i % kWidths, 0);
+    const unsigned floor = floors[i / kWidths];
     tb->floor = floor;
     struct ct_cmd products[8];
     for (unsigned n = 0; n < 8; ++n)
@@ -549,7 +551,7 @@ static void floor_is_the_share_of_rows(void **state) {
     assert_true(all * (16 / tb->p.cols) >= 0.97 * 12000);
     assert_true(got >= all * (floor - 1.) / 256 && got <= all * (floor + 1.) / 256);
     assert_true(floor || got == 0);
-    mxu_tb_run(tb, 100000);
+    mxu_tb_run(tb, 200000);
     for (unsigned c = 0; c < 2; ++c)
       mxu_tb_check_acc(tb, c);
     mxu_tb_close(tb);

@@ -5,16 +5,50 @@
 ifneq ($(USB_SRCS),)
 $(call host_test,test_usb_board,tb/usb/test_usb_board.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c,-lz)
 
+# The whole board with its FT245 pins, for the bed: at 60 MHz, so that the core's clock is no slower than the pins'.
+$(call dut,ct_board_usb,ct_board,rtl/boards/ct_board.sv,-GClockHz=60000000 -GPowerUpUs=1)
+
 # With the real libusb over umockdev, where that is installed.
 UMOCKDEV_CFLAGS := $(shell pkg-config --cflags umockdev-1.0 2>/dev/null)
 ifneq ($(UMOCKDEV_CFLAGS),)
-$(BUILD)/tb/obj/tb/usb/ct_usb_bed.o: private HOST_CPPFLAGS += $(UMOCKDEV_CFLAGS) -D_DEFAULT_SOURCE
-TEST_USB_SRCS := tb/usb/test_usb.c tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
-HOST_TESTS += $(BUILD)/tb/test_usb
-$(BUILD)/tb/test_usb: $(TEST_USB_SRCS:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+$(BUILD)/tb/obj/tb/usb/ct_usb_bed.o $(BUILD)/san/obj/tb/usb/ct_usb_bed.o: private HOST_CPPFLAGS += $(UMOCKDEV_CFLAGS) -D_DEFAULT_SOURCE
+$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board_usb -Itb/unit
+$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: $(BUILD)/dut/ct_board_usb/ct_board_usb.a
+USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c tb/unit/sdram_chip.c host/transports/usb/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
+USB_BED_LIBS := $(BUILD)/dut/ct_board_usb/ct_board_usb.a $(BUILD)/dut/libverilated.a
+
+# $(call bed_test,TEST,SOURCES): a program over the bed; TEST_asan is the same under the sanitizers.
+bed_test = $(eval $(call bed_test_rules,$(strip $(1)),$(2) $(USB_BED_SRCS)))
+define bed_test_rules
+$(BUILD)/tb/$(1): $(2:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a $(USB_BED_LIBS) | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CXX) -rdynamic -o $$@ $$(filter %.o %.a,$$^) $$(LIB_LDLIBS) -lz -ljansson $$(shell pkg-config --libs umockdev-1.0) -lcmocka -lm -pthread
+$(BUILD)/tb/$(1)_asan: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a $(USB_BED_LIBS) | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CXX) -rdynamic $(SANITIZE) $(STATIC_ASAN) -o $$@ $$(filter %.o %.a,$$^) $$(LIB_LDLIBS) -lz -ljansson $$(shell pkg-config --libs umockdev-1.0) -lcmocka -lm -pthread
+-include $(2:%.c=$(BUILD)/tb/obj/%.d) $(2:%.c=$(BUILD)/san/obj/%.d)
+endef
+# umockdev's library is loaded before the sanitizer's could be.
+STATIC_ASAN := -static-libasan -static-libubsan
+
+$(call bed_test,test_usb,tb/usb/test_usb.c)
+$(call bed_test,conform_usb,tb/host/conform.c tb/usb/conform_usb.c)
+HOST_TESTS += $(BUILD)/tb/test_usb $(BUILD)/tb/conform_usb
+HOST_STEPS += "$(BUILD)/tb/test_usb_asan rtl:"
+HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
+HOST_STEP_FILES += $(BUILD)/tb/test_usb_asan $(BUILD)/tb/conform_usb_asan
+endif
+
+# The decoder under libFuzzer, where clang has it (Debian: libclang-rt-14-dev, libclang-rt-19-dev): CT_FUZZ seconds.
+.PHONY: fuzz-usb
+fuzz-usb: $(BUILD)/tb/fuzz_frame  ## libFuzzer on the decoder of frames of USB, for CT_FUZZ seconds (30)
+	$(Q)mkdir -p $(BUILD)/fuzz
+	$(Q)cd $(BUILD)/fuzz && ../tb/fuzz_frame -max_total_time=$(or $(CT_FUZZ),30) -max_len=8192 -print_final_stats=1 2>fuzz.log; s=$$?; tail -n 6 fuzz.log; exit $$s
+$(BUILD)/tb/fuzz_frame: tb/usb/fuzz_frame.c host/transports/usb/ct_usb_frame.c host/transports/usb/ct_usb_frame.h
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -rdynamic -o $@ $(filter %.o %.a,$^) $(LIB_LDLIBS) -lz -ljansson $(shell pkg-config --libs umockdev-1.0) -lcmocka -lm
--include $(TEST_USB_SRCS:%.c=$(BUILD)/tb/obj/%.d)
-endif
+	$(Q)clang -std=c11 -g -O1 $(FUZZ_FLAGS) $(CPPFLAGS) -I. -o $@ $(filter %.c,$^) -lz
+FUZZ_FLAGS ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 endif

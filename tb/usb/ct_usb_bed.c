@@ -15,6 +15,7 @@
 
 #include "ct_tb.h"
 #include "ct_usb_board.h"
+#include "ct_usb_rtl.h"
 #include "host/lib/device/ct_device.h"
 
 enum {
@@ -23,7 +24,9 @@ enum {
   SLICE = 2000,      /* cycles the device runs between looks at the line */
   LATENCY_US = 2000, /* of the chip's timer here */
   POLL_US = 50,      /* libusb takes the mocked file for ready at any time: not so fast */
-  MAX_URBS = 16
+  MAX_URBS = 16,
+  FT_PS = 16667, /* the chip's clock: 60 MHz; the Verilated board's is the same */
+  MAX_BEDS = 4
 };
 
 /* Bytes on their way in one direction. */
@@ -37,9 +40,10 @@ struct urb {
 };
 
 struct ct_usb_bed {
-  UMockdevTestbed *testbed;
   UMockdevIoctlBase *ioctls;
-  char node[32];
+  unsigned address; /* on bus 1 */
+  char node[32], *syspath;
+  struct ct_usb_rtl *rtl; /* the Verilated board; NULL: the model in C, over plugin */
   struct ct_plugin plugin;
   void *self;
   struct ct_usb_board board; /* of the thread */
@@ -53,7 +57,7 @@ struct ct_usb_bed {
   struct ct_usb_faults faults;
   ct_rng rng;
   unsigned long bytes;
-  bool gone, stop;
+  bool gone, stop, flush;
 };
 
 /* ---- The line ------------------------------------------------------------------------------ */
@@ -85,6 +89,35 @@ static void board_sends(void *arg, const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < size && !b->faults.silent; ++i)
     put_faulty(b, &b->in, bytes[i]);
   pthread_mutex_unlock(&b->lock);
+}
+
+/* Bytes between the line and the FIFOs of the Verilated board's chip. */
+static void feed_rtl(struct ct_usb_bed *b) {
+  uint8_t bytes[1024];
+  size_t n = 0;
+  bool flush;
+  pthread_mutex_lock(&b->lock);
+  const size_t room = ct_usb_rtl_room(b->rtl);
+  while (n < room && b->out.count)
+    bytes[n++] = get(&b->out);
+  ct_usb_rtl_put(b->rtl, bytes, n);
+  n = ct_usb_rtl_get(b->rtl, bytes, sizeof bytes, &flush);
+  for (size_t i = 0; i < n && !b->faults.silent; ++i)
+    put_faulty(b, &b->in, bytes[i]);
+  b->flush = b->flush || flush;
+  pthread_mutex_unlock(&b->lock);
+}
+
+static void *run_rtl(void *arg) {
+  struct ct_usb_bed *b = arg;
+  for (bool stop = false; !stop;) {
+    feed_rtl(b);
+    ct_usb_rtl_run(b->rtl, 256);
+    pthread_mutex_lock(&b->lock);
+    stop = b->stop;
+    pthread_mutex_unlock(&b->lock);
+  }
+  return NULL;
 }
 
 /* The board and its core, in real parallel with the host. */
@@ -122,7 +155,9 @@ static int fill_packets(struct ct_usb_bed *b, uint8_t *to, int size) {
   int at = 0;
   const bool late = us_now() - b->last_in > LATENCY_US;
   const bool held = b->faults.delay && ct_rng_percent(&b->rng, b->faults.delay);
-  if ((!b->in.count || held) && !late) return -1;
+  const bool full = b->in.count >= PACKET - 2 || b->flush || !b->rtl; /* the model flushes */
+  if ((!b->in.count || !full || held) && !late) return -1;
+  b->flush = false;
   b->last_in = us_now();
   while (at + 2 <= size) {
     unsigned room = size - at < PACKET ? (unsigned)(size - at) : PACKET, n = 2;
@@ -305,47 +340,104 @@ void ct_usb_bed_enter(char **argv) {
   exit(1);
 }
 
+/* One testbed for all boards of this process; the first bed makes it, the last one ends it. */
+static struct {
+  UMockdevTestbed *testbed;
+  unsigned beds;
+  bool taken[MAX_BEDS];
+} shared;
+
+/* umockdev 0.17 now and then frees a client whose file is still open, and then its program waits
+ * for ever: we hold each one once more. */
+static void on_connected(UMockdevIoctlBase *base, UMockdevIoctlClient *client, gpointer bed) {
+  (void)base;
+  (void)bed;
+  g_object_ref(client);
+}
+
+static void attach(struct ct_usb_bed *b, const char *serial) {
+  GError *error = NULL;
+  b->ioctls = umockdev_ioctl_base_new();
+  g_object_set_data_full(G_OBJECT(b->ioctls), "serial", g_strdup(serial), g_free);
+  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, "signal::client-connected",
+                   on_connected, b, NULL);
+  if (!umockdev_testbed_attach_ioctl(shared.testbed, b->node, b->ioctls, &error))
+    fail_msg("umockdev: %s", error->message);
+}
+
+void ct_usb_bed_killed(struct ct_usb_bed *b) {
+  char *serial = g_strdup(g_object_get_data(G_OBJECT(b->ioctls), "serial"));
+  umockdev_testbed_detach_ioctl(shared.testbed, b->node, NULL);
+  b->flyings = b->dones = 0; /* the dead program's, and its memory */
+  attach(b, serial);
+  g_free(serial);
+}
+
 static void show_board(struct ct_usb_bed *b, const char *serial) {
   char text[1024];
   GError *error = NULL;
   snprintf(text, sizeof text,
-           "P: /devices/usb1/1-2\nN: bus/usb/001/002\nE: SUBSYSTEM=usb\nE: DRIVER=usb\n"
-           "E: BUSNUM=001\nE: DEVNUM=002\nE: DEVNAME=/dev/bus/usb/001/002\nE: DEVTYPE=usb_device\n"
-           "A: bConfigurationValue=1\\n\nA: busnum=1\\n\nA: devnum=2\\n\nA: speed=480\\n\n"
+           "P: /devices/usb1/1-%u\nN: bus/usb/001/%03u\nE: SUBSYSTEM=usb\nE: DRIVER=usb\n"
+           "E: BUSNUM=001\nE: DEVNUM=%03u\nE: DEVNAME=/dev/bus/usb/001/%03u\nE: "
+           "DEVTYPE=usb_device\n"
+           "A: bConfigurationValue=1\\n\nA: busnum=1\\n\nA: devnum=%u\\n\nA: speed=480\\n\n"
            "A: serial=%s\\n\n"
            "H: descriptors=12010002FF00004003041460000900000301"
            "09022000010100803209040000"
            "02FF000000"
            "0705810200020007050202000200\n",
-           serial);
-  if (!umockdev_testbed_attach_ioctl(b->testbed, b->node, b->ioctls, &error) ||
-      !umockdev_testbed_add_from_string(b->testbed, text, &error))
+           b->address, b->address, b->address, b->address, b->address, serial);
+  snprintf(b->node, sizeof b->node, "/dev/bus/usb/001/%03u", b->address);
+  b->syspath = g_strdup_printf("/sys/devices/usb1/1-%u", b->address);
+  attach(b, serial);
+  if (!umockdev_testbed_add_from_string(shared.testbed, text, &error))
     fail_msg("umockdev: %s", error->message);
 }
 
-struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
-  struct ct_usb_bed *b = calloc(1, sizeof *b);
+static void open_board(struct ct_usb_bed *b, const char *device) {
   char why[256] = "";
   const size_t scheme = strcspn(device, ":");
-  assert_non_null(b);
+  if (strncmp(device, "rtl:", 4) == 0) {
+    b->rtl = ct_usb_rtl_new(FT_PS, FT_PS);
+    assert_non_null(b->rtl);
+    return;
+  }
   if (ct_plugin_open(device, scheme, &b->plugin, why, sizeof why) ||
       b->plugin.ops->open(device + scheme + 1, &b->self, why, sizeof why))
     fail_msg("%s: %s", device, why);
-  pthread_mutex_init(&b->lock, NULL);
-  b->rng = ct_rng_make(77);
   b->board = (struct ct_usb_board){.ops = b->plugin.ops,
                                    .self = b->self,
                                    .send = board_sends,
                                    .arg = b,
                                    .version = CT_USB_VERSION};
-  snprintf(b->node, sizeof b->node, "/dev/bus/usb/001/002");
-  b->testbed = umockdev_testbed_new();
-  b->ioctls = umockdev_ioctl_base_new();
-  g_object_set_data_full(G_OBJECT(b->ioctls), "serial", g_strdup(serial), g_free);
-  g_object_connect(b->ioctls, "signal-after::handle-ioctl", on_ioctl, b, NULL);
+}
+
+struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
+  struct ct_usb_bed *b = calloc(1, sizeof *b);
+  unsigned place = 0;
+  assert_non_null(b);
+  open_board(b, device);
+  pthread_mutex_init(&b->lock, NULL);
+  b->rng = ct_rng_make(77);
+  if (!shared.beds++) shared.testbed = umockdev_testbed_new();
+  while (place < MAX_BEDS - 1 && shared.taken[place])
+    ++place;
+  assert_false(shared.taken[place]);
+  shared.taken[place] = true;
+  b->address = 2 + place;
   show_board(b, serial);
-  assert_int_equal(pthread_create(&b->thread, NULL, run_board, b), 0);
+  assert_int_equal(pthread_create(&b->thread, NULL, b->rtl ? run_rtl : run_board, b), 0);
   return b;
+}
+
+static void close_board(struct ct_usb_bed *b) {
+  if (!b->rtl) {
+    b->plugin.ops->close(b->self);
+    ct_plugin_close(&b->plugin);
+    return;
+  }
+  if (ct_usb_rtl_fault(b->rtl)) fail_msg("the board's memory: %s", ct_usb_rtl_fault(b->rtl));
+  ct_usb_rtl_free(b->rtl);
 }
 
 void ct_usb_bed_free(struct ct_usb_bed *b) {
@@ -353,11 +445,13 @@ void ct_usb_bed_free(struct ct_usb_bed *b) {
   b->stop = true;
   pthread_mutex_unlock(&b->lock);
   pthread_join(b->thread, NULL);
-  umockdev_testbed_detach_ioctl(b->testbed, b->node, NULL);
+  umockdev_testbed_detach_ioctl(shared.testbed, b->node, NULL);
+  if (b->syspath) umockdev_testbed_remove_device(shared.testbed, b->syspath);
+  g_free(b->syspath);
   g_object_unref(b->ioctls);
-  g_object_unref(b->testbed);
-  b->plugin.ops->close(b->self);
-  ct_plugin_close(&b->plugin);
+  shared.taken[b->address - 2] = false;
+  if (!--shared.beds) g_clear_object(&shared.testbed);
+  close_board(b);
   pthread_mutex_destroy(&b->lock);
   free(b);
 }
@@ -376,6 +470,9 @@ void ct_usb_bed_unplug(struct ct_usb_bed *b) {
   pthread_mutex_lock(&b->lock);
   b->gone = true;
   pthread_mutex_unlock(&b->lock);
+  umockdev_testbed_remove_device(shared.testbed, b->syspath);
+  g_free(b->syspath);
+  b->syspath = NULL;
 }
 
 struct ct_usb_bed_counts ct_usb_bed_counts(struct ct_usb_bed *b) {

@@ -20,7 +20,9 @@
 
 enum { M = 20, N = 24, K = 40, BATCH = 16, IN = 20, OUT = 4 };
 
-static const char sim[] = "sim:core=16x8,dram=32,stall=25";
+/* What the bed has behind its chip where a whole core is wanted: the Verilated board, or by
+ * argument the model of its bridge over a simulated core. */
+static const char *sim = "rtl:";
 static const char uri[] = "usb:timeout=8000"; /* the machine that tests may be busy */
 
 static ct_device *open_or_fail(const char *name) {
@@ -114,6 +116,27 @@ static void the_command(void **state) {
   assert_string_equal(got, want);
   free(got);
   free(want);
+}
+
+static void boards_are_listed(void **state) {
+  (void)state;
+  struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
+  struct ct_entry *e;
+  size_t n;
+  assert_int_equal(ct_scan(&e, &n), CT_OK);
+  assert_string_equal(e[n - 1].uri, "usb:serial=CT0001");
+  assert_int_equal(e[n - 1].error, CT_OK);
+  assert_non_null(strstr(e[n - 1].text, "FT232H at bus 1, address 2"));
+  ct_list_free(e);
+  ct_usb_bed_faults(bed, (struct ct_usb_faults){.busy = true});
+  assert_int_equal(ct_scan(&e, &n), CT_OK);
+  assert_int_equal(e[n - 1].error, CT_ERR_BUSY);
+  assert_non_null(strstr(e[n - 1].text, "in use by another program"));
+  ct_list_free(e);
+  ct_usb_bed_free(bed);
+  char *out = cli_expect(0, "", "list");
+  assert_non_null(strstr(out, "usb:                  none on this machine"));
+  free(out);
 }
 
 /* ---- Jobs ---- */
@@ -249,12 +272,13 @@ static void a_board_is_lost(void **state) {
 }
 
 int main(int argc, char **argv) {
-  (void)argc;
+  if (argc > 1) sim = argv[1];
   ct_usb_bed_enter(argv);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_bits_as_the_emulator),
       cmocka_unit_test(the_same_bits_over_a_bad_line),
       cmocka_unit_test(the_command),
+      cmocka_unit_test(boards_are_listed),
       cmocka_unit_test(the_descriptor_wakes),
       cmocka_unit_test(an_endless_job),
       cmocka_unit_test(what_is_refused),

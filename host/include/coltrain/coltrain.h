@@ -186,7 +186,8 @@ struct ct_info {
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
   bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */
-  uint32_t reserved[16];
+  char memory[40];   /* what its memory is, for people; "" if that is not known */
+  uint32_t reserved[6];
 };
 #define CT_FEATURE_HBFP8 1u
 #define CT_FEATURE_TRAINING 2u
@@ -221,7 +222,7 @@ int ct_matmul(ct_device *dev, enum ct_queue queue, size_t m, size_t n, size_t k,
 
 /* A device that could be opened, or a kind of device and why not. */
 struct ct_entry {
-  char uri[64];   /* for ct_open(), or what its argument begins with (mmio:) */
+  char uri[256];  /* for ct_open(), or what its argument begins with (mmio:) */
   char text[256]; /* what it is, or what to do */
   int error;      /* CT_OK, or what ct_open() would return */
   uintptr_t reserved[4];
@@ -231,6 +232,34 @@ struct ct_entry {
  * ct_list_free(). Nothing is opened. CT_ERR_MEMORY. Any thread. */
 int ct_list(struct ct_entry **entries, size_t *count);
 void ct_list_free(struct ct_entry *entries);
+
+/* Lists the devices that this machine has: the emulator, the simulated cores, boards on USB by
+ * their serial numbers, UIO devices and PCI functions that may be a core (docs/mmio.md), each under
+ * the name that opens it alone. error and text say whether it could be opened now, and else why
+ * not: CT_ERR_PERMISSION, CT_ERR_BUSY, ...; of a kind that cannot be used at all there is one entry
+ * with the kind's name. No device is reset and no register read. Give it back with ct_list_free().
+ * CT_ERR_MEMORY. Any thread. */
+int ct_scan(struct ct_entry **entries, size_t *count);
+
+/* A register as it was read, a field of the one before, or a counter. */
+struct ct_register {
+  char name[24];     /* "CTRL", "CTX1.STATUS", "CTX0.CNT.JOBS" */
+  const char *field; /* NULL: the whole register */
+  uint64_t value;    /* counters have 64 bits, registers 32 */
+  uint32_t offset;   /* of the register, bytes */
+  uint32_t msb, lsb; /* the bits of value; 31 and 0 of a register */
+  const char *text;  /* what the register is; in the library, valid for ever */
+  char called[16];   /* what a field's value is called, such as "running"; "" if it has no name */
+  uintptr_t reserved[4];
+};
+
+/* Reads every readable register of a device, with its fields, and the counters of both contexts.
+ * The device is opened for that, but nothing is reset or written: what hangs can be looked at. uri
+ * and options are those of ct_open_with(), and so are the errors. *registers is an array of *count
+ * in the order of addresses, to be given back with ct_registers_free(). */
+int ct_registers(const char *uri, const struct ct_options *options, struct ct_register **registers,
+                 size_t *count);
+void ct_registers_free(struct ct_register *registers);
 
 /* ---- Models -------------------------------------------------------------------------------- */
 

@@ -112,6 +112,8 @@ static int read_info(ct_device *dev) {
   uint64_t cycle = CT_NO_CYCLE;
   const int err = dev->plugin.ops->now(dev->self, &cycle);
   info->has_clock = cycle != CT_NO_CYCLE;
+  if (dev->plugin.ops->memory)
+    snprintf(info->memory, sizeof info->memory, "%s", dev->plugin.ops->memory(dev->self));
   info->has_schedule = info->has_clock && dev->plugin.ops->reg_write_at;
   if (err < 0) return ct_fail_device(dev, err, "reading the clock failed");
   if (info->block != 16 || info->array_rows != 16 || v[3] < 128 || v[6] == 0)
@@ -171,6 +173,7 @@ static int set_up(ct_device *dev) {
   const uint64_t rings = (uint64_t)CT_QUEUES * CT_DESC_BYTES << dev->ring_log2;
   const uint64_t code = small ? UINT64_C(256) << 10 : UINT64_C(4) << 20;
   dev->data_start = rings + code;
+  dev->taken = true;
   int err = reset(dev);
   if (!err) err = set_windows(dev, dev->data_start);
   if (!err) err = ct_heap_init(&dev->code, rings, code);
@@ -211,21 +214,26 @@ static int take_options(ct_device *dev, const struct ct_options *options) {
                            sizeof options->reserved / sizeof *options->reserved);
 }
 
-int ct_device_open(const char *uri, const struct ct_options *options, ct_device **device) {
+int ct_device_look(const char *uri, const struct ct_options *options, ct_device **device) {
   ct_device *dev = *device = calloc(1, sizeof *dev);
   if (!dev) return CT_ERR_MEMORY;
   dev->timeout_ms = CT_FOREVER;
   int err = options ? take_options(dev, options) : CT_OK;
   if (!err) err = open_transport(dev, uri);
   if (!err) err = read_info(dev);
-  if (!err) limit_memory(dev);
-  if (!err) err = set_up(dev);
+  return err;
+}
+
+int ct_device_open(const char *uri, const struct ct_options *options, ct_device **device) {
+  int err = ct_device_look(uri, options, device);
+  if (!err) limit_memory(*device);
+  if (!err) err = set_up(*device);
   return err;
 }
 
 /* Nothing is waited for but the registers' answers. */
 static void shut_down(ct_device *dev) {
-  for (uint32_t q = 0; q < CT_QUEUES; ++q)
+  for (uint32_t q = 0; dev->taken && q < CT_QUEUES; ++q)
     if (ct_reg_write(dev, CT_CTX_BASE + q * CT_CTX_STRIDE + CT_CREG_CONTROL, 1)) break;
   if (dev->opened) ct_log(dev, CT_LOG_INFO, "%s is closed", dev->info.uri);
   dev->opened = false;

@@ -70,6 +70,7 @@ struct ct_device {
   struct ct_plugin plugin;
   void *self;  /* of the transport; NULL: not open, or closed */
   bool opened; /* failed calls are logged */
+  bool taken;  /* it was reset, and is stopped again when it is closed */
   bool closed; /* by ct_close(); models or programs are left */
   struct ct_info info;
   ct_log_fn *log;
@@ -145,6 +146,9 @@ int ct_mem_put(ct_device *dev, uint64_t addr, const void *data, size_t size);
 /* Opens the transport that uri names, resets the device, sets its windows and heaps. On failure
  * *device is there all the same, for ct_device_failed(). */
 int ct_device_open(const char *uri, const struct ct_options *options, ct_device **device);
+
+/* The same without the reset and all after it: only registers may be read. */
+int ct_device_look(const char *uri, const struct ct_options *options, ct_device **device);
 
 /* Says why a device could not be opened where someone may look, and returns err. */
 int ct_device_failed(ct_device *dev, const char *uri, const struct ct_options *options, int err);

@@ -186,6 +186,63 @@ int ct_list(struct ct_entry **entries, size_t *count) {
   return CT_OK;
 }
 
+/* ---- What the machine has ------------------------------------------------------------------- */
+
+struct scan {
+  const char *scheme;
+  struct ct_entry *entry;
+  size_t count, room;
+  bool failed; /* the host has no memory */
+};
+
+static void note(void *arg, const char *args, const char *text, int error) {
+  struct scan *s = arg;
+  if (s->count == s->room && !s->failed) {
+    const size_t room = s->room ? 2 * s->room : 8;
+    struct ct_entry *entry = realloc(s->entry, room * sizeof *entry);
+    s->failed = !entry;
+    if (entry) {
+      s->entry = entry;
+      s->room = room;
+    }
+  }
+  if (s->failed) return;
+  struct ct_entry *e = &s->entry[s->count++];
+  *e = (struct ct_entry){.error = error};
+  snprintf(e->uri, sizeof e->uri, "%s:%s", s->scheme, args);
+  snprintf(e->text, sizeof e->text, "%s", text);
+}
+
+static void scan_scheme(struct scan *s, const char *name) {
+  struct ct_plugin plugin;
+  char why[sizeof s->entry->text] = "";
+  s->scheme = name;
+  int err = ct_plugin_open(name, strlen(name), &plugin, why, sizeof why);
+  if (err)
+    note(s, "", why, err);
+  else if (!plugin.ops->list)
+    note(s, "", ct_uri_find(name)->text, CT_OK);
+  else if ((err = plugin.ops->list(note, s)) < 0)
+    note(s, "", ct_strerror(err), err);
+  ct_plugin_close(&plugin);
+}
+
+int ct_scan(struct ct_entry **entries, size_t *count) {
+  struct scan s = {.count = 0};
+  CT_NEED(NULL, entries);
+  CT_NEED(NULL, count);
+  for (size_t i = 0; i < SCHEMES; ++i)
+    scan_scheme(&s, schemes[i].name);
+  if (s.failed) {
+    free(s.entry);
+    s.entry = NULL;
+    s.count = 0;
+  }
+  *entries = s.entry;
+  *count = s.count;
+  return s.failed ? ct_fail(NULL, CT_ERR_MEMORY, "the host has no memory left") : CT_OK;
+}
+
 void ct_list_free(struct ct_entry *entries) {
   free(entries);
 }

@@ -44,10 +44,10 @@ static uint64_t read_bound(const struct ct_bound_setting *s, uint64_t ahead) {
 
 /* A slot is a row; FCFS and ROUND_ROBIN give the rows of a row tile in one go. */
 static uint64_t array_bound(const struct ct_bound_setting *s, uint64_t ahead) {
-  const uint64_t half = s->array_cols == 8;
-  if (s->policy == CT_FCFS || s->policy == CT_ROUND_ROBIN) return 16 * (1 + half);
-  if (s->policy == CT_SLACK && !ahead) return 1 + half;
-  return half + (1 + half) * ahead;
+  const uint64_t beats = 16 / s->array_cols;
+  if (s->policy == CT_FCFS || s->policy == CT_ROUND_ROBIN) return 16 * beats;
+  if (s->policy == CT_SLACK && !ahead) return beats;
+  return beats - 1 + beats * ahead;
 }
 
 /* What a side of the vector unit does in one go: a slot is a row of a tile, a VA with 16 lanes

@@ -125,6 +125,9 @@ static int check_job(ct_device *dev, const struct ct_job *job) {
 static int check_work(ct_device *dev, const struct ct_work *work) {
   int err = ct_check_device(dev);
   if (!err) err = ct_check_queue(dev, work->queue);
+  if (!err && work->queue == CT_TRAINING && !(dev->info.features & CT_FEATURE_TRAINING))
+    return ct_fail(dev, CT_ERR_UNSUPPORTED,
+                   "this device has one context, for inference: it has no queue CT_TRAINING");
   for (unsigned i = 0; i < work->jobs && !err; ++i)
     err = check_job(dev, work->job ? work->job + i : NULL);
   if (err) return err;

@@ -28,7 +28,7 @@ else:
     from ._arrays import Array, SupportsDLPack
     from ._lib import lib, text_of
     from .data import Dataset, load_dataset
-    from .device import Device, Entry, Feature, Info, Timing, counter_texts, devices, open, policy_name
+    from .device import Device, Entry, Feature, Info, Register, Timing, counter_texts, devices, open, policy_name, registers, scan
     from .errors import (
         AbiError,
         ArgumentError,
@@ -102,6 +102,7 @@ __all__ = [
     "Program",
     "Queue",
     "Rates",
+    "Register",
     "Rows",
     "Server",
     "ServerInfo",
@@ -126,5 +127,7 @@ __all__ = [
     "pack",
     "pack_row",
     "policy_name",
+    "registers",
+    "scan",
     "unpack",
 ]

@@ -160,6 +160,7 @@ class ct_info(ctypes.Structure):
     features: int
     has_clock: bool
     has_schedule: bool
+    memory: bytes
     reserved: ctypes.Array[ctypes.c_uint32]
 
     _fields_ = [
@@ -177,7 +178,8 @@ class ct_info(ctypes.Structure):
         ("features", ctypes.c_uint32),
         ("has_clock", ctypes.c_bool),
         ("has_schedule", ctypes.c_bool),
-        ("reserved", ctypes.c_uint32 * 16),
+        ("memory", ctypes.c_char * 40),
+        ("reserved", ctypes.c_uint32 * 6),
     ]
 
 
@@ -204,9 +206,35 @@ class ct_entry(ctypes.Structure):
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
-        ("uri", ctypes.c_char * 64),
+        ("uri", ctypes.c_char * 256),
         ("text", ctypes.c_char * 256),
         ("error", ctypes.c_int),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_register(ctypes.Structure):
+    """struct ct_register."""
+
+    name: bytes
+    field: int | None
+    value: int
+    offset: int
+    msb: int
+    lsb: int
+    text: int | None
+    called: bytes
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("name", ctypes.c_char * 24),
+        ("field", ctypes.c_void_p),
+        ("value", ctypes.c_uint64),
+        ("offset", ctypes.c_uint32),
+        ("msb", ctypes.c_uint32),
+        ("lsb", ctypes.c_uint32),
+        ("text", ctypes.c_void_p),
+        ("called", ctypes.c_char * 16),
         ("reserved", ctypes.c_size_t * 4),
     ]
 
@@ -485,6 +513,9 @@ class Library:
     ct_matmul: Callable[..., int]
     ct_list: Callable[..., int]
     ct_list_free: Callable[..., None]
+    ct_scan: Callable[..., int]
+    ct_registers: Callable[..., int]
+    ct_registers_free: Callable[..., None]
     ct_model_create: Callable[..., int]
     ct_model_free: Callable[..., None]
     ct_rates_check: Callable[..., int]
@@ -585,6 +616,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_matmul": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_timing)]),
     "ct_list": (ctypes.c_int, [ctypes.POINTER(ctypes.POINTER(ct_entry)), ctypes.c_void_p]),
     "ct_list_free": (None, [ctypes.POINTER(ct_entry)]),
+    "ct_scan": (ctypes.c_int, [ctypes.POINTER(ctypes.POINTER(ct_entry)), ctypes.c_void_p]),
+    "ct_registers": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(ct_options), ctypes.POINTER(ctypes.POINTER(ct_register)), ctypes.c_void_p]),
+    "ct_registers_free": (None, [ctypes.POINTER(ct_register)]),
     "ct_model_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_model_free": (None, [ctypes.c_void_p]),
     "ct_rates_check": (ctypes.c_int, [ctypes.POINTER(ct_rates)]),

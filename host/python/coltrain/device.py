@@ -9,7 +9,7 @@ import enum
 import logging
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, SupportsIndex
@@ -76,6 +76,8 @@ class Info:
     """False: there are no cycles, they are None."""
     has_schedule: bool
     """Things given with a cycle reach the device in that cycle, not at once."""
+    memory: str
+    """What its memory is; "" if that is not known."""
 
 
 @dataclass(slots=True)
@@ -97,6 +99,21 @@ class Entry:
     """What it is, or what to do."""
     error: _abi.ErrorCode
     """OK, or what :func:`coltrain.open` would fail with."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register of a device, or a counter, as it was read."""
+
+    name: str
+    """"CTRL", "CTX1.STATUS", "CTX0.CNT.JOBS"."""
+    offset: int
+    """In bytes."""
+    value: int
+    text: str
+    """What it is."""
+    fields: dict[str, int | str]
+    """By name: what the value is called, such as "running", or the number."""
 
 
 class Device(Connection):
@@ -330,9 +347,37 @@ def _close_all() -> None:
 
 
 def devices() -> list[Entry]:
-    """What :func:`open` knows: devices that are there, and kinds of devices and why there is none. Nothing is opened."""
+    """What :func:`open` knows: kinds of devices, and why there is none of a kind. Nothing is opened."""
+    return _entries(lib.ct_list)
+
+
+def scan() -> list[Entry]:
+    """The devices that this machine has, by the names that open them alone, and why one cannot be opened now. None is reset."""
+    return _entries(lib.ct_scan)
+
+
+def registers(uri: str) -> list[Register]:
+    """Registers and counters of a device that is reset by nobody, so that what hangs can be looked at.
+
+    Raises what :func:`open` would.
+    """
+    found, count = ctypes.POINTER(_abi.ct_register)(), ctypes.c_size_t()
+    check(lib.ct_registers(uri.encode(), None, ctypes.byref(found), ctypes.byref(count)))
+    listed: list[Register] = []
+    try:
+        for r in found[: count.value]:
+            if r.field:
+                listed[-1].fields[ctypes.string_at(r.field).decode()] = r.called.decode() or r.value
+            else:
+                listed.append(Register(r.name.decode(), r.offset, r.value, ctypes.string_at(r.text).decode(), {}))
+    finally:
+        lib.ct_registers_free(found)
+    return listed
+
+
+def _entries(call: Callable[..., int]) -> list[Entry]:
     entries, count = ctypes.POINTER(_abi.ct_entry)(), ctypes.c_size_t()
-    check(lib.ct_list(ctypes.byref(entries), ctypes.byref(count)))
+    check(call(ctypes.byref(entries), ctypes.byref(count)))
     try:
         return [Entry(e.uri.decode(), e.text.decode(), _abi.ErrorCode(e.error)) for e in entries[: count.value]]
     finally:

@@ -16,8 +16,8 @@ int bench_sim(int argc, char **argv);
 int bench_emu(int argc, char **argv);
 int bench_gemm(int argc, char **argv);
 
-/* Writes what was measured, after a failure (status 1) or Ctrl-C what there is by then, with the
- * version of coltrain and whether it "failed" or was "stopped", and drops root. Returns the exit
+/* Writes what was measured, after a failure (status 1) or Ctrl-C what there is by then, with
+ * whether it "failed" or was "stopped", and drops root. Returns the exit
  * status: 1 also if it was stopped or cannot be written, after a sentence. */
 int bench_write(const char *path, json_t *root, int status);
 

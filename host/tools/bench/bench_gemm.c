@@ -494,7 +494,7 @@ int bench_gemm(int argc, char **argv) {
       {"latency", "N", "Cycles of the memory (60)", COUNT(latency, 1, 10000)},
       {"beside", "WHO", "alone (the default), training or inference: what the other queue does",
        .call = take_beside},
-      {"core", "NAME", "16x16 (the default) or 16x8", CLI_TEXT_AT(struct options, core)},
+      {"core", "NAME", "16x16 (the default), 16x8 or 16x4", CLI_TEXT_AT(struct options, core)},
       {"seed", "N", "Seed of the memory's stalls (1)", COUNT(seed, 0, INT64_MAX)},
       {"runs", "N", "Runs of each product one after the other, of which the last counts (1)",
        COUNT(runs, 1, 1000)},

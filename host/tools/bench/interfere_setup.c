@@ -197,10 +197,9 @@ static size_t put_one_bank(struct ct_cmd *cmds, size_t n, const struct pass *p) 
 }
 
 static size_t stress_program(struct ct_cmd *cmds, const struct interfere *t) {
-  const bool half = t->load.info.array_cols == 8;
   const struct pass p = {.small = t->load.info.vpu_lanes == 4,
                          .banks = t->o->load == LOAD_BANKS,
-                         .cycles = half ? 512 : 256,
+                         .cycles = 256 * (16 / t->load.info.array_cols),
                          .quarter = ct_window_words(t->load.dev) / 4};
   size_t n = 0;
   PUT(LOOP, CT_SET(CTL_COUNT, STRESS_PASSES));

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "ct_commit.h" /* CT_COMMIT */
+
 /* ---- Errors ---- */
 
 int cli_fail(const char *format, ...) {
@@ -157,8 +159,16 @@ static const char *folder_of(const char *path, char *folder, size_t size) {
   return path + length;
 }
 
+static void add_version(json_t *root) {
+  const char *commit = CT_COMMIT;
+  if (!json_is_object(root)) return;
+  json_object_set_new(root, "coltrain", json_string(CT_VERSION_STRING));
+  json_object_set_new(root, "commit", *commit ? json_string(commit) : json_null());
+}
+
 int cli_json_write(const char *path, json_t *root) {
   int failed = 0;
+  if (path) add_version(root);
   const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
   if (path && strcmp(path, "-") == 0) {
     failed = json_dumpf(root, stdout, flags) || putchar('\n') < 0 || fflush(stdout);

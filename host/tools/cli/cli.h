@@ -23,6 +23,10 @@
 /* ---- Verbs ---- */
 
 int verb_info(int argc, char **argv);
+int verb_list(int argc, char **argv);
+int verb_test(int argc, char **argv);
+int verb_reset(int argc, char **argv);
+int verb_dump(int argc, char **argv);
 int verb_matmul(int argc, char **argv);
 int verb_train(int argc, char **argv);
 int verb_infer(int argc, char **argv);
@@ -162,7 +166,8 @@ json_t *cli_json_number(double x);
 json_t *cli_json_ratio(double a, double b);
 
 /* Writes to a file, or to standard output for "-", and drops the reference. path NULL: only drops
- * it. 0, or 1 after a sentence. */
+ * it. An object is given "coltrain" and "commit", the version and the commit it was built from
+ * (null without Git). 0, or 1 after a sentence. */
 int cli_json_write(const char *path, json_t *root);
 
 /* The files of a run, asked about before hours of work: whether what is written can be made, and is

@@ -234,13 +234,12 @@ static json_t *json_setup(const struct colocate *c) {
   learn_json(c->l, root);
   json_object_update_new(
       root,
-      json_pack("{s:s, s:f, s:o, s:o, s:b, s:b, s:s, s:[I, I]}", "policy",
-                ct_policy_name(c->o->policy), "load", (double)c->o->permille / 1000, "clock_hz",
+      json_pack("{s:s, s:f, s:o, s:o, s:b, s:b, s:[I, I]}", "policy", ct_policy_name(c->o->policy),
+                "load", (double)c->o->permille / 1000, "clock_hz",
                 cli_json_cycles(info->has_clock ? info->clock_hz : CT_NO_CYCLE), "capacity",
                 load_capacity_json(c->probe.run.done, c->capacity_busy, c->capacity_done),
-                "meets_definition", meets_definition(c, &l), "stopped", cli_stopped(), "coltrain",
-                CT_VERSION_STRING, "array", (json_int_t)info->array_rows,
-                (json_int_t)info->array_cols));
+                "meets_definition", meets_definition(c, &l), "stopped", cli_stopped(), "array",
+                (json_int_t)info->array_rows, (json_int_t)info->array_cols));
   return root;
 }
 

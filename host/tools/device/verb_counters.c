@@ -119,6 +119,9 @@ static void print_table(FILE *to, const struct reading *r) {
           r->cycle);
   ct_units_print(to, r->value[CT_INFERENCE], r->value[CT_TRAINING], r->cycle);
   if (r->probed) print_operations(to, &r->probe);
+  if (r->probe.rows)
+    fprintf(to, "\nThe memory's chip: %" PRIu64 " refreshes, %" PRIu64 " rows opened.\n",
+            r->probe.refreshes, r->probe.rows);
 }
 
 static json_t *operations_json(const struct ct_probe *probe, int queue) {
@@ -141,11 +144,15 @@ static json_t *as_json(const struct options *o, const struct reading *r) {
       json_object_set_new(queue[q], ct_counter_name(i),
                           is_known(r, i) ? json_integer((json_int_t)r->value[q][i]) : json_null());
   json_t *root = json_pack(
-      "{s:s, s:s, s:o, s:o, s:o, s:o}", "coltrain", CT_VERSION_STRING, "device", o->device, "array",
+      "{s:s, s:o, s:o, s:o, s:o}", "device", o->device, "array",
       json_pack("[I, I]", (json_int_t)r->info.array_rows, (json_int_t)r->info.array_cols), "cycles",
       cli_json_cycles(r->cycle), "inference", queue[CT_INFERENCE], "training", queue[CT_TRAINING]);
   json_object_set_new(root, "time",
                       ct_units_json(r->value[CT_INFERENCE], r->value[CT_TRAINING], r->cycle));
+  if (r->probe.rows)
+    json_object_set_new(root, "chip",
+                        json_pack("{s:I, s:I}", "refreshes", (json_int_t)r->probe.refreshes, "rows",
+                                  (json_int_t)r->probe.rows));
   if (r->probed)
     json_object_set_new(
         root, "operations",

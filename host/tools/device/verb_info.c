@@ -29,14 +29,14 @@ static int print_json(const struct ct_info *info) {
     if (info->features & features[i].bit)
       json_array_append_new(names, json_string(features[i].name));
   json_t *root = json_pack(
-      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:o, s:b, s:b, s:o}", "device", info->uri,
-      "abi", (int)info->abi, "array_rows", (int)info->array_rows, "array_cols",
+      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:o, s:b, s:b, s:o}", "device",
+      info->uri, "abi", (int)info->abi, "array_rows", (int)info->array_rows, "array_cols",
       (int)info->array_cols, "vpu_lanes", (int)info->vpu_lanes, "block", (int)info->block,
       "macs_per_cycle", (int)info->macs_per_cycle, "spm_words", (json_int_t)info->spm_words,
       "spm_bytes", (json_int_t)info->spm_bytes, "dram_bytes", (json_int_t)info->dram_bytes,
-      "clock_hz", info->has_clock ? json_integer((json_int_t)info->clock_hz) : json_null(),
-      "has_clock", (int)info->has_clock, "has_schedule", (int)info->has_schedule, "features",
-      names);
+      "memory", info->memory, "clock_hz",
+      info->has_clock ? json_integer((json_int_t)info->clock_hz) : json_null(), "has_clock",
+      (int)info->has_clock, "has_schedule", (int)info->has_schedule, "features", names);
   return cli_json_write("-", root);
 }
 
@@ -49,7 +49,8 @@ static int print_text(const struct ct_info *info) {
   printf("vector lanes    %" PRIu32 "\n", info->vpu_lanes);
   printf("scratchpad      %" PRIu64 " KiB in %" PRIu32 " words\n", info->spm_bytes >> 10,
          info->spm_words);
-  printf("device memory   %" PRIu64 " MiB\n", info->dram_bytes >> 20);
+  printf("device memory   %" PRIu64 " MiB%s%s\n", info->dram_bytes >> 20, *info->memory ? ", " : "",
+         info->memory);
   if (info->has_clock)
     printf("clock           %.6g MHz\n", (double)info->clock_hz / 1e6);
   else

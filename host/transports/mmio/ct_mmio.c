@@ -526,4 +526,5 @@ const struct ct_transport_ops ct_transport_mmio = {
     .now = mmio_now,
     .irq_fd = mmio_irq_fd,
     .error = mmio_error,
+    .list = ct_mmio_list,
 };

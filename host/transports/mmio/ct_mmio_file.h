@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/transports/ct_transport.h"
+
 enum { CT_MMIO_PATH = 256 };
 
 struct ct_mmio_file {
@@ -62,5 +64,8 @@ int ct_mmio_irq_open(const char *path, int *fd, bool *armed, int *config, char *
 
 /* False: the device is no longer there. */
 bool ct_mmio_irq_unmask(int config);
+
+/* Tells of what may be a core here (ct_transport.h); always CT_OK. */
+int ct_mmio_list(ct_transport_found *found, void *arg);
 
 #endif

@@ -14,7 +14,8 @@
 module ct_core_sampled #(
   parameter int unsigned Cols     = 16,
   parameter int unsigned VpuLanes = 16,
-  parameter int unsigned SpmWords = 65536
+  parameter int unsigned SpmWords = 65536,
+  parameter int unsigned Contexts = 2
 ) (
   input  logic         clk_i,
   input  logic         sample_i,
@@ -118,7 +119,8 @@ module ct_core_sampled #(
   ct_core #(
     .Cols     (Cols),
     .VpuLanes (VpuLanes),
-    .SpmWords (SpmWords)
+    .SpmWords (SpmWords),
+    .Contexts (Contexts)
   ) u_core (
     .*,
     .rst_ni            (rst_n),

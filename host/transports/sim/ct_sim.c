@@ -23,8 +23,8 @@
 #include CT_SIM_HEADER
 #include "coltrain/coltrain.h" /* the errors transports return */
 #include "coltrain_spec.h"
-#include "ct_axi_mem.h"
 #include "ct_sim.h"
+#include "ct_sim_mem.h"
 #include "ct_sim_probe.h"
 #include "host/transports/ct_uri.h"
 
@@ -53,7 +53,7 @@ struct scheduled {
 struct sim {
   const struct ct_transport_ops *ops; /* first: the plug-in finds the model's functions by it */
   DUT(dut) * dut;
-  ct_axi_mem *mem;
+  struct ct_sim_mem mem;
   struct ct_axi_in in;
   struct ct_axi_out out, driven; /* what the memory says; what the inputs are */
   struct access write, read;
@@ -65,6 +65,7 @@ struct sim {
   bool changed;     /* an input was driven that the model has not taken */
   bool traced;
   struct ct_sim_probe probe;
+  struct ct_sim_mem_counts probed; /* what the memory had counted when it began */
   char error[200];
 };
 
@@ -163,22 +164,27 @@ static void start_scheduled(struct sim *s) {
   --s->count;
 }
 
+static void probe(struct sim *s) {
+  const struct ct_sim_mem_counts now = ct_sim_mem_counts(&s->mem);
+  s->probe.to->refused += now.refused;
+  s->probe.to->refreshes = now.refreshes - s->probed.refreshes;
+  s->probe.to->rows = now.rows - s->probed.rows;
+  ct_sim_probe_cycle(&s->probe, s->cycle, *s->dut->probe_o);
+}
+
 static void tick(struct sim *s) {
   start_scheduled(s);
   const bool access = s->write.active || s->read.active;
   if (access || s->axil_driven) drive_axil(s);
   s->axil_driven = access;
   take_axi_outputs(s);
-  if (ct_axi_mem_cycle(s->mem, &s->in, &s->out)) drive_axi_inputs(s);
+  if (ct_sim_mem_cycle(&s->mem, &s->in, &s->out)) drive_axi_inputs(s);
   *s->dut->clk_i = 0;
   *s->dut->sample_i = s->changed;
   s->changed = false;
   DUT(eval)(s->dut);
   if (access) take_axil(s);
-  if (s->probe.to) {
-    s->probe.to->refused += ct_axi_mem_refuses(s->mem);
-    ct_sim_probe_cycle(&s->probe, s->cycle, *s->dut->probe_o);
-  }
+  if (s->probe.to) probe(s);
   if (s->traced) {
     DUT(tick)(s->dut);
   } else {
@@ -191,8 +197,8 @@ static void tick(struct sim *s) {
 
 /* The first thing that has gone wrong, if any. */
 static bool broken(struct sim *s) {
-  const char *axi = ct_axi_mem_error(s->mem);
-  if (!*s->error && axi) snprintf(s->error, sizeof s->error, "the core broke an AXI rule: %s", axi);
+  const char *fault = ct_sim_mem_error(&s->mem);
+  if (!*s->error && fault) snprintf(s->error, sizeof s->error, "%s", fault);
   return *s->error != 0;
 }
 
@@ -225,32 +231,24 @@ static void sim_close(void *self) {
   if (!s) return;
   fegetenv(&caller);
   DUT(free)(s->dut);
+  ct_sim_mem_close(&s->mem);
   fesetenv(&caller);
-  ct_axi_mem_free(s->mem);
   free(s->queue);
   free(s);
 }
 
 /* What the model looks at; core= and threads= are the plug-in's. */
 struct options {
-  struct ct_axi_mem_config memory;
-  uint64_t dram_mib, clock_hz;
+  struct ct_uri uri;
+  uint64_t dram_mib;
   char wave[512];
 };
 
 static bool parse(const char *args, struct options *o, char *why, size_t whysize) {
-  struct ct_uri u;
-  if (!ct_uri_parse(&u, "sim", args, why, whysize)) return false;
-  const uint32_t bandwidth = (uint32_t)ct_uri_number(&u, "bandwidth");
-  *o = (struct options){.dram_mib = ct_uri_number(&u, "dram"),
-                        .clock_hz = ct_uri_number(&u, "clock"),
-                        .memory = {.bytes = (size_t)ct_uri_number(&u, "dram") << 20,
-                                   .latency = (uint32_t)ct_uri_number(&u, "latency"),
-                                   .read_bytes = bandwidth,
-                                   .write_bytes = bandwidth,
-                                   .stall_percent = (uint32_t)ct_uri_number(&u, "stall"),
-                                   .seed = ct_uri_number(&u, "seed")}};
-  ct_uri_text(&u, "wave", o->wave, sizeof o->wave);
+  if (!ct_uri_parse(&o->uri, "sim", args, why, whysize) ||
+      ct_sim_mem_check(&o->uri, &o->dram_mib, why, whysize))
+    return false;
+  ct_uri_text(&o->uri, "wave", o->wave, sizeof o->wave);
   return true;
 }
 
@@ -264,7 +262,7 @@ static int check_wave(const char *path, char *why, size_t whysize) {
 
 static void reset(struct sim *s) {
   drive_axil(s);
-  ct_axi_mem_reset(s->mem, &s->out);
+  ct_sim_mem_reset(&s->mem, &s->out);
   memset(&s->driven, 0xff, sizeof s->driven); /* nothing the memory says */
   drive_axi_inputs(s);
   DUT(reset)(s->dut, 8);
@@ -281,15 +279,14 @@ static int sim_open(const char *args, void **self, char *why, size_t whysize) {
   if (s) {
     s->ops = &PASTE(CT_SIM_MODEL, _sim);
     s->dram_mib = o.dram_mib;
-    s->clock_hz = o.clock_hz;
+    s->clock_hz = ct_uri_number(&o.uri, "clock");
     s->traced = o.wave[0] != 0;
-    s->mem = ct_axi_mem_new(&o.memory);
-    s->dut = s->mem ? DUT(new)(s->traced ? o.wave : NULL) : NULL;
+    s->dut = ct_sim_mem_open(&s->mem, &o.uri) ? DUT(new)(s->traced ? o.wave : NULL) : NULL;
   }
   fesetenv(&caller); /* see sim_close() */
-  if (!s || !s->mem || !s->dut) {
+  if (!s || !s->dut) {
     snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", o.dram_mib);
-    if (s) ct_axi_mem_free(s->mem);
+    if (s) ct_sim_mem_close(&s->mem);
     free(s);
     return CT_ERR_MEMORY;
   }
@@ -347,21 +344,21 @@ static int sim_reg_write_at(void *self, uint64_t cycle, uint32_t offset, uint32_
 }
 
 static bool in_dram(const struct sim *s, uint64_t addr, size_t size) {
-  const uint64_t bytes = ct_axi_mem_size(s->mem);
+  const uint64_t bytes = s->dram_mib << 20;
   return addr <= bytes && size <= bytes - addr;
 }
 
 static int sim_mem_read(void *self, uint64_t addr, void *buf, size_t size) {
   struct sim *s = self;
   if (!in_dram(s, addr, size)) return CT_ERR_ARG;
-  memcpy(buf, ct_axi_mem_data(s->mem) + addr, size);
+  memcpy(buf, ct_sim_mem_data(&s->mem) + addr, size);
   return 0;
 }
 
 static int sim_mem_write(void *self, uint64_t addr, const void *buf, size_t size) {
   struct sim *s = self;
   if (!in_dram(s, addr, size)) return CT_ERR_ARG;
-  memcpy(ct_axi_mem_data(s->mem) + addr, buf, size);
+  memcpy(ct_sim_mem_data(&s->mem) + addr, buf, size);
   return 0;
 }
 
@@ -387,13 +384,21 @@ static int sim_now(void *self, uint64_t *cycle) {
 }
 
 static int sim_fault(void *self, enum ct_fault kind, uint64_t addr) {
-  return ct_axi_mem_fault(((struct sim *)self)->mem, kind, addr) ? 0 : CT_ERR_DEVICE;
+  ct_axi_mem *mem = ((struct sim *)self)->mem.plain;
+  if (!mem) return CT_ERR_UNSUPPORTED; /* a board's memory knows none */
+  return ct_axi_mem_fault(mem, kind, addr) ? 0 : CT_ERR_DEVICE;
 }
 
 /* Operations under way when it begins are seen from then on. */
-static int sim_probe(void *self, struct ct_probe *probe) {
-  ((struct sim *)self)->probe = (struct ct_sim_probe){.to = probe};
+static int sim_probe(void *self, struct ct_probe *to) {
+  struct sim *s = self;
+  s->probe = (struct ct_sim_probe){.to = to};
+  s->probed = ct_sim_mem_counts(&s->mem);
   return 0;
+}
+
+static const char *sim_memory(void *self) {
+  return ((struct sim *)self)->mem.text;
 }
 
 /* What went wrong, after CT_ERR_DEVICE. */
@@ -416,4 +421,5 @@ const struct ct_transport_ops PASTE(CT_SIM_MODEL, _sim) = {
     .fault = sim_fault,
     .probe = sim_probe,
     .error = PASTE(CT_SIM_MODEL, _sim_error),
+    .memory = sim_memory,
 };

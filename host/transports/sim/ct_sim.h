@@ -21,5 +21,6 @@
 
 CT_SIM_DECLARE(ct_core);      /* 16 columns, 16 lanes */
 CT_SIM_DECLARE(ct_core_16x8); /* 8 columns, 4 lanes */
+CT_SIM_DECLARE(ct_core_16x4); /* 4 columns, 4 lanes */
 
 #endif

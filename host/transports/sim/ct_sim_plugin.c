@@ -85,8 +85,10 @@ static int plugin_open(const char *args, void **self, char *why, size_t whysize)
   if (waves && !HAS_WAVES) return open_twin(&traced, args, self, why, whysize);
   if (ct_uri_number(&u, "threads") == 2 && !waves && CT_SIM_THREADS != 2)
     return open_twin(&threaded, args, self, why, whysize);
-  const bool small = ct_uri_is(&u, "core", "16x8");
-  return (small ? &ct_core_16x8_sim : &ct_core_sim)->open(args, self, why, whysize);
+  const struct ct_transport_ops *core = &ct_core_sim;
+  if (ct_uri_is(&u, "core", "16x8")) core = &ct_core_16x8_sim;
+  if (ct_uri_is(&u, "core", "16x4")) core = &ct_core_16x4_sim;
+  return core->open(args, self, why, whysize);
 }
 
 static void plugin_close(void *self) {
@@ -133,6 +135,17 @@ static const char *plugin_error(void *self) {
   return ops_of(self)->error(self);
 }
 
+static const char *plugin_memory(void *self) {
+  return ops_of(self)->memory(self);
+}
+
+static int plugin_list(ct_transport_found *found, void *arg) {
+  found(arg, "core=16x16", "simulated core, 16 x 16, 16 vector lanes, 1 MiB of scratchpad", CT_OK);
+  found(arg, "core=16x8", "simulated core, 16 x 8, 4 vector lanes, 128 KiB of scratchpad", CT_OK);
+  found(arg, "core=16x4", "simulated core, 16 x 4, 4 vector lanes, 128 KiB of scratchpad", CT_OK);
+  return CT_OK;
+}
+
 const struct ct_transport_ops *ct_transport_plugin(void) {
   static const struct ct_transport_ops ops = {
       .abi = CT_TRANSPORT_ABI,
@@ -149,6 +162,8 @@ const struct ct_transport_ops *ct_transport_plugin(void) {
       .fault = plugin_fault,
       .probe = plugin_probe,
       .error = plugin_error,
+      .memory = plugin_memory,
+      .list = plugin_list,
   };
   return &ops;
 }

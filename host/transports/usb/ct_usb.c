@@ -513,6 +513,7 @@ const struct ct_transport_ops *ct_transport_plugin(void) {
       .now = usb_now,
       .irq_fd = usb_irq_fd,
       .error = usb_error,
+      .list = ct_usb_link_list,
   };
   return &ops;
 }

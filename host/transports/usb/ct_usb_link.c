@@ -154,6 +154,63 @@ static int start_libusb(libusb_context **usb, char *why, size_t whysize) {
   return CT_ERR_DEVICE;
 }
 
+/* A serial number that a device's name can hold. */
+static bool is_name(const char *serial) {
+  return *serial && !strpbrk(serial, ",");
+}
+
+/* Whether the interface could be claimed now. A driver of the kernel's would give way. */
+static int try_claim(libusb_device_handle *handle) {
+  const int error = libusb_claim_interface(handle, INTERFACE);
+  if (!error) libusb_release_interface(handle, INTERFACE);
+  return error == LIBUSB_ERROR_BUSY && libusb_kernel_driver_active(handle, INTERFACE) != 1
+             ? CT_ERR_BUSY
+             : CT_OK;
+}
+
+static void list_board(libusb_device *dev, const struct libusb_device_descriptor *d,
+                       ct_transport_found *found, void *arg) {
+  unsigned char serial[64] = "";
+  char args[96], text[160];
+  libusb_device_handle *handle = NULL;
+  const int error = libusb_open(dev, &handle);
+  int err = error ? cannot_open(dev, error, text, sizeof text) : CT_OK;
+  if (!error && d->iSerialNumber)
+    libusb_get_string_descriptor_ascii(handle, d->iSerialNumber, serial, sizeof serial);
+  if (!error) err = try_claim(handle);
+  if (!error) libusb_close(handle);
+  if (is_name((const char *)serial))
+    snprintf(args, sizeof args, "serial=%s", serial);
+  else
+    snprintf(args, sizeof args, "bus=%u,addr=%u", libusb_get_bus_number(dev),
+             libusb_get_device_address(dev));
+  if (err == CT_ERR_BUSY)
+    snprintf(text, sizeof text, "in use by another program: close that first");
+  else if (!err)
+    snprintf(text, sizeof text,
+             "%s at bus %u, address %u; whether a core is behind it shows when "
+             "it is opened",
+             d->idProduct == FT232H ? "FT232H" : "FT2232H", libusb_get_bus_number(dev),
+             libusb_get_device_address(dev));
+  found(arg, args, text, err);
+}
+
+int ct_usb_link_list(ct_transport_found *found, void *arg) {
+  const struct ct_usb_where any = {.vid = 0};
+  libusb_context *usb;
+  libusb_device **list = NULL;
+  if (libusb_init(&usb)) return CT_OK; /* a machine without USB has no board on it */
+  const ssize_t count = libusb_get_device_list(usb, &list);
+  for (ssize_t i = 0; i < count; ++i) {
+    struct libusb_device_descriptor d;
+    if (!libusb_get_device_descriptor(list[i], &d) && fits(&any, list[i], &d))
+      list_board(list[i], &d, found, arg);
+  }
+  if (list) libusb_free_device_list(list, 1);
+  libusb_exit(usb);
+  return CT_OK;
+}
+
 /* ---- The chip ------------------------------------------------------------------------------ */
 
 static int chip(struct ct_usb_link *l, uint8_t request, unsigned value, unsigned index) {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/transports/ct_transport.h"
+
 /* Which board; zeros and an empty text mean any. */
 struct ct_usb_where {
   char serial[64];
@@ -29,6 +31,9 @@ struct ct_usb_link;
  * writes a sentence to why. */
 int ct_usb_link_open(const struct ct_usb_where *where, ct_usb_link_take *take, void *arg,
                      struct ct_usb_link **link, char *why, size_t whysize);
+
+/* Tells of the boards there are (ct_transport.h), by their serial numbers, else by their places. */
+int ct_usb_link_list(ct_transport_found *found, void *arg);
 
 /* Within half a second, whatever the board does; accepts NULL. */
 void ct_usb_link_close(struct ct_usb_link *link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sdram_chip.h"
+#include "ct_sdram_chip.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct ct_sdram_chip {
   uint32_t refreshes_before;
   bool all_closed; /* the PRECHARGE of power-up */
   int64_t ready;   /* when the mode register was set */
-  uint64_t refreshes;
+  struct ct_sdram_counts counts;
   /* Words to come out, by edge. */
   bool out[kRing];
   uint16_t word[kRing];
@@ -97,6 +97,10 @@ uint8_t *ct_sdram_chip_data(ct_sdram_chip *chip) {
   return chip->data;
 }
 
+struct ct_sdram_counts ct_sdram_chip_counts(const ct_sdram_chip *chip) {
+  return chip->counts;
+}
+
 static void must(ct_sdram_chip *chip, bool kept, const char *rule) {
   if (kept || chip->fault[0]) return;
   (void)snprintf(chip->fault, sizeof chip->fault, "%s (edge %lld)", rule, (long long)chip->now);
@@ -122,6 +126,7 @@ static void activate(ct_sdram_chip *chip, const struct ct_sdram_pins *pins) {
   must(chip, chip->now - chip->mode >= 2, "tMRD: ACTIVE too soon after the mode register");
   must(chip, pins->a >> chip->config.row_bits == 0, "a row that is not there");
   b->open = true;
+  ++chip->counts.rows;
   b->row = pins->a;
   b->active = chip->active = chip->now;
 }
@@ -134,6 +139,7 @@ static void column(ct_sdram_chip *chip, const struct ct_sdram_pins *pins, bool w
   must(chip, chip->now - chip->column >= kBurst, "a burst is cut short by READ or WRITE");
   chip->column = chip->now;
   const uint32_t first = pins->a & ((1u << chip->config.col_bits) - 1u);
+  ++*(write ? &chip->counts.writes : &chip->counts.reads);
   if (write) {
     b->write = chip->now;
     chip->write_left = kBurst;
@@ -186,7 +192,7 @@ static void refresh(ct_sdram_chip *chip) {
   all_idle(chip);
   chip->refresh = chip->now;
   if (chip->latency)
-    ++chip->refreshes;
+    ++chip->counts.refreshes;
   else
     ++chip->refreshes_before;
 }
@@ -270,7 +276,7 @@ uint16_t ct_sdram_chip_cycle(ct_sdram_chip *chip, const struct ct_sdram_pins *pi
   if (chip->latency) {
     const int64_t due =
         (chip->now - chip->ready) * (int64_t)chip->config.clock_ps / chip->config.refresh_ps;
-    must(chip, due <= (int64_t)chip->refreshes + 2, "refreshes are late");
+    must(chip, due <= (int64_t)chip->counts.refreshes + 2, "refreshes are late");
   }
   ++chip->now;
   return dq;

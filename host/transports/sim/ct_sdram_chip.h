@@ -17,8 +17,8 @@
  * data pins driven by the controller in all eight cycles of a write, never with the chip or in the
  * cycle after it. The first broken rule is kept (ct_sdram_chip_fault).
  */
-#ifndef SDRAM_CHIP_H
-#define SDRAM_CHIP_H
+#ifndef CT_SDRAM_CHIP_H
+#define CT_SDRAM_CHIP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,6 +56,12 @@ uint16_t ct_sdram_chip_cycle(ct_sdram_chip *chip, const struct ct_sdram_pins *pi
 
 /* The first rule that was broken, as a sentence, or NULL. Valid as long as the chip. */
 const char *ct_sdram_chip_fault(const ct_sdram_chip *chip);
+
+/* Commands so far: refreshes behind power-up, rows opened, reads and writes of eight words. */
+struct ct_sdram_counts {
+  uint64_t refreshes, rows, reads, writes;
+};
+struct ct_sdram_counts ct_sdram_chip_counts(const ct_sdram_chip *chip);
 
 /* The bytes, in the order row, bank, column. */
 uint8_t *ct_sdram_chip_data(ct_sdram_chip *chip);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The top for a ULX3S (Lattice ECP5): ct_board with the PLL, the clock of the SDRAM and the cells of bidirectional pins. constraints/ulx3s.lpf has the pins.
+//
+// Clock       CoreMhz, a multiple of 5, from the 25 MHz on the board: 25 / 5 * (CoreMhz / 5), by a VCO of 400 to 600 MHz.
+// SDRAM       its clock is the PLL's second output, half a cycle after (and before) the core's; SdramPhase in degrees moves it, if a board wants that. What the
+//             chip sends is taken at the falling edge of the core's clock, and handed on at the rising one.
+// Reset       until the PLL has locked, and while button FIRE1 is held.
+// FIFO        an FT232H's synchronous 245 FIFO on the header J1: see docs/fpga.md. Its clock is gp[12], a clock pin.
+//
+// Parameters
+//   CoreMhz      40 .. 120, a multiple of 5
+//   SdramPhase   degrees, 0 .. 359
+//   Core, Cols, VpuLanes, SpmWords, PackDsp, Batcher   ct_board
+
+`default_nettype none
+
+module ct_ulx3s #(
+  parameter int unsigned CoreMhz    = 40,
+  parameter int unsigned SdramPhase = 180,
+  parameter int unsigned Core       = 1,
+  parameter int unsigned Cols       = 8,
+  parameter int unsigned VpuLanes   = 4,
+  parameter int unsigned SpmWords   = 8192,
+  parameter int unsigned PackDsp    = 0,
+  parameter int unsigned Batcher    = 1
+) (
+  input  logic        clk_25mhz,
+  input  logic        btn_fire1,    // high while it is held
+  output logic [7:0]  led,
+
+  output logic        ftdi_rxd,     // to the FT231X
+  input  logic        ftdi_txd,     // from it
+
+  input  logic        ft_clk,
+  input  logic        ft_rxf_n,
+  input  logic        ft_txe_n,
+  output logic        ft_oe_n,
+  output logic        ft_rd_n,
+  output logic        ft_wr_n,
+  output logic        ft_siwu_n,
+  inout  wire  [7:0]  ft_data,
+
+  output logic        sdram_clk,
+  output logic        sdram_cke,
+  output logic        sdram_csn,
+  output logic        sdram_wen,
+  output logic        sdram_rasn,
+  output logic        sdram_casn,
+  output logic [12:0] sdram_a,
+  output logic [1:0]  sdram_ba,
+  output logic [1:0]  sdram_dqm,
+  inout  wire  [15:0] sdram_d
+);
+
+  if (CoreMhz < 40 || CoreMhz > 120 || CoreMhz % 5 != 0) begin : g_check_mhz
+    ct_error_core_mhz_must_be_a_multiple_of_5_from_40_to_120 u_error ();
+  end
+  if (SdramPhase > 359) begin : g_check_phase
+    ct_error_sdram_phase_must_be_0_to_359_degrees u_error ();
+  end
+
+  // The VCO runs at CoreMhz * Div; a phase is counted in eighths of its cycles.
+  localparam int unsigned Div    = 600 / CoreMhz;
+  localparam int unsigned Base   = Div / 2;
+  localparam int unsigned Eighth = (8 * Div * SdramPhase) / 360;
+
+  logic clk, locked;
+  (* FREQUENCY_PIN_CLKI = "25", ICP_CURRENT = "12", LPF_RESISTOR = "8" *)
+  EHXPLLL #(
+    .CLKI_DIV(5), .CLKFB_DIV(CoreMhz / 5), .FEEDBK_PATH("CLKOP"),
+    .CLKOP_ENABLE("ENABLED"), .CLKOP_DIV(Div), .CLKOP_CPHASE(Base), .CLKOP_FPHASE(0),
+    .CLKOS_ENABLE("ENABLED"), .CLKOS_DIV(Div), .CLKOS_CPHASE(Base + Eighth / 8), .CLKOS_FPHASE(Eighth % 8)
+  ) u_pll (
+    .CLKI(clk_25mhz), .CLKFB(clk), .CLKOP(clk), .CLKOS(sdram_clk), .LOCK(locked),
+    .RST(1'b0), .STDBY(1'b0), .PHASESEL0(1'b0), .PHASESEL1(1'b0), .PHASEDIR(1'b1), .PHASESTEP(1'b1), .PHASELOADREG(1'b1),
+    .PLLWAKESYNC(1'b0), .ENCLKOP(1'b0), .ENCLKOS(1'b0)
+  );
+
+  logic [7:0]  ft_in, ft_out;
+  logic [15:0] dq_in, dq_in_q, dq_out;
+  logic        ft_drive, dq_oe;
+
+  for (genvar i = 0; i < 8; i++) begin : g_ft
+    BB u_pad (.B(ft_data[i]), .I(ft_out[i]), .O(ft_in[i]), .T(!ft_drive));
+  end
+  for (genvar i = 0; i < 16; i++) begin : g_dq
+    BB u_pad (.B(sdram_d[i]), .I(dq_out[i]), .O(dq_in[i]), .T(!dq_oe));
+  end
+  always_ff @(negedge clk) dq_in_q <= dq_in;
+
+  ct_board #(
+    .ClockHz(CoreMhz * 1000000), .Core(Core), .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Batcher(Batcher),
+    .CasLatency((CoreMhz <= 100) ? 2 : 3)
+  ) u_board (
+    .clk_i(clk), .arst_ni(locked && !btn_fire1),
+    .ft_clk_i(ft_clk), .ft_rxf_n_i(ft_rxf_n), .ft_txe_n_i(ft_txe_n), .ft_oe_n_o(ft_oe_n), .ft_rd_n_o(ft_rd_n), .ft_wr_n_o(ft_wr_n),
+    .ft_siwu_n_o(ft_siwu_n), .ft_data_i(ft_in), .ft_data_o(ft_out), .ft_drive_o(ft_drive),
+    .uart_rx_i(ftdi_txd), .uart_tx_o(ftdi_rxd),
+    .sdram_cke_o(sdram_cke), .sdram_cs_no(sdram_csn), .sdram_ras_no(sdram_rasn), .sdram_cas_no(sdram_casn), .sdram_we_no(sdram_wen),
+    .sdram_ba_o(sdram_ba), .sdram_a_o(sdram_a), .sdram_dqm_o(sdram_dqm), .sdram_dq_o(dq_out), .sdram_dq_oe_o(dq_oe), .sdram_dq_i(dq_in_q),
+    .led_o(led)
+  );
+
+endmodule
+
+`default_nettype wire

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The FPGA's side of a synchronous 245 FIFO: an FTDI FT232H or FT2232H (Width 8), or a chip with wider words and byte enables. Runs on the
+// chip's clock. Words from the pins come out of rx, words into tx go to the pins; none is lost or doubled, whatever either side does.
+//
+// Read        oe_n falls, a cycle later rd_n; each edge with both and rxf_n low is a word. Words that are on their way when rd_n rises have
+//             their places.
+// Write       wr_n is low while a word is on offer; each edge with txe_n low takes it. A word that is not taken stays.
+// Turns       the pins have one direction at a time, and a cycle without any between two. A direction goes on while its words move; after
+//             Turn words it gives way to the other if that one has something to do. Two turns cost 7 cycles.
+// Flush       tx_flush_i with a word: once it has gone, and no other has come for Linger cycles, siwu_n is low for a cycle and the chip
+//             sends a short packet. So frames that follow one another fill their packets.
+// Rate        a word a cycle between turns.
+// Pins        all outputs are registers; inputs go into registers, but txe_n, which is an enable of the output's.
+//
+// Parameters
+//   Width   bits of a word: 8, 16 or 32
+//   Turn    words after which a direction gives way, 1 to 65535
+//   Linger  1 to 255
+
+`default_nettype none
+`include "ct_assert.svh"
+
+module ct_ft245 #(
+  parameter  int unsigned Width  = 8,
+  parameter  int unsigned Turn   = 512,
+  parameter  int unsigned Linger = 32,
+  localparam int unsigned KeepW  = (Width < 8) ? 1 : Width / 8
+) (
+  input  logic             clk_i,      // the chip's
+  input  logic             rst_ni,
+
+  // Pins. The pads are driven while drive_o is high; be: which bytes of a word count (leave it open, or 1, with 8 bits).
+  input  logic             rxf_n_i,
+  input  logic             txe_n_i,
+  output logic             oe_n_o,
+  output logic             rd_n_o,
+  output logic             wr_n_o,
+  output logic             siwu_n_o,
+  input  logic [Width-1:0] data_i,
+  output logic [Width-1:0] data_o,
+  input  logic [KeepW-1:0] be_i,
+  output logic [KeepW-1:0] be_o,
+  output logic             drive_o,
+
+  output logic             rx_valid_o,
+  input  logic             rx_ready_i,
+  output logic [Width-1:0] rx_data_o,
+  output logic [KeepW-1:0] rx_keep_o,
+
+  input  logic             tx_valid_i,
+  output logic             tx_ready_o,
+  input  logic [Width-1:0] tx_data_i,
+  input  logic [KeepW-1:0] tx_keep_i,
+  input  logic             tx_flush_i
+);
+
+  if (Width != 8 && Width != 16 && Width != 32) begin : g_check_width
+    ct_error_ft245_width_must_be_8_16_or_32 u_error ();
+  end
+  if (Turn < 1 || Turn > 65535) begin : g_check_turn
+    ct_error_ft245_turn_must_be_1_to_65535 u_error ();
+  end
+
+  if (Linger < 1 || Linger > 255) begin : g_check_linger
+    ct_error_ft245_linger_must_be_1_to_255 u_error ();
+  end
+
+  localparam int unsigned WordW = Width + KeepW;
+  localparam int unsigned Depth = 8;   // of what was read
+  localparam logic [3:0]  Room  = 4'd4; // a word may come in this cycle, and three are on their way
+
+  //   Idle -> Open -> Read -> Idle -> Write -> Idle ...
+  typedef enum logic [1:0] {Idle, Open, Read, Write} state_e;
+
+  state_e           state_d, state_q;
+  logic             oe_d, oe_q, rd_d, rd_q, wr_d, wr_q, drive_d, drive_q, siwu_d, siwu_q;  // active high
+  logic             rxf_q, txe_q, came_q;  // came: rd_n was low at the last edge
+  logic [WordW-1:0] in_q;
+  logic [15:0]      turn_d, turn_q;
+  logic             wrote_d, wrote_q;      // the last direction
+
+  // ---- From the pins ----------------------------------------------------------------------------------------------------------------
+
+  logic       in_valid, in_ready, has_room;
+  logic [3:0] held;
+  assign in_valid = came_q && rxf_q;
+  assign has_room = held <= 4'(Depth) - Room;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      rxf_q  <= 1'b0;
+      txe_q  <= 1'b0;
+      came_q <= 1'b0;
+    end else begin
+      rxf_q  <= !rxf_n_i;
+      txe_q  <= !txe_n_i;
+      came_q <= rd_q;
+    end
+  end
+  always_ff @(posedge clk_i) in_q <= {be_i, data_i};
+
+  ct_fifo #(.Width(WordW), .Depth(Depth)) u_in (
+    .clk_i, .rst_ni,
+    .valid_i(in_valid), .ready_o(in_ready), .data_i(in_q),
+    .valid_o(rx_valid_o), .ready_i(rx_ready_i), .data_o({rx_keep_o, rx_data_o}),
+    .count_o(held)
+  );
+
+  // ---- To the pins ------------------------------------------------------------------------------------------------------------------
+
+  logic             out_valid, out_flush, load, taken, full_d, full_q, flush_d, flush_q;
+  logic [WordW-1:0] out_word, out_q;
+  assign taken = wr_q && !txe_n_i;
+  assign load  = out_valid && (!full_q || taken);
+
+  ct_fifo #(.Width(WordW + 1), .Depth(4)) u_out (
+    .clk_i, .rst_ni,
+    .valid_i(tx_valid_i), .ready_o(tx_ready_o), .data_i({tx_flush_i, tx_keep_i, tx_data_i}),
+    .valid_o(out_valid), .ready_i(!full_q || taken), .data_o({out_flush, out_word}),
+    .count_o()
+  );
+
+  // ---- Directions -------------------------------------------------------------------------------------------------------------------
+
+  logic       can_read, can_write, tired;
+  logic [7:0] linger_d, linger_q;
+  assign can_read  = rxf_q && has_room;
+  assign can_write = txe_q && full_q;
+  assign tired     = turn_q >= 16'(Turn);
+
+  always_comb begin
+    state_d = state_q;
+    oe_d    = 1'b0;
+    rd_d    = 1'b0;
+    wr_d    = 1'b0;
+    drive_d = 1'b0;
+    siwu_d  = 1'b0;
+    turn_d  = turn_q;
+    wrote_d = wrote_q;
+    full_d  = load || (full_q && !taken);
+    flush_d = flush_q;
+    case (state_q)
+      Idle: begin
+        turn_d = 16'd0;
+        // Nobody drives the pins in this cycle. The direction that had them last comes second.
+        if (can_read && (wrote_q || !can_write)) begin
+          state_d = Open;
+          oe_d    = 1'b1;
+          wrote_d = 1'b0;
+        end else if (can_write) begin
+          state_d = Write;
+          drive_d = 1'b1;
+          wr_d    = 1'b1;
+          wrote_d = 1'b1;
+        end
+      end
+      Open: begin
+        state_d = Read;
+        oe_d    = 1'b1;
+        rd_d    = has_room;
+      end
+      Read: begin
+        oe_d = 1'b1;
+        rd_d = has_room;
+        if (in_valid) turn_d = turn_q + {15'd0, !tired};
+        if (!rxf_q || !has_room || (tired && can_write)) begin
+          state_d = Idle;
+          oe_d    = 1'b0;
+          rd_d    = 1'b0;
+        end
+      end
+      default: begin
+        drive_d = 1'b1;
+        wr_d    = full_d;
+        if (taken) turn_d = turn_q + {15'd0, !tired};
+        if (!full_d || (!txe_q && !taken) || (tired && can_read)) begin
+          state_d = Idle;
+          drive_d = 1'b0;
+          wr_d    = 1'b0;
+        end
+      end
+    endcase
+    // A flush waits until the pins and their queue have been empty for a while.
+    linger_d = (full_q || out_valid) ? '0 : linger_q + {7'd0, flush_q};
+    if (flush_q && !full_q && linger_q == 8'(Linger)) begin
+      siwu_d   = 1'b1;
+      flush_d  = 1'b0;
+      linger_d = '0;
+    end
+    if (load) flush_d = out_flush;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= Idle;
+      oe_q    <= 1'b0;
+      rd_q    <= 1'b0;
+      wr_q    <= 1'b0;
+      drive_q <= 1'b0;
+      siwu_q  <= 1'b0;
+      turn_q  <= '0;
+      wrote_q <= 1'b0;
+      full_q  <= 1'b0;
+      flush_q <= 1'b0;
+      linger_q <= '0;
+    end else begin
+      state_q <= state_d;
+      oe_q    <= oe_d;
+      rd_q    <= rd_d;
+      wr_q    <= wr_d;
+      drive_q <= drive_d;
+      siwu_q  <= siwu_d;
+      turn_q  <= turn_d;
+      wrote_q <= wrote_d;
+      full_q  <= full_d;
+      flush_q <= flush_d;
+      linger_q <= linger_d;
+    end
+  end
+  always_ff @(posedge clk_i) if (load) out_q <= out_word;
+
+  assign oe_n_o          = !oe_q;
+  assign rd_n_o          = !rd_q;
+  assign wr_n_o          = !wr_q;
+  assign siwu_n_o        = !siwu_q;
+  assign drive_o         = drive_q;
+  assign {be_o, data_o}  = out_q;
+
+  `CT_ASSERT(ReadFits_A, !in_valid || in_ready)
+  `CT_ASSERT(OneDirection_A, !(oe_q && drive_q) && (!rd_q || oe_q) && (!wr_q || (drive_q && full_q)))
+
+`ifdef FORMAL
+  `include "ct_ft245_formal.svh"
+`endif
+
+endmodule
+
+`default_nettype wire

