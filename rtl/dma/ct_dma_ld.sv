@@ -9,8 +9,9 @@
 // Entries     every burst has an entry in a ring of its context (8 of them) from its grant until its signals are given; the ring is
 //             the cap on outstanding bursts (train_cap_i for training), and since an ID's answers come in order, its second pointer
 //             (land) finds the entry of every beat of R. RREADY is constant: landing space is the SPM itself.
-// Latency     command taken in t: AR in t + 3. A beat of R in t: written to the SPM in t + 1, its step's signals in t + 3 at the earliest.
-// Throughput  a burst a cycle, a beat a cycle.
+// Latency     command taken in t: AR in t + 4. A beat of R in t: written to the SPM in t + 3, its step's signals (sem_inc_o) in t + 4 at the
+//             earliest.
+// Throughput  a burst in every second cycle, a beat a cycle.
 // Grant       per burst under every policy: a step of a command may have a million beats, and waits for room in the ring.
 // Order       bursts of a context are asked for, landed and signalled in order; Sig0 before Sig1 of the same semaphore, a cycle apart.
 // Errors      err_o[c] is combinational, with code and address; the one above registers it and answers with halt_i[c]. From then (and
@@ -106,6 +107,24 @@ module ct_dma_ld #(
   logic [1:0] drop;
   assign drop = flush_i | halt_i;
 
+  // R as it came: nothing of the memory's stands in front of the entries.
+  logic         r_vld_q, r_id_q, r_err_q, r_last_q;
+  logic         rid;
+  logic [127:0] r_data_q;
+  assign rid = r_id_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) r_vld_q <= 1'b0;
+    else         r_vld_q <= m_axi_rvalid_i;
+  end
+  always_ff @(posedge clk_i) begin
+    if (m_axi_rvalid_i) begin
+      r_id_q   <= m_axi_rid_i;
+      r_err_q  <= m_axi_rresp_i[1];
+      r_last_q <= m_axi_rlast_i;
+      r_data_q <= m_axi_rdata_i;
+    end
+  end
+
   // ---------------------------------------------------------------------------------------------------------------------------
   // What each context wants to read next.
 
@@ -197,6 +216,7 @@ module ct_dma_ld #(
   // Grant.
   logic [1:0] want, req, gnt;
   logic       ar_v_d, ar_v_q, take;
+  logic [1:0] room_d, room_q;  // for one more burst, if none was granted in the last cycle
   logic       who;         // context granted
   logic       who_fetch;   // and its fetch, not its load
   logic       grant;
@@ -235,13 +255,15 @@ module ct_dma_ld #(
   assign want = f_valid | seq_valid;
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      req[c] = want[c] && !freeze_i && !block_i && (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
+      room_d[c] = (put_q[4*c +: 4] - sig_q[4*c +: 4]) + lost_q[4*c +: 4] < cap[4*c +: 4];
+      req[c]    = want[c] && !freeze_i && !block_i && room_q[c];
     end
   end
 
-  assign take      = !ar_v_q || m_axi_arready_i;
+  // A burst in every second cycle: what room there is is known by then, and the memory's ready is not in the way.
+  assign take      = !ar_v_q;
   assign grant     = take && gnt != 2'b00;
-  assign moves     = (grant && gnt[0]) || (m_axi_rvalid_i && !m_axi_rid_i);
+  assign moves     = (grant && gnt[0]) || (r_vld_q && !rid);
   assign who       = gnt[1];
   assign who_fetch = who ? f_valid[1] : f_valid[0];
   assign f_ready   = grant ? gnt & f_valid : 2'b00;
@@ -283,8 +305,13 @@ module ct_dma_ld #(
   assign put_sig = who ? {seq_sig1[9:5], seq_sig0[9:5]} : {seq_sig1[4:0], seq_sig0[4:0]};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) ar_v_q <= 1'b0;
-    else         ar_v_q <= ar_v_d;
+    if (!rst_ni) begin
+      ar_v_q <= 1'b0;
+      room_q <= 2'b00;
+    end else begin
+      ar_v_q <= ar_v_d;
+      room_q <= room_d;
+    end
   end
 
   always_ff @(posedge clk_i) begin
@@ -304,19 +331,17 @@ module ct_dma_ld #(
   assign m_axi_arlen_o   = {3'd0, ar_beats_q} - 8'd1;
 
   // ---------------------------------------------------------------------------------------------------------------------------
-  // R, first cycle: which burst, which word of it.
+  // R, second cycle: which burst, which word of it.
 
-  logic             rid;
   logic [MetaW-1:0] meta;
   logic [31:0]      m_addr;
   logic [SpmW-1:0]  m_spm;
   logic [14:0]      m_s0;
   logic             m_soft, m_fetch, m_fetch_last, m_rec, m_first;
 
-  assign rid = m_axi_rid_i;
   always_comb begin
     meta = '0;
-    if (m_axi_rvalid_i) meta = meta_mem[{rid, rid ? land_q[6:4] : land_q[2:0]}];
+    if (r_vld_q) meta = meta_mem[{rid, rid ? land_q[6:4] : land_q[2:0]}];
   end
   assign {m_addr, m_spm, m_s0, m_soft, m_fetch, m_fetch_last, m_rec, m_first} = meta;
 
@@ -328,9 +353,9 @@ module ct_dma_ld #(
   logic [SpmW-1:0]   r_at, r_next;
   logic [3:0]        r_idx;
 
-  assign r_lost  = m_axi_rvalid_i && (rid ? lost_q[7:4] : lost_q[3:0]) != 4'd0;
-  assign r_ours  = m_axi_rvalid_i && !r_lost && (rid ? land_q[7:4] != put_q[7:4] : land_q[3:0] != put_q[3:0]);
-  assign r_fault = r_ours && m_axi_rresp_i[1];
+  assign r_lost  = r_vld_q && (rid ? lost_q[7:4] : lost_q[3:0]) != 4'd0;
+  assign r_ours  = r_vld_q && !r_lost && (rid ? land_q[7:4] != put_q[7:4] : land_q[3:0] != put_q[3:0]);
+  assign r_fault = r_ours && r_err_q;
   assign r_bad   = r_fault && !m_soft;
   assign r_start = !begun_q[rid] && m_first;   // first beat of a run
   assign r_head  = r_start && m_rec;
@@ -361,9 +386,9 @@ module ct_dma_ld #(
       w_v_q      <= r_ours && !r_bad && !m_fetch && !r_head && !drop[rid];
       w_fetch_q  <= (r_ours && !r_fault && m_fetch && !drop[rid]) ? {rid, !rid} : 2'b00;
       soft_bad_q <= f_bad | ((r_fault && m_soft && !drop[rid]) ? {rid, !rid} : 2'b00);
-      ev_beats_o <= m_axi_rvalid_i ? {rid, !rid} : 2'b00;
-      if (r_ours && !rid) begun_q[0] <= !m_axi_rlast_i;
-      if (r_ours && rid) begun_q[1] <= !m_axi_rlast_i;
+      ev_beats_o <= r_vld_q ? {rid, !rid} : 2'b00;
+      if (r_ours && !rid) begun_q[0] <= !r_last_q;
+      if (r_ours && rid) begun_q[1] <= !r_last_q;
       if (abandon_i[0]) begun_q[0] <= 1'b0;
       if (abandon_i[1]) begun_q[1] <= 1'b0;
     end
@@ -373,38 +398,52 @@ module ct_dma_ld #(
     if (r_ours) begin
       w_ctx_q   <= rid;
       w_rec_q   <= m_rec;
-      w_flast_q <= m_fetch_last && m_axi_rlast_i;
+      w_flast_q <= m_fetch_last && r_last_q;
       w_rel_q   <= r_at;
       w_idx_q   <= r_idx;
-      w_data_q  <= m_axi_rdata_i;
+      w_data_q  <= r_data_q;
       if (!m_fetch) begin
         if (!rid) begin
           at_q[0 +: SpmW] <= r_next;
           idx_q[3:0]      <= r_head ? 4'd0 : r_idx + 4'd1;
-          if (r_head) exps0_q <= m_axi_rdata_i;
+          if (r_head) exps0_q <= r_data_q;
         end else begin
           at_q[SpmW +: SpmW] <= r_next;
           idx_q[7:4]         <= r_head ? 4'd0 : r_idx + 4'd1;
-          if (r_head) exps1_q <= m_axi_rdata_i;
+          if (r_head) exps1_q <= r_data_q;
         end
       end
     end
   end
 
-  // R, second cycle: the window, the physical address, the exponent; out.
+  // R, third cycle: the window, the physical address, the exponent; then out.
   logic w_out;  // outside the SPM window
+  logic x_v_q;
   assign w_out          = w_v_q && !drop[w_ctx_q] && w_rel_q >= (w_ctx_q ? spm_size_i[SpmW +: SpmW] : spm_size_i[0 +: SpmW]);
-  assign spm_wr_valid_o = w_v_q && !w_out && !drop[w_ctx_q];
-  assign spm_wr_addr_o  = w_rel_q + (w_ctx_q ? spm_base_i[SpmW +: SpmW] : spm_base_i[0 +: SpmW]);
-  assign spm_wr_ctx_o   = w_ctx_q;
-  assign spm_wr_data_o  = w_data_q;
+  assign spm_wr_valid_o = x_v_q && !drop[spm_wr_ctx_o];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) x_v_q <= 1'b0;
+    else         x_v_q <= w_v_q && !w_out && !drop[w_ctx_q];
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (w_v_q) begin
+      spm_wr_addr_o <= w_rel_q + (w_ctx_q ? spm_base_i[SpmW +: SpmW] : spm_base_i[0 +: SpmW]);
+      spm_wr_ctx_o  <= w_ctx_q;
+      spm_wr_data_o <= w_data_q;
+      spm_wr_exp_o  <= w_exp;
+    end
+  end
+
+  logic [7:0] w_exp;
   logic [127:0] exps;
   always_comb begin
-    exps         = '0;
-    spm_wr_exp_o = 8'd0;
+    exps  = '0;
+    w_exp = 8'd0;
     if (w_v_q && w_rec_q) begin
-      exps         = w_ctx_q ? exps1_q : exps0_q;
-      spm_wr_exp_o = exps[8*w_idx_q +: 8];
+      exps  = w_ctx_q ? exps1_q : exps0_q;
+      w_exp = exps[8*w_idx_q +: 8];
     end
   end
 
@@ -430,8 +469,8 @@ module ct_dma_ld #(
     both     = 2'b00;
     for (int c = 0; c < 2; c++) begin
       if (grant && gnt[c]) put_d[4*c +: 4] = put_q[4*c +: 4] + 4'd1;
-      if (r_lost && rid == c[0] && m_axi_rlast_i) lost_d[4*c +: 4] = lost_q[4*c +: 4] - 4'd1;
-      if (r_ours && rid == c[0] && m_axi_rlast_i) land_d[4*c +: 4] = land_q[4*c +: 4] + 4'd1;
+      if (r_lost && rid == c[0] && r_last_q) lost_d[4*c +: 4] = lost_q[4*c +: 4] - 4'd1;
+      if (r_ours && rid == c[0] && r_last_q) land_d[4*c +: 4] = land_q[4*c +: 4] + 4'd1;
       if (sig_q[4*c +: 4] != land_q[4*c +: 4]) begin
         both[c]         = !drop[c] && sig_mem[{c[0], sig_q[4*c +: 3]}][9] &&
                           sig_mem[{c[0], sig_q[4*c +: 3]}][9:5] == sig_mem[{c[0], sig_q[4*c +: 3]}][4:0];
@@ -472,11 +511,21 @@ module ct_dma_ld #(
     end
   end
 
-  assign sem_inc_o = inc_q;
+  // (A cycle later: the last word is written then.)
+  logic [1:0] told_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      sem_inc_o <= '0;
+      told_q    <= 2'b00;
+    end else begin
+      sem_inc_o <= {drop[1] ? 16'd0 : inc_q[31:16], drop[0] ? 16'd0 : inc_q[15:0]};
+      told_q    <= {inc_q[31:16] != 16'd0, inc_q[15:0] != 16'd0};
+    end
+  end
 
   logic [1:0] signalled, beat;
   assign signalled = {sig_q[7:4] != land_q[7:4] && !second_d[1], sig_q[3:0] != land_q[3:0] && !second_d[0]};
-  assign beat    = {m_axi_rvalid_i && rid, m_axi_rvalid_i && !rid};
+  assign beat    = {r_vld_q && rid, r_vld_q && !rid};
 
   // A cycle of a context is one of these or a beat, or it reads nothing.
   logic [1:0] arb;
@@ -494,7 +543,7 @@ module ct_dma_ld #(
     end
   end
 
-  assign probe_o = {signalled, beat & {2{m_axi_rlast_i}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
+  assign probe_o = {signalled, beat & {2{r_last_q}}, beat, grant ? gnt : 2'b00, req & (~hold | gnt)};
 
   // Of the outstanding bursts: where the last load and the last fetch end, if there are any.
   logic [7:0] ld_end_q, f_end_q;
@@ -526,10 +575,10 @@ module ct_dma_ld #(
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      quiet_o[c]      = seq_idle[c] && !ld_out[c] && inc_q[16*c +: 16] == 16'd0 && !(w_v_q && w_ctx_q == c[0]);
+      quiet_o[c]      = seq_idle[c] && !ld_out[c] && inc_q[16*c +: 16] == 16'd0 && !told_q[c] && !(w_v_q && w_ctx_q == c[0]) && !(x_v_q && spm_wr_ctx_o == c[0]);
       fetch_idle_o[c] = f_idle[c] && !f_out[c] && !w_fetch_q[c];
-      idle_o[c] = seq_idle[c] && f_idle[c] && put_q[4*c +: 4] == sig_q[4*c +: 4] && inc_q[16*c +: 16] == 16'd0 &&
-                  !(w_v_q && w_ctx_q == c[0]) && !w_fetch_q[c];
+      idle_o[c] = seq_idle[c] && f_idle[c] && put_q[4*c +: 4] == sig_q[4*c +: 4] && inc_q[16*c +: 16] == 16'd0 && !told_q[c] &&
+                  !(w_v_q && w_ctx_q == c[0]) && !(x_v_q && spm_wr_ctx_o == c[0]) && !w_fetch_q[c];
     end
   end
 
@@ -569,7 +618,7 @@ module ct_dma_ld #(
   `CT_ASSERT(BurstInPage_A, !ar_v_q || {1'b0, ar_addr_q[7:0]} + {4'd0, ar_beats_q} <= 9'd256)
   `CT_ASSERT(InferenceFirst_A, !(qos_i[ct_pkg::QosStrict] && req[0] && take) || gnt == 2'b01)
   `CT_ASSERT(BlockedAsksNothing_A, !block_i || !grant)
-  `CT_ASSERT(NothingWrittenWhenDropped_A, !spm_wr_valid_o || !drop[w_ctx_q])
+  `CT_ASSERT(NothingWrittenWhenDropped_A, !spm_wr_valid_o || !drop[spm_wr_ctx_o])
 `ifdef FORMAL
   `include "ct_dma_ld_formal.svh"
 `endif

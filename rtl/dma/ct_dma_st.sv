@@ -7,10 +7,11 @@
 // Slots       a piece (a record, or up to 16 words of a raw run) is read into a slot of 16 words and 16 exponents; only when it is
 //             complete may its bursts be granted, so that W never waits for data. The words of all slots lie in one block RAM; the
 //             beat of exponents goes first and is therefore kept apart. A record that crosses 4 KB leaves in two bursts.
-// Grant       of AW and W together, per burst under every policy, when at most two beats of the burst before it are left: inference waits for no more than
-//             the burst under way and one granted in its last two beats.
+// Grant       of AW and W together, per burst under every policy, when at most two beats of the burst before it are left and the memory has taken its
+//             address: inference waits for no more than the burst under way and one granted in its last two beats. The burst that a
+//             context has next is made out in the cycle before it asks.
 // Entries     as in ct_dma_ld: a ring of 16 per context from grant to signals, whose second pointer follows B. BREADY is constant.
-// Latency     command taken in t: first word asked of the SPM in t + 3; complete piece to first beat of W: 5 cycles.
+// Latency     command taken in t: first word asked of the SPM in t + 4; complete piece to first beat of W: 6 cycles.
 // Throughput  a word a cycle from the SPM, a beat a cycle on W without a gap between bursts.
 // Errors      as in ct_dma_ld. A burst that was granted is always finished; pieces not granted are dropped under halt_i and flush_i.
 // Quiet       quiet_o[c]: of c nothing is left but granted bursts and their answers.
@@ -96,6 +97,17 @@ module ct_dma_st #(
   localparam int unsigned SlotW = 32 + 5 + 1 + 10;
   localparam int unsigned TagW  = 8 + SpmW;
 
+  // B as it came: nothing of the memory's stands in front of the entries.
+  logic b_vld_q, b_id_q, b_err_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) b_vld_q <= 1'b0;
+    else         b_vld_q <= m_axi_bvalid_i;
+  end
+  always_ff @(posedge clk_i) begin
+    b_id_q  <= m_axi_bid_i;
+    b_err_q <= m_axi_bresp_i[1];
+  end
+
   logic [1:0] wjob;   // W has a burst of the context, or will have in the next cycle
   logic [1:0] left;   // abandoned while W had one
   logic [1:0] drop;   // for signals and errors
@@ -169,12 +181,14 @@ module ct_dma_st #(
   logic [7:0]        rd_idx_q;              // number of the next word in the piece
   logic [3:0]        rd_slot_q;
   logic [2*SpmW-1:0] rd_rel_q, rd_phys_q;   // its address
+  logic [1:0]        rd_far_q;              // it is outside the SPM window
+  logic [2*SpmW-1:0] rd_ahead_q;            // the address of the word after it
   logic [29:0]       rd_s0_q;
   logic [1:0]        rd_out, rd_req, rd_last, rd_gnt, rd_go, load;
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      rd_out[c]  = rd_v_q[c] && rd_rel_q[SpmW*c +: SpmW] >= spm_size_i[SpmW*c +: SpmW];
+      rd_out[c]  = rd_v_q[c] && rd_far_q[c];
       rd_req[c]  = rd_v_q[c] && !rd_out[c] && !clear[c];
       rd_last[c] = rd_left_q[5*c +: 5] == 5'd1;
     end
@@ -220,8 +234,10 @@ module ct_dma_st #(
       if (rd_go[c]) begin
         rd_left_q[5*c +: 5]       <= rd_left_q[5*c +: 5] - 5'd1;
         rd_idx_q[4*c +: 4]        <= rd_idx_q[4*c +: 4] + 4'd1;
-        rd_rel_q[SpmW*c +: SpmW]  <= rd_rel_q[SpmW*c +: SpmW] + {{(SpmW-15){1'b0}}, rd_s0_q[15*c +: 15]};
+        rd_rel_q[SpmW*c +: SpmW]  <= rd_ahead_q[SpmW*c +: SpmW];
+        rd_far_q[c]               <= rd_ahead_q[SpmW*c +: SpmW] >= spm_size_i[SpmW*c +: SpmW];
         rd_phys_q[SpmW*c +: SpmW] <= rd_phys_q[SpmW*c +: SpmW] + {{(SpmW-15){1'b0}}, rd_s0_q[15*c +: 15]};
+        rd_ahead_q[SpmW*c +: SpmW] <= rd_ahead_q[SpmW*c +: SpmW] + {{(SpmW-15){1'b0}}, rd_s0_q[15*c +: 15]};
       end
       if (load[c]) begin
         rd_left_q[5*c +: 5] <= seq_beats[5*c +: 5] - {4'd0, seq_rec[c]};
@@ -230,6 +246,8 @@ module ct_dma_st #(
         rd_s0_q[15*c +: 15] <= seq_s0[15*c +: 15];
         if (seq_first[c]) begin
           rd_rel_q[SpmW*c +: SpmW]  <= seq_spm[SpmW*c +: SpmW];
+          rd_far_q[c]               <= seq_spm[SpmW*c +: SpmW] >= spm_size_i[SpmW*c +: SpmW];
+          rd_ahead_q[SpmW*c +: SpmW] <= seq_spm[SpmW*c +: SpmW] + {{(SpmW-15){1'b0}}, seq_s0[15*c +: 15]};
           rd_phys_q[SpmW*c +: SpmW] <= seq_spm[SpmW*c +: SpmW] + spm_base_i[SpmW*c +: SpmW];
         end
         slot_mem[fill_q[3*c +: 2]] <= {seq_addr[32*c +: 32], seq_beats[5*c +: 5], seq_rec[c],
@@ -285,10 +303,16 @@ module ct_dma_st #(
   logic [41:0] ent_mem [0:31];
 
   logic [1:0]       aw_req, aw_gnt;
-  logic [63:0]      aw_addr;    // next burst of each context
+  logic [63:0]      next_addr;   // next burst of each context
+  logic [9:0]       next_beats;
+  logic [1:0]       next_end;    // it is the last of its piece
+  logic [1:0]       ok_d, ok_q;  // it was made out in the last cycle, as follows
+  logic [63:0]      aw_addr;
   logic [9:0]       aw_beats;
-  logic [1:0]       aw_end;     // it is the last of its piece
-  logic [15:0]      who_slot;   // without the address
+  logic [1:0]       aw_end;
+  logic [31:0]      aw_slot;     // without the address
+  logic [1:0]       room_d, room_q;  // for one more burst, if none was granted in the last cycle
+  logic [15:0]      who_slot;
   logic [31:0]      who_addr;
   logic [4:0]       who_beats;
   logic             aw_v_q, aw_id_q, aw_take, aw_go, who;
@@ -296,22 +320,45 @@ module ct_dma_st #(
   logic [4:0]       aw_beats_q;
 
   always_comb begin
-    aw_addr  = '0;
-    aw_beats = '0;
-    aw_end   = 2'b00;
-    aw_req   = 2'b00;
+    next_addr  = '0;
+    next_beats = '0;
+    next_end   = 2'b00;
     for (int c = 0; c < 2; c++) if (done_q[3*c +: 3] != send_q[3*c +: 3]) begin
       // The second burst of a piece starts at the 4 KB page that the first one ended at.
-      aw_addr[32*c +: 32] = (off_q[5*c +: 5] == 5'd0) ? slot[SlotW*c + 16 +: 32] : {slot[SlotW*c + 24 +: 24] + 24'd1, 8'd0};
-      aw_beats[5*c +: 5]  = slot[SlotW*c + 11 +: 5] - off_q[5*c +: 5];
-      aw_end[c]           = 1'b1;
-      if ({1'b0, aw_addr[32*c +: 8]} + {4'd0, aw_beats[5*c +: 5]} > 9'd256) begin
-        aw_beats[5*c +: 5] = 5'd0 - aw_addr[32*c +: 5];
-        aw_end[c]          = 1'b0;
+      next_addr[32*c +: 32] = (off_q[5*c +: 5] == 5'd0) ? slot[SlotW*c + 16 +: 32] : {slot[SlotW*c + 24 +: 24] + 24'd1, 8'd0};
+      next_beats[5*c +: 5]  = slot[SlotW*c + 11 +: 5] - off_q[5*c +: 5];
+      next_end[c]           = 1'b1;
+      // (Only a first burst crosses a page.)
+      if ({1'b0, slot[SlotW*c + 16 +: 8]} + {4'd0, slot[SlotW*c + 11 +: 5]} > 9'd256 && off_q[5*c +: 5] == 5'd0) begin
+        next_beats[5*c +: 5] = 5'd0 - slot[SlotW*c + 16 +: 5];
+        next_end[c]          = 1'b0;
       end
-      aw_req[c]  = !clear[c] && !freeze_i &&
-                   (put_q[5*c +: 5] - sig_q[5*c +: 5]) + lost_q[5*c +: 5] < 5'd16;
     end
+  end
+
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      ok_d[c]   = done_q[3*c +: 3] != send_q[3*c +: 3] && !clear[c] && !(aw_go && aw_gnt[c]);
+      room_d[c] = (put_q[5*c +: 5] - sig_q[5*c +: 5]) + lost_q[5*c +: 5] < 5'd16;
+      aw_req[c] = ok_q[c] && !clear[c] && !freeze_i && room_q[c];
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ok_q   <= 2'b00;
+      room_q <= 2'b00;
+    end else begin
+      ok_q   <= ok_d;
+      room_q <= room_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    aw_addr  <= next_addr;
+    aw_beats <= next_beats;
+    aw_end   <= next_end;
+    aw_slot  <= {slot[SlotW +: 16], slot[0 +: 16]};
   end
 
   ct_arbiter u_aw_arbiter (
@@ -328,7 +375,7 @@ module ct_dma_st #(
   assign who       = aw_gnt[1];
 
   // (No variable part-selects for this: Yosys makes shifters of them.)
-  assign who_slot  = who ? slot[SlotW +: 16] : slot[0 +: 16];
+  assign who_slot  = who ? aw_slot[31:16] : aw_slot[15:0];
   assign who_addr  = who ? aw_addr[63:32] : aw_addr[31:0];
   assign who_beats = who ? aw_beats[9:5] : aw_beats[4:0];
 
@@ -379,7 +426,7 @@ module ct_dma_st #(
   assign new_job.left  = who_beats;
   assign new_job.fin   = aw_end[who];
 
-  assign aw_take = (!aw_v_q || m_axi_awready_i) && !next_v_q && (!job_v_q || job_q.left <= 5'd2);
+  assign aw_take = !aw_v_q && !next_v_q && (!job_v_q || job_q.left <= 5'd2);
 
   // Pipe: s1 = address given to the block RAM, then the output register.
   logic         s1_v_q, s1_ctx_q, s1_head_q, s1_last_q;
@@ -480,14 +527,14 @@ module ct_dma_st #(
   logic [1:0]  owed_d, owed_q;  // and some of their answers (new ones may come before the signals of all are passed over)
   logic        bid, b_lost, b_ours, b_old, b_bad;
   logic [31:0] b_addr;
-  assign bid    = m_axi_bid_i;
-  assign b_lost = m_axi_bvalid_i && (bid ? lost_q[9:5] : lost_q[4:0]) != 5'd0;
-  assign b_ours = m_axi_bvalid_i && !b_lost && (bid ? ans_q[9:5] != put_q[9:5] : ans_q[4:0] != put_q[4:0]);
+  assign bid    = b_id_q;
+  assign b_lost = b_vld_q && (bid ? lost_q[9:5] : lost_q[4:0]) != 5'd0;
+  assign b_ours = b_vld_q && !b_lost && (bid ? ans_q[9:5] != put_q[9:5] : ans_q[4:0] != put_q[4:0]);
   assign b_old  = bid ? seal_i[1] || owed_q[1] : seal_i[0] || owed_q[0];
-  assign b_bad  = b_ours && m_axi_bresp_i[1] && !b_old && !drop[bid];
+  assign b_bad  = b_ours && b_err_q && !b_old && !drop[bid];
   always_comb begin
     b_addr = '0;
-    if (b_ours && m_axi_bresp_i[1]) b_addr = ent_mem[{bid, bid ? ans_q[8:5] : ans_q[3:0]}][41:10];
+    if (b_ours && b_err_q) b_addr = ent_mem[{bid, bid ? ans_q[8:5] : ans_q[3:0]}][41:10];
   end
 
   logic [1:0]  both;
@@ -502,7 +549,7 @@ module ct_dma_st #(
     answered = 2'b00;
     for (int c = 0; c < 2; c++) begin
       // The last answer brings its signals at once, unless it is an error or the old job's.
-      answered[c] = sig_q[5*c +: 5] != ans_q[5*c +: 5] || (b_ours && bid == c[0] && !m_axi_bresp_i[1] && !b_old);
+      answered[c] = sig_q[5*c +: 5] != ans_q[5*c +: 5] || (b_ours && bid == c[0] && !b_err_q && !b_old);
       if (answered[c]) sigs[10*c +: 10] = ent_mem[{c[0], sig_q[5*c +: 4]}][9:0];
     end
   end
@@ -615,12 +662,12 @@ module ct_dma_st #(
       mark_q   <= mark_d;
       old_q    <= old_d;
       owed_q   <= owed_d;
-      old_err_o <= (b_ours && b_old && m_axi_bresp_i[1]) ? {bid, !bid} : 2'b00;
+      old_err_o <= (b_ours && b_old && b_err_q) ? {bid, !bid} : 2'b00;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (b_ours && m_axi_bresp_i[1]) old_err_addr_o <= b_addr;
+    if (b_ours && b_err_q) old_err_addr_o <= b_addr;
   end
 
   assign old_o     = old_q;

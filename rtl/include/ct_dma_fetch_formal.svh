@@ -6,7 +6,7 @@
   logic [10:0] f_len_q, f_cut_q;
   logic [31:0] f_end_q;
   logic        f_act_q, f_flush_q, f_kept_q;
-  logic [63:0] f_window_q;
+  logic [63:0] f_checked_q;  // the window when the burst on offer was checked
   logic [37:0] f_burst_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -15,25 +15,28 @@
       f_kept_q  <= 1'b0;
     end else begin
       f_act_q   <= act_q;
-      f_flush_q <= flush_i || drop_i || bad_o;
+      f_flush_q <= drop;
       f_kept_q  <= valid_o && !ready_i;
     end
   end
   always_ff @(posedge clk_i) begin
-    f_window_q <= {base_i, limit_i};
+    if (move) f_checked_q <= {base_i, limit_i};
     f_burst_q  <= {addr_o, beats_o, last_o};
     if (load) begin
       f_len_q <= req_len_i;
       f_cut_q <= '0;
       f_end_q <= req_addr_i;
     end else if (go) begin
-      f_cut_q <= f_cut_q + beats;
+      f_cut_q <= f_cut_q + 11'(beats);
       f_end_q <= piece_end[31:0];
     end
   end
   `CT_ASSERT(CutAndRest_A, !act_q || (f_cut_q + rem_q == f_len_q && rem_q != '0 && rem_q <= f_len_q && f_len_q <= 11'd1024 && addr_q == f_end_q))
-  `CT_ASSERT(BurstOnOffer_A, !out_q || (beats_o != '0 && beats_o <= 5'd16 && out_end_q == {1'b0, addr_o} + 33'(beats_o) &&
-                             9'(addr_o[7:0]) + 9'(beats_o) <= 9'd256))
+  `CT_ASSERT(BurstOnOffer_A, !out_q || (beats_o != '0 && beats_o <= 5'd16 && 9'(addr_o[7:0]) + 9'(beats_o) <= 9'd256))
+  `CT_ASSERT(BurstCut_A, !cut_q || (cut_beats_q != '0 && cut_beats_q <= 5'd16 && cut_end_q == {1'b0, cut_addr_q} + 33'(cut_beats_q) &&
+                         9'(cut_addr_q[7:0]) + 9'(cut_beats_q) <= 9'd256))
+  `CT_ASSERT(BurstInWindow_A, !out_q || (addr_o >= f_checked_q[63:32] && {1'b0, addr_o} + 33'(beats_o) <= {1'b0, f_checked_q[31:0]}))
+  `CT_ASSERT(OneOrTheOther_A, !(out_q && outside_q))
   `CT_ASSERT(RequestWhole_A, !f_act_q || act_q || f_flush_q || f_cut_q == f_len_q)
-  `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || drop_i || f_flush_q || f_window_q != {base_i, limit_i} ||
+  `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || drop_i || f_flush_q ||
                            (valid_o && f_burst_q == {addr_o, beats_o, last_o}))

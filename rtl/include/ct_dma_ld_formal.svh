@@ -18,11 +18,11 @@
   logic [9:0] f_come_q;  // beats of the burst of each context that have come
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) f_come_q <= '0;
-    else if (m_axi_rvalid_i && !rid) f_come_q[4:0] <= m_axi_rlast_i ? 5'd0 : f_come_q[4:0] + 5'd1;
-    else if (m_axi_rvalid_i)         f_come_q[9:5] <= m_axi_rlast_i ? 5'd0 : f_come_q[9:5] + 5'd1;
+    else if (r_vld_q && !rid) f_come_q[4:0] <= r_last_q ? 5'd0 : f_come_q[4:0] + 5'd1;
+    else if (r_vld_q)         f_come_q[9:5] <= r_last_q ? 5'd0 : f_come_q[9:5] + 5'd1;
   end
-  `CT_ASSUME(LastInTime_M, !m_axi_rvalid_i || m_axi_rlast_i || (rid ? f_come_q[9:5] : f_come_q[4:0]) < 5'd16)
-  `CT_ASSUME(AnswersAreAsked_M, !m_axi_rvalid_i || (rid ? lost_q[7:4] != '0 || land_q[7:4] != put_q[7:4] : lost_q[3:0] != '0 || land_q[3:0] != put_q[3:0]))
+  `CT_ASSUME(LastInTime_M, !r_vld_q || r_last_q || (rid ? f_come_q[9:5] : f_come_q[4:0]) < 5'd16)
+  `CT_ASSUME(AnswersAreAsked_M, !r_vld_q || (rid ? lost_q[7:4] != '0 || land_q[7:4] != put_q[7:4] : lost_q[3:0] != '0 || land_q[3:0] != put_q[3:0]))
 
   // AR as the memory sees it.
   logic        f_ar_kept_q;
@@ -110,12 +110,18 @@
       f_wait_q  <= '0;
     end else begin
       f_const_q <= f_const_q && train_cap_i == f_cap;
-      if (!f_waits || (m_axi_rvalid_i && !rid)) f_wait_q <= '0;
-      else if (m_axi_rvalid_i)                  f_wait_q <= f_wait_q + 9'd1;
+      if (!f_waits || (r_vld_q && !rid)) f_wait_q <= '0;
+      else if (r_vld_q)                  f_wait_q <= f_wait_q + 9'd1;
     end
   end
   logic f_capped;
   assign f_capped = f_const_q && train_cap_i == f_cap;
+  // Room as it was in the last cycle, in which nothing was granted.
+  logic [3:0] f_count0, f_count1;
+  assign f_count0 = 4'(put_q[3:0] - sig_q[3:0]) + lost_q[3:0];
+  assign f_count1 = 4'(put_q[7:4] - sig_q[7:4]) + lost_q[7:4];
+  `CT_ASSERT(RoomLeft_A, ar_v_q || ((!room_q[0] || f_count0 < 4'd8) && (!room_q[1] || f_count1 < 4'd8)))
+  `CT_ASSERT(RoomOfCap_A, ar_v_q || !f_capped || !room_q[1] || f_count1 < f_most)
   `CT_ASSERT(TrainCap_A, !f_capped || 4'(put_q[7:4] - sig_q[7:4]) + lost_q[7:4] <= f_most)
   `CT_ASSERT(Begun_A, f_come_q[9:5] <= 5'd16 && f_come_q[4:0] <= 5'd16 && (f_come_q[9:5] == '0 || f_trn != '0))
   `CT_ASSERT(NoneWhileWaiting_A, !f_waits || !(grant && who))

@@ -7,7 +7,7 @@
   logic [8:0]  f_len_q, f_cut_q;
   logic [31:0] f_end_q;
   logic        f_act_q, f_flush_q, f_kept_q;
-  logic [63:0] f_window_q;
+  logic [63:0] f_checked_q;  // the window when the piece on offer was checked
   logic [84:0] f_piece, f_piece_q;
   assign f_piece = {addr_o, beats_o, spm_o, s0_o, rec_o, first_o, sig0_o, sig1_o, 1'b0};
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -22,7 +22,6 @@
     end
   end
   always_ff @(posedge clk_i) begin
-    f_window_q <= {base_i, limit_i};
     f_piece_q  <= f_piece;
     if (load) begin
       f_n1_q    <= cmd_i[ct_pkg::DmaN1Lsb +: 12];
@@ -31,29 +30,38 @@
       f_cut_q   <= '0;
       f_runs_q  <= '0;
       f_steps_q <= '0;
-    end else if (go) begin
-      f_cut_q   <= run_end ? 9'd0 : f_cut_q + beats;
-      f_runs_q  <= step_end ? 12'd0 : f_runs_q + 12'(run_end);
-      f_steps_q <= f_steps_q + 12'(step_end);
-      f_end_q   <= piece_end[31:0];
+    end else if (step_q) begin
+      f_cut_q   <= run_end_q ? 9'd0 : f_cut_q + 9'(cut_beats_q);
+      f_runs_q  <= step_end_q ? 12'd0 : f_runs_q + 12'(run_end_q);
+      f_steps_q <= f_steps_q + 12'(step_end_q);
+      f_end_q   <= cut_end_q[31:0];
     end
+    if (move) f_checked_q <= {base_i, limit_i};
   end
   `CT_ASSERT(LenLegal_A, !act_q || (len_q == f_len_q && len_q != 9'd0 && len_q <= (rec_q ? 9'd17 : 9'd256)))
   `CT_ASSERT(CutAndRest_A, !act_q || (f_cut_q + rem_q == f_len_q && rem_q != 9'd0 && rem_q <= f_len_q))
   `CT_ASSERT(RunsAndRest_A, !act_q || (f_runs_q + i1_q + 12'd1 == f_n1_q && n1_q + 12'd1 == f_n1_q && i1_q <= n1_q))
   `CT_ASSERT(StepsAndRest_A, !act_q || (f_steps_q + i2_q + 12'd1 == f_n2_q && i2_q < f_n2_q))
   `CT_ASSERT(RecordWhole_A, !act_q || !rec_q || SplitRecords || f_cut_q == '0)
-  `CT_ASSERT(PieceOnOffer_A, !out_q || (beats_o != '0 && beats_o <= (rec_o ? 5'd17 : 5'd16) && out_end_q == {1'b0, out_addr_q} + 33'(beats_o) &&
-                             ((rec_o && !SplitRecords) || 9'(out_addr_q[7:0]) + 9'(beats_o) <= 9'd256)))
+  `CT_ASSERT(PieceOnOffer_A, !out_q || (beats_o != '0 && beats_o <= (rec_o ? 5'd17 : 5'd16) &&
+                             ((rec_o && !SplitRecords) || 9'(addr_o[7:0]) + 9'(beats_o) <= 9'd256)))
+  `CT_ASSERT(PieceCut_A, !cut_q || (cut_beats_q != '0 && cut_beats_q <= (cut_rec_q ? 5'd17 : 5'd16) && cut_end_q == {1'b0, cut_addr_q} + 33'(cut_beats_q) &&
+                         ((cut_rec_q && !SplitRecords) || 9'(cut_addr_q[7:0]) + 9'(cut_beats_q) <= 9'd256)))
+  `CT_ASSERT(PieceInWindow_A, !out_q || (addr_o >= f_checked_q[63:32] && {1'b0, addr_o} + 33'(beats_o) <= {1'b0, f_checked_q[31:0]}))
+  `CT_ASSERT(OneOrTheOther_A, !(out_q && bad_q))
+  // What was cut is what the walk stands at, until it goes on.
+  `CT_ASSERT(StepOfCut_A, !step_q || (cut_q && act_q && !miss_q && cut_addr_q == addr_q && 9'(cut_beats_q) <= rem_q && run_end_q == (9'(cut_beats_q) == rem_q) &&
+                          step_end_q == (run_end_q && i1_q == '0) && (run_end_q || !rec_q || SplitRecords) && cmd_end_q == (step_end_q && i2_q == '0)))
   // Pieces of a run follow each other; the last one ends it; what is new is new.
-  `CT_ASSERT(RunWhole_A, !go || ((new_run_q || addr_q == f_end_q) && run_end == (f_cut_q + beats == f_len_q)))
+  `CT_ASSERT(RunWhole_A, !go || ((new_run_q || addr_q == f_end_q) && run_end == (f_cut_q + 9'(beats) == f_len_q)))
   `CT_ASSERT(NewOnce_A, !act_q || (new_run_q == (f_cut_q == '0) && new_step_q == (f_cut_q == '0 && f_runs_q == '0) &&
                         new_cmd_q == (f_cut_q == '0 && f_runs_q == '0 && f_steps_q == '0)))
   `CT_ASSERT(AddrFollows_A, !act_q || new_run_q || addr_q == f_end_q)
   // A command ends after N2 steps of N1 runs, and a step's last piece is the one that says so.
-  `CT_ASSERT(CommandWhole_A, !(go && cmd_end) || (f_steps_q + 12'd1 == f_n2_q && f_runs_q + 12'd1 == f_n1_q && f_cut_q + beats == f_len_q))
+  `CT_ASSERT(CommandWhole_A, !(step_q && cmd_end_q) || (f_steps_q + 12'd1 == f_n2_q && f_runs_q + 12'd1 == f_n1_q && f_cut_q + 9'(cut_beats_q) == f_len_q))
   `CT_ASSERT(EndsOnlyThere_A, !f_act_q || act_q || f_flush_q || (f_steps_q == f_n2_q && f_runs_q == '0 && f_cut_q == '0))
-  `CT_ASSERT(StepSignal_A, !go || step_end == (f_runs_q + 12'd1 == f_n1_q && f_cut_q + beats == f_len_q))
+  `CT_ASSERT(StepSignal_A, !step_q || (cut_sig0_q == (f_runs_q + 12'd1 == f_n1_q && f_cut_q + 9'(cut_beats_q) == f_len_q ? sig0_q : 5'd0) &&
+                           cut_sig1_q == (cmd_end_q ? sig1_q : 5'd0)))
   `CT_ASSERT(WaitsOnce_A, !go || sem_dec_o == ((f_cut_q == '0 && f_runs_q == '0 ? sem_mask(wait0_q) : 16'd0) |
                           (f_cut_q == '0 && f_runs_q == '0 && f_steps_q == '0 ? sem_mask(wait1_q) | sem_mask(wait2_q) : 16'd0)))
 
@@ -91,4 +99,4 @@
   `CT_ASSERT(GatherMiss_A, !miss_q || (act_q && gather_q && f_step_new_q))
   `CT_ASSERT(GatherAddr_A, !(go && gather_q && f_step_new_q) || addr_q == f_step_q)
   `CT_ASSERT(GatherStep_A, !(act_q && gather_q && !miss_q && f_step_new_q) || addr_q == f_step_q)
-  `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || f_flush_q || f_window_q != {base_i, limit_i} || (valid_o && f_piece == f_piece_q))
+  `CT_ASSERT(KeepsOffer_A, !f_kept_q || flush_i || halt_i || f_flush_q || (valid_o && f_piece == f_piece_q))

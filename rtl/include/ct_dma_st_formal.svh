@@ -35,9 +35,9 @@
       f_w_kept_q  <= m_axi_wvalid_o && !m_axi_wready_i;
       for (int c = 0; c < 2; c++) begin
         f_asked_q[5*c +: 5] <= f_asked_q[5*c +: 5] + 5'(m_axi_awvalid_o && m_axi_awready_i && m_axi_awid_o == c[0]) -
-                               5'(m_axi_bvalid_i && bid == c[0]);
+                               5'(b_vld_q && bid == c[0]);
         f_sent_q[5*c +: 5]  <= f_sent_q[5*c +: 5] + 5'(m_axi_wvalid_o && m_axi_wready_i && m_axi_wlast_o && w_ctx_q == c[0]) -
-                               5'(m_axi_bvalid_i && bid == c[0]);
+                               5'(b_vld_q && bid == c[0]);
       end
     end
   end
@@ -45,13 +45,24 @@
     f_aw_q <= {m_axi_awid_o, m_axi_awaddr_o, m_axi_awlen_o};
     f_w_q  <= {m_axi_wdata_o, m_axi_wlast_o};
   end
-  `CT_ASSUME(AnswersAreAsked_M, !m_axi_bvalid_i || (bid ? f_asked_q[9:5] != '0 && f_sent_q[9:5] != '0 : f_asked_q[4:0] != '0 && f_sent_q[4:0] != '0))
+  `CT_ASSUME(AnswersAreAsked_M, !b_vld_q || (bid ? f_asked_q[9:5] != '0 && f_sent_q[9:5] != '0 : f_asked_q[4:0] != '0 && f_sent_q[4:0] != '0))
   `CT_ASSERT(AwKept_A, !f_aw_kept_q || (m_axi_awvalid_o && f_aw_q == {m_axi_awid_o, m_axi_awaddr_o, m_axi_awlen_o}))
   `CT_ASSERT(WKept_A, !f_w_kept_q || (m_axi_wvalid_o && f_w_q == {m_axi_wdata_o, m_axi_wlast_o}))
   `CT_ASSERT(AwInPage_A, !m_axi_awvalid_o || (m_axi_awlen_o <= 8'd16 && 13'(m_axi_awaddr_o[11:0]) + ((13'(m_axi_awlen_o) + 13'd1) << 4) <= 13'd4096))
   `CT_ASSERT(GrantRange_A, !aw_go || (who_beats != '0 && who_beats <= 5'd17))
   `CT_ASSERT(JobSizes_A, (!job_v_q || (job_q.left != '0 && job_q.left <= 5'd17)) &&
              (!next_v_q || (next_q.left != '0 && next_q.left <= 5'd17 && job_q.left <= 5'd2)))
+  // What was made out in the last cycle is still so.
+  logic [1:0] f_prepared, f_room;
+  always_comb begin
+    for (int c = 0; c < 2; c++) begin
+      f_prepared[c] = !ok_q[c] || (done_q[3*c +: 3] != send_q[3*c +: 3] && aw_end[c] == next_end[c] && aw_slot[16*c +: 16] == slot[SlotW*c +: 16] &&
+                                   aw_addr[32*c +: 32] == next_addr[32*c +: 32] && aw_beats[5*c +: 5] == next_beats[5*c +: 5]);
+      f_room[c]     = aw_v_q || !room_q[c] || 6'(5'(put_q[5*c +: 5] - sig_q[5*c +: 5])) + 6'(lost_q[5*c +: 5]) < 6'd16;
+    end
+  end
+  `CT_ASSERT(BurstPrepared_A, f_prepared == 2'b11)
+  `CT_ASSERT(RoomLeft_A, f_room == 2'b11)
   `CT_ASSERT(AwRange_A, !aw_v_q || (aw_beats_q != '0 && aw_beats_q <= 5'd17))
 
   // Slots and what is under way between the pointers, while the context is not being cleared. (When it no longer is, nothing is left.)
@@ -187,9 +198,9 @@
   assign f_inc    = f_ctx ? inc_q[31:16] : inc_q[15:0];
   assign f_in     = 5'(f_pick - f_sign) < 5'(f_put - f_sign);
   assign f_old    = f_old_q || seal_i[f_ctx];
-  assign f_answer = m_axi_bvalid_i && bid == f_ctx && f_lost == '0 && f_ans != f_put;
-  assign f_good   = f_answer && !m_axi_bresp_i[1] && f_ans == f_pick;
-  assign f_bad    = f_answer && m_axi_bresp_i[1] && f_ans == f_pick && f_in;
+  assign f_answer = b_vld_q && bid == f_ctx && f_lost == '0 && f_ans != f_put;
+  assign f_good   = f_answer && !b_err_q && f_ans == f_pick;
+  assign f_bad    = f_answer && b_err_q && f_ans == f_pick && f_in;
   assign f_turn   = f_sign == f_pick && (f_sign != f_ans || (f_good && !f_old)) && !f_old_q && !drop[f_ctx];
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -199,7 +210,7 @@
       f_olderr_q <= 1'b0;
     end else begin
       f_turn_q   <= f_turn;
-      f_none_q   <= (f_sign == f_ans && !(f_answer && !m_axi_bresp_i[1])) || (f_sign == f_pick && !f_turn) || drop[f_ctx];
+      f_none_q   <= (f_sign == f_ans && !(f_answer && !b_err_q)) || (f_sign == f_pick && !f_turn) || drop[f_ctx];
       f_old_q    <= f_in && f_old && !abandon_i[f_ctx];
       f_olderr_q <= f_bad && f_old;
     end

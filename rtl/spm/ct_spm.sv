@@ -123,13 +123,12 @@ module ct_spm #(
   logic [RowW*Ports-1:0]  rd_row;
   logic [Ports-1:0]       rd_ready;
   logic [Banks*Ports-1:0] rd_gnt_d, rd_gnt_q;  // port p gets bank b: bit Banks*p + b
-  logic [Banks-1:0]       rd_want;
   logic [1:0]             wr_valid;
   logic [BankW*2-1:0]     wr_bank;
   logic [RowW*2-1:0]      wr_row;
   logic [WordW*2-1:0]     wr_word;
 
-  logic [Banks-1:0]       bank_re, bank_we;
+  logic [Banks-1:0]       bank_we;
   logic [Banks-1:0]       bank_wport;
   logic [RowW*Banks-1:0]  bank_rrow, bank_wrow;
 
@@ -187,33 +186,34 @@ module ct_spm #(
     end
   end
 
-  // Of two reads that want one bank, one that yields waits for one that does not, and of equals the one behind.
-  logic first_yields;
+  // Of two reads that want one bank, one that yields waits for one that does not, and of equals the one behind. (Each bank chooses for
+  // itself, and whether the address of a read is that of a bank is known before who goes first.)
+  logic [Ports*Ports-1:0] after;   // bit Ports*p + q: p waits for q
+  logic [Ports*Banks-1:0] want;    // bit Ports*b + p: p wants bank b
+  logic [Ports*Banks-1:0] win;     // and has it
   always_comb begin
-    rd_ready     = '1;
-    first_yields = 1'b0;
-    if (rd_valid != '0) begin
-      for (int p = 1; p < Ports; p++) begin
-        for (int q = 0; q < p; q++) begin
-          if (rd_valid[p] && rd_valid[q] && rd_bank[BankW*q +: BankW] == rd_bank[BankW*p +: BankW]) begin
-            first_yields = (rd_yield[q] == rd_yield[p]) ? by_age && later_q[Ports*q + p] && (p != Dbg || rd_valid_i[Dbg]) : rd_yield[q];
-            if (first_yields) rd_ready[q] = 1'b0;
-            else              rd_ready[p] = 1'b0;
-          end
-        end
+    after = '0;
+    for (int p = 1; p < Ports; p++) begin
+      for (int q = 0; q < p; q++) begin
+        after[Ports*q + p] = (rd_yield[q] == rd_yield[p]) ? by_age && later_q[Ports*q + p] && (p != Dbg || rd_valid_i[Dbg]) : rd_yield[q];
+        after[Ports*p + q] = !after[Ports*q + p];
       end
     end
   end
 
   always_comb begin
-    rd_want  = '0;
+    rd_ready = '1;
     rd_gnt_d = '0;
-    bank_re  = '0;
+    want     = '0;
+    win      = '0;
     if (rd_valid != '0) begin
-      for (int p = 0; p < Ports; p++) begin
-        rd_want                    = {{(Banks-1){1'b0}}, rd_valid[p] && rd_ready[p]} << rd_bank[BankW*p +: BankW];
-        rd_gnt_d[Banks*p +: Banks] = rd_want;
-        bank_re                    = bank_re | rd_want;
+      for (int b = 0; b < Banks; b++) begin
+        for (int p = 0; p < Ports; p++) want[Ports*b + p] = rd_valid[p] && rd_bank[BankW*p +: BankW] == BankW'(b);
+        for (int p = 0; p < Ports; p++) begin
+          win[Ports*b + p]       = want[Ports*b + p] && (want[Ports*b +: Ports] & after[Ports*p +: Ports]) == '0;
+          rd_gnt_d[Banks*p + b]  = win[Ports*b + p];
+          if (want[Ports*b + p] && !win[Ports*b + p]) rd_ready[p] = 1'b0;
+        end
       end
     end
   end
@@ -241,7 +241,7 @@ module ct_spm #(
     wr_word = 'x;
     if (wr_valid_i[0]) wr_word[0 +: WordW] = {parity(wr_data_i[127:0], wr_exp_i[7:0]), wr_exp_i[7:0], wr_data_i[127:0]};
     if (dbg_wr_valid) begin
-      wr_word[WordW +: WordW] = g_port[Dbg].data_q ^ (WordW'(1) << flip_bit_q);
+      wr_word[WordW +: WordW] = g_port[Dbg].data_q;
     end else if (wr_valid_i[1]) begin
       wr_word[WordW +: WordW] = {parity(wr_data_i[255:128], wr_exp_i[15:8]), wr_exp_i[15:8], wr_data_i[255:128]};
     end
@@ -266,7 +266,7 @@ module ct_spm #(
 
     always_ff @(posedge clk_i) begin
       if (bank_we[b]) mem[bank_wrow[RowW*b +: RowW]] <= bank_wport[b] ? wr_word[WordW +: WordW] : wr_word[0 +: WordW];
-      if (bank_re[b]) data_q <= mem[bank_rrow[RowW*b +: RowW]];
+      if (rd_valid != '0) data_q <= mem[bank_rrow[RowW*b +: RowW]];
     end
   end
 
@@ -291,6 +291,20 @@ module ct_spm #(
     gate = on ? x : '0;
   endfunction
 
+  // The bit that a flip inverts, as row and column of a square: inverted on the way into the port's register, where it costs nothing.
+  logic [15:0]      flip_row, flip_col;
+  logic [WordW-1:0] flip_mask;
+  always_comb begin
+    flip_row  = '0;
+    flip_col  = '0;
+    flip_mask = '0;
+    if (dbg_q == DbgWait && is_flip_q) begin
+      flip_row = 16'd1 << flip_bit_q[7:4];
+      flip_col = 16'd1 << flip_bit_q[3:0];
+      for (int i = 0; i < WordW; i++) flip_mask[i] = flip_row[i / 16] && flip_col[i % 16];
+    end
+  end
+
   for (genvar p = 0; p < Ports; p++) begin : g_port
     logic [WordW-1:0] data_q;
     logic [7:0]       gnt;
@@ -302,10 +316,11 @@ module ct_spm #(
     // With 4 banks the last four are never granted.
     always_ff @(posedge clk_i) begin
       if (load) begin
-        data_q <= gate(gnt[0], g_bank[0].data_q) | gate(gnt[1], g_bank[1 % Banks].data_q)
+        data_q <= ((p == Dbg) ? flip_mask : '0)
+                ^ (gate(gnt[0], g_bank[0].data_q) | gate(gnt[1], g_bank[1 % Banks].data_q)
                 | gate(gnt[2], g_bank[2 % Banks].data_q) | gate(gnt[3], g_bank[3 % Banks].data_q)
                 | gate(gnt[4], g_bank[4 % Banks].data_q) | gate(gnt[5], g_bank[5 % Banks].data_q)
-                | gate(gnt[6], g_bank[6 % Banks].data_q) | gate(gnt[7], g_bank[7 % Banks].data_q);
+                | gate(gnt[6], g_bank[6 % Banks].data_q) | gate(gnt[7], g_bank[7 % Banks].data_q));
       end
     end
 
