@@ -56,6 +56,10 @@
                      (f_cmds_q[6*c + 4 +: 2] != 2'b00 || 4'(f_cmds_q[6*c +: 4] - next_q[4*c +: 4]) >= 4'd3));
     end
   end
+  // Legal rows (RowsLegal_M) of the command in front, which is looked at a cycle earlier: one row has no other to go last.
+  `CT_ASSUME(TailHasRows_M, !start || !start_tail || start_last != 4'd0)
+  // The command that starts has been in front since it was looked at.
+  `CT_ASSUME(StartsHead_M, !start || start_turns == (FnTurns && start_cmd_i[ct_pkg::VaFuncLsb + 3]))
   `CT_ASSUME(SameRows_M, !start || !begun_q[start_ctx_i] || f_cmds_q[6*start_ctx_i +: 6] == {start_tail, start_turns, start_last})
   `CT_ASSERT(NextInTile_A, f_next_in == 2'b11)
   `CT_ASSERT(NextRow_A, begun_q[f_who] == f_open_q && (!f_open_q || next_q[4*f_who +: 4] == f_row_q))
