@@ -12,9 +12,9 @@ $(call dut,ct_board_usb,ct_board,rtl/boards/ct_board.sv,-GClockHz=60000000 -GPow
 UMOCKDEV_CFLAGS := $(shell pkg-config --cflags umockdev-1.0 2>/dev/null)
 ifneq ($(UMOCKDEV_CFLAGS),)
 $(BUILD)/tb/obj/tb/usb/ct_usb_bed.o $(BUILD)/san/obj/tb/usb/ct_usb_bed.o: private HOST_CPPFLAGS += $(UMOCKDEV_CFLAGS) -D_DEFAULT_SOURCE
-$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board_usb -Itb/unit
+$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board_usb
 $(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: $(BUILD)/dut/ct_board_usb/ct_board_usb.a
-USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c tb/unit/sdram_chip.c host/transports/usb/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
+USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c host/transports/sim/ct_sdram_chip.c host/transports/usb/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
 USB_BED_LIBS := $(BUILD)/dut/ct_board_usb/ct_board_usb.a $(BUILD)/dut/libverilated.a
 
 # $(call bed_test,TEST,SOURCES): a program over the bed; TEST_asan is the same under the sanitizers.

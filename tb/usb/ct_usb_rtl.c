@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "ct_board_usb_dut.h"
-#include "sdram_chip.h"
+#include "host/transports/sim/ct_sdram_chip.h"
 
 enum { FIFO = 1024 }; /* bytes, as in an FT232H */
 
