@@ -63,8 +63,17 @@
   `CT_ASSERT(TakenOnce_A, f_pop == (f_fill || f_direct) && !(f_fill && f_direct) && (!f_pop || (f_vld && f_fill == f_trans)) && fill != 2'b11)
   // A column is gathered in its turn: the word of its number, or what has been read of the transposer.
   `CT_ASSERT(GathersInTurn_A, !f_direct || (f_gone_q == f_put_q && f_column == f_word && !f_out))
-  `CT_ASSERT(LeavesWhole_A, !f_turning || (!f_full && (f_out || (turn_col_q == '0 && f_held == '0)) && (turn_col_q > 4'd1 || f_held == '0 || !f_out) &&
-                                           (f_put_q[3:0] != '0 || f_held == '0)))
+  // What has begun to leave goes on: the next column in the next cycle.
+  logic       f_goes_on_q;
+  logic [3:0] f_next_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_goes_on_q <= 1'b0;
+    else         f_goes_on_q <= f_turning && !f_gone && turn_col_q != 4'd15;
+  end
+  always_ff @(posedge clk_i) f_next_q <= turn_col_q + 4'd1;
+  `CT_ASSERT(LeavesWhole_A, (!f_goes_on_q || (f_turning && f_out && turn_col_q == f_next_q)) &&
+                            (!f_turning || (!f_full && (f_out || (turn_col_q == '0 && f_held == '0)) && (turn_col_q > 4'd1 || f_held == '0 || !f_out) &&
+                                           (f_put_q[3:0] != '0 || f_held == '0))))
   `CT_ASSERT(FindsRoom_A, !f_out || f_gone || (room[f_ctx] && !f_direct))
   `CT_ASSERT(OutHasRoom_A, !f_out || (!f_full && (f_put_q[3:0] != '0 || f_held == '0)))
 
