@@ -121,7 +121,7 @@ synth-ecp5: $(GEN_SVH)  ## Yosys for ECP5: the small configuration (16x8, 4 lane
 BOARD  ?= ulx3s
 CONFIG ?= small
 export SEED FREQ
-fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small or tiny, SEED=, FREQ= (docs/fpga.md)
+fpga: $(GEN_SVH)  ## From RTL to build/fpga/BOARD/BOARD.bit, with a report: BOARD=ulx3s, CONFIG=small, narrow or tiny, SEED=, FREQ= (docs/fpga.md)
 	@scripts/fpga $(BOARD) $(CONFIG)
 
 fpga-synth: $(GEN_SVH)  ## The synthesis of make fpga alone, against the budget of the configuration

@@ -14,8 +14,11 @@
 #define MHZ UINT64_C(1000000)
 
 /* What several have. A line of help has room for 48 characters of text and default. */
-#define KEY_CORE \
-  { "core", CT_URI_CHOICE, 0, 0, 0, "16x16|16x8|16x4", "16x16", "array; lanes and scratchpad follow" }
+#define KEY_CORE                                                \
+  {                                                             \
+    "core", CT_URI_CHOICE, 0, 0, 0, "16x16|16x8|16x4", "16x16", \
+        "array; lanes and scratchpad follow"                    \
+  }
 #define KEY_DRAM \
   { "dram", CT_URI_NUMBER, 1, 65536, 256, NULL, NULL, "MiB of device memory" }
 #define KEY_CLOCK(otherwise, fallback, text) \

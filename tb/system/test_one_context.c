@@ -9,11 +9,9 @@
 #include <stdlib.h>
 
 #include "ct_pair.h"
-#include "host/transports/sim/ct_sim.h"
+#include "ct_sim_one.h"
 
 enum { JOBS = 6, LIMIT = 3000000 };
-
-CT_SIM_DECLARE(ct_core_one);
 
 static const struct ct_core one = {"16x8, one context", &ct_core_one_sim, ct_core_one_sim_error,
                                    "dram=8,spm=8192,cols=8,lanes=4"};

@@ -41,14 +41,18 @@ HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
 HOST_STEP_FILES += $(BUILD)/tb/test_usb_asan $(BUILD)/tb/conform_usb_asan
 endif
 
-# The decoder under libFuzzer, where clang has it (Debian: libclang-rt-14-dev, libclang-rt-19-dev): CT_FUZZ seconds.
+# The decoder under libFuzzer, CT_FUZZ seconds. Where clang lacks it (Debian: libclang-rt-dev), a line says that it is skipped.
+FUZZ_FLAGS ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+FUZZ_PROBE := int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }
 .PHONY: fuzz-usb
-fuzz-usb: $(BUILD)/tb/fuzz_frame  ## libFuzzer on the decoder of frames of USB, for CT_FUZZ seconds (30)
+fuzz-usb:  ## libFuzzer on the decoder of frames of USB, for CT_FUZZ seconds (30)
 	$(Q)mkdir -p $(BUILD)/fuzz
-	$(Q)cd $(BUILD)/fuzz && ../tb/fuzz_frame -max_total_time=$(or $(CT_FUZZ),30) -max_len=8192 -print_final_stats=1 2>fuzz.log; s=$$?; tail -n 6 fuzz.log; exit $$s
+	$(Q)if echo '$(FUZZ_PROBE)' | clang $(FUZZ_FLAGS) -x c -o $(BUILD)/fuzz/probe - 2>$(BUILD)/fuzz/probe.log; then \
+	  $(MAKE) -s $(BUILD)/tb/fuzz_frame && cd $(BUILD)/fuzz && \
+	  { ../tb/fuzz_frame -max_total_time=$(or $(CT_FUZZ),30) -max_len=8192 -print_final_stats=1 2>fuzz.log; s=$$?; tail -n 6 fuzz.log; exit $$s; }; \
+	else echo "ok - fuzz-usb # skip this machine's clang links no libFuzzer ($(BUILD)/fuzz/probe.log): install libclang-rt-dev"; fi
 $(BUILD)/tb/fuzz_frame: tb/usb/fuzz_frame.c host/transports/usb/ct_usb_frame.c host/transports/usb/ct_usb_frame.h
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)clang -std=c11 -g -O1 $(FUZZ_FLAGS) $(CPPFLAGS) -I. -o $@ $(filter %.c,$^) -lz
-FUZZ_FLAGS ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 endif

@@ -36,8 +36,8 @@ enum { CT_BURST = 17, CT_BURST_AHEAD = CT_BURST + 1 };
 /* What a VL or VS of inference loses under way, with the floor at 0: VL to rows of training's VA
  * that are on their way when the first has VL's bank (with 4 lanes a function row is finished, and
  * has every fourth cycle), and to the words of training that may be in front of its first one, nine
- * and eleven. A word takes a cycle, or a VL's four writes with 4 lanes, and one more if it doubles a
- * signal. */
+ * and eleven. A word takes a cycle, or a VL's four writes with 4 lanes, and one more if it doubles
+ * a signal. */
 enum { CT_VL_PIPE_16 = 31, CT_VL_PIPE_4 = 46 };
 enum { CT_VL_AHEAD_16 = 18, CT_VL_AHEAD_4 = 40, CT_VS_AHEAD = 22 };
 

@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "coltrain_spec.h"
 #include "ct_device.h"
+#include "ct_model.h"
 #include "ct_rand.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
   HIDDEN = 33,
   OUT = 10,
   BATCH = 20,
+  FIRST = IN * HIDDEN, /* weights of the first layer */
   LAYERS = 2,
   WAIT_MS = 60000 /* for any job */
 };
@@ -156,7 +158,7 @@ static int test_memory(struct test *t) {
 /* Both results lie in one array. */
 static int compare(struct test *t, const char *what, const float *both, size_t n) {
   for (size_t i = 0; i < n; ++i) {
-    if (!memcmp(&both[i], &both[n + i], sizeof *both)) continue;
+    if (ct_bits_of(both[i]) == ct_bits_of(both[n + i])) continue;
     say(t, "element %zu of %s is %a and should be %a", i, what, (double)both[i],
         (double)both[n + i]);
     return CT_ERR_DEVICE;
@@ -167,8 +169,8 @@ static int compare(struct test *t, const char *what, const float *both, size_t n
 static int test_product(struct test *t) {
   static float a[M * K], b[K * N], c[2 * M * N];
   struct ct_timing timing;
-  draw(t, a, M * K);
-  draw(t, b, K * N);
+  draw(t, a, sizeof a / sizeof *a);
+  draw(t, b, sizeof b / sizeof *b);
   int err = ct_matmul(t->dev, CT_INFERENCE, M, N, K, a, b, c, &timing);
   if (err) return failed(t, t->dev, err);
   err = ct_matmul(t->emu, CT_INFERENCE, M, N, K, a, b, c + (size_t)M * N, NULL);
@@ -180,13 +182,13 @@ static int test_product(struct test *t) {
 
 /* What a model gives: logits, and after a step its loss and all weights. */
 struct learnt {
-  float logits[BATCH * OUT], loss, w[IN * HIDDEN + HIDDEN * OUT], bias[HIDDEN + OUT];
+  float logits[BATCH * OUT], loss, w[FIRST + HIDDEN * OUT], bias[HIDDEN + OUT];
 };
 enum { LEARNT = sizeof(struct learnt) / sizeof(float) };
 
 static int read_weights(ct_model *model, struct learnt *l) {
   const int err = ct_model_get(model, 0, l->w, l->bias, NULL, NULL);
-  return err ? err : ct_model_get(model, 1, l->w + IN * HIDDEN, l->bias + HIDDEN, NULL, NULL);
+  return err ? err : ct_model_get(model, 1, l->w + FIRST, l->bias + HIDDEN, NULL, NULL);
 }
 
 static int learn(struct test *t, ct_device *dev, bool step, struct learnt *l) {
@@ -196,7 +198,7 @@ static int learn(struct test *t, ct_device *dev, bool step, struct learnt *l) {
   static float x[BATCH * IN];
   uint32_t labels[BATCH];
   ct_model *model = NULL;
-  draw(t, x, BATCH * IN);
+  draw(t, x, sizeof x / sizeof *x);
   for (uint32_t i = 0; i < BATCH; ++i)
     labels[i] = i % OUT;
   int err = ct_model_create(dev, widths, LAYERS, t->o->seed, &model);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,13 +70,12 @@ static int memory_bar(const char *folder, uint64_t *size) {
 
 static void list_pci(const struct listing *l, const char *function) {
   char folder[64], path[96], args[224], line[32], text[128], why[256];
-  unsigned class = 0;
   uint64_t size;
   struct stat st;
   snprintf(folder, sizeof folder, PCI_FOLDER "/%.32s", function);
   snprintf(path, sizeof path, "%s/class", folder);
   read_line(path, line, sizeof line);
-  if (sscanf(line, "%x", &class) != 1 || class >> 16 != ACCELERATOR) return;
+  if (strtoul(line, NULL, 16) >> 16 != ACCELERATOR) return;
   snprintf(path, sizeof path, "%s/resource0", folder);
   const int bar = memory_bar(folder, &size);
   if (!bar || stat(path, &st) || st.st_size < LEAST) return;
