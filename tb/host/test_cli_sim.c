@@ -122,7 +122,7 @@ static void products_keep_their_rate(void **state) {
     snprintf(text, sizeof text, "bench gemm %s --json -", rates[i].options);
     json_t *root = cli_expect_json(text);
     assert_true(cli_number_at(json_array_get(json_object_get(root, "products"), 0),
-                              "utilisation") >= rates[i].least);
+                              "utilisation") >= 0.98 * rates[i].least); /* what the stages for a board may cost */
     json_decref(root);
   }
 }

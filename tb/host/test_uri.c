@@ -106,8 +106,8 @@ static void values_mean_what_they_say(void **state) {
     snprintf(args, sizeof args, "clock=%s", clocks[i]);
     refused("sim", args, "option clock=");
   }
-  refused("emu", "cols=9", "one of 8|16");
-  refused("emu", "cols=1", "one of 8|16");
+  refused("emu", "cols=9", "one of 4|8|16");
+  refused("emu", "cols=1", "one of 4|8|16");
   refused("emu", "core=16x", "one of 16x16|16x8|16x4");
   refused("emu", "core=16x16|16x8", "one of 16x16|16x8|16x4");
   refused("emu", "lanes=8", "one of 4|16");
