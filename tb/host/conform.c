@@ -418,7 +418,7 @@ static void told_apart(void **state) {
   }
   if (way->forbid) {
     way->forbid(true);
-    if (geteuid() != 0) refused(way->uri, CT_ERR_PERMISSION); /* root may do everything */
+    if (getuid() != 0) refused(way->uri, CT_ERR_PERMISSION); /* root may do everything */
     way->forbid(false);
   }
   ct_device *dev = open_or_fail(way->uri);

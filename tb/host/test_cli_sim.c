@@ -121,8 +121,9 @@ static void products_keep_their_rate(void **state) {
     char text[128];
     snprintf(text, sizeof text, "bench gemm %s --json -", rates[i].options);
     json_t *root = cli_expect_json(text);
-    assert_true(cli_number_at(json_array_get(json_object_get(root, "products"), 0),
-                              "utilisation") >= 0.98 * rates[i].least); /* what the stages for a board may cost */
+    assert_true(
+        cli_number_at(json_array_get(json_object_get(root, "products"), 0), "utilisation") >=
+        0.98 * rates[i].least); /* what the stages for a board may cost */
     json_decref(root);
   }
 }
