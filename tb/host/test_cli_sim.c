@@ -101,8 +101,9 @@ static void products_keep_their_rate(void **state) {
   static const struct {
     const char *options;
     double least;
-  } rates[] = {{"--shape 64x64x64", 0.72},
-               {"--shape 64x64x64 --latency 20 --runs 4", 0.80},
+  } rates[] = {/* 0.72 and 0.80 until the units got stages for a board, which may cost 2 %. */
+               {"--shape 64x64x64", 0.71},
+               {"--shape 64x64x64 --latency 20 --runs 4", 0.79},
                {"--shape 128x128x128", 0.94},
                {"--shape 128x128x128 --stall 25", 0.93},
                {"--shape 256x256x256", 0.99},
@@ -110,7 +111,7 @@ static void products_keep_their_rate(void **state) {
                {"--shape 512x512x512 --stall 25", 0.994},
                {"--shape 128x128x128 --beside training", 0.94},
                /* Not targets but what docs/results.md has for narrow memories, one row, turns. */
-               {"--shape 64x64x64 --bandwidth 8", 0.57},
+               {"--shape 64x64x64 --bandwidth 8", 0.568},
                {"--shape 64x64x64 --bandwidth 2", 0.178},
                {"--shape 128x128x128 --bandwidth 8", 0.885},
                {"--shape 128x128x128 --bandwidth 2", 0.417},
@@ -121,9 +122,8 @@ static void products_keep_their_rate(void **state) {
     char text[128];
     snprintf(text, sizeof text, "bench gemm %s --json -", rates[i].options);
     json_t *root = cli_expect_json(text);
-    assert_true(
-        cli_number_at(json_array_get(json_object_get(root, "products"), 0), "utilisation") >=
-        0.98 * rates[i].least); /* what the stages for a board may cost */
+    assert_true(cli_number_at(json_array_get(json_object_get(root, "products"), 0),
+                              "utilisation") >= rates[i].least);
     json_decref(root);
   }
 }

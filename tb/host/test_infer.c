@@ -435,8 +435,9 @@ static void test_cycles(void **state) {
                   s.net.width[1], s.net.width[2], s.net.width[3], s.rows, (unsigned long long)loads,
                   (unsigned long long)before[i].loads, (unsigned long long)finds,
                   (unsigned long long)before[i].finds);
-    assert_in_range(loads, 1, before[i].loads * 102 / 100);
-    assert_in_range(finds, 0, before[i].finds * 102 / 100);
+    /* 1 % until the units got stages for a board: some 35 cycles of a job, whatever its size. */
+    assert_in_range(loads, 1, before[i].loads * 103 / 100);
+    assert_in_range(finds, 0, before[i].finds * 103 / 100);
     free(code[0].cmd);
     free(code[1].cmd);
   }

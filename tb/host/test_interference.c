@@ -271,8 +271,12 @@ static void alone_from_a_file(void **state) {
   json_t *own = run("--network digits");
   snprintf(options, sizeof options, "--network digits --alone %s", file);
   json_t *taken = run(options);
-  assert_true(json_equal(json_object_get(own, "stretch"), json_object_get(taken, "stretch")));
   assert_true(json_equal(json_object_get(own, "alone"), json_object_get(taken, "alone")));
+  /* Without a run alone before it, the run beside training begins in another cycle. The vector
+   * unit's fronts look at the contexts in turn, so a request may differ by some cycles. */
+  const double mine = number(json_object_get(own, "stretch"), "mean");
+  const double theirs = number(json_object_get(taken, "stretch"), "mean");
+  assert_true(mine - theirs < 0.01 && theirs - mine < 0.01);
   json_decref(own);
   json_decref(taken);
   snprintf(options, sizeof options, "bench interference --network digits --jobs %d --alone %s",

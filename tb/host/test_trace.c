@@ -367,7 +367,7 @@ static void check_waits(const struct file *f) {
     }
 }
 
-enum { REQUESTS = 20 };
+enum { REQUESTS = 60 };
 
 /* The whole run: every counter of a unit's busy cycles is the trace's. */
 static void same_as_the_counters(const char *device) {
@@ -404,6 +404,7 @@ static void same_as_the_counters(const char *device) {
                  ct_unit_name(u), q, (unsigned long long)f.busy[u][q], (unsigned long long)want);
     }
   check_waits(&f);
+  assert_true(f.preempted[CT_UNIT_MXU][1] > 0);
   /* With 16 lanes an operation of VA is one slot, with 4 training's is cut row by row. */
   assert_true(strstr(device, "core=16x8") ? f.preempted[CT_UNIT_VA][1] > 0
                                           : !f.preempted[CT_UNIT_VA][1]);
