@@ -68,4 +68,24 @@ void ct_assert_same(const char *what, const void *got, const void *want, size_t 
   for (unsigned long ct_left_ = (rounds); (condition); ct_tb_round(&ct_left_, #condition))
 void ct_tb_round(unsigned long *left, const char *condition);
 
+/*
+ * A bench of one block in several widths has a model each. CT_TB_ANY(NAME) makes NAME_eval_any()
+ * and NAME_free_any(), and CT_TB_ANY_CLOCK(NAME) NAME_tick_any() and NAME_reset_any(), which take
+ * the model as void * and so fit one table.
+ */
+#define CT_TB_ANY(name)                         \
+  static inline void name##_eval_any(void *d) { \
+    name##_eval(d);                             \
+  }                                             \
+  static inline void name##_free_any(void *d) { \
+    name##_free(d);                             \
+  }
+#define CT_TB_ANY_CLOCK(name)                                     \
+  static inline void name##_tick_any(void *d) {                   \
+    name##_tick(d);                                               \
+  }                                                               \
+  static inline void name##_reset_any(void *d, unsigned cycles) { \
+    name##_reset(d, cycles);                                      \
+  }
+
 #endif

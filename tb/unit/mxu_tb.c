@@ -12,62 +12,52 @@
 #include "ct_mxu_c8p_dut.h"
 
 #define PIN(d, n) .n = (d)->n
-#define VARIANT(name, num_cols, num_lanes)                 \
-  static void name##_eval_any(void *d) {                   \
-    name##_eval(d);                                        \
-  }                                                        \
-  static void name##_tick_any(void *d) {                   \
-    name##_tick(d);                                        \
-  }                                                        \
-  static void name##_reset_any(void *d, unsigned cycles) { \
-    name##_reset(d, cycles);                               \
-  }                                                        \
-  static void name##_free_any(void *d) {                   \
-    name##_free(d);                                        \
-  }                                                        \
-  static mxu_pins name##_open(void) {                      \
-    name##_dut *d = name##_new(ct_tb_trace());             \
-    return (mxu_pins){d,                                   \
-                      name##_eval_any,                     \
-                      name##_tick_any,                     \
-                      name##_reset_any,                    \
-                      name##_free_any,                     \
-                      num_cols,                            \
-                      num_lanes,                           \
-                      PIN(d, cmd_valid_i),                 \
-                      PIN(d, cmd_ready_o),                 \
-                      PIN(d, flush_i),                     \
-                      PIN(d, idle_o),                      \
-                      PIN(d, err_o),                       \
-                      PIN(d, qos_i),                       \
-                      PIN(d, freeze_i),                    \
-                      PIN(d, cmd_i),                       \
-                      PIN(d, sem_nz_i),                    \
-                      PIN(d, sem_dec_o),                   \
-                      PIN(d, sem_inc_o),                   \
-                      PIN(d, err_code_o),                  \
-                      PIN(d, err_addr_o),                  \
-                      PIN(d, spm_base_i),                  \
-                      PIN(d, spm_size_i),                  \
-                      PIN(d, spm_rd_addr_o),               \
-                      PIN(d, spm_rd_valid_o),              \
-                      PIN(d, spm_rd_ready_i),              \
-                      PIN(d, spm_rd_vld_i),                \
-                      PIN(d, spm_rd_perr_i),               \
-                      PIN(d, spm_rd_data_i),               \
-                      PIN(d, spm_rd_exp_i),                \
-                      PIN(d, acc_rd_valid_i),              \
-                      PIN(d, acc_rd_ctx_i),                \
-                      PIN(d, acc_rd_tile_i),               \
-                      PIN(d, acc_rd_row_i),                \
-                      PIN(d, acc_rd_beat_i),               \
-                      PIN(d, acc_rd_data_o),               \
-                      PIN(d, ev_rows_o),                   \
-                      PIN(d, ev_busy_o),                   \
-                      PIN(d, ev_wait_arb_o),               \
-                      PIN(d, ev_wait_b_o),                 \
-                      PIN(d, ev_wait_a_o),                 \
-                      PIN(d, ev_wait_sem_o)};              \
+#define VARIANT(name, num_cols, num_lanes)     \
+  CT_TB_ANY(name)                              \
+  CT_TB_ANY_CLOCK(name)                        \
+  static mxu_pins name##_open(void) {          \
+    name##_dut *d = name##_new(ct_tb_trace()); \
+    return (mxu_pins){d,                       \
+                      name##_eval_any,         \
+                      name##_tick_any,         \
+                      name##_reset_any,        \
+                      name##_free_any,         \
+                      num_cols,                \
+                      num_lanes,               \
+                      PIN(d, cmd_valid_i),     \
+                      PIN(d, cmd_ready_o),     \
+                      PIN(d, flush_i),         \
+                      PIN(d, idle_o),          \
+                      PIN(d, err_o),           \
+                      PIN(d, qos_i),           \
+                      PIN(d, freeze_i),        \
+                      PIN(d, cmd_i),           \
+                      PIN(d, sem_nz_i),        \
+                      PIN(d, sem_dec_o),       \
+                      PIN(d, sem_inc_o),       \
+                      PIN(d, err_code_o),      \
+                      PIN(d, err_addr_o),      \
+                      PIN(d, spm_base_i),      \
+                      PIN(d, spm_size_i),      \
+                      PIN(d, spm_rd_addr_o),   \
+                      PIN(d, spm_rd_valid_o),  \
+                      PIN(d, spm_rd_ready_i),  \
+                      PIN(d, spm_rd_vld_i),    \
+                      PIN(d, spm_rd_perr_i),   \
+                      PIN(d, spm_rd_data_i),   \
+                      PIN(d, spm_rd_exp_i),    \
+                      PIN(d, acc_rd_valid_i),  \
+                      PIN(d, acc_rd_ctx_i),    \
+                      PIN(d, acc_rd_tile_i),   \
+                      PIN(d, acc_rd_row_i),    \
+                      PIN(d, acc_rd_beat_i),   \
+                      PIN(d, acc_rd_data_o),   \
+                      PIN(d, ev_rows_o),       \
+                      PIN(d, ev_busy_o),       \
+                      PIN(d, ev_wait_arb_o),   \
+                      PIN(d, ev_wait_b_o),     \
+                      PIN(d, ev_wait_a_o),     \
+                      PIN(d, ev_wait_sem_o)};  \
   }
 
 VARIANT(ct_mxu_c16, 16, 16)

@@ -24,36 +24,26 @@ typedef struct {
   uint8_t *flush_i, *req_i, *defer_i, *last_i, *take_i, *gnt_o;
 } arbiter_ports;
 
-#define VARIANT(name)                                      \
-  static void name##_eval_any(void *d) {                   \
-    name##_eval(d);                                        \
-  }                                                        \
-  static void name##_tick_any(void *d) {                   \
-    name##_tick(d);                                        \
-  }                                                        \
-  static void name##_reset_any(void *d, unsigned cycles) { \
-    name##_reset(d, cycles);                               \
-  }                                                        \
-  static void name##_free_any(void *d) {                   \
-    name##_free(d);                                        \
-  }                                                        \
-  static arbiter_ports name##_ports(void) {                \
-    name##_dut *d = name##_new(ct_tb_trace());             \
-    const arbiter_ports p = {                              \
-        .dut = d,                                          \
-        .eval = name##_eval_any,                           \
-        .tick = name##_tick_any,                           \
-        .reset = name##_reset_any,                         \
-        .close = name##_free_any,                          \
-        .qos_i = d->qos_i,                                 \
-        .flush_i = d->flush_i,                             \
-        .req_i = d->req_i,                                 \
-        .defer_i = d->defer_i,                             \
-        .last_i = d->last_i,                               \
-        .take_i = d->take_i,                               \
-        .gnt_o = d->gnt_o,                                 \
-    };                                                     \
-    return p;                                              \
+#define VARIANT(name)                          \
+  CT_TB_ANY(name)                              \
+  CT_TB_ANY_CLOCK(name)                        \
+  static arbiter_ports name##_ports(void) {    \
+    name##_dut *d = name##_new(ct_tb_trace()); \
+    const arbiter_ports p = {                  \
+        .dut = d,                              \
+        .eval = name##_eval_any,               \
+        .tick = name##_tick_any,               \
+        .reset = name##_reset_any,             \
+        .close = name##_free_any,              \
+        .qos_i = d->qos_i,                     \
+        .flush_i = d->flush_i,                 \
+        .req_i = d->req_i,                     \
+        .defer_i = d->defer_i,                 \
+        .last_i = d->last_i,                   \
+        .take_i = d->take_i,                   \
+        .gnt_o = d->gnt_o,                     \
+    };                                         \
+    return p;                                  \
   }
 
 VARIANT(ct_arbiter)

@@ -37,12 +37,7 @@ typedef struct {
 } bench;
 
 #define VARIANT(name, words)                   \
-  static void name##_eval_any(void *d) {       \
-    name##_eval(d);                            \
-  }                                            \
-  static void name##_free_any(void *d) {       \
-    name##_free(d);                            \
-  }                                            \
+  CT_TB_ANY(name)                              \
   static bench name##_open(void) {             \
     name##_dut *d = name##_new(ct_tb_trace()); \
     const bench b = {.dut = d,                 \

@@ -34,15 +34,8 @@ struct bench {
 };
 
 #define VARIANT(name, size)                               \
-  static void name##_eval_any(void *d) {                  \
-    name##_eval(d);                                       \
-  }                                                       \
-  static void name##_tick_any(void *d) {                  \
-    name##_tick(d);                                       \
-  }                                                       \
-  static void name##_free_any(void *d) {                  \
-    name##_free(d);                                       \
-  }                                                       \
+  CT_TB_ANY(name)                                         \
+  CT_TB_ANY_CLOCK(name)                                   \
   static struct pins name##_open(void) {                  \
     name##_dut *d = name##_new(ct_tb_trace());            \
     *d->rxf_n_i = *d->txe_n_i = 1;                        \

@@ -17,65 +17,55 @@
     .sem_nz_i = d->x##_sem_nz_i, .sem_dec_o = d->x##_sem_dec_o, .sem_inc_o = d->x##_sem_inc_o \
   }
 
-#define VARIANT(name, n)                                   \
-  static void name##_eval_any(void *d) {                   \
-    name##_eval(d);                                        \
-  }                                                        \
-  static void name##_tick_any(void *d) {                   \
-    name##_tick(d);                                        \
-  }                                                        \
-  static void name##_reset_any(void *d, unsigned cycles) { \
-    name##_reset(d, cycles);                               \
-  }                                                        \
-  static void name##_free_any(void *d) {                   \
-    name##_free(d);                                        \
-  }                                                        \
-  static vpu_ports name##_ports(void) {                    \
-    name##_dut *d = name##_new(ct_tb_trace());             \
-    const vpu_ports p = {                                  \
-        .dut = d,                                          \
-        .eval = name##_eval_any,                           \
-        .tick = name##_tick_any,                           \
-        .reset = name##_reset_any,                         \
-        .close = name##_free_any,                          \
-        .lanes = n,                                        \
-        .qos_i = d->qos_i,                                 \
-        .freeze_i = d->freeze_i,                           \
-        .err_o = d->err_o,                                 \
-        .spm_base_i = d->spm_base_i,                       \
-        .spm_size_i = d->spm_size_i,                       \
-        .err_addr_o = d->err_addr_o,                       \
-        .err_code_o = d->err_code_o,                       \
-        .side = {SIDE(vl), SIDE(va), SIDE(vs)},            \
-        .spm_rd_valid_o = d->spm_rd_valid_o,               \
-        .spm_rd_ready_i = d->spm_rd_ready_i,               \
-        .spm_rd_vld_i = d->spm_rd_vld_i,                   \
-        .spm_rd_exp_i = d->spm_rd_exp_i,                   \
-        .spm_rd_perr_i = d->spm_rd_perr_i,                 \
-        .spm_wr_valid_o = d->spm_wr_valid_o,               \
-        .spm_wr_ready_i = d->spm_wr_ready_i,               \
-        .spm_wr_other_i = d->spm_wr_other_i,               \
-        .spm_wr_yield_o = d->spm_wr_yield_o,               \
-        .spm_rd_ctx_o = d->spm_rd_ctx_o,                   \
-        .spm_wr_exp_o = d->spm_wr_exp_o,                   \
-        .spm_rd_addr_o = d->spm_rd_addr_o,                 \
-        .spm_rd_data_i = d->spm_rd_data_i,                 \
-        .spm_wr_addr_o = d->spm_wr_addr_o,                 \
-        .spm_wr_data_o = d->spm_wr_data_o,                 \
-        .acc_rd_valid_o = d->acc_rd_valid_o,               \
-        .acc_rd_ctx_o = d->acc_rd_ctx_o,                   \
-        .acc_rd_tile_o = d->acc_rd_tile_o,                 \
-        .acc_rd_row_o = d->acc_rd_row_o,                   \
-        .acc_rd_beat_o = d->acc_rd_beat_o,                 \
-        .acc_rd_data_i = d->acc_rd_data_i,                 \
-        .ev_vl_busy_o = d->ev_vl_busy_o,                   \
-        .ev_va_busy_o = d->ev_va_busy_o,                   \
-        .ev_vs_busy_o = d->ev_vs_busy_o,                   \
-        .ev_wait_arb_o = d->ev_wait_arb_o,                 \
-        .ev_nan_o = d->ev_nan_o,                           \
-        .probe_o = d->probe_o,                             \
-    };                                                     \
-    return p;                                              \
+#define VARIANT(name, n)                        \
+  CT_TB_ANY(name)                               \
+  CT_TB_ANY_CLOCK(name)                         \
+  static vpu_ports name##_ports(void) {         \
+    name##_dut *d = name##_new(ct_tb_trace());  \
+    const vpu_ports p = {                       \
+        .dut = d,                               \
+        .eval = name##_eval_any,                \
+        .tick = name##_tick_any,                \
+        .reset = name##_reset_any,              \
+        .close = name##_free_any,               \
+        .lanes = n,                             \
+        .qos_i = d->qos_i,                      \
+        .freeze_i = d->freeze_i,                \
+        .err_o = d->err_o,                      \
+        .spm_base_i = d->spm_base_i,            \
+        .spm_size_i = d->spm_size_i,            \
+        .err_addr_o = d->err_addr_o,            \
+        .err_code_o = d->err_code_o,            \
+        .side = {SIDE(vl), SIDE(va), SIDE(vs)}, \
+        .spm_rd_valid_o = d->spm_rd_valid_o,    \
+        .spm_rd_ready_i = d->spm_rd_ready_i,    \
+        .spm_rd_vld_i = d->spm_rd_vld_i,        \
+        .spm_rd_exp_i = d->spm_rd_exp_i,        \
+        .spm_rd_perr_i = d->spm_rd_perr_i,      \
+        .spm_wr_valid_o = d->spm_wr_valid_o,    \
+        .spm_wr_ready_i = d->spm_wr_ready_i,    \
+        .spm_wr_other_i = d->spm_wr_other_i,    \
+        .spm_wr_yield_o = d->spm_wr_yield_o,    \
+        .spm_rd_ctx_o = d->spm_rd_ctx_o,        \
+        .spm_wr_exp_o = d->spm_wr_exp_o,        \
+        .spm_rd_addr_o = d->spm_rd_addr_o,      \
+        .spm_rd_data_i = d->spm_rd_data_i,      \
+        .spm_wr_addr_o = d->spm_wr_addr_o,      \
+        .spm_wr_data_o = d->spm_wr_data_o,      \
+        .acc_rd_valid_o = d->acc_rd_valid_o,    \
+        .acc_rd_ctx_o = d->acc_rd_ctx_o,        \
+        .acc_rd_tile_o = d->acc_rd_tile_o,      \
+        .acc_rd_row_o = d->acc_rd_row_o,        \
+        .acc_rd_beat_o = d->acc_rd_beat_o,      \
+        .acc_rd_data_i = d->acc_rd_data_i,      \
+        .ev_vl_busy_o = d->ev_vl_busy_o,        \
+        .ev_va_busy_o = d->ev_va_busy_o,        \
+        .ev_vs_busy_o = d->ev_vs_busy_o,        \
+        .ev_wait_arb_o = d->ev_wait_arb_o,      \
+        .ev_nan_o = d->ev_nan_o,                \
+        .probe_o = d->probe_o,                  \
+    };                                          \
+    return p;                                   \
   }
 
 VARIANT(ct_vpu_16, 16)

@@ -261,7 +261,9 @@ static void note_stop(int signal) {
 void cli_catch_stop(void) {
   struct sigaction action = {0};
   action.sa_handler = note_stop;
-  action.sa_flags = (int)SA_RESETHAND;
+  /* What is being printed is printed to its end: a write that is cut short is an error of stdout.
+   * Waits (poll, sleep) end all the same. */
+  action.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
