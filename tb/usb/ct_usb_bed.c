@@ -249,10 +249,16 @@ static void progress_all(struct ct_usb_bed *b) {
 static int submit(struct ct_usb_bed *b, UMockdevIoctlData *arg) {
   struct urb u;
   if (b->flyings + b->dones == MAX_URBS) return ENOMEM;
+  /* Nothing can be read of a client that was killed meanwhile. */
   u.data = umockdev_ioctl_data_resolve(arg, 0, sizeof(struct usbdevfs_urb), NULL);
+  if (!u.data) return EFAULT;
   const struct usbdevfs_urb *x = (const struct usbdevfs_urb *)u.data->data;
   u.buffer = umockdev_ioctl_data_resolve(u.data, G_STRUCT_OFFSET(struct usbdevfs_urb, buffer),
                                          (gsize)x->buffer_length, NULL);
+  if (!u.buffer && x->buffer_length > 0) {
+    umockdev_ioctl_data_unref(u.data);
+    return EFAULT;
+  }
   b->flying[b->flyings++] = u;
   progress_all(b);
   return 0;
@@ -268,11 +274,13 @@ static int reap(struct ct_usb_bed *b, UMockdevIoctlData *arg) {
   --b->dones;
   memmove(b->done, b->done + 1, b->dones * sizeof *b->done);
   UMockdevIoctlData *d = umockdev_ioctl_data_resolve(arg, 0, sizeof(void *), NULL);
-  umockdev_ioctl_data_set_ptr(d, 0, u.data);
-  umockdev_ioctl_data_unref(d);
+  if (d) {
+    umockdev_ioctl_data_set_ptr(d, 0, u.data);
+    umockdev_ioctl_data_unref(d);
+  }
   if (u.buffer) umockdev_ioctl_data_unref(u.buffer);
   umockdev_ioctl_data_unref(u.data);
-  return 0;
+  return d ? 0 : EFAULT;
 }
 
 static int discard(struct ct_usb_bed *b, UMockdevIoctlData *arg) {
@@ -294,6 +302,7 @@ static int answer(struct ct_usb_bed *b, gulong request, UMockdevIoctlData *arg) 
   switch (request) {
     case USBDEVFS_GET_CAPABILITIES: {
       UMockdevIoctlData *d = umockdev_ioctl_data_resolve(arg, 0, 4, NULL);
+      if (!d) return EFAULT;
       *(guint32 *)(void *)d->data = USBDEVFS_CAP_NO_PACKET_SIZE_LIM |
                                     USBDEVFS_CAP_BULK_CONTINUATION |
                                     USBDEVFS_CAP_REAP_AFTER_DISCONNECT | USBDEVFS_CAP_ZERO_PACKET;
