@@ -2,8 +2,11 @@
 //
 // The DMA: LD and ST commands and program fetches of both contexts on one AXI4 master.
 //
-// ct_dma_ld is the reading half, ct_dma_st the writing half; they share nothing but the error of a context. See there for
-// latencies, throughput and the order of things.
+//     LD      ct_dma_ld ───────┐
+//     fetch   ct_dma_fetch (2) ┴─> ct_dma_rd ─> AR, R       ST      ct_dma_st ─> AW, W, B
+//
+// What reads is a client of ct_dma_rd (docs/architecture.md: how to add one), in the order of their ranks: fetches, then LD. Reads and writes
+// share nothing but the error of a context. See the blocks for latencies, throughput and the order of things.
 //
 // Errors      err_o[c] is a pulse with code and address; a context has one error until it is flushed. From the pulse on its
 //             commands stand still, beats that come are dropped, bursts of W that were granted are finished, no signal is given. A
@@ -29,7 +32,7 @@ module ct_dma #(
   input  logic [ct_pkg::QosW-1:0] qos_i,
   input  logic                          freeze_i,
   input  logic [3:0]                    train_cap_i,
-  input  logic                          ld_yield_i,       // see ct_dma_ld
+  input  logic                          ld_yield_i,       // see ct_dma_rd
   input  logic                          ld_block_i,
   input  logic [1:0]                    flush_i,
   input  logic [1:0]                    abandon_i,
@@ -71,7 +74,7 @@ module ct_dma #(
   input  logic [1:0]                    fetch_valid_i,
   input  logic [63:0]                   fetch_addr_i,
   input  logic [21:0]                   fetch_len_i,
-  input  logic [1:0]                    fetch_soft_i,    // see ct_dma_ld
+  input  logic [1:0]                    fetch_soft_i,    // see ct_dma_fetch
   input  logic [1:0]                    fetch_drop_i,
   output logic [1:0]                    fetch_ready_o,
   output logic [1:0]                    fetch_bad_o,
@@ -148,46 +151,157 @@ module ct_dma #(
 );
 
   logic [1:0]  bad_d, bad_q;  // the context had an error and was not flushed yet
-  logic [1:0]  ld_idle, st_idle, ld_quiet, st_quiet;
-  logic [1:0]  ld_err, st_err, err_d, err_q;
-  logic [15:0] ld_code, st_code, code_q;
-  logic [63:0] ld_addr, st_addr, addr_q;
+  logic [1:0]  ld_quiet, st_idle, st_quiet;
+  logic [1:0]  ld_err, f_err, st_err, err_d, err_q;
+  logic [15:0] ld_code, f_code, st_code, code_q;
+  logic [63:0] ld_addr, f_addr, st_addr, addr_q;
 
-  ct_dma_ld #(.Gather(Gather != 0)) u_ld (
-    .gat_valid_o (gat_valid_o[0]),
-    .gat_row_o   (gat_row_o[3:0]),
-    .gat_gnt_i   (gat_gnt_i[0]),
-    .gat_vld_i   (gat_vld_i[0]),
-    .gat_addr_i,
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // Reads: the clients, the first of a context first; bit 2*k + c is of client k, context c.
+
+  localparam int unsigned Clients   = 2;
+  localparam int unsigned Fetch     = 0;
+  localparam int unsigned Load      = 1;
+  localparam int unsigned LdTagW    = ct_pkg::SpmAddrW + 15 + 2;
+  localparam int unsigned FetchTagW = 2;
+  localparam int unsigned TagW      = LdTagW;
+  localparam int unsigned EndW      = 10;
+
+  logic [2*Clients-1:0]      rd_valid, rd_ready, rd_undo, rd_beat, rd_fault, rd_end, rd_stay, rd_idle;
+  logic [64*Clients-1:0]     rd_addr;
+  logic [10*Clients-1:0]     rd_beats;
+  logic [2*TagW*Clients-1:0] rd_tag;
+  logic [2*EndW*Clients-1:0] rd_end_tag;
+  logic                      beat_ctx, beat_first, beat_last;
+  logic [31:0]               beat_addr;
+  logic [TagW-1:0]           beat_tag;
+  logic [127:0]              rd_data;
+  logic [2*EndW-1:0]         end_tag;
+  logic [1:0]                rd_still;
+
+  ct_dma_rd #(.Clients(Clients), .TagW(TagW), .EndW(EndW), .Chained(Clients'(1) << Fetch)) u_rd (
     .clk_i, .rst_ni, .qos_i, .freeze_i, .train_cap_i, .flush_i, .abandon_i,
-    .yield_i     (ld_yield_i),
-    .block_i     (ld_block_i),
-    .halt_i      (bad_q),
-    .idle_o      (ld_idle),
-    .quiet_o     (ld_quiet),
-    .cmd_valid_i (ld_cmd_valid_i),
-    .cmd_i       (ld_cmd_i),
-    .cmd_ready_o (ld_cmd_ready_o),
-    .sem_nz_i    (ld_sem_nz_i),
-    .sem_dec_o   (ld_sem_dec_o),
-    .sem_inc_o   (ld_sem_inc_o),
-    .fetch_valid_i, .fetch_addr_i, .fetch_len_i, .fetch_soft_i, .fetch_drop_i, .fetch_ready_o, .fetch_bad_o, .fetch_idle_o,
-    .fetch_rvalid_o, .fetch_rdata_o, .fetch_rlast_o,
-    .base_i      (rd_base_i),
-    .limit_i     (rd_limit_i),
-    .spm_base_i, .spm_size_i,
-    .err_o       (ld_err),
-    .err_code_o  (ld_code),
-    .err_addr_o  (ld_addr),
-    .spm_wr_valid_o, .spm_wr_addr_o, .spm_wr_ctx_o, .spm_wr_data_o, .spm_wr_exp_o,
+    .yield_i      (ld_yield_i),
+    .block_i      (ld_block_i),
+    .halt_i       (bad_q),
+    .valid_i      (rd_valid),
+    .addr_i       (rd_addr),
+    .beats_i      (rd_beats),
+    .tag_i        (rd_tag),
+    .end_tag_i    (rd_end_tag),
+    .undo_i       (rd_undo),
+    .ready_o      (rd_ready),
+    .beat_o       (rd_beat),
+    .fault_o      (rd_fault),
+    .beat_ctx_o   (beat_ctx),
+    .beat_first_o (beat_first),
+    .beat_last_o  (beat_last),
+    .beat_addr_o  (beat_addr),
+    .beat_tag_o   (beat_tag),
+    .data_o       (rd_data),
+    .end_o        (rd_end),
+    .end_tag_o    (end_tag),
+    .stay_i       (rd_stay),
+    .idle_o       (rd_idle),
+    .still_o      (rd_still),
     .m_axi_arvalid_o, .m_axi_arready_i, .m_axi_arid_o, .m_axi_araddr_o, .m_axi_arlen_o,
     .m_axi_rvalid_i, .m_axi_rid_i, .m_axi_rdata_i, .m_axi_rresp_i, .m_axi_rlast_i,
-    .ev_beats_o  (ev_ld_beats_o),
+    .ev_beats_o   (ev_ld_beats_o),
     .ev_wait_arb_o(ev_ld_wait_arb_o),
     .ev_wait_mem_o(ev_ld_wait_mem_o),
-    .ev_wait_sem_o(ev_ld_wait_sem_o),
-    .probe_o     (probe_o[9:0])
+    .probe_o      (probe_o[9:0])
   );
+
+  ct_dma_ld #(.Gather(Gather != 0)) u_ld (
+    .clk_i, .rst_ni, .flush_i,
+    .halt_i       (bad_q),
+    .quiet_o      (ld_quiet),
+    .cmd_valid_i  (ld_cmd_valid_i),
+    .cmd_i        (ld_cmd_i),
+    .cmd_ready_o  (ld_cmd_ready_o),
+    .sem_nz_i     (ld_sem_nz_i),
+    .sem_dec_o    (ld_sem_dec_o),
+    .sem_inc_o    (ld_sem_inc_o),
+    .gat_valid_o  (gat_valid_o[0]),
+    .gat_row_o    (gat_row_o[3:0]),
+    .gat_gnt_i    (gat_gnt_i[0]),
+    .gat_vld_i    (gat_vld_i[0]),
+    .gat_addr_i,
+    .base_i       (rd_base_i),
+    .limit_i      (rd_limit_i),
+    .spm_base_i, .spm_size_i,
+    .err_o        (ld_err),
+    .err_code_o   (ld_code),
+    .err_addr_o   (ld_addr),
+    .rd_valid_o   (rd_valid[2*Load +: 2]),
+    .rd_addr_o    (rd_addr[64*Load +: 64]),
+    .rd_beats_o   (rd_beats[10*Load +: 10]),
+    .rd_tag_o     (rd_tag[2*TagW*Load +: 2*TagW]),
+    .rd_end_tag_o (rd_end_tag[2*EndW*Load +: 2*EndW]),
+    .rd_ready_i   (rd_ready[2*Load +: 2]),
+    .beat_i       (rd_beat[2*Load +: 2]),
+    .fault_i      (rd_fault[2*Load +: 2]),
+    .beat_ctx_i   (beat_ctx),
+    .beat_first_i (beat_first),
+    .beat_addr_i  (beat_addr),
+    .beat_tag_i   (beat_tag),
+    .data_i       (rd_data),
+    .end_i        (rd_end[2*Load +: 2]),
+    .end_tag_i    (end_tag),
+    .end_stay_o   (rd_stay[2*Load +: 2]),
+    .rd_idle_i    (rd_idle[2*Load +: 2]),
+    .rd_still_i   (rd_still),
+    .spm_wr_valid_o, .spm_wr_addr_o, .spm_wr_ctx_o, .spm_wr_data_o, .spm_wr_exp_o,
+    .ev_wait_sem_o(ev_ld_wait_sem_o)
+  );
+  assign rd_undo[2*Load +: 2] = 2'b00;
+
+  logic [1:0]             f_rlast;
+  logic [2*FetchTagW-1:0] f_tag;
+  for (genvar c = 0; c < 2; c++) begin : g_fetch
+    ct_dma_fetch u_fetch (
+      .clk_i, .rst_ni,
+      .flush_i     (flush_i[c]),
+      .halt_i      (bad_q[c]),
+      .drop_i      (fetch_drop_i[c]),
+      .idle_o      (fetch_idle_o[c]),
+      .req_valid_i (fetch_valid_i[c]),
+      .req_addr_i  (fetch_addr_i[32*c +: 32]),
+      .req_len_i   (fetch_len_i[11*c +: 11]),
+      .req_soft_i  (fetch_soft_i[c]),
+      .req_ready_o (fetch_ready_o[c]),
+      .base_i      (rd_base_i[32*c +: 32]),
+      .limit_i     (rd_limit_i[32*c +: 32]),
+      .err_o       (f_err[c]),
+      .err_code_o  (f_code[8*c +: 8]),
+      .err_addr_o  (f_addr[32*c +: 32]),
+      .bad_o       (fetch_bad_o[c]),
+      .rd_valid_o  (rd_valid[2*Fetch + c]),
+      .rd_addr_o   (rd_addr[32*(2*Fetch + c) +: 32]),
+      .rd_beats_o  (rd_beats[5*(2*Fetch + c) +: 5]),
+      .rd_tag_o    (f_tag[FetchTagW*c +: FetchTagW]),
+      .rd_undo_o   (rd_undo[2*Fetch + c]),
+      .rd_ready_i  (rd_ready[2*Fetch + c]),
+      .beat_i      (rd_beat[2*Fetch + c]),
+      .fault_i     (rd_fault[2*Fetch + c]),
+      .beat_last_i (beat_last),
+      .beat_addr_i (beat_addr),
+      .beat_tag_i  (beat_tag[FetchTagW-1:0]),
+      .rd_idle_i   (rd_idle[2*Fetch + c]),
+      .rvalid_o    (fetch_rvalid_o[c]),
+      .rlast_o     (f_rlast[c])
+    );
+    assign rd_tag[TagW*(2*Fetch + c) +: TagW]     = TagW'(f_tag[FetchTagW*c +: FetchTagW]);
+    assign rd_end_tag[EndW*(2*Fetch + c) +: EndW] = '0;
+  end
+  assign rd_stay[2*Fetch +: 2] = 2'b00;
+  logic unused_end;
+  assign unused_end = ^rd_end[2*Fetch +: 2];
+  assign fetch_rdata_o         = rd_data;
+  assign fetch_rlast_o         = f_rlast != 2'b00;
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // Writes.
 
   ct_dma_st #(.Gather(Gather != 0)) u_st (
     .gat_valid_o (gat_valid_o[1]),
@@ -226,7 +340,10 @@ module ct_dma #(
     .probe_o     (probe_o[19:10])
   );
 
-  assign err_d = (ld_err | st_err) & ~bad_q & ~flush_i;
+  // ---------------------------------------------------------------------------------------------------------------------------
+  // Errors: loads are work of programs that have been fetched.
+
+  assign err_d = (ld_err | f_err | st_err) & ~bad_q & ~flush_i;
   assign bad_d = (bad_q | err_d) & ~flush_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -242,8 +359,8 @@ module ct_dma #(
   always_ff @(posedge clk_i) begin
     for (int c = 0; c < 2; c++) begin
       if (err_d[c]) begin
-        code_q[8*c +: 8]   <= ld_err[c] ? ld_code[8*c +: 8] : st_code[8*c +: 8];
-        addr_q[32*c +: 32] <= ld_err[c] ? ld_addr[32*c +: 32] : st_addr[32*c +: 32];
+        code_q[8*c +: 8]   <= ld_err[c] ? ld_code[8*c +: 8] : f_err[c] ? f_code[8*c +: 8] : st_code[8*c +: 8];
+        addr_q[32*c +: 32] <= ld_err[c] ? ld_addr[32*c +: 32] : f_err[c] ? f_addr[32*c +: 32] : st_addr[32*c +: 32];
       end
     end
   end
@@ -253,7 +370,7 @@ module ct_dma #(
   assign err_addr_o = addr_q;
 
   // A context with an error is idle only once it is being flushed: a job does not end well by it.
-  assign ld_idle_o = ld_idle & ~(bad_q & ~flush_i);
+  assign ld_idle_o = ld_quiet & fetch_idle_o & ~(bad_q & ~flush_i);
   assign st_idle_o = st_idle & ~(bad_q & ~flush_i);
   assign ld_quiet_o = ld_quiet & ~bad_q;
   assign st_quiet_o = st_quiet & ~bad_q;
