@@ -303,6 +303,8 @@ module ct_dma_ld #(
     end
   end
 
+  `CT_ASSUME(BeatOfOneContext_M, ((beat_i | fault_i) & {!beat_ctx_i, beat_ctx_i}) == 2'b00)
+  `CT_ASSUME(NoBeatWhenDropped_M, ((beat_i | fault_i) & drop) == 2'b00)
   `CT_ASSERT(NothingWrittenWhenDropped_A, !spm_wr_valid_o || !drop[spm_wr_ctx_o])
 `ifdef FORMAL
   `include "ct_dma_ld_formal.svh"

@@ -413,6 +413,14 @@ module ct_dma_rd #(
   logic unused_resp;
   assign unused_resp = m_axi_rresp_i[0];
 
+  logic [Ports-1:0] fit;  // would be a burst inside a page, of a context that may ask
+  always_comb begin
+    for (int p = 0; p < Ports; p++) begin
+      fit[p] = !drop[p % 2] && beats_i[5*p +: 5] != '0 && beats_i[5*p +: 5] <= 5'd17 && 9'(addr_i[32*p +: 8]) + 9'(beats_i[5*p +: 5]) <= 9'd256;
+    end
+  end
+  `CT_ASSUME(RequestFits_M, (valid_i & ~fit) == '0)
+  `CT_ASSUME(AbandonUnderFlush_M, (abandon_i & ~flush_i) == 2'b00)
   `CT_ASSERT(CapKept0_A, 5'(4'(put_q[3:0] - sig_q[3:0])) + 5'(lost_q[3:0]) <= 5'd8)
   `CT_ASSERT(CapKept1_A, 5'(4'(put_q[7:4] - sig_q[7:4])) + 5'(lost_q[7:4]) <= 5'd8)
   `CT_ASSERT(LandBehindPut_A, 4'(land_q[3:0] - sig_q[3:0]) <= 4'(put_q[3:0] - sig_q[3:0]) &&
