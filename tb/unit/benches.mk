@@ -63,6 +63,11 @@ $(call dut,ct_vpu_4f,ct_vpu,rtl/vpu/ct_vpu.sv,-GVpuLanes=4 -GFnLanes=4)
 $(call bench,test_vpu,ct_vpu_16 ct_vpu_4 ct_vpu_4f,tb/unit/vpu_bench.c tb/unit/vpu_gen.c tb/unit/vpu_model.c host/emu/ct_num.c)
 $(call dut,ct_dma,ct_dma,rtl/dma/ct_dma.sv,-GGather=1)
 $(call bench,test_dma,ct_dma,tb/unit/dma_bench.c host/transports/sim/ct_axi_mem.c)
+# What is chained is as in ct_dma: the first client.
+$(call dut,ct_dma_rd_n1,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=1 -GTagW=12 -GEndW=7)
+$(call dut,ct_dma_rd_n2,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=2 -GTagW=12 -GEndW=7 -GChained=2\'d1)
+$(call dut,ct_dma_rd_n3,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=3 -GTagW=12 -GEndW=7 -GChained=3\'d1)
+$(call bench,test_dma_rd,ct_dma_rd_n1 ct_dma_rd_n2 ct_dma_rd_n3,host/transports/sim/ct_axi_mem.c)
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
 
 # The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.
