@@ -187,7 +187,9 @@ $(BUILD)/lib/coltrain/sim.so: $(SIM_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(
 
 # Boards on USB: a plug-in, so that only it needs libusb. Left out where that is not installed.
 HAS_LIBUSB := $(shell printf '\043include <libusb-1.0/libusb.h>\n' | $(CC) -E - >/dev/null 2>&1 && echo yes)
-USB_SRCS   := $(if $(HAS_LIBUSB),$(sort $(wildcard host/transports/usb/*.c)))
+# What the ways to a board share: requests and answers over any line.
+FRAME_SRCS := $(sort $(wildcard host/transports/frames/*.c))
+USB_SRCS   := $(if $(HAS_LIBUSB),$(sort $(wildcard host/transports/usb/*.c)) $(FRAME_SRCS))
 USB_OBJS   := $(USB_SRCS:%.c=$(BUILD)/obj/%.o)
 
 $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(PLUGIN_MAP)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CT_TRANSPORT_ABI 6
+#define CT_TRANSPORT_ABI 7
 struct ct_probe;
 
 #define CT_NO_CYCLE UINT64_MAX /* "no such time": the device has no clock, or no limit */
@@ -76,6 +76,10 @@ struct ct_transport_ops {
   /* What the memory is, for people, valid as long as the device: at most 39 characters. NULL: that
    * is not known. */
   const char *(*memory)(void *self);
+
+  /* Bytes a second, each way, that the line to the device carries at most, heads and all; 0: not
+   * known. NULL: there is no such line. */
+  uint64_t (*line_rate)(void *self);
 
   /* Tells of every device of this kind that the machine has. None is reset or read. NULL: there is
    * one, which the scheme alone names. */

@@ -29,8 +29,8 @@
     f_beat_q <= {m_axi_wlast_o, m_axi_wstrb_o, m_axi_wdata_o};
   end
 
-  // A burst lies in a block of 256 bytes.
-  `CT_ASSUME(WithinBlock_M, !start_i || first_i <= last_i)
+  // A burst lies in one half of a block of 256 bytes.
+  `CT_ASSUME(WithinHalf_M, !start_i || (first_i <= last_i && first_i[7] == last_i[7]))
 
   `CT_ASSERT(KeepsOffers_A, (!f_aw_q || m_axi_awvalid_o) && (!f_w_q || m_axi_wvalid_o) && (!f_ar_q || m_axi_arvalid_o))
   `CT_ASSERT(OffersStay_A, (!(f_aw_q || f_ar_q) || (m_axi_awaddr_o == f_addr_q && m_axi_awlen_o[3:0] == f_len_q)) &&
@@ -38,7 +38,7 @@
   // Beats offered and to come: the burst has len + 1 of them.
   `CT_ASSERT(Numbered_A, state_q != Write || (more_q ? f_beats_q + 5'(w_q) + 5'(4'(stop_q - index_q)) == {1'b0, len_q} :
                          f_beats_q + 5'(w_q) == {1'b0, len_q} + 5'd1))
-  `CT_ASSERT(InBlock_A, state_q == Idle || ({1'b0, addr_q[3:0]} + {1'b0, len_q} <= 5'd15 && stop_q == 4'(addr_q[3:0] + len_q)))
+  `CT_ASSERT(InBlock_A, state_q == Idle || ({1'b0, addr_q[2:0]} + len_q <= 4'd7 && stop_q == 4'(addr_q[3:0] + len_q)))
   `CT_ASSERT(IndexInBurst_A, state_q != Write || !more_q || (index_q >= addr_q[3:0] && index_q <= stop_q))
   `CT_ASSERT(LastIsLast_A, !w_q || wlast_q == (f_beats_q == {1'b0, len_q}))
   `CT_ASSERT(LastEndsMore_A, !w_q || wlast_q == !more_q)

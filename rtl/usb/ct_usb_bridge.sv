@@ -2,16 +2,16 @@
 //
 // The board's end of the protocol of docs/usb.md, version 1: frames in, register accesses on AXI4-Lite and memory bursts on AXI4, frames out.
 //
-//   rx bytes --> ct_usb_rx (whole and checked) --> ct_usb_exec --> AXI4-Lite
+//   rx bytes --> ct_usb_rx (whole and checked) --> ct_usb_exec --> ct_usb_reg --> AXI4-Lite
 //                                                               |   \--> ct_usb_mem --> AXI4
 //   tx bytes <-- ct_usb_tx (the last answer and the next) <-----+
 //
 // Safety      what reaches a bus has come in a frame of which every byte is here and both CRCs are right. All else is counted, answered
 //             (DAMAGED) where the protocol says so, and skipped.
-// Rate        a byte a cycle in each direction. While a frame is taken or sent the one before it is done, which takes half as many cycles
-//             and the latency of the memory, once for each 256 bytes.
+// Rate        a byte a cycle in each direction. While a frame is taken or sent the one before it is done: for each 128 bytes of memory as
+//             long as the longer of the bus (latency and burst) and the move of 64 words.
 // Bound       2^TimeoutLog2 cycles for each access to a bus; see ct_usb_exec.
-// Memory bus  one burst at a time, at most 16 beats, its data at hand when it begins: a guest that comes behind the core's requests costs them
+// Memory bus  one burst at a time, at most 8 beats, its data at hand when it begins: a guest that comes behind the core's requests costs them
 //             at most one such burst.
 // Reset       in the middle of a burst only together with what is on the other side of the buses.
 // Ports       outputs come from registers, but for readys of single handshakes, which depend on registers only.
@@ -115,6 +115,10 @@ module ct_usb_bridge #(
   logic [6:0]  fill_at, beat_at;
   logic [15:0] fill_word, beat_word;
 
+  logic        reg_start, reg_write, reg_busy, reg_done, reg_error;
+  logic [11:0] reg_addr;
+  logic [31:0] reg_wdata, reg_rdata;
+
   ct_usb_exec #(.TimeoutLog2(TimeoutLog2)) u_exec (
     .clk_i, .rst_ni,
     .frame_valid_i(frame_valid), .frame_ready_o(frame_ready), .frame_hello_i(frame_hello), .frame_damaged_i(frame_damaged),
@@ -125,6 +129,14 @@ module ct_usb_bridge #(
     .burst_start_o(burst_start), .burst_write_o(burst_write), .burst_block_o(burst_block), .burst_first_o(burst_first),
     .burst_last_o(burst_last), .burst_busy_i(burst_busy), .burst_done_i(burst_done), .burst_error_i(burst_error),
     .fill_o(fill), .fill_at_o(fill_at), .fill_word_o(fill_word), .beat_at_o(beat_at), .beat_word_i(beat_word),
+    .reg_start_o(reg_start), .reg_write_o(reg_write), .reg_addr_o(reg_addr), .reg_data_o(reg_wdata),
+    .reg_busy_i(reg_busy), .reg_done_i(reg_done), .reg_error_i(reg_error), .reg_data_i(reg_rdata)
+  );
+
+  ct_usb_reg u_reg (
+    .clk_i, .rst_ni,
+    .start_i(reg_start), .write_i(reg_write), .addr_i(reg_addr), .data_i(reg_wdata),
+    .busy_o(reg_busy), .done_o(reg_done), .error_o(reg_error), .data_o(reg_rdata),
     .m_axil_awvalid_o, .m_axil_awready_i, .m_axil_awaddr_o, .m_axil_wvalid_o, .m_axil_wready_i, .m_axil_wdata_o, .m_axil_wstrb_o,
     .m_axil_bvalid_i, .m_axil_bready_o, .m_axil_bresp_i, .m_axil_arvalid_o, .m_axil_arready_i, .m_axil_araddr_o, .m_axil_rvalid_i,
     .m_axil_rready_o, .m_axil_rdata_i, .m_axil_rresp_i

@@ -8,6 +8,8 @@
 //             every later access to that bus until its answer came after all. So a frame is answered in bounded time, whatever a bus does.
 // Bytes       operations, data and addresses may begin at any byte. All bytes go two at a time through one mover, which shifts by one
 //             where source and destination differ in their lowest bit.
+// Halves      a memory access is done in bursts of up to 128 bytes, which use the halves of the buffer of ct_usb_mem in turns: while one is
+//             on the bus, the mover fills the other half with what comes next, or empties it of what came before.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -54,23 +56,15 @@ module ct_usb_exec #(
   output logic [6:0]  beat_at_o,
   input  logic [15:0] beat_word_i,      // two cycles later
 
-  output logic        m_axil_awvalid_o,
-  input  logic        m_axil_awready_i,
-  output logic [11:0] m_axil_awaddr_o,
-  output logic        m_axil_wvalid_o,
-  input  logic        m_axil_wready_i,
-  output logic [31:0] m_axil_wdata_o,
-  output logic [3:0]  m_axil_wstrb_o,
-  input  logic        m_axil_bvalid_i,
-  output logic        m_axil_bready_o,
-  input  logic [1:0]  m_axil_bresp_i,
-  output logic        m_axil_arvalid_o,
-  input  logic        m_axil_arready_i,
-  output logic [11:0] m_axil_araddr_o,
-  input  logic        m_axil_rvalid_i,
-  output logic        m_axil_rready_o,
-  input  logic [31:0] m_axil_rdata_i,
-  input  logic [1:0]  m_axil_rresp_i
+  // Registers: ct_usb_reg.
+  output logic        reg_start_o,
+  output logic        reg_write_o,
+  output logic [11:0] reg_addr_o,
+  output logic [31:0] reg_data_o,
+  input  logic        reg_busy_i,
+  input  logic        reg_done_i,
+  input  logic        reg_error_i,
+  input  logic [31:0] reg_data_i
 );
 
   if (TimeoutLog2 < 4 || TimeoutLog2 > 31) begin : g_check_timeout
@@ -85,9 +79,9 @@ module ct_usb_exec #(
   localparam logic [31:0] HelloWord   = {16'd2048, 16'd1};  // largest payload, version; four zeros follow
 
   //   Idle -> Next -> Op -> Check -> Bounds -> RegGo -> RegWait ----------------> Drain -> Next ...
-  //    ^       |                          \--> MemNext -> MemFill -> MemWait -> MemNext ...    (write)
-  //   Send <---+ (end, or an error)                   \-> MemWait -> MemDrain -> MemNext ...   (read)
-  typedef enum logic [3:0] {Idle, Next, Op, Check, Bounds, RegGo, RegWait, MemNext, MemFill, MemWait, MemDrain, Drain, Send} state_e;
+  //    ^       |                          \--> MemNext -> MemFill -> MemNext ...  -> MemWait -> Next   (write)
+  //   Send <---+ (end, or an error)                   \-> MemWait -> MemNext ...  -> Drain -> Next     (read)
+  typedef enum logic [3:0] {Idle, Next, Op, Check, Bounds, RegGo, RegWait, MemNext, MemFill, MemWait, Drain, Send} state_e;
   localparam logic [1:0] FromFrame = 2'd0;
   localparam logic [1:0] FromBeats = 2'd1;
   localparam logic [1:0] FromReg   = 2'd2;
@@ -117,9 +111,9 @@ module ct_usb_exec #(
   assign n_less_1    = op_q[27:16];
   assign last_byte   = {1'b0, op_q[43:32]} + {1'b0, n_less_1};
   assign left        = frame_size_i - from_q;
-  assign final_chunk = op_q[43:40] == end_q[11:8];
+  assign final_chunk = op_q[43:39] == end_q[11:7];
   assign first       = op_q[39:32];
-  assign last        = final_chunk ? end_q[7:0] : 8'hff;
+  assign last        = {op_q[39], final_chunk ? end_q[6:0] : 7'h7f};
 
   // ---- The mover: words of two bytes, three cycles from the address to the place --------------------------------------------------
 
@@ -197,17 +191,23 @@ module ct_usb_exec #(
 
   // ---- Sequence -------------------------------------------------------------------------------------------------------------------
 
-  logic                   kept_vld_q, kept_d, again, late, reg_busy, reg_done, reg_error;
+  logic                   kept_vld_q, kept_d, again, late;
+  logic                   own_d, own_q;  // a burst of this operation is under way
+  logic                   bad_d, bad_q;  // one has failed
   logic [2:0]             kept_code_q;
   logic [15:0]            kept_tag_q;
   logic [11:0]            kept_size_q;
   logic [TimeoutLog2-1:0] timer_q;
+  logic                   settled, mem_failed, failed, op_next;
   logic [6:0]             chunk_left;
   logic [12:0]            answer_end;
   logic [11:0]            answer_next, from_next;
 
   assign again       = !frame_hello_i && kept_vld_q && frame_tag_i == kept_tag_q;
   assign late        = timer_q == '1;
+  // The mover rests and no burst is under way. A burst that failed or takes too long ends the operation, when the mover rests.
+  assign settled     = !mv_busy && !own_q && !bad_q;
+  assign mem_failed  = !mv_busy && (own_q ? late && !burst_done_i : bad_q);
   assign chunk_left  = last[7:1] - first[7:1];
   assign answer_next = size_q + n_less_1 + 12'd1;
   assign from_next   = from_q + ((state_q == Next) ? 12'd7 : n_less_1) + 12'd1;
@@ -224,6 +224,8 @@ module ct_usb_exec #(
     wrong_d = wrong_q;
     reg_d   = reg_q;
     kept_d  = 1'b0;
+    own_d   = own_q && !burst_done_i;
+    bad_d   = bad_q || (own_q && burst_done_i && burst_error_i);
     if (put && mv_to_q == ToOp) op_d = {unit, op_q[63:16]};
 
     mv_start  = 1'b0;
@@ -239,6 +241,8 @@ module ct_usb_exec #(
     mv_more_d = from_q[0];
 
     burst_start_o = 1'b0;
+    op_next       = 1'b0;
+    failed        = 1'b0;
 
     case (state_q)
       // from, size and code are 0.
@@ -274,6 +278,7 @@ module ct_usb_exec #(
 
       Check: begin
         fresh_d = 1'b1;
+        bad_d   = 1'b0;
         state_d = Bounds;
         if (is_reg) begin
           wrong_d = is_read && (size_q[11] || (size_q[10:2] == '1 && size_q[1:0] != 2'd0));
@@ -303,17 +308,17 @@ module ct_usb_exec #(
       RegGo: begin
         op_d[27:16] = 12'd3;  // 4 bytes, as n - 1
         state_d     = RegWait;
-        if (reg_busy) begin
+        if (reg_busy_i) begin
           code_d  = CodeReg;
           state_d = Next;
         end
       end
 
       RegWait: begin
-        reg_d = m_axil_rdata_i;
-        if (reg_done || late) begin
+        reg_d = reg_data_i;
+        if (reg_done_i || late) begin
           state_d = Next;
-          if (!reg_done || reg_error) begin
+          if (!reg_done_i || reg_error_i) begin
             code_d = CodeReg;
           end else if (is_read) begin
             state_d   = Drain;
@@ -338,11 +343,10 @@ module ct_usb_exec #(
         end
       end
 
-      // A part within 256 bytes: the data of a write into the buffer, the burst of a read onto the bus.
+      // A part within 128 bytes: the data of a write into the buffer, the burst of a read onto the bus.
       MemNext: begin
-        if (burst_busy_i) begin
-          code_d  = CodeMem;
-          state_d = Next;
+        if (fresh_q && burst_busy_i) begin
+          failed = 1'b1;
         end else if (is_read) begin
           burst_start_o = 1'b1;
           state_d       = MemWait;
@@ -360,54 +364,42 @@ module ct_usb_exec #(
         end
       end
 
+      // The half is filled, and the burst out of the other one is over.
       MemFill: begin
-        if (!mv_busy) begin
+        if (settled) begin
           burst_start_o = 1'b1;
-          state_d       = MemWait;
+          op_next       = !final_chunk;
+          state_d       = final_chunk ? MemWait : MemNext;
         end
+        failed = mem_failed;
       end
 
+      // The end of a write, or a part of a read, whose bytes leave while the next part comes.
       MemWait: begin
-        if (burst_done_i || late) begin
-          if (!burst_done_i || burst_error_i) begin
-            code_d  = CodeMem;
-            state_d = Next;
-          end else if (is_read) begin
-            mv_start  = 1'b1;
-            mv_first  = fresh_q;
-            mv_from_d = FromBeats;
-            mv_to_d   = ToAnswer;
-            mv_src_d  = {3'd0, first[7:1]};
-            mv_odd_d  = size_q[0] ^ first[0];
-            mv_skip_d = first[0] && !size_q[0];
-            mv_half_d = size_q[0];
-            // The last byte may still be in the mover.
-            mv_left_d = chunk_left;
-            mv_more_d = final_chunk;
-            fresh_d   = 1'b0;
-            state_d   = MemDrain;
-          end else begin
-            op_d[39:32] = 8'd0;
-            op_d[43:40] = op_q[43:40] + 4'd1;
-            state_d     = MemNext;
-            if (final_chunk) begin
-              from_d  = from_next;
-              state_d = Next;
-            end
-          end
-        end
-      end
-
-      MemDrain: begin
-        if (!mv_busy) begin
-          op_d[39:32] = 8'd0;
-          op_d[43:40] = op_q[43:40] + 4'd1;
-          state_d     = MemNext;
+        if (settled && !is_read) begin
+          from_d  = from_next;
+          state_d = Next;
+        end else if (settled) begin
+          mv_start  = 1'b1;
+          mv_first  = fresh_q;
+          mv_from_d = FromBeats;
+          mv_to_d   = ToAnswer;
+          mv_src_d  = {3'd0, first[7:1]};
+          mv_odd_d  = size_q[0] ^ first[0];
+          mv_skip_d = first[0] && !size_q[0];
+          mv_half_d = size_q[0];
+          // The last byte may still be in the mover.
+          mv_left_d = chunk_left;
+          mv_more_d = final_chunk;
+          fresh_d   = 1'b0;
+          op_next   = !final_chunk;
+          state_d   = MemNext;
           if (final_chunk) begin
             size_d  = answer_next;
-            state_d = Next;
+            state_d = Drain;
           end
         end
+        failed = mem_failed;
       end
 
       default: begin  // Send
@@ -417,6 +409,16 @@ module ct_usb_exec #(
         if (answer_ready_i) state_d = Idle;
       end
     endcase
+    if (burst_start_o) own_d = 1'b1;
+    if (op_next) begin
+      op_d[38:32] = 7'd0;
+      op_d[43:39] = op_q[43:39] + 5'd1;
+    end
+    if (failed) begin
+      own_d   = 1'b0;
+      code_d  = CodeMem;
+      state_d = Next;
+    end
   end
 
   assign frame_ready_o  = state_q == Send && answer_ready_i;
@@ -424,6 +426,11 @@ module ct_usb_exec #(
   assign answer_code_o  = frame_damaged_i ? CodeDamaged : kept_code_q;
   assign answer_tag_o   = frame_tag_i;
   assign answer_size_o  = frame_damaged_i ? '0 : kept_size_q;
+
+  assign reg_start_o    = state_q == RegGo && !reg_busy_i;
+  assign reg_write_o    = !is_read;
+  assign reg_addr_o     = op_q[27:16];
+  assign reg_data_o     = op_q[63:32];
 
   assign burst_write_o  = !is_read;
   assign burst_block_o  = {op_q[11:8], op_q[63:40]};
@@ -439,8 +446,10 @@ module ct_usb_exec #(
       kept_vld_q   <= 1'b0;
       answer_buf_o <= 1'b0;
       timer_q      <= '0;
+      own_q        <= 1'b0;
     end else begin
       state_q <= state_d;
+      own_q   <= own_d;
       code_q  <= code_d;
       from_q  <= from_d;
       size_q  <= size_d;
@@ -448,12 +457,13 @@ module ct_usb_exec #(
         kept_vld_q   <= 1'b1;
         answer_buf_o <= !answer_buf_o;
       end
-      timer_q <= (state_q == RegWait || state_q == MemWait) ? timer_q + 1'b1 : '0;
+      timer_q <= (state_q == RegWait || own_q) ? timer_q + TimeoutLog2'(!late) : '0;
     end
   end
 
   always_ff @(posedge clk_i) begin
     fresh_q <= fresh_d;
+    bad_q   <= bad_d;
     op_q    <= op_d;
     end_q   <= end_d;
     wrong_q <= wrong_d;
@@ -464,50 +474,6 @@ module ct_usb_exec #(
       kept_size_q <= (code_q == CodeOk) ? size_q : '0;
     end
   end
-
-  // ---- Registers ------------------------------------------------------------------------------------------------------------------
-
-  // Address and data stay while they are on offer, whatever the next operation is.
-  logic aw_q, w_q, ar_q, b_wait_q, r_wait_q, reg_go;
-  logic [11:0] reg_addr_q;
-  logic [31:0] reg_data_q;
-  assign reg_go    = state_q == RegGo && !reg_busy;
-  assign reg_busy  = b_wait_q || r_wait_q;
-  assign reg_done  = (m_axil_bvalid_i && m_axil_bready_o) || (m_axil_rvalid_i && m_axil_rready_o);
-  assign reg_error = (b_wait_q ? m_axil_bresp_i : m_axil_rresp_i) != 2'd0;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      aw_q     <= 1'b0;
-      w_q      <= 1'b0;
-      ar_q     <= 1'b0;
-      b_wait_q <= 1'b0;
-      r_wait_q <= 1'b0;
-    end else begin
-      aw_q     <= (reg_go && !is_read) || (aw_q && !m_axil_awready_i);
-      w_q      <= (reg_go && !is_read) || (w_q && !m_axil_wready_i);
-      ar_q     <= (reg_go && is_read) || (ar_q && !m_axil_arready_i);
-      b_wait_q <= (reg_go && !is_read) || (b_wait_q && !(m_axil_bvalid_i && m_axil_bready_o));
-      r_wait_q <= (reg_go && is_read) || (r_wait_q && !(m_axil_rvalid_i && m_axil_rready_o));
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (reg_go) begin
-      reg_addr_q <= op_q[27:16];
-      reg_data_q <= op_q[63:32];
-    end
-  end
-
-  assign m_axil_awvalid_o = aw_q;
-  assign m_axil_awaddr_o  = reg_addr_q;
-  assign m_axil_wvalid_o  = w_q;
-  assign m_axil_wdata_o   = reg_data_q;
-  assign m_axil_wstrb_o   = 4'hf;
-  assign m_axil_bready_o  = b_wait_q && !aw_q && !w_q;
-  assign m_axil_arvalid_o = ar_q;
-  assign m_axil_araddr_o  = reg_addr_q;
-  assign m_axil_rready_o  = r_wait_q && !ar_q;
 
 `ifdef FORMAL
   `include "ct_usb_exec_formal.svh"

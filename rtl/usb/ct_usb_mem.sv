@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One burst at a time on AXI4, of up to 16 beats of 16 bytes, out of and into a buffer of 256 bytes.
+// One burst at a time on AXI4, of up to 8 beats of 16 bytes, out of and into one half of a buffer of 256 bytes.
 //
 // Write       every byte of the burst is in the buffer before start_i, so the burst takes the bus no longer than the memory wants.
 // Read        rready_o is high as long as the burst lasts: it holds nobody up.
-// Buffer      byte k of it belongs to the addresses that end in k. fill_i writes two bytes. word_o is two bytes of it, two cycles after
-//             word_at_i; only while no burst is under way.
+// Buffer      byte k of it belongs to the addresses that end in k. fill_i writes two bytes; while a write is under way into the other half
+//             only, while a read is not at all. word_o is two bytes of it, two cycles after word_at_i; while a read is under way from the
+//             other half only, while a write is not at all.
 // End         done_o for a cycle, error_o with it. A memory that never answers leaves busy_o high; the bus stays as AXI wants it, and a late
 //             answer is taken.
 
@@ -16,7 +17,7 @@ module ct_usb_mem (
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  // A burst; not while busy_o is high. Bytes first_i of the first beat to last_i of the last, in the block of 256 bytes at block_i.
+  // A burst; not while busy_o is high. Bytes first_i to last_i, both in one half of the block of 256 bytes at block_i.
   input  logic         start_i,
   input  logic         write_i,
   input  logic [27:0]  block_i,
@@ -202,7 +203,7 @@ module ct_usb_mem (
 `endif
 
   `CT_ASSUME(NotWhileBusy_M, !start_i || !busy_o)
-  `CT_ASSUME(FillIdle_M, !fill_i || !busy_o)
+  `CT_ASSUME(FillOther_M, !fill_i || !busy_o || (state_q == Write && fill_at_i[6] != stop_q[3]))
   `CT_ASSERT(IdleIsQuiet_A, state_q != Idle || (!aw_q && !ar_q && !w_q && !more_q))
 
 endmodule

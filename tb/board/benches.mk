@@ -5,7 +5,7 @@
 $(BUILD)/dut/ct_board/ct_board.a: private export OPT := -O2 -fPIC
 $(call dut,ct_board,ct_board,rtl/boards/ct_board.sv)
 
-BOARD_SRCS := tb/board/board_link.c tb/board/board_sim.c host/transports/sim/ct_sdram_chip.c host/transports/usb/ct_usb.c host/transports/usb/ct_usb_frame.c
+BOARD_SRCS := tb/board/board_link.c tb/board/board_sim.c host/transports/sim/ct_sdram_chip.c host/transports/usb/ct_usb.c $(FRAME_SRCS)
 BOARD_OBJS := $(BOARD_SRCS:%.c=$(BUILD)/board/obj/%.o)
 $(BUILD)/board/obj/%.o: %.c $(BUILD)/dut/ct_board/ct_board.a | $(GEN_H)
 	$(call say,CC,$<)

@@ -25,7 +25,7 @@ struct ct_usb_link {
   struct board_sim *board; /* of the thread */
   uint8_t packet[PACKET];  /* of the thread */
   size_t packed;
-  ct_usb_link_take *take;
+  ct_line_take *take;
   void *arg;
   char name[96], error[200];
   pthread_t thread;
@@ -97,8 +97,8 @@ static bool options_of(const char *serial, struct board_sim_options *o) {
   return o->serial || (!strncmp(serial, "fifo", letters) && letters == 4);
 }
 
-int ct_usb_link_open(const struct ct_usb_where *where, ct_usb_link_take *take, void *arg,
-                     struct ct_usb_link **link, char *why, size_t whysize) {
+int ct_usb_link_open(const struct ct_usb_where *where, ct_line_take *take, void *arg, void **link,
+                     char *why, size_t whysize) {
   struct board_sim_options options;
   if (!options_of(where->serial, &options)) {
     snprintf(why, whysize, "the simulated board is called fifo or serial, not '%s'", where->serial);
@@ -129,7 +129,8 @@ int ct_usb_link_list(ct_transport_found *found, void *arg) {
   return CT_OK;
 }
 
-void ct_usb_link_close(struct ct_usb_link *l) {
+void ct_usb_link_close(void *link) {
+  struct ct_usb_link *l = link;
   if (!l) return;
   pthread_mutex_lock(&l->lock);
   l->stop = true;
@@ -141,7 +142,8 @@ void ct_usb_link_close(struct ct_usb_link *l) {
   free(l);
 }
 
-int ct_usb_link_send(struct ct_usb_link *l, uint8_t *bytes, size_t size, unsigned timeout_ms) {
+int ct_usb_link_send(void *link, const uint8_t *bytes, size_t size, unsigned timeout_ms) {
+  struct ct_usb_link *l = link;
   (void)timeout_ms;
   pthread_mutex_lock(&l->lock);
   for (size_t done = 0; done < size && !l->gone;) {
@@ -155,13 +157,14 @@ int ct_usb_link_send(struct ct_usb_link *l, uint8_t *bytes, size_t size, unsigne
   return gone ? CT_ERR_DEVICE : CT_OK;
 }
 
-const char *ct_usb_link_error(struct ct_usb_link *l) {
+const char *ct_usb_link_error(void *link) {
+  struct ct_usb_link *l = link;
   pthread_mutex_lock(&l->lock);
   const bool gone = l->gone;
   pthread_mutex_unlock(&l->lock);
   return gone ? l->error : "";
 }
 
-const char *ct_usb_link_name(const struct ct_usb_link *l) {
-  return l->name;
+const char *ct_usb_link_name(const void *link) {
+  return ((const struct ct_usb_link *)link)->name;
 }

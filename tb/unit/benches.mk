@@ -102,6 +102,6 @@ $(call dut,ct_ft245_16,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=16)
 $(call dut,ct_ft245_32,ct_ft245,rtl/usb/ct_ft245.sv,-GWidth=32)
 $(call bench,test_ft245,ct_ft245_8 ct_ft245_16 ct_ft245_32)
 $(call dut,ct_usb_bridge,ct_usb_bridge,rtl/usb/ct_usb_bridge.sv,-GTimeoutLog2=10)
-$(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c host/transports/sim/ct_axi_mem.c,-lz)
+$(call bench,test_usb_bridge,ct_usb_bridge,tb/unit/usb_rig.c tb/usb/ct_usb_board.c host/transports/frames/ct_usb_frame.c host/transports/sim/ct_axi_mem.c,-lz)
 $(BUILD)/tb/test_usb_bridge: private TB_CPPFLAGS += -Itb/usb
 $(call unit_bench,test_axi_mux,ct_axi_mux,rtl/mem/ct_axi_mux.sv)

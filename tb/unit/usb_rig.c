@@ -293,9 +293,11 @@ struct usb_rig *usb_rig_new(struct usb_stalls stalls, uint64_t stream) {
   r->dut = ct_usb_bridge_new(ct_tb_trace());
   const struct ct_axi_mem_config config = {.bytes = USB_MEMORY,
                                            .latency = stalls.latency,
+                                           .read_bytes = stalls.bandwidth,
+                                           .write_bytes = stalls.bandwidth,
                                            .stall_percent = stalls.memory,
                                            .seed = ct_tb_seed() + stream,
-                                           .max_beats = 16,
+                                           .max_beats = 8,
                                            .max_reads = 1,
                                            .max_writes = 1};
   r->mem = ct_axi_mem_new(&config);

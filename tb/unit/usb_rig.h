@@ -31,7 +31,8 @@ struct usb_registers {
 /* Percent of the cycles in which each handshake stands still. */
 struct usb_stalls {
   unsigned rx, tx, axil, memory;
-  uint32_t latency; /* of the memory, cycles; 0: 60 */
+  uint32_t latency;   /* of the memory, cycles; 0: 60 */
+  uint32_t bandwidth; /* of the memory, bytes a cycle; 0: 16 */
 };
 
 struct usb_rig {

@@ -3,7 +3,7 @@
 # The tests of boards on USB without hardware; tb/harness/rules.mk says what the lines mean.
 
 ifneq ($(USB_SRCS),)
-$(call host_test,test_usb_board,tb/usb/test_usb_board.c tb/usb/ct_usb_board.c host/transports/usb/ct_usb_frame.c,-lz)
+$(call host_test,test_usb_board,tb/usb/test_usb_board.c tb/usb/ct_usb_board.c host/transports/frames/ct_usb_frame.c,-lz)
 
 # The whole board with its FT245 pins, for the bed: at 60 MHz, so that the core's clock is no slower than the pins'.
 $(call dut,ct_board_usb,ct_board,rtl/boards/ct_board.sv,-GClockHz=60000000 -GPowerUpUs=1)
@@ -14,7 +14,7 @@ ifneq ($(UMOCKDEV_CFLAGS),)
 $(BUILD)/tb/obj/tb/usb/ct_usb_bed.o $(BUILD)/san/obj/tb/usb/ct_usb_bed.o: private HOST_CPPFLAGS += $(UMOCKDEV_CFLAGS) -D_DEFAULT_SOURCE
 $(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board_usb
 $(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: $(BUILD)/dut/ct_board_usb/ct_board_usb.a
-USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c host/transports/sim/ct_sdram_chip.c host/transports/usb/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
+USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c host/transports/sim/ct_sdram_chip.c host/transports/frames/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
 USB_BED_LIBS := $(BUILD)/dut/ct_board_usb/ct_board_usb.a $(BUILD)/dut/libverilated.a
 
 # $(call bed_test,TEST,SOURCES): a program over the bed; TEST_asan is the same under the sanitizers.
@@ -51,7 +51,7 @@ fuzz-usb:  ## libFuzzer on the decoder of frames of USB, for CT_FUZZ seconds (30
 	  $(MAKE) -s $(BUILD)/tb/fuzz_frame && cd $(BUILD)/fuzz && \
 	  { ../tb/fuzz_frame -max_total_time=$(or $(CT_FUZZ),30) -max_len=8192 -print_final_stats=1 2>fuzz.log; s=$$?; tail -n 6 fuzz.log; exit $$s; }; \
 	else echo "ok - fuzz-usb # skip this machine's clang links no libFuzzer ($(BUILD)/fuzz/probe.log): install libclang-rt-dev"; fi
-$(BUILD)/tb/fuzz_frame: tb/usb/fuzz_frame.c host/transports/usb/ct_usb_frame.c host/transports/usb/ct_usb_frame.h
+$(BUILD)/tb/fuzz_frame: tb/usb/fuzz_frame.c host/transports/frames/ct_usb_frame.c host/transports/frames/ct_usb_frame.h
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)clang -std=c11 -g -O1 $(FUZZ_FLAGS) $(CPPFLAGS) -I. -o $@ $(filter %.c,$^) -lz

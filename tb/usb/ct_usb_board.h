@@ -7,7 +7,7 @@
 #define CT_USB_BOARD_H
 
 #include "host/transports/ct_transport.h"
-#include "host/transports/usb/ct_usb_frame.h"
+#include "host/transports/frames/ct_usb_frame.h"
 
 struct ct_usb_board {
   const struct ct_transport_ops *ops;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/transports/usb/ct_usb_frame.h"
+#include "host/transports/frames/ct_usb_frame.h"
 
 static const struct ct_usb_frame good = {
     .kind = CT_USB_ANSWER, .status = CT_USB_IRQ, .tag = 7, .size = 3, .payload = "abc"};

@@ -139,6 +139,28 @@ static void boards_are_listed(void **state) {
   free(out);
 }
 
+/* A large write and a large read leave hardly a clock of the FIFO unused. */
+static void the_line_is_full(void **state) {
+  static const char *const ways[] = {"write", "read"};
+  (void)state;
+  struct ct_usb_bed *bed = ct_usb_bed_new("rtl:", "CT0001");
+  json_t *root =
+      cli_expect_json("bench link --device usb:timeout=20000 --kib 256 --requests 20 --json -");
+  ct_usb_bed_free(bed);
+  assert_int_equal(cli_number_at(root, "line_rate"), 60000000);
+  for (unsigned i = 0; i < 2; ++i) {
+    char path[64];
+    snprintf(path, sizeof path, "%s.percent_of_line", ways[i]);
+    print_message("%s: data in %.1f %% of the FIFO's clocks\n", ways[i], cli_number_at(root, path));
+    assert_true(cli_number_at(root, path) >= 95);
+    assert_true(cli_number_at(root, path) <= 100);
+  }
+  const double p50 = cli_number_at(root, "round_trip.device.p50_us");
+  print_message("a request: %.2f us of the board's time\n", p50);
+  assert_true(p50 > 0.5);
+  json_decref(root);
+}
+
 /* ---- Jobs ---- */
 
 /* The board works while the host sleeps in poll(). */
@@ -279,6 +301,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(the_same_bits_over_a_bad_line),
       cmocka_unit_test(the_command),
       cmocka_unit_test(boards_are_listed),
+      cmocka_unit_test(the_line_is_full),
       cmocka_unit_test(the_descriptor_wakes),
       cmocka_unit_test(an_endless_job),
       cmocka_unit_test(what_is_refused),

@@ -185,9 +185,11 @@ struct ct_info {
                                                * can be used: at most 64 GiB less a MiB */
   uint32_t features;                          /* CT_FEATURE_* */
   bool has_clock;                             /* false: cycles are CT_NO_CYCLE */
-  bool has_schedule; /* things given with a cycle reach the device in that cycle, not at once */
-  char memory[40];   /* what its memory is, for people; "" if that is not known */
-  uint32_t reserved[6];
+  bool has_schedule;  /* things given with a cycle reach the device in that cycle, not at once */
+  char memory[40];    /* what its memory is, for people; "" if that is not known */
+  uint64_t line_rate; /* bytes a second each way that the line to it carries at most, what the
+                       * protocol adds included; 0: not known, or there is no line */
+  uint32_t reserved[4];
 };
 #define CT_FEATURE_HBFP8 1u
 #define CT_FEATURE_TRAINING 2u

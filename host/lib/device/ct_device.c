@@ -114,6 +114,7 @@ static int read_info(ct_device *dev) {
   info->has_clock = cycle != CT_NO_CYCLE;
   if (dev->plugin.ops->memory)
     snprintf(info->memory, sizeof info->memory, "%s", dev->plugin.ops->memory(dev->self));
+  if (dev->plugin.ops->line_rate) info->line_rate = dev->plugin.ops->line_rate(dev->self);
   info->has_schedule = info->has_clock && dev->plugin.ops->reg_write_at;
   if (err < 0) return ct_fail_device(dev, err, "reading the clock failed");
   if (info->block != 16 || info->array_rows != 16 || v[3] < 128 || v[6] == 0)

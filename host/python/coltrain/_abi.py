@@ -161,6 +161,7 @@ class ct_info(ctypes.Structure):
     has_clock: bool
     has_schedule: bool
     memory: bytes
+    line_rate: int
     reserved: ctypes.Array[ctypes.c_uint32]
 
     _fields_ = [
@@ -179,7 +180,8 @@ class ct_info(ctypes.Structure):
         ("has_clock", ctypes.c_bool),
         ("has_schedule", ctypes.c_bool),
         ("memory", ctypes.c_char * 40),
-        ("reserved", ctypes.c_uint32 * 6),
+        ("line_rate", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint32 * 4),
     ]
 
 

@@ -15,6 +15,7 @@ int bench_interference(int argc, char **argv);
 int bench_sim(int argc, char **argv);
 int bench_emu(int argc, char **argv);
 int bench_gemm(int argc, char **argv);
+int bench_link(int argc, char **argv);
 
 /* Writes what was measured, after a failure (status 1) or Ctrl-C what there is by then, with
  * whether it "failed" or was "stopped", and drops root. Returns the exit

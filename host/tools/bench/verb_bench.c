@@ -6,6 +6,7 @@
 static const struct cli_choice benches[] = {
     {"sim", "how many cycles a second the simulator runs", bench_sim},
     {"emu", "how fast the C model computes, by path", bench_emu},
+    {"link", "what the way to a device carries", bench_link},
     {"gemm", "how busy products keep the array", bench_gemm},
     {"interference", "what inference and training cost each other", bench_interference},
 };

@@ -29,14 +29,15 @@ static int print_json(const struct ct_info *info) {
     if (info->features & features[i].bit)
       json_array_append_new(names, json_string(features[i].name));
   json_t *root = json_pack(
-      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:o, s:b, s:b, s:o}", "device",
+      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:o, s:b, s:b, s:o, s:o}", "device",
       info->uri, "abi", (int)info->abi, "array_rows", (int)info->array_rows, "array_cols",
       (int)info->array_cols, "vpu_lanes", (int)info->vpu_lanes, "block", (int)info->block,
       "macs_per_cycle", (int)info->macs_per_cycle, "spm_words", (json_int_t)info->spm_words,
       "spm_bytes", (json_int_t)info->spm_bytes, "dram_bytes", (json_int_t)info->dram_bytes,
       "memory", info->memory, "clock_hz",
       info->has_clock ? json_integer((json_int_t)info->clock_hz) : json_null(), "has_clock",
-      (int)info->has_clock, "has_schedule", (int)info->has_schedule, "features", names);
+      (int)info->has_clock, "has_schedule", (int)info->has_schedule, "line_rate",
+      info->line_rate ? json_integer((json_int_t)info->line_rate) : json_null(), "features", names);
   return cli_json_write("-", root);
 }
 
@@ -55,6 +56,8 @@ static int print_text(const struct ct_info *info) {
     printf("clock           %.6g MHz\n", (double)info->clock_hz / 1e6);
   else
     printf("clock           none: this device has no time\n");
+  if (info->line_rate)
+    printf("line            %.6g MB/s each way\n", (double)info->line_rate / 1e6);
   printf("features       ");
   for (size_t i = 0; i < FEATURES; ++i)
     if (info->features & features[i].bit) printf(" %s", features[i].name);

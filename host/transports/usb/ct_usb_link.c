@@ -38,6 +38,8 @@ enum {
   STATUS_BYTES = 2, /* at the head of every packet from the chip */
   READS = 4,        /* under way at a time */
   READ_BYTES = 16384,
+  WRITES = 4,
+  WRITE_BYTES = 16384,
   CONTROL_MS = 200,
   LOOK_MS = 100, /* the thread looks at least that often whether it shall stop */
   CLOSE_MS = 400
@@ -46,18 +48,18 @@ enum {
 struct ct_usb_link {
   libusb_context *usb;
   libusb_device_handle *handle;
-  ct_usb_link_take *take;
+  ct_line_take *take;
   void *arg;
   size_t packet; /* bytes of a packet from the chip */
-  struct libusb_transfer *read[READS], *write;
+  struct libusb_transfer *read[READS], *write[WRITES];
   pthread_t thread;
   bool claimed, running;
 
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t changed;
-  unsigned reads; /* under way */
-  bool writing, stop, gone;
-  bool abandoned; /* reads do not end */
+  unsigned reads, writes; /* under way */
+  bool writing[WRITES], stop, gone;
+  bool abandoned; /* transfers do not end */
   char error[128];
   char name[64];
 };
@@ -307,9 +309,16 @@ static void LIBUSB_CALL read_done(struct libusb_transfer *t) {
 static void LIBUSB_CALL write_done(struct libusb_transfer *t) {
   struct ct_usb_link *l = t->user_data;
   pthread_mutex_lock(&l->lock);
-  l->writing = false;
+  /* What was not taken in time is lost. */
+  if (t->status != LIBUSB_TRANSFER_COMPLETED && t->status != LIBUSB_TRANSFER_TIMED_OUT && !l->stop)
+    lose(l, reason_of(t->status));
+  for (unsigned i = 0; i < WRITES; ++i)
+    if (l->write[i] == t) l->writing[i] = false;
+  --l->writes;
+  const bool gone = l->gone && !l->stop;
   pthread_cond_broadcast(&l->changed);
   pthread_mutex_unlock(&l->lock);
+  if (gone) l->take(l->arg, NULL, 0);
 }
 
 static void *handle_events(void *arg) {
@@ -318,25 +327,41 @@ static void *handle_events(void *arg) {
     struct timeval look = {.tv_usec = LOOK_MS * 1000L};
     libusb_handle_events_timeout_completed(l->usb, &look, NULL);
     pthread_mutex_lock(&l->lock);
-    stop = l->abandoned || (l->stop && !l->reads);
+    stop = l->abandoned || (l->stop && !l->reads && !l->writes);
     pthread_mutex_unlock(&l->lock);
   }
   return NULL;
 }
 
-static bool start_reads(struct ct_usb_link *l) {
-  l->write = libusb_alloc_transfer(0);
-  if (!l->write) return false;
+/* A transfer with a buffer, or NULL. */
+static struct libusb_transfer *new_transfer(size_t size) {
+  struct libusb_transfer *t = libusb_alloc_transfer(0);
+  if (t && !(t->buffer = malloc(size))) {
+    libusb_free_transfer(t);
+    t = NULL;
+  }
+  return t;
+}
+
+static void free_transfer(struct libusb_transfer *t) {
+  if (t) free(t->buffer);
+  libusb_free_transfer(t);
+}
+
+static bool start_transfers(struct ct_usb_link *l) {
+  for (unsigned i = 0; i < WRITES; ++i) {
+    l->write[i] = new_transfer(WRITE_BYTES);
+    if (!l->write[i]) return false;
+  }
   for (unsigned i = 0; i < READS; ++i) {
-    uint8_t *buffer = malloc(READ_BYTES);
-    l->read[i] = libusb_alloc_transfer(0);
-    if (!l->read[i] || !buffer) {
-      free(buffer);
-      return false;
-    }
-    libusb_fill_bulk_transfer(l->read[i], l->handle, EP_IN, buffer, READ_BYTES, read_done, l, 0);
-    if (libusb_submit_transfer(l->read[i])) return false;
-    ++l->reads;
+    struct libusb_transfer *t = l->read[i] = new_transfer(READ_BYTES);
+    if (!t) return false;
+    libusb_fill_bulk_transfer(t, l->handle, EP_IN, t->buffer, READ_BYTES, read_done, l, 0);
+    pthread_mutex_lock(&l->lock);
+    const bool good = libusb_submit_transfer(t) == 0;
+    l->reads += good;
+    pthread_mutex_unlock(&l->lock);
+    if (!good) return false;
   }
   return true;
 }
@@ -351,39 +376,76 @@ static bool start_thread(struct ct_usb_link *l) {
   return l->running;
 }
 
-int ct_usb_link_send(struct ct_usb_link *l, uint8_t *bytes, size_t size, unsigned timeout_ms) {
+static struct timespec after(unsigned ms) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  t.tv_sec += ms / 1000;
+  t.tv_nsec += (long)(ms % 1000) * 1000000;
+  t.tv_sec += t.tv_nsec / 1000000000;
+  t.tv_nsec %= 1000000000;
+  return t;
+}
+
+/* Locked. A transfer that is not under way; waits for it. NULL: none came in time, or the board is
+ * gone. */
+static struct libusb_transfer *free_write(struct ct_usb_link *l, unsigned timeout_ms) {
+  const struct timespec end = after(timeout_ms);
+  for (bool late = false; !l->gone;) {
+    for (unsigned i = 0; i < WRITES; ++i)
+      if (!l->writing[i]) {
+        l->writing[i] = true;
+        return l->write[i];
+      }
+    if (late) return NULL;
+    late = pthread_cond_timedwait(&l->changed, &l->lock, &end) != 0;
+  }
+  return NULL;
+}
+
+/* Locked. */
+static void submit(struct ct_usb_link *l, struct libusb_transfer *t, size_t size, unsigned ms) {
+  libusb_fill_bulk_transfer(t, l->handle, EP_OUT, t->buffer, (int)size, write_done, l, ms);
+  ++l->writes;
+  if (libusb_submit_transfer(t) == 0) return;
+  --l->writes;
+  for (unsigned i = 0; i < WRITES; ++i)
+    if (l->write[i] == t) l->writing[i] = false;
+  lose(l, reason_of(LIBUSB_TRANSFER_NO_DEVICE));
+}
+
+int ct_usb_link_send(void *link, const uint8_t *bytes, size_t size, unsigned timeout_ms) {
+  struct ct_usb_link *l = link;
+  int err = CT_OK;
   pthread_mutex_lock(&l->lock);
-  if (!l->gone) {
-    libusb_fill_bulk_transfer(l->write, l->handle, EP_OUT, bytes, (int)size, write_done, l,
-                              timeout_ms);
-    const int error = libusb_submit_transfer(l->write);
-    if (error) lose(l, reason_of(LIBUSB_TRANSFER_NO_DEVICE));
-    l->writing = !error;
+  for (size_t done = 0; done < size && !err;) {
+    struct libusb_transfer *t = free_write(l, timeout_ms);
+    const size_t n = size - done < WRITE_BYTES ? size - done : WRITE_BYTES;
+    if (t) {
+      memcpy(t->buffer, bytes + done, n);
+      submit(l, t, n, timeout_ms);
+      done += n;
+    } else {
+      err = CT_ERR_TIMEOUT;
+    }
+    if (l->gone) err = CT_ERR_DEVICE;
   }
-  /* libusb ends it in time; bytes are the caller's, so this cannot return before. */
-  while (l->writing)
-    pthread_cond_wait(&l->changed, &l->lock);
-  int err = l->gone ? CT_ERR_DEVICE : CT_OK;
-  if (!err && l->write->status == LIBUSB_TRANSFER_TIMED_OUT) err = CT_ERR_TIMEOUT;
-  if (!err && l->write->status != LIBUSB_TRANSFER_COMPLETED) {
-    lose(l, reason_of(l->write->status));
-    err = CT_ERR_DEVICE;
-  }
+  if (l->gone) err = CT_ERR_DEVICE;
   pthread_mutex_unlock(&l->lock);
   return err;
 }
 
 /* ---- Opening and closing ------------------------------------------------------------------- */
 
-const char *ct_usb_link_error(struct ct_usb_link *l) {
+const char *ct_usb_link_error(void *link) {
+  struct ct_usb_link *l = link;
   pthread_mutex_lock(&l->lock);
   const char *error = l->error;
   pthread_mutex_unlock(&l->lock);
   return error;
 }
 
-const char *ct_usb_link_name(const struct ct_usb_link *l) {
-  return l->name;
+const char *ct_usb_link_name(const void *link) {
+  return ((const struct ct_usb_link *)link)->name;
 }
 
 static int begin(struct ct_usb_link *l, const struct ct_usb_where *where, char *why,
@@ -393,13 +455,13 @@ static int begin(struct ct_usb_link *l, const struct ct_usb_where *where, char *
   if (!err) err = claim(l, why, whysize);
   if (!err) err = set_up_chip(l, (unsigned)where->latency, why, whysize);
   if (err) return err;
-  if (start_thread(l) && start_reads(l)) return CT_OK;
+  if (start_thread(l) && start_transfers(l)) return CT_OK;
   snprintf(why, whysize, "%s cannot be read from", l->name);
   return CT_ERR_DEVICE;
 }
 
-int ct_usb_link_open(const struct ct_usb_where *where, ct_usb_link_take *take, void *arg,
-                     struct ct_usb_link **link, char *why, size_t whysize) {
+int ct_usb_link_open(const struct ct_usb_where *where, ct_line_take *take, void *arg, void **link,
+                     char *why, size_t whysize) {
   struct ct_usb_link *l = calloc(1, sizeof *l);
   pthread_condattr_t attr;
   if (!l) {
@@ -424,18 +486,17 @@ int ct_usb_link_open(const struct ct_usb_where *where, ct_usb_link_take *take, v
 
 /* Ends the transfers and the thread. False: some transfers did not end in time. */
 static bool stop(struct ct_usb_link *l) {
-  struct timespec end;
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  end.tv_nsec += CLOSE_MS * 1000000L;
-  end.tv_sec += end.tv_nsec / 1000000000;
-  end.tv_nsec %= 1000000000;
+  const struct timespec end = after(CLOSE_MS);
   pthread_mutex_lock(&l->lock);
   l->stop = true;
   for (unsigned i = 0; i < READS; ++i)
     if (l->read[i]) libusb_cancel_transfer(l->read[i]);
-  while (l->reads && l->running && !pthread_cond_timedwait(&l->changed, &l->lock, &end)) {
+  for (unsigned i = 0; i < WRITES; ++i)
+    if (l->writing[i]) libusb_cancel_transfer(l->write[i]);
+  while ((l->reads || l->writes) && l->running &&
+         !pthread_cond_timedwait(&l->changed, &l->lock, &end)) {
   }
-  const bool ended = !l->reads;
+  const bool ended = !l->reads && !l->writes;
   l->abandoned = !ended;
   pthread_mutex_unlock(&l->lock);
   libusb_interrupt_event_handler(l->usb);
@@ -443,14 +504,14 @@ static bool stop(struct ct_usb_link *l) {
   return ended;
 }
 
-void ct_usb_link_close(struct ct_usb_link *l) {
+void ct_usb_link_close(void *link) {
+  struct ct_usb_link *l = link;
   if (!l) return;
   if (l->usb && !stop(l)) return; /* the kernel may still write to the buffers: they stay */
-  for (unsigned i = 0; i < READS; ++i) {
-    if (l->read[i]) free(l->read[i]->buffer);
-    libusb_free_transfer(l->read[i]);
-  }
-  libusb_free_transfer(l->write);
+  for (unsigned i = 0; i < READS; ++i)
+    free_transfer(l->read[i]);
+  for (unsigned i = 0; i < WRITES; ++i)
+    free_transfer(l->write[i]);
   if (l->claimed && !l->gone) chip(l, SIO_SET_BITMODE, MODE_RESET, CHANNEL_A);
   if (l->claimed) libusb_release_interface(l->handle, INTERFACE);
   if (l->handle) libusb_close(l->handle);
