@@ -199,10 +199,22 @@ $(BUILD)/lib/coltrain/usb.so: $(USB_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(
 
 -include $(USB_OBJS:.o=.d)
 
+# Boards on a serial port: a plug-in, so that the library needs no zlib.
+SERIAL_SRCS := $(sort $(wildcard host/transports/serial/*.c)) $(FRAME_SRCS)
+SERIAL_OBJS := $(SERIAL_SRCS:%.c=$(BUILD)/obj/%.o)
+
+$(BUILD)/lib/coltrain/serial.so: $(SERIAL_OBJS) $(SHARED_SRCS:%.c=$(BUILD)/obj/%.o) $(PLUGIN_MAP)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-Bsymbolic -Wl,--no-undefined -Wl,--version-script=$(PLUGIN_MAP) -o $@ $(filter-out %.map,$^) -lz -pthread
+
+-include $(SERIAL_OBJS:.o=.d)
+
 PRODUCTS := $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS) \
   $(if $(LIB_SRCS),$(BUILD)/lib/libcoltrain.a $(BUILD)/lib/libcoltrain.so) \
   $(if $(TOOL_MAIN),$(BUILD)/lib/libcoltrain-data.so) \
   $(if $(TOOL_MAIN),$(BUILD)/bin/coltrain $(PYTHON_PROGRAMS)) \
   $(EXAMPLE_SRCS:host/examples/%.c=$(BUILD)/bin/examples/%) \
   $(if $(and $(SIM_SRCS),$(wildcard rtl/ct_core.sv)),$(BUILD)/lib/coltrain/sim.so) \
+  $(BUILD)/lib/coltrain/serial.so \
   $(if $(USB_SRCS),$(BUILD)/lib/coltrain/usb.so)

@@ -53,8 +53,8 @@ static void print_help(FILE *to) {
       "\n  coltrain VERB --help      the options of a verb\n"
       "  coltrain --version        the version\n\n"
       "A device is named by --device: sim: (the simulated hardware, the default), emu: (the\n"
-      "bit-exact model in C, without time), mmio:FILE (a core in the address space) or usb: (a\n"
-      "board), with options behind, such as sim:latency=100,stall=25 or mmio:/dev/uio0,irq=off.\n\n"
+      "bit-exact model in C, without time), mmio:FILE (a core in the address space), usb: or\n"
+      "serial:FILE (a board), with options behind, such as sim:latency=100,stall=25.\n\n"
       "Example:\n  coltrain colocate --data digits --report run.html\n",
       to);
 }

@@ -72,13 +72,21 @@ static const struct ct_uri_key usb_keys[] = {
     KEY_BOARD_CLOCK,
 };
 
-#define KEYS(list) list, sizeof(list) / sizeof *(list)
+static const struct ct_uri_key serial_keys[] = {
+    {"baud", CT_URI_NUMBER, 9600, 12000000, 3000000, NULL, NULL, "bits a second"},
+    {"timeout", CT_URI_NUMBER, 50, 600000, 0, NULL, "700, or what baud= needs", "of an access, ms"},
+    KEY_BOARD_CLOCK,
+};
+
+#define KEYS(list) .key = list, .keys = sizeof(list) / sizeof *(list)
 static const struct ct_uri_scheme schemes[] = {
     {"emu", "the bit-exact model in C, without time", NULL, KEYS(emu_keys)},
     {"sim", "the simulated hardware, cycle by cycle", NULL, KEYS(sim_keys)},
     {"mmio", "a core in this machine's address space: mmio:/dev/uio0 and others (docs/mmio.md)",
      "FILE", KEYS(mmio_keys)},
     {"usb", "a board on USB, by an FT232H or FT2232H (docs/usb.md)", NULL, KEYS(usb_keys)},
+    {"serial", "a board on a serial port: serial:/dev/ttyUSB0 and others (docs/serial.md)", "FILE",
+     KEYS(serial_keys), .unlisted = "not looked for: name the port, as in serial:/dev/ttyUSB0"},
 };
 enum { SCHEMES = sizeof schemes / sizeof *schemes };
 

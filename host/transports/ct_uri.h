@@ -35,6 +35,7 @@ struct ct_uri_scheme {
   const char *file; /* what stands first, without a key; NULL: nothing */
   const struct ct_uri_key *key;
   size_t keys;
+  const char *unlisted; /* why none is listed, though there may be some; NULL: they are */
 };
 
 /* The schemes by number, NULL beyond the last, and by name, NULL if there is none. */

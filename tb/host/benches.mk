@@ -3,7 +3,7 @@
 # The tests of host code, one line each; tb/harness/rules.mk says what the line means. Every one also runs under the sanitizers.
 
 ifneq ($(USB_SRCS),)
-$(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so
+$(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/serial.so
 endif
 
 $(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c)

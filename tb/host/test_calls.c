@@ -775,9 +775,10 @@ static void devices_are_listed(void **state) {
   } want[] = {{"emu:", CT_OK, CT_OK},
               {"sim:", CT_OK, CT_OK},
               {"mmio:", CT_OK, CT_ERR_ARG}, /* which file? */
-              {"usb:", CT_OK, CT_ERR_NOT_FOUND}};
+              {"usb:", CT_OK, CT_ERR_NOT_FOUND},
+              {"serial:", CT_OK, CT_ERR_ARG}}; /* which port? */
   assert_int_equal(ct_list(&entries, &count), CT_OK);
-  assert_int_equal(count, 4);
+  assert_int_equal(count, 5);
   for (size_t i = 0; i < count; ++i) {
     ct_device *dev;
     assert_string_equal(entries[i].uri, want[i].uri);

@@ -41,6 +41,30 @@ HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
 HOST_STEP_FILES += $(BUILD)/tb/test_usb_asan $(BUILD)/tb/conform_usb_asan
 endif
 
+# On a serial port, which is a pseudo terminal; with the Verilated board of tb/board behind it, too.
+$(BUILD)/tb/obj/tb/board/board_sim.o $(BUILD)/san/obj/tb/board/board_sim.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board
+$(BUILD)/tb/obj/tb/board/board_sim.o $(BUILD)/san/obj/tb/board/board_sim.o: $(BUILD)/dut/ct_board/ct_board.a
+SERIAL_BED_SRCS := tb/usb/ct_serial_bed.c tb/usb/ct_usb_board.c tb/board/board_sim.c host/transports/sim/ct_sdram_chip.c host/transports/frames/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
+SERIAL_BED_LIBS := $(BUILD)/dut/ct_board/ct_board.a $(BUILD)/dut/libverilated.a
+
+serial_test = $(eval $(call serial_test_rules,$(strip $(1)),$(2) $(SERIAL_BED_SRCS)))
+define serial_test_rules
+$(BUILD)/tb/$(1): $(2:%.c=$(BUILD)/tb/obj/%.o) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a $(SERIAL_BED_LIBS) | $(BUILD)/lib/coltrain/serial.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CXX) -rdynamic -o $$@ $$(filter %.o %.a,$$^) $$(LIB_LDLIBS) -lz -ljansson -lcmocka -lm -pthread
+$(BUILD)/tb/$(1)_asan: $(2:%.c=$(BUILD)/san/obj/%.o) $(TB_OBJS:$(BUILD)/tb/%=$(BUILD)/san/%) $(BUILD)/san/lib/libcoltrain.a $(SERIAL_BED_LIBS) | $(BUILD)/lib/coltrain/serial.so $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(CXX) -rdynamic $(SANITIZE) -o $$@ $$(filter %.o %.a,$$^) $$(LIB_LDLIBS) -lz -ljansson -lcmocka -lm -pthread
+HOST_TESTS += $(BUILD)/tb/$(1)
+HOST_STEPS += "$(BUILD)/tb/$(1)_asan"
+HOST_STEP_FILES += $(BUILD)/tb/$(1)_asan
+-include $(2:%.c=$(BUILD)/tb/obj/%.d) $(2:%.c=$(BUILD)/san/obj/%.d)
+endef
+$(call serial_test,test_serial,tb/usb/test_serial.c)
+$(call serial_test,conform_serial,tb/host/conform.c tb/usb/conform_serial.c)
+
 # The decoder under libFuzzer, CT_FUZZ seconds. Where clang lacks it (Debian: libclang-rt-dev), a line says that it is skipped.
 FUZZ_FLAGS ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_PROBE := int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }

@@ -156,6 +156,7 @@ struct ct_options {
  *   "usb:"  a board on USB (docs/usb.md), a plug-in: the first that is found, or "usb:serial=TEXT",
  *           "usb:bus=1,addr=4", "usb:vid=0x0403,pid=0x6014"; CT_ERR_UNSUPPORTED where it was not
  *           built, for want of libusb
+ *   "serial:FILE"  a board on a serial port (docs/serial.md), a plug-in: serial:/dev/ttyUSB0
  * A plug-in SCHEME.so is looked for in $COLTRAIN_PLUGIN_DIR, in ../lib/coltrain,
  * ../../lib/coltrain, ../lib/TRIPLET/coltrain (such as x86_64-linux-gnu) and ../lib64/coltrain
  * beside the program, in coltrain and ../lib/coltrain beside the library, then where libraries are
@@ -237,10 +238,10 @@ void ct_list_free(struct ct_entry *entries);
 
 /* Lists the devices that this machine has: the emulator, the simulated cores, boards on USB by
  * their serial numbers, UIO devices and PCI functions that may be a core (docs/mmio.md), each under
- * the name that opens it alone. error and text say whether it could be opened now, and else why
- * not: CT_ERR_PERMISSION, CT_ERR_BUSY, ...; of a kind that cannot be used at all there is one entry
- * with the kind's name. No device is reset and no register read. Give it back with ct_list_free().
- * CT_ERR_MEMORY. Any thread. */
+ * the name that opens it alone; none on a serial port, where it is not looked. error and text say
+ * whether it could be opened now, and else why not: CT_ERR_PERMISSION, CT_ERR_BUSY, ...; of a kind
+ * that cannot be used at all there is one entry with the kind's name. No device is reset and no
+ * register read. Give it back with ct_list_free(). CT_ERR_MEMORY. Any thread. */
 int ct_scan(struct ct_entry **entries, size_t *count);
 
 /* A register as it was read, a field of the one before, or a counter. */

@@ -43,6 +43,9 @@ static const struct scheme schemes[] = {
     {"usb", NULL,
      "the transport for boards on USB, usb.so, is not where plug-ins are looked for: install "
      "libusb-1.0-0-dev and build it with make, or name its folder in COLTRAIN_PLUGIN_DIR"},
+    {"serial", NULL,
+     "the transport for boards on a serial port, serial.so, is not where plug-ins are looked for: "
+     "build it with make, or name its folder in COLTRAIN_PLUGIN_DIR"},
 };
 enum { SCHEMES = sizeof schemes / sizeof *schemes };
 

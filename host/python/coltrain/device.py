@@ -308,7 +308,7 @@ def open(uri: str = "sim:") -> Device:
     """Opens a device and resets it.
 
     uri: ``emu:`` is the bit-exact model without time, ``sim:`` the simulated hardware, ``mmio:FILE`` a core in the address space,
-    ``usb:`` a board; docs/devices.md lists their options, such as ``sim:core=16x8,latency=60``. Several may be open at once. What
+    ``usb:`` or ``serial:FILE`` a board; docs/devices.md lists their options, such as ``sim:core=16x8,latency=60``. Several may be open at once. What
     the library logs goes to the logger "coltrain", from the level on that it has now. Raises :class:`ArgumentError`,
     :class:`NotFoundError`, :class:`PermissionDeniedError`, :class:`BusyError`, :class:`AbiError`, :class:`DeviceError`.
     """

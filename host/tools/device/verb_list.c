@@ -35,7 +35,9 @@ static void print_text(FILE *to, const struct ct_entry *entries, size_t count) {
       print_entry(to, &entries[i]);
       ++found;
     }
-    if (!found) fprintf(to, "%s:%*snone on this machine\n", s->name, 21 - (int)strlen(s->name), "");
+    if (!found)
+      fprintf(to, "%s:%*s%s\n", s->name, 21 - (int)strlen(s->name), "",
+              s->unlisted ? s->unlisted : "none on this machine");
   }
 }
 

@@ -171,15 +171,16 @@ uint64_t ct_frames_line_rate(void *self) {
 
 /* ---- Opening and closing ------------------------------------------------------------------- */
 
-int ct_frames_new(const struct ct_uri *uri, struct ct_frames **frames, char *why, size_t whysize) {
+int ct_frames_new(unsigned timeout_ms, uint32_t given_hz, struct ct_frames **frames, char *why,
+                  size_t whysize) {
   struct ct_frames *f = calloc(1, sizeof *f);
   if (!f || !ct_session_begin(&f->session)) {
     ct_frames_close(f);
     snprintf(why, whysize, "the host has no memory or file descriptor left");
     return CT_ERR_MEMORY;
   }
-  f->session.timeout_ms = (unsigned)ct_uri_number(uri, "timeout");
-  f->given_hz = (uint32_t)ct_uri_number(uri, "clock");
+  f->session.timeout_ms = timeout_ms;
+  f->given_hz = given_hz;
   *frames = f;
   return CT_OK;
 }

@@ -17,8 +17,10 @@
 
 struct ct_frames;
 
-/* With "timeout" and "clock" of the device's name. On failure writes a sentence to why. */
-int ct_frames_new(const struct ct_uri *uri, struct ct_frames **frames, char *why, size_t whysize);
+/* timeout_ms: of a request, all repetitions included; given_hz: the clock of a board that cannot
+ * tell, or 0. On failure writes a sentence to why. */
+int ct_frames_new(unsigned timeout_ms, uint32_t given_hz, struct ct_frames **frames, char *why,
+                  size_t whysize);
 
 /* A ct_line_take, with frames. */
 void ct_frames_take(void *frames, const uint8_t *bytes, size_t size);

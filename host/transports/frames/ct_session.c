@@ -51,6 +51,7 @@ void ct_session_take(void *arg, const uint8_t *bytes, size_t size) {
   struct ct_session *s = arg;
   pthread_mutex_lock(&s->lock);
   s->gone = s->gone || !bytes;
+  s->taken += (uint32_t)size;
   for (size_t i = 0; bytes && i < size; ++i) {
     const struct ct_usb_frame *f = &s->parser.frame;
     if (ct_usb_take(&s->parser, bytes[i]) != CT_USB_WHOLE) continue;
@@ -85,11 +86,16 @@ bool ct_session_sleep(struct ct_session *s, unsigned ms) {
   return irq;
 }
 
-/* Waits for an answer to anything that is under way. */
+/* Waits for an answer to anything that is under way; once more as long, if bytes came: on a slow
+ * line an answer takes a while. */
 static bool await(struct ct_session *s, unsigned timeout_ms) {
-  const struct timespec end = after(timeout_ms);
   pthread_mutex_lock(&s->lock);
-  while (!s->answers && !s->gone && !pthread_cond_timedwait(&s->changed, &s->lock, &end)) {
+  const uint32_t before = s->taken;
+  for (unsigned times = 0; times < 2 && !s->answers && !s->gone; ++times) {
+    const struct timespec end = after(timeout_ms);
+    if (times && s->taken == before) break;
+    while (!s->answers && !s->gone && !pthread_cond_timedwait(&s->changed, &s->lock, &end)) {
+    }
   }
   const bool any = s->answers;
   pthread_mutex_unlock(&s->lock);

@@ -45,6 +45,7 @@ struct ct_session {
   pthread_cond_t changed;
   struct ct_flight flight[CT_SESSION_WINDOW];
   unsigned answers;   /* since the owner looked */
+  uint32_t taken;     /* bytes that came, ever */
   bool irq, gone, up; /* up: the descriptor is readable */
   int fd;
 };

@@ -29,7 +29,8 @@ static int usb_open(const char *args, void **self, char *why, size_t whysize) {
                                .pid = ct_uri_number(&uri, "pid"),
                                .latency = ct_uri_number(&uri, "latency")};
   ct_uri_text(&uri, "serial", where.serial, sizeof where.serial);
-  int err = ct_frames_new(&uri, &f, why, whysize);
+  int err = ct_frames_new((unsigned)ct_uri_number(&uri, "timeout"),
+                          (uint32_t)ct_uri_number(&uri, "clock"), &f, why, whysize);
   if (!err) err = ct_usb_link_open(&where, ct_frames_take, f, &link, why, whysize);
   if (!err) {
     ct_frames_set_line(f, &line, link, &limits);
