@@ -41,7 +41,7 @@ endef
 STATIC_ASAN := -static-libasan -static-libubsan
 
 $(call bed_test,test_usb,tb/usb/test_usb.c)
-$(call bed_test,conform_usb,tb/host/conform.c tb/usb/conform_usb.c)
+$(call bed_test,conform_usb,tb/host/conform.c tb/host/ct_modes.c tb/usb/conform_usb.c)
 HOST_TESTS += $(BUILD)/tb/test_usb $(BUILD)/tb/conform_usb
 HOST_STEPS += "$(BUILD)/tb/test_usb_asan rtl:"
 HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
