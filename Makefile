@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results mmio-guest install uninstall manual deb clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results host-paths mmio-guest usb-guest install uninstall manual deb clean
 
 include rtl/files.mk
 include host/host.mk
@@ -164,8 +164,16 @@ campaign-quick: all  ## A tenth of the co-location experiment (a report in build
 	@$(BUILD)/bin/coltrain experiment colocation --quick --jobs $(JOBS) --out $(BUILD)/experiments/colocation-quick
 	$(if $(USB_SRCS),@$(MAKE) -s fuzz-usb)
 
-mmio-guest: all  ## mmio: in a real Linux in QEMU, by sysfs, /dev/uio0 and /dev/mem (needs scripts/setup guest; a minute)
+# One after the other: each has the machine for itself, since what it drives keeps time.
+host-paths: all  ## The ways to a device in a real Linux in QEMU, real drivers included: mmio-guest and usb-guest (needs scripts/setup guest; two minutes)
 	$(Q)scripts/mmio-guest
+	$(Q)scripts/usb-guest
+
+mmio-guest: all  ## mmio: there, by sysfs, /dev/uio0 and /dev/mem
+	$(Q)scripts/mmio-guest
+
+usb-guest: all  ## usb: there, by the kernel's USB stack, udev with our rule and libusb, as an ordinary user
+	$(Q)scripts/usb-guest
 
 clean:  ## Remove build/
 	$(Q)rm -rf $(BUILD)

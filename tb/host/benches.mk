@@ -143,9 +143,9 @@ $(BUILD)/tb/test_mmio $(BUILD)/tb/test_mmio.san: | $(BUILD)/tb/mmio_trap.so $(BU
 $(BUILD)/tb/test_mmio: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_mmio.san: $(BUILD)/san/bin/coltrain
 # What every way to a device must do: on sim: and emu:, in the address space, and (tb/usb/benches.mk) on USB.
-$(call host_test,conform_mmio,tb/host/conform.c tb/host/conform_mmio.c tb/host/mmio_rig.c tb/host/cli_run.c,-ljansson -pthread)
+$(call host_test,conform_mmio,tb/host/conform.c tb/host/ct_modes.c tb/host/conform_mmio.c tb/host/mmio_rig.c tb/host/cli_run.c,-ljansson -pthread)
 $(BUILD)/tb/conform_mmio $(BUILD)/tb/conform_mmio.san: | $(BUILD)/tb/mmio_trap.so $(BUILD)/tb/mmio_core $(BUILD)/lib/coltrain/sim.so
-$(BUILD)/tb/conform: $(patsubst %.c,$(BUILD)/tb/obj/%.o,tb/host/conform.c tb/host/conform_plain.c) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/conform: $(patsubst %.c,$(BUILD)/tb/obj/%.o,tb/host/conform.c tb/host/ct_modes.c tb/host/conform_plain.c) $(TB_OBJS) $(BUILD)/lib/libcoltrain.a | $(BUILD)/lib/coltrain/sim.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) -rdynamic -o $@ $(filter %.o %.a,$^) $(LIB_LDLIBS) -lcmocka -lm -pthread
 HOST_STEPS      += "$(BUILD)/tb/conform sim:core=16x8,stall=25" "$(BUILD)/tb/conform emu:"

@@ -21,6 +21,7 @@
 
 #include "coltrain/coltrain.h"
 #include "ct_cmd.h"
+#include "ct_modes.h"
 #include "ct_tb.h"
 
 enum {
@@ -418,7 +419,9 @@ static void told_apart(void **state) {
   }
   if (way->forbid) {
     way->forbid(true);
-    if (getuid() != 0) refused(way->uri, CT_ERR_PERMISSION); /* root may do everything */
+    ct_obey_modes(true);
+    refused(way->uri, CT_ERR_PERMISSION);
+    ct_obey_modes(false);
     way->forbid(false);
   }
   ct_device *dev = open_or_fail(way->uri);

@@ -22,8 +22,8 @@ struct conform_way {
   /* Ways to lose the first device, with how from 0; after them start() makes it anew. */
   unsigned losses;
   void (*lose)(unsigned how);
-  /* The first device is in use elsewhere, or may not be opened, until undone; NULL: there is no
-   * such thing. */
+  /* The first device is in use elsewhere, or the mode of its file forbids to open it, until undone;
+   * NULL: there is no such thing. */
   void (*occupy)(bool occupied);
   void (*forbid)(bool forbidden);
   unsigned accesses;  /* random ones to memory; 0: 2000 */

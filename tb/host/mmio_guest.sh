@@ -63,13 +63,13 @@ regs=$(sed -n 1p $pci/resource | cut -d' ' -f1)
 mem=$(sed -n 3p $pci/resource | cut -d' ' -f1)
 check '/dev/mem: the same bytes as emu:' same "mmio:/dev/mem,regs=$regs,mem-at=$mem,mem-size=0x1000000"
 check '/dev/uio0 before its driver is refused' refuses 'is not there' mmio:/dev/uio0
-insmod /lib/uio/uio.ko
-insmod /lib/uio/uio_cif.ko
+insmod /lib/modules.ct/uio.ko
+insmod /lib/modules.ct/uio_cif.ko
 echo 1209 0001 >/sys/bus/pci/drivers/hilscher/new_id
 check '/dev/uio0: the same bytes as emu:' same mmio:/dev/uio0
 check 'unbound while it works' loses 'unbound' mmio:/dev/uio0 'echo 0000:00:05.0 >/sys/bus/pci/drivers/hilscher/unbind'
 echo 1 >$pci/enable
-insmod /lib/uio/uio_pci_generic.ko
+insmod /lib/modules.ct/uio_pci_generic.ko
 echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id # the interrupt of QEMU's device for teaching
 edu=/sys/bus/pci/devices/0000:00:06.0
 echo 1 >$edu/enable

@@ -8,12 +8,19 @@ $(call host_test,test_usb_board,tb/usb/test_usb_board.c tb/usb/ct_usb_board.c ho
 # The whole board with its FT245 pins, for the bed: at 60 MHz, so that the core's clock is no slower than the pins'.
 $(call dut,ct_board_usb,ct_board,rtl/boards/ct_board.sv,-GClockHz=60000000 -GPowerUpUs=1)
 
+# For scripts/usb-guest, with Debian's libusbredirparser: the board on the USB of a QEMU.
+$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board_usb
+$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: $(BUILD)/dut/ct_board_usb/ct_board_usb.a
+USB_REDIR_SRCS := tb/usb/usb_redir.c tb/usb/ct_usb_chip.c tb/usb/ct_usb_rtl.c host/transports/sim/ct_sdram_chip.c
+$(BUILD)/tb/usb_redir: $(USB_REDIR_SRCS:%.c=$(BUILD)/tb/obj/%.o) $(BUILD)/dut/ct_board_usb/ct_board_usb.a $(BUILD)/dut/libverilated.a
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -o $@ $(filter %.o %.a,$^) -lusbredirparser -pthread
+-include $(USB_REDIR_SRCS:%.c=$(BUILD)/tb/obj/%.d)
+
 # With the real libusb over umockdev, where that is installed.
 UMOCKDEV_CFLAGS := $(shell pkg-config --cflags umockdev-1.0 2>/dev/null)
 ifneq ($(UMOCKDEV_CFLAGS),)
 $(BUILD)/tb/obj/tb/usb/ct_usb_bed.o $(BUILD)/san/obj/tb/usb/ct_usb_bed.o: private HOST_CPPFLAGS += $(UMOCKDEV_CFLAGS) -D_DEFAULT_SOURCE
-$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: private HOST_CPPFLAGS += -I$(BUILD)/dut/ct_board_usb
-$(BUILD)/tb/obj/tb/usb/ct_usb_rtl.o $(BUILD)/san/obj/tb/usb/ct_usb_rtl.o: $(BUILD)/dut/ct_board_usb/ct_board_usb.a
 USB_BED_SRCS := tb/usb/ct_usb_bed.c tb/usb/ct_usb_board.c tb/usb/ct_usb_rtl.c host/transports/sim/ct_sdram_chip.c host/transports/frames/ct_usb_frame.c tb/host/cli_run.c tb/host/tiny_program.c
 USB_BED_LIBS := $(BUILD)/dut/ct_board_usb/ct_board_usb.a $(BUILD)/dut/libverilated.a
 
@@ -34,7 +41,7 @@ endef
 STATIC_ASAN := -static-libasan -static-libubsan
 
 $(call bed_test,test_usb,tb/usb/test_usb.c)
-$(call bed_test,conform_usb,tb/host/conform.c tb/usb/conform_usb.c)
+$(call bed_test,conform_usb,tb/host/conform.c tb/host/ct_modes.c tb/usb/conform_usb.c)
 HOST_TESTS += $(BUILD)/tb/test_usb $(BUILD)/tb/conform_usb
 HOST_STEPS += "$(BUILD)/tb/test_usb_asan rtl:"
 HOST_STEPS += "$(BUILD)/tb/conform_usb_asan"
