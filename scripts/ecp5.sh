@@ -55,6 +55,7 @@ ecp5_read() {
 # ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log. ECP5_KEEP: commands that say which
 # hierarchy stays (scripts/resources).
 #
+# Without the multiplexers that join LUTs to wider ones (-nowidelut): they take 3 % more cells, and tie these together for the placer.
 # The steps of ABC: abc9's own but for the last, &mfs, which aborts on the whole core in the ABC of Debian 12 (Gia_ManInsertMfs: Assertion
 # iLitNew >= 0); with &dc2 twice and with more rounds of area recovery in &if (-F, -A; the same depth), each of which saves some hundred LUTs.
 # Named here, so that every version of Yosys maps by the same ones. (In a file, because newer versions cut a -p at commas.)
@@ -73,9 +74,9 @@ select -assert-none t:\$dlatch t:\$adlatch t:\$sr
 check -assert
 ${ECP5_KEEP:-}
 scratchpad -set abc9.script "+&scorr;&sweep;&dc2;&dc2;&dch,-f;&ps;&if,{C},{W},{D},{R},-F,3,-A,5,-v"
-synth_ecp5 -abc9 -top $top -run begin:map_luts
+synth_ecp5 -abc9 -nowidelut -top $top -run begin:map_luts
 splitnets
-synth_ecp5 -abc9 -top $top -run map_luts:check
+synth_ecp5 -abc9 -nowidelut -top $top -run map_luts:check
 hierarchy -check
 tee -q -o $dir/$top.stat stat
 check -noinit
@@ -115,15 +116,35 @@ ecp5_counts() {
   }' "$1"
 }
 
+# ecp5_placer NEXTPNR: the placer to use. Those that spread a design as charges in a field do (static) need a seventh less wire for the whole
+# core than those that solve and spread in turns (heap), and leave no place denser than others; nextpnr's converges from 0.8 on.
+ecp5_placer() {
+  case $("$1" --version 2>&1) in
+    *[Vv]ersion\ 0.[0-7][-.\ +\)]*) echo heap ;;
+    *) echo static ;;
+  esac
+}
+
 # ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
-# On an LFE5U-85F the array's multipliers are given their places first (scripts/floorplan), if FLOORPLAN is not 0.
+# On an LFE5U-85F (FLOORPLAN=0: not there, either) it places twice: multipliers and block RAMs get places to begin with, then all is placed, then these
+# get better ones (scripts/floorplan), then all is placed again, and routed. PLACER, ROUTER: other ones of nextpnr's. ECP5_CONFIG: the file for ecppack.
 ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
   dir=$1 top=$2 device=$3 json=$1/$2.json
   shift 3
+  set -- "--$device" --package CABGA381 --timing-allow-fail "$@"
   if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
-    "${PYTHON:-python3}" scripts/floorplan "$json" "$dir/$top.placed.json" || return 1
+    set -- "$@" --placer "${PLACER:-$(ecp5_placer "$nextpnr")}" --router "${ROUTER:-router2}"
+    python=${PYTHON:-python3}
+    "$python" scripts/floorplan "$json" "$dir/$top.begin.json" || return 1
+    # (An option given twice is an error to nextpnr.)
+    case " $* " in *" --no-route "*) no_route= ;; *) no_route=--no-route ;; esac
+    # shellcheck disable=SC2086  # nothing if empty
+    "$nextpnr" "$@" --no-tmdriv $no_route --json "$dir/$top.begin.json" --write "$dir/$top.first.json" >"$dir/place.log" 2>&1 || return 1
     json=$dir/$top.placed.json
+    "$python" scripts/floorplan --improve "$dir/$top.first.json" "$dir/$top.begin.json" "$json" || return 1
+  else
+    set -- "$@" ${PLACER:+--placer "$PLACER"} ${ROUTER:+--router "$ROUTER"}
   fi
-  "$nextpnr" "--$device" --package CABGA381 --timing-allow-fail --json "$json" --report "$dir/report.json" "$@" >"$dir/pnr.log" 2>&1
+  "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$json" --report "$dir/report.json" >"$dir/pnr.log" 2>&1
 }
