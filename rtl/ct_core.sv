@@ -688,7 +688,7 @@ module ct_core #(
   // ---- Scratchpad -----------------------------------------------------------------------------------------------------------
 
   // Half the columns read half as many words a cycle.
-  ct_spm #(.Words(SpmWords), .Banks((Cols == 16) ? 8 : 4)) u_spm (
+  ct_spm #(.Words(SpmWords), .Banks(Cols / 2)) u_spm (
     .clk_i,
     .rst_ni      (core_rst_n),
     .rd_valid_i  (rd_valid),

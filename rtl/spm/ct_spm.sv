@@ -25,11 +25,11 @@
 //             reads once more. A word written while its flip waits or is under way is left as written. One of each kind may wait;
 //             a new one replaces it. peek_vld_o is a pulse with the data.
 // Cost        a multiplexer of Banks words in front of each read port's register, one of two words in front of each bank. The one-hot
-//             choices are registered, so that the former are ANDs and an OR: 5 LUT4 a bit with 8 banks, 3 with 4.
+//             choices are registered, so that the former are ANDs and an OR: 5 LUT4 a bit with 8 banks, 3 with 4, one with 2.
 //
 // Parameters
 //   Words  a power of two, 128 .. 2^20; per bank Words / Banks words of 144 bits, which is 8 DP16KD of ECP5 at Words / Banks = 1024
-//   Banks  8 or 4
+//   Banks  8, 4 or 2
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -73,8 +73,8 @@ module ct_spm #(
     ct_error_spm_words_must_be_a_power_of_two_from_128_to_2_to_the_20 u_error ();
   end
 
-  if (Banks != 8 && Banks != 4) begin : g_check_banks
-    ct_error_spm_banks_must_be_8_or_4 u_error ();
+  if (Banks != 8 && Banks != 4 && Banks != 2) begin : g_check_banks
+    ct_error_spm_banks_must_be_8_4_or_2 u_error ();
   end
 
   localparam int Ports = 5;
@@ -313,7 +313,7 @@ module ct_spm #(
     assign gnt  = 8'(rd_gnt_q[Banks*p +: Banks]);
     assign load = vld1_q[p] || (p == Dbg && dbg_q == DbgWait);
 
-    // With 4 banks the last four are never granted.
+    // With fewer banks than 8 the last ones are never granted.
     always_ff @(posedge clk_i) begin
       if (load) begin
         data_q <= ((p == Dbg) ? flip_mask : '0)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_spm with 8 and with 4 banks against an array of words: bank conflicts, ranks and reads that
+/* ct_spm with 8, 4 and 2 banks against an array of words: bank conflicts, ranks and reads that
  * yield, latency, order of writes and reads, parity, peek and flipped bits. */
 #include "ct_tb.h"
 
 #include <string.h>
 
+#include "ct_spm_2_dut.h"
 #include "ct_spm_4_dut.h"
 #include "ct_spm_8_dut.h"
 
-enum { kWords = 1024, kReads = 5, kWrites = 2, kLat = 2, kVariants = 2 };
+enum { kWords = 1024, kReads = 5, kWrites = 2, kLat = 2, kVariants = 3 };
 
-static const unsigned kBanks[kVariants] = {8, 4};
+static const unsigned kBanks[kVariants] = {8, 4, 2};
 
 /* One view of the models, which are types of their own. */
 typedef struct {
@@ -67,8 +68,9 @@ typedef struct {
 
 VARIANT(ct_spm_8)
 VARIANT(ct_spm_4)
+VARIANT(ct_spm_2)
 
-static spm_ports (*const variants[kVariants])(void) = {ct_spm_8_ports, ct_spm_4_ports};
+static spm_ports (*const variants[kVariants])(void) = {ct_spm_8_ports, ct_spm_4_ports, ct_spm_2_ports};
 
 typedef struct {
   uint32_t data[4];
