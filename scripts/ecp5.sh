@@ -120,7 +120,7 @@ ecp5_counts() {
 # core than those that solve and spread in turns (heap), and leave no place denser than others; nextpnr's converges from 0.8 on.
 ecp5_placer() {
   case $("$1" --version 2>&1) in
-    *[Vv]ersion\ 0.[0-7][-.\ +\)]*) echo heap ;;
+    *ersion\ 0.[0-7][-.\ +\)]* | *ersion\ nextpnr-0.[0-7][-.\ +\)]*) echo heap ;;
     *) echo static ;;
   esac
 }
