@@ -78,7 +78,7 @@ static const struct ct_uri_key serial_keys[] = {
     KEY_BOARD_CLOCK,
 };
 
-#define KEYS(list) .key = list, .keys = sizeof(list) / sizeof *(list)
+#define KEYS(list) .key = (list), .keys = sizeof(list) / sizeof *(list)
 static const struct ct_uri_scheme schemes[] = {
     {"emu", "the bit-exact model in C, without time", NULL, KEYS(emu_keys)},
     {"sim", "the simulated hardware, cycle by cycle", NULL, KEYS(sim_keys)},

@@ -52,7 +52,7 @@ static void random_requests(void **state) {
   for (unsigned round = 0; round < 12; ++round) {
     const struct usb_stalls s = {stalls[ct_rng_below(&rng, 3)], stalls[ct_rng_below(&rng, 3)],
                                  stalls[ct_rng_below(&rng, 3)], stalls[ct_rng_below(&rng, 3)],
-                                 1 + ct_rng_below(&rng, 80)};
+                                 1 + ct_rng_below(&rng, 80),    1 + ct_rng_below(&rng, 16)};
     struct usb_rig *r = usb_rig_new(s, 20 + 10 * round);
     for (unsigned batch = 0; batch < 40; ++batch) {
       *r->dut->irq_i = ct_rng_percent(&rng, 50);

@@ -153,7 +153,7 @@ static int measure(struct link *l, json_t *root) {
   if (rc >= 0) rc = ask(l);
   if (rc < 0) return cli_fail_device(l->dev, rc, l->o->device);
   if (cli_stopped()) return 0;
-  if (memcmp(l->wrote, l->read, l->size))
+  if (memcmp(l->wrote, l->read, l->size) != 0)
     return cli_fail("%s: what was read of its memory is not what was written", l->o->device);
   print_transfer(text, l, "write", &write);
   print_transfer(text, l, "read", &read);
