@@ -184,6 +184,10 @@ module ct_usb_rx (
   `CT_ASSERT(OnlyWithRoom_A, !commit || !frame_valid_o)
   `CT_ASSERT(OnlyChecked_A, !commit || frame_bad || (!bad_q && !miss))
 
+`ifdef FORMAL
+  `include "ct_usb_rx_formal.svh"
+`endif
+
 endmodule
 
 `default_nettype wire

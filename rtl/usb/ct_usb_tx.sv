@@ -161,6 +161,10 @@ module ct_usb_tx (
   `CT_ASSUME(SizeFits_M, !start_valid_i || start_size_i <= 12'd2048)
   `CT_ASSERT(AtFits_A, state_q == Idle || (state_q == Head ? at_q <= 12'd11 : state_q == Payload ? at_q < size_q : at_q <= 12'd3))
 
+`ifdef FORMAL
+  `include "ct_usb_tx_formal.svh"
+`endif
+
 endmodule
 
 `default_nettype wire
