@@ -70,7 +70,8 @@ VARIANT(ct_spm_8)
 VARIANT(ct_spm_4)
 VARIANT(ct_spm_2)
 
-static spm_ports (*const variants[kVariants])(void) = {ct_spm_8_ports, ct_spm_4_ports, ct_spm_2_ports};
+static spm_ports (*const variants[kVariants])(void) = {ct_spm_8_ports, ct_spm_4_ports,
+                                                       ct_spm_2_ports};
 
 typedef struct {
   uint32_t data[4];
