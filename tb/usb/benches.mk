@@ -70,7 +70,7 @@ HOST_STEP_FILES += $(BUILD)/tb/$(1)_asan
 -include $(2:%.c=$(BUILD)/tb/obj/%.d) $(2:%.c=$(BUILD)/san/obj/%.d)
 endef
 $(call serial_test,test_serial,tb/usb/test_serial.c)
-$(call serial_test,conform_serial,tb/host/conform.c tb/usb/conform_serial.c)
+$(call serial_test,conform_serial,tb/host/conform.c tb/host/ct_modes.c tb/usb/conform_serial.c)
 
 # The decoder under libFuzzer, CT_FUZZ seconds. Where clang lacks it (Debian: libclang-rt-dev), a line says that it is skipped.
 FUZZ_FLAGS ?= -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
