@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ class Soc(SoCCore):  # type: ignore[misc]
 def main() -> int:
     folder = Path(sys.argv[1]).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    # Migen writes what memories begin with beside whoever calls it, and the model reads it from there.
+    os.chdir(folder)
     platform = GenericPlatform("none", IO, name="soc")
     soc = Soc(platform, folder / "gen")
     soc.finalize()
