@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "coltrain/coltrain.h" /* the errors transports return */
+#include "ct_deadline.h"
 #include "ct_uri.h"
 
 static const size_t UNIT = 16; /* bytes of a beat, and of DRAM addresses */
@@ -655,12 +655,6 @@ static int emu_mem_write(void *self, uint64_t addr, const void *buf, size_t size
   return 0;
 }
 
-static int64_t now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool irq_is_up(const struct ct_emu *emu) {
   return (irq_status(emu) & CT_EMU_REG(emu, IRQ_ENABLE)) != 0;
 }
@@ -670,10 +664,10 @@ static bool irq_is_up(const struct ct_emu *emu) {
 static int emu_wait(void *self, uint64_t until, int timeout_ms) {
   struct ct_emu *emu = self;
   (void)until; /* of a clock that is not there */
-  const int64_t end = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
+  const int64_t end = timeout_ms > 0 ? ct_ms_now() + timeout_ms : 0;
   while (!irq_is_up(emu)) {
     if (run(emu)) break;
-    if (timeout_ms == 0 || (timeout_ms > 0 && now_ms() >= end)) break;
+    if (timeout_ms == 0 || (timeout_ms > 0 && ct_ms_now() >= end)) break;
   }
   return irq_is_up(emu);
 }

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "ct_deadline.h"
 #include "ct_usb_rtl.h"
 
 enum {
@@ -41,14 +41,8 @@ struct ct_usb_chip {
   size_t count;
   bool flush, fifo_mode;
   uint8_t latency; /* ms */
-  uint64_t gave;   /* when a packet left, ms */
+  int64_t gave;    /* when a packet left, ms */
 };
-
-static uint64_t ms_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* ---- Requests ------------------------------------------------------------------------------ */
 
@@ -176,7 +170,7 @@ static size_t packet(struct ct_usb_chip *c, uint8_t *to, size_t n) {
   memcpy(to + STATUS, c->held, n);
   c->count -= n;
   memmove(c->held, c->held + n, c->count);
-  c->gave = ms_now();
+  c->gave = ct_ms_now();
   return STATUS + n;
 }
 
@@ -188,7 +182,7 @@ bool ct_usb_chip_give(struct ct_usb_chip *c, uint8_t *bytes, size_t size, size_t
   }
   while (size - *at > STATUS) {
     const size_t left = size - *at, room = left < CT_USB_CHIP_PACKET ? left : CT_USB_CHIP_PACKET;
-    const bool full = c->count >= room - STATUS, late = ms_now() - c->gave >= c->latency;
+    const bool full = c->count >= room - STATUS, late = ct_ms_now() - c->gave >= c->latency;
     if (!full && !c->flush && !late) return false;
     *at += packet(c, bytes + *at, room - STATUS);
     c->flush = c->flush && c->count;

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "ct_deadline.h"
 #include "ct_queue.h"
 
 /* ---- The list ------------------------------------------------------------------------------ */
@@ -175,16 +175,10 @@ int ct_poll(ct_device *dev) {
   return err;
 }
 
-static int64_t now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 struct ct_patience ct_patience(uint64_t until, int timeout_ms) {
   return (struct ct_patience){.until = until,
                               .timeout_ms = timeout_ms,
-                              .end = timeout_ms >= 0 ? now_ms() + timeout_ms : INT64_MAX};
+                              .end = timeout_ms >= 0 ? ct_ms_now() + timeout_ms : INT64_MAX};
 }
 
 /* Waits for the interrupt, at most until then; *up: it came, or the clock has only reached a moment
@@ -209,7 +203,7 @@ int ct_wait_more(ct_device *dev, struct ct_patience *p, const char *what) {
   }
   int64_t left = -1;
   if (p->timeout_ms >= 0) {
-    left = p->end - now_ms();
+    left = p->end - ct_ms_now();
     if (left < 0) left = 0;
   }
   bool up = false;

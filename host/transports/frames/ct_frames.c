@@ -8,6 +8,7 @@
 
 #include "coltrain/coltrain.h" /* the errors transports return */
 #include "coltrain_spec.h"
+#include "ct_deadline.h"
 #include "ct_session.h"
 
 enum {
@@ -119,12 +120,6 @@ int ct_frames_mem_write(void *self, uint64_t addr, const void *buf, size_t size)
 
 /* ---- Waiting ------------------------------------------------------------------------------- */
 
-static int64_t ms_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* How long the device's clock takes to reach a cycle; 0: it has. */
 static int ms_to_cycle(struct ct_frames *f, uint64_t until, int64_t *ms) {
   uint64_t now = 0;
@@ -142,10 +137,10 @@ static int ms_to_cycle(struct ct_frames *f, uint64_t until, int64_t *ms) {
 
 int ct_frames_wait(void *self, uint64_t until, int timeout_ms) {
   struct ct_frames *f = self;
-  const int64_t end = timeout_ms < 0 ? INT64_MAX : ms_now() + timeout_ms;
+  const int64_t end = timeout_ms < 0 ? INT64_MAX : ct_ms_now() + timeout_ms;
   int err = flush(f);
   while (!err) {
-    int64_t ms, left = end == INT64_MAX ? INT64_MAX : end - ms_now();
+    int64_t ms, left = end == INT64_MAX ? INT64_MAX : end - ct_ms_now();
     err = ms_to_cycle(f, until, &ms);
     if (err) break;
     if (left < 0) left = 0;

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "coltrain/coltrain.h" /* the errors transports return */
+#include "ct_deadline.h"
 
 enum {
   BEAT = 16,
@@ -66,18 +66,8 @@ void ct_session_take(void *arg, const uint8_t *bytes, size_t size) {
 
 /* ---- Waiting and giving up ----------------------------------------------------------------- */
 
-static struct timespec after(unsigned ms) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_sec += ms / 1000;
-  t.tv_nsec += (long)(ms % 1000) * 1000000;
-  t.tv_sec += t.tv_nsec / 1000000000;
-  t.tv_nsec %= 1000000000;
-  return t;
-}
-
 bool ct_session_sleep(struct ct_session *s, unsigned ms) {
-  const struct timespec end = after(ms);
+  const struct timespec end = ct_after_ms(ms);
   pthread_mutex_lock(&s->lock);
   while (!s->irq && !s->gone && !pthread_cond_timedwait(&s->changed, &s->lock, &end)) {
   }
@@ -92,7 +82,7 @@ static bool await(struct ct_session *s, unsigned timeout_ms) {
   pthread_mutex_lock(&s->lock);
   const uint32_t before = s->taken;
   for (unsigned times = 0; times < 2 && !s->answers && !s->gone; ++times) {
-    const struct timespec end = after(timeout_ms);
+    const struct timespec end = ct_after_ms(timeout_ms);
     if (times && s->taken == before) break;
     while (!s->answers && !s->gone && !pthread_cond_timedwait(&s->changed, &s->lock, &end)) {
     }

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include CT_SIM_HEADER
 #include "coltrain/coltrain.h" /* the errors transports return */
@@ -26,6 +25,7 @@
 #include "ct_sim.h"
 #include "ct_sim_mem.h"
 #include "ct_sim_probe.h"
+#include "host/transports/ct_deadline.h"
 #include "host/transports/ct_uri.h"
 
 #define PASTE2(a, b) a##b
@@ -215,12 +215,6 @@ static int finish(struct sim *s, const struct access *a) {
   return a->resp ? CT_ERR_ARG : 0;
 }
 
-static uint64_t wall_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* ---- Transport ----------------------------------------------------------------------------- */
 
 /* Verilator's runtime reckons with times when a model begins and ends; the caller's floating-point
@@ -366,11 +360,11 @@ static int sim_mem_write(void *self, uint64_t addr, const void *buf, size_t size
  */
 static int sim_wait(void *self, uint64_t until, int timeout_ms) {
   struct sim *s = self;
-  const uint64_t start = timeout_ms < 0 ? 0 : wall_ms();
+  const int64_t start = timeout_ms < 0 ? 0 : ct_ms_now();
   for (unsigned n = 0; !*s->dut->irq_o && s->cycle < until; ++n) {
     if (n % CLOCK_TICKS == CLOCK_TICKS - 1) {
       if (broken(s)) break;
-      if (timeout_ms >= 0 && wall_ms() - start >= (uint64_t)timeout_ms) break;
+      if (timeout_ms >= 0 && ct_ms_now() - start >= timeout_ms) break;
     }
     tick(s);
   }

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_deadline.h"
 
 /* FTDI's vendor requests; wIndex names the channel, from 1. */
 enum {
@@ -376,20 +376,10 @@ static bool start_thread(struct ct_usb_link *l) {
   return l->running;
 }
 
-static struct timespec after(unsigned ms) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_sec += ms / 1000;
-  t.tv_nsec += (long)(ms % 1000) * 1000000;
-  t.tv_sec += t.tv_nsec / 1000000000;
-  t.tv_nsec %= 1000000000;
-  return t;
-}
-
 /* Locked. A transfer that is not under way; waits for it. NULL: none came in time, or the board is
  * gone. */
 static struct libusb_transfer *free_write(struct ct_usb_link *l, unsigned timeout_ms) {
-  const struct timespec end = after(timeout_ms);
+  const struct timespec end = ct_after_ms(timeout_ms);
   for (bool late = false; !l->gone;) {
     for (unsigned i = 0; i < WRITES; ++i)
       if (!l->writing[i]) {
@@ -486,7 +476,7 @@ int ct_usb_link_open(const struct ct_usb_where *where, ct_line_take *take, void 
 
 /* Ends the transfers and the thread. False: some transfers did not end in time. */
 static bool stop(struct ct_usb_link *l) {
-  const struct timespec end = after(CLOSE_MS);
+  const struct timespec end = ct_after_ms(CLOSE_MS);
   pthread_mutex_lock(&l->lock);
   l->stop = true;
   for (unsigned i = 0; i < READS; ++i)
