@@ -260,7 +260,7 @@
   `CT_ASSERT(BeatOfOwner_A, beat_o == '0 || f_burst != f_at_job || !f_fits || (beat_o == f_giver && beat_tag_o == f_job_q.tag &&
              beat_at_o == AtW'(f_job_q.at + AtW'(f_s1_end ? 5'd0 : f_before + 5'(s1_v_q))) &&
              beat_last_o == (6'(f_s1_end ? 5'd0 : f_before + 5'(s1_v_q)) + 6'd1 == 6'(f_beats_q))))
-  `CT_ASSERT(DataOfOwner_A, !w_v_q || f_burst != f_ended_at_q || m_axi_wdata_o == f_data_q)
+  `CT_ASSERT(DataOfOwner_A, !w_v_q || f_burst != f_ended_at_q || !f_fits || m_axi_wdata_o == f_data_q)
   logic [Ports-1:0] f_in_w;
   assign f_in_w = (job_v_q ? f_job_port : '0) | (next_v_q ? f_next_port : '0);
   `CT_ASSERT(WithinIsWithin_A, within_o == f_in_w)
