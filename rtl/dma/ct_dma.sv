@@ -3,10 +3,10 @@
 // The DMA: LD and ST commands and program fetches of both contexts on one AXI4 master.
 //
 //     LD      ct_dma_ld ───────┐
-//     fetch   ct_dma_fetch (2) ┴─> ct_dma_rd ─> AR, R       ST      ct_dma_st ─> AW, W, B
+//     fetch   ct_dma_fetch (2) ┴─> ct_dma_rd ─> AR, R       ST      ct_dma_st ─> ct_dma_wr ─> AW, W, B
 //
-// What reads is a client of ct_dma_rd (docs/architecture.md: how to add one), in the order of their ranks: fetches, then LD. Reads and writes
-// share nothing but the error of a context. See the blocks for latencies, throughput and the order of things.
+// What reads is a client of ct_dma_rd, what writes one of ct_dma_wr (docs/architecture.md: how to add one), in the order of their ranks: fetches,
+// then LD. Reads and writes share nothing but the error of a context. See the blocks for latencies, throughput and the order of things.
 //
 // Errors      err_o[c] is a pulse with code and address; a context has one error until it is flushed. From the pulse on its
 //             commands stand still, beats that come are dropped, bursts of W that were granted are finished, no signal is given. A
@@ -54,7 +54,7 @@ module ct_dma #(
   output logic [31:0]                   st_sem_inc_o,
   output logic [1:0]                    st_idle_o,
   output logic [1:0]                    st_quiet_o,      // nothing is left but granted bursts and their answers
-  input  logic [1:0]                    st_seal_i,       // see ct_dma_st
+  input  logic [1:0]                    st_seal_i,       // see ct_dma_wr
   output logic [1:0]                    st_old_o,
   output logic [1:0]                    st_old_err_o,
   output logic [31:0]                   st_old_err_addr_o,
@@ -301,43 +301,111 @@ module ct_dma #(
   assign fetch_rlast_o         = f_rlast != 2'b00;
 
   // ---------------------------------------------------------------------------------------------------------------------------
-  // Writes.
+  // Writes: the clients, as above.
 
-  ct_dma_st #(.Gather(Gather != 0)) u_st (
-    .gat_valid_o (gat_valid_o[1]),
-    .gat_row_o   (gat_row_o[7:4]),
-    .gat_gnt_i   (gat_gnt_i[1]),
-    .gat_vld_i   (gat_vld_i[1]),
-    .gat_addr_i,
+  localparam int unsigned WrClients = 1;
+  localparam int unsigned Store     = 0;
+  localparam int unsigned WrAtW     = 5;
+  localparam int unsigned WrTagW    = 3;
+  localparam int unsigned WrEndW    = 10;
+
+  logic [2*WrClients-1:0]        wr_valid, wr_ready, wr_busy, wr_beat, wr_fault, wr_end, wr_stay, wr_within, wr_idle;
+  logic [64*WrClients-1:0]       wr_addr;
+  logic [10*WrClients-1:0]       wr_beats;
+  logic [2*WrAtW*WrClients-1:0]  wr_at;
+  logic [2*WrTagW*WrClients-1:0] wr_tag;
+  logic [2*WrEndW*WrClients-1:0] wr_end_tag;
+  logic [128*WrClients-1:0]      wr_data;
+  logic                          wr_beat_last;
+  logic [WrAtW-1:0]              wr_beat_at;
+  logic [WrTagW-1:0]             wr_beat_tag;
+  logic [31:0]                   wr_fault_addr;
+  logic [2*WrEndW-1:0]           wr_told_tag;
+  logic [1:0]                    wr_still;
+
+  ct_dma_wr #(.Clients(WrClients), .AtW(WrAtW), .TagW(WrTagW), .EndW(WrEndW)) u_wr (
     .clk_i, .rst_ni, .qos_i, .freeze_i, .flush_i, .abandon_i,
-    .halt_i      (bad_q),
-    .idle_o      (st_idle),
-    .quiet_o     (st_quiet),
-    .seal_i      (st_seal_i),
-    .old_o       (st_old_o),
-    .old_err_o   (st_old_err_o),
+    .halt_i         (bad_q),
+    .seal_i         (st_seal_i),
+    .old_o          (st_old_o),
+    .old_err_o      (st_old_err_o),
     .old_err_addr_o (st_old_err_addr_o),
-    .cmd_valid_i (st_cmd_valid_i),
-    .cmd_i       (st_cmd_i),
-    .cmd_ready_o (st_cmd_ready_o),
-    .sem_nz_i    (st_sem_nz_i),
-    .sem_dec_o   (st_sem_dec_o),
-    .sem_inc_o   (st_sem_inc_o),
-    .base_i      (wr_base_i),
-    .limit_i     (wr_limit_i),
-    .spm_base_i, .spm_size_i,
-    .err_o       (st_err),
-    .err_code_o  (st_code),
-    .err_addr_o  (st_addr),
-    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ctx_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
+    .valid_i        (wr_valid),
+    .addr_i         (wr_addr),
+    .beats_i        (wr_beats),
+    .at_i           (wr_at),
+    .tag_i          (wr_tag),
+    .end_tag_i      (wr_end_tag),
+    .ready_o        (wr_ready),
+    .busy_i         (wr_busy),
+    .beat_o         (wr_beat),
+    .beat_at_o      (wr_beat_at),
+    .beat_tag_o     (wr_beat_tag),
+    .beat_last_o    (wr_beat_last),
+    .data_i         (wr_data),
+    .fault_o        (wr_fault),
+    .fault_addr_o   (wr_fault_addr),
+    .end_o          (wr_end),
+    .end_tag_o      (wr_told_tag),
+    .stay_i         (wr_stay),
+    .within_o       (wr_within),
+    .idle_o         (wr_idle),
+    .still_o        (wr_still),
     .m_axi_awvalid_o, .m_axi_awready_i, .m_axi_awid_o, .m_axi_awaddr_o, .m_axi_awlen_o,
     .m_axi_wvalid_o, .m_axi_wready_i, .m_axi_wdata_o, .m_axi_wlast_o,
     .m_axi_bvalid_i, .m_axi_bid_i, .m_axi_bresp_i,
-    .ev_beats_o  (ev_st_beats_o),
-    .ev_wait_arb_o(ev_st_wait_arb_o),
-    .ev_wait_mem_o(ev_st_wait_mem_o),
-    .ev_wait_sem_o(ev_st_wait_sem_o),
-    .probe_o     (probe_o[19:10])
+    .ev_beats_o     (ev_st_beats_o),
+    .ev_wait_arb_o  (ev_st_wait_arb_o),
+    .ev_wait_mem_o  (ev_st_wait_mem_o),
+    .probe_o        (probe_o[19:10])
+  );
+
+  ct_dma_st #(.Gather(Gather != 0)) u_st (
+    .clk_i, .rst_ni, .qos_i, .flush_i, .abandon_i,
+    .halt_i       (bad_q),
+    .idle_o       (st_idle),
+    .quiet_o      (st_quiet),
+    .cmd_valid_i  (st_cmd_valid_i),
+    .cmd_i        (st_cmd_i),
+    .cmd_ready_o  (st_cmd_ready_o),
+    .sem_nz_i     (st_sem_nz_i),
+    .sem_dec_o    (st_sem_dec_o),
+    .sem_inc_o    (st_sem_inc_o),
+    .gat_valid_o  (gat_valid_o[1]),
+    .gat_row_o    (gat_row_o[7:4]),
+    .gat_gnt_i    (gat_gnt_i[1]),
+    .gat_vld_i    (gat_vld_i[1]),
+    .gat_addr_i,
+    .base_i       (wr_base_i),
+    .limit_i      (wr_limit_i),
+    .spm_base_i, .spm_size_i,
+    .err_o        (st_err),
+    .err_code_o   (st_code),
+    .err_addr_o   (st_addr),
+    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ctx_o, .spm_rd_ready_i, .spm_rd_vld_i, .spm_rd_data_i, .spm_rd_exp_i, .spm_rd_perr_i,
+    .wr_valid_o   (wr_valid[2*Store +: 2]),
+    .wr_addr_o    (wr_addr[64*Store +: 64]),
+    .wr_beats_o   (wr_beats[10*Store +: 10]),
+    .wr_at_o      (wr_at[2*WrAtW*Store +: 2*WrAtW]),
+    .wr_tag_o     (wr_tag[2*WrTagW*Store +: 2*WrTagW]),
+    .wr_end_tag_o (wr_end_tag[2*WrEndW*Store +: 2*WrEndW]),
+    .wr_ready_i   (wr_ready[2*Store +: 2]),
+    .wr_busy_o    (wr_busy[2*Store +: 2]),
+    .beat_i       (wr_beat[2*Store +: 2]),
+    .beat_at_i    (wr_beat_at),
+    .beat_tag_i   (wr_beat_tag),
+    .beat_last_i  (wr_beat_last),
+    .data_o       (wr_data[128*Store +: 128]),
+    .fault_i      (wr_fault[2*Store +: 2]),
+    .fault_addr_i (wr_fault_addr),
+    .end_i        (wr_end[2*Store +: 2]),
+    .end_tag_i    (wr_told_tag),
+    .end_stay_o   (wr_stay[2*Store +: 2]),
+    .old_i        (st_old_o),
+    .wr_within_i  (wr_within[2*Store +: 2]),
+    .wr_idle_i    (wr_idle[2*Store +: 2]),
+    .wr_still_i   (wr_still),
+    .ev_wait_sem_o(ev_st_wait_sem_o)
   );
 
   // ---------------------------------------------------------------------------------------------------------------------------

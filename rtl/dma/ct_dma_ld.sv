@@ -3,7 +3,7 @@
 // LD commands of both contexts: a client of ct_dma_rd whose beats land in the SPM.
 //
 //     ct_dma_seq of each context ─> ct_dma_rd ─> beat ─> window, exponent ─> SPM write port
-//                                          └──> end ──> signals
+//                                          └──> end ──> ct_dma_sig
 //
 // Pieces      ct_dma_seq cuts a command into bursts, in order. A burst's tag says where in the SPM its run lies and whether the run is a record;
 //             its end_tag has the signals of the command that it carries.
@@ -230,39 +230,25 @@ module ct_dma_ld #(
   // ---------------------------------------------------------------------------------------------------------------------------
   // Signals.
 
-  logic [1:0]  both;             // the burst gives the same semaphore twice
-  logic [1:0]  second_d, second_q;
-  logic [31:0] inc_d, inc_q;
-
-  always_comb begin
-    second_d = 2'b00;
-    inc_d    = '0;
-    both     = 2'b00;
-    for (int c = 0; c < 2; c++) begin
-      if (end_i[c] && !drop[c]) begin
-        both[c]     = end_tag_i[EndW*c + 9] && end_tag_i[EndW*c + 5 +: 5] == end_tag_i[EndW*c +: 5];
-        second_d[c] = both[c] && !second_q[c];
-        for (int s = 0; s < 16; s++) begin
-          inc_d[16*c + s] = end_tag_i[EndW*c +: 5] == {1'b1, 4'(s)} || end_tag_i[EndW*c + 5 +: 5] == {1'b1, 4'(s)};
-        end
-      end
-    end
-  end
-  assign end_stay_o = second_d;
+  logic [31:0] inc;
+  ct_dma_sig u_sig (
+    .clk_i, .rst_ni,
+    .mute_i    (drop),
+    .end_i,
+    .end_tag_i,
+    .stay_o    (end_stay_o),
+    .inc_o     (inc)
+  );
 
   // (A cycle later: the last word is written then.)
   logic [1:0] told_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      second_q  <= 2'b00;
-      inc_q     <= '0;
       sem_inc_o <= '0;
       told_q    <= 2'b00;
     end else begin
-      second_q  <= second_d;
-      inc_q     <= inc_d;
-      sem_inc_o <= {drop[1] ? 16'd0 : inc_q[31:16], drop[0] ? 16'd0 : inc_q[15:0]};
-      told_q    <= {inc_q[31:16] != 16'd0, inc_q[15:0] != 16'd0};
+      sem_inc_o <= {drop[1] ? 16'd0 : inc[31:16], drop[0] ? 16'd0 : inc[15:0]};
+      told_q    <= {inc[31:16] != 16'd0, inc[15:0] != 16'd0};
     end
   end
 
@@ -273,7 +259,7 @@ module ct_dma_ld #(
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
-      quiet_o[c] = seq_idle[c] && rd_idle_i[c] && inc_q[16*c +: 16] == 16'd0 && !told_q[c] && !(w_v_q && w_ctx_q == c[0]) && !(x_v_q && spm_wr_ctx_o == c[0]);
+      quiet_o[c] = seq_idle[c] && rd_idle_i[c] && inc[16*c +: 16] == 16'd0 && !told_q[c] && !(w_v_q && w_ctx_q == c[0]) && !(x_v_q && spm_wr_ctx_o == c[0]);
     end
   end
 

@@ -116,3 +116,10 @@
   `CT_ASSERT(NextAfterOther_A, !f_pair || f_over_q == 2'd0 ||
                                (wait_q[f_a] && !f_a_served_after && (f_open_q[f_b] || !wait_q[f_b] || f_a_first)))
   `CT_ASSERT(OvertakenOnce_A, !f_pair || !f_waits || !f_still || f_over_q + 2'(f_begins[f_b]) <= 2'd1)
+  // Single slots never hold the grant. (With last_i tied high the register is a constant: where the arbiter is part of a block this is known.)
+  logic f_single_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_single_q <= 1'b1;
+    else         f_single_q <= f_single_q && last_i == '1;
+  end
+  `CT_ASSERT(SinglesLockNothing_A, !f_single_q || !locked_q)
