@@ -563,7 +563,9 @@ static bool parse(const char *args, struct options *o, char *why, size_t why_siz
   if (!ct_uri_parse(&u, "emu", args, why, why_size)) return false;
   const bool narrow = ct_uri_is(&u, "core", "16x4"),
              small = narrow || ct_uri_is(&u, "core", "16x8");
-  *o = (struct options){.spm = small ? 8192 : 65536,
+  *o = (struct options){.spm = narrow  ? 4096
+                               : small ? 8192
+                                       : 65536,
                         .cols = narrow  ? 4
                                 : small ? 8
                                         : 16,

@@ -6,10 +6,11 @@
 SAMPLED := host/transports/sim/ct_core_sampled.sv
 $(call dut,ct_core,ct_core_sampled,$(SAMPLED))
 $(call dut,ct_core_16x8,ct_core_sampled,$(SAMPLED),-GCols=8 -GVpuLanes=4 -GSpmWords=8192)
+$(call dut,ct_core_16x4,ct_core_sampled,$(SAMPLED),$(SIM_PARAMS_ct_core_16x4))
 
 # A core behind the simulator's transport, beside the emulator.
-CORES     := ct_core ct_core_16x8
-CORE_SRCS := $(wildcard host/transports/sim/ct_sim.c host/transports/sim/ct_sim_16x8.c host/transports/sim/ct_axi_mem.c \
+CORES     := ct_core ct_core_16x8 ct_core_16x4
+CORE_SRCS := $(wildcard host/transports/sim/ct_sim.c host/transports/sim/ct_sim_16x8.c host/transports/sim/ct_sim_16x4.c host/transports/sim/ct_axi_mem.c \
   host/transports/sim/ct_sim_probe.c host/transports/sim/ct_sim_mem.c) \
   tb/system/ct_pair.c tb/system/ct_rig.c tb/system/ct_gen.c
 $(call system_bench,test_programs,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)

@@ -13,8 +13,10 @@ struct ct_core {
   const char *emu_args;
 };
 
-enum { CT_CORES = 2 };
-extern const struct ct_core ct_cores[CT_CORES];
+/* The cores that every bench goes through, and all of them: the third is for random programs, the
+ * second with a narrower array and half the scratchpad. */
+enum { CT_CORES = 2, CT_ALL_CORES = 3 };
+extern const struct ct_core ct_cores[CT_ALL_CORES];
 
 /* rig[0] is the core, rig[1] the emulator. */
 struct ct_pair {

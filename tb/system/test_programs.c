@@ -216,6 +216,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_prestate(random_programs, (void *)&ct_cores[0]),
       cmocka_unit_test_prestate(random_programs, (void *)&ct_cores[1]),
+      cmocka_unit_test_prestate(random_programs, (void *)&ct_cores[2]),
   };
   return cmocka_run_group_tests_name("random programs", tests, NULL, NULL);
 }

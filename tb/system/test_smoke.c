@@ -21,7 +21,8 @@ static const struct {
   const struct ct_transport_ops *ops;
   const char *(*error)(void *self);
 } cores[] = {{"16x16", &ct_core_sim, ct_core_sim_error},
-             {"16x8", &ct_core_16x8_sim, ct_core_16x8_sim_error}};
+             {"16x8", &ct_core_16x8_sim, ct_core_16x8_sim_error},
+             {"16x4", &ct_core_16x4_sim, ct_core_16x4_sim_error}};
 enum { kCores = sizeof cores / sizeof *cores };
 
 static void open_core(struct ct_rig *rig, unsigned core, const char *args) {

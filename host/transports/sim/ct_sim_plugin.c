@@ -142,7 +142,7 @@ static const char *plugin_memory(void *self) {
 static int plugin_list(ct_transport_found *found, void *arg) {
   found(arg, "core=16x16", "simulated core, 16 x 16, 16 vector lanes, 1 MiB of scratchpad", CT_OK);
   found(arg, "core=16x8", "simulated core, 16 x 8, 4 vector lanes, 128 KiB of scratchpad", CT_OK);
-  found(arg, "core=16x4", "simulated core, 16 x 4, 4 vector lanes, 128 KiB of scratchpad", CT_OK);
+  found(arg, "core=16x4", "simulated core, 16 x 4, 4 vector lanes, 64 KiB of scratchpad", CT_OK);
   return CT_OK;
 }
 
