@@ -125,12 +125,26 @@ ecp5_placer() {
   esac
 }
 
+# ecp5_bounded LOG COMMAND...: the command with its output in LOG, for at most $limit seconds.
+ecp5_bounded() {
+  log=$1
+  shift
+  ended=0
+  timeout -k 10 "$limit" "$@" >"$log" 2>&1 || ended=$?
+  if [ "$ended" -eq 124 ]; then
+    echo "stopped after $limit seconds (LIMIT allows more): it has not found a way for every wire" | tee -a "$log" >&2
+  fi
+  return "$ended"
+}
+
 # ecp5_route DIR TOP DEVICE ARGUMENT...: nextpnr, with DIR/pnr.log and DIR/report.json. Slow paths do not make it fail: who asks, reads the report.
 # On an LFE5U-85F (FLOORPLAN=0: not there, either) it places twice: multipliers and block RAMs get places to begin with, then all is placed, then these
 # get better ones (scripts/floorplan), then all is placed again, and routed. PLACER, ROUTER: other ones of nextpnr's. ECP5_CONFIG: the file for ecppack.
+# LIMIT: the most seconds of one run of nextpnr's (three hours): a router that finds no way may go on for days.
 ecp5_route() {
   nextpnr=$(ecp5_nextpnr) || return 1
   dir=$1 top=$2 device=$3 json=$1/$2.json
+  limit=${LIMIT:-10800}
   shift 3
   set -- "--$device" --package CABGA381 --timing-allow-fail "$@"
   if [ "$device" = 85k ] && [ "${FLOORPLAN:-1}" != 0 ]; then
@@ -140,11 +154,11 @@ ecp5_route() {
     # (An option given twice is an error to nextpnr.)
     case " $* " in *" --no-route "*) no_route= ;; *) no_route=--no-route ;; esac
     # shellcheck disable=SC2086  # nothing if empty
-    "$nextpnr" "$@" --no-tmdriv $no_route --json "$dir/$top.begin.json" --write "$dir/$top.first.json" >"$dir/place.log" 2>&1 || return 1
+    ecp5_bounded "$dir/place.log" "$nextpnr" "$@" --no-tmdriv $no_route --json "$dir/$top.begin.json" --write "$dir/$top.first.json" || return 1
     json=$dir/$top.placed.json
     "$python" scripts/floorplan --improve "$dir/$top.first.json" "$dir/$top.begin.json" "$json" || return 1
   else
     set -- "$@" ${PLACER:+--placer "$PLACER"} ${ROUTER:+--router "$ROUTER"}
   fi
-  "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$json" --report "$dir/report.json" >"$dir/pnr.log" 2>&1
+  ecp5_bounded "$dir/pnr.log" "$nextpnr" "$@" ${ECP5_CONFIG:+--textcfg "$ECP5_CONFIG"} --json "$json" --report "$dir/report.json"
 }
