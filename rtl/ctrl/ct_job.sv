@@ -62,7 +62,7 @@
 //     it was then (in DESC only when the descriptor has been read).
 //  5. A fetch is asked for only while the front end waits for it; after a lost one or a wrong guess, when no beat of it can come any more.
 //
-// Times      arrive: the cycle of the TAIL write that made the descriptor visible (ct_bells).
+// Times      arrive: the cycle with tail_we_i that made the descriptor visible (ct_bells).
 //            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
 //            while the core is frozen.

@@ -415,7 +415,7 @@ static void watch_form(bench *b) {
   if (forming && !b->was_forming) {
     assert_true(*d->job_ready_i);
     assert_true(b->next < 0);
-    b->form_at = b->t;
+    b->form_at = b->t - 1; /* the decision */
     b->first_seen = b->dropped = false;
     b->beats = 0;
   }
