@@ -7,7 +7,9 @@
 //             never wait. A transposed tile needs 16 free places and one of the transposer's buffers (alloc_*), and is then
 //             requested to its end; all its 16 words are read, even if fewer rows are wanted. Rows of a tile that is not
 //             transposed wait until the transposer holds nothing of this context (own_i): rows stay in order.
-// Request     registered; req_valid_o stays until req_ready_i, except on a flush. Physical address = spm_base_i + relative.
+// Request     registered; req_valid_o stays until req_ready_i, except on a flush. Physical address = spm_base_i + relative. Behind the request
+//             there is a place for another word, so that the walk does not depend on req_ready_i: only whether the word that waits becomes the
+//             request does (as in ct_skid). The first word of a transposed tile waits there until its tile has a buffer.
 // Errors      a relative address outside 0 .. spm_size_i - 1 is not requested: err_o with the address until halt_i.
 // Flush       drops command, permits and request at once.
 //
@@ -37,7 +39,7 @@ module ct_mxu_agen #(
   input  logic [19:0]      spm_base_i,
   input  logic [19:0]      spm_size_i,
 
-  // A buffer of the transposer for the tile that starts: asked for, granted in the same cycle.
+  // A buffer of the transposer for the tile that starts: asked for, granted in the same cycle, once all words before have been taken.
   output logic             alloc_o,
   output logic [3:0]       alloc_rows_o,  // rows wanted of it, less one
   input  logic             alloc_ok_i,
@@ -100,8 +102,19 @@ module ct_mxu_agen #(
 
   logic [3:0]       tile_rows_m1;  // rows of this tile that are wanted, less one
   logic             m_last, n_last, k_last, row_last, tile_start, k_start, cmd_end;
-  logic             want, fits, bad, can, fire, load, room_used;
-  logic             req_vld_d, req_vld_q;
+  logic             want, bad, can, fire, load, room_used;
+
+  // The request, and the word behind it.
+  typedef struct packed {
+    logic        klast;
+    logic        trans;
+    logic [3:0]  idx;
+    logic [19:0] addr;
+  } word_t;
+  word_t            word, req_q, spare_q;
+  logic             req_vld_d, req_vld_q, spare_vld_d, spare_vld_q;
+  logic             starts_q;       // the word that waits is the first one of a transposed tile
+  logic             behind, begins, given, goes;
 
   assign {nx_a, nx_am, nx_ak, nx_trans, nx_accum, nx_kt_m1, nx_nt_m1, nx_rows_m1, nx_acc, nx_accn, nx_wait2, nx_sig1} = nxt_i;
 
@@ -117,15 +130,12 @@ module ct_mxu_agen #(
   // want: a word is due; can: and there is room for what it becomes.
   assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
   assign bad  = (addr_q >= spm_size_i);
-  assign fits = !req_vld_q || req_ready_i;
-  assign can  = want && !bad && fits;
+  assign can  = want && !bad && !spare_vld_q;
   always_comb begin
     if (!trans_q)        fire = can && free_q != '0 && !own_i;
-    else if (tile_start) fire = can && free_q >= FreeW'(16) && alloc_ok_i;
+    else if (tile_start) fire = can && free_q >= FreeW'(16);
     else                 fire = can;
   end
-  assign alloc_o      = can && trans_q && tile_start && free_q >= FreeW'(16);
-  assign alloc_rows_o = tile_rows_m1;
   assign room_used    = fire && row_q <= tile_rows_m1;
   assign err_o        = want && bad;
   assign err_addr_o   = addr_q;
@@ -133,7 +143,7 @@ module ct_mxu_agen #(
   assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
   assign work_o     = cur_vld_q && (perm_q != '0 || !k_start);
-  assign idle_o     = !cur_vld_q && !req_vld_q;
+  assign idle_o     = !cur_vld_q && !req_vld_q && !spare_vld_q;
 
   assign meta_valid_o = room_used;
   assign meta_o = {tile_rows_m1, n_last && m_last, k_first_q && tile_start && wait2_q[4], k_last && row_q == tile_rows_m1 && sig1_q[4],
@@ -151,12 +161,10 @@ module ct_mxu_agen #(
     cur_vld_d = load || (cur_vld_q && !(fire && cmd_end));
     perm_d    = perm_q + PermW'(permit_i) - PermW'(fire && k_start);
     free_d    = free_q + FreeW'(pop_i) - FreeW'(room_used);
-    req_vld_d = fire || (req_vld_q && !req_ready_i);
     if (flush_i) begin
       cur_vld_d = 1'b0;
       perm_d    = '0;
       free_d    = FreeW'(Depth);
-      req_vld_d = 1'b0;
     end
   end
 
@@ -165,12 +173,10 @@ module ct_mxu_agen #(
       cur_vld_q <= 1'b0;
       perm_q    <= '0;
       free_q    <= FreeW'(Depth);
-      req_vld_q <= 1'b0;
     end else begin
       cur_vld_q <= cur_vld_d;
       perm_q    <= perm_d;
       free_q    <= free_d;
-      req_vld_q <= req_vld_d;
     end
   end
 
@@ -178,7 +184,6 @@ module ct_mxu_agen #(
     if (fire) begin
       row_q  <= row_q + 4'd1;
       addr_q <= addr_q + 20'd1;
-      if (tile_start) buf_q <= alloc_buf_i;
       if (row_last) begin
         row_q      <= '0;
         addr_q     <= step;
@@ -225,25 +230,48 @@ module ct_mxu_agen #(
     end
   end
 
-  // The request register.
-  logic [19:0] req_addr_q;
-  logic        req_trans_q, req_buf_q, req_klast_q;
-  logic [3:0]  req_idx_q;
-  always_ff @(posedge clk_i) begin
-    if (fire) begin
-      req_addr_q  <= addr_q + spm_base_i;
-      req_trans_q <= trans_q;
-      req_buf_q   <= tile_start ? alloc_buf_i : buf_q;
-      req_idx_q   <= row_q;
-      req_klast_q <= row_last && m_last && n_last;
+  always_comb begin
+    word.klast = row_last && m_last && n_last;
+    word.trans = trans_q;
+    word.idx   = row_q;
+    word.addr  = addr_q + spm_base_i;
+  end
+
+  // The next word is the one that waits, else the one that comes.
+  assign behind       = spare_vld_q || fire;
+  assign begins       = spare_vld_q ? starts_q : fire && trans_q && tile_start;
+  assign alloc_o      = begins && !halt_i && !flush_i;
+  assign alloc_rows_o = tile_rows_m1;  // (no other word comes while the first one waits)
+  assign given        = alloc_o && alloc_ok_i;
+  assign goes         = behind && (begins ? given : !req_vld_q || req_ready_i);
+  assign req_vld_d    = (goes || (req_vld_q && !req_ready_i)) && !flush_i;
+  assign spare_vld_d  = behind && !goes && !flush_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      req_vld_q   <= 1'b0;
+      spare_vld_q <= 1'b0;
+    end else begin
+      req_vld_q   <= req_vld_d;
+      spare_vld_q <= spare_vld_d;
     end
   end
+
+  always_ff @(posedge clk_i) begin
+    if (fire) begin
+      spare_q  <= word;
+      starts_q <= trans_q && tile_start;
+    end
+    if (!req_vld_q || req_ready_i) req_q <= spare_vld_q ? spare_q : word;
+    if (given) buf_q <= alloc_buf_i;
+  end
+
   assign req_valid_o = req_vld_q;
-  assign req_addr_o  = req_addr_q;
-  assign req_trans_o = req_trans_q;
-  assign req_buf_o   = req_buf_q;
-  assign req_idx_o   = req_idx_q;
-  assign req_klast_o = req_klast_q;
+  assign req_addr_o  = req_q.addr;
+  assign req_trans_o = req_q.trans;
+  assign req_buf_o   = buf_q;  // (the next tile is given its buffer when the last word of this one is taken)
+  assign req_idx_o   = req_q.idx;
+  assign req_klast_o = req_q.klast;
 
   `CT_ASSERT(RoomCounted_A, free_q <= FreeW'(Depth) && !(free_q == '0 && room_used))
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))
