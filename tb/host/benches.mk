@@ -159,3 +159,6 @@ $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
 # What make install puts down, used from there.
 HOST_STEPS      += scripts/install-check
 HOST_STEP_FILES += $(PRODUCTS) $(BUILD)/manual/bash-completion/coltrain
+
+# Graphs: built, refused, counted; operators' values; their gradients.
+$(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)

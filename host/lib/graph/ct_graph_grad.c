@@ -74,8 +74,8 @@ static int walk_node(struct back *b, const struct ct_gnode *n) {
 
 static int walk(struct back *b, const uint32_t *order, size_t nodes, int loss) {
   ct_graph *g = b->g;
-  const struct ct_attr one[] = {{"shape", 1, {1}}, {"value", 1, {1}}};
-  int err = ct_emit(g, NULL, &(struct ct_emit){.op = "fill", .attrs = one, .attr_count = 2});
+  int err = CT_EMIT(g, NULL, .op = "fill",
+                    CT_ATTRS(ct_attr_shape("shape", &g->tensor[loss]->shape), {"value", 1, {1}}));
   if (err < 0) return err;
   b->sum[loss] = err;
   err = CT_OK;

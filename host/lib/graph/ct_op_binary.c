@@ -85,12 +85,12 @@ static void give(ct_graph *g, const struct ct_gnode *n, unsigned i, int gradient
   static void name_##_reference(const struct ct_ref_call *c) { \
     binary_reference(c, name_##_f);                            \
   }                                                            \
-  const struct ct_gop ct_gop_##name_ = {.name = #name_,         \
-                                       .inputs = 2,            \
-                                       .outputs = 1,           \
-                                       .shape = binary_shape,  \
-                                       .grad = name_##_grad,   \
-                                       .reference = name_##_reference}
+  const struct ct_gop ct_gop_##name_ = {.name = #name_,        \
+                                        .inputs = 2,           \
+                                        .outputs = 1,          \
+                                        .shape = binary_shape, \
+                                        .grad = name_##_grad,  \
+                                        .reference = name_##_reference}
 
 static double add_f(double a, double b) {
   return a + b;

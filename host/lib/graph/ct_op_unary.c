@@ -58,21 +58,21 @@ static void unary_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int
 
 #define UNARY(name_, of_, attrs_, check_)                                                        \
   static const struct unary name_##_unary = {name_##_f, name_##_d, of_, #name_ "_grad", check_}; \
-  const struct ct_gop ct_gop_##name_ = {.name = #name_,                                           \
-                                       .inputs = 1,                                              \
-                                       .outputs = 1,                                             \
-                                       .attrs = attrs_,                                          \
-                                       .shape = unary_shape,                                     \
-                                       .grad = unary_grad,                                       \
-                                       .reference = unary_reference,                             \
-                                       .own = &name_##_unary};                                   \
-  const struct ct_gop ct_gop_##name_##_grad = {.name = #name_ "_grad",                            \
-                                              .inputs = 2,                                       \
-                                              .outputs = 1,                                      \
-                                              .attrs = attrs_,                                   \
-                                              .shape = unary_grad_shape,                         \
-                                              .reference = unary_grad_reference,                 \
-                                              .own = &name_##_unary}
+  const struct ct_gop ct_gop_##name_ = {.name = #name_,                                          \
+                                        .inputs = 1,                                             \
+                                        .outputs = 1,                                            \
+                                        .attrs = attrs_,                                         \
+                                        .shape = unary_shape,                                    \
+                                        .grad = unary_grad,                                      \
+                                        .reference = unary_reference,                            \
+                                        .own = &name_##_unary};                                  \
+  const struct ct_gop ct_gop_##name_##_grad = {.name = #name_ "_grad",                           \
+                                               .inputs = 2,                                      \
+                                               .outputs = 1,                                     \
+                                               .attrs = attrs_,                                  \
+                                               .shape = unary_grad_shape,                        \
+                                               .reference = unary_grad_reference,                \
+                                               .own = &name_##_unary}
 
 /* ---- ReLU and what is like it -------------------------------------------------------------- */
 
