@@ -162,3 +162,4 @@ HOST_STEP_FILES += $(PRODUCTS) $(BUILD)/manual/bash-completion/coltrain
 
 # Graphs: built, refused, counted; operators' values; their gradients.
 $(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)
+$(call host_test,test_graph_values,tb/host/test_graph_values.c tb/host/graph_bed.c)

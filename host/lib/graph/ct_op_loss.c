@@ -39,14 +39,22 @@ static int softmax_shape(ct_graph *g, const struct ct_gnode *n, struct ct_shape 
   return ct_need_shape(g, n, 1, out, "its output");
 }
 
-/* log sum exp, without overflow. */
-static double log_sum(const struct rows *r, const double *x) {
-  double most = x[0], sum = 0;
+/* The largest of a row, and the sum of exp(x - largest), which cannot overflow. */
+struct peak {
+  double most, sum;
+};
+
+static struct peak peak_of(const struct rows *r, const double *x) {
+  struct peak p = {x[0], 0};
   for (uint64_t k = 1; k < r->length; ++k)
-    if (x[k * r->step] > most) most = x[k * r->step];
+    if (x[k * r->step] > p.most) p.most = x[k * r->step];
   for (uint64_t k = 0; k < r->length; ++k)
-    sum += ct_real_exp(x[k * r->step] - most);
-  return most + ct_real_log(sum);
+    p.sum += ct_real_exp(x[k * r->step] - p.most);
+  return p;
+}
+
+static double share(const struct peak *p, double x) {
+  return ct_real_exp(x - p->most) / p->sum;
 }
 
 static void softmax_reference(const struct ct_ref_call *c) {
@@ -54,9 +62,9 @@ static void softmax_reference(const struct ct_ref_call *c) {
   const struct rows r = rows_along(x, axis_of(c->n, x));
   for (uint64_t i = 0; i < r.count; ++i) {
     const uint64_t at = start(&r, i);
-    const double all = log_sum(&r, c->in[0] + at);
+    const struct peak p = peak_of(&r, c->in[0] + at);
     for (uint64_t k = 0; k < r.length; ++k)
-      c->out[0][at + k * r.step] = ct_real_exp(c->in[0][at + k * r.step] - all);
+      c->out[0][at + k * r.step] = share(&p, c->in[0][at + k * r.step]);
   }
 }
 
@@ -112,10 +120,10 @@ static void entropy_reference(const struct ct_ref_call *c) {
   const struct ct_shape *z = ct_in(c->g, c->n, 0);
   const struct rows r = rows_along(z, z->dims - 1);
   for (uint64_t i = 0; i < r.count; ++i) {
-    const double *row = c->in[0] + i * r.length, *t = c->in[1] + i * r.length,
-                 all = log_sum(&r, row);
+    const double *row = c->in[0] + i * r.length, *t = c->in[1] + i * r.length;
+    const struct peak p = peak_of(&r, row);
     for (uint64_t k = 0; k < r.length; ++k)
-      c->out[0][0] += t[k] * (all - row[k]) / (double)r.count;
+      c->out[0][0] += t[k] * (p.most - row[k] + ct_real_log(p.sum)) / (double)r.count;
   }
 }
 
@@ -136,14 +144,14 @@ static void entropy_grad_reference(const struct ct_ref_call *c) {
   const struct ct_shape *z = ct_in(c->g, c->n, 1);
   const struct rows r = rows_along(z, z->dims - 1);
   for (uint64_t i = 0; i < r.count; ++i) {
-    const double *row = c->in[1] + i * r.length, *t = c->in[2] + i * r.length,
-                 all = log_sum(&r, row);
+    const double *row = c->in[1] + i * r.length, *t = c->in[2] + i * r.length;
+    const struct peak p = peak_of(&r, row);
     double sum = 0;
     for (uint64_t k = 0; k < r.length; ++k)
       sum += t[k];
     for (uint64_t k = 0; k < r.length; ++k)
       c->out[0][i * r.length + k] =
-          c->in[0][0] * (ct_real_exp(row[k] - all) * sum - t[k]) / (double)r.count;
+          c->in[0][0] * (share(&p, row[k]) * sum - t[k]) / (double)r.count;
   }
 }
 
