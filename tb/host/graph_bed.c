@@ -33,6 +33,7 @@ double *bed_data(struct bed *b, int tensor) {
     memset(b->data + b->room, 0, (room - b->room) * sizeof *b->data);
     b->room = room;
   }
+  assert_true(info.elements > 0);
   if (!b->data[tensor]) b->data[tensor] = calloc(info.elements, sizeof **b->data);
   assert_non_null(b->data[tensor]);
   return b->data[tensor];
@@ -93,8 +94,8 @@ void bed_run(struct bed *b) {
 
 void bed_expect(struct bed *b, int tensor, const double *want, size_t count, double tolerance) {
   if (tensor < 0) fail_msg("%s", ct_graph_error(b->g));
-  const double *got = bed_data(b, tensor);
   bed_check(b);
+  const double *got = bed_data(b, tensor);
   bed_run(b);
   assert_int_equal(bed_info(b, tensor).elements, count);
   for (size_t i = 0; i < count; ++i)

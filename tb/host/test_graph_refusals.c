@@ -45,80 +45,32 @@ static int tensor(const struct scene *s, enum ct_role role, struct ct_shape shap
   ct_graph_add((s)->g, &(struct ct_new_node){.op = (op_), .name = "n", __VA_ARGS__})
 #define REFUSAL(name_) static int name_(struct scene *s)
 
-/* clang-format off: a line for most */
-REFUSAL(unknown_operator) {
-  return NODE(s, "convolve", BED_IN(s->x));
-}
-REFUSAL(no_operator) {
-  return NODE(s, NULL, BED_IN(s->x));
-}
-REFUSAL(few_inputs) {
-  return NODE(s, "linear", BED_IN(s->x));
-}
-REFUSAL(many_inputs) {
-  return NODE(s, "relu", BED_IN(s->x, s->x));
-}
-REFUSAL(missing_input) {
-  return NODE(s, "linear", BED_IN(0, s->w));
-}
-REFUSAL(no_such_tensor) {
-  return NODE(s, "relu", BED_IN(999));
-}
-REFUSAL(missing_attr) {
-  return NODE(s, "scale", BED_IN(s->x));
-}
-REFUSAL(unknown_attr) {
-  return NODE(s, "relu", BED_IN(s->x), BED_ATTRS({"slope", 1, {1}}));
-}
-REFUSAL(attr_twice) {
-  return NODE(s, "scale", BED_IN(s->x), BED_ATTRS({"factor", 1, {1}}, {"factor", 1, {2}}));
-}
-REFUSAL(attr_without_name) {
-  return NODE(s, "scale", BED_IN(s->x), BED_ATTRS({NULL, 1, {1}}));
-}
-REFUSAL(attr_nan) {
-  return NODE(s, "leaky_relu", BED_IN(s->x), BED_ATTRS({"alpha", 1, {NAN}}));
-}
-REFUSAL(attr_large) {
-  return NODE(s, "dropout", BED_IN(s->x), BED_ATTRS({"rate", 1, {1}}));
-}
-REFUSAL(attr_broken) {
-  return NODE(s, "max_pool", BED_IN(s->image), BED_ATTRS({"kernel", 2, {2, 2.5}}));
-}
-REFUSAL(attr_count) {
-  return NODE(s, "max_pool", BED_IN(s->image), BED_ATTRS({"kernel", 1, {2}}));
-}
-REFUSAL(attr_list) {
-  return NODE(s, "reshape", BED_IN(s->x), BED_ATTRS({"shape", 5, {1}}));
-}
-REFUSAL(zero_batch) {
-  return tensor(s, CT_ROLE_INPUT, SHAPE(0, 3));
-}
-REFUSAL(zero_width) {
-  return tensor(s, CT_ROLE_INPUT, SHAPE(3, 0));
-}
-REFUSAL(no_dims) {
-  return tensor(s, CT_ROLE_WEIGHT, (struct ct_shape){0});
-}
-REFUSAL(five_dims) {
-  return tensor(s, CT_ROLE_INPUT, (struct ct_shape){5, {1, 1, 1, 1}});
-}
-REFUSAL(giant_dim) {
-  return tensor(s, CT_ROLE_INPUT, SHAPE(1, 16777217));
-}
-REFUSAL(giant_product) {
-  return tensor(s, CT_ROLE_INPUT, SHAPE(16777216, 16777216, 16777216, 16777216));
-}
-REFUSAL(bad_role) {
-  return tensor(s, CT_ROLE_GRADIENT, SHAPE(1));
-}
-REFUSAL(bad_format) {
-  return ct_graph_set_format(s->g, s->x, (enum ct_format)9);
-}
-REFUSAL(bad_reserved) {
-  return ct_graph_tensor(s->g,
-                         &(struct ct_new_tensor){.name = "t", .shape = SHAPE(1), .reserved = {1}});
-}
+/* A line for most. */
+/* clang-format off */
+REFUSAL(unknown_operator) { return NODE(s, "convolve", BED_IN(s->x)); }
+REFUSAL(no_operator) { return NODE(s, NULL, BED_IN(s->x)); }
+REFUSAL(few_inputs) { return NODE(s, "linear", BED_IN(s->x)); }
+REFUSAL(many_inputs) { return NODE(s, "relu", BED_IN(s->x, s->x)); }
+REFUSAL(missing_input) { return NODE(s, "linear", BED_IN(0, s->w)); }
+REFUSAL(no_such_tensor) { return NODE(s, "relu", BED_IN(999)); }
+REFUSAL(missing_attr) { return NODE(s, "scale", BED_IN(s->x)); }
+REFUSAL(unknown_attr) { return NODE(s, "relu", BED_IN(s->x), BED_ATTRS({"slope", 1, {1}})); }
+REFUSAL(attr_twice) { return NODE(s, "scale", BED_IN(s->x), BED_ATTRS({"factor", 1, {1}}, {"factor", 1, {2}})); }
+REFUSAL(attr_without_name) { return NODE(s, "scale", BED_IN(s->x), BED_ATTRS({NULL, 1, {1}})); }
+REFUSAL(attr_nan) { return NODE(s, "leaky_relu", BED_IN(s->x), BED_ATTRS({"alpha", 1, {NAN}})); }
+REFUSAL(attr_large) { return NODE(s, "dropout", BED_IN(s->x), BED_ATTRS({"rate", 1, {1}})); }
+REFUSAL(attr_broken) { return NODE(s, "max_pool", BED_IN(s->image), BED_ATTRS({"kernel", 2, {2, 2.5}})); }
+REFUSAL(attr_count) { return NODE(s, "max_pool", BED_IN(s->image), BED_ATTRS({"kernel", 1, {2}})); }
+REFUSAL(attr_list) { return NODE(s, "reshape", BED_IN(s->x), BED_ATTRS({"shape", 5, {1}})); }
+REFUSAL(zero_batch) { return tensor(s, CT_ROLE_INPUT, SHAPE(0, 3)); }
+REFUSAL(zero_width) { return tensor(s, CT_ROLE_INPUT, SHAPE(3, 0)); }
+REFUSAL(no_dims) { return tensor(s, CT_ROLE_WEIGHT, (struct ct_shape){0}); }
+REFUSAL(five_dims) { return tensor(s, CT_ROLE_INPUT, (struct ct_shape){5, {1, 1, 1, 1}}); }
+REFUSAL(giant_dim) { return tensor(s, CT_ROLE_INPUT, SHAPE(1, 16777217)); }
+REFUSAL(giant_product) { return tensor(s, CT_ROLE_INPUT, SHAPE(16777216, 16777216, 16777216, 16777216)); }
+REFUSAL(bad_role) { return tensor(s, CT_ROLE_GRADIENT, SHAPE(1)); }
+REFUSAL(bad_format) { return ct_graph_set_format(s->g, s->x, (enum ct_format)9); }
+REFUSAL(bad_reserved) { return ct_graph_tensor(s->g, &(struct ct_new_tensor){.name = "t", .shape = SHAPE(1), .reserved = {1}}); }
 REFUSAL(giant_sum) {
   const int t = tensor(s, CT_ROLE_INPUT, SHAPE(1, 16777216));
   return NODE(s, "concat", BED_IN(t, t), BED_ATTRS({"axis", 1, {1}}));
@@ -128,76 +80,38 @@ REFUSAL(giant_output) {
             u = bed_tensor(&s->b, CT_ROLE_INPUT, SHAPE(1, 16777216));
   return NODE(s, "add", BED_IN(t, u));
 }
-REFUSAL(weights_transposed) {
-  return NODE(s, "linear", BED_IN(s->x, bed_tensor(&s->b, CT_ROLE_WEIGHT, SHAPE(6, 3))));
-}
-REFUSAL(bias_size) {
-  return NODE(s, "linear", BED_IN(s->x, s->w, s->scalar));
-}
-REFUSAL(no_image) {
-  return NODE(s, "conv", BED_IN(s->x, s->kernel));
-}
-REFUSAL(window_size) {
-  return NODE(s, "conv", BED_IN(s->image, s->kernel), BED_ATTRS({"dilation", 2, {3, 1}}));
-}
-REFUSAL(group_count) {
-  return NODE(s, "conv", BED_IN(s->image, s->kernel), BED_ATTRS({"groups", 1, {2}}));
-}
+REFUSAL(weights_transposed) { return NODE(s, "linear", BED_IN(s->x, bed_tensor(&s->b, CT_ROLE_WEIGHT, SHAPE(6, 3)))); }
+REFUSAL(bias_size) { return NODE(s, "linear", BED_IN(s->x, s->w, s->scalar)); }
+REFUSAL(no_image) { return NODE(s, "conv", BED_IN(s->x, s->kernel)); }
+REFUSAL(window_size) { return NODE(s, "conv", BED_IN(s->image, s->kernel), BED_ATTRS({"dilation", 2, {3, 1}})); }
+REFUSAL(group_count) { return NODE(s, "conv", BED_IN(s->image, s->kernel), BED_ATTRS({"groups", 1, {2}})); }
 REFUSAL(group_outputs) {
   return NODE(s, "conv", BED_IN(s->image, bed_tensor(&s->b, CT_ROLE_WEIGHT, SHAPE(4, 1, 1, 2))),
               BED_ATTRS({"groups", 1, {3}}));
 }
-REFUSAL(padding_alone) {
-  return NODE(s, "average_pool", BED_IN(s->image),
-              BED_ATTRS({"kernel", 2, {2, 2}}, {"pad", 4, {2, 0, 0, 0}}));
-}
+REFUSAL(padding_alone) { return NODE(s, "average_pool", BED_IN(s->image), BED_ATTRS({"kernel", 2, {2, 2}}, {"pad", 4, {2, 0, 0, 0}})); }
 REFUSAL(padding_dilated) {
   const int t = tensor(s, CT_ROLE_INPUT, SHAPE(1, 2, 9, 1));
   return NODE(s, "max_pool", BED_IN(t),
               BED_ATTRS({"kernel", 2, {2, 1}}, {"dilation", 2, {3, 1}}, {"pad", 4, {2, 0, 2, 0}}));
 }
-REFUSAL(not_broadcast) {
-  return NODE(s, "mul", BED_IN(s->x, s->w));
-}
-REFUSAL(not_multiplied) {
-  return NODE(s, "matmul", BED_IN(s->x, s->w));
-}
-REFUSAL(not_reshaped) {
-  return NODE(s, "reshape", BED_IN(s->x), BED_ATTRS({"shape", 2, {5, -1}}));
-}
-REFUSAL(reshaped_twice) {
-  return NODE(s, "reshape", BED_IN(s->x), BED_ATTRS({"shape", 2, {-1, -1}}));
-}
-REFUSAL(not_permuted) {
-  return NODE(s, "transpose", BED_IN(s->x), BED_ATTRS({"perm", 2, {1, 1}}));
-}
-REFUSAL(not_joined) {
-  return NODE(s, "concat", BED_IN(s->x, s->w), BED_ATTRS({"axis", 1, {1}}));
-}
-REFUSAL(not_sliced) {
-  return NODE(s, "slice", BED_IN(s->x),
-              BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {3}}, {"size", 1, {4}}));
-}
-REFUSAL(no_axis) {
-  return NODE(s, "softmax", BED_IN(s->x), BED_ATTRS({"axis", 1, {2}}));
-}
-REFUSAL(clip_order) {
-  return NODE(s, "clip", BED_IN(s->x), BED_ATTRS({"min", 1, {1}}, {"max", 1, {0}}));
-}
-REFUSAL(statistics_size) {
-  return NODE(s, "batch_norm", BED_IN(s->x, s->scalar, s->scalar, s->scalar, s->scalar));
-}
-REFUSAL(targets_size) {
-  return NODE(s, "cross_entropy", BED_IN(s->x, s->w));
-}
+REFUSAL(not_broadcast) { return NODE(s, "mul", BED_IN(s->x, s->w)); }
+REFUSAL(not_multiplied) { return NODE(s, "matmul", BED_IN(s->x, s->w)); }
+REFUSAL(not_reshaped) { return NODE(s, "reshape", BED_IN(s->x), BED_ATTRS({"shape", 2, {5, -1}})); }
+REFUSAL(reshaped_twice) { return NODE(s, "reshape", BED_IN(s->x), BED_ATTRS({"shape", 2, {-1, -1}})); }
+REFUSAL(not_permuted) { return NODE(s, "transpose", BED_IN(s->x), BED_ATTRS({"perm", 2, {1, 1}})); }
+REFUSAL(not_joined) { return NODE(s, "concat", BED_IN(s->x, s->w), BED_ATTRS({"axis", 1, {1}})); }
+REFUSAL(not_sliced) { return NODE(s, "slice", BED_IN(s->x), BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {3}}, {"size", 1, {4}})); }
+REFUSAL(no_axis) { return NODE(s, "softmax", BED_IN(s->x), BED_ATTRS({"axis", 1, {2}})); }
+REFUSAL(clip_order) { return NODE(s, "clip", BED_IN(s->x), BED_ATTRS({"min", 1, {1}}, {"max", 1, {0}})); }
+REFUSAL(statistics_size) { return NODE(s, "batch_norm", BED_IN(s->x, s->scalar, s->scalar, s->scalar, s->scalar)); }
+REFUSAL(targets_size) { return NODE(s, "cross_entropy", BED_IN(s->x, s->w)); }
 REFUSAL(made_twice) {
   const int y = NODE(s, "relu", BED_IN(s->x));
   return ct_graph_add(
       s->g, &(struct ct_new_node){.op = "tanh", .name = "other", BED_IN(s->x), .outputs = &y});
 }
-REFUSAL(made_input) {
-  return NODE(s, "relu", BED_IN(s->x), .outputs = &s->label);
-}
+REFUSAL(made_input) { return NODE(s, "relu", BED_IN(s->x), .outputs = &s->label); }
 REFUSAL(declared_shape) {
   const int t = tensor(s, CT_ROLE_ACTIVATION, SHAPE(6, 4));
   return NODE(s, "relu", BED_IN(s->x), .outputs = &t);
@@ -241,27 +155,19 @@ REFUSAL(same_names) {
   tensor(s, CT_ROLE_INPUT, SHAPE(3));
   return NODE(s, "relu", BED_IN(s->x)) < 0 ? 1 : ct_graph_check(s->g);
 }
-REFUSAL(empty) {
-  return ct_graph_check(s->g);
-}
+REFUSAL(empty) { return ct_graph_check(s->g); }
 REFUSAL(changed_after_check) {
   NODE(s, "relu", BED_IN(s->x));
   if (ct_graph_check(s->g)) return 1;
   return NODE(s, "relu", BED_IN(s->x));
 }
-REFUSAL(loss_of_many) {
-  return ct_graph_gradients(s->g, NODE(s, "linear", BED_IN(s->x, s->w)), NULL, 0);
-}
-REFUSAL(loss_of_nothing) {
-  return ct_graph_gradients(s->g, NODE(s, "mse", BED_IN(s->x, s->label)), NULL, 0);
-}
+REFUSAL(loss_of_many) { return ct_graph_gradients(s->g, NODE(s, "linear", BED_IN(s->x, s->w)), NULL, 0); }
+REFUSAL(loss_of_nothing) { return ct_graph_gradients(s->g, NODE(s, "mse", BED_IN(s->x, s->label)), NULL, 0); }
 REFUSAL(no_gradient) {
   const int y = NODE(s, "relu_grad", BED_IN(s->w, s->w));
   return ct_graph_gradients(s->g, BED_ADD(&s->b, "mse", BED_IN(y, s->w)), NULL, 0);
 }
-REFUSAL(gradient_of_targets) {
-  return ct_graph_gradients(s->g, NODE(s, "cross_entropy", BED_IN(s->x, s->label)), &s->label, 1);
-}
+REFUSAL(gradient_of_targets) { return ct_graph_gradients(s->g, NODE(s, "cross_entropy", BED_IN(s->x, s->label)), &s->label, 1); }
 REFUSAL(gradient_of_statistics) {
   const int c = tensor(s, CT_ROLE_WEIGHT, SHAPE(6)),
             y = NODE(s, "batch_norm_train", BED_IN(s->x, c, c, c, c));
@@ -273,25 +179,15 @@ REFUSAL(gradients_twice) {
   if (ct_graph_gradients(s->g, loss, NULL, 0)) return 1;
   return ct_graph_gradients(s->g, loss, NULL, 0);
 }
-REFUSAL(becomes_shape) {
-  return ct_graph_becomes(s->g, s->w, NODE(s, "relu", BED_IN(s->x)));
-}
-REFUSAL(becomes_outside) {
-  return ct_graph_becomes(s->g, s->w, s->kernel);
-}
-REFUSAL(becomes_not_made) {
-  return ct_graph_becomes(s->g, s->w, tensor(s, CT_ROLE_WEIGHT, SHAPE(3, 6)));
-}
-REFUSAL(becomes_input) {
-  return ct_graph_becomes(s->g, s->x, NODE(s, "relu", BED_IN(s->x)));
-}
+REFUSAL(becomes_shape) { return ct_graph_becomes(s->g, s->w, NODE(s, "relu", BED_IN(s->x))); }
+REFUSAL(becomes_outside) { return ct_graph_becomes(s->g, s->w, s->kernel); }
+REFUSAL(becomes_not_made) { return ct_graph_becomes(s->g, s->w, tensor(s, CT_ROLE_WEIGHT, SHAPE(3, 6))); }
+REFUSAL(becomes_input) { return ct_graph_becomes(s->g, s->x, NODE(s, "relu", BED_IN(s->x))); }
 REFUSAL(becomes_twice) {
   const int y = NODE(s, "relu", BED_IN(s->w));
   return ct_graph_becomes(s->g, ct_graph_becomes(s->g, s->w, y), y);
 }
-REFUSAL(result_outside) {
-  return ct_graph_result(s->g, s->w);
-}
+REFUSAL(result_outside) { return ct_graph_result(s->g, s->w); }
 REFUSAL(bad_rate) {
   const struct ct_optimise how = {.schedule = {.rate = NAN}};
   return ct_graph_optimise(s->g, NODE(s, "mse", BED_IN(s->w, s->w)), &how);
@@ -300,9 +196,7 @@ REFUSAL(bad_floor) {
   const struct ct_optimise how = {.schedule = {.rate = 1, .floor = 2}};
   return ct_graph_optimise(s->g, NODE(s, "mse", BED_IN(s->w, s->w)), &how);
 }
-REFUSAL(bad_optimiser) {
-  return ct_graph_optimise(s->g, s->w, &(struct ct_optimise){.optimiser = (enum ct_optimiser)7});
-}
+REFUSAL(bad_optimiser) { return ct_graph_optimise(s->g, s->w, &(struct ct_optimise){.optimiser = (enum ct_optimiser)7}); }
 REFUSAL(no_network) {
   ct_graph_free(s->g);
   assert_int_equal(ct_graph_create(&s->b.g), CT_OK);
@@ -317,9 +211,7 @@ REFUSAL(network_too_large) {
   no_network(s);
   return ct_graph_builtin(s->g, "resnet20", 16777216, true);
 }
-REFUSAL(not_empty) {
-  return ct_graph_builtin(s->g, "lenet5", 1, true);
-}
+REFUSAL(not_empty) { return ct_graph_builtin(s->g, "lenet5", 1, true); }
 REFUSAL(many_layers) {
   no_network(s);
   return ct_graph_mlp(s->g, (const uint32_t[]){1, 1}, 17, 1, true);
@@ -328,9 +220,7 @@ REFUSAL(width_of_none) {
   no_network(s);
   return ct_graph_mlp(s->g, (const uint32_t[]){1, 0}, 1, 1, true);
 }
-REFUSAL(not_found) {
-  return ct_graph_find(s->g, "z");
-}
+REFUSAL(not_found) { return ct_graph_find(s->g, "z"); }
 REFUSAL(no_node) {
   struct ct_node_info node;
   return ct_graph_node_info(s->g, 0, &node);
