@@ -159,3 +159,10 @@ $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
 # What make install puts down, used from there.
 HOST_STEPS      += scripts/install-check
 HOST_STEP_FILES += $(PRODUCTS) $(BUILD)/manual/bash-completion/coltrain
+
+# Graphs: built, refused; what operators and training compute; gradients against differences.
+$(call host_test,test_graph,tb/host/test_graph.c tb/host/graph_bed.c)
+$(call host_test,test_graph_refusals,tb/host/test_graph_refusals.c tb/host/graph_bed.c)
+$(call host_test,test_graph_values,tb/host/test_graph_values.c tb/host/graph_bed.c)
+$(call host_test,test_graph_training,tb/host/test_graph_training.c tb/host/graph_bed.c)
+$(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)
