@@ -40,6 +40,7 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_mlp $(BUILD)/tb/test_mlp.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lib,tb/host/test_lib.c)
+$(call host_test,test_mxint8,tb/host/test_mxint8.c,-lm)
 $(call host_test,test_uri,tb/host/test_uri.c)
 $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
