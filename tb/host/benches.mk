@@ -6,8 +6,9 @@ ifneq ($(USB_SRCS),)
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/serial.so
 endif
 
-$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c)
-$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/data/ct_dataset.c host/tools/data/ct_digits.c host/tools/data/ct_rand.c,-lz)
+$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c host/tools/data/ct_fault.c)
+$(call host_test,test_dataset,tb/host/test_dataset.c tb/host/data_folder.c $(DATA_SRCS),-lz)
+$(call host_test,test_folders,tb/host/test_folders.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
 $(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
 $(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
