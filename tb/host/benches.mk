@@ -6,8 +6,9 @@ ifneq ($(USB_SRCS),)
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/serial.so
 endif
 
-$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c)
-$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/data/ct_dataset.c host/tools/data/ct_digits.c host/tools/data/ct_rand.c,-lz)
+$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c host/tools/data/ct_fault.c)
+$(call host_test,test_dataset,tb/host/test_dataset.c tb/host/data_folder.c $(DATA_SRCS),-lz)
+$(call host_test,test_folders,tb/host/test_folders.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
 $(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
 $(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
@@ -40,6 +41,7 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_mlp $(BUILD)/tb/test_mlp.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lib,tb/host/test_lib.c)
+$(call host_test,test_mxint8,tb/host/test_mxint8.c,-lm)
 $(call host_test,test_uri,tb/host/test_uri.c)
 $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
