@@ -18,7 +18,7 @@
 // Arguments   arg_we_i writes four registers: group g, word w goes to r[4*g + w + 1]; group 7's last word would be r0, which
 //             becomes 0 there. Only while no program runs, and before the first program all of them.
 // Queues      q_valid_o is one-hot at most, q_cmd_o is the resolved command; a full queue blocks all commands behind it (order).
-// Errors      err_o (one cycle): illegal command, with its index in idx_o; execution ends there. idx_o is at all times the index
+// Errors      err_o (one cycle, the next one): illegal command, with its index in idx_o; execution ends there. idx_o is at all times the index
 //             of the next command (the watchdog reports it).
 //
 // Batches     rows_i is the number of requests of the batch that the program runs for, 0 in a job of the ring; stable while it runs. An LD or ST
@@ -172,7 +172,8 @@ module ct_fetch (
   logic         take;            // it leaves IR
   logic         out;             // the command in O is done
   logic         bad;             // it is refused
-  logic         off_end;
+  logic         off_end;         // there is none: the program has no END
+  logic         wrong, wrong_q;  // one of the two
   logic         jump;            // ENDL goes back
   logic         p_move;
   logic         here, body_here; // the next command, the body's first one has arrived
@@ -183,6 +184,8 @@ module ct_fetch (
   assign out     = o_vld_q && !o_bad_q && ((o_unit_q & ~q_ready_i) == '0) && !stop_i;
   assign bad     = o_vld_q && o_bad_q && !stop_i;
   assign off_end = run_q && !stop_i && !o_vld_q && !ir_vld_q && !p_vld_q && (fpc_q == ncmds_i);
+
+  assign wrong   = bad || off_end;
 
   assign p_move  = p_vld_q && (!ir_vld_q || take) && !jump;
   assign read_pc = jump ? {1'b0, body_q} : fpc_q;
@@ -224,6 +227,7 @@ module ct_fetch (
     if (!rst_ni) begin
       run_q    <= 1'b0;
       end_q    <= 1'b0;
+      wrong_q  <= 1'b0;
       p_vld_q  <= 1'b0;
       ir_vld_q <= 1'b0;
       o_vld_q  <= 1'b0;
@@ -232,6 +236,7 @@ module ct_fetch (
     end else begin
       run_q    <= run_d;
       end_q    <= end_d;
+      wrong_q  <= wrong;
       p_vld_q  <= p_vld_d;
       ir_vld_q <= ir_vld_d;
       o_vld_q  <= o_vld_d;
@@ -241,7 +246,7 @@ module ct_fetch (
   end
 
   assign end_o  = end_q;
-  assign err_o  = bad || off_end;
+  assign err_o  = wrong_q;
   assign idx_o  = o_vld_q ? o_pc_q : pc_q;
   assign done_o = out;
 

@@ -66,8 +66,13 @@
 //            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
 //            while the core is frozen.
-// Errors     of one cycle: DMA before MXU, VPU, semaphores, fetch, descriptor, chain, watchdog, reset, dead port, cancel. In DESC the watchdog
-//            uses the context's WATCHDOG, as the descriptor's own limit is not known yet.
+// Errors     of one cycle: DMA before MXU, VPU, cancel, semaphores, fetch, descriptor, chain, watchdog, reset, dead port. In DESC the watchdog
+//            uses the context's WATCHDOG, as the descriptor's own limit is not known yet. The errors of units and a cancel count from the
+//            cycle after they have come (unit_err, cancel_q): DRAIN outlasts the first; the second is dropped if another job is in front then.
+// Stages     what is long is cut at registers: the program is asked for in the cycle after the descriptor's second beat, ct_fetch hears of
+//            a program and its start a cycle after that is decided (until then what it says is of the one before). The answers to fetches come
+//            through registers of ct_core's, and what is said of the units with them, as one word: fetch_idle_i and units_idle_i are low in the
+//            cycle after a fetch has been taken.
 // Chains     A job that says CHAIN does nothing and ends with SKIPPED if the last completion of the ring had an error: the rest of a work whose
 //            first jobs failed. It starts only when the job before it is wholly over (no overlap), so that is known.
 // Cancel     cancel_i with cancel_named_i hits the job whose number (HEAD before it was taken) is cancel_num_i[15:0], if it has not left DRAIN:
@@ -221,6 +226,7 @@ module ct_job #(
   logic        ring_turn_q;            // the last one taken was a batch
   logic [2:0]  beat_q;                 // of the descriptor
   logic        first_beat_q;           // the first one came in the last cycle
+  logic        second_beat_q;          // the second one did
   logic        same_q;                 // it names the program of the one before
   logic [31:0] tag_q, version_q, prog_q, next_limit_q;
   logic [9:0]  ncmds_q;
@@ -265,8 +271,11 @@ module ct_job #(
   logic        wrong_guess;
   logic        bad_desc;
   logic        skip;                   // the job in front is not to run: what it continues has failed
+  logic        doomed;                 // nor is this one: it was cancelled before it began
   logic        fail;                   // the first error, now
-  logic        unit_err;
+  logic        unit_err;               // a unit has reported one in the cycle before, with
+  logic [7:0]  unit_code_q;
+  logic [31:0] unit_addr_q;
   logic [7:0]  fail_code;
   logic [31:0] fail_addr;
   logic        begin_anew;             // the timer, from the next cycle on,
@@ -275,6 +284,10 @@ module ct_job #(
   logic        cpl_ready;
   logic        named_head, named_last, named_front;
   logic        cancel_front, cancel_next;
+  logic        cancel_q;               // the job in front was cancelled in the cycle before
+  logic        load_d, load_q;         // a program follows
+  logic        begin_d, begin_q;       // it is to be executed
+  logic        prog_first, prog_loaded;
 
   // ---- Starting -------------------------------------------------------------------------------------------------------------
 
@@ -321,6 +334,7 @@ module ct_job #(
   assign fe_here     = !own_q && (fe_q == FeHave || fe_q == FeProg);
   assign bad_desc    = ncmds_bad_q || flags_bad_q;
   assign skip        = (state_q == StProg) && chain_q && ring_bad_q;
+  assign doomed      = (state_q == StProg) && doomed_q && (rows_front_q == '0);
   // After a soft failure the descriptor is taken for lost, and what still comes is not it.
   assign desc_beat   = batch_first || ((fe_q == FeDesc) && (fe_batch ? batch_valid_i : fetch_rvalid_i && !(wait_q && lost_q)));
   assign desc_data   = (batch_first || fe_batch) ? batch_data_i : fetch_rdata_i;
@@ -351,7 +365,7 @@ module ct_job #(
                          (state_q == StDrain && !fail && !(settled && units_done_i) && !meta_q && !own_q && !wait_q && !lost_q && ring_more && ring_ok && (cpl_ready || !batch_on_i) &&
                           !hold_i);
       // Not before it is known whether the job runs: else what is wrong with its program would come first.
-      FeDesc: prog_ask = desc_beat && (beat_q == 3'd1) && !asked_q && !ncmds_bad_q && !flags_bad && !(own_q && flags[1] && ring_bad_q) && !wait_q;
+      FeDesc: prog_ask = second_beat_q && !asked_q && !bad_desc && !(own_q && chain_q && ring_bad_q) && !wait_q;
       FeHave: prog_ask = !wait_q && !bad_desc && (own_q ? active : (!lost_q && (state_q == StDrain || state_q == StIdle)));
       default: ;
     endcase
@@ -424,7 +438,7 @@ module ct_job #(
     end
     if (desc_last) fe_d = asked_d ? FeProg : FeHave;
     if (fe_q == FeHave && prog_ask) fe_d = FeProg;
-    if (own_q && fe_q == FeProg && !fetch_bad_i && prog_loaded_i && (state_q == StRun || state_q == StDrain)) begin
+    if (own_q && fe_q == FeProg && !fetch_bad_i && prog_loaded && (state_q == StRun || state_q == StDrain)) begin
       fe_d   = FeNone;
       own_d  = 1'b0;
       lost_d = 1'b0;
@@ -465,8 +479,9 @@ module ct_job #(
       fe_rows_q    <= '0;
       same_q       <= 1'b0;
       ncmds_bad_q  <= 1'b1;              // what the first descriptor is compared with is no program
-      first_beat_q <= 1'b0;
-      beat_q       <= '0;
+      first_beat_q  <= 1'b0;
+      second_beat_q <= 1'b0;
+      beat_q        <= '0;
     end else begin
       fe_q         <= fe_d;
       own_q        <= own_d;
@@ -481,7 +496,8 @@ module ct_job #(
       doomed_q     <= doomed_d;
       kill_q       <= kill_d;
       fe_rows_q    <= fe_rows_d;
-      first_beat_q <= desc_beat && (beat_q == 3'd0);
+      first_beat_q  <= desc_beat && (beat_q == 3'd0);
+      second_beat_q <= desc_beat && (beat_q == 3'd1);
       if (desc_beat && beat_q == 3'd0) begin
         same_q <= (desc_data[32*ct_pkg::DescProg +: 32] == prog_q) && (desc_data[32*ct_pkg::DescNcmds +: 32] == 32'(ncmds_q)) &&
                   !ncmds_bad_q;
@@ -521,9 +537,25 @@ module ct_job #(
   assign arg_group_o = beat_q - 3'd2;
   assign arg_data_o  = batch_first ? 128'(batch_rows_i) : (beat_q < 3'd2) ? '0 : desc_data;
 
-  assign prog_load_o  = request_d && req_prog_d && !(request_q && req_prog_q);
-  assign prog_start_o = (state_d == StProg && fe_d == FeProg) && !(state_q == StProg && fe_q == FeProg);
+  // ct_fetch hears a cycle later that a program follows; until then it speaks of the one before.
+  assign load_d       = request_d && req_prog_d && !(request_q && req_prog_q);
+  assign begin_d      = (state_d == StProg && fe_d == FeProg) && !(state_q == StProg && fe_q == FeProg);
+  assign prog_first   = prog_first_i && !load_q;
+  assign prog_loaded  = prog_loaded_i && !load_q;
+  assign prog_load_o  = load_q;
+  assign prog_start_o = begin_q;
   assign prog_ncmds_o = ncmds_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      load_q  <= 1'b0;
+      begin_q <= 1'b0;
+    end else begin
+      load_q  <= load_d;
+      begin_q <= begin_d;
+    end
+  end
+
   assign prog_stop_o  = (state_q == StAbort);
   // (The descriptor of a batch may be slower than its program.)
   // What comes with the news that the rest does not is not taken: the program would begin, and begin again when it is read again.
@@ -541,7 +573,6 @@ module ct_job #(
   // (The timer is compared in the cycle before, with one less where it counts on.)
   assign wd_hit     = wd_hit_q && !anew_q;
   assign drain_over = drain_over_q && !anew_q;
-  assign unit_err   = (err_i != '0);
   assign old_die    = old_q && old_i && drain_over && !old_dead_q;
 
   // The job at HEAD; the last one whose descriptor has been read; of these the one in front.
@@ -552,19 +583,31 @@ module ct_job #(
   assign cancel_front = cancel_i && (!cancel_named_i || ((rows_front_q == '0) && named_front));
   assign cancel_next  = cancel_i && cancel_named_i && !own_q && !fe_batch && ((fe_q == FeDesc && named_head) || (fe_here && named_last));
 
+  // The cancel hits the job in front a cycle later, if it is the same one then.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cancel_q <= 1'b0;
+    else         cancel_q <= cancel_front && !start;
+  end
+
+  // Errors of the units, too, are known a cycle later; DRAIN lasts longer than that.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) unit_err <= 1'b0;
+    else         unit_err <= (err_i != '0);
+  end
+  always_ff @(posedge clk_i) begin
+    unit_code_q <= err_i[0] ? err_code_i[7:0]  : err_i[1] ? err_code_i[15:8]  : err_code_i[23:16];
+    unit_addr_q <= err_i[0] ? err_addr_i[31:0] : err_i[1] ? err_addr_i[63:32] : err_addr_i[95:64];
+  end
+
   always_comb begin
     fail      = active && !err_q;
     fail_code = ct_pkg::ErrOk;
     fail_addr = '0;
-    if (err_i[0]) begin
-      fail_code = err_code_i[7:0];
-      fail_addr = err_addr_i[31:0];
-    end else if (err_i[1]) begin
-      fail_code = err_code_i[15:8];
-      fail_addr = err_addr_i[63:32];
-    end else if (err_i[2]) begin
-      fail_code = err_code_i[23:16];
-      fail_addr = err_addr_i[95:64];
+    if (unit_err) begin
+      fail_code = unit_code_q;
+      fail_addr = unit_addr_q;
+    end else if (cancel_q) begin
+      fail_code = ct_pkg::ErrCancelled;
     end else if (sem_err_i && state_q != StProg) begin
       fail_code = ct_pkg::ErrSem;
       fail_addr = 32'(sem_err_num_i);
@@ -583,7 +626,7 @@ module ct_job #(
       fail_code = ct_pkg::ErrReset;
     end else if (old_die) begin
       fail_code = ct_pkg::ErrDead;
-    end else if (cancel_front || (state_q == StProg && doomed_q && rows_front_q == '0)) begin
+    end else if (doomed) begin
       fail_code = ct_pkg::ErrCancelled;
     end else begin
       fail = 1'b0;
@@ -640,8 +683,8 @@ module ct_job #(
         else if (desc_last)                    state_d = (err_q || fail) ? StAbort : StProg;
       end
       StProg: begin
-        if (prog_first_i && fe_q == FeProg) state_d = StRun;
-        if (fail)                           state_d = StAbort;
+        if (prog_first && fe_q == FeProg && !skip && !doomed) state_d = StRun;
+        if (fail)                                             state_d = StAbort;
       end
       StRun: begin
         if (prog_end_i) state_d = StDrain;
@@ -889,6 +932,7 @@ module ct_job #(
   `CT_ASSERT(SilentStates_A, !silent_q || state_q == StIdle || state_q == StAbort)
   `CT_ASSERT(AfterDeadStates_A, !after_dead_q || state_q == StIdle || state_q == StAbort || state_q == StComplete)
   `CT_ASSERT(ErrorsLeave_A, !(state_q == StProg || state_q == StRun || state_q == StDrain) || !err_q)
+  `CT_ASSERT(UnitErrHasCode_A, !unit_err || unit_code_q != ct_pkg::ErrOk)
   `CT_ASSERT(NoErrorNoCode_A, !active || err_q == (code_q != ct_pkg::ErrOk))
   `CT_ASSERT(KillStates_A, !kill_q || state_q == StIdle || state_q == StComplete)
   `CT_ASSERT(KillHasNone_A, !kill_q || fe_q == FeNone)
@@ -899,6 +943,7 @@ module ct_job #(
   `CT_ASSERT(GuessIsAsked_A, fe_q != FeDesc || !guess_q || asked_q)
   `CT_ASSERT(WaitAsksAgain_A, fe_q != FeDesc || !wait_q || !asked_q)
   `CT_ASSERT(DescFirst_A, !request_q || req_prog_q || (!asked_q && !guess_q))
+  `CT_ASSERT(SecondBeat_A, !second_beat_q || fe_q != FeDesc || (beat_q == 3'd2 && !first_beat_q))
   `CT_ASSERT(BeatStates_A, fe_q == FeDesc || beat_q == '0)
   `CT_ASSERT(NcmdsInRange_A, ncmds_bad_q || (ncmds_q != '0 && 32'(ncmds_q) <= ct_pkg::ProgMax))
   `CT_ASSERT(SameIsGood_A, !same_q || !ncmds_bad_q)
