@@ -176,7 +176,10 @@ module ct_fetch (
   logic         wrong, wrong_q;  // one of the two
   logic         jump;            // ENDL goes back
   logic         p_move;
-  logic         here, body_here; // the next command, the body's first one has arrived
+  logic         turns;           // it would go back
+  logic         here, body_here; // the next command, the body's first one can be read
+  logic         fill, follow;    // one is read if the command in IR stays, if it leaves
+  logic [9:0]   fpc_up, body_up, fpc_stay, fpc_take;
   logic [8:0]   body_q;          // top of the loop stack: first command of the body
 
   assign fin     = ir_vld_q && (need_q == '0 || (kind_q == KindAddi && need_q == slot_q));
@@ -187,20 +190,26 @@ module ct_fetch (
 
   assign wrong   = bad || off_end;
 
-  assign p_move  = p_vld_q && (!ir_vld_q || take) && !jump;
   assign read_pc = jump ? {1'b0, body_q} : fpc_q;
-  // Next is known late: both possibilities are looked at beside it.
-  assign here      = (fpc_q < avail);
-  assign body_here = ({1'b0, body_q} < avail);
-  assign read      = run_q && (jump ? body_here : here && (!p_vld_q || p_move));
+  // Take is known late: both possibilities are looked at beside it. If the command in IR stays, P fills what is empty. If it leaves, what was in P
+  // follows it, and the next is read; or, if it goes back, the body's first, whether it is here or not: what was in P is not the next.
+  assign here      = run_q && (fpc_q < avail);
+  assign body_here = run_q && ({1'b0, body_q} < avail);
+  assign fill      = here && !(p_vld_q && ir_vld_q);
+  assign follow    = turns ? body_here : here;
+  assign read      = take ? follow : fill;
+  assign p_move    = take ? p_vld_q && !turns : p_vld_q && !ir_vld_q;
+  assign fpc_up    = fpc_q + 10'd1;
+  assign body_up   = {1'b0, body_q} + 10'd1;
+  assign fpc_take  = turns ? (body_here ? body_up : {1'b0, body_q}) : (here ? fpc_up : fpc_q);
+  assign fpc_stay  = fill ? fpc_up : fpc_q;
 
   always_comb begin
     run_d    = run_q;
     end_d    = end_q;
     pc_d     = pc_q;
-    // The body's first command if ENDL goes back, whether it is here or not.
-    fpc_d    = jump ? {1'b0, body_q} + 10'(body_here && run_q) : fpc_q + 10'(read);
-    p_vld_d  = read || (p_vld_q && !p_move && !jump);
+    fpc_d    = take ? fpc_take : fpc_stay;
+    p_vld_d  = take ? follow : fill || (p_vld_q && ir_vld_q);
     ir_vld_d = p_move || (ir_vld_q && !take);
     o_vld_d  = take || (o_vld_q && !out);
     if (take) pc_d = jump ? {1'b0, body_q} : pc_q + 1'b1;
@@ -404,7 +413,8 @@ module ct_fetch (
   assign under = depth_q[1:0] - 2'd1;
   assign below = depth_q[1:0] - 2'd2;
   assign push  = take && (kind_q == KindLoop) && (depth_q != 3'(Loops));
-  assign jump  = take && (kind_q == KindEndl) && (depth_q != '0) && !last_q;
+  assign turns = (kind_q == KindEndl) && (depth_q != '0) && !last_q;
+  assign jump  = take && turns;
   assign pop   = take && (kind_q == KindEndl) && (depth_q != '0) && last_q;
 
   always_ff @(posedge clk_i) begin

@@ -223,6 +223,7 @@ module ct_job #(
   logic        drop_d, drop_q;
   logic        doomed_d, doomed_q;     // the next job of the ring is cancelled before its start (a batch may go before)
   logic [4:0]  fe_rows_d, fe_rows_q;   // requests of the batch it holds, 0: of the ring
+  logic        fe_isb_d, fe_isb_q;     // what it holds, or held last, is a batch
   logic        ring_turn_q;            // the last one taken was a batch
   logic [2:0]  beat_q;                 // of the descriptor
   logic        first_beat_q;           // the first one came in the last cycle
@@ -242,6 +243,7 @@ module ct_job #(
   logic [63:0] start_q;
   logic        meta_d, meta_q;         // what is known of it at its start is not in the FIFO yet
   logic [4:0]  rows_front_q;           // requests of the batch, 0: of the ring
+  logic        front_isb_q;            // it is a batch
 
   // The last stage.
   logic        old_d, old_q, old_dead_q;
@@ -285,14 +287,13 @@ module ct_job #(
   logic        named_head, named_last, named_front;
   logic        cancel_front, cancel_next;
   logic        cancel_q;               // the job in front was cancelled in the cycle before
-  logic        load_d, load_q;         // a program follows
-  logic        begin_d, begin_q;       // it is to be executed
+  logic        loaded_q, begun_q;      // what prog_load_o and prog_start_o say has been said
   logic        prog_first, prog_loaded;
 
   // ---- Starting -------------------------------------------------------------------------------------------------------------
 
   assign active     = (state_q != StIdle) && (state_q != StAbort) && (state_q != StComplete);
-  assign fe_batch   = (fe_q != FeNone) && (fe_rows_q != '0);
+  assign fe_batch   = (fe_q != FeNone) && fe_isb_q;
   assign fe_ring    = (fe_q != FeNone) ? !fe_batch : ring_more && ring_ok;
   assign room       = cpl_ready || fe_batch;
   assign want_o     = (state_q == StIdle) && (fe_ring || (fe_batch && fe_here)) && (!old_q || (old_batch_q && old_over && overlap_i)) && !kill_q &&
@@ -324,8 +325,14 @@ module ct_job #(
     else if (desc_ask && state_q != StDesc) ring_turn_q <= 1'b0;
   end
 
-  always_ff @(posedge clk_i) begin
-    if (start) rows_front_q <= fe_batch ? fe_rows_q : '0;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      rows_front_q <= '0;
+      front_isb_q  <= 1'b0;
+    end else if (start) begin
+      rows_front_q <= fe_batch ? fe_rows_q : '0;
+      front_isb_q  <= fe_batch;
+    end
   end
 
   // ---- Front end --------------------------------------------------------------------------------------------------------------
@@ -334,7 +341,7 @@ module ct_job #(
   assign fe_here     = !own_q && (fe_q == FeHave || fe_q == FeProg);
   assign bad_desc    = ncmds_bad_q || flags_bad_q;
   assign skip        = (state_q == StProg) && chain_q && ring_bad_q;
-  assign doomed      = (state_q == StProg) && doomed_q && (rows_front_q == '0);
+  assign doomed      = (state_q == StProg) && doomed_q && !front_isb_q;
   // After a soft failure the descriptor is taken for lost, and what still comes is not it.
   assign desc_beat   = batch_first || ((fe_q == FeDesc) && (fe_batch ? batch_valid_i : fetch_rvalid_i && !(wait_q && lost_q)));
   assign desc_data   = (batch_first || fe_batch) ? batch_data_i : fetch_rdata_i;
@@ -386,9 +393,10 @@ module ct_job #(
     wait_d     = wait_q && !fetch_quiet;
     lost_d     = lost_q && !(own_q && to_abort);
     drop_d     = 1'b0;
-    doomed_d   = (doomed_q || cancel_next) && !(own_q && rows_front_q == '0 && (state_q == StProg || to_abort)) && !reset_i;
+    doomed_d   = (doomed_q || cancel_next) && !(own_q && !front_isb_q && (state_q == StProg || to_abort)) && !reset_i;
     kill_d     = kill_q;
     fe_rows_d  = fe_rows_q;
+    fe_isb_d   = fe_isb_q;
 
     // The program is asked for with the descriptor if it was the same twice.
     if (request_q && fetch_ready_i && !req_prog_q && same_q && !lost_q) begin
@@ -409,12 +417,14 @@ module ct_job #(
     if (batch_first) begin
       fe_d      = FeDesc;
       fe_rows_d = batch_rows_i;
+      fe_isb_d  = 1'b1;
       asked_d   = 1'b0;
       guess_d   = 1'b0;
       lost_d    = 1'b0;
     end
     if (desc_ask) begin
       fe_rows_d  = '0;
+      fe_isb_d   = 1'b0;
       fe_d       = FeDesc;
       request_d  = 1'b1;
       req_prog_d = 1'b0;
@@ -447,7 +457,7 @@ module ct_job #(
     // A flush drops all fetches; a job that has not begun keeps its descriptor, and a batch what will come of it.
     if (to_abort) begin
       if (own_q)                                 fe_d = FeNone;
-      else if (fe_d == FeDesc && fe_rows_d == '0) fe_d = FeNone;
+      else if (fe_d == FeDesc && !fe_isb_d) fe_d = FeNone;
       else if (fe_d == FeProg)                   fe_d = FeHave;
       asked_d   = 1'b0;
       own_d     = 1'b0;
@@ -477,6 +487,7 @@ module ct_job #(
       doomed_q     <= 1'b0;
       kill_q       <= 1'b0;
       fe_rows_q    <= '0;
+      fe_isb_q     <= 1'b0;
       same_q       <= 1'b0;
       ncmds_bad_q  <= 1'b1;              // what the first descriptor is compared with is no program
       first_beat_q  <= 1'b0;
@@ -496,6 +507,7 @@ module ct_job #(
       doomed_q     <= doomed_d;
       kill_q       <= kill_d;
       fe_rows_q    <= fe_rows_d;
+      fe_isb_q     <= fe_isb_d;
       first_beat_q  <= desc_beat && (beat_q == 3'd0);
       second_beat_q <= desc_beat && (beat_q == 3'd1);
       if (desc_beat && beat_q == 3'd0) begin
@@ -538,28 +550,25 @@ module ct_job #(
   assign arg_data_o  = batch_first ? 128'(batch_rows_i) : (beat_q < 3'd2) ? '0 : desc_data;
 
   // ct_fetch hears a cycle later that a program follows; until then it speaks of the one before.
-  assign load_d       = request_d && req_prog_d && !(request_q && req_prog_q);
-  assign begin_d      = (state_d == StProg && fe_d == FeProg) && !(state_q == StProg && fe_q == FeProg);
-  assign prog_first   = prog_first_i && !load_q;
-  assign prog_loaded  = prog_loaded_i && !load_q;
-  assign prog_load_o  = load_q;
-  assign prog_start_o = begin_q;
+  assign prog_first   = prog_first_i && !prog_load_o;
+  assign prog_loaded  = prog_loaded_i && !prog_load_o;
+  assign prog_load_o  = request_q && req_prog_q && !loaded_q;
+  assign prog_start_o = (state_q == StProg && fe_q == FeProg) && !begun_q;
   assign prog_ncmds_o = ncmds_q;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      load_q  <= 1'b0;
-      begin_q <= 1'b0;
-    end else begin
-      load_q  <= load_d;
-      begin_q <= begin_d;
-    end
-  end
-
   assign prog_stop_o  = (state_q == StAbort);
   // (The descriptor of a batch may be slower than its program.)
   // What comes with the news that the rest does not is not taken: the program would begin, and begin again when it is read again.
   assign prog_valid_o = fetch_rvalid_i && !fetch_bad_i && (fe_q == FeProg || (fe_q == FeDesc && fe_batch && asked_q));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      loaded_q <= 1'b0;
+      begun_q  <= 1'b0;
+    end else begin
+      loaded_q <= request_q && req_prog_q;
+      begun_q  <= (state_q == StProg) && (fe_q == FeProg);
+    end
+  end
 
   // A slot is 8 units of 16 bytes.
   assign fetch_valid_o = request_q && !wrong_guess;  // what it names has just been overwritten
@@ -580,7 +589,7 @@ module ct_job #(
   assign named_last   = (cancel_num_i[31:16] == head_q);
   assign named_front  = (state_q == StDesc) ? named_head : (fe_here && !fe_batch) ? (cancel_num_i[47:32] == head_q) : named_last;
   // Batches have no number.
-  assign cancel_front = cancel_i && (!cancel_named_i || ((rows_front_q == '0) && named_front));
+  assign cancel_front = cancel_i && (!cancel_named_i || (!front_isb_q && named_front));
   assign cancel_next  = cancel_i && cancel_named_i && !own_q && !fe_batch && ((fe_q == FeDesc && named_head) || (fe_here && named_last));
 
   // The cancel hits the job in front a cycle later, if it is the same one then.
@@ -811,7 +820,7 @@ module ct_job #(
 
   always_ff @(posedge clk_i) begin
     if (retire) begin
-      old_batch_q <= (rows_front_q != '0);
+      old_batch_q <= front_isb_q;
       old_code_q <= code_q;
       old_addr_q <= addr_q;
       old_rows_q <= rows_q;
@@ -924,6 +933,7 @@ module ct_job #(
   `CT_ASSERT(StateLegal_A, state_q <= StComplete)
   `CT_ASSERT(MetaStates_A, !meta_q || active || (state_q == StAbort && !silent_q && !after_dead_q))
   `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q == (rows_front_q == '0))
+  `CT_ASSERT(KindIsRows_A, fe_isb_q == (fe_rows_q != '0) && front_isb_q == (rows_front_q != '0))
   `CT_ASSERT(MetaOfRing_A, !meta_q || rows_front_q == '0)
   `CT_ASSERT(BatchNotInDesc_A, !(state_q == StDesc || (fe_q == FeDesc && own_q)) || (rows_front_q == '0 && !fe_batch))
   `CT_ASSERT(BatchNoGuess_A, !(fe_batch && fe_q == FeDesc) || (!guess_q && (!request_q || req_prog_q)))
