@@ -71,7 +71,7 @@ module ct_batch #(
   output logic         desc_first_o,
   output logic [127:0] desc_data_o,
   output logic [4:0]   desc_rows_o,
-  input  logic         start_i,       // pulse: the batch it has taken is the job in front
+  input  logic         start_i,       // pulse: the batch it has taken is the job in front, since the cycle before (also in a cycle with reset_i)
   input  logic         done_valid_i,  // the older of those begun is over
   output logic         done_ready_o,
   input  logic [7:0]   done_code_i,
