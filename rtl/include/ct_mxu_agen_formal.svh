@@ -15,16 +15,16 @@
     end else if (flush_i) begin
       f_open_q <= 1'b0;
     end else if (meta_valid_o) begin
-      f_open_q <= !meta_o[17];
-      f_rows_q <= meta_o[16] ? 8'd1 : f_rows_q + 8'd1;
+      f_open_q <= !meta.last;
+      f_rows_q <= meta.first ? 8'd1 : f_rows_q + 8'd1;
     end
   end
   `CT_ASSERT(InTile_A, !cur_vld_q || (m_q <= rows_m1_q[6:4] && n_q <= nt_m1_q && row_q <= (trans_q ? 4'd15 : tile_rows_m1)))
   `CT_ASSERT(OpenIsInside_A, !cur_vld_q || f_open_q == !((m_q == '0 && row_q == '0) || (m_last && row_q > tile_rows_m1)))
   `CT_ASSERT(ClosedOutside_A, cur_vld_q || !f_open_q)
   `CT_ASSERT(RowsAreWalked_A, !f_open_q || f_rows_q == 8'({m_q, row_q}))
-  `CT_ASSERT(OperationWhole_A, !meta_valid_o || meta_o[16] == !f_open_q)
-  `CT_ASSERT(OperationBounded_A, !meta_valid_o || !meta_o[17] || (f_open_q ? f_rows_q : 8'd0) == 8'(rows_m1_q))
+  `CT_ASSERT(OperationWhole_A, !meta_valid_o || meta.first == !f_open_q)
+  `CT_ASSERT(OperationBounded_A, !meta_valid_o || !meta.last || (f_open_q ? f_rows_q : 8'd0) == 8'(rows_m1_q))
   `CT_ASSERT(RowsBounded_A, !f_open_q || f_rows_q < 8'd128)
   // A transposed tile has its places from its first row on.
   `CT_ASSERT(RoomKept_A, !cur_vld_q || !trans_q || row_q == '0 || row_q > tile_rows_m1 || free_q > FreeW'(tile_rows_m1) - FreeW'(row_q))
@@ -35,15 +35,15 @@
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)           f_mid_q <= 1'b0;
     else if (flush_i)      f_mid_q <= 1'b0;
-    else if (meta_valid_o) f_mid_q <= meta_o[3:0] != meta_o[25:22];
+    else if (meta_valid_o) f_mid_q <= meta.row != meta.rows_m1;
   end
   always_ff @(posedge clk_i) begin
-    if (meta_valid_o) {f_row_q, f_end_q} <= {meta_o[3:0], meta_o[25:22]};
+    if (meta_valid_o) {f_row_q, f_end_q} <= {meta.row, meta.rows_m1};
   end
   `CT_ASSERT(MidTile_A, !f_mid_q || (cur_vld_q && row_q == f_row_q + 4'd1 && tile_rows_m1 == f_end_q && f_row_q < f_end_q))
   `CT_ASSERT(BetweenTiles_A, f_mid_q || !cur_vld_q || row_q == '0 || row_q > tile_rows_m1)
-  `CT_ASSERT(RowsFollow_A, !meta_valid_o || (f_mid_q ? meta_o[3:0] == f_row_q + 4'd1 && meta_o[25:22] == f_end_q && !meta_o[20] && !meta_o[16]
-                                                     : meta_o[3:0] == '0))
+  `CT_ASSERT(RowsFollow_A, !meta_valid_o || (f_mid_q ? meta.row == f_row_q + 4'd1 && meta.rows_m1 == f_end_q && !meta.w2 && !meta.first
+                                                     : meta.row == '0))
   // A request stays as it is until it is taken.
   logic        f_kept_q;
   logic [26:0] f_req_q;
@@ -97,7 +97,7 @@
                                (!alloc_o || (!flush_i && !halt_i)) && (!alloc_o || (req_valid_o && !req_ready_i) || !f_tile_q || f_tail))
   `CT_ASSERT(KeepsAsking_A, !f_waits_q || alloc_o || halt_i || flush_i)
   `CT_ASSERT(FirstRowWaits_A, !f_pend || (f_row_q == 4'd0 && f_end_q == tile_rows_m1 && free_q >= FreeW'(15)))
-  `CT_ASSERT(TileHasItsRows_A, !f_given || (meta_valid_o ? meta_o[3:0] == '0 && meta_o[25:22] == alloc_rows_o
+  `CT_ASSERT(TileHasItsRows_A, !f_given || (meta_valid_o ? meta.row == '0 && meta.rows_m1 == alloc_rows_o
                                                          : f_row_q == 4'd0 && f_end_q == alloc_rows_o))
   // Rows asked for and not popped, those of a tile from the moment that it is given a buffer.
   logic [7:0] f_up_q, f_rest;
@@ -141,8 +141,8 @@
     end
     if (load) begin
       {f_r_q, f_m_q, f_n_q, f_k_q, f_step_q, f_tiles_q} <= '0;
-      f_a_q  <= nx_a;
-      f_kt_q <= nx_kt_m1;
+      f_a_q  <= nxt.a;
+      f_kt_q <= nxt.kt_m1;
     end
   end
   `CT_ASSERT(WalksInOrder_A, !cur_vld_q || (row_q == f_r_q && m_q == f_m_q && n_q == f_n_q && k_left_q == f_kt_q - f_k_q))

@@ -95,8 +95,10 @@ module ct_mxu #(
   end
 
   localparam int unsigned RowDepth = 64;  // places of a context's row buffer (the pointers of ct_mxu_afeed)
-  localparam int unsigned MetaW    = 26;
+  localparam int unsigned MetaW    = ct_pkg::MxuMetaW;
   localparam int unsigned Parts    = 16 / Cols;  // cycles that a row takes the array
+
+  `include "ct_mxu_bundles.svh"
 
   logic [1:0]   flush, drained;
   logic [1:0]   halt_q;
@@ -130,8 +132,10 @@ module ct_mxu #(
   logic [39:0]  b_err_win_addr, b_err_addr;
 
   // The rows at the heads of the row buffers, the ones behind them, and which one goes
-  logic [2*MetaW-1:0] head;
-  logic [1:0]   head_vld, next_vld, next_w2, move;
+  logic [2*MetaW-1:0] head, next;
+  mxu_meta_t    head0, head1, next0, next1;  // of context 0 and 1
+  logic [1:0]   head_vld, next_vld, next_w2, next_w2_last, move;
+  logic [7:0]   next_w2_id;
   logic [15:0]  next_acc;
   logic [1:0]   head_last, head_first, head_clr, head_sig1;
   logic [7:0]   head_sig1_id, head_end;
@@ -152,12 +156,12 @@ module ct_mxu #(
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
-    logic [93:0] nxt_a;
-    logic [67:0] nxt_b;
+    logic [ct_pkg::MxuAW-1:0] nxt_a;
+    logic [ct_pkg::MxuBW-1:0] nxt_b;
     logic        permit, kdone_b;
     logic        seq_idle, a_idle, b_idle;
     logic        meta_valid, meta_ready, meta_vld, meta_pop;
-    logic [MetaW-1:0] meta, meta_head, next;
+    logic [MetaW-1:0] meta, meta_head;
     logic        w2_ok;
     logic        flush_q;
 
@@ -178,7 +182,7 @@ module ct_mxu #(
       .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_a_take_i(nxt_a_take),
       .nxt_b_valid_o(nxt_b_valid), .nxt_b_o(nxt_b), .nxt_b_take_i(nxt_b_take),
       .permit_o(permit), .kdone_a_i(kdone_a[c]), .kdone_b_i(kdone_b),
-      .head_w2_i(next_vld[c] && next_w2[c]), .head_w2_end_i(next_w2_end), .head_w2_id_i(next_w2_id), .head_pop_i(move[c]),
+      .head_w2_i(next_vld[c] && next_w2[c]), .head_w2_end_i(next_w2_last[c]), .head_w2_id_i(next_w2_id[4*c +: 4]), .head_pop_i(move[c]),
       .w2_ok_o(w2_ok), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
     );
 
@@ -203,22 +207,9 @@ module ct_mxu #(
     ct_mxu_head #(.Width(MetaW)) u_head (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .valid_i(meta_vld), .ready_o(meta_pop), .data_i(meta_head),
-      .next_vld_o(next_vld[c]), .next_o(next), .next_ok_i(w2_ok), .move_o(move[c]),
+      .next_vld_o(next_vld[c]), .next_o(next[MetaW*c +: MetaW]), .next_ok_i(w2_ok), .move_o(move[c]),
       .head_vld_o(head_vld[c]), .head_o(head[MetaW*c +: MetaW]), .take_i(take[c])
     );
-
-    logic       next_w2_end;
-    logic [3:0] next_w2_id;
-    assign next_w2_end        = next[21];
-    assign next_w2[c]         = next[20];
-    assign next_w2_id         = next[15:12];
-    assign next_acc[8*c +: 8] = next[7:0];
-
-    logic [5:0] had_w2;  // the head has taken it
-    assign {head_end[4*c +: 4], had_w2[5:4], head_sig1[c], head_clr[c], head_last[c], head_first[c], had_w2[3:0], head_sig1_id[4*c +: 4],
-            head_acc[8*c +: 8]} = head[MetaW*c +: MetaW];
-    logic unused_bits;
-    assign unused_bits = ^{next, had_w2};
 
     ct_mxu_bload u_bload (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
@@ -235,6 +226,23 @@ module ct_mxu #(
     assign meta_lost[c]   = meta_valid && !meta_ready;
     assign row_unknown[c] = avail[c] && !head_vld[c] && !(next_vld[c] && next_w2[c]) && !halt_q[c] && !flush[c];
   end
+
+  // (Outside of the generate block, where Yosys 0.23 does not know the fields of a struct.)
+  assign {head1, head0} = head;
+  assign {next1, next0} = next;
+  assign head_end     = {head1.rows_m1, head0.rows_m1};
+  assign head_sig1    = {head1.sig1, head0.sig1};
+  assign head_clr     = {head1.clr, head0.clr};
+  assign head_last    = {head1.last, head0.last};
+  assign head_first   = {head1.first, head0.first};
+  assign head_sig1_id = {head1.sig1_id, head0.sig1_id};
+  assign head_acc     = {head1.tile, head1.row, head0.tile, head0.row};
+  assign next_w2      = {next1.w2, next0.w2};
+  assign next_w2_last = {next1.w2_last, next0.w2_last};
+  assign next_w2_id   = {next1.w2_id, next0.w2_id};
+  assign next_acc     = {next1.tile, next1.row, next0.tile, next0.row};
+  logic unused_meta;  // (the head has its Wait2)
+  assign unused_meta = ^{head0, head1, next0, next1};
 
   `CT_ASSERT(MetaHasRoom_A, meta_lost == 2'b00)
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)

@@ -21,8 +21,6 @@
 
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
-  localparam int unsigned NxtW   = 94,
-  localparam int unsigned MetaW  = 26,
   localparam int unsigned KSteps = 8
 ) (
   input  logic             clk_i,
@@ -32,7 +30,7 @@ module ct_mxu_agen #(
   input  logic             halt_i,
 
   input  logic             nxt_valid_i,
-  input  logic [NxtW-1:0]  nxt_i,         // as nxt_a_o of ct_mxu_seq
+  input  logic [ct_pkg::MxuAW-1:0] nxt_i,  // mxu_a_t
   output logic             nxt_take_o,
   input  logic             permit_i,
 
@@ -55,8 +53,7 @@ module ct_mxu_agen #(
   input  logic             req_ready_i,
 
   output logic             meta_valid_o,  // a row was requested
-  output logic [MetaW-1:0] meta_o,        // {last row of its tile, Wait2 is the command's last, Wait2, Sig1, start at +0, last of the
-                                          //  operation, first of the operation, number of Wait2, number of Sig1, ACC tile, row}
+  output logic [ct_pkg::MxuMetaW-1:0] meta_o,  // mxu_meta_t
   input  logic             pop_i,         // a row has left the row buffer
 
   output logic             err_o,
@@ -69,18 +66,15 @@ module ct_mxu_agen #(
     ct_error_mxu_row_buffer_must_hold_a_tile u_error ();
   end
 
+  `include "ct_mxu_bundles.svh"
+
   localparam int unsigned FreeW = $clog2(Depth + 1);
   localparam int unsigned PermW = $clog2(KSteps + 1);
 
+  mxu_a_t           nxt;   // the next command
+  mxu_meta_t        meta;  // of the row that is asked for
+
   // The command being walked.
-  logic [19:0]      nx_a;
-  logic [15:0]      nx_am, nx_ak;
-  logic             nx_trans, nx_accum;
-  logic [11:0]      nx_kt_m1;
-  logic [2:0]       nx_nt_m1;
-  logic [6:0]       nx_rows_m1;
-  logic [3:0]       nx_acc, nx_accn;
-  logic [4:0]       nx_wait2, nx_sig1;
   logic [15:0]      am_q, ak_q;
   logic             trans_q, accum_q;
   logic [2:0]       nt_m1_q;
@@ -116,7 +110,7 @@ module ct_mxu_agen #(
   logic             starts_q;       // the word that waits is the first one of a transposed tile
   logic             behind, begins, given, goes;
 
-  assign {nx_a, nx_am, nx_ak, nx_trans, nx_accum, nx_kt_m1, nx_nt_m1, nx_rows_m1, nx_acc, nx_accn, nx_wait2, nx_sig1} = nxt_i;
+  assign nxt = nxt_i;
 
   assign m_last       = (m_q == rows_m1_q[6:4]);
   assign n_last       = (n_q == nt_m1_q);
@@ -146,9 +140,20 @@ module ct_mxu_agen #(
   assign idle_o     = !cur_vld_q && !req_vld_q && !spare_vld_q;
 
   assign meta_valid_o = room_used;
-  assign meta_o = {tile_rows_m1, n_last && m_last, k_first_q && tile_start && wait2_q[4], k_last && row_q == tile_rows_m1 && sig1_q[4],
-                   k_first_q && !accum_q, m_last && row_q == tile_rows_m1, tile_start && m_q == '0,
-                   wait2_q[3:0], sig1_q[3:0], tile_acc_q, row_q};
+  assign meta_o       = meta;
+  always_comb begin
+    meta.rows_m1 = tile_rows_m1;
+    meta.w2_last = n_last && m_last;
+    meta.w2      = k_first_q && tile_start && wait2_q[4];
+    meta.sig1    = k_last && row_q == tile_rows_m1 && sig1_q[4];
+    meta.clr     = k_first_q && !accum_q;
+    meta.last    = m_last && row_q == tile_rows_m1;
+    meta.first   = tile_start && m_q == '0;
+    meta.w2_id   = wait2_q[3:0];
+    meta.sig1_id = sig1_q[3:0];
+    meta.tile    = tile_acc_q;
+    meta.row     = row_q;
+  end
 
   // The tile after this one: the next m, else back to m = 0 of the next n, else of the next k.
   always_comb begin
@@ -207,26 +212,26 @@ module ct_mxu_agen #(
       end
     end
     if (load) begin
-      am_q       <= nx_am;
-      ak_q       <= nx_ak;
-      trans_q    <= nx_trans;
-      accum_q    <= nx_accum;
-      nt_m1_q    <= nx_nt_m1;
-      rows_m1_q  <= nx_rows_m1;
-      acc_q      <= nx_acc;
-      accn_q     <= nx_accn;
-      wait2_q    <= nx_wait2;
-      sig1_q     <= nx_sig1;
+      am_q       <= nxt.am;
+      ak_q       <= nxt.ak;
+      trans_q    <= nxt.trans;
+      accum_q    <= nxt.accum;
+      nt_m1_q    <= nxt.nt_m1;
+      rows_m1_q  <= nxt.rows_m1;
+      acc_q      <= nxt.acc;
+      accn_q     <= nxt.accn;
+      wait2_q    <= nxt.wait2;
+      sig1_q     <= nxt.sig1;
       row_q      <= '0;
       m_q        <= '0;
       n_q        <= '0;
-      k_left_q   <= nx_kt_m1;
+      k_left_q   <= nxt.kt_m1;
       k_first_q  <= 1'b1;
-      addr_q     <= nx_a;
-      tile_q     <= nx_a;
-      kbase_q    <= nx_a;
-      tile_acc_q <= nx_acc;
-      col_acc_q  <= nx_acc;
+      addr_q     <= nxt.a;
+      tile_q     <= nxt.a;
+      kbase_q    <= nxt.a;
+      tile_acc_q <= nxt.acc;
+      col_acc_q  <= nxt.acc;
     end
   end
 
