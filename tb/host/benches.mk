@@ -168,3 +168,4 @@ $(call host_test,test_graph_refusals,tb/host/test_graph_refusals.c tb/host/graph
 $(call host_test,test_graph_values,tb/host/test_graph_values.c tb/host/graph_bed.c)
 $(call host_test,test_graph_training,tb/host/test_graph_training.c tb/host/graph_bed.c)
 $(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)
+$(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)

@@ -261,6 +261,15 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
+/* What is a weight has a gradient in each case. */
+static void need_gradients(struct bed *b, const char *op) {
+  struct ct_graph_info info;
+  assert_int_equal(ct_graph_info(b->g, &info), CT_OK);
+  for (int t = 1; t <= (int)info.tensors; ++t)
+    if (bed_info(b, t).role == CT_ROLE_WEIGHT && !bed_info(b, t).gradient)
+      fail_msg("%s: an input has no gradient", op);
+}
+
 static void test_every_operator(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; ++i) {
@@ -270,6 +279,7 @@ static void test_every_operator(void **state) {
       struct bed b;
       bed_make(&b);
       bed_gradients(&b, cases[i].build(&b, &rng, cases[i].op), ELEMENTS, &rng, &found, cases[i].op);
+      need_gradients(&b, cases[i].op);
       bed_free(&b);
     }
     if (found.nonzero < ROUNDS || found.kinks * 20 > found.compared)

@@ -8,21 +8,23 @@
 
 #include "ct_op.h"
 
-static size_t readers(const ct_graph *g, int tensor) {
-  size_t count = 0;
-  for (size_t i = 0; i < g->nodes; ++i)
+/* How often each tensor is read, for all: folding does not change that for what is asked about. */
+static uint32_t *count_readers(const ct_graph *g) {
+  uint32_t *count = calloc(g->tensors + 1, sizeof *count);
+  for (size_t i = 0; count && i < g->nodes; ++i)
     for (unsigned k = 0; k < g->node[i]->inputs; ++k)
-      count += g->node[i]->in[k] == tensor;
-  for (size_t i = 1; i <= g->tensors; ++i)
-    count += g->tensor[i]->becomes == tensor;
+      ++count[g->node[i]->in[k]];
+  for (size_t i = 1; count && i <= g->tensors; ++i)
+    ++count[g->tensor[i]->becomes];
   return count;
 }
 
 /* The layer that a normalisation can be folded into, or NULL. */
-static struct ct_gnode *layer_of(const ct_graph *g, const struct ct_gnode *norm) {
+static struct ct_gnode *layer_of(const ct_graph *g, const struct ct_gnode *norm,
+                                 const uint32_t *readers) {
   if (norm->op != &ct_gop_batch_norm) return NULL;
   const struct ct_gtensor *x = g->tensor[norm->in[0]];
-  if (x->node < 0 || x->role != CT_ROLE_ACTIVATION || readers(g, norm->in[0]) != 1) return NULL;
+  if (x->node < 0 || x->role != CT_ROLE_ACTIVATION || readers[norm->in[0]] != 1) return NULL;
   struct ct_gnode *layer = g->node[x->node];
   return layer->op == &ct_gop_conv || layer->op == &ct_gop_linear ? layer : NULL;
 }
@@ -105,11 +107,15 @@ int ct_graph_fold(ct_graph *g) {
   if (err) return err;
   err = ct_graph_infer_all(g, order);
   free(order);
+  if (err) return err;
+  uint32_t *readers = count_readers(g);
+  if (!readers) return ct_graph_fail(g, CT_ERR_MEMORY, "no memory to fold the graph");
   for (size_t i = 0; i < g->nodes && !err; ++i) {
-    struct ct_gnode *layer = layer_of(g, g->node[i]);
+    struct ct_gnode *layer = layer_of(g, g->node[i], readers);
     if (!layer) continue;
     err = fold(g, g->node[i], layer);
     ++count;
   }
+  free(readers);
   return err ? err : count;
 }

@@ -121,13 +121,19 @@ static const struct ct_attr_rule concat_attrs[] = {AXIS_RULE, {0}};
 static const struct ct_attr_rule slice_attrs[] = {
     AXIS_RULE, BEGIN_RULE, CT_WHOLE("size", 1, 1, CT_GRAPH_MOST_DIM, NAN), {0}};
 
-/* Copies a part to or from the whole: from begin on along the axis. */
-static void copy_part(const struct ct_shape *whole, const struct ct_shape *part, uint32_t axis,
-                      uint64_t begin, double *to, const double *from, bool out) {
-  const uint64_t row = ct_shape_part(part, axis, part->dims),
-                 pitch = ct_shape_part(whole, axis, whole->dims);
-  const uint64_t at = begin * ct_shape_part(whole, axis + 1, whole->dims);
-  for (uint64_t i = 0; i < ct_shape_part(whole, 0, axis); ++i)
+/* A part of a tensor: from begin on along an axis. */
+struct part {
+  const struct ct_shape *whole, *part;
+  uint32_t axis;
+  uint64_t begin;
+};
+
+/* Copies it out of the whole, or into it. */
+static void copy_part(const struct part *p, double *to, const double *from, bool out) {
+  const uint64_t row = ct_shape_part(p->part, p->axis, p->part->dims);
+  const uint64_t pitch = ct_shape_part(p->whole, p->axis, p->whole->dims);
+  const uint64_t at = p->begin * ct_shape_part(p->whole, p->axis + 1, p->whole->dims);
+  for (uint64_t i = 0; i < ct_shape_part(p->whole, 0, p->axis); ++i)
     memcpy(out ? to + i * row : to + i * pitch + at, out ? from + i * pitch + at : from + i * row,
            row * sizeof *to);
 }
@@ -163,7 +169,8 @@ static void concat_reference(const struct ct_ref_call *c) {
   const uint32_t axis = ct_attr_u32(c->n, AXIS, 0);
   uint64_t begin = 0;
   for (unsigned i = 0; i < c->n->inputs; ++i) {
-    copy_part(ct_out(c->g, c->n, 0), ct_in(c->g, c->n, i), axis, begin, c->out[0], c->in[i], false);
+    const struct part p = {ct_out(c->g, c->n, 0), ct_in(c->g, c->n, i), axis, begin};
+    copy_part(&p, c->out[0], c->in[i], false);
     begin += ct_in(c->g, c->n, i)->dim[axis];
   }
 }
@@ -204,13 +211,15 @@ static int slice_shape(ct_graph *g, const struct ct_gnode *n, struct ct_shape *o
 }
 
 static void slice_reference(const struct ct_ref_call *c) {
-  copy_part(ct_in(c->g, c->n, 0), ct_out(c->g, c->n, 0), ct_attr_u32(c->n, AXIS, 0),
-            ct_attr_u32(c->n, BEGIN, 0), c->out[0], c->in[0], true);
+  const struct part p = {ct_in(c->g, c->n, 0), ct_out(c->g, c->n, 0), ct_attr_u32(c->n, AXIS, 0),
+                         ct_attr_u32(c->n, BEGIN, 0)};
+  copy_part(&p, c->out[0], c->in[0], true);
 }
 
 static void slice_grad_reference(const struct ct_ref_call *c) {
-  copy_part(ct_out(c->g, c->n, 0), ct_in(c->g, c->n, 0), ct_attr_u32(c->n, AXIS, 0),
-            ct_attr_u32(c->n, BEGIN, 0), c->out[0], c->in[0], false);
+  const struct part p = {ct_out(c->g, c->n, 0), ct_in(c->g, c->n, 0), ct_attr_u32(c->n, AXIS, 0),
+                         ct_attr_u32(c->n, BEGIN, 0)};
+  copy_part(&p, c->out[0], c->in[0], false);
 }
 
 static void slice_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int *gx) {
