@@ -121,7 +121,7 @@ int ct_cifar_read(struct ct_dataset *ds, const struct ct_fault *f, char *const *
   const struct kind *kind = NULL;
   for (size_t i = 0; i < count; ++i)
     if (read_batch(f, ds, &kind, names[i])) return -1;
-  if (ds->train.count == 0 || ds->test.count == 0)
+  if (!kind || ds->train.count == 0 || ds->test.count == 0)
     return ct_fault_say(
         f, "has no %s among its batches (test_batch.bin, test.bin); all of them are %s",
         ds->train.count ? "test batch" : "training batch",

@@ -88,7 +88,7 @@ static char *inflate_text(const struct ct_fault *f, const void *gz, size_t bytes
   size_t have = 0, room = 0;
   int rc = Z_OK;
   if (bytes > UINT32_MAX || inflateInit2(&z, 15 + 16) != Z_OK) {
-    ct_fault_say(f, "cannot be inflated");
+    ct_fault_write(f, "cannot be inflated");
     return NULL;
   }
   z.next_in = (z_const Bytef *)gz;
@@ -104,7 +104,7 @@ static char *inflate_text(const struct ct_fault *f, const void *gz, size_t bytes
   char *text = whole ? realloc(out, have + 1) : NULL;
   if (!text) {
     free(out);
-    ct_fault_say(f, "is not a whole gzip file of text; copy it again");
+    ct_fault_write(f, "is not a whole gzip file of text; copy it again");
     return NULL;
   }
   text[have] = 0;
@@ -218,6 +218,7 @@ static uint32_t largest_label(const struct ct_dataset_part *part) {
 static int finish(struct ct_dataset *ds, const struct ct_fault *f, uint64_t seed, size_t samples) {
   struct ct_rand rand;
   ds->features = ds->height * ds->width * ds->channels;
+  if (ds->features == 0) return ct_fault_say(f, "has images without pixels");
   if (ds->classes == 0) ds->classes = largest_label(&ds->train) + 1;
   if (check_labels(f, "training", &ds->train, ds->classes) ||
       check_labels(f, "test", &ds->test, ds->classes))

@@ -4,13 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int ct_fault_say(const struct ct_fault *f, const char *format, ...) {
-  if (!f->why || f->whysize == 0) return -1;
+void ct_fault_write(const struct ct_fault *f, const char *format, ...) {
+  if (!f->why || f->whysize == 0) return;
   const int n = snprintf(f->why, f->whysize, "%s: ", f->file);
-  if (n < 0 || (size_t)n >= f->whysize) return -1;
+  if (n < 0 || (size_t)n >= f->whysize) return;
   va_list args;
   va_start(args, format);
   vsnprintf(f->why + n, f->whysize - (size_t)n, format, args);
   va_end(args);
-  return -1;
 }

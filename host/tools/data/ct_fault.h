@@ -13,8 +13,10 @@ struct ct_fault {
   size_t whysize;
 };
 
-/* Writes the sentence; -1, which the caller returns. */
-__attribute__((format(printf, 2, 3))) int ct_fault_say(const struct ct_fault *f, const char *format,
-                                                       ...);
+/* Writes the sentence; -1, which the caller returns (and which who reads the caller alone can see).
+ */
+#define ct_fault_say(f, ...) (ct_fault_write(f, __VA_ARGS__), -1)
+__attribute__((format(printf, 2, 3))) void ct_fault_write(const struct ct_fault *f,
+                                                          const char *format, ...);
 
 #endif

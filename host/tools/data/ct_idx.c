@@ -46,10 +46,10 @@ static int header(struct ct_source *s, uint32_t magic, uint32_t *dims) {
 /* The bytes of so many images, or 0 and a sentence. */
 static size_t image_bytes(const struct ct_fault *f, const uint32_t dims[3]) {
   if (dims[1] - 1 >= CT_FOLDER_SIDE || dims[2] - 1 >= CT_FOLDER_SIDE)
-    ct_fault_say(f, "claims images of %ux%u; at most %dx%d are taken", (unsigned)dims[1],
-                 (unsigned)dims[2], CT_FOLDER_SIDE, CT_FOLDER_SIDE);
+    ct_fault_write(f, "claims images of %ux%u; at most %dx%d are taken", (unsigned)dims[1],
+                   (unsigned)dims[2], CT_FOLDER_SIDE, CT_FOLDER_SIDE);
   else if (dims[0] > SIZE_MAX / dims[1] / dims[2])
-    ct_fault_say(f, "claims more images than this machine can address");
+    ct_fault_write(f, "claims more images than this machine can address");
   else
     return (size_t)dims[0] * dims[1] * dims[2];
   return 0;
