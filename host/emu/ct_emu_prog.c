@@ -75,7 +75,7 @@ static bool legal(const struct ct_cmd *cmd, unsigned group) {
     case CT_GROUP_VA:
       return va_legal(cmd);
     case CT_GROUP_VS:
-      return CT_GET(cmd, VS_MODE) <= 2 && CT_GET(cmd, VS_ROUND) == 0;
+      return CT_GET(cmd, VS_MODE) <= 2 && CT_GET(cmd, VS_ROUND) == 0 && CT_GET(cmd, VS_NARROW) <= 6;
     default:
       return false;
   }

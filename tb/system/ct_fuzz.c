@@ -63,6 +63,7 @@ static const struct usual {
     {CT_F_VS_ROW_STRIDE, 0, 4},
     {CT_F_VS_ROWS, 1, 16},
     {CT_F_VS_ROUND, 0, 0},
+    {CT_F_VS_NARROW, 0, 6},
 };
 
 static const struct usual *find_usual(unsigned field) {

@@ -435,6 +435,7 @@ static struct ct_cmd vs_command(struct gen *g, struct rows *v, uint32_t ts, bool
   set(&cmd, CT_F_VS_MODE, v->mode);
   set(&cmd, CT_F_VS_ROW_STRIDE, v->stride);
   set(&cmd, CT_F_VS_TS, ts);
+  set(&cmd, CT_F_VS_NARROW, percent(g, 50) ? 0 : below(g, 7));
   return cmd;
 }
 

@@ -230,6 +230,7 @@ static const struct spoilt spoilt[] = {
     {"VS with Rows = 0", CT_OP_VS, {{CT_F_VS_ROWS, 0}}},
     {"VS with Rows = 31", CT_OP_VS, {{CT_F_VS_ROWS, 31}}},
     {"VS with Round = 1", CT_OP_VS, {{CT_F_VS_ROUND, 1}}},
+    {"VS with Narrow = 7", CT_OP_VS, {{CT_F_VS_NARROW, 7}}},
     {"NOP that signals", CT_OP_NOP, {{CT_F_ALL_SIG1, CT_SEM(1)}}},
     {"END that waits", CT_OP_END, {{CT_F_ALL_WAIT0, CT_SEM(1)}}},
     {"ADDI that signals", CT_OP_ADDI, {{CT_F_ALL_SIG0, CT_SEM(1)}}},

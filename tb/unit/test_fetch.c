@@ -100,6 +100,7 @@ static void legal_vector(program *p, struct ct_cmd *cmd, unsigned code) {
       CT_PUT(cmd, VS_ROWS, 1 + below(p, 14));
       CT_PUT(cmd, VS_ROWS_REG, small_reg(p));
       CT_PUT(cmd, VS_ROUND, 0);
+      CT_PUT(cmd, VS_NARROW, below(p, 7));
       break;
     default:
       randomize(p, cmd, CT_GROUP_VA);
@@ -470,6 +471,7 @@ static void near_limits(program *p, struct ct_cmd *cmd, unsigned group) {
       CT_PUT(cmd, VS_MODE, below(p, 5));
       CT_PUT(cmd, VS_ROWS, ONE_OF(p, 0, 1, 2, 15, 16, 16, 17, 31));
       CT_PUT(cmd, VS_ROUND, ONE_OF(p, 0, 0, 0, 0, 1, 2, 3));
+      CT_PUT(cmd, VS_NARROW, below(p, 8));
       break;
     default:
       CT_PUT(cmd, VA_A_SRC, ONE_OF(p, 0, 0, 1, 1, 2, 2, 3));

@@ -247,7 +247,9 @@ static struct ct_cmd random_rows(ct_rng *rng, unsigned op, unsigned rows) {
   if (n == 1) stride = ct_rng_below(rng, 65536);
   const unsigned span = (n - 1) * stride + tail;
   const unsigned at = base + ct_rng_below(rng, size - span + 1);
-  return rows_command(op, ct_rng_below(rng, kTiles), mode, at, stride, n);
+  struct ct_cmd cmd = rows_command(op, ct_rng_below(rng, kTiles), mode, at, stride, n);
+  if (op == CT_OP_VS) CT_PUT(&cmd, VS_NARROW, ct_rng_below(rng, 7));
+  return cmd;
 }
 
 static struct ct_cmd random_va(ct_rng *rng, unsigned rows) {

@@ -138,7 +138,7 @@ static unsigned store(vpu_state *s, const struct ct_cmd *cmd, vpu_write *writes)
     }
     word.exp = exp;
     for (unsigned j = 0; j < kCols; ++j)
-      word.byte[j] = (uint8_t)ct_hbfp8_quant(tile[r][j], exp);
+      word.byte[j] = (uint8_t)ct_hbfp8_quant_narrow(tile[r][j], exp, CT_GET(cmd, VS_NARROW));
     n = put(s, writes, n, at, &word);
   }
   return n;

@@ -205,6 +205,7 @@ struct ct_vmove {
   unsigned mode;
   uint32_t rows, rows_reg, stride;
   uint32_t more, tile_stride; /* VS: further tiles, of neighbouring generations or registers */
+  unsigned narrow;            /* VS, HBFP8: mantissas of 8 - narrow bits, 2..8 */
 };
 void ct_vl(struct ct_lower *l, const struct ct_vmove *c);
 void ct_vs(struct ct_lower *l, const struct ct_vmove *c);
