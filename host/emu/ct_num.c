@@ -112,6 +112,11 @@ bool ct_fp_gt(uint32_t a, uint32_t b) {
   return rank(a) > rank(b);
 }
 
+bool ct_fp_eq(uint32_t a, uint32_t b) {
+  if (is_nan(a) || is_nan(b)) return false;
+  return a == b || (!unpack(a).exp && !unpack(b).exp);
+}
+
 uint32_t ct_fp_relu(uint32_t x) {
   if (is_nan(x)) return CT_FP_NAN;
   return ct_fp_gt(x, 0) ? x : 0;

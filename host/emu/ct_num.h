@@ -34,6 +34,9 @@ uint32_t ct_fp_min(uint32_t a, uint32_t b);
 /* a > b; false if either is NaN. */
 bool ct_fp_gt(uint32_t a, uint32_t b);
 
+/* a == b; false if either is NaN, true of zeros whatever their signs. */
+bool ct_fp_eq(uint32_t a, uint32_t b);
+
 /* x > 0 ? x : +0; NaN for NaN. */
 uint32_t ct_fp_relu(uint32_t x);
 

@@ -99,8 +99,10 @@ static uint32_t combine(unsigned fn, uint32_t t, uint32_t c) {
       return ct_fp_max(t, c);
     case 2:
       return ct_fp_min(t, c);
-    default:
+    case 3:
       return ct_fp_gt(c, 0) ? t : 0;
+    default:
+      return ct_fp_eq(t, c) ? CT_FP_ONE : 0;
   }
 }
 

@@ -160,7 +160,7 @@ FAST static inline v16 canonical(v16 x) {
   return v_choose(v_unord(x, x), v_all(CT_FP_NAN), x);
 }
 
-enum { FN_ADD, FN_MAX, FN_MIN, FN_SELECT, FN_NONE };
+enum { FN_ADD, FN_MAX, FN_MIN, FN_SELECT, FN_EQUAL, FN_NONE };
 
 /* Subnormals to zeros of their sign, where no operation does it. (They compare equal to zero. A
  * multiplication by 1 would do, but compilers take it away.) */
@@ -186,6 +186,8 @@ FAST static inline v16 combined(v16 t, v16 c, unsigned fn) {
       return extreme(t, c, false);
     case FN_SELECT:
       return v_choose(v_gt(c, v_all(0)), canonical(t), v_all(0));
+    case FN_EQUAL:
+      return v_choose(v_eq(t, c), v_all(CT_FP_ONE), v_all(0));
     default:
       return canonical(t);
   }

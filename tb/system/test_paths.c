@@ -174,7 +174,7 @@ static void operations(ct_rng *rng, const struct ct_path *path) {
                        .sc = usual(rng),
                        .pad = ct_rng_percent(rng, 50) ? 0 : CT_FP_SIGN | CT_FP_INF,
                        .b = b == 2 ? tile : alone[b],
-                       .fn = ct_rng_below(rng, 4),
+                       .fn = ct_rng_below(rng, 5),
                        .func = funcs[ct_rng_below(rng, 8)],
                        .negc = ct_rng_percent(rng, 40),
                        .relu = ct_rng_percent(rng, 20),
@@ -188,6 +188,8 @@ static void operations(ct_rng *rng, const struct ct_path *path) {
     }
     for (unsigned i = 0; i < 3; ++i)
       fill(rng, &want[i]);
+    for (unsigned i = ct_rng_percent(rng, 30) ? 0 : 256; i < 256; ++i) /* equal ones */
+      if (ct_rng_percent(rng, 50)) want[1].x[i / 16][i % 16] = want[0].x[i / 16][i % 16];
     memcpy(got, want, sizeof want);
     const unsigned to = crosses ? 2 * ct_rng_below(rng, 2) : ct_rng_below(rng, 3);
     const bool has_a = ct_rng_percent(rng, 90);

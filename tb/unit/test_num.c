@@ -64,6 +64,8 @@ static void check_compares(uint32_t a, uint32_t b) {
   assert_bits("max", a, b, ct_fp_max(a, b), any_nan ? 0x7FC00000u : bits_of(first ? x : y));
   assert_bits("min", a, b, ct_fp_min(a, b), any_nan ? 0x7FC00000u : bits_of(first ? y : x));
   assert_bits("gt", a, b, ct_fp_gt(a, b), x > y);
+  assert_bits("eq", a, b, ct_fp_eq(a, b), x == y);
+  assert_bits("eq", a, a, ct_fp_eq(a, a), x == x);
   assert_bits("relu", a, 0, ct_fp_relu(a), bits_of(isnan(x) || x > 0 ? x : 0));
 }
 

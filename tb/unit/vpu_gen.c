@@ -260,7 +260,7 @@ static struct ct_cmd random_va(ct_rng *rng, unsigned rows) {
   CT_PUT(&cmd, VA_TQ, ct_rng_below(rng, kTiles));
   CT_PUT(&cmd, VA_B_SRC, b % 3 && c % 3 ? 0 : b);
   CT_PUT(&cmd, VA_C_SRC, c);
-  CT_PUT(&cmd, VA_FN, ct_rng_below(rng, 4));
+  CT_PUT(&cmd, VA_FN, ct_rng_below(rng, 5));
   CT_PUT(&cmd, VA_NEG_C, ct_rng_below(rng, 2));
   CT_PUT(&cmd, VA_RELU, ct_rng_percent(rng, 20));
   CT_PUT(&cmd, VA_PAD_NINF, ct_rng_percent(rng, 20));

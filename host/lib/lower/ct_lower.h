@@ -210,8 +210,8 @@ struct ct_vmove {
 void ct_vl(struct ct_lower *l, const struct ct_vmove *c);
 void ct_vs(struct ct_lower *l, const struct ct_vmove *c);
 
-enum { CT_VA_ADD = 0, CT_VA_MAX = 1, CT_VA_MIN = 2, CT_VA_SELECT = 3 };
-enum { CT_VA_EXP = 8, CT_VA_RECIP = 9, CT_VA_LOG = 10 };
+enum { CT_VA_ADD = 0, CT_VA_MAX = 1, CT_VA_MIN = 2, CT_VA_SELECT = 3, CT_VA_EQUAL = 4 };
+enum { CT_VA_EXP = 8, CT_VA_RECIP = 9, CT_VA_LOG = 10, CT_VA_RSQRT = 11 };
 enum { CT_VA_NONE = 0, CT_VA_TILE = 1, CT_VA_ROW0 = 2, CT_VA_SCALAR = 3 };
 
 /* a: a register or ACC tile; without one, +0. q: the register of operand b or c. */
