@@ -50,7 +50,7 @@ static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size
     for (size_t c = 0; c < cols; c += CT_TILE, out += CT_RECORD) {
       struct ct_emu_tile t;
       read_tile(x + r * row_step + c * col_step, rows - r, cols - c, row_step, col_step, t.x);
-      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, sharing == CT_SQUARE,
+      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, sharing == CT_SQUARE, 0,
                      (int8_t(*)[CT_TILE])(out + CT_TILE), out);
     }
   }
