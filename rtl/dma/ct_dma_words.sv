@@ -96,7 +96,8 @@ module ct_dma_words #(
   logic [2*SlotW-1:0] slot;            // next to be granted, of each context
 
   // ---------------------------------------------------------------------------------------------------------------------------
-  // Reader: one piece of each context at a time, a word a cycle.
+  // Reader: one piece of each context at a time, a word a cycle. A word is asked for in the first cycle of clear, too, and then forgotten: clear
+  // comes from afar, and the scratchpad's choice does not wait for it.
 
   logic [1:0]        rd_v_d, rd_v_q;
   logic [9:0]        rd_left_q;             // words not yet asked for
@@ -111,7 +112,7 @@ module ct_dma_words #(
   always_comb begin
     for (int c = 0; c < 2; c++) begin
       rd_out[c]  = rd_v_q[c] && rd_far_q[c];
-      rd_req[c]  = rd_v_q[c] && !rd_out[c] && !clear[c];
+      rd_req[c]  = rd_v_q[c] && !rd_out[c];
       rd_last[c] = rd_left_q[5*c +: 5] == 5'd1;
     end
   end
@@ -192,7 +193,7 @@ module ct_dma_words #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) tag_v_q <= 2'b00;
-    else         tag_v_q <= {tag_v_q[0], rd_go != 2'b00};
+    else         tag_v_q <= {tag_v_q[0], (rd_go & ~clear) != 2'b00};
   end
 
   always_ff @(posedge clk_i) begin
