@@ -68,6 +68,7 @@
   logic [4:0]       f_ahead_q, f_waits_q;  // words in front of it there; words there
   logic             f_op_ctx_q, f_ctx_q;   // owner and signals of the operation that started last; of the slot
   logic [9:0]       f_op_sig_q, f_sig_q;
+  logic [2:0]       f_op_narrow_q, f_narrow_q;  // and the width of its mantissas
   logic             f_last_q, f_makes_q;
   logic [19:0]      f_addr_q;
   logic [31:0]      f_put_q;               // how it went into ct_fifo: {address, signals, context, last}
@@ -95,9 +96,9 @@
   end
   always_ff @(posedge clk_i) begin
     if (start) f_op_row_q <= start_at_i;
-    if (start) {f_op_ctx_q, f_op_sig_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10]};
+    if (start) {f_op_ctx_q, f_op_sig_q, f_op_narrow_q} <= {start_ctx_i, start_cmd_i[ct_pkg::AllSig0Lsb +: 10], start_cmd_i[ct_pkg::VsNarrowLsb +: 3]};
     if (f_at_q == '0) begin
-      {f_ctx_q, f_sig_q, f_last_q, f_makes_q} <= {f_op_ctx_q, f_op_sig_q, last, makes_word};
+      {f_ctx_q, f_sig_q, f_narrow_q, f_last_q, f_makes_q} <= {f_op_ctx_q, f_op_sig_q, f_op_narrow_q, last, makes_word};
       f_addr_q <= f_op_row_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0);
     end
     f_ahead_q <= f_at_q[7] ? f_waits_q - 5'(taken) : f_ahead_q - 5'(taken);
@@ -109,26 +110,28 @@
   `CT_ASSUME(WaitsInOrder_M, !f_at_q[0] || f_ahead_q != '0 || !fifo_valid || fifo_word[31:0] == f_put_q)
   `CT_ASSUME(WaitsOfFifo_M, (!fifo_valid || f_waits_q != '0) && fifo_ready_unused == (f_waits_q < 5'(FifoDepth)))
 
-  // Where it is, it is what it was: {address, signals, context, last, makes a word} of a stage.
-  logic [32:0] f_is;
+  // Where it is, it is what it was: {width, address, signals, context, last, makes a word} of a stage.
+  logic [35:0] f_is;
   logic [3:0]  f_words;  // words in the stages
-  assign f_is    = {f_addr_q, f_sig_q, f_ctx_q, f_last_q, f_makes_q};
+  assign f_is    = {f_narrow_q, f_addr_q, f_sig_q, f_ctx_q, f_last_q, f_makes_q};
   assign f_words = 4'(vld_q[1] && meta1_q[7]) + 4'(vld_q[2] && meta2_q[7]) + 4'(vld_q[3] && meta3_q[7]) + 4'(vld_q[4] && meta4_q[7]) + 4'(vld_q[5] && meta5_q[7]) + 4'(vld_q[6] && meta6_q[7]) + 4'(push);
-  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && addr_q == f_op_row_q))
+  `CT_ASSERT(OperationKept_A, !act_q || (ctx_q == f_op_ctx_q && sig_q == f_op_sig_q && narrow_q == f_op_narrow_q && addr_q == f_op_row_q))
   `CT_ASSERT(AtOnePlace_A, (f_at_q & (f_at_q - 9'd1)) == '0 && (f_at_q == '0 || f_makes_q || !f_last_q))
-  `CT_ASSERT(InStage1_A, !f_at_q[1] || (vld_q[1] && meta1_q[39:7] == f_is))
-  `CT_ASSERT(InStage2_A, !f_at_q[2] || (vld_q[2] && meta2_q[39:7] == f_is))
-  `CT_ASSERT(InStage3_A, !f_at_q[3] || (vld_q[3] && meta3_q[39:7] == f_is))
-  `CT_ASSERT(InStage4_A, !f_at_q[4] || (vld_q[4] && meta4_q[39:7] == f_is))
-  `CT_ASSERT(InStage5_A, !f_at_q[5] || (vld_q[5] && meta5_q[39:7] == f_is))
-  `CT_ASSERT(InStage6_A, !f_at_q[6] || (vld_q[6] && meta6_q[39:7] == f_is))
-  `CT_ASSERT(InStage7_A, !f_at_q[7] || (vld_q[7] && meta7_q[39:7] == f_is))
+  `CT_ASSERT(InStage1_A, !f_at_q[1] || (vld_q[1] && meta1_q[42:7] == f_is))
+  `CT_ASSERT(InStage2_A, !f_at_q[2] || (vld_q[2] && meta2_q[42:7] == f_is))
+  `CT_ASSERT(InStage3_A, !f_at_q[3] || (vld_q[3] && meta3_q[42:7] == f_is))
+  `CT_ASSERT(InStage4_A, !f_at_q[4] || (vld_q[4] && meta4_q[42:7] == f_is))
+  `CT_ASSERT(InStage5_A, !f_at_q[5] || (vld_q[5] && meta5_q[42:7] == f_is))
+  `CT_ASSERT(InStage6_A, !f_at_q[6] || (vld_q[6] && meta6_q[42:7] == f_is))
+  `CT_ASSERT(InStage7_A, !f_at_q[7] || (vld_q[7] && meta7_q[42:7] == f_is))
   `CT_ASSERT(InOut_A, !f_at_q[8] || (out_vld_q && f_makes_q && out_q[31:0] == f_is[32:1]))
   `CT_ASSERT(InFifo_A, f_waits_q <= 5'(FifoDepth) && (!f_at_q[0] || (f_ahead_q < f_waits_q && f_makes_q && f_put_q == f_is[32:1])))
   `CT_ASSERT(CreditsAreWords_A, credit_q == 5'(f_words) + f_waits_q)
   // The tile register of its owner is read, its owner's words are written and its owner hears of it.
   `CT_ASSERT(OwnerRead_A, !rf_en_o || rf_addr_o[AddrW-1] == f_op_ctx_q)
   `CT_ASSERT(OwnerWritten_A, !f_at_q[8] || spm_wr_addr_o == f_addr_q)
+  // Its mantissas are as wide as its command says.
+  `CT_ASSERT(WidthOfWord_A, !f_at_q[4] || quant_narrow == f_narrow_q)
   `CT_ASSERT(NanToOwner_A, !f_at_q[7] || nan_d == ({f_ctx_q, !f_ctx_q} & {2{push && !raw7 && meta7_q[6] && &exp7_q}}))
   `CT_ASSERT(SignalsHeard_A, !f_heard_q || sem_inc_o == (f_ctx_q ? {f_inc, 16'd0} : {16'd0, f_inc}))
   // The last word of an operation completes it when the scratchpad takes it, once, and no other word does.

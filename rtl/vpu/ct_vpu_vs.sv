@@ -224,6 +224,7 @@ module ct_vpu_vs #(
   logic [7:0]     exp3, exp4, exp5_q, exp6_q, exp7_q;
   logic [8*VpuLanes-1:0] mantissas;
   logic           quant_valid;
+  logic [2:0]     quant_narrow;
 
   function automatic logic [8*Pairs-1:0] larger(input logic [W-1:0] x);
     for (int i = 0; i < Pairs; i++) begin
@@ -281,6 +282,8 @@ module ct_vpu_vs #(
   // Slots that only look for the exponent are not quantised.
   assign quant_valid = vld_q[4] && (meta4_q[3:2] != 2'd0) && (!meta4_q[1] || meta4_q[7]);
 
+  assign quant_narrow = meta4_q[42:40];
+
   logic mantissas_valid_unused;
 
   ct_hbfp_quant #(.Lanes(VpuLanes)) u_quant (
@@ -288,7 +291,7 @@ module ct_vpu_vs #(
     .valid_i (quant_valid),
     .x_i     (d4_q),
     .e_i     (exp4),
-    .narrow_i(meta4_q[42:40]),
+    .narrow_i(quant_narrow),
     .valid_o (mantissas_valid_unused),
     .q_o     (mantissas)
   );

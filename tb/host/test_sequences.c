@@ -15,10 +15,10 @@
 #include "harness/ct_tb.h"
 
 enum {
-  TILES = 24,
+  TILES = 16,
   VALUES = TILES * 256,
   UNITS = TILES * CT_F32_TILE_UNITS,
-  JOBS = 64,
+  JOBS = 96,
   AREAS = 3, /* x, g, y: arguments 1, 2, 3 */
   SPM_WORDS = 3 * UNITS
 };
@@ -113,7 +113,7 @@ static const struct function functions[] = {
      12,
      11,
      true,
-     0x1.4p-19,
+     0x1.8p-19,
      0,
      {0.5f, 0.5f, NAN, NAN, NAN}},
 };
