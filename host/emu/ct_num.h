@@ -50,6 +50,10 @@ uint8_t ct_hbfp8_group_exp(const uint32_t *x, size_t n);
 /* The mantissa of x in a block of exponent e, rounded to nearest even, within +-127. */
 int8_t ct_hbfp8_quant(uint32_t x, uint8_t e);
 
+/* The mantissa of a block of exponent e as a block of exponent to >= e has it, rounded to nearest
+ * even: a row of a gathered tile. */
+int8_t ct_hbfp8_align(int8_t q, uint8_t e, uint8_t to);
+
 /* The functions of the function unit, by the numbers that select them there. 4..7 are reserved
  * and give NaN. */
 enum ct_fn {
