@@ -44,8 +44,8 @@ struct queue {
   bool begun;
   uint32_t step, tile;
   struct ct_walk_place at; /* MM with Walk: the k step */
-  struct clock knows; /* MM: its operand reads */
-  struct clock tiles; /* MM: its tiles; what they wait for, reads further on do not */
+  struct clock knows;      /* MM: its operand reads */
+  struct clock tiles;      /* MM: its tiles; what they wait for, reads further on do not */
 };
 
 struct check {
@@ -249,8 +249,8 @@ static bool dma(struct check *c, enum unit u) {
 
 /* The words of row tile m of A. */
 static void mm_a(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint32_t m, uint32_t rows) {
-  const uint32_t a = CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) +
-                     k * (uint32_t)CT_GETS(cmd, MM_AK);
+  const uint32_t a =
+      CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) + k * (uint32_t)CT_GETS(cmd, MM_AK);
   const bool trans = CT_GET(cmd, MM_A_TRANS), walk = CT_GET(cmd, MM_WALK);
   uint32_t word[128];
   if (walk) ct_walk_rows(&c->walk, &c->q[MM].at, trans, 16 * m + 16, word);

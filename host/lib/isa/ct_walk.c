@@ -3,6 +3,63 @@
 
 enum { WORDS = (1 << 20) - 1 };
 
+/* ---- Made ---- */
+
+struct value {
+  enum ct_field_id field;
+  int64_t value;
+};
+
+static bool put_all(struct ct_cmd *cmd, unsigned op, const struct value *v, size_t count) {
+  bool fits = true;
+  *cmd = (struct ct_cmd){{0}};
+  CT_PUT(cmd, ALL_OP, op);
+  for (size_t i = 0; i < count; ++i)
+    fits &= ct_cmd_set(cmd, v[i].field, v[i].value);
+  return fits;
+}
+
+bool ct_walk_commands(const struct ct_walk_shape *s, struct ct_cmd *wpix, struct ct_cmd *wtap) {
+  const int64_t xe = (int64_t)(s->nx - 1) * s->sx, ye = (int64_t)(s->ny - 1) * s->sy;
+  const int64_t along = xe * s->pixel, down = ye * s->line;
+  const int64_t blocks = (int64_t)(s->cb - 1) * s->block;
+  const int64_t taps = (int64_t)(s->kx - 1) * s->dx * s->pixel;
+  const struct value pixels[] = {{CT_F_WPIX_AX, (int64_t)s->sx * s->pixel},
+                                 {CT_F_WPIX_AY, (int64_t)s->sy * s->line - along},
+                                 {CT_F_WPIX_AI, s->image - down - along},
+                                 {CT_F_WPIX_XE, xe},
+                                 {CT_F_WPIX_YE, ye},
+                                 {CT_F_WPIX_SX, s->sx},
+                                 {CT_F_WPIX_SY, s->sy},
+                                 {CT_F_WPIX_W, s->w},
+                                 {CT_F_WPIX_H, s->h}};
+  const struct value steps[] = {{CT_F_WTAP_TC, s->block},
+                                {CT_F_WTAP_TX, (int64_t)s->dx * s->pixel - blocks},
+                                {CT_F_WTAP_TY, (int64_t)s->dy * s->line - taps - blocks},
+                                {CT_F_WTAP_X, s->x0},
+                                {CT_F_WTAP_Y, s->y0},
+                                {CT_F_WTAP_DX, s->dx},
+                                {CT_F_WTAP_DY, s->dy},
+                                {CT_F_WTAP_KX, s->kx},
+                                {CT_F_WTAP_CB, s->cb}};
+  const bool fits = put_all(wpix, CT_OP_WPIX, pixels, sizeof pixels / sizeof *pixels);
+  return put_all(wtap, CT_OP_WTAP, steps, sizeof steps / sizeof *steps) && fits;
+}
+
+uint32_t ct_walk_a(const struct ct_walk_shape *s, uint32_t base, int32_t x, int32_t y,
+                   int32_t image) {
+  return (base + (uint32_t)(image * s->image + (y * s->sy + s->y0) * s->line +
+                            (x * s->sx + s->x0) * s->pixel)) &
+         WORDS;
+}
+
+uint32_t ct_walk_pos(const struct ct_walk_shape *s, int32_t x, int32_t y, uint32_t images) {
+  return ((uint32_t)(x * s->sx) & 0x1ff) | ((uint32_t)(y * s->sy) & 0x1ff) << 9 |
+         (images & 0xff) << 18;
+}
+
+/* ---- Walked ---- */
+
 void ct_walk_set(struct ct_walk *w, const struct ct_cmd *cmd) {
   if (CT_GET(cmd, ALL_OP) == CT_OP_WPIX) {
     w->x0 = CT_GETS(cmd, WPIX_X0);

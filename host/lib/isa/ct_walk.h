@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which words of the scratchpad an MM with Walk reads as rows of A: docs/programming.md, "Walks".
+ * A device that has them: CT_FEATURE_CONV.
  *
  *   struct ct_walk w;
  *   ct_walk_set(&w, &wpix);
@@ -18,6 +19,29 @@
 #include <stdint.h>
 
 #include "ct_cmd.h"
+
+/* ---- Made from a shape: for whoever writes programs ---- */
+
+/* Input as it lies in the scratchpad, and the pixels that look at it. Pixel (x, y) of an image sees
+ * at tap (i, j) what lies at (x * sx + x0 + i * dx, y * sy + y0 + j * dy): x0 = -pad and dx =
+ * dilation for a convolution, and so on. */
+struct ct_walk_shape {
+  int32_t w, h;                      /* input: columns, lines */
+  int32_t pixel, line, image, block; /* words between neighbours of each kind */
+  int32_t nx, ny, sx, sy;            /* pixels along x and y, and strides */
+  int32_t x0, y0, dx, dy, kx, cb;    /* taps along x, channel blocks */
+};
+
+/* The two commands; false: the shape does not fit their fields. */
+bool ct_walk_commands(const struct ct_walk_shape *s, struct ct_cmd *wpix, struct ct_cmd *wtap);
+
+/* A and Pos of an MM that begins at this pixel. base: the word of pixel (0, 0) of the first image;
+ * images: so many exist from the pixel's own on. */
+uint32_t ct_walk_a(const struct ct_walk_shape *s, uint32_t base, int32_t x, int32_t y,
+                   int32_t image);
+uint32_t ct_walk_pos(const struct ct_walk_shape *s, int32_t x, int32_t y, uint32_t images);
+
+/* ---- Walked: which words are read ---- */
 
 /* Instead of an address: the row is padding. */
 enum { CT_WALK_PAD = 0x100000 };
