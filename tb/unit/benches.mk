@@ -50,6 +50,8 @@ $(call dut,ct_mxu_c8p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=16 -GPackDsp=
 $(call dut,ct_mxu_c4,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=4)
 $(call dut,ct_mxu_c4w,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=16)
 $(call bench,test_mxu,ct_mxu_c16 ct_mxu_c8 ct_mxu_c16p ct_mxu_c8p ct_mxu_c4 ct_mxu_c4w,tb/unit/mxu_tb.c tb/unit/mxu_model.c host/emu/ct_num.c)
+$(call dut,ct_mxu_walk,ct_mxu_walk,rtl/mxu/ct_mxu_walk.sv)
+$(call bench,test_mxu_walk,ct_mxu_walk,host/lib/isa/ct_walk.c host/lib/isa/ct_cmd.c)
 
 # The functions over every input: a campaign of some ten minutes, not part of test-unit.
 $(BUILD)/tb/fn_exhaustive: tb/unit/fn_exhaustive.c tb/unit/fn_check.c host/emu/ct_num.c tb/unit/fn_check.h rtl/fp/ct_fn_table.def

@@ -93,13 +93,13 @@ static int32_t wrap(int32_t v, unsigned bits) {
 
 static void next_pixel(const struct ct_walk *w, struct ct_walk_pixel *p) {
   if (p->x != w->xe) {
-    p->x = wrap(p->x + w->sx, 9);
+    p->x = wrap(p->x + w->sx, 10);
     p->at += w->ax;
     return;
   }
   p->x = w->x0;
   if (p->y != w->ye) {
-    p->y = wrap(p->y + w->sy, 9);
+    p->y = wrap(p->y + w->sy, 10);
     p->at += w->ay;
     return;
   }
