@@ -12,8 +12,8 @@
 // Whether X or Y is a line's or an image's last is kept beside each pixel, and found as a step is made: so no comparison stands before an
 // adder. Everything is one addition from a register to a register. pad_o compares two registered coordinates with W and H.
 //
-// Commands    wpix_i, wtap_i (pulses) set the walk, load_i begins an MM; each with its fields in cmd_i, which are those of ct_isa.def. load_i comes
-//             with the last row of the MM before, or later.
+// Commands    wpix_i, wtap_i (pulses) set the walk of the MMs that begin later, with the command in cmd_i; so what an MM goes by is a copy, taken as it
+//             begins. load_i begins an MM: in the cycle of the last row of the one before, or later.
 // Rows        addr_o and pad_o are those of the row that is due. next_i: it has been asked for; with row_last_i, m_last_i, n_last_i: it is the last of
 //             its tile, its tile the last row tile, of the last column of the k step. tile0_i: its tile is the first of the k step.
 //             What lies between next_i with all three and the next one belongs to the next k step.
@@ -25,8 +25,12 @@ module ct_mxu_walk (
 
   input  logic         wpix_i,
   input  logic         wtap_i,
-  input  logic         load_i,
   input  logic [255:0] cmd_i,
+
+  input  logic         load_i,
+  input  logic         trans_i,
+  input  logic [19:0]  a_i,
+  input  logic [25:0]  pos_i,
 
   input  logic         next_i,
   input  logic         row_last_i,
@@ -49,60 +53,64 @@ module ct_mxu_walk (
     logic [9:0]  x, y;
   } seen_t;
 
-  // --- The walk -------------------------------------------------------------------------------------------------------------
+  typedef struct packed {
+    logic [19:0] ax, ay, ai;
+    logic [9:0]  x0, xe, y0, ye;
+    logic [3:0]  sx, sy;
+    logic [7:0]  w, h;
+  } pixels_t;
 
-  logic [19:0] ax_q, ay_q, ai_q, tc_q, tx_q, ty_q;
-  logic [9:0]  x0_q, xe_q, y0_q, ye_q;
-  logic [9:0]  x_before_q, y_before_q;  // after these comes the last
-  logic        x_one_q, y_one_q;        // a line, an image has one pixel or line
-  logic [3:0]  sx_q, sy_q;
-  logic [7:0]  w_q, h_q;
-  logic [9:0]  tap_x_q, tap_y_q;
-  logic [5:0]  dx_q, dy_q;
-  logic [3:0]  kx_m1_q;
-  logic [7:0]  cb_m1_q;
+  typedef struct packed {
+    logic [19:0] tc, tx, ty;
+    logic [9:0]  x, y;
+    logic [5:0]  dx, dy;
+    logic [3:0]  kx_m1;
+    logic [7:0]  cb_m1;
+  } taps_t;
 
   function automatic logic [9:0] extend(input logic [8:0] x);
     extend = {x[8], x};
   endfunction
 
-  logic [9:0]  cmd_x0, cmd_xe, cmd_y0, cmd_ye;
-  logic [3:0]  cmd_sx, cmd_sy;
-  assign cmd_x0 = extend(cmd_i[ct_pkg::WpixX0Lsb +: 9]);
-  assign cmd_xe = extend(cmd_i[ct_pkg::WpixXELsb +: 9]);
-  assign cmd_y0 = extend(cmd_i[ct_pkg::WpixY0Lsb +: 9]);
-  assign cmd_ye = extend(cmd_i[ct_pkg::WpixYELsb +: 9]);
-  assign cmd_sx = cmd_i[ct_pkg::WpixSXLsb +: 4];
-  assign cmd_sy = cmd_i[ct_pkg::WpixSYLsb +: 4];
+  // --- The walk: as the last commands say, and as the MM goes --------------------------------------------------------------------
+
+  pixels_t    said_q, pixels_q;
+  taps_t      said_taps_q, taps_q;
+  logic       x_one_q, y_one_q;        // a line, an image has one pixel or line
 
   always_ff @(posedge clk_i) begin
     if (wpix_i) begin
-      ax_q       <= cmd_i[ct_pkg::WpixAXLsb +: 20];
-      ay_q       <= cmd_i[ct_pkg::WpixAYLsb +: 20];
-      ai_q       <= cmd_i[ct_pkg::WpixAILsb +: 20];
-      x0_q       <= cmd_x0;
-      xe_q       <= cmd_xe;
-      y0_q       <= cmd_y0;
-      ye_q       <= cmd_ye;
-      sx_q       <= cmd_sx;
-      sy_q       <= cmd_sy;
-      x_before_q <= cmd_xe - {{6{cmd_sx[3]}}, cmd_sx};
-      y_before_q <= cmd_ye - {{6{cmd_sy[3]}}, cmd_sy};
-      x_one_q    <= cmd_x0 == cmd_xe;
-      y_one_q    <= cmd_y0 == cmd_ye;
-      w_q        <= cmd_i[ct_pkg::WpixWLsb +: 8];
-      h_q        <= cmd_i[ct_pkg::WpixHLsb +: 8];
+      said_q.ax <= cmd_i[ct_pkg::WpixAXLsb +: 20];
+      said_q.ay <= cmd_i[ct_pkg::WpixAYLsb +: 20];
+      said_q.ai <= cmd_i[ct_pkg::WpixAILsb +: 20];
+      said_q.x0 <= extend(cmd_i[ct_pkg::WpixX0Lsb +: 9]);
+      said_q.xe <= extend(cmd_i[ct_pkg::WpixXELsb +: 9]);
+      said_q.y0 <= extend(cmd_i[ct_pkg::WpixY0Lsb +: 9]);
+      said_q.ye <= extend(cmd_i[ct_pkg::WpixYELsb +: 9]);
+      said_q.sx <= cmd_i[ct_pkg::WpixSXLsb +: 4];
+      said_q.sy <= cmd_i[ct_pkg::WpixSYLsb +: 4];
+      said_q.w  <= cmd_i[ct_pkg::WpixWLsb +: 8];
+      said_q.h  <= cmd_i[ct_pkg::WpixHLsb +: 8];
     end
     if (wtap_i) begin
-      tc_q    <= cmd_i[ct_pkg::WtapTCLsb +: 20];
-      tx_q    <= cmd_i[ct_pkg::WtapTXLsb +: 20];
-      ty_q    <= cmd_i[ct_pkg::WtapTYLsb +: 20];
-      tap_x_q <= cmd_i[ct_pkg::WtapXLsb +: 10];
-      tap_y_q <= cmd_i[ct_pkg::WtapYLsb +: 10];
-      dx_q    <= cmd_i[ct_pkg::WtapDXLsb +: 6];
-      dy_q    <= cmd_i[ct_pkg::WtapDYLsb +: 6];
-      kx_m1_q <= cmd_i[ct_pkg::WtapKXLsb +: 4] - 4'd1;
-      cb_m1_q <= cmd_i[ct_pkg::WtapCBLsb +: 8] - 8'd1;
+      said_taps_q.tc    <= cmd_i[ct_pkg::WtapTCLsb +: 20];
+      said_taps_q.tx    <= cmd_i[ct_pkg::WtapTXLsb +: 20];
+      said_taps_q.ty    <= cmd_i[ct_pkg::WtapTYLsb +: 20];
+      said_taps_q.x     <= cmd_i[ct_pkg::WtapXLsb +: 10];
+      said_taps_q.y     <= cmd_i[ct_pkg::WtapYLsb +: 10];
+      said_taps_q.dx    <= cmd_i[ct_pkg::WtapDXLsb +: 6];
+      said_taps_q.dy    <= cmd_i[ct_pkg::WtapDYLsb +: 6];
+      said_taps_q.kx_m1 <= cmd_i[ct_pkg::WtapKXLsb +: 4] - 4'd1;
+      said_taps_q.cb_m1 <= cmd_i[ct_pkg::WtapCBLsb +: 8] - 8'd1;
+    end
+    if (load_i) begin
+      pixels_q   <= said_q;
+      taps_q     <= said_taps_q;
+      x_one_q    <= said_q.x0 == said_q.xe;
+      y_one_q    <= said_q.y0 == said_q.ye;
+      // Here, what comes before the last.
+      pixels_q.xe <= said_q.xe - {{6{said_q.sx[3]}}, said_q.sx};
+      pixels_q.ye <= said_q.ye - {{6{said_q.sy[3]}}, said_q.sy};
     end
   end
 
@@ -116,55 +124,60 @@ module ct_mxu_walk (
   logic [7:0]  cb_left_q;
   logic        kx_last_q, cb_last_q;
   logic [9:0]  line_x_start, image_y_start, dx, dy;
+  logic [3:0]  kx_start;
+  logic [7:0]  cb_start;
 
   // The pixel after this one. All of it is of this tap.
   always_comb begin
     pixel_next = pixel_q;
     seen_next  = seen_q;
     if (!pixel_q.x_last) begin
-      pixel_next.x      = pixel_q.x + {{6{sx_q[3]}}, sx_q};
-      pixel_next.x_last = pixel_q.x == x_before_q;
-      seen_next.x       = seen_q.x + {{6{sx_q[3]}}, sx_q};
+      pixel_next.x      = pixel_q.x + {{6{pixels_q.sx[3]}}, pixels_q.sx};
+      pixel_next.x_last = pixel_q.x == pixels_q.xe;
+      seen_next.x       = seen_q.x + {{6{pixels_q.sx[3]}}, pixels_q.sx};
     end else begin
-      pixel_next.x      = x0_q;
+      pixel_next.x      = pixels_q.x0;
       pixel_next.x_last = x_one_q;
       seen_next.x       = line_x_q;
       if (!pixel_q.y_last) begin
-        pixel_next.y      = pixel_q.y + {{6{sy_q[3]}}, sy_q};
-        pixel_next.y_last = pixel_q.y == y_before_q;
-        seen_next.y       = seen_q.y + {{6{sy_q[3]}}, sy_q};
+        pixel_next.y      = pixel_q.y + {{6{pixels_q.sy[3]}}, pixels_q.sy};
+        pixel_next.y_last = pixel_q.y == pixels_q.ye;
+        seen_next.y       = seen_q.y + {{6{pixels_q.sy[3]}}, pixels_q.sy};
       end else begin
-        pixel_next.y      = y0_q;
+        pixel_next.y      = pixels_q.y0;
         pixel_next.y_last = y_one_q;
         seen_next.y       = image_y_q;
         pixel_next.images = pixel_q.images - 8'(pixel_q.images != '0);
       end
     end
-    seen_next.addr = seen_q.addr + (!pixel_q.x_last ? ax_q : !pixel_q.y_last ? ay_q : ai_q);
+    seen_next.addr = seen_q.addr + (!pixel_q.x_last ? pixels_q.ax : !pixel_q.y_last ? pixels_q.ay : pixels_q.ai);
   end
 
   // The tap after this one, of the first pixel.
-  assign dx = {{4{dx_q[5]}}, dx_q};
-  assign dy = {{4{dy_q[5]}}, dy_q};
+  assign dx = {{4{taps_q.dx[5]}}, taps_q.dx};
+  assign dy = {{4{taps_q.dy[5]}}, taps_q.dy};
   always_comb begin
-    tap_next.addr = tap_q.addr + (!cb_last_q ? tc_q : !kx_last_q ? tx_q : ty_q);
+    tap_next.addr = tap_q.addr + (!cb_last_q ? taps_q.tc : !kx_last_q ? taps_q.tx : taps_q.ty);
     tap_next.x    = !cb_last_q ? tap_q.x : !kx_last_q ? tap_q.x + dx : step_q.x;
     tap_next.y    = cb_last_q && kx_last_q ? tap_q.y + dy : tap_q.y;
   end
 
-  assign line_x_start  = x0_q + tap_x_q;
-  assign image_y_start = y0_q + tap_y_q;
+  // Of the first tap: of this MM, or of one that begins.
+  assign line_x_start  = (load_i ? said_q.x0 : pixels_q.x0) + (load_i ? said_taps_q.x : taps_q.x);
+  assign image_y_start = (load_i ? said_q.y0 : pixels_q.y0) + (load_i ? said_taps_q.y : taps_q.y);
+  assign kx_start      = load_i ? said_taps_q.kx_m1 : taps_q.kx_m1;
+  assign cb_start      = load_i ? said_taps_q.cb_m1 : taps_q.cb_m1;
 
   // An MM's start.
   always_comb begin
-    pixel_start.x      = extend(cmd_i[ct_pkg::MmPosLsb +: 9]);
-    pixel_start.y      = extend(cmd_i[ct_pkg::MmPosLsb+9 +: 9]);
-    pixel_start.images = cmd_i[ct_pkg::MmPosLsb+18 +: 8];
-    pixel_start.x_last = pixel_start.x == xe_q;
-    pixel_start.y_last = pixel_start.y == ye_q;
-    seen_start.addr    = cmd_i[ct_pkg::MmALsb +: 20];
-    seen_start.x       = pixel_start.x + tap_x_q;
-    seen_start.y       = pixel_start.y + tap_y_q;
+    pixel_start.x      = extend(pos_i[8:0]);
+    pixel_start.y      = extend(pos_i[17:9]);
+    pixel_start.images = pos_i[25:18];
+    pixel_start.x_last = pixel_start.x == said_q.xe;
+    pixel_start.y_last = pixel_start.y == said_q.ye;
+    seen_start.addr    = a_i;
+    seen_start.x       = pixel_start.x + said_taps_q.x;
+    seen_start.y       = pixel_start.y + said_taps_q.y;
   end
 
   assign ahead_pixel = tile0_i ? pixel_next : ahead_pixel_q;
@@ -190,11 +203,11 @@ module ct_mxu_walk (
         if (new_tap) begin
           seen_q    <= tap_next;
           tap_q     <= tap_next;
-          cb_left_q <= cb_last_q ? cb_m1_q : cb_left_q - 8'd1;
-          cb_last_q <= cb_last_q ? cb_m1_q == '0 : cb_left_q == 8'd1;
+          cb_left_q <= cb_last_q ? taps_q.cb_m1 : cb_left_q - 8'd1;
+          cb_last_q <= cb_last_q ? taps_q.cb_m1 == '0 : cb_left_q == 8'd1;
           if (cb_last_q) begin
-            kx_left_q <= kx_last_q ? kx_m1_q : kx_left_q - 4'd1;
-            kx_last_q <= kx_last_q ? kx_m1_q == '0 : kx_left_q == 4'd1;
+            kx_left_q <= kx_last_q ? taps_q.kx_m1 : kx_left_q - 4'd1;
+            kx_last_q <= kx_last_q ? taps_q.kx_m1 == '0 : kx_left_q == 4'd1;
             line_x_q  <= kx_last_q ? line_x_start : line_x_q + dx;
             if (kx_last_q) image_y_q <= image_y_q + dy;
           end
@@ -213,7 +226,7 @@ module ct_mxu_walk (
       end
     end
     if (load_i) begin
-      trans_q <= cmd_i[ct_pkg::MmATransLsb];
+      trans_q <= trans_i;
       pixel_q <= pixel_start;
       first_q <= pixel_start;
       seen_q  <= seen_start;
@@ -221,17 +234,17 @@ module ct_mxu_walk (
       step_q  <= seen_start;
     end
     if (load_i || (next_i && lap && trans_q && m_last_i)) begin
-      kx_left_q <= kx_m1_q;
-      kx_last_q <= kx_m1_q == '0;
-      cb_left_q <= cb_m1_q;
-      cb_last_q <= cb_m1_q == '0;
+      kx_left_q <= kx_start;
+      kx_last_q <= kx_start == '0;
+      cb_left_q <= cb_start;
+      cb_last_q <= cb_start == '0;
       line_x_q  <= line_x_start;
       image_y_q <= image_y_start;
     end
   end
 
   assign addr_o = seen_q.addr;
-  assign pad_o  = seen_q.x[9:8] != 2'b00 || seen_q.x[7:0] >= w_q || seen_q.y[9:8] != 2'b00 || seen_q.y[7:0] >= h_q || pixel_q.images == '0;
+  assign pad_o  = seen_q.x[9:8] != 2'b00 || seen_q.x[7:0] >= pixels_q.w || seen_q.y[9:8] != 2'b00 || seen_q.y[7:0] >= pixels_q.h || pixel_q.images == '0;
 
   logic unused_bits;
   assign unused_bits = ^cmd_i;

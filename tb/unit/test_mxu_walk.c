@@ -10,7 +10,7 @@
 typedef struct {
   ct_mxu_walk_dut *dut;
   ct_rng rng;
-  struct ct_walk walk;
+  struct ct_walk walk, said; /* of the MM, and of the next one */
 } bench;
 
 static uint32_t below(bench *b, uint32_t bound) {
@@ -63,10 +63,10 @@ static void draw_walk(bench *b, struct ct_cmd *wpix, struct ct_cmd *wtap) {
 }
 
 /* An MM that begins at one of the walk's pixels, mostly. */
-static struct ct_cmd draw_mm(bench *b, const struct ct_cmd *wpix) {
+static struct ct_cmd draw_mm(bench *b) {
   struct ct_cmd mm = {{0}};
-  const uint32_t x = CT_GET(wpix, WPIX_X0) + below(b, 4) * (uint32_t)CT_GETS(wpix, WPIX_SX);
-  const uint32_t y = CT_GET(wpix, WPIX_Y0) + below(b, 4) * (uint32_t)CT_GETS(wpix, WPIX_SY);
+  const uint32_t x = (uint32_t)(b->said.x0 + (int32_t)below(b, 4) * b->said.sx);
+  const uint32_t y = (uint32_t)(b->said.y0 + (int32_t)below(b, 4) * b->said.sy);
   CT_PUT(&mm, ALL_OP, CT_OP_MM);
   CT_PUT(&mm, MM_A, below(b, 1 << 20));
   CT_PUT(&mm, MM_A_TRANS, below(b, 2));
@@ -78,43 +78,72 @@ static struct ct_cmd draw_mm(bench *b, const struct ct_cmd *wpix) {
   return mm;
 }
 
-static void clock(bench *b, uint8_t *pulse, const struct ct_cmd *cmd) {
-  ct_mxu_walk_dut *d = b->dut;
+static void say(bench *b, uint8_t *pulse, const struct ct_cmd *cmd) {
   *pulse = 1;
-  memcpy(d->cmd_i, cmd->w, sizeof cmd->w);
-  ct_mxu_walk_tick(d);
+  memcpy(b->dut->cmd_i, cmd->w, sizeof cmd->w);
+  ct_mxu_walk_tick(b->dut);
   *pulse = 0;
-  memset(d->cmd_i, 0xa5, sizeof cmd->w);
+  memset(b->dut->cmd_i, 0xa5, sizeof cmd->w);
+}
+
+static void load(bench *b, const struct ct_cmd *mm) {
+  ct_mxu_walk_dut *d = b->dut;
+  *d->load_i = 1;
+  *d->a_i = CT_GET(mm, MM_A);
+  *d->pos_i = CT_GET(mm, MM_POS);
+  *d->trans_i = CT_GET(mm, MM_A_TRANS);
+  ct_mxu_walk_tick(d);
+  *d->load_i = 0;
+  *d->a_i = *d->pos_i = 0;
+  *d->trans_i = !*d->trans_i;
+  b->walk = b->said;
+}
+
+/* Another walk, or a part of it, which does not concern the MM that is under way. */
+static void change(bench *b) {
+  struct ct_cmd wpix, wtap;
+  draw_walk(b, &wpix, &wtap);
+  if (ct_rng_percent(&b->rng, 70)) {
+    ct_walk_set(&b->said, &wpix);
+    say(b, b->dut->wpix_i, &wpix);
+  }
+  if (ct_rng_percent(&b->rng, 70)) {
+    ct_walk_set(&b->said, &wtap);
+    say(b, b->dut->wtap_i, &wtap);
+  }
 }
 
 /* The rows of a k step's column, with pauses. `next`: the MM that begins with the last row of all.
  */
 static void column(bench *b, const struct ct_cmd *mm, const uint32_t *word, bool n_first,
-                   bool n_last, const struct ct_cmd *next) {
+                   bool n_last, struct ct_cmd *next) {
   ct_mxu_walk_dut *d = b->dut;
+  const bool change_now = next && ct_rng_percent(&b->rng, 70);
   const bool trans = CT_GET(mm, MM_A_TRANS);
   const uint32_t rows = CT_GET(mm, MM_ROWS), count = trans ? (rows + 15) / 16 * 16 : rows;
   for (uint32_t r = 0; r < count; ++r) {
     while (ct_rng_percent(&b->rng, 20))
       ct_mxu_walk_tick(d);
+    if (change_now && r == count / 2) change(b);
     ct_mxu_walk_eval(d);
     assert_int_equal(*d->pad_o, word[r] == CT_WALK_PAD);
     if (word[r] != CT_WALK_PAD) assert_int_equal(*d->addr_o, word[r]);
     const bool last = r + 1 == count;
+    if (last && next) *next = draw_mm(b);
     *d->next_i = 1;
     *d->row_last_i = r % 16 == 15 || last;
     *d->m_last_i = r / 16 == (rows - 1) / 16;
     *d->n_last_i = n_last;
     *d->tile0_i = n_first && r < 16;
     if (last && next)
-      clock(b, d->load_i, next);
+      load(b, next);
     else
       ct_mxu_walk_tick(d);
     *d->next_i = 0;
   }
 }
 
-static void product(bench *b, const struct ct_cmd *mm, const struct ct_cmd *next) {
+static void product(bench *b, const struct ct_cmd *mm, struct ct_cmd *next) {
   const bool trans = CT_GET(mm, MM_A_TRANS);
   const uint32_t kt = CT_GET(mm, MM_KT), nt = CT_GET(mm, MM_NT);
   struct ct_walk_place at = ct_walk_start(&b->walk, mm);
@@ -130,21 +159,17 @@ static void walks(void **state) {
   (void)state;
   bench b = {.dut = ct_mxu_walk_new(ct_tb_trace()), .rng = ct_rng_make(1)};
   ct_mxu_walk_dut *d = b.dut;
+  struct ct_cmd wpix, wtap;
+  draw_walk(&b, &wpix, &wtap);
+  ct_walk_set(&b.said, &wpix);
+  ct_walk_set(&b.said, &wtap);
+  say(&b, d->wpix_i, &wpix);
+  say(&b, d->wtap_i, &wtap);
   for (unsigned round = 0; round < 400; ++round) {
-    struct ct_cmd wpix, wtap, mm;
-    draw_walk(&b, &wpix, &wtap);
-    if (round == 0 || ct_rng_percent(&b.rng, 80)) {
-      ct_walk_set(&b.walk, &wpix);
-      clock(&b, d->wpix_i, &wpix);
-    }
-    if (round == 0 || ct_rng_percent(&b.rng, 80)) {
-      ct_walk_set(&b.walk, &wtap);
-      clock(&b, d->wtap_i, &wtap);
-    }
-    mm = draw_mm(&b, &wpix);
-    clock(&b, d->load_i, &mm);
+    if (ct_rng_percent(&b.rng, 70)) change(&b);
+    struct ct_cmd mm = draw_mm(&b), next = mm;
+    load(&b, &mm);
     for (unsigned more = below(&b, 4);; --more) {
-      const struct ct_cmd next = draw_mm(&b, &wpix);
       product(&b, &mm, more ? &next : NULL);
       if (!more) break;
       mm = next;
