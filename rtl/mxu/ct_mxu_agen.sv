@@ -8,17 +8,21 @@
 //             requested to its end; all its 16 words are read, even if fewer rows are wanted. Rows of a tile that is not
 //             transposed wait until the transposer holds nothing of this context (own_i): rows stay in order.
 // Request     registered; req_valid_o stays until req_ready_i, except on a flush. Physical address = spm_base_i + relative.
+// Walks       (Conv) the rows of an MM with Walk are where ct_mxu_walk says. One that is padding is requested, too, so that it keeps its turn, but is not to
+//             be read, and its address is not looked at.
 // Errors      a relative address outside 0 .. spm_size_i - 1 is not requested: err_o with the address until halt_i.
 // Flush       drops command, permits and request at once.
 //
 // Parameters
 //   Depth  places of the row buffer, at least 16
+//   Conv   1: there are walks
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
+  parameter  int unsigned Conv   = 0,
   localparam int unsigned NxtW   = 94,
   localparam int unsigned MetaW  = 26,
   localparam int unsigned KSteps = 8
@@ -31,8 +35,13 @@ module ct_mxu_agen #(
 
   input  logic             nxt_valid_i,
   input  logic [NxtW-1:0]  nxt_i,         // as nxt_a_o of ct_mxu_seq
+  input  logic [26:0]      nxt_walk_i,
   output logic             nxt_take_o,
   input  logic             permit_i,
+
+  input  logic             wpix_i,        // as of ct_mxu_seq, in cmd_i
+  input  logic             wtap_i,
+  input  logic [255:0]     cmd_i,
 
   input  logic [19:0]      spm_base_i,
   input  logic [19:0]      spm_size_i,
@@ -50,6 +59,8 @@ module ct_mxu_agen #(
   output logic             req_buf_o,     // ... into this buffer ...
   output logic [3:0]       req_idx_o,     // ... as this row
   output logic             req_klast_o,   // last A word of a k step
+  output logic             req_walk_o,    // of an MM with Walk
+  output logic             req_pad_o,     // it is padding, and not to be read
   input  logic             req_ready_i,
 
   output logic             meta_valid_o,  // a row was requested
@@ -91,6 +102,8 @@ module ct_mxu_agen #(
   logic [PermW-1:0] perm_d, perm_q;      // permits in hand
   logic [FreeW-1:0] free_d, free_q;      // places in the row buffer
   logic [19:0]      addr_q, tile_q, kbase_q, step;
+  logic [19:0]      addr;                 // of the row that is due ...
+  logic             pad;                  // ... unless it is padding
   logic [3:0]       row_q;
   logic [2:0]       m_q, n_q;
   logic [11:0]      k_left_q;
@@ -116,7 +129,7 @@ module ct_mxu_agen #(
 
   // want: a word is due; can: and there is room for what it becomes.
   assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
-  assign bad  = (addr_q >= spm_size_i);
+  assign bad  = (addr >= spm_size_i) && !pad;
   assign fits = !req_vld_q || req_ready_i;
   assign can  = want && !bad && fits;
   always_comb begin
@@ -128,7 +141,7 @@ module ct_mxu_agen #(
   assign alloc_rows_o = tile_rows_m1;
   assign room_used    = fire && row_q <= tile_rows_m1;
   assign err_o        = want && bad;
-  assign err_addr_o   = addr_q;
+  assign err_addr_o   = addr;
 
   assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
@@ -225,13 +238,40 @@ module ct_mxu_agen #(
     end
   end
 
+  // Walks.
+  if (Conv != 0) begin : g_walk
+    logic        walk_q, walk_pad, req_walk_q, req_pad_q;
+    logic [19:0] walk_addr;
+    ct_mxu_walk u_walk (
+      .clk_i, .wpix_i, .wtap_i, .cmd_i,
+      .load_i(load && nxt_walk_i[26]), .trans_i(nx_trans), .a_i(nx_a), .pos_i(nxt_walk_i[25:0]),
+      .next_i(fire && walk_q), .row_last_i(row_last), .m_last_i(m_last), .n_last_i(n_last), .tile0_i(m_q == '0 && n_q == '0),
+      .addr_o(walk_addr), .pad_o(walk_pad)
+    );
+    always_ff @(posedge clk_i) begin
+      if (load) walk_q <= nxt_walk_i[26];
+      if (fire) {req_walk_q, req_pad_q} <= {walk_q, pad};
+    end
+    assign addr       = walk_q ? walk_addr : addr_q;
+    assign pad        = walk_q && walk_pad;
+    assign req_walk_o = req_walk_q;
+    assign req_pad_o  = req_pad_q;
+  end else begin : g_no_walk
+    assign addr       = addr_q;
+    assign pad        = 1'b0;
+    assign req_walk_o = 1'b0;
+    assign req_pad_o  = 1'b0;
+    logic unused_walk;
+    assign unused_walk = ^{nxt_walk_i, wpix_i, wtap_i, cmd_i};
+  end
+
   // The request register.
   logic [19:0] req_addr_q;
   logic        req_trans_q, req_buf_q, req_klast_q;
   logic [3:0]  req_idx_q;
   always_ff @(posedge clk_i) begin
     if (fire) begin
-      req_addr_q  <= addr_q + spm_base_i;
+      req_addr_q  <= addr + spm_base_i;
       req_trans_q <= trans_q;
       req_buf_q   <= tile_start ? alloc_buf_i : buf_q;
       req_idx_q   <= row_q;
