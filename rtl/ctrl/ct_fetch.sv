@@ -7,8 +7,8 @@
 //             block RAM (512 commands), so loops replay without memory traffic.
 //             What a command is and which registers it adds is decoded as it arrives, and kept in bits that the RAM has to spare.
 // Pipeline    read (P: the output register of the RAM) -> execute (IR) -> dispatch (O). A command stays in IR for one cycle for each register it
-//             adds (a field whose register is r0 costs none; at most three), and one more in which it is checked (ct_legal).
-//             ADDI takes a cycle for each pair (a pair with Rd = 0 costs none), at least one. So a command takes 1 to 4
+//             adds (a field whose register is r0 costs none; at most four, that of MM), and one more in which it is checked (ct_legal).
+//             ADDI takes a cycle for each pair (a pair with Rd = 0 costs none), at least one. So a command takes 1 to 5
 //             cycles; an ENDL that goes back costs one more (the refill of P). O holds the command and the verdict: a cycle later it goes to its queue,
 //             or is refused. Loops turn as a command leaves IR, before the verdict: what a refused one has done to them nobody sees.
 // Job         load_i (one cycle) forgets the program; the beats that follow are another. start_i (one cycle, with load_i or later)

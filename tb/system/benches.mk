@@ -14,6 +14,7 @@ CORE_SRCS := $(wildcard host/transports/sim/ct_sim.c host/transports/sim/ct_sim_
   host/transports/sim/ct_sim_probe.c host/transports/sim/ct_sim_mem.c) \
   tb/system/ct_pair.c tb/system/ct_rig.c tb/system/ct_gen.c
 $(call system_bench,test_programs,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
+$(call system_bench,test_conv,$(CORES),$(CORE_SRCS) tb/system/ct_conv.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(call system_bench,test_smoke,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(call system_bench,test_policies,$(CORES),$(CORE_SRCS) tb/system/ct_waits.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(call system_bench,test_errors,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
