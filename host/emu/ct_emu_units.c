@@ -334,7 +334,8 @@ static bool mm_prepare(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct 
   return true;
 }
 
-/* As many k steps as can go at once without a difference: nothing fails, no semaphore is missing.
+/* As many k steps as can go at once without a difference: nothing fails, no semaphore is missing,
+ * no two columns share an ACC tile.
  * They read the operands before the first of them signals, and give all signals after the last. */
 static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
                          struct sides *sides) {
@@ -346,6 +347,7 @@ static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_e
   struct ct_walk_place at = q->at;
   uint32_t steps = 0;
   if (q->begun || CT_GET(cmd, MM_ROWS) % 16 || (tiles && *wait_tile < tiles)) return 0;
+  if (nt > 1 && CT_GET(cmd, MM_ACC_N) < mt) return 0;
   for (; steps < left && steps < CHUNK; ++steps) {
     if (!ctx->sem[q->sems.wait[0]] || !ctx->sem[q->sems.wait[1]]) break;
     if (!mm_prepare(emu, ctx, q, &at, steps, sides)) break;
