@@ -673,3 +673,83 @@ unsigned ct_conv_expect(const struct ct_conv *c, const struct ct_conv_data *d,
   if (pass == CT_CONV_FORWARD) return expect_forward(c, d, r);
   return pass == CT_CONV_INPUT ? expect_input(c, d, r) : expect_weight(c, d, r);
 }
+
+/* ---- Ends of jobs ---- */
+
+enum {
+  WALKS_WELL,
+  NO_WALK,
+  ONLY_PIXELS,
+  ONLY_TAPS,
+  NO_WIDTH,
+  NO_LINES,
+  NO_TAPS,
+  NO_BLOCKS,
+  PIXELS_SIGNAL,
+  TAPS_WAIT,
+  LEAVES,
+  LEAVES_TURNED,
+  LEAVES_BACKWARDS,
+  PADDING_OUTSIDE,
+  BEGINS_OUTSIDE,
+  ENDS
+};
+
+const struct ct_conv_end ct_conv_ends[] = {
+    [WALKS_WELL] = {"a walk", CT_DEV_OK, 0},
+    [NO_WALK] = {"Walk without one, though the job before had one", CT_DEV_ILLEGAL, 0},
+    [ONLY_PIXELS] = {"Walk without WTAP", CT_DEV_ILLEGAL, 1},
+    [ONLY_TAPS] = {"Walk without WPIX", CT_DEV_ILLEGAL, 1},
+    [NO_WIDTH] = {"WPIX with W = 0", CT_DEV_ILLEGAL, 0},
+    [NO_LINES] = {"WPIX with H = 0", CT_DEV_ILLEGAL, 0},
+    [NO_TAPS] = {"WTAP with KX = 0", CT_DEV_ILLEGAL, 1},
+    [NO_BLOCKS] = {"WTAP with CB = 0", CT_DEV_ILLEGAL, 1},
+    [PIXELS_SIGNAL] = {"WPIX that signals", CT_DEV_ILLEGAL, 0},
+    [TAPS_WAIT] = {"WTAP that waits", CT_DEV_ILLEGAL, 1},
+    [LEAVES] = {"a walk out of the window", CT_DEV_SPM_WINDOW, CT_CONV_ENDS_WINDOW},
+    [LEAVES_TURNED] = {"a transposed walk out of the window", CT_DEV_SPM_WINDOW,
+                       CT_CONV_ENDS_WINDOW},
+    [LEAVES_BACKWARDS] = {"a walk below the window", CT_DEV_SPM_WINDOW, 0xfffff},
+    [PADDING_OUTSIDE] = {"padding outside the window", CT_DEV_OK, 0},
+    [BEGINS_OUTSIDE] = {"a walk whose first pixel is padding outside the window", CT_DEV_OK, 0},
+};
+const unsigned ct_conv_end_count = sizeof ct_conv_ends / sizeof *ct_conv_ends;
+
+/* What is wrong with the walk of a program. */
+static void damage(unsigned number, struct ct_cmd *wpix, struct ct_cmd *wtap) {
+  if (number == NO_WIDTH) put(wpix, CT_F_WPIX_W, 0);
+  if (number == NO_LINES) put(wpix, CT_F_WPIX_H, 0);
+  if (number == NO_TAPS) put(wtap, CT_F_WTAP_KX, 0);
+  if (number == NO_BLOCKS) put(wtap, CT_F_WTAP_CB, 0);
+  if (number == PIXELS_SIGNAL) put(wpix, CT_F_ALL_SIG1, CT_SEM(3));
+  if (number == TAPS_WAIT) put(wtap, CT_F_ALL_WAIT1, CT_SEM(3));
+  if (number == LEAVES_BACKWARDS) put(wpix, CT_F_WPIX_AX, -1);
+}
+
+void ct_conv_end_program(unsigned number, struct ct_gen_prog *prog) {
+  const struct ct_walk_shape s = {.w = 16,
+                                  .h = 1,
+                                  .pixel = 1,
+                                  .nx = 16,
+                                  .ny = 1,
+                                  .sx = 1,
+                                  .sy = 1,
+                                  .x0 = number == BEGINS_OUTSIDE ? -3 : 0,
+                                  .kx = 1,
+                                  .cb = 1};
+  const uint32_t a[ENDS] = {[LEAVES] = CT_CONV_ENDS_WINDOW - 5,
+                            [LEAVES_TURNED] = CT_CONV_ENDS_WINDOW - 5,
+                            [LEAVES_BACKWARDS] = 7,
+                            [PADDING_OUTSIDE] = CT_CONV_ENDS_WINDOW,
+                            [BEGINS_OUTSIDE] = 0xfffff & (uint32_t)-3};
+  struct build b = {.prog = prog};
+  struct ct_cmd wpix, wtap;
+  memset(prog, 0, sizeof *prog);
+  assert_true(ct_walk_commands(&s, &wpix, &wtap));
+  damage(number, &wpix, &wtap);
+  if (number != NO_WALK && number != ONLY_TAPS) *add(&b, CT_OP_WPIX) = wpix;
+  if (number != NO_WALK && number != ONLY_PIXELS) *add(&b, CT_OP_WTAP) = wtap;
+  const struct product m = {.rows = 16, .kt = 1, .nt = 1, .a_trans = number == LEAVES_TURNED};
+  product(&b, &m, a[number], ct_walk_pos(&s, 0, 0, number != PADDING_OUTSIDE));
+  add(&b, CT_OP_END);
+}

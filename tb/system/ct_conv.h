@@ -55,6 +55,17 @@ struct ct_conv_result {
 unsigned ct_conv_expect(const struct ct_conv *c, const struct ct_conv_data *d,
                         enum ct_conv_pass pass, struct ct_conv_result *r);
 
+/* Small programs with a walk, and how each has to end, in a window of this many words. All of them
+ * one after the other: a job knows nothing of the walks before it. */
+enum { CT_CONV_ENDS_WINDOW = 256 };
+struct ct_conv_end {
+  const char *what;
+  uint32_t code, addr;
+};
+extern const struct ct_conv_end ct_conv_ends[];
+extern const unsigned ct_conv_end_count;
+void ct_conv_end_program(unsigned number, struct ct_gen_prog *prog);
+
 /* The layers that the tests go through. */
 extern const struct ct_conv ct_conv_layers[];
 extern const unsigned ct_conv_layer_count;

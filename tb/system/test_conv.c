@@ -68,8 +68,34 @@ static void layers(void **state) {
   assert_true(same);
 }
 
+static void ends(void **state) {
+  const struct ct_core *core = *state;
+  struct ct_gen_prog *prog = test_calloc(1, sizeof *prog);
+  struct ct_pair pair;
+  ct_pair_open(&pair, core, "stall=25,seed=6");
+  ct_pair_cwrite(&pair, 1, CT_CREG_SPM_SIZE, CT_CONV_ENDS_WINDOW);
+  for (unsigned i = 0; i < ct_conv_end_count; ++i) {
+    const struct ct_conv_end *want = &ct_conv_ends[i];
+    const struct ct_rig_job job = {.prog = prog};
+    ct_conv_end_program(i, prog);
+    ct_pair_submit(&pair, 1, &job);
+    ct_pair_ring(&pair, 1);
+    for (unsigned d = 0; d < 2; ++d) {
+      const struct ct_rig_cpl cpl = ct_rig_reap(&pair.rig[d], 1, LIMIT);
+      if (cpl.code != want->code || cpl.addr != want->addr)
+        fail_msg("%s, %s: code %" PRIu32 ", address %" PRIx32, pair.rig[d].name, want->what,
+                 cpl.code, cpl.addr);
+    }
+  }
+  ct_pair_close(&pair);
+  test_free(prog);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_prestate(ends, (void *)&ct_cores[0]),
+      cmocka_unit_test_prestate(ends, (void *)&ct_cores[1]),
+      cmocka_unit_test_prestate(ends, (void *)&ct_cores[2]),
       cmocka_unit_test_prestate(layers, (void *)&ct_cores[0]),
       cmocka_unit_test_prestate(layers, (void *)&ct_cores[1]),
       cmocka_unit_test_prestate(layers, (void *)&ct_cores[2]),

@@ -99,7 +99,27 @@ static void layers(void **state) {
   test_free(b);
 }
 
+static void ends(void **state) {
+  (void)state;
+  struct ct_gen_prog *prog = test_calloc(1, sizeof *prog);
+  struct ct_rig rig;
+  ct_rig_open(&rig, "emu", &ct_transport_emu, NULL, "dram=8");
+  ct_rig_cwrite(&rig, 0, CT_CREG_SPM_SIZE, CT_CONV_ENDS_WINDOW);
+  for (unsigned i = 0; i < ct_conv_end_count; ++i) {
+    const struct ct_conv_end *want = &ct_conv_ends[i];
+    const struct ct_rig_job job = {.prog = prog};
+    ct_conv_end_program(i, prog);
+    ct_rig_submit(&rig, 0, &job);
+    ct_rig_ring(&rig, 0);
+    const struct ct_rig_cpl cpl = ct_rig_reap(&rig, 0, 0);
+    if (cpl.code != want->code || cpl.addr != want->addr)
+      fail_msg("%s: code %u, address %x", want->what, (unsigned)cpl.code, (unsigned)cpl.addr);
+  }
+  ct_rig_close(&rig);
+  test_free(prog);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(layers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layers), cmocka_unit_test(ends)};
   return cmocka_run_group_tests_name("convolution on the emulator", tests, NULL, NULL);
 }
