@@ -99,7 +99,7 @@ $(BUILD)/lib/libcoltrain.so: $(LIB_OBJS) $(LIB_MAP)
 	$(Q)ln -sf $(@F) $(@D)/$(LIB_SONAME)
 
 # Data sets and arrivals of the commands, for Python: they are about workloads, not about the device, so they are no part of the library.
-DATA_SRCS := $(filter %/ct_arrivals.c %/ct_dataset.c %/ct_digits.c %/ct_rand.c,$(TOOL_SRCS))
+DATA_SRCS := $(filter host/tools/data/%,$(TOOL_SRCS))
 $(BUILD)/lib/libcoltrain-data.so: $(DATA_SRCS:%.c=$(BUILD)/obj/%.o) host/host.mk
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)

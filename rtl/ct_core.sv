@@ -282,6 +282,8 @@ module ct_core #(
   logic [63:0]            fetch_addr;
   logic [21:0]            fetch_len;
   logic [127:0]           fetch_rdata;
+  logic [1:0]             fetch_rvalid_q, fetch_bad_q, fetch_idle_q;
+  logic [127:0]           fetch_rdata_q;
   logic [5:0]             err;                     // 2*block + c; blocks: DMA, MXU, VPU
   logic [3*16-1:0]        err_code;                // 16*block + 8*c
   logic [3*64-1:0]        err_addr;                // 64*block + 32*c
@@ -298,7 +300,24 @@ module ct_core #(
   logic [7:0]             gat_row;
   logic [31:0]            gat_addr;
 
+  // Contexts take the answers to their fetches from registers. (What is idle is said as late as they, and not of a fetch just taken.)
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) begin
+      fetch_rvalid_q <= 2'b00;
+      fetch_bad_q    <= 2'b00;
+      fetch_idle_q   <= 2'b00;
+    end else begin
+      fetch_rvalid_q <= fetch_rvalid;
+      fetch_bad_q    <= fetch_bad;
+      fetch_idle_q   <= fetch_idle & ~(fetch_valid & fetch_ready);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (fetch_rvalid != 2'b00) fetch_rdata_q <= fetch_rdata;
+  end
+
   for (genvar c = 0; c < 2; c++) begin : g_ctx
+    logic                 c_idle_q, c_done_q, c_quiet_q;  // of its units, as late as the answers
     logic [Units-1:0]     c_cmd_valid, c_cmd_ready, c_idle;
     logic [256*Units-1:0] c_cmd;
     logic [16*Units-1:0]  c_sem_dec, c_sem_inc;
@@ -310,6 +329,18 @@ module ct_core #(
       assign c_idle[u]                  = idle[2*u+c];
       assign c_sem_dec[16*u +: 16]      = sem_dec[32*u+16*c +: 16];
       assign c_sem_inc[16*u +: 16]      = sem_inc[32*u+16*c +: 16];
+    end
+
+    always_ff @(posedge clk_i or negedge core_rst_n) begin
+      if (!core_rst_n) begin
+        c_idle_q  <= 1'b0;
+        c_done_q  <= 1'b0;
+        c_quiet_q <= 1'b0;
+      end else begin
+        c_idle_q  <= c_idle == '1 && !(fetch_valid[c] && fetch_ready[c]);
+        c_done_q  <= c_idle[Units-1:1] == '1 && ld_quiet[c];
+        c_quiet_q <= c_idle[Units-1:2] == '1 && ld_quiet[c] && st_quiet[c];
+      end
     end
 
     if (c < Contexts) begin : g_on
@@ -365,10 +396,10 @@ module ct_core #(
         .fetch_len_o    (fetch_len[11*c +: 11]),
         .fetch_soft_o   (fetch_soft[c]),
         .fetch_drop_o   (fetch_drop[c]),
-        .fetch_bad_i    (fetch_bad[c]),
-        .fetch_idle_i   (fetch_idle[c]),
-        .fetch_rvalid_i (fetch_rvalid[c]),
-        .fetch_rdata_i  (fetch_rdata),
+        .fetch_bad_i    (fetch_bad_q[c]),
+        .fetch_idle_i   (fetch_idle_q[c]),
+        .fetch_rvalid_i (fetch_rvalid_q[c]),
+        .fetch_rdata_i  (fetch_rdata_q),
         .cmd_valid_o    (c_cmd_valid),
         .cmd_o          (c_cmd),
         .cmd_ready_i    (c_cmd_ready),
@@ -377,9 +408,9 @@ module ct_core #(
         .sem_inc_i      (c_sem_inc),
         .flush_o        (flush[c]),
         .abandon_o      (abandon[c]),
-        .units_idle_i   (c_idle == '1),
-        .units_done_i   (c_idle[Units-1:1] == '1 && ld_quiet[c]),
-        .units_quiet_i  (c_idle[Units-1:2] == '1 && ld_quiet[c] && st_quiet[c]),
+        .units_idle_i   (c_idle_q),
+        .units_done_i   (c_done_q),
+        .units_quiet_i  (c_quiet_q),
         .seal_o         (st_seal[c]),
         .old_i          (st_old[c]),
         .old_err_i      (st_old_err[c]),
@@ -409,9 +440,9 @@ module ct_core #(
               fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], abandon[c], st_seal[c], dispatch[c]} = '0;
       assign quiet[c]                        = 1'b1;
       logic unused_off;
-      assign unused_off = ^{c_cmd_ready, c_idle, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4], watchdog[32*c +: 32], tail_we[c],
-                            ctx_reset[c], ctx_cancel[c], cpl_pop[c], job_gate[c], fetch_ready[c], fetch_bad[c], fetch_idle[c], fetch_rvalid[c],
-                            ld_quiet[c], st_quiet[c], st_old[c], st_old_err[c], err[c], err[2+c], err[4+c], err_code[8*c +: 8],
+      assign unused_off = ^{c_cmd_ready, c_idle_q, c_done_q, c_quiet_q, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4], watchdog[32*c +: 32], tail_we[c],
+                            ctx_reset[c], ctx_cancel[c], cpl_pop[c], job_gate[c], fetch_ready[c], fetch_bad_q[c], fetch_idle_q[c], fetch_rvalid_q[c],
+                            st_old[c], st_old_err[c], err[c], err[2+c], err[4+c], err_code[8*c +: 8],
                             err_code[16+8*c +: 8], err_code[32+8*c +: 8], err_addr[32*c +: 32], err_addr[64+32*c +: 32], err_addr[128+32*c +: 32]};
     end
   end
@@ -419,6 +450,13 @@ module ct_core #(
   // ---- Requests and batches -----------------------------------------------------------------------------------------------------
 
   if (Batcher != 0) begin : g_batch
+    // (The choice of the next job is long enough without what its start sets off here.)
+    logic batch_start_q;
+    always_ff @(posedge clk_i or negedge core_rst_n) begin
+      if (!core_rst_n) batch_start_q <= 1'b0;
+      else             batch_start_q <= batch_start[0];
+    end
+
     ct_batch u_batch (
       .clk_i,
       .rst_ni       (core_rst_n),
@@ -441,7 +479,7 @@ module ct_core #(
       .desc_first_o (batch_first),
       .desc_data_o  (batch_data),
       .desc_rows_o  (batch_rows),
-      .start_i      (batch_start[0]),
+      .start_i      (batch_start_q),
       .done_valid_i (batch_done_valid[0]),
       .done_ready_o (batch_done_ready),
       .done_code_i  (batch_done_code[7:0]),

@@ -28,6 +28,12 @@ guest_root() {
   cp "$(command -v busybox)" "$1/bin/busybox"
 }
 
+# guest_init ROOT FILE: what the guest does, with check() of tb/host/guest_check.sh.
+guest_init() {
+  install -m 755 "$2" "$1/init"
+  install -m 644 tb/host/guest_check.sh "$1/check.sh"
+}
+
 # guest_program ROOT FILE PLACE: a program or a library, with the libraries that it needs.
 guest_program() {
   mkdir -p "$1$(dirname "$3")"

@@ -62,7 +62,7 @@ static bool va_legal(const struct ct_cmd *cmd) {
   const bool b_tile = in_range(b, 1, 2), c_tile = in_range(c, 1, 2);
   /* Elements of Tq are read where other elements are written. */
   const bool crosses = CT_GET(cmd, VA_ROW_XOR) || CT_GET(cmd, VA_LANE_XOR) || b == 2 || c == 2;
-  return CT_GET(cmd, VA_A_SRC) < 3 && CT_GET(cmd, VA_FN) <= 3 && !(b_tile && c_tile) &&
+  return CT_GET(cmd, VA_A_SRC) < 3 && CT_GET(cmd, VA_FN) <= 4 && !(b_tile && c_tile) &&
          (func == 0 || in_range(func, 8, 11)) && in_range(CT_GET(cmd, VA_COLS), 1, 16) &&
          !(crosses && (CT_GET(cmd, VA_TQ) - CT_GET(cmd, VA_TD)) % 16 <= CT_GET(cmd, VA_MORE));
 }
@@ -87,7 +87,7 @@ static bool legal(const struct ct_cmd *cmd, unsigned group) {
     case CT_GROUP_VA:
       return va_legal(cmd);
     case CT_GROUP_VS:
-      return CT_GET(cmd, VS_MODE) <= 2 && CT_GET(cmd, VS_ROUND) == 0;
+      return CT_GET(cmd, VS_MODE) <= 2 && CT_GET(cmd, VS_ROUND) == 0 && CT_GET(cmd, VS_NARROW) <= 6;
     default:
       return false;
   }

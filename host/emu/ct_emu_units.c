@@ -491,16 +491,19 @@ static void vl(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   emu->path->dequantise(words.q, words.e, found, mode == 2, td->x);
 }
 
-static void store_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t spm, uint32_t rows,
-                         uint32_t stride, bool square, const uint32_t (*x)[16]) {
+static void store_blocks(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *cmd,
+                         uint32_t spm, const uint32_t (*x)[16]) {
+  const uint32_t rows = CT_GET(cmd, VS_ROWS), stride = CT_GET(cmd, VS_ROW_STRIDE);
+  const uint32_t narrow = CT_GET(cmd, VS_NARROW);
+  const bool square = CT_GET(cmd, VS_MODE) == 2;
   struct words words;
   uint32_t at;
   uint64_t *const nans = &ctx->cnt[CT_CNT_NAN_GROUPS];
   if (stride == 1 && ct_emu_spm_together(emu, ctx, spm, rows, &at)) {
-    *nans += emu->path->quantise(x, rows, square, emu->spm_q + at, emu->spm_e + at);
+    *nans += emu->path->quantise(x, rows, square, narrow, emu->spm_q + at, emu->spm_e + at);
     return;
   }
-  *nans += emu->path->quantise(x, rows, square, words.q, words.e);
+  *nans += emu->path->quantise(x, rows, square, narrow, words.q, words.e);
   for (uint32_t r = 0; r < rows; ++r, spm += stride) {
     struct ct_emu_word word = {.e = words.e[r]};
     memcpy(word.q, words.q[r], 16);
@@ -519,7 +522,7 @@ static void vs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_cmd *
   if (mode == 0)
     store_f32(emu, ctx, spm, rows, stride, x);
   else
-    store_blocks(emu, ctx, spm, rows, stride, mode == 2, x);
+    store_blocks(emu, ctx, cmd, spm, x);
 }
 
 /* ---- VA ------------------------------------------------------------------------------------ */

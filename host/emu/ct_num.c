@@ -112,6 +112,11 @@ bool ct_fp_gt(uint32_t a, uint32_t b) {
   return rank(a) > rank(b);
 }
 
+bool ct_fp_eq(uint32_t a, uint32_t b) {
+  if (is_nan(a) || is_nan(b)) return false;
+  return a == b || (!unpack(a).exp && !unpack(b).exp);
+}
+
 uint32_t ct_fp_relu(uint32_t x) {
   if (is_nan(x)) return CT_FP_NAN;
   return ct_fp_gt(x, 0) ? x : 0;
@@ -141,12 +146,20 @@ uint8_t ct_hbfp8_group_exp(const uint32_t *x, size_t n) {
 }
 
 int8_t ct_hbfp8_quant(uint32_t x, uint8_t e) {
+  return ct_hbfp8_quant_narrow(x, e, 0);
+}
+
+int8_t ct_hbfp8_quant_narrow(uint32_t x, uint8_t e, unsigned narrow) {
   if (e == CT_EXP_ZERO || e == CT_EXP_NAN) return 0;
   const fp v = unpack(x);
-  if (v.exp > e) return v.sign ? -127 : 127; /* e is not the group's exponent: the limit */
-  /* |x| * 2^(133 - e) = mant * 2^(exp - 150 + 133 - e) */
-  const uint64_t q = round_even(v.mant, 17 + e - v.exp);
-  const int magnitude = q > 127 ? 127 : (int)q;
+  const int most = 127 >> narrow;
+  int magnitude = most; /* for v.exp > e, too: e is not the group's exponent */
+  if (v.exp <= e) {
+    /* |x| * 2^(133 - narrow - e) = mant * 2^(exp - 150 + 133 - narrow - e) */
+    const uint64_t q = round_even(v.mant, 17 + (int)narrow + e - v.exp);
+    if (q < (uint64_t)most) magnitude = (int)q;
+  }
+  magnitude <<= narrow;
   return (int8_t)(v.sign ? -magnitude : magnitude);
 }
 

@@ -34,6 +34,9 @@ uint32_t ct_fp_min(uint32_t a, uint32_t b);
 /* a > b; false if either is NaN. */
 bool ct_fp_gt(uint32_t a, uint32_t b);
 
+/* a == b; false if either is NaN, true of zeros whatever their signs. */
+bool ct_fp_eq(uint32_t a, uint32_t b);
+
 /* x > 0 ? x : +0; NaN for NaN. */
 uint32_t ct_fp_relu(uint32_t x);
 
@@ -49,6 +52,10 @@ uint8_t ct_hbfp8_group_exp(const uint32_t *x, size_t n);
 
 /* The mantissa of x in a block of exponent e, rounded to nearest even, within +-127. */
 int8_t ct_hbfp8_quant(uint32_t x, uint8_t e);
+
+/* The same with a mantissa of 8 - narrow bits, narrow at most 6: rounded to a multiple of
+ * 2^narrow, within the largest of them below 128. */
+int8_t ct_hbfp8_quant_narrow(uint32_t x, uint8_t e, unsigned narrow);
 
 /* The mantissa of a block of exponent e as a block of exponent to >= e has it, rounded to nearest
  * even: a row of a gathered tile. */

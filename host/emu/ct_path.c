@@ -63,15 +63,15 @@ static void dequantise(const int8_t (*q)[16], const uint8_t *e, unsigned rows, b
   }
 }
 
-static unsigned quantise(const uint32_t (*x)[16], unsigned rows, bool square, int8_t (*q)[16],
-                         uint8_t *e) {
+static unsigned quantise(const uint32_t (*x)[16], unsigned rows, bool square, unsigned narrow,
+                         int8_t (*q)[16], uint8_t *e) {
   const uint8_t shared = square ? ct_hbfp8_group_exp(x[0], (size_t)16 * rows) : 0;
   unsigned nans = shared == CT_EXP_NAN;
   for (unsigned r = 0; r < rows; ++r) {
     e[r] = square ? shared : ct_hbfp8_group_exp(x[r], 16);
     if (!square) nans += e[r] == CT_EXP_NAN;
     for (unsigned i = 0; i < 16; ++i)
-      q[r][i] = ct_hbfp8_quant(x[r][i], e[r]);
+      q[r][i] = ct_hbfp8_quant_narrow(x[r][i], e[r], narrow);
   }
   return nans;
 }
@@ -99,8 +99,10 @@ static uint32_t combine(unsigned fn, uint32_t t, uint32_t c) {
       return ct_fp_max(t, c);
     case 2:
       return ct_fp_min(t, c);
-    default:
+    case 3:
       return ct_fp_gt(c, 0) ? t : 0;
+    default:
+      return ct_fp_eq(t, c) ? CT_FP_ONE : 0;
   }
 }
 

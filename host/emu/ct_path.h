@@ -76,10 +76,10 @@ struct ct_path {
   /* Rows of HBFP8 to FP32, or to what sign mode makes of them. */
   void (*dequantise)(const int8_t (*q)[16], const uint8_t *e, unsigned rows, bool sign,
                      uint32_t (*x)[16]);
-  /* FP32 to rows of HBFP8 with an exponent each, or with one for all; returns groups with Inf or
-   * NaN. */
-  unsigned (*quantise)(const uint32_t (*x)[16], unsigned rows, bool square, int8_t (*q)[16],
-                       uint8_t *e);
+  /* FP32 to rows of HBFP8 with an exponent each, or with one for all, mantissas of 8 - narrow bits;
+   * returns groups with Inf or NaN. */
+  unsigned (*quantise)(const uint32_t (*x)[16], unsigned rows, bool square, unsigned narrow,
+                       int8_t (*q)[16], uint8_t *e);
 
   /* to may be a or q, unless the operation reads other elements of q than it writes. */
   void (*va)(const struct ct_va *op, struct ct_emu_tile *to);

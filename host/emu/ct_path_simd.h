@@ -112,28 +112,43 @@ FAST static inline uint8_t group_exp(const uint32_t (*x)[16], unsigned rows) {
   return (uint8_t)(v_utop(top) >> 23);
 }
 
+/* |v| < 128 to the nearest multiple of 2^narrow, ties to even: with this number added, that is the
+ * last bit of an FP32 value. Then at most the largest multiple below 128. */
+FAST static inline v16 narrowed(v16 v, unsigned narrow) {
+  const float largest = (float)(127 >> narrow << narrow);
+  uint32_t bits_of_it;
+  memcpy(&bits_of_it, &largest, sizeof bits_of_it);
+  const v16 large = v_all(0x4B400000u + (narrow << 23)),
+            minus = v_all(0xCB400000u + (narrow << 23));
+  const v16 most = v_all(bits_of_it);
+  const v16 x = v_add(v_add(v, large), minus);
+  return v_max(v_min(x, most), v_xor(most, v_all(CT_FP_SIGN)));
+}
+
 FAST static inline void quantise_rows(const uint32_t (*x)[16], unsigned rows, uint8_t e,
-                                      int8_t (*q)[16]) {
+                                      unsigned narrow, int8_t (*q)[16]) {
   if (e == CT_EXP_ZERO || e == CT_EXP_NAN) {
     memset(q, 0, sizeof *q * rows);
   } else if (e < LEAST_SCALE) {
     for (unsigned i = 0; i < 16 * rows; ++i)
-      q[i / 16][i % 16] = ct_hbfp8_quant(x[i / 16][i % 16], e);
+      q[i / 16][i % 16] = ct_hbfp8_quant_narrow(x[i / 16][i % 16], e, narrow);
   } else {
     const v16 scale = v_all((260u - e) << 23);
-    for (unsigned r = 0; r < rows; ++r)
-      v_to_i8(v_mul(v_load(x[r]), scale), q[r]);
+    for (unsigned r = 0; r < rows; ++r) {
+      const v16 v = v_mul(v_load(x[r]), scale);
+      v_to_i8(narrow ? narrowed(v, narrow) : v, q[r]);
+    }
   }
 }
 
-FAST static unsigned quantise(const uint32_t (*x)[16], unsigned rows, bool square, int8_t (*q)[16],
-                              uint8_t *e) {
+FAST static unsigned quantise(const uint32_t (*x)[16], unsigned rows, bool square, unsigned narrow,
+                              int8_t (*q)[16], uint8_t *e) {
   unsigned nans = 0;
   const unsigned step = square ? rows : 1;
   for (unsigned r = 0; r < rows; r += step) {
     const uint8_t shared = group_exp(x + r, step);
     nans += shared == CT_EXP_NAN;
-    quantise_rows(x + r, step, shared, q + r);
+    quantise_rows(x + r, step, shared, narrow, q + r);
     memset(e + r, shared, step);
   }
   return nans;
@@ -145,7 +160,7 @@ FAST static inline v16 canonical(v16 x) {
   return v_choose(v_unord(x, x), v_all(CT_FP_NAN), x);
 }
 
-enum { FN_ADD, FN_MAX, FN_MIN, FN_SELECT, FN_NONE };
+enum { FN_ADD, FN_MAX, FN_MIN, FN_SELECT, FN_EQUAL, FN_NONE };
 
 /* Subnormals to zeros of their sign, where no operation does it. (They compare equal to zero. A
  * multiplication by 1 would do, but compilers take it away.) */
@@ -171,6 +186,8 @@ FAST static inline v16 combined(v16 t, v16 c, unsigned fn) {
       return extreme(t, c, false);
     case FN_SELECT:
       return v_choose(v_gt(c, v_all(0)), canonical(t), v_all(0));
+    case FN_EQUAL:
+      return v_choose(v_eq(t, c), v_all(CT_FP_ONE), v_all(0));
     default:
       return canonical(t);
   }

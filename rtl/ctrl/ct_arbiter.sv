@@ -94,7 +94,7 @@ module ct_arbiter #(
   assign by_slot = !qos_i[ct_pkg::QosWhole];
   assign floor   = qos_i[ct_pkg::QosFloorLsb +: 8];
   assign held    = !by_slot && locked_q && (flush_i & owner) == '0;
-  assign owed    = (floor != 8'd0) && credit_q[8];
+  assign owed    = !strict && credit_q[8];  // (that there is a floor is known from qos_i: a compare of it would be in every grant's way)
   assign defer   = prio && defer_i;
   assign req     = req_i & ~((defer && !owed) ? trn : '0);
   assign contest = (req_i & trn) != '0 && ((req_i & ~trn) != '0 || defer);

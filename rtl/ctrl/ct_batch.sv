@@ -13,9 +13,9 @@
 //             once (NONE), max_wait after its arrival (FIXED), its deadline less the service time of such a batch and a margin (ADAPTIVE;
 //             without a deadline as FIXED).
 // Forming     while job_ready_i is high and a model is due: up to max_batch first requests of that model leave the queue (form_o is high
-//             from here on). Then the model's descriptor goes to ct_job as 8 beats of 128 bits, every fourth cycle, the first 8 cycles and one
-//             for each waiting request after the decision; desc_rows_o says how many requests it is for. ct_job reports the job's start
-//             (start_i) and its end (done_*).
+//             from the cycle after this decision on). Then the model's descriptor goes to ct_job as 8 beats of 128 bits, every fourth
+//             cycle, the first 8 cycles and one for each waiting request after the decision; desc_rows_o says how many requests it is for.
+//             ct_job reports the job's start (start_i) and its end (done_*).
 // Gather      the running batch's row r reads at the input address of its request r, and writes at its output address: gat_*, one address
 //             the cycle after gat_gnt_o. LD goes before ST, both before all else.
 // One thing   at a time is done: the machine below notes a start, ends a batch, resets, forms, executes a write, loads a record, or answers
@@ -63,7 +63,7 @@ module ct_batch #(
 
   // ct_job.
   input  logic         reset_i,
-  input  logic         job_ready_i,   // it would take a batch now, and does until form_o, or until a reset
+  input  logic         job_ready_i,   // it would take a batch now, and does until form_o is seen, or until a reset
   output logic         due_o,         // a batch could go
   output logic         loaded_o,      // some model is loaded
   output logic         form_o,
@@ -71,7 +71,7 @@ module ct_batch #(
   output logic         desc_first_o,
   output logic [127:0] desc_data_o,
   output logic [4:0]   desc_rows_o,
-  input  logic         start_i,       // pulse: the batch it has taken is the job in front
+  input  logic         start_i,       // pulse: the batch it has taken is the job in front, since the cycle before (also in a cycle with reset_i)
   input  logic         done_valid_i,  // the older of those begun is over
   output logic         done_ready_o,
   input  logic [7:0]   done_code_i,
@@ -607,8 +607,7 @@ module ct_batch #(
   assign done_ready_o = done_pop;
   assign formed       = (state_q == StLeft) && (for_q == ForBatch);
   assign reset_next   = reset_now && next_vld_q;
-  assign form_o       = form_now || ((state_q == StTake || state_q == StLeft) && for_q == ForBatch) || state_q == StStream ||
-                        desc_valid_o;
+  assign form_o       = ((state_q == StTake || state_q == StLeft) && for_q == ForBatch) || state_q == StStream || desc_valid_o;
   assign ins          = (state_q == StPush) && (step_q == 6'd3);
   assign take_by      = (for_d == ForCancel) ? 2'd1 : (for_d == ForReset) ? 2'd2 : 2'd0;
   assign take_model   = (for_d == ForUnload) ? arg_q[ModelW-1:0] : pick_q;

@@ -18,7 +18,7 @@
 // Arguments   arg_we_i writes four registers: group g, word w goes to r[4*g + w + 1]; group 7's last word would be r0, which
 //             becomes 0 there. Only while no program runs, and before the first program all of them.
 // Queues      q_valid_o is one-hot at most, q_cmd_o is the resolved command; a full queue blocks all commands behind it (order).
-// Errors      err_o (one cycle): illegal command, with its index in idx_o; execution ends there. idx_o is at all times the index
+// Errors      err_o (one cycle, the next one): illegal command, with its index in idx_o; execution ends there. idx_o is at all times the index
 //             of the next command (the watchdog reports it).
 //
 // Batches     rows_i is the number of requests of the batch that the program runs for, 0 in a job of the ring; stable while it runs. An LD or ST
@@ -178,10 +178,14 @@ module ct_fetch #(
   logic         take;            // it leaves IR
   logic         out;             // the command in O is done
   logic         bad;             // it is refused
-  logic         off_end;
+  logic         off_end;         // there is none: the program has no END
+  logic         wrong, wrong_q;  // one of the two
   logic         jump;            // ENDL goes back
   logic         p_move;
-  logic         here, body_here; // the next command, the body's first one has arrived
+  logic         turns;           // it would go back
+  logic         here, body_here; // the next command, the body's first one can be read
+  logic         fill, follow;    // one is read if the command in IR stays, if it leaves
+  logic [9:0]   fpc_up, body_up, fpc_stay, fpc_take;
   logic [8:0]   body_q;          // top of the loop stack: first command of the body
 
   assign fin     = ir_vld_q && (need_q == '0 || (kind_q == KindAddi && need_q == slot_q));
@@ -190,20 +194,28 @@ module ct_fetch #(
   assign bad     = o_vld_q && o_bad_q && !stop_i;
   assign off_end = run_q && !stop_i && !o_vld_q && !ir_vld_q && !p_vld_q && (fpc_q == ncmds_i);
 
-  assign p_move  = p_vld_q && (!ir_vld_q || take) && !jump;
+  assign wrong   = bad || off_end;
+
   assign read_pc = jump ? {1'b0, body_q} : fpc_q;
-  // Next is known late: both possibilities are looked at beside it.
-  assign here      = (fpc_q < avail);
-  assign body_here = ({1'b0, body_q} < avail);
-  assign read      = run_q && (jump ? body_here : here && (!p_vld_q || p_move));
+  // Take is known late: both possibilities are looked at beside it. If the command in IR stays, P fills what is empty. If it leaves, what was in P
+  // follows it, and the next is read; or, if it goes back, the body's first, whether it is here or not: what was in P is not the next.
+  assign here      = run_q && (fpc_q < avail);
+  assign body_here = run_q && ({1'b0, body_q} < avail);
+  assign fill      = here && !(p_vld_q && ir_vld_q);
+  assign follow    = turns ? body_here : here;
+  assign read      = take ? follow : fill;
+  assign p_move    = take ? p_vld_q && !turns : p_vld_q && !ir_vld_q;
+  assign fpc_up    = fpc_q + 10'd1;
+  assign body_up   = {1'b0, body_q} + 10'd1;
+  assign fpc_take  = turns ? (body_here ? body_up : {1'b0, body_q}) : (here ? fpc_up : fpc_q);
+  assign fpc_stay  = fill ? fpc_up : fpc_q;
 
   always_comb begin
     run_d    = run_q;
     end_d    = end_q;
     pc_d     = pc_q;
-    // The body's first command if ENDL goes back, whether it is here or not.
-    fpc_d    = jump ? {1'b0, body_q} + 10'(body_here && run_q) : fpc_q + 10'(read);
-    p_vld_d  = read || (p_vld_q && !p_move && !jump);
+    fpc_d    = take ? fpc_take : fpc_stay;
+    p_vld_d  = take ? follow : fill || (p_vld_q && ir_vld_q);
     ir_vld_d = p_move || (ir_vld_q && !take);
     o_vld_d  = take || (o_vld_q && !out);
     if (take) pc_d = jump ? {1'b0, body_q} : pc_q + 1'b1;
@@ -230,6 +242,7 @@ module ct_fetch #(
     if (!rst_ni) begin
       run_q    <= 1'b0;
       end_q    <= 1'b0;
+      wrong_q  <= 1'b0;
       p_vld_q  <= 1'b0;
       ir_vld_q <= 1'b0;
       o_vld_q  <= 1'b0;
@@ -238,6 +251,7 @@ module ct_fetch #(
     end else begin
       run_q    <= run_d;
       end_q    <= end_d;
+      wrong_q  <= wrong;
       p_vld_q  <= p_vld_d;
       ir_vld_q <= ir_vld_d;
       o_vld_q  <= o_vld_d;
@@ -247,7 +261,7 @@ module ct_fetch #(
   end
 
   assign end_o  = end_q;
-  assign err_o  = bad || off_end;
+  assign err_o  = wrong_q;
   assign idx_o  = o_vld_q ? o_pc_q : pc_q;
   assign done_o = out;
 
@@ -410,7 +424,8 @@ module ct_fetch #(
   assign under = depth_q[1:0] - 2'd1;
   assign below = depth_q[1:0] - 2'd2;
   assign push  = take && (kind_q == KindLoop) && (depth_q != 3'(Loops));
-  assign jump  = take && (kind_q == KindEndl) && (depth_q != '0) && !last_q;
+  assign turns = (kind_q == KindEndl) && (depth_q != '0) && !last_q;
+  assign jump  = take && turns;
   assign pop   = take && (kind_q == KindEndl) && (depth_q != '0) && last_q;
 
   always_ff @(posedge clk_i) begin

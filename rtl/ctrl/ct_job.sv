@@ -62,12 +62,17 @@
 //     it was then (in DESC only when the descriptor has been read).
 //  5. A fetch is asked for only while the front end waits for it; after a lost one or a wrong guess, when no beat of it can come any more.
 //
-// Times      arrive: the cycle of the TAIL write that made the descriptor visible (ct_bells).
+// Times      arrive: the cycle with tail_we_i that made the descriptor visible (ct_bells).
 //            start: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. end: the cycle in which the completion is first visible. The watchdog counts from start and rests
 //            while the core is frozen.
-// Errors     of one cycle: DMA before MXU, VPU, semaphores, fetch, descriptor, chain, watchdog, reset, dead port, cancel. In DESC the watchdog
-//            uses the context's WATCHDOG, as the descriptor's own limit is not known yet.
+// Errors     of one cycle: DMA before MXU, VPU, cancel, semaphores, fetch, descriptor, chain, watchdog, reset, dead port. In DESC the watchdog
+//            uses the context's WATCHDOG, as the descriptor's own limit is not known yet. The errors of units and a cancel count from the
+//            cycle after they have come (unit_err, cancel_q): DRAIN outlasts the first; the second is dropped if another job is in front then.
+// Stages     what is long is cut at registers: the program is asked for in the cycle after the descriptor's second beat, ct_fetch hears of
+//            a program and its start a cycle after that is decided (until then what it says is of the one before). The answers to fetches come
+//            through registers of ct_core's, and what is said of the units with them, as one word: fetch_idle_i and units_idle_i are low in the
+//            cycle after a fetch has been taken.
 // Chains     A job that says CHAIN does nothing and ends with SKIPPED if the last completion of the ring had an error: the rest of a work whose
 //            first jobs failed. It starts only when the job before it is wholly over (no overlap), so that is known.
 // Cancel     cancel_i with cancel_named_i hits the job whose number (HEAD before it was taken) is cancel_num_i[15:0], if it has not left DRAIN:
@@ -218,9 +223,11 @@ module ct_job #(
   logic        drop_d, drop_q;
   logic        doomed_d, doomed_q;     // the next job of the ring is cancelled before its start (a batch may go before)
   logic [4:0]  fe_rows_d, fe_rows_q;   // requests of the batch it holds, 0: of the ring
+  logic        fe_isb_d, fe_isb_q;     // what it holds, or held last, is a batch
   logic        ring_turn_q;            // the last one taken was a batch
   logic [2:0]  beat_q;                 // of the descriptor
   logic        first_beat_q;           // the first one came in the last cycle
+  logic        second_beat_q;          // the second one did
   logic        same_q;                 // it names the program of the one before
   logic [31:0] tag_q, version_q, prog_q, next_limit_q;
   logic [9:0]  ncmds_q;
@@ -236,6 +243,7 @@ module ct_job #(
   logic [63:0] start_q;
   logic        meta_d, meta_q;         // what is known of it at its start is not in the FIFO yet
   logic [4:0]  rows_front_q;           // requests of the batch, 0: of the ring
+  logic        front_isb_q;            // it is a batch
 
   // The last stage.
   logic        old_d, old_q, old_dead_q;
@@ -265,8 +273,11 @@ module ct_job #(
   logic        wrong_guess;
   logic        bad_desc;
   logic        skip;                   // the job in front is not to run: what it continues has failed
+  logic        doomed;                 // nor is this one: it was cancelled before it began
   logic        fail;                   // the first error, now
-  logic        unit_err;
+  logic        unit_err;               // a unit has reported one in the cycle before, with
+  logic [7:0]  unit_code_q;
+  logic [31:0] unit_addr_q;
   logic [7:0]  fail_code;
   logic [31:0] fail_addr;
   logic        begin_anew;             // the timer, from the next cycle on,
@@ -275,11 +286,14 @@ module ct_job #(
   logic        cpl_ready;
   logic        named_head, named_last, named_front;
   logic        cancel_front, cancel_next;
+  logic        cancel_q;               // the job in front was cancelled in the cycle before
+  logic        loaded_q, begun_q;      // what prog_load_o and prog_start_o say has been said
+  logic        prog_first, prog_loaded;
 
   // ---- Starting -------------------------------------------------------------------------------------------------------------
 
   assign active     = (state_q != StIdle) && (state_q != StAbort) && (state_q != StComplete);
-  assign fe_batch   = (fe_q != FeNone) && (fe_rows_q != '0);
+  assign fe_batch   = (fe_q != FeNone) && fe_isb_q;
   assign fe_ring    = (fe_q != FeNone) ? !fe_batch : ring_more && ring_ok;
   assign room       = cpl_ready || fe_batch;
   assign want_o     = (state_q == StIdle) && (fe_ring || (fe_batch && fe_here)) && (!old_q || (old_batch_q && old_over && overlap_i)) && !kill_q &&
@@ -311,8 +325,14 @@ module ct_job #(
     else if (desc_ask && state_q != StDesc) ring_turn_q <= 1'b0;
   end
 
-  always_ff @(posedge clk_i) begin
-    if (start) rows_front_q <= fe_batch ? fe_rows_q : '0;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      rows_front_q <= '0;
+      front_isb_q  <= 1'b0;
+    end else if (start) begin
+      rows_front_q <= fe_batch ? fe_rows_q : '0;
+      front_isb_q  <= fe_batch;
+    end
   end
 
   // ---- Front end --------------------------------------------------------------------------------------------------------------
@@ -321,6 +341,7 @@ module ct_job #(
   assign fe_here     = !own_q && (fe_q == FeHave || fe_q == FeProg);
   assign bad_desc    = ncmds_bad_q || flags_bad_q;
   assign skip        = (state_q == StProg) && chain_q && ring_bad_q;
+  assign doomed      = (state_q == StProg) && doomed_q && !front_isb_q;
   // After a soft failure the descriptor is taken for lost, and what still comes is not it.
   assign desc_beat   = batch_first || ((fe_q == FeDesc) && (fe_batch ? batch_valid_i : fetch_rvalid_i && !(wait_q && lost_q)));
   assign desc_data   = (batch_first || fe_batch) ? batch_data_i : fetch_rdata_i;
@@ -351,7 +372,7 @@ module ct_job #(
                          (state_q == StDrain && !fail && !(settled && units_done_i) && !meta_q && !own_q && !wait_q && !lost_q && ring_more && ring_ok && (cpl_ready || !batch_on_i) &&
                           !hold_i);
       // Not before it is known whether the job runs: else what is wrong with its program would come first.
-      FeDesc: prog_ask = desc_beat && (beat_q == 3'd1) && !asked_q && !ncmds_bad_q && !flags_bad && !(own_q && flags[1] && ring_bad_q) && !wait_q;
+      FeDesc: prog_ask = second_beat_q && !asked_q && !bad_desc && !(own_q && chain_q && ring_bad_q) && !wait_q;
       FeHave: prog_ask = !wait_q && !bad_desc && (own_q ? active : (!lost_q && (state_q == StDrain || state_q == StIdle)));
       default: ;
     endcase
@@ -372,9 +393,10 @@ module ct_job #(
     wait_d     = wait_q && !fetch_quiet;
     lost_d     = lost_q && !(own_q && to_abort);
     drop_d     = 1'b0;
-    doomed_d   = (doomed_q || cancel_next) && !(own_q && rows_front_q == '0 && (state_q == StProg || to_abort)) && !reset_i;
+    doomed_d   = (doomed_q || cancel_next) && !(own_q && !front_isb_q && (state_q == StProg || to_abort)) && !reset_i;
     kill_d     = kill_q;
     fe_rows_d  = fe_rows_q;
+    fe_isb_d   = fe_isb_q;
 
     // The program is asked for with the descriptor if it was the same twice.
     if (request_q && fetch_ready_i && !req_prog_q && same_q && !lost_q) begin
@@ -395,12 +417,14 @@ module ct_job #(
     if (batch_first) begin
       fe_d      = FeDesc;
       fe_rows_d = batch_rows_i;
+      fe_isb_d  = 1'b1;
       asked_d   = 1'b0;
       guess_d   = 1'b0;
       lost_d    = 1'b0;
     end
     if (desc_ask) begin
       fe_rows_d  = '0;
+      fe_isb_d   = 1'b0;
       fe_d       = FeDesc;
       request_d  = 1'b1;
       req_prog_d = 1'b0;
@@ -424,7 +448,7 @@ module ct_job #(
     end
     if (desc_last) fe_d = asked_d ? FeProg : FeHave;
     if (fe_q == FeHave && prog_ask) fe_d = FeProg;
-    if (own_q && fe_q == FeProg && !fetch_bad_i && prog_loaded_i && (state_q == StRun || state_q == StDrain)) begin
+    if (own_q && fe_q == FeProg && !fetch_bad_i && prog_loaded && (state_q == StRun || state_q == StDrain)) begin
       fe_d   = FeNone;
       own_d  = 1'b0;
       lost_d = 1'b0;
@@ -433,7 +457,7 @@ module ct_job #(
     // A flush drops all fetches; a job that has not begun keeps its descriptor, and a batch what will come of it.
     if (to_abort) begin
       if (own_q)                                 fe_d = FeNone;
-      else if (fe_d == FeDesc && fe_rows_d == '0) fe_d = FeNone;
+      else if (fe_d == FeDesc && !fe_isb_d) fe_d = FeNone;
       else if (fe_d == FeProg)                   fe_d = FeHave;
       asked_d   = 1'b0;
       own_d     = 1'b0;
@@ -463,10 +487,12 @@ module ct_job #(
       doomed_q     <= 1'b0;
       kill_q       <= 1'b0;
       fe_rows_q    <= '0;
+      fe_isb_q     <= 1'b0;
       same_q       <= 1'b0;
       ncmds_bad_q  <= 1'b1;              // what the first descriptor is compared with is no program
-      first_beat_q <= 1'b0;
-      beat_q       <= '0;
+      first_beat_q  <= 1'b0;
+      second_beat_q <= 1'b0;
+      beat_q        <= '0;
     end else begin
       fe_q         <= fe_d;
       own_q        <= own_d;
@@ -481,7 +507,9 @@ module ct_job #(
       doomed_q     <= doomed_d;
       kill_q       <= kill_d;
       fe_rows_q    <= fe_rows_d;
-      first_beat_q <= desc_beat && (beat_q == 3'd0);
+      fe_isb_q     <= fe_isb_d;
+      first_beat_q  <= desc_beat && (beat_q == 3'd0);
+      second_beat_q <= desc_beat && (beat_q == 3'd1);
       if (desc_beat && beat_q == 3'd0) begin
         same_q <= (desc_data[32*ct_pkg::DescProg +: 32] == prog_q) && (desc_data[32*ct_pkg::DescNcmds +: 32] == 32'(ncmds_q)) &&
                   !ncmds_bad_q;
@@ -521,13 +549,26 @@ module ct_job #(
   assign arg_group_o = beat_q - 3'd2;
   assign arg_data_o  = batch_first ? 128'(batch_rows_i) : (beat_q < 3'd2) ? '0 : desc_data;
 
-  assign prog_load_o  = request_d && req_prog_d && !(request_q && req_prog_q);
-  assign prog_start_o = (state_d == StProg && fe_d == FeProg) && !(state_q == StProg && fe_q == FeProg);
+  // ct_fetch hears a cycle later that a program follows; until then it speaks of the one before.
+  assign prog_first   = prog_first_i && !prog_load_o;
+  assign prog_loaded  = prog_loaded_i && !prog_load_o;
+  assign prog_load_o  = request_q && req_prog_q && !loaded_q;
+  assign prog_start_o = (state_q == StProg && fe_q == FeProg) && !begun_q;
   assign prog_ncmds_o = ncmds_q;
   assign prog_stop_o  = (state_q == StAbort);
   // (The descriptor of a batch may be slower than its program.)
   // What comes with the news that the rest does not is not taken: the program would begin, and begin again when it is read again.
   assign prog_valid_o = fetch_rvalid_i && !fetch_bad_i && (fe_q == FeProg || (fe_q == FeDesc && fe_batch && asked_q));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      loaded_q <= 1'b0;
+      begun_q  <= 1'b0;
+    end else begin
+      loaded_q <= request_q && req_prog_q;
+      begun_q  <= (state_q == StProg) && (fe_q == FeProg);
+    end
+  end
 
   // A slot is 8 units of 16 bytes.
   assign fetch_valid_o = request_q && !wrong_guess;  // what it names has just been overwritten
@@ -541,7 +582,6 @@ module ct_job #(
   // (The timer is compared in the cycle before, with one less where it counts on.)
   assign wd_hit     = wd_hit_q && !anew_q;
   assign drain_over = drain_over_q && !anew_q;
-  assign unit_err   = (err_i != '0);
   assign old_die    = old_q && old_i && drain_over && !old_dead_q;
 
   // The job at HEAD; the last one whose descriptor has been read; of these the one in front.
@@ -549,22 +589,34 @@ module ct_job #(
   assign named_last   = (cancel_num_i[31:16] == head_q);
   assign named_front  = (state_q == StDesc) ? named_head : (fe_here && !fe_batch) ? (cancel_num_i[47:32] == head_q) : named_last;
   // Batches have no number.
-  assign cancel_front = cancel_i && (!cancel_named_i || ((rows_front_q == '0) && named_front));
+  assign cancel_front = cancel_i && (!cancel_named_i || (!front_isb_q && named_front));
   assign cancel_next  = cancel_i && cancel_named_i && !own_q && !fe_batch && ((fe_q == FeDesc && named_head) || (fe_here && named_last));
+
+  // The cancel hits the job in front a cycle later, if it is the same one then.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cancel_q <= 1'b0;
+    else         cancel_q <= cancel_front && !start;
+  end
+
+  // Errors of the units, too, are known a cycle later; DRAIN lasts longer than that.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) unit_err <= 1'b0;
+    else         unit_err <= (err_i != '0);
+  end
+  always_ff @(posedge clk_i) begin
+    unit_code_q <= err_i[0] ? err_code_i[7:0]  : err_i[1] ? err_code_i[15:8]  : err_code_i[23:16];
+    unit_addr_q <= err_i[0] ? err_addr_i[31:0] : err_i[1] ? err_addr_i[63:32] : err_addr_i[95:64];
+  end
 
   always_comb begin
     fail      = active && !err_q;
     fail_code = ct_pkg::ErrOk;
     fail_addr = '0;
-    if (err_i[0]) begin
-      fail_code = err_code_i[7:0];
-      fail_addr = err_addr_i[31:0];
-    end else if (err_i[1]) begin
-      fail_code = err_code_i[15:8];
-      fail_addr = err_addr_i[63:32];
-    end else if (err_i[2]) begin
-      fail_code = err_code_i[23:16];
-      fail_addr = err_addr_i[95:64];
+    if (unit_err) begin
+      fail_code = unit_code_q;
+      fail_addr = unit_addr_q;
+    end else if (cancel_q) begin
+      fail_code = ct_pkg::ErrCancelled;
     end else if (sem_err_i && state_q != StProg) begin
       fail_code = ct_pkg::ErrSem;
       fail_addr = 32'(sem_err_num_i);
@@ -583,7 +635,7 @@ module ct_job #(
       fail_code = ct_pkg::ErrReset;
     end else if (old_die) begin
       fail_code = ct_pkg::ErrDead;
-    end else if (cancel_front || (state_q == StProg && doomed_q && rows_front_q == '0)) begin
+    end else if (doomed) begin
       fail_code = ct_pkg::ErrCancelled;
     end else begin
       fail = 1'b0;
@@ -640,8 +692,8 @@ module ct_job #(
         else if (desc_last)                    state_d = (err_q || fail) ? StAbort : StProg;
       end
       StProg: begin
-        if (prog_first_i && fe_q == FeProg) state_d = StRun;
-        if (fail)                           state_d = StAbort;
+        if (prog_first && fe_q == FeProg && !skip && !doomed) state_d = StRun;
+        if (fail)                                             state_d = StAbort;
       end
       StRun: begin
         if (prog_end_i) state_d = StDrain;
@@ -768,7 +820,7 @@ module ct_job #(
 
   always_ff @(posedge clk_i) begin
     if (retire) begin
-      old_batch_q <= (rows_front_q != '0);
+      old_batch_q <= front_isb_q;
       old_code_q <= code_q;
       old_addr_q <= addr_q;
       old_rows_q <= rows_q;
@@ -881,6 +933,7 @@ module ct_job #(
   `CT_ASSERT(StateLegal_A, state_q <= StComplete)
   `CT_ASSERT(MetaStates_A, !meta_q || active || (state_q == StAbort && !silent_q && !after_dead_q))
   `CT_ASSERT(MetaKept_A, !(state_q == StDesc || state_q == StProg || state_q == StRun) || meta_q == (rows_front_q == '0))
+  `CT_ASSERT(KindIsRows_A, fe_isb_q == (fe_rows_q != '0) && front_isb_q == (rows_front_q != '0))
   `CT_ASSERT(MetaOfRing_A, !meta_q || rows_front_q == '0)
   `CT_ASSERT(BatchNotInDesc_A, !(state_q == StDesc || (fe_q == FeDesc && own_q)) || (rows_front_q == '0 && !fe_batch))
   `CT_ASSERT(BatchNoGuess_A, !(fe_batch && fe_q == FeDesc) || (!guess_q && (!request_q || req_prog_q)))
@@ -889,6 +942,7 @@ module ct_job #(
   `CT_ASSERT(SilentStates_A, !silent_q || state_q == StIdle || state_q == StAbort)
   `CT_ASSERT(AfterDeadStates_A, !after_dead_q || state_q == StIdle || state_q == StAbort || state_q == StComplete)
   `CT_ASSERT(ErrorsLeave_A, !(state_q == StProg || state_q == StRun || state_q == StDrain) || !err_q)
+  `CT_ASSERT(UnitErrHasCode_A, !unit_err || unit_code_q != ct_pkg::ErrOk)
   `CT_ASSERT(NoErrorNoCode_A, !active || err_q == (code_q != ct_pkg::ErrOk))
   `CT_ASSERT(KillStates_A, !kill_q || state_q == StIdle || state_q == StComplete)
   `CT_ASSERT(KillHasNone_A, !kill_q || fe_q == FeNone)
@@ -899,6 +953,7 @@ module ct_job #(
   `CT_ASSERT(GuessIsAsked_A, fe_q != FeDesc || !guess_q || asked_q)
   `CT_ASSERT(WaitAsksAgain_A, fe_q != FeDesc || !wait_q || !asked_q)
   `CT_ASSERT(DescFirst_A, !request_q || req_prog_q || (!asked_q && !guess_q))
+  `CT_ASSERT(SecondBeat_A, !second_beat_q || fe_q != FeDesc || (beat_q == 3'd2 && !first_beat_q))
   `CT_ASSERT(BeatStates_A, fe_q == FeDesc || beat_q == '0)
   `CT_ASSERT(NcmdsInRange_A, ncmds_bad_q || (ncmds_q != '0 && 32'(ncmds_q) <= ct_pkg::ProgMax))
   `CT_ASSERT(SameIsGood_A, !same_q || !ncmds_bad_q)

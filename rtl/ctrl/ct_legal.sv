@@ -2,7 +2,7 @@
 //
 // Whether a command is illegal. Combinational.
 //
-// Illegal are: unknown codes; reserved values (VL/VS Mode > 2, VA ASrc = 3, Fn > 3, Func other than 0, 8, 9, 10; VS Round not 0);
+// Illegal are: unknown codes; reserved values (VL/VS Mode > 2, VA ASrc = 3, Fn > 4, Func other than 0, 8, 9, 10; VS Round not 0, Narrow = 7);
 // LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0 (without Gather), Gather outside a batch; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
 // VA, VS Rows outside 1..16; MM with Walk before both a WPIX and a WTAP of the job (walks_i: those that there were);
 // WPIX with W = 0 or H = 0, WTAP with KX = 0 or CB = 0, an enabled wait or signal on either; with Conv = 0 all three of them; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, Td = Tq when RowXor or LaneXor is not 0
@@ -118,7 +118,7 @@ module ct_legal #(
       va_crosses = (cmd_i[ct_pkg::VaRowXorLsb +: 4] != '0) || (cmd_i[ct_pkg::VaLaneXorLsb +: 4] != '0) ||
                    (cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
       va_ahead   = cmd_i[ct_pkg::VaTqLsb +: 4] - cmd_i[ct_pkg::VaTdLsb +: 4];
-      va_bad = (cmd_i[ct_pkg::VaASrcLsb +: 2] == 2'd3) || cmd_i[ct_pkg::VaFnLsb+2] ||
+      va_bad = (cmd_i[ct_pkg::VaASrcLsb +: 2] == 2'd3) || (cmd_i[ct_pkg::VaFnLsb +: 3] > 3'd4) ||
                (cmd_i[ct_pkg::VaFuncLsb +: 4] != 4'd0 && cmd_i[ct_pkg::VaFuncLsb+2 +: 2] != 2'b10) ||
                (cmd_i[ct_pkg::VaColsLsb +: 5] == 5'd0) || (cmd_i[ct_pkg::VaColsLsb +: 5] > 5'd16) ||
                ((cmd_i[ct_pkg::VaBSrcLsb] != cmd_i[ct_pkg::VaBSrcLsb+1]) &&
@@ -135,7 +135,7 @@ module ct_legal #(
         ct_pkg::OpVl:   illegal_o = wait_twice || rows16_bad || (cmd_i[ct_pkg::VlModeLsb +: 3] > 3'd2);
         ct_pkg::OpVa:   illegal_o = wait_twice || rows16_bad || va_bad;
         ct_pkg::OpVs:   illegal_o = wait_twice || rows16_bad || (cmd_i[ct_pkg::VsModeLsb +: 3] > 3'd2) ||
-                                    (cmd_i[ct_pkg::VsRoundLsb +: 2] != 2'd0);
+                                    (cmd_i[ct_pkg::VsRoundLsb +: 2] != 2'd0) || (&cmd_i[ct_pkg::VsNarrowLsb +: 3]);
         default:        illegal_o = 1'b1;
       endcase
     end

@@ -14,7 +14,7 @@
 //               Floor    what training is owed of the contested slots, in 1/256; counts with Ranked
 // Policies    PRIORITY: Ranked, Strict if the floor is 0. FCFS, JOB: Whole. ROUND_ROBIN: Whole and Turns. SLACK: Turns while there is slack,
 //             PRIORITY while there is none.
-// Latency     combinational from policy_i and floor_i; slack_i counts from the next cycle on.
+// Latency     qos_o is a register: what policy_i, floor_i and slack_i say counts from the next cycle on. (It stands in front of every grant.)
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -29,23 +29,27 @@ module ct_qos (
   output logic [ct_pkg::QosW-1:0] qos_o
 );
 
-  logic slack_q, in_turn, ranked;
+  localparam logic [ct_pkg::QosW-1:0] Reset = (ct_pkg::QosW'(1) << ct_pkg::QosRanked) | (ct_pkg::QosW'(1) << ct_pkg::QosStrict);
 
-  assign in_turn = policy_i == ct_pkg::PolicySlack && slack_q;
-  assign ranked  = policy_i == ct_pkg::PolicyPriority || (policy_i == ct_pkg::PolicySlack && !slack_q);
+  logic                    in_turn, ranked;
+  logic [ct_pkg::QosW-1:0] qos_d, qos_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) slack_q <= 1'b0;
-    else         slack_q <= slack_i;
-  end
+  assign in_turn = policy_i == ct_pkg::PolicySlack && slack_i;
+  assign ranked  = policy_i == ct_pkg::PolicyPriority || (policy_i == ct_pkg::PolicySlack && !slack_i);
+  assign qos_o   = qos_q;
 
   always_comb begin
-    qos_o = '0;
-    qos_o[ct_pkg::QosRanked]           = ranked;
-    qos_o[ct_pkg::QosStrict]           = ranked && floor_i == 8'd0;
-    qos_o[ct_pkg::QosTurns]            = in_turn || policy_i == ct_pkg::PolicyRoundRobin;
-    qos_o[ct_pkg::QosWhole]            = !ranked && !in_turn;
-    qos_o[ct_pkg::QosFloorLsb +: 8]    = floor_i;
+    qos_d = '0;
+    qos_d[ct_pkg::QosRanked]           = ranked;
+    qos_d[ct_pkg::QosStrict]           = ranked && floor_i == 8'd0;
+    qos_d[ct_pkg::QosTurns]            = in_turn || policy_i == ct_pkg::PolicyRoundRobin;
+    qos_d[ct_pkg::QosWhole]            = !ranked && !in_turn;
+    qos_d[ct_pkg::QosFloorLsb +: 8]    = floor_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) qos_q <= Reset;
+    else         qos_q <= qos_d;
   end
 
   // What every ct_arbiter takes for granted (OneRule_M).
@@ -53,14 +57,25 @@ module ct_qos (
   `CT_ASSERT(StrictOwesNothing_A, qos_o[ct_pkg::QosStrict] == (qos_o[ct_pkg::QosRanked] && qos_o[ct_pkg::QosFloorLsb +: 8] == 8'd0))
 
 `ifdef FORMAL
-  logic f_slack_q;  // of the last cycle
+  logic       f_vld_q;  // there was a last cycle, in which this stood here:
+  logic [2:0] f_policy_q;
+  logic [7:0] f_floor_q;
+  logic       f_slack_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_slack_q <= 1'b0;
-    else         f_slack_q <= slack_i;
+    if (!rst_ni) f_vld_q <= 1'b0;
+    else         f_vld_q <= 1'b1;
   end
-  `CT_ASSERT(SlackOrRank_A, policy_i != ct_pkg::PolicySlack || (qos_o[ct_pkg::QosTurns] == f_slack_q && qos_o[ct_pkg::QosRanked] == !f_slack_q))
-  `CT_ASSERT(RankOfPriority_A, policy_i != ct_pkg::PolicyPriority || (qos_o[ct_pkg::QosRanked] && qos_o[ct_pkg::QosStrict] == (floor_i == 8'd0)))
-  `CT_ASSERT(WholeOfOthers_A, qos_o[ct_pkg::QosWhole] == (policy_i != ct_pkg::PolicyPriority && policy_i != ct_pkg::PolicySlack))
+  always_ff @(posedge clk_i) begin
+    f_policy_q <= policy_i;
+    f_floor_q  <= floor_i;
+    f_slack_q  <= slack_i;
+  end
+  `CT_ASSERT(SlackOrRank_A, !f_vld_q || f_policy_q != ct_pkg::PolicySlack ||
+                            (qos_o[ct_pkg::QosTurns] == f_slack_q && qos_o[ct_pkg::QosRanked] == !f_slack_q))
+  `CT_ASSERT(RankOfPriority_A, !f_vld_q || f_policy_q != ct_pkg::PolicyPriority ||
+                               (qos_o[ct_pkg::QosRanked] && qos_o[ct_pkg::QosStrict] == (f_floor_q == 8'd0)))
+  `CT_ASSERT(WholeOfOthers_A, !f_vld_q || qos_o[ct_pkg::QosWhole] == (f_policy_q != ct_pkg::PolicyPriority && f_policy_q != ct_pkg::PolicySlack))
+  `CT_ASSERT(FloorIsSaid_A, !f_vld_q || qos_o[ct_pkg::QosFloorLsb +: 8] == f_floor_q)
 `endif
 
 endmodule

@@ -6,6 +6,8 @@
 //             input of the same cycle. The write takes effect when both are there and an answer can follow, at the earliest in the cycle
 //             after the later of them was taken, one a cycle; the answer (always OKAY) comes in the next. Only whole words: a write
 //             with a WSTRB other than 1111 changes nothing. Writes to read-only and unmapped addresses change nothing.
+//             What a write sets off in a context (tail_we_o, reset_o, cancel_o, cpl_pop_o) goes on a cycle later, from registers, all by
+//             the same way, so in the order of the writes: a read that is asked for after the answer sees it done.
 // Reads       rvalid_o three cycles after the address (counters: 6 to 24); always OKAY, unmapped addresses read 0. One at a time.
 //             Reading CYCLE_LO latches CYCLE_HI; reading the low half of a counter latches the high half (one latch for all
 //             counters: read low, then high).
@@ -304,9 +306,7 @@ module ct_regs #(
   logic [63:0] ctx_rdata;
   logic [4:0]  ctx_rword;
   logic [1:0]  ctx_rvalid;
-  logic [1:0]  ctx_reset, ctx_cancel;
-
-  assign tail_o         = wdata[15:0];
+  logic [1:0]  ctx_tail_we, ctx_reset, ctx_cancel, ctx_pop;
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     if (c < Contexts) begin : g_on
@@ -321,7 +321,7 @@ module ct_regs #(
         .rd_data_o   (ctx_rdata[32*c +: 32]),
         .ring_base_o (ring_base_o[32*c +: 32]),
         .ring_log2_o (ring_log2_o[4*c +: 4]),
-        .tail_we_o   (tail_we_o[c]),
+        .tail_we_o   (ctx_tail_we[c]),
         .reset_o     (ctx_reset[c]),
         .cancel_o    (ctx_cancel[c]),
         .watchdog_o  (watchdog_o[32*c +: 32]),
@@ -337,7 +337,7 @@ module ct_regs #(
         .cpl_valid_i (cpl_valid_i[c]),
         .cpl_count_i (cpl_count_i[5*c +: 5]),
         .cpl_i       (cpl_i[CplW*c +: CplW]),
-        .cpl_pop_o   (cpl_pop_o[c])
+        .cpl_pop_o   (ctx_pop[c])
       );
     end else begin : g_off
       assign ctx_rdata[32*c +: 32]   = '0;
@@ -350,19 +350,29 @@ module ct_regs #(
       assign wr_limit_o[32*c +: 32]  = '0;
       assign spm_base_o[20*c +: 20]  = '0;
       assign spm_size_o[20*c +: 20]  = '0;
-      assign {tail_we_o[c], ctx_reset[c], ctx_cancel[c], cpl_pop_o[c]} = '0;
+      assign {ctx_tail_we[c], ctx_reset[c], ctx_cancel[c], ctx_pop[c]} = '0;
       logic unused_off;
       assign unused_off = ^{wr_ctx[c], ctx_rvalid[c], tail_i[16*c +: 16], head_i[16*c +: 16], status_i[3*c +: 3], cpl_count_i[5*c +: 5], cpl_i[CplW*c +: CplW]};
     end
   end
-  assign reset_o = ctx_reset | {2{reset_ask}};
 
-  // A cancel goes on a cycle later, with what its number is compared with.
+  // The pulses go on a cycle later: behind the address there is no time for what they set off. A cancel has with it what its number is
+  // compared with.
   always_ff @(posedge clk_i or negedge core_rst_n) begin
-    if (!core_rst_n) cancel_o <= '0;
-    else             cancel_o <= ctx_cancel;
+    if (!core_rst_n) begin
+      tail_we_o <= '0;
+      reset_o   <= '0;
+      cancel_o  <= '0;
+      cpl_pop_o <= '0;
+    end else begin
+      tail_we_o <= ctx_tail_we;
+      reset_o   <= ctx_reset | {2{reset_ask}};
+      cancel_o  <= ctx_cancel;
+      cpl_pop_o <= ctx_pop;
+    end
   end
   always_ff @(posedge clk_i) begin
+    if (ctx_tail_we != '0) tail_o <= wdata[15:0];
     if (ctx_cancel != '0) begin
       cancel_named_o <= wdata[2];
       cancel_num_o   <= {wdata[31:16] + 16'd2, wdata[31:16] + 16'd1, wdata[31:16]};

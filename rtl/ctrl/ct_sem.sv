@@ -6,8 +6,8 @@
 //             unit that takes one must have seen nz_o[s] in the same cycle. All bits of a cycle are added up: six units may
 //             give and take the same semaphore at once.
 // Latency     one cycle: what is given in cycle t can be taken in cycle t + 1.
-// Errors      a sum below 0 or above 255 sets err_o for one cycle, one cycle later, with the lowest semaphore concerned; that
-//             counter then keeps what it held. Below 0 happens only if two units wait for the same semaphore.
+// Errors      a sum below 0 or above 255 sets err_o for one cycle, two cycles later, with the lowest semaphore concerned (which one that
+//             is, is looked at in a cycle of its own); that counter then keeps what it held. Below 0 happens only if two units wait for the same semaphore.
 // Clear       while clear_i is high all counters are zero, and dec_i and inc_i are ignored. The counters have no other reset:
 //             clear_i must be high in the last cycle of reset (a second reset in front of each bit would be a LUT each).
 
@@ -58,6 +58,7 @@ module ct_sem (
   logic [10*NumSems-1:0] sum;    // two's complement, -6 .. 261
   logic [NumSems-1:0]    wrong;  // this counter would leave 0..255
   logic                  active;
+  logic [NumSems-1:0]    wrong_q;
   logic                  err_q;
   logic [3:0]            err_num_d, err_num_q;
 
@@ -65,10 +66,9 @@ module ct_sem (
 
   // (Nobody looks at these unless active; saying so with x leaves synthesis free and spares a simulator the work.)
   always_comb begin
-    change    = 'x;
-    sum       = 'x;
-    wrong     = 'x;
-    err_num_d = 'x;
+    change = 'x;
+    sum    = 'x;
+    wrong  = 'x;
     if (active) begin
       for (int s = 0; s < NumSems; s++) begin
         change[4*s +: 4] = minus(count6({inc_i[80+s], inc_i[64+s], inc_i[48+s], inc_i[32+s], inc_i[16+s], inc_i[s]}),
@@ -76,10 +76,13 @@ module ct_sem (
         sum[10*s +: 10] = {2'b00, cnt_q[8*s +: 8]} + {{6{change[4*s+3]}}, change[4*s +: 4]};
         wrong[s] = (sum[10*s+8 +: 2] != 2'b00);
       end
-      err_num_d = 4'd0;
-      for (int s = NumSems - 1; s >= 0; s--) begin
-        if (wrong[s]) err_num_d = 4'(s);
-      end
+    end
+  end
+
+  always_comb begin
+    err_num_d = 4'd0;
+    for (int s = NumSems - 1; s >= 0; s--) begin
+      if (wrong_q[s]) err_num_d = 4'(s);
     end
   end
 
@@ -98,12 +101,17 @@ module ct_sem (
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) err_q <= 1'b0;
-    else         err_q <= active && (wrong != '0);
+    if (!rst_ni) begin
+      wrong_q <= '0;
+      err_q   <= 1'b0;
+    end else begin
+      wrong_q <= active ? wrong : '0;
+      err_q   <= (wrong_q != '0);
+    end
   end
 
   always_ff @(posedge clk_i) begin
-    if (active && wrong != '0) err_num_q <= err_num_d;
+    if (wrong_q != '0) err_num_q <= err_num_d;
   end
 
   assign nz_o      = nz_q;

@@ -207,18 +207,21 @@
   `CT_ASSERT(KeepsOffer_A, f_offer_q == '0 || stop_i || (q_valid_o == f_offer_q && q_cmd_o == f_offer_cmd_q))
   // Execution ends by END, by an error or by a stop, and with the number of what ended it.
   logic f_run_q, f_started_q, f_ended_q, f_wrong_q, f_stopped_q;
+  logic [9:0] f_idx_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {f_run_q, f_started_q} <= 2'b00;
     else         {f_run_q, f_started_q} <= {run_q, start_i};
   end
   always_ff @(posedge clk_i) begin
     f_ended_q   <= out && f_o_is_end;
-    f_wrong_q   <= err_o;
+    f_wrong_q   <= wrong;
+    f_idx_q     <= idx_o;
     f_stopped_q <= stop_i;
   end
   `CT_ASSERT(EndsForAReason_A, run_q == (f_started_q || (f_run_q && !f_ended_q && !f_wrong_q && !f_stopped_q)))
   `CT_ASSERT(EndIsSaid_A, !(f_run_q && f_ended_q) || (end_o && !run_q))
   `CT_ASSERT(NoEndInRun_A, !run_q || !end_o)
-  `CT_ASSERT(ErrorAtIndex_A, !err_o || (run_q && q_valid_o == '0 && !done_o &&
+  `CT_ASSERT(ErrorIsTold_A, !err_o || f_started_q || idx_o == f_idx_q)
+  `CT_ASSERT(ErrorAtIndex_A, !wrong || (run_q && q_valid_o == '0 && !done_o &&
                                         (o_vld_q ? idx_o == f_o_pc_q : idx_o == f_pc_q && f_pc_q == ncmds_i)))
   `CT_ASSERT(LoopsInRange_A, !take || illegal || f_dead || !((f_op == ct_pkg::OpLoop && f_depth_q == 3'd4) || (f_op == ct_pkg::OpEndl && f_depth_q == '0)))

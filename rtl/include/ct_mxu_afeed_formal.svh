@@ -15,7 +15,7 @@
       f_asks[c] = (!f_kept_q[c] || (req_valid_i[c] && {req_addr_i[20*c +: 20], req_trans_i[c], req_buf_i[c], req_idx_i[4*c +: 4], req_klast_i[c]} == f_req_q[27*c +: 27])) &&
                   (!req_valid_i[c] || (req_trans_i[c] ? f_mid_q[c] && req_buf_i[c] == f_tbuf_q[c] && req_idx_i[4*c +: 4] == f_idx_q[4*c +: 4]
                                                       : !f_mid_q[c] && (f_kept_q[c] || !f_own_q[c]))) &&
-                  (!alloc_i[c] || ((!req_valid_i[c] || req_ready_o[c]) && (!f_mid_q[c] || f_tail[c]) && !flush_i[c] && !halt_i[c]));
+                  (!alloc_i[c] || (!flush_i[c] && !halt_i[c])) && (!alloc_i[c] || !all_taken[c] || !f_mid_q[c] || f_tail[c]);
     end
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -43,6 +43,14 @@
     end
   end
   `CT_ASSUME(AsksInOrder_M, f_asks == 2'b11)
+  // What ct_mxu_agen relies on: a buffer is given when all words before have been taken; a context has something here from then on, not before.
+  logic [1:0] f_gave_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_gave_q <= 2'b00;
+    else         f_gave_q <= f_given;
+  end
+  `CT_ASSERT(GivenInTurn_A, (f_given & req_valid_i & ~req_ready_o) == 2'b00 && (alloc_ok_o & ~alloc_i) == 2'b00)
+  `CT_ASSERT(OwnsWhatItFills_A, (f_mid_q & ~own_o) == 2'b00 && (own_o & ~f_own_q & ~f_gave_q) == 2'b00)
 
   // Rows of each context by number, modulo 128: asked for (one as it is when its request is taken, those of a tile when it is given a buffer), come to the
   // row buffer, popped. With a flush they begin anew.
@@ -315,7 +323,7 @@
   // Inference waits f_lost_q cycles for a buffer and f_due more at most: one of the two has all of its words, here or on their way, so it leaves.
   logic [4:0] f_lost_q, f_due, f_before;
   logic       f_waits;
-  assign f_waits  = strict && alloc_i[0] && !alloc_ok_o[0] && !flush_i[1];
+  assign f_waits  = strict && alloc_i[0] && all_taken[0] && !alloc_ok_o[0] && !flush_i[1];
   assign f_before = out_vld_q ? 5'(f_rest) + 5'd1 : 5'd1;  // cycles until the next tile can begin to leave
   always_comb begin
     f_due = 5'd16;

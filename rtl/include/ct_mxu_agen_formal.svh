@@ -15,16 +15,16 @@
     end else if (flush_i) begin
       f_open_q <= 1'b0;
     end else if (meta_valid_o) begin
-      f_open_q <= !meta_o[17];
-      f_rows_q <= meta_o[16] ? 8'd1 : f_rows_q + 8'd1;
+      f_open_q <= !meta.last;
+      f_rows_q <= meta.first ? 8'd1 : f_rows_q + 8'd1;
     end
   end
   `CT_ASSERT(InTile_A, !cur_vld_q || (m_q <= rows_m1_q[6:4] && n_q <= nt_m1_q && row_q <= (trans_q ? 4'd15 : tile_rows_m1)))
   `CT_ASSERT(OpenIsInside_A, !cur_vld_q || f_open_q == !((m_q == '0 && row_q == '0) || (m_last && row_q > tile_rows_m1)))
   `CT_ASSERT(ClosedOutside_A, cur_vld_q || !f_open_q)
   `CT_ASSERT(RowsAreWalked_A, !f_open_q || f_rows_q == 8'({m_q, row_q}))
-  `CT_ASSERT(OperationWhole_A, !meta_valid_o || meta_o[16] == !f_open_q)
-  `CT_ASSERT(OperationBounded_A, !meta_valid_o || !meta_o[17] || (f_open_q ? f_rows_q : 8'd0) == 8'(rows_m1_q))
+  `CT_ASSERT(OperationWhole_A, !meta_valid_o || meta.first == !f_open_q)
+  `CT_ASSERT(OperationBounded_A, !meta_valid_o || !meta.last || (f_open_q ? f_rows_q : 8'd0) == 8'(rows_m1_q))
   `CT_ASSERT(RowsBounded_A, !f_open_q || f_rows_q < 8'd128)
   // A transposed tile has its places from its first row on.
   `CT_ASSERT(RoomKept_A, !cur_vld_q || !trans_q || row_q == '0 || row_q > tile_rows_m1 || free_q > FreeW'(tile_rows_m1) - FreeW'(row_q))
@@ -35,15 +35,15 @@
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni)           f_mid_q <= 1'b0;
     else if (flush_i)      f_mid_q <= 1'b0;
-    else if (meta_valid_o) f_mid_q <= meta_o[3:0] != meta_o[25:22];
+    else if (meta_valid_o) f_mid_q <= meta.row != meta.rows_m1;
   end
   always_ff @(posedge clk_i) begin
-    if (meta_valid_o) {f_row_q, f_end_q} <= {meta_o[3:0], meta_o[25:22]};
+    if (meta_valid_o) {f_row_q, f_end_q} <= {meta.row, meta.rows_m1};
   end
   `CT_ASSERT(MidTile_A, !f_mid_q || (cur_vld_q && row_q == f_row_q + 4'd1 && tile_rows_m1 == f_end_q && f_row_q < f_end_q))
   `CT_ASSERT(BetweenTiles_A, f_mid_q || !cur_vld_q || row_q == '0 || row_q > tile_rows_m1)
-  `CT_ASSERT(RowsFollow_A, !meta_valid_o || (f_mid_q ? meta_o[3:0] == f_row_q + 4'd1 && meta_o[25:22] == f_end_q && !meta_o[20] && !meta_o[16]
-                                                     : meta_o[3:0] == '0))
+  `CT_ASSERT(RowsFollow_A, !meta_valid_o || (f_mid_q ? meta.row == f_row_q + 4'd1 && meta.rows_m1 == f_end_q && !meta.w2 && !meta.first
+                                                     : meta.row == '0))
   // A request stays as it is until it is taken.
   logic        f_kept_q;
   logic [26:0] f_req_q;
@@ -56,19 +56,22 @@
 
   // What ct_mxu_afeed relies on. A tile that was given a buffer is asked for word by word, and nothing else before its last word is taken; a row as
   // it is only after a cycle in which the transposer had nothing of this context.
-  logic       f_given, f_tail, f_tile_q, f_tbuf_q, f_busy_q, f_waits_q;
+  logic       f_given, f_gave_q, f_tail, f_tile_q, f_tbuf_q, f_busy_q, f_waits_q;
   logic [3:0] f_idx_q;
   assign f_given = alloc_o && alloc_ok_i;
   assign f_tail  = req_valid_o && req_ready_i && req_trans_o && req_idx_o == 4'd15;
-  `CT_ASSUME(GivenIfAsked_M, !alloc_ok_i || alloc_o)
+  `CT_ASSUME(GivenIfAsked_M, !alloc_ok_i || (alloc_o && (!req_valid_o || req_ready_i)))
+  `CT_ASSUME(OwnsWhatItFills_M, (!f_tile_q || own_i) && (!own_i || f_busy_q || f_gave_q))
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      f_tile_q   <= 1'b0;
-      f_busy_q   <= 1'b0;
+      f_tile_q  <= 1'b0;
+      f_gave_q  <= 1'b0;
+      f_busy_q  <= 1'b0;
       f_waits_q <= 1'b0;
     end else begin
-      f_tile_q   <= ((f_tile_q && !f_tail) || f_given) && !flush_i;
-      f_busy_q   <= own_i;
+      f_tile_q  <= ((f_tile_q && !f_tail) || f_given) && !flush_i;
+      f_gave_q  <= f_given;
+      f_busy_q  <= own_i;
       f_waits_q <= alloc_o && !alloc_ok_i;
     end
   end
@@ -76,15 +79,26 @@
     if (f_given)                                          {f_tbuf_q, f_idx_q} <= {alloc_buf_i, 4'd0};
     else if (req_valid_o && req_ready_i && req_trans_o) f_idx_q <= f_idx_q + 4'd1;
   end
-  logic f_turns, f_begun;  // a word of a tile is asked for; words of a tile are still to be asked for
-  assign f_turns = req_valid_o && req_trans_o;
-  assign f_begun = cur_vld_q && trans_q && row_q != '0;
-  `CT_ASSERT(TileWalked_A, f_turns ? f_tile_q && f_begun == (req_idx_o != 4'd15) && (!f_begun || (row_q == req_idx_o + 4'd1 && buf_q == f_tbuf_q))
-                                   : f_tile_q == f_begun && (!f_tile_q || (f_idx_q == row_q && f_tbuf_q == buf_q)))
+  logic f_turns, f_begun, f_pend;  // a word of a tile is asked for; words of a tile are still to be walked; its first word waits for a buffer
+  logic f_behind;                  // the word that waits is the next one after that asked for, of the same tile
+  assign f_turns  = req_valid_o && req_trans_o;
+  assign f_begun  = cur_vld_q && trans_q && row_q != '0;
+  assign f_pend   = spare_vld_q && starts_q;
+  assign f_behind = spare_vld_q && spare_q.trans && !starts_q;
+  `CT_ASSERT(WaitsBehind_A, !spare_vld_q || (starts_q == (spare_q.trans && spare_q.idx == 4'd0) && (req_valid_o || starts_q)))
+  `CT_ASSERT(NextOfTile_A, !spare_vld_q || (starts_q ? f_begun && row_q == 4'd1 && (!f_turns || req_idx_o == 4'd15)
+                                                     : f_turns == f_behind && (!f_behind || req_idx_o == spare_q.idx - 4'd1)))
+  `CT_ASSERT(LastWalked_A, f_behind ? f_begun == (spare_q.idx != 4'd15) && (!f_begun || row_q == spare_q.idx + 4'd1)
+                                    : f_pend || (spare_vld_q ? !f_begun : !f_turns || (f_begun == (req_idx_o != 4'd15) && (!f_begun || row_q == req_idx_o + 4'd1))))
+  `CT_ASSERT(TileWalked_A, f_turns ? f_tile_q && f_idx_q == req_idx_o && f_tbuf_q == buf_q
+                                   : f_tile_q == (f_begun && !f_pend) && (!f_tile_q || (f_idx_q == row_q && f_tbuf_q == buf_q)))
+  `CT_ASSERT(AsItIsAlone_A, !((req_valid_o && !req_trans_o) || (spare_vld_q && !spare_q.trans)) || (!f_busy_q && !f_gave_q))
   `CT_ASSERT(AsksWholeTiles_A, (!req_valid_o || (req_trans_o ? f_tile_q && req_buf_o == f_tbuf_q && req_idx_o == f_idx_q : !f_tile_q && (f_kept_q || !f_busy_q))) &&
-                               (!alloc_o || ((!req_valid_o || req_ready_i) && (!f_tile_q || f_tail) && !flush_i && !halt_i)))
-  `CT_ASSERT(KeepsAsking_A, !f_waits_q || alloc_o || halt_i || flush_i || !cur_vld_q || addr_q >= spm_size_i)
-  `CT_ASSERT(TileHasItsRows_A, !f_given || (meta_valid_o && meta_o[3:0] == '0 && meta_o[25:22] == alloc_rows_o))
+                               (!alloc_o || (!flush_i && !halt_i)) && (!alloc_o || (req_valid_o && !req_ready_i) || !f_tile_q || f_tail))
+  `CT_ASSERT(KeepsAsking_A, !f_waits_q || alloc_o || halt_i || flush_i)
+  `CT_ASSERT(FirstRowWaits_A, !f_pend || (f_row_q == 4'd0 && f_end_q == tile_rows_m1 && free_q >= FreeW'(15)))
+  `CT_ASSERT(TileHasItsRows_A, !f_given || (meta_valid_o ? meta.row == '0 && meta.rows_m1 == alloc_rows_o
+                                                         : f_row_q == 4'd0 && f_end_q == alloc_rows_o))
   // Rows asked for and not popped, those of a tile from the moment that it is given a buffer.
   logic [7:0] f_up_q, f_rest;
   assign f_rest = f_begun && row_q <= tile_rows_m1 ? 8'(tile_rows_m1) + 8'd1 - 8'(row_q) : 8'd0;
@@ -93,7 +107,8 @@
     else         f_up_q <= flush_i ? 8'd0 : f_up_q + 8'(req_valid_o && req_ready_i && !req_trans_o) + (f_given ? 8'(tile_rows_m1) + 8'd1 : 8'd0) - 8'(pop_i);
   end
   `CT_ASSUME(RowsTaken_M, !pop_i || f_up_q != '0)
-  `CT_ASSERT(RowsUp_A, f_up_q <= 8'(Depth) && f_up_q + 8'(req_valid_o && !req_trans_o) + 8'(free_q) == 8'(Depth) + f_rest)
+  `CT_ASSERT(RowsUp_A, f_up_q <= 8'(Depth) && f_up_q + 8'(req_valid_o && !req_trans_o) + 8'(spare_vld_q && !spare_q.trans) +
+                       (f_pend ? 8'(tile_rows_m1) + 8'd1 : 8'd0) + 8'(free_q) == 8'(Depth) + f_rest)
   `CT_ASSERT(RoomOfRows_A, (!f_given || f_up_q + 8'(req_valid_o && req_ready_i && !req_trans_o) <= 8'(Depth) - 8'd16) &&
                            (!(req_valid_o && !req_trans_o) || f_up_q < 8'(Depth)))
 
@@ -101,9 +116,10 @@
   logic [3:0]  f_r_q;
   logic [2:0]  f_m_q, f_n_q;
   logic [11:0] f_k_q, f_kt_q;
-  logic [19:0] f_a_q, f_step_q, f_tiles_q, f_at, f_at_q;  // f_step_q: k steps from A, f_tiles_q: m tiles from there
+  logic [19:0] f_a_q, f_step_q, f_tiles_q, f_at, f_at_q, f_req_at_q;  // of the word walked last, and of the request; f_step_q: k steps from A, f_tiles_q: m tiles from there
   assign f_at = f_a_q + f_step_q + f_tiles_q + 20'(f_r_q);
   always_ff @(posedge clk_i) begin
+    if (goes) f_req_at_q <= spare_vld_q ? f_at_q : spm_base_i + f_at;
     if (fire) begin
       f_at_q <= spm_base_i + f_at;
       f_r_q  <= f_r_q + 4'd1;
@@ -125,11 +141,11 @@
     end
     if (load) begin
       {f_r_q, f_m_q, f_n_q, f_k_q, f_step_q, f_tiles_q} <= '0;
-      f_a_q  <= nx_a;
-      f_kt_q <= nx_kt_m1;
+      f_a_q  <= nxt.a;
+      f_kt_q <= nxt.kt_m1;
     end
   end
   `CT_ASSERT(WalksInOrder_A, !cur_vld_q || (row_q == f_r_q && m_q == f_m_q && n_q == f_n_q && k_left_q == f_kt_q - f_k_q))
   `CT_ASSERT(TileAddress_A, !cur_vld_q || (kbase_q == f_a_q + f_step_q && tile_q == kbase_q + f_tiles_q && addr_q == tile_q + 20'(row_q)))
-  `CT_ASSERT(WordAddress_A, !req_valid_o || req_addr_o == f_at_q)
+  `CT_ASSERT(WordAddress_A, (!req_valid_o || req_addr_o == f_req_at_q) && (!spare_vld_q || spare_q.addr == f_at_q))
   `CT_ASSERT(EndsAfterAll_A, !fire || cmd_end == (f_k_q == f_kt_q && f_n_q == nt_m1_q && f_m_q == rows_m1_q[6:4] && row_last))

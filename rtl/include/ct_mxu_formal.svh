@@ -2,11 +2,12 @@
 //
 // What is proven of ct_mxu (tb/formal/ct_mxu.proof), included at its end.
 
-  // Of any context: what the row buffer, its entries and the sequencer keep to (they are cut away; ct_mxu_agen has RowsFollow_A).
+  // Of any context: what the row buffer, its entries and the head keep to (they are cut away; ct_mxu_agen has RowsFollow_A, ct_mxu_head that rows go in
+  // order and at once; a row is here four cycles after its entry was made, and the head in three: HeadThere_M is RowHasMeta_A in simulation).
   (* anyconst *) logic f_ctx;
   logic [6:0]       f_count, f_count_q;
-  logic [MetaW-1:0] f_head, f_head_q;
-  logic             f_take_q, f_kept_q, f_gone;
+  mxu_meta_t        f_head, f_head_q;
+  logic             f_take_q, f_vld_q, f_kept_q, f_gone;
   logic             f_open_q;  // a row tile has begun under a policy that leaves it whole, and not ended
   assign f_count = f_ctx ? count[13:7] : count[6:0];
   assign f_head  = f_ctx ? head[2*MetaW-1:MetaW] : head[MetaW-1:0];
@@ -25,14 +26,16 @@
     f_count_q <= f_count;
     f_head_q  <= f_head;
     f_take_q  <= take[f_ctx];
+    f_vld_q   <= head_vld[f_ctx];
   end
   `CT_ASSUME(RowsThere_M, avail[f_ctx] == (f_count != '0) && f_count <= 7'd64)
   `CT_ASSUME(RowsStay_M, !f_kept_q || f_count >= f_count_q - 7'(f_take_q))
-  `CT_ASSUME(HeadStays_M, !f_kept_q || f_take_q || f_head == f_head_q)
-  `CT_ASSUME(HeadFollows_M, !f_kept_q || !f_take_q || f_head_q[3:0] == f_head_q[25:22] ||
-                            (f_head[3:0] == f_head_q[3:0] + 4'd1 && f_head[25:22] == f_head_q[25:22] && !f_head[20] && !f_head[16]))
-  `CT_ASSUME(RowInTile_M, f_count == '0 || f_head[3:0] <= f_head[25:22])
-  `CT_ASSUME(NoWait2_M, w2_ok[f_ctx] || head_w2[f_ctx])
+  `CT_ASSUME(HeadThere_M, f_gone || f_count == '0 || head_vld[f_ctx] || (next_vld[f_ctx] && next_w2[f_ctx]))
+  `CT_ASSUME(HeadStays_M, !f_kept_q || !f_vld_q || f_take_q || (head_vld[f_ctx] && f_head == f_head_q))
+  `CT_ASSUME(HeadFollows_M, !f_kept_q || !f_take_q || f_head_q.row == f_head_q.rows_m1 ||
+                            (head_vld[f_ctx] ? f_head.row == f_head_q.row + 4'd1 && f_head.rows_m1 == f_head_q.rows_m1 && !f_head.w2 && !f_head.first
+                                                     : !next_w2[f_ctx]))
+  `CT_ASSUME(RowInTile_M, !head_vld[f_ctx] || f_head.row <= f_head.rows_m1)
   // (The first row of a tile under way has been taken: the others are here.)
-  `CT_ASSERT(RestIsHere_A, !f_open_q || f_gone || (f_head[3:0] != 4'd0 && f_count > 7'(f_head[25:22]) - 7'(f_head[3:0]) && !head_w2[f_ctx] && !head_first[f_ctx]))
+  `CT_ASSERT(RestIsHere_A, !f_open_q || f_gone || (f_head.row != 4'd0 && f_count > 7'(f_head.rows_m1) - 7'(f_head.row) && head_vld[f_ctx] && !head_first[f_ctx]))
   `CT_ASSERT(HolderHasRows_A, !f_open_q || f_gone || ready[f_ctx] || hazard[f_ctx])

@@ -9,7 +9,7 @@
   logic [8*NumSems-1:0]  f_cnt_q;
   logic [4*NumSems-1:0]  f_change;
   logic [11*NumSems-1:0] f_sum;
-  logic [NumSems-1:0]    f_wrong, f_wrong_q;
+  logic [NumSems-1:0]    f_wrong, f_wrong_q, f_told_q;
   always_comb begin
     for (int s = 0; s < NumSems; s++) begin
       f_change[4*s +: 4] = f_count6({inc_i[80+s], inc_i[64+s], inc_i[48+s], inc_i[32+s], inc_i[16+s], inc_i[s]})
@@ -22,8 +22,10 @@
     if (!rst_ni) begin
       f_cnt_q   <= '0;
       f_wrong_q <= '0;
+      f_told_q  <= '0;
     end else begin
       f_wrong_q <= f_wrong;
+      f_told_q  <= f_wrong_q;
       for (int s = 0; s < NumSems; s++) begin
         if (clear_i)          f_cnt_q[8*s +: 8] <= '0;
         else if (!f_wrong[s]) f_cnt_q[8*s +: 8] <= f_sum[11*s +: 8];
@@ -31,5 +33,6 @@
     end
   end
   `CT_ASSERT(CountsAll_A, cnt_q == f_cnt_q)
-  `CT_ASSERT(ErrorsSeen_A, err_o == (f_wrong_q != '0))
-  `CT_ASSERT(ErrorIsOne_A, !err_o || (f_wrong_q[err_num_o] && (f_wrong_q & ~(16'hffff << err_num_o)) == '0))
+  `CT_ASSERT(WrongSeen_A, wrong_q == f_wrong_q)
+  `CT_ASSERT(ErrorsSeen_A, err_o == (f_told_q != '0))
+  `CT_ASSERT(ErrorIsOne_A, !err_o || (f_told_q[err_num_o] && (f_told_q & ~(16'hffff << err_num_o)) == '0))

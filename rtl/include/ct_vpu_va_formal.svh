@@ -102,7 +102,7 @@
       f_tells[k]   = vld_q[k] && meta[MetaW*k];
       f_doubles[k] = f_tells[k] && meta[MetaW*k + 5] && meta[MetaW*k + 1 +: 5] == meta[MetaW*k + 6 +: 5];
       f_same[k]    = vld_q[k] && ctx_pipe_q[k] == f_ctx_q && meta[MetaW*k +: 21] == {f_is_q[10:1], f_sig_q, f_is_q[0]} &&
-                     (!FnTurns || {meta[MetaW*k + (FnTurns ? 35 : 0) +: 2], meta[MetaW*k + 32]} == f_turn_q);
+                     (!FnTurns || {meta[MetaW*k + MetaTurn +: 2], meta[MetaW*k + 32]} == f_turn_q);
     end
     for (int s = 0; s < 16; s++) f_inc[s] = f_sig_q[4:0] == {1'b1, 4'(s)} || f_sig_q[9:5] == {1'b1, 4'(s)};
   end

@@ -3,17 +3,18 @@
 // MXU: executes the MM commands of both contexts on one array (docs/architecture.md; the command in rtl/spec/ct_isa.def).
 //
 //   cmd -> ct_mxu_seq -> ct_mxu_agen -> ct_mxu_afeed (SPM port A, transposer, row buffers) --> row arbiter -> ct_mxu_array -> ACC
+//               |              \-> what belongs to the rows -> ct_fifo -> ct_mxu_head ----------^
 //               \-> ct_mxu_bload (SPM port B of the context) -> ct_mxu_btile (transposer, pairs) -> shadow tile -^
 //
 // Every cycle (Cols = 8: every second one while rows flow, Cols = 4: every fourth) the arbiter takes a row of either context. A row is ready when
 //   - it is in the row buffer, and the row before it on the same ACC address has been added up (9 cycles);
-//   - as first row of an output tile in its command's first k step: its Wait2 has been, or is now, taken;
+//   - it is the head (ct_mxu_head): as first row of an output tile in its command's first k step it has taken its Wait2 in a cycle before;
 //   - as first row of a tile operation (all rows that use one weight tile): the shadow tile is complete, and freeze_i is low.
 // Full rate: a row a cycle (two or four cycles) as long as a tile operation has 16 rows or more; then 16 words of the next weight tile arrive
 // meanwhile. With fewer rows an operation starts every 16 cycles at most, and the other context has the slots between.
 //
 // Latency     issue to ACC: a row issued in cycle t is readable through the ACC port from t + 15 (t + 16 with Cols = 8, t + 18 with 4) on. Sig1 is
-//             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 1: whoever waits for it reads the rows
+//             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 2: whoever waits for it reads the rows
 //             in ascending order, at most one a cycle, the first not before t + 3, and finds each one there. A command whose operands are
 //             there: about 25 cycles to its first row.
 // Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
@@ -96,8 +97,10 @@ module ct_mxu #(
   end
 
   localparam int unsigned RowDepth = 64;  // places of a context's row buffer (the pointers of ct_mxu_afeed)
-  localparam int unsigned MetaW    = 26;
+  localparam int unsigned MetaW    = ct_pkg::MxuMetaW;
   localparam int unsigned Parts    = 16 / Cols;  // cycles that a row takes the array
+
+  `include "ct_mxu_bundles.svh"
 
   logic [1:0]   flush, drained;
   logic [1:0]   halt_q;
@@ -130,12 +133,16 @@ module ct_mxu #(
   logic [1:0]   b_err_win, b_err_perr, b_err_square;
   logic [39:0]  b_err_win_addr, b_err_addr;
 
-  // The rows at the heads of the row buffers, and which one goes
-  logic [2*MetaW-1:0] head;
-  logic [1:0]   head_last, head_first, head_clr, head_sig1, head_w2;
+  // The rows at the heads of the row buffers, the ones behind them, and which one goes
+  logic [2*MetaW-1:0] head, next;
+  mxu_meta_t    head0, head1, next0, next1;  // of context 0 and 1
+  logic [1:0]   head_vld, next_vld, next_w2, next_w2_last, move;
+  logic [7:0]   next_w2_id;
+  logic [15:0]  next_acc;
+  logic [1:0]   head_last, head_first, head_clr, head_sig1;
   logic [7:0]   head_sig1_id, head_end;
   logic [15:0]  head_acc;
-  logic [1:0]   w2_ok, hazard, ready;
+  logic [1:0]   hazard, ready;
   logic [1:0]   gnt, take, take_last;
   logic         take_any, slot, ctx;
   logic [1:0]   rest_d, rest_q;  // parts of the row taken last that the array takes after this cycle
@@ -151,16 +158,15 @@ module ct_mxu #(
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
-    logic [93:0] nxt_a;
-    logic [67:0] nxt_b;
+    logic [ct_pkg::MxuAW-1:0] nxt_a;
+    logic [ct_pkg::MxuBW-1:0] nxt_b;
     logic [26:0] nxt_walk;
     logic        wpix, wtap;
     logic        permit, kdone_b;
     logic        seq_idle, a_idle, b_idle;
-    logic        meta_valid, meta_ready, head_vld;
-    logic [MetaW-1:0] meta;
-    logic        head_w2_end;
-    logic [3:0]  head_w2_id;
+    logic        meta_valid, meta_ready, meta_vld, meta_pop;
+    logic [MetaW-1:0] meta, meta_head;
+    logic        w2_ok;
     logic        flush_q;
 
     // A flush lasts until everything has drained.
@@ -169,7 +175,8 @@ module ct_mxu #(
       if (!rst_ni) flush_q <= 1'b0;
       else         flush_q <= flush[c] && !drained[c];
     end
-    assign drained[c] = seq_idle && a_idle && b_idle && tile_idle[c] && !head_vld && !avail[c] && !own[c] && !busy[c];
+    assign drained[c] = seq_idle && a_idle && b_idle && tile_idle[c] && !meta_vld && !next_vld[c] && !head_vld[c] &&
+                        !avail[c] && !own[c] && !busy[c];
     assign idle_o[c]  = drained[c] && !flush_q;
 
     ct_mxu_seq #(.Conv(Conv)) u_seq (
@@ -179,8 +186,8 @@ module ct_mxu #(
       .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_walk_o(nxt_walk), .nxt_a_take_i(nxt_a_take), .wpix_o(wpix), .wtap_o(wtap),
       .nxt_b_valid_o(nxt_b_valid), .nxt_b_o(nxt_b), .nxt_b_take_i(nxt_b_take),
       .permit_o(permit), .kdone_a_i(kdone_a[c]), .kdone_b_i(kdone_b),
-      .head_w2_i(head_w2[c] && avail[c]), .head_w2_end_i(head_w2_end), .head_w2_id_i(head_w2_id), .head_pop_i(take[c]),
-      .w2_ok_o(w2_ok[c]), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
+      .head_w2_i(next_vld[c] && next_w2[c]), .head_w2_end_i(next_w2_last[c]), .head_w2_id_i(next_w2_id[4*c +: 4]), .head_pop_i(move[c]),
+      .w2_ok_o(w2_ok), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
     );
 
     ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv)) u_agen (
@@ -199,11 +206,15 @@ module ct_mxu #(
     ct_fifo #(.Width(MetaW), .Depth(RowDepth)) u_meta (
       .clk_i, .rst_ni,
       .valid_i(meta_valid), .ready_o(meta_ready), .data_i(meta),
-      .valid_o(head_vld), .ready_i(take[c] || flush[c]), .data_o(head[MetaW*c +: MetaW]), .count_o()
+      .valid_o(meta_vld), .ready_i(meta_pop || flush[c]), .data_o(meta_head), .count_o()
     );
 
-    assign {head_end[4*c +: 4], head_w2_end, head_w2[c], head_sig1[c], head_clr[c], head_last[c], head_first[c], head_w2_id, head_sig1_id[4*c +: 4],
-            head_acc[8*c +: 8]} = head[MetaW*c +: MetaW];
+    ct_mxu_head #(.Width(MetaW)) u_head (
+      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .valid_i(meta_vld), .ready_o(meta_pop), .data_i(meta_head),
+      .next_vld_o(next_vld[c]), .next_o(next[MetaW*c +: MetaW]), .next_ok_i(w2_ok), .move_o(move[c]),
+      .head_vld_o(head_vld[c]), .head_o(head[MetaW*c +: MetaW]), .take_i(take[c])
+    );
 
     ct_mxu_bload u_bload (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
@@ -218,8 +229,25 @@ module ct_mxu #(
     );
 
     assign meta_lost[c]   = meta_valid && !meta_ready;
-    assign row_unknown[c] = avail[c] && !head_vld && !flush[c];
+    assign row_unknown[c] = avail[c] && !head_vld[c] && !(next_vld[c] && next_w2[c]) && !halt_q[c] && !flush[c];
   end
+
+  // (Outside of the generate block, where Yosys 0.23 does not know the fields of a struct.)
+  assign {head1, head0} = head;
+  assign {next1, next0} = next;
+  assign head_end     = {head1.rows_m1, head0.rows_m1};
+  assign head_sig1    = {head1.sig1, head0.sig1};
+  assign head_clr     = {head1.clr, head0.clr};
+  assign head_last    = {head1.last, head0.last};
+  assign head_first   = {head1.first, head0.first};
+  assign head_sig1_id = {head1.sig1_id, head0.sig1_id};
+  assign head_acc     = {head1.tile, head1.row, head0.tile, head0.row};
+  assign next_w2      = {next1.w2, next0.w2};
+  assign next_w2_last = {next1.w2_last, next0.w2_last};
+  assign next_w2_id   = {next1.w2_id, next0.w2_id};
+  assign next_acc     = {next1.tile, next1.row, next0.tile, next0.row};
+  logic unused_meta;  // (the head has its Wait2)
+  assign unused_meta = ^{head0, head1, next0, next1};
 
   `CT_ASSERT(MetaHasRoom_A, meta_lost == 2'b00)
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
@@ -254,7 +282,7 @@ module ct_mxu #(
   logic [1:0] avail_go;   // there is a row, and nothing has gone wrong
   assign avail_go = avail & ~halt_q & ~flush;
   assign frozen   = head_first & {2{freeze_i}};
-  assign ready    = avail_go & w2_ok & ~hazard & (~head_first | tile_ready) & ~frozen & ~partial;
+  assign ready    = avail_go & head_vld & ~hazard & (~head_first | tile_ready) & ~frozen & ~partial;
 
   // Where an operation keeps the grant it is a row tile, and begins when all of its rows are in the row buffer: a Wait2 comes before
   // it, and no row inside it has to come through the scratchpad. (A row tile that was begun row by row goes on as soon as a row is there.)
@@ -302,7 +330,7 @@ module ct_mxu #(
     .ld_valid_i(ld_valid), .ld_ctx_i(ld_ctx), .ld_pair_i(ld_pair), .ld_words_i(ld_words),
     .iss_valid_i(take_any), .iss_ctx_i(ctx), .iss_first_i(head_first[ctx]), .iss_clr_i(head_clr[ctx]), .iss_sig1_i(head_sig1[ctx]),
     .iss_sig1_id_i(ctx ? head_sig1_id[7:4] : head_sig1_id[3:0]), .iss_acc_i(ctx ? head_acc[15:8] : head_acc[7:0]), .row_i(row),
-    .head_acc_i(head_acc), .hazard_o(hazard),
+    .head_acc_i(head_acc), .next_acc_i(next_acc), .move_i(move), .hazard_o(hazard),
     .sig1_valid_o(sig1_valid), .sig1_id_o(sig1_id), .busy_o(busy),
     .acc_rd_valid_i, .acc_rd_ctx_i, .acc_rd_tile_i, .acc_rd_row_i, .acc_rd_beat_i, .acc_rd_data_o
   );
@@ -371,7 +399,7 @@ module ct_mxu #(
   logic [1:0] sem_starved;
 
   assign in_row   = {within_q && within_ctx_q, within_q && !within_ctx_q};
-  assign sem_starved = (avail_go & ~w2_ok) | (~avail & ~a_work & seq_wait);
+  assign sem_starved = (avail_go & ~head_vld) | (~avail & ~a_work & seq_wait);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -385,8 +413,8 @@ module ct_mxu #(
       ev_rows_q     <= take;
       ev_busy_q     <= take | in_row;
       ev_wait_arb_q <= ready & ~take & ~in_row;
-      ev_wait_b_q   <= avail_go & w2_ok & head_first & ~tile_ready & ~in_row;
-      ev_wait_a_q   <= ((avail_go & w2_ok & hazard & (~head_first | tile_ready)) |
+      ev_wait_b_q   <= avail_go & head_vld & head_first & ~tile_ready & ~in_row;
+      ev_wait_a_q   <= ((avail_go & head_vld & hazard & (~head_first | tile_ready)) |
                         (~avail & (open_q | tile_ready | a_work) & ~sem_starved & ~halt_q & ~flush)) & ~in_row;
       ev_wait_sem_q <= sem_starved & ~in_row;
     end

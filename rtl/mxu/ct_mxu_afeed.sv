@@ -8,7 +8,8 @@
 // Rows        A word goes into its context's row buffer as it is, or through the transposer. Each context has 64 places; its stream
 //             asks for a word only when a place is free (or 16 places, for a transposed tile), so nothing here ever waits for the array.
 //             avail_o[c]: the oldest row of c may be popped. After pop_i[c], row_o holds it from the next cycle until the next pop.
-// Transposer  two buffers, each of one context from alloc until its last rows leave; a ct_arbiter gives them tile by tile, as port A. Under
+// Transposer  two buffers, each of one context from alloc until its last rows leave; a ct_arbiter gives them tile by tile, as port A, to a
+//             context whose words before the tile have all been taken, the last one in this cycle at the latest. Under
 //             PRIORITY with the floor at 0 training takes none while context 0 has one: so that may find both taken when it begins, but not
 //             between its tiles. A tile leaves at a row a cycle once its 16 words have arrived; at full rate a tile takes 16 cycles.
 // Walks       (Conv) A word with req_pad_i is not read: it comes as a block with exponent 0, in its turn. A tile to transpose with req_walk_i may have
@@ -158,7 +159,7 @@ module ct_mxu_afeed #(
   logic [7:0]   rows_q;                  // rows wanted, less one
   logic [15:0]  exps;                    // the exponent of its rows
   logic         buf_free, alloc, alloc_ctx, strict, alone;
-  logic [1:0]   alloc_gnt;
+  logic [1:0]   alloc_gnt, all_taken;
   logic [1:0]   flush_buf;               // buffer b is being dropped
 
   logic         out_vld_d, out_vld_q;    // a tile is leaving
@@ -176,11 +177,12 @@ module ct_mxu_afeed #(
 
   assign strict      = qos_i[ct_pkg::QosStrict];
   assign alone       = strict && own_o[0] && !halt_i[0];
+  assign all_taken   = ~req_valid_i | req_ready_o;
   assign alloc       = alloc_ok_o != 2'b00;
   assign alloc_ctx   = alloc_gnt[1];
   assign alloc_buf_o = own_vld_q[0];
   assign buf_free    = own_vld_q != 2'b11;
-  assign alloc_ok_o  = buf_free ? alloc_gnt : 2'b00;
+  assign alloc_ok_o  = buf_free ? alloc_gnt & all_taken : 2'b00;
   assign own_o       = {|(own_vld_q & own_ctx_q) || (out_vld_q && out_ctx_q) || (row_vld_q && row_ctx_q) || (turned_vld && turned_ctx),
                         |(own_vld_q & ~own_ctx_q) || (out_vld_q && !out_ctx_q) || (row_vld_q && !row_ctx_q) || (turned_vld && !turned_ctx)};
   assign flush_buf   = {flush_i[own_ctx_q[1]], flush_i[own_ctx_q[0]]};
@@ -192,7 +194,7 @@ module ct_mxu_afeed #(
     .req_i    (alloc_i & {!alone, 1'b1}),
     .defer_i  (1'b0),
     .last_i   (2'b11),
-    .take_i   (buf_free),
+    .take_i   (alloc),
     .gnt_o    (alloc_gnt)
   );
 

@@ -7,7 +7,9 @@
 //             never wait. A transposed tile needs 16 free places and one of the transposer's buffers (alloc_*), and is then
 //             requested to its end; all its 16 words are read, even if fewer rows are wanted. Rows of a tile that is not
 //             transposed wait until the transposer holds nothing of this context (own_i): rows stay in order.
-// Request     registered; req_valid_o stays until req_ready_i, except on a flush. Physical address = spm_base_i + relative.
+// Request     registered; req_valid_o stays until req_ready_i, except on a flush. Physical address = spm_base_i + relative. Behind the request
+//             there is a place for another word, so that the walk does not depend on req_ready_i: only whether the word that waits becomes the
+//             request does (as in ct_skid). The first word of a transposed tile waits there until its tile has a buffer.
 // Walks       (Conv) the rows of an MM with Walk are where ct_mxu_walk says. One that is padding is requested, too, so that it keeps its turn, but is not to
 //             be read, and its address is not looked at.
 // Errors      a relative address outside 0 .. spm_size_i - 1 is not requested: err_o with the address until halt_i.
@@ -23,8 +25,6 @@
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
   parameter  int unsigned Conv   = 0,
-  localparam int unsigned NxtW   = 94,
-  localparam int unsigned MetaW  = 26,
   localparam int unsigned KSteps = 8
 ) (
   input  logic             clk_i,
@@ -34,7 +34,7 @@ module ct_mxu_agen #(
   input  logic             halt_i,
 
   input  logic             nxt_valid_i,
-  input  logic [NxtW-1:0]  nxt_i,         // as nxt_a_o of ct_mxu_seq
+  input  logic [ct_pkg::MxuAW-1:0] nxt_i,  // mxu_a_t
   input  logic [26:0]      nxt_walk_i,
   output logic             nxt_take_o,
   input  logic             permit_i,
@@ -46,7 +46,7 @@ module ct_mxu_agen #(
   input  logic [19:0]      spm_base_i,
   input  logic [19:0]      spm_size_i,
 
-  // A buffer of the transposer for the tile that starts: asked for, granted in the same cycle.
+  // A buffer of the transposer for the tile that starts: asked for, granted in the same cycle, once all words before have been taken.
   output logic             alloc_o,
   output logic [3:0]       alloc_rows_o,  // rows wanted of it, less one
   input  logic             alloc_ok_i,
@@ -64,8 +64,7 @@ module ct_mxu_agen #(
   input  logic             req_ready_i,
 
   output logic             meta_valid_o,  // a row was requested
-  output logic [MetaW-1:0] meta_o,        // {last row of its tile, Wait2 is the command's last, Wait2, Sig1, start at +0, last of the
-                                          //  operation, first of the operation, number of Wait2, number of Sig1, ACC tile, row}
+  output logic [ct_pkg::MxuMetaW-1:0] meta_o,  // mxu_meta_t
   input  logic             pop_i,         // a row has left the row buffer
 
   output logic             err_o,
@@ -78,18 +77,15 @@ module ct_mxu_agen #(
     ct_error_mxu_row_buffer_must_hold_a_tile u_error ();
   end
 
+  `include "ct_mxu_bundles.svh"
+
   localparam int unsigned FreeW = $clog2(Depth + 1);
   localparam int unsigned PermW = $clog2(KSteps + 1);
 
+  mxu_a_t           nxt;   // the next command
+  mxu_meta_t        meta;  // of the row that is asked for
+
   // The command being walked.
-  logic [19:0]      nx_a;
-  logic [15:0]      nx_am, nx_ak;
-  logic             nx_trans, nx_accum;
-  logic [11:0]      nx_kt_m1;
-  logic [2:0]       nx_nt_m1;
-  logic [6:0]       nx_rows_m1;
-  logic [3:0]       nx_acc, nx_accn;
-  logic [4:0]       nx_wait2, nx_sig1;
   logic [15:0]      am_q, ak_q;
   logic             trans_q, accum_q;
   logic [2:0]       nt_m1_q;
@@ -104,6 +100,7 @@ module ct_mxu_agen #(
   logic [19:0]      addr_q, tile_q, kbase_q, step;
   logic [19:0]      addr;                 // of the row that is due ...
   logic             pad;                  // ... unless it is padding
+  logic             walk;                 // of an MM with Walk
   logic [3:0]       row_q;
   logic [2:0]       m_q, n_q;
   logic [11:0]      k_left_q;
@@ -113,10 +110,23 @@ module ct_mxu_agen #(
 
   logic [3:0]       tile_rows_m1;  // rows of this tile that are wanted, less one
   logic             m_last, n_last, k_last, row_last, tile_start, k_start, cmd_end;
-  logic             want, fits, bad, can, fire, load, room_used;
-  logic             req_vld_d, req_vld_q;
+  logic             want, bad, can, fire, load, room_used;
 
-  assign {nx_a, nx_am, nx_ak, nx_trans, nx_accum, nx_kt_m1, nx_nt_m1, nx_rows_m1, nx_acc, nx_accn, nx_wait2, nx_sig1} = nxt_i;
+  // The request, and the word behind it.
+  typedef struct packed {
+    logic        klast;
+    logic        trans;
+    logic        walk;
+    logic        pad;
+    logic [3:0]  idx;
+    logic [19:0] addr;
+  } word_t;
+  word_t            word, req_q, spare_q;
+  logic             req_vld_d, req_vld_q, spare_vld_d, spare_vld_q;
+  logic             starts_q;       // the word that waits is the first one of a transposed tile
+  logic             behind, begins, given, goes;
+
+  assign nxt = nxt_i;
 
   assign m_last       = (m_q == rows_m1_q[6:4]);
   assign n_last       = (n_q == nt_m1_q);
@@ -130,15 +140,12 @@ module ct_mxu_agen #(
   // want: a word is due; can: and there is room for what it becomes.
   assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
   assign bad  = (addr >= spm_size_i) && !pad;
-  assign fits = !req_vld_q || req_ready_i;
-  assign can  = want && !bad && fits;
+  assign can  = want && !bad && !spare_vld_q;
   always_comb begin
     if (!trans_q)        fire = can && free_q != '0 && !own_i;
-    else if (tile_start) fire = can && free_q >= FreeW'(16) && alloc_ok_i;
+    else if (tile_start) fire = can && free_q >= FreeW'(16);
     else                 fire = can;
   end
-  assign alloc_o      = can && trans_q && tile_start && free_q >= FreeW'(16);
-  assign alloc_rows_o = tile_rows_m1;
   assign room_used    = fire && row_q <= tile_rows_m1;
   assign err_o        = want && bad;
   assign err_addr_o   = addr;
@@ -146,12 +153,23 @@ module ct_mxu_agen #(
   assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
   assign work_o     = cur_vld_q && (perm_q != '0 || !k_start);
-  assign idle_o     = !cur_vld_q && !req_vld_q;
+  assign idle_o     = !cur_vld_q && !req_vld_q && !spare_vld_q;
 
   assign meta_valid_o = room_used;
-  assign meta_o = {tile_rows_m1, n_last && m_last, k_first_q && tile_start && wait2_q[4], k_last && row_q == tile_rows_m1 && sig1_q[4],
-                   k_first_q && !accum_q, m_last && row_q == tile_rows_m1, tile_start && m_q == '0,
-                   wait2_q[3:0], sig1_q[3:0], tile_acc_q, row_q};
+  assign meta_o       = meta;
+  always_comb begin
+    meta.rows_m1 = tile_rows_m1;
+    meta.w2_last = n_last && m_last;
+    meta.w2      = k_first_q && tile_start && wait2_q[4];
+    meta.sig1    = k_last && row_q == tile_rows_m1 && sig1_q[4];
+    meta.clr     = k_first_q && !accum_q;
+    meta.last    = m_last && row_q == tile_rows_m1;
+    meta.first   = tile_start && m_q == '0;
+    meta.w2_id   = wait2_q[3:0];
+    meta.sig1_id = sig1_q[3:0];
+    meta.tile    = tile_acc_q;
+    meta.row     = row_q;
+  end
 
   // The tile after this one: the next m, else back to m = 0 of the next n, else of the next k.
   always_comb begin
@@ -164,12 +182,10 @@ module ct_mxu_agen #(
     cur_vld_d = load || (cur_vld_q && !(fire && cmd_end));
     perm_d    = perm_q + PermW'(permit_i) - PermW'(fire && k_start);
     free_d    = free_q + FreeW'(pop_i) - FreeW'(room_used);
-    req_vld_d = fire || (req_vld_q && !req_ready_i);
     if (flush_i) begin
       cur_vld_d = 1'b0;
       perm_d    = '0;
       free_d    = FreeW'(Depth);
-      req_vld_d = 1'b0;
     end
   end
 
@@ -178,12 +194,10 @@ module ct_mxu_agen #(
       cur_vld_q <= 1'b0;
       perm_q    <= '0;
       free_q    <= FreeW'(Depth);
-      req_vld_q <= 1'b0;
     end else begin
       cur_vld_q <= cur_vld_d;
       perm_q    <= perm_d;
       free_q    <= free_d;
-      req_vld_q <= req_vld_d;
     end
   end
 
@@ -191,7 +205,6 @@ module ct_mxu_agen #(
     if (fire) begin
       row_q  <= row_q + 4'd1;
       addr_q <= addr_q + 20'd1;
-      if (tile_start) buf_q <= alloc_buf_i;
       if (row_last) begin
         row_q      <= '0;
         addr_q     <= step;
@@ -215,75 +228,99 @@ module ct_mxu_agen #(
       end
     end
     if (load) begin
-      am_q       <= nx_am;
-      ak_q       <= nx_ak;
-      trans_q    <= nx_trans;
-      accum_q    <= nx_accum;
-      nt_m1_q    <= nx_nt_m1;
-      rows_m1_q  <= nx_rows_m1;
-      acc_q      <= nx_acc;
-      accn_q     <= nx_accn;
-      wait2_q    <= nx_wait2;
-      sig1_q     <= nx_sig1;
+      am_q       <= nxt.am;
+      ak_q       <= nxt.ak;
+      trans_q    <= nxt.trans;
+      accum_q    <= nxt.accum;
+      nt_m1_q    <= nxt.nt_m1;
+      rows_m1_q  <= nxt.rows_m1;
+      acc_q      <= nxt.acc;
+      accn_q     <= nxt.accn;
+      wait2_q    <= nxt.wait2;
+      sig1_q     <= nxt.sig1;
       row_q      <= '0;
       m_q        <= '0;
       n_q        <= '0;
-      k_left_q   <= nx_kt_m1;
+      k_left_q   <= nxt.kt_m1;
       k_first_q  <= 1'b1;
-      addr_q     <= nx_a;
-      tile_q     <= nx_a;
-      kbase_q    <= nx_a;
-      tile_acc_q <= nx_acc;
-      col_acc_q  <= nx_acc;
+      addr_q     <= nxt.a;
+      tile_q     <= nxt.a;
+      kbase_q    <= nxt.a;
+      tile_acc_q <= nxt.acc;
+      col_acc_q  <= nxt.acc;
     end
   end
 
   // Walks.
   if (Conv != 0) begin : g_walk
-    logic        walk_q, walk_pad, req_walk_q, req_pad_q;
+    logic        walk_q, walk_pad;
     logic [19:0] walk_addr;
     ct_mxu_walk u_walk (
       .clk_i, .wpix_i, .wtap_i, .cmd_i,
-      .load_i(load && nxt_walk_i[26]), .trans_i(nx_trans), .a_i(nx_a), .pos_i(nxt_walk_i[25:0]),
+      .load_i(load && nxt_walk_i[26]), .trans_i(nxt.trans), .a_i(nxt.a), .pos_i(nxt_walk_i[25:0]),
       .next_i(fire && walk_q), .row_last_i(row_last), .m_last_i(m_last), .n_last_i(n_last), .tile0_i(m_q == '0 && n_q == '0),
       .addr_o(walk_addr), .pad_o(walk_pad)
     );
     always_ff @(posedge clk_i) begin
       if (load) walk_q <= nxt_walk_i[26];
-      if (fire) {req_walk_q, req_pad_q} <= {walk_q, pad};
     end
     assign addr       = walk_q ? walk_addr : addr_q;
     assign pad        = walk_q && walk_pad;
-    assign req_walk_o = req_walk_q;
-    assign req_pad_o  = req_pad_q;
+    assign walk       = walk_q;
   end else begin : g_no_walk
     assign addr       = addr_q;
     assign pad        = 1'b0;
-    assign req_walk_o = 1'b0;
-    assign req_pad_o  = 1'b0;
+    assign walk       = 1'b0;
     logic unused_walk;
     assign unused_walk = ^{nxt_walk_i, wpix_i, wtap_i, cmd_i};
   end
 
-  // The request register.
-  logic [19:0] req_addr_q;
-  logic        req_trans_q, req_buf_q, req_klast_q;
-  logic [3:0]  req_idx_q;
-  always_ff @(posedge clk_i) begin
-    if (fire) begin
-      req_addr_q  <= addr + spm_base_i;
-      req_trans_q <= trans_q;
-      req_buf_q   <= tile_start ? alloc_buf_i : buf_q;
-      req_idx_q   <= row_q;
-      req_klast_q <= row_last && m_last && n_last;
+  always_comb begin
+    word.klast = row_last && m_last && n_last;
+    word.trans = trans_q;
+    word.idx   = row_q;
+    word.walk  = walk;
+    word.pad   = pad;
+    word.addr  = addr + spm_base_i;
+  end
+
+  // The next word is the one that waits, else the one that comes.
+  assign behind       = spare_vld_q || fire;
+  assign begins       = spare_vld_q ? starts_q : fire && trans_q && tile_start;
+  assign alloc_o      = begins && !halt_i && !flush_i;
+  assign alloc_rows_o = tile_rows_m1;  // (no other word comes while the first one waits)
+  assign given        = alloc_o && alloc_ok_i;
+  assign goes         = behind && (begins ? given : !req_vld_q || req_ready_i);
+  assign req_vld_d    = (goes || (req_vld_q && !req_ready_i)) && !flush_i;
+  assign spare_vld_d  = behind && !goes && !flush_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      req_vld_q   <= 1'b0;
+      spare_vld_q <= 1'b0;
+    end else begin
+      req_vld_q   <= req_vld_d;
+      spare_vld_q <= spare_vld_d;
     end
   end
+
+  always_ff @(posedge clk_i) begin
+    if (fire) begin
+      spare_q  <= word;
+      starts_q <= trans_q && tile_start;
+    end
+    if (!req_vld_q || req_ready_i) req_q <= spare_vld_q ? spare_q : word;
+    if (given) buf_q <= alloc_buf_i;
+  end
+
   assign req_valid_o = req_vld_q;
-  assign req_addr_o  = req_addr_q;
-  assign req_trans_o = req_trans_q;
-  assign req_buf_o   = req_buf_q;
-  assign req_idx_o   = req_idx_q;
-  assign req_klast_o = req_klast_q;
+  assign req_addr_o  = req_q.addr;
+  assign req_trans_o = req_q.trans;
+  assign req_buf_o   = buf_q;  // (the next tile is given its buffer when the last word of this one is taken)
+  assign req_idx_o   = req_q.idx;
+  assign req_klast_o = req_q.klast;
+  assign req_walk_o  = req_q.walk;
+  assign req_pad_o   = req_q.pad;
 
   `CT_ASSERT(RoomCounted_A, free_q <= FreeW'(Depth) && !(free_q == '0 && room_used))
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))

@@ -9,8 +9,10 @@
 // Stages      1 row register, shadow to active   2 weights read   3 operands   4 products   5 sums of four   6 sums:
 //             ct_fp_term; ACC read   8 terms: ct_fp_add   14 result: written to ACC at the end of the cycle.
 // Hazard      a row must not be issued while a row of the same ACC address is on its way: ACC is read in stage 6 and written in stage 14,
-//             so that is the case if it was issued in the last 8 cycles. hazard_o[c] says so for the row at head_acc_i (8 * c).
-// Signal      sig1_valid_o[c] for a row with iss_sig1_i: if that is row 15, when it is issued, since the rows before it are at least a cycle
+//             so that is the case if it was issued in the last 8 cycles. hazard_o[c] (a register) says so for the row at head_acc_i (8 * c). What is
+//             looked for is a row on the way to the sum of the row behind it, at next_acc_i, in the cycle in which that becomes the head (move_i);
+//             from then on its place is followed.
+// Signal      sig1_valid_o[c] for a row with iss_sig1_i: if that is row 15, in stage 1, since the rows before it are at least a cycle
 //             apart and who hears of it reads ACC row after row from row 0 on, three cycles later at the earliest (row 0, readable
 //             15 cycles after its issue, is by then; not so with Cols = 4 and 16 lanes); else in the cycle in which its last part is written.
 // Idle        busy_o[c]: a row of c is on its way.
@@ -44,7 +46,10 @@ module ct_mxu_array #(
   input  logic [7:0]             iss_acc_i,       // {ACC tile, row}
   input  logic [135:0]           row_i,           // {exponent, mantissas}, one cycle after iss_valid_i
 
+  // {ACC tile, row} of each context's head, and of the row behind it, which is the head in the next cycle if move_i.
   input  logic [15:0]            head_acc_i,
+  input  logic [15:0]            next_acc_i,
+  input  logic [1:0]             move_i,
   output logic [1:0]             hazard_o,
 
   output logic [1:0]             sig1_valid_o,
@@ -100,20 +105,37 @@ module ct_mxu_array #(
     end
   end
 
-  // Hazards and idleness.
   always_comb begin
-    hazard_o = 2'b00;
-    busy_o   = 2'b00;
+    busy_o = 2'b00;
     for (int i = 0; i < Last; i++) begin
       if (vld_q[i]) begin
         if (beat_q[W*i+CtxB]) busy_o[1] = 1'b1;
         else                  busy_o[0] = 1'b1;
-        if (i < AddStage) begin
-          if (beat_q[W*i+AddrB +: 9] == {1'b0, head_acc_i[7:0]})  hazard_o[0] = 1'b1;
-          if (beat_q[W*i+AddrB +: 9] == {1'b1, head_acc_i[15:8]}) hazard_o[1] = 1'b1;
-        end
       end
     end
+  end
+
+  // Hazards. Bit i: the row in stage i + 1 goes to the sum of the head.
+  for (genvar c = 0; c < 2; c++) begin : g_hazard
+    logic [AddStage-1:0] meets_d;
+    logic [AddStage-2:0] meets_q;
+    logic                hazard_q;
+
+    always_comb begin
+      meets_d = {meets_q, meets_q[0] && more};
+      if (move_i[c]) begin
+        for (int i = 1; i < AddStage; i++)
+          meets_d[i] = vld_q[i-1] && beat_q[W*(i-1)+AddrB +: 9] == {c[0], next_acc_i[8*c +: 8]};
+        meets_d[0] = (meets_d[1] && more) || (iss_valid_i && iss_ctx_i == c[0] && head_acc_i[8*c +: 8] == next_acc_i[8*c +: 8]);
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      meets_q  <= meets_d[AddStage-2:0];
+      hazard_q <= meets_d != '0;
+    end
+
+    assign hazard_o[c] = hazard_q;
   end
 
   // Stage 1 to 6: the row register, tiles and dot products.
@@ -164,20 +186,24 @@ module ct_mxu_array #(
 
   logic       sig1_first, sig1_last;
   logic [1:0] early;
-  assign sig1_first   = Early && iss_valid_i && iss_sig1_i && (&iss_acc_i[3:0]);
+  assign sig1_first   = Early && vld_q[0] && beat_q[SigB] && (&beat_q[AddrB +: 4]) && beat_q[PartB +: 2] == 2'd0;
   assign sig1_last    = vld_q[Last-1] && beat_q[W*(Last-1)+SigB] && !(Early && (&beat_q[W*(Last-1)+AddrB +: 4])) &&
                         beat_q[W*(Last-1)+PartB +: 2] == 2'(Parts - 1);
-  assign early        = {sig1_first && iss_ctx_i, sig1_first && !iss_ctx_i};
+  assign early        = {sig1_first && beat_q[CtxB], sig1_first && !beat_q[CtxB]};
   assign sig1_valid_o = early | {sig1_last && beat_q[W*(Last-1)+CtxB], sig1_last && !beat_q[W*(Last-1)+CtxB]};
-  assign sig1_id_o    = {early[1] ? iss_sig1_id_i : beat_q[W*(Last-1)+IdB +: 4],
-                         early[0] ? iss_sig1_id_i : beat_q[W*(Last-1)+IdB +: 4]};
+  assign sig1_id_o    = {early[1] ? beat_q[IdB +: 4] : beat_q[W*(Last-1)+IdB +: 4],
+                         early[0] ? beat_q[IdB +: 4] : beat_q[W*(Last-1)+IdB +: 4]};
 
   // The stages above are those of the modules, and parts are not overrun.
   `CT_ASSERT(TermOnTime_A, p_vld == vld_q[AddStage-1])
   `CT_ASSERT(SumOnTime_A, sum_vld == vld_q[Last-1])
   // A tile of fewer rows was signalled before the next one can be complete.
-  `CT_ASSERT(OneTileSignalled_A, !(sig1_first && sig1_last && iss_ctx_i == beat_q[W*(Last-1)+CtxB]))
+  `CT_ASSERT(OneTileSignalled_A, !(sig1_first && sig1_last && beat_q[CtxB] == beat_q[W*(Last-1)+CtxB]))
   `CT_ASSERT(NoOverrun_A, !(iss_valid_i && more))
+
+`ifdef FORMAL
+  `include "ct_mxu_array_formal.svh"
+`endif
 
 endmodule
 

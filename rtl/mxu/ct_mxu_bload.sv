@@ -18,7 +18,6 @@
 
 module ct_mxu_bload #(
   parameter  int unsigned Depth  = 16,
-  localparam int unsigned NxtW   = 68,
   localparam int unsigned KSteps = 8
 ) (
   input  logic            clk_i,
@@ -28,7 +27,7 @@ module ct_mxu_bload #(
   input  logic            halt_i,
 
   input  logic            nxt_valid_i,
-  input  logic [NxtW-1:0] nxt_i,         // as nxt_b_o of ct_mxu_seq
+  input  logic [ct_pkg::MxuBW-1:0] nxt_i,  // mxu_b_t
   output logic            nxt_take_o,
   input  logic            permit_i,
 
@@ -62,15 +61,13 @@ module ct_mxu_bload #(
     ct_error_mxu_b_buffer_must_cover_the_latency u_error ();
   end
 
+  `include "ct_mxu_bundles.svh"
+
   localparam int unsigned FreeW = $clog2(Depth + 1);
   localparam int unsigned PermW = $clog2(KSteps + 1);
 
-  // The command being walked, and where it is.
-  logic [19:0]      nx_b;
-  logic [15:0]      nx_bn, nx_bk;
-  logic             nx_trans;
-  logic [11:0]      nx_kt_m1;
-  logic [2:0]       nx_nt_m1;
+  // The next command; the one being walked, and where it is.
+  mxu_b_t           nxt;
   logic [15:0]      bn_q, bk_q;
   logic             trans_q;
   logic [2:0]       nt_m1_q;
@@ -89,7 +86,7 @@ module ct_mxu_bload #(
   logic [19:0]      req_addr_q;
   logic [2:0]       req_tag_q;  // {transposed, first word of a tile, last word of a k step}
 
-  assign {nx_b, nx_bn, nx_bk, nx_trans, nx_kt_m1, nx_nt_m1} = nxt_i;
+  assign nxt = nxt_i;
 
   assign n_last   = (n_q == nt_m1_q);
   assign row_last = (row_q == 4'd15);
@@ -152,16 +149,16 @@ module ct_mxu_bload #(
       end
     end
     if (load) begin
-      bn_q     <= nx_bn;
-      bk_q     <= nx_bk;
-      trans_q  <= nx_trans;
-      nt_m1_q  <= nx_nt_m1;
+      bn_q     <= nxt.bn;
+      bk_q     <= nxt.bk;
+      trans_q  <= nxt.trans;
+      nt_m1_q  <= nxt.nt_m1;
       row_q    <= '0;
       n_q      <= '0;
-      k_left_q <= nx_kt_m1;
-      addr_q   <= nx_b;
-      tile_q   <= nx_b;
-      kbase_q  <= nx_b;
+      k_left_q <= nxt.kt_m1;
+      addr_q   <= nxt.b;
+      tile_q   <= nxt.b;
+      kbase_q  <= nxt.b;
     end
   end
 

@@ -27,10 +27,8 @@
 `include "ct_assert.svh"
 
 module ct_mxu_seq #(
-  parameter  int unsigned KSteps = 8,
-  parameter  int unsigned Conv   = 0,
-  localparam int unsigned NxtAW  = 94,
-  localparam int unsigned NxtBW  = 68
+  parameter int unsigned KSteps = 8,
+  parameter int unsigned Conv   = 0
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -48,11 +46,11 @@ module ct_mxu_seq #(
 
   // The command in the slot, for each stream until it has taken it.
   output logic             nxt_a_valid_o,
-  output logic [NxtAW-1:0] nxt_a_o,        // {A, AM, AK, ATrans, Accum, Kt-1, Nt-1, Rows-1, Acc, AccN, Wait2, Sig1}
+  output logic [ct_pkg::MxuAW-1:0] nxt_a_o,  // mxu_a_t
   output logic [26:0]      nxt_walk_o,     // {Walk, Pos}
   input  logic             nxt_a_take_i,
   output logic             nxt_b_valid_o,
-  output logic [NxtBW-1:0] nxt_b_o,        // {B, BN, BK, BTrans, Kt-1, Nt-1}
+  output logic [ct_pkg::MxuBW-1:0] nxt_b_o,  // mxu_b_t
   input  logic             nxt_b_take_i,
 
   output logic             wpix_o,         // there is one in cmd_i, and it goes
@@ -80,6 +78,8 @@ module ct_mxu_seq #(
     ct_error_mxu_ksteps_must_be_at_least_2 u_error ();
   end
 
+  `include "ct_mxu_bundles.svh"
+
   localparam int unsigned KCntW = $clog2(KSteps + 1);
 
   function automatic logic [15:0] onehot(input logic en, input logic [3:0] id);
@@ -95,8 +95,8 @@ module ct_mxu_seq #(
   logic [11:0]      k_left_d, k_left_q;    // k steps after the next one
   logic [15:0]      wait01_q;              // one bit for each semaphore a k step takes
   logic [4:0]       wait2_q, sig0_q;
-  logic [NxtAW-1:0] nxt_a_d, nxt_a_q;
-  logic [NxtBW-1:0] nxt_b_d, nxt_b_q;
+  mxu_a_t           nxt_a_d, nxt_a_q;
+  mxu_b_t           nxt_b_d, nxt_b_q;
   logic             load, is_walk;
 
   logic [11:0]      kt_m1;
@@ -125,12 +125,26 @@ module ct_mxu_seq #(
   assign kt_m1   = cmd_i[ct_pkg::MmKtLsb +: 12] - 12'd1;
   assign nt_m1   = cmd_i[ct_pkg::MmNtLsb +: 4] - 4'd1;
   assign rows_m1 = cmd_i[ct_pkg::MmRowsLsb +: 8] - 8'd1;
-  assign nxt_a_d = {cmd_i[ct_pkg::MmALsb +: 20], cmd_i[ct_pkg::MmAMLsb +: 16], cmd_i[ct_pkg::MmAKLsb +: 16],
-                    cmd_i[ct_pkg::MmATransLsb], cmd_i[ct_pkg::MmAccumLsb], kt_m1, nt_m1[2:0], rows_m1[6:0],
-                    cmd_i[ct_pkg::MmAccLsb +: 4], cmd_i[ct_pkg::MmAccNLsb +: 4],
-                    cmd_i[ct_pkg::AllWait2Lsb +: 5], cmd_i[ct_pkg::AllSig1Lsb +: 5]};
-  assign nxt_b_d = {cmd_i[ct_pkg::MmBLsb +: 20], cmd_i[ct_pkg::MmBNLsb +: 16], cmd_i[ct_pkg::MmBKLsb +: 16],
-                    cmd_i[ct_pkg::MmBTransLsb], kt_m1, nt_m1[2:0]};
+  always_comb begin
+    nxt_a_d.a       = cmd_i[ct_pkg::MmALsb +: 20];
+    nxt_a_d.am      = cmd_i[ct_pkg::MmAMLsb +: 16];
+    nxt_a_d.ak      = cmd_i[ct_pkg::MmAKLsb +: 16];
+    nxt_a_d.trans   = cmd_i[ct_pkg::MmATransLsb];
+    nxt_a_d.accum   = cmd_i[ct_pkg::MmAccumLsb];
+    nxt_a_d.kt_m1   = kt_m1;
+    nxt_a_d.nt_m1   = nt_m1[2:0];
+    nxt_a_d.rows_m1 = rows_m1[6:0];
+    nxt_a_d.acc     = cmd_i[ct_pkg::MmAccLsb +: 4];
+    nxt_a_d.accn    = cmd_i[ct_pkg::MmAccNLsb +: 4];
+    nxt_a_d.wait2   = cmd_i[ct_pkg::AllWait2Lsb +: 5];
+    nxt_a_d.sig1    = cmd_i[ct_pkg::AllSig1Lsb +: 5];
+    nxt_b_d.b       = cmd_i[ct_pkg::MmBLsb +: 20];
+    nxt_b_d.bn      = cmd_i[ct_pkg::MmBNLsb +: 16];
+    nxt_b_d.bk      = cmd_i[ct_pkg::MmBKLsb +: 16];
+    nxt_b_d.trans   = cmd_i[ct_pkg::MmBTransLsb];
+    nxt_b_d.kt_m1   = kt_m1;
+    nxt_b_d.nt_m1   = nt_m1[2:0];
+  end
 
   // Register numbers were resolved at dispatch; the other bits are not defined for MM.
   logic unused_bits;

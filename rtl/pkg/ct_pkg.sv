@@ -26,6 +26,11 @@ package ct_pkg;
   localparam int unsigned AxiDataW = 128;
   localparam int unsigned AxiIdW = 1;     // one ID per context
 
+  // Bundles of the MXU (ct_mxu_bundles.svh).
+  localparam int unsigned MxuAW = 94;
+  localparam int unsigned MxuBW = 68;
+  localparam int unsigned MxuMetaW = 26;
+
   // Pipeline depths, in cycles from input to output registers.
   localparam int unsigned SpmLat = 2;     // SPM read: request granted -> data
   localparam int unsigned AccLat = 2;     // ACC read: request -> data

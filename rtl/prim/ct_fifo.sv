@@ -54,10 +54,11 @@ module ct_fifo #(
   logic [PtrW-1:0]   wptr_d, wptr_q;
   logic [PtrW-1:0]   rptr_d, rptr_q;
   logic [CountW-1:0] count_d, count_q;
+  logic              some_d, some_q, full_d, full_q;  // what count_q says, without a comparison: the outputs come from registers
   logic              push, pop;
 
-  assign ready_o = (count_q != Full);
-  assign valid_o = (count_q != '0);
+  assign ready_o = !full_q;
+  assign valid_o = some_q;
   assign data_o  = mem[rptr_q];
   assign count_o = count_q;
 
@@ -72,6 +73,8 @@ module ct_fifo #(
     if (pop)  rptr_d = (rptr_q == Last) ? '0 : rptr_q + 1'b1;
     if (push && !pop) count_d = count_q + 1'b1;
     if (pop && !push) count_d = count_q - 1'b1;
+    some_d = push || (some_q && !(pop && count_q == CountW'(1)));
+    full_d = !pop && (full_q || (push && count_q == Full - 1'b1));
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -79,10 +82,14 @@ module ct_fifo #(
       wptr_q  <= '0;
       rptr_q  <= '0;
       count_q <= '0;
+      some_q  <= 1'b0;
+      full_q  <= 1'b0;
     end else begin
       wptr_q  <= wptr_d;
       rptr_q  <= rptr_d;
       count_q <= count_d;
+      some_q  <= some_d;
+      full_q  <= full_d;
     end
   end
 
@@ -95,6 +102,7 @@ module ct_fifo #(
   assign stop = (CountW + 1)'(rptr_q) + (CountW + 1)'(count_q);
 
   `CT_ASSERT(CountInRange_A, count_q <= Full)
+  `CT_ASSERT(FlagsAreCount_A, some_q == (count_q != '0) && full_q == (count_q == Full))
   `CT_ASSERT(PointersInRange_A, wptr_q <= Last && rptr_q <= Last)
   `CT_ASSERT(CountIsDistance_A, stop == (CountW + 1)'(wptr_q) || stop == (CountW + 1)'(wptr_q) + (CountW + 1)'(Words))
 

@@ -47,7 +47,7 @@ module ct_vpu_lanes #(
   input  logic [W-1:0]      a_i,
   input  logic [W-1:0]      q_i,
 
-  input  logic [1:0]        op_i,       // in the stage in front of AddStage
+  input  logic [2:0]        op_i,       // in the stage in front of AddStage
 
   // in FnStage
   input  logic              fn_relu_i,
@@ -66,9 +66,10 @@ module ct_vpu_lanes #(
 );
 
   localparam bit          FnTurns = (FnLanes != VpuLanes);
-  localparam logic [1:0]  OpAdd   = 2'd0;
-  localparam logic [1:0]  OpMax   = 2'd1;
-  localparam logic [1:0]  OpMin   = 2'd2;
+  localparam logic [2:0]  OpAdd   = 3'd0;
+  localparam logic [2:0]  OpMax   = 3'd1;
+  localparam logic [2:0]  OpMin   = 3'd2;
+  localparam logic [2:0]  OpEqual = 3'd4;
   localparam logic [31:0] One     = 32'h3F800000;
   localparam logic [31:0] NegZero = 32'h80000000;
   localparam logic [31:0] Nan     = 32'h7FC00000;
@@ -160,22 +161,24 @@ module ct_vpu_lanes #(
     if (vld_i[7]) c8_q <= c7_q;
   end
 
-  // --- 8: max, min, select in front of the adder ---
+  // --- 8: max, min, select, equal in front of the adder ---
 
   logic [W-1:0] x9_q, y9_q;
 
   // p is canonical, c need not be: the adder cleans up the result. Order by value, -0 below +0, magnitudes of subnormals do
-  // no harm for they all become zeros of their sign. Two bits choose p, c or neither, which makes it one LUT a bit.
-  function automatic logic [31:0] choose(input logic [1:0] op, input logic [31:0] p, input logic [31:0] c);
-    logic ordered, c_nan, nan, p_less, take_p, take_c;
+  // no harm for they all become zeros of their sign. Zeros are equal whatever their signs. Two bits choose p, c or neither, which makes it
+  // one LUT a bit.
+  function automatic logic [31:0] choose(input logic [2:0] op, input logic [31:0] p, input logic [31:0] c);
+    logic ordered, c_nan, nan, p_less, take_p, take_c, same;
     begin
       ordered = op == OpMax || op == OpMin;
       c_nan   = &c[30:23] && c[22:0] != '0;
       nan     = (&p[30:23] && p[22:0] != '0) || c_nan;
       p_less  = p[31] != c[31] ? p[31] : (p[30:0] < c[30:0]) ^ p[31];  // either if they are equal
-      take_p  = ordered ? !nan && p_less == (op == OpMin) : !c[31] && c[30:23] != '0 && !c_nan;
+      same    = op == OpEqual && !nan && (p == c || (p[30:23] == '0 && c[30:23] == '0));
+      take_p  = ordered ? !nan && p_less == (op == OpMin) : op != OpEqual && !c[31] && c[30:23] != '0 && !c_nan;
       take_c  = ordered && !nan && p_less == (op == OpMax);
-      choose  = (take_p ? p : '0) | (take_c ? c : '0) | (ordered && nan ? Nan : '0);
+      choose  = (take_p ? p : '0) | (take_c ? c : '0) | (ordered && nan ? Nan : '0) | (same ? One : '0);
     end
   endfunction
 

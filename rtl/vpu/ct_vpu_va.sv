@@ -4,7 +4,7 @@
 //
 // Latency     VaLat = 27 cycles, fixed: an operation that issues its first row VaLat cycles after this one reads what this one wrote.
 //             In cycles after the issue of a row:
-//               0 ACC asked   1 tile registers read   2 operands chosen, Tq permuted   3..7 multiply   8 max, min, select
+//               0 ACC asked   1 tile registers read   2 operands chosen, Tq permuted   3..7 multiply   8 max, min, select, equal
 //               9..14 add   15 ReLU   15..25 function, or its delay line   26 padding   27 written, completion (ct_vpu_lanes has 2 to 26)
 // Short way   an operation that only copies from ACC (no b, no c, no ReLU, no function: what ACC holds is canonical) goes from stage 3
 //             to the padding, and its rows are written in cycle 4, unless rows that go the long way are still to be written.
@@ -14,7 +14,7 @@
 //             with 16 lanes it is the operation. While stays_o[c] is high (from registers) more follow: the same
 //             command must come again for each, with rows of the other context between them or not.
 // What is not asked for is a neutral operand, so that every operation takes the same way and every result is canonical: b = 1.0 when
-//             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min and select are made in front of the adder, which
+//             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min, select and equal are made in front of the adder, which
 //             then adds -0.0 to their result.
 // Front       what a command is (head_i) is looked at in the cycle in which it takes its waits, and known in the next one.
 // Spacing     hold_o[c] keeps a new command in front from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
@@ -98,7 +98,7 @@ module ct_vpu_va #(
   localparam bit          FnTurns  = (FnLanes != VpuLanes);  // the lanes take turns in the function
   localparam int unsigned MaxBeats = 16;  // of a start
 
-  localparam logic [1:0] OpAdd    = 2'd0;
+  localparam logic [2:0] OpAdd    = 3'd0;
 
   // --- Sequencer ---
 
@@ -123,7 +123,8 @@ module ct_vpu_va #(
   logic [1:0]  late_d, late_q;  // the last operation of c was one of these
   logic        ctx_q;
   logic [3:0]  td_q, ta_q, tq_q, row_d, row_q, last_row_q, row_xor_q, lane_xor_q, func_q;
-  logic [1:0]  asrc_q, bsrc_q, csrc_q, op_q, beat, turn;
+  logic [1:0]  asrc_q, bsrc_q, csrc_q, beat, turn;
+  logic [2:0]  op_q;
   logic        negc_q, relu_q, ninf_q;
   logic [31:0] sb_q, sc_q;
   logic [4:0]  rows_q, cols_q;
@@ -222,7 +223,7 @@ module ct_vpu_va #(
       asrc_q     <= start_cmd_i[ct_pkg::VaASrcLsb +: 2];
       bsrc_q     <= start_cmd_i[ct_pkg::VaBSrcLsb +: 2];
       csrc_q     <= start_cmd_i[ct_pkg::VaCSrcLsb +: 2];
-      op_q       <= (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd0) ? OpAdd : start_cmd_i[ct_pkg::VaFnLsb +: 2];
+      op_q       <= (start_cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd0) ? OpAdd : start_cmd_i[ct_pkg::VaFnLsb +: 3];
       negc_q     <= start_cmd_i[ct_pkg::VaNegCLsb];
       relu_q     <= start_cmd_i[ct_pkg::VaReluLsb];
       ninf_q     <= start_cmd_i[ct_pkg::VaPadNinfLsb];
@@ -294,9 +295,9 @@ module ct_vpu_va #(
   localparam int unsigned MetaNinf     = 27;
   localparam int unsigned MetaRelu     = 28;
   localparam int unsigned MetaFunc     = 29;  // 4
-  localparam int unsigned MetaOp       = 33;  // 2
-  localparam int unsigned MetaTurn     = FnTurns ? 35 : 33;  // 2
-  localparam int unsigned MetaW        = FnTurns ? 37 : 35;
+  localparam int unsigned MetaOp       = 33;  // 3
+  localparam int unsigned MetaTurn     = FnTurns ? 36 : 33;  // 2
+  localparam int unsigned MetaW        = FnTurns ? 38 : 36;
 
   logic [VaLat:1]             vld_q;
   logic [MetaW*(VaLat+1)-1:0] meta;    // stage k in bits MetaW*k +: MetaW; stage 0 is the issue
@@ -434,7 +435,7 @@ module ct_vpu_va #(
     .acc_i        (acc_rd_data_i),
     .a_i          (a_data_i),
     .q_i          (q_data_i),
-    .op_i         (meta[MetaW*(AddStage-1) + MetaOp +: 2]),
+    .op_i         (meta[MetaW*(AddStage-1) + MetaOp +: 3]),
     .fn_relu_i    (meta[MetaW*FnStage + MetaRelu]),
     .fn_func_i    (meta[MetaW*FnStage + MetaFunc +: 4]),
     .fn_turn_i    (FnTurns ? meta[MetaW*FnStage + MetaTurn +: 2] : 2'd0),

@@ -3,7 +3,8 @@
 // VS side of the VPU: rows of a tile register into the SPM, as FP32 or quantised to HBFP8.
 //
 // What        Mode 0: four FP32 words a row, exponent 0. Mode 1: a word a row with the row's exponent. Mode 2: a word a row with one exponent for
-//             all rows. The exponent is the largest exponent field (0: all zero, 255: a NaN or Inf is among them).
+//             all rows. The exponent is the largest exponent field (0: all zero, 255: a NaN or Inf is among them). Narrow: fewer bits in
+//             a mantissa, the same exponent.
 // Passes      The exponent has to be known before the first mantissa. With 16 lanes a row arrives whole and mode 1 needs one pass;
 //             mode 2, and with 4 lanes mode 1 too, read the group twice: once for the exponent, once for the mantissas. A mode 2 that
 //             follows a mode 0 of the same tile and rows without a cycle between them (an optimiser stores a master weight and then its
@@ -93,6 +94,7 @@ module ct_vpu_vs #(
   logic [1:0]  quad_d, quad_q;  // 4 lanes: the beat; 16 lanes, mode 0: which four elements
   logic [19:0] addr_q;
   logic [9:0]  sig_q;
+  logic [2:0]  narrow_q;
   logic        start, run, space, step, row_end, last, makes_word;
   logic        four_slots;
   logic [1:0]  one_pass;
@@ -178,6 +180,7 @@ module ct_vpu_vs #(
       mode_q   <= start_cmd_i[ct_pkg::VsModeLsb +: 2];
       tile_q   <= start_cmd_i[ct_pkg::VsTsLsb +: 4];
       sig_q    <= start_cmd_i[ct_pkg::AllSig0Lsb +: 10];
+      narrow_q <= start_cmd_i[ct_pkg::VsNarrowLsb +: 3];
     end
   end
 
@@ -195,8 +198,8 @@ module ct_vpu_vs #(
   // --- The way of a slot: 1 data at the tile register, 2 in d2_q (exponent fields compared by pairs), 3 in d3_q (compared with the largest so
   //     far), 4 in d4_q (exponent known), 5 gap, 6 scaled, 7 rounded: word into the FIFO. ---
 
-  // {addr[20], sig[10], ctx, last, makes a word, first of its group (tile: first row), quad[2], mode[2], takes part in the exponent, starts it}
-  localparam int unsigned MetaW = 40;
+  // {narrow[3], addr[20], sig[10], ctx, last, makes a word, first of its group (tile: first row), quad[2], mode[2], takes part in the exponent, starts it}
+  localparam int unsigned MetaW = 43;
 
   logic [7:1]         vld_q;
   logic [MetaW-1:0]   meta, meta1_q, meta2_q, meta3_q, meta4_q, meta5_q, meta6_q, meta7_q;
@@ -205,7 +208,7 @@ module ct_vpu_vs #(
   assign looks       = !pass_q || mode_q == 2'd0 || (VpuLanes == 16 && mode_q == 2'd1);
   assign looks_first = (quad_q == 2'd0) && (mode_q == 2'd1 || row_q == 4'd0);
 
-  assign meta = {addr_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0), sig_q, ctx_q, last, makes_word,
+  assign meta = {narrow_q, addr_q + ((mode_q == 2'd0) ? {18'd0, quad_q} : 20'd0), sig_q, ctx_q, last, makes_word,
                  mode_q == 2'd1 || row_q == 4'd0, quad_q, mode_q, looks, looks_first};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -285,6 +288,7 @@ module ct_vpu_vs #(
     .valid_i (quant_valid),
     .x_i     (d4_q),
     .e_i     (exp4),
+    .narrow_i(meta4_q[42:40]),
     .valid_o (mantissas_valid_unused),
     .q_o     (mantissas)
   );

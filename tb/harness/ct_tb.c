@@ -92,6 +92,14 @@ const char *ct_tb_trace(void) {
   return file && *file ? file : NULL;
 }
 
+void ct_tb_put(void *port, unsigned lsb, unsigned bits, uint32_t value) {
+  uint8_t *bytes = port; /* a port's words are little-endian, as the machines that run benches */
+  for (unsigned i = 0; i < bits; ++i) {
+    const unsigned at = lsb + i;
+    bytes[at / 8] = (uint8_t)((bytes[at / 8] & ~(1u << at % 8)) | (value >> i & 1) << at % 8);
+  }
+}
+
 static void print_line(const char *label, const unsigned char *p, size_t n) {
   printf("    %s", label);
   for (size_t i = 0; i < n; ++i)

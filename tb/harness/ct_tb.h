@@ -59,6 +59,10 @@ uint64_t ct_tb_ms(void);
  * NAME_new(). */
 const char *ct_tb_trace(void);
 
+/* Writes the low `bits` (at most 32) of value into bits lsb .. lsb + bits - 1 of a port of any
+ * width. */
+void ct_tb_put(void *port, unsigned lsb, unsigned bits, uint32_t value);
+
 /* Fails the test, showing the 16-byte lines that differ, unless the buffers are equal. */
 void ct_assert_same(const char *what, const void *got, const void *want, size_t bytes);
 

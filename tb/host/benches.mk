@@ -6,8 +6,9 @@ ifneq ($(USB_SRCS),)
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_cli $(BUILD)/tb/test_cli.san: | $(BUILD)/lib/coltrain/usb.so $(BUILD)/lib/coltrain/serial.so
 endif
 
-$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c)
-$(call host_test,test_dataset,tb/host/test_dataset.c host/tools/data/ct_dataset.c host/tools/data/ct_digits.c host/tools/data/ct_rand.c,-lz)
+$(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c host/tools/data/ct_fault.c)
+$(call host_test,test_dataset,tb/host/test_dataset.c tb/host/data_folder.c $(DATA_SRCS),-lz)
+$(call host_test,test_folders,tb/host/test_folders.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
 $(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
 $(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
@@ -40,6 +41,7 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_mlp $(BUILD)/tb/test_mlp.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lib,tb/host/test_lib.c)
+$(call host_test,test_mxint8,tb/host/test_mxint8.c,-lm)
 $(call host_test,test_uri,tb/host/test_uri.c)
 $(BUILD)/tb/test_uri $(BUILD)/tb/test_uri.san: | $(BUILD)/lib/coltrain/sim.so
 # Calls that are refused, and jobs in flight, on emu: and sim:.
@@ -76,6 +78,8 @@ $(call host_test,test_threads,tb/host/test_threads.c)
 $(call thread_test,test_threads,tb/host/test_threads.c)
 $(BUILD)/tb/test_threads $(BUILD)/tb/test_threads.san $(BUILD)/tb/test_threads.tsan: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_calls $(BUILD)/tb/test_calls.san $(BUILD)/tb/test_async $(BUILD)/tb/test_async.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_sequences,tb/host/test_sequences.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_sequences $(BUILD)/tb/test_sequences.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lower,tb/host/test_lower.c tb/host/lower_kernels.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_lower $(BUILD)/tb/test_lower.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_streamed,tb/host/test_streamed.c tb/host/ct_racecheck.c)
@@ -159,3 +163,11 @@ $(BUILD)/tb/mmio_pci: tb/host/mmio_pci.c tb/host/mmio_wire.h
 # What make install puts down, used from there.
 HOST_STEPS      += scripts/install-check
 HOST_STEP_FILES += $(PRODUCTS) $(BUILD)/manual/bash-completion/coltrain
+
+# Graphs: built, refused; what operators and training compute; gradients against differences.
+$(call host_test,test_graph,tb/host/test_graph.c tb/host/graph_bed.c)
+$(call host_test,test_graph_refusals,tb/host/test_graph_refusals.c tb/host/graph_bed.c)
+$(call host_test,test_graph_values,tb/host/test_graph_values.c tb/host/graph_bed.c)
+$(call host_test,test_graph_training,tb/host/test_graph_training.c tb/host/graph_bed.c)
+$(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)
+$(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)

@@ -11,15 +11,7 @@ pci=/sys/bus/pci/devices/0000:00:05.0
 by_pci=mmio:$pci/resource0,mem=$pci/resource2
 train='train --data digits --samples 128 --epochs 1 --layers 64-16-10'
 cd /tmp || exit
-
-check() { # NAME COMMAND...
-  name=$1
-  shift
-  if "$@" >out 2>&1; then echo "ok - $name"; else
-    sed 's/^/# /' out
-    echo "not ok - $name"
-  fi
-}
+. /check.sh
 
 same() { # URI: trains there and asks, and compares with emu:
   # shellcheck disable=SC2086

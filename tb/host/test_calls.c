@@ -227,6 +227,21 @@ static void bad_tensors(struct bed *b) {
   REFUSED_ALONE(CT_ERR_ARG, "out is NULL", ct_pack_row(b->x, 4, NULL));
   REFUSED_ALONE(CT_ERR_ARG, "out is NULL", ct_pack_transposed(b->x, 4, 4, 4, CT_ROW, NULL));
   REFUSED_ALONE(CT_ERR_ARG, "a row of 18446744073709551615", ct_pack_row(b->x, SIZE_MAX, out));
+  int8_t m[16] = {0};
+  uint8_t scale[1] = {1};
+  REFUSED_ALONE(CT_ERR_ARG, "elements is NULL", ct_pack_mxint8(NULL, scale, 1, 16, out));
+  REFUSED_ALONE(CT_ERR_ARG, "scales is NULL", ct_pack_mxint8(m, NULL, 1, 16, out));
+  REFUSED_ALONE(CT_ERR_ARG, "out is NULL", ct_pack_mxint8(m, scale, 1, 16, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "more than this machine can address",
+                ct_pack_mxint8(m, scale, SIZE_MAX, SIZE_MAX, out));
+  REFUSED_ALONE(CT_ERR_ARG, "packed is NULL", ct_unpack_mxint8(NULL, 1, 16, CT_EXACT, m, scale));
+  REFUSED_ALONE(CT_ERR_ARG, "elements is NULL",
+                ct_unpack_mxint8(out, 1, 16, CT_EXACT, NULL, scale));
+  REFUSED_ALONE(CT_ERR_ARG, "scales is NULL", ct_unpack_mxint8(out, 1, 16, CT_EXACT, m, NULL));
+  REFUSED_ALONE(CT_ERR_ARG, "no rounding 2",
+                ct_unpack_mxint8(out, 1, 16, (enum ct_rounding)2, m, scale));
+  REFUSED_ALONE(CT_ERR_ARG, "more than this machine can address",
+                ct_unpack_mxint8(out, SIZE_MAX, SIZE_MAX, CT_EXACT, m, scale));
   REFUSED_ALONE(CT_ERR_ARG, "a pitch of 18446744073709551615",
                 ct_pack(b->x, 2, 4, SIZE_MAX, CT_ROW, out));
   REFUSED_ALONE(CT_ERR_ARG, "a pitch of 4611686018427387904",

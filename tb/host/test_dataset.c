@@ -10,60 +10,16 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "data_folder.h"
 #include "host/tools/data/ct_dataset.h"
 #include "host/tools/data/ct_rand.h"
 
-/* --- a folder of its own for every test ---------------------------------------------------------
- */
-
-static char folder[64];
 static char why[CT_DATASET_WHY];
-
-static const char *in_folder(const char *name) {
-  static char path[256];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return path;
-}
 
 static const char *const kNames[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                      "t10k-images-idx3-ubyte",  "t10k-labels-idx1-ubyte",
                                      "train-images.idx3-ubyte", "train-labels.idx1-ubyte",
                                      "test-images.idx3-ubyte",  "test-labels.idx1-ubyte"};
-
-static void empty_folder(void) {
-  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i) {
-    char name[64];
-    snprintf(name, sizeof name, "%s.gz", kNames[i]);
-    remove(in_folder(kNames[i]));
-    remove(in_folder(name));
-  }
-}
-
-static int make_folder(void **state) {
-  (void)state;
-  snprintf(folder, sizeof folder, "/tmp/ct_test_dataset.XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int drop_folder(void **state) {
-  (void)state;
-  empty_folder();
-  return rmdir(folder);
-}
-
-static void put(const char *name, const void *bytes, size_t n) {
-  FILE *f = fopen(in_folder(name), "wb");
-  assert_non_null(f);
-  assert_int_equal(fwrite(bytes, 1, n, f), n);
-  assert_int_equal(fclose(f), 0);
-}
-
-static void put_gz(const char *name, const void *bytes, size_t n) {
-  gzFile f = gzopen(in_folder(name), "wb");
-  assert_non_null(f);
-  assert_int_equal(gzwrite(f, bytes, (unsigned)n), n);
-  assert_int_equal(gzclose(f), 0);
-}
 
 /* --- a small data set, and its files -----------------------------------------------------------
  */
@@ -106,7 +62,7 @@ static struct idx make(unsigned count) {
 }
 
 static void put_all(const struct idx *train, const struct idx *test) {
-  empty_folder();
+  folder_empty();
   put(kNames[0], train->images, train->imagebytes);
   put(kNames[1], train->labels, train->labelbytes);
   put_gz("t10k-images-idx3-ubyte.gz", test->images, test->imagebytes);
@@ -133,9 +89,10 @@ static void expect_part(const struct ct_dataset_part *part, unsigned count, unsi
 
 static void expect_set(unsigned train, unsigned test, size_t samples) {
   struct ct_dataset ds;
-  if (ct_dataset_open(&ds, folder, 5, samples, why, sizeof why)) fail_msg("%s", why);
+  if (ct_dataset_open(&ds, folder_name(), 5, samples, why, sizeof why)) fail_msg("%s", why);
   assert_int_equal(ds.height, kH);
   assert_int_equal(ds.width, kW);
+  assert_int_equal(ds.channels, 1);
   assert_int_equal(ds.features, kH * kW);
   assert_int_equal(ds.classes, 5);
   assert_true(ds.scale == 0.00390625f);
@@ -399,7 +356,7 @@ static void folders(void **state) {
   expect_set(kTrain, kTest, 100);
   expect_set(9, kTest, 9);
   expect_set(2, 2, 2);
-  empty_folder(); /* the other names */
+  folder_empty(); /* the other names */
   put_gz("train-images.idx3-ubyte.gz", train.images, train.imagebytes);
   put(kNames[5], train.labels, train.labelbytes);
   put(kNames[6], test.images, test.imagebytes);
@@ -411,13 +368,16 @@ static void wrong_names(void **state) {
   (void)state;
   expect_refused("no/such/folder", "neither a data set");
   expect_refused("", "neither a data set");
-  empty_folder();
-  expect_refused(folder, "has no train-images-idx3-ubyte");
+  folder_empty();
+  expect_refused(folder_name(), "has no data set that is known");
   const struct idx train = make(kTrain), test = make(kTest);
   put_all(&train, &test);
+  remove(in_folder(kNames[0]));
+  expect_refused(folder_name(), "has no train-images-idx3-ubyte");
+  put_all(&train, &test);
   remove(in_folder("t10k-labels-idx1-ubyte.gz"));
-  expect_refused(folder, "has no t10k-labels-idx1-ubyte");
-  setenv("CT_DATASETS", folder, 1);
+  expect_refused(folder_name(), "has no t10k-labels-idx1-ubyte");
+  setenv("CT_DATASETS", folder_name(), 1);
   expect_refused("fashion-mnist", "install Debian's package dataset-fashion-mnist");
   unsetenv("CT_DATASETS");
 }
@@ -428,37 +388,37 @@ static void wrong_contents(void **state) {
   struct idx bad = train;
   be32(bad.images, 0x801);
   put_all(&bad, &test);
-  expect_refused(folder, "holds labels instead of images");
+  expect_refused(folder_name(), "holds labels instead of images");
   be32(bad.images, 0xD03); /* FP32 */
   put_all(&bad, &test);
-  expect_refused(folder, "begins with 0x00000d03 instead of 0x00000803");
+  expect_refused(folder_name(), "begins with 0x00000d03 instead of 0x00000803");
   bad = train;
   be32(bad.labels, 0x803);
   put_all(&bad, &test);
-  expect_refused(folder, "holds images instead of labels");
+  expect_refused(folder_name(), "holds images instead of labels");
   for (int i = 4; i < 16; i += 4) {
     bad = train;
     be32(bad.images + i, 0);
     put_all(&bad, &test);
-    expect_refused(folder, "is empty");
+    expect_refused(folder_name(), "is empty");
     be32(bad.images + i, UINT32_MAX);
     put_all(&bad, &test);
-    expect_refused(folder, i == 4 ? "cut short" : "at most 1024x1024");
+    expect_refused(folder_name(), i == 4 ? "cut short" : "at most 1024x1024");
   }
   bad = make(kTrain - 1);
   memcpy(bad.images, train.images, sizeof bad.images);
   bad.imagebytes = train.imagebytes;
   put_all(&bad, &test);
-  expect_refused(folder, "has 20 images but 19 labels");
+  expect_refused(folder_name(), "has 20 images but 19 labels");
   bad = test;
   be32(bad.images + 8, kW);
   be32(bad.images + 12, kH);
   put_all(&train, &bad);
-  expect_refused(folder, "training images are 3x2 but its test images 2x3");
+  expect_refused(folder_name(), "training images are 3x2 but its test images 2x3");
   bad = test;
   bad.labels[8 + 3] = 5;
   put_all(&train, &bad);
-  expect_refused(folder, "label 5 of test image 3 is not within 0..4");
+  expect_refused(folder_name(), "label 5 of test image 3 is not within 0..4");
 }
 
 /* Every plain file cut at every byte, or one byte too long. */
@@ -468,17 +428,17 @@ static void cut_files(void **state) {
   put_all(&train, &test);
   for (size_t n = 0; n < train.imagebytes; ++n) {
     put(kNames[0], train.images, n);
-    expect_refused(folder, n < 16 ? "shorter than the header" : "cut short");
+    expect_refused(folder_name(), n < 16 ? "shorter than the header" : "cut short");
   }
   put(kNames[0], train.images, train.imagebytes + 1);
-  expect_refused(folder, "goes on after");
+  expect_refused(folder_name(), "goes on after");
   put(kNames[0], train.images, train.imagebytes);
   for (size_t n = 0; n < train.labelbytes; ++n) {
     put(kNames[1], train.labels, n);
-    expect_refused(folder, n < 8 ? "shorter than the header" : "cut short");
+    expect_refused(folder_name(), n < 8 ? "shorter than the header" : "cut short");
   }
   put(kNames[1], train.labels, train.labelbytes + 1);
-  expect_refused(folder, "goes on after");
+  expect_refused(folder_name(), "goes on after");
 }
 
 /* A gzipped file cut at every byte, its check sum included, and with any byte of it changed. */
@@ -495,14 +455,14 @@ static void damaged_gzip(void **state) {
   assert_in_range(n, 30, sizeof gz - 1);
   for (size_t cut = 0; cut < n; ++cut) {
     put(name, gz, cut);
-    expect_refused(folder, name);
+    expect_refused(folder_name(), name);
   }
   unsigned harmless = 0;
   for (size_t at = 10; at < n; ++at) { /* behind the header, whose time stamp may be anything */
     struct ct_dataset ds;
     gz[at] ^= 0x10;
     put(name, gz, n);
-    if (ct_dataset_open(&ds, folder, 5, 0, why, sizeof why) == 0) {
+    if (ct_dataset_open(&ds, folder_name(), 5, 0, why, sizeof why) == 0) {
       expect_part(&ds.test, kTest, kTest); /* another way to write the same */
       ct_dataset_free(&ds);
       ++harmless;
@@ -542,5 +502,5 @@ int main(void) {
       cmocka_unit_test(cut_files),         cmocka_unit_test(damaged_gzip),
       cmocka_unit_test(fashion),
   };
-  return cmocka_run_group_tests(tests, make_folder, drop_folder);
+  return cmocka_run_group_tests(tests, folder_make, folder_drop);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "coltrain/coltrain.h"
+#include "coltrain/graph.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
 
@@ -439,13 +440,61 @@ static void without_memory_opening(void **state) {
   }
 }
 
+/* A graph, its training step and a run of the reference. */
+static int graph_calls(ct_graph *g) {
+  static const uint32_t perceptron[] = {3, 4, 2};
+  static double value[32][16];
+  struct ct_value values[32] = {{0}};
+  struct ct_reference run = {.values = values, .update = true};
+  const struct ct_optimise how = {
+      .optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 1}, .clip = 1};
+  int err = ct_graph_mlp(g, perceptron, 2, 2, true);
+  if (!err) err = ct_graph_fold(g);
+  if (!err) err = ct_graph_optimise(g, ct_graph_find(g, "loss"), &how);
+  if (!err) err = ct_graph_check(g);
+  if (err) return err;
+  struct ct_tensor_info info;
+  for (int t = 1; ct_graph_tensor_info(g, t, &info) == CT_OK; ++t)
+    if (info.node < 0) {
+      values[run.value_count] = (struct ct_value){t, value[run.value_count], info.elements};
+      ++run.value_count;
+    }
+  return ct_graph_run_reference(g, &run);
+}
+
+static void without_memory_graphs(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good < 2; ++for_good) {
+    bool failed = true;
+    long n = 0;
+    for (; failed; ++n) {
+      const long live = host.live;
+      ct_graph *g;
+      host.before = n;
+      host.for_good = for_good;
+      host.failed = false;
+      host.armed = true;
+      int err = ct_graph_create(&g);
+      if (!err) err = graph_calls(g);
+      host.armed = false;
+      failed = host.failed;
+      assert_int_equal(err, failed ? CT_ERR_MEMORY : CT_OK);
+      if (g && err) assert_non_null(strstr(ct_graph_error(g), "memory"));
+      ct_graph_free(g);
+      assert_int_equal(host.live, live);
+    }
+    assert_in_range(n, 100, 1000);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(without_memory_opening),  cmocka_unit_test(without_memory_products),
-      cmocka_unit_test(without_memory_jobs),     cmocka_unit_test(without_memory_programs),
-      cmocka_unit_test(without_memory_models),   cmocka_unit_test(without_memory_work_of_models),
-      cmocka_unit_test(without_memory_handles),  cmocka_unit_test(without_memory_files),
-      cmocka_unit_test(without_memory_requests), cmocka_unit_test(without_memory_gradients),
+      cmocka_unit_test(without_memory_graphs),         cmocka_unit_test(without_memory_opening),
+      cmocka_unit_test(without_memory_products),       cmocka_unit_test(without_memory_jobs),
+      cmocka_unit_test(without_memory_programs),       cmocka_unit_test(without_memory_models),
+      cmocka_unit_test(without_memory_work_of_models), cmocka_unit_test(without_memory_handles),
+      cmocka_unit_test(without_memory_files),          cmocka_unit_test(without_memory_requests),
+      cmocka_unit_test(without_memory_gradients),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

@@ -36,25 +36,28 @@ static double tile_peak(const struct oracle_mat *m, int r0, int c0, int sign) {
   return peak;
 }
 
-static double step_of(double peak) {
+/* Between neighbouring mantissas of so many bits. */
+static double step_of(double peak, int bits) {
   if (peak <= 0) return 0;
   int e;
   frexp(peak, &e); /* peak = f * 2^e with f in [0.5, 1): the exponent field stands for 2^(e-1) */
-  return ldexp(1.0, e - 1 - 6);
+  return ldexp(1.0, e - 1 - (bits - 2));
 }
 
 /* Widens the radii by what quantising in square tiles may change. With mask given, also says where
  * the quantised value is above zero: 1 surely, 0 surely not, 0.5 undecided. */
-static void quantise_square(struct oracle_mat *m, double *mask) {
+static void quantise_square(struct oracle_mat *m, int bits, double *mask) {
+  const int most = (1 << (bits - 1)) - 1;
   for (int r0 = 0; r0 < m->rows; r0 += 16)
     for (int c0 = 0; c0 < m->cols; c0 += 16) {
-      double coarse = step_of(tile_peak(m, r0, c0, +1)), fine = step_of(tile_peak(m, r0, c0, -1));
+      double coarse = step_of(tile_peak(m, r0, c0, +1), bits),
+             fine = step_of(tile_peak(m, r0, c0, -1), bits);
       for (int r = r0; r < r0 + 16 && r < m->rows; r++)
         for (int c = c0; c < c0 + 16 && c < m->cols; c++) {
           size_t i = (size_t)r * (size_t)m->cols + (size_t)c;
           double v = m->value[i], e = m->radius[i];
           if (mask) mask[i] = v - e > 0.5 * coarse ? 1 : v + e <= 0.5 * fine ? 0 : 0.5;
-          m->radius[i] += fabs(v) + e >= 127 * fine ? coarse : 0.5 * coarse;
+          m->radius[i] += fabs(v) + e >= most * fine ? coarse : 0.5 * coarse;
         }
     }
 }
@@ -172,7 +175,7 @@ static int forward(const struct oracle_step *s, struct oracle_mat *act, double *
     relu(&act[l + 1]);
     mask[l + 1] = calloc((size_t)s->batch * (size_t)s->width[l + 1], sizeof(double));
     if (!mask[l + 1]) return -1;
-    quantise_square(&act[l + 1], mask[l + 1]);
+    quantise_square(&act[l + 1], s->mantissa, mask[l + 1]);
   }
   return 0;
 }
@@ -200,7 +203,7 @@ static int layer_update(const struct oracle_step *s, int l, struct oracle_mat *d
   size_t in = (size_t)s->width[l], out = (size_t)s->width[l + 1];
   if (mat_new(&res->grad_b[l], 1, s->width[l + 1])) return -1;
   column_sums(delta, &res->grad_b[l]);
-  quantise_square(delta, NULL);
+  quantise_square(delta, s->mantissa, NULL);
   if (mat_new(&res->grad_w[l], s->width[l + 1], s->width[l])) return -1;
   product(delta, 1, out, act, in, 1, (size_t)s->batch, &res->grad_w[l]);
   if (update(s, &res->grad_w[l], s->master[l], s->weight_decay, s->momentum_w[l], &res->new_w[l],

@@ -9,8 +9,8 @@
  *
  *   - a product of HBFP operands: each operand's radius times the other's magnitude, and one FP32
  *     rounding (2^-24 relative) of the sum of magnitudes for each addition;
- *   - quantising a 16x16 tile: half a step of 2^(E-6), E the exponent of the tile's largest
- * element, a whole step where the mantissa may clip at 127;
+ *   - quantising a 16x16 tile with mantissas of m bits: half a step of 2^(E-m+2), E the exponent of
+ *     the tile's largest element, a whole step where the mantissa may clip at 2^(m-1) - 1;
  *   - ReLU's mask: where the activation may or may not have been quantised to zero, both outcomes;
  *   - exp, log, reciprocal: 2^-20 relative each.
  */
@@ -39,6 +39,7 @@ struct oracle_step {
   const double *bias[ORACLE_MAX_LAYERS];   /* width[l+1] */
   const double *momentum_w[ORACLE_MAX_LAYERS], *momentum_b[ORACLE_MAX_LAYERS];
   double lr, mu, weight_decay;
+  int mantissa; /* bits of what the step quantises, 2..8 */
 };
 
 /* What it leads to; loss is the sum over the batch. */

@@ -32,7 +32,8 @@ struct problem {
   struct ct_mlp net;
   uint32_t batch;
   float lr, mu, wd;
-  double *x, *y; /* exactly what the device holds */
+  unsigned narrow; /* what the step quantises has mantissas of 8 - narrow bits */
+  double *x, *y;   /* exactly what the device holds */
   uint8_t *x_bytes, *y_bytes, *image, *state;
   double *master[MAX_L], *compute[MAX_L], *bias[MAX_L], *vw[MAX_L], *vb[MAX_L];
 };
@@ -264,6 +265,7 @@ static void want(struct oracle_step *s, const struct problem *p) {
   s->lr = p->lr;
   s->mu = p->mu;
   s->weight_decay = p->wd;
+  s->mantissa = 8 - (int)p->narrow;
 }
 
 static double worst_of(double worst, const struct oracle_mat *m, const double *got,
@@ -276,7 +278,8 @@ static double worst_of(double worst, const struct oracle_mat *m, const double *g
   return fmax(worst, e);
 }
 
-/* The compute copy must be the new master, half a step (a whole one at the clip) away at most. */
+/* The compute copy must be the new master, half a step (a whole one at the clip) away at most, with
+ * zeros below its mantissas. */
 static double check_compute(const struct problem *p, const struct answer *a, uint32_t l) {
   double worst = 0;
   uint32_t in = p->net.width[l], out = p->net.width[l + 1];
@@ -284,9 +287,12 @@ static double check_compute(const struct problem *p, const struct answer *a, uin
     for (uint32_t k = 0; k < in; k++) {
       size_t tile = ct_mlp_tile(&p->net, l) + (size_t)(n / 16) * ct_mlp_in(&p->net, l) + k / 16;
       const uint8_t *rec = a->image + tile * RECORD;
-      double step = ldexp(1, rec[n % 16] - 133), q = (int8_t)rec[16 + 16 * (n % 16) + k % 16];
+      int code = (int8_t)rec[16 + 16 * (n % 16) + k % 16], scale = 1 << p->narrow;
+      double step = ldexp(scale, rec[n % 16] - 133), q = code / scale;
       double master = get_float(a->state + state_at(&p->net, l, n, k) + 1024);
-      worst = fmax(worst, fabs(q * step - master) / (fabs(q) == 127 ? step : 0.5 * step));
+      if (code % scale) return INFINITY;
+      worst =
+          fmax(worst, fabs(q * step - master) / (fabs(q) == 128 / scale - 1 ? step : 0.5 * step));
     }
   return worst;
 }
@@ -388,6 +394,51 @@ static void test_simulator(void **state) {
 static void test_small_core(void **state) {
   (void)state;
   random_steps("sim:core=16x8,stall=10,seed=4", 3, 40, 33);
+}
+
+/* All that the programs quantise gets mantissas of 8 - narrow bits. */
+static void make_narrow(struct ct_codes *codes, unsigned narrow) {
+  for (size_t i = 0; i < codes->count; i++)
+    for (size_t c = 0; c < codes->job[i].count; c++) {
+      struct ct_cmd *cmd = &codes->job[i].cmd[c];
+      if (CT_GET(cmd, ALL_OP) == CT_OP_VS) CT_PUT(cmd, VS_NARROW, narrow);
+    }
+}
+
+/* Mantissas of every width: right by the oracle of that width and, three bits apart or more, wrong
+ * by the one of 8 bits. */
+static void narrow_steps(const char *uri, int cases, uint32_t widest) {
+  ct_rng rng = ct_rng_make(5);
+  ct_device *dev;
+  double worst = 0;
+  assert_int_equal(ct_open(uri, &dev), CT_OK);
+  for (int i = 0; i < cases; i++) {
+    struct problem p;
+    uint32_t widths[4];
+    for (int l = 0; l < 4; l++)
+      widths[l] = 8 + ct_rng_below(&rng, widest - 7);
+    make_problem(&p, &rng, 1 + ct_rng_below(&rng, 3), widths, 1 + ct_rng_below(&rng, 40), i % 2);
+    struct ct_codes codes = programs_for(dev, &p);
+    p.narrow = (unsigned)i % 7;
+    make_narrow(&codes, p.narrow);
+    double e = try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1});
+    worst = fmax(worst, e);
+    if (!(e <= 1)) fail_msg("%s, %u bits, case %d: %.3f radii away", uri, 8 - p.narrow, i, e);
+    if (p.narrow >= 3) {
+      p.narrow = 0;
+      assert_true(try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1}) > 1);
+    }
+    ct_codes_free(&codes);
+    free_problem(&p);
+  }
+  print_message("%s, narrow: %d steps, at most %.3f of the radius away\n", uri, cases, worst);
+  ct_close(dev);
+}
+
+static void test_narrow(void **state) {
+  (void)state;
+  narrow_steps("emu:", 42, 70);
+  narrow_steps("sim:stall=10,seed=6", 7, 20);
 }
 
 /* Steps whose activations go through device memory, in windows of all sizes. */
@@ -497,7 +548,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_emulator),   cmocka_unit_test(test_streamed),
       cmocka_unit_test(test_mutants),    cmocka_unit_test(test_simulator),
-      cmocka_unit_test(test_small_core),
+      cmocka_unit_test(test_small_core), cmocka_unit_test(test_narrow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

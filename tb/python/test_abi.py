@@ -86,6 +86,7 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "Met": "CT_MET_",
         "Batching": "CT_BATCHING_",
         "Sharing": "CT_",
+        "Rounding": "CT_",
         "Policy": "CT_",
     }
     asserts = ["#include <coltrain/coltrain.h>"]

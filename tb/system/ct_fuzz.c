@@ -73,7 +73,7 @@ static const struct usual {
     {CT_F_VL_ROWS, 1, 16},
     {CT_F_VA_A_SRC, 0, 2},
     {CT_F_VA_C_SRC, 0, 0},
-    {CT_F_VA_FN, 0, 3},
+    {CT_F_VA_FN, 0, 4},
     {CT_F_VA_FUNC, 8, 11},
     {CT_F_VA_ROWS, 1, 16},
     {CT_F_VA_COLS, 1, 16},
@@ -84,6 +84,7 @@ static const struct usual {
     {CT_F_VS_ROW_STRIDE, 0, 4},
     {CT_F_VS_ROWS, 1, 16},
     {CT_F_VS_ROUND, 0, 0},
+    {CT_F_VS_NARROW, 0, 6},
 };
 
 static const struct usual *find_usual(unsigned field) {

@@ -444,6 +444,7 @@ static struct ct_cmd vs_command(struct gen *g, struct rows *v, uint32_t ts, bool
   set(&cmd, CT_F_VS_MODE, v->mode);
   set(&cmd, CT_F_VS_ROW_STRIDE, v->stride);
   set(&cmd, CT_F_VS_TS, ts);
+  set(&cmd, CT_F_VS_NARROW, percent(g, 50) ? 0 : below(g, 7));
   return cmd;
 }
 
@@ -486,7 +487,7 @@ static struct ct_cmd va_command(struct gen *g, uint32_t a_src, uint32_t ta) {
   set(&cmd, CT_F_VA_A_SRC, a_src);
   set(&cmd, CT_F_VA_B_SRC, b);
   set(&cmd, CT_F_VA_C_SRC, c);
-  set(&cmd, CT_F_VA_FN, percent(g, 50) ? 0 : below(g, 4));
+  set(&cmd, CT_F_VA_FN, percent(g, 50) ? 0 : below(g, 5));
   set(&cmd, CT_F_VA_NEG_C, below(g, 2));
   set(&cmd, CT_F_VA_RELU, percent(g, 30));
   set(&cmd, CT_F_VA_PAD_NINF, percent(g, 30));

@@ -135,7 +135,7 @@ static void conversions(ct_rng *rng, const struct ct_path *path) {
   for (unsigned n = tiles(); n > 0; --n) {
     struct side want, got;
     struct ct_emu_tile x, x_want, x_got;
-    const unsigned rows = 1 + ct_rng_below(rng, 16);
+    const unsigned rows = 1 + ct_rng_below(rng, 16), narrow = ct_rng_below(rng, 7);
     const bool square = ct_rng_percent(rng, 50), sign = ct_rng_percent(rng, 30);
     fill(rng, &x);
     if (ct_rng_percent(rng, 30)) /* a group at the lower end */
@@ -144,10 +144,10 @@ static void conversions(ct_rng *rng, const struct ct_path *path) {
     memset(&want, 0, sizeof want);
     memset(&got, 0, sizeof got);
     const unsigned nans_want =
-        ct_path_plain.quantise((const uint32_t(*)[16])x.x, rows, square, want.q, want.e);
+        ct_path_plain.quantise((const uint32_t(*)[16])x.x, rows, square, narrow, want.q, want.e);
     unsigned state = path->enter();
     const unsigned nans_got =
-        path->quantise((const uint32_t(*)[16])x.x, rows, square, got.q, got.e);
+        path->quantise((const uint32_t(*)[16])x.x, rows, square, narrow, got.q, got.e);
     path->leave(state);
     ct_assert_same("mantissas", got.q, want.q, sizeof want.q);
     ct_assert_same("exponents", got.e, want.e, sizeof want.e);
@@ -174,7 +174,7 @@ static void operations(ct_rng *rng, const struct ct_path *path) {
                        .sc = usual(rng),
                        .pad = ct_rng_percent(rng, 50) ? 0 : CT_FP_SIGN | CT_FP_INF,
                        .b = b == 2 ? tile : alone[b],
-                       .fn = ct_rng_below(rng, 4),
+                       .fn = ct_rng_below(rng, 5),
                        .func = funcs[ct_rng_below(rng, 8)],
                        .negc = ct_rng_percent(rng, 40),
                        .relu = ct_rng_percent(rng, 20),
@@ -188,6 +188,8 @@ static void operations(ct_rng *rng, const struct ct_path *path) {
     }
     for (unsigned i = 0; i < 3; ++i)
       fill(rng, &want[i]);
+    for (unsigned i = ct_rng_percent(rng, 30) ? 0 : 256; i < 256; ++i) /* equal ones */
+      if (ct_rng_percent(rng, 50)) want[1].x[i / 16][i % 16] = want[0].x[i / 16][i % 16];
     memcpy(got, want, sizeof want);
     const unsigned to = crosses ? 2 * ct_rng_below(rng, 2) : ct_rng_below(rng, 3);
     const bool has_a = ct_rng_percent(rng, 90);

@@ -71,6 +71,10 @@ $(call dut,ct_dma_rd_n1,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=1 -GTagW=12 -GE
 $(call dut,ct_dma_rd_n2,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=2 -GTagW=12 -GEndW=7 -GChained=2\'d1)
 $(call dut,ct_dma_rd_n3,ct_dma_rd,rtl/dma/ct_dma_rd.sv,-GClients=3 -GTagW=12 -GEndW=7 -GChained=3\'d1)
 $(call bench,test_dma_rd,ct_dma_rd_n1 ct_dma_rd_n2 ct_dma_rd_n3,host/transports/sim/ct_axi_mem.c)
+$(call dut,ct_dma_wr_n1,ct_dma_wr,rtl/dma/ct_dma_wr.sv,-GClients=1 -GAtW=5 -GTagW=10 -GEndW=7)
+$(call dut,ct_dma_wr_n2,ct_dma_wr,rtl/dma/ct_dma_wr.sv,-GClients=2 -GAtW=5 -GTagW=10 -GEndW=7)
+$(call dut,ct_dma_wr_n3,ct_dma_wr,rtl/dma/ct_dma_wr.sv,-GClients=3 -GAtW=5 -GTagW=10 -GEndW=7)
+$(call bench,test_dma_wr,ct_dma_wr_n1 ct_dma_wr_n2 ct_dma_wr_n3,host/transports/sim/ct_axi_mem.c)
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
 
 # The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.

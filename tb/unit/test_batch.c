@@ -415,7 +415,7 @@ static void watch_form(bench *b) {
   if (forming && !b->was_forming) {
     assert_true(*d->job_ready_i);
     assert_true(b->next < 0);
-    b->form_at = b->t;
+    b->form_at = b->t - 1; /* the decision */
     b->first_seen = b->dropped = false;
     b->beats = 0;
   }
@@ -687,7 +687,7 @@ static void drive_reset(bench *b) {
   for (unsigned i = 1; i < b->waiting; ++i)
     if (b->wait[i].model != b->wait[0].model) clear = false;
   *d->reset_i = !b->command && !*d->wr_valid_i && b->script_at >= b->script_end &&
-                (clear || !*d->form_o || b->first_seen) && !*d->start_i &&
+                (clear || !*d->form_o || b->first_seen) &&
                 b->t > b->no_command_until && per_ten_thousand(b, b->sc->reset);
 }
 

@@ -142,14 +142,6 @@ typedef struct {
   uint64_t first_beat, last_beat;
 } bench;
 
-static void put_bits(void *vector, unsigned lsb, unsigned width, uint32_t value) {
-  uint8_t *bytes = vector;
-  for (unsigned i = 0; i < width; ++i) {
-    const unsigned at = lsb + i;
-    bytes[at / 8] = (uint8_t)((bytes[at / 8] & ~(1u << at % 8)) | (value >> i & 1) << at % 8);
-  }
-}
-
 static bench *open_bench(const struct rd_config *config) {
   bench *b = test_calloc(1, sizeof *b);
   b->config = *config;
@@ -199,10 +191,10 @@ static void make_offer(bench *b, int p) {
   if (b->config.trouble && ct_rng_percent(&b->rng, 4))
     ct_axi_mem_fault(b->mem, CT_FAULT_AXI_READ,
                      16ull * (o->addr + ct_rng_below(&b->rng, o->beats)));
-  put_bits(b->p.addr_i, 32 * (unsigned)p, 32, o->addr);
-  put_bits(b->p.beats_i, 5 * (unsigned)p, 5, o->beats);
-  put_bits(b->p.tag_i, kTagW * (unsigned)p, kTagW, o->tag);
-  put_bits(b->p.end_tag_i, kEndW * (unsigned)p, kEndW, o->end_tag);
+  ct_tb_put(b->p.addr_i, 32 * (unsigned)p, 32, o->addr);
+  ct_tb_put(b->p.beats_i, 5 * (unsigned)p, 5, o->beats);
+  ct_tb_put(b->p.tag_i, kTagW * (unsigned)p, kTagW, o->tag);
+  ct_tb_put(b->p.end_tag_i, kEndW * (unsigned)p, kEndW, o->end_tag);
 }
 
 static void drive_port(bench *b, int p) {
@@ -217,9 +209,9 @@ static void drive_port(bench *b, int p) {
   } else if (!b->offered[p] && !dropped && !stalled && !(b->held >> p & 1)) {
     make_offer(b, p);
   }
-  put_bits(b->p.valid_i, (unsigned)p, 1, b->offered[p]);
-  put_bits(b->p.undo_i, (unsigned)p, 1, undo);
-  put_bits(b->p.stay_i, (unsigned)p, 1, ct_rng_percent(&b->rng, b->config.stay));
+  ct_tb_put(b->p.valid_i, (unsigned)p, 1, b->offered[p]);
+  ct_tb_put(b->p.undo_i, (unsigned)p, 1, undo);
+  ct_tb_put(b->p.stay_i, (unsigned)p, 1, ct_rng_percent(&b->rng, b->config.stay));
 }
 
 /* An error of a context as ct_dma has it: it is halted, then flushed until nothing of it is left;
@@ -239,8 +231,8 @@ static void drive_flush(bench *b, int c) {
   } else if (r->flushing && r->put == r->end) {
     r->flushing = 0;
   }
-  put_bits(b->p.halt_i, (unsigned)c, 1, r->halting > 0);
-  put_bits(b->p.flush_i, (unsigned)c, 1, r->flushing > 0);
+  ct_tb_put(b->p.halt_i, (unsigned)c, 1, r->halting > 0);
+  ct_tb_put(b->p.flush_i, (unsigned)c, 1, r->flushing > 0);
 }
 
 static void drive_memory(bench *b) {

@@ -102,11 +102,12 @@ static void legal_vector(program *p, struct ct_cmd *cmd, unsigned code) {
       CT_PUT(cmd, VS_ROWS, 1 + below(p, 14));
       CT_PUT(cmd, VS_ROWS_REG, small_reg(p));
       CT_PUT(cmd, VS_ROUND, 0);
+      CT_PUT(cmd, VS_NARROW, below(p, 7));
       break;
     default:
       randomize(p, cmd, CT_GROUP_VA);
       CT_PUT(cmd, VA_A_SRC, below(p, 3));
-      CT_PUT(cmd, VA_FN, below(p, 4));
+      CT_PUT(cmd, VA_FN, below(p, 5));
       CT_PUT(cmd, VA_FUNC, funcs[below(p, 5)]);
       CT_PUT(cmd, VA_ROWS, 1 + below(p, 14));
       CT_PUT(cmd, VA_ROWS_REG, small_reg(p));
@@ -497,10 +498,11 @@ static void near_limits(program *p, struct ct_cmd *cmd, unsigned group) {
       CT_PUT(cmd, VS_MODE, below(p, 5));
       CT_PUT(cmd, VS_ROWS, ONE_OF(p, 0, 1, 2, 15, 16, 16, 17, 31));
       CT_PUT(cmd, VS_ROUND, ONE_OF(p, 0, 0, 0, 0, 1, 2, 3));
+      CT_PUT(cmd, VS_NARROW, below(p, 8));
       break;
     default:
       CT_PUT(cmd, VA_A_SRC, ONE_OF(p, 0, 0, 1, 1, 2, 2, 3));
-      CT_PUT(cmd, VA_FN, ONE_OF(p, 0, 1, 2, 3, 3, 4, 7));
+      CT_PUT(cmd, VA_FN, ONE_OF(p, 0, 1, 2, 3, 4, 4, 5, 6, 7));
       CT_PUT(cmd, VA_FUNC, ONE_OF(p, 0, 0, 7, 8, 8, 9, 9, 10, 11, 12, 15));
       CT_PUT(cmd, VA_ROWS, ONE_OF(p, 0, 1, 1, 7, 15, 16, 16, 17));
       CT_PUT(cmd, VA_COLS, ONE_OF(p, 0, 1, 1, 7, 15, 16, 16, 17));

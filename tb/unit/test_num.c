@@ -64,6 +64,8 @@ static void check_compares(uint32_t a, uint32_t b) {
   assert_bits("max", a, b, ct_fp_max(a, b), any_nan ? 0x7FC00000u : bits_of(first ? x : y));
   assert_bits("min", a, b, ct_fp_min(a, b), any_nan ? 0x7FC00000u : bits_of(first ? y : x));
   assert_bits("gt", a, b, ct_fp_gt(a, b), x > y);
+  assert_bits("eq", a, b, ct_fp_eq(a, b), x == y);
+  assert_bits("eq", a, a, ct_fp_eq(a, a), x == x);
   assert_bits("relu", a, 0, ct_fp_relu(a), bits_of(isnan(x) || x > 0 ? x : 0));
 }
 
@@ -118,16 +120,24 @@ static void dequantises(void **state) {
   }
 }
 
-static int quant_reference(uint32_t x, int e) {
-  const double v = value(x), scaled = nearbyint(ldexp(fabs(v), 133 - e)); /* to nearest even */
+/* A mantissa of so many bits, with its lowest bit worth 2^(e - 127 - (bits - 2)). */
+static int quant_reference(uint32_t x, int e, int bits) {
+  const double v = value(x), most = ldexp(1, bits - 1) - 1;
+  const double scaled = nearbyint(ldexp(fabs(v), 127 + (bits - 2) - e)); /* to nearest even */
   if (e == 0 || e == 255) return 0;
-  const int q = scaled > 127 || isnan(scaled) ? 127 : (int)scaled;
+  const int q = scaled > most || isnan(scaled) ? (int)most : (int)scaled;
   return signbit(v) ? -q : q;
 }
 
+/* In every width, and stored so that HBFP8 reads the same value. */
 static void check_quant(uint32_t x, int e) {
-  const int got = ct_hbfp8_quant(x, (uint8_t)e), want = quant_reference(x, e);
-  if (got != want) fail_msg("quant of %08X by %d: got %d, want %d", x, e, got, want);
+  for (int bits = 2; bits <= 8; ++bits) {
+    const int got = ct_hbfp8_quant_narrow(x, (uint8_t)e, 8 - (unsigned)bits);
+    const int want = quant_reference(x, e, bits) * (1 << (8 - bits));
+    if (got != want)
+      fail_msg("quant of %08X by %d to %d bits: got %d, want %d", x, e, bits, got, want);
+  }
+  assert_int_equal(ct_hbfp8_quant(x, (uint8_t)e), quant_reference(x, e, 8));
 }
 
 static void quantises(void **state) {

@@ -43,37 +43,38 @@ static quant_bench open_quant(void) {
                         {0}}};
 }
 
-static void quant_feed(quant_bench *t, const uint32_t *x, uint8_t e, bool offer) {
+static void quant_feed(quant_bench *t, const uint32_t *x, uint8_t e, unsigned narrow, bool offer) {
   uint32_t want[kLanes / 4] = {0};
   *t->dut->e_i = e;
+  *t->dut->narrow_i = (uint8_t)narrow;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     t->dut->x_i[lane] = x[lane];
-    pipe_pack(want, 8, lane, (uint8_t)ct_hbfp8_quant(x[lane], e));
+    pipe_pack(want, 8, lane, (uint8_t)ct_hbfp8_quant_narrow(x[lane], e, narrow));
   }
   pipe_step(&t->pipe, offer ? want : NULL);
 }
 
 /* Every tie and its two neighbours, positive and negative, at distances of 0..26 from the group's
- * exponent. */
-static void quant_ties(quant_bench *t) {
+ * exponent. (A tie of a narrow mantissa is one of these, too.) */
+static void quant_ties(quant_bench *t, unsigned narrow) {
   uint32_t x[kLanes];
   unsigned n = 0;
   for (uint32_t gap = 0; gap < 27; ++gap) {
     for (uint32_t k = 0; k < 256 * 3 * 2; ++k) {
       const uint32_t magnitude = ((200u - gap) << 23 | (k / 6) << 15) + k / 2 % 3 - 1;
       x[n] = magnitude | (k & 1) << 31;
-      if (++n == kLanes) quant_feed(t, x, 200, true), n = 0;
+      if (++n == kLanes) quant_feed(t, x, 200, narrow, true), n = 0;
     }
   }
 }
 
-static void quant_corners(quant_bench *t) {
+static void quant_corners(quant_bench *t, unsigned narrow) {
   uint32_t x[kLanes];
   for (unsigned e = 0; e < 256; ++e) {
     for (size_t i = 0; i < fp_corners_count; i += kLanes) {
       for (unsigned lane = 0; lane < kLanes; ++lane)
         x[lane] = fp_corners[(i + lane) % fp_corners_count];
-      quant_feed(t, x, (uint8_t)e, true);
+      quant_feed(t, x, (uint8_t)e, narrow, true);
     }
   }
 }
@@ -92,15 +93,17 @@ static void quant_random(quant_bench *t) {
     }
     const uint8_t e =
         ct_rng_percent(&rng, 5) ? (uint8_t)ct_rng_u64(&rng) : ct_hbfp8_group_exp(x, kLanes);
-    quant_feed(t, x, e, !ct_stall_next(&stall));
+    quant_feed(t, x, e, ct_rng_below(&rng, 7), !ct_stall_next(&stall));
   }
 }
 
 static void quantises(void **state) {
   (void)state;
   quant_bench t = open_quant();
-  quant_ties(&t);
-  quant_corners(&t);
+  for (unsigned narrow = 0; narrow < 7; ++narrow) {
+    quant_ties(&t, narrow);
+    quant_corners(&t, narrow);
+  }
   quant_random(&t);
   pipe_drain(&t.pipe);
   ct_hbfp_quant_free(t.dut);

@@ -114,15 +114,6 @@ typedef struct {
   unsigned long overtaken; /* reads that an earlier port left to a later one */
 } bench;
 
-/* Bits lsb .. lsb + bits - 1 of a wide port; bits <= 32. */
-static void put_bits(uint32_t *port, unsigned lsb, unsigned bits, uint32_t value) {
-  for (unsigned i = 0; i < bits; ++i) {
-    const unsigned at = lsb + i;
-    port[at / 32] &= ~(1u << (at % 32));
-    port[at / 32] |= ((value >> i) & 1u) << (at % 32);
-  }
-}
-
 static bench *open_bench(unsigned variant) {
   bench *b = test_calloc(1, sizeof *b);
   b->p = variants[variant]();
@@ -154,7 +145,7 @@ static void drive(bench *b) {
   for (unsigned p = 0; p < kReads; ++p) {
     *d->rd_valid_i |= (uint8_t)(b->rd[p].valid << p);
     *d->rd_yield_i |= (uint8_t)(b->rd[p].yield << p);
-    put_bits(d->rd_addr_i, 20 * p, 20, b->rd[p].addr);
+    ct_tb_put(d->rd_addr_i, 20 * p, 20, b->rd[p].addr);
   }
   *d->wr_valid_i = 0;
   uint64_t addrs = 0;

@@ -539,6 +539,101 @@ static void masks(void **state) {
   }
 }
 
+/* 1.0 where a * b and c (its sign flipped or not) are equal, by value: a NaN equals nothing, zeros
+ * and subnormals are equal. */
+static void equals(void **state) {
+  (void)state;
+  static const uint32_t value[kCols] = {0,          0x80000000, 0x007FFFFF, 0x80000001,
+                                        0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001,
+                                        0x3F800000, 0xBF800000, 0x3F800001, 0x40000000,
+                                        0x00800000, 0x80800000, 0x7F7FFFFF, 0x01000000};
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 540 + v);
+    uint32_t x[kRows][kCols], y[kRows][kCols];
+    for (unsigned r = 0; r < kRows; ++r)
+      for (unsigned j = 0; j < kCols; ++j)
+        x[r][j] = value[r], y[r][j] = value[j];
+    poke_tile(b, 0, 0, x);
+    poke_tile(b, 0, 64, y);
+    gen_order *o = gen_order_new(b, 0);
+    struct ct_cmd cmd = gen_vl(0, 0, 0, 4, kRows);
+    gen_emit(o, &cmd);
+    cmd = gen_vl(1, 0, 64, 4, kRows);
+    gen_emit(o, &cmd);
+    for (unsigned k = 0; k < 3; ++k) { /* c; -c; 2 a and c */
+      cmd = gen_va(2 + k, 0);
+      gen_c(&cmd, 1, 1, 4);
+      CT_PUT(&cmd, VA_NEG_C, k == 1);
+      if (k == 2) gen_b(&cmd, 3, 0), CT_PUT(&cmd, VA_SB, 0x40000000);
+      gen_emit(o, &cmd);
+      cmd = gen_vs(2 + k, 0, 512 + 64 * k, 4, kRows);
+      gen_emit(o, &cmd);
+    }
+    vpu_run(b, 4000);
+    for (unsigned r = 0; r < kRows; ++r)
+      for (unsigned j = 0; j < kCols; ++j) {
+        /* As a processor compares them, but for subnormals, which are zeros here. */
+        const float a = r < 4 ? 0 : as_float(value[r]), c = j < 4 ? 0 : as_float(value[j]);
+        assert_int_equal(peek(b, 0, 512, r, j), a == c ? CT_FP_ONE : 0);
+        assert_int_equal(peek(b, 0, 576, r, j), a == -c ? CT_FP_ONE : 0);
+        assert_int_equal(peek(b, 0, 640, r, j), 2 * a == c ? CT_FP_ONE : 0);
+      }
+    free(o);
+    vpu_close(b);
+  }
+}
+
+/* The gradient of a maximum over four tiles goes to the first of them that holds it: as
+ * docs/programming.md says it is composed. */
+static void maximum_backward(void **state) {
+  (void)state;
+  enum { kTaps = 4, kM = 4, kRest = 5, kE = 6, kDx = 8 };
+  for (unsigned v = 0; v < kVariants; ++v) {
+    vpu_bench *b = vpu_open(v, 550 + v);
+    ct_rng rng = ct_rng_make(9300 + v);
+    uint32_t x[kTaps][kRows][kCols], dy[kRows][kCols];
+    gen_order *o = gen_order_new(b, 0);
+    for (unsigned t = 0; t <= kTaps; ++t) {
+      random_tile(&rng, 1.0f, dy);
+      for (unsigned i = 0; t < kTaps && i < kRows * kCols; ++i) /* few values: many ties */
+        x[t][i / kCols][i % kCols] = as_bits((float)ct_rng_below(&rng, 4) - 2);
+      poke_tile(b, 0, 64 * t, t < kTaps ? x[t] : dy);
+      const struct ct_cmd cmd = gen_vl(t < kTaps ? t : kRest, 0, 64 * t, 4, kRows);
+      gen_emit(o, &cmd);
+    }
+    for (unsigned t = 1; t < kTaps; ++t) {
+      struct ct_cmd cmd = gen_va(kM, t == 1 ? 0 : kM);
+      gen_c(&cmd, 1, t, 1);
+      gen_emit(o, &cmd);
+    }
+    for (unsigned t = 0; t < kTaps; ++t) {
+      struct ct_cmd cmd = gen_va(kE, t); /* 1.0 where this one is the maximum */
+      gen_c(&cmd, 1, kM, 4);
+      gen_emit(o, &cmd);
+      cmd = gen_va(kDx + t, kRest); /* what no earlier one has taken */
+      gen_c(&cmd, 1, kE, 3);
+      gen_emit(o, &cmd);
+      cmd = gen_va(kRest, kRest);
+      gen_c(&cmd, 1, kDx + t, 0);
+      CT_PUT(&cmd, VA_NEG_C, 1);
+      gen_emit(o, &cmd);
+      cmd = gen_vs(kDx + t, 0, 512 + 64 * t, 4, kRows);
+      gen_emit(o, &cmd);
+    }
+    vpu_run(b, 8000);
+    for (unsigned i = 0; i < kRows * kCols; ++i) {
+      const unsigned r = i / kCols, j = i % kCols;
+      unsigned first = 0;
+      for (unsigned t = 1; t < kTaps; ++t)
+        if (as_float(x[t][r][j]) > as_float(x[first][r][j])) first = t;
+      for (unsigned t = 0; t < kTaps; ++t)
+        assert_int_equal(peek(b, 0, 512 + 64 * t, r, j), t == first ? dy[r][j] : 0);
+    }
+    free(o);
+    vpu_close(b);
+  }
+}
+
 /* Ties, saturation, signed zeros, subnormals, NaN and Inf, in rows and in squares. */
 static void quantising(void **state) {
   (void)state;
@@ -1235,6 +1330,8 @@ int main(void) {
       cmocka_unit_test(reads_the_last_row_first),
       cmocka_unit_test(optimiser),
       cmocka_unit_test(masks),
+      cmocka_unit_test(equals),
+      cmocka_unit_test(maximum_backward),
       cmocka_unit_test(quantising),
       cmocka_unit_test(window_edge),
       cmocka_unit_test(rates),

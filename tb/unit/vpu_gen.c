@@ -247,7 +247,9 @@ static struct ct_cmd random_rows(ct_rng *rng, unsigned op, unsigned rows) {
   if (n == 1) stride = ct_rng_below(rng, 65536);
   const unsigned span = (n - 1) * stride + tail;
   const unsigned at = base + ct_rng_below(rng, size - span + 1);
-  return rows_command(op, ct_rng_below(rng, kTiles), mode, at, stride, n);
+  struct ct_cmd cmd = rows_command(op, ct_rng_below(rng, kTiles), mode, at, stride, n);
+  if (op == CT_OP_VS) CT_PUT(&cmd, VS_NARROW, ct_rng_below(rng, 7));
+  return cmd;
 }
 
 static struct ct_cmd random_va(ct_rng *rng, unsigned rows) {
@@ -258,7 +260,7 @@ static struct ct_cmd random_va(ct_rng *rng, unsigned rows) {
   CT_PUT(&cmd, VA_TQ, ct_rng_below(rng, kTiles));
   CT_PUT(&cmd, VA_B_SRC, b % 3 && c % 3 ? 0 : b);
   CT_PUT(&cmd, VA_C_SRC, c);
-  CT_PUT(&cmd, VA_FN, ct_rng_below(rng, 4));
+  CT_PUT(&cmd, VA_FN, ct_rng_below(rng, 5));
   CT_PUT(&cmd, VA_NEG_C, ct_rng_below(rng, 2));
   CT_PUT(&cmd, VA_RELU, ct_rng_percent(rng, 20));
   CT_PUT(&cmd, VA_PAD_NINF, ct_rng_percent(rng, 20));

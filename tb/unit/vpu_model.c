@@ -73,8 +73,11 @@ static uint32_t element(const vpu_state *s, const struct ct_cmd *cmd, unsigned r
       case 2:
         y = ct_fp_min(y, c);
         break;
-      default:
+      case 3:
         y = ct_fp_gt(c, 0) ? y : 0;
+        break;
+      default:
+        y = ct_fp_eq(y, c) ? CT_FP_ONE : 0;
     }
   }
   if (CT_GET(cmd, VA_RELU)) y = ct_fp_relu(y);
@@ -138,7 +141,7 @@ static unsigned store(vpu_state *s, const struct ct_cmd *cmd, vpu_write *writes)
     }
     word.exp = exp;
     for (unsigned j = 0; j < kCols; ++j)
-      word.byte[j] = (uint8_t)ct_hbfp8_quant(tile[r][j], exp);
+      word.byte[j] = (uint8_t)ct_hbfp8_quant_narrow(tile[r][j], exp, CT_GET(cmd, VS_NARROW));
     n = put(s, writes, n, at, &word);
   }
   return n;

@@ -20,15 +20,7 @@ usb=usb:timeout=60000
 rule=usr/lib/udev/rules.d/60-coltrain-usb.rules
 model='--data digits --samples 64 --epochs 1 --layers 64-10'
 cd /tmp || exit
-
-check() { # NAME COMMAND...
-  name=$1
-  shift
-  if "$@" >out 2>&1; then echo "ok - $name ($(cut -d' ' -f1 /proc/uptime) s)"; else
-    sed 's/^/# /' out
-    echo "not ok - $name"
-  fi
-}
+. /check.sh
 
 as() { # USER COMMAND...
   user=$1

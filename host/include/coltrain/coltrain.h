@@ -782,6 +782,28 @@ int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
 /* The values of a packed matrix to x (rows x cols, pitch >= cols). Any thread. */
 int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float *x);
 
+/* MXINT8 of the OCP Microscaling specification 1.0: 32 neighbours of a row share a scale of
+ * 2^(scale - 127), and an element is a number of -127..127 in 64ths. A matrix is rows x cols
+ * elements without gaps and rows x ceil(cols / 32) scales; the last block of a row may be shorter.
+ * ct_pack_mxint8() makes a packed matrix of it, as CT_ROW, with no bit changed: a block is two of
+ * ours with one exponent. CT_ERR_ARG for the element -128, which HBFP8 does not have, for the scale
+ * 255, which is NaN, and for the scale 0 unless its block is zero. Any thread. */
+int ct_pack_mxint8(const int8_t *elements, const uint8_t *scales, size_t rows, size_t cols,
+                   void *out);
+
+/* What becomes of two blocks that no common scale holds. */
+enum ct_rounding {
+  CT_EXACT,  /* CT_ERR_ARG, and the sentence names them */
+  CT_NEAREST /* the scale of the larger exponent; the other's elements to nearest even */
+};
+
+/* The MXINT8 of a packed matrix: exact wherever there is a scale under which all elements of a
+ * block are whole numbers of -127..127 (the largest that is no larger than the larger exponent of
+ * its halves, of those that are not zero). CT_ERR_ARG: a block is NaN, or no scale holds it; then
+ * nothing was written. Any thread. */
+int ct_unpack_mxint8(const void *packed, size_t rows, size_t cols, enum ct_rounding rounding,
+                     int8_t *elements, uint8_t *scales);
+
 /* An input of a request is one row vector: groups of up to 16 blocks, each group 16 exponents and
  * then its blocks. Size in bytes (0 if that does not fit a size_t), and packing of n elements into
  * room for that many. Any thread. */

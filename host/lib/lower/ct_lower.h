@@ -205,12 +205,13 @@ struct ct_vmove {
   unsigned mode;
   uint32_t rows, rows_reg, stride;
   uint32_t more, tile_stride; /* VS: further tiles, of neighbouring generations or registers */
+  unsigned narrow;            /* VS, HBFP8: mantissas of 8 - narrow bits, 2..8 */
 };
 void ct_vl(struct ct_lower *l, const struct ct_vmove *c);
 void ct_vs(struct ct_lower *l, const struct ct_vmove *c);
 
-enum { CT_VA_ADD = 0, CT_VA_MAX = 1, CT_VA_MIN = 2, CT_VA_SELECT = 3 };
-enum { CT_VA_EXP = 8, CT_VA_RECIP = 9, CT_VA_LOG = 10 };
+enum { CT_VA_ADD = 0, CT_VA_MAX = 1, CT_VA_MIN = 2, CT_VA_SELECT = 3, CT_VA_EQUAL = 4 };
+enum { CT_VA_EXP = 8, CT_VA_RECIP = 9, CT_VA_LOG = 10, CT_VA_RSQRT = 11 };
 enum { CT_VA_NONE = 0, CT_VA_TILE = 1, CT_VA_ROW0 = 2, CT_VA_SCALAR = 3 };
 
 /* a: a register or ACC tile; without one, +0. q: the register of operand b or c. */

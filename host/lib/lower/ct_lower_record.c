@@ -311,7 +311,8 @@ void ct_vs(struct ct_lower *l, const struct ct_vmove *c) {
   ADD(l, &rec, VS, CT_SET(VS_TS, ct_cmd_address(l, &c->reg)),
       CT_SET(VS_SPM, ct_cmd_address(l, &c->spm)), CT_SET(VS_MODE, c->mode),
       CT_SET(VS_ROWS, c->rows), CT_SET(VS_ROWS_REG, c->rows_reg), CT_SET(VS_ROW_STRIDE, stride),
-      CT_SET(VS_MORE, c->more), CT_SET(VS_TILE_STRIDE, c->tile_stride));
+      CT_SET(VS_MORE, c->more), CT_SET(VS_TILE_STRIDE, c->tile_stride),
+      CT_SET(VS_NARROW, c->narrow));
 }
 
 static unsigned va_source(const struct ct_lower *l, const struct ct_ref *a) {

@@ -6,11 +6,9 @@
 #include "coltrain/coltrain.h"
 #include "ct_device.h"
 #include "ct_fixed.h"
-#include "ct_layout.h"
 #include "ct_num.h"
+#include "ct_pack.h"
 #include "ct_path.h"
-
-enum { RECORD = CT_RECORD_UNITS * CT_TILE };
 
 static uint32_t bits_of(float x) {
   uint32_t bits;
@@ -27,7 +25,7 @@ static float float_of(uint32_t bits) {
 size_t ct_pack_size(size_t rows, size_t cols) {
   const size_t r = rows / CT_TILE + (rows % CT_TILE != 0),
                c = cols / CT_TILE + (cols % CT_TILE != 0);
-  return c && r > SIZE_MAX / RECORD / c ? 0 : r * c * RECORD;
+  return c && r > SIZE_MAX / CT_RECORD / c ? 0 : r * c * CT_RECORD;
 }
 
 /* Tile (r0, c0) of a matrix whose element (r, c) is x[r * row_step + c * col_step]; +0 outside. */
@@ -49,27 +47,32 @@ static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size
   const struct ct_path *path = ct_path_find(NULL);
   const unsigned state = path->enter();
   for (size_t r = 0; r < rows; r += CT_TILE) {
-    for (size_t c = 0; c < cols; c += CT_TILE, out += RECORD) {
+    for (size_t c = 0; c < cols; c += CT_TILE, out += CT_RECORD) {
       struct ct_emu_tile t;
       read_tile(x + r * row_step + c * col_step, rows - r, cols - c, row_step, col_step, t.x);
-      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, sharing == CT_SQUARE,
+      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, sharing == CT_SQUARE, 0,
                      (int8_t(*)[CT_TILE])(out + CT_TILE), out);
     }
   }
   path->leave(state);
 }
 
+int ct_pack_check(size_t rows, size_t cols) {
+  if (!rows || !cols || ct_pack_size(rows, cols)) return CT_OK;
+  return ct_fail(NULL, CT_ERR_ARG, "a matrix of %zu x %zu is more than this machine can address",
+                 rows, cols);
+}
+
 /* What all three need; x: so many lines of width elements that lie next to each other. */
 static int check_matrix(size_t rows, size_t cols, bool transposed, size_t pitch) {
   const size_t lines = transposed ? cols : rows, width = transposed ? rows : cols;
   const size_t most = SIZE_MAX / sizeof(float);
-  if (rows && cols && (!ct_pack_size(rows, cols) || width > most))
-    return ct_fail(NULL, CT_ERR_ARG, "a matrix of %zu x %zu is more than this machine can address",
-                   rows, cols);
+  const int err = ct_pack_check(rows, cols);
+  if (err) return err;
   if (pitch < width)
     return ct_fail(NULL, CT_ERR_ARG, "a pitch of %zu is less than the %zu elements of a row", pitch,
                    width);
-  if (lines > 1 && pitch > (most - width) / (lines - 1))
+  if (width > most || (lines > 1 && pitch > (most - width) / (lines - 1)))
     return ct_fail(NULL, CT_ERR_ARG, "a pitch of %zu is more than this machine can address", pitch);
   return CT_OK;
 }
@@ -106,7 +109,7 @@ int ct_unpack(const void *packed, size_t rows, size_t cols, size_t pitch, float 
   if (err) return err;
   const uint8_t *record = packed;
   for (size_t r0 = 0; r0 < rows; r0 += CT_TILE) {
-    for (size_t c0 = 0; c0 < cols; c0 += CT_TILE, record += RECORD) {
+    for (size_t c0 = 0; c0 < cols; c0 += CT_TILE, record += CT_RECORD) {
       for (size_t r = r0; r < rows && r < r0 + CT_TILE; ++r) {
         for (size_t c = c0; c < cols && c < c0 + CT_TILE; ++c) {
           const uint8_t q = record[CT_TILE * (r - r0 + 1) + (c - c0)];

@@ -24,7 +24,7 @@ if not typing.TYPE_CHECKING and importlib.util.find_spec("numpy") is None:
         raise ModuleNotFoundError(f"coltrain.{name} needs NumPy: install Debian's package python3-numpy, or numpy by pip")
 
 else:
-    from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Sharing
+    from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Rounding, Sharing
     from ._arrays import Array, SupportsDLPack
     from ._lib import lib, text_of
     from .data import Dataset, load_dataset
@@ -51,7 +51,7 @@ else:
     )
     from .events import Event, Future, code_name, code_text
     from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
-    from .program import Buffer, Program, disassemble, pack, pack_row, unpack
+    from .program import Buffer, Program, disassemble, pack, pack_mxint8, pack_row, unpack, unpack_mxint8
     from .server import Server, ServerInfo, batching_name
 
 
@@ -103,6 +103,7 @@ __all__ = [
     "Queue",
     "Rates",
     "Register",
+    "Rounding",
     "Rows",
     "Server",
     "ServerInfo",
@@ -125,9 +126,11 @@ __all__ = [
     "load_dataset",
     "open",
     "pack",
+    "pack_mxint8",
     "pack_row",
     "policy_name",
     "registers",
     "scan",
     "unpack",
+    "unpack_mxint8",
 ]

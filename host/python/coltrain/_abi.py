@@ -107,6 +107,13 @@ class Sharing(enum.IntEnum):
     SQUARE = 1
 
 
+class Rounding(enum.IntEnum):
+    """enum ct_rounding."""
+
+    EXACT = 0
+    NEAREST = 1
+
+
 class Policy(enum.IntEnum):
     """enum ct_policy."""
 
@@ -579,6 +586,8 @@ class Library:
     ct_pack: Callable[..., int]
     ct_pack_transposed: Callable[..., int]
     ct_unpack: Callable[..., int]
+    ct_pack_mxint8: Callable[..., int]
+    ct_unpack_mxint8: Callable[..., int]
     ct_pack_row_size: Callable[..., int]
     ct_pack_row: Callable[..., int]
     ct_weights_address: Callable[..., int]
@@ -682,6 +691,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_pack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]),
     "ct_pack_transposed": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]),
     "ct_unpack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_pack_mxint8": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p]),
+    "ct_unpack_mxint8": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]),
     "ct_pack_row_size": (ctypes.c_size_t, [ctypes.c_size_t]),
     "ct_pack_row": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]),
     "ct_weights_address": (ctypes.c_uint64, [ctypes.c_void_p]),

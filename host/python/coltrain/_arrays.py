@@ -17,6 +17,7 @@ from .errors import ArgumentError
 F32: TypeAlias = npt.NDArray[np.float32]
 U32: TypeAlias = npt.NDArray[np.uint32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+I8: TypeAlias = npt.NDArray[np.int8]
 
 _KINDS_OF_REAL = "fiub"
 _KINDS_OF_INTEGER = "iu"
@@ -93,6 +94,18 @@ def labels(x: Array, name: str, count: int) -> U32:
     if a.dtype != np.uint32 and a.size and (a.min() < 0 or a.max() > 0xFFFFFFFF):
         raise ArgumentError(f"{name} has the class {a.min() if a.min() < 0 else a.max()}, which is none")
     return np.ascontiguousarray(a, dtype=np.uint32)
+
+
+def small(x: Array, name: str, shape: tuple[int | str, ...], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    """Whole numbers of one byte, int8 or uint8, in C order; a copy unless they are that. What does not fit is refused."""
+    a = _array(x, name, INTEGERS)
+    if a.dtype.kind not in _KINDS_OF_INTEGER:
+        raise ArgumentError(f"{name} holds {a.dtype}, but integers are needed")
+    _check_shape(a, name, shape)
+    info = np.iinfo(kind)
+    if a.size and (a.min() < info.min or a.max() > info.max):
+        raise ArgumentError(f"{name} has {a.min() if a.min() < info.min else a.max()}, which is not within {info.min}..{info.max}")
+    return np.ascontiguousarray(a, dtype=kind)
 
 
 def output(out: F32 | None, name: str, shape: tuple[int, ...]) -> F32:

@@ -31,9 +31,15 @@ class ct_dataset_part(ctypes.Structure):
 
     count: int
     pixels: ctypes._Pointer[ctypes.c_uint8]
+    values: ctypes._Pointer[ctypes.c_float]
     labels: ctypes._Pointer[ctypes.c_uint8]
 
-    _fields_ = [("count", ctypes.c_size_t), ("pixels", ctypes.POINTER(ctypes.c_uint8)), ("labels", ctypes.POINTER(ctypes.c_uint8))]
+    _fields_ = [
+        ("count", ctypes.c_size_t),
+        ("pixels", ctypes.POINTER(ctypes.c_uint8)),
+        ("values", ctypes.POINTER(ctypes.c_float)),
+        ("labels", ctypes.POINTER(ctypes.c_uint8)),
+    ]
 
 
 class ct_dataset(ctypes.Structure):
@@ -41,6 +47,7 @@ class ct_dataset(ctypes.Structure):
 
     height: int
     width: int
+    channels: int
     features: int
     classes: int
     scale: float
@@ -50,6 +57,7 @@ class ct_dataset(ctypes.Structure):
     _fields_ = [
         ("height", ctypes.c_uint32),
         ("width", ctypes.c_uint32),
+        ("channels", ctypes.c_uint32),
         ("features", ctypes.c_uint32),
         ("classes", ctypes.c_uint32),
         ("scale", ctypes.c_float),
@@ -89,9 +97,9 @@ def tools_library() -> Any:
 class Part:
     """The images that train, or those that test."""
 
-    def __init__(self, pixels: Bytes, labels: Bytes, scale: float) -> None:
+    def __init__(self, pixels: Bytes | F32, labels: Bytes, scale: float) -> None:
         self.pixels = pixels
-        """count x features, uint8"""
+        """count x features: rows of pixels, channels innermost. uint8, or float32 where the files hold that"""
         self.labels: U32 = labels.astype(np.uint32)
         """count classes"""
         self._scale = np.float32(scale)
@@ -115,12 +123,12 @@ class Dataset:
 
     def __init__(self, raw: ct_dataset, name: str, seed: int) -> None:
         self.name, self.seed = name, seed
-        self.height, self.width = raw.height, raw.width
+        self.height, self.width, self.channels = raw.height, raw.width, raw.channels
         self.features, self.classes = raw.features, raw.classes
         self.train, self.test = _part(raw, raw.train), _part(raw, raw.test)
 
     def __repr__(self) -> str:
-        size = f"{self.height}x{self.width}"
+        size = f"{self.height}x{self.width}" + (f"x{self.channels}" if self.channels > 1 else "")
         return f"<coltrain.Dataset {self.name}: {len(self.train)} and {len(self.test)} images of {size}, {self.classes} classes>"
 
     def steps(self, batch: int) -> int:
@@ -149,14 +157,16 @@ class Dataset:
 
 
 def _part(raw: ct_dataset, part: ct_dataset_part) -> Part:
-    pixels = np.ctypeslib.as_array(part.pixels, (part.count, raw.features)).copy()
+    shape = (part.count, raw.features)
+    pixels: Bytes | F32 = np.ctypeslib.as_array(part.values if part.values else part.pixels, shape).copy()
     return Part(pixels, np.ctypeslib.as_array(part.labels, (part.count,)).copy(), raw.scale)
 
 
 def load_dataset(name: str | os.PathLike[str] = "digits", seed: int = 1, samples: int = 0) -> Dataset:
-    """A data set: ``digits`` (in this package), ``fashion-mnist`` (Debian's package dataset-fashion-mnist), or a folder of IDX files.
+    """A data set: ``digits`` (in this package), ``fashion-mnist`` (Debian's package dataset-fashion-mnist), or a folder.
 
-    seed: decides the order and, for digits, the split. samples: at most so many training and so many test images, 0 for all. Raises
+    Folders hold IDX files as of MNIST, binary batches of CIFAR-10 or CIFAR-100, or arrays: x_train.npy, y_train.npy, x_test.npy and
+    y_test.npy, or x.npy and y.npy, which are split (docs/cli.md). seed: decides the order and, where there is one, the split. samples: at most so many training and so many test images, 0 for all. Raises
     :class:`FormatError` with a sentence about what is missing or wrong.
     """
     raw, why = ct_dataset(), ctypes.create_string_buffer(_WHY)

@@ -9,8 +9,8 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ._abi import CT_LINE_FN, Sharing
-from ._arrays import F32, Array, Bytes, address, floats, octets, output
+from ._abi import CT_LINE_FN, Rounding, Sharing
+from ._arrays import F32, I8, Array, Bytes, address, floats, octets, output, small
 from ._connection import Connection, Handle
 from ._lib import check, lib
 from ._numbers import U63, member, whole
@@ -121,15 +121,51 @@ def pack(x: Array, sharing: Sharing | str = Sharing.ROW, *, transpose: bool = Fa
     return result
 
 
-def unpack(packed: Array | bytes, rows: SupportsIndex, cols: SupportsIndex, *, out: F32 | None = None) -> F32:
-    """The values of a packed matrix, rows x cols, as FP32."""
+def _packed(packed: Array | bytes, rows: SupportsIndex, cols: SupportsIndex) -> tuple[Bytes, int, int]:
     source = octets(packed, "packed")
     m, n = whole(rows, "rows"), whole(cols, "cols")
     if source.size != lib.ct_pack_size(m, n):
         raise ArgumentError(f"packed has {source.size} bytes, which a matrix of {m} x {n} has not")
+    return source, m, n
+
+
+def unpack(packed: Array | bytes, rows: SupportsIndex, cols: SupportsIndex, *, out: F32 | None = None) -> F32:
+    """The values of a packed matrix, rows x cols, as FP32."""
+    source, m, n = _packed(packed, rows, cols)
     result = output(out, "out", (m, n))
     check(lib.ct_unpack(address(source), m, n, n, address(result)))
     return result
+
+
+_MX = 32  # elements under one scale
+
+
+def pack_mxint8(elements: Array, scales: Array) -> Bytes:
+    """A matrix of MXINT8 as HBFP8, as :func:`pack` makes it with ``Sharing.ROW``, and no bit changed.
+
+    elements: rows x cols, int8, numbers of -127..127 in 64ths. scales: rows x ceil(cols / 32), uint8, each 2**(scale - 127). The
+    element -128 is refused, and so are the scale 255, which is NaN, and the scale 0 of a block that is not zero.
+    """
+    m = small(elements, "elements", ("rows", "cols"), np.int8)
+    rows, cols = m.shape
+    x = small(scales, "scales", (rows, -(-cols // _MX)), np.uint8)
+    result = np.empty(lib.ct_pack_size(rows, cols), dtype=np.uint8)
+    check(lib.ct_pack_mxint8(address(m), address(x), rows, cols, address(result)))
+    return result
+
+
+def unpack_mxint8(
+    packed: Array | bytes, rows: SupportsIndex, cols: SupportsIndex, rounding: Rounding | str = Rounding.EXACT
+) -> tuple[I8, Bytes]:
+    """The elements and scales of a packed matrix as MXINT8.
+
+    A block of 32 is two of HBFP8, each with an exponent of its own. Where no scale holds both exactly, ``Rounding.EXACT`` refuses and
+    names the block, and ``Rounding.NEAREST`` takes the larger exponent and rounds the other half to nearest even.
+    """
+    source, m, n = _packed(packed, rows, cols)
+    elements, scales = np.empty((m, n), dtype=np.int8), np.empty((m, -(-n // _MX)), dtype=np.uint8)
+    check(lib.ct_unpack_mxint8(address(source), m, n, member(rounding, Rounding, "rounding"), address(elements), address(scales)))
+    return elements, scales
 
 
 def pack_row(x: Array) -> Bytes:

@@ -2,12 +2,11 @@
 #include "ct_npy.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ct_fault.h"
 
 _Static_assert(sizeof(float) == 4, "float is FP32");
 
@@ -20,10 +19,8 @@ static const unsigned char kMagic[MAGIC_BYTES + 1] = "\x93NUMPY";
 
 /* A file being read, and where to complain. */
 struct reader {
-  const char *path;
+  struct ct_fault fault;
   FILE *file;
-  char *why;
-  size_t whysize;
 };
 
 /* What the header says. */
@@ -31,20 +28,10 @@ struct header {
   char descr[64];
   bool fortran;
   unsigned dims;
-  size_t shape[3]; /* of the first three dimensions */
+  size_t shape[CT_NPY_DIMS]; /* of the first dimensions */
 };
 
-__attribute__((format(printf, 2, 3))) static int fail(const struct reader *r, const char *format,
-                                                      ...) {
-  if (!r->why || r->whysize == 0) return -1;
-  int n = snprintf(r->why, r->whysize, "%s: ", r->path);
-  if (n < 0 || (size_t)n >= r->whysize) return -1;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(r->why + n, r->whysize - (size_t)n, format, args);
-  va_end(args);
-  return -1;
-}
+#define fail(r, ...) ct_fault_say(&(r)->fault, __VA_ARGS__)
 
 static int fail_short(const struct reader *r, const char *where) {
   if (ferror(r->file)) return fail(r, "cannot be read: %s", strerror(errno));
@@ -86,7 +73,7 @@ static const char *shape(const char *p, struct header *h) {
   for (p = skip(p + 1); *p != ')';) {
     size_t n;
     if (!(p = number(p, &n))) return NULL;
-    if (h->dims < 3) h->shape[h->dims] = n;
+    if (h->dims < CT_NPY_DIMS) h->shape[h->dims] = n;
     ++h->dims;
     p = skip(p);
     if (*p == ',')
@@ -143,6 +130,10 @@ static bool parse_header(const char *p, struct header *h) {
   return seen == 7 && *skip(p + 1) == 0;
 }
 
+static int check_order(const struct reader *r, const struct header *h) {
+  return h->fortran ? fail(r, "is in Fortran order; save numpy.ascontiguousarray(a) instead") : 0;
+}
+
 static int check_type(const struct reader *r, const struct header *h) {
   const char *d = h->descr;
   const size_t len = strlen(d);
@@ -175,8 +166,34 @@ static int check_shape(const struct reader *r, const struct header *h) {
   if (h->shape[0] > SIZE_MAX / sizeof(float) / h->shape[1])
     return fail(r, "claims %zux%zu values, more than this machine can address", h->shape[0],
                 h->shape[1]);
-  if (h->fortran) return fail(r, "is in Fortran order; save numpy.ascontiguousarray(a) instead");
+  return check_order(r, h);
+}
+
+/* The bytes of an element of a type that arrays may have; 0 for all others. */
+static size_t item_bytes(const char *descr) {
+  static const char *const known[] = {"|u1", "|i1", "<u2", "<i2", "<u4",
+                                      "<i4", "<u8", "<i8", "<f4"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+    if (strcmp(descr, known[i]) == 0) return (size_t)(descr[2] - '0');
   return 0;
+}
+
+/* Any array: *count elements. */
+static int check_array(const struct reader *r, const struct header *h, size_t *count) {
+  const size_t item = item_bytes(h->descr);
+  *count = 1;
+  if (!item)
+    return fail(r, "holds elements of type '%s'; integers and float32 (little-endian) are taken",
+                h->descr);
+  if (h->dims == 0 || h->dims > CT_NPY_DIMS)
+    return fail(r, "holds a %u-D array; 1 to %d dimensions are taken", h->dims, CT_NPY_DIMS);
+  for (unsigned i = 0; i < h->dims; ++i) {
+    if (h->shape[i] == 0) return fail(r, "holds an empty array: one dimension is 0");
+    if (h->shape[i] > SIZE_MAX / item / *count)
+      return fail(r, "claims more values than this machine can address");
+    *count *= h->shape[i];
+  }
+  return check_order(r, h);
 }
 
 /* Magic, version, length, and then the dictionary. */
@@ -208,8 +225,7 @@ static int read_header(const struct reader *r, struct header *h) {
               "has a header that is not the dictionary of descr, fortran_order and shape that "
               "numpy.save writes; it is damaged");
   free(dict);
-  if (rc == 0) rc = check_type(r, h);
-  return rc ? rc : check_shape(r, h);
+  return rc;
 }
 
 /* Values are little-endian in the file, whatever the machine is. */
@@ -246,13 +262,14 @@ static int read_data(const struct reader *r, size_t need, unsigned char **out) {
 }
 
 int ct_npy_read(const char *path, struct ct_npy *npy, char *why, size_t whysize) {
-  struct reader r = {path, NULL, why, whysize};
+  struct reader r = {{path, why, whysize}, fopen(path, "rb")};
   struct header h = {{0}, false, 0, {0}};
   unsigned char *data = NULL;
   *npy = (struct ct_npy){0, 0, NULL};
-  r.file = fopen(path, "rb");
   if (!r.file) return fail(&r, "cannot be opened: %s", strerror(errno));
   int rc = read_header(&r, &h);
+  if (rc == 0) rc = check_type(&r, &h);
+  if (rc == 0) rc = check_shape(&r, &h);
   if (rc == 0) rc = read_data(&r, h.shape[0] * h.shape[1] * sizeof(float), &data);
   fclose(r.file);
   if (rc) {
@@ -262,6 +279,42 @@ int ct_npy_read(const char *path, struct ct_npy *npy, char *why, size_t whysize)
   *npy = (struct ct_npy){h.shape[0], h.shape[1], (float *)(void *)data};
   decode(npy->data, npy->rows * npy->cols);
   return 0;
+}
+
+int ct_npy_read_array(const char *path, struct ct_npy_array *a, char *why, size_t whysize) {
+  struct reader r = {{path, why, whysize}, fopen(path, "rb")};
+  struct header h = {{0}, false, 0, {0}};
+  size_t count = 0;
+  *a = (struct ct_npy_array){0};
+  if (!r.file) return fail(&r, "cannot be opened: %s", strerror(errno));
+  int rc = read_header(&r, &h);
+  if (rc == 0) rc = check_array(&r, &h, &count);
+  if (rc == 0) rc = read_data(&r, count * item_bytes(h.descr), &a->data);
+  fclose(r.file);
+  if (rc) {
+    ct_npy_free_array(a);
+    return rc;
+  }
+  a->type = h.descr[1];
+  a->item = item_bytes(h.descr);
+  a->dims = h.dims;
+  a->count = count;
+  memcpy(a->shape, h.shape, sizeof a->shape);
+  if (a->type == 'f') decode((float *)(void *)a->data, count);
+  return 0;
+}
+
+bool ct_npy_integer(const struct ct_npy_array *a, size_t i, uint64_t *value) {
+  const unsigned char *from = a->data + i * a->item;
+  *value = 0;
+  for (size_t k = 0; k < a->item; ++k)
+    *value |= (uint64_t)from[k] << (8 * k);
+  return a->type != 'i' || from[a->item - 1] < 0x80;
+}
+
+void ct_npy_free_array(struct ct_npy_array *a) {
+  free(a->data);
+  *a = (struct ct_npy_array){0};
 }
 
 void ct_npy_free(struct ct_npy *npy) {
@@ -307,7 +360,7 @@ static bool write_values(FILE *file, const float *data, size_t count) {
 
 int ct_npy_write(const char *path, const float *data, size_t rows, size_t cols, char *why,
                  size_t whysize) {
-  struct reader r = {path, NULL, why, whysize};
+  struct reader r = {{path, why, whysize}, NULL};
   char head[256];
   if (rows == 0 || cols == 0 || rows > SIZE_MAX / sizeof(float) / cols)
     return fail(&r, "cannot be written: an array of %zux%zu is empty or too large", rows, cols);

@@ -78,7 +78,7 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"json", "FILE", "Write the results (- for standard output)",
      CLI_FILE_AT(struct learn, json, CLI_WRITE)},
     {"data", "NAME",
-     "digits (the default), fashion-mnist, or a folder with the four IDX files of MNIST",
+     "digits (the default), fashion-mnist, or a folder of IDX files, CIFAR batches or .npy files",
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
     {"batch", "N", "Samples of a training step (32)",

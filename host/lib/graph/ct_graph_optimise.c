@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole training step: gradients, clipping, the rate, and an update of each weight. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ct_graph_impl.h"
+
+/* What updates share. */
+struct step {
+  ct_graph *g;
+  const struct ct_optimise *how;
+  int rate, clip; /* tensors; clip 0: gradients are not scaled */
+};
+
+static double or_else(double x, double fallback) {
+  return x == 0 ? fallback : x;
+}
+
+static int emit_rate(ct_graph *g, const struct ct_schedule *s) {
+  return CT_EMIT(g, NULL, .op = "rate",
+                 CT_ATTRS({"kind", 1, {s->kind}}, {"rate", 1, {s->rate}},
+                          {"warmup", 1, {s->warmup}}, {"period", 1, {s->period ? s->period : 1}},
+                          {"factor", 1, {s->factor}}, {"floor", 1, {s->floor}}));
+}
+
+/* Weights that have a gradient, in their order: how many; what has the gradients. */
+static size_t list_gradients(const ct_graph *g, size_t tensors, int *gradients) {
+  size_t count = 0;
+  for (size_t i = 1; i <= tensors; ++i)
+    if (g->tensor[i]->role == CT_ROLE_WEIGHT && g->tensor[i]->gradient)
+      gradients[count++] = g->tensor[i]->gradient;
+  return count;
+}
+
+static int emit_clip(struct step *s, size_t tensors) {
+  ct_graph *g = s->g;
+  int *gradients = calloc(tensors + 1, sizeof *gradients);
+  if (!gradients) return ct_graph_fail(g, CT_ERR_MEMORY, "no memory for the graph");
+  const struct ct_attr most = {"most", 1, {s->how->clip}};
+  s->clip = ct_emit(g, NULL,
+                    &(struct ct_emit){.op = "clip_norm",
+                                      .in = gradients,
+                                      .inputs = list_gradients(g, tensors, gradients),
+                                      .attrs = &most,
+                                      .attr_count = 1});
+  free(gradients);
+  return s->clip < 0 ? s->clip : CT_OK;
+}
+
+/* A state that goes with a weight. */
+static int emit_state(ct_graph *g, int weight, const char *what) {
+  char name[200];
+  snprintf(name, sizeof name, "%.160s.%s", g->tensor[weight]->name, what);
+  return ct_graph_tensor(
+      g, &(struct ct_new_tensor){
+             .name = name, .shape = g->tensor[weight]->shape, .role = CT_ROLE_STATE});
+}
+
+static int emit_sgd(const struct step *s, int w, int gradient, double decay) {
+  ct_graph *g = s->g;
+  const int v = emit_state(g, w, "momentum");
+  const int new_w = CT_EMIT(g, NULL, .op = "sgd", CT_IN(w, gradient, v, s->rate),
+                            CT_ATTRS({"momentum", 1, {s->how->momentum}}, {"decay", 1, {decay}}));
+  if (new_w > 0) ct_graph_becomes(g, v, new_w + 1);
+  return ct_graph_becomes(g, w, new_w);
+}
+
+static int emit_adam(const struct step *s, int w, int gradient, double decay) {
+  ct_graph *g = s->g;
+  const int m = emit_state(g, w, "mean"), v = emit_state(g, w, "square");
+  const bool decoupled = s->how->optimiser == CT_OPTIMISER_ADAMW;
+  const int new_w = CT_EMIT(g, NULL, .op = "adam", CT_IN(w, gradient, m, v, s->rate),
+                            CT_ATTRS({"beta1", 1, {or_else(s->how->beta1, 0.9)}},
+                                     {"beta2", 1, {or_else(s->how->beta2, 0.999)}},
+                                     {"epsilon", 1, {or_else(s->how->epsilon, 1e-8)}},
+                                     {"decay", 1, {decay}}, {"decoupled", 1, {decoupled}}));
+  if (new_w > 0) {
+    ct_graph_becomes(g, m, new_w + 1);
+    ct_graph_becomes(g, v, new_w + 2);
+  }
+  return ct_graph_becomes(g, w, new_w);
+}
+
+static int update(const struct step *s, int w) {
+  ct_graph *g = s->g;
+  const double decay = g->tensor[w]->shape.dims > 1 ? s->how->weight_decay : 0;
+  int gradient = g->tensor[w]->gradient;
+  if (s->clip) gradient = CT_EMIT(g, NULL, .op = "mul", CT_IN(gradient, s->clip));
+  const int done = s->how->optimiser == CT_OPTIMISER_SGD ? emit_sgd(s, w, gradient, decay)
+                                                         : emit_adam(s, w, gradient, decay);
+  return done < 0 ? done : CT_OK;
+}
+
+static int emit_all(struct step *s, size_t tensors) {
+  s->rate = emit_rate(s->g, &s->how->schedule);
+  int err = s->rate < 0 ? s->rate : CT_OK;
+  if (!err && s->how->clip != 0) err = emit_clip(s, tensors);
+  for (size_t i = 1; i <= tensors && !err; ++i)
+    if (s->g->tensor[i]->role == CT_ROLE_WEIGHT && s->g->tensor[i]->gradient)
+      err = update(s, (int)i);
+  return err;
+}
+
+static int check_how(ct_graph *g, const struct ct_optimise *how) {
+  if (!how) return ct_graph_fail(g, CT_ERR_ARG, "how to optimise is NULL");
+  for (size_t i = 0; i < sizeof how->reserved / sizeof *how->reserved; ++i)
+    if (how->reserved[i])
+      return ct_graph_fail(g, CT_ERR_ARG, "reserved[%zu] of struct ct_optimise is not 0", i);
+  if (how->optimiser < CT_OPTIMISER_SGD || how->optimiser > CT_OPTIMISER_ADAMW)
+    return ct_graph_fail(g, CT_ERR_ARG, "there is no optimiser %d", (int)how->optimiser);
+  if (how->schedule.floor > how->schedule.rate)
+    return ct_graph_fail(g, CT_ERR_ARG, "the schedule's floor %g is above its rate %g",
+                         how->schedule.floor, how->schedule.rate);
+  return CT_OK;
+}
+
+int ct_graph_optimise(ct_graph *g, int loss, const struct ct_optimise *how) {
+  int err = ct_graph_open(g);
+  if (!err) err = check_how(g, how);
+  if (err) return err;
+  const struct ct_mark mark = ct_graph_mark(g);
+  struct step s = {.g = g, .how = how};
+  err = ct_graph_gradients(g, loss, NULL, 0);
+  if (err) return err;
+  g->backward = true;
+  err = emit_all(&s, mark.tensors);
+  g->backward = false;
+  if (!err) return CT_OK;
+  ct_graph_rollback(g, mark);
+  g->differentiated = false;
+  return err;
+}
