@@ -28,6 +28,7 @@
 //   PackDsp     1: the array puts two products into one DSP (see ct_mxu)
 //   Contexts    2; 1: inference alone, without a training context and without a scheduler (FEATURES bit 1, training, is 0; registers and counters of
 //               context 1, POLICY and FLOOR read 0): what a core without co-location would be
+//   Conv        1: convolutions by walks (WPIX, WTAP, MM with Walk); 0: they are illegal, and FEATURES bit 5 is 0
 //   Batcher     1: requests become batches in hardware (ct_batch); 0: FEATURES bit 4 is 0, the registers from 0x300 read 0
 
 `default_nettype none
@@ -42,6 +43,7 @@ module ct_core #(
   parameter int unsigned DramMib    = 256,
   parameter int unsigned QueueDepth = 16,
   parameter int unsigned PackDsp    = 0,
+  parameter int unsigned Conv       = 1,
   parameter int unsigned Batcher    = 1,
   parameter int unsigned Contexts   = 2
 ) (
@@ -158,7 +160,7 @@ module ct_core #(
   logic [2*Counters-1:0] ev;
 
   ct_regs #(
-    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher), .Contexts(Contexts)
+    .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .Batcher(Batcher), .Conv(Conv), .Contexts(Contexts)
   ) u_regs (
     .clk_i, .rst_ni,
     .s_axil_awvalid_i, .s_axil_awready_o, .s_axil_awaddr_i,
@@ -342,7 +344,7 @@ module ct_core #(
     end
 
     if (c < Contexts) begin : g_on
-      ct_ctx #(.QueueDepth(QueueDepth)) u_ctx (
+      ct_ctx #(.QueueDepth(QueueDepth), .Conv(Conv)) u_ctx (
         .clk_i,
         .rst_ni         (core_rst_n),
         .ring_base_i    (ring_base[32*c +: 32]),
@@ -528,7 +530,7 @@ module ct_core #(
   logic [1:0]             ev_vl_busy, ev_va_busy, ev_vs_busy, ev_nan;
   logic [5:0]             ev_vpu_wait_arb, ev_vpu_wait_sem;  // VS, VA, VL
 
-  ct_mxu #(.Cols(Cols), .VpuLanes(VpuLanes), .PackDsp(PackDsp)) u_mxu (
+  ct_mxu #(.Cols(Cols), .VpuLanes(VpuLanes), .PackDsp(PackDsp), .Conv(Conv)) u_mxu (
     .clk_i,
     .rst_ni         (core_rst_n),
     .cmd_valid_i    (cmd_valid[5:4]),

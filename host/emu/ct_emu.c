@@ -225,6 +225,7 @@ static void start_job(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t
   ctx->limit = 0;
   ctx->ended = ctx->failed = false;
   ctx->pc = ctx->ncmds = ctx->depth = 0;
+  ctx->walks = 0;
   memset(&ctx->result, 0, sizeof ctx->result);
   memset(ctx->r, 0, sizeof ctx->r);
   memset(ctx->sem, 0, CT_NUM_SEMS);
@@ -451,7 +452,7 @@ static uint32_t read_global(const struct ct_emu *emu, uint32_t offset) {
     case CT_REG_CLOCK_HZ:
       return emu->clock_hz;
     case CT_REG_FEATURES:
-      return 15 | CT_FEATURE_BATCHER;
+      return 15 | CT_FEATURE_BATCHER | CT_FEATURE_CONV;
     case CT_REG_DRAM_BYTES:
       return (uint32_t)(emu->dram_bytes >> 20);
     case CT_REG_IRQ_STATUS:

@@ -30,8 +30,9 @@
 #include "ct_cmd.h"
 #include "ct_path.h"
 #include "ct_transport.h"
+#include "ct_walk.h"
 
-enum { CT_EMU_CTXS = 2, CT_EMU_QUEUE = 16, CT_EMU_ADDS = 3 };
+enum { CT_EMU_CTXS = 2, CT_EMU_QUEUE = 16, CT_EMU_ADDS = 4 };
 
 /* Work of a context in one register access: a command, a step of a unit, a beat, a row of a product
  * are one each. More by the last step at the most, which is below 2^20. */
@@ -66,6 +67,7 @@ struct ct_emu_queue {
   bool begun;                                /* the current step has its semaphores */
   uint32_t step;                             /* LD, ST: i2; MM: k; VA, VS: tiles done */
   uint32_t n, m;                             /* MM: next output tile of the step */
+  struct ct_walk_place at;                   /* MM with Walk: where the step begins */
   struct ct_va va;                           /* VA: the command taken apart, but for its tiles */
 };
 
@@ -81,6 +83,8 @@ struct ct_emu_line {
   const struct ct_op_info *op; /* NULL: there is no such operation */
   enum ct_emu_unit unit;       /* CT_EMU_UNITS: none, a control command */
   bool gather;                 /* legal in a batch only */
+  bool walk;                   /* legal behind a WPIX and a WTAP only */
+  uint8_t walks;               /* what it is of the two: bit 0, bit 1 */
   bool judged;                 /* whether it is legal depends on no register ... */
   bool legal;                  /* ... and this is the answer */
   /* If judged, the registers to be added in: to the bits `mask` of word `word`, from bit `shift`.
@@ -122,6 +126,8 @@ struct ct_emu_ctx {
     uint32_t first, left; /* index after LOOP; passes still to start */
   } loop[CT_NUM_LOOPS];
   unsigned depth;
+  uint8_t walks;       /* WPIX (bit 0), WTAP (bit 1) that the job has dispatched */
+  struct ct_walk walk; /* what those say that have come to their turn */
   uint8_t sem[CT_NUM_SEMS + 1]; /* and one that is always 1 */
   struct ct_emu_queue queue[CT_EMU_UNITS];
 

@@ -49,6 +49,14 @@ static bool mm_legal(const struct ct_cmd *cmd) {
          CT_GET(cmd, MM_ACC) + (nt - 1) * CT_GET(cmd, MM_ACC_N) + mt - 1 < CT_ACC_TILES;
 }
 
+static bool wtap_legal(const struct ct_cmd *cmd) {
+  return !has_sems(cmd) && CT_GET(cmd, WTAP_KX) > 0 && CT_GET(cmd, WTAP_CB) > 0;
+}
+
+static bool wpix_legal(const struct ct_cmd *cmd) {
+  return !has_sems(cmd) && CT_GET(cmd, WPIX_W) > 0 && CT_GET(cmd, WPIX_H) > 0;
+}
+
 static bool va_legal(const struct ct_cmd *cmd) {
   const uint32_t b = CT_GET(cmd, VA_B_SRC), c = CT_GET(cmd, VA_C_SRC), func = CT_GET(cmd, VA_FUNC);
   const bool b_tile = in_range(b, 1, 2), c_tile = in_range(c, 1, 2);
@@ -70,6 +78,10 @@ static bool legal(const struct ct_cmd *cmd, unsigned group) {
       return dma_legal(cmd);
     case CT_GROUP_MM:
       return mm_legal(cmd);
+    case CT_GROUP_WPIX:
+      return wpix_legal(cmd);
+    case CT_GROUP_WTAP:
+      return wtap_legal(cmd);
     case CT_GROUP_VL:
       return CT_GET(cmd, VL_MODE) <= 2;
     case CT_GROUP_VA:
@@ -89,6 +101,8 @@ static enum ct_emu_unit unit_of(uint32_t code) {
     case CT_OP_ST:
       return CT_EMU_ST;
     case CT_OP_MM:
+    case CT_OP_WPIX:
+    case CT_OP_WTAP:
       return CT_EMU_MM;
     case CT_OP_VL:
       return CT_EMU_VL;
@@ -133,6 +147,8 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
   line->op = ct_op_find(CT_GET(cmd, ALL_OP));
   line->unit = unit_of(CT_GET(cmd, ALL_OP));
   line->gather = (line->unit == CT_EMU_LD || line->unit == CT_EMU_ST) && CT_GET(cmd, DMA_GATHER);
+  line->walk = CT_GET(cmd, ALL_OP) == CT_OP_MM && CT_GET(cmd, MM_WALK);
+  line->walks = CT_GET(cmd, ALL_OP) == CT_OP_WPIX ? 1 : CT_GET(cmd, ALL_OP) == CT_OP_WTAP ? 2 : 0;
   line->adds = 0;
   line->judged = true;
   for (size_t i = 0; line->op && i < CT_NUM_SUMS; ++i) {
@@ -204,14 +220,15 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
   const struct ct_emu_line *line = &ctx->prog[ctx->pc];
   struct ct_emu_queue *q = line->unit < CT_EMU_UNITS ? &ctx->queue[line->unit] : NULL;
   struct ct_emu_slot here, *slot = q ? ct_emu_queue_end(q) : &here;
-  if ((line->gather && !ctx->batch) || !finish(line, ctx->r, &slot->cmd) ||
-      (!q && !control(ctx, &slot->cmd))) {
+  if ((line->gather && !ctx->batch) || (line->walk && ctx->walks != 3) ||
+      !finish(line, ctx->r, &slot->cmd) || (!q && !control(ctx, &slot->cmd))) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;
   }
   if (q) {
     if (q->count == CT_EMU_QUEUE) return false;
     slot->sems = line->sems;
+    ctx->walks |= line->walks;
     ++q->count;
     ++ctx->pc;
   }

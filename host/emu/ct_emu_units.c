@@ -176,8 +176,40 @@ enum { CHUNK = 4 /* k steps at once */, MOST = 8 /* output tiles */ };
 /* Operands of up to CHUNK k steps, and the words of those that had to be copied. */
 struct sides {
   struct ct_operand a[MOST][CHUNK], b[MOST][CHUNK];
-  struct words own_a[MOST], own_b;
+  struct words own_a[MOST][CHUNK], own_b;
+  uint32_t walk[MOST * 16]; /* MM with Walk: the words of a k step */
 };
+
+/* Sixteen rows get the largest of their exponents: what a gathered tile is when it is read
+ * transposed. */
+static void gather(struct words *own) {
+  uint8_t top = 0;
+  for (unsigned i = 0; i < 16; ++i)
+    if (own->e[i] > top) top = own->e[i];
+  for (unsigned i = 0; i < 16; ++i) {
+    for (unsigned j = 0; j < 16 && own->e[i] != top; ++j)
+      own->q[i][j] = ct_hbfp8_align(own->q[i][j], own->e[i], top);
+    own->e[i] = top;
+  }
+}
+
+/* Words `at` of a walk as a tile; as find_tile(). */
+static bool find_walk(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *at, unsigned rows,
+                      struct words *own, struct ct_words *words) {
+  const unsigned count = words->transposed ? 16 : rows;
+  memset(own, 0, sizeof *own);
+  words->q = (const int8_t(*)[16])own->q;
+  words->e = own->e;
+  for (unsigned i = 0; i < count; ++i) {
+    struct ct_emu_word word;
+    if (at[i] == CT_WALK_PAD) continue;
+    if (!ct_emu_spm_read(emu, ctx, at[i], &word)) return false;
+    memcpy(own->q[i], word.q, 16);
+    own->e[i] = word.e;
+  }
+  if (words->transposed) gather(own);
+  return true;
+}
 
 static uint32_t a_at(const struct ct_cmd *cmd, uint32_t m, uint32_t k) {
   return (CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) +
@@ -214,8 +246,10 @@ static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_qu
                     struct sides *sides) {
   const struct ct_cmd *cmd = q->cmd;
   const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
+  const bool walk = CT_GET(cmd, MM_WALK), trans = CT_GET(cmd, MM_A_TRANS);
   uint32_t as = 0; /* operands A that are prepared */
   bool moved = false;
+  if (walk) ct_walk_rows(&ctx->walk, &q->at, trans, 16 * mt, sides->walk);
   if (!q->begun) {
     if (!take(ctx, q->sems.wait[0], q->sems.wait[1], NONE)) return false;
     q->begun = moved = true;
@@ -229,10 +263,12 @@ static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_qu
         if (!find_tile(emu, ctx, b_at(cmd, q->n, q->step), 16, &sides->own_b, &words)) return true;
         emu->path->prepare_b(sides->b[q->n], &words);
       }
-      words.transposed = CT_GET(cmd, MM_A_TRANS);
+      words.transposed = trans;
       for (; as <= q->m; ++as) {
-        if (!find_tile(emu, ctx, a_at(cmd, as, q->step), mm_rows(cmd, as), &sides->own_a[as],
-                       &words))
+        struct words *const own = &sides->own_a[as][0];
+        const uint32_t rows = mm_rows(cmd, as);
+        if (walk ? !find_walk(emu, ctx, sides->walk + (size_t)16 * as, rows, own, &words)
+                 : !find_tile(emu, ctx, a_at(cmd, as, q->step), rows, own, &words))
           return true;
         emu->path->prepare_a(sides->a[as], &words);
       }
@@ -243,6 +279,7 @@ static bool mm_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_qu
   give(ctx, q->sems.sig[0]);
   q->begun = false;
   q->n = 0;
+  if (walk) ct_walk_step(&ctx->walk, &q->at, trans);
   if (++q->step == CT_GET(cmd, MM_KT)) q->cmd = NULL;
   return true;
 }
@@ -260,24 +297,45 @@ static bool find_good_tile(const struct ct_emu *emu, const struct ct_emu_ctx *ct
   return e[0] == e[1] && e[0] == words->e[0] * UINT64_C(0x0101010101010101);
 }
 
-/* Operands of k step q->step + i, into place i. */
+/* The same of a walk. Rows that follow each other are used where they are. */
+static bool find_good_walk(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *at,
+                           struct words *own, struct ct_words *words) {
+  uint32_t first, there = 0, together = 0;
+  for (unsigned i = 0; i < 16; ++i) {
+    there += at[i] == CT_WALK_PAD || ct_emu_spm_together(emu, ctx, at[i], 1, &first);
+    together += at[i] == at[0] + i;
+  }
+  if (there < 16) return false;
+  if (words->transposed || together < 16 || at[0] == CT_WALK_PAD)
+    return find_walk(emu, ctx, at, 16, own, words);
+  return find_good_tile(emu, ctx, at[0], words);
+}
+
+/* Operands of k step q->step + i, into place i; at: where a walk is then. */
 static bool mm_prepare(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_emu_queue *q,
-                       uint32_t mt, uint32_t i, struct sides *sides) {
+                       const struct ct_walk_place *at, uint32_t i, struct sides *sides) {
   const struct ct_cmd *cmd = q->cmd;
+  const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16;
+  const bool walk = CT_GET(cmd, MM_WALK);
   struct ct_words words = {.transposed = CT_GET(cmd, MM_B_TRANS)};
   for (uint32_t n = 0; n < CT_GET(cmd, MM_NT); ++n) {
     if (!find_good_tile(emu, ctx, b_at(cmd, n, q->step + i), &words)) return false;
     emu->path->prepare_b(&sides->b[n][i], &words);
   }
   words.transposed = CT_GET(cmd, MM_A_TRANS);
+  if (walk) ct_walk_rows(&ctx->walk, at, words.transposed, 16 * mt, sides->walk);
   for (uint32_t m = 0; m < mt; ++m) {
-    if (!find_good_tile(emu, ctx, a_at(cmd, m, q->step + i), &words)) return false;
+    const uint32_t *const rows = sides->walk + (size_t)16 * m;
+    if (walk ? !find_good_walk(emu, ctx, rows, &sides->own_a[m][i], &words)
+             : !find_good_tile(emu, ctx, a_at(cmd, m, q->step + i), &words))
+      return false;
     emu->path->prepare_a(&sides->a[m][i], &words);
   }
   return true;
 }
 
-/* As many k steps as can go at once without a difference: nothing fails, no semaphore is missing.
+/* As many k steps as can go at once without a difference: nothing fails, no semaphore is missing,
+ * no two columns share an ACC tile.
  * They read the operands before the first of them signals, and give all signals after the last. */
 static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
                          struct sides *sides) {
@@ -286,12 +344,15 @@ static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_e
   const uint32_t left = CT_GET(cmd, MM_KT) - q->step;
   uint8_t *const wait_tile = &ctx->sem[q->sems.wait[2]];
   const uint32_t tiles = q->step == 0 && q->sems.wait[2] != NONE ? mt * nt : 0;
+  struct ct_walk_place at = q->at;
   uint32_t steps = 0;
   if (q->begun || CT_GET(cmd, MM_ROWS) % 16 || (tiles && *wait_tile < tiles)) return 0;
+  if (nt > 1 && CT_GET(cmd, MM_ACC_N) < mt) return 0;
   for (; steps < left && steps < CHUNK; ++steps) {
     if (!ctx->sem[q->sems.wait[0]] || !ctx->sem[q->sems.wait[1]]) break;
-    if (!mm_prepare(emu, ctx, q, mt, steps, sides)) break;
+    if (!mm_prepare(emu, ctx, q, &at, steps, sides)) break;
     take(ctx, q->sems.wait[0], q->sems.wait[1], NONE);
+    if (CT_GET(cmd, MM_WALK)) ct_walk_step(&ctx->walk, &at, CT_GET(cmd, MM_A_TRANS));
   }
   if (steps == 0) return 0;
   *wait_tile = (uint8_t)(*wait_tile - tiles);
@@ -303,19 +364,31 @@ static uint32_t mm_chunk(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_e
   }
   for (uint32_t i = 0; i < steps; ++i)
     give(ctx, q->sems.sig[0]);
+  q->at = at;
   q->step += steps;
   if (steps == left) q->cmd = NULL;
   return steps;
 }
 
+/* WPIX, WTAP. True: it was one of them, and is done. */
+static bool mm_walk(struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
+  if (CT_GET(q->cmd, ALL_OP) == CT_OP_MM) {
+    if (q->step == 0 && !q->begun) q->at = ct_walk_start(&ctx->walk, q->cmd);
+    return false;
+  }
+  ct_walk_set(&ctx->walk, q->cmd);
+  q->cmd = NULL;
+  return true;
+}
+
 static bool mm_steps(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
   struct sides sides;
-  return mm_chunk(emu, ctx, q, &sides) || mm_step(emu, ctx, q, &sides);
+  return mm_walk(ctx, q) || mm_chunk(emu, ctx, q, &sides) || mm_step(emu, ctx, q, &sides);
 }
 
 static bool mm_one_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q) {
   struct sides sides;
-  return mm_step(emu, ctx, q, &sides);
+  return mm_walk(ctx, q) || mm_step(emu, ctx, q, &sides);
 }
 
 /* ---- VL, VS -------------------------------------------------------------------------------- */

@@ -163,6 +163,13 @@ int8_t ct_hbfp8_quant_narrow(uint32_t x, uint8_t e, unsigned narrow) {
   return (int8_t)(v.sign ? -magnitude : magnitude);
 }
 
+int8_t ct_hbfp8_align(int8_t q, uint8_t e, uint8_t to) {
+  const int shift = to - e;
+  if (e == CT_EXP_ZERO || shift >= 8) return 0; /* 127 * 2^-8 is less than half */
+  const int floor = q >> shift, rest = q - floor * (1 << shift);
+  return (int8_t)(floor + (2 * rest + (floor & 1) > 1 << shift));
+}
+
 /* --- Functions: docs/numerics.md explains the scheme. --- */
 
 static const uint64_t kFnTable[512] = {

@@ -57,6 +57,10 @@ int8_t ct_hbfp8_quant(uint32_t x, uint8_t e);
  * 2^narrow, within the largest of them below 128. */
 int8_t ct_hbfp8_quant_narrow(uint32_t x, uint8_t e, unsigned narrow);
 
+/* The mantissa of a block of exponent e as a block of exponent to >= e has it, rounded to nearest
+ * even: a row of a gathered tile. */
+int8_t ct_hbfp8_align(int8_t q, uint8_t e, uint8_t to);
+
 /* The functions of the function unit, by the numbers that select them there. 4..7 are reserved
  * and give NaN. */
 enum ct_fn {

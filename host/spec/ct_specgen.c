@@ -304,13 +304,20 @@ static void sv_items(const char *prefix, const struct item *t, size_t count, con
   }
 }
 
+/* The group that names the queue of a group's commands: its own, but for WPIX and WTAP. */
+static const char *queue_of(const char *group) {
+  return same(group, "WPIX") || same(group, "WTAP") ? "MM" : group;
+}
+
 /* Which bits of a resolved command its unit reads: all fields but the code, which the queue
- * implies, and the numbers of registers. */
+ * implies (that of MM: all but its two lowest bits), and the numbers of registers. */
 static void mark_kept(const char *group, bool kept[256]) {
   memset(kept, 0, 256 * sizeof kept[0]);
+  kept[0] = kept[1] = same(group, "MM");
   for (size_t i = 0; i < COUNT(fields); ++i) {
     const struct field *f = &fields[i];
-    if (!same(f->group, group) && !(same(f->group, "ALL") && same(f->kind, "SEM"))) continue;
+    if (!same(queue_of(f->group), group) && !(same(f->group, "ALL") && same(f->kind, "SEM")))
+      continue;
     if (same(f->kind, "REG")) continue;
     for (unsigned b = f->lsb; b < f->lsb + f->width; ++b)
       kept[b] = true;
@@ -381,7 +388,9 @@ static void print_sv(void) {
   printf("\n// What a queue keeps of a command: the fields that its unit reads.\n");
   for (size_t i = 0; i < COUNT(ops); ++i) {
     const char *of = ops[i].group;
-    if (same(of, "CTL") || same(of, "ADDI") || (i && same(of, ops[i - 1].group))) continue;
+    if (same(of, "CTL") || same(of, "ADDI") || (i && same(of, ops[i - 1].group)) ||
+        !same(of, queue_of(of)))
+      continue;
     sv_pack(of);
   }
   sv_items("Reg", regs, COUNT(regs), "logic [11:0]", "12'h%03x");

@@ -18,7 +18,7 @@
 // Parameters
 //   ClockHz     of clk_i: the core's, the memory's and the serial line's times
 //   Core        0: no core. Registers are then answered with an error; lines and memory are as they are.
-//   Cols .. PackDsp, Batcher   ct_core
+//   Cols .. PackDsp, Batcher, Conv   ct_core
 //   CasLatency, RowBits, ColBits   the SDRAM chip (2 up to 100 MHz)
 //   PowerUpUs   its wait after power-up
 //   Baud        of the serial line
@@ -36,6 +36,7 @@ module ct_board #(
   parameter int unsigned QueueDepth = 16,
   parameter int unsigned PackDsp    = 0,
   parameter int unsigned Batcher    = 1,
+  parameter int unsigned Conv       = 1,
   parameter int unsigned CasLatency = 2,
   parameter int unsigned RowBits    = 13,
   parameter int unsigned ColBits    = 9,
@@ -170,7 +171,7 @@ module ct_board #(
   if (Core != 0) begin : g_core
     ct_core #(
       .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .ClockHz(ClockHz), .DramMib(DramMib), .QueueDepth(QueueDepth),
-      .PackDsp(PackDsp), .Batcher(Batcher)
+      .PackDsp(PackDsp), .Batcher(Batcher), .Conv(Conv)
     ) u_core (
       .clk_i, .rst_ni(rst_n),
       .s_axil_awvalid_i(lawvalid), .s_axil_awready_o(lawready), .s_axil_awaddr_i(lawaddr),

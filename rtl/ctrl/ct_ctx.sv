@@ -10,11 +10,13 @@
 //
 // Parameters
 //   QueueDepth  commands in each queue, 2..64
+//   Conv        1: there are walks (WPIX, WTAP, MM with Walk)
 
 `default_nettype none
 
 module ct_ctx #(
   parameter  int unsigned QueueDepth = 16,
+  parameter  int unsigned Conv = 0,
   localparam int unsigned CplW = ct_pkg::CplW
 ) (
   input  logic             clk_i,
@@ -155,7 +157,7 @@ module ct_ctx #(
     .err_i, .err_code_i, .err_addr_i, .row_i
   );
 
-  ct_fetch u_fetch (
+  ct_fetch #(.Conv(Conv)) u_fetch (
     .clk_i, .rst_ni,
     .load_i       (prog_load),
     .start_i      (prog_start),

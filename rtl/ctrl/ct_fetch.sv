@@ -7,8 +7,8 @@
 //             block RAM (512 commands), so loops replay without memory traffic.
 //             What a command is and which registers it adds is decoded as it arrives, and kept in bits that the RAM has to spare.
 // Pipeline    read (P: the output register of the RAM) -> execute (IR) -> dispatch (O). A command stays in IR for one cycle for each register it
-//             adds (a field whose register is r0 costs none; at most three), and one more in which it is checked (ct_legal).
-//             ADDI takes a cycle for each pair (a pair with Rd = 0 costs none), at least one. So a command takes 1 to 4
+//             adds (a field whose register is r0 costs none; at most four, that of MM), and one more in which it is checked (ct_legal).
+//             ADDI takes a cycle for each pair (a pair with Rd = 0 costs none), at least one. So a command takes 1 to 5
 //             cycles; an ENDL that goes back costs one more (the refill of P). O holds the command and the verdict: a cycle later it goes to its queue,
 //             or is refused. Loops turn as a command leaves IR, before the verdict: what a refused one has done to them nobody sees.
 // Job         load_i (one cycle) forgets the program; the beats that follow are another. start_i (one cycle, with load_i or later)
@@ -25,11 +25,16 @@
 //             with Gather gets it as its N2.
 //
 // What is illegal: ct_legal.
+//
+// Parameters
+//   Conv  1: there are walks (WPIX, WTAP, MM with Walk)
 
 `default_nettype none
 `include "ct_assert.svh"
 
-module ct_fetch (
+module ct_fetch #(
+  parameter int unsigned Conv = 0
+) (
   input  logic         clk_i,
   input  logic         rst_ni,
 
@@ -63,7 +68,7 @@ module ct_fetch (
 
   // What a command is.
   typedef enum logic [3:0] {
-    KindBad, KindNop, KindEnd, KindLoop, KindEndl, KindAddi, KindLd, KindSt, KindMm, KindVl, KindVa, KindVs
+    KindBad, KindNop, KindEnd, KindLoop, KindEndl, KindAddi, KindLd, KindSt, KindMm, KindVl, KindVa, KindVs, KindWalk
   } kind_e;
 
   // ---- Program buffer ----------------------------------------------------------------------------------------------------
@@ -112,6 +117,7 @@ module ct_fetch (
       ct_pkg::OpLd:   w_kind_d = KindLd;
       ct_pkg::OpSt:   w_kind_d = KindSt;
       ct_pkg::OpMm:   w_kind_d = KindMm;
+      ct_pkg::OpWpix, ct_pkg::OpWtap: w_kind_d = KindWalk;
       ct_pkg::OpVl:   w_kind_d = KindVl;
       ct_pkg::OpVa:   w_kind_d = KindVa;
       ct_pkg::OpVs:   w_kind_d = KindVs;
@@ -140,7 +146,7 @@ module ct_fetch (
     unique case (w_kind_q)
       KindAddi: w_need = {prog_data_i[ct_pkg::AddiRd3Lsb-128 +: 5] != '0, prog_data_i[ct_pkg::AddiRd2Lsb-128 +: 5] != '0,
                           prog_data_i[ct_pkg::AddiRd1Lsb-128 +: 5] != '0, prog_data_i[ct_pkg::AddiRd0Lsb-128 +: 5] != '0};
-      KindMm:   w_need[2] = (prog_data_i[ct_pkg::MmRowsRegLsb-128 +: 5] != '0);
+      KindMm:   w_need[3:2] = {Conv != 0 && prog_data_i[ct_pkg::MmPosRegLsb-128 +: 5] != '0, prog_data_i[ct_pkg::MmRowsRegLsb-128 +: 5] != '0};
       KindVa:   w_need[2:0] = {prog_data_i[ct_pkg::VaRowsRegLsb-128 +: 5] != '0, prog_data_i[ct_pkg::VaScRegLsb-128 +: 5] != '0,
                                prog_data_i[ct_pkg::VaSbRegLsb-128 +: 5] != '0};
       default: ;
@@ -292,7 +298,8 @@ module ct_fetch (
       KindLd, KindSt: {rd, rs} = {5'd0, slot_q[0] ? ir_q[ct_pkg::DmaDramRegLsb +: 5] :
                                         slot_q[1] ? ir_q[ct_pkg::DmaSpmRegLsb +: 5] : ir_q[ct_pkg::DmaN1RegLsb +: 5]};
       KindMm:         {rd, rs} = {5'd0, slot_q[0] ? ir_q[ct_pkg::MmARegLsb +: 5] :
-                                        slot_q[1] ? ir_q[ct_pkg::MmBRegLsb +: 5] : ir_q[ct_pkg::MmRowsRegLsb +: 5]};
+                                        slot_q[1] ? ir_q[ct_pkg::MmBRegLsb +: 5] :
+                                        slot_q[2] ? ir_q[ct_pkg::MmRowsRegLsb +: 5] : ir_q[ct_pkg::MmPosRegLsb +: 5]};
       KindVl:         {rd, rs} = {5'd0, slot_q[0] ? ir_q[ct_pkg::VlSpmRegLsb +: 5] : ir_q[ct_pkg::VlRowsRegLsb +: 5]};
       KindVa:         {rd, rs} = {5'd0, slot_q[0] ? ir_q[ct_pkg::VaSbRegLsb +: 5] :
                                         slot_q[1] ? ir_q[ct_pkg::VaScRegLsb +: 5] : ir_q[ct_pkg::VaRowsRegLsb +: 5]};
@@ -309,7 +316,10 @@ module ct_fetch (
                (slot_q[1] || kind_q == KindVa) ? ir_q[W2 +: 32] : ir_q[W1 +: 32];
       unique case (kind_q)
         KindLd, KindSt: if (slot_q[2]) addend[ct_pkg::DmaN1W-1:0] = ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W];
-        KindMm:         if (slot_q[2]) addend[ct_pkg::MmRowsW-1:0] = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
+        KindMm: begin
+          if (slot_q[2]) addend[ct_pkg::MmRowsW-1:0] = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
+          if (slot_q[3]) addend[ct_pkg::MmPosW-1:0]  = ir_q[ct_pkg::MmPosLsb +: ct_pkg::MmPosW];
+        end
         KindVl:         if (slot_q[1]) addend[ct_pkg::VlRowsW-1:0] = ir_q[ct_pkg::VlRowsLsb +: ct_pkg::VlRowsW];
         KindVa:         if (slot_q[2]) addend[ct_pkg::VaRowsW-1:0] = ir_q[ct_pkg::VaRowsLsb +: ct_pkg::VaRowsW];
         KindVs:         if (slot_q[1]) addend[ct_pkg::VsRowsW-1:0] = ir_q[ct_pkg::VsRowsLsb +: ct_pkg::VsRowsW];
@@ -336,6 +346,7 @@ module ct_fetch (
           if (slot_q[0]) ir_q[ct_pkg::MmALsb +: ct_pkg::MmAW] <= sum[ct_pkg::MmAW-1:0];
           if (slot_q[1]) ir_q[ct_pkg::MmBLsb +: ct_pkg::MmBW] <= sum[ct_pkg::MmBW-1:0];
           if (slot_q[2]) ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW] <= sum[ct_pkg::MmRowsW-1:0];
+          if (slot_q[3]) ir_q[ct_pkg::MmPosLsb +: ct_pkg::MmPosW] <= sum[ct_pkg::MmPosW-1:0];
         end
         KindVl: begin
           if (slot_q[0]) ir_q[ct_pkg::VlSpmLsb +: ct_pkg::VlSpmW] <= sum[ct_pkg::VlSpmW-1:0];
@@ -440,10 +451,23 @@ module ct_fetch (
 
   // ---- Verdict and dispatch ---------------------------------------------------------------------------------------------------
 
-  ct_legal u_legal (
+  logic [1:0] walks_q;  // WTAP, WPIX have gone out
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                                    walks_q <= '0;
+    else if (start_i)                               walks_q <= '0;
+    else if (Conv != 0 && take && kind_q == KindWalk) walks_q <= walks_q | ir_q[1:0];
+  end
+
+  if (Conv != 0 && (ct_pkg::OpWpix[1:0] != 2'b01 || ct_pkg::OpWtap[1:0] != 2'b10 || ct_pkg::OpMm[1:0] != 2'b00)) begin : g_check_walks
+    ct_error_codes_of_walks_are_not_told_by_their_low_bits u_error ();
+  end
+
+  ct_legal #(.Conv(Conv)) u_legal (
     .vld_i     (ir_vld_q),
     .cmd_i     (ir_q),
     .rows_i,
+    .walks_i   (walks_q),
     .inner_i   (depth_q != '0),
     .deepest_i (depth_q == 3'(Loops)),
     .illegal_o (illegal)
@@ -453,7 +477,7 @@ module ct_fetch (
     if (take) begin
       o_cmd_q <= ir_q;
       if ((kind_q == KindLd || kind_q == KindSt) && ir_q[ct_pkg::DmaGatherLsb]) o_cmd_q[ct_pkg::DmaN2Lsb +: ct_pkg::DmaN2W] <= ct_pkg::DmaN2W'(rows_i);
-      o_unit_q <= {kind_q == KindVs, kind_q == KindVa, kind_q == KindVl, kind_q == KindMm, kind_q == KindSt, kind_q == KindLd};
+      o_unit_q <= {kind_q == KindVs, kind_q == KindVa, kind_q == KindVl, kind_q == KindMm || kind_q == KindWalk, kind_q == KindSt, kind_q == KindLd};
       o_end_q  <= (kind_q == KindEnd);
       o_bad_q  <= illegal;
       o_pc_q   <= pc_q;

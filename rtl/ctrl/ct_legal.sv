@@ -4,20 +4,27 @@
 //
 // Illegal are: unknown codes; reserved values (VL/VS Mode > 2, VA ASrc = 3, Fn > 4, Func other than 0, 8, 9, 10; VS Round not 0, Narrow = 7);
 // LD/ST Nb = 0 or > 256, or > 16 with Hdr, N1 = 0, N2 = 0 (without Gather), Gather outside a batch; MM Kt = 0, Nt = 0, Rows outside 1..128, Mt * Nt > 8, an ACC tile above 15; VL,
-// VA, VS Rows outside 1..16; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, Td = Tq when RowXor or LaneXor is not 0
+// VA, VS Rows outside 1..16; MM with Walk before both a WPIX and a WTAP of the job (walks_i: those that there were);
+// WPIX with W = 0 or H = 0, WTAP with KX = 0 or CB = 0, an enabled wait or signal on either; with Conv = 0 all three of them; VA Cols outside 1..16, both BSrc and CSrc in {1, 2}, Td = Tq when RowXor or LaneXor is not 0
 // (whether Tq is used or not) or BSrc or CSrc is 2; two enabled waits of a command for one semaphore; an enabled wait or signal on CTL and ADDI; LOOP with
 // Count = 0 or nested deeper than 4; ENDL without LOOP; and, seen by ct_fetch, the end of the program without END. Ranges hold for the sums, modulo the field's
 // width. Fields a command does not use are not looked at (so Count matters to LOOP only).
 //
 // cmd_i has its sums done. vld_i only keeps a simulator from work whose result nobody uses. rows_i: requests of the batch, 0: none. inner_i: a
 // loop is open; deepest_i: as many as may be.
+//
+// Parameters
+//   Conv  1: there are walks
 
 `default_nettype none
 
-module ct_legal (
+module ct_legal #(
+  parameter int unsigned Conv = 0
+) (
   input  logic         vld_i,
   input  logic [255:0] cmd_i,
   input  logic [4:0]   rows_i,
+  input  logic [1:0]   walks_i,
   input  logic         inner_i,
   input  logic         deepest_i,
   output logic         illegal_o
@@ -38,6 +45,7 @@ module ct_legal (
   logic [3:0] mm_mt;          // ceil(Rows / 16): 1..8 for legal Rows
   logic       mm_area_bad;
   logic [7:0] mm_top;         // highest ACC tile, at most 15 + 7 * 15 + 7
+  logic       walk_bad;       // WPIX, WTAP
   logic [8:0] nb;
   logic       dma_bad;
   logic       va_crosses;     // elements of Tq are read where other elements are written
@@ -58,6 +66,7 @@ module ct_legal (
     mm_area_bad = 1'b0;
     mm_top      = '0;
     mm_bad      = 1'b0;
+    walk_bad    = 1'b0;
     nb          = '0;
     dma_bad     = 1'b0;
     va_crosses  = 1'b0;
@@ -99,7 +108,12 @@ module ct_legal (
         default:                mm_area_bad = 1'b1;
       endcase
       mm_bad = (mm_rows == 8'd0) || (mm_rows > 8'd128) || mm_area_bad || (mm_top > 8'd15) ||
-               (cmd_i[ct_pkg::MmKtLsb +: ct_pkg::MmKtW] == '0);
+               (cmd_i[ct_pkg::MmKtLsb +: ct_pkg::MmKtW] == '0) ||
+               (cmd_i[ct_pkg::MmWalkLsb] && (Conv == 0 || walks_i != 2'b11));
+
+      walk_bad = (Conv == 0) || sem_used ||
+                 (op == ct_pkg::OpWpix ? cmd_i[ct_pkg::WpixWLsb +: ct_pkg::WpixWW] == '0 || cmd_i[ct_pkg::WpixHLsb +: ct_pkg::WpixHW] == '0
+                                       : cmd_i[ct_pkg::WtapKXLsb +: ct_pkg::WtapKXW] == '0 || cmd_i[ct_pkg::WtapCBLsb +: ct_pkg::WtapCBW] == '0);
 
       va_crosses = (cmd_i[ct_pkg::VaRowXorLsb +: 4] != '0) || (cmd_i[ct_pkg::VaLaneXorLsb +: 4] != '0) ||
                    (cmd_i[ct_pkg::VaBSrcLsb +: 2] == 2'd2) || (cmd_i[ct_pkg::VaCSrcLsb +: 2] == 2'd2);
@@ -117,6 +131,7 @@ module ct_legal (
         ct_pkg::OpEndl: illegal_o = sem_used || !inner_i;
         ct_pkg::OpLd, ct_pkg::OpSt: illegal_o = wait_twice || dma_bad;
         ct_pkg::OpMm:   illegal_o = wait_twice || mm_bad;
+        ct_pkg::OpWpix, ct_pkg::OpWtap: illegal_o = walk_bad;
         ct_pkg::OpVl:   illegal_o = wait_twice || rows16_bad || (cmd_i[ct_pkg::VlModeLsb +: 3] > 3'd2);
         ct_pkg::OpVa:   illegal_o = wait_twice || rows16_bad || va_bad;
         ct_pkg::OpVs:   illegal_o = wait_twice || rows16_bad || (cmd_i[ct_pkg::VsModeLsb +: 3] > 3'd2) ||

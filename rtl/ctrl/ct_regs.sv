@@ -36,6 +36,7 @@ module ct_regs #(
   parameter  int unsigned ClockHz  = 100000000,
   parameter  int unsigned DramMib  = 256,
   parameter  int unsigned Batcher  = 0,
+  parameter  int unsigned Conv     = 0,
   parameter  int unsigned Contexts = 2,
   localparam int unsigned CplW     = ct_pkg::CplW,
   localparam int unsigned Counters = ct_pkg::NumCounters
@@ -413,7 +414,8 @@ module ct_regs #(
     global_words[8*ct_pkg::RegGeometry +: 32]   = {8'd16, 8'(VpuLanes), 8'(Cols), 8'd16};
     global_words[8*ct_pkg::RegSpmWords +: 32]   = SpmWords;
     global_words[8*ct_pkg::RegClockHz +: 32]    = ClockHz;
-    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0);
+    global_words[8*ct_pkg::RegFeatures +: 32]   = 32'h0000_000f & ~((Contexts == 1) ? ct_pkg::FeatureTrainer : '0) | ((Batcher != 0) ? ct_pkg::FeatureBatcher : '0) |
+                                                  ((Conv != 0) ? ct_pkg::FeatureConv : '0);
     global_words[8*ct_pkg::RegDramBytes +: 32]  = DramMib;
     global_words[8*ct_pkg::RegCtrl +: 32]       = {30'd0, freeze_q, reset_pend_q};
     global_words[8*ct_pkg::RegPolicy +: 32]     = 32'(policy_q);

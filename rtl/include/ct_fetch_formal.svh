@@ -108,6 +108,7 @@
         ct_pkg::OpLd:   f_kinds[4*i +: 4] = KindLd;
         ct_pkg::OpSt:   f_kinds[4*i +: 4] = KindSt;
         ct_pkg::OpMm:   f_kinds[4*i +: 4] = KindMm;
+        ct_pkg::OpWpix, ct_pkg::OpWtap: f_kinds[4*i +: 4] = KindWalk;
         ct_pkg::OpVl:   f_kinds[4*i +: 4] = KindVl;
         ct_pkg::OpVa:   f_kinds[4*i +: 4] = KindVa;
         ct_pkg::OpVs:   f_kinds[4*i +: 4] = KindVs;
@@ -145,6 +146,11 @@
         f_sums[ct_pkg::MmALsb +: ct_pkg::MmAW] = '1;
         f_sums[ct_pkg::MmBLsb +: ct_pkg::MmBW] = '1;
         f_sums[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW] = '1;
+        if (Conv != 0) f_sums[ct_pkg::MmPosLsb +: ct_pkg::MmPosW] = '1;
+      end
+      ct_pkg::OpWpix, ct_pkg::OpWtap: begin
+        f_kind = KindWalk;
+        f_unit = 6'd4;
       end
       ct_pkg::OpVl: begin
         f_kind = KindVl;

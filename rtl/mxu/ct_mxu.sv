@@ -25,6 +25,7 @@
 // Parameters
 //   Cols      columns of the array, 16, 8 (then a row takes two cycles) or 4 (four)
 //   VpuLanes  columns of the ACC read port, 16 or 4
+//   Conv      1: there are walks (WPIX, WTAP, MM with Walk)
 //   PackDsp   1: two products in one DSP (see ct_mxu_dots); for synthesis where DSPs are scarce
 
 `default_nettype none
@@ -33,7 +34,8 @@
 module ct_mxu #(
   parameter int unsigned Cols     = 16,
   parameter int unsigned VpuLanes = 16,
-  parameter int unsigned PackDsp  = 0
+  parameter int unsigned PackDsp  = 0,
+  parameter int unsigned Conv     = 0
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
@@ -104,7 +106,7 @@ module ct_mxu #(
   logic [1:0]   halt_q;
 
   // A stream
-  logic [1:0]   req_valid, req_trans, req_buf, req_klast, req_ready;
+  logic [1:0]   req_valid, req_trans, req_buf, req_klast, req_walk, req_pad, req_ready;
   logic [39:0]  req_addr;
   logic [7:0]   req_idx;
   logic [1:0]   alloc, alloc_ok, own;
@@ -158,6 +160,8 @@ module ct_mxu #(
     logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
     logic [ct_pkg::MxuAW-1:0] nxt_a;
     logic [ct_pkg::MxuBW-1:0] nxt_b;
+    logic [26:0] nxt_walk;
+    logic        wpix, wtap;
     logic        permit, kdone_b;
     logic        seq_idle, a_idle, b_idle;
     logic        meta_valid, meta_ready, meta_vld, meta_pop;
@@ -175,24 +179,25 @@ module ct_mxu #(
                         !avail[c] && !own[c] && !busy[c];
     assign idle_o[c]  = drained[c] && !flush_q;
 
-    ct_mxu_seq u_seq (
+    ct_mxu_seq #(.Conv(Conv)) u_seq (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .cmd_valid_i(cmd_valid_i[c]), .cmd_i(cmd_i[256*c +: 256]), .cmd_ready_o(cmd_ready_o[c]),
       .sem_nz_i(sem_nz_i[16*c +: 16]), .sem_dec_o(sem_dec_o[16*c +: 16]), .sem_inc_o(sem_inc_o[16*c +: 16]),
-      .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_a_take_i(nxt_a_take),
+      .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_walk_o(nxt_walk), .nxt_a_take_i(nxt_a_take), .wpix_o(wpix), .wtap_o(wtap),
       .nxt_b_valid_o(nxt_b_valid), .nxt_b_o(nxt_b), .nxt_b_take_i(nxt_b_take),
       .permit_o(permit), .kdone_a_i(kdone_a[c]), .kdone_b_i(kdone_b),
       .head_w2_i(next_vld[c] && next_w2[c]), .head_w2_end_i(next_w2_last[c]), .head_w2_id_i(next_w2_id[4*c +: 4]), .head_pop_i(move[c]),
       .w2_ok_o(w2_ok), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
     );
 
-    ct_mxu_agen #(.Depth(RowDepth)) u_agen (
+    ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv)) u_agen (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
-      .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_take_o(nxt_a_take), .permit_i(permit),
+      .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_walk_i(nxt_walk), .nxt_take_o(nxt_a_take), .permit_i(permit),
+      .wpix_i(wpix), .wtap_i(wtap), .cmd_i(cmd_i[256*c +: 256]),
       .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
       .alloc_o(alloc[c]), .alloc_rows_o(alloc_rows[4*c +: 4]), .alloc_ok_i(alloc_ok[c]), .alloc_buf_i(alloc_buf), .own_i(own[c]),
       .req_valid_o(req_valid[c]), .req_addr_o(req_addr[20*c +: 20]), .req_trans_o(req_trans[c]), .req_buf_o(req_buf[c]),
-      .req_idx_o(req_idx[4*c +: 4]), .req_klast_o(req_klast[c]), .req_ready_i(req_ready[c]),
+      .req_idx_o(req_idx[4*c +: 4]), .req_klast_o(req_klast[c]), .req_walk_o(req_walk[c]), .req_pad_o(req_pad[c]), .req_ready_i(req_ready[c]),
       .meta_valid_o(meta_valid), .meta_o(meta), .pop_i(take[c]),
       .err_o(a_err_win[c]), .err_addr_o(a_err_win_addr[20*c +: 20]), .work_o(a_work[c]), .idle_o(a_idle)
     );
@@ -260,10 +265,10 @@ module ct_mxu #(
   assign spm_rd_ctx_o = {2'b10, a_ctx};
   assign a_qos = (Cols != 16 && !qos_i[ct_pkg::QosStrict]) ? ct_pkg::QosRoundRobin : qos_i;
 
-  ct_mxu_afeed u_afeed (
+  ct_mxu_afeed #(.Conv(Conv)) u_afeed (
     .clk_i, .rst_ni, .qos_i(a_qos), .flush_i(flush), .halt_i(halt_q),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
-    .req_klast_i(req_klast), .req_ready_o(req_ready),
+    .req_klast_i(req_klast), .req_walk_i(req_walk), .req_pad_i(req_pad), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
     .spm_rd_valid_o(spm_rd_valid_o[0]), .spm_rd_addr_o(spm_rd_addr_o[19:0]), .spm_rd_ctx_o(a_ctx), .spm_rd_ready_i(spm_rd_ready_i[0]),
     .spm_rd_vld_i(spm_rd_vld_i[0]), .spm_rd_data_i(spm_rd_data_i[127:0]), .spm_rd_exp_i(spm_rd_exp_i[7:0]),

@@ -12,13 +12,17 @@
 //             context whose words before the tile have all been taken, the last one in this cycle at the latest. Under
 //             PRIORITY with the floor at 0 training takes none while context 0 has one: so that may find both taken when it begins, but not
 //             between its tiles. A tile leaves at a row a cycle once its 16 words have arrived; at full rate a tile takes 16 cycles.
+// Walks       (Conv) A word with req_pad_i is not read: it comes as a block with exponent 0, in its turn. A tile to transpose with req_walk_i may have
+//             different exponents: ct_mxu_gather aligns what leaves the transposer, which takes a cycle more.
 // Errors      PARITY, or SQUARE if the words of a tile to transpose carry different exponents: a pulse with the physical address.
 // Flush       flush_i[c] drops everything of c at once, and ignores what SPM still answers.
 
 `default_nettype none
 `include "ct_assert.svh"
 
-module ct_mxu_afeed (
+module ct_mxu_afeed #(
+  parameter int unsigned Conv = 0
+) (
   input  logic         clk_i,
   input  logic         rst_ni,
 
@@ -33,6 +37,8 @@ module ct_mxu_afeed (
   input  logic [1:0]   req_buf_i,
   input  logic [7:0]   req_idx_i,
   input  logic [1:0]   req_klast_i,
+  input  logic [1:0]   req_walk_i,
+  input  logic [1:0]   req_pad_i,
   output logic [1:0]   req_ready_o,
 
   input  logic [1:0]   alloc_i,
@@ -69,10 +75,12 @@ module ct_mxu_afeed (
     logic        tbuf;
     logic [3:0]  idx;
     logic        klast;
+    logic        walk;
+    logic        pad;
     logic [19:0] addr;
   } tag_t;
 
-  logic       sel, granted;
+  logic       sel, taken, granted;
   logic [1:0] gnt;
   tag_t       req, t1_q, t2_q;
   logic       t1_vld_q, t2_vld_q;
@@ -86,16 +94,17 @@ module ct_mxu_afeed (
     .req_i    (req_valid_i),
     .defer_i  (1'b0),
     .last_i   (2'b11),
-    .take_i   (spm_rd_ready_i),
+    .take_i   (taken),
     .gnt_o    (gnt)
   );
 
   assign sel            = gnt[1];
-  assign spm_rd_valid_o = gnt != 2'b00;
+  assign taken          = spm_rd_ready_i || req.pad;
+  assign spm_rd_valid_o = gnt != 2'b00 && !req.pad;
   assign spm_rd_addr_o  = req.addr;
   assign spm_rd_ctx_o   = sel;
-  assign granted        = spm_rd_valid_o && spm_rd_ready_i;
-  assign req_ready_o    = spm_rd_ready_i ? gnt : 2'b00;
+  assign granted        = gnt != 2'b00 && taken;
+  assign req_ready_o    = taken ? gnt : 2'b00;
 
   always_comb begin
     req.ctx   = sel;
@@ -103,6 +112,8 @@ module ct_mxu_afeed (
     req.tbuf  = req_buf_i[sel];
     req.idx   = sel ? req_idx_i[7:4] : req_idx_i[3:0];
     req.klast = req_klast_i[sel];
+    req.walk  = Conv != 0 && req_walk_i[sel];
+    req.pad   = Conv != 0 && req_pad_i[sel];
     req.addr  = sel ? req_addr_i[39:20] : req_addr_i[19:0];
   end
 
@@ -124,9 +135,11 @@ module ct_mxu_afeed (
   // --- answers --------------------------------------------------------------------------------------------------------------
 
   logic       arrive, arrive_trans;
-  logic [7:0] first_exp;  // exponent of the first word of the tile that this word belongs to
+  logic [7:0] in_exp;
+  logic [7:0] first_exp;  // exponent of the words before of the tile that this word belongs to
 
-  assign arrive       = t2_vld_q && spm_rd_vld_i && !flush_i[t2_q.ctx];
+  assign arrive       = t2_vld_q && (spm_rd_vld_i || t2_q.pad) && !flush_i[t2_q.ctx];
+  assign in_exp       = t2_q.pad ? 8'd0 : spm_rd_exp_i;
   assign arrive_trans = arrive && t2_q.trans;
   assign kdone_o      = {arrive && t2_q.klast && t2_q.ctx, arrive && t2_q.klast && !t2_q.ctx};
   assign err_addr_o   = t2_q.addr;
@@ -134,8 +147,8 @@ module ct_mxu_afeed (
   always_comb begin
     err_perr_o   = 2'b00;
     err_square_o = 2'b00;
-    err_perr_o[t2_q.ctx]   = arrive && spm_rd_perr_i;
-    err_square_o[t2_q.ctx] = arrive_trans && !spm_rd_perr_i && t2_q.idx != '0 && spm_rd_exp_i != first_exp;
+    err_perr_o[t2_q.ctx]   = arrive && spm_rd_perr_i && !t2_q.pad;
+    err_square_o[t2_q.ctx] = arrive_trans && !spm_rd_perr_i && !t2_q.walk && t2_q.idx != '0 && spm_rd_exp_i != first_exp;
   end
 
   // --- transposer -----------------------------------------------------------------------------------------------------------
@@ -144,7 +157,7 @@ module ct_mxu_afeed (
   logic [1:0]   own_ctx_d, own_ctx_q;    // ... this context
   logic [1:0]   tile_in_d, tile_in_q;    // its 16 words have arrived
   logic [7:0]   rows_q;                  // rows wanted, less one
-  logic [15:0]  exp_q;
+  logic [15:0]  exps;                    // the exponent of its rows
   logic         buf_free, alloc, alloc_ctx, strict, alone;
   logic [1:0]   alloc_gnt, all_taken;
   logic [1:0]   flush_buf;               // buffer b is being dropped
@@ -158,6 +171,9 @@ module ct_mxu_afeed (
   logic         row_vld_q, row_ctx_q;    // a row has left the transposer
   logic [7:0]   row_exp_q;
   logic [127:0] row_data;
+  logic         turned_vld, turned_ctx;  // it goes into its row buffer
+  logic [7:0]   turned_exp;
+  logic [127:0] turned_data;
 
   assign strict      = qos_i[ct_pkg::QosStrict];
   assign alone       = strict && own_o[0] && !halt_i[0];
@@ -167,10 +183,10 @@ module ct_mxu_afeed (
   assign alloc_buf_o = own_vld_q[0];
   assign buf_free    = own_vld_q != 2'b11;
   assign alloc_ok_o  = buf_free ? alloc_gnt & all_taken : 2'b00;
-  assign own_o       = {|(own_vld_q & own_ctx_q) || (out_vld_q && out_ctx_q) || (row_vld_q && row_ctx_q),
-                        |(own_vld_q & ~own_ctx_q) || (out_vld_q && !out_ctx_q) || (row_vld_q && !row_ctx_q)};
+  assign own_o       = {|(own_vld_q & own_ctx_q) || (out_vld_q && out_ctx_q) || (row_vld_q && row_ctx_q) || (turned_vld && turned_ctx),
+                        |(own_vld_q & ~own_ctx_q) || (out_vld_q && !out_ctx_q) || (row_vld_q && !row_ctx_q) || (turned_vld && !turned_ctx)};
   assign flush_buf   = {flush_i[own_ctx_q[1]], flush_i[own_ctx_q[0]]};
-  assign first_exp   = t2_q.tbuf ? exp_q[15:8] : exp_q[7:0];
+  assign first_exp   = t2_q.tbuf ? exps[15:8] : exps[7:0];
 
   ct_arbiter u_tile_arbiter (
     .clk_i, .rst_ni, .flush_i,
@@ -228,10 +244,6 @@ module ct_mxu_afeed (
       if (alloc_buf_o) rows_q[7:4] <= alloc_ctx ? alloc_rows_i[7:4] : alloc_rows_i[3:0];
       else             rows_q[3:0] <= alloc_ctx ? alloc_rows_i[7:4] : alloc_rows_i[3:0];
     end
-    if (arrive_trans && t2_q.idx == '0) begin
-      if (t2_q.tbuf) exp_q[15:8] <= spm_rd_exp_i;
-      else           exp_q[7:0]  <= spm_rd_exp_i;
-    end
     if (out_vld_q) begin
       out_col_q <= out_col_q + 4'd1;
       row_ctx_q <= out_ctx_q;
@@ -242,7 +254,7 @@ module ct_mxu_afeed (
       out_ctx_q  <= own_ctx_q[pick_buf];
       out_col_q  <= '0;
       out_rows_q <= pick_buf ? rows_q[7:4] : rows_q[3:0];
-      out_exp_q  <= pick_buf ? exp_q[15:8] : exp_q[7:0];
+      out_exp_q  <= pick_buf ? exps[15:8] : exps[7:0];
     end
   end
 
@@ -251,6 +263,31 @@ module ct_mxu_afeed (
     .wr_valid_i(arrive_trans), .wr_buf_i(t2_q.tbuf), .wr_turn_i(1'b0), .wr_row_i(t2_q.idx), .wr_data_i(spm_rd_data_i),
     .rd_valid_i(out_vld_q), .rd_buf_i(out_buf_q), .rd_turn_i(1'b0), .rd_col_i(out_col_q), .rd_data_o(row_data)
   );
+
+  if (Conv != 0) begin : g_gather
+    logic       vld_q, ctx_q;
+    logic [7:0] e_q;
+    ct_mxu_gather u_gather (
+      .clk_i,
+      .put_i(arrive_trans), .put_buf_i(t2_q.tbuf), .put_row_i(t2_q.idx), .put_exp_i(in_exp), .top_o(exps),
+      .pick_i(pick), .pick_buf_i(pick_buf), .row_i(row_data), .row_o(turned_data)
+    );
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) vld_q <= 1'b0;
+      else         vld_q <= row_vld_q && !flush_i[row_ctx_q];
+    end
+    always_ff @(posedge clk_i) {ctx_q, e_q} <= {row_ctx_q, row_exp_q};
+    assign {turned_vld, turned_ctx, turned_exp} = {vld_q, ctx_q, e_q};
+  end else begin : g_square
+    logic [15:0] exp_q;  // of the first word
+    always_ff @(posedge clk_i) begin
+      if (arrive_trans && t2_q.idx == '0) exp_q[8*t2_q.tbuf +: 8] <= in_exp;
+    end
+    assign exps = exp_q;
+    assign {turned_vld, turned_ctx, turned_exp, turned_data} = {row_vld_q, row_ctx_q, row_exp_q, row_data};
+    logic unused_walk;
+    assign unused_walk = ^{req_walk_i, req_pad_i};
+  end
 
   // --- row buffers ----------------------------------------------------------------------------------------------------------
 
@@ -264,9 +301,9 @@ module ct_mxu_afeed (
   logic [135:0] direct_row, turned_row;
 
   assign wr_direct  = {arrive && !t2_q.trans && t2_q.ctx, arrive && !t2_q.trans && !t2_q.ctx};
-  assign wr_turned  = {row_vld_q && row_ctx_q, row_vld_q && !row_ctx_q} & ~flush_i;
-  assign direct_row = {spm_rd_exp_i, spm_rd_data_i};
-  assign turned_row = {row_exp_q, row_data};
+  assign wr_turned  = {turned_vld && turned_ctx, turned_vld && !turned_ctx} & ~flush_i;
+  assign direct_row = {in_exp, spm_rd_data_i};
+  assign turned_row = {turned_exp, turned_data};
 
   always_comb begin
     wptr_d  = wptr_q;
@@ -314,7 +351,7 @@ module ct_mxu_afeed (
   logic unused_halt;
   assign unused_halt = halt_i[1];
 
-  `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i)
+  `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i || t2_q.pad)
   `CT_ASSERT(OneRowWritten_A, (wr_direct & wr_turned) == 2'b00)
   `CT_ASSUME(PopsWhatIsThere_M, (pop_i & ~avail_o) == 2'b00 && pop_i != 2'b11)
   `CT_ASSERT(RowsCounted_A, count_q[6:0] <= 7'd64 && count_q[13:7] <= 7'd64)

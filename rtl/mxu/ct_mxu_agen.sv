@@ -10,17 +10,21 @@
 // Request     registered; req_valid_o stays until req_ready_i, except on a flush. Physical address = spm_base_i + relative. Behind the request
 //             there is a place for another word, so that the walk does not depend on req_ready_i: only whether the word that waits becomes the
 //             request does (as in ct_skid). The first word of a transposed tile waits there until its tile has a buffer.
+// Walks       (Conv) the rows of an MM with Walk are where ct_mxu_walk says. One that is padding is requested, too, so that it keeps its turn, but is not to
+//             be read, and its address is not looked at.
 // Errors      a relative address outside 0 .. spm_size_i - 1 is not requested: err_o with the address until halt_i.
 // Flush       drops command, permits and request at once.
 //
 // Parameters
 //   Depth  places of the row buffer, at least 16
+//   Conv   1: there are walks
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
+  parameter  int unsigned Conv   = 0,
   localparam int unsigned KSteps = 8
 ) (
   input  logic             clk_i,
@@ -31,8 +35,13 @@ module ct_mxu_agen #(
 
   input  logic             nxt_valid_i,
   input  logic [ct_pkg::MxuAW-1:0] nxt_i,  // mxu_a_t
+  input  logic [26:0]      nxt_walk_i,
   output logic             nxt_take_o,
   input  logic             permit_i,
+
+  input  logic             wpix_i,        // as of ct_mxu_seq, in cmd_i
+  input  logic             wtap_i,
+  input  logic [255:0]     cmd_i,
 
   input  logic [19:0]      spm_base_i,
   input  logic [19:0]      spm_size_i,
@@ -50,6 +59,8 @@ module ct_mxu_agen #(
   output logic             req_buf_o,     // ... into this buffer ...
   output logic [3:0]       req_idx_o,     // ... as this row
   output logic             req_klast_o,   // last A word of a k step
+  output logic             req_walk_o,    // of an MM with Walk
+  output logic             req_pad_o,     // it is padding, and not to be read
   input  logic             req_ready_i,
 
   output logic             meta_valid_o,  // a row was requested
@@ -87,6 +98,9 @@ module ct_mxu_agen #(
   logic [PermW-1:0] perm_d, perm_q;      // permits in hand
   logic [FreeW-1:0] free_d, free_q;      // places in the row buffer
   logic [19:0]      addr_q, tile_q, kbase_q, step;
+  logic [19:0]      addr;                 // of the row that is due ...
+  logic             pad;                  // ... unless it is padding
+  logic             walk;                 // of an MM with Walk
   logic [3:0]       row_q;
   logic [2:0]       m_q, n_q;
   logic [11:0]      k_left_q;
@@ -102,6 +116,8 @@ module ct_mxu_agen #(
   typedef struct packed {
     logic        klast;
     logic        trans;
+    logic        walk;
+    logic        pad;
     logic [3:0]  idx;
     logic [19:0] addr;
   } word_t;
@@ -123,7 +139,7 @@ module ct_mxu_agen #(
 
   // want: a word is due; can: and there is room for what it becomes.
   assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
-  assign bad  = (addr_q >= spm_size_i);
+  assign bad  = (addr >= spm_size_i) && !pad;
   assign can  = want && !bad && !spare_vld_q;
   always_comb begin
     if (!trans_q)        fire = can && free_q != '0 && !own_i;
@@ -132,7 +148,7 @@ module ct_mxu_agen #(
   end
   assign room_used    = fire && row_q <= tile_rows_m1;
   assign err_o        = want && bad;
-  assign err_addr_o   = addr_q;
+  assign err_addr_o   = addr;
 
   assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
@@ -235,11 +251,37 @@ module ct_mxu_agen #(
     end
   end
 
+  // Walks.
+  if (Conv != 0) begin : g_walk
+    logic        walk_q, walk_pad;
+    logic [19:0] walk_addr;
+    ct_mxu_walk u_walk (
+      .clk_i, .wpix_i, .wtap_i, .cmd_i,
+      .load_i(load && nxt_walk_i[26]), .trans_i(nxt.trans), .a_i(nxt.a), .pos_i(nxt_walk_i[25:0]),
+      .next_i(fire && walk_q), .row_last_i(row_last), .m_last_i(m_last), .n_last_i(n_last), .tile0_i(m_q == '0 && n_q == '0),
+      .addr_o(walk_addr), .pad_o(walk_pad)
+    );
+    always_ff @(posedge clk_i) begin
+      if (load) walk_q <= nxt_walk_i[26];
+    end
+    assign addr       = walk_q ? walk_addr : addr_q;
+    assign pad        = walk_q && walk_pad;
+    assign walk       = walk_q;
+  end else begin : g_no_walk
+    assign addr       = addr_q;
+    assign pad        = 1'b0;
+    assign walk       = 1'b0;
+    logic unused_walk;
+    assign unused_walk = ^{nxt_walk_i, wpix_i, wtap_i, cmd_i};
+  end
+
   always_comb begin
     word.klast = row_last && m_last && n_last;
     word.trans = trans_q;
     word.idx   = row_q;
-    word.addr  = addr_q + spm_base_i;
+    word.walk  = walk;
+    word.pad   = pad;
+    word.addr  = addr + spm_base_i;
   end
 
   // The next word is the one that waits, else the one that comes.
@@ -277,6 +319,8 @@ module ct_mxu_agen #(
   assign req_buf_o   = buf_q;  // (the next tile is given its buffer when the last word of this one is taken)
   assign req_idx_o   = req_q.idx;
   assign req_klast_o = req_q.klast;
+  assign req_walk_o  = req_q.walk;
+  assign req_pad_o   = req_q.pad;
 
   `CT_ASSERT(RoomCounted_A, free_q <= FreeW'(Depth) && !(free_q == '0 && room_used))
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))

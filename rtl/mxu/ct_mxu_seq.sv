@@ -8,6 +8,8 @@
 // k steps     permit_o is a pulse for each k step, in order, once Wait0 and Wait1 are both available; both are taken in that
 //             cycle. Both streams count permits: a stream may not read a k step's words before its permit. Up to KSteps k steps
 //             may be permitted and not yet signalled.
+// Walks       (Conv) WPIX and WTAP are executed as they are taken from the queue: wpix_o, wtap_o, with the command where it lies. By then both streams have
+//             all MMs before.
 // Wait2       belongs to the row at the head of the row buffer (head_*_i) when that is the first row of an output tile. It is taken
 //             as soon as it is available; w2_ok_o says that the head may enter the array. A k step that waits for a semaphore which
 //             an earlier tile's Wait2 still has to take is held back, so that counts are taken in program order.
@@ -19,12 +21,14 @@
 //
 // Parameters
 //   KSteps  k steps between permit and Sig0, at least 2
+//   Conv    1: there are walks
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_mxu_seq #(
-  parameter int unsigned KSteps = 8
+  parameter int unsigned KSteps = 8,
+  parameter int unsigned Conv   = 0
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -43,10 +47,14 @@ module ct_mxu_seq #(
   // The command in the slot, for each stream until it has taken it.
   output logic             nxt_a_valid_o,
   output logic [ct_pkg::MxuAW-1:0] nxt_a_o,  // mxu_a_t
+  output logic [26:0]      nxt_walk_o,     // {Walk, Pos}
   input  logic             nxt_a_take_i,
   output logic             nxt_b_valid_o,
   output logic [ct_pkg::MxuBW-1:0] nxt_b_o,  // mxu_b_t
   input  logic             nxt_b_take_i,
+
+  output logic             wpix_o,         // there is one in cmd_i, and it goes
+  output logic             wtap_o,
 
   output logic             permit_o,       // one more k step may be read
   input  logic             kdone_a_i,      // the A words of one more k step have arrived
@@ -89,7 +97,7 @@ module ct_mxu_seq #(
   logic [4:0]       wait2_q, sig0_q;
   mxu_a_t           nxt_a_d, nxt_a_q;
   mxu_b_t           nxt_b_d, nxt_b_q;
-  logic             load;
+  logic             load, is_walk;
 
   logic [11:0]      kt_m1;
   logic [3:0]       nt_m1;
@@ -143,11 +151,24 @@ module ct_mxu_seq #(
   assign unused_bits = ^{cmd_i, nt_m1[3], rows_m1[7]};
 
   assign cmd_ready_o   = !slot_vld_q && !flush_i && !halt_i;
-  assign load          = cmd_valid_i && cmd_ready_o;
+  assign load          = cmd_valid_i && cmd_ready_o && !is_walk;
+  assign is_walk       = Conv != 0 && cmd_i[1:0] != 2'b00;
+  assign wpix_o        = cmd_valid_i && cmd_ready_o && is_walk && cmd_i[0];
+  assign wtap_o        = cmd_valid_i && cmd_ready_o && is_walk && cmd_i[1];
   assign nxt_a_valid_o = slot_vld_q && !a_taken_q;
   assign nxt_b_valid_o = slot_vld_q && !b_taken_q;
   assign nxt_a_o       = nxt_a_q;
   assign nxt_b_o       = nxt_b_q;
+
+  if (Conv != 0) begin : g_walk
+    logic [26:0] walk_q;
+    always_ff @(posedge clk_i) begin
+      if (load) walk_q <= {cmd_i[ct_pkg::MmWalkLsb], cmd_i[ct_pkg::MmPosLsb +: ct_pkg::MmPosW]};
+    end
+    assign nxt_walk_o = walk_q;
+  end else begin : g_no_walk
+    assign nxt_walk_o = '0;
+  end
 
   // Wait2 first: the k steps give way to it if they want the same semaphore.
   assign w2_take = head_w2_i && !w2_taken_q && sem_nz_i[head_w2_id_i] && !halt_i && !flush_i;

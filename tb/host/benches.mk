@@ -88,7 +88,7 @@ $(call host_test,test_shapes,tb/host/test_shapes.c)
 $(BUILD)/tb/test_shapes $(BUILD)/tb/test_shapes.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_infer,tb/host/test_infer.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.so
-$(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c)
+$(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c tb/system/ct_gen.c)
 
 # What inference and training cost each other, by the coltrain command on the simulator.
 $(eval $(call bench_rules,test_interference,tb/host/test_interference.c,,tb/host/cli_run.c,-ljansson))

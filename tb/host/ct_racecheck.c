@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ct_racecheck.h"
 
+#include "ct_walk.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +43,9 @@ struct queue {
   size_t count;
   bool begun;
   uint32_t step, tile;
-  struct clock knows; /* MM: its operand reads */
-  struct clock tiles; /* MM: its tiles; what they wait for, reads further on do not */
+  struct ct_walk_place at; /* MM with Walk: the k step */
+  struct clock knows;      /* MM: its operand reads */
+  struct clock tiles;      /* MM: its tiles; what they wait for, reads further on do not */
 };
 
 struct check {
@@ -58,6 +61,8 @@ struct check {
   bool ended;
   struct sem sem[CT_NUM_SEMS];
   struct queue q[UNITS];
+  struct ct_walk walk; /* of MM: as WPIX and WTAP have said */
+  unsigned walks;      /* WPIX (bit 0), WTAP (bit 1) have been dispatched */
   uint32_t done[DIMS]; /* how far each dimension has come */
   struct place *spm_read, *spm_written, *dram_read, *dram_written;
   struct place acc_read[CT_ACC_TILES], acc_written[CT_ACC_TILES];
@@ -242,6 +247,19 @@ static bool dma(struct check *c, enum unit u) {
   return true;
 }
 
+/* The words of row tile m of A. */
+static void mm_a(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint32_t m, uint32_t rows) {
+  const uint32_t a =
+      CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) + k * (uint32_t)CT_GETS(cmd, MM_AK);
+  const bool trans = CT_GET(cmd, MM_A_TRANS), walk = CT_GET(cmd, MM_WALK);
+  uint32_t word[128];
+  if (walk) ct_walk_rows(&c->walk, &c->q[MM].at, trans, 16 * m + 16, word);
+  for (uint32_t i = 0; i < (trans ? 16 : rows); ++i) {
+    const uint32_t at = walk ? word[16 * m + i] : a + i;
+    if (!walk || at != CT_WALK_PAD) spm(c, MM, D_MM_READ, c->done[D_MM_READ] + 1, at, false);
+  }
+}
+
 static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint32_t n, uint32_t m) {
   struct queue *q = &c->q[MM];
   const uint32_t w2 = CT_GET(cmd, ALL_WAIT2), step = c->done[D_MM_READ] + 1;
@@ -250,12 +268,9 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
   if (k == 0 && !take(c, D_MM_TILE, &w2, 1)) return false;
   const uint32_t b =
       CT_GET(cmd, MM_B) + n * (uint32_t)CT_GETS(cmd, MM_BN) + k * (uint32_t)CT_GETS(cmd, MM_BK);
-  const uint32_t a =
-      CT_GET(cmd, MM_A) + m * (uint32_t)CT_GETS(cmd, MM_AM) + k * (uint32_t)CT_GETS(cmd, MM_AK);
   for (uint32_t i = 0; i < 16 && m == 0; ++i)
     spm(c, MM, D_MM_READ, step, b + i, false);
-  for (uint32_t i = 0; i < (CT_GET(cmd, MM_A_TRANS) ? 16 : rows); ++i)
-    spm(c, MM, D_MM_READ, step, a + i, false);
+  mm_a(c, cmd, k, m, rows);
   const uint32_t tile = CT_GET(cmd, MM_ACC) + n * CT_GET(cmd, MM_ACC_N) + m;
   const uint32_t count = ++c->done[D_MM_TILE];
   access(c, MM, D_MM_TILE, count, &c->acc_read[tile], &c->acc_written[tile], true, "ACC tile",
@@ -271,9 +286,18 @@ static bool mm_tile(struct check *c, const struct ct_cmd *cmd, uint32_t k, uint3
   return true;
 }
 
+/* WPIX, WTAP. */
+static bool walk(struct check *c) {
+  ct_walk_set(&c->walk, &c->q[MM].cmd[0]);
+  finish(c, MM);
+  return true;
+}
+
 static bool mm(struct check *c) {
   struct queue *q = &c->q[MM];
   const struct ct_cmd *cmd = &q->cmd[0];
+  if (CT_GET(cmd, ALL_OP) != CT_OP_MM) return walk(c);
+  if (q->step == 0 && !q->begun) q->at = ct_walk_start(&c->walk, cmd);
   const uint32_t w[2] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1)};
   const uint32_t mt = (CT_GET(cmd, MM_ROWS) + 15) / 16, tiles = mt * CT_GET(cmd, MM_NT);
   if (!q->begun && !take(c, D_MM_READ, w, 2)) return false;
@@ -286,6 +310,7 @@ static bool mm(struct check *c) {
   give(c, D_MM_READ, CT_GET(cmd, ALL_SIG0), &clock);
   q->begun = false;
   q->tile = 0;
+  if (CT_GET(cmd, MM_WALK)) ct_walk_step(&c->walk, &q->at, CT_GET(cmd, MM_A_TRANS));
   if (++q->step == CT_GET(cmd, MM_KT)) finish(c, MM);
   return true;
 }
@@ -388,6 +413,7 @@ static void endl(struct check *c) {
 static enum unit unit_of(uint32_t op) {
   static const uint32_t code[UNITS] = {CT_OP_LD, CT_OP_ST, CT_OP_MM, CT_OP_VL, CT_OP_VA, CT_OP_VS};
   enum unit u = LD;
+  if (op == CT_OP_WPIX || op == CT_OP_WTAP) return MM;
   while (u < UNITS && code[u] != op)
     ++u;
   return u;
@@ -409,7 +435,10 @@ static bool dispatch(struct check *c) {
   const struct ct_op_info *info = ct_op_find(op);
   if (!info) return fail(c, "unknown operation at %u", c->pc);
   if (op == CT_OP_LOOP || info->group != CT_GROUP_CTL) add_registers(c, &cmd, info->group);
+  if (op == CT_OP_MM && CT_GET(&cmd, MM_WALK) && c->walks != 3)
+    return fail(c, "MM walks at %u, and WPIX or WTAP is missing before it", c->pc);
   if (unit_of(op) < UNITS && !enqueue(c, &cmd, unit_of(op))) return false;
+  c->walks |= op == CT_OP_WPIX ? 1 : op == CT_OP_WTAP ? 2 : 0;
   ++c->stats.dispatched;
   if (unit_of(op) < UNITS) return true;
   if (op == CT_OP_ENDL) {

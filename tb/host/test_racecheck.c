@@ -11,6 +11,7 @@
 #include "ct_prog.h"
 #include "ct_racecheck.h"
 #include "harness/ct_tb.h"
+#include "tb/system/ct_gen.h"
 
 enum { ALL = 0xffff };
 
@@ -324,12 +325,39 @@ static void test_products_read_ahead(void **state) {
         {CT_OP_LD, .wait1 = 1});
 }
 
+/* The random programs of the whole-core benches, walks and loops among them. */
+static void test_random_programs_are_race_free(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(7);
+  struct ct_gen_prog *p = test_malloc(sizeof *p);
+  char why[256];
+  unsigned walks = 0;
+  for (unsigned i = 0; i < 150; ++i) {
+    memset(p, 0, sizeof *p);
+    ct_gen_random(&rng, p, 20 + ct_rng_below(&rng, 200), 0, CT_GEN_IN_UNITS);
+    struct ct_racecheck check = {.cmds = p->cmds,
+                                 .count = p->count,
+                                 .spm_words = CT_GEN_SPM,
+                                 .dram_units = CT_GEN_IN_UNITS + CT_GEN_OUT_UNITS,
+                                 .depth = 16,
+                                 .spm_holds_data = true};
+    memcpy(check.args, p->args, sizeof check.args);
+    for (check.eager = 0; check.eager <= 6; ++check.eager)
+      if (!ct_racecheck(&check, NULL, why, sizeof why)) fail_msg("program %u: %s", i, why);
+    for (unsigned j = 0; j < p->count; ++j)
+      walks += CT_GET(&p->cmds[j], ALL_OP) == CT_OP_MM && CT_GET(&p->cmds[j], MM_WALK);
+  }
+  assert_true(walks > 100);
+  test_free(p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_need_every_semaphore),
                                      cmocka_unit_test(test_steps_need_every_semaphore),
                                      cmocka_unit_test(test_requests_need_every_semaphore),
                                      cmocka_unit_test(test_complaints),
                                      cmocka_unit_test(test_semaphores_are_taken_over),
-                                     cmocka_unit_test(test_products_read_ahead)};
+                                     cmocka_unit_test(test_products_read_ahead),
+                                     cmocka_unit_test(test_random_programs_are_race_free)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@ CORE_SRCS := $(wildcard host/transports/sim/ct_sim.c host/transports/sim/ct_sim_
   host/transports/sim/ct_sim_probe.c host/transports/sim/ct_sim_mem.c) \
   tb/system/ct_pair.c tb/system/ct_rig.c tb/system/ct_gen.c
 $(call system_bench,test_programs,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
+$(call system_bench,test_conv,$(CORES),$(CORE_SRCS) tb/system/ct_conv.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(call system_bench,test_smoke,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(call system_bench,test_policies,$(CORES),$(CORE_SRCS) tb/system/ct_waits.c,$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
 $(call system_bench,test_errors,$(CORES),$(CORE_SRCS),$(BUILD)/lib/libcoltrain.a $(SDRAM_LIBS) -ldl)
@@ -40,6 +41,7 @@ $(eval $(call bench_rules,fault_mutants,tb/system/fault_mutants.c,$(CORES) ct_co
 # The emulator by itself, also under the sanitizers.
 $(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_emu_batch,tb/system/test_emu_batch.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
+$(call host_test,test_emu_conv,tb/system/test_emu_conv.c tb/system/ct_conv.c tb/system/ct_rig.c tb/host/ct_racecheck.c,-lm)
 $(call host_test,test_paths,tb/system/test_paths.c tb/system/ct_rig.c tb/system/ct_gen.c tb/unit/fp_ref.c,-lm)
 
 # The memory of a board behind the simulated cores.

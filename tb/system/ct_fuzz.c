@@ -46,6 +46,27 @@ static const struct usual {
     {CT_F_MM_ROWS, 1, 32},
     {CT_F_MM_ACC, 0, 10},
     {CT_F_MM_ACC_N, 0, 4},
+    {CT_F_MM_WALK, 0, 1},
+    {CT_F_WPIX_AX, 0, 3},
+    {CT_F_WPIX_AY, -20, 40},
+    {CT_F_WPIX_AI, -40, 80},
+    {CT_F_WPIX_X0, -2, 2},
+    {CT_F_WPIX_XE, -2, 9},
+    {CT_F_WPIX_Y0, -2, 2},
+    {CT_F_WPIX_YE, -2, 9},
+    {CT_F_WPIX_SX, 1, 2},
+    {CT_F_WPIX_SY, 1, 2},
+    {CT_F_WPIX_W, 1, 9},
+    {CT_F_WPIX_H, 1, 9},
+    {CT_F_WTAP_TC, -16, 32},
+    {CT_F_WTAP_TX, -16, 32},
+    {CT_F_WTAP_TY, -16, 32},
+    {CT_F_WTAP_X, -2, 2},
+    {CT_F_WTAP_Y, -2, 2},
+    {CT_F_WTAP_DX, -2, 2},
+    {CT_F_WTAP_DY, -2, 2},
+    {CT_F_WTAP_KX, 1, 3},
+    {CT_F_WTAP_CB, 1, 3},
     {CT_F_VL_SPM, 0, CT_GEN_SPM - 64},
     {CT_F_VL_MODE, 0, 2},
     {CT_F_VL_ROW_STRIDE, 0, 4},
@@ -123,15 +144,20 @@ static struct ct_cmd command(struct ct_fuzz *f, const struct ct_op_info *op, boo
 }
 
 static const struct ct_op_info *any_op(struct ct_fuzz *f, bool near) {
-  static const uint8_t usual_op[] = {CT_OP_LD, CT_OP_LD, CT_OP_LD, CT_OP_ST,   CT_OP_ST,
-                                     CT_OP_MM, CT_OP_MM, CT_OP_VL, CT_OP_VL,   CT_OP_VA,
-                                     CT_OP_VA, CT_OP_VS, CT_OP_VS, CT_OP_ADDI, CT_OP_NOP};
+  static const uint8_t usual_op[] = {CT_OP_LD,   CT_OP_LD,  CT_OP_LD, CT_OP_ST,   CT_OP_ST,
+                                     CT_OP_MM,   CT_OP_MM,  CT_OP_VL, CT_OP_VL,   CT_OP_VA,
+                                     CT_OP_VA,   CT_OP_VS,  CT_OP_VS, CT_OP_ADDI, CT_OP_NOP,
+                                     CT_OP_WPIX, CT_OP_WTAP};
   return near ? ct_op_find(usual_op[below(f, sizeof usual_op)]) : &ct_ops[below(f, CT_NUM_OPS)];
 }
 
 /* Mostly whole loops, one in another or not. */
 static void near_program(struct ct_fuzz *f, struct ct_gen_prog *p, unsigned length) {
   unsigned open = 0;
+  if (length > 3 && percent(f, 80)) { /* MMs may walk, then */
+    p->cmds[p->count++] = command(f, ct_op_find(CT_OP_WPIX), true);
+    p->cmds[p->count++] = command(f, ct_op_find(CT_OP_WTAP), true);
+  }
   while (p->count < length - 1) {
     struct ct_cmd *cmd = &p->cmds[p->count++];
     const unsigned dice = below(f, 100);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "host/lib/isa/ct_walk.h"
+
 enum queue { LD, ST, MM, VL, VA, VS, QUEUES };
 
 /* Zones of the SPM window: first word and end. Slots are tiles of 16 words. */
@@ -60,6 +62,9 @@ struct gen {
   uint32_t in, out;
   bool apart;              /* nothing is loaded from the output */
   uint32_t r[CT_NUM_REGS]; /* as the dispatcher has them here */
+  struct ct_walk walk;     /* as the MM unit has it here */
+  struct ct_walk_shape shape;
+  uint32_t shape_words, images; /* what it takes of the scratchpad; 0: there is none */
   struct item items[CT_PROG_MAX];
   int count, last[QUEUES];
   int writer[RES_COUNT], reader[RES_COUNT][QUEUES];
@@ -187,16 +192,20 @@ static int place(struct gen *g, enum queue queue, struct ct_cmd *cmd, unsigned w
   for (int q = 0; q < QUEUES; ++q)
     it.before[q] = g->last[queue] >= 0 ? g->items[g->last[queue]].before[q] : -1;
   if (known >= 0) join(it.before, g->items[known].after);
+  /* VA last: MM's Wait2, the third, orders its output tiles only, and VA has to do with no other.
+   */
+  static const enum queue order[QUEUES] = {LD, ST, MM, VL, VS, VA};
   int need[QUEUES];
   find_needs(g, queue, need);
   reduce_needs(g, it.before, need);
-  for (int q = 0; q < QUEUES; ++q) {
+  for (int i = 0; i < QUEUES; ++i) {
+    const enum queue q = order[i];
     if (need[q] < 0) continue;
-    const int source = find_source(g, need[q], (enum queue)q, queue);
+    const int source = find_source(g, need[q], q, queue);
     int wait = 0;
     while (wait < 3 && !(waits >> wait & 1))
       ++wait;
-    if (source < 0 || wait == 3 || semaphore(g, KIND_PAIR + 6 * q + (int)queue) < 0) return -1;
+    if (source < 0 || wait == 3 || semaphore(g, KIND_PAIR + 6 * (int)q + (int)queue) < 0) return -1;
     waits &= ~(1u << wait);
     connect(g, source, cmd, queue, wait);
     join(it.before, g->items[source].after);
@@ -506,6 +515,118 @@ static bool make_va(struct gen *g, struct plain *p) {
 
 /* ---- MM ------------------------------------------------------------------------------------ */
 
+/* ---- Walks ---- */
+
+/* WPIX or WTAP: it waits for nothing, and nothing waits for it. */
+static bool place_walk(struct gen *g, const struct ct_cmd *cmd) {
+  struct ct_cmd c = *cmd;
+  ct_walk_set(&g->walk, cmd);
+  return place(g, MM, &c, 0, 0, -1) >= 0;
+}
+
+/* Images of a few lines, block by block or pixel by pixel, and what looks at them. */
+static void draw_shape(struct gen *g) {
+  struct ct_walk_shape *s = &g->shape;
+  const bool mixed = percent(g, 30);
+  *s = (struct ct_walk_shape){.w = (int32_t)range(g, 1, 9),
+                              .h = (int32_t)range(g, 1, 7),
+                              .nx = (int32_t)range(g, 1, 9),
+                              .ny = (int32_t)range(g, 1, 7),
+                              .sx = (int32_t)range(g, 1, 2),
+                              .sy = (int32_t)range(g, 1, 2),
+                              .dx = (int32_t)range(g, 0, 4) - 2,
+                              .dy = (int32_t)range(g, 0, 4) - 2,
+                              .kx = (int32_t)range(g, 1, 3),
+                              .cb = (int32_t)range(g, 1, 3),
+                              .x0 = (int32_t)range(g, 0, 6) - 3,
+                              .y0 = (int32_t)range(g, 0, 6) - 3};
+  g->images = range(g, 1, 3);
+  s->pixel = mixed ? s->cb : 1;
+  s->line = s->w * s->pixel;
+  s->image = s->line * s->h;
+  s->block = mixed ? 1 : s->image * (int32_t)g->images;
+  g->shape_words = (uint32_t)(s->image * (mixed ? 1 : s->cb)) * g->images;
+}
+
+/* One of a WPIX's or WTAP's fields becomes something else; whether its words lie in the window is
+ * seen later. */
+static void disturb(struct gen *g, struct ct_cmd *cmd) {
+  static const enum ct_field_id pixels[] = {CT_F_WPIX_AX, CT_F_WPIX_AY, CT_F_WPIX_AI, CT_F_WPIX_X0,
+                                            CT_F_WPIX_XE, CT_F_WPIX_Y0, CT_F_WPIX_YE, CT_F_WPIX_SX,
+                                            CT_F_WPIX_SY, CT_F_WPIX_W,  CT_F_WPIX_H};
+  static const enum ct_field_id taps[] = {CT_F_WTAP_TC, CT_F_WTAP_TX, CT_F_WTAP_TY,
+                                          CT_F_WTAP_X,  CT_F_WTAP_Y,  CT_F_WTAP_DX,
+                                          CT_F_WTAP_DY, CT_F_WTAP_KX, CT_F_WTAP_CB};
+  const bool pixel = CT_GET(cmd, ALL_OP) == CT_OP_WPIX;
+  const enum ct_field_id f = pixel ? pixels[below(g, 11)] : taps[below(g, 9)];
+  const struct ct_field_info *info = &ct_fields[f];
+  const bool wide = percent(g, 30);
+  const uint32_t bits = (uint32_t)ct_rng_u64(g->rng);
+  if (info->kind == CT_KIND_UINT)
+    ct_cmd_set_bits(cmd, info->lsb, info->width,
+                    wide ? 1 + bits % ((1u << info->width) - 1) : 1 + bits % 5);
+  else
+    ct_cmd_set_bits(cmd, info->lsb, info->width, wide ? bits : bits % 9 - 4);
+}
+
+/* The commands of a shape: the one before, or another one. */
+static void draw_walk(struct gen *g, struct ct_cmd *wpix, struct ct_cmd *wtap) {
+  if (!g->shape_words || percent(g, 70)) {
+    do
+      draw_shape(g);
+    while (g->shape_words > ROW_HI);
+  }
+  assert_true(ct_walk_commands(&g->shape, wpix, wtap));
+  if (percent(g, 15)) disturb(g, wpix);
+  if (percent(g, 15)) disturb(g, wtap);
+}
+
+/* A and Pos somewhere in the shape. */
+static void set_place(struct gen *g, struct ct_cmd *cmd) {
+  const struct ct_walk_shape *s = &g->shape;
+  const int32_t x = (int32_t)below(g, (uint32_t)s->nx), y = (int32_t)below(g, (uint32_t)s->ny);
+  const uint32_t image = below(g, g->images), base = below(g, ROW_HI - g->shape_words + 1);
+  const uint32_t left = percent(g, 5) ? below(g, 256) : g->images - image;
+  set(cmd, CT_F_MM_WALK, 1);
+  set_sum(g, cmd, CT_F_MM_A, ct_walk_a(s, base, x, y, (int32_t)image));
+  set_sum(g, cmd, CT_F_MM_POS, ct_walk_pos(s, x, y, left));
+}
+
+/* What all k steps of an MM with Walk read of A; false: not of this window. */
+static bool touch_walk(struct gen *g, const struct ct_cmd *cmd) {
+  const uint32_t rows = CT_GET(cmd, MM_ROWS), kt = CT_GET(cmd, MM_KT);
+  const bool trans = CT_GET(cmd, MM_A_TRANS);
+  const uint32_t count = trans ? (rows + 15) / 16 * 16 : rows;
+  struct ct_walk_place at = ct_walk_start(&g->walk, cmd);
+  uint32_t word[128];
+  for (uint32_t k = 0; k < kt; ++k, ct_walk_step(&g->walk, &at, trans)) {
+    ct_walk_rows(&g->walk, &at, trans, count, word);
+    for (uint32_t r = 0; r < count; ++r) {
+      if (word[r] == CT_WALK_PAD) continue;
+      if (word[r] >= CT_GEN_SPM) return false;
+      touch(g, RES_SPM + (int)word[r], 1, READ);
+    }
+  }
+  return true;
+}
+
+/* The command with its sums, which then need no register. */
+static struct ct_cmd resolve(const struct gen *g, const struct ct_cmd *cmd) {
+  const struct ct_op_info *op = ct_op_find(CT_GET(cmd, ALL_OP));
+  struct ct_cmd c = *cmd;
+  for (unsigned f = 0; f < CT_NUM_FIELDS; ++f) {
+    const struct ct_field_info *info = &ct_fields[f];
+    const struct ct_sum_info *sum = ct_sum_of((enum ct_field_id)f);
+    if (!sum || info->group != op->group || info->kind == CT_KIND_REG) continue;
+    const uint32_t reg = ct_cmd_get(cmd, (enum ct_field_id)sum->reg);
+    ct_cmd_set_bits(&c, info->lsb, info->width, ct_cmd_get(cmd, (enum ct_field_id)f) + g->r[reg]);
+    ct_cmd_set(&c, (enum ct_field_id)sum->reg, 0);
+  }
+  return c;
+}
+
+/* ---- Plain MM ---- */
+
 /* One output tile, one k step: its waits and Sig1 are those of a plain command. */
 static bool make_mm(struct gen *g, struct plain *p) {
   const bool square_a = percent(g, 50), square_b = percent(g, 50);
@@ -523,7 +644,14 @@ static bool make_mm(struct gen *g, struct plain *p) {
   set(&cmd, CT_F_MM_KT, 1);
   set(&cmd, CT_F_MM_NT, 1);
   set(&cmd, CT_F_MM_ACC, acc);
-  touch(g, RES_SPM + (int)a, a_trans ? 16 : (int)rows, READ);
+  if (g->shape_words && percent(g, 40)) {
+    set(&cmd, CT_F_MM_A_TRANS, below(g, 2));
+    set_place(g, &cmd);
+    const struct ct_cmd c = resolve(g, &cmd);
+    if (!touch_walk(g, &c)) return false;
+  } else {
+    touch(g, RES_SPM + (int)a, a_trans ? 16 : (int)rows, READ);
+  }
   touch(g, RES_SPM + (int)b, 16, READ);
   touch(g, RES_ACC + (int)acc, 1, WRITE);
   *p = (struct plain){MM, cmd, W0 | W1 | W2, S1};
@@ -1047,23 +1175,25 @@ static bool touch_mm(struct gen *g, const struct ct_cmd *cmd) {
   const uint32_t rows = CT_GET(cmd, MM_ROWS);
   touch(g, RES_ACC + (int)CT_GET(cmd, MM_ACC), 1, WRITE);
   return rows >= 1 && rows <= 16 &&
-         touch_operand(g, CT_GET(cmd, MM_A), CT_GET(cmd, MM_A_TRANS), rows) &&
+         (CT_GET(cmd, MM_WALK)
+              ? touch_walk(g, cmd)
+              : touch_operand(g, CT_GET(cmd, MM_A), CT_GET(cmd, MM_A_TRANS), rows)) &&
          touch_operand(g, CT_GET(cmd, MM_B), CT_GET(cmd, MM_B_TRANS), 16);
 }
 
-/* The command with its sums, which then need no register. */
-static struct ct_cmd resolve(const struct gen *g, const struct ct_cmd *cmd) {
-  const struct ct_op_info *op = ct_op_find(CT_GET(cmd, ALL_OP));
-  struct ct_cmd c = *cmd;
-  for (unsigned f = 0; f < CT_NUM_FIELDS; ++f) {
-    const struct ct_field_info *info = &ct_fields[f];
-    const struct ct_sum_info *sum = ct_sum_of((enum ct_field_id)f);
-    if (!sum || info->group != op->group || info->kind == CT_KIND_REG) continue;
-    const uint32_t reg = ct_cmd_get(cmd, (enum ct_field_id)sum->reg);
-    ct_cmd_set_bits(&c, info->lsb, info->width, ct_cmd_get(cmd, (enum ct_field_id)f) + g->r[reg]);
-    ct_cmd_set(&c, (enum ct_field_id)sum->reg, 0);
-  }
-  return c;
+/* A simple MM that has to do with nothing but this one's first weight tile and first output tile.
+ */
+static struct ct_cmd gate_of(const struct ct_cmd *mm) {
+  struct ct_cmd gate = *mm;
+  if (!CT_GET(mm, MM_WALK)) return gate;
+  set(&gate, CT_F_MM_WALK, 0);
+  set(&gate, CT_F_MM_A, CT_GET(mm, MM_B));
+  set(&gate, CT_F_MM_A_TRANS, 0);
+  set(&gate, CT_F_MM_ROWS, 1 + CT_GET(mm, MM_ROWS) % 16);
+  set(&gate, CT_F_MM_KT, 1);
+  set(&gate, CT_F_MM_NT, 1);
+  set(&gate, CT_F_ALL_WAIT0, 0);
+  return gate;
 }
 
 /* A command of a unit is executed. */
@@ -1079,6 +1209,10 @@ static bool run_unit(struct gen *g, struct nest *n, const struct ct_cmd *cmd) {
       q = ST;
       fits = touch_dma(g, &c, false);
       break;
+    case CT_OP_WPIX:
+    case CT_OP_WTAP:
+      ct_walk_set(&g->walk, &c);
+      return ++n->runs <= NEST_RUNS;
     case CT_OP_MM:
       q = MM;
       fits = touch_mm(g, &c);
@@ -1098,7 +1232,7 @@ static bool run_unit(struct gen *g, struct nest *n, const struct ct_cmd *cmd) {
   for (int i = 0; i < RES_COUNT; ++i)
     n->touch[q][i] |= g->touch[i];
   memset(g->touch, 0, sizeof g->touch);
-  if (!n->used[q]) n->first[q] = c;
+  if (!n->used[q]) n->first[q] = q == MM ? gate_of(&c) : c;
   n->used[q] = true;
   return fits && ++n->runs <= NEST_RUNS;
 }
@@ -1172,8 +1306,20 @@ static bool put_unit(struct gen *g, struct nest *n) {
   memset(g->touch, 0, sizeof g->touch);
   if (!made) return true;
   draw_walks(g, n, &p);
+  if (q == MM && CT_GET(&p.cmd, MM_WALK)) set(&p.cmd, CT_F_MM_KT, range(g, 1, 4));
   ++n->units;
   return emit(g, &p.cmd);
+}
+
+/* WPIX, WTAP or both, where the program has had them before. */
+static bool put_walk(struct gen *g, const struct nest *n) {
+  struct ct_cmd wpix, wtap;
+  const unsigned which = range(g, 1, 3);
+  if (!(n->allowed >> MM & 1) || !g->shape_words) return true;
+  draw_walk(g, &wpix, &wtap);
+  if (which & 1) ct_walk_set(&g->walk, &wpix);
+  if (which & 2) ct_walk_set(&g->walk, &wtap);
+  return (!(which & 1) || emit(g, &wpix)) && (!(which & 2) || emit(g, &wtap));
 }
 
 /* The walkers go on, one or two of them, now and then back. */
@@ -1205,6 +1351,8 @@ static bool put_parts(struct gen *g, struct nest *n, unsigned depth) {
       ok = put_loop(g, n, depth + 1);
     else if (dice < 70)
       ok = put_unit(g, n);
+    else if (dice < 74)
+      ok = put_walk(g, n);
     else if (dice < 92)
       ok = put_step(g, n);
     else
@@ -1264,11 +1412,13 @@ static bool nest_of(struct gen *g, struct nest *n) {
   const unsigned first = g->prog.count;
   uint32_t before[CT_NUM_REGS];
   struct ct_cmd cmds[CT_PROG_MAX];
+  const struct ct_walk walk = g->walk;
   memcpy(before, g->r, sizeof before);
   for (unsigned i = 0; i < WALKERS; ++i)
     n->walker[i] = 1 + (below(g, 7) + 7 * i) % (CT_NUM_REGS - 1); /* different ones */
   if (!put_loop(g, n, 1)) return false;
   memcpy(g->r, before, sizeof before);
+  g->walk = walk;
   n->steps = 0;
   if (!run_nest(g, n, first, true) || !disjoint(n)) return false;
   const unsigned count = g->prog.count - first;
@@ -1336,6 +1486,69 @@ static bool block_mm_small(struct gen *g) {
   return block_plain(g, MM);
 }
 
+/* The weights of an MM with Walk, somewhere among the squares. */
+static bool set_weights(struct gen *g, struct ct_cmd *cmd) {
+  const int32_t nt = (int32_t)CT_GET(cmd, MM_NT), kt = (int32_t)CT_GET(cmd, MM_KT);
+  const int32_t bn = 16 * ((int32_t)below(g, 7) - 3), bk = 16 * ((int32_t)below(g, 7) - 3);
+  const int32_t b = 16 * (int32_t)below(g, SQ_HI / 16);
+  for (int32_t n = 0; n < nt; ++n)
+    for (int32_t k = 0; k < kt; ++k)
+      if (!inside(b + n * bn + k * bk, 16, SQ_LO, SQ_HI)) return false;
+  set(cmd, CT_F_MM_BN, bn);
+  set(cmd, CT_F_MM_BK, bk);
+  set(cmd, CT_F_MM_B_TRANS, below(g, 2));
+  set_sum(g, cmd, CT_F_MM_B, (uint32_t)b);
+  for (int32_t n = 0; n < nt; ++n)
+    for (int32_t k = 0; k < kt; ++k)
+      touch(g, RES_SPM + b + n * bn + k * bk, 16, READ);
+  return true;
+}
+
+/* Any number of rows, tiles and k steps, without semaphores. */
+static bool walk_command(struct gen *g, struct ct_cmd *cmd) {
+  *cmd = command(CT_OP_MM);
+  const uint32_t rows = percent(g, 50) ? 16 * range(g, 1, 8) : range(g, 1, 128),
+                 mt = (rows + 15) / 16;
+  const uint32_t nt = range(g, 1, 8 / mt), acc_n = below(g, 4);
+  const uint32_t top = (nt - 1) * acc_n + mt;
+  if (top > 16) return false;
+  const uint32_t acc = below(g, 16 - top + 1);
+  set_sum(g, cmd, CT_F_MM_ROWS, rows);
+  set(cmd, CT_F_MM_ACCUM, below(g, 2));
+  set(cmd, CT_F_MM_A_TRANS, below(g, 2));
+  set(cmd, CT_F_MM_KT, range(g, 1, percent(g, 70) ? 4 : 20));
+  set(cmd, CT_F_MM_NT, nt);
+  set(cmd, CT_F_MM_ACC, acc);
+  set(cmd, CT_F_MM_ACC_N, acc_n);
+  set(cmd, CT_F_MM_AM, (int32_t)below(g, 9) - 4); /* not looked at */
+  set_place(g, cmd);
+  if (!set_weights(g, cmd)) return false;
+  touch(g, RES_ACC + (int)acc, (int)top, WRITE);
+  const struct ct_cmd c = resolve(g, cmd);
+  return touch_walk(g, &c);
+}
+
+/* A walk and an MM along it, between two MMs that stand for it: one comes after all that it
+ * conflicts with, the other signals. */
+static bool block_walk(struct gen *g) {
+  struct ct_cmd wpix, wtap, cmd;
+  const bool first = g->shape_words == 0;
+  uint8_t all[RES_COUNT];
+  draw_walk(g, &wpix, &wtap);
+  if ((first || percent(g, 80)) && !place_walk(g, &wpix)) return false;
+  if ((first || percent(g, 80)) && !place_walk(g, &wtap)) return false;
+  if (!walk_command(g, &cmd)) return false;
+  memcpy(all, g->touch, sizeof all);
+  const struct ct_cmd c = resolve(g, &cmd);
+  struct plain gate = {.queue = MM, .cmd = gate_of(&c), .waits = W0 | W1 | W2};
+  if (!place_plain(g, &gate)) return false;
+  memcpy(g->touch, all, sizeof all);
+  if (place(g, MM, &cmd, 0, 0, -1) < 0) return false;
+  memcpy(g->touch, all, sizeof all);
+  gate = (struct plain){.queue = MM, .cmd = gate_of(&c), .sigs = S1};
+  return place_plain(g, &gate);
+}
+
 static bool block_nop(struct gen *g) {
   const struct ct_cmd cmd = command(CT_OP_NOP);
   return emit(g, &cmd);
@@ -1361,7 +1574,7 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   } blocks[] = {{block_ld, 16},      {block_st, 14},  {block_vl, 14},  {block_va, 20},
                 {block_vs, 14},      {block_addi, 4}, {block_nop, 1},  {block_mm_small, 14},
                 {block_product, 10}, {block_rows, 4}, {block_loop, 4}, {block_nest, 14},
-                {block_idle, 4}};
+                {block_idle, 4},     {block_walk, 14}};
   struct gen *g = test_calloc(2, sizeof *g), *saved = g + 1;
   g->rng = rng;
   g->length = length - 1;
@@ -1370,7 +1583,7 @@ void ct_gen_random(ct_rng *rng, struct ct_gen_prog *prog, unsigned length, uint3
   g->apart = percent(g, 50);
   start(g, prog);
   for (unsigned failures = 0; g->prog.count < g->length && failures < 200;) {
-    uint32_t pick = below(g, 133);
+    uint32_t pick = below(g, 147);
     size_t i = 0;
     while (pick >= blocks[i].weight)
       pick -= blocks[i++].weight;

@@ -405,12 +405,45 @@ static void callers_state_is_kept(void **state) {
 
 #endif
 
+/* Columns of a product that share an ACC tile: k steps come first, so its steps cannot go at once.
+ */
+static void columns_share_tiles(void **state) {
+  (void)state;
+  struct ct_gen_prog *progs = test_calloc(JOBS, sizeof *progs);
+  struct outcome *want = test_calloc(1, sizeof *want), *got = test_calloc(1, sizeof *got);
+  uint8_t *in = test_malloc(16 * CT_GEN_IN_UNITS);
+  ct_rng rng = ct_rng_make(5);
+  ct_gen_input(&rng, in);
+  ct_gen_setup(&progs[0], ct_rig_unit(0, CT_RIG_IN));
+  struct ct_cmd *mm = progs[1].cmds;
+  CT_PUT(mm, ALL_OP, CT_OP_MM);
+  CT_PUT(mm, MM_B, 64);
+  CT_PUT(mm, MM_AM, 16);
+  CT_PUT(mm, MM_AK, 32);
+  CT_PUT(mm, MM_BN, 32);
+  CT_PUT(mm, MM_BK, 16);
+  CT_PUT(mm, MM_KT, 2);
+  CT_PUT(mm, MM_NT, 2);
+  CT_PUT(mm, MM_ROWS, 32);
+  CT_PUT(mm, MM_ACC_N, 1);
+  CT_PUT(&mm[1], ALL_OP, CT_OP_END);
+  progs[1].count = 2;
+  ct_gen_dump(&progs[2], ct_rig_unit(0, CT_RIG_OUT));
+  run_programs("dram=8,path=plain", true, in, progs, 0, want); /* step by step */
+  run_programs("dram=8,path=plain", false, in, progs, 0, got);
+  ct_assert_same("columns share tiles", got->out, want->out, sizeof want->out);
+  test_free(progs);
+  test_free(want);
+  test_free(got);
+  test_free(in);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products_agree),        cmocka_unit_test(conversions_agree),
-      cmocka_unit_test(operations_agree),      cmocka_unit_test(programs_agree),
-      cmocka_unit_test(training_agrees),       cmocka_unit_test(paths_are_chosen),
-      cmocka_unit_test(callers_state_is_kept),
+      cmocka_unit_test(products_agree),      cmocka_unit_test(conversions_agree),
+      cmocka_unit_test(operations_agree),    cmocka_unit_test(programs_agree),
+      cmocka_unit_test(columns_share_tiles), cmocka_unit_test(training_agrees),
+      cmocka_unit_test(paths_are_chosen),    cmocka_unit_test(callers_state_is_kept),
   };
   ct_tb_seed();
   return cmocka_run_group_tests_name("paths of the emulator", tests, NULL, NULL);

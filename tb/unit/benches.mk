@@ -36,20 +36,22 @@ $(call dut,ct_spm_2,ct_spm,rtl/spm/ct_spm.sv,-GWords=1024 -GBanks=2)
 $(call bench,test_spm,ct_spm_8 ct_spm_4 ct_spm_2)
 $(call unit_bench,test_sem,ct_sem,rtl/ctrl/ct_sem.sv)
 $(call unit_bench,test_batch,ct_batch,rtl/ctrl/ct_batch.sv)
-$(call dut,ct_fetch,ct_fetch,rtl/ctrl/ct_fetch.sv)
+$(call dut,ct_fetch,ct_fetch,rtl/ctrl/ct_fetch.sv,-GConv=1)
 $(call bench,test_fetch,ct_fetch,host/emu/ct_emu_prog.c host/lib/isa/ct_cmd.c)
 $(call dut,ct_ctx,ct_ctx,rtl/ctrl/ct_ctx.sv,-GQueueDepth=4)
 $(call bench,test_ctx,ct_ctx,host/lib/isa/ct_cmd.c)
 $(call unit_bench,test_regs,ct_regs,rtl/ctrl/ct_regs.sv,-GSpmWords=8192 -GCols=8 -GVpuLanes=4 -GDramMib=64 -GBatcher=1)
 
-# The MXU: all widths, both reader widths, with a multiplier a product and with two products in one.
-$(call dut,ct_mxu_c16,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=16)
+# The MXU: all widths, both reader widths, with a multiplier a product and with two products in one, with walks and without.
+$(call dut,ct_mxu_c16,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=16 -GConv=1)
 $(call dut,ct_mxu_c8,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=4)
 $(call dut,ct_mxu_c16p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=16 -GVpuLanes=4 -GPackDsp=1)
-$(call dut,ct_mxu_c8p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=16 -GPackDsp=1)
-$(call dut,ct_mxu_c4,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=4)
+$(call dut,ct_mxu_c8p,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=8 -GVpuLanes=16 -GPackDsp=1 -GConv=1)
+$(call dut,ct_mxu_c4,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=4 -GConv=1)
 $(call dut,ct_mxu_c4w,ct_mxu,rtl/mxu/ct_mxu.sv,-GCols=4 -GVpuLanes=16)
-$(call bench,test_mxu,ct_mxu_c16 ct_mxu_c8 ct_mxu_c16p ct_mxu_c8p ct_mxu_c4 ct_mxu_c4w,tb/unit/mxu_tb.c tb/unit/mxu_model.c host/emu/ct_num.c)
+$(call bench,test_mxu,ct_mxu_c16 ct_mxu_c8 ct_mxu_c16p ct_mxu_c8p ct_mxu_c4 ct_mxu_c4w,tb/unit/mxu_tb.c tb/unit/mxu_model.c host/emu/ct_num.c host/lib/isa/ct_walk.c host/lib/isa/ct_cmd.c)
+$(call dut,ct_mxu_walk,ct_mxu_walk,rtl/mxu/ct_mxu_walk.sv)
+$(call bench,test_mxu_walk,ct_mxu_walk,host/lib/isa/ct_walk.c host/lib/isa/ct_cmd.c)
 
 # The functions over every input: a campaign of some ten minutes, not part of test-unit.
 $(BUILD)/tb/fn_exhaustive: tb/unit/fn_exhaustive.c tb/unit/fn_check.c host/emu/ct_num.c tb/unit/fn_check.h rtl/fp/ct_fn_table.def

@@ -42,6 +42,30 @@ static operand fetch(const source *s, uint32_t relative, unsigned rows, bool tra
   return t;
 }
 
+/* Sixteen rows, or fewer, of a walk. What is gathered gets the largest of their exponents. */
+static operand fetch_walk(const source *s, const uint32_t *word, unsigned rows, bool transpose,
+                          mxu_expect *x, unsigned step) {
+  operand t = {0};
+  int8_t q[16][16] = {0};
+  uint8_t e[16] = {0}, top = 0;
+  for (unsigned r = 0; r < (transpose ? 16 : rows); ++r) {
+    if (word[r] == CT_WALK_PAD) continue;
+    const uint32_t addr = (s->base + word[r]) & 0xFFFFF;
+    assert(addr < kSpmWords && x->num_a < kMaxReads);
+    x->a[x->num_a++] = (mxu_read){addr, step};
+    memcpy(q[r], s->spm->q[addr], 16);
+    e[r] = s->spm->e[addr];
+    if (e[r] > top) top = e[r];
+  }
+  for (unsigned r = 0; r < 16; ++r) {
+    for (unsigned j = 0; j < 16; ++j)
+      *(transpose ? &t.q[j][r] : &t.q[r][j]) =
+          transpose ? ct_hbfp8_align(q[r][j], e[r], top) : q[r][j];
+    t.e[r] = transpose ? top : e[r];
+  }
+  return t;
+}
+
 static void multiply(mxu_acc *acc, unsigned tile, const operand *a, const operand *b, unsigned rows,
                      bool clear) {
   for (unsigned r = 0; r < rows; ++r) {
@@ -79,17 +103,23 @@ static void count_semaphores(mxu_expect *x, const struct ct_cmd *cmd) {
   count(x->gives, CT_GET(cmd, ALL_SIG1), tiles);
 }
 
-/* One weight tile with all rows of A. */
-static void operation(mxu_expect *x, const source *s, unsigned k, unsigned n) {
+/* One weight tile with all rows of A; at: of a walk. */
+static void operation(mxu_expect *x, const source *s, const struct ct_walk_place *at, unsigned k,
+                      unsigned n) {
+  uint32_t word[128];
   const struct ct_cmd *cmd = s->cmd;
   const unsigned rows = CT_GET(cmd, MM_ROWS), step = x->num_steps;
   const uint32_t b_at = tile_at(CT_GET(cmd, MM_B), n, CT_GETS(cmd, MM_BN), k, CT_GETS(cmd, MM_BK));
   const operand b = fetch(s, b_at, 16, CT_GET(cmd, MM_B_TRANS), x->b, &x->num_b, step);
+  ct_walk_rows(&x->walk, at, CT_GET(cmd, MM_A_TRANS), 128, word);
   for (unsigned m = 0; 16 * m < rows; ++m) {
     const unsigned valid = rows - 16 * m < 16 ? rows - 16 * m : 16;
     const uint32_t a_at =
         tile_at(CT_GET(cmd, MM_A), m, CT_GETS(cmd, MM_AM), k, CT_GETS(cmd, MM_AK));
-    const operand a = fetch(s, a_at, valid, CT_GET(cmd, MM_A_TRANS), x->a, &x->num_a, step);
+    const bool trans = CT_GET(cmd, MM_A_TRANS);
+    const operand a = CT_GET(cmd, MM_WALK)
+                          ? fetch_walk(s, word + (size_t)16 * m, valid, trans, x, step)
+                          : fetch(s, a_at, valid, trans, x->a, &x->num_a, step);
     const unsigned tile = (CT_GET(cmd, MM_ACC) + n * CT_GET(cmd, MM_ACC_N) + m) % 16;
     multiply(&x->acc, tile, &a, &b, valid, k == 0 && !CT_GET(cmd, MM_ACCUM));
     if (k + 1 == CT_GET(cmd, MM_KT) && CT_GET(cmd, ALL_SIG1)) finish(x, tile);
@@ -101,10 +131,16 @@ static void operation(mxu_expect *x, const source *s, unsigned k, unsigned n) {
 
 void mxu_model_run(mxu_expect *x, const struct ct_cmd *cmd, const mxu_spm *spm, uint32_t base) {
   const source s = {cmd, spm, base};
+  if (CT_GET(cmd, ALL_OP) != CT_OP_MM) {
+    ct_walk_set(&x->walk, cmd);
+    return;
+  }
+  struct ct_walk_place at = ct_walk_start(&x->walk, cmd);
   for (unsigned k = 0; k < CT_GET(cmd, MM_KT); ++k) {
     assert(x->num_steps < kMaxSteps);
     for (unsigned n = 0; n < CT_GET(cmd, MM_NT); ++n)
-      operation(x, &s, k, n);
+      operation(x, &s, &at, k, n);
+    ct_walk_step(&x->walk, &at, CT_GET(cmd, MM_A_TRANS));
     x->a_end[x->num_steps] = x->num_a;
     x->b_end[x->num_steps] = x->num_b;
     x->step_cmd[x->num_steps] = *cmd;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ct_cmd.h"
+#include "ct_walk.h"
 
 enum {
   kSpmWords = 1 << 14,
@@ -47,6 +48,7 @@ typedef struct {
 /* All that a context is expected to do: appended to by each command. */
 typedef struct {
   mxu_acc acc;
+  struct ct_walk walk; /* as WPIX and WTAP have said */
   mxu_read a[kMaxReads], b[kMaxReads];
   unsigned num_a, num_b;
   unsigned num_steps;

@@ -12,67 +12,69 @@
 #include "ct_mxu_c8p_dut.h"
 
 #define PIN(d, n) .n = (d)->n
-#define VARIANT(name, num_cols, num_lanes)     \
-  CT_TB_ANY(name)                              \
-  CT_TB_ANY_CLOCK(name)                        \
-  static mxu_pins name##_open(void) {          \
-    name##_dut *d = name##_new(ct_tb_trace()); \
-    return (mxu_pins){d,                       \
-                      name##_eval_any,         \
-                      name##_tick_any,         \
-                      name##_reset_any,        \
-                      name##_free_any,         \
-                      num_cols,                \
-                      num_lanes,               \
-                      PIN(d, cmd_valid_i),     \
-                      PIN(d, cmd_ready_o),     \
-                      PIN(d, flush_i),         \
-                      PIN(d, idle_o),          \
-                      PIN(d, err_o),           \
-                      PIN(d, qos_i),           \
-                      PIN(d, freeze_i),        \
-                      PIN(d, cmd_i),           \
-                      PIN(d, sem_nz_i),        \
-                      PIN(d, sem_dec_o),       \
-                      PIN(d, sem_inc_o),       \
-                      PIN(d, err_code_o),      \
-                      PIN(d, err_addr_o),      \
-                      PIN(d, spm_base_i),      \
-                      PIN(d, spm_size_i),      \
-                      PIN(d, spm_rd_addr_o),   \
-                      PIN(d, spm_rd_valid_o),  \
-                      PIN(d, spm_rd_ready_i),  \
-                      PIN(d, spm_rd_vld_i),    \
-                      PIN(d, spm_rd_perr_i),   \
-                      PIN(d, spm_rd_data_i),   \
-                      PIN(d, spm_rd_exp_i),    \
-                      PIN(d, acc_rd_valid_i),  \
-                      PIN(d, acc_rd_ctx_i),    \
-                      PIN(d, acc_rd_tile_i),   \
-                      PIN(d, acc_rd_row_i),    \
-                      PIN(d, acc_rd_beat_i),   \
-                      PIN(d, acc_rd_data_o),   \
-                      PIN(d, ev_rows_o),       \
-                      PIN(d, ev_busy_o),       \
-                      PIN(d, ev_wait_arb_o),   \
-                      PIN(d, ev_wait_b_o),     \
-                      PIN(d, ev_wait_a_o),     \
-                      PIN(d, ev_wait_sem_o)};  \
+#define VARIANT(name, num_cols, num_lanes, walks) \
+  CT_TB_ANY(name)                                 \
+  CT_TB_ANY_CLOCK(name)                           \
+  static mxu_pins name##_open(void) {             \
+    name##_dut *d = name##_new(ct_tb_trace());    \
+    return (mxu_pins){d,                          \
+                      name##_eval_any,            \
+                      name##_tick_any,            \
+                      name##_reset_any,           \
+                      name##_free_any,            \
+                      num_cols,                   \
+                      num_lanes,                  \
+                      walks,                      \
+                      PIN(d, cmd_valid_i),        \
+                      PIN(d, cmd_ready_o),        \
+                      PIN(d, flush_i),            \
+                      PIN(d, idle_o),             \
+                      PIN(d, err_o),              \
+                      PIN(d, qos_i),              \
+                      PIN(d, freeze_i),           \
+                      PIN(d, cmd_i),              \
+                      PIN(d, sem_nz_i),           \
+                      PIN(d, sem_dec_o),          \
+                      PIN(d, sem_inc_o),          \
+                      PIN(d, err_code_o),         \
+                      PIN(d, err_addr_o),         \
+                      PIN(d, spm_base_i),         \
+                      PIN(d, spm_size_i),         \
+                      PIN(d, spm_rd_addr_o),      \
+                      PIN(d, spm_rd_valid_o),     \
+                      PIN(d, spm_rd_ready_i),     \
+                      PIN(d, spm_rd_vld_i),       \
+                      PIN(d, spm_rd_perr_i),      \
+                      PIN(d, spm_rd_data_i),      \
+                      PIN(d, spm_rd_exp_i),       \
+                      PIN(d, acc_rd_valid_i),     \
+                      PIN(d, acc_rd_ctx_i),       \
+                      PIN(d, acc_rd_tile_i),      \
+                      PIN(d, acc_rd_row_i),       \
+                      PIN(d, acc_rd_beat_i),      \
+                      PIN(d, acc_rd_data_o),      \
+                      PIN(d, ev_rows_o),          \
+                      PIN(d, ev_busy_o),          \
+                      PIN(d, ev_wait_arb_o),      \
+                      PIN(d, ev_wait_b_o),        \
+                      PIN(d, ev_wait_a_o),        \
+                      PIN(d, ev_wait_sem_o)};     \
   }
 
-VARIANT(ct_mxu_c16, 16, 16)
-VARIANT(ct_mxu_c8, 8, 4)
-VARIANT(ct_mxu_c16p, 16, 4)
-VARIANT(ct_mxu_c8p, 8, 16)
-VARIANT(ct_mxu_c4, 4, 4)
-VARIANT(ct_mxu_c4w, 4, 16)
+VARIANT(ct_mxu_c16, 16, 16, true)
+VARIANT(ct_mxu_c8, 8, 4, false)
+VARIANT(ct_mxu_c16p, 16, 4, false)
+VARIANT(ct_mxu_c8p, 8, 16, true)
+VARIANT(ct_mxu_c4, 4, 4, true)
+VARIANT(ct_mxu_c4w, 4, 16, false)
 
 static mxu_pins (*const variants[kVariants])(void) = {ct_mxu_c16_open, ct_mxu_c8_open,
                                                       ct_mxu_c4_open,  ct_mxu_c16p_open,
                                                       ct_mxu_c8p_open, ct_mxu_c4w_open};
 const char *const mxu_variant_names[kVariants] = {
-    "16x16, 16 lanes",        "16x8, 4 lanes",          "16x4, 4 lanes",
-    "16x16, 4 lanes, packed", "16x8, 16 lanes, packed", "16x4, 16 lanes",
+    "16x16, 16 lanes, walks",        "16x8, 4 lanes",
+    "16x4, 4 lanes, walks",          "16x16, 4 lanes, packed",
+    "16x8, 16 lanes, packed, walks", "16x4, 16 lanes",
 };
 
 enum { kNobody = 2 }; /* instead of a context: reads of what was flushed */
@@ -157,6 +159,7 @@ void mxu_tb_load(mxu_tb *tb, unsigned ctx, mxu_mode mode, const struct ct_cmd *c
   for (unsigned i = 0; i < num; ++i) {
     c->cmds[i] = cmds[i];
     c->cmd_tiles[i] = CT_GET(&cmds[i], MM_NT) * ((CT_GET(&cmds[i], MM_ROWS) + 15) / 16);
+    if (CT_GET(&cmds[i], ALL_OP) != CT_OP_MM) c->cmd_tiles[i] = 0;
     mxu_model_run(x, &cmds[i], tb->spm, c->base);
   }
   sum_up_waits(c);

@@ -21,6 +21,7 @@ typedef struct {
   void (*reset)(void *dut, unsigned cycles);
   void (*close)(void *dut);
   unsigned cols, lanes;
+  bool walks;
   uint8_t *cmd_valid_i, *cmd_ready_o, *flush_i, *idle_o, *err_o, *freeze_i;
   uint16_t *qos_i;
   uint32_t *cmd_i, *sem_nz_i, *sem_dec_o, *sem_inc_o;

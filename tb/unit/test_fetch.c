@@ -23,7 +23,8 @@ typedef struct {
   struct ct_cmd cmd[CT_PROG_MAX];
   unsigned count;
   uint32_t arg[CT_NUM_ARGS];
-  unsigned rows; /* requests of the batch it runs for, 0: none */
+  unsigned rows;  /* requests of the batch it runs for, 0: none */
+  unsigned walks; /* WPIX (bit 0), WTAP (bit 1) that are in it already */
   ct_rng rng;
 } program;
 
@@ -83,6 +84,7 @@ static void legal_mm(program *p, struct ct_cmd *cmd) {
   CT_PUT(cmd, MM_KT, 1 + below(p, 4095));
   CT_PUT(cmd, MM_ACC_N, mt);
   CT_PUT(cmd, MM_ACC, below(p, 17 - top));
+  CT_PUT(cmd, MM_WALK, p->walks == 3 && below(p, 2));
 }
 
 static void legal_vector(program *p, struct ct_cmd *cmd, unsigned code) {
@@ -114,6 +116,20 @@ static void legal_vector(program *p, struct ct_cmd *cmd, unsigned code) {
       if (CT_GET(cmd, VA_C_SRC) % 3) CT_PUT(cmd, VA_B_SRC, 3 * below(p, 2));
       if (CT_GET(cmd, VA_TD) == CT_GET(cmd, VA_TQ)) CT_PUT(cmd, VA_TQ, CT_GET(cmd, VA_TD) ^ 1);
   }
+}
+
+static void append_walk(program *p) {
+  const bool pixels = below(p, 2);
+  struct ct_cmd *cmd = append(p, pixels ? CT_OP_WPIX : CT_OP_WTAP);
+  randomize(p, cmd, pixels ? CT_GROUP_WPIX : CT_GROUP_WTAP);
+  if (pixels) {
+    CT_PUT(cmd, WPIX_W, 1 + below(p, 255));
+    CT_PUT(cmd, WPIX_H, 1 + below(p, 255));
+  } else {
+    CT_PUT(cmd, WTAP_KX, 1 + below(p, 15));
+    CT_PUT(cmd, WTAP_CB, 1 + below(p, 255));
+  }
+  p->walks |= pixels ? 1 : 2;
 }
 
 static void append_unit(program *p) {
@@ -166,6 +182,8 @@ static void append_block(program *p, unsigned n, unsigned depth) {
       append_addi(p);
     } else if (kind < 30) {
       append(p, CT_OP_NOP);
+    } else if (kind < 38) {
+      append_walk(p);
     } else {
       append_unit(p);
     }
@@ -462,6 +480,15 @@ static void near_limits(program *p, struct ct_cmd *cmd, unsigned group) {
       CT_PUT(cmd, MM_KT, ONE_OF(p, 0, 1, 1, 2, 4095, 4095));
       CT_PUT(cmd, MM_ACC_N, below(p, below(p, 2) ? 4 : 16));
       CT_PUT(cmd, MM_ACC, below(p, 16));
+      CT_PUT(cmd, MM_WALK, below(p, 2));
+      break;
+    case CT_GROUP_WPIX:
+      CT_PUT(cmd, WPIX_W, ONE_OF(p, 0, 1, 1, 128, 255));
+      CT_PUT(cmd, WPIX_H, ONE_OF(p, 0, 1, 1, 128, 255));
+      break;
+    case CT_GROUP_WTAP:
+      CT_PUT(cmd, WTAP_KX, ONE_OF(p, 0, 1, 1, 8, 15));
+      CT_PUT(cmd, WTAP_CB, ONE_OF(p, 0, 1, 1, 128, 255));
       break;
     case CT_GROUP_VL:
       CT_PUT(cmd, VL_MODE, below(p, 5));
@@ -488,15 +515,19 @@ static void near_limits(program *p, struct ct_cmd *cmd, unsigned group) {
 /* One command and END: exactly the legal ones pass. */
 static void legality(void **state) {
   (void)state;
-  static const uint8_t codes[] = {CT_OP_LD, CT_OP_ST, CT_OP_MM, CT_OP_VL, CT_OP_VA, CT_OP_VS};
+  static const uint8_t codes[] = {CT_OP_LD, CT_OP_ST, CT_OP_MM,   CT_OP_VL,
+                                  CT_OP_VA, CT_OP_VS, CT_OP_WPIX, CT_OP_WTAP};
   expected *e = test_malloc(sizeof *e);
   bench b = open_bench(300, 0, 0);
   program p = {.rng = ct_rng_make(301)};
-  unsigned passed[6] = {0}, refused[6] = {0};
-  for (unsigned i = 0; i < 60000; ++i) {
-    const unsigned u = i % 6;
+  unsigned passed[8] = {0}, refused[8] = {0};
+  for (unsigned i = 0; i < 80000; ++i) {
+    const unsigned u = i % 8;
     p.count = 0;
     p.rows = below(&p, 2) * (1 + below(&p, CT_BATCH_MAX));
+    /* Walks for MM: one of the two, or both, or one twice. */
+    for (unsigned n = u == 2 ? below(&p, 3) : 0; n; --n)
+      append_walk(&p);
     struct ct_cmd *cmd = append(&p, codes[u]);
     near_limits(&p, cmd, ct_op_find(codes[u])->group);
     if (below(&p, 2)) {
@@ -510,7 +541,7 @@ static void legality(void **state) {
     run_to_end(&b);
     ++(e->ends ? passed : refused)[u];
   }
-  for (unsigned u = 0; u < 6; ++u)
+  for (unsigned u = 0; u < 8; ++u)
     assert_true(passed[u] > 200 && refused[u] > 200);
   ct_fetch_free(b.dut);
   test_free(e);
@@ -564,6 +595,7 @@ static uint64_t cycles_of(program *p, uint32_t passes, unsigned n, bool register
     CT_PUT(cmd, MM_A_REG, registers ? 1 + i : 0);
     CT_PUT(cmd, MM_B_REG, registers ? 2 + i : 0);
     CT_PUT(cmd, MM_ROWS_REG, registers ? kSmallReg : 0);
+    CT_PUT(cmd, MM_POS_REG, registers ? 3 + i : 0);
   }
   append(p, CT_OP_ENDL);
   append(p, CT_OP_END);
@@ -579,13 +611,13 @@ static uint64_t cycles_of(program *p, uint32_t passes, unsigned n, bool register
   return b.cycles;
 }
 
-/* The slowest command takes 4 cycles, one without registers 1, an ENDL that goes back 2. */
+/* The slowest command takes 5 cycles, one without registers 1, an ENDL that goes back 2. */
 static void pace(void **state) {
   (void)state;
   for (int registers = 0; registers < 2; ++registers) {
     program p = {.rng = ct_rng_make(5)}, q = {.rng = ct_rng_make(5)};
     const uint64_t many = cycles_of(&p, 102, 8, registers), few = cycles_of(&q, 2, 8, registers);
-    assert_int_equal(many - few, 100 * (8 * (registers ? 4 : 1) + 2));
+    assert_int_equal(many - few, 100 * (8 * (registers ? 5 : 1) + 2));
   }
 }
 

@@ -91,6 +91,38 @@ static struct ct_cmd random_command(ct_rng *rng, unsigned index, mxu_mode mode,
   return cmd;
 }
 
+/* Images somewhere in the window and a few taps: a WPIX, a WTAP, and in mm what is left of a
+ * command.
+ */
+static void random_walk(ct_rng *rng, struct ct_cmd *wpix, struct ct_cmd *wtap, struct ct_cmd *mm) {
+  const int32_t wide = (int32_t)ct_rng_below(rng, 2);
+  const struct ct_walk_shape s = {.w = 1 + (int32_t)ct_rng_below(rng, 12),
+                                  .h = 1 + (int32_t)ct_rng_below(rng, 10),
+                                  .pixel = 1 + wide,
+                                  .line = 26,
+                                  .image = 300,
+                                  .block = 1000 + 7 * wide,
+                                  .nx = 1 + (int32_t)ct_rng_below(rng, 12),
+                                  .ny = 1 + (int32_t)ct_rng_below(rng, 10),
+                                  .sx = 1 + (int32_t)ct_rng_below(rng, 2),
+                                  .sy = 1 + (int32_t)ct_rng_below(rng, 2),
+                                  .x0 = (int32_t)ct_rng_below(rng, 5) - 2,
+                                  .y0 = (int32_t)ct_rng_below(rng, 5) - 2,
+                                  .dx = (int32_t)ct_rng_below(rng, 5) - 2,
+                                  .dy = (int32_t)ct_rng_below(rng, 5) - 2,
+                                  .kx = 1 + (int32_t)ct_rng_below(rng, 3),
+                                  .cb = 1 + (int32_t)ct_rng_below(rng, 3)};
+  const int32_t x = (int32_t)ct_rng_below(rng, (uint32_t)s.nx);
+  const int32_t y = (int32_t)ct_rng_below(rng, (uint32_t)s.ny);
+  const uint32_t images = 1 + ct_rng_below(rng, 3);
+  const uint32_t base = ct_rng_below(rng, kSpmWords / 2 - 3 * 1100 - 900);
+  assert_true(ct_walk_commands(&s, wpix, wtap));
+  CT_PUT(mm, MM_WALK, 1);
+  CT_PUT(mm, MM_A, ct_walk_a(&s, base, x, y, 0));
+  CT_PUT(mm, MM_POS, ct_walk_pos(&s, x, y, images));
+  CT_PUT(mm, MM_A_TRANS, ct_rng_below(rng, 2));
+}
+
 /* All of ACC gets known values. */
 static void clear_acc(struct ct_cmd cmds[2]) {
   for (unsigned i = 0; i < 2; ++i) {
@@ -102,8 +134,15 @@ static void clear_acc(struct ct_cmd cmds[2]) {
 static void load_random(mxu_tb *tb, ct_rng *rng, unsigned ctx, mxu_mode mode, unsigned num,
                         unsigned trans) {
   struct ct_cmd cmds[kMaxCmds];
-  for (unsigned i = 0; i < num; ++i)
+  for (unsigned i = 0; i < num; ++i) {
     cmds[i] = random_command(rng, i, mode, trans);
+    if (!tb->p.walks || mode == kHandshake || i + 2 >= num || ct_rng_percent(rng, 50)) continue;
+    struct ct_cmd mm = cmds[i], wpix, wtap;
+    random_walk(rng, &wpix, &wtap, &mm);
+    cmds[i] = wpix;
+    cmds[++i] = wtap;
+    cmds[++i] = mm;
+  }
   mxu_tb_load(tb, ctx, mode, cmds, num);
 }
 

@@ -41,7 +41,7 @@ static void put_value(struct text *t, const struct ct_cmd *cmd, enum ct_field_id
   const struct ct_sum_info *sum = ct_sum_of(id);
   const uint32_t value = ct_cmd_get(cmd, id);
   const uint32_t reg = sum ? ct_cmd_get(cmd, (enum ct_field_id)sum->reg) : 0;
-  if (!value && !reg && !is_address(f, sum)) return;
+  if (!value && !reg && (!is_address(f, sum) || id == CT_F_MM_POS)) return;
   put(t, " %s", f->name);
   if (f->kind == CT_KIND_FLAG) return;
   put(t, "=");

@@ -47,6 +47,7 @@ class Feature(enum.IntFlag):
     FUNCTIONS = _abi.CT_FEATURE_FUNCTIONS
     PARITY = _abi.CT_FEATURE_PARITY
     REQUESTS = _abi.CT_FEATURE_REQUESTS
+    CONVOLUTION = _abi.CT_FEATURE_CONVOLUTION
 
 
 @dataclass(frozen=True, slots=True)

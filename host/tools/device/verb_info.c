@@ -19,7 +19,7 @@ struct feature {
 static const struct feature features[] = {
     {CT_FEATURE_HBFP8, "hbfp8"},         {CT_FEATURE_TRAINING, "training"},
     {CT_FEATURE_FUNCTIONS, "functions"}, {CT_FEATURE_PARITY, "parity"},
-    {CT_FEATURE_REQUESTS, "requests"},
+    {CT_FEATURE_REQUESTS, "requests"},   {CT_FEATURE_CONVOLUTION, "convolution"},
 };
 enum { FEATURES = sizeof features / sizeof *features };
 

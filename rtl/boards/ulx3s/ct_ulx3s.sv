@@ -11,7 +11,7 @@
 // Parameters
 //   CoreMhz      40 .. 120, a multiple of 5
 //   SdramPhase   degrees, 0 .. 359
-//   Core, Cols, VpuLanes, SpmWords, PackDsp, Batcher   ct_board
+//   Core, Cols, VpuLanes, SpmWords, PackDsp, Batcher, Conv   ct_board
 
 `default_nettype none
 
@@ -23,7 +23,8 @@ module ct_ulx3s #(
   parameter int unsigned VpuLanes   = 4,
   parameter int unsigned SpmWords   = 8192,
   parameter int unsigned PackDsp    = 0,
-  parameter int unsigned Batcher    = 1
+  parameter int unsigned Batcher    = 1,
+  parameter int unsigned Conv       = 1
 ) (
   input  logic        clk_25mhz,
   input  logic        btn_fire1,    // high while it is held
@@ -90,7 +91,7 @@ module ct_ulx3s #(
   always_ff @(negedge clk) dq_in_q <= dq_in;
 
   ct_board #(
-    .ClockHz(CoreMhz * 1000000), .Core(Core), .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Batcher(Batcher),
+    .ClockHz(CoreMhz * 1000000), .Core(Core), .Cols(Cols), .VpuLanes(VpuLanes), .SpmWords(SpmWords), .PackDsp(PackDsp), .Batcher(Batcher), .Conv(Conv),
     .CasLatency((CoreMhz <= 100) ? 2 : 3)
   ) u_board (
     .clk_i(clk), .arst_ni(locked && !btn_fire1),
