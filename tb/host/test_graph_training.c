@@ -58,7 +58,7 @@ static void test_dropout(void **state) {
     uint64_t seed, step;
     uint32_t stream;
   } runs[] = {{1, 0, 0}, {1, 0, 0},
-              {2, 0, 0}, {UINT64_C(1) << 40, 0, 0},
+              {2, 0, 0}, {UINT64_C(1) << 40 | 1, 0, 0},
               {1, 1, 0}, {1, UINT64_C(1) << 40, 0},
               {1, 0, 1}};
   enum { RUNS = sizeof runs / sizeof *runs };
