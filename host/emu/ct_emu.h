@@ -106,14 +106,14 @@ struct ct_emu_ctx {
   uint32_t head;
   struct ct_emu_completion cpl[CT_CPL_DEPTH];
   unsigned cpl_head, cpl_count;
-  bool ring_bad; /* the last completion of the ring had an error */
   uint64_t cnt[32];
   int64_t fuel; /* work that is left of the slice; at or below 0 the context rests */
 
   /* The running job. */
   bool running, ended; /* ended: END was dispatched */
   bool failed;
-  bool owed; /* the memory port owes answers to a job that has ended: no job starts */
+  bool owed;     /* the memory port owes answers to a job that has ended: no job starts */
+  bool ring_bad; /* the last completion of the ring had an error */
   /* The places of the requests whose batch the job is; 0 of them: it comes from the ring. */
   uint8_t batch_place[CT_BATCH_MAX];
   unsigned batch;
@@ -126,9 +126,9 @@ struct ct_emu_ctx {
     uint32_t first, left; /* index after LOOP; passes still to start */
   } loop[CT_NUM_LOOPS];
   unsigned depth;
-  uint8_t walks;       /* WPIX (bit 0), WTAP (bit 1) that the job has dispatched */
-  struct ct_walk walk; /* what those say that have come to their turn */
   uint8_t sem[CT_NUM_SEMS + 1]; /* and one that is always 1 */
+  uint8_t walks;                /* WPIX (bit 0), WTAP (bit 1) that the job has dispatched */
+  struct ct_walk walk;          /* what those say that have come to their turn */
   struct ct_emu_queue queue[CT_EMU_UNITS];
 
   /* State that outlives jobs. */

@@ -276,8 +276,8 @@
   assign f_at_t2 = {f_mine2 && t2_q.idx != '0, f_mine2 && t2_q.idx == '0, f_mine2 && t2_q.idx == f_byte, f_a2[f_ctx] && f_come == f_sel};
   assign f_stays = f_lv[f_ctx] && f_sel == f_obase_q + 7'(f_col) && f_col <= out_rows_q && f_col >= out_col_q;
   `CT_ASSERT(OnItsWay_A, f_h1_q == f_at_t1 && f_h2_q == f_at_t2)
-  `CT_ASSERT(InBuffer_A, (!f_mine[0] || ((f_got_q[4:0] <= 5'(f_byte) || f_see0 == f_val_q) && (f_got_q[4:0] == '0 || exp_q[7:0] == f_exp_q))) &&
-                         (!f_mine[1] || ((f_got_q[9:5] <= 5'(f_byte) || f_see1 == f_val_q) && (f_got_q[9:5] == '0 || exp_q[15:8] == f_exp_q))))
+  `CT_ASSERT(InBuffer_A, (!f_mine[0] || ((f_got_q[4:0] <= 5'(f_byte) || f_see0 == f_val_q) && (f_got_q[4:0] == '0 || exps[7:0] == f_exp_q))) &&
+                         (!f_mine[1] || ((f_got_q[9:5] <= 5'(f_byte) || f_see1 == f_val_q) && (f_got_q[9:5] == '0 || exps[15:8] == f_exp_q))))
   `CT_ASSERT(Leaves_A, !(out_vld_q && f_wr_vld_q && f_wr_buf_q == out_buf_q) && (!f_stays || ((out_buf_q ? f_mem1_q : f_mem0_q) == f_val_q && out_exp_q == f_exp_q)))
   // (A row that is not this column of a tile, or that came as it is, is not followed: f_seen_q.)
   logic         f_seen_q;
