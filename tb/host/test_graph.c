@@ -47,6 +47,34 @@ static void test_networks_by_name(void **state) {
     }
 }
 
+/* Where a network pads its images is in no count of it: MLPerf Tiny's pads behind only at stride 2
+ * (Keras' "same"), ResNet-20 on both sides, and a kernel of one pixel nowhere. */
+static void test_padding_of_networks(void **state) {
+  (void)state;
+  for (int tiny = 0; tiny < 2; ++tiny) {
+    struct bed b;
+    bed_make(&b);
+    assert_int_equal(ct_graph_builtin(b.g, tiny ? "resnet8" : "resnet20", 1, false), CT_OK);
+    bed_check(&b);
+    size_t strided = 0;
+    for (size_t i = 0; i < info_of(b.g).nodes; ++i) {
+      struct ct_node_info node;
+      struct ct_attr stride, pad;
+      assert_int_equal(ct_graph_node_info(b.g, i, &node), CT_OK);
+      if (strcmp(node.op, "conv") != 0) continue;
+      assert_int_equal(ct_graph_node_attr(b.g, i, "stride", &stride), CT_OK);
+      assert_int_equal(ct_graph_node_attr(b.g, i, "pad", &pad), CT_OK);
+      const uint32_t kernel = bed_info(&b, node.inputs[1]).shape.dim[1];
+      const bool halves = stride.value[0] == 2;
+      strided += halves && kernel == 3;
+      for (int side = 0; side < 4; ++side)
+        assert_true(pad.value[side] == (kernel == 3 && !(tiny && halves && side < 2)));
+    }
+    assert_int_equal(strided, 2);
+    bed_free(&b);
+  }
+}
+
 /* A training step costs three times its forward products, less the images' gradient. */
 static void test_macs_of_training(void **state) {
   (void)state;
@@ -200,9 +228,13 @@ static void test_many_nodes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_networks_by_name), cmocka_unit_test(test_macs_of_training),
-      cmocka_unit_test(test_step_of_resnet8),  cmocka_unit_test(test_order),
-      cmocka_unit_test(test_questions),        cmocka_unit_test(test_null),
+      cmocka_unit_test(test_networks_by_name),
+      cmocka_unit_test(test_macs_of_training),
+      cmocka_unit_test(test_padding_of_networks),
+      cmocka_unit_test(test_step_of_resnet8),
+      cmocka_unit_test(test_order),
+      cmocka_unit_test(test_questions),
+      cmocka_unit_test(test_null),
       cmocka_unit_test(test_many_nodes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
