@@ -318,7 +318,7 @@ module ct_fetch #(
         KindLd, KindSt: if (slot_q[2]) addend[ct_pkg::DmaN1W-1:0] = ir_q[ct_pkg::DmaN1Lsb +: ct_pkg::DmaN1W];
         KindMm: begin
           if (slot_q[2]) addend[ct_pkg::MmRowsW-1:0] = ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW];
-          if (slot_q[3]) addend[ct_pkg::MmPosW-1:0]  = ir_q[ct_pkg::MmPosLsb +: ct_pkg::MmPosW];
+          if (Conv != 0 && slot_q[3]) addend[ct_pkg::MmPosW-1:0] = ir_q[ct_pkg::MmPosLsb +: ct_pkg::MmPosW];
         end
         KindVl:         if (slot_q[1]) addend[ct_pkg::VlRowsW-1:0] = ir_q[ct_pkg::VlRowsLsb +: ct_pkg::VlRowsW];
         KindVa:         if (slot_q[2]) addend[ct_pkg::VaRowsW-1:0] = ir_q[ct_pkg::VaRowsLsb +: ct_pkg::VaRowsW];
@@ -346,7 +346,7 @@ module ct_fetch #(
           if (slot_q[0]) ir_q[ct_pkg::MmALsb +: ct_pkg::MmAW] <= sum[ct_pkg::MmAW-1:0];
           if (slot_q[1]) ir_q[ct_pkg::MmBLsb +: ct_pkg::MmBW] <= sum[ct_pkg::MmBW-1:0];
           if (slot_q[2]) ir_q[ct_pkg::MmRowsLsb +: ct_pkg::MmRowsW] <= sum[ct_pkg::MmRowsW-1:0];
-          if (slot_q[3]) ir_q[ct_pkg::MmPosLsb +: ct_pkg::MmPosW] <= sum[ct_pkg::MmPosW-1:0];
+          if (Conv != 0 && slot_q[3]) ir_q[ct_pkg::MmPosLsb +: ct_pkg::MmPosW] <= sum[ct_pkg::MmPosW-1:0];
         end
         KindVl: begin
           if (slot_q[0]) ir_q[ct_pkg::VlSpmLsb +: ct_pkg::VlSpmW] <= sum[ct_pkg::VlSpmW-1:0];

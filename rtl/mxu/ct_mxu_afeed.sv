@@ -136,10 +136,13 @@ module ct_mxu_afeed #(
 
   logic       arrive, arrive_trans;
   logic [7:0] in_exp;
+  logic       in_pad, in_walk;
   logic [7:0] first_exp;  // exponent of the words before of the tile that this word belongs to
 
-  assign arrive       = t2_vld_q && (spm_rd_vld_i || t2_q.pad) && !flush_i[t2_q.ctx];
-  assign in_exp       = t2_q.pad ? 8'd0 : spm_rd_exp_i;
+  assign arrive       = t2_vld_q && (spm_rd_vld_i || in_pad) && !flush_i[t2_q.ctx];
+  assign in_pad       = Conv != 0 && t2_q.pad;
+  assign in_walk      = Conv != 0 && t2_q.walk;
+  assign in_exp       = in_pad ? 8'd0 : spm_rd_exp_i;
   assign arrive_trans = arrive && t2_q.trans;
   assign kdone_o      = {arrive && t2_q.klast && t2_q.ctx, arrive && t2_q.klast && !t2_q.ctx};
   assign err_addr_o   = t2_q.addr;
@@ -147,8 +150,8 @@ module ct_mxu_afeed #(
   always_comb begin
     err_perr_o   = 2'b00;
     err_square_o = 2'b00;
-    err_perr_o[t2_q.ctx]   = arrive && spm_rd_perr_i && !t2_q.pad;
-    err_square_o[t2_q.ctx] = arrive_trans && !spm_rd_perr_i && !t2_q.walk && t2_q.idx != '0 && spm_rd_exp_i != first_exp;
+    err_perr_o[t2_q.ctx]   = arrive && spm_rd_perr_i && !in_pad;
+    err_square_o[t2_q.ctx] = arrive_trans && !spm_rd_perr_i && !in_walk && t2_q.idx != '0 && spm_rd_exp_i != first_exp;
   end
 
   // --- transposer -----------------------------------------------------------------------------------------------------------
@@ -351,7 +354,7 @@ module ct_mxu_afeed #(
   logic unused_halt;
   assign unused_halt = halt_i[1];
 
-  `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i || t2_q.pad)
+  `CT_ASSUME(AnswerInTime_M, !t2_vld_q || spm_rd_vld_i || in_pad)
   `CT_ASSERT(OneRowWritten_A, (wr_direct & wr_turned) == 2'b00)
   `CT_ASSUME(PopsWhatIsThere_M, (pop_i & ~avail_o) == 2'b00 && pop_i != 2'b11)
   `CT_ASSERT(RowsCounted_A, count_q[6:0] <= 7'd64 && count_q[13:7] <= 7'd64)
