@@ -195,6 +195,8 @@
     f_r1_q.tbuf  <= req_ready_o[1] ? req_buf_i[1] : req_buf_i[0];
     f_r1_q.idx   <= req_ready_o[1] ? req_idx_i[7:4] : req_idx_i[3:0];
     f_r1_q.klast <= req_ready_o[1] ? req_klast_i[1] : req_klast_i[0];
+    f_r1_q.walk  <= Conv != 0 && (req_ready_o & req_walk_i) != 2'b00;
+    f_r1_q.pad   <= Conv != 0 && (req_ready_o & req_pad_i) != 2'b00;
     f_r1_q.addr  <= req_ready_o[1] ? req_addr_i[39:20] : req_addr_i[19:0];
     f_r2_q       <= f_r1_q;
   end
