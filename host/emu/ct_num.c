@@ -159,7 +159,7 @@ int8_t ct_hbfp8_quant_narrow(uint32_t x, uint8_t e, unsigned narrow) {
     const uint64_t q = round_even(v.mant, 17 + (int)narrow + e - v.exp);
     if (q < (uint64_t)most) magnitude = (int)q;
   }
-  magnitude <<= narrow;
+  magnitude <<= (int)narrow;
   return (int8_t)(v.sign ? -magnitude : magnitude);
 }
 
