@@ -8,8 +8,9 @@
 // Latency     one cycle: what is given in cycle t can be taken in cycle t + 1.
 // Errors      a sum below 0 or above 255 sets err_o for one cycle, two cycles later, with the lowest semaphore concerned (which one that
 //             is, is looked at in a cycle of its own); that counter then keeps what it held. Below 0 happens only if two units wait for the same semaphore.
-// Clear       while clear_i is high all counters are zero, and dec_i and inc_i are ignored. The counters have no other reset:
-//             clear_i must be high in the last cycle of reset (a second reset in front of each bit would be a LUT each).
+// Clear       while clear_i is high all counters are zero, dec_i and inc_i are ignored, and what was wrong in the cycle before is not told: it is of
+//             the job before. The counters have no other reset: clear_i must be high in the last cycle of reset (a second reset in front of
+//             each bit would be a LUT each).
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -106,7 +107,7 @@ module ct_sem (
       err_q   <= 1'b0;
     end else begin
       wrong_q <= active ? wrong : '0;
-      err_q   <= (wrong_q != '0);
+      err_q   <= (wrong_q != '0) && !clear_i;
     end
   end
 

@@ -12,7 +12,7 @@
     end
   end
   `CT_ASSUME(StorePieces_M, (valid_i & ~f_piece) == 2'b00)
-  `CT_ASSUME(SpmAnswers_M, spm_rd_vld_i == tag_v_q[1])
+  `CT_ASSUME(SpmAnswers_M, spm_rd_vld_i || !tag_v_q[1])
 
   // What ct_dma_wr keeps to (ReadyIsAsked_A, BeatOfOwner_A, WithinIsWithin_A, NextBehind_A): it grants what is offered, has at most two bursts, and asks for
   // their beats in their order.

@@ -25,7 +25,7 @@
       f_told_q  <= '0;
     end else begin
       f_wrong_q <= f_wrong;
-      f_told_q  <= f_wrong_q;
+      f_told_q  <= clear_i ? '0 : f_wrong_q;
       for (int s = 0; s < NumSems; s++) begin
         if (clear_i)          f_cnt_q[8*s +: 8] <= '0;
         else if (!f_wrong[s]) f_cnt_q[8*s +: 8] <= f_sum[11*s +: 8];

@@ -138,6 +138,7 @@ typedef struct {
   unsigned losses;   /* in percent of the soft fetches */
   unsigned chains;   /* in percent of the ring's jobs */
   unsigned patience; /* about so many cycles until a context with a dead port is reset; 0: never */
+  bool last;         /* units fail when nothing but answers to stores is missing */
 
   batcher batcher;
   plan plans[kPlans];
@@ -819,6 +820,10 @@ static void interfere(bench *b) {
       *d->units_idle_i = *d->units_done_i = *d->units_quiet_i = 0;
       strike(b, CT_DEV_SEM, 3);
     }
+  } else if (b->last) {
+    if (!b->struck && status_of(b) == kDrain && *d->units_quiet_i && !*d->units_done_i &&
+        ct_rng_percent(&b->rng, 15))
+      unit_error(b);
   } else if (!b->struck && age >= p->when) {
     interfere_once(b, p->scenario);
   }
@@ -1423,6 +1428,22 @@ static void overlaps(void **state) {
   close_bench(b);
 }
 
+/* A store's answer is an error while the next job could take the place of this one, or in the very
+ * cycle in which it would: it is this job's error, and the next one does not start beside it. */
+static void last_answers_fail(void **state) {
+  (void)state;
+  bench *b = open_bench(89, 20, 0, kUnitError);
+  b->last = true;
+  b->losses = 5;
+  b->chains = 0;
+  b->host = ct_stall_make(88, 0, 1);
+  for (unsigned i = 0; i < 100000; ++i)
+    cycle(b);
+  assert_true(b->n.overlaps > 20);
+  assert_true(b->seen[kUnitError][CT_DEV_AXI_WRITE] + b->seen[kUnitError][CT_DEV_PARITY] > 20);
+  close_bench(b);
+}
+
 /* A soft reset does not wait for a dead port. */
 static void dead_port_given_up(void **state) {
   (void)state;
@@ -1514,6 +1535,7 @@ int main(void) {
       cmocka_unit_test(many_doorbells),
       cmocka_unit_test(old_job_dies),
       cmocka_unit_test(overlaps),
+      cmocka_unit_test(last_answers_fail),
       cmocka_unit_test(batches),
   };
   return cmocka_run_group_tests_name("ct_ctx", tests, NULL, NULL);
