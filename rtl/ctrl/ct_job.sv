@@ -298,9 +298,10 @@ module ct_job #(
   assign room       = cpl_ready || fe_batch;
   assign want_o     = (state_q == StIdle) && (fe_ring || (fe_batch && fe_here)) && (!old_q || (old_batch_q && old_over && overlap_i)) && !kill_q &&
                       room && !hold_i;
-  // (Not in the cycle in which an error comes, either: it counts from the next one on, and would be the next job's.)
+  // (Nor in the cycle in which an answer to a store is reported as an error: it counts from the next one on, and would be the next job's. Other
+  // units have been idle too long to report any.)
   assign over_start = (state_q == StDrain) && settled && fe_here && overlap_q && overlap_i && !bad_desc && !(doomed_q && !fe_batch) && !old_q &&
-                      !meta_q && room && !hold_i && !fail && err_i == '0;
+                      !meta_q && room && !hold_i && !fail && !err_i[0];
   assign start      = (want_o && gate_i && !reset_i) || over_start;
   assign start_o    = start;
   assign seal_o     = over_start;
