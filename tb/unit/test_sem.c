@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
   ct_sem_dut *dut;
   int count[kSems];
-  bool told;        /* expected on err_o after the last edge, with told_num */
+  bool told; /* expected on err_o after the last edge, with told_num */
   unsigned told_num;
   bool err;         /* the same of the next edge */
   unsigned err_num; /* if err */
@@ -158,10 +158,8 @@ static void counts_to_255(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(balanced),
-      cmocka_unit_test(overflows),
-      cmocka_unit_test(underflows),
-      cmocka_unit_test(cleared_errors),
+      cmocka_unit_test(balanced),      cmocka_unit_test(overflows),
+      cmocka_unit_test(underflows),    cmocka_unit_test(cleared_errors),
       cmocka_unit_test(counts_to_255),
   };
   return cmocka_run_group_tests_name("ct_sem", tests, NULL, NULL);
