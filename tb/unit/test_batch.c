@@ -687,8 +687,8 @@ static void drive_reset(bench *b) {
   for (unsigned i = 1; i < b->waiting; ++i)
     if (b->wait[i].model != b->wait[0].model) clear = false;
   *d->reset_i = !b->command && !*d->wr_valid_i && b->script_at >= b->script_end &&
-                (clear || !*d->form_o || b->first_seen) &&
-                b->t > b->no_command_until && per_ten_thousand(b, b->sc->reset);
+                (clear || !*d->form_o || b->first_seen) && b->t > b->no_command_until &&
+                per_ten_thousand(b, b->sc->reset);
 }
 
 /* Accesses are held up, but not for long. */
