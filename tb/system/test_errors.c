@@ -1195,7 +1195,7 @@ static void chains(struct bench *b) {
   struct ct_gen_prog *p = test_calloc(CHAIN, sizeof *p);
   struct ct_rig_job jobs[CHAIN];
   unsigned overlaps = 0, write_errors = 0;
-  for (unsigned round = 0; round < 12; ++round) {
+  for (unsigned round = 0; round < 20; ++round) {
     arm(b, CT_FAULT_NONE, 0);
     start_other(b);
     for (unsigned i = 0; i < CHAIN; ++i) {

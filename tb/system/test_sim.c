@@ -70,7 +70,7 @@ static void scheduled_writes_are_exact(void **state) {
     for (unsigned c = 0; c < 2; ++c) {
       const struct ct_rig_cpl cpl = ct_rig_reap(&rig, c, 100000);
       assert_int_equal(cpl.tag, i);
-      assert_int_equal(cpl.arrive, at[c][i]);
+      assert_int_equal(cpl.arrive, at[c][i] + 1); /* a write counts from the next cycle on */
     }
   }
   ct_rig_close(&rig);
@@ -105,6 +105,7 @@ static void waits_for_the_interrupt(void **state) {
   ct_rig_write(&rig, CT_REG_IRQ_ENABLE, 2);
   assert_int_equal(rig.ops->wait(rig.self, CT_NO_CYCLE, -1), 1);
   assert_int_equal(ct_rig_reap(&rig, 1, 100).tag, 5);
+  ct_rig_pass(&rig, 2); /* what was reaped counts from the next cycle on */
   /* Polling lets time pass; a timeout ends a wait that nothing else would end. */
   const uint64_t before = now(&rig);
   assert_int_equal(rig.ops->wait(rig.self, CT_NO_CYCLE, 0), 0);
