@@ -229,7 +229,7 @@ static void data_sets_name_their_folder(void **state) {
   free(cli_expect(1, line("%s: has no train-images-idx3-ubyte", cli_path("sets/fashion-mnist")),
                   "train --data fashion-mnist" EMU));
   unsetenv("CT_DATASETS");
-  free(cli_expect(1, line("%s: has no train-images-idx3-ubyte", cli_path("sets")),
+  free(cli_expect(1, line("%s: has no data set that is known", cli_path("sets")),
                   line("train --data %s" EMU, cli_path("sets"))));
 }
 

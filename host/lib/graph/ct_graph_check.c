@@ -146,11 +146,13 @@ static int by_name(const void *a, const void *b) {
 
 static int check_names(ct_graph *g) {
   const size_t n = g->tensors;
-  struct ct_gtensor **all = malloc((n + 1) * sizeof *all);
+  const size_t each =
+      sizeof(struct ct_gtensor *); /* NOLINT(bugprone-sizeof-expression): of pointers */
+  struct ct_gtensor **all = malloc((n + 1) * each);
   if (!all) return ct_graph_fail(g, CT_ERR_MEMORY, "no memory to check the graph");
   int err = CT_OK;
-  if (n) memcpy(all, g->tensor + 1, n * sizeof *all);
-  if (n) qsort(all, n, sizeof *all, by_name);
+  if (n) memcpy(all, g->tensor + 1, n * each);
+  if (n) qsort(all, n, each, by_name);
   for (size_t i = 1; i < n && !err; ++i)
     if (!strcmp(all[i]->name, all[i - 1]->name))
       err = ct_graph_fail(g, CT_ERR_ARG, "two tensors are called %.80s: names must differ",

@@ -21,7 +21,7 @@ static int mark_wanted(struct back *b, const uint32_t *order, size_t nodes, cons
   const ct_graph *g = b->g;
   for (size_t i = 1; i <= b->tensors && !wanted; ++i)
     b->wanted[i] = g->tensor[i]->role == CT_ROLE_WEIGHT;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; wanted && i < count; ++i) {
     const int err = ct_graph_has(b->g, wanted[i], "what a gradient is wanted of");
     if (err) return err;
     b->wanted[wanted[i]] = true;

@@ -59,8 +59,8 @@ struct ct_graph {
  * high. A fallback that is NaN: it has to be given. */
 struct ct_attr_rule {
   const char *name;
-  uint32_t count;
   double low, high, fallback;
+  uint32_t count;
   bool whole, varies;
   bool numbered; /* the fallback is the node's number */
 };

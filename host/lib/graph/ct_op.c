@@ -9,7 +9,7 @@
 const struct ct_gop *const ct_gops[] = {CT_GOPS(CT_GOP_ADDRESS)};
 
 size_t ct_gop_count(void) {
-  return sizeof ct_gops / sizeof *ct_gops;
+  return sizeof ct_gops / sizeof *ct_gops; /* NOLINT(bugprone-sizeof-expression): of pointers */
 }
 
 const char *ct_graph_op_name(size_t index) {

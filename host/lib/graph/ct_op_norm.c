@@ -67,7 +67,8 @@ static void batch_reference(const struct ct_ref_call *c) {
 static void train_reference(const struct ct_ref_call *c) {
   const struct ct_shape *x = ct_in(c->g, c->n, 0);
   const uint64_t channels = x->dim[x->dims - 1], all = ct_shape_elements(x);
-  const double rows = (double)(all / channels), momentum = ct_attr(c->n, OTHER, 0);
+  const uint64_t pixels = all / channels;
+  const double rows = (double)pixels, momentum = ct_attr(c->n, OTHER, 0);
   double *mean = c->out[3], *variance = c->out[4];
   for (uint64_t i = 0; i < all; ++i)
     mean[i % channels] += c->in[0][i] / rows;
@@ -128,7 +129,8 @@ static void batch_grad_reference(const struct ct_ref_call *c) {
                *variance = c->in[4];
   const struct ct_shape *s = ct_in(c->g, c->n, 1);
   const uint64_t channels = s->dim[s->dims - 1], all = ct_shape_elements(s);
-  const double rows = (double)(all / channels), batch = ct_attr(c->n, OTHER, 0);
+  const uint64_t pixels = all / channels;
+  const double rows = (double)pixels, batch = ct_attr(c->n, OTHER, 0);
   for (uint64_t i = 0; i < all; ++i) {
     const uint64_t k = i % channels;
     c->out[1][k] += gy[i] * (x[i] - mean[k]) * inverse_root(c->n, variance[k]);

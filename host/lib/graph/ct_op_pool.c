@@ -222,15 +222,17 @@ static int global_grad_shape(ct_graph *g, const struct ct_gnode *n, struct ct_sh
 static void global_reference(const struct ct_ref_call *c) {
   const struct ct_shape *x = ct_in(c->g, c->n, 0);
   const uint64_t plane = ct_shape_part(x, 1, 4), channels = x->dim[3];
+  const uint64_t pixels = plane / channels;
   for (uint64_t i = 0; i < ct_shape_elements(x); ++i)
-    c->out[0][i / plane * channels + i % channels] += c->in[0][i] / (double)(plane / channels);
+    c->out[0][i / plane * channels + i % channels] += c->in[0][i] / (double)pixels;
 }
 
 static void global_grad_reference(const struct ct_ref_call *c) {
   const struct ct_shape *x = ct_out(c->g, c->n, 0);
   const uint64_t plane = ct_shape_part(x, 1, 4), channels = x->dim[3];
+  const uint64_t pixels = plane / channels;
   for (uint64_t i = 0; i < ct_shape_elements(x); ++i)
-    c->out[0][i] = c->in[0][i / plane * channels + i % channels] / (double)(plane / channels);
+    c->out[0][i] = c->in[0][i / plane * channels + i % channels] / (double)pixels;
 }
 
 static void global_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int *gx) {

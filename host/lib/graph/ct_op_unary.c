@@ -61,7 +61,7 @@ static void unary_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int
   const struct ct_gop ct_gop_##name_ = {.name = #name_,                                          \
                                         .inputs = 1,                                             \
                                         .outputs = 1,                                            \
-                                        .attrs = attrs_,                                         \
+                                        .attrs = (attrs_),                                       \
                                         .shape = unary_shape,                                    \
                                         .grad = unary_grad,                                      \
                                         .reference = unary_reference,                            \
@@ -69,7 +69,7 @@ static void unary_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int
   const struct ct_gop ct_gop_##name_##_grad = {.name = #name_ "_grad",                           \
                                                .inputs = 2,                                      \
                                                .outputs = 1,                                     \
-                                               .attrs = attrs_,                                  \
+                                               .attrs = (attrs_),                                \
                                                .shape = unary_grad_shape,                        \
                                                .reference = unary_grad_reference,                \
                                                .own = &name_##_unary}
