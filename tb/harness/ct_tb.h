@@ -92,4 +92,15 @@ void ct_tb_round(unsigned long *left, const char *condition);
     name##_reset(d, cycles);                                      \
   }
 
+/* What such a table has of each model: its members, and their values for a model d. */
+#define CT_TB_ANY_CALLS                      \
+  void *dut;                                 \
+  void (*eval)(void *dut);                   \
+  void (*tick)(void *dut);                   \
+  void (*reset)(void *dut, unsigned cycles); \
+  void (*close)(void *dut)
+#define CT_TB_ANY_OF(name, d)                                                              \
+  .dut = (d), .eval = name##_eval_any, .tick = name##_tick_any, .reset = name##_reset_any, \
+  .close = name##_free_any
+
 #endif

@@ -357,45 +357,6 @@ static struct ct_codes programs_for(ct_device *dev, const struct problem *p) {
 
 /* ---- Tests ---- */
 
-static void random_steps(const char *uri, int cases, uint32_t widest, uint32_t largest) {
-  ct_rng rng = ct_rng_make(1);
-  ct_device *dev;
-  double worst = 0;
-  assert_int_equal(ct_open(uri, &dev), CT_OK);
-  for (int i = 0; i < cases; i++) {
-    struct problem p;
-    uint32_t widths[4];
-    for (int l = 0; l < 4; l++)
-      widths[l] = 2 + ct_rng_below(&rng, widest - 1);
-    make_problem(&p, &rng, 1 + ct_rng_below(&rng, 3), widths, 1 + ct_rng_below(&rng, largest),
-                 i % 2);
-    struct ct_codes codes = programs_for(dev, &p);
-    double e = try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1});
-    worst = fmax(worst, e);
-    if (!(e <= 1))
-      fail_msg("%s case %d: %.3f radii from the oracle (CT_VERBOSE=1 says where)", uri, i, e);
-    ct_codes_free(&codes);
-    free_problem(&p);
-  }
-  print_message("%s: %d steps, at most %.3f of the radius away\n", uri, cases, worst);
-  ct_close(dev);
-}
-
-static void test_emulator(void **state) {
-  (void)state;
-  random_steps("emu:", 60, 70, 40);
-}
-
-static void test_simulator(void **state) {
-  (void)state;
-  random_steps("sim:stall=25,seed=3", 6, 50, 40);
-}
-
-static void test_small_core(void **state) {
-  (void)state;
-  random_steps("sim:core=16x8,stall=10,seed=4", 3, 40, 33);
-}
-
 /* All that the programs quantise gets mantissas of 8 - narrow bits. */
 static void make_narrow(struct ct_codes *codes, unsigned narrow) {
   for (size_t i = 0; i < codes->count; i++)
@@ -405,40 +366,69 @@ static void make_narrow(struct ct_codes *codes, unsigned narrow) {
     }
 }
 
-/* Mantissas of every width: right by the oracle of that width and, three bits apart or more, wrong
- * by the one of 8 bits. */
-static void narrow_steps(const char *uri, int cases, uint32_t widest) {
-  ct_rng rng = ct_rng_make(5);
+/* Steps of random nets: layers between least and widest, batches up to largest. narrow: mantissas
+ * of every width in turn, right by the oracle of that width and, three bits apart or more, wrong by
+ * the one of 8 bits. */
+struct steps {
+  const char *uri;
+  int cases;
+  uint32_t least, widest, largest;
+  bool narrow;
+};
+
+static double step_of(ct_device *dev, const struct steps *s, int i, ct_rng *rng) {
+  struct problem p;
+  uint32_t widths[4];
+  for (int l = 0; l < 4; l++)
+    widths[l] = s->least + ct_rng_below(rng, s->widest - s->least + 1);
+  make_problem(&p, rng, 1 + ct_rng_below(rng, 3), widths, 1 + ct_rng_below(rng, s->largest), i % 2);
+  struct ct_codes codes = programs_for(dev, &p);
+  if (s->narrow) p.narrow = (unsigned)i % 7;
+  make_narrow(&codes, p.narrow);
+  const double e = try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1});
+  if (!(e <= 1))
+    fail_msg("%s case %d, %u bits: %.3f radii from the oracle (CT_VERBOSE=1 says where)", s->uri, i,
+             8 - p.narrow, e);
+  if (p.narrow >= 3) {
+    p.narrow = 0;
+    assert_true(try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1}) > 1);
+  }
+  ct_codes_free(&codes);
+  free_problem(&p);
+  return e;
+}
+
+static void random_steps(const struct steps *s) {
+  ct_rng rng = ct_rng_make(s->narrow ? 5 : 1);
   ct_device *dev;
   double worst = 0;
-  assert_int_equal(ct_open(uri, &dev), CT_OK);
-  for (int i = 0; i < cases; i++) {
-    struct problem p;
-    uint32_t widths[4];
-    for (int l = 0; l < 4; l++)
-      widths[l] = 8 + ct_rng_below(&rng, widest - 7);
-    make_problem(&p, &rng, 1 + ct_rng_below(&rng, 3), widths, 1 + ct_rng_below(&rng, 40), i % 2);
-    struct ct_codes codes = programs_for(dev, &p);
-    p.narrow = (unsigned)i % 7;
-    make_narrow(&codes, p.narrow);
-    double e = try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1});
-    worst = fmax(worst, e);
-    if (!(e <= 1)) fail_msg("%s, %u bits, case %d: %.3f radii away", uri, 8 - p.narrow, i, e);
-    if (p.narrow >= 3) {
-      p.narrow = 0;
-      assert_true(try_once(dev, &p, codes.job, (int)codes.count, (struct tweak){1, 1}) > 1);
-    }
-    ct_codes_free(&codes);
-    free_problem(&p);
-  }
-  print_message("%s, narrow: %d steps, at most %.3f of the radius away\n", uri, cases, worst);
+  assert_int_equal(ct_open(s->uri, &dev), CT_OK);
+  for (int i = 0; i < s->cases; i++)
+    worst = fmax(worst, step_of(dev, s, i, &rng));
+  print_message("%s%s: %d steps, at most %.3f of the radius away\n", s->uri,
+                s->narrow ? ", narrow" : "", s->cases, worst);
   ct_close(dev);
+}
+
+static void test_emulator(void **state) {
+  (void)state;
+  random_steps(&(struct steps){"emu:", 60, 2, 70, 40, false});
+}
+
+static void test_simulator(void **state) {
+  (void)state;
+  random_steps(&(struct steps){"sim:stall=25,seed=3", 6, 2, 50, 40, false});
+}
+
+static void test_small_core(void **state) {
+  (void)state;
+  random_steps(&(struct steps){"sim:core=16x8,stall=10,seed=4", 3, 2, 40, 33, false});
 }
 
 static void test_narrow(void **state) {
   (void)state;
-  narrow_steps("emu:", 42, 70);
-  narrow_steps("sim:stall=10,seed=6", 7, 20);
+  random_steps(&(struct steps){"emu:", 42, 8, 70, 40, true});
+  random_steps(&(struct steps){"sim:stall=10,seed=6", 7, 8, 20, 40, true});
 }
 
 /* Steps whose activations go through device memory, in windows of all sizes. */

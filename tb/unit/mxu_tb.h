@@ -15,11 +15,7 @@ extern const char *const mxu_variant_names[kVariants];
 
 /* One view of the models, which are types of their own. */
 typedef struct {
-  void *dut;
-  void (*eval)(void *dut);
-  void (*tick)(void *dut);
-  void (*reset)(void *dut, unsigned cycles);
-  void (*close)(void *dut);
+  CT_TB_ANY_CALLS;
   unsigned cols, lanes;
   bool walks;
   uint8_t *cmd_valid_i, *cmd_ready_o, *flush_i, *idle_o, *err_o, *freeze_i;

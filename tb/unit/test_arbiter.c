@@ -15,35 +15,21 @@ enum { kInference = 0, kTraining = 3, kMost = 8, kVariants = 4 };
 
 /* One view of the models, which are types of their own. */
 typedef struct {
-  void *dut;
-  void (*eval)(void *dut);
-  void (*tick)(void *dut);
-  void (*reset)(void *dut, unsigned cycles);
-  void (*close)(void *dut);
+  CT_TB_ANY_CALLS;
   uint16_t *qos_i;
   uint8_t *flush_i, *req_i, *defer_i, *last_i, *take_i, *gnt_o;
 } arbiter_ports;
 
-#define VARIANT(name)                          \
-  CT_TB_ANY(name)                              \
-  CT_TB_ANY_CLOCK(name)                        \
-  static arbiter_ports name##_ports(void) {    \
-    name##_dut *d = name##_new(ct_tb_trace()); \
-    const arbiter_ports p = {                  \
-        .dut = d,                              \
-        .eval = name##_eval_any,               \
-        .tick = name##_tick_any,               \
-        .reset = name##_reset_any,             \
-        .close = name##_free_any,              \
-        .qos_i = d->qos_i,                     \
-        .flush_i = d->flush_i,                 \
-        .req_i = d->req_i,                     \
-        .defer_i = d->defer_i,                 \
-        .last_i = d->last_i,                   \
-        .take_i = d->take_i,                   \
-        .gnt_o = d->gnt_o,                     \
-    };                                         \
-    return p;                                  \
+#define VARIANT(name)                                                                         \
+  CT_TB_ANY(name)                                                                             \
+  CT_TB_ANY_CLOCK(name)                                                                       \
+  static arbiter_ports name##_ports(void) {                                                   \
+    name##_dut *d = name##_new(ct_tb_trace());                                                \
+    const arbiter_ports p = {                                                                 \
+        CT_TB_ANY_OF(name, d), .qos_i = d->qos_i,   .flush_i = d->flush_i, .req_i = d->req_i, \
+        .defer_i = d->defer_i, .last_i = d->last_i, .take_i = d->take_i,   .gnt_o = d->gnt_o, \
+    };                                                                                        \
+    return p;                                                                                 \
   }
 
 VARIANT(ct_arbiter)

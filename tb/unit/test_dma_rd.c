@@ -18,11 +18,7 @@ enum { kTagW = 12, kEndW = 7, kRing = 8, kUnits = 4096 };
 
 /* One view of the models, which are types of their own; vectors over the ports are plain bytes. */
 typedef struct {
-  void *dut;
-  void (*eval)(void *dut);
-  void (*tick)(void *dut);
-  void (*reset)(void *dut, unsigned cycles);
-  void (*close)(void *dut);
+  CT_TB_ANY_CALLS;
   uint16_t *qos_i;
   uint8_t *freeze_i, *train_cap_i, *yield_i, *block_i, *flush_i, *halt_i, *abandon_i;
   uint8_t *valid_i, *undo_i, *ready_o, *beat_o, *fault_o, *beat_ctx_o, *beat_first_o, *beat_last_o;
@@ -41,11 +37,7 @@ typedef struct {
   static rd_ports name##_ports(void) {         \
     name##_dut *d = name##_new(ct_tb_trace()); \
     const rd_ports p = {                       \
-        .dut = d,                              \
-        .eval = name##_eval_any,               \
-        .tick = name##_tick_any,               \
-        .reset = name##_reset_any,             \
-        .close = name##_free_any,              \
+        CT_TB_ANY_OF(name, d),                 \
         .qos_i = d->qos_i,                     \
         .freeze_i = d->freeze_i,               \
         .train_cap_i = d->train_cap_i,         \

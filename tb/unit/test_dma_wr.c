@@ -19,11 +19,7 @@ enum { kWaitBound = 21 }; /* beats of W that inference may see while it waits (P
 
 /* One view of the models, which are types of their own; vectors over the ports are plain bytes. */
 typedef struct {
-  void *dut;
-  void (*eval)(void *dut);
-  void (*tick)(void *dut);
-  void (*reset)(void *dut, unsigned cycles);
-  void (*close)(void *dut);
+  CT_TB_ANY_CALLS;
   uint16_t *qos_i;
   uint8_t *freeze_i, *flush_i, *halt_i, *abandon_i, *seal_i, *old_o, *old_err_o;
   uint8_t *valid_i, *ready_o, *busy_i, *beat_o, *beat_at_o, *beat_last_o, *fault_o;
@@ -43,11 +39,7 @@ typedef struct {
   static wr_ports name##_ports(void) {         \
     name##_dut *d = name##_new(ct_tb_trace()); \
     const wr_ports p = {                       \
-        .dut = d,                              \
-        .eval = name##_eval_any,               \
-        .tick = name##_tick_any,               \
-        .reset = name##_reset_any,             \
-        .close = name##_free_any,              \
+        CT_TB_ANY_OF(name, d),                 \
         .qos_i = d->qos_i,                     \
         .freeze_i = d->freeze_i,               \
         .flush_i = d->flush_i,                 \

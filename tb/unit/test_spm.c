@@ -15,11 +15,7 @@ static const unsigned kBanks[kVariants] = {8, 4, 2};
 
 /* One view of the models, which are types of their own. */
 typedef struct {
-  void *dut;
-  void (*eval)(void *dut);
-  void (*tick)(void *dut);
-  void (*reset)(void *dut, unsigned cycles);
-  void (*close)(void *dut);
+  CT_TB_ANY_CALLS;
   uint8_t *rd_valid_i, *rd_yield_i, *strict_i, *rd_ready_o, *rd_vld_o, *rd_perr_o, *wr_valid_i,
       *wr_ready_o;
   uint32_t *rd_addr_i, *rd_data_o, *wr_data_i, *flip_addr_i, *peek_addr_i, *peek_data_o;
@@ -28,42 +24,27 @@ typedef struct {
   uint8_t *flip_arm_i, *flip_bit_i, *peek_i, *peek_vld_o, *peek_exp_o, *peek_perr_o;
 } spm_ports;
 
-#define VARIANT(name)                          \
-  CT_TB_ANY(name)                              \
-  CT_TB_ANY_CLOCK(name)                        \
-  static spm_ports name##_ports(void) {        \
-    name##_dut *d = name##_new(ct_tb_trace()); \
-    const spm_ports p = {                      \
-        .dut = d,                              \
-        .eval = name##_eval_any,               \
-        .tick = name##_tick_any,               \
-        .reset = name##_reset_any,             \
-        .close = name##_free_any,              \
-        .rd_valid_i = d->rd_valid_i,           \
-        .rd_yield_i = d->rd_yield_i,           \
-        .strict_i = d->strict_i,               \
-        .rd_ready_o = d->rd_ready_o,           \
-        .rd_vld_o = d->rd_vld_o,               \
-        .rd_perr_o = d->rd_perr_o,             \
-        .wr_valid_i = d->wr_valid_i,           \
-        .wr_ready_o = d->wr_ready_o,           \
-        .rd_addr_i = d->rd_addr_i,             \
-        .rd_data_o = d->rd_data_o,             \
-        .wr_data_i = d->wr_data_i,             \
-        .flip_addr_i = d->flip_addr_i,         \
-        .peek_addr_i = d->peek_addr_i,         \
-        .peek_data_o = d->peek_data_o,         \
-        .rd_exp_o = d->rd_exp_o,               \
-        .wr_addr_i = d->wr_addr_i,             \
-        .wr_exp_i = d->wr_exp_i,               \
-        .flip_arm_i = d->flip_arm_i,           \
-        .flip_bit_i = d->flip_bit_i,           \
-        .peek_i = d->peek_i,                   \
-        .peek_vld_o = d->peek_vld_o,           \
-        .peek_exp_o = d->peek_exp_o,           \
-        .peek_perr_o = d->peek_perr_o,         \
-    };                                         \
-    return p;                                  \
+#define VARIANT(name)                                                     \
+  CT_TB_ANY(name)                                                         \
+  CT_TB_ANY_CLOCK(name)                                                   \
+  static spm_ports name##_ports(void) {                                   \
+    name##_dut *d = name##_new(ct_tb_trace());                            \
+    const spm_ports p =                                                   \
+        {                                                                 \
+            CT_TB_ANY_OF(name, d),         .rd_valid_i = d->rd_valid_i,   \
+            .rd_yield_i = d->rd_yield_i,   .strict_i = d->strict_i,       \
+            .rd_ready_o = d->rd_ready_o,   .rd_vld_o = d->rd_vld_o,       \
+            .rd_perr_o = d->rd_perr_o,     .wr_valid_i = d->wr_valid_i,   \
+            .wr_ready_o = d->wr_ready_o,   .rd_addr_i = d->rd_addr_i,     \
+            .rd_data_o = d->rd_data_o,     .wr_data_i = d->wr_data_i,     \
+            .flip_addr_i = d->flip_addr_i, .peek_addr_i = d->peek_addr_i, \
+            .peek_data_o = d->peek_data_o, .rd_exp_o = d->rd_exp_o,       \
+            .wr_addr_i = d->wr_addr_i,     .wr_exp_i = d->wr_exp_i,       \
+            .flip_arm_i = d->flip_arm_i,   .flip_bit_i = d->flip_bit_i,   \
+            .peek_i = d->peek_i,           .peek_vld_o = d->peek_vld_o,   \
+            .peek_exp_o = d->peek_exp_o,   .peek_perr_o = d->peek_perr_o, \
+        };                                                                \
+    return p;                                                             \
   }
 
 VARIANT(ct_spm_8)

@@ -23,11 +23,7 @@
   static vpu_ports name##_ports(void) {         \
     name##_dut *d = name##_new(ct_tb_trace());  \
     const vpu_ports p = {                       \
-        .dut = d,                               \
-        .eval = name##_eval_any,                \
-        .tick = name##_tick_any,                \
-        .reset = name##_reset_any,              \
-        .close = name##_free_any,               \
+        CT_TB_ANY_OF(name, d),                  \
         .lanes = n,                             \
         .qos_i = d->qos_i,                      \
         .freeze_i = d->freeze_i,                \

@@ -23,11 +23,7 @@ typedef struct {
 
 /* One view of the models, which are types of their own. */
 typedef struct {
-  void *dut;
-  void (*eval)(void *dut);
-  void (*tick)(void *dut);
-  void (*reset)(void *dut, unsigned cycles);
-  void (*close)(void *dut);
+  CT_TB_ANY_CALLS;
   unsigned lanes;
   uint8_t *freeze_i, *err_o;
   uint16_t *qos_i;
