@@ -440,9 +440,9 @@ module ct_core #(
               fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], abandon[c], st_seal[c], dispatch[c]} = '0;
       assign quiet[c]                        = 1'b1;
       logic unused_off;
-      assign unused_off = ^{c_cmd_ready, c_idle_q, c_done_q, c_quiet_q, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4], watchdog[32*c +: 32], tail_we[c],
-                            ctx_reset[c], ctx_cancel[c], cpl_pop[c], job_gate[c], fetch_ready[c], fetch_bad_q[c], fetch_idle_q[c], fetch_rvalid_q[c],
-                            st_old[c], st_old_err[c], err[c], err[2+c], err[4+c], err_code[8*c +: 8],
+      assign unused_off = ^{c_cmd_ready, c_idle_q, c_done_q, c_quiet_q, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4],
+                            watchdog[32*c +: 32], tail_we[c], ctx_reset[c], ctx_cancel[c], cpl_pop[c], job_gate[c], fetch_ready[c], fetch_bad_q[c],
+                            fetch_idle_q[c], fetch_rvalid_q[c], st_old[c], st_old_err[c], err[c], err[2+c], err[4+c], err_code[8*c +: 8],
                             err_code[16+8*c +: 8], err_code[32+8*c +: 8], err_addr[32*c +: 32], err_addr[64+32*c +: 32], err_addr[128+32*c +: 32]};
     end
   end

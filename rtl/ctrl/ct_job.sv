@@ -68,7 +68,7 @@
 //            while the core is frozen.
 // Errors     of one cycle: DMA before MXU, VPU, cancel, semaphores, fetch, descriptor, chain, watchdog, reset, dead port. In DESC the watchdog
 //            uses the context's WATCHDOG, as the descriptor's own limit is not known yet. The errors of units and a cancel count from the
-//            cycle after they have come (unit_err, cancel_q): DRAIN outlasts the first; the second is dropped if another job is in front then.
+//            cycle after they have come (unit_err_q, cancel_q): DRAIN outlasts the first; the second is dropped if another job is in front then.
 // Stages     what is long is cut at registers: the program is asked for in the cycle after the descriptor's second beat, ct_fetch hears of
 //            a program and its start a cycle after that is decided (until then what it says is of the one before). The answers to fetches come
 //            through registers of ct_core's, and what is said of the units with them, as one word: fetch_idle_i and units_idle_i are low in the
@@ -275,7 +275,7 @@ module ct_job #(
   logic        skip;                   // the job in front is not to run: what it continues has failed
   logic        doomed;                 // nor is this one: it was cancelled before it began
   logic        fail;                   // the first error, now
-  logic        unit_err;               // a unit has reported one in the cycle before, with
+  logic        unit_err_q;             // a unit has reported one in the cycle before, with
   logic [7:0]  unit_code_q;
   logic [31:0] unit_addr_q;
   logic [7:0]  fail_code;
@@ -352,12 +352,12 @@ module ct_job #(
   assign flags_bad   = (flags[31:2] != '0) || (flags[1] && fe_batch);  // (a batch is nobody's continuation)
   assign wrong_guess = (fe_q == FeDesc) && first_beat_q && guess_q && !same_q;
   // What the next state is, for those who cannot wait for it (NextStates_A).
-  assign desc_over   = unit_err || (err_q && drain_over) || desc_last;
+  assign desc_over   = unit_err_q || (err_q && drain_over) || desc_last;
   assign gives_up    = (state_q == StAbort) && !aborted && drain_over && !after_dead_q && !silent_q;
   always_comb begin
     unique case (state_q)
       StIdle:                 to_abort = kill_q;
-      StDesc:                 to_abort = desc_over && (unit_err || err_q || fail);
+      StDesc:                 to_abort = desc_over && (unit_err_q || err_q || fail);
       StProg, StRun, StDrain: to_abort = fail;
       StAbort:                to_abort = !aborted && !gives_up;
       StComplete:             to_abort = !old_q && after_dead_q;
@@ -459,7 +459,7 @@ module ct_job #(
     // A flush drops all fetches; a job that has not begun keeps its descriptor, and a batch what will come of it.
     if (to_abort) begin
       if (own_q)                                 fe_d = FeNone;
-      else if (fe_d == FeDesc && !fe_isb_d) fe_d = FeNone;
+      else if (fe_d == FeDesc && !fe_isb_d)      fe_d = FeNone;
       else if (fe_d == FeProg)                   fe_d = FeHave;
       asked_d   = 1'b0;
       own_d     = 1'b0;
@@ -602,8 +602,8 @@ module ct_job #(
 
   // Errors of the units, too, are known a cycle later; DRAIN lasts longer than that.
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) unit_err <= 1'b0;
-    else         unit_err <= (err_i != '0);
+    if (!rst_ni) unit_err_q <= 1'b0;
+    else         unit_err_q <= (err_i != '0);
   end
   always_ff @(posedge clk_i) begin
     unit_code_q <= err_i[0] ? err_code_i[7:0]  : err_i[1] ? err_code_i[15:8]  : err_code_i[23:16];
@@ -614,7 +614,7 @@ module ct_job #(
     fail      = active && !err_q;
     fail_code = ct_pkg::ErrOk;
     fail_addr = '0;
-    if (unit_err) begin
+    if (unit_err_q) begin
       fail_code = unit_code_q;
       fail_addr = unit_addr_q;
     end else if (cancel_q) begin
@@ -690,7 +690,7 @@ module ct_job #(
         end
       end
       StDesc: begin
-        if (unit_err || (err_q && drain_over)) state_d = StAbort;
+        if (unit_err_q || (err_q && drain_over)) state_d = StAbort;
         else if (desc_last)                    state_d = (err_q || fail) ? StAbort : StProg;
       end
       StProg: begin
@@ -944,7 +944,7 @@ module ct_job #(
   `CT_ASSERT(SilentStates_A, !silent_q || state_q == StIdle || state_q == StAbort)
   `CT_ASSERT(AfterDeadStates_A, !after_dead_q || state_q == StIdle || state_q == StAbort || state_q == StComplete)
   `CT_ASSERT(ErrorsLeave_A, !(state_q == StProg || state_q == StRun || state_q == StDrain) || !err_q)
-  `CT_ASSERT(UnitErrHasCode_A, !unit_err || unit_code_q != ct_pkg::ErrOk)
+  `CT_ASSERT(UnitErrHasCode_A, !unit_err_q || unit_code_q != ct_pkg::ErrOk)
   `CT_ASSERT(NoErrorNoCode_A, !active || err_q == (code_q != ct_pkg::ErrOk))
   `CT_ASSERT(KillStates_A, !kill_q || state_q == StIdle || state_q == StComplete)
   `CT_ASSERT(KillHasNone_A, !kill_q || fe_q == FeNone)

@@ -17,6 +17,8 @@
     logic [3:0]  accn;     // from one column tile to the next
     logic [4:0]  wait2;    // {used, number}
     logic [4:0]  sig1;
+    logic        walk;     // its rows are those of a walk (ct_mxu_walk), ...
+    logic [25:0] pos;      // ... from this pixel on: images from its own on, Y, X
   } mxu_a_t;
 
   // What the stream of B needs.

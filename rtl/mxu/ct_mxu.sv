@@ -160,7 +160,6 @@ module ct_mxu #(
     logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
     logic [ct_pkg::MxuAW-1:0] nxt_a;
     logic [ct_pkg::MxuBW-1:0] nxt_b;
-    logic [26:0] nxt_walk;
     logic        wpix, wtap;
     logic        permit, kdone_b;
     logic        seq_idle, a_idle, b_idle;
@@ -183,7 +182,7 @@ module ct_mxu #(
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .cmd_valid_i(cmd_valid_i[c]), .cmd_i(cmd_i[256*c +: 256]), .cmd_ready_o(cmd_ready_o[c]),
       .sem_nz_i(sem_nz_i[16*c +: 16]), .sem_dec_o(sem_dec_o[16*c +: 16]), .sem_inc_o(sem_inc_o[16*c +: 16]),
-      .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_walk_o(nxt_walk), .nxt_a_take_i(nxt_a_take), .wpix_o(wpix), .wtap_o(wtap),
+      .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_a_take_i(nxt_a_take), .wpix_o(wpix), .wtap_o(wtap),
       .nxt_b_valid_o(nxt_b_valid), .nxt_b_o(nxt_b), .nxt_b_take_i(nxt_b_take),
       .permit_o(permit), .kdone_a_i(kdone_a[c]), .kdone_b_i(kdone_b),
       .head_w2_i(next_vld[c] && next_w2[c]), .head_w2_end_i(next_w2_last[c]), .head_w2_id_i(next_w2_id[4*c +: 4]), .head_pop_i(move[c]),
@@ -192,7 +191,7 @@ module ct_mxu #(
 
     ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv)) u_agen (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
-      .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_walk_i(nxt_walk), .nxt_take_o(nxt_a_take), .permit_i(permit),
+      .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_take_o(nxt_a_take), .permit_i(permit),
       .wpix_i(wpix), .wtap_i(wtap), .cmd_i(cmd_i[256*c +: 256]),
       .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
       .alloc_o(alloc[c]), .alloc_rows_o(alloc_rows[4*c +: 4]), .alloc_ok_i(alloc_ok[c]), .alloc_buf_i(alloc_buf), .own_i(own[c]),

@@ -35,7 +35,6 @@ module ct_mxu_agen #(
 
   input  logic             nxt_valid_i,
   input  logic [ct_pkg::MxuAW-1:0] nxt_i,  // mxu_a_t
-  input  logic [26:0]      nxt_walk_i,
   output logic             nxt_take_o,
   input  logic             permit_i,
 
@@ -257,12 +256,12 @@ module ct_mxu_agen #(
     logic [19:0] walk_addr;
     ct_mxu_walk u_walk (
       .clk_i, .wpix_i, .wtap_i, .cmd_i,
-      .load_i(load && nxt_walk_i[26]), .trans_i(nxt.trans), .a_i(nxt.a), .pos_i(nxt_walk_i[25:0]),
+      .load_i(load && nxt.walk), .trans_i(nxt.trans), .a_i(nxt.a), .pos_i(nxt.pos),
       .next_i(fire && walk_q), .row_last_i(row_last), .m_last_i(m_last), .n_last_i(n_last), .tile0_i(m_q == '0 && n_q == '0),
       .addr_o(walk_addr), .pad_o(walk_pad)
     );
     always_ff @(posedge clk_i) begin
-      if (load) walk_q <= nxt_walk_i[26];
+      if (load) walk_q <= nxt.walk;
     end
     assign addr       = walk_q ? walk_addr : addr_q;
     assign pad        = walk_q && walk_pad;
@@ -272,7 +271,7 @@ module ct_mxu_agen #(
     assign pad        = 1'b0;
     assign walk       = 1'b0;
     logic unused_walk;
-    assign unused_walk = ^{nxt_walk_i, wpix_i, wtap_i, cmd_i};
+    assign unused_walk = ^{nxt.walk, nxt.pos, wpix_i, wtap_i, cmd_i};
   end
 
   always_comb begin

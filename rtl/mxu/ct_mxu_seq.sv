@@ -47,7 +47,6 @@ module ct_mxu_seq #(
   // The command in the slot, for each stream until it has taken it.
   output logic             nxt_a_valid_o,
   output logic [ct_pkg::MxuAW-1:0] nxt_a_o,  // mxu_a_t
-  output logic [26:0]      nxt_walk_o,     // {Walk, Pos}
   input  logic             nxt_a_take_i,
   output logic             nxt_b_valid_o,
   output logic [ct_pkg::MxuBW-1:0] nxt_b_o,  // mxu_b_t
@@ -138,6 +137,8 @@ module ct_mxu_seq #(
     nxt_a_d.accn    = cmd_i[ct_pkg::MmAccNLsb +: 4];
     nxt_a_d.wait2   = cmd_i[ct_pkg::AllWait2Lsb +: 5];
     nxt_a_d.sig1    = cmd_i[ct_pkg::AllSig1Lsb +: 5];
+    nxt_a_d.walk    = Conv != 0 && cmd_i[ct_pkg::MmWalkLsb];
+    nxt_a_d.pos     = (Conv != 0) ? cmd_i[ct_pkg::MmPosLsb +: ct_pkg::MmPosW] : '0;
     nxt_b_d.b       = cmd_i[ct_pkg::MmBLsb +: 20];
     nxt_b_d.bn      = cmd_i[ct_pkg::MmBNLsb +: 16];
     nxt_b_d.bk      = cmd_i[ct_pkg::MmBKLsb +: 16];
@@ -159,16 +160,6 @@ module ct_mxu_seq #(
   assign nxt_b_valid_o = slot_vld_q && !b_taken_q;
   assign nxt_a_o       = nxt_a_q;
   assign nxt_b_o       = nxt_b_q;
-
-  if (Conv != 0) begin : g_walk
-    logic [26:0] walk_q;
-    always_ff @(posedge clk_i) begin
-      if (load) walk_q <= {cmd_i[ct_pkg::MmWalkLsb], cmd_i[ct_pkg::MmPosLsb +: ct_pkg::MmPosW]};
-    end
-    assign nxt_walk_o = walk_q;
-  end else begin : g_no_walk
-    assign nxt_walk_o = '0;
-  end
 
   // Wait2 first: the k steps give way to it if they want the same semaphore.
   assign w2_take = head_w2_i && !w2_taken_q && sem_nz_i[head_w2_id_i] && !halt_i && !flush_i;

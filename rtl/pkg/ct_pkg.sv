@@ -27,7 +27,7 @@ package ct_pkg;
   localparam int unsigned AxiIdW = 1;     // one ID per context
 
   // Bundles of the MXU (ct_mxu_bundles.svh).
-  localparam int unsigned MxuAW = 94;
+  localparam int unsigned MxuAW = 121;
   localparam int unsigned MxuBW = 68;
   localparam int unsigned MxuMetaW = 26;
 
