@@ -44,7 +44,6 @@ def cycles(runs: list[list[int]]) -> list[int]:
     return [cycle for first, last in runs for cycle in range(first, last + 1)]
 
 
-@pytest.mark.xfail(strict=True, reason="the diagrams are of the core before its jobs had more registers; scripts/waves --measure takes them anew")
 def test_product_is_what_the_core_does(build: Path) -> None:
     """`coltrain bench gemm --trace` prints the cycles of the same product."""
     command = [str(build / "bin/coltrain"), "bench", "gemm", "--shape", "16x32x32", "--result", "fp32", "--trace"]
@@ -68,7 +67,6 @@ def test_product_is_what_the_core_does(build: Path) -> None:
     assert int(answered[1].split()[-1]) == lanes["ST: last answer"][0][0]
 
 
-@pytest.mark.xfail(strict=True, reason="the diagrams are of the core before its jobs had more registers; scripts/waves --measure takes them anew")
 def test_optimiser_is_what_the_core_does() -> None:
     """The step of the diagram takes as many cycles, and the units move as much."""
     figures = measured("optimiser")
