@@ -76,9 +76,6 @@
     end
   end
 
-  // ct_usb_exec: the buffer that is being sent stays as it is.
-  `CT_ASSUME(BufferStays_M, state_q == Idle || size_q == 12'd0 || we_i == 2'b00 || waddr_i[10] != raddr_q[10])
-
   `CT_ASSERT(BytesAreFrames_A, tx_valid_o == f_have_q && (!tx_valid_o || tx_data_o == f_byte_q))
   `CT_ASSERT(FlushAtEnd_A, !tx_valid_o || tx_flush_o == f_last_q)
   `CT_ASSERT(OneAtATime_A, start_ready_o == !f_busy_q)

@@ -159,6 +159,8 @@ module ct_usb_tx (
   end
 
   `CT_ASSUME(SizeFits_M, !start_valid_i || start_size_i <= 12'd2048)
+  // ct_usb_exec: the buffer that is being sent stays as it is.
+  `CT_ASSUME(BufferStays_M, state_q == Idle || size_q == 12'd0 || we_i == 2'b00 || waddr_i[10] != raddr_q[10])
   `CT_ASSERT(AtFits_A, state_q == Idle || (state_q == Head ? at_q <= 12'd11 : state_q == Payload ? at_q < size_q : at_q <= 12'd3))
 
 `ifdef FORMAL

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -110,8 +111,10 @@ bool rig_begin(char **argv) {
 
 /* ---- The core ------------------------------------------------------------------------------ */
 
-static void become_core(const char *options) {
+/* The core ends with the thread that started it, however that ends. */
+static void become_core(const char *options, pid_t parent) {
   char program[2 * PATH], args[128];
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent) _exit(127);
   snprintf(program, sizeof program, "%s", built("mmio_core"));
   snprintf(args, sizeof args, "dram=%d%s%s", RIG_MIB, *options ? "," : "", options);
   unsetenv("LD_PRELOAD");
@@ -135,9 +138,10 @@ void rig_start(const char *options) {
   rig_stop();
   make_files();
   fflush(NULL);
+  const pid_t parent = getpid();
   core = fork();
   assert_true(core >= 0);
-  if (core == 0) become_core(options);
+  if (core == 0) become_core(options, parent);
   int s = -1;
   for (int i = 0; i < TRIES && s < 0; ++i) {
     s = dial();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tiny_program.h"
 
+#include <string.h>
+
 #include "ct_cmd.h"
 #include "ct_device.h"
 #include "ct_tb.h"
@@ -37,4 +39,12 @@ void tiny_let_go(ct_device *dev, uint64_t tag, bool emu) {
   assert_int_equal(ct_cancel(dev, tag), CT_OK);
   if (emu) assert_int_equal(ct_reg_write(dev, CT_REG_CTRL, 0), CT_OK);
   assert_int_equal(ct_wait(dev, tag, NULL, 5000), CT_OK);
+}
+
+void tiny_refused(const char *uri, int error, const char *text) {
+  ct_device *dev;
+  const uint64_t start = ct_tb_ms();
+  assert_int_equal(ct_open(uri, &dev), error);
+  if (!strstr(ct_last_error(NULL), text)) fail_msg("\"%s\"", ct_last_error(NULL));
+  assert_true(ct_tb_ms() - start < 3000);
 }

@@ -15,10 +15,9 @@
 
 #include "board/board_sim.h"
 #include "ct_tb.h"
-#include "ct_usb_board.h"
-#include "host/lib/device/ct_device.h"
+#include "ct_usb_behind.h"
 
-enum { BUFFER = 4096, STEPS = 256, SLICE = 2000, IDLE_US = 50, FULL_MS = 200 };
+enum { BUFFER = 4096, STEPS = 256, FULL_MS = 200 };
 
 struct ct_serial_bed {
   int host, port; /* the pseudo terminal: our end, and the port, held open */
@@ -26,10 +25,8 @@ struct ct_serial_bed {
   pthread_t thread;
 
   /* Of the thread. */
-  struct board_sim *rtl; /* NULL: the model in C, over plugin */
-  struct ct_plugin plugin;
-  void *self;
-  struct ct_usb_board board;
+  struct board_sim *rtl; /* NULL: the model in C */
+  struct ct_usb_behind model;
   uint8_t in[BUFFER], out[BUFFER]; /* to the board, from it */
   size_t in_at, in_count, out_count;
   ct_rng rng;
@@ -97,15 +94,11 @@ static void board_sends(void *arg, const uint8_t *bytes, size_t size) {
 static void run_model(struct ct_serial_bed *b) {
   const struct ct_serial_faults f = faults_of(b);
   const bool idle = b->in_at == b->in_count;
-  uint64_t cycle = 0;
   for (int byte; (byte = next(b)) >= 0;) {
     uint8_t taken = (uint8_t)byte;
-    if (spoil(b, &f, &taken)) ct_usb_board_take(&b->board, taken);
+    if (spoil(b, &f, &taken)) ct_usb_board_take(&b->model.board, taken);
   }
-  b->board.ops->now(b->self, &cycle);
-  if (idle) b->board.ops->wait(b->self, cycle == CT_NO_CYCLE ? 0 : cycle + SLICE, 0);
-  ct_usb_board_look(&b->board);
-  if (idle) usleep(IDLE_US);
+  ct_usb_behind_run(&b->model, idle);
 }
 
 static void run_rtl(struct ct_serial_bed *b) {
@@ -137,21 +130,12 @@ static void *run(void *arg) {
 static void open_board(struct ct_serial_bed *b, const char *device) {
   static const struct board_sim_options options = {.serial = true, .seed = 1};
   const struct board_host host = {next, came, flush, b};
-  char why[256] = "";
-  const size_t scheme = strcspn(device, ":");
   if (strcmp(device, "rtl:") == 0) {
     b->rtl = board_sim_new(&options, &host);
     assert_non_null(b->rtl);
     return;
   }
-  if (ct_plugin_open(device, scheme, &b->plugin, why, sizeof why) ||
-      b->plugin.ops->open(device + scheme + 1, &b->self, why, sizeof why))
-    fail_msg("%s: %s", device, why);
-  b->board = (struct ct_usb_board){.ops = b->plugin.ops,
-                                   .self = b->self,
-                                   .send = board_sends,
-                                   .arg = b,
-                                   .version = CT_USB_VERSION};
+  ct_usb_behind_open(&b->model, device, board_sends, b);
 }
 
 static void open_port(struct ct_serial_bed *b) {
@@ -185,8 +169,7 @@ void ct_serial_bed_free(struct ct_serial_bed *b) {
   pthread_join(b->thread, NULL);
   if (!b->gone) close(b->host);
   if (!b->gone) close(b->port);
-  if (b->self) b->plugin.ops->close(b->self);
-  ct_plugin_close(&b->plugin);
+  ct_usb_behind_close(&b->model);
   board_sim_free(b->rtl);
   pthread_mutex_destroy(&b->lock);
   free(b);

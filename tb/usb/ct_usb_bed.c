@@ -14,14 +14,12 @@
 #include <unistd.h>
 
 #include "ct_tb.h"
-#include "ct_usb_board.h"
+#include "ct_usb_behind.h"
 #include "ct_usb_rtl.h"
-#include "host/lib/device/ct_device.h"
 
 enum {
   PACKET = 512,
   LINE = 1 << 20,
-  SLICE = 2000,      /* cycles the device runs between looks at the line */
   LATENCY_US = 2000, /* of the chip's timer here */
   POLL_US = 50,      /* libusb takes the mocked file for ready at any time: not so fast */
   MAX_URBS = 16,
@@ -43,10 +41,8 @@ struct ct_usb_bed {
   UMockdevIoctlBase *ioctls;
   unsigned address; /* on bus 1 */
   char node[32], *syspath;
-  struct ct_usb_rtl *rtl; /* the Verilated board; NULL: the model in C, over plugin */
-  struct ct_plugin plugin;
-  void *self;
-  struct ct_usb_board board; /* of the thread */
+  struct ct_usb_rtl *rtl;     /* the Verilated board; NULL: the model in C */
+  struct ct_usb_behind model; /* of the thread */
   pthread_t thread;
   struct urb flying[MAX_URBS], done[MAX_URBS]; /* of umockdev's thread */
   unsigned flyings, dones;
@@ -126,18 +122,14 @@ static void *run_board(void *arg) {
   for (bool stop = false; !stop;) {
     uint8_t bytes[256];
     size_t n = 0;
-    uint64_t cycle = 0;
     pthread_mutex_lock(&b->lock);
     while (n < sizeof bytes && b->out.count)
       bytes[n++] = get(&b->out);
     stop = b->stop;
     pthread_mutex_unlock(&b->lock);
     for (size_t i = 0; i < n; ++i)
-      ct_usb_board_take(&b->board, bytes[i]);
-    b->board.ops->now(b->self, &cycle);
-    if (!n) b->board.ops->wait(b->self, cycle == CT_NO_CYCLE ? 0 : cycle + SLICE, 0);
-    ct_usb_board_look(&b->board);
-    if (!n) usleep(POLL_US);
+      ct_usb_board_take(&b->model.board, bytes[i]);
+    ct_usb_behind_run(&b->model, n == 0);
   }
   return NULL;
 }
@@ -404,21 +396,12 @@ static void show_board(struct ct_usb_bed *b, const char *serial) {
 }
 
 static void open_board(struct ct_usb_bed *b, const char *device) {
-  char why[256] = "";
-  const size_t scheme = strcspn(device, ":");
   if (strncmp(device, "rtl:", 4) == 0) {
     b->rtl = ct_usb_rtl_new(FT_PS, FT_PS);
     assert_non_null(b->rtl);
     return;
   }
-  if (ct_plugin_open(device, scheme, &b->plugin, why, sizeof why) ||
-      b->plugin.ops->open(device + scheme + 1, &b->self, why, sizeof why))
-    fail_msg("%s: %s", device, why);
-  b->board = (struct ct_usb_board){.ops = b->plugin.ops,
-                                   .self = b->self,
-                                   .send = board_sends,
-                                   .arg = b,
-                                   .version = CT_USB_VERSION};
+  ct_usb_behind_open(&b->model, device, board_sends, b);
 }
 
 struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
@@ -440,11 +423,8 @@ struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
 }
 
 static void close_board(struct ct_usb_bed *b) {
-  if (!b->rtl) {
-    b->plugin.ops->close(b->self);
-    ct_plugin_close(&b->plugin);
-    return;
-  }
+  ct_usb_behind_close(&b->model);
+  if (!b->rtl) return;
   if (ct_usb_rtl_fault(b->rtl)) fail_msg("the board's memory: %s", ct_usb_rtl_fault(b->rtl));
   ct_usb_rtl_free(b->rtl);
 }
@@ -472,7 +452,7 @@ void ct_usb_bed_faults(struct ct_usb_bed *b, struct ct_usb_faults faults) {
 }
 
 void ct_usb_bed_version(struct ct_usb_bed *b, unsigned version) {
-  b->board.version = (uint16_t)version;
+  b->model.board.version = (uint16_t)version;
 }
 
 void ct_usb_bed_unplug(struct ct_usb_bed *b) {
@@ -486,7 +466,7 @@ void ct_usb_bed_unplug(struct ct_usb_bed *b) {
 
 struct ct_usb_bed_counts ct_usb_bed_counts(struct ct_usb_bed *b) {
   pthread_mutex_lock(&b->lock);
-  const struct ct_usb_bed_counts c = {b->board.done, b->board.again, b->bytes};
+  const struct ct_usb_bed_counts c = {b->model.board.done, b->model.board.again, b->bytes};
   pthread_mutex_unlock(&b->lock);
   return c;
 }

@@ -15,6 +15,7 @@
 #include "coltrain/coltrain.h"
 #include "ct_serial_bed.h"
 #include "host/cli_run.h"
+#include "host/tiny_program.h"
 
 enum { M = 20, N = 24, K = 40, URI = 128 };
 
@@ -75,32 +76,24 @@ static void the_board_s_line(void **state) {
 
 /* ---- Refusals ---- */
 
-static void refused(const char *name, int error, const char *text) {
-  ct_device *dev;
-  const uint64_t start = ct_tb_ms();
-  assert_int_equal(ct_open(name, &dev), error);
-  if (!strstr(ct_last_error(NULL), text)) fail_msg("\"%s\"", ct_last_error(NULL));
-  assert_true(ct_tb_ms() - start < 3000);
-}
-
 static void what_is_refused(void **state) {
   (void)state;
   char other[URI + 16];
   struct ct_serial_bed *bed = begin("emu:dram=32", "");
-  refused("serial:", CT_ERR_ARG, "as in serial:/dev/ttyUSB0");
-  refused("serial:/dev/ttyNONE", CT_ERR_NOT_FOUND, "there is no port /dev/ttyNONE");
-  refused("serial:/dev/null", CT_ERR_ARG, "is no serial port");
-  refused("serial:/tmp", CT_ERR_ARG, "is no serial port");
-  refused("serial:/dev/ttyUSB0,baud=3", CT_ERR_ARG, "a number of 9600..12000000");
+  tiny_refused("serial:", CT_ERR_ARG, "as in serial:/dev/ttyUSB0");
+  tiny_refused("serial:/dev/ttyNONE", CT_ERR_NOT_FOUND, "there is no port /dev/ttyNONE");
+  tiny_refused("serial:/dev/null", CT_ERR_ARG, "is no serial port");
+  tiny_refused("serial:/tmp", CT_ERR_ARG, "is no serial port");
+  tiny_refused("serial:/dev/ttyUSB0,baud=3", CT_ERR_ARG, "a number of 9600..12000000");
   ct_serial_bed_occupy(bed, true);
-  refused(uri, CT_ERR_BUSY, "in use by another program");
+  tiny_refused(uri, CT_ERR_BUSY, "in use by another program");
   ct_serial_bed_occupy(bed, false);
   ct_device *dev;
   assert_int_equal(ct_open(uri, &dev), CT_OK);
-  refused(uri, CT_ERR_BUSY, "in use by another program");
+  tiny_refused(uri, CT_ERR_BUSY, "in use by another program");
   ct_close(dev);
   ct_serial_bed_faults(bed, (struct ct_serial_faults){.silent = true});
-  refused(uri, CT_ERR_DEVICE, "does not answer: is the FPGA configured");
+  tiny_refused(uri, CT_ERR_DEVICE, "does not answer: is the FPGA configured");
   ct_serial_bed_faults(bed, (struct ct_serial_faults){0});
   snprintf(other, sizeof other, "%s,baud=115200", uri);
   assert_int_equal(ct_open(other, &dev), CT_OK);

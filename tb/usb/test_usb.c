@@ -213,28 +213,20 @@ static void an_endless_job(void **state) {
 
 /* ---- Refusals ---- */
 
-static void refused(const char *name, int error, const char *text) {
-  ct_device *dev;
-  const uint64_t start = ct_tb_ms();
-  assert_int_equal(ct_open(name, &dev), error);
-  if (!strstr(ct_last_error(NULL), text)) fail_msg("\"%s\"", ct_last_error(NULL));
-  assert_true(ct_tb_ms() - start < 3000);
-}
-
 static void what_is_refused(void **state) {
   (void)state;
   struct ct_usb_bed *bed = ct_usb_bed_new("emu:dram=32", "CT0001");
-  refused("usb:serial=other", CT_ERR_NOT_FOUND, "serial number \"other\"");
-  refused("usb:bus=3,addr=4", CT_ERR_NOT_FOUND, "at bus 3, address 4");
-  refused("usb:vid=0x1234,pid=0x5678", CT_ERR_NOT_FOUND, "no board 1234:5678");
-  refused("usb:speed=3", CT_ERR_ARG, "has no option \"speed\"");
+  tiny_refused("usb:serial=other", CT_ERR_NOT_FOUND, "serial number \"other\"");
+  tiny_refused("usb:bus=3,addr=4", CT_ERR_NOT_FOUND, "at bus 3, address 4");
+  tiny_refused("usb:vid=0x1234,pid=0x5678", CT_ERR_NOT_FOUND, "no board 1234:5678");
+  tiny_refused("usb:speed=3", CT_ERR_ARG, "has no option \"speed\"");
   ct_usb_bed_faults(bed, (struct ct_usb_faults){.busy = true});
-  refused("usb:", CT_ERR_BUSY, "in use by another program");
+  tiny_refused("usb:", CT_ERR_BUSY, "in use by another program");
   ct_usb_bed_faults(bed, (struct ct_usb_faults){.silent = true});
-  refused("usb:", CT_ERR_DEVICE, "does not answer: is the FPGA configured");
+  tiny_refused("usb:", CT_ERR_DEVICE, "does not answer: is the FPGA configured");
   ct_usb_bed_faults(bed, (struct ct_usb_faults){0});
   ct_usb_bed_version(bed, 2);
-  refused(uri, CT_ERR_ABI, "speaks version 2");
+  tiny_refused(uri, CT_ERR_ABI, "speaks version 2");
   ct_usb_bed_version(bed, 1);
   ct_close(open_or_fail("usb:bus=1,addr=2,timeout=8000"));
   ct_usb_bed_free(bed);
