@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels: programs for single operators of networks. A kernel reads tensors in device memory,
+ * works on pieces of them in the scratchpad and writes tensors to device memory; it makes its own
+ * jobs, to be submitted in a row. Nothing but device memory lasts from one kernel to the next, so
+ * the kernels of a network may be cut and mixed in any way.
+ *
+ * ---- Tensors ----
+ *
+ * A tensor is a matrix: its last dimension are the columns, all others together the rows. An image
+ * in NHWC so has a row for each pixel and a column for each channel. It lies in planes of 16
+ * columns, a plane in groups of 16 rows; so a piece is a tile of 16 x 16. Piece (plane p, group g)
+ * is number p * groups + g. It is kept in one or several ways:
+ *
+ *   CT_KEEP_F32     a tile of 64 units: 16 rows of 16 FP32 numbers
+ *   CT_KEEP_ROWS    a record of 17 units: HBFP8, an exponent for each row
+ *   CT_KEEP_SQUARE  a record of 17 units: HBFP8, one exponent for the tile; it may be read
+ *                   transposed
+ *
+ * Rows past the last one and columns past the last one are zeros in every way of keeping. Kernels
+ * rely on it and see to it.
+ *
+ * Weights of a convolution are a matrix, too. Its columns are the outputs; its rows are what a
+ * pixel of the output sees: taps line by line, in a tap the channel blocks of the input, in a block
+ * its 16 channels (channels past the last one are rows of zeros). So piece (n, k) is what output
+ * block n takes from step k of the product, transposed: forward reads it transposed. A linear layer
+ * is a convolution of one tap on images of one pixel; one behind a flattened image is a convolution
+ * whose kernel is as large as the image. A vector, such as a bias, is a matrix of one row.
+ */
+#ifndef CT_KERNEL_H
+#define CT_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ct_prog.h"
+
+enum ct_keep { CT_KEEP_F32, CT_KEEP_ROWS, CT_KEEP_SQUARE, CT_KEEPS };
+
+/* Where something lies: units behind the address in argument r<reg>; reg 0: nowhere. */
+struct ct_seat {
+  unsigned reg;
+  uint32_t at;
+};
+
+struct ct_mat {
+  uint32_t rows, cols;
+  unsigned narrow; /* what is written as HBFP8 has mantissas of 8 - narrow bits */
+  struct ct_seat keep[CT_KEEPS];
+};
+
+static inline uint32_t ct_mat_groups(const struct ct_mat *m) {
+  return ct_tiles(m->rows);
+}
+static inline uint32_t ct_mat_planes(const struct ct_mat *m) {
+  return ct_tiles(m->cols);
+}
+static inline uint32_t ct_keep_units(enum ct_keep keep) {
+  return keep == CT_KEEP_F32 ? CT_F32_TILE_UNITS : CT_RECORD_UNITS;
+}
+/* Units of all of it, kept so. */
+static inline uint64_t ct_mat_units(uint32_t rows, uint32_t cols, enum ct_keep keep) {
+  return (uint64_t)ct_tiles(rows) * ct_tiles(cols) * ct_keep_units(keep);
+}
+
+/* What a kernel may use. */
+struct ct_room {
+  uint32_t spm_words; /* of the window */
+  unsigned args;      /* arguments of the job are in r1..r<args> */
+  uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
+};
+
+/* ---- Tile by tile: element-wise operators, alone or behind a product ---- */
+
+/*
+ * A short program on tiles. Its values are numbered: first the inputs, then one for each operation
+ * in order. Operations name values. Of all tensors tile (p, g) is worked on together. The last
+ * value, and others that are named by outputs, are stored.
+ */
+enum ct_tile_fn {
+  CT_TILE_ADD,    /* a + b */
+  CT_TILE_SUB,    /* a - b */
+  CT_TILE_MUL,    /* a * b */
+  CT_TILE_DIV,    /* a * (1 / b) */
+  CT_TILE_MAX,    /* the larger */
+  CT_TILE_MIN,    /* the smaller */
+  CT_TILE_SELECT, /* a where b > 0, else +0 */
+  CT_TILE_EQUAL,  /* 1 where a == b, else +0 */
+  CT_TILE_AXPB,   /* a * s + t */
+  CT_TILE_RELU,
+  CT_TILE_MAX_S, /* the larger of a and s */
+  CT_TILE_MIN_S, /* the smaller of a and s */
+  CT_TILE_EXP,
+  CT_TILE_LOG,
+  CT_TILE_RECIP,
+  CT_TILE_RSQRT,
+  CT_TILE_SQRT,
+  CT_TILE_SIGMOID,
+  CT_TILE_TANH,
+  CT_TILE_ERF,
+  CT_TILE_GELU,
+  CT_TILE_SIGMOID_BACK, /* a: what sigmoid gave, b: the gradient of that */
+  CT_TILE_TANH_BACK,    /* a: what tanh gave */
+  CT_TILE_FNS
+};
+
+/* s and t: numbers, or arguments of the job that hold their bits. */
+struct ct_tile_op {
+  enum ct_tile_fn fn;
+  unsigned a, b;
+  float s, t;
+  unsigned s_reg, t_reg; /* 0: s, t */
+};
+
+/* How an input is spread over the tiles. */
+enum ct_spread {
+  CT_SPREAD_NONE, /* it has a tile for each */
+  CT_SPREAD_ROWS, /* a matrix of one row, the same for all rows */
+  CT_SPREAD_COLS, /* a matrix of one column, the same for all columns */
+  CT_SPREAD_ALL   /* a matrix of one number */
+};
+
+struct ct_tile_in {
+  struct ct_mat mat; /* one way of keeping is enough; FP32 is taken if there are several */
+  enum ct_spread spread;
+  bool sign; /* of HBFP8: 1 where q > 0, else +0 */
+};
+
+struct ct_tile_out {
+  struct ct_mat mat; /* all its ways of keeping are written */
+  unsigned value;
+};
+
+enum { CT_TILE_INS = 6, CT_TILE_OPS = 24, CT_TILE_OUTS = 4 };
+struct ct_tilewise {
+  uint32_t rows, cols; /* of all that is not spread */
+  struct ct_tile_in in[CT_TILE_INS];
+  struct ct_tile_op op[CT_TILE_OPS];
+  struct ct_tile_out out[CT_TILE_OUTS];
+  unsigned ins, ops, outs;
+};
+int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
+                       struct ct_codes *codes, const struct ct_why *why);
+
+/* ---- Convolutions: linear layers, too ---- */
+
+struct ct_conv_shape {
+  uint32_t images, h, w, oh, ow; /* lines and columns of input and output */
+  uint32_t ky, kx, sy, sx, dy, dx, groups;
+  int32_t top, left; /* padding in front */
+};
+
+/*
+ * y = conv(x, weights), then what `after` does with it: its value 0 is the product, its inputs from
+ * 1 on are tensors, its outputs say where y goes. The product of groups less than 16 channels wide
+ * takes weights with zeros outside the diagonal.
+ *
+ * Gradients: that of x from that of y and weights, with the same `after`; that of the weights, in
+ * FP32, from x and that of y. x: CT_KEEP_ROWS or CT_KEEP_SQUARE; weights: CT_KEEP_SQUARE; y's
+ * gradient: CT_KEEP_SQUARE. The sums of a gradient of weights run over the pixels of all images in
+ * ascending order, whatever the scratchpad holds, so the bits are the same on every device.
+ */
+struct ct_conv {
+  struct ct_conv_shape shape;
+  struct ct_mat x, weights, y; /* inputs have the keeps that are read */
+  const struct ct_tilewise *after;
+};
+int ct_kernel_conv(const struct ct_conv *k, const struct ct_room *room, struct ct_codes *codes,
+                   const struct ct_why *why);
+int ct_kernel_conv_input(const struct ct_conv *k, const struct ct_room *room,
+                         struct ct_codes *codes, const struct ct_why *why);
+int ct_kernel_conv_weights(const struct ct_conv *k, const struct ct_room *room,
+                           struct ct_codes *codes, const struct ct_why *why);
+
+/* ---- Pooling ---- */
+
+struct ct_pool_shape {
+  uint32_t images, h, w, oh, ow;
+  uint32_t ky, kx, sy, sx, dy, dx;
+  int32_t top, left;
+  bool count_pad; /* averages: padding counts */
+};
+enum ct_pool_kind { CT_POOL_MAX, CT_POOL_AVERAGE };
+
+/* y from x, and x's gradient dx from dy; the largest needs x and y for that (the first of equals
+ * gets it). FP32 or HBFP8 in, all ways of keeping out. */
+struct ct_pool {
+  enum ct_pool_kind kind;
+  struct ct_pool_shape shape;
+  struct ct_mat x, y, dx, dy;
+};
+int ct_kernel_pool(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,
+                   const struct ct_why *why);
+int ct_kernel_pool_back(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,
+                        const struct ct_why *why);
+
+/* ---- Along rows and columns ---- */
+
+/* y (one row) = scale * the sum of x's rows; with `times`, of x's rows times those of `times`,
+ * with `less`, x less that row first; with `squares`, of squares. Sums are made group by group in
+ * ascending order, then over the 16 rows by halving: 8, 4, 2, 1. With segments (images of `segment`
+ * rows), y has a row for each. */
+struct ct_sum_rows {
+  struct ct_mat x, times, less, y; /* rows 0: left out */
+  bool squares;
+  uint32_t segment; /* 0: all rows together */
+  float scale;
+};
+int ct_kernel_sum_rows(const struct ct_sum_rows *k, const struct ct_room *room,
+                       struct ct_codes *codes, const struct ct_why *why);
+
+/* dx = scale * dy, each row of dy for a segment of so many rows: the gradient of a mean of rows. */
+struct ct_spread_rows {
+  struct ct_mat dy, dx;
+  uint32_t segment;
+  float scale;
+};
+int ct_kernel_spread_rows(const struct ct_spread_rows *k, const struct ct_room *room,
+                          struct ct_codes *codes, const struct ct_why *why);
+
+/* Softmax of each row. With targets: loss (1 x 1) = the mean over rows of - sum(target * log
+ * softmax), and dx = (softmax - target) * dloss / rows. What is not wanted has rows 0. */
+struct ct_softmax {
+  struct ct_mat x, y;                 /* softmax itself */
+  struct ct_mat targets, loss, dloss; /* dloss: 1 x 1; rows 0: 1 */
+  struct ct_mat dx;
+};
+int ct_kernel_softmax(const struct ct_softmax *k, const struct ct_room *room,
+                      struct ct_codes *codes, const struct ct_why *why);
+
+#endif
