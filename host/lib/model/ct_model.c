@@ -64,18 +64,22 @@ static uint64_t next_random(uint64_t *state) {
  *
  * (the integer quotient in the root, floor towards minus infinity), which FP32 holds exactly for
  * six inputs or more and rounds to nearest even otherwise. */
+void ct_draw_he(uint64_t *state, uint32_t inputs, uint64_t count, float *x) {
+  const int64_t bound = (int64_t)ct_floor_root((UINT64_C(6) << 40) / inputs);
+  for (uint64_t i = 0; i < count; ++i) {
+    const int64_t s = 2 * (int64_t)(next_random(state) >> 40) + 1 - (1 << 24);
+    const int64_t product = s * bound;
+    const int64_t w = product >= 0 ? product >> 20 : -((-product + (1 << 20) - 1) >> 20);
+    x[i] = ct_from_fixed(w, 24);
+  }
+}
+
 void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *x) {
   uint64_t state = seed;
   memset(x->all, 0, x->count * sizeof *x->all);
   for (uint32_t l = 0; l < net->layers; ++l) {
     const uint32_t inputs = net->width[l] ? net->width[l] : 1;
-    const int64_t bound = (int64_t)ct_floor_root((UINT64_C(6) << 40) / inputs);
-    for (size_t i = 0; i < (size_t)inputs * net->width[l + 1]; ++i) {
-      const int64_t s = 2 * (int64_t)(next_random(&state) >> 40) + 1 - (1 << 24);
-      const int64_t product = s * bound;
-      const int64_t w = product >= 0 ? product >> 20 : -((-product + (1 << 20) - 1) >> 20);
-      x->w[l][i] = ct_from_fixed(w, 24);
-    }
+    ct_draw_he(&state, inputs, (uint64_t)inputs * net->width[l + 1], x->w[l]);
   }
 }
 

@@ -226,6 +226,9 @@ void ct_tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint
                   float *tile);
 void ct_tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c, float *x);
 
+/* He-uniform numbers for a layer of so many inputs; the generator's state goes on. */
+void ct_draw_he(uint64_t *state, uint32_t inputs, uint64_t count, float *x);
+
 /* Weights from a seed, the rest 0. */
 void ct_model_draw(const struct ct_mlp *net, uint64_t seed, struct ct_numbers *numbers);
 

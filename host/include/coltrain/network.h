@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Networks on a device: a graph of coltrain/graph.h, compiled and run.
+ *
+ *  Introduction
+ *
+ *    ct_graph *g;
+ *    ct_network *net;
+ *    ct_graph_create(&g);
+ *    ct_graph_builtin(g, "lenet5", 16, false);
+ *    ct_graph_check(g);
+ *    if (ct_network_create(dev, g, NULL, &net) == 0) {
+ *      ct_network_draw(net, 1);                          weights from a seed
+ *      ct_network_write(net, ct_graph_find(g, "x"), images, 16 * 28 * 28);
+ *      ct_network_run(net, CT_INFERENCE, 0);
+ *      ct_network_read(net, ct_graph_find(g, "logits"), answers, 16 * 10);
+ *      ct_network_free(net);
+ *    }
+ *
+ *  A graph with gradients and updates is trained by the same calls: write inputs and labels, run,
+ *  again. Weights stay on the device from run to run.
+ *
+ *  Conventions
+ *
+ *  Those of coltrain/coltrain.h hold. Tensors are named by the numbers that they have in the graph;
+ *  their elements are in the graph's order, row-major. docs/graph.md says what runs on a device.
+ */
+#ifndef COLTRAIN_NETWORK_H
+#define COLTRAIN_NETWORK_H
+
+#include "coltrain/coltrain.h"
+#include "coltrain/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A graph on a device. */
+typedef struct ct_network ct_network;
+
+/* How a graph is compiled; NULL and zeros are the defaults. */
+struct ct_network_options {
+  uintptr_t reserved[8]; /* 0 */
+};
+
+/* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
+ * graph is copied. Weights and states are zeros until they are written or drawn. *network is NULL
+ * on failure: CT_ERR_UNSUPPORTED names the nodes that the device cannot run, and why;
+ * CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+int ct_network_create(ct_device *dev, const ct_graph *graph,
+                      const struct ct_network_options *options, ct_network **network);
+void ct_network_free(ct_network *network);
+
+/* Weights and states from a seed, as the graph says each begins: the same on every device. */
+int ct_network_draw(ct_network *network, uint64_t seed);
+
+/* The elements of a tensor to the device and back: inputs, labels, weights and states can be
+ * written; what lasts and what the graph gives can be read. Products take operands in HBFP8, so
+ * what was written is rounded for them; weights come back as they are in FP32 where they are
+ * trained, else as the products see them. CT_ERR_ARG: the tensor has no place of its own, or count
+ * is not its number of elements. */
+int ct_network_write(ct_network *network, int tensor, const float *data, size_t count);
+int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
+
+/* Runs the network once and waits for its end. step is counted from 0: schedules and Adam go by it.
+ * CT_ERR_JOB, CT_ERR_TIMEOUT. */
+int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
+
+/* A kernel of the network, in the order in which they run. */
+struct ct_network_stage {
+  const char *node, *op;  /* of the graph; what the kernel does. Valid as long as the network */
+  bool backward;          /* it belongs to gradients or updates */
+  bool once;              /* run again only when weights have been written */
+  uint32_t jobs;          /* that it takes */
+  uint64_t macs;          /* multiply-accumulates that the operator has */
+  uint64_t read, written; /* bytes of its tensors */
+  uint64_t rows;          /* of 16 x 16 multiply-accumulates that the array took, last run */
+  uint64_t cycles;        /* that the last run took; CT_NO_CYCLE: not known */
+  uint64_t commands;      /* of its programs */
+  uintptr_t reserved[4];
+};
+
+/* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */
+size_t ct_network_stages(const ct_network *network);
+int ct_network_stage(ct_network *network, size_t index, struct ct_network_stage *stage);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The compiler from a graph to jobs: nodes in order, then places, then programs. */
+#include "ct_compile.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_compile_impl.h"
+#include "ct_real.h"
+
+/* ---- Errors -------------------------------------------------------------------------------- */
+
+void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...) {
+  if (c->error) return;
+  char text[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  c->error = ct_why(c->why, error, "%s", text);
+}
+
+void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...) {
+  const size_t used = strlen(c->missing), room = sizeof c->missing - used;
+  char text[200];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  ++c->missed;
+  if (room > 1)
+    snprintf(c->missing + used, room, "%s%.60s (%s): %s", used ? "; " : "", n->name, n->op->name,
+             text);
+}
+
+/* ---- Operators ----------------------------------------------------------------------------- */
+
+#define CT_LOWER_ENTRY(op) {#op, ct_lower_op_##op},
+static const struct {
+  const char *op;
+  ct_lower_op *lower;
+} lowered[] = {CT_LOWERED(CT_LOWER_ENTRY)};
+
+ct_lower_op *ct_lower_of(const char *op) {
+  for (size_t i = 0; i < sizeof lowered / sizeof *lowered; ++i)
+    if (!strcmp(lowered[i].op, op)) return lowered[i].lower;
+  return NULL;
+}
+
+/* ---- Numbers of a run ---------------------------------------------------------------------- */
+
+enum { KIND, BASE, WARMUP, PERIOD, FACTOR, FLOOR };
+static struct ct_schedule schedule_of(const struct ct_gnode *rate) {
+  return (struct ct_schedule){.rate = ct_attr(rate, BASE, 0),
+                              .kind = (enum ct_schedule_kind)ct_attr_u32(rate, KIND, 0),
+                              .warmup = ct_attr_u32(rate, WARMUP, 0),
+                              .period = ct_attr_u32(rate, PERIOD, 0),
+                              .factor = ct_attr(rate, FACTOR, 0),
+                              .floor = ct_attr(rate, FLOOR, 0)};
+}
+
+static bool same_schedule(const struct ct_schedule *a, const struct ct_schedule *b) {
+  return a->rate == b->rate && a->kind == b->kind && a->warmup == b->warmup &&
+         a->period == b->period && a->factor == b->factor && a->floor == b->floor;
+}
+
+unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
+                       double beta) {
+  struct ct_compiled *o = c->out;
+  const struct ct_schedule schedule = schedule_of(rate);
+  for (size_t i = 0; i < o->scalars; ++i) {
+    const struct ct_scalar *s = &o->scalar[i];
+    if (s->kind == kind && s->beta == beta && same_schedule(&s->schedule, &schedule)) return s->reg;
+  }
+  if (o->scalars == CT_SCALARS) {
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "the network has more than %d numbers of a run",
+                    CT_SCALARS);
+    return 0;
+  }
+  const unsigned reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
+  o->scalar[o->scalars++] = (struct ct_scalar){kind, schedule, beta, reg};
+  return reg;
+}
+
+float ct_compiled_scalar(const struct ct_scalar *s, uint64_t step) {
+  const double rate = ct_schedule_rate(&s->schedule, step);
+  const double part = 1 - ct_real_power(s->beta, step + 1);
+  switch (s->kind) {
+    case CT_SCALAR_STEP:
+      return (float)(rate / part);
+    case CT_SCALAR_ROOT:
+      return (float)(1 / part);
+    default:
+      return (float)rate;
+  }
+}
+
+/* ---- The whole ----------------------------------------------------------------------------- */
+
+/* What nobody needs is not computed: marks nodes that outputs and new values depend on. */
+static void mark_needed(struct ct_compiler *c, bool *needed) {
+  const ct_graph *g = c->g;
+  for (size_t t = 1; t <= g->tensors; ++t) {
+    const struct ct_gtensor *x = g->tensor[t];
+    if (x->role == CT_ROLE_OUTPUT && x->node >= 0) needed[x->node] = true;
+    if (x->becomes && g->tensor[x->becomes]->node >= 0) needed[g->tensor[x->becomes]->node] = true;
+  }
+  for (size_t i = g->nodes; i-- > 0;) {
+    const struct ct_gnode *n = g->node[c->order[i]];
+    for (uint32_t k = 0; needed[n->index] && k < n->inputs; ++k)
+      if (ct_has(n, k) && g->tensor[n->in[k]]->node >= 0) needed[g->tensor[n->in[k]]->node] = true;
+  }
+}
+
+static void lower_nodes(struct ct_compiler *c) {
+  bool *needed = calloc(c->g->nodes + 1, sizeof *needed);
+  if (!needed) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (needed) mark_needed(c, needed);
+  for (size_t i = 0; i < c->g->nodes && !c->error; ++i) {
+    const struct ct_gnode *n = c->g->node[c->order[i]];
+    ct_lower_op *lower = ct_lower_of(n->op->name);
+    if (!needed[n->index]) continue;
+    if (lower)
+      lower(c, n);
+    else
+      ct_compile_miss(c, n, "no kernel for this operator yet");
+  }
+  free(needed);
+}
+
+/* Of those that can run the first added does, so updates come last. */
+static int order_of(struct ct_compiler *c) {
+  c->order = calloc(c->g->nodes + 1, sizeof *c->order);
+  c->value_of = malloc((c->g->tensors + 1) * sizeof *c->value_of);
+  c->out->lay = calloc(c->g->tensors + 1, sizeof *c->out->lay);
+  if (!c->order || !c->value_of || !c->out->lay)
+    return ct_why(c->why, CT_ERR_MEMORY, "no memory for the network");
+  for (size_t t = 0; t <= c->g->tensors; ++t)
+    c->value_of[t] = CT_NO_VALUE;
+  c->out->tensors = c->g->tensors;
+  /* Sorting leaves sentences in the graph and changes nothing else. */
+  ct_graph *g = (ct_graph *)c->g; /* NOLINT(cppcoreguidelines-pro-type-const-cast) */
+  const int n = ct_graph_order(g, c->order, g->nodes);
+  return n < 0 ? ct_why(c->why, n, "%s", ct_graph_error(g)) : CT_OK;
+}
+
+static void finish(struct ct_compiler *c) {
+  if (!c->error && c->missed)
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%zu node%s cannot run on the device: %.200s", c->missed,
+                    c->missed == 1 ? "" : "s", c->missing);
+  if (!c->error) ct_compile_places(c);
+  if (!c->error) ct_compile_programs(c);
+  free(c->order);
+  free(c->value_of);
+  free(c->value);
+  free(c->step);
+}
+
+int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
+               struct ct_compiled *compiled, const struct ct_why *why) {
+  struct ct_compiler c = {.g = graph, .options = options, .out = compiled, .why = why};
+  *compiled = (struct ct_compiled){0};
+  if (!graph->checked) return ct_why(why, CT_ERR_ARG, "the graph has not been checked");
+  c.error = order_of(&c);
+  if (!c.error) lower_nodes(&c);
+  finish(&c);
+  if (c.error) ct_compiled_free(compiled);
+  return c.error;
+}
+
+void ct_compiled_free(struct ct_compiled *o) {
+  for (size_t i = 0; i < o->stages; ++i)
+    ct_codes_free(&o->stage[i].codes);
+  free(o->stage);
+  free(o->constant);
+  free(o->lay);
+  *o = (struct ct_compiled){0};
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a graph to jobs. Each operator is lowered to steps; a step is a kernel (ct_kernel.h) with
+ * the element-wise operators that could be joined to it. Then every tensor gets its places in
+ * device memory, and each step its programs. No device is needed, only the size of the window.
+ *
+ * Device memory is in regions, each behind an argument of the jobs:
+ *
+ *   r1  what lasts: weights, states, constants
+ *   r2  what is needed for a while in a run; tensors that do not live at the same time share places
+ *   r3  ..: the inputs, labels and outputs of the graph, one each
+ *   then numbers of a run, such as the learning rate (FP32 bits)
+ */
+#ifndef CT_COMPILE_H
+#define CT_COMPILE_H
+
+#include "coltrain/graph.h"
+#include "ct_kernel.h"
+
+enum { CT_ARG_LASTING = 1, CT_ARG_ARENA, CT_ARG_FIRST };
+enum { CT_EXTERNALS = 12, CT_SCALARS = 8 };
+
+/* How the elements of a tensor become those of a matrix. */
+enum ct_lay_kind {
+  CT_LAY_NONE,    /* the tensor is not in device memory */
+  CT_LAY_MATRIX,  /* rows x cols in its own order; a flattened image: of the image */
+  CT_LAY_WEIGHT,  /* outputs x taps x channels: see ct_kernel.h */
+  CT_LAY_WINDOWS, /* a row for each pixel of a convolution's output: what it sees, by taps, lines
+                     first; how images of few channels are brought in */
+  CT_LAY_NUMBER   /* an argument holds its bits */
+};
+struct ct_lay {
+  enum ct_lay_kind kind;
+  struct ct_mat mat;
+  uint32_t taps, channels;      /* WEIGHT */
+  struct ct_conv_shape windows; /* WINDOWS */
+  unsigned reg;                 /* NUMBER */
+};
+
+/* An input, label or output of the graph. */
+struct ct_external {
+  int tensor;
+  unsigned reg;
+  uint64_t units;
+};
+
+/* A number of a run that the caller computes by ct_compiled_scalar(); t is the step, counted
+ * from 1.
+ */
+enum ct_scalar_kind {
+  CT_SCALAR_RATE, /* the learning rate */
+  CT_SCALAR_STEP, /* the rate / (1 - beta^t) */
+  CT_SCALAR_ROOT  /* 1 / (1 - beta^t) */
+};
+struct ct_scalar {
+  enum ct_scalar_kind kind;
+  struct ct_schedule schedule;
+  double beta;
+  unsigned reg;
+};
+
+/* What a constant in r1 begins with: a matrix of equal numbers. */
+struct ct_constant {
+  struct ct_mat mat;
+  float value;
+};
+
+/* A kernel of the network. */
+struct ct_stage {
+  const char *node, *op; /* of the graph; of what the kernel does, such as "conv" */
+  bool backward;
+  bool once; /* depends on what lasts alone: it need not run again until that changes */
+  uint64_t macs;
+  uint64_t read, written; /* bytes of its tensors */
+  struct ct_codes codes;
+};
+
+struct ct_compiled {
+  struct ct_lay *lay; /* by tensor, [1..tensors] */
+  size_t tensors;
+  struct ct_external external[CT_EXTERNALS];
+  struct ct_scalar scalar[CT_SCALARS];
+  struct ct_constant *constant;
+  size_t externals, scalars, constants;
+  struct ct_stage *stage;
+  size_t stages;
+  uint64_t lasting, arena; /* units of r1 and r2 */
+  unsigned args;
+};
+
+struct ct_compile_options {
+  uint32_t spm_words; /* of the window */
+};
+
+/* A graph that was checked; it must stay while the result is used. What cannot be compiled is
+ * listed in why, node by node: CT_ERR_UNSUPPORTED. */
+int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
+               struct ct_compiled *compiled, const struct ct_why *why);
+void ct_compiled_free(struct ct_compiled *compiled);
+
+/* The value of a number in a run: FP32, of the step counted from 0. */
+float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t step);
+
+#endif

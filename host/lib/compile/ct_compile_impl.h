@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the compiler: values, steps, and how operators add them.
+ *
+ * A value is a matrix that a step makes, or that is there from the start. Which ways of keeping it
+ * needs follows from the steps that use it, when all are there. Reshaping gives a tensor the value
+ * of another one.
+ *
+ * Steps run in the order of their list, but those that depend on nothing but weights, states and
+ * constants, which come first ("early").
+ *
+ * Functions that add things leave the first error in the compiler, and do nothing more then.
+ */
+#ifndef CT_COMPILE_IMPL_H
+#define CT_COMPILE_IMPL_H
+
+#include "ct_compile.h"
+#include "ct_graph_impl.h"
+
+enum { CT_NO_VALUE = -1 };
+enum ct_value_place { CT_VALUE_ARENA, CT_VALUE_LASTING, CT_VALUE_EXTERNAL };
+
+struct ct_val {
+  uint32_t rows, cols;
+  uint32_t images, h, w; /* rows = images * h * w */
+  enum ct_lay_kind kind;
+  uint32_t taps, channels;
+  struct ct_conv_shape windows;
+  enum ct_value_place place;
+  int tensor;    /* 0: of the compiler alone */
+  int step;      /* that makes it; CT_FROM_START */
+  unsigned part; /* of that step's tile program: an operation */
+  int same;      /* whose place it takes: a weight's new value, that of the weight */
+  bool constant;
+  float number;
+  unsigned narrow;
+  /* Known at the end: */
+  bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
+  int first, last;          /* steps between which it lives */
+  struct ct_seat keep[CT_KEEPS];
+};
+enum { CT_FROM_START = -1 };
+
+enum ct_step_kind {
+  CT_STEP_TILES,
+  CT_STEP_CONV,
+  CT_STEP_CONV_INPUT,
+  CT_STEP_CONV_WEIGHTS,
+  CT_STEP_POOL,
+  CT_STEP_POOL_BACK,
+  CT_STEP_SUM_ROWS,
+  CT_STEP_SPREAD_ROWS,
+  CT_STEP_SOFTMAX,
+  CT_STEP_KIND_COUNT
+};
+
+/* Operands of operations while a step is built: an input, the product in front, an operation. */
+enum { CT_OPERAND_PRODUCT = 64, CT_OPERAND_OP = 128 };
+
+struct ct_net_step {
+  enum ct_step_kind kind;
+  const struct ct_gnode *node;
+  bool early;
+  int order;
+  /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
+  struct ct_tilewise tile;
+  int in[CT_TILE_INS], of[CT_TILE_OPS];
+  /* Values that kernels name: CT_NO_VALUE where there is none. */
+  int x, w, y, dx, dy, t, loss;
+  struct ct_conv_shape conv;
+  struct ct_pool_shape pool;
+  enum ct_pool_kind pool_kind;
+  struct ct_sum_rows sum;
+  struct ct_spread_rows spread;
+};
+
+struct ct_compiler {
+  const ct_graph *g;
+  const struct ct_compile_options *options;
+  struct ct_compiled *out;
+  const struct ct_why *why;
+  int *value_of; /* by tensor */
+  struct ct_val *value;
+  struct ct_net_step *step;
+  uint32_t *order;
+  size_t values, value_room, steps, step_room;
+  char missing[1024]; /* what cannot be lowered, sentence by sentence */
+  size_t missed;
+  int error;
+};
+
+/* ---- Errors ---- */
+
+void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The node cannot be lowered: noted for the sentence at the end. */
+void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- Values ---- */
+
+/* A new one; 0 where there is no memory. like: a value whose layout it has. */
+int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols);
+int ct_value_like(struct ct_compiler *c, int like);
+/* Of equal numbers, in r1. */
+int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number);
+
+/* That of a tensor; one from outside is made when it is first asked for. */
+int ct_value_of(struct ct_compiler *c, int tensor);
+static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
+  return ct_value_of(c, n->in[i]);
+}
+/* The tensor has that value from here on. */
+void ct_value_is(struct ct_compiler *c, int tensor, int value);
+/* Gives a weight its layout: outputs x taps x channels. A state of its shape gets it, too. */
+int ct_value_weight(struct ct_compiler *c, int tensor, uint32_t taps, uint32_t channels);
+int ct_value_shaped(struct ct_compiler *c, int tensor, int like);
+/* Whether rows and columns are those of the tensor's shape. */
+bool ct_value_plain(const struct ct_compiler *c, int tensor);
+
+/* ---- Steps ---- */
+
+/* Valid until the next one is added. */
+struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
+                                const struct ct_gnode *n);
+int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s);
+
+/* ---- Element by element ---- */
+
+/* Operations under construction: in a step that was there, or in one of their own. */
+struct ct_tiles {
+  struct ct_compiler *c;
+  int step;
+};
+
+/* For a node that works on values of that layout; `vals` are what it reads. more: operations that
+ * it needs. join: it may become part of the step that made one of them. */
+struct ct_tiles ct_tiles_for(struct ct_compiler *c, const struct ct_gnode *n, const int *vals,
+                             unsigned count, unsigned more);
+struct ct_tiles ct_tiles_apart(struct ct_compiler *c, const struct ct_gnode *n, uint32_t rows,
+                               uint32_t cols, bool early);
+/* Operands. */
+unsigned ct_tiles_in(struct ct_tiles *t, int value);
+unsigned ct_tiles_op(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, unsigned b);
+unsigned ct_tiles_axpb(struct ct_tiles *t, unsigned a, float s, float plus);
+unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float s);
+/* a times the number in an argument. */
+unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg);
+/* The operand is a value: new, or one that was made for it before. */
+int ct_tiles_make(struct ct_tiles *t, unsigned operand, int value);
+
+/* ---- Numbers of a run ---- */
+
+/* The register of one; rate: the node that makes the rate. */
+unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
+                       double beta);
+
+/* ---- Operators: ct_compile_*.c ---- */
+
+typedef void ct_lower_op(struct ct_compiler *c, const struct ct_gnode *n);
+ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
+
+#define CT_LOWERED(X)                                                                           \
+  X(relu)                                                                                       \
+  X(relu_grad)                                                                                  \
+  X(leaky_relu) X(leaky_relu_grad) X(clip) X(clip_grad) X(sigmoid) X(sigmoid_grad) X(tanh)      \
+      X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add) X(sub) X(mul) X(div) \
+          X(fill) X(sum_to) X(conv) X(conv_input_grad) X(conv_weight_grad) X(linear) X(matmul)  \
+              X(max_pool) X(max_pool_grad) X(average_pool) X(average_pool_grad)                 \
+                  X(global_average_pool) X(global_average_pool_grad) X(batch_norm)              \
+                      X(batch_norm_train) X(batch_norm_grad) X(softmax) X(cross_entropy)        \
+                          X(cross_entropy_grad) X(mse) X(reshape) X(flatten) X(rate) X(sgd)     \
+                              X(adam)
+#define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
+CT_LOWERED(CT_LOWER_DECLARE)
+#undef CT_LOWER_DECLARE
+
+/* ---- The end: places and programs ---- */
+
+void ct_compile_places(struct ct_compiler *c);
+void ct_compile_programs(struct ct_compiler *c);
+
+/* Calls f for each value that a step reads (way: a way of keeping, or CT_KEEPS for any) or makes.
+ */
+typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                          bool made);
+void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
+
+#endif

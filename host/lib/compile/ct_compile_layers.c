@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling, normalisation, softmax and losses. */
+#include "ct_compile_impl.h"
+#include "ct_op_window.h"
+
+static int made_by(struct ct_compiler *c, struct ct_net_step *s, int value) {
+  if (!c->error) c->value[value].step = ct_step_number(c, s);
+  return value;
+}
+
+static bool image_here(struct ct_compiler *c, const struct ct_gnode *n, int x,
+                       const struct ct_shape *s) {
+  if (c->error) return false;
+  const struct ct_val *v = &c->value[x];
+  if (v->kind == CT_LAY_MATRIX && v->cols == s->dim[s->dims - 1] &&
+      v->rows == (uint32_t)ct_shape_part(s, 0, s->dims - 1))
+    return true;
+  ct_compile_miss(c, n, "its input lies in memory in another order");
+  return false;
+}
+
+static int image_like(struct ct_compiler *c, const struct ct_shape *s) {
+  const int v = ct_value_new(c, (uint32_t)ct_shape_part(s, 0, s->dims - 1), s->dim[s->dims - 1]);
+  if (c->error || s->dims != 4) return v;
+  c->value[v].images = s->dim[0];
+  c->value[v].h = s->dim[1];
+  c->value[v].w = s->dim[2];
+  return v;
+}
+
+/* ---- Pooling ------------------------------------------------------------------------------- */
+
+enum { POOL_KERNEL = CT_WINDOW_NEXT, POOL_COUNT_PAD };
+
+static struct ct_pool_shape pool_shape(const struct ct_gnode *n, const struct ct_shape *x,
+                                       const struct ct_shape *y, bool average) {
+  return (struct ct_pool_shape){.images = x->dim[0],
+                                .h = x->dim[1],
+                                .w = x->dim[2],
+                                .oh = y->dim[1],
+                                .ow = y->dim[2],
+                                .ky = ct_attr_u32(n, POOL_KERNEL, 0),
+                                .kx = ct_attr_u32(n, POOL_KERNEL, 1),
+                                .sy = ct_attr_u32(n, CT_WINDOW_STRIDE, 0),
+                                .sx = ct_attr_u32(n, CT_WINDOW_STRIDE, 1),
+                                .dy = ct_attr_u32(n, CT_WINDOW_DILATION, 0),
+                                .dx = ct_attr_u32(n, CT_WINDOW_DILATION, 1),
+                                .top = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 0),
+                                .left = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 1),
+                                .count_pad = average && ct_attr(n, POOL_COUNT_PAD, 0) != 0};
+}
+
+static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_kind kind) {
+  const struct ct_shape *xs = ct_in(c->g, n, 0), *ys = ct_out(c->g, n, 0);
+  const int x = ct_value_in(c, n, 0);
+  if (!image_here(c, n, x, xs)) return;
+  const int y = image_like(c, ys);
+  struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL, n);
+  s->pool_kind = kind;
+  s->pool = pool_shape(n, xs, ys, kind == CT_POOL_AVERAGE);
+  s->x = x;
+  s->y = made_by(c, s, y);
+  ct_value_is(c, n->out[0], y);
+}
+void ct_lower_op_max_pool(struct ct_compiler *c, const struct ct_gnode *n) {
+  pool(c, n, CT_POOL_MAX);
+}
+void ct_lower_op_average_pool(struct ct_compiler *c, const struct ct_gnode *n) {
+  pool(c, n, CT_POOL_AVERAGE);
+}
+
+/* The step that pooled x as this one's gradient says. */
+static const struct ct_net_step *pooled(const struct ct_compiler *c, const struct ct_gnode *n,
+                                        int x) {
+  for (size_t i = 0; i < c->steps; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    bool same = s->kind == CT_STEP_POOL && s->x == x && s->pool_kind == CT_POOL_MAX;
+    for (unsigned a = 0; same && a <= POOL_KERNEL; ++a)
+      for (unsigned k = 0; k < 4; ++k)
+        same = same && s->node->attr[a].value[k] == n->attr[a].value[k];
+    if (same) return s;
+  }
+  return NULL;
+}
+
+/* gy and x. */
+void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
+  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
+  if (!image_here(c, n, gy, gys) || !image_here(c, n, x, xs)) return;
+  const struct ct_net_step *forward = pooled(c, n, x);
+  if (!forward) {
+    ct_compile_miss(c, n, "nothing has pooled its input (%.60s) before",
+                    c->g->tensor[n->in[1]]->name);
+    return;
+  }
+  const int y = forward->y, gx = image_like(c, xs);
+  struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
+  s->pool_kind = CT_POOL_MAX;
+  s->pool = pool_shape(n, xs, gys, false);
+  s->x = x;
+  s->y = y;
+  s->dy = gy;
+  s->dx = made_by(c, s, gx);
+  ct_value_is(c, n->out[0], gx);
+}
+
+void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
+  const int gy = ct_value_in(c, n, 0);
+  if (!image_here(c, n, gy, gys)) return;
+  const int gx = image_like(c, xs);
+  struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
+  s->pool_kind = CT_POOL_AVERAGE;
+  s->pool = pool_shape(n, xs, gys, true);
+  s->dy = gy;
+  s->dx = made_by(c, s, gx);
+  ct_value_is(c, n->out[0], gx);
+}
+
+static struct ct_net_step *sum_step(struct ct_compiler *c, const struct ct_gnode *n, int x, int y,
+                                    float scale) {
+  struct ct_net_step *s = ct_step_add(c, CT_STEP_SUM_ROWS, n);
+  s->x = x;
+  s->y = made_by(c, s, y);
+  s->sum.scale = scale;
+  return s;
+}
+
+void ct_lower_op_global_average_pool(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *xs = ct_in(c->g, n, 0);
+  const int x = ct_value_in(c, n, 0);
+  const uint32_t pixels = xs->dim[1] * xs->dim[2];
+  if (!image_here(c, n, x, xs)) return;
+  const int y = ct_value_new(c, xs->dim[0], xs->dim[3]);
+  sum_step(c, n, x, y, 1.0f / (float)pixels)->sum.segment = pixels;
+  ct_value_is(c, n->out[0], y);
+}
+
+void ct_lower_op_global_average_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *xs = ct_out(c->g, n, 0);
+  const uint32_t pixels = xs->dim[1] * xs->dim[2];
+  const int gy = ct_value_in(c, n, 0);
+  if (!image_here(c, n, gy, ct_in(c->g, n, 0))) return;
+  const int gx = image_like(c, xs);
+  struct ct_net_step *s = ct_step_add(c, CT_STEP_SPREAD_ROWS, n);
+  s->dy = gy;
+  s->spread.segment = pixels;
+  s->spread.scale = 1.0f / (float)pixels;
+  s->dx = made_by(c, s, gx);
+  ct_value_is(c, n->out[0], gx);
+}
+
+/* ---- Normalisation over the batch ---------------------------------------------------------- */
+
+enum { NORM_EPSILON, NORM_OTHER };
+
+/* What is done to each channel: y = x factor + shift. */
+struct affine {
+  int factor, shift;
+};
+
+/* From scale, bias, mean and variance: factor = scale / root(variance + epsilon), shift = bias -
+ * mean factor. */
+static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, const int *vals) {
+  struct affine f = {CT_NO_VALUE, CT_NO_VALUE};
+  if (c->error) return f;
+  bool early = true;
+  for (unsigned i = 0; i < 4; ++i) {
+    const struct ct_val *v = &c->value[vals[i]];
+    early = early && (v->step == CT_FROM_START || c->step[v->step].early);
+  }
+  struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[vals[0]].cols, early);
+  const unsigned scale = ct_tiles_in(&t, vals[0]), bias = ct_tiles_in(&t, vals[1]),
+                 mean = ct_tiles_in(&t, vals[2]), variance = ct_tiles_in(&t, vals[3]);
+  const unsigned sum = ct_tiles_axpb(&t, variance, 1, (float)ct_attr(n, NORM_EPSILON, 0));
+  const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, sum, 0);
+  const unsigned factor = ct_tiles_op(&t, CT_TILE_MUL, scale, inverse);
+  const unsigned moved = ct_tiles_op(&t, CT_TILE_MUL, mean, factor);
+  f.factor = ct_tiles_make(&t, factor, CT_NO_VALUE);
+  f.shift = ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_SUB, bias, moved), CT_NO_VALUE);
+  return f;
+}
+
+static void apply(struct ct_compiler *c, const struct ct_gnode *n, int x, struct affine f) {
+  const int vals[3] = {x, f.factor, f.shift};
+  if (c->error) return;
+  struct ct_tiles t = ct_tiles_for(c, n, vals, 3, 2);
+  const unsigned a = ct_tiles_in(&t, x), b = ct_tiles_in(&t, f.factor);
+  const unsigned product = ct_tiles_op(&t, CT_TILE_MUL, a, b);
+  const unsigned y = ct_tiles_op(&t, CT_TILE_ADD, product, ct_tiles_in(&t, f.shift));
+  if (c->error) return;
+  const int value = ct_value_like(c, x);
+  ct_tiles_make(&t, y, value);
+  ct_value_is(c, n->out[0], value);
+}
+
+void ct_lower_op_batch_norm(struct ct_compiler *c, const struct ct_gnode *n) {
+  int vals[4];
+  const int x = ct_value_in(c, n, 0);
+  for (unsigned i = 0; i < 4; ++i)
+    vals[i] = ct_value_in(c, n, i + 1);
+  if (!image_here(c, n, x, ct_in(c->g, n, 0))) return;
+  apply(c, n, x, affine_of(c, n, vals));
+}
+
+/* Statistics of the batch, in two passes; the running ones go a part of the way to them. */
+void ct_lower_op_batch_norm_train(struct ct_compiler *c, const struct ct_gnode *n) {
+  const int x = ct_value_in(c, n, 0);
+  const float momentum = (float)ct_attr(n, NORM_OTHER, 0);
+  if (!image_here(c, n, x, ct_in(c->g, n, 0))) return;
+  const uint32_t cols = c->value[x].cols;
+  const float part = 1.0f / (float)c->value[x].rows;
+  const int mean = ct_value_new(c, 1, cols), variance = ct_value_new(c, 1, cols);
+  (void)sum_step(c, n, x, mean, part);
+  struct ct_net_step *s = sum_step(c, n, x, variance, part);
+  s->sum.squares = true;
+  s->w = mean;
+  const int vals[4] = {ct_value_in(c, n, 1), ct_value_in(c, n, 2), mean, variance};
+  const struct affine f = affine_of(c, n, vals);
+  for (unsigned i = 0; i < 2 && !c->error; ++i) {
+    const int old = ct_value_in(c, n, i + 3), now = vals[i + 2];
+    struct ct_tiles t = ct_tiles_apart(c, n, 1, cols, false);
+    const unsigned a = ct_tiles_axpb(&t, ct_tiles_in(&t, old), momentum, 0);
+    const unsigned b = ct_tiles_axpb(&t, ct_tiles_in(&t, now), 1 - momentum, 0);
+    const int running = ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_ADD, a, b), CT_NO_VALUE);
+    ct_value_is(c, n->out[i + 1], running);
+    ct_value_is(c, n->out[i + 3], now);
+  }
+  apply(c, n, x, f);
+}
+
+/* Sums over the rows: of gy, and of gy (x - mean). */
+struct sums {
+  int gy, times;
+};
+
+/* factors of dx = gy a + x b + k, by channels. inverse = 1 / root(variance + epsilon). */
+static void norm_vectors(struct ct_compiler *c, const struct ct_gnode *n, const struct sums *sums,
+                         float part, int v[4]) {
+  const int scale = ct_value_in(c, n, 2), mean = ct_value_in(c, n, 3),
+            variance = ct_value_in(c, n, 4);
+  if (c->error) return;
+  struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[scale].cols, false);
+  const unsigned sum =
+      ct_tiles_axpb(&t, ct_tiles_in(&t, variance), 1, (float)ct_attr(n, NORM_EPSILON, 0));
+  const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, sum, 0);
+  const unsigned gscale = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, sums->times), inverse);
+  const unsigned a = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, scale), inverse);
+  v[3] = ct_tiles_make(&t, gscale, CT_NO_VALUE);
+  v[0] = ct_tiles_make(&t, a, CT_NO_VALUE);
+  /* b = - a inverse gscale / rows; k = - a gbias / rows - mean b */
+  const unsigned b0 =
+      ct_tiles_op(&t, CT_TILE_MUL, a, ct_tiles_op(&t, CT_TILE_MUL, inverse, gscale));
+  const unsigned b = ct_tiles_axpb(&t, b0, -part, 0);
+  const unsigned k0 = ct_tiles_op(&t, CT_TILE_MUL, a, ct_tiles_in(&t, sums->gy));
+  const unsigned k1 = ct_tiles_axpb(&t, k0, -part, 0);
+  const unsigned k2 = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, mean), b);
+  v[1] = ct_tiles_make(&t, b, CT_NO_VALUE);
+  v[2] = ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_SUB, k1, k2), CT_NO_VALUE);
+}
+
+/* gy, x, scale, mean, variance; gives the gradients of x, scale and bias. */
+void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n) {
+  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1), mean = ct_value_in(c, n, 3);
+  if (!image_here(c, n, gy, ct_in(c->g, n, 0)) || !image_here(c, n, x, ct_in(c->g, n, 1))) return;
+  const uint32_t cols = c->value[x].cols;
+  const struct sums sums = {ct_value_new(c, 1, cols), ct_value_new(c, 1, cols)};
+  if (c->error) return;
+  (void)sum_step(c, n, gy, sums.gy, 1);
+  struct ct_net_step *s = sum_step(c, n, x, sums.times, 1);
+  s->w = mean;
+  s->t = gy;
+  const bool batch = ct_attr(n, NORM_OTHER, 0) != 0;
+  int v[4] = {0};
+  norm_vectors(c, n, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);
+  const int vals[5] = {gy, x, v[0], v[1], v[2]};
+  if (c->error) return;
+  struct ct_tiles t = ct_tiles_for(c, n, vals, 5, 4);
+  unsigned y = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, gy), ct_tiles_in(&t, v[0]));
+  const unsigned xb = ct_tiles_op(&t, CT_TILE_MUL, ct_tiles_in(&t, x), ct_tiles_in(&t, v[1]));
+  y = ct_tiles_op(&t, CT_TILE_ADD, y, xb);
+  y = ct_tiles_op(&t, CT_TILE_ADD, y, ct_tiles_in(&t, v[2]));
+  const int gx = ct_value_like(c, x);
+  ct_tiles_make(&t, y, gx);
+  ct_value_is(c, n->out[0], gx);
+  ct_value_is(c, n->out[1], v[3]);
+  ct_value_is(c, n->out[2], sums.gy);
+}
+
+/* ---- Softmax and losses -------------------------------------------------------------------- */
+
+static bool rows_here(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
+  (void)ct_value_in(c, n, i);
+  if (c->error) return false;
+  if (ct_value_plain(c, n->in[i])) return true;
+  ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
+                  c->g->tensor[n->in[i]]->name);
+  return false;
+}
+
+void ct_lower_op_softmax(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *s = ct_in(c->g, n, 0);
+  if (!rows_here(c, n, 0)) return;
+  if (ct_attr(n, 0, 0) >= 0 && ct_attr_u32(n, 0, 0) != s->dims - 1) {
+    ct_compile_miss(c, n, "along axis %u of %s: only the last one", ct_attr_u32(n, 0, 0),
+                    CT_SHAPE(s));
+    return;
+  }
+  const int x = ct_value_in(c, n, 0), y = ct_value_like(c, x);
+  struct ct_net_step *step = ct_step_add(c, CT_STEP_SOFTMAX, n);
+  step->x = x;
+  step->y = made_by(c, step, y);
+  ct_value_is(c, n->out[0], y);
+}
+
+/* The step of the loss of these logits and targets; a new one if there is none. */
+static struct ct_net_step *loss_step(struct ct_compiler *c, const struct ct_gnode *n, int z,
+                                     int t) {
+  for (size_t i = 0; i < c->steps; ++i)
+    if (c->step[i].kind == CT_STEP_SOFTMAX && c->step[i].x == z && c->step[i].t == t)
+      return &c->step[i];
+  struct ct_net_step *s = ct_step_add(c, CT_STEP_SOFTMAX, n);
+  s->x = z;
+  s->t = t;
+  return s;
+}
+
+void ct_lower_op_cross_entropy(struct ct_compiler *c, const struct ct_gnode *n) {
+  if (!rows_here(c, n, 0) || !rows_here(c, n, 1)) return;
+  const int z = ct_value_in(c, n, 0), t = ct_value_in(c, n, 1), loss = ct_value_new(c, 1, 1);
+  struct ct_net_step *s = loss_step(c, n, z, t);
+  s->loss = made_by(c, s, loss);
+  ct_value_is(c, n->out[0], loss);
+}
+
+/* The gradient of the loss, z, t. Where it is 1 the step of the loss makes the gradient, too. */
+void ct_lower_op_cross_entropy_grad(struct ct_compiler *c, const struct ct_gnode *n) {
+  const int gy = ct_value_in(c, n, 0);
+  if (!rows_here(c, n, 1) || !rows_here(c, n, 2)) return;
+  const int z = ct_value_in(c, n, 1), t = ct_value_in(c, n, 2), gx = ct_value_like(c, z);
+  const bool one = !c->error && c->value[gy].constant && c->value[gy].number == 1.0f;
+  struct ct_net_step *s = one ? loss_step(c, n, z, t) : ct_step_add(c, CT_STEP_SOFTMAX, n);
+  s->x = z;
+  s->t = t;
+  s->dx = made_by(c, s, gx);
+  if (!one) s->dy = gy;
+  ct_value_is(c, n->out[0], gx);
+}

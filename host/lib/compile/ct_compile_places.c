@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of compiling: which ways of keeping each value needs, how long it lives, where it lies.
+ *
+ * Steps that depend on what lasts alone come first. A weight's new value takes the weight's place;
+ * nobody may read the weight after the step that makes it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_compile_impl.h"
+
+/* ---- Who uses what ------------------------------------------------------------------------- */
+
+static void one(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                ct_value_use *f) {
+  if (value != CT_NO_VALUE) f(c, s, value, keep, false);
+}
+
+static void tile_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    one(c, s, s->in[i], CT_KEEPS, f);
+  for (unsigned i = 0; i < s->tile.ops; ++i)
+    if (s->of[i] != CT_NO_VALUE) f(c, s, s->of[i], CT_KEEPS, true);
+}
+
+static void made(struct ct_compiler *c, struct ct_net_step *s, int value, ct_value_use *f) {
+  if (value != CT_NO_VALUE) f(c, s, value, CT_KEEPS, true);
+}
+
+static void vector_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
+  const bool exact = s->kind == CT_STEP_SUM_ROWS || s->kind == CT_STEP_SOFTMAX;
+  one(c, s, s->x, exact ? CT_KEEP_F32 : CT_KEEPS, f);
+  one(c, s, s->w, CT_KEEP_F32, f);
+  one(c, s, s->t, CT_KEEP_F32, f);
+  one(c, s, s->dy, CT_KEEP_F32, f);
+  if (s->kind == CT_STEP_POOL_BACK) one(c, s, s->y, CT_KEEPS, f);
+  if (s->kind != CT_STEP_POOL_BACK) made(c, s, s->y, f);
+  made(c, s, s->dx, f);
+  made(c, s, s->loss, f);
+}
+
+void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
+  switch (s->kind) {
+    case CT_STEP_CONV:
+      one(c, s, s->x, CT_KEEP_ROWS, f);
+      one(c, s, s->w, CT_KEEP_SQUARE, f);
+      made(c, s, s->y, f);
+      tile_uses(c, s, f);
+      return;
+    case CT_STEP_CONV_INPUT:
+      one(c, s, s->x, CT_KEEP_SQUARE, f);
+      one(c, s, s->w, CT_KEEP_SQUARE, f);
+      made(c, s, s->y, f);
+      tile_uses(c, s, f);
+      return;
+    case CT_STEP_CONV_WEIGHTS:
+      one(c, s, s->x, CT_KEEP_ROWS, f);
+      one(c, s, s->dy, CT_KEEP_SQUARE, f);
+      made(c, s, s->y, f);
+      return;
+    case CT_STEP_TILES:
+      tile_uses(c, s, f);
+      return;
+    default:
+      vector_uses(c, s, f);
+  }
+}
+
+static void note(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool is_made) {
+  struct ct_val *v = &c->value[value];
+  if (is_made) {
+    v->first = s->order;
+    if (v->last < s->order) v->last = s->order;
+    return;
+  }
+  if (v->step == ct_step_number(c, s)) return; /* of the same tile program */
+  if (keep == CT_KEEPS)
+    v->any = true;
+  else
+    v->need[keep] = true;
+  if (v->last < s->order) v->last = s->order;
+}
+
+/* ---- Order --------------------------------------------------------------------------------- */
+
+static void number_steps(struct ct_compiler *c) {
+  int order = 0;
+  for (int early = 1; early >= 0; --early)
+    for (size_t i = 0; i < c->steps; ++i)
+      if (c->step[i].early == early) c->step[i].order = order++;
+}
+
+/* ---- New values of weights and states ------------------------------------------------------ */
+
+/* What another tensor's value becomes takes that one's place, if it can. */
+static void replace(struct ct_compiler *c, size_t t) {
+  const struct ct_gtensor *x = c->g->tensor[t];
+  if (!x->becomes || c->value_of[t] == CT_NO_VALUE || c->error) return;
+  const int old = c->value_of[t], now = c->value_of[x->becomes];
+  if (now == CT_NO_VALUE || now == old) return;
+  struct ct_val *v = &c->value[now];
+  if (v->step == CT_FROM_START || v->place != CT_VALUE_ARENA || v->same != CT_NO_VALUE ||
+      c->value[old].rows != v->rows || c->value[old].cols != v->cols)
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.60s cannot become %.60s on the device", x->name,
+                    c->g->tensor[x->becomes]->name);
+  v->same = old;
+  v->place = CT_VALUE_LASTING;
+}
+
+/* Nobody reads the old value when the new one has been written. */
+static void check_replaced(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->values && !c->error; ++i) {
+    const struct ct_val *v = &c->value[i];
+    if (v->same == CT_NO_VALUE) continue;
+    struct ct_val *old = &c->value[v->same];
+    if (old->last > v->first)
+      ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.80s is used after it has got its new value",
+                      c->g->tensor[old->tensor]->name);
+    for (unsigned k = 0; k < CT_KEEPS; ++k)
+      old->need[k] = old->need[k] || v->need[k];
+    old->any = old->any || v->any;
+  }
+}
+
+/* ---- Ways of keeping ----------------------------------------------------------------------- */
+
+static void settle(struct ct_compiler *c, struct ct_val *v) {
+  const bool outside = v->place == CT_VALUE_EXTERNAL && v->step != CT_FROM_START;
+  if (outside || v->constant) v->need[CT_KEEP_F32] = true;
+  /* Weights are trained in FP32; what is only read needs no more than its readers. */
+  if (v->any && !v->need[CT_KEEP_F32] && !v->need[CT_KEEP_ROWS]) v->need[CT_KEEP_F32] = true;
+  if (v->kind == CT_LAY_NUMBER) memset(v->need, 0, sizeof v->need);
+  (void)c;
+}
+
+static void settle_all(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->values; ++i)
+    settle(c, &c->value[i]);
+  for (size_t i = 0; i < c->values; ++i) {
+    struct ct_val *v = &c->value[i];
+    if (v->same == CT_NO_VALUE) continue;
+    memcpy(v->need, c->value[v->same].need, sizeof v->need);
+  }
+}
+
+/* ---- Places -------------------------------------------------------------------------------- */
+
+static uint64_t units_of(const struct ct_val *v) {
+  uint64_t units = 0;
+  for (unsigned k = 0; k < CT_KEEPS; ++k)
+    if (v->need[k]) units += ct_mat_units(v->rows, v->cols, (enum ct_keep)k);
+  return units;
+}
+
+static void put(struct ct_compiler *c, struct ct_val *v, unsigned reg, uint64_t at) {
+  for (unsigned k = 0; k < CT_KEEPS; ++k) {
+    if (!v->need[k]) continue;
+    v->keep[k] = (struct ct_seat){reg, (uint32_t)at};
+    at += ct_mat_units(v->rows, v->cols, (enum ct_keep)k);
+    if (at > UINT32_MAX)
+      ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");
+  }
+}
+
+static void put_external(struct ct_compiler *c, struct ct_val *v) {
+  struct ct_compiled *o = c->out;
+  if (o->externals == CT_EXTERNALS) {
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "the network has more than %d inputs and outputs",
+                    CT_EXTERNALS);
+    return;
+  }
+  const unsigned reg = CT_ARG_FIRST + (unsigned)o->externals;
+  o->external[o->externals++] = (struct ct_external){v->tensor, reg, units_of(v)};
+  put(c, v, reg, 0);
+}
+
+/* A stretch of the arena that is taken while a value lives. */
+struct taken {
+  uint64_t at, units;
+  int last;
+};
+
+/* The lowest place of so many units among what is taken, which is sorted. */
+static uint64_t find_place(struct taken *list, size_t count, uint64_t units, size_t *index) {
+  uint64_t at = 0;
+  size_t i = 0;
+  for (; i < count && list[i].at < at + units; ++i)
+    at = list[i].at + list[i].units;
+  *index = i;
+  return at;
+}
+
+static void put_in_arena(struct ct_compiler *c, struct taken *list, int *by_first) {
+  size_t count = 0;
+  for (size_t k = 0; k < c->values && !c->error; ++k) {
+    struct ct_val *v = &c->value[by_first[k]];
+    const uint64_t units = units_of(v);
+    if (v->place != CT_VALUE_ARENA || !units) continue;
+    size_t kept = 0, index;
+    for (size_t i = 0; i < count; ++i)
+      if (list[i].last >= v->first) list[kept++] = list[i];
+    count = kept;
+    const uint64_t at = find_place(list, count, units, &index);
+    memmove(list + index + 1, list + index, (count - index) * sizeof *list);
+    list[index] = (struct taken){at, units, v->last};
+    ++count;
+    put(c, v, CT_ARG_ARENA, at);
+    if (at + units > c->out->arena) c->out->arena = at + units;
+  }
+}
+
+static int *sort_by_first(struct ct_compiler *c) {
+  int *list = malloc((c->values + 1) * sizeof *list);
+  size_t count = 0;
+  for (int order = 0; list && order <= (int)c->steps; ++order)
+    for (size_t i = 0; i < c->values; ++i)
+      if (c->value[i].first == order) list[count++] = (int)i;
+  return list;
+}
+
+/* Early steps' values last: they are made anew only when weights have changed. */
+static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
+  put(c, v, CT_ARG_LASTING, c->out->lasting);
+  c->out->lasting += units_of(v);
+}
+
+static void put_all(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->values && !c->error; ++i) {
+    struct ct_val *v = &c->value[i];
+    if (v->step != CT_FROM_START && c->step[v->step].early && v->place == CT_VALUE_ARENA)
+      v->place = CT_VALUE_LASTING;
+    if (!units_of(v)) continue;
+    if (v->place == CT_VALUE_EXTERNAL) put_external(c, v);
+    if (v->place == CT_VALUE_LASTING && v->same == CT_NO_VALUE) put_lasting(c, v);
+  }
+  for (size_t i = 0; i < c->values && !c->error; ++i)
+    if (c->value[i].same != CT_NO_VALUE)
+      memcpy(c->value[i].keep, c->value[c->value[i].same].keep, sizeof c->value[i].keep);
+  int *by_first = sort_by_first(c);
+  struct taken *list = calloc(c->values + 1, sizeof *list);
+  if (!by_first || !list) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!c->error) put_in_arena(c, list, by_first);
+  free(by_first);
+  free(list);
+}
+
+/* ---- What others see of it ----------------------------------------------------------------- */
+
+static void describe(struct ct_compiler *c, size_t t) {
+  struct ct_lay *lay = &c->out->lay[t];
+  if (c->value_of[t] == CT_NO_VALUE) return;
+  const struct ct_val *v = &c->value[c->value_of[t]];
+  lay->kind = units_of(v) ? v->kind : CT_LAY_NONE;
+  lay->mat = (struct ct_mat){.rows = v->rows, .cols = v->cols, .narrow = v->narrow};
+  memcpy(lay->mat.keep, v->keep, sizeof v->keep);
+  lay->taps = v->taps;
+  lay->channels = v->channels;
+  lay->windows = v->windows;
+}
+
+static void describe_constants(struct ct_compiler *c) {
+  struct ct_compiled *o = c->out;
+  o->constant = calloc(c->values + 1, sizeof *o->constant);
+  if (!o->constant) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
+  for (size_t i = 0; i < c->values; ++i) {
+    const struct ct_val *v = &c->value[i];
+    if (!v->constant || !v->keep[CT_KEEP_F32].reg) continue;
+    struct ct_constant *k = &o->constant[o->constants++];
+    k->mat = (struct ct_mat){.rows = v->rows, .cols = v->cols};
+    memcpy(k->mat.keep, v->keep, sizeof v->keep);
+    k->value = v->number;
+  }
+}
+
+void ct_compile_places(struct ct_compiler *c) {
+  for (size_t t = 1; t <= c->g->tensors; ++t)
+    replace(c, t);
+  number_steps(c);
+  for (size_t i = 0; i < c->steps; ++i)
+    ct_step_uses(c, &c->step[i], note);
+  check_replaced(c);
+  settle_all(c);
+  if (!c->error) put_all(c);
+  for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
+    describe(c, t);
+  if (!c->error) describe_constants(c);
+  c->out->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of compiling: steps become kernels, kernels programs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_compile_impl.h"
+
+static struct ct_mat mat(const struct ct_compiler *c, int value) {
+  struct ct_mat m = {0};
+  if (value == CT_NO_VALUE) return m;
+  const struct ct_val *v = &c->value[value];
+  m = (struct ct_mat){.rows = v->rows, .cols = v->cols, .narrow = v->narrow};
+  memcpy(m.keep, v->keep, sizeof m.keep);
+  return m;
+}
+
+/* ---- Tile programs ------------------------------------------------------------------------- */
+
+/* Values of a finished tile program: the product first, then the inputs, then the operations. */
+static unsigned number_of(const struct ct_net_step *s, unsigned operand) {
+  const unsigned front = s->kind != CT_STEP_TILES;
+  if (operand >= CT_OPERAND_OP) return front + s->tile.ins + operand - CT_OPERAND_OP;
+  return operand == CT_OPERAND_PRODUCT ? 0 : front + operand;
+}
+
+static void add_out(struct ct_compiler *c, const struct ct_net_step *s, struct ct_tilewise *t,
+                    int value) {
+  const struct ct_val *v = &c->value[value];
+  if (!v->keep[CT_KEEP_F32].reg && !v->keep[CT_KEEP_ROWS].reg && !v->keep[CT_KEEP_SQUARE].reg)
+    return;
+  if (t->outs == CT_TILE_OUTS) {
+    ct_compile_fail(c, CT_ERR_INTERNAL, "a tile program of too many results");
+    return;
+  }
+  t->out[t->outs++] = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
+}
+
+static struct ct_tilewise tile_program(struct ct_compiler *c, const struct ct_net_step *s) {
+  const unsigned front = s->kind != CT_STEP_TILES;
+  struct ct_tilewise t = {
+      .rows = s->tile.rows, .cols = s->tile.cols, .ins = s->tile.ins + front, .ops = s->tile.ops};
+  for (unsigned i = 0; i < s->tile.ins; ++i) {
+    t.in[front + i] = s->tile.in[i];
+    t.in[front + i].mat = mat(c, s->in[i]);
+  }
+  for (unsigned i = 0; i < s->tile.ops; ++i) {
+    t.op[i] = s->tile.op[i];
+    t.op[i].a = number_of(s, t.op[i].a);
+    t.op[i].b = number_of(s, t.op[i].b);
+  }
+  if (front) add_out(c, s, &t, s->y);
+  for (unsigned i = 0; i < s->tile.ops; ++i)
+    if (s->of[i] != CT_NO_VALUE) add_out(c, s, &t, s->of[i]);
+  return t;
+}
+
+/* ---- Kernels ------------------------------------------------------------------------------- */
+
+struct target {
+  struct ct_room room;
+  struct ct_codes *codes;
+  char text[200];
+  struct ct_why why;
+};
+
+static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  const struct ct_tilewise after = tile_program(c, s);
+  struct ct_conv k = {.shape = s->conv, .weights = mat(c, s->w), .after = &after};
+  if (s->kind == CT_STEP_CONV) {
+    k.x = mat(c, s->x);
+    k.y = mat(c, s->y);
+    return ct_kernel_conv(&k, &t->room, t->codes, &t->why);
+  }
+  if (s->kind == CT_STEP_CONV_INPUT) {
+    k.y = mat(c, s->x);
+    k.x = mat(c, s->y);
+    return ct_kernel_conv_input(&k, &t->room, t->codes, &t->why);
+  }
+  k.x = mat(c, s->x);
+  k.y = mat(c, s->dy);
+  k.weights = mat(c, s->y);
+  k.after = NULL;
+  return ct_kernel_conv_weights(&k, &t->room, t->codes, &t->why);
+}
+
+static int pool(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  const struct ct_pool k = {.kind = s->pool_kind,
+                            .shape = s->pool,
+                            .x = mat(c, s->x),
+                            .y = mat(c, s->y),
+                            .dx = mat(c, s->dx),
+                            .dy = mat(c, s->dy)};
+  return s->kind == CT_STEP_POOL ? ct_kernel_pool(&k, &t->room, t->codes, &t->why)
+                                 : ct_kernel_pool_back(&k, &t->room, t->codes, &t->why);
+}
+
+static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  if (s->kind == CT_STEP_SPREAD_ROWS) {
+    struct ct_spread_rows k = s->spread;
+    k.dy = mat(c, s->dy);
+    k.dx = mat(c, s->dx);
+    return ct_kernel_spread_rows(&k, &t->room, t->codes, &t->why);
+  }
+  struct ct_sum_rows k = s->sum;
+  k.x = mat(c, s->x);
+  k.y = mat(c, s->y);
+  k.less = mat(c, s->w);
+  k.times = mat(c, s->t);
+  return ct_kernel_sum_rows(&k, &t->room, t->codes, &t->why);
+}
+
+static int softmax(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  const struct ct_softmax k = {.x = mat(c, s->x),
+                               .y = mat(c, s->y),
+                               .targets = mat(c, s->t),
+                               .loss = mat(c, s->loss),
+                               .dloss = mat(c, s->dy),
+                               .dx = mat(c, s->dx)};
+  return ct_kernel_softmax(&k, &t->room, t->codes, &t->why);
+}
+
+static int kernel(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  switch (s->kind) {
+    case CT_STEP_TILES: {
+      const struct ct_tilewise k = tile_program(c, s);
+      return c->error ? c->error : ct_kernel_tilewise(&k, &t->room, t->codes, &t->why);
+    }
+    case CT_STEP_CONV:
+    case CT_STEP_CONV_INPUT:
+    case CT_STEP_CONV_WEIGHTS:
+      return conv(c, s, t);
+    case CT_STEP_POOL:
+    case CT_STEP_POOL_BACK:
+      return pool(c, s, t);
+    case CT_STEP_SOFTMAX:
+      return softmax(c, s, t);
+    default:
+      return sums(c, s, t);
+  }
+}
+
+/* ---- Stages -------------------------------------------------------------------------------- */
+
+static const char *const kind_names[CT_STEP_KIND_COUNT] = {"elements",
+                                                           "conv",
+                                                           "conv input gradient",
+                                                           "conv weight gradient",
+                                                           "pool",
+                                                           "pool gradient",
+                                                           "sum",
+                                                           "spreading",
+                                                           "softmax"};
+
+static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                        bool made) {
+  const struct ct_val *v = &c->value[value];
+  struct ct_stage *stage = &c->out->stage[s->order];
+  for (unsigned k = 0; k < CT_KEEPS; ++k) {
+    if (!v->keep[k].reg) continue;
+    const uint64_t bytes = ct_mat_units(v->rows, v->cols, (enum ct_keep)k) * 16;
+    if (made) {
+      stage->written += bytes;
+    } else if (keep == k || keep == CT_KEEPS) {
+      if (v->step != ct_step_number(c, s)) stage->read += bytes;
+      if (keep == CT_KEEPS) break;
+    }
+  }
+}
+
+static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
+  struct ct_stage *stage = &c->out->stage[s->order];
+  stage->node = s->node->name;
+  stage->op = s->kind == CT_STEP_TILES ? s->node->op->name : kind_names[s->kind];
+  stage->backward = s->node->backward;
+  stage->once = s->early;
+  stage->macs = ct_node_macs(c->g, s->node);
+  ct_step_uses(c, s, count_bytes);
+  struct target t = {.room = {.spm_words = c->options->spm_words, .args = c->out->args},
+                     .codes = &stage->codes};
+  t.why = (struct ct_why){t.text, sizeof t.text};
+  const int err = kernel(c, s, &t);
+  if (err && !c->error)
+    ct_compile_fail(c, err, "node %.60s (%s): %.160s", s->node->name, s->node->op->name, t.text);
+}
+
+void ct_compile_programs(struct ct_compiler *c) {
+  struct ct_compiled *o = c->out;
+  o->stage = calloc(c->steps + 1, sizeof *o->stage);
+  if (!o->stage) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  o->stages = o->stage ? c->steps : 0;
+  for (size_t i = 0; i < c->steps && !c->error; ++i)
+    stage_of(c, &c->step[i]);
+}

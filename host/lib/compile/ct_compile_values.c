@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of the compiler, and how tensors from outside become values. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_compile_impl.h"
+
+/* Makes room for one more of a list. */
+static bool grow(struct ct_compiler *c, void **list, size_t *room, size_t count, size_t size) {
+  if (count < *room) return true;
+  const size_t more = *room ? 2 * *room : 64;
+  void *p = realloc(*list, more * size);
+  if (!p) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return false;
+  }
+  *list = p;
+  *room = more;
+  return true;
+}
+
+struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
+                                const struct ct_gnode *n) {
+  static struct ct_net_step nowhere; /* never read: the compiler has failed */
+  if (!grow(c, (void **)&c->step, &c->step_room, c->steps, sizeof *c->step)) return &nowhere;
+  struct ct_net_step *s = &c->step[c->steps++];
+  memset(s, 0, sizeof *s);
+  s->kind = kind;
+  s->node = n;
+  s->x = s->w = s->y = s->dx = s->dy = s->t = s->loss = CT_NO_VALUE;
+  for (unsigned i = 0; i < CT_TILE_OPS; ++i)
+    s->of[i] = CT_NO_VALUE;
+  return s;
+}
+
+int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s) {
+  return (int)(s - c->step);
+}
+
+int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
+  if (!grow(c, (void **)&c->value, &c->value_room, c->values, sizeof *c->value)) return 0;
+  struct ct_val *v = &c->value[c->values];
+  memset(v, 0, sizeof *v);
+  v->rows = v->images = rows;
+  v->h = v->w = 1;
+  v->cols = cols;
+  v->kind = CT_LAY_MATRIX;
+  v->step = CT_FROM_START;
+  v->same = CT_NO_VALUE;
+  return (int)c->values++;
+}
+
+int ct_value_like(struct ct_compiler *c, int like) {
+  const int v = ct_value_new(c, c->value[like].rows, c->value[like].cols);
+  struct ct_val *to = &c->value[v];
+  const struct ct_val *from = &c->value[like];
+  to->images = from->images;
+  to->h = from->h;
+  to->w = from->w;
+  to->kind = from->kind == CT_LAY_WEIGHT ? CT_LAY_WEIGHT : CT_LAY_MATRIX;
+  to->taps = from->taps;
+  to->channels = from->channels;
+  return v;
+}
+
+int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number) {
+  const int v = ct_value_new(c, rows, cols);
+  c->value[v].place = CT_VALUE_LASTING;
+  c->value[v].constant = true;
+  c->value[v].number = number;
+  return v;
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------- */
+
+static uint32_t columns_of(const struct ct_shape *s) {
+  return s->dim[s->dims - 1];
+}
+static uint32_t rows_of(const struct ct_shape *s) {
+  return (uint32_t)(ct_shape_elements(s) / columns_of(s));
+}
+
+bool ct_value_plain(const struct ct_compiler *c, int tensor) {
+  const struct ct_shape *s = &c->g->tensor[tensor]->shape;
+  const struct ct_val *v = &c->value[c->value_of[tensor]];
+  return v->kind == CT_LAY_MATRIX && v->rows == rows_of(s) && v->cols == columns_of(s);
+}
+
+static void from_outside(struct ct_compiler *c, int tensor, int value) {
+  const struct ct_gtensor *t = c->g->tensor[tensor];
+  struct ct_val *v = &c->value[value];
+  const struct ct_shape *s = &t->shape;
+  v->tensor = tensor;
+  v->place =
+      t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE ? CT_VALUE_LASTING : CT_VALUE_EXTERNAL;
+  if (s->dims == 4) {
+    v->images = s->dim[0];
+    v->h = s->dim[1];
+    v->w = s->dim[2];
+  }
+}
+
+int ct_value_of(struct ct_compiler *c, int tensor) {
+  if (tensor <= 0) return CT_NO_VALUE;
+  if (c->value_of[tensor] != CT_NO_VALUE || c->error) return c->value_of[tensor];
+  const struct ct_shape *s = &c->g->tensor[tensor]->shape;
+  const int v = ct_value_new(c, rows_of(s), columns_of(s));
+  if (c->error) return 0;
+  from_outside(c, tensor, v);
+  c->value_of[tensor] = v;
+  return v;
+}
+
+void ct_value_is(struct ct_compiler *c, int tensor, int value) {
+  if (c->error) return;
+  struct ct_val *v = &c->value[value];
+  c->value_of[tensor] = value;
+  if (c->g->tensor[tensor]->role == CT_ROLE_OUTPUT && v->place == CT_VALUE_ARENA) {
+    v->place = CT_VALUE_EXTERNAL;
+    v->tensor = tensor;
+  }
+}
+
+int ct_value_weight(struct ct_compiler *c, int tensor, uint32_t taps, uint32_t channels) {
+  const bool fresh = c->value_of[tensor] == CT_NO_VALUE;
+  const int value = ct_value_of(c, tensor);
+  if (c->error) return 0;
+  struct ct_val *v = &c->value[value];
+  if (fresh) {
+    v->kind = CT_LAY_WEIGHT;
+    v->taps = taps;
+    v->channels = channels;
+    v->rows = v->images = taps * ct_tiles(channels) * CT_TILE;
+    v->h = v->w = 1;
+    v->cols = c->g->tensor[tensor]->shape.dim[0];
+  }
+  return v->kind == CT_LAY_WEIGHT && v->taps == taps && v->channels == channels ? value
+                                                                                : CT_NO_VALUE;
+}
+
+int ct_value_shaped(struct ct_compiler *c, int tensor, int like) {
+  if (c->value_of[tensor] != CT_NO_VALUE || c->error) return ct_value_of(c, tensor);
+  const struct ct_val from = c->value[like];
+  if (from.kind == CT_LAY_WEIGHT) return ct_value_weight(c, tensor, from.taps, from.channels);
+  return ct_value_of(c, tensor);
+}

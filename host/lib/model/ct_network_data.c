@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors of networks: from the order of the graph to matrices, from matrices to planes of tiles.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_network.h"
+
+/* ---- Elements and matrices ----------------------------------------------------------------- */
+
+/* Calls f for each element of a weight: where it is in the matrix and in the tensor. */
+typedef void move(void *self, size_t matrix, size_t element);
+
+static void each_weight(const struct ct_lay *lay, move *f, void *self) {
+  const size_t blocks = ct_tiles(lay->channels), cols = lay->mat.cols;
+  for (size_t o = 0; o < cols; ++o)
+    for (size_t tap = 0; tap < lay->taps; ++tap)
+      for (size_t ch = 0; ch < lay->channels; ++ch)
+        f(self, (tap * blocks * CT_TILE + ch) * cols + o,
+          (o * lay->taps + tap) * lay->channels + ch);
+}
+
+/* What pixel p of the output sees at tap (ky, kx): the number of the input's pixel, or false. */
+static bool window_at(const struct ct_conv_shape *s, size_t p, const uint32_t tap[2],
+                      size_t *pixel) {
+  const size_t image = p / ((size_t)s->oh * s->ow), rest = p % ((size_t)s->oh * s->ow);
+  const int64_t y = (int64_t)(rest / s->ow * s->sy + (size_t)tap[0] * s->dy) - s->top;
+  const int64_t x = (int64_t)(rest % s->ow * s->sx + (size_t)tap[1] * s->dx) - s->left;
+  if (y < 0 || y >= s->h || x < 0 || x >= s->w) return false;
+  *pixel = (image * s->h + (size_t)y) * s->w + (size_t)x;
+  return true;
+}
+
+static uint32_t window_channels(const struct ct_lay *lay) {
+  return lay->mat.cols / (lay->windows.ky * lay->windows.kx);
+}
+
+static void spread_windows(const struct ct_lay *lay, const float *data, float *matrix) {
+  const size_t channels = window_channels(lay);
+  for (size_t p = 0; p < lay->mat.rows; ++p)
+    for (uint32_t ky = 0; ky < lay->windows.ky; ++ky)
+      for (uint32_t kx = 0; kx < lay->windows.kx; ++kx, matrix += channels) {
+        size_t pixel;
+        if (window_at(&lay->windows, p, (const uint32_t[]){ky, kx}, &pixel))
+          memcpy(matrix, data + pixel * channels, channels * sizeof *data);
+        else
+          memset(matrix, 0, channels * sizeof *data);
+      }
+}
+
+size_t ct_lay_elements(const struct ct_lay *lay) {
+  const struct ct_conv_shape *s = &lay->windows;
+  switch (lay->kind) {
+    case CT_LAY_WEIGHT:
+      return (size_t)lay->taps * lay->channels * lay->mat.cols;
+    case CT_LAY_WINDOWS:
+      return (size_t)s->images * s->h * s->w * window_channels(lay);
+    default:
+      return (size_t)lay->mat.rows * lay->mat.cols;
+  }
+}
+
+struct pair {
+  const float *from;
+  float *to;
+};
+static void to_matrix(void *self, size_t matrix, size_t element) {
+  const struct pair *p = self;
+  p->to[matrix] = p->from[element];
+}
+static void from_matrix(void *self, size_t matrix, size_t element) {
+  const struct pair *p = self;
+  p->to[element] = p->from[matrix];
+}
+
+void ct_lay_spread(const struct ct_lay *lay, const float *data, float *matrix) {
+  if (lay->kind == CT_LAY_WINDOWS) {
+    spread_windows(lay, data, matrix);
+  } else if (lay->kind == CT_LAY_WEIGHT) {
+    memset(matrix, 0, (size_t)lay->mat.rows * lay->mat.cols * sizeof *matrix);
+    each_weight(lay, to_matrix, &(struct pair){data, matrix});
+  } else {
+    memcpy(matrix, data, ct_lay_elements(lay) * sizeof *matrix);
+  }
+}
+
+void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data) {
+  if (lay->kind == CT_LAY_WEIGHT)
+    each_weight(lay, from_matrix, &(struct pair){matrix, data});
+  else
+    memcpy(data, matrix, ct_lay_elements(lay) * sizeof *data);
+}
+
+/* ---- Planes -------------------------------------------------------------------------------- */
+
+uint64_t ct_network_at(const ct_network *n, const struct ct_seat *seat) {
+  const uint64_t base = seat->reg == CT_ARG_LASTING ? n->lasting
+                        : seat->reg == CT_ARG_ARENA ? n->arena
+                                                    : n->external[seat->reg - CT_ARG_FIRST];
+  return base + (uint64_t)seat->at * CT_UNIT;
+}
+
+enum { TILE_FLOATS = CT_TILE * CT_TILE, RECORD_BYTES = CT_RECORD_UNITS * CT_UNIT };
+
+/* A plane of a matrix, in one way of keeping. */
+static void make_plane(const struct ct_mat *m, enum ct_keep keep, uint32_t plane, const float *x,
+                       uint8_t *out) {
+  const uint32_t groups = ct_mat_groups(m);
+  if (keep == CT_KEEP_F32) {
+    for (uint32_t g = 0; g < groups; ++g) {
+      float tile[TILE_FLOATS];
+      ct_tile_from(x, m->rows, m->cols, g, plane, tile);
+      memcpy(out + (size_t)g * sizeof tile, tile, sizeof tile);
+    }
+    return;
+  }
+  ct_pack(x + (size_t)plane * CT_TILE, m->rows, ct_in_tile(m->cols, plane), m->cols,
+          keep == CT_KEEP_ROWS ? CT_ROW : CT_SQUARE, out);
+}
+
+static void read_plane(const struct ct_mat *m, enum ct_keep keep, uint32_t plane, const uint8_t *in,
+                       float *x) {
+  const uint32_t groups = ct_mat_groups(m);
+  if (keep == CT_KEEP_F32) {
+    for (uint32_t g = 0; g < groups; ++g) {
+      float tile[TILE_FLOATS];
+      memcpy(tile, in + (size_t)g * sizeof tile, sizeof tile);
+      ct_tile_to(tile, m->rows, m->cols, g, plane, x);
+    }
+    return;
+  }
+  ct_unpack(in, m->rows, ct_in_tile(m->cols, plane), m->cols, x + (size_t)plane * CT_TILE);
+}
+
+static size_t plane_bytes(const struct ct_mat *m, enum ct_keep keep) {
+  return (size_t)ct_mat_groups(m) * ct_keep_units(keep) * CT_UNIT;
+}
+
+static int put_keep(ct_network *n, const struct ct_mat *m, enum ct_keep keep, const float *x) {
+  const size_t size = plane_bytes(m, keep), planes = ct_mat_planes(m);
+  uint8_t *all = malloc(size * planes + 1);
+  if (!all) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
+  for (uint32_t p = 0; p < planes; ++p)
+    make_plane(m, keep, p, x, all + p * size);
+  const int err = ct_mem_write(n->dev, ct_network_at(n, &m->keep[keep]), all, size * planes);
+  free(all);
+  return err;
+}
+
+int ct_network_put(ct_network *n, const struct ct_mat *m, const float *x) {
+  int err = CT_OK;
+  for (unsigned k = 0; k < CT_KEEPS && !err; ++k)
+    if (m->keep[k].reg) err = put_keep(n, m, (enum ct_keep)k, x);
+  return err;
+}
+
+int ct_network_get(ct_network *n, const struct ct_mat *m, float *x) {
+  unsigned keep = 0;
+  while (keep < CT_KEEPS - 1 && !m->keep[keep].reg)
+    ++keep;
+  const size_t size = plane_bytes(m, (enum ct_keep)keep), planes = ct_mat_planes(m);
+  uint8_t *all = malloc(size * planes + 1);
+  if (!all) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
+  const int err = ct_mem_read(n->dev, ct_network_at(n, &m->keep[keep]), all, size * planes);
+  for (uint32_t p = 0; p < planes && !err; ++p)
+    read_plane(m, (enum ct_keep)keep, p, all + p * size, x);
+  free(all);
+  return err;
+}
