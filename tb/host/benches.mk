@@ -171,3 +171,6 @@ $(call host_test,test_graph_values,tb/host/test_graph_values.c tb/host/graph_bed
 $(call host_test,test_graph_training,tb/host/test_graph_training.c tb/host/graph_bed.c)
 $(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)
 $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
+
+# Graphs on the device, beside the reference.
+$(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/host/graph_bed.c)
