@@ -53,8 +53,7 @@ ecp5_read() {
 }
 
 # ecp5_synth DIR TOP FILE...: leaves DIR/TOP.json for nextpnr, DIR/TOP.stat and DIR/TOP.log. ECP5_KEEP: commands that say which
-# hierarchy stays (scripts/resources). ECP5_GATES=1: registers, memories and products become the chip's, logic stays as it is (half the time; for
-# scripts/clock-check), and there is no DIR/TOP.stat.
+# hierarchy stays (scripts/resources).
 #
 # Without the multiplexers that join LUTs to wider ones (-nowidelut): they take 3 % more cells, and tie these together for the placer.
 # The steps of ABC: abc9's own but for the last, &mfs, which aborts on the whole core in the ABC of Debian 12 (Gia_ManInsertMfs: Assertion
@@ -67,11 +66,6 @@ ecp5_synth() {
   yosys=$(ecp5_yosys) || return 1
   dir=$1 top=$2
   shift 2
-  luts="splitnets
-synth_ecp5 -abc9 -nowidelut -top $top -run map_luts:check
-hierarchy -check
-tee -q -o $dir/$top.stat stat
-check -noinit"
   cat >"$dir/$top.ys" <<END
 $(ecp5_read "$@")
 hierarchy -check -top $top
@@ -81,7 +75,11 @@ check -assert
 ${ECP5_KEEP:-}
 scratchpad -set abc9.script "+&scorr;&sweep;&dc2;&dc2;&dch,-f;&ps;&if,{C},{W},{D},{R},-F,3,-A,5,-v"
 synth_ecp5 -abc9 -nowidelut -top $top -run begin:map_luts
-$([ -n "${ECP5_GATES:-}" ] || echo "$luts")
+splitnets
+synth_ecp5 -abc9 -nowidelut -top $top -run map_luts:check
+hierarchy -check
+tee -q -o $dir/$top.stat stat
+check -noinit
 blackbox =A:whitebox
 write_json $dir/$top.json
 END
