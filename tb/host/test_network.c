@@ -98,7 +98,7 @@ static void test_resnet20(void **state) {
   compare(&b, 0.08, "resnet20");
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_perceptron),
                                      cmocka_unit_test(test_perceptron_trains),
                                      cmocka_unit_test(test_perceptron_trains_by_adam),
@@ -107,5 +107,5 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_resnet8),
                                      cmocka_unit_test(test_resnet8_trains),
                                      cmocka_unit_test(test_resnet20)};
-  return ct_tb_run(argc, argv, tests, sizeof tests / sizeof *tests);
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }
