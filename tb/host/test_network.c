@@ -55,9 +55,9 @@ static void test_perceptron_trains_by_adam(void **state) {
   struct bed b;
   bed_make(&b);
   assert_int_equal(ct_graph_mlp(b.g, (const uint32_t[]){50, 33, 20, 10}, 3, 21, true), CT_OK);
-  optimise(&b, &(struct ct_optimise){.optimiser = CT_OPTIMISER_ADAMW,
-                                     .schedule = {.rate = 0.001},
-                                     .weight_decay = 0.01});
+  optimise(&b,
+           &(struct ct_optimise){
+               .optimiser = CT_OPTIMISER_ADAMW, .schedule = {.rate = 0.001}, .weight_decay = 0.01});
   compare(&b, 0.2, "perceptron, a step of AdamW");
 }
 

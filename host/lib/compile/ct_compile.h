@@ -90,6 +90,7 @@ struct ct_compiled {
 
 struct ct_compile_options {
   uint32_t spm_words; /* of the window */
+  unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is

@@ -127,12 +127,12 @@ static void check_replaced(struct ct_compiler *c) {
 /* ---- Ways of keeping ----------------------------------------------------------------------- */
 
 static void settle(struct ct_compiler *c, struct ct_val *v) {
+  v->narrow = c->options->narrow;
   const bool outside = v->place == CT_VALUE_EXTERNAL && v->step != CT_FROM_START;
   if (outside || v->constant) v->need[CT_KEEP_F32] = true;
   /* Weights are trained in FP32; what is only read needs no more than its readers. */
   if (v->any && !v->need[CT_KEEP_F32] && !v->need[CT_KEEP_ROWS]) v->need[CT_KEEP_F32] = true;
   if (v->kind == CT_LAY_NUMBER) memset(v->need, 0, sizeof v->need);
-  (void)c;
 }
 
 static void settle_all(struct ct_compiler *c) {

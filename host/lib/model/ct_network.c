@@ -34,10 +34,11 @@ static int copy_graph(ct_network *n, const ct_graph *graph) {
                  n->graph ? ct_graph_error(n->graph) : ct_strerror(err));
 }
 
-static int compile(ct_network *n) {
+static int compile(ct_network *n, unsigned narrow) {
   char text[384] = "";
   const struct ct_why why = {text, sizeof text};
-  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev)};
+  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
+                                             .narrow = narrow};
   const int err = ct_compile(n->graph, &options, &n->compiled, &why);
   return err ? ct_fail(n->dev, err, "%s", text[0] ? text : ct_strerror(err)) : CT_OK;
 }
@@ -99,15 +100,23 @@ static bool has_updates(const ct_graph *g) {
   return false;
 }
 
-static int build(ct_network *n, const ct_graph *graph) {
+static int build(ct_network *n, const ct_graph *graph, unsigned narrow) {
   int err = copy_graph(n, graph);
-  if (!err) err = compile(n);
+  if (!err) err = compile(n, narrow);
   if (!err) err = make_room(n);
   if (!err) err = put_constants(n);
   if (!err) err = load(n);
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
   return err;
+}
+
+static int check_options(ct_device *dev, const struct ct_network_options *o) {
+  if (!o) return CT_OK;
+  if (o->mantissa && (o->mantissa < 2 || o->mantissa > 8))
+    return ct_fail(dev, CT_ERR_ARG, "mantissas of %u bits: 2..8", o->mantissa);
+  return ct_check_reserved(dev, "ct_network_options", o->reserved,
+                           sizeof o->reserved / sizeof *o->reserved);
 }
 
 int ct_network_create(ct_device *dev, const ct_graph *graph,
@@ -117,16 +126,14 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
   if (err) return err;
   CT_NEED(dev, graph);
   CT_NEED(dev, network);
-  if (options)
-    err = ct_check_reserved(dev, "ct_network_options", options->reserved,
-                            sizeof options->reserved / sizeof *options->reserved);
+  err = check_options(dev, options);
   if (err) return err;
   if (!graph->checked) return ct_fail(dev, CT_ERR_ARG, "the graph has not been checked");
   ct_network *n = calloc(1, sizeof *n);
   if (!n) return no_memory(dev);
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
-  err = build(n, graph);
+  err = build(n, graph, options && options->mantissa ? 8 - options->mantissa : 0);
   if (err)
     ct_network_free(n);
   else

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ct_network.h"
+#include "ct_pack.h"
 
 /* ---- Elements and matrices ----------------------------------------------------------------- */
 
@@ -114,8 +115,13 @@ static void make_plane(const struct ct_mat *m, enum ct_keep keep, uint32_t plane
     }
     return;
   }
-  ct_pack(x + (size_t)plane * CT_TILE, m->rows, ct_in_tile(m->cols, plane), m->cols,
-          keep == CT_KEEP_ROWS ? CT_ROW : CT_SQUARE, out);
+  ct_pack_narrow(x + (size_t)plane * CT_TILE,
+                 &(struct ct_pack_form){.rows = m->rows,
+                                        .cols = ct_in_tile(m->cols, plane),
+                                        .pitch = m->cols,
+                                        .sharing = keep == CT_KEEP_ROWS ? CT_ROW : CT_SQUARE,
+                                        .narrow = m->narrow},
+                 out);
 }
 
 static void read_plane(const struct ct_mat *m, enum ct_keep keep, uint32_t plane, const uint8_t *in,

@@ -42,15 +42,22 @@ static void read_tile(const float *x, size_t rows, size_t cols, size_t row_step,
   }
 }
 
-static void pack(const float *x, size_t rows, size_t cols, size_t row_step, size_t col_step,
-                 enum ct_sharing sharing, uint8_t *out) {
+/* How it is laid out and rounded. */
+struct form {
+  size_t row_step, col_step;
+  enum ct_sharing sharing;
+  unsigned narrow;
+};
+
+static void pack(const float *x, size_t rows, size_t cols, const struct form *f, uint8_t *out) {
   const struct ct_path *path = ct_path_find(NULL);
   const unsigned state = path->enter();
   for (size_t r = 0; r < rows; r += CT_TILE) {
     for (size_t c = 0; c < cols; c += CT_TILE, out += CT_RECORD) {
       struct ct_emu_tile t;
-      read_tile(x + r * row_step + c * col_step, rows - r, cols - c, row_step, col_step, t.x);
-      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, sharing == CT_SQUARE, 0,
+      read_tile(x + r * f->row_step + c * f->col_step, rows - r, cols - c, f->row_step, f->col_step,
+                t.x);
+      path->quantise((const uint32_t(*)[CT_TILE])t.x, CT_TILE, f->sharing == CT_SQUARE, f->narrow,
                      (int8_t(*)[CT_TILE])(out + CT_TILE), out);
     }
   }
@@ -88,8 +95,12 @@ int ct_pack(const float *x, size_t rows, size_t cols, size_t pitch, enum ct_shar
   CT_NEED(NULL, out);
   int err = check_matrix(rows, cols, false, pitch);
   if (!err) err = check_sharing(sharing);
-  if (!err) pack(x, rows, cols, pitch, 1, sharing, out);
+  if (!err) pack(x, rows, cols, &(struct form){pitch, 1, sharing, 0}, out);
   return err;
+}
+
+void ct_pack_narrow(const float *x, const struct ct_pack_form *form, uint8_t *out) {
+  pack(x, form->rows, form->cols, &(struct form){form->pitch, 1, form->sharing, form->narrow}, out);
 }
 
 int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
@@ -98,7 +109,7 @@ int ct_pack_transposed(const float *x, size_t rows, size_t cols, size_t pitch,
   CT_NEED(NULL, out);
   int err = check_matrix(rows, cols, true, pitch);
   if (!err) err = check_sharing(sharing);
-  if (!err) pack(x, rows, cols, 1, pitch, sharing, out);
+  if (!err) pack(x, rows, cols, &(struct form){1, pitch, sharing, 0}, out);
   return err;
 }
 

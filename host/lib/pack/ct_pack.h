@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "coltrain/coltrain.h"
 #include "ct_layout.h"
 
 /* A record: sixteen exponents, then sixteen rows of sixteen mantissas. */
@@ -12,5 +13,13 @@ enum { CT_RECORD = CT_RECORD_UNITS * CT_TILE };
 
 /* CT_OK, or CT_ERR_ARG and a sentence: whether a packed matrix of that size has a size in bytes. */
 int ct_pack_check(size_t rows, size_t cols);
+
+/* ct_pack() with mantissas of 8 - narrow bits (narrow at most 6), of what was checked before. */
+struct ct_pack_form {
+  size_t rows, cols, pitch;
+  enum ct_sharing sharing;
+  unsigned narrow;
+};
+void ct_pack_narrow(const float *x, const struct ct_pack_form *form, uint8_t *out);
 
 #endif
