@@ -303,10 +303,9 @@ void ct_mm(struct ct_lower *l, const struct ct_mm *c) {
   touch(l, &rec, &c->a, false);
   if (l->error) return;
   ADD(l, &rec, MM, CT_SET(MM_A, address_of_a(l, c)), CT_SET(MM_A_TRANS, c->a_trans),
-      CT_SET(MM_WALK, c->walk), CT_SET(MM_POS, c->pos),
-      CT_SET(MM_AM, c->am), CT_SET(MM_AK, c->ak), CT_SET(MM_B, ct_cmd_address(l, &c->b)),
-      CT_SET(MM_B_TRANS, c->b_trans), CT_SET(MM_BN, c->bn), CT_SET(MM_BK, c->bk),
-      CT_SET(MM_ACCUM, c->accum), CT_SET(MM_KT, c->kt), CT_SET(MM_NT, c->nt),
+      CT_SET(MM_WALK, c->walk), CT_SET(MM_POS, c->pos), CT_SET(MM_AM, c->am), CT_SET(MM_AK, c->ak),
+      CT_SET(MM_B, ct_cmd_address(l, &c->b)), CT_SET(MM_B_TRANS, c->b_trans), CT_SET(MM_BN, c->bn),
+      CT_SET(MM_BK, c->bk), CT_SET(MM_ACCUM, c->accum), CT_SET(MM_KT, c->kt), CT_SET(MM_NT, c->nt),
       CT_SET(MM_ROWS, c->rows), CT_SET(MM_ROWS_REG, c->rows_reg),
       CT_SET(MM_ACC, ct_cmd_address(l, &c->acc)), CT_SET(MM_ACC_N, c->acc_n));
 }
