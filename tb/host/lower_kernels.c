@@ -37,6 +37,7 @@ static void draw_phase(struct kernel_phase *p, ct_rng *rng) {
   p->split = ct_rng_percent(rng, 30);
   p->wide = ct_rng_percent(rng, 30);
   p->shape = ct_rng_below(rng, 1u << 16);
+  p->walk = ct_rng_percent(rng, 40);
   if (p->kind == K_SINGLE || (p->mt > 1 && p->bn > 1)) p->more = false; /* tiles one way only */
   if (p->kind == K_SINGLE) p->wide = false;
   if (p->wide) p->by_step = false;
@@ -58,10 +59,10 @@ void kernel_print(const struct kernel *k) {
     print_message(
         "phase %u: kind %d, %u passes of %u, mt %u, bn %u, %u steps, %u and %u slots, %u registers "
         "from %u, %u tiles from %u, from %u, by_step %d, more %d, freed %d, square %d, split %d, "
-        "wide %d, shape %x\n",
+        "wide %d, shape %x, walk %d\n",
         i, (int)p->kind, p->passes, p->inner, p->mt, p->bn, p->steps, p->slots, p->more_slots,
         p->regs, p->reg_at, p->acc_slots, p->acc_at, p->from, p->by_step, p->more, p->freed,
-        p->square, p->split, p->wide, p->shape);
+        p->square, p->split, p->wide, p->shape, p->walk);
   }
 }
 
@@ -193,13 +194,38 @@ static void product_results(struct kernel *k, struct ct_ref acc, uint32_t c, uin
   }
 }
 
+/* x as an image of 8 x 8 pixels, seen pixel by pixel: what a product without walks does, too. */
+static const struct ct_walk_shape *walk(const struct kernel_phase *p, struct ct_walk_shape *s) {
+  *s = (struct ct_walk_shape){.w = 8,
+                              .h = X_ROWS * 2,
+                              .pixel = 1,
+                              .line = 8,
+                              .image = X_ROWS * CT_TILE,
+                              .block = X_ROWS * CT_TILE,
+                              .nx = 8,
+                              .ny = X_ROWS * 2,
+                              .sx = 1,
+                              .sy = 1,
+                              .kx = 1,
+                              .cb = (int32_t)p->steps};
+  return s;
+}
+
+static void start_walk(struct kernel *k, bool in_loop) {
+  struct ct_walk_shape s;
+  if (k->p->walk && in_loop == !!(k->p->shape & 8)) ct_mm_walk(k->l, walk(k->p, &s));
+}
+
 static void multiply(struct kernel *k, struct ct_ref w, struct ct_ref acc, uint32_t m0,
                      bool steps) {
   const struct kernel_phase *p = k->p;
+  struct ct_walk_shape s;
   ct_mm(k->l, &(struct ct_mm){.a = ct_tiles_of(k->l, k->x, m0, p->mt, 0, p->steps),
                               .b = w,
                               .acc = acc,
                               .by_step = steps,
+                              .walk = p->walk,
+                              .pos = ct_walk_pos(walk(p, &s), 0, (int32_t)m0 * 2, 1),
                               .am = CT_TILE,
                               .ak = X_ROWS * CT_TILE,
                               .bn = CT_TILE,
@@ -225,6 +251,7 @@ static void product_pass(void *kernel, uint32_t c) {
   const struct ct_ref w = ct_next(k->l, k->panel);
   k->held = w;
   k->row = c;
+  start_walk(k, true);
   if (half) load_panel(k, w, c, 0, half);
   load_panel(k, w, c, half, p->steps - half);
   if (!p->wide) {
@@ -249,6 +276,7 @@ static void product(struct kernel *k) {
   if (p->wide)
     ct_va(k->l, &(struct ct_va){
                     .to = ct_tile_of(k->l, k->temp, 0, 0), .c = CT_VA_SCALAR, .sc_reg = K_SCALAR});
+  start_walk(k, false);
   ct_repeat(k->l, p->passes, product_pass, k);
 }
 

@@ -32,7 +32,7 @@ struct kernel_phase {
   uint32_t mt, bn, steps; /* row tiles, columns, k steps of a product */
   uint32_t slots, more_slots, regs, reg_at, acc_at, acc_slots;
   uint32_t from; /* row of the state, of the tensor ... */
-  bool by_step, more, freed, square, split, wide;
+  bool by_step, more, freed, square, split, wide, walk;
   uint32_t shape; /* further choices, bit by bit */
 };
 

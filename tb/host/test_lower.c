@@ -138,13 +138,16 @@ static void run_codes(struct bed *b, const struct ct_codes *codes, uint8_t *resu
   assert_int_equal(ct_mem_read(b->dev, b->at, result, b->size), CT_OK);
 }
 
-/* Command by command: a job each. */
+/* Command by command: a job each, that begins with the walk so far. */
 static void run_list(struct bed *b, const struct ct_code *list, uint8_t *result) {
+  struct ct_cmd job[4] = {{{0}}};
   assert_int_equal(ct_mem_write(b->dev, b->at, b->before, b->size), CT_OK);
+  CT_PUT(&job[3], ALL_OP, CT_OP_END);
   for (size_t i = 0; i < list->count; ++i) {
-    struct ct_cmd two[2] = {list->cmd[i], {{0}}};
-    CT_PUT(&two[1], ALL_OP, CT_OP_END);
-    run_job(b, two, 2);
+    const uint32_t op = CT_GET(&list->cmd[i], ALL_OP);
+    if (op == CT_OP_WPIX || op == CT_OP_WTAP) job[op == CT_OP_WTAP] = list->cmd[i];
+    job[2] = list->cmd[i];
+    run_job(b, job, 4);
   }
   assert_int_equal(ct_mem_read(b->dev, b->at, result, b->size), CT_OK);
 }

@@ -69,6 +69,7 @@ struct ct_room {
   uint32_t spm_words; /* of the window */
   unsigned args;      /* arguments of the job are in r1..r<args> */
   uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
+  struct ct_seat scratch; /* a unit that every kernel may write and nobody reads */
 };
 
 /* ---- Tile by tile: element-wise operators, alone or behind a product ---- */

@@ -34,13 +34,14 @@ static struct slots slots_of(uint32_t op) {
       return (struct slots){
           2, {CT_F_DMA_DRAM, CT_F_DMA_SPM}, {CT_F_DMA_DRAM_REG, CT_F_DMA_SPM_REG}};
     case CT_OP_MM:
-      return (struct slots){2, {CT_F_MM_A, CT_F_MM_B}, {CT_F_MM_A_REG, CT_F_MM_B_REG}};
+      return (struct slots){
+          3, {CT_F_MM_A, CT_F_MM_B, CT_F_MM_POS}, {CT_F_MM_A_REG, CT_F_MM_B_REG, CT_F_MM_POS_REG}};
     case CT_OP_VL:
-      return (struct slots){1, {CT_F_VL_SPM, CT_F_VL_SPM}, {CT_F_VL_SPM_REG, CT_F_VL_SPM_REG}};
+      return (struct slots){1, {CT_F_VL_SPM}, {CT_F_VL_SPM_REG}};
     case CT_OP_VS:
-      return (struct slots){1, {CT_F_VS_SPM, CT_F_VS_SPM}, {CT_F_VS_SPM_REG, CT_F_VS_SPM_REG}};
+      return (struct slots){1, {CT_F_VS_SPM}, {CT_F_VS_SPM_REG}};
     default:
-      return (struct slots){0, {CT_F_ALL_OP, CT_F_ALL_OP}, {CT_F_ALL_OP, CT_F_ALL_OP}};
+      return (struct slots){.n = 0};
   }
 }
 

@@ -16,10 +16,10 @@
 
 #include "ct_cmd.h"
 
-enum { CT_SLOTS = 2 };
+enum { CT_SLOTS = 3 };
 
 /* A command, or a loop over the nodes behind it. Addresses (slots) are kept apart from the rest:
- * LD, ST: Dram, Spm; MM: A, B; VL, VS: Spm. */
+ * LD, ST: Dram, Spm; MM: A, B, Pos; VL, VS: Spm. */
 struct ct_node {
   struct ct_cmd cmd;                      /* slots are 0 */
   uint32_t slot[CT_SLOTS];                /* of the first pass */

@@ -63,6 +63,7 @@
 #include <stdint.h>
 
 #include "ct_prog.h"
+#include "ct_walk.h"
 
 struct ct_lower;
 
@@ -185,11 +186,18 @@ struct ct_dma {
 void ct_ld(struct ct_lower *l, const struct ct_dma *c);
 void ct_st(struct ct_lower *l, const struct ct_dma *c);
 
+/* How the rows of A go over pixels and taps from here on, for products that walk: two commands. A
+ * job begins with those that were the last in front of it. */
+void ct_mm_walk(struct ct_lower *l, const struct ct_walk_shape *shape);
+
 /* acc: a generation for each output tile. by_step: each k step waits for a part of b, and columns
- * of a (a tensor) go with the steps. */
+ * of a (a tensor) go with the steps. walk: a is all that rows may touch, and the first pixel at the
+ * first tap lies walk_a words behind it (it may lie in front); am, ak are not used. */
 struct ct_mm {
   struct ct_ref a, b, acc;
-  bool a_trans, b_trans, accum, by_step;
+  bool a_trans, b_trans, accum, by_step, walk;
+  int32_t walk_a;
+  uint32_t pos;
   int32_t am, ak, bn, bk;
   uint32_t kt, nt, rows, rows_reg; /* with rows_reg: 16 at most */
   uint32_t acc_n;

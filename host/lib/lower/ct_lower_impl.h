@@ -147,6 +147,7 @@ enum ct_when { CT_AT_START, CT_BY_STEP, CT_BY_TILE };
 
 /* ct_lower_items.c: the tree, tokens, carriers. */
 int ct_items_make(struct ct_sync *s, size_t from, size_t to);
+void ct_items_walk(struct ct_sync *s, size_t from);
 void ct_items_warm(struct ct_sync *s, enum ct_q q);
 void ct_items_free(struct ct_sync *s);
 int32_t ct_lift(const struct ct_sync *s, int32_t item, int32_t parent);

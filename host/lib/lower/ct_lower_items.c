@@ -66,6 +66,28 @@ int ct_items_make(struct ct_sync *s, size_t from, size_t to) {
   return s->l->error;
 }
 
+static bool is_walk(const struct ct_node *n) {
+  const uint32_t op = CT_GET(&n->cmd, ALL_OP);
+  return n->count == 0 && (op == CT_OP_WPIX || op == CT_OP_WTAP);
+}
+
+/* The last WPIX and WTAP in front of a job: a job knows nothing of the one before. */
+void ct_items_walk(struct ct_sync *s, size_t from) {
+  for (uint32_t missing = 2; missing > 0 && from > 0;) {
+    const struct ct_rec *rec = &s->l->rec[--from];
+    if (!is_walk(&rec->n) ||
+        (missing == 1 && CT_GET(&s->item[s->first].n.cmd, ALL_OP) == CT_GET(&rec->n.cmd, ALL_OP)))
+      continue;
+    const int32_t at = new_item(s);
+    if (at < 0) return;
+    s->item[at].n = rec->n;
+    s->item[at].q = CT_Q_MM;
+    s->item[at].mult = 1;
+    s->item[at].seq = missing-- * (gap / 4);
+    link_item(s, at, CT_NOBODY, CT_NOBODY);
+  }
+}
+
 static bool writes(const struct ct_item *i, uint32_t space) {
   for (unsigned x = 0; x < i->accesses; ++x)
     if (i->access[x].space == space && i->access[x].write) return true;
@@ -141,6 +163,7 @@ bool ct_add_wait(struct ct_sync *s, int32_t item, unsigned channel, uint32_t tok
   struct ct_item *i = &s->item[item];
   uint8_t *w = i->wait;
   const bool start = when == CT_AT_START;
+  if (is_walk(&i->n)) return false;
   for (unsigned f = 0; f < 3; ++f)
     if (w[f] == channel + 1) return false; /* a command names a semaphore in one wait only */
   if (i->q == CT_Q_LD || i->q == CT_Q_ST) {
@@ -161,6 +184,7 @@ bool ct_add_wait(struct ct_sync *s, int32_t item, unsigned channel, uint32_t tok
 bool ct_add_signal(struct ct_sync *s, int32_t item, unsigned channel, uint32_t tokens) {
   struct ct_item *i = &s->item[item];
   uint8_t *f = i->sig;
+  if (is_walk(&i->n)) return false;
   switch (i->q) {
     case CT_Q_LD:
     case CT_Q_ST:

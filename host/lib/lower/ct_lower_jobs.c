@@ -121,6 +121,7 @@ static void make_sync(struct ct_sync *s, size_t from, size_t to) {
     memset(s->ahead, 0, sizeof s->ahead);
     s->again = s->too_few = false;
     ct_items_make(s, from, to);
+    if (!s->l->error) ct_items_walk(s, from);
     for (unsigned q = 0; q < CT_Q_COUNT; ++q) {
       s->warm[q] = s->cold[q];
       if (s->warm[q] && !s->l->error) ct_items_warm(s, (enum ct_q)q);

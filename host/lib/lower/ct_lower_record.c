@@ -273,6 +273,27 @@ void ct_st(struct ct_lower *l, const struct ct_dma *c) {
   dma(l, c, CT_Q_ST);
 }
 
+void ct_mm_walk(struct ct_lower *l, const struct ct_walk_shape *shape) {
+  struct ct_cmd cmd[2];
+  if (l->error) return;
+  if (!ct_walk_commands(shape, &cmd[0], &cmd[1])) {
+    ct_lower_fail(l, CT_ERR_INTERNAL, "a walk over images of %d x %d does not fit its commands",
+                  (int)shape->w, (int)shape->h);
+    return;
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    struct ct_rec rec = {.q = CT_Q_MM, .mult = 1};
+    ct_node_of(&rec.n, &cmd[i]);
+    ct_rec_add(l, &rec);
+  }
+}
+
+/* A word of the window, or, of a walk that begins with padding, one in front of it. */
+static uint32_t address_of_a(const struct ct_lower *l, const struct ct_mm *c) {
+  const uint32_t a = ct_cmd_address(l, &c->a);
+  return c->walk ? (a + (uint32_t)c->walk_a) & 0xfffff : a;
+}
+
 void ct_mm(struct ct_lower *l, const struct ct_mm *c) {
   const uint32_t rows = c->rows_reg ? CT_TILE : c->rows;
   struct ct_rec rec = {.q = CT_Q_MM, .by_step = c->by_step, .mult = ct_tiles(rows) * c->nt};
@@ -281,10 +302,10 @@ void ct_mm(struct ct_lower *l, const struct ct_mm *c) {
   touch(l, &rec, &c->b, false);
   touch(l, &rec, &c->a, false);
   if (l->error) return;
-  ADD(l, &rec, MM, CT_SET(MM_A, ct_cmd_address(l, &c->a)), CT_SET(MM_A_TRANS, c->a_trans),
-      CT_SET(MM_AM, c->am), CT_SET(MM_AK, c->ak), CT_SET(MM_B, ct_cmd_address(l, &c->b)),
-      CT_SET(MM_B_TRANS, c->b_trans), CT_SET(MM_BN, c->bn), CT_SET(MM_BK, c->bk),
-      CT_SET(MM_ACCUM, c->accum), CT_SET(MM_KT, c->kt), CT_SET(MM_NT, c->nt),
+  ADD(l, &rec, MM, CT_SET(MM_A, address_of_a(l, c)), CT_SET(MM_A_TRANS, c->a_trans),
+      CT_SET(MM_WALK, c->walk), CT_SET(MM_POS, c->pos), CT_SET(MM_AM, c->am), CT_SET(MM_AK, c->ak),
+      CT_SET(MM_B, ct_cmd_address(l, &c->b)), CT_SET(MM_B_TRANS, c->b_trans), CT_SET(MM_BN, c->bn),
+      CT_SET(MM_BK, c->bk), CT_SET(MM_ACCUM, c->accum), CT_SET(MM_KT, c->kt), CT_SET(MM_NT, c->nt),
       CT_SET(MM_ROWS, c->rows), CT_SET(MM_ROWS_REG, c->rows_reg),
       CT_SET(MM_ACC, ct_cmd_address(l, &c->acc)), CT_SET(MM_ACC_N, c->acc_n));
 }

@@ -34,15 +34,21 @@ void ct_node_hash(struct ct_node *n) {
   n->shape = hash;
 }
 
-/* The bits of slot s. */
-static uint32_t slot_mask(const struct ct_node *n, unsigned s) {
+/* The bits of slot s: of device memory, Pos, words of the scratchpad. */
+static unsigned slot_bits(const struct ct_node *n, unsigned s) {
   const uint32_t op = CT_GET(&n->cmd, ALL_OP);
-  return s == 0 && (op == CT_OP_LD || op == CT_OP_ST) ? UINT32_MAX : 0xfffff;
+  if (s == 0 && (op == CT_OP_LD || op == CT_OP_ST)) return 32;
+  return s == 2 ? 26 : 20;
+}
+
+static uint32_t slot_mask(const struct ct_node *n, unsigned s) {
+  return UINT32_MAX >> (32 - slot_bits(n, s));
 }
 
 int32_t ct_slot_delta(const struct ct_node *a, const struct ct_node *b, unsigned s) {
   const uint32_t delta = b->slot[s] - a->slot[s];
-  return slot_mask(a, s) == UINT32_MAX ? (int32_t)delta : ct_sign_extend(delta & 0xfffff, 20);
+  const unsigned bits = slot_bits(a, s);
+  return bits == 32 ? (int32_t)delta : ct_sign_extend(delta & slot_mask(a, s), bits);
 }
 
 /* Whether two runs of nodes are equal but for their slots. */
