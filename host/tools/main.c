@@ -25,6 +25,7 @@ static const struct verb verbs[] = {
     {"test", "test the device at hand", verb_test},
     {"reset", "reset a device", verb_reset},
     {"dump", "the registers of a device by name", verb_dump},
+    {"explain", "what each layer of a network costs", verb_explain},
     {"bench", "measure the device, the simulator, the C model", verb_bench},
     {"counters", "a device's performance counters", verb_counters},
     {"disasm", "show a device program as text", verb_disasm},

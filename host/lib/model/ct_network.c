@@ -85,7 +85,7 @@ static int load(ct_network *n) {
   for (size_t i = 0; i < n->compiled.stages && !err; ++i) {
     struct ct_codes *codes = &n->compiled.stage[i].codes;
     struct ct_network_part *part = &n->part[i];
-    part->cycles = CT_NO_CYCLE;
+    part->cycles = part->expected = CT_NO_CYCLE;
     for (size_t k = 0; k < codes->count; ++k)
       part->commands += codes->job[k].count;
     err = ct_programs_load(n->dev, codes, &part->programs);
@@ -365,6 +365,8 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .written = s->written,
                                      .rows = p->rows,
                                      .cycles = p->cycles,
-                                     .commands = p->commands};
+                                     .commands = p->commands,
+                                     .expected = p->expected,
+                                     .bound = p->bound ? p->bound : ""};
   return CT_OK;
 }

@@ -9,7 +9,8 @@
 
 struct ct_network_part {
   struct ct_programs programs;
-  uint64_t rows, cycles, commands;
+  uint64_t rows, cycles, commands, expected;
+  const char *bound;
 };
 
 struct ct_network {

@@ -27,6 +27,7 @@ int verb_list(int argc, char **argv);
 int verb_test(int argc, char **argv);
 int verb_reset(int argc, char **argv);
 int verb_dump(int argc, char **argv);
+int verb_explain(int argc, char **argv);
 int verb_matmul(int argc, char **argv);
 int verb_train(int argc, char **argv);
 int verb_infer(int argc, char **argv);

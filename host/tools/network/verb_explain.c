@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coltrain explain: what each layer of a network costs on a device. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "coltrain/network.h"
+
+struct options {
+  const char *device, *model, *json;
+  uint64_t batch, seed;
+  bool train;
+};
+
+/* A network under study. */
+struct study {
+  const struct options *o;
+  ct_graph *graph;
+  ct_device *dev;
+  ct_network *net;
+  struct ct_info info;
+};
+
+/* What a group of stages costs. */
+struct cost {
+  uint64_t macs, rows, cycles, expected, bytes;
+  bool known, estimated; /* cycles; expected */
+};
+
+/* ---- The network --------------------------------------------------------------------------- */
+
+static int fail_graph(const struct study *s, const char *what) {
+  return cli_fail("%s: %s", what, ct_graph_error(s->graph));
+}
+
+static int describe(struct study *s) {
+  const struct ct_optimise how = {.schedule = {.rate = 0.05}, .momentum = 0.9};
+  const struct options *o = s->o;
+  if (ct_graph_create(&s->graph)) return cli_fail("no memory for the network");
+  if (ct_graph_builtin(s->graph, o->model, (uint32_t)o->batch, o->train))
+    return fail_graph(s, o->model);
+  if (o->train && ct_graph_optimise(s->graph, ct_graph_find(s->graph, "loss"), &how))
+    return fail_graph(s, o->model);
+  return ct_graph_check(s->graph) ? fail_graph(s, o->model) : 0;
+}
+
+/* Numbers that are neither all equal nor tiny, the same each time. */
+static void fill(float *x, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    x[i] = (float)((i * 37 + i / 7) % 255) / 127.0f - 1.0f;
+}
+
+static int write_inputs(struct study *s) {
+  struct ct_graph_info info;
+  ct_graph_info(s->graph, &info);
+  int err = ct_network_draw(s->net, s->o->seed);
+  for (size_t i = 1; i <= info.tensors && !err; ++i) {
+    struct ct_tensor_info t;
+    ct_graph_tensor_info(s->graph, (int)i, &t);
+    if (t.role != CT_ROLE_INPUT && t.role != CT_ROLE_LABEL) continue;
+    float *x = malloc(t.elements * sizeof *x);
+    if (!x) return cli_fail("no memory for the inputs");
+    fill(x, t.elements);
+    err = ct_network_write(s->net, (int)i, x, t.elements);
+    free(x);
+  }
+  return err ? cli_fail_device(s->dev, err, "cannot write the inputs") : 0;
+}
+
+static int run(struct study *s) {
+  int err = ct_network_create(s->dev, s->graph, NULL, &s->net);
+  if (err) return cli_fail_device(s->dev, err, "cannot compile the network");
+  if (write_inputs(s)) return 1;
+  err = ct_network_run(s->net, s->o->train ? CT_TRAINING : CT_INFERENCE, 0);
+  return err ? cli_fail_device(s->dev, err, "cannot run the network") : 0;
+}
+
+/* ---- What it costs ------------------------------------------------------------------------- */
+
+static struct ct_network_stage stage_at(const struct study *s, size_t i) {
+  struct ct_network_stage stage = {0};
+  ct_network_stage(s->net, i, &stage);
+  return stage;
+}
+
+static const char *pass_of(const struct ct_network_stage *g) {
+  return g->once ? "weights" : g->backward ? "backward" : "forward";
+}
+
+static void add(struct cost *c, const struct ct_network_stage *g) {
+  c->macs += g->macs;
+  c->rows += g->rows;
+  c->bytes += g->read + g->written;
+  c->known = c->known && g->cycles != CT_NO_CYCLE;
+  c->cycles += g->cycles == CT_NO_CYCLE ? 0 : g->cycles;
+  c->estimated = c->estimated && g->expected != CT_NO_CYCLE;
+  c->expected += g->expected == CT_NO_CYCLE ? 0 : g->expected;
+}
+
+static double utilisation(const struct study *s, const struct cost *c) {
+  if (!c->known || !c->cycles) return -1;
+  return (double)c->macs / ((double)c->cycles * s->info.macs_per_cycle);
+}
+
+static json_t *cost_json(const struct study *s, const struct cost *c) {
+  return json_pack("{s:I, s:o, s:o, s:o, s:I, s:I}", "macs", (json_int_t)c->macs, "cycles_expected",
+                   cli_json_cycles(c->estimated ? c->expected : CT_NO_CYCLE), "cycles_measured",
+                   cli_json_cycles(c->known ? c->cycles : CT_NO_CYCLE), "utilisation",
+                   utilisation(s, c) < 0 ? json_null() : cli_json_number(utilisation(s, c)),
+                   "bytes", (json_int_t)c->bytes, "rows", (json_int_t)c->rows);
+}
+
+static void print_number(FILE *to, bool known, uint64_t x) {
+  if (known)
+    fprintf(to, " %11" PRIu64, x);
+  else
+    fprintf(to, " %11s", "-");
+}
+
+static void print_cost(FILE *to, const struct study *s, const struct cost *c) {
+  fprintf(to, " %12" PRIu64, c->macs);
+  print_number(to, c->estimated, c->expected);
+  print_number(to, c->known, c->cycles);
+  if (utilisation(s, c) < 0)
+    fprintf(to, " %6s", "-");
+  else
+    fprintf(to, " %4.1f %%", 100 * utilisation(s, c));
+  fprintf(to, " %10" PRIu64, c->bytes);
+}
+
+static json_t *tell(const struct study *s, FILE *to) {
+  struct cost total = {.known = true, .estimated = true};
+  json_t *layers = json_array();
+  fprintf(to, "%-20s %-21s %-9s %12s %11s %11s %6s %10s %s\n", "layer", "kernel", "pass", "MACs",
+          "expected", "cycles", "use", "bytes", "bound by");
+  for (size_t i = 0; i < ct_network_stages(s->net); ++i) {
+    const struct ct_network_stage g = stage_at(s, i);
+    struct cost c = {.known = true, .estimated = true};
+    add(&c, &g);
+    add(&total, &g);
+    fprintf(to, "%-20.20s %-21.21s %-9s", g.node, g.op, pass_of(&g));
+    print_cost(to, s, &c);
+    fprintf(to, " %s\n", g.bound);
+    json_t *one = cost_json(s, &c);
+    json_object_set_new(one, "name", json_string(g.node));
+    json_object_set_new(one, "kernel", json_string(g.op));
+    json_object_set_new(one, "pass", json_string(pass_of(&g)));
+    json_object_set_new(one, "bound", json_string(g.bound));
+    json_array_append_new(layers, one);
+  }
+  fprintf(to, "%-20s %-21s %-9s", "total", "", "");
+  print_cost(to, s, &total);
+  fputc('\n', to);
+  return json_pack("{s:s, s:s, s:I, s:b, s:o, s:o}", "device", s->info.uri, "model", s->o->model,
+                   "batch", (json_int_t)s->o->batch, "train", (int)s->o->train, "layers", layers,
+                   "total", cost_json(s, &total));
+}
+
+static void end(struct study *s) {
+  ct_network_free(s->net);
+  ct_close(s->dev);
+  ct_graph_free(s->graph);
+}
+
+static void take_model(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  if (o->model) argp_error(state, "one network, not %s as well", arg);
+  o->model = arg;
+}
+
+static void need_model(void *input, const struct argp_state *state) {
+  const struct options *o = input;
+  if (!o->model) argp_error(state, "which network? lenet5, resnet8 or resnet20");
+}
+
+int verb_explain(int argc, char **argv) {
+  static const struct cli_option options[] = {
+      CLI_DEVICE_AT(struct options, device),
+      {"batch", "N", "Images in a batch (16)", CLI_COUNT_AT(struct options, batch, 1, 65536)},
+      {"train", NULL, "A whole training step instead of a forward pass",
+       CLI_FLAG_AT(struct options, train)},
+      {"seed", "N", "Of the weights (1)", CLI_COUNT_AT(struct options, seed, 0, UINT64_MAX)},
+      {"json", "FILE", "Write the layers (- for standard output)",
+       CLI_FILE_AT(struct options, json, CLI_WRITE)}};
+  static const struct cli_command command = {
+      CLI_COMMAND(options), .args = "MODEL", .arg = take_model, .end = need_model,
+      .doc =
+          "Shows what each layer of a network costs on a device: cycles expected and measured, "
+          "how much of the array is used, bytes moved, and what bounds it. MODEL is lenet5, "
+          "resnet8 or resnet20."
+          "\vExample:\n  coltrain explain lenet5 --batch 4 --train\n"};
+  struct options o = {.device = CLI_DEVICE, .batch = 16, .seed = 1};
+  struct study s = {.o = &o};
+  json_t *root = NULL;
+  if (cli_options(&command, argc, argv, &o)) return 1;
+  int rc = describe(&s);
+  if (!rc) rc = cli_open(o.device, &s.dev);
+  if (!rc && ct_info(s.dev, &s.info)) rc = cli_fail("cannot ask %s what it is", o.device);
+  if (!rc) rc = run(&s);
+  if (!rc) root = tell(&s, cli_text(o.json));
+  end(&s);
+  return rc ? rc : cli_json_write(o.json, root);
+}
