@@ -69,6 +69,7 @@ else:
     from .events import Event, Future, code_name, code_text
     from .graph import Graph, GraphInfo, Node, Schedule, Tensor, TensorInfo, operator_attributes, operators
     from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
+    from .network import Network, load_arrays, save_arrays
     from .program import Buffer, Program, disassemble, pack, pack_mxint8, pack_row, unpack, unpack_mxint8
     from .server import Server, ServerInfo, batching_name
 
@@ -116,6 +117,7 @@ __all__ = [
     "Met",
     "Model",
     "ModelInfo",
+    "Network",
     "NoSpaceError",
     "Node",
     "NotFoundError",
@@ -152,6 +154,7 @@ __all__ = [
     "devices",
     "disassemble",
     "library_version",
+    "load_arrays",
     "load_dataset",
     "open",
     "operator_attributes",
@@ -161,6 +164,7 @@ __all__ = [
     "pack_row",
     "policy_name",
     "registers",
+    "save_arrays",
     "scan",
     "unpack",
     "unpack_mxint8",
