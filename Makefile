@@ -146,7 +146,7 @@ docs: $(GEN_DOCS)  ## Reference pages made from the tables (build/docs)
 
 gen: $(GEN_SVH) $(GEN_H) $(COMMIT_H) $(GEN_DOCS)  ## Only the files generated from the tables (build/gen)
 
-api:  ## Write what is made of coltrain/coltrain.h: docs/api.md and the declarations of the Python package
+api:  ## Write what is made of the headers in host/include/coltrain: docs/api.md and the declarations of the Python package
 	$(Q)scripts/api-docs --fix
 	$(Q)$(PYTHON) scripts/python-abi --fix
 

@@ -14,7 +14,7 @@ INSTALL = $(foreach v,DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR COMPLETIOND
 
 # Man pages and the completion of bash, from what the command and the header say of themselves.
 MANUAL := $(BUILD)/manual/bash-completion/coltrain
-$(MANUAL): $(BUILD)/bin/coltrain $(PYTHON_PROGRAMS) host/include/coltrain/coltrain.h scripts/manual scripts/api-docs
+$(MANUAL): $(BUILD)/bin/coltrain $(PYTHON_PROGRAMS) $(wildcard host/include/coltrain/*.h) scripts/manual scripts/api-docs
 	$(call say,MANUAL,$(BUILD)/manual)
 	$(Q)rm -rf $(BUILD)/manual
 	$(Q)$(PYTHON) scripts/manual $(BUILD)/bin/coltrain $(BUILD)/manual

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ctypes declarations against a C compiler, which reads coltrain.h itself."""
+"""The ctypes declarations against a C compiler, which reads the headers themselves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def facts_of_python() -> list[str]:
 
 def program() -> str:
     """A C program that prints the same facts as its compiler has them."""
-    out = ["#include <coltrain/coltrain.h>", "#include <stdio.h>", "int main(void) {"]
+    out = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <stdio.h>", "int main(void) {"]
     for struct in STRUCTS:
         name = struct.__name__
         out.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
@@ -69,7 +69,7 @@ def test_layout_of_data_sets(tmp_path: Path) -> None:
 
 
 def test_every_structure_and_enumeration_is_there() -> None:
-    header = (TOP / "host/include/coltrain/coltrain.h").read_text()
+    header = "".join(file.read_text() for file in sorted((TOP / "host/include/coltrain").glob("*.h")))
     names = {line.split()[1] for line in header.splitlines() if line.startswith("struct ct_") and line.endswith("{")}
     assert names == {s.__name__ for s in STRUCTS}
     assert header.count("\nenum ct_") == len(ENUMS)
@@ -88,8 +88,13 @@ def test_values_of_enumerations(tmp_path: Path) -> None:
         "Sharing": "CT_",
         "Rounding": "CT_",
         "Policy": "CT_",
+        "Format": "CT_FORMAT_",
+        "Role": "CT_ROLE_",
+        "Initial": "CT_INITIAL_",
+        "ScheduleKind": "CT_SCHEDULE_",
+        "Optimiser": "CT_OPTIMISER_",
     }
-    asserts = ["#include <coltrain/coltrain.h>"]
+    asserts = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>"]
     for kind in ENUMS:
         for member in kind:
             name = "CT_OK" if member.name == "OK" else prefixes[kind.__name__] + member.name

@@ -164,6 +164,10 @@ int ct_graph_add(ct_graph *graph, const struct ct_new_node *node);
 /* The name of an operator, NULL beyond the last. Any thread. */
 const char *ct_graph_op_name(size_t index);
 
+/* The name of an attribute of an operator, NULL beyond its last and for an operator that does not
+ * exist. Any thread. */
+const char *ct_graph_op_attr(const char *op, size_t index);
+
 /* What is known of a node. */
 struct ct_node_info {
   const char *op, *name;
@@ -271,6 +275,17 @@ int ct_graph_builtin(ct_graph *graph, const char *name, uint32_t batch, bool tra
 /* The same for a perceptron with ReLU between its layers: layers + 1 widths. */
 int ct_graph_mlp(ct_graph *graph, const uint32_t *widths, size_t layers, uint32_t batch,
                  bool training);
+
+/* ---- As bytes ------------------------------------------------------------------------------ */
+
+/* All of a graph but that it was checked, as docs/graph.md describes it: the same graph gives the
+ * same bytes. *data is the caller's to give back by ct_graph_free_bytes(). */
+int ct_graph_pack(ct_graph *graph, uint8_t **data, size_t *size);
+void ct_graph_free_bytes(uint8_t *data);
+
+/* Reads such bytes into an empty graph, which is empty still if they are refused: CT_ERR_FORMAT, or
+ * what the calls say that build a graph. ct_graph_check() is still to be called. */
+int ct_graph_unpack(ct_graph *graph, const uint8_t *data, size_t size);
 
 /* ---- The reference ------------------------------------------------------------------------- */
 

@@ -129,6 +129,9 @@ static void put_chunk(struct sink *s, const char *tag, const ct_graph *g,
 
 int ct_graph_pack(ct_graph *g, uint8_t **data, size_t *size) {
   struct sink s = {0};
+  if (!g) return CT_ERR_ARG;
+  if (!data || !size)
+    return ct_graph_fail(g, CT_ERR_ARG, "where the bytes or their number go is NULL");
   put_chunk(&s, "TENS", g, put_tensors);
   put_chunk(&s, "NODE", g, put_nodes);
   put_chunk(&s, "LINK", g, put_links);
@@ -139,6 +142,10 @@ int ct_graph_pack(ct_graph *g, uint8_t **data, size_t *size) {
   *data = s.data;
   *size = s.size;
   return CT_OK;
+}
+
+void ct_graph_free_bytes(uint8_t *data) {
+  free(data);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -351,10 +358,11 @@ static int read_all(ct_graph *g, struct source *all, uint8_t **roles) {
 }
 
 int ct_graph_unpack(ct_graph *g, const uint8_t *data, size_t size) {
-  struct source all = {data, data + size, false};
   uint8_t *roles = NULL;
   int err = ct_graph_open(g);
   if (err) return err;
+  if (!data) return ct_graph_fail(g, CT_ERR_ARG, "the bytes of the graph are NULL");
+  struct source all = {data, data + size, false};
   if (g->tensors || g->nodes) return ct_graph_fail(g, CT_ERR_ARG, "the graph is not empty");
   err = read_all(g, &all, &roles);
   free(roles);

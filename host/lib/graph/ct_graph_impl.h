@@ -229,13 +229,4 @@ struct ct_mark {
 struct ct_mark ct_graph_mark(const ct_graph *g);
 void ct_graph_rollback(ct_graph *g, struct ct_mark mark);
 
-/* ---- As bytes ------------------------------------------------------------------------------ */
-
-/* All of a graph but its checkedness: the same graph gives the same bytes. *data is the caller's to
- * free. */
-int ct_graph_pack(ct_graph *g, uint8_t **data, size_t *size);
-/* Into an empty graph, which is empty still if they are refused: CT_ERR_FORMAT, or what the calls
- * say that build a graph. ct_graph_check() is still to be called. */
-int ct_graph_unpack(ct_graph *g, const uint8_t *data, size_t size);
-
 #endif

@@ -22,6 +22,16 @@ const struct ct_gop *ct_gop_find(const char *name) {
   return NULL;
 }
 
+const char *ct_graph_op_attr(const char *op, size_t index) {
+  const struct ct_gop *known = op ? ct_gop_find(op) : NULL;
+  const struct ct_attr_rule *rule = known ? known->attrs : NULL;
+  while (rule && rule->name && index) {
+    ++rule;
+    --index;
+  }
+  return rule ? rule->name : NULL;
+}
+
 /* ---- Shapes -------------------------------------------------------------------------------- */
 
 int ct_need_shape(ct_graph *g, const struct ct_gnode *n, unsigned i, const struct ct_shape *want,

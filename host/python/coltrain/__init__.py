@@ -8,7 +8,8 @@
 
 Arrays are NumPy's, or any that DLPack can read; what is FP32 in C order is used where it lies. Sizes count elements unless they are
 called bytes, timeouts are seconds, times of a device are cycles of its clock. What the library refuses is raised as an
-:class:`Error` with its sentence. docs/python.md is a tour; the modules mirror coltrain/coltrain.h, which has the whole contract.
+:class:`Error` with its sentence. docs/python.md is a tour; the modules mirror coltrain/coltrain.h and coltrain/graph.h, which
+have the whole contract.
 """
 
 import importlib.util
@@ -24,7 +25,23 @@ if not typing.TYPE_CHECKING and importlib.util.find_spec("numpy") is None:
         raise ModuleNotFoundError(f"coltrain.{name} needs NumPy: install Debian's package python3-numpy, or numpy by pip")
 
 else:
-    from ._abi import Batching, ErrorCode, EventKind, Gradients, LogLevel, Met, Policy, Queue, Rounding, Sharing
+    from ._abi import (
+        Batching,
+        ErrorCode,
+        EventKind,
+        Format,
+        Gradients,
+        Initial,
+        LogLevel,
+        Met,
+        Optimiser,
+        Policy,
+        Queue,
+        Role,
+        Rounding,
+        ScheduleKind,
+        Sharing,
+    )
     from ._arrays import Array, SupportsDLPack
     from ._lib import lib, text_of
     from .data import Dataset, load_dataset
@@ -50,7 +67,9 @@ else:
         UnsupportedError,
     )
     from .events import Event, Future, code_name, code_text
+    from .graph import Graph, GraphInfo, Node, Schedule, Tensor, TensorInfo, operator_attributes, operators
     from .model import Answers, Batch, Layer, LayerGradients, Model, ModelInfo, Rates, Rows, Weights, WeightsInfo, clip_scale
+    from .network import Network, load_arrays, save_arrays
     from .program import Buffer, Program, disassemble, pack, pack_mxint8, pack_row, unpack, unpack_mxint8
     from .server import Server, ServerInfo, batching_name
 
@@ -81,11 +100,15 @@ __all__ = [
     "EventKind",
     "Feature",
     "FileError",
+    "Format",
     "FormatError",
     "FullError",
     "Future",
     "Gradients",
+    "Graph",
+    "GraphInfo",
     "Info",
+    "Initial",
     "InternalError",
     "JobError",
     "Layer",
@@ -94,8 +117,11 @@ __all__ = [
     "Met",
     "Model",
     "ModelInfo",
+    "Network",
     "NoSpaceError",
+    "Node",
     "NotFoundError",
+    "Optimiser",
     "OutOfMemoryError",
     "PermissionDeniedError",
     "Policy",
@@ -103,12 +129,17 @@ __all__ = [
     "Queue",
     "Rates",
     "Register",
+    "Role",
     "Rounding",
     "Rows",
+    "Schedule",
+    "ScheduleKind",
     "Server",
     "ServerInfo",
     "Sharing",
     "SupportsDLPack",
+    "Tensor",
+    "TensorInfo",
     "TimeoutError",
     "Timing",
     "UnsupportedError",
@@ -123,13 +154,17 @@ __all__ = [
     "devices",
     "disassemble",
     "library_version",
+    "load_arrays",
     "load_dataset",
     "open",
+    "operator_attributes",
+    "operators",
     "pack",
     "pack_mxint8",
     "pack_row",
     "policy_name",
     "registers",
+    "save_arrays",
     "scan",
     "unpack",
     "unpack_mxint8",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Made by scripts/python-abi from coltrain/coltrain.h: change that, then run `make api`.
+# Made by scripts/python-abi from the headers in host/include/coltrain: change those, then run `make api`.
 # ruff: noqa
-"""The C interface: constants, structures and functions of coltrain/coltrain.h, whose comments say what they mean."""
+"""The C interface: constants, structures and functions of the headers in include/coltrain, whose comments say what they mean."""
 from __future__ import annotations
 
 import ctypes
@@ -25,6 +25,12 @@ CT_FOREVER = -1
 CT_MAX_ARGS = 24
 CT_JOB_OVERLAP = 1
 CT_MAX_COUNTERS = 32
+CT_GRAPH_DIMS = 4
+CT_GRAPH_MOST_DIM = 16777216
+CT_GRAPH_MOST_ELEMENTS = 17179869184
+CT_GRAPH_MOST_NODES = 65536
+CT_REFERENCE_MOST_DOUBLES = 268435456
+CT_REFERENCE_MOST_MACS = 68719476736
 
 
 class ErrorCode(enum.IntEnum):
@@ -123,6 +129,51 @@ class Policy(enum.IntEnum):
     ROUND_ROBIN = 2
     WHOLE_JOB = 3
     SLACK = 4
+
+
+class Format(enum.IntEnum):
+    """enum ct_format."""
+
+    FP32 = 0
+    HBFP8 = 1
+    HBFP6 = 2
+    HBFP4 = 3
+
+
+class Role(enum.IntEnum):
+    """enum ct_role."""
+
+    INPUT = 0
+    LABEL = 1
+    WEIGHT = 2
+    STATE = 3
+    ACTIVATION = 4
+    GRADIENT = 5
+    OUTPUT = 6
+
+
+class Initial(enum.IntEnum):
+    """enum ct_initial."""
+
+    ZEROS = 0
+    ONES = 1
+    HE = 2
+
+
+class ScheduleKind(enum.IntEnum):
+    """enum ct_schedule_kind."""
+
+    CONSTANT = 0
+    STEP = 1
+    COSINE = 2
+
+
+class Optimiser(enum.IntEnum):
+    """enum ct_optimiser."""
+
+    SGD = 0
+    ADAM = 1
+    ADAMW = 2
 
 
 CT_LOG_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
@@ -407,6 +458,116 @@ class ct_job(ctypes.Structure):
     ]
 
 
+class ct_shape(ctypes.Structure):
+    """struct ct_shape."""
+
+    dims: int
+    dim: ctypes.Array[ctypes.c_uint32]
+
+    _fields_ = [
+        ("dims", ctypes.c_uint32),
+        ("dim", ctypes.c_uint32 * 4),
+    ]
+
+
+class ct_attr(ctypes.Structure):
+    """struct ct_attr."""
+
+    name: int | None
+    count: int
+    value: ctypes.Array[ctypes.c_double]
+
+    _fields_ = [
+        ("name", ctypes.c_void_p),
+        ("count", ctypes.c_uint32),
+        ("value", ctypes.c_double * 4),
+    ]
+
+
+class ct_node_info(ctypes.Structure):
+    """struct ct_node_info."""
+
+    op: int | None
+    name: int | None
+    inputs: ctypes._Pointer[ctypes.c_int]
+    outputs: ctypes._Pointer[ctypes.c_int]
+    input_count: int
+    output_count: int
+    macs: int
+    backward: bool
+    lowered: bool
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("op", ctypes.c_void_p),
+        ("name", ctypes.c_void_p),
+        ("inputs", ctypes.POINTER(ctypes.c_int)),
+        ("outputs", ctypes.POINTER(ctypes.c_int)),
+        ("input_count", ctypes.c_uint32),
+        ("output_count", ctypes.c_uint32),
+        ("macs", ctypes.c_uint64),
+        ("backward", ctypes.c_bool),
+        ("lowered", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_graph_info(ctypes.Structure):
+    """struct ct_graph_info."""
+
+    nodes: int
+    tensors: int
+    weights: int
+    states: int
+    macs: int
+    checked: bool
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("nodes", ctypes.c_size_t),
+        ("tensors", ctypes.c_size_t),
+        ("weights", ctypes.c_uint64),
+        ("states", ctypes.c_uint64),
+        ("macs", ctypes.c_uint64),
+        ("checked", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_schedule(ctypes.Structure):
+    """struct ct_schedule."""
+
+    rate: float
+    kind: int
+    warmup: int
+    period: int
+    factor: float
+    floor: float
+
+    _fields_ = [
+        ("rate", ctypes.c_double),
+        ("kind", ctypes.c_int),
+        ("warmup", ctypes.c_uint32),
+        ("period", ctypes.c_uint32),
+        ("factor", ctypes.c_double),
+        ("floor", ctypes.c_double),
+    ]
+
+
+class ct_value(ctypes.Structure):
+    """struct ct_value."""
+
+    tensor: int
+    data: ctypes._Pointer[ctypes.c_double]
+    count: int
+
+    _fields_ = [
+        ("tensor", ctypes.c_int),
+        ("data", ctypes.POINTER(ctypes.c_double)),
+        ("count", ctypes.c_size_t),
+    ]
+
+
 class ct_training(ctypes.Structure):
     """struct ct_training."""
 
@@ -480,6 +641,124 @@ class ct_server_info(ctypes.Structure):
         ("least_deadline", ctypes.c_uint32),
         ("safe_deadline", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32 * 16),
+    ]
+
+
+class ct_new_tensor(ctypes.Structure):
+    """struct ct_new_tensor."""
+
+    name: int | None
+    shape: ct_shape
+    format: int
+    role: int
+    initial: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("name", ctypes.c_void_p),
+        ("shape", ct_shape),
+        ("format", ctypes.c_int),
+        ("role", ctypes.c_int),
+        ("initial", ctypes.c_int),
+        ("reserved", ctypes.c_size_t * 2),
+    ]
+
+
+class ct_tensor_info(ctypes.Structure):
+    """struct ct_tensor_info."""
+
+    name: int | None
+    shape: ct_shape
+    format: int
+    role: int
+    initial: int
+    node: int
+    gradient: int
+    becomes: int
+    elements: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("name", ctypes.c_void_p),
+        ("shape", ct_shape),
+        ("format", ctypes.c_int),
+        ("role", ctypes.c_int),
+        ("initial", ctypes.c_int),
+        ("node", ctypes.c_int),
+        ("gradient", ctypes.c_int),
+        ("becomes", ctypes.c_int),
+        ("elements", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_new_node(ctypes.Structure):
+    """struct ct_new_node."""
+
+    op: int | None
+    name: int | None
+    inputs: ctypes._Pointer[ctypes.c_int]
+    input_count: int
+    outputs: ctypes._Pointer[ctypes.c_int]
+    attrs: ctypes._Pointer[ct_attr]
+    attr_count: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("op", ctypes.c_void_p),
+        ("name", ctypes.c_void_p),
+        ("inputs", ctypes.POINTER(ctypes.c_int)),
+        ("input_count", ctypes.c_size_t),
+        ("outputs", ctypes.POINTER(ctypes.c_int)),
+        ("attrs", ctypes.POINTER(ct_attr)),
+        ("attr_count", ctypes.c_size_t),
+        ("reserved", ctypes.c_size_t * 2),
+    ]
+
+
+class ct_optimise(ctypes.Structure):
+    """struct ct_optimise."""
+
+    optimiser: int
+    schedule: ct_schedule
+    momentum: float
+    weight_decay: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    clip: float
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("optimiser", ctypes.c_int),
+        ("schedule", ct_schedule),
+        ("momentum", ctypes.c_double),
+        ("weight_decay", ctypes.c_double),
+        ("beta1", ctypes.c_double),
+        ("beta2", ctypes.c_double),
+        ("epsilon", ctypes.c_double),
+        ("clip", ctypes.c_double),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_reference(ctypes.Structure):
+    """struct ct_reference."""
+
+    values: ctypes._Pointer[ct_value]
+    value_count: int
+    seed: int
+    step: int
+    update: bool
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("values", ctypes.POINTER(ct_value)),
+        ("value_count", ctypes.c_size_t),
+        ("seed", ctypes.c_uint64),
+        ("step", ctypes.c_uint64),
+        ("update", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 4),
     ]
 
 
@@ -607,6 +886,35 @@ class Library:
     ct_counters: Callable[..., int]
     ct_counter_name: Callable[..., bytes | None]
     ct_counter_text: Callable[..., bytes | None]
+    ct_graph_create: Callable[..., int]
+    ct_graph_free: Callable[..., None]
+    ct_graph_error: Callable[..., bytes | None]
+    ct_graph_tensor: Callable[..., int]
+    ct_graph_result: Callable[..., int]
+    ct_graph_set_format: Callable[..., int]
+    ct_graph_becomes: Callable[..., int]
+    ct_graph_find: Callable[..., int]
+    ct_graph_tensor_info: Callable[..., int]
+    ct_graph_add: Callable[..., int]
+    ct_graph_op_name: Callable[..., bytes | None]
+    ct_graph_op_attr: Callable[..., bytes | None]
+    ct_graph_node_info: Callable[..., int]
+    ct_graph_node_attr: Callable[..., int]
+    ct_graph_info: Callable[..., int]
+    ct_graph_macs: Callable[..., int]
+    ct_graph_check: Callable[..., int]
+    ct_graph_order: Callable[..., int]
+    ct_graph_gradients: Callable[..., int]
+    ct_graph_gradient: Callable[..., int]
+    ct_graph_fold: Callable[..., int]
+    ct_schedule_rate: Callable[..., float]
+    ct_graph_optimise: Callable[..., int]
+    ct_graph_builtin: Callable[..., int]
+    ct_graph_mlp: Callable[..., int]
+    ct_graph_pack: Callable[..., int]
+    ct_graph_free_bytes: Callable[..., None]
+    ct_graph_unpack: Callable[..., int]
+    ct_graph_run_reference: Callable[..., int]
 
     def __init__(self, library: ctypes.CDLL) -> None:
         for name, (result, arguments) in FUNCTIONS.items():
@@ -712,4 +1020,33 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_counters": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_counter_name": (ctypes.c_char_p, [ctypes.c_size_t]),
     "ct_counter_text": (ctypes.c_char_p, [ctypes.c_size_t]),
+    "ct_graph_create": (ctypes.c_int, [ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_graph_free": (None, [ctypes.c_void_p]),
+    "ct_graph_error": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "ct_graph_tensor": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_new_tensor)]),
+    "ct_graph_result": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
+    "ct_graph_set_format": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
+    "ct_graph_becomes": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
+    "ct_graph_find": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
+    "ct_graph_tensor_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_tensor_info)]),
+    "ct_graph_add": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_new_node)]),
+    "ct_graph_op_name": (ctypes.c_char_p, [ctypes.c_size_t]),
+    "ct_graph_op_attr": (ctypes.c_char_p, [ctypes.c_char_p, ctypes.c_size_t]),
+    "ct_graph_node_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_node_info)]),
+    "ct_graph_node_attr": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.POINTER(ct_attr)]),
+    "ct_graph_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_graph_info)]),
+    "ct_graph_macs": (ctypes.c_uint64, [ctypes.c_void_p]),
+    "ct_graph_check": (ctypes.c_int, [ctypes.c_void_p]),
+    "ct_graph_order": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_graph_gradients": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_graph_gradient": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
+    "ct_graph_fold": (ctypes.c_int, [ctypes.c_void_p]),
+    "ct_schedule_rate": (ctypes.c_double, [ctypes.POINTER(ct_schedule), ctypes.c_uint64]),
+    "ct_graph_optimise": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_optimise)]),
+    "ct_graph_builtin": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_bool]),
+    "ct_graph_mlp": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_bool]),
+    "ct_graph_pack": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint8)), ctypes.c_void_p]),
+    "ct_graph_free_bytes": (None, [ctypes.c_void_p]),
+    "ct_graph_unpack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_graph_run_reference": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_reference)]),
 }

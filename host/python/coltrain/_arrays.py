@@ -85,6 +85,15 @@ def floats(x: Array, name: str, shape: tuple[int | str, ...]) -> F32:
     return np.ascontiguousarray(a, dtype=np.float32)
 
 
+def reals(x: Array, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Double precision in C order: x itself, or a copy where it is anything else."""
+    a = _array(x, name, FLOATS)
+    if a.dtype.kind not in _KINDS_OF_REAL:
+        raise ArgumentError(f"{name} holds {a.dtype}, but numbers are needed")
+    _check_shape(a, name, shape)
+    return np.ascontiguousarray(a, dtype=np.float64)
+
+
 def labels(x: Array, name: str, count: int) -> U32:
     """One class for each row, as the library takes them; a copy unless they are uint32."""
     a = _array(x, name, INTEGERS)
