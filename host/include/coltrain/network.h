@@ -35,6 +35,8 @@
 extern "C" {
 #endif
 
+/* ---- Networks on a device ---------------------------------------------------------------- */
+
 /* A graph on a device. */
 typedef struct ct_network ct_network;
 
@@ -55,6 +57,8 @@ void ct_network_free(ct_network *network);
 /* Weights and states from a seed, as the graph says each begins: the same on every device. */
 int ct_network_draw(ct_network *network, uint64_t seed);
 
+/* ---- Tensors of a network ---------------------------------------------------------------- */
+
 /* The elements of a tensor to the device and back: inputs, labels, weights and states can be
  * written; what lasts and what the graph gives can be read. Products take operands in HBFP8, so
  * what was written is rounded for them; weights come back as they are in FP32 where they are
@@ -62,6 +66,8 @@ int ct_network_draw(ct_network *network, uint64_t seed);
  * is not its number of elements. */
 int ct_network_write(ct_network *network, int tensor, const float *data, size_t count);
 int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
+
+/* ---- Runs of a network ------------------------------------------------------------------- */
 
 /* Runs the network once and waits for its end. step is counted from 0: schedules and Adam go by it.
  * CT_ERR_JOB, CT_ERR_TIMEOUT. */

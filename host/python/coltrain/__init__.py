@@ -44,6 +44,7 @@ else:
     )
     from ._arrays import Array, SupportsDLPack
     from ._lib import lib, text_of
+    from .compiled import Compiled, Stage
     from .data import Dataset, load_dataset
     from .device import Device, Entry, Feature, Info, Register, Timing, counter_texts, devices, open, policy_name, registers, scan
     from .errors import (
@@ -90,6 +91,7 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "ClosedError",
+    "Compiled",
     "Dataset",
     "Device",
     "DeviceError",
@@ -137,6 +139,7 @@ __all__ = [
     "Server",
     "ServerInfo",
     "Sharing",
+    "Stage",
     "SupportsDLPack",
     "Tensor",
     "TensorInfo",

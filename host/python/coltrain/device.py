@@ -22,9 +22,12 @@ from ._arrays import F32, Array, address, floats, output
 from ._connection import Connection, milliseconds, raw_of
 from ._lib import check, lib, text_of, value_of
 from ._numbers import U64, path_of, whole
+from .compiled import Compiled
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
+from .graph import Graph
 from .model import Model
+from .network import Network
 from .program import Buffer, Program
 
 log = logging.getLogger("coltrain")
@@ -218,6 +221,14 @@ class Device(Connection):
         raw = ctypes.c_void_p()
         self.call(lib.ct_model_load, self._raw, path_of(path), ctypes.byref(raw))
         return Model(self, raw.value or 0)
+
+    def compile(self, network: Network | Graph, *, mantissa: SupportsIndex = 8) -> Compiled:
+        """Puts a network, or a graph alone (its weights are zeros then), on the device.
+
+        mantissa: bits of the mantissas of HBFP, 2 to 8. Raises :class:`UnsupportedError`, which names the nodes that the device
+        cannot run, and :class:`NoSpaceError`.
+        """
+        return Compiled(self, network, mantissa)
 
     # ---- Asynchronous work ----
 
