@@ -42,7 +42,7 @@ typedef struct ct_network ct_network;
 
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
-  unsigned mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
+  uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
   uintptr_t reserved[8]; /* 0 */
 };
 

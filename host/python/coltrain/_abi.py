@@ -568,6 +568,54 @@ class ct_value(ctypes.Structure):
     ]
 
 
+class ct_network_options(ctypes.Structure):
+    """struct ct_network_options."""
+
+    mantissa: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("mantissa", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 8),
+    ]
+
+
+class ct_network_stage(ctypes.Structure):
+    """struct ct_network_stage."""
+
+    node: int | None
+    op: int | None
+    backward: bool
+    once: bool
+    jobs: int
+    macs: int
+    read: int
+    written: int
+    rows: int
+    cycles: int
+    expected: int
+    bound: int | None
+    commands: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("node", ctypes.c_void_p),
+        ("op", ctypes.c_void_p),
+        ("backward", ctypes.c_bool),
+        ("once", ctypes.c_bool),
+        ("jobs", ctypes.c_uint32),
+        ("macs", ctypes.c_uint64),
+        ("read", ctypes.c_uint64),
+        ("written", ctypes.c_uint64),
+        ("rows", ctypes.c_uint64),
+        ("cycles", ctypes.c_uint64),
+        ("expected", ctypes.c_uint64),
+        ("bound", ctypes.c_void_p),
+        ("commands", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
 class ct_training(ctypes.Structure):
     """struct ct_training."""
 
@@ -915,6 +963,14 @@ class Library:
     ct_graph_free_bytes: Callable[..., None]
     ct_graph_unpack: Callable[..., int]
     ct_graph_run_reference: Callable[..., int]
+    ct_network_create: Callable[..., int]
+    ct_network_free: Callable[..., None]
+    ct_network_draw: Callable[..., int]
+    ct_network_write: Callable[..., int]
+    ct_network_read: Callable[..., int]
+    ct_network_run: Callable[..., int]
+    ct_network_stages: Callable[..., int]
+    ct_network_stage: Callable[..., int]
 
     def __init__(self, library: ctypes.CDLL) -> None:
         for name, (result, arguments) in FUNCTIONS.items():
@@ -1049,4 +1105,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_free_bytes": (None, [ctypes.c_void_p]),
     "ct_graph_unpack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_graph_run_reference": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_reference)]),
+    "ct_network_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_free": (None, [ctypes.c_void_p]),
+    "ct_network_draw": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64]),
+    "ct_network_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_network_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_network_run": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64]),
+    "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),
+    "ct_network_stage": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_stage)]),
 }
