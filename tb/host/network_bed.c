@@ -13,7 +13,7 @@ static void must(struct net_bed *n, int err, const char *what) {
 
 void net_open(struct net_bed *n, struct bed *bed, const char *uri) {
   *n = (struct net_bed){.bed = bed};
-  if (ct_open(uri, NULL, &n->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
+  if (ct_open(uri, &n->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
   must(n, ct_network_create(n->dev, bed->g, NULL, &n->net), "the network");
 }
 

@@ -152,17 +152,8 @@ static void test_order(void **state) {
   bed_free(&b);
 }
 
-static int lower_relu(void *plan, const ct_graph *g, const struct ct_gnode *n) {
-  (void)plan;
-  (void)g;
-  (void)n;
-  return CT_OK;
-}
-
 static void test_questions(void **state) {
   (void)state;
-  static const struct ct_lowering list[] = {{"relu", lower_relu}};
-  const struct ct_lowerings lowerings = {list, 1};
   struct ct_node_info node;
   struct ct_attr attr;
   struct bed b;
@@ -175,7 +166,7 @@ static void test_questions(void **state) {
   assert_true(!strcmp(node.op, "conv") && !strcmp(node.name, "edge") && node.input_count == 2 &&
               node.output_count == 1);
   assert_true(node.inputs[1] == w && node.outputs[0] == y && node.macs == 3 * 6 * 4 * 18 &&
-              !node.backward && !node.lowered);
+              !node.backward);
   assert_int_equal(ct_graph_node_attr(b.g, 0, "stride", &attr), CT_OK);
   assert_true(attr.count == 2 && attr.value[0] == 2 && attr.value[1] == 1);
   assert_int_equal(ct_graph_node_attr(b.g, 0, "pad", &attr), CT_OK);
@@ -183,11 +174,6 @@ static void test_questions(void **state) {
   assert_int_equal(ct_graph_node_attr(b.g, 0, "colour", &attr), CT_ERR_NOT_FOUND);
   assert_int_equal(ct_graph_set_format(b.g, w, CT_FORMAT_HBFP8), w);
   assert_int_equal(bed_info(&b, w).format, CT_FORMAT_HBFP8);
-  ct_graph_lower_with(b.g, &lowerings);
-  assert_int_equal(ct_graph_node_info(b.g, 0, &node), CT_OK);
-  assert_false(node.lowered);
-  assert_int_equal(ct_graph_node_info(b.g, 1, &node), CT_OK);
-  assert_true(node.lowered);
   size_t ops = 0;
   while (ct_graph_op_name(ops))
     ++ops;

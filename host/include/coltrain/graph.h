@@ -175,7 +175,6 @@ struct ct_node_info {
   uint32_t input_count, output_count;
   uint64_t macs; /* multiply-accumulates of its products; 0 for what has none */
   bool backward; /* made by ct_graph_gradients() or ct_graph_optimise() */
-  bool lowered;  /* this library can run it on a device */
   uintptr_t reserved[4];
 };
 

@@ -40,6 +40,9 @@ extern "C" {
 /* A graph on a device. */
 typedef struct ct_network ct_network;
 
+/* Whether there are kernels for an operator of that name. Any thread. */
+bool ct_network_has(const char *op);
+
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
   uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */

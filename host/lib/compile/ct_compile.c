@@ -49,6 +49,10 @@ ct_lower_op *ct_lower_of(const char *op) {
   return NULL;
 }
 
+bool ct_compile_has(const char *op) {
+  return ct_lower_of(op) != NULL;
+}
+
 /* ---- Numbers of a run ---------------------------------------------------------------------- */
 
 enum { KIND, BASE, WARMUP, PERIOD, FACTOR, FLOOR };

@@ -99,6 +99,9 @@ int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
                struct ct_compiled *compiled, const struct ct_why *why);
 void ct_compiled_free(struct ct_compiled *compiled);
 
+/* Whether an operator of that name is compiled at all. */
+bool ct_compile_has(const char *op);
+
 /* The value of a number in a run: FP32, of the step counted from 0. */
 float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t step);
 

@@ -49,7 +49,6 @@ struct ct_graph {
   bool checked, backward; /* backward: nodes that are added belong to gradients or updates */
   bool differentiated;
   const bool *wanted; /* by tensor, while gradients are made: it needs one */
-  const struct ct_lowerings *lowerings;
   char error[512];
 };
 
@@ -108,22 +107,6 @@ struct ct_gop {
 extern const struct ct_gop *const ct_gops[];
 const struct ct_gop *ct_gop_find(const char *name);
 size_t ct_gop_count(void);
-
-/* The lowering layer, which lies above, has a table of its own: a function for each operator that
- * it can lower. An operator without one is not lowered, and ct_graph_node_info() says so. */
-typedef int ct_gop_lower(void *plan, const ct_graph *g, const struct ct_gnode *n);
-struct ct_lowering {
-  const char *op;
-  ct_gop_lower *lower;
-};
-struct ct_lowerings {
-  const struct ct_lowering *list;
-  size_t count;
-};
-/* The table is used until the graph is freed. */
-void ct_graph_lower_with(ct_graph *g, const struct ct_lowerings *lowerings);
-ct_gop_lower *ct_graph_lowering(const ct_graph *g,
-                                const struct ct_gnode *n); /* NULL: not lowered */
 
 /* ---- For operators ------------------------------------------------------------------------- */
 

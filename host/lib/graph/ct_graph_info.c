@@ -47,8 +47,7 @@ int ct_graph_node_info(ct_graph *g, size_t index, struct ct_node_info *info) {
                                 .input_count = n->inputs,
                                 .output_count = n->op->outputs,
                                 .macs = ct_node_macs(g, n),
-                                .backward = n->backward,
-                                .lowered = ct_graph_lowering(g, n) != NULL};
+                                .backward = n->backward};
   return CT_OK;
 }
 
@@ -90,16 +89,4 @@ int ct_graph_info(ct_graph *g, struct ct_graph_info *info) {
     if (g->tensor[i]->role == CT_ROLE_STATE) info->states += g->tensor[i]->elements;
   }
   return CT_OK;
-}
-
-/* ---- What the lowering layer can do -------------------------------------------------------- */
-
-void ct_graph_lower_with(ct_graph *g, const struct ct_lowerings *lowerings) {
-  g->lowerings = lowerings;
-}
-
-ct_gop_lower *ct_graph_lowering(const ct_graph *g, const struct ct_gnode *n) {
-  for (size_t i = 0; g->lowerings && i < g->lowerings->count; ++i)
-    if (!strcmp(g->lowerings->list[i].op, n->op->name)) return g->lowerings->list[i].lower;
-  return NULL;
 }

@@ -13,6 +13,10 @@
 #include "ct_fixed.h"
 #include "ct_graph_impl.h"
 
+bool ct_network_has(const char *op) {
+  return op && ct_compile_has(op);
+}
+
 /* ---- Making one ---------------------------------------------------------------------------- */
 
 static int no_memory(ct_device *dev) {

@@ -495,7 +495,6 @@ class ct_node_info(ctypes.Structure):
     output_count: int
     macs: int
     backward: bool
-    lowered: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -507,7 +506,6 @@ class ct_node_info(ctypes.Structure):
         ("output_count", ctypes.c_uint32),
         ("macs", ctypes.c_uint64),
         ("backward", ctypes.c_bool),
-        ("lowered", ctypes.c_bool),
         ("reserved", ctypes.c_size_t * 4),
     ]
 
@@ -963,6 +961,7 @@ class Library:
     ct_graph_free_bytes: Callable[..., None]
     ct_graph_unpack: Callable[..., int]
     ct_graph_run_reference: Callable[..., int]
+    ct_network_has: Callable[..., int]
     ct_network_create: Callable[..., int]
     ct_network_free: Callable[..., None]
     ct_network_draw: Callable[..., int]
@@ -1105,6 +1104,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_free_bytes": (None, [ctypes.c_void_p]),
     "ct_graph_unpack": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_graph_run_reference": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_reference)]),
+    "ct_network_has": (ctypes.c_bool, [ctypes.c_char_p]),
     "ct_network_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_free": (None, [ctypes.c_void_p]),
     "ct_network_draw": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64]),

@@ -120,8 +120,6 @@ class Node:
     """Multiply-accumulates; 0 for what has no products, and for shapes that are not known."""
     backward: bool
     """Of gradients or updates."""
-    lowered: bool
-    """This library can run it on a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +481,7 @@ class Graph:
             attrs[key] = tuple(value.value[: value.count])
         inputs = tuple(Tensor(self, n) if n else None for n in raw.inputs[: raw.input_count])
         outputs = tuple(Tensor(self, n) for n in raw.outputs[: raw.output_count])
-        return Node(index, op, _text(raw.name), inputs, outputs, attrs, raw.macs, raw.backward, raw.lowered)
+        return Node(index, op, _text(raw.name), inputs, outputs, attrs, raw.macs, raw.backward)
 
     # ---- The reference ----
 
