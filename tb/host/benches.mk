@@ -171,3 +171,6 @@ $(call host_test,test_graph_values,tb/host/test_graph_values.c tb/host/graph_bed
 $(call host_test,test_graph_training,tb/host/test_graph_training.c tb/host/graph_bed.c)
 $(call host_test,test_graph_gradients,tb/host/test_graph_gradients.c tb/host/graph_bed.c)
 $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
+
+# Kernels of the vector unit, number by number.
+$(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)

@@ -118,8 +118,8 @@ struct ct_tile_op {
 enum ct_spread {
   CT_SPREAD_NONE, /* it has a tile for each */
   CT_SPREAD_ROWS, /* a matrix of one row, the same for all rows */
-  CT_SPREAD_COLS, /* a matrix of one column, the same for all columns */
-  CT_SPREAD_ALL   /* a matrix of one number */
+  CT_SPREAD_COLS, /* a matrix of one column, the same for all columns; -0 becomes +0 */
+  CT_SPREAD_ALL   /* a matrix of one number; the same */
 };
 
 struct ct_tile_in {

@@ -52,10 +52,11 @@ struct ct_tile_regs {
   unsigned first_temp;
 };
 
-/* Registers from `first` on; loads and results have two sets where there are enough. more: as the
- * runs will have it. An error in l if the program takes too many. */
+/* Registers from `first` on. sets: 2 where there are enough, so that the next tile is loaded, and
+ * the last one stored, meanwhile; or 1, which makes programs shorter. more: as the runs will have
+ * it. An error in l if the program takes too many. */
 void ct_tile_take(struct ct_lower *l, const struct ct_tile_plan *plan, unsigned first,
-                  uint32_t more, struct ct_tile_regs *regs);
+                  uint32_t more, unsigned sets, struct ct_tile_regs *regs);
 
 struct ct_tile_run {
   const struct ct_tilewise *k;

@@ -6,7 +6,7 @@
 #include "ct_tile_impl.h"
 
 enum { NO_TEMP = CT_TILE_REGS }; /* too many: ct_tile_take() says so */
-static const uint32_t kMinusOne = 0xBF800000;
+static const uint32_t kOne = 0x3F800000, kMinusOne = 0xBF800000;
 
 /* What is under way. Without l it is only counted. */
 struct emit {
@@ -75,11 +75,17 @@ static bool in_acc(const struct emit *e, unsigned v) {
   return e->p->product && v == 0 && !e->in_reg;
 }
 
+/* Row 0 to all rows: times 1, for a sum would make a -0 +0. */
+static void spread_rows(struct emit *e, struct ct_ref to, struct ct_ref row) {
+  va(e, (struct ct_va){.to = to, .c = CT_VA_SCALAR, .sc = kOne});
+  va(e, (struct ct_va){.to = to, .a = to, .q = row, .b = CT_VA_ROW0});
+}
+
 /* A copy in a register of its own, all rows of it. */
 static unsigned copy(struct emit *e, unsigned v) {
   const unsigned t = take(e);
   if (spread(e, v))
-    va(e, (struct ct_va){.to = temp(e, t), .q = e->run->value[v], .c = CT_VA_ROW0});
+    spread_rows(e, temp(e, t), e->run->value[v]);
   else
     va(e, (struct ct_va){.to = temp(e, t), .a = e->run->value[v]});
   return t;
@@ -362,7 +368,8 @@ static void operations(struct emit *e) {
 
 /* ---- Spreading over lanes ---- */
 
-/* Lane 0 to all lanes: the others are zeros. Two registers take turns; returns the last. */
+/* Lane 0 to all lanes: the others are zeros, so sums are it (+0 of -0). Two registers take turns.
+ */
 static void spread_lanes(struct emit *e, unsigned v) {
   struct ct_ref from = e->run->value[v];
   unsigned t[2] = {take(e), take(e)};
@@ -399,7 +406,7 @@ static void copy_stored(struct emit *e) {
     if (v >= p->k->ins && !p->row[v]) continue;
     e->run->stored[i] = next_out(e);
     if (spread(e, v))
-      va(e, (struct ct_va){.to = e->run->stored[i], .q = from, .c = CT_VA_ROW0});
+      spread_rows(e, e->run->stored[i], from);
     else
       va(e, (struct ct_va){.to = e->run->stored[i], .a = from});
   }

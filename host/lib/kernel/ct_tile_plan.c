@@ -129,12 +129,32 @@ static void find_uses(struct ct_tile_plan *p) {
   }
 }
 
-/* When an input has been used for the last time: what is spread over lanes is at once; what is
- * stored as it is, or used for every tile, at the end. The slots of rings are freed in order. */
+/* The last operation that uses a value, + 1; of a row that is used for every tile, of these. */
+static unsigned last_use(const struct ct_tile_plan *p, unsigned v) {
+  const struct ct_tilewise *k = p->k;
+  unsigned i = p->last[v];
+  for (; i > 0 && p->keep[v]; --i) {
+    const struct ct_tile_op *op = &k->op[i - 1];
+    const bool uses = op->a == v || (operands(op) == 2 && op->b == v);
+    if (uses && p->counts[k->ins + i - 1] && !p->row[k->ins + i - 1]) break;
+  }
+  return i;
+}
+
+/* When an input has been used for the last time, as a number that grows: what is spread over lanes
+ * at once, what is used for every tile behind what is not, what is stored as it is at the end. The
+ * slots of rings are freed in that order. */
 static unsigned end_of(const struct ct_tile_plan *p, unsigned v) {
-  const enum ct_spread spread = p->k->in[v].spread;
-  if (spread == CT_SPREAD_COLS || spread == CT_SPREAD_ALL) return 0;
-  return p->stored[v] || p->keep[v] ? CT_TILE_OPS + 1 : p->last[v];
+  enum { STAGE = 2 * CT_TILE_OPS + 2 };
+  const struct ct_tilewise *k = p->k;
+  if (k->in[v].spread == CT_SPREAD_COLS || k->in[v].spread == CT_SPREAD_ALL) return 0;
+  if (p->stored[v]) return 2 * STAGE + v;
+  const unsigned last = last_use(p, v);
+  if (last == 0) return 0;
+  /* Of two operands a division is through with b first, a sequence with a. */
+  const struct ct_tile_op *op = &k->op[last - 1];
+  const bool second = op->fn == CT_TILE_DIV ? op->a == v : op->a != v;
+  return (p->keep[v] ? STAGE : 0) + 2 * last + (second ? 1 : 0);
 }
 
 static void put_in_order(const struct ct_tile_plan *p, unsigned *list, unsigned *n, unsigned v) {
@@ -201,7 +221,7 @@ int ct_tile_plan(struct ct_tile_plan *plan, const struct ct_tilewise *k, bool pr
 /* ---- Registers ---- */
 
 void ct_tile_take(struct ct_lower *l, const struct ct_tile_plan *plan, unsigned first,
-                  uint32_t more, struct ct_tile_regs *regs) {
+                  uint32_t more, unsigned sets, struct ct_tile_regs *regs) {
   const unsigned temps = plan->temps ? plan->temps : 1;
   const unsigned out = plan->stores * (more + 1);
   const unsigned least = first + temps + plan->row_loads + plan->loads + out;
@@ -213,11 +233,11 @@ void ct_tile_take(struct ct_lower *l, const struct ct_tile_plan *plan, unsigned 
                   least - first, plan->loads + plan->row_loads, out, temps, CT_TILE_REGS - first);
     return;
   }
-  if (loads <= left) {
+  if (sets > 1 && loads <= left) {
     left -= loads;
     loads *= 2;
   }
-  if (outs <= left) outs *= 2;
+  if (sets > 1 && outs <= left) outs *= 2;
   *regs = (struct ct_tile_regs){.first_temp = first};
   regs->temp = ct_reg_tensor(l, "in between", first, temps);
   first += temps;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What kernels of the vector unit have in common: a program with carriers, tensors of matrices, and
+ * commands that move tiles.
+ */
+#ifndef CT_KERNEL_PROGRAM_H
+#define CT_KERNEL_PROGRAM_H
+
+#include "ct_kernel.h"
+#include "ct_lower.h"
+
+enum { CT_VK_MATS = 32, CT_VK_FIRST_REG = 2 };
+
+/* A program that is being recorded. Registers 0 and 1 are carriers'. */
+struct ct_vk {
+  struct ct_lower *l;
+  const char *name;
+  const struct ct_room *room;
+  const struct ct_why *why;
+  uint32_t calm;
+  struct {
+    struct ct_seat seat;
+    uint32_t units, tensor;
+    bool written;
+  } mat[CT_VK_MATS];
+  unsigned mats;
+};
+
+/* A way of keeping a matrix that is read: FP32, if there are several. false: it has none. */
+bool ct_vk_keep(const struct ct_mat *m, enum ct_keep *keep);
+/* An error unless it has so many rows and columns and (if it is read) is kept somehow, in arguments
+ * that there are. what: in sentences. */
+int ct_vk_check(const struct ct_vk *v, const struct ct_mat *m, const char *what, uint32_t rows,
+                uint32_t cols);
+
+int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
+                const struct ct_why *why);
+/* Pieces of rows (planes) and columns (groups). The same place is the same tensor. */
+uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written);
+/* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
+void ct_vk_carriers(struct ct_vk *v, unsigned va_reg);
+/* Words of the scratchpad that are left. */
+uint64_t ct_vk_left(const struct ct_vk *v);
+int ct_vk_end(struct ct_vk *v, struct ct_codes *codes);
+
+/* Words of a tile in the scratchpad, of a row of it. */
+static inline uint32_t ct_vk_words(enum ct_keep keep) {
+  return keep == CT_KEEP_F32 ? CT_F32_TILE_UNITS : CT_TILE;
+}
+static inline uint32_t ct_vk_row_words(enum ct_keep keep) {
+  return keep == CT_KEEP_F32 ? CT_F32_ROW_UNITS : 1;
+}
+static inline unsigned ct_vk_vl_mode(enum ct_keep keep) {
+  return keep == CT_KEEP_F32 ? CT_VL_F32 : CT_VL_HBFP8;
+}
+
+/* So many tiles side by side; the first row of a tile. */
+void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+              uint32_t tiles);
+void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm);
+void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+              uint32_t tiles);
+void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
+              struct ct_ref spm);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Element-wise operators and optimisers: a tile program over all tiles of a matrix.
+ *
+ * Tiles of a plane lie side by side, so several are loaded and stored by a command (a chunk), in
+ * two slots each way. What the last group has less of rows, and the last plane of columns, is in
+ * fields of VA: those tiles are nodes of their own at the top level, and so is what a plane has
+ * left over from chunks. Where every tile is alike and needs no more than its own place, all planes
+ * are one.
+ */
+#include "coltrain/coltrain.h"
+#include "ct_kernel_program.h"
+#include "ct_tile.h"
+
+enum { MOST_CHUNK = 32, COMMANDS = 360 };
+
+/* Somewhere in a slot: tile t is at at + t * words. */
+struct lane {
+  enum ct_keep keep;
+  uint32_t tensor, at;
+};
+
+struct tilewise {
+  struct ct_vk v;
+  const struct ct_tilewise *k;
+  struct ct_tile_plan plan;
+  struct ct_tile_regs regs;
+  struct ct_tile_run run;
+  struct lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
+  uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
+  uint32_t in_ring, out_ring, row_ring;
+  uint32_t chunk, slots;
+  /* Under way. */
+  uint32_t plane, first_plane, group, first_group, tiles, chunks;
+  struct ct_ref in_slot, out_slot;
+};
+
+/* ---- A tile ---- */
+
+static void load_tile(struct tilewise *s, unsigned v, uint32_t t) {
+  struct ct_lower *l = s->v.l;
+  const struct lane *in = &s->in[v];
+  const struct ct_ref words = ct_behind(s->in_slot, s->tiles * in->at + t * ct_vk_words(in->keep));
+  const unsigned mode = s->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep);
+  s->run.value[v] = ct_next(l, s->regs.load);
+  ct_vl(l, &(struct ct_vmove){.reg = s->run.value[v], .spm = words, .mode = mode, .rows = CT_TILE});
+}
+
+static void store_value(struct tilewise *s, unsigned i, uint32_t t) {
+  for (unsigned o = 0; o < s->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct lane *out = &s->out[o][keep];
+      if (s->k->out[o].value != s->plan.store[i] || out->tensor == 0) continue;
+      ct_vk_vs(&s->v, out->keep, s->k->out[o].mat.narrow, s->run.stored[i],
+               ct_behind(s->out_slot, s->tiles * out->at + t * ct_vk_words(out->keep)));
+    }
+}
+
+static void tile(void *kernel, uint32_t t) {
+  struct tilewise *s = kernel;
+  for (unsigned i = 0; i < s->plan.loads; ++i)
+    load_tile(s, s->plan.load[i], t);
+  ct_tile_emit(s->v.l, &s->run);
+  for (unsigned i = 0; i < s->plan.stores; ++i)
+    store_value(s, i, t);
+}
+
+/* ---- A chunk ---- */
+
+static void load_chunk(struct tilewise *s) {
+  struct ct_lower *l = s->v.l;
+  if (s->plan.loads == 0) return;
+  s->in_slot = ct_next(l, s->in_ring);
+  for (unsigned i = 0; i < s->plan.loads; ++i) {
+    const unsigned v = s->plan.load[i];
+    const uint32_t plane = s->k->in[v].spread == CT_SPREAD_COLS ? 0 : s->plane;
+    ct_vk_ld(&s->v, s->in[v].keep, ct_tiles_of(l, s->in[v].tensor, plane, 1, s->group, s->tiles),
+             ct_behind(s->in_slot, s->tiles * s->in[v].at), s->tiles);
+  }
+}
+
+static void store_chunk(struct tilewise *s) {
+  for (unsigned o = 0; o < s->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct lane *out = &s->out[o][keep];
+      if (out->tensor == 0) continue;
+      ct_vk_st(&s->v, out->keep, ct_tiles_of(s->v.l, out->tensor, s->plane, 1, s->group, s->tiles),
+               ct_behind(s->out_slot, s->tiles * out->at), s->tiles);
+    }
+}
+
+static void chunk(void *kernel, uint32_t c) {
+  struct tilewise *s = kernel;
+  s->group = s->first_group + c * s->tiles;
+  load_chunk(s);
+  s->out_slot = ct_next(s->v.l, s->out_ring);
+  ct_repeat(s->v.l, s->tiles, tile, s);
+  store_chunk(s);
+}
+
+/* ---- A plane ---- */
+
+static void load_rows(struct tilewise *s) {
+  struct ct_lower *l = s->v.l;
+  if (s->plan.row_loads == 0) return;
+  const struct ct_ref slot = ct_next(l, s->row_ring);
+  for (unsigned i = 0; i < s->plan.row_loads; ++i) {
+    const unsigned v = s->plan.row_load[i];
+    const uint32_t plane = s->k->in[v].spread == CT_SPREAD_ALL ? 0 : s->plane;
+    ct_vk_ld_row(&s->v, s->in[v].keep, ct_tile_of(l, s->in[v].tensor, plane, 0),
+                 ct_behind(slot, s->in[v].at));
+  }
+  for (unsigned i = 0; i < s->plan.row_loads; ++i) {
+    const unsigned v = s->plan.row_load[i];
+    s->run.value[v] = ct_next(l, s->regs.row_load);
+    ct_vl(l,
+          &(struct ct_vmove){.reg = s->run.value[v],
+                             .spm = ct_behind(slot, s->in[v].at),
+                             .mode = s->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(s->in[v].keep),
+                             .rows = 1});
+  }
+}
+
+static void plane(void *kernel, uint32_t p) {
+  struct tilewise *s = kernel;
+  s->plane = s->first_plane + p;
+  load_rows(s);
+  ct_tile_rows(s->v.l, &s->run);
+  ct_repeat(s->v.l, s->chunks, chunk, s);
+}
+
+/* ---- All ---- */
+
+/* Groups of planes, in chunks of so many tiles. */
+static void some_groups(struct tilewise *s, uint32_t planes, uint32_t first, uint32_t groups,
+                        uint32_t tiles) {
+  s->first_group = first;
+  s->tiles = tiles;
+  s->chunks = tiles ? groups / tiles : 0;
+  if (s->chunks && planes) ct_repeat(s->v.l, planes, plane, s);
+}
+
+static void some_planes(struct tilewise *s, uint32_t first, uint32_t planes, uint32_t groups,
+                        uint32_t rows) {
+  const uint32_t last = rows % CT_TILE, whole = groups - (last ? 1 : 0);
+  const uint32_t rest = whole % s->chunk;
+  s->first_plane = first;
+  s->run.rows = CT_TILE;
+  some_groups(s, planes, 0, whole - rest, s->chunk);
+  some_groups(s, planes, whole - rest, rest, rest);
+  s->run.rows = last;
+  if (last) some_groups(s, planes, whole, 1, 1);
+}
+
+/* Whether a tile needs nothing but tiles in its own place, and all groups are whole. */
+static bool is_flat(const struct tilewise *s) {
+  bool cols = false;
+  for (unsigned i = 0; i < s->plan.loads; ++i)
+    cols |= s->k->in[s->plan.load[i]].spread == CT_SPREAD_COLS;
+  return !cols && s->plan.row_loads == 0 && s->k->rows % CT_TILE == 0;
+}
+
+static void all_planes(struct tilewise *s) {
+  const uint32_t groups = ct_tiles(s->k->rows), last = s->k->cols % CT_TILE;
+  const uint32_t whole = s->k->cols / CT_TILE;
+  s->run.cols = CT_TILE;
+  if (is_flat(s) && (uint64_t)whole * groups < UINT32_MAX)
+    some_planes(s, 0, whole ? 1 : 0, whole * groups, 0);
+  else
+    some_planes(s, 0, whole, groups, s->k->rows);
+  s->run.cols = last;
+  if (last) some_planes(s, whole, 1, groups, s->k->rows);
+}
+
+/* ---- Places ---- */
+
+static int check_in(const struct tilewise *s, unsigned i) {
+  const struct ct_tile_in *in = &s->k->in[i];
+  const bool row = in->spread == CT_SPREAD_ROWS || in->spread == CT_SPREAD_ALL;
+  const bool col = in->spread == CT_SPREAD_COLS || in->spread == CT_SPREAD_ALL;
+  enum ct_keep keep;
+  const int err =
+      ct_vk_check(&s->v, &in->mat, "an input", row ? 1 : s->k->rows, col ? 1 : s->k->cols);
+  if (err) return err;
+  if (in->sign && ct_vk_keep(&in->mat, &keep) && keep == CT_KEEP_F32)
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: the signs of input %u, which is kept as FP32",
+                  s->v.name, i);
+  return CT_OK;
+}
+
+static int check_all(const struct tilewise *s) {
+  int err = CT_OK;
+  for (unsigned i = 0; i < s->k->ins && !err; ++i)
+    err = check_in(s, i);
+  for (unsigned o = 0; o < s->k->outs && !err; ++o)
+    err = ct_vk_check(&s->v, &s->k->out[o].mat, "an output", s->k->rows, s->k->cols);
+  return err;
+}
+
+static void place_in(struct tilewise *s, unsigned v, bool row) {
+  struct lane *in = &s->in[v];
+  ct_vk_keep(&s->k->in[v].mat, &in->keep);
+  in->tensor = ct_vk_tensor(&s->v, &s->k->in[v].mat, in->keep, false);
+  uint32_t *words = row ? &s->row_words : &s->in_words;
+  in->at = *words;
+  *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
+}
+
+static void place_all(struct tilewise *s) {
+  for (unsigned i = 0; i < s->plan.loads; ++i)
+    place_in(s, s->plan.load[i], false);
+  for (unsigned i = 0; i < s->plan.row_loads; ++i)
+    place_in(s, s->plan.row_load[i], true);
+  for (unsigned o = 0; o < s->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      struct lane *out = &s->out[o][keep];
+      if (s->k->out[o].mat.keep[keep].reg == 0) continue;
+      out->keep = (enum ct_keep)keep;
+      out->tensor = ct_vk_tensor(&s->v, &s->k->out[o].mat, out->keep, true);
+      out->at = s->out_words;
+      s->out_words += ct_vk_words(out->keep);
+    }
+}
+
+/* Commands of a tile; what two sets of registers and two slots make of them, at most. */
+static unsigned commands(const struct tilewise *s) {
+  unsigned stores = 0;
+  for (unsigned o = 0; o < s->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep)
+      stores += s->out[o][keep].tensor != 0;
+  return s->plan.commands + 2 * (s->plan.loads + stores) + 2;
+}
+
+static void take_words(struct tilewise *s) {
+  const uint32_t each = s->in_words + s->out_words;
+  const uint64_t groups = (uint64_t)ct_tiles(s->k->rows) * (is_flat(s) ? ct_tiles(s->k->cols) : 1);
+  if (s->row_words) s->row_ring = ct_spm_ring(s->v.l, "rows", s->row_words, 1);
+  const uint64_t left = ct_vk_left(&s->v);
+  s->slots = left >= 2 * each && commands(s) * 6 <= COMMANDS ? 2 : 1;
+  uint64_t most = left / ((uint64_t)s->slots * each);
+  if (most > MOST_CHUNK) most = MOST_CHUNK;
+  if (most > groups / 4) most = groups / 4;
+  s->chunk = most < 2 ? 1 : (uint32_t)most & ~1u;
+  if (s->in_words) s->in_ring = ct_spm_ring(s->v.l, "in", s->chunk * s->in_words, s->slots);
+  s->out_ring = ct_spm_ring(s->v.l, "out", s->chunk * s->out_words, s->slots);
+}
+
+int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
+                       struct ct_codes *codes, const struct ct_why *why) {
+  struct tilewise s = {.k = k};
+  *codes = (struct ct_codes){NULL, 0};
+  int err = ct_tile_plan(&s.plan, k, false, room->args, why);
+  if (err) return err;
+  err = ct_vk_start(&s.v, "a tile program", room, why);
+  if (err) return err;
+  err = check_all(&s);
+  if (err) {
+    ct_lower_drop(s.v.l);
+    return err;
+  }
+  place_all(&s);
+  ct_tile_take(s.v.l, &s.plan, CT_VK_FIRST_REG, 0, commands(&s) * 12 <= COMMANDS ? 2 : 1, &s.regs);
+  ct_vk_carriers(&s.v, s.regs.first_temp);
+  take_words(&s);
+  s.run.k = k;
+  s.run.plan = &s.plan;
+  s.run.regs = &s.regs;
+  all_planes(&s);
+  return ct_vk_end(&s.v, codes);
+}
