@@ -174,3 +174,5 @@ $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
 
 # Kernels of the vector unit, number by number.
 $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
+$(call host_test,test_kernel_conv,tb/host/test_kernel_conv.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_kernel_conv $(BUILD)/tb/test_kernel_conv.san: | $(BUILD)/lib/coltrain/sim.so
