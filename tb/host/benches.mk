@@ -178,3 +178,6 @@ $(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/ho
 # Kernels of the vector unit, number by number.
 $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_kernel_tile $(BUILD)/tb/test_kernel_tile.san: | $(BUILD)/lib/coltrain/sim.so
+
+$(call host_test,test_kernel_conv,tb/host/test_kernel_conv.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_kernel_conv $(BUILD)/tb/test_kernel_conv.san: | $(BUILD)/lib/coltrain/sim.so

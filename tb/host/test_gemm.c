@@ -69,7 +69,7 @@ static void test_programs_are_race_free(void **state) {
 static void test_random_programs_are_race_free(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(1);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0, draws = ct_tb_draws(150); i < draws; ++i) {
     const uint32_t m = 1 + ct_rng_below(&rng, 800), n = 1 + ct_rng_below(&rng, 800);
     const uint32_t k = 1 + ct_rng_below(&rng, 700);
     check_program(m, n, k, 1400 + ct_rng_below(&rng, 6000), 1 + ct_rng_below(&rng, 16));
@@ -238,7 +238,7 @@ static void test_drawn_jobs_are_race_free(void **state) {
   (void)state;
   enum { MOST_STEPS = 2500 }; /* products of tiles: the checker takes them one by one */
   ct_rng rng = ct_rng_make(5);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0, draws = ct_tb_draws(300); i < draws; ++i) {
     struct ct_gemm s = draw_shape(&rng, 1 << 14);
     while ((uint64_t)ct_tiles(s.m) * ct_tiles(s.n) * ct_tiles(s.k) > MOST_STEPS)
       s = draw_shape(&rng, 1 << 14);

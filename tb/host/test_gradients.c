@@ -276,7 +276,7 @@ static void test_programs(void **state) {
   ct_device *dev;
   int kinds[2] = {0, 0};
   assert_int_equal(ct_open("emu:spm=65536", &dev), CT_OK);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0, draws = ct_tb_draws(40); i < draws; ++i) {
     static const uint32_t windows[] = {256, 400, 1024, 2048, 4096, 32768};
     struct place p = {.net = draw_net(&rng, ct_rng_below(&rng, 3) ? 90 : 250),
                       .batch = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 3) ? 40 : 200),
@@ -313,7 +313,7 @@ static void test_no_shape_is_refused(void **state) {
   size_t most = 0;
   char why[256] = "";
   struct ct_codes codes;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0, draws = ct_tb_draws(200); i < draws; ++i) {
     static const uint32_t widest[] = {20, 300, 5000, 60000};
     const uint32_t width = widest[ct_rng_below(&rng, 4)];
     struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, width > 1000 ? 3 : CT_MLP_LAYERS)};

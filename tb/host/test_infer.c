@@ -380,7 +380,7 @@ static void make_both(const struct shape *s, bool pinned, struct ct_code *code) 
 static void test_weights_that_stay(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(8);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0, draws = ct_tb_draws(100); i < draws; ++i) {
     struct shape s = {.net = {.layers = 1 + ct_rng_below(&rng, 4)},
                       .rows = 1 + ct_rng_below(&rng, ROWS),
                       .window = 20000 + ct_rng_below(&rng, 10000),
@@ -447,7 +447,7 @@ static void test_cycles(void **state) {
 static void test_ordinary_networks_are_not_refused(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(7);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0, draws = ct_tb_draws(300); i < draws; ++i) {
     struct shape s = {.net = {.layers = 1 + ct_rng_below(&rng, CT_MLP_LAYERS)},
                       .rows = ct_rng_below(&rng, ROWS + 1),
                       .window = 32768,
@@ -468,7 +468,7 @@ static void test_deep_networks(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(2);
   size_t most = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0, draws = ct_tb_draws(60); i < draws; ++i) {
     struct shape s = {.net = {.layers = CT_MLP_LAYERS - ct_rng_below(&rng, 2)},
                       .rows = ct_rng_below(&rng, ROWS + 1),
                       .window = 1,

@@ -275,7 +275,7 @@ static void test_faulty_layers_are_found_out(void **state) {
   char why[256];
   for (int fault = CT_NO_FAULT + 1; fault < CT_FAULTS; ++fault) {
     unsigned found = 0, tried = 0;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0, draws = ct_tb_draws(200); i < draws; ++i) {
       struct kernel k;
       struct ct_codes codes;
       kernel_draw(&k, &rng);

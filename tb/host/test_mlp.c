@@ -219,7 +219,7 @@ static bool step_fits(const struct ct_mlp *net, uint32_t batch, uint32_t window)
 static void test_random_programs_are_race_free(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(5);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0, draws = ct_tb_draws(40); i < draws; ++i) {
     const struct ct_mlp net = random_net(&rng);
     const uint32_t window = ct_rng_below(&rng, 2) ? 32768 : 4096 + ct_rng_below(&rng, 8192);
     const uint32_t batch = 1 + ct_rng_below(&rng, 128), rows = 1 + batch % 16;
@@ -237,7 +237,7 @@ static void test_no_shape_is_refused(void **state) {
   ct_rng rng = ct_rng_make(6);
   unsigned taken = 0, most_jobs = 0;
   uint64_t most_work = 0;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0, draws = ct_tb_draws(150); i < draws; ++i) {
     struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, 4)};
     const bool mnist = ct_rng_below(&rng, 2);
     for (uint32_t l = 0; l <= net.layers; ++l)
@@ -752,7 +752,7 @@ static void test_steps_of_any_size_equal_the_contract(void **state) {
 static void test_random_steps_equal_the_contract(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(7);
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i) {
     struct ct_mlp net = {.layers = 1 + ct_rng_below(&rng, 4)};
     const uint32_t most = ct_rng_below(&rng, 4) ? 80 : 400;
     for (uint32_t l = 0; l <= net.layers; ++l)
@@ -785,7 +785,7 @@ static void test_what_does_not_fit_is_refused(void **state) {
   assert_int_equal(ct_model_training(m, &t), CT_ERR_NO_SPACE);
   assert_non_null(strstr(ct_last_error(dev), "5000 rows"));
   t.batch = 500; /* nothing that was refused has kept memory */
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0, draws = ct_tb_draws(20); i < draws; ++i) {
     t.batch += 1;
     if (ct_model_training(m, &t)) fail_msg("%s", ct_last_error(dev));
   }

@@ -244,7 +244,7 @@ static void test_all_shapes(void **state) {
   (void)state;
   ct_rng rng = ct_rng_make(1);
   int refused = 0, large = 0;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0, draws = ct_tb_draws(150); i < draws; ++i) {
     const struct shape s = draw_shape(&rng);
     char uri[128];
     snprintf(uri, sizeof uri, "emu:core=%s,spm=%u,dram=%u", s.small ? "16x8" : "16x16", s.spm,
@@ -297,7 +297,7 @@ static void test_programs_of_all_shapes(void **state) {
   (void)state;
   enum { MOST_TILES = 1 << 21 };
   ct_rng rng = ct_rng_make(2);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0, draws = ct_tb_draws(200); i < draws; ++i) {
     struct shape s = {.net = draw_net(&rng, CT_MLP_WIDEST, MOST_TILES),
                       .batch = draw_log(&rng, 1, MOST_BATCH)};
     if (i % 10 == 0) { /* deep and wide, no width a multiple of anything */

@@ -233,7 +233,7 @@ static void test_same_bytes_as_resident_steps(void **state) {
   ct_device *dev;
   int both = 0;
   assert_int_equal(ct_open("emu:spm=524288", &dev), CT_OK);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0, draws = ct_tb_draws(60); i < draws; ++i) {
     const struct ct_mlp net = draw_net(&rng, ct_rng_below(&rng, 3) ? 90 : 250);
     const uint32_t batch = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 40 : 200);
     both += check_step(dev, &net, batch, draw_window(&rng), &rng);
@@ -311,7 +311,7 @@ static void test_no_shape_is_refused(void **state) {
   ct_rng rng = ct_rng_make(3);
   size_t most = 0, longest = 0;
   int through = 0, asked = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0, draws = ct_tb_draws(300); i < draws; ++i) {
     static const uint32_t widest[] = {20, 300, 5000, 60000};
     const uint32_t width = widest[ct_rng_below(&rng, 4)], window = draw_window(&rng);
     struct bed b = {.batch = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 4096 : 100)};

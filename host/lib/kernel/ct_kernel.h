@@ -167,6 +167,9 @@ struct ct_conv {
   struct ct_mat x, weights, y; /* inputs have the keeps that are read */
   const struct ct_tilewise *after;
 };
+/* Groups of channels that are products of their own: pieces of weights are those of such a group.
+ */
+uint32_t ct_conv_parts(const struct ct_conv *k);
 int ct_kernel_conv(const struct ct_conv *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
 int ct_kernel_conv_input(const struct ct_conv *k, const struct ct_room *room,

@@ -135,6 +135,26 @@ static void find_queues(struct freeing *f, uint32_t g) {
   use->taker = taker;
 }
 
+/* A ring whose generations have no user in this job, but for those of the job before: theirs end
+ * them. */
+static void find_giver(struct freeing *f, uint32_t g) {
+  const struct life *life = &f->life[g];
+  struct ring_use *use = &f->use[ring_of(f, g)];
+  if (!life->carried || use->other) return;
+  for (uint32_t h = g + 1; h < f->gens && use->taker == CT_Q_COUNT; ++h)
+    if (f->life[h].used && !f->life[h].carried && ring_of(f, h) == ring_of(f, g))
+      use->taker = f->s->item[f->life[h].first].q;
+  int32_t last = CT_NOBODY;
+  for (unsigned q = 0; q < CT_Q_COUNT; ++q)
+    if (q != use->taker && life->last[q] >= 0 &&
+        (last < 0 || seq_of(f, life->last[q]) > seq_of(f, last)))
+      last = life->last[q];
+  if (use->taker == CT_Q_COUNT || last < 0) return;
+  use->giver = space_of(f, ring_of(f, g))->other_frees ? space_of(f, ring_of(f, g))->freed_by
+                                                       : f->s->item[last].q;
+  use->other = true;
+}
+
 /* Whether the queue of a carrier knows what it reads. */
 static void check_calm(struct freeing *f, int32_t carrier) {
   struct ct_sync *s = f->s;
@@ -466,6 +486,8 @@ void ct_sync_free(struct ct_sync *s) {
   find_homes(&f);
   for (uint32_t g = 0; g < f.gens && !s->l->error; ++g)
     if (f.life[g].used) find_queues(&f, g);
+  for (uint32_t g = 0; g < f.gens && !s->l->error; ++g)
+    if (f.life[g].used) find_giver(&f, g);
   for (uint32_t r = 1; r < s->l->spaces && !s->l->error; ++r) {
     if (f.use[r].gens == 0) continue;
     f.use[r].credit = credit_of(&f, r);

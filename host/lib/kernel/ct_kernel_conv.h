@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the convolution kernels. See ct_kernel.h.
+ *
+ *   ct_kernel_conv.c          what is asked for; forward, and the gradient of the input with stride
+ * 1 ct_kernel_conv_view.c     pixels that see a tensor through taps ct_kernel_conv_plan.c     how
+ * much of everything is in the scratchpad ct_kernel_conv_rows.c     products of pixels and weights
+ *   ct_kernel_conv_drain.c    what becomes of a product
+ *   ct_kernel_conv_weights.c  the gradient of the weights
+ */
+#ifndef CT_KERNEL_CONV_H
+#define CT_KERNEL_CONV_H
+
+#include "ct_kernel_program.h"
+#include "ct_tile.h"
+
+/* ---- Pixels that see a tensor ---- */
+
+/* Pixel (x, y) of an image of nx x ny sees at tap (i, j) what lies at (x * sx + x0 + i * dx,
+ * y * sy + y0 + j * dy) of an image of w x h. flat: each pixel sees itself alone; images are a
+ * matter of taste then, and so many pixels as suits a chunk. */
+struct ct_conv_view {
+  int32_t nx, ny, w, h, sx, sy, x0, y0, dx, dy, kx, ky;
+  uint32_t rows, seen; /* pixels of all images: those that see, those that are seen */
+  bool flat;
+};
+
+/* Taps and channel blocks that an MM walks over: nty lines of ntx taps of nb blocks, steps in all,
+ * which begin at step k. */
+struct ct_conv_seg {
+  int32_t ty, tx, nty, ntx;
+  uint32_t b0, nb, k, steps;
+};
+
+/* How taps and blocks are cut into those. */
+struct ct_conv_cut {
+  int32_t lines, taps;
+  uint32_t blocks;          /* of a segment */
+  uint32_t ny, nx, nb, all; /* segments along each, and in all */
+};
+
+/* Groups of 16 pixels of the tensor that is seen. */
+struct ct_conv_span {
+  uint32_t g0, groups;
+};
+
+/* Whether a walk can express it. name: for sentences. */
+int ct_conv_view_check(const struct ct_conv_view *v, const char *name, const struct ct_why *why);
+struct ct_conv_cut ct_conv_cut(const struct ct_conv_view *v, uint32_t cb, uint32_t most);
+struct ct_conv_seg ct_conv_seg(const struct ct_conv_view *v, const struct ct_conv_cut *cut,
+                               uint32_t cb, uint32_t i);
+/* What rows [r0, r0 + rows) see through lines [ty, ty + nty) of taps. */
+struct ct_conv_span ct_conv_span(const struct ct_conv_view *v, uint32_t r0, uint32_t rows,
+                                 int32_t ty, int32_t nty);
+/* The walk over a segment; words of a plane of channels. Where pixel r lies, seen from a slot that
+ * begins with group g0 and block b0, and Pos, without images. */
+struct ct_walk_shape ct_conv_walk(const struct ct_conv_view *v, const struct ct_conv_seg *seg,
+                                  uint32_t plane);
+int32_t ct_conv_a(const struct ct_conv_view *v, const struct ct_conv_seg *seg, uint32_t plane,
+                  uint32_t r, const struct ct_conv_span *span, uint32_t b0);
+uint32_t ct_conv_pos(const struct ct_conv_view *v, uint32_t r, uint32_t images);
+/* Images that begin, of those that see and those that are seen, with a group. */
+uint32_t ct_conv_period(const struct ct_conv_view *v);
+
+/* ---- What becomes of a product ---- */
+
+struct ct_conv_lane {
+  enum ct_keep keep;
+  uint32_t tensor, at; /* in a slot: words of a tile in front */
+};
+
+struct ct_conv_drain {
+  struct ct_vk *v;
+  const struct ct_tilewise *k;
+  struct ct_tile_plan plan;
+  struct ct_tile_regs regs, rest_regs;
+  struct ct_tile_run run;
+  bool together; /* the tiles of a block go by one command */
+  struct ct_conv_lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
+  uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
+  uint32_t in_ring, out_ring, row_ring, tiles;
+};
+
+/* product: value 0 is in ACC; else a register, which the caller loads. */
+int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
+                        uint32_t rows, uint32_t cols);
+/* For blocks of so many row tiles, and those that are left over of so many. Whoever takes several
+ * neighbours of a ring takes always as many, so what is left over has rings of its own. */
+uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots);
+void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest, uint32_t slots);
+void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane);
+/* acc: a generation for each tile. */
+void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,
+                         uint32_t rows);
+
+/* ---- A product of pixels and weights ---- */
+
+struct ct_conv_plan {
+  bool stay;                   /* weights stay while all pixels pass; else they pass, too */
+  bool whole;                  /* all channel blocks that are seen are there together */
+  uint32_t tiles, rest, chunk; /* row tiles of a block, of what is left over; rows of a chunk */
+  uint32_t planes;             /* weights that stay: of so many planes of the result */
+  uint32_t groups;             /* of what is seen, in a slot */
+  uint32_t x_slots, w_slots, out_slots;
+  uint32_t steps; /* k steps of a segment at most */
+};
+
+struct ct_conv_rows {
+  struct ct_vk v;
+  struct ct_conv_drain drain;
+  struct ct_conv_view view;
+  struct ct_conv_plan plan;
+  struct ct_conv_cut cut;
+  bool input;             /* the gradient of the input: weights as they lie, taps the other way */
+  uint32_t parts, cb, nb; /* groups of channels; blocks that are seen and made in each */
+  uint32_t cols;          /* of the result */
+  uint32_t x, w;          /* tensors */
+  uint32_t x_groups, k, w_k, w_planes; /* of a plane of x; steps; pieces of a plane of weights */
+  uint32_t x_ring, w_ring, acc, rest_acc;
+  /* Under way. */
+  uint32_t part, plane0, planes, r0, first, rows, chunk_rows, plane;
+  unsigned unrolled; /* loops that are written out, from the outermost on */
+  struct ct_conv_span span;
+  struct ct_ref x_slot, w_slot, sum;
+};
+
+/* Those of ct_vk_carriers(), and MM's. tile: a tensor whose first piece is a record. */
+void ct_conv_carriers(struct ct_vk *v, uint32_t tile, unsigned va_reg);
+int ct_conv_choose(struct ct_conv_rows *c);
+void ct_conv_record(struct ct_conv_rows *c, unsigned unrolled);
+
+#endif

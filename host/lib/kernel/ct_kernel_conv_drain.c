@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a product: blocks of row tiles of a plane go through the tile program behind it.
+ * Its inputs come, and its outputs leave, a block by a command.
+ */
+#include "coltrain/coltrain.h"
+#include "ct_kernel_conv.h"
+
+/* ---- Places ---- */
+
+static int check(const struct ct_conv_drain *d, uint32_t rows, uint32_t cols) {
+  const struct ct_tilewise *k = d->k;
+  int err = CT_OK;
+  for (unsigned i = 1; i < k->ins && !err; ++i) {
+    const enum ct_spread s = k->in[i].spread;
+    const bool row = s == CT_SPREAD_ROWS || s == CT_SPREAD_ALL;
+    const bool col = s == CT_SPREAD_COLS || s == CT_SPREAD_ALL;
+    err = ct_vk_check(d->v, &k->in[i].mat, "an input behind the product", row ? 1 : rows,
+                      col ? 1 : cols);
+  }
+  for (unsigned o = 0; o < k->outs && !err; ++o)
+    err = ct_vk_check(d->v, &k->out[o].mat, "an output", rows, cols);
+  return err;
+}
+
+static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
+  struct ct_conv_lane *in = &d->in[i];
+  uint32_t *words = row ? &d->row_words : &d->in_words;
+  ct_vk_keep(&d->k->in[i].mat, &in->keep);
+  in->tensor = ct_vk_tensor(d->v, &d->k->in[i].mat, in->keep, false);
+  in->at = *words;
+  *words += row ? ct_vk_row_words(in->keep) : ct_vk_words(in->keep);
+}
+
+int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
+                        uint32_t rows, uint32_t cols) {
+  *d = (struct ct_conv_drain){.v = v, .k = k};
+  int err = ct_tile_plan(&d->plan, k, true, v->room->args, v->why);
+  if (!err) err = check(d, rows, cols);
+  if (err) return err;
+  for (unsigned i = 0; i < d->plan.loads; ++i)
+    place_in(d, d->plan.load[i], false);
+  for (unsigned i = 0; i < d->plan.row_loads; ++i)
+    place_in(d, d->plan.row_load[i], true);
+  for (unsigned o = 0; o < k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      struct ct_conv_lane *out = &d->out[o][keep];
+      if (k->out[o].mat.keep[keep].reg == 0) continue;
+      out->keep = (enum ct_keep)keep;
+      out->tensor = ct_vk_tensor(v, &k->out[o].mat, out->keep, true);
+      out->at = d->out_words;
+      d->out_words += ct_vk_words(out->keep);
+    }
+  return CT_OK;
+}
+
+uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots) {
+  return (d->in_words + d->out_words) * tiles * slots + d->row_words;
+}
+
+/* Whether there are registers for all tiles of a block at once. */
+static bool together(const struct ct_conv_drain *d, uint32_t tiles, uint32_t rest) {
+  const unsigned temps = d->plan.temps ? d->plan.temps : 1;
+  return d->plan.chain && d->plan.loads == 0 &&
+         CT_VK_FIRST_REG + temps + d->plan.row_loads + tiles + rest <= CT_TILE;
+}
+
+void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest, uint32_t slots) {
+  struct ct_lower *l = d->v->l;
+  unsigned first = CT_VK_FIRST_REG;
+  d->tiles = tiles;
+  d->run = (struct ct_tile_run){.k = d->k, .plan = &d->plan};
+  d->together = together(d, tiles, rest);
+  const uint32_t own =
+      d->together && rest ? ct_reg_ring(l, "results that are left over", first, rest) : 0;
+  if (own) first += rest;
+  ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, slots, &d->regs);
+  d->rest_regs = d->regs;
+  if (own) d->rest_regs.out = own;
+  if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, 1);
+  if (d->in_words) d->in_ring = ct_spm_ring(l, "in", d->in_words * tiles, slots);
+  d->out_ring = ct_spm_ring(l, "out", d->out_words * tiles, slots);
+}
+
+/* ---- A plane ---- */
+
+void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane) {
+  struct ct_lower *l = d->v->l;
+  d->run.regs = &d->regs;
+  d->run.cols = ct_in_tile(d->k->cols, plane);
+  if (d->plan.row_loads) {
+    const struct ct_ref slot = ct_next(l, d->row_ring);
+    for (unsigned i = 0; i < d->plan.row_loads; ++i) {
+      const unsigned v = d->plan.row_load[i];
+      const uint32_t p = d->k->in[v].spread == CT_SPREAD_ALL ? 0 : plane;
+      ct_vk_ld_row(d->v, d->in[v].keep, ct_tile_of(l, d->in[v].tensor, p, 0),
+                   ct_behind(slot, d->in[v].at));
+    }
+    for (unsigned i = 0; i < d->plan.row_loads; ++i) {
+      const unsigned v = d->plan.row_load[i];
+      d->run.value[v] = ct_next(l, d->regs.row_load);
+      ct_vl(l,
+            &(struct ct_vmove){.reg = d->run.value[v],
+                               .spm = ct_behind(slot, d->in[v].at),
+                               .mode = d->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(d->in[v].keep),
+                               .rows = 1});
+    }
+  }
+  ct_tile_rows(l, &d->run);
+}
+
+/* ---- A block ---- */
+
+struct block {
+  struct ct_ref acc, in, out;
+  uint32_t plane, group, tiles;
+};
+
+static void load_block(struct ct_conv_drain *d, struct block *b) {
+  struct ct_lower *l = d->v->l;
+  if (d->plan.loads == 0) return;
+  b->in = ct_next(l, d->in_ring);
+  for (unsigned i = 0; i < d->plan.loads; ++i) {
+    const unsigned v = d->plan.load[i];
+    const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : b->plane;
+    ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, b->group, b->tiles),
+             ct_behind(b->in, d->tiles * d->in[v].at), b->tiles);
+  }
+}
+
+static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t) {
+  struct ct_lower *l = d->v->l;
+  for (unsigned i = 0; i < d->plan.loads; ++i) {
+    const unsigned v = d->plan.load[i];
+    const struct ct_conv_lane *in = &d->in[v];
+    d->run.value[v] = ct_next(l, d->regs.load);
+    ct_vl(l,
+          &(struct ct_vmove){.reg = d->run.value[v],
+                             .spm = ct_behind(b->in, d->tiles * in->at + t * ct_vk_words(in->keep)),
+                             .mode = d->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep),
+                             .rows = CT_TILE});
+  }
+}
+
+static void store_value(struct ct_conv_drain *d, const struct block *b, unsigned i, uint32_t t,
+                        uint32_t tiles) {
+  static const unsigned mode[CT_KEEPS] = {CT_VS_F32, CT_VS_ROWS, CT_VS_SQUARE};
+  for (unsigned o = 0; o < d->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct ct_conv_lane *out = &d->out[o][keep];
+      const uint32_t words = ct_vk_words(out->keep);
+      if (d->k->out[o].value != d->plan.store[i] || out->tensor == 0) continue;
+      ct_vs(d->v->l, &(struct ct_vmove){.reg = d->run.stored[i],
+                                        .spm = ct_behind(b->out, d->tiles * out->at + t * words),
+                                        .mode = mode[keep],
+                                        .rows = CT_TILE,
+                                        .narrow = d->k->out[o].mat.narrow,
+                                        .more = tiles - 1,
+                                        .tile_stride = tiles > 1 ? words : 0});
+    }
+}
+
+/* Tiles [t, t + tiles) of a block, the last of them with so many rows. */
+static void some_tiles(struct ct_conv_drain *d, const struct block *b, uint32_t t, uint32_t tiles,
+                       uint32_t rows) {
+  d->run.rows = rows;
+  d->run.more = tiles - 1;
+  d->run.value[0] = ct_nth(b->acc, t);
+  d->run.value[0].gens = tiles;
+  load_tile(d, b, t);
+  ct_tile_emit(d->v->l, &d->run);
+  for (unsigned i = 0; i < d->plan.stores; ++i)
+    store_value(d, b, i, t, tiles);
+}
+
+static void store_block(struct ct_conv_drain *d, const struct block *b) {
+  for (unsigned o = 0; o < d->k->outs; ++o)
+    for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+      const struct ct_conv_lane *out = &d->out[o][keep];
+      if (out->tensor == 0) continue;
+      ct_vk_st(d->v, out->keep, ct_tiles_of(d->v->l, out->tensor, b->plane, 1, b->group, b->tiles),
+               ct_behind(b->out, d->tiles * out->at), b->tiles);
+    }
+}
+
+void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,
+                         uint32_t rows) {
+  struct block b = {.acc = acc, .plane = plane, .group = group, .tiles = ct_tiles(rows)};
+  const uint32_t whole = rows / CT_TILE, step = d->together && whole ? whole : 1;
+  d->run.regs = b.tiles == d->tiles ? &d->regs : &d->rest_regs;
+  load_block(d, &b);
+  b.out = ct_next(d->v->l, d->out_ring);
+  for (uint32_t t = 0; t < whole; t += step)
+    some_tiles(d, &b, t, step, CT_TILE);
+  if (rows % CT_TILE) some_tiles(d, &b, whole, 1, rows % CT_TILE);
+  store_block(d, &b);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products of pixels and weights. A chunk of pixels lies in the scratchpad and is multiplied block
+ * by block: up to 128 pixels, and 16 channels of the result.
+ *
+ *   weights stay   weights of some planes of the result; all chunks of pixels; a chunk's planes;
+ *                  a plane's blocks
+ *   weights pass   chunks of a block; its planes; a plane's weights, segment by segment, and, where
+ *                  a block sees more than fits, what it sees with them
+ *
+ * Sums are made in the same order, k step by k step, in all of them.
+ */
+#include "coltrain/coltrain.h"
+#include "ct_kernel_conv.h"
+
+enum { CHUNKS, PLANES, BLOCKS }; /* loops, the outermost first */
+
+/* A loop, or its passes written out. */
+static void repeat(struct ct_conv_rows *c, unsigned which, uint32_t passes, ct_body *body) {
+  if (which >= c->unrolled) {
+    ct_repeat(c->v.l, passes, body, c);
+    return;
+  }
+  for (uint32_t i = 0; i < passes && !ct_lower_error(c->v.l); ++i)
+    body(c, i);
+}
+
+static uint32_t plane_words(const struct ct_conv_rows *c) {
+  return c->plan.groups * CT_TILE;
+}
+
+/* ---- Loads --------------------------------------------------------------------------------- */
+
+static void load_x(struct ct_conv_rows *c, const struct ct_conv_span *span, uint32_t b0,
+                   uint32_t blocks) {
+  c->x_slot = ct_next(c->v.l, c->x_ring);
+  ct_ld(c->v.l, &(struct ct_dma){.dram = ct_tiles_of(c->v.l, c->x, c->part * c->cb + b0, blocks,
+                                                     span->g0, span->groups),
+                                 .spm = c->x_slot,
+                                 .hdr = true,
+                                 .nb = CT_TILE,
+                                 .n1 = span->groups,
+                                 .d1 = CT_RECORD_UNITS,
+                                 .s1 = CT_TILE,
+                                 .n2 = blocks,
+                                 .d2 = (int32_t)(c->x_groups * CT_RECORD_UNITS),
+                                 .s2 = (int32_t)plane_words(c)});
+}
+
+/* Of planes that are made, pieces of the weights as they lie: plane by plane of the outputs. */
+static void load_forward(struct ct_conv_rows *c, uint32_t plane, uint32_t planes,
+                         const struct ct_conv_seg *seg) {
+  ct_ld(c->v.l, &(struct ct_dma){.dram = ct_tiles_of(c->v.l, c->w, c->part * c->nb + plane, planes,
+                                                     seg->k, seg->steps),
+                                 .spm = c->w_slot,
+                                 .hdr = true,
+                                 .nb = CT_TILE,
+                                 .n1 = seg->steps,
+                                 .d1 = CT_RECORD_UNITS,
+                                 .s1 = CT_TILE,
+                                 .n2 = planes,
+                                 .d2 = (int32_t)(c->w_k * CT_RECORD_UNITS),
+                                 .s2 = (int32_t)(seg->steps * CT_TILE)});
+}
+
+/* A step is a tap and a block of outputs; a plane that is made is a block of inputs. */
+static void load_input(struct ct_conv_rows *c, uint32_t plane, uint32_t at,
+                       const struct ct_conv_seg *seg) {
+  const uint32_t taps = (uint32_t)(seg->nty * seg->ntx);
+  const uint32_t tap = (uint32_t)(seg->ty * c->view.kx + seg->tx);
+  ct_ld(c->v.l, &(struct ct_dma){.dram = ct_tiles_of(c->v.l, c->w, c->part * c->cb + seg->b0,
+                                                     seg->nb, tap * c->nb + plane, taps * c->nb),
+                                 .spm = ct_behind(c->w_slot, at * seg->steps * CT_TILE),
+                                 .hdr = true,
+                                 .nb = CT_TILE,
+                                 .n1 = seg->nb,
+                                 .d1 = (int32_t)(c->w_k * CT_RECORD_UNITS),
+                                 .s1 = CT_TILE,
+                                 .n2 = taps,
+                                 .d2 = (int32_t)(c->nb * CT_RECORD_UNITS),
+                                 .s2 = (int32_t)(seg->nb * CT_TILE)});
+}
+
+static void load_weights(struct ct_conv_rows *c, uint32_t plane, uint32_t planes,
+                         const struct ct_conv_seg *seg) {
+  c->w_slot = ct_next(c->v.l, c->w_ring);
+  if (!c->input)
+    load_forward(c, plane, planes, seg);
+  else
+    for (uint32_t i = 0; i < planes; ++i)
+      load_input(c, plane + i, i, seg);
+}
+
+/* ---- A block ------------------------------------------------------------------------------- */
+
+static bool several_walks(const struct ct_conv_rows *c) {
+  return c->cut.ny * c->cut.nx > 1 || (c->cut.nb > 1 && c->view.kx * c->view.ky > 1);
+}
+
+static void walk(struct ct_conv_rows *c, const struct ct_conv_seg *seg) {
+  const struct ct_walk_shape s = ct_conv_walk(&c->view, seg, plane_words(c));
+  ct_mm_walk(c->v.l, &s);
+}
+
+static struct ct_conv_seg seg_at(const struct ct_conv_rows *c, uint32_t i) {
+  return ct_conv_seg(&c->view, &c->cut, c->cb, i);
+}
+
+/* b0: the first channel block in the slot; w: the segment's weights in theirs. */
+static void multiply(struct ct_conv_rows *c, const struct ct_conv_seg *seg, uint32_t b0,
+                     struct ct_ref w) {
+  if (several_walks(c)) walk(c, seg);
+  ct_mm(c->v.l,
+        &(struct ct_mm){.a = c->x_slot,
+                        .b = w,
+                        .acc = c->sum,
+                        .b_trans = !c->input,
+                        .accum = seg->k > 0,
+                        .walk = true,
+                        .walk_a = ct_conv_a(&c->view, seg, plane_words(c), c->first, &c->span, b0),
+                        .pos = ct_conv_pos(&c->view, c->first, 255),
+                        .bk = CT_TILE,
+                        .kt = seg->steps,
+                        .nt = 1,
+                        .rows = c->rows,
+                        .acc_n = ct_tiles(c->rows)});
+}
+
+static void next_sum(struct ct_conv_rows *c) {
+  const uint32_t tiles = ct_tiles(c->rows);
+  c->sum = ct_next_n(c->v.l, tiles == c->plan.tiles ? c->acc : c->rest_acc, tiles);
+}
+
+static void drain(struct ct_conv_rows *c) {
+  ct_conv_drain_block(&c->drain, c->sum, c->part * c->nb + c->plane, c->first / CT_TILE, c->rows);
+}
+
+/* ---- Weights that stay --------------------------------------------------------------------- */
+
+static void block(struct ct_conv_rows *c, uint32_t first, uint32_t rows) {
+  c->first = first;
+  c->rows = rows;
+  next_sum(c);
+  for (uint32_t i = 0; i < c->cut.all; ++i) {
+    const struct ct_conv_seg seg = seg_at(c, i);
+    const uint32_t at = (c->plane - c->plane0) * c->k + seg.k;
+    multiply(c, &seg, 0, ct_behind(c->w_slot, at * CT_TILE));
+  }
+  drain(c);
+}
+
+static void block_pass(void *kernel, uint32_t pass) {
+  struct ct_conv_rows *c = kernel;
+  const uint32_t rows = c->plan.tiles * CT_TILE;
+  block(c, c->r0 + pass * rows, rows);
+}
+
+/* Whether blocks follow each other evenly. */
+static bool even(const struct ct_conv_rows *c, uint32_t blocks) {
+  const struct ct_conv_seg seg = seg_at(c, 0);
+  const uint32_t rows = c->plan.tiles * CT_TILE;
+  uint32_t pos[2] = {0}, a[2] = {0};
+  for (uint32_t i = 0; i < blocks; ++i) {
+    const uint32_t r = c->r0 + i * rows;
+    const uint32_t p = ct_conv_pos(&c->view, r, 255);
+    const uint32_t w = (uint32_t)ct_conv_a(&c->view, &seg, plane_words(c), r, &c->span, 0);
+    if (i > 1 && ((p - pos[1] - (pos[1] - pos[0])) << 6 || (w - a[1] - (a[1] - a[0])) << 12))
+      return false;
+    pos[0] = pos[1];
+    a[0] = a[1];
+    pos[1] = p;
+    a[1] = w;
+  }
+  return true;
+}
+
+static void plane_pass(void *kernel, uint32_t pass) {
+  struct ct_conv_rows *c = kernel;
+  const uint32_t rows = c->plan.tiles * CT_TILE, whole = c->chunk_rows / rows;
+  c->plane = c->plane0 + pass;
+  ct_conv_drain_plane(&c->drain, c->part * c->nb + c->plane);
+  if (even(c, whole))
+    repeat(c, BLOCKS, whole, block_pass);
+  else
+    for (uint32_t i = 0; i < whole; ++i)
+      block_pass(c, i);
+  for (uint32_t r = whole * rows; r < c->chunk_rows;) {
+    const uint32_t left = c->chunk_rows - r;
+    const uint32_t some = ct_tiles(left) == c->plan.tiles ? left : ct_min_u32(left, CT_TILE);
+    block(c, c->r0 + r, some);
+    r += some;
+  }
+}
+
+/* Planes that are alike: the last of all may have fewer columns. */
+static uint32_t alike(const struct ct_conv_rows *c, uint32_t plane0, uint32_t planes) {
+  const uint32_t whole = c->cols / CT_TILE, at = c->part * c->nb + plane0;
+  return at + planes <= whole ? planes : whole > at ? whole - at : 0;
+}
+
+static void staying_chunk(struct ct_conv_rows *c) {
+  c->span = ct_conv_span(&c->view, c->r0, c->chunk_rows, 0, c->view.ky);
+  load_x(c, &c->span, 0, c->cb);
+  const uint32_t whole = alike(c, c->plane0, c->planes);
+  repeat(c, PLANES, whole, plane_pass);
+  for (uint32_t i = whole; i < c->planes; ++i)
+    plane_pass(c, i);
+}
+
+/* ---- Weights that pass --------------------------------------------------------------------- */
+
+static void segment(void *kernel, uint32_t i) {
+  struct ct_conv_rows *c = kernel;
+  const struct ct_conv_seg seg = seg_at(c, i);
+  if (!c->plan.whole) {
+    c->span = ct_conv_span(&c->view, c->r0, c->chunk_rows, seg.ty, seg.nty);
+    load_x(c, &c->span, seg.b0, seg.nb);
+  }
+  load_weights(c, c->plane, 1, &seg);
+  multiply(c, &seg, c->plan.whole ? 0 : seg.b0, c->w_slot);
+}
+
+static void middle_segment(void *kernel, uint32_t pass) {
+  segment(kernel, pass + 1);
+}
+
+static void passing_plane(void *kernel, uint32_t plane) {
+  struct ct_conv_rows *c = kernel;
+  const uint32_t all = c->cut.all;
+  c->plane = plane;
+  c->first = c->r0;
+  c->rows = c->chunk_rows;
+  ct_conv_drain_plane(&c->drain, c->part * c->nb + plane);
+  next_sum(c);
+  segment(c, 0);
+  if (several_walks(c))
+    for (uint32_t i = 1; i + 1 < all; ++i)
+      segment(c, i);
+  else if (all > 2)
+    repeat(c, BLOCKS, all - 2, middle_segment);
+  if (all > 1) segment(c, all - 1);
+  drain(c);
+}
+
+static void passing_chunk(struct ct_conv_rows *c) {
+  const uint32_t whole = alike(c, 0, c->nb);
+  if (c->plan.whole) {
+    c->span = ct_conv_span(&c->view, c->r0, c->chunk_rows, 0, c->view.ky);
+    load_x(c, &c->span, 0, c->cb);
+  }
+  repeat(c, PLANES, whole, passing_plane);
+  for (uint32_t i = whole; i < c->nb; ++i)
+    passing_plane(c, i);
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
+/* Rows after which everything looks the same again; all, if what passes had something left over. */
+static uint32_t period_rows(const struct ct_conv_rows *c) {
+  const struct ct_conv_view *v = &c->view;
+  const uint64_t rows = (uint64_t)ct_conv_period(v) * (uint32_t)(v->nx * v->ny);
+  const uint32_t chunk = c->plan.chunk;
+  if (!c->plan.stay && (rows > chunk ? rows % chunk : chunk % rows)) return v->rows;
+  return rows < v->rows ? (uint32_t)rows : v->rows;
+}
+
+/* Rows [r0, r0 + rows), which begin with an image. */
+static void some_rows(struct ct_conv_rows *c, uint32_t r0, uint32_t rows) {
+  for (uint32_t r = 0; r < rows; r += c->plan.chunk) {
+    c->r0 = r0 + r;
+    c->chunk_rows = ct_min_u32(c->plan.chunk, rows - r);
+    if (c->plan.stay)
+      staying_chunk(c);
+    else
+      passing_chunk(c);
+  }
+}
+
+static void period_pass(void *kernel, uint32_t pass) {
+  struct ct_conv_rows *c = kernel;
+  const uint32_t period = period_rows(c), rows = period > c->plan.chunk ? period : c->plan.chunk;
+  some_rows(c, pass * rows, rows);
+}
+
+static void all_rows(struct ct_conv_rows *c) {
+  const uint32_t period = period_rows(c), rows = period > c->plan.chunk ? period : c->plan.chunk;
+  const uint32_t whole = c->view.rows / rows;
+  repeat(c, CHUNKS, whole, period_pass);
+  if (c->view.rows % rows) some_rows(c, whole * rows, c->view.rows % rows);
+}
+
+static void all_planes(struct ct_conv_rows *c) {
+  const struct ct_conv_seg all = {.nty = c->view.ky, .ntx = c->view.kx, .nb = c->cb, .steps = c->k};
+  if (!c->plan.stay) {
+    all_rows(c);
+    return;
+  }
+  for (uint32_t p = 0; p < c->nb; p += c->plan.planes) {
+    c->plane0 = p;
+    c->planes = ct_min_u32(c->plan.planes, c->nb - p);
+    load_weights(c, p, c->planes, &all);
+    all_rows(c);
+  }
+}
+
+static void take_rings(struct ct_conv_rows *c) {
+  struct ct_lower *l = c->v.l;
+  const struct ct_conv_plan *p = &c->plan;
+  const uint32_t blocks = p->whole ? c->cb : c->cut.blocks;
+  const uint32_t w = CT_TILE * (p->stay ? c->k * p->planes : p->steps);
+  ct_conv_drain_rings(&c->drain, p->tiles, p->rest, p->out_slots);
+  c->x_ring = ct_spm_ring(l, "pixels", plane_words(c) * blocks, p->x_slots);
+  c->w_ring = ct_spm_ring(l, "weights", w, p->w_slots);
+  c->acc = ct_acc_ring(l, "products", 0, p->tiles < 8 ? 2 * p->tiles : 8);
+  if (p->rest)
+    c->rest_acc = ct_acc_ring(l, "products left over", p->tiles < 8 ? 2 * p->tiles : 8, p->rest);
+  if (p->whole) ct_ring_freed_by(l, c->x_ring, CT_Q_VA);
+  if (p->stay) ct_ring_freed_by(l, c->w_ring, CT_Q_VA);
+}
+
+void ct_conv_record(struct ct_conv_rows *c, unsigned unrolled) {
+  const struct ct_conv_seg first = seg_at(c, 0);
+  c->unrolled = unrolled;
+  take_rings(c);
+  ct_conv_carriers(&c->v, c->w, c->drain.regs.first_temp);
+  if (!several_walks(c)) walk(c, &first);
+  for (c->part = 0; c->part < c->parts; ++c->part)
+    all_planes(c);
+}
