@@ -52,12 +52,11 @@ int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
   return CT_OK;
 }
 
-uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written) {
-  const struct ct_seat seat = m->keep[keep];
-  const uint32_t units = (uint32_t)ct_mat_units(m->rows, m->cols, keep);
+static uint32_t add_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units,
+                           struct ct_grid grid, bool written) {
   for (unsigned i = 0; i < v->mats; ++i)
     if (v->mat[i].seat.reg == seat.reg && v->mat[i].seat.at == seat.at &&
-        v->mat[i].units == units) {
+        v->mat[i].units == units && v->mat[i].piece == grid.piece) {
       v->mat[i].written |= written;
       return v->mat[i].tensor;
     }
@@ -65,14 +64,24 @@ uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep
     ct_lower_fail(v->l, CT_ERR_INTERNAL, "a kernel of more than %d matrices", CT_VK_MATS);
     return 0;
   }
-  const uint32_t tensor =
-      ct_dram_tensor(v->l, "a matrix", seat.reg, seat.at,
-                     ct_grid(ct_mat_planes(m), ct_mat_groups(m), ct_keep_units(keep)));
+  const uint32_t tensor = ct_dram_tensor(v->l, "a matrix", seat.reg, seat.at, grid);
   v->mat[v->mats].seat = seat;
   v->mat[v->mats].units = units;
+  v->mat[v->mats].piece = grid.piece;
   v->mat[v->mats].tensor = tensor;
   v->mat[v->mats++].written = written;
   return tensor;
+}
+
+uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written) {
+  return add_tensor(v, m->keep[keep], (uint32_t)ct_mat_units(m->rows, m->cols, keep),
+                    ct_grid(ct_mat_planes(m), ct_mat_groups(m), ct_keep_units(keep)), written);
+}
+
+uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written) {
+  return add_tensor(v, m->keep[CT_KEEP_F32], (uint32_t)ct_mat_units(m->rows, m->cols, CT_KEEP_F32),
+                    ct_grid(ct_mat_planes(m), ct_mat_groups(m) * CT_TILE, CT_F32_ROW_UNITS),
+                    written);
 }
 
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
@@ -134,6 +143,16 @@ void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_
               uint32_t tiles) {
   const struct ct_dma c = move(keep, dram, spm, tiles);
   ct_st(v->l, &c);
+}
+
+struct ct_dma ct_vk_rows(struct ct_ref dram, struct ct_ref spm, uint32_t rows) {
+  const uint32_t most = 64; /* of a run */
+  return (struct ct_dma){.dram = dram,
+                         .spm = spm,
+                         .nb = (rows < most ? rows : CT_TILE) * CT_F32_ROW_UNITS,
+                         .n1 = rows < most ? 1 : rows / CT_TILE,
+                         .d1 = CT_F32_TILE_UNITS,
+                         .s1 = CT_F32_TILE_UNITS};
 }
 
 void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm) {
