@@ -107,9 +107,120 @@ static void test_sums(void **state) {
   free(v);
 }
 
+/* ---- Rows to segments ---- */
+
+static void check_spread(struct kbed *b, struct values *v) {
+  static const uint32_t sizes[] = {1, 3, 4, 7, 16, 25, 32, 49, 64};
+  struct ct_spread_rows k = {.segment = sizes[ct_rng_below(&b->rng, 9)],
+                             .scale = some_number(&b->rng)};
+  const uint32_t most = 300 / k.segment,
+                 segments = 1 + ct_rng_below(&b->rng, most < 40 ? most : 40);
+  const uint32_t rows = segments * k.segment, cols = 1 + ct_rng_below(&b->rng, 70);
+  struct ct_codes codes;
+  char why[256] = "";
+  kb_clear(b);
+  k.dy = filled(b, segments, cols, v->x);
+  k.dx = kb_mat(b, rows, cols, ct_rng_percent(&b->rng, 30) ? KB_F32 : 1 + ct_rng_below(&b->rng, 7),
+                true);
+  k.dx.narrow = ct_rng_below(&b->rng, 7);
+  for (uint32_t r = 0; r < rows; ++r)
+    for (uint32_t c = 0; c < cols; ++c)
+      v->want[r * cols + c] = ct_fp_mul(kb_bits(k.scale), v->x[r / k.segment * cols + c]);
+  const uint32_t window = 400 + ct_rng_below(&b->rng, 1000);
+  const struct ct_room room = kb_room(window);
+  if (ct_kernel_spread_rows(&k, &room, &codes, &(struct ct_why){why, sizeof why}))
+    fail_msg("%u rows in segments of %u, %u words: %s", rows, k.segment, window, why);
+  kb_run(b, &codes, window);
+  kb_check(b, &k.dx, v->want, "rows of segments");
+}
+
+static void test_spread(void **state) {
+  (void)state;
+  struct kbed b;
+  struct values *v = calloc(1, sizeof *v);
+  assert_non_null(v);
+  kb_open(&b, "emu:", 2);
+  for (unsigned i = 0; i < 100; ++i)
+    check_spread(&b, v);
+  kb_close(&b);
+  free(v);
+}
+
+/* ---- What is refused ---- */
+
+static void test_refusals(void **state) {
+  (void)state;
+  struct kbed b;
+  struct ct_codes codes;
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  kb_open(&b, "emu:", 3);
+  struct ct_sum_rows k = {.x = kb_mat(&b, 98, 20, KB_ROWS, false),
+                          .y = kb_mat(&b, 2, 20, KB_F32, true),
+                          .segment = 49,
+                          .scale = 1};
+  struct ct_room room = kb_room(700);
+  assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_NO_SPACE);
+  assert_non_null(strstr(text, "words of scratchpad, the window has 700"));
+  room = kb_room(2000);
+  k.segment = 48;
+  assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "98 rows in segments of 48"));
+  k.segment = 49;
+  k.times = k.y;
+  assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "the factor has 2 rows"));
+  struct ct_spread_rows s = {.dx = k.x, .dy = k.y, .segment = 0, .scale = 1};
+  assert_int_equal(ct_kernel_spread_rows(&s, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "98 rows in segments of 0"));
+  s.segment = 7;
+  assert_int_equal(ct_kernel_spread_rows(&s, &room, &codes, &why), CT_ERR_ARG);
+  assert_non_null(strstr(text, "dy has 2 rows and 20 columns, not 14 and 20"));
+  kb_close(&b);
+}
+
+/* A long matrix is loops. */
+static void test_long(void **state) {
+  (void)state;
+  struct kbed b;
+  struct values *v = calloc(1, sizeof *v);
+  uint32_t *x = calloc((size_t)3000 * 17, sizeof *x);
+  assert_true(v && x);
+  kb_open(&b, "emu:", 4);
+  struct ct_sum_rows k = {
+      .x = filled(&b, 3000, 17, x), .y = kb_mat(&b, 1, 17, KB_F32, true), .scale = 1};
+  for (unsigned i = 0; i < 2; ++i) {
+    const struct ct_room room = kb_room(i ? 20000 : 400);
+    struct ct_codes codes;
+    uint32_t got[17];
+    kb_put(&b, &k.x, x);
+    assert_int_equal(ct_kernel_sum_rows(&k, &room, &codes, NULL), CT_OK);
+    assert_int_equal(codes.count, 1);
+    assert_true(codes.job[0].count < 250);
+    kb_run(&b, &codes, room.spm_words);
+    kb_get(&b, &k.y, got);
+    for (uint32_t c = 0; c < 17; ++c) {
+      double sum = 0, size = 0;
+      for (uint32_t r = 0; r < 3000; ++r) {
+        sum += (double)kb_float(x[r * 17 + c]);
+        size += fabs((double)kb_float(x[r * 17 + c]));
+      }
+      assert_true(fabs((double)kb_float(got[c]) - sum) <= size * (3000.0 / 16 + 5) * 0x1p-24);
+      if (i) assert_int_equal(got[c], v->want[c]);
+      v->want[c] = got[c];
+    }
+  }
+  kb_close(&b);
+  free(v);
+  free(x);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sums),
+      cmocka_unit_test(test_spread),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_long),
   };
   return cmocka_run_group_tests_name("kernel_sum", tests, NULL, NULL);
 }

@@ -161,6 +161,13 @@ void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct
   ct_ld(v->l, &c);
 }
 
+void ct_vk_st_same(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles) {
+  struct ct_dma c = move(keep, dram, spm, tiles);
+  c.s1 = 0;
+  ct_st(v->l, &c);
+}
+
 void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
               struct ct_ref spm) {
   const unsigned mode = keep == CT_KEEP_F32    ? CT_VS_F32

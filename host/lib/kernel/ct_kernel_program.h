@@ -72,6 +72,9 @@ struct ct_dma ct_vk_rows(struct ct_ref dram, struct ct_ref spm, uint32_t rows);
 void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm);
 void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles);
+/* All of them from one place. */
+void ct_vk_st_same(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles);
 void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
               struct ct_ref spm);
 
