@@ -2,6 +2,7 @@
 /* See ct_kernel_program.h. */
 #include "ct_kernel_program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "coltrain/coltrain.h"
@@ -107,6 +108,20 @@ void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
                             .nb = CT_F32_ROW_UNITS});
 }
 
+int ct_vk_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why) {
+  struct ct_code *job = realloc(all->job, (all->count + more->count) * sizeof *job);
+  if (!job) {
+    ct_codes_free(more);
+    return ct_why(why, CT_ERR_MEMORY, "no memory for the programs of a kernel");
+  }
+  memcpy(job + all->count, more->job, more->count * sizeof *job);
+  all->job = job;
+  all->count += more->count;
+  free(more->job);
+  *more = (struct ct_codes){NULL, 0};
+  return CT_OK;
+}
+
 uint64_t ct_vk_left(const struct ct_vk *v) {
   const uint64_t taken = ct_spm_taken(v->l);
   return taken < v->room->spm_words ? v->room->spm_words - taken : 0;
@@ -145,14 +160,24 @@ void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_
   ct_st(v->l, &c);
 }
 
-struct ct_dma ct_vk_rows(struct ct_ref dram, struct ct_ref spm, uint32_t rows) {
-  const uint32_t most = 64; /* of a run */
-  return (struct ct_dma){.dram = dram,
-                         .spm = spm,
-                         .nb = (rows < most ? rows : CT_TILE) * CT_F32_ROW_UNITS,
-                         .n1 = rows < most ? 1 : rows / CT_TILE,
-                         .d1 = CT_F32_TILE_UNITS,
-                         .s1 = CT_F32_TILE_UNITS};
+/* A run, or several of sixteen rows. */
+static void load_rows(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t rows) {
+  const bool runs = rows > CT_F32_TILE_UNITS;
+  ct_ld(v->l, &(struct ct_dma){.dram = dram,
+                               .spm = spm,
+                               .nb = (runs ? CT_TILE : rows) * CT_F32_ROW_UNITS,
+                               .n1 = runs ? rows / CT_TILE : 1,
+                               .d1 = CT_F32_TILE_UNITS,
+                               .s1 = CT_F32_TILE_UNITS});
+}
+
+void ct_vk_ld_rows(struct ct_vk *v, uint32_t tensor, uint32_t plane, uint32_t row, uint32_t rows,
+                   struct ct_ref spm) {
+  const uint32_t rest = rows > CT_F32_TILE_UNITS ? rows % CT_TILE : 0, whole = rows - rest;
+  load_rows(v, ct_tiles_of(v->l, tensor, plane, 1, row, whole), spm, whole);
+  if (rest)
+    load_rows(v, ct_tiles_of(v->l, tensor, plane, 1, row + whole, rest),
+              ct_behind(spm, whole * CT_F32_ROW_UNITS), rest);
 }
 
 void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm) {

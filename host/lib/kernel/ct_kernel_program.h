@@ -43,6 +43,8 @@ uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep
 uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg);
+/* Adds more to all and frees it, whatever the outcome. */
+int ct_vk_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why);
 /* Words of the scratchpad that are left. */
 uint64_t ct_vk_left(const struct ct_vk *v);
 int ct_vk_end(struct ct_vk *v, struct ct_codes *codes);
@@ -67,8 +69,9 @@ static inline unsigned ct_vk_vl_mode(enum ct_keep keep) {
 /* So many tiles side by side; the first row of a tile. */
 void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles);
-/* FP32 rows: less than 64, or a multiple of 16. */
-struct ct_dma ct_vk_rows(struct ct_ref dram, struct ct_ref spm, uint32_t rows);
+/* Rows of a tensor of rows. */
+void ct_vk_ld_rows(struct ct_vk *v, uint32_t tensor, uint32_t plane, uint32_t row, uint32_t rows,
+                   struct ct_ref spm);
 void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm);
 void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles);

@@ -48,23 +48,14 @@ static uint32_t words_of_rows(const struct source *x, uint32_t rows) {
   return rows * ct_vk_row_words(x->keep);
 }
 
-static void load_some(struct sum *s, const struct source *x, uint32_t row, uint32_t rows,
-                      struct ct_ref to) {
-  const struct ct_dma c =
-      ct_vk_rows(ct_tiles_of(s->v.l, x->tensor, s->plane, 1, row, rows), to, rows);
-  if (rows) ct_ld(s->v.l, &c);
-}
-
 static void load_rows(struct sum *s, const struct source *x, uint32_t row, uint32_t rows,
                       struct ct_ref to) {
-  const uint32_t whole = rows / CT_TILE * CT_TILE, tiles = ct_tiles(rows);
-  if (x->keep != CT_KEEP_F32) {
+  const uint32_t tiles = ct_tiles(rows);
+  if (x->keep == CT_KEEP_F32)
+    ct_vk_ld_rows(&s->v, x->tensor, s->plane, row, rows, to);
+  else
     ct_vk_ld(&s->v, x->keep, ct_tiles_of(s->v.l, x->tensor, s->plane, 1, row / CT_TILE, tiles), to,
              tiles);
-    return;
-  }
-  load_some(s, x, row, whole, to);
-  load_some(s, x, row + whole, rows - whole, ct_behind(to, whole * CT_F32_ROW_UNITS));
 }
 
 static void va(struct sum *s, struct ct_va c) {
