@@ -49,7 +49,18 @@ void kb_clear(struct kbed *b) {
 }
 
 struct ct_room kb_room(uint32_t spm_words) {
-  return (struct ct_room){.spm_words = spm_words, .args = KB_ARGS, .scratch = {.reg = 1, .at = 0}};
+  return (struct ct_room){
+      .spm_words = spm_words, .args = KB_ARGS, .scratch = {.reg = 1, .at = 0}, .scratch_units = 1};
+}
+
+struct ct_room kb_room_scratch(struct kbed *b, uint32_t spm_words, uint64_t units) {
+  struct ct_room room = kb_room(spm_words);
+  assert_true(b->used == 1 && units < KB_UNITS);
+  for (uint32_t u = 0; u < units; ++u)
+    b->out[u] = true;
+  b->used = (uint32_t)units;
+  room.scratch_units = units;
+  return room;
 }
 
 /* r2 lies 100 units behind r1. */

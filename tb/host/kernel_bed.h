@@ -29,6 +29,8 @@ void kb_close(struct kbed *b);
 /* Nothing is in memory. */
 void kb_clear(struct kbed *b);
 struct ct_room kb_room(uint32_t spm_words);
+/* The same with more scratch: right behind kb_clear(). */
+struct ct_room kb_room_scratch(struct kbed *b, uint32_t spm_words, uint64_t units);
 
 /* A new matrix. keeps: KB_F32 ..; out: it may be written. */
 struct ct_mat kb_mat(struct kbed *b, uint32_t rows, uint32_t cols, unsigned keeps, bool out);

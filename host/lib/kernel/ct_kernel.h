@@ -69,7 +69,8 @@ struct ct_room {
   uint32_t spm_words; /* of the window */
   unsigned args;      /* arguments of the job are in r1..r<args> */
   uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
-  struct ct_seat scratch; /* a unit that every kernel may write and nobody reads */
+  struct ct_seat scratch; /* what every kernel may write and nobody reads behind it */
+  uint64_t scratch_units; /* one at least; see ct_kernel_pool_scratch() */
 };
 
 /* ---- Tile by tile: element-wise operators, alone or behind a product ---- */
@@ -196,6 +197,10 @@ struct ct_pool {
 };
 int ct_kernel_pool(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
+/* Units of scratch that are always enough. Less will do where HBFP8 that is read has lines and
+ * images of whole tiles; none but the first where all is FP32 (one more FP32 y for the gradient of
+ * a maximum). */
+uint64_t ct_kernel_pool_scratch(const struct ct_pool *k, bool back);
 int ct_kernel_pool_back(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,
                         const struct ct_why *why);
 

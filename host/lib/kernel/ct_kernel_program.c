@@ -2,6 +2,7 @@
 /* See ct_kernel_program.h. */
 #include "ct_kernel_program.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "coltrain/coltrain.h"
@@ -52,12 +53,11 @@ int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
   return CT_OK;
 }
 
-uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written) {
-  const struct ct_seat seat = m->keep[keep];
-  const uint32_t units = (uint32_t)ct_mat_units(m->rows, m->cols, keep);
+static uint32_t add_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units,
+                           struct ct_grid grid, bool written) {
   for (unsigned i = 0; i < v->mats; ++i)
     if (v->mat[i].seat.reg == seat.reg && v->mat[i].seat.at == seat.at &&
-        v->mat[i].units == units) {
+        v->mat[i].units == units && v->mat[i].piece == grid.piece) {
       v->mat[i].written |= written;
       return v->mat[i].tensor;
     }
@@ -65,14 +65,24 @@ uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep
     ct_lower_fail(v->l, CT_ERR_INTERNAL, "a kernel of more than %d matrices", CT_VK_MATS);
     return 0;
   }
-  const uint32_t tensor =
-      ct_dram_tensor(v->l, "a matrix", seat.reg, seat.at,
-                     ct_grid(ct_mat_planes(m), ct_mat_groups(m), ct_keep_units(keep)));
+  const uint32_t tensor = ct_dram_tensor(v->l, "a matrix", seat.reg, seat.at, grid);
   v->mat[v->mats].seat = seat;
   v->mat[v->mats].units = units;
+  v->mat[v->mats].piece = grid.piece;
   v->mat[v->mats].tensor = tensor;
   v->mat[v->mats++].written = written;
   return tensor;
+}
+
+uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written) {
+  return add_tensor(v, m->keep[keep], (uint32_t)ct_mat_units(m->rows, m->cols, keep),
+                    ct_grid(ct_mat_planes(m), ct_mat_groups(m), ct_keep_units(keep)), written);
+}
+
+uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written) {
+  return add_tensor(v, m->keep[CT_KEEP_F32], (uint32_t)ct_mat_units(m->rows, m->cols, CT_KEEP_F32),
+                    ct_grid(ct_mat_planes(m), ct_mat_groups(m) * CT_TILE, CT_F32_ROW_UNITS),
+                    written);
 }
 
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
@@ -96,6 +106,20 @@ void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
   ct_ld(l, &(struct ct_dma){.dram = ct_tile_of(l, load ? load : v->mat[0].tensor, 0, 0),
                             .spm = ct_tile_of(l, v->calm, 0, 0),
                             .nb = CT_F32_ROW_UNITS});
+}
+
+int ct_vk_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why) {
+  struct ct_code *job = realloc(all->job, (all->count + more->count) * sizeof *job);
+  if (!job) {
+    ct_codes_free(more);
+    return ct_why(why, CT_ERR_MEMORY, "no memory for the programs of a kernel");
+  }
+  memcpy(job + all->count, more->job, more->count * sizeof *job);
+  all->job = job;
+  all->count += more->count;
+  free(more->job);
+  *more = (struct ct_codes){NULL, 0};
+  return CT_OK;
 }
 
 uint64_t ct_vk_left(const struct ct_vk *v) {
@@ -136,10 +160,37 @@ void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_
   ct_st(v->l, &c);
 }
 
+/* A run, or several of sixteen rows. */
+static void load_rows(struct ct_vk *v, struct ct_ref dram, struct ct_ref spm, uint32_t rows) {
+  const bool runs = rows > CT_F32_TILE_UNITS;
+  ct_ld(v->l, &(struct ct_dma){.dram = dram,
+                               .spm = spm,
+                               .nb = (runs ? CT_TILE : rows) * CT_F32_ROW_UNITS,
+                               .n1 = runs ? rows / CT_TILE : 1,
+                               .d1 = CT_F32_TILE_UNITS,
+                               .s1 = CT_F32_TILE_UNITS});
+}
+
+void ct_vk_ld_rows(struct ct_vk *v, uint32_t tensor, uint32_t plane, uint32_t row, uint32_t rows,
+                   struct ct_ref spm) {
+  const uint32_t rest = rows > CT_F32_TILE_UNITS ? rows % CT_TILE : 0, whole = rows - rest;
+  load_rows(v, ct_tiles_of(v->l, tensor, plane, 1, row, whole), spm, whole);
+  if (rest)
+    load_rows(v, ct_tiles_of(v->l, tensor, plane, 1, row + whole, rest),
+              ct_behind(spm, whole * CT_F32_ROW_UNITS), rest);
+}
+
 void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm) {
   struct ct_dma c = move(keep, dram, spm, 1);
   c.nb = ct_vk_row_words(keep);
   ct_ld(v->l, &c);
+}
+
+void ct_vk_st_same(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles) {
+  struct ct_dma c = move(keep, dram, spm, tiles);
+  c.s1 = 0;
+  ct_st(v->l, &c);
 }
 
 void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,

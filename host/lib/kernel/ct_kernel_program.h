@@ -6,6 +6,8 @@
 #ifndef CT_KERNEL_PROGRAM_H
 #define CT_KERNEL_PROGRAM_H
 
+#include <string.h>
+
 #include "ct_kernel.h"
 #include "ct_lower.h"
 
@@ -20,7 +22,7 @@ struct ct_vk {
   uint32_t calm;
   struct {
     struct ct_seat seat;
-    uint32_t units, tensor;
+    uint32_t units, piece, tensor;
     bool written;
   } mat[CT_VK_MATS];
   unsigned mats;
@@ -37,11 +39,21 @@ int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
                 const struct ct_why *why);
 /* Pieces of rows (planes) and columns (groups). The same place is the same tensor. */
 uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written);
+/* Of what is kept as FP32: pieces are planes and rows. */
+uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg);
+/* Adds more to all and frees it, whatever the outcome. */
+int ct_vk_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why);
 /* Words of the scratchpad that are left. */
 uint64_t ct_vk_left(const struct ct_vk *v);
 int ct_vk_end(struct ct_vk *v, struct ct_codes *codes);
+
+static inline uint32_t ct_vk_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
 
 /* Words of a tile in the scratchpad, of a row of it. */
 static inline uint32_t ct_vk_words(enum ct_keep keep) {
@@ -57,9 +69,15 @@ static inline unsigned ct_vk_vl_mode(enum ct_keep keep) {
 /* So many tiles side by side; the first row of a tile. */
 void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles);
+/* Rows of a tensor of rows. */
+void ct_vk_ld_rows(struct ct_vk *v, uint32_t tensor, uint32_t plane, uint32_t row, uint32_t rows,
+                   struct ct_ref spm);
 void ct_vk_ld_row(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm);
 void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles);
+/* All of them from one place. */
+void ct_vk_st_same(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles);
 void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
               struct ct_ref spm);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coltrain/coltrain.h"
+#include "ct_kernel_program.h"
 #include "ct_tile_impl.h"
 
 enum { NO_TEMP = CT_TILE_REGS }; /* too many: ct_tile_take() says so */
@@ -125,23 +126,17 @@ static unsigned tq(struct emit *e, struct ct_va *c, struct hold *h, unsigned v) 
 
 /* ---- Operations of one command ---- */
 
-static uint32_t bits_of(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
 static void add_scalar(struct ct_va *c, float t, unsigned reg, unsigned fn) {
   c->c = CT_VA_SCALAR;
   c->fn = fn;
-  c->sc = reg ? 0 : bits_of(t);
+  c->sc = reg ? 0 : ct_vk_bits(t);
   c->sc_reg = reg;
 }
 
 static void scale(struct ct_va *c, const struct ct_tile_op *op) {
   if (op->s_reg || op->s != 1) {
     c->b = CT_VA_SCALAR;
-    c->sb = op->s_reg ? 0 : bits_of(op->s);
+    c->sb = op->s_reg ? 0 : ct_vk_bits(op->s);
     c->sb_reg = op->s_reg;
   }
   if (op->t_reg || op->t != 0) add_scalar(c, op->t, op->t_reg, CT_VA_ADD);

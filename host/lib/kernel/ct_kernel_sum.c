@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sums of rows: gradients of biases, statistics of batch normalisation and their gradients, global
+ * average pooling.
+ *
+ * Rows of a plane lie side by side in the scratchpad, too, four words each (FP32) or one (HBFP8).
+ * So sixteen rows, a block, are one VL, wherever a segment begins. FP32 is loaded by rows, HBFP8 by
+ * tiles; where segments of HBFP8 do not begin with tiles, those of sixteen segments (which do) are
+ * loaded together. The sums of sixteen segments are stored as rows of a tile in the scratchpad,
+ * from which it is taken to be stored in the ways wanted.
+ */
+#include "coltrain/coltrain.h"
+#include "ct_kernel_program.h"
+
+enum { R_SUM, R_T, TEMPS, MOST_BLOCKS = 4, SOURCES = 2 };
+
+struct source {
+  const struct ct_mat *mat;
+  enum ct_keep keep;
+  uint32_t tensor, at; /* pieces of FP32 are rows; where it lies in a slot of one block */
+};
+
+struct sum {
+  struct ct_vk v;
+  const struct ct_sum_rows *k;
+  uint32_t segment, segments, planes;
+  struct source x[SOURCES], less;
+  unsigned sources;
+  bool together; /* sixteen segments are loaded at once */
+  uint32_t out[CT_KEEPS];
+  uint32_t temp, loads, less_reg, sums, result;     /* registers */
+  uint32_t words, less_words, sum_words, out_words; /* rings in the scratchpad */
+  uint32_t block_words;                             /* of all sources */
+  uint32_t slots, blocks;                           /* loaded by a command */
+  /* Under way. */
+  uint32_t plane, first_plane, cols, group, first_group, in_group, row, first_block, some, rows;
+  struct ct_ref less_row, all, sum_rows;
+};
+
+static struct ct_ref temp(const struct sum *s, unsigned i) {
+  return ct_tile_of(s->v.l, s->temp, i, 0);
+}
+
+/* ---- A block ---- */
+
+/* Words of a source in front of row `row` of what lies in a slot. */
+static uint32_t words_of_rows(const struct source *x, uint32_t rows) {
+  return rows * ct_vk_row_words(x->keep);
+}
+
+static void load_rows(struct sum *s, const struct source *x, uint32_t row, uint32_t rows,
+                      struct ct_ref to) {
+  const uint32_t tiles = ct_tiles(rows);
+  if (x->keep == CT_KEEP_F32)
+    ct_vk_ld_rows(&s->v, x->tensor, s->plane, row, rows, to);
+  else
+    ct_vk_ld(&s->v, x->keep, ct_tiles_of(s->v.l, x->tensor, s->plane, 1, row / CT_TILE, tiles), to,
+             tiles);
+}
+
+static void va(struct sum *s, struct ct_va c) {
+  c.rows = s->rows;
+  c.cols = s->cols;
+  ct_va(s->v.l, &c);
+}
+
+/* Adds sixteen rows (or what is left of a segment) to the sums. */
+static void add_block(struct sum *s, const struct ct_ref *words) {
+  struct ct_lower *l = s->v.l;
+  struct ct_ref x[SOURCES], t = temp(s, R_T);
+  for (unsigned i = 0; i < s->sources; ++i) {
+    x[i] = ct_next(l, s->loads);
+    ct_vl(l,
+          &(struct ct_vmove){
+              .reg = x[i], .spm = words[i], .mode = ct_vk_vl_mode(s->x[i].keep), .rows = s->rows});
+  }
+  struct ct_ref what = x[0];
+  if (s->k->less.rows) {
+    va(s, (struct ct_va){.to = t, .a = what, .q = s->less_row, .c = CT_VA_ROW0, .neg_c = true});
+    what = t;
+  }
+  if (s->k->squares) {
+    va(s, (struct ct_va){.to = t, .a = what, .q = what, .b = CT_VA_TILE});
+    what = t;
+  }
+  if (s->sources > 1) {
+    va(s, (struct ct_va){.to = t, .a = what, .q = x[1], .b = CT_VA_TILE});
+    what = t;
+  }
+  va(s,
+     (struct ct_va){
+         .to = temp(s, R_SUM), .a = temp(s, R_SUM), .q = what, .c = CT_VA_TILE, .part_rows = true});
+}
+
+/* The blocks of a pass: loaded by a command each source, or there already. */
+static void some_blocks(void *kernel, uint32_t pass) {
+  struct sum *s = kernel;
+  const uint32_t rows = s->rows < CT_TILE ? s->rows : s->some * CT_TILE;
+  const uint32_t first = (s->first_block + pass * s->some) * CT_TILE;
+  struct ct_ref slot = s->all, from[SOURCES];
+  if (!s->together) slot = ct_next(s->v.l, s->words);
+  for (unsigned i = 0; i < s->sources; ++i) {
+    const uint32_t tiles = s->together ? s->segment : s->blocks;
+    from[i] = ct_behind(slot, s->x[i].at * tiles);
+    if (!s->together) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
+  }
+  for (uint32_t b = 0; b < s->some; ++b) {
+    struct ct_ref words[SOURCES];
+    for (unsigned i = 0; i < s->sources; ++i) {
+      const uint32_t row = b * CT_TILE + (s->together ? s->row + first : 0);
+      words[i] = ct_behind(from[i], words_of_rows(&s->x[i], row));
+    }
+    add_block(s, words);
+  }
+}
+
+static void blocks(struct sum *s, uint32_t first, uint32_t count, uint32_t some, uint32_t rows) {
+  s->first_block = first;
+  s->some = some;
+  s->rows = rows;
+  ct_repeat(s->v.l, count, some_blocks, s);
+}
+
+/* ---- A segment ---- */
+
+/* Row 0 of the sums, by halves, times the scale. */
+static void finish(struct sum *s) {
+  struct ct_lower *l = s->v.l;
+  const struct ct_ref to = ct_next(l, s->result);
+  for (unsigned half = 8, i = 0; half > 0; half /= 2, ++i) {
+    const struct ct_ref from = temp(s, i & 1 ? R_T : R_SUM);
+    ct_va(l, &(struct ct_va){.to = temp(s, i & 1 ? R_SUM : R_T),
+                             .a = from,
+                             .q = from,
+                             .c = CT_VA_TILE,
+                             .row_xor = half,
+                             .rows = half});
+  }
+  struct ct_va scale = {.to = to, .a = temp(s, R_SUM), .rows = 1};
+  if (s->k->scale != 1) {
+    scale.b = CT_VA_SCALAR;
+    scale.sb = ct_vk_bits(s->k->scale);
+  }
+  ct_va(l, &scale);
+  ct_vs(l,
+        &(struct ct_vmove){
+            .reg = to, .spm = ct_behind(s->sum_rows, s->in_group * CT_F32_ROW_UNITS), .rows = 1});
+}
+
+static void segment(void *kernel, uint32_t i) {
+  struct sum *s = kernel;
+  const uint32_t whole = s->segment / CT_TILE, rest = whole % s->blocks;
+  s->in_group = i;
+  s->row = (s->together ? i : s->group * CT_TILE + i) * s->segment;
+  ct_va(s->v.l, &(struct ct_va){.to = temp(s, R_SUM)});
+  blocks(s, 0, whole / s->blocks, s->blocks, CT_TILE);
+  if (rest) blocks(s, whole - rest, 1, rest, CT_TILE);
+  if (s->segment % CT_TILE) blocks(s, whole, 1, 1, s->segment % CT_TILE);
+  finish(s);
+}
+
+/* ---- Sixteen segments: a tile of sums ---- */
+
+static void store(struct sum *s, uint32_t rows) {
+  struct ct_lower *l = s->v.l;
+  const struct ct_ref reg = ct_next(l, s->sums), result = ct_next(l, s->result);
+  const struct ct_ref out = ct_next(l, s->out_words);
+  ct_vl(l, &(struct ct_vmove){.reg = reg, .spm = s->sum_rows, .rows = rows});
+  ct_va(l, &(struct ct_va){.to = result, .a = reg, .rows = rows, .cols = s->cols});
+  uint32_t at = 0;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (s->out[keep] == 0) continue;
+    ct_vk_vs(&s->v, (enum ct_keep)keep, s->k->y.narrow, result, ct_behind(out, at));
+    at += ct_vk_words((enum ct_keep)keep);
+  }
+  at = 0;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (s->out[keep] == 0) continue;
+    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, s->out[keep], s->plane, s->group),
+             ct_behind(out, at), 1);
+    at += ct_vk_words((enum ct_keep)keep);
+  }
+}
+
+static void load_together(struct sum *s, uint32_t segments) {
+  if (!s->together) return;
+  s->all = ct_next(s->v.l, s->words);
+  for (unsigned i = 0; i < s->sources; ++i)
+    load_rows(s, &s->x[i], s->group * CT_TILE * s->segment, segments * s->segment,
+              ct_behind(s->all, s->x[i].at * s->segment));
+}
+
+static void group_of(struct sum *s, uint32_t group, uint32_t segments) {
+  s->group = group;
+  load_together(s, segments);
+  s->sum_rows = ct_next(s->v.l, s->sum_words);
+  ct_repeat(s->v.l, segments, segment, s);
+  store(s, segments);
+}
+
+static void whole_group(void *kernel, uint32_t g) {
+  group_of(kernel, g, CT_TILE);
+}
+
+/* ---- Planes ---- */
+
+static void plane(void *kernel, uint32_t p) {
+  struct sum *s = kernel;
+  struct ct_lower *l = s->v.l;
+  const uint32_t whole = s->segments / CT_TILE, rest = s->segments % CT_TILE;
+  s->plane = s->first_plane + p;
+  if (s->k->less.rows) {
+    const struct ct_ref words = ct_next(l, s->less_words);
+    s->less_row = ct_next(l, s->less_reg);
+    ct_vk_ld_row(&s->v, s->less.keep, ct_tile_of(l, s->less.tensor, s->plane, 0), words);
+    ct_vl(l, &(struct ct_vmove){
+                 .reg = s->less_row, .spm = words, .mode = ct_vk_vl_mode(s->less.keep), .rows = 1});
+  }
+  ct_repeat(l, whole, whole_group, s);
+  if (rest) group_of(s, whole, rest);
+}
+
+static void all_planes(struct sum *s) {
+  const uint32_t whole = s->k->x.cols / CT_TILE;
+  s->first_plane = 0;
+  s->cols = CT_TILE;
+  ct_repeat(s->v.l, whole, plane, s);
+  s->first_plane = whole;
+  s->cols = s->k->x.cols % CT_TILE;
+  if (s->cols) plane(s, 0);
+}
+
+/* ---- Places ---- */
+
+static void add_source(struct sum *s, const struct ct_mat *m) {
+  struct source *x = &s->x[s->sources++];
+  x->mat = m;
+  ct_vk_keep(m, &x->keep);
+  x->tensor = x->keep == CT_KEEP_F32 ? ct_vk_rows_tensor(&s->v, m, false)
+                                     : ct_vk_tensor(&s->v, m, x->keep, false);
+  x->at = s->block_words;
+  s->block_words += ct_vk_words(x->keep);
+  s->together |= x->keep != CT_KEEP_F32 && s->segments > 1 && s->segment % CT_TILE != 0;
+}
+
+static void place(struct sum *s, bool lean) {
+  struct ct_lower *l = s->v.l;
+  uint32_t reg = CT_VK_FIRST_REG, out_words = 0;
+  add_source(s, &s->k->x);
+  if (s->k->times.rows) add_source(s, &s->k->times);
+  if (s->k->less.rows) {
+    ct_vk_keep(&s->k->less, &s->less.keep);
+    s->less.tensor = ct_vk_tensor(&s->v, &s->k->less, s->less.keep, false);
+  }
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (s->k->y.keep[keep].reg == 0) continue;
+    s->out[keep] = ct_vk_tensor(&s->v, &s->k->y, (enum ct_keep)keep, true);
+    out_words += ct_vk_words((enum ct_keep)keep);
+  }
+  s->temp = ct_reg_tensor(l, "sums", reg, TEMPS);
+  reg += TEMPS;
+  s->loads = ct_reg_ring(l, "loads", reg, s->sources * (lean ? 1 : 2));
+  reg += s->sources * 2;
+  s->less_reg = ct_reg_ring(l, "row", reg++, 1);
+  s->sums = ct_reg_ring(l, "tile of sums", reg++, 1);
+  s->result = ct_reg_ring(l, "results", reg, lean ? 1 : 2);
+  ct_vk_carriers(&s->v, CT_VK_FIRST_REG);
+  s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, 1);
+  s->out_words = ct_spm_ring(l, "out", out_words, 1);
+  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, 1);
+  const uint64_t left = ct_vk_left(&s->v);
+  s->slots = !lean && left >= 2 * s->block_words ? 2 : 1;
+  s->blocks = 1;
+  if (!lean && left >= (uint64_t)MOST_BLOCKS * s->slots * s->block_words) s->blocks = MOST_BLOCKS;
+  if (s->together) s->slots = !lean && left >= 2 * (uint64_t)s->segment * s->block_words ? 2 : 1;
+  s->words =
+      ct_spm_ring(l, "in", s->block_words * (s->together ? s->segment : s->blocks), s->slots);
+}
+
+static int check(struct sum *s) {
+  const struct ct_sum_rows *k = s->k;
+  int err = ct_vk_check(&s->v, &k->x, "x", k->x.rows, k->x.cols);
+  if (!err && k->times.rows)
+    err = ct_vk_check(&s->v, &k->times, "the factor", k->x.rows, k->x.cols);
+  if (!err && k->less.rows) err = ct_vk_check(&s->v, &k->less, "what is taken away", 1, k->x.cols);
+  if (err) return err;
+  s->segment = k->segment ? k->segment : k->x.rows;
+  if (k->x.rows % s->segment)
+    return ct_why(s->v.why, CT_ERR_ARG, "%s: %u rows in segments of %u", s->v.name, k->x.rows,
+                  s->segment);
+  s->segments = k->x.rows / s->segment;
+  return ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
+}
+
+static int make(const struct ct_sum_rows *k, const struct ct_room *room, bool lean,
+                struct ct_codes *codes, const struct ct_why *why) {
+  struct sum s = {.k = k};
+  int err = ct_vk_start(&s.v, "a sum of rows", room, why);
+  if (err) return err;
+  err = check(&s);
+  if (err) {
+    ct_lower_drop(s.v.l);
+    return err;
+  }
+  place(&s, lean);
+  all_planes(&s);
+  return ct_vk_end(&s.v, codes);
+}
+
+int ct_kernel_sum_rows(const struct ct_sum_rows *k, const struct ct_room *room,
+                       struct ct_codes *codes, const struct ct_why *why) {
+  *codes = (struct ct_codes){NULL, 0};
+  const int err = make(k, room, false, codes, why);
+  return err == CT_ERR_NO_SPACE ? make(k, room, true, codes, why) : err;
+}
