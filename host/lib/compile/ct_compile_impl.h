@@ -86,6 +86,7 @@ struct ct_compiler {
   size_t values, value_room, steps, step_room;
   char missing[1024]; /* what cannot be lowered, sentence by sentence */
   size_t missed;
+  uint64_t scratch; /* where it begins in the arena */
   int error;
 };
 

@@ -52,14 +52,15 @@ static struct ct_conv_shape linear_shape(uint32_t images, uint32_t h, uint32_t w
 /* ---- Steps --------------------------------------------------------------------------------- */
 
 /* A new step that makes y, an operand of which is its product. The caller says where y lies. */
-static int product(struct ct_compiler *c, const struct ct_gnode *n, enum ct_step_kind kind, int y) {
+static struct ct_net_step *product(struct ct_compiler *c, const struct ct_gnode *n,
+                                   enum ct_step_kind kind, int y) {
   struct ct_net_step *s = ct_step_add(c, kind, n);
   s->tile.rows = c->value[y].rows;
   s->tile.cols = c->value[y].cols;
   c->value[y].step = ct_step_number(c, s);
   c->value[y].part = CT_OPERAND_PRODUCT;
   s->y = y;
-  return ct_step_number(c, s);
+  return s;
 }
 
 /* y = product + bias: a value of its own, so that the product itself need not be kept. */
@@ -119,7 +120,7 @@ static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int 
   }
   const int out = ct_value_new(c, rows, w->dim[0]);
   if (c->error) return;
-  struct ct_net_step *s = &c->step[product(c, n, CT_STEP_CONV, out)];
+  struct ct_net_step *s = product(c, n, CT_STEP_CONV, out);
   s->x = x;
   s->w = wv;
   s->conv = shape;
@@ -153,7 +154,7 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
   const int gx = ct_value_new(c, rows * taps, weight.channels);
   if (c->error) return;
   image_of(c, gx, rows, h, width);
-  struct ct_net_step *s = &c->step[product(c, n, CT_STEP_CONV_INPUT, gx)];
+  struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;
   s->conv = linear_shape(rows, h, width);
@@ -291,7 +292,7 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const int y = ct_value_new(c, rows_of(ys), ys->dim[3]);
   if (c->error) return;
   image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
-  struct ct_net_step *s = &c->step[product(c, n, CT_STEP_CONV, y)];
+  struct ct_net_step *s = product(c, n, CT_STEP_CONV, y);
   s->x = x;
   s->w = w;
   s->conv = shape;
@@ -307,7 +308,7 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
   const int gx = ct_value_new(c, rows_of(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
-  struct ct_net_step *s = &c->step[product(c, n, CT_STEP_CONV_INPUT, gx)];
+  struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;
   s->conv = shape;

@@ -83,13 +83,17 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct targe
   return ct_kernel_conv_weights(&k, &t->room, t->codes, &t->why);
 }
 
+static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_step *s) {
+  return (struct ct_pool){.kind = s->pool_kind,
+                          .shape = s->pool,
+                          .x = mat(c, s->x),
+                          .y = mat(c, s->y),
+                          .dx = mat(c, s->dx),
+                          .dy = mat(c, s->dy)};
+}
+
 static int pool(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
-  const struct ct_pool k = {.kind = s->pool_kind,
-                            .shape = s->pool,
-                            .x = mat(c, s->x),
-                            .y = mat(c, s->y),
-                            .dx = mat(c, s->dx),
-                            .dy = mat(c, s->dy)};
+  const struct ct_pool k = pool_of(c, s);
   return s->kind == CT_STEP_POOL ? ct_kernel_pool(&k, &t->room, t->codes, &t->why)
                                  : ct_kernel_pool_back(&k, &t->room, t->codes, &t->why);
 }
@@ -175,7 +179,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->once = s->early;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
-  struct target t = {.room = {.spm_words = c->options->spm_words, .args = c->out->args},
+  struct target t = {.room = {.spm_words = c->options->spm_words,
+                              .args = c->out->args,
+                              .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
+                              .scratch_units = c->out->arena - c->scratch},
                      .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = kernel(c, s, &t);
@@ -183,7 +190,24 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
     ct_compile_fail(c, err, "node %.60s (%s): %.160s", s->node->name, s->node->op->name, t.text);
 }
 
+/* What kernels need besides their tensors lies behind all of these. */
+static void make_scratch(struct ct_compiler *c) {
+  uint64_t units = 1;
+  for (size_t i = 0; i < c->steps; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    if (s->kind != CT_STEP_POOL && s->kind != CT_STEP_POOL_BACK) continue;
+    const struct ct_pool k = pool_of(c, s);
+    const uint64_t own = ct_kernel_pool_scratch(&k, s->kind == CT_STEP_POOL_BACK);
+    if (own > units) units = own;
+  }
+  c->scratch = c->out->arena;
+  c->out->arena += units;
+  if (c->out->arena > UINT32_MAX)
+    ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");
+}
+
 void ct_compile_programs(struct ct_compiler *c) {
+  make_scratch(c);
   struct ct_compiled *o = c->out;
   o->stage = calloc(c->steps + 1, sizeof *o->stage);
   if (!o->stage) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
