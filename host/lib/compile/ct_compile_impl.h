@@ -27,10 +27,11 @@ struct ct_val {
   uint32_t taps, channels;
   struct ct_conv_shape windows;
   enum ct_value_place place;
-  int tensor;    /* 0: of the compiler alone */
-  int step;      /* that makes it; CT_FROM_START */
-  unsigned part; /* of that step's tile program: an operation */
-  int same;      /* whose place it takes: a weight's new value, that of the weight */
+  int tensor;       /* 0: of the compiler alone */
+  int step;         /* that makes it; CT_FROM_START */
+  unsigned part;    /* of that step's tile program: an operation */
+  uint32_t readers; /* nodes that read its tensor */
+  int same;         /* whose place it takes: a weight's new value, that of the weight */
   bool constant;
   float number;
   unsigned narrow;
@@ -165,10 +166,11 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
   X(relu)                                                                                          \
   X(relu_grad)                                                                                     \
   X(leaky_relu)                                                                                    \
-  X(leaky_relu_grad) X(clip) X(clip_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf)   \
-      X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add) X(sub) X(mul) X(div) X(fill) X(sum_to)      \
-          X(conv) X(conv_input_grad) X(conv_weight_grad) X(linear) X(matmul) X(max_pool)           \
-              X(max_pool_grad) X(average_pool) X(average_pool_grad) X(global_average_pool)         \
+  X(leaky_relu_grad)                                                                               \
+  X(clip) X(clip_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu)  \
+      X(gelu_grad) X(scale) X(add) X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv)                  \
+          X(conv_input_grad) X(conv_weight_grad) X(linear) X(matmul) X(max_pool) X(max_pool_grad)  \
+              X(average_pool) X(average_pool_grad) X(global_average_pool)                          \
                   X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) X(batch_norm_grad) \
                       X(softmax) X(cross_entropy) X(cross_entropy_grad) X(mse) X(reshape)          \
                           X(flatten) X(rate) X(sgd) X(adam)

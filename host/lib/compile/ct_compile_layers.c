@@ -161,8 +161,10 @@ struct affine {
 };
 
 /* From scale, bias, mean and variance: factor = scale / root(variance + epsilon), shift = bias -
- * mean factor. */
-static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, const int *vals) {
+ * mean factor. layer: the bias of the layer in front, which is taken from the mean; or
+ * CT_NO_VALUE. */
+static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, const int *vals,
+                               int layer) {
   struct affine f = {CT_NO_VALUE, CT_NO_VALUE};
   if (c->error) return f;
   bool early = true;
@@ -172,7 +174,10 @@ static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, 
   }
   struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[vals[0]].cols, early);
   const unsigned scale = ct_tiles_in(&t, vals[0]), bias = ct_tiles_in(&t, vals[1]),
-                 mean = ct_tiles_in(&t, vals[2]), variance = ct_tiles_in(&t, vals[3]);
+                 variance = ct_tiles_in(&t, vals[3]);
+  unsigned mean = ct_tiles_in(&t, vals[2]);
+  if (layer != CT_NO_VALUE)
+    mean = ct_tiles_op(&t, CT_TILE_SUB, mean, ct_tiles_in(&t, layer));
   const unsigned sum = ct_tiles_axpb(&t, variance, 1, (float)ct_attr(n, NORM_EPSILON, 0));
   const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, sum, 0);
   const unsigned factor = ct_tiles_op(&t, CT_TILE_MUL, scale, inverse);
@@ -195,13 +200,31 @@ static void apply(struct ct_compiler *c, const struct ct_gnode *n, int x, struct
   ct_value_is(c, n->out[0], value);
 }
 
+/* A bias that was added to a product for this node alone: the product is normalised instead, with
+ * the bias among the vectors. */
+static int take_bias(const struct ct_compiler *c, int *x) {
+  const struct ct_val *v = &c->value[*x];
+  if (v->step == CT_FROM_START || v->readers != 1 || v->part < CT_OPERAND_OP) return CT_NO_VALUE;
+  const struct ct_net_step *s = &c->step[v->step];
+  const struct ct_tile_op *op = &s->tile.op[v->part - CT_OPERAND_OP];
+  if (op->fn != CT_TILE_ADD || op->a != CT_OPERAND_PRODUCT || op->b >= s->tile.ins)
+    return CT_NO_VALUE;
+  const int bias = s->in[op->b];
+  if (s->tile.in[op->b].spread != CT_SPREAD_ROWS || c->value[bias].step != CT_FROM_START ||
+      c->value[bias].place != CT_VALUE_LASTING)
+    return CT_NO_VALUE;
+  *x = s->y;
+  return bias;
+}
+
 void ct_lower_op_batch_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[4];
-  const int x = ct_value_in(c, n, 0);
+  int x = ct_value_in(c, n, 0);
   for (unsigned i = 0; i < 4; ++i)
     vals[i] = ct_value_in(c, n, i + 1);
   if (!image_here(c, n, x, ct_in(c->g, n, 0))) return;
-  apply(c, n, x, affine_of(c, n, vals));
+  const int bias = take_bias(c, &x);
+  apply(c, n, x, affine_of(c, n, vals, bias));
 }
 
 /* Statistics of the batch, in two passes; the running ones go a part of the way to them. */
@@ -217,7 +240,7 @@ void ct_lower_op_batch_norm_train(struct ct_compiler *c, const struct ct_gnode *
   s->sum.squares = true;
   s->w = mean;
   const int vals[4] = {ct_value_in(c, n, 1), ct_value_in(c, n, 2), mean, variance};
-  const struct affine f = affine_of(c, n, vals);
+  const struct affine f = affine_of(c, n, vals, CT_NO_VALUE);
   for (unsigned i = 0; i < 2 && !c->error; ++i) {
     const int old = ct_value_in(c, n, i + 3), now = vals[i + 2];
     struct ct_tiles t = ct_tiles_apart(c, n, 1, cols, false);

@@ -35,6 +35,52 @@ static void add_out(struct ct_compiler *c, const struct ct_net_step *s, struct c
   t->out[t->outs++] = (struct ct_tile_out){mat(c, value), number_of(s, v->part)};
 }
 
+/* Values of operations that are not stored, and that nothing which is stored depends on, go: the
+ * bias that a normalisation has taken, for one. What is left is numbered anew. */
+static void drop_unused(struct ct_tilewise *t) {
+  bool used[CT_TILE_INS + CT_TILE_OPS] = {false};
+  unsigned now[CT_TILE_INS + CT_TILE_OPS], kept = 0;
+  for (unsigned i = 0; i < t->outs; ++i)
+    used[t->out[i].value] = true;
+  for (unsigned i = t->ops; i-- > 0;)
+    if (used[t->ins + i]) used[t->op[i].a] = used[t->op[i].b] = true;
+  for (unsigned i = 0; i < t->ins; ++i)
+    now[i] = i;
+  for (unsigned i = 0; i < t->ops; ++i) {
+    now[t->ins + i] = t->ins + kept;
+    if (!used[t->ins + i]) continue;
+    t->op[kept] = t->op[i];
+    t->op[kept].a = now[t->op[i].a];
+    t->op[kept++].b = now[t->op[i].b];
+  }
+  for (unsigned i = 0; i < t->outs; ++i)
+    t->out[i].value = now[t->out[i].value];
+  t->ops = kept;
+}
+
+/* Inputs that nothing reads go, too, but not the product in front. */
+static void drop_inputs(struct ct_tilewise *t, unsigned front) {
+  bool used[CT_TILE_INS + CT_TILE_OPS] = {false};
+  unsigned now[CT_TILE_INS + CT_TILE_OPS], kept = front;
+  for (unsigned i = 0; i < t->ops; ++i)
+    used[t->op[i].a] = used[t->op[i].b] = true;
+  for (unsigned i = 0; i < t->outs; ++i)
+    used[t->out[i].value] = true;
+  for (unsigned i = 0; i < t->ins; ++i) {
+    now[i] = i < front ? i : kept;
+    if (i >= front && used[i]) t->in[kept++] = t->in[i];
+  }
+  for (unsigned i = 0; i < t->ops; ++i)
+    now[t->ins + i] = kept + i;
+  for (unsigned i = 0; i < t->ops; ++i) {
+    t->op[i].a = now[t->op[i].a];
+    t->op[i].b = now[t->op[i].b];
+  }
+  for (unsigned i = 0; i < t->outs; ++i)
+    t->out[i].value = now[t->out[i].value];
+  t->ins = kept;
+}
+
 static struct ct_tilewise tile_program(struct ct_compiler *c, const struct ct_net_step *s) {
   const unsigned front = s->kind != CT_STEP_TILES;
   struct ct_tilewise t = {
@@ -51,6 +97,8 @@ static struct ct_tilewise tile_program(struct ct_compiler *c, const struct ct_ne
   if (front) add_out(c, s, &t, s->y);
   for (unsigned i = 0; i < s->tile.ops; ++i)
     if (s->of[i] != CT_NO_VALUE) add_out(c, s, &t, s->of[i]);
+  drop_unused(&t);
+  drop_inputs(&t, front);
   return t;
 }
 

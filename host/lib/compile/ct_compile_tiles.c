@@ -13,10 +13,11 @@
 /* What a step may have that others have joined: registers are few. */
 enum { MOST_INS = 4, MOST_OPS = 12, MOST_MADE = CT_TILE_OUTS - 1 };
 
-static unsigned made(const struct ct_net_step *s) {
+/* Results that others may read, too: of those with one reader only the last can be left. */
+static unsigned made(const struct ct_compiler *c, const struct ct_net_step *s) {
   unsigned count = 0;
   for (unsigned i = 0; i < s->tile.ops; ++i)
-    count += s->of[i] != CT_NO_VALUE;
+    count += s->of[i] != CT_NO_VALUE && c->value[s->of[i]].readers > 1;
   return count;
 }
 
@@ -37,7 +38,7 @@ static int join(const struct ct_compiler *c, const int *vals, unsigned count, un
   }
   if (at == CT_FROM_START) return at;
   const struct ct_net_step *s = &c->step[at];
-  bool fits = tiles_of(s->kind) && s->tile.ops + more <= MOST_OPS && made(s) < MOST_MADE &&
+  bool fits = tiles_of(s->kind) && s->tile.ops + more <= MOST_OPS && made(c, s) < MOST_MADE &&
               s->tile.ins + count - 1 <= MOST_INS;
   bool own = false;
   for (unsigned i = 0; i < count; ++i) {

@@ -111,10 +111,19 @@ int ct_value_of(struct ct_compiler *c, int tensor) {
   return v;
 }
 
+static uint32_t readers_of(const struct ct_compiler *c, int tensor) {
+  uint32_t count = c->g->tensor[tensor]->role == CT_ROLE_OUTPUT;
+  for (size_t i = 0; i < c->g->nodes; ++i)
+    for (uint32_t k = 0; k < c->g->node[i]->inputs; ++k)
+      count += c->g->node[i]->in[k] == tensor;
+  return count;
+}
+
 void ct_value_is(struct ct_compiler *c, int tensor, int value) {
   if (c->error) return;
   struct ct_val *v = &c->value[value];
   c->value_of[tensor] = value;
+  v->readers += readers_of(c, tensor);
   if (c->g->tensor[tensor]->role == CT_ROLE_OUTPUT && v->place == CT_VALUE_ARENA) {
     v->place = CT_VALUE_EXTERNAL;
     v->tensor = tensor;

@@ -139,7 +139,7 @@ static json_t *tell(const struct study *s, FILE *to) {
     const struct ct_network_stage g = stage_at(s, i);
     struct cost c = {.known = true, .estimated = true};
     add(&c, &g);
-    add(&total, &g);
+    if (!g.once) add(&total, &g);
     fprintf(to, "%-20.20s %-21.21s %-9s", g.node, g.op, pass_of(&g));
     print_cost(to, s, &c);
     fprintf(to, " %s\n", g.bound);
