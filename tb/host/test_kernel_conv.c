@@ -351,7 +351,13 @@ static void test_input(void **state) {
   random_cases("emu:", INPUT, 120, 72);
 }
 
+static void test_weights(void **state) {
+  (void)state;
+  random_cases("emu:", WEIGHTS, 120, 73);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_input)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_input),
+                                     cmocka_unit_test(test_weights)};
   return cmocka_run_group_tests_name("convolutions", tests, NULL, NULL);
 }

@@ -41,22 +41,40 @@ static int check_keep(const struct ct_vk *v, const struct ct_mat *m, const char 
                 rows ? "HBFP8" : "square tiles of HBFP8");
 }
 
-static enum ct_keep keep_of(const struct ct_mat *m) {
+enum ct_keep ct_conv_keep(const struct ct_mat *m) {
   return m->keep[CT_KEEP_ROWS].reg ? CT_KEEP_ROWS : CT_KEEP_SQUARE;
+}
+
+static int check_weights(const struct ct_vk *v, const struct ct_conv *k) {
+  const uint32_t parts = ct_conv_parts(k);
+  const uint64_t steps = (uint64_t)k->shape.ky * k->shape.kx * ct_tiles(k->x.cols / parts);
+  const int err = check_mat(v, &k->weights, "the matrix of weights", steps * CT_TILE);
+  if (!err && k->weights.cols != k->y.cols)
+    return ct_why(v->why, CT_ERR_ARG, "%s: weights of %u outputs for %u channels", v->name,
+                  k->weights.cols, k->y.cols);
+  return err;
 }
 
 static int check_mats(const struct ct_vk *v, const struct ct_conv *k, const struct ct_mat *seen,
                       uint64_t pixels) {
-  const uint32_t parts = ct_conv_parts(k);
-  const uint64_t steps = (uint64_t)k->shape.ky * k->shape.kx * ct_tiles(k->x.cols / parts);
   int err = check_mat(v, seen, "what its pixels see", pixels);
-  if (!err) err = check_mat(v, &k->weights, "the weights", steps * CT_TILE);
-  if (!err && k->weights.cols != k->y.cols)
-    err = ct_why(v->why, CT_ERR_ARG, "%s: weights of %u outputs for %u channels", v->name,
-                 k->weights.cols, k->y.cols);
+  if (!err) err = check_weights(v, k);
   if (!err) err = check_keep(v, seen, "what its pixels see", true);
   if (!err) err = check_keep(v, &k->weights, "the matrix of weights", false);
   return err;
+}
+
+int ct_conv_check(const struct ct_vk *v, const struct ct_conv *k, const struct ct_conv_view *view) {
+  const struct ct_conv_shape *s = &k->shape;
+  int err = check_shape(k, v->name, v->why);
+  if (!err) err = check_mat(v, &k->x, "its input", (uint64_t)s->images * s->h * s->w);
+  if (!err) err = check_mat(v, &k->y, "the gradient", (uint64_t)s->images * s->oh * s->ow);
+  if (!err) err = check_weights(v, k);
+  if (!err) err = check_keep(v, &k->x, "its input", true);
+  if (!err) err = check_keep(v, &k->y, "the gradient", false);
+  if (!err && k->weights.keep[CT_KEEP_F32].reg == 0)
+    err = ct_why(v->why, CT_ERR_ARG, "%s: it is not kept as FP32", v->name);
+  return err ? err : ct_conv_view_check(view, v->name, v->why);
 }
 
 /* ---- Views --------------------------------------------------------------------------------- */
@@ -72,7 +90,7 @@ static void simplify(struct ct_conv_view *v) {
   if (v->flat) v->nx = v->ny = v->w = v->h = CT_TILE;
 }
 
-static struct ct_conv_view forward_view(const struct ct_conv_shape *s) {
+struct ct_conv_view ct_conv_forward_view(const struct ct_conv_shape *s) {
   struct ct_conv_view v = {.nx = (int32_t)s->ow,
                            .ny = (int32_t)s->oh,
                            .w = (int32_t)s->w,
@@ -155,7 +173,7 @@ static int try_rows(const struct ct_conv *k, struct ct_conv_rows *c, unsigned un
   c->x_groups = ct_mat_groups(seen);
   if (!err) err = ct_conv_drain_start(&c->drain, v, k->after, c->view.rows, c->cols);
   if (!err) {
-    c->x = ct_vk_tensor(v, seen, keep_of(seen), false);
+    c->x = ct_vk_tensor(v, seen, ct_conv_keep(seen), false);
     c->w = ct_vk_tensor(v, &k->weights, CT_KEEP_SQUARE, false);
     err = ct_conv_choose(c);
   }
@@ -184,7 +202,7 @@ int ct_kernel_conv(const struct ct_conv *k, const struct ct_room *room, struct c
   *codes = (struct ct_codes){NULL, 0};
   const int err = check_shape(k, "a convolution", why);
   if (err) return err;
-  const struct ct_conv_view view = forward_view(&k->shape);
+  const struct ct_conv_view view = ct_conv_forward_view(&k->shape);
   return rows_kernel(k, &view, false, room, codes, why);
 }
 

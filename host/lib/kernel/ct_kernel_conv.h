@@ -124,6 +124,11 @@ struct ct_conv_rows {
   struct ct_ref x_slot, w_slot, sum;
 };
 
+struct ct_conv_view ct_conv_forward_view(const struct ct_conv_shape *s);
+/* How what pixels see is kept. */
+enum ct_keep ct_conv_keep(const struct ct_mat *m);
+/* For the gradient of the weights. */
+int ct_conv_check(const struct ct_vk *v, const struct ct_conv *k, const struct ct_conv_view *view);
 /* Those of ct_vk_carriers(), and MM's. tile: a tensor whose first piece is a record. */
 void ct_conv_carriers(struct ct_vk *v, uint32_t tile, unsigned va_reg);
 int ct_conv_choose(struct ct_conv_rows *c);

@@ -85,21 +85,19 @@ static struct place place_of(const struct ct_conv_view *v, uint32_t r) {
   return (struct place){(int32_t)(r % nx), (int32_t)(r / nx % ny), r / nx / ny};
 }
 
-static int32_t clamp(int32_t y, int32_t low, int32_t high) {
-  return y < low ? low : y > high ? high : y;
+/* A line of an image: where there is padding alone, the nearest one is loaded. */
+static uint64_t line_of(const struct ct_conv_view *v, const struct place *p, int32_t y) {
+  const int32_t line = p->y * v->sy + y;
+  return p->image * (uint64_t)v->h + (uint64_t)(line < 0 ? 0 : line < v->h ? line : v->h - 1);
 }
 
 struct ct_conv_span ct_conv_span(const struct ct_conv_view *v, uint32_t r0, uint32_t rows,
                                  int32_t ty, int32_t nty) {
   const struct place a = place_of(v, r0), b = place_of(v, r0 + rows - 1);
   const int32_t from = v->y0 + ty * v->dy, to = from + (nty - 1) * v->dy;
-  const int32_t low = from < to ? from : to, high = from < to ? to : from;
-  const uint64_t h = (uint64_t)v->h, w = (uint64_t)v->w;
-  uint64_t first = (a.image * h + (uint64_t)clamp(a.y * v->sy + low, 0, v->h)) * w;
-  uint64_t end = (b.image * h + (uint64_t)(clamp(b.y * v->sy + high, -1, v->h - 1) + 1)) * w;
+  const uint64_t first = line_of(v, &a, from < to ? from : to) * (uint64_t)v->w;
+  uint64_t end = (line_of(v, &b, from < to ? to : from) + 1) * (uint64_t)v->w;
   if (end > v->seen) end = v->seen;
-  if (first >= v->seen) first = v->seen - 1; /* padding alone: something is loaded */
-  if (end <= first) end = first + 1;
   const uint32_t g0 = (uint32_t)(first / CT_TILE);
   return (struct ct_conv_span){g0, (uint32_t)((end + CT_TILE - 1) / CT_TILE) - g0};
 }
