@@ -177,3 +177,4 @@ $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.
 $(BUILD)/tb/test_kernel_tile $(BUILD)/tb/test_kernel_tile.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_kernel_sum,tb/host/test_kernel_sum.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_kernel_pool,tb/host/test_kernel_pool.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
+$(call host_test,test_kernel_softmax,tb/host/test_kernel_softmax.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
