@@ -29,12 +29,13 @@ static void made(struct ct_compiler *c, struct ct_net_step *s, int value, ct_val
 }
 
 static void vector_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
-  const bool exact = s->kind == CT_STEP_SUM_ROWS || s->kind == CT_STEP_SOFTMAX;
+  /* The gradient of a maximum asks which element it was: both as they were compared. */
+  const bool exact = s->kind != CT_STEP_POOL;
   one(c, s, s->x, exact ? CT_KEEP_F32 : CT_KEEPS, f);
   one(c, s, s->w, CT_KEEP_F32, f);
   one(c, s, s->t, CT_KEEP_F32, f);
   one(c, s, s->dy, CT_KEEP_F32, f);
-  if (s->kind == CT_STEP_POOL_BACK) one(c, s, s->y, CT_KEEPS, f);
+  if (s->kind == CT_STEP_POOL_BACK) one(c, s, s->y, CT_KEEP_F32, f);
   if (s->kind != CT_STEP_POOL_BACK) made(c, s, s->y, f);
   made(c, s, s->dx, f);
   made(c, s, s->loss, f);
