@@ -79,7 +79,11 @@ void net_run(struct net_bed *n) {
   for (size_t i = 1; i <= tensors(n); ++i)
     if (bed_info(n->bed, (int)i).role == CT_ROLE_OUTPUT) (void)bed_data(n->bed, (int)i);
   bed_run(n->bed);
-  must(n, ct_network_run(n->net, CT_TRAINING, n->bed->step), "run");
+  net_run_device(n, n->bed->step);
+}
+
+void net_run_device(struct net_bed *n, uint64_t step) {
+  must(n, ct_network_run(n->net, CT_TRAINING, step), "run");
 }
 
 double net_distance(struct net_bed *n, int tensor) {
@@ -123,4 +127,137 @@ uint64_t net_digest(struct net_bed *n) {
     free(f);
   }
   return h;
+}
+
+/* ---- Random networks ----------------------------------------------------------------------- */
+
+struct maker {
+  struct bed *b;
+  ct_rng *rng;
+  const struct net_shape *shape;
+  int count; /* of names */
+};
+
+static uint32_t draw(struct maker *m, uint32_t most) {
+  return 1 + ct_rng_below(m->rng, most);
+}
+
+static int weight(struct maker *m, struct ct_shape shape, enum ct_initial initial) {
+  char name[24];
+  snprintf(name, sizeof name, "w%d", m->count++);
+  return ct_graph_tensor(
+      m->b->g, &(struct ct_new_tensor){
+                   .name = name, .shape = shape, .role = CT_ROLE_WEIGHT, .initial = initial});
+}
+
+static struct ct_shape shape_of(struct maker *m, int t) {
+  return bed_info(m->b, t).shape;
+}
+
+static int conv(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x);
+  const uint32_t ky = draw(m, s.dim[1] < 5 ? s.dim[1] : 5),
+                 kx = draw(m, s.dim[2] < 5 ? s.dim[2] : 5);
+  const uint32_t outputs = draw(m, m->shape->most_channels);
+  const double pad[4] = {ct_rng_below(m->rng, ky), ct_rng_below(m->rng, kx),
+                         ct_rng_below(m->rng, ky), ct_rng_below(m->rng, kx)};
+  const bool bias = ct_rng_percent(m->rng, 50);
+  const int w = weight(m, SHAPE(outputs, ky, kx, s.dim[3]), CT_INITIAL_HE);
+  const int in[3] = {x, w, bias ? weight(m, SHAPE(outputs), CT_INITIAL_ZEROS) : 0};
+  return BED_ADD(m->b, "conv", .inputs = in, .input_count = 3,
+                 BED_ATTRS({"pad", 4, {pad[0], pad[1], pad[2], pad[3]}},
+                           {"stride", 2, {draw(m, 2), draw(m, 2)}}));
+}
+
+static int pool(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x);
+  const uint32_t ky = draw(m, s.dim[1] < 3 ? s.dim[1] : 3),
+                 kx = draw(m, s.dim[2] < 3 ? s.dim[2] : 3);
+  const bool max = !m->shape->smooth && ct_rng_percent(m->rng, 60);
+  return BED_ADD(m->b, max ? "max_pool" : "average_pool", BED_IN(x),
+                 BED_ATTRS({"kernel", 2, {ky, kx}}, {"stride", 2, {draw(m, 2), draw(m, 2)}}));
+}
+
+static int norm(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x), c = {1, {s.dim[3]}};
+  const int in[5] = {
+      x, weight(m, c, CT_INITIAL_ONES), weight(m, c, CT_INITIAL_ZEROS),
+      ct_graph_tensor(m->b->g, &(struct ct_new_tensor){.shape = c, .role = CT_ROLE_STATE}),
+      ct_graph_tensor(m->b->g, &(struct ct_new_tensor){
+                                   .shape = c, .role = CT_ROLE_STATE, .initial = CT_INITIAL_ONES})};
+  if (!m->shape->training) return BED_ADD(m->b, "batch_norm", .inputs = in, .input_count = 5);
+  const int y = BED_ADD(m->b, "batch_norm_train", .inputs = in, .input_count = 5);
+  ct_graph_becomes(m->b->g, in[3], y + 1);
+  ct_graph_becomes(m->b->g, in[4], y + 2);
+  return y;
+}
+
+static int activation(struct maker *m, int x) {
+  static const char *const smooth[] = {"tanh", "sigmoid"};
+  static const char *const all[] = {"tanh", "sigmoid", "relu", "relu", "leaky_relu", "gelu"};
+  return BED_ADD(m->b,
+                 m->shape->smooth ? smooth[ct_rng_below(m->rng, 2)] : all[ct_rng_below(m->rng, 6)],
+                 BED_IN(x));
+}
+
+/* x + f(x), f a convolution that leaves the shape. */
+static int residual(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x);
+  const int w = weight(m, SHAPE(s.dim[3], 3, 3, s.dim[3]), CT_INITIAL_HE);
+  int y = BED_ADD(m->b, "conv", BED_IN(x, w), BED_ATTRS({"pad", 4, {1, 1, 1, 1}}));
+  if (ct_rng_percent(m->rng, 50)) y = norm(m, y);
+  return activation(m, BED_ADD(m->b, "add", BED_IN(y, x)));
+}
+
+static int layer(struct maker *m, int x) {
+  switch (ct_rng_below(m->rng, 5)) {
+    case 0:
+      return activation(m, norm(m, conv(m, x)));
+    case 1:
+      return pool(m, x);
+    case 2:
+      return residual(m, x);
+    default:
+      return activation(m, conv(m, x));
+  }
+}
+
+void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
+  struct maker m = {b, rng, shape, 0};
+  const uint32_t images = draw(&m, shape->most_images), classes = 1 + draw(&m, 20);
+  bed_make(b);
+  int x = bed_tensor(b, CT_ROLE_INPUT,
+                     SHAPE(images, draw(&m, shape->most_size), draw(&m, shape->most_size),
+                           draw(&m, shape->most_channels)));
+  for (uint32_t i = draw(&m, shape->most_layers); i > 0; --i)
+    x = layer(&m, x);
+  if (ct_rng_percent(rng, 20)) x = BED_ADD(b, "global_average_pool", BED_IN(x));
+  x = BED_ADD(b, "flatten", BED_IN(x));
+  const int w = weight(&m, SHAPE(classes, shape_of(&m, x).dim[1]), CT_INITIAL_HE);
+  x = BED_ADD(b, "linear", BED_IN(x, w, weight(&m, SHAPE(classes), CT_INITIAL_ZEROS)));
+  ct_graph_result(b->g, x);
+  if (shape->training) {
+    const int y = bed_tensor(b, CT_ROLE_LABEL, SHAPE(images, classes));
+    const int loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(x, y)));
+    const struct ct_optimise how = {
+        .optimiser = ct_rng_percent(rng, 30) ? CT_OPTIMISER_ADAM : CT_OPTIMISER_SGD,
+        .schedule = {.rate = 0.01},
+        .momentum = 0.9,
+        .weight_decay = 0.001};
+    if (ct_graph_optimise(b->g, loss, &how)) fail_msg("%s", ct_graph_error(b->g));
+    b->update = true;
+  }
+  bed_check(b);
+}
+
+const char *net_text(const struct bed *b, char *text, size_t size) {
+  struct ct_node_info n;
+  *text = 0;
+  for (size_t i = 0; !ct_graph_node_info(b->g, i, &n) && !n.backward; ++i) {
+    const struct ct_tensor_info t = bed_info(b, n.outputs[0]);
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s %ux%ux%ux%u; ", n.op, t.shape.dim[0], t.shape.dim[1],
+             t.shape.dim[2], t.shape.dim[3]);
+  }
+  return text;
 }

@@ -20,8 +20,9 @@ void net_close(struct net_bed *n);
  * here; labels are one-hot rows. The bed has them, too. */
 void net_draw(struct net_bed *n, uint64_t seed, ct_rng *rng);
 
-/* Runs both. */
+/* Runs both; the device alone. */
 void net_run(struct net_bed *n);
+void net_run_device(struct net_bed *n, uint64_t step);
 
 /* How far a tensor is from the reference: the root of the squares' sum of differences, over that of
  * the reference. */
@@ -31,5 +32,16 @@ void net_expect(struct net_bed *n, double most, const char *what);
 
 /* A digest of all outputs, weights and states. */
 uint64_t net_digest(struct net_bed *n);
+
+/* A network drawn at random: convolutions, pooling, normalisation, activations, residual sums, in
+ * the end a linear layer with its loss. smooth: no operator has a kink, so that gradients of the
+ * device and of the reference can be compared closely. training: with updates. */
+struct net_shape {
+  bool smooth, training;
+  uint32_t most_layers, most_channels, most_size, most_images;
+};
+void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng);
+/* The operators that it has, for messages; the caller's buffer. */
+const char *net_text(const struct bed *b, char *text, size_t size);
 
 #endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random networks on the device: forward and whole training steps, beside the reference, and byte
+ * for byte on emulated and simulated cores of all sizes, whose scratchpads and so programs differ.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "network_bed.h"
+
+/* Networks without kinks: what is off is rounding alone. */
+static void against_reference(ct_rng *rng, bool training) {
+  const struct net_shape shape = {.smooth = true,
+                                  .training = training,
+                                  .most_layers = 3,
+                                  .most_channels = 40,
+                                  .most_size = 12,
+                                  .most_images = 6};
+  struct net_bed n;
+  struct bed b;
+  char text[1024];
+  net_random(&b, &shape, rng);
+  if (getenv("SHOW")) printf("%s\n", net_text(&b, text, sizeof text));
+  net_open(&n, &b, "emu:");
+  net_draw(&n, ct_rng_u64(rng), rng);
+  net_run(&n);
+  net_expect(&n, training ? 0.15 : 0.05, net_text(&b, text, sizeof text));
+  net_close(&n);
+  bed_free(&b);
+}
+
+static void test_forward(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(1);
+  for (int i = 0, draws = ct_tb_draws(30); i < draws; ++i)
+    against_reference(&rng, false);
+}
+
+static void test_steps(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(2);
+  for (int i = 0, draws = ct_tb_draws(30); i < draws; ++i)
+    against_reference(&rng, true);
+}
+
+/* ---- The same bytes everywhere ------------------------------------------------------------- */
+
+static uint64_t digest_on(struct bed *b, const char *uri, uint64_t seed) {
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(seed);
+  net_open(&n, b, uri);
+  net_draw(&n, seed, &rng);
+  net_run_device(&n, 0);
+  net_run_device(&n, 1);
+  const uint64_t digest = net_digest(&n);
+  net_close(&n);
+  return digest;
+}
+
+static void same_on(const char *const *uri, size_t uris, const struct net_shape *shape,
+                    ct_rng *rng) {
+  const uint64_t seed = ct_rng_u64(rng);
+  struct bed b;
+  char text[1024];
+  net_random(&b, shape, rng);
+  const uint64_t want = digest_on(&b, uri[0], seed);
+  for (size_t i = 1; i < uris; ++i)
+    if (digest_on(&b, uri[i], seed) != want)
+      fail_msg("%s and %s differ: %s", uri[0], uri[i], net_text(&b, text, sizeof text));
+  bed_free(&b);
+}
+
+static void test_same_on_emulated_cores(void **state) {
+  (void)state;
+  static const char *const uris[] = {"emu:", "emu:core=16x8", "emu:core=16x4"};
+  ct_rng rng = ct_rng_make(3);
+  for (int i = 0, draws = ct_tb_draws(25); i < draws; ++i)
+    same_on(uris, 3,
+            &(struct net_shape){.training = i % 2,
+                                .most_layers = 4,
+                                .most_channels = 70,
+                                .most_size = 20,
+                                .most_images = 9},
+            &rng);
+}
+
+static void test_same_on_simulated_cores(void **state) {
+  (void)state;
+  static const char *const uris[] = {"emu:", "sim:stall=25", "sim:core=16x8,stall=25"};
+  ct_rng rng = ct_rng_make(4);
+  for (int i = 0, draws = ct_tb_draws(6); i < draws; ++i)
+    same_on(uris, 3,
+            &(struct net_shape){.training = i % 2 == 0,
+                                .most_layers = 3,
+                                .most_channels = 33,
+                                .most_size = 8,
+                                .most_images = 4},
+            &rng);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_steps),
+                                     cmocka_unit_test(test_same_on_emulated_cores),
+                                     cmocka_unit_test(test_same_on_simulated_cores)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
