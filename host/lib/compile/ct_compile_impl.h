@@ -110,7 +110,7 @@ int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float
 /* That of a tensor; one from outside is made when it is first asked for. */
 int ct_value_of(struct ct_compiler *c, int tensor);
 static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
-  return ct_value_of(c, n->in[i]);
+  return ct_value_of(c, ct_has(n, i) ? n->in[i] : 0);
 }
 /* The tensor has that value from here on. */
 void ct_value_is(struct ct_compiler *c, int tensor, int value);
