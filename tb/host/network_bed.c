@@ -89,7 +89,7 @@ void net_run_device(struct net_bed *n, uint64_t step) {
 double net_distance(struct net_bed *n, int tensor) {
   const size_t count = bed_info(n->bed, tensor).elements;
   const double *want = bed_data(n->bed, tensor);
-  double *x = malloc(count * sizeof *x), far = 0, size = 0;
+  double *x = malloc(count * sizeof *x), far = 0, size = (double)count * 1e-4;
   assert_non_null(x);
   get(n, tensor, x, count);
   for (size_t i = 0; i < count; ++i) {
@@ -154,14 +154,15 @@ static struct ct_shape shape_of(struct maker *m, int t) {
   return bed_info(m->b, t).shape;
 }
 
-static int conv(struct maker *m, int x) {
+/* A normalisation behind it takes out any bias, whose gradient is nothing but rounding. */
+static int conv(struct maker *m, int x, bool normalised) {
   const struct ct_shape s = shape_of(m, x);
   const uint32_t ky = draw(m, s.dim[1] < 5 ? s.dim[1] : 5),
                  kx = draw(m, s.dim[2] < 5 ? s.dim[2] : 5);
   const uint32_t outputs = draw(m, m->shape->most_channels);
   const double pad[4] = {ct_rng_below(m->rng, ky), ct_rng_below(m->rng, kx),
                          ct_rng_below(m->rng, ky), ct_rng_below(m->rng, kx)};
-  const bool bias = ct_rng_percent(m->rng, 50);
+  const bool bias = !normalised && ct_rng_percent(m->rng, 50);
   const int w = weight(m, SHAPE(outputs, ky, kx, s.dim[3]), CT_INITIAL_HE);
   const int in[3] = {x, w, bias ? weight(m, SHAPE(outputs), CT_INITIAL_ZEROS) : 0};
   return BED_ADD(m->b, "conv", .inputs = in, .input_count = 3,
@@ -212,13 +213,13 @@ static int residual(struct maker *m, int x) {
 static int layer(struct maker *m, int x) {
   switch (ct_rng_below(m->rng, 5)) {
     case 0:
-      return activation(m, norm(m, conv(m, x)));
+      return activation(m, norm(m, conv(m, x, true)));
     case 1:
       return pool(m, x);
     case 2:
       return residual(m, x);
     default:
-      return activation(m, conv(m, x));
+      return activation(m, conv(m, x, false));
   }
 }
 
@@ -239,11 +240,12 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
   if (shape->training) {
     const int y = bed_tensor(b, CT_ROLE_LABEL, SHAPE(images, classes));
     const int loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(x, y)));
-    const struct ct_optimise how = {
-        .optimiser = ct_rng_percent(rng, 30) ? CT_OPTIMISER_ADAM : CT_OPTIMISER_SGD,
-        .schedule = {.rate = 0.01},
-        .momentum = 0.9,
-        .weight_decay = 0.001};
+    const struct ct_optimise how = {.optimiser = !shape->smooth && ct_rng_percent(rng, 30)
+                                                     ? CT_OPTIMISER_ADAM
+                                                     : CT_OPTIMISER_SGD,
+                                    .schedule = {.rate = 0.01},
+                                    .momentum = 0.9,
+                                    .weight_decay = 0.001};
     if (ct_graph_optimise(b->g, loss, &how)) fail_msg("%s", ct_graph_error(b->g));
     b->update = true;
   }

@@ -25,7 +25,7 @@ void net_run(struct net_bed *n);
 void net_run_device(struct net_bed *n, uint64_t step);
 
 /* How far a tensor is from the reference: the root of the squares' sum of differences, over that of
- * the reference. */
+ * the reference. What should be nothing, but for rounding, is taken as a hundredth. */
 double net_distance(struct net_bed *n, int tensor);
 /* Of all outputs, and of all weights and states after an update: each at most this. */
 void net_expect(struct net_bed *n, double most, const char *what);
