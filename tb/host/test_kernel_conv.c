@@ -124,12 +124,12 @@ static void complete(struct layer *t, uint32_t bottom, uint32_t right) {
 }
 
 static void draw_axis(ct_rng *rng, uint32_t *in, uint32_t *k, uint32_t *d, uint32_t *s, int32_t *at,
-                      uint32_t *behind, bool plain) {
+                      uint32_t *behind) {
   *in = 1 + ct_rng_below(rng, ct_rng_percent(rng, 50) ? 9 : 20);
   *k = 1 + ct_rng_below(rng, ct_rng_percent(rng, 10) ? 17 : 5);
   if (ct_rng_percent(rng, 15)) *k = *in;
   *d = ct_rng_percent(rng, 25) ? 1 + ct_rng_below(rng, 3) : 1;
-  *s = !plain && ct_rng_percent(rng, 40) ? 1 + ct_rng_below(rng, 4) : 1;
+  *s = ct_rng_percent(rng, 40) ? 1 + ct_rng_below(rng, 4) : 1;
   const uint32_t far = (*k - 1) * *d;
   *at = (int32_t)ct_rng_below(rng, far + 2);
   *behind = ct_rng_below(rng, far + 2);
@@ -152,14 +152,14 @@ static void draw_channels(struct layer *t, ct_rng *rng) {
   t->conv.y.cols = out * s->groups;
 }
 
-static void draw(struct layer *t, ct_rng *rng, bool plain) {
+static void draw(struct layer *t, ct_rng *rng) {
   struct ct_conv_shape *s = &t->conv.shape;
   uint32_t bottom, right;
   for (;;) {
     memset(&t->conv, 0, sizeof t->conv);
     s->images = 1 + ct_rng_below(rng, ct_rng_percent(rng, 50) ? 4 : 40);
-    draw_axis(rng, &s->h, &s->ky, &s->dy, &s->sy, &s->top, &bottom, plain);
-    draw_axis(rng, &s->w, &s->kx, &s->dx, &s->sx, &s->left, &right, plain);
+    draw_axis(rng, &s->h, &s->ky, &s->dy, &s->sy, &s->top, &bottom);
+    draw_axis(rng, &s->w, &s->kx, &s->dx, &s->sx, &s->left, &right);
     if (ct_rng_percent(rng, 20))
       s->h = s->w = s->ky = s->kx = 1, s->top = s->left = 0, bottom = right = 0;
     draw_channels(t, rng);
@@ -319,7 +319,7 @@ static void random_cases(const char *uri, enum pass pass, unsigned cases, uint64
   for (unsigned i = 0; i < cases; ++i) {
     const ct_rng at = b.rng;
     b.rng.s[0] ^= i * UINT64_C(0x9e3779b97f4a7c15);
-    draw(t, &b.rng, pass == INPUT);
+    draw(t, &b.rng);
     prepare(t, &b, pass);
     const uint32_t words = draw_window(&b.rng);
     if (!only || (unsigned)strtoul(only, NULL, 10) == i) {

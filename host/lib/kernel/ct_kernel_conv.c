@@ -64,6 +64,15 @@ static int check_mats(const struct ct_vk *v, const struct ct_conv *k, const stru
   return err;
 }
 
+int ct_conv_check_input(const struct ct_vk *v, const struct ct_conv *k) {
+  const struct ct_conv_shape *s = &k->shape;
+  int err = check_mats(v, k, &k->y, (uint64_t)s->images * s->oh * s->ow);
+  if (!err && k->x.rows != (uint64_t)s->images * s->h * s->w)
+    err = ct_why(v->why, CT_ERR_ARG, "%s: a result of %u rows has %llu pixels", v->name, k->x.rows,
+                 (unsigned long long)s->images * s->h * s->w);
+  return err;
+}
+
 int ct_conv_check(const struct ct_vk *v, const struct ct_conv *k, const struct ct_conv_view *view) {
   const struct ct_conv_shape *s = &k->shape;
   int err = check_shape(k, v->name, v->why);
@@ -171,7 +180,8 @@ static int try_rows(const struct ct_conv *k, struct ct_conv_rows *c, unsigned un
   c->k = (uint32_t)(c->view.ky * c->view.kx) * c->cb;
   c->w_k = ct_mat_groups(&k->weights);
   c->x_groups = ct_mat_groups(seen);
-  if (!err) err = ct_conv_drain_start(&c->drain, v, k->after, c->view.rows, c->cols);
+  c->drain.first = CT_VK_FIRST_REG;
+  if (!err) err = ct_conv_drain_start(&c->drain, v, k->after, c->view.rows, c->cols, true);
   if (!err) {
     c->x = ct_vk_tensor(v, seen, ct_conv_keep(seen), false);
     c->w = ct_vk_tensor(v, &k->weights, CT_KEEP_SQUARE, false);
@@ -212,8 +222,7 @@ int ct_kernel_conv_input(const struct ct_conv *k, const struct ct_room *room,
   const int err = check_shape(k, "the gradient of a convolution's input", why);
   if (err) return err;
   if ((k->shape.sx > 1 && k->shape.ow > 1) || (k->shape.sy > 1 && k->shape.oh > 1))
-    return ct_why(why, CT_ERR_UNSUPPORTED, "the gradient of a convolution's input: stride %u, %u",
-                  k->shape.sy, k->shape.sx);
+    return ct_conv_phases(k, room, codes, why);
   const struct ct_conv_view view = input_view(&k->shape);
   return rows_kernel(k, &view, true, room, codes, why);
 }

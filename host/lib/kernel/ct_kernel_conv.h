@@ -6,6 +6,7 @@
  * 1 ct_kernel_conv_view.c     pixels that see a tensor through taps ct_kernel_conv_plan.c     how
  * much of everything is in the scratchpad ct_kernel_conv_rows.c     products of pixels and weights
  *   ct_kernel_conv_drain.c    what becomes of a product
+ *   ct_kernel_conv_phases.c   the gradient of the input with other strides
  *   ct_kernel_conv_weights.c  the gradient of the weights
  */
 #ifndef CT_KERNEL_CONV_H
@@ -70,7 +71,9 @@ struct ct_conv_lane {
 };
 
 struct ct_conv_drain {
+  unsigned first;
   struct ct_vk *v;
+  struct ct_tilewise own; /* k, with value 0 as an input */
   const struct ct_tilewise *k;
   struct ct_tile_plan plan;
   struct ct_tile_regs regs, rest_regs;
@@ -81,15 +84,16 @@ struct ct_conv_drain {
   uint32_t in_ring, out_ring, row_ring, tiles;
 };
 
-/* product: value 0 is in ACC; else a register, which the caller loads. */
+/* product: value 0 is in ACC; else in a band of FP32 tiles in the scratchpad. Registers from
+ * d->first on. */
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
-                        uint32_t rows, uint32_t cols);
+                        uint32_t rows, uint32_t cols, bool product);
 /* For blocks of so many row tiles, and those that are left over of so many. Whoever takes several
  * neighbours of a ring takes always as many, so what is left over has rings of its own. */
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots);
 void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest, uint32_t slots);
 void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane);
-/* acc: a generation for each tile. */
+/* acc: a generation for each tile; or words of the band. */
 void ct_conv_drain_block(struct ct_conv_drain *d, struct ct_ref acc, uint32_t plane, uint32_t group,
                          uint32_t rows);
 
@@ -127,7 +131,10 @@ struct ct_conv_rows {
 struct ct_conv_view ct_conv_forward_view(const struct ct_conv_shape *s);
 /* How what pixels see is kept. */
 enum ct_keep ct_conv_keep(const struct ct_mat *m);
-/* For the gradient of the weights. */
+int ct_conv_phases(const struct ct_conv *k, const struct ct_room *room, struct ct_codes *codes,
+                   const struct ct_why *why);
+/* For the gradients of the input and of the weights. */
+int ct_conv_check_input(const struct ct_vk *v, const struct ct_conv *k);
 int ct_conv_check(const struct ct_vk *v, const struct ct_conv *k, const struct ct_conv_view *view);
 /* Those of ct_vk_carriers(), and MM's. tile: a tensor whose first piece is a record. */
 void ct_conv_carriers(struct ct_vk *v, uint32_t tile, unsigned va_reg);

@@ -26,6 +26,7 @@ static int check(const struct ct_conv_drain *d, uint32_t rows, uint32_t cols) {
 static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
   struct ct_conv_lane *in = &d->in[i];
   uint32_t *words = row ? &d->row_words : &d->in_words;
+  if (i == 0) return; /* the band */
   ct_vk_keep(&d->k->in[i].mat, &in->keep);
   in->tensor = ct_vk_tensor(d->v, &d->k->in[i].mat, in->keep, false);
   in->at = *words;
@@ -33,9 +34,13 @@ static void place_in(struct ct_conv_drain *d, unsigned i, bool row) {
 }
 
 int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct ct_tilewise *k,
-                        uint32_t rows, uint32_t cols) {
-  *d = (struct ct_conv_drain){.v = v, .k = k};
-  int err = ct_tile_plan(&d->plan, k, true, v->room->args, v->why);
+                        uint32_t rows, uint32_t cols, bool product) {
+  *d = (struct ct_conv_drain){.first = d->first, .v = v, .own = *k, .k = k};
+  if (!product) {
+    d->own.in[0] = (struct ct_tile_in){.spread = CT_SPREAD_NONE};
+    d->k = &d->own;
+  }
+  int err = ct_tile_plan(&d->plan, d->k, product, v->room->args, v->why);
   if (!err) err = check(d, rows, cols);
   if (err) return err;
   for (unsigned i = 0; i < d->plan.loads; ++i)
@@ -62,12 +67,12 @@ uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint
 static bool together(const struct ct_conv_drain *d, uint32_t tiles, uint32_t rest) {
   const unsigned temps = d->plan.temps ? d->plan.temps : 1;
   return d->plan.chain && d->plan.loads == 0 &&
-         CT_VK_FIRST_REG + temps + d->plan.row_loads + tiles + rest <= CT_TILE;
+         d->first + temps + d->plan.row_loads + tiles + rest <= CT_TILE;
 }
 
 void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest, uint32_t slots) {
   struct ct_lower *l = d->v->l;
-  unsigned first = CT_VK_FIRST_REG;
+  unsigned first = d->first;
   d->tiles = tiles;
   d->run = (struct ct_tile_run){.k = d->k, .plan = &d->plan};
   d->together = together(d, tiles, rest);
@@ -118,10 +123,11 @@ struct block {
 
 static void load_block(struct ct_conv_drain *d, struct block *b) {
   struct ct_lower *l = d->v->l;
-  if (d->plan.loads == 0) return;
+  if (d->in_words == 0) return;
   b->in = ct_next(l, d->in_ring);
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
+    if (v == 0) continue;
     const uint32_t p = d->k->in[v].spread == CT_SPREAD_COLS ? 0 : b->plane;
     ct_vk_ld(d->v, d->in[v].keep, ct_tiles_of(l, d->in[v].tensor, p, 1, b->group, b->tiles),
              ct_behind(b->in, d->tiles * d->in[v].at), b->tiles);
@@ -133,12 +139,12 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
   for (unsigned i = 0; i < d->plan.loads; ++i) {
     const unsigned v = d->plan.load[i];
     const struct ct_conv_lane *in = &d->in[v];
+    const uint32_t at = d->tiles * in->at + t * ct_vk_words(in->keep);
     d->run.value[v] = ct_next(l, d->regs.load);
-    ct_vl(l,
-          &(struct ct_vmove){.reg = d->run.value[v],
-                             .spm = ct_behind(b->in, d->tiles * in->at + t * ct_vk_words(in->keep)),
-                             .mode = d->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep),
-                             .rows = CT_TILE});
+    ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
+                                .spm = ct_behind(v ? b->in : b->acc, at),
+                                .mode = d->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep),
+                                .rows = v ? CT_TILE : d->run.rows});
   }
 }
 
@@ -165,8 +171,10 @@ static void some_tiles(struct ct_conv_drain *d, const struct block *b, uint32_t 
                        uint32_t rows) {
   d->run.rows = rows;
   d->run.more = tiles - 1;
-  d->run.value[0] = ct_nth(b->acc, t);
-  d->run.value[0].gens = tiles;
+  if (d->plan.product) {
+    d->run.value[0] = ct_nth(b->acc, t);
+    d->run.value[0].gens = tiles;
+  }
   load_tile(d, b, t);
   ct_tile_emit(d->v->l, &d->run);
   for (unsigned i = 0; i < d->plan.stores; ++i)
