@@ -12,13 +12,14 @@ import difflib
 import sys
 
 from coltrain.cli import complain
+from coltrain.experiments.accuracy import Accuracy
 from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import Experiment, run_experiment
 from coltrain.experiments.interference import Interference
 from coltrain.experiments.utilisation import Utilisation
 
-EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy)
 
 
 def usage() -> str:

@@ -166,6 +166,12 @@ def utilisation(s: Json) -> Iterable[DataFile]:
     )
 
 
+def accuracy(s: Json) -> Iterable[DataFile]:
+    rows = [r | {f"accuracy_percent{end}": r["accuracy"][k] for k, end in (("mean", ""), ("low", "_low"), ("high", "_high"))} for r in s["rows"]]
+    columns = "network format seeds epochs accuracy_percent:.2f accuracy_percent_low:.2f accuracy_percent_high:.2f"
+    yield DataFile("accuracy", 2, columns, rows)
+
+
 def targets(s: Json) -> DataFile:
     """Of a whole experiment: where something is missing all stay as they are. A figure is a number, and where it was seen."""
     rows: list[Json] = []
@@ -178,7 +184,7 @@ def targets(s: Json) -> DataFile:
     return DataFile("targets", 2, "experiment target figure where held", rows)
 
 
-FILES = {"colocation": colocation, "batching": batching, "interference": interference, "utilisation": utilisation}
+FILES = {"colocation": colocation, "batching": batching, "interference": interference, "utilisation": utilisation, "accuracy": accuracy}
 
 
 def files_of(summary: Json) -> list[DataFile]:

@@ -36,6 +36,8 @@ class Point:
     """Cycles that it simulates, about; any unit, if all points of an experiment have the same."""
     args: list[str] | None = None
     """Of another verb than load; it takes --json."""
+    module: str | None = None
+    """The run is this module's, with args."""
 
 
 class Store:

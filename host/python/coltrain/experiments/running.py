@@ -115,7 +115,8 @@ class Session:
     def _measure(self, point: Point) -> Json | None:
         rows = self.store.path(point, ".csv.new")
         rows.unlink(missing_ok=True)
-        args = [command(), *point.args, "--json", "-"] if point.args else [command(), "load", "-", "--csv", str(rows)]
+        verb = [sys.executable, "-m", point.module] if point.module else [command()]
+        args = [*verb, *point.args, "--json", "-"] if point.args else [*verb, "load", "-", "--csv", str(rows)]
         try:
             child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         except OSError as error:

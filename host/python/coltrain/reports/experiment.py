@@ -12,6 +12,7 @@ from markupsafe import Markup
 from coltrain.cli import Failure
 from coltrain.reports import charts
 from coltrain.reports.page import render
+from coltrain.reports.accuracy import accuracy
 from coltrain.reports.utilisation import utilisation
 
 Json = dict[str, Any]
@@ -349,7 +350,13 @@ def interference(s: Json) -> str:
 
 def page_of(summary: Json) -> str:
     """The page of any experiment's summary."""
-    pages = {"colocation": colocation, "batching": batching, "interference": interference, "utilisation": utilisation}
+    pages = {
+        "colocation": colocation,
+        "batching": batching,
+        "interference": interference,
+        "utilisation": utilisation,
+        "accuracy": accuracy,
+    }
     name = summary.get("experiment")
     if name not in pages:
         raise Failure(f'there is no page of an experiment "{name}"')

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `coltrain experiment accuracy`: curves and a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coltrain.reports import charts
+from coltrain.reports.page import render
+
+Json = dict[str, Any]
+
+STYLES: dict[str, tuple[str, Any]] = {
+    "fp32": ("alone", "-"),
+    "hbfp8": ("serve", "-"),
+    "hbfp6": ("fcfs", (0, (6, 3))),
+    "hbfp4": ("train", (0, (1.5, 2))),
+}
+
+
+def curves(figure: Any, rows: list[Json]) -> None:
+    ax = charts.axes(figure, "epoch", "test images, %")
+    for r in rows:
+        colour, dashes = STYLES[r["format"]]
+        epochs = range(1, len(r["curve"]) + 1)
+        ax.plot(epochs, r["curve"], color=charts.COLOURS[colour], linestyle=dashes, marker="o", markersize=4)
+    ax.set_xticks(sorted({e for r in rows for e in range(1, len(r["curve"]) + 1)}))
+
+
+def accuracy(s: Json) -> str:
+    networks = list(dict.fromkeys(r["network"] for r in s["rows"]))
+    figures = []
+    for network in networks:
+        rows = [r for r in s["rows"] if r["network"] == network]
+
+        def draw(figure: Any, narrow: bool, rows: list[Json] = rows) -> None:
+            curves(figure, rows)
+
+        figures.append((network, charts.chart(draw, f"Accuracy of {network} by epoch", "a line for each format, means over the seeds")))
+    keys = charts.keys([(*style, name.upper()) for name, style in STYLES.items()])
+    return render("accuracy.html.j2", s=s, figures=figures, keys=keys)
