@@ -38,6 +38,7 @@ struct pool {
   struct ct_vk v;
   const struct ct_pool *k;
   enum pass pass;
+  bool lean; /* one slot of everything: a shorter program */
   struct ct_pool_axis y, x;
   struct feed feed[2], self; /* self.mat NULL: none */
   unsigned feeds;
@@ -338,9 +339,9 @@ static void open_feed(struct pool *s, struct feed *f) {
                                      : ct_vk_tensor(&s->v, f->mat, f->keep, false);
 }
 
-static void place(struct pool *s, bool lean) {
+static void place(struct pool *s) {
   struct ct_lower *l = s->v.l;
-  const uint32_t slots = lean ? 1 : 2, out = CT_TILE * CT_F32_ROW_UNITS;
+  const uint32_t slots = s->lean ? 1 : 2, out = CT_TILE * CT_F32_ROW_UNITS;
   for (unsigned f = 0; f < s->feeds; ++f)
     open_feed(s, &s->feed[f]);
   if (s->self.mat) open_feed(s, &s->self);
@@ -349,7 +350,8 @@ static void place(struct pool *s, bool lean) {
   s->selfs = ct_reg_ring(l, "own", CT_VK_FIRST_REG + TEMPS + REGS_OF_LOADS, 1);
   s->result = ct_reg_ring(l, "results", CT_VK_FIRST_REG + TEMPS + REGS_OF_LOADS + 1, slots);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG);
-  for (s->run = CT_TILE; s->run > 1 && ct_vk_left(&s->v) < slots * (slot_words(s, s->run) + out);)
+  for (s->run = CT_TILE;
+       s->run > 1 && ct_vk_left(&s->v) < (uint64_t)slots * (slot_words(s, s->run) + out);)
     s->run /= 2;
   s->in = ct_spm_ring(l, "in", slot_words(s, s->run), slots);
   s->out = ct_spm_ring(l, "out", out, slots);
@@ -393,28 +395,28 @@ static bool runs_fit(const struct pool *s) {
   return !hbfp8 || s->run == CT_TILE;
 }
 
-static int make_pass(const struct ct_pool *k, enum pass pass, const struct mats *m, bool lean,
-                     const struct ct_room *room, struct ct_codes *codes, const struct ct_why *why) {
-  struct pool s = {.k = k, .pass = pass};
-  const int err = ct_vk_start(&s.v, "pooling", room, why);
+static int make_pass(struct pool *s, const struct mats *m, const struct ct_room *room,
+                     struct ct_codes *codes, const struct ct_why *why) {
+  const int err = ct_vk_start(&s->v, "pooling", room, why);
   if (err) return err;
-  set_axes(&s);
-  set_feeds(&s, m);
-  place(&s, lean);
-  if (!runs_fit(&s))
-    ct_lower_fail(s.v.l, CT_ERR_NO_SPACE, "pooling of HBFP8 in a window of %u words",
+  set_axes(s);
+  set_feeds(s, m);
+  place(s);
+  if (!runs_fit(s))
+    ct_lower_fail(s->v.l, CT_ERR_NO_SPACE, "pooling of HBFP8 in a window of %u words",
                   room->spm_words);
   else
-    all_planes(&s);
-  return ct_vk_end(&s.v, codes);
+    all_planes(s);
+  return ct_vk_end(&s->v, codes);
 }
 
 /* Appends a pass. */
 static int add_pass(const struct ct_pool *k, enum pass pass, const struct mats *m,
                     const struct ct_room *room, struct ct_codes *codes, const struct ct_why *why) {
   struct ct_codes more;
-  int err = make_pass(k, pass, m, false, room, &more, why);
-  if (err == CT_ERR_NO_SPACE) err = make_pass(k, pass, m, true, room, &more, why);
+  struct pool roomy = {.k = k, .pass = pass}, lean = {.k = k, .pass = pass, .lean = true};
+  int err = make_pass(&roomy, m, room, &more, why);
+  if (err == CT_ERR_NO_SPACE) err = make_pass(&lean, m, room, &more, why);
   return err ? err : ct_vk_append(codes, &more, why);
 }
 

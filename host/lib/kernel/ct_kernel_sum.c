@@ -97,7 +97,7 @@ static void some_blocks(void *kernel, uint32_t pass) {
   struct sum *s = kernel;
   const uint32_t rows = s->rows < CT_TILE ? s->rows : s->some * CT_TILE;
   const uint32_t first = (s->first_block + pass * s->some) * CT_TILE;
-  struct ct_ref slot = s->all, from[SOURCES];
+  struct ct_ref slot = s->all, from[SOURCES] = {{.space = 0}};
   if (!s->together) slot = ct_next(s->v.l, s->words);
   for (unsigned i = 0; i < s->sources; ++i) {
     const uint32_t tiles = s->together ? s->segment : s->blocks;
@@ -105,7 +105,7 @@ static void some_blocks(void *kernel, uint32_t pass) {
     if (!s->together) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
   }
   for (uint32_t b = 0; b < s->some; ++b) {
-    struct ct_ref words[SOURCES];
+    struct ct_ref words[SOURCES] = {{.space = 0}};
     for (unsigned i = 0; i < s->sources; ++i) {
       const uint32_t row = b * CT_TILE + (s->together ? s->row + first : 0);
       words[i] = ct_behind(from[i], words_of_rows(&s->x[i], row));
@@ -269,7 +269,7 @@ static void place(struct sum *s, bool lean) {
   s->out_words = ct_spm_ring(l, "out", out_words, 1);
   s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, 1);
   const uint64_t left = ct_vk_left(&s->v);
-  s->slots = !lean && left >= 2 * s->block_words ? 2 : 1;
+  s->slots = !lean && left >= 2 * (uint64_t)s->block_words ? 2 : 1;
   s->blocks = 1;
   if (!lean && left >= (uint64_t)MOST_BLOCKS * s->slots * s->block_words) s->blocks = MOST_BLOCKS;
   if (s->together) s->slots = !lean && left >= 2 * (uint64_t)s->segment * s->block_words ? 2 : 1;

@@ -236,7 +236,7 @@ static void take_words(struct tilewise *s) {
   const uint64_t groups = (uint64_t)ct_tiles(s->k->rows) * (is_flat(s) ? ct_tiles(s->k->cols) : 1);
   if (s->row_words) s->row_ring = ct_spm_ring(s->v.l, "rows", s->row_words, 1);
   const uint64_t left = ct_vk_left(&s->v);
-  s->slots = left >= 2 * each && commands(s) * 6 <= COMMANDS ? 2 : 1;
+  s->slots = left >= 2 * (uint64_t)each && commands(s) * 6 <= COMMANDS ? 2 : 1;
   uint64_t most = left / ((uint64_t)s->slots * each);
   if (most > MOST_CHUNK) most = MOST_CHUNK;
   if (most > groups / 4) most = groups / 4;
