@@ -205,7 +205,8 @@ def bounds(case: Case, network: Network, inputs: Mapping[str, F64], backend: Bac
     if case.op in ("BatchNormalization", "LayerNormalization"):
         # (x - mean) / root * scale + bias: mean and root are sums over all of x.
         x = next(iter(inputs.values()))
-        root = float(np.sqrt(min(x.var(axis=-1).min(), 1) + 1e-5)) if case.op[0] == "L" else float(np.sqrt(1e-5 + minimum_variance(network)))
+        variance = minimum_variance(network) if case.op == "BatchNormalization" else min(float(x.var(axis=-1).min()), 1)
+        root = float(np.sqrt(1e-5 + variance))
         weights = max(1.0, *(float(np.abs(v).max()) for v in network.values.values()))
         most = 2 * (scale + weights) / root * weights + weights
         return {name: np.full(a.shape, (8 + x.size / max(x.shape[-1], 1)) * UNIT * most) for name, a in got.items()}

@@ -120,6 +120,8 @@ class Network:
         if missing:
             raise ArgumentError(f"the network has no values for {', '.join(missing[:5])}{' and others' if len(missing) > 5 else ''}")
         self.set(values)
+        self.images: frozenset[str] = frozenset()
+        """Inputs and outputs of an imported network that are images: NHWC here, NCHW in ONNX. Files do not keep it."""
 
     def __repr__(self) -> str:
         info = self.graph.info

@@ -20,6 +20,7 @@ from ..network import Network
 from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, broadcast, identity, inverse, permuted, plain
 
 OPSET, IR_VERSION = 17, 8
+IMAGES = "coltrain.images"  # in the model's metadata: inputs and outputs that are NHWC in Coltrain, NCHW here
 _IMAGE: Dims = (0, 2, 3, 1)  # an image of ours is the transposition of ONNX's by this
 _TRAINING = "it belongs to training: export the graph that answers"
 
@@ -49,13 +50,15 @@ class Exporter(Translator[str]):
 
     def __init__(self, network: Network) -> None:
         self.graph, self.weights = network.graph, network.values
+        self.images: list[str] = []
         self.nodes: list[onnx.NodeProto] = []
         self.initialisers: dict[str, AnyArray] = {}
         self.values: dict[int, Value[str]] = {}
+        self.all = self.graph.nodes
         self.infos = {t.number: t.info for t in self.graph.tensors}
         self.results = {n for n, info in self.infos.items() if info.role == Role.OUTPUT}
-        self.used = {t.number for node in self.graph.nodes for t in node.inputs if t is not None}
-        self.node = self.graph.node(0)
+        self.used = {t.number for node in self.all for t in node.inputs if t is not None}
+        self.node = self.all[0]
         self._names = {info.name for info in self.infos.values()}
         self._held: dict[tuple[str, str], str] = {}
         self._called: set[str] = set()
@@ -136,6 +139,13 @@ class Exporter(Translator[str]):
     def out(self) -> str:
         return self.infos[self.node.outputs[0].number].name
 
+    def out_for(self, perm: Dims, pure: bool = True) -> list[str]:
+        """The name for what the node of ONNX makes, of which our tensor is the transposition by perm: that of the tensor, unless this is an
+        output of the network, which a node behind has to make of it.
+        """
+        direct = pure and perm in (identity(len(perm)), _IMAGE)
+        return [self.out] if direct or self.node.outputs[0].number not in self.results else []
+
     @property
     def shape(self) -> Dims:
         """Of what the node makes."""
@@ -157,7 +167,7 @@ class Exporter(Translator[str]):
         seen, waiting = {tensor}, [tensor]
         while waiting:
             now = waiting.pop()
-            for node in self.graph.nodes:
+            for node in self.all:
                 numbers = [t.number for t in node.inputs if t is not None]
                 if now in numbers and node.op in _IMAGES and numbers[0] == now:
                     return True
@@ -174,6 +184,7 @@ class Exporter(Translator[str]):
             elif info.role in (Role.INPUT, Role.LABEL) and number in self.used:
                 want = _IMAGE if len(info.shape) == 4 and self._is_image(number) else identity(len(info.shape))
                 stored = permuted(info.shape, inverse(want))
+                self.images += [info.name] * (want == _IMAGE)
                 self.values[number] = View(info.name, stored, want, info.shape)
                 found.append(onnx.helper.make_tensor_value_info(info.name, onnx.TensorProto.FLOAT, stored))
         return found
@@ -183,8 +194,10 @@ class Exporter(Translator[str]):
         for number in sorted(self.results):
             value, name = self.view(self.values[number]), self.infos[number].name
             kept, stored = value.kept, value.stored
-            if not (value.pure and value.perm in (identity(len(value.perm)), _IMAGE)):
-                self.node = self.graph.node(self.infos[number].node or 0)
+            image = value.pure and value.perm == _IMAGE
+            self.images += [name] * image
+            if not image:
+                self.node = self.all[self.infos[number].node or 0]
                 kept, stored = self.settled_as(value, name), value.shape
             if kept != name:
                 self.emit("Identity", [kept], [name])
@@ -197,7 +210,7 @@ class Exporter(Translator[str]):
         refused = []
         lost: set[int] = set()
         for index in self.graph.order():
-            self.node = self.graph.node(index)
+            self.node = self.all[index]
             outputs = {t.number for t in self.node.outputs}
             try:
                 if self.node.backward or self.node.op not in _HANDLERS:
@@ -220,6 +233,7 @@ class Exporter(Translator[str]):
         graph = onnx.helper.make_graph(self.nodes, "coltrain", inputs, outputs_, tensors)
         model = onnx.helper.make_model(graph, producer_name="coltrain", opset_imports=[onnx.helper.make_opsetid("", OPSET)])
         model.ir_version = IR_VERSION
+        onnx.helper.set_model_props(model, {IMAGES: ",".join(self.images)})
         onnx.checker.check_model(model)
         return model
 
@@ -238,7 +252,7 @@ def unary(e: Exporter, node: Node) -> None:
         inputs = [e.extra("factor", np.array(e.attr("factor"), dtype=np.float32))]
     if node.op == "clip":
         inputs = [e.extra(key, np.array(e.attr(key), dtype=np.float32)) if math.isfinite(e.attr(key)) else "" for key in ("min", "max")]
-    e.give(View(e.emit(_UNARY[node.op], [x.kept, *inputs], [e.out], **attrs), x.stored, x.perm, x.shape))
+    e.give(View(e.emit(_UNARY[node.op], [x.kept, *inputs], e.out_for(x.perm, x.pure), **attrs), x.stored, x.perm, x.shape))
 
 
 @handles("gelu")
@@ -251,14 +265,14 @@ def gelu(e: Exporter, node: Node) -> None:
 
     inner = e.emit("Erf", [e.emit("Mul", [x.kept, number("root", math.sqrt(0.5))])])
     part = e.emit("Mul", [x.kept, e.emit("Add", [inner, number("one", 1)])])
-    e.give(View(e.emit("Mul", [part, number("half", 0.5)], [e.out]), x.stored, x.perm, x.shape))
+    e.give(View(e.emit("Mul", [part, number("half", 0.5)], e.out_for(x.perm, x.pure)), x.stored, x.perm, x.shape))
 
 
 @handles("add", "sub", "mul", "div")
 def binary(e: Exporter, node: Node) -> None:
     a, b = e.value(0), e.value(1)
     kept, common, want = e.align([a, b], broadcasting=True)
-    made = e.emit(node.op.capitalize(), kept, [e.out])
+    made = e.emit(node.op.capitalize(), kept, e.out_for(want, common is None or common.pure))
     e.give(e.placed(made, broadcast(a.shape, b.shape), common, want))
 
 
@@ -337,10 +351,10 @@ def batch_norm(e: Exporter, node: Node) -> None:
     want = (0, *range(2, rank), 1)
     inputs = [e.settle(x, want), *(e.vector(at) for at in range(1, 5))]
     if node.op == "batch_norm":
-        return e.made(e.emit("BatchNormalization", inputs, [e.out], epsilon=e.attr("epsilon")), want)
+        return e.made(e.emit("BatchNormalization", inputs, e.out_for(want), epsilon=e.attr("epsilon")), want)
     if any(t.number in e.used | e.results for t in node.outputs[3:]):
         raise Refusal("the mean and variance of its batch are used, which ONNX does not give")
-    names = [e.infos[t.number].name for t in node.outputs[:3]]
+    names = [*(e.out_for(want) or [e.fresh(f"{e.out}.y")]), *(e.infos[t.number].name for t in node.outputs[1:3])]
     attrs = {"epsilon": e.attr("epsilon"), "momentum": e.attr("momentum"), "training_mode": 1}
     e.made(e.emit("BatchNormalization", inputs, names, **attrs), want)
     for at in (1, 2):
@@ -362,7 +376,7 @@ def softmax(e: Exporter, node: Node) -> None:
     x = x if x.pure else plain(e.settle(x), x.shape)
     axis = e.whole("axis")
     axis = axis if axis >= 0 else len(x.shape) - 1
-    e.give(View(e.emit("Softmax", [x.kept], [e.out], axis=x.perm[axis]), x.stored, x.perm, x.shape))
+    e.give(View(e.emit("Softmax", [x.kept], e.out_for(x.perm), axis=x.perm[axis]), x.stored, x.perm, x.shape))
 
 
 # ---- Shapes --------------------------------------------------------------------------------------------------------------------
@@ -386,7 +400,7 @@ def concat(e: Exporter, node: Node) -> None:
     values = [v if isinstance(v, Const) or v.pure else plain(e.settle(v), v.shape) for v in values]
     kept, common, want = e.align(values, broadcasting=False)
     order = common.perm if common is not None else want
-    made = e.emit("Concat", kept, [e.out], axis=order[e.whole("axis")])
+    made = e.emit("Concat", kept, e.out_for(order), axis=order[e.whole("axis")])
     e.give(View(made, permuted(e.shape, inverse(order)), order, e.shape))
 
 
@@ -396,7 +410,7 @@ def slice_(e: Exporter, node: Node) -> None:
     x = x if x.pure else plain(e.settle(x), x.shape)
     begin, size, axis = e.whole("begin"), e.whole("size"), x.perm[e.whole("axis")]
     inputs = [e.extra(key, np.array([v], dtype=np.int64)) for key, v in (("begin", begin), ("end", begin + size), ("axis", axis))]
-    e.give(View(e.emit("Slice", [x.kept, *inputs], [e.out]), permuted(e.shape, inverse(x.perm)), x.perm, e.shape))
+    e.give(View(e.emit("Slice", [x.kept, *inputs], e.out_for(x.perm)), permuted(e.shape, inverse(x.perm)), x.perm, e.shape))
 
 
 def _folded(arrays: Sequence[AnyArray], epsilon: float) -> list[AnyArray]:

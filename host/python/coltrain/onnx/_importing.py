@@ -75,6 +75,7 @@ class Importer(Translator[Tensor]):
         self.weights: dict[str, F32] = {}
         self.values: dict[str, Value[Tensor]] = {}
         self.refused: list[Refused] = []
+        self.images: set[str] = set()
         self.step = source.steps[0]
         self._constants = constants
         self._lost: set[str] = set()
@@ -197,9 +198,12 @@ class Importer(Translator[Tensor]):
     def out(self) -> str:
         return self.step.outputs[0]
 
-    def out_if(self, whole: bool) -> str:
-        """The name of what the node makes, if a tensor is all of it and not only seen in another shape."""
-        return self.out if whole else ""
+    def out_for(self, perm: Dims = (), pure: bool = True) -> str:
+        """The name for the tensor that the node makes, of which its value is the transposition by perm: that of the value, unless this is
+        an output of the model, which a node behind has to make of the tensor.
+        """
+        direct = pure and perm in (identity(len(perm)), _IMAGE)
+        return self.out if direct or self.out not in self.source.outputs else ""
 
     def wanted(self, at: int) -> bool:
         """Whether somebody reads that output."""
@@ -245,6 +249,7 @@ class Importer(Translator[Tensor]):
         dims = tuple(int(d) for d in shape)
         image = len(dims) == 4 and self._is_image(given.name)
         stored = permuted(dims, inverse(_IMAGE)) if image else dims
+        self.images.update([given.name] * image)
         try:
             self.values[given.name] = View(self.graph.input(given.name, stored), stored, _IMAGE if image else identity(len(dims)), dims)
         except ArgumentError as reason:
@@ -305,7 +310,9 @@ class Importer(Translator[Tensor]):
             try:
                 if isinstance(value, Const):
                     raise Refusal(f"output {name} is a constant: nothing is computed for it")
-                tensor = value.kept if value.pure and value.perm in (identity(len(value.perm)), _IMAGE) else self.settled_as(value, name)
+                image = value.pure and value.perm == _IMAGE
+                self.images.update([name] * image)
+                tensor = value.kept if image else self.settled_as(value, name)
                 if tensor.name != name:  # there is no other way to another name
                     self.names = [name]
                     tensor = self.reshape(tensor, tensor.shape, tensor.shape)
@@ -332,9 +339,11 @@ class Importer(Translator[Tensor]):
             error.refused = self.refused  # type: ignore[attr-defined]
             raise error
         try:
-            return Network(self.graph, self.weights)
+            network = Network(self.graph, self.weights)
         except ArgumentError as reason:
             raise FormatError(f"{what}: {reason}") from reason
+        network.images = frozenset(self.images)
+        return network
 
 
 # ---- Element by element ---------------------------------------------------------------------------------------------------------
@@ -344,7 +353,7 @@ _UNARY = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf"}
 
 def unary(i: Importer, op: str, **attrs: Attribute) -> None:
     x = i.data(0)
-    i.give(View(i.emit(op, x.kept, out=i.out, **attrs), x.stored, x.perm, x.shape))
+    i.give(View(i.emit(op, x.kept, out=i.out_for(x.perm, x.pure), **attrs), x.stored, x.perm, x.shape))
 
 
 @handles("Relu", "Sigmoid", "Tanh")
@@ -409,9 +418,10 @@ def binary(i: Importer, step: Step) -> None:
     if step.op == "Mul" and isinstance(b, View) and isinstance(a, Const):
         a, b = b, a
     if step.op == "Mul" and isinstance(a, View) and isinstance(b, Const) and b.array.size == 1 and shape == a.shape and not b.trained:
-        return i.give(View(i.emit("scale", a.kept, out=i.out, factor=i_scalar(b)), a.stored, a.perm, a.shape))
+        return i.give(View(i.emit("scale", a.kept, out=i.out_for(a.perm, a.pure), factor=i_scalar(b)), a.stored, a.perm, a.shape))
     kept, common, want = i.align([a, b], broadcasting=True)
-    return i.give(i.placed(i.emit(step.op.lower(), *kept, out=i.out), shape, common, want))
+    out = i.out_for(want, common is None or common.pure)
+    return i.give(i.placed(i.emit(step.op.lower(), *kept, out=out), shape, common, want))
 
 
 def i_scalar(const: Const) -> float:
@@ -455,7 +465,7 @@ def gemm(i: Importer, step: Step) -> None:
         raise Refusal(f"{words(a.shape)} cannot be multiplied by {words((inner, outputs))}", unsupported=False)
     shape = (a.shape[0], outputs)
     c = i.value(2) if i.has(2) and beta != 0 else None
-    if c is not None and broadcast(shape, c.shape) != shape:
+    if c is not None and not spreads(c.shape, shape):
         raise Refusal(f"its C is {words(c.shape)}, which does not fit {words(shape)}", unsupported=False)
     vector = isinstance(c, Const) and (c.array.size == 1 or c.array.size == c.shape[-1] == outputs)
     if not (isinstance(b, Const) and (c is None or vector)):
@@ -466,6 +476,11 @@ def gemm(i: Importer, step: Step) -> None:
         bias = i.held(c, row, f"bias {outputs} {beta}")
     rows = (b.array if tb else b.array.T) * np.asarray(alpha, b.array.dtype)
     return i.give(linear(i, a, b, rows, bias, i.out))
+
+
+def spreads(small: Dims, shape: Dims) -> bool:
+    """Whether it is broadcast to that shape."""
+    return len(small) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(small), reversed(shape), strict=False))
 
 
 def general_gemm(i: Importer, a: View[Tensor], b: Value[Tensor], c: Value[Tensor] | None, alpha: float, beta: float, tb: bool) -> None:
@@ -492,7 +507,7 @@ def matmul(i: Importer, step: Step) -> None:
         raise Refusal("one of its operands is a number", unsupported=False)
     if a.shape[-1] != b.shape[0 if len(b.shape) == 1 else -2]:
         raise Refusal(f"{words(a.shape)} cannot be multiplied by {words(b.shape)}", unsupported=False)
-    shape, out = product_shape(a.shape, b.shape), i.out_if(min(len(a.shape), len(b.shape)) > 1)
+    shape, out = product_shape(a.shape, b.shape), i.out_for(pure=min(len(a.shape), len(b.shape)) > 1)
     x = i.view(a)
     x = x.reshape((1, *x.shape)) if len(x.shape) == 1 else x
     if isinstance(b, Const) and len(b.shape) <= 2:
@@ -604,7 +619,7 @@ def conv(i: Importer, step: Step) -> None:
     bias = i.parameter(2, (w.shape[0],), "bias") if i.has(2) else None
     attrs = windows(i, step, x.shape, kernel).attrs()
     attrs["groups"] = step.whole("group", 1)
-    give_image(i, i.emit("conv", i.settle(x, _IMAGE), weights, bias, out=i.out_if(len(w.shape) == 4), **attrs))
+    give_image(i, i.emit("conv", i.settle(x, _IMAGE), weights, bias, out=i.out_for(pure=is_wide(i)), **attrs))
 
 
 def kernel_of(i: Importer, step: Step) -> list[int]:
@@ -621,7 +636,7 @@ def max_pool(i: Importer, step: Step) -> None:
     i.only_first("where the largest lay is not kept")
     x = image_of(i)
     w = windows(i, step, x.shape, kernel_of(i, step))
-    give_image(i, i.emit("max_pool", i.settle(x, _IMAGE), out=i.out_if(is_wide(i)), kernel=w.kernel, **w.attrs()))
+    give_image(i, i.emit("max_pool", i.settle(x, _IMAGE), out=i.out_for(pure=is_wide(i)), kernel=w.kernel, **w.attrs()))
 
 
 @handles("AveragePool")
@@ -632,12 +647,12 @@ def average_pool(i: Importer, step: Step) -> None:
     if count and w.grown:
         raise Refusal("count_include_pad with a ceil_mode that matters: the last window would count what ONNX does not")
     kept = i.settle(x, _IMAGE)
-    give_image(i, i.emit("average_pool", kept, out=i.out_if(is_wide(i)), kernel=w.kernel, count_pad=float(count), **w.attrs()))
+    give_image(i, i.emit("average_pool", kept, out=i.out_for(pure=is_wide(i)), kernel=w.kernel, count_pad=float(count), **w.attrs()))
 
 
 @handles("GlobalAveragePool")
 def global_average_pool(i: Importer, step: Step) -> None:
-    give_image(i, i.emit("global_average_pool", i.settle(image_of(i), _IMAGE), out=i.out_if(is_wide(i))))
+    give_image(i, i.emit("global_average_pool", i.settle(image_of(i), _IMAGE), out=i.out_for(pure=is_wide(i))))
 
 
 # ---- Normalisation -------------------------------------------------------------------------------------------------------------
@@ -662,8 +677,8 @@ def batch_normalization(i: Importer, step: Step) -> None:
             i.values[i.step.inputs[at]] = Const(value.array, value.name, False)
         inputs.append(i.parameter(at, channels, what))
     if not training:
-        return i.give(i.made(i.emit("batch_norm", *inputs, out=i.out, epsilon=epsilon), want))
-    names = [i.out] + [i.step.outputs[k] if k < len(i.step.outputs) and i.step.outputs[k] else "" for k in (1, 2)] + ["", ""]
+        return i.give(i.made(i.emit("batch_norm", *inputs, out=i.out_for(want), epsilon=epsilon), want))
+    names = [i.out_for(want)] + [i.step.outputs[k] if k < len(i.step.outputs) and i.step.outputs[k] else "" for k in (1, 2)] + ["", ""]
     names = [name or i.fresh(f"{i.out}.{what}") for name, what in zip(names, ("y", "mean", "var", "batch_mean", "batch_var"), strict=True)]
     y = i._add("batch_norm_train", inputs, names, {"epsilon": epsilon, "momentum": momentum})
     i.give(i.made(y, want))
@@ -686,7 +701,7 @@ def layer_normalization(i: Importer, step: Step) -> None:
     row = x.shape[axis % len(x.shape) :]
 
     def spread(array: AnyArray) -> AnyArray:
-        return np.broadcast_to(array, row) if array.ndim <= len(row) and broadcast(row, array.shape) == row else array
+        return np.broadcast_to(array, row) if spreads(tuple(array.shape), row) else array
 
     scale = i.parameter(1, row, "scale", spread)
     bias = i.parameter(2, row, "bias", spread) if i.has(2) else None
@@ -704,10 +719,10 @@ def softmax(i: Importer, step: Step) -> None:
     axis %= rank
     if old and axis != rank - 1:  # all dimensions from axis on are one
         rows = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-        return i.give(i.made(i.emit("softmax", i.settle(x.reshape(rows)), out=i.out_if(rows == x.shape))).reshape(x.shape))
+        return i.give(i.made(i.emit("softmax", i.settle(x.reshape(rows)), out=i.out_for(pure=rows == x.shape))).reshape(x.shape))
     if not x.pure:
         x = plain(i.settle(x), x.shape)
-    return i.give(View(i.emit("softmax", x.kept, out=i.out, axis=x.perm[axis]), x.stored, x.perm, x.shape))
+    return i.give(View(i.emit("softmax", x.kept, out=i.out_for(x.perm), axis=x.perm[axis]), x.stored, x.perm, x.shape))
 
 
 # ---- Shapes --------------------------------------------------------------------------------------------------------------------
@@ -778,7 +793,7 @@ def concat(i: Importer, step: Step) -> None:
     values = [v if isinstance(v, Const) or v.pure else plain(i.settle(v), v.shape) for v in values]
     kept, common, want = i.align(values, broadcasting=False)
     order = common.perm if common is not None else want
-    y = i.emit("concat", *kept, out=i.out, axis=order[axis])
+    y = i.emit("concat", *kept, out=i.out_for(order), axis=order[axis])
     return i.give(View(y, permuted(shape, inverse(order)), order, shape))
 
 
