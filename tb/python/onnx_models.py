@@ -157,7 +157,8 @@ class Maker:
         if math.prod(row) == 1:
             return x
         inputs = [x, self.weight(*row), *self.pick([], [self.weight(*row)])]
-        return self.node("LayerNormalization", inputs, self.values[x], axis=self.pick(axis, axis - len(self.values[x])))
+        # Rows whose numbers hardly differ would magnify the roundings of whoever computes them, by up to 1 / sqrt(epsilon).
+        return self.node("LayerNormalization", inputs, self.values[x], axis=self.pick(axis, axis - len(self.values[x])), epsilon=0.25)
 
     def softmax(self, x: str) -> str:
         return self.node("Softmax", [x], self.values[x], axis=self.size(0, len(self.values[x]) - 1))

@@ -22,7 +22,7 @@ from ._exporting import Exporter
 from ._importing import Importer, operators
 from ._reading import NEWEST, OLDEST, read, source_of
 
-__all__ = ["NEWEST", "OLDEST", "from_model", "load", "operators", "save", "to_model"]
+__all__ = ["NEWEST", "OLDEST", "from_bytes", "from_model", "load", "operators", "save", "to_model"]
 
 
 def load(path: Path, batch: int | None = None) -> Network:
@@ -37,6 +37,11 @@ def load(path: Path, batch: int | None = None) -> Network:
             data = file.read()
     except OSError as reason:
         raise FileError(f"{name}: {reason.strerror or reason}") from reason
+    return from_bytes(data, batch, name)
+
+
+def from_bytes(data: bytes, batch: int | None = None, name: str = "the model") -> Network:
+    """The same of a file's bytes. name: what errors call it."""
     return Importer(read(data, name), {}).run(name, batch if batch is None else whole(batch, "batch"))
 
 

@@ -328,9 +328,6 @@ class Importer(Translator[Tensor]):
             self.step = step
             if not self._take_step(at):
                 self._lost.update(filter(None, self.step.outputs))
-        unmade = [o for o in self.source.outputs if o in self.source.initialisers]
-        if unmade:
-            raise FormatError(f"{what}: output {unmade[0]} is an initialiser: nothing is computed for it")
         self._give_outputs()
         if self.refused:
             kind: type[Error] = UnsupportedError if all(r.unsupported for r in self.refused) else FormatError

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -187,8 +188,9 @@ def _step(proto: onnx.NodeProto, number: int) -> Step:
 def _check_names(source: Source, what: str) -> None:
     made: dict[str, str] = {}
     for name in [i.name for i in source.inputs]:
-        if made.setdefault(name, "input") != "input" or not name:
-            raise FormatError(f"{what}: two things are called {name!r}")
+        if name in made or not name:
+            raise FormatError(f"{what}: {f'two inputs are called {name!r}' if name else 'an input has no name'}")
+        made[name] = "input"
     for step in source.steps:
         for output in filter(None, step.outputs):
             if output in made or output in source.initialisers:
@@ -197,13 +199,17 @@ def _check_names(source: Source, what: str) -> None:
     for output in source.outputs:
         if output not in made and output not in source.initialisers:
             raise FormatError(f"{what}: its output {output!r} is made by no node")
+        if made.get(output, "input") == "input":
+            raise FormatError(f"{what}: its output {output!r} is an input or initialiser: nothing is computed for it")
 
 
 def read(data: bytes, what: str) -> Source:
     """Takes a file apart. what: its name. Raises :class:`FormatError`, :class:`UnsupportedError`."""
     try:
-        model = onnx.ModelProto.FromString(data)
-    except (DecodeError, RuntimeError, ValueError) as reason:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # protobuf reads on where bytes make no sense, and only warns
+            model = onnx.ModelProto.FromString(data)
+    except (DecodeError, RuntimeError, RuntimeWarning, ValueError) as reason:
         raise FormatError(f"{what} is no ONNX file, or a damaged one: {reason}") from reason
     return source_of(model, what)
 
