@@ -42,7 +42,7 @@ say    = $(if $(V),,@printf '  %-9s %s\n' '$(strip $(1))' '$(strip $(2))')
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 
-.PHONY: all help lint yosys-check test test-unit test-system test-host test-python python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results host-paths mmio-guest usb-guest install uninstall manual deb clean
+.PHONY: all help lint yosys-check test test-unit test-system test-host test-python onnx-conformance python-check soc-check formal demo synth-ecp5 fpga fpga-synth format format-check tidy layers docs gen api core campaign campaign-quick results host-paths mmio-guest usb-guest install uninstall manual deb clean
 
 include rtl/files.mk
 include host/host.mk
@@ -135,6 +135,9 @@ format-check:  ## Check the format of the C and C++ sources
 
 tidy: $(GEN_H) $(COMMIT_H)  ## clang-tidy over the host code and the harness
 	$(RUN) scripts/tidy-check
+
+onnx-conformance: $(BUILD)/lib/libcoltrain.so  ## ONNX's test cases of single operators (libonnx-testdata) on Coltrain: a table of each operator, nothing may fail
+	$(Q)BUILD=$(BUILD) $(PYTHON) tb/python/onnx_cases.py
 
 python-check:  ## mypy (strict) and ruff over the Python sources
 	$(RUN) scripts/python-check

@@ -119,7 +119,7 @@ $(BUILD)/bin/coltrain: $(TOOL_OBJS) $(BUILD)/lib/libcoltrain.a
 	$(Q)$(CC) -rdynamic $(LDFLAGS) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
 
 # Verbs in Python, beside the command that becomes them. Two rules: a pattern rule with two targets makes both at once, or so make believes.
-PYTHON_VERBS    := experiment report
+PYTHON_VERBS    := experiment export import report
 PYTHON_PROGRAMS := $(PYTHON_VERBS:%=$(BUILD)/bin/coltrain-%)
 $(BUILD)/bin/coltrain-%: scripts/python-program
 	$(call say,PYTHON,$@)

@@ -38,6 +38,8 @@ static const struct {
 } programs[] = {
     {"experiment", "the measurements behind docs/results.md"},
     {"report", "a page of one run, or of several beside each other"},
+    {"import", "a model of ONNX as a network of Coltrain"},
+    {"export", "a network of Coltrain as a model of ONNX"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs, PROGRAMS = sizeof programs / sizeof *programs };
 

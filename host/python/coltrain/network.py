@@ -28,6 +28,7 @@ from .errors import ArgumentError, FileError, FormatError
 from .graph import F64, Graph, Tensor
 
 GRAPH = "coltrain.graph"
+_npy: Any = np.lib.format  # without types in older NumPy
 _MOST_GRAPH = 1 << 30
 _ARRAY = ".npy"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same network gives the same bytes
@@ -55,8 +56,8 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
 def _header(file: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array in NumPy's format."""
     try:
-        version = np.lib.format.read_magic(file)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        version = _npy.read_magic(file)
+        read = {(1, 0): _npy.read_array_header_1_0, (2, 0): _npy.read_array_header_2_0}[version]
         shape, fortran, kind = read(file, max_header_size=_LONGEST_HEADER)
     except (ValueError, KeyError, SyntaxError, TypeError) as reason:
         raise FormatError(f"{what} is no array of NumPy: {reason}") from reason
@@ -98,7 +99,7 @@ def _write(path: Path, graph: bytes | None, arrays: Mapping[str, F32]) -> None:
                 archive.writestr(zipfile.ZipInfo(GRAPH, _EPOCH), graph)
             for key, array in arrays.items():
                 buffer = io.BytesIO()
-                np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+                _npy.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
                 archive.writestr(zipfile.ZipInfo(key + _ARRAY, _EPOCH), buffer.getbuffer())
     except OSError as reason:
         raise FileError(f"{name}: {reason.strerror or reason}") from reason
@@ -119,6 +120,8 @@ class Network:
         if missing:
             raise ArgumentError(f"the network has no values for {', '.join(missing[:5])}{' and others' if len(missing) > 5 else ''}")
         self.set(values)
+        self.images: frozenset[str] = frozenset()
+        """Inputs and outputs of an imported network that are images: NHWC here, NCHW in ONNX. Files do not keep it."""
 
     def __repr__(self) -> str:
         info = self.graph.info

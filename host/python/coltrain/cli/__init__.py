@@ -18,6 +18,8 @@ from typing import IO, Any, NoReturn
 NEEDS = {
     "report": ("numpy", "matplotlib", "jinja2"),
     "experiment": ("numpy", "scipy", "matplotlib", "jinja2"),
+    "import": ("numpy", "onnx"),
+    "export": ("numpy", "onnx"),
 }
 
 
@@ -121,6 +123,10 @@ def main(verb: str, args: list[str] | None = None) -> int:
     try:
         if verb == "experiment":
             from coltrain.experiments import run
+        elif verb == "import":
+            from coltrain.onnx.verbs import run_import as run
+        elif verb == "export":
+            from coltrain.onnx.verbs import run_export as run
         else:
             from coltrain.reports import run
         return run(args)
@@ -138,3 +144,13 @@ def report() -> int:
 def experiment() -> int:
     """coltrain-experiment, where the package is installed."""
     return main("experiment")
+
+
+def import_() -> int:
+    """coltrain-import, where the package is installed."""
+    return main("import")
+
+
+def export() -> int:
+    """coltrain-export, where the package is installed."""
+    return main("export")
