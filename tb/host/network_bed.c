@@ -33,7 +33,7 @@ static bool from_outside(const struct ct_tensor_info *t) {
 }
 
 static void put(struct net_bed *n, int tensor, const double *x, size_t count) {
-  float *f = malloc(count * sizeof *f);
+  float *f = calloc(count + 1, sizeof *f);
   assert_non_null(f);
   for (size_t i = 0; i < count; ++i)
     f[i] = (float)x[i];
@@ -42,7 +42,7 @@ static void put(struct net_bed *n, int tensor, const double *x, size_t count) {
 }
 
 static void get(struct net_bed *n, int tensor, double *x, size_t count) {
-  float *f = malloc(count * sizeof *f);
+  float *f = calloc(count + 1, sizeof *f);
   assert_non_null(f);
   must(n, ct_network_read(n->net, tensor, f, count), "read");
   for (size_t i = 0; i < count; ++i)

@@ -3,8 +3,8 @@
  * Networks on the device: perceptrons, LeNet-5, ResNets, forward and whole training steps, beside
  * the reference in double precision. HBFP8 has 7 bits behind the sign, so a product of n terms is
  * about 2^-8 off, whatever n is; layers add to that. What is compared is the distance of whole
- * tensors. Gradients behind ReLU are off by more: an activation that is rounded to the other side of
- * zero loses or gets all of its gradient. test_network_random has networks without kinks, and
+ * tensors. Gradients behind ReLU are off by more: an activation that is rounded to the other side
+ * of zero loses or gets all of its gradient. test_network_random has networks without kinks, and
  * tighter limits.
  */
 #include <stdio.h>

@@ -120,8 +120,11 @@ static void mark_needed(struct ct_compiler *c, bool *needed) {
 
 static void lower_nodes(struct ct_compiler *c) {
   bool *needed = calloc(c->g->nodes + 1, sizeof *needed);
-  if (!needed) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-  if (needed) mark_needed(c, needed);
+  if (!needed) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
+  mark_needed(c, needed);
   for (size_t i = 0; i < c->g->nodes && !c->error; ++i) {
     const struct ct_gnode *n = c->g->node[c->order[i]];
     ct_lower_op *lower = ct_lower_of(n->op->name);

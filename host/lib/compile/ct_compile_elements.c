@@ -289,7 +289,7 @@ static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *
 
 enum { SGD_MOMENTUM, SGD_DECAY };
 void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
-  int vals[3];
+  int vals[3] = {0};
   const struct ct_gnode *rate = rate_of(c, n);
   if (!rate || !update_values(c, n, vals)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[vals[0]].rows, c->value[vals[0]].cols, false);
@@ -306,7 +306,7 @@ void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
 enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_DECAY, ADAM_DECOUPLED };
 /* Numbers of the run correct the means: the rate / (1 - beta1^t), 1 / (1 - beta2^t). */
 void ct_lower_op_adam(struct ct_compiler *c, const struct ct_gnode *n) {
-  int vals[4];
+  int vals[4] = {0};
   const struct ct_gnode *rate = rate_of(c, n);
   if (!rate || !update_values(c, n, vals)) return;
   const float b1 = (float)ct_attr(n, ADAM_BETA1, 0), b2 = (float)ct_attr(n, ADAM_BETA2, 0);

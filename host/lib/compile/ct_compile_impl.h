@@ -167,7 +167,8 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
   X(relu_grad)                                                                                     \
   X(leaky_relu)                                                                                    \
   X(leaky_relu_grad)                                                                               \
-  X(clip) X(clip_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu)  \
+  X(clip)                                                                                          \
+  X(clip_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu)          \
       X(gelu_grad) X(scale) X(add) X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv)                  \
           X(conv_input_grad) X(conv_weight_grad) X(linear) X(matmul) X(max_pool) X(max_pool_grad)  \
               X(average_pool) X(average_pool_grad) X(global_average_pool)                          \

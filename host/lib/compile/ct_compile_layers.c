@@ -176,8 +176,7 @@ static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, 
   const unsigned scale = ct_tiles_in(&t, vals[0]), bias = ct_tiles_in(&t, vals[1]),
                  variance = ct_tiles_in(&t, vals[3]);
   unsigned mean = ct_tiles_in(&t, vals[2]);
-  if (layer != CT_NO_VALUE)
-    mean = ct_tiles_op(&t, CT_TILE_SUB, mean, ct_tiles_in(&t, layer));
+  if (layer != CT_NO_VALUE) mean = ct_tiles_op(&t, CT_TILE_SUB, mean, ct_tiles_in(&t, layer));
   const unsigned sum = ct_tiles_axpb(&t, variance, 1, (float)ct_attr(n, NORM_EPSILON, 0));
   const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, sum, 0);
   const unsigned factor = ct_tiles_op(&t, CT_TILE_MUL, scale, inverse);

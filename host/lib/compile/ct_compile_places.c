@@ -213,7 +213,7 @@ static void put_in_arena(struct ct_compiler *c, struct taken *list, int *by_firs
 }
 
 static int *sort_by_first(struct ct_compiler *c) {
-  int *list = malloc((c->values + 1) * sizeof *list);
+  int *list = calloc(c->values + 1, sizeof *list);
   size_t count = 0;
   for (int order = 0; list && order <= (int)c->steps; ++order)
     for (size_t i = 0; i < c->values; ++i)
