@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks on a device from Python, and what `coltrain explain` says of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import coltrain
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+COMMAND = str(TOP / os.environ.get("BUILD", "build") / "bin/coltrain")
+BATCH = 4
+
+
+def images(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def distance(got: Any, want: Any) -> float:
+    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
+
+
+def test_a_network_answers_as_its_reference(seed: int) -> None:
+    network = coltrain.Network.builtin("lenet5", BATCH, seed=seed % 1000)
+    x = images(seed, BATCH, 28, 28, 1)
+    with coltrain.open("emu:") as device, device.compile(network) as net:
+        got = net.run({"x": x}, queue="inference")
+        assert list(got) == ["logits"] and got["logits"].dtype == np.float32
+        assert 0 < distance(got["logits"], network.run({"x": x})["logits"]) < 0.05
+        assert np.array_equal(net.run({"x": x})["logits"], got["logits"])
+
+
+def test_a_network_learns(seed: int) -> None:
+    graph = coltrain.Graph.mlp([20, 32, 3], 32, training=True)
+    graph.optimise("loss", 0.1, momentum=0.9)
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((32, 20)).astype(np.float32)
+    y = np.eye(3, dtype=np.float32)[x[:, :3].argmax(axis=1)]
+    with coltrain.open("emu:") as device, device.compile(graph) as net:
+        net.draw(7)
+        before = net.values()
+        losses = [float(net.run({"x": x, "y": y}, ["loss"], step=step)["loss"][0]) for step in range(30)]
+        assert losses[-1] < losses[0] / 4
+        assert all(not np.array_equal(before[k], v) for k, v in net.values().items() if k.endswith("weight"))
+
+
+def test_narrow_mantissas_are_further_off(seed: int) -> None:
+    network = coltrain.Network.builtin("lenet5", BATCH)
+    x = images(seed, BATCH, 28, 28, 1)
+    want = network.run({"x": x})["logits"]
+    with coltrain.open("emu:") as device:
+        off = [distance(device.compile(network, mantissa=bits).run({"x": x})["logits"], want) for bits in (8, 6, 4)]
+        assert off[0] < off[1] < off[2]
+        with pytest.raises(coltrain.ArgumentError, match="mantissas of 9 bits"):
+            device.compile(network, mantissa=9)
+
+
+def test_refusals_name_the_node() -> None:
+    graph = coltrain.Graph()
+    x = graph.input("x", (4, 6, 6, 3))
+    graph.result(graph.add("transpose", x, name="turned", perm=(0, 2, 1, 3)))
+    with coltrain.open("emu:") as device:
+        with pytest.raises(coltrain.UnsupportedError, match=r"turned \(transpose\)"):
+            device.compile(graph)
+        net = device.compile(coltrain.Network.builtin("lenet5", BATCH))
+        with pytest.raises(coltrain.ArgumentError, match="made by the network"):
+            net.write({"logits": np.zeros((BATCH, 10), dtype=np.float32)})
+        with pytest.raises(coltrain.ArgumentError, match="shape"):
+            net.write({"x": np.zeros((BATCH, 10), dtype=np.float32)})
+        net.close()
+        with pytest.raises(coltrain.ClosedError):
+            net.run()
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_explain(train: bool) -> None:
+    args = [COMMAND, "explain", "lenet5", "--batch", "2", "--device", "sim:", "--json", "-", *(["--train"] if train else [])]
+    found = json.loads(subprocess.run(args, capture_output=True, text=True, check=True).stdout)
+    assert found["model"] == "lenet5" and found["train"] == train
+    layers = {(layer["name"], layer["pass"]): layer for layer in found["layers"]}
+    conv = layers["conv2", "forward"]
+    assert conv["macs"] == 2 * 10 * 10 * 16 * 150
+    assert conv["cycles_measured"] > conv["macs"] / 256 and 0 < conv["utilisation"] < 1 and conv["bytes"] > 0
+    assert found["total"]["macs"] == sum(layer["macs"] for layer in found["layers"])
+    assert found["total"]["cycles_measured"] == sum(layer["cycles_measured"] for layer in found["layers"] if layer["pass"] != "weights")
+    assert any(layer["pass"] == "backward" for layer in found["layers"]) == train
+
+
+def test_explain_needs_a_network() -> None:
+    for args, says in (([], "which network"), (["lenet6"], "there is no network lenet6")):
+        done = subprocess.run([COMMAND, "explain", *args, "--device", "emu:"], capture_output=True, text=True)
+        assert done.returncode and says in done.stderr
