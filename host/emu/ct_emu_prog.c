@@ -62,16 +62,19 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
   line->adds = 0;
   line->judged = true;
   for (size_t i = 0; line->op && i < CT_NUM_SUMS; ++i) {
-    const uint32_t reg = ct_sum_applies(&ct_sums[i], line->op) ? ct_cmd_get(cmd, ct_sums[i].reg) : 0;
+    const uint32_t reg =
+        ct_sum_applies(&ct_sums[i], line->op) ? ct_cmd_get(cmd, ct_sums[i].reg) : 0;
     if (reg && !note_sum(line, &ct_sums[i], reg)) line->judged = false;
   }
-  line->legal = line->op && ct_cmd_resolve(&resolved, line->op, zeros) && ct_cmd_legal(cmd, line->op->group);
+  line->legal =
+      line->op && ct_cmd_resolve(&resolved, line->op, zeros) && ct_cmd_legal(cmd, line->op->group);
 }
 
 /* The command with its registers added in; false: it is illegal. */
 static bool finish(const struct ct_emu_line *line, const uint32_t *r, struct ct_cmd *cmd) {
   *cmd = line->cmd;
-  if (!line->judged) return line->op && ct_cmd_resolve(cmd, line->op, r) && ct_cmd_legal(cmd, line->op->group);
+  if (!line->judged)
+    return line->op && ct_cmd_resolve(cmd, line->op, r) && ct_cmd_legal(cmd, line->op->group);
   for (unsigned i = 0; i < line->adds; ++i) {
     uint32_t *w = &cmd->w[line->add[i].word];
     const uint32_t mask = line->add[i].mask;

@@ -13,10 +13,10 @@ enum { DEFAULT_LATENCY = 60, DEFAULT_BYTES = 16, DESC_BEATS = CT_DESC_BYTES / 16
 
 /* From the job's start to its descriptor's burst on offer; from the second beat of that on the bus
  * to the program's; from a command's last beat to its turn; the first one's turn comes later. */
-enum { START_ASK = 3, DESC_PROGRAM = 10, BEAT_TURN = 7, FIRST_TURN = 4 };
+enum { START_ASK = 3, DESC_PROGRAM = 10, BEAT_TURN = 5, FIRST_TURN = 0 };
 
 /* From the last unit's work, or END, to the completion. */
-enum { SETTLED = 8, ANSWERED = 5 };
+enum { SETTLED = 7, ANSWERED = 5 };
 
 /* ---- Queues and semaphores ---- */
 
@@ -233,8 +233,8 @@ static bool run(struct cyc *c, struct dispatch *d) {
 static void finish(struct cyc *c, const struct dispatch *d) {
   struct ct_cycles *out = c->out;
   const struct cyc_reads *r = &c->reads;
-  const uint64_t landed = r->last[(r->bursts - 1) % CYC_READS] + 5;
-  const uint64_t row = c->mm.row ? c->mm.last + 15 + c->parts : 0;
+  const uint64_t landed = r->last[(r->bursts - 1) % CYC_READS] + 3;
+  const uint64_t row = c->mm.row ? c->mm.last + 14 + c->parts : 0;
   uint64_t end = cyc_max(cyc_max(d->out, landed), row);
   end = cyc_max(end, cyc_max(c->vl.last, cyc_max(c->va.last, c->vs.last)));
   end += SETTLED;
@@ -249,7 +249,8 @@ static void finish(struct cyc *c, const struct dispatch *d) {
 
 static bool known_core(const struct ct_cycles_core *c) {
   return (c->cols == 16 || c->cols == 8 || c->cols == 4) && (c->lanes == 16 || c->lanes == 4) &&
-         c->fn_lanes <= c->lanes && c->bytes <= 16 && c->requests <= CT_BATCH_MAX;
+         c->fn_lanes <= c->lanes && c->bytes <= 16 && c->reads <= CYC_READS &&
+         c->requests <= CT_BATCH_MAX;
 }
 
 int ct_cycles(const struct ct_cycles_core *core, const struct ct_cmd *cmd, size_t count,
@@ -262,6 +263,7 @@ int ct_cycles(const struct ct_cycles_core *core, const struct ct_cmd *cmd, size_
   c->out = out;
   c->latency = core->latency ? core->latency : DEFAULT_LATENCY;
   c->parts = 16 / core->cols;
+  c->most_reads = core->reads ? core->reads : CYC_READS;
   const uint32_t bytes = core->bytes ? core->bytes : DEFAULT_BYTES;
   c->reads.bus.cost = c->writes.bus.cost = 256 * 16 / bytes;
   struct dispatch d = {.cmd = cmd, .count = count};

@@ -29,7 +29,8 @@ struct ct_cycles_core {
   bool walks;           /* the core has CT_FEATURE_CONVOLUTION */
   uint32_t latency;     /* of the memory, cycles; 0: 60 */
   uint32_t bytes;       /* a cycle each way, 1..16; 0: 16 */
-  uint32_t requests;    /* in the batch that the job is; 0: it comes from the ring */
+  uint32_t reads; /* that may be outstanding, 1..8; 0: 8, as of inference (training: TRAIN_CAP) */
+  uint32_t requests; /* in the batch that the job is; 0: it comes from the ring */
   uint64_t ahead; /* cycles before its start in which its descriptor could be read; 0: it is read at
                      the start, as of a job on an idle device */
 };

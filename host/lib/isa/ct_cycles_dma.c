@@ -17,8 +17,8 @@ uint64_t cyc_read(struct cyc *c, uint64_t ask, uint32_t beats) {
   struct cyc_reads *r = &c->reads;
   uint64_t grant = ask;
   if (r->bursts) grant = cyc_max(grant, r->grant + 2);
-  if (r->bursts >= CYC_READS)
-    grant = cyc_max(grant, r->last[r->bursts % CYC_READS] + READ_ROOM);
+  if (r->bursts >= c->most_reads)
+    grant = cyc_max(grant, r->last[(r->bursts - c->most_reads) % CYC_READS] + READ_ROOM);
   r->grant = grant;
   const uint64_t last = bus_move(&r->bus, grant + 1 + c->latency, beats);
   r->last[r->bursts++ % CYC_READS] = last;
@@ -156,7 +156,8 @@ bool cyc_st(struct cyc *c) {
   if (!p->active && !pieces_load(c, p, CYC_ST)) return false;
   if (!piece_room(c, p) || !piece_waits(c, p)) return false;
   const uint64_t cut = p->go;
-  const uint32_t addr = p->addr, beats = piece_beats(p, false), words = beats - CT_GET(&p->cmd, DMA_HDR);
+  const uint32_t addr = p->addr, beats = piece_beats(p, false),
+                 words = beats - CT_GET(&p->cmd, DMA_HDR);
   bool step_end, cmd_end;
   piece_next(p, beats, &step_end, &cmd_end);
   uint64_t load = cyc_max(piece_offer(p), w->read);

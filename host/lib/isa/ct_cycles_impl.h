@@ -82,30 +82,30 @@ struct cyc_mm {
   bool active, permitted; /* the k step has its semaphores */
   uint32_t rows, tiles;   /* along m */
   uint32_t k, n, m;
-  uint64_t load;          /* the command came into the slot */
-  uint64_t slot;          /* first cycle in which the next one may */
-  uint64_t permit;        /* of the last k step */
+  uint64_t load;   /* the command came into the slot */
+  uint64_t slot;   /* first cycle in which the next one may */
+  uint64_t permit; /* of the last k step */
   uint64_t signalled[CYC_KSTEPS];
   uint64_t ksteps;
-  uint64_t ask;           /* last row of A */
+  uint64_t ask;            /* last row of A */
   uint64_t take[CYC_ROWS]; /* last rows, by number */
   uint64_t row;            /* rows before */
   uint64_t last;           /* row taken */
   struct cyc_weights b;
-  uint64_t turned[2];      /* A transposed: tiles began to leave */
-  uint64_t turned_end;     /* the last one has left */
-  bool turning;            /* the last tile was transposed */
+  uint64_t turned[2];  /* A transposed: tiles began to leave */
+  uint64_t turned_end; /* the last one has left */
+  bool turning;        /* the last tile was transposed */
 };
 
 /* What the sides of the vector unit have in common: ct_vpu_front. */
 struct cyc_side {
   struct ct_cmd cmd;
   bool active;
-  uint32_t more;    /* tiles after this one */
-  uint64_t look;    /* first cycle in which it may take its waits */
-  uint64_t ends;    /* the last row of the last tile started */
-  uint64_t ready;   /* the side can start something */
-  uint64_t last;    /* everything is done */
+  uint32_t more;  /* tiles after this one */
+  uint64_t look;  /* first cycle in which it may take its waits */
+  uint64_t ends;  /* the last row of the last tile started */
+  uint64_t ready; /* the side can start something */
+  uint64_t last;  /* everything is done */
 };
 
 /* VA's last operation. */
@@ -136,7 +136,7 @@ struct cyc {
   uint64_t vl_write; /* last write of VL */
   struct cyc_va va_pipe;
   struct cyc_vs vs_before;
-  uint64_t latency, parts, beat;
+  uint64_t latency, parts, most_reads;
   uint64_t steps;
   int error;
 };

@@ -113,8 +113,7 @@ static bool mm_permit(struct cyc *c) {
   struct cyc_mm *mm = &c->mm;
   const uint32_t wait[2] = {CT_GET(&mm->cmd, ALL_WAIT0), CT_GET(&mm->cmd, ALL_WAIT1)};
   uint64_t at = mm->permit + 1;
-  if (mm->ksteps >= CYC_KSTEPS)
-    at = cyc_max(at, mm->signalled[mm->ksteps % CYC_KSTEPS] + 1);
+  if (mm->ksteps >= CYC_KSTEPS) at = cyc_max(at, mm->signalled[mm->ksteps % CYC_KSTEPS] + 1);
   if (!cyc_room(c, CT_GET(&mm->cmd, ALL_SIG0)) || !cyc_wait(c, wait, 2, &at)) return false;
   mm->permit = at;
   mm->permitted = true;

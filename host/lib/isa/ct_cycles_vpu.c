@@ -34,7 +34,7 @@ static void tile_end(struct cyc *c, struct cyc_side *s, uint64_t ends, uint64_t 
   cyc_signal(c, sig1, at + (sig0 == sig1));
   s->ends = ends;
   s->look = ends + 1;
-  s->last = cyc_max(s->last, at);
+  s->last = cyc_max(s->last, at - 2);
   if (s->more)
     --s->more;
   else
@@ -44,8 +44,10 @@ static void tile_end(struct cyc *c, struct cyc_side *s, uint64_t ends, uint64_t 
 
 /* ---- VL ---- */
 
-/* From a start to the first write of a tile register; from the last write to the signal. */
-enum { VL_WRITE = 8, VL_SIGNAL = 2, VL_CREDIT = 6 };
+/* From a start to the first write of a tile register; from the last write to the signal; with 4
+ * lanes from the request of a word to the last write of the sixth behind it, before which no
+ * seventh is asked for. */
+enum { VL_WRITE = 8, VL_SIGNAL = 2, VL_BEHIND = 29 };
 
 bool cyc_vl(struct cyc *c) {
   struct cyc_side *s = &c->vl;
@@ -55,14 +57,14 @@ bool cyc_vl(struct cyc *c) {
   const uint64_t words = fp32 ? 4 : 1; /* of a row */
   uint64_t write = start + rows * words + VL_WRITE - 1;
   uint64_t ends = start + (rows - 1) * words;
+  s->ready = ends + words;
   if (c->core->lanes == 4 && !fp32) {
-    /* Four writes for each word; few words are under way. */
+    /* Four writes for each word. */
     write = cyc_max(start + VL_WRITE, c->vl_write + 1) + 4 * rows - 1;
-    const uint64_t behind = 4 * VL_CREDIT + VL_WRITE - 4;
-    if (write > behind) ends = cyc_max(ends, write - behind);
+    if (write > VL_BEHIND) s->ready = cyc_max(s->ready, write - VL_BEHIND);
+    if (rows > 1 && s->ready > 4) ends = cyc_max(ends, s->ready - 4);
   }
   c->vl_write = write;
-  s->ready = ends + words;
   c->out->busy[CT_UNIT_VL] += s->ready - start;
   tile_end(c, s, ends, write + VL_SIGNAL);
   return true;
@@ -76,7 +78,7 @@ bool cyc_vl(struct cyc *c) {
 enum { VA_LONG = 29, VA_SHORT = 6, VA_APART = 31, VA_DRAIN = 26, VA_SHORT_AFTER = 24 };
 
 struct va_kind {
-  bool uses, permutes, copies, late, turns;
+  bool uses, permutes, copies, turns;
   uint64_t rows, beats; /* of a row */
 };
 
@@ -94,9 +96,6 @@ static struct va_kind va_kind(const struct cyc *c, const struct ct_cmd *cmd) {
   k.permutes = CT_GET(cmd, VA_ROW_XOR) || CT_GET(cmd, VA_LANE_XOR);
   k.copies = a == 1 && !b && !cc && !CT_GET(cmd, VA_RELU) && !func;
   k.turns = func && fn != c->core->lanes;
-  const bool tail = c->core->lanes == 4 && (b == 2 || cc == 2) &&
-                    CT_GET(cmd, VA_TD) == CT_GET(cmd, VA_TQ) && k.rows > 1;
-  k.late = tail || k.turns;
   if (k.turns) k.beats *= 4;
   return k;
 }
@@ -104,12 +103,12 @@ static struct va_kind va_kind(const struct cyc *c, const struct ct_cmd *cmd) {
 /* The last start of an operation, from its first one on, and the beat that signals. */
 static uint64_t va_last_start(const struct cyc *c, const struct va_kind *k) {
   if (c->core->lanes == 16) return 0;
-  if (k->late) return (k->rows - 1) * k->beats;
+  if (k->turns) return (k->rows - 1) * k->beats;
   return k->rows > 4 ? (k->rows - 4) * k->beats : 0;
 }
 
 static uint64_t va_tells(const struct cyc *c, const struct va_kind *k) {
-  if (k->late) return k->rows * k->beats - 1;
+  if (k->turns) return k->rows * k->beats - 1;
   if (c->core->lanes == 16) return 0;
   return (k->rows > 4 ? (k->rows - 4) * 4 : 0) + 1;
 }
@@ -118,7 +117,7 @@ static uint64_t va_tells(const struct cyc *c, const struct va_kind *k) {
  */
 static uint64_t va_apart(const struct cyc *c, const struct va_kind *k) {
   if (c->core->lanes == 16) return VA_APART;
-  const uint64_t row = k->late ? k->rows - 1 : k->rows > 4 ? k->rows - 4 : 0;
+  const uint64_t row = k->turns ? k->rows - 1 : k->rows > 4 ? k->rows - 4 : 0;
   return row >= 8 ? 0 : VA_APART - 4 * row;
 }
 
@@ -144,7 +143,7 @@ bool cyc_va(struct cyc *c) {
   s->ready = start + beats + twice;
   v->apart = last_start + va_apart(c, &k);
   v->issue = start + beats;
-  v->late = k.late;
+  v->late = k.turns;
   if (!quick) v->slow = v->issue;
   c->out->busy[CT_UNIT_VA] += s->ready - start;
   tile_end(c, s, last_start, start + 1 + va_tells(c, &k) + (quick ? VA_SHORT : VA_LONG));
@@ -179,10 +178,8 @@ bool cyc_vs(struct cyc *c) {
   const uint64_t row = small || mode == 0 ? 4 : 1; /* slots of a pass over a row */
   const uint64_t passes = mode == 0 || (mode == 1 && !small) || vs_known(c, start) ? 1 : 2;
   s->ready = start + rows * row * passes;
-  c->vs_before = (struct cyc_vs){.fp32 = mode == 0,
-                                 .tile = vs_tile(s),
-                                 .rows = (uint32_t)rows,
-                                 .end = s->ready};
+  c->vs_before = (struct cyc_vs){
+      .fp32 = mode == 0, .tile = vs_tile(s), .rows = (uint32_t)rows, .end = s->ready};
   c->out->busy[CT_UNIT_VS] += s->ready - start;
   tile_end(c, s, s->ready - row, s->ready + VS_WORD + VS_SIGNAL);
   return true;

@@ -15,8 +15,7 @@
 bool ct_sum_applies(const struct ct_sum_info *sum, const struct ct_op_info *op);
 
 /* Adds the registers in; false if a sum leaves its range. op: of cmd's own code. */
-bool ct_cmd_resolve(struct ct_cmd *cmd, const struct ct_op_info *op,
-                    const uint32_t r[CT_NUM_REGS]);
+bool ct_cmd_resolve(struct ct_cmd *cmd, const struct ct_op_info *op, const uint32_t r[CT_NUM_REGS]);
 
 /* Of a resolved command of that group, whose sums are in range. */
 bool ct_cmd_legal(const struct ct_cmd *cmd, unsigned group);
