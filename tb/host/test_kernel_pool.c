@@ -208,11 +208,12 @@ static void check_back(struct kbed *b, struct values *v) {
   kb_check(b, &k.dx, v->dx, "the gradient");
 }
 
-static void many(void (*check)(struct kbed *b, struct values *v), uint64_t stream, unsigned n) {
+static void many(const char *uri, void (*check)(struct kbed *b, struct values *v), uint64_t stream,
+                 unsigned n) {
   struct kbed b;
   struct values *v = calloc(1, sizeof *v);
   assert_non_null(v);
-  kb_open(&b, "emu:", stream);
+  kb_open(&b, uri, stream);
   for (unsigned i = 0; i < n; ++i)
     check(&b, v);
   kb_close(&b);
@@ -221,18 +222,93 @@ static void many(void (*check)(struct kbed *b, struct values *v), uint64_t strea
 
 static void test_forward(void **state) {
   (void)state;
-  many(check_forward, 1, 60);
+  many("emu:", check_forward, 1, 60);
 }
 
 static void test_back(void **state) {
   (void)state;
-  many(check_back, 2, 60);
+  many("emu:", check_back, 2, 60);
+}
+
+static void test_simulated(void **state) {
+  (void)state;
+  many("sim:core=16x8", check_forward, 3, 2);
+  many("sim:stall=10,seed=7", check_back, 4, 2);
+}
+
+/* Images of 112 x 112 are loops, in a window of 1,000 words. */
+static void test_large(void **state) {
+  (void)state;
+  struct ct_pool k = {.kind = CT_POOL_MAX,
+                      .shape = {.images = 16,
+                                .h = 112,
+                                .w = 112,
+                                .oh = 56,
+                                .ow = 56,
+                                .ky = 3,
+                                .kx = 3,
+                                .sy = 2,
+                                .sx = 2,
+                                .dy = 1,
+                                .dx = 1,
+                                .top = 1,
+                                .left = 1},
+                      .x = {.rows = 16 * 112 * 112, .cols = 64, .keep = {{1, 0}}},
+                      .y = {.rows = 16 * 56 * 56, .cols = 64, .keep = {{2, 0}}}};
+  struct ct_room room = kb_room(1000);
+  struct ct_codes codes;
+  k.dx = k.x;
+  k.dy = k.y;
+  room.scratch = (struct ct_seat){3, 0};
+  room.scratch_units = ct_kernel_pool_scratch(&k, true);
+  assert_int_equal(room.scratch_units, 1 + 16 * 56 * 56 / 16 * 4 * 64);
+  assert_int_equal(ct_kernel_pool(&k, &room, &codes, NULL), CT_OK);
+  assert_true(codes.count <= 4);
+  ct_codes_free(&codes);
+  assert_int_equal(ct_kernel_pool_back(&k, &room, &codes, NULL), CT_OK);
+  assert_true(codes.count <= 12);
+  ct_codes_free(&codes);
+}
+
+static void refuse(const struct ct_pool *k, bool back, const struct ct_room *room, int error,
+                   const char *what) {
+  struct ct_codes codes;
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  const int err =
+      back ? ct_kernel_pool_back(k, room, &codes, &why) : ct_kernel_pool(k, room, &codes, &why);
+  if (err != error || !strstr(text, what)) fail_msg("%d (%s), not %d (%s)", err, text, error, what);
+  assert_null(codes.job);
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  const struct ct_pool good = {.kind = CT_POOL_MAX,
+                               .shape = {1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 0, 0, false},
+                               .x = {.rows = 16, .cols = 5, .keep = {{1, 0}}},
+                               .y = {.rows = 4, .cols = 5, .keep = {{2, 0}}},
+                               .dx = {.rows = 16, .cols = 5, .keep = {{1, 99}}},
+                               .dy = {.rows = 4, .cols = 5, .keep = {{2, 99}}}};
+  struct ct_room room = kb_room(1000);
+  struct ct_pool k = good;
+  k.shape.sx = 0;
+  refuse(&k, false, &room, CT_ERR_ARG, "a size, step or dilation is 0");
+  k = good;
+  k.y.rows = 5;
+  refuse(&k, false, &room, CT_ERR_ARG, "y has 5 rows and 5 columns, not 4 and 5");
+  k = good;
+  k.shape.ky = k.shape.kx = 20;
+  refuse(&k, false, &room, CT_ERR_NO_SPACE, "a window of 20 x 20");
+  refuse(&good, true, &room, CT_ERR_NO_SPACE, "pooling needs 65 units of scratch, there are 1");
+  room = kb_room(20);
+  refuse(&good, false, &room, CT_ERR_NO_SPACE, "words of scratchpad, the window has 20");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forward),
-      cmocka_unit_test(test_back),
+      cmocka_unit_test(test_forward),   cmocka_unit_test(test_back),
+      cmocka_unit_test(test_simulated), cmocka_unit_test(test_large),
+      cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests_name("kernel_pool", tests, NULL, NULL);
 }

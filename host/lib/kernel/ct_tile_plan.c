@@ -120,7 +120,6 @@ static void find_uses(struct ct_tile_plan *p) {
   for (unsigned i = 0; i < k->outs; ++i) {
     const unsigned v = k->out[i].value;
     p->counts[v] = p->stored[v] = true;
-    p->keep[v] = p->row[v];
   }
   for (unsigned i = k->ops; i-- > 0;) {
     if (!p->counts[k->ins + i]) continue;
