@@ -45,6 +45,7 @@ bool ct_network_has(const char *op);
 
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
+  bool expect;           /* compute what each stage should take: ct_network_stage.expected */
   uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
   uintptr_t reserved[8]; /* 0 */
 };

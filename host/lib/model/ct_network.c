@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_cycles.h"
 #include "ct_fixed.h"
 #include "ct_graph_impl.h"
 
@@ -82,7 +83,55 @@ static int put_constants(ct_network *n) {
   return err;
 }
 
-static int load(ct_network *n) {
+static void set_arguments(const ct_network *n, uint64_t step, struct ct_job *job) {
+  const struct ct_compiled *c = &n->compiled;
+  job->args[CT_ARG_LASTING - 1] = ct_units_of(n->lasting);
+  job->args[CT_ARG_ARENA - 1] = ct_units_of(n->arena);
+  for (size_t i = 0; i < c->externals; ++i) {
+    const unsigned reg = c->external[i].reg;
+    job->args[reg - 1] = ct_units_of(n->external[reg - CT_ARG_FIRST]);
+  }
+  for (size_t i = 0; i < c->scalars; ++i)
+    job->args[c->scalar[i].reg - 1] = ct_bits_of(ct_compiled_scalar(&c->scalar[i], step));
+}
+
+static bool has_updates(const ct_graph *g) {
+  for (size_t i = 1; i <= g->tensors; ++i)
+    if (g->tensor[i]->becomes) return true;
+  return false;
+}
+
+/* What TRAIN_CAP is after a reset: the reads of training that are under way at once. */
+enum { TRAIN_CAP = 4 };
+
+/* What a stage's jobs should take in a row, on this device when it does nothing else. */
+static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part,
+                  uint64_t *ahead) {
+  const struct ct_info *info = &n->dev->info;
+  struct ct_cycles_core core = {.cols = info->array_cols,
+                                .lanes = info->vpu_lanes,
+                                .walks = (info->features & CT_FEATURE_CONVOLUTION) != 0,
+                                .reads = has_updates(n->graph) ? TRAIN_CAP : 0,
+                                .ahead = *ahead};
+  struct ct_cycles all = {0}, one;
+  struct ct_job job = {0};
+  set_arguments(n, 0, &job);
+  for (size_t i = 0; i < codes->count; ++i) {
+    const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
+    if (err == CT_ERR_MEMORY) return no_memory(n->dev);
+    if (err) return CT_OK; /* too long to be followed: not known */
+    all.total += one.total;
+    for (unsigned u = 0; u < CT_UNIT_COUNT; ++u)
+      all.busy[u] += one.busy[u];
+    core.ahead = *ahead = one.tail;
+  }
+  part->expected = all.total;
+  part->bound = codes->count ? ct_cycles_by_name(ct_cycles_bound(&all)) : "";
+  return CT_OK;
+}
+
+static int load(ct_network *n, bool expected) {
+  uint64_t ahead = 0;
   int err = CT_OK;
   n->part = calloc(n->compiled.stages + 1, sizeof *n->part);
   if (!n->part) return no_memory(n->dev);
@@ -92,24 +141,21 @@ static int load(ct_network *n) {
     part->cycles = part->expected = CT_NO_CYCLE;
     for (size_t k = 0; k < codes->count; ++k)
       part->commands += codes->job[k].count;
+    if (expected) err = expect(n, codes, part, &ahead);
+    if (err) break;
     err = ct_programs_load(n->dev, codes, &part->programs);
     *codes = (struct ct_codes){0};
   }
   return err;
 }
 
-static bool has_updates(const ct_graph *g) {
-  for (size_t i = 1; i <= g->tensors; ++i)
-    if (g->tensor[i]->becomes) return true;
-  return false;
-}
-
-static int build(ct_network *n, const ct_graph *graph, unsigned narrow) {
+static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
+  const unsigned narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   int err = copy_graph(n, graph);
   if (!err) err = compile(n, narrow);
   if (!err) err = make_room(n);
   if (!err) err = put_constants(n);
-  if (!err) err = load(n);
+  if (!err) err = load(n, o && o->expect);
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
   return err;
@@ -137,7 +183,7 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
   if (!n) return no_memory(dev);
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
-  err = build(n, graph, options && options->mantissa ? 8 - options->mantissa : 0);
+  err = build(n, graph, options);
   if (err)
     ct_network_free(n);
   else
@@ -262,18 +308,6 @@ struct run {
   uint64_t *tag; /* by stage; 0: not submitted */
   size_t first;  /* the oldest one under way */
 };
-
-static void set_arguments(const ct_network *n, uint64_t step, struct ct_job *job) {
-  const struct ct_compiled *c = &n->compiled;
-  job->args[CT_ARG_LASTING - 1] = ct_units_of(n->lasting);
-  job->args[CT_ARG_ARENA - 1] = ct_units_of(n->arena);
-  for (size_t i = 0; i < c->externals; ++i) {
-    const unsigned reg = c->external[i].reg;
-    job->args[reg - 1] = ct_units_of(n->external[reg - CT_ARG_FIRST]);
-  }
-  for (size_t i = 0; i < c->scalars; ++i)
-    job->args[c->scalar[i].reg - 1] = ct_bits_of(ct_compiled_scalar(&c->scalar[i], step));
-}
 
 static int finish_one(struct run *r) {
   struct ct_network_part *part = &r->n->part[r->first];

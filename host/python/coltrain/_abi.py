@@ -569,10 +569,12 @@ class ct_value(ctypes.Structure):
 class ct_network_options(ctypes.Structure):
     """struct ct_network_options."""
 
+    expect: bool
     mantissa: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
+        ("expect", ctypes.c_bool),
         ("mantissa", ctypes.c_uint32),
         ("reserved", ctypes.c_size_t * 8),
     ]

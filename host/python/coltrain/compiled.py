@@ -63,9 +63,9 @@ class Compiled(Handle):
 
     _free = lib.ct_network_free
 
-    def __init__(self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8) -> None:
+    def __init__(self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8, expect: bool = False) -> None:
         graph = network if isinstance(network, Graph) else network.graph
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"))
+        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect)
         raw = ctypes.c_void_p()
         graph.check()
         connection.call(lib.ct_network_create, connection._raw, graph._raw, ctypes.byref(options), ctypes.byref(raw))

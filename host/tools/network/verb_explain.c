@@ -70,7 +70,8 @@ static int write_inputs(struct study *s) {
 }
 
 static int run(struct study *s) {
-  int err = ct_network_create(s->dev, s->graph, NULL, &s->net);
+  const struct ct_network_options options = {.expect = true};
+  int err = ct_network_create(s->dev, s->graph, &options, &s->net);
   if (err) return cli_fail_device(s->dev, err, "cannot compile the network");
   if (write_inputs(s)) return 1;
   err = ct_network_run(s->net, s->o->train ? CT_TRAINING : CT_INFERENCE, 0);
