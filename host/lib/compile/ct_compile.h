@@ -49,6 +49,7 @@ struct ct_external {
  */
 enum ct_scalar_kind {
   CT_SCALAR_RATE, /* the learning rate */
+  CT_SCALAR_MINUS_RATE,
   CT_SCALAR_STEP, /* the rate / (1 - beta^t) */
   CT_SCALAR_ROOT  /* 1 / (1 - beta^t) */
 };

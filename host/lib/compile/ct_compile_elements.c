@@ -287,6 +287,7 @@ static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *
   return !c->error && fit(c, n, vals, n->inputs - 1, &like);
 }
 
+/* In the order of docs/numerics.md, Training. */
 enum { SGD_MOMENTUM, SGD_DECAY };
 void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[3] = {0};
@@ -294,13 +295,15 @@ void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   if (!rate || !update_values(c, n, vals)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[vals[0]].rows, c->value[vals[0]].cols, false);
   const unsigned w = ct_tiles_in(&t, vals[0]), g = ct_tiles_in(&t, vals[1]);
-  unsigned v = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[2]), (float)ct_attr(n, SGD_MOMENTUM, 0), 0);
-  v = ct_tiles_op(&t, CT_TILE_ADD, v, g);
-  if (ct_attr(n, SGD_DECAY, 0) != 0)
-    v = ct_tiles_op(&t, CT_TILE_ADD, v, ct_tiles_axpb(&t, w, (float)ct_attr(n, SGD_DECAY, 0), 0));
-  const unsigned step = ct_tiles_times(&t, v, ct_scalar_reg(c, CT_SCALAR_RATE, rate, 0));
+  const float decay = (float)ct_attr(n, SGD_DECAY, 0);
+  const unsigned pull = decay != 0 ? ct_tiles_axpb(&t, w, decay, 0) : 0;
+  const unsigned sum = decay != 0 ? ct_tiles_op(&t, CT_TILE_ADD, pull, g) : g;
+  const unsigned old = ct_tiles_in(&t, vals[2]);
+  const unsigned kept = ct_tiles_axpb(&t, old, (float)ct_attr(n, SGD_MOMENTUM, 0), 0);
+  const unsigned v = ct_tiles_op(&t, CT_TILE_ADD, kept, sum);
+  const unsigned step = ct_tiles_times(&t, v, ct_scalar_reg(c, CT_SCALAR_MINUS_RATE, rate, 0));
   give(&t, n, 1, v, vals[0]);
-  give(&t, n, 0, ct_tiles_op(&t, CT_TILE_SUB, w, step), vals[0]);
+  give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, step, w), vals[0]);
 }
 
 enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_DECAY, ADAM_DECOUPLED };
