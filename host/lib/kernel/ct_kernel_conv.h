@@ -122,7 +122,7 @@ struct ct_conv_rows {
   uint32_t x_groups, k, w_k, w_planes; /* of a plane of x; steps; pieces of a plane of weights */
   uint32_t x_ring, w_ring, acc, rest_acc;
   /* Under way. */
-  uint32_t part, plane0, planes, r0, first, rows, chunk_rows, plane;
+  uint32_t part, plane0, planes, r0, from, first, rows, chunk_rows, plane;
   unsigned unrolled; /* loops that are written out, from the outermost on */
   struct ct_conv_span span;
   struct ct_ref x_slot, w_slot, sum;

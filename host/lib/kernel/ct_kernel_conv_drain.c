@@ -6,6 +6,10 @@
 #include "coltrain/coltrain.h"
 #include "ct_kernel_conv.h"
 
+/* Rows of the next plane are on their way while this one's are in use: loads behind them do not
+ * wait. */
+enum { ROW_SLOTS = 2 };
+
 /* ---- Places ---- */
 
 static int check(const struct ct_conv_drain *d, uint32_t rows, uint32_t cols) {
@@ -60,7 +64,7 @@ int ct_conv_drain_start(struct ct_conv_drain *d, struct ct_vk *v, const struct c
 }
 
 uint32_t ct_conv_drain_words(const struct ct_conv_drain *d, uint32_t tiles, uint32_t slots) {
-  return (d->in_words + d->out_words) * tiles * slots + d->row_words;
+  return (d->in_words + d->out_words) * tiles * slots + d->row_words * ROW_SLOTS;
 }
 
 /* Whether there are registers for all tiles of a block at once. */
@@ -82,7 +86,7 @@ void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest,
   ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, slots, &d->regs);
   d->rest_regs = d->regs;
   if (own) d->rest_regs.out = own;
-  if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, 1);
+  if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, ROW_SLOTS);
   if (d->in_words) d->in_ring = ct_spm_ring(l, "in", d->in_words * tiles, slots);
   d->out_ring = ct_spm_ring(l, "out", d->out_words * tiles, slots);
 }

@@ -10,7 +10,10 @@ enum {
   MOST_ROWS = 4080,
   MOST_GROUPS = 4095,
   LEAST_STEP = 20,
-  CHUNK_COST = 80,
+  STAY_COST = 100,
+  PASS_COST = 250,
+  BLOCK_COST = 12,
+  UNEVEN_COST = 8, /* no loops: programs are long */
   FIXED_WORDS = CT_TILE + CT_CARRIER_WORDS
 };
 
@@ -42,9 +45,14 @@ static uint64_t cost_of(const struct ct_conv_rows *c, const struct ct_conv_plan 
   const uint64_t pieces = p->stay ? passes * chunks : made * chunks * cut->all;
   uint64_t cost = multiply > load ? multiply : load;
   if (store > cost) cost = store;
-  if (p->x_slots == 1 || p->w_slots == 1) cost += load < multiply ? load : multiply;
+  const uint32_t image = (uint32_t)(c->view.nx * c->view.ny), full = p->tiles * CT_TILE;
+  if (image % full && full % image) cost += blocks * made * UNEVEN_COST;
+  const bool once = p->stay && passes == 1; /* weights come once */
+  if (p->x_slots == 1 || (p->w_slots == 1 && !once)) cost += load < multiply ? load : multiply;
   if (p->out_slots == 1) cost += store / 2;
-  return cost + pieces * CHUNK_COST;
+  cost += group * (p->whole ? c->cb : cut->blocks); /* the first chunk: nothing goes on meanwhile */
+  return cost + pieces * (p->stay ? STAY_COST : PASS_COST) +
+         chunks * made * ct_ceil_div((uint32_t)rows, p->tiles * CT_TILE) * BLOCK_COST;
 }
 
 struct best {

@@ -152,16 +152,15 @@ static void block(struct ct_conv_rows *c, uint32_t first, uint32_t rows) {
 static void block_pass(void *kernel, uint32_t pass) {
   struct ct_conv_rows *c = kernel;
   const uint32_t rows = c->plan.tiles * CT_TILE;
-  block(c, c->r0 + pass * rows, rows);
+  block(c, c->from + pass * rows, rows);
 }
 
-/* Whether blocks follow each other evenly. */
-static bool even(const struct ct_conv_rows *c, uint32_t blocks) {
+/* Whether blocks from row r on follow each other evenly. */
+static bool even(const struct ct_conv_rows *c, uint32_t r, uint32_t blocks) {
   const struct ct_conv_seg seg = seg_at(c, 0);
   const uint32_t rows = c->plan.tiles * CT_TILE;
   uint32_t pos[2] = {0}, a[2] = {0};
-  for (uint32_t i = 0; i < blocks; ++i) {
-    const uint32_t r = c->r0 + i * rows;
+  for (uint32_t i = 0; i < blocks; ++i, r += rows) {
     const uint32_t p = ct_conv_pos(&c->view, r, 255);
     const uint32_t w = (uint32_t)ct_conv_a(&c->view, &seg, plane_words(c), r, &c->span, 0);
     if (i > 1 && ((p - pos[1] - (pos[1] - pos[0])) << 6 || (w - a[1] - (a[1] - a[0])) << 12))
@@ -174,16 +173,25 @@ static bool even(const struct ct_conv_rows *c, uint32_t blocks) {
   return true;
 }
 
+/* Whole blocks from row `from` on: all in a loop, or those of an image, or none. */
+static void blocks(struct ct_conv_rows *c, uint32_t from, uint32_t n) {
+  const uint32_t rows = c->plan.tiles * CT_TILE;
+  const uint32_t image = (uint32_t)(c->view.nx * c->view.ny) / rows;
+  const uint32_t step = even(c, from, n)                                  ? n
+                        : image && n % image == 0 && even(c, from, image) ? image
+                                                                          : 1;
+  for (uint32_t i = 0; i < n; i += step) {
+    c->from = from + i * rows;
+    repeat(c, BLOCKS, step, block_pass);
+  }
+}
+
 static void plane_pass(void *kernel, uint32_t pass) {
   struct ct_conv_rows *c = kernel;
   const uint32_t rows = c->plan.tiles * CT_TILE, whole = c->chunk_rows / rows;
   c->plane = c->plane0 + pass;
   ct_conv_drain_plane(&c->drain, c->part * c->nb + c->plane);
-  if (even(c, whole))
-    repeat(c, BLOCKS, whole, block_pass);
-  else
-    for (uint32_t i = 0; i < whole; ++i)
-      block_pass(c, i);
+  if (whole) blocks(c, c->r0, whole);
   for (uint32_t r = whole * rows; r < c->chunk_rows;) {
     const uint32_t left = c->chunk_rows - r;
     const uint32_t some = ct_tiles(left) == c->plan.tiles ? left : ct_min_u32(left, CT_TILE);

@@ -288,11 +288,13 @@ static uint64_t cost_of(const struct weights *c, const struct plan *p) {
   }
   const uint64_t multiply = passes * groups * step;
   const uint64_t each = p->stay ? c->parts : passes * chunks;
-  const uint64_t load = each * CT_RECORD_UNITS *
-                        ((uint64_t)p->groups * (p->stay ? c->cb : p->blocks) +
+  const uint64_t first =
+      CT_RECORD_UNITS * ((uint64_t)p->groups * (p->stay ? c->cb : p->blocks) +
                          (uint64_t)p->chunk / CT_TILE * (p->stay ? c->nb : p->planes));
+  const uint64_t load = each * first;
   const uint64_t most = multiply > load ? multiply : load;
-  return (p->slots == 1 ? multiply + load : most) + passes * (PASS_COST + chunks * CHUNK_COST);
+  return (p->slots == 1 ? multiply + load : most + first) +
+         passes * (PASS_COST + chunks * CHUNK_COST);
 }
 
 static uint32_t most_groups(const struct weights *c, const struct plan *p) {
