@@ -206,10 +206,12 @@ def _check_names(source: Source, what: str) -> None:
 def read(data: bytes, what: str) -> Source:
     """Takes a file apart. what: its name. Raises :class:`FormatError`, :class:`UnsupportedError`."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)  # protobuf reads on where bytes make no sense, and only warns
+        with warnings.catch_warnings(record=True) as said:  # protobuf stops where bytes make no sense, and only warns
+            warnings.simplefilter("always")
             model = onnx.ModelProto.FromString(data)
-    except (DecodeError, RuntimeError, RuntimeWarning, ValueError) as reason:
+        if said:
+            raise ValueError(said[0].message)
+    except (DecodeError, RuntimeError, ValueError) as reason:
         raise FormatError(f"{what} is no ONNX file, or a damaged one: {reason}") from reason
     return source_of(model, what)
 
