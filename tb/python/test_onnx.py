@@ -368,7 +368,8 @@ def test_the_bound_follows_the_factors() -> None:
 
 def test_mutants_are_imported_or_refused(tmp_path: Path) -> None:
     """`make campaign` tries 100,000."""
-    command: list[str | Path] = [sys.executable, TOP / "tb/python/onnx_fuzz.py", "--count", "300", "--seed", str(SEED), "--keep", tmp_path / "mutant.onnx"]
+    command: list[str | Path] = [sys.executable, TOP / "tb/python/onnx_fuzz.py", "--keep", tmp_path / "mutant.onnx"]
+    command += ["--count", "300", "--seed", str(SEED)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     found = re.search(r"(\d+) imported, (\d+) refused", done.stdout)
