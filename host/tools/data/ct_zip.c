@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define ZLIB_CONST /* what is read stays as it is */
 #include <zlib.h>
 
 #include "ct_source.h"
@@ -122,7 +123,7 @@ bool ct_zip_has(const struct ct_zip *z, const char *name) {
 /* Inflates to as many bytes as the directory says, which grow as they come. */
 static int inflate_all(const struct ct_zip *z, const uint8_t *from, size_t n, size_t want,
                        uint8_t **out) {
-  z_stream s = {.next_in = (uint8_t *)(uintptr_t)from, .avail_in = (uInt)n};
+  z_stream s = {.next_in = from, .avail_in = (uInt)n};
   size_t room = 0;
   int code = inflateInit2(&s, -MAX_WBITS);
   if (code != Z_OK) return ct_fault_say(&z->fault, "no memory to read it");
