@@ -4,9 +4,10 @@
 
     tb/python/onnx_fuzz.py [--count N] [--seed S] [--keep FILE]
 
-Half of the mutants have bits flipped, parts cut out, doubled or moved; the other half are well-formed and wrong: edges lead elsewhere, also in a
-circle, dimensions are 0, negative or giant, attributes have other numbers or kinds, weights have NaN. What is imported is also checked: it comes back
-from its file, and goes out again or is refused. A mutant may take SECONDS of the processor and MEMORY; the one at fault is written to FILE.
+Half of the mutants have bits flipped, parts cut out, doubled or moved; the other half are well-formed and wrong: edges lead
+elsewhere, also in a circle, dimensions are 0, negative or giant, attributes have other numbers or kinds, weights have NaN. What is
+imported is also checked: it comes back from its file, and goes out again or is refused.
+A mutant may take SECONDS of the processor and MEMORY; the one at fault is written to FILE.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Mutator:
         return bytes(mutant.SerializeToString())
 
     def names(self, graph: Any) -> list[str]:
-        return [o for n in graph.node for o in n.output] + [t.name for t in graph.initializer] + [i.name for i in graph.input] + ["", "nothing"]
+        made = [o for n in graph.node for o in n.output]
+        return made + [t.name for t in graph.initializer] + [i.name for i in graph.input] + ["", "nothing"]
 
     def edges(self, graph: Any, model: Any) -> None:
         node = self.pick(graph.node)

@@ -163,10 +163,11 @@ def _part(raw: ct_dataset, part: ct_dataset_part) -> Part:
 
 
 def load_dataset(name: str | os.PathLike[str] = "digits", seed: int = 1, samples: int = 0) -> Dataset:
-    """A data set: ``digits`` (in this package), ``fashion-mnist`` (Debian's package dataset-fashion-mnist), or a folder.
+    """A data set: ``digits`` (in this package), ``fashion-mnist`` (Debian's package dataset-fashion-mnist), a folder, or an .npz file.
 
     Folders hold IDX files as of MNIST, binary batches of CIFAR-10 or CIFAR-100, or arrays: x_train.npy, y_train.npy, x_test.npy and
-    y_test.npy, or x.npy and y.npy, which are split (docs/cli.md). seed: decides the order and, where there is one, the split.
+    y_test.npy, or x.npy and y.npy, which are split (docs/cli.md); an .npz file has such arrays.
+    seed: decides the order and, where there is one, the split.
     samples: at most so many training and so many test images, 0 for all. Raises
     :class:`FormatError` with a sentence about what is missing or wrong.
     """

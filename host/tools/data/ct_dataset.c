@@ -11,6 +11,7 @@
 #include "ct_folder.h"
 #include "ct_rand.h"
 #include "ct_source.h"
+#include "ct_zip.h"
 
 enum {
   kDigitsSide = 8,
@@ -261,16 +262,19 @@ int ct_dataset_open(struct ct_dataset *ds, const char *name, uint64_t seed, size
                         : snprintf(dir, sizeof dir, "%s", name);
   if (n < 0 || (size_t)n >= sizeof dir)
     return ct_fault_say(&f, "the name of the folder is too long");
-  if (!is_folder(dir))
+  const bool archive = !fashion && ct_zip_is(dir);
+  if (!archive && !is_folder(dir))
     return fashion ? ct_fault_say(&f,
                                   "there is no folder %s; install Debian's package "
                                   "dataset-fashion-mnist or give a folder with its files",
                                   dir)
                    : ct_fault_say(&f,
                                   "neither a data set (digits, fashion-mnist) nor a folder of IDX "
-                                  "files, CIFAR batches or .npy files");
+                                  "files, CIFAR batches or .npy files, nor an .npz file");
   const struct ct_fault in = {dir, why, whysize};
-  int rc = fashion ? ct_idx_read(ds, &in, 10) : ct_folder_read(ds, &in);
+  int rc = fashion   ? ct_idx_read(ds, &in, 10)
+           : archive ? ct_npzset_read(ds, &in)
+                     : ct_folder_read(ds, &in);
   if (rc == 0) rc = finish(ds, &in, seed, samples);
   if (rc) ct_dataset_free(ds);
   return rc;

@@ -21,7 +21,8 @@
  *          set. Images are 32x32 with three channels: red, green and blue of a pixel side by side.
  *   .npy   x_train.npy, y_train.npy, x_test.npy and y_test.npy, or train_x.npy and so on: images
  *          (N x D, N x H x W or N x H x W x C) of uint8 or float32, labels (N or N x 1) of any
- *          integers. Or x.npy and y.npy alone, which are shuffled and split as the digits are.
+ *          integers. Or x.npy and y.npy alone, which are shuffled and split as the digits are. An
+ *          .npz file of such arrays is taken in place of a folder.
  *
  * Files of IDX and CIFAR may be gzipped (.gz). Bytes are x/256 of 0..255, so 0..0.996: x/255, which
  * others use, is not exact. Float32 is taken as it is. The classes are 0 .. the largest training

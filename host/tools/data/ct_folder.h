@@ -21,6 +21,8 @@ int ct_folder_read(struct ct_dataset *ds, const struct ct_fault *f);
  * from the training labels. */
 int ct_idx_read(struct ct_dataset *ds, const struct ct_fault *f, uint32_t classes);
 int ct_npyset_read(struct ct_dataset *ds, const struct ct_fault *f);
+/* The same arrays in an .npz archive, which is the fault's file. */
+int ct_npzset_read(struct ct_dataset *ds, const struct ct_fault *f);
 
 /* names: the batches, count of them, in the order in which they are put together. */
 int ct_cifar_read(struct ct_dataset *ds, const struct ct_fault *f, char *const *names,

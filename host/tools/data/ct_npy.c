@@ -282,15 +282,23 @@ int ct_npy_read(const char *path, struct ct_npy *npy, char *why, size_t whysize)
 }
 
 int ct_npy_read_array(const char *path, struct ct_npy_array *a, char *why, size_t whysize) {
-  struct reader r = {{path, why, whysize}, fopen(path, "rb")};
+  const struct reader r = {{path, why, whysize}, fopen(path, "rb")};
+  *a = (struct ct_npy_array){0};
+  if (!r.file) return fail(&r, "cannot be opened: %s", strerror(errno));
+  const int rc = ct_npy_read_stream(r.file, path, a, why, whysize);
+  fclose(r.file);
+  return rc;
+}
+
+int ct_npy_read_stream(FILE *file, const char *name, struct ct_npy_array *a, char *why,
+                       size_t whysize) {
+  const struct reader r = {{name, why, whysize}, file};
   struct header h = {{0}, false, 0, {0}};
   size_t count = 0;
   *a = (struct ct_npy_array){0};
-  if (!r.file) return fail(&r, "cannot be opened: %s", strerror(errno));
   int rc = read_header(&r, &h);
   if (rc == 0) rc = check_array(&r, &h, &count);
   if (rc == 0) rc = read_data(&r, count * item_bytes(h.descr), &a->data);
-  fclose(r.file);
   if (rc) {
     ct_npy_free_array(a);
     return rc;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* rows * cols values, row by row; free with ct_npy_free. */
 struct ct_npy {
@@ -41,8 +42,10 @@ struct ct_npy_array {
 /* 0, or -1 with a sentence in why (cut to whysize bytes) and *npy empty. */
 int ct_npy_read(const char *path, struct ct_npy *npy, char *why, size_t whysize);
 
-/* The same for an array. */
+/* The same for an array; of a file that is open already, whose name is then for sentences. */
 int ct_npy_read_array(const char *path, struct ct_npy_array *a, char *why, size_t whysize);
+int ct_npy_read_stream(FILE *file, const char *name, struct ct_npy_array *a, char *why,
+                       size_t whysize);
 
 /* Element i of an array of integers; false if it is below 0. */
 bool ct_npy_integer(const struct ct_npy_array *a, size_t i, uint64_t *value);

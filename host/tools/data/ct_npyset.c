@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders with arrays of images and labels as .npy files. */
+/* Folders with arrays of images and labels as .npy files, and .npz archives of such. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "ct_folder.h"
 #include "ct_npy.h"
 #include "ct_source.h"
+#include "ct_zip.h"
 
 enum {
   kLabelMost = 255,
@@ -31,20 +32,48 @@ static const struct names kNames[] = {
     {{"x.npy", "y.npy"}, {NULL, NULL}},
 };
 
-/* The path of a file in the folder; false if it is not there, or cannot have one. */
-static bool path_of(const struct ct_fault *f, const char *name, char *path) {
+/* Where the arrays are: a folder, or an archive. */
+struct place {
+  const struct ct_fault *f;
+  const struct ct_zip *zip; /* NULL: a folder */
+};
+
+/* The path of a file in there; false if it is not there, or cannot have one. */
+static bool path_of(const struct place *p, const char *name, char *path) {
   struct stat st;
-  const int n = snprintf(path, CT_SOURCE_PATH, "%s/%s", f->file, name);
-  return n > 0 && n < CT_SOURCE_PATH && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+  const int n = snprintf(path, CT_SOURCE_PATH, "%s/%s", p->f->file, name);
+  if (n <= 0 || n >= CT_SOURCE_PATH) return false;
+  if (p->zip) return ct_zip_has(p->zip, name);
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static int read_pair(const struct ct_fault *f, const char *const names[2], struct files *p) {
-  if (!path_of(f, names[0], p->x_path))
-    return ct_fault_say(f, "has no %s, an array of images", names[0]);
-  if (!path_of(f, names[1], p->y_path))
-    return ct_fault_say(f, "has no %s, the labels of %s", names[1], names[0]);
-  if (ct_npy_read_array(p->x_path, &p->x, f->why, f->whysize)) return -1;
-  return ct_npy_read_array(p->y_path, &p->y, f->why, f->whysize);
+static int read_member(const struct place *p, const char *name, const char *path,
+                       struct ct_npy_array *a) {
+  uint8_t *data;
+  size_t bytes;
+  int rc = ct_zip_read(p->zip, name, &data, &bytes);
+  FILE *file = rc == 0 && bytes ? fmemopen(data, bytes, "rb") : NULL;
+  if (rc == 0 && !file)
+    rc = ct_fault_say(p->f, "%s of it is empty, or there is no memory to read it", name);
+  if (rc == 0) rc = ct_npy_read_stream(file, path, a, p->f->why, p->f->whysize);
+  if (file) fclose(file);
+  free(data);
+  return rc;
+}
+
+static int read_array(const struct place *p, const char *name, const char *path,
+                      struct ct_npy_array *a) {
+  return p->zip ? read_member(p, name, path, a)
+                : ct_npy_read_array(path, a, p->f->why, p->f->whysize);
+}
+
+static int read_pair(const struct place *at, const char *const names[2], struct files *p) {
+  if (!path_of(at, names[0], p->x_path))
+    return ct_fault_say(at->f, "has no %s, an array of images", names[0]);
+  if (!path_of(at, names[1], p->y_path))
+    return ct_fault_say(at->f, "has no %s, the labels of %s", names[1], names[0]);
+  if (read_array(at, names[0], p->x_path, &p->x)) return -1;
+  return read_array(at, names[1], p->y_path, &p->y);
 }
 
 /* Height, width, channels: of N x H x W x C, N x H x W, or N x D. */
@@ -106,10 +135,11 @@ static int take_labels(const struct ct_fault *of, const struct ct_npy_array *y,
   return 0;
 }
 
-static int read_part(const struct ct_fault *f, const char *const names[2],
+static int read_part(const struct place *at, const char *const names[2],
                      struct ct_dataset_part *part, size_t image[3]) {
+  const struct ct_fault *f = at->f;
   struct files p = {0};
-  int rc = read_pair(f, names, &p);
+  int rc = read_pair(at, names, &p);
   const struct ct_fault x = {p.x_path, f->why, f->whysize}, y = {p.y_path, f->why, f->whysize};
   if (rc == 0) rc = shape_of(&x, &p.x, image);
   if (rc == 0) rc = take_images(&x, &p.x, part);
@@ -119,11 +149,12 @@ static int read_part(const struct ct_fault *f, const char *const names[2],
   return rc;
 }
 
-static int read_parts(struct ct_dataset *ds, const struct ct_fault *f, const struct names *names) {
+static int read_parts(struct ct_dataset *ds, const struct place *at, const struct names *names) {
+  const struct ct_fault *f = at->f;
   size_t image[3], test[3];
-  if (read_part(f, names->train, &ds->train, image)) return -1;
+  if (read_part(at, names->train, &ds->train, image)) return -1;
   if (names->test[0]) {
-    if (read_part(f, names->test, &ds->test, test)) return -1;
+    if (read_part(at, names->test, &ds->test, test)) return -1;
     if (memcmp(image, test, sizeof image) != 0)
       return ct_fault_say(f, "its training images are %zux%zux%zu but its test images %zux%zux%zu",
                           image[0], image[1], image[2], test[0], test[1], test[2]);
@@ -138,12 +169,24 @@ static int read_parts(struct ct_dataset *ds, const struct ct_fault *f, const str
   return 0;
 }
 
-int ct_npyset_read(struct ct_dataset *ds, const struct ct_fault *f) {
+static int read_place(struct ct_dataset *ds, const struct place *p) {
   char path[CT_SOURCE_PATH];
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; ++i)
-    if (path_of(f, kNames[i].train[0], path) || path_of(f, kNames[i].train[1], path))
-      return read_parts(ds, f, &kNames[i]);
-  return ct_fault_say(f,
+    if (path_of(p, kNames[i].train[0], path) || path_of(p, kNames[i].train[1], path))
+      return read_parts(ds, p, &kNames[i]);
+  return ct_fault_say(p->f,
                       "has .npy files, but neither x_train.npy, y_train.npy, x_test.npy and "
                       "y_test.npy, nor train_x.npy and so on, nor x.npy and y.npy");
+}
+
+int ct_npyset_read(struct ct_dataset *ds, const struct ct_fault *f) {
+  return read_place(ds, &(struct place){.f = f});
+}
+
+int ct_npzset_read(struct ct_dataset *ds, const struct ct_fault *f) {
+  struct ct_zip zip;
+  if (ct_zip_open(&zip, f)) return -1;
+  const int rc = read_place(ds, &(struct place){f, &zip});
+  ct_zip_close(&zip);
+  return rc;
 }

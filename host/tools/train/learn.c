@@ -78,7 +78,8 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"json", "FILE", "Write the results (- for standard output)",
      CLI_FILE_AT(struct learn, json, CLI_WRITE)},
     {"data", "NAME",
-     "digits (the default), fashion-mnist, or a folder of IDX files, CIFAR batches or .npy files",
+     "digits (the default), fashion-mnist, a folder of IDX files, CIFAR batches or .npy files, or "
+     "an .npz file of such arrays",
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
     {"batch", "N", "Samples of a training step (32)",

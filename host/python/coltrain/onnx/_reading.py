@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +75,6 @@ class Step:
     inputs: list[str]
     outputs: list[str]
     """ "" where an optional one is not wanted."""
-    proto: onnx.NodeProto
     attrs: dict[str, onnx.AttributeProto] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
@@ -149,13 +147,15 @@ class Source:
     initialisers: Mapping[str, onnx.TensorProto]
 
 
-@contextmanager
-def texts(what: str) -> Iterator[None]:
-    """Names in protobuf may be any bytes; they are refused when they are looked at."""
-    try:
-        yield
-    except UnicodeDecodeError as reason:
-        raise FormatError(f"{what} has a name that is no UTF-8") from reason
+class _NoText(Exception):
+    """A name is no UTF-8."""
+
+
+def _text(name: Any) -> str:
+    """A name in protobuf may be any bytes."""
+    if not isinstance(name, str):
+        raise _NoText
+    return name
 
 
 def _opset(model: onnx.ModelProto, what: str) -> int:
@@ -169,19 +169,20 @@ def _opset(model: onnx.ModelProto, what: str) -> int:
 
 def _input(info: onnx.ValueInfoProto) -> Input:
     if not info.type.HasField("tensor_type"):
-        return Input(info.name, "no tensor", None)
+        return Input(_text(info.name), "no tensor", None)
     tensor = info.type.tensor_type
     if not tensor.HasField("shape"):
-        return Input(info.name, type_name(tensor.elem_type), None)
-    dims: list[int | str] = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
-    return Input(info.name, type_name(tensor.elem_type), dims)
+        return Input(_text(info.name), type_name(tensor.elem_type), None)
+    dims: list[int | str] = [d.dim_value if d.HasField("dim_value") else _text(d.dim_param) for d in tensor.shape.dim]
+    return Input(_text(info.name), type_name(tensor.elem_type), dims)
 
 
 def _step(proto: onnx.NodeProto, number: int) -> Step:
-    made = next((o for o in proto.output if o), f"number {number}")
-    step = Step(proto.op_type, proto.name or made, proto.domain, list(proto.input), list(proto.output), proto)
+    inputs, outputs = [_text(name) for name in proto.input], [_text(name) for name in proto.output]
+    name = _text(proto.name) or next((o for o in outputs if o), f"number {number}")
+    step = Step(_text(proto.op_type), name, _text(proto.domain), inputs, outputs)
     for attribute in proto.attribute:
-        step.attrs[attribute.name] = attribute
+        step.attrs[_text(attribute.name)] = attribute
     return step
 
 
@@ -206,32 +207,33 @@ def _check_names(source: Source, what: str) -> None:
 def read(data: bytes, what: str) -> Source:
     """Takes a file apart. what: its name. Raises :class:`FormatError`, :class:`UnsupportedError`."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)  # protobuf reads on where bytes make no sense, and only warns
+        with warnings.catch_warnings(record=True) as said:  # protobuf stops where bytes make no sense, and only warns
+            warnings.simplefilter("always")
             model = onnx.ModelProto.FromString(data)
-    except (DecodeError, RuntimeError, RuntimeWarning, ValueError) as reason:
+        if said:
+            raise ValueError(said[0].message)
+    except (DecodeError, RuntimeError, ValueError) as reason:
         raise FormatError(f"{what} is no ONNX file, or a damaged one: {reason}") from reason
     return source_of(model, what)
 
 
 def source_of(model: onnx.ModelProto, what: str) -> Source:
     """The same for a model that is in memory."""
-    with texts(what):
-        if not model.HasField("graph") or not model.graph.node:
-            raise FormatError(f"{what} is no ONNX file, or one without nodes")
-        graph = model.graph
-        initialisers = {tensor.name: tensor for tensor in graph.initializer}
-        source = Source(
-            _opset(model, what),
-            [_step(node, i) for i, node in enumerate(graph.node)],
-            [_input(info) for info in graph.input if info.name not in initialisers],
-            [info.name for info in graph.output],
-            initialisers,
-        )
-        if not source.outputs:
-            raise FormatError(f"{what} has no outputs")
-        _check_names(source, what)
-        return source
+    if not model.HasField("graph") or not model.graph.node:
+        raise FormatError(f"{what} is no ONNX file, or one without nodes")
+    graph = model.graph
+    try:
+        initialisers = {_text(tensor.name): tensor for tensor in graph.initializer}
+        steps = [_step(node, i) for i, node in enumerate(graph.node)]
+        inputs = [found for found in map(_input, graph.input) if found.name not in initialisers]
+        outputs = [_text(info.name) for info in graph.output]
+    except (_NoText, UnicodeDecodeError) as reason:
+        raise FormatError(f"{what} has a name that is no UTF-8") from reason
+    source = Source(_opset(model, what), steps, inputs, outputs, initialisers)
+    if not outputs:
+        raise FormatError(f"{what} has no outputs")
+    _check_names(source, what)
+    return source
 
 
 def later(steps: Sequence[Step], at: int, name: str) -> str:
