@@ -32,7 +32,7 @@ def facts_of_python() -> list[str]:
 
 def program() -> str:
     """A C program that prints the same facts as its compiler has them."""
-    out = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <stdio.h>", "int main(void) {"]
+    out = ["#include <coltrain/coltrain.h>", "#include <coltrain/graph.h>", "#include <coltrain/network.h>", "#include <stdio.h>", "int main(void) {"]
     for struct in STRUCTS:
         name = struct.__name__
         out.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')

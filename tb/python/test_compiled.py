@@ -62,6 +62,7 @@ def test_narrow_mantissas_are_further_off(seed: int) -> None:
 
 
 def test_refusals_name_the_node() -> None:
+    assert coltrain.has_kernel("conv") and not coltrain.has_kernel("transpose") and not coltrain.has_kernel("nothing")
     graph = coltrain.Graph()
     x = graph.input("x", (4, 6, 6, 3))
     graph.result(graph.add("transpose", x, name="turned", perm=(0, 2, 1, 3)))

@@ -44,7 +44,7 @@ else:
     )
     from ._arrays import Array, SupportsDLPack
     from ._lib import lib, text_of
-    from .compiled import Compiled, Stage
+    from .compiled import Compiled, Stage, has_kernel
     from .data import Dataset, load_dataset
     from .device import Device, Entry, Feature, Info, Register, Timing, counter_texts, devices, open, policy_name, registers, scan
     from .errors import (
@@ -156,6 +156,7 @@ __all__ = [
     "counter_texts",
     "devices",
     "disassemble",
+    "has_kernel",
     "library_version",
     "load_arrays",
     "load_dataset",

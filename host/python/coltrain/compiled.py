@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from .network import Network
 
 
+def has_kernel(op: str) -> bool:
+    """Whether an operator of that name runs on a device at all."""
+    return bool(lib.ct_network_has(op.encode()))
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A kernel of a network: an operator, with those that were joined to it."""
