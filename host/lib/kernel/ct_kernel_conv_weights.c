@@ -273,7 +273,7 @@ static void one_part(struct weights *c) {
 static uint64_t words_of(const struct weights *c, const struct plan *p) {
   const uint64_t x = (uint64_t)x_words(p) * (p->stay ? c->cb : p->blocks);
   const uint64_t y = (uint64_t)p->chunk * (p->stay ? c->nb : p->planes);
-  return CT_TILE + CT_CARRIER_WORDS + (x + y) * p->slots + OUT_SLOTS * CT_F32_TILE_UNITS;
+  return CT_TILE + CT_CARRIER_WORDS + (x + y) * p->slots + (uint64_t)OUT_SLOTS * CT_F32_TILE_UNITS;
 }
 
 static uint64_t cost_of(const struct weights *c, const struct plan *p) {
