@@ -179,12 +179,11 @@ static void product(struct bed *b, uint32_t m, uint32_t n, uint32_t k, enum ct_g
 }
 
 static void products(struct bed *b) {
-  static const uint32_t shape[][3] = {{16, 16, 16},   {16, 32, 32},  {1, 64, 64},     {5, 100, 40},
-                                      {64, 64, 64},   {128, 64, 96}, {128, 128, 128}, {32, 256, 64},
-                                      {256, 16, 256}, {4, 256, 256}};
+  static const uint32_t shape[][3] = {{16, 16, 16},   {16, 32, 32}, {1, 64, 64},   {5, 100, 40},
+                                      {64, 64, 64},   {96, 64, 96}, {128, 64, 64}, {32, 256, 64},
+                                      {200, 16, 128}, {4, 256, 200}};
   for (size_t i = 0; i < sizeof shape / sizeof *shape; ++i)
-    for (unsigned r = 0; r < 2; ++r)
-      product(b, shape[i][0], shape[i][1], shape[i][2], r ? CT_GEMM_HBFP8 : CT_GEMM_F32);
+    product(b, shape[i][0], shape[i][1], shape[i][2], i % 2 ? CT_GEMM_HBFP8 : CT_GEMM_F32);
 }
 
 static void inference(struct bed *b, const struct ct_mlp *net, const char *of, uint32_t rows) {
@@ -356,7 +355,7 @@ static void loops(struct bed *b, struct ct_gen_prog *p) {
 static void random_programs(struct bed *b) {
   struct ct_gen_prog *p = test_calloc(1, sizeof *p);
   ct_rng rng = ct_rng_make(7);
-  for (unsigned i = 0; i < 12; ++i) {
+  for (unsigned i = 0; i < 8; ++i) {
     char name[64];
     ct_gen_random(&rng, p, 20 + ct_rng_below(&rng, 200), part(b, 0), part(b, 1));
     struct ct_code code = {p->cmds, p->count};
@@ -372,6 +371,74 @@ static void units(struct bed *b) {
   multiplies(b, p);
   vectors(b, p);
   loops(b, p);
+  test_free(p);
+}
+
+/* ---- Programs that do not end, or not well ---- */
+
+static int model(struct ct_gen_prog *p, struct ct_cycles *out) {
+  const struct ct_cycles_core core = {.cols = 16, .lanes = 16, .walks = true};
+  const uint32_t args[CT_NUM_ARGS] = {0};
+  command(p, CT_OP_END, NULL, 0);
+  const int err = ct_cycles(&core, p->cmds, p->count, args, out);
+  p->count = 0;
+  return err;
+}
+
+static void move(struct ct_gen_prog *p, uint32_t n1, uint32_t n2, unsigned sig) {
+  COMMAND(p, LD, {CT_F_DMA_NB, 1}, {CT_F_DMA_S0, 1}, {CT_F_DMA_N1, n1}, {CT_F_DMA_N2, n2},
+          {CT_F_ALL_SIG0, sig});
+}
+
+static void test_bad_programs(void **state) {
+  (void)state;
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  struct ct_cycles out;
+  const uint32_t args[CT_NUM_ARGS] = {0};
+  struct ct_cycles_core core = {.cols = 16, .lanes = 16};
+  assert_int_equal(ct_cycles(&core, p->cmds, 0, args, &out), CT_ERR_ARG); /* no END */
+  COMMAND(p, VL, {CT_F_VL_ROWS, 1}, {CT_F_ALL_WAIT0, CT_SEM(3)});
+  assert_int_equal(model(p, &out), CT_ERR_ARG); /* waits for nobody */
+  COMMAND(p, VL, {CT_F_VL_ROWS, 0});
+  assert_int_equal(model(p, &out), CT_ERR_ARG); /* illegal */
+  COMMAND(p, LD, {CT_F_DMA_NB, 1}, {CT_F_DMA_N1, 1}, {CT_F_DMA_N2, 1}, {CT_F_DMA_GATHER, 1});
+  assert_int_equal(model(p, &out), CT_ERR_ARG); /* not a batch */
+  command(p, CT_OP_ENDL, NULL, 0);
+  assert_int_equal(model(p, &out), CT_ERR_ARG); /* no LOOP */
+  move(p, 1, 255, CT_SEM(0));
+  assert_int_equal(model(p, &out), CT_OK);
+  move(p, 1, 256, CT_SEM(0));
+  assert_int_equal(model(p, &out), CT_ERR_ARG); /* a semaphore overflows */
+  COMMAND(p, LOOP, {CT_F_CTL_COUNT, UINT32_MAX});
+  command(p, CT_OP_NOP, NULL, 0);
+  command(p, CT_OP_ENDL, NULL, 0);
+  assert_int_equal(model(p, &out), CT_ERR_NO_SPACE);
+  for (unsigned i = 0; i < 8; ++i)
+    move(p, 4095, 4095, 0);
+  assert_int_equal(model(p, &out), CT_ERR_NO_SPACE);
+  core.cols = 12;
+  assert_int_equal(ct_cycles(&core, p->cmds, 1, args, &out), CT_ERR_ARG);
+  test_free(p);
+}
+
+/* What bounds a job is what works most of the time. */
+static void test_bound(void **state) {
+  (void)state;
+  struct ct_gen_prog *p = test_calloc(1, sizeof *p);
+  struct ct_cycles out;
+  move(p, 1, 1, 0);
+  assert_int_equal(model(p, &out), CT_OK);
+  assert_int_equal(ct_cycles_bound(&out), CT_BY_LATENCY);
+  COMMAND(p, LD, {CT_F_DMA_NB, 256}, {CT_F_DMA_S0, 1}, {CT_F_DMA_N1, 10}, {CT_F_DMA_N2, 1});
+  assert_int_equal(model(p, &out), CT_OK);
+  assert_int_equal(ct_cycles_bound(&out), CT_BY_MEMORY);
+  COMMAND(p, MM, {CT_F_MM_KT, 100}, {CT_F_MM_NT, 1}, {CT_F_MM_ROWS, 128});
+  assert_int_equal(model(p, &out), CT_OK);
+  assert_int_equal(ct_cycles_bound(&out), CT_BY_ARRAY);
+  for (unsigned i = 0; i < 20; ++i)
+    COMMAND(p, VS, {CT_F_VS_ROWS, 16}, {CT_F_VS_MORE, 3});
+  assert_int_equal(model(p, &out), CT_OK);
+  assert_int_equal(ct_cycles_bound(&out), CT_BY_VECTOR);
   test_free(p);
 }
 
@@ -403,7 +470,7 @@ static void close_bed(struct bed *b) {
 static void all(const char *uri, uint32_t latency, uint32_t bytes) {
   struct bed b;
   open_bed(&b, uri, latency, bytes);
-  if (!getenv("NOUNITS")) units(&b);
+  units(&b);
   products(&b);
   perceptrons(&b);
   convolutions(&b);
@@ -425,15 +492,14 @@ static void test_slow_memory(void **state) {
   (void)state;
   struct bed b;
   open_bed(&b, "sim:latency=200,bandwidth=4", 200, 4);
-  units(&b);
   products(&b);
   close_bed(&b);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_large_core),
-      cmocka_unit_test(test_small_core),
+      cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_bound),
+      cmocka_unit_test(test_large_core),   cmocka_unit_test(test_small_core),
       cmocka_unit_test(test_slow_memory),
   };
   return cmocka_run_group_tests_name("cycles", tests, NULL, NULL);
