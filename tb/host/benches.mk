@@ -91,7 +91,7 @@ $(BUILD)/tb/test_infer $(BUILD)/tb/test_infer.san: | $(BUILD)/lib/coltrain/sim.s
 $(call host_test,test_racecheck,tb/host/test_racecheck.c tb/host/ct_racecheck.c tb/system/ct_gen.c)
 
 # The model of time against the simulated cores.
-$(call host_test,test_cycles,tb/host/test_cycles.c tb/system/ct_conv.c tb/system/ct_gen.c)
+$(call host_test,test_cycles,tb/host/test_cycles.c tb/host/cycles_bed.c tb/system/ct_conv.c tb/system/ct_gen.c)
 $(BUILD)/tb/test_cycles $(BUILD)/tb/test_cycles.san: | $(BUILD)/lib/coltrain/sim.so
 
 # What inference and training cost each other, by the coltrain command on the simulator.

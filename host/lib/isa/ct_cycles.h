@@ -56,7 +56,7 @@ enum ct_cycles_by {
 };
 
 /* Commands, and steps of units (bursts, rows, tiles), that are followed at most. */
-enum { CT_CYCLES_COMMANDS = 1 << 22, CT_CYCLES_STEPS = 1 << 26 };
+enum { CT_CYCLES_COMMANDS = 1 << 20, CT_CYCLES_STEPS = 1 << 26 };
 
 /* args: r1..r24. CT_ERR_ARG: a core that there is not, or a program that ends with an error or
  * never: an illegal command, no END, a wait for what nobody signals, more than 255 of a semaphore.
