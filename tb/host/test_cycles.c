@@ -294,8 +294,8 @@ static void test_batches(void **state) {
     const struct ct_cycles_core core = {.cols = 16, .lanes = 16, .requests = n};
     struct ct_cycles out;
     assert_int_equal(ct_cycles(&core, code.cmd, code.count, args, &out), CT_OK);
-    assert_int_equal(out.beats_written, n * ((digits.width[digits.layers] + 3) / 4));
-    assert_in_range(out.rows, n * tiles, n * tiles + code.count);
+    assert_int_equal(out.beats_written, (uint64_t)n * ((digits.width[digits.layers] + 3) / 4));
+    assert_in_range(out.rows, n * tiles, (uint64_t)n * tiles + code.count);
     assert_true(out.total > before);
     before = out.total;
   }
