@@ -4,7 +4,7 @@
  * the RTL computes, without time. This is the specification in code, written to be read.
  *
  *   ct_emu.c        memory, registers, jobs, the transport "emu:"
- *   ct_emu_prog.c   programs: control commands, legality, dispatch into the queues
+ *   ct_emu_prog.c   programs: control commands, dispatch into the queues (legality: ct_exec.h)
  *   ct_emu_units.c  what the six units do with a command
  *   ct_emu_batch.c  requests, and the batches they become
  *   ct_path.h       what they compute on a tile: plainly, or with vector instructions

@@ -258,6 +258,14 @@ static void test_bad_programs(void **state) {
   assert_int_equal(model(p, &out), CT_ERR_ARG); /* not a batch */
   command(p, CT_OP_ENDL, NULL, 0);
   assert_int_equal(model(p, &out), CT_ERR_ARG); /* no LOOP */
+  COMMAND(p, MM, {CT_F_MM_KT, 1}, {CT_F_MM_NT, 1}, {CT_F_MM_ROWS, 1}, {CT_F_MM_WALK, 1});
+  assert_int_equal(model(p, &out), CT_ERR_ARG); /* no WPIX, no WTAP */
+  COMMAND(p, WPIX, {CT_F_WPIX_W, 1}, {CT_F_WPIX_H, 1});
+  COMMAND(p, WTAP, {CT_F_WTAP_KX, 1}, {CT_F_WTAP_CB, 1});
+  COMMAND(p, MM, {CT_F_MM_KT, 1}, {CT_F_MM_NT, 1}, {CT_F_MM_ROWS, 1}, {CT_F_MM_WALK, 1});
+  const unsigned walks = p->count;
+  assert_int_equal(model(p, &out), CT_OK);
+  assert_int_equal(ct_cycles(&core, p->cmds, walks + 1, args, &out), CT_ERR_ARG); /* has none */
   move(p, 1, 255, CT_SEM(0));
   assert_int_equal(model(p, &out), CT_OK);
   move(p, 1, 256, CT_SEM(0));
@@ -286,8 +294,8 @@ static void test_batches(void **state) {
     const struct ct_cycles_core core = {.cols = 16, .lanes = 16, .requests = n};
     struct ct_cycles out;
     assert_int_equal(ct_cycles(&core, code.cmd, code.count, args, &out), CT_OK);
-    assert_int_equal(out.beats_written, n * ((digits.width[digits.layers] + 3) / 4));
-    assert_in_range(out.rows, n * tiles, n * tiles + code.count);
+    assert_int_equal(out.beats_written, (uint64_t)n * ((digits.width[digits.layers] + 3) / 4));
+    assert_in_range(out.rows, n * tiles, (uint64_t)n * tiles + code.count);
     assert_true(out.total > before);
     before = out.total;
   }

@@ -70,7 +70,7 @@ struct dispatch {
     size_t first;
     uint32_t left;
   } loop[CT_NUM_LOOPS];
-  unsigned depth;
+  unsigned depth, walks; /* of WPIX and WTAP, which have come: bits 0 and 1 */
   bool ended;
   uint64_t *beat;  /* of each command the last beat on the bus */
   uint64_t enters; /* first cycle in which the next command may come to its turn */
@@ -136,8 +136,17 @@ static bool refuse(struct cyc *c, int error) {
   return false;
 }
 
+/* Whether a walk, or an MM that takes one, is legal here: the core has them, and the job has said
+ * both. */
+static bool walk_legal(const struct cyc *c, struct dispatch *d, const struct ct_cmd *cmd) {
+  const uint32_t code = CT_GET(cmd, ALL_OP);
+  d->walks |= code == CT_OP_WPIX ? 1 : code == CT_OP_WTAP ? 2 : 0;
+  if (code == CT_OP_WPIX || code == CT_OP_WTAP) return c->core->walks;
+  return code != CT_OP_MM || !CT_GET(cmd, MM_WALK) || (c->core->walks && d->walks == 3);
+}
+
 /* The next command, with its registers; false: it is illegal, or there is none. */
-static bool next_command(struct cyc *c, const struct dispatch *d, struct ct_cmd *cmd,
+static bool next_command(struct cyc *c, struct dispatch *d, struct ct_cmd *cmd,
                          const struct ct_op_info **op) {
   if (d->pc >= d->count) return refuse(c, CT_ERR_ARG);
   *cmd = d->cmd[d->pc];
@@ -145,7 +154,7 @@ static bool next_command(struct cyc *c, const struct dispatch *d, struct ct_cmd 
   if (!*op) return refuse(c, CT_ERR_ARG);
   const bool dma = (*op)->group == CT_GROUP_DMA;
   if (!ct_cmd_resolve(cmd, *op, d->r) || !ct_cmd_legal(cmd, (*op)->group) ||
-      (dma && CT_GET(cmd, DMA_GATHER) && !c->core->requests))
+      (dma && CT_GET(cmd, DMA_GATHER) && !c->core->requests) || !walk_legal(c, d, cmd))
     return refuse(c, CT_ERR_ARG);
   return true;
 }
