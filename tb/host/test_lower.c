@@ -268,6 +268,38 @@ static void test_operands_are_not_awaited_by_tile(void **state) {
   ct_codes_free(&codes);
 }
 
+/* A job knows nothing of the walks of the one before: each begins with its own. */
+static void test_walks_go_on_behind_a_cut(void **state) {
+  (void)state;
+  static const struct ct_walk_shape shape = {16, 1, 1, 16, 16, 16, 16, 1, 1, 1, 0, 0, 1, 1, 1, 1};
+  char why[256] = "";
+  struct ct_codes codes;
+  struct ct_lower *l = ct_lower_start(K_ARGS, false);
+  assert_non_null(l);
+  const uint32_t dram = words(l, "calm in memory", CT_IN_DRAM, 0);
+  const uint32_t calm = words(l, "calm words", CT_IN_SPM, M_CALM);
+  const uint32_t acc = words(l, "products", CT_IN_ACC, 0);
+  const struct ct_carriers carriers = {.acc = 15, .calm = calm, .load = dram};
+  ct_lower_carriers(l, &carriers);
+  ct_lower_limit(l, 12);
+  ct_ld(l, &(struct ct_dma){
+               .dram = ct_all_of(l, dram), .spm = ct_all_of(l, calm), .nb = K_CALM_UNITS});
+  ct_mm_walk(l, &shape);
+  for (uint32_t i = 0; i < 30; ++i)
+    ct_mm(l, &(struct ct_mm){.a = ct_all_of(l, calm),
+                             .b = ct_all_of(l, calm),
+                             .acc = ct_tile_of(l, acc, 0, i % 2),
+                             .walk = true,
+                             .pos = ct_walk_pos(&shape, 0, 0, 1),
+                             .kt = 1,
+                             .nt = 1,
+                             .rows = CT_TILE});
+  if (ct_lower_finish(l, "walks", &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
+  assert_true(codes.count > 2);
+  if (!race_free(&codes, 16, why, sizeof why)) fail_msg("%s", why);
+  ct_codes_free(&codes);
+}
+
 /* A layer that is wrong on purpose: the race checker must object to some of its programs. */
 static void test_faulty_layers_are_found_out(void **state) {
   (void)state;
@@ -294,6 +326,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_kernels),
                                      cmocka_unit_test(test_random_kernels_simulated),
                                      cmocka_unit_test(test_operands_are_not_awaited_by_tile),
+                                     cmocka_unit_test(test_walks_go_on_behind_a_cut),
                                      cmocka_unit_test(test_faulty_layers_are_found_out)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
