@@ -275,7 +275,7 @@ module ct_core #(
   logic [31:0]            sem_nz;                  // 16*c + s
   logic [32*Units-1:0]    sem_dec, sem_inc;        // 32*u + 16*c + s
   logic [2*Units-1:0]     idle;                    // bit 2*u + c
-  logic [1:0]             flush, abandon, dispatch;
+  logic [1:0]             flush, flush_next, abandon, dispatch;
   logic [1:0]             fetch_valid, fetch_ready, fetch_rvalid, fetch_soft, fetch_drop, fetch_bad, fetch_idle;
   logic [1:0]             ld_quiet, st_quiet, st_seal, st_old, st_old_err;
   logic [31:0]            st_old_err_addr;
@@ -315,6 +315,25 @@ module ct_core #(
   always_ff @(posedge clk_i) begin
     if (fetch_rvalid != 2'b00) fetch_rdata_q <= fetch_rdata;
   end
+
+  // What stops a context stands in a register of its own near each of those that it stops: they lie all over a chip.
+  (* keep *) logic [1:0] mxu_flush_q, vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q;
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) begin
+      mxu_flush_q <= 2'b00;
+      vl_flush_q  <= 2'b00;
+      va_flush_q  <= 2'b00;
+      vs_flush_q  <= 2'b00;
+      dma_flush_q <= 2'b00;
+    end else begin
+      mxu_flush_q <= flush_next;
+      vl_flush_q  <= flush_next;
+      va_flush_q  <= flush_next;
+      vs_flush_q  <= flush_next;
+      dma_flush_q <= flush_next;
+    end
+  end
+  `CT_ASSERT(FlushInAll_A, {mxu_flush_q, vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q} == {5{flush}})
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic                 c_idle_q, c_done_q, c_quiet_q;  // of its units, as late as the answers
@@ -407,6 +426,7 @@ module ct_core #(
         .sem_dec_i      (c_sem_dec),
         .sem_inc_i      (c_sem_inc),
         .flush_o        (flush[c]),
+        .flush_next_o   (flush_next[c]),
         .abandon_o      (abandon[c]),
         .units_idle_i   (c_idle_q),
         .units_done_i   (c_done_q),
@@ -437,7 +457,8 @@ module ct_core #(
       assign fetch_addr[32*c +: 32]          = '0;
       assign fetch_len[11*c +: 11]           = '0;
       assign {dead[c], job_want[c], job_start[c], job_finish[c], job_busy[c], cpl_valid[c], batch_ready[c], batch_start[c], batch_done_valid[c],
-              fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], abandon[c], st_seal[c], dispatch[c]} = '0;
+              fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], flush_next[c], abandon[c], st_seal[c],
+              dispatch[c]} = '0;
       assign quiet[c]                        = 1'b1;
       logic unused_off;
       assign unused_off = ^{c_cmd_ready, c_idle_q, c_done_q, c_quiet_q, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4],
@@ -539,7 +560,7 @@ module ct_core #(
     .sem_nz_i       (sem_nz),
     .sem_dec_o      (sem_dec[32*2 +: 32]),
     .sem_inc_o      (sem_inc[32*2 +: 32]),
-    .flush_i        (flush),
+    .flush_i        (mxu_flush_q),
     .idle_o         (idle[5:4]),
     .err_o          (err[3:2]),
     .err_code_o     (err_code[16 +: 16]),
@@ -586,7 +607,7 @@ module ct_core #(
     .vl_sem_nz_i    (sem_nz),
     .vl_sem_dec_o   (sem_dec[32*3 +: 32]),
     .vl_sem_inc_o   (sem_inc[32*3 +: 32]),
-    .vl_flush_i     (flush),
+    .vl_flush_i     (vl_flush_q),
     .vl_idle_o      (idle[7:6]),
     .va_cmd_valid_i (cmd_valid[9:8]),
     .va_cmd_i       (cmd[512*4 +: 512]),
@@ -594,7 +615,7 @@ module ct_core #(
     .va_sem_nz_i    (sem_nz),
     .va_sem_dec_o   (sem_dec[32*4 +: 32]),
     .va_sem_inc_o   (sem_inc[32*4 +: 32]),
-    .va_flush_i     (flush),
+    .va_flush_i     (va_flush_q),
     .va_idle_o      (idle[9:8]),
     .vs_cmd_valid_i (cmd_valid[11:10]),
     .vs_cmd_i       (cmd[512*5 +: 512]),
@@ -602,7 +623,7 @@ module ct_core #(
     .vs_sem_nz_i    (sem_nz),
     .vs_sem_dec_o   (sem_dec[32*5 +: 32]),
     .vs_sem_inc_o   (sem_inc[32*5 +: 32]),
-    .vs_flush_i     (flush),
+    .vs_flush_i     (vs_flush_q),
     .vs_idle_o      (idle[11:10]),
     .err_o          (err[5:4]),
     .err_code_o     (err_code[32 +: 16]),
@@ -654,7 +675,7 @@ module ct_core #(
     .train_cap_i    (train_cap),
     .ld_yield_i     (ld_yield),
     .ld_block_i     (ld_block),
-    .flush_i        (flush),
+    .flush_i        (dma_flush_q),
     .abandon_i      (abandon),
     .ld_cmd_valid_i (cmd_valid[1:0]),
     .ld_cmd_i       (cmd[512*0 +: 512]),
