@@ -275,7 +275,7 @@ module ct_core #(
   logic [31:0]            sem_nz;                  // 16*c + s
   logic [32*Units-1:0]    sem_dec, sem_inc;        // 32*u + 16*c + s
   logic [2*Units-1:0]     idle;                    // bit 2*u + c
-  logic [1:0]             flush, flush_next, abandon, dispatch;
+  logic [1:0]             flush, abandon, dispatch;
   logic [1:0]             fetch_valid, fetch_ready, fetch_rvalid, fetch_soft, fetch_drop, fetch_bad, fetch_idle;
   logic [1:0]             ld_quiet, st_quiet, st_seal, st_old, st_old_err;
   logic [31:0]            st_old_err_addr;
@@ -316,7 +316,8 @@ module ct_core #(
     if (fetch_rvalid != 2'b00) fetch_rdata_q <= fetch_rdata;
   end
 
-  // What stops a context stands in a register of its own near each of those that it stops: they lie all over a chip.
+  // What stops a context stands in a register of its own near each of those that it stops: they lie all over a chip. So a unit is flushed from the cycle
+  // after the context's queues are to the cycle after; meanwhile these offer nothing, and what it gives the semaphores is not looked at.
   (* keep *) logic [1:0] mxu_flush_q, vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q;
   always_ff @(posedge clk_i or negedge core_rst_n) begin
     if (!core_rst_n) begin
@@ -326,14 +327,13 @@ module ct_core #(
       vs_flush_q  <= 2'b00;
       dma_flush_q <= 2'b00;
     end else begin
-      mxu_flush_q <= flush_next;
-      vl_flush_q  <= flush_next;
-      va_flush_q  <= flush_next;
-      vs_flush_q  <= flush_next;
-      dma_flush_q <= flush_next;
+      mxu_flush_q <= flush;
+      vl_flush_q  <= flush;
+      va_flush_q  <= flush;
+      vs_flush_q  <= flush;
+      dma_flush_q <= flush;
     end
   end
-  `CT_ASSERT(FlushInAll_A, {mxu_flush_q, vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q} == {5{flush}})
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic                 c_idle_q, c_done_q, c_quiet_q;  // of its units, as late as the answers
@@ -426,7 +426,6 @@ module ct_core #(
         .sem_dec_i      (c_sem_dec),
         .sem_inc_i      (c_sem_inc),
         .flush_o        (flush[c]),
-        .flush_next_o   (flush_next[c]),
         .abandon_o      (abandon[c]),
         .units_idle_i   (c_idle_q),
         .units_done_i   (c_done_q),
@@ -457,8 +456,7 @@ module ct_core #(
       assign fetch_addr[32*c +: 32]          = '0;
       assign fetch_len[11*c +: 11]           = '0;
       assign {dead[c], job_want[c], job_start[c], job_finish[c], job_busy[c], cpl_valid[c], batch_ready[c], batch_start[c], batch_done_valid[c],
-              fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], flush_next[c], abandon[c], st_seal[c],
-              dispatch[c]} = '0;
+              fetch_valid[c], fetch_soft[c], fetch_drop[c], flush[c], abandon[c], st_seal[c], dispatch[c]} = '0;
       assign quiet[c]                        = 1'b1;
       logic unused_off;
       assign unused_off = ^{c_cmd_ready, c_idle_q, c_done_q, c_quiet_q, c_sem_dec, c_sem_inc, ring_base[32*c +: 32], ring_log2[4*c +: 4],

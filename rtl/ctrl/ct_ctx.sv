@@ -93,7 +93,6 @@ module ct_ctx #(
   input  logic [6*16-1:0]  sem_dec_i,
   input  logic [6*16-1:0]  sem_inc_i,
   output logic             flush_o,
-  output logic             flush_next_o,  // what flush_o is in the next cycle
   output logic             abandon_o,
   input  logic             units_idle_i,
   input  logic             units_done_i,
@@ -152,7 +151,7 @@ module ct_ctx #(
     .sem_clear_o    (sem_clear),
     .sem_err_i      (sem_err),
     .sem_err_num_i  (sem_err_num),
-    .flush_o, .flush_next_o, .abandon_o,
+    .flush_o, .abandon_o,
     .queues_empty_i (q_valid == '0),
     .units_idle_i, .units_done_i, .units_quiet_i, .seal_o, .old_i, .old_err_i, .old_err_addr_i,
     .err_i, .err_code_i, .err_addr_i, .row_i

@@ -174,7 +174,6 @@ module ct_job #(
   input  logic            sem_err_i,
   input  logic [3:0]      sem_err_num_i,
   output logic            flush_o,
-  output logic            flush_next_o,  // what flush_o is in the next cycle
   output logic            abandon_o,     // pulse: the DMA forgets what the dead port owes this context
   input  logic            queues_empty_i,
   input  logic            units_idle_i,
@@ -796,7 +795,6 @@ module ct_job #(
   assign status_o    = (state_q == StIdle && (head_q != tail_q || fe_q != FeNone)) ? StatusHeld : state_q;
   assign dead_o      = dead_q;
   assign flush_o     = (state_q == StAbort) || (state_q == StComplete && after_dead_q);
-  assign flush_next_o = flush_next;
   assign abandon_o   = (state_q == StAbort) && after_dead_q && reset_i;
   assign sem_clear_o = (state_q != StRun) && (state_q != StDrain);
 

@@ -196,8 +196,9 @@ module ct_dma_words #(
   logic [SpmW-1:0]     t_phys;
   logic                t_come;
   logic [1:0]          tags;  // words of the context are on their way
-  // Whether a word is right is known a cycle after it has come: it lies in its slot then, which is complete only if it is.
-  logic                p_v_q, p_ctx_q, p_last_q, p_perr_q, p_good, p_bad;
+  // Whether a word is right is known a cycle after it has come: it lies in its slot then. (After a bad one the context is
+  // stopped in the next cycle, before anything of the slot is offered.)
+  logic                p_v_q, p_ctx_q, p_last_q, p_perr_q, p_bad;
   logic [SpmW-1:0]     p_phys_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -219,7 +220,6 @@ module ct_dma_words #(
 
   assign {t_ctx, t_slot, t_idx, t_last, t_phys} = tag1_q;
   assign t_come  = tag_v_q[1] && !clear[t_ctx];
-  assign p_good  = p_v_q && !p_perr_q;
   assign p_bad   = p_v_q && p_perr_q && !clear[p_ctx_q];
   assign tags[0] = (tag_v_q[0] && !tag0_q[ReadTagW-1]) || (tag_v_q[1] && !t_ctx) || (p_v_q && !p_ctx_q);
   assign tags[1] = (tag_v_q[0] && tag0_q[ReadTagW-1]) || (tag_v_q[1] && t_ctx) || (p_v_q && p_ctx_q);
@@ -312,7 +312,7 @@ module ct_dma_words #(
     free_d = free_q;
     half_d = half_q;
     for (int c = 0; c < 2; c++) begin
-      if (p_good && p_last_q && p_ctx_q == c[0]) done_d[3*c +: 3] = done_q[3*c +: 3] + 3'd1;
+      if (p_v_q && p_last_q && p_ctx_q == c[0]) done_d[3*c +: 3] = done_q[3*c +: 3] + 3'd1;
       if (beat_i[c] && beat_last_i && b_fin) free_d[3*c +: 3] = free_q[3*c +: 3] + 3'd1;
       if (wr_ready_i[c]) begin
         half_d[c] = !wr_end[c];

@@ -100,7 +100,7 @@ module ct_mxu_bload #(
   assign err_win_o      = want && bad;
   assign err_win_addr_o = addr_q;
 
-  assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
+  assign load       = nxt_valid_i && !cur_vld_q && !halt_i && !flush_i;
   assign nxt_take_o = load;
   assign step       = (n_last ? kbase_q : tile_q) + (n_last ? {{4{bk_q[15]}}, bk_q} : {{4{bn_q[15]}}, bn_q});
 

@@ -156,7 +156,7 @@ module ct_vpu_front #(
   // Behind a row of its own a command is not ready before that ends.
   assign probe_o     = {start, req & ~(begun_q & busy_i & {2{!ready_i}})};
   assign begun_d     = (begun_q | start) & ~ends & ~flush_i;
-  assign room        = (~vld_q | (start & leaves)) & ~flush_i;
+  assign room        = ~vld_q & ~flush_i;
   assign cmd_ready_o = room & ~(Window ? {room[0] && cmd_valid_i[0] && !turn_q, room[1] && cmd_valid_i[1] && turn_q} : 2'b00);
   assign turn_d      = load[0] || (turn_q && !load[1]);
   assign load        = cmd_valid_i & cmd_ready_o;
