@@ -189,7 +189,7 @@ module ct_mxu #(
       .w2_ok_o(w2_ok), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
     );
 
-    ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv)) u_agen (
+    ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv), .Chained(Cols == 16)) u_agen (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_take_o(nxt_a_take), .permit_i(permit),
       .wpix_i(wpix), .wtap_i(wtap), .cmd_i(cmd_i[256*c +: 256]),
@@ -215,7 +215,7 @@ module ct_mxu #(
       .head_vld_o(head_vld[c]), .head_o(head[MetaW*c +: MetaW]), .take_i(take[c])
     );
 
-    ct_mxu_bload u_bload (
+    ct_mxu_bload #(.Chained(Cols == 16)) u_bload (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .nxt_valid_i(nxt_b_valid), .nxt_i(nxt_b), .nxt_take_o(nxt_b_take), .permit_i(permit),
       .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),

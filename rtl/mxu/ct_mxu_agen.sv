@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stream of one MXU context: walks the tiles of A (k, n, m, row) and requests their words, one a cycle, without a gap at the
-// end of a row, tile or k step, and with one of a cycle at the end of a command. With each word goes the entry of the row it will become (meta).
+// end of a row, tile or k step, nor, with Chained, of a command (else one of a cycle). With each word goes the entry of the row it will become (meta).
 //
 // Room        A row is requested only when the row buffer has a free place for it (Depth places, given back by pop_i), so answers
 //             never wait. A transposed tile needs 16 free places and one of the transposer's buffers (alloc_*), and is then
@@ -19,6 +19,8 @@
 // Parameters
 //   Depth  places of the row buffer, at least 16
 //   Conv   1: there are walks
+//   Chained  the next command begins in the cycle of the last word of this one: for an array that takes a row every cycle. (The end of the walk is then in front
+//            of all that a command begins with.)
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -26,6 +28,7 @@
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
   parameter  int unsigned Conv   = 0,
+  parameter  bit          Chained = 1'b1,
   localparam int unsigned KSteps = 8
 ) (
   input  logic             clk_i,
@@ -152,7 +155,7 @@ module ct_mxu_agen #(
   assign err_o        = stuck;
   assign err_addr_o   = req_q.addr - spm_base_i;
 
-  assign load       = nxt_valid_i && !cur_vld_q && !halt_i && !flush_i;
+  assign load       = nxt_valid_i && (!cur_vld_q || (Chained && fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
   assign work_o     = cur_vld_q && (perm_q != '0 || !k_start);
   assign idle_o     = !cur_vld_q && !req_vld_q && !spare_vld_q;
