@@ -316,6 +316,25 @@ module ct_core #(
     if (fetch_rvalid != 2'b00) fetch_rdata_q <= fetch_rdata;
   end
 
+  // What stops a context stands in a register of its own near each of those that it stops: they lie all over a chip. So a unit is flushed from the cycle
+  // after the context's queues are to the cycle after; meanwhile these offer nothing, and what it gives the semaphores is not looked at.
+  (* keep *) logic [1:0] mxu_flush_q, vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q;
+  always_ff @(posedge clk_i or negedge core_rst_n) begin
+    if (!core_rst_n) begin
+      mxu_flush_q <= 2'b00;
+      vl_flush_q  <= 2'b00;
+      va_flush_q  <= 2'b00;
+      vs_flush_q  <= 2'b00;
+      dma_flush_q <= 2'b00;
+    end else begin
+      mxu_flush_q <= flush;
+      vl_flush_q  <= flush;
+      va_flush_q  <= flush;
+      vs_flush_q  <= flush;
+      dma_flush_q <= flush;
+    end
+  end
+
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic                 c_idle_q, c_done_q, c_quiet_q;  // of its units, as late as the answers
     logic [Units-1:0]     c_cmd_valid, c_cmd_ready, c_idle;
@@ -539,7 +558,7 @@ module ct_core #(
     .sem_nz_i       (sem_nz),
     .sem_dec_o      (sem_dec[32*2 +: 32]),
     .sem_inc_o      (sem_inc[32*2 +: 32]),
-    .flush_i        (flush),
+    .flush_i        (mxu_flush_q),
     .idle_o         (idle[5:4]),
     .err_o          (err[3:2]),
     .err_code_o     (err_code[16 +: 16]),
@@ -586,7 +605,7 @@ module ct_core #(
     .vl_sem_nz_i    (sem_nz),
     .vl_sem_dec_o   (sem_dec[32*3 +: 32]),
     .vl_sem_inc_o   (sem_inc[32*3 +: 32]),
-    .vl_flush_i     (flush),
+    .vl_flush_i     (vl_flush_q),
     .vl_idle_o      (idle[7:6]),
     .va_cmd_valid_i (cmd_valid[9:8]),
     .va_cmd_i       (cmd[512*4 +: 512]),
@@ -594,7 +613,7 @@ module ct_core #(
     .va_sem_nz_i    (sem_nz),
     .va_sem_dec_o   (sem_dec[32*4 +: 32]),
     .va_sem_inc_o   (sem_inc[32*4 +: 32]),
-    .va_flush_i     (flush),
+    .va_flush_i     (va_flush_q),
     .va_idle_o      (idle[9:8]),
     .vs_cmd_valid_i (cmd_valid[11:10]),
     .vs_cmd_i       (cmd[512*5 +: 512]),
@@ -602,7 +621,7 @@ module ct_core #(
     .vs_sem_nz_i    (sem_nz),
     .vs_sem_dec_o   (sem_dec[32*5 +: 32]),
     .vs_sem_inc_o   (sem_inc[32*5 +: 32]),
-    .vs_flush_i     (flush),
+    .vs_flush_i     (vs_flush_q),
     .vs_idle_o      (idle[11:10]),
     .err_o          (err[5:4]),
     .err_code_o     (err_code[32 +: 16]),
@@ -654,7 +673,7 @@ module ct_core #(
     .train_cap_i    (train_cap),
     .ld_yield_i     (ld_yield),
     .ld_block_i     (ld_block),
-    .flush_i        (flush),
+    .flush_i        (dma_flush_q),
     .abandon_i      (abandon),
     .ld_cmd_valid_i (cmd_valid[1:0]),
     .ld_cmd_i       (cmd[512*0 +: 512]),

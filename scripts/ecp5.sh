@@ -59,6 +59,7 @@ ecp5_read() {
 # The steps of ABC: abc9's own but for the last, &mfs, which aborts on the whole core in the ABC of Debian 12 (Gia_ManInsertMfs: Assertion
 # iLitNew >= 0); with &dc2 twice and with more rounds of area recovery in &if (-F, -A; the same depth), each of which saves some hundred LUTs.
 # Named here, so that every version of Yosys maps by the same ones. (In a file, because newer versions cut a -p at commas.)
+# A register that the RTL keeps (a copy near those that it drives) is kept as a cell, too: or opt_merge makes one of equal ones.
 # synth_ecp5's last steps but autoname, which names cells for the eye and takes minutes in Yosys 0.23.
 # Wires of several bits are split before ABC: Yosys (0.23 and newer) names the LUT that it reads back by the place of its bit among those
 # that ABC drives, or by the bit's own number. If bit 0 is none of them, two LUTs get one name, and Yosys aborts (count_id(cell->name) == 0).
@@ -70,6 +71,7 @@ ecp5_synth() {
 $(ecp5_read "$@")
 hierarchy -check -top $top
 proc
+setattr -set keep 1 */a:keep %ci1:+[Q]
 select -assert-none t:\$dlatch t:\$adlatch t:\$sr
 check -assert
 ${ECP5_KEEP:-}

@@ -609,8 +609,9 @@ module ct_batch #(
   assign reset_next   = reset_now && next_vld_q;
   assign form_o       = ((state_q == StTake || state_q == StLeft) && for_q == ForBatch) || state_q == StStream || desc_valid_o;
   assign ins          = (state_q == StPush) && (step_q == 6'd3);
-  assign take_by      = (for_d == ForCancel) ? 2'd1 : (for_d == ForReset) ? 2'd2 : 2'd0;
-  assign take_model   = (for_d == ForUnload) ? arg_q[ModelW-1:0] : pick_q;
+  // (What leaves is looked at from the next cycle on, how many at once.)
+  assign take_by      = (for_q == ForCancel) ? 2'd1 : (for_q == ForReset) ? 2'd2 : 2'd0;
+  assign take_model   = (for_q == ForUnload) ? arg_q[ModelW-1:0] : pick_q;
   assign take_max     = (for_d == ForBatch) ? CountW'(pick_max) : CountW'(Depth);
   assign cancelled    = (state_q == StLeft) && (for_q == ForCancel);
 

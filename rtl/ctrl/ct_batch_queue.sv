@@ -8,7 +8,7 @@
 // Take        take_valid_i (a pulse, while busy_o is low): the first take_max_i entries that fit take_by_i leave, in order, one out_valid_o
 //             pulse each, never refused; the others close up. take_by_i: 0 those of take_model_i, 1 the one of take_slot_i, 2 all.
 // Latency     done_o in the cycle in which the pass ends: 1 to Depth + 1 cycles after an insert's pulse, count_o + 1 after a take's. The
-//             other inputs of ins and take are stable from the pulse to done_o.
+//             other inputs of ins and take are stable from the pulse to done_o, take_by_i, take_model_i and take_slot_i from the cycle after it.
 // Scan        while no pass runs, the entries go by on scan_*, one a cycle, in order, again and again; scan_first_o and scan_last_o mark
 //             the ends. A pass breaks the scan off; it begins anew two cycles after done_o.
 // Why         a sorted list of indices costs three block RAMs and one comparator. 64 comparators would cost a twentieth of the device.
@@ -74,6 +74,7 @@ module ct_batch_queue #(
   logic [PtrW-1:0]   pos_d, pos_q;
   logic [PtrW-1:0]   to_d, to_q;        // take: where the next entry that stays goes
   logic [CountW-1:0] left_d, left_q;    // take: entries that may still leave
+  logic              none_d, none_q;    // none has
   logic [CountW-1:0] count_d, count_q;
   logic [W-1:0]      rdata_q, wdata;
   logic              we, re;
@@ -106,6 +107,7 @@ module ct_batch_queue #(
     pos_d   = '0;
     to_d    = to_q;
     left_d  = left_q;
+    none_d  = none_q;
     count_d = count_q;
     we      = 1'b0;
     waddr   = to_q;
@@ -123,6 +125,7 @@ module ct_batch_queue #(
           pos_d   = '0;
           to_d    = '0;
           left_d  = take_max_i;
+          none_d  = 1'b1;
         end
       end
       StInsert: begin
@@ -144,13 +147,14 @@ module ct_batch_queue #(
           pos_d = pos_q + 1'b1;
           if (hit) begin
             left_d = left_q - 1'b1;
+            none_d = 1'b0;
           end else begin
             we   = 1'b1;
             to_d = to_q + 1'b1;
           end
         end else begin
           // Nothing left, or all of Depth: then to_q has gone round.
-          count_d = (to_q == '0 && left_q == take_max_i) ? count_q : CountW'(to_q);
+          count_d = (to_q == '0 && none_q) ? count_q : CountW'(to_q);
           state_d = StScan;
           done_o  = 1'b1;
         end
@@ -167,6 +171,7 @@ module ct_batch_queue #(
     pos_q  <= pos_d;
     to_q   <= to_d;
     left_q <= left_d;
+    none_q <= none_d;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

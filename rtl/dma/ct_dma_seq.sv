@@ -6,7 +6,7 @@
 //             record (Hdr) is one piece of Nb + 1 beats, any other run is cut into pieces of 16 beats. A piece never crosses 4 KB;
 //             with SplitRecords = 0 that is not true of records, and whoever takes them cuts them.
 // Semaphores  Wait0 before the first piece of each step of i2, Wait1 and Wait2 with the first of the command: all needed in one cycle,
-//             sem_dec_o in the cycle in which they are taken. Sig0 goes with the last piece of a step, Sig1 with the last of the
+//             sem_dec_o in the cycle after they are taken (nobody else waits for them, and the next are looked at later). Sig0 goes with the last piece of a step, Sig1 with the last of the
 //             command: sig0_o and sig1_o are the fields of the command, zero where the piece does not carry them.
 // Latency     command taken in t, first piece offered in t + 3, then one in every second cycle, whatever ends between them: a piece is cut
 //             in one cycle and the walk goes on in the next, while the piece is held against the window.
@@ -63,7 +63,7 @@ module ct_dma_seq #(
   localparam int unsigned SpmW = ct_pkg::SpmAddrW;
 
   // The command, as far as it is needed again.
-  logic [4:0]      wait0_q, wait1_q, wait2_q, sig0_q, sig1_q;
+  logic [4:0]      wait0_q, sig0_q, sig1_q;
   logic            rec_q;
   logic [8:0]      len_q;         // beats of a run
   logic [14:0]     s0_q;
@@ -73,8 +73,6 @@ module ct_dma_seq #(
 
   // Where the walk stands: the piece to be cut next.
   logic            act_d, act_q;  // a command is being walked
-  logic            new_cmd_q;     // nothing of the command is cut yet
-  logic            new_step_q;    // nothing of the step
   logic            new_run_q;     // nothing of the run
   logic [11:0]     i1_q, i2_q;    // runs and steps after this one
   logic [31:0]     addr_q;
@@ -110,7 +108,7 @@ module ct_dma_seq #(
   logic [32:0] piece_end;
   logic        run_end;
 
-  logic [15:0] need;
+  logic [15:0] need_q;            // what the next piece waits for
   logic        go, move;
 
   // (Behind act_q, so that a simulator skips it while nothing is walked; out of it nothing is used then.)
@@ -119,7 +117,6 @@ module ct_dma_seq #(
     beats     = '0;
     piece_end = '0;
     run_end   = 1'b0;
-    need      = 16'd0;
     if (act_q) begin
       if (!rec_q)            most = (addr_q[7:4] == 4'hf) ? 6'd16 - {2'd0, addr_q[3:0]} : 6'd16;
       else if (SplitRecords) most = (addr_q[7:5] == 3'h7) ? 6'd32 - {1'b0, addr_q[4:0]} : 6'd32;
@@ -127,14 +124,11 @@ module ct_dma_seq #(
       run_end   = rem_q <= {3'd0, most};
       beats     = run_end ? rem_q[4:0] : most[4:0];
       piece_end = {1'b0, addr_q} + {28'd0, beats};
-      if (new_step_q) need = sem_mask(wait0_q);
-      if (new_cmd_q) need = need | sem_mask(wait1_q) | sem_mask(wait2_q);
     end
   end
 
-  assign go          = act_q && !miss_q && !cut_q && !halt_i && !flush_i && (need & ~sem_nz_i) == 16'd0;
+  assign go          = act_q && !miss_q && !cut_q && !halt_i && !flush_i && (need_q & ~sem_nz_i) == 16'd0;
   assign move        = cut_q && !halt_i && (!(out_q || bad_q) || (valid_o && ready_i));
-  assign sem_dec_o   = go ? need : 16'd0;
   assign cmd_ready_o = !flush_i && !halt_i && (!act_q || (step_q && cmd_end_q));
 
   // Where it goes from there: on in the run, to the next run, or to the next step. With Gather step_addr_q stays where it is.
@@ -247,11 +241,19 @@ module ct_dma_seq #(
     end
   end
 
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) sem_dec_o <= '0;
+    else         sem_dec_o <= go ? need_q : '0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (load)        need_q <= sem_mask(cmd_i[ct_pkg::AllWait0Lsb +: 5]) | sem_mask(cmd_i[ct_pkg::AllWait1Lsb +: 5]) | sem_mask(cmd_i[ct_pkg::AllWait2Lsb +: 5]);
+    else if (step_q) need_q <= step_end_q ? sem_mask(wait0_q) : '0;
+  end
+
   always_ff @(posedge clk_i) begin
     if (load) begin
       wait0_q     <= cmd_i[ct_pkg::AllWait0Lsb +: 5];
-      wait1_q     <= cmd_i[ct_pkg::AllWait1Lsb +: 5];
-      wait2_q     <= cmd_i[ct_pkg::AllWait2Lsb +: 5];
       sig0_q      <= cmd_i[ct_pkg::AllSig0Lsb +: 5];
       sig1_q      <= cmd_i[ct_pkg::AllSig1Lsb +: 5];
       rec_q       <= cmd_i[ct_pkg::DmaHdrLsb];
@@ -270,12 +272,8 @@ module ct_dma_seq #(
       step_addr_q <= cmd_i[ct_pkg::DmaDramLsb +: 32];
       run_spm_q   <= cmd_i[ct_pkg::DmaSpmLsb +: 20];
       step_spm_q  <= cmd_i[ct_pkg::DmaSpmLsb +: 20];
-      new_cmd_q   <= 1'b1;
-      new_step_q  <= 1'b1;
       new_run_q   <= 1'b1;
     end else if (step_q) begin
-      new_cmd_q  <= 1'b0;
-      new_step_q <= step_end_q;
       new_run_q  <= run_end_q;
       rem_q      <= run_end_q ? len_q : rem_q - {4'd0, cut_beats_q};
       addr_q     <= next_addr;
@@ -345,7 +343,7 @@ module ct_dma_seq #(
   `CT_ASSUME(LoopsNotEmpty_M, !load || (cmd_i[ct_pkg::DmaN1Lsb +: 12] != 12'd0 && cmd_i[ct_pkg::DmaN2Lsb +: 12] != 12'd0))
   `CT_ASSERT(PieceIsABurst_A, !valid_o || (beats_o != 5'd0 && beats_o <= (rec_o ? 5'd17 : 5'd16)))
   `CT_ASSERT(PieceInPage_A, !valid_o || (rec_o && !SplitRecords) || 9'(addr_o[7:0]) + 9'(beats_o) <= 9'd256)
-  `CT_ASSERT(OnlyTakesWhatIsThere_A, (sem_dec_o & ~sem_nz_i) == 16'd0)
+  `CT_ASSERT(OnlyTakesWhatIsThere_A, !go || (need_q & ~sem_nz_i) == 16'd0)
 
 `ifdef FORMAL
   `include "ct_dma_seq_formal.svh"

@@ -6,7 +6,7 @@
 //
 // Pieces      ct_dma_seq cuts a command into records and runs of words, in order; ct_dma_words reads them and makes bursts of them. The end tag
 //             of a burst has the signals of the command that it carries.
-// Latency     command taken in t: first word asked of the SPM in t + 4; complete piece to first beat of W: 6 cycles. end_i in t: signals
+// Latency     command taken in t: first word asked of the SPM in t + 4; complete piece to first beat of W: 7 cycles. end_i in t: signals
 //             (sem_inc_o) in t + 1.
 // Throughput  a word a cycle from the SPM, a beat a cycle on W, an end a cycle.
 // Order       bursts of a context are written and signalled in order; Sig0 before Sig1 of the same semaphore, a cycle apart (end_stay_o).

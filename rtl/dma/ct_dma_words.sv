@@ -10,9 +10,9 @@
 // Bursts      in the order of the pieces. A record that crosses 4 KB leaves in two. The burst that a context has next is made out in the cycle
 //             before it asks. at counts the words of the slot, from -1 for the beat of exponents; the end tag has the signals, of a
 //             piece in two bursts with the second.
-// Latency     piece taken in t: first word asked of the SPM in t + 1; last word of a piece asked for in t: its burst on offer in t + 4.
+// Latency     piece taken in t: first word asked of the SPM in t + 1; last word of a piece asked for in t: its burst on offer in t + 5.
 // Throughput  a word a cycle from the SPM, a beat a cycle.
-// Errors      err_o[c] is combinational, with code and address, a parity error before a word outside the SPM window.
+// Errors      err_o[c] is combinational, with code and address, a parity error (a cycle after the word) before a word outside the SPM window.
 // Dropped     under flush_i[c] and halt_i[c] pieces that are not granted are dropped. Abandoned (abandon_i): if W still stands in a burst of the
 //             context, or words of it are on their way, the next pieces wait until that is through.
 // Quiet       quiet_o[c]: nothing of c is left but granted bursts; idle_o[c]: W has taken those, too.
@@ -108,6 +108,7 @@ module ct_dma_words #(
   logic [2*SpmW-1:0] rd_ahead_q;            // the address of the word after it
   logic [29:0]       rd_s0_q;
   logic [1:0]        rd_out, rd_req, rd_last, rd_gnt, rd_go, load;
+  logic [1:0]        cleared_q;             // clear, a cycle later: then nothing is asked for
 
   always_comb begin
     for (int c = 0; c < 2; c++) begin
@@ -119,13 +120,18 @@ module ct_dma_words #(
 
   ct_arbiter u_rd_arbiter (
     .clk_i, .rst_ni, .qos_i,
-    .flush_i (clear),
+    .flush_i (cleared_q),
     .req_i   (rd_req),
     .defer_i (1'b0),
     .last_i  (rd_last),
     .take_i  (spm_rd_ready_i),
     .gnt_o   (rd_gnt)
   );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cleared_q <= 2'b00;
+    else         cleared_q <= clear;
+  end
 
   assign spm_rd_valid_o = rd_gnt != 2'b00;
   assign spm_rd_addr_o  = rd_gnt[1] ? rd_phys_q[SpmW +: SpmW] : rd_phys_q[0 +: SpmW];
@@ -188,29 +194,39 @@ module ct_dma_words #(
   logic [1:0]          t_slot;
   logic [3:0]          t_idx;
   logic [SpmW-1:0]     t_phys;
-  logic                t_bad, t_good;
+  logic                t_come;
   logic [1:0]          tags;  // words of the context are on their way
+  // Whether a word is right is known a cycle after it has come: it lies in its slot then. (After a bad one the context is
+  // stopped in the next cycle, before anything of the slot is offered.)
+  logic                p_v_q, p_ctx_q, p_last_q, p_perr_q, p_bad;
+  logic [SpmW-1:0]     p_phys_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) tag_v_q <= 2'b00;
-    else         tag_v_q <= {tag_v_q[0], (rd_go & ~clear) != 2'b00};
+    if (!rst_ni) begin
+      tag_v_q <= 2'b00;
+      p_v_q   <= 1'b0;
+    end else begin
+      tag_v_q <= {tag_v_q[0], (rd_go & ~clear) != 2'b00};
+      p_v_q   <= t_come;
+    end
   end
 
   always_ff @(posedge clk_i) begin
     if (rd_go[0]) tag0_q <= {1'b0, rd_slot_q[1:0], rd_idx_q[3:0], rd_last[0], rd_phys_q[0 +: SpmW]};
     if (rd_go[1]) tag0_q <= {1'b1, rd_slot_q[3:2], rd_idx_q[7:4], rd_last[1], rd_phys_q[SpmW +: SpmW]};
     if (tag_v_q[0]) tag1_q <= tag0_q;
+    if (t_come) {p_ctx_q, p_last_q, p_perr_q, p_phys_q} <= {t_ctx, t_last, spm_rd_perr_i, t_phys};
   end
 
   assign {t_ctx, t_slot, t_idx, t_last, t_phys} = tag1_q;
-  assign t_good  = tag_v_q[1] && !clear[t_ctx] && !spm_rd_perr_i;
-  assign t_bad   = tag_v_q[1] && !clear[t_ctx] && spm_rd_perr_i;
-  assign tags[0] = (tag_v_q[0] && !tag0_q[ReadTagW-1]) || (tag_v_q[1] && !t_ctx);
-  assign tags[1] = (tag_v_q[0] && tag0_q[ReadTagW-1]) || (tag_v_q[1] && t_ctx);
+  assign t_come  = tag_v_q[1] && !clear[t_ctx];
+  assign p_bad   = p_v_q && p_perr_q && !clear[p_ctx_q];
+  assign tags[0] = (tag_v_q[0] && !tag0_q[ReadTagW-1]) || (tag_v_q[1] && !t_ctx) || (p_v_q && !p_ctx_q);
+  assign tags[1] = (tag_v_q[0] && tag0_q[ReadTagW-1]) || (tag_v_q[1] && t_ctx) || (p_v_q && p_ctx_q);
 
   // The first word clears the exponents behind its own.
   always_ff @(posedge clk_i) begin
-    if (t_good) begin
+    if (t_come) begin
       word_mem[{t_ctx, t_slot, t_idx}] <= spm_rd_data_i;
       for (int i = 0; i < 16; i++) begin
         if (t_idx == 4'(i) || t_idx == 4'd0) exps_mem[{t_ctx, t_slot}][8*i +: 8] <= (i == 0 || t_idx != 4'd0) ? spm_rd_exp_i : 8'd0;
@@ -296,7 +312,7 @@ module ct_dma_words #(
     free_d = free_q;
     half_d = half_q;
     for (int c = 0; c < 2; c++) begin
-      if (t_good && t_last && t_ctx == c[0]) done_d[3*c +: 3] = done_q[3*c +: 3] + 3'd1;
+      if (p_v_q && p_last_q && p_ctx_q == c[0]) done_d[3*c +: 3] = done_q[3*c +: 3] + 3'd1;
       if (beat_i[c] && beat_last_i && b_fin) free_d[3*c +: 3] = free_q[3*c +: 3] + 3'd1;
       if (wr_ready_i[c]) begin
         half_d[c] = !wr_end[c];
@@ -347,10 +363,10 @@ module ct_dma_words #(
     err_code_o = '0;
     err_addr_o = '0;
     for (int c = 0; c < 2; c++) begin
-      if (t_bad && t_ctx == c[0]) begin
+      if (p_bad && p_ctx_q == c[0]) begin
         err_o[c]               = 1'b1;
         err_code_o[8*c +: 8]   = ct_pkg::ErrParity;
-        err_addr_o[32*c +: 32] = {{(32-SpmW){1'b0}}, t_phys};
+        err_addr_o[32*c +: 32] = {{(32-SpmW){1'b0}}, p_phys_q};
       end else if (rd_out[c] && !clear[c]) begin
         err_o[c]               = 1'b1;
         err_code_o[8*c +: 8]   = ct_pkg::ErrSpmWindow;
@@ -365,7 +381,7 @@ module ct_dma_words #(
                               3'(done_q[2:0] - free_q[2:0]) <= 3'(fill_q[2:0] - free_q[2:0]))
   `CT_ASSERT(SlotsInOrder1_A, 3'(fill_q[5:3] - free_q[5:3]) <= 3'd4 && 3'(send_q[5:3] - free_q[5:3]) <= 3'(done_q[5:3] - free_q[5:3]) &&
                               3'(done_q[5:3] - free_q[5:3]) <= 3'(fill_q[5:3] - free_q[5:3]))
-  `CT_ASSERT(WordsApart_A, !(beat_i != 2'b00 && t_good) || {t_ctx, t_slot} != {b_ctx, b_slot})
+  `CT_ASSERT(WordsApart_A, !(beat_i != 2'b00 && t_come) || {t_ctx, t_slot} != {b_ctx, b_slot})
 `ifdef FORMAL
   `include "ct_dma_words_formal.svh"
 `endif

@@ -19,15 +19,22 @@
   end
 
   // The user's side: inputs stay, a place is in the queue once at most. Deadlines count from 0 here: only their differences matter.
-  logic                    f_busy_q;
-  logic [2*TimeW+2*ModelW+2*SlotW+CountW+1:0] f_in, f_in_q;
-  assign f_in = {ins_deadline_i, ins_go_i, ins_model_i, ins_slot_i, take_model_i, take_slot_i, take_max_i, take_by_i};
+  logic                    f_busy_q, f_take_q;
+  logic [2*TimeW+ModelW+SlotW+CountW-1:0] f_in, f_in_q;
+  logic [ModelW+SlotW+1:0] f_by, f_by_q;
+  assign f_in = {ins_deadline_i, ins_go_i, ins_model_i, ins_slot_i, take_max_i};
+  assign f_by = {take_model_i, take_slot_i, take_by_i};
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_busy_q <= 1'b0;
-    else         f_busy_q <= (busy_o || ins_valid_i || take_valid_i) && !done_o;
+    if (!rst_ni) begin
+      f_busy_q <= 1'b0;
+      f_take_q <= 1'b0;
+    end else begin
+      f_busy_q <= (busy_o || ins_valid_i || take_valid_i) && !done_o;
+      f_take_q <= state_q == StTake;
+    end
   end
-  always_ff @(posedge clk_i) f_in_q <= f_in;
-  `CT_ASSUME(Stable_M, !f_busy_q || f_in == f_in_q)
+  always_ff @(posedge clk_i) {f_in_q, f_by_q} <= {f_in, f_by};
+  `CT_ASSUME(Stable_M, (!f_busy_q || f_in == f_in_q) && (!f_take_q || state_q != StTake || f_by == f_by_q))
   `CT_ASSUME(FromZero_M, !ins_deadline_i[TimeW-1])
 
   // Any one place is followed.
@@ -57,7 +64,7 @@
   `CT_ASSERT(InOrder_A, &f_apart)
   `CT_ASSERT(FromZero_A, &f_early)
   `CT_ASSERT(ReadIsThere_A, f_read == '0)
-  `CT_ASSERT(TakeFrom_A, state_q != StTake || left_q <= take_max_i)
+  `CT_ASSERT(TakeFrom_A, state_q != StTake || (left_q <= take_max_i && none_q == (left_q == take_max_i)))
   `CT_ASSERT(TookSome_A, state_q != StTake || left_q == take_max_i || vld_q || CountW'(to_q) <= count_q)
   `CT_ASSERT(AllStay_A, state_q != StTake || left_q != take_max_i || (vld_q ? to_q == pos_q : to_q == PtrW'(count_q)))
   `CT_ASSERT(Gap_A, state_q != StTake || left_q == take_max_i || !vld_q || to_q < pos_q)

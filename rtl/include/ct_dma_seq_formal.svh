@@ -54,16 +54,29 @@
                           step_end_q == (run_end_q && i1_q == '0) && (run_end_q || !rec_q || SplitRecords) && cmd_end_q == (step_end_q && i2_q == '0)))
   // Pieces of a run follow each other; the last one ends it; what is new is new.
   `CT_ASSERT(RunWhole_A, !go || ((new_run_q || addr_q == f_end_q) && run_end == (f_cut_q + 9'(beats) == f_len_q)))
-  `CT_ASSERT(NewOnce_A, !act_q || (new_run_q == (f_cut_q == '0) && new_step_q == (f_cut_q == '0 && f_runs_q == '0) &&
-                        new_cmd_q == (f_cut_q == '0 && f_runs_q == '0 && f_steps_q == '0)))
+  `CT_ASSERT(NewOnce_A, !act_q || new_run_q == (f_cut_q == '0))
   `CT_ASSERT(AddrFollows_A, !act_q || new_run_q || addr_q == f_end_q)
   // A command ends after N2 steps of N1 runs, and a step's last piece is the one that says so.
   `CT_ASSERT(CommandWhole_A, !(step_q && cmd_end_q) || (f_steps_q + 12'd1 == f_n2_q && f_runs_q + 12'd1 == f_n1_q && f_cut_q + 9'(cut_beats_q) == f_len_q))
   `CT_ASSERT(EndsOnlyThere_A, !f_act_q || act_q || f_flush_q || (f_steps_q == f_n2_q && f_runs_q == '0 && f_cut_q == '0))
   `CT_ASSERT(StepSignal_A, !step_q || (cut_sig0_q == (f_runs_q + 12'd1 == f_n1_q && f_cut_q + 9'(cut_beats_q) == f_len_q ? sig0_q : 5'd0) &&
                            cut_sig1_q == (cmd_end_q ? sig1_q : 5'd0)))
-  `CT_ASSERT(WaitsOnce_A, !go || sem_dec_o == ((f_cut_q == '0 && f_runs_q == '0 ? sem_mask(wait0_q) : 16'd0) |
-                          (f_cut_q == '0 && f_runs_q == '0 && f_steps_q == '0 ? sem_mask(wait1_q) | sem_mask(wait2_q) : 16'd0)))
+  // What is waited for, before a step and before the command, is taken in the cycle after; no piece is cut in that one.
+  logic [4:0]  f_wait1_q, f_wait2_q;
+  logic [15:0] f_taken_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) f_taken_q <= '0;
+    else         f_taken_q <= go ? need_q : '0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (load) begin
+      f_wait1_q <= cmd_i[ct_pkg::AllWait1Lsb +: 5];
+      f_wait2_q <= cmd_i[ct_pkg::AllWait2Lsb +: 5];
+    end
+  end
+  `CT_ASSERT(WaitsOnce_A, sem_dec_o == f_taken_q && (!act_q || need_q == ((f_cut_q == '0 && f_runs_q == '0 ? sem_mask(wait0_q) : 16'd0) |
+                          (f_cut_q == '0 && f_runs_q == '0 && f_steps_q == '0 ? sem_mask(f_wait1_q) | sem_mask(f_wait2_q) : 16'd0))))
+  `CT_ASSERT(LooksAfterTaking_A, sem_dec_o == '0 || !go)
 
   // With Gather: what was asked for, row by row (f_asks_q of them), and what was answered last.
   logic [11:0] f_asks_q;

@@ -102,12 +102,14 @@
   logic [1:0] g_slot;
   logic [3:0] g_idx;
   assign {g_slot, g_idx, g_last} = tag0_q[ReadTagW-2 : SpmW];
+  logic [1:0] f_seen;              // the last word of a piece is looked at
+  assign f_seen = p_v_q && p_last_q ? {p_ctx_q, !p_ctx_q} : 2'b00;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) f_landed_q <= '0;
     else begin
       for (int c = 0; c < 2; c++) begin
         if (clear[c]) f_landed_q[5*c +: 5] <= 5'd0;
-        else if (t_good && t_ctx == c[0]) f_landed_q[5*c +: 5] <= t_last ? 5'd0 : f_landed_q[5*c +: 5] + 5'd1;
+        else if (t_come && t_ctx == c[0]) f_landed_q[5*c +: 5] <= t_last ? 5'd0 : f_landed_q[5*c +: 5] + 5'd1;
       end
     end
   end
@@ -132,11 +134,11 @@
                   9'(slot[SlotW*c + 16 +: 8]) + 9'(slot[SlotW*c + 11 +: 5]) > 9'd256);
       // Slots that W still reads, slots that are read.
       f_count[c] = 3'(send_q[3*c +: 3] - free_q[3*c +: 3]) == 3'(f_job[c] && f_job_q.fin) + 3'(f_next[c] && f_next_q.fin) &&
-                   3'(fill_q[3*c +: 3] - done_q[3*c +: 3]) == 3'(rd_v_q[c]) + 3'(f_tag0[c] && g_last) + 3'(f_tag1[c] && t_last);
+                   3'(fill_q[3*c +: 3] - done_q[3*c +: 3]) == 3'(rd_v_q[c]) + 3'(f_tag0[c] && g_last) + 3'(f_tag1[c] && t_last) + 3'(f_seen[c]);
       f_place[c] = (!f_job[c] || f_job_q.slot == free_q[3*c +: 2]) &&
                    (!f_next[c] || f_next_q.slot == 2'(free_q[3*c +: 2] + 2'(f_job[c] && f_job_q.fin))) &&
-                   (!f_tag1[c] || t_slot == done_q[3*c +: 2]) &&
-                   (!f_tag0[c] || g_slot == 2'(done_q[3*c +: 2] + 2'(f_tag1[c] && t_last))) &&
+                   (!f_tag1[c] || t_slot == 2'(done_q[3*c +: 2] + 2'(f_seen[c]))) &&
+                   (!f_tag0[c] || g_slot == 2'(done_q[3*c +: 2] + 2'(f_tag1[c] && t_last) + 2'(f_seen[c]))) &&
                    (!rd_v_q[c] || rd_slot_q[2*c +: 2] == 2'(fill_q[3*c +: 2] - 2'd1));
       // A piece in two bursts: the second follows.
       f_young[c] = (!(f_next[c] && !f_next_q.fin) || half_q[c]) &&
@@ -160,7 +162,7 @@
                        6'(f_next_q.fin ? f_len[20*c + 5*f_next_q.slot +: 5] : f_cut[20*c + 5*f_next_q.slot +: 5]) &&
                        (f_next_q.at != 5'd31 || f_recs[4*c + f_next_q.slot]));
       // Not cleared: what W has is of this context's life; its bursts that were abandoned keep it cleared.
-      f_left[c] = clear[c] || 3'(fill_q[3*c +: 3] - free_q[3*c +: 3]) != '0 || !(f_in_w[c] || f_tag0[c] || f_tag1[c] || rd_v_q[c]);
+      f_left[c] = clear[c] || 3'(fill_q[3*c +: 3] - free_q[3*c +: 3]) != '0 || !(f_in_w[c] || f_tag0[c] || f_tag1[c] || (p_v_q && p_ctx_q == c[0]) || rd_v_q[c]);
     end
   end
   `CT_ASSERT(SlotLegal_A, f_legal == 2'b11)
@@ -174,14 +176,15 @@
   `CT_ASSERT(NextBehind_A, !f_next_v_q || f_job_v_q)
   `CT_ASSERT(BeatsOfPiece_A, ((f_job_fits & f_next_fits) | clear) == 2'b11)
   // Idle: no slot is in use, nothing is read; and W has no burst but of slots that were dropped.
-  `CT_ASSERT(IdleIsIdle_A, (idle_o & ~clear & (f_in_w | f_tag0 | f_tag1 | rd_v_q)) == 2'b00)
+  `CT_ASSERT(IdleIsIdle_A, (idle_o & ~clear & (f_in_w | f_tag0 | f_tag1 | {p_v_q && p_ctx_q, p_v_q && !p_ctx_q} | rd_v_q)) == 2'b00)
 
   // Any slot: words that have come since it was filled. None is granted before it has all, and W asks for no word that has not come.
   (* anyconst *) logic       f_sctx;
   (* anyconst *) logic [1:0] f_slot;
   logic [4:0] f_got_q;
   logic [2:0] f_ago;   // its place behind free
-  logic [2:0] f_dones, f_fills;
+  logic [2:0] f_dones, f_fills, f_comes;
+  logic       f_wrong_q;  // a word of it was bad
   logic [4:0] f_full;
   assign f_ago   = 3'(2'(f_slot - (f_sctx ? free_q[4:3] : free_q[1:0])));
   assign f_dones = f_sctx ? 3'(done_q[5:3] - free_q[5:3]) : 3'(done_q[2:0] - free_q[2:0]);
@@ -189,10 +192,19 @@
   assign f_full  = f_len[20*f_sctx + 5*f_slot +: 5];
   always_ff @(posedge clk_i) begin
     if (load[f_sctx] && f_slot == (f_sctx ? fill_q[4:3] : fill_q[1:0])) f_got_q <= 5'd0;
-    else if (t_good && t_ctx == f_sctx && t_slot == f_slot)            f_got_q <= f_got_q + 5'd1;
+    else if (t_come && t_ctx == f_sctx && t_slot == f_slot)            f_got_q <= f_got_q + 5'd1;
   end
-  `CT_ASSERT(Complete_A, clear[f_sctx] || (f_ago < f_dones ? f_got_q == f_full : f_ago >= f_fills ||
-             f_got_q == (f_ago == f_dones ? f_landed_q[5*f_sctx +: 5] : 5'd0)))
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni)                                                                        f_wrong_q <= 1'b0;
+    else if (load[f_sctx] && f_slot == (f_sctx ? fill_q[4:3] : fill_q[1:0]))            f_wrong_q <= 1'b0;
+    else if (t_come && t_ctx == f_sctx && t_slot == f_slot && spm_rd_perr_i) f_wrong_q <= 1'b1;
+  end
+  assign f_comes = f_dones + 3'(f_seen[f_sctx]);
+  `CT_ASSERT(Complete_A, clear[f_sctx] || (f_ago < f_comes ? f_got_q == f_full : f_ago >= f_fills ||
+             f_got_q == (f_ago == f_comes ? f_landed_q[5*f_sctx +: 5] : 5'd0)))
   `CT_ASSERT(GrantedWhole_A, !(wr_ready_i[f_sctx] && f_slot == (f_sctx ? wr_tag_o[5:4] : wr_tag_o[2:1])) || f_got_q == f_full)
   `CT_ASSERT(WordHasCome_A, !(beat_i[f_sctx] && !clear[f_sctx] && f_slot == b_slot && !beat_at_i[4]) || 5'(beat_at_i[3:0]) < f_got_q)
   `CT_ASSERT(NoneWhileWaiting_A, !(qos_i[ct_pkg::QosStrict] && rd_req[0]) || !rd_gnt[1])
+  // A slot with a bad word: its context is stopped in the next cycle, and nothing of the slot is granted.
+  `CT_ASSERT(WrongIsDropped_A, !f_wrong_q || clear[f_sctx] || f_ago >= f_fills || (p_v_q && p_perr_q && p_ctx_q == f_sctx && f_ago == f_dones))
+  `CT_ASSERT(GrantedRight_A, !(wr_ready_i[f_sctx] && f_slot == (f_sctx ? wr_tag_o[5:4] : wr_tag_o[2:1])) || !f_wrong_q)

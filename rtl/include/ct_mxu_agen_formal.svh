@@ -81,18 +81,18 @@
   end
   logic f_turns, f_begun, f_pend;  // a word of a tile is asked for; words of a tile are still to be walked; its first word waits for a buffer
   logic f_behind;                  // the word that waits is the next one after that asked for, of the same tile
-  assign f_turns  = req_valid_o && req_trans_o;
+  assign f_turns  = req_vld_q && req_trans_o;
   assign f_begun  = cur_vld_q && trans_q && row_q != '0;
   assign f_pend   = spare_vld_q && starts_q;
   assign f_behind = spare_vld_q && spare_q.trans && !starts_q;
-  `CT_ASSERT(WaitsBehind_A, !spare_vld_q || (starts_q == (spare_q.trans && spare_q.idx == 4'd0) && (req_valid_o || starts_q)))
+  `CT_ASSERT(WaitsBehind_A, !spare_vld_q || (starts_q == (spare_q.trans && spare_q.idx == 4'd0) && (req_vld_q || starts_q)))
   `CT_ASSERT(NextOfTile_A, !spare_vld_q || (starts_q ? f_begun && row_q == 4'd1 && (!f_turns || req_idx_o == 4'd15)
                                                      : f_turns == f_behind && (!f_behind || req_idx_o == spare_q.idx - 4'd1)))
   `CT_ASSERT(LastWalked_A, f_behind ? f_begun == (spare_q.idx != 4'd15) && (!f_begun || row_q == spare_q.idx + 4'd1)
                                     : f_pend || (spare_vld_q ? !f_begun : !f_turns || (f_begun == (req_idx_o != 4'd15) && (!f_begun || row_q == req_idx_o + 4'd1))))
   `CT_ASSERT(TileWalked_A, f_turns ? f_tile_q && f_idx_q == req_idx_o && f_tbuf_q == buf_q
                                    : f_tile_q == (f_begun && !f_pend) && (!f_tile_q || (f_idx_q == row_q && f_tbuf_q == buf_q)))
-  `CT_ASSERT(AsItIsAlone_A, !((req_valid_o && !req_trans_o) || (spare_vld_q && !spare_q.trans)) || (!f_busy_q && !f_gave_q))
+  `CT_ASSERT(AsItIsAlone_A, !((req_vld_q && !req_trans_o) || (spare_vld_q && !spare_q.trans)) || (!f_busy_q && !f_gave_q))
   `CT_ASSERT(AsksWholeTiles_A, (!req_valid_o || (req_trans_o ? f_tile_q && req_buf_o == f_tbuf_q && req_idx_o == f_idx_q : !f_tile_q && (f_kept_q || !f_busy_q))) &&
                                (!alloc_o || (!flush_i && !halt_i)) && (!alloc_o || (req_valid_o && !req_ready_i) || !f_tile_q || f_tail))
   `CT_ASSERT(KeepsAsking_A, !f_waits_q || alloc_o || halt_i || flush_i)
@@ -107,7 +107,7 @@
     else         f_up_q <= flush_i ? 8'd0 : f_up_q + 8'(req_valid_o && req_ready_i && !req_trans_o) + (f_given ? 8'(tile_rows_m1) + 8'd1 : 8'd0) - 8'(pop_i);
   end
   `CT_ASSUME(RowsTaken_M, !pop_i || f_up_q != '0)
-  `CT_ASSERT(RowsUp_A, f_up_q <= 8'(Depth) && f_up_q + 8'(req_valid_o && !req_trans_o) + 8'(spare_vld_q && !spare_q.trans) +
+  `CT_ASSERT(RowsUp_A, f_up_q <= 8'(Depth) && f_up_q + 8'(req_vld_q && !req_trans_o) + 8'(spare_vld_q && !spare_q.trans) +
                        (f_pend ? 8'(tile_rows_m1) + 8'd1 : 8'd0) + 8'(free_q) == 8'(Depth) + f_rest)
   `CT_ASSERT(RoomOfRows_A, (!f_given || f_up_q + 8'(req_valid_o && req_ready_i && !req_trans_o) <= 8'(Depth) - 8'd16) &&
                            (!(req_valid_o && !req_trans_o) || f_up_q < 8'(Depth)))
@@ -117,10 +117,15 @@
   logic [2:0]  f_m_q, f_n_q;
   logic [11:0] f_k_q, f_kt_q;
   logic [19:0] f_a_q, f_step_q, f_tiles_q, f_at, f_at_q, f_req_at_q;  // of the word walked last, and of the request; f_step_q: k steps from A, f_tiles_q: m tiles from there
+  logic        f_in_q, f_req_in_q;  // it is inside the window
   assign f_at = f_a_q + f_step_q + f_tiles_q + 20'(f_r_q);
   always_ff @(posedge clk_i) begin
-    if (goes) f_req_at_q <= spare_vld_q ? f_at_q : spm_base_i + f_at;
+    if (goes) begin
+      f_req_at_q <= spare_vld_q ? f_at_q : spm_base_i + f_at;
+      f_req_in_q <= spare_vld_q ? f_in_q : f_at < spm_size_i;
+    end
     if (fire) begin
+      f_in_q <= f_at < spm_size_i;
       f_at_q <= spm_base_i + f_at;
       f_r_q  <= f_r_q + 4'd1;
       if (f_r_q == (trans_q || f_m_q != rows_m1_q[6:4] ? 4'd15 : rows_m1_q[3:0])) begin
@@ -148,4 +153,5 @@
   `CT_ASSERT(WalksInOrder_A, !cur_vld_q || (row_q == f_r_q && m_q == f_m_q && n_q == f_n_q && k_left_q == f_kt_q - f_k_q))
   `CT_ASSERT(TileAddress_A, !cur_vld_q || (kbase_q == f_a_q + f_step_q && tile_q == kbase_q + f_tiles_q && addr_q == tile_q + 20'(row_q)))
   `CT_ASSERT(WordAddress_A, (!req_valid_o || req_addr_o == f_req_at_q) && (!spare_vld_q || spare_q.addr == f_at_q))
+  `CT_ASSERT(AsksInside_A, (!req_vld_q || req_q.bad == !f_req_in_q) && (!spare_vld_q || spare_q.bad == !f_in_q) && (!req_valid_o || f_req_in_q) && (!err_o || (req_vld_q && !f_req_in_q)))
   `CT_ASSERT(EndsAfterAll_A, !fire || cmd_end == (f_k_q == f_kt_q && f_n_q == nt_m1_q && f_m_q == rows_m1_q[6:4] && row_last))

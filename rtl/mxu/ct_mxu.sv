@@ -189,7 +189,7 @@ module ct_mxu #(
       .w2_ok_o(w2_ok), .sig1_valid_i(sig1_valid[c]), .sig1_id_i(sig1_id[4*c +: 4]), .wait_sem_o(seq_wait[c]), .idle_o(seq_idle)
     );
 
-    ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv)) u_agen (
+    ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv), .Chained(Cols == 16)) u_agen (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_take_o(nxt_a_take), .permit_i(permit),
       .wpix_i(wpix), .wtap_i(wtap), .cmd_i(cmd_i[256*c +: 256]),
@@ -215,7 +215,7 @@ module ct_mxu #(
       .head_vld_o(head_vld[c]), .head_o(head[MetaW*c +: MetaW]), .take_i(take[c])
     );
 
-    ct_mxu_bload u_bload (
+    ct_mxu_bload #(.Chained(Cols == 16)) u_bload (
       .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
       .nxt_valid_i(nxt_b_valid), .nxt_i(nxt_b), .nxt_take_o(nxt_b_take), .permit_i(permit),
       .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
@@ -337,9 +337,19 @@ module ct_mxu #(
   // --- errors ---------------------------------------------------------------------------------------------------------------
 
   // The first error of a context, and among those of one cycle the first in this list.
-  logic [1:0]  err_d, err_q, halt_d;
+  logic [1:0]  err_d, err1_q, err_q, halt_d;
   logic [15:0] err_code_d, err_code_q;
   logic [39:0] err_addr_d, err_addr_q;
+
+  // Which one it is, is looked at in the cycle after it. (The streams keep the address of one outside the window until the flush.)
+  logic [1:0]  a_perr_q, a_square_q, b_perr_q, b_square_q, a_win_q;
+  logic [19:0] a_addr_q;
+  logic [39:0] b_addr_q;
+  always_ff @(posedge clk_i) begin
+    {a_perr_q, a_square_q, b_perr_q, b_square_q, a_win_q} <= {a_err_perr, a_err_square, b_err_perr, b_err_square, a_err_win};
+    a_addr_q <= a_err_addr;
+    b_addr_q <= b_err_addr;
+  end
 
   always_comb begin
     err_code_d = '0;
@@ -347,19 +357,19 @@ module ct_mxu #(
     for (int c = 0; c < 2; c++) begin
       err_d[c] = (a_err_perr[c] || a_err_square[c] || b_err_perr[c] || b_err_square[c] || a_err_win[c] || b_err_win[c]) &&
                  !halt_q[c] && !flush[c];
-      if (a_err_perr[c]) begin
+      if (a_perr_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
-        err_addr_d[20*c +: 20] = a_err_addr;
-      end else if (a_err_square[c]) begin
+        err_addr_d[20*c +: 20] = a_addr_q;
+      end else if (a_square_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSquare);
-        err_addr_d[20*c +: 20] = a_err_addr;
-      end else if (b_err_perr[c]) begin
+        err_addr_d[20*c +: 20] = a_addr_q;
+      end else if (b_perr_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
-        err_addr_d[20*c +: 20] = b_err_addr[20*c +: 20];
-      end else if (b_err_square[c]) begin
+        err_addr_d[20*c +: 20] = b_addr_q[20*c +: 20];
+      end else if (b_square_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSquare);
-        err_addr_d[20*c +: 20] = b_err_addr[20*c +: 20];
-      end else if (a_err_win[c]) begin
+        err_addr_d[20*c +: 20] = b_addr_q[20*c +: 20];
+      end else if (a_win_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSpmWindow);
         err_addr_d[20*c +: 20] = a_err_win_addr[20*c +: 20];
       end else begin
@@ -373,15 +383,17 @@ module ct_mxu #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       halt_q <= 2'b00;
+      err1_q <= 2'b00;
       err_q  <= 2'b00;
     end else begin
       halt_q <= halt_d;
-      err_q  <= err_d;
+      err1_q <= err_d;
+      err_q  <= err1_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (err_d != 2'b00) begin
+    if (err1_q != 2'b00) begin
       err_code_q <= err_code_d;
       err_addr_q <= err_addr_d;
     end

@@ -86,7 +86,10 @@ module ct_mxu_afeed #(
   logic       t1_vld_q, t2_vld_q;
 
   logic [ct_pkg::QosW-1:0] turns;  // of the port and of the transposer, whose words and tiles hold nothing up
-  assign turns = qos_i[ct_pkg::QosRanked] ? qos_i : ct_pkg::QosRoundRobin;
+  always_comb begin
+    turns = qos_i[ct_pkg::QosRanked] ? qos_i : ct_pkg::QosRoundRobin;
+    turns[ct_pkg::QosWhole] = 1'b0;  // (every word and tile is whole: so nothing that stops a context stands before the choice)
+  end
 
   ct_arbiter u_arbiter (
     .clk_i, .rst_ni, .flush_i,

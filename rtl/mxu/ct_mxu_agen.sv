@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stream of one MXU context: walks the tiles of A (k, n, m, row) and requests their words, one a cycle, without a gap at the
-// end of a row, tile, k step or command. With each word goes the entry of the row it will become (meta).
+// end of a row, tile or k step, nor, with Chained, of a command (else one of a cycle). With each word goes the entry of the row it will become (meta).
 //
 // Room        A row is requested only when the row buffer has a free place for it (Depth places, given back by pop_i), so answers
 //             never wait. A transposed tile needs 16 free places and one of the transposer's buffers (alloc_*), and is then
@@ -12,12 +12,15 @@
 //             request does (as in ct_skid). The first word of a transposed tile waits there until its tile has a buffer.
 // Walks       (Conv) the rows of an MM with Walk are where ct_mxu_walk says. One that is padding is requested, too, so that it keeps its turn, but is not to
 //             be read, and its address is not looked at.
-// Errors      a relative address outside 0 .. spm_size_i - 1 is not requested: err_o with the address until halt_i.
+// Errors      a relative address outside 0 .. spm_size_i - 1 is not requested: where its request would be, err_o with the address until halt_i. (That it is
+//             outside is known a cycle after the walk has gone on: no comparison stands in front of it.)
 // Flush       drops command, permits and request at once.
 //
 // Parameters
 //   Depth  places of the row buffer, at least 16
 //   Conv   1: there are walks
+//   Chained  the next command begins in the cycle of the last word of this one: for an array that takes a row every cycle. (The end of the walk is then in front
+//            of all that a command begins with.)
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -25,6 +28,7 @@
 module ct_mxu_agen #(
   parameter  int unsigned Depth  = 64,
   parameter  int unsigned Conv   = 0,
+  parameter  bit          Chained = 1'b1,
   localparam int unsigned KSteps = 8
 ) (
   input  logic             clk_i,
@@ -109,7 +113,7 @@ module ct_mxu_agen #(
 
   logic [3:0]       tile_rows_m1;  // rows of this tile that are wanted, less one
   logic             m_last, n_last, k_last, row_last, tile_start, k_start, cmd_end;
-  logic             want, bad, can, fire, load, room_used;
+  logic             want, can, fire, load, room_used;
 
   // The request, and the word behind it.
   typedef struct packed {
@@ -117,6 +121,7 @@ module ct_mxu_agen #(
     logic        trans;
     logic        walk;
     logic        pad;
+    logic        bad;  // outside of the window
     logic [3:0]  idx;
     logic [19:0] addr;
   } word_t;
@@ -124,6 +129,7 @@ module ct_mxu_agen #(
   logic             req_vld_d, req_vld_q, spare_vld_d, spare_vld_q;
   logic             starts_q;       // the word that waits is the first one of a transposed tile
   logic             behind, begins, given, goes;
+  logic             stuck;          // the request is none: nothing goes on until a flush
 
   assign nxt = nxt_i;
 
@@ -138,18 +144,18 @@ module ct_mxu_agen #(
 
   // want: a word is due; can: and there is room for what it becomes.
   assign want = cur_vld_q && (perm_q != '0 || !k_start) && !halt_i && !flush_i;
-  assign bad  = (addr >= spm_size_i) && !pad;
-  assign can  = want && !bad && !spare_vld_q;
+  assign can  = want && !spare_vld_q;
   always_comb begin
     if (!trans_q)        fire = can && free_q != '0 && !own_i;
     else if (tile_start) fire = can && free_q >= FreeW'(16);
     else                 fire = can;
   end
   assign room_used    = fire && row_q <= tile_rows_m1;
-  assign err_o        = want && bad;
-  assign err_addr_o   = addr;
+  assign stuck        = req_vld_q && req_q.bad;
+  assign err_o        = stuck;
+  assign err_addr_o   = req_q.addr - spm_base_i;
 
-  assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
+  assign load       = nxt_valid_i && (!cur_vld_q || (Chained && fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
   assign work_o     = cur_vld_q && (perm_q != '0 || !k_start);
   assign idle_o     = !cur_vld_q && !req_vld_q && !spare_vld_q;
@@ -280,13 +286,14 @@ module ct_mxu_agen #(
     word.idx   = row_q;
     word.walk  = walk;
     word.pad   = pad;
+    word.bad   = (addr >= spm_size_i) && !pad;
     word.addr  = addr + spm_base_i;
   end
 
   // The next word is the one that waits, else the one that comes.
   assign behind       = spare_vld_q || fire;
   assign begins       = spare_vld_q ? starts_q : fire && trans_q && tile_start;
-  assign alloc_o      = begins && !halt_i && !flush_i;
+  assign alloc_o      = begins && !stuck && !halt_i && !flush_i;
   assign alloc_rows_o = tile_rows_m1;  // (no other word comes while the first one waits)
   assign given        = alloc_o && alloc_ok_i;
   assign goes         = behind && (begins ? given : !req_vld_q || req_ready_i);
@@ -312,7 +319,7 @@ module ct_mxu_agen #(
     if (given) buf_q <= alloc_buf_i;
   end
 
-  assign req_valid_o = req_vld_q;
+  assign req_valid_o = req_vld_q && !req_q.bad;
   assign req_addr_o  = req_q.addr;
   assign req_trans_o = req_q.trans;
   assign req_buf_o   = buf_q;  // (the next tile is given its buffer when the last word of this one is taken)
@@ -322,6 +329,7 @@ module ct_mxu_agen #(
   assign req_pad_o   = req_q.pad;
 
   `CT_ASSERT(RoomCounted_A, free_q <= FreeW'(Depth) && !(free_q == '0 && room_used))
+  `CT_ASSUME(TakesOffer_M, !req_ready_i || req_valid_o)
   `CT_ASSERT(PermitsCounted_A, perm_q <= PermW'(KSteps))
 
 `ifdef FORMAL

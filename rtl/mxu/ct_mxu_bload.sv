@@ -12,12 +12,14 @@
 //
 // Parameters
 //   Depth  words of the buffer, at least 4 (the SPM's latency; for a word a cycle 8); 16 fills a LUT RAM
+//   Chained  as of ct_mxu_agen
 
 `default_nettype none
 `include "ct_assert.svh"
 
 module ct_mxu_bload #(
   parameter  int unsigned Depth  = 16,
+  parameter  bit          Chained = 1'b1,
   localparam int unsigned KSteps = 8
 ) (
   input  logic            clk_i,
@@ -100,7 +102,7 @@ module ct_mxu_bload #(
   assign err_win_o      = want && bad;
   assign err_win_addr_o = addr_q;
 
-  assign load       = nxt_valid_i && (!cur_vld_q || (fire && cmd_end)) && !halt_i && !flush_i;
+  assign load       = nxt_valid_i && (!cur_vld_q || (Chained && fire && cmd_end)) && !halt_i && !flush_i;
   assign nxt_take_o = load;
   assign step       = (n_last ? kbase_q : tile_q) + (n_last ? {{4{bk_q[15]}}, bk_q} : {{4{bn_q[15]}}, bn_q});
 

@@ -50,10 +50,11 @@ module ct_usb_rx (
   logic        bad_d, bad_q;    // a byte of the CRC was wrong
   logic [15:0] tag_d, tag_q, size_d, size_q;
   logic        hello_d, hello_q, known_d, known_q;
+  logic        empty_q, huge_q; // the size is 0, but for its upper bits; above 2048: known long before the head's end
   logic        take, miss, commit, head_bad, frame_bad, at_end;
   logic        slot_q;              // of the payload that comes; the frame on offer has the other
 
-  assign at_end     = (state_q == Head && at_q[3:0] == HeadEnd && size_q[11:0] == 12'd0) || (state_q == Sum && at_q[1:0] == 2'd3);
+  assign at_end     = (state_q == Head && at_q[3:0] == HeadEnd && empty_q) || (state_q == Sum && at_q[1:0] == 2'd3);
   assign rx_ready_o = !frame_valid_o || !at_end;
   assign take       = rx_valid_i && rx_ready_o;
   assign miss       = rx_data_i != ~crc_q[7:0];
@@ -104,9 +105,9 @@ module ct_usb_rx (
           if (at_q[3:0] == HeadEnd) begin
             at_d     = 12'd0;
             bad_d    = 1'b0;
-            head_bad = bad_q || miss || size_q[15:12] != 4'd0 || (size_q[11] && size_q[10:0] != 11'd0);  // above 2048
-            if (!head_bad && size_q != 16'd0) state_d = Payload;
-            if (!head_bad && size_q == 16'd0) begin
+            head_bad = bad_q || miss || huge_q;
+            if (!head_bad && !empty_q) state_d = Payload;
+            if (!head_bad && empty_q) begin
               commit    = known_q;
               frame_bad = !known_q;
             end
@@ -160,6 +161,8 @@ module ct_usb_rx (
     hello_q <= hello_d;
     tag_q   <= tag_d;
     size_q  <= size_d;
+    empty_q <= size_q[11:0] == 12'd0;
+    huge_q  <= size_q[15:12] != 4'd0 || (size_q[11] && size_q[10:0] != 11'd0);
     if (commit) begin
       frame_hello_o   <= hello_q;
       frame_damaged_o <= frame_bad;
@@ -179,6 +182,7 @@ module ct_usb_rx (
     word_o <= mem[{!slot_q, word_addr_i}];
   end
 
+  `CT_ASSERT(SizeInTime_A, state_q != Head || at_q[3:0] <= 4'd8 || (empty_q == (size_q[11:0] == 12'd0) && huge_q == (size_q > 16'd2048)))
   `CT_ASSERT(SizeFits_A, state_q == Head || (size_q != 16'd0 && size_q <= 16'd2048))
   `CT_ASSERT(AtFits_A, state_q == Head ? at_q <= 12'd11 : state_q == Payload ? at_q < size_q[11:0] : at_q <= 12'd3)
   `CT_ASSERT(OnlyWithRoom_A, !commit || !frame_valid_o)

@@ -142,7 +142,7 @@ module ct_vpu #(
   logic [AddrW-1:0] vl_wr_addr;
   logic [W-1:0]     vl_wr_data;
 
-  ct_vpu_front #(.Window(1'b1)) u_vl_front (
+  ct_vpu_front #(.Window(1'b1), .Ahead(VpuLanes == 16)) u_vl_front (
     .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (vl_cmd_valid_i),
     .cmd_i        (vl_cmd_i),
@@ -214,7 +214,7 @@ module ct_vpu #(
   logic [AddrW-1:0] a_addr, q_addr, va_wr_addr;
   logic [W-1:0]     a_data, q_data, va_wr_data;
 
-  ct_vpu_front #(.Window(1'b0), .Repeat(1)) u_va_front (
+  ct_vpu_front #(.Window(1'b0), .Ahead(VpuLanes == 16), .Repeat(1)) u_va_front (
     .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (va_cmd_valid_i),
     .cmd_i        (va_cmd_i),
@@ -284,7 +284,7 @@ module ct_vpu #(
   logic [AddrW-1:0] s_addr;
   logic [W-1:0]     s_data;
 
-  ct_vpu_front #(.Window(1'b1), .Repeat(2)) u_vs_front (
+  ct_vpu_front #(.Window(1'b1), .Ahead(VpuLanes == 16), .Repeat(2)) u_vs_front (
     .clk_i, .rst_ni, .qos_i, .freeze_i,
     .cmd_valid_i  (vs_cmd_valid_i),
     .cmd_i        (vs_cmd_i),

@@ -11,7 +11,7 @@
 // Latency     a command taken at cycle t takes its waits from t + 1 on and requests from the cycle after that: semaphores and choice are a
 //             cycle each, and what the window needs of the address is worked out meanwhile. Of two contexts that have
 //             not taken theirs one is looked at in a cycle, in turn. sem_dec_o comes a cycle later. valid_o, ctx_o, cmd_o are combinational from registers, hold_i and flush_i. The next
-//             command is taken in the cycle its predecessor starts.
+//             command is taken in the cycle its predecessor's last row starts, without Ahead in the one after it.
 // Handshake   a command, or its next row, starts in a cycle with valid_o && ready_i; a tile has taken one from each awaited semaphore
 //             before it starts. valid_o may fall again and the choice may change while ready_i is low.
 // Rows        a command that starts with stays_i has more rows: it stays, has paid its waits, and asks again for the next one. So whoever
@@ -26,6 +26,7 @@
 //
 // Parameters
 //   Window  the side touches the SPM
+//   Ahead   for a side that may start a row every cycle; without it what starts is not in front of what the queue gives
 //   Repeat  the side's commands have the field More: 0 no (VL), 1 VA, 2 VS
 
 `default_nettype none
@@ -33,6 +34,7 @@
 
 module ct_vpu_front #(
   parameter bit          Window = 1'b0,
+  parameter bit          Ahead  = 1'b1,
   parameter int unsigned Repeat = 0
 ) (
   input  logic         clk_i,
@@ -156,7 +158,7 @@ module ct_vpu_front #(
   // Behind a row of its own a command is not ready before that ends.
   assign probe_o     = {start, req & ~(begun_q & busy_i & {2{!ready_i}})};
   assign begun_d     = (begun_q | start) & ~ends & ~flush_i;
-  assign room        = (~vld_q | (start & leaves)) & ~flush_i;
+  assign room        = (~vld_q | (Ahead ? start & leaves : 2'b00)) & ~flush_i;
   assign cmd_ready_o = room & ~(Window ? {room[0] && cmd_valid_i[0] && !turn_q, room[1] && cmd_valid_i[1] && turn_q} : 2'b00);
   assign turn_d      = load[0] || (turn_q && !load[1]);
   assign load        = cmd_valid_i & cmd_ready_o;

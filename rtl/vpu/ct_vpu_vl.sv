@@ -99,6 +99,7 @@ module ct_vpu_vl #(
   logic        start, run, space, step, row_end;
   logic        ask_ready;
   logic [3:0]  credit_d, credit_q;  // words between here and the dequantiser
+  logic        full_d, full_q;      // credit_q is FifoDepth
   logic        pop;
 
   assign start         = start_valid_i && start_ready_o && !start_bad_i;
@@ -109,7 +110,7 @@ module ct_vpu_vl #(
     assign stays_o[c] = 4'(next_q[4*c +: 4] + 4'd1) != head_i[256*c + ct_pkg::VlRowsLsb +: 4];
   end
   assign run           = act_q && !kill_i[ctx_q];
-  assign space         = (credit_q != 4'(FifoDepth));
+  assign space         = !full_q;
   assign step          = run && space && ask_ready;
   assign row_end       = (mode_q != 2'd0) || (word_q == 2'd3);
 
@@ -118,6 +119,7 @@ module ct_vpu_vl #(
     word_d   = step ? word_q + 2'd1 : word_q;
     next_d   = next_q;
     credit_d = credit_q + {3'd0, step} - {3'd0, pop};
+    full_d   = !pop && (full_q || (credit_q == 4'(FifoDepth - 1) && step));
     if (start) begin
       act_d  = 1'b1;
       word_d = 2'd0;
@@ -131,10 +133,12 @@ module ct_vpu_vl #(
       act_q    <= 1'b0;
       next_q   <= '0;
       credit_q <= '0;
+      full_q   <= 1'b0;
     end else begin
       act_q    <= act_d;
       next_q   <= next_d;
       credit_q <= credit_d;
+      full_q   <= full_d;
     end
   end
 
@@ -398,7 +402,7 @@ module ct_vpu_vl #(
 
   `CT_ASSERT(AnswerInTime_A, spm_rd_vld_i == got2_vld_q)
   `CT_ASSERT(AnswerHasPlace_A, !spm_rd_vld_i || fifo_ready_unused)
-  `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth))
+  `CT_ASSERT(CreditsInRange_A, credit_q <= 4'(FifoDepth) && full_q == (credit_q == 4'(FifoDepth)))
 
 endmodule
 

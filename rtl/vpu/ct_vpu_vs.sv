@@ -96,9 +96,11 @@ module ct_vpu_vs #(
   logic [9:0]  sig_q;
   logic [2:0]  narrow_q;
   logic        start, run, space, step, row_end, last, makes_word;
+  logic        makes_d, makes_q;  // makes_word, known a cycle before
   logic        four_slots;
   logic [1:0]  one_pass;
   logic [4:0]  credit_d, credit_q;
+  logic        full_d, full_q;    // credit_q is FifoDepth
   logic        pop;
 
   assign start          = start_valid_i && start_ready_o && !start_bad_i;
@@ -106,8 +108,8 @@ module ct_vpu_vs #(
   assign run            = act_q && !kill_i[ctx_q];
   assign four_slots     = (VpuLanes == 4) || (mode_q == 2'd0);
   assign row_end        = !four_slots || (quad_q == 2'd3);
-  assign makes_word     = pass_q && (mode_q == 2'd0 || row_end);
-  assign space          = (credit_q != 5'(FifoDepth));
+  assign makes_word     = makes_q;
+  assign space          = !full_q;
   assign step           = run && (space || !makes_word);
   assign last           = row_end && final_q;
 
@@ -144,6 +146,10 @@ module ct_vpu_vs #(
     act_d    = run && !(step && row_end);
     quad_d   = step ? quad_q + 2'd1 : quad_q;
     credit_d = credit_q + {4'd0, step && makes_word} - {4'd0, taken};
+    full_d   = !taken && (full_q || (credit_q == 5'(FifoDepth - 1) && step && makes_word));
+    makes_d  = makes_q;
+    if (step)  makes_d = pass_q && (mode_q == 2'd0 || quad_q == 2'd2);
+    if (start) makes_d = start_pass && (start_cmd_i[ct_pkg::VsModeLsb +: 2] == 2'd0 || VpuLanes != 4);
     if (start) begin
       act_d  = 1'b1;
       quad_d = 2'd0;
@@ -156,15 +162,18 @@ module ct_vpu_vs #(
       act_q    <= 1'b0;
       begun_q  <= 2'b00;
       credit_q <= '0;
+      full_q   <= 1'b0;
     end else begin
       act_q    <= act_d;
       begun_q  <= begun_d;
       credit_q <= credit_d;
+      full_q   <= full_d;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    quad_q <= quad_d;
+    quad_q  <= quad_d;
+    makes_q <= makes_d;
     for (int c = 0; c < 2; c++) begin
       if (starts[c]) begin
         next_pass_q[c]       <= pass_after[c];
@@ -415,7 +424,8 @@ module ct_vpu_vs #(
 `endif
 
   `CT_ASSERT(WordHasPlace_A, !push || fifo_ready_unused)
-  `CT_ASSERT(CreditsInRange_A, credit_q <= 5'(FifoDepth))
+  `CT_ASSERT(CreditsInRange_A, credit_q <= 5'(FifoDepth) && full_q == (credit_q == 5'(FifoDepth)))
+  `CT_ASSERT(MakesInTime_A, !act_q || makes_q == (pass_q && (mode_q == 2'd0 || row_end)))
 
 endmodule
 

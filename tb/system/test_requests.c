@@ -733,7 +733,7 @@ static void mixes(void **state) {
   const uint64_t cycles = text ? strtoull(text, NULL, 0) : 120000;
   unsigned codes[16] = {0}, sizes[CT_BATCH_MAX + 1] = {0};
   for (unsigned core = 0; core < CT_CORES; ++core) {
-    mix(core, 10 + core, "stall=25", cycles, codes, sizes);
+    mix(core, 30 + core, "stall=25", cycles, codes, sizes);
     mix(core, 20 + core, "stall=10,latency=5", cycles, codes, sizes);
   }
   unsigned kinds = 0;
