@@ -93,8 +93,8 @@ float ct_compiled_scalar(const struct ct_scalar *s, uint64_t step) {
   const double part = 1 - ct_real_power(s->beta, step + 1);
   switch (s->kind) {
     case CT_SCALAR_MINUS_RATE:
-    return (float)-rate;
-  case CT_SCALAR_STEP:
+      return (float)-rate;
+    case CT_SCALAR_STEP:
       return (float)(rate / part);
     case CT_SCALAR_ROOT:
       return (float)(1 / part);

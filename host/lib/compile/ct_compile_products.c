@@ -272,6 +272,17 @@ static bool image_fits(struct ct_compiler *c, const struct ct_gnode *n, int x,
   return false;
 }
 
+/* Groups are products of their own; those of less than a block of channels share one, and their
+ * weights would have another layout. */
+static bool groups_fit(struct ct_compiler *c, const struct ct_gnode *n,
+                       const struct ct_conv_shape *shape, uint32_t inputs, uint32_t outputs) {
+  const struct ct_conv k = {.shape = *shape, .x = {.cols = inputs}, .y = {.cols = outputs}};
+  if (ct_conv_parts(&k) == shape->groups) return true;
+  ct_compile_miss(c, n, "%u groups of %u channels: groups must be whole blocks of 16",
+                  shape->groups, inputs / shape->groups);
+  return false;
+}
+
 static const char *name_in(const struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
   return c->g->tensor[n->in[i]]->name;
 }
@@ -283,6 +294,7 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   (void)bring_windows(c, n);
   const int x = ct_value_in(c, n, 0);
   if (c->error || !image_fits(c, n, x, xs, name_in(c, n, 0))) return;
+  if (!groups_fit(c, n, &plain, xs->dim[3], ys->dim[3])) return;
   const struct ct_conv_shape shape = seen_shape(c, x, &plain, &taps, &channels);
   const int w = ct_value_weight(c, n->in[1], taps, channels);
   if (w == CT_NO_VALUE) {
@@ -304,7 +316,9 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
   const struct ct_conv_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
   const int gy = ct_value_in(c, n, 0), w = ct_value_in(c, n, 1);
-  if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0))) return;
+  if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
+      !groups_fit(c, n, &shape, xs->dim[3], gys->dim[3]))
+    return;
   const int gx = ct_value_new(c, rows_of(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
@@ -322,7 +336,8 @@ void ct_lower_op_conv_weight_grad(struct ct_compiler *c, const struct ct_gnode *
   const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
   uint32_t taps, channels;
   if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
-      !image_fits(c, n, x, xs, name_in(c, n, 1)))
+      !image_fits(c, n, x, xs, name_in(c, n, 1)) ||
+      !groups_fit(c, n, &plain, xs->dim[3], gys->dim[3]))
     return;
   const struct ct_conv_shape shape = seen_shape(c, x, &plain, &taps, &channels);
   weights_gradient(c, n, x, gy, &shape);
