@@ -193,11 +193,16 @@ void ct_vk_st_same(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struc
   ct_st(v->l, &c);
 }
 
-void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
-              struct ct_ref spm) {
+void ct_vk_vs_more(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
+                   struct ct_ref spm, uint32_t more) {
   const unsigned mode = keep == CT_KEEP_F32    ? CT_VS_F32
                         : keep == CT_KEEP_ROWS ? CT_VS_ROWS
                                                : CT_VS_SQUARE;
-  ct_vs(v->l, &(struct ct_vmove){
-                  .reg = reg, .spm = spm, .mode = mode, .rows = CT_TILE, .narrow = narrow});
+  ct_vs(v->l, &(struct ct_vmove){.reg = reg,
+                                 .spm = spm,
+                                 .mode = mode,
+                                 .rows = CT_TILE,
+                                 .narrow = narrow,
+                                 .more = more,
+                                 .tile_stride = ct_vk_words(keep)});
 }

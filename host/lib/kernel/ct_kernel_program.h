@@ -78,7 +78,12 @@ void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_
 /* All of them from one place. */
 void ct_vk_st_same(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
                    uint32_t tiles);
-void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
-              struct ct_ref spm);
+/* more: further tiles, of neighbouring registers, side by side. */
+void ct_vk_vs_more(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
+                   struct ct_ref spm, uint32_t more);
+static inline void ct_vk_vs(struct ct_vk *v, enum ct_keep keep, unsigned narrow, struct ct_ref reg,
+                            struct ct_ref spm) {
+  ct_vk_vs_more(v, keep, narrow, reg, spm, 0);
+}
 
 #endif

@@ -6,13 +6,15 @@
  * two slots each way. What the last group has less of rows, and the last plane of columns, is in
  * fields of VA: those tiles are nodes of their own at the top level, and so is what a plane has
  * left over from chunks. Where every tile is alike and needs no more than its own place, all planes
- * are one.
+ * are one. A program that is a chain does two tiles with a command: the one hides how long the
+ * other takes from command to command.
  */
 #include "coltrain/coltrain.h"
 #include "ct_kernel_program.h"
 #include "ct_tile.h"
 
-enum { MOST_CHUNK = 32, COMMANDS = 360 };
+/* Chunks are short, so that loads, arithmetic and stores overlap in small matrices, too. */
+enum { MOST_CHUNK = 4, COMMANDS = 360 };
 
 /* Somewhere in a slot: tile t is at at + t * words. */
 struct lane {
@@ -24,12 +26,13 @@ struct tilewise {
   struct ct_vk v;
   const struct ct_tilewise *k;
   struct ct_tile_plan plan;
-  struct ct_tile_regs regs;
+  struct ct_tile_regs regs[2]; /* for one tile at a time, for two: in the same registers */
   struct ct_tile_run run;
   struct lane in[CT_TILE_INS], out[CT_TILE_OUTS][CT_KEEPS];
   uint32_t in_words, out_words, row_words; /* of a tile, of a plane's rows */
   uint32_t in_ring, out_ring, row_ring;
   uint32_t chunk, slots;
+  bool pairs; /* two tiles at a time, where there are two */
   /* Under way. */
   uint32_t plane, first_plane, group, first_group, tiles, chunks;
   struct ct_ref in_slot, out_slot;
@@ -37,29 +40,36 @@ struct tilewise {
 
 /* ---- A tile ---- */
 
-static void load_tile(struct tilewise *s, unsigned v, uint32_t t) {
+/* Tiles from t on, as many as the run does. */
+static void load_tiles(struct tilewise *s, unsigned v, uint32_t t) {
   struct ct_lower *l = s->v.l;
   const struct lane *in = &s->in[v];
-  const struct ct_ref words = ct_behind(s->in_slot, s->tiles * in->at + t * ct_vk_words(in->keep));
+  const uint32_t words = ct_vk_words(in->keep);
   const unsigned mode = s->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep);
-  s->run.value[v] = ct_next(l, s->regs.load);
-  ct_vl(l, &(struct ct_vmove){.reg = s->run.value[v], .spm = words, .mode = mode, .rows = CT_TILE});
+  s->run.value[v] = ct_next_n(l, s->run.regs->load, s->run.more + 1);
+  for (uint32_t i = 0; i <= s->run.more; ++i)
+    ct_vl(l, &(struct ct_vmove){.reg = ct_nth(s->run.value[v], i),
+                                .spm = ct_behind(s->in_slot, s->tiles * in->at + (t + i) * words),
+                                .mode = mode,
+                                .rows = CT_TILE});
 }
 
 static void store_value(struct tilewise *s, unsigned i, uint32_t t) {
   for (unsigned o = 0; o < s->k->outs; ++o)
     for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
       const struct lane *out = &s->out[o][keep];
+      const uint32_t words = ct_vk_words(out->keep);
       if (s->k->out[o].value != s->plan.store[i] || out->tensor == 0) continue;
-      ct_vk_vs(&s->v, out->keep, s->k->out[o].mat.narrow, s->run.stored[i],
-               ct_behind(s->out_slot, s->tiles * out->at + t * ct_vk_words(out->keep)));
+      ct_vk_vs_more(&s->v, out->keep, s->k->out[o].mat.narrow, s->run.stored[i],
+                    ct_behind(s->out_slot, s->tiles * out->at + t * words), s->run.more);
     }
 }
 
-static void tile(void *kernel, uint32_t t) {
+static void some_tiles(void *kernel, uint32_t pass) {
   struct tilewise *s = kernel;
+  const uint32_t t = pass * (s->run.more + 1);
   for (unsigned i = 0; i < s->plan.loads; ++i)
-    load_tile(s, s->plan.load[i], t);
+    load_tiles(s, s->plan.load[i], t);
   ct_tile_emit(s->v.l, &s->run);
   for (unsigned i = 0; i < s->plan.stores; ++i)
     store_value(s, i, t);
@@ -94,7 +104,7 @@ static void chunk(void *kernel, uint32_t c) {
   s->group = s->first_group + c * s->tiles;
   load_chunk(s);
   s->out_slot = ct_next(s->v.l, s->out_ring);
-  ct_repeat(s->v.l, s->tiles, tile, s);
+  ct_repeat(s->v.l, s->tiles / (s->run.more + 1), some_tiles, s);
   store_chunk(s);
 }
 
@@ -112,7 +122,7 @@ static void load_rows(struct tilewise *s) {
   }
   for (unsigned i = 0; i < s->plan.row_loads; ++i) {
     const unsigned v = s->plan.row_load[i];
-    s->run.value[v] = ct_next(l, s->regs.row_load);
+    s->run.value[v] = ct_next(l, s->run.regs->row_load);
     ct_vl(l,
           &(struct ct_vmove){.reg = s->run.value[v],
                              .spm = ct_behind(slot, s->in[v].at),
@@ -131,10 +141,13 @@ static void plane(void *kernel, uint32_t p) {
 
 /* ---- All ---- */
 
-/* Groups of planes, in chunks of so many tiles. */
+/* Groups of planes, in chunks of so many tiles. Pairs of registers begin with the first of a ring.
+ */
 static void some_groups(struct tilewise *s, uint32_t planes, uint32_t first, uint32_t groups,
                         uint32_t tiles) {
   s->first_group = first;
+  s->run.more = s->pairs && tiles % 2 == 0 ? 1 : 0;
+  s->run.regs = &s->regs[s->run.more];
   s->tiles = tiles;
   s->chunks = tiles ? groups / tiles : 0;
   if (s->chunks && planes) ct_repeat(s->v.l, planes, plane, s);
@@ -231,6 +244,14 @@ static unsigned commands(const struct tilewise *s) {
   return s->plan.commands + 2 * (s->plan.loads + stores) + 2;
 }
 
+static void take_registers(struct tilewise *s) {
+  const bool roomy = commands(s) * 12 <= COMMANDS;
+  ct_tile_take(s->v.l, &s->plan, CT_VK_FIRST_REG, 0, roomy ? 2 : 1, &s->regs[0]);
+  const unsigned pairs = s->plan.temps + s->plan.row_loads + 4 * (s->plan.loads + 1);
+  s->pairs = s->plan.chain && roomy && CT_VK_FIRST_REG + 1 + pairs <= CT_TILE_REGS;
+  if (s->pairs) ct_tile_take(s->v.l, &s->plan, CT_VK_FIRST_REG, 1, 2, &s->regs[1]);
+}
+
 static void take_words(struct tilewise *s) {
   const uint32_t each = s->in_words + s->out_words;
   const uint64_t groups = (uint64_t)ct_tiles(s->k->rows) * (is_flat(s) ? ct_tiles(s->k->cols) : 1);
@@ -259,12 +280,11 @@ int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
     return err;
   }
   place_all(&s);
-  ct_tile_take(s.v.l, &s.plan, CT_VK_FIRST_REG, 0, commands(&s) * 12 <= COMMANDS ? 2 : 1, &s.regs);
-  ct_vk_carriers(&s.v, s.regs.first_temp);
+  take_registers(&s);
+  ct_vk_carriers(&s.v, s.regs[0].first_temp);
   take_words(&s);
   s.run.k = k;
   s.run.plan = &s.plan;
-  s.run.regs = &s.regs;
   all_planes(&s);
   return ct_vk_end(&s.v, codes);
 }

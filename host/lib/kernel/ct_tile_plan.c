@@ -223,13 +223,14 @@ void ct_tile_take(struct ct_lower *l, const struct ct_tile_plan *plan, unsigned 
                   uint32_t more, unsigned sets, struct ct_tile_regs *regs) {
   const unsigned temps = plan->temps ? plan->temps : 1;
   const unsigned out = plan->stores * (more + 1);
-  const unsigned least = first + temps + plan->row_loads + plan->loads + out;
-  unsigned left = CT_TILE_REGS - least, loads = plan->loads, outs = out;
+  const unsigned in = plan->loads * (more + 1);
+  const unsigned least = first + temps + plan->row_loads + in + out;
+  unsigned left = CT_TILE_REGS - least, loads = in, outs = out;
   if (least > CT_TILE_REGS) {
     ct_lower_fail(l, CT_ERR_NO_SPACE,
                   "a tile program takes %u tile registers (%u inputs, %u outputs, %u in between), "
                   "there are %u: cut it in two",
-                  least - first, plan->loads + plan->row_loads, out, temps, CT_TILE_REGS - first);
+                  least - first, in + plan->row_loads, out, temps, CT_TILE_REGS - first);
     return;
   }
   if (sets > 1 && loads <= left) {
