@@ -138,6 +138,7 @@ tidy: $(GEN_H) $(COMMIT_H)  ## clang-tidy over the host code and the harness
 
 onnx-conformance: $(BUILD)/lib/libcoltrain.so  ## ONNX's test cases of single operators (libonnx-testdata) on Coltrain: a table of each operator, nothing may fail
 	$(Q)BUILD=$(BUILD) $(PYTHON) tb/python/onnx_cases.py
+	$(Q)BUILD=$(BUILD) $(PYTHON) tb/python/onnx_cases.py --device emu:
 
 python-check:  ## mypy (strict) and ruff over the Python sources
 	$(RUN) scripts/python-check

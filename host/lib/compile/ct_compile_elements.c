@@ -219,10 +219,15 @@ void ct_lower_op_div(struct ct_compiler *c, const struct ct_gnode *n) {
 static void same_place(struct ct_compiler *c, const struct ct_gnode *n) {
   const int x = ct_value_in(c, n, 0);
   if (c->error) return;
-  if (c->value[x].kind == CT_LAY_WINDOWS)
+  if (c->value[x].kind == CT_LAY_WINDOWS) {
     ct_compile_miss(c, n, "its input is brought in for a convolution");
-  else
+  } else if (c->value[x].step == CT_FROM_START &&
+             c->g->tensor[n->out[0]]->role == CT_ROLE_OUTPUT) { /* the caller's, on both sides */
+    struct ct_tiles t = ct_tiles_apart(c, n, c->value[x].rows, c->value[x].cols, false);
+    give(&t, n, 0, ct_tiles_axpb(&t, ct_tiles_in(&t, x), 1, 0), x);
+  } else {
     ct_value_is(c, n->out[0], x);
+  }
 }
 void ct_lower_op_reshape(struct ct_compiler *c, const struct ct_gnode *n) {
   same_place(c, n);

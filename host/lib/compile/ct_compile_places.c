@@ -95,17 +95,32 @@ static void number_steps(struct ct_compiler *c) {
 
 /* ---- New values of weights and states ------------------------------------------------------ */
 
-/* What another tensor's value becomes takes that one's place, if it can. */
+/* A value that has a place of its own is copied. */
+static int copy_of(struct ct_compiler *c, int value) {
+  const struct ct_gnode *n = c->steps ? c->step[c->steps - 1].node : NULL;
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[value].rows, c->value[value].cols, false);
+  const int copy = ct_value_like(c, value);
+  ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, value), 1, 0), copy);
+  return copy;
+}
+
+/* What another tensor's value becomes takes that one's place. */
 static void replace(struct ct_compiler *c, size_t t) {
   const struct ct_gtensor *x = c->g->tensor[t];
   if (!x->becomes || c->value_of[t] == CT_NO_VALUE || c->error) return;
-  const int old = c->value_of[t], now = c->value_of[x->becomes];
+  const int old = c->value_of[t];
+  int now = c->value_of[x->becomes];
   if (now == CT_NO_VALUE || now == old) return;
-  struct ct_val *v = &c->value[now];
-  if (v->step == CT_FROM_START || v->place != CT_VALUE_ARENA || v->same != CT_NO_VALUE ||
-      c->value[old].rows != v->rows || c->value[old].cols != v->cols)
+  if (c->value[old].rows != c->value[now].rows || c->value[old].cols != c->value[now].cols) {
     ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.60s cannot become %.60s on the device", x->name,
                     c->g->tensor[x->becomes]->name);
+    return;
+  }
+  const struct ct_val *made = &c->value[now];
+  if (made->step == CT_FROM_START || made->place != CT_VALUE_ARENA || made->same != CT_NO_VALUE)
+    now = copy_of(c, now);
+  if (c->error) return;
+  struct ct_val *v = &c->value[now];
   v->same = old;
   v->place = CT_VALUE_LASTING;
 }
