@@ -61,6 +61,33 @@ def test_narrow_mantissas_are_further_off(seed: int) -> None:
             device.compile(network, mantissa=9)
 
 
+def joined() -> coltrain.Graph:
+    """Planes that are put side by side and taken apart, and products of two activations."""
+    graph = coltrain.Graph()
+    x, y, w = graph.input("x", (4, 6, 6, 16)), graph.input("y", (4, 6, 6, 20)), graph.weight("w", (24, 3, 3, 36))
+    both = graph.add("concat", x, y, axis=3)
+    graph.result(graph.add("relu", graph.add("conv", both, w)))
+    graph.result(graph.add("tanh", graph.add("slice", both, axis=3, begin=16, size=20)))
+    graph.result(graph.add("slice", y, axis=3, begin=16, size=4))
+    a, b, c, d = (graph.input(n, s) for n, s in (("a", (21, 33)), ("b", (33, 18)), ("c", (18, 33)), ("d", (21, 5))))
+    graph.result(graph.add("matmul", a, b))
+    graph.result(graph.add("matmul", a, c, transpose_b=1))
+    graph.result(graph.add("matmul", a, d, transpose_a=1))
+    return graph.check()
+
+
+def test_planes_and_products_of_activations(seed: int) -> None:
+    graph, random = joined(), np.random.default_rng(seed)
+    held = graph.by_role(coltrain.Role.INPUT, coltrain.Role.WEIGHT)
+    values = {name: random.standard_normal(t.shape).astype(np.float32) for name, t in held.items()}
+    want = graph.run(values)
+    with coltrain.open("emu:core=16x4") as device, device.compile(graph) as net:
+        got = net.run(values)
+    assert list(got) == list(want)
+    for name in want:
+        assert distance(got[name], want[name]) < (0.03 if name.startswith(("relu", "matmul")) else 1e-5)
+
+
 def test_refusals_name_the_node() -> None:
     assert coltrain.has_kernel("conv") and not coltrain.has_kernel("transpose") and not coltrain.has_kernel("nothing")
     graph = coltrain.Graph()

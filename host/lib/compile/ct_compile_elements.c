@@ -236,6 +236,79 @@ void ct_lower_op_flatten(struct ct_compiler *c, const struct ct_gnode *n) {
   same_place(c, n);
 }
 
+/* Along channels, where pieces are whole planes (the last one may be less). */
+static bool along_channels(struct ct_compiler *c, const struct ct_gnode *n, double axis,
+                           uint32_t dims) {
+  if (axis < 0 || (uint32_t)axis == dims - 1) return true;
+  ct_compile_miss(c, n, "along axis %g: only the last one", axis);
+  return false;
+}
+
+static bool whole_planes(struct ct_compiler *c, const struct ct_gnode *n, uint32_t channels) {
+  if (channels % CT_TILE == 0) return true;
+  ct_compile_miss(c, n, "pieces of %u channels: whole blocks of 16, but for the last", channels);
+  return false;
+}
+
+void ct_lower_op_concat(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *ys = ct_out(c->g, n, 0);
+  if (!along_channels(c, n, ct_attr(n, 0, 0), ys->dims)) return;
+  for (unsigned i = 0; i < n->inputs; ++i) {
+    const int x = ct_value_in(c, n, i);
+    if (c->error || (i + 1 < n->inputs && !whole_planes(c, n, c->value[x].cols))) return;
+    if (!ct_value_plain(c, n->in[i])) {
+      ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
+                      c->g->tensor[n->in[i]]->name);
+      return;
+    }
+  }
+  const int first = ct_value_in(c, n, 0), y = ct_value_like(c, first);
+  if (c->error) return;
+  c->value[y].cols = ys->dim[ys->dims - 1];
+  for (unsigned i = 0, plane = 0; i < n->inputs && !c->error; ++i) {
+    const int x = ct_value_in(c, n, i), part = ct_value_like(c, x);
+    struct ct_tiles t = ct_tiles_apart(c, n, c->value[x].rows, c->value[x].cols, false);
+    ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, x), 1, 0), part);
+    if (c->error) return;
+    c->value[part].within = y;
+    c->value[part].plane = plane;
+    c->value[y].step = c->value[part].step;
+    plane += ct_tiles(c->value[x].cols);
+  }
+  ct_value_is(c, n->out[0], y);
+}
+
+enum { SLICE_AXIS, SLICE_BEGIN, SLICE_SIZE };
+void ct_lower_op_slice(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *xs = ct_in(c->g, n, 0);
+  const uint32_t begin = ct_attr_u32(n, SLICE_BEGIN, 0), size = ct_attr_u32(n, SLICE_SIZE, 0);
+  const int x = ct_value_in(c, n, 0);
+  if (c->error || !along_channels(c, n, ct_attr(n, SLICE_AXIS, 0), xs->dims)) return;
+  if (!whole_planes(c, n, begin)) return;
+  if (begin + size != xs->dim[xs->dims - 1] && !whole_planes(c, n, size)) return;
+  if (!ct_value_plain(c, n->in[0])) {
+    ct_compile_miss(c, n, "its input lies in memory in another order");
+    return;
+  }
+  const int part = ct_value_like(c, x);
+  if (c->error) return;
+  struct ct_val *v = &c->value[part];
+  v->cols = size;
+  v->within = x;
+  v->plane = begin / CT_TILE;
+  v->step = c->value[x].step;
+  v->part = CT_OPERAND_PRODUCT;
+  v->place = c->value[x].place;
+  if (c->g->tensor[n->out[0]]->role != CT_ROLE_OUTPUT) {
+    ct_value_is(c, n->out[0], part);
+    return;
+  }
+  struct ct_tiles t = ct_tiles_apart(c, n, v->rows, size, false);
+  const int copy = ct_value_new(c, c->value[part].rows, size);
+  ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, part), 1, 0), copy);
+  ct_value_is(c, n->out[0], copy);
+}
+
 void ct_lower_op_fill(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *s = ct_out(c->g, n, 0);
   const uint32_t cols = s->dim[s->dims - 1];

@@ -32,6 +32,8 @@ struct ct_val {
   unsigned part;    /* of that step's tile program: an operation */
   uint32_t readers; /* nodes that read its tensor */
   int same;         /* whose place it takes: a weight's new value, that of the weight */
+  int within;       /* whose planes it has, from `plane` on */
+  uint32_t plane;
   bool constant;
   float number;
   unsigned narrow;
@@ -168,13 +170,14 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
   X(leaky_relu)                                                                                    \
   X(leaky_relu_grad)                                                                               \
   X(clip)                                                                                          \
-  X(clip_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu)          \
-      X(gelu_grad) X(scale) X(add) X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv)                  \
-          X(conv_input_grad) X(conv_weight_grad) X(linear) X(matmul) X(max_pool) X(max_pool_grad)  \
-              X(average_pool) X(average_pool_grad) X(global_average_pool)                          \
-                  X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) X(batch_norm_grad) \
-                      X(softmax) X(cross_entropy) X(cross_entropy_grad) X(mse) X(reshape)          \
-                          X(flatten) X(rate) X(sgd) X(adam)
+  X(clip_grad)                                                                                     \
+  X(sigmoid)                                                                                       \
+  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add)     \
+      X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv) X(conv_input_grad) X(conv_weight_grad)        \
+          X(linear) X(matmul) X(max_pool) X(max_pool_grad) X(average_pool) X(average_pool_grad)    \
+              X(global_average_pool) X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) \
+                  X(batch_norm_grad) X(softmax) X(cross_entropy) X(cross_entropy_grad) X(mse)      \
+                      X(reshape) X(flatten) X(concat) X(slice) X(rate) X(sgd) X(adam)
 #define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
 CT_LOWERED(CT_LOWER_DECLARE)
 #undef CT_LOWER_DECLARE

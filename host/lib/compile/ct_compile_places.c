@@ -68,9 +68,26 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
   }
 }
 
+/* Planes of another value are made or read: so that lives, and is kept in that way. */
+static void note_within(struct ct_compiler *c, const struct ct_net_step *s, int whole,
+                        unsigned keep, bool is_made) {
+  struct ct_val *v = &c->value[whole];
+  if (is_made && (!v->first || s->order < v->first)) v->first = s->order;
+  if (v->last < s->order) v->last = s->order;
+  if (is_made) return;
+  if (keep == CT_KEEPS)
+    v->any = true;
+  else
+    v->need[keep] = true;
+}
+
 static void note(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                  bool is_made) {
   struct ct_val *v = &c->value[value];
+  if (v->within != CT_NO_VALUE && !(is_made && s->order == v->first)) {
+    v->first = s->order;
+    note_within(c, s, v->within, keep, is_made);
+  }
   if (is_made) {
     v->first = s->order;
     if (v->last < s->order) v->last = s->order;
@@ -156,8 +173,8 @@ static void settle_all(struct ct_compiler *c) {
     settle(c, &c->value[i]);
   for (size_t i = 0; i < c->values; ++i) {
     struct ct_val *v = &c->value[i];
-    if (v->same == CT_NO_VALUE) continue;
-    memcpy(v->need, c->value[v->same].need, sizeof v->need);
+    if (v->same != CT_NO_VALUE) memcpy(v->need, c->value[v->same].need, sizeof v->need);
+    if (v->within != CT_NO_VALUE) memcpy(v->need, c->value[v->within].need, sizeof v->need);
   }
 }
 
@@ -213,7 +230,7 @@ static void put_in_arena(struct ct_compiler *c, struct taken *list, int *by_firs
   for (size_t k = 0; k < c->values && !c->error; ++k) {
     struct ct_val *v = &c->value[by_first[k]];
     const uint64_t units = units_of(v);
-    if (v->place != CT_VALUE_ARENA || !units) continue;
+    if (v->place != CT_VALUE_ARENA || !units || v->within != CT_NO_VALUE) continue;
     size_t kept = 0, index;
     for (size_t i = 0; i < count; ++i)
       if (list[i].last >= v->first) list[kept++] = list[i];
@@ -242,12 +259,22 @@ static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
   c->out->lasting += units_of(v);
 }
 
+/* Planes of a value that has a place. */
+static void put_within(struct ct_compiler *c, struct ct_val *v) {
+  const struct ct_val *whole = &c->value[v->within];
+  for (unsigned k = 0; k < CT_KEEPS; ++k) {
+    v->keep[k] = whole->keep[k];
+    if (v->keep[k].reg)
+      v->keep[k].at += (uint32_t)ct_mat_units(v->rows, v->plane * CT_TILE, (enum ct_keep)k);
+  }
+}
+
 static void put_all(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values && !c->error; ++i) {
     struct ct_val *v = &c->value[i];
     if (v->step != CT_FROM_START && c->step[v->step].early && v->place == CT_VALUE_ARENA)
       v->place = CT_VALUE_LASTING;
-    if (!units_of(v)) continue;
+    if (!units_of(v) || v->within != CT_NO_VALUE) continue;
     if (v->place == CT_VALUE_EXTERNAL) put_external(c, v);
     if (v->place == CT_VALUE_LASTING && v->same == CT_NO_VALUE) put_lasting(c, v);
   }
@@ -260,6 +287,8 @@ static void put_all(struct ct_compiler *c) {
   if (!c->error) put_in_arena(c, list, by_first);
   free(by_first);
   free(list);
+  for (size_t i = 0; i < c->values && !c->error; ++i)
+    if (c->value[i].within != CT_NO_VALUE) put_within(c, &c->value[i]);
 }
 
 /* ---- What others see of it ----------------------------------------------------------------- */

@@ -194,7 +194,42 @@ static void linear_weights(struct ct_compiler *c, const struct ct_gnode *n) {
   weights_gradient(c, n, x, gy, &shape);
 }
 
+/* ---- Products of two activations ----------------------------------------------------------- */
+
+/* a b: b lies as the weights of a linear layer do. a b^T is the gradient of such a layer's input,
+ * a^T b that of its weights. */
+static void two_activations(struct ct_compiler *c, const struct ct_gnode *n, bool ta, bool tb) {
+  const int a = ct_value_in(c, n, 0), b = ct_value_in(c, n, 1);
+  const struct ct_shape *ys = ct_out(c->g, n, 0);
+  if (c->error) return;
+  if (!ct_value_plain(c, n->in[0]) || !ct_value_plain(c, n->in[1])) {
+    ct_compile_miss(c, n, "its inputs lie in memory in another order");
+    return;
+  }
+  const int y = ct_value_new(c, ys->dim[0], ys->dim[1]);
+  const uint32_t rows = c->error ? 1 : c->value[a].rows;
+  if (c->error) return;
+  const enum ct_step_kind kind = ta ? CT_STEP_CONV_WEIGHTS : tb ? CT_STEP_CONV_INPUT : CT_STEP_CONV;
+  struct ct_net_step *s = product(c, n, kind, y);
+  s->x = a;
+  s->conv = linear_shape(rows, 1, 1);
+  if (ta)
+    s->dy = b;
+  else
+    s->w = b;
+  ct_value_is(c, n->out[0], y);
+}
+
 enum { MATMUL_A, MATMUL_B };
+/* Whether a tensor is the gradient of a weight: it lies as that does. */
+static bool of_weight(const struct ct_compiler *c, int tensor) {
+  for (size_t t = 1; t <= c->g->tensors; ++t)
+    if (c->g->tensor[t]->gradient == tensor && c->value_of[t] != CT_NO_VALUE &&
+        c->value[c->value_of[t]].kind == CT_LAY_WEIGHT)
+      return true;
+  return false;
+}
+
 void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *a = ct_in(c->g, n, 0), *b = ct_in(c->g, n, 1);
   const bool ta = ct_attr(n, MATMUL_A, 0) != 0, tb = ct_attr(n, MATMUL_B, 0) != 0;
@@ -206,10 +241,13 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
            c->value_of[n->in[1]] != CT_NO_VALUE &&
            c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT)
     linear_input(c, n);
-  else if (a->dims == 2 && b->dims == 2 && ta && !tb && !weight)
+  else if (a->dims == 2 && b->dims == 2 && ta && !tb && !weight && of_weight(c, n->out[0]))
     linear_weights(c, n);
+  else if (a->dims == 2 && b->dims == 2 && !(ta && tb) && !weight)
+    two_activations(c, n, ta, tb);
   else
-    ct_compile_miss(c, n, "a product of %s by %s without a weight", CT_SHAPE(a), CT_SHAPE(b));
+    ct_compile_miss(c, n, "a product of %s by %s: matrices, one of them transposed at most",
+                    CT_SHAPE(a), CT_SHAPE(b));
 }
 
 /* ---- Convolutions -------------------------------------------------------------------------- */

@@ -111,9 +111,15 @@ struct target {
   struct ct_why why;
 };
 
+/* A matrix in the place of weights: its last rows are lanes of zeros. */
+static struct ct_mat lanes_of(struct ct_mat m) {
+  m.rows = ct_tiles(m.rows) * CT_TILE;
+  return m;
+}
+
 static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
   const struct ct_tilewise after = tile_program(c, s);
-  struct ct_conv k = {.shape = s->conv, .weights = mat(c, s->w), .after = &after};
+  struct ct_conv k = {.shape = s->conv, .weights = lanes_of(mat(c, s->w)), .after = &after};
   if (s->kind == CT_STEP_CONV) {
     k.x = mat(c, s->x);
     k.y = mat(c, s->y);
@@ -126,7 +132,7 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct targe
   }
   k.x = mat(c, s->x);
   k.y = mat(c, s->dy);
-  k.weights = mat(c, s->y);
+  k.weights = lanes_of(mat(c, s->y));
   k.after = NULL;
   return ct_kernel_conv_weights(&k, &t->room, t->codes, &t->why);
 }

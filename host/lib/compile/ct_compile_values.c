@@ -46,7 +46,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = CT_FROM_START;
-  v->same = CT_NO_VALUE;
+  v->same = v->within = CT_NO_VALUE;
   return (int)c->values++;
 }
 
