@@ -378,7 +378,8 @@ static void move_semaphores(mxu_tb *tb) {
 
 void mxu_tb_cycle(mxu_tb *tb) {
   monitor_signals(tb);
-  monitor_errors(tb); /* a context stops a cycle before its error, as late as its last row, is told */
+  monitor_errors(
+      tb); /* a context stops a cycle before its error, as late as its last row, is told */
   monitor_rows(tb);
   *tb->p.qos_i = ct_tb_qos(tb->policy, tb->floor);
   *tb->p.spm_base_i = tb->c[0].base | (uint64_t)tb->c[1].base << 20;
