@@ -11,10 +11,20 @@ static void must(struct net_bed *n, int err, const char *what) {
   if (err) fail_msg("%s: %s", what, ct_last_error(n->dev));
 }
 
-void net_open(struct net_bed *n, struct bed *bed, const char *uri) {
+bool net_try_open(struct net_bed *n, struct bed *bed, const char *uri) {
   *n = (struct net_bed){.bed = bed};
   if (ct_open(uri, &n->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
-  must(n, ct_network_create(n->dev, bed->g, NULL, &n->net), "the network");
+  const int err = ct_network_create(n->dev, bed->g, NULL, &n->net);
+  if (err == CT_ERR_NO_SPACE && strstr(ct_last_error(n->dev), "words of scratchpad")) {
+    ct_close(n->dev);
+    return false;
+  }
+  must(n, err, "the network");
+  return true;
+}
+
+void net_open(struct net_bed *n, struct bed *bed, const char *uri) {
+  if (!net_try_open(n, bed, uri)) fail_msg("%s: the scratchpad is too small", uri);
 }
 
 void net_close(struct net_bed *n) {

@@ -15,6 +15,9 @@ struct net_bed {
 /* Opens the device and puts the bed's graph, which is checked, on it. */
 void net_open(struct net_bed *n, struct bed *bed, const char *uri);
 void net_close(struct net_bed *n);
+/* The same; false, and nothing is open, if the device's scratchpad is too small for the network,
+ * which the sentence says. */
+bool net_try_open(struct net_bed *n, struct bed *bed, const char *uri);
 
 /* Values for everything from outside: weights and states as the network draws them, the rest drawn
  * here; labels are one-hot rows. The bed has them, too. */
