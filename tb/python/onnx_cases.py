@@ -336,7 +336,10 @@ def main() -> int:
     if not CASES.is_dir():
         sys.exit(f"{CASES} is not there: install Debian's package libonnx-testdata")
     operators = {o.operator} if o.operator else known
-    outcomes = conform(OnDevice(o.device) if o.device else Reference(), operators)
+    backend: Backend = Reference()
+    if o.device:
+        backend = OnDevice(o.device)
+    outcomes = conform(backend, operators)
     rows = table(outcomes, operators)
     if o.markdown:
         print(markdown(rows))

@@ -108,7 +108,7 @@ def test_refusals_name_the_node() -> None:
 
 @pytest.mark.parametrize("train", [False, True])
 def test_explain(train: bool) -> None:
-    args = [COMMAND, "explain", "lenet5", "--batch", "2", "--device", "sim:", "--json", "-", *(["--train"] if train else [])]
+    args = [COMMAND, "explain", "lenet5", "--batch", "2", "--device", "sim:", "--json", "-"] + (["--train"] if train else [])
     found = json.loads(subprocess.run(args, capture_output=True, text=True, check=True).stdout)
     assert found["model"] == "lenet5" and found["train"] == train
     layers = {(layer["name"], layer["pass"]): layer for layer in found["layers"]}
@@ -121,6 +121,7 @@ def test_explain(train: bool) -> None:
 
 
 def test_explain_needs_a_network() -> None:
-    for args, says in (([], "which network"), (["lenet6"], "there is no network lenet6")):
+    cases: list[tuple[list[str], str]] = [([], "which network"), (["lenet6"], "there is no network lenet6")]
+    for args, says in cases:
         done = subprocess.run([COMMAND, "explain", *args, "--device", "emu:"], capture_output=True, text=True)
         assert done.returncode and says in done.stderr

@@ -20,11 +20,11 @@ import numpy as np
 from ._abi import Queue, Role, ct_network_options, ct_network_stage
 from ._arrays import F32, Array, address, floats
 from ._connection import Connection, Handle
-from ._lib import lib, text_of
+from ._lib import lib
 from ._numbers import U64, whole
 from .errors import ArgumentError
 from .events import cycle_of, queue_of
-from .graph import Graph, Tensor
+from .graph import Graph, Tensor, _text
 
 if TYPE_CHECKING:
     from .network import Network
@@ -126,8 +126,8 @@ class Compiled(Handle):
             self._connection.call(lib.ct_network_stage, self._raw, index, ctypes.byref(raw))
             found.append(
                 Stage(
-                    node=text_of(raw.node) or "",
-                    op=text_of(raw.op) or "",
+                    node=_text(raw.node),
+                    op=_text(raw.op),
                     backward=raw.backward,
                     once=raw.once,
                     jobs=raw.jobs,
@@ -137,7 +137,7 @@ class Compiled(Handle):
                     rows=raw.rows,
                     cycles=cycle_of(raw.cycles),
                     expected=cycle_of(raw.expected),
-                    bound=text_of(raw.bound) or "",
+                    bound=_text(raw.bound),
                 )
             )
         if not found:

@@ -8,6 +8,7 @@ the initial weights, the order of the images and the definition of the network.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import sys
@@ -116,7 +117,7 @@ class OnDevice(Trainer):
 class ByTorch(Trainer):
     def __init__(self, name: str, seed: int, steps: int) -> None:
         try:
-            import torch
+            torch: Any = importlib.import_module("torch")
         except ImportError as missing:
             raise Failure(f"FP32 is PyTorch's, and it is not there ({missing}): install python3-torch") from missing
         self.torch, self.name, self.steps, self.recipe = torch, name, steps, RECIPES[name]
