@@ -417,9 +417,3 @@ void ct_lower_op_adam(struct ct_compiler *c, const struct ct_gnode *n) {
   give(&t, n, 2, v, vals[0]);
   give(&t, n, 0, ct_tiles_op(&t, CT_TILE_SUB, w, step), vals[0]);
 }
-
-/* ---- Mean squared error -------------------------------------------------------------------- */
-
-void ct_lower_op_mse(struct ct_compiler *c, const struct ct_gnode *n) {
-  ct_compile_miss(c, n, "no kernel for this loss yet");
-}

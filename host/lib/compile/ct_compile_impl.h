@@ -164,20 +164,16 @@ unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const st
 typedef void ct_lower_op(struct ct_compiler *c, const struct ct_gnode *n);
 ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
 
-#define CT_LOWERED(X)                                                                              \
-  X(relu)                                                                                          \
-  X(relu_grad)                                                                                     \
-  X(leaky_relu)                                                                                    \
-  X(leaky_relu_grad)                                                                               \
-  X(clip)                                                                                          \
-  X(clip_grad)                                                                                     \
-  X(sigmoid)                                                                                       \
-  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add)     \
-      X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv) X(conv_input_grad) X(conv_weight_grad)        \
-          X(linear) X(matmul) X(max_pool) X(max_pool_grad) X(average_pool) X(average_pool_grad)    \
-              X(global_average_pool) X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) \
-                  X(batch_norm_grad) X(softmax) X(cross_entropy) X(cross_entropy_grad) X(mse)      \
-                      X(reshape) X(flatten) X(concat) X(slice) X(rate) X(sgd) X(adam)
+/* clang-format off */
+#define CT_LOWERED(X) \
+  X(relu) X(relu_grad) X(leaky_relu) X(leaky_relu_grad) X(clip) X(clip_grad) X(sigmoid) \
+  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add) \
+  X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv) X(conv_input_grad) X(conv_weight_grad) X(linear) \
+  X(matmul) X(max_pool) X(max_pool_grad) X(average_pool) X(average_pool_grad) \
+  X(global_average_pool) X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) \
+  X(batch_norm_grad) X(softmax) X(cross_entropy) X(cross_entropy_grad) X(reshape) X(flatten) \
+  X(concat) X(slice) X(rate) X(sgd) X(adam)
+/* clang-format on */
 #define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
 CT_LOWERED(CT_LOWER_DECLARE)
 #undef CT_LOWER_DECLARE
