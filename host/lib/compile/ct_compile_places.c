@@ -283,8 +283,10 @@ static void put_all(struct ct_compiler *c) {
       memcpy(c->value[i].keep, c->value[c->value[i].same].keep, sizeof c->value[i].keep);
   int *by_first = sort_by_first(c);
   struct taken *list = calloc(c->values + 1, sizeof *list);
-  if (!by_first || !list) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-  if (!c->error) put_in_arena(c, list, by_first);
+  if (by_first && list)
+    put_in_arena(c, list, by_first);
+  else
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
   free(by_first);
   free(list);
   for (size_t i = 0; i < c->values && !c->error; ++i)
