@@ -48,10 +48,11 @@ static void visit(struct layer *t, double *sum, product *f) {
   const uint32_t ci = group_in(t), co = group_out(t);
   for (uint32_t p = 0; p < s->images * s->oh * s->ow; ++p)
     for (uint32_t tap = 0; tap < s->ky * s->kx; ++tap) {
-      const int64_t y = (int64_t)(p / s->ow % s->oh) * s->sy - s->top + (tap / s->kx) * s->dy;
-      const int64_t x = (int64_t)(p % s->ow) * s->sx - s->left + (tap % s->kx) * s->dx;
+      const int64_t y =
+          (int64_t)(p / s->ow % s->oh) * s->sy - s->top + (int64_t)(tap / s->kx) * s->dy;
+      const int64_t x = (int64_t)(p % s->ow) * s->sx - s->left + (int64_t)(tap % s->kx) * s->dx;
       if (y < 0 || x < 0 || y >= s->h || x >= s->w) continue;
-      const uint32_t q = (uint32_t)((p / s->ow / s->oh * s->h + y) * s->w + x);
+      const uint32_t q = (uint32_t)(((int64_t)(p / s->ow / s->oh) * s->h + y) * s->w + x);
       for (uint32_t o = 0; o < t->conv.y.cols; ++o)
         for (uint32_t c = 0; c < ci; ++c)
           f(t, sum,

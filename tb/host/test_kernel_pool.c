@@ -51,6 +51,7 @@ static uint32_t window_of(const struct ct_pool *k, const uint32_t *x, uint32_t i
 
 static void reference(const struct ct_pool *k, const uint32_t *x, uint32_t *y) {
   const struct ct_pool_shape *p = &k->shape;
+  assert_true(p->oh > 0 && p->ow > 0);
   for (uint32_t o = 0; o < p->images * p->oh * p->ow; ++o)
     for (uint32_t c = 0; c < k->x.cols; ++c)
       y[(size_t)o * k->x.cols + c] =

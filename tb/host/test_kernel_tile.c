@@ -105,7 +105,7 @@ static void reference(const struct kbed *b, const struct ct_tilewise *k, const s
                       unsigned out, uint32_t *want) {
   for (uint32_t r = 0; r < k->rows; ++r)
     for (uint32_t c = 0; c < k->cols; ++c) {
-      uint32_t value[CT_TILE_VALUES];
+      uint32_t value[CT_TILE_VALUES] = {0};
       for (unsigned v = 0; v < k->ins; ++v)
         value[v] = input_at(k, in, v, r, c);
       for (unsigned i = 0; i < k->ops; ++i)

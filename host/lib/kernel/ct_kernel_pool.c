@@ -198,7 +198,7 @@ static void taps_of_run(struct pool *s, struct ct_ref to, struct ct_ref self,
   s->taps = 0;
   for (unsigned ty = 0; ty < s->cy.taps; ++ty)
     for (unsigned tx = 0; tx < cx->taps; ++tx) {
-      struct ct_ref x[2];
+      struct ct_ref x[2] = {{.space = 0}};
       for (unsigned f = 0; f < s->feeds; ++f) {
         const uint32_t skip = (cx->tap[tx].at - leftmost(cx)) * ct_vk_row_words(s->feed[f].keep);
         x[f] =
