@@ -60,7 +60,6 @@ static void get(struct net_bed *n, int tensor, double *x, size_t count) {
   free(f);
 }
 
-/* Inputs: whole 64ths below 2, which HBFP8 holds. */
 static void draw_one(struct net_bed *n, int tensor, const struct ct_tensor_info *t, ct_rng *rng) {
   double *x = bed_data(n->bed, tensor);
   const size_t cols = t->shape.dim[t->shape.dims - 1];
@@ -73,16 +72,24 @@ static void draw_one(struct net_bed *n, int tensor, const struct ct_tensor_info 
   put(n, tensor, x, t->elements);
 }
 
+static bool lasts(const struct ct_tensor_info *t) {
+  return t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE;
+}
+
+void net_draw_inputs(struct net_bed *n, ct_rng *rng) {
+  for (size_t i = 1; i <= tensors(n); ++i) {
+    const struct ct_tensor_info t = bed_info(n->bed, (int)i);
+    if (from_outside(&t) && !lasts(&t)) draw_one(n, (int)i, &t, rng);
+  }
+}
+
 void net_draw(struct net_bed *n, uint64_t seed, ct_rng *rng) {
   must(n, ct_network_draw(n->net, seed), "draw");
   for (size_t i = 1; i <= tensors(n); ++i) {
     const struct ct_tensor_info t = bed_info(n->bed, (int)i);
-    if (!from_outside(&t)) continue;
-    if (t.role == CT_ROLE_WEIGHT || t.role == CT_ROLE_STATE)
-      get(n, (int)i, bed_data(n->bed, (int)i), t.elements);
-    else
-      draw_one(n, (int)i, &t, rng);
+    if (lasts(&t)) get(n, (int)i, bed_data(n->bed, (int)i), t.elements);
   }
+  net_draw_inputs(n, rng);
 }
 
 void net_run(struct net_bed *n) {
@@ -189,8 +196,13 @@ static int pool(struct maker *m, int x) {
                  BED_ATTRS({"kernel", 2, {ky, kx}}, {"stride", 2, {draw(m, 2), draw(m, 2)}}));
 }
 
+/* Over so few rows the deviation may be next to nothing, and its gradient anything. */
+enum { LEAST_ROWS = 32 };
+
 static int norm(struct maker *m, int x) {
   const struct ct_shape s = shape_of(m, x), c = {1, {s.dim[3]}};
+  if (m->shape->training && m->shape->smooth && s.dim[0] * s.dim[1] * s.dim[2] < LEAST_ROWS)
+    return x;
   const int in[5] = {
       x, weight(m, c, CT_INITIAL_ONES), weight(m, c, CT_INITIAL_ZEROS),
       ct_graph_tensor(m->b->g, &(struct ct_new_tensor){.shape = c, .role = CT_ROLE_STATE}),
@@ -220,14 +232,36 @@ static int residual(struct maker *m, int x) {
   return activation(m, BED_ADD(m->b, "add", BED_IN(y, x)));
 }
 
+/* Some whole blocks of 16 channels, or all from one of them on. */
+static int part(struct maker *m, int x) {
+  const uint32_t all = shape_of(m, x).dim[3], begin = 16 * ct_rng_below(m->rng, (all + 15) / 16);
+  const uint32_t blocks = (all - begin) / 16;
+  const uint32_t size = blocks && ct_rng_percent(m->rng, 50) ? 16 * draw(m, blocks) : all - begin;
+  return BED_ADD(m->b, "slice", BED_IN(x),
+                 BED_ATTRS({"axis", 1, {3}}, {"begin", 1, {begin}}, {"size", 1, {size}}));
+}
+
+/* f(x) beside x; without training a part of that, or a part of a part, which have no gradients. */
+static int beside(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x);
+  const int w = weight(m, SHAPE(16 * draw(m, 2), 3, 3, s.dim[3]), CT_INITIAL_HE);
+  const int f = BED_ADD(m->b, "conv", BED_IN(x, w), BED_ATTRS({"pad", 4, {1, 1, 1, 1}}));
+  int y = BED_ADD(m->b, "concat", BED_IN(activation(m, f), x), BED_ATTRS({"axis", 1, {3}}));
+  while (!m->shape->training && ct_rng_percent(m->rng, 50))
+    y = part(m, y);
+  return ct_rng_percent(m->rng, 50) ? activation(m, y) : y;
+}
+
 static int layer(struct maker *m, int x) {
-  switch (ct_rng_below(m->rng, 5)) {
+  switch (ct_rng_below(m->rng, 6)) {
     case 0:
       return activation(m, norm(m, conv(m, x, true)));
     case 1:
       return pool(m, x);
     case 2:
       return residual(m, x);
+    case 3:
+      return beside(m, x);
     default:
       return activation(m, conv(m, x, false));
   }

@@ -19,8 +19,10 @@ void net_close(struct net_bed *n);
  * which the sentence says. */
 bool net_try_open(struct net_bed *n, struct bed *bed, const char *uri);
 
-/* Values for everything from outside: weights and states as the network draws them, the rest drawn
- * here; labels are one-hot rows. The bed has them, too. */
+/* Values for inputs and labels: whole 64ths below 2, which HBFP8 holds; labels are one-hot rows.
+ * The bed has them, too. */
+void net_draw_inputs(struct net_bed *n, ct_rng *rng);
+/* Those, and weights and states as the network draws them. */
 void net_draw(struct net_bed *n, uint64_t seed, ct_rng *rng);
 
 /* Runs both; the device alone. */
@@ -36,9 +38,10 @@ void net_expect(struct net_bed *n, double most, const char *what);
 /* A digest of all outputs, weights and states. */
 uint64_t net_digest(struct net_bed *n);
 
-/* A network drawn at random: convolutions, pooling, normalisation, activations, residual sums, in
- * the end a linear layer with its loss. smooth: no operator has a kink, so that gradients of the
- * device and of the reference can be compared closely. training: with updates. */
+/* A network drawn at random: convolutions, pooling, normalisation, activations, residual sums,
+ * tensors beside each other and parts of them, in the end a linear layer with its loss. smooth: no
+ * operator has a kink, and none normalises over a few rows, so that gradients of the device and of
+ * the reference can be compared closely. training: with updates. */
 struct net_shape {
   bool smooth, training;
   uint32_t most_layers, most_channels, most_size, most_images;

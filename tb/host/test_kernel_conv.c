@@ -44,7 +44,7 @@ typedef void product(struct layer *t, double *sum, const struct spot *s);
 
 /* Visits every multiplication of a layer. */
 static void visit(struct layer *t, double *sum, product *f) {
-  const struct ct_conv_shape *s = &t->conv.shape;
+  const struct ct_window_shape *s = &t->conv.shape;
   const uint32_t ci = group_in(t), co = group_out(t);
   for (uint32_t p = 0; p < s->images * s->oh * s->ow; ++p)
     for (uint32_t tap = 0; tap < s->ky * s->kx; ++tap) {
@@ -95,7 +95,7 @@ static size_t in_matrix(const struct layer *t, uint32_t o, uint32_t tap, uint32_
 }
 
 static void to_matrix(struct layer *t, const uint32_t *w) {
-  const struct ct_conv_shape *s = &t->conv.shape;
+  const struct ct_window_shape *s = &t->conv.shape;
   const size_t n = (size_t)matrix_rows(t) * t->conv.y.cols;
   assert_true(n <= MOST);
   memset(t->matrix, 0, n * sizeof *t->matrix);
@@ -113,7 +113,7 @@ static uint32_t size_out(uint32_t in, uint32_t pads, uint32_t k, uint32_t d, uin
 
 /* The last padding does not show in a shape: oh and ow say it. */
 static void complete(struct layer *t, uint32_t bottom, uint32_t right) {
-  struct ct_conv_shape *s = &t->conv.shape;
+  struct ct_window_shape *s = &t->conv.shape;
   s->oh = size_out(s->h, (uint32_t)s->top + bottom, s->ky, s->dy, s->sy);
   s->ow = size_out(s->w, (uint32_t)s->left + right, s->kx, s->dx, s->sx);
   t->conv.x.rows = s->images * s->h * s->w;
@@ -137,7 +137,7 @@ static void draw_axis(ct_rng *rng, uint32_t *in, uint32_t *k, uint32_t *d, uint3
 }
 
 static void draw_channels(struct layer *t, ct_rng *rng) {
-  struct ct_conv_shape *s = &t->conv.shape;
+  struct ct_window_shape *s = &t->conv.shape;
   s->groups = ct_rng_percent(rng, 70) ? 1 : 1 + ct_rng_below(rng, 6);
   uint32_t in = 1 + ct_rng_below(rng, 70 / s->groups), out = 1 + ct_rng_below(rng, 70 / s->groups);
   if (s->groups > 1 && ct_rng_percent(rng, 50)) {
@@ -152,7 +152,7 @@ static void draw_channels(struct layer *t, ct_rng *rng) {
 }
 
 static void draw(struct layer *t, ct_rng *rng) {
-  struct ct_conv_shape *s = &t->conv.shape;
+  struct ct_window_shape *s = &t->conv.shape;
   uint32_t bottom, right;
   for (;;) {
     memset(&t->conv, 0, sizeof t->conv);
@@ -171,7 +171,7 @@ static void draw(struct layer *t, ct_rng *rng) {
 }
 
 static void print_shape(const struct layer *t) {
-  const struct ct_conv_shape *s = &t->conv.shape;
+  const struct ct_window_shape *s = &t->conv.shape;
   print_message(
       "%u images of %u x %u, %u channels; %u x %u, %u channels; kernel %u x %u, stride %u "
       "%u, dilation %u %u, %u groups, padding %d %d\n",
@@ -246,7 +246,7 @@ typedef int kernel(const struct ct_conv *k, const struct ct_room *room, struct c
 
 static void prepare(struct layer *t, struct kbed *b, enum pass pass) {
   struct ct_conv *c = &t->conv;
-  const struct ct_conv_shape *s = &c->shape;
+  const struct ct_window_shape *s = &c->shape;
   fill(t, &b->rng, t->x, (size_t)c->x.rows * c->x.cols);
   fill(t, &b->rng, t->y, (size_t)c->y.rows * c->y.cols);
   fill(t, &b->rng, t->w, (size_t)c->y.cols * s->ky * s->kx * group_in(t));
@@ -266,7 +266,7 @@ static void prepare(struct layer *t, struct kbed *b, enum pass pass) {
 }
 
 static void check_weights(struct layer *t, struct kbed *b, const double *sum) {
-  const struct ct_conv_shape *s = &t->conv.shape;
+  const struct ct_window_shape *s = &t->conv.shape;
   const size_t n = (size_t)t->conv.y.cols * s->ky * s->kx * group_in(t);
   for (size_t i = 0; i < n; ++i)
     t->w[i] = kb_bits((float)sum[i]);
@@ -400,8 +400,8 @@ static void test_windows(void **state) {
 /* What a walk cannot express, or what does not fit together, gets a sentence. */
 static void test_refusals(void **state) {
   (void)state;
-  static const struct ct_conv_shape good = {2, 8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1};
-  struct ct_conv_shape bad[8];
+  static const struct ct_window_shape good = {2, 8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+  struct ct_window_shape bad[8];
   static const char *const says[] = {"300 x 8 pixels", "strides", "dilations", "beyond",
                                      "is 0",           "groups",  "rows",      "rows"};
   for (unsigned i = 0; i < 8; ++i)

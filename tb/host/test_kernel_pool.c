@@ -17,7 +17,7 @@ struct values {
 /* ---- Reference ---- */
 
 /* Element of the image that tap t of a window shows; -1: padding. */
-static int64_t pixel(const struct ct_pool_shape *p, uint32_t image, uint32_t oy, uint32_t ox,
+static int64_t pixel(const struct ct_window_shape *p, uint32_t image, uint32_t oy, uint32_t ox,
                      uint32_t t) {
   const int64_t y = (int64_t)oy * p->sy - p->top + (int64_t)(t / p->kx) * p->dy;
   const int64_t x = (int64_t)ox * p->sx - p->left + (int64_t)(t % p->kx) * p->dx;
@@ -26,23 +26,24 @@ static int64_t pixel(const struct ct_pool_shape *p, uint32_t image, uint32_t oy,
 }
 
 /* The window's size, as a factor. */
-static uint32_t share(const struct ct_pool_shape *p, uint32_t oy, uint32_t ox) {
+static uint32_t share(const struct ct_pool *k, uint32_t oy, uint32_t ox) {
+  const struct ct_window_shape *p = &k->shape;
   uint32_t n = 0;
   for (uint32_t t = 0; t < p->ky * p->kx; ++t)
     n += pixel(p, 0, oy, ox, t) >= 0;
-  return kb_bits(1.0f / (float)(p->count_pad ? p->ky * p->kx : n));
+  return kb_bits(1.0f / (float)(k->count_pad ? p->ky * p->kx : n));
 }
 
 static uint32_t window_of(const struct ct_pool *k, const uint32_t *x, uint32_t i, uint32_t oy,
                           uint32_t ox, uint32_t c) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   uint32_t y = 0;
   bool first = true;
   for (uint32_t t = 0; t < p->ky * p->kx; ++t) {
     const int64_t at = pixel(p, i, oy, ox, t);
     if (at < 0) continue;
     uint32_t v = x[(size_t)at * k->x.cols + c];
-    if (k->kind == CT_POOL_AVERAGE) v = ct_fp_mul(v, share(p, oy, ox));
+    if (k->kind == CT_POOL_AVERAGE) v = ct_fp_mul(v, share(k, oy, ox));
     y = first ? v : k->kind == CT_POOL_MAX ? ct_fp_max(v, y) : ct_fp_add(v, y);
     first = false;
   }
@@ -50,7 +51,7 @@ static uint32_t window_of(const struct ct_pool *k, const uint32_t *x, uint32_t i
 }
 
 static void reference(const struct ct_pool *k, const uint32_t *x, uint32_t *y) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   assert_true(p->oh > 0 && p->ow > 0);
   for (uint32_t o = 0; o < p->images * p->oh * p->ow; ++o)
     for (uint32_t c = 0; c < k->x.cols; ++c)
@@ -61,10 +62,10 @@ static void reference(const struct ct_pool *k, const uint32_t *x, uint32_t *y) {
 /* What window o gives to the element that its tap t shows. */
 static uint32_t given(const struct ct_pool *k, const struct values *v, uint32_t o, uint32_t t,
                       uint32_t c) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   const uint32_t cols = k->dx.cols, i = o / (p->oh * p->ow), oy = o / p->ow % p->oh, ox = o % p->ow;
   const uint32_t dy = v->dy[(size_t)o * cols + c], y = v->y[(size_t)o * cols + c];
-  if (k->kind == CT_POOL_AVERAGE) return ct_fp_mul(dy, share(p, oy, ox));
+  if (k->kind == CT_POOL_AVERAGE) return ct_fp_mul(dy, share(k, oy, ox));
   for (uint32_t u = 0; u <= t; ++u) {
     const int64_t at = pixel(p, i, oy, ox, u);
     if (at >= 0 && ct_fp_eq(v->x[(size_t)at * cols + c], y)) return u == t ? dy : 0;
@@ -74,7 +75,7 @@ static uint32_t given(const struct ct_pool *k, const struct values *v, uint32_t 
 
 /* Taps in ascending order, of the windows that have the element there. */
 static uint32_t gradient(const struct ct_pool *k, const struct values *v, uint32_t at, uint32_t c) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   const uint32_t i = at / (p->h * p->w);
   uint32_t sum = 0;
   bool first = true;
@@ -96,7 +97,7 @@ static uint32_t outputs(uint32_t in, uint32_t k, uint32_t s, uint32_t d, uint32_
 }
 
 /* Every window shows something. */
-static bool is_good(const struct ct_pool_shape *p) {
+static bool is_good(const struct ct_window_shape *p) {
   if (p->oh == 0 || p->ow == 0) return false;
   for (uint32_t o = 0; o < p->oh * p->ow; ++o) {
     bool any = false;
@@ -107,19 +108,18 @@ static bool is_good(const struct ct_pool_shape *p) {
   return true;
 }
 
-static struct ct_pool_shape random_shape(ct_rng *rng) {
-  struct ct_pool_shape p;
+static struct ct_window_shape random_shape(ct_rng *rng) {
+  struct ct_window_shape p;
   do {
-    p = (struct ct_pool_shape){.images = 1 + ct_rng_below(rng, 3),
-                               .h = 1 + ct_rng_below(rng, 12),
-                               .w = 1 + ct_rng_below(rng, 19),
-                               .ky = 1 + ct_rng_below(rng, 4),
-                               .kx = 1 + ct_rng_below(rng, 4),
-                               .sy = 1 + ct_rng_below(rng, 3),
-                               .sx = 1 + ct_rng_below(rng, 3),
-                               .dy = 1 + ct_rng_percent(rng, 20),
-                               .dx = 1 + ct_rng_percent(rng, 20),
-                               .count_pad = ct_rng_percent(rng, 50)};
+    p = (struct ct_window_shape){.images = 1 + ct_rng_below(rng, 3),
+                                 .h = 1 + ct_rng_below(rng, 12),
+                                 .w = 1 + ct_rng_below(rng, 19),
+                                 .ky = 1 + ct_rng_below(rng, 4),
+                                 .kx = 1 + ct_rng_below(rng, 4),
+                                 .sy = 1 + ct_rng_below(rng, 3),
+                                 .sx = 1 + ct_rng_below(rng, 3),
+                                 .dy = 1 + ct_rng_percent(rng, 20),
+                                 .dx = 1 + ct_rng_percent(rng, 20)};
     if (ct_rng_percent(rng, 30)) p.h = p.w = 8;
     if (ct_rng_percent(rng, 20)) p.w = 16;
     if (ct_rng_percent(rng, 50)) {
@@ -148,7 +148,8 @@ static uint32_t random_window(ct_rng *rng) {
 static struct ct_pool random_pool(struct kbed *b) {
   struct ct_pool k = {.kind = ct_rng_percent(&b->rng, 50) ? CT_POOL_MAX : CT_POOL_AVERAGE,
                       .shape = random_shape(&b->rng)};
-  const struct ct_pool_shape *p = &k.shape;
+  k.count_pad = ct_rng_percent(&b->rng, 50);
+  const struct ct_window_shape *p = &k.shape;
   const uint32_t cols = 1 + ct_rng_below(&b->rng, 40);
   k.x = k.dx = (struct ct_mat){.rows = p->images * p->h * p->w, .cols = cols};
   k.y = k.dy = (struct ct_mat){.rows = p->images * p->oh * p->ow, .cols = cols};
@@ -156,12 +157,12 @@ static struct ct_pool random_pool(struct kbed *b) {
 }
 
 static void print_shape(const struct ct_pool *k) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   print_message(
       "%s: %u images %u x %u -> %u x %u, windows %u x %u, steps %u, %u, dilation %u, %u, "
       "padding %d, %d%s, %u columns\n",
       k->kind == CT_POOL_MAX ? "largest" : "mean", p->images, p->h, p->w, p->oh, p->ow, p->ky,
-      p->kx, p->sy, p->sx, p->dy, p->dx, p->top, p->left, p->count_pad ? " counts" : "", k->x.cols);
+      p->kx, p->sy, p->sx, p->dy, p->dx, p->top, p->left, k->count_pad ? " counts" : "", k->x.cols);
 }
 
 static void run(struct kbed *b, const struct ct_pool *k, bool back, const struct ct_room *room) {
@@ -285,7 +286,7 @@ static void refuse(const struct ct_pool *k, bool back, const struct ct_room *roo
 static void test_refusals(void **state) {
   (void)state;
   const struct ct_pool good = {.kind = CT_POOL_MAX,
-                               .shape = {1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 0, 0, false},
+                               .shape = {1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 1, 0, 0},
                                .x = {.rows = 16, .cols = 5, .keep = {{1, 0}}},
                                .y = {.rows = 4, .cols = 5, .keep = {{2, 0}}},
                                .dx = {.rows = 16, .cols = 5, .keep = {{1, 99}}},

@@ -96,9 +96,8 @@ static uint32_t input_at(const struct ct_tilewise *k, const struct input *in, un
   if (i->spread == CT_SPREAD_ROWS || i->spread == CT_SPREAD_ALL) row = 0;
   if (i->spread == CT_SPREAD_COLS || i->spread == CT_SPREAD_ALL) col = 0;
   const bool lanes = i->spread == CT_SPREAD_COLS || i->spread == CT_SPREAD_ALL;
-  uint32_t x = in[v].x[(size_t)row * i->mat.cols + col];
-  if (lanes) x = ct_fp_add(x, 0);
-  return i->sign ? (ct_fp_gt(x, 0) ? ONE : 0) : x;
+  const uint32_t x = in[v].x[(size_t)row * i->mat.cols + col];
+  return lanes ? ct_fp_add(x, 0) : x;
 }
 
 static void reference(const struct kbed *b, const struct ct_tilewise *k, const struct input *in,
@@ -135,7 +134,6 @@ static void random_input(struct kbed *b, struct ct_tilewise *k, struct input *in
                                                        : KB_SQUARE;
   i->spread =
       ct_rng_percent(&b->rng, 50) ? CT_SPREAD_NONE : (enum ct_spread)ct_rng_below(&b->rng, 4);
-  i->sign = keeps != KB_F32 && ct_rng_percent(&b->rng, 20);
   const bool row = i->spread == CT_SPREAD_ROWS || i->spread == CT_SPREAD_ALL;
   const bool col = i->spread == CT_SPREAD_COLS || i->spread == CT_SPREAD_ALL;
   i->mat = kb_mat(b, row ? 1 : k->rows, col ? 1 : k->cols, keeps, false);
@@ -487,9 +485,6 @@ static void test_refusals(void **state) {
   k = good;
   k.out[0].mat.keep[CT_KEEP_F32].reg = 0;
   refuse(&k, 1000, CT_ERR_ARG, "an output is kept in no way");
-  k = good;
-  k.in[0].sign = true;
-  refuse(&k, 1000, CT_ERR_ARG, "the signs of input 0");
   k = good;
   k.outs = 0;
   refuse(&k, 1000, CT_ERR_ARG, "0 outputs");

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "coltrain/coltrain.h"
+#include "coltrain/network.h"
 #include "ct_model.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
@@ -251,6 +252,47 @@ static void each_queue_for_itself(void **state) {
   ct_close(dev);
 }
 
+/* A network whose run could not be ended, beside a job of the other queue that could not, either:
+ * its memory waits for its own queue, and it does not run meanwhile. */
+static void a_freed_network_keeps_its_memory(void **state) {
+  (void)state;
+  for (unsigned queue = 0; queue < 2; ++queue) {
+    ct_device *dev;
+    ct_graph *g;
+    ct_network *net;
+    uint64_t tag;
+    OK(ct_open("emu:dram=16", &dev));
+    const struct room before = room_of(dev);
+    OK(ct_graph_create(&g));
+    OK(ct_graph_mlp(g, (const uint32_t[]){8, 4}, 1, 3, false));
+    OK(ct_graph_check(g));
+    OK(ct_network_create(dev, g, NULL, &net));
+    OK(ct_network_run(net, (enum ct_queue)queue, 0));
+    ct_program *p = tiny_program(dev, false);
+    const struct ct_job job = {.program = p};
+    OK(ct_set_timeout(dev, 1));
+    freeze(dev, true);
+    OK(ct_submit(dev, (enum ct_queue) !queue, &job, &tag));
+    assert_int_equal(ct_network_run(net, (enum ct_queue)queue, 0), CT_ERR_DEVICE);
+    for (unsigned q = 0; q < 2; ++q)
+      assert_int_equal(ct_network_run(net, (enum ct_queue)q, 0), CT_ERR_BUSY);
+    ct_network_free(net);
+    ct_program_free(p);
+    struct ct_until other = {{0, 0}};
+    other.below[!queue] = ct_queue_submitted(dev, (enum ct_queue) !queue);
+    other.below[queue] = dev->queues->ring[queue].completed;
+    const uint64_t kept = room_of(dev).data;
+    (void)ct_heap_sweep(&dev->data, &other);
+    assert_true(kept < before.data);
+    assert_int_equal(room_of(dev).data, kept);
+    freeze(dev, false);
+    reap_all(dev);
+    check_same_room(dev, before);
+    ct_graph_free(g);
+    ct_close(dev);
+  }
+}
+
 /* The buffers of calls that block and gave up. */
 static void blocking_calls_keep_their_buffers(void **state) {
   (void)state;
@@ -475,6 +517,7 @@ int main(void) {
       cmocka_unit_test(no_more_is_used_than_programs_reach),
       cmocka_unit_test(a_freed_model_keeps_its_memory),
       cmocka_unit_test(each_queue_for_itself),
+      cmocka_unit_test(a_freed_network_keeps_its_memory),
       cmocka_unit_test(blocking_calls_keep_their_buffers),
       cmocka_unit_test(closing_takes_it_all),
       cmocka_unit_test(products_keep_their_programs),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ct_model.h"
 #include "network_bed.h"
 
 static void builtin(struct bed *b, const char *name, uint32_t batch, bool training) {
@@ -100,6 +101,93 @@ static void test_resnet20(void **state) {
   compare(&b, 0.08, "resnet20");
 }
 
+/* ---- What changes between runs, and what does not run -------------------------------------- */
+
+static int named(struct bed *b, const char *name, enum ct_role role, struct ct_shape shape) {
+  return ct_graph_tensor(
+      b->g, &(struct ct_new_tensor){
+                .name = name, .shape = shape, .role = role, .initial = CT_INITIAL_ONES});
+}
+
+/* The scale, the bias or the mean comes with each run: nothing of it is computed once. */
+static void test_normalisation_by_an_input(void **state) {
+  (void)state;
+  for (int which = 0; which < 3; ++which) {
+    struct bed b;
+    struct net_bed n;
+    ct_rng rng = ct_rng_make(5);
+    bed_make(&b);
+    int in[5] = {bed_tensor(&b, CT_ROLE_INPUT, SHAPE(2, 3, 4, 21))};
+    for (int i = 0; i < 3; ++i)
+      in[i + 1] = bed_tensor(&b, i == which ? CT_ROLE_INPUT : CT_ROLE_STATE, SHAPE(21));
+    in[4] = named(&b, "variance", CT_ROLE_STATE, SHAPE(21));
+    ct_graph_result(b.g, BED_ADD(&b, "batch_norm", .inputs = in, .input_count = 5));
+    bed_check(&b);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 7, &rng);
+    for (int run = 0; run < 3; ++run) {
+      net_draw_inputs(&n, &rng);
+      net_run(&n);
+      net_expect(&n, 1e-5, "normalised by an input");
+    }
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
+/* States and outputs that are inputs, or parts of them: nothing is computed. */
+static void test_nothing_but_copies(void **state) {
+  (void)state;
+  for (int outputs = 0; outputs < 2; ++outputs) {
+    struct bed b;
+    ct_rng rng = ct_rng_make(6);
+    struct net_bed n;
+    bed_make(&b);
+    const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(5, 40));
+    const int flat = BED_ADD(&b, "flatten", BED_IN(x));
+    ct_graph_becomes(b.g, named(&b, "all", CT_ROLE_STATE, SHAPE(5, 40)), flat);
+    if (outputs) {
+      const int half = BED_ADD(&b, "slice", BED_IN(x),
+                               BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {16}}, {"size", 1, {16}}));
+      ct_graph_becomes(b.g, named(&b, "half", CT_ROLE_STATE, SHAPE(5, 16)), half);
+      ct_graph_result(b.g, BED_ADD(&b, "flatten", BED_IN(half)));
+    }
+    b.update = true;
+    bed_check(&b);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 7, &rng);
+    net_run(&n);
+    net_expect(&n, 0, "copies");
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
+static void test_a_device_without_convolution(void **state) {
+  (void)state;
+  for (int product = 0; product < 2; ++product) {
+    ct_device *dev;
+    ct_network *net;
+    struct bed b;
+    bed_make(&b);
+    int y = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(2, 5, 5, 16));
+    if (product)
+      y = BED_ADD(&b, "conv", BED_IN(y, bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(8, 3, 3, 16))),
+                  .name = "edges");
+    ct_graph_result(b.g, BED_ADD(&b, "relu", BED_IN(y)));
+    bed_check(&b);
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    dev->info.features &= ~CT_FEATURE_CONVOLUTION;
+    const int err = ct_network_create(dev, b.g, NULL, &net);
+    assert_int_equal(err, product ? CT_ERR_UNSUPPORTED : CT_OK);
+    if (product)
+      assert_non_null(strstr(ct_last_error(dev), "edges (conv): this device has no convolution"));
+    ct_network_free(net);
+    ct_close(dev);
+    bed_free(&b);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_perceptron),
                                      cmocka_unit_test(test_perceptron_trains),
@@ -108,6 +196,9 @@ int main(void) {
                                      cmocka_unit_test(test_lenet5_trains),
                                      cmocka_unit_test(test_resnet8),
                                      cmocka_unit_test(test_resnet8_trains),
-                                     cmocka_unit_test(test_resnet20)};
+                                     cmocka_unit_test(test_resnet20),
+                                     cmocka_unit_test(test_normalisation_by_an_input),
+                                     cmocka_unit_test(test_nothing_but_copies),
+                                     cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,21 +93,25 @@ static void test_same_on_emulated_cores(void **state) {
                                          .most_images = 9},
                      &rng);
   printf("%d of %d times a scratchpad was too small\n", small, 3 * draws);
-  assert_true(small < draws / 2);
+  assert_true(small < draws);
 }
 
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
   static const char *const uris[] = {"emu:", "sim:stall=25", "sim:core=16x8,stall=25"};
+  const int draws = ct_tb_draws(6);
   ct_rng rng = ct_rng_make(4);
-  for (int i = 0, draws = ct_tb_draws(6); i < draws; ++i)
-    assert_int_equal(0, same_on(uris, 3,
-                                &(struct net_shape){.training = i % 2 == 0,
-                                                    .most_layers = 3,
-                                                    .most_channels = 33,
-                                                    .most_size = 8,
-                                                    .most_images = 4},
-                                &rng));
+  int small = 0;
+  for (int i = 0; i < draws; ++i)
+    small += same_on(uris, 3,
+                     &(struct net_shape){.training = i % 2 == 0,
+                                         .most_layers = 3,
+                                         .most_channels = 33,
+                                         .most_size = 8,
+                                         .most_images = 4},
+                     &rng);
+  printf("%d of %d times a scratchpad was too small\n", small, 3 * draws);
+  assert_true(small < draws);
 }
 
 int main(void) {

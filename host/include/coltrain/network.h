@@ -74,7 +74,7 @@ int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 /* ---- Runs of a network ------------------------------------------------------------------- */
 
 /* Runs the network once and waits for its end. step is counted from 0: schedules and Adam go by it.
- * CT_ERR_JOB, CT_ERR_TIMEOUT. */
+ * CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are still under way. */
 int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 
 /* A kernel of the network, in the order in which they run. */

@@ -139,16 +139,27 @@ static void lower_nodes(struct ct_compiler *c) {
   free(needed);
 }
 
+/* Who reads each tensor: nodes, and the caller. */
+static void count_readers(struct ct_compiler *c) {
+  for (size_t t = 1; t <= c->g->tensors; ++t)
+    c->readers[t] = c->g->tensor[t]->role == CT_ROLE_OUTPUT;
+  for (size_t i = 0; i < c->g->nodes; ++i)
+    for (uint32_t k = 0; k < c->g->node[i]->inputs; ++k)
+      ++c->readers[c->g->node[i]->in[k]];
+}
+
 /* Of those that can run the first added does, so updates come last. */
 static int order_of(struct ct_compiler *c) {
   c->order = calloc(c->g->nodes + 1, sizeof *c->order);
   c->value_of = malloc((c->g->tensors + 1) * sizeof *c->value_of);
+  c->readers = calloc(c->g->tensors + 1, sizeof *c->readers);
   c->out->lay = calloc(c->g->tensors + 1, sizeof *c->out->lay);
-  if (!c->order || !c->value_of || !c->out->lay)
+  if (!c->order || !c->value_of || !c->readers || !c->out->lay)
     return ct_why(c->why, CT_ERR_MEMORY, "no memory for the network");
   for (size_t t = 0; t <= c->g->tensors; ++t)
     c->value_of[t] = CT_NO_VALUE;
   c->out->tensors = c->g->tensors;
+  count_readers(c);
   /* Sorting leaves sentences in the graph and changes nothing else. */
   ct_graph *g = (ct_graph *)c->g; /* NOLINT(cppcoreguidelines-pro-type-const-cast) */
   const int n = ct_graph_order(g, c->order, g->nodes);
@@ -163,6 +174,7 @@ static void finish(struct ct_compiler *c) {
   if (!c->error) ct_compile_programs(c);
   free(c->order);
   free(c->value_of);
+  free(c->readers);
   free(c->value);
   free(c->step);
 }

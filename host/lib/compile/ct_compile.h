@@ -8,7 +8,7 @@
  *
  *   r1  what lasts: weights, states, constants
  *   r2  what is needed for a while in a run; tensors that do not live at the same time share places
- *   r3  ..: the inputs, labels and outputs of the graph, one each
+ *   r3  ..: the inputs, labels and outputs of the graph, one each; what is left of them is in r1
  *   then numbers of a run, such as the learning rate (FP32 bits)
  */
 #ifndef CT_COMPILE_H
@@ -32,9 +32,9 @@ enum ct_lay_kind {
 struct ct_lay {
   enum ct_lay_kind kind;
   struct ct_mat mat;
-  uint32_t taps, channels;      /* WEIGHT */
-  struct ct_conv_shape windows; /* WINDOWS */
-  unsigned reg;                 /* NUMBER */
+  uint32_t taps, channels;        /* WEIGHT */
+  struct ct_window_shape windows; /* WINDOWS */
+  unsigned reg;                   /* NUMBER */
 };
 
 /* An input, label or output of the graph. */
@@ -92,6 +92,7 @@ struct ct_compiled {
 struct ct_compile_options {
   uint32_t spm_words; /* of the window */
   unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
+  bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is

@@ -215,14 +215,19 @@ void ct_lower_op_div(struct ct_compiler *c, const struct ct_gnode *n) {
 
 /* ---- Shapes -------------------------------------------------------------------------------- */
 
+/* An output of that value has to be copied: it is the caller's on both sides, or planes of another
+ * one, which have no place of their own. */
+static bool needs_copy(const struct ct_val *v) {
+  return v->step == CT_FROM_START || v->within != CT_NO_VALUE;
+}
+
 /* The elements stay where they are; who reads them looks whether that is what he needs. */
 static void same_place(struct ct_compiler *c, const struct ct_gnode *n) {
   const int x = ct_value_in(c, n, 0);
   if (c->error) return;
   if (c->value[x].kind == CT_LAY_WINDOWS) {
     ct_compile_miss(c, n, "its input is brought in for a convolution");
-  } else if (c->value[x].step == CT_FROM_START &&
-             c->g->tensor[n->out[0]]->role == CT_ROLE_OUTPUT) { /* the caller's, on both sides */
+  } else if (needs_copy(&c->value[x]) && c->g->tensor[n->out[0]]->role == CT_ROLE_OUTPUT) {
     struct ct_tiles t = ct_tiles_apart(c, n, c->value[x].rows, c->value[x].cols, false);
     give(&t, n, 0, ct_tiles_axpb(&t, ct_tiles_in(&t, x), 1, 0), x);
   } else {
@@ -273,6 +278,7 @@ void ct_lower_op_concat(struct ct_compiler *c, const struct ct_gnode *n) {
     c->value[part].within = y;
     c->value[part].plane = plane;
     c->value[y].step = c->value[part].step;
+    c->value[y].apart = true;
     plane += ct_tiles(c->value[x].cols);
   }
   ct_value_is(c, n->out[0], y);
@@ -293,20 +299,19 @@ void ct_lower_op_slice(struct ct_compiler *c, const struct ct_gnode *n) {
   const int part = ct_value_like(c, x);
   if (c->error) return;
   struct ct_val *v = &c->value[part];
+  const struct ct_val *whole = &c->value[x];
   v->cols = size;
-  v->within = x;
-  v->plane = begin / CT_TILE;
-  v->step = c->value[x].step;
-  v->part = CT_OPERAND_PRODUCT;
-  v->place = c->value[x].place;
+  v->within = whole->within == CT_NO_VALUE ? x : whole->within;
+  v->plane = whole->plane + begin / CT_TILE;
+  v->step = whole->step;
+  v->apart = true;
+  v->place = whole->place;
   if (c->g->tensor[n->out[0]]->role != CT_ROLE_OUTPUT) {
     ct_value_is(c, n->out[0], part);
     return;
   }
   struct ct_tiles t = ct_tiles_apart(c, n, v->rows, size, false);
-  const int copy = ct_value_new(c, c->value[part].rows, size);
-  ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, part), 1, 0), copy);
-  ct_value_is(c, n->out[0], copy);
+  give(&t, n, 0, ct_tiles_axpb(&t, ct_tiles_in(&t, part), 1, 0), part);
 }
 
 void ct_lower_op_fill(struct ct_compiler *c, const struct ct_gnode *n) {

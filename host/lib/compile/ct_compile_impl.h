@@ -17,7 +17,7 @@
 #include "ct_compile.h"
 #include "ct_graph_impl.h"
 
-enum { CT_NO_VALUE = -1 };
+enum { CT_NO_VALUE = -1, CT_FROM_START = -1 };
 enum ct_value_place { CT_VALUE_ARENA, CT_VALUE_LASTING, CT_VALUE_EXTERNAL };
 
 struct ct_val {
@@ -25,25 +25,25 @@ struct ct_val {
   uint32_t images, h, w; /* rows = images * h * w */
   enum ct_lay_kind kind;
   uint32_t taps, channels;
-  struct ct_conv_shape windows;
+  struct ct_window_shape windows;
   enum ct_value_place place;
   int tensor;       /* 0: of the compiler alone */
   int step;         /* that makes it; CT_FROM_START */
   unsigned part;    /* of that step's tile program: an operation */
-  uint32_t readers; /* nodes that read its tensor */
+  uint32_t readers; /* of its tensors, as in struct ct_compiler */
   int same;         /* whose place it takes: a weight's new value, that of the weight */
-  int within;       /* whose planes it has, from `plane` on */
+  int within;       /* whose planes it has, from `plane` on; that one is not within another */
   uint32_t plane;
+  bool apart; /* put together of planes, or some of them: no operand of a tile program that
+                 `step` names, but one for those behind it */
   bool constant;
   float number;
   unsigned narrow;
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
-  int first, last;          /* steps between which it lives */
+  int first, last;          /* steps between which it lives; CT_FROM_START: not made */
   struct ct_seat keep[CT_KEEPS];
 };
-enum { CT_FROM_START = -1 };
-
 enum ct_step_kind {
   CT_STEP_TILES,
   CT_STEP_CONV,
@@ -70,9 +70,9 @@ struct ct_net_step {
   int in[CT_TILE_INS], of[CT_TILE_OPS];
   /* Values that kernels name: CT_NO_VALUE where there is none. */
   int x, w, y, dx, dy, t, loss;
-  struct ct_conv_shape conv;
-  struct ct_pool_shape pool;
+  struct ct_window_shape window; /* of a convolution, of pooling */
   enum ct_pool_kind pool_kind;
+  bool count_pad;
   struct ct_sum_rows sum;
   struct ct_spread_rows spread;
 };
@@ -82,12 +82,14 @@ struct ct_compiler {
   const struct ct_compile_options *options;
   struct ct_compiled *out;
   const struct ct_why *why;
-  int *value_of; /* by tensor */
+  int *value_of;     /* by tensor */
+  uint32_t *readers; /* by tensor: nodes that read it, and the caller if it is an output */
   struct ct_val *value;
   struct ct_net_step *step;
   uint32_t *order;
   size_t values, value_room, steps, step_room;
-  char missing[1024]; /* what cannot be lowered, sentence by sentence */
+  struct ct_net_step nowhere; /* added when the compiler has failed: never read */
+  char missing[1024];         /* what cannot be lowered, sentence by sentence */
   size_t missed;
   uint64_t scratch; /* where it begins in the arena */
   int error;
@@ -122,7 +124,14 @@ int ct_value_shaped(struct ct_compiler *c, int tensor, int like);
 /* Whether rows and columns are those of the tensor's shape. */
 bool ct_value_plain(const struct ct_compiler *c, int tensor);
 
+/* Only weights, states, constants and what early steps make of them: the same in every run. */
+bool ct_values_last(const struct ct_compiler *c, const int *vals, unsigned count);
+
 /* ---- Steps ---- */
+
+/* Windows of outputs y that go over an image x, by the attributes of the node. Of one group. */
+struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_shape *x,
+                                      const struct ct_shape *y, uint32_t ky, uint32_t kx);
 
 /* Valid until the next one is added. */
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,

@@ -32,22 +32,12 @@ static int image_like(struct ct_compiler *c, const struct ct_shape *s) {
 
 enum { POOL_KERNEL = CT_WINDOW_NEXT, POOL_COUNT_PAD };
 
-static struct ct_pool_shape pool_shape(const struct ct_gnode *n, const struct ct_shape *x,
-                                       const struct ct_shape *y, bool average) {
-  return (struct ct_pool_shape){.images = x->dim[0],
-                                .h = x->dim[1],
-                                .w = x->dim[2],
-                                .oh = y->dim[1],
-                                .ow = y->dim[2],
-                                .ky = ct_attr_u32(n, POOL_KERNEL, 0),
-                                .kx = ct_attr_u32(n, POOL_KERNEL, 1),
-                                .sy = ct_attr_u32(n, CT_WINDOW_STRIDE, 0),
-                                .sx = ct_attr_u32(n, CT_WINDOW_STRIDE, 1),
-                                .dy = ct_attr_u32(n, CT_WINDOW_DILATION, 0),
-                                .dx = ct_attr_u32(n, CT_WINDOW_DILATION, 1),
-                                .top = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 0),
-                                .left = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 1),
-                                .count_pad = average && ct_attr(n, POOL_COUNT_PAD, 0) != 0};
+static void pool_shape(struct ct_net_step *s, const struct ct_gnode *n, const struct ct_shape *x,
+                       const struct ct_shape *y, enum ct_pool_kind kind) {
+  const uint32_t ky = ct_attr_u32(n, POOL_KERNEL, 0), kx = ct_attr_u32(n, POOL_KERNEL, 1);
+  s->pool_kind = kind;
+  s->window = ct_window_read(n, x, y, ky, kx);
+  s->count_pad = kind == CT_POOL_AVERAGE && ct_attr(n, POOL_COUNT_PAD, 0) != 0;
 }
 
 static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_kind kind) {
@@ -56,8 +46,7 @@ static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_k
   if (!image_here(c, n, x, xs)) return;
   const int y = image_like(c, ys);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL, n);
-  s->pool_kind = kind;
-  s->pool = pool_shape(n, xs, ys, kind == CT_POOL_AVERAGE);
+  pool_shape(s, n, xs, ys, kind);
   s->x = x;
   s->y = made_by(c, s, y);
   ct_value_is(c, n->out[0], y);
@@ -96,8 +85,7 @@ void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) 
   }
   const int y = forward->y, gx = image_like(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
-  s->pool_kind = CT_POOL_MAX;
-  s->pool = pool_shape(n, xs, gys, false);
+  pool_shape(s, n, xs, gys, CT_POOL_MAX);
   s->x = x;
   s->y = y;
   s->dy = gy;
@@ -111,8 +99,7 @@ void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode 
   if (!image_here(c, n, gy, gys)) return;
   const int gx = image_like(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
-  s->pool_kind = CT_POOL_AVERAGE;
-  s->pool = pool_shape(n, xs, gys, true);
+  pool_shape(s, n, xs, gys, CT_POOL_AVERAGE);
   s->dy = gy;
   s->dx = made_by(c, s, gx);
   ct_value_is(c, n->out[0], gx);
@@ -167,11 +154,7 @@ static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, 
                                int layer) {
   struct affine f = {CT_NO_VALUE, CT_NO_VALUE};
   if (c->error) return f;
-  bool early = true;
-  for (unsigned i = 0; i < 4; ++i) {
-    const struct ct_val *v = &c->value[vals[i]];
-    early = early && (v->step == CT_FROM_START || c->step[v->step].early);
-  }
+  const bool early = ct_values_last(c, vals, 4); /* a layer's bias does */
   struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[vals[0]].cols, early);
   const unsigned scale = ct_tiles_in(&t, vals[0]), bias = ct_tiles_in(&t, vals[1]),
                  variance = ct_tiles_in(&t, vals[3]);

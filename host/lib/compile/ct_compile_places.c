@@ -68,37 +68,19 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
   }
 }
 
-/* Planes of another value are made or read: so that lives, and is kept in that way. */
-static void note_within(struct ct_compiler *c, const struct ct_net_step *s, int whole,
-                        unsigned keep, bool is_made) {
-  struct ct_val *v = &c->value[whole];
-  if (is_made && (!v->first || s->order < v->first)) v->first = s->order;
+/* The value lives at that step, which makes it or reads it in one way of keeping. Planes of another
+ * value are that one's. */
+static void note(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
+                 bool is_made) {
+  const int whole = c->value[value].within;
+  struct ct_val *v = &c->value[whole == CT_NO_VALUE ? value : whole];
+  if (is_made && (v->first == CT_FROM_START || s->order < v->first)) v->first = s->order;
   if (v->last < s->order) v->last = s->order;
   if (is_made) return;
   if (keep == CT_KEEPS)
     v->any = true;
   else
     v->need[keep] = true;
-}
-
-static void note(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
-                 bool is_made) {
-  struct ct_val *v = &c->value[value];
-  if (v->within != CT_NO_VALUE && !(is_made && s->order == v->first)) {
-    v->first = s->order;
-    note_within(c, s, v->within, keep, is_made);
-  }
-  if (is_made) {
-    v->first = s->order;
-    if (v->last < s->order) v->last = s->order;
-    return;
-  }
-  if (v->step == ct_step_number(c, s)) return; /* of the same tile program */
-  if (keep == CT_KEEPS)
-    v->any = true;
-  else
-    v->need[keep] = true;
-  if (v->last < s->order) v->last = s->order;
 }
 
 /* ---- Order --------------------------------------------------------------------------------- */
@@ -112,29 +94,38 @@ static void number_steps(struct ct_compiler *c) {
 
 /* ---- New values of weights and states ------------------------------------------------------ */
 
-/* A value that has a place of its own is copied. */
+/* A value that has a place of its own is copied, behind all nodes: the last one has its name. */
 static int copy_of(struct ct_compiler *c, int value) {
-  const struct ct_gnode *n = c->steps ? c->step[c->steps - 1].node : NULL;
+  const struct ct_gnode *n = c->g->node[c->order[c->g->nodes - 1]];
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[value].rows, c->value[value].cols, false);
   const int copy = ct_value_like(c, value);
   ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, value), 1, 0), copy);
   return copy;
 }
 
+/* The value of a tensor that gets a new one; where no node reads it, it is the caller's to read. */
+static int replaced(struct ct_compiler *c, int tensor, int now) {
+  const bool unread = c->value_of[tensor] == CT_NO_VALUE;
+  const int old = ct_value_shaped(c, tensor, now);
+  if (unread && !c->error) c->value[old].any = true;
+  return old;
+}
+
 /* What another tensor's value becomes takes that one's place. */
 static void replace(struct ct_compiler *c, size_t t) {
   const struct ct_gtensor *x = c->g->tensor[t];
-  if (!x->becomes || c->value_of[t] == CT_NO_VALUE || c->error) return;
-  const int old = c->value_of[t];
-  int now = c->value_of[x->becomes];
-  if (now == CT_NO_VALUE || now == old) return;
+  if (!x->becomes || c->error) return;
+  int now = ct_value_of(c, x->becomes);
+  const int old = c->error ? 0 : replaced(c, (int)t, now);
+  if (c->error || now == old) return;
   if (c->value[old].rows != c->value[now].rows || c->value[old].cols != c->value[now].cols) {
     ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.60s cannot become %.60s on the device", x->name,
                     c->g->tensor[x->becomes]->name);
     return;
   }
   const struct ct_val *made = &c->value[now];
-  if (made->step == CT_FROM_START || made->place != CT_VALUE_ARENA || made->same != CT_NO_VALUE)
+  if (made->step == CT_FROM_START || made->place != CT_VALUE_ARENA || made->same != CT_NO_VALUE ||
+      made->within != CT_NO_VALUE)
     now = copy_of(c, now);
   if (c->error) return;
   struct ct_val *v = &c->value[now];
@@ -197,11 +188,17 @@ static void put(struct ct_compiler *c, struct ct_val *v, unsigned reg, uint64_t 
   }
 }
 
+/* What early steps make lasts, too: it is made anew only when weights have changed. */
+static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
+  put(c, v, CT_ARG_LASTING, c->out->lasting);
+  c->out->lasting += units_of(v);
+}
+
+/* Those for which there are no arguments left lie with what lasts. */
 static void put_external(struct ct_compiler *c, struct ct_val *v) {
   struct ct_compiled *o = c->out;
   if (o->externals == CT_EXTERNALS) {
-    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "the network has more than %d inputs and outputs",
-                    CT_EXTERNALS);
+    put_lasting(c, v);
     return;
   }
   const unsigned reg = CT_ARG_FIRST + (unsigned)o->externals;
@@ -225,10 +222,23 @@ static uint64_t find_place(struct taken *list, size_t count, uint64_t units, siz
   return at;
 }
 
-static void put_in_arena(struct ct_compiler *c, struct taken *list, int *by_first) {
+/* A value and the step that makes it. */
+struct begins {
+  int first, value;
+};
+
+static int by_first(const void *a, const void *b) {
+  const struct begins *x = a, *y = b;
+  return x->first != y->first ? x->first - y->first : x->value - y->value;
+}
+
+static void put_in_arena(struct ct_compiler *c, struct taken *list, struct begins *sorted) {
   size_t count = 0;
+  for (size_t i = 0; i < c->values; ++i)
+    sorted[i] = (struct begins){c->value[i].first, (int)i};
+  qsort(sorted, c->values, sizeof *sorted, by_first);
   for (size_t k = 0; k < c->values && !c->error; ++k) {
-    struct ct_val *v = &c->value[by_first[k]];
+    struct ct_val *v = &c->value[sorted[k].value];
     const uint64_t units = units_of(v);
     if (v->place != CT_VALUE_ARENA || !units || v->within != CT_NO_VALUE) continue;
     size_t kept = 0, index;
@@ -242,21 +252,6 @@ static void put_in_arena(struct ct_compiler *c, struct taken *list, int *by_firs
     put(c, v, CT_ARG_ARENA, at);
     if (at + units > c->out->arena) c->out->arena = at + units;
   }
-}
-
-static int *sort_by_first(struct ct_compiler *c) {
-  int *list = calloc(c->values + 1, sizeof *list);
-  size_t count = 0;
-  for (int order = 0; list && order <= (int)c->steps; ++order)
-    for (size_t i = 0; i < c->values; ++i)
-      if (c->value[i].first == order) list[count++] = (int)i;
-  return list;
-}
-
-/* Early steps' values last: they are made anew only when weights have changed. */
-static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
-  put(c, v, CT_ARG_LASTING, c->out->lasting);
-  c->out->lasting += units_of(v);
 }
 
 /* Planes of a value that has a place. */
@@ -281,13 +276,13 @@ static void put_all(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values && !c->error; ++i)
     if (c->value[i].same != CT_NO_VALUE)
       memcpy(c->value[i].keep, c->value[c->value[i].same].keep, sizeof c->value[i].keep);
-  int *by_first = sort_by_first(c);
+  struct begins *sorted = calloc(c->values + 1, sizeof *sorted);
   struct taken *list = calloc(c->values + 1, sizeof *list);
-  if (by_first && list)
-    put_in_arena(c, list, by_first);
+  if (sorted && list)
+    put_in_arena(c, list, sorted);
   else
     ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-  free(by_first);
+  free(sorted);
   free(list);
   for (size_t i = 0; i < c->values && !c->error; ++i)
     if (c->value[i].within != CT_NO_VALUE) put_within(c, &c->value[i]);

@@ -15,38 +15,45 @@ enum { CONV_GROUPS = CT_WINDOW_NEXT, CONV_SIZE };
 
 /* ---- Shapes -------------------------------------------------------------------------------- */
 
-static struct ct_conv_shape conv_shape(const struct ct_gnode *n, const struct ct_shape *x,
-                                       const struct ct_shape *w, const struct ct_shape *y) {
-  return (struct ct_conv_shape){.images = x->dim[0],
-                                .h = x->dim[1],
-                                .w = x->dim[2],
-                                .oh = y->dim[1],
-                                .ow = y->dim[2],
-                                .ky = w->dim[1],
-                                .kx = w->dim[2],
-                                .sy = ct_attr_u32(n, CT_WINDOW_STRIDE, 0),
-                                .sx = ct_attr_u32(n, CT_WINDOW_STRIDE, 1),
-                                .dy = ct_attr_u32(n, CT_WINDOW_DILATION, 0),
-                                .dx = ct_attr_u32(n, CT_WINDOW_DILATION, 1),
-                                .groups = ct_attr_u32(n, CONV_GROUPS, 0),
-                                .top = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 0),
-                                .left = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 1)};
+struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_shape *x,
+                                      const struct ct_shape *y, uint32_t ky, uint32_t kx) {
+  return (struct ct_window_shape){.images = x->dim[0],
+                                  .h = x->dim[1],
+                                  .w = x->dim[2],
+                                  .oh = y->dim[1],
+                                  .ow = y->dim[2],
+                                  .ky = ky,
+                                  .kx = kx,
+                                  .sy = ct_attr_u32(n, CT_WINDOW_STRIDE, 0),
+                                  .sx = ct_attr_u32(n, CT_WINDOW_STRIDE, 1),
+                                  .dy = ct_attr_u32(n, CT_WINDOW_DILATION, 0),
+                                  .dx = ct_attr_u32(n, CT_WINDOW_DILATION, 1),
+                                  .groups = 1,
+                                  .top = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 0),
+                                  .left = (int32_t)ct_attr_u32(n, CT_WINDOW_PAD, 1)};
+}
+
+static struct ct_window_shape conv_shape(const struct ct_gnode *n, const struct ct_shape *x,
+                                         const struct ct_shape *w, const struct ct_shape *y) {
+  struct ct_window_shape s = ct_window_read(n, x, y, w->dim[1], w->dim[2]);
+  s.groups = ct_attr_u32(n, CONV_GROUPS, 0);
+  return s;
 }
 
 /* A linear layer on images of h x w pixels that it sees whole. */
-static struct ct_conv_shape linear_shape(uint32_t images, uint32_t h, uint32_t w) {
-  return (struct ct_conv_shape){.images = images,
-                                .h = h,
-                                .w = w,
-                                .oh = 1,
-                                .ow = 1,
-                                .ky = h,
-                                .kx = w,
-                                .sy = 1,
-                                .sx = 1,
-                                .dy = 1,
-                                .dx = 1,
-                                .groups = 1};
+static struct ct_window_shape linear_shape(uint32_t images, uint32_t h, uint32_t w) {
+  return (struct ct_window_shape){.images = images,
+                                  .h = h,
+                                  .w = w,
+                                  .oh = 1,
+                                  .ow = 1,
+                                  .ky = h,
+                                  .kx = w,
+                                  .sy = 1,
+                                  .sx = 1,
+                                  .dy = 1,
+                                  .dx = 1,
+                                  .groups = 1};
 }
 
 /* ---- Steps --------------------------------------------------------------------------------- */
@@ -95,7 +102,7 @@ static bool sees(const struct ct_val *v, uint32_t rows, uint32_t inputs) {
   return pixels == 1 || (v->images == rows && v->h * v->w == pixels);
 }
 
-static struct ct_conv_shape shape_of(const struct ct_val *v, uint32_t rows) {
+static struct ct_window_shape shape_of(const struct ct_val *v, uint32_t rows) {
   return v->rows == rows ? linear_shape(rows, 1, 1) : linear_shape(rows, v->h, v->w);
 }
 
@@ -112,7 +119,7 @@ static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int 
                     c->g->tensor[n->in[0]]->name);
     return;
   }
-  const struct ct_conv_shape shape = shape_of(&c->value[x], rows);
+  const struct ct_window_shape shape = shape_of(&c->value[x], rows);
   const int wv = ct_value_weight(c, weight, shape.ky * shape.kx, c->value[x].cols);
   if (wv == CT_NO_VALUE) {
     ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", c->g->tensor[weight]->name);
@@ -123,7 +130,7 @@ static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int 
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, out);
   s->x = x;
   s->w = wv;
-  s->conv = shape;
+  s->window = shape;
   add_bias(c, n, out);
 }
 
@@ -148,8 +155,8 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
   uint32_t h = 1, width = taps;
   for (size_t i = 0; i < c->steps; ++i)
     if (c->step[i].kind == CT_STEP_CONV && c->step[i].w == w) {
-      h = c->step[i].conv.ky;
-      width = c->step[i].conv.kx;
+      h = c->step[i].window.ky;
+      width = c->step[i].window.kx;
     }
   const int gx = ct_value_new(c, rows * taps, weight.channels);
   if (c->error) return;
@@ -157,12 +164,12 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;
-  s->conv = linear_shape(rows, h, width);
+  s->window = linear_shape(rows, h, width);
   ct_value_is(c, n->out[0], gx);
 }
 
 static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, int x, int gy,
-                             const struct ct_conv_shape *shape) {
+                             const struct ct_window_shape *shape) {
   const struct ct_val *xv = &c->value[x];
   const uint32_t taps = shape->ky * shape->kx, channels = xv->cols / shape->groups;
   const uint32_t outputs = c->value[gy].cols;
@@ -175,7 +182,7 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
   s->x = x;
   s->dy = gy;
   s->y = gw;
-  s->conv = *shape;
+  s->window = *shape;
   c->value[gw].step = ct_step_number(c, s);
   c->value[gw].part = CT_OPERAND_PRODUCT;
   ct_value_is(c, n->out[0], gw);
@@ -190,7 +197,7 @@ static void linear_weights(struct ct_compiler *c, const struct ct_gnode *n) {
     ct_compile_miss(c, n, "its inputs lie in memory in another order");
     return;
   }
-  const struct ct_conv_shape shape = shape_of(&c->value[x], of->dim[0]);
+  const struct ct_window_shape shape = shape_of(&c->value[x], of->dim[0]);
   weights_gradient(c, n, x, gy, &shape);
 }
 
@@ -212,7 +219,7 @@ static void two_activations(struct ct_compiler *c, const struct ct_gnode *n, boo
   const enum ct_step_kind kind = ta ? CT_STEP_CONV_WEIGHTS : tb ? CT_STEP_CONV_INPUT : CT_STEP_CONV;
   struct ct_net_step *s = product(c, n, kind, y);
   s->x = a;
-  s->conv = linear_shape(rows, 1, 1);
+  s->window = linear_shape(rows, 1, 1);
   if (ta)
     s->dy = b;
   else
@@ -292,9 +299,9 @@ static bool bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
 }
 
 /* The shape of a convolution whose input is x, and the taps and channels of its weights. */
-static struct ct_conv_shape seen_shape(const struct ct_compiler *c, int x,
-                                       const struct ct_conv_shape *plain, uint32_t *taps,
-                                       uint32_t *channels) {
+static struct ct_window_shape seen_shape(const struct ct_compiler *c, int x,
+                                         const struct ct_window_shape *plain, uint32_t *taps,
+                                         uint32_t *channels) {
   const struct ct_val *v = &c->value[x];
   const bool windows = v->kind == CT_LAY_WINDOWS;
   *taps = windows ? 1 : plain->ky * plain->kx;
@@ -313,7 +320,7 @@ static bool image_fits(struct ct_compiler *c, const struct ct_gnode *n, int x,
 /* Groups are products of their own; those of less than a block of channels share one, and their
  * weights would have another layout. */
 static bool groups_fit(struct ct_compiler *c, const struct ct_gnode *n,
-                       const struct ct_conv_shape *shape, uint32_t inputs, uint32_t outputs) {
+                       const struct ct_window_shape *shape, uint32_t inputs, uint32_t outputs) {
   const struct ct_conv k = {.shape = *shape, .x = {.cols = inputs}, .y = {.cols = outputs}};
   if (ct_conv_parts(&k) == shape->groups) return true;
   ct_compile_miss(c, n, "%u groups of %u channels: groups must be whole blocks of 16",
@@ -327,13 +334,13 @@ static const char *name_in(const struct ct_compiler *c, const struct ct_gnode *n
 
 void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ws = ct_in(c->g, n, 1), *ys = ct_out(c->g, n, 0);
-  const struct ct_conv_shape plain = conv_shape(n, xs, ws, ys);
+  const struct ct_window_shape plain = conv_shape(n, xs, ws, ys);
   uint32_t taps, channels;
   (void)bring_windows(c, n);
   const int x = ct_value_in(c, n, 0);
   if (c->error || !image_fits(c, n, x, xs, name_in(c, n, 0))) return;
   if (!groups_fit(c, n, &plain, xs->dim[3], ys->dim[3])) return;
-  const struct ct_conv_shape shape = seen_shape(c, x, &plain, &taps, &channels);
+  const struct ct_window_shape shape = seen_shape(c, x, &plain, &taps, &channels);
   const int w = ct_value_weight(c, n->in[1], taps, channels);
   if (w == CT_NO_VALUE) {
     ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", name_in(c, n, 1));
@@ -345,14 +352,14 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, y);
   s->x = x;
   s->w = w;
-  s->conv = shape;
+  s->window = shape;
   add_bias(c, n, y);
 }
 
 /* gy and w. */
 void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
-  const struct ct_conv_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
+  const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
   const int gy = ct_value_in(c, n, 0), w = ct_value_in(c, n, 1);
   if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
       !groups_fit(c, n, &shape, xs->dim[3], gys->dim[3]))
@@ -363,20 +370,20 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;
-  s->conv = shape;
+  s->window = shape;
   ct_value_is(c, n->out[0], gx);
 }
 
 /* gy and x. */
 void ct_lower_op_conv_weight_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
-  const struct ct_conv_shape plain = conv_shape(n, xs, ct_out(c->g, n, 0), gys);
+  const struct ct_window_shape plain = conv_shape(n, xs, ct_out(c->g, n, 0), gys);
   const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
   uint32_t taps, channels;
   if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
       !image_fits(c, n, x, xs, name_in(c, n, 1)) ||
       !groups_fit(c, n, &plain, xs->dim[3], gys->dim[3]))
     return;
-  const struct ct_conv_shape shape = seen_shape(c, x, &plain, &taps, &channels);
+  const struct ct_window_shape shape = seen_shape(c, x, &plain, &taps, &channels);
   weights_gradient(c, n, x, gy, &shape);
 }

@@ -119,7 +119,7 @@ static struct ct_mat lanes_of(struct ct_mat m) {
 
 static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
   const struct ct_tilewise after = tile_program(c, s);
-  struct ct_conv k = {.shape = s->conv, .weights = lanes_of(mat(c, s->w)), .after = &after};
+  struct ct_conv k = {.shape = s->window, .weights = lanes_of(mat(c, s->w)), .after = &after};
   if (s->kind == CT_STEP_CONV) {
     k.x = mat(c, s->x);
     k.y = mat(c, s->y);
@@ -139,7 +139,8 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct targe
 
 static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_step *s) {
   return (struct ct_pool){.kind = s->pool_kind,
-                          .shape = s->pool,
+                          .shape = s->window,
+                          .count_pad = s->count_pad,
                           .x = mat(c, s->x),
                           .y = mat(c, s->y),
                           .dx = mat(c, s->dx),
@@ -219,7 +220,7 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
     if (made) {
       stage->written += bytes;
     } else if (keep == k || keep == CT_KEEPS) {
-      if (v->step != ct_step_number(c, s)) stage->read += bytes;
+      stage->read += bytes;
       if (keep == CT_KEEPS) break;
     }
   }

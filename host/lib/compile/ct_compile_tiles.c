@@ -30,11 +30,16 @@ static bool before(const struct ct_compiler *c, const struct ct_val *v, int at) 
   return v->step == CT_FROM_START || c->step[v->step].early || v->step < at;
 }
 
+/* Whether a step makes the value as an operand of its tile program. */
+static bool of_step(const struct ct_val *v, int at) {
+  return v->step == at && !v->apart;
+}
+
 static int join(const struct ct_compiler *c, const int *vals, unsigned count, unsigned more) {
   int at = CT_FROM_START;
   for (unsigned i = 0; i < count; ++i) {
     const struct ct_val *v = &c->value[vals[i]];
-    if (v->step > at && !c->step[v->step].early) at = v->step;
+    if (v->step > at && !v->apart && !c->step[v->step].early) at = v->step;
   }
   if (at == CT_FROM_START) return at;
   const struct ct_net_step *s = &c->step[at];
@@ -43,8 +48,8 @@ static int join(const struct ct_compiler *c, const int *vals, unsigned count, un
   bool own = false;
   for (unsigned i = 0; i < count; ++i) {
     const struct ct_val *v = &c->value[vals[i]];
-    fits = fits && (v->step == at || before(c, v, at));
-    own = own || (v->step == at && v->rows == s->tile.rows && v->cols == s->tile.cols);
+    fits = fits && (of_step(v, at) || before(c, v, at));
+    own = own || (of_step(v, at) && v->rows == s->tile.rows && v->cols == s->tile.cols);
   }
   return fits && own ? at : CT_FROM_START;
 }
@@ -58,8 +63,7 @@ struct ct_tiles ct_tiles_apart(struct ct_compiler *c, const struct ct_gnode *n, 
   return (struct ct_tiles){c, (int)c->steps - 1};
 }
 
-/* Only weights, states and constants go into it. */
-static bool lasts(const struct ct_compiler *c, const int *vals, unsigned count) {
+bool ct_values_last(const struct ct_compiler *c, const int *vals, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
     const struct ct_val *v = &c->value[vals[i]];
     if (v->step == CT_FROM_START ? v->place != CT_VALUE_LASTING : !c->step[v->step].early)
@@ -79,7 +83,7 @@ struct ct_tiles ct_tiles_for(struct ct_compiler *c, const struct ct_gnode *n, co
   const int at = join(c, vals, count, more);
   if (at != CT_FROM_START && c->step[at].tile.rows == rows && c->step[at].tile.cols == cols)
     return (struct ct_tiles){c, at};
-  return ct_tiles_apart(c, n, rows, cols, lasts(c, vals, count));
+  return ct_tiles_apart(c, n, rows, cols, ct_values_last(c, vals, count));
 }
 
 static struct ct_net_step *step_of(const struct ct_tiles *t) {
@@ -90,7 +94,7 @@ unsigned ct_tiles_in(struct ct_tiles *t, int value) {
   if (t->c->error) return 0;
   struct ct_net_step *s = step_of(t);
   const struct ct_val *v = &t->c->value[value];
-  if (v->step == t->step) return v->part;
+  if (of_step(v, t->step)) return v->part;
   for (unsigned i = 0; i < s->tile.ins; ++i)
     if (s->in[i] == value) return i;
   if (s->tile.ins == CT_TILE_INS) {

@@ -19,10 +19,15 @@ static bool grow(struct ct_compiler *c, void **list, size_t *room, size_t count,
   return true;
 }
 
+static bool is_product(enum ct_step_kind kind) {
+  return kind == CT_STEP_CONV || kind == CT_STEP_CONV_INPUT || kind == CT_STEP_CONV_WEIGHTS;
+}
+
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n) {
-  static struct ct_net_step nowhere; /* never read: the compiler has failed */
-  if (!grow(c, (void **)&c->step, &c->step_room, c->steps, sizeof *c->step)) return &nowhere;
+  if (!grow(c, (void **)&c->step, &c->step_room, c->steps, sizeof *c->step)) return &c->nowhere;
+  if (is_product(kind) && !c->options->walks)
+    ct_compile_miss(c, n, "this device has no convolution");
   struct ct_net_step *s = &c->step[c->steps++];
   memset(s, 0, sizeof *s);
   s->kind = kind;
@@ -34,7 +39,7 @@ struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
 }
 
 int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s) {
-  return (int)(s - c->step);
+  return s == &c->nowhere ? CT_FROM_START : (int)(s - c->step);
 }
 
 int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
@@ -45,7 +50,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->h = v->w = 1;
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
-  v->step = CT_FROM_START;
+  v->step = v->first = CT_FROM_START;
   v->same = v->within = CT_NO_VALUE;
   return (int)c->values++;
 }
@@ -111,19 +116,11 @@ int ct_value_of(struct ct_compiler *c, int tensor) {
   return v;
 }
 
-static uint32_t readers_of(const struct ct_compiler *c, int tensor) {
-  uint32_t count = c->g->tensor[tensor]->role == CT_ROLE_OUTPUT;
-  for (size_t i = 0; i < c->g->nodes; ++i)
-    for (uint32_t k = 0; k < c->g->node[i]->inputs; ++k)
-      count += c->g->node[i]->in[k] == tensor;
-  return count;
-}
-
 void ct_value_is(struct ct_compiler *c, int tensor, int value) {
   if (c->error) return;
   struct ct_val *v = &c->value[value];
   c->value_of[tensor] = value;
-  v->readers += readers_of(c, tensor);
+  v->readers += c->readers[tensor];
   if (c->g->tensor[tensor]->role == CT_ROLE_OUTPUT && v->place == CT_VALUE_ARENA) {
     v->place = CT_VALUE_EXTERNAL;
     v->tensor = tensor;

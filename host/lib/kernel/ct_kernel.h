@@ -126,7 +126,6 @@ enum ct_spread {
 struct ct_tile_in {
   struct ct_mat mat; /* one way of keeping is enough; FP32 is taken if there are several */
   enum ct_spread spread;
-  bool sign; /* of HBFP8: 1 where q > 0, else +0 */
 };
 
 struct ct_tile_out {
@@ -145,13 +144,16 @@ struct ct_tilewise {
 int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why);
 
-/* ---- Convolutions: linear layers, too ---- */
+/* ---- Windows that go over images: of convolutions and of pooling ---- */
 
-struct ct_conv_shape {
-  uint32_t images, h, w, oh, ow; /* lines and columns of input and output */
-  uint32_t ky, kx, sy, sx, dy, dx, groups;
-  int32_t top, left; /* padding in front */
+struct ct_window_shape {
+  uint32_t images, h, w, oh, ow;   /* lines and columns of input and output */
+  uint32_t ky, kx, sy, sx, dy, dx; /* window, stride, dilation */
+  uint32_t groups;                 /* of channels; pooling has none and does not look */
+  int32_t top, left;               /* padding in front */
 };
+
+/* ---- Convolutions: linear layers, too ---- */
 
 /*
  * y = conv(x, weights), then what `after` does with it: its value 0 is the product, its inputs from
@@ -164,7 +166,7 @@ struct ct_conv_shape {
  * ascending order, whatever the scratchpad holds, so the bits are the same on every device.
  */
 struct ct_conv {
-  struct ct_conv_shape shape;
+  struct ct_window_shape shape;
   struct ct_mat x, weights, y; /* inputs have the keeps that are read */
   const struct ct_tilewise *after;
 };
@@ -180,19 +182,14 @@ int ct_kernel_conv_weights(const struct ct_conv *k, const struct ct_room *room,
 
 /* ---- Pooling ---- */
 
-struct ct_pool_shape {
-  uint32_t images, h, w, oh, ow;
-  uint32_t ky, kx, sy, sx, dy, dx;
-  int32_t top, left;
-  bool count_pad; /* averages: padding counts */
-};
 enum ct_pool_kind { CT_POOL_MAX, CT_POOL_AVERAGE };
 
 /* y from x, and x's gradient dx from dy; the largest needs x and y for that (the first of equals
  * gets it). FP32 or HBFP8 in, all ways of keeping out. */
 struct ct_pool {
   enum ct_pool_kind kind;
-  struct ct_pool_shape shape;
+  bool count_pad; /* averages: padding counts */
+  struct ct_window_shape shape;
   struct ct_mat x, y, dx, dy;
 };
 int ct_kernel_pool(const struct ct_pool *k, const struct ct_room *room, struct ct_codes *codes,

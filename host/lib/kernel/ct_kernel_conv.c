@@ -17,7 +17,7 @@ uint32_t ct_conv_parts(const struct ct_conv *k) {
 }
 
 static int check_shape(const struct ct_conv *k, const char *name, const struct ct_why *why) {
-  const struct ct_conv_shape *s = &k->shape;
+  const struct ct_window_shape *s = &k->shape;
   if (!s->images || !s->h || !s->w || !s->oh || !s->ow || !s->ky || !s->kx || !s->sy || !s->sx ||
       !s->dy || !s->dx || !s->groups)
     return ct_why(why, CT_ERR_ARG, "%s: a size, stride, dilation or number of groups is 0", name);
@@ -65,7 +65,7 @@ static int check_mats(const struct ct_vk *v, const struct ct_conv *k, const stru
 }
 
 int ct_conv_check_input(const struct ct_vk *v, const struct ct_conv *k) {
-  const struct ct_conv_shape *s = &k->shape;
+  const struct ct_window_shape *s = &k->shape;
   int err = check_mats(v, k, &k->y, (uint64_t)s->images * s->oh * s->ow);
   if (!err && k->x.rows != (uint64_t)s->images * s->h * s->w)
     err = ct_why(v->why, CT_ERR_ARG, "%s: a result of %u rows has %llu pixels", v->name, k->x.rows,
@@ -74,7 +74,7 @@ int ct_conv_check_input(const struct ct_vk *v, const struct ct_conv *k) {
 }
 
 int ct_conv_check(const struct ct_vk *v, const struct ct_conv *k, const struct ct_conv_view *view) {
-  const struct ct_conv_shape *s = &k->shape;
+  const struct ct_window_shape *s = &k->shape;
   int err = check_shape(k, v->name, v->why);
   if (!err) err = check_mat(v, &k->x, "its input", (uint64_t)s->images * s->h * s->w);
   if (!err) err = check_mat(v, &k->y, "the gradient", (uint64_t)s->images * s->oh * s->ow);
@@ -99,7 +99,7 @@ static void simplify(struct ct_conv_view *v) {
   if (v->flat) v->nx = v->ny = v->w = v->h = CT_TILE;
 }
 
-struct ct_conv_view ct_conv_forward_view(const struct ct_conv_shape *s) {
+struct ct_conv_view ct_conv_forward_view(const struct ct_window_shape *s) {
   struct ct_conv_view v = {.nx = (int32_t)s->ow,
                            .ny = (int32_t)s->oh,
                            .w = (int32_t)s->w,
@@ -119,7 +119,7 @@ struct ct_conv_view ct_conv_forward_view(const struct ct_conv_shape *s) {
 }
 
 /* Of stride 1: the taps the other way round. */
-static struct ct_conv_view input_view(const struct ct_conv_shape *s) {
+static struct ct_conv_view input_view(const struct ct_window_shape *s) {
   struct ct_conv_view v = {.nx = (int32_t)s->w,
                            .ny = (int32_t)s->h,
                            .w = (int32_t)s->ow,
@@ -195,15 +195,24 @@ static int try_rows(const struct ct_conv *k, struct ct_conv_rows *c, unsigned un
   return ct_vk_end(v, codes);
 }
 
-/* What is too long with loops is cut into jobs between their passes. */
-static int rows_kernel(const struct ct_conv *k, const struct ct_conv_view *view, bool input,
-                       const struct ct_room *room, struct ct_codes *codes,
-                       const struct ct_why *why) {
+static int try_forward(const struct ct_conv *k, unsigned unrolled, const struct ct_room *room,
+                       struct ct_codes *codes, const struct ct_why *why) {
+  struct ct_conv_rows c = {.view = ct_conv_forward_view(&k->shape)};
+  return try_rows(k, &c, unrolled, room, codes, why);
+}
+
+static int try_input(const struct ct_conv *k, unsigned unrolled, const struct ct_room *room,
+                     struct ct_codes *codes, const struct ct_why *why) {
+  struct ct_conv_rows c = {.view = input_view(&k->shape), .input = true};
+  return try_rows(k, &c, unrolled, room, codes, why);
+}
+
+int ct_conv_tries(ct_conv_try *attempt, unsigned most, const struct ct_conv *k,
+                  const struct ct_room *room, struct ct_codes *codes, const struct ct_why *why) {
   int err = CT_ERR_NO_SPACE;
-  for (unsigned unrolled = 0; unrolled <= UNROLLED && err == CT_ERR_NO_SPACE; ++unrolled) {
-    struct ct_conv_rows c = {.view = *view, .input = input};
-    err = try_rows(k, &c, unrolled, room, codes, why);
-  }
+  *codes = (struct ct_codes){NULL, 0};
+  for (unsigned unrolled = 0; unrolled <= most && err == CT_ERR_NO_SPACE; ++unrolled)
+    err = attempt(k, unrolled, room, codes, why);
   return err;
 }
 
@@ -211,9 +220,7 @@ int ct_kernel_conv(const struct ct_conv *k, const struct ct_room *room, struct c
                    const struct ct_why *why) {
   *codes = (struct ct_codes){NULL, 0};
   const int err = check_shape(k, "a convolution", why);
-  if (err) return err;
-  const struct ct_conv_view view = ct_conv_forward_view(&k->shape);
-  return rows_kernel(k, &view, false, room, codes, why);
+  return err ? err : ct_conv_tries(try_forward, UNROLLED, k, room, codes, why);
 }
 
 int ct_kernel_conv_input(const struct ct_conv *k, const struct ct_room *room,
@@ -223,6 +230,5 @@ int ct_kernel_conv_input(const struct ct_conv *k, const struct ct_room *room,
   if (err) return err;
   if ((k->shape.sx > 1 && k->shape.ow > 1) || (k->shape.sy > 1 && k->shape.oh > 1))
     return ct_conv_phases(k, room, codes, why);
-  const struct ct_conv_view view = input_view(&k->shape);
-  return rows_kernel(k, &view, true, room, codes, why);
+  return ct_conv_tries(try_input, UNROLLED, k, room, codes, why);
 }

@@ -2,9 +2,10 @@
 /*
  * Inside the convolution kernels. See ct_kernel.h.
  *
- *   ct_kernel_conv.c          what is asked for; forward, and the gradient of the input with stride
- * 1 ct_kernel_conv_view.c     pixels that see a tensor through taps ct_kernel_conv_plan.c     how
- * much of everything is in the scratchpad ct_kernel_conv_rows.c     products of pixels and weights
+ *   ct_kernel_conv.c          what is asked for; forward; the gradient of the input with stride 1
+ *   ct_kernel_conv_view.c     pixels that see a tensor through taps
+ *   ct_kernel_conv_plan.c     how much of everything is in the scratchpad
+ *   ct_kernel_conv_rows.c     products of pixels and weights
  *   ct_kernel_conv_drain.c    what becomes of a product
  *   ct_kernel_conv_phases.c   the gradient of the input with other strides
  *   ct_kernel_conv_weights.c  the gradient of the weights
@@ -128,9 +129,16 @@ struct ct_conv_rows {
   struct ct_ref x_slot, w_slot, sum;
 };
 
-struct ct_conv_view ct_conv_forward_view(const struct ct_conv_shape *s);
+struct ct_conv_view ct_conv_forward_view(const struct ct_window_shape *s);
 /* How what pixels see is kept. */
 enum ct_keep ct_conv_keep(const struct ct_mat *m);
+/* A kernel whose program is too long with loops is cut into jobs between their passes: it is tried
+ * with more and more loops that are written out, until no job is too long. Returns what the last
+ * attempt said. */
+typedef int ct_conv_try(const struct ct_conv *k, unsigned unrolled, const struct ct_room *room,
+                        struct ct_codes *codes, const struct ct_why *why);
+int ct_conv_tries(ct_conv_try *attempt, unsigned most, const struct ct_conv *k,
+                  const struct ct_room *room, struct ct_codes *codes, const struct ct_why *why);
 int ct_conv_phases(const struct ct_conv *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
 /* For the gradients of the input and of the weights. */

@@ -108,11 +108,10 @@ void ct_conv_drain_plane(struct ct_conv_drain *d, uint32_t plane) {
     for (unsigned i = 0; i < d->plan.row_loads; ++i) {
       const unsigned v = d->plan.row_load[i];
       d->run.value[v] = ct_next(l, d->regs.row_load);
-      ct_vl(l,
-            &(struct ct_vmove){.reg = d->run.value[v],
-                               .spm = ct_behind(slot, d->in[v].at),
-                               .mode = d->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(d->in[v].keep),
-                               .rows = 1});
+      ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
+                                  .spm = ct_behind(slot, d->in[v].at),
+                                  .mode = ct_vk_vl_mode(d->in[v].keep),
+                                  .rows = 1});
     }
   }
   ct_tile_rows(l, &d->run);
@@ -147,7 +146,7 @@ static void load_tile(struct ct_conv_drain *d, const struct block *b, uint32_t t
     d->run.value[v] = ct_next(l, d->regs.load);
     ct_vl(l, &(struct ct_vmove){.reg = d->run.value[v],
                                 .spm = ct_behind(v ? b->in : b->acc, at),
-                                .mode = d->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep),
+                                .mode = ct_vk_vl_mode(in->keep),
                                 .rows = v ? CT_TILE : d->run.rows});
   }
 }

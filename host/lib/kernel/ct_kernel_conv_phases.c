@@ -14,6 +14,8 @@
 #include "ct_kernel_conv.h"
 
 enum { RESULTS = 4, MOST_TILES = 4, MOST_LINE = 8, PASS_TILES = 4, MOST_GROUPS = 4095 };
+/* Loops that can be written out: over chunks, over planes, those of drain(). */
+enum { CHUNKS, PLANES, UNROLLED = 3 };
 
 struct plan {
   uint32_t images, lines; /* of a chunk: whole images, or lines of one */
@@ -24,7 +26,7 @@ struct plan {
 struct phases {
   struct ct_vk v;
   const struct ct_conv *k;
-  const struct ct_conv_shape *s;
+  const struct ct_window_shape *s;
   struct ct_conv_drain drain;
   struct plan plan;
   bool together; /* lines of the same remainder */
@@ -70,12 +72,12 @@ static struct axis axis_of(uint32_t phase, uint32_t size, uint32_t k, uint32_t d
 }
 
 static struct axis down(const struct phases *c, uint32_t py) {
-  const struct ct_conv_shape *s = c->s;
+  const struct ct_window_shape *s = c->s;
   return axis_of(py, s->h, s->ky, s->dy, s->sy, s->top);
 }
 
 static struct axis along(const struct phases *c, uint32_t px) {
-  const struct ct_conv_shape *s = c->s;
+  const struct ct_window_shape *s = c->s;
   return axis_of(px, s->w, s->kx, s->dx, s->sx, s->left);
 }
 
@@ -103,7 +105,7 @@ static struct ct_conv_view view_of(const struct phases *c, const struct axis *y,
 /* Lines of the gradient that a chunk sees. */
 static struct ct_conv_span span_of(const struct phases *c, uint32_t image0, uint32_t images,
                                    uint32_t line0, uint32_t lines) {
-  const struct ct_conv_shape *s = c->s;
+  const struct ct_window_shape *s = c->s;
   const int64_t low = (int64_t)line0 + s->top - (int64_t)(s->ky - 1) * s->dy;
   const int64_t high = ((int64_t)line0 + lines - 1 + s->top) / s->sy;
   const uint32_t first = low < 0 ? 0 : ct_min_u32((uint32_t)(low / s->sy), s->oh - 1);
@@ -314,7 +316,7 @@ static void lines_pass(void *kernel, uint32_t pass) {
 
 static void drain(struct phases *c) {
   const uint32_t w = c->s->w, first = (c->image0 * c->s->h + c->line0) * w;
-  const bool loop = c->unrolled < 3;
+  const bool loop = c->unrolled < UNROLLED;
   if (!c->together) {
     pieces((struct piece){c, 0, first, 0, PASS_TILES * CT_TILE}, c->images * c->lines * w, loop);
     return;
@@ -333,8 +335,6 @@ static void drain(struct phases *c) {
 }
 
 /* ---- All ----------------------------------------------------------------------------------- */
-
-enum { CHUNKS, PLANES };
 
 static void repeat(struct phases *c, unsigned which, uint32_t passes, ct_body *body) {
   if (which >= c->unrolled) {
@@ -372,7 +372,7 @@ static void chunk(struct phases *c, uint32_t image0, uint32_t images, uint32_t l
 }
 
 /* Images whose first pixel begins a group, of both tensors. */
-static uint32_t period_of(const struct ct_conv_shape *s) {
+static uint32_t period_of(const struct ct_window_shape *s) {
   uint32_t n = 1;
   while (n < CT_TILE &&
          ((uint64_t)n * s->h * s->w % CT_TILE || (uint64_t)n * s->oh * s->ow % CT_TILE))
@@ -441,7 +441,7 @@ static void try_plan(struct phases *c, struct plan p, uint64_t *least) {
     }
 }
 
-static uint32_t lines_step(const struct ct_conv_shape *s) {
+static uint32_t lines_step(const struct ct_window_shape *s) {
   uint32_t n = s->sy;
   while ((uint64_t)n * s->w % CT_TILE)
     n += s->sy;
@@ -449,7 +449,7 @@ static uint32_t lines_step(const struct ct_conv_shape *s) {
 }
 
 static int choose(struct phases *c) {
-  const struct ct_conv_shape *s = c->s;
+  const struct ct_window_shape *s = c->s;
   const uint32_t line = ct_tiles(ct_ceil_div(s->w, s->sx)), period = period_of(s);
   struct plan p = {.tiles = c->together ? MOST_TILES : ct_min_u32(line, MOST_LINE - 1)};
   uint64_t least = 0;
@@ -534,8 +534,5 @@ static int try_phases(const struct ct_conv *k, unsigned unrolled, const struct c
 
 int ct_conv_phases(const struct ct_conv *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why) {
-  int err = CT_ERR_NO_SPACE;
-  for (unsigned unrolled = 0; unrolled <= 3 && err == CT_ERR_NO_SPACE; ++unrolled)
-    err = try_phases(k, unrolled, room, codes, why);
-  return err;
+  return ct_conv_tries(try_phases, UNROLLED, k, room, codes, why);
 }

@@ -436,9 +436,5 @@ static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct 
 
 int ct_kernel_conv_weights(const struct ct_conv *k, const struct ct_room *room,
                            struct ct_codes *codes, const struct ct_why *why) {
-  int err = CT_ERR_NO_SPACE;
-  *codes = (struct ct_codes){NULL, 0};
-  for (unsigned unrolled = 0; unrolled <= CHUNKS + 1 && err == CT_ERR_NO_SPACE; ++unrolled)
-    err = try_weights(k, unrolled, room, codes, why);
-  return err;
+  return ct_conv_tries(try_weights, CHUNKS + 1, k, room, codes, why);
 }

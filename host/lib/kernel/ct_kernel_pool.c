@@ -131,7 +131,7 @@ static void va(struct pool *s, struct ct_va c) {
 /* The scale of a window of so many lines and columns. */
 static uint32_t share(const struct pool *s, uint32_t lines, uint32_t columns) {
   const uint32_t all = s->k->shape.ky * s->k->shape.kx;
-  return ct_vk_bits(1.0f / (float)(s->k->shape.count_pad ? all : lines * columns));
+  return ct_vk_bits(1.0f / (float)(s->k->count_pad ? all : lines * columns));
 }
 
 /* x: registers of the feeds. first: nothing is in the sum yet. */
@@ -365,7 +365,7 @@ struct mats {
 };
 
 static void set_axes(struct pool *s) {
-  const struct ct_pool_shape *p = &s->k->shape;
+  const struct ct_window_shape *p = &s->k->shape;
   const bool back = gives(s->pass);
   s->y = (struct ct_pool_axis){p->h, p->oh, p->ky, p->sy, p->dy, p->top, back};
   s->x = (struct ct_pool_axis){p->w, p->ow, p->kx, p->sx, p->dx, p->left, back};
@@ -374,7 +374,7 @@ static void set_axes(struct pool *s) {
 }
 
 static void set_feeds(struct pool *s, const struct mats *m) {
-  const struct ct_pool_shape *p = &s->k->shape;
+  const struct ct_window_shape *p = &s->k->shape;
   const bool back = gives(s->pass);
   s->feeds = s->pass == GIVE_LARGEST ? 2 : 1;
   s->feed[0].mat = s->pass == GIVE_LARGEST ? &m->places : s->pass == GIVE_MEAN ? &m->dy : &m->x;
@@ -470,7 +470,7 @@ static bool as_it_is(const struct ct_mat *m, bool direct, uint32_t line, uint32_
 /* Where things are: what is not as it should be gets a place in scratch. */
 static void find_mats(const struct ct_pool *k, bool back, bool direct, struct scratch *s,
                       struct mats *m) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   const bool largest = k->kind == CT_POOL_MAX;
   *m = (struct mats){.x = k->x, .y = k->y, .dx = k->dx, .dy = k->dy};
   if (!back || largest)
@@ -498,7 +498,7 @@ uint64_t ct_kernel_pool_scratch(const struct ct_pool *k, bool back) {
 /* ---- All ---- */
 
 static int check_shape(const struct ct_pool *k, const struct ct_why *why) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   const uint32_t taps = p->ky * p->kx;
   if (!p->images || !p->h || !p->w || !p->oh || !p->ow || !p->ky || !p->kx || !p->sy || !p->sx ||
       !p->dy || !p->dx)
@@ -514,7 +514,7 @@ static int check_shape(const struct ct_pool *k, const struct ct_why *why) {
 
 static int check_mat(const struct ct_pool *k, const struct ct_room *room, const struct ct_mat *m,
                      const char *what, const struct ct_why *why) {
-  const struct ct_pool_shape *p = &k->shape;
+  const struct ct_window_shape *p = &k->shape;
   const bool in = m == &k->x || m == &k->dx;
   const uint64_t rows = (uint64_t)p->images * (in ? p->h : p->oh) * (in ? p->w : p->ow);
   const struct ct_vk v = {.name = "pooling", .room = room, .why = why};

@@ -45,12 +45,11 @@ static void load_tiles(struct tilewise *s, unsigned v, uint32_t t) {
   struct ct_lower *l = s->v.l;
   const struct lane *in = &s->in[v];
   const uint32_t words = ct_vk_words(in->keep);
-  const unsigned mode = s->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(in->keep);
   s->run.value[v] = ct_next_n(l, s->run.regs->load, s->run.more + 1);
   for (uint32_t i = 0; i <= s->run.more; ++i)
     ct_vl(l, &(struct ct_vmove){.reg = ct_nth(s->run.value[v], i),
                                 .spm = ct_behind(s->in_slot, s->tiles * in->at + (t + i) * words),
-                                .mode = mode,
+                                .mode = ct_vk_vl_mode(in->keep),
                                 .rows = CT_TILE});
 }
 
@@ -123,11 +122,10 @@ static void load_rows(struct tilewise *s) {
   for (unsigned i = 0; i < s->plan.row_loads; ++i) {
     const unsigned v = s->plan.row_load[i];
     s->run.value[v] = ct_next(l, s->run.regs->row_load);
-    ct_vl(l,
-          &(struct ct_vmove){.reg = s->run.value[v],
-                             .spm = ct_behind(slot, s->in[v].at),
-                             .mode = s->k->in[v].sign ? CT_VL_SIGN : ct_vk_vl_mode(s->in[v].keep),
-                             .rows = 1});
+    ct_vl(l, &(struct ct_vmove){.reg = s->run.value[v],
+                                .spm = ct_behind(slot, s->in[v].at),
+                                .mode = ct_vk_vl_mode(s->in[v].keep),
+                                .rows = 1});
   }
 }
 
@@ -191,14 +189,7 @@ static int check_in(const struct tilewise *s, unsigned i) {
   const struct ct_tile_in *in = &s->k->in[i];
   const bool row = in->spread == CT_SPREAD_ROWS || in->spread == CT_SPREAD_ALL;
   const bool col = in->spread == CT_SPREAD_COLS || in->spread == CT_SPREAD_ALL;
-  enum ct_keep keep;
-  const int err =
-      ct_vk_check(&s->v, &in->mat, "an input", row ? 1 : s->k->rows, col ? 1 : s->k->cols);
-  if (err) return err;
-  if (in->sign && ct_vk_keep(&in->mat, &keep) && keep == CT_KEEP_F32)
-    return ct_why(s->v.why, CT_ERR_ARG, "%s: the signs of input %u, which is kept as FP32",
-                  s->v.name, i);
-  return CT_OK;
+  return ct_vk_check(&s->v, &in->mat, "an input", row ? 1 : s->k->rows, col ? 1 : s->k->cols);
 }
 
 static int check_all(const struct tilewise *s) {

@@ -39,11 +39,15 @@ static int copy_graph(ct_network *n, const ct_graph *graph) {
                  n->graph ? ct_graph_error(n->graph) : ct_strerror(err));
 }
 
+static bool walks(const ct_device *dev) {
+  return dev->info.features & CT_FEATURE_CONVOLUTION;
+}
+
 static int compile(ct_network *n, unsigned narrow) {
   char text[384] = "";
   const struct ct_why why = {text, sizeof text};
-  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
-                                             .narrow = narrow};
+  const struct ct_compile_options options = {
+      .spm_words = ct_window_words(n->dev), .narrow = narrow, .walks = walks(n->dev)};
   const int err = ct_compile(n->graph, &options, &n->compiled, &why);
   return err ? ct_fail(n->dev, err, "%s", text[0] ? text : ct_strerror(err)) : CT_OK;
 }
@@ -110,7 +114,7 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
   const struct ct_info *info = &n->dev->info;
   struct ct_cycles_core core = {.cols = info->array_cols,
                                 .lanes = info->vpu_lanes,
-                                .walks = (info->features & CT_FEATURE_CONVOLUTION) != 0,
+                                .walks = walks(n->dev),
                                 .reads = has_updates(n->graph) ? TRAIN_CAP : 0,
                                 .ahead = *ahead};
   struct ct_cycles all = {0}, one;
@@ -191,19 +195,19 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
   return err;
 }
 
+/* What jobs that could not be ended still use stays until they have. */
+static void leave_room(const ct_network *n) {
+  ct_give_back_after(n->dev, n->lasting, n->queue, n->error);
+  ct_give_back_after(n->dev, n->arena, n->queue, n->error);
+  for (unsigned i = 0; i < CT_EXTERNALS; ++i)
+    ct_give_back_after(n->dev, n->external[i], n->queue, n->error);
+}
+
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
   for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
     ct_programs_free(&n->part[i].programs);
-  uint64_t *regions[CT_EXTERNALS + 2] = {&n->lasting, &n->arena};
-  for (unsigned i = 0; i < CT_EXTERNALS; ++i)
-    regions[i + 2] = &n->external[i];
-  for (unsigned i = 0; i < CT_EXTERNALS + 2 && n->dev->queues; ++i)
-    for (unsigned q = 0; q < CT_QUEUES; ++q) /* what a run that did not end still uses stays */
-      if (*regions[i] && (q == CT_QUEUES - 1 || !ct_queue_is_idle(n->dev, (enum ct_queue)q))) {
-        ct_give_back_after(n->dev, *regions[i], (enum ct_queue)q, CT_ERR_DEVICE);
-        *regions[i] = 0;
-      }
+  if (n->dev->queues) leave_room(n);
   free(n->part);
   ct_compiled_free(&n->compiled);
   ct_graph_free(n->graph);
@@ -315,6 +319,7 @@ static int finish_one(struct run *r) {
   struct ct_event e;
   if (!tag) return CT_OK;
   const int err = ct_finish(r->n->dev, tag, &e);
+  if (err == CT_ERR_DEVICE) r->n->error = err; /* whatever the run ends with */
   part->rows = e.rows;
   part->cycles = err || e.end == CT_NO_CYCLE ? CT_NO_CYCLE : e.end - e.start;
   return err;
@@ -365,15 +370,25 @@ static int run_stages(struct run *r) {
   return err;
 }
 
+/* A run that could not be ended goes on: jobs of its queue are not through. */
+static bool goes_on(const ct_network *n) {
+  return n->error == CT_ERR_DEVICE && !ct_queue_is_idle(n->dev, n->queue);
+}
+
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   int err = check(n);
   if (!err) err = ct_check_queue(n->dev, queue);
   if (err) return err;
+  if (goes_on(n))
+    return ct_fail(n->dev, CT_ERR_BUSY, "a run of the network that failed has not ended");
   struct run r = {.n = n, .queue = queue, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
   if (!r.tag) return no_memory(n->dev);
   set_arguments(n, step, &r.job);
+  n->queue = queue;
+  n->error = CT_OK;
   err = run_stages(&r);
   free(r.tag);
+  if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
   return err;
 }

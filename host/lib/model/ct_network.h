@@ -21,7 +21,9 @@ struct ct_network {
   struct ct_network_part *part; /* by stage */
   uint64_t lasting, arena;      /* addresses of regions; 0: none */
   uint64_t external[CT_EXTERNALS];
-  bool stale;   /* weights were written since the stages that run once have run */
+  bool stale;          /* weights were written since the stages that run once have run */
+  enum ct_queue queue; /* of the last run */
+  int error;           /* how it ended; CT_ERR_DEVICE: jobs of it may be under way */
   bool changes; /* runs change weights or states: those stages run each time */
 };
 

@@ -22,7 +22,7 @@ static void each_weight(const struct ct_lay *lay, move *f, void *self) {
 }
 
 /* What pixel p of the output sees at tap (ky, kx): the number of the input's pixel, or false. */
-static bool window_at(const struct ct_conv_shape *s, size_t p, const uint32_t tap[2],
+static bool window_at(const struct ct_window_shape *s, size_t p, const uint32_t tap[2],
                       size_t *pixel) {
   const size_t image = p / ((size_t)s->oh * s->ow), rest = p % ((size_t)s->oh * s->ow);
   const int64_t y = (int64_t)(rest / s->ow * s->sy + (size_t)tap[0] * s->dy) - s->top;
@@ -50,7 +50,7 @@ static void spread_windows(const struct ct_lay *lay, const float *data, float *m
 }
 
 size_t ct_lay_elements(const struct ct_lay *lay) {
-  const struct ct_conv_shape *s = &lay->windows;
+  const struct ct_window_shape *s = &lay->windows;
   switch (lay->kind) {
     case CT_LAY_WEIGHT:
       return (size_t)lay->taps * lay->channels * lay->mat.cols;
