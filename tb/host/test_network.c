@@ -163,6 +163,36 @@ static void test_nothing_but_copies(void **state) {
   }
 }
 
+/* A part of what is computed is an output or a state's new value: it is still there when the whole
+ * has given its place to others. */
+static void test_parts_that_last(void **state) {
+  (void)state;
+  for (int output = 0; output < 2; ++output) {
+    struct bed b;
+    ct_rng rng = ct_rng_make(8);
+    struct net_bed n;
+    bed_make(&b);
+    int y = BED_ADD(&b, "tanh", BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(5, 40))));
+    const int part = BED_ADD(&b, "slice", BED_IN(y),
+                             BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {16}}, {"size", 1, {16}}));
+    if (output)
+      ct_graph_result(b.g, BED_ADD(&b, "flatten", BED_IN(part)));
+    else
+      ct_graph_becomes(b.g, named(&b, "part", CT_ROLE_STATE, SHAPE(5, 16)), part);
+    for (int i = 0; i < 4; ++i)
+      y = BED_ADD(&b, "softmax", BED_IN(y));
+    ct_graph_result(b.g, y);
+    b.update = true;
+    bed_check(&b);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 7, &rng);
+    net_run(&n);
+    net_expect(&n, 1e-4, "parts");
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
 static void test_a_device_without_convolution(void **state) {
   (void)state;
   for (int product = 0; product < 2; ++product) {
@@ -199,6 +229,7 @@ int main(void) {
                                      cmocka_unit_test(test_resnet20),
                                      cmocka_unit_test(test_normalisation_by_an_input),
                                      cmocka_unit_test(test_nothing_but_copies),
+                                     cmocka_unit_test(test_parts_that_last),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
