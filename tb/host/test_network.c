@@ -193,6 +193,24 @@ static void test_parts_that_last(void **state) {
   }
 }
 
+/* Of many operators that read one product not all can become part of its kernel. */
+static void test_many_readers(void **state) {
+  (void)state;
+  static const char *const ops[] = {"relu", "tanh", "sigmoid", "leaky_relu", "gelu", "erf"};
+  for (int products = 0; products < 2; ++products) {
+    struct bed b;
+    bed_make(&b);
+    const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16));
+    const int y =
+        BED_ADD(&b, "conv", BED_IN(x, named(&b, "w", CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16))));
+    for (unsigned i = 0; i < sizeof ops / sizeof *ops; ++i) {
+      const int z = BED_ADD(&b, ops[i], BED_IN(y));
+      ct_graph_result(b.g, products ? BED_ADD(&b, "softmax", BED_IN(z)) : z);
+    }
+    compare(&b, 0.03, "many readers");
+  }
+}
+
 static void test_a_device_without_convolution(void **state) {
   (void)state;
   for (int product = 0; product < 2; ++product) {
@@ -230,6 +248,7 @@ int main(void) {
                                      cmocka_unit_test(test_normalisation_by_an_input),
                                      cmocka_unit_test(test_nothing_but_copies),
                                      cmocka_unit_test(test_parts_that_last),
+                                     cmocka_unit_test(test_many_readers),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

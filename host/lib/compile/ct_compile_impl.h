@@ -31,6 +31,7 @@ struct ct_val {
   int step;         /* that makes it; CT_FROM_START */
   unsigned part;    /* of that step's tile program: an operation */
   uint32_t readers; /* of its tensors, as in struct ct_compiler */
+  uint32_t inside;  /* of these, nodes that have joined its step */
   int same;         /* whose place it takes: a weight's new value, that of the weight */
   int within;       /* whose planes it has, from `plane` on; that one is not within another */
   uint32_t plane;

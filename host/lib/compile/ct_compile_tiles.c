@@ -13,11 +13,13 @@
 /* What a step may have that others have joined: registers are few. */
 enum { MOST_INS = 4, MOST_OPS = 12, MOST_MADE = CT_TILE_OUTS - 1 };
 
-/* Results that others may read, too: of those with one reader only the last can be left. */
+/* Results that others may still read: those of which not all readers have joined. */
 static unsigned made(const struct ct_compiler *c, const struct ct_net_step *s) {
   unsigned count = 0;
-  for (unsigned i = 0; i < s->tile.ops; ++i)
-    count += s->of[i] != CT_NO_VALUE && c->value[s->of[i]].readers > 1;
+  for (unsigned i = 0; i < s->tile.ops; ++i) {
+    const struct ct_val *v = s->of[i] == CT_NO_VALUE ? NULL : &c->value[s->of[i]];
+    count += v && v->readers > v->inside;
+  }
   return count;
 }
 
@@ -81,8 +83,11 @@ struct ct_tiles ct_tiles_for(struct ct_compiler *c, const struct ct_gnode *n, co
     if (c->value[vals[i]].cols > cols) cols = c->value[vals[i]].cols;
   }
   const int at = join(c, vals, count, more);
-  if (at != CT_FROM_START && c->step[at].tile.rows == rows && c->step[at].tile.cols == cols)
+  if (at != CT_FROM_START && c->step[at].tile.rows == rows && c->step[at].tile.cols == cols) {
+    for (unsigned i = 0; i < count; ++i)
+      c->value[vals[i]].inside += of_step(&c->value[vals[i]], at);
     return (struct ct_tiles){c, at};
+  }
   return ct_tiles_apart(c, n, rows, cols, ct_values_last(c, vals, count));
 }
 
