@@ -17,7 +17,7 @@ from .._abi import Role
 from ..errors import UnsupportedError
 from ..graph import Node
 from ..network import Network
-from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, broadcast, identity, inverse, permuted, plain
+from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, broadcast, fresh, identity, inverse, permuted, plain
 
 OPSET, IR_VERSION = 17, 8
 IMAGES = "coltrain.images"  # in the model's metadata: inputs and outputs that are NHWC in Coltrain, NCHW here
@@ -66,12 +66,7 @@ class Exporter(Translator[str]):
     # ---- What the target has ----
 
     def fresh(self, name: str) -> str:
-        number, found = 1, name
-        while found in self._names:
-            number += 1
-            found = f"{name}.{number}"
-        self._names.add(found)
-        return found
+        return fresh(name, self._names)
 
     def emit(self, op: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attrs: Any) -> str:
         """A node; without names of outputs it makes one between."""

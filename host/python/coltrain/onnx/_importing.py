@@ -18,7 +18,7 @@ from .._arrays import F32
 from ..errors import ArgumentError, Error, FormatError, UnsupportedError
 from ..graph import Attribute, Graph, Tensor
 from ..network import Network
-from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, broadcast, identity, inverse, permuted, plain, words
+from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, broadcast, fresh, identity, inverse, permuted, plain, words
 from ._reading import Input, Source, Step, later, tensor_array
 
 _IMAGE: Dims = (0, 3, 1, 2)  # an image of ONNX is the transposition of ours by this
@@ -98,12 +98,7 @@ class Importer(Translator[Tensor]):
 
     def fresh(self, name: str) -> str:
         """A name that nothing has yet."""
-        number, found = 1, name
-        while found in self._names:
-            number += 1
-            found = f"{name}.{number}"
-        self._names.add(found)
-        return found
+        return fresh(name, self._names)
 
     def emit(self, op: str, *inputs: Tensor | None, out: str = "", **attrs: Attribute) -> Tensor:
         """A node with one output: the tensor called out, or one between."""
@@ -227,9 +222,9 @@ class Importer(Translator[Tensor]):
             for step in self._readers.get(now, ()):
                 if step.op in _IMAGES and step.inputs[0] == now:
                     return True
-                fresh = [o for o in step.outputs[:1] if step.op in _CLEAR and o not in seen]
-                seen.update(fresh)
-                waiting += fresh
+                ahead = [o for o in step.outputs[:1] if step.op in _CLEAR and o not in seen]
+                seen.update(ahead)
+                waiting += ahead
         return False
 
     def _take_input(self, given: Input, batch: int | None) -> None:

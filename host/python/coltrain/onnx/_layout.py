@@ -103,6 +103,16 @@ def words(shape: Dims) -> str:
     return "x".join(map(str, shape)) or "a number"
 
 
+def fresh(name: str, taken: set[str]) -> str:
+    """The name, or one like it, that is not taken; it is from now on."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}.{number}"
+    taken.add(found)
+    return found
+
+
 class Translator(Generic[T]):
     """What both directions do alike. T is what the target calls a tensor."""
 
