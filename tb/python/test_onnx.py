@@ -336,6 +336,20 @@ def test_onnx_has_no_case_that_fails() -> None:
         assert onnx_cases.markdown(rows) in page, "docs/onnx.md: tb/python/onnx_cases.py --markdown is its table"
 
 
+def test_the_device_has_no_case_that_fails() -> None:
+    """Nor is the bound so wide that mantissas of 4 bits would do."""
+    if not onnx_cases.CASES.is_dir():
+        pytest.skip("ONNX's cases are not installed (Debian's libonnx-testdata)")
+    with coltrain.open("emu:") as device:
+        outcomes = onnx_cases.conform(onnx_cases.OnDevice(device), set(co.operators()))
+        assert not [o for o in outcomes if o.kind == "failed"]
+        assert sum(o.kind == "passed" for o in outcomes) >= 100
+        products = {"Conv", "Gemm", "MatMul"}
+        assert {o.op for o in outcomes if o.kind == "passed" and o.op in products} == products
+        narrow = onnx_cases.conform(onnx_cases.OnDevice(device, mantissa=4), products)
+        assert {o.op for o in narrow if o.kind == "failed"} == products
+
+
 class Rounded(onnx_cases.Reference):
     """Computes with factors of 8 bits: the bound that is derived from them holds, and that of exact factors does not."""
 

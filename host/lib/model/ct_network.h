@@ -24,7 +24,7 @@ struct ct_network {
   bool stale;          /* weights were written since the stages that run once have run */
   enum ct_queue queue; /* of the last run */
   int error;           /* how it ended; CT_ERR_DEVICE: jobs of it may be under way */
-  bool changes; /* runs change weights or states: those stages run each time */
+  bool changes;        /* runs change weights or states: those stages run each time */
 };
 
 /* Where a way of keeping lies: an address. */
