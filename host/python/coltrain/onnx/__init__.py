@@ -18,9 +18,12 @@ from .._arrays import Array, _array
 from .._numbers import path_of, whole
 from ..errors import FileError
 from ..network import Network, Path
+from . import _importing_elements, _importing_products
 from ._exporting import Exporter
 from ._importing import Importer, operators
 from ._reading import NEWEST, OLDEST, read, source_of
+
+_OPERATORS = (_importing_elements, _importing_products)  # they have entered theirs
 
 __all__ = ["NEWEST", "OLDEST", "from_bytes", "from_model", "load", "operators", "save", "to_model"]
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From ONNX to a graph of Coltrain, node by node.
 
-A node that cannot be had is noted with its reason, and what depends on it is left out; in the end all of them are named at once.
+A node that cannot be had is noted with its reason, and what depends on it is left out; in the end all of them are named at once. Operators
+are in files of their own (`_importing_*.py`), which enter them here when they are imported.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from .._arrays import F32
 from ..errors import ArgumentError, Error, FormatError, UnsupportedError
 from ..graph import Attribute, Graph, Tensor
 from ..network import Network
-from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, broadcast, fresh, identity, inverse, permuted, plain, words
+from ._layout import AnyArray, Const, Dims, Refusal, Translator, Value, View, fresh, identity, inverse, permuted, words
 from ._reading import Input, Source, Step, later, tensor_array
 
-_IMAGE: Dims = (0, 3, 1, 2)  # an image of ONNX is the transposition of ours by this
-_LOWEST = -3.4028234e38
+IMAGE: Dims = (0, 3, 1, 2)  # an image of ONNX is the transposition of ours by this
 _MOST_RANK = 4
 
 # By name of ONNX: what makes it here, and the opset that brought it.
@@ -59,11 +59,6 @@ class Refused:
 
     def __str__(self) -> str:
         return f"node {self.node} ({self.op}): {self.reason}"
-
-
-def channels_last(rank: int) -> Dims:
-    """Of what a value with its channels in dimension 1 is the transposition."""
-    return (0, rank - 1, *range(1, rank - 1)) if rank > 2 else identity(rank)
 
 
 class Importer(Translator[Tensor]):
@@ -197,7 +192,7 @@ class Importer(Translator[Tensor]):
         """The name for the tensor that the node makes, of which its value is the transposition by perm: that of the value, unless this is
         an output of the model, which a node behind has to make of the tensor.
         """
-        direct = pure and perm in (identity(len(perm)), _IMAGE)
+        direct = pure and perm in (identity(len(perm)), IMAGE)
         return self.out if direct or self.out not in self.source.outputs else ""
 
     def wanted(self, at: int) -> bool:
@@ -243,10 +238,10 @@ class Importer(Translator[Tensor]):
                 raise FormatError(f"dimension {i} of input {given.name} is {size}")
         dims = tuple(int(d) for d in shape)
         image = len(dims) == 4 and self._is_image(given.name)
-        stored = permuted(dims, inverse(_IMAGE)) if image else dims
+        stored = permuted(dims, inverse(IMAGE)) if image else dims
         self.images.update([given.name] * image)
         try:
-            self.values[given.name] = View(self.graph.input(given.name, stored), stored, _IMAGE if image else identity(len(dims)), dims)
+            self.values[given.name] = View(self.graph.input(given.name, stored), stored, IMAGE if image else identity(len(dims)), dims)
         except ArgumentError as reason:
             raise FormatError(f"input {given.name}: {reason}") from reason
 
@@ -305,7 +300,7 @@ class Importer(Translator[Tensor]):
             try:
                 if isinstance(value, Const):
                     raise Refusal(f"output {name} is a constant: nothing is computed for it")
-                image = value.pure and value.perm == _IMAGE
+                image = value.pure and value.perm == IMAGE
                 self.images.update([name] * image)
                 tensor = value.kept if image else self.settled_as(value, name)
                 if tensor.name != name:  # there is no other way to another name
@@ -336,468 +331,3 @@ class Importer(Translator[Tensor]):
             raise FormatError(f"{what}: {reason}") from reason
         network.images = frozenset(self.images)
         return network
-
-
-# ---- Element by element ---------------------------------------------------------------------------------------------------------
-
-_UNARY = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Erf": "erf"}
-
-
-def unary(i: Importer, op: str, **attrs: Attribute) -> None:
-    x = i.data(0)
-    i.give(View(i.emit(op, x.kept, out=i.out_for(x.perm, x.pure), **attrs), x.stored, x.perm, x.shape))
-
-
-@handles("Relu", "Sigmoid", "Tanh")
-def simple(i: Importer, step: Step) -> None:
-    unary(i, _UNARY[step.op])
-
-
-@handles("Erf", since=9)
-def erf(i: Importer, step: Step) -> None:
-    unary(i, "erf")
-
-
-@handles("LeakyRelu")
-def leaky_relu(i: Importer, step: Step) -> None:
-    unary(i, "leaky_relu", alpha=step.real("alpha", 0.01))
-
-
-@handles("Clip")
-def clip(i: Importer, step: Step) -> None:
-    if i.source.opset < 11:
-        low, high = step.real("min", -math.inf), step.real("max", math.inf)
-    else:
-        low, high = i.number(1, "minimum", -math.inf), i.number(2, "maximum", math.inf)
-    low, high = -math.inf if low <= _LOWEST else low, math.inf if high >= -_LOWEST else high
-    unary(i, "clip", min=low, max=high)
-
-
-@handles("Identity")
-def same(i: Importer, step: Step) -> None:
-    i.give(i.value(0))
-
-
-@handles("Dropout")
-def dropout(i: Importer, step: Step) -> None:
-    step.leave("ratio", "seed")
-    i.only_first("what was dropped is not kept")
-    if i.source.opset >= 12 and i.number(2, "training_mode", 0.0) and i.number(1, "ratio", 0.5):
-        raise Refusal("it drops at random (training_mode), by other random numbers than Coltrain's: export the model for inference")
-    i.give(i.value(0))
-
-
-_BINARY: dict[str, Callable[[AnyArray, AnyArray], AnyArray]] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
-
-
-def fold(step: Step, a: Const, b: Const) -> Const:
-    """A node on constants alone."""
-    if a.array.dtype != b.array.dtype or a.array.dtype.kind not in "fi" or (a.array.dtype.kind == "i" and step.op == "Div"):
-        raise Refusal(f"its constants hold {a.array.dtype} and {b.array.dtype}: such are not folded")
-    broadcast(a.shape, b.shape)
-    with np.errstate(all="ignore"):
-        return Const(np.asarray(_BINARY[step.op](a.array, b.array), dtype=a.array.dtype), step.outputs[0], False)
-
-
-@handles("Add", "Sub", "Mul", "Div")
-def binary(i: Importer, step: Step) -> None:
-    a, b = i.value(0), i.value(1)
-    if isinstance(a, Const) and isinstance(b, Const):
-        if i.out not in i.source.outputs:
-            return i.give(fold(step, a, b))
-        a = i.view(a)
-    shape = broadcast(a.shape, b.shape)
-    if step.op == "Mul" and isinstance(b, View) and isinstance(a, Const):
-        a, b = b, a
-    if step.op == "Mul" and isinstance(a, View) and isinstance(b, Const) and b.array.size == 1 and shape == a.shape and not b.trained:
-        return i.give(View(i.emit("scale", a.kept, out=i.out_for(a.perm, a.pure), factor=i_scalar(b)), a.stored, a.perm, a.shape))
-    kept, common, want = i.align([a, b], broadcasting=True)
-    out = i.out_for(want, common is None or common.pure)
-    return i.give(i.placed(i.emit(step.op.lower(), *kept, out=out), shape, common, want))
-
-
-def i_scalar(const: Const) -> float:
-    value = float(const.array.reshape(-1)[0])
-    if not math.isfinite(value):
-        raise Refusal(f"{const.name} is {value}", unsupported=False)
-    return value
-
-
-# ---- Products ------------------------------------------------------------------------------------------------------------------
-
-
-def linear(i: Importer, x: View[Tensor], w: Const, rows: AnyArray, bias: Tensor | None, out: str) -> View[Tensor]:
-    """x times the transposition of rows (outputs x inputs), which is a form of the weight w."""
-    if len(x.shape) == 2:
-        flat, order = i.columns(x, rows.shape[1])
-        moved = np.empty_like(rows)
-        moved[:, order] = rows
-        form = f"linear {rows.shape} {hash(order.tobytes())}"
-    else:
-        flat, moved, form = plain(i.settle(x), x.shape), rows, f"linear {rows.shape}"
-    return i.made(i.emit("linear", flat.kept, i.held(w, moved, form), bias, out=out))
-
-
-def matrix(value: Value[Tensor], what: str) -> None:
-    if len(value.shape) != 2:
-        raise Refusal(f"its {what} is {words(value.shape)}, it must have 2 dimensions", unsupported=False)
-
-
-@handles("Gemm")
-def gemm(i: Importer, step: Step) -> None:
-    alpha, beta = step.real("alpha", 1.0), step.real("beta", 1.0)
-    ta, tb = step.whole("transA", 0) != 0, step.whole("transB", 0) != 0
-    a, b = i.data(0), i.value(1)
-    matrix(a, "A")
-    matrix(b, "B")
-    if ta:
-        a = i.turned(a, (1, 0))
-    inner, outputs = (b.shape[1], b.shape[0]) if tb else b.shape
-    if a.shape[1] != inner:
-        raise Refusal(f"{words(a.shape)} cannot be multiplied by {words((inner, outputs))}", unsupported=False)
-    shape = (a.shape[0], outputs)
-    c = i.value(2) if i.has(2) and beta != 0 else None
-    if c is not None and not spreads(c.shape, shape):
-        raise Refusal(f"its C is {words(c.shape)}, which does not fit {words(shape)}", unsupported=False)
-    vector = isinstance(c, Const) and (c.array.size == 1 or c.array.size == c.shape[-1] == outputs)
-    if not (isinstance(b, Const) and (c is None or vector)):
-        return general_gemm(i, a, b, c, alpha, beta, tb)
-    bias = None
-    if isinstance(c, Const):
-        row = np.broadcast_to(c.array.reshape(-1) * np.asarray(beta, c.array.dtype), (outputs,))
-        bias = i.held(c, row, f"bias {outputs} {beta}")
-    rows = (b.array if tb else b.array.T) * np.asarray(alpha, b.array.dtype)
-    return i.give(linear(i, a, b, rows, bias, i.out))
-
-
-def spreads(small: Dims, shape: Dims) -> bool:
-    """Whether it is broadcast to that shape."""
-    return len(small) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(small), reversed(shape), strict=False))
-
-
-def general_gemm(i: Importer, a: View[Tensor], b: Value[Tensor], c: Value[Tensor] | None, alpha: float, beta: float, tb: bool) -> None:
-    """Step by step."""
-
-    def last(more: bool) -> str:
-        return "" if more else i.out
-
-    y = i.emit("matmul", i.settle(a), i.settle(i.view(b)), out=last(alpha != 1 or c is not None), transpose_b=float(tb))
-    if alpha != 1:
-        y = i.emit("scale", y, out=last(c is not None), factor=alpha)
-    if c is not None:
-        term = i.settle(i.view(c))
-        if beta != 1:
-            term = i.emit("scale", term, factor=beta)
-        y = i.emit("add", y, term, out=i.out)
-    i.give(i.made(y))
-
-
-@handles("MatMul")
-def matmul(i: Importer, step: Step) -> None:
-    a, b = i.value(0), i.value(1)
-    if not a.shape or not b.shape:
-        raise Refusal("one of its operands is a number", unsupported=False)
-    if a.shape[-1] != b.shape[0 if len(b.shape) == 1 else -2]:
-        raise Refusal(f"{words(a.shape)} cannot be multiplied by {words(b.shape)}", unsupported=False)
-    shape, out = product_shape(a.shape, b.shape), i.out_for(pure=min(len(a.shape), len(b.shape)) > 1)
-    x = i.view(a)
-    x = x.reshape((1, *x.shape)) if len(x.shape) == 1 else x
-    if isinstance(b, Const) and len(b.shape) <= 2:
-        rows = b.array.reshape(1, -1) if len(b.shape) == 1 else b.array.T
-        y = linear(i, x, b, rows, None, out)
-    else:
-        w = i.view(b)
-        w = w.reshape((*w.shape, 1)) if len(w.shape) == 1 else w
-        y = i.made(i.emit("matmul", i.settle(x), i.settle(w), out=out))
-    i.give(y.reshape(shape))
-
-
-def product_shape(a: Dims, b: Dims) -> Dims:
-    """Of a product of matrices; vectors are rows in front, columns behind."""
-    front = broadcast(a[:-2], b[:-2])
-    return (*front, *(a[-2:-1]), *(b[-1:] if len(b) > 1 else ()))
-
-
-# ---- Windows -------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Windows:
-    """Along height and width."""
-
-    kernel: list[int]
-    stride: list[int]
-    dilation: list[int]
-    pad: list[int]
-    """top, left, bottom, right"""
-    grown: bool = False
-    """By ceil_mode."""
-
-    def attrs(self) -> dict[str, Attribute]:
-        return {"stride": self.stride, "dilation": self.dilation, "pad": self.pad}
-
-
-def image_of(i: Importer) -> View[Tensor]:
-    """The image that windows go over, also one of one dimension, whose height is 1."""
-    x = i.data(0)
-    if len(x.shape) == 3:
-        return x.reshape((*x.shape[:2], 1, x.shape[2]))
-    if len(x.shape) != 4:
-        raise Refusal(f"its image is {words(x.shape)}: windows have one or two dimensions", unsupported=len(x.shape) > 4)
-    return x
-
-
-def windows(i: Importer, step: Step, image: Dims, kernel: Sequence[int]) -> Windows:
-    rank = len(i.value(0).shape) - 2
-    lead = [1] * (2 - rank)
-    stride, dilation = lead + step.wholes("strides", rank, 1), lead + step.wholes("dilations", rank, 1)
-    pads = step.wholes("pads", 2 * rank, 0)
-    mode, ceil = step.text("auto_pad", "NOTSET") or "NOTSET", step.whole("ceil_mode", 0) != 0
-    if any(v < 1 for v in [*kernel, *stride, *dilation]) or any(v < 0 for v in pads):
-        raise Refusal("its windows, strides, dilations or pads are negative or 0", unsupported=False)
-    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise Refusal(f"there is no auto_pad {mode!r}", unsupported=False)
-    zero = [0] * (2 - rank)
-    found = Windows([*lead, *kernel], stride, dilation, [*zero, *pads[:rank], *zero, *pads[rank:]])
-    for axis in range(2):
-        size, span = image[2 + axis], (found.kernel[axis] - 1) * dilation[axis] + 1
-        if mode == "VALID":
-            found.pad[axis] = found.pad[axis + 2] = 0
-        elif mode != "NOTSET":
-            total = max((-(-size // stride[axis]) - 1) * stride[axis] + span - size, 0)
-            found.pad[axis] = total // 2 if mode == "SAME_UPPER" else total - total // 2
-            found.pad[axis + 2] = total - found.pad[axis]
-        if ceil:
-            grow(found, axis, size, span)
-    return found
-
-
-def grow(w: Windows, axis: int, size: int, span: int) -> None:
-    """ceil_mode: pads the end so that what is left over has a window."""
-    over = size + w.pad[axis] + w.pad[axis + 2] - span
-    if over < 0 or over % w.stride[axis] == 0:
-        return
-    last = -(-over // w.stride[axis]) * w.stride[axis]
-    if last >= size + w.pad[axis]:
-        raise Refusal("by ceil_mode its last window lies in the padding alone")
-    w.pad[axis + 2] += last - over
-    w.grown = True
-
-
-def is_wide(i: Importer) -> bool:
-    """It is an image of two dimensions as it stands."""
-    return len(i.value(0).shape) == 4
-
-
-def give_image(i: Importer, y: Tensor) -> None:
-    """The result of windows, without the height that it had to have."""
-    value = i.made(y, _IMAGE)
-    i.give(value if is_wide(i) else value.reshape((*value.shape[:2], value.shape[3])))
-
-
-@handles("Conv")
-def conv(i: Importer, step: Step) -> None:
-    x, w = image_of(i), i.value(1)
-    if len(w.shape) != len(i.value(0).shape):
-        raise Refusal(f"its weights are {words(w.shape)}, its image is {words(i.value(0).shape)}", unsupported=False)
-    kernel = list(w.shape[2:])
-    if step.wholes("kernel_shape", len(kernel), 0) not in (kernel, [0] * len(kernel)):
-        raise Refusal(f"its kernel_shape is not that of its weights, {words(w.shape)}", unsupported=False)
-    wide = (*w.shape[:2], 1, *w.shape[2:]) if len(w.shape) == 3 else w.shape
-    if isinstance(w, Const):
-        weights = i.held(w, w.array.reshape(wide).transpose(inverse(_IMAGE)), f"conv {wide}")
-    else:
-        weights = i.settle(w.reshape(wide), _IMAGE)
-    bias = i.parameter(2, (w.shape[0],), "bias") if i.has(2) else None
-    attrs = windows(i, step, x.shape, kernel).attrs()
-    attrs["groups"] = step.whole("group", 1)
-    give_image(i, i.emit("conv", i.settle(x, _IMAGE), weights, bias, out=i.out_for(pure=is_wide(i)), **attrs))
-
-
-def kernel_of(i: Importer, step: Step) -> list[int]:
-    rank = len(i.value(0).shape) - 2
-    kernel = step.wholes("kernel_shape", rank, 0)
-    if not all(kernel):
-        raise Refusal("its kernel_shape is missing or 0", unsupported=False)
-    return kernel
-
-
-@handles("MaxPool")
-def max_pool(i: Importer, step: Step) -> None:
-    step.leave("storage_order")  # of the second output
-    i.only_first("where the largest lay is not kept")
-    x = image_of(i)
-    w = windows(i, step, x.shape, kernel_of(i, step))
-    give_image(i, i.emit("max_pool", i.settle(x, _IMAGE), out=i.out_for(pure=is_wide(i)), kernel=w.kernel, **w.attrs()))
-
-
-@handles("AveragePool")
-def average_pool(i: Importer, step: Step) -> None:
-    x = image_of(i)
-    w = windows(i, step, x.shape, kernel_of(i, step))
-    count = step.whole("count_include_pad", 0) != 0
-    if count and w.grown:
-        raise Refusal("count_include_pad with a ceil_mode that matters: the last window would count what ONNX does not")
-    kept = i.settle(x, _IMAGE)
-    give_image(i, i.emit("average_pool", kept, out=i.out_for(pure=is_wide(i)), kernel=w.kernel, count_pad=float(count), **w.attrs()))
-
-
-@handles("GlobalAveragePool")
-def global_average_pool(i: Importer, step: Step) -> None:
-    give_image(i, i.emit("global_average_pool", i.settle(image_of(i), _IMAGE), out=i.out_for(pure=is_wide(i))))
-
-
-# ---- Normalisation -------------------------------------------------------------------------------------------------------------
-
-
-@handles("BatchNormalization")
-def batch_normalization(i: Importer, step: Step) -> None:
-    training = step.whole("training_mode", 0) != 0 and i.source.opset >= 14
-    if i.source.opset < 9 and step.whole("spatial", 1) != 1:
-        raise Refusal("it has statistics for each pixel (spatial = 0)")
-    momentum, epsilon = step.real("momentum", 0.9), step.real("epsilon", 1e-5)
-    if not training:
-        i.only_first("statistics are of training, and training_mode is not set")
-    x = i.data(0)
-    if len(x.shape) < 2:
-        raise Refusal(f"its input is {words(x.shape)}: it has no channels", unsupported=False)
-    want, channels = channels_last(len(x.shape)), (x.shape[1],)
-    inputs = [i.settle(x, want)]
-    for at, what in enumerate(("scale", "bias", "mean", "variance"), 1):
-        value = i.value(at)
-        if at > 2 and isinstance(value, Const):  # statistics are no weights
-            i.values[i.step.inputs[at]] = Const(value.array, value.name, False)
-        inputs.append(i.parameter(at, channels, what))
-    if not training:
-        return i.give(i.made(i.emit("batch_norm", *inputs, out=i.out_for(want), epsilon=epsilon), want))
-    names = [i.out_for(want)] + [i.step.outputs[k] if k < len(i.step.outputs) and i.step.outputs[k] else "" for k in (1, 2)] + ["", ""]
-    names = [name or i.fresh(f"{i.out}.{what}") for name, what in zip(names, ("y", "mean", "var", "batch_mean", "batch_var"), strict=True)]
-    y = i._add("batch_norm_train", inputs, names, {"epsilon": epsilon, "momentum": momentum})
-    i.give(i.made(y, want))
-    for k in (1, 2):
-        statistic = i.graph[names[k]]
-        if inputs[2 + k].role == Role.STATE:
-            i.graph.becomes(inputs[2 + k], statistic)
-        i.values[names[k]] = i.made(statistic)
-    return None
-
-
-@handles("LayerNormalization", since=17)
-def layer_normalization(i: Importer, step: Step) -> None:
-    step.leave("stash_type")
-    i.only_first("statistics of layer normalisation are not kept")
-    x = i.data(0)
-    axis = step.whole("axis", -1)
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise Refusal(f"its input is {words(x.shape)}, it has no axis {axis}", unsupported=False)
-    row = x.shape[axis % len(x.shape) :]
-
-    def spread(array: AnyArray) -> AnyArray:
-        return np.broadcast_to(array, row) if spreads(tuple(array.shape), row) else array
-
-    scale = i.parameter(1, row, "scale", spread)
-    bias = i.parameter(2, row, "bias", spread) if i.has(2) else None
-    kept = i.emit("layer_norm", i.settle(x), scale, bias, out=i.out, epsilon=step.real("epsilon", 1e-5), axis=axis % len(x.shape))
-    i.give(i.made(kept))
-
-
-@handles("Softmax")
-def softmax(i: Importer, step: Step) -> None:
-    x = i.data(0)
-    rank, old = len(x.shape), i.source.opset < 13
-    axis = step.whole("axis", 1 if old else -1)
-    if not -rank <= axis < rank:
-        raise Refusal(f"its input is {words(x.shape)}, it has no axis {axis}", unsupported=False)
-    axis %= rank
-    if old and axis != rank - 1:  # all dimensions from axis on are one
-        rows = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-        return i.give(i.made(i.emit("softmax", i.settle(x.reshape(rows)), out=i.out_for(pure=rows == x.shape))).reshape(x.shape))
-    if not x.pure:
-        x = plain(i.settle(x), x.shape)
-    return i.give(View(i.emit("softmax", x.kept, out=i.out_for(x.perm), axis=x.perm[axis]), x.stored, x.perm, x.shape))
-
-
-# ---- Shapes --------------------------------------------------------------------------------------------------------------------
-
-
-@handles("Flatten")
-def flatten(i: Importer, step: Step) -> None:
-    x, axis = i.value(0), step.whole("axis", 1)
-    rank = len(x.shape)
-    if not -rank <= axis <= rank or (axis < 0 and i.source.opset < 11):
-        raise Refusal(f"its input is {words(x.shape)}, it has no axis {axis}", unsupported=False)
-    axis += rank if axis < 0 else 0
-    shaped(i, x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
-
-
-def shaped(i: Importer, x: Value[Tensor], shape: Dims) -> None:
-    """The same numbers in another shape."""
-    i.give(Const(x.array.reshape(shape), i.out, x.trained) if isinstance(x, Const) else x.reshape(shape))
-
-
-@handles("Reshape")
-def reshape(i: Importer, step: Step) -> None:
-    x, wanted = i.value(0), i.const(1, "shape")
-    literal = i.source.opset >= 14 and step.whole("allowzero", 0) != 0
-    if wanted.ndim != 1 or wanted.dtype.kind != "i" or wanted.size > 64:
-        raise Refusal(f"its shape ({step.inputs[1]}) is no list of whole numbers", unsupported=False)
-    dims = [int(d) for d in wanted]
-    if not literal:
-        if any(d == 0 and k >= len(x.shape) for k, d in enumerate(dims)):
-            raise Refusal(f"{words(x.shape)} cannot be given the shape {dims}", unsupported=False)
-        dims = [x.shape[k] if d == 0 else d for k, d in enumerate(dims)]
-    known, all_of_it = math.prod(d for d in dims if d != -1), math.prod(x.shape)
-    if dims.count(-1) == 1 and known > 0 and all_of_it % known == 0:
-        dims[dims.index(-1)] = all_of_it // known
-    if any(d < 0 for d in dims) or math.prod(dims) != all_of_it:
-        raise Refusal(f"{words(x.shape)} cannot be given the shape {[int(d) for d in wanted]}", unsupported=False)
-    shaped(i, x, tuple(dims))
-
-
-@handles("Transpose")
-def transpose(i: Importer, step: Step) -> None:
-    x = i.value(0)
-    given = step.attribute("perm", "ints")
-    perm = tuple(reversed(range(len(x.shape)))) if given is None else tuple(int(p) for p in given)
-    if sorted(perm) != list(range(len(x.shape))):
-        raise Refusal(f"its perm is {list(perm)}, but its input is {words(x.shape)}", unsupported=False)
-    if isinstance(x, Const):
-        return i.give(Const(x.array.transpose(perm), i.out, x.trained))
-    return i.give(i.turned(x, perm))
-
-
-@handles("Concat")
-def concat(i: Importer, step: Step) -> None:
-    values, axis = [i.value(k) for k in range(len(step.inputs))], step.attribute("axis", "i")
-    if not values or axis is None:
-        raise Refusal("it has no inputs or no axis", unsupported=False)
-    shapes = [v.shape for v in values]
-    rank = len(shapes[0])
-    if not -rank <= axis < rank:
-        raise Refusal(f"its input is {words(shapes[0])}, it has no axis {axis}", unsupported=False)
-    axis %= rank
-    if any(len(s) != rank or any(s[k] != shapes[0][k] for k in range(rank) if k != axis) for s in shapes):
-        raise Refusal(f"{' and '.join(map(words, shapes[:4]))} differ in more than dimension {axis}", unsupported=False)
-    arrays = [v.array for v in values if isinstance(v, Const)]
-    if len(arrays) == len(values) and i.out not in i.source.outputs and len({a.dtype for a in arrays}) == 1:
-        return i.give(Const(np.concatenate(arrays, axis), i.out, False))
-    shape = (*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1 :])
-    values = [v if isinstance(v, Const) or v.pure else plain(i.settle(v), v.shape) for v in values]
-    kept, common, want = i.align(values, broadcasting=False)
-    order = common.perm if common is not None else want
-    y = i.emit("concat", *kept, out=i.out_for(order), axis=order[axis])
-    return i.give(View(y, permuted(shape, inverse(order)), order, shape))
-
-
-@handles("Constant")
-def constant(i: Importer, step: Step) -> None:
-    tensor, real, reals = step.attribute("value", "t"), step.attribute("value_float", "f"), step.attribute("value_floats", "floats")
-    whole, wholes = step.attribute("value_int", "i"), step.attribute("value_ints", "ints")
-    given = [v for v in (tensor, real, reals, whole, wholes) if v is not None]
-    if len(given) != 1:
-        raise Refusal("it has no value that Coltrain reads: texts and sparse tensors are none")
-    if tensor is not None:
-        array = tensor_array(tensor)
-    else:
-        array = np.array(given[0], dtype=np.float32 if real is not None or reals is not None else np.int64)
-    i.give(Const(array, i.out, False))

@@ -99,6 +99,11 @@ def broadcast(a: Dims, b: Dims) -> Dims:
     return tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
 
 
+def spreads(small: Dims, shape: Dims) -> bool:
+    """Whether it is broadcast to that shape."""
+    return len(small) <= len(shape) and all(a in (1, b) for a, b in zip(reversed(small), reversed(shape), strict=False))
+
+
 def words(shape: Dims) -> str:
     return "x".join(map(str, shape)) or "a number"
 
