@@ -160,7 +160,7 @@ void ct_lower_op_tanh_grad(struct ct_compiler *c, const struct ct_gnode *n) {
 }
 
 /* 2 / sqrt(pi), 1 / sqrt(2), 1 / sqrt(2 pi) */
-#define TWO_BY_ROOT_PI 0x1.20dd75p+0f
+#define TWO_BY_ROOT_PI 0x1.20dd76p+0f
 #define ROOT_HALF 0x1.6a09e6p-1f
 #define ONE_BY_ROOT_TWO_PI 0x1.988454p-2f
 

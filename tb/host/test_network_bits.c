@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What docs/numerics.md says of networks, operation by operation, beside what the device gives: the
+ * same bits. Kernels have tests of their own; here are the operators that the compiler puts
+ * together of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_num.h"
+#include "graph_bed.h"
+
+#include "coltrain/network.h"
+
+enum { ROWS = 75, COLS = 21, ALL = ROWS * COLS };
+
+/* ---- A graph on the device, its tensors as bits -------------------------------------------- */
+
+struct run {
+  struct bed b;
+  ct_device *dev;
+  ct_network *net;
+  ct_rng rng;
+};
+
+static void begin(struct run *r, uint64_t seed) {
+  *r = (struct run){.rng = ct_rng_make(seed)};
+  bed_make(&r->b);
+}
+
+static void put_on_device(struct run *r) {
+  bed_check(&r->b);
+  assert_int_equal(ct_open("emu:", &r->dev), CT_OK);
+  if (ct_network_create(r->dev, r->b.g, NULL, &r->net)) fail_msg("%s", ct_last_error(r->dev));
+}
+
+static void end(struct run *r) {
+  ct_network_free(r->net);
+  ct_close(r->dev);
+  bed_free(&r->b);
+}
+
+static uint32_t bits(double x) {
+  const float f = (float)x;
+  uint32_t u;
+  memcpy(&u, &f, sizeof u);
+  return u;
+}
+
+/* Draws a tensor from `least` on; x gets its bits. */
+static void draw(struct run *r, int tensor, double least, uint32_t *x) {
+  const size_t count = bed_info(&r->b, tensor).elements;
+  assert_true(count <= ALL);
+  float f[ALL];
+  for (size_t i = 0; i < count; ++i) {
+    f[i] = (float)(least + (double)ct_rng_below(&r->rng, 1u << 24) * 0x1p-23);
+    x[i] = bits((double)f[i]);
+  }
+  assert_int_equal(ct_network_write(r->net, tensor, f, count), CT_OK);
+}
+
+static void expect(struct run *r, int tensor, const uint32_t *want, const char *what) {
+  const size_t count = bed_info(&r->b, tensor).elements;
+  float f[ALL];
+  assert_int_equal(ct_network_read(r->net, tensor, f, count), CT_OK);
+  for (size_t i = 0; i < count; ++i)
+    if (bits((double)f[i]) != want[i])
+      fail_msg("%s: element %zu is %08x, not %08x", what, i, bits((double)f[i]), want[i]);
+}
+
+static void step(struct run *r, uint64_t t) {
+  if (ct_network_run(r->net, CT_TRAINING, t)) fail_msg("%s", ct_last_error(r->dev));
+}
+
+/* ---- Arithmetic ---------------------------------------------------------------------------- */
+
+static uint32_t add(uint32_t a, uint32_t b) {
+  return ct_fp_add(a, b);
+}
+static uint32_t mul(uint32_t a, uint32_t b) {
+  return ct_fp_mul(a, b);
+}
+static uint32_t minus(uint32_t x) {
+  return x ^ 0x80000000u;
+}
+static uint32_t one_minus(uint32_t x) {
+  return add(bits(1), minus(x));
+}
+
+/* Sixteen partial sums, every step-th number: j and j + 8, j + 4, j + 2, j + 1. */
+static uint32_t halve(uint32_t *p, size_t step) {
+  for (size_t half = 8; half; half /= 2)
+    for (size_t j = 0; j < half; ++j)
+      p[j * step] = add(p[j * step], p[(j + half) * step]);
+  return p[0];
+}
+
+static uint32_t sum_of(const uint32_t *x, size_t rows, size_t col) {
+  uint32_t p[16] = {0};
+  for (size_t i = 0; i < rows; ++i)
+    p[i % 16] = add(p[i % 16], x[i * COLS + col]);
+  return halve(p, 1);
+}
+
+/* ---- Batch normalisation ------------------------------------------------------------------- */
+
+static uint32_t inverse_root(uint32_t variance) {
+  return ct_fn_rsqrt(add(variance, bits(1e-5)));
+}
+
+struct gradient {
+  uint32_t g[ALL], x[ALL], scale[COLS], mean[COLS], variance[COLS];
+  uint32_t gx[ALL], gscale[COLS], gbias[COLS];
+};
+
+static void expected_gradient(struct gradient *t, uint32_t part) {
+  static uint32_t times[ALL];
+  for (size_t i = 0; i < ALL; ++i)
+    times[i] = mul(add(t->x[i], minus(t->mean[i % COLS])), t->g[i]);
+  for (size_t c = 0; c < COLS; ++c) {
+    const uint32_t i = inverse_root(t->variance[c]), a = mul(t->scale[c], i), r = minus(part);
+    t->gbias[c] = sum_of(t->g, ROWS, c);
+    t->gscale[c] = mul(sum_of(times, ROWS, c), i);
+    const uint32_t b = mul(mul(a, mul(i, t->gscale[c])), r);
+    const uint32_t k = add(mul(mul(a, t->gbias[c]), r), minus(mul(t->mean[c], b)));
+    for (size_t row = 0; row < ROWS; ++row) {
+      const size_t at = row * COLS + c;
+      t->gx[at] = add(add(mul(t->g[at], a), mul(t->x[at], b)), k);
+    }
+  }
+}
+
+static void test_norm_gradient(void **state) {
+  (void)state;
+  for (int batch = 0; batch < 2; ++batch) {
+    static struct gradient t;
+    struct run r;
+    int in[5];
+    begin(&r, 3);
+    for (int i = 0; i < 5; ++i)
+      in[i] = bed_tensor(&r.b, CT_ROLE_INPUT, i < 2 ? SHAPE(ROWS, COLS) : SHAPE(COLS));
+    const int y = BED_ADD(&r.b, "batch_norm_grad", .inputs = in, .input_count = 5,
+                          BED_ATTRS({"batch", 1, {batch}}));
+    for (int i = 0; i < 3; ++i)
+      ct_graph_result(r.b.g, y + i);
+    put_on_device(&r);
+    uint32_t *const to[5] = {t.g, t.x, t.scale, t.mean, t.variance};
+    for (int i = 0; i < 5; ++i)
+      draw(&r, in[i], i == 4 ? 0.1 : -1, to[i]);
+    step(&r, 0);
+    expected_gradient(&t, batch ? bits(1.0 / ROWS) : 0);
+    expect(&r, y + 2, t.gbias, "gradient of the bias");
+    expect(&r, y + 1, t.gscale, "gradient of the scale");
+    expect(&r, y, t.gx, "gradient of x");
+    end(&r);
+  }
+}
+
+static void test_norm(void **state) {
+  (void)state;
+  static uint32_t x[ALL], square[ALL], y[ALL], v[4][COLS], now[2][COLS];
+  const uint32_t m = bits(0.7), part = bits(1.0 / ROWS);
+  struct run r;
+  int in[5];
+  begin(&r, 4);
+  for (int i = 0; i < 5; ++i)
+    in[i] = i ? bed_tensor(&r.b, CT_ROLE_STATE, SHAPE(COLS))
+              : bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
+  const int out = BED_ADD(&r.b, "batch_norm_train", .inputs = in, .input_count = 5,
+                          BED_ATTRS({"momentum", 1, {0.7}}));
+  ct_graph_result(r.b.g, out);
+  for (int i = 0; i < 2; ++i)
+    ct_graph_becomes(r.b.g, in[3 + i], out + 1 + i);
+  put_on_device(&r);
+  draw(&r, in[0], -1, x);
+  for (int i = 0; i < 4; ++i)
+    draw(&r, in[i + 1], -1, v[i]);
+  step(&r, 0);
+  for (size_t c = 0; c < COLS; ++c) {
+    now[0][c] = mul(sum_of(x, ROWS, c), part);
+    for (size_t row = 0; row < ROWS; ++row) {
+      const uint32_t d = add(x[row * COLS + c], minus(now[0][c]));
+      square[row * COLS + c] = mul(d, d);
+    }
+    now[1][c] = mul(sum_of(square, ROWS, c), part);
+    const uint32_t f = mul(v[0][c], inverse_root(now[1][c]));
+    const uint32_t t = add(v[1][c], minus(mul(now[0][c], f)));
+    for (size_t row = 0; row < ROWS; ++row)
+      y[row * COLS + c] = add(mul(x[row * COLS + c], f), t);
+    for (int i = 0; i < 2; ++i)
+      v[2 + i][c] = add(mul(v[2 + i][c], m), mul(now[i][c], one_minus(m)));
+  }
+  expect(&r, out, y, "normalised");
+  expect(&r, in[3], v[2], "running mean");
+  expect(&r, in[4], v[3], "running variance");
+  end(&r);
+}
+
+/* ---- The loss ------------------------------------------------------------------------------ */
+
+struct loss {
+  uint32_t z[ALL], y[ALL], rate[1], g[ALL], loss[1];
+};
+
+static void expected_loss(struct loss *t) {
+  uint32_t sum[16 * 16] = {0};
+  for (size_t row = 0; row < ROWS; ++row) {
+    const uint32_t *z = t->z + row * COLS;
+    uint32_t most = z[0], p[16] = {0};
+    for (size_t c = 1; c < COLS; ++c)
+      most = ct_fp_max(most, z[c]);
+    for (size_t c = 0; c < COLS; ++c)
+      p[c % 16] = add(p[c % 16], ct_fn_exp(add(z[c], minus(most))));
+    const uint32_t s = halve(p, 1), l = ct_fn_log(s);
+    for (size_t c = 0; c < COLS; ++c) {
+      const size_t at = row * COLS + c;
+      const uint32_t d = add(z[c], minus(most)), e = mul(ct_fn_exp(d), ct_fn_recip(s));
+      t->g[at] = mul(add(e, minus(t->y[at])), mul(t->rate[0], bits(1.0 / ROWS)));
+      uint32_t *part = &sum[row % 16 * 16 + c % 16];
+      *part = add(*part, mul(add(l, minus(d)), t->y[at]));
+    }
+  }
+  for (size_t c = 0; c < 16; ++c)
+    (void)halve(sum + c, 16);
+  t->loss[0] = mul(halve(sum, 1), bits(1.0 / ROWS));
+}
+
+static void test_loss(void **state) {
+  (void)state;
+  static struct loss t;
+  struct run r;
+  begin(&r, 5);
+  const int z = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
+  const int y = bed_tensor(&r.b, CT_ROLE_LABEL, SHAPE(ROWS, COLS));
+  const int rate = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(1));
+  const int loss = ct_graph_result(r.b.g, BED_ADD(&r.b, "cross_entropy", BED_IN(z, y)));
+  const int g = ct_graph_result(r.b.g, BED_ADD(&r.b, "cross_entropy_grad", BED_IN(rate, z, y)));
+  put_on_device(&r);
+  draw(&r, z, -1, t.z);
+  draw(&r, y, 0, t.y);
+  draw(&r, rate, 0.1, t.rate);
+  step(&r, 0);
+  expected_loss(&t);
+  expect(&r, loss, t.loss, "loss");
+  expect(&r, g, t.g, "gradient of the logits");
+  end(&r);
+}
+
+/* ---- Updates ------------------------------------------------------------------------------- */
+
+enum { STEP = 6 };
+static const double kRate = 0.013, kBeta1 = 0.87, kBeta2 = 0.993, kDecay = 0.05;
+
+static double power(double x, int n) {
+  return n ? x * power(x, n - 1) : 1;
+}
+
+/* w, g, m and v. */
+static void expected_adam(uint32_t x[4][ALL], bool apart) {
+  const uint32_t b1 = bits(kBeta1), b2 = bits(kBeta2), decay = bits(kDecay);
+  const uint32_t c = bits(1 / (1 - power(kBeta2, STEP + 1)));
+  const uint32_t s = bits(kRate / (1 - power(kBeta1, STEP + 1)));
+  for (size_t i = 0; i < ALL; ++i) {
+    uint32_t *w = &x[0][i], *m = &x[2][i], *v = &x[3][i], g = x[1][i];
+    if (!apart) g = add(g, mul(*w, decay));
+    *m = add(mul(*m, b1), mul(g, one_minus(b1)));
+    *v = add(mul(*v, b2), mul(mul(g, g), one_minus(b2)));
+    const uint32_t q = add(ct_fn_recip(ct_fn_rsqrt(mul(*v, c))), bits(1e-8));
+    uint32_t by = mul(mul(*m, ct_fn_recip(q)), s);
+    if (apart) by = add(by, mul(mul(*w, decay), bits(kRate)));
+    *w = add(*w, minus(by));
+  }
+}
+
+static void test_adam(void **state) {
+  (void)state;
+  for (int apart = 0; apart < 2; ++apart) {
+    static uint32_t x[4][ALL];
+    struct run r;
+    int in[5];
+    begin(&r, 6);
+    for (int i = 0; i < 4; ++i)
+      in[i] = bed_tensor(&r.b, i == 1 ? CT_ROLE_INPUT : CT_ROLE_STATE, SHAPE(ROWS, COLS));
+    in[4] = BED_ADD(&r.b, "rate", BED_ATTRS({"rate", 1, {kRate}}));
+    const int out = BED_ADD(&r.b, "adam", .inputs = in, .input_count = 5,
+                            BED_ATTRS({"beta1", 1, {kBeta1}}, {"beta2", 1, {kBeta2}},
+                                      {"decay", 1, {kDecay}}, {"decoupled", 1, {apart}}));
+    ct_graph_becomes(r.b.g, in[0], out);
+    ct_graph_becomes(r.b.g, in[2], out + 1);
+    ct_graph_becomes(r.b.g, in[3], out + 2);
+    put_on_device(&r);
+    for (int i = 0; i < 4; ++i)
+      draw(&r, in[i], i == 3 ? 0.01 : -1, x[i]);
+    step(&r, STEP);
+    expected_adam(x, apart);
+    expect(&r, in[2], x[2], "mean");
+    expect(&r, in[3], x[3], "mean of squares");
+    expect(&r, in[0], x[0], "weights");
+    end(&r);
+  }
+}
+
+static void test_sgd(void **state) {
+  (void)state;
+  static uint32_t x[3][ALL];
+  const uint32_t mu = bits(0.9), decay = bits(kDecay), rate = bits(-kRate);
+  struct run r;
+  int in[4];
+  begin(&r, 7);
+  for (int i = 0; i < 3; ++i)
+    in[i] = bed_tensor(&r.b, i == 1 ? CT_ROLE_INPUT : CT_ROLE_STATE, SHAPE(ROWS, COLS));
+  in[3] = BED_ADD(&r.b, "rate", BED_ATTRS({"rate", 1, {kRate}}));
+  const int out = BED_ADD(&r.b, "sgd", .inputs = in, .input_count = 4,
+                          BED_ATTRS({"momentum", 1, {0.9}}, {"decay", 1, {kDecay}}));
+  ct_graph_becomes(r.b.g, in[0], out);
+  ct_graph_becomes(r.b.g, in[2], out + 1);
+  put_on_device(&r);
+  for (int i = 0; i < 3; ++i)
+    draw(&r, in[i], -1, x[i]);
+  step(&r, STEP);
+  for (size_t i = 0; i < ALL; ++i) {
+    x[2][i] = add(mul(x[2][i], mu), add(mul(x[0][i], decay), x[1][i]));
+    x[0][i] = add(mul(x[2][i], rate), x[0][i]);
+  }
+  expect(&r, in[2], x[2], "velocity");
+  expect(&r, in[0], x[0], "weights");
+  end(&r);
+}
+
+/* ---- Gradients of functions ---------------------------------------------------------------- */
+
+static uint32_t where(uint32_t g, uint32_t x) {
+  return ct_fp_gt(x, 0) ? g : 0;
+}
+
+static uint32_t leaky(uint32_t g, uint32_t x) {
+  const uint32_t u = where(g, x);
+  return add(u, mul(add(g, minus(u)), bits(0.01)));
+}
+static uint32_t clipped(uint32_t g, uint32_t x) {
+  const uint32_t below = add(mul(x, bits(-1)), bits(0.5));
+  return where(where(g, add(x, minus(bits(-0.25)))), below);
+}
+static uint32_t erf_slope(uint32_t g, uint32_t x) {
+  return mul(g, mul(ct_fn_exp(mul(mul(x, x), bits(-1))), bits(1.1283791670955126)));
+}
+
+static void test_function_gradients(void **state) {
+  (void)state;
+  static const struct {
+    const char *op;
+    uint32_t (*of)(uint32_t g, uint32_t x);
+  } functions[] = {{"relu_grad", where},
+                   {"leaky_relu_grad", leaky},
+                   {"clip_grad", clipped},
+                   {"erf_grad", erf_slope}};
+  static uint32_t g[ALL], x[ALL], want[ALL];
+  for (size_t f = 0; f < sizeof functions / sizeof *functions; ++f) {
+    struct run r;
+    begin(&r, 8);
+    const int in[2] = {bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(ROWS, COLS)),
+                       bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(ROWS, COLS))};
+    const bool clips = functions[f].of == clipped;
+    const int y = BED_ADD(&r.b, functions[f].op, .inputs = in, .input_count = 2,
+                          .attrs = (struct ct_attr[]){{"min", 1, {-0.25}}, {"max", 1, {0.5}}},
+                          .attr_count = clips ? 2 : 0);
+    ct_graph_result(r.b.g, y);
+    put_on_device(&r);
+    draw(&r, in[0], -1, g);
+    draw(&r, in[1], -1, x);
+    step(&r, 0);
+    for (size_t i = 0; i < ALL; ++i)
+      want[i] = functions[f].of(g[i], x[i]);
+    expect(&r, y, want, functions[f].op);
+    end(&r);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_norm), cmocka_unit_test(test_norm_gradient),
+      cmocka_unit_test(test_loss), cmocka_unit_test(test_adam),
+      cmocka_unit_test(test_sgd),  cmocka_unit_test(test_function_gradients)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
