@@ -48,7 +48,7 @@
 //            the one in front, or the next one, which then ends as soon as it begins. Without a name it hits the job in front.
 // Times      start of a job: the cycle in which the read of the descriptor is first offered, or if it was read before, the first in which the job
 //            is in front. The watchdog counts from it and rests while the core is frozen.
-// Stages     what is long is cut at registers. The answers to fetches come through registers of ct_core's, and what is said of the units with them, as
+// Stages     what is long is cut at registers. The answers to fetches come through registers of ct_contexts, and what is said of the units with them, as
 //            one word: fetch_idle_i and units_idle_i are low in the cycle after a fetch has been taken.
 //
 // Invariants (asserted here and in the parts)
