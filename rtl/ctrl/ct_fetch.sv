@@ -5,7 +5,7 @@
 //
 // Program     arrives as 2 * ncmds_i beats of 128 bits, low half of each command first, while it already executes; it is kept in
 //             block RAM (512 commands), so loops replay without memory traffic.
-//             What a command is and which registers it adds is decoded as it arrives, and kept in bits that the RAM has to spare.
+//             What a command is and which registers it adds is decoded as it arrives (ct_fetch_decode), and kept in bits that the RAM has to spare.
 // Pipeline    read (P: the output register of the RAM) -> execute (IR) -> dispatch (O). A command stays in IR for one cycle for each register it
 //             adds (a field whose register is r0 costs none; at most four, that of MM), and one more in which it is checked (ct_legal).
 //             ADDI takes a cycle for each pair (a pair with Rd = 0 costs none), at least one. So a command takes 1 to 5
@@ -66,10 +66,7 @@ module ct_fetch #(
 
   localparam int unsigned ProgMax = ct_pkg::ProgMax;
 
-  // What a command is.
-  typedef enum logic [3:0] {
-    KindBad, KindNop, KindEnd, KindLoop, KindEndl, KindAddi, KindLd, KindSt, KindMm, KindVl, KindVa, KindVs, KindWalk
-  } kind_e;
+  `include "ct_fetch_kinds.svh"
 
   // ---- Program buffer ----------------------------------------------------------------------------------------------------
 
@@ -84,15 +81,13 @@ module ct_fetch #(
   logic [255:0] p_cmd_q;
   kind_e        p_kind_q;
   logic [3:0]   p_need_q;     // its sums, or pairs of ADDI
-  kind_e        w_kind_d, w_kind_q;
-  logic [2:0]   w_need_q;     // sums whose registers stand in the low half
-  logic [3:0]   w_need;
+  logic [3:0]   w_kind, w_need; // what has been decoded of the command whose high half comes
 
   assign avail = beats_q[10:1];
 
   always_ff @(posedge clk_i) begin
     if (prog_valid_i && !beats_q[0]) mem_lo[beats_q[9:1]] <= prog_data_i;
-    if (prog_valid_i &&  beats_q[0]) mem_hi[beats_q[9:1]] <= {w_need, w_kind_q, prog_data_i};
+    if (prog_valid_i &&  beats_q[0]) mem_hi[beats_q[9:1]] <= {w_need, w_kind, prog_data_i};
     if (read) {p_need_q, p_kind_q, p_cmd_q} <= {mem_hi[read_pc[8:0]], mem_lo[read_pc[8:0]]};
   end
 
@@ -105,53 +100,16 @@ module ct_fetch #(
   assign first_o  = (avail != '0);
   assign loaded_o = (avail == ncmds_i);
 
-  // ---- Decoding, beat by beat: the code and some registers come in the low half ----------------------------------------------
+  // ---- Decoding, beat by beat --------------------------------------------------------------------------------------------
 
-  always_comb begin
-    unique case (prog_data_i[ct_pkg::AllOpLsb +: ct_pkg::AllOpW])
-      ct_pkg::OpNop:  w_kind_d = KindNop;
-      ct_pkg::OpEnd:  w_kind_d = KindEnd;
-      ct_pkg::OpLoop: w_kind_d = KindLoop;
-      ct_pkg::OpEndl: w_kind_d = KindEndl;
-      ct_pkg::OpAddi: w_kind_d = KindAddi;
-      ct_pkg::OpLd:   w_kind_d = KindLd;
-      ct_pkg::OpSt:   w_kind_d = KindSt;
-      ct_pkg::OpMm:   w_kind_d = KindMm;
-      ct_pkg::OpWpix, ct_pkg::OpWtap: w_kind_d = KindWalk;
-      ct_pkg::OpVl:   w_kind_d = KindVl;
-      ct_pkg::OpVa:   w_kind_d = KindVa;
-      ct_pkg::OpVs:   w_kind_d = KindVs;
-      default:        w_kind_d = KindBad;
-    endcase
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (prog_valid_i && !beats_q[0]) begin
-      w_kind_q <= w_kind_d;
-      w_need_q <= '0;
-      unique case (w_kind_d)
-        KindLoop:       w_need_q[0] <= (prog_data_i[ct_pkg::CtlCountRegLsb +: 5] != '0);
-        KindLd, KindSt: w_need_q <= {prog_data_i[ct_pkg::DmaN1RegLsb +: 5] != '0, prog_data_i[ct_pkg::DmaSpmRegLsb +: 5] != '0,
-                                     prog_data_i[ct_pkg::DmaDramRegLsb +: 5] != '0};
-        KindMm:         w_need_q[1:0] <= {prog_data_i[ct_pkg::MmBRegLsb +: 5] != '0, prog_data_i[ct_pkg::MmARegLsb +: 5] != '0};
-        KindVl:         w_need_q[1:0] <= {prog_data_i[ct_pkg::VlRowsRegLsb +: 5] != '0, prog_data_i[ct_pkg::VlSpmRegLsb +: 5] != '0};
-        KindVs:         w_need_q[1:0] <= {prog_data_i[ct_pkg::VsRowsRegLsb +: 5] != '0, prog_data_i[ct_pkg::VsSpmRegLsb +: 5] != '0};
-        default: ;
-      endcase
-    end
-  end
-
-  always_comb begin
-    w_need = {1'b0, w_need_q};
-    unique case (w_kind_q)
-      KindAddi: w_need = {prog_data_i[ct_pkg::AddiRd3Lsb-128 +: 5] != '0, prog_data_i[ct_pkg::AddiRd2Lsb-128 +: 5] != '0,
-                          prog_data_i[ct_pkg::AddiRd1Lsb-128 +: 5] != '0, prog_data_i[ct_pkg::AddiRd0Lsb-128 +: 5] != '0};
-      KindMm:   w_need[3:2] = {Conv != 0 && prog_data_i[ct_pkg::MmPosRegLsb-128 +: 5] != '0, prog_data_i[ct_pkg::MmRowsRegLsb-128 +: 5] != '0};
-      KindVa:   w_need[2:0] = {prog_data_i[ct_pkg::VaRowsRegLsb-128 +: 5] != '0, prog_data_i[ct_pkg::VaScRegLsb-128 +: 5] != '0,
-                               prog_data_i[ct_pkg::VaSbRegLsb-128 +: 5] != '0};
-      default: ;
-    endcase
-  end
+  ct_fetch_decode #(.Conv(Conv)) u_decode (
+    .clk_i,
+    .valid_i (prog_valid_i),
+    .high_i  (beats_q[0]),
+    .data_i  (prog_data_i),
+    .kind_o  (w_kind),
+    .need_o  (w_need)
+  );
 
   // ---- Pipeline control --------------------------------------------------------------------------------------------------
 

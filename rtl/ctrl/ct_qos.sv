@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who goes first, decided in one place: turns the register POLICY, the training floor and the slack of the batcher into the word qos_o, which
-// every arbiter, bank and unit follows. Nothing else looks at the policy, but what JOB needs: its gate in ct_core and the overlap of jobs in ct_job.
+// every arbiter, bank and unit follows. Nothing else looks at the policy, but what JOB needs: its gate in ct_contexts and the overlap of jobs in ct_job.
 //
 //     POLICY, TRAIN_FLOOR ─┐
 //     slack of ct_batch ───┴─> ct_qos ─> qos_o ─> ct_arbiter in front of each datapath, banks of ct_spm, ct_vpu, ct_dma_ld

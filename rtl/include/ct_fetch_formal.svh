@@ -116,7 +116,7 @@
       endcase
     end
   end
-  `CT_ASSERT(DecodedAsItCame_A, (avail <= {1'b0, f_sel} || f_hi[131:128] == f_kinds[7:4]) && (!beats_q[0] || w_kind_q == f_kinds[3:0]))
+  `CT_ASSERT(DecodedAsItCame_A, (avail <= {1'b0, f_sel} || f_hi[131:128] == f_kinds[7:4]) && (!beats_q[0] || w_kind == f_kinds[3:0]))
   `CT_ASSUME(DecodedIsRead_M, !p_vld_q || p_kind_q == f_kinds[11:8])
 
   // What of a command stays as it is: all but the fields that have a register.

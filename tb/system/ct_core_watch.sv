@@ -97,10 +97,10 @@ module ct_core_watch #(
   logic [1:0]         wr;
   logic [5*AddrW-1:0] rd_addr;
   logic [2*AddrW-1:0] wr_addr;
-  assign rd      = u_sampled.u_core.u_spm.rd_valid_i & u_sampled.u_core.u_spm.rd_ready_o;
-  assign wr      = u_sampled.u_core.u_spm.wr_valid_i & u_sampled.u_core.u_spm.wr_ready_o;
-  assign rd_addr = u_sampled.u_core.u_spm.rd_addr_i;
-  assign wr_addr = u_sampled.u_core.u_spm.wr_addr_i;
+  assign rd      = u_sampled.u_core.u_units.u_spm.rd_valid_i & u_sampled.u_core.u_units.u_spm.rd_ready_o;
+  assign wr      = u_sampled.u_core.u_units.u_spm.wr_valid_i & u_sampled.u_core.u_units.u_spm.wr_ready_o;
+  assign rd_addr = u_sampled.u_core.u_units.u_spm.rd_addr_i;
+  assign wr_addr = u_sampled.u_core.u_units.u_spm.wr_addr_i;
 
   logic [WordW-1:0] word_q;
   logic [4:0]       read_q;
@@ -116,15 +116,15 @@ module ct_core_watch #(
       at_o    <= '0;
     end else begin
       cycle_q <= cycle_q + 64'd1;
-      if (u_sampled.u_core.u_spm.flip_arm_i) begin
+      if (u_sampled.u_core.u_units.u_spm.flip_arm_i) begin
         {live_q, done_q, written_q} <= '0;
         read_q <= '0;
-        word_q <= u_sampled.u_core.u_spm.flip_addr_i[WordW-1:0];
+        word_q <= u_sampled.u_core.u_units.u_spm.flip_addr_i[WordW-1:0];
       end else begin
         for (int p = 0; p < 5; p++) begin
           if (live_q && rd[p] && rd_addr[AddrW*p +: WordW] == word_q) read_q[p] <= 1'b1;
         end
-        if (u_sampled.u_core.u_spm.dbg_wr_go && u_sampled.u_core.u_spm.flip_q) begin
+        if (u_sampled.u_core.u_units.u_spm.dbg_wr_go && u_sampled.u_core.u_units.u_spm.flip_q) begin
           live_q <= 1'b1;
           done_q <= 1'b1;
           at_o   <= cycle_q;
