@@ -103,7 +103,7 @@ module ct_batch #(
 
   // The machine.
   logic              no_cmd, has_push, pushed, commit, unload, pop, popped, cancelled;
-  logic              reset_pend, start_pend, forming, form_now, joins, formed, dropped, for_batch;
+  logic              reset_pend, start_pend, forming, form_now, joins, formed, dropped, gone;
   logic              in_idle, in_push, in_insert, inserted, in_left, in_stream, in_lead, in_note, in_ending, ended, in_service, in_load;
   logic              settled, refuse, some_left, over, gat;
   logic [5:0]        step;
@@ -237,7 +237,7 @@ module ct_batch #(
     .joins_o      (joins),
     .formed_o     (formed),
     .dropped_o    (dropped),
-    .batch_o      (for_batch),
+    .gone_o       (gone),
     .code_o       (code),
     .n_o          (n)
   );
@@ -449,7 +449,7 @@ module ct_batch #(
     .load_i        (in_load),
     .step_i        (step),
     .dropped_i     (dropped),
-    .batch_i       (for_batch),
+    .gone_i        (gone),
     .code_i        (code),
     .n_i           (n),
     .over_o        (over),

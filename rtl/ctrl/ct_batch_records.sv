@@ -30,7 +30,7 @@ module ct_batch_records #(
   input  logic             load_i,
   input  logic [5:0]       step_i,
   input  logic             dropped_i,
-  input  logic             batch_i,         // left_i: they run
+  input  logic             gone_i,          // left_i: they will not run
   input  logic [7:0]       code_i,          // left_i: why they left
   input  logic [6:0]       n_i,             // and how many
   output logic             over_o,          // load_i, step 1
@@ -109,7 +109,7 @@ module ct_batch_records #(
       end
       left_i: begin
         bat_we    = (n_i != '0);
-        code_over = !batch_i;
+        code_over = gone_i;
         code      = code_i;
       end
       stream_i: begin

@@ -12,7 +12,7 @@
 //             push_o     4 cycles, 1 if refuse_i: the request's times are written; ins_o with the last
 //             insert_o   until q_done_i (inserted_o)
 //             (take)     until q_done_i: a pass after take_o; what leaves is counted in n_o (joins_o: it joins the batch that is being formed)
-//             left_o     1 cycle behind it: code_o says why they left, batch_o that they are a batch
+//             left_o     1 cycle behind it: code_o says why they left, gone_o that they are no batch and will not run
 //             stream_o   33 cycles: the model's 32 words of descriptor are read
 //             lead_o     3 cycles: a model's service and margin are added up
 //             note_o     2 cycles: the start of a batch is written
@@ -100,7 +100,7 @@ module ct_batch_seq (
   output logic       joins_o,
   output logic       formed_o,
   output logic       dropped_o,
-  output logic       batch_o,
+  output logic       gone_o,
   output logic [7:0] code_o,
   output logic [6:0] n_o
 );
@@ -358,7 +358,7 @@ module ct_batch_seq (
   assign joins_o    = (state_q == StTake) && out_i && (for_q == ForBatch);
   assign formed_o   = (state_q == StLeft) && (for_q == ForBatch);
   assign forming_o  = ((state_q == StTake || state_q == StLeft) && for_q == ForBatch) || state_q == StStream;
-  assign batch_o    = (for_q == ForBatch);
+  assign gone_o     = (for_q != ForBatch);
   assign code_o     = (for_q == ForCancel) ? ct_pkg::ErrCancelled : (for_q == ForReset) ? ct_pkg::ErrReset :
                       (for_q == ForUnload) ? ct_pkg::ErrUnloaded : ct_pkg::ErrOk;
   assign n_o        = n_q;
