@@ -42,6 +42,11 @@ package ct_pkg;
   localparam logic [2:0] PolicyJob = 3'd3;
   localparam logic [2:0] PolicySlack = 3'd4;  // in turn while there is slack, PRIORITY while there is none
 
+  // When a batch of a model goes (bits 1..0 of its first control word).
+  localparam logic [1:0] BatchNone = 2'd0;      // at once
+  localparam logic [1:0] BatchFixed = 2'd1;     // some time after an arrival
+  localparam logic [1:0] BatchAdaptive = 2'd2;  // in time for a deadline
+
   // What ct_qos makes of policy, floor and slack.
   localparam int unsigned QosFloorLsb = 0;  // 8
   localparam int unsigned QosRanked = 8;
