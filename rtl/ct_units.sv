@@ -123,16 +123,14 @@ module ct_units #(
 
   // What stops a context stands in a register of its own near each of those that it stops: they lie all over a chip. So a unit is flushed from the cycle
   // after the context's queues are to the cycle after; meanwhile these offer nothing, and what it gives the semaphores is not looked at.
-  (* keep *) logic [1:0] mxu_flush_q, vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q;
+  (* keep *) logic [1:0] vl_flush_q, va_flush_q, vs_flush_q, dma_flush_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      mxu_flush_q <= 2'b00;
       vl_flush_q  <= 2'b00;
       va_flush_q  <= 2'b00;
       vs_flush_q  <= 2'b00;
       dma_flush_q <= 2'b00;
     end else begin
-      mxu_flush_q <= flush_i;
       vl_flush_q  <= flush_i;
       va_flush_q  <= flush_i;
       vs_flush_q  <= flush_i;
@@ -170,7 +168,7 @@ module ct_units #(
     .sem_nz_i,
     .sem_dec_o      (sem_dec_o[32*2 +: 32]),
     .sem_inc_o      (sem_inc_o[32*2 +: 32]),
-    .flush_i        (mxu_flush_q),
+    .flush_i        (flush_i),        // (it has its registers)
     .idle_o         (idle_o[5:4]),
     .err_o          (err_o[3:2]),
     .err_code_o     (err_code_o[16 +: 16]),

@@ -11,7 +11,7 @@
   logic             f_open_q;  // a row tile has begun under a policy that leaves it whole, and not ended
   assign f_count = f_ctx ? count[13:7] : count[6:0];
   assign f_head  = f_ctx ? head[2*MetaW-1:MetaW] : head[MetaW-1:0];
-  assign f_gone  = flush[f_ctx] || halt_q[f_ctx];
+  assign f_gone  = flush_q[f_ctx] || halt_q[f_ctx];
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       f_kept_q <= 1'b0;

@@ -18,8 +18,8 @@
 //             in ascending order, at most one a cycle, the first not before t + 3, and finds each one there. A command whose operands are
 //             there: about 25 cycles to its first row.
 // Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
-// Flush       flush_i[c] drops everything of context c that is not in the array yet; idle_o[c] when nothing of c is left. A flush that
-//             falls before idle_o is carried to its end all the same.
+// Flush       flush_i[c] drops everything of context c that is not in the array yet, from the next cycle on; idle_o[c] when nothing of c is left.
+//             A flush that falls before idle_o is carried to its end all the same.
 // Interference under PRIORITY without a floor, a ready row of context 0 is taken at once (Cols = 8: after at most one cycle, Cols = 4: three).
 //
 // Parameters
@@ -102,7 +102,10 @@ module ct_mxu #(
 
   `include "ct_mxu_bundles.svh"
 
-  logic [1:0]   flush, drained;
+  // A flush stands in a register of its own near each of those that it stops: they lie all over a chip.
+  (* keep *) logic [1:0] seq_flush_q, a_flush_q, b_flush_q, flush_q;
+  logic [1:0]   flush_d, stays, hold_q;
+  logic [1:0]   drained;
   logic [1:0]   halt_q;
 
   // A stream
@@ -156,6 +159,26 @@ module ct_mxu #(
   logic [1:0]   frozen;        // would go but for freeze_i
   logic [1:0]   meta_lost, row_unknown;  // never
 
+  // A flush lasts until everything has drained.
+  assign stays   = flush_q & ~drained;
+  assign flush_d = flush_i | stays;
+  assign idle_o  = drained & ~hold_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      flush_q     <= 2'b00;
+      seq_flush_q <= 2'b00;
+      a_flush_q   <= 2'b00;
+      b_flush_q   <= 2'b00;
+      hold_q      <= 2'b00;
+    end else begin
+      flush_q     <= flush_d;
+      seq_flush_q <= flush_d;
+      a_flush_q   <= flush_d;
+      b_flush_q   <= flush_d;
+      hold_q      <= stays;
+    end
+  end
+
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     logic        nxt_a_valid, nxt_a_take, nxt_b_valid, nxt_b_take;
     logic [ct_pkg::MxuAW-1:0] nxt_a;
@@ -166,20 +189,12 @@ module ct_mxu #(
     logic        meta_valid, meta_ready, meta_vld, meta_pop;
     logic [MetaW-1:0] meta, meta_head;
     logic        w2_ok;
-    logic        flush_q;
 
-    // A flush lasts until everything has drained.
-    assign flush[c] = flush_i[c] || flush_q;
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) flush_q <= 1'b0;
-      else         flush_q <= flush[c] && !drained[c];
-    end
     assign drained[c] = seq_idle && a_idle && b_idle && tile_idle[c] && !meta_vld && !next_vld[c] && !head_vld[c] &&
                         !avail[c] && !own[c] && !busy[c];
-    assign idle_o[c]  = drained[c] && !flush_q;
 
     ct_mxu_seq #(.Conv(Conv)) u_seq (
-      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .clk_i, .rst_ni, .flush_i(seq_flush_q[c]), .halt_i(halt_q[c]),
       .cmd_valid_i(cmd_valid_i[c]), .cmd_i(cmd_i[256*c +: 256]), .cmd_ready_o(cmd_ready_o[c]),
       .sem_nz_i(sem_nz_i[16*c +: 16]), .sem_dec_o(sem_dec_o[16*c +: 16]), .sem_inc_o(sem_inc_o[16*c +: 16]),
       .nxt_a_valid_o(nxt_a_valid), .nxt_a_o(nxt_a), .nxt_a_take_i(nxt_a_take), .wpix_o(wpix), .wtap_o(wtap),
@@ -190,7 +205,7 @@ module ct_mxu #(
     );
 
     ct_mxu_agen #(.Depth(RowDepth), .Conv(Conv), .Chained(Cols == 16)) u_agen (
-      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .clk_i, .rst_ni, .flush_i(seq_flush_q[c]), .halt_i(halt_q[c]),
       .nxt_valid_i(nxt_a_valid), .nxt_i(nxt_a), .nxt_take_o(nxt_a_take), .permit_i(permit),
       .wpix_i(wpix), .wtap_i(wtap), .cmd_i(cmd_i[256*c +: 256]),
       .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
@@ -205,18 +220,18 @@ module ct_mxu #(
     ct_fifo #(.Width(MetaW), .Depth(RowDepth)) u_meta (
       .clk_i, .rst_ni,
       .valid_i(meta_valid), .ready_o(meta_ready), .data_i(meta),
-      .valid_o(meta_vld), .ready_i(meta_pop || flush[c]), .data_o(meta_head), .count_o()
+      .valid_o(meta_vld), .ready_i(meta_pop || flush_q[c]), .data_o(meta_head), .count_o()
     );
 
     ct_mxu_head #(.Width(MetaW)) u_head (
-      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .clk_i, .rst_ni, .flush_i(flush_q[c]), .halt_i(halt_q[c]),
       .valid_i(meta_vld), .ready_o(meta_pop), .data_i(meta_head),
       .next_vld_o(next_vld[c]), .next_o(next[MetaW*c +: MetaW]), .next_ok_i(w2_ok), .move_o(move[c]),
       .head_vld_o(head_vld[c]), .head_o(head[MetaW*c +: MetaW]), .take_i(take[c])
     );
 
     ct_mxu_bload #(.Chained(Cols == 16)) u_bload (
-      .clk_i, .rst_ni, .flush_i(flush[c]), .halt_i(halt_q[c]),
+      .clk_i, .rst_ni, .flush_i(b_flush_q[c]), .halt_i(halt_q[c]),
       .nxt_valid_i(nxt_b_valid), .nxt_i(nxt_b), .nxt_take_o(nxt_b_take), .permit_i(permit),
       .spm_base_i(spm_base_i[20*c +: 20]), .spm_size_i(spm_size_i[20*c +: 20]),
       .spm_rd_valid_o(spm_rd_valid_o[1+c]), .spm_rd_addr_o(spm_rd_addr_o[20*(1+c) +: 20]), .spm_rd_ready_i(spm_rd_ready_i[1+c]),
@@ -228,7 +243,7 @@ module ct_mxu #(
     );
 
     assign meta_lost[c]   = meta_valid && !meta_ready;
-    assign row_unknown[c] = avail[c] && !head_vld[c] && !(next_vld[c] && next_w2[c]) && !halt_q[c] && !flush[c];
+    assign row_unknown[c] = avail[c] && !head_vld[c] && !(next_vld[c] && next_w2[c]) && !halt_q[c] && !flush_q[c];
   end
 
   // (Outside of the generate block, where Yosys 0.23 does not know the fields of a struct.)
@@ -252,7 +267,7 @@ module ct_mxu #(
   `CT_ASSERT(RowHasMeta_A, row_unknown == 2'b00)
 
   ct_mxu_btile u_btile (
-    .clk_i, .rst_ni, .strict_i(qos_i[ct_pkg::QosStrict]), .flush_i(flush),
+    .clk_i, .rst_ni, .strict_i(qos_i[ct_pkg::QosStrict]), .flush_i(b_flush_q),
     .word_vld_i(word_vld), .word_trans_i(word_trans), .word_i(word), .pop_o(word_pop),
     .ld_valid_o(ld_valid), .ld_ctx_o(ld_ctx), .ld_pair_o(ld_pair), .ld_words_o(ld_words),
     .tile_ready_o(tile_ready), .take_i(take & head_first), .idle_o(tile_idle)
@@ -265,7 +280,7 @@ module ct_mxu #(
   assign a_qos = (Cols != 16 && !qos_i[ct_pkg::QosStrict]) ? ct_pkg::QosRoundRobin : qos_i;
 
   ct_mxu_afeed #(.Conv(Conv)) u_afeed (
-    .clk_i, .rst_ni, .qos_i(a_qos), .flush_i(flush), .halt_i(halt_q),
+    .clk_i, .rst_ni, .qos_i(a_qos), .flush_i(a_flush_q), .halt_i(halt_q),
     .req_valid_i(req_valid), .req_addr_i(req_addr), .req_trans_i(req_trans), .req_buf_i(req_buf), .req_idx_i(req_idx),
     .req_klast_i(req_klast), .req_walk_i(req_walk), .req_pad_i(req_pad), .req_ready_o(req_ready),
     .alloc_i(alloc), .alloc_rows_i(alloc_rows), .alloc_ok_o(alloc_ok), .alloc_buf_o(alloc_buf), .own_o(own),
@@ -279,7 +294,7 @@ module ct_mxu #(
   // --- which row goes -------------------------------------------------------------------------------------------------------
 
   logic [1:0] avail_go;   // there is a row, and nothing has gone wrong
-  assign avail_go = avail & ~halt_q & ~flush;
+  assign avail_go = avail & ~halt_q & ~flush_q;
   assign frozen   = head_first & {2{freeze_i}};
   assign ready    = avail_go & head_vld & ~hazard & (~head_first | tile_ready) & ~frozen & ~partial;
 
@@ -297,7 +312,7 @@ module ct_mxu #(
   end
 
   ct_arbiter u_arbiter (
-    .clk_i, .rst_ni, .qos_i, .flush_i(flush | halt_q),
+    .clk_i, .rst_ni, .qos_i, .flush_i(flush_q | halt_q),
     .req_i(ready), .defer_i(1'b0), .last_i(tile_last), .take_i(slot), .gnt_o(gnt)
   );
 
@@ -316,7 +331,7 @@ module ct_mxu #(
     end else begin
       rest_q   <= rest_d;
       within_q <= (Parts > 1) && (take_any || rest_q != '0);
-      open_q   <= (open_q | take) & ~take_last & ~flush;
+      open_q   <= (open_q | take) & ~take_last & ~flush_q;
     end
   end
 
@@ -341,34 +356,51 @@ module ct_mxu #(
   logic [15:0] err_code_d, err_code_q;
   logic [39:0] err_addr_d, err_addr_q;
 
+  // Unequal exponents count a cycle later than the other errors: the block they are in takes longer than that through its transposer. They
+  // belong to an earlier word than a parity error of that cycle.
+  logic [1:0]  a_square1_q, b_square1_q;
+  logic [19:0] a_addr1_q;
+  logic [39:0] b_addr1_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      a_square1_q <= 2'b00;
+      b_square1_q <= 2'b00;
+    end else begin
+      a_square1_q <= a_err_square;
+      b_square1_q <= b_err_square;
+    end
+  end
+
   // Which one it is, is looked at in the cycle after it. (The streams keep the address of one outside the window until the flush.)
   logic [1:0]  a_perr_q, a_square_q, b_perr_q, b_square_q, a_win_q;
   logic [19:0] a_addr_q;
   logic [39:0] b_addr_q;
   always_ff @(posedge clk_i) begin
-    {a_perr_q, a_square_q, b_perr_q, b_square_q, a_win_q} <= {a_err_perr, a_err_square, b_err_perr, b_err_square, a_err_win};
-    a_addr_q <= a_err_addr;
-    b_addr_q <= b_err_addr;
+    {a_perr_q, a_square_q, b_perr_q, b_square_q, a_win_q} <= {a_err_perr, a_square1_q, b_err_perr, b_square1_q, a_err_win};
+    a_addr1_q <= a_err_addr;
+    b_addr1_q <= b_err_addr;
+    a_addr_q  <= a_addr1_q;
+    b_addr_q  <= b_addr1_q;
   end
 
   always_comb begin
     err_code_d = '0;
     err_addr_d = '0;
     for (int c = 0; c < 2; c++) begin
-      err_d[c] = (a_err_perr[c] || a_err_square[c] || b_err_perr[c] || b_err_square[c] || a_err_win[c] || b_err_win[c]) &&
-                 !halt_q[c] && !flush[c];
-      if (a_perr_q[c]) begin
-        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
-        err_addr_d[20*c +: 20] = a_addr_q;
-      end else if (a_square_q[c]) begin
+      err_d[c] = (a_err_perr[c] || a_square1_q[c] || b_err_perr[c] || b_square1_q[c] || a_err_win[c] || b_err_win[c]) &&
+                 !halt_q[c] && !flush_q[c];
+      if (a_square_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSquare);
         err_addr_d[20*c +: 20] = a_addr_q;
-      end else if (b_perr_q[c]) begin
+      end else if (a_perr_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
-        err_addr_d[20*c +: 20] = b_addr_q[20*c +: 20];
+        err_addr_d[20*c +: 20] = a_addr1_q;
       end else if (b_square_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSquare);
         err_addr_d[20*c +: 20] = b_addr_q[20*c +: 20];
+      end else if (b_perr_q[c]) begin
+        err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrParity);
+        err_addr_d[20*c +: 20] = b_addr1_q[20*c +: 20];
       end else if (a_win_q[c]) begin
         err_code_d[8*c +: 8]   = 8'(ct_pkg::ErrSpmWindow);
         err_addr_d[20*c +: 20] = a_err_win_addr[20*c +: 20];
@@ -377,7 +409,7 @@ module ct_mxu #(
         err_addr_d[20*c +: 20] = b_err_win_addr[20*c +: 20];
       end
     end
-    halt_d = (halt_q | err_d) & ~flush;
+    halt_d = (halt_q | err_d) & ~flush_q;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -426,7 +458,7 @@ module ct_mxu #(
       ev_wait_arb_q <= ready & ~take & ~in_row;
       ev_wait_b_q   <= avail_go & head_vld & head_first & ~tile_ready & ~in_row;
       ev_wait_a_q   <= ((avail_go & head_vld & hazard & (~head_first | tile_ready)) |
-                        (~avail & (open_q | tile_ready | a_work) & ~sem_starved & ~halt_q & ~flush)) & ~in_row;
+                        (~avail & (open_q | tile_ready | a_work) & ~sem_starved & ~halt_q & ~flush_q)) & ~in_row;
       ev_wait_sem_q <= sem_starved & ~in_row;
     end
   end

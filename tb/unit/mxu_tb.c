@@ -449,6 +449,8 @@ void mxu_tb_check_acc(mxu_tb *tb, unsigned ctx) {
 
 void mxu_tb_flush(mxu_tb *tb, unsigned ctx, unsigned cycles, bool wait) {
   mxu_ctx *c = &tb->c[ctx];
+  *tb->p.flush_i |= (uint8_t)(1u << ctx);
+  mxu_tb_cycle(tb); /* it takes effect in the next cycle */
   c->lost = true;
   memset(c->sem, 0, sizeof c->sem);
   memset(c->owed, 0, sizeof c->owed);
@@ -456,7 +458,6 @@ void mxu_tb_flush(mxu_tb *tb, unsigned ctx, unsigned cycles, bool wait) {
   for (unsigned port = 0; port < 3; ++port)
     for (unsigned i = 0; i < 2; ++i)
       if (tb->spm_pipe[port][i].ctx == ctx) tb->spm_pipe[port][i].ctx = kNobody;
-  *tb->p.flush_i |= (uint8_t)(1u << ctx);
   for (unsigned i = 0; i < cycles || (wait && !(*tb->p.idle_o >> ctx & 1)); ++i) {
     assert_true(i < 200);
     mxu_tb_cycle(tb);
