@@ -37,9 +37,9 @@ uint32_t ct_rng_below(ct_rng *rng, uint32_t bound);
 bool ct_rng_percent(ct_rng *rng, unsigned percent);
 void ct_rng_fill(ct_rng *rng, void *buffer, size_t bytes);
 
-/* How often a random test draws: n times; a quarter of that in a program built with a sanitizer,
- * which is several times slower and looks for faults of memory, not for wrong numbers. With CT_ALL
- * in the environment (make campaign) n times always. */
+/* How often a random test draws: half of n; an eighth in a program built with a sanitizer, which
+ * is several times slower and looks for faults of memory, not for wrong numbers. With CT_ALL in
+ * the environment (make campaign) n times always. */
 int ct_tb_draws(int n);
 
 /*
