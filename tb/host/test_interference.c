@@ -179,7 +179,7 @@ static void resident(void **state) {
 
 static unsigned long draws(void) {
   const char *text = getenv("CT_DRAWS");
-  return text ? strtoul(text, NULL, 0) : 3;
+  return text ? strtoul(text, NULL, 0) : 2;
 }
 
 #define ANY(of) of[ct_rng_below(&rng, sizeof of / sizeof *of)]
