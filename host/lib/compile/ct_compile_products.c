@@ -114,11 +114,8 @@ static uint32_t rows_of(const struct ct_shape *s) {
 static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int weight) {
   const struct ct_shape *w = &c->g->tensor[weight]->shape, *y = ct_out(c->g, n, 0);
   const uint32_t rows = rows_of(y);
-  if (!sees(&c->value[x], rows, w->dim[1])) {
-    ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
-                    c->g->tensor[n->in[0]]->name);
-    return;
-  }
+  if (!sees(&c->value[x], rows, w->dim[1])) x = ct_value_plain_in(c, n, 0);
+  if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], rows);
   const int wv = ct_value_weight(c, weight, shape.ky * shape.kx, c->value[x].cols);
   if (wv == CT_NO_VALUE) {
@@ -190,13 +187,11 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
 
 /* gw = gy^T x */
 static void linear_weights(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
-  if (c->error) return;
   const struct ct_shape *of = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
-  if (!sees(&c->value[x], of->dim[0], xs->dim[1]) || !ct_value_plain(c, n->in[0])) {
-    ct_compile_miss(c, n, "its inputs lie in memory in another order");
-    return;
-  }
+  const int gy = ct_value_plain_in(c, n, 0);
+  int x = ct_value_in(c, n, 1);
+  if (!c->error && !sees(&c->value[x], of->dim[0], xs->dim[1])) x = ct_value_plain_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], of->dim[0]);
   weights_gradient(c, n, x, gy, &shape);
 }
@@ -206,13 +201,9 @@ static void linear_weights(struct ct_compiler *c, const struct ct_gnode *n) {
 /* a b: b lies as the weights of a linear layer do. a b^T is the gradient of such a layer's input,
  * a^T b that of its weights. */
 static void two_activations(struct ct_compiler *c, const struct ct_gnode *n, bool ta, bool tb) {
-  const int a = ct_value_in(c, n, 0), b = ct_value_in(c, n, 1);
+  const int a = ct_value_plain_in(c, n, 0), b = ct_value_plain_in(c, n, 1);
   const struct ct_shape *ys = ct_out(c->g, n, 0);
-  if (c->error) return;
-  if (!ct_value_plain(c, n->in[0]) || !ct_value_plain(c, n->in[1])) {
-    ct_compile_miss(c, n, "its inputs lie in memory in another order");
-    return;
-  }
+  if (c->error || a == CT_NO_VALUE || b == CT_NO_VALUE) return;
   const int y = ct_value_new(c, ys->dim[0], ys->dim[1]);
   const uint32_t rows = c->error ? 1 : c->value[a].rows;
   if (c->error) return;
@@ -309,12 +300,11 @@ static struct ct_window_shape seen_shape(const struct ct_compiler *c, int x,
   return windows ? linear_shape(v->rows, 1, 1) : *plain;
 }
 
-static bool image_fits(struct ct_compiler *c, const struct ct_gnode *n, int x,
-                       const struct ct_shape *s, const char *name) {
-  const struct ct_val *v = &c->value[x];
-  if (v->kind == CT_LAY_WINDOWS || (v->rows == rows_of(s) && v->cols == s->dim[3])) return true;
-  ct_compile_miss(c, n, "its image (%.60s) lies in memory in another order", name);
-  return false;
+/* Windows, or an image of which each pixel is a row. */
+static int image_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
+  const int x = ct_value_in(c, n, i);
+  if (c->error || x == CT_NO_VALUE || c->value[x].kind == CT_LAY_WINDOWS) return x;
+  return ct_value_plain_in(c, n, i);
 }
 
 /* Groups are products of their own; those of less than a block of channels share one, and their
@@ -337,8 +327,8 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_window_shape plain = conv_shape(n, xs, ws, ys);
   uint32_t taps, channels;
   (void)bring_windows(c, n);
-  const int x = ct_value_in(c, n, 0);
-  if (c->error || !image_fits(c, n, x, xs, name_in(c, n, 0))) return;
+  const int x = image_in(c, n, 0);
+  if (c->error || x == CT_NO_VALUE) return;
   if (!groups_fit(c, n, &plain, xs->dim[3], ys->dim[3])) return;
   const struct ct_window_shape shape = seen_shape(c, x, &plain, &taps, &channels);
   const int w = ct_value_weight(c, n->in[1], taps, channels);
@@ -360,10 +350,8 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
 void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
   const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
-  const int gy = ct_value_in(c, n, 0), w = ct_value_in(c, n, 1);
-  if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
-      !groups_fit(c, n, &shape, xs->dim[3], gys->dim[3]))
-    return;
+  const int gy = image_in(c, n, 0), w = ct_value_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE || !groups_fit(c, n, &shape, xs->dim[3], gys->dim[3])) return;
   const int gx = ct_value_new(c, rows_of(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
@@ -378,10 +366,9 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
 void ct_lower_op_conv_weight_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
   const struct ct_window_shape plain = conv_shape(n, xs, ct_out(c->g, n, 0), gys);
-  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
+  const int gy = image_in(c, n, 0), x = image_in(c, n, 1);
   uint32_t taps, channels;
-  if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
-      !image_fits(c, n, x, xs, name_in(c, n, 1)) ||
+  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE ||
       !groups_fit(c, n, &plain, xs->dim[3], gys->dim[3]))
     return;
   const struct ct_window_shape shape = seen_shape(c, x, &plain, &taps, &channels);

@@ -51,7 +51,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = v->first = CT_FROM_START;
-  v->same = v->within = CT_NO_VALUE;
+  v->same = v->within = v->reshaped = CT_NO_VALUE;
   return (int)c->values++;
 }
 
@@ -149,4 +149,30 @@ int ct_value_shaped(struct ct_compiler *c, int tensor, int like) {
   const struct ct_val from = c->value[like];
   if (from.kind == CT_LAY_WEIGHT) return ct_value_weight(c, tensor, from.taps, from.channels);
   return ct_value_of(c, tensor);
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------- */
+
+static bool sums(const struct ct_net_step *s, const struct ct_sum_of *what) {
+  return s->kind == (what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS) && s->x == what->x &&
+         s->w == what->less && s->t == what->times && s->sum.squares == what->squares &&
+         s->sum.segment == what->segment && s->sum.scale == what->scale;
+}
+
+int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what) {
+  if (c->error) return 0;
+  for (size_t i = 0; i < c->steps; ++i)
+    if (sums(&c->step[i], what)) return c->step[i].y;
+  const uint32_t rows = c->value[what->x].rows, cols = c->value[what->x].cols;
+  const int y = what->cols ? ct_value_new(c, rows, 1)
+                           : ct_value_new(c, what->segment ? rows / what->segment : 1, cols);
+  struct ct_net_step *s = ct_step_add(c, what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS, n);
+  s->x = what->x;
+  s->w = what->less;
+  s->t = what->times;
+  s->y = y;
+  s->sum = (struct ct_sum_rows){
+      .squares = what->squares, .segment = what->segment, .scale = what->scale};
+  if (!c->error) c->value[y].step = ct_step_number(c, s);
+  return y;
 }
