@@ -186,7 +186,9 @@ $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
 $(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
 $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_network_operators,tb/host/test_network_operators.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(BUILD)/tb/test_network_random $(BUILD)/tb/test_network_random.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_network_operators $(BUILD)/tb/test_network_operators.san: | $(BUILD)/lib/coltrain/sim.so
 
 # Kernels of the vector unit, number by number.
 $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)

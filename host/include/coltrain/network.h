@@ -47,7 +47,8 @@ bool ct_network_has(const char *op);
 struct ct_network_options {
   bool expect;           /* compute what each stage should take: ct_network_stage.expected */
   uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
-  uintptr_t reserved[8]; /* 0 */
+  uint64_t seed;         /* of dropout, as in struct ct_reference */
+  uintptr_t reserved[7]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The

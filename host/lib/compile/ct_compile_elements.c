@@ -16,7 +16,8 @@ static bool fits(const struct ct_compiler *c, const struct ct_gnode *n, unsigned
   const struct ct_shape *y = ct_out(c->g, n, 0);
   if (v->kind == CT_LAY_WINDOWS || to->kind == CT_LAY_WINDOWS) return false;
   if (one_number(v)) return true;
-  if (v->rows == to->rows && v->cols == to->cols) return v->kind == to->kind && v->taps == to->taps;
+  if (v->rows == to->rows && v->cols == to->cols)
+    return v->kind == to->kind && ct_same_weights(&v->weight, &to->weight);
   const bool row = v->rows == 1 && v->cols == to->cols, col = v->cols == 1 && v->rows == to->rows;
   return (row || col) && v->kind == CT_LAY_MATRIX && ct_value_plain(c, n->in[i]) &&
          to->cols == y->dim[y->dims - 1];
@@ -109,6 +110,22 @@ void ct_lower_op_scale(struct ct_compiler *c, const struct ct_gnode *n) {
   struct unary u;
   if (unary(c, n, 1, &u))
     ct_give(&u.t, n, 0, ct_tiles_axpb(&u.t, u.a, (float)ct_attr(n, 0, 0), 0), u.x);
+}
+
+/* Scaled, where the mask is not 0. The mask counts elements in the tensor's order, which is that of
+ * a matrix. */
+enum { DROP_RATE, DROP_STREAM };
+void ct_lower_op_dropout(struct ct_compiler *c, const struct ct_gnode *n) {
+  const double rate = ct_attr(n, DROP_RATE, 0);
+  int vals[2] = {ct_value_in(c, n, 0)};
+  if (!c->error && c->value[vals[0]].kind != CT_LAY_MATRIX) vals[0] = ct_value_plain_in(c, n, 0);
+  if (c->error || vals[0] == CT_NO_VALUE) return;
+  vals[1] = ct_value_mask(c, vals[0], ct_attr_u32(n, DROP_STREAM, 0), (uint32_t)(rate * 0x1p32));
+  if (c->error) return;
+  struct ct_tiles t = ct_tiles_for(c, n, vals, 2, 2);
+  const unsigned x = ct_tiles_in(&t, vals[0]), mask = ct_tiles_in(&t, vals[1]);
+  const unsigned scaled = ct_tiles_axpb(&t, x, (float)(1 / (1 - rate)), 0);
+  ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_SELECT, scaled, mask), vals[0]);
 }
 
 void ct_lower_op_clip(struct ct_compiler *c, const struct ct_gnode *n) {

@@ -18,13 +18,14 @@
 #include "ct_graph_impl.h"
 
 enum { CT_NO_VALUE = -1, CT_FROM_START = -1 };
-enum ct_value_place { CT_VALUE_ARENA, CT_VALUE_LASTING, CT_VALUE_EXTERNAL };
+/* GIVEN: the host makes it anew for each run; it lies with what lasts. */
+enum ct_value_place { CT_VALUE_ARENA, CT_VALUE_LASTING, CT_VALUE_EXTERNAL, CT_VALUE_GIVEN };
 
 struct ct_val {
   uint32_t rows, cols;
   uint32_t images, h, w; /* rows = images * h * w */
   enum ct_lay_kind kind;
-  uint32_t taps, channels;
+  struct ct_weight_lay weight;
   struct ct_window_shape windows;
   enum ct_value_place place;
   int tensor;       /* 0: of the compiler alone */
@@ -35,11 +36,12 @@ struct ct_val {
   int same;         /* whose place it takes: a weight's new value, that of the weight */
   int within;       /* whose planes it has, from `plane` on; that one is not within another */
   uint32_t plane;
-  bool apart; /* put together of planes, or some of them: no operand of a tile program that
-                 `step` names, but one for those behind it */
+  bool apart;   /* put together of planes, or some of them: no operand of a tile program that
+                   `step` names, but one for those behind it */
   int reshaped; /* of which it has the elements, in rows of another length; or CT_NO_VALUE */
   bool constant;
   float number;
+  uint32_t stream, limit; /* GIVEN: a mask of dropout */
   unsigned narrow;
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
@@ -116,6 +118,9 @@ int ct_value_like(struct ct_compiler *c, int like);
 /* Of equal numbers, in r1. */
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number);
 
+/* A mask of dropout: 0 where the word of an element is below limit, else 1. */
+int ct_value_mask(struct ct_compiler *c, int like, uint32_t stream, uint32_t limit);
+
 /* That of a tensor; one from outside is made when it is first asked for. */
 int ct_value_of(struct ct_compiler *c, int tensor);
 static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
@@ -124,8 +129,12 @@ static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, u
 /* The tensor has that value from here on. */
 void ct_value_is(struct ct_compiler *c, int tensor, int value);
 /* Gives a weight its layout: outputs x taps x channels. A state of its shape gets it, too. */
-int ct_value_weight(struct ct_compiler *c, int tensor, uint32_t taps, uint32_t channels);
+int ct_value_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay);
 int ct_value_shaped(struct ct_compiler *c, int tensor, int like);
+/* Weights that batch_norm_fold makes: their layer says how they lie, and has them made. */
+bool ct_is_folded(const struct ct_compiler *c, int tensor);
+int ct_fold_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay);
+bool ct_same_weights(const struct ct_weight_lay *a, const struct ct_weight_lay *b);
 /* Whether rows and columns are those of the tensor's shape. */
 bool ct_value_plain(const struct ct_compiler *c, int tensor);
 /* That of input i with such rows and columns; another one is made if it has others. CT_NO_VALUE: it
@@ -226,11 +235,11 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
 /* clang-format off */
 #define CT_LOWERED(X) \
   X(relu) X(relu_grad) X(leaky_relu) X(leaky_relu_grad) X(clip) X(clip_grad) X(sigmoid) \
-  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add) \
+  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(dropout) X(add) \
   X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv) X(conv_input_grad) X(conv_weight_grad) X(linear) \
   X(matmul) X(max_pool) X(max_pool_grad) X(average_pool) X(average_pool_grad) \
   X(global_average_pool) X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) \
-  X(batch_norm_grad) X(layer_norm) X(layer_norm_grad) X(softmax) X(softmax_grad) X(cross_entropy) \
+  X(batch_norm_grad) X(batch_norm_fold) X(layer_norm) X(layer_norm_grad) X(softmax) X(softmax_grad) X(cross_entropy) \
   X(cross_entropy_grad) X(mse) X(reshape) X(flatten) X(transpose) X(concat) X(slice) \
   X(slice_grad) X(rate) X(clip_norm) X(sgd) X(adam)
 /* clang-format on */

@@ -137,7 +137,8 @@ static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, 
                                int layer) {
   struct affine f = {CT_NO_VALUE, CT_NO_VALUE};
   if (c->error) return f;
-  const bool early = ct_values_last(c, vals, 4); /* a layer's bias does */
+  const bool early =
+      ct_values_last(c, vals, 4) && (layer == CT_NO_VALUE || ct_values_last(c, &layer, 1));
   struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[vals[0]].cols, early);
   const unsigned scale = ct_tiles_in(&t, vals[0]), bias = ct_tiles_in(&t, vals[1]),
                  variance = ct_tiles_in(&t, vals[3]);
@@ -181,6 +182,49 @@ static int take_bias(const struct ct_compiler *c, int *x) {
   *x = s->y;
   return bias;
 }
+
+/* ---- Normalisation in the weights of the layer in front ------------------------------------ */
+
+enum { FOLD_W, FOLD_VECTORS, FOLD_BIAS = 5 };
+
+bool ct_is_folded(const struct ct_compiler *c, int tensor) {
+  const int node = c->g->tensor[tensor]->node;
+  return node >= 0 && c->g->node[node]->op == ct_gop_find("batch_norm_fold");
+}
+
+/* How weights lie is known when their layer comes: it asks for folded ones then. */
+int ct_fold_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay) {
+  const struct ct_gnode *n = c->g->node[c->g->tensor[tensor]->node];
+  const int w = ct_value_weight(c, n->in[FOLD_W], lay);
+  if (c->error || w == CT_NO_VALUE) return w;
+  int vals[4];
+  for (unsigned i = 0; i < 4; ++i)
+    vals[i] = ct_value_plain_in(c, n, FOLD_VECTORS + i);
+  const struct affine f = affine_of(c, n, vals, ct_value_in(c, n, FOLD_BIAS));
+  if (c->error) return 0;
+  const int two[2] = {w, f.factor};
+  struct ct_tiles t =
+      ct_tiles_apart(c, n, c->value[w].rows, c->value[w].cols, ct_values_last(c, two, 2));
+  const unsigned a = ct_tiles_in(&t, w), b = ct_tiles_in(&t, f.factor);
+  const int folded = ct_value_like(c, w);
+  ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_MUL, a, b), folded);
+  ct_value_is(c, n->out[0], folded);
+  ct_value_is(c, n->out[1], f.shift);
+  return folded;
+}
+
+/* Both outputs are read by one layer, as its weights and bias. */
+void ct_lower_op_batch_norm_fold(struct ct_compiler *c, const struct ct_gnode *n) {
+  for (size_t i = 0; i < c->g->nodes; ++i) {
+    const struct ct_gnode *layer = c->g->node[i];
+    const bool fits = (layer->op == ct_gop_find("conv") || layer->op == ct_gop_find("linear")) &&
+                      ct_has(layer, 2) && layer->in[1] == n->out[0] && layer->in[2] == n->out[1];
+    if (fits && c->readers[n->out[0]] == 1 && c->readers[n->out[1]] == 1) return;
+  }
+  ct_compile_miss(c, n, "its outputs are not weights and bias of one layer");
+}
+
+/* ---- Normalisation by running statistics --------------------------------------------------- */
 
 void ct_lower_op_batch_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[4];

@@ -149,7 +149,8 @@ static uint32_t common(uint32_t a, uint32_t b) {
 
 /* A value that was made for another reader is taken again. */
 int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t cols) {
-  if (c->error || x == CT_NO_VALUE || c->value[x].cols == cols) return x;
+  if (c->error || x == CT_NO_VALUE) return x;
+  if (c->value[x].cols == cols && c->value[x].kind == CT_LAY_MATRIX) return x;
   for (size_t v = 0; v < c->values; ++v)
     if (c->value[v].reshaped == x && c->value[v].cols == cols) return (int)v;
   if (c->value[x].kind != CT_LAY_MATRIX) {

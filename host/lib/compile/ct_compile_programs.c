@@ -254,6 +254,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->once = s->early;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
+  if (stage->written == 0) { /* nobody reads what it makes: it has no program */
+    stage->read = stage->macs = 0;
+    return;
+  }
   struct target t = {.room = {.spm_words = c->options->spm_words,
                               .args = c->out->args,
                               .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},

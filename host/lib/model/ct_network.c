@@ -72,18 +72,31 @@ static int make_room(ct_network *n) {
   return err;
 }
 
+static float *matrix_of(const struct ct_lay *lay) {
+  return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
+}
+
+static int put_constant(ct_network *n, const struct ct_constant *k) {
+  const size_t count = ct_lay_elements(&k->lay);
+  float *x = malloc((count + 1) * sizeof *x), *matrix = matrix_of(&k->lay);
+  for (size_t j = 0; x && j < count; ++j)
+    x[j] = k->value;
+  int err = CT_OK;
+  if (x && matrix) {
+    ct_lay_spread(&k->lay, x, matrix);
+    err = ct_network_put(n, &k->lay.mat, matrix);
+  } else {
+    err = no_memory(n->dev);
+  }
+  free(x);
+  free(matrix);
+  return err;
+}
+
 static int put_constants(ct_network *n) {
   int err = CT_OK;
-  for (size_t i = 0; i < n->compiled.constants && !err; ++i) {
-    const struct ct_constant *k = &n->compiled.constant[i];
-    const size_t count = (size_t)k->mat.rows * k->mat.cols;
-    float *x = malloc(count * sizeof *x);
-    if (!x) return no_memory(n->dev);
-    for (size_t j = 0; j < count; ++j)
-      x[j] = k->value;
-    err = ct_network_put(n, &k->mat, x);
-    free(x);
-  }
+  for (size_t i = 0; i < n->compiled.constants && !err; ++i)
+    err = put_constant(n, &n->compiled.constant[i]);
   return err;
 }
 
@@ -155,6 +168,7 @@ static int load(ct_network *n, bool expected) {
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   const unsigned narrow = o && o->mantissa ? 8 - o->mantissa : 0;
+  n->seed = o ? o->seed : 0;
   int err = copy_graph(n, graph);
   if (!err) err = compile(n, narrow);
   if (!err) err = make_room(n);
@@ -234,10 +248,6 @@ static int find(ct_network *n, int tensor, size_t count, const struct ct_lay **l
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has %llu elements, not %zu", t->name,
                    (unsigned long long)t->elements, count);
   return CT_OK;
-}
-
-static float *matrix_of(const struct ct_lay *lay) {
-  return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
 }
 
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {
@@ -370,6 +380,20 @@ static int run_stages(struct run *r) {
   return err;
 }
 
+/* No instruction of the device makes random numbers: masks of dropout come from here. */
+static int put_masks(ct_network *n, uint64_t step) {
+  int err = CT_OK;
+  for (size_t i = 0; i < n->compiled.masks && !err; ++i) {
+    const struct ct_mask *m = &n->compiled.mask[i];
+    float *x = malloc((size_t)m->mat.rows * m->mat.cols * sizeof *x);
+    if (!x) return no_memory(n->dev);
+    ct_compiled_mask(m, n->seed, step, x);
+    err = ct_network_put(n, &m->mat, x);
+    free(x);
+  }
+  return err;
+}
+
 /* A run that could not be ended goes on: jobs of its queue are not through. */
 static bool goes_on(const ct_network *n) {
   return n->error == CT_ERR_DEVICE && !ct_queue_is_idle(n->dev, n->queue);
@@ -386,7 +410,8 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   set_arguments(n, step, &r.job);
   n->queue = queue;
   n->error = CT_OK;
-  err = run_stages(&r);
+  err = put_masks(n, step);
+  if (!err) err = run_stages(&r);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
