@@ -236,10 +236,10 @@ struct ct_spread_rows {
 int ct_kernel_spread_rows(const struct ct_spread_rows *k, const struct ct_room *room,
                           struct ct_codes *codes, const struct ct_why *why);
 
-/* Rows of x, FP32, to other places of y, FP32: row to_row + sum i * to of y is row from_row + sum i *
- * from of x, for all i below n (three loops; what is repeated has a step of 0). turn: the innermost
- * n rows become the columns of y, and a column j of x row j * to[2] of it. Rows of y that are not
- * named stay, but those past the last become zeros. */
+/* Rows of x go to other places in y, both FP32. For all i below n, three loops, row `from_row` plus
+ * what i times `from` add up to becomes row `to_row` plus i times `to`; what is repeated has a step
+ * of 0. turn: the rows of the innermost loop become columns of y, and column j of x becomes row
+ * j times to[2]. Rows of y that are not named stay, but those past the last become zeros. */
 struct ct_move {
   struct ct_mat x, y;
   uint32_t n[3], from[3], to[3], from_row, to_row;
