@@ -197,12 +197,14 @@ static int pool(struct maker *m, int x) {
                  BED_ATTRS({"kernel", 2, {ky, kx}}, {"stride", 2, {draw(m, 2), draw(m, 2)}}));
 }
 
-/* Over so few rows the deviation may be next to nothing, and its gradient anything. */
-enum { LEAST_ROWS = 32 };
+/* Over so few rows the deviation may be next to nothing, and its gradient anything. So may be the
+ * gradient of a scale that stands alone: a sum that cancels, with no others beside it. */
+enum { LEAST_ROWS = 32, LEAST_CHANNELS = 3 };
 
 static int norm(struct maker *m, int x) {
   const struct ct_shape s = shape_of(m, x), c = {1, {s.dim[3]}};
-  if (m->shape->training && m->shape->smooth && s.dim[0] * s.dim[1] * s.dim[2] < LEAST_ROWS)
+  if (m->shape->training && m->shape->smooth &&
+      (s.dim[0] * s.dim[1] * s.dim[2] < LEAST_ROWS || s.dim[3] < LEAST_CHANNELS))
     return x;
   const int in[5] = {
       x, weight(m, c, CT_INITIAL_ONES), weight(m, c, CT_INITIAL_ZEROS),

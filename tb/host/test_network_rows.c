@@ -168,17 +168,18 @@ static void test_clip_norm(void **state) {
   (void)state;
   for (int clips = 0; clips < 2; ++clips) {
     static uint32_t x[ALL], square[ALL], column[COLS], total, want;
+    enum { GRADIENTS = 9 }; /* more than a tile program has inputs */
     struct run r;
-    int in[3];
+    int in[GRADIENTS];
     const double most = clips ? 1.5 : 1000;
     begin(&r, 14);
-    inputs(&r, in, 3, SHAPE(ROWS, COLS));
-    const int out = ct_graph_result(
-        r.b.g,
-        BED_ADD(&r.b, "clip_norm", .inputs = in, .input_count = 3, BED_ATTRS({"most", 1, {most}})));
+    inputs(&r, in, GRADIENTS, SHAPE(ROWS, COLS));
+    const int out =
+        ct_graph_result(r.b.g, BED_ADD(&r.b, "clip_norm", .inputs = in, .input_count = GRADIENTS,
+                                       BED_ATTRS({"most", 1, {most}})));
     put_on_device(&r);
     total = 0;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < GRADIENTS; ++i) {
       draw(&r, in[i], -1, x);
       for (size_t k = 0; k < ALL; ++k)
         square[k] = mul(x[k], x[k]);

@@ -323,8 +323,11 @@ static void describe_constants(struct ct_compiler *c) {
 static void describe_masks(struct ct_compiler *c) {
   struct ct_compiled *o = c->out;
   o->mask = calloc(c->values + 1, sizeof *o->mask);
-  if (!o->mask) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-  for (size_t i = 0; i < c->values && !c->error; ++i) {
+  if (!o->mask) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
+  for (size_t i = 0; i < c->values; ++i) {
     const struct ct_val *v = &c->value[i];
     if (v->place != CT_VALUE_GIVEN) continue;
     struct ct_mask *m = &o->mask[o->masks++];

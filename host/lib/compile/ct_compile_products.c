@@ -274,7 +274,10 @@ static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batc
   const struct ct_shape flat = {2, {rows_of(ys), ys->dim[ys->dims - 1]}};
   const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
   struct ct_part *part = calloc(count, sizeof *part);
-  if (!part) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!part) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
   for (uint32_t i = 0; i < count && !c->error; ++i) {
     const uint32_t inner = ab[0].n[1] == 1 ? ab[1].n[1] : ab[0].n[1];
     const uint32_t at[2] = {i / inner, i % inner};

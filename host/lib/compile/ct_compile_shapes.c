@@ -97,7 +97,10 @@ void ct_lower_op_concat(struct ct_compiler *c, const struct ct_gnode *n) {
   const uint32_t axis = ct_attr_u32(n, PART_AXIS, 0);
   int *x = calloc(n->inputs + 1, sizeof *x);
   bool planes = axis == ys->dims - 1, there = true;
-  if (!x) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!x) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
   for (unsigned i = 0; i < n->inputs && !c->error; ++i) {
     x[i] = ct_value_plain_in(c, n, i);
     there = there && x[i] != CT_NO_VALUE;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of weights: the rate, the factor that keeps a norm, new weights and states. */
+#include <stdlib.h>
+
 #include "ct_compile_impl.h"
 
 /* The rate is a number of the run: nothing to compute. */
@@ -23,20 +25,32 @@ static int squares_of(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
   return ct_value_sum(c, n, &sum);
 }
 
+/* The sum of single numbers, one after the other. */
+static int sum_up(struct ct_compiler *c, const struct ct_gnode *n, const int *vals,
+                  unsigned count) {
+  int all = vals[0];
+  for (unsigned i = 1; i < count && !c->error;) {
+    struct ct_tiles t = ct_tiles_apart(c, n, 1, 1, false);
+    unsigned sum = ct_tiles_in(&t, all);
+    for (unsigned k = 1; k < CT_TILE_INS && i < count; ++k)
+      sum = ct_tiles_op(&t, CT_TILE_ADD, sum, ct_tiles_in(&t, vals[i++]));
+    all = ct_tiles_make(&t, sum, CT_NO_VALUE);
+  }
+  return all;
+}
+
 /* min(most / root(sum), 1), the sum that of all squares, gradient by gradient. */
 void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
-  int all = CT_NO_VALUE;
-  for (unsigned i = 0; i < n->inputs && !c->error; ++i) {
-    if (!ct_has(n, i)) continue;
-    const int one = squares_of(c, n, i), vals[2] = {all, one};
-    if (c->error || all == CT_NO_VALUE) {
-      all = one;
-      continue;
-    }
-    struct ct_tiles t = ct_tiles_for(c, n, vals, 2, 1);
-    const unsigned a = ct_tiles_in(&t, all), b = ct_tiles_in(&t, one);
-    all = ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_ADD, a, b), CT_NO_VALUE);
+  unsigned count = 0;
+  int *squares = calloc(n->inputs, sizeof *squares);
+  if (!squares) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
   }
+  for (unsigned i = 0; i < n->inputs && !c->error; ++i)
+    if (ct_has(n, i)) squares[count++] = squares_of(c, n, i);
+  const int all = c->error ? 0 : sum_up(c, n, squares, count);
+  free(squares);
   if (c->error) return;
   struct ct_tiles t = ct_tiles_for(c, n, &all, 1, 3);
   const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, ct_tiles_in(&t, all), 0);

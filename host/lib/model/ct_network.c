@@ -236,14 +236,12 @@ static int check(const ct_network *n) {
   return ct_check_handle(n ? &n->handle : NULL, "network");
 }
 
-/* The layout of a tensor that has a place. */
+/* The layout of a tensor. */
 static int find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay) {
   if (tensor < 1 || (size_t)tensor > n->compiled.tensors)
     return ct_fail(n->dev, CT_ERR_ARG, "the network has no tensor %d", tensor);
   const struct ct_gtensor *t = n->graph->tensor[tensor];
   *lay = &n->compiled.lay[tensor];
-  if ((*lay)->kind == CT_LAY_NONE)
-    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device", t->name);
   if (count != t->elements)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has %llu elements, not %zu", t->name,
                    (unsigned long long)t->elements, count);
@@ -261,6 +259,7 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
   if (t->node >= 0)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
+  if (lay->kind == CT_LAY_NONE) return CT_OK;
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   ct_lay_spread(lay, data, matrix);
@@ -277,6 +276,9 @@ int ct_network_read(ct_network *n, int tensor, float *data, size_t count) {
   CT_NEED(n->dev, data);
   err = find(n, tensor, count, &lay);
   if (err) return err;
+  if (lay->kind == CT_LAY_NONE)
+    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device",
+                   n->graph->tensor[tensor]->name);
   if (lay->kind == CT_LAY_WINDOWS)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read",
                    n->graph->tensor[tensor]->name);
