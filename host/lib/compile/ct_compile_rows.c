@@ -207,9 +207,9 @@ void ct_lower_op_layer_norm_grad(struct ct_compiler *c, const struct ct_gnode *n
   sum.times = p.h;
   const int mean_h = ct_value_sum(c, n, &sum);
   sum = (struct ct_sum_of){.x = p.gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1};
-  ct_value_is(c, n->out[2], ct_value_sum(c, n, &sum));
+  if (c->readers[n->out[2]]) ct_value_is(c, n->out[2], ct_value_sum(c, n, &sum));
   sum.times = p.h;
-  ct_value_is(c, n->out[1], ct_value_sum(c, n, &sum));
+  if (c->readers[n->out[1]]) ct_value_is(c, n->out[1], ct_value_sum(c, n, &sum));
   if (c->error) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[of.x].rows, of.cols, false);
   const unsigned less = ct_tiles_op(&t, CT_TILE_SUB, ct_tiles_in(&t, p.s), ct_tiles_in(&t, mean));

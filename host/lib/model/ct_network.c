@@ -155,7 +155,8 @@ static int load(ct_network *n, bool expected) {
   for (size_t i = 0; i < n->compiled.stages && !err; ++i) {
     struct ct_codes *codes = &n->compiled.stage[i].codes;
     struct ct_network_part *part = &n->part[i];
-    part->cycles = part->expected = CT_NO_CYCLE;
+    part->cycles = codes->count ? CT_NO_CYCLE : 0;
+    part->expected = CT_NO_CYCLE;
     for (size_t k = 0; k < codes->count; ++k)
       part->commands += codes->job[k].count;
     if (expected) err = expect(n, codes, part, &ahead);
