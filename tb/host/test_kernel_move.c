@@ -109,6 +109,37 @@ static void test_turned(void **state) {
   random_moves(true);
 }
 
+/* Rows of whole blocks are cut into parts, which go to other planes; and put together again. */
+static void test_planes(void **state) {
+  (void)state;
+  struct kbed b;
+  struct values *v = calloc(1, sizeof *v);
+  assert_non_null(v);
+  kb_open(&b, "emu:", 4);
+  for (unsigned i = 0; i < 40; ++i) {
+    const uint32_t rows = 1 + ct_rng_below(&b.rng, 90), planes = 1 + ct_rng_below(&b.rng, 2),
+                   parts = 1 + ct_rng_below(&b.rng, 4), cols = planes * 16;
+    const bool cut = ct_rng_percent(&b.rng, 50);
+    const uint32_t step = planes * ct_move_plane(rows);
+    struct ct_move k = {.n = {1, parts, rows}, .planes = planes};
+    memcpy(cut ? k.from : k.to, (const uint32_t[3]){0, step, 1}, sizeof k.from);
+    memcpy(cut ? k.to : k.from, (const uint32_t[3]){0, 1, parts}, sizeof k.from);
+    kb_clear(&b);
+    const struct ct_mat whole = kb_mat(&b, rows, cols * parts, KB_F32, !cut),
+                        apart = kb_mat(&b, rows * parts, cols, KB_F32, cut);
+    k.x = cut ? whole : apart;
+    k.y = cut ? apart : whole;
+    assert_true(rows * cols * parts <= MOST);
+    for (uint32_t e = 0; e < rows * cols * parts; ++e)
+      v->x[e] = some_bits(&b.rng);
+    kb_put(&b, &k.x, v->x);
+    run(&b, &k, 400 + ct_rng_below(&b.rng, 1500));
+    kb_check(&b, &k.y, v->x, "the same elements");
+  }
+  kb_close(&b);
+  free(v);
+}
+
 static void refuse(const struct ct_move *k, const char *what) {
   struct ct_codes codes;
   char why[256] = "";
@@ -133,6 +164,9 @@ static void test_refusals(void **state) {
   k.to[2] = 2;
   refuse(&k, "leaves the rows");
   k = good;
+  k.planes = 3;
+  refuse(&k, "leaves the rows");
+  k = good;
   k.n[1] = 0;
   refuse(&k, "leaves the rows");
   k = good;
@@ -148,6 +182,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows),
       cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_planes),
       cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests_name("kernel_move", tests, NULL, NULL);

@@ -5,11 +5,12 @@
  *
  * A move takes a tensor's dimensions but the last as loops over rows. So any order of dimensions is
  * one move, and rows of another length are two: where [N, P, C] shall be [N, P * C] it is made
- * [P, C, N] first, which lies as [P * C, N] does, and that is turned.
+ * [P, C, N] first, which lies as [P * C, N] does, and that is turned. Where rows are whole blocks
+ * of 16 they are put into other planes instead, by one move.
  */
 #include "ct_compile_impl.h"
 
-enum { LAST = CT_GRAPH_DIMS - 1, LOOPS = 3 };
+enum { LAST = CT_GRAPH_DIMS - 1, LOOPS = 3, MOST_STEP = 1 << 21 };
 
 static uint32_t columns_of(const struct ct_shape *s) {
   return s->dim[s->dims - 1];
@@ -70,7 +71,7 @@ static void add_move(struct ct_compiler *c, const struct ct_gnode *n, int x, int
 static bool moves_nothing(const struct ct_compiler *c, int x, const struct ct_move *how,
                           uint32_t rows) {
   struct ct_move k = *how;
-  if (k.turn || c->value[x].rows != rows) return false;
+  if (k.turn || k.planes || c->value[x].rows != rows) return false;
   merge_loops(&k, LOOPS);
   return k.n[2] == rows && (rows == 1 || (k.from[2] == 1 && k.to[2] == 1));
 }
@@ -129,6 +130,14 @@ int ct_permuted(struct ct_compiler *c, const struct ct_gnode *n, int x, const st
 
 static int merged(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t parts) {
   const struct ct_val v = c->value[x];
+  const uint32_t rows = v.rows / parts, step = v.cols / CT_TILE * ct_move_plane(rows);
+  if (v.cols % CT_TILE == 0 && step < MOST_STEP) /* whole planes: rows need not be turned */
+    return move_to(c, n, x,
+                   (struct ct_move){.n = {1, parts, rows},
+                                    .from = {0, 1, parts},
+                                    .to = {0, step, 1},
+                                    .planes = v.cols / CT_TILE},
+                   rows, v.cols * parts);
   const struct ct_shape apart = {3, {v.rows / parts, parts, v.cols}},
                         turned = {2, {parts * v.cols, v.rows / parts}};
   const int m = ct_permuted(c, n, x, &apart, (const uint32_t[]){1, 2, 0});
@@ -137,6 +146,14 @@ static int merged(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32
 
 static int split(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t parts) {
   const struct ct_val v = c->value[x];
+  const uint32_t cols = v.cols / parts, step = cols / CT_TILE * ct_move_plane(v.rows);
+  if (cols % CT_TILE == 0 && step < MOST_STEP)
+    return move_to(c, n, x,
+                   (struct ct_move){.n = {1, parts, v.rows},
+                                    .from = {0, step, 1},
+                                    .to = {0, 1, parts},
+                                    .planes = cols / CT_TILE},
+                   v.rows * parts, cols);
   const struct ct_shape whole = {2, {v.rows, v.cols}},
                         turned = {3, {parts, v.cols / parts, v.rows}};
   const int m = ct_permuted(c, n, x, &whole, (const uint32_t[]){1, 0});

@@ -238,13 +238,19 @@ int ct_kernel_spread_rows(const struct ct_spread_rows *k, const struct ct_room *
 
 /* Rows of x go to other places in y, both FP32. For all i below n, three loops, row `from_row` plus
  * what i times `from` add up to becomes row `to_row` plus i times `to`; what is repeated has a step
- * of 0. turn: the rows of the innermost loop become columns of y, and column j of x becomes row
- * j times to[2]. Rows of y that are not named stay, but those past the last become zeros. */
+ * of 0. All planes of x move alike, to those of y; or `planes` of them do, and steps may lead into
+ * other planes: those are ct_move_plane() rows away. turn: the rows of the innermost loop become
+ * columns of y, and column j of x becomes row j times to[2]. Rows of y that are not named stay, but
+ * those past the last become zeros. */
 struct ct_move {
   struct ct_mat x, y;
   uint32_t n[3], from[3], to[3], from_row, to_row;
+  uint32_t planes; /* 0: all */
   bool turn;
 };
+static inline uint32_t ct_move_plane(uint32_t rows) {
+  return ct_tiles(rows) * CT_TILE;
+}
 int ct_kernel_move(const struct ct_move *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
 

@@ -25,8 +25,8 @@ struct move {
   const struct ct_move *k;
   uint32_t x, y, temp, loads, result; /* tensors; registers */
   uint32_t zeros, in, out;            /* in the scratchpad */
-  /* Under way: rows of x and y. */
-  uint32_t plane, from0, to0, from, to;
+  /* Under way: rows of x and y, one plane behind the other. */
+  uint32_t from_plane, to_plane, from0, to0, from, to;
   unsigned loop;
   uint32_t first, some, rows, cols;
 };
@@ -37,7 +37,7 @@ struct move {
 static struct ct_dma rows_of(struct move *s, uint32_t tensor, uint32_t row, const uint32_t *step,
                              struct ct_ref spm, uint32_t count, uint32_t each) {
   const uint32_t span = (count - 1) * step[1] + (each - 1) * step[2] + 1;
-  struct ct_dma c = {.dram = ct_tiles_of(s->v.l, tensor, s->plane, 1, row, span),
+  struct ct_dma c = {.dram = ct_tiles_of(s->v.l, tensor, 0, 1, row, span),
                      .spm = spm,
                      .nb = CT_F32_ROW_UNITS,
                      .n1 = each,
@@ -85,8 +85,8 @@ static void line(void *kernel, uint32_t i) {
 
 static void image(void *kernel, uint32_t i) {
   struct move *s = kernel;
-  s->from = s->from0 = s->k->from_row + i * s->k->from[0];
-  s->to = s->to0 = s->k->to_row + i * s->k->to[0];
+  s->from = s->from0 = s->from_plane + s->k->from_row + i * s->k->from[0];
+  s->to = s->to0 = s->to_plane + s->k->to_row + i * s->k->to[0];
   if (s->k->n[2] <= CHUNK)
     pieces(s, 1, ct_min_u32(CHUNK / s->k->n[2], s->k->n[1]));
   else
@@ -95,7 +95,8 @@ static void image(void *kernel, uint32_t i) {
 
 static void plane(void *kernel, uint32_t p) {
   struct move *s = kernel;
-  s->plane = p;
+  s->from_plane = p * ct_move_plane(s->k->x.rows);
+  s->to_plane = p * ct_move_plane(s->k->y.rows);
   ct_repeat(s->v.l, s->k->n[0], image, s);
 }
 
@@ -162,19 +163,18 @@ static void turn(struct move *s, struct ct_ref t, struct ct_ref to) {
 static void tile(void *kernel, uint32_t p) {
   struct move *s = kernel;
   struct ct_lower *l = s->v.l;
-  const uint32_t column = s->first + p * CT_TILE, group = s->plane;
+  const uint32_t column = s->first + p * CT_TILE;
+  const uint32_t from = s->from + column / CT_TILE * ct_move_plane(s->k->x.rows);
+  const uint32_t to_row = s->to_plane + s->to + column * s->k->to[2];
   const struct ct_ref in = ct_next(l, s->in), reg = ct_next(l, s->loads), t = temp(s, T_T);
-  s->plane = column / CT_TILE;
-  const struct ct_dma ld = rows_of(s, s->x, s->from, s->k->from, in, 1, s->rows);
+  const struct ct_dma ld = rows_of(s, s->x, from, s->k->from, in, 1, s->rows);
   ct_ld(l, &ld);
   ct_vl(l, &(struct ct_vmove){.reg = reg, .spm = in, .rows = s->rows});
   ct_va(l, &(struct ct_va){.to = t, .a = reg, .rows = s->rows});
   const struct ct_ref to = ct_next(l, s->result), out = ct_next(l, s->out);
   turn(s, t, to);
   ct_vk_vs(&s->v, CT_KEEP_F32, 0, to, out);
-  s->plane = group;
-  const struct ct_dma st =
-      rows_of(s, s->y, s->to + column * s->k->to[2], s->k->to, out, 1, s->cols);
+  const struct ct_dma st = rows_of(s, s->y, to_row, s->k->to, out, 1, s->cols);
   ct_st(l, &st);
 }
 
@@ -191,7 +191,7 @@ static void tiles(struct move *s) {
 static void turned_group(void *kernel, uint32_t g) {
   struct move *s = kernel;
   const uint32_t row = s->some + g * CT_TILE, from = s->from;
-  s->plane = row / CT_TILE;
+  s->to_plane = row / CT_TILE * ct_move_plane(s->k->y.rows);
   s->from += row * s->k->from[2];
   tiles(s);
   s->from = from;
@@ -223,10 +223,9 @@ static void turned_image(void *kernel, uint32_t i) {
 static void pad(void *kernel, uint32_t p) {
   static const uint32_t step[3] = {1, 1, 1};
   struct move *s = kernel;
-  const uint32_t rows = s->k->y.rows;
-  s->plane = p;
+  const uint32_t rows = s->k->y.rows, row = p * ct_move_plane(rows) + rows;
   const struct ct_dma st =
-      rows_of(s, s->y, rows, step, ct_tile_of(s->v.l, s->zeros, 0, 0), 1, CT_TILE - rows % CT_TILE);
+      rows_of(s, s->y, row, step, ct_tile_of(s->v.l, s->zeros, 0, 0), 1, CT_TILE - rows % CT_TILE);
   ct_st(s->v.l, &st);
 }
 
@@ -240,8 +239,8 @@ static void all_padding(struct move *s) {
 
 static void place(struct move *s) {
   struct ct_lower *l = s->v.l;
-  s->x = ct_vk_rows_tensor(&s->v, &s->k->x, false);
-  s->y = ct_vk_rows_tensor(&s->v, &s->k->y, true);
+  s->x = ct_vk_line_tensor(&s->v, &s->k->x, false);
+  s->y = ct_vk_line_tensor(&s->v, &s->k->y, true);
   s->temp = ct_reg_tensor(l, "in between", CT_VK_FIRST_REG, TEMPS);
   s->loads = ct_reg_ring(l, "loads", CT_VK_FIRST_REG + TEMPS, 2);
   s->result = ct_reg_ring(l, "results", CT_VK_FIRST_REG + TEMPS + 2, 2);
@@ -253,7 +252,11 @@ static void place(struct move *s) {
   if (s->k->turn) s->out = ct_spm_ring(l, "out", words, slots);
 }
 
-/* The last row that is touched, counted from 1. */
+static uint32_t planes_of(const struct ct_move *k) {
+  return k->planes ? k->planes : ct_mat_planes(&k->x);
+}
+
+/* The last row that is touched, counted from 1, beginning with the first plane. */
 static uint64_t reach(const struct ct_move *k, bool to) {
   const uint32_t *step = to ? k->to : k->from;
   const uint64_t inner = to && k->turn ? k->x.cols : k->n[2];
@@ -261,17 +264,30 @@ static uint64_t reach(const struct ct_move *k, bool to) {
          (uint64_t)(k->n[1] - 1) * step[1] + (inner - 1) * step[2];
 }
 
+/* Within the plane that a row is in, or within all planes. */
+static bool stays(const struct ct_move *k, bool to) {
+  const struct ct_mat *m = to ? &k->y : &k->x;
+  if (!k->planes) return reach(k, to) <= m->rows;
+  return k->planes <= ct_mat_planes(m) &&
+         reach(k, to) + (uint64_t)(k->planes - 1) * ct_move_plane(m->rows) <=
+             (uint64_t)ct_mat_planes(m) * ct_move_plane(m->rows);
+}
+
 static int check(const struct move *s) {
   const struct ct_move *k = s->k;
+  const uint32_t cols = k->planes ? k->y.cols : k->turn ? k->n[2] : k->x.cols;
   int err = ct_vk_check(&s->v, &k->x, "x", k->x.rows, k->x.cols);
-  if (!err) err = ct_vk_check(&s->v, &k->y, "y", k->y.rows, k->turn ? k->n[2] : k->x.cols);
+  if (!err) err = ct_vk_check(&s->v, &k->y, "y", k->y.rows, cols);
   if (err) return err;
   if (!k->x.keep[CT_KEEP_F32].reg || !k->y.keep[CT_KEEP_F32].reg)
     return ct_why(s->v.why, CT_ERR_ARG, "%s: what is moved is FP32", s->v.name);
-  if (!k->n[0] || !k->n[1] || !k->n[2] || reach(k, false) > k->x.rows || reach(k, true) > k->y.rows)
+  if (!k->n[0] || !k->n[1] || !k->n[2] || !stays(k, false) || !stays(k, true))
     return ct_why(s->v.why, CT_ERR_ARG, "%s: it leaves the rows that there are", s->v.name);
-  if (k->x.rows >= MOST_ROWS || k->y.rows >= MOST_ROWS)
-    return ct_why(s->v.why, CT_ERR_NO_SPACE, "%s: more than %d rows", s->v.name, MOST_ROWS);
+  bool far = k->x.rows >= MOST_ROWS || k->y.rows >= MOST_ROWS;
+  for (unsigned i = 0; i < 3; ++i)
+    far = far || k->from[i] >= MOST_ROWS || k->to[i] >= MOST_ROWS;
+  if (far)
+    return ct_why(s->v.why, CT_ERR_NO_SPACE, "%s: over %d rows or more", s->v.name, MOST_ROWS);
   return CT_OK;
 }
 
@@ -292,6 +308,6 @@ int ct_kernel_move(const struct ct_move *k, const struct ct_room *room, struct c
   if (k->turn)
     ct_repeat(s.v.l, k->n[0], turned_image, &s);
   else
-    ct_repeat(s.v.l, ct_mat_planes(&k->x), plane, &s);
+    ct_repeat(s.v.l, planes_of(k), plane, &s);
   return ct_vk_end(&s.v, codes);
 }
