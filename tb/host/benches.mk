@@ -185,8 +185,11 @@ $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
 # Graphs on the device, beside the reference.
 $(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
+$(call host_test,test_network_rows,tb/host/test_network_rows.c tb/host/graph_bed.c)
 $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_network_operators,tb/host/test_network_operators.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(BUILD)/tb/test_network_random $(BUILD)/tb/test_network_random.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_network_operators $(BUILD)/tb/test_network_operators.san: | $(BUILD)/lib/coltrain/sim.so
 
 # Kernels of the vector unit, number by number.
 $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
@@ -196,6 +199,7 @@ $(call host_test,test_kernel_conv,tb/host/test_kernel_conv.c tb/host/kernel_bed.
 $(BUILD)/tb/test_kernel_conv $(BUILD)/tb/test_kernel_conv.san: | $(BUILD)/lib/coltrain/sim.so
 
 $(call host_test,test_kernel_sum,tb/host/test_kernel_sum.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
+$(call host_test,test_kernel_move,tb/host/test_kernel_move.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_kernel_pool,tb/host/test_kernel_pool.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_kernel_softmax,tb/host/test_kernel_softmax.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_kernel_pool $(BUILD)/tb/test_kernel_pool.san: | $(BUILD)/lib/coltrain/sim.so

@@ -14,7 +14,8 @@ static void must(struct net_bed *n, int err, const char *what) {
 bool net_try_open(struct net_bed *n, struct bed *bed, const char *uri) {
   *n = (struct net_bed){.bed = bed};
   if (ct_open(uri, &n->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
-  const int err = ct_network_create(n->dev, bed->g, NULL, &n->net);
+  const struct ct_network_options options = {.seed = bed->seed};
+  const int err = ct_network_create(n->dev, bed->g, &options, &n->net);
   if (err == CT_ERR_NO_SPACE && strstr(ct_last_error(n->dev), "words of scratchpad")) {
     ct_close(n->dev);
     return false;
@@ -196,12 +197,14 @@ static int pool(struct maker *m, int x) {
                  BED_ATTRS({"kernel", 2, {ky, kx}}, {"stride", 2, {draw(m, 2), draw(m, 2)}}));
 }
 
-/* Over so few rows the deviation may be next to nothing, and its gradient anything. */
-enum { LEAST_ROWS = 32 };
+/* Over so few rows the deviation may be next to nothing, and its gradient anything. So may be the
+ * gradient of a scale that stands alone: a sum that cancels, with no others beside it. */
+enum { LEAST_ROWS = 32, LEAST_CHANNELS = 3 };
 
 static int norm(struct maker *m, int x) {
   const struct ct_shape s = shape_of(m, x), c = {1, {s.dim[3]}};
-  if (m->shape->training && m->shape->smooth && s.dim[0] * s.dim[1] * s.dim[2] < LEAST_ROWS)
+  if (m->shape->training && m->shape->smooth &&
+      (s.dim[0] * s.dim[1] * s.dim[2] < LEAST_ROWS || s.dim[3] < LEAST_CHANNELS))
     return x;
   const int in[5] = {
       x, weight(m, c, CT_INITIAL_ONES), weight(m, c, CT_INITIAL_ZEROS),
@@ -252,8 +255,48 @@ static int beside(struct maker *m, int x) {
   return ct_rng_percent(m->rng, 50) ? activation(m, y) : y;
 }
 
+/* The channels of each pixel; of two or three they may all but be one, and their gradient anything.
+ */
+static int layer_norm(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x), c = {1, {s.dim[3]}};
+  if (m->shape->smooth && s.dim[3] < 8) return x;
+  const int in[3] = {x, weight(m, c, CT_INITIAL_ONES),
+                     ct_rng_percent(m->rng, 50) ? weight(m, c, CT_INITIAL_ZEROS) : 0};
+  return BED_ADD(m->b, "layer_norm", .inputs = in, .input_count = 3);
+}
+
+/* Lines, columns and channels change places; images stay. */
+static int transposed(struct maker *m, int x) {
+  static const double perms[][3] = {{2, 1, 3}, {1, 3, 2}, {3, 2, 1}, {2, 3, 1}, {3, 1, 2}};
+  const double *p = perms[ct_rng_below(m->rng, 5)];
+  return BED_ADD(m->b, "transpose", BED_IN(x), BED_ATTRS({"perm", 4, {0, p[0], p[1], p[2]}}));
+}
+
+/* The mean of an image's channels beside it, as squeeze and excitation have it. */
+static int excited(struct maker *m, int x) {
+  const struct ct_shape s = shape_of(m, x);
+  int y = BED_ADD(m->b, "sigmoid", BED_IN(BED_ADD(m->b, "global_average_pool", BED_IN(x))));
+  y = BED_ADD(m->b, "reshape", BED_IN(y), BED_ATTRS({"shape", 4, {s.dim[0], 1, 1, s.dim[3]}}));
+  return BED_ADD(m->b, "mul", BED_IN(x, y));
+}
+
+static int other_layer(struct maker *m, int x) {
+  switch (ct_rng_below(m->rng, 5)) {
+    case 0:
+      return layer_norm(m, x);
+    case 1:
+      return transposed(m, x);
+    case 2:
+      return excited(m, x);
+    case 3:
+      return BED_ADD(m->b, "softmax", BED_IN(x));
+    default:
+      return m->shape->training ? BED_ADD(m->b, "dropout", BED_IN(x)) : x;
+  }
+}
+
 static int layer(struct maker *m, int x) {
-  switch (ct_rng_below(m->rng, 6)) {
+  switch (ct_rng_below(m->rng, 7)) {
     case 0:
       return activation(m, norm(m, conv(m, x, true)));
     case 1:
@@ -262,6 +305,8 @@ static int layer(struct maker *m, int x) {
       return residual(m, x);
     case 3:
       return beside(m, x);
+    case 4:
+      return other_layer(m, x);
     default:
       return activation(m, conv(m, x, false));
   }
@@ -283,13 +328,15 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
   ct_graph_result(b->g, x);
   if (shape->training) {
     const int y = bed_tensor(b, CT_ROLE_LABEL, SHAPE(images, classes));
-    const int loss = ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(x, y)));
+    const char *loss_op = ct_rng_percent(rng, 70) ? "cross_entropy" : "mse";
+    const int loss = ct_graph_result(b->g, BED_ADD(b, loss_op, BED_IN(x, y)));
     const struct ct_optimise how = {.optimiser = !shape->smooth && ct_rng_percent(rng, 30)
                                                      ? CT_OPTIMISER_ADAM
                                                      : CT_OPTIMISER_SGD,
                                     .schedule = {.rate = 0.01},
                                     .momentum = 0.9,
-                                    .weight_decay = 0.001};
+                                    .weight_decay = 0.001,
+                                    .clip = ct_rng_percent(rng, 30) ? 0.5 : 0};
     if (ct_graph_optimise(b->g, loss, &how)) fail_msg("%s", ct_graph_error(b->g));
     b->update = true;
   }

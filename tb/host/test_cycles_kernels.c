@@ -139,6 +139,31 @@ static void softmax(struct cycles_bed *b) {
   run(b, "softmax and loss", err, why, &codes);
 }
 
+static void columns(struct cycles_bed *b) {
+  char why[256] = "";
+  struct ct_codes codes;
+  uint32_t used = SCRATCH;
+  struct ct_sum_cols s = {.scale = 1, .squares = true};
+  s.x = matrix(&used, 64, 40, F32);
+  s.less = matrix(&used, 64, 1, F32);
+  s.y = matrix(&used, 64, 1, F32);
+  const struct ct_room room = room_of(b);
+  const int err = ct_kernel_sum_cols(&s, &room, &codes, &(struct ct_why){why, sizeof why});
+  run(b, "sum of columns", err, why, &codes);
+}
+
+static void moving(struct cycles_bed *b, bool turn) {
+  char why[256] = "";
+  struct ct_codes codes;
+  uint32_t used = SCRATCH;
+  struct ct_move m = {.turn = turn, .n = {1, 4, 20}, .from = {0, 20, 1}, .to = {0, 40, 1}};
+  m.x = matrix(&used, 80, 40, F32);
+  m.y = matrix(&used, 160, turn ? 20 : 40, F32);
+  const struct ct_room room = room_of(b);
+  const int err = ct_kernel_move(&m, &room, &codes, &(struct ct_why){why, sizeof why});
+  run(b, turn ? "rows to columns" : "rows to other places", err, why, &codes);
+}
+
 static void gelu(struct cycles_bed *b) {
   char why[256] = "";
   struct ct_codes codes;
@@ -167,6 +192,9 @@ static void kernels(void **state) {
   pooling(&b, CT_POOL_MAX);
   pooling(&b, CT_POOL_AVERAGE);
   softmax(&b);
+  columns(&b);
+  moving(&b, false);
+  moving(&b, true);
   gelu(&b);
   cycles_close(&b);
 }

@@ -29,7 +29,7 @@ static struct ct_mat filled(struct kbed *b, uint32_t rows, uint32_t cols, uint32
 /* ---- Sums ---- */
 
 struct values {
-  uint32_t x[MOST], times[MOST], less[70], want[MOST];
+  uint32_t x[MOST], times[MOST], less[70], column[300], want[MOST];
 };
 
 static uint32_t term(const struct ct_sum_rows *k, const struct values *v, uint32_t row,
@@ -103,6 +103,57 @@ static void test_sums(void **state) {
   kb_open(&b, "emu:", 1);
   for (unsigned i = 0; i < 200; ++i)
     check_sum(&b, v);
+  kb_close(&b);
+  free(v);
+}
+
+/* ---- Sums of columns ---- */
+
+static uint32_t sum_of_row(const struct ct_sum_cols *k, const struct values *v, uint32_t row) {
+  uint32_t sum[16] = {0};
+  for (uint32_t c = 0; c < k->x.cols; ++c) {
+    const size_t i = (size_t)row * k->x.cols + c;
+    uint32_t x = v->x[i];
+    if (k->less.rows) x = ct_fp_add(x, v->column[row] ^ CT_FP_SIGN);
+    if (k->squares) x = ct_fp_mul(x, x);
+    if (k->times.rows) x = ct_fp_mul(x, v->times[i]);
+    sum[c % 16] = ct_fp_add(sum[c % 16], x);
+  }
+  for (unsigned half = 8; half > 0; half /= 2)
+    for (unsigned c = 0; c < half; ++c)
+      sum[c] = ct_fp_add(sum[c], sum[c + half]);
+  return ct_fp_mul(sum[0], kb_bits(k->scale));
+}
+
+static void check_cols(struct kbed *b, struct values *v) {
+  struct ct_sum_cols k = {.squares = ct_rng_percent(&b->rng, 30),
+                          .scale = ct_rng_percent(&b->rng, 50) ? 1 : some_number(&b->rng)};
+  const uint32_t rows = 1 + ct_rng_below(&b->rng, 300), cols = 1 + ct_rng_below(&b->rng, 70);
+  struct ct_codes codes;
+  char why[256] = "";
+  kb_clear(b);
+  k.x = filled(b, rows, cols, v->x);
+  if (ct_rng_percent(&b->rng, 40)) k.times = filled(b, rows, cols, v->times);
+  if (ct_rng_percent(&b->rng, 40)) k.less = filled(b, rows, 1, v->column);
+  k.y = kb_mat(b, rows, 1, 1 + ct_rng_below(&b->rng, 7), true);
+  k.y.narrow = ct_rng_below(&b->rng, 7);
+  for (uint32_t r = 0; r < rows; ++r)
+    v->want[r] = sum_of_row(&k, v, r);
+  const uint32_t window = 400 + ct_rng_below(&b->rng, 600);
+  const struct ct_room room = kb_room(window);
+  if (ct_kernel_sum_cols(&k, &room, &codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
+  kb_run(b, &codes, window);
+  kb_check(b, &k.y, v->want, "sums of columns");
+}
+
+static void test_columns(void **state) {
+  (void)state;
+  struct kbed b;
+  struct values *v = calloc(1, sizeof *v);
+  assert_non_null(v);
+  kb_open(&b, "emu:", 5);
+  for (unsigned i = 0; i < 200; ++i)
+    check_cols(&b, v);
   kb_close(&b);
   free(v);
 }
@@ -217,9 +268,8 @@ static void test_long(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums),
-      cmocka_unit_test(test_spread),
-      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_sums),   cmocka_unit_test(test_columns),
+      cmocka_unit_test(test_spread), cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_long),
   };
   return cmocka_run_group_tests_name("kernel_sum", tests, NULL, NULL);

@@ -101,6 +101,77 @@ static void test_resnet20(void **state) {
   compare(&b, 0.08, "resnet20");
 }
 
+/* ---- A block of a transformer -------------------------------------------------------------- */
+
+enum { IMAGES = 2, STEPS = 5, HEADS = 3, HEAD = 8, WIDTH = HEADS * HEAD };
+
+struct block {
+  struct bed *b;
+  int count;
+};
+
+static int given(struct block *k, struct ct_shape shape, enum ct_initial initial) {
+  char name[16];
+  snprintf(name, sizeof name, "w%d", k->count++);
+  return ct_graph_tensor(
+      k->b->g, &(struct ct_new_tensor){
+                   .name = name, .role = CT_ROLE_WEIGHT, .shape = shape, .initial = initial});
+}
+
+static int layer(struct block *k, int x, uint32_t inputs, uint32_t outputs) {
+  const int w = given(k, SHAPE(outputs, inputs), CT_INITIAL_HE);
+  return BED_ADD(k->b, "linear", BED_IN(x, w, given(k, SHAPE(outputs), CT_INITIAL_ZEROS)));
+}
+
+static int normal(struct block *k, int x) {
+  const int scale = given(k, SHAPE(WIDTH), CT_INITIAL_ONES);
+  return BED_ADD(k->b, "layer_norm", BED_IN(x, scale, given(k, SHAPE(WIDTH), CT_INITIAL_ZEROS)));
+}
+
+static int turned(struct block *k, int x) {
+  return BED_ADD(k->b, "transpose", BED_IN(x), BED_ATTRS({"perm", 4, {0, 2, 1, 3}}));
+}
+
+/* Images, heads, steps, and the numbers of a head. */
+static int heads(struct block *k, int x) {
+  const int y = BED_ADD(k->b, "reshape", BED_IN(layer(k, x, WIDTH, WIDTH)),
+                        BED_ATTRS({"shape", 4, {IMAGES, STEPS, HEADS, HEAD}}));
+  return turned(k, y);
+}
+
+static int attention(struct block *k, int x) {
+  const int q = heads(k, x), key = heads(k, x), v = heads(k, x);
+  int y = BED_ADD(k->b, "matmul", BED_IN(q, key), BED_ATTRS({"transpose_b", 1, {1}}));
+  y = BED_ADD(k->b, "scale", BED_IN(y), BED_ATTRS({"factor", 1, {0.35}}));
+  y = BED_ADD(k->b, "matmul", BED_IN(BED_ADD(k->b, "softmax", BED_IN(y)), v));
+  y = BED_ADD(k->b, "reshape", BED_IN(turned(k, y)),
+              BED_ATTRS({"shape", 3, {IMAGES, STEPS, WIDTH}}));
+  return layer(k, y, WIDTH, WIDTH);
+}
+
+static void test_transformer(void **state) {
+  (void)state;
+  for (int training = 0; training < 2; ++training) {
+    struct bed b;
+    struct block k = {&b, 0};
+    bed_make(&b);
+    int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(IMAGES, STEPS, WIDTH));
+    x = BED_ADD(&b, "add", BED_IN(x, attention(&k, normal(&k, x))));
+    const int wide = BED_ADD(&b, "gelu", BED_IN(layer(&k, normal(&k, x), WIDTH, 2 * WIDTH)));
+    x = BED_ADD(&b, "add", BED_IN(x, layer(&k, wide, 2 * WIDTH, WIDTH)));
+    x = layer(&k, BED_ADD(&b, "flatten", BED_IN(normal(&k, x))), STEPS * WIDTH, 7);
+    ct_graph_result(b.g, x);
+    if (training) {
+      const int y = bed_tensor(&b, CT_ROLE_LABEL, SHAPE(IMAGES, 7));
+      const int loss = ct_graph_result(b.g, BED_ADD(&b, "cross_entropy", BED_IN(x, y)));
+      const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.9, .clip = 1};
+      if (ct_graph_optimise(b.g, loss, &how)) fail_msg("%s", ct_graph_error(b.g));
+      b.update = true;
+    }
+    compare(&b, training ? 0.15 : 0.03, training ? "transformer, a step" : "transformer");
+  }
+}
+
 /* ---- What changes between runs, and what does not run -------------------------------------- */
 
 static int named(struct bed *b, const char *name, enum ct_role role, struct ct_shape shape) {
@@ -245,6 +316,7 @@ int main(void) {
                                      cmocka_unit_test(test_resnet8),
                                      cmocka_unit_test(test_resnet8_trains),
                                      cmocka_unit_test(test_resnet20),
+                                     cmocka_unit_test(test_transformer),
                                      cmocka_unit_test(test_normalisation_by_an_input),
                                      cmocka_unit_test(test_nothing_but_copies),
                                      cmocka_unit_test(test_parts_that_last),

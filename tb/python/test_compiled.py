@@ -152,11 +152,47 @@ def test_names_of_any_length(seed: int) -> None:
             assert [stage.node for stage in net.stages()] == [name[:255]]
 
 
-def test_refusals_name_the_node() -> None:
-    assert coltrain.has_kernel("conv") and not coltrain.has_kernel("transpose") and not coltrain.has_kernel("nothing")
+def test_random_models_of_onnx(seed: int, tmp_path: Path) -> None:
+    """Every one of them runs: any shapes, orders and axes. A sum of many products that cancels may be further off, where it stands alone."""
+    pytest.importorskip("onnx")
+    import coltrain.onnx
+    import onnx
+    from onnx_models import random_model
+
+    with coltrain.open("emu:") as device:
+        for number in range(12):
+            model, inputs = random_model(seed + number, 17, 8)
+            onnx.save(model, tmp_path / "model.onnx")
+            network = coltrain.onnx.load(tmp_path / "model.onnx")
+            given = {n: a.transpose(0, 2, 3, 1) if n in network.images else a for n, a in inputs.items() if n in network.graph}
+            want = network.run(given)
+            with device.compile(network) as net:
+                got = net.run(given)
+            assert list(got) == list(want)
+            for name in (name for name in want if want[name].size > 8):
+                assert np.linalg.norm(got[name] - want[name]) <= 0.2 * np.linalg.norm(want[name]) + 1e-6, (seed + number, name)
+
+
+def test_dropout_drops_what_the_reference_drops(seed: int) -> None:
     graph = coltrain.Graph()
-    x = graph.input("x", (4, 6, 6, 3))
-    graph.result(graph.add("transpose", x, name="turned", perm=(0, 2, 1, 3)))
+    x = graph.input("x", (5, 7, 9))
+    y = graph.result(graph.add("dropout", x, rate=0.4))
+    graph.check()
+    data = images(seed, 5, 7, 9)
+    with coltrain.open("emu:") as device:
+        for key in (0, 7, 2**64 - 1):
+            net = device.compile(graph, seed=key)
+            for step in (0, 1, 2**32):
+                want = graph.run({"x": data}, seed=key, step=step)[y.name]
+                assert np.allclose(net.run({"x": data}, step=step)[y.name], want, rtol=1e-6, atol=0), (key, step)
+
+
+def test_refusals_name_the_node() -> None:
+    assert coltrain.has_kernel("conv") and coltrain.has_kernel("transpose") and not coltrain.has_kernel("nothing")
+    graph = coltrain.Graph()
+    x, w = graph.input("x", (4, 6)), graph.weight("w", (5, 6))
+    graph.result(graph.add("linear", x, w))  # a layer's weights lie in a way of their own
+    graph.result(graph.add("transpose", w, name="turned", perm=(1, 0)))
     with coltrain.open("emu:") as device:
         with pytest.raises(coltrain.UnsupportedError, match=r"turned \(transpose\)"):
             device.compile(graph)

@@ -343,7 +343,7 @@ def test_the_device_has_no_case_that_fails() -> None:
     with coltrain.open("emu:") as device:
         outcomes = onnx_cases.conform(onnx_cases.OnDevice(device), set(co.operators()))
         assert not [o for o in outcomes if o.kind == "failed"]
-        assert sum(o.kind == "passed" for o in outcomes) >= 100
+        assert sum(o.kind == "passed" for o in outcomes) >= 151
         products = {"Conv", "Gemm", "MatMul"}
         assert {o.op for o in outcomes if o.kind == "passed" and o.op in products} == products
         narrow = onnx_cases.conform(onnx_cases.OnDevice(device, mantissa=4), products)

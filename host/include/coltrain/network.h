@@ -47,7 +47,8 @@ bool ct_network_has(const char *op);
 struct ct_network_options {
   bool expect;           /* compute what each stage should take: ct_network_stage.expected */
   uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
-  uintptr_t reserved[8]; /* 0 */
+  uint64_t seed;         /* of dropout, as in struct ct_reference */
+  uintptr_t reserved[7]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
@@ -66,8 +67,8 @@ int ct_network_draw(ct_network *network, uint64_t seed);
 /* The elements of a tensor to the device and back: inputs, labels, weights and states can be
  * written; what lasts and what the graph gives can be read. Products take operands in HBFP8, so
  * what was written is rounded for them; weights come back as they are in FP32 where they are
- * trained, else as the products see them. CT_ERR_ARG: the tensor has no place of its own, or count
- * is not its number of elements. */
+ * trained, else as the products see them. What nothing reads that is run has no place: writing it
+ * does nothing. CT_ERR_ARG: there is nothing to read, or count is not the number of elements. */
 int ct_network_write(ct_network *network, int tensor, const float *data, size_t count);
 int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 

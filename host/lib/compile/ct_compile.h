@@ -29,10 +29,15 @@ enum ct_lay_kind {
                      first; how images of few channels are brought in */
   CT_LAY_NUMBER   /* an argument holds its bits */
 };
+/* Weights of a layer. Groups of less than a block of channels share a product: it has `channels` of
+ * them, an output sees `own`, and so many outputs see the same. The rest are zeros. */
+struct ct_weight_lay {
+  uint32_t taps, channels, own, outputs;
+};
 struct ct_lay {
   enum ct_lay_kind kind;
   struct ct_mat mat;
-  uint32_t taps, channels;        /* WEIGHT */
+  struct ct_weight_lay weight;    /* WEIGHT */
   struct ct_window_shape windows; /* WINDOWS */
   unsigned reg;                   /* NUMBER */
 };
@@ -60,10 +65,16 @@ struct ct_scalar {
   unsigned reg;
 };
 
-/* What a constant in r1 begins with: a matrix of equal numbers. */
+/* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
 struct ct_constant {
-  struct ct_mat mat;
+  struct ct_lay lay;
   float value;
+};
+
+/* What the host makes for each run: a mask of dropout (ct_value_mask()). */
+struct ct_mask {
+  struct ct_mat mat;
+  uint32_t stream, limit;
 };
 
 /* A kernel of the network. */
@@ -82,7 +93,8 @@ struct ct_compiled {
   struct ct_external external[CT_EXTERNALS];
   struct ct_scalar scalar[CT_SCALARS];
   struct ct_constant *constant;
-  size_t externals, scalars, constants;
+  struct ct_mask *mask;
+  size_t externals, scalars, constants, masks;
   struct ct_stage *stage;
   size_t stages;
   uint64_t lasting, arena; /* units of r1 and r2 */
@@ -103,6 +115,9 @@ void ct_compiled_free(struct ct_compiled *compiled);
 
 /* Whether an operator of that name is compiled at all. */
 bool ct_compile_has(const char *op);
+
+/* The numbers of a mask in a run, rows x cols of its matrix. */
+void ct_compiled_mask(const struct ct_mask *mask, uint64_t seed, uint64_t step, float *x);
 
 /* The value of a number in a run: FP32, of the step counted from 0. */
 float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t step);

@@ -18,13 +18,14 @@
 #include "ct_graph_impl.h"
 
 enum { CT_NO_VALUE = -1, CT_FROM_START = -1 };
-enum ct_value_place { CT_VALUE_ARENA, CT_VALUE_LASTING, CT_VALUE_EXTERNAL };
+/* GIVEN: the host makes it anew for each run; it lies with what lasts. */
+enum ct_value_place { CT_VALUE_ARENA, CT_VALUE_LASTING, CT_VALUE_EXTERNAL, CT_VALUE_GIVEN };
 
 struct ct_val {
   uint32_t rows, cols;
   uint32_t images, h, w; /* rows = images * h * w */
   enum ct_lay_kind kind;
-  uint32_t taps, channels;
+  struct ct_weight_lay weight;
   struct ct_window_shape windows;
   enum ct_value_place place;
   int tensor;       /* 0: of the compiler alone */
@@ -35,10 +36,12 @@ struct ct_val {
   int same;         /* whose place it takes: a weight's new value, that of the weight */
   int within;       /* whose planes it has, from `plane` on; that one is not within another */
   uint32_t plane;
-  bool apart; /* put together of planes, or some of them: no operand of a tile program that
-                 `step` names, but one for those behind it */
+  bool apart;   /* put together of planes, or some of them: no operand of a tile program that
+                   `step` names, but one for those behind it */
+  int reshaped; /* of which it has the elements, in rows of another length; or CT_NO_VALUE */
   bool constant;
   float number;
+  uint32_t stream, limit; /* GIVEN: a mask of dropout */
   unsigned narrow;
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
@@ -53,7 +56,9 @@ enum ct_step_kind {
   CT_STEP_POOL,
   CT_STEP_POOL_BACK,
   CT_STEP_SUM_ROWS,
+  CT_STEP_SUM_COLS,
   CT_STEP_SPREAD_ROWS,
+  CT_STEP_MOVE,
   CT_STEP_SOFTMAX,
   CT_STEP_KIND_COUNT
 };
@@ -74,7 +79,8 @@ struct ct_net_step {
   struct ct_window_shape window; /* of a convolution, of pooling */
   enum ct_pool_kind pool_kind;
   bool count_pad;
-  struct ct_sum_rows sum;
+  struct ct_sum_rows sum; /* of columns, too */
+  struct ct_move move;
   struct ct_spread_rows spread;
 };
 
@@ -112,6 +118,9 @@ int ct_value_like(struct ct_compiler *c, int like);
 /* Of equal numbers, in r1. */
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number);
 
+/* A mask of dropout: 0 where the word of an element is below limit, else 1. */
+int ct_value_mask(struct ct_compiler *c, int like, uint32_t stream, uint32_t limit);
+
 /* That of a tensor; one from outside is made when it is first asked for. */
 int ct_value_of(struct ct_compiler *c, int tensor);
 static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
@@ -120,10 +129,17 @@ static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, u
 /* The tensor has that value from here on. */
 void ct_value_is(struct ct_compiler *c, int tensor, int value);
 /* Gives a weight its layout: outputs x taps x channels. A state of its shape gets it, too. */
-int ct_value_weight(struct ct_compiler *c, int tensor, uint32_t taps, uint32_t channels);
+int ct_value_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay);
 int ct_value_shaped(struct ct_compiler *c, int tensor, int like);
+/* Weights that batch_norm_fold makes: their layer says how they lie, and has them made. */
+bool ct_is_folded(const struct ct_compiler *c, int tensor);
+int ct_fold_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay);
+bool ct_same_weights(const struct ct_weight_lay *a, const struct ct_weight_lay *b);
 /* Whether rows and columns are those of the tensor's shape. */
 bool ct_value_plain(const struct ct_compiler *c, int tensor);
+/* That of input i with such rows and columns; another one is made if it has others. CT_NO_VALUE: it
+ * cannot be, which is noted. */
+int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i);
 
 /* Only weights, states, constants and what early steps make of them: the same in every run. */
 bool ct_values_last(const struct ct_compiler *c, const int *vals, unsigned count);
@@ -138,6 +154,41 @@ struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n);
 int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s);
+
+/* ---- Sums ---- */
+
+/* Over rows (all, or segments of so many), or over columns; as in ct_kernel.h. */
+struct ct_sum_of {
+  int x, less, times; /* CT_NO_VALUE: there is none */
+  bool cols, squares;
+  uint32_t segment;
+  float scale;
+};
+/* One that is made already is not made again. */
+int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what);
+
+/* ---- Moves: ct_compile_moves.c ---- */
+
+/* What they give is FP32, good for tile programs, sums and other moves; ct_moved() makes of it a
+ * value that anybody may read, that of a tensor. */
+int ct_moved(struct ct_compiler *c, const struct ct_gnode *n, int value, const struct ct_shape *s);
+/* x, seen in that shape, its dimensions in another order: dimension i is perm[i] of x. */
+int ct_permuted(struct ct_compiler *c, const struct ct_gnode *n, int x, const struct ct_shape *s,
+                const uint32_t *perm);
+/* In rows of that length, good for all readers; CT_NO_VALUE: it cannot be, which is noted. */
+int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t cols);
+/* Input i so that it can be spread over the elements of that shape: it has as many rows, or one. */
+int ct_spread_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
+                 const struct ct_shape *to);
+/* Parts of tensors along an axis, from `begin` on: out of x, or of each x into a whole. */
+struct ct_part {
+  int x; /* CT_NO_VALUE: zeros */
+  uint32_t begin, size;
+};
+int ct_part_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_part *part,
+               const struct ct_shape *whole, uint32_t axis);
+int ct_whole_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_part *part,
+                unsigned parts, const struct ct_shape *whole, uint32_t axis);
 
 /* ---- Element by element ---- */
 
@@ -163,6 +214,13 @@ unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg);
 /* The operand is a value: new, or one that was made for it before. */
 int ct_tiles_make(struct ct_tiles *t, unsigned operand, int value);
 
+/* Values of the first `count` inputs in vals fit each other: of one layout, or spread over it;
+ * those that do not are replaced by others. The largest is *like; CT_NO_VALUE if none has all
+ * elements of the output. false: they cannot, which is noted. */
+bool ct_fit(struct ct_compiler *c, const struct ct_gnode *n, int *vals, unsigned count, int *like);
+/* The operand is output i of the node, which lies as `like` does. */
+void ct_give(struct ct_tiles *t, const struct ct_gnode *n, unsigned i, unsigned operand, int like);
+
 /* ---- Numbers of a run ---- */
 
 /* The register of one; rate: the node that makes the rate. */
@@ -177,12 +235,13 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
 /* clang-format off */
 #define CT_LOWERED(X) \
   X(relu) X(relu_grad) X(leaky_relu) X(leaky_relu_grad) X(clip) X(clip_grad) X(sigmoid) \
-  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(add) \
+  X(sigmoid_grad) X(tanh) X(tanh_grad) X(erf) X(erf_grad) X(gelu) X(gelu_grad) X(scale) X(dropout) X(add) \
   X(sub) X(mul) X(div) X(fill) X(sum_to) X(conv) X(conv_input_grad) X(conv_weight_grad) X(linear) \
   X(matmul) X(max_pool) X(max_pool_grad) X(average_pool) X(average_pool_grad) \
   X(global_average_pool) X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) \
-  X(batch_norm_grad) X(softmax) X(cross_entropy) X(cross_entropy_grad) X(reshape) X(flatten) \
-  X(concat) X(slice) X(rate) X(sgd) X(adam)
+  X(batch_norm_grad) X(batch_norm_fold) X(layer_norm) X(layer_norm_grad) X(softmax) X(softmax_grad) X(cross_entropy) \
+  X(cross_entropy_grad) X(mse) X(reshape) X(flatten) X(transpose) X(concat) X(slice) \
+  X(slice_grad) X(rate) X(clip_norm) X(sgd) X(adam)
 /* clang-format on */
 #define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
 CT_LOWERED(CT_LOWER_DECLARE)

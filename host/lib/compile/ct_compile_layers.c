@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling, normalisation, softmax and losses. */
+/* Pooling and normalisation over the batch. */
 #include "ct_compile_impl.h"
 #include "ct_op_window.h"
 
 static int made_by(struct ct_compiler *c, struct ct_net_step *s, int value) {
   if (!c->error) c->value[value].step = ct_step_number(c, s);
   return value;
-}
-
-static bool image_here(struct ct_compiler *c, const struct ct_gnode *n, int x,
-                       const struct ct_shape *s) {
-  if (c->error) return false;
-  const struct ct_val *v = &c->value[x];
-  if (v->kind == CT_LAY_MATRIX && v->cols == s->dim[s->dims - 1] &&
-      v->rows == (uint32_t)ct_shape_part(s, 0, s->dims - 1))
-    return true;
-  ct_compile_miss(c, n, "its input lies in memory in another order");
-  return false;
 }
 
 static int image_like(struct ct_compiler *c, const struct ct_shape *s) {
@@ -42,8 +31,8 @@ static void pool_shape(struct ct_net_step *s, const struct ct_gnode *n, const st
 
 static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_kind kind) {
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ys = ct_out(c->g, n, 0);
-  const int x = ct_value_in(c, n, 0);
-  if (!image_here(c, n, x, xs)) return;
+  const int x = ct_value_plain_in(c, n, 0);
+  if (c->error || x == CT_NO_VALUE) return;
   const int y = image_like(c, ys);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL, n);
   pool_shape(s, n, xs, ys, kind);
@@ -75,8 +64,8 @@ static const struct ct_net_step *pooled(const struct ct_compiler *c, const struc
 /* gy and x. */
 void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
-  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
-  if (!image_here(c, n, gy, gys) || !image_here(c, n, x, xs)) return;
+  const int gy = ct_value_plain_in(c, n, 0), x = ct_value_plain_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
   const struct ct_net_step *forward = pooled(c, n, x);
   if (!forward) {
     ct_compile_miss(c, n, "nothing has pooled its input (%.60s) before",
@@ -95,8 +84,8 @@ void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) 
 
 void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
-  const int gy = ct_value_in(c, n, 0);
-  if (!image_here(c, n, gy, gys)) return;
+  const int gy = ct_value_plain_in(c, n, 0);
+  if (c->error || gy == CT_NO_VALUE) return;
   const int gx = image_like(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
   pool_shape(s, n, xs, gys, CT_POOL_AVERAGE);
@@ -105,30 +94,24 @@ void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode 
   ct_value_is(c, n->out[0], gx);
 }
 
-static struct ct_net_step *sum_step(struct ct_compiler *c, const struct ct_gnode *n, int x, int y,
-                                    float scale) {
-  struct ct_net_step *s = ct_step_add(c, CT_STEP_SUM_ROWS, n);
-  s->x = x;
-  s->y = made_by(c, s, y);
-  s->sum.scale = scale;
-  return s;
-}
-
 void ct_lower_op_global_average_pool(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_in(c->g, n, 0);
-  const int x = ct_value_in(c, n, 0);
+  const int x = ct_value_plain_in(c, n, 0);
   const uint32_t pixels = xs->dim[1] * xs->dim[2];
-  if (!image_here(c, n, x, xs)) return;
-  const int y = ct_value_new(c, xs->dim[0], xs->dim[3]);
-  sum_step(c, n, x, y, 1.0f / (float)pixels)->sum.segment = pixels;
-  ct_value_is(c, n->out[0], y);
+  if (c->error || x == CT_NO_VALUE) return;
+  const struct ct_sum_of mean = {.x = x,
+                                 .less = CT_NO_VALUE,
+                                 .times = CT_NO_VALUE,
+                                 .segment = pixels,
+                                 .scale = 1.0f / (float)pixels};
+  ct_value_is(c, n->out[0], ct_value_sum(c, n, &mean));
 }
 
 void ct_lower_op_global_average_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_out(c->g, n, 0);
   const uint32_t pixels = xs->dim[1] * xs->dim[2];
-  const int gy = ct_value_in(c, n, 0);
-  if (!image_here(c, n, gy, ct_in(c->g, n, 0))) return;
+  const int gy = ct_value_plain_in(c, n, 0);
+  if (c->error || gy == CT_NO_VALUE) return;
   const int gx = image_like(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_SPREAD_ROWS, n);
   s->dy = gy;
@@ -154,7 +137,8 @@ static struct affine affine_of(struct ct_compiler *c, const struct ct_gnode *n, 
                                int layer) {
   struct affine f = {CT_NO_VALUE, CT_NO_VALUE};
   if (c->error) return f;
-  const bool early = ct_values_last(c, vals, 4); /* a layer's bias does */
+  const bool early =
+      ct_values_last(c, vals, 4) && (layer == CT_NO_VALUE || ct_values_last(c, &layer, 1));
   struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[vals[0]].cols, early);
   const unsigned scale = ct_tiles_in(&t, vals[0]), bias = ct_tiles_in(&t, vals[1]),
                  variance = ct_tiles_in(&t, vals[3]);
@@ -199,28 +183,71 @@ static int take_bias(const struct ct_compiler *c, int *x) {
   return bias;
 }
 
+/* ---- Normalisation in the weights of the layer in front ------------------------------------ */
+
+enum { FOLD_W, FOLD_VECTORS, FOLD_BIAS = 5 };
+
+bool ct_is_folded(const struct ct_compiler *c, int tensor) {
+  const int node = c->g->tensor[tensor]->node;
+  return node >= 0 && c->g->node[node]->op == ct_gop_find("batch_norm_fold");
+}
+
+/* How weights lie is known when their layer comes: it asks for folded ones then. */
+int ct_fold_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay) {
+  const struct ct_gnode *n = c->g->node[c->g->tensor[tensor]->node];
+  const int w = ct_value_weight(c, n->in[FOLD_W], lay);
+  if (c->error || w == CT_NO_VALUE) return w;
+  int vals[4];
+  for (unsigned i = 0; i < 4; ++i)
+    vals[i] = ct_value_plain_in(c, n, FOLD_VECTORS + i);
+  const struct affine f = affine_of(c, n, vals, ct_value_in(c, n, FOLD_BIAS));
+  if (c->error) return 0;
+  const int two[2] = {w, f.factor};
+  struct ct_tiles t =
+      ct_tiles_apart(c, n, c->value[w].rows, c->value[w].cols, ct_values_last(c, two, 2));
+  const unsigned a = ct_tiles_in(&t, w), b = ct_tiles_in(&t, f.factor);
+  const int folded = ct_value_like(c, w);
+  ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_MUL, a, b), folded);
+  ct_value_is(c, n->out[0], folded);
+  ct_value_is(c, n->out[1], f.shift);
+  return folded;
+}
+
+/* Both outputs are read by one layer, as its weights and bias. */
+void ct_lower_op_batch_norm_fold(struct ct_compiler *c, const struct ct_gnode *n) {
+  for (size_t i = 0; i < c->g->nodes; ++i) {
+    const struct ct_gnode *layer = c->g->node[i];
+    const bool fits = (layer->op == ct_gop_find("conv") || layer->op == ct_gop_find("linear")) &&
+                      ct_has(layer, 2) && layer->in[1] == n->out[0] && layer->in[2] == n->out[1];
+    if (fits && c->readers[n->out[0]] == 1 && c->readers[n->out[1]] == 1) return;
+  }
+  ct_compile_miss(c, n, "its outputs are not weights and bias of one layer");
+}
+
+/* ---- Normalisation by running statistics --------------------------------------------------- */
+
 void ct_lower_op_batch_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[4];
-  int x = ct_value_in(c, n, 0);
+  int x = ct_value_plain_in(c, n, 0);
   for (unsigned i = 0; i < 4; ++i)
-    vals[i] = ct_value_in(c, n, i + 1);
-  if (!image_here(c, n, x, ct_in(c->g, n, 0))) return;
+    vals[i] = ct_value_plain_in(c, n, i + 1);
+  if (c->error || x == CT_NO_VALUE) return;
   const int bias = take_bias(c, &x);
   apply(c, n, x, affine_of(c, n, vals, bias));
 }
 
 /* Statistics of the batch, in two passes; the running ones go a part of the way to them. */
 void ct_lower_op_batch_norm_train(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int x = ct_value_in(c, n, 0);
+  const int x = ct_value_plain_in(c, n, 0);
   const float momentum = (float)ct_attr(n, NORM_OTHER, 0);
-  if (!image_here(c, n, x, ct_in(c->g, n, 0))) return;
+  if (c->error || x == CT_NO_VALUE) return;
   const uint32_t cols = c->value[x].cols;
   const float part = 1.0f / (float)c->value[x].rows;
-  const int mean = ct_value_new(c, 1, cols), variance = ct_value_new(c, 1, cols);
-  (void)sum_step(c, n, x, mean, part);
-  struct ct_net_step *s = sum_step(c, n, x, variance, part);
-  s->sum.squares = true;
-  s->w = mean;
+  struct ct_sum_of sum = {.x = x, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = part};
+  const int mean = ct_value_sum(c, n, &sum);
+  sum.squares = true;
+  sum.less = mean;
+  const int variance = ct_value_sum(c, n, &sum);
   const int vals[4] = {ct_value_in(c, n, 1), ct_value_in(c, n, 2), mean, variance};
   const struct affine f = affine_of(c, n, vals, CT_NO_VALUE);
   for (unsigned i = 0; i < 2 && !c->error; ++i) {
@@ -267,15 +294,13 @@ static void norm_vectors(struct ct_compiler *c, const struct ct_gnode *n, const 
 
 /* gy, x, scale, mean, variance; gives the gradients of x, scale and bias. */
 void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1), mean = ct_value_in(c, n, 3);
-  if (!image_here(c, n, gy, ct_in(c->g, n, 0)) || !image_here(c, n, x, ct_in(c->g, n, 1))) return;
-  const uint32_t cols = c->value[x].cols;
-  const struct sums sums = {ct_value_new(c, 1, cols), ct_value_new(c, 1, cols)};
-  if (c->error) return;
-  (void)sum_step(c, n, gy, sums.gy, 1);
-  struct ct_net_step *s = sum_step(c, n, x, sums.times, 1);
-  s->w = mean;
-  s->t = gy;
+  const int gy = ct_value_plain_in(c, n, 0), x = ct_value_plain_in(c, n, 1),
+            mean = ct_value_in(c, n, 3);
+  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
+  const struct ct_sum_of of_gy = {.x = gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1},
+                         times = {.x = x, .less = mean, .times = gy, .scale = 1};
+  const int gbias = ct_value_sum(c, n, &of_gy);
+  const struct sums sums = {gbias, ct_value_sum(c, n, &times)};
   const bool batch = ct_attr(n, NORM_OTHER, 0) != 0;
   int v[4] = {0};
   norm_vectors(c, n, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);
@@ -291,64 +316,4 @@ void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n
   ct_value_is(c, n->out[0], gx);
   ct_value_is(c, n->out[1], v[3]);
   ct_value_is(c, n->out[2], sums.gy);
-}
-
-/* ---- Softmax and losses -------------------------------------------------------------------- */
-
-static bool rows_here(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
-  (void)ct_value_in(c, n, i);
-  if (c->error) return false;
-  if (ct_value_plain(c, n->in[i])) return true;
-  ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
-                  c->g->tensor[n->in[i]]->name);
-  return false;
-}
-
-void ct_lower_op_softmax(struct ct_compiler *c, const struct ct_gnode *n) {
-  const struct ct_shape *s = ct_in(c->g, n, 0);
-  if (!rows_here(c, n, 0)) return;
-  if (ct_attr(n, 0, 0) >= 0 && ct_attr_u32(n, 0, 0) != s->dims - 1) {
-    ct_compile_miss(c, n, "along axis %u of %s: only the last one", ct_attr_u32(n, 0, 0),
-                    CT_SHAPE(s));
-    return;
-  }
-  const int x = ct_value_in(c, n, 0), y = ct_value_like(c, x);
-  struct ct_net_step *step = ct_step_add(c, CT_STEP_SOFTMAX, n);
-  step->x = x;
-  step->y = made_by(c, step, y);
-  ct_value_is(c, n->out[0], y);
-}
-
-/* The step of the loss of these logits and targets; a new one if there is none. */
-static struct ct_net_step *loss_step(struct ct_compiler *c, const struct ct_gnode *n, int z,
-                                     int t) {
-  for (size_t i = 0; i < c->steps; ++i)
-    if (c->step[i].kind == CT_STEP_SOFTMAX && c->step[i].x == z && c->step[i].t == t)
-      return &c->step[i];
-  struct ct_net_step *s = ct_step_add(c, CT_STEP_SOFTMAX, n);
-  s->x = z;
-  s->t = t;
-  return s;
-}
-
-void ct_lower_op_cross_entropy(struct ct_compiler *c, const struct ct_gnode *n) {
-  if (!rows_here(c, n, 0) || !rows_here(c, n, 1)) return;
-  const int z = ct_value_in(c, n, 0), t = ct_value_in(c, n, 1), loss = ct_value_new(c, 1, 1);
-  struct ct_net_step *s = loss_step(c, n, z, t);
-  s->loss = made_by(c, s, loss);
-  ct_value_is(c, n->out[0], loss);
-}
-
-/* The gradient of the loss, z, t. Where it is 1 the step of the loss makes the gradient, too. */
-void ct_lower_op_cross_entropy_grad(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int gy = ct_value_in(c, n, 0);
-  if (!rows_here(c, n, 1) || !rows_here(c, n, 2)) return;
-  const int z = ct_value_in(c, n, 1), t = ct_value_in(c, n, 2), gx = ct_value_like(c, z);
-  const bool one = !c->error && c->value[gy].constant && c->value[gy].number == 1.0f;
-  struct ct_net_step *s = one ? loss_step(c, n, z, t) : ct_step_add(c, CT_STEP_SOFTMAX, n);
-  s->x = z;
-  s->t = t;
-  s->dx = made_by(c, s, gx);
-  if (!one) s->dy = gy;
-  ct_value_is(c, n->out[0], gx);
 }

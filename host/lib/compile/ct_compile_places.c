@@ -271,7 +271,8 @@ static void put_all(struct ct_compiler *c) {
       v->place = CT_VALUE_LASTING;
     if (!units_of(v) || v->within != CT_NO_VALUE) continue;
     if (v->place == CT_VALUE_EXTERNAL) put_external(c, v);
-    if (v->place == CT_VALUE_LASTING && v->same == CT_NO_VALUE) put_lasting(c, v);
+    const bool lasts = v->place == CT_VALUE_LASTING || v->place == CT_VALUE_GIVEN;
+    if (lasts && v->same == CT_NO_VALUE) put_lasting(c, v);
   }
   for (size_t i = 0; i < c->values && !c->error; ++i)
     if (c->value[i].same != CT_NO_VALUE)
@@ -297,8 +298,7 @@ static void describe(struct ct_compiler *c, size_t t) {
   lay->kind = units_of(v) ? v->kind : CT_LAY_NONE;
   lay->mat = (struct ct_mat){.rows = v->rows, .cols = v->cols, .narrow = v->narrow};
   memcpy(lay->mat.keep, v->keep, sizeof v->keep);
-  lay->taps = v->taps;
-  lay->channels = v->channels;
+  lay->weight = v->weight;
   lay->windows = v->windows;
 }
 
@@ -313,9 +313,28 @@ static void describe_constants(struct ct_compiler *c) {
     const struct ct_val *v = &c->value[i];
     if (!v->constant || !v->keep[CT_KEEP_F32].reg) continue;
     struct ct_constant *k = &o->constant[o->constants++];
-    k->mat = (struct ct_mat){.rows = v->rows, .cols = v->cols};
-    memcpy(k->mat.keep, v->keep, sizeof v->keep);
+    k->lay = (struct ct_lay){
+        .kind = v->kind, .mat = {.rows = v->rows, .cols = v->cols}, .weight = v->weight};
+    memcpy(k->lay.mat.keep, v->keep, sizeof v->keep);
     k->value = v->number;
+  }
+}
+
+static void describe_masks(struct ct_compiler *c) {
+  struct ct_compiled *o = c->out;
+  o->mask = calloc(c->values + 1, sizeof *o->mask);
+  if (!o->mask) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
+  for (size_t i = 0; i < c->values; ++i) {
+    const struct ct_val *v = &c->value[i];
+    if (v->place != CT_VALUE_GIVEN) continue;
+    struct ct_mask *m = &o->mask[o->masks++];
+    *m = (struct ct_mask){.mat = {.rows = v->rows, .cols = v->cols, .narrow = v->narrow},
+                          .stream = v->stream,
+                          .limit = v->limit};
+    memcpy(m->mat.keep, v->keep, sizeof v->keep);
   }
 }
 
@@ -331,5 +350,6 @@ void ct_compile_places(struct ct_compiler *c) {
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
     describe(c, t);
   if (!c->error) describe_constants(c);
+  if (!c->error) describe_masks(c);
   c->out->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
 }

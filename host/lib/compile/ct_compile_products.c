@@ -8,6 +8,8 @@
  * output, with all that its kernel sees. The convolution then is a linear layer, and no
  * multiplication of its blocks is wasted on channels that do not exist.
  */
+#include <stdlib.h>
+
 #include "ct_compile_impl.h"
 #include "ct_op_window.h"
 
@@ -114,13 +116,12 @@ static uint32_t rows_of(const struct ct_shape *s) {
 static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int weight) {
   const struct ct_shape *w = &c->g->tensor[weight]->shape, *y = ct_out(c->g, n, 0);
   const uint32_t rows = rows_of(y);
-  if (!sees(&c->value[x], rows, w->dim[1])) {
-    ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
-                    c->g->tensor[n->in[0]]->name);
-    return;
-  }
+  if (!sees(&c->value[x], rows, w->dim[1])) x = ct_value_plain_in(c, n, 0);
+  if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], rows);
-  const int wv = ct_value_weight(c, weight, shape.ky * shape.kx, c->value[x].cols);
+  const uint32_t channels = c->value[x].cols;
+  const int wv = ct_value_weight(
+      c, weight, &(struct ct_weight_lay){shape.ky * shape.kx, channels, channels, w->dim[0]});
   if (wv == CT_NO_VALUE) {
     ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", c->g->tensor[weight]->name);
     return;
@@ -134,23 +135,12 @@ static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int 
   add_bias(c, n, out);
 }
 
-void ct_lower_op_linear(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int x = ct_value_in(c, n, 0);
-  const enum ct_role role = c->g->tensor[n->in[1]]->role;
-  if (c->error) return;
-  if (role == CT_ROLE_WEIGHT || role == CT_ROLE_STATE)
-    forward(c, n, x, n->in[1]);
-  else
-    ct_compile_miss(c, n, "its weights (%.60s) are not a weight of the graph",
-                    c->g->tensor[n->in[1]]->name);
-}
-
 /* gx = gy w: images as the layer saw them. */
 static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int gy = ct_value_in(c, n, 0), w = ct_value_in(c, n, 1);
-  if (c->error) return;
+  const int gy = ct_value_plain_in(c, n, 0), w = ct_value_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE) return;
   const struct ct_val weight = c->value[w];
-  const uint32_t rows = rows_of(ct_in(c->g, n, 0)), taps = weight.taps;
+  const uint32_t rows = rows_of(ct_in(c->g, n, 0)), taps = weight.weight.taps;
   /* The image's lines are those of the forward step. */
   uint32_t h = 1, width = taps;
   for (size_t i = 0; i < c->steps; ++i)
@@ -158,7 +148,7 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
       h = c->step[i].window.ky;
       width = c->step[i].window.kx;
     }
-  const int gx = ct_value_new(c, rows * taps, weight.channels);
+  const int gx = ct_value_new(c, rows * taps, weight.weight.channels);
   if (c->error) return;
   image_of(c, gx, rows, h, width);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
@@ -168,16 +158,36 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
   ct_value_is(c, n->out[0], gx);
 }
 
+/* How the weights of a convolution lie. */
+static struct ct_weight_lay weights_of(const struct ct_window_shape *s, uint32_t inputs,
+                                       uint32_t outputs) {
+  const struct ct_conv k = {.shape = *s, .x = {.cols = inputs}, .y = {.cols = outputs}};
+  return (struct ct_weight_lay){.taps = s->ky * s->kx,
+                                .channels = inputs / ct_conv_parts(&k),
+                                .own = inputs / s->groups,
+                                .outputs = outputs / s->groups};
+}
+
+/* Where groups share a product it has gradients of weights that do not exist: those stay zeros. */
+static int only_own(struct ct_compiler *c, const struct ct_gnode *n, int gw) {
+  const struct ct_weight_lay lay = c->value[gw].weight;
+  if (lay.own == lay.channels) return gw;
+  const int mask = ct_value_constant(c, c->value[gw].rows, c->value[gw].cols, 1);
+  if (c->error) return 0;
+  c->value[mask].kind = CT_LAY_WEIGHT;
+  c->value[mask].weight = lay;
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[gw].rows, c->value[gw].cols, false);
+  const unsigned a = ct_tiles_in(&t, gw), b = ct_tiles_in(&t, mask);
+  return ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_SELECT, a, b), ct_value_like(c, gw));
+}
+
 static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, int x, int gy,
                              const struct ct_window_shape *shape) {
-  const struct ct_val *xv = &c->value[x];
-  const uint32_t taps = shape->ky * shape->kx, channels = xv->cols / shape->groups;
-  const uint32_t outputs = c->value[gy].cols;
-  const int gw = ct_value_new(c, taps * ct_tiles(channels) * CT_TILE, outputs);
+  const struct ct_weight_lay lay = weights_of(shape, c->value[x].cols, c->value[gy].cols);
+  const int gw = ct_value_new(c, lay.taps * ct_tiles(lay.channels) * CT_TILE, c->value[gy].cols);
   if (c->error) return;
   c->value[gw].kind = CT_LAY_WEIGHT;
-  c->value[gw].taps = taps;
-  c->value[gw].channels = channels;
+  c->value[gw].weight = lay;
   struct ct_net_step *s = ct_step_add(c, CT_STEP_CONV_WEIGHTS, n);
   s->x = x;
   s->dy = gy;
@@ -185,46 +195,118 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
   s->window = *shape;
   c->value[gw].step = ct_step_number(c, s);
   c->value[gw].part = CT_OPERAND_PRODUCT;
-  ct_value_is(c, n->out[0], gw);
+  ct_value_is(c, n->out[0], only_own(c, n, gw));
 }
 
 /* gw = gy^T x */
 static void linear_weights(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
-  if (c->error) return;
   const struct ct_shape *of = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
-  if (!sees(&c->value[x], of->dim[0], xs->dim[1]) || !ct_value_plain(c, n->in[0])) {
-    ct_compile_miss(c, n, "its inputs lie in memory in another order");
-    return;
-  }
+  const int gy = ct_value_plain_in(c, n, 0);
+  int x = ct_value_in(c, n, 1);
+  if (!c->error && !sees(&c->value[x], of->dim[0], xs->dim[1])) x = ct_value_plain_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], of->dim[0]);
   weights_gradient(c, n, x, gy, &shape);
 }
 
-/* ---- Products of two activations ----------------------------------------------------------- */
+/* ---- Any two matrices ---------------------------------------------------------------------- */
 
 /* a b: b lies as the weights of a linear layer do. a b^T is the gradient of such a layer's input,
- * a^T b that of its weights. */
-static void two_activations(struct ct_compiler *c, const struct ct_gnode *n, bool ta, bool tb) {
-  const int a = ct_value_in(c, n, 0), b = ct_value_in(c, n, 1);
+ * a^T b that of its weights; a^T b^T is b a, turned. */
+static int product_of(struct ct_compiler *c, const struct ct_gnode *n, const int *ab,
+                      const bool *turned) {
+  if (c->error) return 0;
+  if (turned[0] && turned[1]) {
+    const int y = product_of(c, n, (const int[]){ab[1], ab[0]}, (const bool[]){false, false});
+    if (c->error) return 0;
+    const struct ct_shape s = {2, {c->value[y].rows, c->value[y].cols}};
+    return ct_permuted(c, n, y, &s, (const uint32_t[]){1, 0});
+  }
+  const struct ct_val a = c->value[ab[0]], b = c->value[ab[1]];
+  const int y = ct_value_new(c, turned[0] ? a.cols : a.rows, turned[1] ? b.rows : b.cols);
+  if (c->error) return 0;
+  const enum ct_step_kind kind = turned[0]   ? CT_STEP_CONV_WEIGHTS
+                                 : turned[1] ? CT_STEP_CONV_INPUT
+                                             : CT_STEP_CONV;
+  struct ct_net_step *s = product(c, n, kind, y);
+  s->x = ab[0];
+  s->window = linear_shape(a.rows, 1, 1);
+  *(turned[0] ? &s->dy : &s->w) = ab[1];
+  return y;
+}
+
+/* Matrices of an operand, one behind the other: its dimensions in front of the last two. */
+struct batch {
+  struct ct_shape flat; /* all rows, columns */
+  uint32_t rows, n[2];  /* rows of a matrix */
+  int value, last;      /* of the matrix that was asked for last */
+  uint32_t number;
+};
+
+static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
+                     struct batch *of) {
+  const struct ct_shape *s = ct_in(c->g, n, i);
+  *of = (struct batch){
+      .flat = {2, {rows_of(s), s->dim[s->dims - 1]}},
+      .rows = s->dim[s->dims - 2],
+      .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1},
+      .last = CT_NO_VALUE};
+  of->value = ct_value_plain_in(c, n, i);
+  return !c->error && of->value != CT_NO_VALUE;
+}
+
+static int matrix_of(struct ct_compiler *c, const struct ct_gnode *n, struct batch *of,
+                     const uint32_t at[2]) {
+  const uint32_t number = (of->n[0] == 1 ? 0 : at[0] * of->n[1]) + (of->n[1] == 1 ? 0 : at[1]);
+  if (of->n[0] * of->n[1] == 1) return of->value;
+  if (of->last != CT_NO_VALUE && of->number == number) return of->last;
+  const struct ct_part part = {of->value, number * of->rows, of->rows};
+  of->number = number;
+  of->last = ct_moved(c, n, ct_part_of(c, n, &part, &of->flat, 0),
+                      &(struct ct_shape){2, {of->rows, of->flat.dim[1]}});
+  return of->last;
+}
+
+/* Each matrix of the output is a product of its own. */
+static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batch *ab,
+                    const bool *turned) {
   const struct ct_shape *ys = ct_out(c->g, n, 0);
-  if (c->error) return;
-  if (!ct_value_plain(c, n->in[0]) || !ct_value_plain(c, n->in[1])) {
-    ct_compile_miss(c, n, "its inputs lie in memory in another order");
+  const struct ct_shape flat = {2, {rows_of(ys), ys->dim[ys->dims - 1]}};
+  const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
+  struct ct_part *part = calloc(count, sizeof *part);
+  if (!part) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
     return;
   }
-  const int y = ct_value_new(c, ys->dim[0], ys->dim[1]);
-  const uint32_t rows = c->error ? 1 : c->value[a].rows;
-  if (c->error) return;
-  const enum ct_step_kind kind = ta ? CT_STEP_CONV_WEIGHTS : tb ? CT_STEP_CONV_INPUT : CT_STEP_CONV;
-  struct ct_net_step *s = product(c, n, kind, y);
-  s->x = a;
-  s->window = linear_shape(rows, 1, 1);
-  if (ta)
-    s->dy = b;
+  for (uint32_t i = 0; i < count && !c->error; ++i) {
+    const uint32_t inner = ab[0].n[1] == 1 ? ab[1].n[1] : ab[0].n[1];
+    const uint32_t at[2] = {i / inner, i % inner};
+    const int two[2] = {matrix_of(c, n, &ab[0], at), matrix_of(c, n, &ab[1], at)};
+    part[i] = (struct ct_part){product_of(c, n, two, turned), i * rows, rows};
+  }
+  if (!c->error) {
+    const int y = ct_whole_of(c, n, part, count, &flat, 0);
+    ct_value_is(c, n->out[0], ct_moved(c, n, y, ys));
+  }
+  free(part);
+}
+
+enum { MOST_PRODUCTS = 4096 };
+static void any_product(struct ct_compiler *c, const struct ct_gnode *n, const bool *turned) {
+  const struct ct_shape *ys = ct_out(c->g, n, 0);
+  struct batch ab[2];
+  if (!batch_in(c, n, 0, &ab[0]) || !batch_in(c, n, 1, &ab[1])) return;
+  const int two[2] = {ab[0].value, ab[1].value};
+  const uint64_t count = ct_shape_part(ys, 0, ys->dims - 2);
+  if (count == 1 && turned[0] && turned[1])
+    ct_value_is(c, n->out[0], ct_moved(c, n, product_of(c, n, two, turned), ys));
+  else if (count == 1)
+    ct_value_is(c, n->out[0], product_of(c, n, two, turned));
+  else if (count <= MOST_PRODUCTS)
+    batches(c, n, ab, turned);
   else
-    s->w = b;
-  ct_value_is(c, n->out[0], y);
+    ct_compile_miss(c, n, "%llu products of matrices: %d are the most", (unsigned long long)count,
+                    MOST_PRODUCTS);
 }
 
 enum { MATMUL_A, MATMUL_B };
@@ -237,27 +319,49 @@ static bool of_weight(const struct ct_compiler *c, int tensor) {
   return false;
 }
 
+/* Outputs x inputs, as layers have them: those lie in a way of their own. */
+static bool is_weight(const struct ct_compiler *c, int tensor) {
+  const struct ct_gtensor *t = c->g->tensor[tensor];
+  return t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE || ct_is_folded(c, tensor);
+}
+
 void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *a = ct_in(c->g, n, 0), *b = ct_in(c->g, n, 1);
-  const bool ta = ct_attr(n, MATMUL_A, 0) != 0, tb = ct_attr(n, MATMUL_B, 0) != 0;
-  const enum ct_role role = c->g->tensor[n->in[1]]->role;
-  const bool weight = role == CT_ROLE_WEIGHT || role == CT_ROLE_STATE;
-  if (a->dims == 2 && b->dims == 2 && weight && !ta && tb)
+  const bool turned[2] = {ct_attr(n, MATMUL_A, 0) != 0, ct_attr(n, MATMUL_B, 0) != 0};
+  const bool matrices = a->dims == 2 && b->dims == 2, weight = is_weight(c, n->in[1]);
+  const bool laid =
+      c->value_of[n->in[1]] != CT_NO_VALUE && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
+  if (matrices && weight && !turned[0] && turned[1])
     forward(c, n, ct_value_in(c, n, 0), n->in[1]);
-  else if (a->dims == 2 && b->dims == 2 && weight && !ta && !tb &&
-           c->value_of[n->in[1]] != CT_NO_VALUE &&
-           c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT)
+  else if (matrices && weight && laid && !turned[0])
     linear_input(c, n);
-  else if (a->dims == 2 && b->dims == 2 && ta && !tb && !weight && of_weight(c, n->out[0]))
+  else if (matrices && turned[0] && !turned[1] && of_weight(c, n->out[0]))
     linear_weights(c, n);
-  else if (a->dims == 2 && b->dims == 2 && !(ta && tb) && !weight)
-    two_activations(c, n, ta, tb);
   else
-    ct_compile_miss(c, n, "a product of %s by %s: matrices, one of them transposed at most",
-                    CT_SHAPE(a), CT_SHAPE(b));
+    any_product(c, n, turned);
+}
+
+void ct_lower_op_linear(struct ct_compiler *c, const struct ct_gnode *n) {
+  const int x = ct_value_in(c, n, 0);
+  if (c->error) return;
+  if (is_weight(c, n->in[1])) {
+    forward(c, n, x, n->in[1]);
+    return;
+  }
+  const int two[2] = {ct_value_plain_in(c, n, 0), ct_value_plain_in(c, n, 1)};
+  if (c->error || two[0] == CT_NO_VALUE || two[1] == CT_NO_VALUE) return;
+  add_bias(c, n, product_of(c, n, two, (const bool[]){false, true}));
 }
 
 /* ---- Convolutions -------------------------------------------------------------------------- */
+
+/* Somebody wants the image's gradient: that needs the weights as a convolution has them. */
+static bool has_gradient(const struct ct_compiler *c, const struct ct_gnode *conv) {
+  const struct ct_gop *back = ct_gop_find("conv_input_grad");
+  for (size_t i = 0; i < c->g->nodes; ++i)
+    if (c->g->node[i]->op == back && c->g->node[i]->in[1] == conv->in[1]) return true;
+  return false;
+}
 
 /* All who read the tensor are convolutions that see it in the same way, or gradients of those. */
 static bool seen_alike(const struct ct_compiler *c, const struct ct_gnode *conv) {
@@ -287,7 +391,7 @@ static bool bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
   if (x->role != CT_ROLE_INPUT || !few || ct_attr_u32(n, CONV_GROUPS, 0) != 1) return false;
   if (c->value_of[n->in[0]] != CT_NO_VALUE)
     return c->value[c->value_of[n->in[0]]].kind == CT_LAY_WINDOWS;
-  if (!seen_alike(c, n)) return false;
+  if (has_gradient(c, n) || !seen_alike(c, n)) return false;
   const int v = ct_value_new(c, y->dim[0] * y->dim[1] * y->dim[2], seen);
   if (c->error) return false;
   c->value[v].kind = CT_LAY_WINDOWS;
@@ -298,34 +402,18 @@ static bool bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
   return true;
 }
 
-/* The shape of a convolution whose input is x, and the taps and channels of its weights. */
+/* The shape of a convolution whose input is x: of windows, a linear layer. */
 static struct ct_window_shape seen_shape(const struct ct_compiler *c, int x,
-                                         const struct ct_window_shape *plain, uint32_t *taps,
-                                         uint32_t *channels) {
+                                         const struct ct_window_shape *plain) {
   const struct ct_val *v = &c->value[x];
-  const bool windows = v->kind == CT_LAY_WINDOWS;
-  *taps = windows ? 1 : plain->ky * plain->kx;
-  *channels = windows ? v->cols : v->cols / plain->groups;
-  return windows ? linear_shape(v->rows, 1, 1) : *plain;
+  return v->kind == CT_LAY_WINDOWS ? linear_shape(v->rows, 1, 1) : *plain;
 }
 
-static bool image_fits(struct ct_compiler *c, const struct ct_gnode *n, int x,
-                       const struct ct_shape *s, const char *name) {
-  const struct ct_val *v = &c->value[x];
-  if (v->kind == CT_LAY_WINDOWS || (v->rows == rows_of(s) && v->cols == s->dim[3])) return true;
-  ct_compile_miss(c, n, "its image (%.60s) lies in memory in another order", name);
-  return false;
-}
-
-/* Groups are products of their own; those of less than a block of channels share one, and their
- * weights would have another layout. */
-static bool groups_fit(struct ct_compiler *c, const struct ct_gnode *n,
-                       const struct ct_window_shape *shape, uint32_t inputs, uint32_t outputs) {
-  const struct ct_conv k = {.shape = *shape, .x = {.cols = inputs}, .y = {.cols = outputs}};
-  if (ct_conv_parts(&k) == shape->groups) return true;
-  ct_compile_miss(c, n, "%u groups of %u channels: groups must be whole blocks of 16",
-                  shape->groups, inputs / shape->groups);
-  return false;
+/* Windows, or an image of which each pixel is a row. */
+static int image_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
+  const int x = ct_value_in(c, n, i);
+  if (c->error || x == CT_NO_VALUE || c->value[x].kind == CT_LAY_WINDOWS) return x;
+  return ct_value_plain_in(c, n, i);
 }
 
 static const char *name_in(const struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
@@ -335,13 +423,12 @@ static const char *name_in(const struct ct_compiler *c, const struct ct_gnode *n
 void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ws = ct_in(c->g, n, 1), *ys = ct_out(c->g, n, 0);
   const struct ct_window_shape plain = conv_shape(n, xs, ws, ys);
-  uint32_t taps, channels;
   (void)bring_windows(c, n);
-  const int x = ct_value_in(c, n, 0);
-  if (c->error || !image_fits(c, n, x, xs, name_in(c, n, 0))) return;
-  if (!groups_fit(c, n, &plain, xs->dim[3], ys->dim[3])) return;
-  const struct ct_window_shape shape = seen_shape(c, x, &plain, &taps, &channels);
-  const int w = ct_value_weight(c, n->in[1], taps, channels);
+  const int x = image_in(c, n, 0);
+  if (c->error || x == CT_NO_VALUE) return;
+  const struct ct_window_shape shape = seen_shape(c, x, &plain);
+  const struct ct_weight_lay lay = weights_of(&shape, c->value[x].cols, ys->dim[3]);
+  const int w = ct_value_weight(c, n->in[1], &lay);
   if (w == CT_NO_VALUE) {
     ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", name_in(c, n, 1));
     return;
@@ -360,10 +447,8 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
 void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
   const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
-  const int gy = ct_value_in(c, n, 0), w = ct_value_in(c, n, 1);
-  if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
-      !groups_fit(c, n, &shape, xs->dim[3], gys->dim[3]))
-    return;
+  const int gy = image_in(c, n, 0), w = ct_value_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE) return;
   const int gx = ct_value_new(c, rows_of(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
@@ -378,12 +463,8 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
 void ct_lower_op_conv_weight_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_in(c->g, n, 1);
   const struct ct_window_shape plain = conv_shape(n, xs, ct_out(c->g, n, 0), gys);
-  const int gy = ct_value_in(c, n, 0), x = ct_value_in(c, n, 1);
-  uint32_t taps, channels;
-  if (c->error || !image_fits(c, n, gy, gys, name_in(c, n, 0)) ||
-      !image_fits(c, n, x, xs, name_in(c, n, 1)) ||
-      !groups_fit(c, n, &plain, xs->dim[3], gys->dim[3]))
-    return;
-  const struct ct_window_shape shape = seen_shape(c, x, &plain, &taps, &channels);
+  const int gy = image_in(c, n, 0), x = image_in(c, n, 1);
+  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
+  const struct ct_window_shape shape = seen_shape(c, x, &plain);
   weights_gradient(c, n, x, gy, &shape);
 }

@@ -160,6 +160,15 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct targe
     k.dx = mat(c, s->dx);
     return ct_kernel_spread_rows(&k, &t->room, t->codes, &t->why);
   }
+  if (s->kind == CT_STEP_SUM_COLS) {
+    const struct ct_sum_cols k = {.x = mat(c, s->x),
+                                  .times = mat(c, s->t),
+                                  .less = mat(c, s->w),
+                                  .y = mat(c, s->y),
+                                  .squares = s->sum.squares,
+                                  .scale = s->sum.scale};
+    return ct_kernel_sum_cols(&k, &t->room, t->codes, &t->why);
+  }
   struct ct_sum_rows k = s->sum;
   k.x = mat(c, s->x);
   k.y = mat(c, s->y);
@@ -178,6 +187,13 @@ static int softmax(struct ct_compiler *c, const struct ct_net_step *s, struct ta
   return ct_kernel_softmax(&k, &t->room, t->codes, &t->why);
 }
 
+static int move(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  struct ct_move k = s->move;
+  k.x = mat(c, s->x);
+  k.y = mat(c, s->y);
+  return ct_kernel_move(&k, &t->room, t->codes, &t->why);
+}
+
 static int kernel(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
   switch (s->kind) {
     case CT_STEP_TILES: {
@@ -193,6 +209,8 @@ static int kernel(struct ct_compiler *c, const struct ct_net_step *s, struct tar
       return pool(c, s, t);
     case CT_STEP_SOFTMAX:
       return softmax(c, s, t);
+    case CT_STEP_MOVE:
+      return move(c, s, t);
     default:
       return sums(c, s, t);
   }
@@ -207,7 +225,9 @@ static const char *const kind_names[CT_STEP_KIND_COUNT] = {"elements",
                                                            "pool",
                                                            "pool gradient",
                                                            "sum",
+                                                           "sum of columns",
                                                            "spreading",
+                                                           "moving",
                                                            "softmax"};
 
 static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
@@ -234,6 +254,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->once = s->early;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
+  if (stage->written == 0) { /* nobody reads what it makes: it has no program */
+    stage->read = stage->macs = 0;
+    return;
+  }
   struct target t = {.room = {.spm_words = c->options->spm_words,
                               .args = c->out->args,
                               .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},

@@ -51,7 +51,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
   v->step = v->first = CT_FROM_START;
-  v->same = v->within = CT_NO_VALUE;
+  v->same = v->within = v->reshaped = CT_NO_VALUE;
   return (int)c->values++;
 }
 
@@ -63,8 +63,7 @@ int ct_value_like(struct ct_compiler *c, int like) {
   to->h = from->h;
   to->w = from->w;
   to->kind = from->kind == CT_LAY_WEIGHT ? CT_LAY_WEIGHT : CT_LAY_MATRIX;
-  to->taps = from->taps;
-  to->channels = from->channels;
+  if (to->kind == CT_LAY_WEIGHT) to->weight = from->weight;
   return v;
 }
 
@@ -74,6 +73,26 @@ int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float
   c->value[v].constant = true;
   c->value[v].number = number;
   return v;
+}
+
+/* Its numbers are exact in HBFP8. Forward and backward have the same one. */
+int ct_value_mask(struct ct_compiler *c, int like, uint32_t stream, uint32_t limit) {
+  if (c->error) return 0;
+  const uint32_t rows = c->value[like].rows, cols = c->value[like].cols;
+  for (size_t i = 0; i < c->values; ++i) {
+    const struct ct_val *v = &c->value[i];
+    if (v->place == CT_VALUE_GIVEN && v->stream == stream && v->limit == limit && v->rows == rows &&
+        v->cols == cols)
+      return (int)i;
+  }
+  const int mask = ct_value_new(c, rows, cols);
+  if (c->error) return 0;
+  struct ct_val *v = &c->value[mask];
+  v->place = CT_VALUE_GIVEN;
+  v->stream = stream;
+  v->limit = limit;
+  v->need[CT_KEEP_ROWS] = true;
+  return mask;
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
@@ -127,26 +146,56 @@ void ct_value_is(struct ct_compiler *c, int tensor, int value) {
   }
 }
 
-int ct_value_weight(struct ct_compiler *c, int tensor, uint32_t taps, uint32_t channels) {
+bool ct_same_weights(const struct ct_weight_lay *a, const struct ct_weight_lay *b) {
+  return a->taps == b->taps && a->channels == b->channels && a->own == b->own &&
+         (a->own == a->channels || a->outputs == b->outputs);
+}
+
+int ct_value_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay) {
   const bool fresh = c->value_of[tensor] == CT_NO_VALUE;
+  if (fresh && ct_is_folded(c, tensor)) return ct_fold_weight(c, tensor, lay);
   const int value = ct_value_of(c, tensor);
   if (c->error) return 0;
   struct ct_val *v = &c->value[value];
   if (fresh) {
     v->kind = CT_LAY_WEIGHT;
-    v->taps = taps;
-    v->channels = channels;
-    v->rows = v->images = taps * ct_tiles(channels) * CT_TILE;
+    v->weight = *lay;
+    v->rows = v->images = lay->taps * ct_tiles(lay->channels) * CT_TILE;
     v->h = v->w = 1;
     v->cols = c->g->tensor[tensor]->shape.dim[0];
   }
-  return v->kind == CT_LAY_WEIGHT && v->taps == taps && v->channels == channels ? value
-                                                                                : CT_NO_VALUE;
+  return v->kind == CT_LAY_WEIGHT && ct_same_weights(&v->weight, lay) ? value : CT_NO_VALUE;
 }
 
 int ct_value_shaped(struct ct_compiler *c, int tensor, int like) {
   if (c->value_of[tensor] != CT_NO_VALUE || c->error) return ct_value_of(c, tensor);
   const struct ct_val from = c->value[like];
-  if (from.kind == CT_LAY_WEIGHT) return ct_value_weight(c, tensor, from.taps, from.channels);
+  if (from.kind == CT_LAY_WEIGHT) return ct_value_weight(c, tensor, &from.weight);
   return ct_value_of(c, tensor);
+}
+
+/* ---- Sums ---------------------------------------------------------------------------------- */
+
+static bool sums(const struct ct_net_step *s, const struct ct_sum_of *what) {
+  return s->kind == (what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS) && s->x == what->x &&
+         s->w == what->less && s->t == what->times && s->sum.squares == what->squares &&
+         s->sum.segment == what->segment && s->sum.scale == what->scale;
+}
+
+int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_sum_of *what) {
+  if (c->error) return 0;
+  for (size_t i = 0; i < c->steps; ++i)
+    if (sums(&c->step[i], what)) return c->step[i].y;
+  const uint32_t rows = c->value[what->x].rows, cols = c->value[what->x].cols;
+  const int y = what->cols ? ct_value_new(c, rows, 1)
+                           : ct_value_new(c, what->segment ? rows / what->segment : 1, cols);
+  struct ct_net_step *s = ct_step_add(c, what->cols ? CT_STEP_SUM_COLS : CT_STEP_SUM_ROWS, n);
+  s->x = what->x;
+  s->w = what->less;
+  s->t = what->times;
+  s->y = y;
+  s->sum = (struct ct_sum_rows){
+      .squares = what->squares, .segment = what->segment, .scale = what->scale};
+  if (!c->error) c->value[y].step = ct_step_number(c, s);
+  return y;
 }

@@ -216,6 +216,17 @@ struct ct_sum_rows {
 int ct_kernel_sum_rows(const struct ct_sum_rows *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why);
 
+/* y (one column) = scale * the sum of x's columns; `times`, `less` (a column, -0 counts as +0) and
+ * `squares` as above. Column c is added to partial sum c mod 16, in ascending order, then halving
+ * as above. */
+struct ct_sum_cols {
+  struct ct_mat x, times, less, y; /* rows 0: left out */
+  bool squares;
+  float scale;
+};
+int ct_kernel_sum_cols(const struct ct_sum_cols *k, const struct ct_room *room,
+                       struct ct_codes *codes, const struct ct_why *why);
+
 /* dx = scale * dy, each row of dy for a segment of so many rows: the gradient of a mean of rows. */
 struct ct_spread_rows {
   struct ct_mat dy, dx;
@@ -224,6 +235,24 @@ struct ct_spread_rows {
 };
 int ct_kernel_spread_rows(const struct ct_spread_rows *k, const struct ct_room *room,
                           struct ct_codes *codes, const struct ct_why *why);
+
+/* Rows of x go to other places in y, both FP32. For all i below n, three loops, row `from_row` plus
+ * what i times `from` add up to becomes row `to_row` plus i times `to`; what is repeated has a step
+ * of 0. All planes of x move alike, to those of y; or `planes` of them do, and steps may lead into
+ * other planes: those are ct_move_plane() rows away. turn: the rows of the innermost loop become
+ * columns of y, and column j of x becomes row j times to[2]. Rows of y that are not named stay, but
+ * those past the last become zeros. */
+struct ct_move {
+  struct ct_mat x, y;
+  uint32_t n[3], from[3], to[3], from_row, to_row;
+  uint32_t planes; /* 0: all */
+  bool turn;
+};
+static inline uint32_t ct_move_plane(uint32_t rows) {
+  return ct_tiles(rows) * CT_TILE;
+}
+int ct_kernel_move(const struct ct_move *k, const struct ct_room *room, struct ct_codes *codes,
+                   const struct ct_why *why);
 
 /* Softmax of each row. With targets: loss (1 x 1) = the mean over rows of - sum(target * log
  * softmax), and dx = (softmax - target) * dloss / rows. What is not wanted has rows 0. */

@@ -85,6 +85,12 @@ uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written
                     written);
 }
 
+uint32_t ct_vk_line_tensor(struct ct_vk *v, const struct ct_mat *m, bool written) {
+  const uint32_t rows = ct_mat_planes(m) * ct_mat_groups(m) * CT_TILE;
+  return add_tensor(v, m->keep[CT_KEEP_F32], (uint32_t)ct_mat_units(m->rows, m->cols, CT_KEEP_F32),
+                    ct_grid(1, rows, CT_F32_ROW_UNITS), written);
+}
+
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
   struct ct_lower *l = v->l;
   uint32_t load = 0;

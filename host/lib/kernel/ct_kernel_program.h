@@ -41,6 +41,8 @@ int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
 uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep, bool written);
 /* Of what is kept as FP32: pieces are planes and rows. */
 uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
+/* The same, but one plane behind the other: pieces are rows alone. */
+uint32_t ct_vk_line_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg);
 /* Adds more to all and frees it, whatever the outcome. */

@@ -72,18 +72,31 @@ static int make_room(ct_network *n) {
   return err;
 }
 
+static float *matrix_of(const struct ct_lay *lay) {
+  return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
+}
+
+static int put_constant(ct_network *n, const struct ct_constant *k) {
+  const size_t count = ct_lay_elements(&k->lay);
+  float *x = malloc((count + 1) * sizeof *x), *matrix = matrix_of(&k->lay);
+  for (size_t j = 0; x && j < count; ++j)
+    x[j] = k->value;
+  int err = CT_OK;
+  if (x && matrix) {
+    ct_lay_spread(&k->lay, x, matrix);
+    err = ct_network_put(n, &k->lay.mat, matrix);
+  } else {
+    err = no_memory(n->dev);
+  }
+  free(x);
+  free(matrix);
+  return err;
+}
+
 static int put_constants(ct_network *n) {
   int err = CT_OK;
-  for (size_t i = 0; i < n->compiled.constants && !err; ++i) {
-    const struct ct_constant *k = &n->compiled.constant[i];
-    const size_t count = (size_t)k->mat.rows * k->mat.cols;
-    float *x = malloc(count * sizeof *x);
-    if (!x) return no_memory(n->dev);
-    for (size_t j = 0; j < count; ++j)
-      x[j] = k->value;
-    err = ct_network_put(n, &k->mat, x);
-    free(x);
-  }
+  for (size_t i = 0; i < n->compiled.constants && !err; ++i)
+    err = put_constant(n, &n->compiled.constant[i]);
   return err;
 }
 
@@ -142,7 +155,8 @@ static int load(ct_network *n, bool expected) {
   for (size_t i = 0; i < n->compiled.stages && !err; ++i) {
     struct ct_codes *codes = &n->compiled.stage[i].codes;
     struct ct_network_part *part = &n->part[i];
-    part->cycles = part->expected = CT_NO_CYCLE;
+    part->cycles = codes->count ? CT_NO_CYCLE : 0;
+    part->expected = CT_NO_CYCLE;
     for (size_t k = 0; k < codes->count; ++k)
       part->commands += codes->job[k].count;
     if (expected) err = expect(n, codes, part, &ahead);
@@ -155,6 +169,7 @@ static int load(ct_network *n, bool expected) {
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   const unsigned narrow = o && o->mantissa ? 8 - o->mantissa : 0;
+  n->seed = o ? o->seed : 0;
   int err = copy_graph(n, graph);
   if (!err) err = compile(n, narrow);
   if (!err) err = make_room(n);
@@ -222,22 +237,16 @@ static int check(const ct_network *n) {
   return ct_check_handle(n ? &n->handle : NULL, "network");
 }
 
-/* The layout of a tensor that has a place. */
+/* The layout of a tensor. */
 static int find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay) {
   if (tensor < 1 || (size_t)tensor > n->compiled.tensors)
     return ct_fail(n->dev, CT_ERR_ARG, "the network has no tensor %d", tensor);
   const struct ct_gtensor *t = n->graph->tensor[tensor];
   *lay = &n->compiled.lay[tensor];
-  if ((*lay)->kind == CT_LAY_NONE)
-    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device", t->name);
   if (count != t->elements)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has %llu elements, not %zu", t->name,
                    (unsigned long long)t->elements, count);
   return CT_OK;
-}
-
-static float *matrix_of(const struct ct_lay *lay) {
-  return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
 }
 
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {
@@ -251,6 +260,7 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
   if (t->node >= 0)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
+  if (lay->kind == CT_LAY_NONE) return CT_OK;
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   ct_lay_spread(lay, data, matrix);
@@ -267,6 +277,9 @@ int ct_network_read(ct_network *n, int tensor, float *data, size_t count) {
   CT_NEED(n->dev, data);
   err = find(n, tensor, count, &lay);
   if (err) return err;
+  if (lay->kind == CT_LAY_NONE)
+    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device",
+                   n->graph->tensor[tensor]->name);
   if (lay->kind == CT_LAY_WINDOWS)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read",
                    n->graph->tensor[tensor]->name);
@@ -370,6 +383,20 @@ static int run_stages(struct run *r) {
   return err;
 }
 
+/* No instruction of the device makes random numbers: masks of dropout come from here. */
+static int put_masks(ct_network *n, uint64_t step) {
+  int err = CT_OK;
+  for (size_t i = 0; i < n->compiled.masks && !err; ++i) {
+    const struct ct_mask *m = &n->compiled.mask[i];
+    float *x = malloc((size_t)m->mat.rows * m->mat.cols * sizeof *x);
+    if (!x) return no_memory(n->dev);
+    ct_compiled_mask(m, n->seed, step, x);
+    err = ct_network_put(n, &m->mat, x);
+    free(x);
+  }
+  return err;
+}
+
 /* A run that could not be ended goes on: jobs of its queue are not through. */
 static bool goes_on(const ct_network *n) {
   return n->error == CT_ERR_DEVICE && !ct_queue_is_idle(n->dev, n->queue);
@@ -386,7 +413,8 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   set_arguments(n, step, &r.job);
   n->queue = queue;
   n->error = CT_OK;
-  err = run_stages(&r);
+  err = put_masks(n, step);
+  if (!err) err = run_stages(&r);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;

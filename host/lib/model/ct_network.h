@@ -21,6 +21,7 @@ struct ct_network {
   struct ct_network_part *part; /* by stage */
   uint64_t lasting, arena;      /* addresses of regions; 0: none */
   uint64_t external[CT_EXTERNALS];
+  uint64_t seed;       /* of dropout */
   bool stale;          /* weights were written since the stages that run once have run */
   enum ct_queue queue; /* of the last run */
   int error;           /* how it ended; CT_ERR_DEVICE: jobs of it may be under way */

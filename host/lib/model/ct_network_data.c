@@ -13,12 +13,15 @@
 typedef void move(void *self, size_t matrix, size_t element);
 
 static void each_weight(const struct ct_lay *lay, move *f, void *self) {
-  const size_t blocks = ct_tiles(lay->channels), cols = lay->mat.cols;
-  for (size_t o = 0; o < cols; ++o)
-    for (size_t tap = 0; tap < lay->taps; ++tap)
-      for (size_t ch = 0; ch < lay->channels; ++ch)
-        f(self, (tap * blocks * CT_TILE + ch) * cols + o,
-          (o * lay->taps + tap) * lay->channels + ch);
+  const struct ct_weight_lay *w = &lay->weight;
+  const size_t blocks = ct_tiles(w->channels), cols = lay->mat.cols, groups = w->channels / w->own;
+  for (size_t o = 0; o < cols; ++o) {
+    const size_t first = groups > 1 ? o / w->outputs % groups * w->own : 0;
+    for (size_t tap = 0; tap < w->taps; ++tap)
+      for (size_t ch = 0; ch < w->own; ++ch)
+        f(self, (tap * blocks * CT_TILE + first + ch) * cols + o,
+          (o * w->taps + tap) * w->own + ch);
+  }
 }
 
 /* What pixel p of the output sees at tap (ky, kx): the number of the input's pixel, or false. */
@@ -53,7 +56,7 @@ size_t ct_lay_elements(const struct ct_lay *lay) {
   const struct ct_window_shape *s = &lay->windows;
   switch (lay->kind) {
     case CT_LAY_WEIGHT:
-      return (size_t)lay->taps * lay->channels * lay->mat.cols;
+      return (size_t)lay->weight.taps * lay->weight.own * lay->mat.cols;
     case CT_LAY_WINDOWS:
       return (size_t)s->images * s->h * s->w * window_channels(lay);
     default:

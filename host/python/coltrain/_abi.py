@@ -571,12 +571,14 @@ class ct_network_options(ctypes.Structure):
 
     expect: bool
     mantissa: int
+    seed: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("expect", ctypes.c_bool),
         ("mantissa", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 8),
+        ("seed", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 7),
     ]
 
 

@@ -68,9 +68,11 @@ class Compiled(Handle):
 
     _free = lib.ct_network_free
 
-    def __init__(self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8, expect: bool = False) -> None:
+    def __init__(
+        self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0
+    ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect)
+        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64))
         raw = ctypes.c_void_p()
         graph.check()
         connection.call(lib.ct_network_create, connection._raw, graph._raw, ctypes.byref(options), ctypes.byref(raw))

@@ -222,13 +222,13 @@ class Device(Connection):
         self.call(lib.ct_model_load, self._raw, path_of(path), ctypes.byref(raw))
         return Model(self, raw.value or 0)
 
-    def compile(self, network: Network | Graph, *, mantissa: SupportsIndex = 8, expect: bool = False) -> Compiled:
+    def compile(self, network: Network | Graph, *, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0) -> Compiled:
         """Puts a network, or a graph alone (its weights are zeros then), on the device.
 
-        mantissa: bits of the mantissas of HBFP, 2 to 8. expect: compute what each stage should take. Raises :class:`UnsupportedError`, which names the nodes that the device
+        mantissa: bits of the mantissas of HBFP, 2 to 8. expect: compute what each stage should take. seed: of dropout. Raises :class:`UnsupportedError`, which names the nodes that the device
         cannot run, and :class:`NoSpaceError`.
         """
-        return Compiled(self, network, mantissa, expect)
+        return Compiled(self, network, mantissa, expect, seed)
 
     # ---- Asynchronous work ----
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Updates of weights: the rate, the factor that keeps a norm, new weights and states. */
+#include <stdlib.h>
+
+#include "ct_compile_impl.h"
+
+/* The rate is a number of the run: nothing to compute. */
+void ct_lower_op_rate(struct ct_compiler *c, const struct ct_gnode *n) {
+  const int v = ct_value_new(c, 1, 1);
+  if (c->error) return;
+  c->value[v].kind = CT_LAY_NUMBER;
+  ct_value_is(c, n->out[0], v);
+}
+
+/* The sum of squares of a gradient: of its columns, then of their sums. */
+static int squares_of(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
+  struct ct_sum_of sum = {.x = ct_value_in(c, n, i),
+                          .less = CT_NO_VALUE,
+                          .times = CT_NO_VALUE,
+                          .squares = true,
+                          .scale = 1};
+  sum.x = ct_value_sum(c, n, &sum);
+  sum.squares = false;
+  sum.cols = true;
+  return ct_value_sum(c, n, &sum);
+}
+
+/* The sum of single numbers, one after the other. */
+static int sum_up(struct ct_compiler *c, const struct ct_gnode *n, const int *vals,
+                  unsigned count) {
+  int all = vals[0];
+  for (unsigned i = 1; i < count && !c->error;) {
+    struct ct_tiles t = ct_tiles_apart(c, n, 1, 1, false);
+    unsigned sum = ct_tiles_in(&t, all);
+    for (unsigned k = 1; k < CT_TILE_INS && i < count; ++k)
+      sum = ct_tiles_op(&t, CT_TILE_ADD, sum, ct_tiles_in(&t, vals[i++]));
+    all = ct_tiles_make(&t, sum, CT_NO_VALUE);
+  }
+  return all;
+}
+
+/* min(most / root(sum), 1), the sum that of all squares, gradient by gradient. */
+void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
+  unsigned count = 0;
+  int *squares = calloc(n->inputs, sizeof *squares);
+  if (!squares) {
+    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    return;
+  }
+  for (unsigned i = 0; i < n->inputs && !c->error; ++i)
+    if (ct_has(n, i)) squares[count++] = squares_of(c, n, i);
+  const int all = c->error ? 0 : sum_up(c, n, squares, count);
+  free(squares);
+  if (c->error) return;
+  struct ct_tiles t = ct_tiles_for(c, n, &all, 1, 3);
+  const unsigned inverse = ct_tiles_op(&t, CT_TILE_RSQRT, ct_tiles_in(&t, all), 0);
+  const unsigned factor = ct_tiles_axpb(&t, inverse, (float)ct_attr(n, 0, 0), 0);
+  const int value = ct_value_new(c, 1, 1);
+  ct_tiles_make(&t, ct_tiles_op_s(&t, CT_TILE_MIN_S, factor, 1), value);
+  ct_value_is(c, n->out[0], value);
+}
+
+/* The node that makes the rate which an update names; NULL: something else does. */
+static const struct ct_gnode *rate_of(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_gtensor *t = c->g->tensor[n->in[n->inputs - 1]];
+  if (t->node >= 0 && c->g->node[t->node]->op == ct_gop_find("rate")) return c->g->node[t->node];
+  ct_compile_miss(c, n, "its rate (%.60s) is not that of a schedule", t->name);
+  return NULL;
+}
+
+/* The weight, its gradient, its states: all of one layout. */
+static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *vals) {
+  vals[0] = ct_value_in(c, n, 0);
+  for (unsigned i = 1; i < n->inputs - 1; ++i)
+    vals[i] = ct_value_shaped(c, n->in[i], vals[0]);
+  int like;
+  return !c->error && ct_fit(c, n, vals, n->inputs - 1, &like);
+}
+
+/* In the order of docs/numerics.md, Training. */
+enum { SGD_MOMENTUM, SGD_DECAY };
+void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
+  int vals[3] = {0};
+  const struct ct_gnode *rate = rate_of(c, n);
+  if (!rate || !update_values(c, n, vals)) return;
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[vals[0]].rows, c->value[vals[0]].cols, false);
+  const unsigned w = ct_tiles_in(&t, vals[0]), g = ct_tiles_in(&t, vals[1]);
+  const float decay = (float)ct_attr(n, SGD_DECAY, 0);
+  const unsigned pull = decay != 0 ? ct_tiles_axpb(&t, w, decay, 0) : 0;
+  const unsigned sum = decay != 0 ? ct_tiles_op(&t, CT_TILE_ADD, pull, g) : g;
+  const unsigned old = ct_tiles_in(&t, vals[2]);
+  const unsigned kept = ct_tiles_axpb(&t, old, (float)ct_attr(n, SGD_MOMENTUM, 0), 0);
+  const unsigned v = ct_tiles_op(&t, CT_TILE_ADD, kept, sum);
+  const unsigned step = ct_tiles_times(&t, v, ct_scalar_reg(c, CT_SCALAR_MINUS_RATE, rate, 0));
+  ct_give(&t, n, 1, v, vals[0]);
+  ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, step, w), vals[0]);
+}
+
+enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_DECAY, ADAM_DECOUPLED };
+/* Numbers of the run correct the means: the rate / (1 - beta1^t), 1 / (1 - beta2^t). */
+void ct_lower_op_adam(struct ct_compiler *c, const struct ct_gnode *n) {
+  int vals[4] = {0};
+  const struct ct_gnode *rate = rate_of(c, n);
+  if (!rate || !update_values(c, n, vals)) return;
+  const float b1 = (float)ct_attr(n, ADAM_BETA1, 0), b2 = (float)ct_attr(n, ADAM_BETA2, 0);
+  const float decay = (float)ct_attr(n, ADAM_DECAY, 0);
+  const bool apart = ct_attr(n, ADAM_DECOUPLED, 0) != 0;
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[vals[0]].rows, c->value[vals[0]].cols, false);
+  const unsigned w = ct_tiles_in(&t, vals[0]);
+  unsigned g = ct_tiles_in(&t, vals[1]);
+  if (decay != 0 && !apart) g = ct_tiles_op(&t, CT_TILE_ADD, g, ct_tiles_axpb(&t, w, decay, 0));
+  unsigned m = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[2]), b1, 0);
+  m = ct_tiles_op(&t, CT_TILE_ADD, m, ct_tiles_axpb(&t, g, 1 - b1, 0));
+  unsigned v = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[3]), b2, 0);
+  const unsigned square = ct_tiles_op(&t, CT_TILE_MUL, g, g);
+  v = ct_tiles_op(&t, CT_TILE_ADD, v, ct_tiles_axpb(&t, square, 1 - b2, 0));
+  const unsigned fix = ct_scalar_reg(c, CT_SCALAR_ROOT, rate, ct_attr(n, ADAM_BETA2, 0));
+  unsigned root = ct_tiles_op(&t, CT_TILE_SQRT, ct_tiles_times(&t, v, fix), 0);
+  root = ct_tiles_axpb(&t, root, 1, (float)ct_attr(n, ADAM_EPSILON, 0));
+  unsigned step = ct_tiles_op(&t, CT_TILE_DIV, m, root);
+  const double beta1 = ct_attr(n, ADAM_BETA1, 0);
+  step = ct_tiles_times(&t, step, ct_scalar_reg(c, CT_SCALAR_STEP, rate, beta1));
+  if (decay != 0 && apart) {
+    const unsigned shrunk = ct_tiles_axpb(&t, w, decay, 0);
+    const unsigned part = ct_tiles_times(&t, shrunk, ct_scalar_reg(c, CT_SCALAR_RATE, rate, 0));
+    step = ct_tiles_op(&t, CT_TILE_ADD, step, part);
+  }
+  ct_give(&t, n, 1, m, vals[0]);
+  ct_give(&t, n, 2, v, vals[0]);
+  ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_SUB, w, step), vals[0]);
+}

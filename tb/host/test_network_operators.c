@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators one by one on the device, of random shapes, and their gradients: beside the reference,
+ * and byte for byte on emulated and simulated cores.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "network_bed.h"
+
+enum { MOST_INPUTS = 4 };
+
+/* A graph of one operator. */
+struct maker {
+  struct bed *b;
+  ct_rng *rng;
+  int x[MOST_INPUTS];
+  unsigned count;
+};
+
+static uint32_t draw(struct maker *m, uint32_t most) {
+  return 1 + ct_rng_below(m->rng, most);
+}
+
+/* All from outside: gradients of it are compared. */
+static int input(struct maker *m, struct ct_shape shape) {
+  return m->x[m->count++] = bed_tensor(m->b, CT_ROLE_INPUT, shape);
+}
+
+static struct ct_shape some_shape(struct maker *m, uint32_t least_dims) {
+  static const uint32_t most[] = {5, 6, 7, 40};
+  struct ct_shape s = {least_dims + ct_rng_below(m->rng, 5 - least_dims), {0}};
+  for (uint32_t i = 0; i < s.dims; ++i)
+    s.dim[i] = draw(m, most[i + 4 - s.dims]);
+  return s;
+}
+
+static int transpose(struct maker *m) {
+  const struct ct_shape s = some_shape(m, 1);
+  struct ct_attr perm = {"perm", s.dims, {0, 1, 2, 3}};
+  for (uint32_t i = 0; i < s.dims; ++i) {
+    const uint32_t j = ct_rng_below(m->rng, s.dims);
+    const double t = perm.value[i];
+    perm.value[i] = perm.value[j];
+    perm.value[j] = t;
+  }
+  return BED_ADD(m->b, "transpose", BED_IN(input(m, s)), .attrs = &perm, .attr_count = 1);
+}
+
+/* Into other shapes, with something in between that looks at rows. */
+static int reshape(struct maker *m) {
+  static const double shapes[][4] = {{24, 35}, {8, 3, 5, 7}, {35, 24}, {4, 6, 35}, {840},
+                                     {7, 120}, {1, 840},     {840, 1}, {15, 56},   {2, 2, 3, 70}};
+  int y = input(m, SHAPE(2, 3, 4, 35));
+  for (uint32_t i = draw(m, 3); i > 0; --i) {
+    struct ct_attr shape = {"shape", 0, {0}};
+    memcpy(shape.value, shapes[ct_rng_below(m->rng, 10)], sizeof shape.value);
+    while (shape.count < 4 && shape.value[shape.count] > 0)
+      ++shape.count;
+    y = BED_ADD(m->b, "reshape", BED_IN(y), .attrs = &shape, .attr_count = 1);
+    if (ct_rng_percent(m->rng, 60)) y = BED_ADD(m->b, "softmax", BED_IN(y));
+  }
+  return y;
+}
+
+static int slice(struct maker *m) {
+  const struct ct_shape s = some_shape(m, 1);
+  const uint32_t axis = ct_rng_below(m->rng, s.dims);
+  const uint32_t begin = ct_rng_below(m->rng, s.dim[axis]);
+  return BED_ADD(m->b, "slice", BED_IN(input(m, s)),
+                 BED_ATTRS({"axis", 1, {axis}}, {"begin", 1, {begin}},
+                           {"size", 1, {draw(m, s.dim[axis] - begin)}}));
+}
+
+static int concat(struct maker *m) {
+  struct ct_shape s = some_shape(m, 1);
+  const uint32_t axis = ct_rng_below(m->rng, s.dims);
+  for (uint32_t i = draw(m, 3); i > 0; --i) {
+    s.dim[axis] = draw(m, 20);
+    (void)input(m, s);
+  }
+  return BED_ADD(m->b, "concat", .inputs = m->x, .input_count = m->count,
+                 BED_ATTRS({"axis", 1, {axis}}));
+}
+
+/* Dimensions of 1, or missing in front, of either. */
+static struct ct_shape narrowed(struct maker *m, struct ct_shape s) {
+  for (uint32_t i = 0; i < s.dims; ++i)
+    if (ct_rng_percent(m->rng, 35)) s.dim[i] = 1;
+  while (s.dims > 1 && ct_rng_percent(m->rng, 30)) {
+    memmove(s.dim, s.dim + 1, (s.dims - 1) * sizeof *s.dim);
+    --s.dims;
+  }
+  return s;
+}
+
+static int broadcast(struct maker *m) {
+  static const char *const ops[] = {"add", "sub", "mul"};
+  const struct ct_shape s = some_shape(m, 1);
+  const int a = input(m, narrowed(m, s)),
+            b = input(m, ct_rng_percent(m->rng, 50) ? s : narrowed(m, s));
+  return BED_ADD(m->b, ops[ct_rng_below(m->rng, 3)], BED_IN(a, b));
+}
+
+static int layer_norm(struct maker *m) {
+  struct ct_shape s = some_shape(m, 1);
+  const uint32_t axis = ct_rng_below(m->rng, s.dims);
+  s.dim[s.dims - 1] += 7; /* of two or three numbers the deviation may be next to nothing */
+  struct ct_shape row = {s.dims - axis, {0}};
+  memcpy(row.dim, s.dim + axis, row.dims * sizeof *row.dim);
+  const int x = input(m, s), scale = input(m, row),
+            bias = ct_rng_percent(m->rng, 50) ? input(m, row) : 0;
+  return BED_ADD(m->b, "layer_norm", BED_IN(x, scale, bias), BED_ATTRS({"axis", 1, {axis}}));
+}
+
+static int softmax(struct maker *m) {
+  const struct ct_shape s = some_shape(m, 1);
+  return BED_ADD(m->b, "softmax", BED_IN(input(m, s)),
+                 BED_ATTRS({"axis", 1, {ct_rng_below(m->rng, s.dims)}}));
+}
+
+static int dropout(struct maker *m) {
+  return BED_ADD(m->b, "dropout", BED_IN(input(m, some_shape(m, 1))),
+                 BED_ATTRS({"rate", 1, {0.3}}, {"stream", 1, {ct_rng_below(m->rng, 9)}}));
+}
+
+static int matmul(struct maker *m) {
+  const uint32_t dims = 2 + ct_rng_below(m->rng, 3), r = draw(m, 20), k = draw(m, 20),
+                 c = draw(m, 20);
+  const bool ta = ct_rng_percent(m->rng, 50), tb = ct_rng_percent(m->rng, 50);
+  struct ct_shape a = {dims, {draw(m, 2), draw(m, 3)}}, b = a;
+  for (uint32_t i = 0; i + 2 < dims; ++i)
+    if (ct_rng_percent(m->rng, 30)) (ct_rng_percent(m->rng, 50) ? &a : &b)->dim[i] = 1;
+  a.dim[dims - 2] = ta ? k : r;
+  a.dim[dims - 1] = ta ? r : k;
+  b.dim[dims - 2] = tb ? c : k;
+  b.dim[dims - 1] = tb ? k : c;
+  const int x = input(m, a), y = input(m, b);
+  return BED_ADD(m->b, "matmul", BED_IN(x, y),
+                 BED_ATTRS({"transpose_a", 1, {ta}}, {"transpose_b", 1, {tb}}));
+}
+
+static int weight(struct maker *m, struct ct_shape s) {
+  return ct_graph_tensor(
+      m->b->g, &(struct ct_new_tensor){
+                   .shape = s, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE, .name = "w"});
+}
+
+static int linear(struct maker *m) {
+  const uint32_t inputs = draw(m, 30), outputs = draw(m, 30);
+  const int x = input(m, SHAPE(draw(m, 20), inputs)), w = input(m, SHAPE(outputs, inputs));
+  return BED_ADD(m->b, "linear", BED_IN(x, w, input(m, SHAPE(outputs))));
+}
+
+/* Groups of few channels, depthwise among them. */
+static int groups(struct maker *m) {
+  const uint32_t g = draw(m, 20), in = draw(m, 9), out = draw(m, 4), size = 2 + draw(m, 5);
+  const int x = input(m, SHAPE(draw(m, 3), size, size, g * in));
+  const int w = weight(m, SHAPE(g * out, draw(m, 2), draw(m, 3), in));
+  m->x[m->count++] = w;
+  return BED_ADD(m->b, "conv", BED_IN(x, w),
+                 BED_ATTRS({"groups", 1, {g}}, {"pad", 4, {1, 1, 0, 1}}));
+}
+
+static const struct {
+  const char *name;
+  int (*make)(struct maker *m);
+  double most; /* off the reference; where there are products, HBFP8 has a say */
+} ops[] = {
+    {"transpose", transpose, 0}, {"reshape", reshape, 1e-5},     {"slice", slice, 0},
+    {"concat", concat, 0},       {"broadcast", broadcast, 1e-5}, {"layer_norm", layer_norm, 1e-3},
+    {"softmax", softmax, 1e-5},  {"dropout", dropout, 1e-6},     {"matmul", matmul, 0.03},
+    {"linear", linear, 0.03},    {"groups", groups, 0.03}};
+enum { OPS = sizeof ops / sizeof *ops };
+
+/* Its output, and behind a loss the gradients of all that comes from outside. */
+static void make(struct bed *b, unsigned op, ct_rng *rng) {
+  struct maker m = {.b = b, .rng = rng};
+  bed_make(b);
+  const int y = ops[op].make(&m);
+  if (y < 0) fail_msg("%s: %s", ops[op].name, ct_graph_error(b->g));
+  const int t = bed_tensor(b, CT_ROLE_LABEL, bed_info(b, y).shape);
+  const int loss = ct_graph_result(b->g, BED_ADD(b, "mse", BED_IN(y, t)));
+  if (ct_graph_gradients(b->g, loss, m.x, m.count)) fail_msg("%s", ct_graph_error(b->g));
+  ct_graph_result(b->g, y);
+  for (unsigned i = 0; i < m.count; ++i) {
+    const int g = ct_graph_gradient(b->g, m.x[i]);
+    if (g > 0 && bed_info(b, g).role != CT_ROLE_OUTPUT) ct_graph_result(b->g, g);
+  }
+  bed_check(b);
+}
+
+static void test_beside_the_reference(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(1);
+  char text[1024];
+  for (int i = 0, draws = ct_tb_draws(20 * OPS); i < draws; ++i) {
+    const unsigned op = (unsigned)i % OPS;
+    struct net_bed n;
+    struct bed b;
+    make(&b, op, &rng);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, ct_rng_u64(&rng), &rng);
+    net_run(&n);
+    net_expect(&n, ops[op].most > 1e-5 ? ops[op].most : 1e-5, net_text(&b, text, sizeof text));
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
+/* Moves change no number: the output has the bits of what was given. */
+static void test_moves_are_exact(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(2);
+  char text[1024];
+  for (int i = 0, draws = ct_tb_draws(10 * OPS); i < draws; ++i) {
+    const unsigned op = (unsigned)i % OPS;
+    struct net_bed n;
+    struct maker m = {.b = &(struct bed){0}, .rng = &rng};
+    if (ops[op].most != 0) continue;
+    bed_make(m.b);
+    ct_graph_result(m.b->g, ops[op].make(&m));
+    bed_check(m.b);
+    net_open(&n, m.b, "emu:");
+    net_draw(&n, 1, &rng);
+    net_run(&n);
+    net_expect(&n, 0, net_text(m.b, text, sizeof text));
+    net_close(&n);
+    bed_free(m.b);
+  }
+}
+
+static uint64_t digest_on(struct bed *b, const char *uri, uint64_t seed) {
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(seed);
+  if (!net_try_open(&n, b, uri)) return 0;
+  net_draw(&n, seed, &rng);
+  net_run_device(&n, 0);
+  net_run_device(&n, 1);
+  const uint64_t digest = net_digest(&n);
+  net_close(&n);
+  return digest;
+}
+
+static void same_on(const char *const *uri, size_t uris, int draws, uint64_t stream) {
+  ct_rng rng = ct_rng_make(stream);
+  char text[1024];
+  int small = 0;
+  for (int i = 0; i < draws; ++i) {
+    const uint64_t seed = ct_rng_u64(&rng);
+    struct bed b;
+    make(&b, (unsigned)i % OPS, &rng);
+    const uint64_t want = digest_on(&b, uri[0], seed);
+    for (size_t k = 1; k < uris; ++k) {
+      const uint64_t got = digest_on(&b, uri[k], seed);
+      small += got == 0;
+      if (got && got != want)
+        fail_msg("%s and %s differ: %s", uri[0], uri[k], net_text(&b, text, sizeof text));
+    }
+    bed_free(&b);
+  }
+  printf("%d of %zu times a scratchpad was too small\n", small, draws * (uris - 1));
+  assert_true(small < draws);
+}
+
+static void test_same_on_emulated_cores(void **state) {
+  (void)state;
+  same_on((const char *const[]){"emu:", "emu:core=16x8", "emu:core=16x4"}, 3, ct_tb_draws(5 * OPS),
+          3);
+}
+
+static void test_same_on_simulated_cores(void **state) {
+  (void)state;
+  same_on((const char *const[]){"emu:", "sim:stall=25"}, 2, ct_tb_draws(OPS), 4);
+}
+
+/* A column that is given the shape of a row is a row. */
+static void test_shapes_count(void **state) {
+  (void)state;
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(5);
+  bed_make(&b);
+  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 4));
+  const int row = BED_ADD(&b, "reshape", BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 1))),
+                          BED_ATTRS({"shape", 1, {4}}));
+  ct_graph_result(b.g, BED_ADD(&b, "add", BED_IN(x, row)));
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 1, &rng);
+  net_run(&n);
+  net_expect(&n, 0, "a row");
+  net_close(&n);
+  bed_free(&b);
+}
+
+/* A normalisation folded into convolutions, of groups, too, and into a linear layer. */
+static void test_folded(void **state) {
+  (void)state;
+  for (uint32_t groups = 0; groups < 5; ++groups) {
+    struct bed b;
+    struct net_bed n;
+    ct_rng rng = ct_rng_make(6);
+    struct maker m = {.b = &b, .rng = &rng};
+    bed_make(&b);
+    const int x = bed_tensor(&b, CT_ROLE_INPUT, groups ? SHAPE(2, 5, 5, 24) : SHAPE(9, 24));
+    const int bias = groups % 2 ? bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(36)) : 0;
+    const int w = weight(&m, groups ? SHAPE(36, 3, 3, 24 / groups) : SHAPE(36, 24));
+    const int y = groups
+                      ? BED_ADD(&b, "conv", BED_IN(x, w, bias), BED_ATTRS({"groups", 1, {groups}}))
+                      : BED_ADD(&b, "linear", BED_IN(x, w, bias));
+    int in[5] = {y};
+    for (int i = 1; i < 5; ++i)
+      in[i] = ct_graph_tensor(
+          b.g, &(struct ct_new_tensor){
+                   .shape = SHAPE(36), .role = CT_ROLE_STATE, .initial = CT_INITIAL_ONES});
+    ct_graph_result(b.g, BED_ADD(&b, "batch_norm", .inputs = in, .input_count = 5));
+    assert_int_equal(ct_graph_fold(b.g), 1);
+    bed_check(&b);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 7, &rng);
+    net_run(&n);
+    net_expect(&n, 0.03, "folded");
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
+/* What cannot run is named, with the reason. */
+static void test_refused(void **state) {
+  (void)state;
+  struct bed b;
+  ct_device *dev;
+  ct_network *net;
+  bed_make(&b);
+  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(20, 16));
+  const int w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16, 16));
+  ct_graph_result(b.g, BED_ADD(&b, "linear", BED_IN(x, w)));
+  ct_graph_result(
+      b.g, BED_ADD(&b, "transpose", BED_IN(w), .name = "turn", BED_ATTRS({"perm", 2, {1, 0}})));
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_network_create(dev, b.g, NULL, &net), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "turn (transpose): its input"));
+  ct_close(dev);
+  bed_free(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside_the_reference),
+                                     cmocka_unit_test(test_moves_are_exact),
+                                     cmocka_unit_test(test_shapes_count),
+                                     cmocka_unit_test(test_folded),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_same_on_emulated_cores),
+                                     cmocka_unit_test(test_same_on_simulated_cores)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
