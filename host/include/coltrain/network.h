@@ -128,13 +128,41 @@ int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_w
                               uint64_t *tag);
 
 /* A version of what ct_weights_read() gave for a network of the same graph and mantissas, on any
- * device; size is exactly ct_weights_info.bytes. *weights is NULL on failure: CT_ERR_ARG,
+ * device; size is exactly ct_network_info.weights_bytes. *weights is NULL on failure: CT_ERR_ARG,
  * CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
 int ct_network_load_weights(ct_network *network, const void *data, size_t size,
                             ct_weights **weights);
 
-/* Runs that have changed the network's own weights so far. */
-uint64_t ct_network_steps(const ct_network *network);
+/* ---- Files of networks ------------------------------------------------------------------- */
+
+/* Writes graph, weights, states and how far training has come to a file (docs/model-format.md,
+ * format 2), from which training goes on bit by bit. It is replaced as ct_model_save() does it.
+ * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
+int ct_network_save(ct_network *network, const char *path);
+
+/* A network from a file, on any device. options NULL or of mantissa 0: the mantissas that it had.
+ * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
+ * sentence names file and reason), and as ct_network_create(). */
+int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
+                    ct_network **network);
+
+/* What is known of a network. */
+struct ct_network_info {
+  uint64_t seed;          /* that its weights were drawn from last; 0: they were not */
+  uint64_t steps;         /* runs that have changed its own weights */
+  uint64_t epochs;        /* as set by ct_network_set_epochs() */
+  uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
+  uint32_t mantissa;      /* bits, 2..8 */
+  uint32_t jobs;          /* that a run takes at least */
+  bool changes;           /* its runs change its weights */
+  uintptr_t reserved[4];
+};
+
+/* Copies what is known to *info. */
+int ct_network_info(const ct_network *network, struct ct_network_info *info);
+
+/* Notes how many epochs the network has been trained, for its file. NULL is ignored. */
+void ct_network_set_epochs(ct_network *network, uint64_t epochs);
 
 /* A kernel of the network, in the order in which they run. */
 struct ct_network_stage {

@@ -300,6 +300,8 @@ static void draw(const struct ct_gtensor *t, uint64_t *state, float *x) {
 int ct_network_draw(ct_network *n, uint64_t seed) {
   uint64_t state = seed;
   int err = ct_check_network(n);
+  if (!err) err = ct_network_still(n, false, "drawn");
+  if (!err) n->seed = seed;
   for (size_t i = 1; !err && i <= n->graph->tensors; ++i) {
     const struct ct_gtensor *t = n->graph->tensor[i];
     if (t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE) continue;
@@ -318,8 +320,23 @@ ct_graph *ct_network_graph(ct_network *n) {
   return n && n->handle.live ? n->graph : NULL;
 }
 
-uint64_t ct_network_steps(const ct_network *n) {
-  return n && n->handle.live ? n->steps : 0;
+int ct_network_info(const ct_network *n, struct ct_network_info *info) {
+  const int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, info);
+  *info =
+      (struct ct_network_info){.seed = n->seed,
+                               .steps = n->steps,
+                               .epochs = n->epochs,
+                               .mantissa = 8 - n->narrow,
+                               .changes = n->changes,
+                               .weights_bytes = n->compiled.lasting * CT_UNIT,
+                               .jobs = (uint32_t)ct_network_jobs(n, CT_STAGES_REST, NULL, NULL)};
+  return CT_OK;
+}
+
+void ct_network_set_epochs(ct_network *n, uint64_t epochs) {
+  if (n && n->handle.live) n->epochs = epochs;
 }
 
 size_t ct_network_stages(const ct_network *n) {

@@ -4,7 +4,7 @@
  *
  *   ct_network.c          making one, its tensors, facts     ct_network_data.c     elements, planes
  *   ct_network_run.c      runs: waited for, submitted        ct_network_frame.c    frames
- *   ct_network_weights.c  versions of the weights
+ *   ct_network_weights.c  versions of the weights            ct_network_file.c     files
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
@@ -52,6 +52,7 @@ struct ct_network {
   enum ct_queue queue;          /* of the last run that was waited for */
   int error;                    /* how it ended; CT_ERR_DEVICE: jobs of it may be under way */
   uint64_t steps;               /* runs that changed weights */
+  uint64_t seed, epochs;
   size_t refs;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights */
   size_t frame_runs;          /* the same with its own frame */

@@ -120,7 +120,7 @@ struct other {
 };
 
 struct colocate {
-  const struct colocate_options *o;
+  struct colocate_options *o;
   const struct learn *l;
   struct ct_dataset ds;
   struct load load;

@@ -41,6 +41,7 @@ static int set_up(struct colocate *c) {
   if (learner_open(&c->learner, c->l, &c->ds, c->load.dev, true) ||
       learner_open(&c->filler_learner, c->l, &c->ds, c->load.dev, true))
     return 1;
+  c->o->learn.batch = c->learner.batch; /* a file has its own */
   int rc = feeder_open(&c->feed, &c->learner, 0);
   if (rc >= 0) rc = feeder_open(&c->filler, &c->filler_learner, 0);
   if (rc >= 0) rc = versions_open(&c->versions, &c->learner, c->l->epochs + 1);

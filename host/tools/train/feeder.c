@@ -7,20 +7,19 @@
 #include "ct_rand.h"
 
 int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
-  const struct learn *l = learner->learn;
   const struct ct_dataset *ds = learner->ds;
   *f = (struct feeder){.learner = learner,
                        .ds = ds,
-                       .batch = l->batch,
-                       .seed = l->seed,
-                       .per_epoch = learn_steps(l, ds),
+                       .batch = learner->batch,
+                       .seed = learner->learn->seed,
+                       .per_epoch = (ds->train.count + learner->batch - 1) / learner->batch,
                        .submitted = first,
                        .finished = first,
                        .written = first,
                        .order_epoch = UINT64_MAX};
   f->order = malloc(ds->train.count * sizeof *f->order);
-  f->x = malloc((size_t)l->batch * ds->features * sizeof *f->x);
-  f->labels = malloc(l->batch * sizeof *f->labels);
+  f->x = malloc((size_t)f->batch * ds->features * sizeof *f->x);
+  f->labels = malloc(f->batch * sizeof *f->labels);
   if (!f->order || !f->x || !f->labels) return CT_ERR_MEMORY;
   int rc = 0;
   for (size_t i = 0; rc >= 0 && i < FEEDER_DEPTH; ++i)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Options ---- */
 
@@ -89,7 +90,9 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
      "arrays",
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
-    {"model", "MODEL", "A network in place of a perceptron: lenet5, resnet8 or resnet20",
+    {"model", "MODEL",
+     "A network in place of a perceptron: lenet5, resnet8 or resnet20; or a file that --save has "
+     "written of one, with --data",
      .call = take_model},
     {"batch", "N", "Samples of a training step (32; of a MODEL 16)",
      CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},
@@ -111,6 +114,13 @@ static const char *usual_data(const char *model) {
   return strcmp(model, "lenet5") ? "random-32x32x3" : "fashion-mnist";
 }
 
+bool learn_is_file(const struct learn *l) {
+  static const char *const names[] = {"lenet5", "resnet8", "resnet20"};
+  for (size_t i = 0; l->model && i < sizeof names / sizeof *names; ++i)
+    if (!strcmp(l->model, names[i])) return false;
+  return l->model;
+}
+
 static void fill_in(struct learn *l, const struct ct_dataset *ds) {
   const bool digits = strcmp(l->data, "digits") == 0;
   if (l->layers == 0 && !l->model) {
@@ -121,6 +131,7 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
     l->layers = 3;
   }
   if (l->epochs == 0) l->epochs = digits ? 5 : 1;
+  if (learn_is_file(l)) return;
   if (l->batch == 0) l->batch = l->model ? 16 : 32;
   if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
   if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
@@ -131,6 +142,10 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
   char why[CT_DATASET_WHY];
   if (l->model && l->layers)
     return cli_fail("--model and --layers: one of them says what the network is");
+  if (learn_is_file(l) && access(l->model, F_OK))
+    return cli_fail("there is no network %s: lenet5, resnet8, resnet20 or a file", l->model);
+  if (!l->data && learn_is_file(l))
+    return cli_fail("%s: give --data, the data set that it is for", l->model);
   if (!l->data) l->data = usual_data(l->model);
   if (ct_dataset_open(ds, l->data, l->seed, l->samples, why, sizeof why))
     return cli_fail("%s", why);
@@ -184,9 +199,12 @@ void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t
   }
 }
 
-/* The decimal number that a float was read from, not its 53-bit neighbour. */
+/* The decimal number that a float was read from, not its 53-bit neighbour; null if it was not
+ * given.
+ */
 static json_t *json_float(float x) {
   char text[32];
+  if (x < 0) return json_null();
   snprintf(text, sizeof text, "%.7g", (double)x);
   return json_real(strtod(text, NULL));
 }

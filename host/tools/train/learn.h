@@ -10,7 +10,7 @@
 
 struct learn {
   const char *data;  /* NULL: not given */
-  const char *model; /* of a graph; NULL: a perceptron */
+  const char *model; /* a graph: its name, or its file; NULL: a perceptron */
   const char *device, *json, *save;
   uint32_t widths[CT_MAX_LAYERS + 1];
   size_t layers;                    /* 0: not given */
@@ -39,7 +39,8 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
                           uint32_t *widths);
 
 /* Opens the data and fills in what depends on it and was not given: data, layers, epochs, batch,
- * learning rate, momentum, weight decay. 0, or 1 after a sentence. */
+ * learning rate, momentum, weight decay. A file of a network has the last four itself. 0, or 1
+ * after a sentence. */
 int learn_open(struct learn *l, struct ct_dataset *ds);
 
 /* A new model, ready for training. *model is NULL on failure; 0, or 1 after a sentence. */
@@ -51,6 +52,9 @@ int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model);
 /* Steps of an epoch: every sample at least once; the last batch is completed with the first
  * samples of the epoch. */
 uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds);
+
+/* Whether the network is a file, not one by name. */
+bool learn_is_file(const struct learn *l);
 
 /* What the network is called: its name, or "64-128-64-10". */
 void learn_name(const struct learn *l, char *text, size_t size);

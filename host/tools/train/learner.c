@@ -8,20 +8,33 @@ int learner_open(struct learner *l, const struct learn *learn, const struct ct_d
   *l = (struct learner){.learn = learn, .ds = ds, .dev = dev};
   l->features = ds->features;
   l->classes = ds->classes;
+  l->batch = learn->batch;
   l->ops = learn->model ? &learner_graph : &learner_mlp;
   return learn->model ? learner_graph_open(l, trains) : learner_mlp_open(l, trains);
 }
 
+/* Whether a file is one of a network, format 2: what is wrong with it the library says. */
+static bool is_network(const char *path) {
+  uint8_t head[12] = {0};
+  FILE *file = fopen(path, "rb");
+  if (!file) return false;
+  const size_t got = fread(head, 1, sizeof head, file);
+  fclose(file);
+  return got == sizeof head && head[8] == 2;
+}
+
 int learner_load(struct learner *l, struct learn *learn, ct_device *dev, const char *path,
                  struct learner_past *past) {
-  *l = (struct learner){.ops = &learner_mlp, .learn = learn, .dev = dev};
-  return learner_mlp_load(l, learn, path, past);
+  const bool graph = is_network(path);
+  *l = (struct learner){.ops = graph ? &learner_graph : &learner_mlp, .learn = learn, .dev = dev};
+  return graph ? learner_graph_load(l, learn, path, past) : learner_mlp_load(l, learn, path, past);
 }
 
 int learner_resume(struct learner *l, const struct ct_dataset *ds) {
   l->ds = ds;
   l->features = ds->features;
   l->classes = ds->classes;
+  l->batch = l->learn->batch;
   return l->ops->resume(l);
 }
 

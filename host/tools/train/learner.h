@@ -56,6 +56,7 @@ struct learner {
   const struct ct_dataset *ds;
   ct_device *dev;
   size_t features, classes;
+  uint32_t batch; /* rows of a step */
   /* A perceptron's. */
   ct_model *model;
   ct_rows *images; /* the test images; NULL: nobody has asked for one */
@@ -145,5 +146,7 @@ int learner_mlp_open(struct learner *l, bool trains);
 int learner_mlp_load(struct learner *l, struct learn *learn, const char *path,
                      struct learner_past *past);
 int learner_graph_open(struct learner *l, bool trains);
+int learner_graph_load(struct learner *l, struct learn *learn, const char *path,
+                       struct learner_past *past);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of layers that are trained and served. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "learner.h"
 
@@ -10,7 +11,7 @@ static int refuse(const struct learner *l, const ct_graph *g) {
   return cli_fail("%s: %s", l->learn->model, g ? ct_graph_error(g) : "no memory for the network");
 }
 
-/* The network with its steps, by name. */
+/* The network with its steps, by name; checked. */
 static int describe(const struct learner *l, ct_graph **g) {
   const struct learn *how = l->learn;
   const struct ct_optimise optimise = {.schedule = {.rate = (double)how->lr},
@@ -55,23 +56,100 @@ static int find_all(struct learner *l, ct_graph *trained, ct_graph *answers) {
 
 /* ---- Opening ---- */
 
-static int put_on_device(struct learner *l, const ct_graph *trained, const ct_graph *answers,
-                         bool trains) {
-  int rc = ct_network_create(l->dev, answers, NULL, &l->answers);
-  if (rc >= 0 && trains) rc = ct_network_create(l->dev, trained, NULL, &l->steps);
-  if (rc >= 0 && trains) rc = ct_network_draw(l->steps, l->learn->seed);
+static int fail_device(const struct learner *l, int rc) {
   return rc < 0 ? cli_fail_device(l->dev, rc, l->learn->model) : 0;
 }
 
-int learner_graph_open(struct learner *l, bool trains) {
-  ct_graph *trained = NULL, *answers = NULL;
-  int status = describe(l, &trained);
-  if (!status) status = describe_answers(l, trained, ct_graph_find(trained, "logits"), &answers);
+/* Makes the network that answers, of the graph of the one that takes steps. */
+static int make_answers(struct learner *l, ct_graph *trained) {
+  ct_graph *answers = NULL;
+  const int logits = ct_graph_find(trained, "logits");
+  int status = logits < 0 ? cli_fail("%s has no tensor logits", l->learn->model)
+                          : describe_answers(l, trained, logits, &answers);
   if (!status) status = find_all(l, trained, answers);
-  if (!status) status = put_on_device(l, trained, answers, trains);
+  if (!status) status = fail_device(l, ct_network_create(l->dev, answers, NULL, &l->answers));
   ct_graph_free(answers);
+  return status;
+}
+
+/* By name: no network takes steps where none are wanted. */
+static int open_named(struct learner *l, bool trains) {
+  ct_graph *trained = NULL;
+  int status = describe(l, &trained) || make_answers(l, trained);
+  if (!status && trains)
+    status = fail_device(l, ct_network_create(l->dev, trained, NULL, &l->steps)) ||
+             fail_device(l, ct_network_draw(l->steps, l->learn->seed));
   ct_graph_free(trained);
   return status;
+}
+
+/* ---- Files ---- */
+
+/* The rows of its steps. */
+static int batch_of(struct learner *l, ct_graph *g) {
+  struct ct_tensor_info x;
+  const int tensor = ct_graph_find(g, "x");
+  if (tensor < 0) return cli_fail("%s has no tensor x", l->learn->model);
+  ct_graph_tensor_info(g, tensor, &x);
+  l->batch = x.shape.dim[0];
+  if (!l->learn->batch || l->learn->batch == l->batch) return 0;
+  return cli_fail("%s has steps of %u samples; leave --batch out", l->learn->model,
+                  (unsigned)l->batch);
+}
+
+/* What its updates are is part of it. */
+static int check_file(const struct learner *l) {
+  const struct learn *how = l->learn;
+  struct ct_network_info info;
+  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0)
+    return cli_fail(
+        "%s says itself how it is trained; leave --lr, --momentum and --weight-decay out",
+        how->model);
+  if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
+  if (info.changes) return 0;
+  return cli_fail("%s holds a network without updates: it cannot be trained", how->model);
+}
+
+static int load_file(struct learner *l) {
+  return fail_device(l, ct_network_load(l->dev, l->learn->model, NULL, &l->steps)) ||
+         check_file(l) || batch_of(l, ct_network_graph(l->steps));
+}
+
+static int open_file(struct learner *l, bool trains) {
+  if (load_file(l) || make_answers(l, ct_network_graph(l->steps))) return 1;
+  if (trains) return 0;
+  ct_network_free(l->steps);
+  l->steps = NULL;
+  return 0;
+}
+
+int learner_graph_open(struct learner *l, bool trains) {
+  return learn_is_file(l->learn) ? open_file(l, trains) : open_named(l, trains);
+}
+
+int learner_graph_load(struct learner *l, struct learn *learn, const char *path,
+                       struct learner_past *past) {
+  struct ct_network_info info;
+  if (learn->layers || (learn->model && strcmp(learn->model, path) != 0))
+    return cli_fail("%s says itself what the network is; leave --layers and --model out", path);
+  learn->model = path;
+  if (load_file(l) || fail_device(l, ct_network_info(l->steps, &info))) return 1;
+  if (learn->seed_given && learn->seed != info.seed)
+    return cli_fail("%s was begun with seed %llu, not %llu; leave --seed out", path,
+                    (unsigned long long)info.seed, (unsigned long long)learn->seed);
+  learn->seed = info.seed;
+  learn->batch = l->batch;
+  *past = (struct learner_past){.steps = info.steps, .epochs = info.epochs};
+  return 0;
+}
+
+static int resume(struct learner *l) {
+  return make_answers(l, ct_network_graph(l->steps));
+}
+
+static int save(struct learner *l, const char *path, uint64_t epochs) {
+  ct_network_set_epochs(l->steps, epochs);
+  return ct_network_save(l->steps, path);
 }
 
 static void close_it(struct learner *l) {
@@ -87,7 +165,7 @@ static int batch_open(struct learner *l, struct learner_batch *b) {
 
 static int batch_write(struct learner_batch *b, const float *x, const uint32_t *labels) {
   const struct learner *l = b->of;
-  const size_t rows = l->learn->batch;
+  const size_t rows = l->batch;
   float *y = calloc(rows * l->classes, sizeof *y);
   if (!y) return CT_ERR_MEMORY;
   for (size_t i = 0; i < rows; ++i)
@@ -213,22 +291,8 @@ static int evaluate(struct learner *l, ct_weights *weights, const struct ct_data
   return rc < 0 ? rc : 0;
 }
 
-/* ---- Files ---- */
-
 static int crc(struct learner *l, uint32_t *crc32) {
   return cli_network_crc32(l->steps, crc32);
-}
-
-static int save(struct learner *l, const char *path, uint64_t epochs) {
-  (void)l;
-  (void)path;
-  (void)epochs;
-  return CT_ERR_UNSUPPORTED;
-}
-
-static int resume(struct learner *l) {
-  (void)l;
-  return 1;
 }
 
 const struct learner_ops learner_graph = {batch_open,   batch_write, batch_loss, step,   publish,

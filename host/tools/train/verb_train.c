@@ -220,6 +220,7 @@ static int run(struct train *t, struct learn *l, const char *from) {
   if (from ? learner_resume(&t->trainer.learner, &t->trainer.data)
            : learner_open(&t->trainer.learner, l, &t->trainer.data, t->load.dev, true))
     return 1;
+  l->batch = t->trainer.learner.batch; /* a file has its own */
   return run_feeder(t);
 }
 
