@@ -22,6 +22,10 @@ $(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim
 # the simulator, so test-system runs it.
 TOOL_PARTS := $(filter-out host/tools/main.c,$(foreach s,$(TOOL_SRCS),$(if $(findstring /verb_,$(s)),,$(s))))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
+$(call host_test,test_cli_networks,tb/host/test_cli_networks.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli_networks $(BUILD)/tb/test_cli_networks.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_cli_networks: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli_networks.san: $(BUILD)/san/bin/coltrain
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_load,tb/host/test_load.c tb/host/tiny_program.c $(TOOL_PARTS),$(TOOLS_LDLIBS))

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "coltrain/network.h"
+#include "learn.h"
 
 struct options {
   const char *device, *model, *json;
@@ -39,11 +40,7 @@ static int fail_graph(const struct study *s, const char *what) {
   return cli_fail("%s: %s", what, ct_graph_error(s->graph));
 }
 
-/* What is no name is a file, which has its batch and says whether it is trained. */
-static bool is_named(const char *model) {
-  return !strcmp(model, "lenet5") || !strcmp(model, "resnet8") || !strcmp(model, "resnet20");
-}
-
+/* A file has its batch and says whether it is trained. */
 static int load(struct study *s) {
   const struct ct_network_options options = {.expect = true};
   struct ct_network_info info;
@@ -108,7 +105,8 @@ static int compile(struct study *s) {
 }
 
 static int run(struct study *s) {
-  if (is_named(s->o->model) ? compile(s) : load(s)) return 1;
+  if (learn_check_model(s->o->model)) return 1;
+  if (learn_is_file(s->o->model) ? load(s) : compile(s)) return 1;
   if (write_inputs(s)) return 1;
   const int err = ct_network_run(s->net, s->train ? CT_TRAINING : CT_INFERENCE, 0);
   return err ? cli_fail_device(s->dev, err, "cannot run the network") : 0;

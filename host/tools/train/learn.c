@@ -114,11 +114,25 @@ static const char *usual_data(const char *model) {
   return strcmp(model, "lenet5") ? "random-32x32x3" : "fashion-mnist";
 }
 
-bool learn_is_file(const struct learn *l) {
+bool learn_is_file(const char *model) {
   static const char *const names[] = {"lenet5", "resnet8", "resnet20"};
-  for (size_t i = 0; l->model && i < sizeof names / sizeof *names; ++i)
-    if (!strcmp(l->model, names[i])) return false;
-  return l->model;
+  for (size_t i = 0; model && i < sizeof names / sizeof *names; ++i)
+    if (!strcmp(model, names[i])) return false;
+  return model;
+}
+
+int learn_check_model(const char *model) {
+  if (!learn_is_file(model) || !access(model, F_OK)) return 0;
+  return cli_fail("there is no network %s: lenet5, resnet8, resnet20 or a file", model);
+}
+
+bool learn_holds_network(const char *path) {
+  uint8_t head[12] = {0};
+  FILE *file = fopen(path, "rb");
+  if (!file) return false;
+  const size_t got = fread(head, 1, sizeof head, file);
+  fclose(file);
+  return got == sizeof head && head[8] == 2;
 }
 
 static void fill_in(struct learn *l, const struct ct_dataset *ds) {
@@ -131,7 +145,7 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
     l->layers = 3;
   }
   if (l->epochs == 0) l->epochs = digits ? 5 : 1;
-  if (learn_is_file(l)) return;
+  if (learn_is_file(l->model)) return;
   if (l->batch == 0) l->batch = l->model ? 16 : 32;
   if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
   if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
@@ -142,9 +156,8 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
   char why[CT_DATASET_WHY];
   if (l->model && l->layers)
     return cli_fail("--model and --layers: one of them says what the network is");
-  if (learn_is_file(l) && access(l->model, F_OK))
-    return cli_fail("there is no network %s: lenet5, resnet8, resnet20 or a file", l->model);
-  if (!l->data && learn_is_file(l))
+  if (learn_check_model(l->model)) return 1;
+  if (!l->data && learn_is_file(l->model))
     return cli_fail("%s: give --data, the data set that it is for", l->model);
   if (!l->data) l->data = usual_data(l->model);
   if (ct_dataset_open(ds, l->data, l->seed, l->samples, why, sizeof why))

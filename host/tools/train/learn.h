@@ -53,8 +53,13 @@ int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model);
  * samples of the epoch. */
 uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds);
 
-/* Whether the network is a file, not one by name. */
-bool learn_is_file(const struct learn *l);
+/* Whether a network is a file, not one by name; whether there is such a network: 0, or 1 after a
+ * sentence. NULL, a perceptron, is neither file nor wrong. */
+bool learn_is_file(const char *model);
+int learn_check_model(const char *model);
+
+/* Whether a file is one of a network, format 2; what is wrong with it the library says. */
+bool learn_holds_network(const char *path);
 
 /* What the network is called: its name, or "64-128-64-10". */
 void learn_name(const struct learn *l, char *text, size_t size);

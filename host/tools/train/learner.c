@@ -13,27 +13,17 @@ int learner_open(struct learner *l, const struct learn *learn, const struct ct_d
   return learn->model ? learner_graph_open(l, trains) : learner_mlp_open(l, trains);
 }
 
-/* Whether a file is one of a network, format 2: what is wrong with it the library says. */
-static bool is_network(const char *path) {
-  uint8_t head[12] = {0};
-  FILE *file = fopen(path, "rb");
-  if (!file) return false;
-  const size_t got = fread(head, 1, sizeof head, file);
-  fclose(file);
-  return got == sizeof head && head[8] == 2;
-}
-
 int learner_load(struct learner *l, struct learn *learn, ct_device *dev, const char *path,
                  struct learner_past *past) {
-  const bool graph = is_network(path);
+  const bool graph = learn_holds_network(path);
   *l = (struct learner){.ops = graph ? &learner_graph : &learner_mlp, .learn = learn, .dev = dev};
   return graph ? learner_graph_load(l, learn, path, past) : learner_mlp_load(l, learn, path, past);
 }
 
 int learner_resume(struct learner *l, const struct ct_dataset *ds) {
   l->ds = ds;
-  l->features = ds->features;
-  l->classes = ds->classes;
+  l->features = ds ? ds->features : 0;
+  l->classes = ds ? ds->classes : 0;
   l->batch = l->learn->batch;
   return l->ops->resume(l);
 }

@@ -79,7 +79,7 @@ struct learner_past {
 };
 int learner_load(struct learner *l, struct learn *learn, ct_device *dev, const char *path,
                  struct learner_past *past);
-int learner_resume(struct learner *l, const struct ct_dataset *ds);
+int learner_resume(struct learner *l, const struct ct_dataset *ds); /* NULL: of a graph, to infer */
 
 /* ---- Training ---- */
 

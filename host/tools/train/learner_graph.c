@@ -33,25 +33,26 @@ static int describe_answers(const struct learner *l, const ct_graph *trained, in
   return err ? refuse(l, *g) : 0;
 }
 
-/* A tensor by name, and so many elements a row. */
-static int find(const struct learner *l, ct_graph *g, const char *name, uint64_t elements,
+/* A tensor by name, and its numbers for each sample, which become what is not known so far. */
+static int find(const struct learner *l, ct_graph *g, const char *name, size_t *numbers,
                 int *tensor) {
   struct ct_tensor_info info;
   *tensor = ct_graph_find(g, name);
   if (*tensor < 0) return cli_fail("%s has no tensor %s", l->learn->model, name);
   ct_graph_tensor_info(g, *tensor, &info);
-  const uint64_t rows = info.shape.dim[0], have = rows ? info.elements / rows : 0;
-  if (!elements || have == elements) return 0;
-  return cli_fail("%s does not fit %s: %s has %llu numbers for each sample, not %llu",
-                  l->learn->data, l->learn->model, name, (unsigned long long)have,
-                  (unsigned long long)elements);
+  const size_t have = info.elements / info.shape.dim[0];
+  if (!*numbers) *numbers = have;
+  if (have == *numbers) return 0;
+  return cli_fail("%s does not fit %s: %s has %zu numbers for each sample, not %zu", l->learn->data,
+                  l->learn->model, name, have, *numbers);
 }
 
 static int find_all(struct learner *l, ct_graph *trained, ct_graph *answers) {
-  int answered;
-  return find(l, trained, "x", l->features, &l->x) || find(l, trained, "y", l->classes, &l->y) ||
-         find(l, trained, "loss", 0, &l->loss) || find(l, answers, "x", l->features, &l->asked) ||
-         find(l, answers, "logits", l->classes, &answered) || (l->logits = answered) < 0;
+  size_t one = 1;
+  return find(l, trained, "x", &l->features, &l->x) || find(l, trained, "y", &l->classes, &l->y) ||
+         find(l, trained, "loss", &one, &l->loss) ||
+         find(l, answers, "x", &l->features, &l->asked) ||
+         find(l, answers, "logits", &l->classes, &l->logits);
 }
 
 /* ---- Opening ---- */
@@ -124,7 +125,7 @@ static int open_file(struct learner *l, bool trains) {
 }
 
 int learner_graph_open(struct learner *l, bool trains) {
-  return learn_is_file(l->learn) ? open_file(l, trains) : open_named(l, trains);
+  return learn_is_file(l->learn->model) ? open_file(l, trains) : open_named(l, trains);
 }
 
 int learner_graph_load(struct learner *l, struct learn *learn, const char *path,
