@@ -149,7 +149,8 @@ static void stopped(void **state) {
 
 static void refused(void **state) {
   (void)state;
-  const char *path = cli_path("whole.ctm");
+  char path[256];
+  snprintf(path, sizeof path, "%s", cli_path("whole.ctm"));
   FILE *file = fopen(cli_path("broken.ctm"), "wb");
   assert_non_null(file);
   fputs("COLTRAIN\x02", file);

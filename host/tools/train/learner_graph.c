@@ -112,8 +112,9 @@ static int check_file(const struct learner *l) {
 }
 
 static int load_file(struct learner *l) {
-  return fail_device(l, ct_network_load(l->dev, l->learn->model, NULL, &l->steps)) ||
-         check_file(l) || batch_of(l, ct_network_graph(l->steps));
+  const int rc = ct_network_load(l->dev, l->learn->model, NULL, &l->steps);
+  if (rc < 0) return cli_fail_device(l->dev, rc, "the network cannot be loaded");
+  return check_file(l) || batch_of(l, ct_network_graph(l->steps));
 }
 
 static int open_file(struct learner *l, bool trains) {
