@@ -15,7 +15,15 @@
 #include "ct_file.h"
 #include "ct_network_file.h"
 
-enum { BATCH = 3, FRAMES = 4, STEPS = 3, PIXELS = 28 * 28, CLASSES = 10 };
+enum {
+  BATCH = 3,
+  FRAMES = 4,
+  STEPS = 3,
+  PIXELS = 28 * 28,
+  CLASSES = 10,
+  INPUTS = BATCH * PIXELS,
+  LABELS = BATCH * CLASSES
+};
 
 /* LeNet-5 with its steps, and what answers take of it. */
 struct pair {
@@ -75,13 +83,13 @@ static void image_of(unsigned number, float *x) {
 }
 
 static void write_batch(const struct pair *p, ct_frame *f, unsigned step) {
-  float x[BATCH * PIXELS], y[BATCH * CLASSES] = {0};
+  float x[INPUTS], y[LABELS] = {0};
   for (unsigned i = 0; i < BATCH; ++i) {
     image_of(100 + step * BATCH + i, x + (size_t)i * PIXELS);
     y[i * CLASSES + (step + i) % CLASSES] = 1;
   }
-  ok(p, ct_frame_write(f, p->x, x, BATCH * PIXELS));
-  ok(p, ct_frame_write(f, p->y, y, BATCH * CLASSES));
+  ok(p, ct_frame_write(f, p->x, x, INPUTS));
+  ok(p, ct_frame_write(f, p->y, y, LABELS));
 }
 
 static struct ct_event wait_for(const struct pair *p, uint64_t tag) {
@@ -374,7 +382,7 @@ static void a_cancelled_run(void **state) {
   struct pair p;
   ct_frame *f[2];
   uint64_t tag[2];
-  float loss, y[BATCH * CLASSES] = {0};
+  float loss, y[LABELS] = {0};
   open_pair(&p, "sim:");
   for (unsigned i = 0; i < 2; ++i) {
     ok(&p, ct_frame_create(p.steps, &f[i]));
@@ -383,7 +391,7 @@ static void a_cancelled_run(void **state) {
                p.steps, &(struct ct_run){.frame = f[i], .queue = CT_TRAINING, .step = i}, &tag[i]));
   }
   REFUSED(&p, CT_ERR_BUSY, "can be drawn", ct_network_draw(p.steps, 1));
-  REFUSED(&p, CT_ERR_BUSY, "written afterwards", ct_frame_write(f[1], p.y, y, BATCH * CLASSES));
+  REFUSED(&p, CT_ERR_BUSY, "written afterwards", ct_frame_write(f[1], p.y, y, LABELS));
   REFUSED(&p, CT_ERR_BUSY, "can be saved", ct_network_save(p.steps, "/nonexistent/x"));
   REFUSED(&p, CT_ERR_BUSY, "publish a version",
           ct_network_submit(p.steps, &(struct ct_run){.queue = CT_INFERENCE}, NULL));
@@ -396,6 +404,43 @@ static void a_cancelled_run(void **state) {
   ct_frame_free(f[1]);
   ok(&p, ct_network_submit(p.steps, &(struct ct_run){.frame = f[0], .queue = CT_TRAINING}, NULL));
   ct_frame_free(f[0]);
+  close_pair(&p);
+}
+
+/* A job that fails ends its run, and nothing of it is taken for an answer or for weights. */
+static void a_failing_first_job(void **state) {
+  (void)state;
+  struct pair p;
+  ct_frame *f;
+  ct_weights *w;
+  uint64_t tag;
+  uint8_t garbage[CT_CMD_BYTES];
+  float logits[CLASSES];
+  struct ct_network_info info;
+  memset(garbage, 0xff, sizeof garbage);
+  open_pair(&p, "emu:");
+  w = publish(&p);
+  ok(&p, ct_frame_create(p.answers, &f));
+  ok(&p, ct_mem_put(p.dev, p.answers->part[0].programs.of[0]->addr, garbage, sizeof garbage));
+  ok(&p, ct_network_submit(p.answers, &(struct ct_run){.frame = f, .weights = w}, &tag));
+  const struct ct_event e = wait_for(&p, tag);
+  assert_int_equal(e.error, CT_ERR_JOB);
+  REFUSED(&p, CT_ERR_JOB, "the last run with the frame failed",
+          ct_frame_read(f, p.logits, logits, CLASSES));
+  ct_frame_free(f);
+  ct_weights_free(w);
+  ok(&p, ct_mem_put(p.dev, p.answers->copies.programs.of[0]->addr, garbage, sizeof garbage));
+  ok(&p, ct_network_publish_submit(p.steps, p.answers, NULL, &w, &tag));
+  assert_int_equal(wait_for(&p, tag).error, CT_ERR_JOB);
+  REFUSED(&p, CT_ERR_JOB, "never completed",
+          ct_network_submit(p.answers, &(struct ct_run){.weights = w}, NULL));
+  ct_weights_free(w);
+  ok(&p, ct_mem_put(p.dev, p.steps->part[0].programs.of[0]->addr, garbage, sizeof garbage));
+  assert_int_equal(ct_network_run(p.steps, CT_TRAINING, 0), CT_ERR_JOB);
+  ok(&p, ct_network_submit(p.steps, &(struct ct_run){.queue = CT_TRAINING}, &tag));
+  assert_int_equal(wait_for(&p, tag).error, CT_ERR_JOB);
+  ok(&p, ct_network_info(p.steps, &info));
+  assert_int_equal(info.steps, 0);
   close_pair(&p);
 }
 
@@ -461,6 +506,11 @@ static void seal(uint8_t *data, size_t size) {
   ct_file_put(data + size - 4, ct_file_crc32(data, size - 4), 4);
 }
 
+static void put_tag(uint8_t *p, const char *tag) {
+  for (unsigned i = 0; i < 4; ++i)
+    p[i] = (uint8_t)tag[i];
+}
+
 static void files_are_refused_by_name(void **state) {
   (void)state;
   size_t size;
@@ -477,10 +527,10 @@ static void files_are_refused_by_name(void **state) {
   data[40] ^= 1;
   REFUSED(&p, CT_ERR_FORMAT, "checksum", parse(dev, data, size));
   data[40] ^= 1;
-  memcpy(data + 16, "LOST", 4);
+  put_tag(data + 16, "LOST");
   seal(data, size);
   REFUSED(&p, CT_ERR_FORMAT, "INFO is missing", parse(dev, data, size));
-  memcpy(data + 16, "INFO", 4);
+  put_tag(data + 16, "INFO");
   data[8] = 1;
   REFUSED(&p, CT_ERR_FORMAT, "ct_model_load()", parse(dev, data, size));
   data[8] = 3;
@@ -488,7 +538,7 @@ static void files_are_refused_by_name(void **state) {
   data[8] = 2;
   uint8_t *more = calloc(size + 12, 1); /* a chunk that may be skipped, and one that may not */
   memcpy(more, data, size - 4);
-  memcpy(more + size - 4, "note", 4);
+  put_tag(more + size - 4, "note");
   seal(more, size + 12);
   assert_int_equal(parse(dev, more, size + 12), CT_OK);
   more[size - 4] = 'N';
@@ -542,6 +592,7 @@ int main(void) {
       cmocka_unit_test(frames_are_guarded),
       cmocka_unit_test(weights_are_guarded),
       cmocka_unit_test(a_cancelled_run),
+      cmocka_unit_test(a_failing_first_job),
       cmocka_unit_test(a_file_goes_on),
       cmocka_unit_test(files_are_refused_by_name),
       cmocka_unit_test(mutated_files),

@@ -101,8 +101,8 @@ static int add_node(struct taking *t, const struct ct_gnode *n, const int *in) {
 }
 
 static int take_node(struct taking *t, const struct ct_gnode *n) {
-  int *in = calloc(n->inputs + 1, sizeof *in);
-  int err = in ? CT_OK : ct_graph_fail(t->to, CT_ERR_MEMORY, "no memory for the graph");
+  int *in = calloc(n->inputs + 1, sizeof *in), err = CT_OK;
+  if (!in) return ct_graph_fail(t->to, CT_ERR_MEMORY, "no memory for the graph");
   for (unsigned i = 0; i < n->inputs && err >= 0; ++i) {
     if (n->in[i] > 0 && !t->now[n->in[i]]) err = declare(t, n->in[i]);
     in[i] = n->in[i] > 0 ? t->now[n->in[i]] : 0;

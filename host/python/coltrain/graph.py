@@ -264,7 +264,7 @@ class Graph:
         graph._call(lib.ct_graph_mlp, address(numbers), max(len(numbers) - 1, 0), whole(batch, "batch"), bool(training))
         return graph
 
-    def answers(self, output: Tensor | str = "logits", batch: SupportsIndex = 1) -> Graph:
+    def answers(self, output: Tensor | str = "logits", batch: int = 1) -> Graph:
         """What answers take of a graph that is trained: the nodes in front of an output, for so many rows, checked.
 
         Normalisation by the batch becomes that by running statistics, dropout is left out; weights and states keep their names.
