@@ -23,7 +23,8 @@ $(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim
 TOOL_PARTS := $(filter-out host/tools/main.c,$(foreach s,$(TOOL_SRCS),$(if $(findstring /verb_,$(s)),,$(s))))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_cli_networks,tb/host/test_cli_networks.c tb/host/cli_run.c,-ljansson)
-$(BUILD)/tb/test_cli_networks $(BUILD)/tb/test_cli_networks.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_cli_networks: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain-report
+$(BUILD)/tb/test_cli_networks.san: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/san/bin/coltrain-report
 $(BUILD)/tb/test_cli_networks: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_cli_networks.san: $(BUILD)/san/bin/coltrain
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)

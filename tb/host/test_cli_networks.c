@@ -71,7 +71,11 @@ static void served_while_trained(void **state) {
   assert_true(cli_number_at(root, "train.weights_crc32") == cli_number_at(train, "weights_crc32"));
   assert_int_equal(json_array_size(cli_at(root, "versions")), 3);
   json_t *again = cli_expect_json(
-      line("colocate --requests 5 --epochs 1 --model %s --json -" DATA EMU, cli_path("c.ctm")));
+      line("colocate --requests 5 --epochs 1 --report %s --model %s --json -" DATA EMU,
+           cli_path("c.html"), cli_path("c.ctm")));
+  char *page = cli_slurp(cli_path("c.html"), NULL);
+  assert_non_null(strstr(page, "updates as its file says"));
+  free(page);
   check_served(again, 5);
   assert_true(cli_at(again, "lr") && json_is_null(cli_at(again, "lr")));
   assert_int_equal(cli_number_at(again, "batch"), 16);
