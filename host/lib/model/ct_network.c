@@ -301,7 +301,7 @@ int ct_network_draw(ct_network *n, uint64_t seed) {
   uint64_t state = seed;
   int err = ct_check_network(n);
   if (!err) err = ct_network_still(n, false, "drawn");
-  if (!err) n->seed = seed;
+  if (!err) n->drawn = seed;
   for (size_t i = 1; !err && i <= n->graph->tensors; ++i) {
     const struct ct_gtensor *t = n->graph->tensor[i];
     if (t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE) continue;
@@ -325,7 +325,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   if (err) return err;
   CT_NEED(n->dev, info);
   *info =
-      (struct ct_network_info){.seed = n->seed,
+      (struct ct_network_info){.seed = n->drawn,
                                .steps = n->steps,
                                .epochs = n->epochs,
                                .mantissa = 8 - n->narrow,

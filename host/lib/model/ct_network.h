@@ -52,7 +52,8 @@ struct ct_network {
   enum ct_queue queue;          /* of the last run that was waited for */
   int error;                    /* how it ended; CT_ERR_DEVICE: jobs of it may be under way */
   uint64_t steps;               /* runs that changed weights */
-  uint64_t seed, epochs;
+  uint64_t drawn;               /* the seed that weights were drawn from last */
+  uint64_t epochs;
   size_t refs;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights */
   size_t frame_runs;          /* the same with its own frame */

@@ -39,7 +39,7 @@ static uint8_t *put_chunk(uint8_t *p, const char *tag, uint64_t size) {
 
 static uint8_t *put_info(const ct_network *n, uint8_t *p) {
   p = put_chunk(p, "INFO", INFO);
-  ct_file_put(p, n->seed, 8);
+  ct_file_put(p, n->drawn, 8);
   ct_file_put(p + 8, n->steps, 8);
   ct_file_put(p + 16, n->epochs, 8);
   ct_file_put(p + 24, 8 - n->narrow, 4);
@@ -260,7 +260,7 @@ static int fill(ct_network *n, const struct ct_network_file *f, const char *path
                       : ct_fail(n->dev, CT_ERR_FORMAT, "%s has no value for %.80s", path,
                                 f->graph->tensor[i]->name);
   }
-  n->seed = f->seed;
+  n->drawn = f->seed;
   n->steps = f->steps;
   n->epochs = f->epochs;
   return err;
