@@ -22,6 +22,11 @@ $(BUILD)/tb/test_oracle $(BUILD)/tb/test_oracle.san: | $(BUILD)/lib/coltrain/sim
 # the simulator, so test-system runs it.
 TOOL_PARTS := $(filter-out host/tools/main.c,$(foreach s,$(TOOL_SRCS),$(if $(findstring /verb_,$(s)),,$(s))))
 $(call host_test,test_cli,tb/host/test_cli.c tb/host/cli_run.c,-ljansson)
+$(call host_test,test_cli_networks,tb/host/test_cli_networks.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli_networks: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltrain-report
+$(BUILD)/tb/test_cli_networks.san: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/san/bin/coltrain-report
+$(BUILD)/tb/test_cli_networks: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli_networks.san: $(BUILD)/san/bin/coltrain
 $(call host_test,test_cli_faults,tb/host/test_cli_faults.c tb/host/cli_run.c,-ljansson)
 $(call host_test,test_colocate,tb/host/test_colocate.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
 $(call host_test,test_load,tb/host/test_load.c tb/host/tiny_program.c $(TOOL_PARTS),$(TOOLS_LDLIBS))
@@ -184,6 +189,8 @@ $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
 
 # Graphs on the device, beside the reference.
 $(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_network_serve,tb/host/test_network_serve.c)
+$(BUILD)/tb/test_network_serve $(BUILD)/tb/test_network_serve.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
 $(call host_test,test_network_rows,tb/host/test_network_rows.c tb/host/graph_bed.c)
 $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/network_bed.c tb/host/graph_bed.c)

@@ -226,3 +226,56 @@ def test_explain_needs_a_network() -> None:
     for args, says in cases:
         done = subprocess.run([COMMAND, "explain", *args, "--device", "emu:"], capture_output=True, text=True)
         assert done.returncode and says in done.stderr
+
+
+def test_a_file_goes_on(seed: int, tmp_path: Path) -> None:
+    graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
+    graph.optimise("loss", 0.1, momentum=0.9)
+    x, y = images(seed, 8, 20), np.eye(3, dtype=np.float32)[np.arange(8) % 3]
+    path = tmp_path / "net.ctm"
+    with coltrain.open("emu:") as device, device.compile(graph) as net:
+        net.draw(7)
+        net.run({"x": x, "y": y})
+        net.epochs = 3
+        net.save(path)
+        want = net.run({"x": x, "y": y}, step=1)
+        with device.load_network(path) as back:
+            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True)
+            got = back.run({"x": x, "y": y}, step=1)
+            assert np.array_equal(got["loss"], want["loss"])
+            assert all(np.array_equal(value, back.values()[name]) for name, value in net.values().items())
+        with pytest.raises(coltrain.FormatError, match="ct_network_load"):
+            device.load_model(path)
+        with pytest.raises(coltrain.NotFoundError, match="nowhere"):
+            device.load_network(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("uri", ["emu:", "sim:"])
+def test_answers_while_it_is_trained(uri: str, seed: int) -> None:
+    graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
+    graph.optimise("loss", 0.1, momentum=0.9)
+    x, y = images(seed, 8, 20), np.eye(3, dtype=np.float32)[np.arange(8) % 3]
+    with coltrain.open(uri) as device, device.compile(graph) as net, device.compile(graph.answers(batch=2)) as answers:
+        net.draw(7)
+        first = net.publish(answers)
+        step, ask = net.frame(), answers.frame()
+        step.write({"x": x, "y": y})
+        ask.write({"x": x[:2]})
+        futures = [net.submit(step, user="step"), answers.submit(ask, first, queue="inference", user="ask")]
+        events = [future.result() for future in futures]
+        assert [event.user for event in events] == ["step", "ask"]
+        assert all(event.kind == coltrain.EventKind.RUN for event in events) and events[1].version == 1
+        before = ask.read("logits")
+        second, done = net.publish_submit(answers)
+        done.result()
+        answers.submit(ask, second, queue="inference").result()
+        assert not np.array_equal(before, ask.read("logits")) and step.read("loss").shape == (1,)
+        answers.write({name: value for name, value in net.values().items() if not name.endswith("momentum")})
+        assert np.array_equal(answers.run({"x": x[:2]}, queue="inference")["logits"], ask.read("logits"))
+        again = answers.load_weights(first.read())
+        answers.submit(ask, again, queue="inference").result()
+        assert np.array_equal(ask.read("logits"), before)
+        with pytest.raises(coltrain.ArgumentError, match="another network"):
+            answers.submit(step, second)
+        with pytest.raises(coltrain.ArgumentError, match="no input, label or output"):
+            step.write({"fc1.bias": np.zeros(32)})

@@ -495,7 +495,8 @@ enum ct_event_kind {
   CT_EVENT_PUBLISH, /* ct_model_publish_submit() */
   CT_EVENT_ANSWER,  /* ct_model_infer_submit() */
   CT_EVENT_REQUEST, /* ct_server_push() */
-  CT_EVENT_APPLY    /* ct_model_apply_submit() */
+  CT_EVENT_APPLY,   /* ct_model_apply_submit() */
+  CT_EVENT_RUN      /* ct_network_submit() */
 };
 
 typedef struct ct_server ct_server;

@@ -261,6 +261,12 @@ struct ct_optimise {
  * has gradients. */
 int ct_graph_optimise(ct_graph *graph, int loss, const struct ct_optimise *how);
 
+/* Describes in an empty graph what answers take of a graph that is trained: the nodes in front of
+ * its tensor `output`, for so many rows, inputs included. Normalisation by the batch becomes that
+ * by running statistics, dropout is left out. Weights and states keep their names, so what one
+ * network has learnt another may serve. CT_ERR_ARG: gradients or updates make the tensor. */
+int ct_graph_answers(ct_graph *graph, const ct_graph *trained, int output, uint32_t batch);
+
 /* ---- Networks by name ---------------------------------------------------------------------- */
 
 /* Describes a network in an empty graph:

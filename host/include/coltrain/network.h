@@ -59,6 +59,10 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
                       const struct ct_network_options *options, ct_network **network);
 void ct_network_free(ct_network *network);
 
+/* The network's own graph, checked: for asking what there is. Valid until it is freed. NULL without
+ * a network. */
+ct_graph *ct_network_graph(ct_network *network);
+
 /* Weights and states from a seed, as the graph says each begins: the same on every device. */
 int ct_network_draw(ct_network *network, uint64_t seed);
 
@@ -75,8 +79,91 @@ int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 /* ---- Runs of a network ------------------------------------------------------------------- */
 
 /* Runs the network once and waits for its end. step is counted from 0: schedules and Adam go by it.
- * CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are still under way. */
+ * CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are still under way, and
+ * as ct_network_submit(). */
 int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
+
+/* A frame: places in device memory for the inputs, labels and outputs of a run. The network has one
+ * of its own, which ct_network_write() and ct_network_read() mean; for several runs under way at
+ * once each needs one. It may be freed before or after the network, and its memory goes when no run
+ * uses it any more. *frame is NULL on failure: CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+typedef struct ct_frame ct_frame;
+int ct_frame_create(ct_network *network, ct_frame **frame);
+void ct_frame_free(ct_frame *frame);
+
+/* As ct_network_write() and ct_network_read(), of a frame's inputs and labels, and of its outputs.
+ * CT_ERR_BUSY: a run with the frame is under way. An output of a run that failed: its error; before
+ * the first run: CT_ERR_ARG. */
+int ct_frame_write(ct_frame *frame, int tensor, const float *data, size_t count);
+int ct_frame_read(ct_frame *frame, int tensor, float *data, size_t count);
+
+/* A run that is submitted. The structure is copied. */
+struct ct_run {
+  ct_frame *frame;     /* NULL: the network's own */
+  ct_weights *weights; /* that ct_network_publish_submit() made for this network; NULL: its own */
+  enum ct_queue queue;
+  uint64_t step;         /* counted from 0 */
+  uint64_t cycle;        /* when it begins by the device's clock; 0, or past: at once */
+  void *user;            /* comes back in the event */
+  uintptr_t reserved[4]; /* 0 */
+};
+
+/* Submits a run and returns at once: one CT_EVENT_RUN, however many jobs it takes; after a failure
+ * its other jobs do not run. A run of the training queue gives way to inference between any two
+ * operations. CT_ERR_FULL: nothing was submitted. CT_ERR_NO_SPACE: it takes more jobs than the
+ * queue holds. CT_ERR_BUSY: the frame's run before is under way, the weights are not complete, or
+ * runs of the other queue use the network's own weights and one of the two changes them: publish a
+ * version to be read beside training. CT_ERR_ARG: the weights are not for this network, or they are
+ * given to one whose runs change its own. */
+int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *tag);
+
+/* ---- Weights of a network ---------------------------------------------------------------- */
+
+/* Makes a version of the weights and states of `from`, as they are after the runs submitted to the
+ * training queue before, for runs of `to` on the same device: a network that has weights and states
+ * of the same names and shapes, such as the one for inference of what `from` trains; or `from`
+ * itself. Works and returns as ct_model_publish_submit(): a job of the training queue,
+ * CT_EVENT_PUBLISH, and ct_weights_info(), ct_weights_read() and ct_weights_free() take what it
+ * makes. CT_ERR_UNSUPPORTED names a tensor that `from` lacks, or keeps in another way. */
+int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
+                              uint64_t *tag);
+
+/* A version of what ct_weights_read() gave for a network of the same graph and mantissas, on any
+ * device; size is exactly ct_network_info.weights_bytes. *weights is NULL on failure: CT_ERR_ARG,
+ * CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+int ct_network_load_weights(ct_network *network, const void *data, size_t size,
+                            ct_weights **weights);
+
+/* ---- Files of networks ------------------------------------------------------------------- */
+
+/* Writes graph, weights, states and how far training has come to a file (docs/model-format.md,
+ * format 2), from which training goes on bit by bit. It is replaced as ct_model_save() does it.
+ * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
+int ct_network_save(ct_network *network, const char *path);
+
+/* A network from a file, on any device. options NULL or of mantissa 0: the mantissas that it had.
+ * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
+ * sentence names file and reason), and as ct_network_create(). */
+int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
+                    ct_network **network);
+
+/* What is known of a network. */
+struct ct_network_info {
+  uint64_t seed;          /* that its weights were drawn from last; 0: they were not */
+  uint64_t steps;         /* runs that have changed its own weights */
+  uint64_t epochs;        /* as set by ct_network_set_epochs() */
+  uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
+  uint32_t mantissa;      /* bits, 2..8 */
+  uint32_t jobs;          /* that a run takes at least */
+  bool changes;           /* its runs change its weights */
+  uintptr_t reserved[4];
+};
+
+/* Copies what is known to *info. */
+int ct_network_info(const ct_network *network, struct ct_network_info *info);
+
+/* Notes how many epochs the network has been trained, for its file. NULL is ignored. */
+void ct_network_set_epochs(ct_network *network, uint64_t epochs);
 
 /* A kernel of the network, in the order in which they run. */
 struct ct_network_stage {

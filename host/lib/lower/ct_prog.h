@@ -216,4 +216,12 @@ enum { CT_COPY_FROM = 1, CT_COPY_TO, CT_COPY_ARGS = 2 };
 int ct_prog_copy(uint32_t units, uint32_t spm_words, struct ct_code *code,
                  const struct ct_why *why);
 
+/* The same of several stretches, each from and to so many units behind r1 and r2: jobs to be
+ * submitted in a row. */
+struct ct_stretch {
+  uint32_t from, to, units;
+};
+int ct_prog_copies(const struct ct_stretch *stretch, size_t count, uint32_t spm_words,
+                   struct ct_codes *codes, const struct ct_why *why);
+
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the parts of a multilayer perceptron lie in device memory, and copies of them. */
+#include <stdlib.h>
+
 #include "coltrain/coltrain.h"
 #include "ct_prog.h"
 
@@ -63,28 +65,77 @@ int ct_mlp_check(const struct ct_mlp *n, const struct ct_why *why) {
 /* ---- Copy ---------------------------------------------------------------------------------- */
 
 enum { S_LD_ST, S_ST_LD };
-enum { RUN = 256, SLOTS = 4 };
+enum { RUN = 256, SLOTS = 4, CHUNKS = 200 /* of a program, at most */ };
 
-/* Chunk i of a copy: a run of up to 256 units through slot i modulo 4. */
-static void copy_chunk(struct ct_build *b, uint32_t i, uint32_t units, uint32_t run) {
-  const uint32_t n = ct_min_u32(run, units - i * run), spm = i % SLOTS * run;
-  CT_ADD(b, LD, CT_SET(DMA_DRAM, i * run), CT_SET(DMA_DRAM_REG, CT_COPY_FROM), CT_SET(DMA_SPM, spm),
-         CT_SET(DMA_NB, n), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
+/* A copy that is being made: its chunks so far, and the units of one. */
+struct copying {
+  struct ct_build b;
+  uint32_t chunks, run;
+};
+
+/* The next chunk of a copy: up to `run` units through the next of the slots. */
+static void copy_chunk(struct copying *c, uint32_t from, uint32_t to, uint32_t units) {
+  struct ct_build *b = &c->b;
+  const uint32_t i = c->chunks++, spm = i % SLOTS * c->run;
+  CT_ADD(b, LD, CT_SET(DMA_DRAM, from), CT_SET(DMA_DRAM_REG, CT_COPY_FROM), CT_SET(DMA_SPM, spm),
+         CT_SET(DMA_NB, units), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
          CT_SET(ALL_WAIT1, i >= SLOTS ? CT_SEM(S_ST_LD) : 0), CT_SET(ALL_SIG1, CT_SEM(S_LD_ST)));
-  CT_ADD(b, ST, CT_SET(DMA_DRAM, i * run), CT_SET(DMA_DRAM_REG, CT_COPY_TO), CT_SET(DMA_SPM, spm),
-         CT_SET(DMA_NB, n), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
+  CT_ADD(b, ST, CT_SET(DMA_DRAM, to), CT_SET(DMA_DRAM_REG, CT_COPY_TO), CT_SET(DMA_SPM, spm),
+         CT_SET(DMA_NB, units), CT_SET(DMA_S0, 1), CT_SET(DMA_N1, 1), CT_SET(DMA_N2, 1),
          CT_SET(ALL_WAIT1, CT_SEM(S_LD_ST)), CT_SET(ALL_SIG1, CT_SEM(S_ST_LD)));
+}
+
+static struct copying copy_begin(uint32_t spm_words) {
+  struct copying c = {.run = ct_min_u32(RUN, spm_words / SLOTS)};
+  ct_build_init(&c.b, CT_COPY_ARGS);
+  return c;
 }
 
 int ct_prog_copy(uint32_t units, uint32_t spm_words, struct ct_code *code,
                  const struct ct_why *why) {
-  const uint32_t run = ct_min_u32(RUN, spm_words / SLOTS);
   code->cmd = NULL;
   code->count = 0;
-  if (units == 0 || run == 0) return ct_why(why, CT_ERR_ARG, "a copy of %u units", units);
-  struct ct_build b;
-  ct_build_init(&b, CT_COPY_ARGS);
-  for (uint32_t i = 0; (uint64_t)i * run < units; ++i)
-    copy_chunk(&b, i, units, run);
-  return ct_code_finish(&b, code, "a copy", why);
+  if (units == 0 || spm_words < SLOTS) return ct_why(why, CT_ERR_ARG, "a copy of %u units", units);
+  struct copying c = copy_begin(spm_words);
+  for (uint32_t at = 0; at < units; at += ct_min_u32(c.run, units - at))
+    copy_chunk(&c, at, at, ct_min_u32(c.run, units - at));
+  return ct_code_finish(&c.b, code, "a copy", why);
+}
+
+/* A job more: the copies from stretch *i, unit *at of it, on. */
+static void copy_some(const struct ct_stretch *s, size_t count, size_t *i, uint32_t *at,
+                      struct copying *c) {
+  while (*i < count && c->chunks < CHUNKS) {
+    const uint32_t n = ct_min_u32(c->run, s[*i].units - *at);
+    if (n) copy_chunk(c, s[*i].from + *at, s[*i].to + *at, n);
+    *at += n;
+    if (*at < s[*i].units) continue;
+    *at = 0;
+    ++*i;
+  }
+}
+
+int ct_prog_copies(const struct ct_stretch *stretch, size_t count, uint32_t spm_words,
+                   struct ct_codes *codes, const struct ct_why *why) {
+  size_t i = 0;
+  uint32_t at = 0;
+  int err = CT_OK;
+  *codes = (struct ct_codes){NULL, 0};
+  if (spm_words < SLOTS) return ct_why(why, CT_ERR_NO_SPACE, "a copy needs %d words", SLOTS);
+  while (i < count && !err) {
+    struct copying c = copy_begin(spm_words);
+    copy_some(stretch, count, &i, &at, &c);
+    struct ct_code *job = realloc(codes->job, (codes->count + 1) * sizeof *job);
+    if (!job) {
+      ct_build_free(&c.b);
+      err = ct_why(why, CT_ERR_MEMORY, "no memory for a copy");
+      break;
+    }
+    codes->job = job;
+    job[codes->count] = (struct ct_code){0};
+    err = ct_code_finish(&c.b, &job[codes->count], "a copy", why);
+    ++codes->count;
+  }
+  if (err) ct_codes_free(codes);
+  return err;
 }

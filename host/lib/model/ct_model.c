@@ -235,7 +235,7 @@ int ct_check_model(const ct_model *m) {
 }
 
 static int fill(ct_model *m) {
-  int err = ct_weights_make(m->dev, &m->net, &m->live);
+  int err = ct_weights_make_for(m->dev, &m->net, &m->live);
   if (err) return err;
   m->live->model = m;
   m->live->error = CT_OK;

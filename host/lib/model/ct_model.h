@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "coltrain/network.h"
 #include "ct_fixed.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
@@ -34,7 +35,9 @@ struct ct_model_follower {
 struct ct_weights {
   struct ct_handle handle; /* first */
   ct_device *dev;
-  struct ct_mlp net;
+  struct ct_mlp net;     /* layers 0: of a network */
+  uint64_t bytes;        /* of the image */
+  ct_network *network;   /* that they were published for; NULL: of a model */
   ct_model *model;       /* whose live weights they are; NULL: a version, or the model is freed */
   ct_weights *from;      /* while a version is being made: its original */
   uint64_t image, state; /* addresses; state is 0 where nothing has been prepared for training */
@@ -130,8 +133,10 @@ static inline uint64_t ct_image_bytes(const struct ct_mlp *net) {
   return (uint64_t)ct_mlp_image_units(net) * CT_UNIT;
 }
 
-/* With memory for an image, and one reference: the handle's. */
-int ct_weights_make(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
+/* With memory for an image of so many bytes, and one reference: the handle's. */
+int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights);
+/* The same for a model of these widths. */
+int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights);
 
 /* What uses weights: how, and that it does no more. */
 enum ct_weights_use {
@@ -144,6 +149,9 @@ void ct_weights_drop(ct_weights *weights, enum ct_weights_use use);
 
 /* The weights that a call for the model means (NULL: live), if they can be used so. */
 int ct_weights_find(ct_model *model, enum ct_weights_use use, ct_weights **weights);
+
+/* CT_OK if they are complete; what the device has completed meanwhile counts. */
+int ct_weights_ready(ct_weights *weights);
 
 /* CT_OK, or CT_ERR_BUSY: steps in flight change the live weights; to be changed, they must not be
  * read either. what: of the sentence, such as "saved". */

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Networks: a compiled graph in device memory, and its runs.
- *
- * A run submits a work for each stage, in their order, each of which does nothing if the one before
- * it failed. So each stage has an event of its own, which says what it took.
- */
+/* Networks: a compiled graph in device memory. */
 #include "ct_network.h"
 
 #include <stdlib.h>
@@ -43,32 +38,32 @@ static bool walks(const ct_device *dev) {
   return dev->info.features & CT_FEATURE_CONVOLUTION;
 }
 
-static int compile(ct_network *n, unsigned narrow) {
+static int compile(ct_network *n) {
   char text[384] = "";
   const struct ct_why why = {text, sizeof text};
   const struct ct_compile_options options = {
-      .spm_words = ct_window_words(n->dev), .narrow = narrow, .walks = walks(n->dev)};
+      .spm_words = ct_window_words(n->dev), .narrow = n->narrow, .walks = walks(n->dev)};
   const int err = ct_compile(n->graph, &options, &n->compiled, &why);
   return err ? ct_fail(n->dev, err, "%s", text[0] ? text : ct_strerror(err)) : CT_OK;
 }
 
-static int alloc_zeros(ct_network *n, uint64_t units, uint64_t *addr) {
+int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
   if (!units) return CT_OK;
   int err = ct_mem_alloc(n->dev, units * CT_UNIT, addr);
   if (err) return err;
   uint8_t *zeros = calloc(units, CT_UNIT);
-  if (!zeros) return no_memory(n->dev);
-  err = ct_mem_write(n->dev, *addr, zeros, units * CT_UNIT);
+  err = zeros ? ct_mem_write(n->dev, *addr, zeros, units * CT_UNIT) : no_memory(n->dev);
   free(zeros);
   return err;
 }
 
 static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
-  int err = alloc_zeros(n, c->lasting, &n->lasting);
-  if (!err) err = alloc_zeros(n, c->arena, &n->arena);
+  int err = ct_network_alloc(n, c->lasting, &n->own.lasting);
+  if (!err) err = ct_network_alloc(n, c->arena, &n->spare);
   for (size_t i = 0; i < c->externals && !err; ++i)
-    err = alloc_zeros(n, c->external[i].units, &n->external[c->external[i].reg - CT_ARG_FIRST]);
+    err = ct_network_alloc(n, c->external[i].units,
+                           &n->own.external[c->external[i].reg - CT_ARG_FIRST]);
   return err;
 }
 
@@ -76,7 +71,7 @@ static float *matrix_of(const struct ct_lay *lay) {
   return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
 }
 
-static int put_constant(ct_network *n, const struct ct_constant *k) {
+static int put_constant(ct_network *n, const struct ct_regions *r, const struct ct_constant *k) {
   const size_t count = ct_lay_elements(&k->lay);
   float *x = malloc((count + 1) * sizeof *x), *matrix = matrix_of(&k->lay);
   for (size_t j = 0; x && j < count; ++j)
@@ -84,7 +79,7 @@ static int put_constant(ct_network *n, const struct ct_constant *k) {
   int err = CT_OK;
   if (x && matrix) {
     ct_lay_spread(&k->lay, x, matrix);
-    err = ct_network_put(n, &k->lay.mat, matrix);
+    err = ct_network_put(n, r, &k->lay.mat, matrix);
   } else {
     err = no_memory(n->dev);
   }
@@ -93,23 +88,11 @@ static int put_constant(ct_network *n, const struct ct_constant *k) {
   return err;
 }
 
-static int put_constants(ct_network *n) {
+int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
   int err = CT_OK;
   for (size_t i = 0; i < n->compiled.constants && !err; ++i)
-    err = put_constant(n, &n->compiled.constant[i]);
+    err = put_constant(n, r, &n->compiled.constant[i]);
   return err;
-}
-
-static void set_arguments(const ct_network *n, uint64_t step, struct ct_job *job) {
-  const struct ct_compiled *c = &n->compiled;
-  job->args[CT_ARG_LASTING - 1] = ct_units_of(n->lasting);
-  job->args[CT_ARG_ARENA - 1] = ct_units_of(n->arena);
-  for (size_t i = 0; i < c->externals; ++i) {
-    const unsigned reg = c->external[i].reg;
-    job->args[reg - 1] = ct_units_of(n->external[reg - CT_ARG_FIRST]);
-  }
-  for (size_t i = 0; i < c->scalars; ++i)
-    job->args[c->scalar[i].reg - 1] = ct_bits_of(ct_compiled_scalar(&c->scalar[i], step));
 }
 
 static bool has_updates(const ct_graph *g) {
@@ -132,7 +115,9 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
                                 .ahead = *ahead};
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
-  set_arguments(n, 0, &job);
+  struct ct_regions at = n->own;
+  at.arena = n->spare;
+  ct_network_arguments(n, &at, 0, &job);
   for (size_t i = 0; i < codes->count; ++i) {
     const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
     if (err == CT_ERR_MEMORY) return no_memory(n->dev);
@@ -168,12 +153,12 @@ static int load(ct_network *n, bool expected) {
 }
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
-  const unsigned narrow = o && o->mantissa ? 8 - o->mantissa : 0;
+  n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->seed = o ? o->seed : 0;
   int err = copy_graph(n, graph);
-  if (!err) err = compile(n, narrow);
+  if (!err) err = compile(n);
   if (!err) err = make_room(n);
-  if (!err) err = put_constants(n);
+  if (!err) err = ct_network_put_constants(n, &n->own);
   if (!err) err = load(n, o && o->expect);
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
@@ -202,6 +187,7 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
   if (!n) return no_memory(dev);
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
+  n->refs = 1;
   err = build(n, graph, options);
   if (err)
     ct_network_free(n);
@@ -212,33 +198,40 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  ct_give_back_after(n->dev, n->lasting, n->queue, n->error);
-  ct_give_back_after(n->dev, n->arena, n->queue, n->error);
+  const uint64_t all[] = {n->own.lasting, n->spare, n->arena[CT_INFERENCE], n->arena[CT_TRAINING]};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    ct_give_back_after(n->dev, all[i], n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
-    ct_give_back_after(n->dev, n->external[i], n->queue, n->error);
+    ct_give_back_after(n->dev, n->own.external[i], n->queue, n->error);
+}
+
+void ct_network_release(ct_network *n) {
+  if (--n->refs) return;
+  if (n->dev->queues) leave_room(n);
+  ct_handle_bury(&n->handle);
 }
 
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
+  ct_copies_free(&n->copies);
   for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
     ct_programs_free(&n->part[i].programs);
-  if (n->dev->queues) leave_room(n);
   free(n->part);
   ct_compiled_free(&n->compiled);
   ct_graph_free(n->graph);
   n->part = NULL;
   n->graph = NULL;
-  ct_handle_bury(&n->handle);
+  ct_network_release(n);
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
 
-static int check(const ct_network *n) {
+int ct_check_network(const ct_network *n) {
   return ct_check_handle(n ? &n->handle : NULL, "network");
 }
 
 /* The layout of a tensor. */
-static int find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay) {
+int ct_network_find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay) {
   if (tensor < 1 || (size_t)tensor > n->compiled.tensors)
     return ct_fail(n->dev, CT_ERR_ARG, "the network has no tensor %d", tensor);
   const struct ct_gtensor *t = n->graph->tensor[tensor];
@@ -249,46 +242,63 @@ static int find(ct_network *n, int tensor, size_t count, const struct ct_lay **l
   return CT_OK;
 }
 
+int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                          const float *data) {
+  float *matrix = matrix_of(lay);
+  if (!matrix) return no_memory(n->dev);
+  ct_lay_spread(lay, data, matrix);
+  const int err = ct_network_put(n, r, &lay->mat, matrix);
+  free(matrix);
+  return err;
+}
+
+int ct_network_get_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                          float *data) {
+  float *matrix = matrix_of(lay);
+  if (!matrix) return no_memory(n->dev);
+  const int err = ct_network_get(n, r, &lay->mat, matrix);
+  if (!err) ct_lay_gather(lay, matrix, data);
+  free(matrix);
+  return err;
+}
+
+/* Whether it is part of the frame, not of what lasts. */
+static bool comes_and_goes(const struct ct_gtensor *t) {
+  return t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE;
+}
+
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {
   const struct ct_lay *lay;
-  int err = check(n);
+  int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, data);
-  err = find(n, tensor, count, &lay);
+  err = ct_network_find(n, tensor, count, &lay);
   if (err) return err;
   const struct ct_gtensor *t = n->graph->tensor[tensor];
   if (t->node >= 0)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
   if (lay->kind == CT_LAY_NONE) return CT_OK;
-  float *matrix = matrix_of(lay);
-  if (!matrix) return no_memory(n->dev);
-  ct_lay_spread(lay, data, matrix);
-  err = ct_network_put(n, &lay->mat, matrix);
-  free(matrix);
-  if (t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE) n->stale = true;
-  return err;
+  err = ct_network_still(n, comes_and_goes(t), "written");
+  if (err) return err;
+  if (!comes_and_goes(t)) n->stale = true;
+  return ct_network_put_tensor(n, &n->own, lay, data);
 }
 
 int ct_network_read(ct_network *n, int tensor, float *data, size_t count) {
   const struct ct_lay *lay;
-  int err = check(n);
+  int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, data);
-  err = find(n, tensor, count, &lay);
+  err = ct_network_find(n, tensor, count, &lay);
   if (err) return err;
+  const struct ct_gtensor *t = n->graph->tensor[tensor];
   if (lay->kind == CT_LAY_NONE)
-    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device",
-                   n->graph->tensor[tensor]->name);
+    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device", t->name);
   if (lay->kind == CT_LAY_WINDOWS)
-    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read",
-                   n->graph->tensor[tensor]->name);
-  float *matrix = matrix_of(lay);
-  if (!matrix) return no_memory(n->dev);
-  err = ct_network_get(n, &lay->mat, matrix);
-  if (!err) ct_lay_gather(lay, matrix, data);
-  free(matrix);
-  return err;
+    return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read", t->name);
+  err = ct_network_still(n, comes_and_goes(t), "read");
+  return err ? err : ct_network_get_tensor(n, &n->own, lay, data);
 }
 
 static void draw(const struct ct_gtensor *t, uint64_t *state, float *x) {
@@ -302,7 +312,9 @@ static void draw(const struct ct_gtensor *t, uint64_t *state, float *x) {
 
 int ct_network_draw(ct_network *n, uint64_t seed) {
   uint64_t state = seed;
-  int err = check(n);
+  int err = ct_check_network(n);
+  if (!err) err = ct_network_still(n, false, "drawn");
+  if (!err) n->drawn = seed;
   for (size_t i = 1; !err && i <= n->graph->tensors; ++i) {
     const struct ct_gtensor *t = n->graph->tensor[i];
     if (t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE) continue;
@@ -315,120 +327,37 @@ int ct_network_draw(ct_network *n, uint64_t seed) {
   return err;
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------- */
-
-/* Stages that have been submitted and not finished. */
-struct run {
-  ct_network *n;
-  enum ct_queue queue;
-  struct ct_job job;
-  uint64_t *tag; /* by stage; 0: not submitted */
-  size_t first;  /* the oldest one under way */
-};
-
-static int finish_one(struct run *r) {
-  struct ct_network_part *part = &r->n->part[r->first];
-  const uint64_t tag = r->tag[r->first++];
-  struct ct_event e;
-  if (!tag) return CT_OK;
-  const int err = ct_finish(r->n->dev, tag, &e);
-  if (err == CT_ERR_DEVICE) r->n->error = err; /* whatever the run ends with */
-  part->rows = e.rows;
-  part->cycles = err || e.end == CT_NO_CYCLE ? CT_NO_CYCLE : e.end - e.start;
-  return err;
-}
-
-/* Ends stages until so many jobs fit into the queue, or none is left. */
-static int make_queue_room(struct run *r, size_t stage, size_t jobs) {
-  int err = CT_OK;
-  while (!err && r->first < stage && ct_queue_room(r->n->dev, r->queue) < jobs)
-    err = finish_one(r);
-  return err;
-}
-
-static int submit_stage(struct run *r, size_t stage, bool chained) {
-  const struct ct_programs *p = &r->n->part[stage].programs;
-  struct ct_job *jobs = malloc((p->count + 1) * sizeof *jobs);
-  if (!jobs) return no_memory(r->n->dev);
-  for (size_t i = 0; i < p->count; ++i) {
-    jobs[i] = r->job;
-    jobs[i].program = p->of[i];
-  }
-  const struct ct_work work = {.queue = r->queue,
-                               .kind = CT_EVENT_JOB,
-                               .job = jobs,
-                               .jobs = (unsigned)p->count,
-                               .cycle = CT_NO_CYCLE,
-                               .chained = chained};
-  const int err = ct_submit_work(r->n->dev, &work, &r->tag[stage]);
-  free(jobs);
-  return err;
-}
-
-static int run_stages(struct run *r) {
-  ct_network *n = r->n;
-  int err = CT_OK;
-  size_t i = 0;
-  for (bool chained = false; i < n->compiled.stages && !err; ++i) {
-    if (n->compiled.stage[i].once && !n->stale && !n->changes) continue;
-    if (!n->part[i].programs.count) continue;
-    err = make_queue_room(r, i, n->part[i].programs.count);
-    if (!err) err = submit_stage(r, i, chained);
-    chained = true;
-  }
-  while (r->first < i) {
-    const int one = finish_one(r);
-    if (!err) err = one;
-  }
-  return err;
-}
-
-/* No instruction of the device makes random numbers: masks of dropout come from here. */
-static int put_masks(ct_network *n, uint64_t step) {
-  int err = CT_OK;
-  for (size_t i = 0; i < n->compiled.masks && !err; ++i) {
-    const struct ct_mask *m = &n->compiled.mask[i];
-    float *x = malloc((size_t)m->mat.rows * m->mat.cols * sizeof *x);
-    if (!x) return no_memory(n->dev);
-    ct_compiled_mask(m, n->seed, step, x);
-    err = ct_network_put(n, &m->mat, x);
-    free(x);
-  }
-  return err;
-}
-
-/* A run that could not be ended goes on: jobs of its queue are not through. */
-static bool goes_on(const ct_network *n) {
-  return n->error == CT_ERR_DEVICE && !ct_queue_is_idle(n->dev, n->queue);
-}
-
-int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
-  int err = check(n);
-  if (!err) err = ct_check_queue(n->dev, queue);
-  if (err) return err;
-  if (goes_on(n))
-    return ct_fail(n->dev, CT_ERR_BUSY, "a run of the network that failed has not ended");
-  struct run r = {.n = n, .queue = queue, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
-  if (!r.tag) return no_memory(n->dev);
-  set_arguments(n, step, &r.job);
-  n->queue = queue;
-  n->error = CT_OK;
-  err = put_masks(n, step);
-  if (!err) err = run_stages(&r);
-  free(r.tag);
-  if (err && !n->error) n->error = err;
-  if (!err) n->stale = false;
-  return err;
-}
-
 /* ---- Facts --------------------------------------------------------------------------------- */
+
+ct_graph *ct_network_graph(ct_network *n) {
+  return n && n->handle.live ? n->graph : NULL;
+}
+
+int ct_network_info(const ct_network *n, struct ct_network_info *info) {
+  const int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, info);
+  *info =
+      (struct ct_network_info){.seed = n->drawn,
+                               .steps = n->steps,
+                               .epochs = n->epochs,
+                               .mantissa = 8 - n->narrow,
+                               .changes = n->changes,
+                               .weights_bytes = n->compiled.lasting * CT_UNIT,
+                               .jobs = (uint32_t)ct_network_jobs(n, CT_STAGES_REST, NULL, NULL)};
+  return CT_OK;
+}
+
+void ct_network_set_epochs(ct_network *n, uint64_t epochs) {
+  if (n && n->handle.live) n->epochs = epochs;
+}
 
 size_t ct_network_stages(const ct_network *n) {
   return n && n->handle.live ? n->compiled.stages : 0;
 }
 
 int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage) {
-  const int err = check(n);
+  const int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, stage);
   if (index >= n->compiled.stages)

@@ -97,10 +97,10 @@ void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data) {
 
 /* ---- Planes -------------------------------------------------------------------------------- */
 
-uint64_t ct_network_at(const ct_network *n, const struct ct_seat *seat) {
-  const uint64_t base = seat->reg == CT_ARG_LASTING ? n->lasting
-                        : seat->reg == CT_ARG_ARENA ? n->arena
-                                                    : n->external[seat->reg - CT_ARG_FIRST];
+uint64_t ct_region_at(const struct ct_regions *r, const struct ct_seat *seat) {
+  const uint64_t base = seat->reg == CT_ARG_LASTING ? r->lasting
+                        : seat->reg == CT_ARG_ARENA ? r->arena
+                                                    : r->external[seat->reg - CT_ARG_FIRST];
   return base + (uint64_t)seat->at * CT_UNIT;
 }
 
@@ -145,32 +145,34 @@ static size_t plane_bytes(const struct ct_mat *m, enum ct_keep keep) {
   return (size_t)ct_mat_groups(m) * ct_keep_units(keep) * CT_UNIT;
 }
 
-static int put_keep(ct_network *n, const struct ct_mat *m, enum ct_keep keep, const float *x) {
+static int put_keep(ct_network *n, const struct ct_mat *m, enum ct_keep keep, uint64_t at,
+                    const float *x) {
   const size_t size = plane_bytes(m, keep), planes = ct_mat_planes(m);
   uint8_t *all = malloc(size * planes + 1);
   if (!all) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
   for (uint32_t p = 0; p < planes; ++p)
     make_plane(m, keep, p, x, all + p * size);
-  const int err = ct_mem_write(n->dev, ct_network_at(n, &m->keep[keep]), all, size * planes);
+  const int err = ct_mem_write(n->dev, at, all, size * planes);
   free(all);
   return err;
 }
 
-int ct_network_put(ct_network *n, const struct ct_mat *m, const float *x) {
+int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_mat *m,
+                   const float *x) {
   int err = CT_OK;
   for (unsigned k = 0; k < CT_KEEPS && !err; ++k)
-    if (m->keep[k].reg) err = put_keep(n, m, (enum ct_keep)k, x);
+    if (m->keep[k].reg) err = put_keep(n, m, (enum ct_keep)k, ct_region_at(r, &m->keep[k]), x);
   return err;
 }
 
-int ct_network_get(ct_network *n, const struct ct_mat *m, float *x) {
+int ct_network_get(ct_network *n, const struct ct_regions *r, const struct ct_mat *m, float *x) {
   unsigned keep = 0;
   while (keep < CT_KEEPS - 1 && !m->keep[keep].reg)
     ++keep;
   const size_t size = plane_bytes(m, (enum ct_keep)keep), planes = ct_mat_planes(m);
   uint8_t *all = malloc(size * planes + 1);
   if (!all) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
-  const int err = ct_mem_read(n->dev, ct_network_at(n, &m->keep[keep]), all, size * planes);
+  const int err = ct_mem_read(n->dev, ct_region_at(r, &m->keep[keep]), all, size * planes);
   for (uint32_t p = 0; p < planes && !err; ++p)
     read_plane(m, (enum ct_keep)keep, p, all + p * size, x);
   free(all);

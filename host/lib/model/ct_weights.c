@@ -10,25 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ct_model.h"
+#include "ct_network.h"
 
 /* ---- References ---------------------------------------------------------------------------- */
 
-int ct_weights_make(ct_device *dev, const struct ct_mlp *net, ct_weights **weights) {
+int ct_weights_make(ct_device *dev, uint64_t bytes, ct_weights **weights) {
   ct_weights *w = calloc(1, sizeof *w);
   if (!w) return ct_fail(dev, CT_ERR_MEMORY, "no memory for weights");
-  const int err = ct_mem_alloc(dev, ct_image_bytes(net), &w->image);
+  const int err = ct_mem_alloc(dev, bytes, &w->image);
   if (err) {
     free(w);
     return err;
   }
   ct_handle_open(&w->handle, dev);
   w->dev = dev;
-  w->net = *net;
+  w->bytes = bytes;
   w->error = CT_ERR_BUSY;
   w->refs = 1;
   *weights = w;
   return CT_OK;
+}
+
+int ct_weights_make_for(ct_device *dev, const struct ct_mlp *net, ct_weights **weights) {
+  const int err = ct_weights_make(dev, ct_image_bytes(net), weights);
+  if (!err) (*weights)->net = *net;
+  return err;
 }
 
 static void release(ct_weights *w) {
@@ -36,6 +42,7 @@ static void release(ct_weights *w) {
   ct_heap_free(&w->dev->data, w->image);
   if (w->state) ct_heap_free(&w->dev->data, w->state);
   if (w->gradients) ct_heap_free(&w->dev->data, w->gradients);
+  if (w->network) ct_network_release(w->network);
   ct_handle_bury(&w->handle);
 }
 
@@ -89,6 +96,12 @@ static int check_use(const ct_weights *w, enum ct_weights_use use) {
                  "version for them");
 }
 
+int ct_weights_ready(ct_weights *w) {
+  int err = ct_check_handle(&w->handle, "version");
+  if (!err && w->error == CT_ERR_BUSY) err = ct_poll(w->dev);
+  return err ? err : check_weights(w);
+}
+
 /* What the device has completed meanwhile counts. */
 int ct_weights_find(ct_model *m, enum ct_weights_use use, ct_weights **weights) {
   if (!*weights) *weights = m->live;
@@ -98,6 +111,8 @@ int ct_weights_find(ct_model *m, enum ct_weights_use use, ct_weights **weights) 
   int err = ct_check_handle(&w->handle, "version");
   if (!err && (w->error == CT_ERR_BUSY || clashes(w, use))) err = ct_poll(m->dev);
   if (!err) err = check_weights(w);
+  if (!err && w->network)
+    err = ct_fail(m->dev, CT_ERR_ARG, "the weights are of a network, not of a model");
   if (!err && !same_widths(&w->net, &m->net))
     err = ct_fail(m->dev, CT_ERR_ARG, "the weights are of a model of other widths");
   return err ? err : check_use(w, use);
@@ -171,7 +186,7 @@ static int publish(ct_model *m, void *user, ct_weights **weights, uint64_t *tag,
   CT_NEED_OF(m->dev, call, weights);
   ct_weights *w = NULL;
   err = copy_program(m);
-  if (!err) err = ct_weights_make(m->dev, &m->net, &w);
+  if (!err) err = ct_weights_make_for(m->dev, &m->net, &w);
   if (err) return err;
   err = submit_copy(m, w, user, tag);
   if (err)
@@ -210,7 +225,7 @@ int ct_weights_info(const ct_weights *w, struct ct_weights_info *info) {
   *info = (struct ct_weights_info){.version = w->version,
                                    .error = w->error,
                                    .steps = w->model ? w->model->steps : w->steps,
-                                   .bytes = ct_image_bytes(&w->net)};
+                                   .bytes = w->bytes};
   return CT_OK;
 }
 
@@ -218,8 +233,7 @@ uint64_t ct_weights_address(const ct_weights *w) {
   return w && w->handle.live ? w->image : 0;
 }
 
-static int check_size(ct_device *dev, const struct ct_mlp *net, size_t size) {
-  const uint64_t bytes = ct_image_bytes(net);
+static int check_size(ct_device *dev, uint64_t bytes, size_t size) {
   if (size == bytes) return CT_OK;
   return ct_fail(dev, CT_ERR_ARG, "these weights have %llu bytes, not %zu",
                  (unsigned long long)bytes, size);
@@ -229,7 +243,7 @@ int ct_weights_read(ct_weights *w, void *data, size_t size) {
   int err = ct_check_handle(w ? &w->handle : NULL, "version");
   if (err || !w) return err;
   CT_NEED(w->dev, data);
-  err = check_size(w->dev, &w->net, size);
+  err = check_size(w->dev, w->bytes, size);
   if (!err && w->model) err = ct_weights_still(w->model, false, "read");
   if (!err && w->error == CT_ERR_BUSY) err = ct_poll(w->dev);
   if (!err) err = check_weights(w);
@@ -243,8 +257,8 @@ int ct_weights_load(ct_model *m, const void *data, size_t size, ct_weights **wei
   CT_NEED(m->dev, data);
   CT_NEED(m->dev, weights);
   ct_weights *w = NULL;
-  err = check_size(m->dev, &m->net, size);
-  if (!err) err = ct_weights_make(m->dev, &m->net, &w);
+  err = check_size(m->dev, ct_image_bytes(&m->net), size);
+  if (!err) err = ct_weights_make_for(m->dev, &m->net, &w);
   if (err) return err;
   err = ct_mem_write(m->dev, w->image, data, size);
   if (err) {

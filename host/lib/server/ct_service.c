@@ -111,6 +111,7 @@ static int tell_margin(ct_server *s) {
 static void look_at_training(ct_device *dev) {
   ct_requests_of(dev)->trained |= ct_queue_is_at(dev, CT_TRAINING, CT_EVENT_STEP) ||
                                   ct_queue_is_at(dev, CT_TRAINING, CT_EVENT_APPLY) ||
+                                  ct_queue_is_at(dev, CT_TRAINING, CT_EVENT_RUN) ||
                                   ct_queue_is_at(dev, CT_TRAINING, CT_EVENT_JOB);
 }
 

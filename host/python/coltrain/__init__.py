@@ -44,7 +44,7 @@ else:
     )
     from ._arrays import Array, SupportsDLPack
     from ._lib import lib, text_of
-    from .compiled import Compiled, Stage, has_kernel
+    from .compiled import Compiled, CompiledInfo, Frame, Stage, has_kernel
     from .data import Dataset, load_dataset
     from .device import Device, Entry, Feature, Info, Register, Timing, counter_texts, devices, open, policy_name, registers, scan
     from .errors import (
@@ -92,6 +92,7 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "Compiled",
+    "CompiledInfo",
     "Dataset",
     "Device",
     "DeviceError",
@@ -104,6 +105,7 @@ __all__ = [
     "FileError",
     "Format",
     "FormatError",
+    "Frame",
     "FullError",
     "Future",
     "Gradients",

@@ -89,6 +89,7 @@ class EventKind(enum.IntEnum):
     ANSWER = 3
     REQUEST = 4
     APPLY = 5
+    RUN = 6
 
 
 class Met(enum.IntEnum):
@@ -582,6 +583,52 @@ class ct_network_options(ctypes.Structure):
     ]
 
 
+class ct_run(ctypes.Structure):
+    """struct ct_run."""
+
+    frame: int | None
+    weights: int | None
+    queue: int
+    step: int
+    cycle: int
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("frame", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("queue", ctypes.c_int),
+        ("step", ctypes.c_uint64),
+        ("cycle", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_network_info(ctypes.Structure):
+    """struct ct_network_info."""
+
+    seed: int
+    steps: int
+    epochs: int
+    weights_bytes: int
+    mantissa: int
+    jobs: int
+    changes: bool
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("seed", ctypes.c_uint64),
+        ("steps", ctypes.c_uint64),
+        ("epochs", ctypes.c_uint64),
+        ("weights_bytes", ctypes.c_uint64),
+        ("mantissa", ctypes.c_uint32),
+        ("jobs", ctypes.c_uint32),
+        ("changes", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
 class ct_network_stage(ctypes.Structure):
     """struct ct_network_stage."""
 
@@ -959,6 +1006,7 @@ class Library:
     ct_graph_fold: Callable[..., int]
     ct_schedule_rate: Callable[..., float]
     ct_graph_optimise: Callable[..., int]
+    ct_graph_answers: Callable[..., int]
     ct_graph_builtin: Callable[..., int]
     ct_graph_mlp: Callable[..., int]
     ct_graph_pack: Callable[..., int]
@@ -968,10 +1016,22 @@ class Library:
     ct_network_has: Callable[..., int]
     ct_network_create: Callable[..., int]
     ct_network_free: Callable[..., None]
+    ct_network_graph: Callable[..., int | None]
     ct_network_draw: Callable[..., int]
     ct_network_write: Callable[..., int]
     ct_network_read: Callable[..., int]
     ct_network_run: Callable[..., int]
+    ct_frame_create: Callable[..., int]
+    ct_frame_free: Callable[..., None]
+    ct_frame_write: Callable[..., int]
+    ct_frame_read: Callable[..., int]
+    ct_network_submit: Callable[..., int]
+    ct_network_publish_submit: Callable[..., int]
+    ct_network_load_weights: Callable[..., int]
+    ct_network_save: Callable[..., int]
+    ct_network_load: Callable[..., int]
+    ct_network_info: Callable[..., int]
+    ct_network_set_epochs: Callable[..., None]
     ct_network_stages: Callable[..., int]
     ct_network_stage: Callable[..., int]
 
@@ -1102,6 +1162,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_fold": (ctypes.c_int, [ctypes.c_void_p]),
     "ct_schedule_rate": (ctypes.c_double, [ctypes.POINTER(ct_schedule), ctypes.c_uint64]),
     "ct_graph_optimise": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_optimise)]),
+    "ct_graph_answers": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32]),
     "ct_graph_builtin": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_bool]),
     "ct_graph_mlp": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_bool]),
     "ct_graph_pack": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint8)), ctypes.c_void_p]),
@@ -1111,10 +1172,22 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_has": (ctypes.c_bool, [ctypes.c_char_p]),
     "ct_network_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_free": (None, [ctypes.c_void_p]),
+    "ct_network_graph": (ctypes.c_void_p, [ctypes.c_void_p]),
     "ct_network_draw": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_network_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_network_run": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64]),
+    "ct_frame_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_frame_free": (None, [ctypes.c_void_p]),
+    "ct_frame_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_frame_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
+    "ct_network_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_run), ctypes.c_void_p]),
+    "ct_network_publish_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p]),
+    "ct_network_load_weights": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_save": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
+    "ct_network_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_network_info)]),
+    "ct_network_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),
     "ct_network_stage": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_stage)]),
 }

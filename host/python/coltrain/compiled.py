@@ -11,20 +11,22 @@ A graph with gradients and updates (:meth:`Graph.optimise`) is trained by the sa
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ._abi import Queue, Role, ct_network_options, ct_network_stage
-from ._arrays import F32, Array, address, floats
-from ._connection import Connection, Handle
+from ._abi import Queue, Role, ct_network_info, ct_network_options, ct_network_stage, ct_run
+from ._arrays import F32, Array, address, floats, octets
+from ._connection import Connection, Handle, raw_of
 from ._lib import lib
-from ._numbers import U64, whole
+from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
-from .events import cycle_of, queue_of
+from .events import Future, cycle_of, queue_of
 from .graph import Graph, Tensor, _text
+from .model import Weights
 
 if TYPE_CHECKING:
     from .network import Network
@@ -63,6 +65,50 @@ class Stage:
     """What it waits for most."""
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledInfo:
+    """What is known of a network on a device."""
+
+    seed: int
+    """That its weights were drawn from last; 0: they were not."""
+    steps: int
+    """Runs that have changed its own weights."""
+    epochs: int
+    """As set by :attr:`Compiled.epochs`."""
+    mantissa: int
+    """Bits of the mantissas of HBFP."""
+    jobs: int
+    """That a run takes at least."""
+    changes: bool
+    """Its runs change its weights."""
+
+
+class Frame(Handle):
+    """Inputs, labels and outputs of a run in device memory: each of several runs under way needs one of its own."""
+
+    _free = lib.ct_frame_free
+
+    def __init__(self, network: Compiled) -> None:
+        raw = ctypes.c_void_p()
+        network._connection.call(lib.ct_frame_create, network._raw, ctypes.byref(raw))
+        super().__init__(network._connection, raw.value or 0)
+        self.network = network
+
+    def write(self, values: Mapping[str, Array] | Mapping[Tensor, Array]) -> None:
+        """Sets inputs and labels by name. Raises :class:`BusyError`: a run with the frame is under way."""
+        for name, value in values.items():
+            tensor = self.network._tensor(name)
+            array = floats(value, tensor.name, tensor.shape)
+            self._connection.call(lib.ct_frame_write, self._raw, tensor.number, address(array), array.size)
+
+    def read(self, name: Tensor | str) -> F32:
+        """An output of the last run. Raises :class:`BusyError` while that is under way, its error if it failed."""
+        tensor = self.network._tensor(name)
+        result = np.empty(tensor.shape, dtype=np.float32)
+        self._connection.call(lib.ct_frame_read, self._raw, tensor.number, address(result), result.size)
+        return result
+
+
 class Compiled(Handle):
     """A graph on a device, with weights of its own; ``with`` frees it at its end."""
 
@@ -80,6 +126,99 @@ class Compiled(Handle):
         self.graph = graph
         if not isinstance(network, Graph):
             self.write(network.values)
+
+    # ---- Files ----
+
+    @classmethod
+    def load(cls, connection: Connection, path: str | os.PathLike[str], mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
+        """The network of a file; :meth:`Device.load_network` calls it."""
+        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect)
+        raw = ctypes.c_void_p()
+        connection.call(lib.ct_network_load, connection._raw, path_of(path), ctypes.byref(options), ctypes.byref(raw))
+        loaded = cls.__new__(cls)
+        Handle.__init__(loaded, connection, raw.value or 0)
+        data, size = ctypes.POINTER(ctypes.c_uint8)(), ctypes.c_size_t()
+        graph = connection.look(lib.ct_network_graph, loaded._raw)
+        connection.call(lib.ct_graph_pack, graph, ctypes.byref(data), ctypes.byref(size))
+        try:
+            loaded.graph = Graph.unpack(ctypes.string_at(data, size.value))
+        finally:
+            lib.ct_graph_free_bytes(data)
+        return loaded
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes graph, weights, states and how far training has come (docs/model-format.md, format 2); training goes on from there
+        with the same bits. Raises :class:`FileError`, :class:`BusyError` while runs with its own weights are under way.
+        """
+        self._connection.call(lib.ct_network_save, self._raw, path_of(path))
+
+    @property
+    def info(self) -> CompiledInfo:
+        """What is known of it at this moment."""
+        raw = ct_network_info()
+        self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
+        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes)
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs it has been trained, as noted here for its file."""
+        return self.info.epochs
+
+    @epochs.setter
+    def epochs(self, epochs: SupportsIndex) -> None:
+        self._connection.look(lib.ct_network_set_epochs, self._raw, whole(epochs, "epochs", U64))
+
+    # ---- Runs that go on by themselves ----
+
+    def frame(self) -> Frame:
+        """Places for the inputs and outputs of a run, for :meth:`submit`."""
+        return Frame(self)
+
+    def submit(
+        self,
+        frame: Frame,
+        weights: Weights | None = None,
+        *,
+        queue: Queue | str = Queue.TRAINING,
+        step: SupportsIndex = 0,
+        cycle: SupportsIndex = 0,
+        user: Any = None,
+    ) -> Future:
+        """Submits a run and returns at once. weights: a version that was published for this network; None: its own.
+
+        cycle: when it begins by the device's clock; 0: at once. user: comes back in the event. Raises :class:`FullError`: nothing was
+        submitted; :class:`BusyError`: the frame's run before is under way, or runs of the other queue use the network's own weights
+        and these change.
+        """
+        run = ct_run(frame=raw_of(frame, Frame, "frame", self._connection), queue=queue_of(queue))
+        run.step, run.cycle = whole(step, "step", U64), whole(cycle, "cycle", U64)
+        if weights is not None:
+            run.weights = raw_of(weights, Weights, "weights", self._connection)
+        return self._connection._submit(lib.ct_network_submit, self._raw, ctypes.byref(run), user=user, keep=(self, frame, weights))
+
+    def publish_submit(self, to: Compiled, *, user: Any = None) -> tuple[Weights, Future]:
+        """Makes a version of the weights as they are after the runs submitted to the training queue before, for runs of another
+        network with weights of the same names, such as :meth:`Graph.answers` compiled. Until the future has ended it cannot be used.
+        """
+        raw, other = ctypes.c_void_p(), raw_of(to, Compiled, "to", self._connection)
+        function = lib.ct_network_publish_submit
+        future = self._connection._submit(function, self._raw, other, None, ctypes.byref(raw), user=user, keep=(self, to))
+        return Weights(to, raw.value or 0), future
+
+    def publish(self, to: Compiled) -> Weights:
+        """As :meth:`publish_submit`, but waits for it."""
+        weights, future = self.publish_submit(to)
+        future.result()
+        return weights
+
+    def load_weights(self, data: Array | bytes) -> Weights:
+        """A version from what :meth:`Weights.read` gave for a network of the same graph, also of another device."""
+        source = octets(data, "data")
+        raw = ctypes.c_void_p()
+        self._connection.call(lib.ct_network_load_weights, self._raw, address(source), source.size, ctypes.byref(raw))
+        return Weights(self, raw.value or 0)
+
+    # ---- Tensors ----
 
     def _tensor(self, name: Tensor | str) -> Tensor:
         return name if isinstance(name, Tensor) else self.graph[name]

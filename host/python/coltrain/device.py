@@ -230,6 +230,14 @@ class Device(Connection):
         """
         return Compiled(self, network, mantissa, expect, seed)
 
+    def load_network(self, path: str | os.PathLike[str], *, mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
+        """A network from a file that :meth:`Compiled.save` or ``coltrain train --model ... --save`` wrote, with the same bits.
+
+        mantissa: 0: that which it had. Raises :class:`NotFoundError`, :class:`PermissionDeniedError`, :class:`FileError`,
+        :class:`FormatError`, and as :meth:`compile`.
+        """
+        return Compiled.load(self, path, mantissa, expect)
+
     # ---- Asynchronous work ----
 
     @property

@@ -264,6 +264,16 @@ class Graph:
         graph._call(lib.ct_graph_mlp, address(numbers), max(len(numbers) - 1, 0), whole(batch, "batch"), bool(training))
         return graph
 
+    def answers(self, output: Tensor | str = "logits", batch: int = 1) -> Graph:
+        """What answers take of a graph that is trained: the nodes in front of an output, for so many rows, checked.
+
+        Normalisation by the batch becomes that by running statistics, dropout is left out; weights and states keep their names.
+        """
+        graph = Graph()
+        graph._call(lib.ct_graph_answers, self._raw, self._number(output), whole(batch, "batch"))
+        graph.check()
+        return graph
+
     @classmethod
     def unpack(cls, data: bytes) -> Graph:
         """The graph that :meth:`pack` made bytes of, checked. Raises :class:`FormatError` where they are none."""

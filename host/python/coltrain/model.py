@@ -121,9 +121,10 @@ class Weights(Handle):
 
     _free = lib.ct_weights_free
 
-    def __init__(self, model: Model, raw: int) -> None:
+    def __init__(self, model: Any, raw: int) -> None:
         super().__init__(model._connection, raw)
         self.model = model
+        """The :class:`Model`, or the network that they are for."""
 
     @property
     def info(self) -> WeightsInfo:

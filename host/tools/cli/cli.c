@@ -124,6 +124,23 @@ int cli_weights_crc32(ct_model *model, uint32_t *crc) {
   return rc < 0 ? rc : 0;
 }
 
+int cli_network_crc32(ct_network *network, uint32_t *crc) {
+  ct_graph *g = ct_network_graph(network);
+  struct ct_graph_info info;
+  int rc = ct_graph_info(g, &info);
+  *crc = 0;
+  for (size_t i = 1; rc >= 0 && i <= info.tensors; ++i) {
+    struct ct_tensor_info t;
+    rc = ct_graph_tensor_info(g, (int)i, &t);
+    if (rc < 0 || (t.role != CT_ROLE_WEIGHT && t.role != CT_ROLE_STATE)) continue;
+    float *x = malloc(t.elements * sizeof *x);
+    rc = x ? ct_network_read(network, (int)i, x, t.elements) : CT_ERR_MEMORY;
+    if (rc >= 0) *crc = crc32_floats(*crc, x, t.elements);
+    free(x);
+  }
+  return rc < 0 ? rc : 0;
+}
+
 uint32_t cli_argmax(const float *values, size_t n) {
   size_t best = 0;
   for (size_t i = 1; i < n; ++i)

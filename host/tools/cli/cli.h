@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "coltrain/coltrain.h"
+#include "coltrain/network.h"
 #include "ct_near.h"
 
 #define CLI_DEVICE "sim:"
@@ -148,6 +149,9 @@ int cli_counter_index(const char *name);
 /* CRC-32 (zlib's) of the weights and then the biases of all layers, FP32 little-endian; 0, or a
  * ct_error. */
 int cli_weights_crc32(ct_model *model, uint32_t *crc);
+
+/* The same of all weights and states of a network, in the order of its tensors. */
+int cli_network_crc32(ct_network *network, uint32_t *crc);
 
 /* Index of the largest of n values, the first of equal ones. */
 uint32_t cli_argmax(const float *values, size_t n);

@@ -53,15 +53,14 @@ struct version {
 
 /* Version v (1, 2 ...) is version[v - 1]. */
 struct versions {
-  ct_device *dev;
-  ct_model *model;
+  struct learner *learner;
   size_t weights_bytes;
   struct version *version;
   struct job *jobs;
   size_t room, submitted, published; /* the newest is version number `published` */
 };
 
-int versions_open(struct versions *v, ct_device *dev, ct_model *model, size_t room);
+int versions_open(struct versions *v, struct learner *learner, size_t room);
 void versions_close(struct versions *v);
 
 /* Copies the weights as they are after the steps submitted so far; CT_ERR_FULL if all slots still
@@ -75,32 +74,21 @@ int versions_finish(struct versions *v, const struct job *job, const struct ct_e
  * a new one. */
 enum { SERVER_DEPTH = 32 };
 
-/* The test images, packed, in device memory. */
-struct images {
-  ct_rows *rows;
-};
-
-int images_open(struct images *im, ct_model *model, const struct ct_dataset *ds);
-void images_close(struct images *im);
-
 struct server {
   ct_device *dev;
-  ct_model *model;
-  const struct images *images;
   struct versions *versions;
   size_t classes;
   struct requests run;
-  float *logits;       /* of every request */
-  ct_answers *answers; /* SERVER_DEPTH of them */
-  size_t limit;        /* requests that may be submitted: all, unless the device has no clock */
-  bool waits;          /* the device cannot schedule: a request waits here until it is due */
-  uint64_t due;        /* when the next one is, if it does; else CT_NO_CYCLE */
+  float *logits;                /* of every request */
+  struct learner_places places; /* SERVER_DEPTH of them */
+  size_t limit; /* requests that may be submitted: all, unless the device has no clock */
+  bool waits;   /* the device cannot schedule: a request waits here until it is due */
+  uint64_t due; /* when the next one is, if it does; else CT_NO_CYCLE */
   struct job jobs[SERVER_DEPTH];
 };
 
-/* count requests for samples drawn by the seed; none is scheduled. */
-int server_open(struct server *s, ct_device *dev, ct_model *model, const struct images *images,
-                struct versions *versions, size_t count, size_t samples, uint64_t seed);
+/* count requests for test images drawn by the seed; none is scheduled. */
+int server_open(struct server *s, struct learner *learner, struct versions *versions, size_t count);
 void server_close(struct server *s);
 
 /* Submits the next request with the newest version; CT_ERR_FULL if it has to wait in the host, for
@@ -132,14 +120,13 @@ struct other {
 };
 
 struct colocate {
-  const struct colocate_options *o;
+  struct colocate_options *o;
   const struct learn *l;
   struct ct_dataset ds;
   struct load load;
-  ct_model *model, *filler_model;
+  struct learner learner, filler_learner;
   struct feeder feed, filler;
   struct versions versions;
-  struct images images;
   struct server probe, serve, alone; /* capacity, co-located, alone */
   uint64_t warm_steps, steps;        /* of the model: before version 1, in all */
   float *losses;                     /* of every step */

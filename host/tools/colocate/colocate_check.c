@@ -14,7 +14,7 @@ enum { ROWS = 256 };
 struct check {
   struct colocate *c;
   ct_device *dev; /* emu: */
-  ct_model *model;
+  struct learner learner;
   ct_weights *weights; /* of the version that is checked */
   size_t classes;
   bool *wanted;      /* of every test image */
@@ -32,7 +32,7 @@ static int compute_rows(struct check *k, const uint32_t *sample, size_t n) {
   float out[ROWS * 16], *rows = k->classes <= 16 ? out : malloc(n * k->classes * sizeof *rows);
   if (!rows) return CT_ERR_MEMORY;
   ct_dataset_values(ds, &ds->test, sample, n, k->x);
-  const int rc = ct_model_infer(k->model, k->weights, k->x, n, rows);
+  const int rc = learner_infer(&k->learner, k->weights, k->x, n, rows);
   for (size_t i = 0; rc >= 0 && i < n; ++i)
     memcpy(k->logits + sample[i] * k->classes, rows + i * k->classes, k->classes * sizeof *rows);
   if (rows != out) free(rows);
@@ -76,7 +76,7 @@ static size_t foreign(const struct colocate *c, const struct server *s) {
 
 static int evaluate(struct check *k, struct version *v) {
   size_t right = 0;
-  const int rc = learn_evaluate(k->model, k->weights, &k->c->ds, &k->c->ds.test, &right);
+  const int rc = learner_evaluate(&k->learner, k->weights, &k->c->ds.test, &right);
   v->accuracy = (double)right / (double)k->c->ds.test.count;
   return rc;
 }
@@ -98,7 +98,7 @@ static int check_version(struct check *k, size_t number) {
   for (size_t i = 0; i < POLICIES - 1; ++i)
     mark(k, &c->other[i].server, number);
   ct_weights_free(k->weights);
-  int rc = ct_weights_load(k->model, v->bytes, c->versions.weights_bytes, &k->weights);
+  int rc = learner_load_weights(&k->learner, v->bytes, c->versions.weights_bytes, &k->weights);
   if (rc >= 0) rc = compute(k);
   if (rc >= 0 && evaluated(c, number)) rc = evaluate(k, v);
   if (rc < 0) return rc;
@@ -111,15 +111,13 @@ static int check_version(struct check *k, size_t number) {
 
 static int check_all(struct check *k) {
   struct colocate *c = k->c;
-  const struct learn *l = c->l;
   const size_t test = c->ds.test.count;
-  int rc = ct_model_create(k->dev, l->widths, l->layers, l->seed, &k->model);
-  if (rc < 0) k->model = NULL;
-  k->classes = l->widths[l->layers];
+  int rc = 0;
+  k->classes = c->ds.classes;
   k->wanted = malloc(test * sizeof *k->wanted);
   k->x = malloc((size_t)ROWS * c->ds.features * sizeof *k->x);
   k->logits = malloc(test * k->classes * sizeof *k->logits);
-  if (rc >= 0 && (!k->wanted || !k->x || !k->logits)) rc = CT_ERR_MEMORY;
+  if (!k->wanted || !k->x || !k->logits) rc = CT_ERR_MEMORY;
   c->wrong = foreign(c, &c->serve);
   c->wrong_alone = foreign(c, &c->alone);
   for (size_t i = 0; i < POLICIES - 1; ++i)
@@ -135,11 +133,12 @@ static int check_all(struct check *k) {
 int colocate_check(struct colocate *c) {
   struct check k = {.c = c};
   if (cli_open("emu:", &k.dev)) return 1;
-  const int rc = check_all(&k);
-  const int status = rc < 0 ? cli_fail_device(k.dev, rc, "checking the answers on emu:") : 0;
-  c->checked = rc >= 0;
+  int status = learner_open(&k.learner, c->l, &c->ds, k.dev, false);
+  const int rc = status ? 0 : check_all(&k);
+  if (!status) status = rc < 0 ? cli_fail_device(k.dev, rc, "checking the answers on emu:") : 0;
+  c->checked = !status;
   ct_weights_free(k.weights);
-  ct_model_free(k.model);
+  learner_close(&k.learner);
   ct_close(k.dev);
   free(k.wanted);
   free(k.x);

@@ -3,52 +3,25 @@
 
 #include "colocate.h"
 
-/* ---- Images ---- */
-
-int images_open(struct images *im, ct_model *model, const struct ct_dataset *ds) {
-  *im = (struct images){.rows = NULL};
-  float *x = malloc(ds->features * sizeof *x);
-  int rc = x ? ct_rows_create(model, ds->test.count, &im->rows) : CT_ERR_MEMORY;
-  for (size_t i = 0; rc >= 0 && i < ds->test.count; ++i) {
-    const uint32_t sample = (uint32_t)i;
-    ct_dataset_values(ds, &ds->test, &sample, 1, x);
-    rc = ct_rows_write(im->rows, i, 1, x);
-  }
-  free(x);
-  return rc < 0 ? rc : 0;
-}
-
-void images_close(struct images *im) {
-  ct_rows_free(im->rows);
-  im->rows = NULL;
-}
-
-/* ---- Requests ---- */
-
-int server_open(struct server *s, ct_device *dev, ct_model *model, const struct images *images,
-                struct versions *versions, size_t count, size_t samples, uint64_t seed) {
-  struct ct_model_info info;
+int server_open(struct server *s, struct learner *learner, struct versions *versions,
+                size_t count) {
   struct ct_info device;
-  *s = (struct server){.dev = dev,
-                       .model = model,
-                       .images = images,
+  *s = (struct server){.dev = learner->dev,
                        .versions = versions,
+                       .classes = learner->classes,
                        .limit = count,
                        .due = CT_NO_CYCLE};
-  int rc = ct_model_info(model, &info);
-  if (rc >= 0) rc = ct_info(dev, &device);
+  const int rc = ct_info(learner->dev, &device);
   if (rc < 0) return rc;
   s->waits = device.has_clock && !device.has_schedule;
-  s->classes = info.widths[info.layers];
   s->logits = calloc(count, s->classes * sizeof *s->logits);
   if (!s->logits || requests_open(&s->run, count)) return CT_ERR_MEMORY;
-  requests_draw(&s->run, seed, 0, samples);
-  rc = ct_answers_create(model, SERVER_DEPTH, &s->answers);
-  return rc < 0 ? rc : 0;
+  requests_draw(&s->run, learner->learn->seed, 0, learner->ds->test.count);
+  return learner_places_open(learner, &s->places, SERVER_DEPTH);
 }
 
 void server_close(struct server *s) {
-  ct_answers_free(s->answers);
+  if (s->places.of) learner_places_close(&s->places);
   requests_close(&s->run);
   free(s->logits);
   *s = (struct server){.dev = NULL};
@@ -77,14 +50,12 @@ int server_submit(struct server *s) {
   struct job *job = &s->jobs[i % SERVER_DEPTH];
   *job = (struct job){JOB_REQUEST, s, i};
   const uint32_t number = (uint32_t)s->versions->published;
-  const struct ct_request request = {.rows = s->images->rows,
-                                     .row = r->sample,
-                                     .answers = s->answers,
-                                     .answer = i % SERVER_DEPTH,
-                                     .weights = version->weights,
-                                     .cycle = r->scheduled == CT_NO_CYCLE ? 0 : r->scheduled,
-                                     .user = job};
-  const int rc = ct_model_infer_submit(s->model, &request, NULL);
+  const struct learner_request request = {.place = i % SERVER_DEPTH,
+                                          .sample = r->sample,
+                                          .weights = version->weights,
+                                          .cycle = r->scheduled,
+                                          .user = job};
+  const int rc = learner_ask(&s->places, &request);
   if (rc < 0) return rc;
   r->version = number;
   ++version->outstanding;
@@ -99,7 +70,7 @@ int server_finish(struct server *s, const struct job *job, const struct ct_event
   requests_take(&s->run, r, result);
   if (!r->answered) return 0;
   float *logits = s->logits + i * s->classes;
-  const int rc = ct_answers_read(s->answers, i % SERVER_DEPTH, 1, logits);
+  const int rc = learner_answer(&s->places, i % SERVER_DEPTH, logits);
   r->answer = cli_argmax(logits, s->classes);
   return rc < 0 ? rc : 0;
 }

@@ -14,8 +14,7 @@ static int open_others(struct colocate *c) {
     if (p == c->o->policy) continue;
     struct other *o = &c->other[i++];
     o->policy = (enum ct_policy)p;
-    rc = server_open(&o->server, c->load.dev, c->model, &c->images, &c->versions, n,
-                     c->ds.test.count, c->l->seed);
+    rc = server_open(&o->server, &c->learner, &c->versions, n);
   }
   return rc;
 }
@@ -28,10 +27,9 @@ static int open_servers(struct colocate *c) {
     struct server *server;
     size_t count;
   } all[] = {{&c->probe, probes}, {&c->serve, n}, {&c->alone, n}};
-  int rc = images_open(&c->images, c->model, &c->ds);
+  int rc = 0;
   for (size_t i = 0; rc >= 0 && i < sizeof all / sizeof *all; ++i)
-    rc = server_open(all[i].server, c->load.dev, c->model, &c->images, &c->versions, all[i].count,
-                     c->ds.test.count, c->l->seed);
+    rc = server_open(all[i].server, &c->learner, &c->versions, all[i].count);
   return rc >= 0 ? open_others(c) : rc;
 }
 
@@ -40,12 +38,13 @@ static const struct arrivals_options poisson = {.kind = ARRIVALS_POISSON};
 /* Everything on the device that the runs use. */
 static int set_up(struct colocate *c) {
   if (load_policy(&c->load, c->o->policy)) return 1;
-  if (learn_create(c->l, c->load.dev, &c->model) ||
-      learn_create(c->l, c->load.dev, &c->filler_model))
+  if (learner_open(&c->learner, c->l, &c->ds, c->load.dev, true) ||
+      learner_open(&c->filler_learner, c->l, &c->ds, c->load.dev, true))
     return 1;
-  int rc = feeder_open(&c->feed, c->load.dev, c->model, c->l, &c->ds, 0);
-  if (rc >= 0) rc = feeder_open(&c->filler, c->load.dev, c->filler_model, c->l, &c->ds, 0);
-  if (rc >= 0) rc = versions_open(&c->versions, c->load.dev, c->model, c->l->epochs + 1);
+  c->o->learn.batch = c->learner.batch; /* a file has its own */
+  int rc = feeder_open(&c->feed, &c->learner, 0);
+  if (rc >= 0) rc = feeder_open(&c->filler, &c->filler_learner, 0);
+  if (rc >= 0) rc = versions_open(&c->versions, &c->learner, c->l->epochs + 1);
   if (rc >= 0) rc = open_servers(c);
   if (rc < 0) return cli_fail_device(c->load.dev, rc, "no room for requests, batches and versions");
   c->steps = c->l->epochs * c->feed.per_epoch;
@@ -73,12 +72,11 @@ void colocate_close(struct colocate *c) {
   server_close(&c->alone);
   server_close(&c->serve);
   server_close(&c->probe);
-  images_close(&c->images);
   versions_close(&c->versions);
   feeder_close(&c->filler);
   feeder_close(&c->feed);
-  ct_model_free(c->filler_model);
-  ct_model_free(c->model);
+  learner_close(&c->filler_learner);
+  learner_close(&c->learner);
   load_close(&c->load);
   ct_dataset_free(&c->ds);
   free(c->losses);

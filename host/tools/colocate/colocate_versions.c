@@ -9,15 +9,11 @@
 
 #include "colocate.h"
 
-int versions_open(struct versions *v, ct_device *dev, ct_model *model, size_t room) {
-  struct ct_weights_info info;
-  *v = (struct versions){.dev = dev, .model = model, .room = room};
+int versions_open(struct versions *v, struct learner *learner, size_t room) {
+  *v = (struct versions){.learner = learner, .room = room};
   v->version = calloc(room, sizeof *v->version);
   v->jobs = calloc(room, sizeof *v->jobs);
-  if (!v->version || !v->jobs) return CT_ERR_MEMORY;
-  const int rc = ct_weights_info(ct_model_weights(model), &info);
-  v->weights_bytes = rc < 0 ? 0 : info.bytes;
-  return rc;
+  return v->version && v->jobs ? 0 : CT_ERR_MEMORY;
 }
 
 void versions_close(struct versions *v) {
@@ -27,7 +23,7 @@ void versions_close(struct versions *v) {
   }
   free(v->version);
   free(v->jobs);
-  *v = (struct versions){.dev = NULL};
+  *v = (struct versions){.learner = NULL};
 }
 
 int versions_publish(struct versions *v, uint64_t step) {
@@ -37,7 +33,7 @@ int versions_publish(struct versions *v, uint64_t step) {
   if (before && (before->outstanding || v->published < i)) return CT_ERR_FULL;
   v->version[i] = (struct version){.step = step, .cycles = CT_NO_CYCLE, .accuracy = -1};
   v->jobs[i] = (struct job){JOB_PUBLISH, v, i};
-  const int rc = ct_model_publish_submit(v->model, &v->jobs[i], &v->version[i].weights, NULL);
+  const int rc = learner_publish(v->learner, &v->jobs[i], &v->version[i].weights);
   if (rc >= 0) v->submitted = i + 1;
   return rc < 0 ? rc : 0;
 }
@@ -45,9 +41,13 @@ int versions_publish(struct versions *v, uint64_t step) {
 int versions_finish(struct versions *v, const struct job *job, const struct ct_event *result) {
   struct version *version = &v->version[job->index];
   if (result->start != CT_NO_CYCLE) version->cycles = result->end - result->start;
+  struct ct_weights_info info;
+  int rc = ct_weights_info(version->weights, &info);
+  if (rc < 0) return rc;
+  v->weights_bytes = info.bytes;
   version->bytes = malloc(v->weights_bytes);
   if (!version->bytes) return CT_ERR_MEMORY;
-  const int rc = ct_weights_read(version->weights, version->bytes, v->weights_bytes);
+  rc = ct_weights_read(version->weights, version->bytes, v->weights_bytes);
   if (job->index) {
     ct_weights_free(version[-1].weights);
     version[-1].weights = NULL;

@@ -51,8 +51,7 @@ static void end(void *input, const struct argp_state *state) {
 /* A run that was stopped leaves a model that `train --resume` goes on with. */
 static int save(struct colocate *c) {
   if (!c->l->save) return 0;
-  ct_model_set_epochs(c->model, c->feed.finished / c->feed.per_epoch);
-  const int rc = ct_model_save(c->model, c->l->save);
+  const int rc = learner_save(&c->learner, c->l->save, c->feed.finished / c->feed.per_epoch);
   if (rc < 0) return cli_fail_device(c->load.dev, rc, "saving the model");
   if (!c->trained)
     fprintf(c->load.text,
@@ -77,7 +76,7 @@ static int verdict(const struct colocate *c) {
 static int run(struct colocate *c) {
   ct_progress_open(&c->load.progress, stderr);
   int status = colocate_runs(c);
-  if (!status && cli_weights_crc32(c->model, &c->weights_crc32))
+  if (!status && learner_crc32(&c->learner, &c->weights_crc32))
     status = cli_fail_device(c->load.dev, CT_ERR_DEVICE, "reading the weights back");
   if (!status) status = colocate_check(c);
   ct_progress_close(&c->load.progress);

@@ -10,6 +10,7 @@
 
 #include "ct_folder.h"
 #include "ct_rand.h"
+#include "ct_random.h"
 #include "ct_source.h"
 #include "ct_zip.h"
 
@@ -247,6 +248,14 @@ static bool is_folder(const char *path) {
 /* --- all ---------------------------------------------------------------------------------------
  */
 
+static int open_random(struct ct_dataset *ds, const struct ct_fault *f, uint64_t seed,
+                       size_t samples) {
+  int rc = ct_random_make(ds, f, seed);
+  if (rc == 0) rc = finish(ds, f, seed, samples);
+  if (rc) ct_dataset_free(ds);
+  return rc;
+}
+
 int ct_dataset_open(struct ct_dataset *ds, const char *name, uint64_t seed, size_t samples,
                     char *why, size_t whysize) {
   const struct ct_fault f = {name, why, whysize};
@@ -254,6 +263,7 @@ int ct_dataset_open(struct ct_dataset *ds, const char *name, uint64_t seed, size
     return ct_dataset_open_csv(ds, ct_digits_gz, (size_t)(ct_digits_gz_end - ct_digits_gz), seed,
                                samples, why, whysize);
   memset(ds, 0, sizeof *ds);
+  if (ct_random_is(name)) return open_random(ds, &f, seed, samples);
   char dir[CT_SOURCE_PATH];
   const bool fashion = strcmp(name, "fashion-mnist") == 0;
   const char *base = getenv("CT_DATASETS");
@@ -264,13 +274,15 @@ int ct_dataset_open(struct ct_dataset *ds, const char *name, uint64_t seed, size
     return ct_fault_say(&f, "the name of the folder is too long");
   const bool archive = !fashion && ct_zip_is(dir);
   if (!archive && !is_folder(dir))
-    return fashion ? ct_fault_say(&f,
-                                  "there is no folder %s; install Debian's package "
-                                  "dataset-fashion-mnist or give a folder with its files",
-                                  dir)
-                   : ct_fault_say(&f,
-                                  "neither a data set (digits, fashion-mnist) nor a folder of IDX "
-                                  "files, CIFAR batches or .npy files, nor an .npz file");
+    return fashion
+               ? ct_fault_say(&f,
+                              "there is no folder %s; install Debian's package "
+                              "dataset-fashion-mnist or give a folder with its files",
+                              dir)
+               : ct_fault_say(
+                     &f,
+                     "neither a data set (digits, fashion-mnist, random-HxWxC) nor a folder of IDX "
+                     "files, CIFAR batches or .npy files, nor an .npz file");
   const struct ct_fault in = {dir, why, whysize};
   int rc = fashion   ? ct_idx_read(ds, &in, 10)
            : archive ? ct_npzset_read(ds, &in)

@@ -9,8 +9,9 @@
  *   fashion-mnist  60,000 + 10,000 images 28x28 of 10 classes: Debian's package
  *                  dataset-fashion-mnist, in /usr/share/datasets/fashion-mnist; the environment
  *                  variable CT_DATASETS names another folder in place of /usr/share/datasets.
- *   a folder       of files of one kind, which is seen from what is in them. Write ./digits for a
- *                  folder named digits.
+ *   random-HxWxC   1,024 training images and 256 test images of that size of 10 classes, drawn by
+ * the seed (ct_random.c), for networks whose data are not there. a folder       of files of one
+ * kind, which is seen from what is in them. Write ./digits for a folder named digits.
  *
  * Folders:
  *

@@ -35,6 +35,7 @@ enum ct_rand_stream {
   CT_RAND_STREAM_BATCHES = 4,      /* order of the samples in training, epoch by epoch */
   CT_RAND_STREAM_REQUESTS = 5,     /* which sample a request carries */
   CT_RAND_STREAM_INTERFERENCE = 6, /* gaps, requests and batches of bench interference */
+  CT_RAND_STREAM_IMAGES = 7,       /* images of a data set that is drawn */
 };
 
 void ct_rand_seed(struct ct_rand *rand, uint64_t seed, uint64_t stream);

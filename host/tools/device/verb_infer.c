@@ -5,7 +5,7 @@
 
 #include "cli.h"
 #include "ct_npy.h"
-#include "learn.h"
+#include "learner.h"
 
 struct options {
   const char *device, *model, *data, *input, *output;
@@ -64,6 +64,59 @@ static int matrix(const struct options *o, ct_device *dev, ct_model *model,
   return status;
 }
 
+/* ---- Networks ---- */
+
+static int network_data(struct learner *l, struct learn *how, struct ct_dataset *ds) {
+  size_t right = 0;
+  if (learn_open(how, ds) || learner_resume(l, ds)) return 1;
+  const int rc = learner_evaluate(l, NULL, &ds->test, &right);
+  if (rc < 0) return cli_fail_device(l->dev, rc, "evaluating on the test images");
+  printf("%zu of %zu test images right: accuracy %.2f %%\n", right, ds->test.count,
+         100 * (double)right / (double)ds->test.count);
+  return 0;
+}
+
+static int network_matrix(const struct options *o, struct learner *l, const struct ct_npy *in) {
+  char why[CT_NPY_WHY];
+  if (learner_resume(l, NULL)) return 1;
+  if (in->cols != l->features)
+    return cli_fail("%s has %zu columns, but %s takes %zu inputs", o->input, in->cols, o->model,
+                    l->features);
+  float *logits = calloc(in->rows, l->classes * sizeof *logits);
+  if (!logits) return cli_fail("no memory for %zu x %zu results", in->rows, l->classes);
+  int status = 0;
+  const int rc = learner_infer(l, NULL, in->data, in->rows, logits);
+  if (rc < 0)
+    status = cli_fail_device(l->dev, rc, o->device);
+  else if (ct_npy_write(o->output, logits, in->rows, l->classes, why, sizeof why))
+    status = cli_fail("%s", why);
+  else
+    printf("%zu x %zu logits written to %s\n", in->rows, l->classes, o->output);
+  free(logits);
+  return status;
+}
+
+static int network(const struct options *o, ct_device *dev) {
+  struct learn how = LEARN_DEFAULTS;
+  struct learner l = {.ops = NULL};
+  struct learner_past past;
+  struct ct_dataset ds = {0};
+  struct ct_npy in = {0, 0, NULL};
+  char why[CT_NPY_WHY];
+  how.data = o->data;
+  int status = learner_load(&l, &how, dev, o->model, &past);
+  if (!status && o->data) {
+    status = network_data(&l, &how, &ds);
+  } else if (!status) {
+    status = ct_npy_read(o->input, &in, why, sizeof why) ? cli_fail("%s", why)
+                                                         : network_matrix(o, &l, &in);
+  }
+  ct_npy_free(&in);
+  learner_close(&l);
+  ct_dataset_free(&ds);
+  return status;
+}
+
 static int run(const struct options *o, ct_device *dev, ct_model **model) {
   struct ct_model_info info;
   struct ct_npy in = {0, 0, NULL};
@@ -85,7 +138,7 @@ int verb_infer(int argc, char **argv) {
        CLI_FILE_AT(struct options, output, CLI_WRITE)},
       {"input", "X.npy", "A float32 matrix, one sample a row",
        CLI_FILE_AT(struct options, input, CLI_READ)},
-      {"model", "FILE", "A model that train has saved",
+      {"model", "FILE", "A model or network that train has saved",
        CLI_FILE_AT(struct options, model, CLI_READ)},
       {"data", "NAME", "Accuracy on the test part of a data set, named as for train",
        CLI_TEXT_AT(struct options, data)},
@@ -100,7 +153,7 @@ int verb_infer(int argc, char **argv) {
   ct_device *dev;
   ct_model *model = NULL;
   if (cli_open(o.device, &dev)) return 1;
-  const int status = run(&o, dev, &model);
+  const int status = learn_holds_network(o.model) ? network(&o, dev) : run(&o, dev, &model);
   ct_model_free(model);
   ct_close(dev);
   return status;

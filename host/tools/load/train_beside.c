@@ -11,21 +11,22 @@ static int top_up(void *arg) {
   return rc;
 }
 
-int trainer_start(struct trainer *t, const struct learn *learn, uint64_t first) {
+int trainer_start(struct trainer *t, uint64_t first) {
   t->load->part[1] = (struct load_part){"submitting a training step", top_up, t};
-  return load_check(t->load, feeder_open(&t->feed, t->load->dev, t->model, learn, &t->data, first),
-                    "no room for the batches");
+  return load_check(t->load, feeder_open(&t->feed, &t->learner, first), "no room for the batches");
 }
 
-int trainer_open(struct trainer *t, struct load *load, struct learn *learn) {
-  *t = (struct trainer){.load = load, .end = UINT64_MAX};
-  if (learn_open(learn, &t->data) || learn_create(learn, load->dev, &t->model)) return 1;
-  return trainer_start(t, learn, 0);
+int trainer_open(struct trainer *t, struct load *load, const struct learn *learn) {
+  *t = (struct trainer){.load = load, .end = UINT64_MAX, .learn = *learn};
+  if (learn_open(&t->learn, &t->data) ||
+      learner_open(&t->learner, &t->learn, &t->data, load->dev, true))
+    return 1;
+  return trainer_start(t, 0);
 }
 
 void trainer_close(struct trainer *t) {
   feeder_close(&t->feed);
-  ct_model_free(t->model);
+  learner_close(&t->learner);
   ct_dataset_free(&t->data);
 }
 

@@ -9,7 +9,8 @@
 struct trainer {
   struct load *load;
   struct ct_dataset data;
-  ct_model *model;
+  struct learn learn; /* of trainer_open() */
+  struct learner learner;
   struct feeder feed;
   uint64_t end;               /* no step from here on is submitted; UINT64_MAX: none is the last */
   float *losses;              /* of the steps that finish, where they are wanted; NULL */
@@ -19,12 +20,12 @@ struct trainer {
 
 /* Opens the data and makes the model; load->part[1] becomes its steps. 0, or 1 after a sentence;
  * close it either way. */
-int trainer_open(struct trainer *t, struct load *load, struct learn *learn);
+int trainer_open(struct trainer *t, struct load *load, const struct learn *learn);
 void trainer_close(struct trainer *t);
 
-/* The rest of opening, for who has load, data and model already: the first step is number `first`.
- */
-int trainer_start(struct trainer *t, const struct learn *learn, uint64_t first);
+/* The rest of opening, for who has load, data and learner already: the first step is number
+ * `first`. */
+int trainer_start(struct trainer *t, uint64_t first);
 
 /* Takes what the training queue has ended; load->take may be that. */
 int trainer_take(void *trainer, const struct ct_event *event);

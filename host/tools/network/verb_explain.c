@@ -7,12 +7,15 @@
 
 #include "cli.h"
 #include "coltrain/network.h"
+#include "learn.h"
 
 struct options {
   const char *device, *model, *json;
   uint64_t batch, seed;
   bool train;
 };
+
+enum { BATCH = 16 /* unless it is given */ };
 
 /* A network under study. */
 struct study {
@@ -21,6 +24,8 @@ struct study {
   ct_device *dev;
   ct_network *net;
   struct ct_info info;
+  uint64_t batch;
+  bool train;
 };
 
 /* What a group of stages costs. */
@@ -35,11 +40,31 @@ static int fail_graph(const struct study *s, const char *what) {
   return cli_fail("%s: %s", what, ct_graph_error(s->graph));
 }
 
+/* A file has its batch and says whether it is trained. */
+static int load(struct study *s) {
+  const struct ct_network_options options = {.expect = true};
+  struct ct_network_info info;
+  const struct options *o = s->o;
+  if (o->batch || o->train)
+    return cli_fail("%s has its own batch and steps; leave --batch and --train out", o->model);
+  int err = ct_network_load(s->dev, o->model, &options, &s->net);
+  if (!err) err = ct_network_info(s->net, &info);
+  if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
+  struct ct_tensor_info x = {.name = ""};
+  ct_graph *g = ct_network_graph(s->net);
+  ct_graph_tensor_info(g, ct_graph_find(g, "x"), &x);
+  s->batch = x.shape.dim[0];
+  s->train = info.changes;
+  return 0;
+}
+
 static int describe(struct study *s) {
   const struct ct_optimise how = {.schedule = {.rate = 0.05}, .momentum = 0.9};
   const struct options *o = s->o;
+  s->batch = o->batch ? o->batch : BATCH;
+  s->train = o->train;
   if (ct_graph_create(&s->graph)) return cli_fail("no memory for the network");
-  if (ct_graph_builtin(s->graph, o->model, (uint32_t)o->batch, o->train))
+  if (ct_graph_builtin(s->graph, o->model, (uint32_t)s->batch, o->train))
     return fail_graph(s, o->model);
   if (o->train && ct_graph_optimise(s->graph, ct_graph_find(s->graph, "loss"), &how))
     return fail_graph(s, o->model);
@@ -54,11 +79,12 @@ static void fill(float *x, size_t count) {
 
 static int write_inputs(struct study *s) {
   struct ct_graph_info info;
-  ct_graph_info(s->graph, &info);
-  int err = ct_network_draw(s->net, s->o->seed);
+  ct_graph *g = ct_network_graph(s->net);
+  ct_graph_info(g, &info);
+  int err = CT_OK;
   for (size_t i = 1; i <= info.tensors && !err; ++i) {
     struct ct_tensor_info t;
-    ct_graph_tensor_info(s->graph, (int)i, &t);
+    ct_graph_tensor_info(g, (int)i, &t);
     if (t.role != CT_ROLE_INPUT && t.role != CT_ROLE_LABEL) continue;
     float *x = malloc(t.elements * sizeof *x);
     if (!x) return cli_fail("no memory for the inputs");
@@ -69,12 +95,20 @@ static int write_inputs(struct study *s) {
   return err ? cli_fail_device(s->dev, err, "cannot write the inputs") : 0;
 }
 
-static int run(struct study *s) {
+static int compile(struct study *s) {
   const struct ct_network_options options = {.expect = true};
+  if (describe(s)) return 1;
   int err = ct_network_create(s->dev, s->graph, &options, &s->net);
   if (err) return cli_fail_device(s->dev, err, "cannot compile the network");
+  err = ct_network_draw(s->net, s->o->seed);
+  return err ? cli_fail_device(s->dev, err, "cannot write the weights") : 0;
+}
+
+static int run(struct study *s) {
+  if (learn_check_model(s->o->model)) return 1;
+  if (learn_is_file(s->o->model) ? load(s) : compile(s)) return 1;
   if (write_inputs(s)) return 1;
-  err = ct_network_run(s->net, s->o->train ? CT_TRAINING : CT_INFERENCE, 0);
+  const int err = ct_network_run(s->net, s->train ? CT_TRAINING : CT_INFERENCE, 0);
   return err ? cli_fail_device(s->dev, err, "cannot run the network") : 0;
 }
 
@@ -155,8 +189,8 @@ static json_t *tell(const struct study *s, FILE *to) {
   print_cost(to, s, &total);
   fputc('\n', to);
   return json_pack("{s:s, s:s, s:I, s:b, s:o, s:o}", "device", s->info.uri, "model", s->o->model,
-                   "batch", (json_int_t)s->o->batch, "train", (int)s->o->train, "layers", layers,
-                   "total", cost_json(s, &total));
+                   "batch", (json_int_t)s->batch, "train", (int)s->train, "layers", layers, "total",
+                   cost_json(s, &total));
 }
 
 static void end(struct study *s) {
@@ -173,7 +207,7 @@ static void take_model(void *input, const char *arg, const struct argp_state *st
 
 static void need_model(void *input, const struct argp_state *state) {
   const struct options *o = input;
-  if (!o->model) argp_error(state, "which network? lenet5, resnet8 or resnet20");
+  if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20 or a file");
 }
 
 int verb_explain(int argc, char **argv) {
@@ -190,14 +224,13 @@ int verb_explain(int argc, char **argv) {
       .doc =
           "Shows what each layer of a network costs on a device: cycles expected and measured, "
           "how much of the array is used, bytes moved, and what bounds it. MODEL is lenet5, "
-          "resnet8 or resnet20."
+          "resnet8, resnet20 or a file of a network that train has saved."
           "\vExample:\n  coltrain explain lenet5 --batch 4 --train\n"};
-  struct options o = {.device = CLI_DEVICE, .batch = 16, .seed = 1};
+  struct options o = {.device = CLI_DEVICE, .seed = 1};
   struct study s = {.o = &o};
   json_t *root = NULL;
   if (cli_options(&command, argc, argv, &o)) return 1;
-  int rc = describe(&s);
-  if (!rc) rc = cli_open(o.device, &s.dev);
+  int rc = cli_open(o.device, &s.dev);
   if (!rc && ct_info(s.dev, &s.info)) rc = cli_fail("cannot ask %s what it is", o.device);
   if (!rc) rc = run(&s);
   if (!rc) root = tell(&s, cli_text(o.json));

@@ -6,39 +6,38 @@
 
 #include "ct_rand.h"
 
-int feeder_open(struct feeder *f, ct_device *dev, ct_model *model, const struct learn *l,
-                const struct ct_dataset *ds, uint64_t first) {
-  *f = (struct feeder){.dev = dev,
-                       .model = model,
+int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
+  const struct ct_dataset *ds = learner->ds;
+  *f = (struct feeder){.learner = learner,
                        .ds = ds,
-                       .batch = l->batch,
-                       .seed = l->seed,
-                       .per_epoch = learn_steps(l, ds),
+                       .batch = learner->batch,
+                       .seed = learner->learn->seed,
+                       .per_epoch = (ds->train.count + learner->batch - 1) / learner->batch,
                        .submitted = first,
                        .finished = first,
                        .written = first,
                        .order_epoch = UINT64_MAX};
   f->order = malloc(ds->train.count * sizeof *f->order);
-  f->x = malloc((size_t)l->batch * ds->features * sizeof *f->x);
-  f->labels = malloc(l->batch * sizeof *f->labels);
+  f->x = malloc((size_t)f->batch * ds->features * sizeof *f->x);
+  f->labels = malloc(f->batch * sizeof *f->labels);
   if (!f->order || !f->x || !f->labels) return CT_ERR_MEMORY;
   int rc = 0;
   for (size_t i = 0; rc >= 0 && i < FEEDER_DEPTH; ++i)
-    rc = ct_batch_create(model, &f->slot[i]);
+    rc = learner_batch_open(learner, &f->slot[i]);
   return rc;
 }
 
 void feeder_close(struct feeder *f) {
   for (size_t i = 0; i < FEEDER_DEPTH; ++i)
-    ct_batch_free(f->slot[i]);
+    learner_batch_close(&f->slot[i]);
   free(f->order);
   free(f->x);
   free(f->labels);
-  *f = (struct feeder){.dev = NULL};
+  *f = (struct feeder){.learner = NULL};
 }
 
-static ct_batch *slot_of(const struct feeder *f, uint64_t step) {
-  return f->slot[step % FEEDER_DEPTH];
+static struct learner_batch *slot_of(struct feeder *f, uint64_t step) {
+  return &f->slot[step % FEEDER_DEPTH];
 }
 
 static void shuffle(struct feeder *f, uint64_t epoch) {
@@ -59,7 +58,7 @@ static int write_batch(struct feeder *f, uint64_t step) {
     ct_dataset_values(f->ds, part, &sample, 1, f->x + (size_t)j * f->ds->features);
     f->labels[j] = part->labels[sample];
   }
-  return ct_batch_write(slot_of(f, step), f->x, f->labels);
+  return learner_batch_write(slot_of(f, step), f->x, f->labels);
 }
 
 int feeder_submit(struct feeder *f) {
@@ -72,14 +71,13 @@ int feeder_submit(struct feeder *f) {
   }
   struct job *job = &f->jobs[step % FEEDER_DEPTH];
   *job = (struct job){JOB_STEP, f, step};
-  const struct ct_step next = {.batch = slot_of(f, step), .user = job};
-  const int rc = ct_model_step_submit(f->model, &next, NULL);
+  const int rc = learner_step(f->learner, slot_of(f, step), step, job);
   if (rc >= 0) f->submitted = step + 1;
   return rc < 0 ? rc : 0;
 }
 
 int feeder_finish(struct feeder *f, const struct job *job, float *loss) {
-  const int rc = ct_batch_loss(slot_of(f, job->index), loss);
+  const int rc = learner_batch_loss(slot_of(f, job->index), loss);
   f->finished = job->index + 1;
   return rc < 0 ? rc : 0;
 }

@@ -11,7 +11,7 @@
 #ifndef FEEDER_H
 #define FEEDER_H
 
-#include "learn.h"
+#include "learner.h"
 
 /* What the user pointer of every submitted job points to. */
 enum job_kind { JOB_STEP, JOB_PUBLISH, JOB_REQUEST };
@@ -24,8 +24,7 @@ struct job {
 enum { FEEDER_DEPTH = 8 };
 
 struct feeder {
-  ct_device *dev;
-  ct_model *model;
+  struct learner *learner;
   const struct ct_dataset *ds;
   uint32_t batch;
   uint64_t seed, per_epoch;
@@ -35,13 +34,13 @@ struct feeder {
   uint64_t order_epoch; /* that order holds */
   float *x;
   uint32_t *labels;
-  ct_batch *slot[FEEDER_DEPTH];
+  struct learner_batch slot[FEEDER_DEPTH];
   struct job jobs[FEEDER_DEPTH];
 };
 
-/* first: the step to begin with. A ct_error; close it either way. */
-int feeder_open(struct feeder *f, ct_device *dev, ct_model *model, const struct learn *l,
-                const struct ct_dataset *ds, uint64_t first);
+/* With the data that the learner has. first: the step to begin with. A ct_error; close it either
+ * way. */
+int feeder_open(struct feeder *f, struct learner *learner, uint64_t first);
 void feeder_close(struct feeder *f);
 
 /* Submits the next step; CT_ERR_FULL if there is no room at present, or another ct_error. */

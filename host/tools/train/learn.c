@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Options ---- */
 
@@ -39,6 +40,12 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
 static void take_layers(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
   l->layers = learn_parse_layers("--layers", arg, state, l->widths);
+}
+
+static void take_model(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  (void)state;
+  l->model = arg;
 }
 
 /* A rate that the library takes; at: which of them. */
@@ -78,11 +85,16 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"json", "FILE", "Write the results (- for standard output)",
      CLI_FILE_AT(struct learn, json, CLI_WRITE)},
     {"data", "NAME",
-     "digits (the default), fashion-mnist, a folder of IDX files, CIFAR batches or .npy files, or "
-     "an .npz file of such arrays",
+     "digits (the default), fashion-mnist (of lenet5), random-32x32x3 (of resnet8 and resnet20) or "
+     "another size, a folder of IDX files, CIFAR batches or .npy files, or an .npz file of such "
+     "arrays",
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
-    {"batch", "N", "Samples of a training step (32)",
+    {"model", "MODEL",
+     "A network in place of a perceptron: lenet5, resnet8 or resnet20; or a file that --save has "
+     "written of one, with --data",
+     .call = take_model},
+    {"batch", "N", "Samples of a training step (32; of a MODEL 16)",
      CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},
     {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
      CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
@@ -96,9 +108,36 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
 
 /* ---- Data ---- */
 
+/* What fits the network. */
+static const char *usual_data(const char *model) {
+  if (!model) return "digits";
+  return strcmp(model, "lenet5") ? "random-32x32x3" : "fashion-mnist";
+}
+
+bool learn_is_file(const char *model) {
+  static const char *const names[] = {"lenet5", "resnet8", "resnet20"};
+  for (size_t i = 0; model && i < sizeof names / sizeof *names; ++i)
+    if (!strcmp(model, names[i])) return false;
+  return model;
+}
+
+int learn_check_model(const char *model) {
+  if (!learn_is_file(model) || !access(model, F_OK)) return 0;
+  return cli_fail("there is no network %s: lenet5, resnet8, resnet20 or a file", model);
+}
+
+bool learn_holds_network(const char *path) {
+  uint8_t head[12] = {0};
+  FILE *file = fopen(path, "rb");
+  if (!file) return false;
+  const size_t got = fread(head, 1, sizeof head, file);
+  fclose(file);
+  return got == sizeof head && head[8] == 2;
+}
+
 static void fill_in(struct learn *l, const struct ct_dataset *ds) {
   const bool digits = strcmp(l->data, "digits") == 0;
-  if (l->layers == 0) {
+  if (l->layers == 0 && !l->model) {
     l->widths[0] = ds->features;
     l->widths[1] = 128;
     l->widths[2] = 64;
@@ -106,7 +145,8 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
     l->layers = 3;
   }
   if (l->epochs == 0) l->epochs = digits ? 5 : 1;
-  if (l->batch == 0) l->batch = 32;
+  if (learn_is_file(l->model)) return;
+  if (l->batch == 0) l->batch = l->model ? 16 : 32;
   if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
   if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
   if (l->weight_decay < 0) l->weight_decay = 0;
@@ -114,10 +154,16 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
 
 int learn_open(struct learn *l, struct ct_dataset *ds) {
   char why[CT_DATASET_WHY];
+  if (l->model && l->layers)
+    return cli_fail("--model and --layers: one of them says what the network is");
+  if (learn_check_model(l->model)) return 1;
+  if (!l->data && learn_is_file(l->model))
+    return cli_fail("%s: give --data, the data set that it is for", l->model);
+  if (!l->data) l->data = usual_data(l->model);
   if (ct_dataset_open(ds, l->data, l->seed, l->samples, why, sizeof why))
     return cli_fail("%s", why);
   fill_in(l, ds);
-  if (l->widths[0] == ds->features && l->widths[l->layers] == ds->classes) return 0;
+  if (l->model || (l->widths[0] == ds->features && l->widths[l->layers] == ds->classes)) return 0;
   char text[256];
   learn_layers_text(l->widths, l->layers, text, sizeof text);
   return cli_fail("the layers %s do not fit %s, which has %" PRIu32 " inputs and %" PRIu32
@@ -150,6 +196,13 @@ int learn_create(const struct learn *l, ct_device *dev, ct_model **model) {
                   *ct_last_error(dev) ? ct_last_error(dev) : ct_strerror(rc));
 }
 
+void learn_name(const struct learn *l, char *text, size_t size) {
+  if (l->model)
+    snprintf(text, size, "%s", l->model);
+  else
+    learn_layers_text(l->widths, l->layers, text, size);
+}
+
 void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t size) {
   size_t len = 0;
   text[0] = 0;
@@ -159,16 +212,19 @@ void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t
   }
 }
 
-/* The decimal number that a float was read from, not its 53-bit neighbour. */
+/* The decimal number that a float was read from, not its 53-bit neighbour; null if it was not
+ * given.
+ */
 static json_t *json_float(float x) {
   char text[32];
+  if (x < 0) return json_null();
   snprintf(text, sizeof text, "%.7g", (double)x);
   return json_real(strtod(text, NULL));
 }
 
 void learn_json(const struct learn *l, json_t *object) {
   char text[256];
-  learn_layers_text(l->widths, l->layers, text, sizeof text);
+  learn_name(l, text, sizeof text);
   json_object_update_new(
       object,
       json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I}", "device", l->device, "data",

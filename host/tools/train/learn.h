@@ -9,7 +9,9 @@
 #include "ct_dataset.h"
 
 struct learn {
-  const char *data, *device, *json, *save;
+  const char *data;  /* NULL: not given */
+  const char *model; /* a graph: its name, or its file; NULL: a perceptron */
+  const char *device, *json, *save;
   uint32_t widths[CT_MAX_LAYERS + 1];
   size_t layers;                    /* 0: not given */
   uint64_t epochs;                  /* 0: not given */
@@ -21,14 +23,11 @@ struct learn {
 };
 
 /* Options of a verb whose struct begins with a struct learn; set it to LEARN_DEFAULTS first. */
-enum { LEARN_OPTIONS = 12 };
+enum { LEARN_OPTIONS = 13 };
 extern const struct cli_option learn_options[LEARN_OPTIONS];
 #define LEARN_SHARED .shared = learn_options, .shared_count = LEARN_OPTIONS
-#define LEARN_DEFAULTS                                                                             \
-  {                                                                                                \
-    .data = "digits", .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f, .weight_decay = -1.0f, \
-    .seed = 1                                                                                      \
-  }
+#define LEARN_DEFAULTS \
+  { .device = CLI_DEVICE, .lr = -1.0f, .momentum = -1.0f, .weight_decay = -1.0f, .seed = 1 }
 
 /* Widths such as "64-128-64-10" into CT_MAX_LAYERS + 1 places; returns the layers, 0 for a bad
  * list.
@@ -39,8 +38,9 @@ size_t learn_layers_of(const char *text, uint32_t *widths);
 size_t learn_parse_layers(const char *option, const char *arg, const struct argp_state *state,
                           uint32_t *widths);
 
-/* Opens the data and fills in what depends on it and was not given: layers, epochs, batch, learning
- * rate, momentum, weight decay. 0, or 1 after a sentence. */
+/* Opens the data and fills in what depends on it and was not given: data, layers, epochs, batch,
+ * learning rate, momentum, weight decay. A file of a network has the last four itself. 0, or 1
+ * after a sentence. */
 int learn_open(struct learn *l, struct ct_dataset *ds);
 
 /* A new model, ready for training. *model is NULL on failure; 0, or 1 after a sentence. */
@@ -52,6 +52,17 @@ int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model);
 /* Steps of an epoch: every sample at least once; the last batch is completed with the first
  * samples of the epoch. */
 uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds);
+
+/* Whether a network is a file, not one by name; whether there is such a network: 0, or 1 after a
+ * sentence. NULL, a perceptron, is neither file nor wrong. */
+bool learn_is_file(const char *model);
+int learn_check_model(const char *model);
+
+/* Whether a file is one of a network, format 2; what is wrong with it the library says. */
+bool learn_holds_network(const char *path);
+
+/* What the network is called: its name, or "64-128-64-10". */
+void learn_name(const struct learn *l, char *text, size_t size);
 
 /* "64-128-64-10" */
 void learn_layers_text(const uint32_t *widths, size_t layers, char *text, size_t size);

@@ -21,7 +21,8 @@ struct train {
   struct load load;
   struct trainer trainer; /* its end: steps of the epoch under way and those before */
   struct live live;
-  uint64_t first_epoch, first_step;  /* of this run */
+  uint64_t first_epoch, first_step; /* of this run */
+  uint64_t epochs_done;
   uint64_t cycles;                   /* spent on steps alone */
   uint64_t counter[CT_MAX_COUNTERS]; /* of training, in these cycles */
   double accuracy;                   /* of the last evaluation */
@@ -99,7 +100,7 @@ static int timed_epoch(struct train *t, uint64_t epoch, double *mean) {
 /* After every epoch, and when stopped: whatever ends the run, --resume goes on from there. */
 static int save(struct train *t) {
   if (!t->l->save) return 0;
-  const int rc = ct_model_save(t->trainer.model, t->l->save);
+  const int rc = learner_save(&t->trainer.learner, t->l->save, t->epochs_done);
   if (rc >= 0) return 0;
   ct_progress_drop(&t->load.progress);
   return cli_fail_device(t->load.dev, rc, "saving the model");
@@ -110,10 +111,9 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   size_t right = 0;
   if (timed_epoch(t, epoch, &mean)) return 1;
   if (t->trainer.feed.finished < (epoch + 1) * t->trainer.feed.per_epoch) return save(t);
-  ct_model_set_epochs(t->trainer.model, epoch + 1);
+  t->epochs_done = epoch + 1;
   if (save(t)) return 1;
-  const int rc =
-      learn_evaluate(t->trainer.model, NULL, &t->trainer.data, &t->trainer.data.test, &right);
+  const int rc = learner_evaluate(&t->trainer.learner, NULL, &t->trainer.data.test, &right);
   if (rc < 0) return cli_fail_device(t->load.dev, rc, "evaluating on the test images");
   t->accuracy = (double)right / (double)t->trainer.data.test.count;
   json_array_append_new(t->epochs, json_pack("{s:I, s:f, s:f}", "epoch", (json_int_t)epoch + 1,
@@ -148,7 +148,7 @@ static void tell_stopped(const struct train *t) {
 
 static int write_json(struct train *t) {
   uint32_t crc;
-  if (cli_weights_crc32(t->trainer.model, &crc)) return cli_fail("the weights cannot be read back");
+  if (learner_crc32(&t->trainer.learner, &crc)) return cli_fail("the weights cannot be read back");
   json_t *root = json_object();
   learn_json(t->l, root);
   const bool timed = t->cycles != CT_NO_CYCLE;
@@ -189,7 +189,7 @@ static int run_feeder(struct train *t) {
   /* A model that was stopped within an epoch goes on there; one with another batch size, at the
    * beginning of the next epoch. */
   if (t->first_step / steps != t->first_epoch) t->first_step = t->first_epoch * steps;
-  int status = trainer_start(&t->trainer, t->l, t->first_step);
+  int status = trainer_start(&t->trainer, t->first_step);
   if (!status && !t->trainer.losses)
     status = cli_fail("no memory for the losses of %" PRIu64 " epochs", t->l->epochs);
   if (!status) status = run_epochs(t);
@@ -200,59 +200,27 @@ static int run_feeder(struct train *t) {
 
 /* ---- Start ---- */
 
-/* What was not given is as it was when the model was saved. */
-static void keep_training(struct learn *l, const struct ct_training *was) {
-  if (was->batch == 0) return; /* never trained */
-  if (l->batch == 0) l->batch = was->batch;
-  if (l->lr < 0) l->lr = was->rates.lr;
-  if (l->momentum < 0) l->momentum = was->rates.momentum;
-  if (l->weight_decay < 0) l->weight_decay = was->rates.weight_decay;
-}
-
-/* A saved model decides layers and seed; whoever names others asks for something else. */
-static int take_over(struct learn *l, const char *path, const struct ct_model_info *info) {
-  char have[256], want[256];
-  learn_layers_text(info->widths, info->layers, have, sizeof have);
-  learn_layers_text(l->widths, l->layers, want, sizeof want);
-  if (l->layers && strcmp(have, want) != 0)
-    return cli_fail("%s holds a model of the layers %s, not %s; leave --layers out", path, have,
-                    want);
-  if (l->seed_given && l->seed != info->seed)
-    return cli_fail("%s was begun with seed %" PRIu64 ", not %" PRIu64 "; leave --seed out", path,
-                    info->seed, l->seed);
-  memcpy(l->widths, info->widths, (info->layers + 1) * sizeof *info->widths);
-  l->layers = info->layers;
-  l->seed = info->seed;
-  keep_training(l, &info->training);
+/* What a file holds; sets the epoch to go on with. */
+static int load_past(struct train *t, struct learn *l, const char *path) {
+  struct learner_past past = {0};
+  if (learner_load(&t->trainer.learner, l, t->load.dev, path, &past)) return 1;
+  t->first_epoch = t->epochs_done = past.epochs;
+  t->first_step = past.steps;
   return 0;
 }
 
-/* The model of a file; sets the epoch to go on with. */
-static int resume(struct train *t, struct learn *l, const char *path) {
-  struct ct_model_info info;
-  int rc = ct_model_load(t->load.dev, path, &t->trainer.model);
-  if (rc < 0) {
-    t->trainer.model = NULL;
-    return cli_fail_device(t->load.dev, rc, "the model cannot be loaded");
-  }
-  rc = ct_model_info(t->trainer.model, &info);
-  if (rc < 0) return cli_fail_device(t->load.dev, rc, path);
-  t->first_epoch = info.epochs;
-  t->first_step = info.steps;
-  return take_over(l, path, &info);
-}
-
 static int run(struct train *t, struct learn *l, const char *from) {
-  if (from && resume(t, l, from)) return 1;
+  if (from && load_past(t, l, from)) return 1;
   if (learn_open(l, &t->trainer.data)) return 1;
   if (from && l->epochs <= t->first_epoch)
     return cli_fail("%s has been trained for %" PRIu64
                     " epochs; give --epochs a larger number "
                     "than that to go on",
                     from, t->first_epoch);
-  if (from ? learn_prepare(l, t->load.dev, t->trainer.model)
-           : learn_create(l, t->load.dev, &t->trainer.model))
+  if (from ? learner_resume(&t->trainer.learner, &t->trainer.data)
+           : learner_open(&t->trainer.learner, l, &t->trainer.data, t->load.dev, true))
     return 1;
+  l->batch = t->trainer.learner.batch; /* a file has its own */
   return run_feeder(t);
 }
 
@@ -265,7 +233,8 @@ int verb_train(int argc, char **argv) {
   static const struct cli_command command = {
       CLI_COMMAND(options), LEARN_SHARED,
       .doc =
-          "Trains a multilayer perceptron on the device.\vThe --save file is written after every "
+          "Trains a multilayer perceptron, or another network, on the device.\vThe --save file is "
+          "written after every "
           "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
           "Example:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"};
   struct options o = {.learn = LEARN_DEFAULTS};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of networks, format version 2: docs/model-format.md says what is in them.
+ *
+ * A file is taken apart in the host's memory: its graph is built by the calls that refuse what is
+ * wrong, and values are believed only as far as there are bytes. Nothing reaches a device before
+ * all of it has been found right.
+ */
+#include "ct_network_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_file.h"
+#include "ct_graph_impl.h"
+
+enum { FORMAT = 2, TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 28, VALUE = 12 };
+
+static bool lasts(const struct ct_gtensor *t) {
+  return t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+/* Bytes of all values. */
+static uint64_t values_size(const ct_network *n) {
+  uint64_t size = 0;
+  for (size_t i = 1; i <= n->graph->tensors; ++i)
+    if (lasts(n->graph->tensor[i]) && n->compiled.lay[i].kind != CT_LAY_NONE)
+      size += VALUE + 4 * n->graph->tensor[i]->elements;
+  return size;
+}
+
+static uint8_t *put_chunk(uint8_t *p, const char *tag, uint64_t size) {
+  memcpy(p, tag, TAG);
+  ct_file_put(p + TAG, size, 8);
+  return p + CHUNK;
+}
+
+static uint8_t *put_info(const ct_network *n, uint8_t *p) {
+  p = put_chunk(p, "INFO", INFO);
+  ct_file_put(p, n->drawn, 8);
+  ct_file_put(p + 8, n->steps, 8);
+  ct_file_put(p + 16, n->epochs, 8);
+  ct_file_put(p + 24, 8 - n->narrow, 4);
+  return p + INFO;
+}
+
+static int put_values(ct_network *n, uint8_t **at) {
+  uint8_t *p = put_chunk(*at, "VALU", values_size(n));
+  int err = CT_OK;
+  for (size_t i = 1; i <= n->graph->tensors && !err; ++i) {
+    const struct ct_gtensor *t = n->graph->tensor[i];
+    if (!lasts(t) || n->compiled.lay[i].kind == CT_LAY_NONE) continue;
+    float *x = malloc(t->elements * sizeof *x);
+    err = x ? ct_network_read(n, (int)i, x, t->elements)
+            : ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
+    ct_file_put(p, i, 4);
+    ct_file_put(p + 4, t->elements, 8);
+    p += VALUE;
+    for (uint64_t k = 0; k < t->elements && !err; ++k, p += 4)
+      ct_file_put_float(p, x[k]);
+    free(x);
+  }
+  *at = p;
+  return err;
+}
+
+static int encode(ct_network *n, const uint8_t *graph, size_t graph_size, uint8_t *data,
+                  size_t size) {
+  ct_file_begin(data, FORMAT);
+  uint8_t *p = put_info(n, data + CT_FILE_HEAD);
+  p = put_chunk(p, "GRAF", graph_size);
+  memcpy(p, graph, graph_size);
+  p += graph_size;
+  const int err = put_values(n, &p);
+  ct_file_put(data + size - CHECKSUM, ct_file_crc32(data, size - CHECKSUM), CHECKSUM);
+  return err;
+}
+
+int ct_network_save(ct_network *n, const char *path) {
+  uint8_t *graph = NULL, *data = NULL;
+  size_t graph_size = 0, size = 0;
+  int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, path);
+  err = ct_network_still(n, false, "saved");
+  if (!err && ct_graph_pack(n->graph, &graph, &graph_size))
+    err = ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
+  if (!err) {
+    size = CT_FILE_HEAD + CHUNK + INFO + CHUNK + graph_size + CHUNK + values_size(n) + CHECKSUM;
+    data = malloc(size);
+    err = data ? encode(n, graph, graph_size, data, size)
+               : ct_fail(n->dev, CT_ERR_MEMORY, "no memory to save the network");
+  }
+  if (!err) err = ct_file_write(n->dev, path, data, size);
+  ct_graph_free_bytes(graph);
+  free(data);
+  return err;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+/* What is left of a file. */
+struct source {
+  ct_device *dev;
+  const char *path;
+  const uint8_t *at, *end;
+};
+
+struct chunk {
+  char tag[TAG + 1];
+  const uint8_t *at;
+  size_t size;
+};
+
+/* A chunk that this library does not know but may leave out begins with a small letter. */
+static bool may_be_skipped(const struct chunk *c) {
+  return c->tag[0] >= 'a' && c->tag[0] <= 'z';
+}
+
+/* Its size is believed only if there is as much. */
+static int next_chunk(struct source *s, struct chunk *c) {
+  if (s->end - s->at < CHUNK)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: a chunk is missing", s->path);
+  memcpy(c->tag, s->at, TAG);
+  c->tag[TAG] = 0;
+  const uint64_t size = ct_file_get(s->at + TAG, 8);
+  s->at += CHUNK;
+  if (size > (size_t)(s->end - s->at))
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s was cut short: a chunk goes on behind the end",
+                   s->path);
+  c->at = s->at;
+  c->size = (size_t)size;
+  s->at += c->size;
+  return CT_OK;
+}
+
+static int need_chunk(struct source *s, const char *tag, struct chunk *c) {
+  int err = next_chunk(s, c);
+  while (!err && may_be_skipped(c))
+    err = next_chunk(s, c);
+  if (err || !memcmp(c->tag, tag, TAG)) return err;
+  return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: the chunk %s is missing", s->path, tag);
+}
+
+static int read_info(struct source *s, struct ct_network_file *f) {
+  struct chunk c;
+  const int err = need_chunk(s, "INFO", &c);
+  if (err) return err;
+  const uint64_t bits = c.size == INFO ? ct_file_get(c.at + 24, 4) : 0;
+  if (bits < 2 || bits > 8)
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: its chunk INFO makes no sense", s->path);
+  f->seed = ct_file_get(c.at, 8);
+  f->steps = ct_file_get(c.at + 8, 8);
+  f->epochs = ct_file_get(c.at + 16, 8);
+  f->mantissa = (uint32_t)bits;
+  return CT_OK;
+}
+
+static int read_graph(struct source *s, struct ct_network_file *f) {
+  struct chunk c;
+  int err = need_chunk(s, "GRAF", &c);
+  if (err) return err;
+  if (ct_graph_create(&f->graph))
+    return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the network in %s", s->path);
+  err = ct_graph_unpack(f->graph, c.at, c.size);
+  if (!err) err = ct_graph_check(f->graph);
+  if (!err) return CT_OK;
+  return ct_fail(s->dev, err == CT_ERR_MEMORY ? err : CT_ERR_FORMAT, "%s: its graph: %s", s->path,
+                 ct_graph_error(f->graph));
+}
+
+/* One value: a weight or state of the graph, none twice. */
+static int check_value(const struct source *s, struct ct_network_file *f, const uint8_t *p,
+                       size_t left, size_t *size) {
+  const uint64_t tensor = left >= VALUE ? ct_file_get(p, 4) : 0;
+  if (tensor < 1 || tensor > f->graph->tensors || !lasts(f->graph->tensor[tensor]))
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: a value belongs to no weight or state",
+                   s->path);
+  const struct ct_gtensor *t = f->graph->tensor[tensor];
+  if (ct_file_get(p + 4, 8) != t->elements || t->elements > (left - VALUE) / 4)
+    return ct_fail(s->dev, CT_ERR_FORMAT,
+                   "%s is damaged: the value of %.80s has not the size that its graph says",
+                   s->path, t->name);
+  if (f->value[tensor])
+    return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: %.80s has two values", s->path, t->name);
+  f->value[tensor] = p + VALUE;
+  *size = VALUE + 4 * (size_t)t->elements;
+  return CT_OK;
+}
+
+static int read_values(struct source *s, struct ct_network_file *f) {
+  struct chunk c;
+  int err = need_chunk(s, "VALU", &c);
+  if (err) return err;
+  f->value = calloc(f->graph->tensors + 1, sizeof *f->value);
+  if (!f->value) return ct_fail(s->dev, CT_ERR_MEMORY, "no memory for the network in %s", s->path);
+  for (size_t at = 0, size = 0; at < c.size && !err; at += size)
+    err = check_value(s, f, c.at + at, c.size - at, &size);
+  return err;
+}
+
+/* Behind what is known there is only what may be skipped. */
+static int end(struct source *s) {
+  struct chunk c;
+  int err = CT_OK;
+  while (!err && s->at != s->end) {
+    err = next_chunk(s, &c);
+    if (!err && !may_be_skipped(&c))
+      err = ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: a chunk more than there should be",
+                    s->path);
+  }
+  return err;
+}
+
+int ct_network_file_parse(ct_device *dev, const char *path, const uint8_t *data, size_t size,
+                          struct ct_network_file *f) {
+  struct source s = {dev, path, data + CT_FILE_HEAD, data + size - CHECKSUM};
+  *f = (struct ct_network_file){.graph = NULL};
+  int err = ct_file_check(dev, path, data, size, FORMAT);
+  if (err) return err;
+  if (size < CT_FILE_HEAD + CHECKSUM)
+    return ct_fail(dev, CT_ERR_FORMAT,
+                   "%s was cut short: a model file goes on after these %zu bytes", path, size);
+  if (ct_file_get(data + size - CHECKSUM, CHECKSUM) != ct_file_crc32(data, size - CHECKSUM))
+    return ct_fail(dev, CT_ERR_FORMAT,
+                   "%s is damaged or was cut short: the checksum does not match", path);
+  err = read_info(&s, f);
+  if (!err) err = read_graph(&s, f);
+  if (!err) err = read_values(&s, f);
+  return err ? err : end(&s);
+}
+
+void ct_network_file_free(struct ct_network_file *f) {
+  ct_graph_free(f->graph);
+  free(f->value);
+  *f = (struct ct_network_file){.graph = NULL};
+}
+
+/* ---- Loading ------------------------------------------------------------------------------- */
+
+static int put_value(ct_network *n, const struct ct_network_file *f, size_t i) {
+  const struct ct_gtensor *t = f->graph->tensor[i];
+  float *x = malloc(t->elements * sizeof *x);
+  if (!x) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for the network");
+  for (uint64_t k = 0; k < t->elements; ++k)
+    x[k] = ct_file_get_float(f->value[i] + 4 * k);
+  const int err = ct_network_write(n, (int)i, x, t->elements);
+  free(x);
+  return err;
+}
+
+/* Values of all that the device keeps; what it keeps and the file lacks is refused. */
+static int fill(ct_network *n, const struct ct_network_file *f, const char *path) {
+  int err = CT_OK;
+  for (size_t i = 1; i <= f->graph->tensors && !err; ++i) {
+    if (!lasts(f->graph->tensor[i]) || n->compiled.lay[i].kind == CT_LAY_NONE) continue;
+    err = f->value[i] ? put_value(n, f, i)
+                      : ct_fail(n->dev, CT_ERR_FORMAT, "%s has no value for %.80s", path,
+                                f->graph->tensor[i]->name);
+  }
+  n->drawn = f->seed;
+  n->steps = f->steps;
+  n->epochs = f->epochs;
+  return err;
+}
+
+int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
+                    ct_network **network) {
+  if (network) *network = NULL;
+  int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, path);
+  CT_NEED(dev, network);
+  struct ct_network_file f = {.graph = NULL};
+  struct ct_network_options how = {.mantissa = 0};
+  uint8_t *data = NULL;
+  size_t size = 0;
+  ct_network *n = NULL;
+  if (options) how = *options;
+  err = ct_file_read(dev, path, &data, &size);
+  if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
+  if (!err && !how.mantissa) how.mantissa = f.mantissa;
+  if (!err) err = ct_network_create(dev, f.graph, &how, &n);
+  if (!err) err = fill(n, &f, path);
+  ct_network_file_free(&f);
+  free(data);
+  if (err)
+    ct_network_free(n);
+  else
+    *network = n;
+  return err;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames: inputs, labels and outputs of a run in device memory. */
+#include <stdlib.h>
+
+#include "ct_graph_impl.h"
+#include "ct_network.h"
+
+static void release(ct_frame *f) {
+  if (--f->refs) return;
+  for (unsigned i = 0; i < CT_EXTERNALS; ++i)
+    if (f->at.external[i]) ct_heap_free(&f->dev->data, f->at.external[i]);
+  ct_network_release(f->network);
+  f->network = NULL;
+  ct_handle_bury(&f->handle);
+}
+
+static int make_room(ct_network *n, ct_frame *f) {
+  int err = CT_OK;
+  for (size_t i = 0; i < n->compiled.externals && !err; ++i) {
+    const struct ct_external *x = &n->compiled.external[i];
+    err = ct_network_alloc(n, x->units, &f->at.external[x->reg - CT_ARG_FIRST]);
+  }
+  return err;
+}
+
+int ct_frame_create(ct_network *n, ct_frame **frame) {
+  if (frame) *frame = NULL;
+  int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, frame);
+  ct_frame *f = calloc(1, sizeof *f);
+  if (!f) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a frame");
+  ct_handle_open(&f->handle, n->dev);
+  f->dev = n->dev;
+  f->network = n;
+  f->refs = 1;
+  ++n->refs;
+  err = make_room(n, f);
+  if (err)
+    ct_frame_free(f);
+  else
+    *frame = f;
+  return err;
+}
+
+void ct_frame_free(ct_frame *f) {
+  if (f && ct_handle_close(&f->handle, "frame")) release(f);
+}
+
+/* ---- What may be done with it -------------------------------------------------------------- */
+
+static int check(const ct_frame *f) {
+  const int err = ct_check_handle(f ? &f->handle : NULL, "frame");
+  return err || !f ? err : ct_check_network(f->network);
+}
+
+/* The layout of a tensor that lies in frames. */
+static int find(ct_frame *f, int tensor, size_t count, const struct ct_lay **lay) {
+  ct_network *n = f->network;
+  const int err = ct_network_find(n, tensor, count, lay);
+  for (unsigned k = 0; k < CT_KEEPS && !err; ++k)
+    if ((*lay)->mat.keep[k].reg >= CT_ARG_FIRST) return CT_OK;
+  return err ? err
+             : ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is no input, label or output of a frame",
+                       n->graph->tensor[tensor]->name);
+}
+
+/* What the device has completed meanwhile counts. */
+static int check_idle(const ct_frame *f, const char *what) {
+  const int err = f->busy ? ct_poll(f->dev) : CT_OK;
+  if (err || !f->busy) return err;
+  return ct_fail(f->dev, CT_ERR_BUSY, "a run with the frame is under way: it can be %s afterwards",
+                 what);
+}
+
+int ct_frame_check(ct_network *n, ct_frame *f) {
+  if (f->handle.dev != n->dev)
+    return ct_fail(n->dev, CT_ERR_ARG, "the frame belongs to another device");
+  const int err = check(f);
+  if (err) return err;
+  if (f->network != n) return ct_fail(n->dev, CT_ERR_ARG, "the frame belongs to another network");
+  return check_idle(f, "run again");
+}
+
+void ct_frame_take(ct_frame *f) {
+  ++f->refs;
+  f->busy = f->ran = true;
+}
+
+void ct_frame_drop(ct_frame *f, int error) {
+  f->busy = false;
+  f->outcome = error;
+  release(f);
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------- */
+
+int ct_frame_write(ct_frame *f, int tensor, const float *data, size_t count) {
+  const struct ct_lay *lay;
+  int err = check(f);
+  if (err) return err;
+  CT_NEED(f->dev, data);
+  err = find(f, tensor, count, &lay);
+  if (err) return err;
+  const struct ct_gtensor *t = f->network->graph->tensor[tensor];
+  if (t->node >= 0)
+    return ct_fail(f->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
+                   t->name);
+  err = check_idle(f, "written");
+  return err ? err : ct_network_put_tensor(f->network, &f->at, lay, data);
+}
+
+int ct_frame_read(ct_frame *f, int tensor, float *data, size_t count) {
+  const struct ct_lay *lay;
+  int err = check(f);
+  if (err) return err;
+  CT_NEED(f->dev, data);
+  err = find(f, tensor, count, &lay);
+  if (!err) err = check_idle(f, "read");
+  if (err) return err;
+  const struct ct_gtensor *t = f->network->graph->tensor[tensor];
+  if (t->node < 0)
+    return ct_fail(f->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read", t->name);
+  if (!f->ran)
+    return ct_fail(f->dev, CT_ERR_ARG, "tensor %.80s: no run with the frame has been submitted",
+                   t->name);
+  if (f->outcome)
+    return ct_fail(f->dev, f->outcome, "tensor %.80s: the last run with the frame failed: %s",
+                   t->name, ct_strerror(f->outcome));
+  return ct_network_get_tensor(f->network, &f->at, lay, data);
+}

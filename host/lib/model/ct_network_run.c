@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs of networks.
+ *
+ * A run that is waited for submits a work for each stage, in their order, each of which does
+ * nothing if the one before it failed. So each stage has an event of its own, which says what it
+ * took. A run that is submitted is one work with one event.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_network.h"
+
+static int no_memory(ct_device *dev) {
+  return ct_fail(dev, CT_ERR_MEMORY, "no memory for a run of the network");
+}
+
+/* ---- Arguments ----------------------------------------------------------------------------- */
+
+void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint64_t step,
+                          struct ct_job *job) {
+  const struct ct_compiled *c = &n->compiled;
+  job->args[CT_ARG_LASTING - 1] = ct_units_of(r->lasting);
+  job->args[CT_ARG_ARENA - 1] = ct_units_of(r->arena);
+  for (size_t i = 0; i < c->externals; ++i) {
+    const unsigned reg = c->external[i].reg;
+    job->args[reg - 1] = ct_units_of(r->external[reg - CT_ARG_FIRST]);
+  }
+  for (size_t i = 0; i < c->scalars; ++i)
+    job->args[c->scalar[i].reg - 1] = ct_bits_of(ct_compiled_scalar(&c->scalar[i], step));
+}
+
+int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
+  int err = CT_OK;
+  if (!n->arena[queue] && n->spare) {
+    n->arena[queue] = n->spare;
+    n->spare = 0;
+  }
+  if (!n->arena[queue]) err = ct_network_alloc(n, n->compiled.arena, &n->arena[queue]);
+  *addr = n->arena[queue];
+  return err;
+}
+
+/* ---- Who uses what ------------------------------------------------------------------------- */
+
+static bool used(const ct_network *n, bool frame) {
+  return frame ? n->frame_runs > 0 : n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > 0;
+}
+
+int ct_network_still(ct_network *n, bool frame, const char *what) {
+  const int err = used(n, frame) ? ct_poll(n->dev) : CT_OK;
+  if (err || !used(n, frame)) return err;
+  return ct_fail(n->dev, CT_ERR_BUSY,
+                 "runs under way use the network's own %s: they can be %s when these have ended",
+                 frame ? "inputs and outputs" : "weights", what);
+}
+
+/* Runs of the two queues are in no order: those that change the network's own weights, or make
+ * what is made of them once, must not meet others. */
+static int check_neighbours(ct_network *n, enum ct_queue queue) {
+  const enum ct_queue other = queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING;
+  if (!n->changes && !n->stale) return CT_OK;
+  const int err = n->own_runs[other] ? ct_poll(n->dev) : CT_OK;
+  if (err || !n->own_runs[other]) return err;
+  return ct_fail(n->dev, CT_ERR_BUSY,
+                 "runs of the other queue use the network's own weights, which change: publish a "
+                 "version for one of the two");
+}
+
+/* ---- Masks of dropout ----------------------------------------------------------------------- */
+
+/* No instruction of the device makes random numbers: masks come from here. A network has one set of
+ * them, so no run may be under way that reads the last. */
+static int put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
+  int err = CT_OK;
+  if (n->compiled.masks && used(n, false)) err = ct_poll(n->dev);
+  if (!err && n->compiled.masks && used(n, false))
+    err = ct_fail(n->dev, CT_ERR_BUSY,
+                  "a run under way uses the masks of dropout: the next can begin when it has ended");
+  for (size_t i = 0; i < n->compiled.masks && !err; ++i) {
+    const struct ct_mask *m = &n->compiled.mask[i];
+    float *x = malloc((size_t)m->mat.rows * m->mat.cols * sizeof *x);
+    if (!x) return no_memory(n->dev);
+    ct_compiled_mask(m, n->seed, step, x);
+    err = ct_network_put(n, r, &m->mat, x);
+    free(x);
+  }
+  return err;
+}
+
+/* ---- Runs that are waited for --------------------------------------------------------------- */
+
+/* Stages that have been submitted and not finished. */
+struct run {
+  ct_network *n;
+  enum ct_queue queue;
+  struct ct_job job;
+  uint64_t *tag; /* by stage; 0: not submitted */
+  size_t first;  /* the oldest one under way */
+};
+
+static int finish_one(struct run *r) {
+  struct ct_network_part *part = &r->n->part[r->first];
+  const uint64_t tag = r->tag[r->first++];
+  struct ct_event e;
+  if (!tag) return CT_OK;
+  const int err = ct_finish(r->n->dev, tag, &e);
+  if (err == CT_ERR_DEVICE) r->n->error = err; /* whatever the run ends with */
+  part->rows = e.rows;
+  part->cycles = err || e.end == CT_NO_CYCLE ? CT_NO_CYCLE : e.end - e.start;
+  return err;
+}
+
+/* Ends stages until so many jobs fit into the queue, or none is left. */
+static int make_queue_room(struct run *r, size_t stage, size_t jobs) {
+  int err = CT_OK;
+  while (!err && r->first < stage && ct_queue_room(r->n->dev, r->queue) < jobs)
+    err = finish_one(r);
+  return err;
+}
+
+static int submit_stage(struct run *r, size_t stage, bool chained) {
+  const struct ct_programs *p = &r->n->part[stage].programs;
+  struct ct_job *jobs = malloc((p->count + 1) * sizeof *jobs);
+  if (!jobs) return no_memory(r->n->dev);
+  for (size_t i = 0; i < p->count; ++i) {
+    jobs[i] = r->job;
+    jobs[i].program = p->of[i];
+  }
+  const struct ct_work work = {.queue = r->queue,
+                               .kind = CT_EVENT_JOB,
+                               .job = jobs,
+                               .jobs = (unsigned)p->count,
+                               .cycle = CT_NO_CYCLE,
+                               .chained = chained};
+  const int err = ct_submit_work(r->n->dev, &work, &r->tag[stage]);
+  free(jobs);
+  return err;
+}
+
+static int run_stages(struct run *r) {
+  ct_network *n = r->n;
+  int err = CT_OK;
+  size_t i = 0;
+  for (bool chained = false; i < n->compiled.stages && !err; ++i) {
+    if (n->compiled.stage[i].once && !n->stale && !n->changes) continue;
+    if (!n->part[i].programs.count) continue;
+    err = make_queue_room(r, i, n->part[i].programs.count);
+    if (!err) err = submit_stage(r, i, chained);
+    chained = true;
+  }
+  while (r->first < i) {
+    const int one = finish_one(r);
+    if (!err) err = one;
+  }
+  return err;
+}
+
+/* A run that could not be ended goes on: jobs of its queue are not through. */
+static bool goes_on(const ct_network *n) {
+  return n->error == CT_ERR_DEVICE && !ct_queue_is_idle(n->dev, n->queue);
+}
+
+static int check_run(ct_network *n, enum ct_queue queue) {
+  int err = ct_check_network(n);
+  if (!err) err = ct_check_queue(n->dev, queue);
+  if (!err && goes_on(n))
+    err = ct_fail(n->dev, CT_ERR_BUSY, "a run of the network that failed has not ended");
+  return err;
+}
+
+int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
+  struct ct_regions at;
+  int err = check_run(n, queue);
+  if (!err) err = ct_network_still(n, true, "run");
+  if (!err) err = check_neighbours(n, queue);
+  if (err) return err;
+  at = n->own;
+  err = ct_network_arena(n, queue, &at.arena);
+  if (!err) err = put_masks(n, &at, step);
+  if (err) return err;
+  struct run r = {.n = n, .queue = queue, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
+  if (!r.tag) return no_memory(n->dev);
+  ct_network_arguments(n, &at, step, &r.job);
+  n->queue = queue;
+  n->error = CT_OK;
+  err = run_stages(&r);
+  free(r.tag);
+  if (err && !n->error) n->error = err;
+  if (!err) n->stale = false;
+  if (!err) n->steps += n->changes;
+  return err;
+}
+
+/* ---- Runs that are submitted ---------------------------------------------------------------- */
+
+/* One that is under way. */
+struct flight {
+  ct_network *n;
+  ct_frame *frame;     /* NULL: the network's own */
+  ct_weights *weights; /* NULL: its own */
+  enum ct_queue queue;
+};
+
+static void landed(void *arg, const struct ct_event *event) {
+  struct flight *f = arg;
+  ct_network *n = f->n;
+  if (f->weights) {
+    ct_weights_drop(f->weights, CT_WEIGHTS_READ);
+  } else {
+    --n->own_runs[f->queue];
+    if (!event->error) n->stale = false;
+    if (!event->error) n->steps += n->changes;
+  }
+  if (f->frame)
+    ct_frame_drop(f->frame, event->error);
+  else
+    --n->frame_runs;
+  ct_network_release(n);
+  free(f);
+}
+
+static void take_off(const struct flight *f) {
+  ++f->n->refs;
+  if (f->weights)
+    ct_weights_take(f->weights, CT_WEIGHTS_READ);
+  else
+    ++f->n->own_runs[f->queue];
+  if (f->frame)
+    ct_frame_take(f->frame);
+  else
+    ++f->n->frame_runs;
+}
+
+size_t ct_network_jobs(const ct_network *n, enum ct_stages which, const struct ct_job *like,
+                       struct ct_job *jobs) {
+  size_t count = 0;
+  for (size_t i = 0; i < n->compiled.stages; ++i) {
+    const struct ct_programs *p = &n->part[i].programs;
+    const enum ct_stages kind = n->compiled.stage[i].once ? CT_STAGES_ONCE : CT_STAGES_REST;
+    if (which != CT_STAGES_ALL && which != kind) continue;
+    for (size_t k = 0; k < p->count; ++k, ++count) {
+      if (!jobs) continue;
+      jobs[count] = *like;
+      jobs[count].program = p->of[k];
+    }
+  }
+  return count;
+}
+
+static int check_weights(ct_network *n, ct_weights *w) {
+  if (w->handle.dev != n->dev)
+    return ct_fail(n->dev, CT_ERR_ARG, "the weights belong to another device");
+  const int err = ct_weights_ready(w);
+  if (err) return err;
+  if (w->network != n)
+    return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
+  if (n->compiled.masks)
+    return ct_fail(n->dev, CT_ERR_ARG,
+                   "this network has dropout, whose masks lie beside its own weights: its runs take "
+                   "none from outside");
+  if (n->changes)
+    return ct_fail(n->dev, CT_ERR_ARG,
+                   "runs of this network change its weights: they take none from outside");
+  return CT_OK;
+}
+
+static int check_submit(ct_network *n, const struct ct_run *run) {
+  int err = ct_check_reserved(n->dev, "ct_run", run->reserved,
+                              sizeof run->reserved / sizeof *run->reserved);
+  if (!err) err = run->weights ? check_weights(n, run->weights) : check_neighbours(n, run->queue);
+  if (err) return err;
+  return run->frame ? ct_frame_check(n, run->frame) : ct_network_still(n, true, "run again");
+}
+
+/* Where a run finds everything. */
+static int regions_of(ct_network *n, const struct ct_run *run, struct ct_regions *at) {
+  *at = run->frame ? run->frame->at : n->own;
+  at->lasting = run->weights ? run->weights->image : n->own.lasting;
+  return ct_network_arena(n, run->queue, &at->arena);
+}
+
+static int submit(const struct ct_run *run, struct flight *f, const struct ct_job *like,
+                  uint64_t *tag) {
+  ct_network *n = f->n;
+  const bool once = !run->weights && (n->stale || n->changes);
+  const enum ct_stages which = once ? CT_STAGES_ALL : CT_STAGES_REST;
+  const size_t count = ct_network_jobs(n, which, like, NULL);
+  if (!count) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
+  struct ct_job *jobs = malloc(count * sizeof *jobs);
+  if (!jobs) return no_memory(n->dev);
+  ct_network_jobs(n, which, like, jobs);
+  const struct ct_work work = {.queue = run->queue,
+                               .kind = CT_EVENT_RUN,
+                               .job = jobs,
+                               .jobs = (unsigned)count,
+                               .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
+                               .done = landed,
+                               .arg = f};
+  const int err = ct_submit_work(n->dev, &work, tag);
+  free(jobs);
+  return err;
+}
+
+int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
+  struct ct_regions at;
+  int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, run);
+  err = check_run(n, run->queue);
+  if (!err) err = check_submit(n, run);
+  if (!err) err = regions_of(n, run, &at);
+  if (!err) err = put_masks(n, &at, run->step);
+  if (err) return err;
+  struct flight *f = malloc(sizeof *f);
+  if (!f) return no_memory(n->dev);
+  *f = (struct flight){n, run->frame, run->weights, run->queue};
+  struct ct_job like = {.user = run->user, .version = run->weights ? run->weights->version : 0};
+  ct_network_arguments(n, &at, run->step, &like);
+  err = submit(run, f, &like, tag);
+  if (err)
+    free(f);
+  else
+    take_off(f);
+  return err;
+}

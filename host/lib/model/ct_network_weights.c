@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Versions of a network's weights.
+ *
+ * A version is an image of what lasts (CT_ARG_LASTING) in the network that it is for: constants,
+ * weights, states, and what is made of these once. Publishing copies weights and states from where
+ * the other network has them, tensor by tensor, and runs the stages that run once on the copy, all
+ * as one work of the training queue. So no run sees a mixture, and the bits are those of a network
+ * that had been written the same weights.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_graph_impl.h"
+#include "ct_network.h"
+
+/* ---- What is copied ------------------------------------------------------------------------ */
+
+/* A list of stretches being made. */
+struct plan {
+  ct_network *from, *to;
+  struct ct_stretch *stretch;
+  size_t count, room;
+};
+
+static int add(struct plan *p, struct ct_stretch stretch) {
+  if (p->count == p->room) {
+    const size_t room = 2 * p->room + 16;
+    struct ct_stretch *more = realloc(p->stretch, room * sizeof *more);
+    if (!more) return ct_fail(p->to->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
+    p->stretch = more;
+    p->room = room;
+  }
+  p->stretch[p->count++] = stretch;
+  return CT_OK;
+}
+
+static int lacks(const struct plan *p, const char *name, const char *how) {
+  return ct_fail(p->to->dev, CT_ERR_UNSUPPORTED,
+                 "weights cannot be published between these networks: %.80s %s", name, how);
+}
+
+static bool lasts(const struct ct_lay *lay) {
+  for (unsigned k = 0; k < CT_KEEPS; ++k)
+    if (lay->mat.keep[k].reg && lay->mat.keep[k].reg != CT_ARG_LASTING) return false;
+  return lay->kind != CT_LAY_NONE;
+}
+
+/* A tensor in all the ways in which it is wanted. */
+static int add_tensor(struct plan *p, const struct ct_gtensor *t, const struct ct_lay *to,
+                      const struct ct_lay *from) {
+  const struct ct_mat *a = &from->mat, *b = &to->mat;
+  if (!lasts(from) || !lasts(to)) return lacks(p, t->name, "does not lie with the weights");
+  if (a->rows != b->rows || a->cols != b->cols || from->kind != to->kind)
+    return lacks(p, t->name, "has another shape");
+  int err = CT_OK;
+  for (unsigned k = 0; k < CT_KEEPS && !err; ++k) {
+    if (!b->keep[k].reg) continue;
+    if (!a->keep[k].reg) return lacks(p, t->name, "is not kept in the way that is wanted");
+    const uint64_t units = ct_mat_units(b->rows, b->cols, (enum ct_keep)k);
+    err = add(p, (struct ct_stretch){a->keep[k].at, b->keep[k].at, (uint32_t)units});
+  }
+  return err;
+}
+
+static int plan(struct plan *p) {
+  const ct_graph *to = p->to->graph;
+  int err = CT_OK;
+  for (size_t i = 1; i <= to->tensors && !err; ++i) {
+    const struct ct_gtensor *t = to->tensor[i];
+    const struct ct_lay *lay = &p->to->compiled.lay[i];
+    if ((t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE) || lay->kind == CT_LAY_NONE)
+      continue;
+    const int tensor = ct_graph_find(p->from->graph, t->name);
+    if (tensor < 0) return lacks(p, t->name, "is not in the one that is copied from");
+    err = add_tensor(p, t, lay, &p->from->compiled.lay[tensor]);
+  }
+  return err;
+}
+
+void ct_copies_free(struct ct_copies *c) {
+  ct_programs_free(&c->programs);
+  free(c->stretch);
+  *c = (struct ct_copies){.stretch = NULL};
+}
+
+/* Programs of the copies, unless they are there from the last time. */
+static int make_copies(struct plan *p) {
+  struct ct_copies *c = &p->to->copies;
+  char text[256] = "";
+  const struct ct_why why = {text, sizeof text};
+  struct ct_codes codes;
+  if (c->count == p->count && c->stretch &&
+      !memcmp(c->stretch, p->stretch, p->count * sizeof *p->stretch))
+    return CT_OK;
+  ct_copies_free(c);
+  int err = ct_prog_copies(p->stretch, p->count, ct_window_words(p->to->dev), &codes, &why);
+  if (err) return ct_fail(p->to->dev, err, "%s", text);
+  err = ct_programs_load(p->to->dev, &codes, &c->programs);
+  if (err) return err;
+  c->stretch = p->stretch;
+  c->count = p->count;
+  p->stretch = NULL;
+  return CT_OK;
+}
+
+/* ---- Publishing ---------------------------------------------------------------------------- */
+
+/* One that is under way. */
+struct publishing {
+  ct_weights *w;
+  ct_network *from, *to;
+};
+
+static void published(void *arg, const struct ct_event *event) {
+  struct publishing *p = arg;
+  p->w->error = event->error;
+  p->w->steps = p->from->steps;
+  ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
+  --p->from->own_runs[CT_TRAINING];
+  ct_network_release(p->from);
+  ct_network_release(p->to);
+  free(p);
+}
+
+/* They hold the network, by which they are known. */
+static void of_network(ct_weights *w, ct_network *n) {
+  w->network = n;
+  ++n->refs;
+}
+
+/* An image with constants, and zeros where copies will be. */
+static int make_image(ct_network *to, ct_weights **weights) {
+  ct_weights *w = NULL;
+  const uint64_t size = to->compiled.lasting * CT_UNIT;
+  uint8_t *zeros = calloc(to->compiled.lasting + 1, CT_UNIT);
+  int err = zeros ? ct_weights_make(to->dev, size, &w)
+                  : ct_fail(to->dev, CT_ERR_MEMORY, "no memory for a version");
+  if (!err) err = ct_mem_write(to->dev, w->image, zeros, size);
+  free(zeros);
+  if (!err) {
+    of_network(w, to);
+    err = ct_network_put_constants(to, &(struct ct_regions){.lasting = w->image});
+  }
+  if (err)
+    ct_weights_free(w);
+  else
+    *weights = w;
+  return err;
+}
+
+/* Copies, then what runs once. */
+static int make_jobs(const struct publishing *p, void *user, struct ct_job **jobs, size_t *count) {
+  ct_network *to = p->to;
+  const struct ct_programs *copies = &to->copies.programs;
+  struct ct_job copy = {.user = user, .version = to->numbered + 1}, once = copy;
+  struct ct_regions at = {.lasting = p->w->image};
+  const size_t all = ct_network_jobs(to, CT_STAGES_ONCE, &once, NULL);
+  const int err = ct_network_arena(to, CT_TRAINING, &at.arena);
+  if (err) return err;
+  *jobs = malloc((copies->count + all + 1) * sizeof **jobs);
+  if (!*jobs) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
+  copy.args[CT_COPY_FROM - 1] = ct_units_of(p->from->own.lasting);
+  copy.args[CT_COPY_TO - 1] = ct_units_of(at.lasting);
+  ct_network_arguments(to, &at, 0, &once);
+  *count = 0;
+  for (size_t i = 0; i < copies->count; ++i) {
+    (*jobs)[*count] = copy;
+    (*jobs)[(*count)++].program = copies->of[i];
+  }
+  *count += ct_network_jobs(to, CT_STAGES_ONCE, &once, *jobs + *count);
+  return CT_OK;
+}
+
+static int submit(struct publishing *p, void *user, uint64_t *tag) {
+  struct ct_job *jobs = NULL;
+  size_t count = 0;
+  int err = make_jobs(p, user, &jobs, &count);
+  if (!err && !count)
+    err = ct_fail(p->to->dev, CT_ERR_ARG, "the network has no weights to publish");
+  const struct ct_work work = {.queue = CT_TRAINING,
+                               .kind = CT_EVENT_PUBLISH,
+                               .job = jobs,
+                               .jobs = (unsigned)count,
+                               .cycle = CT_NO_CYCLE,
+                               .done = published,
+                               .arg = p};
+  if (!err) err = ct_submit_work(p->to->dev, &work, tag);
+  free(jobs);
+  if (err) return err;
+  p->w->version = ++p->to->numbered;
+  ct_weights_take(p->w, CT_WEIGHTS_ORDERED);
+  ++p->from->own_runs[CT_TRAINING];
+  ++p->from->refs;
+  ++p->to->refs;
+  return CT_OK;
+}
+
+static int check_networks(const ct_network *from, const ct_network *to) {
+  int err = ct_check_network(from);
+  if (!err) err = ct_check_network(to);
+  if (err) return err;
+  if (from->dev != to->dev)
+    return ct_fail(to->dev, CT_ERR_ARG, "the two networks are on different devices");
+  if (from->narrow != to->narrow)
+    return ct_fail(to->dev, CT_ERR_ARG, "the two networks have mantissas of %u and %u bits",
+                   8 - from->narrow, 8 - to->narrow);
+  return CT_OK;
+}
+
+int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
+                              uint64_t *tag) {
+  if (weights) *weights = NULL;
+  int err = check_networks(from, to);
+  if (err) return err;
+  CT_NEED(to->dev, weights);
+  struct plan list = {.from = from, .to = to};
+  struct publishing *p = malloc(sizeof *p);
+  if (!p) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for a version");
+  *p = (struct publishing){NULL, from, to};
+  err =
+      from->changes && from->own_runs[CT_INFERENCE]
+          ? ct_fail(to->dev, CT_ERR_BUSY,
+                    "runs of the inference queue change the weights: publish when they have ended")
+          : plan(&list);
+  if (!err) err = make_copies(&list);
+  if (!err) err = make_image(to, &p->w);
+  free(list.stretch);
+  if (!err) err = submit(p, user, tag);
+  if (!err) {
+    *weights = p->w;
+    return CT_OK;
+  }
+  ct_weights_free(p->w);
+  free(p);
+  return err;
+}
+
+int ct_network_load_weights(ct_network *n, const void *data, size_t size, ct_weights **weights) {
+  if (weights) *weights = NULL;
+  int err = ct_check_network(n);
+  if (err) return err;
+  CT_NEED(n->dev, data);
+  CT_NEED(n->dev, weights);
+  const uint64_t bytes = n->compiled.lasting * CT_UNIT;
+  if (size != bytes)
+    return ct_fail(n->dev, CT_ERR_ARG, "these weights have %llu bytes, not %zu",
+                   (unsigned long long)bytes, size);
+  ct_weights *w = NULL;
+  err = ct_weights_make(n->dev, bytes, &w);
+  if (!err) err = ct_mem_write(n->dev, w->image, data, size);
+  if (err) {
+    ct_weights_free(w);
+    return err;
+  }
+  of_network(w, n);
+  w->error = CT_OK;
+  w->version = ++n->numbered;
+  w->steps = n->steps;
+  *weights = w;
+  return CT_OK;
+}

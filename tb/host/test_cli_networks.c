@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Networks of layers by the coltrain command: trained, saved, resumed, served while they are
+ * trained on emu: and on a simulated core, and a sentence for what goes wrong.
+ */
+#include "ct_tb.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli_run.h"
+#include "coltrain/network.h"
+#include "ct_device.h"
+
+#define EMU " --device emu:"
+/* Images of LeNet-5's size that need no package. */
+#define DATA " --data random-28x28x1 --samples 48"
+#define LENET "--model lenet5 --seed 3" DATA EMU
+
+__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
+  static char lines[4][1024];
+  static unsigned next;
+  char *text = lines[next++ % 4];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof lines[0], format, args);
+  va_end(args);
+  return text;
+}
+
+static void resumed_bit_for_bit(void **state) {
+  (void)state;
+  json_t *whole =
+      cli_expect_json(line("train --epochs 2 --save %s --json - " LENET, cli_path("whole.ctm")));
+  json_decref(
+      cli_expect_json(line("train --epochs 1 --save %s --json - " LENET, cli_path("part.ctm"))));
+  json_t *rest = cli_expect_json(line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
+                                      cli_path("part.ctm"), cli_path("part.ctm")));
+  cli_assert_same_files(cli_path("whole.ctm"), cli_path("part.ctm"));
+  assert_int_equal(cli_number_at(whole, "steps"), 6);
+  assert_int_equal(cli_number_at(rest, "steps"), 3);
+  assert_true(cli_number_at(whole, "weights_crc32") == cli_number_at(rest, "weights_crc32"));
+  assert_string_equal(json_string_value(cli_at(whole, "layers")), "lenet5");
+  assert_true(cli_number_at(whole, "loss_last") < cli_number_at(whole, "loss_first"));
+  json_decref(whole);
+  json_decref(rest);
+  free(
+      cli_expect(0, "", line("infer --model %s --data random-28x28x1" EMU, cli_path("whole.ctm"))));
+  char *text = cli_expect(0, "", line("explain %s" EMU, cli_path("whole.ctm")));
+  assert_non_null(strstr(text, "sgd"));
+  free(text);
+}
+
+static void check_served(json_t *root, int requests) {
+  assert_int_equal(cli_number_at(root, "serve.completed"), requests);
+  assert_int_equal(cli_number_at(root, "serve.lost"), 0);
+  assert_int_equal(cli_number_at(root, "serve.wrong"), 0);
+  assert_true(cli_number_at(root, "serve.accuracy_last") >= 0);
+}
+
+/* Training beside requests leaves what training alone does; the model is saved and served. */
+static void served_while_trained(void **state) {
+  (void)state;
+  json_t *train = cli_expect_json("train --epochs 2 --json - " LENET);
+  json_t *root = cli_expect_json(
+      line("colocate --epochs 2 --requests 20 --save %s --json - " LENET, cli_path("c.ctm")));
+  check_served(root, 20);
+  assert_true(cli_number_at(root, "train.weights_crc32") == cli_number_at(train, "weights_crc32"));
+  assert_int_equal(json_array_size(cli_at(root, "versions")), 3);
+  json_t *again = cli_expect_json(
+      line("colocate --requests 5 --epochs 1 --report %s --model %s --json -" DATA EMU,
+           cli_path("c.html"), cli_path("c.ctm")));
+  char *page = cli_slurp(cli_path("c.html"), NULL);
+  assert_non_null(strstr(page, "updates as its file says"));
+  free(page);
+  check_served(again, 5);
+  assert_true(cli_at(again, "lr") && json_is_null(cli_at(again, "lr")));
+  assert_int_equal(cli_number_at(again, "batch"), 16);
+  json_decref(train);
+  json_decref(again);
+  json_decref(root);
+}
+
+/* With normalisation, whose statistics are published, too. */
+static void a_residual_network(void **state) {
+  (void)state;
+  json_t *root = cli_expect_json(
+      "colocate --model resnet8 --samples 8 --batch 4 --epochs 2 --requests 6 --json -" EMU);
+  check_served(root, 6);
+  assert_string_equal(json_string_value(cli_at(root, "data")), "random-32x32x3");
+  json_decref(root);
+}
+
+/* A small network of a graph as a file, for data of 64 numbers and ten classes. */
+static void save_small(const char *path) {
+  const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.9};
+  ct_device *dev;
+  ct_network *net;
+  ct_graph *g;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){64, 16, 10}, 2, 16, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
+  assert_int_equal(ct_network_draw(net, 4), CT_OK);
+  assert_int_equal(ct_network_save(net, path), CT_OK);
+  ct_network_free(net);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+/* On simulated cores, with times: the same weights as on emu:, whatever is served meanwhile. */
+static void simulated(void **state) {
+  (void)state;
+  static const char *const cores[] = {"sim:", "sim:core=16x8"};
+  char run[512];
+  save_small(cli_path("small.ctm"));
+  snprintf(run, sizeof run,
+           "colocate --model %s --data digits --samples 64 --epochs 2 --requests 40 --json - "
+           "--device",
+           cli_path("small.ctm"));
+  json_t *emu = cli_expect_json(line("%s emu:", run));
+  for (size_t i = 0; i < 2; ++i) {
+    json_t *root = cli_expect_json(line("%s %s", run, cores[i]));
+    check_served(root, 40);
+    assert_int_equal(cli_number_at(root, "serve_alone.wrong"), 0);
+    assert_int_equal(cli_number_at(root, "serve_alone.completed"), 40);
+    assert_true(cli_number_at(root, "train.weights_crc32") ==
+                cli_number_at(emu, "train.weights_crc32"));
+    assert_true(cli_number_at(root, "ratio.p99") > 0.9);
+    const double share = cli_number_at(root, "ratio.train_throughput");
+    assert_true(share > 0 && share < 1.1);
+    json_decref(root);
+  }
+  json_decref(emu);
+}
+
+/* Ctrl-C ends it in good order, with what there is so far. */
+static void stopped(void **state) {
+  (void)state;
+  struct cli_run run = cli_run_signal(
+      line("colocate --model lenet5 --epochs 1000 --requests 100000 --save %s" DATA EMU,
+           cli_path("stopped.ctm")),
+      1500, SIGINT);
+  if (run.status != 1 || !strstr(run.out, "lost, 0 wrong")) fail_msg("%d %s", run.status, run.err);
+  cli_run_free(&run);
+  if (access(cli_path("stopped.ctm"), F_OK)) fail_msg("no file");
+}
+
+static void refused(void **state) {
+  (void)state;
+  char path[256];
+  snprintf(path, sizeof path, "%s", cli_path("whole.ctm"));
+  FILE *file = fopen(cli_path("broken.ctm"), "wb");
+  assert_non_null(file);
+  fputs("COLTRAIN\x02", file);
+  assert_int_equal(fclose(file), 0);
+  free(cli_expect(1, "no network lenet6", "colocate --model lenet6" EMU));
+  free(cli_expect(1, "no network lenet6", "train --model lenet6" EMU));
+  free(cli_expect(1, "no network lenet6", "explain lenet6" EMU));
+  free(cli_expect(1, "one of them", "train --model lenet5 --layers 784-10" EMU));
+  free(cli_expect(1, "digits does not fit lenet5", "train --model lenet5 --data digits" EMU));
+  free(cli_expect(1, "is not random-HxWxC", "train --model lenet5 --data random-28x28" EMU));
+  free(cli_expect(1, "give --data", line("colocate --model %s" EMU, path)));
+  free(cli_expect(1, "leave --batch out", line("colocate --batch 3 --model %s" DATA EMU, path)));
+  free(cli_expect(1, "says itself how", line("colocate --lr 1 --model %s" DATA EMU, path)));
+  free(cli_expect(1, "leave --seed out",
+                  line("train --epochs 9 --seed 4 --resume %s" DATA EMU, path)));
+  free(cli_expect(1, "leave --layers and --model out",
+                  line("train --epochs 9 --layers 9-9 --resume %s" DATA EMU, path)));
+  free(cli_expect(1, "larger number", line("train --epochs 2 --resume %s" DATA EMU, path)));
+  free(cli_expect(1, "leave --batch and --train out", line("explain --train %s" EMU, path)));
+  free(cli_expect(1, "cut short", line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
+  free(cli_expect(1, "cut short", line("explain %s" EMU, cli_path("broken.ctm"))));
+  free(cli_expect(1, "", line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
+}
+
+/* A core without walks: the sentence names the nodes. */
+static void a_core_without_convolution(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_network *net;
+  ct_graph *g, *answers;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  dev->info.features &= ~CT_FEATURE_CONVOLUTION;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_create(&answers), CT_OK);
+  assert_int_equal(ct_graph_builtin(g, "lenet5", 4, true), CT_OK);
+  assert_int_equal(ct_graph_answers(answers, g, ct_graph_find(g, "logits"), 1), CT_OK);
+  assert_int_equal(ct_graph_check(answers), CT_OK);
+  assert_int_equal(ct_network_create(dev, answers, NULL, &net), CT_ERR_UNSUPPORTED);
+  if (!strstr(ct_last_error(dev), "conv1")) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_network_load(dev, cli_path("whole.ctm"), NULL, &net), CT_ERR_UNSUPPORTED);
+  assert_null(net);
+  ct_graph_free(g);
+  ct_graph_free(answers);
+  ct_close(dev);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(resumed_bit_for_bit),
+      cmocka_unit_test(served_while_trained),
+      cmocka_unit_test(a_residual_network),
+      cmocka_unit_test(simulated),
+      cmocka_unit_test(stopped),
+      cmocka_unit_test(refused),
+      cmocka_unit_test(a_core_without_convolution),
+  };
+  return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
+}
