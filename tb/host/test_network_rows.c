@@ -4,6 +4,10 @@
  * of dropout.
  */
 #include "bits_bed.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
 #include "ct_real.h"
 
 /* ---- What they share ----------------------------------------------------------------------- */
@@ -223,6 +227,18 @@ static void test_dropout(void **state) {
     }
     expect(&r, out, want, "dropped");
   }
+  /* A file goes on with the same masks. */
+  static uint32_t again[ALL];
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/ct-rows-%ld.ctm", (long)getpid());
+  assert_int_equal(ct_network_save(r.net, path), CT_OK);
+  ct_network_free(r.net);
+  assert_int_equal(ct_network_load(r.dev, path, NULL, &r.net), CT_OK);
+  unlink(path);
+  memcpy(again, x, sizeof again);
+  assert_int_equal(ct_network_write(r.net, in, (const float *)again, ALL), CT_OK);
+  step(&r, STEP + 1);
+  expect(&r, out, want, "dropped by a network from a file");
   end(&r);
 }
 

@@ -141,7 +141,7 @@ int ct_network_load_weights(ct_network *network, const void *data, size_t size,
  * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
-/* A network from a file, on any device. options NULL or of mantissa 0: the mantissas that it had.
+/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had.
  * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
  * sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,

@@ -14,7 +14,7 @@
 #include "ct_file.h"
 #include "ct_graph_impl.h"
 
-enum { FORMAT = 2, TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 28, VALUE = 12 };
+enum { FORMAT = 2, TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 36, VALUE = 12 };
 
 static bool lasts(const struct ct_gtensor *t) {
   return t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE;
@@ -42,7 +42,8 @@ static uint8_t *put_info(const ct_network *n, uint8_t *p) {
   ct_file_put(p, n->drawn, 8);
   ct_file_put(p + 8, n->steps, 8);
   ct_file_put(p + 16, n->epochs, 8);
-  ct_file_put(p + 24, 8 - n->narrow, 4);
+  ct_file_put(p + 24, n->seed, 8);
+  ct_file_put(p + 32, 8 - n->narrow, 4);
   return p + INFO;
 }
 
@@ -148,12 +149,13 @@ static int read_info(struct source *s, struct ct_network_file *f) {
   struct chunk c;
   const int err = need_chunk(s, "INFO", &c);
   if (err) return err;
-  const uint64_t bits = c.size == INFO ? ct_file_get(c.at + 24, 4) : 0;
+  const uint64_t bits = c.size == INFO ? ct_file_get(c.at + 32, 4) : 0;
   if (bits < 2 || bits > 8)
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: its chunk INFO makes no sense", s->path);
   f->seed = ct_file_get(c.at, 8);
   f->steps = ct_file_get(c.at + 8, 8);
   f->epochs = ct_file_get(c.at + 16, 8);
+  f->masks = ct_file_get(c.at + 24, 8);
   f->mantissa = (uint32_t)bits;
   return CT_OK;
 }
@@ -282,6 +284,7 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
   err = ct_file_read(dev, path, &data, &size);
   if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
   if (!err && !how.mantissa) how.mantissa = f.mantissa;
+  if (!err && !how.seed) how.seed = f.masks;
   if (!err) err = ct_network_create(dev, f.graph, &how, &n);
   if (!err) err = fill(n, &f, path);
   ct_network_file_free(&f);
