@@ -75,8 +75,9 @@ static int put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
   int err = CT_OK;
   if (n->compiled.masks && used(n, false)) err = ct_poll(n->dev);
   if (!err && n->compiled.masks && used(n, false))
-    err = ct_fail(n->dev, CT_ERR_BUSY,
-                  "a run under way uses the masks of dropout: the next can begin when it has ended");
+    err =
+        ct_fail(n->dev, CT_ERR_BUSY,
+                "a run under way uses the masks of dropout: the next can begin when it has ended");
   for (size_t i = 0; i < n->compiled.masks && !err; ++i) {
     const struct ct_mask *m = &n->compiled.mask[i];
     float *x = malloc((size_t)m->mat.rows * m->mat.cols * sizeof *x);
@@ -256,9 +257,10 @@ static int check_weights(ct_network *n, ct_weights *w) {
   if (w->network != n)
     return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
   if (n->compiled.masks)
-    return ct_fail(n->dev, CT_ERR_ARG,
-                   "this network has dropout, whose masks lie beside its own weights: its runs take "
-                   "none from outside");
+    return ct_fail(
+        n->dev, CT_ERR_ARG,
+        "this network has dropout, whose masks lie beside its own weights: its runs take "
+        "none from outside");
   if (n->changes)
     return ct_fail(n->dev, CT_ERR_ARG,
                    "runs of this network change its weights: they take none from outside");
