@@ -11,6 +11,7 @@ int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
   *f = (struct feeder){.learner = learner,
                        .ds = ds,
                        .batch = learner->batch,
+                       .depth = learner->steps ? FEEDER_GRAPH_DEPTH : FEEDER_DEPTH,
                        .seed = learner->learn->seed,
                        .per_epoch = (ds->train.count + learner->batch - 1) / learner->batch,
                        .submitted = first,
@@ -22,13 +23,13 @@ int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
   f->labels = malloc(f->batch * sizeof *f->labels);
   if (!f->order || !f->x || !f->labels) return CT_ERR_MEMORY;
   int rc = 0;
-  for (size_t i = 0; rc >= 0 && i < FEEDER_DEPTH; ++i)
+  for (size_t i = 0; rc >= 0 && i < f->depth; ++i)
     rc = learner_batch_open(learner, &f->slot[i]);
   return rc;
 }
 
 void feeder_close(struct feeder *f) {
-  for (size_t i = 0; i < FEEDER_DEPTH; ++i)
+  for (size_t i = 0; i < f->depth; ++i)
     learner_batch_close(&f->slot[i]);
   free(f->order);
   free(f->x);
@@ -37,7 +38,7 @@ void feeder_close(struct feeder *f) {
 }
 
 static struct learner_batch *slot_of(struct feeder *f, uint64_t step) {
-  return &f->slot[step % FEEDER_DEPTH];
+  return &f->slot[step % f->depth];
 }
 
 static void shuffle(struct feeder *f, uint64_t epoch) {
@@ -63,13 +64,13 @@ static int write_batch(struct feeder *f, uint64_t step) {
 
 int feeder_submit(struct feeder *f) {
   const uint64_t step = f->submitted;
-  if (step - f->finished >= FEEDER_DEPTH) return CT_ERR_FULL;
+  if (step - f->finished >= f->depth) return CT_ERR_FULL;
   if (f->written == step) {
     const int rc = write_batch(f, step);
     if (rc < 0) return rc;
     f->written = step + 1;
   }
-  struct job *job = &f->jobs[step % FEEDER_DEPTH];
+  struct job *job = &f->jobs[step % f->depth];
   *job = (struct job){JOB_STEP, f, step};
   const int rc = learner_step(f->learner, slot_of(f, step), step, job);
   if (rc >= 0) f->submitted = step + 1;

@@ -21,12 +21,13 @@ struct job {
   uint64_t index; /* step, version or request */
 };
 
-enum { FEEDER_DEPTH = 8 };
+/* Steps that are ahead of the device; of a graph, whose steps are long and of many jobs. */
+enum { FEEDER_DEPTH = 8, FEEDER_GRAPH_DEPTH = 2 };
 
 struct feeder {
   struct learner *learner;
   const struct ct_dataset *ds;
-  uint32_t batch;
+  uint32_t batch, depth;
   uint64_t seed, per_epoch;
   uint64_t submitted, finished; /* steps, counted from the model's first */
   uint64_t written;             /* steps whose batch is written */
