@@ -101,11 +101,11 @@ def test_a_run(tmp_path: Path) -> None:
     args = [COMMAND, "experiment", "utilisation", "--only", "64x64x64-hbfp8-alone-16B-*", "--quick", "--jobs", "2", "--out", str(tmp_path)]
     subprocess.run(args, check=True, capture_output=True)
     s = json.loads((tmp_path / "summary.json").read_text())
-    assert s["rows"][0]["cycles"] == 1443 and len(s["rows"]) == 3
+    assert s["rows"][0]["cycles"] == 1444 and len(s["rows"]) == 3
     # 64 cubed is at 71.2 %, and a later job of it at 79.2 %: under their targets since the units got stages for a board (docs/fpga.md).
     assert [t["held"] for t in s["targets"]][3:7] == [False, None, False, False]
     reader = read_page((tmp_path / "report.html").read_text())
-    assert "3 of 20 products are there" in reader.text and "71.0 %" in reader.text
+    assert "3 of 20 products are there" in reader.text and "70.9 %" in reader.text
     assert (
         (tmp_path / "summary.csv")
         .read_text()
