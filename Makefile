@@ -67,7 +67,7 @@ help:  ## This list
 # Checks, each a command whose output lists "ok" and "not ok" for its parts; test programs are cmocka's.
 LINT_STEPS  := scripts/lint scripts/check-core scripts/python-check
 YOSYS_STEPS := scripts/yosys-check scripts/axi-check scripts/refuse-check
-# The longest of all (minutes), so it starts first: the whole board that routes; then the tiny one, from RTL to a bitstream.
+# The longest of all (minutes), so it starts first: the whole board (narrow); then the tiny one, from RTL to a bitstream.
 SYNTH_STEPS := "scripts/fpga --synth ulx3s narrow" scripts/fpga-check
 SOURCE_STEPS := scripts/layers scripts/format-check scripts/clang-check scripts/tidy-check scripts/api-docs
 # The core in the tools of others; each builds a model of the core.

@@ -5,7 +5,8 @@
 // Interfaces  AXI4-Lite slave (32 bit data, 12 bit byte address; see ct_regs), AXI4 master (128 bit data, 36 bit byte address, one ID
 //             per context; see ct_dma), irq_o (level: an enabled context holds completions). One clock; rst_ni is asserted
 //             asynchronously and must be released in step with the clock.
-// Here        only wiring: the registers (ct_regs), the contexts with their jobs (ct_contexts), the units that do the work (ct_units).
+// Here        only wiring: the registers (ct_regs), the contexts with their jobs (ct_contexts), the units that do the work (ct_units), and who goes
+//             first (ct_qos).
 //
 // Probe       probe_o[10*u +: 10] of unit u (0 DMA read, 1 DMA write, 2 MXU, 3 VL, 4 VA, 5 VS), each a pair with a bit for each context:
 //               1:0  ready     a slot's worth of work has operands, destination and output space and asks the unit's arbiter (a read of training
@@ -123,7 +124,7 @@ module ct_core #(
     ct_error_dram_mib_must_be_1_to_65536 u_error ();
   end
 
-  localparam int unsigned Units    = 6;  // LD, ST, MM, VL, VA, VS
+  localparam int unsigned Units    = ct_pkg::Units;
   localparam int unsigned Counters = ct_pkg::NumCounters;
   localparam int unsigned CplW     = ct_pkg::CplW;
 

@@ -19,7 +19,7 @@ module ct_units #(
   parameter  int unsigned PackDsp  = 0,
   parameter  int unsigned Conv     = 1,
   parameter  int unsigned Batcher  = 1,
-  localparam int unsigned Units    = 6,  // LD, ST, MM, VL, VA, VS
+  localparam int unsigned Units    = ct_pkg::Units,
   localparam int unsigned Counters = ct_pkg::NumCounters
 ) (
   input  logic                    clk_i,
@@ -407,7 +407,7 @@ module ct_units #(
     end
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) silent_q <= '0;
-      else             silent_q <= silent_d;
+      else         silent_q <= silent_d;
     end
     for (genvar u = 0; u < Units; u++) begin : g_silent
       `CT_ASSERT(WorkIsCounted_A, silent_q[7*u +: 7] <= 7'(Silent))

@@ -260,7 +260,6 @@ module ct_batch #(
     .free_i      (no_cmd),
     .push_i      (in_push),
     .pushed_i    (pushed),
-    .insert_i    (in_insert),
     .inserted_i  (inserted),
     .load_i      (in_load),
     .step_i      (step),
@@ -441,7 +440,6 @@ module ct_batch #(
 
   ct_batch_records #(.Slots(Slots)) u_records (
     .clk_i, .rst_ni,
-    .idle_i        (in_idle),
     .left_i        (in_left),
     .stream_i      (in_stream),
     .note_i        (in_note),

@@ -43,7 +43,6 @@ module ct_batch_places #(
   input  logic              free_i,          // there is no command
   input  logic              push_i,
   input  logic              pushed_i,
-  input  logic              insert_i,
   input  logic              inserted_i,
   input  logic              load_i,
   input  logic [5:0]        step_i,
@@ -234,7 +233,7 @@ module ct_batch_places #(
   assign held       = SlotW'(Slots - 32'(free_q)) - SlotW'(waiting_i);
 
   `CT_ASSERT(Conserved_A, !idle_i || left_there == held)
-  `CT_ASSERT(PlaceKept_A, !(push_i || insert_i) || placed_q || refuse_o)
+  `CT_ASSERT(PlaceKept_A, !(push_i || inserted_i) || placed_q || refuse_o)
 
   `CT_COVER(AllHeld_C, free_q == '0)
 

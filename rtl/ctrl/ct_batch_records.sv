@@ -6,7 +6,7 @@
 //             model, 5 and 6 address and rows of the failed command, 7 code, number of requests, whether it ran and whether it is over.
 //             Requests that a cancel, an unload or a reset took out of the queue are a batch that is over without having run.
 // Written     by the machine's states (ct_batch_seq, step_i): left_i the code, stream_i the version, note_i the start, ending_i the end, and with
-//             dropped_i, in idle_i, the code of a batch that a reset has dropped.
+//             dropped_i the code of a batch that a reset has dropped.
 // Oldest      in load_i, as far as over_i (step 1) says that its batch is over; then rec_vld_o, until pop_i. It met its deadline if its batch
 //             ran and did not fail, and its end (modulo 2^40 cycles) was not behind the deadline, or if there was none.
 // Reads       state_o is REC_STATE; batch_word_o follows rd_word_i by a cycle: a word of the oldest record's batch. Both are 0 without a record, and
@@ -22,7 +22,6 @@ module ct_batch_records #(
   input  logic             rst_ni,
 
   // The machine.
-  input  logic             idle_i,
   input  logic             left_i,
   input  logic             stream_i,
   input  logic             note_i,
@@ -101,9 +100,9 @@ module ct_batch_records #(
     code_over = 1'b1;
     code_ran  = 1'b0;
     unique case (1'b1)
-      idle_i: begin
+      dropped_i: begin
         bat    = next_number_i;
-        bat_we = dropped_i;
+        bat_we = 1'b1;
         code_n = 7'(next_n_i);
         code   = ct_pkg::ErrReset;
       end

@@ -3,8 +3,8 @@
 // The contexts of ct_core: what decides which job and which command comes next. Two ct_ctx (0 inference, 1 training), the gate of policy JOB between them,
 // and ct_batch in front of the first.
 //
-// Here        only wiring and the gate: one ct_arbiter whose operations are whole jobs. Under the other policies both contexts start jobs freely.
-// Latency     answers to fetches, and what is said of the units with them, reach a context a cycle later.
+// Here        wiring, the registers under Latency, and the gate: one ct_arbiter whose operations are whole jobs. Under the other policies both contexts start jobs freely.
+// Latency     answers to fetches, and what is said of the units with them, reach a context a cycle later; the start of a batch reaches ct_batch a cycle later.
 //
 // Parameters
 //   QueueDepth, Conv, Batcher, Contexts   as ct_core
@@ -17,7 +17,7 @@ module ct_contexts #(
   parameter  int unsigned Conv       = 1,
   parameter  int unsigned Batcher    = 1,
   parameter  int unsigned Contexts   = 2,
-  localparam int unsigned Units      = 6,  // LD, ST, MM, VL, VA, VS
+  localparam int unsigned Units      = ct_pkg::Units,
   localparam int unsigned CplW       = ct_pkg::CplW
 ) (
   input  logic                    clk_i,
@@ -302,7 +302,7 @@ module ct_contexts #(
     logic batch_start_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) batch_start_q <= 1'b0;
-      else             batch_start_q <= batch_start[0];
+      else         batch_start_q <= batch_start[0];
     end
 
     ct_batch u_batch (

@@ -24,7 +24,8 @@
 //            completion has its tag; if it does not arrive within DRAIN_LIMIT cycles, without. A refused read ends it at once.
 //  PROG      has asked for the program; RUN begins with its first command, while the others still arrive.
 //  DRAIN     after END: waits until the rest of the program has arrived, the queues are empty and the units done, the last
-//            SettleCycles cycles with nothing but answers of stores outstanding (an error pulse follows its cause by a cycle or two).
+//            SettleCycles cycles with nothing but answers of stores outstanding (an error pulse follows its cause by a
+//            cycle or two, or its unit is busy until the flush).
 //            Meanwhile the front end reads the next descriptor and program. If that job says OVERLAP, it starts when these answers
 //            are all that is missing: the old job then waits for them in the last stage.
 //  ABORT     flush_o is high: queues and units drop what is left. At least SettleCycles cycles. After a dead port it lasts until the

@@ -3,7 +3,7 @@
 // The errors of the job in front of ct_job: what fails it, with which code, and the timer behind the watchdog and DRAIN_LIMIT.
 //
 // First      fail_o (one cycle) is the job's first error; it is code_o and addr_o from the next cycle on, and only DEAD replaces it (gives_up_i).
-// Order      of errors of one cycle: DMA before MXU, VPU, cancel, semaphores, program, descriptor, chain, watchdog, reset, dead port.
+// Order      of errors of one cycle: DMA before MXU, VPU, cancel, semaphores, program, descriptor, chain, watchdog, reset, dead port, a cancel before its start.
 // A cycle    later: the errors of units and a cancel count from the cycle after they have come. DRAIN outlasts the first (unit_err_o); the second is
 //            dropped if another job is in front then (ct_job_ring).
 // Timer      counts from start_i, and from the first error on anew; while the core is frozen (freeze_i) it rests, but not after an error. Both limits
@@ -174,7 +174,7 @@ module ct_job_error (
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
-  `CT_ASSERT(FailOnce_A, !(fail_o && err_q))
+  `CT_ASSERT(FailOnce_A, !(fail_o && err_q))  // ct_job 2
   `CT_ASSERT(ErrorsLeave_A, !(state_i == StProg || state_i == StRun || state_i == StDrain) || !err_q)
   `CT_ASSERT(UnitErrHasCode_A, !unit_err_q || unit_code_q != ct_pkg::ErrOk)
   `CT_ASSERT(NoErrorNoCode_A, !active_i || err_q == (code_q != ct_pkg::ErrOk))

@@ -14,7 +14,6 @@
 //            again when the job has begun; only then is it an error. If the last two programs were the same, this program is
 //            asked for together with the next descriptor, as a guess, soft, too; it is fresh from memory, so only address and length are
 //            guessed. A wrong guess costs the answers to what was asked for (fetch_drop_o forgets the rest of it).
-//            A fetch is asked for only while the front end waits for it; after a lost one or a wrong guess, when no beat of it can come any more.
 // Turns      a batch and the ring never take the front end in the same cycle: while a batch is due it has its turn, unless the ring has (and
 //            then there is something in the ring that can be taken; what can not does not count).
 // Batches    as ct_job says. A flush does not lose a batch that has not begun; a soft reset does.
@@ -398,12 +397,12 @@ module ct_job_front (
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
-  `CT_ASSERT(FetchStates_A, !request_q || fe_q == FeDesc || fe_q == FeProg)
-  `CT_ASSERT(AskWhenQuiet_A, !(fe_q == FeHave && prog_ask) || fetch_quiet)
+  `CT_ASSERT(FetchStates_A, !request_q || fe_q == FeDesc || fe_q == FeProg)                      // ct_job 5
+  `CT_ASSERT(AskWhenQuiet_A, !(fe_q == FeHave && prog_ask) || fetch_quiet)  // ct_job 5
   `CT_ASSERT(TakenInTurn_A, !(batch_ready_o && batch_due_i && (desc_ask || start_i)))
   `CT_ASSERT(BatchComesToFree_A, !(batch_valid_i && batch_first_i) || (fe_q == FeNone && !own_q && !kill_q) || reset_i)
   `CT_ASSERT(BatchBeginsWhole_A, !(start_i && fe_batch) || fe_here)
-  `CT_ASSERT(NoStrayBeat_A, !fetch_rvalid_i || fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q || flush_i)
+  `CT_ASSERT(NoStrayBeat_A, !fetch_rvalid_i || fe_q == FeDesc || fe_q == FeProg || wait_q || kill_q || flush_i)  // ct_job 5
   `CT_ASSERT(OwnStates_A, !(state_i == StDesc || state_i == StProg) || own_q)
   `CT_ASSERT(DescState_A, state_i != StDesc || fe_q == FeDesc || fe_q == FeNone)
   `CT_ASSERT(ProgState_A, state_i != StProg || fe_q == FeHave || fe_q == FeProg)

@@ -12,7 +12,6 @@
 //             the end. cpl_ready_o: there is room for one more.
 // Times       start: the cycle after start_i. end: the cycle in which the completion is first visible.
 //
-// A job of the ring starts only with room for its completion, so the last stage never waits for room (asserted below).
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -185,8 +184,8 @@ module ct_job_last #(
 
   // ---- Invariants -------------------------------------------------------------------------------------------------------------
 
-  `CT_ASSERT(RoomForCompletion_A, (!meta_q || cpl_ready_o) && (!old_q || old_batch_q || late_ready))
-  `CT_ASSERT(LateAfterEarly_A, !cpl_valid_o || early_valid)
+  `CT_ASSERT(RoomForCompletion_A, (!meta_q || cpl_ready_o) && (!old_q || old_batch_q || late_ready))  // ct_job 1
+  `CT_ASSERT(LateAfterEarly_A, !cpl_valid_o || early_valid)                                    // ct_job 1
 
 `ifdef FORMAL
   // Of what has started, each of the ring leaves its early half behind, once.
@@ -203,7 +202,6 @@ module ct_job_last #(
     end
   end
   `CT_ASSERT(OneEarly_A, 8'(f_metas_q - f_early_q) == 8'(meta_q) && (!f_early || cpl_ready_o))
-  `CT_ASSERT(OneLate_A, !old_done || old_batch_q || late_ready)
 `endif
 
   `CT_COVER(OldError_C, old_q && old_err_i)

@@ -17,7 +17,8 @@
 //             visible on sem_inc_o in that cycle if the tile has fewer than 16 rows, else in t + 2: whoever waits for it reads the rows
 //             in ascending order, at most one a cycle, the first not before t + 3, and finds each one there. A command whose operands are
 //             there: about 25 cycles to its first row.
-// Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i.
+// Errors      SPM_WINDOW (relative address), PARITY and SQUARE (physical address); the first one of a context stops it until flush_i. SQUARE
+//             counts a cycle later than the others; its block keeps idle_o low until the flush.
 // Flush       flush_i[c] drops everything of context c that is not in the array yet, from the next cycle on; idle_o[c] when nothing of c is left.
 //             A flush that falls before idle_o is carried to its end all the same.
 // Interference under PRIORITY without a floor, a ready row of context 0 is taken at once (Cols = 8: after at most one cycle, Cols = 4: three).
@@ -351,7 +352,7 @@ module ct_mxu #(
 
   // --- errors ---------------------------------------------------------------------------------------------------------------
 
-  // The first error of a context, and among those of one cycle the first in this list.
+  // The first error of a context that counts, and among those of one cycle the first in this list.
   logic [1:0]  err_d, err1_q, err_q, halt_d;
   logic [15:0] err_code_d, err_code_q;
   logic [39:0] err_addr_d, err_addr_q;

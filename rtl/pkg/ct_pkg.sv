@@ -18,6 +18,8 @@ package ct_pkg;
   localparam logic [1:0] ClassHost = 2'd1;
   localparam logic [1:0] ClassTrn = 2'd3;
 
+  localparam int unsigned Units = 6;  // LD, ST, MM, VL, VA, VS
+
   // Widths that meet at module borders.
   localparam int unsigned CmdW = 256;     // a command, as fetched and as dispatched (registers added in)
   localparam int unsigned SpmAddrW = 20;  // SPM word address, physical or relative

@@ -134,9 +134,9 @@ endef
 $(foreach b,$(SAME_BUILDS),$(eval $(call same_rules,$(b))))
 
 same-bytes: $(SAME_PROGRAMS) $(BUILD)/lib/libcoltrain.so $(BUILD)/lib/coltrain/sim.so  ## The same work by several compilers, for several processors, on the simulated cores (SAME=all: by more)
-	$(RUN) scripts/same-bytes
+	$(RUN) "scripts/same-bytes $(SAME_BUILDS)"
 
-HOST_STEPS      += scripts/same-bytes
+HOST_STEPS      += "scripts/same-bytes $(SAME_BUILDS)"
 HOST_STEP_FILES += $(SAME_PROGRAMS) $(BUILD)/lib/libcoltrain.so $(BUILD)/lib/coltrain/sim.so
 
 # The examples, as a reader would run them.

@@ -272,7 +272,7 @@ static void test_same_on_emulated_cores(void **state) {
 
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
-  same_on((const char *const[]){"emu:", "sim:stall=25"}, 2, ct_tb_draws(OPS), 4);
+  same_on((const char *const[]){"emu:", "sim:stall=25"}, 2, ct_tb_draws(2 * OPS), 4);
 }
 
 /* A column that is given the shape of a row is a row. */

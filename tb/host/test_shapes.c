@@ -253,7 +253,8 @@ static void test_all_shapes(void **state) {
     large += at_most(&s) > (uint64_t)s.mib << 20;
     refused += check(uri, &s, 100 + (uint64_t)i);
   }
-  print_message("150 shapes: %d may not fit device memory, %d are refused\n", large, refused);
+  print_message("%d shapes: %d may not fit device memory, %d are refused\n", ct_tb_draws(150),
+                large, refused);
   assert_in_range(refused, 1, large);
 }
 

@@ -238,7 +238,8 @@ static void test_same_bytes_as_resident_steps(void **state) {
     const uint32_t batch = 1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 40 : 200);
     both += check_step(dev, &net, batch, draw_window(&rng), &rng);
   }
-  print_message("%d of 60 steps compared with those that keep all in the scratchpad\n", both);
+  print_message("%d of %d steps compared with those that keep all in the scratchpad\n", both,
+                ct_tb_draws(60));
   assert_int_equal(both, ct_tb_draws(60));
   ct_close(dev);
 }
@@ -330,8 +331,8 @@ static void test_no_shape_is_refused(void **state) {
     ct_codes_free(&codes);
   }
   print_message(
-      "300 shapes: at most %zu jobs, and %zu commands in one; %d of %d go through memory\n", most,
-      longest, through, asked);
+      "%d shapes: at most %zu jobs, and %zu commands in one; %d of %d go through memory\n",
+      ct_tb_draws(300), most, longest, through, asked);
   assert_in_range(through, 1, asked - 1);
   assert_in_range(most, 1, LEAST_RING);
 }

@@ -274,6 +274,8 @@ static uint32_t spoil(mxu_tb *tb, unsigned ctx, const fault *f, struct ct_cmd *c
     case CT_DEV_SQUARE:
       if (n % 16 == 0) return spoil(tb, ctx, f, cmd, n + 1);
       tb->spm->e[read->addr] ^= 1;
+      /* The word behind it may be bad as well, and come in the next cycle: it is not the first. */
+      if (n % 16 != 15 && n % 2) tb->spm->bad[read[1].addr] = true;
       return read->addr;
     default: /* the window ends in front of the word */
       c->size = read->addr - c->base;
