@@ -113,8 +113,9 @@ struct ct_run {
  * operations. CT_ERR_FULL: nothing was submitted. CT_ERR_NO_SPACE: it takes more jobs than the
  * queue holds. CT_ERR_BUSY: the frame's run before is under way, the weights are not complete, or
  * runs of the other queue use the network's own weights and one of the two changes them: publish a
- * version to be read beside training. CT_ERR_ARG: the weights are not for this network, or they are
- * given to one whose runs change its own. */
+ * version to be read beside training. Of a network with dropout, whose runs share their masks, any
+ * run before is under way: wait for it. CT_ERR_ARG: the weights are not for this network, or they
+ * are given to one whose runs change its own, or that has dropout. */
 int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *tag);
 
 /* ---- Weights of a network ---------------------------------------------------------------- */

@@ -56,7 +56,8 @@ struct ct_network {
   uint64_t drawn;               /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
-  size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights */
+  size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */
+  size_t published;           /* of these: versions of its weights that are being made */
   size_t frame_runs;          /* the same with its own frame */
 };
 

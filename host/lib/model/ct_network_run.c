@@ -69,12 +69,16 @@ static int check_neighbours(ct_network *n, enum ct_queue queue) {
 
 /* ---- Masks of dropout ----------------------------------------------------------------------- */
 
+/* Whether a run reads them. Its weights are its own (check_weights()); publishing reads no masks. */
+static bool masks_are_read(const ct_network *n) {
+  return n->compiled.masks && n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > n->published;
+}
+
 /* No instruction of the device makes random numbers: masks come from here. A network has one set of
  * them, so no run may be under way that reads the last. */
 static int put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
-  int err = CT_OK;
-  if (n->compiled.masks && used(n, false)) err = ct_poll(n->dev);
-  if (!err && n->compiled.masks && used(n, false))
+  int err = masks_are_read(n) ? ct_poll(n->dev) : CT_OK;
+  if (!err && masks_are_read(n))
     err =
         ct_fail(n->dev, CT_ERR_BUSY,
                 "a run under way uses the masks of dropout: the next can begin when it has ended");

@@ -118,6 +118,7 @@ static void published(void *arg, const struct ct_event *event) {
   p->w->steps = p->from->steps;
   ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
   --p->from->own_runs[CT_TRAINING];
+  --p->from->published;
   ct_network_release(p->from);
   ct_network_release(p->to);
   free(p);
@@ -191,6 +192,7 @@ static int submit(struct publishing *p, void *user, uint64_t *tag) {
   p->w->version = ++p->to->numbered;
   ct_weights_take(p->w, CT_WEIGHTS_ORDERED);
   ++p->from->own_runs[CT_TRAINING];
+  ++p->from->published;
   ++p->from->refs;
   ++p->to->refs;
   return CT_OK;

@@ -182,9 +182,11 @@ static int batch_loss(struct learner_batch *b, float *loss) {
   return ct_frame_read(b->frame, b->of->loss, loss, 1);
 }
 
+/* Steps with dropout share their masks: the next has to wait for the one before, as for room. */
 static int step(struct learner *l, struct learner_batch *b, uint64_t number, void *user) {
   const struct ct_run run = {.frame = b->frame, .queue = CT_TRAINING, .step = number, .user = user};
-  return ct_network_submit(l->steps, &run, NULL);
+  const int rc = ct_network_submit(l->steps, &run, NULL);
+  return rc == CT_ERR_BUSY ? CT_ERR_FULL : rc;
 }
 
 /* ---- Serving ---- */
