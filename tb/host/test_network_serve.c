@@ -376,6 +376,35 @@ static void weights_are_guarded(void **state) {
   close_pair(&p);
 }
 
+/* A perceptron of so many inputs, trained or for answers. */
+static ct_network *perceptron(ct_device *dev, uint32_t inputs, bool trains) {
+  const struct ct_optimise how = {.schedule = {.rate = 0.05}, .momentum = 0.9};
+  ct_network *net;
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){inputs, 4, 2}, 2, 2, trains), CT_OK);
+  if (trains)
+    assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  if (ct_network_create(dev, g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
+  ct_graph_free(g);
+  return net;
+}
+
+/* 20 and 30 inputs both take two tiles: the shapes are compared, not the tiles. */
+static void shapes_must_agree(void **state) {
+  (void)state;
+  struct pair p;
+  ct_weights *w;
+  assert_int_equal(ct_open("emu:", &p.dev), CT_OK);
+  p.steps = perceptron(p.dev, 20, true);
+  p.answers = perceptron(p.dev, 30, false);
+  REFUSED(&p, CT_ERR_UNSUPPORTED, "has another shape",
+          ct_network_publish_submit(p.steps, p.answers, NULL, &w, NULL));
+  assert_null(w);
+  close_pair(&p);
+}
+
 /* What has begun keeps its memory, whatever is freed first; what was cancelled says so. */
 static void a_cancelled_run(void **state) {
   (void)state;
@@ -591,6 +620,7 @@ int main(void) {
       cmocka_unit_test(version_moves),
       cmocka_unit_test(frames_are_guarded),
       cmocka_unit_test(weights_are_guarded),
+      cmocka_unit_test(shapes_must_agree),
       cmocka_unit_test(a_cancelled_run),
       cmocka_unit_test(a_failing_first_job),
       cmocka_unit_test(a_file_goes_on),

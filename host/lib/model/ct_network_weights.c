@@ -46,13 +46,22 @@ static bool lasts(const struct ct_lay *lay) {
   return lay->kind != CT_LAY_NONE;
 }
 
+static bool same_shape(const struct ct_shape *a, const struct ct_shape *b) {
+  return a->dims == b->dims && !memcmp(a->dim, b->dim, a->dims * sizeof *a->dim);
+}
+
+/* Whether each element is at the same place of the matrix. */
+static bool same_order(const struct ct_lay *a, const struct ct_lay *b) {
+  return a->kind == b->kind && a->mat.rows == b->mat.rows && a->mat.cols == b->mat.cols &&
+         !memcmp(&a->weight, &b->weight, sizeof a->weight);
+}
+
 /* A tensor in all the ways in which it is wanted. */
 static int add_tensor(struct plan *p, const struct ct_gtensor *t, const struct ct_lay *to,
                       const struct ct_lay *from) {
   const struct ct_mat *a = &from->mat, *b = &to->mat;
   if (!lasts(from) || !lasts(to)) return lacks(p, t->name, "does not lie with the weights");
-  if (a->rows != b->rows || a->cols != b->cols || from->kind != to->kind)
-    return lacks(p, t->name, "has another shape");
+  if (!same_order(from, to)) return lacks(p, t->name, "lies in another order");
   int err = CT_OK;
   for (unsigned k = 0; k < CT_KEEPS && !err; ++k) {
     if (!b->keep[k].reg) continue;
@@ -73,6 +82,8 @@ static int plan(struct plan *p) {
       continue;
     const int tensor = ct_graph_find(p->from->graph, t->name);
     if (tensor < 0) return lacks(p, t->name, "is not in the one that is copied from");
+    if (!same_shape(&p->from->graph->tensor[tensor]->shape, &t->shape))
+      return lacks(p, t->name, "has another shape");
     err = add_tensor(p, t, lay, &p->from->compiled.lay[tensor]);
   }
   return err;
