@@ -95,7 +95,7 @@ static void a_residual_network(void **state) {
 }
 
 /* A small network of a graph as a file, for data of 64 numbers and ten classes. */
-static void save_small(const char *path) {
+static void save_small(const char *path, uint32_t mantissa) {
   const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.9};
   ct_device *dev;
   ct_network *net;
@@ -105,7 +105,8 @@ static void save_small(const char *path) {
   assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){64, 16, 10}, 2, 16, true), CT_OK);
   assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
   assert_int_equal(ct_graph_check(g), CT_OK);
-  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
+  const struct ct_network_options options = {.mantissa = mantissa};
+  assert_int_equal(ct_network_create(dev, g, &options, &net), CT_OK);
   assert_int_equal(ct_network_draw(net, 4), CT_OK);
   assert_int_equal(ct_network_save(net, path), CT_OK);
   ct_network_free(net);
@@ -118,7 +119,7 @@ static void simulated(void **state) {
   (void)state;
   static const char *const cores[] = {"sim:", "sim:core=16x8"};
   char run[512];
-  save_small(cli_path("small.ctm"));
+  save_small(cli_path("small.ctm"), 8);
   snprintf(run, sizeof run,
            "colocate --model %s --data digits --samples 64 --epochs 2 --requests 40 --json - "
            "--device",
@@ -137,6 +138,20 @@ static void simulated(void **state) {
     json_decref(root);
   }
   json_decref(emu);
+}
+
+/* Answers have the mantissas of the file. */
+static void narrow_mantissas(void **state) {
+  (void)state;
+  char digits[256];
+  save_small(cli_path("narrow.ctm"), 4);
+  snprintf(digits, sizeof digits, "%s --data digits", cli_path("narrow.ctm"));
+  free(cli_expect(0, "", line("infer --model %s" EMU, digits)));
+  free(cli_expect(0, "", line("train --epochs 1 --samples 64 --resume %s" EMU, digits)));
+  json_t *root = cli_expect_json(
+      line("colocate --samples 64 --epochs 1 --requests 5 --json - --model %s" EMU, digits));
+  check_served(root, 5);
+  json_decref(root);
 }
 
 /* Ctrl-C ends it in good order, with what there is so far. */
@@ -207,6 +222,7 @@ int main(void) {
       cmocka_unit_test(served_while_trained),
       cmocka_unit_test(a_residual_network),
       cmocka_unit_test(simulated),
+      cmocka_unit_test(narrow_mantissas),
       cmocka_unit_test(stopped),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),

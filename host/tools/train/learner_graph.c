@@ -61,6 +61,17 @@ static int fail_device(const struct learner *l, int rc) {
   return rc < 0 ? cli_fail_device(l->dev, rc, l->learn->model) : 0;
 }
 
+/* With the mantissas of the steps, whose weights it gets. */
+static int create_answers(struct learner *l, const ct_graph *g) {
+  struct ct_network_options options = {.mantissa = 0};
+  struct ct_network_info info;
+  if (l->steps) {
+    if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
+    options.mantissa = info.mantissa;
+  }
+  return fail_device(l, ct_network_create(l->dev, g, &options, &l->answers));
+}
+
 /* Makes the network that answers, of the graph of the one that takes steps. */
 static int make_answers(struct learner *l, ct_graph *trained) {
   ct_graph *answers = NULL;
@@ -68,7 +79,7 @@ static int make_answers(struct learner *l, ct_graph *trained) {
   int status = logits < 0 ? cli_fail("%s has no tensor logits", l->learn->model)
                           : describe_answers(l, trained, logits, &answers);
   if (!status) status = find_all(l, trained, answers);
-  if (!status) status = fail_device(l, ct_network_create(l->dev, answers, NULL, &l->answers));
+  if (!status) status = create_answers(l, answers);
   ct_graph_free(answers);
   return status;
 }
