@@ -473,6 +473,35 @@ static void a_failing_first_job(void **state) {
   close_pair(&p);
 }
 
+/* A run that waits behind submitted ones that hold the whole queue: all of them are steps. */
+static void a_full_queue(void **state) {
+  (void)state;
+  enum { MOST = 200 };
+  struct pair p;
+  ct_frame *f[MOST];
+  uint64_t tag[MOST];
+  struct ct_network_info info;
+  unsigned count = 0;
+  int err = CT_OK;
+  open_pair(&p, "emu:");
+  for (; !err && count < MOST; count += !err) {
+    ok(&p, ct_frame_create(p.steps, &f[count]));
+    err = ct_network_submit(
+        p.steps, &(struct ct_run){.frame = f[count], .queue = CT_TRAINING, .step = count},
+        &tag[count]);
+  }
+  assert_int_equal(err, CT_ERR_FULL);
+  ct_frame_free(f[count]);
+  ok(&p, ct_network_run(p.steps, CT_TRAINING, count));
+  ok(&p, ct_network_info(p.steps, &info));
+  assert_int_equal(info.steps, count + 1);
+  for (unsigned i = 0; i < count; ++i) {
+    assert_int_equal(wait_for(&p, tag[i]).error, CT_OK);
+    ct_frame_free(f[i]);
+  }
+  close_pair(&p);
+}
+
 /* ---- Files --------------------------------------------------------------------------------- */
 
 static char path[64];
@@ -623,6 +652,7 @@ int main(void) {
       cmocka_unit_test(shapes_must_agree),
       cmocka_unit_test(a_cancelled_run),
       cmocka_unit_test(a_failing_first_job),
+      cmocka_unit_test(a_full_queue),
       cmocka_unit_test(a_file_goes_on),
       cmocka_unit_test(files_are_refused_by_name),
       cmocka_unit_test(mutated_files),

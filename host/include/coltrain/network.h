@@ -78,9 +78,9 @@ int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 
 /* ---- Runs of a network ------------------------------------------------------------------- */
 
-/* Runs the network once and waits for its end. step is counted from 0: schedules and Adam go by it.
- * CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are still under way, and
- * as ct_network_submit(). */
+/* Runs the network once and waits for its end, and before that for room in the queue. step is
+ * counted from 0: schedules and Adam go by it. CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs
+ * of a run that failed are still under way, and as ct_network_submit(). */
 int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 
 /* A frame: places in device memory for the inputs, labels and outputs of a run. The network has one

@@ -116,12 +116,17 @@ static int finish_one(struct run *r) {
   return err;
 }
 
-/* Ends stages until so many jobs fit into the queue, or none is left. */
+/* Waits until so many jobs fit into the queue: for its own stages, then for what others have
+ * submitted before. What can never fit is refused when it is submitted. */
 static int make_queue_room(struct run *r, size_t stage, size_t jobs) {
+  ct_device *dev = r->n->dev;
+  const uint64_t slots = ct_ring_slots(dev);
   int err = CT_OK;
-  while (!err && r->first < stage && ct_queue_room(r->n->dev, r->queue) < jobs)
+  while (!err && r->first < stage && ct_queue_room(dev, r->queue) < jobs)
     err = finish_one(r);
-  return err;
+  if (err || jobs > slots || ct_queue_room(dev, r->queue) >= jobs) return err;
+  return ct_wait_completed(dev, r->queue, ct_queue_submitted(dev, r->queue) + jobs - slots,
+                           dev->timeout_ms);
 }
 
 static int submit_stage(struct run *r, size_t stage, bool chained) {
