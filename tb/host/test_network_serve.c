@@ -405,6 +405,28 @@ static void shapes_must_agree(void **state) {
   close_pair(&p);
 }
 
+/* Copies from a network that is laid out in another way do not end those that are under way. */
+static void two_networks_publish(void **state) {
+  (void)state;
+  struct pair p;
+  ct_weights *w, *other;
+  uint64_t tag;
+  float a[CLASSES], b[CLASSES];
+  open_pair(&p, "sim:");
+  ok(&p, ct_network_publish_submit(p.steps, p.answers, NULL, &w, &tag));
+  REFUSED(&p, CT_ERR_BUSY, "another network publishes",
+          ct_network_publish_submit(p.answers, p.answers, NULL, &other, NULL));
+  assert_int_equal(wait_for(&p, tag).error, CT_OK);
+  ok(&p, ct_network_publish_submit(p.answers, p.answers, NULL, &other, &tag));
+  assert_int_equal(wait_for(&p, tag).error, CT_OK);
+  ask(&p, w, 1, a);
+  ask(&p, other, 1, b);
+  assert_memory_not_equal(a, b, sizeof a);
+  ct_weights_free(w);
+  ct_weights_free(other);
+  close_pair(&p);
+}
+
 /* What has begun keeps its memory, whatever is freed first; what was cancelled says so. */
 static void a_cancelled_run(void **state) {
   (void)state;
@@ -650,6 +672,7 @@ int main(void) {
       cmocka_unit_test(frames_are_guarded),
       cmocka_unit_test(weights_are_guarded),
       cmocka_unit_test(shapes_must_agree),
+      cmocka_unit_test(two_networks_publish),
       cmocka_unit_test(a_cancelled_run),
       cmocka_unit_test(a_failing_first_job),
       cmocka_unit_test(a_full_queue),

@@ -125,7 +125,9 @@ int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *t
  * of the same names and shapes, such as the one for inference of what `from` trains; or `from`
  * itself. Works and returns as ct_model_publish_submit(): a job of the training queue,
  * CT_EVENT_PUBLISH, and ct_weights_info(), ct_weights_read() and ct_weights_free() take what it
- * makes. CT_ERR_UNSUPPORTED names a tensor that `from` lacks, or keeps in another way. */
+ * makes. CT_ERR_UNSUPPORTED names a tensor that `from` lacks, or keeps in another way. CT_ERR_ARG:
+ * the two are on different devices, have different mantissas, or there is nothing to copy.
+ * CT_ERR_BUSY: a version that a network of another kind makes for `to` is not complete. */
 int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
                               uint64_t *tag);
 

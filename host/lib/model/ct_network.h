@@ -58,6 +58,7 @@ struct ct_network {
   size_t refs;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */
   size_t published;           /* of these: versions of its weights that are being made */
+  size_t arriving;            /* versions for it that are being made, by `copies` */
   size_t frame_runs;          /* the same with its own frame */
 };
 

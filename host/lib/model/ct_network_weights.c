@@ -95,6 +95,15 @@ void ct_copies_free(struct ct_copies *c) {
   *c = (struct ct_copies){.stretch = NULL};
 }
 
+/* Programs that are under way are not replaced. */
+static int check_copies(ct_network *to) {
+  const int err = to->arriving ? ct_poll(to->dev) : CT_OK;
+  if (err || !to->arriving) return err;
+  return ct_fail(to->dev, CT_ERR_BUSY,
+                 "versions that another network publishes for this one are under way: the next can "
+                 "begin when they have ended");
+}
+
 /* Programs of the copies, unless they are there from the last time. */
 static int make_copies(struct plan *p) {
   struct ct_copies *c = &p->to->copies;
@@ -104,8 +113,10 @@ static int make_copies(struct plan *p) {
   if (c->count == p->count && c->stretch &&
       !memcmp(c->stretch, p->stretch, p->count * sizeof *p->stretch))
     return CT_OK;
+  int err = check_copies(p->to);
+  if (err) return err;
   ct_copies_free(c);
-  int err = ct_prog_copies(p->stretch, p->count, ct_window_words(p->to->dev), &codes, &why);
+  err = ct_prog_copies(p->stretch, p->count, ct_window_words(p->to->dev), &codes, &why);
   if (err) return ct_fail(p->to->dev, err, "%s", text);
   err = ct_programs_load(p->to->dev, &codes, &c->programs);
   if (err) return err;
@@ -130,6 +141,7 @@ static void published(void *arg, const struct ct_event *event) {
   ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
   --p->from->own_runs[CT_TRAINING];
   --p->from->published;
+  --p->to->arriving;
   ct_network_release(p->from);
   ct_network_release(p->to);
   free(p);
@@ -204,6 +216,7 @@ static int submit(struct publishing *p, void *user, uint64_t *tag) {
   ct_weights_take(p->w, CT_WEIGHTS_ORDERED);
   ++p->from->own_runs[CT_TRAINING];
   ++p->from->published;
+  ++p->to->arriving;
   ++p->from->refs;
   ++p->to->refs;
   return CT_OK;
