@@ -427,6 +427,26 @@ static void two_networks_publish(void **state) {
   close_pair(&p);
 }
 
+/* Runs of the inference queue that change weights are not met by copies; what has ended counts. */
+static void steps_of_the_other_queue(void **state) {
+  (void)state;
+  static const char *const devices[] = {"emu:", "sim:"};
+  for (unsigned i = 0; i < 2; ++i) {
+    struct pair p;
+    ct_weights *w = NULL;
+    uint64_t tag;
+    open_pair(&p, devices[i]);
+    ok(&p, ct_network_submit(p.steps, &(struct ct_run){.queue = CT_INFERENCE}, &tag));
+    if (i) { /* emu: has ended it */
+      REFUSED(&p, CT_ERR_BUSY, "publish when they have ended",
+              ct_network_publish_submit(p.steps, p.answers, NULL, &w, NULL));
+      assert_int_equal(wait_for(&p, tag).error, CT_OK);
+    }
+    ct_weights_free(publish(&p));
+    close_pair(&p);
+  }
+}
+
 /* What has begun keeps its memory, whatever is freed first; what was cancelled says so. */
 static void a_cancelled_run(void **state) {
   (void)state;
@@ -673,6 +693,7 @@ int main(void) {
       cmocka_unit_test(weights_are_guarded),
       cmocka_unit_test(shapes_must_agree),
       cmocka_unit_test(two_networks_publish),
+      cmocka_unit_test(steps_of_the_other_queue),
       cmocka_unit_test(a_cancelled_run),
       cmocka_unit_test(a_failing_first_job),
       cmocka_unit_test(a_full_queue),

@@ -100,7 +100,8 @@ int ct_frame_read(ct_frame *frame, int tensor, float *data, size_t count);
 /* A run that is submitted. The structure is copied. */
 struct ct_run {
   ct_frame *frame;     /* NULL: the network's own */
-  ct_weights *weights; /* that ct_network_publish_submit() made for this network; NULL: its own */
+  ct_weights *weights; /* of ct_network_publish_submit() or ct_network_load_weights() for this
+                          network; NULL: its own */
   enum ct_queue queue;
   uint64_t step;         /* counted from 0 */
   uint64_t cycle;        /* when it begins by the device's clock; 0, or past: at once */
@@ -127,7 +128,8 @@ int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *t
  * CT_EVENT_PUBLISH, and ct_weights_info(), ct_weights_read() and ct_weights_free() take what it
  * makes. CT_ERR_UNSUPPORTED names a tensor that `from` lacks, or keeps in another way. CT_ERR_ARG:
  * the two are on different devices, have different mantissas, or there is nothing to copy.
- * CT_ERR_BUSY: a version that a network of another kind makes for `to` is not complete. */
+ * CT_ERR_BUSY: a version that a network of another kind makes for `to` is not complete, or runs of
+ * the inference queue change the weights of `from`. */
 int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
                               uint64_t *tag);
 

@@ -234,21 +234,28 @@ static int check_networks(const ct_network *from, const ct_network *to) {
   return CT_OK;
 }
 
+/* Copies are made on the training queue, which knows no order with the other. */
+static int check_runs(ct_network *from) {
+  const bool met = from->changes && from->own_runs[CT_INFERENCE];
+  const int err = met ? ct_poll(from->dev) : CT_OK;
+  if (err || !met || !from->own_runs[CT_INFERENCE]) return err;
+  return ct_fail(from->dev, CT_ERR_BUSY,
+                 "runs of the inference queue change the weights: publish when they have ended");
+}
+
 int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
                               uint64_t *tag) {
   if (weights) *weights = NULL;
   int err = check_networks(from, to);
   if (err) return err;
   CT_NEED(to->dev, weights);
+  err = check_runs(from);
+  if (err) return err;
   struct plan list = {.from = from, .to = to};
   struct publishing *p = malloc(sizeof *p);
   if (!p) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for a version");
   *p = (struct publishing){NULL, from, to};
-  err =
-      from->changes && from->own_runs[CT_INFERENCE]
-          ? ct_fail(to->dev, CT_ERR_BUSY,
-                    "runs of the inference queue change the weights: publish when they have ended")
-          : plan(&list);
+  err = plan(&list);
   if (!err) err = make_copies(&list);
   if (!err) err = make_image(to, &p->w);
   free(list.stretch);
