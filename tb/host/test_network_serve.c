@@ -405,6 +405,50 @@ static void shapes_must_agree(void **state) {
   close_pair(&p);
 }
 
+/* More inputs than jobs have arguments for: the rest lie with the weights. */
+static void a_crowded_network(void **state) {
+  (void)state;
+  enum { COUNT = 14 };
+  struct pair p;
+  ct_frame *f;
+  ct_weights *w;
+  ct_graph *g;
+  uint64_t tag;
+  float x[4] = {1, 2, 3, 4}, y[4];
+  int sum = 0, in[COUNT];
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  for (unsigned i = 0; i < COUNT; ++i) {
+    char name[8];
+    snprintf(name, sizeof name, "x%u", i);
+    in[i] = ct_graph_tensor(g, &(struct ct_new_tensor){.name = name,
+                                                       .shape = {2, {1, 4}},
+                                                       .role = i ? CT_ROLE_INPUT : CT_ROLE_WEIGHT});
+    sum = i ? ct_graph_add(g, &(struct ct_new_node){.op = "add",
+                                                    .inputs = (int[]){sum, in[i]},
+                                                    .input_count = 2})
+            : in[0];
+  }
+  if (ct_graph_result(g, sum) < 0 || ct_graph_check(g)) fail_msg("%s", ct_graph_error(g));
+  assert_int_equal(ct_open("emu:", &p.dev), CT_OK);
+  ok(&p, ct_network_create(p.dev, g, NULL, &p.answers));
+  for (unsigned i = 0; i < COUNT; ++i)
+    ok(&p, ct_network_write(p.answers, in[i], x, 4));
+  ok(&p, ct_network_run(p.answers, CT_INFERENCE, 0));
+  ok(&p, ct_network_read(p.answers, sum, y, 4));
+  for (unsigned i = 0; i < 4; ++i)
+    assert_true(y[i] == COUNT * x[i]);
+  REFUSED(&p, CT_ERR_UNSUPPORTED, "it has no frames", ct_frame_create(p.answers, &f));
+  assert_null(f);
+  ok(&p, ct_network_publish_submit(p.answers, p.answers, NULL, &w, &tag));
+  assert_int_equal(wait_for(&p, tag).error, CT_OK);
+  REFUSED(&p, CT_ERR_UNSUPPORTED, "more than 12 inputs",
+          ct_network_submit(p.answers, &(struct ct_run){.weights = w}, NULL));
+  ct_weights_free(w);
+  ct_graph_free(g);
+  p.steps = NULL;
+  close_pair(&p);
+}
+
 /* Copies from a network that is laid out in another way do not end those that are under way. */
 static void two_networks_publish(void **state) {
   (void)state;
@@ -692,6 +736,7 @@ int main(void) {
       cmocka_unit_test(frames_are_guarded),
       cmocka_unit_test(weights_are_guarded),
       cmocka_unit_test(shapes_must_agree),
+      cmocka_unit_test(a_crowded_network),
       cmocka_unit_test(two_networks_publish),
       cmocka_unit_test(steps_of_the_other_queue),
       cmocka_unit_test(a_cancelled_run),

@@ -86,7 +86,9 @@ int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 /* A frame: places in device memory for the inputs, labels and outputs of a run. The network has one
  * of its own, which ct_network_write() and ct_network_read() mean; for several runs under way at
  * once each needs one. It may be freed before or after the network, and its memory goes when no run
- * uses it any more. *frame is NULL on failure: CT_ERR_NO_SPACE, CT_ERR_MEMORY. */
+ * uses it any more. *frame is NULL on failure: CT_ERR_NO_SPACE, CT_ERR_MEMORY; CT_ERR_UNSUPPORTED:
+ * the network has more than 12 inputs, labels and outputs, and runs with its own frame and weights
+ * alone. */
 typedef struct ct_frame ct_frame;
 int ct_frame_create(ct_network *network, ct_frame **frame);
 void ct_frame_free(ct_frame *frame);
@@ -116,7 +118,8 @@ struct ct_run {
  * runs of the other queue use the network's own weights and one of the two changes them: publish a
  * version to be read beside training. Of a network with dropout, whose runs share their masks, any
  * run before is under way: wait for it. CT_ERR_ARG: the weights are not for this network, or they
- * are given to one whose runs change its own, or that has dropout. */
+ * are given to one whose runs change its own, or that has dropout. CT_ERR_UNSUPPORTED: to one that
+ * has no frames. */
 int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *tag);
 
 /* ---- Weights of a network ---------------------------------------------------------------- */

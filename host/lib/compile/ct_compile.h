@@ -95,6 +95,7 @@ struct ct_compiled {
   struct ct_constant *constant;
   struct ct_mask *mask;
   size_t externals, scalars, constants, masks;
+  bool crowded; /* there are more than CT_EXTERNALS: the rest of them lie in r1 */
   struct ct_stage *stage;
   size_t stages;
   uint64_t lasting, arena; /* units of r1 and r2 */

@@ -198,6 +198,7 @@ static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
 static void put_external(struct ct_compiler *c, struct ct_val *v) {
   struct ct_compiled *o = c->out;
   if (o->externals == CT_EXTERNALS) {
+    o->crowded = true;
     put_lasting(c, v);
     return;
   }

@@ -267,6 +267,13 @@ static bool comes_and_goes(const struct ct_gtensor *t) {
   return t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE;
 }
 
+/* Nothing under way uses it. What lies with the weights is theirs, too. */
+static int check_still(ct_network *n, const struct ct_gtensor *t, const char *what) {
+  const bool own = comes_and_goes(t);
+  const int err = own ? ct_network_still(n, true, what) : CT_OK;
+  return err || (own && !n->compiled.crowded) ? err : ct_network_still(n, false, what);
+}
+
 int ct_network_write(ct_network *n, int tensor, const float *data, size_t count) {
   const struct ct_lay *lay;
   int err = ct_check_network(n);
@@ -279,7 +286,7 @@ int ct_network_write(ct_network *n, int tensor, const float *data, size_t count)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
   if (lay->kind == CT_LAY_NONE) return CT_OK;
-  err = ct_network_still(n, comes_and_goes(t), "written");
+  err = check_still(n, t, "written");
   if (err) return err;
   if (!comes_and_goes(t)) n->stale = true;
   return ct_network_put_tensor(n, &n->own, lay, data);
@@ -297,7 +304,7 @@ int ct_network_read(ct_network *n, int tensor, float *data, size_t count) {
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has no place on the device", t->name);
   if (lay->kind == CT_LAY_WINDOWS)
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s is an input: it cannot be read", t->name);
-  err = ct_network_still(n, comes_and_goes(t), "read");
+  err = check_still(n, t, "read");
   return err ? err : ct_network_get_tensor(n, &n->own, lay, data);
 }
 

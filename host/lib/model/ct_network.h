@@ -128,6 +128,10 @@ enum ct_stages { CT_STAGES_ALL, CT_STAGES_ONCE, CT_STAGES_REST };
 size_t ct_network_jobs(const ct_network *n, enum ct_stages which, const struct ct_job *like,
                        struct ct_job *jobs);
 
+/* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
+ * other frames and other weights do not bring them. what: "frames", "versions of them". */
+int ct_network_parts(ct_network *n, const char *what);
+
 /* ---- ct_network_frame.c ---- */
 
 /* CT_OK if a run of the network can have the frame; it is under way, and has ended. */

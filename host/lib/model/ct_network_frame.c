@@ -28,6 +28,8 @@ int ct_frame_create(ct_network *n, ct_frame **frame) {
   int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, frame);
+  err = ct_network_parts(n, "frames");
+  if (err) return err;
   ct_frame *f = calloc(1, sizeof *f);
   if (!f) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a frame");
   ct_handle_open(&f->handle, n->dev);

@@ -242,6 +242,14 @@ static void take_off(const struct flight *f) {
     ++f->n->frame_runs;
 }
 
+int ct_network_parts(ct_network *n, const char *what) {
+  if (!n->compiled.crowded) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
+                 "the network has more than %d inputs, labels and outputs: the others lie with its "
+                 "own weights, so it has no %s",
+                 CT_EXTERNALS, what);
+}
+
 size_t ct_network_jobs(const ct_network *n, enum ct_stages which, const struct ct_job *like,
                        struct ct_job *jobs) {
   size_t count = 0;
@@ -273,7 +281,7 @@ static int check_weights(ct_network *n, ct_weights *w) {
   if (n->changes)
     return ct_fail(n->dev, CT_ERR_ARG,
                    "runs of this network change its weights: they take none from outside");
-  return CT_OK;
+  return ct_network_parts(n, "versions of them");
 }
 
 static int check_submit(ct_network *n, const struct ct_run *run) {
