@@ -405,6 +405,36 @@ static void shapes_must_agree(void **state) {
   close_pair(&p);
 }
 
+/* An input that nothing reads has no place: writing it does nothing, a weight is none of a frame. */
+static void unread_inputs(void **state) {
+  (void)state;
+  struct pair p;
+  ct_frame *f;
+  ct_graph *g;
+  float x[4] = {-1, 2, 3, 4};
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const struct ct_shape shape = {2, {1, 4}};
+  int read = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = shape});
+  const int input = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "u", .shape = shape});
+  const int weight = ct_graph_tensor(
+      g, &(struct ct_new_tensor){.name = "w", .shape = shape, .role = CT_ROLE_WEIGHT});
+  read = ct_graph_add(
+      g, &(struct ct_new_node){.op = "relu", .inputs = (int[]){read}, .input_count = 1});
+  if (ct_graph_result(g, read) < 0 || ct_graph_check(g)) fail_msg("%s", ct_graph_error(g));
+  assert_int_equal(ct_open("emu:", &p.dev), CT_OK);
+  ok(&p, ct_network_create(p.dev, g, NULL, &p.answers));
+  ok(&p, ct_network_write(p.answers, input, x, 4));
+  ok(&p, ct_frame_create(p.answers, &f));
+  ok(&p, ct_frame_write(f, input, x, 4));
+  REFUSED(&p, CT_ERR_ARG, "4 elements, not 3", ct_frame_write(f, input, x, 3));
+  REFUSED(&p, CT_ERR_ARG, "is an input", ct_frame_read(f, input, x, 4));
+  REFUSED(&p, CT_ERR_ARG, "no input, label or output", ct_frame_write(f, weight, x, 4));
+  ct_frame_free(f);
+  ct_graph_free(g);
+  p.steps = NULL;
+  close_pair(&p);
+}
+
 /* More inputs than jobs have arguments for: the rest lie with the weights. */
 static void a_crowded_network(void **state) {
   (void)state;
@@ -736,6 +766,7 @@ int main(void) {
       cmocka_unit_test(frames_are_guarded),
       cmocka_unit_test(weights_are_guarded),
       cmocka_unit_test(shapes_must_agree),
+      cmocka_unit_test(unread_inputs),
       cmocka_unit_test(a_crowded_network),
       cmocka_unit_test(two_networks_publish),
       cmocka_unit_test(steps_of_the_other_queue),

@@ -250,6 +250,15 @@ def test_a_file_goes_on(seed: int, tmp_path: Path) -> None:
             device.load_network(tmp_path / "nowhere")
 
 
+def test_values_leave_out_what_nothing_reads() -> None:
+    graph = coltrain.Graph.mlp([4, 3], 2)
+    graph.weight("unread", [5])
+    with coltrain.open("emu:") as device, device.compile(graph) as net:
+        net.write({"unread": np.ones(5)})
+        names = [name for name in graph.by_role("weight", "state") if name != "unread"]
+        assert names and list(net.values()) == names
+
+
 @pytest.mark.parametrize("uri", ["emu:", "sim:"])
 def test_answers_while_it_is_trained(uri: str, seed: int) -> None:
     graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)

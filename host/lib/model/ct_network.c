@@ -328,7 +328,7 @@ int ct_network_draw(ct_network *n, uint64_t seed) {
     float *x = malloc(t->elements * sizeof *x);
     if (!x) return no_memory(n->dev);
     draw(t, &state, x);
-    if (n->compiled.lay[i].kind != CT_LAY_NONE) err = ct_network_write(n, (int)i, x, t->elements);
+    err = ct_network_write(n, (int)i, x, t->elements);
     free(x);
   }
   return err;

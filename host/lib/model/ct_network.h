@@ -91,7 +91,7 @@ int ct_network_get(ct_network *n, const struct ct_regions *r, const struct ct_ma
 /* CT_OK, or an error with a sentence: NULL, freed before, or of a closed device. */
 int ct_check_network(const ct_network *n);
 
-/* The layout of a tensor that has a place and so many elements. */
+/* The layout of a tensor of so many elements; CT_LAY_NONE: it has no place. */
 int ct_network_find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay);
 
 /* Elements of such a tensor to those regions and back. */

@@ -56,10 +56,16 @@ static int check(const ct_frame *f) {
   return err || !f ? err : ct_check_network(f->network);
 }
 
-/* The layout of a tensor that lies in frames. */
+/* An input or label that nothing reads has no place anywhere. */
+static bool is_unread(const struct ct_gtensor *t, const struct ct_lay *lay) {
+  return lay->kind == CT_LAY_NONE && (t->role == CT_ROLE_INPUT || t->role == CT_ROLE_LABEL);
+}
+
+/* The layout of a tensor that lies in frames, or would. */
 static int find(ct_frame *f, int tensor, size_t count, const struct ct_lay **lay) {
   ct_network *n = f->network;
   const int err = ct_network_find(n, tensor, count, lay);
+  if (!err && is_unread(n->graph->tensor[tensor], *lay)) return CT_OK;
   for (unsigned k = 0; k < CT_KEEPS && !err; ++k)
     if ((*lay)->mat.keep[k].reg >= CT_ARG_FIRST) return CT_OK;
   return err ? err
@@ -108,6 +114,7 @@ int ct_frame_write(ct_frame *f, int tensor, const float *data, size_t count) {
   if (t->node >= 0)
     return ct_fail(f->dev, CT_ERR_ARG, "tensor %.80s is made by the network: it cannot be written",
                    t->name);
+  if (lay->kind == CT_LAY_NONE) return CT_OK;
   err = check_idle(f, "written");
   return err ? err : ct_network_put_tensor(f->network, &f->at, lay, data);
 }

@@ -10,6 +10,7 @@ A graph with gradients and updates (:meth:`Graph.optimise`) is trained by the sa
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from collections.abc import Iterable, Mapping
@@ -256,8 +257,12 @@ class Compiled(Handle):
         return {name: self.read(name) for name in names}
 
     def values(self) -> dict[str, F32]:
-        """All weights and states as the device has them."""
-        return {name: self.read(name) for name in self.graph.by_role(Role.WEIGHT, Role.STATE)}
+        """All weights and states as the device has them. What the network does not read is nowhere, and left out."""
+        found: dict[str, F32] = {}
+        for name in self.graph.by_role(Role.WEIGHT, Role.STATE):
+            with contextlib.suppress(ArgumentError):
+                found[name] = self.read(name)
+        return found
 
     def stages(self) -> list[Stage]:
         """What the network does, in order, with what the last run took."""
