@@ -183,6 +183,7 @@ static void refused(void **state) {
   free(cli_expect(1, "one of them", "train --model lenet5 --layers 784-10" EMU));
   free(cli_expect(1, "digits does not fit lenet5", "train --model lenet5 --data digits" EMU));
   free(cli_expect(1, "is not random-HxWxC", "train --model lenet5 --data random-28x28" EMU));
+  free(cli_expect(1, "go on with --resume", line("train --model %s" DATA EMU, path)));
   free(cli_expect(1, "give --data", line("colocate --model %s" EMU, path)));
   free(cli_expect(1, "leave --batch out", line("colocate --batch 3 --model %s" DATA EMU, path)));
   free(cli_expect(1, "says itself how", line("colocate --lr 1 --model %s" DATA EMU, path)));

@@ -48,15 +48,15 @@ static void end(void *input, const struct argp_state *state) {
 
 /* ---- The order of things ---- */
 
-/* A run that was stopped leaves a model that `train --resume` goes on with. */
+/* A run that was stopped leaves a model that `train --resume` goes on with; one of a file's weights
+ * has begun at step 0, which the file that it leaves does not say. */
 static int save(struct colocate *c) {
   if (!c->l->save) return 0;
   const int rc = learner_save(&c->learner, c->l->save, c->feed.finished / c->feed.per_epoch);
   if (rc < 0) return cli_fail_device(c->load.dev, rc, "saving the model");
   if (!c->trained)
-    fprintf(c->load.text,
-            "%s has the model after these steps; coltrain train --resume goes on from there\n",
-            c->l->save);
+    fprintf(c->load.text, "%s has the model after these steps%s\n", c->l->save,
+            learn_is_file(c->l->model) ? "" : "; coltrain train --resume goes on from there");
   return 0;
 }
 

@@ -91,8 +91,8 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
      CLI_FILE_AT(struct learn, data, CLI_READ)},
     {"layers", "W-W-W", "Widths (inputs-128-64-classes)", .call = take_layers},
     {"model", "MODEL",
-     "A network in place of a perceptron: lenet5, resnet8 or resnet20; or a file that --save has "
-     "written of one, with --data",
+     "A network in place of a perceptron: lenet5, resnet8 or resnet20; for colocate also a file "
+     "that --save has written of one, with --data",
      .call = take_model},
     {"batch", "N", "Samples of a training step (32; of a MODEL 16)",
      CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},

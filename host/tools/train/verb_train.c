@@ -209,7 +209,14 @@ static int load_past(struct train *t, struct learn *l, const char *path) {
   return 0;
 }
 
+/* A file goes on from its own step, with its own seed. */
+static int refuse_file(const char *model) {
+  if (learn_check_model(model)) return 1;
+  return cli_fail("%s is a file: go on with --resume %s", model, model);
+}
+
 static int run(struct train *t, struct learn *l, const char *from) {
+  if (!from && learn_is_file(l->model)) return refuse_file(l->model);
   if (from && load_past(t, l, from)) return 1;
   if (learn_open(l, &t->trainer.data)) return 1;
   if (from && l->epochs <= t->first_epoch)
