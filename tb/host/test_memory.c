@@ -252,6 +252,23 @@ static void each_queue_for_itself(void **state) {
   ct_close(dev);
 }
 
+/* Nothing is done with a network whose run goes on. */
+static void check_guarded(ct_device *dev, ct_graph *g, ct_network *net) {
+  float x[8 * 4] = {0};
+  ct_weights *w;
+  const int input = ct_graph_find(g, "x"), logits = ct_graph_find(g, "logits");
+  const int weight = ct_graph_find(g, "fc1.weight");
+  assert_true(input > 0 && logits > 0 && weight > 0);
+  assert_int_equal(ct_network_write(net, input, x, 3 * 8), CT_ERR_BUSY);
+  assert_int_equal(ct_network_write(net, weight, x, 8 * 4), CT_ERR_BUSY);
+  assert_int_equal(ct_network_read(net, logits, x, 3 * 4), CT_ERR_BUSY);
+  assert_int_equal(ct_network_read(net, weight, x, 8 * 4), CT_ERR_BUSY);
+  assert_int_equal(ct_network_draw(net, 1), CT_ERR_BUSY);
+  assert_int_equal(ct_network_save(net, "/nonexistent/x"), CT_ERR_BUSY);
+  assert_int_equal(ct_network_publish_submit(net, net, NULL, &w, NULL), CT_ERR_BUSY);
+  assert_non_null(strstr(ct_last_error(dev), "has not ended"));
+}
+
 /* A network whose run could not be ended, beside a job of the other queue that could not, either:
  * its memory waits for its own queue, and it does not run meanwhile. */
 static void a_freed_network_keeps_its_memory(void **state) {
@@ -276,6 +293,7 @@ static void a_freed_network_keeps_its_memory(void **state) {
     assert_int_equal(ct_network_run(net, (enum ct_queue)queue, 0), CT_ERR_DEVICE);
     for (unsigned q = 0; q < 2; ++q)
       assert_int_equal(ct_network_run(net, (enum ct_queue)q, 0), CT_ERR_BUSY);
+    check_guarded(dev, g, net);
     ct_network_free(net);
     ct_program_free(p);
     struct ct_until other = {{0, 0}};

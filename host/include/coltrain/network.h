@@ -132,7 +132,7 @@ int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *t
  * makes. CT_ERR_UNSUPPORTED names a tensor that `from` lacks, or keeps in another way. CT_ERR_ARG:
  * the two are on different devices, have different mantissas, or there is nothing to copy.
  * CT_ERR_BUSY: a version that a network of another kind makes for `to` is not complete, or runs of
- * the inference queue change the weights of `from`. */
+ * the inference queue change the weights of `from`, or one that failed is still under way. */
 int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_weights **weights,
                               uint64_t *tag);
 

@@ -51,7 +51,8 @@ struct ct_network {
   bool stale;                   /* weights were written since the stages that run once have run */
   bool changes;                 /* runs change weights or states: those stages run each time */
   enum ct_queue queue;          /* of the last run that was waited for */
-  int error;                    /* how it ended; CT_ERR_DEVICE: jobs of it may be under way */
+  int error;                    /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
+  uint64_t ends;                /* ... until so many jobs of the queue have completed */
   uint64_t steps;               /* runs that changed weights */
   uint64_t drawn;               /* the seed that weights were drawn from last */
   uint64_t epochs;
@@ -118,8 +119,12 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
 /* The arena of a queue, made when it is first needed. */
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr);
 
-/* CT_OK, or CT_ERR_BUSY: submitted runs use the network's own weights, or its own frame. what: of
- * the sentence, such as "written". What the device has completed meanwhile counts. */
+/* CT_OK, or CT_ERR_BUSY: jobs of a run that was waited for and failed are under way. What the
+ * device has completed meanwhile counts, here and in the next function. */
+int ct_network_ended(ct_network *n);
+
+/* The same, or submitted runs use the network's own weights, or its own frame. what: of the
+ * sentence, such as "written". */
 int ct_network_still(ct_network *n, bool frame, const char *what);
 
 /* The jobs of a network's stages, all like one: those that run once, the rest, or all. Returns how

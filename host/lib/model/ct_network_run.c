@@ -47,8 +47,20 @@ static bool used(const ct_network *n, bool frame) {
   return frame ? n->frame_runs > 0 : n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > 0;
 }
 
+/* A run that could not be ended goes on: jobs of its queue are not through. */
+static bool goes_on(const ct_network *n) {
+  return n->error == CT_ERR_DEVICE && n->dev->queues->ring[n->queue].completed < n->ends;
+}
+
+int ct_network_ended(ct_network *n) {
+  const int err = goes_on(n) ? ct_poll(n->dev) : CT_OK;
+  if (err || !goes_on(n)) return err;
+  return ct_fail(n->dev, CT_ERR_BUSY, "a run of the network that failed has not ended");
+}
+
 int ct_network_still(ct_network *n, bool frame, const char *what) {
-  const int err = used(n, frame) ? ct_poll(n->dev) : CT_OK;
+  int err = ct_network_ended(n);
+  if (!err && used(n, frame)) err = ct_poll(n->dev);
   if (err || !used(n, frame)) return err;
   return ct_fail(n->dev, CT_ERR_BUSY,
                  "runs under way use the network's own %s: they can be %s when these have ended",
@@ -107,7 +119,7 @@ struct run {
 static int finish_one(struct run *r) {
   struct ct_network_part *part = &r->n->part[r->first];
   const uint64_t tag = r->tag[r->first++];
-  struct ct_event e;
+  struct ct_event e = {0}; /* ct_finish() leaves it where it gives up */
   if (!tag) return CT_OK;
   const int err = ct_finish(r->n->dev, tag, &e);
   if (err == CT_ERR_DEVICE) r->n->error = err; /* whatever the run ends with */
@@ -166,17 +178,10 @@ static int run_stages(struct run *r) {
   return err;
 }
 
-/* A run that could not be ended goes on: jobs of its queue are not through. */
-static bool goes_on(const ct_network *n) {
-  return n->error == CT_ERR_DEVICE && !ct_queue_is_idle(n->dev, n->queue);
-}
-
 static int check_run(ct_network *n, enum ct_queue queue) {
   int err = ct_check_network(n);
   if (!err) err = ct_check_queue(n->dev, queue);
-  if (!err && goes_on(n))
-    err = ct_fail(n->dev, CT_ERR_BUSY, "a run of the network that failed has not ended");
-  return err;
+  return err ? err : ct_network_ended(n);
 }
 
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
@@ -195,6 +200,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   n->queue = queue;
   n->error = CT_OK;
   err = run_stages(&r);
+  n->ends = ct_queue_submitted(n->dev, queue);
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;

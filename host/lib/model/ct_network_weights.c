@@ -237,7 +237,8 @@ static int check_networks(const ct_network *from, const ct_network *to) {
 /* Copies are made on the training queue, which knows no order with the other. */
 static int check_runs(ct_network *from) {
   const bool met = from->changes && from->own_runs[CT_INFERENCE];
-  const int err = met ? ct_poll(from->dev) : CT_OK;
+  int err = ct_network_ended(from);
+  if (!err && met) err = ct_poll(from->dev);
   if (err || !met || !from->own_runs[CT_INFERENCE]) return err;
   return ct_fail(from->dev, CT_ERR_BUSY,
                  "runs of the inference queue change the weights: publish when they have ended");
