@@ -5,11 +5,13 @@
  */
 #include "ct_tb.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli_run.h"
@@ -519,6 +521,37 @@ static void resuming_changes_nothing(void **state) {
   json_decref(rest);
 }
 
+/* Writes a file to a pipe; whoever opens that once more meets its end. */
+static pid_t feed(const char *pipe, const char *file) {
+  size_t size;
+  char *data = cli_slurp(file, &size);
+  const pid_t pid = fork();
+  assert_true(pid >= 0);
+  if (!pid) {
+    signal(SIGPIPE, SIG_IGN);
+    const int fd = open(pipe, O_WRONLY);
+    const bool all = write(fd, data, size) == (ssize_t)size;
+    close(fd);
+    cli_sleep_ms(10000);
+    _exit(open(pipe, O_WRONLY | O_NONBLOCK) < 0 || !all);
+  }
+  free(data);
+  return pid;
+}
+
+/* A model comes from a pipe, too, of which there is but one reading. */
+static void a_model_from_a_pipe(void **state) {
+  (void)state;
+  free(cli_expect(0, "", line("train --epochs 1 --save %s" LEARN, cli_path("piped.ctm"))));
+  assert_int_equal(mkfifo(cli_path("pipe"), 0600), 0);
+  const pid_t writer = feed(cli_path("pipe"), cli_path("piped.ctm"));
+  char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("pipe")));
+  assert_non_null(strstr(out, "of 360 test images right"));
+  free(out);
+  kill(writer, SIGKILL);
+  waitpid(writer, NULL, 0);
+}
+
 static void the_seed_decides(void **state) {
   (void)state;
   json_t *a = cli_expect_json("train --epochs 1 --json -" LEARN);
@@ -913,6 +946,7 @@ int main(void) {
       cmocka_unit_test(help_and_usage),
       cmocka_unit_test(names_that_do_not_exist),
       cmocka_unit_test(resuming_changes_nothing),
+      cmocka_unit_test(a_model_from_a_pipe),
       cmocka_unit_test(the_seed_decides),
       cmocka_unit_test(inference_of_a_matrix),
       cmocka_unit_test(training_refuses),

@@ -257,7 +257,7 @@ static void check_guarded(ct_device *dev, ct_graph *g, ct_network *net) {
   float x[8 * 4] = {0};
   ct_weights *w;
   const int input = ct_graph_find(g, "x"), logits = ct_graph_find(g, "logits");
-  const int weight = ct_graph_find(g, "fc1.weight");
+  const int weight = ct_graph_find(g, "logits.weight");
   assert_true(input > 0 && logits > 0 && weight > 0);
   assert_int_equal(ct_network_write(net, input, x, 3 * 8), CT_ERR_BUSY);
   assert_int_equal(ct_network_write(net, weight, x, 8 * 4), CT_ERR_BUSY);

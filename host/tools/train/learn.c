@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- Options ---- */
@@ -127,12 +128,15 @@ int learn_check_model(const char *model) {
 }
 
 bool learn_holds_network(const char *path) {
-  uint8_t head[12] = {0};
+  static const char magic[12] = "COLTRAIN\x02"; /* and the format, little-endian */
+  char head[sizeof magic] = "";
+  struct stat st;
+  if (stat(path, &st) || !S_ISREG(st.st_mode)) return false; /* a pipe can be read but once */
   FILE *file = fopen(path, "rb");
   if (!file) return false;
   const size_t got = fread(head, 1, sizeof head, file);
   fclose(file);
-  return got == sizeof head && head[8] == 2;
+  return got == sizeof head && !memcmp(head, magic, sizeof magic);
 }
 
 static void fill_in(struct learn *l, const struct ct_dataset *ds) {

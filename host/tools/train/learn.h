@@ -58,7 +58,8 @@ uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds);
 bool learn_is_file(const char *model);
 int learn_check_model(const char *model);
 
-/* Whether a file is one of a network, format 2; what is wrong with it the library says. */
+/* Whether a file is one of a network, format 2; what is wrong with it the library says. Of a pipe
+ * nothing is read: it holds a perceptron. */
 bool learn_holds_network(const char *path);
 
 /* What the network is called: its name, or "64-128-64-10". */
