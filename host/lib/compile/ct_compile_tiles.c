@@ -6,7 +6,6 @@
  * begins. So an activation, a residual sum, a normalisation become part of the product in front of
  * them, and what is in between needs no place in memory.
  */
-#include <string.h>
 
 #include "ct_compile_impl.h"
 

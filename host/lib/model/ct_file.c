@@ -188,7 +188,7 @@ int ct_file_write(ct_device *dev, const char *path, const uint8_t *data, size_t 
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static int cannot(ct_device *dev, const char *path, const char *what, int reason) {
+int ct_file_cannot(ct_device *dev, const char *path, const char *what, int reason) {
   const int err = reason == ENOENT   ? CT_ERR_NOT_FOUND
                   : reason == EACCES ? CT_ERR_PERMISSION
                   : reason == ENOMEM ? CT_ERR_MEMORY
@@ -203,11 +203,11 @@ static int read_all(ct_device *dev, const char *path, FILE *file, uint8_t **data
     if (*size == room) {
       room = 2 * room + 65536;
       uint8_t *more = realloc(*data, room);
-      if (!more) return cannot(dev, path, "read", ENOMEM);
+      if (!more) return ct_file_cannot(dev, path, "read", ENOMEM);
       *data = more;
     }
     got = fread(*data + *size, 1, room - *size, file);
-    if (!got && ferror(file)) return cannot(dev, path, "read", errno);
+    if (!got && ferror(file)) return ct_file_cannot(dev, path, "read", errno);
   }
   return CT_OK;
 }
@@ -215,7 +215,7 @@ static int read_all(ct_device *dev, const char *path, FILE *file, uint8_t **data
 int ct_file_read(ct_device *dev, const char *path, uint8_t **data, size_t *size) {
   *data = NULL;
   FILE *file = fopen(path, "rb");
-  if (!file) return cannot(dev, path, "opened", errno);
+  if (!file) return ct_file_cannot(dev, path, "opened", errno);
   const int err = read_all(dev, path, file, data, size);
   fclose(file);
   if (!err) return CT_OK;

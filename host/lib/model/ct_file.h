@@ -24,6 +24,9 @@ int ct_file_check(ct_device *dev, const char *path, const uint8_t *p, size_t siz
 /* Writes a file that is whole on the disk before it takes the place of one of that name. */
 int ct_file_write(ct_device *dev, const char *path, const uint8_t *data, size_t size);
 
+/* The error of errno, with a sentence; what: "opened", "read". */
+int ct_file_cannot(ct_device *dev, const char *path, const char *what, int reason);
+
 /* A whole file; *data is the caller's to free. */
 int ct_file_read(ct_device *dev, const char *path, uint8_t **data, size_t *size);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inference by jobs: requests, and calls that wait for theirs. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "ct_model.h"
 #include "ct_num.h"

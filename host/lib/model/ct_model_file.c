@@ -79,9 +79,7 @@ struct source {
 /* Reads up to size bytes; how many there were goes to *got. */
 static int read_some(const struct source *s, uint8_t *p, size_t size, size_t *got) {
   *got = fread(p, 1, size, s->file);
-  return ferror(s->file)
-             ? ct_fail(s->dev, CT_ERR_IO, "%s cannot be read: %s", s->path, strerror(errno))
-             : CT_OK;
+  return ferror(s->file) ? ct_file_cannot(s->dev, s->path, "read", errno) : CT_OK;
 }
 
 static int cut_short(const struct source *s, size_t have) {
@@ -201,10 +199,7 @@ int ct_model_load(ct_device *dev, const char *path, ct_model **model) {
   CT_NEED(dev, path);
   CT_NEED(dev, model);
   struct source s = {dev, path, fopen(path, "rb")};
-  if (!s.file) {
-    err = errno == ENOENT ? CT_ERR_NOT_FOUND : errno == EACCES ? CT_ERR_PERMISSION : CT_ERR_IO;
-    return ct_fail(dev, err, "%s cannot be opened: %s", path, strerror(errno));
-  }
+  if (!s.file) return ct_file_cannot(dev, path, "opened", errno);
   err = read_model(&s, model);
   fclose(s.file);
   return err;

@@ -3,10 +3,8 @@
 #include "ct_network.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ct_cycles.h"
-#include "ct_fixed.h"
 #include "ct_graph_impl.h"
 
 bool ct_network_has(const char *op) {
@@ -67,24 +65,14 @@ static int make_room(ct_network *n) {
   return err;
 }
 
-static float *matrix_of(const struct ct_lay *lay) {
-  return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
-}
-
 static int put_constant(ct_network *n, const struct ct_regions *r, const struct ct_constant *k) {
   const size_t count = ct_lay_elements(&k->lay);
-  float *x = malloc((count + 1) * sizeof *x), *matrix = matrix_of(&k->lay);
-  for (size_t j = 0; x && j < count; ++j)
+  float *x = malloc((count + 1) * sizeof *x);
+  if (!x) return no_memory(n->dev);
+  for (size_t j = 0; j < count; ++j)
     x[j] = k->value;
-  int err = CT_OK;
-  if (x && matrix) {
-    ct_lay_spread(&k->lay, x, matrix);
-    err = ct_network_put(n, r, &k->lay.mat, matrix);
-  } else {
-    err = no_memory(n->dev);
-  }
+  const int err = ct_network_put_tensor(n, r, &k->lay, x);
   free(x);
-  free(matrix);
   return err;
 }
 
@@ -240,6 +228,10 @@ int ct_network_find(ct_network *n, int tensor, size_t count, const struct ct_lay
     return ct_fail(n->dev, CT_ERR_ARG, "tensor %.80s has %llu elements, not %zu", t->name,
                    (unsigned long long)t->elements, count);
   return CT_OK;
+}
+
+static float *matrix_of(const struct ct_lay *lay) {
+  return malloc(((size_t)lay->mat.rows * lay->mat.cols + 1) * sizeof(float));
 }
 
 int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,

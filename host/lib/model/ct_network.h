@@ -73,9 +73,6 @@ struct ct_frame {
   size_t refs;
 };
 
-/* Where a way of keeping lies: an address. */
-uint64_t ct_region_at(const struct ct_regions *r, const struct ct_seat *seat);
-
 /* The matrix of a tensor, rows x cols of it, from its elements, and back. */
 size_t ct_lay_elements(const struct ct_lay *lay);
 void ct_lay_spread(const struct ct_lay *lay, const float *data, float *matrix);

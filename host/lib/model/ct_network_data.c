@@ -97,7 +97,8 @@ void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data) {
 
 /* ---- Planes -------------------------------------------------------------------------------- */
 
-uint64_t ct_region_at(const struct ct_regions *r, const struct ct_seat *seat) {
+/* Where a way of keeping lies: an address. */
+static uint64_t region_at(const struct ct_regions *r, const struct ct_seat *seat) {
   const uint64_t base = seat->reg == CT_ARG_LASTING ? r->lasting
                         : seat->reg == CT_ARG_ARENA ? r->arena
                                                     : r->external[seat->reg - CT_ARG_FIRST];
@@ -161,7 +162,7 @@ int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_ma
                    const float *x) {
   int err = CT_OK;
   for (unsigned k = 0; k < CT_KEEPS && !err; ++k)
-    if (m->keep[k].reg) err = put_keep(n, m, (enum ct_keep)k, ct_region_at(r, &m->keep[k]), x);
+    if (m->keep[k].reg) err = put_keep(n, m, (enum ct_keep)k, region_at(r, &m->keep[k]), x);
   return err;
 }
 
@@ -172,7 +173,7 @@ int ct_network_get(ct_network *n, const struct ct_regions *r, const struct ct_ma
   const size_t size = plane_bytes(m, (enum ct_keep)keep), planes = ct_mat_planes(m);
   uint8_t *all = malloc(size * planes + 1);
   if (!all) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
-  const int err = ct_mem_read(n->dev, ct_region_at(r, &m->keep[keep]), all, size * planes);
+  const int err = ct_mem_read(n->dev, region_at(r, &m->keep[keep]), all, size * planes);
   for (uint32_t p = 0; p < planes && !err; ++p)
     read_plane(m, (enum ct_keep)keep, p, all + p * size, x);
   free(all);

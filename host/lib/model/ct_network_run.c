@@ -7,7 +7,6 @@
  * took. A run that is submitted is one work with one event.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "ct_network.h"
 

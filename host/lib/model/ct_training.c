@@ -8,7 +8,6 @@
  * old one's place: what is refused changes nothing.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "ct_model.h"
 #include "ct_num.h"

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 #include "coltrain/network.h"
@@ -40,6 +39,18 @@ static int fail_graph(const struct study *s, const char *what) {
   return cli_fail("%s: %s", what, ct_graph_error(s->graph));
 }
 
+/* The rows of its first input. */
+static int find_batch(struct study *s) {
+  struct ct_tensor_info t;
+  ct_graph *g = ct_network_graph(s->net);
+  for (int i = 1; !ct_graph_tensor_info(g, i, &t); ++i) {
+    if (t.role != CT_ROLE_INPUT) continue;
+    s->batch = t.shape.dim[0];
+    return 0;
+  }
+  return cli_fail("%s has no input", s->o->model);
+}
+
 /* A file has its batch and says whether it is trained. */
 static int load(struct study *s) {
   const struct ct_network_options options = {.expect = true};
@@ -50,12 +61,8 @@ static int load(struct study *s) {
   int err = ct_network_load(s->dev, o->model, &options, &s->net);
   if (!err) err = ct_network_info(s->net, &info);
   if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
-  struct ct_tensor_info x = {.name = ""};
-  ct_graph *g = ct_network_graph(s->net);
-  ct_graph_tensor_info(g, ct_graph_find(g, "x"), &x);
-  s->batch = x.shape.dim[0];
   s->train = info.changes;
-  return 0;
+  return find_batch(s);
 }
 
 static int describe(struct study *s) {

@@ -2,7 +2,6 @@
 #include "feeder.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ct_rand.h"
 
@@ -13,7 +12,7 @@ int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
                        .batch = learner->batch,
                        .depth = learner->steps ? FEEDER_GRAPH_DEPTH : FEEDER_DEPTH,
                        .seed = learner->learn->seed,
-                       .per_epoch = (ds->train.count + learner->batch - 1) / learner->batch,
+                       .per_epoch = learn_steps(learner->batch, ds),
                        .submitted = first,
                        .finished = first,
                        .written = first,

@@ -175,8 +175,8 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
                   text, l->data, ds->features, ds->classes, ds->features, ds->classes);
 }
 
-uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds) {
-  return (ds->train.count + l->batch - 1) / l->batch;
+uint64_t learn_steps(uint32_t batch, const struct ct_dataset *ds) {
+  return (ds->train.count + batch - 1) / batch;
 }
 
 /* ---- Models ---- */

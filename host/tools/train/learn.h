@@ -51,7 +51,7 @@ int learn_prepare(const struct learn *l, ct_device *dev, ct_model *model);
 
 /* Steps of an epoch: every sample at least once; the last batch is completed with the first
  * samples of the epoch. */
-uint64_t learn_steps(const struct learn *l, const struct ct_dataset *ds);
+uint64_t learn_steps(uint32_t batch, const struct ct_dataset *ds);
 
 /* Whether a network is a file, not one by name; whether there is such a network: 0, or 1 after a
  * sentence. NULL, a perceptron, is neither file nor wrong. */

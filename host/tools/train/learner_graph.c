@@ -43,6 +43,9 @@ static int find(const struct learner *l, ct_graph *g, const char *name, size_t *
   const size_t have = info.elements / info.shape.dim[0];
   if (!*numbers) *numbers = have;
   if (have == *numbers) return 0;
+  if (!l->learn->data)
+    return cli_fail("%s: %s has %zu numbers for each sample, not %zu", l->learn->model, name, have,
+                    *numbers);
   return cli_fail("%s does not fit %s: %s has %zu numbers for each sample, not %zu", l->learn->data,
                   l->learn->model, name, have, *numbers);
 }

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "coltrain_spec.h"
 #include "ct_units.h"
@@ -183,7 +182,7 @@ static int run_epochs(struct train *t) {
 }
 
 static int run_feeder(struct train *t) {
-  const uint64_t steps = learn_steps(t->l, &t->trainer.data);
+  const uint64_t steps = learn_steps(t->l->batch, &t->trainer.data);
   t->trainer.losses = malloc((t->l->epochs - t->first_epoch) * steps * sizeof *t->trainer.losses);
   t->epochs = json_array();
   /* A model that was stopped within an epoch goes on there; one with another batch size, at the
