@@ -94,16 +94,12 @@ static void a_residual_network(void **state) {
   json_decref(root);
 }
 
-/* A small network of a graph as a file, for data of 64 numbers and ten classes. Nothing reads one
- * of its weights, so that it has no place on the device. */
-static void save_small(const char *path, uint32_t mantissa) {
+/* A graph with its updates as a file. */
+static void save_graph(ct_graph *g, const char *path, uint32_t mantissa) {
   const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.9};
   ct_device *dev;
   ct_network *net;
-  ct_graph *g;
   assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  assert_int_equal(ct_graph_create(&g), CT_OK);
-  assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){64, 16, 10}, 2, 16, true), CT_OK);
   assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
   ct_graph_tensor(
       g, &(struct ct_new_tensor){.name = "unread", .role = CT_ROLE_WEIGHT, .shape = {1, {5}}});
@@ -115,6 +111,64 @@ static void save_small(const char *path, uint32_t mantissa) {
   ct_network_free(net);
   ct_graph_free(g);
   ct_close(dev);
+}
+
+/* A small network for data of 64 numbers and ten classes. Nothing reads one of its weights, so that
+ * it has no place on the device. */
+static void save_small(const char *path, uint32_t mantissa) {
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){64, 16, 10}, 2, 16, true), CT_OK);
+  save_graph(g, path, mantissa);
+}
+
+static int node(ct_graph *g, const char *op, const char *output, const int in[2]) {
+  const int out =
+      ct_graph_tensor(g, &(struct ct_new_tensor){.name = output, .role = CT_ROLE_ACTIVATION});
+  return ct_graph_add(g, &(struct ct_new_node){.op = op,
+                                               .name = output,
+                                               .inputs = in,
+                                               .input_count = in[1] ? 2 : 1,
+                                               .outputs = &out});
+}
+
+/* The same with dropout. */
+static void save_dropout(const char *path) {
+  const struct ct_shape shape[] = {{2, {16, 64}}, {2, {10, 64}}, {2, {16, 10}}};
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = shape[0]});
+  const int w = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "w",
+                                                           .shape = shape[1],
+                                                           .role = CT_ROLE_WEIGHT,
+                                                           .initial = CT_INITIAL_HE});
+  const int y = ct_graph_tensor(
+      g, &(struct ct_new_tensor){.name = "y", .shape = shape[2], .role = CT_ROLE_LABEL});
+  const int kept = node(g, "dropout", "kept", (const int[]){x, 0});
+  const int logits = node(g, "linear", "logits", (const int[]){kept, w});
+  const int loss = node(g, "cross_entropy", "loss", (const int[]){logits, y});
+  if (ct_graph_result(g, logits) < 0 || ct_graph_result(g, loss) < 0)
+    fail_msg("%s", ct_graph_error(g));
+  save_graph(g, path, 8);
+}
+
+/* Steps with dropout, which the device takes one after the other: on the simulated core the same
+ * weights as on emu:, where each has ended before the next is submitted. */
+static void dropout(void **state) {
+  (void)state;
+  char run[512];
+  save_dropout(cli_path("dropout.ctm"));
+  snprintf(run, sizeof run,
+           "%s --data digits --samples 64 --epochs 2 --json - --device", cli_path("dropout.ctm"));
+  json_t *emu = cli_expect_json(line("train --resume %s emu:", run));
+  json_t *sim = cli_expect_json(line("train --resume %s sim:", run));
+  json_t *served = cli_expect_json(line("colocate --requests 10 --model %s sim:", run));
+  const double want = cli_number_at(emu, "weights_crc32");
+  assert_true(cli_number_at(sim, "weights_crc32") == want);
+  check_served(served, 10);
+  json_decref(served);
+  json_decref(sim);
+  json_decref(emu);
 }
 
 /* On simulated cores, with times: the same weights as on emu:, whatever is served meanwhile. */
@@ -227,6 +281,7 @@ int main(void) {
       cmocka_unit_test(a_residual_network),
       cmocka_unit_test(simulated),
       cmocka_unit_test(narrow_mantissas),
+      cmocka_unit_test(dropout),
       cmocka_unit_test(stopped),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),

@@ -123,6 +123,12 @@ static void ask(const struct pair *p, ct_weights *w, unsigned image, float logit
   ct_frame_free(f);
 }
 
+#define REFUSED(p, error, text, call)                                                    \
+  do {                                                                                   \
+    assert_int_equal(call, error);                                                       \
+    if (!strstr(ct_last_error((p)->dev), text)) fail_msg("%s", ct_last_error((p)->dev)); \
+  } while (0)
+
 /* ---- Graphs of answers --------------------------------------------------------------------- */
 
 /* Of a network by name they are the graph that it is without training, to the byte. */
@@ -287,6 +293,79 @@ static void serves_beside_training_simulated(void **state) {
   serve_beside("sim:core=16x8");
 }
 
+/* A row of four numbers whose weights are trained on what dropout leaves of it. */
+static ct_network *dropout(const struct pair *p) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.05}, .momentum = 0.9};
+  const struct ct_shape shape = {2, {1, 4}}, square = {2, {4, 4}};
+  ct_network *net;
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = shape});
+  const int w = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "w",
+                                                           .shape = square,
+                                                           .role = CT_ROLE_WEIGHT,
+                                                           .initial = CT_INITIAL_HE});
+  const int y = ct_graph_tensor(
+      g, &(struct ct_new_tensor){.name = "y", .shape = shape, .role = CT_ROLE_LABEL});
+  x = ct_graph_add(
+      g, &(struct ct_new_node){.op = "dropout", .inputs = (int[]){x}, .input_count = 1});
+  x = ct_graph_add(
+      g, &(struct ct_new_node){.op = "linear", .inputs = (int[]){x, w}, .input_count = 2});
+  x = ct_graph_add(g,
+                   &(struct ct_new_node){.op = "mse", .inputs = (int[]){x, y}, .input_count = 2});
+  if (ct_graph_result(g, x) < 0 || ct_graph_optimise(g, x, &how) || ct_graph_check(g))
+    fail_msg("%s", ct_graph_error(g));
+  ok(p, ct_network_create(p->dev, g, NULL, &net));
+  ok(p, ct_network_draw(net, 3));
+  ct_graph_free(g);
+  return net;
+}
+
+/* Steps with dropout, one by one or submitted ahead, where a version is made meanwhile. */
+static void drop(const char *uri, bool ahead, float w[16]) {
+  enum { COUNT = 6 };
+  const float x[4] = {1, 2, 3, 4}, y[4] = {0, 1, 0, 1};
+  struct pair p = {NULL};
+  ct_weights *version[COUNT] = {NULL};
+  uint64_t tag[COUNT];
+  ct_frame *f[2];
+  assert_int_equal(ct_open(uri, &p.dev), CT_OK);
+  p.steps = dropout(&p);
+  ct_graph *g = ct_network_graph(p.steps);
+  for (unsigned i = 0; i < 2; ++i) {
+    ok(&p, ct_frame_create(p.steps, &f[i]));
+    ok(&p, ct_frame_write(f[i], ct_graph_find(g, "x"), x, 4));
+    ok(&p, ct_frame_write(f[i], ct_graph_find(g, "y"), y, 4));
+  }
+  for (unsigned s = 0; s < COUNT; ++s) {
+    const struct ct_run run = {.frame = f[s % 2], .queue = CT_TRAINING, .step = s};
+    if (ahead && s && uri[0] == 's')
+      REFUSED(&p, CT_ERR_BUSY, "masks of dropout", ct_network_submit(p.steps, &run, NULL));
+    if (ahead && s) assert_int_equal(wait_for(&p, tag[s - 1]).error, CT_OK);
+    if (ahead && s)
+      ok(&p, ct_network_publish_submit(p.steps, p.steps, NULL, &version[s], NULL));
+    ok(&p, ct_network_submit(p.steps, &run, &tag[s]));
+    if (!ahead) assert_int_equal(wait_for(&p, tag[s]).error, CT_OK);
+  }
+  if (ahead) assert_int_equal(wait_for(&p, tag[COUNT - 1]).error, CT_OK);
+  ok(&p, ct_network_read(p.steps, ct_graph_find(g, "w"), w, 16));
+  for (unsigned s = 0; s < COUNT; ++s)
+    ct_weights_free(version[s]);
+  ct_frame_free(f[0]);
+  ct_frame_free(f[1]);
+  close_pair(&p);
+}
+
+static void dropout_ahead(void **state) {
+  (void)state;
+  float want[16], got[16];
+  drop("emu:", false, want);
+  drop("emu:", true, got);
+  assert_memory_equal(got, want, sizeof got);
+  drop("sim:", true, got);
+  assert_memory_equal(got, want, sizeof got);
+}
+
 /* A version that was read back answers the same on another device. */
 static void version_moves(void **state) {
   (void)state;
@@ -316,12 +395,6 @@ static void version_moves(void **state) {
 }
 
 /* ---- What is refused ----------------------------------------------------------------------- */
-
-#define REFUSED(p, error, text, call)                                                    \
-  do {                                                                                   \
-    assert_int_equal(call, error);                                                       \
-    if (!strstr(ct_last_error((p)->dev), text)) fail_msg("%s", ct_last_error((p)->dev)); \
-  } while (0)
 
 static void frames_are_guarded(void **state) {
   (void)state;
@@ -764,6 +837,7 @@ int main(void) {
       cmocka_unit_test(version_is_the_weights),
       cmocka_unit_test(serves_beside_training),
       cmocka_unit_test(serves_beside_training_simulated),
+      cmocka_unit_test(dropout_ahead),
       cmocka_unit_test(version_moves),
       cmocka_unit_test(frames_are_guarded),
       cmocka_unit_test(weights_are_guarded),
