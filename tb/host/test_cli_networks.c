@@ -125,11 +125,10 @@ static void save_small(const char *path, uint32_t mantissa) {
 static int node(ct_graph *g, const char *op, const char *output, const int in[2]) {
   const int out =
       ct_graph_tensor(g, &(struct ct_new_tensor){.name = output, .role = CT_ROLE_ACTIVATION});
-  return ct_graph_add(g, &(struct ct_new_node){.op = op,
-                                               .name = output,
-                                               .inputs = in,
-                                               .input_count = in[1] ? 2 : 1,
-                                               .outputs = &out});
+  return ct_graph_add(
+      g,
+      &(struct ct_new_node){
+          .op = op, .name = output, .inputs = in, .input_count = in[1] ? 2 : 1, .outputs = &out});
 }
 
 /* The same with dropout. */
@@ -138,10 +137,9 @@ static void save_dropout(const char *path) {
   ct_graph *g;
   assert_int_equal(ct_graph_create(&g), CT_OK);
   const int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = shape[0]});
-  const int w = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "w",
-                                                           .shape = shape[1],
-                                                           .role = CT_ROLE_WEIGHT,
-                                                           .initial = CT_INITIAL_HE});
+  const int w = ct_graph_tensor(
+      g, &(struct ct_new_tensor){
+             .name = "w", .shape = shape[1], .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE});
   const int y = ct_graph_tensor(
       g, &(struct ct_new_tensor){.name = "y", .shape = shape[2], .role = CT_ROLE_LABEL});
   const int kept = node(g, "dropout", "kept", (const int[]){x, 0});
@@ -158,8 +156,8 @@ static void dropout(void **state) {
   (void)state;
   char run[512];
   save_dropout(cli_path("dropout.ctm"));
-  snprintf(run, sizeof run,
-           "%s --data digits --samples 64 --epochs 2 --json - --device", cli_path("dropout.ctm"));
+  snprintf(run, sizeof run, "%s --data digits --samples 64 --epochs 2 --json - --device",
+           cli_path("dropout.ctm"));
   json_t *emu = cli_expect_json(line("train --resume %s emu:", run));
   json_t *sim = cli_expect_json(line("train --resume %s sim:", run));
   json_t *served = cli_expect_json(line("colocate --requests 10 --model %s sim:", run));

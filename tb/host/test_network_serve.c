@@ -301,14 +301,13 @@ static ct_network *dropout(const struct pair *p) {
   ct_graph *g;
   assert_int_equal(ct_graph_create(&g), CT_OK);
   int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = shape});
-  const int w = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "w",
-                                                           .shape = square,
-                                                           .role = CT_ROLE_WEIGHT,
-                                                           .initial = CT_INITIAL_HE});
+  const int w = ct_graph_tensor(
+      g, &(struct ct_new_tensor){
+             .name = "w", .shape = square, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE});
   const int y = ct_graph_tensor(
       g, &(struct ct_new_tensor){.name = "y", .shape = shape, .role = CT_ROLE_LABEL});
-  x = ct_graph_add(
-      g, &(struct ct_new_node){.op = "dropout", .inputs = (int[]){x}, .input_count = 1});
+  x = ct_graph_add(g,
+                   &(struct ct_new_node){.op = "dropout", .inputs = (int[]){x}, .input_count = 1});
   x = ct_graph_add(
       g, &(struct ct_new_node){.op = "linear", .inputs = (int[]){x, w}, .input_count = 2});
   x = ct_graph_add(g,
@@ -342,8 +341,7 @@ static void drop(const char *uri, bool ahead, float w[16]) {
     if (ahead && s && uri[0] == 's')
       REFUSED(&p, CT_ERR_BUSY, "masks of dropout", ct_network_submit(p.steps, &run, NULL));
     if (ahead && s) assert_int_equal(wait_for(&p, tag[s - 1]).error, CT_OK);
-    if (ahead && s)
-      ok(&p, ct_network_publish_submit(p.steps, p.steps, NULL, &version[s], NULL));
+    if (ahead && s) ok(&p, ct_network_publish_submit(p.steps, p.steps, NULL, &version[s], NULL));
     ok(&p, ct_network_submit(p.steps, &run, &tag[s]));
     if (!ahead) assert_int_equal(wait_for(&p, tag[s]).error, CT_OK);
   }
@@ -458,8 +456,7 @@ static ct_network *perceptron(ct_device *dev, uint32_t inputs, bool trains) {
   ct_graph *g;
   assert_int_equal(ct_graph_create(&g), CT_OK);
   assert_int_equal(ct_graph_mlp(g, (const uint32_t[]){inputs, 4, 2}, 2, 2, trains), CT_OK);
-  if (trains)
-    assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  if (trains) assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
   assert_int_equal(ct_graph_check(g), CT_OK);
   if (ct_network_create(dev, g, NULL, &net)) fail_msg("%s", ct_last_error(dev));
   ct_graph_free(g);
@@ -480,7 +477,8 @@ static void shapes_must_agree(void **state) {
   close_pair(&p);
 }
 
-/* An input that nothing reads has no place: writing it does nothing, a weight is none of a frame. */
+/* An input that nothing reads has no place: writing it does nothing, a weight is none of a frame.
+ */
 static void unread_inputs(void **state) {
   (void)state;
   struct pair p;
@@ -525,12 +523,12 @@ static void a_crowded_network(void **state) {
   for (unsigned i = 0; i < COUNT; ++i) {
     char name[8];
     snprintf(name, sizeof name, "x%u", i);
-    in[i] = ct_graph_tensor(g, &(struct ct_new_tensor){.name = name,
-                                                       .shape = {2, {1, 4}},
-                                                       .role = i ? CT_ROLE_INPUT : CT_ROLE_WEIGHT});
-    sum = i ? ct_graph_add(g, &(struct ct_new_node){.op = "add",
-                                                    .inputs = (int[]){sum, in[i]},
-                                                    .input_count = 2})
+    in[i] = ct_graph_tensor(
+        g, &(struct ct_new_tensor){
+               .name = name, .shape = {2, {1, 4}}, .role = i ? CT_ROLE_INPUT : CT_ROLE_WEIGHT});
+    sum = i ? ct_graph_add(g,
+                           &(struct ct_new_node){
+                               .op = "add", .inputs = (int[]){sum, in[i]}, .input_count = 2})
             : in[0];
   }
   if (ct_graph_result(g, sum) < 0 || ct_graph_check(g)) fail_msg("%s", ct_graph_error(g));

@@ -80,7 +80,7 @@ static int check_neighbours(ct_network *n, enum ct_queue queue) {
 
 /* ---- Masks of dropout ----------------------------------------------------------------------- */
 
-/* Whether a run reads them. Its weights are its own (check_weights()); publishing reads no masks. */
+/* Whether a run reads them: with its own weights, as check_weights() says; publishing does not. */
 static bool masks_are_read(const ct_network *n) {
   return n->compiled.masks && n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > n->published;
 }
