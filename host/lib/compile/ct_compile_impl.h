@@ -110,6 +110,16 @@ void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...)
 void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* ---- Shapes ---- */
+
+/* A tensor as a matrix: its last dimension are the columns. */
+static inline uint32_t ct_shape_cols(const struct ct_shape *s) {
+  return s->dim[s->dims - 1];
+}
+static inline uint32_t ct_shape_rows(const struct ct_shape *s) {
+  return (uint32_t)ct_shape_part(s, 0, s->dims - 1);
+}
+
 /* ---- Values ---- */
 
 /* A new one; 0 where there is no memory. like: a value whose layout it has. */
@@ -154,6 +164,8 @@ struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n);
 int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s);
+/* The step makes the value, which it returns. */
+int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value);
 
 /* ---- Sums ---- */
 

@@ -3,13 +3,8 @@
 #include "ct_compile_impl.h"
 #include "ct_op_window.h"
 
-static int made_by(struct ct_compiler *c, struct ct_net_step *s, int value) {
-  if (!c->error) c->value[value].step = ct_step_number(c, s);
-  return value;
-}
-
 static int image_like(struct ct_compiler *c, const struct ct_shape *s) {
-  const int v = ct_value_new(c, (uint32_t)ct_shape_part(s, 0, s->dims - 1), s->dim[s->dims - 1]);
+  const int v = ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s));
   if (c->error || s->dims != 4) return v;
   c->value[v].images = s->dim[0];
   c->value[v].h = s->dim[1];
@@ -37,7 +32,7 @@ static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_k
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL, n);
   pool_shape(s, n, xs, ys, kind);
   s->x = x;
-  s->y = made_by(c, s, y);
+  s->y = ct_step_makes(c, s, y);
   ct_value_is(c, n->out[0], y);
 }
 void ct_lower_op_max_pool(struct ct_compiler *c, const struct ct_gnode *n) {
@@ -78,7 +73,7 @@ void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) 
   s->x = x;
   s->y = y;
   s->dy = gy;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
 }
 
@@ -90,7 +85,7 @@ void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode 
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
   pool_shape(s, n, xs, gys, CT_POOL_AVERAGE);
   s->dy = gy;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
 }
 
@@ -117,7 +112,7 @@ void ct_lower_op_global_average_pool_grad(struct ct_compiler *c, const struct ct
   s->dy = gy;
   s->spread.segment = pixels;
   s->spread.scale = 1.0f / (float)pixels;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
 }
 

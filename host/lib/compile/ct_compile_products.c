@@ -108,14 +108,10 @@ static struct ct_window_shape shape_of(const struct ct_val *v, uint32_t rows) {
   return v->rows == rows ? linear_shape(rows, 1, 1) : linear_shape(rows, v->h, v->w);
 }
 
-static uint32_t rows_of(const struct ct_shape *s) {
-  return (uint32_t)ct_shape_part(s, 0, s->dims - 1);
-}
-
 /* y = x w^T */
 static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int weight) {
   const struct ct_shape *w = &c->g->tensor[weight]->shape, *y = ct_out(c->g, n, 0);
-  const uint32_t rows = rows_of(y);
+  const uint32_t rows = ct_shape_rows(y);
   if (!sees(&c->value[x], rows, w->dim[1])) x = ct_value_plain_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], rows);
@@ -140,7 +136,7 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
   const int gy = ct_value_plain_in(c, n, 0), w = ct_value_in(c, n, 1);
   if (c->error || gy == CT_NO_VALUE) return;
   const struct ct_val weight = c->value[w];
-  const uint32_t rows = rows_of(ct_in(c->g, n, 0)), taps = weight.weight.taps;
+  const uint32_t rows = ct_shape_rows(ct_in(c->g, n, 0)), taps = weight.weight.taps;
   /* The image's lines are those of the forward step. */
   uint32_t h = 1, width = taps;
   for (size_t i = 0; i < c->steps; ++i)
@@ -247,7 +243,7 @@ static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i
                      struct batch *of) {
   const struct ct_shape *s = ct_in(c->g, n, i);
   *of = (struct batch){
-      .flat = {2, {rows_of(s), s->dim[s->dims - 1]}},
+      .flat = {2, {ct_shape_rows(s), ct_shape_cols(s)}},
       .rows = s->dim[s->dims - 2],
       .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1},
       .last = CT_NO_VALUE};
@@ -271,7 +267,7 @@ static int matrix_of(struct ct_compiler *c, const struct ct_gnode *n, struct bat
 static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batch *ab,
                     const bool *turned) {
   const struct ct_shape *ys = ct_out(c->g, n, 0);
-  const struct ct_shape flat = {2, {rows_of(ys), ys->dim[ys->dims - 1]}};
+  const struct ct_shape flat = {2, {ct_shape_rows(ys), ct_shape_cols(ys)}};
   const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
   struct ct_part *part = calloc(count, sizeof *part);
   if (!part) {
@@ -433,7 +429,7 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
     ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", name_in(c, n, 1));
     return;
   }
-  const int y = ct_value_new(c, rows_of(ys), ys->dim[3]);
+  const int y = ct_value_new(c, ct_shape_rows(ys), ys->dim[3]);
   if (c->error) return;
   image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, y);
@@ -449,7 +445,7 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
   const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
   const int gy = image_in(c, n, 0), w = ct_value_in(c, n, 1);
   if (c->error || gy == CT_NO_VALUE) return;
-  const int gx = ct_value_new(c, rows_of(xs), xs->dim[3]);
+  const int gx = ct_value_new(c, ct_shape_rows(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
