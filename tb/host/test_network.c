@@ -264,11 +264,37 @@ static void test_parts_that_last(void **state) {
   }
 }
 
-/* Of many operators that read one product not all can become part of its kernel. */
+/* Gradients that nobody but a state takes are made all the same. */
+static void test_gradients_that_last(void **state) {
+  (void)state;
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(9);
+  bed_make(&b);
+  const int gy = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(6, 21)),
+            x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(6, 21));
+  const int gx =
+      BED_ADD(&b, "layer_norm_grad", BED_IN(gy, x, named(&b, "scale", CT_ROLE_WEIGHT, SHAPE(21))));
+  ct_graph_result(b.g, gx);
+  ct_graph_becomes(b.g, named(&b, "of scale", CT_ROLE_STATE, SHAPE(21)), gx + 1);
+  ct_graph_becomes(b.g, named(&b, "of bias", CT_ROLE_STATE, SHAPE(21)), gx + 2);
+  b.update = true;
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 7, &rng);
+  net_run(&n);
+  net_expect(&n, 1e-4, "gradients");
+  net_close(&n);
+  bed_free(&b);
+}
+
+/* Of many operators that read one product not all can become part of its kernel, whether their
+ * results are outputs, operands of others, or new values of states. */
 static void test_many_readers(void **state) {
   (void)state;
+  enum { OUTPUTS, OPERANDS, STATES, WAYS };
   static const char *const ops[] = {"relu", "tanh", "sigmoid", "leaky_relu", "gelu", "erf"};
-  for (int products = 0; products < 2; ++products) {
+  for (int way = 0; way < WAYS; ++way) {
     struct bed b;
     bed_make(&b);
     const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16));
@@ -276,8 +302,12 @@ static void test_many_readers(void **state) {
         BED_ADD(&b, "conv", BED_IN(x, named(&b, "w", CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16))));
     for (unsigned i = 0; i < sizeof ops / sizeof *ops; ++i) {
       const int z = BED_ADD(&b, ops[i], BED_IN(y));
-      ct_graph_result(b.g, products ? BED_ADD(&b, "softmax", BED_IN(z)) : z);
+      if (way == STATES)
+        ct_graph_becomes(b.g, named(&b, ops[i], CT_ROLE_STATE, SHAPE(2, 4, 4, 16)), z);
+      else
+        ct_graph_result(b.g, way == OPERANDS ? BED_ADD(&b, "softmax", BED_IN(z)) : z);
     }
+    b.update = way == STATES;
     compare(&b, 0.03, "many readers");
   }
 }
@@ -320,6 +350,7 @@ int main(void) {
                                      cmocka_unit_test(test_normalisation_by_an_input),
                                      cmocka_unit_test(test_nothing_but_copies),
                                      cmocka_unit_test(test_parts_that_last),
+                                     cmocka_unit_test(test_gradients_that_last),
                                      cmocka_unit_test(test_many_readers),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);

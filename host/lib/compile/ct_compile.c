@@ -150,10 +150,12 @@ static void lower_nodes(struct ct_compiler *c) {
   free(needed);
 }
 
-/* Who reads each tensor: nodes, and the caller. */
+/* Who reads each tensor: nodes, the caller, and what it becomes. */
 static void count_readers(struct ct_compiler *c) {
-  for (size_t t = 1; t <= c->g->tensors; ++t)
-    c->readers[t] = c->g->tensor[t]->role == CT_ROLE_OUTPUT;
+  for (size_t t = 1; t <= c->g->tensors; ++t) {
+    c->readers[t] += c->g->tensor[t]->role == CT_ROLE_OUTPUT;
+    ++c->readers[c->g->tensor[t]->becomes];
+  }
   for (size_t i = 0; i < c->g->nodes; ++i)
     for (uint32_t k = 0; k < c->g->node[i]->inputs; ++k)
       ++c->readers[c->g->node[i]->in[k]];

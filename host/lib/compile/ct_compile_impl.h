@@ -90,7 +90,8 @@ struct ct_compiler {
   struct ct_compiled *out;
   const struct ct_why *why;
   int *value_of;     /* by tensor */
-  uint32_t *readers; /* by tensor: nodes that read it, and the caller if it is an output */
+  uint32_t *readers; /* by tensor: nodes that read it, the caller if it is an output, tensors that
+                        become it */
   struct ct_val *value;
   struct ct_net_step *step;
   uint32_t *order;
