@@ -327,24 +327,62 @@ static void test_folded(void **state) {
   }
 }
 
+/* ---- What is refused ----------------------------------------------------------------------- */
+
+static int named(struct bed *b, const char *name, enum ct_role role, struct ct_shape shape) {
+  return ct_graph_tensor(b->g, &(struct ct_new_tensor){.name = name, .role = role, .shape = shape});
+}
+
+/* A layer has its weights as layers have them, so nobody can read them as a matrix. */
+static int laid(struct bed *b, uint32_t outputs, uint32_t inputs) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(20, inputs));
+  const int w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(outputs, inputs));
+  ct_graph_result(b->g, BED_ADD(b, "linear", BED_IN(x, w)));
+  return w;
+}
+
+static void turned_weights(struct bed *b) {
+  const int w = laid(b, 16, 16);
+  ct_graph_result(
+      b->g, BED_ADD(b, "transpose", BED_IN(w), .name = "turn", BED_ATTRS({"perm", 2, {1, 0}})));
+}
+
+/* Square, so that both sides are as long as the vector. */
+static void a_row_over_weights(struct bed *b) {
+  const int w = laid(b, 16, 16), s = named(b, "s", CT_ROLE_STATE, SHAPE(16));
+  ct_graph_result(b->g, BED_ADD(b, "mul", BED_IN(w, s), .name = "scaled"));
+}
+static void a_column_over_weights(struct bed *b) {
+  const int w = laid(b, 16, 16), s = named(b, "s", CT_ROLE_STATE, SHAPE(16, 1));
+  ct_graph_result(b->g, BED_ADD(b, "div", BED_IN(w, s), .name = "scaled"));
+}
+
 /* What cannot run is named, with the reason. */
 static void test_refused(void **state) {
   (void)state;
-  struct bed b;
-  ct_device *dev;
-  ct_network *net;
-  bed_make(&b);
-  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(20, 16));
-  const int w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16, 16));
-  ct_graph_result(b.g, BED_ADD(&b, "linear", BED_IN(x, w)));
-  ct_graph_result(
-      b.g, BED_ADD(&b, "transpose", BED_IN(w), .name = "turn", BED_ATTRS({"perm", 2, {1, 0}})));
-  bed_check(&b);
-  assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  assert_int_equal(ct_network_create(dev, b.g, NULL, &net), CT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(ct_last_error(dev), "turn (transpose): its input"));
-  ct_close(dev);
-  bed_free(&b);
+  static const struct {
+    void (*make)(struct bed *b);
+    const char *says;
+  } cases[] = {
+      {turned_weights, "1 node cannot run on the device: turn (transpose): its input (w) lies"},
+      {a_row_over_weights, "1 node cannot run on the device: scaled (mul): its input (w) lies"},
+      {a_column_over_weights, "1 node cannot run on the device: scaled (div): its input (w) lies"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    struct bed b;
+    ct_device *dev;
+    ct_network *net = NULL;
+    bed_make(&b);
+    cases[i].make(&b);
+    bed_check(&b);
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    if (ct_network_create(dev, b.g, NULL, &net) != CT_ERR_UNSUPPORTED)
+      fail_msg("this is not refused: %s", cases[i].says);
+    if (!strstr(ct_last_error(dev), cases[i].says))
+      fail_msg("not %s, but %s", cases[i].says, ct_last_error(dev));
+    ct_close(dev);
+    bed_free(&b);
+  }
 }
 
 int main(void) {
