@@ -147,6 +147,17 @@ static int weight(struct maker *m, struct ct_shape s) {
                    .shape = s, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE, .name = "w"});
 }
 
+/* A matrix of either side is trained: outputs x inputs, as a layer's, or inputs x outputs. */
+static int trained(struct maker *m) {
+  const uint32_t r = draw(m, 20), k = draw(m, 20), c = draw(m, 20);
+  const bool left = ct_rng_percent(m->rng, 30), turned = ct_rng_percent(m->rng, 50);
+  const struct ct_shape b = turned ? SHAPE(c, k) : SHAPE(k, c);
+  const int x = left ? weight(m, SHAPE(r, k)) : input(m, SHAPE(r, k)),
+            y = left ? input(m, b) : weight(m, b);
+  m->x[m->count++] = left ? x : y;
+  return BED_ADD(m->b, "matmul", BED_IN(x, y), BED_ATTRS({"transpose_b", 1, {turned}}));
+}
+
 static int linear(struct maker *m) {
   const uint32_t inputs = draw(m, 30), outputs = draw(m, 30);
   const int x = input(m, SHAPE(draw(m, 20), inputs)), w = input(m, SHAPE(outputs, inputs));
@@ -171,7 +182,7 @@ static const struct {
     {"transpose", transpose, 0}, {"reshape", reshape, 1e-5},     {"slice", slice, 0},
     {"concat", concat, 0},       {"broadcast", broadcast, 1e-5}, {"layer_norm", layer_norm, 1e-3},
     {"softmax", softmax, 1e-5},  {"dropout", dropout, 1e-6},     {"matmul", matmul, 0.03},
-    {"linear", linear, 0.03},    {"groups", groups, 0.03}};
+    {"trained", trained, 0.03},  {"linear", linear, 0.03},       {"groups", groups, 0.03}};
 enum { OPS = sizeof ops / sizeof *ops };
 
 /* Its output, and behind a loss the gradients of all that comes from outside. */

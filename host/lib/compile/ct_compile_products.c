@@ -325,9 +325,10 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *a = ct_in(c->g, n, 0), *b = ct_in(c->g, n, 1);
   const bool turned[2] = {ct_attr(n, MATMUL_A, 0) != 0, ct_attr(n, MATMUL_B, 0) != 0};
   const bool matrices = a->dims == 2 && b->dims == 2, weight = is_weight(c, n->in[1]);
-  const bool laid =
-      c->value_of[n->in[1]] != CT_NO_VALUE && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
-  if (matrices && weight && !turned[0] && turned[1])
+  /* What has been a matrix for another product remains one. */
+  const bool fresh = c->value_of[n->in[1]] == CT_NO_VALUE;
+  const bool laid = !fresh && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
+  if (matrices && weight && (fresh || laid) && !turned[0] && turned[1])
     forward(c, n, ct_value_in(c, n, 0), n->in[1]);
   else if (matrices && weight && laid && !turned[0])
     linear_input(c, n);
