@@ -151,6 +151,9 @@ bool ct_value_plain(const struct ct_compiler *c, int tensor);
 /* That of input i with such rows and columns; another one is made if it has others. CT_NO_VALUE: it
  * cannot be, which is noted. */
 int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i);
+/* `count` inputs from i on; false: one cannot be. */
+bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
+                        unsigned count);
 
 /* Only weights, states, constants and what early steps make of them: the same in every run. */
 bool ct_values_last(const struct ct_compiler *c, const int *vals, unsigned count);

@@ -184,6 +184,16 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
   return y;
 }
 
+bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
+                        unsigned count) {
+  bool all = true;
+  for (unsigned k = 0; k < count; ++k) {
+    vals[k] = ct_value_plain_in(c, n, i + k);
+    all = all && vals[k] != CT_NO_VALUE;
+  }
+  return all && !c->error;
+}
+
 /* ---- What is repeated ---------------------------------------------------------------------- */
 
 int ct_spread_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,

@@ -74,7 +74,7 @@ static struct ct_net_step *product(struct ct_compiler *c, const struct ct_gnode 
 
 /* y = product + bias: a value of its own, so that the product itself need not be kept. */
 static void add_bias(struct ct_compiler *c, const struct ct_gnode *n, int y) {
-  const int bias = ct_value_in(c, n, 2);
+  const int bias = ct_value_plain_in(c, n, 2);
   if (c->error || bias == CT_NO_VALUE) {
     ct_value_is(c, n->out[0], y);
     return;
