@@ -164,19 +164,7 @@ static struct ct_weight_lay weights_of(const struct ct_window_shape *s, uint32_t
                                 .outputs = outputs / s->groups};
 }
 
-/* Where groups share a product it has gradients of weights that do not exist: those stay zeros. */
-static int only_own(struct ct_compiler *c, const struct ct_gnode *n, int gw) {
-  const struct ct_weight_lay lay = c->value[gw].weight;
-  if (lay.own == lay.channels) return gw;
-  const int mask = ct_value_constant(c, c->value[gw].rows, c->value[gw].cols, 1);
-  if (c->error) return 0;
-  c->value[mask].kind = CT_LAY_WEIGHT;
-  c->value[mask].weight = lay;
-  struct ct_tiles t = ct_tiles_apart(c, n, c->value[gw].rows, c->value[gw].cols, false);
-  const unsigned a = ct_tiles_in(&t, gw), b = ct_tiles_in(&t, mask);
-  return ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_SELECT, a, b), ct_value_like(c, gw));
-}
-
+/* Where groups share a product its kernel sees to the zeros of weights that do not exist. */
 static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, int x, int gy,
                              const struct ct_window_shape *shape) {
   const struct ct_weight_lay lay = weights_of(shape, c->value[x].cols, c->value[gy].cols);
@@ -191,7 +179,7 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
   s->window = *shape;
   c->value[gw].step = ct_step_number(c, s);
   c->value[gw].part = CT_OPERAND_PRODUCT;
-  ct_value_is(c, n->out[0], only_own(c, n, gw));
+  ct_value_is(c, n->out[0], gw);
 }
 
 /* gw = gy^T x */
