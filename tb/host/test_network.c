@@ -8,6 +8,7 @@
  * tighter limits.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ct_model.h"
@@ -264,11 +265,137 @@ static void test_parts_that_last(void **state) {
   }
 }
 
-/* Of many operators that read one product not all can become part of its kernel. */
+/* ---- States that are read while they get new values ---------------------------------------- */
+
+static int state(struct bed *b, const char *name, struct ct_shape shape) {
+  return named(b, name, CT_ROLE_STATE, shape);
+}
+
+/* All of these read more of the state than what they make of it at a time. */
+static void by_linear(struct bed *b) {
+  const int s = state(b, "s", SHAPE(96, 320)), w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(320, 320));
+  ct_graph_becomes(b->g, s, BED_ADD(b, "linear", BED_IN(s, w)));
+}
+
+static void by_convolution(struct bed *b) {
+  const int s = state(b, "s", SHAPE(3, 20, 20, 48)),
+            w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(48, 3, 3, 48));
+  ct_graph_becomes(b->g, s, BED_ADD(b, "conv", BED_IN(s, w), BED_ATTRS({"pad", 4, {1, 1, 1, 1}})));
+}
+
+static void by_pool(struct bed *b) {
+  const int s = state(b, "s", SHAPE(3, 20, 20, 48));
+  ct_graph_becomes(b->g, s,
+                   BED_ADD(b, "max_pool", BED_IN(s),
+                           BED_ATTRS({"kernel", 2, {3, 3}}, {"pad", 4, {1, 1, 1, 1}})));
+}
+
+static void by_softmax(struct bed *b) {
+  const int s = state(b, "s", SHAPE(40, 300));
+  ct_graph_becomes(b->g, s, BED_ADD(b, "softmax", BED_IN(s)));
+}
+
+/* What is made of it before anything else, and in the midst, with readers behind. */
+static void with_readers(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(5, 40)), s = state(b, "s", SHAPE(5, 40)),
+            t = state(b, "t", SHAPE(5, 40));
+  ct_graph_becomes(b->g, s, BED_ADD(b, "scale", BED_IN(s), BED_ATTRS({"factor", 1, {0.5}})));
+  ct_graph_becomes(b->g, t, BED_ADD(b, "softmax", BED_IN(BED_ADD(b, "add", BED_IN(x, t)))));
+  ct_graph_result(b->g, BED_ADD(b, "add", BED_IN(BED_ADD(b, "mul", BED_IN(s, t)), x)));
+}
+
+/* Each becomes the other; halves of one change places. */
+static void by_exchange(struct bed *b) {
+  const int s = state(b, "s", SHAPE(5, 32)), t = state(b, "t", SHAPE(5, 32)),
+            u = state(b, "u", SHAPE(5, 32));
+  const struct ct_attr flat = {"shape", 2, {5, 32}};
+  const int half[2] = {BED_ADD(b, "slice", BED_IN(u),
+                               BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {16}}, {"size", 1, {16}})),
+                       BED_ADD(b, "slice", BED_IN(u),
+                               BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {0}}, {"size", 1, {16}}))};
+  ct_graph_becomes(b->g, s, BED_ADD(b, "reshape", BED_IN(t), .attrs = &flat, .attr_count = 1));
+  ct_graph_becomes(b->g, t, BED_ADD(b, "reshape", BED_IN(s), .attrs = &flat, .attr_count = 1));
+  ct_graph_becomes(
+      b->g, u, BED_ADD(b, "concat", .inputs = half, .input_count = 2, BED_ATTRS({"axis", 1, {1}})));
+}
+
+/* Numbers that HBFP8 holds. */
+static void draw_lasting(struct net_bed *n, ct_rng *rng) {
+  struct ct_tensor_info info;
+  for (int t = 1; !ct_graph_tensor_info(n->bed->g, t, &info); ++t) {
+    if (info.role != CT_ROLE_STATE && info.role != CT_ROLE_WEIGHT) continue;
+    float *f = calloc(info.elements, sizeof *f);
+    assert_non_null(f);
+    for (size_t i = 0; i < info.elements; ++i)
+      bed_data(n->bed, t)[i] = (double)(f[i] = (float)((double)ct_rng_below(rng, 255) - 127) / 64);
+    assert_int_equal(ct_network_write(n->net, t, f, info.elements), CT_OK);
+    free(f);
+  }
+}
+
+static void test_states(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *name;
+    void (*make)(struct bed *b);
+    double most;
+  } cases[] = {{"a layer", by_linear, 0.03},
+               {"a convolution", by_convolution, 0.03},
+               {"pooling", by_pool, 0},
+               {"softmax", by_softmax, 1e-4},
+               {"later readers", with_readers, 1e-5},
+               {"exchanged", by_exchange, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    struct bed b;
+    struct net_bed n;
+    ct_rng rng = ct_rng_make(10);
+    bed_make(&b);
+    cases[i].make(&b);
+    b.update = true;
+    bed_check(&b);
+    net_open(&n, &b, "emu:core=16x4");
+    net_draw(&n, 7, &rng);
+    draw_lasting(&n, &rng);
+    for (int run = 1; run < 3; ++run) {
+      net_run(&n);
+      net_expect(&n, run * cases[i].most, cases[i].name);
+    }
+    net_close(&n);
+    bed_free(&b);
+  }
+}
+
+/* Gradients that nobody but a state takes are made all the same. */
+static void test_gradients_that_last(void **state) {
+  (void)state;
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(9);
+  bed_make(&b);
+  const int gy = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(6, 21)),
+            x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(6, 21));
+  const int gx =
+      BED_ADD(&b, "layer_norm_grad", BED_IN(gy, x, named(&b, "scale", CT_ROLE_WEIGHT, SHAPE(21))));
+  ct_graph_result(b.g, gx);
+  ct_graph_becomes(b.g, named(&b, "of scale", CT_ROLE_STATE, SHAPE(21)), gx + 1);
+  ct_graph_becomes(b.g, named(&b, "of bias", CT_ROLE_STATE, SHAPE(21)), gx + 2);
+  b.update = true;
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 7, &rng);
+  net_run(&n);
+  net_expect(&n, 1e-4, "gradients");
+  net_close(&n);
+  bed_free(&b);
+}
+
+/* Of many operators that read one product not all can become part of its kernel, whether their
+ * results are outputs, operands of others, or new values of states. */
 static void test_many_readers(void **state) {
   (void)state;
+  enum { OUTPUTS, OPERANDS, STATES, WAYS };
   static const char *const ops[] = {"relu", "tanh", "sigmoid", "leaky_relu", "gelu", "erf"};
-  for (int products = 0; products < 2; ++products) {
+  for (int way = 0; way < WAYS; ++way) {
     struct bed b;
     bed_make(&b);
     const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16));
@@ -276,8 +403,12 @@ static void test_many_readers(void **state) {
         BED_ADD(&b, "conv", BED_IN(x, named(&b, "w", CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16))));
     for (unsigned i = 0; i < sizeof ops / sizeof *ops; ++i) {
       const int z = BED_ADD(&b, ops[i], BED_IN(y));
-      ct_graph_result(b.g, products ? BED_ADD(&b, "softmax", BED_IN(z)) : z);
+      if (way == STATES)
+        ct_graph_becomes(b.g, named(&b, ops[i], CT_ROLE_STATE, SHAPE(2, 4, 4, 16)), z);
+      else
+        ct_graph_result(b.g, way == OPERANDS ? BED_ADD(&b, "softmax", BED_IN(z)) : z);
     }
+    b.update = way == STATES;
     compare(&b, 0.03, "many readers");
   }
 }
@@ -320,6 +451,8 @@ int main(void) {
                                      cmocka_unit_test(test_normalisation_by_an_input),
                                      cmocka_unit_test(test_nothing_but_copies),
                                      cmocka_unit_test(test_parts_that_last),
+                                     cmocka_unit_test(test_states),
+                                     cmocka_unit_test(test_gradients_that_last),
                                      cmocka_unit_test(test_many_readers),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);

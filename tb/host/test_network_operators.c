@@ -147,6 +147,17 @@ static int weight(struct maker *m, struct ct_shape s) {
                    .shape = s, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE, .name = "w"});
 }
 
+/* A matrix of either side is trained: outputs x inputs, as a layer's, or inputs x outputs. */
+static int trained(struct maker *m) {
+  const uint32_t r = draw(m, 20), k = draw(m, 20), c = draw(m, 20);
+  const bool left = ct_rng_percent(m->rng, 30), turned = ct_rng_percent(m->rng, 50);
+  const struct ct_shape b = turned ? SHAPE(c, k) : SHAPE(k, c);
+  const int x = left ? weight(m, SHAPE(r, k)) : input(m, SHAPE(r, k)),
+            y = left ? input(m, b) : weight(m, b);
+  m->x[m->count++] = left ? x : y;
+  return BED_ADD(m->b, "matmul", BED_IN(x, y), BED_ATTRS({"transpose_b", 1, {turned}}));
+}
+
 static int linear(struct maker *m) {
   const uint32_t inputs = draw(m, 30), outputs = draw(m, 30);
   const int x = input(m, SHAPE(draw(m, 20), inputs)), w = input(m, SHAPE(outputs, inputs));
@@ -171,7 +182,7 @@ static const struct {
     {"transpose", transpose, 0}, {"reshape", reshape, 1e-5},     {"slice", slice, 0},
     {"concat", concat, 0},       {"broadcast", broadcast, 1e-5}, {"layer_norm", layer_norm, 1e-3},
     {"softmax", softmax, 1e-5},  {"dropout", dropout, 1e-6},     {"matmul", matmul, 0.03},
-    {"linear", linear, 0.03},    {"groups", groups, 0.03}};
+    {"trained", trained, 0.03},  {"linear", linear, 0.03},       {"groups", groups, 0.03}};
 enum { OPS = sizeof ops / sizeof *ops };
 
 /* Its output, and behind a loss the gradients of all that comes from outside. */
@@ -275,24 +286,74 @@ static void test_same_on_simulated_cores(void **state) {
   same_on((const char *const[]){"emu:", "sim:stall=25"}, 2, ct_tb_draws(2 * OPS), 4);
 }
 
-/* A column that is given the shape of a row is a row. */
+/* ---- A column that is given the shape of a row is a row ------------------------------------ */
+
+static int row(struct bed *b, uint32_t size) {
+  return BED_ADD(b, "reshape", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(size, 1))),
+                 BED_ATTRS({"shape", 1, {size}}));
+}
+
+static void added_row(struct bed *b) {
+  ct_graph_result(b->g,
+                  BED_ADD(b, "add", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 4)), row(b, 4))));
+}
+
+/* A batch as large as a row is long. */
+static void bias_row(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 6)),
+            w = bed_tensor(b, CT_ROLE_WEIGHT, SHAPE(4, 6));
+  ct_graph_result(b->g, BED_ADD(b, "linear", BED_IN(x, w, row(b, 4))));
+}
+
+static void normalised_by_rows(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(1, 2, 4, 8)),
+            gy = bed_tensor(b, CT_ROLE_INPUT, SHAPE(1, 2, 4, 8));
+  const int y =
+      BED_ADD(b, "batch_norm_train", BED_IN(x, row(b, 8), row(b, 8), row(b, 8), row(b, 8)));
+  const int gx =
+      BED_ADD(b, "batch_norm_grad",
+              BED_IN(gy, x, row(b, 8), row(b, 8), BED_ADD(b, "mul", BED_IN(row(b, 8), row(b, 8)))));
+  for (int i = 0; i < 3; ++i) {
+    ct_graph_result(b->g, y + i);
+    ct_graph_result(b->g, gx + i);
+  }
+}
+
+/* The bias of the layer in front. */
+static void folded_rows(struct bed *b) {
+  int in[6] = {bed_tensor(b, CT_ROLE_WEIGHT, SHAPE(4, 6))};
+  for (int i = 1; i < 6; ++i)
+    in[i] = row(b, 4);
+  in[4] = BED_ADD(b, "mul", BED_IN(in[4], in[4]));
+  const int w = BED_ADD(b, "batch_norm_fold", .inputs = in, .input_count = 6);
+  ct_graph_result(
+      b->g, BED_ADD(b, "linear", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 6)), w, w + 1)));
+}
+
 static void test_shapes_count(void **state) {
   (void)state;
-  struct bed b;
-  struct net_bed n;
-  ct_rng rng = ct_rng_make(5);
-  bed_make(&b);
-  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 4));
-  const int row = BED_ADD(&b, "reshape", BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 1))),
-                          BED_ATTRS({"shape", 1, {4}}));
-  ct_graph_result(b.g, BED_ADD(&b, "add", BED_IN(x, row)));
-  bed_check(&b);
-  net_open(&n, &b, "emu:");
-  net_draw(&n, 1, &rng);
-  net_run(&n);
-  net_expect(&n, 0, "a row");
-  net_close(&n);
-  bed_free(&b);
+  static const struct {
+    const char *name;
+    void (*make)(struct bed *b);
+    double most;
+  } cases[] = {{"added", added_row, 0},
+               {"a bias", bias_row, 0.03},
+               {"normalised", normalised_by_rows, 1e-4},
+               {"folded", folded_rows, 0.03}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    struct bed b;
+    struct net_bed n;
+    ct_rng rng = ct_rng_make(5);
+    bed_make(&b);
+    cases[i].make(&b);
+    bed_check(&b);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 1, &rng);
+    net_run(&n);
+    net_expect(&n, cases[i].most, cases[i].name);
+    net_close(&n);
+    bed_free(&b);
+  }
 }
 
 /* A normalisation folded into convolutions, of groups, too, and into a linear layer. */
@@ -327,24 +388,83 @@ static void test_folded(void **state) {
   }
 }
 
+/* ---- What is refused ----------------------------------------------------------------------- */
+
+static int named(struct bed *b, const char *name, enum ct_role role, struct ct_shape shape) {
+  return ct_graph_tensor(b->g, &(struct ct_new_tensor){.name = name, .role = role, .shape = shape});
+}
+
+/* A layer has its weights as layers have them, so nobody can read them as a matrix. */
+static int laid(struct bed *b, uint32_t outputs, uint32_t inputs) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(20, inputs));
+  const int w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(outputs, inputs));
+  ct_graph_result(b->g, BED_ADD(b, "linear", BED_IN(x, w)));
+  return w;
+}
+
+static void turned_weights(struct bed *b) {
+  const int w = laid(b, 16, 16);
+  ct_graph_result(
+      b->g, BED_ADD(b, "transpose", BED_IN(w), .name = "turn", BED_ATTRS({"perm", 2, {1, 0}})));
+}
+
+/* Square, so that both sides are as long as the vector. */
+static void a_row_over_weights(struct bed *b) {
+  const int w = laid(b, 16, 16), s = named(b, "s", CT_ROLE_STATE, SHAPE(16));
+  ct_graph_result(b->g, BED_ADD(b, "mul", BED_IN(w, s), .name = "scaled"));
+}
+static void a_column_over_weights(struct bed *b) {
+  const int w = laid(b, 16, 16), s = named(b, "s", CT_ROLE_STATE, SHAPE(16, 1));
+  ct_graph_result(b->g, BED_ADD(b, "div", BED_IN(w, s), .name = "scaled"));
+}
+
+/* A normalisation, and one that is folded, by the weights of a layer. */
+static int scale_of(struct bed *b, int w) {
+  return BED_ADD(b, "reshape", BED_IN(w), BED_ATTRS({"shape", 1, {16}}));
+}
+static void normalised_by_weights(struct bed *b) {
+  int in[5] = {bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 3, 3, 16)), scale_of(b, laid(b, 16, 1))};
+  for (int i = 2; i < 5; ++i)
+    in[i] = bed_tensor(b, CT_ROLE_STATE, SHAPE(16));
+  ct_graph_result(b->g, BED_ADD(b, "batch_norm", .inputs = in, .input_count = 5, .name = "normal"));
+}
+static void folded_by_weights(struct bed *b) {
+  int in[5] = {bed_tensor(b, CT_ROLE_WEIGHT, SHAPE(16, 6)), scale_of(b, laid(b, 16, 1))};
+  for (int i = 2; i < 5; ++i)
+    in[i] = bed_tensor(b, CT_ROLE_STATE, SHAPE(16));
+  const int w = BED_ADD(b, "batch_norm_fold", .inputs = in, .input_count = 5, .name = "fold");
+  ct_graph_result(
+      b->g, BED_ADD(b, "linear", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 6)), w, w + 1)));
+}
+
 /* What cannot run is named, with the reason. */
 static void test_refused(void **state) {
   (void)state;
-  struct bed b;
-  ct_device *dev;
-  ct_network *net;
-  bed_make(&b);
-  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(20, 16));
-  const int w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(16, 16));
-  ct_graph_result(b.g, BED_ADD(&b, "linear", BED_IN(x, w)));
-  ct_graph_result(
-      b.g, BED_ADD(&b, "transpose", BED_IN(w), .name = "turn", BED_ATTRS({"perm", 2, {1, 0}})));
-  bed_check(&b);
-  assert_int_equal(ct_open("emu:", &dev), CT_OK);
-  assert_int_equal(ct_network_create(dev, b.g, NULL, &net), CT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(ct_last_error(dev), "turn (transpose): its input"));
-  ct_close(dev);
-  bed_free(&b);
+  static const struct {
+    void (*make)(struct bed *b);
+    const char *says;
+  } cases[] = {
+      {turned_weights, "1 node cannot run on the device: turn (transpose): its input (w) lies"},
+      {a_row_over_weights, "1 node cannot run on the device: scaled (mul): its input (w) lies"},
+      {a_column_over_weights, "1 node cannot run on the device: scaled (div): its input (w) lies"},
+      {normalised_by_weights, "1 node cannot run on the device: normal (batch_norm): its input ("},
+      {folded_by_weights, "1 node cannot run on the device: fold (batch_norm_fold): its input ("},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    struct bed b;
+    ct_device *dev;
+    ct_network *net = NULL;
+    bed_make(&b);
+    cases[i].make(&b);
+    bed_check(&b);
+    assert_int_equal(ct_open("emu:", &dev), CT_OK);
+    if (ct_network_create(dev, b.g, NULL, &net) != CT_ERR_UNSUPPORTED)
+      fail_msg("this is not refused: %s", cases[i].says);
+    if (!strstr(ct_last_error(dev), cases[i].says))
+      fail_msg("not %s, but %s", cases[i].says, ct_last_error(dev));
+    ct_close(dev);
+    bed_free(&b);
+  }
 }
 
 int main(void) {

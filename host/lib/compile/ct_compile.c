@@ -103,14 +103,14 @@ float ct_compiled_scalar(const struct ct_scalar *s, uint64_t step) {
   }
 }
 
-/* As ct_op_dropout.c has it. */
 void ct_compiled_mask(const struct ct_mask *m, uint64_t seed, uint64_t step, float *x) {
+  const struct ct_dropout d = {.seed = seed, .step = step, .stream = m->stream, .limit = m->limit};
   const size_t count = (size_t)m->mat.rows * m->mat.cols;
   for (size_t i = 0; i < count; i += 4) {
-    uint32_t r[4] = {(uint32_t)(i / 4), m->stream, (uint32_t)step, (uint32_t)(step >> 32)};
-    ct_philox(r, (uint32_t)seed, (uint32_t)(seed >> 32));
+    bool dropped[4];
+    ct_dropout_four(&d, i / 4, dropped);
     for (size_t k = i; k < i + 4 && k < count; ++k)
-      x[k] = r[k - i] < m->limit ? 0 : 1;
+      x[k] = dropped[k - i] ? 0 : 1;
   }
 }
 
@@ -150,10 +150,12 @@ static void lower_nodes(struct ct_compiler *c) {
   free(needed);
 }
 
-/* Who reads each tensor: nodes, and the caller. */
+/* Who reads each tensor: nodes, the caller, and what it becomes. */
 static void count_readers(struct ct_compiler *c) {
-  for (size_t t = 1; t <= c->g->tensors; ++t)
-    c->readers[t] = c->g->tensor[t]->role == CT_ROLE_OUTPUT;
+  for (size_t t = 1; t <= c->g->tensors; ++t) {
+    c->readers[t] += c->g->tensor[t]->role == CT_ROLE_OUTPUT;
+    ++c->readers[c->g->tensor[t]->becomes];
+  }
   for (size_t i = 0; i < c->g->nodes; ++i)
     for (uint32_t k = 0; k < c->g->node[i]->inputs; ++k)
       ++c->readers[c->g->node[i]->in[k]];

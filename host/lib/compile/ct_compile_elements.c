@@ -9,7 +9,7 @@ static bool one_number(const struct ct_val *v) {
 }
 
 /* The value is spread over another one as its tensor is over the node's output, or has a place for
- * each element of that. */
+ * each element of that. Weights of a layer have no row or column that is one of their tensor. */
 static bool fits(const struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int value,
                  int like) {
   const struct ct_val *v = &c->value[value], *to = &c->value[like];
@@ -19,8 +19,8 @@ static bool fits(const struct ct_compiler *c, const struct ct_gnode *n, unsigned
   if (v->rows == to->rows && v->cols == to->cols)
     return v->kind == to->kind && ct_same_weights(&v->weight, &to->weight);
   const bool row = v->rows == 1 && v->cols == to->cols, col = v->cols == 1 && v->rows == to->rows;
-  return (row || col) && v->kind == CT_LAY_MATRIX && ct_value_plain(c, n->in[i]) &&
-         to->cols == y->dim[y->dims - 1];
+  return (row || col) && v->kind == CT_LAY_MATRIX && to->kind == CT_LAY_MATRIX &&
+         ct_value_plain(c, n->in[i]) && to->cols == ct_shape_cols(y);
 }
 
 static int largest(const struct ct_compiler *c, const int *vals, unsigned count) {
@@ -60,10 +60,8 @@ void ct_give(struct ct_tiles *t, const struct ct_gnode *n, unsigned i, unsigned 
   struct ct_compiler *c = t->c;
   const struct ct_shape *s = ct_out(c->g, n, i);
   if (c->error) return;
-  const int value =
-      like == CT_NO_VALUE
-          ? ct_value_new(c, (uint32_t)ct_shape_part(s, 0, s->dims - 1), s->dim[s->dims - 1])
-          : ct_value_like(c, like);
+  const int value = like == CT_NO_VALUE ? ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s))
+                                        : ct_value_like(c, like);
   ct_tiles_make(t, operand, value);
   ct_value_is(c, n->out[i], value);
 }

@@ -90,7 +90,8 @@ struct ct_compiler {
   struct ct_compiled *out;
   const struct ct_why *why;
   int *value_of;     /* by tensor */
-  uint32_t *readers; /* by tensor: nodes that read it, and the caller if it is an output */
+  uint32_t *readers; /* by tensor: nodes that read it, the caller if it is an output, tensors that
+                        become it */
   struct ct_val *value;
   struct ct_net_step *step;
   uint32_t *order;
@@ -109,6 +110,16 @@ void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...)
 /* The node cannot be lowered: noted for the sentence at the end. */
 void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- Shapes ---- */
+
+/* A tensor as a matrix: its last dimension are the columns. */
+static inline uint32_t ct_shape_cols(const struct ct_shape *s) {
+  return s->dim[s->dims - 1];
+}
+static inline uint32_t ct_shape_rows(const struct ct_shape *s) {
+  return (uint32_t)ct_shape_part(s, 0, s->dims - 1);
+}
 
 /* ---- Values ---- */
 
@@ -140,6 +151,9 @@ bool ct_value_plain(const struct ct_compiler *c, int tensor);
 /* That of input i with such rows and columns; another one is made if it has others. CT_NO_VALUE: it
  * cannot be, which is noted. */
 int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i);
+/* `count` inputs from i on; false: one cannot be. */
+bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
+                        unsigned count);
 
 /* Only weights, states, constants and what early steps make of them: the same in every run. */
 bool ct_values_last(const struct ct_compiler *c, const int *vals, unsigned count);
@@ -154,6 +168,8 @@ struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n);
 int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s);
+/* The step makes the value, which it returns. */
+int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value);
 
 /* ---- Sums ---- */
 

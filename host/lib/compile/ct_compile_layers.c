@@ -3,13 +3,8 @@
 #include "ct_compile_impl.h"
 #include "ct_op_window.h"
 
-static int made_by(struct ct_compiler *c, struct ct_net_step *s, int value) {
-  if (!c->error) c->value[value].step = ct_step_number(c, s);
-  return value;
-}
-
 static int image_like(struct ct_compiler *c, const struct ct_shape *s) {
-  const int v = ct_value_new(c, (uint32_t)ct_shape_part(s, 0, s->dims - 1), s->dim[s->dims - 1]);
+  const int v = ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s));
   if (c->error || s->dims != 4) return v;
   c->value[v].images = s->dim[0];
   c->value[v].h = s->dim[1];
@@ -37,7 +32,7 @@ static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_k
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL, n);
   pool_shape(s, n, xs, ys, kind);
   s->x = x;
-  s->y = made_by(c, s, y);
+  s->y = ct_step_makes(c, s, y);
   ct_value_is(c, n->out[0], y);
 }
 void ct_lower_op_max_pool(struct ct_compiler *c, const struct ct_gnode *n) {
@@ -78,7 +73,7 @@ void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) 
   s->x = x;
   s->y = y;
   s->dy = gy;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
 }
 
@@ -90,7 +85,7 @@ void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode 
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
   pool_shape(s, n, xs, gys, CT_POOL_AVERAGE);
   s->dy = gy;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
 }
 
@@ -117,7 +112,7 @@ void ct_lower_op_global_average_pool_grad(struct ct_compiler *c, const struct ct
   s->dy = gy;
   s->spread.segment = pixels;
   s->spread.scale = 1.0f / (float)pixels;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   ct_value_is(c, n->out[0], gx);
 }
 
@@ -197,10 +192,15 @@ int ct_fold_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay
   const struct ct_gnode *n = c->g->node[c->g->tensor[tensor]->node];
   const int w = ct_value_weight(c, n->in[FOLD_W], lay);
   if (c->error || w == CT_NO_VALUE) return w;
-  int vals[4];
-  for (unsigned i = 0; i < 4; ++i)
-    vals[i] = ct_value_plain_in(c, n, FOLD_VECTORS + i);
-  const struct affine f = affine_of(c, n, vals, ct_value_in(c, n, FOLD_BIAS));
+  int vals[5];
+  const bool biased = ct_has(n, FOLD_BIAS);
+  if (!ct_values_plain_in(c, n, FOLD_VECTORS, vals, biased ? 5 : 4)) {
+    /* That is noted: the layer goes on with what has its shape. */
+    const int none = ct_value_new(c, 1, c->error ? 1 : c->value[w].cols);
+    ct_value_is(c, n->out[1], none);
+    return w;
+  }
+  const struct affine f = affine_of(c, n, vals, biased ? vals[4] : CT_NO_VALUE);
   if (c->error) return 0;
   const int two[2] = {w, f.factor};
   struct ct_tiles t =
@@ -227,20 +227,19 @@ void ct_lower_op_batch_norm_fold(struct ct_compiler *c, const struct ct_gnode *n
 /* ---- Normalisation by running statistics --------------------------------------------------- */
 
 void ct_lower_op_batch_norm(struct ct_compiler *c, const struct ct_gnode *n) {
-  int vals[4];
-  int x = ct_value_plain_in(c, n, 0);
-  for (unsigned i = 0; i < 4; ++i)
-    vals[i] = ct_value_plain_in(c, n, i + 1);
-  if (c->error || x == CT_NO_VALUE) return;
-  const int bias = take_bias(c, &x);
-  apply(c, n, x, affine_of(c, n, vals, bias));
+  int vals[5]; /* x, then the vectors */
+  if (!ct_values_plain_in(c, n, 0, vals, 5)) return;
+  const int bias = take_bias(c, &vals[0]);
+  apply(c, n, vals[0], affine_of(c, n, vals + 1, bias));
 }
 
 /* Statistics of the batch, in two passes; the running ones go a part of the way to them. */
 void ct_lower_op_batch_norm_train(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int x = ct_value_plain_in(c, n, 0);
+  enum { X, SCALE, BIAS, RUNNING, INPUTS = RUNNING + 2 };
   const float momentum = (float)ct_attr(n, NORM_OTHER, 0);
-  if (c->error || x == CT_NO_VALUE) return;
+  int in[INPUTS];
+  if (!ct_values_plain_in(c, n, 0, in, INPUTS)) return;
+  const int x = in[X];
   const uint32_t cols = c->value[x].cols;
   const float part = 1.0f / (float)c->value[x].rows;
   struct ct_sum_of sum = {.x = x, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = part};
@@ -248,10 +247,10 @@ void ct_lower_op_batch_norm_train(struct ct_compiler *c, const struct ct_gnode *
   sum.squares = true;
   sum.less = mean;
   const int variance = ct_value_sum(c, n, &sum);
-  const int vals[4] = {ct_value_in(c, n, 1), ct_value_in(c, n, 2), mean, variance};
+  const int vals[4] = {in[SCALE], in[BIAS], mean, variance};
   const struct affine f = affine_of(c, n, vals, CT_NO_VALUE);
   for (unsigned i = 0; i < 2 && !c->error; ++i) {
-    const int old = ct_value_in(c, n, i + 3), now = vals[i + 2];
+    const int old = in[RUNNING + i], now = vals[i + 2];
     struct ct_tiles t = ct_tiles_apart(c, n, 1, cols, false);
     const unsigned a = ct_tiles_axpb(&t, ct_tiles_in(&t, old), momentum, 0);
     const unsigned b = ct_tiles_axpb(&t, ct_tiles_in(&t, now), 1 - momentum, 0);
@@ -267,11 +266,12 @@ struct sums {
   int gy, times;
 };
 
+enum { GRAD_GY, GRAD_X, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE, GRAD_INPUTS };
+
 /* factors of dx = gy a + x b + k, by channels. inverse = 1 / root(variance + epsilon). */
-static void norm_vectors(struct ct_compiler *c, const struct ct_gnode *n, const struct sums *sums,
-                         float part, int v[4]) {
-  const int scale = ct_value_in(c, n, 2), mean = ct_value_in(c, n, 3),
-            variance = ct_value_in(c, n, 4);
+static void norm_vectors(struct ct_compiler *c, const struct ct_gnode *n, const int *in,
+                         const struct sums *sums, float part, int v[4]) {
+  const int scale = in[GRAD_SCALE], mean = in[GRAD_MEAN], variance = in[GRAD_VARIANCE];
   if (c->error) return;
   struct ct_tiles t = ct_tiles_apart(c, n, 1, c->value[scale].cols, false);
   const unsigned sum =
@@ -294,16 +294,16 @@ static void norm_vectors(struct ct_compiler *c, const struct ct_gnode *n, const 
 
 /* gy, x, scale, mean, variance; gives the gradients of x, scale and bias. */
 void ct_lower_op_batch_norm_grad(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int gy = ct_value_plain_in(c, n, 0), x = ct_value_plain_in(c, n, 1),
-            mean = ct_value_in(c, n, 3);
-  if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
+  int in[GRAD_INPUTS];
+  if (!ct_values_plain_in(c, n, 0, in, GRAD_INPUTS)) return;
+  const int gy = in[GRAD_GY], x = in[GRAD_X];
   const struct ct_sum_of of_gy = {.x = gy, .less = CT_NO_VALUE, .times = CT_NO_VALUE, .scale = 1},
-                         times = {.x = x, .less = mean, .times = gy, .scale = 1};
+                         times = {.x = x, .less = in[GRAD_MEAN], .times = gy, .scale = 1};
   const int gbias = ct_value_sum(c, n, &of_gy);
   const struct sums sums = {gbias, ct_value_sum(c, n, &times)};
   const bool batch = ct_attr(n, NORM_OTHER, 0) != 0;
   int v[4] = {0};
-  norm_vectors(c, n, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);
+  norm_vectors(c, n, in, &sums, batch ? 1.0f / (float)c->value[x].rows : 0, v);
   const int vals[5] = {gy, x, v[0], v[1], v[2]};
   if (c->error) return;
   struct ct_tiles t = ct_tiles_for(c, n, vals, 5, 4);

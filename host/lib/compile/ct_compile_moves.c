@@ -12,13 +12,6 @@
 
 enum { LAST = CT_GRAPH_DIMS - 1, LOOPS = 3, MOST_STEP = 1 << 21 };
 
-static uint32_t columns_of(const struct ct_shape *s) {
-  return s->dim[s->dims - 1];
-}
-static uint32_t rows_of(const struct ct_shape *s) {
-  return (uint32_t)ct_shape_part(s, 0, s->dims - 1);
-}
-
 /* Rows from one element of a dimension (not the last) to the next. */
 static uint32_t step_of(const struct ct_shape *s, uint32_t dim) {
   return (uint32_t)ct_shape_part(s, dim + 1, s->dims - 1);
@@ -63,8 +56,7 @@ static void add_move(struct ct_compiler *c, const struct ct_gnode *n, int x, int
   s->early = early;
   s->move = how;
   s->x = x;
-  s->y = y;
-  if (!c->error) c->value[y].step = ct_step_number(c, s);
+  s->y = ct_step_makes(c, s, y);
 }
 
 /* Whether a move would leave every row where it is. */
@@ -123,7 +115,7 @@ int ct_permuted(struct ct_compiler *c, const struct ct_gnode *n, int x, const st
     k.n[2] = s->dim[perm[last]];
     k.from[2] = step_of(s, perm[last]);
   }
-  return move_to(c, n, x, k, rows_of(&y), columns_of(&y));
+  return move_to(c, n, x, k, ct_shape_rows(&y), ct_shape_cols(&y));
 }
 
 /* ---- Rows of another length ---------------------------------------------------------------- */
@@ -187,9 +179,19 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
   const int x = ct_value_in(c, n, i);
   if (c->error || x == CT_NO_VALUE || ct_value_plain(c, n->in[i])) return x;
   const struct ct_shape *s = ct_in(c->g, n, i);
-  const int y = ct_reshaped(c, n, x, columns_of(s));
+  const int y = ct_reshaped(c, n, x, ct_shape_cols(s));
   if (y != CT_NO_VALUE) image_of(c, y, s);
   return y;
+}
+
+bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
+                        unsigned count) {
+  bool all = true;
+  for (unsigned k = 0; k < count; ++k) {
+    vals[k] = ct_value_plain_in(c, n, i + k);
+    all = all && vals[k] != CT_NO_VALUE;
+  }
+  return all && !c->error;
 }
 
 /* ---- What is repeated ---------------------------------------------------------------------- */
@@ -198,14 +200,16 @@ int ct_spread_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
                  const struct ct_shape *to) {
   const struct ct_shape s = wide(ct_in(c->g, n, i)), y = wide(to);
   const int x = ct_value_plain_in(c, n, i);
-  if (c->error || x == CT_NO_VALUE || rows_of(&s) == 1 || rows_of(&s) == rows_of(&y)) return x;
+  if (c->error || x == CT_NO_VALUE || ct_shape_rows(&s) == 1 ||
+      ct_shape_rows(&s) == ct_shape_rows(&y))
+    return x;
   struct ct_move k = {.n = {1, 1, 1}};
   for (uint32_t d = 0; d < LAST; ++d) {
     k.n[d] = y.dim[d];
     k.from[d] = s.dim[d] == 1 ? 0 : step_of(&s, d);
     k.to[d] = step_of(&y, d);
   }
-  return move_to(c, n, x, k, rows_of(&y), columns_of(&s));
+  return move_to(c, n, x, k, ct_shape_rows(&y), ct_shape_cols(&s));
 }
 
 /* ---- Parts --------------------------------------------------------------------------------- */
@@ -228,21 +232,22 @@ static struct ct_move part_loops(const struct ct_part *part, const struct ct_sha
 
 /* Along the last dimension rows are turned into columns before, and back afterwards. */
 static struct ct_shape turned_shape(const struct ct_shape *s) {
-  return (struct ct_shape){2, {columns_of(s), rows_of(s)}};
+  return (struct ct_shape){2, {ct_shape_cols(s), ct_shape_rows(s)}};
 }
 static const uint32_t kTurn[2] = {1, 0};
 
 int ct_part_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_part *part,
                const struct ct_shape *whole, uint32_t axis) {
   if (axis == whole->dims - 1) {
-    const struct ct_shape t = turned_shape(whole), flat = {2, {rows_of(whole), columns_of(whole)}};
+    const struct ct_shape t = turned_shape(whole),
+                          flat = {2, {ct_shape_rows(whole), ct_shape_cols(whole)}};
     struct ct_part rows = *part;
     rows.x = ct_permuted(c, n, part->x, &flat, kTurn);
     const int m = ct_part_of(c, n, &rows, &t, 0);
     return ct_permuted(c, n, m, &(struct ct_shape){2, {part->size, t.dim[1]}}, kTurn);
   }
-  const uint32_t rows = rows_of(whole) / whole->dim[axis] * part->size;
-  return move_to(c, n, part->x, part_loops(part, whole, axis, true), rows, columns_of(whole));
+  const uint32_t rows = ct_shape_rows(whole) / whole->dim[axis] * part->size;
+  return move_to(c, n, part->x, part_loops(part, whole, axis, true), rows, ct_shape_cols(whole));
 }
 
 /* Zeros are one row, repeated. */
@@ -260,7 +265,7 @@ int ct_whole_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct
                 unsigned parts, const struct ct_shape *whole, uint32_t axis) {
   const bool last = axis == whole->dims - 1;
   const struct ct_shape s = last ? turned_shape(whole) : *whole;
-  const int y = ct_value_new(c, rows_of(&s), columns_of(&s));
+  const int y = ct_value_new(c, ct_shape_rows(&s), ct_shape_cols(&s));
   bool early = true;
   for (unsigned i = 0; i < parts && !c->error; ++i)
     early = early && (part[i].x == CT_NO_VALUE || ct_values_last(c, &part[i].x, 1));

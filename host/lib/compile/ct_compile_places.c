@@ -2,8 +2,8 @@
 /*
  * The end of compiling: which ways of keeping each value needs, how long it lives, where it lies.
  *
- * Steps that depend on what lasts alone come first. A weight's new value takes the weight's place;
- * nobody may read the weight after the step that makes it.
+ * Steps that depend on what lasts alone come first. A weight's new value takes the weight's place
+ * if nobody reads the weight any more when that is made. Else it is copied there when all is done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -111,14 +111,19 @@ static int replaced(struct ct_compiler *c, int tensor, int now) {
   return old;
 }
 
-/* What another tensor's value becomes takes that one's place. */
+static bool lie_alike(const struct ct_val *a, const struct ct_val *b) {
+  return a->rows == b->rows && a->cols == b->cols && a->kind == b->kind &&
+         ct_same_weights(&a->weight, &b->weight);
+}
+
+/* What another tensor's value becomes may take that one's place. */
 static void replace(struct ct_compiler *c, size_t t) {
   const struct ct_gtensor *x = c->g->tensor[t];
   if (!x->becomes || c->error) return;
   int now = ct_value_of(c, x->becomes);
   const int old = c->error ? 0 : replaced(c, (int)t, now);
   if (c->error || now == old) return;
-  if (c->value[old].rows != c->value[now].rows || c->value[old].cols != c->value[now].cols) {
+  if (!lie_alike(&c->value[old], &c->value[now])) {
     ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.60s cannot become %.60s on the device", x->name,
                     c->g->tensor[x->becomes]->name);
     return;
@@ -127,21 +132,51 @@ static void replace(struct ct_compiler *c, size_t t) {
   if (made->step == CT_FROM_START || made->place != CT_VALUE_ARENA || made->same != CT_NO_VALUE ||
       made->within != CT_NO_VALUE)
     now = copy_of(c, now);
-  if (c->error) return;
-  struct ct_val *v = &c->value[now];
-  v->same = old;
-  v->place = CT_VALUE_LASTING;
+  if (!c->error) c->value[now].same = old;
 }
 
-/* Nobody reads the old value when the new one has been written. */
-static void check_replaced(struct ct_compiler *c) {
-  for (size_t i = 0; i < c->values && !c->error; ++i) {
-    const struct ct_val *v = &c->value[i];
+/* The step needs no more of the old value than the tile whose new one it makes; all others may come
+ * back to what they have read. */
+static bool tile_by_tile(const struct ct_compiler *c, const struct ct_net_step *s, int old) {
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    if (c->value[s->in[i]].within == old) return false;
+  return s->kind == CT_STEP_TILES;
+}
+
+/* Whether somebody reads the old value when the new one is being made, or later. Early steps are
+ * not run again in each run that makes a new value. */
+static bool is_read_still(const struct ct_compiler *c, const struct ct_val *v) {
+  const int last = c->value[v->same].last;
+  bool still = last > v->first;
+  for (size_t i = 0; i < c->steps; ++i) {
+    const struct ct_net_step *s = &c->step[i];
+    if (s->order == v->first)
+      still = still || s->early || (last == v->first && !tile_by_tile(c, s, v->same));
+  }
+  return still;
+}
+
+/* New values that cannot be made in the place of the old ones get there behind all steps. */
+static void copy_late(struct ct_compiler *c) {
+  for (size_t i = 0, values = c->values; i < values && !c->error; ++i) {
+    if (c->value[i].same == CT_NO_VALUE || !is_read_still(c, &c->value[i])) continue;
+    const int copy = copy_of(c, (int)i);
+    if (c->error) return;
+    c->value[copy].same = c->value[i].same;
+    c->value[i].same = CT_NO_VALUE;
+    struct ct_net_step *s = &c->step[c->steps - 1];
+    s->order = (int)c->steps - 1;
+    ct_step_uses(c, s, note);
+  }
+}
+
+/* The place of the old value is as the new one needs it, too. */
+static void take_places(struct ct_compiler *c) {
+  for (size_t i = 0; i < c->values; ++i) {
+    struct ct_val *v = &c->value[i];
     if (v->same == CT_NO_VALUE) continue;
     struct ct_val *old = &c->value[v->same];
-    if (old->last > v->first)
-      ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.80s is used after it has got its new value",
-                      c->g->tensor[old->tensor]->name);
+    v->place = CT_VALUE_LASTING;
     for (unsigned k = 0; k < CT_KEEPS; ++k)
       old->need[k] = old->need[k] || v->need[k];
     old->any = old->any || v->any;
@@ -345,7 +380,8 @@ void ct_compile_places(struct ct_compiler *c) {
   number_steps(c);
   for (size_t i = 0; i < c->steps; ++i)
     ct_step_uses(c, &c->step[i], note);
-  check_replaced(c);
+  copy_late(c);
+  take_places(c);
   settle_all(c);
   if (!c->error) put_all(c);
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)

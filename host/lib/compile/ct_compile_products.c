@@ -74,7 +74,7 @@ static struct ct_net_step *product(struct ct_compiler *c, const struct ct_gnode 
 
 /* y = product + bias: a value of its own, so that the product itself need not be kept. */
 static void add_bias(struct ct_compiler *c, const struct ct_gnode *n, int y) {
-  const int bias = ct_value_in(c, n, 2);
+  const int bias = ct_value_plain_in(c, n, 2);
   if (c->error || bias == CT_NO_VALUE) {
     ct_value_is(c, n->out[0], y);
     return;
@@ -108,14 +108,10 @@ static struct ct_window_shape shape_of(const struct ct_val *v, uint32_t rows) {
   return v->rows == rows ? linear_shape(rows, 1, 1) : linear_shape(rows, v->h, v->w);
 }
 
-static uint32_t rows_of(const struct ct_shape *s) {
-  return (uint32_t)ct_shape_part(s, 0, s->dims - 1);
-}
-
 /* y = x w^T */
 static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int weight) {
   const struct ct_shape *w = &c->g->tensor[weight]->shape, *y = ct_out(c->g, n, 0);
-  const uint32_t rows = rows_of(y);
+  const uint32_t rows = ct_shape_rows(y);
   if (!sees(&c->value[x], rows, w->dim[1])) x = ct_value_plain_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], rows);
@@ -140,7 +136,7 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
   const int gy = ct_value_plain_in(c, n, 0), w = ct_value_in(c, n, 1);
   if (c->error || gy == CT_NO_VALUE) return;
   const struct ct_val weight = c->value[w];
-  const uint32_t rows = rows_of(ct_in(c->g, n, 0)), taps = weight.weight.taps;
+  const uint32_t rows = ct_shape_rows(ct_in(c->g, n, 0)), taps = weight.weight.taps;
   /* The image's lines are those of the forward step. */
   uint32_t h = 1, width = taps;
   for (size_t i = 0; i < c->steps; ++i)
@@ -168,19 +164,7 @@ static struct ct_weight_lay weights_of(const struct ct_window_shape *s, uint32_t
                                 .outputs = outputs / s->groups};
 }
 
-/* Where groups share a product it has gradients of weights that do not exist: those stay zeros. */
-static int only_own(struct ct_compiler *c, const struct ct_gnode *n, int gw) {
-  const struct ct_weight_lay lay = c->value[gw].weight;
-  if (lay.own == lay.channels) return gw;
-  const int mask = ct_value_constant(c, c->value[gw].rows, c->value[gw].cols, 1);
-  if (c->error) return 0;
-  c->value[mask].kind = CT_LAY_WEIGHT;
-  c->value[mask].weight = lay;
-  struct ct_tiles t = ct_tiles_apart(c, n, c->value[gw].rows, c->value[gw].cols, false);
-  const unsigned a = ct_tiles_in(&t, gw), b = ct_tiles_in(&t, mask);
-  return ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_SELECT, a, b), ct_value_like(c, gw));
-}
-
+/* Where groups share a product its kernel sees to the zeros of weights that do not exist. */
 static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, int x, int gy,
                              const struct ct_window_shape *shape) {
   const struct ct_weight_lay lay = weights_of(shape, c->value[x].cols, c->value[gy].cols);
@@ -195,7 +179,7 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
   s->window = *shape;
   c->value[gw].step = ct_step_number(c, s);
   c->value[gw].part = CT_OPERAND_PRODUCT;
-  ct_value_is(c, n->out[0], only_own(c, n, gw));
+  ct_value_is(c, n->out[0], gw);
 }
 
 /* gw = gy^T x */
@@ -247,7 +231,7 @@ static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i
                      struct batch *of) {
   const struct ct_shape *s = ct_in(c->g, n, i);
   *of = (struct batch){
-      .flat = {2, {rows_of(s), s->dim[s->dims - 1]}},
+      .flat = {2, {ct_shape_rows(s), ct_shape_cols(s)}},
       .rows = s->dim[s->dims - 2],
       .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1},
       .last = CT_NO_VALUE};
@@ -271,7 +255,7 @@ static int matrix_of(struct ct_compiler *c, const struct ct_gnode *n, struct bat
 static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batch *ab,
                     const bool *turned) {
   const struct ct_shape *ys = ct_out(c->g, n, 0);
-  const struct ct_shape flat = {2, {rows_of(ys), ys->dim[ys->dims - 1]}};
+  const struct ct_shape flat = {2, {ct_shape_rows(ys), ct_shape_cols(ys)}};
   const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
   struct ct_part *part = calloc(count, sizeof *part);
   if (!part) {
@@ -329,9 +313,10 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *a = ct_in(c->g, n, 0), *b = ct_in(c->g, n, 1);
   const bool turned[2] = {ct_attr(n, MATMUL_A, 0) != 0, ct_attr(n, MATMUL_B, 0) != 0};
   const bool matrices = a->dims == 2 && b->dims == 2, weight = is_weight(c, n->in[1]);
-  const bool laid =
-      c->value_of[n->in[1]] != CT_NO_VALUE && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
-  if (matrices && weight && !turned[0] && turned[1])
+  /* What has been a matrix for another product remains one. */
+  const bool fresh = c->value_of[n->in[1]] == CT_NO_VALUE;
+  const bool laid = !fresh && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
+  if (matrices && weight && (fresh || laid) && !turned[0] && turned[1])
     forward(c, n, ct_value_in(c, n, 0), n->in[1]);
   else if (matrices && weight && laid && !turned[0])
     linear_input(c, n);
@@ -433,7 +418,7 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
     ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", name_in(c, n, 1));
     return;
   }
-  const int y = ct_value_new(c, rows_of(ys), ys->dim[3]);
+  const int y = ct_value_new(c, ct_shape_rows(ys), ys->dim[3]);
   if (c->error) return;
   image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, y);
@@ -449,7 +434,7 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
   const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
   const int gy = image_in(c, n, 0), w = ct_value_in(c, n, 1);
   if (c->error || gy == CT_NO_VALUE) return;
-  const int gx = ct_value_new(c, rows_of(xs), xs->dim[3]);
+  const int gx = ct_value_new(c, ct_shape_rows(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);

@@ -2,11 +2,6 @@
 /* Operators that work row by row: softmax, losses, layer normalisation. */
 #include "ct_compile_impl.h"
 
-static int made_by(struct ct_compiler *c, struct ct_net_step *s, int value) {
-  if (!c->error) c->value[value].step = ct_step_number(c, s);
-  return value;
-}
-
 /* ---- Softmax ------------------------------------------------------------------------------- */
 
 /* Rows along an axis: its dimension and the last one change places, in both directions alike. */
@@ -47,7 +42,7 @@ void ct_lower_op_softmax(struct ct_compiler *c, const struct ct_gnode *n) {
   const int y = ct_value_like(c, x);
   struct ct_net_step *step = ct_step_add(c, CT_STEP_SOFTMAX, n);
   step->x = x;
-  step->y = made_by(c, step, y);
+  step->y = ct_step_makes(c, step, y);
   rows_out(c, n, y, &r);
 }
 
@@ -86,7 +81,7 @@ void ct_lower_op_cross_entropy(struct ct_compiler *c, const struct ct_gnode *n) 
   if (c->error || z == CT_NO_VALUE || t == CT_NO_VALUE) return;
   const int loss = ct_value_new(c, 1, 1);
   struct ct_net_step *s = loss_step(c, n, z, t);
-  s->loss = made_by(c, s, loss);
+  s->loss = ct_step_makes(c, s, loss);
   ct_value_is(c, n->out[0], loss);
 }
 
@@ -100,7 +95,7 @@ void ct_lower_op_cross_entropy_grad(struct ct_compiler *c, const struct ct_gnode
   struct ct_net_step *s = one ? loss_step(c, n, z, t) : ct_step_add(c, CT_STEP_SOFTMAX, n);
   s->x = z;
   s->t = t;
-  s->dx = made_by(c, s, gx);
+  s->dx = ct_step_makes(c, s, gx);
   if (!one) s->dy = gy;
   ct_value_is(c, n->out[0], gx);
 }

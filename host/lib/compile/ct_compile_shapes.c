@@ -17,9 +17,7 @@ static bool needs_copy(const struct ct_val *v) {
 static void same_place(struct ct_compiler *c, const struct ct_gnode *n) {
   const int x = ct_value_in(c, n, 0);
   if (c->error) return;
-  if (c->value[x].kind == CT_LAY_WINDOWS) {
-    ct_compile_miss(c, n, "its input is brought in for a convolution");
-  } else if (needs_copy(&c->value[x]) && c->g->tensor[n->out[0]]->role == CT_ROLE_OUTPUT) {
+  if (needs_copy(&c->value[x]) && c->g->tensor[n->out[0]]->role == CT_ROLE_OUTPUT) {
     struct ct_tiles t = ct_tiles_apart(c, n, c->value[x].rows, c->value[x].cols, false);
     ct_give(&t, n, 0, ct_tiles_axpb(&t, ct_tiles_in(&t, x), 1, 0), x);
   } else {
@@ -61,7 +59,7 @@ static void concat_planes(struct ct_compiler *c, const struct ct_gnode *n, const
   const struct ct_shape *ys = ct_out(c->g, n, 0);
   const int y = ct_value_like(c, x[0]);
   if (c->error) return;
-  c->value[y].cols = ys->dim[ys->dims - 1];
+  c->value[y].cols = ct_shape_cols(ys);
   for (unsigned i = 0, plane = 0; i < n->inputs && !c->error; ++i) {
     const int part = ct_value_like(c, x[i]);
     struct ct_tiles t = ct_tiles_apart(c, n, c->value[x[i]].rows, c->value[x[i]].cols, false);
@@ -161,10 +159,8 @@ void ct_lower_op_slice_grad(struct ct_compiler *c, const struct ct_gnode *n) {
 
 void ct_lower_op_fill(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *s = ct_out(c->g, n, 0);
-  const uint32_t cols = s->dim[s->dims - 1];
-  ct_value_is(
-      c, n->out[0],
-      ct_value_constant(c, (uint32_t)(ct_shape_elements(s) / cols), cols, (float)ct_attr(n, 1, 0)));
+  const float number = (float)ct_attr(n, 1, 0);
+  ct_value_is(c, n->out[0], ct_value_constant(c, ct_shape_rows(s), ct_shape_cols(s), number));
 }
 
 /* ---- Sums over what was repeated ----------------------------------------------------------- */

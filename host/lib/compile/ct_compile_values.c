@@ -42,6 +42,11 @@ int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s) {
   return s == &c->nowhere ? CT_FROM_START : (int)(s - c->step);
 }
 
+int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value) {
+  if (!c->error) c->value[value].step = ct_step_number(c, s);
+  return value;
+}
+
 int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   if (!grow(c, (void **)&c->value, &c->value_room, c->values, sizeof *c->value)) return 0;
   struct ct_val *v = &c->value[c->values];
@@ -50,7 +55,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
   v->h = v->w = 1;
   v->cols = cols;
   v->kind = CT_LAY_MATRIX;
-  v->step = v->first = CT_FROM_START;
+  v->step = v->first = v->last = CT_FROM_START;
   v->same = v->within = v->reshaped = CT_NO_VALUE;
   return (int)c->values++;
 }
@@ -97,17 +102,10 @@ int ct_value_mask(struct ct_compiler *c, int like, uint32_t stream, uint32_t lim
 
 /* ---- Tensors ------------------------------------------------------------------------------- */
 
-static uint32_t columns_of(const struct ct_shape *s) {
-  return s->dim[s->dims - 1];
-}
-static uint32_t rows_of(const struct ct_shape *s) {
-  return (uint32_t)(ct_shape_elements(s) / columns_of(s));
-}
-
 bool ct_value_plain(const struct ct_compiler *c, int tensor) {
   const struct ct_shape *s = &c->g->tensor[tensor]->shape;
   const struct ct_val *v = &c->value[c->value_of[tensor]];
-  return v->kind == CT_LAY_MATRIX && v->rows == rows_of(s) && v->cols == columns_of(s);
+  return v->kind == CT_LAY_MATRIX && v->rows == ct_shape_rows(s) && v->cols == ct_shape_cols(s);
 }
 
 static void from_outside(struct ct_compiler *c, int tensor, int value) {
@@ -128,7 +126,7 @@ int ct_value_of(struct ct_compiler *c, int tensor) {
   if (tensor <= 0) return CT_NO_VALUE;
   if (c->value_of[tensor] != CT_NO_VALUE || c->error) return c->value_of[tensor];
   const struct ct_shape *s = &c->g->tensor[tensor]->shape;
-  const int v = ct_value_new(c, rows_of(s), columns_of(s));
+  const int v = ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s));
   if (c->error) return 0;
   from_outside(c, tensor, v);
   c->value_of[tensor] = v;
@@ -193,9 +191,8 @@ int ct_value_sum(struct ct_compiler *c, const struct ct_gnode *n, const struct c
   s->x = what->x;
   s->w = what->less;
   s->t = what->times;
-  s->y = y;
+  s->y = ct_step_makes(c, s, y);
   s->sum = (struct ct_sum_rows){
       .squares = what->squares, .segment = what->segment, .scale = what->scale};
-  if (!c->error) c->value[y].step = ct_step_number(c, s);
   return y;
 }

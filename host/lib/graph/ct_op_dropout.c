@@ -17,14 +17,16 @@ static const struct ct_attr_rule dropout_attrs[] = {
 
 static void dropout_reference(const struct ct_ref_call *c) {
   const double rate = ct_attr(c->n, RATE, 0);
-  const uint32_t limit = (uint32_t)(rate * 0x1p32);
+  const struct ct_dropout d = {.seed = c->seed,
+                               .step = c->step,
+                               .stream = ct_attr_u32(c->n, STREAM, 0),
+                               .limit = (uint32_t)(rate * 0x1p32)};
   const uint64_t count = ct_shape_elements(ct_out(c->g, c->n, 0));
   for (uint64_t i = 0; i < count; i += 4) {
-    uint32_t r[4] = {(uint32_t)(i / 4), ct_attr_u32(c->n, STREAM, 0), (uint32_t)c->step,
-                     (uint32_t)(c->step >> 32)};
-    ct_philox(r, (uint32_t)c->seed, (uint32_t)(c->seed >> 32));
+    bool dropped[4];
+    ct_dropout_four(&d, i / 4, dropped);
     for (uint64_t k = i; k < i + 4 && k < count; ++k)
-      c->out[0][k] = r[k - i] < limit ? 0 : c->in[0][k] / (1 - rate);
+      c->out[0][k] = dropped[k - i] ? 0 : c->in[0][k] / (1 - rate);
   }
 }
 

@@ -138,3 +138,10 @@ void ct_philox(uint32_t c[4], uint32_t key0, uint32_t key1) {
     key1 += 0xbb67ae85;
   }
 }
+
+void ct_dropout_four(const struct ct_dropout *d, uint64_t group, bool dropped[4]) {
+  uint32_t r[4] = {(uint32_t)group, d->stream, (uint32_t)d->step, (uint32_t)(d->step >> 32)};
+  ct_philox(r, (uint32_t)d->seed, (uint32_t)(d->seed >> 32));
+  for (unsigned i = 0; i < 4; ++i)
+    dropped[i] = r[i] < d->limit;
+}
