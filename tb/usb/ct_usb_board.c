@@ -81,7 +81,9 @@ static void do_hello(struct ct_usb_board *b) {
 void ct_usb_board_take(struct ct_usb_board *b, uint8_t byte) {
   const struct ct_usb_frame *f = &b->parser.frame;
   const enum ct_usb_seen seen = ct_usb_take(&b->parser, byte);
-  if (seen == CT_USB_NOTHING || (f->kind != CT_USB_REQUEST && f->kind != CT_USB_HELLO)) return;
+  if ((seen != CT_USB_WHOLE && seen != CT_USB_BROKEN) ||
+      (f->kind != CT_USB_REQUEST && f->kind != CT_USB_HELLO))
+    return;
   if (seen == CT_USB_BROKEN) {
     struct ct_usb_frame damaged = {.kind = CT_USB_ANSWER, .status = CT_USB_DAMAGED, .tag = f->tag};
     send_frame(b, &damaged);

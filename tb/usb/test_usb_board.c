@@ -217,12 +217,66 @@ static void frames_survive_a_bad_line(void **state) {
   end(&b);
 }
 
+/* ---- The host's decoder ---- */
+
+struct seen {
+  unsigned count;
+  uint16_t tag[8];
+};
+
+static void note(void *arg, const struct ct_usb_frame *f) {
+  struct seen *s = arg;
+  if (s->count < 8) s->tag[s->count] = f->tag;
+  ++s->count;
+}
+
+/* Wherever behind its head a frame loses bytes, or one is damaged, the next is seen; whatever its
+ * payload holds, heads of frames that are not there, too. */
+static void a_lost_byte_costs_one_frame(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(4);
+  for (unsigned round = 0; round < 4000; ++round) {
+    struct ct_usb_parser p = {.at = 0};
+    struct seen seen = {0};
+    uint8_t bytes[4 * CT_USB_FRAME] = {0}; /* what comes behind ends any that has begun */
+    size_t size = 0, first = 0;
+    for (uint16_t tag = 1; tag <= 3; ++tag) {
+      struct ct_usb_frame f = {.kind = CT_USB_ANSWER, .tag = tag};
+      f.size = (uint16_t)(1 + ct_rng_below(&rng, ct_rng_below(&rng, 2) ? 40 : CT_USB_PAYLOAD));
+      for (size_t i = 0; i < f.size; ++i)
+        f.payload[i] = (uint8_t)ct_rng_below(&rng, 256);
+      const struct ct_usb_frame inner = {.kind = CT_USB_EVENT, .size = 100, .tag = 9};
+      uint8_t head[CT_USB_FRAME];
+      ct_usb_put(&inner, head);
+      if (f.size >= CT_USB_HEAD && ct_rng_below(&rng, 2)) memcpy(f.payload, head, CT_USB_HEAD);
+      size += ct_usb_put(&f, bytes + size);
+      if (tag == 1) first = size;
+    }
+    const size_t at = CT_USB_HEAD + ct_rng_below(&rng, (uint32_t)(first - CT_USB_HEAD));
+    const size_t lost = ct_rng_below(&rng, 4) % (first - at + 1);
+    if (lost)
+      memmove(bytes + at, bytes + at + lost, sizeof bytes - at - lost);
+    else
+      bytes[at] ^= 0x10;
+    for (size_t i = 0, n; i < sizeof bytes; i += n) {
+      n = 1 + ct_rng_below(&rng, 700);
+      if (n > sizeof bytes - i) n = sizeof bytes - i;
+      ct_usb_take_stream(&p, bytes + i, n, note, &seen);
+    }
+    assert_int_equal(seen.count, 2);
+    /* If what came in the place of the last bytes is the same, it is the next that lost some. */
+    assert_true(seen.tag[0] == 2 || (lost && seen.tag[0] == 1));
+    assert_int_equal(seen.tag[1], 3);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_bytes_of_a_frame),
       cmocka_unit_test(what_is_refused),
       cmocka_unit_test(a_repeated_request_is_done_once),
       cmocka_unit_test(frames_survive_a_bad_line),
+      cmocka_unit_test(a_lost_byte_costs_one_frame),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

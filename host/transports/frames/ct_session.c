@@ -47,18 +47,20 @@ static void take_answer(struct ct_session *s, const struct ct_usb_frame *f) {
   }
 }
 
+/* Locked. */
+static void take_frame(void *arg, const struct ct_usb_frame *f) {
+  struct ct_session *s = arg;
+  if (f->kind != CT_USB_ANSWER && f->kind != CT_USB_EVENT) return;
+  s->irq = f->status & CT_USB_IRQ;
+  if (f->kind == CT_USB_ANSWER) take_answer(s, f);
+}
+
 void ct_session_take(void *arg, const uint8_t *bytes, size_t size) {
   struct ct_session *s = arg;
   pthread_mutex_lock(&s->lock);
   s->gone = s->gone || !bytes;
   s->taken += (uint32_t)size;
-  for (size_t i = 0; bytes && i < size; ++i) {
-    const struct ct_usb_frame *f = &s->parser.frame;
-    if (ct_usb_take(&s->parser, bytes[i]) != CT_USB_WHOLE) continue;
-    if (f->kind != CT_USB_ANSWER && f->kind != CT_USB_EVENT) continue;
-    s->irq = f->status & CT_USB_IRQ;
-    if (f->kind == CT_USB_ANSWER) take_answer(s, f);
-  }
+  if (bytes) ct_usb_take_stream(&s->parser, bytes, size, take_frame, s);
   show(s);
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);

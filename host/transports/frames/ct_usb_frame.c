@@ -32,7 +32,7 @@ static enum ct_usb_seen take_in_head(struct ct_usb_parser *p, uint8_t byte) {
   const bool head = take_head(p);
   if (head && p->frame.size) return CT_USB_NOTHING;
   p->at = 0;
-  return head ? CT_USB_WHOLE : CT_USB_NOTHING;
+  return head ? CT_USB_WHOLE : CT_USB_NO_HEAD;
 }
 
 enum ct_usb_seen ct_usb_take(struct ct_usb_parser *p, uint8_t byte) {
@@ -47,6 +47,40 @@ enum ct_usb_seen ct_usb_take(struct ct_usb_parser *p, uint8_t byte) {
   const uint32_t crc =
       crc_on(ct_usb_get32(p->head + CT_USB_HEAD - CT_USB_CRC), p->frame.payload, size);
   return ct_usb_get32(p->crc) == crc ? CT_USB_WHOLE : CT_USB_BROKEN;
+}
+
+/* Of a frame that was not whole, the bytes to be looked at again. */
+static size_t rest(const struct ct_usb_parser *p, enum ct_usb_seen seen) {
+  return seen == CT_USB_BROKEN    ? p->frame.size + (size_t)CT_USB_CRC
+         : seen == CT_USB_NO_HEAD ? CT_USB_HEAD - 1
+                                  : 0;
+}
+
+/* One within these bytes lies in them as a whole, so the search goes back in them. */
+static void take_again(struct ct_usb_parser *p, enum ct_usb_seen seen, ct_usb_found *found,
+                       void *arg) {
+  uint8_t bytes[CT_USB_PAYLOAD + CT_USB_CRC];
+  const size_t size = rest(p, seen);
+  if (seen == CT_USB_BROKEN) {
+    memcpy(bytes, p->frame.payload, p->frame.size);
+    memcpy(bytes + p->frame.size, p->crc, CT_USB_CRC);
+  } else {
+    memcpy(bytes, p->head + 1, size);
+  }
+  for (size_t i = 0; i < size; ++i) {
+    seen = ct_usb_take(p, bytes[i]);
+    if (seen == CT_USB_WHOLE) found(arg, &p->frame);
+    i -= rest(p, seen);
+  }
+}
+
+void ct_usb_take_stream(struct ct_usb_parser *p, const uint8_t *bytes, size_t size,
+                        ct_usb_found *found, void *arg) {
+  for (size_t i = 0; i < size; ++i) {
+    const enum ct_usb_seen seen = ct_usb_take(p, bytes[i]);
+    if (seen == CT_USB_WHOLE) found(arg, &p->frame);
+    if (rest(p, seen)) take_again(p, seen, found, arg);
+  }
 }
 
 size_t ct_usb_put(const struct ct_usb_frame *frame, uint8_t *out) {

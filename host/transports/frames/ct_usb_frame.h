@@ -68,11 +68,20 @@ struct ct_usb_parser {
   size_t at; /* bytes of the frame so far */
 };
 
-enum ct_usb_seen { CT_USB_NOTHING, CT_USB_WHOLE, CT_USB_BROKEN };
+/* NO_HEAD: 12 bytes with the magic, and no head; all of them are dropped. */
+enum ct_usb_seen { CT_USB_NOTHING, CT_USB_NO_HEAD, CT_USB_WHOLE, CT_USB_BROKEN };
 
 /* Takes a byte. CT_USB_WHOLE: it completes parser->frame, which is valid until the next call.
  * CT_USB_BROKEN: the same, but the payload is damaged. */
 enum ct_usb_seen ct_usb_take(struct ct_usb_parser *parser, uint8_t byte);
+
+typedef void ct_usb_found(void *arg, const struct ct_usb_frame *frame);
+
+/* The host's way: takes bytes and gives whole frames, each valid during the call. What lies behind
+ * the magic of a damaged frame is looked at again, for one that lost a byte ends in the next one.
+ * (The board drops both: the host sends zeros in front of what it repeats.) */
+void ct_usb_take_stream(struct ct_usb_parser *parser, const uint8_t *bytes, size_t size,
+                        ct_usb_found *found, void *arg);
 
 /* Writes a frame to out (CT_USB_FRAME bytes are enough) and returns its size. */
 size_t ct_usb_put(const struct ct_usb_frame *frame, uint8_t *out);
