@@ -201,6 +201,11 @@ $(call host_test,test_network_operators,tb/host/test_network_operators.c tb/host
 $(BUILD)/tb/test_network_random $(BUILD)/tb/test_network_random.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_network_operators $(BUILD)/tb/test_network_operators.san: | $(BUILD)/lib/coltrain/sim.so
 
+# Whole training steps of networks by name on the RTL.
+$(eval $(call bench_rules,test_rtl_training,tb/host/test_rtl_training.c,,$(DATA_SRCS),$(BUILD)/lib/libcoltrain.a $(LIB_LDLIBS) -lz -rdynamic))
+SYSTEM_TESTS += $(BUILD)/tb/test_rtl_training
+$(BUILD)/tb/test_rtl_training: | $(BUILD)/lib/coltrain/sim.so
+
 # Kernels of the vector unit, number by number.
 $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_kernel_tile $(BUILD)/tb/test_kernel_tile.san: | $(BUILD)/lib/coltrain/sim.so
