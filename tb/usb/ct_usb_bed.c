@@ -345,6 +345,7 @@ void ct_usb_bed_enter(char **argv) {
 static struct {
   UMockdevTestbed *testbed;
   unsigned beds;
+  unsigned made; /* so far: each has other faults */
   bool taken[MAX_BEDS];
 } shared;
 
@@ -410,7 +411,7 @@ struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial) {
   assert_non_null(b);
   open_board(b, device);
   pthread_mutex_init(&b->lock, NULL);
-  b->rng = ct_rng_make(77);
+  b->rng = ct_rng_make(77 + shared.made++);
   if (!shared.beds++) shared.testbed = umockdev_testbed_new();
   while (place < MAX_BEDS - 1 && shared.taken[place])
     ++place;
@@ -443,6 +444,10 @@ void ct_usb_bed_free(struct ct_usb_bed *b) {
   close_board(b);
   pthread_mutex_destroy(&b->lock);
   free(b);
+}
+
+unsigned ct_usb_bed_count(void) {
+  return shared.beds;
 }
 
 void ct_usb_bed_faults(struct ct_usb_bed *b, struct ct_usb_faults faults) {

@@ -29,6 +29,8 @@ void ct_usb_bed_enter(char **argv);
  * C: "sim:..." or "emu:...". serial: of the chip. Up to four boards at a time. */
 struct ct_usb_bed *ct_usb_bed_new(const char *device, const char *serial);
 void ct_usb_bed_free(struct ct_usb_bed *bed);
+/* Boards that are there. */
+unsigned ct_usb_bed_count(void);
 
 void ct_usb_bed_faults(struct ct_usb_bed *bed, struct ct_usb_faults faults);
 /* Of the protocol, that the board says it speaks. */
