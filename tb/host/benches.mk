@@ -189,6 +189,9 @@ $(call host_test,test_graph_file,tb/host/test_graph_file.c tb/host/graph_bed.c)
 
 # Graphs on the device, beside the reference.
 $(call host_test,test_network,tb/host/test_network.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(call host_test,test_accumulate,tb/host/test_accumulate.c tb/host/network_bed.c tb/host/graph_bed.c)
+$(BUILD)/tb/test_accumulate $(BUILD)/tb/test_accumulate.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_network_differences,tb/host/test_network_differences.c tb/host/network_bed.c tb/host/graph_bed.c,-lm)
 $(call host_test,test_network_serve,tb/host/test_network_serve.c)
 $(BUILD)/tb/test_network_serve $(BUILD)/tb/test_network_serve.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
@@ -197,6 +200,11 @@ $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/netwo
 $(call host_test,test_network_operators,tb/host/test_network_operators.c tb/host/network_bed.c tb/host/graph_bed.c)
 $(BUILD)/tb/test_network_random $(BUILD)/tb/test_network_random.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_network_operators $(BUILD)/tb/test_network_operators.san: | $(BUILD)/lib/coltrain/sim.so
+
+# Whole training steps of networks by name on the RTL.
+$(eval $(call bench_rules,test_rtl_training,tb/host/test_rtl_training.c,,$(DATA_SRCS),$(BUILD)/lib/libcoltrain.a $(LIB_LDLIBS) -lz -rdynamic))
+SYSTEM_TESTS += $(BUILD)/tb/test_rtl_training
+$(BUILD)/tb/test_rtl_training: | $(BUILD)/lib/coltrain/sim.so
 
 # Kernels of the vector unit, number by number.
 $(call host_test,test_kernel_tile,tb/host/test_kernel_tile.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)

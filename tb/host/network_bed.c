@@ -336,6 +336,7 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
                                     .schedule = {.rate = 0.01},
                                     .momentum = 0.9,
                                     .weight_decay = 0.001,
+                                    .accumulate = shape->accumulate,
                                     .clip = ct_rng_percent(rng, 30) ? 0.5 : 0};
     if (ct_graph_optimise(b->g, loss, &how)) fail_msg("%s", ct_graph_error(b->g));
     b->update = true;

@@ -41,9 +41,11 @@ uint64_t net_digest(struct net_bed *n);
 /* A network drawn at random: convolutions, pooling, normalisation, activations, residual sums,
  * tensors beside each other and parts of them, in the end a linear layer with its loss. smooth: no
  * operator has a kink, and none normalises over a few rows, so that gradients of the device and of
- * the reference can be compared closely. training: with updates. */
+ * the reference can be compared closely. training: with updates, by the gradients of `accumulate`
+ * runs (0: one). */
 struct net_shape {
   bool smooth, training;
+  uint32_t accumulate;
   uint32_t most_layers, most_channels, most_size, most_images;
 };
 void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng);

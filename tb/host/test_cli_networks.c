@@ -54,6 +54,35 @@ static void resumed_bit_for_bit(void **state) {
   free(text);
 }
 
+/* An update from two steps, of which an epoch has three: the file is written in the middle. */
+static void accumulated(void **state) {
+  (void)state;
+  json_t *whole = cli_expect_json(
+      line("train --epochs 2 --accumulate 2 --save %s --json - " LENET, cli_path("w2.ctm")));
+  json_t *part = cli_expect_json(
+      line("train --epochs 1 --accumulate 2 --save %s --json - " LENET, cli_path("p2.ctm")));
+  json_t *rest = cli_expect_json(line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
+                                      cli_path("p2.ctm"), cli_path("p2.ctm")));
+  cli_assert_same_files(cli_path("w2.ctm"), cli_path("p2.ctm"));
+  json_t *const all[] = {whole, part, rest};
+  for (int i = 0; i < 3; ++i) {
+    assert_int_equal(cli_number_at(all[i], "accumulate"), 2);
+    assert_int_equal(cli_number_at(all[i], "steps"), i ? 3 : 6);
+  }
+  assert_true(cli_number_at(whole, "weights_crc32") == cli_number_at(rest, "weights_crc32"));
+  char *text = cli_expect(0, "", line("explain %s" EMU, cli_path("w2.ctm")));
+  assert_non_null(strstr(text, "accumulate"));
+  free(text);
+  free(cli_expect(1, "--accumulate is for networks", "train --accumulate 2" EMU));
+  free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 0" EMU));
+  free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 65537" EMU));
+  free(
+      cli_expect(1, "and --accumulate out",
+                 line("train --epochs 9 --accumulate 2 --resume %s" DATA EMU, cli_path("w2.ctm"))));
+  for (int i = 0; i < 3; ++i)
+    json_decref(all[i]);
+}
+
 static void check_served(json_t *root, int requests) {
   assert_int_equal(cli_number_at(root, "serve.completed"), requests);
   assert_int_equal(cli_number_at(root, "serve.lost"), 0);
@@ -275,6 +304,7 @@ static void a_core_without_convolution(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(resumed_bit_for_bit),
+      cmocka_unit_test(accumulated),
       cmocka_unit_test(served_while_trained),
       cmocka_unit_test(a_residual_network),
       cmocka_unit_test(simulated),

@@ -88,6 +88,7 @@ static void test_same_on_emulated_cores(void **state) {
   for (int i = 0; i < draws; ++i)
     small += same_on(uris, 3,
                      &(struct net_shape){.training = i % 2,
+                                         .accumulate = i % 4 == 3 ? 2 : 0,
                                          .most_layers = 4,
                                          .most_channels = 70,
                                          .most_size = 20,
@@ -106,6 +107,7 @@ static void test_same_on_simulated_cores(void **state) {
   for (int i = 0; i < draws; ++i)
     small += same_on(uris, 3,
                      &(struct net_shape){.training = i % 2 == 0,
+                                         .accumulate = i % 4 == 0 ? 2 : 0,
                                          .most_layers = 3,
                                          .most_channels = 33,
                                          .most_size = 8,

@@ -50,6 +50,28 @@ def test_a_network_learns(seed: int) -> None:
         assert all(not np.array_equal(before[k], v) for k, v in net.values().items() if k.endswith("weight"))
 
 
+def test_gradients_accumulate(seed: int) -> None:
+    graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
+    graph.optimise("loss", 0.1, momentum=0.9, accumulate=2)
+    x, y = images(seed, 8, 20), np.eye(3, dtype=np.float32)[np.arange(8) % 3]
+    with coltrain.open("emu:") as device, device.compile(graph) as net:
+        net.draw(7)
+        assert net.info.accumulate == 2 and {stage.runs for stage in net.stages()} == {1, 2}
+        first = net.read("fc1.weight")
+        net.run({"x": x, "y": y}, step=0)
+        assert np.array_equal(net.read("fc1.weight"), first)
+        half = net.read("fc1.weight.gradient")
+        net.run({"x": x, "y": y}, step=1)
+        whole = net.read("fc1.weight.gradient")
+        assert np.array_equal(whole, 2 * half) and np.array_equal(net.read("fc1.weight.momentum"), whole)
+        assert not np.array_equal(net.read("fc1.weight"), first)
+    for runs in (65537, 1 << 31):
+        with pytest.raises(coltrain.ArgumentError, match=f"cannot be made of {runs} runs"):
+            coltrain.Graph.mlp([20, 3], 8, training=True).optimise("loss", 0.1, accumulate=runs)
+    with pytest.raises(coltrain.ArgumentError, match="accumulate"):
+        coltrain.Graph.mlp([20, 3], 8, training=True).optimise("loss", 0.1, accumulate=-1)
+
+
 def test_narrow_mantissas_are_further_off(seed: int) -> None:
     network = coltrain.Network.builtin("lenet5", BATCH)
     x = images(seed, BATCH, 28, 28, 1)
@@ -240,7 +262,7 @@ def test_a_file_goes_on(seed: int, tmp_path: Path) -> None:
         net.save(path)
         want = net.run({"x": x, "y": y}, step=1)
         with device.load_network(path) as back:
-            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True)
+            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1)
             got = back.run({"x": x, "y": y}, step=1)
             assert np.array_equal(got["loss"], want["loss"])
             assert all(np.array_equal(value, back.values()[name]) for name, value in net.values().items())

@@ -253,8 +253,19 @@ struct ct_optimise {
   double momentum, weight_decay; /* 0..1; weights of one dimension (biases, scales) do not decay */
   double beta1, beta2, epsilon;  /* of Adam: 0 for 0.9, 0.999, 1e-8 */
   double clip; /* most that the norm of all gradients may be: all are scaled down to that; 0: any */
-  uintptr_t reserved[4]; /* 0 */
+  uint32_t accumulate;   /* runs that make a step, up to CT_MOST_ACCUMULATED; 0: 1 */
+  uintptr_t reserved[3]; /* 0 */
 };
+
+/* Accumulation of gradients over so many runs, each with a batch of its own: the mean of their
+ * gradients is what one run with all rows would have, but for its rounding, for batch normalisation
+ * (whose statistics are those of each run's batch; running ones follow in each run) and for
+ * dropout (each run has its own masks). Runs are counted from 0, as in struct ct_run; n of them are
+ * a step, so run r belongs to step r / n, by which schedules and Adam go, and weights change in the
+ * runs with r % n = n - 1 alone. Clipping takes the mean. It is a state of the graph,
+ * NAME.gradient, that the first run of a step begins anew. A loss is that of the run's rows: that
+ * of a step is the mean over its runs. */
+#define CT_MOST_ACCUMULATED 65536
 
 /* Adds gradients of loss by all weights, and nodes that update these; momentum and the like are
  * states of the graph, NAME.momentum, NAME.mean and NAME.square. Fixes CT_ERR_ARG for a graph that

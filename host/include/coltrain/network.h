@@ -79,8 +79,9 @@ int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 /* ---- Runs of a network ------------------------------------------------------------------- */
 
 /* Runs the network once and waits for its end, and before that for room in the queue. step is
- * counted from 0: schedules and Adam go by it. CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs
- * of a run that failed are still under way, and as ct_network_submit(). */
+ * counted from 0: schedules and Adam go by it, and where gradients accumulate it counts runs
+ * (struct ct_optimise). CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are
+ * still under way, and as ct_network_submit(). */
 int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 
 /* A frame: places in device memory for the inputs, labels and outputs of a run. The network has one
@@ -158,12 +159,13 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
 /* What is known of a network. */
 struct ct_network_info {
   uint64_t seed;          /* that its weights were drawn from last; 0: they were not */
-  uint64_t steps;         /* runs that have changed its own weights */
+  uint64_t steps;         /* runs that have changed its own weights or states */
   uint64_t epochs;        /* as set by ct_network_set_epochs() */
   uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
   uint32_t mantissa;      /* bits, 2..8 */
   uint32_t jobs;          /* that a run takes at least */
   bool changes;           /* its runs change its weights */
+  uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
   uintptr_t reserved[4];
 };
 
@@ -186,7 +188,9 @@ struct ct_network_stage {
   uint64_t expected;      /* cycles that its programs should take; CT_NO_CYCLE: not known */
   const char *bound;      /* what it waits for most: "array", "memory", ...; "" : not known */
   uint64_t commands;      /* of its programs */
-  uintptr_t reserved[4];
+  uint32_t runs;          /* of so many it is part of the last: updates where gradients accumulate;
+                             1: of each */
+  uintptr_t reserved[3];
 };
 
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */

@@ -55,7 +55,7 @@ bool ct_compile_has(const char *op) {
 
 /* ---- Numbers of a run ---------------------------------------------------------------------- */
 
-enum { KIND, BASE, WARMUP, PERIOD, FACTOR, FLOOR };
+enum { KIND, BASE, WARMUP, PERIOD, FACTOR, FLOOR, RUNS };
 static struct ct_schedule schedule_of(const struct ct_gnode *rate) {
   return (struct ct_schedule){.rate = ct_attr(rate, BASE, 0),
                               .kind = (enum ct_schedule_kind)ct_attr_u32(rate, KIND, 0),
@@ -70,13 +70,14 @@ static bool same_schedule(const struct ct_schedule *a, const struct ct_schedule 
          a->period == b->period && a->factor == b->factor && a->floor == b->floor;
 }
 
-unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
-                       double beta) {
+/* The register of a number like that, which is made if there is none yet. */
+static unsigned scalar_reg(struct ct_compiler *c, const struct ct_scalar *like) {
   struct ct_compiled *o = c->out;
-  const struct ct_schedule schedule = schedule_of(rate);
   for (size_t i = 0; i < o->scalars; ++i) {
     const struct ct_scalar *s = &o->scalar[i];
-    if (s->kind == kind && s->beta == beta && same_schedule(&s->schedule, &schedule)) return s->reg;
+    if (s->kind == like->kind && s->beta == like->beta && s->runs == like->runs &&
+        same_schedule(&s->schedule, &like->schedule))
+      return s->reg;
   }
   if (o->scalars == CT_SCALARS) {
     ct_compile_fail(c, CT_ERR_UNSUPPORTED, "the network has more than %d numbers of a run",
@@ -84,11 +85,25 @@ unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const st
     return 0;
   }
   const unsigned reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
-  o->scalar[o->scalars++] = (struct ct_scalar){kind, schedule, beta, reg};
+  o->scalar[o->scalars] = *like;
+  o->scalar[o->scalars++].reg = reg;
   return reg;
 }
 
-float ct_compiled_scalar(const struct ct_scalar *s, uint64_t step) {
+unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
+                       double beta) {
+  return scalar_reg(c, &(struct ct_scalar){.kind = kind,
+                                           .schedule = schedule_of(rate),
+                                           .beta = beta,
+                                           .runs = ct_attr_u32(rate, RUNS, 0)});
+}
+
+unsigned ct_keep_reg(struct ct_compiler *c, uint32_t runs) {
+  return scalar_reg(c, &(struct ct_scalar){.kind = CT_SCALAR_KEEP, .runs = runs});
+}
+
+float ct_compiled_scalar(const struct ct_scalar *s, uint64_t run) {
+  const uint64_t step = run / s->runs;
   const double rate = ct_schedule_rate(&s->schedule, step);
   const double part = 1 - ct_real_power(s->beta, step + 1);
   switch (s->kind) {
@@ -98,9 +113,15 @@ float ct_compiled_scalar(const struct ct_scalar *s, uint64_t step) {
       return (float)(rate / part);
     case CT_SCALAR_ROOT:
       return (float)(1 / part);
+    case CT_SCALAR_KEEP:
+      return run % s->runs == 0 ? 0.0f : 1.0f;
     default:
       return (float)rate;
   }
+}
+
+bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run) {
+  return ct_ends_step(run, stage->runs);
 }
 
 void ct_compiled_mask(const struct ct_mask *m, uint64_t seed, uint64_t step, float *x) {

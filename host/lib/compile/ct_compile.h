@@ -49,19 +49,20 @@ struct ct_external {
   uint64_t units;
 };
 
-/* A number of a run that the caller computes by ct_compiled_scalar(); t is the step, counted
- * from 1.
- */
+/* A number of a run that the caller computes by ct_compiled_scalar(); t is the step, counted from
+ * 1, to which the run belongs: `runs` of them are one. */
 enum ct_scalar_kind {
   CT_SCALAR_RATE, /* the learning rate */
   CT_SCALAR_MINUS_RATE,
   CT_SCALAR_STEP, /* the rate / (1 - beta^t) */
-  CT_SCALAR_ROOT  /* 1 / (1 - beta^t) */
+  CT_SCALAR_ROOT, /* 1 / (1 - beta^t) */
+  CT_SCALAR_KEEP  /* 0 in the first run of a step, else 1 */
 };
 struct ct_scalar {
   enum ct_scalar_kind kind;
   struct ct_schedule schedule;
   double beta;
+  uint32_t runs;
   unsigned reg;
 };
 
@@ -81,7 +82,8 @@ struct ct_mask {
 struct ct_stage {
   const char *node, *op; /* of the graph; of what the kernel does, such as "conv" */
   bool backward;
-  bool once; /* depends on what lasts alone: it need not run again until that changes */
+  bool once;     /* depends on what lasts alone: it need not run again until that changes */
+  uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
@@ -120,7 +122,10 @@ bool ct_compile_has(const char *op);
 /* The numbers of a mask in a run, rows x cols of its matrix. */
 void ct_compiled_mask(const struct ct_mask *mask, uint64_t seed, uint64_t step, float *x);
 
-/* The value of a number in a run: FP32, of the step counted from 0. */
-float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t step);
+/* The value of a number in a run, counted from 0: FP32. */
+float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t run);
+
+/* Whether a stage is part of that run. */
+bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run);
 
 #endif

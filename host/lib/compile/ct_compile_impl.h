@@ -45,6 +45,7 @@ struct ct_val {
   unsigned narrow;
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */
+  uint32_t runs;            /* it is read in the last of so many; 0: in none, 1: in each */
   int first, last;          /* steps between which it lives; CT_FROM_START: not made */
   struct ct_seat keep[CT_KEEPS];
 };
@@ -71,6 +72,7 @@ struct ct_net_step {
   const struct ct_gnode *node;
   bool early;
   int order;
+  uint32_t runs; /* it is needed in the last of so many; 0: not known yet. Of an update: as given */
   /* The tile program: inputs and the values that its operations make (CT_NO_VALUE: none). */
   struct ct_tilewise tile;
   int in[CT_TILE_INS], of[CT_TILE_OPS];
@@ -239,9 +241,10 @@ void ct_give(struct ct_tiles *t, const struct ct_gnode *n, unsigned i, unsigned 
 
 /* ---- Numbers of a run ---- */
 
-/* The register of one; rate: the node that makes the rate. */
+/* The register of one; rate: the node that makes the rate. ct_keep_reg(): of CT_SCALAR_KEEP. */
 unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
                        double beta);
+unsigned ct_keep_reg(struct ct_compiler *c, uint32_t runs);
 
 /* ---- Operators: ct_compile_*.c ---- */
 
@@ -257,7 +260,7 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
   X(global_average_pool) X(global_average_pool_grad) X(batch_norm) X(batch_norm_train) \
   X(batch_norm_grad) X(batch_norm_fold) X(layer_norm) X(layer_norm_grad) X(softmax) X(softmax_grad) X(cross_entropy) \
   X(cross_entropy_grad) X(mse) X(reshape) X(flatten) X(transpose) X(concat) X(slice) \
-  X(slice_grad) X(rate) X(clip_norm) X(sgd) X(adam)
+  X(slice_grad) X(rate) X(accumulate) X(clip_norm) X(sgd) X(adam)
 /* clang-format on */
 #define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
 CT_LOWERED(CT_LOWER_DECLARE)
@@ -266,6 +269,8 @@ CT_LOWERED(CT_LOWER_DECLARE)
 /* ---- The end: places and programs ---- */
 
 void ct_compile_places(struct ct_compiler *c);
+/* In which runs each step is needed, when all are there in their order. */
+void ct_compile_runs(struct ct_compiler *c);
 void ct_compile_programs(struct ct_compiler *c);
 
 /* Calls f for each value that a step reads (way: a way of keeping, or CT_KEEPS for any) or makes.

@@ -94,11 +94,13 @@ static void number_steps(struct ct_compiler *c) {
 
 /* ---- New values of weights and states ------------------------------------------------------ */
 
-/* A value that has a place of its own is copied, behind all nodes: the last one has its name. */
+/* A value that has a place of its own is copied, behind all nodes: the last one has its name. What
+ * an update makes is copied in the same runs. */
 static int copy_of(struct ct_compiler *c, int value) {
   const struct ct_gnode *n = c->g->node[c->order[c->g->nodes - 1]];
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[value].rows, c->value[value].cols, false);
-  const int copy = ct_value_like(c, value);
+  const int copy = ct_value_like(c, value), by = c->value[value].step;
+  if (!c->error && by != CT_FROM_START) c->step[t.step].runs = c->step[by].runs;
   ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, value), 1, 0), copy);
   return copy;
 }
@@ -381,6 +383,7 @@ void ct_compile_places(struct ct_compiler *c) {
   for (size_t i = 0; i < c->steps; ++i)
     ct_step_uses(c, &c->step[i], note);
   copy_late(c);
+  if (!c->error) ct_compile_runs(c);
   take_places(c);
   settle_all(c);
   if (!c->error) put_all(c);

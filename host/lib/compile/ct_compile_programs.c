@@ -252,6 +252,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   stage->op = s->kind == CT_STEP_TILES ? s->node->op->name : kind_names[s->kind];
   stage->backward = s->node->backward;
   stage->once = s->early;
+  stage->runs = s->runs;
   stage->macs = ct_node_macs(c->g, s->node);
   ct_step_uses(c, s, count_bytes);
   if (stage->written == 0) { /* nobody reads what it makes: it has no program */

@@ -4,6 +4,8 @@
 
 #include "ct_compile_impl.h"
 
+enum { RATE_RUNS = 6 };
+
 /* The rate is a number of the run: nothing to compute. */
 void ct_lower_op_rate(struct ct_compiler *c, const struct ct_gnode *n) {
   const int v = ct_value_new(c, 1, 1);
@@ -60,12 +62,47 @@ void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   ct_value_is(c, n->out[0], value);
 }
 
-/* The node that makes the rate which an update names; NULL: something else does. */
-static const struct ct_gnode *rate_of(struct ct_compiler *c, const struct ct_gnode *n) {
+/* The mean of gradients so far, in the place of the one before. */
+void ct_lower_op_accumulate(struct ct_compiler *c, const struct ct_gnode *n) {
+  const uint32_t runs = ct_attr_u32(n, 0, 0);
+  int vals[2] = {0, ct_value_in(c, n, 1)}, like;
+  if (c->error) return;
+  vals[0] = ct_value_shaped(c, n->in[0], vals[1]);
+  if (c->error || !ct_fit(c, n, vals, 2, &like)) return;
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[like].rows, c->value[like].cols, false);
+  const unsigned kept = ct_tiles_times(&t, ct_tiles_in(&t, vals[0]), ct_keep_reg(c, runs));
+  const unsigned more = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[1]), (float)(1.0 / runs), 0);
+  ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, kept, more), like);
+}
+
+/* The node that makes the rate which an update names; NULL: something else does, or it counts steps
+ * of another length. */
+static const struct ct_gnode *rate_of(struct ct_compiler *c, const struct ct_gnode *n,
+                                      uint32_t runs) {
   const struct ct_gtensor *t = c->g->tensor[n->in[n->inputs - 1]];
-  if (t->node >= 0 && c->g->node[t->node]->op == ct_gop_find("rate")) return c->g->node[t->node];
-  ct_compile_miss(c, n, "its rate (%.60s) is not that of a schedule", t->name);
+  const struct ct_gnode *rate = t->node < 0 ? NULL : c->g->node[t->node];
+  if (!rate || rate->op != ct_gop_find("rate")) {
+    ct_compile_miss(c, n, "its rate (%.60s) is not that of a schedule", t->name);
+    return NULL;
+  }
+  if (ct_attr_u32(rate, RATE_RUNS, 0) == runs) return rate;
+  ct_compile_miss(c, n, "its steps are %u runs, those of its rate %u", runs,
+                  ct_attr_u32(rate, RATE_RUNS, 0));
   return NULL;
+}
+
+/* In runs that end no step the device makes nothing of it: nobody but the weight and its states may
+ * ask. */
+static bool only_replaces(struct ct_compiler *c, const struct ct_gnode *n, uint32_t runs) {
+  if (runs == 1) return true;
+  for (unsigned i = 0; i < n->op->outputs; ++i) {
+    const struct ct_gtensor *old = c->g->tensor[n->in[i ? i + 1 : 0]];
+    if (c->readers[n->out[i]] == 1 && old->becomes == n->out[i]) continue;
+    ct_compile_miss(c, n, "a step is %u runs, but %.60s is more than what %.60s becomes", runs,
+                    c->g->tensor[n->out[i]]->name, old->name);
+    return false;
+  }
+  return true;
 }
 
 /* The weight, its gradient, its states: all of one layout. */
@@ -77,13 +114,21 @@ static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *
   return !c->error && ct_fit(c, n, vals, n->inputs - 1, &like);
 }
 
+static struct ct_tiles update_tiles(struct ct_compiler *c, const struct ct_gnode *n, int w,
+                                    uint32_t runs) {
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[w].rows, c->value[w].cols, false);
+  if (!c->error) c->step[t.step].runs = runs;
+  return t;
+}
+
 /* In the order of docs/numerics.md, Training. */
-enum { SGD_MOMENTUM, SGD_DECAY };
+enum { SGD_MOMENTUM, SGD_DECAY, SGD_RUNS };
 void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[3] = {0};
-  const struct ct_gnode *rate = rate_of(c, n);
-  if (!rate || !update_values(c, n, vals)) return;
-  struct ct_tiles t = ct_tiles_apart(c, n, c->value[vals[0]].rows, c->value[vals[0]].cols, false);
+  const uint32_t runs = ct_attr_u32(n, SGD_RUNS, 0);
+  const struct ct_gnode *rate = rate_of(c, n, runs);
+  if (!rate || !only_replaces(c, n, runs) || !update_values(c, n, vals)) return;
+  struct ct_tiles t = update_tiles(c, n, vals[0], runs);
   const unsigned w = ct_tiles_in(&t, vals[0]), g = ct_tiles_in(&t, vals[1]);
   const float decay = (float)ct_attr(n, SGD_DECAY, 0);
   const unsigned pull = decay != 0 ? ct_tiles_axpb(&t, w, decay, 0) : 0;
@@ -96,16 +141,17 @@ void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, step, w), vals[0]);
 }
 
-enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_DECAY, ADAM_DECOUPLED };
+enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_DECAY, ADAM_DECOUPLED, ADAM_RUNS };
 /* Numbers of the run correct the means: the rate / (1 - beta1^t), 1 / (1 - beta2^t). */
 void ct_lower_op_adam(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[4] = {0};
-  const struct ct_gnode *rate = rate_of(c, n);
-  if (!rate || !update_values(c, n, vals)) return;
+  const uint32_t runs = ct_attr_u32(n, ADAM_RUNS, 0);
+  const struct ct_gnode *rate = rate_of(c, n, runs);
+  if (!rate || !only_replaces(c, n, runs) || !update_values(c, n, vals)) return;
   const float b1 = (float)ct_attr(n, ADAM_BETA1, 0), b2 = (float)ct_attr(n, ADAM_BETA2, 0);
   const float decay = (float)ct_attr(n, ADAM_DECAY, 0);
   const bool apart = ct_attr(n, ADAM_DECOUPLED, 0) != 0;
-  struct ct_tiles t = ct_tiles_apart(c, n, c->value[vals[0]].rows, c->value[vals[0]].cols, false);
+  struct ct_tiles t = update_tiles(c, n, vals[0], runs);
   const unsigned w = ct_tiles_in(&t, vals[0]);
   unsigned g = ct_tiles_in(&t, vals[1]);
   if (decay != 0 && !apart) g = ct_tiles_op(&t, CT_TILE_ADD, g, ct_tiles_axpb(&t, w, decay, 0));

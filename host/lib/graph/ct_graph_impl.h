@@ -146,6 +146,11 @@ static inline struct ct_shape ct_shape_last(const struct ct_shape *s, uint32_t d
   return t;
 }
 
+/* Whether the run is the last of those that make a step (struct ct_optimise.accumulate). */
+static inline bool ct_ends_step(uint64_t run, uint32_t runs) {
+  return run % runs == runs - 1;
+}
+
 /* A product of two numbers of elements; the largest number if it would be larger. */
 static inline uint64_t ct_macs(uint64_t a, uint64_t b) {
   return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;

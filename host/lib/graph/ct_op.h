@@ -30,7 +30,7 @@
   /* ct_op_dropout.c */ \
   X(dropout) \
   /* ct_op_train.c: updates */ \
-  X(rate) X(clip_norm) X(sgd) X(adam)
+  X(rate) X(accumulate) X(clip_norm) X(sgd) X(adam)
 /* clang-format on */
 
 #define CT_GOP_DECLARE(name) extern const struct ct_gop ct_gop_##name;

@@ -332,6 +332,13 @@ ct_graph *ct_network_graph(ct_network *n) {
   return n && n->handle.live ? n->graph : NULL;
 }
 
+static uint32_t runs_of_step(const ct_network *n) {
+  uint32_t most = 1;
+  for (size_t i = 0; i < n->compiled.stages; ++i)
+    if (n->compiled.stage[i].runs > most) most = n->compiled.stage[i].runs;
+  return most;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -343,7 +350,8 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                .mantissa = 8 - n->narrow,
                                .changes = n->changes,
                                .weights_bytes = n->compiled.lasting * CT_UNIT,
-                               .jobs = (uint32_t)ct_network_jobs(n, CT_STAGES_REST, NULL, NULL)};
+                               .jobs = (uint32_t)ct_network_jobs(n, CT_STAGES_REST, 0, NULL, NULL),
+                               .accumulate = runs_of_step(n)};
   return CT_OK;
 }
 
@@ -368,6 +376,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .op = s->op,
                                      .backward = s->backward,
                                      .once = s->once,
+                                     .runs = s->runs,
                                      .jobs = (uint32_t)p->programs.count,
                                      .macs = s->macs,
                                      .read = s->read,

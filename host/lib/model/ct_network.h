@@ -124,11 +124,11 @@ int ct_network_ended(ct_network *n);
  * sentence, such as "written". */
 int ct_network_still(ct_network *n, bool frame, const char *what);
 
-/* The jobs of a network's stages, all like one: those that run once, the rest, or all. Returns how
- * many there are; jobs may be NULL. */
+/* The jobs of a network's stages in run `step`, all like one: those that run once, the rest, or
+ * all. Returns how many there are; jobs may be NULL. */
 enum ct_stages { CT_STAGES_ALL, CT_STAGES_ONCE, CT_STAGES_REST };
-size_t ct_network_jobs(const ct_network *n, enum ct_stages which, const struct ct_job *like,
-                       struct ct_job *jobs);
+size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
+                       const struct ct_job *like, struct ct_job *jobs);
 
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */

@@ -110,6 +110,7 @@ static int put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
 struct run {
   ct_network *n;
   enum ct_queue queue;
+  uint64_t step;
   struct ct_job job;
   uint64_t *tag; /* by stage; 0: not submitted */
   size_t first;  /* the oldest one under way */
@@ -164,8 +165,9 @@ static int run_stages(struct run *r) {
   int err = CT_OK;
   size_t i = 0;
   for (bool chained = false; i < n->compiled.stages && !err; ++i) {
-    if (n->compiled.stage[i].once && !n->stale && !n->changes) continue;
-    if (!n->part[i].programs.count) continue;
+    const struct ct_stage *stage = &n->compiled.stage[i];
+    if (stage->once && !n->stale && !n->changes) continue;
+    if (!n->part[i].programs.count || !ct_compiled_runs(stage, r->step)) continue;
     err = make_queue_room(r, i, n->part[i].programs.count);
     if (!err) err = submit_stage(r, i, chained);
     chained = true;
@@ -193,7 +195,8 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   err = ct_network_arena(n, queue, &at.arena);
   if (!err) err = put_masks(n, &at, step);
   if (err) return err;
-  struct run r = {.n = n, .queue = queue, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
+  struct run r = {
+      .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
   if (!r.tag) return no_memory(n->dev);
   ct_network_arguments(n, &at, step, &r.job);
   n->queue = queue;
@@ -255,13 +258,14 @@ int ct_network_parts(ct_network *n, const char *what) {
                  CT_EXTERNALS, what);
 }
 
-size_t ct_network_jobs(const ct_network *n, enum ct_stages which, const struct ct_job *like,
-                       struct ct_job *jobs) {
+size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
+                       const struct ct_job *like, struct ct_job *jobs) {
   size_t count = 0;
   for (size_t i = 0; i < n->compiled.stages; ++i) {
     const struct ct_programs *p = &n->part[i].programs;
-    const enum ct_stages kind = n->compiled.stage[i].once ? CT_STAGES_ONCE : CT_STAGES_REST;
-    if (which != CT_STAGES_ALL && which != kind) continue;
+    const struct ct_stage *stage = &n->compiled.stage[i];
+    const enum ct_stages kind = stage->once ? CT_STAGES_ONCE : CT_STAGES_REST;
+    if ((which != CT_STAGES_ALL && which != kind) || !ct_compiled_runs(stage, step)) continue;
     for (size_t k = 0; k < p->count; ++k, ++count) {
       if (!jobs) continue;
       jobs[count] = *like;
@@ -309,11 +313,11 @@ static int submit(const struct ct_run *run, struct flight *f, const struct ct_jo
   ct_network *n = f->n;
   const bool once = !run->weights && (n->stale || n->changes);
   const enum ct_stages which = once ? CT_STAGES_ALL : CT_STAGES_REST;
-  const size_t count = ct_network_jobs(n, which, like, NULL);
+  const size_t count = ct_network_jobs(n, which, run->step, like, NULL);
   if (!count) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
   struct ct_job *jobs = malloc(count * sizeof *jobs);
   if (!jobs) return no_memory(n->dev);
-  ct_network_jobs(n, which, like, jobs);
+  ct_network_jobs(n, which, run->step, like, jobs);
   const struct ct_work work = {.queue = run->queue,
                                .kind = CT_EVENT_RUN,
                                .job = jobs,

@@ -179,7 +179,7 @@ static int make_jobs(const struct publishing *p, void *user, struct ct_job **job
   const struct ct_programs *copies = &to->copies.programs;
   struct ct_job copy = {.user = user, .version = to->numbered + 1}, once = copy;
   struct ct_regions at = {.lasting = p->w->image};
-  const size_t all = ct_network_jobs(to, CT_STAGES_ONCE, &once, NULL);
+  const size_t all = ct_network_jobs(to, CT_STAGES_ONCE, 0, &once, NULL);
   const int err = ct_network_arena(to, CT_TRAINING, &at.arena);
   if (err) return err;
   *jobs = malloc((copies->count + all + 1) * sizeof **jobs);
@@ -192,7 +192,7 @@ static int make_jobs(const struct publishing *p, void *user, struct ct_job **job
     (*jobs)[*count] = copy;
     (*jobs)[(*count)++].program = copies->of[i];
   }
-  *count += ct_network_jobs(to, CT_STAGES_ONCE, &once, *jobs + *count);
+  *count += ct_network_jobs(to, CT_STAGES_ONCE, 0, &once, *jobs + *count);
   return CT_OK;
 }
 

@@ -29,6 +29,7 @@ CT_GRAPH_DIMS = 4
 CT_GRAPH_MOST_DIM = 16777216
 CT_GRAPH_MOST_ELEMENTS = 17179869184
 CT_GRAPH_MOST_NODES = 65536
+CT_MOST_ACCUMULATED = 65536
 CT_REFERENCE_MOST_DOUBLES = 268435456
 CT_REFERENCE_MOST_MACS = 68719476736
 
@@ -615,6 +616,7 @@ class ct_network_info(ctypes.Structure):
     mantissa: int
     jobs: int
     changes: bool
+    accumulate: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -625,6 +627,7 @@ class ct_network_info(ctypes.Structure):
         ("mantissa", ctypes.c_uint32),
         ("jobs", ctypes.c_uint32),
         ("changes", ctypes.c_bool),
+        ("accumulate", ctypes.c_uint32),
         ("reserved", ctypes.c_size_t * 4),
     ]
 
@@ -645,6 +648,7 @@ class ct_network_stage(ctypes.Structure):
     expected: int
     bound: int | None
     commands: int
+    runs: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -661,7 +665,8 @@ class ct_network_stage(ctypes.Structure):
         ("expected", ctypes.c_uint64),
         ("bound", ctypes.c_void_p),
         ("commands", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 4),
+        ("runs", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 
@@ -824,6 +829,7 @@ class ct_optimise(ctypes.Structure):
     beta2: float
     epsilon: float
     clip: float
+    accumulate: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -835,7 +841,8 @@ class ct_optimise(ctypes.Structure):
         ("beta2", ctypes.c_double),
         ("epsilon", ctypes.c_double),
         ("clip", ctypes.c_double),
-        ("reserved", ctypes.c_size_t * 4),
+        ("accumulate", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 

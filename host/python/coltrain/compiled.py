@@ -5,7 +5,8 @@
     with coltrain.open("emu:") as device, device.compile(network) as net:
         logits = net.run({"x": images})["logits"]
 
-A graph with gradients and updates (:meth:`Graph.optimise`) is trained by the same calls: each run is a step.
+A graph with gradients and updates (:meth:`Graph.optimise`) is trained by the same calls: each run is a step, or one of those that accumulate
+to one.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Stage:
     """Cycles that its programs should take."""
     bound: str
     """What it waits for most."""
+    runs: int
+    """Of so many it is part of the last: updates where gradients accumulate; 1: of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class CompiledInfo:
     seed: int
     """That its weights were drawn from last; 0: they were not."""
     steps: int
-    """Runs that have changed its own weights."""
+    """Runs that have changed its own weights or states."""
     epochs: int
     """As set by :attr:`Compiled.epochs`."""
     mantissa: int
@@ -82,6 +85,8 @@ class CompiledInfo:
     """That a run takes at least."""
     changes: bool
     """Its runs change its weights."""
+    accumulate: int
+    """Runs that make a step."""
 
 
 class Frame(Handle):
@@ -158,7 +163,7 @@ class Compiled(Handle):
         """What is known of it at this moment."""
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
-        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes)
+        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate)
 
     @property
     def epochs(self) -> int:
@@ -250,7 +255,7 @@ class Compiled(Handle):
         step: SupportsIndex = 0,
         queue: Queue | str = Queue.TRAINING,
     ) -> dict[str, F32]:
-        """Runs the network once: its outputs (or what is wanted) by name. step counts from 0: schedules and Adam go by it."""
+        """Runs the network once: its outputs (or what is wanted) by name. step counts runs from 0: schedules and Adam go by it."""
         self.write(inputs or {})
         self._connection.call(lib.ct_network_run, self._raw, queue_of(queue), whole(step, "step", U64))
         names = self.graph.by_role(Role.OUTPUT) if wanted is None else [self._tensor(name).name for name in wanted]
@@ -284,6 +289,7 @@ class Compiled(Handle):
                     cycles=cycle_of(raw.cycles),
                     expected=cycle_of(raw.expected),
                     bound=_text(raw.bound),
+                    runs=raw.runs,
                 )
             )
         if not found:

@@ -412,9 +412,12 @@ class Graph:
         beta2: float = 0.0,
         epsilon: float = 0.0,
         clip: float = 0.0,
+        accumulate: int = 1,
     ) -> None:
         """Adds gradients of loss by all weights, and nodes that update these. schedule: rates, or one rate. beta1, beta2, epsilon are
-        Adam's, 0 for 0.9, 0.999 and 1e-8; clip: the most that the norm of all gradients may be, 0 for any.
+        Adam's, 0 for 0.9, 0.999 and 1e-8; clip: the most that the norm of all gradients may be, 0 for any. accumulate: runs, each with a
+        batch of its own, that make a step: the mean of their gradients is what weights are updated by, in the last of them
+        (coltrain/graph.h).
         """
         raw = ct_optimise()
         raw.optimiser = member(optimiser, Optimiser, "optimiser")
@@ -422,6 +425,7 @@ class Graph:
         raw.momentum, raw.weight_decay = real(momentum, "momentum"), real(weight_decay, "weight_decay")
         raw.beta1, raw.beta2, raw.epsilon = real(beta1, "beta1"), real(beta2, "beta2"), real(epsilon, "epsilon")
         raw.clip = real(clip, "clip")
+        raw.accumulate = whole(accumulate, "accumulate")
         self._call(lib.ct_graph_optimise, self._number(loss), ctypes.byref(raw))
 
     # ---- Looking ----

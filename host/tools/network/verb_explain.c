@@ -23,7 +23,7 @@ struct study {
   ct_device *dev;
   ct_network *net;
   struct ct_info info;
-  uint64_t batch;
+  uint64_t batch, step;
   bool train;
 };
 
@@ -62,6 +62,7 @@ static int load(struct study *s) {
   if (!err) err = ct_network_info(s->net, &info);
   if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
   s->train = info.changes;
+  s->step = info.accumulate - 1; /* a run that has everything */
   return find_batch(s);
 }
 
@@ -115,7 +116,7 @@ static int run(struct study *s) {
   if (learn_check_model(s->o->model)) return 1;
   if (learn_is_file(s->o->model) ? load(s) : compile(s)) return 1;
   if (write_inputs(s)) return 1;
-  const int err = ct_network_run(s->net, s->train ? CT_TRAINING : CT_INFERENCE, 0);
+  const int err = ct_network_run(s->net, s->train ? CT_TRAINING : CT_INFERENCE, s->step);
   return err ? cli_fail_device(s->dev, err, "cannot run the network") : 0;
 }
 

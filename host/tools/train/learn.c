@@ -97,6 +97,9 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
      .call = take_model},
     {"batch", "N", "Samples of a training step (32; of a MODEL 16)",
      CLI_COUNT_AT(struct learn, batch, 1, MAX_BATCH)},
+    {"accumulate", "N",
+     "Steps of a MODEL after which weights are updated once, by the mean of their gradients (1)",
+     CLI_COUNT_AT(struct learn, accumulate, 1, CT_MOST_ACCUMULATED)},
     {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
      CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
     {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", .call = take_lr},
@@ -151,6 +154,7 @@ static void fill_in(struct learn *l, const struct ct_dataset *ds) {
   if (l->epochs == 0) l->epochs = digits ? 5 : 1;
   if (learn_is_file(l->model)) return;
   if (l->batch == 0) l->batch = l->model ? 16 : 32;
+  if (l->accumulate == 0) l->accumulate = 1;
   if (l->lr < 0) l->lr = digits ? 0.2f : 0.05f;
   if (l->momentum < 0) l->momentum = digits ? 0.7f : 0.9f;
   if (l->weight_decay < 0) l->weight_decay = 0;
@@ -160,6 +164,7 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
   char why[CT_DATASET_WHY];
   if (l->model && l->layers)
     return cli_fail("--model and --layers: one of them says what the network is");
+  if (l->accumulate > 1 && !l->model) return cli_fail("--accumulate is for networks: give --model");
   if (learn_check_model(l->model)) return 1;
   if (!l->data && learn_is_file(l->model))
     return cli_fail("%s: give --data, the data set that it is for", l->model);
@@ -231,8 +236,9 @@ void learn_json(const struct learn *l, json_t *object) {
   learn_name(l, text, sizeof text);
   json_object_update_new(
       object,
-      json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I}", "device", l->device, "data",
-                l->data, "layers", text, "batch", (json_int_t)l->batch, "epochs",
+      json_pack("{s:s, s:s, s:s, s:I, s:o, s:I, s:o, s:o, s:o, s:I}", "device", l->device, "data",
+                l->data, "layers", text, "batch", (json_int_t)l->batch, "accumulate",
+                l->accumulate ? json_integer(l->accumulate) : json_null(), "epochs",
                 (json_int_t)l->epochs, "lr", json_float(l->lr), "momentum", json_float(l->momentum),
                 "weight_decay", json_float(l->weight_decay), "seed", (json_int_t)l->seed));
 }

@@ -16,6 +16,7 @@ struct learn {
   size_t layers;                    /* 0: not given */
   uint64_t epochs;                  /* 0: not given */
   uint32_t batch;                   /* 0: not given */
+  uint32_t accumulate;              /* of a graph; 0: not given */
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;
@@ -23,7 +24,7 @@ struct learn {
 };
 
 /* Options of a verb whose struct begins with a struct learn; set it to LEARN_DEFAULTS first. */
-enum { LEARN_OPTIONS = 13 };
+enum { LEARN_OPTIONS = 14 };
 extern const struct cli_option learn_options[LEARN_OPTIONS];
 #define LEARN_SHARED .shared = learn_options, .shared_count = LEARN_OPTIONS
 #define LEARN_DEFAULTS \
@@ -39,8 +40,8 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
                           uint32_t *widths);
 
 /* Opens the data and fills in what depends on it and was not given: data, layers, epochs, batch,
- * learning rate, momentum, weight decay. A file of a network has the last four itself. 0, or 1
- * after a sentence. */
+ * accumulation, learning rate, momentum, weight decay. A file of a network has the last five
+ * itself. 0, or 1 after a sentence. */
 int learn_open(struct learn *l, struct ct_dataset *ds);
 
 /* A new model, ready for training. *model is NULL on failure; 0, or 1 after a sentence. */

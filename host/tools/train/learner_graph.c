@@ -16,7 +16,8 @@ static int describe(const struct learner *l, ct_graph **g) {
   const struct learn *how = l->learn;
   const struct ct_optimise optimise = {.schedule = {.rate = (double)how->lr},
                                        .momentum = (double)how->momentum,
-                                       .weight_decay = (double)how->weight_decay};
+                                       .weight_decay = (double)how->weight_decay,
+                                       .accumulate = how->accumulate};
   int err = ct_graph_create(g);
   if (!err) err = ct_graph_builtin(*g, how->model, how->batch, true);
   if (!err) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), &optimise);
@@ -116,9 +117,10 @@ static int batch_of(struct learner *l, ct_graph *g) {
 static int check_file(const struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
-  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0)
+  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate)
     return cli_fail(
-        "%s says itself how it is trained; leave --lr, --momentum and --weight-decay out",
+        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay and --accumulate "
+        "out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
   if (info.changes) return 0;
@@ -155,6 +157,7 @@ int learner_graph_load(struct learner *l, struct learn *learn, const char *path,
                     (unsigned long long)info.seed, (unsigned long long)learn->seed);
   learn->seed = info.seed;
   learn->batch = l->batch;
+  learn->accumulate = info.accumulate;
   *past = (struct learner_past){.steps = info.steps, .epochs = info.epochs};
   return 0;
 }

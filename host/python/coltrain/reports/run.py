@@ -512,7 +512,7 @@ def comparison_figures(run: Run) -> dict[str, str]:
 
 def comparison(runs: list[Run]) -> str:
     """What differs between them names each; the rest stands once."""
-    keys = ("data", "layers", "batch", "epochs", "lr", "momentum", "seed", "device", "policy", "load", "coltrain")
+    keys = ("data", "layers", "batch", "accumulate", "epochs", "lr", "momentum", "seed", "device", "policy", "load", "coltrain")
     settings = [
         {k: str(run.r[k]) for k in keys if run.r.get(k) is not None} | {"requests": str(run.serve["requests"])} for run in runs
     ]

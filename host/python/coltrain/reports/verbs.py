@@ -166,7 +166,7 @@ class Kind:
     charts: Callable[[Json], list[tuple[str, Markup]]] = no_charts
 
 
-LEARN = ("device", "data", "layers", "batch", "epochs", "lr", "momentum", "weight_decay", "seed")
+LEARN = ("device", "data", "layers", "batch", "accumulate", "epochs", "lr", "momentum", "weight_decay", "seed")
 KINDS = (
     Kind(
         "train",
