@@ -330,17 +330,15 @@ static void folded_rows(struct bed *b) {
       b->g, BED_ADD(b, "linear", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 6)), w, w + 1)));
 }
 
-static void test_shapes_count(void **state) {
-  (void)state;
-  static const struct {
-    const char *name;
-    void (*make)(struct bed *b);
-    double most;
-  } cases[] = {{"added", added_row, 0},
-               {"a bias", bias_row, 0.03},
-               {"normalised", normalised_by_rows, 1e-4},
-               {"folded", folded_rows, 0.03}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+/* Graphs beside the reference, each so far off at most. */
+struct known {
+  const char *name;
+  void (*make)(struct bed *b);
+  double most;
+};
+
+static void beside(const struct known *cases, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
     struct bed b;
     struct net_bed n;
     ct_rng rng = ct_rng_make(5);
@@ -354,6 +352,34 @@ static void test_shapes_count(void **state) {
     net_close(&n);
     bed_free(&b);
   }
+}
+
+static void test_shapes_count(void **state) {
+  (void)state;
+  static const struct known cases[] = {{"added", added_row, 0},
+                                       {"a bias", bias_row, 0.03},
+                                       {"normalised", normalised_by_rows, 1e-4},
+                                       {"folded", folded_rows, 0.03}};
+  beside(cases, sizeof cases / sizeof *cases);
+}
+
+/* ---- Gradients that stand alone, and more than once ---------------------------------------- */
+
+/* No convolution has these weights: it is this node that says how they lie. Here they would fit as
+ * a matrix, too. */
+static void alone(struct bed *b) {
+  const int gy = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16)),
+            w = ct_graph_tensor(b->g, &(struct ct_new_tensor){.shape = SHAPE(16, 1, 1, 16),
+                                                              .role = CT_ROLE_WEIGHT,
+                                                              .initial = CT_INITIAL_HE});
+  ct_graph_result(b->g,
+                  BED_ADD(b, "conv_input_grad", BED_IN(gy, w), BED_ATTRS({"size", 2, {4, 4}})));
+}
+
+static void test_gradients_alone(void **state) {
+  (void)state;
+  static const struct known cases[] = {{"a gradient of an image", alone, 0.03}};
+  beside(cases, sizeof cases / sizeof *cases);
 }
 
 /* A normalisation folded into convolutions, of groups, too, and into a linear layer. */
@@ -437,6 +463,21 @@ static void folded_by_weights(struct bed *b) {
       b->g, BED_ADD(b, "linear", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 6)), w, w + 1)));
 }
 
+/* Weights that are made by a node, of a convolution and of a gradient that stands alone. */
+static void made_weights(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16)),
+            v = named(b, "v", CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16));
+  const int w = BED_ADD(b, "tanh", BED_IN(v));
+  ct_graph_result(b->g, BED_ADD(b, "conv", BED_IN(x, w), .name = "edges"));
+}
+static void made_weights_back(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16)),
+            v = named(b, "v", CT_ROLE_WEIGHT, SHAPE(16, 1, 1, 16));
+  const int w = BED_ADD(b, "tanh", BED_IN(v));
+  ct_graph_result(b->g, BED_ADD(b, "conv_input_grad", BED_IN(x, w), .name = "back",
+                                BED_ATTRS({"size", 2, {4, 4}})));
+}
+
 /* What cannot run is named, with the reason. */
 static void test_refused(void **state) {
   (void)state;
@@ -449,6 +490,9 @@ static void test_refused(void **state) {
       {a_column_over_weights, "1 node cannot run on the device: scaled (div): its input (w) lies"},
       {normalised_by_weights, "1 node cannot run on the device: normal (batch_norm): its input ("},
       {folded_by_weights, "1 node cannot run on the device: fold (batch_norm_fold): its input ("},
+      {made_weights, "1 node cannot run on the device: edges (conv): its weights (tanh0) are made"},
+      {made_weights_back,
+       "1 node cannot run on the device: back (conv_input_grad): its weights (tanh0) are made"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     struct bed b;
@@ -471,6 +515,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside_the_reference),
                                      cmocka_unit_test(test_moves_are_exact),
                                      cmocka_unit_test(test_shapes_count),
+                                     cmocka_unit_test(test_gradients_alone),
                                      cmocka_unit_test(test_folded),
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_same_on_emulated_cores),

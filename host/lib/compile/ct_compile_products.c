@@ -108,20 +108,32 @@ static struct ct_window_shape shape_of(const struct ct_val *v, uint32_t rows) {
   return v->rows == rows ? linear_shape(rows, 1, 1) : linear_shape(rows, v->h, v->w);
 }
 
+/* The weights of a layer, laid as it needs them. CT_NO_VALUE: they cannot be, which is noted. */
+static int weights_in(struct ct_compiler *c, const struct ct_gnode *n,
+                      const struct ct_weight_lay *lay) {
+  const struct ct_gtensor *t = c->g->tensor[n->in[1]];
+  const int w = ct_value_weight(c, n->in[1], lay);
+  if (c->error || w != CT_NO_VALUE) return w;
+  if (t->node >= 0 && !ct_is_folded(c, n->in[1]))
+    ct_compile_miss(c, n, "its weights (%.60s) are made by a node", t->name);
+  else
+    ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", t->name);
+  return CT_NO_VALUE;
+}
+
 /* y = x w^T */
-static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int weight) {
-  const struct ct_shape *w = &c->g->tensor[weight]->shape, *y = ct_out(c->g, n, 0);
+static void forward(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *w = ct_in(c->g, n, 1), *y = ct_out(c->g, n, 0);
   const uint32_t rows = ct_shape_rows(y);
+  int x = ct_value_in(c, n, 0);
+  if (c->error) return;
   if (!sees(&c->value[x], rows, w->dim[1])) x = ct_value_plain_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], rows);
   const uint32_t channels = c->value[x].cols;
-  const int wv = ct_value_weight(
-      c, weight, &(struct ct_weight_lay){shape.ky * shape.kx, channels, channels, w->dim[0]});
-  if (wv == CT_NO_VALUE) {
-    ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", c->g->tensor[weight]->name);
-    return;
-  }
+  const int wv =
+      weights_in(c, n, &(struct ct_weight_lay){shape.ky * shape.kx, channels, channels, w->dim[0]});
+  if (c->error || wv == CT_NO_VALUE) return;
   const int out = ct_value_new(c, rows, w->dim[0]);
   if (c->error) return;
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, out);
@@ -317,7 +329,7 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
   const bool fresh = c->value_of[n->in[1]] == CT_NO_VALUE;
   const bool laid = !fresh && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
   if (matrices && weight && (fresh || laid) && !turned[0] && turned[1])
-    forward(c, n, ct_value_in(c, n, 0), n->in[1]);
+    forward(c, n);
   else if (matrices && weight && laid && !turned[0])
     linear_input(c, n);
   else if (matrices && turned[0] && !turned[1] && of_weight(c, n->out[0]))
@@ -327,10 +339,8 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
 }
 
 void ct_lower_op_linear(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int x = ct_value_in(c, n, 0);
-  if (c->error) return;
   if (is_weight(c, n->in[1])) {
-    forward(c, n, x, n->in[1]);
+    forward(c, n);
     return;
   }
   const int two[2] = {ct_value_plain_in(c, n, 0), ct_value_plain_in(c, n, 1)};
@@ -401,10 +411,6 @@ static int image_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i)
   return ct_value_plain_in(c, n, i);
 }
 
-static const char *name_in(const struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
-  return c->g->tensor[n->in[i]]->name;
-}
-
 void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ws = ct_in(c->g, n, 1), *ys = ct_out(c->g, n, 0);
   const struct ct_window_shape plain = conv_shape(n, xs, ws, ys);
@@ -413,11 +419,8 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = seen_shape(c, x, &plain);
   const struct ct_weight_lay lay = weights_of(&shape, c->value[x].cols, ys->dim[3]);
-  const int w = ct_value_weight(c, n->in[1], &lay);
-  if (w == CT_NO_VALUE) {
-    ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", name_in(c, n, 1));
-    return;
-  }
+  const int w = weights_in(c, n, &lay);
+  if (c->error || w == CT_NO_VALUE) return;
   const int y = ct_value_new(c, ct_shape_rows(ys), ys->dim[3]);
   if (c->error) return;
   image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
@@ -432,8 +435,9 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
 void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
   const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
-  const int gy = image_in(c, n, 0), w = ct_value_in(c, n, 1);
-  if (c->error || gy == CT_NO_VALUE) return;
+  const struct ct_weight_lay lay = weights_of(&shape, xs->dim[3], gys->dim[3]);
+  const int gy = image_in(c, n, 0), w = weights_in(c, n, &lay);
+  if (c->error || gy == CT_NO_VALUE || w == CT_NO_VALUE) return;
   const int gx = ct_value_new(c, ct_shape_rows(xs), xs->dim[3]);
   if (c->error) return;
   image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
