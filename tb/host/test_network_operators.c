@@ -376,9 +376,23 @@ static void alone(struct bed *b) {
                   BED_ADD(b, "conv_input_grad", BED_IN(gy, w), BED_ATTRS({"size", 2, {4, 4}})));
 }
 
+/* Losses of the same logits and targets, and their gradients, where that of a loss is 1 and where
+ * it is not. */
+static void losses(struct bed *b) {
+  const int z = bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 10)),
+            t = bed_tensor(b, CT_ROLE_LABEL, SHAPE(4, 10));
+  const double of_loss[] = {1, 0.5, 1, 0.5, 1};
+  for (unsigned i = 0; i < sizeof of_loss / sizeof *of_loss; ++i) {
+    const int gy = BED_ADD(b, "fill", BED_ATTRS({"shape", 1, {1}}, {"value", 1, {of_loss[i]}}));
+    ct_graph_result(b->g, BED_ADD(b, "cross_entropy_grad", BED_IN(gy, z, t)));
+    if (i % 2) ct_graph_result(b->g, BED_ADD(b, "cross_entropy", BED_IN(z, t)));
+  }
+}
+
 static void test_gradients_alone(void **state) {
   (void)state;
-  static const struct known cases[] = {{"a gradient of an image", alone, 0.03}};
+  static const struct known cases[] = {{"a gradient of an image", alone, 0.03},
+                                       {"losses", losses, 1e-4}};
   beside(cases, sizeof cases / sizeof *cases);
 }
 

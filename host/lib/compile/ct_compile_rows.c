@@ -64,12 +64,15 @@ void ct_lower_op_softmax_grad(struct ct_compiler *c, const struct ct_gnode *n) {
 
 /* ---- Losses -------------------------------------------------------------------------------- */
 
-/* The step of the loss of these logits and targets; a new one if there is none. */
+/* The step of the loss of these logits and targets, whose gradient is 1; a new one if there is
+ * none.
+ */
 static struct ct_net_step *loss_step(struct ct_compiler *c, const struct ct_gnode *n, int z,
                                      int t) {
-  for (size_t i = 0; i < c->steps; ++i)
-    if (c->step[i].kind == CT_STEP_SOFTMAX && c->step[i].x == z && c->step[i].t == t)
-      return &c->step[i];
+  for (size_t i = 0; i < c->steps; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (s->kind == CT_STEP_SOFTMAX && s->x == z && s->t == t && s->dy == CT_NO_VALUE) return s;
+  }
   struct ct_net_step *s = ct_step_add(c, CT_STEP_SOFTMAX, n);
   s->x = z;
   s->t = t;
@@ -79,25 +82,24 @@ static struct ct_net_step *loss_step(struct ct_compiler *c, const struct ct_gnod
 void ct_lower_op_cross_entropy(struct ct_compiler *c, const struct ct_gnode *n) {
   const int z = ct_value_plain_in(c, n, 0), t = ct_value_plain_in(c, n, 1);
   if (c->error || z == CT_NO_VALUE || t == CT_NO_VALUE) return;
-  const int loss = ct_value_new(c, 1, 1);
   struct ct_net_step *s = loss_step(c, n, z, t);
-  s->loss = ct_step_makes(c, s, loss);
-  ct_value_is(c, n->out[0], loss);
+  if (s->loss == CT_NO_VALUE) s->loss = ct_step_makes(c, s, ct_value_new(c, 1, 1));
+  ct_value_is(c, n->out[0], s->loss);
 }
 
-/* The gradient of the loss, z, t. Where it is 1 the step of the loss makes the gradient, too. */
+/* The gradient of the loss, z, t. Where it is 1 the step of the loss makes the gradient, too, once.
+ */
 void ct_lower_op_cross_entropy_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const int gy = ct_value_in(c, n, 0), z = ct_value_plain_in(c, n, 1),
             t = ct_value_plain_in(c, n, 2);
   if (c->error || z == CT_NO_VALUE || t == CT_NO_VALUE) return;
-  const int gx = ct_value_like(c, z);
-  const bool one = !c->error && c->value[gy].constant && c->value[gy].number == 1.0f;
+  const bool one = c->value[gy].constant && c->value[gy].number == 1.0f;
   struct ct_net_step *s = one ? loss_step(c, n, z, t) : ct_step_add(c, CT_STEP_SOFTMAX, n);
   s->x = z;
   s->t = t;
-  s->dx = ct_step_makes(c, s, gx);
+  if (s->dx == CT_NO_VALUE) s->dx = ct_step_makes(c, s, ct_value_like(c, z));
   if (!one) s->dy = gy;
-  ct_value_is(c, n->out[0], gx);
+  ct_value_is(c, n->out[0], s->dx);
 }
 
 /* The mean of (x - t)^2: columns are summed over the rows, then their sums. */
