@@ -396,6 +396,42 @@ static void test_gradients_alone(void **state) {
   beside(cases, sizeof cases / sizeof *cases);
 }
 
+/* ---- Sums of what was not repeated --------------------------------------------------------- */
+
+/* Of what nothing else reads, and of a state that is another one after the run. */
+static void sums_of_one(struct bed *b) {
+  const struct ct_attr own = {"shape", 2, {4, 10}}, less = {"shape", 1, {10}};
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 10)),
+            y = bed_tensor(b, CT_ROLE_INPUT, SHAPE(1, 1, 10)),
+            s = bed_tensor(b, CT_ROLE_STATE, SHAPE(4, 10));
+  ct_graph_result(b->g, BED_ADD(b, "sum_to", BED_IN(x), .attrs = &own, .attr_count = 1));
+  ct_graph_result(b->g, BED_ADD(b, "sum_to", BED_IN(s), .attrs = &own, .attr_count = 1));
+  ct_graph_becomes(b->g, s, BED_ADD(b, "add", BED_IN(s, x)));
+  const int z =
+      BED_ADD(b, "sum_to", BED_IN(BED_ADD(b, "relu", BED_IN(y))), .attrs = &less, .attr_count = 1);
+  ct_graph_result(b->g, BED_ADD(b, "clip", BED_IN(z), .name = "last",
+                                BED_ATTRS({"min", 1, {-1}}, {"max", 1, {1}})));
+}
+
+static void test_sums_of_one(void **state) {
+  (void)state;
+  struct ct_network_stage stage;
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(7);
+  bed_make(&b);
+  sums_of_one(&b);
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 1, &rng);
+  net_run(&n);
+  net_expect(&n, 0, "sums of one");
+  for (size_t i = 0; !ct_network_stage(n.net, i, &stage); ++i)
+    assert_string_not_equal(stage.op, "sum");
+  net_close(&n);
+  bed_free(&b);
+}
+
 /* A normalisation folded into convolutions, of groups, too, and into a linear layer. */
 static void test_folded(void **state) {
   (void)state;
@@ -530,6 +566,7 @@ int main(void) {
                                      cmocka_unit_test(test_moves_are_exact),
                                      cmocka_unit_test(test_shapes_count),
                                      cmocka_unit_test(test_gradients_alone),
+                                     cmocka_unit_test(test_sums_of_one),
                                      cmocka_unit_test(test_folded),
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_same_on_emulated_cores),
