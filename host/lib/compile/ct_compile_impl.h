@@ -191,8 +191,9 @@ int ct_moved(struct ct_compiler *c, const struct ct_gnode *n, int value, const s
 /* x, seen in that shape, its dimensions in another order: dimension i is perm[i] of x. */
 int ct_permuted(struct ct_compiler *c, const struct ct_gnode *n, int x, const struct ct_shape *s,
                 const uint32_t *perm);
-/* In rows of that length, good for all readers; CT_NO_VALUE: it cannot be, which is noted. */
-int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t cols);
+/* Input i in rows of that length, good for all readers; CT_NO_VALUE: there is no such input, or it
+ * cannot be, which is noted. */
+int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, uint32_t cols);
 /* Input i so that it can be spread over the elements of that shape: it has as many rows, or one. */
 int ct_spread_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
                  const struct ct_shape *to);

@@ -157,14 +157,15 @@ static uint32_t common(uint32_t a, uint32_t b) {
 }
 
 /* A value that was made for another reader is taken again. */
-int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t cols) {
+int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, uint32_t cols) {
+  const int x = ct_value_in(c, n, i);
   if (c->error || x == CT_NO_VALUE) return x;
   if (c->value[x].cols == cols && c->value[x].kind == CT_LAY_MATRIX) return x;
   for (size_t v = 0; v < c->values; ++v)
     if (c->value[v].reshaped == x && c->value[v].cols == cols) return (int)v;
   if (c->value[x].kind != CT_LAY_MATRIX) {
     ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
-                    c->g->tensor[n->in[0]]->name);
+                    c->g->tensor[n->in[i]]->name);
     return CT_NO_VALUE;
   }
   const uint32_t had = c->value[x].cols, both = common(had, cols);
@@ -179,7 +180,7 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
   const int x = ct_value_in(c, n, i);
   if (c->error || x == CT_NO_VALUE || ct_value_plain(c, n->in[i])) return x;
   const struct ct_shape *s = ct_in(c->g, n, i);
-  const int y = ct_reshaped(c, n, x, ct_shape_cols(s));
+  const int y = ct_reshaped(c, n, i, ct_shape_cols(s));
   if (y != CT_NO_VALUE) image_of(c, y, s);
   return y;
 }

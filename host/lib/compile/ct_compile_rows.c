@@ -133,7 +133,7 @@ static bool layer_of(struct ct_compiler *c, const struct ct_gnode *n, unsigned i
   const struct ct_shape *s = ct_in(c->g, n, i);
   const uint32_t axis = ct_attr(n, LAYER_AXIS, 0) < 0 ? s->dims - 1 : ct_attr_u32(n, LAYER_AXIS, 0);
   of->cols = (uint32_t)ct_shape_part(s, axis, s->dims);
-  of->x = ct_reshaped(c, n, ct_value_in(c, n, i), of->cols);
+  of->x = ct_reshaped(c, n, i, of->cols);
   if (c->error || of->x == CT_NO_VALUE) return false;
   struct ct_sum_of sum = {.x = of->x,
                           .less = CT_NO_VALUE,
@@ -162,8 +162,7 @@ static unsigned normalised(struct ct_tiles *t, const struct layer *of) {
 void ct_lower_op_layer_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   struct layer of;
   if (!layer_of(c, n, 0, &of)) return;
-  const int scale = ct_reshaped(c, n, ct_value_in(c, n, 1), of.cols),
-            bias = ct_reshaped(c, n, ct_value_in(c, n, 2), of.cols);
+  const int scale = ct_reshaped(c, n, 1, of.cols), bias = ct_reshaped(c, n, 2, of.cols);
   if (c->error || scale == CT_NO_VALUE || (ct_has(n, 2) && bias == CT_NO_VALUE)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[of.x].rows, of.cols, false);
   const unsigned h = normalised(&t, &of);
@@ -179,8 +178,8 @@ struct layer_parts {
 
 static bool layer_parts(struct ct_compiler *c, const struct ct_gnode *n, const struct layer *of,
                         struct layer_parts *p) {
-  const int scale = ct_reshaped(c, n, ct_value_in(c, n, 2), of->cols);
-  p->gy = ct_reshaped(c, n, ct_value_in(c, n, 0), of->cols);
+  const int scale = ct_reshaped(c, n, 2, of->cols);
+  p->gy = ct_reshaped(c, n, 0, of->cols);
   if (c->error || scale == CT_NO_VALUE || p->gy == CT_NO_VALUE) return false;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[of->x].rows, of->cols, false);
   p->h = ct_tiles_make(&t, normalised(&t, of), CT_NO_VALUE);
