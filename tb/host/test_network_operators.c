@@ -528,6 +528,35 @@ static void made_weights_back(struct bed *b) {
                                 BED_ATTRS({"size", 2, {4, 4}})));
 }
 
+/* What makes something of nothing would put numbers where the weights of a group are zeros. */
+static int depthwise(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 8)),
+            w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(8, 3, 3, 1));
+  ct_graph_result(b->g, BED_ADD(b, "conv", BED_IN(x, w), BED_ATTRS({"groups", 1, {8}})));
+  return w;
+}
+static int half(struct bed *b) {
+  return BED_ADD(b, "fill", BED_ATTRS({"shape", 1, {1}}, {"value", 1, {0.5}}));
+}
+static void number_added(struct bed *b) {
+  const int w = depthwise(b);
+  ct_graph_becomes(b->g, w, BED_ADD(b, "add", BED_IN(w, half(b)), .name = "more"));
+}
+static void number_divided(struct bed *b) {
+  const int w = depthwise(b);
+  ct_graph_becomes(b->g, w, BED_ADD(b, "div", BED_IN(half(b), w), .name = "more"));
+}
+static void sigmoid_of_weights(struct bed *b) {
+  const int w = depthwise(b);
+  ct_graph_becomes(b->g, w, BED_ADD(b, "sigmoid", BED_IN(w), .name = "more"));
+}
+static void clip_of_weights(struct bed *b) {
+  const int w = depthwise(b);
+  ct_graph_becomes(
+      b->g, w,
+      BED_ADD(b, "clip", BED_IN(w), .name = "more", BED_ATTRS({"min", 1, {0.1}}, {"max", 1, {1}})));
+}
+
 /* What cannot run is named, with the reason. */
 static void test_refused(void **state) {
   (void)state;
@@ -543,6 +572,10 @@ static void test_refused(void **state) {
       {made_weights, "1 node cannot run on the device: edges (conv): its weights (tanh0) are made"},
       {made_weights_back,
        "1 node cannot run on the device: back (conv_input_grad): its weights (tanh0) are made"},
+      {number_added, "1 node cannot run on the device: more (add): its input (w) lies"},
+      {number_divided, "1 node cannot run on the device: more (div): its input (w) lies"},
+      {sigmoid_of_weights, "1 node cannot run on the device: more (sigmoid): its input (w) lies"},
+      {clip_of_weights, "1 node cannot run on the device: more (clip): its input (w) lies"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     struct bed b;
