@@ -62,6 +62,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
 
 int ct_value_like(struct ct_compiler *c, int like) {
   const int v = ct_value_new(c, c->value[like].rows, c->value[like].cols);
+  if (c->error) return 0;
   struct ct_val *to = &c->value[v];
   const struct ct_val *from = &c->value[like];
   to->images = from->images;
@@ -74,6 +75,7 @@ int ct_value_like(struct ct_compiler *c, int like) {
 
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number) {
   const int v = ct_value_new(c, rows, cols);
+  if (c->error) return 0;
   c->value[v].place = CT_VALUE_LASTING;
   c->value[v].constant = true;
   c->value[v].number = number;
