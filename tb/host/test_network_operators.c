@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_device.h"
 #include "network_bed.h"
 
 enum { MOST_INPUTS = 4 };
@@ -557,6 +558,27 @@ static void clip_of_weights(struct bed *b) {
       BED_ADD(b, "clip", BED_IN(w), .name = "more", BED_ATTRS({"min", 1, {0.1}}, {"max", 1, {1}})));
 }
 
+/* An update by what a normalisation of other weights gives, which a node has read in their order.
+ */
+static void folded_gradient(struct bed *b) {
+  const int w = laid(b, 16, 6), v = named(b, "v", CT_ROLE_WEIGHT, SHAPE(16, 6)),
+            m = named(b, "m", CT_ROLE_STATE, SHAPE(16, 6));
+  int in[5] = {v};
+  ct_graph_result(b->g, BED_ADD(b, "softmax", BED_IN(v)));
+  for (int i = 1; i < 5; ++i)
+    in[i] = bed_tensor(b, CT_ROLE_STATE, SHAPE(16));
+  const int f = BED_ADD(b, "batch_norm_fold", .inputs = in, .input_count = 5, .name = "fold");
+  const int rate = BED_ADD(b, "rate", BED_ATTRS({"rate", 1, {0.1}}));
+  ct_graph_becomes(b->g, w, BED_ADD(b, "sgd", BED_IN(w, f, m, rate), .name = "step"));
+}
+
+/* Rows of another length than those of the state. */
+static void becomes_others(struct bed *b) {
+  const int y = BED_ADD(b, "softmax", BED_IN(bed_tensor(b, CT_ROLE_INPUT, SHAPE(4, 6))));
+  ct_graph_becomes(b->g, named(b, "s", CT_ROLE_STATE, SHAPE(24)),
+                   BED_ADD(b, "reshape", BED_IN(y), .name = "long", BED_ATTRS({"shape", 1, {24}})));
+}
+
 /* What cannot run is named, with the reason. */
 static void test_refused(void **state) {
   (void)state;
@@ -576,6 +598,11 @@ static void test_refused(void **state) {
       {number_divided, "1 node cannot run on the device: more (div): its input (w) lies"},
       {sigmoid_of_weights, "1 node cannot run on the device: more (sigmoid): its input (w) lies"},
       {clip_of_weights, "1 node cannot run on the device: more (clip): its input (w) lies"},
+      {folded_gradient,
+       "2 nodes cannot run on the device: fold (batch_norm_fold): its outputs are not weights and "
+       "bias of one layer; step (sgd): its input ("},
+      {becomes_others,
+       "1 node cannot run on the device: long (reshape): s, which becomes what it "},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     struct bed b;
@@ -594,6 +621,60 @@ static void test_refused(void **state) {
   }
 }
 
+/* All of them are listed, each once, whatever it is that finds the reason. */
+static void test_all_refused_are_listed(void **state) {
+  (void)state;
+  enum { LAID = 40, FAR = 20 };
+  struct bed b;
+  ct_device *dev;
+  ct_network *net = NULL;
+  char name[LAID + FAR][80], says[200];
+  bed_make(&b);
+  const int w = laid(&b, 16, 16), x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(3, 40, 40, 8)),
+            v = named(&b, "v", CT_ROLE_WEIGHT, SHAPE(8, 1, 1, 8));
+  for (int i = 0; i < LAID + FAR; ++i) {
+    const bool far = i >= LAID;
+    snprintf(name[i], sizeof name[i], "a name so long that few of it are enough, number %d", i);
+    ct_graph_result(b.g, far ? BED_ADD(&b, "conv", BED_IN(x, v), .name = name[i],
+                                       BED_ATTRS({"stride", 2, {33, 1}}))
+                             : BED_ADD(&b, "softmax", BED_IN(w), .name = name[i]));
+  }
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_network_create(dev, b.g, NULL, &net), CT_ERR_UNSUPPORTED);
+  snprintf(says, sizeof says, "%d nodes cannot run on the device: ", LAID + FAR);
+  const char *at = strstr(ct_last_error(dev), says);
+  for (int i = 0; i < LAID + FAR; ++i) {
+    snprintf(says, sizeof says, "%.79s (%s): ", name[i], i < LAID ? "softmax" : "conv");
+    at = at ? strstr(at, says) : NULL;
+    if (!at || strstr(at + 1, says)) fail_msg("%s is not listed: %s", name[i], ct_last_error(dev));
+  }
+  assert_int_equal(ct_network_create(dev, NULL, NULL, &net), CT_ERR_ARG);
+  assert_string_equal(ct_last_error(dev), "ct_network_create(): graph is NULL");
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* A node is listed once, however many products it is. */
+static void test_refused_once(void **state) {
+  (void)state;
+  struct bed b;
+  ct_device *dev;
+  ct_network *net = NULL;
+  bed_make(&b);
+  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(5, 4, 4));
+  ct_graph_result(b.g, BED_ADD(&b, "matmul", BED_IN(x, x), .name = "squares"));
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  dev->info.features &= ~CT_FEATURE_CONVOLUTION;
+  assert_int_equal(ct_network_create(dev, b.g, NULL, &net), CT_ERR_UNSUPPORTED);
+  assert_string_equal(
+      ct_last_error(dev),
+      "1 node cannot run on the device: squares (matmul): this device has no convolution");
+  ct_close(dev);
+  bed_free(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside_the_reference),
                                      cmocka_unit_test(test_moves_are_exact),
@@ -602,6 +683,8 @@ int main(void) {
                                      cmocka_unit_test(test_sums_of_one),
                                      cmocka_unit_test(test_folded),
                                      cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_all_refused_are_listed),
+                                     cmocka_unit_test(test_refused_once),
                                      cmocka_unit_test(test_same_on_emulated_cores),
                                      cmocka_unit_test(test_same_on_simulated_cores)};
   return cmocka_run_group_tests(tests, NULL, NULL);

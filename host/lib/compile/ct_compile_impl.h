@@ -88,7 +88,6 @@ struct ct_compiler {
   const ct_graph *g;
   const struct ct_compile_options *options;
   struct ct_compiled *out;
-  const struct ct_why *why;
   int *value_of;     /* by tensor */
   uint32_t *readers; /* by tensor: nodes that read it, the caller if it is an output, tensors that
                         become it */
@@ -97,8 +96,10 @@ struct ct_compiler {
   uint32_t *order;
   size_t values, value_room, steps, step_room;
   struct ct_net_step nowhere; /* added when the compiler has failed: never read */
-  char missing[1024];         /* what cannot be lowered, sentence by sentence */
+  char *missing;              /* what cannot run, sentence by sentence */
+  bool *noted;                /* by node: it has one */
   size_t missed;
+  int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
   int error;
 };
@@ -107,9 +108,13 @@ struct ct_compiler {
 
 void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The node cannot be lowered: noted for the sentence at the end. */
+/* The node cannot run: noted for the sentence at the end, with the first reason that is found. */
 void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of a node whose kernel cannot be made; what is neither CT_ERR_UNSUPPORTED nor
+ * CT_ERR_NO_SPACE is no reason to go on. */
+void ct_compile_no_kernel(struct ct_compiler *c, const struct ct_gnode *n, int error,
+                          const char *reason);
 
 /* ---- Shapes ---- */
 

@@ -63,8 +63,7 @@ void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) 
   if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
   const struct ct_net_step *forward = pooled(c, n, x);
   if (!forward) {
-    ct_compile_miss(c, n, "nothing has pooled its input (%.60s) before",
-                    c->g->tensor[n->in[1]]->name);
+    ct_compile_miss(c, n, "nothing has pooled its input (%s) before", c->g->tensor[n->in[1]]->name);
     return;
   }
   const int y = forward->y, gx = image_like(c, xs);

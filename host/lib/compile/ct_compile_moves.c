@@ -164,7 +164,7 @@ int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, uin
   for (size_t v = 0; v < c->values; ++v)
     if (c->value[v].reshaped == x && c->value[v].cols == cols) return (int)v;
   if (c->value[x].kind != CT_LAY_MATRIX) {
-    ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
+    ct_compile_miss(c, n, "its input (%s) lies in memory in another order",
                     c->g->tensor[n->in[i]]->name);
     return CT_NO_VALUE;
   }

@@ -115,9 +115,9 @@ static int weights_in(struct ct_compiler *c, const struct ct_gnode *n,
   const int w = ct_value_weight(c, n->in[1], lay);
   if (c->error || w != CT_NO_VALUE) return w;
   if (t->node >= 0 && !ct_is_folded(c, n->in[1]))
-    ct_compile_miss(c, n, "its weights (%.60s) are made by a node", t->name);
+    ct_compile_miss(c, n, "its weights (%s) are made by a node", t->name);
   else
-    ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", t->name);
+    ct_compile_miss(c, n, "its weights (%s) are used in two ways", t->name);
   return CT_NO_VALUE;
 }
 

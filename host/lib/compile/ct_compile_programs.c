@@ -265,8 +265,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
                      .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = kernel(c, s, &t);
-  if (err && !c->error)
-    ct_compile_fail(c, err, "node %.60s (%s): %.160s", s->node->name, s->node->op->name, t.text);
+  if (err) ct_compile_no_kernel(c, s->node, err, t.text);
 }
 
 /* What kernels need besides their tensors lies behind all of these. */

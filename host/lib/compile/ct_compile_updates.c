@@ -64,15 +64,20 @@ void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
 static const struct ct_gnode *rate_of(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_gtensor *t = c->g->tensor[n->in[n->inputs - 1]];
   if (t->node >= 0 && c->g->node[t->node]->op == ct_gop_find("rate")) return c->g->node[t->node];
-  ct_compile_miss(c, n, "its rate (%.60s) is not that of a schedule", t->name);
+  ct_compile_miss(c, n, "its rate (%s) is not that of a schedule", t->name);
   return NULL;
 }
 
 /* The weight, its gradient, its states: all of one layout. */
 static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *vals) {
   vals[0] = ct_value_in(c, n, 0);
-  for (unsigned i = 1; i < n->inputs - 1; ++i)
+  for (unsigned i = 1; i < n->inputs - 1 && !c->error; ++i) {
     vals[i] = ct_value_shaped(c, n->in[i], vals[0]);
+    if (c->error || vals[i] != CT_NO_VALUE) continue;
+    ct_compile_miss(c, n, "its input (%s) lies in memory in another order",
+                    c->g->tensor[n->in[i]]->name);
+    return false;
+  }
   int like;
   return !c->error && ct_fit(c, n, vals, n->inputs - 1, &like);
 }
