@@ -235,8 +235,8 @@ static int product_of(struct ct_compiler *c, const struct ct_gnode *n, const int
 struct batch {
   struct ct_shape flat; /* all rows, columns */
   uint32_t rows, n[2];  /* rows of a matrix */
-  int value, last;      /* of the matrix that was asked for last */
-  uint32_t number;
+  int value;
+  int *made; /* by matrix: its value, once it has been asked for */
 };
 
 static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
@@ -245,8 +245,7 @@ static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i
   *of = (struct batch){
       .flat = {2, {ct_shape_rows(s), ct_shape_cols(s)}},
       .rows = s->dim[s->dims - 2],
-      .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1},
-      .last = CT_NO_VALUE};
+      .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1}};
   of->value = ct_value_plain_in(c, n, i);
   return !c->error && of->value != CT_NO_VALUE;
 }
@@ -255,12 +254,21 @@ static int matrix_of(struct ct_compiler *c, const struct ct_gnode *n, struct bat
                      const uint32_t at[2]) {
   const uint32_t number = (of->n[0] == 1 ? 0 : at[0] * of->n[1]) + (of->n[1] == 1 ? 0 : at[1]);
   if (of->n[0] * of->n[1] == 1) return of->value;
-  if (of->last != CT_NO_VALUE && of->number == number) return of->last;
+  if (of->made[number] != CT_NO_VALUE) return of->made[number];
   const struct ct_part part = {of->value, number * of->rows, of->rows};
-  of->number = number;
-  of->last = ct_moved(c, n, ct_part_of(c, n, &part, &of->flat, 0),
-                      &(struct ct_shape){2, {of->rows, of->flat.dim[1]}});
-  return of->last;
+  of->made[number] = ct_moved(c, n, ct_part_of(c, n, &part, &of->flat, 0),
+                              &(struct ct_shape){2, {of->rows, of->flat.dim[1]}});
+  return of->made[number];
+}
+
+/* Room for the values of its matrices. */
+static bool make_batch(struct ct_compiler *c, struct batch *of) {
+  const size_t count = (size_t)of->n[0] * of->n[1];
+  of->made = malloc(count * sizeof *of->made);
+  for (size_t i = 0; of->made && i < count; ++i)
+    of->made[i] = CT_NO_VALUE;
+  if (!of->made) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  return of->made;
 }
 
 /* Each matrix of the output is a product of its own. */
@@ -270,11 +278,9 @@ static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batc
   const struct ct_shape flat = {2, {ct_shape_rows(ys), ct_shape_cols(ys)}};
   const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
   struct ct_part *part = calloc(count, sizeof *part);
-  if (!part) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-    return;
-  }
-  for (uint32_t i = 0; i < count && !c->error; ++i) {
+  if (!part) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  const bool room = part && make_batch(c, &ab[0]) && make_batch(c, &ab[1]);
+  for (uint32_t i = 0; room && i < count && !c->error; ++i) {
     const uint32_t inner = ab[0].n[1] == 1 ? ab[1].n[1] : ab[0].n[1];
     const uint32_t at[2] = {i / inner, i % inner};
     const int two[2] = {matrix_of(c, n, &ab[0], at), matrix_of(c, n, &ab[1], at)};
@@ -285,6 +291,22 @@ static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batc
     ct_value_is(c, n->out[0], ct_moved(c, n, y, ys));
   }
   free(part);
+  free(ab[0].made);
+  free(ab[1].made);
+}
+
+/* Many matrices by one are a product of all their rows. Where both sides are square tiles these may
+ * not lie across two matrices. */
+static bool is_one(const struct batch *ab, const bool *turned) {
+  return ab[1].n[0] * ab[1].n[1] == 1 && !turned[0] && (!turned[1] || ab[0].rows % CT_TILE == 0);
+}
+
+static void all_rows(struct ct_compiler *c, const struct ct_gnode *n, const int *two,
+                     const bool *turned) {
+  const struct ct_shape *ys = ct_out(c->g, n, 0);
+  const int y = product_of(c, n, two, turned);
+  if (ys->dims == 4) image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
+  ct_value_is(c, n->out[0], y);
 }
 
 enum { MOST_PRODUCTS = 4096 };
@@ -298,6 +320,8 @@ static void any_product(struct ct_compiler *c, const struct ct_gnode *n, const b
     ct_value_is(c, n->out[0], ct_moved(c, n, product_of(c, n, two, turned), ys));
   else if (count == 1)
     ct_value_is(c, n->out[0], product_of(c, n, two, turned));
+  else if (is_one(ab, turned))
+    all_rows(c, n, two, turned);
   else if (count <= MOST_PRODUCTS)
     batches(c, n, ab, turned);
   else
