@@ -346,11 +346,61 @@ static void test_parts_are_cut_once(void **state) {
   end(&r);
 }
 
+/* ---- What is not done twice ---------------------------------------------------------------- */
+
+/* Some columns: all become rows, and those that are wanted columns again. */
+static void test_columns_in_two_moves(void **state) {
+  (void)state;
+  static uint32_t x[ALL], want[ALL];
+  struct run r;
+  begin(&r, 31);
+  const int in = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
+  const int y = ct_graph_result(
+      r.b.g, BED_ADD(&r.b, "slice", BED_IN(in),
+                     BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {3}}, {"size", 1, {10}})));
+  put_on_device(&r);
+  draw(&r, in, -1, x);
+  step(&r, 0);
+  for (size_t i = 0; i < ROWS * 10; ++i)
+    want[i] = x[i / 10 * COLS + 3 + i % 10];
+  expect(&r, y, want, "columns");
+  assert_int_equal(stages(&r, "moving"), 2);
+  end(&r);
+}
+
+/* The zeros beside parts, and numbers of graphs. */
+static uint64_t constant_bytes(unsigned times) {
+  struct run r;
+  struct ct_network_info info;
+  begin(&r, 32);
+  for (unsigned i = 0; i < times; ++i) {
+    const int gy = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(2, COLS));
+    const int y = BED_ADD(&r.b, "slice_grad", BED_IN(gy),
+                          BED_ATTRS({"axis", 1, {0}}, {"begin", 1, {i}}, {"size", 1, {7}}));
+    const int half = BED_ADD(&r.b, "fill", BED_ATTRS({"shape", 2, {7, COLS}}, {"value", 1, {0.5}}));
+    assert_true(ct_graph_result(r.b.g, BED_ADD(&r.b, "add", BED_IN(y, half))) > 0);
+  }
+  put_on_device(&r);
+  assert_int_equal(ct_network_info(r.net, &info), CT_OK);
+  end(&r);
+  return info.weights_bytes;
+}
+
+static void test_constants_lie_once(void **state) {
+  (void)state;
+  assert_int_equal(constant_bytes(4), constant_bytes(2));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_norm),        cmocka_unit_test(test_norm_gradient),
-      cmocka_unit_test(test_loss),        cmocka_unit_test(test_adam),
-      cmocka_unit_test(test_sgd),         cmocka_unit_test(test_function_gradients),
-      cmocka_unit_test(test_many_by_one), cmocka_unit_test(test_parts_are_cut_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm),
+                                     cmocka_unit_test(test_norm_gradient),
+                                     cmocka_unit_test(test_loss),
+                                     cmocka_unit_test(test_adam),
+                                     cmocka_unit_test(test_sgd),
+                                     cmocka_unit_test(test_function_gradients),
+                                     cmocka_unit_test(test_many_by_one),
+                                     cmocka_unit_test(test_parts_are_cut_once),
+                                     cmocka_unit_test(test_columns_in_two_moves),
+                                     cmocka_unit_test(test_constants_lie_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

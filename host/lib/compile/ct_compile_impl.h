@@ -131,7 +131,7 @@ static inline uint32_t ct_shape_rows(const struct ct_shape *s) {
 /* A new one; 0 where there is no memory. like: a value whose layout it has. */
 int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols);
 int ct_value_like(struct ct_compiler *c, int like);
-/* Of equal numbers, in r1. */
+/* Of equal numbers, in r1; each once. */
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number);
 
 /* A mask of dropout: 0 where the word of an element is below limit, else 1. */

@@ -231,7 +231,8 @@ static struct ct_move part_loops(const struct ct_part *part, const struct ct_sha
   return k;
 }
 
-/* Along the last dimension rows are turned into columns before, and back afterwards. */
+/* Along the last dimension rows are turned into columns before, and back afterwards, of a part only
+ * those that it has. */
 static struct ct_shape turned_shape(const struct ct_shape *s) {
   return (struct ct_shape){2, {ct_shape_cols(s), ct_shape_rows(s)}};
 }
@@ -240,12 +241,14 @@ static const uint32_t kTurn[2] = {1, 0};
 int ct_part_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_part *part,
                const struct ct_shape *whole, uint32_t axis) {
   if (axis == whole->dims - 1) {
-    const struct ct_shape t = turned_shape(whole),
-                          flat = {2, {ct_shape_rows(whole), ct_shape_cols(whole)}};
-    struct ct_part rows = *part;
-    rows.x = ct_permuted(c, n, part->x, &flat, kTurn);
-    const int m = ct_part_of(c, n, &rows, &t, 0);
-    return ct_permuted(c, n, m, &(struct ct_shape){2, {part->size, t.dim[1]}}, kTurn);
+    const struct ct_shape flat = {2, {ct_shape_rows(whole), ct_shape_cols(whole)}};
+    const int m = ct_permuted(c, n, part->x, &flat, kTurn);
+    const struct ct_move back = {.n = {1, 1, part->size},
+                                 .from = {0, 0, 1},
+                                 .to = {0, 0, 1},
+                                 .from_row = part->begin,
+                                 .turn = true};
+    return move_to(c, n, m, back, flat.dim[0], part->size);
   }
   const uint32_t rows = ct_shape_rows(whole) / whole->dim[axis] * part->size;
   return move_to(c, n, part->x, part_loops(part, whole, axis, true), rows, ct_shape_cols(whole));

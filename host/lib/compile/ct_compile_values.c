@@ -74,6 +74,12 @@ int ct_value_like(struct ct_compiler *c, int like) {
 }
 
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number) {
+  for (size_t i = 0; i < c->values; ++i) {
+    const struct ct_val *v = &c->value[i];
+    if (v->constant && v->rows == rows && v->cols == cols &&
+        !memcmp(&v->number, &number, sizeof number))
+      return (int)i;
+  }
   const int v = ct_value_new(c, rows, cols);
   if (c->error) return 0;
   c->value[v].place = CT_VALUE_LASTING;
