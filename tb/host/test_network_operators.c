@@ -294,10 +294,11 @@ static void test_moves_are_exact(void **state) {
   assert_true(moves > 0);
 }
 
+/* No core is too small for any of them. */
 static uint64_t digest_on(struct bed *b, const char *uri, uint64_t seed) {
   struct net_bed n;
   ct_rng rng = ct_rng_make(seed);
-  if (!net_try_open(&n, b, uri)) return 0;
+  net_open(&n, b, uri);
   net_draw(&n, seed, &rng);
   net_run_device(&n, 0);
   net_run_device(&n, 1);
@@ -309,7 +310,6 @@ static uint64_t digest_on(struct bed *b, const char *uri, uint64_t seed) {
 static void same_on(const char *const *uri, size_t uris, int draws, uint64_t stream) {
   ct_rng rng = ct_rng_make(stream);
   char text[1024];
-  int small = 0;
   for (int i = 0; i < draws; ++i) {
     const uint64_t seed = ct_rng_u64(&rng);
     struct bed b;
@@ -317,14 +317,11 @@ static void same_on(const char *const *uri, size_t uris, int draws, uint64_t str
     const uint64_t want = digest_on(&b, uri[0], seed);
     for (size_t k = 1; k < uris; ++k) {
       const uint64_t got = digest_on(&b, uri[k], seed);
-      small += got == 0;
-      if (got && got != want)
+      if (got != want)
         fail_msg("%s and %s differ: %s", uri[0], uri[k], net_text(&b, text, sizeof text));
     }
     bed_free(&b);
   }
-  printf("%d of %zu times a scratchpad was too small\n", small, draws * (uris - 1));
-  assert_true(small < draws);
 }
 
 static void test_same_on_emulated_cores(void **state) {
