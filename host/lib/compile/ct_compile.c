@@ -31,9 +31,8 @@ __attribute__((format(printf, 1, 2))) static char *text_with(const char *format,
   return text;
 }
 
-static int no_memory(struct ct_compiler *c) {
+void ct_compile_no_memory(struct ct_compiler *c) {
   ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-  return CT_ERR_MEMORY;
 }
 
 void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...) {
@@ -51,7 +50,7 @@ static void note(struct ct_compiler *c, const struct ct_gnode *n, int error, con
   char *all = text_with("%s%s%s (%s): %s", c->missing ? c->missing : "", c->missing ? "; " : "",
                         n->name, n->op->name, reason);
   if (!all) {
-    (void)no_memory(c);
+    ct_compile_no_memory(c);
     return;
   }
   free(c->missing);
@@ -69,7 +68,7 @@ void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char
   if (reason)
     note(c, n, CT_ERR_UNSUPPORTED, reason);
   else
-    (void)no_memory(c);
+    ct_compile_no_memory(c);
   free(reason);
 }
 
@@ -189,7 +188,7 @@ static void mark_needed(struct ct_compiler *c, bool *needed) {
 static void lower_nodes(struct ct_compiler *c) {
   bool *needed = calloc(c->g->nodes + 1, sizeof *needed);
   if (!needed) {
-    (void)no_memory(c);
+    ct_compile_no_memory(c);
     return;
   }
   mark_needed(c, needed);
@@ -224,7 +223,7 @@ static void order_of(struct ct_compiler *c) {
   c->noted = calloc(c->g->nodes + 1, sizeof *c->noted);
   c->out->lay = calloc(c->g->tensors + 1, sizeof *c->out->lay);
   if (!c->order || !c->value_of || !c->readers || !c->noted || !c->out->lay) {
-    (void)no_memory(c);
+    ct_compile_no_memory(c);
     return;
   }
   for (size_t t = 0; t <= c->g->tensors; ++t)

@@ -14,7 +14,6 @@ static bool fits(const struct ct_compiler *c, const struct ct_gnode *n, unsigned
                  int like) {
   const struct ct_val *v = &c->value[value], *to = &c->value[like];
   const struct ct_shape *y = ct_out(c->g, n, 0);
-  if (v->kind == CT_LAY_WINDOWS || to->kind == CT_LAY_WINDOWS) return false;
   if (one_number(v)) return true;
   if (v->rows == to->rows && v->cols == to->cols)
     return v->kind == to->kind && ct_same_weights(&v->weight, &to->weight);

@@ -108,6 +108,7 @@ struct ct_compiler {
 
 void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void ct_compile_no_memory(struct ct_compiler *c);
 /* The node cannot run: noted for the sentence at the end, with the first reason that is found. */
 void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -131,6 +132,10 @@ static inline uint32_t ct_shape_rows(const struct ct_shape *s) {
 /* A new one; 0 where there is no memory. like: a value whose layout it has. */
 int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols);
 int ct_value_like(struct ct_compiler *c, int like);
+/* One for a tensor of that shape; the value is an image of that shape, if it has four dimensions.
+ */
+int ct_value_shape(struct ct_compiler *c, const struct ct_shape *s);
+void ct_value_image(struct ct_compiler *c, int value, const struct ct_shape *s);
 /* Of equal numbers, in r1; each once. */
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number);
 
@@ -172,7 +177,6 @@ struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_
 /* Valid until the next one is added. */
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n);
-int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s);
 /* The step makes the value, which it returns. */
 int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value);
 

@@ -77,18 +77,11 @@ static int move_to(struct ct_compiler *c, const struct ct_gnode *n, int x, struc
   return y;
 }
 
-static void image_of(struct ct_compiler *c, int value, const struct ct_shape *s) {
-  if (c->error || s->dims != 4) return;
-  c->value[value].images = s->dim[0];
-  c->value[value].h = s->dim[1];
-  c->value[value].w = s->dim[2];
-}
-
 int ct_moved(struct ct_compiler *c, const struct ct_gnode *n, int value, const struct ct_shape *s) {
   if (c->error) return 0;
   struct ct_tiles t = ct_tiles_for(c, n, &value, 1, 1);
   const int y = ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, value), 1, 0), CT_NO_VALUE);
-  image_of(c, y, s);
+  ct_value_image(c, y, s);
   return y;
 }
 
@@ -181,7 +174,7 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
   if (c->error || x == CT_NO_VALUE || ct_value_plain(c, n->in[i])) return x;
   const struct ct_shape *s = ct_in(c->g, n, i);
   const int y = ct_reshaped(c, n, i, ct_shape_cols(s));
-  if (y != CT_NO_VALUE) image_of(c, y, s);
+  if (y != CT_NO_VALUE) ct_value_image(c, y, s);
   return y;
 }
 

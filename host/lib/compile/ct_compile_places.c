@@ -327,7 +327,7 @@ static void put_all(struct ct_compiler *c) {
   if (sorted && list)
     put_in_arena(c, list, sorted);
   else
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
   free(sorted);
   free(list);
   for (size_t i = 0; i < c->values && !c->error; ++i)
@@ -351,7 +351,7 @@ static void describe_constants(struct ct_compiler *c) {
   struct ct_compiled *o = c->out;
   o->constant = calloc(c->values + 1, sizeof *o->constant);
   if (!o->constant) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (size_t i = 0; i < c->values; ++i) {
@@ -369,7 +369,7 @@ static void describe_masks(struct ct_compiler *c) {
   struct ct_compiled *o = c->out;
   o->mask = calloc(c->values + 1, sizeof *o->mask);
   if (!o->mask) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (size_t i = 0; i < c->values; ++i) {

@@ -66,9 +66,8 @@ static struct ct_net_step *product(struct ct_compiler *c, const struct ct_gnode 
   struct ct_net_step *s = ct_step_add(c, kind, n);
   s->tile.rows = c->value[y].rows;
   s->tile.cols = c->value[y].cols;
-  c->value[y].step = ct_step_number(c, s);
+  s->y = ct_step_makes(c, s, y);
   c->value[y].part = CT_OPERAND_PRODUCT;
-  s->y = y;
   return s;
 }
 
@@ -85,13 +84,6 @@ static void add_bias(struct ct_compiler *c, const struct ct_gnode *n, int y) {
   const int sum = ct_value_like(c, y);
   ct_tiles_make(&t, ct_tiles_op(&t, CT_TILE_ADD, a, b), sum);
   ct_value_is(c, n->out[0], sum);
-}
-
-static void image_of(struct ct_compiler *c, int value, uint32_t images, uint32_t h, uint32_t w) {
-  if (c->error) return;
-  c->value[value].images = images;
-  c->value[value].h = h;
-  c->value[value].w = w;
 }
 
 /* ---- Linear layers, matrix products with a weight ------------------------------------------ */
@@ -158,7 +150,7 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
     }
   const int gx = ct_value_new(c, rows * taps, weight.weight.channels);
   if (c->error) return;
-  image_of(c, gx, rows, h, width);
+  ct_value_image(c, gx, &(struct ct_shape){4, {rows, h, width, weight.weight.channels}});
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;
@@ -187,9 +179,8 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
   struct ct_net_step *s = ct_step_add(c, CT_STEP_CONV_WEIGHTS, n);
   s->x = x;
   s->dy = gy;
-  s->y = gw;
+  s->y = ct_step_makes(c, s, gw);
   s->window = *shape;
-  c->value[gw].step = ct_step_number(c, s);
   c->value[gw].part = CT_OPERAND_PRODUCT;
   ct_value_is(c, n->out[0], gw);
 }
@@ -267,7 +258,7 @@ static bool make_batch(struct ct_compiler *c, struct batch *of) {
   of->made = malloc(count * sizeof *of->made);
   for (size_t i = 0; of->made && i < count; ++i)
     of->made[i] = CT_NO_VALUE;
-  if (!of->made) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!of->made) ct_compile_no_memory(c);
   return of->made;
 }
 
@@ -278,7 +269,7 @@ static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batc
   const struct ct_shape flat = {2, {ct_shape_rows(ys), ct_shape_cols(ys)}};
   const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
   struct ct_part *part = calloc(count, sizeof *part);
-  if (!part) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!part) ct_compile_no_memory(c);
   const bool room = part && make_batch(c, &ab[0]) && make_batch(c, &ab[1]);
   for (uint32_t i = 0; room && i < count && !c->error; ++i) {
     const uint32_t inner = ab[0].n[1] == 1 ? ab[1].n[1] : ab[0].n[1];
@@ -305,7 +296,7 @@ static void all_rows(struct ct_compiler *c, const struct ct_gnode *n, const int 
                      const bool *turned) {
   const struct ct_shape *ys = ct_out(c->g, n, 0);
   const int y = product_of(c, n, two, turned);
-  if (ys->dims == 4) image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
+  ct_value_image(c, y, ys);
   ct_value_is(c, n->out[0], y);
 }
 
@@ -402,23 +393,20 @@ static bool seen_alike(const struct ct_compiler *c, const struct ct_gnode *conv)
 }
 
 /* Images of few channels from outside: see above. */
-static bool bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
+static void bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_gtensor *x = c->g->tensor[n->in[0]];
   const struct ct_shape *w = ct_in(c->g, n, 1), *y = ct_out(c->g, n, 0);
   const uint32_t seen = (uint32_t)ct_shape_part(w, 1, 4);
   const bool few = w->dim[1] * w->dim[2] > 1 && w->dim[3] < CT_TILE && seen <= 16 * CT_TILE;
-  if (x->role != CT_ROLE_INPUT || !few || ct_attr_u32(n, CONV_GROUPS, 0) != 1) return false;
-  if (c->value_of[n->in[0]] != CT_NO_VALUE)
-    return c->value[c->value_of[n->in[0]]].kind == CT_LAY_WINDOWS;
-  if (has_gradient(c, n) || !seen_alike(c, n)) return false;
-  const int v = ct_value_new(c, y->dim[0] * y->dim[1] * y->dim[2], seen);
-  if (c->error) return false;
+  if (x->role != CT_ROLE_INPUT || !few || ct_attr_u32(n, CONV_GROUPS, 0) != 1) return;
+  if (c->value_of[n->in[0]] != CT_NO_VALUE || has_gradient(c, n) || !seen_alike(c, n)) return;
+  const int v = ct_value_new(c, ct_shape_rows(y), seen);
+  if (c->error) return;
   c->value[v].kind = CT_LAY_WINDOWS;
   c->value[v].windows = conv_shape(n, ct_in(c->g, n, 0), w, y);
   c->value[v].place = CT_VALUE_EXTERNAL;
   c->value[v].tensor = n->in[0];
   c->value_of[n->in[0]] = v;
-  return true;
 }
 
 /* The shape of a convolution whose input is x: of windows, a linear layer. */
@@ -438,16 +426,15 @@ static int image_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i)
 void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ws = ct_in(c->g, n, 1), *ys = ct_out(c->g, n, 0);
   const struct ct_window_shape plain = conv_shape(n, xs, ws, ys);
-  (void)bring_windows(c, n);
+  bring_windows(c, n);
   const int x = image_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = seen_shape(c, x, &plain);
   const struct ct_weight_lay lay = weights_of(&shape, c->value[x].cols, ys->dim[3]);
   const int w = weights_in(c, n, &lay);
   if (c->error || w == CT_NO_VALUE) return;
-  const int y = ct_value_new(c, ct_shape_rows(ys), ys->dim[3]);
+  const int y = ct_value_shape(c, ys);
   if (c->error) return;
-  image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, y);
   s->x = x;
   s->w = w;
@@ -462,9 +449,8 @@ void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n
   const struct ct_weight_lay lay = weights_of(&shape, xs->dim[3], gys->dim[3]);
   const int gy = image_in(c, n, 0), w = weights_in(c, n, &lay);
   if (c->error || gy == CT_NO_VALUE || w == CT_NO_VALUE) return;
-  const int gx = ct_value_new(c, ct_shape_rows(xs), xs->dim[3]);
+  const int gx = ct_value_shape(c, xs);
   if (c->error) return;
-  image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;

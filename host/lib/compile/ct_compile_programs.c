@@ -288,7 +288,7 @@ void ct_compile_programs(struct ct_compiler *c) {
   make_scratch(c);
   struct ct_compiled *o = c->out;
   o->stage = calloc(c->steps + 1, sizeof *o->stage);
-  if (!o->stage) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!o->stage) ct_compile_no_memory(c);
   o->stages = o->stage ? c->steps : 0;
   for (size_t i = 0; i < c->steps && !c->error; ++i)
     stage_of(c, &c->step[i]);

@@ -11,9 +11,13 @@ struct rows {
   uint32_t perm[CT_GRAPH_DIMS];
 };
 
+/* The axis in an attribute; -1 is the last dimension. */
+static uint32_t axis_of(const struct ct_gnode *n, unsigned attr, const struct ct_shape *s) {
+  return ct_attr(n, attr, 0) < 0 ? s->dims - 1 : ct_attr_u32(n, attr, 0);
+}
+
 static struct rows rows_along(const struct ct_gnode *n, const struct ct_shape *s) {
-  const uint32_t last = s->dims - 1;
-  const uint32_t axis = ct_attr(n, 0, 0) < 0 ? last : ct_attr_u32(n, 0, 0);
+  const uint32_t last = s->dims - 1, axis = axis_of(n, 0, s);
   struct rows r = {.turned = axis != last, .shape = *s};
   for (uint32_t i = 0; i <= last; ++i)
     r.perm[i] = i == axis ? last : i == last ? axis : i;
@@ -131,8 +135,7 @@ struct layer {
 static bool layer_of(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
                      struct layer *of) {
   const struct ct_shape *s = ct_in(c->g, n, i);
-  const uint32_t axis = ct_attr(n, LAYER_AXIS, 0) < 0 ? s->dims - 1 : ct_attr_u32(n, LAYER_AXIS, 0);
-  of->cols = (uint32_t)ct_shape_part(s, axis, s->dims);
+  of->cols = (uint32_t)ct_shape_part(s, axis_of(n, LAYER_AXIS, s), s->dims);
   of->x = ct_reshaped(c, n, i, of->cols);
   if (c->error || of->x == CT_NO_VALUE) return false;
   struct ct_sum_of sum = {.x = of->x,

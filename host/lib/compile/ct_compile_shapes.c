@@ -78,7 +78,7 @@ static void concat_rows(struct ct_compiler *c, const struct ct_gnode *n, const i
                         uint32_t axis) {
   struct ct_part *part = calloc(n->inputs, sizeof *part);
   if (!part) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (unsigned i = 0, begin = 0; i < n->inputs; ++i) {
@@ -96,7 +96,7 @@ void ct_lower_op_concat(struct ct_compiler *c, const struct ct_gnode *n) {
   int *x = calloc(n->inputs + 1, sizeof *x);
   bool planes = axis == ys->dims - 1, there = true;
   if (!x) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (unsigned i = 0; i < n->inputs && !c->error; ++i) {

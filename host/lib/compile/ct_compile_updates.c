@@ -44,7 +44,7 @@ void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   unsigned count = 0;
   int *squares = calloc(n->inputs, sizeof *squares);
   if (!squares) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (unsigned i = 0; i < n->inputs && !c->error; ++i)
