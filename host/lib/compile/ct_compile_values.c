@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of the compiler, and how tensors from outside become values. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,9 +86,8 @@ int ct_value_shape(struct ct_compiler *c, const struct ct_shape *s) {
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number) {
   for (size_t i = 0; i < c->values; ++i) {
     const struct ct_val *v = &c->value[i];
-    if (v->constant && v->rows == rows && v->cols == cols &&
-        !memcmp(&v->number, &number, sizeof number))
-      return (int)i;
+    const bool same = v->number == number && !signbit(v->number) == !signbit(number);
+    if (v->constant && v->rows == rows && v->cols == cols && same) return (int)i;
   }
   const int v = ct_value_new(c, rows, cols);
   if (c->error) return 0;
