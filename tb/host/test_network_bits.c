@@ -280,10 +280,127 @@ static void test_function_gradients(void **state) {
   }
 }
 
+/* ---- Many matrices by one ------------------------------------------------------------------ */
+
+static unsigned stages(const struct run *r, const char *op) {
+  struct ct_network_stage stage;
+  unsigned count = 0;
+  for (size_t i = 0; !ct_network_stage(r->net, i, &stage); ++i)
+    count += !strncmp(stage.op, op, strlen(op));
+  return count;
+}
+
+/* All together give what each by itself gives. They are one product, but where square tiles would
+ * lie across two of them. */
+static void test_many_by_one(void **state) {
+  (void)state;
+  enum { MOST = 6, K = 20, D = 18 };
+  for (uint32_t way = 0; way < 4; ++way) {
+    static uint32_t w[ALL];
+    static float x[ALL], all[ALL];
+    const uint32_t rows = way / 2 ? 16 : 5, many = way / 2 ? 4 : MOST;
+    const bool turned = way % 2;
+    struct run r;
+    int one[MOST];
+    begin(&r, 20 + way);
+    const int a = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(2, many / 2, rows, K)),
+              b = bed_tensor(&r.b, CT_ROLE_INPUT, turned ? SHAPE(D, K) : SHAPE(K, D));
+    const int flat = BED_ADD(&r.b, "reshape", BED_IN(a), BED_ATTRS({"shape", 3, {many, rows, K}}));
+    const struct ct_attr turn = {"transpose_b", 1, {turned}};
+    const int y = ct_graph_result(
+        r.b.g, BED_ADD(&r.b, "matmul", BED_IN(a, b), .attrs = &turn, .attr_count = 1));
+    for (uint32_t i = 0; i < many; ++i) {
+      const int part = BED_ADD(&r.b, "slice", BED_IN(flat),
+                               BED_ATTRS({"axis", 1, {0}}, {"begin", 1, {i}}, {"size", 1, {1}}));
+      one[i] = ct_graph_result(
+          r.b.g, BED_ADD(&r.b, "matmul", BED_IN(part, b), .attrs = &turn, .attr_count = 1));
+    }
+    put_on_device(&r);
+    for (uint32_t i = 0; i < many * rows * K; ++i) /* each matrix smaller than the one before */
+      x[i] = (float)(1 + ct_rng_below(&r.rng, 1000)) / (float)(1u << (3 * (i / (rows * K))));
+    assert_int_equal(ct_network_write(r.net, a, x, (size_t)many * rows * K), CT_OK);
+    draw(&r, b, -1, w);
+    step(&r, 0);
+    assert_int_equal(ct_network_read(r.net, y, all, (size_t)many * rows * D), CT_OK);
+    for (uint32_t i = 0; i < many; ++i) {
+      uint32_t want[16 * D];
+      memcpy(want, all + (size_t)i * rows * D, rows * D * sizeof *want);
+      expect(&r, one[i], want, "one of many");
+    }
+    assert_int_equal(stages(&r, "conv"), many + (turned && rows % 16 ? many : 1));
+    end(&r);
+  }
+}
+
+/* Two times three matrices, on one side the same three twice: each is cut out once. */
+static void test_parts_are_cut_once(void **state) {
+  (void)state;
+  struct run r;
+  begin(&r, 30);
+  const int a = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(1, 3, 5, 6)),
+            b = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(2, 3, 6, 7));
+  ct_graph_result(r.b.g, BED_ADD(&r.b, "matmul", BED_IN(a, b)));
+  put_on_device(&r);
+  assert_int_equal(stages(&r, "conv"), 6);
+  assert_int_equal(stages(&r, "moving"), 3 + 6 + 6);
+  end(&r);
+}
+
+/* ---- What is not done twice ---------------------------------------------------------------- */
+
+/* Some columns: all become rows, and those that are wanted columns again. */
+static void test_columns_in_two_moves(void **state) {
+  (void)state;
+  static uint32_t x[ALL], want[ALL];
+  struct run r;
+  begin(&r, 31);
+  const int in = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(ROWS, COLS));
+  const int y = ct_graph_result(
+      r.b.g, BED_ADD(&r.b, "slice", BED_IN(in),
+                     BED_ATTRS({"axis", 1, {1}}, {"begin", 1, {3}}, {"size", 1, {10}})));
+  put_on_device(&r);
+  draw(&r, in, -1, x);
+  step(&r, 0);
+  for (size_t i = 0; i < ROWS * 10; ++i)
+    want[i] = x[i / 10 * COLS + 3 + i % 10];
+  expect(&r, y, want, "columns");
+  assert_int_equal(stages(&r, "moving"), 2);
+  end(&r);
+}
+
+/* The zeros beside parts, and numbers of graphs. */
+static uint64_t constant_bytes(unsigned times) {
+  struct run r;
+  struct ct_network_info info;
+  begin(&r, 32);
+  for (unsigned i = 0; i < times; ++i) {
+    const int gy = bed_tensor(&r.b, CT_ROLE_INPUT, SHAPE(2, COLS));
+    const int y = BED_ADD(&r.b, "slice_grad", BED_IN(gy),
+                          BED_ATTRS({"axis", 1, {0}}, {"begin", 1, {i}}, {"size", 1, {7}}));
+    const int half = BED_ADD(&r.b, "fill", BED_ATTRS({"shape", 2, {7, COLS}}, {"value", 1, {0.5}}));
+    assert_true(ct_graph_result(r.b.g, BED_ADD(&r.b, "add", BED_IN(y, half))) > 0);
+  }
+  put_on_device(&r);
+  assert_int_equal(ct_network_info(r.net, &info), CT_OK);
+  end(&r);
+  return info.weights_bytes;
+}
+
+static void test_constants_lie_once(void **state) {
+  (void)state;
+  assert_int_equal(constant_bytes(4), constant_bytes(2));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_norm), cmocka_unit_test(test_norm_gradient),
-      cmocka_unit_test(test_loss), cmocka_unit_test(test_adam),
-      cmocka_unit_test(test_sgd),  cmocka_unit_test(test_function_gradients)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm),
+                                     cmocka_unit_test(test_norm_gradient),
+                                     cmocka_unit_test(test_loss),
+                                     cmocka_unit_test(test_adam),
+                                     cmocka_unit_test(test_sgd),
+                                     cmocka_unit_test(test_function_gradients),
+                                     cmocka_unit_test(test_many_by_one),
+                                     cmocka_unit_test(test_parts_are_cut_once),
+                                     cmocka_unit_test(test_columns_in_two_moves),
+                                     cmocka_unit_test(test_constants_lie_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

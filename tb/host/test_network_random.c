@@ -10,7 +10,7 @@
 #include "network_bed.h"
 
 /* Networks without kinks: what is off is rounding alone. Of 300 training steps the worst tensor is
- * 0.1 off; a scale of a single channel, whose gradient cancels, 0.16. */
+ * 0.1 off (a scale of a single channel, whose gradient cancels, 0.16: net_random() has none). */
 static void against_reference(ct_rng *rng, bool training) {
   const struct net_shape shape = {.smooth = true,
                                   .training = training,
@@ -26,7 +26,7 @@ static void against_reference(ct_rng *rng, bool training) {
   net_open(&n, &b, "emu:");
   net_draw(&n, ct_rng_u64(rng), rng);
   net_run(&n);
-  net_expect(&n, training ? 0.2 : 0.05, net_text(&b, text, sizeof text));
+  net_expect(&n, training ? 0.15 : 0.05, net_text(&b, text, sizeof text));
   net_close(&n);
   bed_free(&b);
 }
@@ -60,61 +60,58 @@ static uint64_t digest_on(struct bed *b, const char *uri, uint64_t seed) {
   return digest;
 }
 
-/* Returns how many cores were too small. */
-static int same_on(const char *const *uri, size_t uris, const struct net_shape *shape,
-                   ct_rng *rng) {
+enum { CORES = 3 };
+
+/* Counts the cores that had room for it. */
+static void same_on(const char *const *uri, const struct net_shape *shape, ct_rng *rng,
+                    int tried[CORES]) {
   const uint64_t seed = ct_rng_u64(rng);
   struct bed b;
   char text[1024];
   net_random(&b, shape, rng);
   const uint64_t want = digest_on(&b, uri[0], seed);
-  int small = want == 0;
-  for (size_t i = 1; i < uris; ++i) {
+  tried[0] += want != 0;
+  for (size_t i = 1; want && i < CORES; ++i) {
     const uint64_t got = digest_on(&b, uri[i], seed);
-    small += got == 0;
-    if (want && got && got != want)
+    tried[i] += got != 0;
+    if (got && got != want)
       fail_msg("%s and %s differ: %s", uri[0], uri[i], net_text(&b, text, sizeof text));
   }
   bed_free(&b);
-  return small;
+}
+
+/* A network that a core is too small for has not been tried there: another one is, for all. */
+static void same_on_all(const char *const *uri, struct net_shape shape, int draws, ct_rng *rng) {
+  int tried[CORES] = {0}, least = 0;
+  for (int i = 0; least < draws; ++i) {
+    if (i == 4 * draws + 8) fail_msg("a core is too small for nearly all of them");
+    shape.training = i % 2 == 0;
+    shape.accumulate = i % 4 == 0 ? 2 : 0;
+    same_on(uri, &shape, rng, tried);
+    least = tried[0];
+    for (size_t k = 1; k < CORES; ++k)
+      if (tried[k] < least) least = tried[k];
+  }
+  for (size_t i = 0; i < CORES; ++i)
+    printf("%s: %d networks\n", uri[i], tried[i]);
 }
 
 static void test_same_on_emulated_cores(void **state) {
   (void)state;
-  static const char *const uris[] = {"emu:", "emu:core=16x8", "emu:core=16x4"};
-  const int draws = ct_tb_draws(25);
+  static const char *const uris[CORES] = {"emu:", "emu:core=16x8", "emu:core=16x4"};
+  const struct net_shape shape = {
+      .most_layers = 4, .most_channels = 70, .most_size = 20, .most_images = 9};
   ct_rng rng = ct_rng_make(3);
-  int small = 0;
-  for (int i = 0; i < draws; ++i)
-    small += same_on(uris, 3,
-                     &(struct net_shape){.training = i % 2,
-                                         .accumulate = i % 4 == 3 ? 2 : 0,
-                                         .most_layers = 4,
-                                         .most_channels = 70,
-                                         .most_size = 20,
-                                         .most_images = 9},
-                     &rng);
-  printf("%d of %d times a scratchpad was too small\n", small, 3 * draws);
-  assert_true(small < draws);
+  same_on_all(uris, shape, ct_tb_draws(25), &rng);
 }
 
 static void test_same_on_simulated_cores(void **state) {
   (void)state;
-  static const char *const uris[] = {"emu:", "sim:stall=25", "sim:core=16x8,stall=25"};
-  const int draws = ct_tb_draws(6);
+  static const char *const uris[CORES] = {"emu:", "sim:stall=25", "sim:core=16x8,stall=25"};
+  const struct net_shape shape = {
+      .most_layers = 3, .most_channels = 33, .most_size = 8, .most_images = 4};
   ct_rng rng = ct_rng_make(4);
-  int small = 0;
-  for (int i = 0; i < draws; ++i)
-    small += same_on(uris, 3,
-                     &(struct net_shape){.training = i % 2 == 0,
-                                         .accumulate = i % 4 == 0 ? 2 : 0,
-                                         .most_layers = 3,
-                                         .most_channels = 33,
-                                         .most_size = 8,
-                                         .most_images = 4},
-                     &rng);
-  printf("%d of %d times a scratchpad was too small\n", small, 3 * draws);
-  assert_true(small < draws);
+  same_on_all(uris, shape, ct_tb_draws(6), &rng);
 }
 
 int main(void) {

@@ -26,6 +26,11 @@ def distance(got: Any, want: Any) -> float:
     return float(np.linalg.norm(got - want) / np.linalg.norm(want))
 
 
+def products_agree(got: Any, want: Any) -> bool:
+    """As far as HBFP8 goes; with mantissas of 4 bits they do not."""
+    return distance(got, want) < 0.03
+
+
 def test_a_network_answers_as_its_reference(seed: int) -> None:
     network = coltrain.Network.builtin("lenet5", BATCH, seed=seed % 1000)
     x = images(seed, BATCH, 28, 28, 1)
@@ -78,7 +83,7 @@ def test_narrow_mantissas_are_further_off(seed: int) -> None:
     want = network.run({"x": x})["logits"]
     with coltrain.open("emu:") as device:
         off = [distance(device.compile(network, mantissa=bits).run({"x": x})["logits"], want) for bits in (8, 6, 4)]
-        assert off[0] < off[1] < off[2]
+        assert off[0] < 0.05 < off[2] and off[0] < off[1] < off[2]  # the bound of the test above is beyond 4 bits
         with pytest.raises(coltrain.ArgumentError, match="mantissas of 9 bits"):
             device.compile(network, mantissa=9)
 
@@ -103,13 +108,14 @@ def test_planes_and_products_of_activations(seed: int) -> None:
     held = graph.by_role(coltrain.Role.INPUT, coltrain.Role.WEIGHT)
     values = {name: random.standard_normal(t.shape).astype(np.float32) for name, t in held.items()}
     want = graph.run(values)
-    with coltrain.open("emu:core=16x4") as device, device.compile(graph) as net:
-        got = net.run(values)
+    with coltrain.open("emu:core=16x4") as device, device.compile(graph) as net, device.compile(graph, mantissa=4) as narrow:
+        got, narrow_got = net.run(values), narrow.run(values)
     assert list(got) == list(want)
     exact = [name for name in want if name.startswith("slice")]  # of what a product reads, too, all read HBFP8
     assert len(exact) == 1
     for name in want:
-        assert distance(got[name], want[name]) < (1e-5 if name in exact else 0.03), name
+        assert distance(got[name], want[name]) < 1e-5 if name in exact else products_agree(got[name], want[name]), name
+    assert not any(products_agree(narrow_got[name], want[name]) for name in want if name.startswith("matmul"))
 
 
 def parts() -> coltrain.Graph:
@@ -174,25 +180,45 @@ def test_names_of_any_length(seed: int) -> None:
             assert [stage.node for stage in net.stages()] == [name[:255]]
 
 
-def test_random_models_of_onnx(seed: int, tmp_path: Path) -> None:
-    """Every one of them runs: any shapes, orders and axes. A sum of many products that cancels may be further off, where it stands alone."""
+def far(got: dict[str, Any], want: dict[str, Any]) -> list[str]:
+    """Of 400 models with HBFP8 the worst tensor is 0.05 off, where a sum cancels; where one number stands alone it may be off by anything."""
+    return [n for n in want if want[n].size > 8 and np.linalg.norm(got[n] - want[n]) > 0.1 * np.linalg.norm(want[n]) + 1e-6]
+
+
+def model_of_onnx(number: int, path: Path) -> tuple[Any, dict[str, Any]]:
+    """A random model, and what it is given."""
     pytest.importorskip("onnx")
     import coltrain.onnx
     import onnx
     from onnx_models import random_model
 
+    model, inputs = random_model(number, 17, 8)
+    onnx.save(model, path)
+    network = coltrain.onnx.load(path)
+    return network, {n: a.transpose(0, 2, 3, 1) if n in network.images else a for n, a in inputs.items() if n in network.graph}
+
+
+def test_random_models_of_onnx(seed: int, tmp_path: Path) -> None:
+    """Every one of them runs: any shapes, orders and axes."""
     with coltrain.open("emu:") as device:
-        for number in range(12):
-            model, inputs = random_model(seed + number, 17, 8)
-            onnx.save(model, tmp_path / "model.onnx")
-            network = coltrain.onnx.load(tmp_path / "model.onnx")
-            given = {n: a.transpose(0, 2, 3, 1) if n in network.images else a for n, a in inputs.items() if n in network.graph}
+        for number in range(seed, seed + 12):
+            network, given = model_of_onnx(number, tmp_path / "model.onnx")
             want = network.run(given)
             with device.compile(network) as net:
                 got = net.run(given)
             assert list(got) == list(want)
-            for name in (name for name in want if want[name].size > 8):
-                assert np.linalg.norm(got[name] - want[name]) <= 0.2 * np.linalg.norm(want[name]) + 1e-6, (seed + number, name)
+            assert not far(got, want), number
+
+
+def test_the_bound_of_random_models_can_be_missed(seed: int, tmp_path: Path) -> None:
+    """With mantissas of 4 bits a model in three does."""
+    with coltrain.open("emu:") as device:
+        for number in range(seed, seed + 60):
+            network, given = model_of_onnx(number, tmp_path / "model.onnx")
+            with device.compile(network, mantissa=4) as net:
+                if far(net.run(given), network.run(given)):
+                    return
+    raise AssertionError("60 models with mantissas of 4 bits are as close as they should be with 8")
 
 
 def test_dropout_drops_what_the_reference_drops(seed: int) -> None:

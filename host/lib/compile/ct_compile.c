@@ -12,27 +12,82 @@
 
 /* ---- Errors -------------------------------------------------------------------------------- */
 
-void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...) {
-  if (c->error) return;
-  char text[256];
+/* A text as long as it has to be; NULL: no memory. */
+static char *text_of(const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  const int size = vsnprintf(NULL, 0, format, args);
+  char *text = size < 0 ? NULL : malloc((size_t)size + 1);
+  if (text) vsnprintf(text, (size_t)size + 1, format, again);
+  va_end(again);
+  return text;
+}
+
+__attribute__((format(printf, 1, 2))) static char *text_with(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  char *text = text_of(format, args);
   va_end(args);
-  c->error = ct_why(c->why, error, "%s", text);
+  return text;
+}
+
+void ct_compile_no_memory(struct ct_compiler *c) {
+  ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+}
+
+void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...) {
+  if (c->error) return;
+  va_list args;
+  va_start(args, format);
+  c->out->why = text_of(format, args);
+  va_end(args);
+  c->error = error;
+}
+
+/* Each node once. CT_ERR_NO_SPACE says that another device would do, if that is so of all. */
+static void note(struct ct_compiler *c, const struct ct_gnode *n, int error, const char *reason) {
+  if (c->error || c->noted[n->index]) return;
+  char *all = text_with("%s%s%s (%s): %s", c->missing ? c->missing : "", c->missing ? "; " : "",
+                        n->name, n->op->name, reason);
+  if (!all) {
+    ct_compile_no_memory(c);
+    return;
+  }
+  free(c->missing);
+  c->missing = all;
+  c->noted[n->index] = true;
+  ++c->missed;
+  if (c->refusal != CT_ERR_UNSUPPORTED) c->refusal = error;
 }
 
 void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...) {
-  const size_t used = strlen(c->missing), room = sizeof c->missing - used;
-  char text[200];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  char *reason = text_of(format, args);
   va_end(args);
-  ++c->missed;
-  if (room > 1)
-    snprintf(c->missing + used, room, "%s%.60s (%s): %s", used ? "; " : "", n->name, n->op->name,
-             text);
+  if (reason)
+    note(c, n, CT_ERR_UNSUPPORTED, reason);
+  else
+    ct_compile_no_memory(c);
+  free(reason);
+}
+
+void ct_compile_no_kernel(struct ct_compiler *c, const struct ct_gnode *n, int error,
+                          const char *reason) {
+  if (error == CT_ERR_UNSUPPORTED || error == CT_ERR_NO_SPACE)
+    note(c, n, error, reason);
+  else
+    ct_compile_fail(c, error, "node %s (%s): %s", n->name, n->op->name, reason);
+}
+
+/* What has been noted is the error; what else went wrong may come of it. */
+static void refuse(struct ct_compiler *c) {
+  if (!c->missed || c->error == CT_ERR_MEMORY) return;
+  free(c->out->why);
+  c->out->why = NULL;
+  c->error = CT_OK;
+  ct_compile_fail(c, c->refusal, "%zu node%s cannot run on the device: %s", c->missed,
+                  c->missed == 1 ? "" : "s", c->missing);
 }
 
 /* ---- Operators ----------------------------------------------------------------------------- */
@@ -71,7 +126,8 @@ static bool same_schedule(const struct ct_schedule *a, const struct ct_schedule 
 }
 
 /* The register of a number like that, which is made if there is none yet. */
-static unsigned scalar_reg(struct ct_compiler *c, const struct ct_scalar *like) {
+static unsigned scalar_reg(struct ct_compiler *c, const struct ct_gnode *n,
+                           const struct ct_scalar *like) {
   struct ct_compiled *o = c->out;
   for (size_t i = 0; i < o->scalars; ++i) {
     const struct ct_scalar *s = &o->scalar[i];
@@ -80,8 +136,7 @@ static unsigned scalar_reg(struct ct_compiler *c, const struct ct_scalar *like) 
       return s->reg;
   }
   if (o->scalars == CT_SCALARS) {
-    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "the network has more than %d numbers of a run",
-                    CT_SCALARS);
+    ct_compile_miss(c, n, "the network has more than %d numbers of a run", CT_SCALARS);
     return 0;
   }
   const unsigned reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
@@ -92,14 +147,15 @@ static unsigned scalar_reg(struct ct_compiler *c, const struct ct_scalar *like) 
 
 unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
                        double beta) {
-  return scalar_reg(c, &(struct ct_scalar){.kind = kind,
-                                           .schedule = schedule_of(rate),
-                                           .beta = beta,
-                                           .runs = ct_attr_u32(rate, RUNS, 0)});
+  return scalar_reg(c, rate,
+                    &(struct ct_scalar){.kind = kind,
+                                        .schedule = schedule_of(rate),
+                                        .beta = beta,
+                                        .runs = ct_attr_u32(rate, RUNS, 0)});
 }
 
-unsigned ct_keep_reg(struct ct_compiler *c, uint32_t runs) {
-  return scalar_reg(c, &(struct ct_scalar){.kind = CT_SCALAR_KEEP, .runs = runs});
+unsigned ct_keep_reg(struct ct_compiler *c, const struct ct_gnode *n, uint32_t runs) {
+  return scalar_reg(c, n, &(struct ct_scalar){.kind = CT_SCALAR_KEEP, .runs = runs});
 }
 
 float ct_compiled_scalar(const struct ct_scalar *s, uint64_t run) {
@@ -155,7 +211,7 @@ static void mark_needed(struct ct_compiler *c, bool *needed) {
 static void lower_nodes(struct ct_compiler *c) {
   bool *needed = calloc(c->g->nodes + 1, sizeof *needed);
   if (!needed) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   mark_needed(c, needed);
@@ -183,13 +239,16 @@ static void count_readers(struct ct_compiler *c) {
 }
 
 /* Of those that can run the first added does, so updates come last. */
-static int order_of(struct ct_compiler *c) {
+static void order_of(struct ct_compiler *c) {
   c->order = calloc(c->g->nodes + 1, sizeof *c->order);
   c->value_of = malloc((c->g->tensors + 1) * sizeof *c->value_of);
   c->readers = calloc(c->g->tensors + 1, sizeof *c->readers);
+  c->noted = calloc(c->g->nodes + 1, sizeof *c->noted);
   c->out->lay = calloc(c->g->tensors + 1, sizeof *c->out->lay);
-  if (!c->order || !c->value_of || !c->readers || !c->out->lay)
-    return ct_why(c->why, CT_ERR_MEMORY, "no memory for the network");
+  if (!c->order || !c->value_of || !c->readers || !c->noted || !c->out->lay) {
+    ct_compile_no_memory(c);
+    return;
+  }
   for (size_t t = 0; t <= c->g->tensors; ++t)
     c->value_of[t] = CT_NO_VALUE;
   c->out->tensors = c->g->tensors;
@@ -197,31 +256,33 @@ static int order_of(struct ct_compiler *c) {
   /* Sorting leaves sentences in the graph and changes nothing else. */
   ct_graph *g = (ct_graph *)c->g; /* NOLINT(cppcoreguidelines-pro-type-const-cast) */
   const int n = ct_graph_order(g, c->order, g->nodes);
-  return n < 0 ? ct_why(c->why, n, "%s", ct_graph_error(g)) : CT_OK;
+  if (n < 0) ct_compile_fail(c, n, "%s", ct_graph_error(g));
 }
 
 static void finish(struct ct_compiler *c) {
-  if (!c->error && c->missed)
-    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%zu node%s cannot run on the device: %.200s", c->missed,
-                    c->missed == 1 ? "" : "s", c->missing);
+  /* Nodes that are not there make nothing, but kernels of others may be refused, too. */
   if (!c->error) ct_compile_places(c);
   if (!c->error) ct_compile_programs(c);
+  refuse(c);
   free(c->order);
   free(c->value_of);
   free(c->readers);
+  free(c->noted);
+  free(c->missing);
   free(c->value);
   free(c->step);
 }
 
 int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
-               struct ct_compiled *compiled, const struct ct_why *why) {
-  struct ct_compiler c = {.g = graph, .options = options, .out = compiled, .why = why};
+               struct ct_compiled *compiled) {
+  struct ct_compiler c = {.g = graph, .options = options, .out = compiled};
   *compiled = (struct ct_compiled){0};
-  if (!graph->checked) return ct_why(why, CT_ERR_ARG, "the graph has not been checked");
-  c.error = order_of(&c);
+  if (!graph->checked)
+    ct_compile_fail(&c, CT_ERR_ARG, "the graph has not been checked");
+  else
+    order_of(&c);
   if (!c.error) lower_nodes(&c);
   finish(&c);
-  if (c.error) ct_compiled_free(compiled);
   return c.error;
 }
 
@@ -232,5 +293,6 @@ void ct_compiled_free(struct ct_compiled *o) {
   free(o->constant);
   free(o->mask);
   free(o->lay);
+  free(o->why);
   *o = (struct ct_compiled){0};
 }

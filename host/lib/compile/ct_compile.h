@@ -102,6 +102,7 @@ struct ct_compiled {
   size_t stages;
   uint64_t lasting, arena; /* units of r1 and r2 */
   unsigned args;
+  char *why; /* after a failure: a sentence as long as it has to be; NULL: no memory for it */
 };
 
 struct ct_compile_options {
@@ -111,9 +112,10 @@ struct ct_compile_options {
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is
- * listed in why, node by node: CT_ERR_UNSUPPORTED. */
+ * listed in compiled->why, node by node: CT_ERR_UNSUPPORTED, or CT_ERR_NO_SPACE where another
+ * device would do. After a failure, too, the result is to be freed. */
 int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
-               struct ct_compiled *compiled, const struct ct_why *why);
+               struct ct_compiled *compiled);
 void ct_compiled_free(struct ct_compiled *compiled);
 
 /* Whether an operator of that name is compiled at all. */

@@ -14,7 +14,6 @@ static bool fits(const struct ct_compiler *c, const struct ct_gnode *n, unsigned
                  int like) {
   const struct ct_val *v = &c->value[value], *to = &c->value[like];
   const struct ct_shape *y = ct_out(c->g, n, 0);
-  if (v->kind == CT_LAY_WINDOWS || to->kind == CT_LAY_WINDOWS) return false;
   if (one_number(v)) return true;
   if (v->rows == to->rows && v->cols == to->cols)
     return v->kind == to->kind && ct_same_weights(&v->weight, &to->weight);
@@ -39,9 +38,24 @@ static bool is_whole(const struct ct_compiler *c, const struct ct_gnode *n, int 
          (uint64_t)v->rows * v->cols == ct_shape_elements(ct_out(c->g, n, 0));
 }
 
+/* Weights of a layer lie among zeros, which its products, and sums of squares, rely on: whether the
+ * operator makes zeros of zeros. Those that are not asked about here do, or are no operators of one
+ * number and weights. */
+static bool keeps_zeros(const struct ct_compiler *c, const struct ct_gnode *n, const int *vals,
+                        unsigned count) {
+  bool number = false;
+  for (unsigned i = 0; i < count; ++i)
+    number = number || one_number(&c->value[vals[i]]);
+  if (n->op == ct_gop_find("sigmoid")) return false;
+  if (n->op == ct_gop_find("clip")) return ct_attr(n, 0, 0) <= 0 && ct_attr(n, 1, 0) >= 0;
+  if (n->op == ct_gop_find("div")) return one_number(&c->value[vals[1]]);
+  return !number || n->op == ct_gop_find("mul");
+}
+
 bool ct_fit(struct ct_compiler *c, const struct ct_gnode *n, int *vals, unsigned count, int *like) {
   *like = largest(c, vals, count);
-  bool fit = is_whole(c, n, *like);
+  bool fit = is_whole(c, n, *like) &&
+             (c->value[*like].kind != CT_LAY_WEIGHT || keeps_zeros(c, n, vals, count));
   for (unsigned i = 0; i < count; ++i)
     fit = fit && fits(c, n, i, vals[i], *like);
   if (fit) return true;

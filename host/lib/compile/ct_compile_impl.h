@@ -90,7 +90,6 @@ struct ct_compiler {
   const ct_graph *g;
   const struct ct_compile_options *options;
   struct ct_compiled *out;
-  const struct ct_why *why;
   int *value_of;     /* by tensor */
   uint32_t *readers; /* by tensor: nodes that read it, the caller if it is an output, tensors that
                         become it */
@@ -99,8 +98,10 @@ struct ct_compiler {
   uint32_t *order;
   size_t values, value_room, steps, step_room;
   struct ct_net_step nowhere; /* added when the compiler has failed: never read */
-  char missing[1024];         /* what cannot be lowered, sentence by sentence */
+  char *missing;              /* what cannot run, sentence by sentence */
+  bool *noted;                /* by node: it has one */
   size_t missed;
+  int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
   int error;
 };
@@ -109,9 +110,14 @@ struct ct_compiler {
 
 void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The node cannot be lowered: noted for the sentence at the end. */
+void ct_compile_no_memory(struct ct_compiler *c);
+/* The node cannot run: noted for the sentence at the end, with the first reason that is found. */
 void ct_compile_miss(struct ct_compiler *c, const struct ct_gnode *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of a node whose kernel cannot be made; what is neither CT_ERR_UNSUPPORTED nor
+ * CT_ERR_NO_SPACE is no reason to go on. */
+void ct_compile_no_kernel(struct ct_compiler *c, const struct ct_gnode *n, int error,
+                          const char *reason);
 
 /* ---- Shapes ---- */
 
@@ -128,7 +134,11 @@ static inline uint32_t ct_shape_rows(const struct ct_shape *s) {
 /* A new one; 0 where there is no memory. like: a value whose layout it has. */
 int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols);
 int ct_value_like(struct ct_compiler *c, int like);
-/* Of equal numbers, in r1. */
+/* One for a tensor of that shape; the value is an image of that shape, if it has four dimensions.
+ */
+int ct_value_shape(struct ct_compiler *c, const struct ct_shape *s);
+void ct_value_image(struct ct_compiler *c, int value, const struct ct_shape *s);
+/* Of equal numbers, in r1; each once. */
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number);
 
 /* A mask of dropout: 0 where the word of an element is below limit, else 1. */
@@ -169,7 +179,6 @@ struct ct_window_shape ct_window_read(const struct ct_gnode *n, const struct ct_
 /* Valid until the next one is added. */
 struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
                                 const struct ct_gnode *n);
-int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s);
 /* The step makes the value, which it returns. */
 int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value);
 
@@ -193,8 +202,9 @@ int ct_moved(struct ct_compiler *c, const struct ct_gnode *n, int value, const s
 /* x, seen in that shape, its dimensions in another order: dimension i is perm[i] of x. */
 int ct_permuted(struct ct_compiler *c, const struct ct_gnode *n, int x, const struct ct_shape *s,
                 const uint32_t *perm);
-/* In rows of that length, good for all readers; CT_NO_VALUE: it cannot be, which is noted. */
-int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t cols);
+/* Input i in rows of that length, good for all readers; CT_NO_VALUE: there is no such input, or it
+ * cannot be, which is noted. */
+int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, uint32_t cols);
 /* Input i so that it can be spread over the elements of that shape: it has as many rows, or one. */
 int ct_spread_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
                  const struct ct_shape *to);
@@ -241,10 +251,11 @@ void ct_give(struct ct_tiles *t, const struct ct_gnode *n, unsigned i, unsigned 
 
 /* ---- Numbers of a run ---- */
 
-/* The register of one; rate: the node that makes the rate. ct_keep_reg(): of CT_SCALAR_KEEP. */
+/* The register of one; rate: the node that makes the rate. ct_keep_reg(): of CT_SCALAR_KEEP, for n.
+ */
 unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
                        double beta);
-unsigned ct_keep_reg(struct ct_compiler *c, uint32_t runs);
+unsigned ct_keep_reg(struct ct_compiler *c, const struct ct_gnode *n, uint32_t runs);
 
 /* ---- Operators: ct_compile_*.c ---- */
 

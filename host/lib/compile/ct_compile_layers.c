@@ -3,15 +3,6 @@
 #include "ct_compile_impl.h"
 #include "ct_op_window.h"
 
-static int image_like(struct ct_compiler *c, const struct ct_shape *s) {
-  const int v = ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s));
-  if (c->error || s->dims != 4) return v;
-  c->value[v].images = s->dim[0];
-  c->value[v].h = s->dim[1];
-  c->value[v].w = s->dim[2];
-  return v;
-}
-
 /* ---- Pooling ------------------------------------------------------------------------------- */
 
 enum { POOL_KERNEL = CT_WINDOW_NEXT, POOL_COUNT_PAD };
@@ -28,7 +19,7 @@ static void pool(struct ct_compiler *c, const struct ct_gnode *n, enum ct_pool_k
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ys = ct_out(c->g, n, 0);
   const int x = ct_value_plain_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
-  const int y = image_like(c, ys);
+  const int y = ct_value_shape(c, ys);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL, n);
   pool_shape(s, n, xs, ys, kind);
   s->x = x;
@@ -63,11 +54,10 @@ void ct_lower_op_max_pool_grad(struct ct_compiler *c, const struct ct_gnode *n) 
   if (c->error || gy == CT_NO_VALUE || x == CT_NO_VALUE) return;
   const struct ct_net_step *forward = pooled(c, n, x);
   if (!forward) {
-    ct_compile_miss(c, n, "nothing has pooled its input (%.60s) before",
-                    c->g->tensor[n->in[1]]->name);
+    ct_compile_miss(c, n, "nothing has pooled its input (%s) before", c->g->tensor[n->in[1]]->name);
     return;
   }
-  const int y = forward->y, gx = image_like(c, xs);
+  const int y = forward->y, gx = ct_value_shape(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
   pool_shape(s, n, xs, gys, CT_POOL_MAX);
   s->x = x;
@@ -81,7 +71,7 @@ void ct_lower_op_average_pool_grad(struct ct_compiler *c, const struct ct_gnode 
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
   const int gy = ct_value_plain_in(c, n, 0);
   if (c->error || gy == CT_NO_VALUE) return;
-  const int gx = image_like(c, xs);
+  const int gx = ct_value_shape(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_POOL_BACK, n);
   pool_shape(s, n, xs, gys, CT_POOL_AVERAGE);
   s->dy = gy;
@@ -107,7 +97,7 @@ void ct_lower_op_global_average_pool_grad(struct ct_compiler *c, const struct ct
   const uint32_t pixels = xs->dim[1] * xs->dim[2];
   const int gy = ct_value_plain_in(c, n, 0);
   if (c->error || gy == CT_NO_VALUE) return;
-  const int gx = image_like(c, xs);
+  const int gx = ct_value_shape(c, xs);
   struct ct_net_step *s = ct_step_add(c, CT_STEP_SPREAD_ROWS, n);
   s->dy = gy;
   s->spread.segment = pixels;

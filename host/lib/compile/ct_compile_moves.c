@@ -77,18 +77,11 @@ static int move_to(struct ct_compiler *c, const struct ct_gnode *n, int x, struc
   return y;
 }
 
-static void image_of(struct ct_compiler *c, int value, const struct ct_shape *s) {
-  if (c->error || s->dims != 4) return;
-  c->value[value].images = s->dim[0];
-  c->value[value].h = s->dim[1];
-  c->value[value].w = s->dim[2];
-}
-
 int ct_moved(struct ct_compiler *c, const struct ct_gnode *n, int value, const struct ct_shape *s) {
   if (c->error) return 0;
   struct ct_tiles t = ct_tiles_for(c, n, &value, 1, 1);
   const int y = ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, value), 1, 0), CT_NO_VALUE);
-  image_of(c, y, s);
+  ct_value_image(c, y, s);
   return y;
 }
 
@@ -157,14 +150,15 @@ static uint32_t common(uint32_t a, uint32_t b) {
 }
 
 /* A value that was made for another reader is taken again. */
-int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, int x, uint32_t cols) {
+int ct_reshaped(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, uint32_t cols) {
+  const int x = ct_value_in(c, n, i);
   if (c->error || x == CT_NO_VALUE) return x;
   if (c->value[x].cols == cols && c->value[x].kind == CT_LAY_MATRIX) return x;
   for (size_t v = 0; v < c->values; ++v)
     if (c->value[v].reshaped == x && c->value[v].cols == cols) return (int)v;
   if (c->value[x].kind != CT_LAY_MATRIX) {
-    ct_compile_miss(c, n, "its input (%.60s) lies in memory in another order",
-                    c->g->tensor[n->in[0]]->name);
+    ct_compile_miss(c, n, "its input (%s) lies in memory in another order",
+                    c->g->tensor[n->in[i]]->name);
     return CT_NO_VALUE;
   }
   const uint32_t had = c->value[x].cols, both = common(had, cols);
@@ -179,8 +173,8 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
   const int x = ct_value_in(c, n, i);
   if (c->error || x == CT_NO_VALUE || ct_value_plain(c, n->in[i])) return x;
   const struct ct_shape *s = ct_in(c->g, n, i);
-  const int y = ct_reshaped(c, n, x, ct_shape_cols(s));
-  if (y != CT_NO_VALUE) image_of(c, y, s);
+  const int y = ct_reshaped(c, n, i, ct_shape_cols(s));
+  if (y != CT_NO_VALUE) ct_value_image(c, y, s);
   return y;
 }
 
@@ -230,7 +224,8 @@ static struct ct_move part_loops(const struct ct_part *part, const struct ct_sha
   return k;
 }
 
-/* Along the last dimension rows are turned into columns before, and back afterwards. */
+/* Along the last dimension rows are turned into columns before, and back afterwards, of a part only
+ * those that it has. */
 static struct ct_shape turned_shape(const struct ct_shape *s) {
   return (struct ct_shape){2, {ct_shape_cols(s), ct_shape_rows(s)}};
 }
@@ -239,12 +234,14 @@ static const uint32_t kTurn[2] = {1, 0};
 int ct_part_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct_part *part,
                const struct ct_shape *whole, uint32_t axis) {
   if (axis == whole->dims - 1) {
-    const struct ct_shape t = turned_shape(whole),
-                          flat = {2, {ct_shape_rows(whole), ct_shape_cols(whole)}};
-    struct ct_part rows = *part;
-    rows.x = ct_permuted(c, n, part->x, &flat, kTurn);
-    const int m = ct_part_of(c, n, &rows, &t, 0);
-    return ct_permuted(c, n, m, &(struct ct_shape){2, {part->size, t.dim[1]}}, kTurn);
+    const struct ct_shape flat = {2, {ct_shape_rows(whole), ct_shape_cols(whole)}};
+    const int m = ct_permuted(c, n, part->x, &flat, kTurn);
+    const struct ct_move back = {.n = {1, 1, part->size},
+                                 .from = {0, 0, 1},
+                                 .to = {0, 0, 1},
+                                 .from_row = part->begin,
+                                 .turn = true};
+    return move_to(c, n, m, back, flat.dim[0], part->size);
   }
   const uint32_t rows = ct_shape_rows(whole) / whole->dim[axis] * part->size;
   return move_to(c, n, part->x, part_loops(part, whole, axis, true), rows, ct_shape_cols(whole));

@@ -118,6 +118,16 @@ static bool lie_alike(const struct ct_val *a, const struct ct_val *b) {
          ct_same_weights(&a->weight, &b->weight);
 }
 
+static void cannot_become(struct ct_compiler *c, const struct ct_gtensor *t) {
+  const struct ct_gtensor *now = c->g->tensor[t->becomes];
+  if (now->node >= 0)
+    ct_compile_miss(c, c->g->node[now->node], "%s, which becomes what it makes, lies otherwise",
+                    t->name);
+  else
+    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%s cannot become %s, which lies otherwise", t->name,
+                    now->name);
+}
+
 /* What another tensor's value becomes may take that one's place. */
 static void replace(struct ct_compiler *c, size_t t) {
   const struct ct_gtensor *x = c->g->tensor[t];
@@ -126,8 +136,7 @@ static void replace(struct ct_compiler *c, size_t t) {
   const int old = c->error ? 0 : replaced(c, (int)t, now);
   if (c->error || now == old) return;
   if (!lie_alike(&c->value[old], &c->value[now])) {
-    ct_compile_fail(c, CT_ERR_UNSUPPORTED, "%.60s cannot become %.60s on the device", x->name,
-                    c->g->tensor[x->becomes]->name);
+    cannot_become(c, x);
     return;
   }
   const struct ct_val *made = &c->value[now];
@@ -320,7 +329,7 @@ static void put_all(struct ct_compiler *c) {
   if (sorted && list)
     put_in_arena(c, list, sorted);
   else
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
   free(sorted);
   free(list);
   for (size_t i = 0; i < c->values && !c->error; ++i)
@@ -344,7 +353,7 @@ static void describe_constants(struct ct_compiler *c) {
   struct ct_compiled *o = c->out;
   o->constant = calloc(c->values + 1, sizeof *o->constant);
   if (!o->constant) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (size_t i = 0; i < c->values; ++i) {
@@ -362,7 +371,7 @@ static void describe_masks(struct ct_compiler *c) {
   struct ct_compiled *o = c->out;
   o->mask = calloc(c->values + 1, sizeof *o->mask);
   if (!o->mask) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (size_t i = 0; i < c->values; ++i) {

@@ -66,9 +66,8 @@ static struct ct_net_step *product(struct ct_compiler *c, const struct ct_gnode 
   struct ct_net_step *s = ct_step_add(c, kind, n);
   s->tile.rows = c->value[y].rows;
   s->tile.cols = c->value[y].cols;
-  c->value[y].step = ct_step_number(c, s);
+  s->y = ct_step_makes(c, s, y);
   c->value[y].part = CT_OPERAND_PRODUCT;
-  s->y = y;
   return s;
 }
 
@@ -87,13 +86,6 @@ static void add_bias(struct ct_compiler *c, const struct ct_gnode *n, int y) {
   ct_value_is(c, n->out[0], sum);
 }
 
-static void image_of(struct ct_compiler *c, int value, uint32_t images, uint32_t h, uint32_t w) {
-  if (c->error) return;
-  c->value[value].images = images;
-  c->value[value].h = h;
-  c->value[value].w = w;
-}
-
 /* ---- Linear layers, matrix products with a weight ------------------------------------------ */
 
 /* The value is an image that a layer of so many inputs sees whole: rows images of h x w pixels. */
@@ -108,20 +100,32 @@ static struct ct_window_shape shape_of(const struct ct_val *v, uint32_t rows) {
   return v->rows == rows ? linear_shape(rows, 1, 1) : linear_shape(rows, v->h, v->w);
 }
 
+/* The weights of a layer, laid as it needs them. CT_NO_VALUE: they cannot be, which is noted. */
+static int weights_in(struct ct_compiler *c, const struct ct_gnode *n,
+                      const struct ct_weight_lay *lay) {
+  const struct ct_gtensor *t = c->g->tensor[n->in[1]];
+  const int w = ct_value_weight(c, n->in[1], lay);
+  if (c->error || w != CT_NO_VALUE) return w;
+  if (t->node >= 0 && !ct_is_folded(c, n->in[1]))
+    ct_compile_miss(c, n, "its weights (%s) are made by a node", t->name);
+  else
+    ct_compile_miss(c, n, "its weights (%s) are used in two ways", t->name);
+  return CT_NO_VALUE;
+}
+
 /* y = x w^T */
-static void forward(struct ct_compiler *c, const struct ct_gnode *n, int x, int weight) {
-  const struct ct_shape *w = &c->g->tensor[weight]->shape, *y = ct_out(c->g, n, 0);
+static void forward(struct ct_compiler *c, const struct ct_gnode *n) {
+  const struct ct_shape *w = ct_in(c->g, n, 1), *y = ct_out(c->g, n, 0);
   const uint32_t rows = ct_shape_rows(y);
+  int x = ct_value_in(c, n, 0);
+  if (c->error) return;
   if (!sees(&c->value[x], rows, w->dim[1])) x = ct_value_plain_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = shape_of(&c->value[x], rows);
   const uint32_t channels = c->value[x].cols;
-  const int wv = ct_value_weight(
-      c, weight, &(struct ct_weight_lay){shape.ky * shape.kx, channels, channels, w->dim[0]});
-  if (wv == CT_NO_VALUE) {
-    ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", c->g->tensor[weight]->name);
-    return;
-  }
+  const int wv =
+      weights_in(c, n, &(struct ct_weight_lay){shape.ky * shape.kx, channels, channels, w->dim[0]});
+  if (c->error || wv == CT_NO_VALUE) return;
   const int out = ct_value_new(c, rows, w->dim[0]);
   if (c->error) return;
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, out);
@@ -146,7 +150,7 @@ static void linear_input(struct ct_compiler *c, const struct ct_gnode *n) {
     }
   const int gx = ct_value_new(c, rows * taps, weight.weight.channels);
   if (c->error) return;
-  image_of(c, gx, rows, h, width);
+  ct_value_image(c, gx, &(struct ct_shape){4, {rows, h, width, weight.weight.channels}});
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;
@@ -175,9 +179,8 @@ static void weights_gradient(struct ct_compiler *c, const struct ct_gnode *n, in
   struct ct_net_step *s = ct_step_add(c, CT_STEP_CONV_WEIGHTS, n);
   s->x = x;
   s->dy = gy;
-  s->y = gw;
+  s->y = ct_step_makes(c, s, gw);
   s->window = *shape;
-  c->value[gw].step = ct_step_number(c, s);
   c->value[gw].part = CT_OPERAND_PRODUCT;
   ct_value_is(c, n->out[0], gw);
 }
@@ -223,8 +226,8 @@ static int product_of(struct ct_compiler *c, const struct ct_gnode *n, const int
 struct batch {
   struct ct_shape flat; /* all rows, columns */
   uint32_t rows, n[2];  /* rows of a matrix */
-  int value, last;      /* of the matrix that was asked for last */
-  uint32_t number;
+  int value;
+  int *made; /* by matrix: its value, once it has been asked for */
 };
 
 static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
@@ -233,8 +236,7 @@ static bool batch_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i
   *of = (struct batch){
       .flat = {2, {ct_shape_rows(s), ct_shape_cols(s)}},
       .rows = s->dim[s->dims - 2],
-      .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1},
-      .last = CT_NO_VALUE};
+      .n = {s->dims > 3 ? s->dim[s->dims - 4] : 1, s->dims > 2 ? s->dim[s->dims - 3] : 1}};
   of->value = ct_value_plain_in(c, n, i);
   return !c->error && of->value != CT_NO_VALUE;
 }
@@ -243,12 +245,21 @@ static int matrix_of(struct ct_compiler *c, const struct ct_gnode *n, struct bat
                      const uint32_t at[2]) {
   const uint32_t number = (of->n[0] == 1 ? 0 : at[0] * of->n[1]) + (of->n[1] == 1 ? 0 : at[1]);
   if (of->n[0] * of->n[1] == 1) return of->value;
-  if (of->last != CT_NO_VALUE && of->number == number) return of->last;
+  if (of->made[number] != CT_NO_VALUE) return of->made[number];
   const struct ct_part part = {of->value, number * of->rows, of->rows};
-  of->number = number;
-  of->last = ct_moved(c, n, ct_part_of(c, n, &part, &of->flat, 0),
-                      &(struct ct_shape){2, {of->rows, of->flat.dim[1]}});
-  return of->last;
+  of->made[number] = ct_moved(c, n, ct_part_of(c, n, &part, &of->flat, 0),
+                              &(struct ct_shape){2, {of->rows, of->flat.dim[1]}});
+  return of->made[number];
+}
+
+/* Room for the values of its matrices. */
+static bool make_batch(struct ct_compiler *c, struct batch *of) {
+  const size_t count = (size_t)of->n[0] * of->n[1];
+  of->made = malloc(count * sizeof *of->made);
+  for (size_t i = 0; of->made && i < count; ++i)
+    of->made[i] = CT_NO_VALUE;
+  if (!of->made) ct_compile_no_memory(c);
+  return of->made;
 }
 
 /* Each matrix of the output is a product of its own. */
@@ -258,11 +269,9 @@ static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batc
   const struct ct_shape flat = {2, {ct_shape_rows(ys), ct_shape_cols(ys)}};
   const uint32_t rows = ys->dim[ys->dims - 2], count = flat.dim[0] / rows;
   struct ct_part *part = calloc(count, sizeof *part);
-  if (!part) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
-    return;
-  }
-  for (uint32_t i = 0; i < count && !c->error; ++i) {
+  if (!part) ct_compile_no_memory(c);
+  const bool room = part && make_batch(c, &ab[0]) && make_batch(c, &ab[1]);
+  for (uint32_t i = 0; room && i < count && !c->error; ++i) {
     const uint32_t inner = ab[0].n[1] == 1 ? ab[1].n[1] : ab[0].n[1];
     const uint32_t at[2] = {i / inner, i % inner};
     const int two[2] = {matrix_of(c, n, &ab[0], at), matrix_of(c, n, &ab[1], at)};
@@ -273,6 +282,22 @@ static void batches(struct ct_compiler *c, const struct ct_gnode *n, struct batc
     ct_value_is(c, n->out[0], ct_moved(c, n, y, ys));
   }
   free(part);
+  free(ab[0].made);
+  free(ab[1].made);
+}
+
+/* Many matrices by one are a product of all their rows. Where both sides are square tiles these may
+ * not lie across two matrices. */
+static bool is_one(const struct batch *ab, const bool *turned) {
+  return ab[1].n[0] * ab[1].n[1] == 1 && !turned[0] && (!turned[1] || ab[0].rows % CT_TILE == 0);
+}
+
+static void all_rows(struct ct_compiler *c, const struct ct_gnode *n, const int *two,
+                     const bool *turned) {
+  const struct ct_shape *ys = ct_out(c->g, n, 0);
+  const int y = product_of(c, n, two, turned);
+  ct_value_image(c, y, ys);
+  ct_value_is(c, n->out[0], y);
 }
 
 enum { MOST_PRODUCTS = 4096 };
@@ -286,6 +311,8 @@ static void any_product(struct ct_compiler *c, const struct ct_gnode *n, const b
     ct_value_is(c, n->out[0], ct_moved(c, n, product_of(c, n, two, turned), ys));
   else if (count == 1)
     ct_value_is(c, n->out[0], product_of(c, n, two, turned));
+  else if (is_one(ab, turned))
+    all_rows(c, n, two, turned);
   else if (count <= MOST_PRODUCTS)
     batches(c, n, ab, turned);
   else
@@ -317,7 +344,7 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
   const bool fresh = c->value_of[n->in[1]] == CT_NO_VALUE;
   const bool laid = !fresh && c->value[c->value_of[n->in[1]]].kind == CT_LAY_WEIGHT;
   if (matrices && weight && (fresh || laid) && !turned[0] && turned[1])
-    forward(c, n, ct_value_in(c, n, 0), n->in[1]);
+    forward(c, n);
   else if (matrices && weight && laid && !turned[0])
     linear_input(c, n);
   else if (matrices && turned[0] && !turned[1] && of_weight(c, n->out[0]))
@@ -327,10 +354,8 @@ void ct_lower_op_matmul(struct ct_compiler *c, const struct ct_gnode *n) {
 }
 
 void ct_lower_op_linear(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int x = ct_value_in(c, n, 0);
-  if (c->error) return;
   if (is_weight(c, n->in[1])) {
-    forward(c, n, x, n->in[1]);
+    forward(c, n);
     return;
   }
   const int two[2] = {ct_value_plain_in(c, n, 0), ct_value_plain_in(c, n, 1)};
@@ -368,23 +393,20 @@ static bool seen_alike(const struct ct_compiler *c, const struct ct_gnode *conv)
 }
 
 /* Images of few channels from outside: see above. */
-static bool bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
+static void bring_windows(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_gtensor *x = c->g->tensor[n->in[0]];
   const struct ct_shape *w = ct_in(c->g, n, 1), *y = ct_out(c->g, n, 0);
   const uint32_t seen = (uint32_t)ct_shape_part(w, 1, 4);
   const bool few = w->dim[1] * w->dim[2] > 1 && w->dim[3] < CT_TILE && seen <= 16 * CT_TILE;
-  if (x->role != CT_ROLE_INPUT || !few || ct_attr_u32(n, CONV_GROUPS, 0) != 1) return false;
-  if (c->value_of[n->in[0]] != CT_NO_VALUE)
-    return c->value[c->value_of[n->in[0]]].kind == CT_LAY_WINDOWS;
-  if (has_gradient(c, n) || !seen_alike(c, n)) return false;
-  const int v = ct_value_new(c, y->dim[0] * y->dim[1] * y->dim[2], seen);
-  if (c->error) return false;
+  if (x->role != CT_ROLE_INPUT || !few || ct_attr_u32(n, CONV_GROUPS, 0) != 1) return;
+  if (c->value_of[n->in[0]] != CT_NO_VALUE || has_gradient(c, n) || !seen_alike(c, n)) return;
+  const int v = ct_value_new(c, ct_shape_rows(y), seen);
+  if (c->error) return;
   c->value[v].kind = CT_LAY_WINDOWS;
   c->value[v].windows = conv_shape(n, ct_in(c->g, n, 0), w, y);
   c->value[v].place = CT_VALUE_EXTERNAL;
   c->value[v].tensor = n->in[0];
   c->value_of[n->in[0]] = v;
-  return true;
 }
 
 /* The shape of a convolution whose input is x: of windows, a linear layer. */
@@ -401,26 +423,18 @@ static int image_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i)
   return ct_value_plain_in(c, n, i);
 }
 
-static const char *name_in(const struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
-  return c->g->tensor[n->in[i]]->name;
-}
-
 void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *xs = ct_in(c->g, n, 0), *ws = ct_in(c->g, n, 1), *ys = ct_out(c->g, n, 0);
   const struct ct_window_shape plain = conv_shape(n, xs, ws, ys);
-  (void)bring_windows(c, n);
+  bring_windows(c, n);
   const int x = image_in(c, n, 0);
   if (c->error || x == CT_NO_VALUE) return;
   const struct ct_window_shape shape = seen_shape(c, x, &plain);
   const struct ct_weight_lay lay = weights_of(&shape, c->value[x].cols, ys->dim[3]);
-  const int w = ct_value_weight(c, n->in[1], &lay);
-  if (w == CT_NO_VALUE) {
-    ct_compile_miss(c, n, "its weights (%.60s) are used in two ways", name_in(c, n, 1));
-    return;
-  }
-  const int y = ct_value_new(c, ct_shape_rows(ys), ys->dim[3]);
+  const int w = weights_in(c, n, &lay);
+  if (c->error || w == CT_NO_VALUE) return;
+  const int y = ct_value_shape(c, ys);
   if (c->error) return;
-  image_of(c, y, ys->dim[0], ys->dim[1], ys->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV, y);
   s->x = x;
   s->w = w;
@@ -432,11 +446,11 @@ void ct_lower_op_conv(struct ct_compiler *c, const struct ct_gnode *n) {
 void ct_lower_op_conv_input_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *gys = ct_in(c->g, n, 0), *xs = ct_out(c->g, n, 0);
   const struct ct_window_shape shape = conv_shape(n, xs, ct_in(c->g, n, 1), gys);
-  const int gy = image_in(c, n, 0), w = ct_value_in(c, n, 1);
-  if (c->error || gy == CT_NO_VALUE) return;
-  const int gx = ct_value_new(c, ct_shape_rows(xs), xs->dim[3]);
+  const struct ct_weight_lay lay = weights_of(&shape, xs->dim[3], gys->dim[3]);
+  const int gy = image_in(c, n, 0), w = weights_in(c, n, &lay);
+  if (c->error || gy == CT_NO_VALUE || w == CT_NO_VALUE) return;
+  const int gx = ct_value_shape(c, xs);
   if (c->error) return;
-  image_of(c, gx, xs->dim[0], xs->dim[1], xs->dim[2]);
   struct ct_net_step *s = product(c, n, CT_STEP_CONV_INPUT, gx);
   s->x = gy;
   s->w = w;

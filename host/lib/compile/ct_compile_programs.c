@@ -266,8 +266,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
                      .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = kernel(c, s, &t);
-  if (err && !c->error)
-    ct_compile_fail(c, err, "node %.60s (%s): %.160s", s->node->name, s->node->op->name, t.text);
+  if (err) ct_compile_no_kernel(c, s->node, err, t.text);
 }
 
 /* What kernels need besides their tensors lies behind all of these. */
@@ -290,7 +289,7 @@ void ct_compile_programs(struct ct_compiler *c) {
   make_scratch(c);
   struct ct_compiled *o = c->out;
   o->stage = calloc(c->steps + 1, sizeof *o->stage);
-  if (!o->stage) ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+  if (!o->stage) ct_compile_no_memory(c);
   o->stages = o->stage ? c->steps : 0;
   for (size_t i = 0; i < c->steps && !c->error; ++i)
     stage_of(c, &c->step[i]);

@@ -11,9 +11,13 @@ struct rows {
   uint32_t perm[CT_GRAPH_DIMS];
 };
 
+/* The axis in an attribute; -1 is the last dimension. */
+static uint32_t axis_of(const struct ct_gnode *n, unsigned attr, const struct ct_shape *s) {
+  return ct_attr(n, attr, 0) < 0 ? s->dims - 1 : ct_attr_u32(n, attr, 0);
+}
+
 static struct rows rows_along(const struct ct_gnode *n, const struct ct_shape *s) {
-  const uint32_t last = s->dims - 1;
-  const uint32_t axis = ct_attr(n, 0, 0) < 0 ? last : ct_attr_u32(n, 0, 0);
+  const uint32_t last = s->dims - 1, axis = axis_of(n, 0, s);
   struct rows r = {.turned = axis != last, .shape = *s};
   for (uint32_t i = 0; i <= last; ++i)
     r.perm[i] = i == axis ? last : i == last ? axis : i;
@@ -64,12 +68,15 @@ void ct_lower_op_softmax_grad(struct ct_compiler *c, const struct ct_gnode *n) {
 
 /* ---- Losses -------------------------------------------------------------------------------- */
 
-/* The step of the loss of these logits and targets; a new one if there is none. */
+/* The step of the loss of these logits and targets, whose gradient is 1; a new one if there is
+ * none.
+ */
 static struct ct_net_step *loss_step(struct ct_compiler *c, const struct ct_gnode *n, int z,
                                      int t) {
-  for (size_t i = 0; i < c->steps; ++i)
-    if (c->step[i].kind == CT_STEP_SOFTMAX && c->step[i].x == z && c->step[i].t == t)
-      return &c->step[i];
+  for (size_t i = 0; i < c->steps; ++i) {
+    struct ct_net_step *s = &c->step[i];
+    if (s->kind == CT_STEP_SOFTMAX && s->x == z && s->t == t && s->dy == CT_NO_VALUE) return s;
+  }
   struct ct_net_step *s = ct_step_add(c, CT_STEP_SOFTMAX, n);
   s->x = z;
   s->t = t;
@@ -79,25 +86,24 @@ static struct ct_net_step *loss_step(struct ct_compiler *c, const struct ct_gnod
 void ct_lower_op_cross_entropy(struct ct_compiler *c, const struct ct_gnode *n) {
   const int z = ct_value_plain_in(c, n, 0), t = ct_value_plain_in(c, n, 1);
   if (c->error || z == CT_NO_VALUE || t == CT_NO_VALUE) return;
-  const int loss = ct_value_new(c, 1, 1);
   struct ct_net_step *s = loss_step(c, n, z, t);
-  s->loss = ct_step_makes(c, s, loss);
-  ct_value_is(c, n->out[0], loss);
+  if (s->loss == CT_NO_VALUE) s->loss = ct_step_makes(c, s, ct_value_new(c, 1, 1));
+  ct_value_is(c, n->out[0], s->loss);
 }
 
-/* The gradient of the loss, z, t. Where it is 1 the step of the loss makes the gradient, too. */
+/* The gradient of the loss, z, t. Where it is 1 the step of the loss makes the gradient, too, once.
+ */
 void ct_lower_op_cross_entropy_grad(struct ct_compiler *c, const struct ct_gnode *n) {
   const int gy = ct_value_in(c, n, 0), z = ct_value_plain_in(c, n, 1),
             t = ct_value_plain_in(c, n, 2);
   if (c->error || z == CT_NO_VALUE || t == CT_NO_VALUE) return;
-  const int gx = ct_value_like(c, z);
-  const bool one = !c->error && c->value[gy].constant && c->value[gy].number == 1.0f;
+  const bool one = c->value[gy].constant && c->value[gy].number == 1.0f;
   struct ct_net_step *s = one ? loss_step(c, n, z, t) : ct_step_add(c, CT_STEP_SOFTMAX, n);
   s->x = z;
   s->t = t;
-  s->dx = ct_step_makes(c, s, gx);
+  if (s->dx == CT_NO_VALUE) s->dx = ct_step_makes(c, s, ct_value_like(c, z));
   if (!one) s->dy = gy;
-  ct_value_is(c, n->out[0], gx);
+  ct_value_is(c, n->out[0], s->dx);
 }
 
 /* The mean of (x - t)^2: columns are summed over the rows, then their sums. */
@@ -129,9 +135,8 @@ struct layer {
 static bool layer_of(struct ct_compiler *c, const struct ct_gnode *n, unsigned i,
                      struct layer *of) {
   const struct ct_shape *s = ct_in(c->g, n, i);
-  const uint32_t axis = ct_attr(n, LAYER_AXIS, 0) < 0 ? s->dims - 1 : ct_attr_u32(n, LAYER_AXIS, 0);
-  of->cols = (uint32_t)ct_shape_part(s, axis, s->dims);
-  of->x = ct_reshaped(c, n, ct_value_in(c, n, i), of->cols);
+  of->cols = (uint32_t)ct_shape_part(s, axis_of(n, LAYER_AXIS, s), s->dims);
+  of->x = ct_reshaped(c, n, i, of->cols);
   if (c->error || of->x == CT_NO_VALUE) return false;
   struct ct_sum_of sum = {.x = of->x,
                           .less = CT_NO_VALUE,
@@ -160,8 +165,7 @@ static unsigned normalised(struct ct_tiles *t, const struct layer *of) {
 void ct_lower_op_layer_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   struct layer of;
   if (!layer_of(c, n, 0, &of)) return;
-  const int scale = ct_reshaped(c, n, ct_value_in(c, n, 1), of.cols),
-            bias = ct_reshaped(c, n, ct_value_in(c, n, 2), of.cols);
+  const int scale = ct_reshaped(c, n, 1, of.cols), bias = ct_reshaped(c, n, 2, of.cols);
   if (c->error || scale == CT_NO_VALUE || (ct_has(n, 2) && bias == CT_NO_VALUE)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[of.x].rows, of.cols, false);
   const unsigned h = normalised(&t, &of);
@@ -177,8 +181,8 @@ struct layer_parts {
 
 static bool layer_parts(struct ct_compiler *c, const struct ct_gnode *n, const struct layer *of,
                         struct layer_parts *p) {
-  const int scale = ct_reshaped(c, n, ct_value_in(c, n, 2), of->cols);
-  p->gy = ct_reshaped(c, n, ct_value_in(c, n, 0), of->cols);
+  const int scale = ct_reshaped(c, n, 2, of->cols);
+  p->gy = ct_reshaped(c, n, 0, of->cols);
   if (c->error || scale == CT_NO_VALUE || p->gy == CT_NO_VALUE) return false;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[of->x].rows, of->cols, false);
   p->h = ct_tiles_make(&t, normalised(&t, of), CT_NO_VALUE);

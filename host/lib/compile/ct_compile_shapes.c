@@ -78,7 +78,7 @@ static void concat_rows(struct ct_compiler *c, const struct ct_gnode *n, const i
                         uint32_t axis) {
   struct ct_part *part = calloc(n->inputs, sizeof *part);
   if (!part) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (unsigned i = 0, begin = 0; i < n->inputs; ++i) {
@@ -96,7 +96,7 @@ void ct_lower_op_concat(struct ct_compiler *c, const struct ct_gnode *n) {
   int *x = calloc(n->inputs + 1, sizeof *x);
   bool planes = axis == ys->dims - 1, there = true;
   if (!x) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (unsigned i = 0; i < n->inputs && !c->error; ++i) {
@@ -167,7 +167,7 @@ void ct_lower_op_fill(struct ct_compiler *c, const struct ct_gnode *n) {
 
 /* Sums of the last dimension come first. Then rows, in the order of the tensor: where those that
  * are summed do not lie side by side they are brought there. */
-void ct_lower_op_sum_to(struct ct_compiler *c, const struct ct_gnode *n) {
+static void sum_repeated(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *s = ct_in(c->g, n, 0), *to = ct_out(c->g, n, 0);
   const uint32_t last = s->dims - 1, ahead = s->dims - to->dims;
   struct ct_sum_of sum = {
@@ -195,4 +195,12 @@ void ct_lower_op_sum_to(struct ct_compiler *c, const struct ct_gnode *n) {
     sum.x = ct_value_sum(c, n, &sum);
   }
   ct_value_is(c, n->out[0], sum.x);
+}
+
+/* Where nothing was repeated there is nothing to add. */
+void ct_lower_op_sum_to(struct ct_compiler *c, const struct ct_gnode *n) {
+  if (ct_shape_elements(ct_in(c->g, n, 0)) == ct_shape_elements(ct_out(c->g, n, 0)))
+    same_place(c, n);
+  else
+    sum_repeated(c, n);
 }

@@ -46,7 +46,7 @@ void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   unsigned count = 0;
   int *squares = calloc(n->inputs, sizeof *squares);
   if (!squares) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return;
   }
   for (unsigned i = 0; i < n->inputs && !c->error; ++i)
@@ -70,7 +70,7 @@ void ct_lower_op_accumulate(struct ct_compiler *c, const struct ct_gnode *n) {
   vals[0] = ct_value_shaped(c, n->in[0], vals[1]);
   if (c->error || !ct_fit(c, n, vals, 2, &like)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[like].rows, c->value[like].cols, false);
-  const unsigned kept = ct_tiles_times(&t, ct_tiles_in(&t, vals[0]), ct_keep_reg(c, runs));
+  const unsigned kept = ct_tiles_times(&t, ct_tiles_in(&t, vals[0]), ct_keep_reg(c, n, runs));
   const unsigned more = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[1]), (float)(1.0 / runs), 0);
   ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, kept, more), like);
 }
@@ -82,7 +82,7 @@ static const struct ct_gnode *rate_of(struct ct_compiler *c, const struct ct_gno
   const struct ct_gtensor *t = c->g->tensor[n->in[n->inputs - 1]];
   const struct ct_gnode *rate = t->node < 0 ? NULL : c->g->node[t->node];
   if (!rate || rate->op != ct_gop_find("rate")) {
-    ct_compile_miss(c, n, "its rate (%.60s) is not that of a schedule", t->name);
+    ct_compile_miss(c, n, "its rate (%s) is not that of a schedule", t->name);
     return NULL;
   }
   if (ct_attr_u32(rate, RATE_RUNS, 0) == runs) return rate;
@@ -108,8 +108,13 @@ static bool only_replaces(struct ct_compiler *c, const struct ct_gnode *n, uint3
 /* The weight, its gradient, its states: all of one layout. */
 static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *vals) {
   vals[0] = ct_value_in(c, n, 0);
-  for (unsigned i = 1; i < n->inputs - 1; ++i)
+  for (unsigned i = 1; i < n->inputs - 1 && !c->error; ++i) {
     vals[i] = ct_value_shaped(c, n->in[i], vals[0]);
+    if (c->error || vals[i] != CT_NO_VALUE) continue;
+    ct_compile_miss(c, n, "its input (%s) lies in memory in another order",
+                    c->g->tensor[n->in[i]]->name);
+    return false;
+  }
   int like;
   return !c->error && ct_fit(c, n, vals, n->inputs - 1, &like);
 }

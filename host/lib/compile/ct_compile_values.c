@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of the compiler, and how tensors from outside become values. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static bool grow(struct ct_compiler *c, void **list, size_t *room, size_t count,
   const size_t more = *room ? 2 * *room : 64;
   void *p = realloc(*list, more * size);
   if (!p) {
-    ct_compile_fail(c, CT_ERR_MEMORY, "no memory for the network");
+    ct_compile_no_memory(c);
     return false;
   }
   *list = p;
@@ -38,12 +39,8 @@ struct ct_net_step *ct_step_add(struct ct_compiler *c, enum ct_step_kind kind,
   return s;
 }
 
-int ct_step_number(const struct ct_compiler *c, const struct ct_net_step *s) {
-  return s == &c->nowhere ? CT_FROM_START : (int)(s - c->step);
-}
-
 int ct_step_makes(struct ct_compiler *c, const struct ct_net_step *s, int value) {
-  if (!c->error) c->value[value].step = ct_step_number(c, s);
+  if (!c->error) c->value[value].step = (int)(s - c->step);
   return value;
 }
 
@@ -62,6 +59,7 @@ int ct_value_new(struct ct_compiler *c, uint32_t rows, uint32_t cols) {
 
 int ct_value_like(struct ct_compiler *c, int like) {
   const int v = ct_value_new(c, c->value[like].rows, c->value[like].cols);
+  if (c->error) return 0;
   struct ct_val *to = &c->value[v];
   const struct ct_val *from = &c->value[like];
   to->images = from->images;
@@ -72,8 +70,27 @@ int ct_value_like(struct ct_compiler *c, int like) {
   return v;
 }
 
+void ct_value_image(struct ct_compiler *c, int value, const struct ct_shape *s) {
+  if (c->error || s->dims != 4) return;
+  c->value[value].images = s->dim[0];
+  c->value[value].h = s->dim[1];
+  c->value[value].w = s->dim[2];
+}
+
+int ct_value_shape(struct ct_compiler *c, const struct ct_shape *s) {
+  const int v = ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s));
+  ct_value_image(c, v, s);
+  return v;
+}
+
 int ct_value_constant(struct ct_compiler *c, uint32_t rows, uint32_t cols, float number) {
+  for (size_t i = 0; i < c->values; ++i) {
+    const struct ct_val *v = &c->value[i];
+    const bool same = v->number == number && !signbit(v->number) == !signbit(number);
+    if (v->constant && v->rows == rows && v->cols == cols && same) return (int)i;
+  }
   const int v = ct_value_new(c, rows, cols);
+  if (c->error) return 0;
   c->value[v].place = CT_VALUE_LASTING;
   c->value[v].constant = true;
   c->value[v].number = number;
@@ -111,22 +128,15 @@ bool ct_value_plain(const struct ct_compiler *c, int tensor) {
 static void from_outside(struct ct_compiler *c, int tensor, int value) {
   const struct ct_gtensor *t = c->g->tensor[tensor];
   struct ct_val *v = &c->value[value];
-  const struct ct_shape *s = &t->shape;
   v->tensor = tensor;
   v->place =
       t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE ? CT_VALUE_LASTING : CT_VALUE_EXTERNAL;
-  if (s->dims == 4) {
-    v->images = s->dim[0];
-    v->h = s->dim[1];
-    v->w = s->dim[2];
-  }
 }
 
 int ct_value_of(struct ct_compiler *c, int tensor) {
   if (tensor <= 0) return CT_NO_VALUE;
   if (c->value_of[tensor] != CT_NO_VALUE || c->error) return c->value_of[tensor];
-  const struct ct_shape *s = &c->g->tensor[tensor]->shape;
-  const int v = ct_value_new(c, ct_shape_rows(s), ct_shape_cols(s));
+  const int v = ct_value_shape(c, &c->g->tensor[tensor]->shape);
   if (c->error) return 0;
   from_outside(c, tensor, v);
   c->value_of[tensor] = v;

@@ -77,7 +77,8 @@ struct ct_device {
   void *log_arg;
   int log_level;
   char error[512];
-  size_t handles; /* live ones; the device goes with the last */
+  char *long_error; /* a sentence that has no room there; NULL: there is none */
+  size_t handles;   /* live ones; the device goes with the last */
   struct ct_handle *grave[CT_GRAVES];
   size_t graves;             /* ever dug: the next is graves modulo CT_GRAVES */
   struct ct_heap code, data; /* programs are out of programs' reach */
@@ -95,6 +96,8 @@ void ct_plugin_close(struct ct_plugin *plugin);
 /* Keeps a sentence for ct_last_error() and returns error. dev NULL: for this thread. */
 int ct_fail(ct_device *dev, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same with a sentence of any length; as much of it as there is memory for. */
+int ct_fail_long(ct_device *dev, int error, const char *text);
 #ifdef __clang_analyzer__ /* what it cannot see in a file without the function's body */
 #define ct_fail(dev, error, ...) ((ct_fail)(dev, error, __VA_ARGS__), (error))
 #endif

@@ -49,8 +49,17 @@ int(ct_fail)(ct_device *dev, int error, const char *format, ...) {
     return error;
   }
   memcpy(dev->error, text, sizeof dev->error);
+  free(dev->long_error);
+  dev->long_error = NULL;
   const bool severe = error == CT_ERR_DEVICE || error == CT_ERR_INTERNAL;
   if (dev->opened) ct_log(dev, severe ? CT_LOG_ERROR : CT_LOG_DEBUG, "%s", text);
+  return error;
+}
+
+int ct_fail_long(ct_device *dev, int error, const char *text) {
+  char *all = strlen(text) < sizeof dev->error ? NULL : strdup(text);
+  (void)ct_fail(dev, error, "%s", text);
+  dev->long_error = all;
   return error;
 }
 
@@ -76,7 +85,8 @@ void ct_log(ct_device *dev, int level, const char *format, ...) {
 }
 
 const char *ct_last_error(const ct_device *dev) {
-  return dev ? dev->error : without_device;
+  if (!dev) return without_device;
+  return dev->long_error ? dev->long_error : dev->error;
 }
 
 const char *ct_code_name(uint32_t code) {
@@ -166,5 +176,6 @@ void ct_device_drop(ct_device *dev) {
   if (dev->handles) return;
   for (size_t i = 0; i < CT_GRAVES; ++i)
     free(dev->grave[i]);
+  free(dev->long_error);
   free(dev);
 }

@@ -37,12 +37,11 @@ static bool walks(const ct_device *dev) {
 }
 
 static int compile(ct_network *n) {
-  char text[384] = "";
-  const struct ct_why why = {text, sizeof text};
   const struct ct_compile_options options = {
       .spm_words = ct_window_words(n->dev), .narrow = n->narrow, .walks = walks(n->dev)};
-  const int err = ct_compile(n->graph, &options, &n->compiled, &why);
-  return err ? ct_fail(n->dev, err, "%s", text[0] ? text : ct_strerror(err)) : CT_OK;
+  const int err = ct_compile(n->graph, &options, &n->compiled);
+  const char *why = n->compiled.why ? n->compiled.why : ct_strerror(err);
+  return err ? ct_fail_long(n->dev, err, why) : CT_OK;
 }
 
 int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
