@@ -3,8 +3,8 @@
 
 #include "learn.h"
 
-static int refuse(const struct asked *a, const ct_graph *g) {
-  return cli_fail("%s: %s", a->model, g ? ct_graph_error(g) : "no memory for the network");
+static int refuse(const char *model, const ct_graph *g) {
+  return cli_fail("%s: %s", model, g ? ct_graph_error(g) : "no memory for the network");
 }
 
 static int fail_device(const struct asked *a, int rc) {
@@ -18,7 +18,7 @@ static int describe(struct asked *a) {
   if (!err) err = ct_graph_builtin(a->named, a->model, 1, false);
   if (!err) err = ct_graph_check(a->named);
   a->graph = a->named;
-  return err ? refuse(a, a->named) : 0;
+  return err ? refuse(a->model, a->named) : 0;
 }
 
 static int load(struct asked *a) {
@@ -68,11 +68,11 @@ void asked_close(struct asked *a) {
 
 /* ---- Compiling ---- */
 
-static int describe_rows(const struct asked *a, uint32_t rows, ct_graph **g) {
+int asked_graph(const char *model, const ct_graph *of, int output, uint32_t rows, ct_graph **g) {
   int err = ct_graph_create(g);
-  if (!err) err = ct_graph_answers(*g, a->graph, a->output, rows);
+  if (!err) err = ct_graph_answers(*g, of, output, rows);
   if (!err) err = ct_graph_check(*g);
-  return err ? refuse(a, *g) : 0;
+  return err ? refuse(model, *g) : 0;
 }
 
 /* Its input and output, and the numbers of a row. */
@@ -115,8 +115,8 @@ static int publish(const struct asked *a, struct asked_net *n) {
 int asked_compile(const struct asked *a, uint32_t rows, struct asked_net *n) {
   ct_graph *g = NULL;
   *n = (struct asked_net){.dev = a->dev, .rows = rows};
-  const int status =
-      describe_rows(a, rows, &g) || find_ends(a, g, n) || create(a, g, n) || publish(a, n);
+  const int status = asked_graph(a->model, a->graph, a->output, rows, &g) || find_ends(a, g, n) ||
+                     create(a, g, n) || publish(a, n);
   ct_graph_free(g);
   return status;
 }

@@ -24,6 +24,9 @@ struct asked {
 int asked_open(struct asked *a, ct_device *dev, const char *model, uint64_t seed);
 void asked_close(struct asked *a);
 
+/* What answers take of a network's graph, for so many rows, checked; free it either way. */
+int asked_graph(const char *model, const ct_graph *of, int output, uint32_t rows, ct_graph **g);
+
 /* It, compiled for so many rows. */
 struct asked_net {
   ct_device *dev;
