@@ -126,7 +126,7 @@ int verb_serve_bench(int argc, char **argv) {
           "First the capacity is measured, with a queue that is never empty; then the requests "
           "arrive. Every answer is compared with emu:'s in every bit. On emu:, which has no time, "
           "only that is done. Batches of perceptrons are formed by the device, those of networks "
-          "by the host.\n\nExamples:\n"
+          "by the host.\n\nExample:\n"
           "  coltrain serve-bench --load 0.7 --batching adaptive --deadline 20000\n"
           "  coltrain serve-bench --model lenet5 --requests 100\n"};
   struct serve_options o = {.device = CLI_DEVICE,
