@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models on a device that serves them in batches, asked by the clock: for `serve-bench` and `load`.
- */
+/* Models that are served in batches, asked by the clock: perceptrons by the device's batcher, for
+ * `serve-bench` and `load`; networks of layers by runs (serve_network.h), for `serve-bench`. */
 #ifndef SERVE_H
 #define SERVE_H
 
@@ -12,6 +12,7 @@
 enum { SERVE_MODELS = 8, SERVE_SAMPLES = 64, SERVE_PLACES = 4096, SERVE_PROBES = 10 };
 
 struct serve_shape {
+  const char *network; /* by name or a file; NULL: a perceptron of these widths */
   uint32_t widths[CT_MAX_LAYERS + 1];
   size_t layers;
 };
@@ -30,14 +31,39 @@ struct serve_options {
   uint64_t seed;
 };
 
+struct serve;
+struct serve_model;
+
+/* What it is to serve a kind of model. */
+struct serve_kind {
+  /* Makes it, with its samples. 0, or 1 after a sentence; close it either way. */
+  int (*open)(struct serve *s, struct serve_model *m);
+  /* Takes a request, whose place is for its answer; a ct_error. */
+  int (*push)(struct serve *s, struct request *r);
+  /* Its answer, once it has ended; a ct_error. */
+  int (*read)(const struct serve_model *m, const struct request *r, float *answer);
+  /* What emu: answers to a sample. 0, or 1 after a sentence. */
+  int (*want)(const struct serve_model *m, uint32_t sample, const float **answer);
+  /* What is known of weights that stay, and of deadlines; zeros: nothing. */
+  void (*info)(const struct serve *s, const struct serve_model *m, struct ct_server_info *info);
+  void (*close)(struct serve_model *m);
+};
+extern const struct serve_kind serve_perceptron, serve_network;
+
 struct serve_model {
+  const struct serve_kind *kind; /* NULL: not open */
+  const struct serve_shape *shape;
+  uint64_t seed;
+  size_t inputs, classes;
+  float *x, *want; /* the samples, and the answers by emu: */
+  /* A perceptron's. */
   ct_model *model;
   ct_weights *weights;
   ct_server *server;
-  size_t inputs, classes;
   ct_rows *rows;       /* the samples in device memory */
   ct_answers *answers; /* SERVE_PLACES of them */
-  float *x, *want;     /* the samples, and the answers by emu: */
+  /* A network's. */
+  struct served_network *network;
 };
 
 /* A load that was tried in the search, and the p99 it had. */
@@ -59,6 +85,8 @@ struct serve {
   struct serve_model model[SERVE_MODELS];
   uint16_t free[SERVE_PLACES]; /* places that no request on its way has */
   size_t frees;
+  ct_device *emu;         /* for networks; NULL: there is none */
+  size_t runs, most_runs; /* of networks: under way */
   struct arrivals arrivals;
   uint64_t capacity_busy, capacity_done; /* cycles, requests */
   struct requests probe, run, trial;     /* capacity, the load asked for, loads of the search */
@@ -79,6 +107,15 @@ void serve_close(struct serve *s);
 
 /* Makes the requests a part of the load. */
 void serve_parts(struct serve *s);
+
+/* For kinds of models: the samples of one whose inputs and classes are known, and room for what
+ * emu: answers; notes that a request has ended, and compares its answer. 0, or 1 after a sentence.
+ */
+int serve_samples(struct serve_model *m);
+int serve_ended(struct serve *s, struct request *r, const struct ct_event *event);
+
+/* What the model is called: its widths, or its network. */
+void serve_name(const struct serve_shape *shape, char *text, size_t size);
 
 /* The runs. 0, or 1 after a sentence; stopping by Ctrl-C is no failure. */
 int serve_runs(struct serve *s);

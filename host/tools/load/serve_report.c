@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <limits.h>
 
 #include "ct_units.h"
-#include "learn.h"
 #include "serve.h"
 
 /* ---- Figures ---- */
@@ -28,7 +28,8 @@ static struct limits limits_of(const struct serve *s) {
   struct limits most = {0, 0, 0};
   for (size_t i = 0; i < s->o->models; ++i) {
     struct ct_server_info info;
-    if (ct_server_info(s->model[i].server, &info)) continue;
+    const struct serve_model *m = &s->model[i];
+    m->kind->info(s, m, &info);
     if (info.margin > most.margin) most.margin = info.margin;
     if (info.least_deadline > most.least) most.least = info.least_deadline;
     if (info.safe_deadline > most.safe) most.safe = info.safe_deadline;
@@ -138,10 +139,11 @@ void serve_print(const struct serve *s) {
   struct figures f;
   if (figures_of(s, &f)) return;
   for (size_t i = 0; i < s->o->models; ++i) {
-    char layers[128];
-    struct ct_server_info info = {.pinned_words = 0};
-    learn_layers_text(s->o->shape[i].widths, s->o->shape[i].layers, layers, sizeof layers);
-    ct_server_info(s->model[i].server, &info);
+    char layers[PATH_MAX];
+    struct ct_server_info info;
+    const struct serve_model *m = &s->model[i];
+    serve_name(m->shape, layers, sizeof layers);
+    m->kind->info(s, m, &info);
     fprintf(s->load.text, "model          %s, weights %s\n", layers,
             info.pinned_words ? "stay in the scratchpad" : "come with every batch");
   }
@@ -182,10 +184,11 @@ static json_t *cycles(uint64_t n) {
 static json_t *json_models(const struct serve *s) {
   json_t *list = json_array();
   for (size_t i = 0; i < s->o->models; ++i) {
-    char layers[128];
-    struct ct_server_info info = {.pinned_words = 0};
-    learn_layers_text(s->o->shape[i].widths, s->o->shape[i].layers, layers, sizeof layers);
-    ct_server_info(s->model[i].server, &info);
+    char layers[PATH_MAX];
+    struct ct_server_info info;
+    const struct serve_model *m = &s->model[i];
+    serve_name(m->shape, layers, sizeof layers);
+    m->kind->info(s, m, &info);
     json_array_append_new(list, json_pack("{s:s, s:b}", "layers", layers, "weights_stay",
                                           (int)(info.pinned_words > 0)));
   }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve.h"
+#include "serve_network.h"
 
 /* HIGHEST: load, in permille, below which a sustainable one is searched: more than the capacity
  * does not last. */
@@ -22,16 +22,8 @@ static int push(void *arg) {
   struct requests *run = s->present;
   for (; run && s->frees && run->pushed < run->count; ++run->pushed, --s->frees) {
     struct request *r = &run->request[run->pushed];
-    const struct serve_model *m = &s->model[r->model];
     r->place = s->free[s->frees - 1];
-    const struct ct_request request = {.rows = m->rows,
-                                       .row = r->sample,
-                                       .answers = m->answers,
-                                       .answer = r->place,
-                                       .deadline = s->o->deadline,
-                                       .cycle = r->scheduled == CT_NO_CYCLE ? 0 : r->scheduled,
-                                       .user = r};
-    const int rc = ct_server_push(m->server, &request, NULL);
+    const int rc = s->model[r->model].kind->push(s, r);
     if (rc < 0) return rc;
   }
   return 0;
@@ -41,24 +33,29 @@ static int push(void *arg) {
 static int check(struct serve *s, struct requests *run, struct request *r) {
   const struct serve_model *m = &s->model[r->model];
   const size_t size = m->classes * sizeof(float);
+  const float *want = NULL;
+  if (m->kind->want(m, r->sample, &want)) return 1;
   float *got = malloc(size);
-  const int rc = got ? ct_answers_read(m->answers, r->place, 1, got) : CT_ERR_MEMORY;
-  r->wrong = rc >= 0 && memcmp(got, m->want + r->sample * m->classes, size) != 0;
+  const int rc = got ? m->kind->read(m, r, got) : CT_ERR_MEMORY;
+  r->wrong = rc >= 0 && memcmp(got, want, size) != 0;
   run->wrong += r->wrong;
   s->wrong += r->wrong;
   free(got);
   return load_check(&s->load, rc, "reading an answer");
 }
 
-static int take(void *arg, const struct ct_event *event) {
-  struct serve *s = arg;
-  if (event->kind != CT_EVENT_REQUEST)
-    return s->beside.event ? s->beside.event(s->beside.arg, event) : 0;
-  struct request *r = event->user;
+int serve_ended(struct serve *s, struct request *r, const struct ct_event *event) {
   requests_take(s->present, r, event);
   const int status = r->answered ? check(s, s->present, r) : 0;
   s->free[s->frees++] = r->place;
   return status;
+}
+
+static int take(void *arg, const struct ct_event *event) {
+  struct serve *s = arg;
+  if (event->kind == CT_EVENT_REQUEST) return serve_ended(s, event->user, event);
+  if (event->kind == CT_EVENT_RUN && event->queue == CT_INFERENCE) return network_take(s, event);
+  return s->beside.event ? s->beside.event(s->beside.arg, event) : 0;
 }
 
 void serve_parts(struct serve *s) {

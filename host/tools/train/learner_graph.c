@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asked.h"
 #include "learner.h"
 
 /* ---- Graphs ---- */
@@ -21,15 +22,6 @@ static int describe(const struct learner *l, ct_graph **g) {
   int err = ct_graph_create(g);
   if (!err) err = ct_graph_builtin(*g, how->model, how->batch, true);
   if (!err) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), &optimise);
-  if (!err) err = ct_graph_check(*g);
-  return err ? refuse(l, *g) : 0;
-}
-
-/* What answers take of it, for one row. */
-static int describe_answers(const struct learner *l, const ct_graph *trained, int logits,
-                            ct_graph **g) {
-  int err = ct_graph_create(g);
-  if (!err) err = ct_graph_answers(*g, trained, logits, 1);
   if (!err) err = ct_graph_check(*g);
   return err ? refuse(l, *g) : 0;
 }
@@ -81,7 +73,7 @@ static int make_answers(struct learner *l, ct_graph *trained) {
   ct_graph *answers = NULL;
   const int logits = ct_graph_find(trained, "logits");
   int status = logits < 0 ? cli_fail("%s has no tensor logits", l->learn->model)
-                          : describe_answers(l, trained, logits, &answers);
+                          : asked_graph(l->learn->model, trained, logits, 1, &answers);
   if (!status) status = find_all(l, trained, answers);
   if (!status) status = create_answers(l, answers);
   ct_graph_free(answers);

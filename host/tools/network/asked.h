@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A network that is only asked: by name, with weights of a seed, or from a file. It is compiled for
+ * as many rows at once as one likes; the weights are the same.
+ *
+ * Functions return 0, or 1 after a sentence.
+ */
+#ifndef ASKED_H
+#define ASKED_H
+
+#include "cli.h"
+
+struct asked {
+  ct_device *dev;
+  const char *model;
+  uint64_t seed;
+  ct_graph *named;  /* by name ... */
+  ct_network *file; /* ... or from a file */
+  ct_graph *graph;  /* that of the one or the other */
+  int output;       /* its tensor that has the answers: logits, or the only one that it gives */
+};
+
+/* Close it either way. model must stay. */
+int asked_open(struct asked *a, ct_device *dev, const char *model, uint64_t seed);
+void asked_close(struct asked *a);
+
+/* What answers take of a network's graph, for so many rows, checked; free it either way. */
+int asked_graph(const char *model, const ct_graph *of, int output, uint32_t rows, ct_graph **g);
+
+/* It, compiled for so many rows. */
+struct asked_net {
+  ct_device *dev;
+  ct_network *net;
+  ct_weights *weights;
+  int input, output;       /* tensors */
+  size_t features, values; /* of a row: numbers that go in, and come out */
+  uint32_t rows, jobs;     /* jobs: that a run takes */
+};
+
+/* Free it either way, when no run is under way or later. */
+int asked_compile(const struct asked *a, uint32_t rows, struct asked_net *n);
+void asked_free(struct asked_net *n);
+
+/* Submits a run, which names `user` in its event; cycle 0: at once. tag may be NULL. A ct_error. */
+int asked_submit(const struct asked_net *n, ct_frame *frame, uint64_t cycle, void *user,
+                 uint64_t *tag);
+
+/* Runs it and waits for its event. A ct_error. */
+int asked_run(const struct asked_net *n, ct_frame *frame, struct ct_event *event);
+
+#endif
