@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `coltrain experiment accuracy`: curves and a table."""
+"""The pages of `coltrain experiment accuracy`, curves and a table, and of `coltrain experiment speed`, a table."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ def curves(figure: Any, rows: list[Json]) -> None:
     ax.set_xticks(sorted({e for r in rows for e in range(1, len(r["curve"]) + 1)}))
 
 
+def speed(s: Json) -> str:
+    """The page of `coltrain experiment speed`."""
+    return render("speed.html.j2", s=s)
+
+
 def accuracy(s: Json) -> str:
     networks = list(dict.fromkeys(r["network"] for r in s["rows"]))
+    made = {style for style in STYLES if any(r["format"] == style for r in s["rows"])}
     figures = []
     for network in networks:
         rows = [r for r in s["rows"] if r["network"] == network]
@@ -37,5 +43,5 @@ def accuracy(s: Json) -> str:
             curves(figure, rows)
 
         figures.append((network, charts.chart(draw, f"Accuracy of {network} by epoch", "a line for each format, means over the seeds")))
-    keys = charts.keys([(*style, name.upper()) for name, style in STYLES.items()])
+    keys = charts.keys([(*style, name.upper()) for name, style in STYLES.items() if name in made])
     return render("accuracy.html.j2", s=s, figures=figures, keys=keys)
