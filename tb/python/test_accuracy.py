@@ -48,12 +48,8 @@ def data_for(network: str, folder: Path, seed: int, train: int = 300, test: int 
     return str(folder)
 
 
-def cases(*bits: int) -> Any:
-    """Networks in a device's format, and in PyTorch's where that is there."""
-    return pytest.mark.parametrize(
-        ("network", "bits"),
-        [pytest.param(n, b, marks=[needs_pytorch] if b == FP32 else []) for n in SHAPES for b in bits],
-    )
+CASES: Any = [pytest.param(n, b, marks=[needs_pytorch] if b == FP32 else []) for n in SHAPES for b in (8, FP32)]
+"""Networks in a device's format, and in PyTorch's where that is there."""
 
 
 def known(result: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +122,7 @@ def test_pytorch_computes_the_graph(network: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     batch, steps = RECIPES[network].batch, 1000
     graph = graph_of(network, 8, True)
-    values = graph.initial_values(seed)
+    values: dict[str, Any] = dict(graph.initial_values(seed))
     recipe = RECIPES[network]
     schedule = coltrain.Schedule(recipe.rate, "cosine", warmup=recipe.warmup, period=steps - recipe.warmup)
     graph.optimise("loss", schedule, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
@@ -150,7 +146,7 @@ def test_pytorch_computes_the_graph(network: str, seed: int) -> None:
     assert batch == 64 or network == "mlp"
 
 
-@cases(8, FP32)
+@pytest.mark.parametrize(("network", "bits"), CASES)
 def test_states(network: str, bits: int, seed: int) -> None:
     """A trainer that gets another's state goes on with the same bits."""
     rng = np.random.default_rng(seed)
@@ -192,7 +188,8 @@ def test_formats_differ_by_their_rounding(network: str, seed: int) -> None:
 
 
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
+    modules: Any = sys.modules
+    monkeypatch.setitem(modules, "torch", None)
     with pytest.raises(Failure, match="install python3-torch"):
         ByTorch("mlp", 1, 10)
 
@@ -204,17 +201,18 @@ class Killed(Exception):
     pass
 
 
-@cases(8, FP32)
+@pytest.mark.parametrize(("network", "bits"), CASES)
 def test_a_run_goes_on(network: str, bits: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the middle of an epoch and again later: the same curve as without."""
     images = 140 if network == "resnet8" else 300
     run = accuracy_run.Run(network, bits, seed, 3, data_for(network, tmp_path / "d", seed, images))
     want = train(run)
     state = tmp_path / "state.npz"
-    kind = ByTorch if bits == FP32 else OnDevice
-    step, steps, most = kind.step, [], [0]
+    kind: Any = ByTorch if bits == FP32 else OnDevice
+    step, most = kind.step, [0]
+    steps: list[int] = []
 
-    def counted(self: Any, x: Any, classes: Any, number: int) -> float:
+    def counted(self: Any, x: Any, classes: Any, number: int) -> Any:
         if len(steps) >= most[0]:
             raise Killed
         steps.append(number)
@@ -262,18 +260,19 @@ def test_the_program_is_killed(seed: int, tmp_path: Path) -> None:
     words = ["--network", "mlp", "--bits", "6", "--seed", str(seed), "--epochs", "4", "--data", data]
     program = [sys.executable, "-m", "coltrain.experiments.accuracy_run", *words]
     environment = {**os.environ, "PYTHONPATH": str(TOP / "host/python")}
-    child = subprocess.Popen([*program, "--state", str(state), "--keep", "0"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = subprocess.Popen([*program, "--state", str(state), "--keep", "0"], env=environment, stdout=-1, stderr=-1)
     until = time.monotonic() + PATIENCE_S
     while not state.exists() and child.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
     child.communicate()
     assert state.exists()
-    results = [
-        subprocess.run([*program, *more], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
-        for more in (["--state", str(state)], [])
-    ]
-    assert known(json.loads(results[0])) == known(json.loads(results[1]))
+
+    def result(*more: str) -> dict[str, Any]:
+        done = subprocess.run([*program, *more], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+        return known(json.loads(done.stdout))
+
+    assert result("--state", str(state)) == result()
 
 
 # ---- The experiment ----
@@ -344,7 +343,7 @@ def test_without_cifar10(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     e = experiment(tmp_path)
     assert {r.network for r in e.possible(e.grid)} == {"mlp", "lenet5"}
     assert "3 runs are left out; there is no folder" in capsys.readouterr().err
-    with pytest.raises(Failure, match="scripts/cifar10 .* rebuilds CIFAR-10"):
+    with pytest.raises(Failure, match=r"scripts/cifar10 .* rebuilds CIFAR-10"):
         e.possible([r for r in e.grid if r.network == "resnet8"])
     (tmp_path / "cifar10").mkdir()
     assert e.possible(e.grid) == e.grid
