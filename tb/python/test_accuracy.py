@@ -376,11 +376,11 @@ def test_speed_summary(tmp_path: Path) -> None:
     s = e.summary()
     assert [r["of_pytorch"]["mean"] for r in s["rows"]] == pytest.approx([0.01 / 0.018, 0.4])
     assert s["rows"][0]["emu_steps"] == pytest.approx(1 / (1.05 * 0.018))
-    assert [t["held"] for t in s["targets"]] == [True, False]
+    assert [t["held"] for t in s["targets"]] == [True, True, False, True]
     assert "0.556" in "\n".join(e.lines(s)) and "0.556" in page_of(s)
     (file, _) = datafiles.files_of(s)
     assert file.cells("abc")[0][:4] == ["lenet5", "emu:", "64", "2"] and len(file.cells("abc")[0]) == len(file.names()) + 1
-    assert [t.held for t in speed_targets([speed_row("lenet5", "emu:", speeds(0.018))])] == [True, None]
+    assert [t.held for t in speed_targets([speed_row("lenet5", "emu:", speeds(0.018))])] == [True, True, None, None]
 
 
 @needs_pytorch

@@ -66,7 +66,7 @@ def test_windows_of_inputs(seed: int) -> None:
             graph = coltrain.Graph()
             x = graph.input("x", (int(random.integers(1, 4)), *(int(n) for n in size), channels))
             w = graph.weight("w", (5, *(int(k) for k in kernel), channels))
-            shape = {name: [int(v) for v in values] for name, values in (("stride", stride), ("dilation", dilation), ("pad", pad))}
+            shape: dict[str, Any] = {"stride": stride.tolist(), "dilation": dilation.tolist(), "pad": pad.tolist()}
             graph.result(graph.add("conv", x, w, name="y", **shape))
             network = coltrain.Network(graph, {"w": drawn(*w.shape)})
             given = {"x": drawn(*x.shape)}

@@ -20,6 +20,7 @@ from coltrain.experiments.speed_run import ROUNDS
 NETWORKS = {"lenet5": "LeNet-5", "resnet8": "ResNet-8"}
 LEAST = 0.5  # of PyTorch's speed
 QUICK = 5  # rounds
+PYTORCHES = {"pytorch": "PyTorch's steps a second", "pytorch_openblas": "PyTorch's with convolutions by OpenBLAS"}
 
 
 def row_of(network: str, device: str, point: Json) -> Json:
@@ -28,7 +29,7 @@ def row_of(network: str, device: str, point: Json) -> Json:
     row: Json = {"network": network, "device": device, "batch": point["batch"], "rounds": len(seconds["emu"]), "pytorch": point["pytorch"]}
     for name, taken in seconds.items():
         row[f"{name}_steps"] = 1 / statistics.median(taken)
-    for name in ("pytorch", "pytorch_openblas"):
+    for name in PYTORCHES:
         r = stats.ratio([other / own for own, other in zip(seconds["emu"], seconds[name], strict=True)])
         row[f"of_{name}"] = {"mean": r.mean, "low": number(r.low), "high": number(r.high)}
     return row
@@ -71,7 +72,7 @@ class Speed(Experiment):
 
     def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         columns = ("network", "device", "batch", "rounds", "emu_steps", "pytorch_steps", "pytorch_openblas_steps")
-        ratios = [(name, k) for name in ("of_pytorch", "of_pytorch_openblas") for k in ("mean", "low", "high")]
+        ratios = [(f"of_{name}", k) for name in PYTORCHES for k in ("mean", "low", "high")]
         rows = [[r[c] for c in columns] + [r[name][k] for name, k in ratios] for r in summary["rows"]]
         return [*columns, *(f"{name}_{k}" for name, k in ratios)], rows
 
@@ -81,11 +82,12 @@ class Speed(Experiment):
 
 def targets_of(rows: Sequence[Json]) -> list[Target]:
     """The unfavourable end of the interval counts."""
-    least = {r["network"]: r["of_pytorch"]["low"] for r in rows}
     targets = []
     for network, text in NETWORKS.items():
-        t = Target(f"{text} at batch 64: emu: takes at least {LEAST} of PyTorch's steps a second")
-        if (low := least.get(network)) is not None:
-            t.held, t.figure = low >= LEAST, f"{low:.3f}"
-        targets.append(t)
+        for name, whose in PYTORCHES.items():
+            t = Target(f"{text} at batch 64: emu: takes at least {LEAST} of {whose}")
+            least = [r[f"of_{name}"]["low"] for r in rows if r["network"] == network]
+            if least and least[0] is not None:
+                t.held, t.figure = least[0] >= LEAST, f"{least[0]:.3f}"
+            targets.append(t)
     return targets
