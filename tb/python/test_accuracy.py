@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -299,13 +300,19 @@ def test_grid() -> None:
     assert {r.epochs for r in grid_of(1, 2)} == {2}
 
 
-def test_summary(tmp_path: Path) -> None:
+def measured(tmp_path: Path) -> Accuracy:
+    """Three seeds of LeNet-5 in two formats, and ResNet-8 in two."""
     e = experiment(tmp_path)
     for seed, exact, own in ((1, 0.905, 0.902), (2, 0.903, 0.901), (3, 0.907, 0.903)):
         put(e, "lenet5", FP32, seed, exact)
         put(e, "lenet5", 8, seed, own)
     put(e, "resnet8", FP32, 1, 0.87)
     put(e, "resnet8", 8, 1, 0.862)
+    return e
+
+
+def test_summary(tmp_path: Path) -> None:
+    e = measured(tmp_path)
     s = e.summary()
     rows = {(r["network"], r["format"]): r for r in s["rows"]}
     assert len(rows) == 4 and rows["lenet5", "hbfp8"]["seeds"] == 3
@@ -329,6 +336,25 @@ def test_summary(tmp_path: Path) -> None:
     assert cells[-1][4:7] == ["86.20", "", ""]
     assert len(files["accuracy-curves"].rows) == 2 * (RECIPES["lenet5"].epochs + RECIPES["resnet8"].epochs)
     assert targets_of([])[0].held is None
+
+
+def test_results(tmp_path: Path) -> None:
+    """docs/results.md has a table and a chart as soon as there are data; half of a summary changes no target."""
+    for name in ("data", "charts"):
+        shutil.copytree(TOP / "docs" / name, tmp_path / name)
+    shutil.copy(TOP / "docs/results.md", tmp_path)
+    for old in [*tmp_path.glob("data/accuracy*.csv"), *tmp_path.glob("charts/accuracy.svg")]:
+        old.unlink()
+    targets = (tmp_path / "data/targets.csv").read_text()
+    datafiles.put(str(tmp_path / "data"), measured(tmp_path / "points").summary(), "abcdef0")
+    assert (tmp_path / "data/targets.csv").read_text() == targets
+    where = ["--data", str(tmp_path / "data"), "--page", str(tmp_path / "results.md"), "--charts", str(tmp_path / "charts")]
+    python = os.environ.get("PYTHON", "/usr/bin/python3")
+    done = subprocess.run([python, str(TOP / "scripts/results"), *where], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "results.md").read_text()
+    assert "| LeNet-5 | 8 | 90.50 ±0.50 | 90.20 ±0.25 | - | - |" in page and "| ResNet-8 | 40 | 87.00 | 86.20 | - | - |" in page
+    assert (tmp_path / "charts/accuracy.svg").read_text().count("test images") == 2
 
 
 def test_other_recipes_are_other_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,9 @@ class Network(NamedTuple):
 
 
 NETWORKS = {
-    "mlp": Network("784-512-256-10", FASHION, (FP32, 8, 6, 4), 20, 88.3, (4.0, 2.0)),
-    "lenet5": Network("LeNet-5", FASHION, (FP32, 8, 6, 4), 20, 90.0, (30.0, 10.0)),
-    "resnet8": Network("ResNet-8", CIFAR, (FP32, 8, 4), 1, 85.0, (200.0, 60.0)),
+    "mlp": Network("784-512-256-10", FASHION, (FP32, 8, 6, 4), 20, 88.3, (6.0, 3.0)),
+    "lenet5": Network("LeNet-5", FASHION, (FP32, 8, 6, 4), 20, 90.0, (29.0, 7.0)),
+    "resnet8": Network("ResNet-8", CIFAR, (FP32, 8, 4), 1, 85.0, (130.0, 112.0)),
 }
 
 

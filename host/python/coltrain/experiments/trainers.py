@@ -44,7 +44,11 @@ class Recipe(NamedTuple):
     """Images are moved by up to 4 pixels and mirrored, at random."""
 
 
-RECIPES = {"mlp": Recipe(128, 0.05, 8), "lenet5": Recipe(64, 0.03, 8), "resnet8": Recipe(64, 0.1, 30, warmup=400, augmented=True)}
+RECIPES = {
+    "mlp": Recipe(128, 0.05, 8),
+    "lenet5": Recipe(64, 0.03, 8),
+    "resnet8": Recipe(64, 0.05, 40, weight_decay=1e-4, warmup=400, augmented=True),
+}
 
 
 def graph_of(name: str, batch: int, training: bool) -> coltrain.Graph:

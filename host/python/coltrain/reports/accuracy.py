@@ -10,6 +10,8 @@ from coltrain.reports.page import render
 
 Json = dict[str, Any]
 
+FEW = 10  # epochs, each with a number
+
 STYLES: dict[str, tuple[str, Any]] = {
     "fp32": ("alone", "-"),
     "hbfp8": ("serve", "-"),
@@ -18,13 +20,15 @@ STYLES: dict[str, tuple[str, Any]] = {
 }
 
 
-def curves(figure: Any, rows: list[Json]) -> None:
-    ax = charts.axes(figure, "epoch", "test images, %")
+def curves(figure: Any, rows: list[Json], place: Any = None) -> None:
+    """place: of several charts, as matplotlib counts them."""
+    ax = charts.axes(figure, "epoch", "test images, %", sub=place)
     for r in rows:
         colour, dashes = STYLES[r["format"]]
         epochs = range(1, len(r["curve"]) + 1)
         ax.plot(epochs, r["curve"], color=charts.COLOURS[colour], linestyle=dashes, marker="o", markersize=4)
-    ax.set_xticks(sorted({e for r in rows for e in range(1, len(r["curve"]) + 1)}))
+    last = max(len(r["curve"]) for r in rows)
+    ax.set_xticks(range(1, last + 1) if last <= FEW else range(0, last + 1, last // FEW))
 
 
 def speed(s: Json) -> str:
