@@ -121,7 +121,7 @@ def test_rates() -> None:
 def test_pytorch_computes_the_graph(network: str, seed: int) -> None:
     """Logits of the graph in double precision, and what a step of SGD makes of weights and statistics."""
     rng = np.random.default_rng(seed)
-    batch, steps = RECIPES[network].batch, 1000
+    steps = 1000
     graph = graph_of(network, 8, True)
     values: dict[str, Any] = dict(graph.initial_values(seed))
     recipe = RECIPES[network]
@@ -144,7 +144,6 @@ def test_pytorch_computes_the_graph(network: str, seed: int) -> None:
             # PyTorch's running variance is of n - 1 samples.
             near = 1e-2 if name.endswith(".variance") else 1e-3
             assert np.allclose(state[name], value, rtol=near, atol=near * max(1e-3, float(np.abs(value).max()))), name
-    assert batch == 64 or network == "mlp"
 
 
 @pytest.mark.parametrize(("network", "bits"), CASES)

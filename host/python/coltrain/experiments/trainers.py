@@ -154,7 +154,7 @@ class Forward:
         self.torch, self.f = torch, torch.nn.functional
         self.training = True
         self.x, self.logits = graph["x"].number, graph["logits"].number
-        by_number = {t.number: name for name, t in graph.by_role(coltrain.Role.WEIGHT, coltrain.Role.STATE).items()}
+        self.held = {t.number: name for name, t in graph.by_role(coltrain.Role.WEIGHT, coltrain.Role.STATE).items()}
         self.steps: list[tuple[Callable[..., Any], coltrain.Node, list[int | None], int]] = []
         for index in graph.order():
             node = graph.node(index)
@@ -165,10 +165,9 @@ class Forward:
                 raise Failure(f"node {node.name}: PyTorch is not told what {node.op} is")
             inputs = [t.number if t else None for t in node.inputs]
             self.steps.append((compute, node, inputs, node.outputs[0].number))
-        self.names = by_number
 
     def __call__(self, x: Any, weights: Mapping[str, Any]) -> Any:
-        known = {number: weights[name] for number, name in self.names.items()}
+        known = {number: weights[name] for number, name in self.held.items()}
         known[self.x] = x
         for compute, node, inputs, output in self.steps:
             known[output] = compute(node, *(None if i is None else known[i] for i in inputs))
