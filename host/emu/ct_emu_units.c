@@ -180,20 +180,8 @@ struct sides {
   uint32_t walk[MOST * 16]; /* MM with Walk: the words of a k step */
 };
 
-/* Sixteen rows get the largest of their exponents: what a gathered tile is when it is read
- * transposed. */
-static void gather(struct words *own) {
-  uint8_t top = 0;
-  for (unsigned i = 0; i < 16; ++i)
-    if (own->e[i] > top) top = own->e[i];
-  for (unsigned i = 0; i < 16; ++i) {
-    for (unsigned j = 0; j < 16 && own->e[i] != top; ++j)
-      own->q[i][j] = ct_hbfp8_align(own->q[i][j], own->e[i], top);
-    own->e[i] = top;
-  }
-}
-
-/* Words `at` of a walk as a tile; as find_tile(). */
+/* Words `at` of a walk as a tile; as find_tile(). A gathered tile that is read transposed has one
+ * exponent. */
 static bool find_walk(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *at, unsigned rows,
                       struct words *own, struct ct_words *words) {
   const unsigned count = words->transposed ? 16 : rows;
@@ -207,7 +195,7 @@ static bool find_walk(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t
     memcpy(own->q[i], word.q, 16);
     own->e[i] = word.e;
   }
-  if (words->transposed) gather(own);
+  if (words->transposed) emu->path->align(own->q, own->e);
   return true;
 }
 
@@ -297,18 +285,36 @@ static bool find_good_tile(const struct ct_emu *emu, const struct ct_emu_ctx *ct
   return e[0] == e[1] && e[0] == words->e[0] * UINT64_C(0x0101010101010101);
 }
 
-/* The same of a walk. Rows that follow each other are used where they are. */
-static bool find_good_walk(struct ct_emu *emu, struct ct_emu_ctx *ctx, const uint32_t *at,
-                           struct words *own, struct ct_words *words) {
-  uint32_t first, there = 0, together = 0;
+/* Sixteen words that nothing is wrong with. */
+static void copy_walk(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, const uint32_t *at,
+                      struct words *own) {
+  const uint32_t base = CT_EMU_CREG(ctx, SPM_BASE);
   for (unsigned i = 0; i < 16; ++i) {
-    there += at[i] == CT_WALK_PAD || ct_emu_spm_together(emu, ctx, at[i], 1, &first);
-    together += at[i] == at[0] + i;
+    const bool pad = at[i] == CT_WALK_PAD;
+    const uint32_t from = base + at[i];
+    own->e[i] = pad ? 0 : emu->spm_e[from];
+    if (pad)
+      memset(own->q[i], 0, 16);
+    else
+      memcpy(own->q[i], emu->spm_q[from], 16);
   }
-  if (there < 16) return false;
-  if (words->transposed || together < 16 || at[0] == CT_WALK_PAD)
-    return find_walk(emu, ctx, at, 16, own, words);
-  return find_good_tile(emu, ctx, at[0], words);
+}
+
+/* The same of a walk. Rows that follow each other are used where they are. */
+static bool find_good_walk(const struct ct_emu *emu, const struct ct_emu_ctx *ctx,
+                           const uint32_t *at, struct words *own, struct ct_words *words) {
+  bool outside = emu->flipped, apart = words->transposed || at[0] == CT_WALK_PAD;
+  for (unsigned i = 0; i < 16; ++i) {
+    outside |= at[i] != CT_WALK_PAD && at[i] >= ctx->spm_len;
+    apart |= at[i] != at[0] + i;
+  }
+  if (outside) return false;
+  if (!apart) return find_good_tile(emu, ctx, at[0], words);
+  copy_walk(emu, ctx, at, own);
+  if (words->transposed) emu->path->align(own->q, own->e);
+  words->q = (const int8_t(*)[16])own->q;
+  words->e = own->e;
+  return true;
 }
 
 /* Operands of k step q->step + i, into place i; at: where a walk is then. */

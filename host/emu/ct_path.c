@@ -63,6 +63,17 @@ static void dequantise(const int8_t (*q)[16], const uint8_t *e, unsigned rows, b
   }
 }
 
+static void align(int8_t (*q)[16], uint8_t *e) {
+  uint8_t top = 0;
+  for (unsigned r = 0; r < 16; ++r)
+    if (e[r] > top) top = e[r];
+  for (unsigned r = 0; r < 16; ++r) {
+    for (unsigned j = 0; j < 16 && e[r] != top; ++j)
+      q[r][j] = ct_hbfp8_align(q[r][j], e[r], top);
+    e[r] = top;
+  }
+}
+
 static unsigned quantise(const uint32_t (*x)[16], unsigned rows, bool square, unsigned narrow,
                          int8_t (*q)[16], uint8_t *e) {
   const uint8_t shared = square ? ct_hbfp8_group_exp(x[0], (size_t)16 * rows) : 0;
@@ -162,6 +173,7 @@ const struct ct_path ct_path_plain = {
     .prepare_a = prepare,
     .prepare_b = prepare,
     .multiply = multiply,
+    .align = align,
     .dequantise = dequantise,
     .quantise = quantise,
     .va = va,

@@ -73,6 +73,8 @@ struct ct_path {
   void (*multiply)(const struct ct_operand *a, const struct ct_operand *b, unsigned steps,
                    unsigned rows, bool fresh, struct ct_emu_tile *acc);
 
+  /* Sixteen rows of HBFP8 get the largest of their exponents. */
+  void (*align)(int8_t (*q)[16], uint8_t *e);
   /* Rows of HBFP8 to FP32, or to what sign mode makes of them. */
   void (*dequantise)(const int8_t (*q)[16], const uint8_t *e, unsigned rows, bool sign,
                      uint32_t (*x)[16]);

@@ -299,6 +299,7 @@ const struct ct_path ct_path_avx2 = {
     .prepare_a = prepare_a,
     .prepare_b = prepare_b,
     .multiply = multiply,
+    .align = align,
     .dequantise = dequantise,
     .quantise = quantise,
     .va = va,

@@ -19,7 +19,7 @@
 #define CT_PATH_SIMD_H
 
 #include <string.h>
-#include <xmmintrin.h>
+#include <immintrin.h>
 
 #include "ct_num.h"
 
@@ -85,6 +85,32 @@ FAST static void multiply(const struct ct_operand *a, const struct ct_operand *b
 }
 
 /* ---- HBFP8 ---- */
+
+/* A row divided by 2^shift, 1..7, to nearest, ties to even; as ct_hbfp8_align(). */
+FAST static inline void shift_row(int8_t *q, unsigned shift) {
+  const __m128i by = _mm_cvtsi32_si128((int)shift);
+  const __m256i x = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)q));
+  const __m256i odd = _mm256_and_si256(_mm256_sra_epi16(x, by), _mm256_set1_epi16(1));
+  const __m256i half = _mm256_set1_epi16((int16_t)((1 << (shift - 1)) - 1));
+  const __m256i y = _mm256_sra_epi16(_mm256_add_epi16(x, _mm256_add_epi16(half, odd)), by);
+  const __m128i low = _mm256_castsi256_si128(y), high = _mm256_extracti128_si256(y, 1);
+  _mm_storeu_si128((__m128i *)q, _mm_packs_epi16(low, high));
+}
+
+FAST static void align(int8_t (*q)[16], uint8_t *e) {
+  const __m128i not_e = _mm_xor_si128(_mm_loadu_si128((const __m128i *)e), _mm_set1_epi8(-1));
+  const __m128i least = _mm_minpos_epu16(_mm_min_epu8(not_e, _mm_srli_epi16(not_e, 8)));
+  const unsigned top = ~(unsigned)_mm_cvtsi128_si32(least) & 255;
+  for (unsigned r = 0; r < 16; ++r) {
+    const unsigned shift = top - e[r];
+    if (shift == 0) continue;
+    if (e[r] == CT_EXP_ZERO || shift >= 8)
+      _mm_storeu_si128((__m128i *)q[r], _mm_setzero_si128());
+    else
+      shift_row(q[r], shift);
+  }
+  memset(e, (int)top, 16);
+}
 
 enum { LEAST_SCALE = 7 }; /* 2^(e - 133) and 2^(133 - e) are normal from here on */
 

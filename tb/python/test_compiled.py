@@ -77,6 +77,30 @@ def test_gradients_accumulate(seed: int) -> None:
         coltrain.Graph.mlp([20, 3], 8, training=True).optimise("loss", 0.1, accumulate=-1)
 
 
+def test_windows_of_inputs(seed: int) -> None:
+    """Images of few channels come as windows: any stride, dilation and padding. Small whole numbers are exact."""
+    random = np.random.default_rng(seed)
+
+    def drawn(*shape: int) -> Any:
+        return random.integers(-7, 8, shape).astype(np.float32)
+
+    with coltrain.open("emu:") as device:
+        for _ in range(24):
+            kernel, stride, dilation = (random.integers(1, most, 2) for most in (6, 4, 4))
+            pad = random.integers(0, 4, 4)
+            size = np.maximum(random.integers(1, 12, 2), (kernel - 1) * dilation + 1 - pad[:2] - pad[2:])
+            channels = int(random.integers(1, 4))
+            graph = coltrain.Graph()
+            x = graph.input("x", (int(random.integers(1, 4)), *(int(n) for n in size), channels))
+            w = graph.weight("w", (5, *(int(k) for k in kernel), channels))
+            shape: dict[str, Any] = {"stride": stride.tolist(), "dilation": dilation.tolist(), "pad": pad.tolist()}
+            graph.result(graph.add("conv", x, w, name="y", **shape))
+            network = coltrain.Network(graph, {"w": drawn(*w.shape)})
+            given = {"x": drawn(*x.shape)}
+            with device.compile(network) as net:
+                assert np.array_equal(net.run(given)["y"], network.run(given)["y"]), (x.shape, w.shape, shape)
+
+
 def test_narrow_mantissas_are_further_off(seed: int) -> None:
     network = coltrain.Network.builtin("lenet5", BATCH)
     x = images(seed, BATCH, 28, 28, 1)

@@ -162,6 +162,27 @@ static void conversions(ct_rng *rng, const struct ct_path *path) {
   }
 }
 
+/* Mostly of exponents so near to each other that something is left of every row. */
+static void alignments(ct_rng *rng, const struct ct_path *path) {
+  for (unsigned n = tiles(); n > 0; --n) {
+    struct side want, got;
+    const unsigned least = ct_rng_below(rng, 256), range = 1 + ct_rng_below(rng, 12);
+    const bool near = ct_rng_percent(rng, 80);
+    fill_side(rng, &want, false, ct_rng_below(rng, 6));
+    for (unsigned r = 0; near && r < 16; ++r) {
+      const unsigned e = least + ct_rng_below(rng, range);
+      want.e[r] = (uint8_t)(e > 255 || ct_rng_percent(rng, 5) ? 0 : e);
+    }
+    got = want;
+    ct_path_plain.align(want.q, want.e);
+    const unsigned state = path->enter();
+    path->align(got.q, got.e);
+    path->leave(state);
+    ct_assert_same("aligned mantissas", got.q, want.q, sizeof want.q);
+    ct_assert_same("their exponents", got.e, want.e, sizeof want.e);
+  }
+}
+
 /* Tiles 0..2 are operands; the result may go over either, where that is legal. */
 static void operations(ct_rng *rng, const struct ct_path *path) {
   static const unsigned funcs[] = {0, 0, 0, 0, 8, 9, 10, 11};
@@ -231,6 +252,11 @@ static void products_agree(void **state) {
 static void conversions_agree(void **state) {
   (void)state;
   each_path(conversions, 2);
+}
+
+static void alignments_agree(void **state) {
+  (void)state;
+  each_path(alignments, 8);
 }
 
 static void operations_agree(void **state) {
@@ -440,10 +466,11 @@ static void columns_share_tiles(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products_agree),      cmocka_unit_test(conversions_agree),
-      cmocka_unit_test(operations_agree),    cmocka_unit_test(programs_agree),
-      cmocka_unit_test(columns_share_tiles), cmocka_unit_test(training_agrees),
-      cmocka_unit_test(paths_are_chosen),    cmocka_unit_test(callers_state_is_kept),
+      cmocka_unit_test(products_agree),        cmocka_unit_test(conversions_agree),
+      cmocka_unit_test(alignments_agree),      cmocka_unit_test(operations_agree),
+      cmocka_unit_test(programs_agree),        cmocka_unit_test(columns_share_tiles),
+      cmocka_unit_test(training_agrees),       cmocka_unit_test(paths_are_chosen),
+      cmocka_unit_test(callers_state_is_kept),
   };
   ct_tb_seed();
   return cmocka_run_group_tests_name("paths of the emulator", tests, NULL, NULL);

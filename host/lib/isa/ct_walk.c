@@ -125,11 +125,23 @@ static void next_tap(const struct ct_walk *w, struct ct_walk_tap *t) {
   t->at += w->ty;
 }
 
-static uint32_t word_of(const struct ct_walk *w, const struct ct_walk_pixel *p,
-                        const struct ct_walk_tap *t) {
-  const int32_t x = wrap(p->x + t->x, 10), y = wrap(p->y + t->y, 10);
-  const bool there = p->images && x >= 0 && x < w->w && y >= 0 && y < w->h;
-  return there ? (p->at + t->at) & WORDS : CT_WALK_PAD;
+/* Words of pixels from p on at one tap, to the end of a line or so many. Returns their number, and
+ * p is the next one. */
+static uint32_t line_words(const struct ct_walk *w, struct ct_walk_pixel *p,
+                           const struct ct_walk_tap *t, uint32_t most, uint32_t *word) {
+  const int32_t y = wrap(p->y + t->y, 10), xe = w->xe, tap_x = t->x;
+  const uint32_t width = p->images && y >= 0 && y < w->h ? (uint32_t)w->w : 0;
+  uint32_t at = p->at + t->at, n = 0;
+  int32_t x = p->x;
+  for (;; x = wrap(x + w->sx, 10), at += w->ax) {
+    const uint32_t column = (uint32_t)wrap(x + tap_x, 10); /* large to the left of the image */
+    word[n++] = column < width ? at & WORDS : CT_WALK_PAD;
+    if (x == xe || n == most) break;
+  }
+  p->x = x;
+  p->at = at - t->at;
+  next_pixel(w, p);
+  return n;
 }
 
 struct ct_walk_place ct_walk_start(const struct ct_walk *w, const struct ct_cmd *mm) {
@@ -147,13 +159,13 @@ void ct_walk_rows(const struct ct_walk *w, const struct ct_walk_place *at, bool 
                   uint32_t rows, uint32_t *word) {
   struct ct_walk_pixel p = at->pixel;
   struct ct_walk_tap t = at->tap;
-  for (uint32_t r = 0; r < rows; ++r) {
-    if (trans && r % 16 == 0 && r) {
+  for (uint32_t r = 0; r < rows;) {
+    const uint32_t end = trans ? (r / 16 + 1) * 16 : rows;
+    r += line_words(w, &p, &t, end - r, word + r);
+    if (trans && r == end) {
       p = at->pixel;
       next_tap(w, &t);
     }
-    word[r] = word_of(w, &p, &t);
-    next_pixel(w, &p);
   }
 }
 

@@ -24,32 +24,46 @@ static void each_weight(const struct ct_lay *lay, move *f, void *self) {
   }
 }
 
-/* What pixel p of the output sees at tap (ky, kx): the number of the input's pixel, or false. */
-static bool window_at(const struct ct_window_shape *s, size_t p, const uint32_t tap[2],
-                      size_t *pixel) {
-  const size_t image = p / ((size_t)s->oh * s->ow), rest = p % ((size_t)s->oh * s->ow);
-  const int64_t y = (int64_t)(rest / s->ow * s->sy + (size_t)tap[0] * s->dy) - s->top;
-  const int64_t x = (int64_t)(rest % s->ow * s->sx + (size_t)tap[1] * s->dx) - s->left;
-  if (y < 0 || y >= s->h || x < 0 || x >= s->w) return false;
-  *pixel = (image * s->h + (size_t)y) * s->w + (size_t)x;
-  return true;
-}
-
 static uint32_t window_channels(const struct ct_lay *lay) {
   return lay->mat.cols / (lay->windows.ky * lay->windows.kx);
 }
 
+/* Taps of a line of the image, from column x on; zeros outside. Windows are a few floats wide, for
+ * which a call of memcpy() takes longer than the copy. */
+static void spread_taps(const struct ct_window_shape *s, const float *line, int64_t x,
+                        size_t channels, float *to) {
+  if (s->dx == 1 && x >= 0 && x + s->kx <= s->w) {
+    const float *const from = line + (size_t)x * channels;
+    for (size_t i = 0; i < s->kx * channels; ++i)
+      to[i] = from[i];
+    return;
+  }
+  for (uint32_t kx = 0; kx < s->kx; ++kx, x += s->dx)
+    for (size_t ch = 0; ch < channels; ++ch)
+      *to++ = x >= 0 && x < s->w ? line[(size_t)x * channels + ch] : 0;
+}
+
+/* The window of pixel (ox, oy) of the output. */
+static void spread_window(const struct ct_window_shape *s, const float *image, const uint32_t o[2],
+                          size_t channels, float *to) {
+  const int64_t x = (int64_t)o[0] * s->sx - s->left;
+  int64_t y = (int64_t)o[1] * s->sy - s->top;
+  const size_t width = s->kx * channels;
+  for (uint32_t ky = 0; ky < s->ky; ++ky, y += s->dy, to += width) {
+    if (y >= 0 && y < s->h)
+      spread_taps(s, image + (size_t)y * s->w * channels, x, channels, to);
+    else
+      memset(to, 0, width * sizeof *to);
+  }
+}
+
 static void spread_windows(const struct ct_lay *lay, const float *data, float *matrix) {
-  const size_t channels = window_channels(lay);
-  for (size_t p = 0; p < lay->mat.rows; ++p)
-    for (uint32_t ky = 0; ky < lay->windows.ky; ++ky)
-      for (uint32_t kx = 0; kx < lay->windows.kx; ++kx, matrix += channels) {
-        size_t pixel;
-        if (window_at(&lay->windows, p, (const uint32_t[]){ky, kx}, &pixel))
-          memcpy(matrix, data + pixel * channels, channels * sizeof *data);
-        else
-          memset(matrix, 0, channels * sizeof *data);
-      }
+  const struct ct_window_shape *s = &lay->windows;
+  const size_t channels = window_channels(lay), size = (size_t)s->h * s->w * channels;
+  for (uint32_t n = 0; n < s->images; ++n, data += size)
+    for (uint32_t y = 0; y < s->oh; ++y)
+      for (uint32_t x = 0; x < s->ow; ++x, matrix += lay->mat.cols)
+        spread_window(s, data, (const uint32_t[]){x, y}, channels, matrix);
 }
 
 size_t ct_lay_elements(const struct ct_lay *lay) {

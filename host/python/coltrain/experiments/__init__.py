@@ -17,9 +17,10 @@ from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import Experiment, run_experiment
 from coltrain.experiments.interference import Interference
+from coltrain.experiments.speed import Speed
 from coltrain.experiments.utilisation import Utilisation
 
-EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy, Speed)
 
 
 def usage() -> str:

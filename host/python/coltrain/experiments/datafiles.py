@@ -167,9 +167,21 @@ def utilisation(s: Json) -> Iterable[DataFile]:
 
 
 def accuracy(s: Json) -> Iterable[DataFile]:
-    rows = [r | {f"accuracy_percent{end}": r["accuracy"][k] for k, end in (("mean", ""), ("low", "_low"), ("high", "_high"))} for r in s["rows"]]
-    columns = "network format seeds epochs accuracy_percent:.2f accuracy_percent_low:.2f accuracy_percent_high:.2f"
+    rows = [flat(r, "accuracy") | {"accuracy_percent": r["accuracy"]["mean"]} for r in s["rows"]]
+    columns = "network format seeds epochs accuracy_percent:.2f accuracy_low:.2f accuracy_high:.2f cpu_seconds:.0f"
     yield DataFile("accuracy", 2, columns, rows)
+    curves = [
+        {"network": r["network"], "format": r["format"], "epochs": r["epochs"], "epoch": e, "accuracy_percent": a, "loss": loss}
+        for r in s["rows"]
+        for e, (a, loss) in enumerate(zip(r["curve"], r["loss"], strict=True), 1)
+    ]
+    yield DataFile("accuracy-curves", 4, "network format epochs epoch accuracy_percent:.2f loss:.4f", curves)
+
+
+def speed(s: Json) -> Iterable[DataFile]:
+    columns = "network device batch rounds emu_steps:.1f pytorch_steps:.1f pytorch_openblas_steps:.1f"
+    ratios = [f"of_{name}{end}:.3f" for name in ("pytorch", "pytorch_openblas") for end in ("", "_low", "_high")]
+    yield DataFile("speed", 2, " ".join([columns, *ratios, "pytorch"]), [flat(r, "of_pytorch", "of_pytorch_openblas") for r in s["rows"]])
 
 
 def targets(s: Json) -> DataFile:
@@ -184,7 +196,14 @@ def targets(s: Json) -> DataFile:
     return DataFile("targets", 2, "experiment target figure where held", rows)
 
 
-FILES = {"colocation": colocation, "batching": batching, "interference": interference, "utilisation": utilisation, "accuracy": accuracy}
+FILES = {
+    "colocation": colocation,
+    "batching": batching,
+    "interference": interference,
+    "utilisation": utilisation,
+    "accuracy": accuracy,
+    "speed": speed,
+}
 
 
 def files_of(summary: Json) -> list[DataFile]:

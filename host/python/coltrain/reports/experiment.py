@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from coltrain.cli import Failure
 from coltrain.reports import charts
+from coltrain.reports.accuracy import accuracy, speed
 from coltrain.reports.page import render
-from coltrain.reports.accuracy import accuracy
 from coltrain.reports.utilisation import utilisation
 
 Json = dict[str, Any]
@@ -356,6 +356,7 @@ def page_of(summary: Json) -> str:
         "interference": interference,
         "utilisation": utilisation,
         "accuracy": accuracy,
+        "speed": speed,
     }
     name = summary.get("experiment")
     if name not in pages:
