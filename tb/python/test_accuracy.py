@@ -310,6 +310,17 @@ def measured(tmp_path: Path) -> Accuracy:
     return e
 
 
+def test_a_run_finds_the_package(tmp_path: Path) -> None:
+    """The command as users start it, without PYTHONPATH. What its run says of images that are not there is told."""
+    (tmp_path / "cifar10").mkdir()
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    args = ["accuracy", "--only", "resnet8-hbfp8-*", "--cifar10", str(tmp_path / "cifar10"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [str(TOP / os.environ.get("BUILD", "build") / "bin/coltrain-experiment"), *args], env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert "has no data set that is known" in done.stderr, done.stderr
+
+
 def test_summary(tmp_path: Path) -> None:
     e = measured(tmp_path)
     s = e.summary()

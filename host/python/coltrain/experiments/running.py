@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import FrameType
 from typing import IO
 
@@ -21,6 +22,12 @@ from coltrain.experiments.points import Json, Point, Store
 
 AGAIN_S = 1.0  # between two looks at a point that another process makes
 LINE_S = 10.0  # between two lines where standard error is no terminal
+
+
+def environment() -> dict[str, str]:
+    """Of a run that is a module: it imports this package, wherever the program that was started has it from."""
+    folder = str(Path(__file__).resolve().parents[2])
+    return os.environ | {"PYTHONPATH": os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def duration(seconds: float) -> str:
@@ -118,7 +125,9 @@ class Session:
         verb = [sys.executable, "-m", point.module] if point.module else [command()]
         args = [*verb, *point.args, "--json", "-"] if point.args else [*verb, "load", "-", "--csv", str(rows)]
         try:
-            child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            child = subprocess.Popen(
+                args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+            )
         except OSError as error:
             raise Failure(f"{command()} cannot be started: {error.strerror}") from error
         with self.lock:
@@ -132,7 +141,8 @@ class Session:
             return None
         if child.returncode:
             said = [line.removeprefix("coltrain: ") for line in err.splitlines() if line.startswith("coltrain: ")]
-            raise Failure(f"{point.name}: " + ("; ".join(said) or f"the run ended with status {child.returncode}"))
+            last = next((line for line in reversed(err.splitlines()) if line.strip()), "it said nothing")
+            raise Failure(f"{point.name}: " + ("; ".join(said) or f"the run ended with status {child.returncode}: {last}"))
         figures: Json = json.loads(out)
         return figures
 
