@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "host/python"))
 
+pytest.register_assert_rewrite("beds", "browser")
+
 import coltrain  # noqa: E402
+from browser import Browser  # noqa: E402
 
 SEED = int(os.environ.get("CT_SEED", "1"))
 
@@ -44,3 +48,10 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def build() -> Path:
     return TOP / os.environ.get("BUILD", "build")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    started = Browser(tmp_path_factory.mktemp("browser"))
+    yield started
+    started.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from browser import Browser
 
 TOP = Path(__file__).resolve().parents[2]
 DRAWING = TOP / "docs/coltrain.svg"
@@ -50,9 +50,11 @@ def test_no_wire_crosses_another() -> None:
         assert not cross(a, b), f"{a} and {b} cross"
 
 
-LOOK = """<!DOCTYPE html><body style="margin:0">%s<pre id="found"></pre><script>
+PAGE = '<!DOCTYPE html><body style="margin:0">%s</body>'
+LOOK = """
+(() => {
 const svg = document.querySelector("svg"), rects = [...svg.querySelectorAll("rect:not(.bg)")].map(r => r.getBBox());
-svg.removeAttribute("width"); svg.removeAttribute("height"); svg.style.width = "%dpx";
+svg.removeAttribute("width"); svg.removeAttribute("height"); svg.style.width = innerWidth + "px";
 const wrong = [...svg.querySelectorAll("text")].filter(t => {
   const b = t.getBBox();
   return !rects.some(r => r.x <= b.x && r.y <= b.y && b.x + b.width <= r.x + r.width && b.y + b.height <= r.y + r.height);
@@ -61,19 +63,16 @@ const light = c => { const [r, g, b] = c.match(/\\d+/g).map(Number); return (2 *
 const fill = s => light(getComputedStyle(svg.querySelector(s)).fill);
 const grounds = [".bg", ".box", ".unit", ".inf", ".trn", ".arb"];
 const faint = [".t", ".s"].flatMap(t => grounds.filter(b => Math.abs(fill(t) - fill(b)) < 90).map(b => t + b));
-document.getElementById("found").textContent = JSON.stringify({ wrong, faint, dark: fill(".bg") < 128 });
-</script></body>"""
+return { wrong, faint, dark: fill(".bg") < 128, wide: Math.round(svg.getBoundingClientRect().width) };
+})()
+"""
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_in_a_browser(tmp_path: Path, width: int, dark: bool) -> None:
+def test_in_a_browser(tmp_path: Path, browser: Browser, width: int, dark: bool) -> None:
     """Each text lies inside a box and stands out from what may be behind it."""
     page = tmp_path / "look.html"
-    page.write_text(LOOK % (re.sub(r"<title>.*?</title>", "", DRAWING.read_text()), width))
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
-    command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--window-size={width},900"]
-    done = subprocess.run([*command, "--dump-dom", f"file://{page}"], capture_output=True, text=True, check=True)
-    found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout)
-    assert found
-    assert found[1] == f'{{"wrong":[],"faint":[],"dark":{"true" if dark else "false"}}}'
+    page.write_text(PAGE % re.sub(r"<title>.*?</title>", "", DRAWING.read_text()))
+    browser.show(page, width, 900, dark)
+    assert browser.evaluate(LOOK) == {"wrong": [], "faint": [], "dark": dark, "wide": width}

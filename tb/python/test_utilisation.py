@@ -3,24 +3,22 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import random
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from beds import read_page
+from browser import Browser, look_at
 from coltrain.cli import Failure
 from coltrain.experiments.common import parser_of
 from coltrain.experiments.possible import begun, orders, possible, progress
 from coltrain.experiments.utilisation import Product, Utilisation, grid, row_of, targets_of
 from coltrain.reports.experiment import page_of
 from conftest import SEED, TOP
-from test_report import LOOK, chromium
 
 COMMAND = str(TOP / os.environ.get("BUILD", "build") / "bin/coltrain")
 Json = dict[str, Any]
@@ -131,9 +129,15 @@ def test_an_empty_page() -> None:
     assert "0 of 650 products are there" in reader.text
 
 
-def test_a_whole_page() -> None:
-    s = made_up()
-    page = page_of(s)
+@pytest.fixture(scope="module")
+def whole_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("utilisation") / "page.html"
+    path.write_text(page_of(made_up()))
+    return path
+
+
+def test_a_whole_page(whole_page: Path) -> None:
+    page = whole_page.read_text()
     reader = read_page(page)
     assert page.count("<tr><td>") == 650 + 2 and page.count('<svg role="img"') == 2
     assert "products are there" not in reader.text and page.count('<b class="missed">') == 19
@@ -142,24 +146,6 @@ def test_a_whole_page() -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_in_a_browser(tmp_path: Path, width: int, dark: bool) -> None:
-    """A picture that is not blank, no error in the console, no text clipped."""
-    import matplotlib.image
-
-    page = page_of(made_up())
-    (tmp_path / "look.html").write_text(page.replace("</body>", LOOK + "</body>"))
-    how = [
-        f"--window-size={width},2000",
-        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-        f"--user-data-dir={tmp_path}/profile",
-    ]
-    done = chromium(*how, "--dump-dom", f"file://{tmp_path}/look.html")
-    assert "CONSOLE" not in done.stderr, done.stderr
-    title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)
-    assert title
-    seen = json.loads(html.unescape(title[1]))
-    assert seen["found"] == [] and seen["charts"] == 1 and seen["texts"] >= 10
-    assert seen["colour"] == ("rgb(15, 19, 24)" if dark else "rgb(255, 255, 255)")
-    chromium(*how, f"--screenshot={tmp_path}/page.png", f"file://{tmp_path}/look.html")
-    picture = matplotlib.image.imread(tmp_path / "page.png")
-    assert picture.shape[1] == width and picture[..., :3].std() > 0.03
+def test_in_a_browser(whole_page: Path, browser: Browser, width: int, dark: bool) -> None:
+    seen = look_at(browser, whole_page, width, dark)
+    assert seen["charts"] == 1 and seen["texts"] >= 10
