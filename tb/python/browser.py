@@ -142,8 +142,8 @@ class Browser:
 
 
 def look_at(browser: Browser, page: Path, width: int, dark: bool) -> Json:
-    """What LOOK says of a page. The test fails unless it is a picture that is not blank, with its own colour, no text clipped or on another,
-    and no word in the console."""
+    """What LOOK says of a page. The test fails unless it is a picture that is not blank, with its own colour, no text clipped or on
+    another, and no word in the console."""
     import matplotlib.image
 
     browser.show(page, width, 2000, dark)
