@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from beds import read_page
 from browser import Browser, look_at
+from coltrain.cli import main
 from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import parser_of
@@ -176,8 +177,10 @@ def test_runs_beside_each_other(priority: Json) -> None:
 
 
 def test_text_is_escaped(priority: Json) -> None:
-    priority["data"] = "<script>alert(1)</script>"
-    assert "<script>alert(1)</script>" in text_of(priority)
+    """On a page with few charts, as of a device without a clock."""
+    without = priority | {"data": "<script>alert(1)</script>", "clock_hz": None, "device": "emu:", "time": None, "time_alone": None}
+    without |= {"others": [], "ratio": {"p99": None, "train_throughput": None}}
+    assert "<script>alert(1)</script>" in text_of(without)
 
 
 # ---- The command ----
@@ -187,17 +190,19 @@ def report(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, "report", *args], capture_output=True, text=True)
 
 
-def test_the_command(tmp_path: Path, priority: Json) -> None:
+def test_the_command(tmp_path: Path, priority: Json, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run.json"
     run.write_text(json.dumps(priority))
     assert report(str(run), "-o", str(tmp_path / "run.html")).returncode == 0
     read_page((tmp_path / "run.html").read_text())
-    assert report(str(run), str(run), "-o", "-").stdout.startswith("<!doctype html>")
     (tmp_path / "no.json").write_text("{")
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "other.json").write_text('{"serve": 1}')
     (tmp_path / "old.json").write_text(json.dumps({k: v for k, v in priority.items() if k != "series"}))
     (tmp_path / "sum.json").write_text('{"experiment": "x"}')
+    # By the command itself, one that goes well and one that does not; more of both without another start of Python and matplotlib.
+    assert (done := report(str(tmp_path / "gone.json"), "-o", "-")).returncode == 1 and "cannot be read: No such file" in done.stderr
+    assert main("report", [str(run), str(run), "-o", "-"]) == 0 and capsys.readouterr().out.startswith("<!doctype html>")
     for args, status, said in (
         ([str(tmp_path / "gone.json"), "-o", "-"], 1, "gone.json: cannot be read: No such file"),
         ([str(tmp_path / "no.json"), "-o", "-"], 1, "is no JSON"),
@@ -211,8 +216,12 @@ def test_the_command(tmp_path: Path, priority: Json) -> None:
         ([str(run)], 2, "required: -o/--output"),
         ([str(run), "-o", "-", "--al"], 2, "there is no option --al"),
     ):
-        done = report(*args)
-        assert done.returncode == status and said in done.stderr, (args, done.stderr)
+        try:
+            got = main("report", args)
+        except SystemExit as ended:  # used wrongly
+            got = int(ended.code or 0)
+        err = capsys.readouterr().err
+        assert got == status and said in err, (args, err)
 
 
 def test_axes_of_experiments_are_read_as_they_are_written(pages: Path) -> None:

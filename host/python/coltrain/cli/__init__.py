@@ -128,7 +128,7 @@ def main(verb: str, args: list[str] | None = None) -> int:
         elif verb == "export":
             from coltrain.onnx.verbs import run_export as run
         else:
-            from coltrain.reports import run
+            from coltrain.reports import run_report as run
         return run(args)
     except Failure as failure:
         return complain(str(failure))

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 
-def run(args: list[str]) -> int:
-    """The verb `coltrain report`."""
+def run_report(args: list[str]) -> int:
+    """The verb `coltrain report`. Not called run, as a module of this package is."""
     from coltrain.reports.report import main
 
     return main(args)
