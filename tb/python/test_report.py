@@ -46,6 +46,13 @@ def priority() -> Json:
     return stored("run")
 
 
+@pytest.fixture(scope="module")
+def run_pages() -> dict[str, str]:
+    run, job = stored("run"), stored("job")
+    both = comparison([Run("a/run.json", run), Run("b/job.json", job)])
+    return {"run": page(Run("run.json", run)), "job": page(Run("job.json", job)), "comparison": both}
+
+
 def text_of(result: Json) -> str:
     return read_page(page(Run("run.json", result))).text
 
@@ -82,9 +89,9 @@ def test_figures_are_those_of_the_result(priority: Json) -> None:
             assert o["p99_cycles"] is None and o["completed"] < o["requests"]
 
 
-def test_a_run_under_priority(priority: Json) -> None:
+def test_a_run_under_priority(run_pages: dict[str, str]) -> None:
     """The figures that the page made in C showed of the same run."""
-    result = page(Run("run.json", priority))
+    result = run_pages["run"]
     reader = read_page(result)
     for part in (
         "81.5 µs for 99 of 100 requests at most, while training. 81.1 µs without training: × 1.005",
@@ -110,9 +117,9 @@ def test_a_run_under_priority(priority: Json) -> None:
     assert result.count('<svg role="img"') == 7 * 2
 
 
-def test_a_run_under_job() -> None:
+def test_a_run_under_job(run_pages: dict[str, str]) -> None:
     """It says what happened, not that all is well."""
-    text = text_of(stored("job"))
+    text = read_page(run_pages["job"]).text
     assert "Requests felt the training under the policy job: p99 was 16.95 ms, 134 times the 126.7 µs that it is alone; the" in text
     assert "hardly felt" not in text and "lie on each other" not in text
 
@@ -174,8 +181,8 @@ def comparison_of(a: Json, b: Json, names: tuple[str, str] = ("a/run.json", "b/r
     return read_page(comparison([Run(names[0], a), Run(names[1], b)])).text
 
 
-def test_runs_beside_each_other(priority: Json) -> None:
-    text = comparison_of(priority, stored("job"), ("a/run.json", "b/job.json"))
+def test_runs_beside_each_other(priority: Json, run_pages: dict[str, str]) -> None:
+    text = read_page(run_pages["comparison"]).text
     for part in ("2 runs beside each other", "They differ in epochs, policy", "policy job", "16.95 ms", "× 134", "81.5 µs"):
         assert part in text, part
     assert "a/run.json" in text
@@ -252,17 +259,16 @@ def test_axes_of_experiments_are_read_as_they_are_written(pages: Path) -> None:
 # ---- In a browser ----
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(tmp_path_factory: pytest.TempPathFactory, run_pages: dict[str, str]) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     with tarfile.open(DATA / "points.tar.xz") as archive:
         archive.extractall(folder)
     version, coltrain._abi.VERSION = coltrain._abi.VERSION, "0.1.0"  # of the points
-    run, job = Run("run.json", stored("run")), Run("job.json", stored("job"))
     colocation = Colocation(parser_of(Colocation).parse(["--part", "1", "--seeds", "2", "--out", str(folder / "colocation")]))
     batching = Batching(parser_of(Batching).parse(["--part", "3", "--seeds", "2", "--out", str(folder / "batching")]))
     summaries = colocation.summary(), batching.summary()
     coltrain._abi.VERSION = version
-    made = {"run": page(run), "job": page(job), "comparison": comparison([run, job])}
+    made = dict(run_pages)
     for verb, more in (("train", "--epochs=2 --samples=64"), ("serve-bench", "--requests=200"), ("counters", "")):
         subprocess.run([COMMAND, verb, *more.split(), "--json", str(folder / f"{verb}.json")], check=True, capture_output=True)
         made[verb] = pages_of([str(folder / f"{verb}.json")])
