@@ -182,7 +182,7 @@ def test_pages_of_verbs(tmp_path: Path) -> None:
     for part in ("The runs differ in device", "device sim:core=16x8, training", "device emu: There is no roofline", "right answers"):
         assert part in text, part
     subprocess.run([COMMAND, "report", str(emu), "-o", str(tmp_path / "x.html")], check=True)
-    with pytest.raises(Failure, match="is of coltrain serve-bench.*only runs of one verb"):
+    with pytest.raises(Failure, match=r"is of coltrain serve-bench.*only runs of one verb"):
         pages([str(train), str(serve)])
 
 
