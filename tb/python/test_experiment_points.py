@@ -446,11 +446,12 @@ def test_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("script", "text"),
     [
         ("echo '7 % of it' >&2; echo 'coltrain: the point cannot be made' >&2; exit 1", "p: the point cannot be made"),
-        ("kill -9 $$", "p: the run ended with status -9"),
+        ("kill -9 $$", "p: the run ended with status -9: it said nothing"),
+        ("echo one >&2; echo two >&2; exit 3", "p: the run ended with status 3: two"),
     ],
 )
 def test_a_child_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, text: str) -> None:
-    """Sentences of a run that failed are heard, nothing else of it; the others end."""
+    """Sentences of a run that failed are heard, or else its last line; the others end."""
     monkeypatch.setenv("COLTRAIN_COMMAND", fake(tmp_path / "c", "cat >/dev/null; " + script))
     store = Store(str(tmp_path))
     store.open()
