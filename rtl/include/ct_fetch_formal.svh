@@ -89,6 +89,13 @@
   assign f_hi = mem_hi[f_sel];
   `CT_ASSERT(Buffered_A, (avail <= {1'b0, f_sel} || {f_hi[127:0], mem_lo[f_sel]} == f_val_q) &&
                          (beats_q != {1'b0, f_sel, 1'b1} || mem_lo[f_sel] == f_val_q[127:0]))
+  // Reads in two steps, because the solver takes minutes for one: P's command of that number was read at its place, and what was read there is it.
+  logic f_at_sel_q;
+  always_ff @(posedge clk_i) begin
+    if (read) f_at_sel_q <= read_pc[8:0] == f_sel;
+  end
+  `CT_ASSERT(ReadAtPlace_A, !p_vld_q || fpc_q != {1'b0, f_sel} + 10'd1 || f_at_sel_q)
+  `CT_ASSERT(PlaceIsRight_A, !p_vld_q || !f_at_sel_q || p_cmd_q == f_val_q)
   `CT_ASSERT(ReadRight_A, !p_vld_q || fpc_q != {1'b0, f_sel} + 10'd1 || p_cmd_q == f_val_q)
   `CT_ASSERT(InTurn_A, !ir_vld_q || f_dead || f_pc_q != {1'b0, f_sel} || f_src_q == f_val_q)
 
