@@ -319,6 +319,18 @@ static void by_exchange(struct bed *b) {
       b->g, u, BED_ADD(b, "concat", .inputs = half, .input_count = 2, BED_ATTRS({"axis", 1, {1}})));
 }
 
+/* The weights of a layer become the gradient of others'. */
+static void by_gradient(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(5, 40)), s = state(b, "s", SHAPE(20, 40)),
+            w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(20, 40)),
+            y = bed_tensor(b, CT_ROLE_LABEL, SHAPE(5, 20));
+  ct_graph_result(b->g, BED_ADD(b, "linear", BED_IN(x, s)));
+  const int z = BED_ADD(b, "linear", BED_IN(x, w));
+  const int loss = ct_graph_result(b->g, BED_ADD(b, "mse", BED_IN(z, y)));
+  if (ct_graph_gradients(b->g, loss, NULL, 0)) fail_msg("%s", ct_graph_error(b->g));
+  ct_graph_becomes(b->g, s, ct_graph_gradient(b->g, w));
+}
+
 /* Numbers that HBFP8 holds. */
 static void draw_lasting(struct net_bed *n, ct_rng *rng) {
   struct ct_tensor_info info;
@@ -344,7 +356,8 @@ static void test_states(void **unused) {
                {"pooling", by_pool, 0},
                {"softmax", by_softmax, 1e-4},
                {"later readers", with_readers, 1e-5},
-               {"exchanged", by_exchange, 0}};
+               {"exchanged", by_exchange, 0},
+               {"a gradient", by_gradient, 0.03}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     struct bed b;
     struct net_bed n;

@@ -445,6 +445,37 @@ static void test_gradients_alone(void **state) {
   beside(cases, sizeof cases / sizeof *cases);
 }
 
+/* ---- Products of products ------------------------------------------------------------------ */
+
+/* a^T b is the operand of another product, on either side, turned or not; and an output. */
+static void products(struct bed *b) {
+  const struct ct_shape square = SHAPE(20, 20);
+  for (unsigned way = 0; way < 8; ++way) {
+    const struct ct_attr how[] = {{"transpose_a", 1, {way & 1}},
+                                  {"transpose_b", 1, {way >> 1 & 1}}};
+    const int x = bed_tensor(b, CT_ROLE_INPUT, square), y = bed_tensor(b, CT_ROLE_INPUT, square);
+    const int t = BED_ADD(b, "matmul", BED_IN(x, y), BED_ATTRS({"transpose_a", 1, {1}}));
+    const int in[2] = {way & 4 ? y : t, way & 4 ? t : y};
+    ct_graph_result(
+        b->g, BED_ADD(b, "matmul", .inputs = in, .input_count = 2, .attrs = how, .attr_count = 2));
+    ct_graph_result(b->g, t);
+  }
+}
+
+static void one_product(struct bed *b) {
+  const struct ct_shape square = SHAPE(20, 20);
+  const int x = bed_tensor(b, CT_ROLE_INPUT, square), y = bed_tensor(b, CT_ROLE_INPUT, square);
+  const int t = BED_ADD(b, "matmul", BED_IN(x, y), BED_ATTRS({"transpose_a", 1, {1}}));
+  ct_graph_result(b->g, BED_ADD(b, "matmul", BED_IN(t, y)));
+}
+
+static void test_products(void **state) {
+  (void)state;
+  static const struct known cases[] = {{"one that nobody else reads", one_product, 0.03},
+                                       {"of a turned one", products, 0.03}};
+  beside(cases, sizeof cases / sizeof *cases);
+}
+
 /* ---- Sums of what was not repeated --------------------------------------------------------- */
 
 /* Of what nothing else reads, and of a state that is another one after the run. */
@@ -728,6 +759,7 @@ int main(void) {
                                      cmocka_unit_test(test_moves_are_exact),
                                      cmocka_unit_test(test_shapes_count),
                                      cmocka_unit_test(test_gradients_alone),
+                                     cmocka_unit_test(test_products),
                                      cmocka_unit_test(test_sums_of_one),
                                      cmocka_unit_test(test_folded),
                                      cmocka_unit_test(test_refused),
