@@ -7,6 +7,7 @@
  * of zero loses or gets all of its gradient. test_network_random has networks without kinks, and
  * tighter limits.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -426,6 +427,47 @@ static void test_many_readers(void **state) {
   }
 }
 
+/* What is trained, or lasts, stays in FP32 where products read it as their first operand: changes
+ * that are less than a step of HBFP8 add up. */
+static void test_small_changes(void **state) {
+  (void)state;
+  enum { SIDE = 16, COUNT = SIDE * SIDE, RUNS = 20 };
+  struct bed b;
+  struct net_bed n;
+  float was[COUNT], now[COUNT];
+  ct_rng rng = ct_rng_make(5);
+  bed_make(&b);
+  const struct ct_shape square = SHAPE(SIDE, SIDE);
+  const int w = named(&b, "w", CT_ROLE_WEIGHT, square), s = named(&b, "s", CT_ROLE_STATE, square),
+            x = bed_tensor(&b, CT_ROLE_INPUT, square), y = named(&b, "y", CT_ROLE_LABEL, square);
+  ct_graph_becomes(b.g, s, BED_ADD(&b, "add", BED_IN(s, x)));
+  ct_graph_result(b.g, BED_ADD(&b, "matmul", BED_IN(s, x)));
+  const int wx = BED_ADD(&b, "matmul", BED_IN(w, x));
+  ct_graph_result(b.g, BED_ADD(&b, "mse", BED_IN(wx, y), .name = "loss"));
+  optimise(&b, &(struct ct_optimise){.schedule = {.rate = 1}});
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 3, &rng);
+  for (int i = 0; i < COUNT; ++i) {
+    was[i] = (float)(i * 37 % 101) / 64;
+    now[i] = 0.001f;
+  }
+  assert_int_equal(ct_network_write(n.net, s, was, COUNT), CT_OK);
+  assert_int_equal(ct_network_write(n.net, w, was, COUNT), CT_OK);
+  assert_int_equal(ct_network_write(n.net, x, now, COUNT), CT_OK);
+  for (uint64_t run = 0; run < RUNS; ++run)
+    net_run_device(&n, run);
+  assert_int_equal(ct_network_read(n.net, s, now, COUNT), CT_OK);
+  for (int i = 0; i < COUNT; ++i)
+    assert_float_equal(now[i] - was[i], RUNS * 0.001, 1e-5);
+  assert_int_equal(ct_network_read(n.net, w, now, COUNT), CT_OK);
+  for (int i = 0; i < COUNT; ++i)
+    if (now[i] == was[i] || fabs(now[i] - was[i]) > 1e-2)
+      fail_msg("element %d was %g and is %g", i, (double)was[i], (double)now[i]);
+  net_close(&n);
+  bed_free(&b);
+}
+
 static void test_a_device_without_convolution(void **state) {
   (void)state;
   for (int product = 0; product < 2; ++product) {
@@ -467,6 +509,7 @@ int main(void) {
                                      cmocka_unit_test(test_states),
                                      cmocka_unit_test(test_gradients_that_last),
                                      cmocka_unit_test(test_many_readers),
+                                     cmocka_unit_test(test_small_changes),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

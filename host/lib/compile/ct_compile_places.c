@@ -187,7 +187,8 @@ static void copy_late(struct ct_compiler *c) {
   }
 }
 
-/* The place of the old value is as the new one needs it, too. */
+/* The place of the old value is as the new one needs it, too; and FP32, whoever reads it: what is
+ * kept in HBFP8 alone would lose every change that is less than half of a step of that. */
 static void take_places(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values; ++i) {
     struct ct_val *v = &c->value[i];
@@ -197,6 +198,7 @@ static void take_places(struct ct_compiler *c) {
     for (unsigned k = 0; k < CT_KEEPS; ++k)
       old->need[k] = old->need[k] || v->need[k];
     old->any = old->any || v->any;
+    old->need[CT_KEEP_F32] = true;
   }
 }
 
