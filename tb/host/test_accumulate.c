@@ -306,10 +306,10 @@ struct by_hand {
 static const char *const names[] = {"kernel", "w", "b"};
 enum { WEIGHTS = sizeof names / sizeof *names };
 
-/* mean = mean * (first ? 0 : 1) + g * (1 / runs) */
+/* mean = (first ? +0 : mean) + g * (1 / runs) */
 static void add_by_hand(struct by_hand *h, const float *g, uint32_t run, uint32_t runs) {
   for (uint64_t i = 0; i < h->count; ++i) {
-    const uint32_t kept = ct_fp_mul(bits(h->mean[i]), bits(run % runs ? 1.0f : 0.0f));
+    const uint32_t kept = run % runs ? bits(h->mean[i]) : 0;
     const uint32_t sum = ct_fp_add(kept, ct_fp_mul(bits(g[i]), bits((float)(1.0 / runs))));
     memcpy(&h->mean[i], &sum, sizeof sum);
   }
@@ -402,6 +402,40 @@ static void test_by_hand(void **s) {
   (void)s;
   by_hand(2);
   by_hand(3);
+}
+
+/* A first run with an Inf or NaN in it, and then one that begins a step: that is all right again,
+ * and as the reference has it. */
+static void test_begun_anew(void **s) {
+  (void)s;
+  static const float bad[] = {INFINITY, NAN};
+  struct ct_optimise how = over(&all_hows[0], 2);
+  for (int k = 0; k < 2; ++k) {
+    struct bed b;
+    struct net_bed n;
+    uint64_t count;
+    ct_rng rng = ct_rng_make(11);
+    describe_steps(&b, 6, (struct extras){0}, &how);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 3, &rng);
+    const int g = find(&b, "w.gradient");
+    float *f = got(&n, "w.gradient", &count);
+    for (uint64_t i = 0; i < count; ++i)
+      bed_data(&b, g)[i] = (double)(f[i] = bad[k]);
+    ok(&n, ct_network_write(n.net, g, f, count));
+    free(f);
+    for (b.step = 2; b.step < 4; ++b.step) {
+      net_rows(&n, 4, 6 * (uint32_t)b.step);
+      net_run(&n);
+      net_expect(&n, 0.1, "a step after a bad one");
+    }
+    f = got(&n, "w", &count);
+    for (uint64_t i = 0; i < count; ++i)
+      assert_true(isfinite(f[i]));
+    free(f);
+    net_close(&n);
+    bed_free(&b);
+  }
 }
 
 /* The same rows twice: g / 2 + g / 2 is g, so all that follows has the bits of a step of one run.
@@ -641,12 +675,17 @@ static void test_odd_updates(void **s) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reference),       cmocka_unit_test(test_whole_batches),
-      cmocka_unit_test(test_each_run),        cmocka_unit_test(test_by_hand),
-      cmocka_unit_test(test_the_same_twice),  cmocka_unit_test(test_statistics),
-      cmocka_unit_test(test_same_everywhere), cmocka_unit_test(test_files),
-      cmocka_unit_test(test_stages),          cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_odd_updates)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reference),
+                                     cmocka_unit_test(test_whole_batches),
+                                     cmocka_unit_test(test_each_run),
+                                     cmocka_unit_test(test_by_hand),
+                                     cmocka_unit_test(test_the_same_twice),
+                                     cmocka_unit_test(test_statistics),
+                                     cmocka_unit_test(test_same_everywhere),
+                                     cmocka_unit_test(test_files),
+                                     cmocka_unit_test(test_stages),
+                                     cmocka_unit_test(test_refusals),
+                                     cmocka_unit_test(test_odd_updates),
+                                     cmocka_unit_test(test_begun_anew)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,6 +239,8 @@ unsigned ct_tiles_axpb(struct ct_tiles *t, unsigned a, float s, float plus);
 unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float s);
 /* a times the number in an argument. */
 unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg);
+/* a where that number is above 0, else +0, whatever a is. */
+unsigned ct_tiles_if(struct ct_tiles *t, unsigned a, unsigned reg);
 /* The operand is a value: new, or one that was made for it before. */
 int ct_tiles_make(struct ct_tiles *t, unsigned operand, int value);
 

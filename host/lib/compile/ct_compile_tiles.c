@@ -138,6 +138,9 @@ unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float
 unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg) {
   return add(t, &(struct ct_tile_op){.fn = CT_TILE_AXPB, .a = a, .s_reg = reg});
 }
+unsigned ct_tiles_if(struct ct_tiles *t, unsigned a, unsigned reg) {
+  return add(t, &(struct ct_tile_op){.fn = CT_TILE_SELECT_S, .a = a, .s_reg = reg});
+}
 
 int ct_tiles_make(struct ct_tiles *t, unsigned operand, int value) {
   if (t->c->error) return 0;
