@@ -427,6 +427,29 @@ static void test_many_readers(void **state) {
   }
 }
 
+/* Outputs, and what the compiler makes for itself, are results of one kernel: no more than it has
+ * room for. */
+static void test_many_results(void **state) {
+  (void)state;
+  static const char *const ops[] = {"relu", "tanh", "relu", "tanh"};
+  for (unsigned outputs = 0; outputs <= 4; ++outputs) {
+    struct bed b;
+    bed_make(&b);
+    int t = BED_ADD(&b, "linear",
+                    BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16)),
+                           named(&b, "w", CT_ROLE_WEIGHT, SHAPE(16, 16))));
+    ct_graph_result(b.g, t);
+    for (unsigned i = 0; i < outputs; ++i) {
+      t = BED_ADD(&b, ops[i], BED_IN(t));
+      ct_graph_result(b.g, t);
+    }
+    const int y = named(&b, "y", CT_ROLE_LABEL, SHAPE(4, 16));
+    ct_graph_result(b.g, BED_ADD(&b, "mse", BED_IN(t, y), .name = "loss"));
+    optimise(&b, &(struct ct_optimise){.schedule = {.rate = 0.1}});
+    compare(&b, 0.1, "many results");
+  }
+}
+
 /* What is trained, or lasts, stays in FP32 where products read it as their first operand: changes
  * that are less than a step of HBFP8 add up. */
 static void test_small_changes(void **state) {
@@ -509,6 +532,7 @@ int main(void) {
                                      cmocka_unit_test(test_states),
                                      cmocka_unit_test(test_gradients_that_last),
                                      cmocka_unit_test(test_many_readers),
+                                     cmocka_unit_test(test_many_results),
                                      cmocka_unit_test(test_small_changes),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);

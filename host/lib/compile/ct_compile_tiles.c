@@ -17,7 +17,7 @@ static unsigned made(const struct ct_compiler *c, const struct ct_net_step *s) {
   unsigned count = 0;
   for (unsigned i = 0; i < s->tile.ops; ++i) {
     const struct ct_val *v = s->of[i] == CT_NO_VALUE ? NULL : &c->value[s->of[i]];
-    count += v && v->readers > v->inside;
+    count += v && (v->readers == 0 || v->readers > v->inside);
   }
   return count;
 }
