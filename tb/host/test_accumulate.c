@@ -604,7 +604,7 @@ static void test_stages(void **s) {
     jobs += stage.runs == 1 ? stage.jobs : 0;
     last += stage.runs == 1 ? 0 : stage.jobs;
   }
-  assert_int_equal(info.jobs, jobs);
+  assert_int_equal(info.jobs, jobs + last);
   assert_int_equal(sums, 5);
   assert_true(last >= 5 + 5 + 5);
   net_run_device(&n, 2);
@@ -612,6 +612,51 @@ static void test_stages(void **s) {
     ok(&n, ct_network_stage(n.net, i, &stage));
     assert_true(!stage.jobs || stage.cycles != CT_NO_CYCLE);
   }
+  net_close(&n);
+  bed_free(&b);
+}
+
+/* The last run of a step takes more jobs than a queue holds, the first does not: it is refused
+ * before a gradient has been added. */
+static void test_queue(void **s) {
+  (void)s;
+  enum { LAYERS = 16, SLOTS = 128 };
+  const struct ct_optimise how = {.schedule = {.rate = 0.1}, .clip = 1, .accumulate = 4};
+  struct bed b;
+  struct net_bed n;
+  struct ct_network_info info;
+  char name[2][16];
+  ct_rng rng = ct_rng_make(1);
+  bed_make(&b);
+  int t = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16));
+  for (int i = 0; i < LAYERS; ++i) {
+    snprintf(name[0], sizeof name[0], "w%d", i);
+    snprintf(name[1], sizeof name[1], "b%d", i);
+    const int in[3] = {t, weight(&b, name[0], SHAPE(16, 16)), weight(&b, name[1], SHAPE(16))};
+    t = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "linear", .inputs = in, .input_count = 3)));
+  }
+  t = BED_ADD(&b, "mse", BED_IN(t, bed_tensor(&b, CT_ROLE_LABEL, SHAPE(4, 16))), .name = "loss");
+  t = ct_graph_result(b.g, t);
+  if (ct_graph_optimise(b.g, t, &how)) fail_msg("%s", ct_graph_error(b.g));
+  bed_check(&b);
+  net_open(&n, &b, "emu:core=16x8,dram=8");
+  net_draw(&n, 1, &rng);
+  ok(&n, ct_network_info(n.net, &info));
+  uint32_t first = 0;
+  for (size_t i = 0; i < ct_network_stages(n.net); ++i) {
+    struct ct_network_stage stage;
+    ok(&n, ct_network_stage(n.net, i, &stage));
+    first += stage.runs == 1 ? stage.jobs : 0;
+  }
+  if (first > SLOTS || info.jobs <= SLOTS) fail_msg("%u and %u jobs", first, info.jobs);
+  for (uint64_t step = 0; step < 4; ++step) {
+    uint64_t tag;
+    const struct ct_run run = {.queue = CT_TRAINING, .step = step};
+    assert_int_equal(ct_network_submit(n.net, &run, &tag), CT_ERR_NO_SPACE);
+    assert_non_null(strstr(ct_last_error(n.dev), "jobs in a row"));
+  }
+  net_run_device(&n, 0); /* stage by stage there is room */
+  net_run_device(&n, 3);
   net_close(&n);
   bed_free(&b);
 }
@@ -686,6 +731,7 @@ int main(void) {
                                      cmocka_unit_test(test_stages),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_odd_updates),
-                                     cmocka_unit_test(test_begun_anew)};
+                                     cmocka_unit_test(test_begun_anew),
+                                     cmocka_unit_test(test_queue)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

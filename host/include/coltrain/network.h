@@ -163,7 +163,7 @@ struct ct_network_info {
   uint64_t epochs;        /* as set by ct_network_set_epochs() */
   uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
   uint32_t mantissa;      /* bits, 2..8 */
-  uint32_t jobs;          /* that a run takes at least */
+  uint32_t jobs;          /* most that a run takes, but for stages that run only once */
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
   uintptr_t reserved[4];
