@@ -612,6 +612,12 @@ static void test_stages(void **s) {
     ok(&n, ct_network_stage(n.net, i, &stage));
     assert_true(!stage.jobs || stage.cycles != CT_NO_CYCLE);
   }
+  net_run_device(&n, 3); /* what a run has left out says nothing of the one before */
+  for (size_t i = 0; i < ct_network_stages(n.net); ++i) {
+    ok(&n, ct_network_stage(n.net, i, &stage));
+    assert_true(!stage.jobs || (stage.cycles == CT_NO_CYCLE) == (stage.runs == 3));
+    assert_true(stage.runs == 1 || stage.rows == 0);
+  }
   net_close(&n);
   bed_free(&b);
 }

@@ -167,7 +167,12 @@ static int run_stages(struct run *r) {
   for (bool chained = false; i < n->compiled.stages && !err; ++i) {
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (stage->once && !n->stale && !n->changes) continue;
-    if (!n->part[i].programs.count || !ct_compiled_runs(stage, r->step)) continue;
+    if (!n->part[i].programs.count) continue;
+    if (!ct_compiled_runs(stage, r->step)) {
+      n->part[i].rows = 0;
+      n->part[i].cycles = CT_NO_CYCLE;
+      continue;
+    }
     err = make_queue_room(r, i, n->part[i].programs.count);
     if (!err) err = submit_stage(r, i, chained);
     chained = true;
