@@ -80,8 +80,8 @@ int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 
 /* Runs the network once and waits for its end, and before that for room in the queue. step is
  * counted from 0: schedules and Adam go by it, and where gradients accumulate it counts runs
- * (struct ct_optimise). CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are
- * still under way, and as ct_network_submit(). */
+ * (struct ct_optimise); one that failed may have added its gradient: go on with a step's first.
+ * CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while it is still under way; as ct_network_submit(). */
 int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 
 /* A frame: places in device memory for the inputs, labels and outputs of a run. The network has one
