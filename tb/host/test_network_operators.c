@@ -476,6 +476,33 @@ static void test_products(void **state) {
   beside(cases, sizeof cases / sizeof *cases);
 }
 
+/* ---- Constants that are outputs ------------------------------------------------------------ */
+
+static void test_filled(void **state) {
+  (void)state;
+  struct bed b;
+  struct net_bed n;
+  ct_frame *frame;
+  uint64_t tag;
+  float x[12];
+  bed_make(&b);
+  const int y = BED_ADD(&b, "relu", BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(3, 4)))),
+            f = BED_ADD(&b, "fill", BED_ATTRS({"shape", 2, {3, 4}}, {"value", 1, {0.75}}));
+  ct_graph_result(b.g, y);
+  ct_graph_result(b.g, f);
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  assert_int_equal(ct_frame_create(n.net, &frame), CT_OK);
+  assert_int_equal(ct_network_submit(n.net, &(struct ct_run){.frame = frame}, &tag), CT_OK);
+  assert_int_equal(ct_wait(n.dev, tag, NULL, 10000), CT_OK);
+  if (ct_frame_read(frame, f, x, 12)) fail_msg("%s", ct_last_error(n.dev));
+  for (int i = 0; i < 12; ++i)
+    assert_true(x[i] == 0.75f);
+  ct_frame_free(frame);
+  net_close(&n);
+  bed_free(&b);
+}
+
 /* ---- Sums of what was not repeated --------------------------------------------------------- */
 
 /* Of what nothing else reads, and of a state that is another one after the run. */
@@ -760,6 +787,7 @@ int main(void) {
                                      cmocka_unit_test(test_shapes_count),
                                      cmocka_unit_test(test_gradients_alone),
                                      cmocka_unit_test(test_products),
+                                     cmocka_unit_test(test_filled),
                                      cmocka_unit_test(test_sums_of_one),
                                      cmocka_unit_test(test_folded),
                                      cmocka_unit_test(test_refused),
