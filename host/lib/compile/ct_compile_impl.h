@@ -99,7 +99,8 @@ struct ct_compiler {
   size_t values, value_room, steps, step_room;
   struct ct_net_step nowhere; /* added when the compiler has failed: never read */
   char *missing;              /* what cannot run, sentence by sentence */
-  bool *noted;                /* by node: it has one */
+  size_t missing_size, missing_room;
+  bool *noted; /* by node: it has one */
   size_t missed;
   int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
