@@ -425,6 +425,15 @@ static void alone(struct bed *b) {
                   BED_ADD(b, "conv_input_grad", BED_IN(gy, w), BED_ATTRS({"size", 2, {4, 4}})));
 }
 
+/* The gradient of weights is the weights of a layer. */
+static void taken_as_weights(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16)),
+            gy = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16));
+  const int gw = BED_ADD(b, "conv_weight_grad", BED_IN(gy, x), BED_ATTRS({"size", 2, {1, 1}}));
+  ct_graph_result(b->g, BED_ADD(b, "conv", BED_IN(x, gw)));
+  ct_graph_result(b->g, gw);
+}
+
 /* Losses of the same logits and targets, and their gradients, where that of a loss is 1 and where
  * it is not. */
 static void losses(struct bed *b) {
@@ -441,6 +450,7 @@ static void losses(struct bed *b) {
 static void test_gradients_alone(void **state) {
   (void)state;
   static const struct known cases[] = {{"a gradient of an image", alone, 0.03},
+                                       {"a gradient that is weights", taken_as_weights, 0.03},
                                        {"losses", losses, 1e-4}};
   beside(cases, sizeof cases / sizeof *cases);
 }

@@ -128,12 +128,6 @@ static void cannot_become(struct ct_compiler *c, const struct ct_gtensor *t) {
                     now->name);
 }
 
-/* The kernel of a weight's gradient stores FP32 alone, not what products may read of the old one.
- */
-static bool is_fp32_alone(const struct ct_compiler *c, const struct ct_val *v) {
-  return v->step != CT_FROM_START && c->step[v->step].kind == CT_STEP_CONV_WEIGHTS;
-}
-
 /* What another tensor's value becomes may take that one's place. */
 static void replace(struct ct_compiler *c, size_t t) {
   const struct ct_gtensor *x = c->g->tensor[t];
@@ -147,7 +141,7 @@ static void replace(struct ct_compiler *c, size_t t) {
   }
   const struct ct_val *made = &c->value[now];
   if (made->step == CT_FROM_START || made->place != CT_VALUE_ARENA || made->same != CT_NO_VALUE ||
-      made->within != CT_NO_VALUE || is_fp32_alone(c, made))
+      made->within != CT_NO_VALUE || ct_is_fp32_alone(c, made))
     now = copy_of(c, now);
   if (!c->error) c->value[now].same = old;
 }
