@@ -73,6 +73,10 @@ static void accumulated(void **state) {
   char *text = cli_expect(0, "", line("explain %s" EMU, cli_path("w2.ctm")));
   assert_non_null(strstr(text, "accumulate"));
   free(text);
+  json_t *beside = cli_expect_json(
+      line("colocate --requests 5 --epochs 1 --model %s --json -" DATA EMU, cli_path("w2.ctm")));
+  assert_int_equal(cli_number_at(beside, "accumulate"), 2);
+  json_decref(beside);
   free(cli_expect(1, "--accumulate is for networks", "train --accumulate 2" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 0" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 65537" EMU));
