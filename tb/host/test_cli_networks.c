@@ -61,6 +61,12 @@ static void accumulated(void **state) {
       line("train --epochs 2 --accumulate 2 --save %s --json - " LENET, cli_path("w2.ctm")));
   json_t *part = cli_expect_json(
       line("train --epochs 1 --accumulate 2 --save %s --json - " LENET, cli_path("p2.ctm")));
+  /* Other samples: the epoch begins with run 5, the next step with run 6. */
+  json_t *other = cli_expect_json(
+      line("train --epochs 2 --resume %s --json - --samples 80 --data random-28x28x1" EMU,
+           cli_path("p2.ctm")));
+  assert_int_equal(cli_number_at(other, "steps"), 4);
+  json_decref(other);
   json_t *rest = cli_expect_json(line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
                                       cli_path("p2.ctm"), cli_path("p2.ctm")));
   cli_assert_same_files(cli_path("w2.ctm"), cli_path("p2.ctm"));
