@@ -306,10 +306,10 @@ struct by_hand {
 static const char *const names[] = {"kernel", "w", "b"};
 enum { WEIGHTS = sizeof names / sizeof *names };
 
-/* mean = mean * (first ? 0 : 1) + g * (1 / runs) */
+/* mean = (first ? +0 : mean) + g * (1 / runs) */
 static void add_by_hand(struct by_hand *h, const float *g, uint32_t run, uint32_t runs) {
   for (uint64_t i = 0; i < h->count; ++i) {
-    const uint32_t kept = ct_fp_mul(bits(h->mean[i]), bits(run % runs ? 1.0f : 0.0f));
+    const uint32_t kept = run % runs ? bits(h->mean[i]) : 0;
     const uint32_t sum = ct_fp_add(kept, ct_fp_mul(bits(g[i]), bits((float)(1.0 / runs))));
     memcpy(&h->mean[i], &sum, sizeof sum);
   }
@@ -402,6 +402,40 @@ static void test_by_hand(void **s) {
   (void)s;
   by_hand(2);
   by_hand(3);
+}
+
+/* A first run with an Inf or NaN in it, and then one that begins a step: that is all right again,
+ * and as the reference has it. */
+static void test_begun_anew(void **s) {
+  (void)s;
+  static const float bad[] = {INFINITY, NAN};
+  struct ct_optimise how = over(&all_hows[0], 2);
+  for (int k = 0; k < 2; ++k) {
+    struct bed b;
+    struct net_bed n;
+    uint64_t count;
+    ct_rng rng = ct_rng_make(11);
+    describe_steps(&b, 6, (struct extras){0}, &how);
+    net_open(&n, &b, "emu:");
+    net_draw(&n, 3, &rng);
+    const int g = find(&b, "w.gradient");
+    float *f = got(&n, "w.gradient", &count);
+    for (uint64_t i = 0; i < count; ++i)
+      bed_data(&b, g)[i] = (double)(f[i] = bad[k]);
+    ok(&n, ct_network_write(n.net, g, f, count));
+    free(f);
+    for (b.step = 2; b.step < 4; ++b.step) {
+      net_rows(&n, 4, 6 * (uint32_t)b.step);
+      net_run(&n);
+      net_expect(&n, 0.1, "a step after a bad one");
+    }
+    f = got(&n, "w", &count);
+    for (uint64_t i = 0; i < count; ++i)
+      assert_true(isfinite(f[i]));
+    free(f);
+    net_close(&n);
+    bed_free(&b);
+  }
 }
 
 /* The same rows twice: g / 2 + g / 2 is g, so all that follows has the bits of a step of one run.
@@ -570,7 +604,7 @@ static void test_stages(void **s) {
     jobs += stage.runs == 1 ? stage.jobs : 0;
     last += stage.runs == 1 ? 0 : stage.jobs;
   }
-  assert_int_equal(info.jobs, jobs);
+  assert_int_equal(info.jobs, jobs + last);
   assert_int_equal(sums, 5);
   assert_true(last >= 5 + 5 + 5);
   net_run_device(&n, 2);
@@ -578,6 +612,57 @@ static void test_stages(void **s) {
     ok(&n, ct_network_stage(n.net, i, &stage));
     assert_true(!stage.jobs || stage.cycles != CT_NO_CYCLE);
   }
+  net_run_device(&n, 3); /* what a run has left out says nothing of the one before */
+  for (size_t i = 0; i < ct_network_stages(n.net); ++i) {
+    ok(&n, ct_network_stage(n.net, i, &stage));
+    assert_true(!stage.jobs || (stage.cycles == CT_NO_CYCLE) == (stage.runs == 3));
+    assert_true(stage.runs == 1 || stage.rows == 0);
+  }
+  net_close(&n);
+  bed_free(&b);
+}
+
+/* The last run of a step takes more jobs than a queue holds, the first does not: it is refused
+ * before a gradient has been added. */
+static void test_queue(void **s) {
+  (void)s;
+  enum { LAYERS = 16, SLOTS = 128 };
+  const struct ct_optimise how = {.schedule = {.rate = 0.1}, .clip = 1, .accumulate = 4};
+  struct bed b;
+  struct net_bed n;
+  struct ct_network_info info;
+  char name[2][16];
+  ct_rng rng = ct_rng_make(1);
+  bed_make(&b);
+  int t = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16));
+  for (int i = 0; i < LAYERS; ++i) {
+    snprintf(name[0], sizeof name[0], "w%d", i);
+    snprintf(name[1], sizeof name[1], "b%d", i);
+    const int in[3] = {t, weight(&b, name[0], SHAPE(16, 16)), weight(&b, name[1], SHAPE(16))};
+    t = BED_ADD(&b, "relu", BED_IN(BED_ADD(&b, "linear", .inputs = in, .input_count = 3)));
+  }
+  t = BED_ADD(&b, "mse", BED_IN(t, bed_tensor(&b, CT_ROLE_LABEL, SHAPE(4, 16))), .name = "loss");
+  t = ct_graph_result(b.g, t);
+  if (ct_graph_optimise(b.g, t, &how)) fail_msg("%s", ct_graph_error(b.g));
+  bed_check(&b);
+  net_open(&n, &b, "emu:core=16x8,dram=8");
+  net_draw(&n, 1, &rng);
+  ok(&n, ct_network_info(n.net, &info));
+  uint32_t first = 0;
+  for (size_t i = 0; i < ct_network_stages(n.net); ++i) {
+    struct ct_network_stage stage;
+    ok(&n, ct_network_stage(n.net, i, &stage));
+    first += stage.runs == 1 ? stage.jobs : 0;
+  }
+  if (first > SLOTS || info.jobs <= SLOTS) fail_msg("%u and %u jobs", first, info.jobs);
+  for (uint64_t step = 0; step < 4; ++step) {
+    uint64_t tag;
+    const struct ct_run run = {.queue = CT_TRAINING, .step = step};
+    assert_int_equal(ct_network_submit(n.net, &run, &tag), CT_ERR_NO_SPACE);
+    assert_non_null(strstr(ct_last_error(n.dev), "jobs in a row"));
+  }
+  net_run_device(&n, 0); /* stage by stage there is room */
+  net_run_device(&n, 3);
   net_close(&n);
   bed_free(&b);
 }
@@ -641,12 +726,18 @@ static void test_odd_updates(void **s) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reference),       cmocka_unit_test(test_whole_batches),
-      cmocka_unit_test(test_each_run),        cmocka_unit_test(test_by_hand),
-      cmocka_unit_test(test_the_same_twice),  cmocka_unit_test(test_statistics),
-      cmocka_unit_test(test_same_everywhere), cmocka_unit_test(test_files),
-      cmocka_unit_test(test_stages),          cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_odd_updates)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reference),
+                                     cmocka_unit_test(test_whole_batches),
+                                     cmocka_unit_test(test_each_run),
+                                     cmocka_unit_test(test_by_hand),
+                                     cmocka_unit_test(test_the_same_twice),
+                                     cmocka_unit_test(test_statistics),
+                                     cmocka_unit_test(test_same_everywhere),
+                                     cmocka_unit_test(test_files),
+                                     cmocka_unit_test(test_stages),
+                                     cmocka_unit_test(test_refusals),
+                                     cmocka_unit_test(test_odd_updates),
+                                     cmocka_unit_test(test_begun_anew),
+                                     cmocka_unit_test(test_queue)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

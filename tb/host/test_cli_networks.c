@@ -61,6 +61,12 @@ static void accumulated(void **state) {
       line("train --epochs 2 --accumulate 2 --save %s --json - " LENET, cli_path("w2.ctm")));
   json_t *part = cli_expect_json(
       line("train --epochs 1 --accumulate 2 --save %s --json - " LENET, cli_path("p2.ctm")));
+  /* Other samples: the epoch begins with run 5, the next step with run 6. */
+  json_t *other = cli_expect_json(
+      line("train --epochs 2 --resume %s --json - --samples 80 --data random-28x28x1" EMU,
+           cli_path("p2.ctm")));
+  assert_int_equal(cli_number_at(other, "steps"), 4);
+  json_decref(other);
   json_t *rest = cli_expect_json(line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
                                       cli_path("p2.ctm"), cli_path("p2.ctm")));
   cli_assert_same_files(cli_path("w2.ctm"), cli_path("p2.ctm"));
@@ -73,6 +79,10 @@ static void accumulated(void **state) {
   char *text = cli_expect(0, "", line("explain %s" EMU, cli_path("w2.ctm")));
   assert_non_null(strstr(text, "accumulate"));
   free(text);
+  json_t *beside = cli_expect_json(
+      line("colocate --requests 5 --epochs 1 --model %s --json -" DATA EMU, cli_path("w2.ctm")));
+  assert_int_equal(cli_number_at(beside, "accumulate"), 2);
+  json_decref(beside);
   free(cli_expect(1, "--accumulate is for networks", "train --accumulate 2" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 0" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 65537" EMU));

@@ -59,6 +59,8 @@ static uint32_t one_value(const struct kbed *b, const struct ct_tile_op *op, uin
       return ct_fp_max(x, s);
     case CT_TILE_MIN_S:
       return ct_fp_min(x, s);
+    case CT_TILE_SELECT_S:
+      return ct_fp_gt(s, 0) ? ct_fp_add(x, 0x80000000) : 0;
     case CT_TILE_EXP:
       return ct_fn_exp(x);
     case CT_TILE_LOG:
@@ -116,11 +118,11 @@ static void reference(const struct kbed *b, const struct ct_tilewise *k, const s
 /* ---- Random programs ---- */
 
 static const enum ct_tile_fn exact[] = {
-    CT_TILE_ADD,      CT_TILE_SUB,    CT_TILE_MUL,     CT_TILE_DIV,  CT_TILE_MAX,
-    CT_TILE_MIN,      CT_TILE_SELECT, CT_TILE_EQUAL,   CT_TILE_AXPB, CT_TILE_RELU,
-    CT_TILE_MAX_S,    CT_TILE_MIN_S,  CT_TILE_EXP,     CT_TILE_LOG,  CT_TILE_RECIP,
-    CT_TILE_RSQRT,    CT_TILE_SQRT,   CT_TILE_SIGMOID, CT_TILE_TANH, CT_TILE_SIGMOID_BACK,
-    CT_TILE_TANH_BACK};
+    CT_TILE_ADD,       CT_TILE_SUB,     CT_TILE_MUL,     CT_TILE_DIV,  CT_TILE_MAX,
+    CT_TILE_MIN,       CT_TILE_SELECT,  CT_TILE_EQUAL,   CT_TILE_AXPB, CT_TILE_RELU,
+    CT_TILE_MAX_S,     CT_TILE_MIN_S,   CT_TILE_EXP,     CT_TILE_LOG,  CT_TILE_RECIP,
+    CT_TILE_RSQRT,     CT_TILE_SQRT,    CT_TILE_SIGMOID, CT_TILE_TANH, CT_TILE_SIGMOID_BACK,
+    CT_TILE_TANH_BACK, CT_TILE_SELECT_S};
 enum { EXACT = sizeof exact / sizeof *exact };
 
 static float some_number(ct_rng *rng) {

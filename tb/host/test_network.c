@@ -7,6 +7,7 @@
  * of zero loses or gets all of its gradient. test_network_random has networks without kinks, and
  * tighter limits.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,18 @@ static void by_exchange(struct bed *b) {
       b->g, u, BED_ADD(b, "concat", .inputs = half, .input_count = 2, BED_ATTRS({"axis", 1, {1}})));
 }
 
+/* The weights of a layer become the gradient of others'. */
+static void by_gradient(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(5, 40)), s = state(b, "s", SHAPE(20, 40)),
+            w = named(b, "w", CT_ROLE_WEIGHT, SHAPE(20, 40)),
+            y = bed_tensor(b, CT_ROLE_LABEL, SHAPE(5, 20));
+  ct_graph_result(b->g, BED_ADD(b, "linear", BED_IN(x, s)));
+  const int z = BED_ADD(b, "linear", BED_IN(x, w));
+  const int loss = ct_graph_result(b->g, BED_ADD(b, "mse", BED_IN(z, y)));
+  if (ct_graph_gradients(b->g, loss, NULL, 0)) fail_msg("%s", ct_graph_error(b->g));
+  ct_graph_becomes(b->g, s, ct_graph_gradient(b->g, w));
+}
+
 /* Numbers that HBFP8 holds. */
 static void draw_lasting(struct net_bed *n, ct_rng *rng) {
   struct ct_tensor_info info;
@@ -344,7 +357,8 @@ static void test_states(void **unused) {
                {"pooling", by_pool, 0},
                {"softmax", by_softmax, 1e-4},
                {"later readers", with_readers, 1e-5},
-               {"exchanged", by_exchange, 0}};
+               {"exchanged", by_exchange, 0},
+               {"a gradient", by_gradient, 0.03}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     struct bed b;
     struct net_bed n;
@@ -413,6 +427,70 @@ static void test_many_readers(void **state) {
   }
 }
 
+/* Outputs, and what the compiler makes for itself, are results of one kernel: no more than it has
+ * room for. */
+static void test_many_results(void **state) {
+  (void)state;
+  static const char *const ops[] = {"relu", "tanh", "relu", "tanh"};
+  for (unsigned outputs = 0; outputs <= 4; ++outputs) {
+    struct bed b;
+    bed_make(&b);
+    int t = BED_ADD(&b, "linear",
+                    BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16)),
+                           named(&b, "w", CT_ROLE_WEIGHT, SHAPE(16, 16))));
+    ct_graph_result(b.g, t);
+    for (unsigned i = 0; i < outputs; ++i) {
+      t = BED_ADD(&b, ops[i], BED_IN(t));
+      ct_graph_result(b.g, t);
+    }
+    const int y = named(&b, "y", CT_ROLE_LABEL, SHAPE(4, 16));
+    ct_graph_result(b.g, BED_ADD(&b, "mse", BED_IN(t, y), .name = "loss"));
+    optimise(&b, &(struct ct_optimise){.schedule = {.rate = 0.1}});
+    compare(&b, 0.1, "many results");
+  }
+}
+
+/* What is trained, or lasts, stays in FP32 where products read it as their first operand: changes
+ * that are less than a step of HBFP8 add up. */
+static void test_small_changes(void **state) {
+  (void)state;
+  enum { SIDE = 16, COUNT = SIDE * SIDE, RUNS = 20 };
+  struct bed b;
+  struct net_bed n;
+  float was[COUNT], now[COUNT];
+  ct_rng rng = ct_rng_make(5);
+  bed_make(&b);
+  const struct ct_shape square = SHAPE(SIDE, SIDE);
+  const int w = named(&b, "w", CT_ROLE_WEIGHT, square), s = named(&b, "s", CT_ROLE_STATE, square),
+            x = bed_tensor(&b, CT_ROLE_INPUT, square), y = named(&b, "y", CT_ROLE_LABEL, square);
+  ct_graph_becomes(b.g, s, BED_ADD(&b, "add", BED_IN(s, x)));
+  ct_graph_result(b.g, BED_ADD(&b, "matmul", BED_IN(s, x)));
+  const int wx = BED_ADD(&b, "matmul", BED_IN(w, x));
+  ct_graph_result(b.g, BED_ADD(&b, "mse", BED_IN(wx, y), .name = "loss"));
+  optimise(&b, &(struct ct_optimise){.schedule = {.rate = 1}});
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 3, &rng);
+  for (int i = 0; i < COUNT; ++i) {
+    was[i] = (float)(i * 37 % 101) / 64;
+    now[i] = 0.001f;
+  }
+  assert_int_equal(ct_network_write(n.net, s, was, COUNT), CT_OK);
+  assert_int_equal(ct_network_write(n.net, w, was, COUNT), CT_OK);
+  assert_int_equal(ct_network_write(n.net, x, now, COUNT), CT_OK);
+  for (uint64_t run = 0; run < RUNS; ++run)
+    net_run_device(&n, run);
+  assert_int_equal(ct_network_read(n.net, s, now, COUNT), CT_OK);
+  for (int i = 0; i < COUNT; ++i)
+    assert_float_equal(now[i] - was[i], RUNS * 0.001, 1e-5);
+  assert_int_equal(ct_network_read(n.net, w, now, COUNT), CT_OK);
+  for (int i = 0; i < COUNT; ++i)
+    if (now[i] == was[i] || fabs(now[i] - was[i]) > 1e-2)
+      fail_msg("element %d was %g and is %g", i, (double)was[i], (double)now[i]);
+  net_close(&n);
+  bed_free(&b);
+}
+
 static void test_a_device_without_convolution(void **state) {
   (void)state;
   for (int product = 0; product < 2; ++product) {
@@ -454,6 +532,8 @@ int main(void) {
                                      cmocka_unit_test(test_states),
                                      cmocka_unit_test(test_gradients_that_last),
                                      cmocka_unit_test(test_many_readers),
+                                     cmocka_unit_test(test_many_results),
+                                     cmocka_unit_test(test_small_changes),
                                      cmocka_unit_test(test_a_device_without_convolution)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

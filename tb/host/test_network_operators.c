@@ -425,6 +425,15 @@ static void alone(struct bed *b) {
                   BED_ADD(b, "conv_input_grad", BED_IN(gy, w), BED_ATTRS({"size", 2, {4, 4}})));
 }
 
+/* The gradient of weights is the weights of a layer. */
+static void taken_as_weights(struct bed *b) {
+  const int x = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16)),
+            gy = bed_tensor(b, CT_ROLE_INPUT, SHAPE(2, 4, 4, 16));
+  const int gw = BED_ADD(b, "conv_weight_grad", BED_IN(gy, x), BED_ATTRS({"size", 2, {1, 1}}));
+  ct_graph_result(b->g, BED_ADD(b, "conv", BED_IN(x, gw)));
+  ct_graph_result(b->g, gw);
+}
+
 /* Losses of the same logits and targets, and their gradients, where that of a loss is 1 and where
  * it is not. */
 static void losses(struct bed *b) {
@@ -441,8 +450,67 @@ static void losses(struct bed *b) {
 static void test_gradients_alone(void **state) {
   (void)state;
   static const struct known cases[] = {{"a gradient of an image", alone, 0.03},
+                                       {"a gradient that is weights", taken_as_weights, 0.03},
                                        {"losses", losses, 1e-4}};
   beside(cases, sizeof cases / sizeof *cases);
+}
+
+/* ---- Products of products ------------------------------------------------------------------ */
+
+/* a^T b is the operand of another product, on either side, turned or not; and an output. */
+static void products(struct bed *b) {
+  const struct ct_shape square = SHAPE(20, 20);
+  for (unsigned way = 0; way < 8; ++way) {
+    const struct ct_attr how[] = {{"transpose_a", 1, {way & 1}},
+                                  {"transpose_b", 1, {way >> 1 & 1}}};
+    const int x = bed_tensor(b, CT_ROLE_INPUT, square), y = bed_tensor(b, CT_ROLE_INPUT, square);
+    const int t = BED_ADD(b, "matmul", BED_IN(x, y), BED_ATTRS({"transpose_a", 1, {1}}));
+    const int in[2] = {way & 4 ? y : t, way & 4 ? t : y};
+    ct_graph_result(
+        b->g, BED_ADD(b, "matmul", .inputs = in, .input_count = 2, .attrs = how, .attr_count = 2));
+    ct_graph_result(b->g, t);
+  }
+}
+
+static void one_product(struct bed *b) {
+  const struct ct_shape square = SHAPE(20, 20);
+  const int x = bed_tensor(b, CT_ROLE_INPUT, square), y = bed_tensor(b, CT_ROLE_INPUT, square);
+  const int t = BED_ADD(b, "matmul", BED_IN(x, y), BED_ATTRS({"transpose_a", 1, {1}}));
+  ct_graph_result(b->g, BED_ADD(b, "matmul", BED_IN(t, y)));
+}
+
+static void test_products(void **state) {
+  (void)state;
+  static const struct known cases[] = {{"one that nobody else reads", one_product, 0.03},
+                                       {"of a turned one", products, 0.03}};
+  beside(cases, sizeof cases / sizeof *cases);
+}
+
+/* ---- Constants that are outputs ------------------------------------------------------------ */
+
+static void test_filled(void **state) {
+  (void)state;
+  struct bed b;
+  struct net_bed n;
+  ct_frame *frame;
+  uint64_t tag;
+  float x[12];
+  bed_make(&b);
+  const int y = BED_ADD(&b, "relu", BED_IN(bed_tensor(&b, CT_ROLE_INPUT, SHAPE(3, 4)))),
+            f = BED_ADD(&b, "fill", BED_ATTRS({"shape", 2, {3, 4}}, {"value", 1, {0.75}}));
+  ct_graph_result(b.g, y);
+  ct_graph_result(b.g, f);
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  assert_int_equal(ct_frame_create(n.net, &frame), CT_OK);
+  assert_int_equal(ct_network_submit(n.net, &(struct ct_run){.frame = frame}, &tag), CT_OK);
+  assert_int_equal(ct_wait(n.dev, tag, NULL, 10000), CT_OK);
+  if (ct_frame_read(frame, f, x, 12)) fail_msg("%s", ct_last_error(n.dev));
+  for (int i = 0; i < 12; ++i)
+    assert_true(x[i] == 0.75f);
+  ct_frame_free(frame);
+  net_close(&n);
+  bed_free(&b);
 }
 
 /* ---- Sums of what was not repeated --------------------------------------------------------- */
@@ -728,6 +796,8 @@ int main(void) {
                                      cmocka_unit_test(test_moves_are_exact),
                                      cmocka_unit_test(test_shapes_count),
                                      cmocka_unit_test(test_gradients_alone),
+                                     cmocka_unit_test(test_products),
+                                     cmocka_unit_test(test_filled),
                                      cmocka_unit_test(test_sums_of_one),
                                      cmocka_unit_test(test_folded),
                                      cmocka_unit_test(test_refused),

@@ -263,8 +263,8 @@ struct ct_optimise {
  * dropout (each run has its own masks). Runs are counted from 0, as in struct ct_run; n of them are
  * a step, so run r belongs to step r / n, by which schedules and Adam go, and weights change in the
  * runs with r % n = n - 1 alone. Clipping takes the mean. It is a state of the graph,
- * NAME.gradient, that the first run of a step begins anew. A loss is that of the run's rows: that
- * of a step is the mean over its runs. */
+ * NAME.gradient, that the first run of a step begins anew, whatever it holds. A loss is that
+ * of the run's rows: that of a step is the mean over its runs. */
 #define CT_MOST_ACCUMULATED 65536
 
 /* Adds gradients of loss by all weights, and nodes that update these; momentum and the like are

@@ -80,8 +80,8 @@ int ct_network_read(ct_network *network, int tensor, float *data, size_t count);
 
 /* Runs the network once and waits for its end, and before that for room in the queue. step is
  * counted from 0: schedules and Adam go by it, and where gradients accumulate it counts runs
- * (struct ct_optimise). CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while jobs of a run that failed are
- * still under way, and as ct_network_submit(). */
+ * (struct ct_optimise); one that failed may have added its gradient: go on with a step's first.
+ * CT_ERR_JOB, CT_ERR_TIMEOUT; CT_ERR_BUSY while it is still under way; as ct_network_submit(). */
 int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 
 /* A frame: places in device memory for the inputs, labels and outputs of a run. The network has one
@@ -163,7 +163,7 @@ struct ct_network_info {
   uint64_t epochs;        /* as set by ct_network_set_epochs() */
   uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
   uint32_t mantissa;      /* bits, 2..8 */
-  uint32_t jobs;          /* that a run takes at least */
+  uint32_t jobs;          /* most that a run takes, but for stages that run only once */
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
   uintptr_t reserved[4];
@@ -184,7 +184,7 @@ struct ct_network_stage {
   uint64_t macs;          /* multiply-accumulates that the operator has */
   uint64_t read, written; /* bytes of its tensors */
   uint64_t rows;          /* of 16 x 16 multiply-accumulates that the array took, last run */
-  uint64_t cycles;        /* that the last run took; CT_NO_CYCLE: not known */
+  uint64_t cycles;        /* that the last run took; CT_NO_CYCLE: not known, or not part of that */
   uint64_t expected;      /* cycles that its programs should take; CT_NO_CYCLE: not known */
   const char *bound;      /* what it waits for most: "array", "memory", ...; "" : not known */
   uint64_t commands;      /* of its programs */

@@ -44,17 +44,30 @@ void ct_compile_fail(struct ct_compiler *c, int error, const char *format, ...) 
   c->error = error;
 }
 
+/* Room is doubled: a list of thousands takes no longer for each. */
+static bool append(struct ct_compiler *c, const char *text) {
+  const size_t size = strlen(text), need = c->missing_size + size + 1;
+  if (need > c->missing_room) {
+    char *all = realloc(c->missing, 2 * need);
+    if (!all) return false;
+    c->missing = all;
+    c->missing_room = 2 * need;
+  }
+  memcpy(c->missing + c->missing_size, text, size + 1);
+  c->missing_size += size;
+  return true;
+}
+
 /* Each node once. CT_ERR_NO_SPACE says that another device would do, if that is so of all. */
 static void note(struct ct_compiler *c, const struct ct_gnode *n, int error, const char *reason) {
   if (c->error || c->noted[n->index]) return;
-  char *all = text_with("%s%s%s (%s): %s", c->missing ? c->missing : "", c->missing ? "; " : "",
-                        n->name, n->op->name, reason);
-  if (!all) {
+  char *one = text_with("%s%s (%s): %s", c->missed ? "; " : "", n->name, n->op->name, reason);
+  const bool kept = one && append(c, one);
+  free(one);
+  if (!kept) {
     ct_compile_no_memory(c);
     return;
   }
-  free(c->missing);
-  c->missing = all;
   c->noted[n->index] = true;
   ++c->missed;
   if (c->refusal != CT_ERR_UNSUPPORTED) c->refusal = error;

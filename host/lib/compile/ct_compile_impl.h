@@ -99,7 +99,8 @@ struct ct_compiler {
   size_t values, value_room, steps, step_room;
   struct ct_net_step nowhere; /* added when the compiler has failed: never read */
   char *missing;              /* what cannot run, sentence by sentence */
-  bool *noted;                /* by node: it has one */
+  size_t missing_size, missing_room;
+  bool *noted; /* by node: it has one */
   size_t missed;
   int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
@@ -166,6 +167,11 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
 /* `count` inputs from i on; false: one cannot be. */
 bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
                         unsigned count);
+
+/* The kernel of a weight's gradient stores FP32 alone: products have to read a copy. */
+static inline bool ct_is_fp32_alone(const struct ct_compiler *c, const struct ct_val *v) {
+  return v->step != CT_FROM_START && c->step[v->step].kind == CT_STEP_CONV_WEIGHTS;
+}
 
 /* Only weights, states, constants and what early steps make of them: the same in every run. */
 bool ct_values_last(const struct ct_compiler *c, const int *vals, unsigned count);
@@ -239,6 +245,8 @@ unsigned ct_tiles_axpb(struct ct_tiles *t, unsigned a, float s, float plus);
 unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float s);
 /* a times the number in an argument. */
 unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg);
+/* a where that number is above 0, else +0, whatever a is. */
+unsigned ct_tiles_if(struct ct_tiles *t, unsigned a, unsigned reg);
 /* The operand is a value: new, or one that was made for it before. */
 int ct_tiles_make(struct ct_tiles *t, unsigned operand, int value);
 

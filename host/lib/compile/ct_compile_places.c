@@ -141,7 +141,7 @@ static void replace(struct ct_compiler *c, size_t t) {
   }
   const struct ct_val *made = &c->value[now];
   if (made->step == CT_FROM_START || made->place != CT_VALUE_ARENA || made->same != CT_NO_VALUE ||
-      made->within != CT_NO_VALUE)
+      made->within != CT_NO_VALUE || ct_is_fp32_alone(c, made))
     now = copy_of(c, now);
   if (!c->error) c->value[now].same = old;
 }
@@ -181,7 +181,8 @@ static void copy_late(struct ct_compiler *c) {
   }
 }
 
-/* The place of the old value is as the new one needs it, too. */
+/* The place of the old value is as the new one needs it, too; and FP32, whoever reads it: what is
+ * kept in HBFP8 alone would lose every change that is less than half of a step of that. */
 static void take_places(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values; ++i) {
     struct ct_val *v = &c->value[i];
@@ -191,6 +192,7 @@ static void take_places(struct ct_compiler *c) {
     for (unsigned k = 0; k < CT_KEEPS; ++k)
       old->need[k] = old->need[k] || v->need[k];
     old->any = old->any || v->any;
+    old->need[CT_KEEP_F32] = true;
   }
 }
 

@@ -199,7 +199,8 @@ static void linear_weights(struct ct_compiler *c, const struct ct_gnode *n) {
 /* ---- Any two matrices ---------------------------------------------------------------------- */
 
 /* a b: b lies as the weights of a linear layer do. a b^T is the gradient of such a layer's input,
- * a^T b that of its weights; a^T b^T is b a, turned. */
+ * a^T b that of its weights; a^T b^T is b a, turned. Of a^T the result is FP32 alone: good for
+ * moves, and whoever else reads it needs ct_moved(). */
 static int product_of(struct ct_compiler *c, const struct ct_gnode *n, const int *ab,
                       const bool *turned) {
   if (c->error) return 0;
@@ -307,7 +308,7 @@ static void any_product(struct ct_compiler *c, const struct ct_gnode *n, const b
   if (!batch_in(c, n, 0, &ab[0]) || !batch_in(c, n, 1, &ab[1])) return;
   const int two[2] = {ab[0].value, ab[1].value};
   const uint64_t count = ct_shape_part(ys, 0, ys->dims - 2);
-  if (count == 1 && turned[0] && turned[1])
+  if (count == 1 && turned[0])
     ct_value_is(c, n->out[0], ct_moved(c, n, product_of(c, n, two, turned), ys));
   else if (count == 1)
     ct_value_is(c, n->out[0], product_of(c, n, two, turned));

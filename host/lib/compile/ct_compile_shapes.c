@@ -13,16 +13,19 @@ static bool needs_copy(const struct ct_val *v) {
   return v->step == CT_FROM_START || v->within != CT_NO_VALUE;
 }
 
-/* The elements stay where they are; who reads them looks whether that is what he needs. */
-static void same_place(struct ct_compiler *c, const struct ct_gnode *n) {
-  const int x = ct_value_in(c, n, 0);
-  if (c->error) return;
+static void give_as_it_is(struct ct_compiler *c, const struct ct_gnode *n, int x) {
   if (needs_copy(&c->value[x]) && c->g->tensor[n->out[0]]->role == CT_ROLE_OUTPUT) {
     struct ct_tiles t = ct_tiles_apart(c, n, c->value[x].rows, c->value[x].cols, false);
     ct_give(&t, n, 0, ct_tiles_axpb(&t, ct_tiles_in(&t, x), 1, 0), x);
   } else {
     ct_value_is(c, n->out[0], x);
   }
+}
+
+/* The elements stay where they are; who reads them looks whether that is what he needs. */
+static void same_place(struct ct_compiler *c, const struct ct_gnode *n) {
+  const int x = ct_value_in(c, n, 0);
+  if (!c->error) give_as_it_is(c, n, x);
 }
 void ct_lower_op_reshape(struct ct_compiler *c, const struct ct_gnode *n) {
   same_place(c, n);
@@ -160,7 +163,8 @@ void ct_lower_op_slice_grad(struct ct_compiler *c, const struct ct_gnode *n) {
 void ct_lower_op_fill(struct ct_compiler *c, const struct ct_gnode *n) {
   const struct ct_shape *s = ct_out(c->g, n, 0);
   const float number = (float)ct_attr(n, 1, 0);
-  ct_value_is(c, n->out[0], ct_value_constant(c, ct_shape_rows(s), ct_shape_cols(s), number));
+  const int x = ct_value_constant(c, ct_shape_rows(s), ct_shape_cols(s), number);
+  if (!c->error) give_as_it_is(c, n, x);
 }
 
 /* ---- Sums over what was repeated ----------------------------------------------------------- */

@@ -17,7 +17,7 @@ static unsigned made(const struct ct_compiler *c, const struct ct_net_step *s) {
   unsigned count = 0;
   for (unsigned i = 0; i < s->tile.ops; ++i) {
     const struct ct_val *v = s->of[i] == CT_NO_VALUE ? NULL : &c->value[s->of[i]];
-    count += v && v->readers > v->inside;
+    count += v && (v->readers == 0 || v->readers > v->inside);
   }
   return count;
 }
@@ -137,6 +137,9 @@ unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float
 }
 unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg) {
   return add(t, &(struct ct_tile_op){.fn = CT_TILE_AXPB, .a = a, .s_reg = reg});
+}
+unsigned ct_tiles_if(struct ct_tiles *t, unsigned a, unsigned reg) {
+  return add(t, &(struct ct_tile_op){.fn = CT_TILE_SELECT_S, .a = a, .s_reg = reg});
 }
 
 int ct_tiles_make(struct ct_tiles *t, unsigned operand, int value) {

@@ -62,7 +62,8 @@ void ct_lower_op_clip_norm(struct ct_compiler *c, const struct ct_gnode *n) {
   ct_value_is(c, n->out[0], value);
 }
 
-/* The mean of gradients so far, in the place of the one before. */
+/* The mean of gradients so far, in the place of the one before. The first run of a step selects
+ * nothing of that: times 0 an Inf or NaN in it would be there for good. */
 void ct_lower_op_accumulate(struct ct_compiler *c, const struct ct_gnode *n) {
   const uint32_t runs = ct_attr_u32(n, 0, 0);
   int vals[2] = {0, ct_value_in(c, n, 1)}, like;
@@ -70,7 +71,7 @@ void ct_lower_op_accumulate(struct ct_compiler *c, const struct ct_gnode *n) {
   vals[0] = ct_value_shaped(c, n->in[0], vals[1]);
   if (c->error || !ct_fit(c, n, vals, 2, &like)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[like].rows, c->value[like].cols, false);
-  const unsigned kept = ct_tiles_times(&t, ct_tiles_in(&t, vals[0]), ct_keep_reg(c, n, runs));
+  const unsigned kept = ct_tiles_if(&t, ct_tiles_in(&t, vals[0]), ct_keep_reg(c, n, runs));
   const unsigned more = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[1]), (float)(1.0 / runs), 0);
   ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, kept, more), like);
 }

@@ -159,6 +159,13 @@ bool ct_same_weights(const struct ct_weight_lay *a, const struct ct_weight_lay *
          (a->own == a->channels || a->outputs == b->outputs);
 }
 
+static int copy_of_gradient(struct ct_compiler *c, int tensor, int value) {
+  const struct ct_gnode *n = c->g->node[c->g->tensor[tensor]->node];
+  struct ct_tiles t = ct_tiles_apart(c, n, c->value[value].rows, c->value[value].cols, false);
+  const int copy = ct_value_like(c, value);
+  return ct_tiles_make(&t, ct_tiles_axpb(&t, ct_tiles_in(&t, value), 1, 0), copy);
+}
+
 int ct_value_weight(struct ct_compiler *c, int tensor, const struct ct_weight_lay *lay) {
   const bool fresh = c->value_of[tensor] == CT_NO_VALUE;
   if (fresh && ct_is_folded(c, tensor)) return ct_fold_weight(c, tensor, lay);
@@ -172,7 +179,8 @@ int ct_value_weight(struct ct_compiler *c, int tensor, const struct ct_weight_la
     v->h = v->w = 1;
     v->cols = c->g->tensor[tensor]->shape.dim[0];
   }
-  return v->kind == CT_LAY_WEIGHT && ct_same_weights(&v->weight, lay) ? value : CT_NO_VALUE;
+  if (v->kind != CT_LAY_WEIGHT || !ct_same_weights(&v->weight, lay)) return CT_NO_VALUE;
+  return ct_is_fp32_alone(c, v) ? copy_of_gradient(c, tensor, value) : value;
 }
 
 int ct_value_shaped(struct ct_compiler *c, int tensor, int like) {

@@ -91,8 +91,9 @@ enum ct_tile_fn {
   CT_TILE_EQUAL,  /* 1 where a == b, else +0 */
   CT_TILE_AXPB,   /* a * s + t */
   CT_TILE_RELU,
-  CT_TILE_MAX_S, /* the larger of a and s */
-  CT_TILE_MIN_S, /* the smaller of a and s */
+  CT_TILE_MAX_S,    /* the larger of a and s */
+  CT_TILE_MIN_S,    /* the smaller of a and s */
+  CT_TILE_SELECT_S, /* a where s > 0, else +0 */
   CT_TILE_EXP,
   CT_TILE_LOG,
   CT_TILE_RECIP,

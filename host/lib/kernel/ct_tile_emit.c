@@ -151,12 +151,18 @@ static unsigned fn_of(enum ct_tile_fn fn) {
     case CT_TILE_MIN_S:
       return CT_VA_MIN;
     case CT_TILE_SELECT:
+    case CT_TILE_SELECT_S:
       return CT_VA_SELECT;
     case CT_TILE_EQUAL:
       return CT_VA_EQUAL;
     default:
       return CT_VA_ADD;
   }
+}
+
+/* The number is what OP compares with, where two_operands() has a tile. */
+static bool by_number(enum ct_tile_fn fn) {
+  return fn == CT_TILE_MAX_S || fn == CT_TILE_MIN_S || fn == CT_TILE_SELECT_S;
 }
 
 /* a * (1 / b) */
@@ -217,8 +223,7 @@ static void one_command(struct emit *e, struct ct_va *c, struct hold *h,
   c->func = ct_tile_kind(op->fn)->func;
   c->relu = op->fn == CT_TILE_RELU;
   if (op->fn == CT_TILE_AXPB) scale(c, op);
-  if (op->fn == CT_TILE_MAX_S || op->fn == CT_TILE_MIN_S)
-    add_scalar(c, op->s, op->s_reg, fn_of(op->fn));
+  if (by_number(op->fn)) add_scalar(c, op->s, op->s_reg, fn_of(op->fn));
 }
 
 /* ---- Operations that the command of the one before does, too ---- */
@@ -262,7 +267,7 @@ static bool join(struct emit *e, struct ct_va *c, struct hold *h, const struct c
     scale(c, op);
     return true;
   }
-  if (op->fn == CT_TILE_MAX_S || op->fn == CT_TILE_MIN_S) {
+  if (by_number(op->fn)) {
     add_scalar(c, op->s, op->s_reg, fn_of(op->fn));
     return true;
   }

@@ -20,6 +20,7 @@ static const struct ct_tile_kind kinds[CT_TILE_FNS] = {
     [CT_TILE_RELU] = {.operands = 1, .in_place = true},
     [CT_TILE_MAX_S] = {.operands = 1, .in_place = true},
     [CT_TILE_MIN_S] = {.operands = 1, .in_place = true},
+    [CT_TILE_SELECT_S] = {.operands = 1, .in_place = true},
     [CT_TILE_EXP] = {.operands = 1, .in_place = true, .func = CT_VA_EXP},
     [CT_TILE_LOG] = {.operands = 1, .in_place = true, .func = CT_VA_LOG},
     [CT_TILE_RECIP] = {.operands = 1, .in_place = true, .func = CT_VA_RECIP},

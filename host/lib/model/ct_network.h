@@ -129,6 +129,8 @@ int ct_network_still(ct_network *n, bool frame, const char *what);
 enum ct_stages { CT_STAGES_ALL, CT_STAGES_ONCE, CT_STAGES_REST };
 size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
                        const struct ct_job *like, struct ct_job *jobs);
+/* How many there are in a run that ends a step: the most of all runs. */
+size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which);
 
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */

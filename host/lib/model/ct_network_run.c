@@ -167,7 +167,12 @@ static int run_stages(struct run *r) {
   for (bool chained = false; i < n->compiled.stages && !err; ++i) {
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (stage->once && !n->stale && !n->changes) continue;
-    if (!n->part[i].programs.count || !ct_compiled_runs(stage, r->step)) continue;
+    if (!n->part[i].programs.count) continue;
+    if (!ct_compiled_runs(stage, r->step)) {
+      n->part[i].rows = 0;
+      n->part[i].cycles = CT_NO_CYCLE;
+      continue;
+    }
     err = make_queue_room(r, i, n->part[i].programs.count);
     if (!err) err = submit_stage(r, i, chained);
     chained = true;
@@ -258,14 +263,24 @@ int ct_network_parts(ct_network *n, const char *what) {
                  CT_EXTERNALS, what);
 }
 
+static bool is_among(const struct ct_stage *stage, enum ct_stages which) {
+  return which == CT_STAGES_ALL || which == (stage->once ? CT_STAGES_ONCE : CT_STAGES_REST);
+}
+
+size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which) {
+  size_t count = 0;
+  for (size_t i = 0; i < n->compiled.stages; ++i)
+    if (is_among(&n->compiled.stage[i], which)) count += n->part[i].programs.count;
+  return count;
+}
+
 size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
                        const struct ct_job *like, struct ct_job *jobs) {
   size_t count = 0;
   for (size_t i = 0; i < n->compiled.stages; ++i) {
     const struct ct_programs *p = &n->part[i].programs;
     const struct ct_stage *stage = &n->compiled.stage[i];
-    const enum ct_stages kind = stage->once ? CT_STAGES_ONCE : CT_STAGES_REST;
-    if ((which != CT_STAGES_ALL && which != kind) || !ct_compiled_runs(stage, step)) continue;
+    if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
     for (size_t k = 0; k < p->count; ++k, ++count) {
       if (!jobs) continue;
       jobs[count] = *like;
@@ -308,6 +323,15 @@ static int regions_of(ct_network *n, const struct ct_run *run, struct ct_regions
   return ct_network_arena(n, run->queue, &at->arena);
 }
 
+/* Where the run that ends a step will not fit its first one need not begin. */
+static int check_most(ct_network *n, enum ct_stages which) {
+  const uint64_t most = ct_network_most_jobs(n, which), slots = ct_ring_slots(n->dev);
+  if (most <= slots) return CT_OK;
+  return ct_fail(n->dev, CT_ERR_NO_SPACE,
+                 "a run of the network takes up to %llu jobs in a row, a queue holds %llu",
+                 (unsigned long long)most, (unsigned long long)slots);
+}
+
 static int submit(const struct ct_run *run, struct flight *f, const struct ct_job *like,
                   uint64_t *tag) {
   ct_network *n = f->n;
@@ -315,6 +339,8 @@ static int submit(const struct ct_run *run, struct flight *f, const struct ct_jo
   const enum ct_stages which = once ? CT_STAGES_ALL : CT_STAGES_REST;
   const size_t count = ct_network_jobs(n, which, run->step, like, NULL);
   if (!count) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
+  int err = check_most(n, which);
+  if (err) return err;
   struct ct_job *jobs = malloc(count * sizeof *jobs);
   if (!jobs) return no_memory(n->dev);
   ct_network_jobs(n, which, run->step, like, jobs);
@@ -325,7 +351,7 @@ static int submit(const struct ct_run *run, struct flight *f, const struct ct_jo
                                .cycle = run->cycle ? run->cycle : CT_NO_CYCLE,
                                .done = landed,
                                .arg = f};
-  const int err = ct_submit_work(n->dev, &work, tag);
+  err = ct_submit_work(n->dev, &work, tag);
   free(jobs);
   return err;
 }

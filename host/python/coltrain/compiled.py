@@ -60,7 +60,7 @@ class Stage:
     rows: int
     """Of 16 x 16 multiply-accumulates that the array took in the last run."""
     cycles: int | None
-    """Of the last run."""
+    """Of the last run; None: not known, or the stage was no part of it."""
     expected: int | None
     """Cycles that its programs should take."""
     bound: str

@@ -232,6 +232,8 @@ static json_t *json_setup(const struct colocate *c) {
   const struct ct_info *info = &c->load.info;
   json_t *root = json_object();
   learn_json(c->l, root);
+  if (c->learner.accumulate) /* a file has its own */
+    json_object_set_new(root, "accumulate", json_integer(c->learner.accumulate));
   json_object_update_new(
       root,
       json_pack("{s:s, s:f, s:o, s:o, s:b, s:b, s:[I, I]}", "policy", ct_policy_name(c->o->policy),

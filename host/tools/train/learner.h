@@ -56,7 +56,8 @@ struct learner {
   const struct ct_dataset *ds;
   ct_device *dev;
   size_t features, classes;
-  uint32_t batch; /* rows of a step */
+  uint32_t batch;      /* rows of a step */
+  uint32_t accumulate; /* of a graph from a file: runs that make a step; else 0 */
   /* A perceptron's. */
   ct_model *model;
   ct_rows *images; /* the test images; NULL: nobody has asked for one */

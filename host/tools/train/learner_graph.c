@@ -106,7 +106,7 @@ static int batch_of(struct learner *l, ct_graph *g) {
 }
 
 /* What its updates are is part of it. */
-static int check_file(const struct learner *l) {
+static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
   if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate)
@@ -115,6 +115,7 @@ static int check_file(const struct learner *l) {
         "out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
+  l->accumulate = info.accumulate;
   if (info.changes) return 0;
   return cli_fail("%s holds a network without updates: it cannot be trained", how->model);
 }
@@ -149,7 +150,7 @@ int learner_graph_load(struct learner *l, struct learn *learn, const char *path,
                     (unsigned long long)info.seed, (unsigned long long)learn->seed);
   learn->seed = info.seed;
   learn->batch = l->batch;
-  learn->accumulate = info.accumulate;
+  learn->accumulate = l->accumulate;
   *past = (struct learner_past){.steps = info.steps, .epochs = info.epochs};
   return 0;
 }

@@ -181,13 +181,24 @@ static int run_epochs(struct train *t) {
   return write_json(t) || is_stopped(t);
 }
 
+/* A model that was stopped within an epoch goes on there; one with another number of steps in it,
+ * at the beginning of the next epoch. Where runs accumulate that is the first one that begins a
+ * step: the sum of those in front of it is not there. */
+static int find_first_step(struct train *t, uint64_t steps) {
+  const uint64_t runs = t->l->accumulate ? t->l->accumulate : 1;
+  if (t->first_step / steps == t->first_epoch) return 0;
+  t->first_step = (t->first_epoch * steps + runs - 1) / runs * runs;
+  t->first_epoch = t->epochs_done = t->first_step / steps;
+  if (t->first_epoch < t->l->epochs) return 0;
+  return cli_fail(
+      "no step of %" PRIu64 " runs begins in what is left; give --epochs a larger number", runs);
+}
+
 static int run_feeder(struct train *t) {
   const uint64_t steps = learn_steps(t->l->batch, &t->trainer.data);
+  if (find_first_step(t, steps)) return 1;
   t->trainer.losses = malloc((t->l->epochs - t->first_epoch) * steps * sizeof *t->trainer.losses);
   t->epochs = json_array();
-  /* A model that was stopped within an epoch goes on there; one with another batch size, at the
-   * beginning of the next epoch. */
-  if (t->first_step / steps != t->first_epoch) t->first_step = t->first_epoch * steps;
   int status = trainer_start(&t->trainer, t->first_step);
   if (!status && !t->trainer.losses)
     status = cli_fail("no memory for the losses of %" PRIu64 " epochs", t->l->epochs);
