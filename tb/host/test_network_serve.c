@@ -58,7 +58,7 @@ static void open_pair(struct pair *p, const char *uri) {
   ct_graph *g = trained(), *a = answering(g, "logits", 1);
   if (ct_open(uri, &p->dev)) fail_msg("%s", ct_last_error(NULL));
   ok(p, ct_network_create(p->dev, g, NULL, &p->steps));
-  ok(p, ct_network_create(p->dev, a, NULL, &p->answers));
+  ok(p, ct_network_create(p->dev, a, &(struct ct_network_options){.expect = true}, &p->answers));
   ok(p, ct_network_draw(p->steps, 5));
   p->x = ct_graph_find(g, "x");
   p->y = ct_graph_find(g, "y");
@@ -108,7 +108,8 @@ static ct_weights *publish(const struct pair *p) {
   return w;
 }
 
-static void ask(const struct pair *p, ct_weights *w, unsigned image, float logits[CLASSES]) {
+/* How many cycles it takes, on a device with a clock. */
+static uint64_t ask(const struct pair *p, ct_weights *w, unsigned image, float logits[CLASSES]) {
   float x[PIXELS];
   ct_frame *f;
   uint64_t tag;
@@ -121,6 +122,7 @@ static void ask(const struct pair *p, ct_weights *w, unsigned image, float logit
   assert_int_equal(e.error, CT_OK);
   ok(p, ct_frame_read(f, p->logits, logits, CLASSES));
   ct_frame_free(f);
+  return e.end - e.start;
 }
 
 #define REFUSED(p, error, text, call)                                                    \
@@ -291,6 +293,59 @@ static void serves_beside_training_simulated(void **state) {
   (void)state;
   serve_beside("sim:");
   serve_beside("sim:core=16x8");
+}
+
+static uint64_t bound_of(const struct pair *p) {
+  uint64_t bound = 0;
+  for (size_t i = 0; i < ct_network_stages(p->answers); ++i) {
+    struct ct_network_stage stage;
+    ok(p, ct_network_stage(p->answers, i, &stage));
+    assert_true(stage.beside != CT_NO_CYCLE);
+    if (!stage.once) bound += stage.beside;
+  }
+  return bound;
+}
+
+/* Beside training a run takes longer, and by no more than its stages say. */
+static void check_bound(const char *uri) {
+  struct pair p;
+  float logits[CLASSES];
+  ct_frame *f[STEPS];
+  uint64_t alone = 0, beside = 0, step[STEPS];
+  open_pair(&p, uri);
+  ct_weights *w = publish(&p);
+  const uint64_t bound = bound_of(&p);
+  for (unsigned i = 0; i < FRAMES; ++i) {
+    const uint64_t took = ask(&p, w, i, logits);
+    if (took > alone) alone = took;
+  }
+  for (unsigned s = 0; s < STEPS; ++s) {
+    ok(&p, ct_frame_create(p.steps, &f[s]));
+    write_batch(&p, f[s], s);
+    ok(&p,
+       ct_network_submit(p.steps, &(struct ct_run){.frame = f[s], .queue = CT_TRAINING, .step = s},
+                         &step[s]));
+  }
+  for (unsigned i = 0; i < 2 * FRAMES; ++i) {
+    const uint64_t took = ask(&p, w, i, logits);
+    if (took > beside) beside = took;
+  }
+  print_message("%s: %lu cycles alone, %lu beside training, bound + %lu\n", uri,
+                (unsigned long)alone, (unsigned long)beside, (unsigned long)bound);
+  assert_true(beside > alone);
+  assert_true(beside <= alone + bound);
+  for (unsigned s = 0; s < STEPS; ++s) {
+    assert_int_equal(wait_for(&p, step[s]).error, CT_OK);
+    ct_frame_free(f[s]);
+  }
+  ct_weights_free(w);
+  close_pair(&p);
+}
+
+static void runs_keep_their_bound(void **state) {
+  (void)state;
+  check_bound("sim:");
+  check_bound("sim:core=16x8");
 }
 
 /* A row of four numbers whose weights are trained on what dropout leaves of it. */
@@ -835,6 +890,7 @@ int main(void) {
       cmocka_unit_test(version_is_the_weights),
       cmocka_unit_test(serves_beside_training),
       cmocka_unit_test(serves_beside_training_simulated),
+      cmocka_unit_test(runs_keep_their_bound),
       cmocka_unit_test(dropout_ahead),
       cmocka_unit_test(version_moves),
       cmocka_unit_test(frames_are_guarded),

@@ -190,7 +190,9 @@ struct ct_network_stage {
   uint64_t commands;      /* of its programs */
   uint32_t runs;          /* of so many it is part of the last: updates where gradients accumulate;
                              1: of each */
-  uintptr_t reserved[3];
+  uint64_t beside; /* cycles more that its jobs can take beside training (PRIORITY, a memory of
+                      16 bytes a cycle); CT_NO_CYCLE: not known */
+  uintptr_t reserved[2];
 };
 
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */

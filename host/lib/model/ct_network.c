@@ -6,6 +6,7 @@
 
 #include "ct_cycles.h"
 #include "ct_graph_impl.h"
+#include "ct_sharing.h"
 
 bool ct_network_has(const char *op) {
   return op && ct_compile_has(op);
@@ -119,6 +120,20 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
   return CT_OK;
 }
 
+/* What training can cost a stage's jobs. */
+static int bound_beside(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part) {
+  struct ct_chain_core core;
+  uint64_t all = 0;
+  const int err = ct_sharing(n->dev, 1, &core);
+  for (size_t i = 0; i < codes->count && !err; ++i) {
+    const uint64_t one = ct_chain_job(&core, &codes->job[i]);
+    if (!one) return CT_OK; /* too long to be followed: not known */
+    all += one;
+  }
+  if (!err) part->beside = all;
+  return err;
+}
+
 static int load(ct_network *n, bool expected) {
   uint64_t ahead = 0;
   int err = CT_OK;
@@ -128,10 +143,11 @@ static int load(ct_network *n, bool expected) {
     struct ct_codes *codes = &n->compiled.stage[i].codes;
     struct ct_network_part *part = &n->part[i];
     part->cycles = codes->count ? CT_NO_CYCLE : 0;
-    part->expected = CT_NO_CYCLE;
+    part->expected = part->beside = CT_NO_CYCLE;
     for (size_t k = 0; k < codes->count; ++k)
       part->commands += codes->job[k].count;
     if (expected) err = expect(n, codes, part, &ahead);
+    if (expected && !err) err = bound_beside(n, codes, part);
     if (err) break;
     err = ct_programs_load(n->dev, codes, &part->programs);
     *codes = (struct ct_codes){0};
@@ -383,6 +399,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .cycles = p->cycles,
                                      .commands = p->commands,
                                      .expected = p->expected,
+                                     .beside = p->beside,
                                      .bound = p->bound ? p->bound : ""};
   return CT_OK;
 }

@@ -18,7 +18,7 @@
 
 struct ct_network_part {
   struct ct_programs programs;
-  uint64_t rows, cycles, commands, expected;
+  uint64_t rows, cycles, commands, expected, beside;
   const char *bound;
 };
 

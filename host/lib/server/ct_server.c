@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ct_sharing.h"
+
 /* ---- The model's words --------------------------------------------------------------------- */
 
 int ct_server_write_words(ct_server *s, uint32_t word, const uint32_t *value, unsigned count) {
@@ -119,13 +121,8 @@ static uint32_t used_words(const ct_device *dev) {
 
 /* What training can add to a batch of the largest size, with a memory of 16 bytes a cycle. */
 static uint32_t added_by_training(ct_server *s, const struct ct_code *code) {
-  struct ct_chain_core core = {.cols = s->dev->info.array_cols,
-                               .lanes = s->dev->info.vpu_lanes,
-                               .beat_cycles = 1,
-                               .batch = s->how.max_batch ? s->how.max_batch : CT_BATCH_MAX};
-  if (ct_reg_read(s->dev, CT_REG_TRAIN_CAP, &core.train_cap) ||
-      ct_reg_read(s->dev, CT_REG_FLOOR, &core.floor))
-    return 0;
+  struct ct_chain_core core;
+  if (ct_sharing(s->dev, s->how.max_batch ? s->how.max_batch : CT_BATCH_MAX, &core)) return 0;
   return (uint32_t)ct_chain_job(&core, code);
 }
 

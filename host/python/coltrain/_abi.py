@@ -649,6 +649,7 @@ class ct_network_stage(ctypes.Structure):
     bound: int | None
     commands: int
     runs: int
+    beside: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -666,7 +667,8 @@ class ct_network_stage(ctypes.Structure):
         ("bound", ctypes.c_void_p),
         ("commands", ctypes.c_uint64),
         ("runs", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 3),
+        ("beside", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 2),
     ]
 
 

@@ -63,6 +63,8 @@ class Stage:
     """Of the last run; None: not known, or the stage was no part of it."""
     expected: int | None
     """Cycles that its programs should take."""
+    beside: int | None
+    """Cycles more that its jobs can take beside training, as docs/architecture.md derives it."""
     bound: str
     """What it waits for most."""
     runs: int
@@ -288,6 +290,7 @@ class Compiled(Handle):
                     rows=raw.rows,
                     cycles=cycle_of(raw.cycles),
                     expected=cycle_of(raw.expected),
+                    beside=cycle_of(raw.beside),
                     bound=_text(raw.bound),
                     runs=raw.runs,
                 )

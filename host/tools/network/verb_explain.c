@@ -29,8 +29,8 @@ struct study {
 
 /* What a group of stages costs. */
 struct cost {
-  uint64_t macs, rows, cycles, expected, bytes;
-  bool known, estimated; /* cycles; expected */
+  uint64_t macs, rows, cycles, expected, bytes, beside;
+  bool known, estimated, bounded; /* cycles; expected; beside */
 };
 
 /* ---- The network --------------------------------------------------------------------------- */
@@ -140,6 +140,8 @@ static void add(struct cost *c, const struct ct_network_stage *g) {
   c->cycles += g->cycles == CT_NO_CYCLE ? 0 : g->cycles;
   c->estimated = c->estimated && g->expected != CT_NO_CYCLE;
   c->expected += g->expected == CT_NO_CYCLE ? 0 : g->expected;
+  c->bounded = c->bounded && g->beside != CT_NO_CYCLE;
+  c->beside += g->beside == CT_NO_CYCLE ? 0 : g->beside;
 }
 
 static double utilisation(const struct study *s, const struct cost *c) {
@@ -148,9 +150,11 @@ static double utilisation(const struct study *s, const struct cost *c) {
 }
 
 static json_t *cost_json(const struct study *s, const struct cost *c) {
-  return json_pack("{s:I, s:o, s:o, s:o, s:I, s:I}", "macs", (json_int_t)c->macs, "cycles_expected",
-                   cli_json_cycles(c->estimated ? c->expected : CT_NO_CYCLE), "cycles_measured",
-                   cli_json_cycles(c->known ? c->cycles : CT_NO_CYCLE), "utilisation",
+  return json_pack("{s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "macs", (json_int_t)c->macs,
+                   "cycles_beside_training", cli_json_cycles(c->bounded ? c->beside : CT_NO_CYCLE),
+                   "cycles_expected", cli_json_cycles(c->estimated ? c->expected : CT_NO_CYCLE),
+                   "cycles_measured", cli_json_cycles(c->known ? c->cycles : CT_NO_CYCLE),
+                   "utilisation",
                    utilisation(s, c) < 0 ? json_null() : cli_json_number(utilisation(s, c)),
                    "bytes", (json_int_t)c->bytes, "rows", (json_int_t)c->rows);
 }
@@ -173,14 +177,21 @@ static void print_cost(FILE *to, const struct study *s, const struct cost *c) {
   fprintf(to, " %10" PRIu64, c->bytes);
 }
 
+/* A forward pass is what serves. */
+static void print_beside(FILE *to, const struct study *s, const struct cost *total) {
+  if (!s->train && total->bounded)
+    fprintf(to, "beside training, under the policy PRIORITY, at most %" PRIu64 " cycles more\n",
+            total->beside);
+}
+
 static json_t *tell(const struct study *s, FILE *to) {
-  struct cost total = {.known = true, .estimated = true};
+  struct cost total = {.known = true, .estimated = true, .bounded = true};
   json_t *layers = json_array();
   fprintf(to, "%-20s %-21s %-9s %12s %11s %11s %6s %10s %s\n", "layer", "kernel", "pass", "MACs",
           "expected", "cycles", "use", "bytes", "bound by");
   for (size_t i = 0; i < ct_network_stages(s->net); ++i) {
     const struct ct_network_stage g = stage_at(s, i);
-    struct cost c = {.known = true, .estimated = true};
+    struct cost c = {.known = true, .estimated = true, .bounded = true};
     add(&c, &g);
     if (!g.once) add(&total, &g);
     fprintf(to, "%-20.20s %-21.21s %-9s", g.node, g.op, pass_of(&g));
@@ -196,6 +207,7 @@ static json_t *tell(const struct study *s, FILE *to) {
   fprintf(to, "%-20s %-21s %-9s", "total", "", "");
   print_cost(to, s, &total);
   fputc('\n', to);
+  print_beside(to, s, &total);
   return json_pack("{s:s, s:s, s:I, s:b, s:o, s:o}", "device", s->info.uri, "model", s->o->model,
                    "batch", (json_int_t)s->batch, "train", (int)s->train, "layers", layers, "total",
                    cost_json(s, &total));
