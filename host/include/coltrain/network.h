@@ -166,7 +166,8 @@ struct ct_network_info {
   uint32_t jobs;          /* most that a run takes, but for stages that run only once */
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
-  uintptr_t reserved[4];
+  uint64_t run_bytes;     /* device memory for what a run makes and needs for a while */
+  uintptr_t reserved[3];
 };
 
 /* Copies what is known to *info. */
