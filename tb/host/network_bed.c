@@ -356,7 +356,8 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
     if (ct_graph_optimise(b->g, loss, &how)) fail_msg("%s", ct_graph_error(b->g));
     b->update = true;
   }
-  if (ct_rng_percent(rng, 40)) draw_formats(&m);
+  b->formats = ct_rng_percent(rng, 40);
+  if (b->formats) draw_formats(&m);
   bed_check(b);
 }
 
