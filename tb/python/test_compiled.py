@@ -360,3 +360,18 @@ def test_answers_while_it_is_trained(uri: str, seed: int) -> None:
             answers.submit(step, second)
         with pytest.raises(coltrain.ArgumentError, match="no input, label or output"):
             step.write({"fc1.bias": np.zeros(32)})
+
+
+def test_activations_are_kept_in_less() -> None:
+    found = []
+    for kept in (False, True):
+        graph = coltrain.Graph.builtin("resnet8", 2, training=True)
+        graph.optimise("loss", 0.01)
+        if kept:
+            assert graph.keep("activation", "hbfp8") > 10
+            assert graph.keep(coltrain.Role.GRADIENT, coltrain.Format.HBFP8) > 10
+        with coltrain.open("emu:") as device, device.compile(graph.check()) as net:
+            found.append(net.info.run_bytes)
+    assert found[1] < 0.6 * found[0]
+    with pytest.raises(coltrain.ArgumentError, match="activations and gradients"):
+        coltrain.Graph.builtin("lenet5").keep("weight", "hbfp8")

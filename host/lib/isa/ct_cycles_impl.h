@@ -118,11 +118,11 @@ struct cyc_young {
 
 /* VA's last operation. */
 struct cyc_va {
-  uint64_t apart; /* 4 lanes: from when on one that reads tile registers may start */
+  uint64_t apart;                /* 4 lanes: from when on one that reads tile registers may start */
   struct cyc_young last, before; /* 16 lanes */
-  uint64_t issue; /* its last row */
-  uint64_t slow;  /* the last row that went the long way; 0: none */
-  bool late;      /* its rows are written later than its signal says */
+  uint64_t issue;                /* its last row */
+  uint64_t slow;                 /* the last row that went the long way; 0: none */
+  bool late;                     /* its rows are written later than its signal says */
 };
 
 /* VS's last operation. */

@@ -131,7 +131,8 @@ static bool reads(const struct va_kind *k, const struct cyc_young *y) {
   return (k->reads_a && (y->any || k->ta == y->to)) || (k->reads_q && (y->any || k->tq == y->to));
 }
 
-/* It writes: those behind it that read that keep apart. Before the last one all are taken for one. */
+/* It writes: those behind it that read that keep apart. Before the last one all are taken for one.
+ */
 static void va_writes(const struct cyc *c, struct cyc_va *v, const struct va_kind *k,
                       uint64_t start, uint64_t last_start) {
   if (c->core->lanes == 4) {

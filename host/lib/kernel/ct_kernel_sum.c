@@ -28,7 +28,7 @@ struct sum {
   unsigned sources;
   bool together; /* sixteen segments are loaded at once */
   uint32_t out[CT_KEEPS];
-  uint32_t temp, less_reg, sums, result;            /* registers */
+  uint32_t temp, less_reg, sums, result; /* registers */
   uint32_t loads[SOURCES];
   uint32_t words, less_words, sum_words, out_words; /* rings in the scratchpad */
   uint32_t block_words;                             /* of all sources */
