@@ -175,7 +175,7 @@ module ct_act_pack (
   assign left   = !pop ? count_q : count_q < 9'd128 ? 9'd0 : count_q - 9'd128;
   assign ending = fin_q && !(pop && last_o);        // of the finished group something is left
   assign behind = ending && pop && left <= 9'd120;  // its last unit
-  assign take   = v_q[2] && (behind || (!ending && left < 9'd128 && !(tail_q && !pop)));
+  assign take   = v_q[2] && (behind || (!ending && left < 9'd128));
   assign move   = !v_q[2] || take;
   assign v_d    = move ? {v_q[1:0], valid_i} : v_q;
 
