@@ -4,7 +4,7 @@
 // host/emu/ct_act_pages.c is the same in C).
 //
 // Take        take_valid_i with the group's units, 1 to 70, until take_ready_o, in which cycle take_place_o says where it goes, in units from the arena's
-//             base, or take_none_o that there is no room.
+//             base, or take_none_o that there is no room. (A take may be given up.)
 // Free        free_valid_i with the place of a group until free_ready_o, in which cycle free_bad_o says that no group can be in use there. Frees go first.
 // Latency     a take 1 cycle, 2 or 3 where a page is opened; a free 1 cycle in the open page, else 2.
 // Reset       reset_i: no page is in use. pages_i, how many there are (at most Pages), must not fall below what was used.
@@ -198,7 +198,6 @@ module ct_act_pages #(
     freed_q <= freed_mem[freed_at];
   end
 
-  `CT_ASSUME(TakeStays_M, state_q != Open || take_valid_i)
   `CT_ASSUME(FreeStays_M, state_q != Count || free_valid_i)
   `CT_ASSERT(UsedInPage_A, used_q <= 9'd256)
 `ifdef FORMAL

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is proven of ct_act_pages (tb/formal/ct_act_pages.proof), included at its end. Requests stay until they are answered.
+// What is proven of ct_act_pages (tb/formal/ct_act_pages.proof), included at its end. A free stays until it is answered.
 
-  logic             f_take_q, f_free_q;
-  logic [6:0]       f_units_q;
+  logic             f_free_q;
   logic [PageW-1:0] f_page_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      f_take_q <= 1'b0;
       f_free_q <= 1'b0;
     end else begin
-      f_take_q <= take_valid_i && !take_ready_o && !reset_i;
       f_free_q <= free_valid_i && !free_ready_o && !reset_i;
     end
   end
-  always_ff @(posedge clk_i) {f_units_q, f_page_q} <= {take_units_i, free_page};
-  `CT_ASSUME(TakeKept_M, !f_take_q || (take_valid_i && take_units_i == f_units_q))
+  always_ff @(posedge clk_i) f_page_q <= free_page;
   `CT_ASSUME(FreeKept_M, !f_free_q || (free_valid_i && free_page == f_page_q))
   `CT_ASSUME(UnitsOfGroup_M, take_units_i != 7'd0 && take_units_i <= 7'd70)
   `CT_ASSUME(PagesFit_M, pages_i <= (PageW + 1)'(Pages))
@@ -23,7 +19,7 @@
   `CT_ASSUME(PagesStay_M, pages_i == f_pages)
   // A state in which a request is waited for has one.
   `CT_ASSERT(StateLegal_A, state_q == Idle || state_q == Open || state_q == Count)
-  `CT_ASSERT(TakeWaits_A, state_q != Open || (f_take_q && tops_q != '0 && !fits))
+  `CT_ASSERT(TakeWaits_A, state_q != Open || (tops_q != '0 && (!open_q || groups_q != 9'd0)))
   `CT_ASSERT(FreeWaits_A, state_q != Count || f_free_q)
 
   // Any page: groups in it that were taken and not freed.
