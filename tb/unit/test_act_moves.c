@@ -48,6 +48,7 @@ struct bench {
   int st_step, ld_step;         /* of which requests are given; -1: none */
   int ld_first;                 /* whose groups come back next */
   unsigned told;                /* signals of stores */
+  bool rate;                    /* all groups of all steps, one behind the other */
   uint32_t bad_word, bad_burst; /* with wrong parity, with an error; ~0: none */
 };
 
@@ -249,19 +250,52 @@ static void watch_requests(struct bench *b) {
   ++b->finished;
 }
 
+/* Without pauses: first all are stored, then all are loaded. */
+static void drive_rate(struct bench *b) {
+  const bool store = b->st_in < 4 * kSlots;
+  const unsigned n = store ? b->st_in : b->ld_in;
+  const unsigned s = n / 4 % kSlots, g = n % 4;
+  *b->d->st_valid_i = store;
+  *b->d->ld_valid_i = b->told == kSlots && b->ld_in < 4 * kSlots;
+  *b->d->ld_done_ready_i = 1;
+  *b->d->st_spm_i = s * kStepWords + g * kActBlocks;
+  *b->d->ld_spm_i = kBack + s * kStepWords + g * kActBlocks;
+  *b->d->st_tiles_i = *b->d->ld_tiles_i = CT_ACT_TILES - 1;
+  *b->d->st_bound_i = 120;
+  *b->d->st_index_i = *b->d->ld_index_i = index_of(b, (int)s);
+  *b->d->st_entry_i = *b->d->ld_entry_i = (uint8_t)g;
+  *b->d->st_store_i = g == 3;
+  *b->d->st_sigs_i = 1;
+  *b->d->ld_read_i = g == 0;
+  *b->d->ld_free_i = 1;
+}
+
+static void watch_rate(struct bench *b) {
+  b->st_in += *b->d->st_valid_i && *b->d->st_ready_o;
+  b->ld_in += *b->d->ld_valid_i && *b->d->ld_ready_o;
+  b->finished += *b->d->ld_done_o;
+}
+
 static void cycle(struct bench *b, bool more) {
   drive_spm(b);
   drive_wr(b);
   drive_rd(b);
-  drive_store(b);
-  drive_load(b);
+  if (b->rate) {
+    drive_rate(b);
+  } else {
+    drive_store(b);
+    drive_load(b);
+  }
   if (!more) *b->d->st_valid_i = *b->d->ld_valid_i = 0;
   ct_act_moves_eval(b->d);
   watch_spm(b);
   watch_wr(b);
   watch_rd(b);
-  watch_requests(b);
-  if (b->told > 0 && !b->wr_data) {
+  if (b->rate)
+    watch_rate(b);
+  else
+    watch_requests(b);
+  if (more && !b->rate && b->told > 0 && !b->wr_data) {
     check_stored(b, b->st_step);
     b->step[b->st_step].state = kStored;
     b->st_step = -1;
@@ -272,7 +306,7 @@ static void cycle(struct bench *b, bool more) {
 
 static void reset_pages(struct bench *b) {
   *b->d->pages_reset_i = 1;
-  ct_act_moves_tick(b->d);
+  cycle(b, false);
   *b->d->pages_reset_i = 0;
 }
 
@@ -314,10 +348,176 @@ static void there_and_back(void **state) {
   }
 }
 
+/* A tile in 17 cycles, as many as its record has beats: stored, and loaded. */
+static void line_rate(void **state) {
+  (void)state;
+  enum { kTiles = kSlots * 16, kLatency = 120 };
+  struct bench *b = open_bench(900);
+  ct_stall *const stall[] = {&b->spm_read, &b->spm_write, &b->offers,
+                             &b->beats,    &b->grants,    &b->arrivals};
+  for (unsigned i = 0; i < 6; ++i)
+    *stall[i] = ct_stall_make(0, 0, 1);
+  for (unsigned w = 0; w < kSlots * kStepWords; ++w) {
+    struct ct_act_block *x = &b->spm[kSpmBase + w];
+    x->e = (uint8_t)(118 + ct_rng_below(&b->rng, 4));
+    for (unsigned i = 0; i < 16; ++i)
+      x->q[i] = (int8_t)(ct_rng_u64(&b->rng) & 63);
+  }
+  b->rate = true;
+  unsigned store = 0, load = 0;
+  for (; b->told < kSlots && store < 100000; ++store)
+    cycle(b, true);
+  for (; b->finished < 4 * kSlots && load < 100000; ++load)
+    cycle(b, true);
+  print_message("%u tiles: stored in %u cycles, loaded in %u\n", kTiles, store, load);
+  assert_in_range(store, 17 * kTiles, 17 * kTiles + kLatency);
+  assert_in_range(load, 17 * kTiles, 17 * kTiles + kLatency);
+  for (unsigned w = 0; w < kSlots * kStepWords; ++w) {
+    struct ct_act_block x = b->spm[kSpmBase + w];
+    ct_act_round(&x, 120);
+    ct_assert_same("word", &b->spm[kSpmBase + kBack + w], &x, sizeof(x));
+  }
+  ct_act_moves_free(b->d);
+}
+
+/* --- Errors --- */
+
+enum fault {
+  kStoreOutside, /* words outside the SPM window */
+  kParity,       /* a word with wrong parity */
+  kStoreFar,     /* a group, or an index unit, outside the window of writes */
+  kNoRoom,       /* no page is left */
+  kLoadOutside,  /* words that would be written outside the SPM window */
+  kMemory,       /* the memory answers with an error */
+  kLoadFar,      /* a group outside the window of reads */
+  kBadEntry,     /* an entry that can be none */
+  kBadGroup,     /* a bit of a group is turned over */
+  kFaults
+};
+
+static const enum kind kKindOf[kFaults] = {
+    kKindSpm,        kKindParityOrMemory, kKindDram, kKindRoomOrGroup,
+    kKindSpm,        kKindParityOrMemory, kKindDram, kKindRoomOrGroup,
+    kKindRoomOrGroup};
+
+/* Any group in memory that was stored and not begun to be loaded: its step, or -1. */
+static int stored_step(const struct bench *b) {
+  for (int s = 0; s < kSlots; ++s) {
+    if (b->step[s].state == kStored) return s;
+  }
+  return -1;
+}
+
+static void spoil_entry(struct bench *b, int s) {
+  static const uint32_t wrong[] = {0, 71, 127, 250u << 7 | 7, (kPages * 256u) << 7 | 1, ~0u};
+  const uint32_t w = wrong[ct_rng_below(&b->rng, 6)];
+  memcpy(&b->dram[index_of(b, s)][4 * b->step[s].entry[0]], &w, sizeof(w));
+}
+
+static void spoil_group(struct bench *b, int s) {
+  uint32_t entry;
+  memcpy(&entry, &b->dram[index_of(b, s)][4 * b->step[s].entry[0]], sizeof(entry));
+  const uint32_t bit = ct_rng_below(&b->rng, 128 * ct_act_entry_units(entry));
+  b->dram[kArena + ct_act_entry_place(entry) + bit / 128][bit % 128 / 8] ^= (uint8_t)(1 << bit % 8);
+}
+
+/* Everything is forgotten; what W has is finished, what was asked for comes and is dropped. */
+static void flush(struct bench *b) {
+  *b->d->halt_i = 1;
+  *b->d->flush_i = ct_rng_percent(&b->rng, 50);
+  cycle(b, false);
+  *b->d->flush_i = 1;
+  *b->d->halt_i = 0;
+  cycle(b, false);
+  CT_TB_WHILE (
+      !*b->d->st_idle_o || !*b->d->ld_idle_o || front(&b->wr) || front(&b->rd) || b->wr_data,
+      2000) {
+    cycle(b, false);
+    assert_false(*b->d->spm_wr_valid_o || *b->d->wr_valid_o || *b->d->rd_valid_o);
+  }
+  *b->d->flush_i = 0;
+  memset(b->step, 0, sizeof(b->step));
+  b->st_step = b->ld_step = -1;
+  b->told = 0;
+  b->rd_data = false;
+  b->bad_word = b->bad_burst = ~0u;
+  *b->d->spm_size_i = kSpmSize;
+  *b->d->rd_limit_i = *b->d->wr_limit_i = kUnits;
+  *b->d->wr_base_i = kIndex;
+  *b->d->pages_i = kPages;
+  reset_pages(b);
+}
+
+static void inject(struct bench *b, enum fault f) {
+  const int s = stored_step(b);
+  switch (f) {
+    case kStoreOutside:
+      *b->d->spm_size_i = 0;
+      break;
+    case kParity:
+      b->bad_word = b->st_step >= 0 ? kSpmBase + (uint32_t)b->st_step * kStepWords : kSpmBase;
+      break;
+    case kStoreFar:
+      *b->d->wr_limit_i = kIndex + 1 + ct_rng_below(&b->rng, kArena - kIndex);
+      *b->d->wr_base_i = ct_rng_percent(&b->rng, 50) ? kIndex : *b->d->wr_limit_i;
+      break;
+    case kNoRoom:
+      flush(b);
+      *b->d->pages_i = 0;
+      break;
+    case kLoadOutside:
+      *b->d->spm_size_i = kBack;
+      break;
+    case kMemory:
+      b->bad_burst = index_of(b, s);
+      break;
+    case kLoadFar:
+      *b->d->rd_limit_i = kArena;
+      break;
+    case kBadEntry:
+      spoil_entry(b, s);
+      break;
+    default:
+      spoil_group(b, s);
+  }
+}
+
+static void errors(void **state) {
+  (void)state;
+  struct bench *b = open_bench(500);
+  unsigned seen[kFaults] = {0};
+  for (int n = ct_tb_draws(600); n > 0; --n) {
+    const enum fault f = (enum fault)ct_rng_below(&b->rng, kFaults);
+    /* A store that is to fail is the only one that runs, so that its error is the first. */
+    for (unsigned i = 300 + ct_rng_below(&b->rng, 600); i > 0; --i)
+      cycle(b, true);
+    CT_TB_WHILE (f > kNoRoom && (stored_step(b) < 0 || b->ld_step >= 0), 100000)
+      cycle(b, true);
+    inject(b, f);
+    CT_TB_WHILE (!*b->d->st_err_o && !*b->d->ld_err_o, 100000)
+      cycle(b, true);
+    const bool stores = *b->d->st_err_o;
+    if (stores == (f <= kNoRoom)) {
+      assert_int_equal(stores ? *b->d->st_err_kind_o : *b->d->ld_err_kind_o, kKindOf[f]);
+      ++seen[f];
+    }
+    flush(b);
+    const unsigned goal = b->finished + 1;
+    CT_TB_WHILE (b->finished < goal, 100000) {
+      cycle(b, true);
+      assert_false(*b->d->st_err_o || *b->d->ld_err_o);
+    }
+  }
+  for (unsigned f = 0; f < kFaults; ++f)
+    assert_true(seen[f] > 5);
+  ct_act_moves_free(b->d);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(there_and_back),
+      cmocka_unit_test(errors),
+      cmocka_unit_test(line_rate),
   };
-  (void)reset_pages;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
