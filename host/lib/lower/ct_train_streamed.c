@@ -57,7 +57,7 @@ uint64_t ct_train_streamed_units(const struct ct_train *shape) {
 
 /* The first tile of the inputs stays in the scratchpad for carriers to read. */
 int ct_streamed_begin(struct ct_streamed *s, uint32_t temps) {
-  s->l = ct_lower_start(CT_TRAIN_WORK, false);
+  s->l = ct_lower_start(s->shape->logits ? CT_TRAIN_LOGITS : CT_TRAIN_WORK, false);
   if (!s->l) return ct_why(s->why, CT_ERR_MEMORY, "no memory for the programs of a step");
   s->x0 = ct_dram_tensor(s->l, "inputs", CT_TRAIN_X, 0,
                          ct_grid(s->mt, ct_mlp_in(s->net, 0), CT_RECORD_UNITS));
@@ -106,6 +106,13 @@ uint32_t ct_streamed_x(struct ct_streamed *s, uint32_t l) {
   if (l == 0) return s->x0;
   return ct_dram_tensor(s->l, "activations", CT_TRAIN_WORK, s->at.x[l],
                         ct_grid(s->mt, ct_mlp_in(s->net, l), CT_RECORD_UNITS));
+}
+
+uint32_t ct_streamed_z(struct ct_streamed *s) {
+  const bool wanted = s->shape->logits;
+  return ct_dram_tensor(s->l, "logits", wanted ? CT_TRAIN_LOGITS : CT_TRAIN_WORK,
+                        wanted ? 0 : s->at.z,
+                        ct_grid(s->mt, ct_mlp_out(s->net, s->net->layers - 1), CT_F32_TILE_UNITS));
 }
 
 uint32_t ct_streamed_dz(struct ct_streamed *s, uint32_t l) {
