@@ -285,6 +285,12 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
 CT_LOWERED(CT_LOWER_DECLARE)
 #undef CT_LOWER_DECLARE
 
+/* ---- Perceptrons: ct_compile_mlp.c ---- */
+
+/* All of the graph as one stage, if it is a perceptron that can be; false: it is not, and nothing
+ * has been done. */
+bool ct_compile_mlp(struct ct_compiler *c);
+
 /* ---- The end: places and programs ---- */
 
 void ct_compile_places(struct ct_compiler *c);

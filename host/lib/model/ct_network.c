@@ -251,6 +251,7 @@ static float *matrix_of(const struct ct_lay *lay) {
 
 int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           const float *data) {
+  if (ct_lay_is_mlp(lay)) return ct_network_put_mlp(n, r, lay, data);
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   ct_lay_spread(lay, data, matrix);
@@ -261,6 +262,7 @@ int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struc
 
 int ct_network_get_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           float *data) {
+  if (ct_lay_is_mlp(lay)) return ct_network_get_mlp(n, r, lay, data);
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   const int err = ct_network_get(n, r, &lay->mat, matrix);

@@ -3,7 +3,8 @@
  * A network inside the library: its compiled form, and where its regions lie.
  *
  *   ct_network.c          making one, its tensors, facts     ct_network_data.c     elements, planes
- *   ct_network_run.c      runs: waited for, submitted        ct_network_frame.c    frames
+ *   ct_network_run.c      runs: waited for, submitted        ct_network_tiles.c    of perceptrons
+ *   ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_file.c     files
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
@@ -77,6 +78,17 @@ struct ct_frame {
 size_t ct_lay_elements(const struct ct_lay *lay);
 void ct_lay_spread(const struct ct_lay *lay, const float *data, float *matrix);
 void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data);
+
+/* The address of a region, by the argument that has it as a rule. */
+uint64_t ct_regions_at(const struct ct_regions *r, unsigned region);
+
+/* Elements of a tensor of a perceptron (CT_LAY_TILES, _LINES, _VECTORS) to all its places, and back
+ * from the best of them. */
+bool ct_lay_is_mlp(const struct ct_lay *lay);
+int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       const float *data);
+int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       float *data);
 
 /* A matrix to all its places, and back from the best of them. */
 int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
