@@ -52,19 +52,13 @@ static bool read_layers(const ct_graph *g, struct ct_perceptron *p) {
     relu = made_by(g, t, "relu");
     if (relu) t = relu->in[0];
   } while (relu);
-  p->flat = p->x = t;
+  p->x = t;
   return true;
 }
 
-/* Elements stay where they are, so the rows are there as long as their number is. */
 static bool read_input(const ct_graph *g, struct ct_perceptron *p) {
-  const struct ct_shape *s = &g->tensor[p->flat]->shape;
-  const struct ct_gnode *n;
-  while ((n = made_by(g, p->x, "reshape")) || (n = made_by(g, p->x, "flatten")))
-    p->x = n->in[0];
-  const struct ct_gtensor *x = g->tensor[p->x];
-  p->batch = s->dim[0];
-  return s->dims == 2 && x->node < 0 && x->role == CT_ROLE_INPUT && x->shape.dim[0] == p->batch;
+  p->batch = g->tensor[p->x]->shape.dim[0];
+  return is_given(g, p->x, CT_ROLE_INPUT, 2);
 }
 
 /* The states of an update, and what all of them share. */
@@ -188,7 +182,7 @@ static bool pair_nodes(struct likeness *k) {
 
 static bool pair_given(struct likeness *k, const struct ct_perceptron *built,
                        const struct ct_perceptron *of) {
-  bool fits = pair(k, built->flat, of->flat);
+  bool fits = pair(k, built->x, of->x);
   if (of->trains) fits = fits && pair(k, built->y, of->y);
   for (uint32_t l = 0; l < of->layers; ++l) {
     fits = fits && pair(k, built->w[l], of->w[l]) && pair(k, built->b[l], of->b[l]);

@@ -12,8 +12,7 @@
 struct ct_perceptron {
   uint32_t layers, batch, width[CT_MAX_LAYERS + 1];
   bool trains;
-  int x, flat; /* the input, and how the first layer reads it: the same, or a row for each row */
-  int y, logits, loss;
+  int x, y, logits, loss;
   int w[CT_MAX_LAYERS], b[CT_MAX_LAYERS];   /* weights, biases ... */
   int vw[CT_MAX_LAYERS], vb[CT_MAX_LAYERS]; /* ... and their momentum */
   struct ct_schedule schedule;

@@ -33,6 +33,8 @@ struct ct_codes {
   size_t count;
 };
 void ct_codes_free(struct ct_codes *codes);
+/* Adds more to all and frees it, whatever the outcome. */
+int ct_codes_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why);
 
 /* Rolls and encodes what was built, frees b. name: of the program, for the sentence. */
 int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,

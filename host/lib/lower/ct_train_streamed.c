@@ -80,24 +80,14 @@ int ct_streamed_begin(struct ct_streamed *s, uint32_t temps) {
 
 /* Appends the jobs that were recorded. */
 int ct_streamed_end(struct ct_streamed *s) {
-  struct ct_codes more = {NULL, 0}, *all = s->codes;
+  struct ct_codes more = {NULL, 0};
   if (ct_spm_taken(s->l) > s->shape->spm_words)
     ct_lower_fail(s->l, CT_ERR_NO_SPACE,
                   "a step of %u rows needs %llu words of scratchpad, the window has %u",
                   s->shape->batch, (unsigned long long)ct_spm_taken(s->l), s->shape->spm_words);
   const int err = ct_lower_finish(s->l, "a training step", &more, s->why);
   s->l = NULL;
-  if (err) return err;
-  struct ct_code *job = realloc(all->job, (all->count + more.count) * sizeof *job);
-  if (!job) {
-    ct_codes_free(&more);
-    return ct_why(s->why, CT_ERR_MEMORY, "no memory for the programs of a step");
-  }
-  memcpy(job + all->count, more.job, more.count * sizeof *job);
-  all->job = job;
-  all->count += more.count;
-  free(more.job);
-  return CT_OK;
+  return err ? err : ct_codes_append(s->codes, &more, s->why);
 }
 
 /* ---- Spaces -------------------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  *   ct_network.c          making one, its tensors, facts     ct_network_data.c     elements, planes
  *   ct_network_run.c      runs: waited for, submitted        ct_network_tiles.c    of perceptrons
  *   ct_network_frame.c    frames
- *   ct_network_weights.c  versions of the weights            ct_network_file.c     files
+ *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
+ *   ct_network_file.c     files
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
@@ -31,8 +32,10 @@ struct ct_regions {
 
 /* The copies by which a version of another network's weights is made. */
 struct ct_copies {
+  bool made;
   struct ct_stretch *stretch;
-  size_t count;
+  struct ct_turn *turn;
+  size_t count, turns;
   struct ct_programs programs;
 };
 
@@ -155,8 +158,11 @@ int ct_frame_check(ct_network *n, ct_frame *f);
 void ct_frame_take(ct_frame *f);
 void ct_frame_drop(ct_frame *f, int error);
 
-/* ---- ct_network_weights.c ---- */
+/* ---- ct_network_copies.c ---- */
 
+/* The programs that copy what `to` wants of `from`, in to->copies: made, unless they are there from
+ * the last time. */
+int ct_copies_make(ct_network *from, ct_network *to);
 void ct_copies_free(struct ct_copies *c);
 
 #endif
