@@ -143,6 +143,23 @@ int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_w
 int ct_network_load_weights(ct_network *network, const void *data, size_t size,
                             ct_weights **weights);
 
+/* ---- Networks in the device's batches ----------------------------------------------------- */
+
+/* A server of a network that is a perceptron (docs/graph.md): the device makes batches of its
+ * requests, as of a model's. Works and returns as ct_server_create(); ct_server_push() and all
+ * other calls of servers take what it makes. weights: a version that was made for the network;
+ * NULL: its own as they are now, whatever becomes of them. A request is one row, however many rows
+ * a run has. The server ends with the network. CT_ERR_UNSUPPORTED: the network is no perceptron, or
+ * the device makes no batches; CT_ERR_ARG: the weights are for something else. */
+int ct_network_server_create(ct_network *network, ct_weights *weights,
+                             const struct ct_serving *serving, ct_server **server);
+
+/* Rows of inputs and places for answers of its requests: as ct_rows_create() and
+ * ct_answers_create(), and good for each other's models and networks. CT_ERR_UNSUPPORTED: the
+ * network is no perceptron. */
+int ct_network_rows_create(ct_network *network, size_t count, ct_rows **rows);
+int ct_network_answers_create(ct_network *network, size_t count, ct_answers **answers);
+
 /* ---- Files of networks ------------------------------------------------------------------- */
 
 /* Writes graph, weights, states and how far training has come to a file (docs/model-format.md,

@@ -265,7 +265,7 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *
 /* Works that cannot be ended keep what they use: weights, batches, rows, answers. */
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
-  if (m->follower) m->follower->end(m->follower_self);
+  ct_follower_end(&m->follower);
   ct_program_free(m->copy);
   ct_plans_end(m);
   ct_programs_free(&m->apply);

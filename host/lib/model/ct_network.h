@@ -6,7 +6,7 @@
  *   ct_network_run.c      runs: waited for, submitted        ct_network_tiles.c    of perceptrons
  *   ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
- *   ct_network_file.c     files
+ *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
@@ -61,6 +61,7 @@ struct ct_network {
   uint64_t drawn;               /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
+  struct ct_follower follower;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */
   size_t published;           /* of these: versions of its weights that are being made */
   size_t arriving;            /* versions for it that are being made, by `copies` */
@@ -147,6 +148,9 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
 /* How many there are in a run that ends a step: the most of all runs. */
 size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which);
 
+/* CT_OK if the version is complete and was made for this network. */
+int ct_network_takes(ct_network *n, ct_weights *w);
+
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */
 int ct_network_parts(ct_network *n, const char *what);
@@ -157,6 +161,14 @@ int ct_network_parts(ct_network *n, const char *what);
 int ct_frame_check(ct_network *n, ct_frame *f);
 void ct_frame_take(ct_frame *f);
 void ct_frame_drop(ct_frame *f, int error);
+
+/* ---- ct_network_batches.c ---- */
+
+/* CT_OK if the device's batcher takes the network; CT_ERR_UNSUPPORTED. */
+int ct_network_batched(ct_network *n);
+/* The version that is to be served: the one given, if it is complete and for this network, or a new
+ * one of its own weights as they are now (*own), whose handle is the caller's to free. */
+int ct_network_version(ct_network *n, ct_weights **weights, bool *own);
 
 /* ---- ct_network_copies.c ---- */
 

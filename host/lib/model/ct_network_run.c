@@ -301,13 +301,17 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
   return count;
 }
 
-static int check_weights(ct_network *n, ct_weights *w) {
+int ct_network_takes(ct_network *n, ct_weights *w) {
   if (w->handle.dev != n->dev)
     return ct_fail(n->dev, CT_ERR_ARG, "the weights belong to another device");
   const int err = ct_weights_ready(w);
+  if (err || w->network == n) return err;
+  return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
+}
+
+static int check_weights(ct_network *n, ct_weights *w) {
+  const int err = ct_network_takes(n, w);
   if (err) return err;
-  if (w->network != n)
-    return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
   if (n->compiled.masks)
     return ct_fail(
         n->dev, CT_ERR_ARG,
