@@ -175,15 +175,16 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
 
 /* What is known of a network. */
 struct ct_network_info {
-  uint64_t seed;          /* that its weights were drawn from last; 0: they were not */
-  uint64_t steps;         /* runs that have changed its own weights or states */
-  uint64_t epochs;        /* as set by ct_network_set_epochs() */
-  uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
-  uint32_t mantissa;      /* bits, 2..8 */
-  uint32_t jobs;          /* most that a run takes, but for stages that run only once */
-  bool changes;           /* its runs change its weights */
-  uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
-  uintptr_t reserved[4];
+  uint64_t seed;            /* that its weights were drawn from last; 0: they were not */
+  uint64_t steps;           /* runs that have changed its own weights or states */
+  uint64_t epochs;          /* as set by ct_network_set_epochs() */
+  uint64_t weights_bytes;   /* of ct_weights_read() and ct_network_load_weights() */
+  uint32_t mantissa;        /* bits, 2..8 */
+  uint32_t jobs;            /* most that a run takes, but for stages that run only once */
+  bool changes;             /* its runs change its weights */
+  uint32_t accumulate;      /* runs that make a step: struct ct_optimise; else 1 */
+  uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
+  uintptr_t reserved[3];
 };
 
 /* Copies what is known to *info. */

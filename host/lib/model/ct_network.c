@@ -361,6 +361,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, info);
+  const struct ct_mlp *mlp = &n->compiled.mlp;
   *info = (struct ct_network_info){.seed = n->drawn,
                                    .steps = n->steps,
                                    .epochs = n->epochs,
@@ -368,7 +369,9 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .changes = n->changes,
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-                                   .accumulate = runs_of_step(n)};
+                                   .accumulate = runs_of_step(n),
+                                   .inputs = mlp->layers ? mlp->width[0] : 0,
+                                   .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
   return CT_OK;
 }
 

@@ -28,7 +28,7 @@ from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
 from .graph import Graph, Tensor, _text
-from .model import Weights
+from .model import Served, Weights
 
 if TYPE_CHECKING:
     from .network import Network
@@ -89,6 +89,10 @@ class CompiledInfo:
     """Its runs change its weights."""
     accumulate: int
     """Runs that make a step."""
+    inputs: int = 0
+    """Of a perceptron, which :meth:`Compiled.serve` takes; 0: it is none."""
+    classes: int = 0
+    """The same."""
 
 
 class Frame(Handle):
@@ -117,10 +121,17 @@ class Frame(Handle):
         return result
 
 
-class Compiled(Handle):
-    """A graph on a device, with weights of its own; ``with`` frees it at its end."""
+class Compiled(Served):
+    """A graph on a device, with weights of its own; ``with`` frees it at its end.
+
+    :meth:`rows`, :meth:`answers` and :meth:`serve` are there for perceptrons that answer (docs/graph.md): the device makes batches of their
+    requests. They raise :class:`UnsupportedError` for other networks.
+    """
 
     _free = lib.ct_network_free
+    _rows_create = lib.ct_network_rows_create
+    _answers_create = lib.ct_network_answers_create
+    _server_create = lib.ct_network_server_create
 
     def __init__(
         self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0
@@ -134,6 +145,9 @@ class Compiled(Handle):
         self.graph = graph
         if not isinstance(network, Graph):
             self.write(network.values)
+
+    def _ends(self) -> tuple[int, int]:
+        return self.info.inputs, self.info.classes
 
     # ---- Files ----
 
@@ -165,7 +179,7 @@ class Compiled(Handle):
         """What is known of it at this moment."""
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
-        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate)
+        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate, raw.inputs, raw.classes)
 
     @property
     def epochs(self) -> int:
