@@ -240,6 +240,10 @@ void ct_tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint
                   float *tile);
 void ct_tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c, float *x);
 
+/* All tiles of a row-major matrix, row by row of them, one every `pitch` bytes. Back. */
+void ct_tiles_from(const float *x, uint32_t rows, uint32_t cols, size_t pitch, uint8_t *tiles);
+void ct_tiles_to(const uint8_t *tiles, uint32_t rows, uint32_t cols, size_t pitch, float *x);
+
 /* He-uniform numbers for a layer of so many inputs; the generator's state goes on. */
 void ct_draw_he(uint64_t *state, uint32_t inputs, uint64_t count, float *x);
 

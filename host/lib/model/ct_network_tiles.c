@@ -12,8 +12,6 @@
 #include "ct_network.h"
 #include "ct_num.h"
 
-enum { TILE_FLOATS = CT_TILE * CT_TILE };
-
 bool ct_lay_is_mlp(const struct ct_lay *lay) {
   return lay->kind == CT_LAY_TILES || lay->kind == CT_LAY_LINES || lay->kind == CT_LAY_VECTORS;
 }
@@ -51,22 +49,6 @@ static int read_part(const struct part *p) {
 
 static int write_part(const struct part *p) {
   return ct_mem_write(p->n->dev, p->at, p->bytes, p->size);
-}
-
-/* ---- FP32 tiles ---------------------------------------------------------------------------- */
-
-static void each_tile(const struct part *p, const float *from, float *to) {
-  const uint32_t rows = p->lay->mat.rows, cols = p->lay->mat.cols;
-  uint8_t *at = p->bytes;
-  float tile[TILE_FLOATS];
-  for (uint32_t i = 0; i < ct_tiles(rows); ++i) {
-    for (uint32_t k = 0; k < ct_tiles(cols); ++k, at += (size_t)p->lay->pitch * CT_UNIT) {
-      if (from) ct_tile_from(from, rows, cols, i, k, tile);
-      if (from) memcpy(at, tile, sizeof tile);
-      memcpy(tile, at, sizeof tile);
-      if (to) ct_tile_to(tile, rows, cols, i, k, to);
-    }
-  }
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------- */
@@ -110,7 +92,9 @@ static void each(const struct part *p, enum ct_keep keep, const float *from, flo
   } else if (p->lay->kind == CT_LAY_VECTORS) {
     each_vector(p, from, to);
   } else if (keep == CT_KEEP_F32) {
-    each_tile(p, from, to);
+    const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
+    if (from) ct_tiles_from(from, rows, cols, pitch, p->bytes);
+    if (to) ct_tiles_to(p->bytes, rows, cols, pitch, to);
   } else {
     if (from) ct_pack(from, rows, cols, cols, CT_SQUARE, p->bytes);
     if (to) ct_unpack(p->bytes, rows, cols, cols, to);
