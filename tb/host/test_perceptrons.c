@@ -614,9 +614,8 @@ static void test_versions_of_both_kinds(void **state) {
 
 /* ---- What networks can do ------------------------------------------------------------------ */
 
-/* Training goes on from a file as it goes on without. */
-static void test_files(void **state) {
-  (void)state;
+/* Training goes on from a file as it goes on without; by kernels, too, if it was. */
+static void check_file(bool kernels) {
   char path[] = "/tmp/ct_perceptronXXXXXX";
   ct_rng rng = ct_rng_make(5);
   ct_device *dev;
@@ -626,7 +625,9 @@ static void test_files(void **state) {
   assert_true(fd >= 0);
   close(fd);
   ct_graph *g = trained(&kSmall, &kSgd);
-  ct_network *n = put(dev, g);
+  ct_network *n;
+  ok(dev, ct_network_create(dev, g, &(struct ct_network_options){.kernels = kernels}, &n));
+  assert_true(kernels == (ct_network_stages(n) > 1));
   const struct numbers d = draw_numbers(&kSmall, &rng);
   ok(dev, ct_network_draw(n, 3));
   put_in(dev, n, "x", d.x);
@@ -634,6 +635,7 @@ static void test_files(void **state) {
   ok(dev, ct_network_run(n, CT_TRAINING, 0));
   ok(dev, ct_network_save(n, path));
   ok(dev, ct_network_load(dev, path, NULL, &loaded));
+  assert_int_equal(ct_network_stages(loaded), ct_network_stages(n));
   put_in(dev, loaded, "x", d.x);
   put_in(dev, loaded, "y", d.y);
   ok(dev, ct_network_run(n, CT_TRAINING, 1));
@@ -652,6 +654,12 @@ static void test_files(void **state) {
   free_numbers(&d);
   ct_close(dev);
   unlink(path);
+}
+
+static void test_files(void **state) {
+  (void)state;
+  check_file(false);
+  check_file(true);
 }
 
 /* Weights of one device on another; several runs under way, each with its frame. */

@@ -45,9 +45,10 @@ bool ct_network_has(const char *op);
 
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
-  bool expect;           /* compute what each stage should take: ct_network_stage.expected */
-  uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
-  uint64_t seed;         /* of dropout, as in struct ct_reference */
+  bool expect;       /* compute what each stage should take: ct_network_stage.expected */
+  bool kernels;      /* a perceptron by kernels, too: slower; steps round by rows (docs/graph.md) */
+  uint32_t mantissa; /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
+  uint64_t seed;     /* of dropout, as in struct ct_reference */
   uintptr_t reserved[7]; /* 0 */
 };
 
@@ -167,7 +168,8 @@ int ct_network_answers_create(ct_network *network, size_t count, ct_answers **an
  * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
-/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had.
+/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had; it
+ * is by kernels if it was, or if that is asked for.
  * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
  * sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,

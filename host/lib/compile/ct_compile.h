@@ -134,6 +134,7 @@ struct ct_compiled {
 struct ct_compile_options {
   uint32_t spm_words; /* of the window */
   unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
+  bool kernels;       /* perceptrons are like all other graphs */
   bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
 };
 

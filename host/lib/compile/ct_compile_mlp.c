@@ -248,7 +248,7 @@ static bool is_sayable(const struct whole *w) {
 bool ct_compile_mlp(struct ct_compiler *c) {
   struct ct_perceptron p;
   struct ct_codes codes = {NULL, 0};
-  const int found = ct_graph_perceptron(c->g, &p);
+  const int found = c->options->kernels ? 0 : ct_graph_perceptron(c->g, &p);
   if (found < 0) ct_compile_no_memory(c);
   if (found <= 0) return found < 0;
   struct whole w = {.c = c, .p = &p, .net = {.layers = p.layers}};

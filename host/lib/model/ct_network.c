@@ -38,8 +38,10 @@ static bool walks(const ct_device *dev) {
 }
 
 static int compile(ct_network *n) {
-  const struct ct_compile_options options = {
-      .spm_words = ct_window_words(n->dev), .narrow = n->narrow, .walks = walks(n->dev)};
+  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
+                                             .narrow = n->narrow,
+                                             .kernels = n->kernels,
+                                             .walks = walks(n->dev)};
   const int err = ct_compile(n->graph, &options, &n->compiled);
   const char *why = n->compiled.why ? n->compiled.why : ct_strerror(err);
   return err ? ct_fail_long(n->dev, err, why) : CT_OK;
@@ -157,6 +159,7 @@ static int load(ct_network *n, bool expected) {
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
+  n->kernels = o && o->kernels;
   n->seed = o ? o->seed : 0;
   int err = copy_graph(n, graph);
   if (!err) err = compile(n);

@@ -45,6 +45,7 @@ struct ct_network {
   ct_graph *graph; /* its own */
   struct ct_compiled compiled;
   unsigned narrow;
+  bool kernels;                 /* it is by these, even if it is a perceptron */
   struct ct_network_part *part; /* by stage */
   struct ct_regions own;        /* but for the arena */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */

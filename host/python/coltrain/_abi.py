@@ -572,12 +572,14 @@ class ct_network_options(ctypes.Structure):
     """struct ct_network_options."""
 
     expect: bool
+    kernels: bool
     mantissa: int
     seed: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("expect", ctypes.c_bool),
+        ("kernels", ctypes.c_bool),
         ("mantissa", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("reserved", ctypes.c_size_t * 7),

@@ -134,10 +134,16 @@ class Compiled(Served):
     _server_create = lib.ct_network_server_create
 
     def __init__(
-        self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0
+        self,
+        connection: Connection,
+        network: Network | Graph,
+        mantissa: SupportsIndex = 8,
+        expect: bool = False,
+        seed: SupportsIndex = 0,
+        kernels: bool = False,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64))
+        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
         raw = ctypes.c_void_p()
         graph.check()
         connection.call(lib.ct_network_create, connection._raw, graph._raw, ctypes.byref(options), ctypes.byref(raw))
