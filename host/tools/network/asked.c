@@ -13,12 +13,18 @@ static int fail_device(const struct asked *a, int rc) {
 
 /* ---- Opening ---- */
 
+int asked_named(const char *model, uint32_t rows, const struct ct_optimise *how, ct_graph **g) {
+  int err = ct_graph_create(g);
+  if (!err) err = ct_graph_builtin(*g, model, rows, how);
+  if (!err && how) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), how);
+  if (!err) err = ct_graph_check(*g);
+  return err ? refuse(model, *g) : 0;
+}
+
 static int describe(struct asked *a) {
-  int err = ct_graph_create(&a->named);
-  if (!err) err = ct_graph_builtin(a->named, a->model, 1, false);
-  if (!err) err = ct_graph_check(a->named);
+  const int status = asked_named(a->model, 1, NULL, &a->named);
   a->graph = a->named;
-  return err ? refuse(a->model, a->named) : 0;
+  return status;
 }
 
 static int load(struct asked *a) {

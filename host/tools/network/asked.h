@@ -24,6 +24,9 @@ struct asked {
 int asked_open(struct asked *a, ct_device *dev, const char *model, uint64_t seed);
 void asked_close(struct asked *a);
 
+/* A network by name for so many rows, with steps if `how` says how; checked. Free it either way. */
+int asked_named(const char *model, uint32_t rows, const struct ct_optimise *how, ct_graph **g);
+
 /* What answers take of a network's graph, for so many rows, checked; free it either way. */
 int asked_graph(const char *model, const ct_graph *of, int output, uint32_t rows, ct_graph **g);
 

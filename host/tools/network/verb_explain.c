@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli.h"
+#include "asked.h"
 #include "coltrain/network.h"
 #include "learn.h"
 
@@ -34,10 +34,6 @@ struct cost {
 };
 
 /* ---- The network --------------------------------------------------------------------------- */
-
-static int fail_graph(const struct study *s, const char *what) {
-  return cli_fail("%s: %s", what, ct_graph_error(s->graph));
-}
 
 /* The rows of its first input. */
 static int find_batch(struct study *s) {
@@ -71,12 +67,7 @@ static int describe(struct study *s) {
   const struct options *o = s->o;
   s->batch = o->batch ? o->batch : BATCH;
   s->train = o->train;
-  if (ct_graph_create(&s->graph)) return cli_fail("no memory for the network");
-  if (ct_graph_builtin(s->graph, o->model, (uint32_t)s->batch, o->train))
-    return fail_graph(s, o->model);
-  if (o->train && ct_graph_optimise(s->graph, ct_graph_find(s->graph, "loss"), &how))
-    return fail_graph(s, o->model);
-  return ct_graph_check(s->graph) ? fail_graph(s, o->model) : 0;
+  return asked_named(o->model, (uint32_t)s->batch, o->train ? &how : NULL, &s->graph);
 }
 
 /* Numbers that are neither all equal nor tiny, the same each time. */

@@ -8,10 +8,6 @@
 
 /* ---- Graphs ---- */
 
-static int refuse(const struct learner *l, const ct_graph *g) {
-  return cli_fail("%s: %s", l->learn->model, g ? ct_graph_error(g) : "no memory for the network");
-}
-
 /* The network with its steps, by name; checked. */
 static int describe(const struct learner *l, ct_graph **g) {
   const struct learn *how = l->learn;
@@ -19,11 +15,7 @@ static int describe(const struct learner *l, ct_graph **g) {
                                        .momentum = (double)how->momentum,
                                        .weight_decay = (double)how->weight_decay,
                                        .accumulate = how->accumulate};
-  int err = ct_graph_create(g);
-  if (!err) err = ct_graph_builtin(*g, how->model, how->batch, true);
-  if (!err) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), &optimise);
-  if (!err) err = ct_graph_check(*g);
-  return err ? refuse(l, *g) : 0;
+  return asked_named(how->model, how->batch, &optimise, g);
 }
 
 /* A tensor by name, and its numbers for each sample, which become what is not known so far. */
