@@ -612,6 +612,74 @@ static void test_versions_of_both_kinds(void **state) {
   check_publishing("sim:", &kSmall, &adam, &rng);
 }
 
+/* A perceptron on images of 4 x 5 pixels with 3 channels. */
+static const struct shape kImages = {.layers = 2, .width = {60, 33, 7}, .batch = 9};
+
+static ct_graph *on_images(const struct ct_optimise *how) {
+  static const char *const name[] = {"fc1.weight", "fc1.bias", "logits.weight", "logits.bias"};
+  static const struct ct_shape shape[] = {{2, {33, 60}}, {1, {33}}, {2, {7, 33}}, {1, {7}}};
+  ct_graph *g;
+  int w[4];
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int x =
+      ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = {4, {9, 4, 5, 3}}});
+  for (int i = 0; i < 4; ++i)
+    w[i] = ct_graph_tensor(
+        g, &(struct ct_new_tensor){.name = name[i],
+                                   .role = CT_ROLE_WEIGHT,
+                                   .initial = i % 2 ? CT_INITIAL_ZEROS : CT_INITIAL_HE,
+                                   .shape = shape[i]});
+  int t = node(g, "flatten", NULL, &x, 1);
+  t = node(g, "linear", NULL, (const int[]){t, w[0], w[1]}, 3);
+  t = node(g, "relu", NULL, &t, 1);
+  t = node(g, "linear", NULL, (const int[]){t, w[2], w[3]}, 3);
+  const int y = ct_graph_tensor(
+      g, &(struct ct_new_tensor){.name = "y", .role = CT_ROLE_LABEL, .shape = {2, {9, 7}}});
+  const int loss = node(g, "cross_entropy", NULL, (const int[]){t, y}, 2);
+  must(g, ct_graph_result(g, loss));
+  must(g, ct_graph_optimise(g, loss, how));
+  must(g, ct_graph_check(g));
+  return g;
+}
+
+/* The bits of one whose rows are given as such; its versions are good for that one's answers. */
+static void check_images(const struct ct_optimise *how, bool one, ct_rng *rng) {
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_graph *g = on_images(how), *rows = trained(&kImages, how);
+  ct_network *n[2] = {put(dev, g), put(dev, rows)};
+  const struct numbers d = draw_numbers(&kImages, rng);
+  assert_true(one == (ct_network_stages(n[0]) == 1));
+  for (int i = 0; i < 2; ++i) {
+    ok(dev, ct_network_draw(n[i], 3));
+    put_in(dev, n[i], "x", d.x);
+    put_in(dev, n[i], "y", d.y);
+    ok(dev, ct_network_run(n[i], CT_TRAINING, 0));
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    static const char *const name[] = {"fc1.weight", "logits.weight"};
+    float *want = read_all(dev, n[1], name[i]);
+    same_tensor(dev, n[0], name[i], want);
+    free(want);
+  }
+  check_version(dev, n[0], &kImages, 3, rng);
+  check_version(dev, n[0], &kImages, 20, rng);
+  free_numbers(&d);
+  for (int i = 0; i < 2; ++i)
+    ct_network_free(n[i]);
+  ct_graph_free(rows);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+static void test_images(void **state) {
+  (void)state;
+  const struct ct_optimise adam = {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.01}};
+  ct_rng rng = ct_rng_make(8);
+  check_images(&kSgd, true, &rng);
+  check_images(&adam, false, &rng);
+}
+
 /* ---- What networks can do ------------------------------------------------------------------ */
 
 /* Training goes on from a file as it goes on without; by kernels, too, if it was. */
@@ -761,6 +829,7 @@ int main(void) {
                                      cmocka_unit_test(test_bytes_and_cycles_of_a_model),
                                      cmocka_unit_test(test_turning),
                                      cmocka_unit_test(test_versions_of_both_kinds),
+                                     cmocka_unit_test(test_images),
                                      cmocka_unit_test(test_files),
                                      cmocka_unit_test(test_frames_and_weights),
                                      cmocka_unit_test(test_tensors_that_are_read)};

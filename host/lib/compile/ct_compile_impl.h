@@ -150,6 +150,8 @@ int ct_value_of(struct ct_compiler *c, int tensor);
 static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
   return ct_value_of(c, ct_has(n, i) ? n->in[i] : 0);
 }
+/* A tensor from outside, of which nothing is known yet, is a matrix of that shape. */
+void ct_value_given(struct ct_compiler *c, int tensor, const struct ct_shape *s);
 /* The tensor has that value from here on. */
 void ct_value_is(struct ct_compiler *c, int tensor, int value);
 /* Gives a weight its layout: outputs x taps x channels. A state of its shape gets it, too. */

@@ -52,13 +52,17 @@ static bool read_layers(const ct_graph *g, struct ct_perceptron *p) {
     relu = made_by(g, t, "relu");
     if (relu) t = relu->in[0];
   } while (relu);
-  p->x = t;
+  p->flat = t;
   return true;
 }
 
 static bool read_input(const ct_graph *g, struct ct_perceptron *p) {
-  p->batch = g->tensor[p->x]->shape.dim[0];
-  return is_given(g, p->x, CT_ROLE_INPUT, 2);
+  const struct ct_shape *rows = &g->tensor[p->flat]->shape;
+  p->x = ct_graph_flattened(g, p->flat);
+  if (!p->x) p->x = p->flat;
+  p->batch = rows->dim[0];
+  const struct ct_gtensor *x = g->tensor[p->x];
+  return rows->dims == 2 && x->node < 0 && x->role == CT_ROLE_INPUT;
 }
 
 /* The states of an update, and what all of them share. */
@@ -182,7 +186,7 @@ static bool pair_nodes(struct likeness *k) {
 
 static bool pair_given(struct likeness *k, const struct ct_perceptron *built,
                        const struct ct_perceptron *of) {
-  bool fits = pair(k, built->x, of->x);
+  bool fits = pair(k, built->flat, of->flat);
   if (of->trains) fits = fits && pair(k, built->y, of->y);
   for (uint32_t l = 0; l < of->layers; ++l) {
     fits = fits && pair(k, built->w[l], of->w[l]) && pair(k, built->b[l], of->b[l]);

@@ -12,7 +12,8 @@
 struct ct_perceptron {
   uint32_t layers, batch, width[CT_MAX_LAYERS + 1];
   bool trains;
-  int x, y, logits, loss;
+  int x, flat; /* the input; what the first layer reads: it, or all numbers of each row of it */
+  int y, logits, loss;
   int w[CT_MAX_LAYERS], b[CT_MAX_LAYERS];   /* weights, biases ... */
   int vw[CT_MAX_LAYERS], vb[CT_MAX_LAYERS]; /* ... and their momentum */
   struct ct_schedule schedule;
