@@ -234,7 +234,7 @@ static const char *load_of(const char *network) {
           "\"batching\": \"adaptive\", \"device\": \"sim:core=16x8\"}",
           network);
   assert_int_equal(fclose(file), 0);
-  return line("load %s", cli_path("run.json"));
+  return cli_line("load %s", cli_path("run.json"));
 }
 
 /* The device's batcher takes a perceptron from a file, beside one of widths. */
