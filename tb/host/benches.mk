@@ -48,6 +48,10 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+$(call host_test,test_network_batches,tb/host/test_network_batches.c)
+$(BUILD)/tb/test_network_batches $(BUILD)/tb/test_network_batches.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_perceptrons,tb/host/test_perceptrons.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_perceptrons $(BUILD)/tb/test_perceptrons.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_mlp $(BUILD)/tb/test_mlp.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lib,tb/host/test_lib.c)

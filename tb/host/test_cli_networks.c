@@ -225,6 +225,38 @@ static void simulated(void **state) {
   json_decref(emu);
 }
 
+/* A run of `coltrain load` with that network. */
+static const char *load_of(const char *network) {
+  FILE *file = fopen(cli_path("run.json"), "w");
+  assert_non_null(file);
+  fprintf(file,
+          "{\"kind\": \"capacity\", \"networks\": [\"%s\", \"64-16-10\"], \"requests\": 40, "
+          "\"batching\": \"adaptive\", \"device\": \"sim:core=16x8\"}",
+          network);
+  assert_int_equal(fclose(file), 0);
+  return cli_line("load %s", cli_path("run.json"));
+}
+
+/* The device's batcher takes a perceptron from a file, beside one of widths. */
+static void in_the_devices_batches(void **state) {
+  (void)state;
+  char path[256];
+  save_small(cli_path("small.ctm"), 8);
+  snprintf(path, sizeof path, "%s", cli_path("small.ctm"));
+  json_t *root = cli_expect_json(load_of(path));
+  assert_int_equal(cli_number_at(root, "wrong"), 0);
+  assert_true(cli_number_at(root, "completed") > 20);
+  double most = 0;
+  const json_t *batches = cli_at(root, "batches");
+  for (size_t i = 8; i < json_array_size(batches); ++i)
+    most += json_number_value(json_array_get(batches, i));
+  assert_true(most > 0);
+  json_decref(root);
+  save_dropout(cli_path("dropout.ctm"));
+  snprintf(path, sizeof path, "%s", cli_path("dropout.ctm"));
+  free(cli_expect(1, "makes batches of perceptrons alone", load_of(path)));
+}
+
 /* Answers have the mantissas of the file. */
 static void narrow_mantissas(void **state) {
   (void)state;
@@ -346,6 +378,7 @@ int main(void) {
       cmocka_unit_test(served_while_trained),
       cmocka_unit_test(a_residual_network),
       cmocka_unit_test(simulated),
+      cmocka_unit_test(in_the_devices_batches),
       cmocka_unit_test(narrow_mantissas),
       cmocka_unit_test(dropout),
       cmocka_unit_test(stopped),

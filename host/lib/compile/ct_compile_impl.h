@@ -151,6 +151,8 @@ int ct_value_of(struct ct_compiler *c, int tensor);
 static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
   return ct_value_of(c, ct_has(n, i) ? n->in[i] : 0);
 }
+/* A tensor from outside, of which nothing is known yet, is a matrix of that shape. */
+void ct_value_given(struct ct_compiler *c, int tensor, const struct ct_shape *s);
 /* The tensor has that value from here on. */
 void ct_value_is(struct ct_compiler *c, int tensor, int value);
 /* Gives a weight its layout: outputs x taps x channels. A state of its shape gets it, too. */
@@ -285,6 +287,12 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
 #define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
 CT_LOWERED(CT_LOWER_DECLARE)
 #undef CT_LOWER_DECLARE
+
+/* ---- Perceptrons: ct_compile_mlp.c ---- */
+
+/* All of the graph as one stage, if it is a perceptron that can be; false: it is not, and nothing
+ * has been done. */
+bool ct_compile_mlp(struct ct_compiler *c);
 
 /* ---- The end: places and programs ---- */
 

@@ -407,6 +407,14 @@ static void describe_masks(struct ct_compiler *c) {
   }
 }
 
+static void name_arguments(struct ct_compiled *o) {
+  o->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
+  for (unsigned reg = CT_ARG_LASTING; reg < CT_ARG_FIRST + o->externals; ++reg)
+    o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, reg, 0};
+  for (uint32_t i = 0; i < o->scalars; ++i)
+    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, i};
+}
+
 void ct_compile_places(struct ct_compiler *c) {
   for (size_t t = 1; t <= c->g->tensors; ++t)
     replace(c, t);
@@ -422,5 +430,5 @@ void ct_compile_places(struct ct_compiler *c) {
     describe(c, t);
   if (!c->error) describe_constants(c);
   if (!c->error) describe_masks(c);
-  c->out->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
+  name_arguments(c->out);
 }

@@ -38,8 +38,10 @@ static bool walks(const ct_device *dev) {
 }
 
 static int compile(ct_network *n) {
-  const struct ct_compile_options options = {
-      .spm_words = ct_window_words(n->dev), .narrow = n->narrow, .walks = walks(n->dev)};
+  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
+                                             .narrow = n->narrow,
+                                             .kernels = n->kernels,
+                                             .walks = walks(n->dev)};
   const int err = ct_compile(n->graph, &options, &n->compiled);
   const char *why = n->compiled.why ? n->compiled.why : ct_strerror(err);
   return err ? ct_fail_long(n->dev, err, why) : CT_OK;
@@ -157,6 +159,7 @@ static int load(ct_network *n, bool expected) {
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
+  n->kernels = o && o->kernels;
   n->seed = o ? o->seed : 0;
   int err = copy_graph(n, graph);
   if (!err) err = compile(n);
@@ -216,6 +219,7 @@ void ct_network_release(ct_network *n) {
 
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
+  ct_follower_end(&n->follower);
   ct_copies_free(&n->copies);
   for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
     ct_programs_free(&n->part[i].programs);
@@ -251,6 +255,7 @@ static float *matrix_of(const struct ct_lay *lay) {
 
 int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           const float *data) {
+  if (ct_lay_is_mlp(lay)) return ct_network_put_mlp(n, r, lay, data);
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   ct_lay_spread(lay, data, matrix);
@@ -261,6 +266,7 @@ int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struc
 
 int ct_network_get_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           float *data) {
+  if (ct_lay_is_mlp(lay)) return ct_network_get_mlp(n, r, lay, data);
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   const int err = ct_network_get(n, r, &lay->mat, matrix);
@@ -358,6 +364,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, info);
+  const struct ct_mlp *mlp = &n->compiled.mlp;
   *info = (struct ct_network_info){.seed = n->drawn,
                                    .steps = n->steps,
                                    .epochs = n->epochs,
@@ -366,7 +373,9 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
                                    .run_bytes = n->compiled.arena * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-                                   .accumulate = runs_of_step(n)};
+                                   .accumulate = runs_of_step(n),
+                                   .inputs = mlp->layers ? mlp->width[0] : 0,
+                                   .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
   return CT_OK;
 }
 
