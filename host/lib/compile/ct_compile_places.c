@@ -387,6 +387,8 @@ static void describe_masks(struct ct_compiler *c) {
   }
 }
 
+enum { USUAL_NUMBERS = 8 };
+
 void ct_compile_places(struct ct_compiler *c) {
   for (size_t t = 1; t <= c->g->tensors; ++t)
     replace(c, t);
@@ -402,5 +404,8 @@ void ct_compile_places(struct ct_compiler *c) {
     describe(c, t);
   if (!c->error) describe_constants(c);
   if (!c->error) describe_masks(c);
-  c->out->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
+  /* What is left of the registers is for loops: networks of few numbers all leave the same. */
+  const unsigned numbers =
+      c->out->scalars > USUAL_NUMBERS ? (unsigned)c->out->scalars : USUAL_NUMBERS;
+  c->out->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
 }
