@@ -45,10 +45,13 @@ bool ct_network_has(const char *op);
 
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
-  bool expect;           /* compute what each stage should take: ct_network_stage.expected */
-  uint32_t mantissa;     /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
-  uint64_t seed;         /* of dropout, as in struct ct_reference */
-  uintptr_t reserved[7]; /* 0 */
+  bool expect;       /* compute what each stage should take: ct_network_stage.expected */
+  uint32_t mantissa; /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
+  uint64_t seed;     /* of dropout, as in struct ct_reference */
+  ct_network *like;  /* one on the same device whose programs it has, too, where they would be the
+                        same: graphs that differ in schedules and attributes of updates alone.
+                        Then they are neither made nor kept again. NULL: none */
+  uintptr_t reserved[6]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
@@ -166,7 +169,8 @@ struct ct_network_info {
   uint32_t jobs;          /* most that a run takes, but for stages that run only once */
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
-  uintptr_t reserved[4];
+  uint32_t together;      /* networks that have its programs, itself among them: see `like` */
+  uintptr_t reserved[3];
 };
 
 /* Copies what is known to *info. */
