@@ -198,6 +198,9 @@ $(BUILD)/tb/test_accumulate $(BUILD)/tb/test_accumulate.san: | $(BUILD)/lib/colt
 $(call host_test,test_network_differences,tb/host/test_network_differences.c tb/host/network_bed.c tb/host/graph_bed.c,-lm)
 $(call host_test,test_network_serve,tb/host/test_network_serve.c)
 $(BUILD)/tb/test_network_serve $(BUILD)/tb/test_network_serve.san: | $(BUILD)/lib/coltrain/sim.so
+# Many of them at once, beside each alone.
+$(call host_test,test_array,tb/host/test_array.c tb/host/array_bed.c)
+$(BUILD)/tb/test_array $(BUILD)/tb/test_array.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
 $(call host_test,test_network_rows,tb/host/test_network_rows.c tb/host/graph_bed.c)
 $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/network_bed.c tb/host/graph_bed.c)

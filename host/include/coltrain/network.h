@@ -97,6 +97,9 @@ typedef struct ct_frame ct_frame;
 int ct_frame_create(ct_network *network, ct_frame **frame);
 void ct_frame_free(ct_frame *frame);
 
+/* The network that it is of; NULL without a frame, or when that has been freed. */
+ct_network *ct_frame_network(const ct_frame *frame);
+
 /* As ct_network_write() and ct_network_read(), of a frame's inputs and labels, and of its outputs.
  * CT_ERR_BUSY: a run with the frame is under way. An output of a run that failed: its error; before
  * the first run: CT_ERR_ARG. */

@@ -84,6 +84,10 @@ void ct_frame_free(ct_frame *f) {
   if (f && ct_handle_close(&f->handle, "frame")) release(f);
 }
 
+ct_network *ct_frame_network(const ct_frame *f) {
+  return f && f->handle.live && f->network->handle.live ? f->network : NULL;
+}
+
 /* ---- What may be done with it -------------------------------------------------------------- */
 
 static int check(const ct_frame *f) {
