@@ -336,6 +336,26 @@ static void test_stopping(void **state) {
   rig_close(&r);
 }
 
+static void test_limits(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c = small(&feed, 0.1);
+  bed_join(r.array, r.dev, &c);
+  bed_join(r.array, r.dev, &c);
+  assert_int_equal(ct_array_limit(r.array, 1, 5), CT_OK);
+  run(&r, 3);
+  run(&r, 3);
+  bed_expect_alone(r.array, 1, &c, 5, r.beside);
+  bed_expect_alone(r.array, 2, &c, 6, r.beside);
+  assert_int_equal(ct_array_limit(r.array, 1, CT_NO_CYCLE), CT_OK);
+  assert_int_equal(ct_array_limit(r.array, 3, 1), CT_ERR_NOT_FOUND);
+  run(&r, 2);
+  bed_expect_alone(r.array, 1, &c, 7, r.beside);
+  rig_close(&r);
+}
+
 static void test_files(void **state) {
   struct rig r, other;
   struct bed_feed feed = feed_of(1);
@@ -529,6 +549,7 @@ int main(void) {
       cmocka_unit_test(test_a_feed_fails),
       cmocka_unit_test(test_a_job_fails),
       cmocka_unit_test(test_stopping),
+      cmocka_unit_test(test_limits),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_memory_is_full),
       cmocka_unit_test(test_random),

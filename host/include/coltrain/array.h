@@ -67,8 +67,8 @@ struct ct_feed {
 
 /* A member that is to join. The structure is copied, and the graph with it. */
 struct ct_member {
-  const ct_graph *graph; /* a checked one with updates; with optimise: one without gradients, to
-                            which these are added; NULL: a file */
+  const ct_graph *graph; /* with updates; with optimise: without gradients, to which these are
+                            added; NULL: a file */
   const struct ct_optimise *optimise; /* NULL: the graph has its updates */
   const char *file; /* of a network, which goes on where it was saved; NULL: a graph */
   const char *loss; /* an output that is one number; NULL: "loss" */
@@ -91,6 +91,10 @@ int ct_array_leave(ct_array *array, uint32_t number);
 /* A member's network: to read, save or publish it between two calls of ct_array_run(), or to write
  * its weights. It must be neither run nor freed. NULL, and a sentence: there is no such member. */
 ct_network *ct_array_network(ct_array *array, uint32_t number);
+
+/* Lets a member take no run from that number on, counted from 0; CT_NO_CYCLE, as at first: any. So
+ * members of other batch sizes can see the same data. CT_ERR_NOT_FOUND. */
+int ct_array_limit(ct_array *array, uint32_t number, uint64_t run);
 
 /* DIVERGED: a loss or a weight was NaN or Inf. FAILED: a run or its feed failed. Neither runs any
  * more. */

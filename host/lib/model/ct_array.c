@@ -178,7 +178,7 @@ static int make_member(struct ct_array *a, const struct ct_member *member,
   if (err) return err;
   m->feed = member->feed;
   m->next = m->goal = m->network->steps;
-  m->looked = m->ended_by = CT_NO_CYCLE;
+  m->looked = m->ended_by = m->limit = CT_NO_CYCLE;
   m->info = (struct ct_member_info){
       .loss = NAN, .bytes = bytes_of(m->network, m->ahead), .user = member->user};
   return CT_OK;
@@ -240,6 +240,13 @@ int ct_array_leave(ct_array *a, uint32_t number) {
 ct_network *ct_array_network(ct_array *a, uint32_t number) {
   size_t at;
   return find(a, number, &at) ? NULL : a->member[at]->network;
+}
+
+int ct_array_limit(ct_array *a, uint32_t number, uint64_t run) {
+  size_t at;
+  const int err = find(a, number, &at);
+  if (!err) a->member[at]->limit = run;
+  return err;
 }
 
 /* ---- Facts --------------------------------------------------------------------------------- */

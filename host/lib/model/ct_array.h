@@ -42,6 +42,7 @@ struct ct_array_member {
   int loss; /* the tensor */
   uint32_t ahead;
   struct ct_feed feed;
+  uint64_t limit;      /* as in ct_array_limit() */
   uint64_t next, goal; /* the run that begins next; where to stop for now */
   uint64_t under_way;  /* runs */
   uint64_t looked;     /* weights were found right in front of this run; CT_NO_CYCLE: of none */

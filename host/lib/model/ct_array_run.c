@@ -188,6 +188,7 @@ int ct_array_run(ct_array *a, uint64_t runs, const struct ct_watch *watch) {
   for (size_t i = 0; i < a->members; ++i) {
     struct ct_array_member *m = a->member[i];
     m->goal = runs > CT_NO_CYCLE - m->next ? CT_NO_CYCLE : m->next + runs;
+    if (m->goal > m->limit) m->goal = m->limit;
   }
   for (;;) {
     err = begin_all(a);

@@ -1207,6 +1207,7 @@ class Library:
     ct_array_join: Callable[..., int]
     ct_array_leave: Callable[..., int]
     ct_array_network: Callable[..., int | None]
+    ct_array_limit: Callable[..., int]
     ct_array_members: Callable[..., int]
     ct_array_member: Callable[..., int]
     ct_array_run: Callable[..., int]
@@ -1373,6 +1374,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_array_join": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_member), ctypes.c_void_p]),
     "ct_array_leave": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32]),
     "ct_array_network": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_uint32]),
+    "ct_array_limit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64]),
     "ct_array_members": (ctypes.c_size_t, [ctypes.c_void_p, ctypes.POINTER(ct_member_info), ctypes.c_size_t]),
     "ct_array_member": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ct_member_info)]),
     "ct_array_run": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ct_watch)]),

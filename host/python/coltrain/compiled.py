@@ -89,6 +89,8 @@ class CompiledInfo:
     """Its runs change its weights."""
     accumulate: int
     """Runs that make a step."""
+    together: int = 1
+    """Networks that have its programs, itself among them."""
 
 
 class Frame(Handle):
@@ -145,14 +147,18 @@ class Compiled(Handle):
         connection.call(lib.ct_network_load, connection._raw, path_of(path), ctypes.byref(options), ctypes.byref(raw))
         loaded = cls.__new__(cls)
         Handle.__init__(loaded, connection, raw.value or 0)
+        loaded.graph = loaded._own_graph()
+        return loaded
+
+    def _own_graph(self) -> Graph:
+        """The graph that the library has for it."""
         data, size = ctypes.POINTER(ctypes.c_uint8)(), ctypes.c_size_t()
-        graph = connection.look(lib.ct_network_graph, loaded._raw)
-        connection.call(lib.ct_graph_pack, graph, ctypes.byref(data), ctypes.byref(size))
+        graph = self._connection.look(lib.ct_network_graph, self._raw)
+        self._connection.call(lib.ct_graph_pack, graph, ctypes.byref(data), ctypes.byref(size))
         try:
-            loaded.graph = Graph.unpack(ctypes.string_at(data, size.value))
+            return Graph.unpack(ctypes.string_at(data, size.value))
         finally:
             lib.ct_graph_free_bytes(data)
-        return loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes graph, weights, states and how far training has come (docs/model-format.md, format 2); training goes on from there
@@ -165,7 +171,7 @@ class Compiled(Handle):
         """What is known of it at this moment."""
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
-        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate)
+        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate, raw.together)
 
     @property
     def epochs(self) -> int:
