@@ -27,6 +27,10 @@ $(BUILD)/tb/test_cli_networks: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltr
 $(BUILD)/tb/test_cli_networks.san: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/san/bin/coltrain-report
 $(BUILD)/tb/test_cli_networks: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_cli_networks.san: $(BUILD)/san/bin/coltrain
+$(call host_test,test_cli_sweep,tb/host/test_cli_sweep.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli_sweep $(BUILD)/tb/test_cli_sweep.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_cli_sweep: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli_sweep.san: $(BUILD)/san/bin/coltrain
 $(call host_test,test_cli_serve,tb/host/test_cli_serve.c tb/host/cli_run.c,-ljansson)
 $(BUILD)/tb/test_cli_serve $(BUILD)/tb/test_cli_serve.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_cli_serve: $(BUILD)/bin/coltrain
