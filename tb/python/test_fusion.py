@@ -16,7 +16,7 @@ from coltrain.experiments import datafiles
 from coltrain.experiments.common import parser_of
 from coltrain.experiments.fusion import MEMBERS, Fusion, targets_of
 from coltrain.experiments.fusion_nets import NETS, batches_of, graph_of
-from coltrain.experiments.fusion_run import alone, measure, same
+from coltrain.experiments.fusion_run import alone, as_model, measure, same
 from coltrain.reports.experiment import page_of
 from conftest import TOP
 
@@ -54,11 +54,13 @@ def test_a_point(seed: int) -> None:
     next(iter(other.values())).flat[0] += np.float32(1e-3)
     assert not same(values, other)
     assert measure("digits", 1, "emu:", small=True, check=False)["cycles_per_run"] is None
+    assert 0 < (as_model("digits", "sim:", small=True) or 0) < point["cycles_per_run"]
 
 
 def made(net: str, members: int, cycles: float, busy: float = 0.95) -> dict[str, Any]:
-    figures = {"first_cycles": 2000, "whole_cycles": 10000, "cycles_per_run": cycles, "net": net, "members": members, "runs": 2, "batch": 32}
-    return figures | {"jobs": 10, "programs": 1, "batches": 2, "bytes": 1000, "busiest": "VS", "busy": busy, "identical": True}
+    figures = {"first_cycles": 2000, "whole_cycles": 10000, "cycles_per_run": cycles, "net": net, "members": members, "runs": 2}
+    figures |= {"batch": 32, "jobs": 10, "model_cycles": None}
+    return figures | { "programs": 1, "batches": 2, "bytes": 1000, "busiest": "VS", "busy": busy, "identical": True}
 
 
 def test_summary(tmp_path: Path) -> None:
@@ -74,6 +76,10 @@ def test_summary(tmp_path: Path) -> None:
     assert row["models_steps_per_mcycle"] == row["interleaved"] == 1000 and row["serial_prefetched"] == 500
     assert row["serial_host"] == pytest.approx(1e6 / 12000) and row["by_launch"]["0"] == 500 and row["over_prefetched"] == 2
     assert [t["held"] for t in s["targets"]] == [False, True, True, True]
+    e.store.save(e.point("digits", 1), made("digits", 1, 2000) | {"model_cycles": 500.0})
+    faster = e.summary()["rows"][1]
+    assert (faster["serial_prefetched"], faster["of_graph"], faster["over_prefetched"]) == (2000, 500, 0.5)
+    e.store.save(e.point("digits", 1), made("digits", 1, 2000))
     assert "12.00" in "\n".join(e.lines(s)) and "ResNet-8" in page_of(s) and e.wrong(s) == 0
     (file, _) = datafiles.files_of(s)
     assert file.cells("abc")[0][:5] == ["digits", "1", "1000", "32", "10"] and len(file.cells("abc")[0]) == len(file.names()) + 1

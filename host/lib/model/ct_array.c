@@ -13,7 +13,7 @@ static int no_memory(ct_device *dev) {
   return ct_fail(dev, CT_ERR_MEMORY, "no memory for an array of networks");
 }
 
-static int check_array(const struct ct_array *a) {
+int ct_check_array(const struct ct_array *a) {
   return ct_check_handle(a ? &a->handle : NULL, "array");
 }
 
@@ -192,12 +192,13 @@ static void give_up(struct ct_array *a, struct ct_array_member *m) {
 }
 
 int ct_array_join(ct_array *a, const struct ct_member *member, uint32_t *number) {
-  int err = check_array(a);
+  int err = ct_check_array(a);
   if (err) return err;
   CT_NEED(a->dev, member);
   err = check_member(a, member);
   if (err) return err;
-  struct ct_array_member **more = realloc(a->member, (a->members + 1) * sizeof(*more));
+  struct ct_array_member **more =
+      realloc(a->member, (a->members + 1) * sizeof(struct ct_array_member *));
   struct ct_array_member *m = calloc(1, sizeof *m);
   if (more) a->member = more;
   err = more && m ? make_member(a, member, m) : no_memory(a->dev);
@@ -214,7 +215,7 @@ int ct_array_join(ct_array *a, const struct ct_member *member, uint32_t *number)
 /* ---- Finding ------------------------------------------------------------------------------- */
 
 static int find(const struct ct_array *a, uint32_t number, size_t *at) {
-  int err = check_array(a);
+  int err = ct_check_array(a);
   if (err) return err;
   for (*at = 0; *at < a->members; ++*at)
     if (a->member[*at]->number == number) return CT_OK;
@@ -268,7 +269,7 @@ static struct ct_member_info info_of(const struct ct_array *a, const struct ct_a
 }
 
 size_t ct_array_members(const ct_array *a, struct ct_member_info *members, size_t count) {
-  if (check_array(a)) return 0;
+  if (ct_check_array(a)) return 0;
   for (size_t i = 0; members && i < a->members && i < count; ++i)
     members[i] = info_of(a, a->member[i]);
   return a->members;
@@ -302,7 +303,7 @@ static uint64_t batch_bytes(const struct ct_array *a) {
 }
 
 int ct_array_info(const ct_array *a, struct ct_array_info *info) {
-  const int err = check_array(a);
+  const int err = ct_check_array(a);
   if (err) return err;
   CT_NEED(a->dev, info);
   *info = (struct ct_array_info){

@@ -75,6 +75,9 @@ struct ct_array {
   uint64_t submitted, ended, written;
 };
 
+/* CT_OK, or an error with a sentence: NULL, freed before, or of a closed device. */
+int ct_check_array(const struct ct_array *a);
+
 /* A batch for the next run of a member, written and taken. *batch is NULL when there is no room for
  * another one at present. CT_OK, or an error; *own: it is the feed's, not the device's. */
 int ct_array_batch_take(struct ct_array *a, struct ct_array_member *m,

@@ -45,7 +45,8 @@ static size_t most(const struct ct_array *a, const struct ct_shared *kind) {
 }
 
 static int add(struct ct_array *a, const struct ct_array_member *m, struct ct_array_batch **batch) {
-  struct ct_array_batch **more = realloc(a->batch, (a->batches + 1) * sizeof(*more));
+  struct ct_array_batch **more =
+      realloc(a->batch, (a->batches + 1) * sizeof(struct ct_array_batch *));
   struct ct_array_batch *b = calloc(1, sizeof *b);
   if (more) a->batch = more;
   int err = more && b ? ct_inputs_make(m->network, &b->at)

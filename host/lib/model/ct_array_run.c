@@ -182,7 +182,7 @@ static int wait_for_one(struct ct_array *a, const struct ct_watch *watch) {
 }
 
 int ct_array_run(ct_array *a, uint64_t runs, const struct ct_watch *watch) {
-  int err = ct_check_handle(a ? &a->handle : NULL, "array");
+  int err = ct_check_array(a);
   if (err) return err;
   a->stop = false;
   for (size_t i = 0; i < a->members; ++i) {

@@ -166,9 +166,8 @@ static int load(ct_network *n) {
 
 /* ---- Networks of the same programs --------------------------------------------------------- */
 
-static bool may_share(const ct_network *n, const struct ct_network_options *o) {
-  const ct_network *like = o ? o->like : NULL;
-  return like && like->narrow == n->narrow && (!o->expect || like->shared->expected) &&
+static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
+  return like && like->narrow == n->narrow && (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 
@@ -216,9 +215,11 @@ static void leave_programs(struct ct_shared *shared) {
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->seed = o ? o->seed : 0;
+  const ct_network *like = o ? o->like : NULL;
+  const bool expected = o && o->expect;
   int err = copy_graph(n, graph);
-  const bool shares = !err && may_share(n, o);
-  if (!err) err = shares ? share(n, o->like) : begin_shared(n, o && o->expect);
+  const bool shares = !err && may_share(n, like, expected);
+  if (!err) err = shares ? share(n, like) : begin_shared(n, expected);
   if (!err) err = make_room(n);
   if (!err) err = ct_network_put_constants(n, &n->own);
   if (!err && !shares) err = load(n);

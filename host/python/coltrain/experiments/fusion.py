@@ -6,7 +6,8 @@ times steps for a million cycles:
 
   serial_host        one after the other, each job launched when the one before has ended: a run alone takes its cycles, and a launch for
                      each of its jobs
-  serial_prefetched  one after the other, with the next run in the queue
+  serial_prefetched  one after the other, with the next run in the queue; a perceptron as a model, whose step is one program, if that is
+                     faster
   interleaved        runs of all members in the queue, in turn
 """
 
@@ -45,7 +46,8 @@ def row_of(alone: Json, point: Json, launch: int) -> Json | None:
     """None: the device has no clock."""
     if not point["cycles_per_run"] or not alone["cycles_per_run"]:
         return None
-    host, prefetched, together = serial_host(alone, launch), rate(alone["cycles_per_run"]), rate(point["cycles_per_run"])
+    serial = min(alone["cycles_per_run"], alone["model_cycles"] or alone["cycles_per_run"])
+    host, prefetched, together = serial_host(alone, launch), rate(serial), rate(point["cycles_per_run"])
     return {
         "net": point["net"],
         "members": point["members"],
@@ -54,6 +56,7 @@ def row_of(alone: Json, point: Json, launch: int) -> Json | None:
         "serial_prefetched": prefetched,
         "interleaved": together,
         "identical": point["identical"],
+        "of_graph": rate(alone["cycles_per_run"]),
         "over_host": together / host,
         "over_prefetched": together / prefetched,
         "launch_cycles": launch,
@@ -111,7 +114,8 @@ class Fusion(Experiment):
 
     def lines(self, summary: Json) -> Iterable[str]:
         yield "models x steps in a million cycles"
-        yield f"{'net':9} {'members':>7} {'host':>9} {'prefetched':>10} {'together':>9} {'/ host':>7} {'/ pref.':>7}  {'busiest':7} {'busy':>5}  same bits"
+        rates = f"{'host':>9} {'prefetched':>10} {'together':>9} {'/ host':>7} {'/ pref.':>7}"
+        yield f"{'net':9} {'members':>7} {rates}  {'busiest':7} {'busy':>5}  same bits"
         for r in summary["rows"]:
             rates = f"{r['serial_host']:9.3f} {r['serial_prefetched']:10.3f} {r['interleaved']:9.3f}"
             over = f"{r['over_host']:7.2f} {r['over_prefetched']:7.3f}"
@@ -142,9 +146,13 @@ def targets_of(rows: Sequence[Json]) -> list[Target]:
     whole = {(r["net"], r["members"]) for r in rows} >= {(net, n) for net in NETS for n in MEMBERS}
     most = [r["over_host"] for r in rows if r["net"] == small and r["members"] == MEMBERS[-1]]
     digits = [r["over_prefetched"] for r in many if r["net"] == small]
+    text, busy, over = NETS[small].text, [r["busy"] for r in many], [r["over_prefetched"] for r in rows]
+    by_host = f"{text}, {MEMBERS[-1]} members: at least {OVER_HOST} times the rate of a host that launches each job"
+    works = f"from {MANY} members on the busiest unit works at least {LEAST_BUSY:.0%} of the time"
+    ahead = f"{text}, from {MANY} members on: at least {OVER_PREFETCHED} times the rate of runs that are prefetched"
     return [
-        target(f"{NETS[small].text}, {MEMBERS[-1]} members: at least {OVER_HOST} times the rate of a host that launches each job", most, OVER_HOST, True),
-        target(f"from {MANY} members on the busiest unit works at least {LEAST_BUSY:.0%} of the time", [r["busy"] for r in many], LEAST_BUSY, whole),
-        target(f"{NETS[small].text}, from {MANY} members on: at least {OVER_PREFETCHED} times the rate of runs that are prefetched", digits, OVER_PREFETCHED, whole),
-        target(f"never below {NEVER_BELOW} of the rate of runs that are prefetched", [r["over_prefetched"] for r in rows], NEVER_BELOW, whole),
+        target(by_host, most, OVER_HOST, True),
+        target(works, busy, LEAST_BUSY, whole),
+        target(ahead, digits, OVER_PREFETCHED, whole),
+        target(f"never below {NEVER_BELOW} of the rate of runs that are prefetched", over, NEVER_BELOW, whole),
     ]

@@ -35,10 +35,17 @@ class Net:
     full: Sizes
     small: Sizes
     build: Callable[[Sizes], Graph]
+    perceptron: bool = False
+    """There is a model (ct_model) of it, too, whose step is one program."""
+
+
+def widths(s: Sizes) -> list[int]:
+    """Of the digits perceptron."""
+    return [64, 2 * s.width, s.width, CLASSES]
 
 
 def digits(s: Sizes) -> Graph:
-    return Graph.mlp([64, 2 * s.width, s.width, CLASSES], s.batch, training=True)
+    return Graph.mlp(widths(s), s.batch, training=True)
 
 
 def lenet5(s: Sizes) -> Graph:
@@ -124,7 +131,7 @@ def discriminator(s: Sizes) -> Graph:
 
 
 NETS = {
-    "digits": Net("the digits perceptron, 64-128-64-10", Sizes(32, 64), Sizes(8, 16), digits),
+    "digits": Net("the digits perceptron, 64-128-64-10", Sizes(32, 64), Sizes(8, 16), digits, perceptron=True),
     "lenet5": Net("LeNet-5", Sizes(16), Sizes(1), lenet5),
     "pointnet": Net("PointNet's products", Sizes(8, 64, 128), Sizes(2, 16, 16), pointnet),
     "dcgan-g": Net("DCGAN's generator", Sizes(16, 32), Sizes(1, 4), generator),

@@ -16,7 +16,7 @@ import numpy as np
 
 import coltrain
 from coltrain.cli import Failure, complain
-from coltrain.experiments.fusion_nets import NETS, batches_of, graph_of
+from coltrain.experiments.fusion_nets import NETS, batches_of, graph_of, widths
 
 STEADY = 6  # runs, at least, between whose ends rates are measured
 UNITS = {"array": "MXU_BUSY", "VL": "VL_BUSY", "VA": "VA_BUSY", "VS": "VS_BUSY", "reads": "LD_BEATS", "writes": "ST_BEATS"}
@@ -60,6 +60,20 @@ def timing(ends: list[coltrain.MemberRun]) -> dict[str, Any]:
     return {"first_cycles": first.end - first.start, "whole_cycles": last.end - first.start, "cycles_per_run": steady}
 
 
+def as_model(net: str, device: str, small: bool) -> float | None:
+    """Cycles of a step of the same perceptron as a model, whose step is one program, with the next step in the queue."""
+    sizes = NETS[net].small if small else NETS[net].full
+    random = np.random.default_rng(SEED)
+    with coltrain.open(device) as dev, dev.model(widths(sizes)) as model:
+        model.training(sizes.batch, 0.01, 0.9)
+        batches = [model.batch() for _ in range(STEADY + 1)]
+        for batch in batches:
+            batch.write(random.uniform(-1, 1, (sizes.batch, 64)), random.integers(10, size=sizes.batch))
+        events = [future.result() for future in [model.step_submit(batch) for batch in batches]]
+        first, last = events[0].end, events[-1].end
+        return None if first is None or last is None else (last - first) / STEADY
+
+
 def measure(net: str, members: int, device: str, small: bool = False, check: bool = True) -> dict[str, Any]:
     runs = -(-(STEADY + 1) // members)
     ends: list[coltrain.MemberRun] = []
@@ -87,6 +101,7 @@ def measure(net: str, members: int, device: str, small: bool = False, check: boo
             "busiest": unit,
             "busy": busy,
             "identical": identical,
+            "model_cycles": as_model(net, device, small) if NETS[net].perceptron and members == 1 else None,
         }
 
 

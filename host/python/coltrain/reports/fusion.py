@@ -11,7 +11,11 @@ from coltrain.reports.page import render
 
 Json = dict[str, Any]
 
-LINES = {"interleaved": ("train", "together", "-"), "serial_prefetched": ("alone", "one after the other", "--"), "serial_host": ("fcfs", "launched by the host", ":")}
+LINES = {
+    "interleaved": ("train", "together", "-"),
+    "serial_prefetched": ("alone", "one after the other", "--"),
+    "serial_host": ("fcfs", "launched by the host", ":"),
+}
 
 
 def chart_of(text: str, rows: list[Json]) -> Any:
