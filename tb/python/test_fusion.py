@@ -60,7 +60,7 @@ def test_a_point(seed: int) -> None:
 def made(net: str, members: int, cycles: float, busy: float = 0.95) -> dict[str, Any]:
     figures = {"first_cycles": 2000, "whole_cycles": 10000, "cycles_per_run": cycles, "net": net, "members": members, "runs": 2}
     figures |= {"batch": 32, "jobs": 10, "model_cycles": None}
-    return figures | { "programs": 1, "batches": 2, "bytes": 1000, "busiest": "VS", "busy": busy, "identical": True}
+    return figures | {"programs": 1, "batches": 2, "bytes": 1000, "busiest": "VS", "busy": busy, "identical": True}
 
 
 def test_summary(tmp_path: Path) -> None:
