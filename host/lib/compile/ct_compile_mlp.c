@@ -161,13 +161,12 @@ static void lay_loss(struct whole *w) {
 
 static void set_rates(struct whole *w) {
   const struct ct_perceptron *p = w->p;
-  struct ct_compiled *o = w->c->out;
-  o->scalar[o->scalars++] = (struct ct_scalar){
-      .kind = CT_SCALAR_MINUS_RATE, .schedule = p->schedule, .runs = 1, .reg = CT_TRAIN_NEG_LR};
-  o->argument[CT_TRAIN_NEG_LR - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, 0};
+  const ct_graph *g = w->c->g;
+  const struct ct_gnode *update = g->node[g->tensor[g->tensor[p->w[0]]->becomes]->node];
+  ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
+  ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
+  ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
   bits(w, CT_TRAIN_INV, 1.0 / p->batch);
-  bits(w, CT_TRAIN_MU, p->momentum);
-  bits(w, CT_TRAIN_WD, p->decay);
 }
 
 static bool logits_asked(const struct whole *w) {

@@ -44,13 +44,14 @@ static void make_job(const struct ct_stage *stage, const struct ct_job *like, ct
 }
 
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
+  struct ct_shared *shared = n->shared;
   int err = CT_OK;
-  if (!n->arena[queue] && n->spare) {
-    n->arena[queue] = n->spare;
-    n->spare = 0;
+  if (!shared->arena[queue]) {
+    shared->arena[queue] = shared->spare;
+    shared->spare = 0;
   }
-  if (!n->arena[queue]) err = ct_network_alloc(n, n->compiled.arena, &n->arena[queue]);
-  *addr = n->arena[queue];
+  if (!shared->arena[queue]) err = ct_network_alloc(n, n->compiled.arena, &shared->arena[queue]);
+  *addr = shared->arena[queue];
   return err;
 }
 
