@@ -194,7 +194,8 @@ struct ct_network_info {
   uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
   uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
   uint32_t together;        /* networks that have its programs, itself among them: see `like` */
-  uintptr_t reserved[2];
+  uint64_t frame_bytes;     /* device memory for inputs, labels and outputs: of a frame */
+  uintptr_t reserved[1];
 };
 
 /* Copies what is known to *info. */

@@ -437,6 +437,13 @@ static uint32_t runs_of_step(const ct_network *n) {
   return most;
 }
 
+static uint64_t frame_units(const ct_network *n) {
+  uint64_t units = 0;
+  for (size_t i = 0; i < n->compiled.externals; ++i)
+    units += n->compiled.external[i].units;
+  return units;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
@@ -450,6 +457,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .together = (uint32_t)n->shared->open,
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
                                    .run_bytes = n->compiled.arena * CT_UNIT,
+                                   .frame_bytes = frame_units(n) * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
                                    .accumulate = runs_of_step(n),
                                    .inputs = mlp->layers ? mlp->width[0] : 0,

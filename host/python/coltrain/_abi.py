@@ -639,6 +639,7 @@ class ct_network_info(ctypes.Structure):
     classes: int
     run_bytes: int
     together: int
+    frame_bytes: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -654,7 +655,8 @@ class ct_network_info(ctypes.Structure):
         ("classes", ctypes.c_uint32),
         ("run_bytes", ctypes.c_uint64),
         ("together", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 2),
+        ("frame_bytes", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 
