@@ -108,7 +108,7 @@ static int check_file(struct learner *l) {
   if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate ||
       how->keep || how->memory)
     return cli_fail(
-        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate "
+        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate, "
         "--keep and --memory out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
