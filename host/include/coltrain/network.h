@@ -173,7 +173,8 @@ struct ct_network_info {
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
   uint32_t together;      /* networks that have its programs, itself among them: see `like` */
-  uintptr_t reserved[3];
+  uint64_t run_bytes;     /* device memory for what a run makes and needs for a while */
+  uintptr_t reserved[2];
 };
 
 /* Copies what is known to *info. */

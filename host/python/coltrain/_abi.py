@@ -634,6 +634,7 @@ class ct_network_info(ctypes.Structure):
     changes: bool
     accumulate: int
     together: int
+    run_bytes: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -646,7 +647,8 @@ class ct_network_info(ctypes.Structure):
         ("changes", ctypes.c_bool),
         ("accumulate", ctypes.c_uint32),
         ("together", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 3),
+        ("run_bytes", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 2),
     ]
 
 
@@ -1156,6 +1158,7 @@ class Library:
     ct_graph_tensor: Callable[..., int]
     ct_graph_result: Callable[..., int]
     ct_graph_set_format: Callable[..., int]
+    ct_graph_keep: Callable[..., int]
     ct_graph_becomes: Callable[..., int]
     ct_graph_find: Callable[..., int]
     ct_graph_tensor_info: Callable[..., int]
@@ -1323,6 +1326,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_tensor": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_new_tensor)]),
     "ct_graph_result": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
     "ct_graph_set_format": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
+    "ct_graph_keep": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
     "ct_graph_becomes": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
     "ct_graph_find": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_graph_tensor_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_tensor_info)]),
