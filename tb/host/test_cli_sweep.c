@@ -5,8 +5,10 @@
  */
 #include "ct_tb.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cli_run.h"
 
@@ -140,6 +142,27 @@ static void lines_and_cycles(void **state) {
   json_decref(all);
 }
 
+/* Somebody looks on. */
+static void watched(void **state) {
+  (void)state;
+  assert_int_equal(setenv("COLTRAIN_RUN_DIR", cli_path("run"), 1), 0);
+  const pid_t pid = cli_start("train --epochs 100000 --sweep lr=0.1,0.2" EMU, cli_path("w.out"),
+                              cli_path("w.err"));
+  char *text = NULL;
+  for (int i = 0; i < 100 && !text; ++i) {
+    struct cli_run top = cli_run("top --lines 2", 0);
+    if (!top.status) text = strdup(top.out);
+    cli_run_free(&top);
+    cli_sleep_ms(100);
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  assert_non_null(text);
+  if (!strstr(text, "2 trainings, epoch ") || !strstr(text, "  loss ")) fail_msg("%s", text);
+  free(text);
+  unsetenv("COLTRAIN_RUN_DIR");
+}
+
 static void stopped(void **state) {
   (void)state;
   struct cli_run run = cli_run(
@@ -173,8 +196,8 @@ int main(void) {
       cmocka_unit_test(the_same_alone),   cmocka_unit_test(the_best_is_kept),
       cmocka_unit_test(halving),          cmocka_unit_test(batches),
       cmocka_unit_test(one_diverges),     cmocka_unit_test(kept),
-      cmocka_unit_test(lines_and_cycles), cmocka_unit_test(stopped),
-      cmocka_unit_test(refused),
+      cmocka_unit_test(lines_and_cycles), cmocka_unit_test(watched),
+      cmocka_unit_test(stopped),          cmocka_unit_test(refused),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

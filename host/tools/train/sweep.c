@@ -217,6 +217,7 @@ static bool anybody_trains(const struct sweep *s) {
 
 static int run_epochs(struct sweep *s) {
   int status = 0;
+  live_open(&s->live, "train", s->l->device, s->dev);
   sweep_view_open(s);
   for (s->epoch = 1; !status && s->epoch <= s->l->epochs && !cli_stopped(); ++s->epoch) {
     if (!anybody_trains(s)) break;
@@ -228,6 +229,7 @@ static int run_epochs(struct sweep *s) {
     if (!status && !cli_stopped()) status = halve(s);
   }
   sweep_view_close(s);
+  live_close(&s->live);
   return status;
 }
 

@@ -15,6 +15,7 @@
 
 #include "coltrain/array.h"
 #include "learn.h"
+#include "live.h"
 
 /* What can be swept, in this order. */
 enum sweep_key {
@@ -98,6 +99,7 @@ struct sweep {
   uint64_t cycles; /* spent on runs; CT_NO_CYCLE: no clock */
   bool evaluated;
   FILE *text;
+  struct live live; /* for `coltrain top` */
   struct sweep_view {
     bool terminal;
     uint64_t drawn; /* ns */
