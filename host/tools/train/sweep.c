@@ -8,6 +8,11 @@
 
 #include "asked.h"
 
+int sweep_fail(struct sweep *s, int error, const char *what) {
+  sweep_view_leave(s);
+  return cli_fail_device(s->dev, error, what);
+}
+
 /* ---- Members ------------------------------------------------------------------------------- */
 
 /* What is not swept has the value of its own option. */
@@ -183,7 +188,7 @@ static int train_epoch(struct sweep *s) {
   int rc = ct_now(s->dev, &from);
   if (rc >= 0) rc = ct_array_run(s->array, CT_NO_CYCLE, &(struct ct_watch){ended, s});
   if (rc >= 0) rc = ct_now(s->dev, &to);
-  if (rc < 0) return cli_fail_device(s->dev, rc, "training");
+  if (rc < 0) return sweep_fail(s, rc, "training");
   s->cycles = from == CT_NO_CYCLE ? CT_NO_CYCLE : s->cycles + (to - from);
   return 0;
 }
@@ -193,7 +198,7 @@ static int leave(struct sweep *s, struct sweep_member *m) {
   int rc = cli_network_crc32(ct_array_network(s->array, m->number), &m->crc);
   if (rc >= 0) rc = ct_array_leave(s->array, m->number);
   m->left = true;
-  return rc < 0 ? cli_fail_device(s->dev, rc, "a member cannot leave") : 0;
+  return rc < 0 ? sweep_fail(s, rc, "a member cannot leave") : 0;
 }
 
 /* The worst leave where members are compared. */

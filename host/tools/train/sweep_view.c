@@ -140,9 +140,14 @@ void sweep_view_epoch(struct sweep *s) {
   fflush(s->text);
 }
 
-/* What was there before comes back, with the last table below. */
-void sweep_view_close(struct sweep *s) {
+void sweep_view_leave(struct sweep *s) {
   if (s->view.terminal) fputs("\33[?25h\33[?1049l", s->text);
+  fflush(s->text);
+  s->view.terminal = false;
+}
+
+void sweep_view_close(struct sweep *s) {
+  sweep_view_leave(s);
   put_table(s, s->text, "\n");
   fflush(s->text);
 }
