@@ -599,6 +599,38 @@ static void check_publishing(const char *uri, const struct shape *s, const struc
   ct_close(dev);
 }
 
+/* A version of what is trained by its own programs takes what one of a model does: a copy. */
+static void test_versions_take_no_longer(void **state) {
+  (void)state;
+  static const char *const uris[] = {"sim:", "sim:core=16x8"};
+  const struct shape s = {.layers = 3, .width = {100, 70, 50, 10}, .batch = 4};
+  for (unsigned i = 0; i < 2; ++i) {
+    ct_device *dev;
+    ct_weights *w[2];
+    uint64_t tag[2];
+    if (ct_open(uris[i], &dev)) fail_msg("%s", ct_last_error(NULL));
+    ct_model *m = make_model(dev, &s);
+    ct_graph *g = trained(&s, &kSgd), *a = answering(&s, 1);
+    ct_network *n = put(dev, g), *answers = put(dev, a);
+    struct ct_event took[2] = {{0}};
+    for (int again = 0; again < 2; ++again) {
+      ok(dev, ct_model_publish_submit(m, NULL, &w[0], &tag[0]));
+      took[0] = wait_for(dev, tag[0]);
+      ok(dev, ct_network_publish_submit(n, answers, NULL, &w[1], &tag[1]));
+      took[1] = wait_for(dev, tag[1]);
+      ct_weights_free(w[0]);
+      ct_weights_free(w[1]);
+    }
+    same_cycles(dev, &took[0], &took[1]);
+    ct_network_free(answers);
+    ct_network_free(n);
+    ct_graph_free(a);
+    ct_graph_free(g);
+    ct_model_free(m);
+    ct_close(dev);
+  }
+}
+
 static void test_versions_of_both_kinds(void **state) {
   (void)state;
   const struct ct_optimise adam = {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.01}};
@@ -829,6 +861,7 @@ int main(void) {
                                      cmocka_unit_test(test_bytes_and_cycles_of_a_model),
                                      cmocka_unit_test(test_turning),
                                      cmocka_unit_test(test_versions_of_both_kinds),
+                                     cmocka_unit_test(test_versions_take_no_longer),
                                      cmocka_unit_test(test_images),
                                      cmocka_unit_test(test_files),
                                      cmocka_unit_test(test_frames_and_weights),
