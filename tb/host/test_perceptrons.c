@@ -458,6 +458,7 @@ static void test_bytes_of_a_model(void **state) {
   compare_all("emu:", 60, ct_tb_draws(20));
   compare_all("emu:", 300, ct_tb_draws(4));
   compare_all("emu:spm=2048", 100, ct_tb_draws(6)); /* steps through memory */
+  compare_all("emu:spm=512", 700, ct_tb_draws(3));  /* answers, too */
 }
 
 static void test_bytes_and_cycles_of_a_model(void **state) {
