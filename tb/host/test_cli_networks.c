@@ -78,7 +78,7 @@ static void accumulated(void **state) {
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 0" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 65537" EMU));
   free(cli_expect(
-      1, "and --accumulate out",
+      1, "--accumulate and --keep out",
       cli_line("train --epochs 9 --accumulate 2 --resume %s" DATA EMU, cli_path("w2.ctm"))));
   for (int i = 0; i < 3; ++i)
     json_decref(all[i]);
@@ -289,6 +289,40 @@ static void stopped(void **state) {
   if (access(cli_path("stopped.ctm"), F_OK)) fail_msg("no file");
 }
 
+static double run_bytes(const char *keep) {
+  json_t *root =
+      cli_expect_json(cli_line("explain resnet8 --batch 4 --train --keep %s --json -" EMU, keep));
+  const double bytes = cli_number_at(root, "memory.run_bytes");
+  assert_string_equal(json_string_value(cli_at(root, "keep")), keep);
+  json_decref(root);
+  return bytes;
+}
+
+/* Activations and gradients in HBFP8: half of the memory, other bits, and a file knows of it. */
+static void kept_in_less(void **state) {
+  (void)state;
+  static const char *const train =
+      "train --model resnet8 --samples 32 --batch 8 --epochs %d --keep %s --save %s" EMU;
+  assert_true(run_bytes("hbfp8") < 0.6 * run_bytes("fp32"));
+  assert_true(run_bytes("hbfp4") == run_bytes("hbfp8"));
+  free(cli_expect(0, "", cli_line(train, 1, "fp32", cli_path("fp32.ctm"))));
+  free(cli_expect(0, "", cli_line(train, 1, "hbfp8", cli_path("kept.ctm"))));
+  free(cli_expect(0, "", cli_line(train, 2, "hbfp8", cli_path("twice.ctm"))));
+  size_t a, b;
+  char *x = cli_slurp(cli_path("fp32.ctm"), &a), *y = cli_slurp(cli_path("kept.ctm"), &b);
+  assert_true(a != b || memcmp(x, y, a) != 0);
+  free(x);
+  free(y);
+  free(cli_expect(
+      0, "",
+      cli_line("train --resume %s --data random-32x32x3 --samples 32 --epochs 2 --save %s" EMU,
+               cli_path("kept.ctm"), cli_path("on.ctm"))));
+  cli_assert_same_files(cli_path("twice.ctm"), cli_path("on.ctm"));
+  free(cli_expect(2, "fp32, hbfp8, hbfp6 or hbfp4, not hbfp5", "explain lenet5 --keep hbfp5" EMU));
+  free(cli_expect(1, "--keep is for networks: give --model",
+                  "train --layers 64-10 --keep hbfp8" EMU));
+}
+
 static void refused(void **state) {
   (void)state;
   char path[256];
@@ -313,7 +347,8 @@ static void refused(void **state) {
   free(cli_expect(1, "leave --layers and --model out",
                   cli_line("train --epochs 9 --layers 9-9 --resume %s" DATA EMU, path)));
   free(cli_expect(1, "larger number", cli_line("train --epochs 2 --resume %s" DATA EMU, path)));
-  free(cli_expect(1, "leave --batch and --train out", cli_line("explain --train %s" EMU, path)));
+  free(cli_expect(1, "leave --batch, --train and --keep out",
+                  cli_line("explain --train %s" EMU, path)));
   free(
       cli_expect(1, "cut short", cli_line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
   free(cli_expect(1, "cut short", cli_line("explain %s" EMU, cli_path("broken.ctm"))));
@@ -353,6 +388,7 @@ int main(void) {
       cmocka_unit_test(narrow_mantissas),
       cmocka_unit_test(dropout),
       cmocka_unit_test(stopped),
+      cmocka_unit_test(kept_in_less),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),
   };

@@ -194,7 +194,7 @@ static const struct shape kSmall = {.layers = 2, .width = {20, 33, 7}, .batch = 
 /* kSmall with something else in it. */
 struct other {
   const char *act, *loss;
-  bool no_bias, other_output, shared, extra;
+  bool no_bias, other_output, shared, extra, kept;
 };
 
 static ct_graph *other_graph(const struct other *o) {
@@ -216,6 +216,7 @@ static ct_graph *other_graph(const struct other *o) {
   int t = node(g, "linear", NULL, (const int[]){x, w, b}, o->no_bias ? 2 : 3);
   t = node(g, o->act ? o->act : "relu", NULL, &t, 1);
   if (o->other_output) must(g, ct_graph_result(g, t));
+  if (o->kept) must(g, ct_graph_set_format(g, t, CT_FORMAT_HBFP8));
   t = node(g, "linear", NULL, (const int[]){t, o->shared ? w : v, d}, 3);
   if (o->extra) t = node(g, "softmax", NULL, &t, 1);
   must(g, ct_graph_result(g, t));
@@ -247,6 +248,8 @@ static void test_what_is_no_perceptron(void **state) {
   assert_false(is_one(other_graph(&(struct other){.shared = true}), 0));
   assert_false(is_one(other_graph(&(struct other){.shared = true, .loss = "cross_entropy"}), 0));
   assert_false(is_one(other_graph(&(struct other){.extra = true}), 0));
+  assert_false(is_one(other_graph(&(struct other){.kept = true}), 0));
+  assert_false(is_one(other_graph(&(struct other){.kept = true, .loss = "cross_entropy"}), 0));
   assert_true(is_one(answering(&kSmall, 16), 0));
   assert_false(is_one(answering(&kSmall, 17), 0));
 }

@@ -185,8 +185,9 @@ struct ct_network_info {
   uint32_t jobs;            /* most that a run takes, but for stages that run only once */
   bool changes;             /* its runs change its weights */
   uint32_t accumulate;      /* runs that make a step: struct ct_optimise; else 1 */
+  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
   uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
-  uintptr_t reserved[3];
+  uintptr_t reserved[2];
 };
 
 /* Copies what is known to *info. */

@@ -371,6 +371,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .mantissa = 8 - n->narrow,
                                    .changes = n->changes,
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
+                                   .run_bytes = n->compiled.arena * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
                                    .accumulate = runs_of_step(n),
                                    .inputs = mlp->layers ? mlp->width[0] : 0,

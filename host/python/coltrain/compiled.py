@@ -89,6 +89,8 @@ class CompiledInfo:
     """Its runs change its weights."""
     accumulate: int
     """Runs that make a step."""
+    run_bytes: int
+    """Device memory for what a run makes and needs for a while."""
     inputs: int = 0
     """Of a perceptron, which :meth:`Compiled.serve` takes; 0: it is none."""
     classes: int = 0
@@ -185,7 +187,9 @@ class Compiled(Served):
         """What is known of it at this moment."""
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
-        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate, raw.inputs, raw.classes)
+        return CompiledInfo(
+            raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate, raw.run_bytes, raw.inputs, raw.classes
+        )
 
     @property
     def epochs(self) -> int:

@@ -15,7 +15,9 @@ static int describe(const struct learner *l, ct_graph **g) {
                                        .momentum = (double)how->momentum,
                                        .weight_decay = (double)how->weight_decay,
                                        .accumulate = how->accumulate};
-  return asked_named(how->model, how->batch, &optimise, g);
+  const struct asked_name name = {
+      .model = how->model, .rows = how->batch, .how = &optimise, .keep = how->keep};
+  return asked_named(&name, g);
 }
 
 /* A tensor by name, and its numbers for each sample, which become what is not known so far. */
@@ -101,10 +103,10 @@ static int batch_of(struct learner *l, ct_graph *g) {
 static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
-  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate)
+  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate || how->keep)
     return cli_fail(
-        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay and --accumulate "
-        "out",
+        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate "
+        "and --keep out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
   l->accumulate = info.accumulate;
