@@ -81,7 +81,8 @@ enum ct_argument_kind {
   CT_ARGUMENT_NONE,
   CT_ARGUMENT_REGION,
   CT_ARGUMENT_SCALAR,
-  CT_ARGUMENT_BITS
+  CT_ARGUMENT_BITS,
+  CT_ARGUMENT_INVERSE /* 1 / at in FP32, rounded to nearest whatever rounding the caller has set */
 };
 struct ct_argument {
   enum ct_argument_kind kind;

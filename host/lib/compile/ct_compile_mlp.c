@@ -165,7 +165,7 @@ static void set_rates(struct whole *w) {
   o->scalar[o->scalars++] = (struct ct_scalar){
       .kind = CT_SCALAR_MINUS_RATE, .schedule = p->schedule, .runs = 1, .reg = CT_TRAIN_NEG_LR};
   o->argument[CT_TRAIN_NEG_LR - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, 0};
-  bits(w, CT_TRAIN_INV, 1.0 / p->batch);
+  o->argument[CT_TRAIN_INV - 1] = (struct ct_argument){CT_ARGUMENT_INVERSE, 0, p->batch};
   bits(w, CT_TRAIN_MU, p->momentum);
   bits(w, CT_TRAIN_WD, p->decay);
 }
