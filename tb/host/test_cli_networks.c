@@ -243,7 +243,13 @@ static void in_the_devices_batches(void **state) {
   char path[256];
   save_small(cli_path("small.ctm"), 8);
   snprintf(path, sizeof path, "%s", cli_path("small.ctm"));
-  json_t *root = cli_expect_json(load_of(path));
+  json_t *root = cli_expect_json(cli_line("explain --json - %s" EMU, path));
+  const json_t *layers = cli_at(root, "layers");
+  assert_int_equal(json_array_size(layers), 1);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(layers, 0), "kernel")),
+                      "step of a perceptron");
+  json_decref(root);
+  root = cli_expect_json(load_of(path));
   assert_int_equal(cli_number_at(root, "wrong"), 0);
   assert_true(cli_number_at(root, "completed") > 20);
   double most = 0;

@@ -194,7 +194,7 @@ static const struct shape kSmall = {.layers = 2, .width = {20, 33, 7}, .batch = 
 /* kSmall with something else in it. */
 struct other {
   const char *act, *loss;
-  bool no_bias, other_output, shared, extra;
+  bool no_bias, other_output, shared, extra, kept;
 };
 
 static ct_graph *other_graph(const struct other *o) {
@@ -216,6 +216,7 @@ static ct_graph *other_graph(const struct other *o) {
   int t = node(g, "linear", NULL, (const int[]){x, w, b}, o->no_bias ? 2 : 3);
   t = node(g, o->act ? o->act : "relu", NULL, &t, 1);
   if (o->other_output) must(g, ct_graph_result(g, t));
+  if (o->kept) must(g, ct_graph_set_format(g, t, CT_FORMAT_HBFP8));
   t = node(g, "linear", NULL, (const int[]){t, o->shared ? w : v, d}, 3);
   if (o->extra) t = node(g, "softmax", NULL, &t, 1);
   must(g, ct_graph_result(g, t));
@@ -247,6 +248,8 @@ static void test_what_is_no_perceptron(void **state) {
   assert_false(is_one(other_graph(&(struct other){.shared = true}), 0));
   assert_false(is_one(other_graph(&(struct other){.shared = true, .loss = "cross_entropy"}), 0));
   assert_false(is_one(other_graph(&(struct other){.extra = true}), 0));
+  assert_false(is_one(other_graph(&(struct other){.kept = true}), 0));
+  assert_false(is_one(other_graph(&(struct other){.kept = true, .loss = "cross_entropy"}), 0));
   assert_true(is_one(answering(&kSmall, 16), 0));
   assert_false(is_one(answering(&kSmall, 17), 0));
 }
@@ -458,6 +461,7 @@ static void test_bytes_of_a_model(void **state) {
   compare_all("emu:", 60, ct_tb_draws(20));
   compare_all("emu:", 300, ct_tb_draws(4));
   compare_all("emu:spm=2048", 100, ct_tb_draws(6)); /* steps through memory */
+  compare_all("emu:spm=512", 700, ct_tb_draws(3));  /* answers, too */
 }
 
 static void test_bytes_and_cycles_of_a_model(void **state) {
@@ -597,6 +601,38 @@ static void check_publishing(const char *uri, const struct shape *s, const struc
   ct_network_free(n);
   ct_graph_free(g);
   ct_close(dev);
+}
+
+/* A version of what is trained by its own programs takes what one of a model does: a copy. */
+static void test_versions_take_no_longer(void **state) {
+  (void)state;
+  static const char *const uris[] = {"sim:", "sim:core=16x8"};
+  const struct shape s = {.layers = 3, .width = {100, 70, 50, 10}, .batch = 4};
+  for (unsigned i = 0; i < 2; ++i) {
+    ct_device *dev;
+    ct_weights *w[2];
+    uint64_t tag[2];
+    if (ct_open(uris[i], &dev)) fail_msg("%s", ct_last_error(NULL));
+    ct_model *m = make_model(dev, &s);
+    ct_graph *g = trained(&s, &kSgd), *a = answering(&s, 1);
+    ct_network *n = put(dev, g), *answers = put(dev, a);
+    struct ct_event took[2] = {{0}};
+    for (int again = 0; again < 2; ++again) {
+      ok(dev, ct_model_publish_submit(m, NULL, &w[0], &tag[0]));
+      took[0] = wait_for(dev, tag[0]);
+      ok(dev, ct_network_publish_submit(n, answers, NULL, &w[1], &tag[1]));
+      took[1] = wait_for(dev, tag[1]);
+      ct_weights_free(w[0]);
+      ct_weights_free(w[1]);
+    }
+    same_cycles(dev, &took[0], &took[1]);
+    ct_network_free(answers);
+    ct_network_free(n);
+    ct_graph_free(a);
+    ct_graph_free(g);
+    ct_model_free(m);
+    ct_close(dev);
+  }
 }
 
 static void test_versions_of_both_kinds(void **state) {
@@ -829,6 +865,7 @@ int main(void) {
                                      cmocka_unit_test(test_bytes_and_cycles_of_a_model),
                                      cmocka_unit_test(test_turning),
                                      cmocka_unit_test(test_versions_of_both_kinds),
+                                     cmocka_unit_test(test_versions_take_no_longer),
                                      cmocka_unit_test(test_images),
                                      cmocka_unit_test(test_files),
                                      cmocka_unit_test(test_frames_and_weights),

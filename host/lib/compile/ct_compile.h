@@ -93,12 +93,12 @@ enum ct_argument_kind {
   CT_ARGUMENT_NONE,
   CT_ARGUMENT_REGION,
   CT_ARGUMENT_SCALAR,
-  CT_ARGUMENT_BITS
+  CT_ARGUMENT_INVERSE /* 1 / at in FP32, rounded to nearest whatever rounding the caller has set */
 };
 struct ct_argument {
   enum ct_argument_kind kind;
   unsigned region; /* REGION */
-  uint32_t at;     /* units from its start; SCALAR: its number; BITS: these */
+  uint32_t at;     /* units from its start; SCALAR: its number */
 };
 
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */

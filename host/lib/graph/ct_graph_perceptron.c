@@ -128,18 +128,19 @@ static bool describe(const ct_graph *g, struct ct_perceptron *p) {
   return read_layers(g, p) && read_input(g, p) && (!p->trains || read_updates(g, p));
 }
 
-/* What is kept in a format of its own is kept by kernels. */
+/* A format counts for what a run makes and for inputs. */
 static bool has_format(const struct ct_gtensor *t) {
-  return t->format != CT_FORMAT_FP32 &&
-         (t->role == CT_ROLE_ACTIVATION || t->role == CT_ROLE_GRADIENT);
+  const bool counts = t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE;
+  return counts && t->role != CT_ROLE_OUTPUT && t->format != CT_FORMAT_FP32;
 }
 
-/* Nothing else is asked for, and nothing else lasts. */
+/* Nothing else is asked for, nothing is to be kept in another way, and nothing else lasts. */
 static bool is_all(const ct_graph *g, const struct ct_perceptron *p) {
-  for (size_t t = 1; t <= g->tensors; ++t)
-    if (has_format(g->tensor[t]) ||
-        (g->tensor[t]->role == CT_ROLE_OUTPUT && (int)t != p->logits && (int)t != p->loss))
+  for (size_t t = 1; t <= g->tensors; ++t) {
+    const bool asked = g->tensor[t]->role == CT_ROLE_OUTPUT;
+    if ((asked && (int)t != p->logits && (int)t != p->loss) || has_format(g->tensor[t]))
       return false;
+  }
   return count_becoming(g) == (p->trains ? 4 * (size_t)p->layers : 0);
 }
 

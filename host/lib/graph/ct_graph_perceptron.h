@@ -21,8 +21,9 @@ struct ct_perceptron {
 };
 
 /* 1: the checked graph computes that, node by node, and nothing else: no output but logits and
- * loss, and all weights are trained, each run being a step, or none. What things are called does
- * not matter, nor does what nobody needs. 0: it does not. Negative: an error. */
+ * loss, and all weights are trained, each run being a step, or none; and no tensor is to be kept in
+ * a format of its own. What things are called does not matter, nor does what nobody needs. 0: it
+ * does not. Negative: an error. */
 int ct_graph_perceptron(const ct_graph *graph, struct ct_perceptron *p);
 
 #endif

@@ -132,6 +132,28 @@ static int add_tensor(struct plan *p, const struct ct_gtensor *t, const struct c
   return err;
 }
 
+static int by_from(const void *a, const void *b) {
+  const struct ct_stretch *x = a, *y = b;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* Neighbours on both sides are one: of a perceptron all is, the image. */
+static void join(struct plan *p) {
+  size_t kept = 0;
+  if (!p->count) return;
+  qsort(p->stretch, p->count, sizeof *p->stretch, by_from);
+  for (size_t i = 1; i < p->count; ++i) {
+    struct ct_stretch *last = &p->stretch[kept];
+    const struct ct_stretch *s = &p->stretch[i];
+    if (s->from == last->from + last->units && s->to == last->to + last->units)
+      last->units += s->units;
+    else
+      p->stretch[++kept] = *s;
+  }
+  p->count = kept + 1;
+}
+
 static int plan(struct plan *p) {
   const ct_graph *to = p->to->graph;
   int err = CT_OK;
@@ -146,6 +168,7 @@ static int plan(struct plan *p) {
       return lacks(p, t->name, "has another shape");
     err = add_tensor(p, t, lay, &p->from->compiled.lay[tensor]);
   }
+  if (!err) join(p);
   return err;
 }
 

@@ -25,8 +25,8 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
       job->args[i] = ct_units_of(ct_regions_at(r, a->region)) + a->at;
     else if (a->kind == CT_ARGUMENT_SCALAR)
       job->args[i] = ct_bits_of(ct_compiled_scalar(&c->scalar[a->at], step));
-    else if (a->kind == CT_ARGUMENT_BITS)
-      job->args[i] = a->at;
+    else if (a->kind == CT_ARGUMENT_INVERSE)
+      job->args[i] = ct_bits_of(ct_divide(1.0f, a->at));
   }
 }
 
