@@ -152,7 +152,7 @@ static unsigned scalar_reg(struct ct_compiler *c, const struct ct_gnode *n,
     ct_compile_miss(c, n, "the network has more than %d numbers of a run", CT_SCALARS);
     return 0;
   }
-  const unsigned reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
+  const unsigned reg = CT_ARG_SCALAR + (unsigned)o->scalars;
   o->scalar[o->scalars] = *like;
   o->scalar[o->scalars++].reg = reg;
   return reg;
@@ -300,8 +300,10 @@ int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
 }
 
 void ct_compiled_free(struct ct_compiled *o) {
-  for (size_t i = 0; i < o->stages; ++i)
+  for (size_t i = 0; i < o->stages; ++i) {
     ct_codes_free(&o->stage[i].codes);
+    ct_codes_free(&o->stage[i].group);
+  }
   free(o->stage);
   free(o->constant);
   free(o->mask);

@@ -10,6 +10,10 @@
  *   r2  what is needed for a while in a run; tensors that do not live at the same time share places
  *   r3  ..: the inputs, labels and outputs of the graph, one each; what is left of them is in r1
  *   then numbers of a run, such as the learning rate (FP32 bits)
+ *
+ * Members: all of it may exist several times, at constant strides. Then kernels have programs for
+ * groups, too (struct ct_fused), whose loop over members has as many passes as one more argument
+ * says; numbers of a run follow each other, member by member.
  */
 #ifndef CT_COMPILE_H
 #define CT_COMPILE_H
@@ -18,7 +22,12 @@
 #include "ct_kernel.h"
 
 enum { CT_ARG_LASTING = 1, CT_ARG_ARENA, CT_ARG_FIRST };
-enum { CT_EXTERNALS = 12, CT_SCALARS = 8 };
+enum {
+  CT_EXTERNALS = 12,
+  CT_SCALARS = 8,
+  CT_ARG_SCALAR = CT_ARG_FIRST + CT_EXTERNALS,
+  CT_ARG_PASSES = CT_ARG_SCALAR + CT_SCALARS /* of a group's jobs alone */
+};
 
 /* How the elements of a tensor become those of a matrix. */
 enum ct_lay_kind {
@@ -47,6 +56,7 @@ struct ct_external {
   int tensor;
   unsigned reg;
   uint64_t units;
+  bool shared; /* by all members */
 };
 
 /* A number of a run that the caller computes by ct_compiled_scalar(); t is the step, counted from
@@ -87,6 +97,8 @@ struct ct_stage {
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
+  struct ct_codes group; /* for `round` members a pass; round 0: there is none */
+  uint32_t round;
 };
 
 struct ct_compiled {
@@ -109,6 +121,8 @@ struct ct_compile_options {
   uint32_t spm_words; /* of the window */
   unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
   bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
+  bool members;       /* there are several */
+  bool shared;        /* they share inputs and labels */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is

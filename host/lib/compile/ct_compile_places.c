@@ -242,6 +242,11 @@ static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
   c->out->lasting += units_of(v);
 }
 
+static bool is_shared(const struct ct_compiler *c, const struct ct_val *v) {
+  const enum ct_role role = c->g->tensor[v->tensor]->role;
+  return c->options->shared && (role == CT_ROLE_INPUT || role == CT_ROLE_LABEL);
+}
+
 /* Those for which there are no arguments left lie with what lasts. */
 static void put_external(struct ct_compiler *c, struct ct_val *v) {
   struct ct_compiled *o = c->out;
@@ -251,7 +256,7 @@ static void put_external(struct ct_compiler *c, struct ct_val *v) {
     return;
   }
   const unsigned reg = CT_ARG_FIRST + (unsigned)o->externals;
-  o->external[o->externals++] = (struct ct_external){v->tensor, reg, units_of(v)};
+  o->external[o->externals++] = (struct ct_external){v->tensor, reg, units_of(v), is_shared(c, v)};
   put(c, v, reg, 0);
 }
 
@@ -402,5 +407,5 @@ void ct_compile_places(struct ct_compiler *c) {
     describe(c, t);
   if (!c->error) describe_constants(c);
   if (!c->error) describe_masks(c);
-  c->out->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
+  c->out->args = CT_ARG_PASSES - 1;
 }

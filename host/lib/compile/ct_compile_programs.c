@@ -246,6 +246,40 @@ static void count_bytes(struct ct_compiler *c, struct ct_net_step *s, int value,
   }
 }
 
+/* ---- Members ------------------------------------------------------------------------------- */
+
+enum { MOST_ROUND = 4 };
+
+static struct ct_fused group(const struct ct_compiler *c) {
+  const struct ct_compiled *o = c->out;
+  struct ct_fused g = {.passes = CT_ARG_PASSES,
+                       .number = CT_ARG_SCALAR,
+                       .numbers = (unsigned)o->scalars,
+                       .all = CT_SCALARS};
+  g.stride[CT_ARG_LASTING] = (uint32_t)o->lasting;
+  g.stride[CT_ARG_ARENA] = (uint32_t)o->arena;
+  for (size_t i = 0; i < o->externals; ++i)
+    g.stride[o->external[i].reg] = o->external[i].shared ? 0 : (uint32_t)o->external[i].units;
+  return g;
+}
+
+/* Programs for a group, of as many members a pass as rings take to come round. Not every kernel has
+ * some: the members of those run one after the other. */
+static void group_of(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+  struct ct_stage *stage = &c->out->stage[s->order];
+  struct ct_fused g = group(c);
+  int err = CT_ERR_NO_SPACE;
+  t->room.group = &g;
+  t->room.args = CT_ARG_PASSES;
+  t->codes = &stage->group;
+  for (g.round = 1; g.round <= MOST_ROUND && err && err != CT_ERR_MEMORY; g.round *= 2) {
+    err = kernel(c, s, t);
+    if (!err) stage->round = g.round;
+  }
+  if (err == CT_ERR_MEMORY) ct_compile_no_memory(c);
+  if (err) stage->group = (struct ct_codes){NULL, 0};
+}
+
 static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   struct ct_stage *stage = &c->out->stage[s->order];
   stage->node = s->node->name;
@@ -267,6 +301,7 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = kernel(c, s, &t);
   if (err) ct_compile_no_kernel(c, s->node, err, t.text);
+  if (!c->error && c->options->members) group_of(c, s, &t);
 }
 
 /* What kernels need besides their tensors lies behind all of these. */

@@ -386,6 +386,13 @@ static int choose(struct weights *c) {
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
+static void member(void *kernel, uint32_t i) {
+  struct weights *c = kernel;
+  (void)i;
+  for (c->part = 0; c->part < c->parts; ++c->part)
+    one_part(c);
+}
+
 static void record(struct weights *c) {
   struct ct_lower *l = c->v.l;
   const struct plan *p = &c->plan;
@@ -402,8 +409,7 @@ static void record(struct weights *c) {
   }
   ct_conv_carriers(&c->v, c->y, R_ONES);
   if (c->one_mask) mask(c, 0, 0);
-  for (c->part = 0; c->part < c->parts; ++c->part)
-    one_part(c);
+  ct_members(l, member, c);
 }
 
 static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct ct_room *room,

@@ -50,6 +50,7 @@ int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
       .l = ct_lower_start(room->args, false), .name = name, .room = room, .why = why};
   if (!v->l) return ct_why(why, CT_ERR_MEMORY, "%s: no memory for its programs", name);
   if (room->work) ct_lower_count(v->l, room->work);
+  ct_lower_group(v->l, room->group);
   return CT_OK;
 }
 

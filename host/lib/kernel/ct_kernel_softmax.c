@@ -306,6 +306,20 @@ static int check(struct softmax *s) {
   return CT_OK;
 }
 
+static void member(void *kernel, uint32_t i) {
+  struct softmax *s = kernel;
+  (void)i;
+  find_rate(s);
+  ct_va(s->v.l, &(struct ct_va){.to = temp(s, T_LOSS)});
+  s->first_group = 0;
+  s->in_group = CT_TILE;
+  ct_repeat(s->v.l, s->rows / CT_TILE, one_group, s);
+  s->first_group = s->rows / CT_TILE;
+  s->in_group = s->rows % CT_TILE;
+  if (s->in_group) one_group(s, 0);
+  finish_loss(s);
+}
+
 int ct_kernel_softmax(const struct ct_softmax *k, const struct ct_room *room,
                       struct ct_codes *codes, const struct ct_why *why) {
   struct softmax s = {.k = k, .rows = k->x.rows, .classes = k->x.cols};
@@ -319,13 +333,6 @@ int ct_kernel_softmax(const struct ct_softmax *k, const struct ct_room *room,
   }
   s.planes = ct_tiles(s.classes);
   place(&s);
-  find_rate(&s);
-  ct_va(s.v.l, &(struct ct_va){.to = temp(&s, T_LOSS)});
-  s.in_group = CT_TILE;
-  ct_repeat(s.v.l, s.rows / CT_TILE, one_group, &s);
-  s.first_group = s.rows / CT_TILE;
-  s.in_group = s.rows % CT_TILE;
-  if (s.in_group) one_group(&s, 0);
-  finish_loss(&s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }

@@ -292,6 +292,11 @@ static int check(struct sum *s) {
   return ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
 }
 
+static void member(void *kernel, uint32_t i) {
+  (void)i;
+  all_planes(kernel);
+}
+
 static int make(const struct ct_sum_rows *k, const struct ct_room *room, bool lean,
                 struct ct_codes *codes, const struct ct_why *why) {
   struct sum s = {.k = k};
@@ -303,7 +308,7 @@ static int make(const struct ct_sum_rows *k, const struct ct_room *room, bool le
     return err;
   }
   place(&s, lean);
-  all_planes(&s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }
 

@@ -257,6 +257,11 @@ static void take_words(struct tilewise *s) {
   s->out_ring = ct_spm_ring(s->v.l, "out", s->chunk * s->out_words, s->slots);
 }
 
+static void member(void *kernel, uint32_t i) {
+  (void)i;
+  all_planes(kernel);
+}
+
 int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why) {
   struct tilewise s = {.k = k};
@@ -276,6 +281,6 @@ int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
   take_words(&s);
   s.run.k = k;
   s.run.plan = &s.plan;
-  all_planes(&s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }
