@@ -19,6 +19,7 @@
 #define CT_COMPILE_H
 
 #include "coltrain/graph.h"
+#include "ct_cycles.h"
 #include "ct_kernel.h"
 
 enum { CT_ARG_LASTING = 1, CT_ARG_ARENA, CT_ARG_FIRST };
@@ -123,6 +124,7 @@ struct ct_compile_options {
   bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
   bool members;       /* there are several */
   bool shared;        /* they share inputs and labels */
+  const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is

@@ -298,4 +298,19 @@ typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int valu
                           bool made);
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
 
+/* ---- Programs ---- */
+
+/* Where a step's programs go, and what its kernel may use. */
+struct ct_target {
+  struct ct_room room;
+  struct ct_codes *codes;
+  char text[200];
+  struct ct_why why;
+};
+
+/* ct_compile_programs.c: the kernel of a step. */
+int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t);
+/* ct_compile_groups.c: its programs for groups of members; t is changed. */
+void ct_step_group(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t);
+
 #endif

@@ -37,9 +37,31 @@ static bool walks(const ct_device *dev) {
   return dev->info.features & CT_FEATURE_CONVOLUTION;
 }
 
+static bool has_updates(const ct_graph *g) {
+  for (size_t i = 1; i <= g->tensors; ++i)
+    if (g->tensor[i]->becomes) return true;
+  return false;
+}
+
+/* What TRAIN_CAP is after a reset: the reads of training that are under way at once. */
+enum { TRAIN_CAP = 4 };
+
+/* This device, when it does nothing else. */
+static struct ct_cycles_core core_of(const ct_network *n) {
+  return (struct ct_cycles_core){.cols = n->dev->info.array_cols,
+                                 .lanes = n->dev->info.vpu_lanes,
+                                 .walks = walks(n->dev),
+                                 .reads = has_updates(n->graph) ? TRAIN_CAP : 0};
+}
+
 static int compile(ct_network *n) {
-  const struct ct_compile_options options = {
-      .spm_words = ct_window_words(n->dev), .narrow = n->narrow, .walks = walks(n->dev)};
+  const struct ct_cycles_core core = core_of(n);
+  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
+                                             .narrow = n->narrow,
+                                             .walks = walks(n->dev),
+                                             .members = n->members > 1,
+                                             .shared = n->shared,
+                                             .core = &core};
   const int err = ct_compile(n->graph, &options, &n->compiled);
   const char *why = n->compiled.why ? n->compiled.why : ct_strerror(err);
   return err ? ct_fail_long(n->dev, err, why) : CT_OK;
@@ -57,11 +79,13 @@ int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
 
 static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
-  int err = ct_network_alloc(n, c->lasting, &n->own.lasting);
-  if (!err) err = ct_network_alloc(n, c->arena, &n->spare);
+  const uint32_t at_once = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
+  int err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
+  if (!err) err = ct_network_alloc(n, c->arena * at_once, &n->spare);
   for (size_t i = 0; i < c->externals && !err; ++i)
-    err = ct_network_alloc(n, c->external[i].units,
-                           &n->own.external[c->external[i].reg - CT_ARG_FIRST]);
+    err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
+                           &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
+  n->own = n->base;
   return err;
 }
 
@@ -83,28 +107,15 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
   return err;
 }
 
-static bool has_updates(const ct_graph *g) {
-  for (size_t i = 1; i <= g->tensors; ++i)
-    if (g->tensor[i]->becomes) return true;
-  return false;
-}
-
-/* What TRAIN_CAP is after a reset: the reads of training that are under way at once. */
-enum { TRAIN_CAP = 4 };
-
 /* What a stage's jobs should take in a row, on this device when it does nothing else. */
 static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part,
                   uint64_t *ahead) {
-  const struct ct_info *info = &n->dev->info;
-  struct ct_cycles_core core = {.cols = info->array_cols,
-                                .lanes = info->vpu_lanes,
-                                .walks = walks(n->dev),
-                                .reads = has_updates(n->graph) ? TRAIN_CAP : 0,
-                                .ahead = *ahead};
+  struct ct_cycles_core core = core_of(n);
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
   struct ct_regions at = n->own;
   at.arena = n->spare;
+  core.ahead = *ahead;
   ct_network_arguments(n, &at, 0, &job);
   for (size_t i = 0; i < codes->count; ++i) {
     const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
@@ -151,6 +162,10 @@ static int load(ct_network *n, bool expected) {
     if (err) break;
     err = ct_programs_load(n->dev, codes, &part->programs);
     *codes = (struct ct_codes){0};
+    part->round = n->compiled.stage[i].round;
+    if (!err && part->round)
+      err = ct_programs_load(n->dev, &n->compiled.stage[i].group, &part->group);
+    n->compiled.stage[i].group = (struct ct_codes){0};
   }
   return err;
 }
@@ -158,11 +173,19 @@ static int load(ct_network *n, bool expected) {
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->seed = o ? o->seed : 0;
-  int err = copy_graph(n, graph);
+  n->members = o && o->members ? o->members : 1;
+  n->shared = o && o->shared;
+  n->member = calloc(n->members, sizeof *n->member);
+  int err = n->member ? copy_graph(n, graph) : no_memory(n->dev);
   if (!err) err = compile(n);
   if (!err) err = make_room(n);
-  if (!err) err = ct_network_put_constants(n, &n->own);
+  for (uint32_t m = 0; m < n->members && !err; ++m) {
+    const struct ct_regions at = ct_network_member_at(n, m);
+    err = ct_network_put_constants(n, &at);
+  }
   if (!err) err = load(n, o && o->expect);
+  for (uint32_t m = 0; n->member && m < n->members; ++m)
+    n->member[m].stale = true;
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
   return err;
@@ -172,6 +195,9 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
   if (!o) return CT_OK;
   if (o->mantissa && (o->mantissa < 2 || o->mantissa > 8))
     return ct_fail(dev, CT_ERR_ARG, "mantissas of %u bits: 2..8", o->mantissa);
+  if (o->members > CT_MEMBERS)
+    return ct_fail(dev, CT_ERR_ARG, "a network of %u members: %d are the most", o->members,
+                   CT_MEMBERS);
   return ct_check_reserved(dev, "ct_network_options", o->reserved,
                            sizeof o->reserved / sizeof *o->reserved);
 }
@@ -201,11 +227,11 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  const uint64_t all[] = {n->own.lasting, n->spare, n->arena[CT_INFERENCE], n->arena[CT_TRAINING]};
+  const uint64_t all[] = {n->base.lasting, n->spare, n->arena[CT_INFERENCE], n->arena[CT_TRAINING]};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     ct_give_back_after(n->dev, all[i], n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
-    ct_give_back_after(n->dev, n->own.external[i], n->queue, n->error);
+    ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
 
 void ct_network_release(ct_network *n) {
@@ -219,7 +245,11 @@ void ct_network_free(ct_network *n) {
   ct_copies_free(&n->copies);
   for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
     ct_programs_free(&n->part[i].programs);
+  for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
+    ct_programs_free(&n->part[i].group);
   free(n->part);
+  free(n->member);
+  n->member = NULL;
   ct_compiled_free(&n->compiled);
   ct_graph_free(n->graph);
   n->part = NULL;
@@ -365,7 +395,8 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .changes = n->changes,
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-                                   .accumulate = runs_of_step(n)};
+                                   .accumulate = runs_of_step(n),
+                                   .members = n->members};
   return CT_OK;
 }
 
@@ -400,6 +431,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .commands = p->commands,
                                      .expected = p->expected,
                                      .beside = p->beside,
-                                     .bound = p->bound ? p->bound : ""};
+                                     .bound = p->bound ? p->bound : "",
+                                     .round = p->round};
   return CT_OK;
 }

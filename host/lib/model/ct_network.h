@@ -5,6 +5,7 @@
  *   ct_network.c          making one, its tensors, facts     ct_network_data.c     elements, planes
  *   ct_network_run.c      runs: waited for, submitted        ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_file.c     files
+ *   ct_network_members.c  members: selecting one, runs of several
  *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
@@ -17,7 +18,8 @@
 #include "ct_model.h"
 
 struct ct_network_part {
-  struct ct_programs programs;
+  struct ct_programs programs, group;
+  uint32_t round; /* members of a pass of `group`; 0: there is none */
   uint64_t rows, cycles, commands, expected, beside;
   const char *bound;
 };
@@ -26,6 +28,15 @@ struct ct_network_part {
 struct ct_regions {
   uint64_t lasting, arena;
   uint64_t external[CT_EXTERNALS];
+};
+
+/* Members whose arenas exist: as many run in a job at once. */
+enum { CT_MEMBERS = 256, CT_MEMBERS_AT_ONCE = 8 };
+
+/* What is counted for each member. */
+struct ct_member {
+  uint64_t steps, drawn, epochs;
+  bool stale;
 };
 
 /* The copies by which a version of another network's weights is made. */
@@ -42,7 +53,11 @@ struct ct_network {
   struct ct_compiled compiled;
   unsigned narrow;
   struct ct_network_part *part; /* by stage */
-  struct ct_regions own;        /* but for the arena */
+  uint32_t members, selected;
+  bool shared;                  /* inputs and labels are those of all members */
+  struct ct_member *member;     /* of each; of the selected one they are below */
+  struct ct_regions base;       /* of member 0, but for the arena */
+  struct ct_regions own;        /* of the selected one, but for the arena */
   uint64_t spare;               /* an arena that no queue has yet; 0: none */
   uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   struct ct_copies copies;      /* that publish for this network; made when needed */
@@ -116,6 +131,13 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
 /* The arena of a queue, made when it is first needed. */
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr);
 
+/* CT_OK if a run with the network's own frame and weights may begin. */
+int ct_network_check_run(ct_network *n, enum ct_queue queue);
+/* The masks of dropout of a run, if it has some. */
+int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t step);
+/* CT_OK, or CT_ERR_NO_SPACE: so many jobs in a row will never fit the queue. */
+int ct_network_check_most(ct_network *n, uint64_t most);
+
 /* CT_OK, or CT_ERR_BUSY: jobs of a run that was waited for and failed are under way. What the
  * device has completed meanwhile counts, here and in the next function. */
 int ct_network_ended(ct_network *n);
@@ -135,6 +157,11 @@ size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which);
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */
 int ct_network_parts(ct_network *n, const char *what);
+
+/* ---- ct_network_members.c ---- */
+
+/* Where a member's regions are, but for the arena, which is the first of its queue's. */
+struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member);
 
 /* ---- ct_network_frame.c ---- */
 
