@@ -278,7 +278,7 @@ static void place(struct softmax *s) {
   s->result = ct_reg_ring(l, "results", CT_VK_FIRST_REG + TEMPS + 2, 2);
   s->rate = ct_reg_ring(l, "rate", CT_VK_FIRST_REG + TEMPS + 4, 1);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG + T_E);
-  s->out = ct_spm_ring(l, "out", words, 1);
+  s->out = ct_spm_ring(l, "out", words, s->v.room->group ? 2 : 1);
   const uint32_t x = ct_vk_words(s->x.keep);
   const uint32_t targets = s->targets.tensor ? ct_vk_words(s->targets.keep) : 0;
   const uint64_t left = ct_vk_left(&s->v), all = (uint64_t)(x + targets) * s->planes;

@@ -265,9 +265,10 @@ static void place(struct sum *s, bool lean) {
   s->sums = ct_reg_ring(l, "tile of sums", reg++, 1);
   s->result = ct_reg_ring(l, "results", reg, lean ? 1 : 2);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG);
-  s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, 1);
-  s->out_words = ct_spm_ring(l, "out", out_words, 1);
-  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, 1);
+  const uint32_t slots = s->v.room->group && !lean ? 2 : 1; /* one member's, the next one's */
+  s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, slots);
+  s->out_words = ct_spm_ring(l, "out", out_words, slots);
+  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, slots);
   const uint64_t left = ct_vk_left(&s->v);
   s->slots = !lean && left >= 2 * (uint64_t)s->block_words ? 2 : 1;
   s->blocks = 1;
