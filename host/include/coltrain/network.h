@@ -153,7 +153,8 @@ struct ct_members {
 };
 
 /* As ct_network_run() and ct_network_submit(). One that is submitted is one CT_EVENT_RUN, so its
- * jobs must fit the queue together. A failure may have changed some members and not others: in
+ * jobs must fit the queue together; CT_ERR_BUSY while a run of some of its members is under way,
+ * but others may be. A failure may have changed some members and not others: in
  * which order their jobs run is not said. CT_ERR_ARG: there are not so many members. */
 int ct_network_run_members(ct_network *network, const struct ct_members *run);
 int ct_network_submit_members(ct_network *network, const struct ct_members *run, uint64_t *tag);

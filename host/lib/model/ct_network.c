@@ -237,6 +237,8 @@ static void leave_room(const ct_network *n) {
 void ct_network_release(ct_network *n) {
   if (--n->refs) return;
   if (n->dev->queues) leave_room(n);
+  free(n->member);
+  n->member = NULL;
   ct_handle_bury(&n->handle);
 }
 
@@ -248,8 +250,6 @@ void ct_network_free(ct_network *n) {
   for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
     ct_programs_free(&n->part[i].group);
   free(n->part);
-  free(n->member);
-  n->member = NULL;
   ct_compiled_free(&n->compiled);
   ct_graph_free(n->graph);
   n->part = NULL;

@@ -37,6 +37,7 @@ enum { CT_MEMBERS = 256, CT_MEMBERS_AT_ONCE = 8 };
 struct ct_member {
   uint64_t steps, drawn, epochs;
   bool stale;
+  size_t runs; /* of several members, under way */
 };
 
 /* The copies by which a version of another network's weights is made. */
@@ -131,7 +132,7 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
 /* The arena of a queue, made when it is first needed. */
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr);
 
-/* CT_OK if a run with the network's own frame and weights may begin. */
+/* CT_OK if a run with the network's own weights may begin, as far as they are concerned. */
 int ct_network_check_run(ct_network *n, enum ct_queue queue);
 /* The masks of dropout of a run, if it has some. */
 int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t step);

@@ -32,8 +32,11 @@ int ct_network_select(ct_network *n, uint32_t member) {
   int err = ct_check_network(n);
   if (!err) err = check_members(n, member, 1);
   if (err) return err;
-  n->member[n->selected] = (struct ct_member){
-      .steps = n->steps, .drawn = n->drawn, .epochs = n->epochs, .stale = n->stale};
+  struct ct_member *before = &n->member[n->selected];
+  before->steps = n->steps;
+  before->drawn = n->drawn;
+  before->epochs = n->epochs;
+  before->stale = n->stale;
   n->selected = member;
   n->own = ct_network_member_at(n, member);
   n->steps = n->member[member].steps;
@@ -155,6 +158,8 @@ static void landed(void *arg, const struct ct_event *event) {
   ct_network *n = f->n;
   --n->own_runs[f->queue];
   --n->frame_runs;
+  for (uint32_t m = f->first; m < f->first + f->count; ++m)
+    --n->member[m].runs;
   if (!event->error) note_run(n, f->first, f->count);
   ct_network_release(n);
   free(f);
@@ -173,6 +178,21 @@ static int check_steps(ct_network *n, const struct ct_members *run) {
   return CT_OK;
 }
 
+static bool is_busy(const ct_network *n, const struct ct_members *run) {
+  size_t runs = 0;
+  for (uint32_t m = run->first; m < run->first + run->count; ++m)
+    runs += n->member[m].runs;
+  return runs > 0;
+}
+
+/* Runs of other members may be under way: of one queue, or of both if nothing changes. */
+static int check_idle(ct_network *n, const struct ct_members *run) {
+  const int err = is_busy(n, run) ? ct_poll(n->dev) : CT_OK;
+  if (err || !is_busy(n, run)) return err;
+  return ct_fail(n->dev, CT_ERR_BUSY,
+                 "a run of some of these members is under way: the next can begin when it has ended");
+}
+
 static int check(ct_network *n, const struct ct_members *run) {
   int err = ct_check_network(n);
   if (err) return err;
@@ -181,6 +201,7 @@ static int check(ct_network *n, const struct ct_members *run) {
                           sizeof run->reserved / sizeof *run->reserved);
   if (!err) err = ct_network_check_run(n, run->queue);
   if (!err) err = check_members(n, run->first, run->count);
+  if (!err) err = check_idle(n, run);
   return err ? err : check_steps(n, run);
 }
 
@@ -225,6 +246,8 @@ static int submit(struct crowd *c, uint64_t *tag) {
   ++n->refs;
   ++n->own_runs[run->queue];
   ++n->frame_runs;
+  for (uint32_t m = run->first; m < run->first + run->count; ++m)
+    ++n->member[m].runs;
   return CT_OK;
 }
 

@@ -193,14 +193,14 @@ static int check_run(ct_network *n, enum ct_queue queue) {
 }
 
 int ct_network_check_run(ct_network *n, enum ct_queue queue) {
-  int err = check_run(n, queue);
-  if (!err) err = ct_network_still(n, true, "run");
+  const int err = check_run(n, queue);
   return err ? err : check_neighbours(n, queue);
 }
 
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   struct ct_regions at;
   int err = ct_network_check_run(n, queue);
+  if (!err) err = ct_network_still(n, true, "run");
   if (err) return err;
   at = n->own;
   err = ct_network_arena(n, queue, &at.arena);
