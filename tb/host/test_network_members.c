@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ct_compile.h"
 #include "ct_racecheck.h"
@@ -246,9 +247,216 @@ static void test_simulated(void **state) {
   drawn_on("sim:core=16x8,stall=25", &shape, 5, ct_tb_draws(2), 3, &rng);
 }
 
+/* ---- Beside requests ----------------------------------------------------------------------- */
+
+/* A perceptron that trains, and one of the same shape that answers. */
+static ct_graph *perceptron(uint32_t batch, bool training) {
+  static const uint32_t widths[] = {48, 64, 32, 10};
+  const struct ct_optimise how = {.schedule = {.rate = 0.05}, .momentum = 0.9};
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_true(ct_graph_mlp(g, widths, 3, batch, training) >= 0);
+  if (training) assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  return g;
+}
+
+enum { GROUP = 6, ANSWERS = 40, BETWEEN = 5000 };
+
+struct desk {
+  ct_device *dev;
+  ct_network *steps, *answers;
+  uint64_t bound; /* what training can add to an answer */
+};
+
+static void must(const struct desk *d, int err, const char *what) {
+  if (err) fail_msg("%s: %s", what, ct_last_error(d->dev));
+}
+
+static void open_desk(struct desk *d, const char *uri) {
+  const struct ct_network_options members = {.members = GROUP}, expect = {.expect = true};
+  ct_graph *g[2] = {perceptron(16, true), perceptron(1, false)};
+  *d = (struct desk){.bound = 0};
+  if (ct_open(uri, &d->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
+  must(d, ct_network_create(d->dev, g[0], &members, &d->steps), "members");
+  must(d, ct_network_create(d->dev, g[1], &expect, &d->answers), "answers");
+  must(d, ct_network_draw(d->answers, 1), "draw");
+  for (uint32_t m = 0; m < GROUP; ++m) {
+    must(d, ct_network_select(d->steps, m), "select");
+    must(d, ct_network_draw(d->steps, 2 + m), "draw");
+  }
+  for (size_t i = 0; i < ct_network_stages(d->answers); ++i) {
+    struct ct_network_stage stage;
+    must(d, ct_network_stage(d->answers, i, &stage), "stage");
+    assert_true(stage.beside != CT_NO_CYCLE);
+    d->bound += stage.beside;
+  }
+  ct_graph_free(g[0]);
+  ct_graph_free(g[1]);
+}
+
+static void close_desk(struct desk *d) {
+  ct_network_free(d->steps);
+  ct_network_free(d->answers);
+  ct_close(d->dev);
+}
+
+/* Keeps training busy with runs of so many members, one after the other; 0: no training. */
+static void keep_busy(struct desk *d, uint32_t count, uint32_t *next) {
+  const struct ct_members run = {
+      .first = *next, .count = count, .queue = CT_TRAINING, .step = 0};
+  if (!count) return;
+  const int err = ct_network_submit_members(d->steps, &run, NULL);
+  if (err == CT_ERR_BUSY || err == CT_ERR_FULL) return;
+  must(d, err, "training");
+  *next = (*next + count) % GROUP;
+}
+
+static int by_size(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+struct waits {
+  uint64_t median, longest;
+  unsigned steps; /* runs of training that ended meanwhile */
+};
+
+static struct waits answer(struct desk *d, uint32_t count) {
+  uint64_t took[ANSWERS], at = 0;
+  struct waits w = {.steps = 0};
+  uint32_t next = 0;
+  for (unsigned i = 0; i < ANSWERS; ++i) {
+    const struct ct_run run = {.queue = CT_INFERENCE, .cycle = at};
+    struct ct_event event;
+    uint64_t tag;
+    keep_busy(d, count, &next);
+    keep_busy(d, count, &next);
+    must(d, ct_network_submit(d->answers, &run, &tag), "an answer");
+    do {
+      must(d, ct_reap(d->dev, &event, CT_FOREVER), "reaping");
+      assert_int_equal(event.error, CT_OK);
+      w.steps += event.tag != tag;
+      if (event.tag != tag) keep_busy(d, count, &next);
+    } while (event.tag != tag);
+    took[i] = event.end - event.arrive;
+    at = event.end + BETWEEN + i; /* wherever training is then */
+  }
+  for (struct ct_event event; ct_reap(d->dev, &event, CT_FOREVER) == CT_OK;)
+    assert_int_equal(event.error, CT_OK);
+  qsort(took, ANSWERS, sizeof *took, by_size);
+  w.median = took[ANSWERS / 2];
+  w.longest = took[ANSWERS - 1];
+  return w;
+}
+
+/* A job of a group gives way as any does, operation by operation: an answer takes no longer than
+ * training's bound allows, and no longer than beside one member at a time but for a tenth. */
+static void beside_requests(const char *uri) {
+  struct desk d;
+  open_desk(&d, uri);
+  const struct waits alone = answer(&d, 0), one = answer(&d, 1), group = answer(&d, GROUP);
+  printf("%s: an answer takes %llu, %llu at most; beside members %llu, %llu; beside a group %llu, "
+         "%llu; bound + %llu\n",
+         uri, (unsigned long long)alone.median, (unsigned long long)alone.longest,
+         (unsigned long long)one.median, (unsigned long long)one.longest,
+         (unsigned long long)group.median, (unsigned long long)group.longest,
+         (unsigned long long)d.bound);
+  assert_true(one.steps > 0 && group.steps > 0);
+  assert_true(group.longest <= alone.longest + d.bound);
+  assert_true(group.median <= one.median + one.median / 10);
+  assert_true(group.longest <= one.longest + one.longest / 10);
+  close_desk(&d);
+}
+
+static void test_beside_requests(void **state) {
+  (void)state;
+  beside_requests("sim:");
+  beside_requests("sim:core=16x8");
+}
+
+/* ---- What is refused ----------------------------------------------------------------------- */
+
+static void expect(struct desk *d, int want, int got, const char *words) {
+  assert_int_equal(got, want);
+  if (!strstr(ct_last_error(d->dev), words))
+    fail_msg("\"%s\" is not in: %s", words, ct_last_error(d->dev));
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  struct desk d;
+  ct_frame *frame;
+  ct_network *n;
+  uint64_t tag;
+  open_desk(&d, "emu:");
+  ct_graph *g = perceptron(1, false);
+  const struct ct_network_options many = {.members = 257};
+  expect(&d, CT_ERR_ARG, ct_network_create(d.dev, g, &many, &n), "256 are the most");
+  ct_graph_free(g);
+  expect(&d, CT_ERR_ARG, ct_network_select(d.steps, GROUP), "the network has 6");
+  expect(&d, CT_ERR_UNSUPPORTED, ct_frame_create(d.steps, &frame), "6 members");
+  const struct ct_members none = {.first = 2, .queue = CT_TRAINING},
+                          far = {.first = 2, .count = GROUP - 1, .queue = CT_TRAINING},
+                          two = {.first = 1, .count = 2, .queue = CT_TRAINING},
+                          others = {.first = 3, .count = 3, .queue = CT_TRAINING},
+                          spoilt = {.count = 1, .queue = CT_TRAINING, .reserved = {1}};
+  expect(&d, CT_ERR_ARG, ct_network_run_members(d.steps, &none), "0 members from 2 on");
+  expect(&d, CT_ERR_ARG, ct_network_run_members(d.steps, &far), "5 members from 2 on");
+  expect(&d, CT_ERR_ARG, ct_network_run_members(d.steps, &spoilt), "reserved");
+  must(&d, ct_network_submit_members(d.steps, &two, &tag), "two");
+  must(&d, ct_network_submit_members(d.steps, &others, NULL), "others");
+  const int err = ct_network_submit_members(d.steps, &two, NULL);
+  if (err) expect(&d, CT_ERR_BUSY, err, "some of these members"); /* emu: may have ended it */
+  ct_network_free(d.steps); /* runs are under way, or not yet reaped */
+  d.steps = NULL;
+  for (struct ct_event event; ct_reap(d.dev, &event, CT_FOREVER) == CT_OK;)
+    assert_int_equal(event.error, CT_OK);
+  close_desk(&d);
+}
+
+/* Everything else means the member that was selected; a member's file is a network like any. */
+static void test_selected(void **state) {
+  (void)state;
+  char path[64];
+  struct desk d;
+  struct ct_network_info info;
+  float w[2][64 * 48];
+  ct_network *alone;
+  open_desk(&d, "emu:");
+  const int tensor = ct_graph_find(ct_network_graph(d.steps), "fc1.weight");
+  must(&d, ct_network_select(d.steps, 4), "select");
+  must(&d, ct_network_run(d.steps, CT_TRAINING, 0), "one alone");
+  const struct ct_members run = {.first = 3, .count = 2, .queue = CT_TRAINING, .step = 1};
+  must(&d, ct_network_run_members(d.steps, &run), "two");
+  for (uint32_t m = 2; m < 5; ++m) {
+    must(&d, ct_network_select(d.steps, m), "select");
+    must(&d, ct_network_info(d.steps, &info), "info");
+    assert_int_equal(info.members, GROUP);
+    assert_int_equal(info.steps, m - 2);
+    assert_int_equal(info.seed, 2 + m);
+  }
+  snprintf(path, sizeof path, "/tmp/ct-members-%ld.ctm", (long)getpid());
+  must(&d, ct_network_save(d.steps, path), "saving");
+  must(&d, ct_network_load(d.dev, path, NULL, &alone), "loading");
+  must(&d, ct_network_info(alone, &info), "info");
+  assert_int_equal(info.steps, 2);
+  assert_int_equal(info.members, 1);
+  const struct ct_members last = {.first = 4, .count = 1, .queue = CT_TRAINING, .step = 2};
+  must(&d, ct_network_run_members(d.steps, &last), "the member");
+  must(&d, ct_network_run(alone, CT_TRAINING, 2), "its copy");
+  must(&d, ct_network_read(d.steps, tensor, w[0], 64 * 48), "read");
+  must(&d, ct_network_read(alone, tensor, w[1], 64 * 48), "read");
+  remove(path);
+  assert_memory_equal(w[0], w[1], sizeof w[0]);
+  ct_network_free(alone);
+  close_desk(&d);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_races),
-                                     cmocka_unit_test(test_emulated),
-                                     cmocka_unit_test(test_simulated)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_races),           cmocka_unit_test(test_emulated),
+      cmocka_unit_test(test_simulated),       cmocka_unit_test(test_beside_requests),
+      cmocka_unit_test(test_refused),         cmocka_unit_test(test_selected)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
