@@ -453,10 +453,45 @@ static void test_selected(void **state) {
   close_desk(&d);
 }
 
+/* What is made of weights alone is made anew for members whose weights were written, whoever else
+ * has run meanwhile. */
+static void test_once(void **state) {
+  (void)state;
+  enum { N = 20, THREE = 3 };
+  struct bed b;
+  struct rig r = {.members = THREE};
+  bed_make(&b);
+  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, N));
+  const int w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(1, N));
+  const int y = BED_ADD(&b, "add", BED_IN(x, BED_ADD(&b, "relu", BED_IN(w))));
+  assert_true(ct_graph_result(b.g, y) >= 0);
+  bed_check(&b);
+  r.b = b;
+  assert_true(try_open(&r, "emu:"));
+  draw(&r, 5);
+  static const struct ct_members run[] = {{.first = 0, .count = 2, .queue = CT_INFERENCE},
+                                          {.first = 1, .count = 2, .queue = CT_INFERENCE},
+                                          {.first = 0, .count = 3, .queue = CT_INFERENCE}};
+  for (unsigned i = 0; i < 3; ++i) {
+    ok(&r, r.all.dev, ct_network_run_members(r.all.net, &run[i]), "members");
+    for (uint32_t m = run[i].first; m < run[i].first + run[i].count; ++m)
+      net_run_device(&r.alone[m], 0);
+    if (i) compare(&r, "emu:");
+    float other[N] = {[3] = 1.5f + (float)i, [19] = -2};
+    pick(&r, 1);
+    ok(&r, r.all.dev, ct_network_write(r.all.net, w, other, N), "write");
+    ok(&r, r.alone[1].dev, ct_network_write(r.alone[1].net, w, other, N), "write");
+    pick(&r, 2);
+  }
+  close_all(&r);
+  bed_free(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_races),           cmocka_unit_test(test_emulated),
       cmocka_unit_test(test_simulated),       cmocka_unit_test(test_beside_requests),
-      cmocka_unit_test(test_refused),         cmocka_unit_test(test_selected)};
+      cmocka_unit_test(test_refused),         cmocka_unit_test(test_selected),
+      cmocka_unit_test(test_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
