@@ -56,7 +56,8 @@ static void pick(struct rig *r, uint32_t m) {
   ok(r, r->all.dev, ct_network_select(r->all.net, m), "select");
 }
 
-/* Inputs, weights and states of a member, there and alone. Those that are shared are drawn alike. */
+/* Inputs, weights and states of a member, there and alone. Those that are shared are drawn alike.
+ */
 static void draw(struct rig *r, uint64_t seed) {
   for (uint32_t m = 0; m < r->members; ++m) {
     for (unsigned both = 0; both < 2; ++both) {
@@ -113,10 +114,8 @@ static void some(struct rig *r, ct_rng *rng) {
                                  .schedules = r->rate + first};
   run(r, &how, ct_rng_below(rng, 2));
   for (uint32_t m = first; m < first + how.count; ++m) {
-    const struct ct_members one = {.count = 1,
-                                   .queue = CT_TRAINING,
-                                   .step = r->step[m]++,
-                                   .schedules = &r->rate[m]};
+    const struct ct_members one = {
+        .count = 1, .queue = CT_TRAINING, .step = r->step[m]++, .schedules = &r->rate[m]};
     ok(r, r->alone[m].dev, ct_network_run_members(r->alone[m].net, &one), "alone");
   }
 }
@@ -196,11 +195,8 @@ static void prove_all(const struct rig *r, uint32_t words, uint32_t cols, size_t
 /* No word, register or tile is handed on from member to member but by semaphores. */
 static void test_races(void **state) {
   (void)state;
-  const struct net_shape shape = {.training = true,
-                                  .most_layers = 4,
-                                  .most_channels = 40,
-                                  .most_size = 10,
-                                  .most_images = 5};
+  const struct net_shape shape = {
+      .training = true, .most_layers = 4, .most_channels = 40, .most_size = 10, .most_images = 5};
   ct_rng rng = ct_rng_make(11);
   size_t found[2] = {0};
   for (int i = 0, draws = ct_tb_draws(12); i < draws; ++i) {
@@ -303,8 +299,7 @@ static void close_desk(struct desk *d) {
 
 /* Keeps training busy with runs of so many members, one after the other; 0: no training. */
 static void keep_busy(struct desk *d, uint32_t count, uint32_t *next) {
-  const struct ct_members run = {
-      .first = *next, .count = count, .queue = CT_TRAINING, .step = 0};
+  const struct ct_members run = {.first = *next, .count = count, .queue = CT_TRAINING, .step = 0};
   if (!count) return;
   const int err = ct_network_submit_members(d->steps, &run, NULL);
   if (err == CT_ERR_BUSY || err == CT_ERR_FULL) return;
@@ -356,12 +351,13 @@ static void beside_requests(const char *uri) {
   struct desk d;
   open_desk(&d, uri);
   const struct waits alone = answer(&d, 0), one = answer(&d, 1), group = answer(&d, GROUP);
-  printf("%s: an answer takes %llu, %llu at most; beside members %llu, %llu; beside a group %llu, "
-         "%llu; bound + %llu\n",
-         uri, (unsigned long long)alone.median, (unsigned long long)alone.longest,
-         (unsigned long long)one.median, (unsigned long long)one.longest,
-         (unsigned long long)group.median, (unsigned long long)group.longest,
-         (unsigned long long)d.bound);
+  printf(
+      "%s: an answer takes %llu, %llu at most; beside members %llu, %llu; beside a group %llu, "
+      "%llu; bound + %llu\n",
+      uri, (unsigned long long)alone.median, (unsigned long long)alone.longest,
+      (unsigned long long)one.median, (unsigned long long)one.longest,
+      (unsigned long long)group.median, (unsigned long long)group.longest,
+      (unsigned long long)d.bound);
   assert_true(one.steps > 0 && group.steps > 0);
   assert_true(group.longest <= alone.longest + d.bound);
   assert_true(group.median <= one.median + one.median / 10);
@@ -489,9 +485,9 @@ static void test_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_races),           cmocka_unit_test(test_emulated),
-      cmocka_unit_test(test_simulated),       cmocka_unit_test(test_beside_requests),
-      cmocka_unit_test(test_refused),         cmocka_unit_test(test_selected),
+      cmocka_unit_test(test_races),     cmocka_unit_test(test_emulated),
+      cmocka_unit_test(test_simulated), cmocka_unit_test(test_beside_requests),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_selected),
       cmocka_unit_test(test_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ struct ct_network_info {
   uint32_t jobs;          /* most that a run takes, but for stages that run only once */
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
-  uint32_t members;       /* networks of this graph that it is; facts are those of the selected one */
+  uint32_t members; /* networks of this graph that it is; facts are those of the selected one */
   uintptr_t reserved[3];
 };
 
@@ -229,7 +229,7 @@ struct ct_network_stage {
                              1: of each */
   uint64_t beside; /* cycles more that its jobs can take beside training (PRIORITY, a memory of
                       16 bytes a cycle); CT_NO_CYCLE: not known */
-  uint32_t round; /* members that a pass of its loop takes; 0: they run one after the other */
+  uint32_t round;  /* members that a pass of its loop takes; 0: they run one after the other */
   uintptr_t reserved[1];
 };
 

@@ -119,11 +119,11 @@ struct ct_compiled {
 };
 
 struct ct_compile_options {
-  uint32_t spm_words; /* of the window */
-  unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
-  bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
-  bool members;       /* there are several */
-  bool shared;        /* they share inputs and labels */
+  uint32_t spm_words;                /* of the window */
+  unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
+  bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
+  bool members;                      /* there are several */
+  bool shared;                       /* they share inputs and labels */
   const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
 };
 

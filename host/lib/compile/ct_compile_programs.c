@@ -253,10 +253,10 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
     return;
   }
   struct ct_target t = {.room = {.spm_words = c->options->spm_words,
-                              .args = c->out->args,
-                              .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
-                              .scratch_units = c->out->arena - c->scratch},
-                     .codes = &stage->codes};
+                                 .args = c->out->args,
+                                 .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
+                                 .scratch_units = c->out->arena - c->scratch},
+                        .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
   const int err = ct_step_program(c, s, &t);
   if (err) ct_compile_no_kernel(c, s->node, err, t.text);

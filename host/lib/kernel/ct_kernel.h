@@ -70,8 +70,8 @@ struct ct_room {
   unsigned args;      /* arguments of the job are in r1..r<args> */
   uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
   const struct ct_fused *group; /* jobs are for members of it (ct_lower.h), if they can be; NULL */
-  struct ct_seat scratch; /* what every kernel may write and nobody reads behind it */
-  uint64_t scratch_units; /* one at least; see ct_kernel_pool_scratch() */
+  struct ct_seat scratch;       /* what every kernel may write and nobody reads behind it */
+  uint64_t scratch_units;       /* one at least; see ct_kernel_pool_scratch() */
 };
 
 /* ---- Tile by tile: element-wise operators, alone or behind a product ---- */

@@ -15,7 +15,13 @@
 #include "ct_kernel_conv.h"
 
 enum { MOST_SUMS = 14, MOST_PRODUCT = 8, MOST_TAPS = 15, MOST_IMAGES = 254, MOST_ROWS = 16320 };
-enum { R_ONES = CT_VK_FIRST_REG, R_RESULTS = R_ONES + 3, RESULTS = 8, OUT_SLOTS = 2, MORE_SLOTS = 4 };
+enum {
+  R_ONES = CT_VK_FIRST_REG,
+  R_RESULTS = R_ONES + 3,
+  RESULTS = 8,
+  OUT_SLOTS = 2,
+  MORE_SLOTS = 4
+};
 enum { MOST_STEPS = 4080, GATHERED = 17, TURNED = 20, CHUNK_COST = 120, PASS_COST = 300 };
 
 struct plan {
@@ -401,7 +407,8 @@ static void record(struct weights *c) {
   c->x_ring = ct_spm_ring(l, "pixels", x_words(p) * (p->stay ? c->cb : p->blocks), p->slots);
   c->y_ring = ct_spm_ring(l, "gradients", p->chunk * (p->stay ? c->nb : p->planes), p->slots);
   /* Two slots keep a store waiting for the memory's answer to the one before. */
-  const bool roomy = ct_vk_left(&c->v) >= (uint64_t)MORE_SLOTS * CT_F32_TILE_UNITS + CT_TILE + CT_CARRIER_WORDS;
+  const bool roomy =
+      ct_vk_left(&c->v) >= (uint64_t)MORE_SLOTS * CT_F32_TILE_UNITS + CT_TILE + CT_CARRIER_WORDS;
   c->out = ct_spm_ring(l, "out", CT_F32_TILE_UNITS, roomy ? MORE_SLOTS : OUT_SLOTS);
   c->acc = ct_acc_ring(l, "sums", 0, 2 * sums <= MOST_SUMS ? 2 * sums : sums);
   c->temp = ct_reg_tensor(l, "in between", R_ONES, 3);

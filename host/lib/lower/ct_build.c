@@ -269,8 +269,7 @@ static void next_regions(struct encoder *e, const struct ct_node *n, size_t node
       used |= UINT32_C(1) << CT_GET(&n[i].cmd, DMA_DRAM_REG);
   }
   for (unsigned r = 1; r < CT_NUM_REGS; ++r)
-    if (used >> r & 1)
-      update(e, &u, r, r, (int32_t)(e->group->stride[r] * e->group->round));
+    if (used >> r & 1) update(e, &u, r, r, (int32_t)(e->group->stride[r] * e->group->round));
   flush_updates(e, &u);
 }
 
@@ -286,8 +285,8 @@ static void next_numbers(struct encoder *e, const struct ct_node *n, size_t node
   bool used = false;
   for (size_t i = 0; i < nodes; ++i)
     if (n[i].count == 0 && CT_GET(&n[i].cmd, ALL_OP) == CT_OP_VA)
-      used |= is_number(g, CT_GET(&n[i].cmd, VA_SB_REG)) ||
-              is_number(g, CT_GET(&n[i].cmd, VA_SC_REG));
+      used |=
+          is_number(g, CT_GET(&n[i].cmd, VA_SB_REG)) || is_number(g, CT_GET(&n[i].cmd, VA_SC_REG));
   for (unsigned i = 0; used && i + by < g->all; ++i)
     update(e, &u, g->number + i, g->number + i + by, 0);
   flush_updates(e, &u);

@@ -50,8 +50,8 @@ struct ct_node {
 struct ct_build {
   struct ct_node *node;
   size_t count, room;
-  unsigned args; /* registers r1..r<args> hold arguments */
-  bool batch;    /* CT_BATCH_REG holds the number of requests: not for addresses */
+  unsigned args;                /* registers r1..r<args> hold arguments */
+  bool batch;                   /* CT_BATCH_REG holds the number of requests: not for addresses */
   const struct ct_fused *group; /* of the loop over members; NULL: there is none */
   int error;
   uint64_t work; /* commands written down and comparisons: what building costs */

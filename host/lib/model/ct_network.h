@@ -55,22 +55,22 @@ struct ct_network {
   unsigned narrow;
   struct ct_network_part *part; /* by stage */
   uint32_t members, selected;
-  bool shared;                  /* inputs and labels are those of all members */
-  struct ct_member *member;     /* of each; of the selected one they are below */
-  struct ct_regions base;       /* of member 0, but for the arena */
-  struct ct_regions own;        /* of the selected one, but for the arena */
-  uint64_t spare;               /* an arena that no queue has yet; 0: none */
-  uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
-  struct ct_copies copies;      /* that publish for this network; made when needed */
-  uint32_t numbered;            /* highest number that a version has had */
-  uint64_t seed;                /* of dropout */
-  bool stale;                   /* weights were written since the stages that run once have run */
-  bool changes;                 /* runs change weights or states: those stages run each time */
-  enum ct_queue queue;          /* of the last run that was waited for */
-  int error;                    /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
-  uint64_t ends;                /* ... until so many jobs of the queue have completed */
-  uint64_t steps;               /* runs that changed weights */
-  uint64_t drawn;               /* the seed that weights were drawn from last */
+  bool shared;               /* inputs and labels are those of all members */
+  struct ct_member *member;  /* of each; of the selected one they are below */
+  struct ct_regions base;    /* of member 0, but for the arena */
+  struct ct_regions own;     /* of the selected one, but for the arena */
+  uint64_t spare;            /* an arena that no queue has yet; 0: none */
+  uint64_t arena[CT_QUEUES]; /* runs of a queue go one after the other */
+  struct ct_copies copies;   /* that publish for this network; made when needed */
+  uint32_t numbered;         /* highest number that a version has had */
+  uint64_t seed;             /* of dropout */
+  bool stale;                /* weights were written since the stages that run once have run */
+  bool changes;              /* runs change weights or states: those stages run each time */
+  enum ct_queue queue;       /* of the last run that was waited for */
+  int error;                 /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
+  uint64_t ends;             /* ... until so many jobs of the queue have completed */
+  uint64_t steps;            /* runs that changed weights */
+  uint64_t drawn;            /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */

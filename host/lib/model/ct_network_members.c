@@ -189,8 +189,9 @@ static bool is_busy(const ct_network *n, const struct ct_members *run) {
 static int check_idle(ct_network *n, const struct ct_members *run) {
   const int err = is_busy(n, run) ? ct_poll(n->dev) : CT_OK;
   if (err || !is_busy(n, run)) return err;
-  return ct_fail(n->dev, CT_ERR_BUSY,
-                 "a run of some of these members is under way: the next can begin when it has ended");
+  return ct_fail(
+      n->dev, CT_ERR_BUSY,
+      "a run of some of these members is under way: the next can begin when it has ended");
 }
 
 static int check(ct_network *n, const struct ct_members *run) {

@@ -263,8 +263,8 @@ static void take_off(const struct flight *f) {
 
 int ct_network_parts(ct_network *n, const char *what) {
   if (n->members > 1)
-    return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
-                   "the network has %u members, and these have no %s", n->members, what);
+    return ct_fail(n->dev, CT_ERR_UNSUPPORTED, "the network has %u members, and these have no %s",
+                   n->members, what);
   if (!n->compiled.crowded) return CT_OK;
   return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
                  "the network has more than %d inputs, labels and outputs: the others lie with its "

@@ -574,13 +574,17 @@ class ct_network_options(ctypes.Structure):
     expect: bool
     mantissa: int
     seed: int
+    members: int
+    shared: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
         ("expect", ctypes.c_bool),
         ("mantissa", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 7),
+        ("members", ctypes.c_uint32),
+        ("shared", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 6),
     ]
 
 
@@ -617,6 +621,7 @@ class ct_network_info(ctypes.Structure):
     jobs: int
     changes: bool
     accumulate: int
+    members: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -628,7 +633,8 @@ class ct_network_info(ctypes.Structure):
         ("jobs", ctypes.c_uint32),
         ("changes", ctypes.c_bool),
         ("accumulate", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 4),
+        ("members", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 3),
     ]
 
 
@@ -650,6 +656,7 @@ class ct_network_stage(ctypes.Structure):
     commands: int
     runs: int
     beside: int
+    round: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -668,7 +675,8 @@ class ct_network_stage(ctypes.Structure):
         ("commands", ctypes.c_uint64),
         ("runs", ctypes.c_uint32),
         ("beside", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 2),
+        ("round", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 
@@ -868,6 +876,32 @@ class ct_reference(ctypes.Structure):
     ]
 
 
+class ct_members(ctypes.Structure):
+    """struct ct_members."""
+
+    first: int
+    count: int
+    queue: int
+    step: int
+    steps: ctypes._Pointer[ctypes.c_uint64]
+    schedules: ctypes._Pointer[ct_schedule]
+    cycle: int
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("first", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("queue", ctypes.c_int),
+        ("step", ctypes.c_uint64),
+        ("steps", ctypes.POINTER(ctypes.c_uint64)),
+        ("schedules", ctypes.POINTER(ct_schedule)),
+        ("cycle", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
 class ct_model_info(ctypes.Structure):
     """struct ct_model_info."""
 
@@ -1035,6 +1069,9 @@ class Library:
     ct_frame_write: Callable[..., int]
     ct_frame_read: Callable[..., int]
     ct_network_submit: Callable[..., int]
+    ct_network_select: Callable[..., int]
+    ct_network_run_members: Callable[..., int]
+    ct_network_submit_members: Callable[..., int]
     ct_network_publish_submit: Callable[..., int]
     ct_network_load_weights: Callable[..., int]
     ct_network_save: Callable[..., int]
@@ -1191,6 +1228,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_frame_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_frame_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_network_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_run), ctypes.c_void_p]),
+    "ct_network_select": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32]),
+    "ct_network_run_members": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_members)]),
+    "ct_network_submit_members": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_members), ctypes.c_void_p]),
     "ct_network_publish_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p]),
     "ct_network_load_weights": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_save": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
