@@ -168,9 +168,10 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
 bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
                         unsigned count);
 
-/* The kernel of a weight's gradient stores FP32 alone: products have to read a copy. */
+/* The kernel of a weight's gradient stores that as FP32 alone: products have to read a copy. */
 static inline bool ct_is_fp32_alone(const struct ct_compiler *c, const struct ct_val *v) {
-  return v->step != CT_FROM_START && c->step[v->step].kind == CT_STEP_CONV_WEIGHTS;
+  return v->step != CT_FROM_START && c->step[v->step].kind == CT_STEP_CONV_WEIGHTS &&
+         v->part == CT_OPERAND_PRODUCT;
 }
 
 /* Only weights, states, constants and what early steps make of them: the same in every run. */

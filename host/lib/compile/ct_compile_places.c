@@ -59,6 +59,7 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
       one(c, s, s->x, CT_KEEP_ROWS, f);
       one(c, s, s->dy, CT_KEEP_SQUARE, f);
       made(c, s, s->y, f);
+      tile_uses(c, s, f);
       return;
     case CT_STEP_TILES:
       tile_uses(c, s, f);
@@ -151,7 +152,8 @@ static void replace(struct ct_compiler *c, size_t t) {
 static bool tile_by_tile(const struct ct_compiler *c, const struct ct_net_step *s, int old) {
   for (unsigned i = 0; i < s->tile.ins; ++i)
     if (c->value[s->in[i]].within == old) return false;
-  return s->kind == CT_STEP_TILES;
+  return s->kind == CT_STEP_TILES ||
+         (s->kind == CT_STEP_CONV_WEIGHTS && s->x != old && s->dy != old);
 }
 
 /* Whether somebody reads the old value when the new one is being made, or later. Early steps are

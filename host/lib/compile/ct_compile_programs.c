@@ -126,7 +126,7 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct ct_ta
   k.x = mat(c, s->x);
   k.y = mat(c, s->dy);
   k.weights = lanes_of(mat(c, s->y));
-  k.after = NULL;
+  if (s->tile.ops == 0) k.after = NULL;
   return ct_kernel_conv_weights(&k, &t->room, t->codes, &t->why);
 }
 

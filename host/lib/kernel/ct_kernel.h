@@ -164,7 +164,9 @@ struct ct_window_shape {
  *
  * Gradients: that of x from that of y and weights, with the same `after`; that of the weights, in
  * FP32, from x and that of y. x: CT_KEEP_ROWS or CT_KEEP_SQUARE; weights: CT_KEEP_SQUARE; y's
- * gradient: CT_KEEP_SQUARE. The sums of a gradient of weights run over the pixels of all images in
+ * gradient: CT_KEEP_SQUARE. A gradient of weights that is kept in no way goes through `after`, such
+ * as an update, unless groups share products; else that is not looked at. The sums of a
+ * gradient of weights run over the pixels of all images in
  * ascending order, whatever the scratchpad holds, so the bits are the same on every device.
  */
 struct ct_conv {
