@@ -161,6 +161,13 @@ void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_
   ct_ld(v->l, &c);
 }
 
+void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles, uint32_t rows) {
+  struct ct_dma c = move(keep, dram, spm, tiles);
+  c.nb = rows * ct_vk_row_words(keep);
+  ct_ld(v->l, &c);
+}
+
 void ct_vk_st(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles) {
   const struct ct_dma c = move(keep, dram, spm, tiles);
