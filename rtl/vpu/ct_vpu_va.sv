@@ -17,8 +17,8 @@
 //             BSrc = 0; c = -0.0 when CSrc = 0 (x + -0.0 = x for every x). max, min, select and equal are made in front of the adder, which
 //             then adds -0.0 to their result.
 // Front       what a command is (head_i) is looked at in the cycle in which it takes its waits, and known in the next one.
-// Spacing     hold_o[c] keeps a new command in front from starting: if it reads a tile register, VaSpace = VaLat + 4 cycles after the
-//             last start of c (4 lanes: until each of its rows comes as long after the same row of the last one), and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
+// Spacing     hold_o[c] keeps a new command in front from starting: while it would read a tile register that is not written yet (VaSpace =
+//             VaLat + 4 cycles after the start of what writes it, see ct_vpu_apart), and, if it permutes or follows a command with row 0 last or one of four issues a quarter, until the last
 //             write of c before it is visible. Also while gap_i[c].
 // Functions   FnLanes lanes have them. With one, each quarter of a row of a function operation is issued four times, its lane 0 to 3
 //             going through the function in turn; the results gather in the write register, and the last of the four writes it.
@@ -111,8 +111,8 @@ module ct_vpu_va #(
   logic [7:0]  next_q;
   logic [1:0]  dropped;       // an operation ends before its last row
   logic [1:0]  starts;        // start, of each context
-  // The command in front of each context: rows go last or four issues a quarter; it reads a tile register; permutes; could go the short way.
-  logic [1:0]  head_tail_q, head_turns_q, head_uses_q, head_permutes_q, head_short_q;
+  // The command in front of each context: rows go last or four issues a quarter; it permutes; could go the short way.
+  logic [1:0]  head_tail_q, head_turns_q, head_permutes_q, head_short_q;
   logic [7:0]  head_last_q;
   // The start that would come next of each: its row and the one behind, alone, the last.
   logic [7:0]  row, row_after;
@@ -168,7 +168,6 @@ module ct_vpu_va #(
       head_tail_q[c]     <= VpuLanes == 4 && row0 && head_i[C + ct_pkg::VaTdLsb +: 4] == head_i[C + ct_pkg::VaTqLsb +: 4]
                          && (head_i[C + ct_pkg::VaFullLsb] || head_i[C + ct_pkg::VaRowsLsb +: 5] != 5'd1);
       head_turns_q[c]    <= FnTurns && head_i[C + ct_pkg::VaFuncLsb + 3];
-      head_uses_q[c]     <= head_i[C + ct_pkg::VaASrcLsb +: 2] == 2'd0 || ^head_i[C + ct_pkg::VaBSrcLsb +: 2] || ^head_i[C + ct_pkg::VaCSrcLsb +: 2];
       head_permutes_q[c] <= head_i[C + ct_pkg::VaRowXorLsb +: 8] != 8'd0;
       head_short_q[c]    <= head_i[C + ct_pkg::VaASrcLsb +: 2] == 2'd1 && head_i[C + ct_pkg::VaBSrcLsb +: 2] == 2'd0
                          && head_i[C + ct_pkg::VaCSrcLsb +: 2] == 2'd0 && !head_i[C + ct_pkg::VaReluLsb]
@@ -239,44 +238,45 @@ module ct_vpu_va #(
     end
   end
 
-  // --- Spacing: two counters of each context run down to zero. ---
+  // --- Spacing ---
 
-  logic [2*CountW-1:0] space_d, space_q;  // since the last start
-  logic [2*CountW-1:0] drain_d, drain_q;  // since the last row: not zero until it has been written
-  logic [1:0]          spaced_q, drained_q;  // space is zero; drain is 3 at most
+  logic [1:0]          apart;     // what the command in front reads is not written yet
+  logic [2*CountW-1:0] drain_d, drain_q;  // since the last row, down to zero: not zero until it has been written
+  logic [1:0]          drained_q; // drain is 3 at most
+
+  ct_vpu_apart #(.VpuLanes(VpuLanes), .Space(VaSpace)) u_apart (
+    .clk_i, .rst_ni, .head_i,
+    .starts_i   (starts),
+    .row_i      (row),
+    .start_to_i (start_cmd_i[ct_pkg::VaTdLsb +: 4]),
+    .hold_o     (apart)
+  );
 
   always_comb begin
-    space_d = space_q;
     drain_d = drain_q;
     long_d  = (issue && !short_q) ? CountW'(VaLat - 4) : (long_q != '0) ? long_q - 1'b1 : '0;
     for (int c = 0; c < 2; c++) begin
-      if (space_q[CountW*c +: CountW] != '0) space_d[CountW*c +: CountW] = space_q[CountW*c +: CountW] - 1'b1;
       if (drain_q[CountW*c +: CountW] != '0) drain_d[CountW*c +: CountW] = drain_q[CountW*c +: CountW] - 1'b1;
-      if (starts[c]) space_d[CountW*c +: CountW] = row[4*c + 3] ? '0 : CountW'(VaSpace - 1) - CountW'({row[4*c +: 3], 2'b00});
       if (issue && ctx_q == c[0])       drain_d[CountW*c +: CountW] = CountW'(VaLat + 1);
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      space_q   <= '0;
       drain_q   <= '0;
       long_q    <= '0;
-      spaced_q  <= '1;
       drained_q <= '1;
     end else begin
       for (int c = 0; c < 2; c++) begin
-        spaced_q[c]  <= space_d[CountW*c +: CountW] == '0;
         drained_q[c] <= drain_d[CountW*c +: CountW] <= CountW'(3);
       end
-      space_q <= space_d;
       drain_q <= drain_d;
       long_q  <= long_d;
     end
   end
 
   // A start at cycle t issues its first row at t + 1. With 3 left of drain, that row is VaLat cycles after the last one before it.
-  assign hold_o = gap_i | (~begun_q & ((head_uses_q & ~spaced_q) | ((late_q | head_permutes_q) & (~drained_q | busy_o))));
+  assign hold_o = gap_i | (~begun_q & (apart | ((late_q | head_permutes_q) & (~drained_q | busy_o))));
 
   assign busy_o  = {act_q && ctx_q, act_q && !ctx_q};
   assign dropped = kill_i & (busy_o | begun_q);

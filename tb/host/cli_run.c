@@ -2,6 +2,7 @@
 #include "cli_run.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,24 @@ const char *cli_path(const char *name) {
   char *path = paths[next++ % 8];
   snprintf(path, sizeof paths[0], "%s/%s", folder, name);
   return path;
+}
+
+const char *cli_line(const char *format, ...) {
+  static char lines[4][1024];
+  static unsigned next;
+  char *text = lines[next++ % 4];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof lines[0], format, args);
+  va_end(args);
+  return text;
+}
+
+size_t cli_lines_of(const char *text) {
+  size_t lines = 0;
+  for (const char *p = text; (p = strchr(p, '\n')); ++p)
+    ++lines;
+  return lines;
 }
 
 char *cli_slurp(const char *path, size_t *size) {

@@ -47,6 +47,12 @@ int cli_remove_folder(void **state);
 /* One that exists, made by a program that has become this one. */
 void cli_use_folder(const char *path);
 
+/* Formats arguments of a run; the string is overwritten by the fourth call after. */
+__attribute__((format(printf, 1, 2))) const char *cli_line(const char *format, ...);
+
+/* How many lines a text has, the first of a table included. */
+size_t cli_lines_of(const char *text);
+
 /* The contents of a file with a zero behind it; *size may be NULL. */
 char *cli_slurp(const char *path, size_t *size);
 

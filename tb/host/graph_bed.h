@@ -15,6 +15,7 @@ struct bed {
   size_t room;
   uint64_t seed, step;
   bool update;
+  bool formats; /* some tensors are kept in another format than FP32 */
 };
 
 void bed_make(struct bed *b);

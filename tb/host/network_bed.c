@@ -312,6 +312,21 @@ static int layer(struct maker *m, int x) {
   }
 }
 
+/* Ways of keeping for what is made in a run; narrow ones only where nothing is compared closely. */
+static void draw_formats(const struct maker *m) {
+  struct ct_graph_info g;
+  ct_graph_info(m->b->g, &g);
+  const uint32_t formats = m->shape->smooth ? 1 : 3, percent = ct_rng_below(m->rng, 2) ? 25 : 100;
+  for (int i = 1; i <= (int)g.tensors; ++i) {
+    const enum ct_format f = (enum ct_format)(1 + ct_rng_below(m->rng, formats));
+    const enum ct_role role = bed_info(m->b, i).role;
+    if ((role != CT_ROLE_ACTIVATION && role != CT_ROLE_GRADIENT) ||
+        !ct_rng_percent(m->rng, percent))
+      continue;
+    if (ct_graph_set_format(m->b->g, i, f) < 0) fail_msg("%s", ct_graph_error(m->b->g));
+  }
+}
+
 void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
   struct maker m = {b, rng, shape, 0};
   const uint32_t images = draw(&m, shape->most_images), classes = 1 + draw(&m, 20);
@@ -341,6 +356,8 @@ void net_random(struct bed *b, const struct net_shape *shape, ct_rng *rng) {
     if (ct_graph_optimise(b->g, loss, &how)) fail_msg("%s", ct_graph_error(b->g));
     b->update = true;
   }
+  b->formats = ct_rng_percent(rng, 40);
+  if (b->formats) draw_formats(&m);
   bed_check(b);
 }
 

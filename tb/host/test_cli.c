@@ -20,18 +20,6 @@
 #define EMU " --device emu:"
 #define LEARN " --samples 160 --layers 64-24-10 --batch 16 --lr 0.05 --momentum 0.9 --seed 5" EMU
 
-/* Formats into one of a few static lines. */
-__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
-  static char lines[4][1024];
-  static unsigned next;
-  char *text = lines[next++ % 4];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof lines[0], format, args);
-  va_end(args);
-  return text;
-}
-
 /* ---- Matrices ---- */
 
 enum { HEADER = 128 };
@@ -123,8 +111,8 @@ static void check_product(ct_rng *rng, size_t m, size_t n, size_t k, const char 
   fill(rng, a, m * k + k * n);
   write_npy(cli_path("a.npy"), a, m, k);
   write_npy(cli_path("b.npy"), b, k, n);
-  json_t *root = cli_expect_json(line("matmul %s %s -o %s --json -" EMU "%s", cli_path("a.npy"),
-                                      cli_path("b.npy"), cli_path("c.npy"), more));
+  json_t *root = cli_expect_json(cli_line("matmul %s %s -o %s --json -" EMU "%s", cli_path("a.npy"),
+                                          cli_path("b.npy"), cli_path("c.npy"), more));
   assert_int_equal(cli_number_at(root, "m"), m);
   assert_int_equal(cli_number_at(root, "n"), n);
   assert_int_equal(cli_number_at(root, "k"), k);
@@ -161,14 +149,14 @@ static void matmul_refuses(void **state) {
   const char *a = cli_path("two.npy");
   write_npy(a, x, 2, 3);
   free(cli_expect(1, "columns of the first must be the rows",
-                  line("matmul %s %s -o /dev/null" EMU, a, a)));
+                  cli_line("matmul %s %s -o /dev/null" EMU, a, a)));
   free(cli_expect(1, "/nonexistent.npy: cannot be opened",
-                  line("matmul %s /nonexistent.npy -o /dev/null" EMU, a)));
-  free(cli_expect(2, "two matrices are needed", line("matmul %s -o c.npy" EMU, a)));
-  free(cli_expect(2, "-o C.npy is missing", line("matmul %s %s" EMU, a, a)));
-  free(cli_expect(2, "one argument too many", line("matmul %s %s %s -o c.npy" EMU, a, a, a)));
+                  cli_line("matmul %s /nonexistent.npy -o /dev/null" EMU, a)));
+  free(cli_expect(2, "two matrices are needed", cli_line("matmul %s -o c.npy" EMU, a)));
+  free(cli_expect(2, "-o C.npy is missing", cli_line("matmul %s %s" EMU, a, a)));
+  free(cli_expect(2, "one argument too many", cli_line("matmul %s %s %s -o c.npy" EMU, a, a, a)));
   free(cli_expect(2, "neither inference nor training",
-                  line("matmul %s %s -o c.npy --queue both" EMU, a, a)));
+                  cli_line("matmul %s %s -o c.npy --queue both" EMU, a, a)));
 }
 
 /* ---- What a device is ---- */
@@ -405,8 +393,8 @@ static void disassembly(void **state) {
   fwrite(bytes, 1, sizeof bytes, file);
   fclose(file);
   free(cli_expect(1, "command 0 has the code 0x3f, which is no command's",
-                  line("disasm %s", cli_path("program"))));
-  out = cli_expect(0, "", line("disasm --force %s", cli_path("program")));
+                  cli_line("disasm %s", cli_path("program"))));
+  out = cli_expect(0, "", cli_line("disasm --force %s", cli_path("program")));
   assert_non_null(strstr(out, "   0  ?0x3f"));
   assert_non_null(strstr(out, "   1  NOP"));
   free(out);
@@ -426,9 +414,10 @@ static void help_and_usage(void **state) {
   char *out = cli_expect(0, "", "--help");
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) {
     if (!strstr(out, verbs[i])) fail_msg("--help does not know %s", verbs[i]);
-    char *help = cli_expect(0, "", line("%s --help", verbs[i]));
-    if (!strstr(help, line("Usage: coltrain %s", verbs[i]))) fail_msg("no help for %s", verbs[i]);
-    if (!strstr(help, line("Example:\n  coltrain %s", verbs[i])))
+    char *help = cli_expect(0, "", cli_line("%s --help", verbs[i]));
+    if (!strstr(help, cli_line("Usage: coltrain %s", verbs[i])))
+      fail_msg("no help for %s", verbs[i]);
+    if (!strstr(help, cli_line("Example:\n  coltrain %s", verbs[i])))
       fail_msg("no example for %s", verbs[i]);
     free(help);
   }
@@ -487,7 +476,7 @@ static void names_that_do_not_exist(void **state) {
                                       "colocate",  "counters",  "bench gemm",
                                       "bench emu", "bench sim", "bench interference"};
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i)
-    free(cli_expect(2, "\"extra\" is one argument too many", line("%s extra", verbs[i])));
+    free(cli_expect(2, "\"extra\" is one argument too many", cli_line("%s extra", verbs[i])));
   /* Values are not names, names may be cut short, and nothing behind -- is an option. */
   free(cli_expect(1, "/nonexistent/--polcy: cannot be written",
                   "colocate --csv /nonexistent/--polcy" EMU));
@@ -500,10 +489,10 @@ static void names_that_do_not_exist(void **state) {
 static void resuming_changes_nothing(void **state) {
   (void)state;
   json_t *whole =
-      cli_expect_json(line("train --epochs 3 --save %s --json -" LEARN, cli_path("whole.ctm")));
+      cli_expect_json(cli_line("train --epochs 3 --save %s --json -" LEARN, cli_path("whole.ctm")));
   json_decref(
-      cli_expect_json(line("train --epochs 1 --save %s --json -" LEARN, cli_path("part.ctm"))));
-  json_t *rest = cli_expect_json(line(
+      cli_expect_json(cli_line("train --epochs 1 --save %s --json -" LEARN, cli_path("part.ctm"))));
+  json_t *rest = cli_expect_json(cli_line(
       "train --samples 160 --batch 16 --lr 0.05 --momentum 0.9 --epochs 3 --resume %s --save %s "
       "--json -" EMU,
       cli_path("part.ctm"), cli_path("rest.ctm")));
@@ -514,7 +503,8 @@ static void resuming_changes_nothing(void **state) {
   assert_true(cli_number_at(whole, "loss_last") < cli_number_at(whole, "loss_first"));
   assert_int_equal(json_array_size(cli_at(whole, "by_epoch")), 3);
   /* What infer says of the file is what train said of the weights. */
-  char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("whole.ctm")));
+  char *out =
+      cli_expect(0, "", cli_line("infer --data digits --model %s" EMU, cli_path("whole.ctm")));
   assert_non_null(strstr(out, "of 360 test images right"));
   free(out);
   json_decref(whole);
@@ -542,10 +532,10 @@ static pid_t feed(const char *pipe, const char *file) {
 /* A model comes from a pipe, too, of which there is but one reading. */
 static void a_model_from_a_pipe(void **state) {
   (void)state;
-  free(cli_expect(0, "", line("train --epochs 1 --save %s" LEARN, cli_path("piped.ctm"))));
+  free(cli_expect(0, "", cli_line("train --epochs 1 --save %s" LEARN, cli_path("piped.ctm"))));
   assert_int_equal(mkfifo(cli_path("pipe"), 0600), 0);
   const pid_t writer = feed(cli_path("pipe"), cli_path("piped.ctm"));
-  char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("pipe")));
+  char *out = cli_expect(0, "", cli_line("infer --data digits --model %s" EMU, cli_path("pipe")));
   assert_non_null(strstr(out, "of 360 test images right"));
   free(out);
   kill(writer, SIGKILL);
@@ -571,46 +561,47 @@ static void inference_of_a_matrix(void **state) {
   ct_rng rng = ct_rng_make(2);
   float x[19 * 64];
   json_decref(
-      cli_expect_json(line("train --epochs 1 --save %s --json -" LEARN, cli_path("m.ctm"))));
+      cli_expect_json(cli_line("train --epochs 1 --save %s --json -" LEARN, cli_path("m.ctm"))));
   for (size_t i = 0; i < rows * 64; ++i)
     x[i] = (float)ct_rng_below(&rng, 17) / 16.0f;
   write_npy(cli_path("x.npy"), x, rows, 64);
   free(cli_expect(0, "",
-                  line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
-                       cli_path("x.npy"), cli_path("y.npy"))));
+                  cli_line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
+                           cli_path("x.npy"), cli_path("y.npy"))));
   float *y = read_npy(cli_path("y.npy"), rows, 10);
   /* A row's answer does not depend on its neighbours: the last row alone. */
   write_npy(cli_path("x.npy"), x + (rows - 1) * 64, 1, 64);
   free(cli_expect(0, "",
-                  line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
-                       cli_path("x.npy"), cli_path("z.npy"))));
+                  cli_line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
+                           cli_path("x.npy"), cli_path("z.npy"))));
   float *z = read_npy(cli_path("z.npy"), 1, 10);
   ct_assert_same("last row", z, y + (rows - 1) * 10, 10 * sizeof *y);
   free(y);
   free(z);
   write_npy(cli_path("x.npy"), x, rows, 63);
   free(cli_expect(1, "has 63 columns",
-                  line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
-                       cli_path("x.npy"), cli_path("y.npy"))));
+                  cli_line("infer --model %s --input %s --output %s" EMU, cli_path("m.ctm"),
+                           cli_path("x.npy"), cli_path("y.npy"))));
 }
 
 static void training_refuses(void **state) {
   (void)state;
   json_decref(
-      cli_expect_json(line("train --epochs 1 --save %s --json -" LEARN, cli_path("r.ctm"))));
+      cli_expect_json(cli_line("train --epochs 1 --save %s --json -" LEARN, cli_path("r.ctm"))));
   free(cli_expect(1, "neither a data set", "train --data nothing" EMU));
   mkdir(cli_path("empty"), 0700);
   free(cli_expect(1, "has no data set that is known",
-                  line("train --data %s" EMU, cli_path("empty"))));
+                  cli_line("train --data %s" EMU, cli_path("empty"))));
   free(cli_expect(1, "do not fit digits", "train --layers 63-10" EMU));
   free(cli_expect(1, "the model cannot be loaded", "train --resume /nonexistent" EMU));
   free(cli_expect(1, "the model cannot be loaded", "infer --data digits --model /dev/null" EMU));
-  free(cli_expect(1, "leave --layers out",
-                  line("train --epochs 2 --resume %s --layers 64-25-10" EMU, cli_path("r.ctm"))));
+  free(cli_expect(
+      1, "leave --layers out",
+      cli_line("train --epochs 2 --resume %s --layers 64-25-10" EMU, cli_path("r.ctm"))));
   free(cli_expect(1, "leave --seed out",
-                  line("train --epochs 2 --resume %s --seed 6" EMU, cli_path("r.ctm"))));
+                  cli_line("train --epochs 2 --resume %s --seed 6" EMU, cli_path("r.ctm"))));
   free(cli_expect(1, "has been trained for 1 epochs",
-                  line("train --epochs 1 --resume %s" EMU, cli_path("r.ctm"))));
+                  cli_line("train --epochs 1 --resume %s" EMU, cli_path("r.ctm"))));
   free(cli_expect(1, "/nonexistent/x: cannot be written",
                   "train --epochs 1 --save /nonexistent/x" LEARN));
   free(cli_expect(1, "/nonexistent/x: cannot be written",
@@ -625,12 +616,12 @@ static void training_refuses(void **state) {
 static void check_resumed(const char *file, uint64_t steps) {
   const unsigned epochs = (unsigned)(steps / 10 + 2); /* 10 steps each */
   json_decref(
-      cli_expect_json(line("train --epochs %u --resume %s --save %s --samples 160 --json -" EMU,
-                           epochs, file, cli_path("on.ctm"))));
+      cli_expect_json(cli_line("train --epochs %u --resume %s --save %s --samples 160 --json -" EMU,
+                               epochs, file, cli_path("on.ctm"))));
   json_decref(cli_expect_json(
-      line("train --epochs %u --save %s --json -" LEARN, epochs, cli_path("never.ctm"))));
+      cli_line("train --epochs %u --save %s --json -" LEARN, epochs, cli_path("never.ctm"))));
   cli_assert_same_files(cli_path("on.ctm"), cli_path("never.ctm"));
-  free(cli_expect(0, "", line("infer --data digits --model %s" EMU, file)));
+  free(cli_expect(0, "", cli_line("infer --data digits --model %s" EMU, file)));
 }
 
 static uint64_t number_after(const char *text, const char *what) {
@@ -646,7 +637,7 @@ static void training_stops_cleanly(void **state) {
   int stopped = 0;
   for (unsigned ms = 50; stopped < 3; ms = 2 * ms + 100) {
     struct cli_run run = cli_run(
-        line("train --epochs 100000 --save %s --json %s" LEARN, path, cli_path("stopped.json")),
+        cli_line("train --epochs 100000 --save %s --json %s" LEARN, path, cli_path("stopped.json")),
         ms);
     /* On a machine that is busy the command may not even have begun. */
     if (run.status == 128 + SIGINT && !*run.out && ms < 2000) {
@@ -720,9 +711,9 @@ static void check_rows(const char *path, size_t requests, unsigned versions) {
 static void serving_while_training(void **state) {
   (void)state;
   json_t *train = cli_expect_json("train --epochs 2 --json -" LEARN);
-  json_t *root =
-      cli_expect_json(line("colocate --epochs 2 --requests 40 --csv %s --save %s --json -" LEARN,
-                           cli_path("r.csv"), cli_path("c.ctm")));
+  json_t *root = cli_expect_json(
+      cli_line("colocate --epochs 2 --requests 40 --csv %s --save %s --json -" LEARN,
+               cli_path("r.csv"), cli_path("c.ctm")));
   for (size_t i = 0; i < sizeof colocate_keys / sizeof *colocate_keys; ++i) {
     const char *key = colocate_keys[i];
     const json_t *value = cli_at(root, key);
@@ -738,9 +729,9 @@ static void serving_while_training(void **state) {
   assert_true(cli_number_at(root, "train.test_accuracy") == cli_number_at(train, "test_accuracy"));
   check_rows(cli_path("r.csv"), 40, 3);
   json_t *again = cli_expect_json(
-      line("colocate --epochs 2 --requests 40 --csv %s --json -" LEARN, cli_path("s.csv")));
+      cli_line("colocate --epochs 2 --requests 40 --csv %s --json -" LEARN, cli_path("s.csv")));
   cli_assert_same_files(cli_path("r.csv"), cli_path("s.csv"));
-  char *out = cli_expect(0, "", line("infer --data digits --model %s" EMU, cli_path("c.ctm")));
+  char *out = cli_expect(0, "", cli_line("infer --data digits --model %s" EMU, cli_path("c.ctm")));
   free(out);
   json_decref(again);
   json_decref(root);
@@ -754,7 +745,7 @@ static void unusual_numbers(void **state) {
                                      "--epochs 7 --requests 3 --batch 160",
                                      "--epochs 1 --requests 2 --batch 200 --policy job"};
   for (size_t i = 0; i < sizeof args / sizeof *args; ++i) {
-    json_t *root = cli_expect_json(line("colocate --json -" LEARN " %s", args[i]));
+    json_t *root = cli_expect_json(cli_line("colocate --json -" LEARN " %s", args[i]));
     assert_true(cli_number_at(root, "serve.completed") == cli_number_at(root, "serve.requests"));
     assert_int_equal(cli_number_at(root, "serve.wrong"), 0);
     json_decref(root);
@@ -787,7 +778,7 @@ static void a_report(void **state) {
   char path[256];
   snprintf(path, sizeof path, "%s", cli_path("report.html"));
   for (size_t i = 0; i < sizeof args / sizeof *args; ++i) {
-    free(cli_expect(0, "", line("colocate --report %s" LEARN " %s", path, args[i])));
+    free(cli_expect(0, "", cli_line("colocate --report %s" LEARN " %s", path, args[i])));
     char *page = cli_slurp(path, NULL);
     size_t charts = 0;
     for (size_t k = 0; k < sizeof has / sizeof *has && i == 0; ++k)
@@ -804,7 +795,7 @@ static void a_report(void **state) {
 static void traces_refused(void **state) {
   (void)state;
   free(cli_expect(1, "only a simulated core can be watched",
-                  line("colocate --trace %s" LEARN, cli_path("t.json"))));
+                  cli_line("colocate --trace %s" LEARN, cli_path("t.json"))));
   free(cli_expect(1, "/nonexistent/t.json: cannot be written",
                   "colocate --trace /nonexistent/t.json" LEARN));
   free(cli_expect(2, "\"5\" is not FROM:TO", "colocate --trace t.json --trace-window 5" EMU));
@@ -821,8 +812,8 @@ static void serving_stops_cleanly(void **state) {
   snprintf(path, sizeof path, "%s", cli_path("cut.ctm"));
   for (unsigned ms = 900; ms <= 1500; ms += 600) {
     struct cli_run run =
-        cli_run(line("colocate --epochs 10000 --requests 10000 --save %s --report %s" LEARN, path,
-                     cli_path("cut.html")),
+        cli_run(cli_line("colocate --epochs 10000 --requests 10000 --save %s --report %s" LEARN,
+                         path, cli_path("cut.html")),
                 ms);
     if (run.status != 1 || !strstr(run.out, "Stopped; this is what was measured") ||
         !strstr(run.out, ", 0 lost, 0 wrong") || !strstr(run.out, "--resume goes on from there"))
@@ -840,9 +831,9 @@ static void serving_stops_cleanly(void **state) {
 /* Without time: every answer, by two models, in batches. */
 static void serving_in_batches(void **state) {
   (void)state;
-  json_t *root = cli_expect_json(
-      line("serve-bench --requests 700 --model 64-20-10 --model 30-12-16-5 --json - --csv %s" EMU,
-           cli_path("requests.csv")));
+  json_t *root = cli_expect_json(cli_line(
+      "serve-bench --requests 700 --model 64-20-10 --model 30-12-16-5 --json - --csv %s" EMU,
+      cli_path("requests.csv")));
   assert_true(cli_number_at(root, "serve.completed") == 700);
   assert_true(cli_number_at(root, "serve.wrong") == 0);
   assert_true(cli_number_at(root, "serve.mean_batch") > 2);
@@ -859,10 +850,7 @@ static void serving_in_batches(void **state) {
   assert_non_null(strstr(rows,
                          "request,model,sample,scheduled,arrive,start,end,batch,version,code,"
                          "wrong\n0,"));
-  size_t lines = 0;
-  for (const char *p = rows; (p = strchr(p, '\n')); ++p)
-    ++lines;
-  assert_int_equal(lines, 701);
+  assert_int_equal(cli_lines_of(rows), 701);
   free(rows);
 }
 
@@ -903,17 +891,17 @@ static void serve_bench_refuses(void **state) {
   snprintf(path, sizeof path, "%s", cli_path("bad.csv"));
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     write_text(path, bad[i].text);
-    free(cli_expect(1, bad[i].answer, line("serve-bench --trace %s" EMU, path)));
+    free(cli_expect(1, bad[i].answer, cli_line("serve-bench --trace %s" EMU, path)));
   }
   write_text(path, "when\n2023-12-31T23:59:59.5;a\n2024-01-01 00:00:00.0000001,b\n");
-  free(cli_expect(0, "", line("serve-bench --requests 2 --trace %s" EMU, path)));
+  free(cli_expect(0, "", cli_line("serve-bench --requests 2 --trace %s" EMU, path)));
   free(cli_expect(
       0, "", "serve-bench --requests 1000 --trace host/data/traces/azure-conversation.csv" EMU));
   /* One arrival to a line, however long the line is. */
   char wide[1500];
   snprintf(wide, sizeof wide, "5,%0700d\n6,%0700d\n", 7, 8);
   write_text(path, wide);
-  free(cli_expect(1, "has 2 arrivals, not 2000", line("serve-bench --trace %s" EMU, path)));
+  free(cli_expect(1, "has 2 arrivals, not 2000", cli_line("serve-bench --trace %s" EMU, path)));
   free(cli_expect(1, "cannot be opened", "serve-bench --trace /nonexistent" EMU));
   free(cli_expect(1, "cannot be read", "serve-bench --trace ." EMU));
   free(cli_expect(1, "line 1 is longer than", "serve-bench --trace /dev/zero" EMU));

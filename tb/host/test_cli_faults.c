@@ -5,7 +5,6 @@
  */
 #include "ct_tb.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +18,6 @@
 #define LEARN " --samples 160 --layers 64-24-10 --batch 16 --epochs 1" EMU
 
 enum { DRAWS = 160 };
-
-__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
-  static char lines[4][1024];
-  static unsigned next;
-  char *text = lines[next++ % 4];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof lines[0], format, args);
-  va_end(args);
-  return text;
-}
 
 /* ---- Files ---- */
 
@@ -68,8 +56,8 @@ static int set_up(void **state) {
   write_matrix(cli_path("b.npy"), 16, 4);
   write_matrix(cli_path("x.npy"), 3, 64);
   write_matrix(cli_path("x.copy"), 3, 64);
-  free(cli_expect(0, "", line("train --save %s" LEARN, cli_path("m.ctm"))));
-  free(cli_expect(0, "", line("train --save %s" LEARN, cli_path("m.copy"))));
+  free(cli_expect(0, "", cli_line("train --save %s" LEARN, cli_path("m.ctm"))));
+  free(cli_expect(0, "", cli_line("train --save %s" LEARN, cli_path("m.copy"))));
   return 0;
 }
 
@@ -84,17 +72,18 @@ static void inputs_are_not_overwritten(void **state) {
   static const char *const names[] = {"a.npy", "./a.npy", "link.npy", "hard.npy", "b.npy"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     free(cli_expect(1, "is also the matrix",
-                    line("matmul %s %s -o %s%s" EMU, a, b, folder, names[i])));
+                    cli_line("matmul %s %s -o %s%s" EMU, a, b, folder, names[i])));
     free(cli_expect(
         1, "is also the matrix",
-        line("matmul %s %s -o %sc.npy --json %s%s" EMU, a, b, folder, folder, names[i])));
+        cli_line("matmul %s %s -o %sc.npy --json %s%s" EMU, a, b, folder, folder, names[i])));
   }
   cli_assert_same_files(a, cli_path("a.copy"));
   assert_int_not_equal(access(cli_path("c.npy"), F_OK), 0);
   free(cli_expect(1, "is also --json",
-                  line("matmul %s %s -o %snew --json %s./new" EMU, a, b, folder, folder)));
-  free(cli_expect(0, "", line("matmul %s %s -o %sc.npy" EMU, a, b, folder)));
-  free(cli_expect(0, "", line("matmul %s %s -o %sc.npy" EMU, a, b, folder))); /* its own result */
+                  cli_line("matmul %s %s -o %snew --json %s./new" EMU, a, b, folder, folder)));
+  free(cli_expect(0, "", cli_line("matmul %s %s -o %sc.npy" EMU, a, b, folder)));
+  free(cli_expect(0, "",
+                  cli_line("matmul %s %s -o %sc.npy" EMU, a, b, folder))); /* its own result */
 }
 
 static void models_are_not_overwritten(void **state) {
@@ -102,23 +91,24 @@ static void models_are_not_overwritten(void **state) {
   char m[256], x[256];
   snprintf(m, sizeof m, "%s", cli_path("m.ctm"));
   snprintf(x, sizeof x, "%s", cli_path("x.npy"));
-  free(cli_expect(1, "--output", line("infer --model %s --input %s --output %s" EMU, m, x, x)));
+  free(cli_expect(1, "--output", cli_line("infer --model %s --input %s --output %s" EMU, m, x, x)));
   free(cli_expect(1, "is also --model",
-                  line("infer --model %s --input %s --output %s" EMU, m, x, m)));
-  free(cli_expect(1, "is also --json", line("train --save %s --json %s" LEARN, m, m)));
-  free(cli_expect(1, "is also --resume", line("train --resume %s --json %s" LEARN, m, m)));
-  free(cli_expect(1, "is also --report", line("colocate --report %s.1 --csv %s.1" LEARN, m, m)));
+                  cli_line("infer --model %s --input %s --output %s" EMU, m, x, m)));
+  free(cli_expect(1, "is also --json", cli_line("train --save %s --json %s" LEARN, m, m)));
+  free(cli_expect(1, "is also --resume", cli_line("train --resume %s --json %s" LEARN, m, m)));
+  free(
+      cli_expect(1, "is also --report", cli_line("colocate --report %s.1 --csv %s.1" LEARN, m, m)));
   cli_assert_same_files(m, cli_path("m.copy"));
   cli_assert_same_files(x, cli_path("x.copy"));
   /* What goes on from a file replaces it. */
-  free(cli_expect(0, "", line("train --resume %s --save %s" LEARN "  --epochs 2", m, m)));
-  free(cli_expect(0, "", line("train --save %s" LEARN, m)));
+  free(cli_expect(0, "", cli_line("train --resume %s --save %s" LEARN "  --epochs 2", m, m)));
+  free(cli_expect(0, "", cli_line("train --save %s" LEARN, m)));
   cli_assert_same_files(m, cli_path("m.copy"));
   mkdir(cli_path("data"), 0700);
   write_bytes(cli_path("data/train-images-idx3-ubyte"), "x", 1);
   free(cli_expect(1, "is also --data",
-                  line("train --data %s --save %s" EMU, cli_path("data"),
-                       cli_path("data/train-images-idx3-ubyte"))));
+                  cli_line("train --data %s --save %s" EMU, cli_path("data"),
+                           cli_path("data/train-images-idx3-ubyte"))));
 }
 
 static void outputs_that_are_none(void **state) {
@@ -126,13 +116,14 @@ static void outputs_that_are_none(void **state) {
   char a[256], b[256];
   snprintf(a, sizeof a, "%s", cli_path("a.npy"));
   snprintf(b, sizeof b, "%s", cli_path("b.npy"));
-  free(cli_expect(1, "Is a directory", line("matmul %s %s -o /tmp" EMU, a, b)));
-  free(cli_expect(1, "cannot be written: No such file", line("matmul %s %s -o /no/x" EMU, a, b)));
+  free(cli_expect(1, "Is a directory", cli_line("matmul %s %s -o /tmp" EMU, a, b)));
+  free(cli_expect(1, "cannot be written: No such file",
+                  cli_line("matmul %s %s -o /no/x" EMU, a, b)));
   free(cli_expect(1, "is no file; name one, such as /dev/stdout",
-                  line("matmul %s %s -o -" EMU, a, b)));
-  free(cli_expect(1, "\"\" is no file", line("matmul %s %s --output=" EMU, a, b)));
+                  cli_line("matmul %s %s -o -" EMU, a, b)));
+  free(cli_expect(1, "\"\" is no file", cli_line("matmul %s %s --output=" EMU, a, b)));
   free(cli_expect(1, "is no file", "train --save -" LEARN));
-  free(cli_expect(1, "No space left", line("matmul %s %s -o /dev/full" EMU, a, b)));
+  free(cli_expect(1, "No space left", cli_line("matmul %s %s -o /dev/full" EMU, a, b)));
   struct cli_run train = cli_run("train --save /dev/full" LEARN, 0);
   const char *error = strstr(train.err, "No space left");
   assert_true(train.status == 1 && error);
@@ -207,17 +198,17 @@ static void files_are_whole_without_output(void **state) {
 static void files_that_are_no_programs(void **state) {
   (void)state;
   unsigned char program[96] = {0};
-  free(cli_expect(1, "is a NumPy matrix, not a program", line("disasm %s", cli_path("a.npy"))));
-  free(cli_expect(1, "is a model, not a program", line("disasm %s", cli_path("m.ctm"))));
+  free(cli_expect(1, "is a NumPy matrix, not a program", cli_line("disasm %s", cli_path("a.npy"))));
+  free(cli_expect(1, "is a model, not a program", cli_line("disasm %s", cli_path("m.ctm"))));
   free(cli_expect(1, "is an ELF file, not a program", "disasm /proc/self/exe"));
   free(cli_expect(1, "cannot be read: Is a directory", "disasm /tmp"));
   write_bytes(cli_path("p"), program, 96);
-  free(cli_expect(1, "none of its 3 commands is END", line("disasm %s", cli_path("p"))));
-  char *out = cli_expect(0, "", line("disasm --force %s", cli_path("p")));
+  free(cli_expect(1, "none of its 3 commands is END", cli_line("disasm %s", cli_path("p"))));
+  char *out = cli_expect(0, "", cli_line("disasm --force %s", cli_path("p")));
   assert_non_null(strstr(out, "   2  NOP"));
   free(out);
   write_bytes(cli_path("p"), program, 95);
-  free(cli_expect(1, "has 95 bytes; a program is", line("disasm %s", cli_path("p"))));
+  free(cli_expect(1, "has 95 bytes; a program is", cli_line("disasm %s", cli_path("p"))));
   free(cli_expect(2, "--force is for a file", "disasm --force --matmul 1 2 3"));
 }
 
@@ -226,18 +217,18 @@ static void data_sets_name_their_folder(void **state) {
   mkdir(cli_path("sets"), 0700);
   mkdir(cli_path("sets/fashion-mnist"), 0700);
   setenv("CT_DATASETS", cli_path("sets"), 1);
-  free(cli_expect(1, line("%s: has no train-images-idx3-ubyte", cli_path("sets/fashion-mnist")),
+  free(cli_expect(1, cli_line("%s: has no train-images-idx3-ubyte", cli_path("sets/fashion-mnist")),
                   "train --data fashion-mnist" EMU));
   unsetenv("CT_DATASETS");
-  free(cli_expect(1, line("%s: has no data set that is known", cli_path("sets")),
-                  line("train --data %s" EMU, cli_path("sets"))));
+  free(cli_expect(1, cli_line("%s: has no data set that is known", cli_path("sets")),
+                  cli_line("train --data %s" EMU, cli_path("sets"))));
 }
 
 /* ---- Any option, any value ---- */
 
 /* The options of a verb that take a value, from its help. */
 static size_t options_of(const char *verb, char names[][32], size_t room) {
-  char *help = cli_expect(0, "", line("%s --help", verb));
+  char *help = cli_expect(0, "", cli_line("%s --help", verb));
   size_t n = 0;
   for (const char *at = help; (at = strstr(at, "--")) && n < room; at += 2) {
     const size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");

@@ -20,25 +20,15 @@
 #define DATA " --data random-28x28x1 --samples 48"
 #define LENET "--model lenet5 --seed 3" DATA EMU
 
-__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
-  static char lines[4][1024];
-  static unsigned next;
-  char *text = lines[next++ % 4];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof lines[0], format, args);
-  va_end(args);
-  return text;
-}
-
 static void resumed_bit_for_bit(void **state) {
   (void)state;
-  json_t *whole =
-      cli_expect_json(line("train --epochs 2 --save %s --json - " LENET, cli_path("whole.ctm")));
-  json_decref(
-      cli_expect_json(line("train --epochs 1 --save %s --json - " LENET, cli_path("part.ctm"))));
-  json_t *rest = cli_expect_json(line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
-                                      cli_path("part.ctm"), cli_path("part.ctm")));
+  json_t *whole = cli_expect_json(
+      cli_line("train --epochs 2 --save %s --json - " LENET, cli_path("whole.ctm")));
+  json_decref(cli_expect_json(
+      cli_line("train --epochs 1 --save %s --json - " LENET, cli_path("part.ctm"))));
+  json_t *rest =
+      cli_expect_json(cli_line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
+                               cli_path("part.ctm"), cli_path("part.ctm")));
   cli_assert_same_files(cli_path("whole.ctm"), cli_path("part.ctm"));
   assert_int_equal(cli_number_at(whole, "steps"), 6);
   assert_int_equal(cli_number_at(rest, "steps"), 3);
@@ -47,9 +37,9 @@ static void resumed_bit_for_bit(void **state) {
   assert_true(cli_number_at(whole, "loss_last") < cli_number_at(whole, "loss_first"));
   json_decref(whole);
   json_decref(rest);
-  free(
-      cli_expect(0, "", line("infer --model %s --data random-28x28x1" EMU, cli_path("whole.ctm"))));
-  char *text = cli_expect(0, "", line("explain %s" EMU, cli_path("whole.ctm")));
+  free(cli_expect(0, "",
+                  cli_line("infer --model %s --data random-28x28x1" EMU, cli_path("whole.ctm"))));
+  char *text = cli_expect(0, "", cli_line("explain %s" EMU, cli_path("whole.ctm")));
   assert_non_null(strstr(text, "sgd"));
   free(text);
 }
@@ -58,17 +48,18 @@ static void resumed_bit_for_bit(void **state) {
 static void accumulated(void **state) {
   (void)state;
   json_t *whole = cli_expect_json(
-      line("train --epochs 2 --accumulate 2 --save %s --json - " LENET, cli_path("w2.ctm")));
+      cli_line("train --epochs 2 --accumulate 2 --save %s --json - " LENET, cli_path("w2.ctm")));
   json_t *part = cli_expect_json(
-      line("train --epochs 1 --accumulate 2 --save %s --json - " LENET, cli_path("p2.ctm")));
+      cli_line("train --epochs 1 --accumulate 2 --save %s --json - " LENET, cli_path("p2.ctm")));
   /* Other samples: the epoch begins with run 5, the next step with run 6. */
   json_t *other = cli_expect_json(
-      line("train --epochs 2 --resume %s --json - --samples 80 --data random-28x28x1" EMU,
-           cli_path("p2.ctm")));
+      cli_line("train --epochs 2 --resume %s --json - --samples 80 --data random-28x28x1" EMU,
+               cli_path("p2.ctm")));
   assert_int_equal(cli_number_at(other, "steps"), 4);
   json_decref(other);
-  json_t *rest = cli_expect_json(line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
-                                      cli_path("p2.ctm"), cli_path("p2.ctm")));
+  json_t *rest =
+      cli_expect_json(cli_line("train --epochs 2 --resume %s --save %s --json -" DATA EMU,
+                               cli_path("p2.ctm"), cli_path("p2.ctm")));
   cli_assert_same_files(cli_path("w2.ctm"), cli_path("p2.ctm"));
   json_t *const all[] = {whole, part, rest};
   for (int i = 0; i < 3; ++i) {
@@ -76,19 +67,19 @@ static void accumulated(void **state) {
     assert_int_equal(cli_number_at(all[i], "steps"), i ? 3 : 6);
   }
   assert_true(cli_number_at(whole, "weights_crc32") == cli_number_at(rest, "weights_crc32"));
-  char *text = cli_expect(0, "", line("explain %s" EMU, cli_path("w2.ctm")));
+  char *text = cli_expect(0, "", cli_line("explain %s" EMU, cli_path("w2.ctm")));
   assert_non_null(strstr(text, "accumulate"));
   free(text);
-  json_t *beside = cli_expect_json(
-      line("colocate --requests 5 --epochs 1 --model %s --json -" DATA EMU, cli_path("w2.ctm")));
+  json_t *beside = cli_expect_json(cli_line(
+      "colocate --requests 5 --epochs 1 --model %s --json -" DATA EMU, cli_path("w2.ctm")));
   assert_int_equal(cli_number_at(beside, "accumulate"), 2);
   json_decref(beside);
   free(cli_expect(1, "--accumulate is for networks", "train --accumulate 2" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 0" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 65537" EMU));
-  free(
-      cli_expect(1, "and --accumulate out",
-                 line("train --epochs 9 --accumulate 2 --resume %s" DATA EMU, cli_path("w2.ctm"))));
+  free(cli_expect(
+      1, "--accumulate and --keep out",
+      cli_line("train --epochs 9 --accumulate 2 --resume %s" DATA EMU, cli_path("w2.ctm"))));
   for (int i = 0; i < 3; ++i)
     json_decref(all[i]);
 }
@@ -105,13 +96,13 @@ static void served_while_trained(void **state) {
   (void)state;
   json_t *train = cli_expect_json("train --epochs 2 --json - " LENET);
   json_t *root = cli_expect_json(
-      line("colocate --epochs 2 --requests 20 --save %s --json - " LENET, cli_path("c.ctm")));
+      cli_line("colocate --epochs 2 --requests 20 --save %s --json - " LENET, cli_path("c.ctm")));
   check_served(root, 20);
   assert_true(cli_number_at(root, "train.weights_crc32") == cli_number_at(train, "weights_crc32"));
   assert_int_equal(json_array_size(cli_at(root, "versions")), 3);
   json_t *again = cli_expect_json(
-      line("colocate --requests 5 --epochs 1 --report %s --model %s --json -" DATA EMU,
-           cli_path("c.html"), cli_path("c.ctm")));
+      cli_line("colocate --requests 5 --epochs 1 --report %s --model %s --json -" DATA EMU,
+               cli_path("c.html"), cli_path("c.ctm")));
   char *page = cli_slurp(cli_path("c.html"), NULL);
   assert_non_null(strstr(page, "updates as its file says"));
   free(page);
@@ -197,9 +188,9 @@ static void dropout(void **state) {
   save_dropout(cli_path("dropout.ctm"));
   snprintf(run, sizeof run, "%s --data digits --samples 64 --epochs 2 --json - --device",
            cli_path("dropout.ctm"));
-  json_t *emu = cli_expect_json(line("train --resume %s emu:", run));
-  json_t *sim = cli_expect_json(line("train --resume %s sim:", run));
-  json_t *served = cli_expect_json(line("colocate --requests 10 --model %s sim:", run));
+  json_t *emu = cli_expect_json(cli_line("train --resume %s emu:", run));
+  json_t *sim = cli_expect_json(cli_line("train --resume %s sim:", run));
+  json_t *served = cli_expect_json(cli_line("colocate --requests 10 --model %s sim:", run));
   const double want = cli_number_at(emu, "weights_crc32");
   assert_true(cli_number_at(sim, "weights_crc32") == want);
   check_served(served, 10);
@@ -218,9 +209,9 @@ static void simulated(void **state) {
            "colocate --model %s --data digits --samples 64 --epochs 2 --requests 40 --json - "
            "--device",
            cli_path("small.ctm"));
-  json_t *emu = cli_expect_json(line("%s emu:", run));
+  json_t *emu = cli_expect_json(cli_line("%s emu:", run));
   for (size_t i = 0; i < 2; ++i) {
-    json_t *root = cli_expect_json(line("%s %s", run, cores[i]));
+    json_t *root = cli_expect_json(cli_line("%s %s", run, cores[i]));
     check_served(root, 40);
     assert_int_equal(cli_number_at(root, "serve_alone.wrong"), 0);
     assert_int_equal(cli_number_at(root, "serve_alone.completed"), 40);
@@ -240,10 +231,10 @@ static void narrow_mantissas(void **state) {
   char digits[256];
   save_small(cli_path("narrow.ctm"), 4);
   snprintf(digits, sizeof digits, "%s --data digits", cli_path("narrow.ctm"));
-  free(cli_expect(0, "", line("infer --model %s" EMU, digits)));
-  free(cli_expect(0, "", line("train --epochs 1 --samples 64 --resume %s" EMU, digits)));
+  free(cli_expect(0, "", cli_line("infer --model %s" EMU, digits)));
+  free(cli_expect(0, "", cli_line("train --epochs 1 --samples 64 --resume %s" EMU, digits)));
   json_t *root = cli_expect_json(
-      line("colocate --samples 64 --epochs 1 --requests 5 --json - --model %s" EMU, digits));
+      cli_line("colocate --samples 64 --epochs 1 --requests 5 --json - --model %s" EMU, digits));
   check_served(root, 5);
   json_decref(root);
 }
@@ -252,12 +243,46 @@ static void narrow_mantissas(void **state) {
 static void stopped(void **state) {
   (void)state;
   struct cli_run run = cli_run_signal(
-      line("colocate --model lenet5 --epochs 1000 --requests 100000 --save %s" DATA EMU,
-           cli_path("stopped.ctm")),
+      cli_line("colocate --model lenet5 --epochs 1000 --requests 100000 --save %s" DATA EMU,
+               cli_path("stopped.ctm")),
       1500, SIGINT);
   if (run.status != 1 || !strstr(run.out, "lost, 0 wrong")) fail_msg("%d %s", run.status, run.err);
   cli_run_free(&run);
   if (access(cli_path("stopped.ctm"), F_OK)) fail_msg("no file");
+}
+
+static double run_bytes(const char *keep) {
+  json_t *root =
+      cli_expect_json(cli_line("explain resnet8 --batch 4 --train --keep %s --json -" EMU, keep));
+  const double bytes = cli_number_at(root, "memory.run_bytes");
+  assert_string_equal(json_string_value(cli_at(root, "keep")), keep);
+  json_decref(root);
+  return bytes;
+}
+
+/* Activations and gradients in HBFP8: half of the memory, other bits, and a file knows of it. */
+static void kept_in_less(void **state) {
+  (void)state;
+  static const char *const train =
+      "train --model resnet8 --samples 32 --batch 8 --epochs %d --keep %s --save %s" EMU;
+  assert_true(run_bytes("hbfp8") < 0.6 * run_bytes("fp32"));
+  assert_true(run_bytes("hbfp4") == run_bytes("hbfp8"));
+  free(cli_expect(0, "", cli_line(train, 1, "fp32", cli_path("fp32.ctm"))));
+  free(cli_expect(0, "", cli_line(train, 1, "hbfp8", cli_path("kept.ctm"))));
+  free(cli_expect(0, "", cli_line(train, 2, "hbfp8", cli_path("twice.ctm"))));
+  size_t a, b;
+  char *x = cli_slurp(cli_path("fp32.ctm"), &a), *y = cli_slurp(cli_path("kept.ctm"), &b);
+  assert_true(a != b || memcmp(x, y, a) != 0);
+  free(x);
+  free(y);
+  free(cli_expect(
+      0, "",
+      cli_line("train --resume %s --data random-32x32x3 --samples 32 --epochs 2 --save %s" EMU,
+               cli_path("kept.ctm"), cli_path("on.ctm"))));
+  cli_assert_same_files(cli_path("twice.ctm"), cli_path("on.ctm"));
+  free(cli_expect(2, "fp32, hbfp8, hbfp6 or hbfp4, not hbfp5", "explain lenet5 --keep hbfp5" EMU));
+  free(cli_expect(1, "--keep is for networks: give --model",
+                  "train --layers 64-10 --keep hbfp8" EMU));
 }
 
 static void refused(void **state) {
@@ -274,19 +299,22 @@ static void refused(void **state) {
   free(cli_expect(1, "one of them", "train --model lenet5 --layers 784-10" EMU));
   free(cli_expect(1, "digits does not fit lenet5", "train --model lenet5 --data digits" EMU));
   free(cli_expect(1, "is not random-HxWxC", "train --model lenet5 --data random-28x28" EMU));
-  free(cli_expect(1, "go on with --resume", line("train --model %s" DATA EMU, path)));
-  free(cli_expect(1, "give --data", line("colocate --model %s" EMU, path)));
-  free(cli_expect(1, "leave --batch out", line("colocate --batch 3 --model %s" DATA EMU, path)));
-  free(cli_expect(1, "says itself how", line("colocate --lr 1 --model %s" DATA EMU, path)));
+  free(cli_expect(1, "go on with --resume", cli_line("train --model %s" DATA EMU, path)));
+  free(cli_expect(1, "give --data", cli_line("colocate --model %s" EMU, path)));
+  free(
+      cli_expect(1, "leave --batch out", cli_line("colocate --batch 3 --model %s" DATA EMU, path)));
+  free(cli_expect(1, "says itself how", cli_line("colocate --lr 1 --model %s" DATA EMU, path)));
   free(cli_expect(1, "leave --seed out",
-                  line("train --epochs 9 --seed 4 --resume %s" DATA EMU, path)));
+                  cli_line("train --epochs 9 --seed 4 --resume %s" DATA EMU, path)));
   free(cli_expect(1, "leave --layers and --model out",
-                  line("train --epochs 9 --layers 9-9 --resume %s" DATA EMU, path)));
-  free(cli_expect(1, "larger number", line("train --epochs 2 --resume %s" DATA EMU, path)));
-  free(cli_expect(1, "leave --batch and --train out", line("explain --train %s" EMU, path)));
-  free(cli_expect(1, "cut short", line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
-  free(cli_expect(1, "cut short", line("explain %s" EMU, cli_path("broken.ctm"))));
-  free(cli_expect(1, "", line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
+                  cli_line("train --epochs 9 --layers 9-9 --resume %s" DATA EMU, path)));
+  free(cli_expect(1, "larger number", cli_line("train --epochs 2 --resume %s" DATA EMU, path)));
+  free(cli_expect(1, "leave --batch, --train and --keep out",
+                  cli_line("explain --train %s" EMU, path)));
+  free(
+      cli_expect(1, "cut short", cli_line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
+  free(cli_expect(1, "cut short", cli_line("explain %s" EMU, cli_path("broken.ctm"))));
+  free(cli_expect(1, "", cli_line("infer --model %s --data digits" EMU, cli_path("broken.ctm"))));
 }
 
 /* A core without walks: the sentence names the nodes. */
@@ -321,6 +349,7 @@ int main(void) {
       cmocka_unit_test(narrow_mantissas),
       cmocka_unit_test(dropout),
       cmocka_unit_test(stopped),
+      cmocka_unit_test(kept_in_less),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),
   };

@@ -20,17 +20,6 @@
 
 enum { MOST_ROWS = 64 };
 
-__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
-  static char lines[4][1024];
-  static unsigned next;
-  char *text = lines[next++ % 4];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof lines[0], format, args);
-  va_end(args);
-  return text;
-}
-
 /* A network of two layers that was never trained, with names of its own. */
 static ct_graph *describe_small(void) {
   ct_graph *g;
@@ -83,7 +72,7 @@ static int batches_of(json_t *root, size_t size) {
 /* A run for each request, whatever waits. */
 static void a_run_for_each_request(void **state) {
   (void)state;
-  json_t *root = cli_expect_json(line(
+  json_t *root = cli_expect_json(cli_line(
       "serve-bench --model lenet5 --requests 9 --json - --csv %s" EMU, cli_path("lenet5.csv")));
   check_answers(root, 9);
   assert_int_equal(batches_of(root, 1), 9);
@@ -93,10 +82,7 @@ static void a_run_for_each_request(void **state) {
       "lenet5");
   json_decref(root);
   char *rows = cli_slurp(cli_path("lenet5.csv"), NULL);
-  size_t lines = 0;
-  for (const char *p = rows; (p = strchr(p, '\n')); ++p)
-    ++lines;
-  assert_int_equal(lines, 10);
+  assert_int_equal(cli_lines_of(rows), 10);
   free(rows);
 }
 
@@ -109,9 +95,9 @@ static void batches_have_the_same_bits(void **state) {
   assert_int_equal(batches_of(root, 3), 2);
   assert_int_equal(batches_of(root, 2), 1);
   json_decref(root);
-  root =
-      cli_expect_json(line("serve-bench --model %s --batching adaptive --requests 45 --json -" EMU,
-                           cli_path("small.ctm")));
+  root = cli_expect_json(
+      cli_line("serve-bench --model %s --batching adaptive --requests 45 --json -" EMU,
+               cli_path("small.ctm")));
   check_answers(root, 45);
   assert_int_equal(batches_of(root, 16), 2);
   assert_int_equal(batches_of(root, 13), 1);
@@ -127,9 +113,9 @@ static void several_networks(void **state) {
            cli_path("trained.ctm"));
   free(cli_expect(0, "", train));
   json_t *root =
-      cli_expect_json(line("serve-bench --model %s --model resnet8 --model %s "
-                           "--batching none --max-batch 2 --requests 12 --json -" EMU,
-                           cli_path("trained.ctm"), cli_path("small.ctm")));
+      cli_expect_json(cli_line("serve-bench --model %s --model resnet8 --model %s "
+                               "--batching none --max-batch 2 --requests 12 --json -" EMU,
+                               cli_path("trained.ctm"), cli_path("small.ctm")));
   check_answers(root, 12);
   assert_int_equal(json_array_size(cli_at(root, "models")), 3);
   assert_true(batches_of(root, 2) > 0);
@@ -178,8 +164,8 @@ static void served_by_the_clock(void **state) {
            "serve-bench --model %s --requests 40 --load 0.6 --bound 60000 --deadline 60000 "
            "--json - --csv",
            cli_path("small.ctm"));
-  char *first = cli_expect(0, "", line("%s %s" SIM, args, csv));
-  char *again = cli_expect(0, "", line("%s %s" SIM, args, cli_path("again.csv")));
+  char *first = cli_expect(0, "", cli_line("%s %s" SIM, args, csv));
+  char *again = cli_expect(0, "", cli_line("%s %s" SIM, args, cli_path("again.csv")));
   assert_string_equal(first, again);
   cli_assert_same_files(csv, cli_path("again.csv"));
   json_t *root = json_loads(first, 0, NULL);
@@ -228,9 +214,9 @@ static void waits_for_others(void **state) {
 static void keeps_deadlines(void **state) {
   (void)state;
   json_t *root =
-      expect_same(line("serve-bench --model %s --requests 40 --load 0.1 --batching "
-                       "adaptive --max-batch 8 --deadline 40000 --json -" SIM,
-                       cli_path("small.ctm")));
+      expect_same(cli_line("serve-bench --model %s --requests 40 --load 0.1 --batching "
+                           "adaptive --max-batch 8 --deadline 40000 --json -" SIM,
+                           cli_path("small.ctm")));
   check_answers(root, 40);
   assert_int_equal(cli_number_at(root, "serve.deadline_misses"), 0);
   assert_true(cli_number_at(root, "serve.mean_batch") > 1.5);
@@ -239,9 +225,9 @@ static void keeps_deadlines(void **state) {
               cli_number_at(root, "margin_cycles") + cli_number_at(root, "least_deadline_cycles"));
   json_decref(root);
   char *out = cli_expect(0, "",
-                         line("serve-bench --model %s --requests 10 --batching adaptive "
-                              "--deadline 100" SIM,
-                              cli_path("small.ctm")));
+                         cli_line("serve-bench --model %s --requests 10 --batching adaptive "
+                                  "--deadline 100" SIM,
+                                  cli_path("small.ctm")));
   assert_non_null(strstr(out, "cannot hold: a request alone takes"));
   free(out);
 }
@@ -250,9 +236,9 @@ static void keeps_deadlines(void **state) {
 static void convolutions_on_the_small_core(void **state) {
   (void)state;
   json_t *root =
-      cli_expect_json(line("serve-bench --model lenet5 --model %s --requests 6 --batching "
-                           "fixed --max-batch 2 --max-wait 1000 --json -" SIM,
-                           cli_path("small.ctm")));
+      cli_expect_json(cli_line("serve-bench --model lenet5 --model %s --requests 6 --batching "
+                               "fixed --max-batch 2 --max-wait 1000 --json -" SIM,
+                               cli_path("small.ctm")));
   check_answers(root, 6);
   assert_true(cli_number_at(root, "serve.p99_cycles") > 0);
   json_decref(root);
@@ -262,7 +248,7 @@ static void convolutions_on_the_small_core(void **state) {
 
 static void without_time(void **state) {
   (void)state;
-  json_t *root = cli_expect_json(line(
+  json_t *root = cli_expect_json(cli_line(
       "serve-bench --model %s --requests 20 --deadline 5000 --json -" EMU, cli_path("small.ctm")));
   assert_int_equal(cli_number_at(root, "serve.deadline_unknown"), 20);
   assert_true(json_is_null(cli_at(root, "serve.deadline_misses")));
@@ -283,12 +269,13 @@ static void refused(void **state) {
   assert_non_null(file);
   fwrite("COLTRAIN\x02\0\0", 1, 12, file);
   assert_int_equal(fclose(file), 0);
-  free(cli_expect(0, "", line("train --epochs 1 --samples 64 --save %s" EMU, cli_path("mlp.ctm"))));
+  free(cli_expect(0, "",
+                  cli_line("train --epochs 1 --samples 64 --save %s" EMU, cli_path("mlp.ctm"))));
   free(cli_expect(1, "no network lenet6: lenet5, resnet8", "serve-bench --model lenet6" EMU));
   free(cli_expect(1, "holds no network of layers",
-                  line("serve-bench --model %s" EMU, cli_path("mlp.ctm"))));
+                  cli_line("serve-bench --model %s" EMU, cli_path("mlp.ctm"))));
   free(cli_expect(1, "holds no network of layers", "serve-bench --model ." EMU));
-  free(cli_expect(1, "cut short", line("serve-bench --model %s" EMU, cli_path("broken.ctm"))));
+  free(cli_expect(1, "cut short", cli_line("serve-bench --model %s" EMU, cli_path("broken.ctm"))));
   free(cli_expect(2, "give one kind", "serve-bench --model lenet5 --model 64-10" EMU));
   free(cli_expect(2, "8 models at most",
                   "serve-bench --model lenet5 --model lenet5 --model lenet5 --model lenet5 --model "

@@ -491,6 +491,91 @@ static void test_small_changes(void **state) {
   bed_free(&b);
 }
 
+/* ---- Formats ------------------------------------------------------------------------------- */
+
+enum { KEPT_ROWS = 64, KEPT_COLS = 16 };
+
+/* Sums the columns of what is kept in that format: in each row 127 and otherwise 0.4. */
+static void sum_of_kept(enum ct_format format, float sums[KEPT_COLS]) {
+  float x[KEPT_ROWS * KEPT_COLS];
+  ct_device *dev;
+  ct_network *net;
+  struct bed b;
+  bed_make(&b);
+  const int in = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(KEPT_ROWS, KEPT_COLS));
+  const int kept = BED_ADD(&b, "scale", BED_IN(in), BED_ATTRS({"factor", 1, {2}}));
+  const int sum = BED_ADD(&b, "sum_to", BED_IN(kept), BED_ATTRS({"shape", 2, {1, KEPT_COLS}}));
+  assert_int_equal(ct_graph_keep(b.g, CT_ROLE_ACTIVATION, format), 2);
+  ct_graph_result(b.g, sum);
+  bed_check(&b);
+  for (size_t i = 0; i < KEPT_ROWS * KEPT_COLS; ++i)
+    x[i] = i % KEPT_COLS ? 0.2f : 63.5f;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_network_create(dev, b.g, NULL, &net), CT_OK);
+  assert_int_equal(ct_network_write(net, in, x, KEPT_ROWS * KEPT_COLS), CT_OK);
+  assert_int_equal(ct_network_run(net, CT_INFERENCE, 0), CT_OK);
+  assert_int_equal(ct_network_read(net, sum, sums, KEPT_COLS), CT_OK);
+  ct_network_free(net);
+  ct_close(dev);
+  bed_free(&b);
+}
+
+/* Steps of a block that holds 127 are 1 in HBFP8, 4 in HBFP6, 16 in HBFP4: 0.4 becomes nothing, and
+ * 127 is cut to the largest mantissa. */
+static void test_readers_see_the_format(void **state) {
+  (void)state;
+  float sums[KEPT_COLS];
+  sum_of_kept(CT_FORMAT_FP32, sums);
+  assert_true(sums[0] == 127 * KEPT_ROWS);
+  assert_true(sums[1] > 25.5f && sums[1] < 25.7f);
+  static const float largest[] = {
+      [CT_FORMAT_HBFP8] = 127, [CT_FORMAT_HBFP6] = 124, [CT_FORMAT_HBFP4] = 112};
+  for (enum ct_format f = CT_FORMAT_HBFP8; f <= CT_FORMAT_HBFP4; ++f) {
+    sum_of_kept(f, sums);
+    assert_true(sums[0] == largest[f] * KEPT_ROWS);
+    for (size_t i = 1; i < KEPT_COLS; ++i)
+      assert_true(sums[i] == 0);
+  }
+}
+
+/* A step with its activations and gradients in HBFP8 needs half of the memory, and learns. */
+static uint64_t run_bytes(ct_graph *g, bool kept) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.01}, .momentum = 0.9};
+  struct ct_network_info info;
+  ct_device *dev;
+  ct_network *net;
+  assert_int_equal(ct_graph_builtin(g, "resnet8", 4, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_int_equal(ct_graph_keep(g, CT_ROLE_LABEL, CT_FORMAT_HBFP8), CT_ERR_ARG);
+  assert_non_null(strstr(ct_graph_error(g), "activations and gradients"));
+  if (kept) {
+    assert_true(ct_graph_keep(g, CT_ROLE_ACTIVATION, CT_FORMAT_HBFP8) > 10);
+    assert_true(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8) > 10);
+  }
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  assert_int_equal(ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8), CT_ERR_ARG);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_network_create(dev, g, NULL, &net), CT_OK);
+  assert_int_equal(ct_network_info(net, &info), CT_OK);
+  ct_network_free(net);
+  ct_close(dev);
+  return info.run_bytes;
+}
+
+static void test_kept_in_less(void **state) {
+  (void)state;
+  ct_graph *g[2];
+  uint64_t bytes[2];
+  for (int kept = 0; kept < 2; ++kept) {
+    assert_int_equal(ct_graph_create(&g[kept]), CT_OK);
+    bytes[kept] = run_bytes(g[kept], kept);
+    ct_graph_free(g[kept]);
+  }
+  printf("resnet8, 4 images: %lu bytes in FP32, %lu in HBFP8\n", (unsigned long)bytes[0],
+         (unsigned long)bytes[1]);
+  assert_true(10 * bytes[1] < 6 * bytes[0]);
+}
+
 /* ---- Updates that join the gradient of their weight ---- */
 
 struct trained {
@@ -596,6 +681,8 @@ int main(void) {
                                      cmocka_unit_test(test_many_readers),
                                      cmocka_unit_test(test_many_results),
                                      cmocka_unit_test(test_small_changes),
+                                     cmocka_unit_test(test_readers_see_the_format),
+                                     cmocka_unit_test(test_kept_in_less),
                                      cmocka_unit_test(test_a_device_without_convolution),
                                      cmocka_unit_test(test_joined_updates)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 from coltrain.cli import Failure
 from coltrain.experiments import accuracy_run, datafiles, speed_run, trainers
-from coltrain.experiments.accuracy import Accuracy, Run, grid_of, targets_of
+from coltrain.experiments.accuracy import Accuracy, grid_of, targets_of
 from coltrain.experiments.accuracy_run import Images, batches, kept, train
+from coltrain.experiments.trainers import Run
 from coltrain.experiments.common import parser_of
 from coltrain.experiments.speed import Speed
 from coltrain.experiments.speed import row_of as speed_row
@@ -205,7 +206,7 @@ class Killed(Exception):
 def test_a_run_goes_on(network: str, bits: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the middle of an epoch and again later: the same curve as without."""
     images = 140 if network == "resnet8" else 300
-    run = accuracy_run.Run(network, bits, seed, 3, data_for(network, tmp_path / "d", seed, images))
+    run = accuracy_run.RunOn(network, bits, seed, 3, data_for(network, tmp_path / "d", seed, images))
     want = train(run)
     state = tmp_path / "state.npz"
     kind: Any = ByTorch if bits == FP32 else OnDevice
@@ -231,7 +232,7 @@ def test_a_run_goes_on(network: str, bits: int, seed: int, tmp_path: Path, monke
 
 
 def test_another_runs_state_is_not_taken(seed: int, tmp_path: Path) -> None:
-    run = accuracy_run.Run("mlp", 8, seed, 1, data_for("mlp", tmp_path / "d", seed))
+    run = accuracy_run.RunOn("mlp", 8, seed, 1, data_for("mlp", tmp_path / "d", seed))
     state = tmp_path / "state.npz"
     train(run, state, keep_s=0)
     of = json.loads(json.dumps(kept_of(state)))

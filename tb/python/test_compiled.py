@@ -312,7 +312,7 @@ def test_a_file_goes_on(seed: int, tmp_path: Path) -> None:
         net.save(path)
         want = net.run({"x": x, "y": y}, step=1)
         with device.load_network(path) as back:
-            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1)
+            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1, run_bytes=net.info.run_bytes)
             got = back.run({"x": x, "y": y}, step=1)
             assert np.array_equal(got["loss"], want["loss"])
             assert all(np.array_equal(value, back.values()[name]) for name, value in net.values().items())
@@ -360,3 +360,18 @@ def test_answers_while_it_is_trained(uri: str, seed: int) -> None:
             answers.submit(step, second)
         with pytest.raises(coltrain.ArgumentError, match="no input, label or output"):
             step.write({"fc1.bias": np.zeros(32)})
+
+
+def test_activations_are_kept_in_less() -> None:
+    found = []
+    for kept in (False, True):
+        graph = coltrain.Graph.builtin("resnet8", 2, training=True)
+        graph.optimise("loss", 0.01)
+        if kept:
+            assert graph.keep("activation", "hbfp8") > 10
+            assert graph.keep(coltrain.Role.GRADIENT, coltrain.Format.HBFP8) > 10
+        with coltrain.open("emu:") as device, device.compile(graph.check()) as net:
+            found.append(net.info.run_bytes)
+    assert found[1] < 0.6 * found[0]
+    with pytest.raises(coltrain.ArgumentError, match="activations and gradients"):
+        coltrain.Graph.builtin("lenet5").keep("weight", "hbfp8")

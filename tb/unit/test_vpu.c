@@ -818,9 +818,10 @@ static void rates(void **state) {
   enum { kSpace = 31, kPay = 1 };
   for (unsigned v = 0; v < kVariants; ++v) {
     const unsigned beats = 16 / kLanes[v];
-    struct ct_cmd row = gen_va(1, 0);
+    /* Each reads what the one before writes; one that does not. */
+    struct ct_cmd row = gen_va(1, 1), apart = gen_va(1, 0);
     CT_PUT(&row, VA_ROWS, 1);
-    struct ct_cmd function = gen_va(1, 0), function_row = row;
+    struct ct_cmd function = gen_va(1, 1), function_row = row;
     CT_PUT(&function, VA_FUNC, 9);
     CT_PUT(&function_row, VA_FUNC, 9);
     for (unsigned contexts = 1; contexts <= 2; ++contexts) {
@@ -832,8 +833,10 @@ static void rates(void **state) {
         rate(v, gen_vs(0, mode, 512, 4, 16), contexts, vs_slots[v][mode] + (mode ? dead : 0));
       rate(v, gen_vs(0, 1, 512, 4, 1), contexts, v ? 8 : 1 + dead);
     }
-    rate(v, gen_va(1, 0), 2, 16 * beats);
-    rate(v, gen_va(1, 0), 1, v ? 64 : kSpace);
+    rate(v, apart, 2, 16 * beats);
+    rate(v, apart, 1, 16 * beats);
+    rate(v, gen_va(1, 1), 2, 16 * beats);
+    rate(v, gen_va(1, 1), 1, v ? 64 : kSpace);
     rate(v, row, 1, kSpace);
     /* With turns, the next one of a context issues a pipe's length after the last issue. */
     rate(v, function, 2, 16 * beats * kTurns[v]);

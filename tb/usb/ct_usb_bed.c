@@ -52,7 +52,7 @@ struct ct_usb_bed {
   struct line in, out;  /* to the host, to the board */
   struct ct_usb_faults faults;
   ct_rng rng;
-  unsigned long bytes;
+  unsigned long bad; /* bytes lost or damaged */
   bool gone, stop, flush;
 };
 
@@ -73,10 +73,11 @@ static uint8_t get(struct line *l) {
 /* Locked. With the faults that are asked for. */
 static void put_faulty(struct ct_usb_bed *b, struct line *l, uint8_t byte) {
   const struct ct_usb_faults *f = &b->faults;
-  if (f->drop && ct_rng_below(&b->rng, 1000000) < f->drop) return;
-  if (f->damage && ct_rng_below(&b->rng, 1000000) < f->damage)
-    byte ^= (uint8_t)(1 + ct_rng_below(&b->rng, 255));
-  put(l, byte);
+  const bool drop = f->drop && ct_rng_below(&b->rng, 1000000) < f->drop;
+  const bool damage = f->damage && ct_rng_below(&b->rng, 1000000) < f->damage;
+  b->bad += drop || damage;
+  if (damage) byte ^= (uint8_t)(1 + ct_rng_below(&b->rng, 255));
+  if (!drop) put(l, byte);
 }
 
 static void board_sends(void *arg, const uint8_t *bytes, size_t size) {
@@ -169,7 +170,6 @@ static int take_bytes(struct ct_usb_bed *b, const uint8_t *from, int size) {
   if (LINE - b->out.count < (size_t)size) return -1;
   for (int i = 0; i < size; ++i)
     put_faulty(b, &b->out, from[i]);
-  b->bytes += (unsigned long)size;
   return size;
 }
 
@@ -471,7 +471,7 @@ void ct_usb_bed_unplug(struct ct_usb_bed *b) {
 
 struct ct_usb_bed_counts ct_usb_bed_counts(struct ct_usb_bed *b) {
   pthread_mutex_lock(&b->lock);
-  const struct ct_usb_bed_counts c = {b->model.board.done, b->model.board.again, b->bytes};
+  const struct ct_usb_bed_counts c = {b->model.board.done, b->model.board.again, b->bad};
   pthread_mutex_unlock(&b->lock);
   return c;
 }

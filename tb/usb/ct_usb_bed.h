@@ -42,7 +42,7 @@ void ct_usb_bed_killed(struct ct_usb_bed *bed);
 
 struct ct_usb_bed_counts {
   unsigned long done, again; /* requests, see ct_usb_board.h */
-  unsigned long bytes;       /* to the board */
+  unsigned long bad;         /* bytes that the line has lost or damaged, both ways */
 };
 struct ct_usb_bed_counts ct_usb_bed_counts(struct ct_usb_bed *bed);
 

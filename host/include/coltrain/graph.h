@@ -108,8 +108,16 @@ int ct_graph_tensor(ct_graph *graph, const struct ct_new_tensor *tensor);
 /* Makes what a node makes an output of the graph: its role becomes CT_ROLE_OUTPUT. Returns it. */
 int ct_graph_result(ct_graph *graph, int tensor);
 
-/* Says how the device is to keep a tensor. Returns it. */
+/* Says how the device is to keep a tensor. Returns it. Who reads it reads the rounded numbers, but
+ * for operators that join the kernel which makes it. What lasts from run to run, gradients of
+ * weights, outputs, and what an operator needs in FP32 (the gradient of max_pool, softmax, what
+ * changes the order of elements) stay FP32. */
 int ct_graph_set_format(ct_graph *graph, int tensor, enum ct_format format);
+
+/* The same of all tensors of a role, CT_ROLE_ACTIVATION or CT_ROLE_GRADIENT: those with rows of
+ * their own for what is in a batch. Of gradients those of such activations. Call it when all nodes
+ * are there, ct_graph_optimise() included. How many tensors there are. */
+int ct_graph_keep(ct_graph *graph, enum ct_role role, enum ct_format format);
 
 /* Says that a weight or state has the value of another tensor of its shape after a run. Each has at
  * most one such tensor. */

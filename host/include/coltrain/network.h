@@ -202,8 +202,9 @@ struct ct_network_info {
   uint32_t jobs;          /* most that a run takes, but for stages that run only once */
   bool changes;           /* its runs change its weights */
   uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
+  uint64_t run_bytes;     /* device memory for what a run makes and needs for a while */
   uint32_t members; /* networks of this graph that it is; facts are those of the selected one */
-  uintptr_t reserved[3];
+  uintptr_t reserved[2];
 };
 
 /* Copies what is known to *info. */

@@ -42,6 +42,7 @@ struct ct_val {
   bool constant;
   float number;
   uint32_t stream, limit; /* GIVEN: a mask of dropout */
+  enum ct_format format;  /* the widest that a tensor of it asks for, if one does */
   unsigned narrow;
   /* Known at the end: */
   bool need[CT_KEEPS], any; /* any: used by something that takes every way of keeping */

@@ -12,6 +12,12 @@
 
 /* ---- Who uses what ------------------------------------------------------------------------- */
 
+/* What a run makes, and its inputs. What lasts from run to run is kept as its readers and its
+ * updates need it. */
+static bool in_hbfp(const struct ct_compiler *c, const struct ct_val *v) {
+  return v->format != CT_FORMAT_FP32 && v->place != CT_VALUE_LASTING && !ct_is_fp32_alone(c, v);
+}
+
 static void one(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                 ct_value_use *f) {
   if (value != CT_NO_VALUE) f(c, s, value, keep, false);
@@ -28,12 +34,17 @@ static void made(struct ct_compiler *c, struct ct_net_step *s, int value, ct_val
   if (value != CT_NO_VALUE) f(c, s, value, CT_KEEPS, true);
 }
 
+/* What is summed may be kept in HBFP8 if the graph says so: then its readers see that. */
+static unsigned of_sum(const struct ct_compiler *c, const struct ct_net_step *s, int value) {
+  const bool sum = s->kind == CT_STEP_SUM_ROWS || s->kind == CT_STEP_SUM_COLS;
+  return sum && value != CT_NO_VALUE && in_hbfp(c, &c->value[value]) ? CT_KEEPS : CT_KEEP_F32;
+}
+
 static void vector_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f) {
   /* The gradient of a maximum asks which element it was: both as they were compared. */
-  const bool exact = s->kind != CT_STEP_POOL;
-  one(c, s, s->x, exact ? CT_KEEP_F32 : CT_KEEPS, f);
+  one(c, s, s->x, s->kind == CT_STEP_POOL ? CT_KEEPS : of_sum(c, s, s->x), f);
   one(c, s, s->w, CT_KEEP_F32, f);
-  one(c, s, s->t, CT_KEEP_F32, f);
+  one(c, s, s->t, of_sum(c, s, s->t), f);
   one(c, s, s->dy, CT_KEEP_F32, f);
   if (s->kind == CT_STEP_POOL_BACK) one(c, s, s->y, CT_KEEP_F32, f);
   if (s->kind != CT_STEP_POOL_BACK) made(c, s, s->y, f);
@@ -201,11 +212,20 @@ static void take_places(struct ct_compiler *c) {
 /* ---- Ways of keeping ----------------------------------------------------------------------- */
 
 static void settle(struct ct_compiler *c, struct ct_val *v) {
+  static const unsigned narrow[] = {
+      [CT_FORMAT_FP32] = 0, [CT_FORMAT_HBFP8] = 0, [CT_FORMAT_HBFP6] = 2, [CT_FORMAT_HBFP4] = 4};
+  const bool hbfp = in_hbfp(c, v);
   v->narrow = c->options->narrow;
+  if (hbfp && narrow[v->format] > v->narrow) v->narrow = narrow[v->format];
   const bool outside = v->place == CT_VALUE_EXTERNAL && v->step != CT_FROM_START;
   if (outside || v->constant) v->need[CT_KEEP_F32] = true;
   /* Weights are trained in FP32; what is only read needs no more than its readers. */
-  if (v->any && !v->need[CT_KEEP_F32] && !v->need[CT_KEEP_ROWS]) v->need[CT_KEEP_F32] = true;
+  if (v->any && !v->need[CT_KEEP_F32] && !v->need[CT_KEEP_ROWS]) {
+    if (hbfp)
+      v->need[CT_KEEP_ROWS] = v->need[CT_KEEP_ROWS] || !v->need[CT_KEEP_SQUARE];
+    else
+      v->need[CT_KEEP_F32] = true;
+  }
   if (v->kind == CT_LAY_NUMBER) memset(v->need, 0, sizeof v->need);
 }
 

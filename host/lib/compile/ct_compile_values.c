@@ -125,10 +125,18 @@ bool ct_value_plain(const struct ct_compiler *c, int tensor) {
   return v->kind == CT_LAY_MATRIX && v->rows == ct_shape_rows(s) && v->cols == ct_shape_cols(s);
 }
 
+/* A tensor that is to be kept in HBFP has that value. What is kept for several is the widest. */
+static void take_format(struct ct_compiler *c, int tensor, struct ct_val *v) {
+  const enum ct_format format = c->g->tensor[tensor]->format;
+  if (format != CT_FORMAT_FP32 && (v->format == CT_FORMAT_FP32 || format < v->format))
+    v->format = format;
+}
+
 static void from_outside(struct ct_compiler *c, int tensor, int value) {
   const struct ct_gtensor *t = c->g->tensor[tensor];
   struct ct_val *v = &c->value[value];
   v->tensor = tensor;
+  take_format(c, tensor, v);
   v->place =
       t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE ? CT_VALUE_LASTING : CT_VALUE_EXTERNAL;
 }
@@ -148,6 +156,7 @@ void ct_value_is(struct ct_compiler *c, int tensor, int value) {
   struct ct_val *v = &c->value[value];
   c->value_of[tensor] = value;
   v->readers += c->readers[tensor];
+  take_format(c, tensor, v);
   if (c->g->tensor[tensor]->role == CT_ROLE_OUTPUT && v->place == CT_VALUE_ARENA) {
     v->place = CT_VALUE_EXTERNAL;
     v->tensor = tensor;

@@ -236,6 +236,27 @@ int ct_graph_set_format(ct_graph *g, int tensor, enum ct_format format) {
   return tensor;
 }
 
+/* A map of what is in a batch: not a vector of statistics, not a loss. */
+static bool is_map(const struct ct_gtensor *t) {
+  return t->role == CT_ROLE_ACTIVATION && t->shape.dims > 1;
+}
+
+int ct_graph_keep(ct_graph *g, enum ct_role role, enum ct_format format) {
+  int err = ct_graph_open(g), count = 0;
+  if (!err && role != CT_ROLE_ACTIVATION && role != CT_ROLE_GRADIENT)
+    err = ct_graph_fail(g, CT_ERR_ARG,
+                        "activations and gradients are kept in a format, not role %d", (int)role);
+  for (size_t i = 1; !err && i <= g->tensors; ++i) {
+    const struct ct_gtensor *t = g->tensor[i];
+    const int tensor = role == CT_ROLE_ACTIVATION ? (int)i : t->gradient;
+    if (!is_map(t) || tensor <= 0) continue;
+    err = ct_graph_set_format(g, tensor, format);
+    err = err < 0 ? err : CT_OK;
+    ++count;
+  }
+  return err ? err : count;
+}
+
 int ct_graph_becomes(ct_graph *g, int state, int value) {
   int err = ct_graph_open(g);
   if (!err) err = ct_graph_has(g, state, "a state");

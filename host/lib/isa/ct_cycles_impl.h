@@ -108,12 +108,21 @@ struct cyc_side {
   uint64_t last;  /* everything is done */
 };
 
+/* What an operation of VA writes, and from when on one that reads it may start. any: it stands for
+ * others that are as young, whatever they write. */
+struct cyc_young {
+  uint64_t until;
+  uint32_t to;
+  bool any;
+};
+
 /* VA's last operation. */
 struct cyc_va {
-  uint64_t apart; /* from when on one that reads tile registers may start */
-  uint64_t issue; /* its last row */
-  uint64_t slow;  /* the last row that went the long way; 0: none */
-  bool late;      /* its rows are written later than its signal says */
+  uint64_t apart;                /* 4 lanes: from when on one that reads tile registers may start */
+  struct cyc_young last, before; /* 16 lanes */
+  uint64_t issue;                /* its last row */
+  uint64_t slow;                 /* the last row that went the long way; 0: none */
+  bool late;                     /* its rows are written later than its signal says */
 };
 
 /* VS's last operation. */

@@ -78,7 +78,8 @@ bool cyc_vl(struct cyc *c) {
 enum { VA_LONG = 29, VA_SHORT = 6, VA_APART = 31, VA_DRAIN = 26, VA_SHORT_AFTER = 24 };
 
 struct va_kind {
-  bool uses, permutes, copies, turns;
+  bool reads_a, reads_q, permutes, copies, turns;
+  uint32_t ta, tq, td;
   uint64_t rows, beats; /* of a row */
 };
 
@@ -87,12 +88,17 @@ static bool is_tile(uint32_t source) {
 }
 
 static struct va_kind va_kind(const struct cyc *c, const struct ct_cmd *cmd) {
+  const uint32_t tile = CT_GET(cmd, VA_MORE) - c->va.more;
   const uint32_t a = CT_GET(cmd, VA_A_SRC), b = CT_GET(cmd, VA_B_SRC), cc = CT_GET(cmd, VA_C_SRC);
   const uint32_t func = CT_GET(cmd, VA_FUNC), rows = CT_GET(cmd, VA_ROWS);
   const uint32_t fn = c->core->fn_lanes ? c->core->fn_lanes : c->core->lanes == 4 ? 1 : 16;
   struct va_kind k = {.rows = CT_GET(cmd, VA_FULL) ? 16 : rows,
                       .beats = c->core->lanes == 4 ? 4 : 1};
-  k.uses = a == 0 || is_tile(b) || is_tile(cc);
+  k.reads_a = a == 0;
+  k.reads_q = is_tile(b) || is_tile(cc);
+  k.ta = (CT_GET(cmd, VA_TA) + tile) % 16;
+  k.td = (CT_GET(cmd, VA_TD) + tile) % 16;
+  k.tq = CT_GET(cmd, VA_TQ);
   k.permutes = CT_GET(cmd, VA_ROW_XOR) || CT_GET(cmd, VA_LANE_XOR);
   k.copies = a == 1 && !b && !cc && !CT_GET(cmd, VA_RELU) && !func;
   k.turns = func && fn != c->core->lanes;
@@ -113,18 +119,38 @@ static uint64_t va_tells(const struct cyc *c, const struct va_kind *k) {
   return (k->rows > 4 ? (k->rows - 4) * 4 : 0) + 1;
 }
 
-/* How far behind the last start one that reads tile registers must keep: with 4 lanes, row for row.
+/* How far behind the last start one that reads tile registers must keep with 4 lanes, row for row.
  */
-static uint64_t va_apart(const struct cyc *c, const struct va_kind *k) {
-  if (c->core->lanes == 16) return VA_APART;
+static uint64_t va_apart(const struct va_kind *k) {
   const uint64_t row = k->turns ? k->rows - 1 : k->rows > 4 ? k->rows - 4 : 0;
   return row >= 8 ? 0 : VA_APART - 4 * row;
+}
+
+/* Whether it reads what that one writes. */
+static bool reads(const struct va_kind *k, const struct cyc_young *y) {
+  return (k->reads_a && (y->any || k->ta == y->to)) || (k->reads_q && (y->any || k->tq == y->to));
+}
+
+/* It writes: those behind it that read that keep apart. Before the last one all are taken for one.
+ */
+static void va_writes(const struct cyc *c, struct cyc_va *v, const struct va_kind *k,
+                      uint64_t start, uint64_t last_start) {
+  if (c->core->lanes == 4) {
+    v->apart = last_start + va_apart(k);
+    return;
+  }
+  const bool any = v->before.until > start + 1;
+  v->before = v->last;
+  v->before.any = any;
+  v->last = (struct cyc_young){.until = start + VA_APART, .to = k->td};
 }
 
 /* When it may start, behind the one before. */
 static uint64_t va_start(const struct cyc *c, const struct va_kind *k, uint64_t start) {
   const struct cyc_va *v = &c->va_pipe;
-  if (k->uses) start = cyc_max(start, v->apart);
+  if (k->reads_a || k->reads_q) start = cyc_max(start, v->apart);
+  if (reads(k, &v->last)) start = cyc_max(start, v->last.until);
+  if (reads(k, &v->before)) start = cyc_max(start, v->before.until);
   if (v->issue && (k->permutes || v->late)) start = cyc_max(start, v->issue + VA_DRAIN);
   return start;
 }
@@ -141,7 +167,7 @@ bool cyc_va(struct cyc *c) {
   const uint32_t sig0 = CT_GET(&s->cmd, ALL_SIG0);
   const bool twice = c->core->lanes == 16 && sig0 & 16 && sig0 == CT_GET(&s->cmd, ALL_SIG1);
   s->ready = start + beats + twice;
-  v->apart = last_start + va_apart(c, &k);
+  va_writes(c, v, &k, start, last_start);
   v->issue = start + beats;
   v->late = k.turns;
   if (!quick) v->slow = v->issue;

@@ -12,7 +12,7 @@
 #include "coltrain/coltrain.h"
 #include "ct_kernel_program.h"
 
-enum { R_SUM, R_T, TEMPS, MOST_BLOCKS = 4, SOURCES = 2 };
+enum { R_SUM, R_T, R_T_TOO, TEMPS, MOST_BLOCKS = 4, SOURCES = 2, LOADS = 3 };
 
 struct source {
   const struct ct_mat *mat;
@@ -28,7 +28,8 @@ struct sum {
   unsigned sources;
   bool together; /* sixteen segments are loaded at once */
   uint32_t out[CT_KEEPS];
-  uint32_t temp, loads, less_reg, sums, result;     /* registers */
+  uint32_t temp, less_reg, sums, result; /* registers */
+  uint32_t loads[SOURCES];
   uint32_t words, less_words, sum_words, out_words; /* rings in the scratchpad */
   uint32_t block_words;                             /* of all sources */
   uint32_t slots, blocks;                           /* loaded by a command */
@@ -64,32 +65,77 @@ static void va(struct sum *s, struct ct_va c) {
   ct_va(s->v.l, &c);
 }
 
-/* Adds sixteen rows (or what is left of a segment) to the sums. */
-static void add_block(struct sum *s, const struct ct_ref *words) {
-  struct ct_lower *l = s->v.l;
-  struct ct_ref x[SOURCES], t = temp(s, R_T);
+/* Sixteen rows (or what is left of a segment) on their way to the sums. */
+struct block {
+  struct ct_ref words[SOURCES], x[SOURCES], t, what;
+};
+
+/* The operations in front of the sum: each reads what the one before writes, so those of two blocks
+ * take turns. */
+enum { LESS = 1, TIMES = 2 };
+
+static unsigned front_of(const struct sum *s) {
+  const bool times = s->k->squares || s->sources > 1;
+  return (s->k->less.rows ? LESS : 0) | (times ? TIMES : 0);
+}
+
+static void load_block(struct sum *s, struct block *b) {
   for (unsigned i = 0; i < s->sources; ++i) {
-    x[i] = ct_next(l, s->loads);
-    ct_vl(l,
-          &(struct ct_vmove){
-              .reg = x[i], .spm = words[i], .mode = ct_vk_vl_mode(s->x[i].keep), .rows = s->rows});
+    b->x[i] = ct_next(s->v.l, s->loads[i]);
+    ct_vl(s->v.l, &(struct ct_vmove){.reg = b->x[i],
+                                     .spm = b->words[i],
+                                     .mode = ct_vk_vl_mode(s->x[i].keep),
+                                     .rows = s->rows});
   }
-  struct ct_ref what = x[0];
-  if (s->k->less.rows) {
-    va(s, (struct ct_va){.to = t, .a = what, .q = s->less_row, .c = CT_VA_ROW0, .neg_c = true});
-    what = t;
-  }
+  b->what = b->x[0];
+}
+
+static void less(struct sum *s, struct block *b) {
+  va(s, (struct ct_va){.to = b->t, .a = b->what, .q = s->less_row, .c = CT_VA_ROW0, .neg_c = true});
+  b->what = b->t;
+}
+
+static void times(struct sum *s, struct block *b) {
   if (s->k->squares) {
-    va(s, (struct ct_va){.to = t, .a = what, .q = what, .b = CT_VA_TILE});
-    what = t;
+    va(s, (struct ct_va){.to = b->t, .a = b->what, .q = b->what, .b = CT_VA_TILE});
+    b->what = b->t;
   }
-  if (s->sources > 1) {
-    va(s, (struct ct_va){.to = t, .a = what, .q = x[1], .b = CT_VA_TILE});
-    what = t;
+  if (s->sources < 2) return;
+  va(s, (struct ct_va){.to = b->t, .a = b->what, .q = b->x[1], .b = CT_VA_TILE});
+  b->what = b->t;
+}
+
+static void add_block(struct sum *s, const struct block *b) {
+  va(s, (struct ct_va){.to = temp(s, R_SUM),
+                       .a = temp(s, R_SUM),
+                       .q = b->what,
+                       .c = CT_VA_TILE,
+                       .part_rows = true});
+}
+
+/* Its first operation; the last one of the block before comes behind it, if that is not done. */
+static void begin_block(struct sum *s, struct block *b, const struct block *before) {
+  const unsigned front = front_of(s);
+  load_block(s, b);
+  if (front & LESS)
+    less(s, b);
+  else if (front & TIMES)
+    times(s, b);
+  if (before) add_block(s, before);
+}
+
+/* The blocks of a pass, two by two; sums are made in their order. */
+static void add_blocks(struct sum *s, struct block *b) {
+  const bool both = front_of(s) == (LESS | TIMES);
+  for (uint32_t i = 0; i < s->some; i += 2) {
+    const bool two = i + 1 < s->some;
+    begin_block(s, &b[i], i ? &b[i - 1] : NULL);
+    if (two) begin_block(s, &b[i + 1], NULL);
+    if (both) times(s, &b[i]);
+    if (both && two) times(s, &b[i + 1]);
+    add_block(s, &b[i]);
+    if (two && i + 2 >= s->some) add_block(s, &b[i + 1]);
   }
-  va(s,
-     (struct ct_va){
-         .to = temp(s, R_SUM), .a = temp(s, R_SUM), .q = what, .c = CT_VA_TILE, .part_rows = true});
 }
 
 /* The blocks of a pass: loaded by a command each source, or there already. */
@@ -104,14 +150,15 @@ static void some_blocks(void *kernel, uint32_t pass) {
     from[i] = ct_behind(slot, s->x[i].at * tiles);
     if (!s->together) load_rows(s, &s->x[i], s->row + first, rows, from[i]);
   }
+  struct block block[MOST_BLOCKS] = {{.what = {.space = 0}}};
   for (uint32_t b = 0; b < s->some; ++b) {
-    struct ct_ref words[SOURCES] = {{.space = 0}};
     for (unsigned i = 0; i < s->sources; ++i) {
       const uint32_t row = b * CT_TILE + (s->together ? s->row + first : 0);
-      words[i] = ct_behind(from[i], words_of_rows(&s->x[i], row));
+      block[b].words[i] = ct_behind(from[i], words_of_rows(&s->x[i], row));
     }
-    add_block(s, words);
+    block[b].t = temp(s, R_T + b % 2);
   }
+  add_blocks(s, block);
 }
 
 static void blocks(struct sum *s, uint32_t first, uint32_t count, uint32_t some, uint32_t rows) {
@@ -269,8 +316,8 @@ static void place(struct sum *s, bool lean) {
   }
   s->temp = ct_reg_tensor(l, "sums", reg, TEMPS);
   reg += TEMPS;
-  s->loads = ct_reg_ring(l, "loads", reg, s->sources * (lean ? 1 : 2));
-  reg += s->sources * 2;
+  for (unsigned i = 0; i < s->sources; ++i, reg += LOADS)
+    s->loads[i] = ct_reg_ring(l, "loads", reg, LOADS);
   s->less_reg = ct_reg_ring(l, "row", reg++, 1);
   s->sums = ct_reg_ring(l, "tile of sums", reg++, 1);
   s->result = ct_reg_ring(l, "results", reg, lean ? 1 : 2);

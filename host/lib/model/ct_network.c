@@ -388,15 +388,17 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, info);
-  *info = (struct ct_network_info){.seed = n->drawn,
-                                   .steps = n->steps,
-                                   .epochs = n->epochs,
-                                   .mantissa = 8 - n->narrow,
-                                   .changes = n->changes,
-                                   .weights_bytes = n->compiled.lasting * CT_UNIT,
-                                   .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-                                   .accumulate = runs_of_step(n),
-                                   .members = n->members};
+  *info = (struct ct_network_info){
+      .seed = n->drawn,
+      .steps = n->steps,
+      .epochs = n->epochs,
+      .mantissa = 8 - n->narrow,
+      .changes = n->changes,
+      .weights_bytes = n->compiled.lasting * CT_UNIT,
+      .run_bytes = n->compiled.arena * CT_UNIT * ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
+      .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
+      .accumulate = runs_of_step(n),
+      .members = n->members};
   return CT_OK;
 }
 

@@ -621,6 +621,7 @@ class ct_network_info(ctypes.Structure):
     jobs: int
     changes: bool
     accumulate: int
+    run_bytes: int
     members: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
@@ -633,8 +634,9 @@ class ct_network_info(ctypes.Structure):
         ("jobs", ctypes.c_uint32),
         ("changes", ctypes.c_bool),
         ("accumulate", ctypes.c_uint32),
+        ("run_bytes", ctypes.c_uint64),
         ("members", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 3),
+        ("reserved", ctypes.c_size_t * 2),
     ]
 
 
@@ -1032,6 +1034,7 @@ class Library:
     ct_graph_tensor: Callable[..., int]
     ct_graph_result: Callable[..., int]
     ct_graph_set_format: Callable[..., int]
+    ct_graph_keep: Callable[..., int]
     ct_graph_becomes: Callable[..., int]
     ct_graph_find: Callable[..., int]
     ct_graph_tensor_info: Callable[..., int]
@@ -1191,6 +1194,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_graph_tensor": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_new_tensor)]),
     "ct_graph_result": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
     "ct_graph_set_format": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
+    "ct_graph_keep": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
     "ct_graph_becomes": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
     "ct_graph_find": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_graph_tensor_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ct_tensor_info)]),

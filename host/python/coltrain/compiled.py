@@ -89,6 +89,8 @@ class CompiledInfo:
     """Its runs change its weights."""
     accumulate: int
     """Runs that make a step."""
+    run_bytes: int
+    """Device memory for what a run makes and needs for a while."""
 
 
 class Frame(Handle):
@@ -165,7 +167,7 @@ class Compiled(Handle):
         """What is known of it at this moment."""
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
-        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate)
+        return CompiledInfo(raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate, raw.run_bytes)
 
     @property
     def epochs(self) -> int:

@@ -366,6 +366,12 @@ class Graph:
         """Says how the device is to keep a tensor."""
         return Tensor(self, self._call(lib.ct_graph_set_format, self._number(tensor), member(format, Format, "format")))
 
+    def keep(self, role: Role | str, format: Format | str) -> int:
+        """How the device is to keep all activations, or all their gradients, that have rows for what is in a batch; returns how many there are. Call
+        it when all nodes are there, :meth:`optimise` included. What :meth:`set_format` says of single tensors holds.
+        """
+        return self._call(lib.ct_graph_keep, member(role, Role, "role"), member(format, Format, "format"))
+
     def becomes(self, state: Tensor | str, value: Tensor | str) -> Tensor:
         """Says that a weight or state has the value of another tensor after a run."""
         return Tensor(self, self._call(lib.ct_graph_becomes, self._number(state), self._number(value)))

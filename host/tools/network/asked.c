@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "asked.h"
 
+#include <string.h>
+
 #include "learn.h"
 
 static int refuse(const char *model, const ct_graph *g) {
@@ -13,12 +15,44 @@ static int fail_device(const struct asked *a, int rc) {
 
 /* ---- Opening ---- */
 
+/* Gradients are never kept narrower than in HBFP8: there is less room for error in them. */
+static int keep(ct_graph *g, enum ct_format format) {
+  int err = CT_OK;
+  if (format != CT_FORMAT_FP32) err = ct_graph_keep(g, CT_ROLE_ACTIVATION, format);
+  if (format != CT_FORMAT_FP32 && err >= 0)
+    err = ct_graph_keep(g, CT_ROLE_GRADIENT, CT_FORMAT_HBFP8);
+  return err < 0 ? err : CT_OK;
+}
+
+static const char *const formats[] = {[CT_FORMAT_FP32] = "fp32",
+                                      [CT_FORMAT_HBFP8] = "hbfp8",
+                                      [CT_FORMAT_HBFP6] = "hbfp6",
+                                      [CT_FORMAT_HBFP4] = "hbfp4"};
+
+enum ct_format asked_take_format(const char *arg, const struct argp_state *state) {
+  for (size_t f = 0; f < sizeof formats / sizeof *formats; ++f)
+    if (!strcmp(arg, formats[f])) return (enum ct_format)f;
+  argp_error(state, "--keep: fp32, hbfp8, hbfp6 or hbfp4, not %s", arg);
+  return CT_FORMAT_FP32;
+}
+
+const char *asked_format_name(enum ct_format format) {
+  return formats[format];
+}
+
+int asked_named(const struct asked_name *of, ct_graph **g) {
+  int err = ct_graph_create(g);
+  if (!err) err = ct_graph_builtin(*g, of->model, of->rows, of->how);
+  if (!err && of->how) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), of->how);
+  if (!err) err = keep(*g, of->keep);
+  if (!err) err = ct_graph_check(*g);
+  return err ? refuse(of->model, *g) : 0;
+}
+
 static int describe(struct asked *a) {
-  int err = ct_graph_create(&a->named);
-  if (!err) err = ct_graph_builtin(a->named, a->model, 1, false);
-  if (!err) err = ct_graph_check(a->named);
+  const int status = asked_named(&(struct asked_name){.model = a->model, .rows = 1}, &a->named);
   a->graph = a->named;
-  return err ? refuse(a->model, a->named) : 0;
+  return status;
 }
 
 static int load(struct asked *a) {

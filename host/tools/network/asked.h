@@ -24,6 +24,22 @@ struct asked {
 int asked_open(struct asked *a, ct_device *dev, const char *model, uint64_t seed);
 void asked_close(struct asked *a);
 
+/* A network by name: for so many rows, with steps if `how` says how, activations and gradients kept
+ * in a format. Checked; free it either way. */
+struct asked_name {
+  const char *model;
+  uint32_t rows;
+  const struct ct_optimise *how;
+  enum ct_format keep;
+};
+int asked_named(const struct asked_name *of, ct_graph **g);
+
+/* The argument of --keep, and its name; what is none is a usage error. */
+#define ASKED_KEEP \
+  "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6 or hbfp4, "
+enum ct_format asked_take_format(const char *arg, const struct argp_state *state);
+const char *asked_format_name(enum ct_format format);
+
 /* What answers take of a network's graph, for so many rows, checked; free it either way. */
 int asked_graph(const char *model, const ct_graph *of, int output, uint32_t rows, ct_graph **g);
 

@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli.h"
+#include "asked.h"
 #include "coltrain/network.h"
 #include "learn.h"
 
 struct options {
   const char *device, *model, *json;
+  enum ct_format keep;
   uint64_t batch, seed;
   bool train;
 };
@@ -35,10 +36,6 @@ struct cost {
 
 /* ---- The network --------------------------------------------------------------------------- */
 
-static int fail_graph(const struct study *s, const char *what) {
-  return cli_fail("%s: %s", what, ct_graph_error(s->graph));
-}
-
 /* The rows of its first input. */
 static int find_batch(struct study *s) {
   struct ct_tensor_info t;
@@ -56,8 +53,9 @@ static int load(struct study *s) {
   const struct ct_network_options options = {.expect = true};
   struct ct_network_info info;
   const struct options *o = s->o;
-  if (o->batch || o->train)
-    return cli_fail("%s has its own batch and steps; leave --batch and --train out", o->model);
+  if (o->batch || o->train || o->keep)
+    return cli_fail("%s has its own batch and steps; leave --batch, --train and --keep out",
+                    o->model);
   int err = ct_network_load(s->dev, o->model, &options, &s->net);
   if (!err) err = ct_network_info(s->net, &info);
   if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
@@ -71,12 +69,11 @@ static int describe(struct study *s) {
   const struct options *o = s->o;
   s->batch = o->batch ? o->batch : BATCH;
   s->train = o->train;
-  if (ct_graph_create(&s->graph)) return cli_fail("no memory for the network");
-  if (ct_graph_builtin(s->graph, o->model, (uint32_t)s->batch, o->train))
-    return fail_graph(s, o->model);
-  if (o->train && ct_graph_optimise(s->graph, ct_graph_find(s->graph, "loss"), &how))
-    return fail_graph(s, o->model);
-  return ct_graph_check(s->graph) ? fail_graph(s, o->model) : 0;
+  const struct asked_name name = {.model = o->model,
+                                  .rows = (uint32_t)s->batch,
+                                  .how = o->train ? &how : NULL,
+                                  .keep = o->keep};
+  return asked_named(&name, &s->graph);
 }
 
 /* Numbers that are neither all equal nor tiny, the same each time. */
@@ -184,6 +181,21 @@ static void print_beside(FILE *to, const struct study *s, const struct cost *tot
             total->beside);
 }
 
+static json_t *memory_json(const struct study *s) {
+  struct ct_network_info info = {.weights_bytes = 0};
+  ct_network_info(s->net, &info);
+  return json_pack("{s:I, s:I}", "weights_bytes", (json_int_t)info.weights_bytes, "run_bytes",
+                   (json_int_t)info.run_bytes);
+}
+
+static void print_memory(FILE *to, const struct study *s) {
+  struct ct_network_info info;
+  if (!ct_network_info(s->net, &info))
+    fprintf(to,
+            "memory: %" PRIu64 " KiB of weights and states, %" PRIu64 " KiB for what a run makes\n",
+            (info.weights_bytes + 1023) / 1024, (info.run_bytes + 1023) / 1024);
+}
+
 static json_t *tell(const struct study *s, FILE *to) {
   struct cost total = {.known = true, .estimated = true, .bounded = true};
   json_t *layers = json_array();
@@ -208,9 +220,11 @@ static json_t *tell(const struct study *s, FILE *to) {
   print_cost(to, s, &total);
   fputc('\n', to);
   print_beside(to, s, &total);
-  return json_pack("{s:s, s:s, s:I, s:b, s:o, s:o}", "device", s->info.uri, "model", s->o->model,
-                   "batch", (json_int_t)s->batch, "train", (int)s->train, "layers", layers, "total",
-                   cost_json(s, &total));
+  print_memory(to, s);
+  return json_pack("{s:s, s:s, s:I, s:b, s:s, s:o, s:o, s:o}", "device", s->info.uri, "model",
+                   s->o->model, "batch", (json_int_t)s->batch, "train", (int)s->train, "keep",
+                   asked_format_name(s->o->keep), "layers", layers, "total", cost_json(s, &total),
+                   "memory", memory_json(s));
 }
 
 static void end(struct study *s) {
@@ -225,6 +239,11 @@ static void take_model(void *input, const char *arg, const struct argp_state *st
   o->model = arg;
 }
 
+static void take_keep(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  o->keep = asked_take_format(arg, state);
+}
+
 static void need_model(void *input, const struct argp_state *state) {
   const struct options *o = input;
   if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20 or a file");
@@ -236,6 +255,7 @@ int verb_explain(int argc, char **argv) {
       {"batch", "N", "Images in a batch (16)", CLI_COUNT_AT(struct options, batch, 1, 65536)},
       {"train", NULL, "A whole training step instead of a forward pass",
        CLI_FLAG_AT(struct options, train)},
+      {"keep", "FORMAT", ASKED_KEEP "with --train (fp32)", .call = take_keep},
       {"seed", "N", "Of the weights (1)", CLI_COUNT_AT(struct options, seed, 0, UINT64_MAX)},
       {"json", "FILE", "Write the layers (- for standard output)",
        CLI_FILE_AT(struct options, json, CLI_WRITE)}};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "learn.h"
 
+#include "asked.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +43,11 @@ size_t learn_parse_layers(const char *option, const char *arg, const struct argp
 static void take_layers(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
   l->layers = learn_parse_layers("--layers", arg, state, l->widths);
+}
+
+static void take_keep(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->keep = asked_take_format(arg, state);
 }
 
 static void take_model(void *input, const char *arg, const struct argp_state *state) {
@@ -100,6 +107,7 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
     {"accumulate", "N",
      "Steps of a MODEL after which weights are updated once, by the mean of their gradients (1)",
      CLI_COUNT_AT(struct learn, accumulate, 1, CT_MOST_ACCUMULATED)},
+    {"keep", "FORMAT", ASKED_KEEP "of a MODEL (fp32)", .call = take_keep},
     {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
      CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
     {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", .call = take_lr},
@@ -165,6 +173,7 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
   if (l->model && l->layers)
     return cli_fail("--model and --layers: one of them says what the network is");
   if (l->accumulate > 1 && !l->model) return cli_fail("--accumulate is for networks: give --model");
+  if (l->keep && !l->model) return cli_fail("--keep is for networks: give --model");
   if (learn_check_model(l->model)) return 1;
   if (!l->data && learn_is_file(l->model))
     return cli_fail("%s: give --data, the data set that it is for", l->model);

@@ -6,6 +6,7 @@
 #define LEARN_H
 
 #include "cli.h"
+#include "coltrain/graph.h"
 #include "ct_dataset.h"
 
 struct learn {
@@ -17,6 +18,7 @@ struct learn {
   uint64_t epochs;                  /* 0: not given */
   uint32_t batch;                   /* 0: not given */
   uint32_t accumulate;              /* of a graph; 0: not given */
+  enum ct_format keep;              /* of a graph */
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;
@@ -24,7 +26,7 @@ struct learn {
 };
 
 /* Options of a verb whose struct begins with a struct learn; set it to LEARN_DEFAULTS first. */
-enum { LEARN_OPTIONS = 14 };
+enum { LEARN_OPTIONS = 15 };
 extern const struct cli_option learn_options[LEARN_OPTIONS];
 #define LEARN_SHARED .shared = learn_options, .shared_count = LEARN_OPTIONS
 #define LEARN_DEFAULTS \

@@ -8,10 +8,6 @@
 
 /* ---- Graphs ---- */
 
-static int refuse(const struct learner *l, const ct_graph *g) {
-  return cli_fail("%s: %s", l->learn->model, g ? ct_graph_error(g) : "no memory for the network");
-}
-
 /* The network with its steps, by name; checked. */
 static int describe(const struct learner *l, ct_graph **g) {
   const struct learn *how = l->learn;
@@ -19,11 +15,9 @@ static int describe(const struct learner *l, ct_graph **g) {
                                        .momentum = (double)how->momentum,
                                        .weight_decay = (double)how->weight_decay,
                                        .accumulate = how->accumulate};
-  int err = ct_graph_create(g);
-  if (!err) err = ct_graph_builtin(*g, how->model, how->batch, true);
-  if (!err) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), &optimise);
-  if (!err) err = ct_graph_check(*g);
-  return err ? refuse(l, *g) : 0;
+  const struct asked_name name = {
+      .model = how->model, .rows = how->batch, .how = &optimise, .keep = how->keep};
+  return asked_named(&name, g);
 }
 
 /* A tensor by name, and its numbers for each sample, which become what is not known so far. */
@@ -109,10 +103,10 @@ static int batch_of(struct learner *l, ct_graph *g) {
 static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
-  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate)
+  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate || how->keep)
     return cli_fail(
-        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay and --accumulate "
-        "out",
+        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate "
+        "and --keep out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
   l->accumulate = info.accumulate;

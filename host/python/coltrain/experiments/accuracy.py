@@ -10,7 +10,6 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from coltrain import stats
 from coltrain.cli import Failure, Parser
 from coltrain.experiments.common import Experiment, Target, number
 from coltrain.experiments.points import Json, Point
-from coltrain.experiments.trainers import FP32, RECIPES
+from coltrain.experiments.trainers import FP32, RECIPES, Run, format_of
 
 FASHION, CIFAR = "Fashion-MNIST", "CIFAR-10"
 OF_FP32 = 0.5  # points that HBFP8 may lose (Drumond et al., NeurIPS 2018)
@@ -44,22 +43,6 @@ NETWORKS = {
     "lenet5": Network("LeNet-5", FASHION, (FP32, 8, 6, 4), 20, 90.0, (29.0, 7.0)),
     "resnet8": Network("ResNet-8", CIFAR, (FP32, 8, 4), 1, 85.0, (130.0, 112.0)),
 }
-
-
-@dataclass(frozen=True)
-class Run:
-    network: str
-    bits: int
-    seed: int
-    epochs: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.network}-{format_of(self.bits)}-seed{self.seed}"
-
-
-def format_of(bits: int) -> str:
-    return "fp32" if bits == FP32 else f"hbfp{bits}"
 
 
 def row_of(network: str, bits: int, found: Sequence[Json]) -> Json:

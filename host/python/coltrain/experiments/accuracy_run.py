@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 import coltrain
 from coltrain.cli import Failure, complain
-from coltrain.experiments.trainers import F32, FP32, RECIPES, TESTED, ByTorch, Classes, OnDevice, Recipe, State, Trainer, on_one_core
+from coltrain.experiments.trainers import F32, FP32, RECIPES, TESTED, ByTorch, Classes, OnDevice, Recipe, Run, State, Trainer, on_one_core
 
 MOVED = 4  # pixels, at most
 KEEP_S = 60.0  # between two states on disk
@@ -126,12 +126,9 @@ def kept(path: Path, of: dict[str, Any]) -> tuple[Progress, State] | None:
 
 
 @dataclass(frozen=True)
-class Run:
-    network: str
-    bits: int
-    seed: int
-    epochs: int
+class RunOn(Run):
     data: str
+    """The folder that is loaded."""
 
     def trainer(self, steps: int) -> Trainer:
         if self.bits == FP32:
@@ -143,7 +140,7 @@ def tested(trainer: Trainer, images: Images) -> float:
     return sum(trainer.correct(x, classes) for x, classes in images.testing()) / len(images.data.test)
 
 
-def train(run: Run, path: Path | None = None, keep_s: float = KEEP_S) -> dict[str, Any]:
+def train(run: RunOn, path: Path | None = None, keep_s: float = KEEP_S) -> dict[str, Any]:
     recipe: Recipe = RECIPES[run.network]
     data = coltrain.load_dataset(run.data)
     images = Images(data, recipe.augmented)
@@ -187,7 +184,7 @@ def main() -> int:
     p.add_argument("--json", default="-")
     o = p.parse_args()
     try:
-        print(json.dumps(train(Run(o.network, o.bits, o.seed, o.epochs, o.data), o.state, o.keep)))
+        print(json.dumps(train(RunOn(o.network, o.bits, o.seed, o.epochs, o.data), o.state, o.keep)))
     except (Failure, coltrain.Error) as failure:
         return complain(str(failure))
     return 0

@@ -12,6 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,24 @@ RECIPES = {
     "lenet5": Recipe(64, 0.03, 8),
     "resnet8": Recipe(64, 0.05, 40, weight_decay=1e-4, warmup=400, augmented=True),
 }
+
+
+def format_of(bits: int) -> str:
+    return "fp32" if bits == FP32 else f"hbfp{bits}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run: a network, a format, a seed."""
+
+    network: str
+    bits: int
+    seed: int
+    epochs: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.network}-{format_of(self.bits)}-seed{self.seed}"
 
 
 def graph_of(name: str, batch: int, training: bool) -> coltrain.Graph:
