@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ct_act.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "ct_num.h"
@@ -23,7 +24,10 @@ void ct_act_round(struct ct_act_block *b, uint8_t bound) {
   const uint8_t to = b->e > bound ? b->e : bound;
   const bool nothing = b->e == CT_EXP_ZERO || b->e == CT_EXP_NAN;
   for (unsigned i = 0; i < kLanes; ++i) {
-    b->q[i] = nothing || b->q[i] == INT8_MIN ? 0 : ct_hbfp8_align(b->q[i], b->e, to);
+    if (nothing || b->q[i] == INT8_MIN)
+      b->q[i] = 0;
+    else
+      b->q[i] = ct_hbfp8_align(b->q[i], b->e, to);
   }
   b->e = to;
 }
@@ -72,7 +76,7 @@ static struct head choose_head(const struct ct_act_block b[CT_ACT_BLOCKS], uint8
   h.exps = top != bound;
   h.exp_width = (uint8_t)width_of(top - h.exp_base);
   for (unsigned j = 0; j < kSteps; ++j)
-    h.step[j] = choose_step(&b[kStepBlocks * j], h.sign);
+    h.step[j] = choose_step(&b[(size_t)kStepBlocks * j], h.sign);
   return h;
 }
 
@@ -135,7 +139,7 @@ unsigned ct_act_encode(const struct ct_act_block *b, unsigned tiles, uint8_t bou
   put(&w, tiles - 1, 2);
   for (unsigned t = 0; t < tiles; ++t) {
     struct ct_act_block tile[CT_ACT_BLOCKS];
-    memcpy(tile, &b[t * CT_ACT_BLOCKS], sizeof(tile));
+    memcpy(tile, &b[(size_t)t * CT_ACT_BLOCKS], sizeof(tile));
     for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j)
       ct_act_round(&tile[j], bound);
     const struct head h = choose_head(tile, bound);
@@ -209,7 +213,7 @@ bool ct_act_decode(const uint8_t *in, unsigned units, unsigned tiles, struct ct_
   for (unsigned t = 0; t < tiles; ++t) {
     const struct head h = get_head(&r, bound);
     for (unsigned j = 0; j < CT_ACT_BLOCKS && !r.wrong; ++j) {
-      get_block(&r, &h, &h.step[j / kStepBlocks], &b[t * CT_ACT_BLOCKS + j]);
+      get_block(&r, &h, &h.step[j / kStepBlocks], &b[(size_t)t * CT_ACT_BLOCKS + j]);
     }
     if (r.wrong) return false;
   }
@@ -221,13 +225,13 @@ bool ct_act_decode(const uint8_t *in, unsigned units, unsigned tiles, struct ct_
 void ct_act_from_record(struct ct_act_block b[CT_ACT_BLOCKS], const uint8_t *record) {
   for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j) {
     b[j].e = record[j];
-    memcpy(b[j].q, record + CT_ACT_UNIT * (1 + j), kLanes);
+    memcpy(b[j].q, record + (size_t)CT_ACT_UNIT * (1 + j), kLanes);
   }
 }
 
 void ct_act_to_record(const struct ct_act_block b[CT_ACT_BLOCKS], uint8_t *record) {
   for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j) {
     record[j] = b[j].e;
-    memcpy(record + CT_ACT_UNIT * (1 + j), b[j].q, kLanes);
+    memcpy(record + (size_t)CT_ACT_UNIT * (1 + j), b[j].q, kLanes);
   }
 }
