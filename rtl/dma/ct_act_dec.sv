@@ -11,7 +11,7 @@
 //             or shorter than its headers say, if its bytes do not fold to 0, has another number of tiles, exponents of more than 8 bits or above 255, or a
 //             mantissa of 128.
 // Throughput  a tile in 17 cycles, if its units come; more only where 16 values take more than 128 bits.
-// Latency     the last unit that a block needs taken in t: the block on offer in t + 5.
+// Latency     the last unit that a block needs taken in t: the block on offer in t + 6.
 // Flush       flush_i forgets everything in a cycle. idle_o: nothing is inside.
 
 `default_nettype none

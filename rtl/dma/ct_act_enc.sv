@@ -10,7 +10,7 @@
 //             the one before is packed.
 // Throughput  a tile in 17 cycles: as many as it has beats when it is stored as it is. Only where 16 values take more than 128 bits, mask and exponent
 //             included, it may take more.
-// Latency     first word of a tile taken in t: its first unit on offer from t + 26 on.
+// Latency     first word of a tile taken in t: its header is in the accumulator of ct_act_pack in t + 26, if nothing waits.
 // Output      units of a group in order, the last one with last_o and their number, 1 to 70.
 // Flush       flush_i forgets everything in a cycle. idle_o: nothing is inside.
 
