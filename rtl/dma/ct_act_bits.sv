@@ -5,8 +5,6 @@
 //
 // Window      bits_o begins with the next bit that was not taken; have_o of them are the group's. What is behind may be anything. (The last byte of a group
 //             does not count: it is the check.)
-// Front       front_o is the first 32 bits of the window, out of registers, if front_ok_o: not yet in the first cycle in which bits are here, and never in the
-//             first cycle of a group. start_o is what bits 11, 9 and 8 are there.
 // Taking      take_i takes len_i bits, at most have_o and 168. With next_i the group is over: what is left of it goes, too, ended_o must be high, and the
 //             window is on the next group in the next cycle.
 // End         ended_o: the last unit of the group is here. wrong_o: and the exclusive or of all bytes of the group is not 0.
@@ -32,9 +30,6 @@ module ct_act_bits (
   output logic [167:0] bits_o,
   output logic [1:0]   tag_o,
   output logic [8:0]   have_o,
-  output logic [31:0]  front_o,
-  output logic         front_ok_o,
-  output logic [2:0]   start_o,
   output logic         ended_o,
   output logic         wrong_o,
   output logic         full_o,
@@ -77,19 +72,6 @@ module ct_act_bits (
   assign have_o  = stop > {2'd0, at_q} ? stop - {2'd0, at_q} : 9'd0;
   assign tag_o   = tag_q[1:0];
   assign bits_o  = 168'(units_q[294:0] >> at_q);
-
-  // The front of the window of the next cycle; only of bits that are here now.
-  logic [8:0] front_at, front_have;
-  assign front_at   = {2'd0, at_q} + (take_i ? {1'b0, len_i} : 9'd0);
-  assign front_have = have_o - (take_i ? {1'b0, len_i} : 9'd0);
-  assign start_o    = {units_q[11], units_q[9:8]};
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) front_ok_o <= 1'b0;
-    else         front_ok_o <= !flush_i && !(take_i && next_i) && (front_have >= 9'd32 || ended_o);
-  end
-
-  always_ff @(posedge clk_i) front_o <= 32'(units_q >> front_at);
 
   // Units that are done with go, then one comes behind what is left.
   logic [8:0] next;

@@ -11,7 +11,7 @@
 //             or shorter than its headers say, if its bytes do not fold to 0, has another number of tiles, exponents of more than 8 bits or above 255, or a
 //             mantissa of 128.
 // Throughput  a tile in 17 cycles, if its units come; more only where 16 values take more than 128 bits.
-// Latency     the last unit that a block needs taken in t: the block on offer in t + 6.
+// Latency     the last unit that a block needs taken in t: the block on offer in t + 5.
 // Flush       flush_i forgets everything in a cycle. idle_o: nothing is inside.
 
 `default_nettype none
@@ -41,9 +41,6 @@ module ct_act_dec (
   logic         in_ready, bits_idle, ended, wrong, full, take, over;
   logic [167:0] bits;
   logic [8:0]   have;
-  logic [31:0]  ahead;            // the first bits, out of registers: lengths come from them
-  logic         ahead_ok;
-  logic [2:0]   start;            // of a group: exponents, tiles
   logic [7:0]   len;
   logic         err_q, unpack_err, bad;
 
@@ -58,9 +55,6 @@ module ct_act_dec (
     .bits_o  (bits),
     .tag_o   (tiles),
     .have_o  (have),
-    .front_o (ahead),
-    .front_ok_o(ahead_ok),
-    .start_o (start),
     .ended_o (ended),
     .wrong_o (wrong),
     .full_o  (full),
@@ -77,7 +71,7 @@ module ct_act_dec (
   logic [44:0] head;              // signs, steps, the exponents' width and base
   logic [44:0] head_q;            // the same; without exponents of their own the width is 0 and the base is the bound
   logic [7:0]  bound_q;
-  logic        first, last, known, fits, short, long, ready, exps;
+  logic        first, last, fits, short, long, ready, exps;
   logic [31:0] steps;
   logic [3:0]  step;              // of a block: mask, and bits of a value without the sign
   logic [2:0]  pair;
@@ -104,10 +98,9 @@ module ct_act_dec (
   assign step  = steps[4*pair +: 4];
   assign width = (step == 4'd0) ? 4'd0 : {1'b0, step[3:1]} + 4'(head_q[0]);
   assign front = step[0] && phase_q[0];
-  assign lanes = !step[0] ? 16'hFFFF : phase_q[0] ? ahead[15:0] : next_q;
+  assign lanes = !step[0] ? 16'hFFFF : phase_q[0] ? bits[15:0] : next_q;
   assign some  = ones(lanes);
-  assign exps  = first ? start[2] : ahead[1];
-  assign known = first || ahead_ok || (phase_q != 5'd0 && !front);
+  assign exps  = first ? bits[11] : bits[1];
 
   always_comb begin
     head = first ? {bits[55:12], bits[10]} : {bits[45:2], bits[0]};
@@ -119,10 +112,10 @@ module ct_act_dec (
   // A last block waits for the end of the group, unless that is too far away. Bits that are not here yet can make a piece longer than it is, but not so
   // that it fits.
   assign fits  = {1'b0, len} <= have;
-  assign short = ended && known && !fits;
-  assign long  = last && known && fits && (ended ? have - {1'b0, len} >= 9'd128 : full);
-  assign ready = known && fits && (!last || ended || full);
-  assign bad   = short || (ready && (long || (last && wrong) || (first && start[1:0] != tiles))) || (phase_q != 5'd0 && head_q[36:33] > 4'd8);
+  assign short = ended && !fits;
+  assign long  = last && fits && (ended ? have - {1'b0, len} >= 9'd128 : full);
+  assign ready = fits && (!last || ended || full);
+  assign bad   = short || (ready && (long || (last && wrong) || (first && bits[9:8] != tiles) || (phase_q == 5'd0 && head[36:33] > 4'd8)));
 
   logic unpack_ready, unpack_idle;
   assign take = ready && !bad && !err_q && (phase_q == 5'd0 || unpack_ready);
@@ -148,7 +141,7 @@ module ct_act_dec (
 
   always_ff @(posedge clk_i) begin
     if (take && phase_q == 5'd0) head_q <= head;
-    if (take && phase_q[0]) next_q <= ahead[31:16];
+    if (take && phase_q[0]) next_q <= bits[31:16];
     if (take && first) begin
       bound_q <= bits[7:0];
       tiles_q <= tiles;

@@ -4,7 +4,7 @@
 
   // What is here of a group does not end before its end, and less of it is not wanted later.
   `CT_ASSERT(PhaseRuns_A, phase_q <= 5'd16 && (tile_q <= tiles_q || (phase_q == 5'd0 && tile_q == 2'd0)))
-  `CT_ASSERT(WidthFits_A, !take || phase_q == 5'd0 || head_q[36:33] <= 4'd8)
+  `CT_ASSERT(WidthFits_A, phase_q == 5'd0 || head_q[36:33] <= 4'd8)
   `CT_ASSERT(TakesWhatIsHere_A, !take || ({1'b0, len} <= have && len <= 8'd168))
   `CT_ASSERT(GroupEndsRight_A, !over || (ended && !wrong && have - {1'b0, len} < 9'd128))
 
@@ -28,11 +28,4 @@
   `CT_ASSERT(QuietAfterError_A, !err_o || (!valid_o && !ready_o && !take))
   // Nothing that is wrong is waited for: with the end or three units here a piece is taken, or is an error, or waits for the words in front of it.
   `CT_ASSUME(EnoughWhenFull_M, !full || ended || have >= 9'd257)
-  // (A cycle for the front of the window to come out of registers.)
-  logic f_waits_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) f_waits_q <= 1'b0;
-    else         f_waits_q <= (full || ended) && !take && !flush_i;
-  end
-  `CT_ASSUME(FrontInTime_M, !f_waits_q || (ahead_ok && (full || ended)))
-  `CT_ASSERT(DecidesWhenFull_A, !f_waits_q || take || bad || err_q || !unpack_ready)
+  `CT_ASSERT(DecidesWhenFull_A, !(full || ended) || take || bad || err_q || !unpack_ready)
