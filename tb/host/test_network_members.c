@@ -480,7 +480,7 @@ static void test_once(void **state) {
     pick(&r, 2);
   }
   close_all(&r);
-  bed_free(&b);
+  bed_free(&r.b);
 }
 
 int main(void) {
