@@ -404,3 +404,37 @@ def test_perceptrons_in_the_devices_batches(uri: str, seed: int) -> None:
             net.serve()
         with pytest.raises(coltrain.UnsupportedError, match="perceptrons alone"):
             net.rows(8)
+
+
+def test_members_are_networks(seed: int) -> None:
+    """Three that train in the same jobs, each with a rate of its own, and each alone."""
+    rates = (0.01, 0.03, 0.1)
+    x, y = images(seed, 4, 28, 28, 1), np.eye(10, dtype=np.float32)[np.arange(4)]
+
+    def graph(rate: float) -> coltrain.Graph:
+        g = coltrain.Graph.builtin("lenet5", 4, training=True)
+        g.optimise("loss", rate, momentum=0.9)
+        return g
+
+    with coltrain.open("emu:") as device:
+        with device.compile(graph(0.5), members=3, shared=True) as all_of_them:
+            assert all_of_them.info.members == 3
+            for m in range(3):
+                all_of_them.select(m)
+                all_of_them.draw(7 + m)
+            all_of_them.write({"x": x, "y": y})
+            schedules = [coltrain.Schedule(r) for r in rates]
+            all_of_them.run_members(schedules=schedules, step=[0, 0, 0])
+            all_of_them.submit_members(2, first=1, step=1, schedules=schedules[1:]).result()
+            with pytest.raises(coltrain.ArgumentError, match="2 schedules for 3 members"):
+                all_of_them.run_members(schedules=schedules[:2])
+            with pytest.raises(coltrain.ArgumentError, match="the network has 3"):
+                all_of_them.run_members(4)
+            for m, rate in enumerate(rates):
+                all_of_them.select(m)
+                with device.compile(graph(rate)) as alone:
+                    alone.draw(7 + m)
+                    for step in range(2 if m else 1):
+                        alone.run({"x": x, "y": y}, step=step)
+                    for name, value in alone.values().items():
+                        assert np.array_equal(value, all_of_them.read(name)), (m, name)

@@ -14,20 +14,20 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ._abi import Queue, Role, ct_network_info, ct_network_options, ct_network_stage, ct_run
+from ._abi import Queue, Role, ct_members, ct_network_info, ct_network_options, ct_network_stage, ct_run, ct_schedule
 from ._arrays import F32, Array, address, floats, octets
 from ._connection import Connection, Handle, raw_of
 from ._lib import lib
 from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
-from .graph import Graph, Tensor, _text
+from .graph import Graph, Schedule, Tensor, _schedule, _text
 from .model import Served, Weights
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Stage:
     """What it waits for most."""
     runs: int
     """Of so many it is part of the last: updates where gradients accumulate; 1: of each."""
+    round: int
+    """Members that a pass of its loop takes; 0: they run one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class CompiledInfo:
     """The same."""
     together: int = 1
     """Networks that have its programs, itself among them."""
+    members: int = 1
+    """Networks of its graph that it is; facts are those of the selected one."""
 
 
 class Frame(Handle):
@@ -147,9 +151,12 @@ class Compiled(Served):
         expect: bool = False,
         seed: SupportsIndex = 0,
         kernels: bool = False,
+        members: SupportsIndex = 1,
+        shared: bool = False,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
         options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
+        options.members, options.shared = whole(members, "members"), shared
         raw = ctypes.c_void_p()
         graph.check()
         connection.call(lib.ct_network_create, connection._raw, graph._raw, ctypes.byref(options), ctypes.byref(raw))
@@ -208,6 +215,7 @@ class Compiled(Served):
             inputs=raw.inputs,
             classes=raw.classes,
             together=raw.together,
+            members=raw.members,
         )
 
     @property
@@ -246,6 +254,65 @@ class Compiled(Served):
         if weights is not None:
             run.weights = raw_of(weights, Weights, "weights", self._connection)
         return self._connection._submit(lib.ct_network_submit, self._raw, ctypes.byref(run), user=user, keep=(self, frame, weights))
+
+    # ---- Members ----
+
+    def select(self, member: SupportsIndex) -> None:
+        """All but :meth:`run_members` and :meth:`submit_members` is about this member from here on; at first it is member 0."""
+        self._connection.call(lib.ct_network_select, self._raw, whole(member, "member"))
+
+    def _members(
+        self,
+        count: SupportsIndex | None,
+        first: SupportsIndex,
+        queue: Queue | str,
+        step: SupportsIndex | Sequence[int],
+        schedules: Sequence[Schedule] | None,
+    ) -> ct_members:
+        some = self.info.members - whole(first, "first") if count is None else whole(count, "count")
+        run = ct_members(first=whole(first, "first"), count=some, queue=queue_of(queue))
+        if isinstance(step, Sequence):
+            if len(step) != some:
+                raise ArgumentError(f"{len(step)} numbers of runs for {some} members")
+            steps = (ctypes.c_uint64 * max(some, 1))(*(whole(s, "step", U64) for s in step))
+            run.steps = ctypes.cast(steps, ctypes.POINTER(ctypes.c_uint64))
+        else:
+            run.step = whole(step, "step", U64)
+        if schedules is not None:
+            if len(schedules) != some:
+                raise ArgumentError(f"{len(schedules)} schedules for {some} members")
+            each = (ct_schedule * max(some, 1))(*(_schedule(s) for s in schedules))
+            run.schedules = ctypes.cast(each, ctypes.POINTER(ct_schedule))
+        return run
+
+    def run_members(
+        self,
+        count: SupportsIndex | None = None,
+        *,
+        first: SupportsIndex = 0,
+        step: SupportsIndex | Sequence[int] = 0,
+        schedules: Sequence[Schedule] | None = None,
+        queue: Queue | str = Queue.TRAINING,
+    ) -> None:
+        """Runs members once, as one: so many from the first on (all that there are). step: of all, or a number for each; schedules: of each, None: the graph's."""
+        run = self._members(count, first, queue, step, schedules)
+        self._connection.call(lib.ct_network_run_members, self._raw, ctypes.byref(run))
+
+    def submit_members(
+        self,
+        count: SupportsIndex | None = None,
+        *,
+        first: SupportsIndex = 0,
+        step: SupportsIndex | Sequence[int] = 0,
+        schedules: Sequence[Schedule] | None = None,
+        queue: Queue | str = Queue.TRAINING,
+        cycle: SupportsIndex = 0,
+        user: Any = None,
+    ) -> Future:
+        """The same, without waiting. Raises :class:`BusyError` while a run of some of these members is under way."""
+        run = self._members(count, first, queue, step, schedules)
+        run.cycle = whole(cycle, "cycle", U64)
+        return self._connection._submit(lib.ct_network_submit_members, self._raw, ctypes.byref(run), user=user, keep=(self, run))
 
     def publish_submit(self, to: Compiled, *, user: Any = None) -> tuple[Weights, Future]:
         """Makes a version of the weights as they are after the runs submitted to the training queue before, for runs of another
@@ -336,6 +403,7 @@ class Compiled(Served):
                     beside=cycle_of(raw.beside),
                     bound=_text(raw.bound),
                     runs=raw.runs,
+                    round=raw.round,
                 )
             )
         if not found:

@@ -224,15 +224,23 @@ class Device(Connection):
         return Model(self, raw.value or 0)
 
     def compile(
-        self, network: Network | Graph, *, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0, kernels: bool = False
+        self,
+        network: Network | Graph,
+        *,
+        mantissa: SupportsIndex = 8,
+        expect: bool = False,
+        seed: SupportsIndex = 0,
+        kernels: bool = False,
+        members: SupportsIndex = 1,
+        shared: bool = False,
     ) -> Compiled:
         """Puts a network, or a graph alone (its weights are zeros then), on the device.
 
         mantissa: bits of the mantissas of HBFP, 2 to 8. expect: compute what each stage should take. seed: of dropout. kernels: a perceptron by kernels, too: slower, but
-        its steps round by rows. Raises :class:`UnsupportedError`, which names the nodes that the device cannot run, and
+        its steps round by rows. members: networks of this graph that it is (:meth:`Compiled.select`), up to 256; shared: inputs and labels are those of all. Raises :class:`UnsupportedError`, which names the nodes that the device cannot run, and
         :class:`NoSpaceError`.
         """
-        return Compiled(self, network, mantissa, expect, seed, kernels)
+        return Compiled(self, network, mantissa, expect, seed, kernels, members, shared)
 
     def load_network(self, path: str | os.PathLike[str], *, mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
         """A network from a file that :meth:`Compiled.save` or ``coltrain train --model ... --save`` wrote, with the same bits.
