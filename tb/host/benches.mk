@@ -10,6 +10,7 @@ $(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c host/tools
 $(call host_test,test_dataset,tb/host/test_dataset.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_folders,tb/host/test_folders.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
+$(call host_test,test_act,tb/host/test_act.c)
 $(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
 $(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
 $(call host_test,test_gemm,tb/host/test_gemm.c tb/host/ct_racecheck.c)
@@ -27,6 +28,10 @@ $(BUILD)/tb/test_cli_networks: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/bin/coltr
 $(BUILD)/tb/test_cli_networks.san: | $(BUILD)/lib/coltrain/sim.so $(BUILD)/san/bin/coltrain-report
 $(BUILD)/tb/test_cli_networks: $(BUILD)/bin/coltrain
 $(BUILD)/tb/test_cli_networks.san: $(BUILD)/san/bin/coltrain
+$(call host_test,test_cli_sweep,tb/host/test_cli_sweep.c tb/host/cli_run.c,-ljansson)
+$(BUILD)/tb/test_cli_sweep $(BUILD)/tb/test_cli_sweep.san: | $(BUILD)/lib/coltrain/sim.so
+$(BUILD)/tb/test_cli_sweep: $(BUILD)/bin/coltrain
+$(BUILD)/tb/test_cli_sweep.san: $(BUILD)/san/bin/coltrain
 $(call host_test,test_cli_serve,tb/host/test_cli_serve.c tb/host/cli_run.c,-ljansson)
 $(BUILD)/tb/test_cli_serve $(BUILD)/tb/test_cli_serve.san: | $(BUILD)/lib/coltrain/sim.so
 $(BUILD)/tb/test_cli_serve: $(BUILD)/bin/coltrain
@@ -202,6 +207,9 @@ $(BUILD)/tb/test_accumulate $(BUILD)/tb/test_accumulate.san: | $(BUILD)/lib/colt
 $(call host_test,test_network_differences,tb/host/test_network_differences.c tb/host/network_bed.c tb/host/graph_bed.c,-lm)
 $(call host_test,test_network_serve,tb/host/test_network_serve.c)
 $(BUILD)/tb/test_network_serve $(BUILD)/tb/test_network_serve.san: | $(BUILD)/lib/coltrain/sim.so
+# Many of them at once, beside each alone.
+$(call host_test,test_array,tb/host/test_array.c tb/host/array_bed.c)
+$(BUILD)/tb/test_array $(BUILD)/tb/test_array.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_network_bits,tb/host/test_network_bits.c tb/host/graph_bed.c)
 $(call host_test,test_network_rows,tb/host/test_network_rows.c tb/host/graph_bed.c)
 $(call host_test,test_network_random,tb/host/test_network_random.c tb/host/network_bed.c tb/host/graph_bed.c)

@@ -115,6 +115,21 @@ static int conv_case(struct bed *b, ct_rng *rng, const char *op) {
                  BED_ATTRS(w.attr[0], w.attr[1], w.attr[2], {"groups", 1, {groups}}));
 }
 
+/* Of what a convolution gives, so that it fits. */
+static int conv_input_case(struct bed *b, ct_rng *rng, const char *op) {
+  const uint32_t groups = draw(rng, 1, 2), in = draw(rng, 1, 3), out = groups * draw(rng, 1, 2);
+  const struct ct_shape shape = {4,
+                                 {draw(rng, 1, 2), draw(rng, 2, 5), draw(rng, 2, 5), groups * in}};
+  const struct draw_window w = draw_window(rng, &shape.dim[1], false);
+  const struct ct_attr group = {"groups", 1, {groups}},
+                       size = {"size", 2, {shape.dim[1], shape.dim[2]}};
+  const struct ct_shape kernel = SHAPE(out, w.kernel[0], w.kernel[1], in);
+  const int y = BED_ADD(b, "conv", BED_IN(weight(b, rng, shape), weight(b, rng, kernel)),
+                        BED_ATTRS(w.attr[0], w.attr[1], w.attr[2], group));
+  return BED_ADD(b, op, BED_IN(y, weight(b, rng, kernel)),
+                 BED_ATTRS(w.attr[0], w.attr[1], w.attr[2], group, size));
+}
+
 static int pool_case(struct bed *b, ct_rng *rng, const char *op) {
   const struct ct_shape shape = {
       4, {draw(rng, 1, 2), draw(rng, 2, 6), draw(rng, 2, 6), draw(rng, 1, 3)}};
@@ -242,6 +257,7 @@ static const struct {
     {"div", binary_case},
     {"sum_to", sum_to_case},
     {"conv", conv_case},
+    {"conv_input_grad", conv_input_case},
     {"linear", linear_case},
     {"matmul", matmul_case},
     {"max_pool", pool_case},

@@ -427,6 +427,32 @@ static void test_many_readers(void **state) {
   }
 }
 
+static int drawn(struct bed *b, const char *name, struct ct_shape shape) {
+  return ct_graph_tensor(
+      b->g, &(struct ct_new_tensor){
+                .name = name, .shape = shape, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE});
+}
+
+/* Transposed convolutions, as in a generator of images: 4 x 4 pixels become 8 x 8, then 16 x 16. */
+static void test_generator_trains(void **state) {
+  (void)state;
+  struct bed b;
+  bed_make(&b);
+  const int z = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 4, 4, 24)),
+            w1 = drawn(&b, "w1", SHAPE(24, 4, 4, 20)), w2 = drawn(&b, "w2", SHAPE(20, 4, 4, 3)),
+            y = named(&b, "y", CT_ROLE_LABEL, SHAPE(4, 16 * 16 * 3));
+  int t = BED_ADD(&b, "conv_input_grad", BED_IN(z, w1),
+                  BED_ATTRS({"size", 2, {8, 8}}, {"stride", 2, {2, 2}}, {"pad", 4, {1, 1, 1, 1}}));
+  t = BED_ADD(&b, "relu", BED_IN(t));
+  t = BED_ADD(&b, "conv_input_grad", BED_IN(t, w2),
+              BED_ATTRS({"size", 2, {16, 16}}, {"stride", 2, {2, 2}}, {"pad", 4, {1, 1, 1, 1}}));
+  t = BED_ADD(&b, "flatten", BED_IN(BED_ADD(&b, "tanh", BED_IN(t))));
+  ct_graph_result(b.g, t);
+  ct_graph_result(b.g, BED_ADD(&b, "mse", BED_IN(t, y), .name = "loss"));
+  optimise(&b, &(struct ct_optimise){.schedule = {.rate = 0.1}, .momentum = 0.9});
+  compare(&b, 0.25, "a generator, a step");
+}
+
 /* Outputs, and what the compiler makes for itself, are results of one kernel: no more than it has
  * room for. */
 static void test_many_results(void **state) {
@@ -618,6 +644,7 @@ int main(void) {
                                      cmocka_unit_test(test_gradients_that_last),
                                      cmocka_unit_test(test_many_readers),
                                      cmocka_unit_test(test_many_results),
+                                     cmocka_unit_test(test_generator_trains),
                                      cmocka_unit_test(test_small_changes),
                                      cmocka_unit_test(test_readers_see_the_format),
                                      cmocka_unit_test(test_kept_in_less),

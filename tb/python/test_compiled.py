@@ -362,6 +362,21 @@ def test_answers_while_it_is_trained(uri: str, seed: int) -> None:
             step.write({"fc1.bias": np.zeros(32)})
 
 
+def test_activations_are_kept_in_less() -> None:
+    found = []
+    for kept in (False, True):
+        graph = coltrain.Graph.builtin("resnet8", 2, training=True)
+        graph.optimise("loss", 0.01)
+        if kept:
+            assert graph.keep("activation", "hbfp8") > 10
+            assert graph.keep(coltrain.Role.GRADIENT, coltrain.Format.HBFP8) > 10
+        with coltrain.open("emu:") as device, device.compile(graph.check()) as net:
+            found.append(net.info.run_bytes)
+    assert found[1] < 0.6 * found[0]
+    with pytest.raises(coltrain.ArgumentError, match="activations and gradients"):
+        coltrain.Graph.builtin("lenet5").keep("weight", "hbfp8")
+
+
 @pytest.mark.parametrize("uri", ["emu:", "sim:core=16x8"])
 def test_perceptrons_in_the_devices_batches(uri: str, seed: int) -> None:
     graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
@@ -389,18 +404,3 @@ def test_perceptrons_in_the_devices_batches(uri: str, seed: int) -> None:
             net.serve()
         with pytest.raises(coltrain.UnsupportedError, match="perceptrons alone"):
             net.rows(8)
-
-
-def test_activations_are_kept_in_less() -> None:
-    found = []
-    for kept in (False, True):
-        graph = coltrain.Graph.builtin("resnet8", 2, training=True)
-        graph.optimise("loss", 0.01)
-        if kept:
-            assert graph.keep("activation", "hbfp8") > 10
-            assert graph.keep(coltrain.Role.GRADIENT, coltrain.Format.HBFP8) > 10
-        with coltrain.open("emu:") as device, device.compile(graph.check()) as net:
-            found.append(net.info.run_bytes)
-    assert found[1] < 0.6 * found[0]
-    with pytest.raises(coltrain.ArgumentError, match="activations and gradients"):
-        coltrain.Graph.builtin("lenet5").keep("weight", "hbfp8")

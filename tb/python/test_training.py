@@ -157,7 +157,7 @@ def test_what_a_step_refuses() -> None:
             model.training(2, float("nan"))
         model.training(2, 0.1)
         x = np.zeros((2, 4))
-        wrong: list[tuple[coltrain.Array, str]] = [([0, 3], "3"), ([0, -1], "-1"), ([0, 2**40], str(2**40))]
+        wrong: list[tuple[coltrain.ArrayLike, str]] = [([0, 3], "3"), ([0, -1], "-1"), ([0, 2**40], str(2**40))]
         wrong += [([0], "shape"), ([0.0, 1.0], "integers")]
         for classes, sentence in wrong:
             with pytest.raises(coltrain.ArgumentError, match=sentence):

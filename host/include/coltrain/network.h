@@ -49,7 +49,10 @@ struct ct_network_options {
   bool kernels;      /* a perceptron by kernels, too: slower; steps round by rows (docs/graph.md) */
   uint32_t mantissa; /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
   uint64_t seed;     /* of dropout, as in struct ct_reference */
-  uintptr_t reserved[7]; /* 0 */
+  ct_network *like;  /* one on the same device whose programs it has, too, where they would be the
+                        same: graphs that differ in schedules and attributes of updates alone.
+                        Then they are neither made nor kept again. NULL: none */
+  uintptr_t reserved[6]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
@@ -94,6 +97,9 @@ int ct_network_run(ct_network *network, enum ct_queue queue, uint64_t step);
 typedef struct ct_frame ct_frame;
 int ct_frame_create(ct_network *network, ct_frame **frame);
 void ct_frame_free(ct_frame *frame);
+
+/* The network that it is of; NULL without a frame, or when that has been freed. */
+ct_network *ct_frame_network(const ct_frame *frame);
 
 /* As ct_network_write() and ct_network_read(), of a frame's inputs and labels, and of its outputs.
  * CT_ERR_BUSY: a run with the frame is under way. An output of a run that failed: its error; before
@@ -185,8 +191,9 @@ struct ct_network_info {
   uint32_t jobs;            /* most that a run takes, but for stages that run only once */
   bool changes;             /* its runs change its weights */
   uint32_t accumulate;      /* runs that make a step: struct ct_optimise; else 1 */
-  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
   uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
+  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
+  uint32_t together;        /* networks that have its programs, itself among them: see `like` */
   uintptr_t reserved[2];
 };
 

@@ -121,74 +121,6 @@ bool ct_compile_has(const char *op) {
   return ct_lower_of(op) != NULL;
 }
 
-/* ---- Numbers of a run ---------------------------------------------------------------------- */
-
-enum { KIND, BASE, WARMUP, PERIOD, FACTOR, FLOOR, RUNS };
-static struct ct_schedule schedule_of(const struct ct_gnode *rate) {
-  return (struct ct_schedule){.rate = ct_attr(rate, BASE, 0),
-                              .kind = (enum ct_schedule_kind)ct_attr_u32(rate, KIND, 0),
-                              .warmup = ct_attr_u32(rate, WARMUP, 0),
-                              .period = ct_attr_u32(rate, PERIOD, 0),
-                              .factor = ct_attr(rate, FACTOR, 0),
-                              .floor = ct_attr(rate, FLOOR, 0)};
-}
-
-static bool same_schedule(const struct ct_schedule *a, const struct ct_schedule *b) {
-  return a->rate == b->rate && a->kind == b->kind && a->warmup == b->warmup &&
-         a->period == b->period && a->factor == b->factor && a->floor == b->floor;
-}
-
-/* The register of a number like that, which is made if there is none yet. */
-static unsigned scalar_reg(struct ct_compiler *c, const struct ct_gnode *n,
-                           const struct ct_scalar *like) {
-  struct ct_compiled *o = c->out;
-  for (size_t i = 0; i < o->scalars; ++i) {
-    const struct ct_scalar *s = &o->scalar[i];
-    if (s->kind == like->kind && s->beta == like->beta && s->runs == like->runs &&
-        same_schedule(&s->schedule, &like->schedule))
-      return s->reg;
-  }
-  if (o->scalars == CT_SCALARS) {
-    ct_compile_miss(c, n, "the network has more than %d numbers of a run", CT_SCALARS);
-    return 0;
-  }
-  const unsigned reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;
-  o->scalar[o->scalars] = *like;
-  o->scalar[o->scalars++].reg = reg;
-  return reg;
-}
-
-unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
-                       double beta) {
-  return scalar_reg(c, rate,
-                    &(struct ct_scalar){.kind = kind,
-                                        .schedule = schedule_of(rate),
-                                        .beta = beta,
-                                        .runs = ct_attr_u32(rate, RUNS, 0)});
-}
-
-unsigned ct_keep_reg(struct ct_compiler *c, const struct ct_gnode *n, uint32_t runs) {
-  return scalar_reg(c, n, &(struct ct_scalar){.kind = CT_SCALAR_KEEP, .runs = runs});
-}
-
-float ct_compiled_scalar(const struct ct_scalar *s, uint64_t run) {
-  const uint64_t step = run / s->runs;
-  const double rate = ct_schedule_rate(&s->schedule, step);
-  const double part = 1 - ct_real_power(s->beta, step + 1);
-  switch (s->kind) {
-    case CT_SCALAR_MINUS_RATE:
-      return (float)-rate;
-    case CT_SCALAR_STEP:
-      return (float)(rate / part);
-    case CT_SCALAR_ROOT:
-      return (float)(1 / part);
-    case CT_SCALAR_KEEP:
-      return run % s->runs == 0 ? 0.0f : 1.0f;
-    default:
-      return (float)rate;
-  }
-}
-
 bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run) {
   return ct_ends_step(run, stage->runs);
 }
@@ -290,17 +222,29 @@ static void finish(struct ct_compiler *c) {
   free(c->step);
 }
 
-int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
-               struct ct_compiled *compiled) {
+/* full: numbers of a run had no place. */
+static int compile(const ct_graph *graph, const struct ct_compile_options *options,
+                   struct ct_compiled *compiled, bool *full) {
   struct ct_compiler c = {.g = graph, .options = options, .out = compiled};
-  *compiled = (struct ct_compiled){0};
   if (!graph->checked)
     ct_compile_fail(&c, CT_ERR_ARG, "the graph has not been checked");
   else
     order_of(&c);
   if (c.error || !ct_compile_mlp(&c)) lower_all(&c);
   finish(&c);
+  *full = c.full;
   return c.error;
+}
+
+int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
+               struct ct_compiled *compiled) {
+  bool full = false;
+  *compiled = (struct ct_compiled){0};
+  int err = compile(graph, options, compiled, &full);
+  if (!full) return err;
+  ct_compiled_free(compiled);
+  compiled->fixed = true;
+  return compile(graph, options, compiled, &full);
 }
 
 void ct_compiled_free(struct ct_compiled *o) {

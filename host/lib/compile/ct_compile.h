@@ -21,7 +21,7 @@
 #include "ct_kernel.h"
 
 enum { CT_ARG_LASTING = 1, CT_ARG_ARENA, CT_ARG_FIRST };
-enum { CT_EXTERNALS = 12, CT_SCALARS = 8 };
+enum { CT_EXTERNALS = 12, CT_SCALARS = 10 };
 
 /* How the elements of a tensor become those of a matrix. */
 enum ct_lay_kind {
@@ -59,20 +59,32 @@ struct ct_external {
 };
 
 /* A number of a run that the caller computes by ct_compiled_scalar(); t is the step, counted from
- * 1, to which the run belongs: `runs` of them are one. */
+ * 1, to which the run belongs: `runs` of them are one. Those from MOMENTUM on are attributes of
+ * updates, the same in all runs; they are no constants of the programs, so that networks which
+ * differ in them alone have the same programs. Where there are more numbers than registers they are
+ * constants after all (struct ct_compiled.fixed). */
 enum ct_scalar_kind {
   CT_SCALAR_RATE, /* the learning rate */
   CT_SCALAR_MINUS_RATE,
-  CT_SCALAR_STEP, /* the rate / (1 - beta^t) */
-  CT_SCALAR_ROOT, /* 1 / (1 - beta^t) */
-  CT_SCALAR_KEEP  /* 0 in the first run of a step, else 1 */
+  CT_SCALAR_STEP, /* the rate / (1 - beta1^t) */
+  CT_SCALAR_ROOT, /* 1 / (1 - beta2^t) */
+  CT_SCALAR_KEEP, /* 0 in the first run of a step, else 1 */
+  CT_SCALAR_MOMENTUM,
+  CT_SCALAR_DECAY,
+  CT_SCALAR_BETA1,
+  CT_SCALAR_REST1, /* 1 - beta1, in FP32 */
+  CT_SCALAR_BETA2,
+  CT_SCALAR_REST2,
+  CT_SCALAR_EPSILON,
+  CT_SCALAR_KINDS
 };
 struct ct_scalar {
   enum ct_scalar_kind kind;
   struct ct_schedule schedule;
-  double beta;
+  double value; /* of the kind: beta, momentum, ... */
   uint32_t runs;
   unsigned reg;
+  uint32_t node; /* of the graph: whose it is, of several that share it the first */
 };
 
 /* What register i + 1 of a job holds. A region is named by the argument that has it as a rule:
@@ -81,13 +93,12 @@ enum ct_argument_kind {
   CT_ARGUMENT_NONE,
   CT_ARGUMENT_REGION,
   CT_ARGUMENT_SCALAR,
-  CT_ARGUMENT_BITS,
   CT_ARGUMENT_INVERSE /* 1 / at in FP32, rounded to nearest whatever rounding the caller has set */
 };
 struct ct_argument {
   enum ct_argument_kind kind;
   unsigned region; /* REGION */
-  uint32_t at;     /* units from its start; SCALAR: its number; BITS: these */
+  uint32_t at;     /* units from its start; SCALAR: its number */
 };
 
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
@@ -122,6 +133,7 @@ struct ct_compiled {
   struct ct_constant *constant;
   struct ct_mask *mask;
   size_t externals, scalars, constants, masks;
+  bool fixed;   /* attributes of updates are constants of the programs */
   bool crowded; /* there are more than CT_EXTERNALS: the rest of them lie in r1 */
   struct ct_stage *stage;
   size_t stages;
@@ -154,6 +166,14 @@ void ct_compiled_mask(const struct ct_mask *mask, uint64_t seed, uint64_t step, 
 
 /* The value of a number in a run, counted from 0: FP32. */
 float ct_compiled_scalar(const struct ct_scalar *scalar, uint64_t run);
+
+/* Whether another graph, checked, has the same programs as the one that was compiled: all but
+ * schedules and attributes of updates is equal, and these are numbers of a run. If so, and of
+ * ct_compiled_numbers() alone: numbers and what else the runs of that graph need become its own, in
+ * a copy of *compiled that shares all that it points to. */
+bool ct_compiled_suits(const struct ct_compiled *compiled, const ct_graph *graph,
+                       const ct_graph *other);
+void ct_compiled_numbers(struct ct_compiled *compiled, const ct_graph *other);
 
 /* Whether a stage is part of that run. */
 bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run);

@@ -105,6 +105,7 @@ struct ct_compiler {
   size_t missed;
   int refusal;      /* the error of these */
   uint64_t scratch; /* where it begins in the arena */
+  bool full;        /* numbers of a run had no register */
   int error;
 };
 
@@ -229,6 +230,12 @@ int ct_whole_of(struct ct_compiler *c, const struct ct_gnode *n, const struct ct
 
 /* ---- Element by element ---- */
 
+/* An attribute of an update: in a register, or (reg 0) a constant. */
+struct ct_number {
+  unsigned reg;
+  float value;
+};
+
 /* Operations under construction: in a step that was there, or in one of their own. */
 struct ct_tiles {
   struct ct_compiler *c;
@@ -248,6 +255,9 @@ unsigned ct_tiles_axpb(struct ct_tiles *t, unsigned a, float s, float plus);
 unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float s);
 /* a times the number in an argument. */
 unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg);
+/* a times an attribute; a plus one. */
+unsigned ct_tiles_scaled(struct ct_tiles *t, unsigned a, struct ct_number by);
+unsigned ct_tiles_plus(struct ct_tiles *t, unsigned a, struct ct_number more);
 /* a where that number is above 0, else +0, whatever a is. */
 unsigned ct_tiles_if(struct ct_tiles *t, unsigned a, unsigned reg);
 /* The operand is a value: new, or one that was made for it before. */
@@ -260,13 +270,17 @@ bool ct_fit(struct ct_compiler *c, const struct ct_gnode *n, int *vals, unsigned
 /* The operand is output i of the node, which lies as `like` does. */
 void ct_give(struct ct_tiles *t, const struct ct_gnode *n, unsigned i, unsigned operand, int like);
 
-/* ---- Numbers of a run ---- */
+/* ---- Numbers of a run: ct_compile_numbers.c ---- */
 
-/* The register of one; rate: the node that makes the rate. ct_keep_reg(): of CT_SCALAR_KEEP, for n.
- */
-unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *rate,
-                       double beta);
-unsigned ct_keep_reg(struct ct_compiler *c, const struct ct_gnode *n, uint32_t runs);
+/* The register of one; n: the update that has it, or that accumulates. */
+unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *n);
+
+/* The same in a register that is given, of which there is no other name. */
+void ct_scalar_in(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *n,
+                  unsigned reg);
+
+struct ct_number ct_number_of(struct ct_compiler *c, enum ct_scalar_kind kind,
+                              const struct ct_gnode *n);
 
 /* ---- Operators: ct_compile_*.c ---- */
 

@@ -49,14 +49,6 @@ static void argument(struct whole *w, unsigned reg, unsigned region, uint64_t at
   w->c->out->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, region, (uint32_t)at};
 }
 
-static void bits(struct whole *w, unsigned reg, double value) {
-  const union {
-    float f;
-    uint32_t u;
-  } x = {(float)value};
-  w->c->out->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_BITS, 0, x.u};
-}
-
 /* Weights: records in the image, and masters in the state, if there is one. */
 static void lay_weights(struct whole *w, uint32_t l) {
   const struct ct_perceptron *p = w->p;
@@ -161,13 +153,12 @@ static void lay_loss(struct whole *w) {
 
 static void set_rates(struct whole *w) {
   const struct ct_perceptron *p = w->p;
-  struct ct_compiled *o = w->c->out;
-  o->scalar[o->scalars++] = (struct ct_scalar){
-      .kind = CT_SCALAR_MINUS_RATE, .schedule = p->schedule, .runs = 1, .reg = CT_TRAIN_NEG_LR};
-  o->argument[CT_TRAIN_NEG_LR - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, 0};
-  o->argument[CT_TRAIN_INV - 1] = (struct ct_argument){CT_ARGUMENT_INVERSE, 0, p->batch};
-  bits(w, CT_TRAIN_MU, p->momentum);
-  bits(w, CT_TRAIN_WD, p->decay);
+  const ct_graph *g = w->c->g;
+  const struct ct_gnode *update = g->node[g->tensor[g->tensor[p->w[0]]->becomes]->node];
+  ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
+  ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
+  ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
+  w->c->out->argument[CT_TRAIN_INV - 1] = (struct ct_argument){CT_ARGUMENT_INVERSE, 0, p->batch};
 }
 
 static bool logits_asked(const struct whole *w) {

@@ -407,8 +407,12 @@ static void describe_masks(struct ct_compiler *c) {
   }
 }
 
+/* What is left of the registers is for loops: networks of few numbers all leave the same. */
+enum { USUAL_NUMBERS = 8 };
+
 static void name_arguments(struct ct_compiled *o) {
-  o->args = CT_ARG_FIRST + CT_EXTERNALS + CT_SCALARS - 1;
+  const unsigned numbers = o->scalars > USUAL_NUMBERS ? (unsigned)o->scalars : USUAL_NUMBERS;
+  o->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
   for (unsigned reg = CT_ARG_LASTING; reg < CT_ARG_FIRST + o->externals; ++reg)
     o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, reg, 0};
   for (uint32_t i = 0; i < o->scalars; ++i)

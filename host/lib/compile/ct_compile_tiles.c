@@ -138,6 +138,13 @@ unsigned ct_tiles_op_s(struct ct_tiles *t, enum ct_tile_fn fn, unsigned a, float
 unsigned ct_tiles_times(struct ct_tiles *t, unsigned a, unsigned reg) {
   return add(t, &(struct ct_tile_op){.fn = CT_TILE_AXPB, .a = a, .s_reg = reg});
 }
+unsigned ct_tiles_scaled(struct ct_tiles *t, unsigned a, struct ct_number by) {
+  return add(t, &(struct ct_tile_op){.fn = CT_TILE_AXPB, .a = a, .s = by.value, .s_reg = by.reg});
+}
+unsigned ct_tiles_plus(struct ct_tiles *t, unsigned a, struct ct_number more) {
+  return add(t, &(struct ct_tile_op){
+                    .fn = CT_TILE_AXPB, .a = a, .s = 1, .t = more.value, .t_reg = more.reg});
+}
 unsigned ct_tiles_if(struct ct_tiles *t, unsigned a, unsigned reg) {
   return add(t, &(struct ct_tile_op){.fn = CT_TILE_SELECT_S, .a = a, .s_reg = reg});
 }

@@ -71,7 +71,8 @@ void ct_lower_op_accumulate(struct ct_compiler *c, const struct ct_gnode *n) {
   vals[0] = ct_value_shaped(c, n->in[0], vals[1]);
   if (c->error || !ct_fit(c, n, vals, 2, &like)) return;
   struct ct_tiles t = ct_tiles_apart(c, n, c->value[like].rows, c->value[like].cols, false);
-  const unsigned kept = ct_tiles_if(&t, ct_tiles_in(&t, vals[0]), ct_keep_reg(c, n, runs));
+  const unsigned kept =
+      ct_tiles_if(&t, ct_tiles_in(&t, vals[0]), ct_scalar_reg(c, CT_SCALAR_KEEP, n));
   const unsigned more = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[1]), (float)(1.0 / runs), 0);
   ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, kept, more), like);
 }
@@ -128,7 +129,7 @@ static struct ct_tiles update_tiles(struct ct_compiler *c, const struct ct_gnode
 }
 
 /* In the order of docs/numerics.md, Training. */
-enum { SGD_MOMENTUM, SGD_DECAY, SGD_RUNS };
+enum { SGD_DECAY = 1, SGD_RUNS };
 void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[3] = {0};
   const uint32_t runs = ct_attr_u32(n, SGD_RUNS, 0);
@@ -136,45 +137,50 @@ void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   if (!rate || !only_replaces(c, n, runs) || !update_values(c, n, vals)) return;
   struct ct_tiles t = update_tiles(c, n, vals[0], runs);
   const unsigned w = ct_tiles_in(&t, vals[0]), g = ct_tiles_in(&t, vals[1]);
-  const float decay = (float)ct_attr(n, SGD_DECAY, 0);
-  const unsigned pull = decay != 0 ? ct_tiles_axpb(&t, w, decay, 0) : 0;
-  const unsigned sum = decay != 0 ? ct_tiles_op(&t, CT_TILE_ADD, pull, g) : g;
+  const bool decays = ct_attr(n, SGD_DECAY, 0) != 0;
+  const unsigned pull = decays ? ct_tiles_scaled(&t, w, ct_number_of(c, CT_SCALAR_DECAY, n)) : 0;
+  const unsigned sum = decays ? ct_tiles_op(&t, CT_TILE_ADD, pull, g) : g;
   const unsigned old = ct_tiles_in(&t, vals[2]);
-  const unsigned kept = ct_tiles_axpb(&t, old, (float)ct_attr(n, SGD_MOMENTUM, 0), 0);
+  const unsigned kept = ct_tiles_scaled(&t, old, ct_number_of(c, CT_SCALAR_MOMENTUM, n));
   const unsigned v = ct_tiles_op(&t, CT_TILE_ADD, kept, sum);
-  const unsigned step = ct_tiles_times(&t, v, ct_scalar_reg(c, CT_SCALAR_MINUS_RATE, rate, 0));
+  const unsigned step = ct_tiles_times(&t, v, ct_scalar_reg(c, CT_SCALAR_MINUS_RATE, n));
   ct_give(&t, n, 1, v, vals[0]);
   ct_give(&t, n, 0, ct_tiles_op(&t, CT_TILE_ADD, step, w), vals[0]);
 }
 
-enum { ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_DECAY, ADAM_DECOUPLED, ADAM_RUNS };
+enum { ADAM_DECAY = 3, ADAM_DECOUPLED, ADAM_RUNS };
+
+/* a times the number of that kind. */
+static unsigned scaled(struct ct_tiles *t, const struct ct_gnode *n, unsigned a,
+                       enum ct_scalar_kind kind) {
+  return ct_tiles_scaled(t, a, ct_number_of(t->c, kind, n));
+}
+
 /* Numbers of the run correct the means: the rate / (1 - beta1^t), 1 / (1 - beta2^t). */
 void ct_lower_op_adam(struct ct_compiler *c, const struct ct_gnode *n) {
   int vals[4] = {0};
   const uint32_t runs = ct_attr_u32(n, ADAM_RUNS, 0);
   const struct ct_gnode *rate = rate_of(c, n, runs);
   if (!rate || !only_replaces(c, n, runs) || !update_values(c, n, vals)) return;
-  const float b1 = (float)ct_attr(n, ADAM_BETA1, 0), b2 = (float)ct_attr(n, ADAM_BETA2, 0);
-  const float decay = (float)ct_attr(n, ADAM_DECAY, 0);
+  const bool decays = ct_attr(n, ADAM_DECAY, 0) != 0;
   const bool apart = ct_attr(n, ADAM_DECOUPLED, 0) != 0;
   struct ct_tiles t = update_tiles(c, n, vals[0], runs);
   const unsigned w = ct_tiles_in(&t, vals[0]);
   unsigned g = ct_tiles_in(&t, vals[1]);
-  if (decay != 0 && !apart) g = ct_tiles_op(&t, CT_TILE_ADD, g, ct_tiles_axpb(&t, w, decay, 0));
-  unsigned m = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[2]), b1, 0);
-  m = ct_tiles_op(&t, CT_TILE_ADD, m, ct_tiles_axpb(&t, g, 1 - b1, 0));
-  unsigned v = ct_tiles_axpb(&t, ct_tiles_in(&t, vals[3]), b2, 0);
+  if (decays && !apart) g = ct_tiles_op(&t, CT_TILE_ADD, g, scaled(&t, n, w, CT_SCALAR_DECAY));
+  unsigned m = scaled(&t, n, ct_tiles_in(&t, vals[2]), CT_SCALAR_BETA1);
+  m = ct_tiles_op(&t, CT_TILE_ADD, m, scaled(&t, n, g, CT_SCALAR_REST1));
+  unsigned v = scaled(&t, n, ct_tiles_in(&t, vals[3]), CT_SCALAR_BETA2);
   const unsigned square = ct_tiles_op(&t, CT_TILE_MUL, g, g);
-  v = ct_tiles_op(&t, CT_TILE_ADD, v, ct_tiles_axpb(&t, square, 1 - b2, 0));
-  const unsigned fix = ct_scalar_reg(c, CT_SCALAR_ROOT, rate, ct_attr(n, ADAM_BETA2, 0));
+  v = ct_tiles_op(&t, CT_TILE_ADD, v, scaled(&t, n, square, CT_SCALAR_REST2));
+  const unsigned fix = ct_scalar_reg(c, CT_SCALAR_ROOT, n);
   unsigned root = ct_tiles_op(&t, CT_TILE_SQRT, ct_tiles_times(&t, v, fix), 0);
-  root = ct_tiles_axpb(&t, root, 1, (float)ct_attr(n, ADAM_EPSILON, 0));
+  root = ct_tiles_plus(&t, root, ct_number_of(c, CT_SCALAR_EPSILON, n));
   unsigned step = ct_tiles_op(&t, CT_TILE_DIV, m, root);
-  const double beta1 = ct_attr(n, ADAM_BETA1, 0);
-  step = ct_tiles_times(&t, step, ct_scalar_reg(c, CT_SCALAR_STEP, rate, beta1));
-  if (decay != 0 && apart) {
-    const unsigned shrunk = ct_tiles_axpb(&t, w, decay, 0);
-    const unsigned part = ct_tiles_times(&t, shrunk, ct_scalar_reg(c, CT_SCALAR_RATE, rate, 0));
+  step = ct_tiles_times(&t, step, ct_scalar_reg(c, CT_SCALAR_STEP, n));
+  if (decays && apart) {
+    const unsigned shrunk = scaled(&t, n, w, CT_SCALAR_DECAY);
+    const unsigned part = ct_tiles_times(&t, shrunk, ct_scalar_reg(c, CT_SCALAR_RATE, n));
     step = ct_tiles_op(&t, CT_TILE_ADD, step, part);
   }
   ct_give(&t, n, 1, m, vals[0]);

@@ -192,6 +192,20 @@ static void conv_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int 
   if (ct_wants(g, n, 2)) gx[2] = ct_emit_sum_to(g, n, gy[0], ct_in(g, n, 2));
 }
 
+/* That of an image whose convolution would be the input, as in a generator: back it is that. */
+static void conv_input_grad(ct_graph *g, const struct ct_gnode *n, const int *gy, int *gx) {
+  const struct ct_shape *w = ct_in(g, n, 1);
+  struct ct_attr attrs[SIZE + 1];
+  for (unsigned i = 0; i < SIZE; ++i)
+    attrs[i] = ct_attr_copy(n, i);
+  if (ct_wants(g, n, 0))
+    gx[0] = CT_EMIT(g, n, .op = "conv", CT_IN(gy[0], n->in[1]), .attrs = attrs, .attr_count = SIZE);
+  attrs[SIZE] = (struct ct_attr){"size", 2, {w->dim[1], w->dim[2]}};
+  if (ct_wants(g, n, 1))
+    gx[1] = CT_EMIT(g, n, .op = "conv_weight_grad", CT_IN(n->in[0], gy[0]), .attrs = attrs,
+                    .attr_count = SIZE + 1);
+}
+
 /* Taps outside of the image count, as is usual. */
 static uint64_t macs(const struct ct_shape *y, const struct ct_shape *w) {
   return ct_macs(ct_shape_elements(y), ct_shape_part(w, 1, 4));
@@ -220,6 +234,7 @@ const struct ct_gop ct_gop_conv_input_grad = {.name = "conv_input_grad",
                                               .outputs = 1,
                                               .attrs = input_attrs,
                                               .shape = conv_input_shape,
+                                              .grad = conv_input_grad,
                                               .reference = conv_input_reference,
                                               .macs = conv_input_macs};
 const struct ct_gop ct_gop_conv_weight_grad = {.name = "conv_weight_grad",

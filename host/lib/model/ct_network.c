@@ -42,9 +42,11 @@ static int compile(ct_network *n) {
                                              .narrow = n->narrow,
                                              .kernels = n->kernels,
                                              .walks = walks(n->dev)};
-  const int err = ct_compile(n->graph, &options, &n->compiled);
-  const char *why = n->compiled.why ? n->compiled.why : ct_strerror(err);
-  return err ? ct_fail_long(n->dev, err, why) : CT_OK;
+  struct ct_compiled *c = &n->shared->compiled;
+  n->shared->graph = n->graph;
+  const int err = ct_compile(n->graph, &options, c);
+  n->compiled = *c;
+  return err ? ct_fail_long(n->dev, err, c->why ? c->why : ct_strerror(err)) : CT_OK;
 }
 
 int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
@@ -60,7 +62,7 @@ int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
 static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
   int err = ct_network_alloc(n, c->lasting, &n->own.lasting);
-  if (!err) err = ct_network_alloc(n, c->arena, &n->spare);
+  if (!err && n->shared->open == 1) err = ct_network_alloc(n, c->arena, &n->shared->spare);
   for (size_t i = 0; i < c->externals && !err; ++i)
     err = ct_network_alloc(n, c->external[i].units,
                            &n->own.external[c->external[i].reg - CT_ARG_FIRST]);
@@ -106,7 +108,7 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
   struct ct_regions at = n->own;
-  at.arena = n->spare;
+  at.arena = n->shared->spare;
   ct_network_arguments(n, &at, 0, &job);
   for (size_t i = 0; i < codes->count; ++i) {
     const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
@@ -136,36 +138,95 @@ static int bound_beside(ct_network *n, const struct ct_codes *codes, struct ct_n
   return err;
 }
 
-static int load(ct_network *n, bool expected) {
+static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
+  struct ct_codes *codes = &n->shared->compiled.stage[i].codes;
+  struct ct_network_part *part = &n->part[i];
+  int err = CT_OK;
+  part->cycles = codes->count ? CT_NO_CYCLE : 0;
+  part->expected = part->beside = CT_NO_CYCLE;
+  for (size_t k = 0; k < codes->count; ++k)
+    part->commands += codes->job[k].count;
+  if (n->shared->expected) err = expect(n, codes, part, ahead);
+  if (n->shared->expected && !err) err = bound_beside(n, codes, part);
+  if (!err) err = ct_programs_load(n->dev, codes, &n->shared->programs[i]);
+  if (!err) *codes = (struct ct_codes){0};
+  part->programs = n->shared->programs[i];
+  return err;
+}
+
+static int load(ct_network *n) {
+  const size_t stages = n->compiled.stages;
   uint64_t ahead = 0;
   int err = CT_OK;
+  n->part = calloc(stages + 1, sizeof *n->part);
+  n->shared->programs = calloc(stages + 1, sizeof *n->shared->programs);
+  if (!n->part || !n->shared->programs) return no_memory(n->dev);
+  for (size_t i = 0; i < stages && !err; ++i)
+    err = load_stage(n, i, &ahead);
+  return err;
+}
+
+/* ---- Networks of the same programs --------------------------------------------------------- */
+
+static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
+  return like && like->narrow == n->narrow && like->kernels == n->kernels &&
+         (!expected || like->shared->expected) &&
+         ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
+}
+
+static void join(ct_network *n, struct ct_shared *shared) {
+  n->shared = shared;
+  ++shared->open;
+  ++shared->refs;
+}
+
+/* What is known of programs is known of them here, too. */
+static int share(ct_network *n, const ct_network *like) {
+  join(n, like->shared);
+  n->compiled = n->shared->compiled;
+  ct_compiled_numbers(&n->compiled, n->graph);
   n->part = calloc(n->compiled.stages + 1, sizeof *n->part);
   if (!n->part) return no_memory(n->dev);
-  for (size_t i = 0; i < n->compiled.stages && !err; ++i) {
-    struct ct_codes *codes = &n->compiled.stage[i].codes;
-    struct ct_network_part *part = &n->part[i];
-    part->cycles = codes->count ? CT_NO_CYCLE : 0;
-    part->expected = part->beside = CT_NO_CYCLE;
-    for (size_t k = 0; k < codes->count; ++k)
-      part->commands += codes->job[k].count;
-    if (expected) err = expect(n, codes, part, &ahead);
-    if (expected && !err) err = bound_beside(n, codes, part);
-    if (err) break;
-    err = ct_programs_load(n->dev, codes, &part->programs);
-    *codes = (struct ct_codes){0};
+  for (size_t i = 0; i < n->compiled.stages; ++i) {
+    n->part[i] = like->part[i];
+    n->part[i].rows = 0;
+    n->part[i].cycles = n->part[i].programs.count ? CT_NO_CYCLE : 0;
   }
-  return err;
+  return CT_OK;
+}
+
+static int begin_shared(ct_network *n, bool expected) {
+  struct ct_shared *shared = calloc(1, sizeof *shared);
+  if (!shared) return no_memory(n->dev);
+  shared->expected = expected;
+  join(n, shared);
+  return compile(n);
+}
+
+/* The last open network takes the programs with it, and what of them is under way. */
+static void leave_programs(struct ct_shared *shared) {
+  if (--shared->open) return;
+  for (size_t i = 0; shared->programs && i < shared->compiled.stages; ++i)
+    ct_programs_free(&shared->programs[i]);
+  free(shared->programs);
+  ct_compiled_free(&shared->compiled);
+  ct_graph_free(shared->graph);
+  shared->programs = NULL;
+  shared->graph = NULL;
 }
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->kernels = o && o->kernels;
   n->seed = o ? o->seed : 0;
+  const ct_network *like = o ? o->like : NULL;
+  const bool expected = o && o->expect;
   int err = copy_graph(n, graph);
-  if (!err) err = compile(n);
+  const bool shares = !err && may_share(n, like, expected);
+  if (!err) err = shares ? share(n, like) : begin_shared(n, expected);
   if (!err) err = make_room(n);
   if (!err) err = ct_network_put_constants(n, &n->own);
-  if (!err) err = load(n, o && o->expect);
+  if (!err && !shares) err = load(n);
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
   return err;
@@ -175,6 +236,10 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
   if (!o) return CT_OK;
   if (o->mantissa && (o->mantissa < 2 || o->mantissa > 8))
     return ct_fail(dev, CT_ERR_ARG, "mantissas of %u bits: 2..8", o->mantissa);
+  const int err = o->like ? ct_check_network(o->like) : CT_OK;
+  if (err) return err;
+  if (o->like && o->like->dev != dev)
+    return ct_fail(dev, CT_ERR_ARG, "the network that it is to be like is on another device");
   return ct_check_reserved(dev, "ct_network_options", o->reserved,
                            sizeof o->reserved / sizeof *o->reserved);
 }
@@ -204,16 +269,30 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  const uint64_t all[] = {n->own.lasting, n->spare, n->arena[CT_INFERENCE], n->arena[CT_TRAINING]};
-  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
-    ct_give_back_after(n->dev, all[i], n->queue, n->error);
+  ct_give_back_after(n->dev, n->own.lasting, n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
     ct_give_back_after(n->dev, n->own.external[i], n->queue, n->error);
+}
+
+static void leave_arenas(ct_device *dev, const struct ct_shared *shared) {
+  ct_give_back_after(dev, shared->spare, CT_TRAINING, CT_OK);
+  for (unsigned q = 0; q < CT_QUEUES; ++q)
+    ct_give_back_after(dev, shared->arena[q], (enum ct_queue)q, shared->error[q]);
+}
+
+static void leave_shared(ct_network *n) {
+  struct ct_shared *shared = n->shared;
+  if (n->error == CT_ERR_DEVICE) shared->error[n->queue] = n->error;
+  if (--shared->refs) return;
+  if (n->dev->queues) leave_arenas(n->dev, shared);
+  free(shared);
 }
 
 void ct_network_release(ct_network *n) {
   if (--n->refs) return;
   if (n->dev->queues) leave_room(n);
+  if (n->shared) leave_shared(n);
+  n->shared = NULL;
   ct_handle_bury(&n->handle);
 }
 
@@ -221,11 +300,9 @@ void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
   ct_follower_end(&n->follower);
   ct_copies_free(&n->copies);
-  for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
-    ct_programs_free(&n->part[i].programs);
+  if (!n->shared || n->graph != n->shared->graph) ct_graph_free(n->graph);
+  if (n->shared) leave_programs(n->shared);
   free(n->part);
-  ct_compiled_free(&n->compiled);
-  ct_graph_free(n->graph);
   n->part = NULL;
   n->graph = NULL;
   ct_network_release(n);
@@ -370,6 +447,7 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .epochs = n->epochs,
                                    .mantissa = 8 - n->narrow,
                                    .changes = n->changes,
+                                   .together = (uint32_t)n->shared->open,
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
                                    .run_bytes = n->compiled.arena * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),

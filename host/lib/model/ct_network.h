@@ -8,6 +8,11 @@
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
  *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
  *
+ * Networks that have the same programs (struct ct_network_options.like) share them: what is
+ * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
+ * network of its own are what lasts, inputs and outputs, numbers of its runs, and what is known of
+ * it.
+ *
  * Memory that runs under way use is held by references: the network has one for its handle, one for
  * each frame and each run, and its regions go with the last.
  */
@@ -39,17 +44,29 @@ struct ct_copies {
   struct ct_programs programs;
 };
 
+/* What networks of the same programs have in common. Programs go with the last that is open, so
+ * that what is under way ends; arenas with the last whose runs have ended. */
+struct ct_shared {
+  ct_graph *graph; /* that was compiled */
+  struct ct_compiled compiled;
+  struct ct_programs *programs; /* by stage */
+  bool expected;                /* what stages should take is known */
+  uint64_t spare;               /* an arena that no queue has yet; 0: none */
+  uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
+  int error[CT_QUEUES];         /* CT_ERR_DEVICE: jobs of a network that is gone may use it */
+  size_t open, refs;            /* networks */
+};
+
 struct ct_network {
   struct ct_handle handle; /* first */
   ct_device *dev;
-  ct_graph *graph; /* its own */
-  struct ct_compiled compiled;
+  struct ct_shared *shared;
+  ct_graph *graph;             /* its own */
+  struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
-  struct ct_network_part *part; /* by stage */
+  struct ct_network_part *part; /* by stage; programs are the shared ones */
   struct ct_regions own;        /* but for the arena */
-  uint64_t spare;               /* an arena that no queue has yet; 0: none */
-  uint64_t arena[CT_QUEUES];    /* runs of a queue go one after the other */
   struct ct_copies copies;      /* that publish for this network; made when needed */
   uint32_t numbered;            /* highest number that a version has had */
   uint64_t seed;                /* of dropout */
@@ -75,7 +92,8 @@ struct ct_frame {
   ct_network *network;
   struct ct_regions at; /* external alone */
   bool ran, busy;
-  int outcome; /* of the last run */
+  int outcome;       /* of the last run */
+  uint32_t borrowed; /* a bit for each external whose place belongs to somebody else */
   size_t refs;
 };
 
@@ -124,6 +142,17 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r);
 /* A reference is over: the memory goes with the last. */
 void ct_network_release(ct_network *n);
 
+/* ---- ct_network_file.c ---- */
+
+/* As ct_network_load(); choose: which network it is like, when its graph is known. NULL: as the
+ * options say. */
+struct ct_network_choice {
+  ct_network *(*like)(const void *arg, const ct_graph *graph, unsigned narrow);
+  const void *arg;
+};
+int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,
+                         const struct ct_network_choice *choose, ct_network **network);
+
 /* ---- ct_network_run.c ---- */
 
 /* Arguments of the jobs of a run. */
@@ -157,6 +186,14 @@ int ct_network_takes(ct_network *n, ct_weights *w);
 int ct_network_parts(ct_network *n, const char *what);
 
 /* ---- ct_network_frame.c ---- */
+
+/* A frame of which only outputs have places of their own, unless it is to be whole. Those of inputs
+ * and labels are lent to it, while no run is under way: they are made for networks of the same
+ * programs. */
+int ct_frame_make(ct_network *n, bool whole, ct_frame **frame);
+int ct_inputs_make(ct_network *n, struct ct_regions *at);
+void ct_inputs_free(ct_device *dev, struct ct_regions *at);
+void ct_frame_lend(ct_frame *f, const struct ct_regions *at);
 
 /* CT_OK if a run of the network can have the frame; it is under way, and has ended. */
 int ct_frame_check(ct_network *n, ct_frame *f);

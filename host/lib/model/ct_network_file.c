@@ -270,24 +270,26 @@ static int fill(ct_network *n, const struct ct_network_file *f, const char *path
   return err;
 }
 
-int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
-                    ct_network **network) {
-  if (network) *network = NULL;
-  int err = ct_check_device(dev);
-  if (err) return err;
-  CT_NEED(dev, path);
-  CT_NEED(dev, network);
+/* What a file says where the options say nothing. */
+static void fill_in(struct ct_network_options *how, const struct ct_network_file *f,
+                    const struct ct_network_choice *choose) {
+  if (!how->mantissa) how->mantissa = f->mantissa;
+  how->kernels = how->kernels || f->kernels;
+  if (!how->seed) how->seed = f->masks;
+  if (choose) how->like = choose->like(choose->arg, f->graph, 8 - how->mantissa);
+}
+
+int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,
+                         const struct ct_network_choice *choose, ct_network **network) {
   struct ct_network_file f = {.graph = NULL};
   struct ct_network_options how = {.mantissa = 0};
   uint8_t *data = NULL;
   size_t size = 0;
   ct_network *n = NULL;
   if (options) how = *options;
-  err = ct_file_read(dev, path, &data, &size);
+  int err = ct_file_read(dev, path, &data, &size);
   if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
-  if (!err && !how.mantissa) how.mantissa = f.mantissa;
-  how.kernels = how.kernels || f.kernels;
-  if (!err && !how.seed) how.seed = f.masks;
+  if (!err) fill_in(&how, &f, choose);
   if (!err) err = ct_network_create(dev, f.graph, &how, &n);
   if (!err) err = fill(n, &f, path);
   ct_network_file_free(&f);
@@ -297,4 +299,14 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
   else
     *network = n;
   return err;
+}
+
+int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
+                    ct_network **network) {
+  if (network) *network = NULL;
+  const int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, path);
+  CT_NEED(dev, network);
+  return ct_network_load_like(dev, path, options, NULL, network);
 }

@@ -8,27 +8,32 @@
 static void release(ct_frame *f) {
   if (--f->refs) return;
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
-    if (f->at.external[i]) ct_heap_free(&f->dev->data, f->at.external[i]);
+    if (f->at.external[i] && !(f->borrowed >> i & 1))
+      ct_heap_free(&f->dev->data, f->at.external[i]);
   ct_network_release(f->network);
   f->network = NULL;
   ct_handle_bury(&f->handle);
 }
 
-static int make_room(ct_network *n, ct_frame *f) {
+static bool is_made(const ct_network *n, const struct ct_external *x) {
+  return n->graph->tensor[x->tensor]->node >= 0;
+}
+
+static int make_room(ct_network *n, ct_frame *f, bool whole) {
   int err = CT_OK;
   for (size_t i = 0; i < n->compiled.externals && !err; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
-    err = ct_network_alloc(n, x->units, &f->at.external[x->reg - CT_ARG_FIRST]);
+    const unsigned at = x->reg - CT_ARG_FIRST;
+    if (whole || is_made(n, x))
+      err = ct_network_alloc(n, x->units, &f->at.external[at]);
+    else
+      f->borrowed |= 1u << at;
   }
   return err;
 }
 
-int ct_frame_create(ct_network *n, ct_frame **frame) {
-  if (frame) *frame = NULL;
-  int err = ct_check_network(n);
-  if (err) return err;
-  CT_NEED(n->dev, frame);
-  err = ct_network_parts(n, "frames");
+int ct_frame_make(ct_network *n, bool whole, ct_frame **frame) {
+  int err = ct_network_parts(n, "frames");
   if (err) return err;
   ct_frame *f = calloc(1, sizeof *f);
   if (!f) return ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a frame");
@@ -37,7 +42,7 @@ int ct_frame_create(ct_network *n, ct_frame **frame) {
   f->network = n;
   f->refs = 1;
   ++n->refs;
-  err = make_room(n, f);
+  err = make_room(n, f, whole);
   if (err)
     ct_frame_free(f);
   else
@@ -45,8 +50,42 @@ int ct_frame_create(ct_network *n, ct_frame **frame) {
   return err;
 }
 
+int ct_frame_create(ct_network *network, ct_frame **frame) {
+  if (frame) *frame = NULL;
+  const int err = ct_check_network(network);
+  if (err) return err;
+  CT_NEED(network->dev, frame);
+  return ct_frame_make(network, true, frame);
+}
+
+int ct_inputs_make(ct_network *n, struct ct_regions *at) {
+  int err = CT_OK;
+  *at = (struct ct_regions){0};
+  for (size_t i = 0; i < n->compiled.externals && !err; ++i) {
+    const struct ct_external *x = &n->compiled.external[i];
+    if (!is_made(n, x)) err = ct_network_alloc(n, x->units, &at->external[x->reg - CT_ARG_FIRST]);
+  }
+  if (err) ct_inputs_free(n->dev, at);
+  return err;
+}
+
+void ct_inputs_free(ct_device *dev, struct ct_regions *at) {
+  for (unsigned i = 0; i < CT_EXTERNALS; ++i)
+    if (at->external[i]) ct_heap_free(&dev->data, at->external[i]);
+  *at = (struct ct_regions){0};
+}
+
+void ct_frame_lend(ct_frame *f, const struct ct_regions *at) {
+  for (unsigned i = 0; i < CT_EXTERNALS; ++i)
+    if (f->borrowed >> i & 1) f->at.external[i] = at->external[i];
+}
+
 void ct_frame_free(ct_frame *f) {
   if (f && ct_handle_close(&f->handle, "frame")) release(f);
+}
+
+ct_network *ct_frame_network(const ct_frame *f) {
+  return f && f->handle.live && f->network->handle.live ? f->network : NULL;
 }
 
 /* ---- What may be done with it -------------------------------------------------------------- */

@@ -25,8 +25,6 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
       job->args[i] = ct_units_of(ct_regions_at(r, a->region)) + a->at;
     else if (a->kind == CT_ARGUMENT_SCALAR)
       job->args[i] = ct_bits_of(ct_compiled_scalar(&c->scalar[a->at], step));
-    else if (a->kind == CT_ARGUMENT_BITS)
-      job->args[i] = a->at;
     else if (a->kind == CT_ARGUMENT_INVERSE)
       job->args[i] = ct_bits_of(ct_divide(1.0f, a->at));
   }
@@ -46,13 +44,14 @@ static void make_job(const struct ct_stage *stage, const struct ct_job *like, ct
 }
 
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
+  struct ct_shared *shared = n->shared;
   int err = CT_OK;
-  if (!n->arena[queue] && n->spare) {
-    n->arena[queue] = n->spare;
-    n->spare = 0;
+  if (!shared->arena[queue]) {
+    shared->arena[queue] = shared->spare;
+    shared->spare = 0;
   }
-  if (!n->arena[queue]) err = ct_network_alloc(n, n->compiled.arena, &n->arena[queue]);
-  *addr = n->arena[queue];
+  if (!shared->arena[queue]) err = ct_network_alloc(n, n->compiled.arena, &shared->arena[queue]);
+  *addr = shared->arena[queue];
   return err;
 }
 

@@ -33,6 +33,7 @@ else:
         Gradients,
         Initial,
         LogLevel,
+        MemberState,
         Met,
         Optimiser,
         Policy,
@@ -42,8 +43,10 @@ else:
         ScheduleKind,
         Sharing,
     )
-    from ._arrays import Array, SupportsDLPack
+    from ._arrays import Array as ArrayLike
+    from ._arrays import SupportsDLPack
     from ._lib import lib, text_of
+    from .array import Array, ArrayInfo, Member, MemberInfo, MemberRun
     from .compiled import Compiled, CompiledInfo, Frame, Stage, has_kernel
     from .data import Dataset, load_dataset
     from .device import Device, Entry, Feature, Info, Register, Timing, counter_texts, devices, open, policy_name, registers, scan
@@ -85,6 +88,8 @@ __all__ = [
     "Answers",
     "ArgumentError",
     "Array",
+    "ArrayInfo",
+    "ArrayLike",
     "Batch",
     "Batching",
     "Buffer",
@@ -118,6 +123,10 @@ __all__ = [
     "Layer",
     "LayerGradients",
     "LogLevel",
+    "Member",
+    "MemberInfo",
+    "MemberRun",
+    "MemberState",
     "Met",
     "Model",
     "ModelInfo",

@@ -178,10 +178,24 @@ class Optimiser(enum.IntEnum):
     ADAMW = 2
 
 
+class MemberState(enum.IntEnum):
+    """enum ct_member_state."""
+
+    READY = 0
+    DIVERGED = 1
+    FAILED = 2
+
+
 CT_LOG_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 
 
 CT_LINE_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+
+
+CT_FEED_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
+
+
+CT_WATCH_FN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class ct_options(ctypes.Structure):
@@ -575,6 +589,7 @@ class ct_network_options(ctypes.Structure):
     kernels: bool
     mantissa: int
     seed: int
+    like: int | None
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -582,7 +597,8 @@ class ct_network_options(ctypes.Structure):
         ("kernels", ctypes.c_bool),
         ("mantissa", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 7),
+        ("like", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 6),
     ]
 
 
@@ -619,9 +635,10 @@ class ct_network_info(ctypes.Structure):
     jobs: int
     changes: bool
     accumulate: int
-    run_bytes: int
     inputs: int
     classes: int
+    run_bytes: int
+    together: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -633,9 +650,10 @@ class ct_network_info(ctypes.Structure):
         ("jobs", ctypes.c_uint32),
         ("changes", ctypes.c_bool),
         ("accumulate", ctypes.c_uint32),
-        ("run_bytes", ctypes.c_uint64),
         ("inputs", ctypes.c_uint32),
         ("classes", ctypes.c_uint32),
+        ("run_bytes", ctypes.c_uint64),
+        ("together", ctypes.c_uint32),
         ("reserved", ctypes.c_size_t * 2),
     ]
 
@@ -677,6 +695,118 @@ class ct_network_stage(ctypes.Structure):
         ("runs", ctypes.c_uint32),
         ("beside", ctypes.c_uint64),
         ("reserved", ctypes.c_size_t * 2),
+    ]
+
+
+class ct_array_options(ctypes.Structure):
+    """struct ct_array_options."""
+
+    ahead: int
+    look: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("ahead", ctypes.c_uint32),
+        ("look", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 6),
+    ]
+
+
+class ct_feed(ctypes.Structure):
+    """struct ct_feed."""
+
+    write: Any
+    arg: int | None
+
+    _fields_ = [
+        ("write", CT_FEED_FN),
+        ("arg", ctypes.c_void_p),
+    ]
+
+
+class ct_member_info(ctypes.Structure):
+    """struct ct_member_info."""
+
+    number: int
+    state: int
+    error: int
+    runs: int
+    ended_by: int
+    loss: float
+    together: int
+    bytes: int
+    cycles: int
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("number", ctypes.c_uint32),
+        ("state", ctypes.c_int),
+        ("error", ctypes.c_int),
+        ("runs", ctypes.c_uint64),
+        ("ended_by", ctypes.c_uint64),
+        ("loss", ctypes.c_float),
+        ("together", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+        ("cycles", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
+class ct_member_run(ctypes.Structure):
+    """struct ct_member_run."""
+
+    number: int
+    run: int
+    error: int
+    loss: float
+    start: int
+    end: int
+    state: int
+
+    _fields_ = [
+        ("number", ctypes.c_uint32),
+        ("run", ctypes.c_uint64),
+        ("error", ctypes.c_int),
+        ("loss", ctypes.c_float),
+        ("start", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("state", ctypes.c_int),
+    ]
+
+
+class ct_watch(ctypes.Structure):
+    """struct ct_watch."""
+
+    ended: Any
+    arg: int | None
+
+    _fields_ = [
+        ("ended", CT_WATCH_FN),
+        ("arg", ctypes.c_void_p),
+    ]
+
+
+class ct_array_info(ctypes.Structure):
+    """struct ct_array_info."""
+
+    members: int
+    ready: int
+    programs: int
+    batches: int
+    runs: int
+    bytes: int
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("members", ctypes.c_size_t),
+        ("ready", ctypes.c_size_t),
+        ("programs", ctypes.c_size_t),
+        ("batches", ctypes.c_uint64),
+        ("runs", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 4),
     ]
 
 
@@ -902,6 +1032,34 @@ class ct_model_info(ctypes.Structure):
     ]
 
 
+class ct_member(ctypes.Structure):
+    """struct ct_member."""
+
+    graph: int | None
+    optimise: ctypes._Pointer[ct_optimise]
+    file: int | None
+    loss: int | None
+    feed: ct_feed
+    seed: int
+    masks: int
+    mantissa: int
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("graph", ctypes.c_void_p),
+        ("optimise", ctypes.POINTER(ct_optimise)),
+        ("file", ctypes.c_void_p),
+        ("loss", ctypes.c_void_p),
+        ("feed", ct_feed),
+        ("seed", ctypes.c_uint64),
+        ("masks", ctypes.c_uint64),
+        ("mantissa", ctypes.c_uint32),
+        ("user", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
 class Library:
     """The functions, each with its types; a call lets other Python threads run."""
 
@@ -1041,6 +1199,7 @@ class Library:
     ct_network_run: Callable[..., int]
     ct_frame_create: Callable[..., int]
     ct_frame_free: Callable[..., None]
+    ct_frame_network: Callable[..., int | None]
     ct_frame_write: Callable[..., int]
     ct_frame_read: Callable[..., int]
     ct_network_submit: Callable[..., int]
@@ -1055,6 +1214,16 @@ class Library:
     ct_network_set_epochs: Callable[..., None]
     ct_network_stages: Callable[..., int]
     ct_network_stage: Callable[..., int]
+    ct_array_create: Callable[..., int]
+    ct_array_free: Callable[..., None]
+    ct_array_join: Callable[..., int]
+    ct_array_leave: Callable[..., int]
+    ct_array_network: Callable[..., int | None]
+    ct_array_limit: Callable[..., int]
+    ct_array_members: Callable[..., int]
+    ct_array_member: Callable[..., int]
+    ct_array_run: Callable[..., int]
+    ct_array_info: Callable[..., int]
 
     def __init__(self, library: ctypes.CDLL) -> None:
         for name, (result, arguments) in FUNCTIONS.items():
@@ -1201,6 +1370,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_run": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64]),
     "ct_frame_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_frame_free": (None, [ctypes.c_void_p]),
+    "ct_frame_network": (ctypes.c_void_p, [ctypes.c_void_p]),
     "ct_frame_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_frame_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_network_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_run), ctypes.c_void_p]),
@@ -1215,4 +1385,14 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_set_epochs": (None, [ctypes.c_void_p, ctypes.c_uint64]),
     "ct_network_stages": (ctypes.c_size_t, [ctypes.c_void_p]),
     "ct_network_stage": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ct_network_stage)]),
+    "ct_array_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_array_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_array_free": (None, [ctypes.c_void_p]),
+    "ct_array_join": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_member), ctypes.c_void_p]),
+    "ct_array_leave": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32]),
+    "ct_array_network": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_uint32]),
+    "ct_array_limit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64]),
+    "ct_array_members": (ctypes.c_size_t, [ctypes.c_void_p, ctypes.POINTER(ct_member_info), ctypes.c_size_t]),
+    "ct_array_member": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ct_member_info)]),
+    "ct_array_run": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ct_watch)]),
+    "ct_array_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_array_info)]),
 }

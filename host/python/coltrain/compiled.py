@@ -95,6 +95,8 @@ class CompiledInfo:
     """Of a perceptron, which :meth:`Compiled.serve` takes; 0: it is none."""
     classes: int = 0
     """The same."""
+    together: int = 1
+    """Networks that have its programs, itself among them."""
 
 
 class Frame(Handle):
@@ -167,14 +169,18 @@ class Compiled(Served):
         connection.call(lib.ct_network_load, connection._raw, path_of(path), ctypes.byref(options), ctypes.byref(raw))
         loaded = cls.__new__(cls)
         Handle.__init__(loaded, connection, raw.value or 0)
+        loaded.graph = loaded._own_graph()
+        return loaded
+
+    def _own_graph(self) -> Graph:
+        """The graph that the library has for it."""
         data, size = ctypes.POINTER(ctypes.c_uint8)(), ctypes.c_size_t()
-        graph = connection.look(lib.ct_network_graph, loaded._raw)
-        connection.call(lib.ct_graph_pack, graph, ctypes.byref(data), ctypes.byref(size))
+        graph = self._connection.look(lib.ct_network_graph, self._raw)
+        self._connection.call(lib.ct_graph_pack, graph, ctypes.byref(data), ctypes.byref(size))
         try:
-            loaded.graph = Graph.unpack(ctypes.string_at(data, size.value))
+            return Graph.unpack(ctypes.string_at(data, size.value))
         finally:
             lib.ct_graph_free_bytes(data)
-        return loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes graph, weights, states and how far training has come (docs/model-format.md, format 2); training goes on from there
@@ -188,7 +194,17 @@ class Compiled(Served):
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
         return CompiledInfo(
-            raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate, raw.run_bytes, raw.inputs, raw.classes
+            seed=raw.seed,
+            steps=raw.steps,
+            epochs=raw.epochs,
+            mantissa=raw.mantissa,
+            jobs=raw.jobs,
+            changes=raw.changes,
+            accumulate=raw.accumulate,
+            run_bytes=raw.run_bytes,
+            inputs=raw.inputs,
+            classes=raw.classes,
+            together=raw.together,
         )
 
     @property

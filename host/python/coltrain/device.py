@@ -22,6 +22,7 @@ from ._arrays import F32, Array, address, floats, output
 from ._connection import Connection, milliseconds, raw_of
 from ._lib import check, lib, text_of, value_of
 from ._numbers import U64, path_of, whole
+from .array import Array as Trainings
 from .compiled import Compiled
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
@@ -240,6 +241,14 @@ class Device(Connection):
         :class:`FormatError`, and as :meth:`compile`.
         """
         return Compiled.load(self, path, mantissa, expect)
+
+    def array(self, *, ahead: SupportsIndex = 0, look: SupportsIndex = 0) -> Trainings:
+        """An array of networks that are trained together, without members at first.
+
+        ahead: runs of a member that are under way at once, 1 to 8 (0: 2). look: runs of a member between two looks at its weights
+        (0: 100).
+        """
+        return Trainings(self, ahead, look)
 
     # ---- Asynchronous work ----
 

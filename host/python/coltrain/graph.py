@@ -208,6 +208,17 @@ def _schedule(schedule: Schedule) -> ct_schedule:
     return ct_schedule(real(schedule.rate, "rate"), kind, warmup, period, real(schedule.factor, "factor"), real(schedule.floor, "floor"))
 
 
+def optimise_of(schedule: Schedule | float, optimiser: Optimiser | str, accumulate: int, numbers: Mapping[str, float]) -> ct_optimise:
+    """How a graph is trained, as C takes it. numbers: momentum, decay and the like by name."""
+    raw = ct_optimise()
+    raw.optimiser = member(optimiser, Optimiser, "optimiser")
+    raw.schedule = _schedule(schedule if isinstance(schedule, Schedule) else Schedule(schedule))
+    for name, value in numbers.items():
+        setattr(raw, name, real(value, name))
+    raw.accumulate = whole(accumulate, "accumulate")
+    return raw
+
+
 class Graph:
     """A network being described, or described. What the library refuses is raised, and its sentence names the node.
 
@@ -425,13 +436,8 @@ class Graph:
         batch of its own, that make a step: the mean of their gradients is what weights are updated by, in the last of them
         (coltrain/graph.h).
         """
-        raw = ct_optimise()
-        raw.optimiser = member(optimiser, Optimiser, "optimiser")
-        raw.schedule = _schedule(schedule if isinstance(schedule, Schedule) else Schedule(schedule))
-        raw.momentum, raw.weight_decay = real(momentum, "momentum"), real(weight_decay, "weight_decay")
-        raw.beta1, raw.beta2, raw.epsilon = real(beta1, "beta1"), real(beta2, "beta2"), real(epsilon, "epsilon")
-        raw.clip = real(clip, "clip")
-        raw.accumulate = whole(accumulate, "accumulate")
+        numbers = {"momentum": momentum, "weight_decay": weight_decay, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "clip": clip}
+        raw = optimise_of(schedule, optimiser, accumulate, numbers)
         self._call(lib.ct_graph_optimise, self._number(loss), ctypes.byref(raw))
 
     # ---- Looking ----

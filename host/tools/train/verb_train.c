@@ -8,11 +8,13 @@
 #include "ct_units.h"
 #include "learn.h"
 #include "live.h"
+#include "sweep.h"
 #include "train_beside.h"
 
 struct options {
   struct learn learn;
   const char *resume;
+  struct sweep_options sweep;
 };
 
 struct train {
@@ -241,24 +243,60 @@ static int run(struct train *t, struct learn *l, const char *from) {
   return run_feeder(t);
 }
 
+/* ---- Sweeps ---- */
+
+static void take_sweep(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  sweep_take(&o->sweep, arg, state);
+}
+
+/* What follows --sweep LIST: more lists. */
+static void take_more(void *input, const char *arg, const struct argp_state *state) {
+  const struct options *o = input;
+  if (!o->sweep.given) argp_error(state, "\"%s\" is one argument too many", arg);
+  take_sweep(input, arg, state);
+}
+
+static void check_sweep(void *input, const struct argp_state *state) {
+  const struct options *o = input;
+  if (o->sweep.given && o->resume) argp_error(state, "--sweep and --resume: give one of them");
+  if (o->sweep.halving && !o->sweep.given) argp_error(state, "--halving is for --sweep");
+}
+
 int verb_train(int argc, char **argv) {
   static const struct cli_option options[] = {
+      {"sweep", "NAME=A,B,..",
+       "Train with each of these values, and with each combination if more such lists follow, all "
+       "at once: of lr, momentum, weight-decay, optimiser (sgd, adam, adamw), beta1, beta2, "
+       "epsilon, batch, seed; --save then keeps the best",
+       2, .call = take_sweep},
+      {"halving", "ETA",
+       "Of a sweep: train all for a while, then the best 1/ETA of them for ETA times as long, and "
+       "so "
+       "on",
+       2, CLI_COUNT_AT(struct options, sweep.halving, 2, 100)},
       {"resume", "FILE",
        "Go on from a saved model, with the same bits as if it had never stopped (give the same "
        "--data, --samples and --epochs; batch and optimiser are in the file)",
        1, CLI_FILE_AT(struct options, resume, CLI_RESUME)}};
   static const struct cli_command command = {
-      CLI_COMMAND(options), LEARN_SHARED,
+      CLI_COMMAND(options),
+      LEARN_SHARED,
+      .arg = take_more,
+      .end = check_sweep,
+      .args = "[NAME=A,B,..]",
       .doc =
           "Trains a multilayer perceptron, or another network, on the device.\vThe --save file is "
           "written after every "
           "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
-          "Example:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"};
+          "Examples:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"
+          "  coltrain train --sweep lr=0.03,0.1,0.3 momentum=0.5,0.9 --save best.ctm\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
   if (cli_options(&command, argc, argv, &o)) return 1;
   struct train t = {.l = &o.learn};
   t.trainer.load = &t.load;
   cli_catch_stop(); /* first: from here on Ctrl-C leaves a file */
+  if (o.sweep.given) return sweep_run(&o.learn, &o.sweep);
   if (load_open(&t.load, o.learn.device, o.learn.json)) return 1;
   t.load.take = trainer_take;
   t.load.arg = &t.trainer;

@@ -16,11 +16,12 @@ from coltrain.experiments.accuracy import Accuracy
 from coltrain.experiments.batching import Batching
 from coltrain.experiments.colocation import Colocation
 from coltrain.experiments.common import Experiment, run_experiment
+from coltrain.experiments.fusion import Fusion
 from coltrain.experiments.interference import Interference
 from coltrain.experiments.speed import Speed
 from coltrain.experiments.utilisation import Utilisation
 
-EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy, Speed)
+EXPERIMENTS: tuple[type[Experiment], ...] = (Colocation, Batching, Interference, Utilisation, Accuracy, Speed, Fusion)
 
 
 def usage() -> str:

@@ -184,6 +184,11 @@ def speed(s: Json) -> Iterable[DataFile]:
     yield DataFile("speed", 2, " ".join([columns, *ratios, "pytorch"]), [flat(r, "of_pytorch", "of_pytorch_openblas") for r in s["rows"]])
 
 
+def fusion(s: Json) -> Iterable[DataFile]:
+    rates = "models_steps_per_mcycle:.4f serial_host:.4f serial_prefetched:.4f interleaved:.4f identical"
+    yield DataFile("fusion", 3, f"net members launch_cycles batch jobs {rates} busiest busy:.3f bytes", s["rows"])
+
+
 def targets(s: Json) -> DataFile:
     """Of a whole experiment: where something is missing all stay as they are. A figure is a number, and where it was seen."""
     rows: list[Json] = []
@@ -203,6 +208,7 @@ FILES = {
     "utilisation": utilisation,
     "accuracy": accuracy,
     "speed": speed,
+    "fusion": fusion,
 }
 
 

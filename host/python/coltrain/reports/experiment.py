@@ -12,6 +12,7 @@ from markupsafe import Markup
 from coltrain.cli import Failure
 from coltrain.reports import charts
 from coltrain.reports.accuracy import accuracy, speed
+from coltrain.reports.fusion import fusion
 from coltrain.reports.page import render
 from coltrain.reports.utilisation import utilisation
 
@@ -357,6 +358,7 @@ def page_of(summary: Json) -> str:
         "utilisation": utilisation,
         "accuracy": accuracy,
         "speed": speed,
+        "fusion": fusion,
     }
     name = summary.get("experiment")
     if name not in pages:

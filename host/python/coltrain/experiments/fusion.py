@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`coltrain experiment fusion`: training steps of several networks together, beside one network after the other.
+
+A point is a network and a number of members (fusion_run.py), on a simulated core of its own. The rates that follow from them are in models
+times steps for a million cycles:
+
+  serial_host        one after the other, each job launched when the one before has ended: a run alone takes its cycles, and a launch for
+                     each of its jobs
+  serial_prefetched  one after the other, with the next run in the queue; a perceptron as a model, whose step is one program, if that is
+                     faster
+  interleaved        runs of all members in the queue, in turn
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import coltrain._abi as abi
+from coltrain.cli import Parser, count
+from coltrain.experiments.common import Experiment, Target
+from coltrain.experiments.fusion_nets import NETS
+from coltrain.experiments.points import Json, Point
+
+MEMBERS = (1, 2, 4, 8, 16, 32)
+QUICK = (1, 2, 4)
+LAUNCHES = (0, 1000, 5000, 20000, 100000)
+"""Cycles that the host takes for a launch: from the end of a job to the beginning of the next."""
+LAUNCH = 20000
+MOST_LAUNCH = 10**9
+COST = {"digits": 0.06, "lenet5": 1.1, "pointnet": 2.0, "dcgan-g": 4.0, "dcgan-d": 2.0, "resnet8": 6.0}  # million cycles a run, about
+OVER_HOST, LEAST_BUSY, OVER_PREFETCHED, NEVER_BELOW, MANY = 15.1, 0.9, 1.6, 0.98, 8
+
+
+def rate(cycles: float) -> float:
+    """Models times steps in a million cycles, of one that takes so many."""
+    return 1e6 / cycles
+
+
+def serial_host(alone: Json, launch: int) -> float:
+    """One after the other, by the host: nothing is in the queue while a job runs."""
+    return rate(alone["first_cycles"] + launch * alone["jobs"])
+
+
+def row_of(alone: Json, point: Json, launch: int) -> Json | None:
+    """None: the device has no clock."""
+    if not point["cycles_per_run"] or not alone["cycles_per_run"]:
+        return None
+    serial = min(alone["cycles_per_run"], alone["model_cycles"] or alone["cycles_per_run"])
+    host, prefetched, together = serial_host(alone, launch), rate(serial), rate(point["cycles_per_run"])
+    return {
+        "net": point["net"],
+        "members": point["members"],
+        "models_steps_per_mcycle": together,
+        "serial_host": host,
+        "serial_prefetched": prefetched,
+        "interleaved": together,
+        "identical": point["identical"],
+        "of_graph": rate(alone["cycles_per_run"]),
+        "over_host": together / host,
+        "over_prefetched": together / prefetched,
+        "launch_cycles": launch,
+        "by_launch": {str(n): serial_host(alone, n) for n in LAUNCHES},
+        "batch": point["batch"],
+        "jobs": point["jobs"],
+        "busiest": point["busiest"],
+        "busy": point["busy"],
+        "bytes": point["bytes"],
+        "programs": point["programs"],
+    }
+
+
+class Fusion(Experiment):
+    name = "fusion"
+    text = "training steps of several networks together, beside one after the other"
+    more = "Each member is compared, in every bit, with the same network trained alone on emu:."
+    example = "coltrain experiment fusion --quick --out build/fusion"
+    drawn = False
+
+    @classmethod
+    def arguments(cls, parser: Parser) -> None:
+        parser.add_argument("--device", metavar="URI", default="sim:", help="what is measured: it needs a clock (sim:)")
+        parser.add_argument(
+            "--launch", metavar="CYCLES", type=count(0, MOST_LAUNCH), default=LAUNCH, help=f"that the host takes for a launch ({LAUNCH})"
+        )
+
+    def point(self, net: str, members: int) -> Point:
+        quick = self.options.quick
+        args = ["--net", net, "--members", str(members), "--device", self.options.device, *(["--small"] if quick else [])]
+        settings = {"coltrain": abi.VERSION, "kind": "fusion", "options": args}
+        cost = COST[net] * max(7, members) / (20 if quick else 1)
+        return Point(f"{net}-{members}", settings, args=args, cost=cost, module="coltrain.experiments.fusion_run")
+
+    def members(self) -> tuple[int, ...]:
+        return QUICK if self.options.quick else MEMBERS
+
+    def points(self) -> list[tuple[str, int]]:
+        return [(net, n) for n in self.members() for net in NETS]
+
+    def make(self) -> None:
+        wanted = self.named("points", self.points(), lambda p: f"{p[0]}-{p[1]}")
+        alone = [(net, 1) for net in NETS if any(net == name for name, _ in wanted)]  # what the others are compared with
+        self.session.points([self.point(net, n) for net, n in dict.fromkeys([*alone, *wanted])])
+
+    def summary(self) -> Json:
+        rows: list[Json] = []
+        for net in NETS:
+            alone = self.store.load(self.point(net, 1))
+            found = [self.store.load(self.point(net, n)) for n in self.members()]
+            made = [row_of(alone, p, self.options.launch) for p in found if p and alone]
+            rows += [r for r in made if r]
+        run = {"folder": self.options.out, "quick": self.options.quick, "device": self.options.device, "launch_cycles": self.options.launch}
+        return {"experiment": self.name, "run": run, "rows": rows, "targets": [t.json() for t in targets_of(rows)]}
+
+    def lines(self, summary: Json) -> Iterable[str]:
+        yield "models x steps in a million cycles"
+        rates = f"{'host':>9} {'prefetched':>10} {'together':>9} {'/ host':>7} {'/ pref.':>7}"
+        yield f"{'net':9} {'members':>7} {rates}  {'busiest':7} {'busy':>5}  same bits"
+        for r in summary["rows"]:
+            rates = f"{r['serial_host']:9.3f} {r['serial_prefetched']:10.3f} {r['interleaved']:9.3f}"
+            over = f"{r['over_host']:7.2f} {r['over_prefetched']:7.3f}"
+            same = {True: "yes", False: "NO", None: "-"}[r["identical"]]
+            yield f"{r['net']:9} {r['members']:7} {rates} {over}  {r['busiest']:7} {100 * r['busy']:4.0f}%  {same}"
+
+    def table(self, summary: Json) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        columns = ["net", "members", "models_steps_per_mcycle", "serial_host", "serial_prefetched", "interleaved", "identical"]
+        columns += ("over_host", "over_prefetched", "launch_cycles", "batch", "jobs", "busiest", "busy", "bytes", "programs")
+        return columns, [[r[c] for c in columns] for r in summary["rows"]]
+
+    def wrong(self, summary: Json) -> int:
+        return sum(r["identical"] is False for r in summary["rows"])
+
+
+def target(text: str, figures: Sequence[float], least: float, whole: bool) -> Target:
+    """The least of the figures counts; whole: all that it speaks of have been measured."""
+    t = Target(text)
+    if figures:
+        t.figure = f"{min(figures):.3f}"
+        t.held = min(figures) >= least if whole or min(figures) < least else None
+    return t
+
+
+def targets_of(rows: Sequence[Json]) -> list[Target]:
+    small = next(iter(NETS))
+    many = [r for r in rows if r["members"] >= MANY]
+    whole = {(r["net"], r["members"]) for r in rows} >= {(net, n) for net in NETS for n in MEMBERS}
+    most = [r["over_host"] for r in rows if r["net"] == small and r["members"] == MEMBERS[-1]]
+    digits = [r["over_prefetched"] for r in many if r["net"] == small]
+    text, busy, over = NETS[small].text, [r["busy"] for r in many], [r["over_prefetched"] for r in rows]
+    by_host = f"{text}, {MEMBERS[-1]} members: at least {OVER_HOST} times the rate of a host that launches each job"
+    works = f"from {MANY} members on the busiest unit works at least {LEAST_BUSY:.0%} of the time"
+    ahead = f"{text}, from {MANY} members on: at least {OVER_PREFETCHED} times the rate of runs that are prefetched"
+    return [
+        target(by_host, most, OVER_HOST, True),
+        target(works, busy, LEAST_BUSY, whole),
+        target(ahead, digits, OVER_PREFETCHED, whole),
+        target(f"never below {NEVER_BELOW} of the rate of runs that are prefetched", over, NEVER_BELOW, whole),
+    ]

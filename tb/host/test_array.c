@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arrays of networks: whatever the others do, each member is what it is alone, to the bit.
+ */
+#include "array_bed.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ct_network.h"
+#include "ct_queue.h"
+
+struct rig {
+  ct_device *dev, *beside; /* beside: where networks run alone */
+  ct_array *array;
+};
+
+static void rig_open(struct rig *r, const char *uri, const struct ct_array_options *options) {
+  if (ct_open(uri, &r->dev) || ct_open("emu:", &r->beside)) fail_msg("%s", ct_last_error(NULL));
+  assert_int_equal(ct_array_create(r->dev, options, &r->array), CT_OK);
+}
+
+static void rig_close(struct rig *r) {
+  ct_array_free(r->array);
+  ct_close(r->dev);
+  ct_close(r->beside);
+}
+
+static void run(struct rig *r, uint64_t runs) {
+  if (ct_array_run(r->array, runs, NULL)) fail_msg("%s", ct_last_error(r->dev));
+}
+
+static struct ct_member_info member(struct rig *r, uint32_t number) {
+  struct ct_member_info info;
+  assert_int_equal(ct_array_member(r->array, number, &info), CT_OK);
+  return info;
+}
+
+static struct ct_array_info facts(struct rig *r) {
+  struct ct_array_info info;
+  assert_int_equal(ct_array_info(r->array, &info), CT_OK);
+  return info;
+}
+
+static struct bed_feed feed_of(uint64_t seed) {
+  return (struct bed_feed){seed, CT_NO_CYCLE, CT_NO_CYCLE, 0};
+}
+
+/* A perceptron with momentum. */
+static struct bed_case small(struct bed_feed *feed, double rate) {
+  return (struct bed_case){.widths = {16, 24, 5},
+                           .layers = 2,
+                           .batch = 4,
+                           .how = {.schedule = {.rate = rate}, .momentum = 0.9},
+                           .seed = 3,
+                           .feed = feed};
+}
+
+/* ---- Eight LeNet-5 --------------------------------------------------------------------------- */
+
+enum { MEMBERS = 8 };
+
+/* With other rates, momenta and decays; they share batches, and programs but for one. */
+static void lenets(struct rig *r, uint32_t batch, uint64_t runs) {
+  struct bed_feed feed = feed_of(1);
+  struct bed_case c[MEMBERS];
+  uint32_t number[MEMBERS];
+  for (unsigned i = 0; i < MEMBERS; ++i) {
+    c[i] = (struct bed_case){.net = "lenet5",
+                             .batch = batch,
+                             .how = {.schedule = {.rate = 0.01 * (i + 1)},
+                                     .momentum = 0.5 + 0.05 * i,
+                                     .weight_decay = i ? 0.0001 * i : 0},
+                             .seed = 1 + i / 2,
+                             .feed = &feed};
+    number[i] = bed_join(r->array, r->dev, &c[i]);
+  }
+  run(r, runs);
+  assert_int_equal(facts(r).programs, 2);
+  assert_int_equal(facts(r).runs, MEMBERS * runs);
+  assert_int_equal(facts(r).batches, 2 * runs);
+  for (unsigned i = 0; i < MEMBERS; ++i)
+    bed_expect_alone(r->array, number[i], &c[i], runs, r->beside);
+}
+
+static void test_lenets(void **state) {
+  struct rig r;
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  lenets(&r, 2, (uint64_t)ct_tb_draws(200));
+  rig_close(&r);
+}
+
+static void test_lenets_on_cores(void **state) {
+  struct rig r;
+  (void)state;
+  rig_open(&r, "sim:", NULL);
+  lenets(&r, 1, 5);
+  for (unsigned i = 1; i <= MEMBERS; ++i)
+    assert_true(member(&r, i).cycles > 0);
+  rig_close(&r);
+}
+
+/* ---- Programs -------------------------------------------------------------------------------- */
+
+/* Members of one set of programs take no more of the memory for programs than one. */
+static void test_programs_are_shared(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  struct bed_case c = small(&feed, 0.1);
+  bed_join(r.array, r.dev, &c);
+  ct_network *first = ct_array_network(r.array, 1);
+  c.how.schedule = (struct ct_schedule){.rate = 1, .kind = CT_SCHEDULE_COSINE, .period = 9};
+  c.how.momentum = 0.1;
+  bed_join(r.array, r.dev, &c);
+  assert_ptr_equal(ct_array_network(r.array, 2)->shared, first->shared);
+  assert_int_equal(member(&r, 2).together, 2);
+  c.how.weight_decay = 0.1; /* an operation more */
+  bed_join(r.array, r.dev, &c);
+  c.how.weight_decay = 0.2;
+  bed_join(r.array, r.dev, &c);
+  c.batch = 5;
+  bed_join(r.array, r.dev, &c);
+  c.how.optimiser = CT_OPTIMISER_ADAM;
+  bed_join(r.array, r.dev, &c);
+  c.how.beta1 = 0.5;
+  c.how.beta2 = 0.6;
+  c.how.epsilon = 1e-3;
+  bed_join(r.array, r.dev, &c);
+  assert_int_equal(facts(&r).programs, 4);
+  assert_int_equal(member(&r, 7).together, 2);
+  assert_int_equal(ct_array_leave(r.array, 1), CT_OK); /* whose graph was compiled */
+  run(&r, 3);
+  c = small(&feed, 1);
+  c.how.schedule = (struct ct_schedule){.rate = 1, .kind = CT_SCHEDULE_COSINE, .period = 9};
+  c.how.momentum = 0.1;
+  bed_expect_alone(r.array, 2, &c, 3, r.beside);
+  rig_close(&r);
+}
+
+/* More numbers than there are registers: they are constants, and only rates may differ. */
+static void test_many_numbers(void **state) {
+  enum { LAYERS = 12 };
+  ct_device *dev;
+  ct_graph *g[3];
+  ct_network *n[3];
+  struct ct_network_info info;
+  (void)state;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  for (int i = 0; i < 3; ++i) {
+    const double rate = i == 1 ? 0.5 : 0.25;
+    assert_int_equal(ct_graph_create(&g[i]), CT_OK);
+    const int step = ct_graph_add(
+        g[i], &(struct ct_new_node){
+                  .op = "rate", .attrs = &(struct ct_attr){"rate", 1, {rate}}, .attr_count = 1});
+    for (int k = 0; k < LAYERS; ++k) {
+      const struct ct_shape shape = {2, {4, 4}};
+      const struct ct_new_tensor state_of = {.role = CT_ROLE_STATE, .shape = shape},
+                                 weight_of = {.role = CT_ROLE_WEIGHT, .shape = shape},
+                                 input_of = {.shape = shape};
+      const int w = ct_graph_tensor(g[i], &weight_of), v = ct_graph_tensor(g[i], &state_of);
+      const int gradient = k ? w - 2 : ct_graph_tensor(g[i], &input_of);
+      const struct ct_attr momentum = {"momentum", 1, {(k + 1) / (i == 2 ? 32.0 : 16.0)}};
+      const int to =
+          ct_graph_add(g[i], &(struct ct_new_node){.op = "sgd",
+                                                   .inputs = (int[]){w, gradient, v, step},
+                                                   .input_count = 4,
+                                                   .attrs = &momentum,
+                                                   .attr_count = 1});
+      ct_graph_becomes(g[i], w, to);
+      ct_graph_becomes(g[i], v, to + 1);
+    }
+    if (ct_graph_check(g[i])) fail_msg("%s", ct_graph_error(g[i]));
+    const struct ct_network_options options = {.like = i ? n[0] : NULL};
+    if (ct_network_create(dev, g[i], &options, &n[i])) fail_msg("%s", ct_last_error(dev));
+  }
+  assert_ptr_equal(n[1]->shared, n[0]->shared);
+  assert_ptr_not_equal(n[2]->shared, n[0]->shared);
+  assert_int_equal(ct_network_info(n[0], &info), CT_OK);
+  assert_int_equal(info.together, 2);
+  assert_true(n[0]->compiled.fixed);
+  for (int i = 0; i < 3; ++i) {
+    ct_network_free(n[i]);
+    ct_graph_free(g[i]);
+  }
+  ct_close(dev);
+}
+
+/* ---- Members that end --------------------------------------------------------------------------
+ */
+
+static void test_a_loss_is_not_finite(void **state) {
+  (void)state;
+  for (uint32_t ahead = 1; ahead <= 3; ++ahead) {
+    struct rig r;
+    struct bed_feed good = feed_of(1), bad = feed_of(1);
+    bad.poison = 4;
+    rig_open(&r, "emu:", &(struct ct_array_options){.ahead = ahead});
+    const struct bed_case c[3] = {small(&good, 0.1), small(&bad, 0.1), small(&good, 0.2)};
+    for (int i = 0; i < 3; ++i)
+      bed_join(r.array, r.dev, &c[i]);
+    for (int i = 0; i < 10; ++i)
+      run(&r, 1); /* in how many calls does not matter */
+    const struct ct_member_info info = member(&r, 2);
+    assert_int_equal(info.state, CT_MEMBER_DIVERGED);
+    assert_int_equal(info.ended_by, 4);
+    assert_false(isfinite(info.loss));
+    assert_int_equal(facts(&r).ready, 2);
+    bed_expect_alone(r.array, 1, &c[0], 10, r.beside);
+    bed_expect_alone(r.array, 2, &c[1], 4 + ahead, r.beside);
+    bed_expect_alone(r.array, 3, &c[2], 10, r.beside);
+    rig_close(&r);
+  }
+}
+
+/* A bias of -Inf in front of a ReLU is in no loss. */
+static void test_a_weight_is_not_finite(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  (void)state;
+  rig_open(&r, "emu:", &(struct ct_array_options){.look = 5});
+  const struct bed_case c = small(&feed, 0.1);
+  bed_join(r.array, r.dev, &c);
+  bed_join(r.array, r.dev, &c);
+  ct_network *n = ct_array_network(r.array, 1);
+  float bias[24] = {-INFINITY};
+  assert_int_equal(ct_network_write(n, ct_graph_find(ct_network_graph(n), "fc1.bias"), bias, 24),
+                   CT_OK);
+  run(&r, 4);
+  assert_int_equal(member(&r, 1).state, CT_MEMBER_READY);
+  assert_true(isfinite(member(&r, 1).loss));
+  run(&r, 8);
+  assert_int_equal(member(&r, 1).state, CT_MEMBER_DIVERGED);
+  assert_int_equal(member(&r, 1).ended_by, 4);
+  assert_int_equal(member(&r, 1).runs, 5);
+  bed_expect_alone(r.array, 2, &c, 12, r.beside);
+  rig_close(&r);
+}
+
+static void test_a_feed_fails(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1), empty = feed_of(2);
+  (void)state;
+  empty.refuse = 3;
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c[2] = {small(&feed, 0.1), small(&empty, 0.1)};
+  bed_join(r.array, r.dev, &c[0]);
+  bed_join(r.array, r.dev, &c[1]);
+  run(&r, 6);
+  assert_int_equal(member(&r, 2).state, CT_MEMBER_FAILED);
+  assert_int_equal(member(&r, 2).error, CT_ERR_IO);
+  assert_int_equal(member(&r, 2).ended_by, 3);
+  bed_expect_alone(r.array, 1, &c[0], 6, r.beside);
+  bed_expect_alone(r.array, 2, &c[1], 3, r.beside);
+  rig_close(&r);
+}
+
+/* Cancels the run that was submitted last, from within: it is under way. */
+struct saboteur {
+  ct_device *dev;
+  unsigned after;
+  bool done;
+};
+
+static int sabotage(void *arg, const struct ct_member_run *ended) {
+  struct saboteur *s = arg;
+  (void)ended;
+  if (s->done || s->after-- > 0) return 0;
+  const uint64_t submitted = ct_queue_submitted(s->dev, CT_TRAINING);
+  assert_int_equal(ct_cancel(s->dev, ct_job_tag(CT_TRAINING, submitted - 1)), CT_OK);
+  s->done = true;
+  return 0;
+}
+
+static void test_a_job_fails(void **state) {
+  (void)state;
+  for (unsigned after = 0; after < 6; ++after) {
+    struct rig r;
+    struct bed_feed feed = feed_of(1);
+    unsigned failed = 0;
+    rig_open(&r, "sim:", NULL);
+    struct saboteur s = {.dev = r.dev, .after = after};
+    const struct bed_case c[3] = {small(&feed, 0.1), small(&feed, 0.2), small(&feed, 0.3)};
+    for (int i = 0; i < 3; ++i)
+      bed_join(r.array, r.dev, &c[i]);
+    assert_int_equal(ct_array_run(r.array, 8, &(struct ct_watch){sabotage, &s}), CT_OK);
+    for (uint32_t i = 1; i <= 3; ++i) {
+      const struct ct_member_info info = member(&r, i);
+      if (info.state == CT_MEMBER_FAILED) {
+        assert_int_equal(info.error, CT_ERR_CANCELLED);
+        ++failed;
+      } else {
+        bed_expect_alone(r.array, i, &c[i - 1], 8, r.beside);
+      }
+    }
+    assert_int_equal(failed, 1);
+    rig_close(&r);
+  }
+}
+
+/* ---- Stopping, going on ------------------------------------------------------------------------
+ */
+
+struct watched {
+  uint64_t runs, next[4], stop;
+};
+
+static int watch(void *arg, const struct ct_member_run *ended) {
+  struct watched *w = arg;
+  assert_int_equal(ended->run, w->next[ended->number]);
+  assert_int_equal(ended->error, CT_OK);
+  assert_true(isfinite(ended->loss));
+  ++w->next[ended->number];
+  return ++w->runs == w->stop;
+}
+
+static void test_stopping(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  struct watched w = {.stop = 7};
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c[3] = {small(&feed, 0.1), small(&feed, 0.2), small(&feed, 0.3)};
+  for (int i = 0; i < 3; ++i)
+    bed_join(r.array, r.dev, &c[i]);
+  assert_int_equal(ct_array_run(r.array, CT_NO_CYCLE, &(struct ct_watch){watch, &w}), CT_OK);
+  assert_true(w.runs >= 7 && w.runs <= 7 + 6);
+  for (uint32_t i = 1; i <= 3; ++i)
+    bed_expect_alone(r.array, i, &c[i - 1], w.next[i], r.beside);
+  assert_int_equal(ct_outstanding(r.dev, CT_TRAINING), 0);
+  rig_close(&r);
+}
+
+static void test_limits(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c = small(&feed, 0.1);
+  bed_join(r.array, r.dev, &c);
+  bed_join(r.array, r.dev, &c);
+  assert_int_equal(ct_array_limit(r.array, 1, 5), CT_OK);
+  run(&r, 3);
+  run(&r, 3);
+  bed_expect_alone(r.array, 1, &c, 5, r.beside);
+  bed_expect_alone(r.array, 2, &c, 6, r.beside);
+  assert_int_equal(ct_array_limit(r.array, 1, CT_NO_CYCLE), CT_OK);
+  assert_int_equal(ct_array_limit(r.array, 3, 1), CT_ERR_NOT_FOUND);
+  run(&r, 2);
+  bed_expect_alone(r.array, 1, &c, 7, r.beside);
+  rig_close(&r);
+}
+
+static void test_files(void **state) {
+  struct rig r, other;
+  struct bed_feed feed = feed_of(1);
+  char path[] = "/tmp/ct_test_array_XXXXXX";
+  (void)state;
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c = small(&feed, 0.1);
+  bed_join(r.array, r.dev, &c);
+  bed_join(r.array, r.dev, &c);
+  run(&r, 5);
+  assert_int_equal(ct_network_save(ct_array_network(r.array, 2), path), CT_OK);
+  ct_network *n;
+  assert_int_equal(ct_network_load(r.beside, path, NULL, &n), CT_OK); /* an ordinary network */
+  bed_run_alone(n, &c, 5, 4);
+  rig_open(&other, "emu:", NULL);
+  bed_join(other.array, other.dev, &c);
+  const struct ct_member from = {.file = path, .feed = {bed_write, &feed}};
+  assert_int_equal(ct_array_join(other.array, &from, NULL), CT_OK);
+  assert_int_equal(member(&other, 2).together, 2);
+  run(&other, 4);
+  assert_int_equal(bed_digest(n), bed_digest(ct_array_network(other.array, 2)));
+  bed_expect_alone(other.array, 1, &c, 4, other.beside);
+  bed_expect_alone(other.array, 2, &c, 9, other.beside);
+  ct_network_free(n);
+  rig_close(&other);
+  rig_close(&r);
+  unlink(path);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------
+ */
+
+static void test_memory_is_full(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  uint32_t joined = 0;
+  int err;
+  (void)state;
+  rig_open(&r, "emu:dram=1", NULL);
+  struct bed_case c = small(&feed, 0.1);
+  c.widths[0] = 100;
+  c.widths[1] = 100;
+  while (!(err = bed_try_join(r.array, &c, NULL)))
+    ++joined;
+  assert_int_equal(err, CT_ERR_NO_SPACE);
+  assert_in_range(joined, 2, 20);
+  assert_int_equal(facts(&r).members, joined);
+  run(&r, 3);
+  assert_int_equal(bed_try_join(r.array, &c, NULL), CT_ERR_NO_SPACE);
+  for (uint32_t i = 1; i <= joined; ++i)
+    bed_expect_alone(r.array, i, &c, 3, r.beside);
+  assert_int_equal(ct_array_leave(r.array, 1), CT_OK);
+  const uint32_t number = bed_join(r.array, r.dev, &c);
+  run(&r, 3);
+  bed_expect_alone(r.array, number, &c, 3, r.beside);
+  bed_expect_alone(r.array, 2, &c, 6, r.beside);
+  rig_close(&r);
+}
+
+/* ---- Arrays drawn at random --------------------------------------------------------------------
+ */
+
+enum { MOST = 6, FEEDS = 3, ROUNDS = 6 };
+
+struct drawn {
+  struct bed_case c;
+  uint32_t number; /* 0: there is none */
+  uint64_t runs;   /* that it should have had */
+};
+
+/* What a member becomes when it is asked for more runs. */
+static void goes_on(struct drawn *d, uint64_t runs, uint32_t ahead) {
+  const uint32_t own = d->c.drop != 0 ? 1 : ahead;
+  const uint64_t most = d->c.feed->poison == CT_NO_CYCLE ? CT_NO_CYCLE : d->c.feed->poison + own;
+  d->runs = d->runs + runs < most ? d->runs + runs : most;
+}
+
+static void check_all(struct rig *r, const struct drawn *d) {
+  for (unsigned i = 0; i < MOST; ++i)
+    if (d[i].number) bed_expect_alone(r->array, d[i].number, &d[i].c, d[i].runs, r->beside);
+}
+
+static void random_round(struct rig *r, struct drawn *d, struct bed_feed *feed, ct_rng *rng) {
+  for (unsigned i = 0; i < MOST; ++i) {
+    if (d[i].number && ct_rng_percent(rng, 25)) {
+      assert_int_equal(ct_array_leave(r->array, d[i].number), CT_OK);
+      d[i].number = 0;
+    }
+    if (d[i].number || !ct_rng_percent(rng, 60)) continue;
+    bed_draw_case(&d[i].c, rng);
+    d[i].c.feed = &feed[ct_rng_below(rng, FEEDS)];
+    d[i].number = bed_join(r->array, r->dev, &d[i].c);
+    d[i].runs = 0;
+  }
+}
+
+static void test_random(void **state) {
+  ct_rng rng = ct_rng_make(77);
+  (void)state;
+  for (int n = ct_tb_draws(12); n > 0; --n) {
+    struct rig r;
+    struct drawn d[MOST] = {{.number = 0}};
+    struct bed_feed feed[FEEDS] = {feed_of(1), feed_of(2), feed_of(3)};
+    const uint32_t ahead = 1 + ct_rng_below(&rng, 3);
+    feed[2].poison = 3 + ct_rng_below(&rng, 8);
+    rig_open(&r, ct_rng_percent(&rng, 50) ? "emu:" : "emu:core=16x8",
+             &(struct ct_array_options){.ahead = ahead});
+    for (int k = 0; k < ROUNDS; ++k) {
+      const uint64_t runs = ct_rng_below(&rng, 7);
+      random_round(&r, d, feed, &rng);
+      run(&r, runs);
+      for (unsigned i = 0; i < MOST; ++i)
+        if (d[i].number) goes_on(&d[i], runs, ahead);
+    }
+    check_all(&r, d);
+    rig_close(&r);
+  }
+}
+
+/* ---- Calls that are refused --------------------------------------------------------------------
+ */
+
+static void refused(struct rig *r, int want, const char *sentence, int got) {
+  assert_int_equal(got, want);
+  if (!strstr(ct_last_error(r->dev), sentence))
+    fail_msg("\"%s\" does not say: %s", ct_last_error(r->dev), sentence);
+}
+
+static void test_refusals(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  ct_array *none;
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c = small(&feed, 0.1);
+  ct_graph *g = bed_graph(&c);
+  struct ct_member m = {.feed = {bed_write, &feed}};
+  refused(&r, CT_ERR_ARG, "at most 8",
+          ct_array_create(r.dev, &(struct ct_array_options){.ahead = 9}, &none));
+  assert_null(none);
+  refused(&r, CT_ERR_ARG, "a graph or of a file", ct_array_join(r.array, &m, NULL));
+  m.graph = g;
+  refused(&r, CT_ERR_ARG, "no updates", ct_array_join(r.array, &m, NULL));
+  m.optimise = &c.how;
+  m.loss = "nothing";
+  refused(&r, CT_ERR_NOT_FOUND, "graph of the member", ct_array_join(r.array, &m, NULL));
+  m.loss = "logits";
+  assert_true(ct_array_join(r.array, &m, NULL) < 0);
+  m.loss = NULL;
+  m.feed.write = NULL;
+  refused(&r, CT_ERR_ARG, "write", ct_array_join(r.array, &m, NULL));
+  m.file = "x";
+  refused(&r, CT_ERR_ARG, "a graph or of a file", ct_array_join(r.array, &m, NULL));
+  m.graph = NULL;
+  refused(&r, CT_ERR_ARG, "has its updates", ct_array_join(r.array, &m, NULL));
+  assert_int_equal(facts(&r).members, 0);
+  refused(&r, CT_ERR_NOT_FOUND, "no member 1", ct_array_leave(r.array, 1));
+  assert_null(ct_array_network(r.array, 1));
+  run(&r, 4); /* of nobody */
+  ct_graph_free(g);
+  rig_close(&r);
+  ct_array_free(NULL);
+}
+
+/* The device is closed first: what is left can still be freed. */
+static void test_closed(void **state) {
+  struct rig r;
+  struct bed_feed feed = feed_of(1);
+  (void)state;
+  rig_open(&r, "emu:", NULL);
+  const struct bed_case c = small(&feed, 0.1);
+  bed_join(r.array, r.dev, &c);
+  run(&r, 2);
+  ct_close(r.dev);
+  assert_int_equal(ct_array_run(r.array, 1, NULL), CT_ERR_CLOSED);
+  ct_array_free(r.array);
+  ct_close(r.beside);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lenets),
+      cmocka_unit_test(test_lenets_on_cores),
+      cmocka_unit_test(test_programs_are_shared),
+      cmocka_unit_test(test_many_numbers),
+      cmocka_unit_test(test_a_loss_is_not_finite),
+      cmocka_unit_test(test_a_weight_is_not_finite),
+      cmocka_unit_test(test_a_feed_fails),
+      cmocka_unit_test(test_a_job_fails),
+      cmocka_unit_test(test_stopping),
+      cmocka_unit_test(test_limits),
+      cmocka_unit_test(test_files),
+      cmocka_unit_test(test_memory_is_full),
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_closed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
