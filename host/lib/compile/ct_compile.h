@@ -98,7 +98,7 @@ enum ct_argument_kind {
 struct ct_argument {
   enum ct_argument_kind kind;
   unsigned region; /* REGION */
-  uint32_t at;     /* units from its start; SCALAR: its number */
+  uint32_t at;     /* units from its start; SCALAR: its number; INVERSE: of what */
 };
 
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
