@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ct_act.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "ct_num.h"
@@ -23,7 +24,10 @@ void ct_act_round(struct ct_act_block *b, uint8_t bound) {
   const uint8_t to = b->e > bound ? b->e : bound;
   const bool nothing = b->e == CT_EXP_ZERO || b->e == CT_EXP_NAN;
   for (unsigned i = 0; i < kLanes; ++i) {
-    b->q[i] = nothing || b->q[i] == INT8_MIN ? 0 : ct_hbfp8_align(b->q[i], b->e, to);
+    if (nothing || b->q[i] == INT8_MIN)
+      b->q[i] = 0;
+    else
+      b->q[i] = ct_hbfp8_align(b->q[i], b->e, to);
   }
   b->e = to;
 }
@@ -72,7 +76,7 @@ static struct head choose_head(const struct ct_act_block b[CT_ACT_BLOCKS], uint8
   h.exps = top != bound;
   h.exp_width = (uint8_t)width_of(top - h.exp_base);
   for (unsigned j = 0; j < kSteps; ++j)
-    h.step[j] = choose_step(&b[kStepBlocks * j], h.sign);
+    h.step[j] = choose_step(&b[(size_t)kStepBlocks * j], h.sign);
   return h;
 }
 
@@ -106,10 +110,15 @@ static void put_head(struct writer *w, const struct head *h) {
   put(w, h->exp_base, 8);
 }
 
+/* Of both blocks of a step, so that a reader knows the length of the second early. */
+static void put_masks(struct writer *w, const struct ct_act_block b[kStepBlocks]) {
+  for (unsigned i = 0; i < kStepBlocks * kLanes; ++i) {
+    put(w, b[i / kLanes].q[i % kLanes] != 0, 1);
+  }
+}
+
 static void put_block(struct writer *w, const struct head *h, const struct step *s,
                       const struct ct_act_block *b) {
-  for (unsigned i = 0; i < kLanes && s->mask; ++i)
-    put(w, b->q[i] != 0, 1);
   if (h->exps) put(w, (unsigned)b->e - h->exp_base, h->exp_width);
   if (!value_bits(h, s)) return;
   for (unsigned i = 0; i < kLanes; ++i) {
@@ -135,13 +144,15 @@ unsigned ct_act_encode(const struct ct_act_block *b, unsigned tiles, uint8_t bou
   put(&w, tiles - 1, 2);
   for (unsigned t = 0; t < tiles; ++t) {
     struct ct_act_block tile[CT_ACT_BLOCKS];
-    memcpy(tile, &b[t * CT_ACT_BLOCKS], sizeof(tile));
+    memcpy(tile, &b[(size_t)t * CT_ACT_BLOCKS], sizeof(tile));
     for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j)
       ct_act_round(&tile[j], bound);
     const struct head h = choose_head(tile, bound);
     put_head(&w, &h);
     for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j) {
-      put_block(&w, &h, &h.step[j / kStepBlocks], &tile[j]);
+      const struct step *s = &h.step[j / kStepBlocks];
+      if (s->mask && j % kStepBlocks == 0) put_masks(&w, &tile[j]);
+      put_block(&w, &h, s, &tile[j]);
     }
   }
   const unsigned units = (w.bits + 8 + kUnitBits - 1) / kUnitBits, bytes = units * CT_ACT_UNIT;
@@ -185,9 +196,9 @@ static struct head get_head(struct reader *r, uint8_t bound) {
   return h;
 }
 
-static void get_block(struct reader *r, const struct head *h, const struct step *s,
+/* Values of the lanes in mask. */
+static void get_block(struct reader *r, const struct head *h, const struct step *s, unsigned mask,
                       struct ct_act_block *b) {
-  const unsigned mask = s->mask ? get(r, kLanes) : 0xFFFFu;
   const unsigned e = h->exp_base + get(r, h->exp_width);
   r->wrong |= e > 255;
   b->e = (uint8_t)e;
@@ -200,6 +211,15 @@ static void get_block(struct reader *r, const struct head *h, const struct step 
   }
 }
 
+static void get_step(struct reader *r, const struct head *h, const struct step *s,
+                     struct ct_act_block b[kStepBlocks]) {
+  unsigned mask[kStepBlocks];
+  for (unsigned j = 0; j < kStepBlocks; ++j)
+    mask[j] = s->mask ? get(r, kLanes) : 0xFFFFu;
+  for (unsigned j = 0; j < kStepBlocks; ++j)
+    get_block(r, h, s, mask[j], &b[j]);
+}
+
 bool ct_act_decode(const uint8_t *in, unsigned units, unsigned tiles, struct ct_act_block *b) {
   const unsigned bits = units * kUnitBits;
   if (!units || units > CT_ACT_UNITS || fold(in, units * CT_ACT_UNIT)) return false;
@@ -208,8 +228,8 @@ bool ct_act_decode(const uint8_t *in, unsigned units, unsigned tiles, struct ct_
   if (get(&r, 2) + 1 != tiles) return false;
   for (unsigned t = 0; t < tiles; ++t) {
     const struct head h = get_head(&r, bound);
-    for (unsigned j = 0; j < CT_ACT_BLOCKS && !r.wrong; ++j) {
-      get_block(&r, &h, &h.step[j / kStepBlocks], &b[t * CT_ACT_BLOCKS + j]);
+    for (unsigned j = 0; j < CT_ACT_BLOCKS && !r.wrong; j += kStepBlocks) {
+      get_step(&r, &h, &h.step[j / kStepBlocks], &b[(size_t)t * CT_ACT_BLOCKS + j]);
     }
     if (r.wrong) return false;
   }
@@ -221,13 +241,13 @@ bool ct_act_decode(const uint8_t *in, unsigned units, unsigned tiles, struct ct_
 void ct_act_from_record(struct ct_act_block b[CT_ACT_BLOCKS], const uint8_t *record) {
   for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j) {
     b[j].e = record[j];
-    memcpy(b[j].q, record + CT_ACT_UNIT * (1 + j), kLanes);
+    memcpy(b[j].q, record + (size_t)CT_ACT_UNIT * (1 + j), kLanes);
   }
 }
 
 void ct_act_to_record(const struct ct_act_block b[CT_ACT_BLOCKS], uint8_t *record) {
   for (unsigned j = 0; j < CT_ACT_BLOCKS; ++j) {
     record[j] = b[j].e;
-    memcpy(record + CT_ACT_UNIT * (1 + j), b[j].q, kLanes);
+    memcpy(record + (size_t)CT_ACT_UNIT * (1 + j), b[j].q, kLanes);
   }
 }

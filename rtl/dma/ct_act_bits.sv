@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Units of 16 bytes in, a window on their bits out: the next 152 bits of a group of compressed activations, of which any number may be taken
+// Units of 16 bytes in, a window on their bits out: the next 168 bits of a group of compressed activations, of which any number may be taken
 // (docs/compression.md).
 //
 // Window      bits_o begins with the next bit that was not taken; have_o of them are the group's. What is behind may be anything. (The last byte of a group
 //             does not count: it is the check.)
-// Taking      take_i takes len_i bits, at most have_o and 152. With next_i the group is over: what is left of it goes, too, ended_o must be high, and the
+// Taking      take_i takes len_i bits, at most have_o and 168. With next_i the group is over: what is left of it goes, too, ended_o must be high, and the
 //             window is on the next group in the next cycle.
 // End         ended_o: the last unit of the group is here. wrong_o: and the exclusive or of all bytes of the group is not 0.
 // Room        three units; full_o: all are here. Then there are 257 bits, or the end of the group is here.
-// Throughput  a unit a cycle, 152 bits a cycle.
+// Throughput  a unit a cycle, 168 bits a cycle.
 
 `default_nettype none
 `include "ct_assert.svh"
@@ -27,7 +27,7 @@ module ct_act_bits (
   input  logic         last_i,     // the last unit of a group
   input  logic [1:0]   tag_i,      // comes out with its first bit
 
-  output logic [151:0] bits_o,
+  output logic [167:0] bits_o,
   output logic [1:0]   tag_o,
   output logic [8:0]   have_o,
   output logic         ended_o,
@@ -71,7 +71,7 @@ module ct_act_bits (
   assign stop    = ended_o ? {own, 7'd0} - 9'd8 : {own, 7'd0};
   assign have_o  = stop > {2'd0, at_q} ? stop - {2'd0, at_q} : 9'd0;
   assign tag_o   = tag_q[1:0];
-  assign bits_o  = 152'(units_q[278:0] >> at_q);
+  assign bits_o  = 168'(units_q[294:0] >> at_q);
 
   // Units that are done with go, then one comes behind what is left.
   logic [8:0] next;
@@ -132,7 +132,7 @@ module ct_act_bits (
     tag_q   <= tag_d;
   end
 
-  `CT_ASSUME(TakesWhatIsHere_M, !take_i || ({1'b0, len_i} <= have_o && len_i <= 8'd152))
+  `CT_ASSUME(TakesWhatIsHere_M, !take_i || ({1'b0, len_i} <= have_o && len_i <= 8'd168))
   `CT_ASSUME(NextAtTheEnd_M, !next_i || ended_o)
   `CT_ASSERT(EnoughWhenFull_A, !full_o || ended_o || have_o >= 9'd257)
   `CT_ASSERT(GoneWereHere_A, gone <= count_q)

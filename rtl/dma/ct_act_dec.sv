@@ -39,7 +39,7 @@ module ct_act_dec (
 );
 
   logic         in_ready, bits_idle, ended, wrong, full, take, over;
-  logic [151:0] bits;
+  logic [167:0] bits;
   logic [8:0]   have;
   logic [7:0]   len;
   logic         err_q, unpack_err, bad;
@@ -77,7 +77,8 @@ module ct_act_dec (
   logic [2:0]  pair;
   logic [3:0]  width;             // with it
   logic [4:0]  some;
-  logic [15:0] lanes;
+  logic [15:0] lanes, next_q;     // of the block, of the second one of its step
+  logic        front;             // the masks are in front
 
   function automatic logic [4:0] ones(input logic [15:0] v);
     ones = '0;
@@ -96,14 +97,15 @@ module ct_act_dec (
   assign steps = head_q[32:1];
   assign step  = steps[4*pair +: 4];
   assign width = (step == 4'd0) ? 4'd0 : {1'b0, step[3:1]} + 4'(head_q[0]);
-  assign lanes = step[0] ? bits[15:0] : 16'hFFFF;
+  assign front = step[0] && phase_q[0];
+  assign lanes = !step[0] ? 16'hFFFF : phase_q[0] ? bits[15:0] : next_q;
   assign some  = ones(lanes);
   assign exps  = first ? bits[11] : bits[1];
 
   always_comb begin
     head = first ? {bits[55:12], bits[10]} : {bits[45:2], bits[0]};
     if (!exps) head[44:33] = {first ? bits[7:0] : bound_q, 4'd0};
-    len = times(some, width) + {4'd0, head_q[36:33]} + (step[0] ? 8'd16 : 8'd0);
+    len = times(some, width) + {4'd0, head_q[36:33]} + (front ? 8'd32 : 8'd0);
     if (phase_q == 5'd0) len = (exps ? 8'd46 : 8'd34) + (first ? 8'd10 : 8'd0);
   end
 
@@ -139,6 +141,7 @@ module ct_act_dec (
 
   always_ff @(posedge clk_i) begin
     if (take && phase_q == 5'd0) head_q <= head;
+    if (take && phase_q[0]) next_q <= bits[31:16];
     if (take && first) begin
       bound_q <= bits[7:0];
       tiles_q <= tiles;
@@ -153,6 +156,8 @@ module ct_act_dec (
     .valid_i   (take && phase_q != 5'd0),
     .ready_o   (unpack_ready),
     .bits_i    (bits),
+    .front_i   (front),
+    .lanes_i   (lanes),
     .mask_i    (step[0]),
     .size_i    (step[3:1]),
     .sign_i    (head_q[0]),

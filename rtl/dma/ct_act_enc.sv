@@ -10,7 +10,7 @@
 //             the one before is packed.
 // Throughput  a tile in 17 cycles: as many as it has beats when it is stored as it is. Only where 16 values take more than 128 bits, mask and exponent
 //             included, it may take more.
-// Latency     first word of a tile taken in t: its first unit on offer from t + 26 on.
+// Latency     first word of a tile taken in t: its header is in the accumulator of ct_act_pack in t + 26, if nothing waits.
 // Output      units of a group in order, the last one with last_o and their number, 1 to 70.
 // Flush       flush_i forgets everything in a cycle. idle_o: nothing is inside.
 
@@ -54,6 +54,8 @@ module ct_act_enc (
   logic [7:0]       exp;
   logic [45:0]      head;
   logic [WordW-1:0] mem [0:63];
+  logic [15:0]      mask_mem [0:63];           // lanes that are not zero, once more
+  logic [15:0]      some;
 
   assign give    = done && rd_free;
   assign move    = !done || give;
@@ -105,6 +107,10 @@ module ct_act_enc (
     end
   end
 
+  always_comb begin
+    for (int i = 0; i < 16; i++) some[i] = size[7*i +: 7] != 7'd0;
+  end
+
   always_ff @(posedge clk_i) begin
     if (move) begin
       idx1_q  <= idx_q;
@@ -113,6 +119,7 @@ module ct_act_enc (
       also2_q <= also1_q;
       if (v2_q && idx2_q == 4'd15) also_q <= also2_q;
       if (v2_q) mem[{wr_slot_q, idx2_q}] <= {exp, neg, size};
+      if (v2_q) mask_mem[{wr_slot_q, idx2_q}] <= some;
     end
   end
 
@@ -134,12 +141,13 @@ module ct_act_enc (
   assign steps   = h_head_q[33:2];
   assign step    = steps[4*word[3:1] +: 4];
 
-  logic             r_v_q, r_head_q, r_mask_q, r_sign_q, r_exps_q, r_first_q, r_last_q;
+  logic             r_v_q, r_head_q, r_mask_q, r_front_q, r_sign_q, r_exps_q, r_first_q, r_last_q;
   logic [2:0]       r_bits_q;
   logic [45:0]      r_bits_head_q;
   logic [1:0]       r_tiles_q;
   logic [7:0]       r_bound_q;
   logic [WordW-1:0] r_word_q;
+  logic [15:0]      r_own_q, r_next_q;         // masks of the word, and of the one behind
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -176,19 +184,20 @@ module ct_act_enc (
       r_bits_head_q <= h_head_q;
       r_mask_q      <= step[0];
       r_bits_q      <= step[3:1];
+      r_front_q     <= step[0] && !word[0] && phase_q != 5'd0;
       r_word_q      <= mem[{rd_slot_q, word}];
+      r_own_q       <= mask_mem[{rd_slot_q, word}];
+      r_next_q      <= mask_mem[{rd_slot_q, word[3:1], 1'b1}];
     end
   end
   assign r_sign_q = r_bits_head_q[0];
   assign r_exps_q = r_bits_head_q[1];
 
   logic [127:0] values;
-  logic [15:0]  some;
   logic [3:0]   bits;
   logic [5:0]   len;
   always_comb begin
     for (int i = 0; i < 16; i++) begin
-      some[i]          = r_word_q[7*i +: 7] != 7'd0;
       values[8*i +: 8] = {1'b0, r_word_q[7*i +: 7] - 7'(r_mask_q)} | 8'(r_word_q[112+i]) << r_bits_q;
     end
     bits = (r_mask_q || r_bits_q != 3'd0) ? {1'b0, r_bits_q} + 4'(r_sign_q) : 4'd0;
@@ -209,8 +218,9 @@ module ct_act_enc (
     .head_i    (r_head_q),
     .len_i     (len),
     .last_i    (r_last_q),
-    .mask_i    (r_mask_q && !r_head_q),
-    .lanes_i   ((r_mask_q && !r_head_q) ? some : 16'hFFFF),
+    .front_i   (r_front_q),
+    .masks_i   ({r_next_q, r_own_q}),
+    .lanes_i   ((r_mask_q && !r_head_q) ? r_own_q : 16'hFFFF),
     .values_i  (values),
     .bits_i    (bits),
     .off_i     ((r_exps_q && !r_head_q) ? r_word_q[WordW-1 -: 8] - r_bits_head_q[45:38] : 8'd0),

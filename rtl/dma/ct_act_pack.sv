@@ -2,7 +2,7 @@
 //
 // Writes blocks of compressed activations one behind the other, bit by bit, into units of 16 bytes (docs/compression.md).
 //
-// A piece is a mask (16 bits, or none), an exponent's distance (0 to 8 bits) and values of 0 to 8 bits each: those of the lanes in lanes_i. A header is a
+// A piece is the masks of a step (32 bits, or none), an exponent's distance (0 to 8 bits) and values of 0 to 8 bits each: those of the lanes in lanes_i. A header is a
 // piece too: sixteen values of 8 bits, of which len_i bits count; the bits behind are 0. With last_i a group ends: the last unit is filled up with zeros,
 // and its last byte makes the exclusive or of all bytes of the group 0.
 //
@@ -25,7 +25,8 @@ module ct_act_pack (
   input  logic         head_i,   // a header
   input  logic [5:0]   len_i,    // its bits
   input  logic         last_i,   // the last piece of a group
-  input  logic         mask_i,   // write the mask
+  input  logic         front_i,  // the masks come in front
+  input  logic [31:0]  masks_i,
   input  logic [15:0]  lanes_i,  // lanes of which values are written
   input  logic [127:0] values_i, // 8 bits a lane; the bits that are not written are 0
   input  logic [3:0]   bits_i,   // bits that are written of each, 0 to 8
@@ -39,7 +40,7 @@ module ct_act_pack (
   output logic [6:0]   units_o   // with last_o: units of the group
 );
 
-  localparam int unsigned PieceW = 152;
+  localparam int unsigned PieceW = 168;
   localparam int unsigned AccW   = 128 + PieceW;
 
   logic [2:0] v_d, v_q;  // pieces in the three stages in front of the accumulator
@@ -111,40 +112,40 @@ module ct_act_pack (
 
   // First stage: together, counted. Second: dense. Third: mask and exponent in front.
   logic [127:0]       c_values_q, d_values_q;
-  logic [15:0]        c_lanes_q, d_lanes_q;
+  logic [31:0]        c_masks_q, d_masks_q;
   logic [4:0]         c_some_q;
   logic [5:0]         c_len_q;
   logic [3:0]         c_bits_q, c_off_bits_q, d_off_bits_q;
   logic [7:0]         c_off_q, d_off_q, d_len_q, p_len_q;
-  logic               c_head_q, c_mask_q, d_mask_q, c_last_q, d_last_q, p_last_q;
+  logic               c_head_q, c_front_q, d_front_q, c_last_q, d_last_q, p_last_q;
   logic [PieceW-1:0]  p_piece_d, p_piece_q;
   logic [135:0]       d_off_values;
   assign d_off_values = {8'd0, d_values_q} << d_off_bits_q | 136'(d_off_q);
-  assign p_piece_d    = d_mask_q ? {d_off_values, d_lanes_q} : {16'd0, d_off_values};
+  assign p_piece_d    = d_front_q ? {d_off_values, d_masks_q} : {32'd0, d_off_values};
 
   always_ff @(posedge clk_i) begin
     if (move) begin
       c_values_q   <= together(values_i, lanes_i);
-      c_lanes_q    <= lanes_i;
+      c_masks_q    <= masks_i;
       c_some_q     <= ones(lanes_i);
       c_len_q      <= len_i;
       c_bits_q     <= bits_i;
       c_off_q      <= off_i;
       c_off_bits_q <= off_bits_i;
       c_head_q     <= head_i;
-      c_mask_q     <= mask_i;
+      c_front_q    <= front_i;
       c_last_q     <= last_i;
 
       d_values_q   <= dense(c_values_q, c_bits_q);
-      d_lanes_q    <= c_lanes_q;
+      d_masks_q    <= c_masks_q;
       d_off_q      <= c_off_q;
       d_off_bits_q <= c_off_bits_q;
-      d_mask_q     <= c_mask_q;
+      d_front_q    <= c_front_q;
       d_last_q     <= c_last_q;
       d_len_q      <= c_head_q ? {2'd0, c_len_q} : times(c_some_q, c_bits_q);
 
       p_piece_q    <= p_piece_d;
-      p_len_q      <= d_len_q + {4'd0, d_off_bits_q} + {3'd0, d_mask_q, 4'd0};
+      p_len_q      <= d_len_q + {4'd0, d_off_bits_q} + {2'd0, d_front_q, 5'd0};
       p_last_q     <= d_last_q;
     end
   end
@@ -229,7 +230,7 @@ module ct_act_pack (
 
   assign idle_o = v_q == 3'b000 && count_q == 9'd0 && !fin_q;
 
-  `CT_ASSERT(CountFits_A, count_q <= 9'd279)
+  `CT_ASSERT(CountFits_A, count_q <= 9'd295)
   `CT_ASSERT(ZeroBehind_A, acc_q >> count_q == '0)
   // What comes behind a last unit begins a group: it is a header.
   `CT_ASSERT(HeaderBehind_A, !(take && behind && p_last_q))

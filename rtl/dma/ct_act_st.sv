@@ -379,7 +379,7 @@ module ct_act_st #(
     end
   end
 
-  `CT_ASSERT(WordsHaveRoom_A, owed <= 4'd8)
+  `CT_ASSERT(WordsHaveRoom_A, owed <= 4'd8 && 4'(w_in_q - w_out_q) <= 4'd8)
   `CT_ASSERT(BurstInPage_A, !wr_valid_o || {1'b0, addr_q[7:0]} + 9'(wr_beats_o) <= 9'd256)
   `CT_ASSERT(BurstFits_A, !wr_valid_o || wr_beats_o != 5'd0)
   `CT_ASSERT(WholeGroups_A, !wr_valid_o || (full_q[send_q] && !sent_q[send_q]))

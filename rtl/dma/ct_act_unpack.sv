@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a block of sixteen mantissas and an exponent of the bits of compressed activations (docs/compression.md): a mask, or none, an exponent's distance
-// from base_i of off_bits_i bits (0 to 8), then values of size_i bits and, with sign_i, a sign. With a mask only its lanes have values, of one less
-// than their size.
+// Makes a block of sixteen mantissas and an exponent of the bits of compressed activations (docs/compression.md): with front_i 32 bits that are not its own, an
+// exponent's distance from base_i of off_bits_i bits (0 to 8), then for each of its lanes a value of size_i bits and, with sign_i, a sign. With mask_i a
+// value is one less than its size.
 //
 // Latency     a block taken in t is on offer in t + 4.
 // Throughput  a block a cycle.
@@ -21,7 +21,9 @@ module ct_act_unpack (
 
   input  logic         valid_i,
   output logic         ready_o,
-  input  logic [151:0] bits_i,
+  input  logic [167:0] bits_i,
+  input  logic         front_i,
+  input  logic [15:0]  lanes_i,
   input  logic         mask_i,
   input  logic [2:0]   size_i,
   input  logic         sign_i,
@@ -80,21 +82,21 @@ module ct_act_unpack (
   assign v_d     = move ? {v_q[2] && !err_o, v_q[1:0], valid_i} : v_q;
 
   // First: the bits. Second: the exponent, the values behind it. Third: values of 8 bits. Fourth: each in its lane, as a mantissa.
-  logic [151:0] b_bits_q;
-  logic         b_mask_q, b_sign_q, b_last_q, c_mask_q, c_sign_q, c_last_q, d_mask_q, d_sign_q, d_last_q;
+  logic [167:0] b_bits_q;
+  logic         b_front_q, b_mask_q, b_sign_q, b_last_q, c_mask_q, c_sign_q, c_last_q, d_mask_q, d_sign_q, d_last_q;
   logic [2:0]   b_size_q, c_size_q, d_size_q;
   logic [7:0]   b_base_q;
   logic [3:0]   b_off_bits_q, c_bits;
   logic [135:0] b_rest;
   logic [7:0]   b_off;
-  logic [15:0]  c_lanes_q, d_lanes_q;
+  logic [15:0]  b_lanes_q, c_lanes_q, d_lanes_q;
   logic [8:0]   c_exp_q, d_exp_q;
   logic [127:0] c_values_q, d_values_q, mantissas;
   logic         d_large, o_last_q;
   logic [7:0]   o_exp_q;
   logic [127:0] o_data_q;
 
-  assign b_rest    = b_mask_q ? b_bits_q[151:16] : b_bits_q[135:0];
+  assign b_rest    = b_front_q ? b_bits_q[167:32] : b_bits_q[135:0];
   assign b_off     = b_rest[7:0] & ~(8'hFF << b_off_bits_q);
   assign c_bits    = (c_mask_q || c_size_q != 3'd0) ? {1'b0, c_size_q} + 4'(c_sign_q) : 4'd0;
 
@@ -110,6 +112,8 @@ module ct_act_unpack (
   always_ff @(posedge clk_i) begin
     if (move) begin
       b_bits_q     <= bits_i;
+      b_front_q    <= front_i;
+      b_lanes_q    <= lanes_i;
       b_mask_q     <= mask_i;
       b_sign_q     <= sign_i;
       b_size_q     <= size_i;
@@ -119,7 +123,7 @@ module ct_act_unpack (
 
       c_values_q <= 128'(b_rest >> b_off_bits_q);
       c_exp_q    <= {1'b0, b_base_q} + {1'b0, b_off};
-      c_lanes_q  <= b_mask_q ? b_bits_q[15:0] : 16'hFFFF;
+      c_lanes_q  <= b_lanes_q;
       c_mask_q   <= b_mask_q;
       c_sign_q   <= b_sign_q;
       c_size_q   <= b_size_q;

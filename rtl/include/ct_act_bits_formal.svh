@@ -29,7 +29,7 @@
   end
   `CT_ASSERT(Numbered_A, 4'(f_in_q - f_out_q) == 4'(count_q))
   `CT_ASSERT(LiesThere_A, f_ahead >= 4'(count_q) || (units_q[{f_ahead[1:0], f_bit}] == f_value_q && last_q[f_ahead[1:0]] == f_last_q))
-  `CT_ASSERT(OnShow_A, !f_here || f_place >= 9'd152 || bits_o[f_place[7:0]] == f_value_q)
+  `CT_ASSERT(OnShow_A, !f_here || f_place >= 9'd168 || bits_o[f_place[7:0]] == f_value_q)
   // Of the units that are here, those up to the first last one are the group's.
   `CT_ASSERT(OwnUnits_A, f_ahead >= 4'(count_q) || (f_ahead < 4'(own)) == ((f_ahead < 4'd1 || !last_q[0]) && (f_ahead < 4'd2 || !last_q[1])))
   `CT_ASSERT(HaveIsOwn_A, !f_here || (f_place < have_o) == (f_ahead < 4'(own) && !(ended_o && f_ahead + 4'd1 == 4'(own) && f_bit >= 7'd120)))

@@ -5,7 +5,7 @@
   // What is here of a group does not end before its end, and less of it is not wanted later.
   `CT_ASSERT(PhaseRuns_A, phase_q <= 5'd16 && (tile_q <= tiles_q || (phase_q == 5'd0 && tile_q == 2'd0)))
   `CT_ASSERT(WidthFits_A, phase_q == 5'd0 || head_q[36:33] <= 4'd8)
-  `CT_ASSERT(TakesWhatIsHere_A, !take || ({1'b0, len} <= have && len <= 8'd152))
+  `CT_ASSERT(TakesWhatIsHere_A, !take || ({1'b0, len} <= have && len <= 8'd168))
   `CT_ASSERT(GroupEndsRight_A, !over || (ended && !wrong && have - {1'b0, len} < 9'd128))
 
   // Blocks of the group that have been taken: as many as its tiles have, the last one at its end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is proven of ct_act_pack (tb/formal/ct_act_pack.proof), included at its end. Pieces in front of the accumulator may be any: of 152 bits at most, the
+// What is proven of ct_act_pack (tb/formal/ct_act_pack.proof), included at its end. Pieces in front of the accumulator may be any: of 168 bits at most, the
 // first of a group a header, all of a group 8898 bits at most (docs/compression.md).
 
   // Bits of the group that have been taken, and of the one whose last unit waits.
@@ -12,7 +12,7 @@
     else if (flush_i)              f_bits_q <= '0;
     else if (take)                 f_bits_q <= p_last_q ? 14'd0 : f_bits_q + 14'(p_len_q);
   end
-  `CT_ASSUME(PieceFits_M, p_len_q <= 8'd152 && p_piece_q >> p_len_q == '0)
+  `CT_ASSUME(PieceFits_M, p_len_q <= 8'd168 && p_piece_q >> p_len_q == '0)
   `CT_ASSUME(HeaderFirst_M, !f_begins || (!p_last_q && p_len_q >= 8'd34 && p_len_q <= 8'd56))
   `CT_ASSUME(GroupFits_M, f_bits_q + 14'(p_len_q) <= 14'd8898)
 
@@ -24,7 +24,7 @@
   end
   `CT_ASSERT(OneState_A, !(fin_q && tail_q))
   `CT_ASSERT(Running_A, fin_q || tail_q || f_bits_q == f_gone + 14'(count_q))
-  `CT_ASSERT(Ending_A, !fin_q || (f_begins && f_end_q <= f_gone + 14'd279 &&
+  `CT_ASSERT(Ending_A, !fin_q || (f_begins && f_end_q <= f_gone + 14'd295 &&
                        (f_end_q >= f_gone ? 14'(count_q) == f_end_q - f_gone : count_q == 9'd0 && f_gone - f_end_q <= 14'd7)))
   `CT_ASSERT(Tail_A, !tail_q || (count_q == 9'd128 + 9'(f_bits_q) && f_bits_q <= 14'd56 && !f_begins && f_end_q + 14'd8 <= f_gone + 14'd128 &&
                      f_end_q + 14'd8 > f_gone))

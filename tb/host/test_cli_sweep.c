@@ -5,26 +5,16 @@
  */
 #include "ct_tb.h"
 
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cli_run.h"
 
 #define EMU " --device emu:"
 #define DATA " --data random-28x28x1 --samples 48"
 #define LENET "--model lenet5 --seed 3" DATA EMU
-
-__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
-  static char lines[4][1024];
-  static unsigned next;
-  char *text = lines[next++ % 4];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof lines[0], format, args);
-  va_end(args);
-  return text;
-}
 
 static json_t *member(json_t *root, size_t index) {
   json_t *m = json_array_get(cli_at(root, "members"), index);
@@ -39,8 +29,8 @@ static void the_same_alone(void **state) {
   assert_int_equal(json_array_size(cli_at(all, "members")), 4);
   for (size_t i = 0; i < 4; ++i) {
     json_t *alone = cli_expect_json(
-        line("train --epochs 2 --lr %s --momentum %s --weight-decay 0.001 --json - " LENET,
-             i / 2 ? "0.05" : "0.01", i % 2 ? "0.9" : "0.5"));
+        cli_line("train --epochs 2 --lr %s --momentum %s --weight-decay 0.001 --json - " LENET,
+                 i / 2 ? "0.05" : "0.01", i % 2 ? "0.9" : "0.5"));
     assert_true(cli_number_at(member(all, i), "weights_crc32") ==
                 cli_number_at(alone, "weights_crc32"));
     assert_int_equal(cli_number_at(member(all, i), "steps"), cli_number_at(alone, "steps"));
@@ -61,17 +51,17 @@ static void the_same_alone(void **state) {
 static void the_best_is_kept(void **state) {
   (void)state;
   json_t *all = cli_expect_json(
-      line("train --epochs 1 --json - --save %s --samples 200 --sweep lr=0.2,0.001,0.1" EMU,
-           cli_path("best.ctm")));
+      cli_line("train --epochs 1 --json - --save %s --samples 200 --sweep lr=0.2,0.001,0.1" EMU,
+               cli_path("best.ctm")));
   const size_t best = (size_t)cli_number_at(all, "best") - 1;
   for (size_t i = 0; i < 3; ++i)
     assert_true(cli_number_at(member(all, i), "test_accuracy") <=
                 cli_number_at(member(all, best), "test_accuracy"));
-  json_t *more =
-      cli_expect_json(line("train --epochs 2 --json - --samples 200 --data digits --resume %s" EMU,
-                           cli_path("best.ctm")));
+  json_t *more = cli_expect_json(
+      cli_line("train --epochs 2 --json - --samples 200 --data digits --resume %s" EMU,
+               cli_path("best.ctm")));
   assert_int_equal(cli_number_at(more, "steps"), 7);
-  free(cli_expect(0, "", line("infer --model %s --data digits" EMU, cli_path("best.ctm"))));
+  free(cli_expect(0, "", cli_line("infer --model %s --data digits" EMU, cli_path("best.ctm"))));
   json_decref(more);
   json_decref(all);
 }
@@ -113,7 +103,7 @@ static void batches(void **state) {
 /* Rates that nothing survives, beside one that learns. */
 static void one_diverges(void **state) {
   (void)state;
-  json_t *all = cli_expect_json(line(
+  json_t *all = cli_expect_json(cli_line(
       "train --epochs 3 --json - --samples 200 --save %s --sweep lr=1000,0.0001 weight-decay=1" EMU,
       cli_path("survivor.ctm")));
   assert_string_equal(json_string_value(cli_at(member(all, 0), "state")), "diverged");
@@ -123,6 +113,19 @@ static void one_diverges(void **state) {
   json_decref(all);
   free(cli_expect(1, "all have diverged",
                   "train --epochs 3 --samples 200 --sweep lr=1000,999 weight-decay=1" EMU));
+}
+
+/* Activations in less, as `coltrain train` keeps them. */
+static void kept(void **state) {
+  (void)state;
+  json_t *all = cli_expect_json("train --epochs 1 --keep hbfp8 --json - " LENET " --sweep lr=0.05");
+  json_t *alone = cli_expect_json("train --epochs 1 --keep hbfp8 --lr 0.05 --json - " LENET);
+  assert_true(cli_number_at(member(all, 0), "weights_crc32") ==
+              cli_number_at(alone, "weights_crc32"));
+  assert_true(cli_number_at(json_array_get(cli_at(alone, "by_epoch"), 0), "test_accuracy") ==
+              cli_number_at(member(all, 0), "test_accuracy"));
+  json_decref(alone);
+  json_decref(all);
 }
 
 static void lines_and_cycles(void **state) {
@@ -139,10 +142,31 @@ static void lines_and_cycles(void **state) {
   json_decref(all);
 }
 
+/* Somebody looks on. */
+static void watched(void **state) {
+  (void)state;
+  assert_int_equal(setenv("COLTRAIN_RUN_DIR", cli_path("run"), 1), 0);
+  const pid_t pid = cli_start("train --epochs 100000 --sweep lr=0.1,0.2" EMU, cli_path("w.out"),
+                              cli_path("w.err"));
+  char *text = NULL;
+  for (int i = 0; i < 100 && !text; ++i) {
+    struct cli_run top = cli_run("top --lines 2", 0);
+    if (!top.status) text = strdup(top.out);
+    cli_run_free(&top);
+    cli_sleep_ms(100);
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  assert_non_null(text);
+  if (!strstr(text, "2 trainings, epoch ") || !strstr(text, "  loss ")) fail_msg("%s", text);
+  free(text);
+  unsetenv("COLTRAIN_RUN_DIR");
+}
+
 static void stopped(void **state) {
   (void)state;
   struct cli_run run = cli_run(
-      line("train --epochs 100000 --save %s --sweep lr=0.1,0.2" EMU, cli_path("stopped.ctm")),
+      cli_line("train --epochs 100000 --save %s --sweep lr=0.1,0.2" EMU, cli_path("stopped.ctm")),
       1500);
   assert_int_equal(run.status, 1);
   assert_non_null(strstr(run.out, "saved to "));
@@ -169,10 +193,11 @@ static void refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_alone), cmocka_unit_test(the_best_is_kept),
-      cmocka_unit_test(halving),        cmocka_unit_test(batches),
-      cmocka_unit_test(one_diverges),   cmocka_unit_test(lines_and_cycles),
-      cmocka_unit_test(stopped),        cmocka_unit_test(refused),
+      cmocka_unit_test(the_same_alone),   cmocka_unit_test(the_best_is_kept),
+      cmocka_unit_test(halving),          cmocka_unit_test(batches),
+      cmocka_unit_test(one_diverges),     cmocka_unit_test(kept),
+      cmocka_unit_test(lines_and_cycles), cmocka_unit_test(watched),
+      cmocka_unit_test(stopped),          cmocka_unit_test(refused),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

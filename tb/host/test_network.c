@@ -602,6 +602,68 @@ static void test_kept_in_less(void **state) {
   assert_true(10 * bytes[1] < 6 * bytes[0]);
 }
 
+/* ---- Updates that join the gradient of their weight ---- */
+
+struct trained {
+  uint64_t digest;
+  size_t stages;
+};
+
+/* asked: somebody else asks for the gradients, too, so they are stored and updates are stages. */
+static struct trained train_conv(const struct ct_optimise *how, bool asked) {
+  struct bed b;
+  struct net_bed n;
+  ct_rng rng = ct_rng_make(4);
+  struct trained t = {.stages = 0};
+  builtin(&b, "lenet5", 3, true);
+  optimise(&b, how);
+  static const char *const weights[] = {"conv1.weight", "conv2.weight", "fc1.weight", "fc2.weight",
+                                        "logits.weight"};
+  for (unsigned i = 0; i < 5 && asked; ++i) {
+    const int gradient = ct_graph_gradient(b.g, ct_graph_find(b.g, weights[i]));
+    assert_true(gradient > 0 && ct_graph_result(b.g, gradient) >= 0);
+  }
+  bed_check(&b);
+  net_open(&n, &b, "emu:");
+  net_draw(&n, 8, &rng);
+  for (uint64_t step = 0; step < 3; ++step)
+    net_run_device(&n, step);
+  for (size_t i = 0; i < ct_network_stages(n.net); ++i) {
+    struct ct_network_stage stage;
+    assert_int_equal(ct_network_stage(n.net, i, &stage), CT_OK);
+    t.stages += stage.jobs > 0;
+  }
+  struct ct_graph_info info;
+  assert_int_equal(ct_graph_info(b.g, &info), CT_OK);
+  for (size_t i = 1; i <= info.tensors; ++i) {
+    const struct ct_tensor_info x = bed_info(&b, (int)i);
+    if (x.role != CT_ROLE_WEIGHT && x.role != CT_ROLE_STATE) continue;
+    float *data = calloc(x.elements, sizeof *data);
+    assert_non_null(data);
+    assert_int_equal(ct_network_read(n.net, (int)i, data, x.elements), CT_OK);
+    for (size_t k = 0; k < x.elements * sizeof *data; ++k)
+      t.digest = (t.digest ^ ((const unsigned char *)data)[k]) * UINT64_C(0x100000001b3);
+    free(data);
+  }
+  net_close(&n);
+  bed_free(&b);
+  return t;
+}
+
+/* Weights and momentum have the same bits, whether the gradient goes through memory or not. */
+static void test_joined_updates(void **state) {
+  (void)state;
+  const struct ct_optimise how[] = {
+      {.schedule = {.rate = 0.05}, .momentum = 0.9, .weight_decay = 0.001},
+      {.optimiser = CT_OPTIMISER_ADAM, .schedule = {.rate = 0.01}, .weight_decay = 0.001},
+      {.schedule = {.rate = 0.05}, .momentum = 0.5, .clip = 0.5}};
+  for (unsigned i = 0; i < sizeof how / sizeof *how; ++i) {
+    const struct trained joined = train_conv(&how[i], false), apart = train_conv(&how[i], true);
+    assert_true(joined.digest == apart.digest);
+    assert_int_equal(apart.stages - joined.stages, how[i].clip > 0 ? 0 : 5);
+  }
+}
+
 static void test_a_device_without_convolution(void **state) {
   (void)state;
   for (int product = 0; product < 2; ++product) {
@@ -648,6 +710,7 @@ int main(void) {
                                      cmocka_unit_test(test_small_changes),
                                      cmocka_unit_test(test_readers_see_the_format),
                                      cmocka_unit_test(test_kept_in_less),
-                                     cmocka_unit_test(test_a_device_without_convolution)};
+                                     cmocka_unit_test(test_a_device_without_convolution),
+                                     cmocka_unit_test(test_joined_updates)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "coltrain/coltrain.h"
+#include "coltrain/array.h"
 #include "coltrain/graph.h"
 #include "coltrain/network.h"
 #include "ct_prog.h"
@@ -489,6 +490,83 @@ EACH(files, 5)
 EACH(requests, 3)
 EACH(networks, 100)
 
+/* ---- Arrays --------------------------------------------------------------------------------- */
+
+/* A perceptron without updates. */
+static ct_graph *perceptron_of(ct_device *dev) {
+  ct_graph *g = NULL;
+  const uint32_t few[] = {3, 4, 2};
+  if (ct_graph_create(&g) || ct_graph_mlp(g, few, 2, 2, true)) fail_msg("%s", ct_last_error(dev));
+  return g;
+}
+
+static int write_zeros(void *arg, uint64_t run, ct_frame *frame) {
+  static const float zeros[2 * 3];
+  ct_graph *g = ct_network_graph(ct_frame_network(frame));
+  (void)arg;
+  (void)run;
+  const int err = ct_frame_write(frame, ct_graph_find(g, "x"), zeros, 6);
+  return err ? err : ct_frame_write(frame, ct_graph_find(g, "y"), zeros, 4);
+}
+
+/* A member joins one that is there, both run, it leaves. The other has either done all its runs, or
+ * the call says why not; a member that fails says so itself. */
+static void arrays(ct_device *dev, ct_array *a, const struct ct_member *member) {
+  uint32_t number = 0;
+  struct ct_member_info info;
+  const int joined = ct_array_join(a, member, &number);
+  assert_true(joined == CT_OK || joined == CT_ERR_MEMORY);
+  if (joined) assert_non_null(strstr(ct_last_error(dev), "memory"));
+  const int ran = ct_array_run(a, 3, NULL);
+  assert_true(ran == CT_OK || ran == CT_ERR_MEMORY);
+  assert_int_equal(ct_array_member(a, 1, &info), CT_OK);
+  if (ran == CT_OK && info.state == CT_MEMBER_READY) assert_int_equal(info.runs, 3);
+  if (info.state == CT_MEMBER_FAILED) assert_int_equal(info.error, CT_ERR_MEMORY);
+  if (!joined) assert_int_equal(ct_array_leave(a, number), CT_OK);
+}
+
+/* The n-th allocation fails; how many are left, and whether one failed. */
+static bool try_array(long n, bool for_good) {
+  const long live = host.live;
+  ct_device *dev;
+  ct_array *a;
+  if (ct_open("emu:dram=16,spm=4096", &dev)) fail_msg("%s", ct_last_error(NULL));
+  ct_graph *g = perceptron_of(dev);
+  const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.5};
+  const struct ct_member member = {.graph = g, .optimise = &how, .feed = {write_zeros, NULL}};
+  if (ct_array_create(dev, NULL, &a) || ct_array_join(a, &member, NULL))
+    fail_msg("%s", ct_last_error(dev));
+  host.before = n;
+  host.for_good = for_good;
+  host.failed = false;
+  host.armed = true;
+  arrays(dev, a, &member);
+  host.armed = false;
+  const bool failed = host.failed;
+  host.failed = false;
+  uint32_t number;
+  if (ct_array_join(a, &member, &number) || ct_array_run(a, 2, NULL))
+    fail_msg("%s", ct_last_error(dev));
+  struct ct_member_info info;
+  assert_int_equal(ct_array_member(a, number, &info), CT_OK);
+  assert_int_equal(info.runs, 2);
+  ct_array_free(a);
+  ct_graph_free(g);
+  ct_close(dev);
+  if (host.live != live) fail_msg("%ld: %ld allocations are left", n, host.live - live);
+  return failed;
+}
+
+static void without_memory_arrays(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good < 2; ++for_good) {
+    long n = 0;
+    while (try_array(n, for_good))
+      ++n;
+    assert_true(n > 50);
+  }
+}
+
 /* Opening a device, and the list of them. */
 static void without_memory_opening(void **state) {
   (void)state;
@@ -581,6 +659,7 @@ int main(void) {
       cmocka_unit_test(without_memory_work_of_models), cmocka_unit_test(without_memory_handles),
       cmocka_unit_test(without_memory_files),          cmocka_unit_test(without_memory_requests),
       cmocka_unit_test(without_memory_gradients),      cmocka_unit_test(without_memory_networks),
+      cmocka_unit_test(without_memory_arrays),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

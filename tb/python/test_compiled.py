@@ -312,7 +312,7 @@ def test_a_file_goes_on(seed: int, tmp_path: Path) -> None:
         net.save(path)
         want = net.run({"x": x, "y": y}, step=1)
         with device.load_network(path) as back:
-            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1, run_bytes=net.info.run_bytes)
+            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1, run_bytes=net.info.run_bytes, frame_bytes=net.info.frame_bytes)
             got = back.run({"x": x, "y": y}, step=1)
             assert np.array_equal(got["loss"], want["loss"])
             assert all(np.array_equal(value, back.values()[name]) for name, value in net.values().items())

@@ -84,6 +84,7 @@ $(call dut,ct_act_pages,ct_act_pages,rtl/dma/ct_act_pages.sv,-GPages=32)
 $(call bench,test_act_pages,ct_act_pages,host/emu/ct_act_pages.c)
 $(call dut,ct_act_moves,ct_act,rtl/dma/ct_act.sv,-GPageW=5)
 $(call bench,test_act_moves,ct_act_moves,tb/unit/act_gen.c host/emu/ct_act.c host/emu/ct_act_pages.c host/emu/ct_num.c)
+$(call unit_bench,test_act_walk,ct_act_walk,rtl/dma/ct_act_walk.sv)
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
 
 # The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.

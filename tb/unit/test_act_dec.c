@@ -38,7 +38,7 @@ static void next_group(struct bench *b) {
   act_draw(&b->rng, g);
   if (!b->mild) return;
   for (unsigned i = 0; i < kActBlocks * 16; ++i)
-    g->x[i / 16].q[i % 16] &= 63;
+    g->x[i / 16].q[i % 16] &= 31;
   g->units = ct_act_encode(g->x, g->tiles, g->bound, g->bytes);
   memcpy(g->y, g->x, sizeof(g->y));
   for (unsigned j = 0; j < kActBlocks; ++j)

@@ -361,7 +361,7 @@ static void line_rate(void **state) {
     struct ct_act_block *x = &b->spm[kSpmBase + w];
     x->e = (uint8_t)(118 + ct_rng_below(&b->rng, 4));
     for (unsigned i = 0; i < 16; ++i)
-      x->q[i] = (int8_t)(ct_rng_u64(&b->rng) & 63);
+      x->q[i] = (int8_t)(ct_rng_u64(&b->rng) & 31);
   }
   b->rate = true;
   unsigned store = 0, load = 0;

@@ -52,7 +52,9 @@ struct ct_network_options {
   ct_network *like;  /* one on the same device whose programs it has, too, where they would be the
                         same: graphs that differ in schedules and attributes of updates alone.
                         Then they are neither made nor kept again. NULL: none */
-  uintptr_t reserved[6]; /* 0 */
+  uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
+  bool shared;       /* inputs and labels are those of all members */
+  uintptr_t reserved[5]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
@@ -130,6 +132,40 @@ struct ct_run {
  * has no frames. */
 int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *tag);
 
+/* ---- Members ------------------------------------------------------------------------------ */
+
+/* A network may have several members: networks of one graph, each with its own weights, states,
+ * inputs, labels and outputs (or with inputs and labels in common), which train in the same jobs: a
+ * kernel's job does the work of all, and what one waits for another makes good. Each has the bits
+ * that it would have alone. Memory grows with their number; what is needed for a while in a run is
+ * there for eight of them.
+ *
+ * Every other call means the member that was selected last, first member 0: it is a network like
+ * any other then, which can be written, drawn, read, run, published and saved. But members have no
+ * frames and take no versions of weights: ct_frame_create() and a run that is given one fail with
+ * CT_ERR_UNSUPPORTED. CT_ERR_ARG: there is no such member. */
+int ct_network_select(ct_network *network, uint32_t member);
+
+/* A run of the members [first, first + count). The structure is copied. */
+struct ct_members {
+  uint32_t first, count;
+  enum ct_queue queue;
+  uint64_t step;         /* counted from 0 */
+  const uint64_t *steps; /* of each of these members; NULL: step. Where gradients accumulate all are
+                            as far in their step */
+  const struct ct_schedule *schedules; /* of each; NULL: the graph's */
+  uint64_t cycle;                      /* when it begins: as in struct ct_run */
+  void *user;                          /* comes back in the event */
+  uintptr_t reserved[4];               /* 0 */
+};
+
+/* As ct_network_run() and ct_network_submit(). One that is submitted is one CT_EVENT_RUN, so its
+ * jobs must fit the queue together; CT_ERR_BUSY while a run of some of its members is under way,
+ * but others may be. A failure may have changed some members and not others: in
+ * which order their jobs run is not said. CT_ERR_ARG: there are not so many members. */
+int ct_network_run_members(ct_network *network, const struct ct_members *run);
+int ct_network_submit_members(ct_network *network, const struct ct_members *run, uint64_t *tag);
+
 /* ---- Weights of a network ---------------------------------------------------------------- */
 
 /* Makes a version of the weights and states of `from`, as they are after the runs submitted to the
@@ -194,7 +230,9 @@ struct ct_network_info {
   uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
   uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
   uint32_t together;        /* networks that have its programs, itself among them: see `like` */
-  uintptr_t reserved[2];
+  uint32_t members;     /* networks of this graph that it is; facts are those of the selected one */
+  uint64_t frame_bytes; /* device memory for inputs, labels and outputs: of a frame */
+  uintptr_t reserved[1];
 };
 
 /* Copies what is known to *info. */
@@ -220,7 +258,8 @@ struct ct_network_stage {
                              1: of each */
   uint64_t beside; /* cycles more that its jobs can take beside training (PRIORITY, a memory of
                       16 bytes a cycle); CT_NO_CYCLE: not known */
-  uintptr_t reserved[2];
+  uint32_t round;  /* members that a pass of its loop takes; 0: they run one after the other */
+  uintptr_t reserved[1];
 };
 
 /* How many stages there are; copies the facts of one. CT_ERR_NOT_FOUND beyond the last. */

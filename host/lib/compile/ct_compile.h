@@ -13,15 +13,26 @@
  *
  * A graph that is a perceptron as a whole is one stage: the programs of ct_prog.h, whose arguments
  * are others. Its regions have the same names; struct ct_argument says which register has what.
+ *
+ * Members: all of it may exist several times, at constant strides. Then kernels have programs for
+ * groups, too (struct ct_fused), whose loop over members has as many passes as one more argument
+ * says; numbers of a run follow each other, member by member.
  */
 #ifndef CT_COMPILE_H
 #define CT_COMPILE_H
 
 #include "coltrain/graph.h"
+#include "ct_cycles.h"
 #include "ct_kernel.h"
 
 enum { CT_ARG_LASTING = 1, CT_ARG_ARENA, CT_ARG_FIRST };
-enum { CT_EXTERNALS = 12, CT_SCALARS = 10 };
+enum {
+  CT_EXTERNALS = 12,
+  CT_SCALARS = 10,
+  CT_MEMBER_SCALARS = 8, /* of networks of several members */
+  CT_ARG_SCALAR = CT_ARG_FIRST + CT_EXTERNALS,
+  CT_ARG_PASSES = CT_ARG_SCALAR + CT_MEMBER_SCALARS /* of a group's jobs alone */
+};
 
 /* How the elements of a tensor become those of a matrix. */
 enum ct_lay_kind {
@@ -56,6 +67,7 @@ struct ct_external {
   int tensor;
   unsigned reg;
   uint64_t units;
+  bool shared; /* by all members */
 };
 
 /* A number of a run that the caller computes by ct_compiled_scalar(); t is the step, counted from
@@ -98,7 +110,7 @@ enum ct_argument_kind {
 struct ct_argument {
   enum ct_argument_kind kind;
   unsigned region; /* REGION */
-  uint32_t at;     /* units from its start; SCALAR: its number; INVERSE: of what */
+  uint32_t at;     /* units from its start; SCALAR: its number */
 };
 
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
@@ -123,6 +135,8 @@ struct ct_stage {
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
+  struct ct_codes group; /* for `round` members a pass; round 0: there is none */
+  uint32_t round;
 };
 
 struct ct_compiled {
@@ -145,10 +159,13 @@ struct ct_compiled {
 };
 
 struct ct_compile_options {
-  uint32_t spm_words; /* of the window */
-  unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
-  bool kernels;       /* perceptrons are like all other graphs */
-  bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
+  uint32_t spm_words;                /* of the window */
+  unsigned narrow;                   /* HBFP has mantissas of 8 - narrow bits */
+  bool walks;                        /* the device has CT_FEATURE_CONVOLUTION: there are products */
+  bool kernels;                      /* perceptrons are like all other graphs */
+  bool members;                      /* there are several */
+  bool shared;                       /* they share inputs and labels */
+  const struct ct_cycles_core *core; /* by whose cycles programs for members are weighed */
 };
 
 /* A graph that was checked; it must stay while the result is used. What cannot be compiled is

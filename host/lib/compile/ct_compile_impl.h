@@ -172,9 +172,10 @@ int ct_value_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned 
 bool ct_values_plain_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i, int *vals,
                         unsigned count);
 
-/* The kernel of a weight's gradient stores FP32 alone: products have to read a copy. */
+/* The kernel of a weight's gradient stores that as FP32 alone: products have to read a copy. */
 static inline bool ct_is_fp32_alone(const struct ct_compiler *c, const struct ct_val *v) {
-  return v->step != CT_FROM_START && c->step[v->step].kind == CT_STEP_CONV_WEIGHTS;
+  return v->step != CT_FROM_START && c->step[v->step].kind == CT_STEP_CONV_WEIGHTS &&
+         v->part == CT_OPERAND_PRODUCT;
 }
 
 /* Only weights, states, constants and what early steps make of them: the same in every run. */
@@ -320,5 +321,20 @@ void ct_compile_programs(struct ct_compiler *c);
 typedef void ct_value_use(struct ct_compiler *c, struct ct_net_step *s, int value, unsigned keep,
                           bool made);
 void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f);
+
+/* ---- Programs ---- */
+
+/* Where a step's programs go, and what its kernel may use. */
+struct ct_target {
+  struct ct_room room;
+  struct ct_codes *codes;
+  char text[200];
+  struct ct_why why;
+};
+
+/* ct_compile_programs.c: the kernel of a step. */
+int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t);
+/* ct_compile_groups.c: its programs for groups of members; t is changed. */
+void ct_step_group(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t);
 
 #endif

@@ -41,7 +41,7 @@ static void lay(struct whole *w, int tensor, const struct ct_lay *how) {
 static unsigned external(struct whole *w, int tensor, uint64_t units) {
   struct ct_compiled *o = w->c->out;
   const unsigned reg = CT_ARG_FIRST + (unsigned)o->externals;
-  o->external[o->externals++] = (struct ct_external){tensor, reg, units};
+  o->external[o->externals++] = (struct ct_external){.tensor = tensor, .reg = reg, .units = units};
   return reg;
 }
 
@@ -239,7 +239,7 @@ static bool is_sayable(const struct whole *w) {
 bool ct_compile_mlp(struct ct_compiler *c) {
   struct ct_perceptron p;
   struct ct_codes codes = {NULL, 0};
-  const int found = c->options->kernels ? 0 : ct_graph_perceptron(c->g, &p);
+  const int found = c->options->kernels || c->options->members ? 0 : ct_graph_perceptron(c->g, &p);
   if (found < 0) ct_compile_no_memory(c);
   if (found <= 0) return found < 0;
   struct whole w = {.c = c, .p = &p, .net = {.layers = p.layers}};

@@ -110,9 +110,10 @@ unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const st
   }
   const struct ct_scalar *same = find(o, &s);
   if (same) return same->reg;
-  if (o->scalars == CT_SCALARS) {
+  const size_t most = c->options->members ? CT_MEMBER_SCALARS : CT_SCALARS;
+  if (o->scalars == most) {
     c->full = !o->fixed;
-    ct_compile_miss(c, n, "the network has more than %d numbers of a run", CT_SCALARS);
+    ct_compile_miss(c, n, "the network has more than %zu numbers of a run", most);
     return 0;
   }
   s.reg = CT_ARG_FIRST + CT_EXTERNALS + (unsigned)o->scalars;

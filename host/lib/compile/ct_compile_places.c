@@ -70,6 +70,7 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
       one(c, s, s->x, CT_KEEP_ROWS, f);
       one(c, s, s->dy, CT_KEEP_SQUARE, f);
       made(c, s, s->y, f);
+      tile_uses(c, s, f);
       return;
     case CT_STEP_TILES:
       tile_uses(c, s, f);
@@ -162,7 +163,8 @@ static void replace(struct ct_compiler *c, size_t t) {
 static bool tile_by_tile(const struct ct_compiler *c, const struct ct_net_step *s, int old) {
   for (unsigned i = 0; i < s->tile.ins; ++i)
     if (c->value[s->in[i]].within == old) return false;
-  return s->kind == CT_STEP_TILES;
+  return s->kind == CT_STEP_TILES ||
+         (s->kind == CT_STEP_CONV_WEIGHTS && s->x != old && s->dy != old);
 }
 
 /* Whether somebody reads the old value when the new one is being made, or later. Early steps are
@@ -262,6 +264,11 @@ static void put_lasting(struct ct_compiler *c, struct ct_val *v) {
   c->out->lasting += units_of(v);
 }
 
+static bool is_shared(const struct ct_compiler *c, const struct ct_val *v) {
+  const enum ct_role role = c->g->tensor[v->tensor]->role;
+  return c->options->shared && (role == CT_ROLE_INPUT || role == CT_ROLE_LABEL);
+}
+
 /* Those for which there are no arguments left lie with what lasts. */
 static void put_external(struct ct_compiler *c, struct ct_val *v) {
   struct ct_compiled *o = c->out;
@@ -271,7 +278,7 @@ static void put_external(struct ct_compiler *c, struct ct_val *v) {
     return;
   }
   const unsigned reg = CT_ARG_FIRST + (unsigned)o->externals;
-  o->external[o->externals++] = (struct ct_external){v->tensor, reg, units_of(v)};
+  o->external[o->externals++] = (struct ct_external){v->tensor, reg, units_of(v), is_shared(c, v)};
   put(c, v, reg, 0);
 }
 

@@ -104,20 +104,13 @@ static struct ct_tilewise tile_program(struct ct_compiler *c, const struct ct_ne
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
 
-struct target {
-  struct ct_room room;
-  struct ct_codes *codes;
-  char text[200];
-  struct ct_why why;
-};
-
 /* A matrix in the place of weights: its last rows are lanes of zeros. */
 static struct ct_mat lanes_of(struct ct_mat m) {
   m.rows = ct_tiles(m.rows) * CT_TILE;
   return m;
 }
 
-static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   const struct ct_tilewise after = tile_program(c, s);
   struct ct_conv k = {.shape = s->window, .weights = lanes_of(mat(c, s->w)), .after = &after};
   if (s->kind == CT_STEP_CONV) {
@@ -133,7 +126,7 @@ static int conv(struct ct_compiler *c, const struct ct_net_step *s, struct targe
   k.x = mat(c, s->x);
   k.y = mat(c, s->dy);
   k.weights = lanes_of(mat(c, s->y));
-  k.after = NULL;
+  if (s->tile.ops == 0) k.after = NULL;
   return ct_kernel_conv_weights(&k, &t->room, t->codes, &t->why);
 }
 
@@ -147,13 +140,13 @@ static struct ct_pool pool_of(const struct ct_compiler *c, const struct ct_net_s
                           .dy = mat(c, s->dy)};
 }
 
-static int pool(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+static int pool(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   const struct ct_pool k = pool_of(c, s);
   return s->kind == CT_STEP_POOL ? ct_kernel_pool(&k, &t->room, t->codes, &t->why)
                                  : ct_kernel_pool_back(&k, &t->room, t->codes, &t->why);
 }
 
-static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   if (s->kind == CT_STEP_SPREAD_ROWS) {
     struct ct_spread_rows k = s->spread;
     k.dy = mat(c, s->dy);
@@ -177,7 +170,7 @@ static int sums(struct ct_compiler *c, const struct ct_net_step *s, struct targe
   return ct_kernel_sum_rows(&k, &t->room, t->codes, &t->why);
 }
 
-static int softmax(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+static int softmax(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   const struct ct_softmax k = {.x = mat(c, s->x),
                                .y = mat(c, s->y),
                                .targets = mat(c, s->t),
@@ -187,14 +180,14 @@ static int softmax(struct ct_compiler *c, const struct ct_net_step *s, struct ta
   return ct_kernel_softmax(&k, &t->room, t->codes, &t->why);
 }
 
-static int move(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+static int move(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   struct ct_move k = s->move;
   k.x = mat(c, s->x);
   k.y = mat(c, s->y);
   return ct_kernel_move(&k, &t->room, t->codes, &t->why);
 }
 
-static int kernel(struct ct_compiler *c, const struct ct_net_step *s, struct target *t) {
+int ct_step_program(struct ct_compiler *c, const struct ct_net_step *s, struct ct_target *t) {
   switch (s->kind) {
     case CT_STEP_TILES: {
       const struct ct_tilewise k = tile_program(c, s);
@@ -259,14 +252,15 @@ static void stage_of(struct ct_compiler *c, struct ct_net_step *s) {
     stage->read = stage->macs = 0;
     return;
   }
-  struct target t = {.room = {.spm_words = c->options->spm_words,
-                              .args = c->out->args,
-                              .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
-                              .scratch_units = c->out->arena - c->scratch},
-                     .codes = &stage->codes};
+  struct ct_target t = {.room = {.spm_words = c->options->spm_words,
+                                 .args = c->out->args,
+                                 .scratch = {CT_ARG_ARENA, (uint32_t)c->scratch},
+                                 .scratch_units = c->out->arena - c->scratch},
+                        .codes = &stage->codes};
   t.why = (struct ct_why){t.text, sizeof t.text};
-  const int err = kernel(c, s, &t);
+  const int err = ct_step_program(c, s, &t);
   if (err) ct_compile_no_kernel(c, s->node, err, t.text);
+  if (!c->error && c->options->members) ct_step_group(c, s, &t);
 }
 
 /* What kernels need besides their tensors lies behind all of these. */

@@ -4,7 +4,7 @@
 
 #include "ct_compile_impl.h"
 
-enum { RATE_RUNS = 6 };
+enum { RATE_RUNS = 6, JOINED_WORDS = 2048 };
 
 /* The rate is a number of the run: nothing to compute. */
 void ct_lower_op_rate(struct ct_compiler *c, const struct ct_gnode *n) {
@@ -121,9 +121,44 @@ static bool update_values(struct ct_compiler *c, const struct ct_gnode *n, int *
   return !c->error && ct_fit(c, n, vals, n->inputs - 1, &like);
 }
 
-static struct ct_tiles update_tiles(struct ct_compiler *c, const struct ct_gnode *n, int w,
-                                    uint32_t runs) {
-  struct ct_tiles t = ct_tiles_apart(c, n, c->value[w].rows, c->value[w].cols, false);
+/* Whether a step reads the value. */
+static bool step_reads(const struct ct_net_step *s, int value) {
+  bool reads = s->x == value || s->w == value || s->dy == value || s->t == value;
+  for (unsigned i = 0; i < s->tile.ins; ++i)
+    reads |= s->in[i] == value;
+  return reads;
+}
+
+/* The step that makes the gradient may update the weight, too, tile by tile as they leave: nobody
+ * else asks for the gradient, all else is there, and nobody behind it reads what is replaced. */
+static bool may_join(const struct ct_compiler *c, const struct ct_gnode *n, const int *vals) {
+  const struct ct_val *g = &c->value[vals[1]];
+  if (g->step == CT_FROM_START || g->part != CT_OPERAND_PRODUCT || c->readers[n->in[1]] != 1 ||
+      c->options->spm_words < JOINED_WORDS)
+    return false;
+  const struct ct_net_step *s = &c->step[g->step];
+  if (s->kind != CT_STEP_CONV_WEIGHTS || s->window.groups != 1 || s->tile.ops) return false;
+  for (unsigned i = 0; i < n->inputs - 1; ++i) {
+    const struct ct_val *v = &c->value[vals[i]];
+    if (i == 1) continue;
+    if (v->step != CT_FROM_START || v->within != CT_NO_VALUE) return false;
+    for (size_t k = (size_t)g->step; k < c->steps; ++k)
+      if (step_reads(&c->step[k], vals[i])) return false;
+  }
+  return true;
+}
+
+static struct ct_tiles update_tiles(struct ct_compiler *c, const struct ct_gnode *n,
+                                    const int *vals, uint32_t runs) {
+  struct ct_val *w = &c->value[vals[0]], *g = &c->value[vals[1]];
+  struct ct_tiles t = {c, g->step};
+  if (runs == 1 && may_join(c, n, vals)) {
+    ++g->inside;
+    c->step[t.step].tile.rows = w->rows;
+    c->step[t.step].tile.cols = w->cols;
+  } else {
+    t = ct_tiles_apart(c, n, w->rows, w->cols, false);
+  }
   if (!c->error) c->step[t.step].runs = runs;
   return t;
 }
@@ -135,7 +170,7 @@ void ct_lower_op_sgd(struct ct_compiler *c, const struct ct_gnode *n) {
   const uint32_t runs = ct_attr_u32(n, SGD_RUNS, 0);
   const struct ct_gnode *rate = rate_of(c, n, runs);
   if (!rate || !only_replaces(c, n, runs) || !update_values(c, n, vals)) return;
-  struct ct_tiles t = update_tiles(c, n, vals[0], runs);
+  struct ct_tiles t = update_tiles(c, n, vals, runs);
   const unsigned w = ct_tiles_in(&t, vals[0]), g = ct_tiles_in(&t, vals[1]);
   const bool decays = ct_attr(n, SGD_DECAY, 0) != 0;
   const unsigned pull = decays ? ct_tiles_scaled(&t, w, ct_number_of(c, CT_SCALAR_DECAY, n)) : 0;
@@ -164,7 +199,7 @@ void ct_lower_op_adam(struct ct_compiler *c, const struct ct_gnode *n) {
   if (!rate || !only_replaces(c, n, runs) || !update_values(c, n, vals)) return;
   const bool decays = ct_attr(n, ADAM_DECAY, 0) != 0;
   const bool apart = ct_attr(n, ADAM_DECOUPLED, 0) != 0;
-  struct ct_tiles t = update_tiles(c, n, vals[0], runs);
+  struct ct_tiles t = update_tiles(c, n, vals, runs);
   const unsigned w = ct_tiles_in(&t, vals[0]);
   unsigned g = ct_tiles_in(&t, vals[1]);
   if (decays && !apart) g = ct_tiles_op(&t, CT_TILE_ADD, g, scaled(&t, n, w, CT_SCALAR_DECAY));

@@ -69,8 +69,9 @@ struct ct_room {
   uint32_t spm_words; /* of the window */
   unsigned args;      /* arguments of the job are in r1..r<args> */
   uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
-  struct ct_seat scratch; /* what every kernel may write and nobody reads behind it */
-  uint64_t scratch_units; /* one at least; see ct_kernel_pool_scratch() */
+  const struct ct_fused *group; /* jobs are for members of it (ct_lower.h), if they can be; NULL */
+  struct ct_seat scratch;       /* what every kernel may write and nobody reads behind it */
+  uint64_t scratch_units;       /* one at least; see ct_kernel_pool_scratch() */
 };
 
 /* ---- Tile by tile: element-wise operators, alone or behind a product ---- */
@@ -163,7 +164,9 @@ struct ct_window_shape {
  *
  * Gradients: that of x from that of y and weights, with the same `after`; that of the weights, in
  * FP32, from x and that of y. x: CT_KEEP_ROWS or CT_KEEP_SQUARE; weights: CT_KEEP_SQUARE; y's
- * gradient: CT_KEEP_SQUARE. The sums of a gradient of weights run over the pixels of all images in
+ * gradient: CT_KEEP_SQUARE. A gradient of weights that is kept in no way goes through `after`, such
+ * as an update, unless groups share products; else that is not looked at. The sums of a
+ * gradient of weights run over the pixels of all images in
  * ascending order, whatever the scratchpad holds, so the bits are the same on every device.
  */
 struct ct_conv {

@@ -75,13 +75,15 @@ int ct_conv_check_input(const struct ct_vk *v, const struct ct_conv *k) {
 
 int ct_conv_check(const struct ct_vk *v, const struct ct_conv *k, const struct ct_conv_view *view) {
   const struct ct_window_shape *s = &k->shape;
+  struct ct_conv stored = *k; /* the gradient itself need not be, if something comes behind it */
+  if (ct_conv_joins(k)) stored.weights.keep[CT_KEEP_F32].reg = 1;
   int err = check_shape(k, v->name, v->why);
   if (!err) err = check_mat(v, &k->x, "its input", (uint64_t)s->images * s->h * s->w);
   if (!err) err = check_mat(v, &k->y, "the gradient", (uint64_t)s->images * s->oh * s->ow);
-  if (!err) err = check_weights(v, k);
+  if (!err) err = check_weights(v, &stored);
   if (!err) err = check_keep(v, &k->x, "its input", true);
   if (!err) err = check_keep(v, &k->y, "the gradient", false);
-  if (!err && k->weights.keep[CT_KEEP_F32].reg == 0)
+  if (!err && !stored.weights.keep[CT_KEEP_F32].reg)
     err = ct_why(v->why, CT_ERR_ARG, "%s: it is not kept as FP32", v->name);
   return err ? err : ct_conv_view_check(view, v->name, v->why);
 }

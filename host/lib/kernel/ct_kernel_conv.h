@@ -16,6 +16,11 @@
 #include "ct_kernel_program.h"
 #include "ct_tile.h"
 
+/* Of the gradient of weights: it is not stored, but goes through what comes behind it. */
+static inline bool ct_conv_joins(const struct ct_conv *k) {
+  return k->after && k->weights.keep[CT_KEEP_F32].reg == 0;
+}
+
 /* ---- Pixels that see a tensor ---- */
 
 /* Pixel (x, y) of an image of nx x ny sees at tap (i, j) what lies at (x * sx + x0 + i * dx,

@@ -84,6 +84,9 @@ void ct_conv_drain_rings(struct ct_conv_drain *d, uint32_t tiles, uint32_t rest,
       d->together && rest ? ct_reg_ring(l, "results that are left over", first, rest) : 0;
   if (own) first += rest;
   ct_tile_take(l, &d->plan, first, d->together ? tiles - 1 : 0, slots, &d->regs);
+  const unsigned rows = 2 * d->plan.row_loads; /* a plane's, while those of the last are in use */
+  if (rows && !ct_lower_error(l) && d->regs.end + rows < CT_TILE)
+    d->regs.row_load = ct_reg_ring(l, "rows", d->regs.end, rows);
   d->rest_regs = d->regs;
   if (own) d->rest_regs.out = own;
   if (d->row_words) d->row_ring = ct_spm_ring(l, "rows", d->row_words, ROW_SLOTS);

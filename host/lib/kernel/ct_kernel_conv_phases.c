@@ -470,6 +470,18 @@ static int choose(struct phases *c) {
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
+static void member(void *kernel, uint32_t i) {
+  struct phases *c = kernel;
+  const struct plan *p = &c->plan;
+  (void)i;
+  for (c->part = 0; c->part < c->parts; ++c->part)
+    for (c->plane0 = 0; c->plane0 < c->nb; c->plane0 += p->planes) {
+      c->planes = ct_min_u32(p->planes, c->nb - c->plane0);
+      load_weights(c);
+      all_images(c);
+    }
+}
+
 static void record(struct phases *c) {
   struct ct_lower *l = c->v.l;
   const struct plan *p = &c->plan;
@@ -484,12 +496,7 @@ static void record(struct phases *c) {
   ct_ring_freed_by(l, c->y_ring, CT_Q_VA);
   ct_ring_freed_by(l, c->w_ring, CT_Q_VA);
   ct_conv_carriers(&c->v, c->w, c->drain.regs.first_temp);
-  for (c->part = 0; c->part < c->parts; ++c->part)
-    for (c->plane0 = 0; c->plane0 < c->nb; c->plane0 += p->planes) {
-      c->planes = ct_min_u32(p->planes, c->nb - c->plane0);
-      load_weights(c);
-      all_images(c);
-    }
+  ct_members(l, member, c);
 }
 
 static int check_views(const struct phases *c) {

@@ -47,7 +47,7 @@ static uint64_t cost_of(const struct ct_conv_rows *c, const struct ct_conv_plan 
   if (store > cost) cost = store;
   const uint32_t image = (uint32_t)(c->view.nx * c->view.ny), full = p->tiles * CT_TILE;
   if (image % full && full % image) cost += blocks * made * UNEVEN_COST;
-  const bool once = p->stay && passes == 1; /* weights come once */
+  const bool once = p->stay && passes == 1 && !c->v.room->group; /* weights come once */
   if (p->x_slots == 1 || (p->w_slots == 1 && !once)) cost += load < multiply ? load : multiply;
   if (p->out_slots == 1) cost += store / 2;
   cost += group * (p->whole ? c->cb : cut->blocks); /* the first chunk: nothing goes on meanwhile */
@@ -78,9 +78,10 @@ static void try_plan(const struct ct_conv_rows *c, const struct ct_conv_plan *p,
 
 /* Two slots of everything where there is room, or one of some. */
 static void try_slots(const struct ct_conv_rows *c, struct ct_conv_plan p, struct best *b) {
+  const bool once = p.stay && p.planes == c->nb && c->parts == 1 && !c->v.room->group;
   for (unsigned i = 0; i < 8; ++i) {
     p.x_slots = i & 1 ? 1 : 2;
-    p.w_slots = i & 2 || (p.stay && p.planes == c->nb && c->parts == 1) ? 1 : 2;
+    p.w_slots = i & 2 || once ? 1 : 2;
     p.out_slots = i & 4 ? 1 : 2;
     try_plan(c, &p, b);
   }

@@ -326,12 +326,18 @@ static void take_rings(struct ct_conv_rows *c) {
   if (p->stay) ct_ring_freed_by(l, c->w_ring, CT_Q_VA);
 }
 
-void ct_conv_record(struct ct_conv_rows *c, unsigned unrolled) {
+static void member(void *kernel, uint32_t i) {
+  struct ct_conv_rows *c = kernel;
   const struct ct_conv_seg first = seg_at(c, 0);
-  c->unrolled = unrolled;
-  take_rings(c);
-  ct_conv_carriers(&c->v, c->w, c->drain.regs.first_temp);
+  (void)i;
   if (!several_walks(c)) walk(c, &first);
   for (c->part = 0; c->part < c->parts; ++c->part)
     all_planes(c);
+}
+
+void ct_conv_record(struct ct_conv_rows *c, unsigned unrolled) {
+  c->unrolled = unrolled;
+  take_rings(c);
+  ct_conv_carriers(&c->v, c->w, c->drain.regs.first_temp);
+  ct_members(c->v.l, member, c);
 }

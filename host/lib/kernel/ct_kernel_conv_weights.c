@@ -15,7 +15,13 @@
 #include "ct_kernel_conv.h"
 
 enum { MOST_SUMS = 14, MOST_PRODUCT = 8, MOST_TAPS = 15, MOST_IMAGES = 254, MOST_ROWS = 16320 };
-enum { R_ONES = CT_VK_FIRST_REG, R_RESULTS = R_ONES + 3, RESULTS = 8, OUT_SLOTS = 2 };
+enum {
+  R_ONES = CT_VK_FIRST_REG,
+  R_RESULTS = R_ONES + 3,
+  RESULTS = 8,
+  OUT_SLOTS = 2,
+  MORE_SLOTS = 4
+};
 enum { MOST_STEPS = 4080, GATHERED = 17, TURNED = 20, CHUNK_COST = 120, PASS_COST = 300 };
 
 struct plan {
@@ -34,7 +40,9 @@ struct weights {
   uint32_t parts, cb, nb, x_groups, y_groups;
   uint32_t x, y, to; /* tensors */
   uint32_t x_ring, y_ring, acc, regs, out, temp;
+  struct ct_conv_drain drain; /* where something comes behind the gradient */
   bool masks, one_mask;
+  bool joined; /* what comes behind the gradient takes it, and it is not stored */
   unsigned unrolled;
   /* Under way. */
   uint32_t part, n0, b0;
@@ -79,6 +87,11 @@ static struct ct_ref mask(struct weights *c, uint32_t block, uint32_t plane) {
 static void drain_tile(struct weights *c, struct ct_ref sum, uint32_t tap, uint32_t block,
                        uint32_t plane) {
   struct ct_lower *l = c->v.l;
+  if (c->joined) {
+    ct_conv_drain_plane(&c->drain, c->part * c->nb + plane);
+    ct_conv_drain_block(&c->drain, sum, c->part * c->nb + plane, tap * c->cb + block, CT_TILE);
+    return;
+  }
   struct ct_va va = {.a = sum, .cols = ct_in_tile(c->k->y.cols, c->part * c->nb + plane)};
   if (c->masks) {
     va.fn = CT_VA_SELECT;
@@ -270,10 +283,15 @@ static void one_part(struct weights *c) {
 
 /* ---- How much of everything ---------------------------------------------------------------- */
 
+static uint64_t out_words(const struct weights *c) {
+  if (c->joined) return ct_conv_drain_words(&c->drain, 1, OUT_SLOTS);
+  return (uint64_t)OUT_SLOTS * CT_F32_TILE_UNITS;
+}
+
 static uint64_t words_of(const struct weights *c, const struct plan *p) {
   const uint64_t x = (uint64_t)x_words(p) * (p->stay ? c->cb : p->blocks);
   const uint64_t y = (uint64_t)p->chunk * (p->stay ? c->nb : p->planes);
-  return CT_TILE + CT_CARRIER_WORDS + (x + y) * p->slots + (uint64_t)OUT_SLOTS * CT_F32_TILE_UNITS;
+  return CT_TILE + CT_CARRIER_WORDS + (x + y) * p->slots + out_words(c);
 }
 
 static uint64_t cost_of(const struct weights *c, const struct plan *p) {
@@ -293,7 +311,8 @@ static uint64_t cost_of(const struct weights *c, const struct plan *p) {
                          (uint64_t)p->chunk / CT_TILE * (p->stay ? c->nb : p->planes));
   const uint64_t load = each * first;
   const uint64_t most = multiply > load ? multiply : load;
-  return (p->slots == 1 ? multiply + load : most + first) +
+  const uint64_t start = c->v.room->group ? 0 : first; /* else the last member hides it */
+  return (p->slots == 1 ? multiply + load : most + start) +
          passes * (PASS_COST + chunks * CHUNK_COST);
 }
 
@@ -386,29 +405,49 @@ static int choose(struct weights *c) {
 
 /* ---- Programs ------------------------------------------------------------------------------ */
 
+static void member(void *kernel, uint32_t i) {
+  struct weights *c = kernel;
+  (void)i;
+  for (c->part = 0; c->part < c->parts; ++c->part)
+    one_part(c);
+}
+
+/* Two slots keep a store waiting for the memory's answer to the one before. */
+static void take_out(struct weights *c) {
+  struct ct_lower *l = c->v.l;
+  const uint64_t left = ct_vk_left(&c->v), rest = CT_TILE + CT_CARRIER_WORDS;
+  if (c->joined) {
+    const bool roomy = left >= ct_conv_drain_words(&c->drain, 1, MORE_SLOTS) + rest;
+    ct_conv_drain_rings(&c->drain, 1, 0, roomy ? MORE_SLOTS : OUT_SLOTS);
+    return;
+  }
+  const bool roomy = left >= (uint64_t)MORE_SLOTS * CT_F32_TILE_UNITS + rest;
+  c->out = ct_spm_ring(l, "out", CT_F32_TILE_UNITS, roomy ? MORE_SLOTS : OUT_SLOTS);
+  c->temp = ct_reg_tensor(l, "in between", R_ONES, 3);
+  c->regs = ct_reg_ring(l, "results", R_RESULTS, RESULTS);
+}
+
 static void record(struct weights *c) {
   struct ct_lower *l = c->v.l;
   const struct plan *p = &c->plan;
   const uint32_t sums = (uint32_t)(p->lines * p->taps) * p->blocks * p->planes;
   c->x_ring = ct_spm_ring(l, "pixels", x_words(p) * (p->stay ? c->cb : p->blocks), p->slots);
   c->y_ring = ct_spm_ring(l, "gradients", p->chunk * (p->stay ? c->nb : p->planes), p->slots);
-  c->out = ct_spm_ring(l, "out", CT_F32_TILE_UNITS, OUT_SLOTS);
   c->acc = ct_acc_ring(l, "sums", 0, 2 * sums <= MOST_SUMS ? 2 * sums : sums);
-  c->temp = ct_reg_tensor(l, "in between", R_ONES, 3);
-  c->regs = ct_reg_ring(l, "results", R_RESULTS, RESULTS);
   if (p->stay) {
     ct_ring_freed_by(l, c->x_ring, CT_Q_VA);
     ct_ring_freed_by(l, c->y_ring, CT_Q_VA);
   }
-  ct_conv_carriers(&c->v, c->y, R_ONES);
+  take_out(c);
+  ct_conv_carriers(&c->v, c->y, c->joined ? c->drain.regs.first_temp : R_ONES);
   if (c->one_mask) mask(c, 0, 0);
-  for (c->part = 0; c->part < c->parts; ++c->part)
-    one_part(c);
+  ct_members(l, member, c);
 }
 
 static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why) {
   struct weights c = {.k = k, .unrolled = unrolled, .view = ct_conv_forward_view(&k->shape)};
+  c.joined = ct_conv_joins(k);
   int err = ct_vk_start(&c.v, "the gradient of a convolution's weights", room, why);
   if (err) return err;
   err = ct_conv_check(&c.v, k, &c.view);
@@ -423,8 +462,13 @@ static int try_weights(const struct ct_conv *k, unsigned unrolled, const struct 
   if (!err) {
     c.x = ct_vk_tensor(&c.v, &k->x, ct_conv_keep(&k->x), false);
     c.y = ct_vk_tensor(&c.v, &k->y, CT_KEEP_SQUARE, false);
-    c.to = ct_vk_tensor(&c.v, &k->weights, CT_KEEP_F32, true);
-    err = choose(&c);
+    c.drain.first = CT_VK_FIRST_REG;
+    if (c.joined)
+      err = ct_conv_drain_start(&c.drain, &c.v, k->after, ct_mat_groups(&k->weights) * CT_TILE,
+                                k->weights.cols, true);
+    else
+      c.to = ct_vk_tensor(&c.v, &k->weights, CT_KEEP_F32, true);
+    if (!err) err = choose(&c);
   }
   if (err) {
     ct_lower_drop(c.v.l);

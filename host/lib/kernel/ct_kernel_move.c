@@ -291,6 +291,16 @@ static int check(const struct move *s) {
   return CT_OK;
 }
 
+static void member(void *kernel, uint32_t i) {
+  struct move *s = kernel;
+  (void)i;
+  all_padding(s);
+  if (s->k->turn)
+    ct_repeat(s->v.l, s->k->n[0], turned_image, s);
+  else
+    ct_repeat(s->v.l, planes_of(s->k), plane, s);
+}
+
 int ct_kernel_move(const struct ct_move *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why) {
   struct move s = {.k = k};
@@ -304,10 +314,6 @@ int ct_kernel_move(const struct ct_move *k, const struct ct_room *room, struct c
   }
   place(&s);
   if (k->turn) make_masks(&s);
-  all_padding(&s);
-  if (k->turn)
-    ct_repeat(s.v.l, k->n[0], turned_image, &s);
-  else
-    ct_repeat(s.v.l, planes_of(k), plane, &s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }

@@ -395,6 +395,11 @@ static bool runs_fit(const struct pool *s) {
   return !hbfp8 || s->run == CT_TILE;
 }
 
+static void member(void *kernel, uint32_t i) {
+  (void)i;
+  all_planes(kernel);
+}
+
 static int make_pass(struct pool *s, const struct mats *m, const struct ct_room *room,
                      struct ct_codes *codes, const struct ct_why *why) {
   const int err = ct_vk_start(&s->v, "pooling", room, why);
@@ -406,7 +411,7 @@ static int make_pass(struct pool *s, const struct mats *m, const struct ct_room 
     ct_lower_fail(s->v.l, CT_ERR_NO_SPACE, "pooling of HBFP8 in a window of %u words",
                   room->spm_words);
   else
-    all_planes(s);
+    ct_members(s->v.l, member, s);
   return ct_vk_end(&s->v, codes);
 }
 

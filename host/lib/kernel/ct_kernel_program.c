@@ -49,6 +49,7 @@ int ct_vk_start(struct ct_vk *v, const char *name, const struct ct_room *room,
       .l = ct_lower_start(room->args, false), .name = name, .room = room, .why = why};
   if (!v->l) return ct_why(why, CT_ERR_MEMORY, "%s: no memory for its programs", name);
   if (room->work) ct_lower_count(v->l, room->work);
+  ct_lower_group(v->l, room->group);
   return CT_OK;
 }
 
@@ -142,6 +143,13 @@ static struct ct_dma move(enum ct_keep keep, struct ct_ref dram, struct ct_ref s
 void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles) {
   const struct ct_dma c = move(keep, dram, spm, tiles);
+  ct_ld(v->l, &c);
+}
+
+void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles, uint32_t rows) {
+  struct ct_dma c = move(keep, dram, spm, tiles);
+  c.nb = rows * ct_vk_row_words(keep);
   ct_ld(v->l, &c);
 }
 

@@ -69,6 +69,9 @@ static inline unsigned ct_vk_vl_mode(enum ct_keep keep) {
 /* So many tiles side by side; the first row of a tile. */
 void ct_vk_ld(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
               uint32_t tiles);
+/* The same with so many rows of each: what is behind them, zeros, stays in device memory. */
+void ct_vk_ld_part(struct ct_vk *v, enum ct_keep keep, struct ct_ref dram, struct ct_ref spm,
+                   uint32_t tiles, uint32_t rows);
 /* Rows of a tensor of rows. */
 void ct_vk_ld_rows(struct ct_vk *v, uint32_t tensor, uint32_t plane, uint32_t row, uint32_t rows,
                    struct ct_ref spm);

@@ -278,7 +278,7 @@ static void place(struct softmax *s) {
   s->result = ct_reg_ring(l, "results", CT_VK_FIRST_REG + TEMPS + 2, 2);
   s->rate = ct_reg_ring(l, "rate", CT_VK_FIRST_REG + TEMPS + 4, 1);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG + T_E);
-  s->out = ct_spm_ring(l, "out", words, 1);
+  s->out = ct_spm_ring(l, "out", words, s->v.room->group ? 2 : 1);
   const uint32_t x = ct_vk_words(s->x.keep);
   const uint32_t targets = s->targets.tensor ? ct_vk_words(s->targets.keep) : 0;
   const uint64_t left = ct_vk_left(&s->v), all = (uint64_t)(x + targets) * s->planes;
@@ -306,6 +306,20 @@ static int check(struct softmax *s) {
   return CT_OK;
 }
 
+static void member(void *kernel, uint32_t i) {
+  struct softmax *s = kernel;
+  (void)i;
+  find_rate(s);
+  ct_va(s->v.l, &(struct ct_va){.to = temp(s, T_LOSS)});
+  s->first_group = 0;
+  s->in_group = CT_TILE;
+  ct_repeat(s->v.l, s->rows / CT_TILE, one_group, s);
+  s->first_group = s->rows / CT_TILE;
+  s->in_group = s->rows % CT_TILE;
+  if (s->in_group) one_group(s, 0);
+  finish_loss(s);
+}
+
 int ct_kernel_softmax(const struct ct_softmax *k, const struct ct_room *room,
                       struct ct_codes *codes, const struct ct_why *why) {
   struct softmax s = {.k = k, .rows = k->x.rows, .classes = k->x.cols};
@@ -319,13 +333,6 @@ int ct_kernel_softmax(const struct ct_softmax *k, const struct ct_room *room,
   }
   s.planes = ct_tiles(s.classes);
   place(&s);
-  find_rate(&s);
-  ct_va(s.v.l, &(struct ct_va){.to = temp(&s, T_LOSS)});
-  s.in_group = CT_TILE;
-  ct_repeat(s.v.l, s.rows / CT_TILE, one_group, &s);
-  s.first_group = s.rows / CT_TILE;
-  s.in_group = s.rows % CT_TILE;
-  if (s.in_group) one_group(&s, 0);
-  finish_loss(&s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }

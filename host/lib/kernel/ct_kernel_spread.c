@@ -16,6 +16,7 @@ struct spread {
   uint32_t segments;
   enum ct_keep keep; /* of dy */
   bool by_rows;      /* dx is stored by rows */
+  bool mixed;        /* tiles have rows of several segments */
   uint32_t dy, dx[CT_KEEPS], out_words;
   uint32_t temp, loads, result; /* registers */
   uint32_t words, out;          /* rings in the scratchpad */
@@ -212,6 +213,12 @@ static int check(struct spread *s) {
   return ct_vk_check(&s->v, &k->dy, "dy", s->segments, k->dx.cols);
 }
 
+static void member(void *kernel, uint32_t i) {
+  struct spread *s = kernel;
+  (void)i;
+  all_planes(s, s->mixed);
+}
+
 int ct_kernel_spread_rows(const struct ct_spread_rows *k, const struct ct_room *room,
                           struct ct_codes *codes, const struct ct_why *why) {
   struct spread s = {.k = k};
@@ -225,7 +232,8 @@ int ct_kernel_spread_rows(const struct ct_spread_rows *k, const struct ct_room *
   }
   const bool whole = k->segment % CT_TILE == 0;
   s.by_rows = !whole && !k->dx.keep[CT_KEEP_ROWS].reg && !k->dx.keep[CT_KEEP_SQUARE].reg;
-  place(&s, !whole && !s.by_rows);
-  all_planes(&s, !whole && !s.by_rows);
+  s.mixed = !whole && !s.by_rows;
+  place(&s, s.mixed);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }

@@ -170,6 +170,25 @@ static void blocks(struct sum *s, uint32_t first, uint32_t count, uint32_t some,
 
 /* ---- A segment ---- */
 
+/* A tile of sums goes to device memory. */
+static void store(struct sum *s, struct ct_ref result) {
+  struct ct_lower *l = s->v.l;
+  const struct ct_ref out = ct_next(l, s->out_words);
+  uint32_t at = 0;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (s->out[keep] == 0) continue;
+    ct_vk_vs(&s->v, (enum ct_keep)keep, s->k->y.narrow, result, ct_behind(out, at));
+    at += ct_vk_words((enum ct_keep)keep);
+  }
+  at = 0;
+  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
+    if (s->out[keep] == 0) continue;
+    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, s->out[keep], s->plane, s->group),
+             ct_behind(out, at), 1);
+    at += ct_vk_words((enum ct_keep)keep);
+  }
+}
+
 /* Row 0 of the sums, by halves, times the scale. */
 static void finish(struct sum *s) {
   struct ct_lower *l = s->v.l;
@@ -188,10 +207,14 @@ static void finish(struct sum *s) {
     scale.b = CT_VA_SCALAR;
     scale.sb = ct_vk_bits(s->k->scale);
   }
+  if (s->segments == 1) scale.cols = s->cols;
   ct_va(l, &scale);
-  ct_vs(l,
-        &(struct ct_vmove){
-            .reg = to, .spm = ct_behind(s->sum_rows, s->in_group * CT_F32_ROW_UNITS), .rows = 1});
+  if (s->segments == 1)
+    store(s, to);
+  else
+    ct_vs(l,
+          &(struct ct_vmove){
+              .reg = to, .spm = ct_behind(s->sum_rows, s->in_group * CT_F32_ROW_UNITS), .rows = 1});
 }
 
 static void segment(void *kernel, uint32_t i) {
@@ -208,25 +231,12 @@ static void segment(void *kernel, uint32_t i) {
 
 /* ---- Sixteen segments: a tile of sums ---- */
 
-static void store(struct sum *s, uint32_t rows) {
+static void gather(struct sum *s, uint32_t rows) {
   struct ct_lower *l = s->v.l;
   const struct ct_ref reg = ct_next(l, s->sums), result = ct_next(l, s->result);
-  const struct ct_ref out = ct_next(l, s->out_words);
   ct_vl(l, &(struct ct_vmove){.reg = reg, .spm = s->sum_rows, .rows = rows});
   ct_va(l, &(struct ct_va){.to = result, .a = reg, .rows = rows, .cols = s->cols});
-  uint32_t at = 0;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->out[keep] == 0) continue;
-    ct_vk_vs(&s->v, (enum ct_keep)keep, s->k->y.narrow, result, ct_behind(out, at));
-    at += ct_vk_words((enum ct_keep)keep);
-  }
-  at = 0;
-  for (unsigned keep = 0; keep < CT_KEEPS; ++keep) {
-    if (s->out[keep] == 0) continue;
-    ct_vk_st(&s->v, (enum ct_keep)keep, ct_tile_of(l, s->out[keep], s->plane, s->group),
-             ct_behind(out, at), 1);
-    at += ct_vk_words((enum ct_keep)keep);
-  }
+  store(s, result);
 }
 
 static void load_together(struct sum *s, uint32_t segments) {
@@ -240,9 +250,9 @@ static void load_together(struct sum *s, uint32_t segments) {
 static void group_of(struct sum *s, uint32_t group, uint32_t segments) {
   s->group = group;
   load_together(s, segments);
-  s->sum_rows = ct_next(s->v.l, s->sum_words);
+  if (s->segments > 1) s->sum_rows = ct_next(s->v.l, s->sum_words);
   ct_repeat(s->v.l, segments, segment, s);
-  store(s, segments);
+  if (s->segments > 1) gather(s, segments);
 }
 
 static void whole_group(void *kernel, uint32_t g) {
@@ -312,9 +322,10 @@ static void place(struct sum *s, bool lean) {
   s->sums = ct_reg_ring(l, "tile of sums", reg++, 1);
   s->result = ct_reg_ring(l, "results", reg, lean ? 1 : 2);
   ct_vk_carriers(&s->v, CT_VK_FIRST_REG);
-  s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, 1);
-  s->out_words = ct_spm_ring(l, "out", out_words, 1);
-  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, 1);
+  const uint32_t slots = s->v.room->group && !lean ? 2 : 1; /* one member's, the next one's */
+  s->sum_words = ct_spm_ring(l, "tile of sums", CT_F32_TILE_UNITS, slots);
+  s->out_words = ct_spm_ring(l, "out", out_words, slots);
+  s->less_words = ct_spm_ring(l, "row", CT_F32_ROW_UNITS, slots);
   const uint64_t left = ct_vk_left(&s->v);
   s->slots = !lean && left >= 2 * (uint64_t)s->block_words ? 2 : 1;
   s->blocks = 1;
@@ -339,6 +350,11 @@ static int check(struct sum *s) {
   return ct_vk_check(&s->v, &k->y, "y", s->segments, k->x.cols);
 }
 
+static void member(void *kernel, uint32_t i) {
+  (void)i;
+  all_planes(kernel);
+}
+
 static int make(const struct ct_sum_rows *k, const struct ct_room *room, bool lean,
                 struct ct_codes *codes, const struct ct_why *why) {
   struct sum s = {.k = k};
@@ -350,7 +366,7 @@ static int make(const struct ct_sum_rows *k, const struct ct_room *room, bool le
     return err;
   }
   place(&s, lean);
-  all_planes(&s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }
 

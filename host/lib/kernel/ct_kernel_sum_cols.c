@@ -153,6 +153,18 @@ static int check(const struct sum_cols *s) {
   return err ? err : ct_vk_check(&s->v, &k->y, "y", k->x.rows, 1);
 }
 
+static void member(void *kernel, uint32_t i) {
+  struct sum_cols *s = kernel;
+  const uint32_t rows = s->k->x.rows;
+  (void)i;
+  s->first_group = 0;
+  s->rows = CT_TILE;
+  ct_repeat(s->v.l, rows / CT_TILE, one_group, s);
+  s->first_group = rows / CT_TILE;
+  s->rows = rows % CT_TILE;
+  if (s->rows) one_group(s, 0);
+}
+
 int ct_kernel_sum_cols(const struct ct_sum_cols *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why) {
   struct sum_cols s = {.k = k};
@@ -165,10 +177,6 @@ int ct_kernel_sum_cols(const struct ct_sum_cols *k, const struct ct_room *room,
     return err;
   }
   place(&s);
-  s.rows = CT_TILE;
-  ct_repeat(s.v.l, k->x.rows / CT_TILE, one_group, &s);
-  s.first_group = k->x.rows / CT_TILE;
-  s.rows = k->x.rows % CT_TILE;
-  if (s.rows) one_group(&s, 0);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }

@@ -50,7 +50,7 @@ static void load_tiles(struct tilewise *s, unsigned v, uint32_t t) {
     ct_vl(l, &(struct ct_vmove){.reg = ct_nth(s->run.value[v], i),
                                 .spm = ct_behind(s->in_slot, s->tiles * in->at + (t + i) * words),
                                 .mode = ct_vk_vl_mode(in->keep),
-                                .rows = CT_TILE});
+                                .rows = s->run.rows});
 }
 
 static void store_value(struct tilewise *s, unsigned i, uint32_t t) {
@@ -83,8 +83,9 @@ static void load_chunk(struct tilewise *s) {
   for (unsigned i = 0; i < s->plan.loads; ++i) {
     const unsigned v = s->plan.load[i];
     const uint32_t plane = s->k->in[v].spread == CT_SPREAD_COLS ? 0 : s->plane;
-    ct_vk_ld(&s->v, s->in[v].keep, ct_tiles_of(l, s->in[v].tensor, plane, 1, s->group, s->tiles),
-             ct_behind(s->in_slot, s->tiles * s->in[v].at), s->tiles);
+    ct_vk_ld_part(&s->v, s->in[v].keep,
+                  ct_tiles_of(l, s->in[v].tensor, plane, 1, s->group, s->tiles),
+                  ct_behind(s->in_slot, s->tiles * s->in[v].at), s->tiles, s->run.rows);
   }
 }
 
@@ -257,6 +258,11 @@ static void take_words(struct tilewise *s) {
   s->out_ring = ct_spm_ring(s->v.l, "out", s->chunk * s->out_words, s->slots);
 }
 
+static void member(void *kernel, uint32_t i) {
+  (void)i;
+  all_planes(kernel);
+}
+
 int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
                        struct ct_codes *codes, const struct ct_why *why) {
   struct tilewise s = {.k = k};
@@ -276,6 +282,6 @@ int ct_kernel_tilewise(const struct ct_tilewise *k, const struct ct_room *room,
   take_words(&s);
   s.run.k = k;
   s.run.plan = &s.plan;
-  all_planes(&s);
+  ct_members(s.v.l, member, &s);
   return ct_vk_end(&s.v, codes);
 }

@@ -49,7 +49,7 @@ int ct_tile_plan(struct ct_tile_plan *plan, const struct ct_tilewise *k, bool pr
  * number is first_temp), rings that VL fills, a ring that VS empties. */
 struct ct_tile_regs {
   uint32_t temp, load, row_load, out;
-  unsigned first_temp;
+  unsigned first_temp, end; /* end: behind the last one */
 };
 
 /* Registers from `first` on. sets: 2 where there are enough, so that the next tile is loaded, and

@@ -247,4 +247,5 @@ void ct_tile_take(struct ct_lower *l, const struct ct_tile_plan *plan, unsigned 
   if (plan->row_loads) regs->row_load = ct_reg_ring(l, "rows", first, plan->row_loads);
   first += plan->row_loads;
   regs->out = ct_reg_ring(l, "results", first, outs);
+  regs->end = first + outs;
 }

@@ -119,6 +119,7 @@ struct encoder {
   size_t count;
   unsigned args;
   bool batch;
+  const struct ct_fused *group;
   struct reg reg[CT_NUM_REGS];
   unsigned regs;
   unsigned level;
@@ -256,6 +257,52 @@ static uint32_t in_place(const struct encoder *e) {
 
 static void encode(struct encoder *e, const struct ct_node *n, size_t nodes);
 
+/* ---- The loop over members ---- */
+
+/* Registers of the regions that a pass uses move on to the next members'. */
+static void next_regions(struct encoder *e, const struct ct_node *n, size_t nodes) {
+  struct updates u = {.n = 0};
+  uint32_t used = 0;
+  for (size_t i = 0; i < nodes; ++i) {
+    const uint32_t op = CT_GET(&n[i].cmd, ALL_OP);
+    if (n[i].count == 0 && (op == CT_OP_LD || op == CT_OP_ST))
+      used |= UINT32_C(1) << CT_GET(&n[i].cmd, DMA_DRAM_REG);
+  }
+  for (unsigned r = 1; r < CT_NUM_REGS; ++r)
+    if (used >> r & 1) update(e, &u, r, r, (int32_t)(e->group->stride[r] * e->group->round));
+  flush_updates(e, &u);
+}
+
+static bool is_number(const struct ct_fused *g, uint32_t reg) {
+  return reg >= g->number && reg < g->number + g->all;
+}
+
+/* So do their numbers, if a pass uses some. */
+static void next_numbers(struct encoder *e, const struct ct_node *n, size_t nodes) {
+  const struct ct_fused *g = e->group;
+  const unsigned by = g->round * g->numbers;
+  struct updates u = {.n = 0};
+  bool used = false;
+  for (size_t i = 0; i < nodes; ++i)
+    if (n[i].count == 0 && CT_GET(&n[i].cmd, ALL_OP) == CT_OP_VA)
+      used |=
+          is_number(g, CT_GET(&n[i].cmd, VA_SB_REG)) || is_number(g, CT_GET(&n[i].cmd, VA_SC_REG));
+  for (unsigned i = 0; used && i + by < g->all; ++i)
+    update(e, &u, g->number + i, g->number + i + by, 0);
+  flush_updates(e, &u);
+}
+
+static void encode_members(struct encoder *e, const struct ct_node *n) {
+  struct ct_cmd cmd = {{0}};
+  CT_PUT(&cmd, ALL_OP, CT_OP_LOOP);
+  CT_PUT(&cmd, CTL_COUNT_REG, e->group->passes);
+  emit(e, &cmd);
+  encode(e, n + 1, n->size - 1);
+  next_regions(e, n + 1, n->size - 1);
+  next_numbers(e, n + 1, n->size - 1);
+  emit_op(e, CT_OP_ENDL);
+}
+
 static void encode_loop(struct encoder *e, const struct ct_node *n) {
   struct ct_cmd cmd = {{0}};
   const unsigned level = e->level++;
@@ -280,7 +327,7 @@ static void encode_loop(struct encoder *e, const struct ct_node *n) {
 static void encode(struct encoder *e, const struct ct_node *n, size_t nodes) {
   for (size_t i = 0; i < nodes; i += n[i].size) {
     if (n[i].count) {
-      encode_loop(e, &n[i]);
+      (n[i].members ? encode_members : encode_loop)(e, &n[i]);
       continue;
     }
     struct ct_cmd cmd = n[i].cmd;
@@ -302,7 +349,7 @@ int ct_build_finish(struct ct_build *b, struct ct_cmd **cmds, size_t *needed) {
 
 int ct_build_encode(const struct ct_build *b, struct ct_cmd **cmds, size_t *needed) {
   *cmds = NULL;
-  struct encoder e = {.args = b->args, .batch = b->batch};
+  struct encoder e = {.args = b->args, .batch = b->batch, .group = b->group};
   e.cmd = calloc(CT_PROG_MAX, sizeof *e.cmd);
   if (!e.cmd) return CT_ERR_MEMORY;
   encode(&e, b->node, b->count);

@@ -18,6 +18,20 @@
 
 enum { CT_SLOTS = 3 };
 
+/*
+ * Members: what lies in device memory several times, at constant strides, so that one program can
+ * work on all of them. Such a program has a loop whose number of passes is an argument. A pass is
+ * for `round` neighbours; behind it the addresses of the regions are moved on, and numbers that
+ * differ from member to member go down by as many registers.
+ */
+struct ct_fused {
+  uint32_t round;               /* members of a pass */
+  uint32_t stride[CT_NUM_REGS]; /* units from member to member behind each argument */
+  unsigned passes;              /* the argument that says how many there are */
+  unsigned number, numbers;     /* the first register of numbers, how many a member has ... */
+  unsigned all;                 /* ... and how many registers there are for them */
+};
+
 /* A command, or a loop over the nodes behind it. Addresses (slots) are kept apart from the rest:
  * LD, ST: Dram, Spm; MM: A, B, Pos; VL, VS: Spm. */
 struct ct_node {
@@ -28,6 +42,7 @@ struct ct_node {
   uint32_t size;                          /* nodes of this subtree, this one included */
   uint8_t depth;                          /* loops inside, this one included */
   bool raw;                               /* a loop of ct_build_repeat(): not rolled inside yet */
+  bool members;                           /* the loop over members, on the top level */
   uint64_t shape;                         /* hash of all but the slots */
 };
 
@@ -35,8 +50,9 @@ struct ct_node {
 struct ct_build {
   struct ct_node *node;
   size_t count, room;
-  unsigned args; /* registers r1..r<args> hold arguments */
-  bool batch;    /* CT_BATCH_REG holds the number of requests: not for addresses */
+  unsigned args;                /* registers r1..r<args> hold arguments */
+  bool batch;                   /* CT_BATCH_REG holds the number of requests: not for addresses */
+  const struct ct_fused *group; /* of the loop over members; NULL: there is none */
   int error;
   uint64_t work; /* commands written down and comparisons: what building costs */
 };

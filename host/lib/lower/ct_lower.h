@@ -249,6 +249,19 @@ void ct_reduce(struct ct_lower *l, const struct ct_reduce *c);
 typedef void ct_body(void *kernel, uint32_t pass);
 void ct_repeat(struct ct_lower *l, uint32_t passes, ct_body *body, void *kernel);
 
+/* ---- Members ---- */
+
+/* What is recorded in ct_members() is done for each member of a group: body(kernel, i), for the
+ * `round` members of a pass, becomes the body of a loop whose passes are an argument of the job.
+ * Tensors in device memory are the member's, numbers of a run its own. A pass begins with the
+ * rings' first slots: where a round is not complete the last ones are passed over, and fewer may be
+ * alive. CT_ERR_NO_SPACE if loops nest too deep, or the program is too long for one job. So members
+ * follow each other without a gap: only rings and what a single queue uses are handed on. group
+ * NULL: there is one member, without a loop. */
+enum { CT_MOST_PASSES = 256 };
+void ct_lower_group(struct ct_lower *l, const struct ct_fused *group);
+void ct_members(struct ct_lower *l, ct_body *body, void *kernel);
+
 /* What went wrong so far: CT_OK, or an error whose sentence ct_lower_finish() gives. */
 int ct_lower_error(const struct ct_lower *l);
 int ct_lower_fail(struct ct_lower *l, int error, const char *format, ...)

@@ -342,7 +342,10 @@ static bool occupies(const struct freeing *f, uint32_t g) {
  * than `slots` between the two. */
 static uint32_t credit_of(const struct freeing *f, uint32_t ring) {
   uint32_t before[CT_MOST_TOKENS + 1] = {0}, n = 0, credit = space_of(f, ring)->slots;
-  for (uint32_t g = 0; g < f->gens; ++g) {
+  const uint32_t passes =
+      f->s->l->b.group ? 2 : 1; /* of members: slots may be passed over between */
+  for (uint32_t i = 0; i < passes * f->gens; ++i) {
+    const uint32_t g = i % f->gens;
     if (!f->life[g].used || ring_of(f, g) != ring || (f->life[g].carried && !occupies(f, g)))
       continue;
     uint32_t *last = &before[f->s->l->gen[f->gen_from + g].slot];

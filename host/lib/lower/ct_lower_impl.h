@@ -60,6 +60,7 @@ struct ct_lower {
   struct ct_carriers carriers;
   bool has_carriers, flat, one_job;
   unsigned repeating; /* bodies under way */
+  uint32_t member;    /* of ct_members(), under way; of these `member % round` is in the pass */
   size_t limit, cut;
   enum ct_lower_fault fault;
   unsigned fault_nth;
@@ -136,6 +137,9 @@ struct ct_sync {
   bool warm[CT_Q_COUNT], cold[CT_Q_COUNT];
   bool again;
 };
+
+/* Pieces of the next member's tensor in device memory come behind so many rows of pieces. */
+enum { CT_MEMBER_PIECES = 1 << 25 };
 
 /* ct_lower_record.c */
 size_t ct_rec_add(struct ct_lower *l, const struct ct_rec *rec);

@@ -249,12 +249,32 @@ static void mm_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd,
   touch(i, c->calm, false);
 }
 
+enum { VA_NOTHING = 2 };
+
+/* A tile register that nobody uses: what does not read registers need not keep away from the
+ * operation before. 0: all are used. */
+static unsigned spare_register(const struct ct_lower *l) {
+  uint32_t used = UINT32_C(1) << l->carriers.va_reg | UINT32_C(1) << l->carriers.vl_reg |
+                  UINT32_C(1) << l->carriers.vs_reg;
+  for (uint32_t i = 1; i < l->spaces; ++i)
+    if (l->space[i].place == CT_IN_REG)
+      for (uint32_t r = 0; r < l->space[i].size * (l->space[i].slots ? l->space[i].slots : 1); ++r)
+        used |= UINT32_C(1) << (l->space[i].at + r);
+  for (unsigned r = CT_TILE - 1; r > 0; --r)
+    if (!(used >> r & 1)) return r;
+  return 0;
+}
+
 static void v_carrier(struct ct_sync *s, struct ct_item *i, struct ct_cmd *cmd) {
   const struct ct_carriers *c = &s->l->carriers;
   if (i->q == CT_Q_VA) {
+    const unsigned spare = spare_register(s->l);
     CT_PUT(cmd, ALL_OP, CT_OP_VA);
-    CT_PUT(cmd, VA_TD, c->va_reg);
-    CT_PUT(cmd, VA_TA, c->va_reg);
+    CT_PUT(cmd, VA_TD, spare ? spare : c->va_reg);
+    if (spare)
+      CT_PUT(cmd, VA_A_SRC, VA_NOTHING);
+    else
+      CT_PUT(cmd, VA_TA, c->va_reg);
     CT_PUT(cmd, VA_ROWS, 1);
     CT_PUT(cmd, VA_COLS, CT_TILE);
   } else if (i->q == CT_Q_VS) {

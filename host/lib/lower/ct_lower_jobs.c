@@ -150,7 +150,7 @@ static void make_sync(struct ct_sync *s, size_t from, size_t to) {
 }
 
 static void write_job(struct ct_sync *s, struct ct_code *code, size_t *needed) {
-  struct ct_build b = {.args = s->l->b.args, .batch = s->l->b.batch};
+  struct ct_build b = {.args = s->l->b.args, .batch = s->l->b.batch, .group = s->l->b.group};
   b.node = calloc(s->items + 1, sizeof *b.node);
   if (!b.node) {
     ct_lower_fail(s->l, CT_ERR_MEMORY, "out of memory");

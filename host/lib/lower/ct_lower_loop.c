@@ -188,3 +188,70 @@ void ct_repeat(struct ct_lower *l, uint32_t passes, ct_body *body, void *kernel)
     close_loop(l, mark, gens, rounds);
   call(l, body, kernel, rounds * round, passes);
 }
+
+/* ---- Members ------------------------------------------------------------------------------- */
+
+void ct_lower_group(struct ct_lower *l, const struct ct_fused *group) {
+  l->b.group = group;
+  l->one_job |= group != NULL;
+}
+
+/* So many members from the first one on: those of a pass. */
+static void call_members(struct ct_lower *l, ct_body *body, void *kernel, uint32_t first) {
+  ++l->repeating;
+  for (uint32_t i = 0; i < l->b.group->round && !l->error; ++i) {
+    l->member = first + i;
+    body(kernel, i);
+  }
+  --l->repeating;
+  l->member = 0;
+}
+
+/* What a pass leaves of a ring's last round is passed over, so that the next one finds it alike. */
+static void turn_back(struct ct_lower *l, const uint32_t *pos) {
+  for (uint32_t i = 1; i < l->spaces; ++i)
+    l->space[i].pos = pos[i];
+}
+
+/* Registers move the addresses of a member: the commands of a pass have no strides for it. They
+ * have to be those of the regions. */
+static void take_strides(struct ct_lower *l, size_t mark) {
+  const struct ct_fused *g = l->b.group;
+  for (size_t r = mark; r < l->count; ++r) {
+    struct ct_rec *rec = &l->rec[r];
+    if (rec->q != CT_Q_LD && rec->q != CT_Q_ST) continue;
+    const uint32_t reg = CT_GET(&rec->n.cmd, DMA_DRAM_REG);
+    int32_t *stride = rec->n.stride[0];
+    unsigned level = CT_NUM_LOOPS - 1;
+    while (level > 0 && stride[level] == 0)
+      --level;
+    if (g->stride[reg] == 0) continue;
+    if ((uint32_t)stride[level] != g->stride[reg] * g->round)
+      ct_lower_fail(l, CT_ERR_INTERNAL, "members do not lie at equal distances");
+    stride[level] = 0;
+  }
+}
+
+void ct_members(struct ct_lower *l, ct_body *body, void *kernel) {
+  const size_t mark = l->count, gens = l->gens;
+  uint32_t pos[CT_MOST_SPACES] = {0};
+  if (!l->b.group) body(kernel, 0);
+  if (!l->b.group || l->error) return;
+  save_rings(l, pos);
+  call_members(l, body, kernel, 0);
+  turn_back(l, pos);
+  const struct pair p = {
+      .l = l, .records = l->count - mark, .gen_a = gens, .gen_b = l->gens, .gens = l->gens - gens};
+  call_members(l, body, kernel, l->b.group->round);
+  turn_back(l, pos);
+  if (l->error) return;
+  if (!compare_copy(l, p, mark, 1)) {
+    ct_lower_fail(l, CT_ERR_INTERNAL, "the members of a group do not look alike");
+    return;
+  }
+  take_strides(l, mark);
+  if (depth_of(l->rec + mark, p.records) == CT_NUM_LOOPS)
+    ct_lower_fail(l, CT_ERR_NO_SPACE, "no loop is left for the members of a group");
+  close_loop(l, mark, gens, CT_MOST_PASSES);
+  if (!l->error) l->rec[mark].n.members = true;
+}

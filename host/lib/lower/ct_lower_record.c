@@ -181,7 +181,9 @@ struct ct_ref ct_part(struct ct_ref ref, uint32_t part, uint32_t words) {
 uint32_t ct_cmd_address(const struct ct_lower *l, const struct ct_ref *ref) {
   const struct ct_space *space = &l->space[ref->space];
   const uint32_t slot = space->slots && ref->gen < l->gens ? l->gen[ref->gen].slot : 0;
-  return space->at + slot * space->size + ref->at;
+  const uint32_t at = space->at + slot * space->size + ref->at;
+  if (space->place != CT_IN_DRAM || !l->b.group) return at;
+  return at + l->member * l->b.group->stride[space->reg];
 }
 
 /* ---- Commands ------------------------------------------------------------------------------ */
@@ -216,6 +218,10 @@ static void touch(struct ct_lower *l, struct ct_rec *rec, const struct ct_ref *r
   } else {
     memcpy(a->lo, ref->lo, sizeof a->lo);
     memcpy(a->hi, ref->hi, sizeof a->hi);
+    const bool own = l->b.group && l->space[ref->space].place == CT_IN_DRAM;
+    const int32_t behind = own ? (int32_t)(l->member * CT_MEMBER_PIECES) : 0;
+    a->lo[0] += behind;
+    a->hi[0] += behind;
   }
 }
 
@@ -341,6 +347,16 @@ static unsigned va_source(const struct ct_lower *l, const struct ct_ref *a) {
   return l->space[a->space].place == CT_IN_ACC ? 1 : 0;
 }
 
+/* The register of a number that differs from member to member. */
+static unsigned number_reg(struct ct_lower *l, unsigned reg) {
+  const struct ct_fused *g = l->b.group;
+  if (!g || reg < g->number || reg >= g->number + g->numbers) return reg;
+  if (g->round * g->numbers > g->all)
+    ct_lower_fail(l, CT_ERR_NO_SPACE, "%u members of %u numbers each in a pass", g->round,
+                  g->numbers);
+  return reg + l->member % g->round * g->numbers;
+}
+
 void ct_va(struct ct_lower *l, const struct ct_va *c) {
   struct ct_rec rec = {.q = CT_Q_VA, .mult = c->more + 1};
   if (l->error) return;
@@ -363,8 +379,8 @@ void ct_va(struct ct_lower *l, const struct ct_va *c) {
                                      CT_SET(VA_FULL, !c->part_rows),
                                      CT_SET(VA_SB, c->sb),
                                      CT_SET(VA_SC, c->sc),
-                                     CT_SET(VA_SB_REG, c->sb_reg),
-                                     CT_SET(VA_SC_REG, c->sc_reg),
+                                     CT_SET(VA_SB_REG, number_reg(l, c->sb_reg)),
+                                     CT_SET(VA_SC_REG, number_reg(l, c->sc_reg)),
                                      CT_SET(VA_ROWS, rows),
                                      CT_SET(VA_ROWS_REG, c->rows_reg),
                                      CT_SET(VA_COLS, c->cols ? c->cols : CT_TILE),

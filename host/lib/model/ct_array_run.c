@@ -136,14 +136,12 @@ static int begin_all(struct ct_array *a) {
 /* ---- Ends of runs -----------------------------------------------------------------------------
  */
 
+/* Whose loss cannot be read is not known to go on as it would alone. */
 static int note(struct ct_array *a, const struct ct_array_flight *f, int error,
                 struct ct_member_run *run) {
   struct ct_array_member *m = f->member;
-  int err = CT_OK;
-  if (error)
-    fail(m, f->run, error);
-  else
-    err = ct_frame_read(f->frame, m->loss, &run->loss, 1);
+  const int err = error ? CT_OK : ct_frame_read(f->frame, m->loss, &run->loss, 1);
+  if (error || err) fail(m, f->run, error ? error : err);
   if (err) return err;
   if (!error && m->info.state == CT_MEMBER_READY && !isfinite(run->loss)) diverge(m, f->run);
   m->info.loss = run->loss;

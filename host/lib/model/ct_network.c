@@ -37,11 +37,32 @@ static bool walks(const ct_device *dev) {
   return dev->info.features & CT_FEATURE_CONVOLUTION;
 }
 
+static bool has_updates(const ct_graph *g) {
+  for (size_t i = 1; i <= g->tensors; ++i)
+    if (g->tensor[i]->becomes) return true;
+  return false;
+}
+
+/* What TRAIN_CAP is after a reset: the reads of training that are under way at once. */
+enum { TRAIN_CAP = 4 };
+
+/* This device, when it does nothing else. */
+static struct ct_cycles_core core_of(const ct_network *n) {
+  return (struct ct_cycles_core){.cols = n->dev->info.array_cols,
+                                 .lanes = n->dev->info.vpu_lanes,
+                                 .walks = walks(n->dev),
+                                 .reads = has_updates(n->graph) ? TRAIN_CAP : 0};
+}
+
 static int compile(ct_network *n) {
+  const struct ct_cycles_core core = core_of(n);
   const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
                                              .narrow = n->narrow,
                                              .kernels = n->kernels,
-                                             .walks = walks(n->dev)};
+                                             .walks = walks(n->dev),
+                                             .members = n->members > 1,
+                                             .shared = n->common,
+                                             .core = &core};
   struct ct_compiled *c = &n->shared->compiled;
   n->shared->graph = n->graph;
   const int err = ct_compile(n->graph, &options, c);
@@ -61,11 +82,14 @@ int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
 
 static int make_room(ct_network *n) {
   const struct ct_compiled *c = &n->compiled;
-  int err = ct_network_alloc(n, c->lasting, &n->own.lasting);
-  if (!err && n->shared->open == 1) err = ct_network_alloc(n, c->arena, &n->shared->spare);
+  const uint32_t at_once = ct_min_u32(n->members, CT_MEMBERS_AT_ONCE);
+  int err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
+  if (!err && n->shared->open == 1)
+    err = ct_network_alloc(n, c->arena * at_once, &n->shared->spare);
   for (size_t i = 0; i < c->externals && !err; ++i)
-    err = ct_network_alloc(n, c->external[i].units,
-                           &n->own.external[c->external[i].reg - CT_ARG_FIRST]);
+    err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
+                           &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
+  n->own = n->base;
   return err;
 }
 
@@ -87,28 +111,15 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
   return err;
 }
 
-static bool has_updates(const ct_graph *g) {
-  for (size_t i = 1; i <= g->tensors; ++i)
-    if (g->tensor[i]->becomes) return true;
-  return false;
-}
-
-/* What TRAIN_CAP is after a reset: the reads of training that are under way at once. */
-enum { TRAIN_CAP = 4 };
-
 /* What a stage's jobs should take in a row, on this device when it does nothing else. */
 static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part,
                   uint64_t *ahead) {
-  const struct ct_info *info = &n->dev->info;
-  struct ct_cycles_core core = {.cols = info->array_cols,
-                                .lanes = info->vpu_lanes,
-                                .walks = walks(n->dev),
-                                .reads = has_updates(n->graph) ? TRAIN_CAP : 0,
-                                .ahead = *ahead};
+  struct ct_cycles_core core = core_of(n);
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
   struct ct_regions at = n->own;
   at.arena = n->shared->spare;
+  core.ahead = *ahead;
   ct_network_arguments(n, &at, 0, &job);
   for (size_t i = 0; i < codes->count; ++i) {
     const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
@@ -151,6 +162,10 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
   if (!err) err = ct_programs_load(n->dev, codes, &n->shared->programs[i]);
   if (!err) *codes = (struct ct_codes){0};
   part->programs = n->shared->programs[i];
+  part->round = n->compiled.stage[i].round;
+  if (!err && part->round)
+    err = ct_programs_load(n->dev, &n->shared->compiled.stage[i].group, &part->group);
+  if (!err) n->shared->compiled.stage[i].group = (struct ct_codes){0};
   return err;
 }
 
@@ -169,8 +184,8 @@ static int load(ct_network *n) {
 /* ---- Networks of the same programs --------------------------------------------------------- */
 
 static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
-  return like && like->narrow == n->narrow && like->kernels == n->kernels &&
-         (!expected || like->shared->expected) &&
+  return like && like->members == 1 && n->members == 1 && like->narrow == n->narrow &&
+         like->kernels == n->kernels && (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 
@@ -219,14 +234,22 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
   n->kernels = o && o->kernels;
   n->seed = o ? o->seed : 0;
+  n->members = o && o->members ? o->members : 1;
+  n->common = o && o->shared;
+  n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
   const bool expected = o && o->expect;
-  int err = copy_graph(n, graph);
+  int err = n->member ? copy_graph(n, graph) : no_memory(n->dev);
   const bool shares = !err && may_share(n, like, expected);
   if (!err) err = shares ? share(n, like) : begin_shared(n, expected);
   if (!err) err = make_room(n);
-  if (!err) err = ct_network_put_constants(n, &n->own);
+  for (uint32_t m = 0; m < n->members && !err; ++m) {
+    const struct ct_regions at = ct_network_member_at(n, m);
+    err = ct_network_put_constants(n, &at);
+  }
   if (!err && !shares) err = load(n);
+  for (uint32_t m = 0; n->member && m < n->members; ++m)
+    n->member[m].stale = true;
   n->stale = true;
   n->changes = !err && has_updates(n->graph);
   return err;
@@ -236,6 +259,9 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
   if (!o) return CT_OK;
   if (o->mantissa && (o->mantissa < 2 || o->mantissa > 8))
     return ct_fail(dev, CT_ERR_ARG, "mantissas of %u bits: 2..8", o->mantissa);
+  if (o->members > CT_MEMBERS)
+    return ct_fail(dev, CT_ERR_ARG, "a network of %u members: %d are the most", o->members,
+                   CT_MEMBERS);
   const int err = o->like ? ct_check_network(o->like) : CT_OK;
   if (err) return err;
   if (o->like && o->like->dev != dev)
@@ -269,9 +295,9 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
 
 /* What jobs that could not be ended still use stays until they have. */
 static void leave_room(const ct_network *n) {
-  ct_give_back_after(n->dev, n->own.lasting, n->queue, n->error);
+  ct_give_back_after(n->dev, n->base.lasting, n->queue, n->error);
   for (unsigned i = 0; i < CT_EXTERNALS; ++i)
-    ct_give_back_after(n->dev, n->own.external[i], n->queue, n->error);
+    ct_give_back_after(n->dev, n->base.external[i], n->queue, n->error);
 }
 
 static void leave_arenas(ct_device *dev, const struct ct_shared *shared) {
@@ -293,6 +319,8 @@ void ct_network_release(ct_network *n) {
   if (n->dev->queues) leave_room(n);
   if (n->shared) leave_shared(n);
   n->shared = NULL;
+  free(n->member);
+  n->member = NULL;
   ct_handle_bury(&n->handle);
 }
 
@@ -300,6 +328,8 @@ void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
   ct_follower_end(&n->follower);
   ct_copies_free(&n->copies);
+  for (size_t i = 0; n->part && i < n->compiled.stages; ++i)
+    ct_programs_free(&n->part[i].group);
   if (!n->shared || n->graph != n->shared->graph) ct_graph_free(n->graph);
   if (n->shared) leave_programs(n->shared);
   free(n->part);
@@ -437,23 +467,33 @@ static uint32_t runs_of_step(const ct_network *n) {
   return most;
 }
 
+static uint64_t frame_units(const ct_network *n) {
+  uint64_t units = 0;
+  for (size_t i = 0; i < n->compiled.externals; ++i)
+    units += n->compiled.external[i].units;
+  return units;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, info);
   const struct ct_mlp *mlp = &n->compiled.mlp;
-  *info = (struct ct_network_info){.seed = n->drawn,
-                                   .steps = n->steps,
-                                   .epochs = n->epochs,
-                                   .mantissa = 8 - n->narrow,
-                                   .changes = n->changes,
-                                   .together = (uint32_t)n->shared->open,
-                                   .weights_bytes = n->compiled.lasting * CT_UNIT,
-                                   .run_bytes = n->compiled.arena * CT_UNIT,
-                                   .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-                                   .accumulate = runs_of_step(n),
-                                   .inputs = mlp->layers ? mlp->width[0] : 0,
-                                   .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
+  *info = (struct ct_network_info){
+      .seed = n->drawn,
+      .steps = n->steps,
+      .epochs = n->epochs,
+      .mantissa = 8 - n->narrow,
+      .changes = n->changes,
+      .together = (uint32_t)n->shared->open,
+      .weights_bytes = n->compiled.lasting * CT_UNIT,
+      .run_bytes = n->compiled.arena * CT_UNIT * ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
+      .members = n->members,
+      .frame_bytes = frame_units(n) * CT_UNIT,
+      .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
+      .accumulate = runs_of_step(n),
+      .inputs = mlp->layers ? mlp->width[0] : 0,
+      .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
   return CT_OK;
 }
 
@@ -488,6 +528,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .commands = p->commands,
                                      .expected = p->expected,
                                      .beside = p->beside,
-                                     .bound = p->bound ? p->bound : ""};
+                                     .bound = p->bound ? p->bound : "",
+                                     .round = p->round};
   return CT_OK;
 }

@@ -7,6 +7,7 @@
  *   ct_network_frame.c    frames
  *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
  *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
+ *   ct_network_members.c  members: selecting one, runs of several
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
@@ -24,7 +25,8 @@
 #include "ct_model.h"
 
 struct ct_network_part {
-  struct ct_programs programs;
+  struct ct_programs programs, group;
+  uint32_t round; /* members of a pass of `group`; 0: there is none */
   uint64_t rows, cycles, commands, expected, beside;
   const char *bound;
 };
@@ -33,6 +35,16 @@ struct ct_network_part {
 struct ct_regions {
   uint64_t lasting, arena;
   uint64_t external[CT_EXTERNALS];
+};
+
+/* Members whose arenas exist: as many run in a job at once. */
+enum { CT_MEMBERS = 256, CT_MEMBERS_AT_ONCE = 8 };
+
+/* What is counted for each member. */
+struct ct_network_member {
+  uint64_t steps, drawn, epochs;
+  bool stale;
+  size_t runs; /* of several members, under way */
 };
 
 /* The copies by which a version of another network's weights is made. */
@@ -66,17 +78,21 @@ struct ct_network {
   unsigned narrow;
   bool kernels;                 /* it is by these, even if it is a perceptron */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
-  struct ct_regions own;        /* but for the arena */
-  struct ct_copies copies;      /* that publish for this network; made when needed */
-  uint32_t numbered;            /* highest number that a version has had */
-  uint64_t seed;                /* of dropout */
-  bool stale;                   /* weights were written since the stages that run once have run */
-  bool changes;                 /* runs change weights or states: those stages run each time */
-  enum ct_queue queue;          /* of the last run that was waited for */
-  int error;                    /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
-  uint64_t ends;                /* ... until so many jobs of the queue have completed */
-  uint64_t steps;               /* runs that changed weights */
-  uint64_t drawn;               /* the seed that weights were drawn from last */
+  uint32_t members, selected;
+  bool common;                      /* inputs and labels are those of all members */
+  struct ct_network_member *member; /* of each; of the selected one they are below */
+  struct ct_regions base;           /* of member 0, but for the arena */
+  struct ct_regions own;            /* of the selected one, but for the arena */
+  struct ct_copies copies;          /* that publish for this network; made when needed */
+  uint32_t numbered;                /* highest number that a version has had */
+  uint64_t seed;                    /* of dropout */
+  bool stale;          /* weights were written since the stages that run once have run */
+  bool changes;        /* runs change weights or states: those stages run each time */
+  enum ct_queue queue; /* of the last run that was waited for */
+  int error;           /* how it ended; CT_ERR_DEVICE: jobs of it may be under way ... */
+  uint64_t ends;       /* ... until so many jobs of the queue have completed */
+  uint64_t steps;      /* runs that changed weights */
+  uint64_t drawn;      /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
   struct ct_follower follower;
@@ -162,6 +178,13 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
 /* The arena of a queue, made when it is first needed. */
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr);
 
+/* CT_OK if a run with the network's own weights may begin, as far as they are concerned. */
+int ct_network_check_run(ct_network *n, enum ct_queue queue);
+/* The masks of dropout of a run, if it has some. */
+int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t step);
+/* CT_OK, or CT_ERR_NO_SPACE: so many jobs in a row will never fit the queue. */
+int ct_network_check_most(ct_network *n, uint64_t most);
+
 /* CT_OK, or CT_ERR_BUSY: jobs of a run that was waited for and failed are under way. What the
  * device has completed meanwhile counts, here and in the next function. */
 int ct_network_ended(ct_network *n);
@@ -184,6 +207,11 @@ int ct_network_takes(ct_network *n, ct_weights *w);
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */
 int ct_network_parts(ct_network *n, const char *what);
+
+/* ---- ct_network_members.c ---- */
+
+/* Where a member's regions are, but for the arena, which is the first of its queue's. */
+struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member);
 
 /* ---- ct_network_frame.c ---- */
 

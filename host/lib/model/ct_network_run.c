@@ -50,7 +50,9 @@ int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
     shared->arena[queue] = shared->spare;
     shared->spare = 0;
   }
-  if (!shared->arena[queue]) err = ct_network_alloc(n, n->compiled.arena, &shared->arena[queue]);
+  if (!shared->arena[queue])
+    err = ct_network_alloc(n, n->compiled.arena * ct_min_u32(n->members, CT_MEMBERS_AT_ONCE),
+                           &shared->arena[queue]);
   *addr = shared->arena[queue];
   return err;
 }
@@ -102,7 +104,7 @@ static bool masks_are_read(const ct_network *n) {
 
 /* No instruction of the device makes random numbers: masks come from here. A network has one set of
  * them, so no run may be under way that reads the last. */
-static int put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
+int ct_network_put_masks(ct_network *n, const struct ct_regions *r, uint64_t step) {
   int err = masks_are_read(n) ? ct_poll(n->dev) : CT_OK;
   if (!err && masks_are_read(n))
     err =
@@ -204,15 +206,19 @@ static int check_run(ct_network *n, enum ct_queue queue) {
   return err ? err : ct_network_ended(n);
 }
 
+int ct_network_check_run(ct_network *n, enum ct_queue queue) {
+  const int err = check_run(n, queue);
+  return err ? err : check_neighbours(n, queue);
+}
+
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   struct ct_regions at;
-  int err = check_run(n, queue);
+  int err = ct_network_check_run(n, queue);
   if (!err) err = ct_network_still(n, true, "run");
-  if (!err) err = check_neighbours(n, queue);
   if (err) return err;
   at = n->own;
   err = ct_network_arena(n, queue, &at.arena);
-  if (!err) err = put_masks(n, &at, step);
+  if (!err) err = ct_network_put_masks(n, &at, step);
   if (err) return err;
   struct run r = {
       .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
@@ -271,6 +277,9 @@ static void take_off(const struct flight *f) {
 }
 
 int ct_network_parts(ct_network *n, const char *what) {
+  if (n->members > 1)
+    return ct_fail(n->dev, CT_ERR_UNSUPPORTED, "the network has %u members, and these have no %s",
+                   n->members, what);
   if (!n->compiled.crowded) return CT_OK;
   return ct_fail(n->dev, CT_ERR_UNSUPPORTED,
                  "the network has more than %d inputs, labels and outputs: the others lie with its "
@@ -340,8 +349,8 @@ static int regions_of(ct_network *n, const struct ct_run *run, struct ct_regions
 }
 
 /* Where the run that ends a step will not fit its first one need not begin. */
-static int check_most(ct_network *n, enum ct_stages which) {
-  const uint64_t most = ct_network_most_jobs(n, which), slots = ct_ring_slots(n->dev);
+int ct_network_check_most(ct_network *n, uint64_t most) {
+  const uint64_t slots = ct_ring_slots(n->dev);
   if (most <= slots) return CT_OK;
   return ct_fail(n->dev, CT_ERR_NO_SPACE,
                  "a run of the network takes up to %llu jobs in a row, a queue holds %llu",
@@ -355,7 +364,7 @@ static int submit(const struct ct_run *run, struct flight *f, const struct ct_jo
   const enum ct_stages which = once ? CT_STAGES_ALL : CT_STAGES_REST;
   const size_t count = ct_network_jobs(n, which, run->step, like, NULL);
   if (!count) return ct_fail(n->dev, CT_ERR_ARG, "the network has nothing to run");
-  int err = check_most(n, which);
+  int err = ct_network_check_most(n, ct_network_most_jobs(n, which));
   if (err) return err;
   struct ct_job *jobs = malloc(count * sizeof *jobs);
   if (!jobs) return no_memory(n->dev);
@@ -380,7 +389,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   err = check_run(n, run->queue);
   if (!err) err = check_submit(n, run);
   if (!err) err = regions_of(n, run, &at);
-  if (!err) err = put_masks(n, &at, run->step);
+  if (!err) err = ct_network_put_masks(n, &at, run->step);
   if (err) return err;
   struct flight *f = malloc(sizeof *f);
   if (!f) return no_memory(n->dev);

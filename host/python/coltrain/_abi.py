@@ -590,6 +590,8 @@ class ct_network_options(ctypes.Structure):
     mantissa: int
     seed: int
     like: int | None
+    members: int
+    shared: bool
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -598,7 +600,9 @@ class ct_network_options(ctypes.Structure):
         ("mantissa", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("like", ctypes.c_void_p),
-        ("reserved", ctypes.c_size_t * 6),
+        ("members", ctypes.c_uint32),
+        ("shared", ctypes.c_bool),
+        ("reserved", ctypes.c_size_t * 5),
     ]
 
 
@@ -639,6 +643,8 @@ class ct_network_info(ctypes.Structure):
     classes: int
     run_bytes: int
     together: int
+    members: int
+    frame_bytes: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -654,7 +660,9 @@ class ct_network_info(ctypes.Structure):
         ("classes", ctypes.c_uint32),
         ("run_bytes", ctypes.c_uint64),
         ("together", ctypes.c_uint32),
-        ("reserved", ctypes.c_size_t * 2),
+        ("members", ctypes.c_uint32),
+        ("frame_bytes", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 
@@ -676,6 +684,7 @@ class ct_network_stage(ctypes.Structure):
     commands: int
     runs: int
     beside: int
+    round: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -694,7 +703,8 @@ class ct_network_stage(ctypes.Structure):
         ("commands", ctypes.c_uint64),
         ("runs", ctypes.c_uint32),
         ("beside", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 2),
+        ("round", ctypes.c_uint32),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 
@@ -1006,6 +1016,32 @@ class ct_reference(ctypes.Structure):
     ]
 
 
+class ct_members(ctypes.Structure):
+    """struct ct_members."""
+
+    first: int
+    count: int
+    queue: int
+    step: int
+    steps: ctypes._Pointer[ctypes.c_uint64]
+    schedules: ctypes._Pointer[ct_schedule]
+    cycle: int
+    user: int | None
+    reserved: ctypes.Array[ctypes.c_size_t]
+
+    _fields_ = [
+        ("first", ctypes.c_uint32),
+        ("count", ctypes.c_uint32),
+        ("queue", ctypes.c_int),
+        ("step", ctypes.c_uint64),
+        ("steps", ctypes.POINTER(ctypes.c_uint64)),
+        ("schedules", ctypes.POINTER(ct_schedule)),
+        ("cycle", ctypes.c_uint64),
+        ("user", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
+    ]
+
+
 class ct_model_info(ctypes.Structure):
     """struct ct_model_info."""
 
@@ -1203,6 +1239,9 @@ class Library:
     ct_frame_write: Callable[..., int]
     ct_frame_read: Callable[..., int]
     ct_network_submit: Callable[..., int]
+    ct_network_select: Callable[..., int]
+    ct_network_run_members: Callable[..., int]
+    ct_network_submit_members: Callable[..., int]
     ct_network_publish_submit: Callable[..., int]
     ct_network_load_weights: Callable[..., int]
     ct_network_server_create: Callable[..., int]
@@ -1374,6 +1413,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_frame_write": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_frame_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]),
     "ct_network_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_run), ctypes.c_void_p]),
+    "ct_network_select": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32]),
+    "ct_network_run_members": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_members)]),
+    "ct_network_submit_members": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_members), ctypes.c_void_p]),
     "ct_network_publish_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p]),
     "ct_network_load_weights": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_server_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_serving), ctypes.POINTER(ctypes.c_void_p)]),

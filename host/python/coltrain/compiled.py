@@ -91,6 +91,8 @@ class CompiledInfo:
     """Runs that make a step."""
     run_bytes: int
     """Device memory for what a run makes and needs for a while."""
+    frame_bytes: int
+    """Device memory for inputs, labels and outputs: of a frame."""
     inputs: int = 0
     """Of a perceptron, which :meth:`Compiled.serve` takes; 0: it is none."""
     classes: int = 0
@@ -202,6 +204,7 @@ class Compiled(Served):
             changes=raw.changes,
             accumulate=raw.accumulate,
             run_bytes=raw.run_bytes,
+            frame_bytes=raw.frame_bytes,
             inputs=raw.inputs,
             classes=raw.classes,
             together=raw.together,

@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "asked.h"
+
+int sweep_fail(struct sweep *s, int error, const char *what) {
+  sweep_view_leave(s);
+  return cli_fail_device(s->dev, error, what);
+}
+
 /* ---- Members ------------------------------------------------------------------------------- */
 
 /* What is not swept has the value of its own option. */
@@ -51,36 +58,41 @@ static int refuse(const struct sweep *s, const ct_graph *g) {
   return cli_fail("%s: %s", name, g ? ct_graph_error(g) : "no memory for the network");
 }
 
-/* The network without updates. */
-static int describe(const struct sweep *s, uint32_t batch, ct_graph **g) {
+/* The network with its updates, checked; free it either way. */
+static int describe(const struct sweep *s, uint32_t batch, const struct ct_optimise *how,
+                    ct_graph **g) {
+  const struct learn *l = s->l;
+  if (l->model)
+    return asked_named(
+        &(struct asked_name){.model = l->model, .rows = batch, .how = how, .keep = l->keep}, g);
   int err = ct_graph_create(g);
-  if (!err && s->l->model) err = ct_graph_builtin(*g, s->l->model, batch, true);
-  if (!err && !s->l->model) err = ct_graph_mlp(*g, s->l->widths, s->l->layers, batch, true);
+  if (!err) err = ct_graph_mlp(*g, l->widths, l->layers, batch, true);
+  if (!err) err = ct_graph_optimise(*g, ct_graph_find(*g, "loss"), how);
+  if (!err) err = ct_graph_check(*g);
   return err ? refuse(s, *g) : 0;
 }
 
+static struct ct_optimise how_of(const struct sweep *s, const double value[SWEEP_KEYS]) {
+  return (struct ct_optimise){.optimiser = (enum ct_optimiser)value[SWEEP_OPTIMISER],
+                              .schedule = {.rate = value[SWEEP_LR]},
+                              .momentum = value[SWEEP_MOMENTUM],
+                              .weight_decay = value[SWEEP_DECAY],
+                              .beta1 = value[SWEEP_BETA1],
+                              .beta2 = value[SWEEP_BETA2],
+                              .epsilon = value[SWEEP_EPSILON],
+                              .accumulate = s->l->accumulate};
+}
+
 static int join(struct sweep *s, struct sweep_member *m) {
-  const struct ct_optimise how = {.optimiser = (enum ct_optimiser)m->value[SWEEP_OPTIMISER],
-                                  .schedule = {.rate = m->value[SWEEP_LR]},
-                                  .momentum = m->value[SWEEP_MOMENTUM],
-                                  .weight_decay = m->value[SWEEP_DECAY],
-                                  .beta1 = m->value[SWEEP_BETA1],
-                                  .beta2 = m->value[SWEEP_BETA2],
-                                  .epsilon = m->value[SWEEP_EPSILON],
-                                  .accumulate = s->l->accumulate};
+  const struct ct_optimise how = how_of(s, m->value);
   ct_graph *g = NULL;
-  if (describe(s, (uint32_t)m->value[SWEEP_BATCH], &g)) {
-    ct_graph_free(g);
-    return 1;
-  }
+  int status = describe(s, (uint32_t)m->value[SWEEP_BATCH], &how, &g);
   const uint64_t seed = s->o->axis[SWEEP_SEED].count ? (uint64_t)m->value[SWEEP_SEED] : s->l->seed;
-  const int rc = ct_array_join(
-      s->array,
-      &(struct ct_member){
-          .graph = g, .optimise = &how, .feed = {sweep_feed_write, m->feed}, .seed = seed},
-      &m->number);
+  const struct ct_member member = {.graph = g, .feed = {sweep_feed_write, m->feed}, .seed = seed};
+  if (!status && ct_array_join(s->array, &member, &m->number))
+    status = cli_fail("a member cannot join: %s", ct_last_error(s->dev));
   ct_graph_free(g);
-  return rc < 0 ? cli_fail_device(s->dev, rc, "a member cannot join") : 0;
+  return status;
 }
 
 static int join_all(struct sweep *s) {
@@ -95,26 +107,29 @@ static int join_all(struct sweep *s) {
   return 0;
 }
 
+/* Samples have as many numbers as the network's input. */
+static int check_data(struct sweep *s, ct_graph *g) {
+  struct ct_tensor_info x;
+  s->asked = ct_graph_find(g, "x");
+  s->logits = ct_graph_find(g, "logits");
+  ct_graph_tensor_info(g, s->asked, &x);
+  if (x.elements == (uint64_t)SWEEP_ROWS * s->data.features) return 0;
+  return cli_fail("%s does not fit the network: it has %" PRIu32
+                  " numbers for each sample, not %" PRIu64,
+                  s->l->data, s->data.features, x.elements / SWEEP_ROWS);
+}
+
 /* What answers take of the network, for evaluation. */
 static int open_answers(struct sweep *s) {
   ct_graph *trained = NULL, *g = NULL;
-  int status = describe(s, SWEEP_ROWS, &trained);
-  int err = status ? 0 : ct_graph_check(trained);
-  if (!status && !err) err = ct_graph_create(&g);
-  if (!status && !err)
-    err = ct_graph_answers(g, trained, ct_graph_find(trained, "logits"), SWEEP_ROWS);
-  if (!status && !err) err = ct_graph_check(g);
-  if (!status && err) status = refuse(s, g ? g : trained);
-  if (!status) {
-    struct ct_tensor_info x;
-    s->asked = ct_graph_find(g, "x");
-    s->logits = ct_graph_find(g, "logits");
-    ct_graph_tensor_info(g, s->asked, &x);
-    if (x.elements != (uint64_t)SWEEP_ROWS * s->data.features)
-      status = cli_fail("%s does not fit the network: it has %" PRIu32
-                        " numbers for each sample, not %" PRIu64,
-                        s->l->data, s->data.features, x.elements / SWEEP_ROWS);
-  }
+  double value[SWEEP_KEYS];
+  combine(s, 0, value);
+  const struct ct_optimise how = how_of(s, value);
+  int status = describe(s, SWEEP_ROWS, &how, &trained);
+  if (!status)
+    status = asked_graph(s->l->model ? s->l->model : "the perceptron", trained,
+                         ct_graph_find(trained, "logits"), SWEEP_ROWS, &g);
+  if (!status) status = check_data(s, g);
   if (!status && ct_network_create(s->dev, g, NULL, &s->answers))
     status = cli_fail("the network cannot be evaluated: %s", ct_last_error(s->dev));
   ct_graph_free(trained);
@@ -173,7 +188,7 @@ static int train_epoch(struct sweep *s) {
   int rc = ct_now(s->dev, &from);
   if (rc >= 0) rc = ct_array_run(s->array, CT_NO_CYCLE, &(struct ct_watch){ended, s});
   if (rc >= 0) rc = ct_now(s->dev, &to);
-  if (rc < 0) return cli_fail_device(s->dev, rc, "training");
+  if (rc < 0) return sweep_fail(s, rc, "training");
   s->cycles = from == CT_NO_CYCLE ? CT_NO_CYCLE : s->cycles + (to - from);
   return 0;
 }
@@ -183,7 +198,7 @@ static int leave(struct sweep *s, struct sweep_member *m) {
   int rc = cli_network_crc32(ct_array_network(s->array, m->number), &m->crc);
   if (rc >= 0) rc = ct_array_leave(s->array, m->number);
   m->left = true;
-  return rc < 0 ? cli_fail_device(s->dev, rc, "a member cannot leave") : 0;
+  return rc < 0 ? sweep_fail(s, rc, "a member cannot leave") : 0;
 }
 
 /* The worst leave where members are compared. */
@@ -207,6 +222,7 @@ static bool anybody_trains(const struct sweep *s) {
 
 static int run_epochs(struct sweep *s) {
   int status = 0;
+  live_open(&s->live, "train", s->l->device, s->dev);
   sweep_view_open(s);
   for (s->epoch = 1; !status && s->epoch <= s->l->epochs && !cli_stopped(); ++s->epoch) {
     if (!anybody_trains(s)) break;
@@ -218,6 +234,7 @@ static int run_epochs(struct sweep *s) {
     if (!status && !cli_stopped()) status = halve(s);
   }
   sweep_view_close(s);
+  live_close(&s->live);
   return status;
 }
 

@@ -15,6 +15,7 @@
 
 #include "coltrain/array.h"
 #include "learn.h"
+#include "live.h"
 
 /* What can be swept, in this order. */
 enum sweep_key {
@@ -98,11 +99,15 @@ struct sweep {
   uint64_t cycles; /* spent on runs; CT_NO_CYCLE: no clock */
   bool evaluated;
   FILE *text;
+  struct live live; /* for `coltrain top` */
   struct sweep_view {
     bool terminal;
     uint64_t drawn; /* ns */
   } view;
 };
+
+/* The sentence about a call that failed; 1. */
+int sweep_fail(struct sweep *s, int error, const char *what);
 
 /* Trains all and writes what was asked for. The exit status. */
 int sweep_run(struct learn *l, const struct sweep_options *o);
@@ -127,7 +132,8 @@ bool sweep_rung(const struct sweep *s, size_t n, uint64_t *epochs, size_t *left)
 void sweep_view_open(struct sweep *s);
 void sweep_view_update(struct sweep *s); /* if it is time to */
 void sweep_view_epoch(struct sweep *s);  /* an epoch has ended */
-void sweep_view_close(struct sweep *s);
+void sweep_view_leave(struct sweep *s);  /* the terminal is as before: a sentence can be read */
+void sweep_view_close(struct sweep *s);  /* the same, with the last table below */
 int sweep_write_json(struct sweep *s, const struct sweep_member *best);
 
 #endif

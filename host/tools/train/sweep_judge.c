@@ -73,7 +73,7 @@ int sweep_evaluate(struct sweep *s) {
   ct_frame_free(r.frame);
   free(r.x);
   free(r.z);
-  return rc < 0 ? cli_fail_device(s->dev, rc, "evaluating on the test images") : 0;
+  return rc < 0 ? sweep_fail(s, rc, "evaluating on the test images") : 0;
 }
 
 /* ---- Ranks --------------------------------------------------------------------------------- */

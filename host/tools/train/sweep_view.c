@@ -86,7 +86,31 @@ void sweep_view_open(struct sweep *s) {
   if (s->view.terminal) fputs("\33[?1049h\33[?25l", s->text);
 }
 
+/* To whoever looks on: the runs of all, and the loss of the best so far. */
+static void show_live(struct sweep *s) {
+  json_t *line = live_begin(&s->live);
+  uint64_t done = 0, all = 0;
+  double loss = (double)NAN;
+  if (!line) return;
+  for (size_t i = 0; i < s->members; ++i) {
+    const struct sweep_member *m = &s->member[i];
+    done += m->info.runs;
+    all += m->left ? m->info.runs : s->l->epochs * m->feed->per_epoch;
+    if (!(loss_of(m) >= loss)) loss = loss_of(m);
+  }
+  json_object_set_new(line, "run",
+                      json_sprintf("%zu trainings, epoch %" PRIu64 "/%" PRIu64, s->members,
+                                   s->epoch, s->l->epochs));
+  json_object_set_new(line, "fraction", json_real((double)done / (double)all));
+  json_object_set_new(line, "queues",
+                      json_pack("{s:I, s:I}", "inference", (json_int_t)0, "training",
+                                (json_int_t)ct_outstanding(s->dev, CT_TRAINING)));
+  live_steps(&s->live, line, done, all, loss);
+  live_end(&s->live, line);
+}
+
 void sweep_view_update(struct sweep *s) {
+  show_live(s);
   const uint64_t now = now_ms();
   if (!s->view.terminal || now - s->view.drawn < EVERY_MS) return;
   s->view.drawn = now;
@@ -116,9 +140,14 @@ void sweep_view_epoch(struct sweep *s) {
   fflush(s->text);
 }
 
-/* What was there before comes back, with the last table below. */
-void sweep_view_close(struct sweep *s) {
+void sweep_view_leave(struct sweep *s) {
   if (s->view.terminal) fputs("\33[?25h\33[?1049l", s->text);
+  fflush(s->text);
+  s->view.terminal = false;
+}
+
+void sweep_view_close(struct sweep *s) {
+  sweep_view_leave(s);
   put_table(s, s->text, "\n");
   fflush(s->text);
 }

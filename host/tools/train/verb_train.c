@@ -289,7 +289,7 @@ int verb_train(int argc, char **argv) {
           "Trains a multilayer perceptron, or another network, on the device.\vThe --save file is "
           "written after every "
           "epoch, and when Ctrl-C stops the run; pressed again it ends the program.\n\n"
-          "Examples:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"
+          "Example:\n  coltrain train --data digits --epochs 10 --save model.ctm\n"
           "  coltrain train --sweep lr=0.03,0.1,0.3 momentum=0.5,0.9 --save best.ctm\n"};
   struct options o = {.learn = LEARN_DEFAULTS};
   if (cli_options(&command, argc, argv, &o)) return 1;

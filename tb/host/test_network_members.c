@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Networks with several members: random graphs and numbers of members, trained by jobs for ranges
+ * of them beside networks of their own. Weights, states and outputs are the same bytes, also of
+ * members that a range leaves out. Programs for groups are proved race-free.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ct_compile.h"
+#include "ct_racecheck.h"
+#include "network_bed.h"
+
+enum { MOST = 11 };
+
+/* A network of members, and networks alone beside it, one for each, on emu:. */
+struct rig {
+  struct bed b;
+  struct net_bed all, alone[MOST];
+  uint32_t members;
+  uint64_t step[MOST];
+  struct ct_schedule rate[MOST];
+  bool shared;
+  char text[1024];
+};
+
+static void ok(const struct rig *r, ct_device *dev, int err, const char *what) {
+  if (err) fail_msg("%s: %s: %s", what, ct_last_error(dev), r->text);
+}
+
+static bool try_open(struct rig *r, const char *uri) {
+  const struct ct_network_options options = {
+      .seed = r->b.seed, .members = r->members, .shared = r->shared};
+  r->all = (struct net_bed){.bed = &r->b};
+  if (ct_open(uri, &r->all.dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
+  const int err = ct_network_create(r->all.dev, r->b.g, &options, &r->all.net);
+  if (err == CT_ERR_NO_SPACE && strstr(ct_last_error(r->all.dev), "words of scratchpad")) {
+    ct_close(r->all.dev);
+    return false;
+  }
+  ok(r, r->all.dev, err, "members");
+  for (uint32_t m = 0; m < r->members; ++m)
+    net_open(&r->alone[m], &r->b, "emu:");
+  return true;
+}
+
+static void close_all(struct rig *r) {
+  net_close(&r->all);
+  for (uint32_t m = 0; m < r->members; ++m)
+    net_close(&r->alone[m]);
+}
+
+static void pick(struct rig *r, uint32_t m) {
+  ok(r, r->all.dev, ct_network_select(r->all.net, m), "select");
+}
+
+/* Inputs, weights and states of a member, there and alone. Those that are shared are drawn alike.
+ */
+static void draw(struct rig *r, uint64_t seed) {
+  for (uint32_t m = 0; m < r->members; ++m) {
+    for (unsigned both = 0; both < 2; ++both) {
+      ct_rng rng = ct_rng_make(seed + (r->shared ? 0 : m));
+      pick(r, m);
+      net_draw(both ? &r->all : &r->alone[m], seed + 100 + m, &rng);
+    }
+  }
+}
+
+static void new_inputs(struct rig *r, uint64_t seed) {
+  for (uint32_t m = 0; m < r->members; ++m)
+    for (unsigned both = 0; both < 2; ++both) {
+      ct_rng rng = ct_rng_make(seed + (r->shared ? 0 : m));
+      pick(r, m);
+      net_draw_inputs(both ? &r->all : &r->alone[m], &rng);
+    }
+}
+
+static void compare(struct rig *r, const char *uri) {
+  for (uint32_t m = 0; m < r->members; ++m) {
+    pick(r, m);
+    if (net_digest(&r->all) != net_digest(&r->alone[m]))
+      fail_msg("%s: member %u of %u differs: %s", uri, m, r->members, r->text);
+  }
+}
+
+/* Waited for, or submitted. */
+static void run(struct rig *r, const struct ct_members *how, bool wait) {
+  struct ct_event event;
+  uint64_t tag;
+  if (wait) {
+    ok(r, r->all.dev, ct_network_run_members(r->all.net, how), "a run");
+    return;
+  }
+  const int err = ct_network_submit_members(r->all.net, how, &tag);
+  if (err == CT_ERR_NO_SPACE) { /* too many jobs for one work */
+    run(r, how, true);
+    return;
+  }
+  ok(r, r->all.dev, err, "submitting");
+  ok(r, r->all.dev, ct_reap(r->all.dev, &event, CT_FOREVER), "reaping");
+  assert_int_equal(event.error, CT_OK);
+  assert_true(event.tag == tag);
+}
+
+/* A range of members, each with a rate and a step of its own; the others are frozen. */
+static void some(struct rig *r, ct_rng *rng) {
+  const uint32_t first = ct_rng_below(rng, r->members);
+  const struct ct_members how = {.first = first,
+                                 .count = 1 + ct_rng_below(rng, r->members - first),
+                                 .queue = ct_rng_below(rng, 4) ? CT_TRAINING : CT_INFERENCE,
+                                 .steps = r->step + first,
+                                 .schedules = r->rate + first};
+  run(r, &how, ct_rng_below(rng, 2));
+  for (uint32_t m = first; m < first + how.count; ++m) {
+    const struct ct_members one = {
+        .count = 1, .queue = CT_TRAINING, .step = r->step[m]++, .schedules = &r->rate[m]};
+    ok(r, r->alone[m].dev, ct_network_run_members(r->alone[m].net, &one), "alone");
+  }
+}
+
+static bool try_on(struct rig *r, const char *uri, unsigned rounds, ct_rng *rng) {
+  const uint64_t seed = ct_rng_u64(rng);
+  if (!try_open(r, uri)) return false;
+  draw(r, seed);
+  for (uint32_t m = 0; m < r->members; ++m) {
+    r->step[m] = 0;
+    r->rate[m] = (struct ct_schedule){.rate = 0.01 * (1 + ct_rng_below(rng, 16))};
+  }
+  for (unsigned i = 0; i < rounds; ++i) {
+    some(r, rng);
+    compare(r, uri);
+    if (i % 2) new_inputs(r, seed + i);
+  }
+  close_all(r);
+  return true;
+}
+
+static void random_rig(struct rig *r, const struct net_shape *shape, uint32_t most, ct_rng *rng) {
+  *r = (struct rig){.members = 2 + ct_rng_below(rng, most - 1), .shared = ct_rng_below(rng, 2)};
+  net_random(&r->b, shape, rng);
+  net_text(&r->b, r->text, sizeof r->text);
+  if (getenv("SHOW")) printf("%u members: %s\n", r->members, r->text);
+}
+
+/* ---- Programs ------------------------------------------------------------------------------ */
+
+/* What a region of all members takes. */
+static uint64_t region(const struct ct_compiled *c, const struct rig *r, unsigned reg) {
+  if (reg == CT_ARG_LASTING) return c->lasting * r->members;
+  if (reg == CT_ARG_ARENA) return c->arena * r->members;
+  for (size_t i = 0; i < c->externals; ++i)
+    if (c->external[i].reg == reg) return c->external[i].units * r->members;
+  return 0;
+}
+
+static void prove(const struct rig *r, const struct ct_compiled *c, const struct ct_stage *s,
+                  uint32_t spm_words) {
+  char why[256];
+  for (size_t i = 0; i < s->group.count; ++i) {
+    struct ct_racecheck check = {.cmds = s->group.job[i].cmd,
+                                 .count = s->group.job[i].count,
+                                 .spm_words = spm_words,
+                                 .depth = 16,
+                                 .spm_holds_data = i > 0};
+    uint32_t at = 32;
+    for (unsigned reg = 1; reg < CT_ARG_SCALAR; ++reg) {
+      check.args[reg - 1] = at;
+      at += (uint32_t)region(c, r, reg);
+    }
+    check.dram_units = at;
+    check.args[CT_ARG_PASSES - 1] = r->members / s->round;
+    for (check.eager = 0; check.eager <= 6 && check.args[CT_ARG_PASSES - 1]; ++check.eager)
+      if (!ct_racecheck(&check, NULL, why, sizeof why))
+        fail_msg("%s (%s), job %zu: %s: %s", s->node, s->op, i, why, r->text);
+  }
+}
+
+static void prove_all(const struct rig *r, uint32_t words, uint32_t cols, size_t found[2]) {
+  const struct ct_cycles_core core = {.cols = cols, .lanes = 16, .walks = true};
+  const struct ct_compile_options options = {
+      .spm_words = words, .walks = true, .members = true, .shared = r->shared, .core = &core};
+  struct ct_compiled c;
+  const int err = ct_compile(r->b.g, &options, &c);
+  for (size_t i = 0; i < c.stages && !err; ++i) {
+    found[0] += c.stage[i].codes.count > 0;
+    found[1] += c.stage[i].round > 0;
+    prove(r, &c, &c.stage[i], words);
+  }
+  assert_true(err == CT_OK || err == CT_ERR_NO_SPACE);
+  ct_compiled_free(&c);
+}
+
+/* No word, register or tile is handed on from member to member but by semaphores. */
+static void test_races(void **state) {
+  (void)state;
+  const struct net_shape shape = {
+      .training = true, .most_layers = 4, .most_channels = 40, .most_size = 10, .most_images = 5};
+  ct_rng rng = ct_rng_make(11);
+  size_t found[2] = {0};
+  for (int i = 0, draws = ct_tb_draws(12); i < draws; ++i) {
+    struct rig r;
+    random_rig(&r, &shape, 8, &rng);
+    prove_all(&r, i % 3 == 2 ? 1024 : 6144, i % 2 ? 8 : 16, found);
+    bed_free(&r.b);
+  }
+  printf("%zu kernels, %zu with programs for members\n", found[0], found[1]);
+  assert_true(found[1] * 2 > found[0]);
+}
+
+/* ---- Bits ---------------------------------------------------------------------------------- */
+
+static void drawn_on(const char *uri, const struct net_shape *like, uint32_t most, int draws,
+                     unsigned rounds, ct_rng *rng) {
+  int done = 0;
+  for (int i = 0; done < draws; ++i) {
+    struct net_shape shape = *like;
+    struct rig r;
+    if (i == 4 * draws + 8) fail_msg("%s is too small for nearly all of them", uri);
+    shape.training = i % 4 != 3;
+    random_rig(&r, &shape, most, rng);
+    done += try_on(&r, uri, rounds, rng);
+    bed_free(&r.b);
+  }
+}
+
+static void test_emulated(void **state) {
+  (void)state;
+  const struct net_shape shape = {
+      .most_layers = 4, .most_channels = 40, .most_size = 12, .most_images = 6};
+  ct_rng rng = ct_rng_make(12);
+  drawn_on("emu:", &shape, MOST, ct_tb_draws(12), 4, &rng);
+  drawn_on("emu:core=16x8", &shape, MOST, ct_tb_draws(6), 4, &rng);
+}
+
+static void test_simulated(void **state) {
+  (void)state;
+  const struct net_shape shape = {
+      .most_layers = 3, .most_channels = 33, .most_size = 6, .most_images = 4};
+  ct_rng rng = ct_rng_make(13);
+  drawn_on("sim:stall=25", &shape, 5, ct_tb_draws(2), 3, &rng);
+  drawn_on("sim:core=16x8,stall=25", &shape, 5, ct_tb_draws(2), 3, &rng);
+}
+
+/* ---- Beside requests ----------------------------------------------------------------------- */
+
+/* A perceptron that trains, and one of the same shape that answers. */
+static ct_graph *perceptron(uint32_t batch, bool training) {
+  static const uint32_t widths[] = {48, 64, 32, 10};
+  const struct ct_optimise how = {.schedule = {.rate = 0.05}, .momentum = 0.9};
+  ct_graph *g;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_true(ct_graph_mlp(g, widths, 3, batch, training) >= 0);
+  if (training) assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  return g;
+}
+
+enum { GROUP = 6, ANSWERS = 40, BETWEEN = 5000 };
+
+struct desk {
+  ct_device *dev;
+  ct_network *steps, *answers;
+  uint64_t bound; /* what training can add to an answer */
+};
+
+static void must(const struct desk *d, int err, const char *what) {
+  if (err) fail_msg("%s: %s", what, ct_last_error(d->dev));
+}
+
+static void open_desk(struct desk *d, const char *uri) {
+  const struct ct_network_options members = {.members = GROUP}, expect = {.expect = true};
+  ct_graph *g[2] = {perceptron(16, true), perceptron(1, false)};
+  *d = (struct desk){.bound = 0};
+  if (ct_open(uri, &d->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
+  must(d, ct_network_create(d->dev, g[0], &members, &d->steps), "members");
+  must(d, ct_network_create(d->dev, g[1], &expect, &d->answers), "answers");
+  must(d, ct_network_draw(d->answers, 1), "draw");
+  for (uint32_t m = 0; m < GROUP; ++m) {
+    must(d, ct_network_select(d->steps, m), "select");
+    must(d, ct_network_draw(d->steps, 2 + m), "draw");
+  }
+  for (size_t i = 0; i < ct_network_stages(d->answers); ++i) {
+    struct ct_network_stage stage;
+    must(d, ct_network_stage(d->answers, i, &stage), "stage");
+    assert_true(stage.beside != CT_NO_CYCLE);
+    d->bound += stage.beside;
+  }
+  ct_graph_free(g[0]);
+  ct_graph_free(g[1]);
+}
+
+static void close_desk(struct desk *d) {
+  ct_network_free(d->steps);
+  ct_network_free(d->answers);
+  ct_close(d->dev);
+}
+
+/* Keeps training busy with runs of so many members, one after the other; 0: no training. */
+static void keep_busy(struct desk *d, uint32_t count, uint32_t *next) {
+  const struct ct_members run = {.first = *next, .count = count, .queue = CT_TRAINING, .step = 0};
+  if (!count) return;
+  const int err = ct_network_submit_members(d->steps, &run, NULL);
+  if (err == CT_ERR_BUSY || err == CT_ERR_FULL) return;
+  must(d, err, "training");
+  *next = (*next + count) % GROUP;
+}
+
+static int by_size(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+struct waits {
+  uint64_t median, longest;
+  unsigned steps; /* runs of training that ended meanwhile */
+};
+
+static struct waits answer(struct desk *d, uint32_t count) {
+  uint64_t took[ANSWERS], at = 0;
+  struct waits w = {.steps = 0};
+  uint32_t next = 0;
+  for (unsigned i = 0; i < ANSWERS; ++i) {
+    const struct ct_run run = {.queue = CT_INFERENCE, .cycle = at};
+    struct ct_event event;
+    uint64_t tag;
+    keep_busy(d, count, &next);
+    keep_busy(d, count, &next);
+    must(d, ct_network_submit(d->answers, &run, &tag), "an answer");
+    do {
+      must(d, ct_reap(d->dev, &event, CT_FOREVER), "reaping");
+      assert_int_equal(event.error, CT_OK);
+      w.steps += event.tag != tag;
+      if (event.tag != tag) keep_busy(d, count, &next);
+    } while (event.tag != tag);
+    took[i] = event.end - event.arrive;
+    at = event.end + BETWEEN + i; /* wherever training is then */
+  }
+  for (struct ct_event event; ct_reap(d->dev, &event, CT_FOREVER) == CT_OK;)
+    assert_int_equal(event.error, CT_OK);
+  qsort(took, ANSWERS, sizeof *took, by_size);
+  w.median = took[ANSWERS / 2];
+  w.longest = took[ANSWERS - 1];
+  return w;
+}
+
+/* A job of a group gives way as any does, operation by operation: an answer takes no longer than
+ * training's bound allows, and no longer than beside one member at a time but for a tenth. */
+static void beside_requests(const char *uri) {
+  struct desk d;
+  open_desk(&d, uri);
+  const struct waits alone = answer(&d, 0), one = answer(&d, 1), group = answer(&d, GROUP);
+  printf(
+      "%s: an answer takes %llu, %llu at most; beside members %llu, %llu; beside a group %llu, "
+      "%llu; bound + %llu\n",
+      uri, (unsigned long long)alone.median, (unsigned long long)alone.longest,
+      (unsigned long long)one.median, (unsigned long long)one.longest,
+      (unsigned long long)group.median, (unsigned long long)group.longest,
+      (unsigned long long)d.bound);
+  assert_true(one.steps > 0 && group.steps > 0);
+  assert_true(group.longest <= alone.longest + d.bound);
+  assert_true(group.median <= one.median + one.median / 10);
+  assert_true(group.longest <= one.longest + one.longest / 10);
+  close_desk(&d);
+}
+
+static void test_beside_requests(void **state) {
+  (void)state;
+  beside_requests("sim:");
+  beside_requests("sim:core=16x8");
+}
+
+/* ---- What is refused ----------------------------------------------------------------------- */
+
+static void expect(struct desk *d, int want, int got, const char *words) {
+  assert_int_equal(got, want);
+  if (!strstr(ct_last_error(d->dev), words))
+    fail_msg("\"%s\" is not in: %s", words, ct_last_error(d->dev));
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  struct desk d;
+  ct_frame *frame;
+  ct_network *n;
+  uint64_t tag;
+  open_desk(&d, "emu:");
+  ct_graph *g = perceptron(1, false);
+  const struct ct_network_options many = {.members = 257};
+  expect(&d, CT_ERR_ARG, ct_network_create(d.dev, g, &many, &n), "256 are the most");
+  ct_graph_free(g);
+  expect(&d, CT_ERR_ARG, ct_network_select(d.steps, GROUP), "the network has 6");
+  expect(&d, CT_ERR_UNSUPPORTED, ct_frame_create(d.steps, &frame), "6 members");
+  const struct ct_members none = {.first = 2, .queue = CT_TRAINING},
+                          far = {.first = 2, .count = GROUP - 1, .queue = CT_TRAINING},
+                          two = {.first = 1, .count = 2, .queue = CT_TRAINING},
+                          others = {.first = 3, .count = 3, .queue = CT_TRAINING},
+                          spoilt = {.count = 1, .queue = CT_TRAINING, .reserved = {1}};
+  expect(&d, CT_ERR_ARG, ct_network_run_members(d.steps, &none), "0 members from 2 on");
+  expect(&d, CT_ERR_ARG, ct_network_run_members(d.steps, &far), "5 members from 2 on");
+  expect(&d, CT_ERR_ARG, ct_network_run_members(d.steps, &spoilt), "reserved");
+  must(&d, ct_network_submit_members(d.steps, &two, &tag), "two");
+  must(&d, ct_network_submit_members(d.steps, &others, NULL), "others");
+  const int err = ct_network_submit_members(d.steps, &two, NULL);
+  if (err) expect(&d, CT_ERR_BUSY, err, "some of these members"); /* emu: may have ended it */
+  ct_network_free(d.steps); /* runs are under way, or not yet reaped */
+  d.steps = NULL;
+  for (struct ct_event event; ct_reap(d.dev, &event, CT_FOREVER) == CT_OK;)
+    assert_int_equal(event.error, CT_OK);
+  close_desk(&d);
+}
+
+/* Everything else means the member that was selected; a member's file is a network like any. */
+static void test_selected(void **state) {
+  (void)state;
+  char path[64];
+  struct desk d;
+  struct ct_network_info info;
+  float w[2][64 * 48];
+  ct_network *alone;
+  open_desk(&d, "emu:");
+  const int tensor = ct_graph_find(ct_network_graph(d.steps), "fc1.weight");
+  must(&d, ct_network_select(d.steps, 4), "select");
+  must(&d, ct_network_run(d.steps, CT_TRAINING, 0), "one alone");
+  const struct ct_members run = {.first = 3, .count = 2, .queue = CT_TRAINING, .step = 1};
+  must(&d, ct_network_run_members(d.steps, &run), "two");
+  for (uint32_t m = 2; m < 5; ++m) {
+    must(&d, ct_network_select(d.steps, m), "select");
+    must(&d, ct_network_info(d.steps, &info), "info");
+    assert_int_equal(info.members, GROUP);
+    assert_int_equal(info.steps, m - 2);
+    assert_int_equal(info.seed, 2 + m);
+  }
+  snprintf(path, sizeof path, "/tmp/ct-members-%ld.ctm", (long)getpid());
+  must(&d, ct_network_save(d.steps, path), "saving");
+  must(&d, ct_network_load(d.dev, path, NULL, &alone), "loading");
+  must(&d, ct_network_info(alone, &info), "info");
+  assert_int_equal(info.steps, 2);
+  assert_int_equal(info.members, 1);
+  const struct ct_members last = {.first = 4, .count = 1, .queue = CT_TRAINING, .step = 2};
+  must(&d, ct_network_run_members(d.steps, &last), "the member");
+  must(&d, ct_network_run(alone, CT_TRAINING, 2), "its copy");
+  must(&d, ct_network_read(d.steps, tensor, w[0], 64 * 48), "read");
+  must(&d, ct_network_read(alone, tensor, w[1], 64 * 48), "read");
+  remove(path);
+  assert_memory_equal(w[0], w[1], sizeof w[0]);
+  ct_network_free(alone);
+  close_desk(&d);
+}
+
+/* What is made of weights alone is made anew for members whose weights were written, whoever else
+ * has run meanwhile. */
+static void test_once(void **state) {
+  (void)state;
+  enum { N = 20, THREE = 3 };
+  struct bed b;
+  struct rig r = {.members = THREE};
+  bed_make(&b);
+  const int x = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, N));
+  const int w = bed_tensor(&b, CT_ROLE_WEIGHT, SHAPE(1, N));
+  const int y = BED_ADD(&b, "add", BED_IN(x, BED_ADD(&b, "relu", BED_IN(w))));
+  assert_true(ct_graph_result(b.g, y) >= 0);
+  bed_check(&b);
+  r.b = b;
+  assert_true(try_open(&r, "emu:"));
+  draw(&r, 5);
+  static const struct ct_members run[] = {{.first = 0, .count = 2, .queue = CT_INFERENCE},
+                                          {.first = 1, .count = 2, .queue = CT_INFERENCE},
+                                          {.first = 0, .count = 3, .queue = CT_INFERENCE}};
+  for (unsigned i = 0; i < 3; ++i) {
+    ok(&r, r.all.dev, ct_network_run_members(r.all.net, &run[i]), "members");
+    for (uint32_t m = run[i].first; m < run[i].first + run[i].count; ++m)
+      net_run_device(&r.alone[m], 0);
+    if (i) compare(&r, "emu:");
+    float other[N] = {[3] = 1.5f + (float)i, [19] = -2};
+    pick(&r, 1);
+    ok(&r, r.all.dev, ct_network_write(r.all.net, w, other, N), "write");
+    ok(&r, r.alone[1].dev, ct_network_write(r.alone[1].net, w, other, N), "write");
+    pick(&r, 2);
+  }
+  close_all(&r);
+  bed_free(&r.b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_races),     cmocka_unit_test(test_emulated),
+      cmocka_unit_test(test_simulated), cmocka_unit_test(test_beside_requests),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_selected),
+      cmocka_unit_test(test_once)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
