@@ -10,6 +10,7 @@ $(call host_test,test_npy,tb/host/test_npy.c host/tools/data/ct_npy.c host/tools
 $(call host_test,test_dataset,tb/host/test_dataset.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_folders,tb/host/test_folders.c tb/host/data_folder.c $(DATA_SRCS),-lz)
 $(call host_test,test_arrivals,tb/host/test_arrivals.c host/tools/data/ct_arrivals.c host/tools/data/ct_rand.c)
+$(call host_test,test_act,tb/host/test_act.c)
 $(call host_test,test_stats,tb/host/test_stats.c host/tools/measure/ct_stats.c)
 $(call host_test,test_progress,tb/host/test_progress.c host/tools/cli/ct_progress.c)
 $(call host_test,test_gemm,tb/host/test_gemm.c tb/host/ct_racecheck.c)
@@ -51,6 +52,10 @@ $(BUILD)/san/bin/coltrain: $(TOOL_SRCS:%.c=$(BUILD)/san/obj/%.o) $(BUILD)/san/li
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -rdynamic $(SANITIZE) -o $@ $^ $(LIB_LDLIBS) $(TOOLS_LDLIBS)
+$(call host_test,test_network_batches,tb/host/test_network_batches.c)
+$(BUILD)/tb/test_network_batches $(BUILD)/tb/test_network_batches.san: | $(BUILD)/lib/coltrain/sim.so
+$(call host_test,test_perceptrons,tb/host/test_perceptrons.c tb/host/ct_racecheck.c)
+$(BUILD)/tb/test_perceptrons $(BUILD)/tb/test_perceptrons.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_mlp,tb/host/test_mlp.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_mlp $(BUILD)/tb/test_mlp.san: | $(BUILD)/lib/coltrain/sim.so
 $(call host_test,test_lib,tb/host/test_lib.c)

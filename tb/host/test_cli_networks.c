@@ -78,7 +78,7 @@ static void accumulated(void **state) {
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 0" EMU));
   free(cli_expect(2, "accumulate", "train --model lenet5 --accumulate 65537" EMU));
   free(cli_expect(
-      1, "--accumulate and --keep out",
+      1, "--accumulate, --keep and --memory out",
       cli_line("train --epochs 9 --accumulate 2 --resume %s" DATA EMU, cli_path("w2.ctm"))));
   for (int i = 0; i < 3; ++i)
     json_decref(all[i]);
@@ -225,6 +225,44 @@ static void simulated(void **state) {
   json_decref(emu);
 }
 
+/* A run of `coltrain load` with that network. */
+static const char *load_of(const char *network) {
+  FILE *file = fopen(cli_path("run.json"), "w");
+  assert_non_null(file);
+  fprintf(file,
+          "{\"kind\": \"capacity\", \"networks\": [\"%s\", \"64-16-10\"], \"requests\": 40, "
+          "\"batching\": \"adaptive\", \"device\": \"sim:core=16x8\"}",
+          network);
+  assert_int_equal(fclose(file), 0);
+  return cli_line("load %s", cli_path("run.json"));
+}
+
+/* The device's batcher takes a perceptron from a file, beside one of widths. */
+static void in_the_devices_batches(void **state) {
+  (void)state;
+  char path[256];
+  save_small(cli_path("small.ctm"), 8);
+  snprintf(path, sizeof path, "%s", cli_path("small.ctm"));
+  json_t *root = cli_expect_json(cli_line("explain --json - %s" EMU, path));
+  const json_t *layers = cli_at(root, "layers");
+  assert_int_equal(json_array_size(layers), 1);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(layers, 0), "kernel")),
+                      "step of a perceptron");
+  json_decref(root);
+  root = cli_expect_json(load_of(path));
+  assert_int_equal(cli_number_at(root, "wrong"), 0);
+  assert_true(cli_number_at(root, "completed") > 20);
+  double most = 0;
+  const json_t *batches = cli_at(root, "batches");
+  for (size_t i = 8; i < json_array_size(batches); ++i)
+    most += json_number_value(json_array_get(batches, i));
+  assert_true(most > 0);
+  json_decref(root);
+  save_dropout(cli_path("dropout.ctm"));
+  snprintf(path, sizeof path, "%s", cli_path("dropout.ctm"));
+  free(cli_expect(1, "makes batches of perceptrons alone", load_of(path)));
+}
+
 /* Answers have the mantissas of the file. */
 static void narrow_mantissas(void **state) {
   (void)state;
@@ -285,6 +323,39 @@ static void kept_in_less(void **state) {
                   "train --layers 64-10 --keep hbfp8" EMU));
 }
 
+/* Bytes of a step, with the batch that --batch or --memory gives. */
+static double step_bytes(const char *option, double *batch) {
+  json_t *root =
+      cli_expect_json(cli_line("explain resnet8 --train --keep hbfp8 %s --json -" EMU, option));
+  const double bytes = cli_number_at(root, "memory.weights_bytes") +
+                       cli_number_at(root, "memory.frame_bytes") +
+                       cli_number_at(root, "memory.run_bytes");
+  *batch = cli_number_at(root, "batch");
+  json_decref(root);
+  return bytes;
+}
+
+/* The largest batch that fits: one more does not. */
+static void fits_the_memory(void **state) {
+  (void)state;
+  const double limit = 3 << 20;
+  double batch, more;
+  assert_true(step_bytes("--memory 3MiB", &batch) <= limit);
+  char option[64];
+  snprintf(option, sizeof option, "--batch %.0f", batch + 1);
+  assert_true(step_bytes(option, &more) > limit);
+  json_t *root = cli_expect_json(
+      "train --model lenet5 --memory 3MiB --epochs 1"
+      " --json -" DATA EMU);
+  assert_true(cli_number_at(root, "batch") > 4 && cli_number_at(root, "batch") < 16);
+  json_decref(root);
+  free(cli_expect(1, "a step of one sample takes", "explain resnet8 --train --memory 64KiB" EMU));
+  free(cli_expect(2, "such as 64MiB, not 64MB", "explain resnet8 --memory 64MB" EMU));
+  free(cli_expect(1, "one of them", "explain resnet8 --memory 3MiB --batch 4" EMU));
+  free(cli_expect(1, "one of them", "train --model lenet5 --memory 3MiB --batch 4" EMU));
+  free(cli_expect(1, "--memory is for networks", "train --layers 64-10 --memory 3MiB" EMU));
+}
+
 static void refused(void **state) {
   (void)state;
   char path[256];
@@ -309,7 +380,7 @@ static void refused(void **state) {
   free(cli_expect(1, "leave --layers and --model out",
                   cli_line("train --epochs 9 --layers 9-9 --resume %s" DATA EMU, path)));
   free(cli_expect(1, "larger number", cli_line("train --epochs 2 --resume %s" DATA EMU, path)));
-  free(cli_expect(1, "leave --batch, --train and --keep out",
+  free(cli_expect(1, "leave --batch, --train, --keep and --memory out",
                   cli_line("explain --train %s" EMU, path)));
   free(
       cli_expect(1, "cut short", cli_line("colocate --model %s" DATA EMU, cli_path("broken.ctm"))));
@@ -346,10 +417,12 @@ int main(void) {
       cmocka_unit_test(served_while_trained),
       cmocka_unit_test(a_residual_network),
       cmocka_unit_test(simulated),
+      cmocka_unit_test(in_the_devices_batches),
       cmocka_unit_test(narrow_mantissas),
       cmocka_unit_test(dropout),
       cmocka_unit_test(stopped),
       cmocka_unit_test(kept_in_less),
+      cmocka_unit_test(fits_the_memory),
       cmocka_unit_test(refused),
       cmocka_unit_test(a_core_without_convolution),
   };

@@ -99,7 +99,8 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
                         int max_jobs) {
   char why[256];
   const struct ct_why w = {why, sizeof why};
-  const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window};
+  const bool logits = (batch + depth + window / 32) % 2; /* half of them store these, too */
+  const struct ct_train shape = {.net = net, .batch = batch, .spm_words = window, .logits = logits};
   struct ct_codes codes;
   if (ct_prog_train(&shape, &codes, &w)) fail_msg("%s", why);
   const struct ct_code *code = codes.job;
@@ -108,17 +109,19 @@ static void check_train(const struct ct_mlp *net, uint32_t batch, uint32_t windo
   const uint32_t x = 0, y = x + ct_tiles(batch) * ct_mlp_in(net, 0) * 17;
   const uint32_t image = y + ct_tiles(batch) * ct_mlp_out(net, net->layers - 1) * 17;
   const uint32_t state = image + ct_mlp_image_units(net), loss = state + ct_mlp_state_units(net);
+  const uint32_t answers = ct_tiles(batch) * ct_mlp_out(net, net->layers - 1) * CT_F32_TILE_UNITS;
   uint64_t rows = 0;
   for (int i = 0; i < jobs; ++i) {
     struct ct_racecheck_stats stats;
-    const struct ct_racecheck check = {.cmds = code[i].cmd,
-                                       .count = code[i].count,
-                                       .args = {x, y, image, state, loss},
-                                       .spm_words = window,
-                                       .dram_units = loss + 1,
-                                       .depth = depth,
-                                       .eager = (int)(batch + depth) % 7,
-                                       .spm_holds_data = i > 0};
+    const struct ct_racecheck check = {
+        .cmds = code[i].cmd,
+        .count = code[i].count,
+        .args = {x, y, image, state, loss, [CT_TRAIN_LOGITS - 1] = loss + 1},
+        .spm_words = window,
+        .dram_units = loss + 1 + (logits ? answers : 0),
+        .depth = depth,
+        .eager = (int)(batch + depth) % 7,
+        .spm_holds_data = i > 0};
     if (!ct_racecheck(&check, &stats, why, sizeof why))
       fail_msg("%u-%u.. batch %u, window %u, depth %u, job %d: %s", net->width[0], net->width[1],
                batch, window, depth, i, why);

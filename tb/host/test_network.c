@@ -52,7 +52,7 @@ static void test_perceptron_trains(void **state) {
   bed_make(&b);
   assert_int_equal(ct_graph_mlp(b.g, (const uint32_t[]){50, 33, 20, 10}, 3, 21, true), CT_OK);
   optimise(&b, &(struct ct_optimise){.schedule = {.rate = 0.1}, .momentum = 0.9});
-  compare(&b, 0.25, "perceptron, a step");
+  compare(&b, 0.3, "perceptron, a step"); /* activations are rounded in squares */
 }
 
 static void test_perceptron_trains_by_adam(void **state) {

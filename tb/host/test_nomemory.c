@@ -19,6 +19,7 @@
 #include "coltrain/coltrain.h"
 #include "coltrain/array.h"
 #include "coltrain/graph.h"
+#include "coltrain/network.h"
 #include "ct_prog.h"
 #include "ct_queue.h"
 
@@ -101,6 +102,7 @@ struct world {
   ct_answers *answers;
   uint64_t at; /* memory that copies write */
   char path[64];
+  ct_graph *trained, *asked; /* a perceptron and its answers, many rows of which go by kernels */
 };
 
 /* CT_OK, or CT_ERR_MEMORY with a sentence while the host refuses memory. */
@@ -322,6 +324,84 @@ static void requests(struct world *w) {
     OK(ct_reap(w->dev, &e, 5000));
 }
 
+static ct_graph *perceptron(uint32_t rows, bool trains) {
+  static const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.5};
+  ct_graph *g;
+  if (ct_graph_create(&g) || ct_graph_mlp(g, widths, LAYERS, rows, trains) ||
+      (trains && ct_graph_optimise(g, ct_graph_find(g, "loss"), &how)) || ct_graph_check(g))
+    fail_msg("%s", ct_graph_error(g));
+  return g;
+}
+
+/* A version for a network, served in batches if that can be. */
+static void serve_network(struct world *w, ct_network *n, ct_weights *version) {
+  ct_server *s = NULL;
+  ct_rows *rows = NULL;
+  ct_answers *answers = NULL;
+  struct ct_event e;
+  uint64_t tag;
+  if (fine(w, ct_network_rows_create(n, 1, &rows)) == CT_OK &&
+      fine(w, ct_network_answers_create(n, 1, &answers)) == CT_OK &&
+      fine(w, ct_rows_write(rows, 0, 1, inputs)) == CT_OK &&
+      fine(w, ct_network_server_create(n, version, NULL, &s)) == CT_OK) {
+    const struct ct_request r = {.rows = rows, .answers = answers};
+    fine(w, ct_server_set_weights(s, NULL));
+    if (fine(w, ct_server_push(s, &r, &tag)) == CT_OK) {
+      OK(ct_wait(w->dev, tag, &e, 5000));
+      OK(e.error);
+    }
+  }
+  ct_server_free(s);
+  ct_rows_free(rows);
+  ct_answers_free(answers);
+}
+
+/* A perceptron as a graph: steps, and versions of it for its own programs or for kernels. */
+static void answer(struct world *w, ct_network *steps, bool kernels) {
+  const struct ct_network_options how = {.kernels = kernels};
+  ct_network *n = NULL;
+  ct_weights *version = NULL;
+  struct ct_event e;
+  uint64_t tag;
+  if (fine(w, ct_network_create(w->dev, w->asked, &how, &n))) {
+    assert_null(n);
+    return;
+  }
+  if (fine(w, ct_network_publish_submit(steps, n, NULL, &version, &tag)) == CT_OK) {
+    OK(ct_wait(w->dev, tag, &e, 5000));
+    OK(e.error);
+    if (fine(w, ct_network_submit(n, &(struct ct_run){.weights = version}, &tag)) == CT_OK) {
+      OK(ct_wait(w->dev, tag, &e, 5000));
+      OK(e.error);
+    }
+    if (!kernels) serve_network(w, n, version);
+  }
+  ct_weights_free(version);
+  ct_network_free(n);
+}
+
+static void networks(struct world *w) {
+  static const float targets[BATCH * OUT] = {1, [6] = 1, [12] = 1, [18] = 1};
+  ct_network *steps = NULL, *loaded = NULL;
+  float loss;
+  if (fine(w, ct_network_create(w->dev, w->trained, NULL, &steps))) {
+    assert_null(steps);
+    return;
+  }
+  const bool drawn = fine(w, ct_network_draw(steps, 1)) == CT_OK;
+  fine(w, ct_network_write(steps, ct_graph_find(w->trained, "x"), inputs, BATCH * IN));
+  fine(w, ct_network_write(steps, ct_graph_find(w->trained, "y"), targets, BATCH * OUT));
+  if (drawn && fine(w, ct_network_run(steps, CT_TRAINING, 0)) == CT_OK)
+    fine(w, ct_network_read(steps, ct_graph_find(w->trained, "loss"), &loss, 1));
+  answer(w, steps, false);
+  answer(w, steps, true);
+  if (fine(w, ct_network_save(steps, w->path)) == CT_OK)
+    fine(w, ct_network_load(w->dev, w->path, NULL, &loaded));
+  unlink(w->path);
+  ct_network_free(loaded);
+  ct_network_free(steps);
+}
+
 /* ---- Again and again ------------------------------------------------------------------------ */
 
 static void open_world(struct world *w) {
@@ -340,6 +420,8 @@ static void open_world(struct world *w) {
   OK(ct_rows_create(w->model, 1, &w->rows));
   OK(ct_rows_write(w->rows, 0, 1, inputs));
   OK(ct_answers_create(w->model, 200, &w->answers));
+  w->trained = perceptron(BATCH, true);
+  w->asked = perceptron(3, false);
 }
 
 /* With memory again: all of it works. */
@@ -352,6 +434,7 @@ static void go_on(struct world *w) {
   work_of_models(w);
   files(w);
   requests(w);
+  networks(w);
 }
 
 static void close_world(struct world *w) {
@@ -362,6 +445,8 @@ static void close_world(struct world *w) {
   ct_rows_free(w->rows);
   ct_answers_free(w->answers);
   ct_program_free(w->copy);
+  ct_graph_free(w->trained);
+  ct_graph_free(w->asked);
   ct_close(w->dev);
 }
 
@@ -403,6 +488,7 @@ EACH(handles, 10)
 EACH(work_of_models, 3)
 EACH(files, 5)
 EACH(requests, 3)
+EACH(networks, 100)
 
 /* ---- Arrays --------------------------------------------------------------------------------- */
 
@@ -567,12 +653,13 @@ static void without_memory_graphs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(without_memory_arrays),   cmocka_unit_test(without_memory_graphs),
-      cmocka_unit_test(without_memory_opening),  cmocka_unit_test(without_memory_products),
-      cmocka_unit_test(without_memory_jobs),     cmocka_unit_test(without_memory_programs),
-      cmocka_unit_test(without_memory_models),   cmocka_unit_test(without_memory_work_of_models),
-      cmocka_unit_test(without_memory_handles),  cmocka_unit_test(without_memory_files),
-      cmocka_unit_test(without_memory_requests), cmocka_unit_test(without_memory_gradients),
+      cmocka_unit_test(without_memory_graphs),         cmocka_unit_test(without_memory_opening),
+      cmocka_unit_test(without_memory_products),       cmocka_unit_test(without_memory_jobs),
+      cmocka_unit_test(without_memory_programs),       cmocka_unit_test(without_memory_models),
+      cmocka_unit_test(without_memory_work_of_models), cmocka_unit_test(without_memory_handles),
+      cmocka_unit_test(without_memory_files),          cmocka_unit_test(without_memory_requests),
+      cmocka_unit_test(without_memory_gradients),      cmocka_unit_test(without_memory_networks),
+      cmocka_unit_test(without_memory_arrays),
   };
   ct_rng rng = ct_rng_make(1);
   for (int i = 0; i < BATCH * IN; ++i)

@@ -17,7 +17,8 @@ enum { DEPTHS = 16, LEAST_RING = 128 }; /* LEAST_RING: jobs that every device's 
 struct bed {
   struct ct_mlp net;
   uint32_t batch;
-  uint32_t x, y, image, state, loss, work, units;
+  bool logits; /* they are wanted */
+  uint32_t x, y, image, state, loss, logits_at, work, units;
   uint8_t *bytes;         /* before a step */
   uint64_t cycles, other; /* of the step, and of what it was compared with */
 };
@@ -71,7 +72,8 @@ static void bed_make(struct bed *b, ct_rng *rng) {
   b->image = b->y + (uint32_t)(ct_pack_size(b->batch, classes) / 16);
   b->state = b->image + ct_mlp_image_units(net);
   b->loss = b->state + ct_mlp_state_units(net);
-  b->work = b->loss + 1;
+  b->logits_at = b->loss + 1;
+  b->work = b->logits_at + ct_tiles(b->batch) * ct_tiles(classes) * CT_F32_TILE_UNITS;
   b->units = b->work + (uint32_t)ct_train_streamed_units(&shape);
   b->bytes = calloc(b->units, 16);
   assert_non_null(b->bytes);
@@ -96,6 +98,7 @@ static void set_args(const struct bed *b, uint32_t base, uint32_t *args) {
   args[CT_TRAIN_STATE - 1] = base + b->state;
   args[CT_TRAIN_LOSS - 1] = base + b->loss;
   args[CT_TRAIN_WORK - 1] = base + b->work;
+  if (b->logits) args[CT_TRAIN_LOGITS - 1] = base + b->logits_at;
   memcpy(&args[CT_TRAIN_INV - 1], &inverse, sizeof inverse);
   memcpy(&args[CT_TRAIN_MU - 1], &mu, sizeof mu);
   memcpy(&args[CT_TRAIN_NEG_LR - 1], &minus_lr, sizeof minus_lr);
@@ -162,7 +165,8 @@ static uint8_t *run_step(ct_device *dev, const struct bed *b, const struct ct_co
 
 static void make_streamed(const struct bed *b, uint32_t window, struct ct_codes *codes) {
   char why[256] = "";
-  const struct ct_train shape = {.net = &b->net, .batch = b->batch, .spm_words = window};
+  const struct ct_train shape = {
+      .net = &b->net, .batch = b->batch, .spm_words = window, .logits = b->logits};
   if (ct_prog_train_streamed(&shape, codes, &(struct ct_why){why, sizeof why})) fail_msg("%s", why);
 }
 
@@ -171,6 +175,7 @@ static void same_results(const struct bed *b, const uint8_t *got, const uint8_t 
     const char *name;
     uint32_t from, to;
   } parts[] = {{"loss", b->loss, b->loss + 1},
+               {"logits", b->logits_at, b->work},
                {"image", b->image, b->state},
                {"state", b->state, b->loss},
                {"inputs and targets", b->x, b->image}};
@@ -178,6 +183,8 @@ static void same_results(const struct bed *b, const uint8_t *got, const uint8_t 
     ct_assert_same(parts[i].name, got + (size_t)parts[i].from * 16,
                    want + (size_t)parts[i].from * 16, (size_t)(parts[i].to - parts[i].from) * 16);
   assert_true(memcmp(want, b->bytes, (size_t)data_units(b) * 16) != 0);
+  const size_t at = (size_t)b->logits_at * 16;
+  assert_int_equal(memcmp(want + at, b->bytes + at, (size_t)b->work * 16 - at) != 0, b->logits);
 }
 
 /* The bytes of the step that keeps all in the scratchpad. It may not fit; then
@@ -187,7 +194,7 @@ static bool check_same(ct_device *dev, struct bed *b, const struct ct_codes *cod
   struct ct_info info;
   assert_int_equal(ct_info(dev, &info), CT_OK);
   const struct ct_train shape = {
-      .net = &b->net, .batch = b->batch, .spm_words = info.spm_words / 2};
+      .net = &b->net, .batch = b->batch, .spm_words = info.spm_words / 2, .logits = b->logits};
   struct ct_codes other = {NULL, 0};
   const bool resident = ct_prog_train(&shape, &other, NULL) == CT_OK;
   if (!resident) make_streamed(b, window < 2048 ? 32768 : 400, &other);
@@ -215,7 +222,7 @@ static uint32_t draw_window(ct_rng *rng) {
 /* One step in a window; whether the other builder made it, too. */
 static bool check_step(ct_device *dev, const struct ct_mlp *net, uint32_t batch, uint32_t window,
                        ct_rng *rng) {
-  struct bed b = {.net = *net, .batch = batch};
+  struct bed b = {.net = *net, .batch = batch, .logits = ct_rng_below(rng, 2)};
   struct ct_codes codes;
   bed_make(&b, rng);
   make_streamed(&b, window, &codes);

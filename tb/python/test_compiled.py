@@ -312,7 +312,7 @@ def test_a_file_goes_on(seed: int, tmp_path: Path) -> None:
         net.save(path)
         want = net.run({"x": x, "y": y}, step=1)
         with device.load_network(path) as back:
-            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1, run_bytes=net.info.run_bytes)
+            assert back.info == coltrain.CompiledInfo(seed=7, steps=1, epochs=3, mantissa=8, jobs=back.info.jobs, changes=True, accumulate=1, run_bytes=net.info.run_bytes, frame_bytes=net.info.frame_bytes)
             got = back.run({"x": x, "y": y}, step=1)
             assert np.array_equal(got["loss"], want["loss"])
             assert all(np.array_equal(value, back.values()[name]) for name, value in net.values().items())
@@ -375,3 +375,32 @@ def test_activations_are_kept_in_less() -> None:
     assert found[1] < 0.6 * found[0]
     with pytest.raises(coltrain.ArgumentError, match="activations and gradients"):
         coltrain.Graph.builtin("lenet5").keep("weight", "hbfp8")
+
+
+@pytest.mark.parametrize("uri", ["emu:", "sim:core=16x8"])
+def test_perceptrons_in_the_devices_batches(uri: str, seed: int) -> None:
+    graph = coltrain.Graph.mlp([20, 32, 3], 8, training=True)
+    graph.optimise("loss", 0.1, momentum=0.9)
+    x, y = images(seed, 8, 20), np.eye(3, dtype=np.float32)[np.arange(8) % 3]
+    with coltrain.open(uri) as device, device.compile(graph) as net, device.compile(graph.answers(batch=8)) as answers:
+        net.draw(7)
+        net.run({"x": x, "y": y})
+        assert (answers.info.inputs, answers.info.classes, net.info.inputs) == (20, 3, 0)
+        version = net.publish(answers)
+        rows, places = answers.rows(8), answers.answers(8)
+        rows.write(x)
+        with answers.serve(version, batching="fixed", max_batch=4, max_wait=5000) as server:
+            assert server.model is answers and server.info.version == version.info.version
+            futures = [server.push(rows, places, row=i, answer=i) for i in range(8)]
+            assert max(future.result().batch for future in futures) == 4
+            frame = answers.frame()
+            frame.write({"x": x})
+            answers.submit(frame, version, queue="inference").result()
+            assert np.array_equal(places.read(), frame.read("logits"))
+            server.set_weights(None)  # its own, which were never written
+            server.push(rows, places, row=1, answer=1).result()
+            assert not places.read(1, 1).any()
+        with pytest.raises(coltrain.UnsupportedError, match="perceptrons alone"):
+            net.serve()
+        with pytest.raises(coltrain.UnsupportedError, match="perceptrons alone"):
+            net.rows(8)

@@ -75,6 +75,15 @@ $(call dut,ct_dma_wr_n1,ct_dma_wr,rtl/dma/ct_dma_wr.sv,-GClients=1 -GAtW=5 -GTag
 $(call dut,ct_dma_wr_n2,ct_dma_wr,rtl/dma/ct_dma_wr.sv,-GClients=2 -GAtW=5 -GTagW=10 -GEndW=7)
 $(call dut,ct_dma_wr_n3,ct_dma_wr,rtl/dma/ct_dma_wr.sv,-GClients=3 -GAtW=5 -GTagW=10 -GEndW=7)
 $(call bench,test_dma_wr,ct_dma_wr_n1 ct_dma_wr_n2 ct_dma_wr_n3,host/transports/sim/ct_axi_mem.c)
+# Compressed activations.
+$(call dut,ct_act_enc,ct_act_enc,rtl/dma/ct_act_enc.sv)
+$(call dut,ct_act_dec,ct_act_dec,rtl/dma/ct_act_dec.sv)
+$(call bench,test_act_enc,ct_act_enc,tb/unit/act_gen.c host/emu/ct_act.c host/emu/ct_num.c)
+$(call bench,test_act_dec,ct_act_dec,tb/unit/act_gen.c host/emu/ct_act.c host/emu/ct_num.c)
+$(call dut,ct_act_pages,ct_act_pages,rtl/dma/ct_act_pages.sv,-GPages=32)
+$(call bench,test_act_pages,ct_act_pages,host/emu/ct_act_pages.c)
+$(call dut,ct_act_moves,ct_act,rtl/dma/ct_act.sv,-GPageW=5)
+$(call bench,test_act_moves,ct_act_moves,tb/unit/act_gen.c host/emu/ct_act.c host/emu/ct_act_pages.c host/emu/ct_num.c)
 $(call bench,test_axi_mem,,host/transports/sim/ct_axi_mem.c)
 
 # The SDRAM controller: at three clocks, one of them with CAS latency 2 and a register more on the way of read data.

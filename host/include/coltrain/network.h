@@ -46,6 +46,7 @@ bool ct_network_has(const char *op);
 /* How a graph is compiled; NULL and zeros are the defaults. */
 struct ct_network_options {
   bool expect;       /* compute what each stage should take: ct_network_stage.expected */
+  bool kernels;      /* a perceptron by kernels, too: slower; steps round by rows (docs/graph.md) */
   uint32_t mantissa; /* bits of the mantissas of HBFP in products: 2..8; 0: 8 */
   uint64_t seed;     /* of dropout, as in struct ct_reference */
   ct_network *like;  /* one on the same device whose programs it has, too, where they would be the
@@ -149,6 +150,23 @@ int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_w
 int ct_network_load_weights(ct_network *network, const void *data, size_t size,
                             ct_weights **weights);
 
+/* ---- Networks in the device's batches ----------------------------------------------------- */
+
+/* A server of a network that is a perceptron (docs/graph.md): the device makes batches of its
+ * requests, as of a model's. Works and returns as ct_server_create(); ct_server_push() and all
+ * other calls of servers take what it makes. weights: a version that was made for the network;
+ * NULL: its own as they are now, whatever becomes of them. A request is one row, however many rows
+ * a run has. The server ends with the network. CT_ERR_UNSUPPORTED: the network is no perceptron, or
+ * the device makes no batches; CT_ERR_ARG: the weights are for something else. */
+int ct_network_server_create(ct_network *network, ct_weights *weights,
+                             const struct ct_serving *serving, ct_server **server);
+
+/* Rows of inputs and places for answers of its requests: as ct_rows_create() and
+ * ct_answers_create(), and good for each other's models and networks. CT_ERR_UNSUPPORTED: the
+ * network is no perceptron. */
+int ct_network_rows_create(ct_network *network, size_t count, ct_rows **rows);
+int ct_network_answers_create(ct_network *network, size_t count, ct_answers **answers);
+
 /* ---- Files of networks ------------------------------------------------------------------- */
 
 /* Writes graph, weights, states and how far training has come to a file (docs/model-format.md,
@@ -156,7 +174,8 @@ int ct_network_load_weights(ct_network *network, const void *data, size_t size,
  * CT_ERR_IO, CT_ERR_MEMORY; CT_ERR_BUSY while runs with the network's own weights are under way. */
 int ct_network_save(ct_network *network, const char *path);
 
-/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had.
+/* A network from a file, on any device. options NULL, or mantissa or seed 0: those that it had; it
+ * is by kernels if it was, or if that is asked for.
  * *network is NULL on failure: CT_ERR_NOT_FOUND, CT_ERR_PERMISSION, CT_ERR_IO, CT_ERR_FORMAT (the
  * sentence names file and reason), and as ct_network_create(). */
 int ct_network_load(ct_device *dev, const char *path, const struct ct_network_options *options,
@@ -164,17 +183,19 @@ int ct_network_load(ct_device *dev, const char *path, const struct ct_network_op
 
 /* What is known of a network. */
 struct ct_network_info {
-  uint64_t seed;          /* that its weights were drawn from last; 0: they were not */
-  uint64_t steps;         /* runs that have changed its own weights or states */
-  uint64_t epochs;        /* as set by ct_network_set_epochs() */
-  uint64_t weights_bytes; /* of ct_weights_read() and ct_network_load_weights() */
-  uint32_t mantissa;      /* bits, 2..8 */
-  uint32_t jobs;          /* most that a run takes, but for stages that run only once */
-  bool changes;           /* its runs change its weights */
-  uint32_t accumulate;    /* runs that make a step: struct ct_optimise; else 1 */
-  uint32_t together;      /* networks that have its programs, itself among them: see `like` */
-  uint64_t run_bytes;     /* device memory for what a run makes and needs for a while */
-  uintptr_t reserved[2];
+  uint64_t seed;            /* that its weights were drawn from last; 0: they were not */
+  uint64_t steps;           /* runs that have changed its own weights or states */
+  uint64_t epochs;          /* as set by ct_network_set_epochs() */
+  uint64_t weights_bytes;   /* of ct_weights_read() and ct_network_load_weights() */
+  uint32_t mantissa;        /* bits, 2..8 */
+  uint32_t jobs;            /* most that a run takes, but for stages that run only once */
+  bool changes;             /* its runs change its weights */
+  uint32_t accumulate;      /* runs that make a step: struct ct_optimise; else 1 */
+  uint32_t inputs, classes; /* of a perceptron that ct_network_server_create() takes; else 0 */
+  uint64_t run_bytes;       /* device memory for what a run makes and needs for a while */
+  uint32_t together;        /* networks that have its programs, itself among them: see `like` */
+  uint64_t frame_bytes;     /* device memory for inputs, labels and outputs: of a frame */
+  uintptr_t reserved[1];
 };
 
 /* Copies what is known to *info. */

@@ -204,11 +204,15 @@ static void order_of(struct ct_compiler *c) {
   if (n < 0) ct_compile_fail(c, n, "%s", ct_graph_error(g));
 }
 
-static void finish(struct ct_compiler *c) {
-  /* Nodes that are not there make nothing, but kernels of others may be refused, too. */
+/* Nodes that are not there make nothing, but kernels of others may be refused, too. */
+static void lower_all(struct ct_compiler *c) {
+  if (!c->error) lower_nodes(c);
   if (!c->error) ct_compile_places(c);
   if (!c->error) ct_compile_programs(c);
   refuse(c);
+}
+
+static void finish(struct ct_compiler *c) {
   free(c->order);
   free(c->value_of);
   free(c->readers);
@@ -226,7 +230,7 @@ static int compile(const ct_graph *graph, const struct ct_compile_options *optio
     ct_compile_fail(&c, CT_ERR_ARG, "the graph has not been checked");
   else
     order_of(&c);
-  if (!c.error) lower_nodes(&c);
+  if (c.error || !ct_compile_mlp(&c)) lower_all(&c);
   finish(&c);
   *full = c.full;
   return c.error;

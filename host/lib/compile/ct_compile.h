@@ -10,6 +10,9 @@
  *   r2  what is needed for a while in a run; tensors that do not live at the same time share places
  *   r3  ..: the inputs, labels and outputs of the graph, one each; what is left of them is in r1
  *   then numbers of a run, such as the learning rate (FP32 bits)
+ *
+ * A graph that is a perceptron as a whole is one stage: the programs of ct_prog.h, whose arguments
+ * are others. Its regions have the same names; struct ct_argument says which register has what.
  */
 #ifndef CT_COMPILE_H
 #define CT_COMPILE_H
@@ -27,7 +30,11 @@ enum ct_lay_kind {
   CT_LAY_WEIGHT,  /* outputs x taps x channels: see ct_kernel.h */
   CT_LAY_WINDOWS, /* a row for each pixel of a convolution's output: what it sees, by taps, lines
                      first; how images of few channels are brought in */
-  CT_LAY_NUMBER   /* an argument holds its bits */
+  CT_LAY_NUMBER,  /* an argument holds its bits */
+  /* Of a perceptron; `mat` says where, but not in planes: */
+  CT_LAY_TILES, /* tiles row by row: records one behind the other, FP32 tiles every `pitch` units */
+  CT_LAY_LINES, /* FP32, a row every `pitch` units */
+  CT_LAY_VECTORS /* a row as ct_pack_row() makes it every `pitch` units */
 };
 /* Weights of a layer. Groups of less than a block of channels share a product: it has `channels` of
  * them, an output sees `own`, and so many outputs see the same. The rest are zeros. */
@@ -40,6 +47,8 @@ struct ct_lay {
   struct ct_weight_lay weight;    /* WEIGHT */
   struct ct_window_shape windows; /* WINDOWS */
   unsigned reg;                   /* NUMBER */
+  uint32_t pitch;                 /* TILES, LINES, VECTORS */
+  uint32_t divide; /* what is read is that part of what is there; 0: all of it. LINES */
 };
 
 /* An input, label or output of the graph. */
@@ -78,6 +87,20 @@ struct ct_scalar {
   uint32_t node; /* of the graph: whose it is, of several that share it the first */
 };
 
+/* What register i + 1 of a job holds. A region is named by the argument that has it as a rule:
+ * CT_ARG_LASTING, CT_ARG_ARENA, or one from CT_ARG_FIRST on. */
+enum ct_argument_kind {
+  CT_ARGUMENT_NONE,
+  CT_ARGUMENT_REGION,
+  CT_ARGUMENT_SCALAR,
+  CT_ARGUMENT_INVERSE /* 1 / at in FP32, rounded to nearest whatever rounding the caller has set */
+};
+struct ct_argument {
+  enum ct_argument_kind kind;
+  unsigned region; /* REGION */
+  uint32_t at;     /* units from its start; SCALAR: its number */
+};
+
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
 struct ct_constant {
   struct ct_lay lay;
@@ -96,6 +119,7 @@ struct ct_stage {
   bool backward;
   bool once;     /* depends on what lasts alone: it need not run again until that changes */
   uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
+  bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
@@ -114,13 +138,16 @@ struct ct_compiled {
   struct ct_stage *stage;
   size_t stages;
   uint64_t lasting, arena; /* units of r1 and r2 */
+  struct ct_argument argument[CT_MAX_ARGS];
   unsigned args;
+  struct ct_mlp mlp; /* a perceptron that answers, whose image is all of r1; layers 0: it is not */
   char *why; /* after a failure: a sentence as long as it has to be; NULL: no memory for it */
 };
 
 struct ct_compile_options {
   uint32_t spm_words; /* of the window */
   unsigned narrow;    /* HBFP has mantissas of 8 - narrow bits */
+  bool kernels;       /* perceptrons are like all other graphs */
   bool walks;         /* the device has CT_FEATURE_CONVOLUTION: there are products */
 };
 

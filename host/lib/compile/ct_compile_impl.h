@@ -152,6 +152,8 @@ int ct_value_of(struct ct_compiler *c, int tensor);
 static inline int ct_value_in(struct ct_compiler *c, const struct ct_gnode *n, unsigned i) {
   return ct_value_of(c, ct_has(n, i) ? n->in[i] : 0);
 }
+/* A tensor from outside, of which nothing is known yet, is a matrix of that shape. */
+void ct_value_given(struct ct_compiler *c, int tensor, const struct ct_shape *s);
 /* The tensor has that value from here on. */
 void ct_value_is(struct ct_compiler *c, int tensor, int value);
 /* Gives a weight its layout: outputs x taps x channels. A state of its shape gets it, too. */
@@ -273,6 +275,10 @@ void ct_give(struct ct_tiles *t, const struct ct_gnode *n, unsigned i, unsigned 
 /* The register of one; n: the update that has it, or that accumulates. */
 unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *n);
 
+/* The same in a register that is given, of which there is no other name. */
+void ct_scalar_in(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *n,
+                  unsigned reg);
+
 struct ct_number ct_number_of(struct ct_compiler *c, enum ct_scalar_kind kind,
                               const struct ct_gnode *n);
 
@@ -295,6 +301,12 @@ ct_lower_op *ct_lower_of(const char *op); /* NULL: there is none */
 #define CT_LOWER_DECLARE(op) void ct_lower_op_##op(struct ct_compiler *c, const struct ct_gnode *n);
 CT_LOWERED(CT_LOWER_DECLARE)
 #undef CT_LOWER_DECLARE
+
+/* ---- Perceptrons: ct_compile_mlp.c ---- */
+
+/* All of the graph as one stage, if it is a perceptron that can be; false: it is not, and nothing
+ * has been done. */
+bool ct_compile_mlp(struct ct_compiler *c);
 
 /* ---- The end: places and programs ---- */
 

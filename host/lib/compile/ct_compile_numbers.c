@@ -88,6 +88,19 @@ static const struct ct_scalar *find(const struct ct_compiled *o, const struct ct
   return NULL;
 }
 
+void ct_scalar_in(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *n,
+                  unsigned reg) {
+  struct ct_compiled *o = c->out;
+  struct ct_scalar s;
+  if (!scalar_of(c->g, n, kind, &s)) {
+    ct_compile_fail(c, CT_ERR_INTERNAL, "node %s has no such number of a run", n->name);
+    return;
+  }
+  s.reg = reg;
+  o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, (uint32_t)o->scalars};
+  o->scalar[o->scalars++] = s;
+}
+
 unsigned ct_scalar_reg(struct ct_compiler *c, enum ct_scalar_kind kind, const struct ct_gnode *n) {
   struct ct_compiled *o = c->out;
   struct ct_scalar s;

@@ -407,7 +407,17 @@ static void describe_masks(struct ct_compiler *c) {
   }
 }
 
+/* What is left of the registers is for loops: networks of few numbers all leave the same. */
 enum { USUAL_NUMBERS = 8 };
+
+static void name_arguments(struct ct_compiled *o) {
+  const unsigned numbers = o->scalars > USUAL_NUMBERS ? (unsigned)o->scalars : USUAL_NUMBERS;
+  o->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
+  for (unsigned reg = CT_ARG_LASTING; reg < CT_ARG_FIRST + o->externals; ++reg)
+    o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, reg, 0};
+  for (uint32_t i = 0; i < o->scalars; ++i)
+    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, i};
+}
 
 void ct_compile_places(struct ct_compiler *c) {
   for (size_t t = 1; t <= c->g->tensors; ++t)
@@ -424,8 +434,5 @@ void ct_compile_places(struct ct_compiler *c) {
     describe(c, t);
   if (!c->error) describe_constants(c);
   if (!c->error) describe_masks(c);
-  /* What is left of the registers is for loops: networks of few numbers all leave the same. */
-  const unsigned numbers =
-      c->out->scalars > USUAL_NUMBERS ? (unsigned)c->out->scalars : USUAL_NUMBERS;
-  c->out->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
+  name_arguments(c->out);
 }

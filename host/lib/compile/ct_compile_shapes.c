@@ -24,6 +24,9 @@ static void give_as_it_is(struct ct_compiler *c, const struct ct_gnode *n, int x
 
 /* The elements stay where they are; who reads them looks whether that is what he needs. */
 static void same_place(struct ct_compiler *c, const struct ct_gnode *n) {
+  /* An input that is read so and in no other way is brought in so. */
+  if (ct_graph_flattened(c->g, n->out[0]) && c->value_of[n->in[0]] == CT_NO_VALUE)
+    ct_value_given(c, n->in[0], ct_out(c->g, n, 0));
   const int x = ct_value_in(c, n, 0);
   if (!c->error) give_as_it_is(c, n, x);
 }

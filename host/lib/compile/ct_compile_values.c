@@ -141,14 +141,18 @@ static void from_outside(struct ct_compiler *c, int tensor, int value) {
       t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE ? CT_VALUE_LASTING : CT_VALUE_EXTERNAL;
 }
 
-int ct_value_of(struct ct_compiler *c, int tensor) {
-  if (tensor <= 0) return CT_NO_VALUE;
-  if (c->value_of[tensor] != CT_NO_VALUE || c->error) return c->value_of[tensor];
-  const int v = ct_value_shape(c, &c->g->tensor[tensor]->shape);
-  if (c->error) return 0;
+void ct_value_given(struct ct_compiler *c, int tensor, const struct ct_shape *s) {
+  const int v = ct_value_shape(c, s);
+  if (c->error) return;
   from_outside(c, tensor, v);
   c->value_of[tensor] = v;
-  return v;
+}
+
+int ct_value_of(struct ct_compiler *c, int tensor) {
+  if (tensor <= 0) return CT_NO_VALUE;
+  if (c->value_of[tensor] == CT_NO_VALUE && !c->error)
+    ct_value_given(c, tensor, &c->g->tensor[tensor]->shape);
+  return c->error ? 0 : c->value_of[tensor];
 }
 
 void ct_value_is(struct ct_compiler *c, int tensor, int value) {

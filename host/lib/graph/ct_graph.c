@@ -452,6 +452,23 @@ int ct_graph_add(ct_graph *g, const struct ct_new_node *given) {
 
 /* ---- Taking back --------------------------------------------------------------------------- */
 
+static size_t count_readers(const ct_graph *g, int tensor) {
+  size_t count = 0;
+  for (size_t i = 0; i < g->nodes; ++i)
+    for (uint32_t k = 0; k < g->node[i]->inputs; ++k)
+      count += g->node[i]->in[k] == tensor;
+  return count;
+}
+
+int ct_graph_flattened(const ct_graph *g, int tensor) {
+  const struct ct_gtensor *flat = g->tensor[tensor];
+  const struct ct_gnode *n = flat->node < 0 ? NULL : g->node[flat->node];
+  if (!n || (n->op != ct_gop_find("flatten") && n->op != ct_gop_find("reshape"))) return 0;
+  const struct ct_gtensor *x = g->tensor[n->in[0]];
+  if (x->node >= 0 || x->role != CT_ROLE_INPUT || count_readers(g, n->in[0]) != 1) return 0;
+  return flat->shape.dims == 2 && flat->shape.dim[0] == x->shape.dim[0] ? n->in[0] : 0;
+}
+
 struct ct_mark ct_graph_mark(const ct_graph *g) {
   return (struct ct_mark){g->tensors, g->nodes};
 }

@@ -210,6 +210,10 @@ int ct_graph_infer(ct_graph *g, const struct ct_gnode *n);
 int ct_graph_infer_all(ct_graph *g, const uint32_t *order);
 uint64_t ct_node_macs(const ct_graph *g, const struct ct_gnode *n);
 
+/* The input of which a tensor has all numbers of each row, if nothing else reads that; 0: there is
+ * none. */
+int ct_graph_flattened(const ct_graph *g, int tensor);
+
 /* How much a graph has. A call that adds several things and is refused takes them back. */
 struct ct_mark {
   size_t tensors, nodes;

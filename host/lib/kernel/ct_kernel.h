@@ -255,6 +255,15 @@ static inline uint32_t ct_move_plane(uint32_t rows) {
 int ct_kernel_move(const struct ct_move *k, const struct ct_room *room, struct ct_codes *codes,
                    const struct ct_why *why);
 
+/* So many records, shared by square, each turned: from and to so many units behind CT_COPY_FROM and
+ * CT_COPY_TO, which do not overlap. That is how weights of a kernel become those of ct_prog.h, and
+ * back: piece (n, k) of the one is tile (n, k) of the other, turned. */
+struct ct_turn {
+  uint32_t from, to, tiles;
+};
+int ct_kernel_turn(const struct ct_turn *k, uint32_t spm_words, struct ct_codes *codes,
+                   const struct ct_why *why);
+
 /* Softmax of each row. With targets: loss (1 x 1) = the mean over rows of - sum(target * log
  * softmax), and dx = (softmax - target) * dloss / rows. What is not wanted has rows 0. */
 struct ct_softmax {

@@ -417,7 +417,7 @@ static int add_pass(const struct ct_pool *k, enum pass pass, const struct mats *
   struct pool roomy = {.k = k, .pass = pass}, lean = {.k = k, .pass = pass, .lean = true};
   int err = make_pass(&roomy, m, room, &more, why);
   if (err == CT_ERR_NO_SPACE) err = make_pass(&lean, m, room, &more, why);
-  return err ? err : ct_vk_append(codes, &more, why);
+  return err ? err : ct_codes_append(codes, &more, why);
 }
 
 /* ---- Other ways of keeping ---- */
@@ -433,7 +433,7 @@ static int add_copy(const struct ct_mat *from, const struct ct_mat *to, const st
                                    .ins = 1,
                                    .outs = 1};
   const int err = ct_kernel_tilewise(&copy, room, &more, why);
-  return err ? err : ct_vk_append(codes, &more, why);
+  return err ? err : ct_codes_append(codes, &more, why);
 }
 
 /* What is FP32 lies in m; all other ways of keeping are made of it. */

@@ -2,7 +2,6 @@
 /* See ct_kernel_program.h. */
 #include "ct_kernel_program.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "coltrain/coltrain.h"
@@ -112,20 +111,6 @@ void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
   ct_ld(l, &(struct ct_dma){.dram = ct_tile_of(l, load ? load : v->mat[0].tensor, 0, 0),
                             .spm = ct_tile_of(l, v->calm, 0, 0),
                             .nb = CT_F32_ROW_UNITS});
-}
-
-int ct_vk_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why) {
-  struct ct_code *job = realloc(all->job, (all->count + more->count) * sizeof *job);
-  if (!job) {
-    ct_codes_free(more);
-    return ct_why(why, CT_ERR_MEMORY, "no memory for the programs of a kernel");
-  }
-  memcpy(job + all->count, more->job, more->count * sizeof *job);
-  all->job = job;
-  all->count += more->count;
-  free(more->job);
-  *more = (struct ct_codes){NULL, 0};
-  return CT_OK;
 }
 
 uint64_t ct_vk_left(const struct ct_vk *v) {

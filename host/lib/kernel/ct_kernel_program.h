@@ -45,8 +45,6 @@ uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written
 uint32_t ct_vk_line_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg);
-/* Adds more to all and frees it, whatever the outcome. */
-int ct_vk_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why);
 /* Words of the scratchpad that are left. */
 uint64_t ct_vk_left(const struct ct_vk *v);
 int ct_vk_end(struct ct_vk *v, struct ct_codes *codes);

@@ -17,6 +17,21 @@ void ct_codes_free(struct ct_codes *codes) {
   *codes = (struct ct_codes){NULL, 0};
 }
 
+int ct_codes_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why) {
+  if (!more->count) return CT_OK;
+  struct ct_code *job = realloc(all->job, (all->count + more->count) * sizeof *job);
+  if (!job) {
+    ct_codes_free(more);
+    return ct_why(why, CT_ERR_MEMORY, "no memory for the programs of several jobs");
+  }
+  memcpy(job + all->count, more->job, more->count * sizeof *job);
+  all->job = job;
+  all->count += more->count;
+  free(more->job);
+  *more = (struct ct_codes){NULL, 0};
+  return CT_OK;
+}
+
 /* ---- Counts -------------------------------------------------------------------------------- */
 
 /* Which queues wait for which in a loop, and how many tokens of each channel it gives. */

@@ -33,6 +33,8 @@ struct ct_codes {
   size_t count;
 };
 void ct_codes_free(struct ct_codes *codes);
+/* Adds more to all and frees it, whatever the outcome. */
+int ct_codes_append(struct ct_codes *all, struct ct_codes *more, const struct ct_why *why);
 
 /* Rolls and encodes what was built, frees b. name: of the program, for the sentence. */
 int ct_code_finish(struct ct_build *b, struct ct_code *code, const char *name,
@@ -170,6 +172,7 @@ struct ct_train {
   const struct ct_mlp *net;
   uint32_t batch, spm_words;
   enum ct_gradients gradients;
+  bool logits;    /* they are wanted: FP32 tiles, row by row, at CT_TRAIN_LOGITS */
   uint64_t *work; /* where to add what building cost, in commands and comparisons; may be NULL */
 };
 enum {
@@ -190,7 +193,11 @@ int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const st
  * to 4,096 rows) nor a layer is too large: jobs to be submitted in a row. One more argument is the
  * address of ct_train_streamed_units() units of workspace, which need not hold anything before and
  * hold nothing of use behind. Bytes are those of ct_prog_train(). */
-enum { CT_TRAIN_WORK = CT_TRAIN_ARGS + 1, CT_TRAIN_STREAMED_ARGS = CT_TRAIN_WORK };
+enum {
+  CT_TRAIN_WORK = CT_TRAIN_ARGS + 1,
+  CT_TRAIN_STREAMED_ARGS = CT_TRAIN_WORK,
+  CT_TRAIN_LOGITS /* of both steps, where logits are wanted */
+};
 uint64_t ct_train_streamed_units(const struct ct_train *shape);
 int ct_prog_train_streamed(const struct ct_train *shape, struct ct_codes *codes,
                            const struct ct_why *why);

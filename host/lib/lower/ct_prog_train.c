@@ -19,8 +19,10 @@ static void record(struct train *t) {
 }
 
 int ct_prog_train(const struct ct_train *shape, struct ct_codes *codes, const struct ct_why *why) {
-  struct train t = {
-      .net = shape->net, .batch = shape->batch, .end = (enum ct_train_end)shape->gradients};
+  struct train t = {.net = shape->net,
+                    .batch = shape->batch,
+                    .end = (enum ct_train_end)shape->gradients,
+                    .logits = shape->logits};
   *codes = (struct ct_codes){NULL, 0};
   int err = ct_mlp_check(shape->net, why);
   if (!err && shape->batch < 1) err = ct_why(why, CT_ERR_ARG, "a batch has at least one row");

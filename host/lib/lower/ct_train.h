@@ -41,12 +41,13 @@ struct train {
   const struct ct_mlp *net;
   uint32_t batch, mt, classes, ct; /* rows, row tiles; outputs, their tiles */
   enum ct_train_end end;
+  bool logits;          /* they are stored */
   uint32_t bm, blocks;  /* row tiles of a block, blocks of a column */
   uint32_t chunk, unit; /* k steps of a panel; weight tiles updated together */
   /* Tensors in SPM, in device memory, in registers. */
   uint32_t x[CT_MLP_LAYERS], dz[CT_MLP_LAYERS], z, y, bias, vb, db, loss;
   uint32_t in_x, in_y, weights[CT_MLP_LAYERS], state[CT_MLP_LAYERS], image_bias, state_bias,
-      out_loss;
+      out_loss, out_z;                              /* out_z: where logits are stored */
   uint32_t gradients[CT_MLP_LAYERS], gradient_bias; /* 0: it updates; else state is 0, but for what
                                                      * applies */
   uint32_t temp, sum_loss;

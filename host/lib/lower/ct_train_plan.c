@@ -77,6 +77,9 @@ static void declare_memory(struct train *t) {
   t->in_y = ct_dram_tensor(l, "targets", CT_TRAIN_Y, 0, ct_grid(t->mt, t->ct, CT_RECORD_UNITS));
   ct_train_declare_model(t, CT_TRAIN_STATE, ct_grid(bias_words(t), 1, 1));
   t->out_loss = ct_dram_tensor(l, "the loss", CT_TRAIN_LOSS, 0, ct_grid(1, 1, 1));
+  if (t->logits)
+    t->out_z =
+        ct_dram_tensor(l, "logits", CT_TRAIN_LOGITS, 0, ct_grid(t->mt, t->ct, CT_F32_TILE_UNITS));
 }
 
 static void declare_registers(struct train *t) {
@@ -156,7 +159,7 @@ static void choose_blocks(struct train *t) {
 int ct_train_start(struct train *t, uint32_t spm_words, const struct ct_why *why) {
   uint64_t words = 0;
   for (choose_blocks(t); t->chunk > 0; *(t->unit > 1 ? &t->unit : &t->chunk) /= 2) {
-    t->l = ct_lower_start(CT_TRAIN_ARGS, false);
+    t->l = ct_lower_start(t->logits ? CT_TRAIN_LOGITS : CT_TRAIN_ARGS, false);
     if (!t->l) return ct_why(why, CT_ERR_MEMORY, "out of memory");
     declare_memory(t);
     declare_registers(t);

@@ -45,10 +45,18 @@ static void all_tiles(struct train *t, ct_body *tile) {
 
 /* ---- A row of tiles ------------------------------------------------------------------------ */
 
+/* Before their gradient takes the place of the logits. */
+static void store_z(struct train *t, uint32_t c) {
+  ct_st(t->l, &(struct ct_dma){.dram = ct_tile_of(t->l, t->out_z, t->m, c),
+                               .spm = ct_tile_of(t->l, t->z, t->m, c),
+                               .nb = CT_F32_TILE_UNITS});
+}
+
 /* m = max over the row. */
 static void max_tile(void *train, uint32_t i) {
   struct train *t = train;
   const uint32_t c = t->base + i;
+  if (t->logits) store_z(t, c);
   va(t, (struct ct_va){.to = temp(t, c ? T_E : T_MAX),
                        .a = load_z(t, c),
                        .rows = ct_train_rows(t, t->m),

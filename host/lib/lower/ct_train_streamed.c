@@ -57,7 +57,7 @@ uint64_t ct_train_streamed_units(const struct ct_train *shape) {
 
 /* The first tile of the inputs stays in the scratchpad for carriers to read. */
 int ct_streamed_begin(struct ct_streamed *s, uint32_t temps) {
-  s->l = ct_lower_start(CT_TRAIN_WORK, false);
+  s->l = ct_lower_start(s->shape->logits ? CT_TRAIN_LOGITS : CT_TRAIN_WORK, false);
   if (!s->l) return ct_why(s->why, CT_ERR_MEMORY, "no memory for the programs of a step");
   s->x0 = ct_dram_tensor(s->l, "inputs", CT_TRAIN_X, 0,
                          ct_grid(s->mt, ct_mlp_in(s->net, 0), CT_RECORD_UNITS));
@@ -80,24 +80,14 @@ int ct_streamed_begin(struct ct_streamed *s, uint32_t temps) {
 
 /* Appends the jobs that were recorded. */
 int ct_streamed_end(struct ct_streamed *s) {
-  struct ct_codes more = {NULL, 0}, *all = s->codes;
+  struct ct_codes more = {NULL, 0};
   if (ct_spm_taken(s->l) > s->shape->spm_words)
     ct_lower_fail(s->l, CT_ERR_NO_SPACE,
                   "a step of %u rows needs %llu words of scratchpad, the window has %u",
                   s->shape->batch, (unsigned long long)ct_spm_taken(s->l), s->shape->spm_words);
   const int err = ct_lower_finish(s->l, "a training step", &more, s->why);
   s->l = NULL;
-  if (err) return err;
-  struct ct_code *job = realloc(all->job, (all->count + more.count) * sizeof *job);
-  if (!job) {
-    ct_codes_free(&more);
-    return ct_why(s->why, CT_ERR_MEMORY, "no memory for the programs of a step");
-  }
-  memcpy(job + all->count, more.job, more.count * sizeof *job);
-  all->job = job;
-  all->count += more.count;
-  free(more.job);
-  return CT_OK;
+  return err ? err : ct_codes_append(s->codes, &more, s->why);
 }
 
 /* ---- Spaces -------------------------------------------------------------------------------- */
@@ -106,6 +96,13 @@ uint32_t ct_streamed_x(struct ct_streamed *s, uint32_t l) {
   if (l == 0) return s->x0;
   return ct_dram_tensor(s->l, "activations", CT_TRAIN_WORK, s->at.x[l],
                         ct_grid(s->mt, ct_mlp_in(s->net, l), CT_RECORD_UNITS));
+}
+
+uint32_t ct_streamed_z(struct ct_streamed *s) {
+  const bool wanted = s->shape->logits;
+  return ct_dram_tensor(s->l, "logits", wanted ? CT_TRAIN_LOGITS : CT_TRAIN_WORK,
+                        wanted ? 0 : s->at.z,
+                        ct_grid(s->mt, ct_mlp_out(s->net, s->net->layers - 1), CT_F32_TILE_UNITS));
 }
 
 uint32_t ct_streamed_dz(struct ct_streamed *s, uint32_t l) {

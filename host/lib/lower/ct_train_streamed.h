@@ -40,6 +40,7 @@ enum { CT_R_VA = 0, CT_R_VL, CT_R_VS, CT_R_TEMP, CT_R_COUNT = 16 };
 int ct_streamed_begin(struct ct_streamed *s, uint32_t temps);
 int ct_streamed_end(struct ct_streamed *s);
 uint32_t ct_streamed_x(struct ct_streamed *s, uint32_t l);
+uint32_t ct_streamed_z(struct ct_streamed *s); /* logits: the caller's, if he wants them */
 uint32_t ct_streamed_dz(struct ct_streamed *s, uint32_t l);
 struct ct_ref ct_streamed_temp(const struct ct_streamed *s, uint32_t i);
 

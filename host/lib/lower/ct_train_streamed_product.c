@@ -312,9 +312,7 @@ static void forward_spaces(struct product *p) {
   p->a = operand(ct_streamed_x(s, p->l), kt, false);
   p->b = operand(weights(p), kt, false);
   p->bias_at = bias_rows(p, CT_TRAIN_IMAGE, ct_mlp_bias_at(s->net), p->l);
-  p->to = last ? ct_dram_tensor(s->l, "logits", CT_TRAIN_WORK, s->at.z,
-                                ct_grid(s->mt, p->nt, CT_F32_TILE_UNITS))
-               : ct_streamed_x(s, p->l + 1);
+  p->to = last ? ct_streamed_z(s) : ct_streamed_x(s, p->l + 1);
   p->bias_words = ct_spm_ring(s->l, "biases", p->bn * CT_F32_ROW_UNITS, 1);
   p->bias_regs = ct_reg_ring(s->l, "bias registers", CT_R_TEMP, p->bn);
   p->res = ct_reg_ring(s->l, "results", CT_R_TEMP + BIASES, 2);

@@ -147,9 +147,10 @@ static void softmax_row(void *kernel, uint32_t m) {
 
 static void softmax_spaces(struct softmax *k) {
   struct ct_streamed *s = k->s;
-  const uint32_t last = s->net->layers - 1, work = CT_TRAIN_WORK;
-  k->z = ct_dram_tensor(s->l, "logits", work, s->at.z, ct_grid(s->mt, k->ct, CT_F32_TILE_UNITS));
-  k->g = ct_dram_tensor(s->l, "gradient", work, s->at.g, ct_grid(s->mt, k->ct, CT_F32_TILE_UNITS));
+  const uint32_t last = s->net->layers - 1;
+  k->z = ct_streamed_z(s);
+  k->g = ct_dram_tensor(s->l, "gradient", CT_TRAIN_WORK, s->at.g,
+                        ct_grid(s->mt, k->ct, CT_F32_TILE_UNITS));
   k->y = ct_dram_tensor(s->l, "targets", CT_TRAIN_Y, 0, ct_grid(s->mt, k->ct, CT_RECORD_UNITS));
   k->dz = ct_streamed_dz(s, last);
   k->loads = ct_reg_ring(s->l, "loads", CT_R_TEMP + T_COUNT, 2);

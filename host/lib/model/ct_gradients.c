@@ -13,7 +13,7 @@
 #include "ct_model.h"
 #include "ct_num.h"
 
-enum { TILE_FLOATS = CT_TILE * CT_TILE };
+enum { TILE_BYTES = CT_F32_TILE_UNITS * CT_UNIT };
 
 static uint64_t gradient_bytes(const struct ct_mlp *net) {
   return (uint64_t)ct_mlp_gradient_units(net) * CT_UNIT;
@@ -193,15 +193,6 @@ static float *room_for(ct_model *m, const struct part *p) {
   return room;
 }
 
-static void each_tile(const struct part *p, float *tiles, const float *from, float *to) {
-  for (uint32_t n = 0; n < ct_tiles(p->out); ++n) {
-    for (uint32_t k = 0; k < ct_tiles(p->in); ++k, tiles += TILE_FLOATS) {
-      if (from) ct_tile_from(from, p->out, p->in, n, k, tiles);
-      if (to) ct_tile_to(tiles, p->out, p->in, n, k, to);
-    }
-  }
-}
-
 int ct_model_get_gradients(ct_model *m, size_t layer, float *w, float *b) {
   int err = check_layer(m, layer);
   if (!err) err = check_whole(m, UINT32_C(1) << layer);
@@ -212,7 +203,7 @@ int ct_model_get_gradients(ct_model *m, size_t layer, float *w, float *b) {
   float *biases = room + p.w_size / sizeof *room;
   if (w) err = ct_mem_read(m->dev, p.w_at, room, p.w_size);
   if (!err && b) err = ct_mem_read(m->dev, p.b_at, biases, p.b_size);
-  if (!err && w) each_tile(&p, room, NULL, w);
+  if (!err && w) ct_tiles_to((const uint8_t *)room, p.out, p.in, TILE_BYTES, w);
   if (!err && b) memcpy(b, biases, p.out * sizeof *b);
   free(room);
   return err;
@@ -226,7 +217,7 @@ int ct_model_set_gradients(ct_model *m, size_t layer, const float *w, const floa
   float *room = room_for(m, &p);
   if (!room) return CT_ERR_MEMORY;
   float *biases = room + p.w_size / sizeof *room;
-  if (w) each_tile(&p, room, w, NULL);
+  if (w) ct_tiles_from(w, p.out, p.in, TILE_BYTES, (uint8_t *)room);
   if (b) memcpy(biases, b, p.out * sizeof *b);
   m->live->whole &= ~(UINT32_C(1) << layer); /* if this fails, it is neither this nor what it was */
   if (w) err = ct_mem_write(m->dev, p.w_at, room, p.w_size);

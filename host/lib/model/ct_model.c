@@ -102,6 +102,26 @@ void ct_tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uin
     memcpy(x + row_at(cols, r, c, i), tile, ct_in_tile(cols, c) * sizeof *x);
 }
 
+void ct_tiles_from(const float *x, uint32_t rows, uint32_t cols, size_t pitch, uint8_t *tiles) {
+  float tile[TILE_FLOATS];
+  for (uint32_t r = 0; r < ct_tiles(rows); ++r) {
+    for (uint32_t c = 0; c < ct_tiles(cols); ++c, tiles += pitch) {
+      ct_tile_from(x, rows, cols, r, c, tile);
+      memcpy(tiles, tile, sizeof tile);
+    }
+  }
+}
+
+void ct_tiles_to(const uint8_t *tiles, uint32_t rows, uint32_t cols, size_t pitch, float *x) {
+  float tile[TILE_FLOATS];
+  for (uint32_t r = 0; r < ct_tiles(rows); ++r) {
+    for (uint32_t c = 0; c < ct_tiles(cols); ++c, tiles += pitch) {
+      memcpy(tile, tiles, sizeof tile);
+      ct_tile_to(tile, rows, cols, r, c, x);
+    }
+  }
+}
+
 /* The host's copies of the two regions. */
 struct regions {
   uint8_t *image, *state;
@@ -121,9 +141,11 @@ static void regions_free(struct regions *r) {
   free(r->state);
 }
 
-/* Momentum and master of weight tile i lie side by side in the state. */
-static float *state_tile(const struct regions *r, uint32_t i, bool master) {
-  return (float *)(void *)(r->state + ((size_t)2 * i + master) * TILE_BYTES);
+/* Momentum and master of a weight tile lie side by side in the state. */
+enum { STATE_BYTES = CT_STATE_UNITS * CT_UNIT };
+static uint8_t *state_tiles(const struct ct_mlp *net, const struct regions *r, uint32_t l,
+                            bool master) {
+  return r->state + (size_t)ct_mlp_tile(net, l) * STATE_BYTES + (master ? TILE_BYTES : 0);
 }
 
 static float *bias_of(const struct ct_mlp *net, const struct regions *r, uint32_t l) {
@@ -139,14 +161,10 @@ static float *bias_momentum_of(const struct ct_mlp *net, const struct regions *r
 static void write_layer(const struct ct_mlp *net, uint32_t l, const struct ct_numbers *x,
                         struct regions *r) {
   const uint32_t out = net->width[l + 1], in = net->width[l];
-  uint32_t i = ct_mlp_tile(net, l);
-  ct_pack(x->w[l], out, in, in, CT_SQUARE, r->image + (size_t)i * RECORD);
-  for (uint32_t n = 0; n < ct_tiles(out); ++n) {
-    for (uint32_t k = 0; k < ct_tiles(in); ++k, ++i) {
-      ct_tile_from(x->vw[l], out, in, n, k, state_tile(r, i, false));
-      ct_tile_from(x->w[l], out, in, n, k, state_tile(r, i, true));
-    }
-  }
+  const size_t at = (size_t)ct_mlp_tile(net, l) * RECORD;
+  ct_pack(x->w[l], out, in, in, CT_SQUARE, r->image + at);
+  ct_tiles_from(x->vw[l], out, in, STATE_BYTES, state_tiles(net, r, l, false));
+  ct_tiles_from(x->w[l], out, in, STATE_BYTES, state_tiles(net, r, l, true));
   memcpy(bias_of(net, r, l), x->b[l], out * sizeof(float));
   memcpy(bias_momentum_of(net, r, l), x->vb[l], out * sizeof(float));
 }
@@ -154,13 +172,8 @@ static void write_layer(const struct ct_mlp *net, uint32_t l, const struct ct_nu
 static void read_layer(const struct ct_mlp *net, uint32_t l, const struct regions *r,
                        struct ct_numbers *x) {
   const uint32_t out = net->width[l + 1], in = net->width[l];
-  uint32_t i = ct_mlp_tile(net, l);
-  for (uint32_t n = 0; n < ct_tiles(out); ++n) {
-    for (uint32_t k = 0; k < ct_tiles(in); ++k, ++i) {
-      ct_tile_to(state_tile(r, i, false), out, in, n, k, x->vw[l]);
-      ct_tile_to(state_tile(r, i, true), out, in, n, k, x->w[l]);
-    }
-  }
+  ct_tiles_to(state_tiles(net, r, l, false), out, in, STATE_BYTES, x->vw[l]);
+  ct_tiles_to(state_tiles(net, r, l, true), out, in, STATE_BYTES, x->w[l]);
   memcpy(x->b[l], bias_of(net, r, l), out * sizeof(float));
   memcpy(x->vb[l], bias_momentum_of(net, r, l), out * sizeof(float));
 }
@@ -265,7 +278,7 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *
 /* Works that cannot be ended keep what they use: weights, batches, rows, answers. */
 void ct_model_free(ct_model *m) {
   if (!m || !ct_handle_close(&m->handle, "model")) return;
-  if (m->follower) m->follower->end(m->follower_self);
+  ct_follower_end(&m->follower);
   ct_program_free(m->copy);
   ct_plans_end(m);
   ct_programs_free(&m->apply);

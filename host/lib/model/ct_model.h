@@ -23,11 +23,14 @@ static inline uint32_t ct_units_of(uint64_t addr) {
 _Static_assert(CT_MLP_LAYERS == CT_MAX_LAYERS, "one limit, in two headers");
 _Static_assert(CT_INFER_ROW + CT_INFER_ROWS_MAX - 1 <= CT_MAX_ARGS, "rows are arguments");
 
-/* What follows a model, above this layer: a server. */
-struct ct_model_follower {
-  /* The model is freed. */
-  void (*end)(void *self);
+/* What follows a model or a network, above this layer: a server. */
+struct ct_follower {
+  void (*end)(void *self); /* what it follows is freed; NULL: there is none */
+  void *self;
 };
+static inline void ct_follower_end(const struct ct_follower *f) {
+  if (f->end) f->end(f->self);
+}
 
 /* The weights of a model at one moment. Users hold them by references: the memory goes with the
  * last. `readers` are those whose reads are in no order with steps: requests of the inference
@@ -120,10 +123,9 @@ struct ct_model {
   uint64_t infer_work[CT_INFER_ROWS_MAX]; /* units of workspace that they take */
   uint64_t work[CT_QUEUES];               /* its addresses; 0: not needed so far */
   ct_program *copy;
-  struct ct_programs apply;                 /* as gradients of `live` */
-  uint32_t numbered;                        /* highest number that a version has had */
-  const struct ct_model_follower *follower; /* NULL: requests for it come as jobs only */
-  void *follower_self;
+  struct ct_programs apply; /* as gradients of `live` */
+  uint32_t numbered;        /* highest number that a version has had */
+  struct ct_follower follower;
 };
 
 /* ---- Weights ---- */
@@ -195,6 +197,10 @@ void ct_gradients_kept(ct_weights *live, enum ct_gradients how, int error);
 
 /* ---- Requests ---- */
 
+/* Rows of so many inputs, places for so many classes. */
+int ct_rows_make(ct_device *dev, uint32_t width, size_t count, ct_rows **rows);
+int ct_answers_make(ct_device *dev, uint32_t classes, size_t count, ct_answers **answers);
+
 /* Checks what a request of so many rows names, for a network on a device. */
 int ct_request_check(ct_device *dev, const struct ct_mlp *net, const struct ct_request *request,
                      uint32_t count);
@@ -233,6 +239,10 @@ int ct_model_alloc(ct_device *dev, const struct ct_mlp *net, struct ct_numbers *
 void ct_tile_from(const float *x, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
                   float *tile);
 void ct_tile_to(const float *tile, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c, float *x);
+
+/* All tiles of a row-major matrix, row by row of them, one every `pitch` bytes. Back. */
+void ct_tiles_from(const float *x, uint32_t rows, uint32_t cols, size_t pitch, uint8_t *tiles);
+void ct_tiles_to(const uint8_t *tiles, uint32_t rows, uint32_t cols, size_t pitch, float *x);
 
 /* He-uniform numbers for a layer of so many inputs; the generator's state goes on. */
 void ct_draw_he(uint64_t *state, uint32_t inputs, uint64_t count, float *x);

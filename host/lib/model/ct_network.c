@@ -38,8 +38,10 @@ static bool walks(const ct_device *dev) {
 }
 
 static int compile(ct_network *n) {
-  const struct ct_compile_options options = {
-      .spm_words = ct_window_words(n->dev), .narrow = n->narrow, .walks = walks(n->dev)};
+  const struct ct_compile_options options = {.spm_words = ct_window_words(n->dev),
+                                             .narrow = n->narrow,
+                                             .kernels = n->kernels,
+                                             .walks = walks(n->dev)};
   struct ct_compiled *c = &n->shared->compiled;
   n->shared->graph = n->graph;
   const int err = ct_compile(n->graph, &options, c);
@@ -167,7 +169,8 @@ static int load(ct_network *n) {
 /* ---- Networks of the same programs --------------------------------------------------------- */
 
 static bool may_share(const ct_network *n, const ct_network *like, bool expected) {
-  return like && like->narrow == n->narrow && (!expected || like->shared->expected) &&
+  return like && like->narrow == n->narrow && like->kernels == n->kernels &&
+         (!expected || like->shared->expected) &&
          ct_compiled_suits(&like->shared->compiled, like->shared->graph, n->graph);
 }
 
@@ -214,6 +217,7 @@ static void leave_programs(struct ct_shared *shared) {
 
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
+  n->kernels = o && o->kernels;
   n->seed = o ? o->seed : 0;
   const ct_network *like = o ? o->like : NULL;
   const bool expected = o && o->expect;
@@ -308,6 +312,7 @@ void ct_network_release(ct_network *n) {
 
 void ct_network_free(ct_network *n) {
   if (!n || !ct_handle_close(&n->handle, "network")) return;
+  ct_follower_end(&n->follower);
   ct_copies_free(&n->copies);
   if (!n->shared || n->graph != n->shared->graph) ct_graph_free(n->graph);
   if (n->shared) leave_programs(n->shared);
@@ -341,6 +346,7 @@ static float *matrix_of(const struct ct_lay *lay) {
 
 int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           const float *data) {
+  if (ct_lay_is_mlp(lay)) return ct_network_put_mlp(n, r, lay, data);
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   ct_lay_spread(lay, data, matrix);
@@ -351,6 +357,7 @@ int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struc
 
 int ct_network_get_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           float *data) {
+  if (ct_lay_is_mlp(lay)) return ct_network_get_mlp(n, r, lay, data);
   float *matrix = matrix_of(lay);
   if (!matrix) return no_memory(n->dev);
   const int err = ct_network_get(n, r, &lay->mat, matrix);
@@ -445,10 +452,18 @@ static uint32_t runs_of_step(const ct_network *n) {
   return most;
 }
 
+static uint64_t frame_units(const ct_network *n) {
+  uint64_t units = 0;
+  for (size_t i = 0; i < n->compiled.externals; ++i)
+    units += n->compiled.external[i].units;
+  return units;
+}
+
 int ct_network_info(const ct_network *n, struct ct_network_info *info) {
   const int err = ct_check_network(n);
   if (err) return err;
   CT_NEED(n->dev, info);
+  const struct ct_mlp *mlp = &n->compiled.mlp;
   *info = (struct ct_network_info){.seed = n->drawn,
                                    .steps = n->steps,
                                    .epochs = n->epochs,
@@ -457,8 +472,11 @@ int ct_network_info(const ct_network *n, struct ct_network_info *info) {
                                    .together = (uint32_t)n->shared->open,
                                    .weights_bytes = n->compiled.lasting * CT_UNIT,
                                    .run_bytes = n->compiled.arena * CT_UNIT,
+                                   .frame_bytes = frame_units(n) * CT_UNIT,
                                    .jobs = (uint32_t)ct_network_most_jobs(n, CT_STAGES_REST),
-                                   .accumulate = runs_of_step(n)};
+                                   .accumulate = runs_of_step(n),
+                                   .inputs = mlp->layers ? mlp->width[0] : 0,
+                                   .classes = mlp->layers ? mlp->width[mlp->layers] : 0};
   return CT_OK;
 }
 

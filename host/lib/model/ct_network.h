@@ -3,8 +3,10 @@
  * A network inside the library: its compiled form, and where its regions lie.
  *
  *   ct_network.c          making one, its tensors, facts     ct_network_data.c     elements, planes
- *   ct_network_run.c      runs: waited for, submitted        ct_network_frame.c    frames
- *   ct_network_weights.c  versions of the weights            ct_network_file.c     files
+ *   ct_network_run.c      runs: waited for, submitted        ct_network_tiles.c    of perceptrons
+ *   ct_network_frame.c    frames
+ *   ct_network_weights.c  versions of the weights            ct_network_copies.c   what they take
+ *   ct_network_file.c     files                              ct_network_batches.c  for the batcher
  *
  * Networks that have the same programs (struct ct_network_options.like) share them: what is
  * compiled is there once, and so is an arena for each queue, whose runs go one after the other. A
@@ -35,8 +37,10 @@ struct ct_regions {
 
 /* The copies by which a version of another network's weights is made. */
 struct ct_copies {
+  bool made;
   struct ct_stretch *stretch;
-  size_t count;
+  struct ct_turn *turn;
+  size_t count, turns;
   struct ct_programs programs;
 };
 
@@ -60,6 +64,7 @@ struct ct_network {
   ct_graph *graph;             /* its own */
   struct ct_compiled compiled; /* the shared one, with this network's numbers of a run */
   unsigned narrow;
+  bool kernels;                 /* it is by these, even if it is a perceptron */
   struct ct_network_part *part; /* by stage; programs are the shared ones */
   struct ct_regions own;        /* but for the arena */
   bool bare;                    /* it has no inputs and outputs of its own: frames alone */
@@ -75,6 +80,7 @@ struct ct_network {
   uint64_t drawn;               /* the seed that weights were drawn from last */
   uint64_t epochs;
   size_t refs;
+  struct ct_follower follower;
   size_t own_runs[CT_QUEUES]; /* submitted, under way, with its own weights; publishing counts */
   size_t published;           /* of these: versions of its weights that are being made */
   size_t arriving;            /* versions for it that are being made, by `copies` */
@@ -96,6 +102,17 @@ struct ct_frame {
 size_t ct_lay_elements(const struct ct_lay *lay);
 void ct_lay_spread(const struct ct_lay *lay, const float *data, float *matrix);
 void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data);
+
+/* The address of a region, by the argument that has it as a rule. */
+uint64_t ct_regions_at(const struct ct_regions *r, unsigned region);
+
+/* Elements of a tensor of a perceptron (CT_LAY_TILES, _LINES, _VECTORS) to all its places, and back
+ * from the best of them. */
+bool ct_lay_is_mlp(const struct ct_lay *lay);
+int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       const float *data);
+int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       float *data);
 
 /* A matrix to all its places, and back from the best of them. */
 int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
@@ -169,6 +186,9 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
 /* How many there are in a run that ends a step: the most of all runs. */
 size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which);
 
+/* CT_OK if the version is complete and was made for this network. */
+int ct_network_takes(ct_network *n, ct_weights *w);
+
 /* CT_OK, or CT_ERR_UNSUPPORTED: inputs, labels or outputs lie with the network's own weights, where
  * other frames and other weights do not bring them. what: "frames", "versions of them". */
 int ct_network_parts(ct_network *n, const char *what);
@@ -188,8 +208,19 @@ int ct_frame_check(ct_network *n, ct_frame *f);
 void ct_frame_take(ct_frame *f);
 void ct_frame_drop(ct_frame *f, int error);
 
-/* ---- ct_network_weights.c ---- */
+/* ---- ct_network_batches.c ---- */
 
+/* CT_OK if the device's batcher takes the network; CT_ERR_UNSUPPORTED. */
+int ct_network_batched(ct_network *n);
+/* The version that is to be served: the one given, if it is complete and for this network, or a new
+ * one of its own weights as they are now (*own), whose handle is the caller's to free. */
+int ct_network_version(ct_network *n, ct_weights **weights, bool *own);
+
+/* ---- ct_network_copies.c ---- */
+
+/* The programs that copy what `to` wants of `from`, in to->copies: made, unless they are there from
+ * the last time. */
+int ct_copies_make(ct_network *from, ct_network *to);
 void ct_copies_free(struct ct_copies *c);
 
 #endif

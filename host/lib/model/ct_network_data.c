@@ -111,12 +111,14 @@ void ct_lay_gather(const struct ct_lay *lay, const float *matrix, float *data) {
 
 /* ---- Planes -------------------------------------------------------------------------------- */
 
+uint64_t ct_regions_at(const struct ct_regions *r, unsigned region) {
+  if (region == CT_ARG_LASTING) return r->lasting;
+  return region == CT_ARG_ARENA ? r->arena : r->external[region - CT_ARG_FIRST];
+}
+
 /* Where a way of keeping lies: an address. */
 static uint64_t region_at(const struct ct_regions *r, const struct ct_seat *seat) {
-  const uint64_t base = seat->reg == CT_ARG_LASTING ? r->lasting
-                        : seat->reg == CT_ARG_ARENA ? r->arena
-                                                    : r->external[seat->reg - CT_ARG_FIRST];
-  return base + (uint64_t)seat->at * CT_UNIT;
+  return ct_regions_at(r, seat->reg) + (uint64_t)seat->at * CT_UNIT;
 }
 
 enum { TILE_FLOATS = CT_TILE * CT_TILE, RECORD_BYTES = CT_RECORD_UNITS * CT_UNIT };

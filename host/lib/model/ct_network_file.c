@@ -15,6 +15,7 @@
 #include "ct_graph_impl.h"
 
 enum { FORMAT = 2, TAG = 4, CHUNK = TAG + 8, CHECKSUM = 4, INFO = 36, VALUE = 12 };
+enum { KERNELS = 256 }; /* in INFO, beside the bits of mantissas */
 
 static bool lasts(const struct ct_gtensor *t) {
   return t->role == CT_ROLE_WEIGHT || t->role == CT_ROLE_STATE;
@@ -43,7 +44,7 @@ static uint8_t *put_info(const ct_network *n, uint8_t *p) {
   ct_file_put(p + 8, n->steps, 8);
   ct_file_put(p + 16, n->epochs, 8);
   ct_file_put(p + 24, n->seed, 8);
-  ct_file_put(p + 32, 8 - n->narrow, 4);
+  ct_file_put(p + 32, (8 - n->narrow) | (n->kernels ? KERNELS : 0), 4);
   return p + INFO;
 }
 
@@ -149,7 +150,7 @@ static int read_info(struct source *s, struct ct_network_file *f) {
   struct chunk c;
   const int err = need_chunk(s, "INFO", &c);
   if (err) return err;
-  const uint64_t bits = c.size == INFO ? ct_file_get(c.at + 32, 4) : 0;
+  const uint64_t how = c.size == INFO ? ct_file_get(c.at + 32, 4) : 0, bits = how & ~KERNELS;
   if (bits < 2 || bits > 8)
     return ct_fail(s->dev, CT_ERR_FORMAT, "%s is damaged: its chunk INFO makes no sense", s->path);
   f->seed = ct_file_get(c.at, 8);
@@ -157,6 +158,7 @@ static int read_info(struct source *s, struct ct_network_file *f) {
   f->epochs = ct_file_get(c.at + 16, 8);
   f->masks = ct_file_get(c.at + 24, 8);
   f->mantissa = (uint32_t)bits;
+  f->kernels = how & KERNELS;
   return CT_OK;
 }
 
@@ -272,6 +274,7 @@ static int fill(ct_network *n, const struct ct_network_file *f, const char *path
 static void fill_in(struct ct_network_options *how, const struct ct_network_file *f,
                     const struct ct_network_choice *choose) {
   if (!how->mantissa) how->mantissa = f->mantissa;
+  how->kernels = how->kernels || f->kernels;
   if (!how->seed) how->seed = f->masks;
   if (choose) how->like = choose->like(choose->arg, f->graph, 8 - how->mantissa);
 }

@@ -8,6 +8,7 @@
 struct ct_network_file {
   uint64_t seed, steps, epochs;
   uint64_t masks; /* the seed of dropout */
+  bool kernels;   /* as in struct ct_network_options */
   uint32_t mantissa;
   ct_graph *graph;       /* checked */
   const uint8_t **value; /* by tensor: its reals, in the bytes of the file; NULL: none */

@@ -19,14 +19,28 @@ static int no_memory(ct_device *dev) {
 void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint64_t step,
                           struct ct_job *job) {
   const struct ct_compiled *c = &n->compiled;
-  job->args[CT_ARG_LASTING - 1] = ct_units_of(r->lasting);
-  job->args[CT_ARG_ARENA - 1] = ct_units_of(r->arena);
-  for (size_t i = 0; i < c->externals; ++i) {
-    const unsigned reg = c->external[i].reg;
-    job->args[reg - 1] = ct_units_of(r->external[reg - CT_ARG_FIRST]);
+  for (unsigned i = 0; i < CT_MAX_ARGS; ++i) {
+    const struct ct_argument *a = &c->argument[i];
+    if (a->kind == CT_ARGUMENT_REGION)
+      job->args[i] = ct_units_of(ct_regions_at(r, a->region)) + a->at;
+    else if (a->kind == CT_ARGUMENT_SCALAR)
+      job->args[i] = ct_bits_of(ct_compiled_scalar(&c->scalar[a->at], step));
+    else if (a->kind == CT_ARGUMENT_INVERSE)
+      job->args[i] = ct_bits_of(ct_divide(1.0f, a->at));
   }
-  for (size_t i = 0; i < c->scalars; ++i)
-    job->args[c->scalar[i].reg - 1] = ct_bits_of(ct_compiled_scalar(&c->scalar[i], step));
+}
+
+/* What jobs of a run may say of the one in front. */
+static uint32_t flags_of(enum ct_queue queue) {
+  return queue == CT_INFERENCE ? CT_JOB_OVERLAP : 0;
+}
+
+/* A job of a stage, like another one, as far as the stage is so. */
+static void make_job(const struct ct_stage *stage, const struct ct_job *like, ct_program *program,
+                     struct ct_job *job) {
+  *job = *like;
+  job->program = program;
+  if (!stage->overlaps) job->flags = 0;
 }
 
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
@@ -147,8 +161,7 @@ static int submit_stage(struct run *r, size_t stage, bool chained) {
   struct ct_job *jobs = malloc((p->count + 1) * sizeof *jobs);
   if (!jobs) return no_memory(r->n->dev);
   for (size_t i = 0; i < p->count; ++i) {
-    jobs[i] = r->job;
-    jobs[i].program = p->of[i];
+    make_job(&r->n->compiled.stage[stage], &r->job, p->of[i], &jobs[i]);
   }
   const struct ct_work work = {.queue = r->queue,
                                .kind = CT_EVENT_JOB,
@@ -206,6 +219,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
       .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
   if (!r.tag) return no_memory(n->dev);
   ct_network_arguments(n, &at, step, &r.job);
+  r.job.flags = flags_of(queue);
   n->queue = queue;
   n->error = CT_OK;
   err = run_stages(&r);
@@ -283,22 +297,23 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
     const struct ct_programs *p = &n->part[i].programs;
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
-    for (size_t k = 0; k < p->count; ++k, ++count) {
-      if (!jobs) continue;
-      jobs[count] = *like;
-      jobs[count].program = p->of[k];
-    }
+    for (size_t k = 0; k < p->count; ++k, ++count)
+      if (jobs) make_job(stage, like, p->of[k], &jobs[count]);
   }
   return count;
 }
 
-static int check_weights(ct_network *n, ct_weights *w) {
+int ct_network_takes(ct_network *n, ct_weights *w) {
   if (w->handle.dev != n->dev)
     return ct_fail(n->dev, CT_ERR_ARG, "the weights belong to another device");
   const int err = ct_weights_ready(w);
+  if (err || w->network == n) return err;
+  return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
+}
+
+static int check_weights(ct_network *n, ct_weights *w) {
+  const int err = ct_network_takes(n, w);
   if (err) return err;
-  if (w->network != n)
-    return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
   if (n->compiled.masks)
     return ct_fail(
         n->dev, CT_ERR_ARG,
@@ -372,7 +387,9 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   struct flight *f = malloc(sizeof *f);
   if (!f) return no_memory(n->dev);
   *f = (struct flight){n, run->frame, run->weights, run->queue};
-  struct ct_job like = {.user = run->user, .version = run->weights ? run->weights->version : 0};
+  struct ct_job like = {.user = run->user,
+                        .version = run->weights ? run->weights->version : 0,
+                        .flags = flags_of(run->queue)};
   ct_network_arguments(n, &at, run->step, &like);
   err = submit(run, f, &like, tag);
   if (err)

@@ -11,120 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ct_graph_impl.h"
 #include "ct_network.h"
-
-/* ---- What is copied ------------------------------------------------------------------------ */
-
-/* A list of stretches being made. */
-struct plan {
-  ct_network *from, *to;
-  struct ct_stretch *stretch;
-  size_t count, room;
-};
-
-static int add(struct plan *p, struct ct_stretch stretch) {
-  if (p->count == p->room) {
-    const size_t room = 2 * p->room + 16;
-    struct ct_stretch *more = realloc(p->stretch, room * sizeof *more);
-    if (!more) return ct_fail(p->to->dev, CT_ERR_MEMORY, "no memory for the copies of a version");
-    p->stretch = more;
-    p->room = room;
-  }
-  p->stretch[p->count++] = stretch;
-  return CT_OK;
-}
-
-static int lacks(const struct plan *p, const char *name, const char *how) {
-  return ct_fail(p->to->dev, CT_ERR_UNSUPPORTED,
-                 "weights cannot be published between these networks: %.80s %s", name, how);
-}
-
-static bool lasts(const struct ct_lay *lay) {
-  for (unsigned k = 0; k < CT_KEEPS; ++k)
-    if (lay->mat.keep[k].reg && lay->mat.keep[k].reg != CT_ARG_LASTING) return false;
-  return lay->kind != CT_LAY_NONE;
-}
-
-static bool same_shape(const struct ct_shape *a, const struct ct_shape *b) {
-  return a->dims == b->dims && !memcmp(a->dim, b->dim, a->dims * sizeof *a->dim);
-}
-
-/* Whether each element is at the same place of the matrix. */
-static bool same_order(const struct ct_lay *a, const struct ct_lay *b) {
-  return a->kind == b->kind && a->mat.rows == b->mat.rows && a->mat.cols == b->mat.cols &&
-         !memcmp(&a->weight, &b->weight, sizeof a->weight);
-}
-
-/* A tensor in all the ways in which it is wanted. */
-static int add_tensor(struct plan *p, const struct ct_gtensor *t, const struct ct_lay *to,
-                      const struct ct_lay *from) {
-  const struct ct_mat *a = &from->mat, *b = &to->mat;
-  if (!lasts(from) || !lasts(to)) return lacks(p, t->name, "does not lie with the weights");
-  if (!same_order(from, to)) return lacks(p, t->name, "lies in another order");
-  int err = CT_OK;
-  for (unsigned k = 0; k < CT_KEEPS && !err; ++k) {
-    if (!b->keep[k].reg) continue;
-    if (!a->keep[k].reg) return lacks(p, t->name, "is not kept in the way that is wanted");
-    const uint64_t units = ct_mat_units(b->rows, b->cols, (enum ct_keep)k);
-    err = add(p, (struct ct_stretch){a->keep[k].at, b->keep[k].at, (uint32_t)units});
-  }
-  return err;
-}
-
-static int plan(struct plan *p) {
-  const ct_graph *to = p->to->graph;
-  int err = CT_OK;
-  for (size_t i = 1; i <= to->tensors && !err; ++i) {
-    const struct ct_gtensor *t = to->tensor[i];
-    const struct ct_lay *lay = &p->to->compiled.lay[i];
-    if ((t->role != CT_ROLE_WEIGHT && t->role != CT_ROLE_STATE) || lay->kind == CT_LAY_NONE)
-      continue;
-    const int tensor = ct_graph_find(p->from->graph, t->name);
-    if (tensor < 0) return lacks(p, t->name, "is not in the one that is copied from");
-    if (!same_shape(&p->from->graph->tensor[tensor]->shape, &t->shape))
-      return lacks(p, t->name, "has another shape");
-    err = add_tensor(p, t, lay, &p->from->compiled.lay[tensor]);
-  }
-  return err;
-}
-
-void ct_copies_free(struct ct_copies *c) {
-  ct_programs_free(&c->programs);
-  free(c->stretch);
-  *c = (struct ct_copies){.stretch = NULL};
-}
-
-/* Programs that are under way are not replaced. */
-static int check_copies(ct_network *to) {
-  const int err = to->arriving ? ct_poll(to->dev) : CT_OK;
-  if (err || !to->arriving) return err;
-  return ct_fail(to->dev, CT_ERR_BUSY,
-                 "versions that another network publishes for this one are under way: the next can "
-                 "begin when they have ended");
-}
-
-/* Programs of the copies, unless they are there from the last time. */
-static int make_copies(struct plan *p) {
-  struct ct_copies *c = &p->to->copies;
-  char text[256] = "";
-  const struct ct_why why = {text, sizeof text};
-  struct ct_codes codes;
-  if (c->count == p->count && c->stretch &&
-      !memcmp(c->stretch, p->stretch, p->count * sizeof *p->stretch))
-    return CT_OK;
-  int err = check_copies(p->to);
-  if (err) return err;
-  ct_copies_free(c);
-  err = ct_prog_copies(p->stretch, p->count, ct_window_words(p->to->dev), &codes, &why);
-  if (err) return ct_fail(p->to->dev, err, "%s", text);
-  err = ct_programs_load(p->to->dev, &codes, &c->programs);
-  if (err) return err;
-  c->stretch = p->stretch;
-  c->count = p->count;
-  p->stretch = NULL;
-  return CT_OK;
-}
 
 /* ---- Publishing ---------------------------------------------------------------------------- */
 
@@ -252,14 +139,11 @@ int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_w
   CT_NEED(to->dev, weights);
   err = check_runs(from);
   if (err) return err;
-  struct plan list = {.from = from, .to = to};
   struct publishing *p = malloc(sizeof *p);
   if (!p) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for a version");
   *p = (struct publishing){NULL, from, to};
-  err = plan(&list);
-  if (!err) err = make_copies(&list);
+  err = ct_copies_make(from, to);
   if (!err) err = make_image(to, &p->w);
-  free(list.stretch);
   if (!err) err = submit(p, user, tag);
   if (!err) {
     *weights = p->w;

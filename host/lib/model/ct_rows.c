@@ -44,34 +44,34 @@ static void release_rows(ct_rows *r) {
   ct_handle_bury(&r->handle);
 }
 
-int ct_rows_create(ct_model *m, size_t count, ct_rows **rows) {
-  if (rows) *rows = NULL;
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED(m->dev, rows);
-  err = check_count(m->dev, "rows", count);
+int ct_rows_make(ct_device *dev, uint32_t width, size_t count, ct_rows **rows) {
+  int err = check_count(dev, "rows", count);
   if (err) return err;
   ct_rows *r = calloc(1, sizeof *r);
   uint32_t *use = calloc(count, sizeof *use);
-  err = r && use ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for rows");
+  err = r && use ? CT_OK : ct_fail(dev, CT_ERR_MEMORY, "no memory for rows");
   if (!err) {
-    const size_t pitch = (ct_pack_row_size(m->net.width[0]) + ALIGN - 1) / ALIGN * ALIGN;
-    *r = (ct_rows){.dev = m->dev,
-                   .width = m->net.width[0],
-                   .count = count,
-                   .pitch = pitch,
-                   .use = use,
-                   .refs = 1};
-    err = ct_mem_alloc(m->dev, (uint64_t)count * pitch, &r->at);
+    const size_t pitch = (ct_pack_row_size(width) + ALIGN - 1) / ALIGN * ALIGN;
+    *r = (ct_rows){
+        .dev = dev, .width = width, .count = count, .pitch = pitch, .use = use, .refs = 1};
+    err = ct_mem_alloc(dev, (uint64_t)count * pitch, &r->at);
   }
   if (err) {
     free(use);
     free(r);
     return err;
   }
-  ct_handle_open(&r->handle, m->dev);
+  ct_handle_open(&r->handle, dev);
   *rows = r;
   return CT_OK;
+}
+
+int ct_rows_create(ct_model *m, size_t count, ct_rows **rows) {
+  if (rows) *rows = NULL;
+  const int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, rows);
+  return ct_rows_make(m->dev, m->net.width[0], count, rows);
 }
 
 void ct_rows_free(ct_rows *r) {
@@ -128,35 +128,38 @@ static void release_answers(ct_answers *a) {
   ct_handle_bury(&a->handle);
 }
 
-int ct_answers_create(ct_model *m, size_t count, ct_answers **answers) {
-  if (answers) *answers = NULL;
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED(m->dev, answers);
-  err = check_count(m->dev, "answers", count);
+int ct_answers_make(ct_device *dev, uint32_t classes, size_t count, ct_answers **answers) {
+  int err = check_count(dev, "answers", count);
   if (err) return err;
   ct_answers *a = calloc(1, sizeof *a);
   int8_t *state = malloc(count);
-  err = a && state ? CT_OK : ct_fail(m->dev, CT_ERR_MEMORY, "no memory for answers");
+  err = a && state ? CT_OK : ct_fail(dev, CT_ERR_MEMORY, "no memory for answers");
   if (!err) {
-    const uint32_t classes = m->net.width[m->net.layers];
-    *a = (ct_answers){.dev = m->dev,
+    *a = (ct_answers){.dev = dev,
                       .classes = classes,
                       .count = count,
                       .size = (size_t)(classes + 3) / 4 * CT_UNIT,
                       .state = state,
                       .refs = 1};
     memset(state, CT_ANSWER_NONE, count);
-    err = ct_mem_alloc(m->dev, (uint64_t)count * a->size, &a->at);
+    err = ct_mem_alloc(dev, (uint64_t)count * a->size, &a->at);
   }
   if (err) {
     free(state);
     free(a);
     return err;
   }
-  ct_handle_open(&a->handle, m->dev);
+  ct_handle_open(&a->handle, dev);
   *answers = a;
   return CT_OK;
+}
+
+int ct_answers_create(ct_model *m, size_t count, ct_answers **answers) {
+  if (answers) *answers = NULL;
+  const int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, answers);
+  return ct_answers_make(m->dev, m->net.width[m->net.layers], count, answers);
 }
 
 void ct_answers_free(ct_answers *a) {

@@ -346,7 +346,7 @@ static int check_request(ct_server *s, const struct ct_request *request) {
                    "a request of a server names no weights: ct_server_set_weights() does");
   if (request->queue != CT_INFERENCE)
     return ct_fail(s->dev, CT_ERR_ARG, "requests of a server go to the inference queue");
-  return ct_request_check(s->dev, &s->model->net, request, 1);
+  return ct_request_check(s->dev, &s->net, request, 1);
 }
 
 /* Takes a slot for a request; NULL: there is none. */

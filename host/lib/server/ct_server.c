@@ -140,10 +140,10 @@ static int make_program(ct_server *s, struct ct_infer *shape, ct_program **progr
 
 /* Tries to give the weights a place. */
 static bool try_pin(ct_server *s) {
-  const uint32_t from = pinned_from(s->dev), words = ct_infer_pinned(&s->model->net);
+  const uint32_t from = pinned_from(s->dev), words = ct_infer_pinned(&s->net);
   if (s->how.stream || words >= from || used_words(s->dev) > from - words) return false;
   if (from - words < CT_INFER_LEAST) return false; /* another server may come */
-  struct ct_infer shape = {.net = &s->model->net,
+  struct ct_infer shape = {.net = &s->net,
                            .rows = CT_INFER_BATCH,
                            .spm_words = from - words,
                            .pinned = true,
@@ -166,7 +166,7 @@ static int make_programs(ct_server *s) {
   const struct ct_why why = {text, sizeof text};
   uint64_t units = 0;
   if (try_pin(s)) return CT_OK;
-  struct ct_infer shape = {.net = &s->model->net,
+  struct ct_infer shape = {.net = &s->net,
                            .rows = CT_INFER_BATCH,
                            .batch_most = s->how.max_batch,
                            .spm_words = pinned_from(s->dev),
@@ -199,23 +199,38 @@ int ct_servers_unpin(ct_device *dev) {
 
 int ct_check_server(const ct_server *s) {
   const int err = ct_check_handle(s ? &s->handle : NULL, "server");
-  if (err || !s || s->model) return err;
+  if (err || !s || s->followed) return err;
   return ct_fail(s->dev, CT_ERR_CLOSED, "the server's model was freed before");
 }
 
+/* The weights that a call means, if they can be served. *own: they are a version without a handle
+ * of the caller's. */
+static int find_weights(const ct_server *s, ct_weights **weights, bool *own) {
+  *own = false;
+  return s->network ? ct_network_version(s->network, weights, own)
+                    : ct_weights_find(s->model, CT_WEIGHTS_READ, weights);
+}
+
 /* Both stay until it is known that no batch uses the one or the other. */
-int ct_server_set_weights(ct_server *s, ct_weights *weights) {
-  int err = ct_check_server(s);
-  if (!err) err = ct_weights_find(s->model, CT_WEIGHTS_READ, &weights);
-  if (err) return err;
+static int change_weights(ct_server *s, ct_weights *weights) {
   struct ct_outgoing *o = calloc(1, sizeof *o);
   if (!o) return ct_fail(s->dev, CT_ERR_MEMORY, "the host has no memory left");
   ct_weights *before = s->weights;
   ct_weights_take(weights, CT_WEIGHTS_READ);
   *o = (struct ct_outgoing){.weights = before, .open = true, .next = s->outgoing};
   s->outgoing = o;
-  err = tell(s, weights, false);
+  const int err = tell(s, weights, false);
   if (err) o->weights = weights; /* which may be in use; those before stay */
+  return err;
+}
+
+int ct_server_set_weights(ct_server *s, ct_weights *weights) {
+  bool own = false;
+  int err = ct_check_server(s);
+  if (!err) err = find_weights(s, &weights, &own);
+  if (err) return err;
+  err = change_weights(s, weights);
+  if (own) ct_weights_free(weights);
   return err;
 }
 
@@ -377,15 +392,14 @@ void ct_servers_close(ct_device *dev) {
  * it keeps its number, its programs and its part of the scratchpad, and its weights. */
 static void end_serving(void *self) {
   ct_server *s = self;
-  if (!s->model) return;
+  if (!s->followed) return;
   s->ending = true;
   if (s->dev->self && end(s))
     leave(s);
   else
     give_back(s);
-  s->model->follower = NULL;
-  s->model->follower_self = NULL;
-  s->model = NULL;
+  *s->followed = (struct ct_follower){NULL, NULL};
+  s->followed = NULL;
 }
 
 void ct_server_free(ct_server *s) {
@@ -408,13 +422,13 @@ static int check_serving(ct_device *dev, const struct ct_serving *how) {
                            sizeof how->reserved / sizeof *how->reserved);
 }
 
-static int check_model(ct_model *m) {
-  if (!(m->dev->info.features & CT_FEATURE_REQUESTS))
-    return ct_fail(m->dev, CT_ERR_UNSUPPORTED,
+static int check_model(ct_device *dev, const struct ct_follower *followed) {
+  if (!(dev->info.features & CT_FEATURE_REQUESTS))
+    return ct_fail(dev, CT_ERR_UNSUPPORTED,
                    "this device makes no batches of requests; submit jobs with "
                    "ct_model_infer_submit()");
-  if (m->follower)
-    return ct_fail(m->dev, CT_ERR_ARG, "the model is being served already: a model has one server");
+  if (followed->end)
+    return ct_fail(dev, CT_ERR_ARG, "the model is being served already: a model has one server");
   return CT_OK;
 }
 
@@ -440,8 +454,6 @@ static int load(ct_server *s) {
   return err ? err : ct_service_begin(s);
 }
 
-static const struct ct_model_follower follower = {end_serving};
-
 static int check_deadline(const ct_server *s) {
   const uint32_t least = ct_service_least(s);
   if (!s->how.deadline || s->how.deadline >= least) return CT_OK;
@@ -461,46 +473,71 @@ static void fail(ct_server *s) {
     leave(s);
   else
     give_back(s);
-  s->model = NULL;
+  s->followed = NULL;
   if (!s->left) ct_handle_bury(&s->handle);
 }
 
-int ct_server_create(ct_model *m, ct_weights *weights, const struct ct_serving *how,
-                     ct_server **server) {
+/* Programs, and what the device needs to be told. */
+static int set_up(ct_server *s) {
+  int err = make_programs(s);
+  if (err) return err;
+  ct_requests_of(s->dev)->server[s->number] = s;
+  err = load(s);
+  return err ? err : check_deadline(s);
+}
+
+/* A server of what `of` says, of these weights. */
+static int begin(const ct_server *of, ct_weights *weights, const struct ct_serving *how,
+                 ct_server **server) {
   static const struct ct_serving at_once;
-  unsigned number = 0;
-  if (server) *server = NULL;
-  int err = ct_check_model(m);
-  if (err) return err;
-  CT_NEED(m->dev, server);
-  err = check_model(m);
-  if (!err && how) err = check_serving(m->dev, how);
-  if (!err) err = ct_weights_find(m, CT_WEIGHTS_READ, &weights);
-  if (!err) err = find_number(m->dev, &number);
-  if (err) return err;
   ct_server *s = calloc(1, sizeof *s);
-  if (!s) return ct_fail(m->dev, CT_ERR_MEMORY, "the host has no memory left");
-  ct_handle_open(&s->handle, m->dev);
-  s->dev = m->dev;
-  s->model = m;
+  if (!s) return ct_fail(of->dev, CT_ERR_MEMORY, "the host has no memory left");
+  *s = *of;
+  ct_handle_open(&s->handle, s->dev);
   s->how = how ? *how : at_once;
-  s->number = number;
   s->weights = weights;
   ct_weights_take(weights, CT_WEIGHTS_READ);
-  err = make_programs(s);
-  if (!err) {
-    ct_requests_of(s->dev)->server[number] = s;
-    err = load(s);
-    if (!err) err = check_deadline(s);
-  }
+  const int err = set_up(s);
   if (err) {
     fail(s);
     return err;
   }
-  m->follower = &follower;
-  m->follower_self = s;
+  *s->followed = (struct ct_follower){end_serving, s};
   *server = s;
   return CT_OK;
+}
+
+static int create(ct_server *of, ct_weights *weights, const struct ct_serving *how,
+                  ct_server **server) {
+  bool own = false;
+  int err = check_model(of->dev, of->followed);
+  if (!err && how) err = check_serving(of->dev, how);
+  if (!err) err = find_weights(of, &weights, &own);
+  if (err) return err;
+  err = find_number(of->dev, &of->number);
+  if (!err) err = begin(of, weights, how, server);
+  if (own) ct_weights_free(weights);
+  return err;
+}
+
+int ct_server_create(ct_model *m, ct_weights *weights, const struct ct_serving *how,
+                     ct_server **server) {
+  if (server) *server = NULL;
+  const int err = ct_check_model(m);
+  if (err) return err;
+  CT_NEED(m->dev, server);
+  ct_server of = {.dev = m->dev, .model = m, .followed = &m->follower, .net = m->net};
+  return create(&of, weights, how, server);
+}
+
+int ct_network_server_create(ct_network *n, ct_weights *weights, const struct ct_serving *how,
+                             ct_server **server) {
+  if (server) *server = NULL;
+  const int err = ct_network_batched(n);
+  if (err) return err;
+  CT_NEED(n->dev, server);
+  ct_server of = {.dev = n->dev, .network = n, .followed = &n->follower, .net = n->compiled.mlp};
+  return create(&of, weights, how, server);
 }
 
 int ct_server_info(const ct_server *s, struct ct_server_info *info) {

@@ -20,7 +20,7 @@
 
 #include "ct_chain.h"
 #include "ct_cmd.h"
-#include "ct_model.h"
+#include "ct_network.h"
 #include "ct_queue.h"
 
 enum {
@@ -103,8 +103,11 @@ struct ct_outgoing {
 struct ct_server {
   struct ct_handle handle; /* first */
   ct_device *dev;
-  ct_model *model; /* NULL: not served any more */
-  bool left;       /* it has ended, but a batch has not, so that all of it stays */
+  ct_model *model;              /* what is served: it, or ... */
+  ct_network *network;          /* ... a network that is a perceptron */
+  struct ct_follower *followed; /* of what is served; NULL: it is not any more */
+  struct ct_mlp net;
+  bool left; /* it has ended, but a batch has not, so that all of it stays */
   struct ct_serving how;
   unsigned number;            /* of the device's model */
   ct_program *program;        /* loads its weights */

@@ -120,7 +120,7 @@ int ct_services_poll(ct_device *dev) {
   look_at_training(dev);
   for (unsigned i = 0; i < CT_MODELS && !err; ++i) {
     ct_server *s = ct_requests_of(dev)->server[i];
-    if (!s || !s->model || s->ending || s->service.trying || !s->dev->info.has_clock) continue;
+    if (!s || !s->followed || s->ending || s->service.trying || !s->dev->info.has_clock) continue;
     err = has_margin(s) ? tell_margin(s) : CT_OK;
     if (!err && s->service.unsent)
       err = ct_server_write_words(s, CT_MODEL_SERVICE, s->service.cycles, CT_BATCH_MAX);
@@ -191,10 +191,9 @@ static int open_memory(ct_server *s) {
   struct ct_service *v = &s->service;
   static const uint8_t zeros[4096];
   const uint64_t row =
-      ((uint64_t)ct_pack_row_size(s->model->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
-  int err = ct_mem_alloc(
-      s->dev, row + ((uint64_t)s->model->net.width[s->model->net.layers] + 3) / 4 * CT_UNIT,
-      &v->memory);
+      ((uint64_t)ct_pack_row_size(s->net.width[0]) + CT_UNIT - 1) / CT_UNIT * CT_UNIT;
+  int err = ct_mem_alloc(s->dev, row + ((uint64_t)s->net.width[s->net.layers] + 3) / 4 * CT_UNIT,
+                         &v->memory);
   v->answer_at = row;
   for (uint64_t at = 0; at < row && !err; at += sizeof zeros) {
     const uint64_t left = row - at;

@@ -586,6 +586,7 @@ class ct_network_options(ctypes.Structure):
     """struct ct_network_options."""
 
     expect: bool
+    kernels: bool
     mantissa: int
     seed: int
     like: int | None
@@ -593,6 +594,7 @@ class ct_network_options(ctypes.Structure):
 
     _fields_ = [
         ("expect", ctypes.c_bool),
+        ("kernels", ctypes.c_bool),
         ("mantissa", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("like", ctypes.c_void_p),
@@ -633,8 +635,11 @@ class ct_network_info(ctypes.Structure):
     jobs: int
     changes: bool
     accumulate: int
-    together: int
+    inputs: int
+    classes: int
     run_bytes: int
+    together: int
+    frame_bytes: int
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -646,9 +651,12 @@ class ct_network_info(ctypes.Structure):
         ("jobs", ctypes.c_uint32),
         ("changes", ctypes.c_bool),
         ("accumulate", ctypes.c_uint32),
-        ("together", ctypes.c_uint32),
+        ("inputs", ctypes.c_uint32),
+        ("classes", ctypes.c_uint32),
         ("run_bytes", ctypes.c_uint64),
-        ("reserved", ctypes.c_size_t * 2),
+        ("together", ctypes.c_uint32),
+        ("frame_bytes", ctypes.c_uint64),
+        ("reserved", ctypes.c_size_t * 1),
     ]
 
 
@@ -1199,6 +1207,9 @@ class Library:
     ct_network_submit: Callable[..., int]
     ct_network_publish_submit: Callable[..., int]
     ct_network_load_weights: Callable[..., int]
+    ct_network_server_create: Callable[..., int]
+    ct_network_rows_create: Callable[..., int]
+    ct_network_answers_create: Callable[..., int]
     ct_network_save: Callable[..., int]
     ct_network_load: Callable[..., int]
     ct_network_info: Callable[..., int]
@@ -1367,6 +1378,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ct_network_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_run), ctypes.c_void_p]),
     "ct_network_publish_submit": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p]),
     "ct_network_load_weights": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_server_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ct_serving), ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_rows_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
+    "ct_network_answers_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_save": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]),
     "ct_network_load": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ct_network_options), ctypes.POINTER(ctypes.c_void_p)]),
     "ct_network_info": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ct_network_info)]),

@@ -28,7 +28,7 @@ from ._numbers import U64, path_of, whole
 from .errors import ArgumentError
 from .events import Future, cycle_of, queue_of
 from .graph import Graph, Tensor, _text
-from .model import Weights
+from .model import Served, Weights
 
 if TYPE_CHECKING:
     from .network import Network
@@ -91,6 +91,12 @@ class CompiledInfo:
     """Runs that make a step."""
     run_bytes: int
     """Device memory for what a run makes and needs for a while."""
+    frame_bytes: int
+    """Device memory for inputs, labels and outputs: of a frame."""
+    inputs: int = 0
+    """Of a perceptron, which :meth:`Compiled.serve` takes; 0: it is none."""
+    classes: int = 0
+    """The same."""
     together: int = 1
     """Networks that have its programs, itself among them."""
 
@@ -121,16 +127,29 @@ class Frame(Handle):
         return result
 
 
-class Compiled(Handle):
-    """A graph on a device, with weights of its own; ``with`` frees it at its end."""
+class Compiled(Served):
+    """A graph on a device, with weights of its own; ``with`` frees it at its end.
+
+    :meth:`rows`, :meth:`answers` and :meth:`serve` are there for perceptrons that answer (docs/graph.md): the device makes batches of their
+    requests. They raise :class:`UnsupportedError` for other networks.
+    """
 
     _free = lib.ct_network_free
+    _rows_create = lib.ct_network_rows_create
+    _answers_create = lib.ct_network_answers_create
+    _server_create = lib.ct_network_server_create
 
     def __init__(
-        self, connection: Connection, network: Network | Graph, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0
+        self,
+        connection: Connection,
+        network: Network | Graph,
+        mantissa: SupportsIndex = 8,
+        expect: bool = False,
+        seed: SupportsIndex = 0,
+        kernels: bool = False,
     ) -> None:
         graph = network if isinstance(network, Graph) else network.graph
-        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64))
+        options = ct_network_options(mantissa=whole(mantissa, "mantissa"), expect=expect, seed=whole(seed, "seed", U64), kernels=kernels)
         raw = ctypes.c_void_p()
         graph.check()
         connection.call(lib.ct_network_create, connection._raw, graph._raw, ctypes.byref(options), ctypes.byref(raw))
@@ -138,6 +157,9 @@ class Compiled(Handle):
         self.graph = graph
         if not isinstance(network, Graph):
             self.write(network.values)
+
+    def _ends(self) -> tuple[int, int]:
+        return self.info.inputs, self.info.classes
 
     # ---- Files ----
 
@@ -173,8 +195,20 @@ class Compiled(Handle):
         """What is known of it at this moment."""
         raw = ct_network_info()
         self._connection.call(lib.ct_network_info, self._raw, ctypes.byref(raw))
-        facts = (raw.seed, raw.steps, raw.epochs, raw.mantissa, raw.jobs, raw.changes, raw.accumulate)
-        return CompiledInfo(*facts, raw.run_bytes, raw.together)
+        return CompiledInfo(
+            seed=raw.seed,
+            steps=raw.steps,
+            epochs=raw.epochs,
+            mantissa=raw.mantissa,
+            jobs=raw.jobs,
+            changes=raw.changes,
+            accumulate=raw.accumulate,
+            run_bytes=raw.run_bytes,
+            frame_bytes=raw.frame_bytes,
+            inputs=raw.inputs,
+            classes=raw.classes,
+            together=raw.together,
+        )
 
     @property
     def epochs(self) -> int:

@@ -223,13 +223,16 @@ class Device(Connection):
         self.call(lib.ct_model_load, self._raw, path_of(path), ctypes.byref(raw))
         return Model(self, raw.value or 0)
 
-    def compile(self, network: Network | Graph, *, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0) -> Compiled:
+    def compile(
+        self, network: Network | Graph, *, mantissa: SupportsIndex = 8, expect: bool = False, seed: SupportsIndex = 0, kernels: bool = False
+    ) -> Compiled:
         """Puts a network, or a graph alone (its weights are zeros then), on the device.
 
-        mantissa: bits of the mantissas of HBFP, 2 to 8. expect: compute what each stage should take. seed: of dropout. Raises :class:`UnsupportedError`, which names the nodes that the device
-        cannot run, and :class:`NoSpaceError`.
+        mantissa: bits of the mantissas of HBFP, 2 to 8. expect: compute what each stage should take. seed: of dropout. kernels: a perceptron by kernels, too: slower, but
+        its steps round by rows. Raises :class:`UnsupportedError`, which names the nodes that the device cannot run, and
+        :class:`NoSpaceError`.
         """
-        return Compiled(self, network, mantissa, expect, seed)
+        return Compiled(self, network, mantissa, expect, seed, kernels)
 
     def load_network(self, path: str | os.PathLike[str], *, mantissa: SupportsIndex = 0, expect: bool = False) -> Compiled:
         """A network from a file that :meth:`Compiled.save` or ``coltrain train --model ... --save`` wrote, with the same bits.

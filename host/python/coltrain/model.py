@@ -196,12 +196,12 @@ class Rows(Handle):
 
     _free = lib.ct_rows_free
 
-    def __init__(self, model: Model, count: SupportsIndex) -> None:
+    def __init__(self, model: Served, count: SupportsIndex) -> None:
         raw = ctypes.c_void_p()
-        model._connection.call(lib.ct_rows_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
+        model._connection.call(model._rows_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
         super().__init__(model._connection, raw.value or 0)
         self.count = int(count)
-        self.inputs = model.widths[0]
+        self.inputs = model._ends()[0]
 
     def __len__(self) -> int:
         return self.count
@@ -219,12 +219,12 @@ class Answers(Handle):
 
     _free = lib.ct_answers_free
 
-    def __init__(self, model: Model, count: SupportsIndex) -> None:
+    def __init__(self, model: Served, count: SupportsIndex) -> None:
         raw = ctypes.c_void_p()
-        model._connection.call(lib.ct_answers_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
+        model._connection.call(model._answers_create, model._raw, whole(count, "count", U63), ctypes.byref(raw))
         super().__init__(model._connection, raw.value or 0)
         self.count = int(count)
-        self.classes = model.widths[-1]
+        self.classes = model._ends()[1]
 
     def __len__(self) -> int:
         return self.count
@@ -244,7 +244,62 @@ class Answers(Handle):
         return result
 
 
-class Model(Handle):
+class Served(Handle):
+    """What the device makes batches for: models, and networks that are perceptrons."""
+
+    _rows_create = lib.ct_rows_create
+    _answers_create = lib.ct_answers_create
+    _server_create = lib.ct_server_create
+
+    def _ends(self) -> tuple[int, int]:
+        """Inputs and classes."""
+        raise NotImplementedError
+
+    def _weights(self, weights: Weights | None) -> int | None:
+        return None if weights is None else raw_of(weights, Weights, "weights", self._connection)
+
+    def rows(self, count: SupportsIndex) -> Rows:
+        """Room for count rows of inputs (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
+        return Rows(self, count)
+
+    def answers(self, count: SupportsIndex) -> Answers:
+        """Places for count answers (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
+        return Answers(self, count)
+
+    def serve(
+        self,
+        weights: Weights | None = None,
+        *,
+        batching: Batching | str = Batching.NONE,
+        max_batch: SupportsIndex = 0,
+        max_wait: SupportsIndex = 0,
+        margin: SupportsIndex = 0,
+        watchdog: SupportsIndex = 0,
+        service: Sequence[SupportsIndex] = (),
+        deadline: SupportsIndex = 0,
+        stream: bool = False,
+    ) -> Server:
+        """Begins to serve these weights (None: a model's live ones, which no step may change meanwhile; a network's own as they
+        are now). All times are in cycles.
+
+        batching: NONE (a batch goes at once), FIXED (when max_batch wait or the oldest has waited for max_wait) or ADAPTIVE (as late
+        as deadlines allow), or their names. max_batch: 1 to 16; 0: 16. margin: what ADAPTIVE takes off a deadline; 0: the library's.
+        watchdog: what a batch may take; 0: no limit. service: times of a batch of 1, 2 ... requests, as far as known. deadline: the
+        shortest that requests will have; 0: unknown. stream: do not keep weights in the scratchpad, even if they fit. Raises
+        :class:`UnsupportedError`, :class:`FullError` (8 models are served), :class:`NoSpaceError`, :class:`BusyError`,
+        :class:`TimeoutError`; :class:`ArgumentError` also where the model has a server, or no request can hold the deadline.
+        """
+        serving = ct_serving(batching=batching_of(batching), stream=stream)
+        serving.max_batch, serving.max_wait = whole(max_batch, "max_batch"), whole(max_wait, "max_wait")
+        serving.margin, serving.watchdog = whole(margin, "margin"), whole(watchdog, "watchdog")
+        serving.deadline = whole(deadline, "deadline")
+        if len(service) > len(serving.service):
+            raise ArgumentError(f"{len(service)} service times, but batches have at most {len(serving.service)} requests")
+        serving.service[: len(service)] = [whole(time, "a service time") for time in service]
+        return Server(self, weights, serving)
+
+
+class Model(Served):
     """A multilayer perceptron with ReLU between its layers and a softmax cross-entropy loss; :meth:`Device.model` makes one.
 
     Products run on HBFP8; master weights, biases and momentum are FP32. Closing it cancels its jobs that are under way and ends its
@@ -257,6 +312,9 @@ class Model(Handle):
         super().__init__(device, raw)
         self.device = device
         self.widths = self.info.widths
+
+    def _ends(self) -> tuple[int, int]:
+        return self.widths[0], self.widths[-1]
         """Inputs, hidden layers, classes."""
 
     def __repr__(self) -> str:
@@ -411,14 +469,6 @@ class Model(Handle):
         self._connection.call(lib.ct_model_evaluate, self._raw, *arguments)
         return right.value
 
-    def rows(self, count: SupportsIndex) -> Rows:
-        """Room for count rows of inputs (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
-        return Rows(self, count)
-
-    def answers(self, count: SupportsIndex) -> Answers:
-        """Places for count answers (1 to 2**24) in device memory. Raises :class:`NoSpaceError`."""
-        return Answers(self, count)
-
     def infer_submit(
         self,
         rows: Rows,
@@ -445,9 +495,6 @@ class Model(Handle):
         return self._connection._submit(function, self._raw, ctypes.byref(request), user=user, keep=(self, rows, answers, weights))
 
     # ---- Weights ----
-
-    def _weights(self, weights: Weights | None) -> int | None:
-        return None if weights is None else raw_of(weights, Weights, "weights", self._connection)
 
     @property
     def weights(self) -> Weights:
@@ -512,39 +559,6 @@ class Model(Handle):
         in flight.
         """
         self._connection.call(lib.ct_model_save, self._raw, path_of(path))
-
-    # ---- Serving ----
-
-    def serve(
-        self,
-        weights: Weights | None = None,
-        *,
-        batching: Batching | str = Batching.NONE,
-        max_batch: SupportsIndex = 0,
-        max_wait: SupportsIndex = 0,
-        margin: SupportsIndex = 0,
-        watchdog: SupportsIndex = 0,
-        service: Sequence[SupportsIndex] = (),
-        deadline: SupportsIndex = 0,
-        stream: bool = False,
-    ) -> Server:
-        """Begins to serve these weights (None: the live ones, which no step may change meanwhile). All times are in cycles.
-
-        batching: NONE (a batch goes at once), FIXED (when max_batch wait or the oldest has waited for max_wait) or ADAPTIVE (as late
-        as deadlines allow), or their names. max_batch: 1 to 16; 0: 16. margin: what ADAPTIVE takes off a deadline; 0: the library's.
-        watchdog: what a batch may take; 0: no limit. service: times of a batch of 1, 2 ... requests, as far as known. deadline: the
-        shortest that requests will have; 0: unknown. stream: do not keep weights in the scratchpad, even if they fit. Raises
-        :class:`UnsupportedError`, :class:`FullError` (8 models are served), :class:`NoSpaceError`, :class:`BusyError`,
-        :class:`TimeoutError`; :class:`ArgumentError` also where the model has a server, or no request can hold the deadline.
-        """
-        serving = ct_serving(batching=batching_of(batching), stream=stream)
-        serving.max_batch, serving.max_wait = whole(max_batch, "max_batch"), whole(max_wait, "max_wait")
-        serving.margin, serving.watchdog = whole(margin, "margin"), whole(watchdog, "watchdog")
-        serving.deadline = whole(deadline, "deadline")
-        if len(service) > len(serving.service):
-            raise ArgumentError(f"{len(service)} service times, but batches have at most {len(serving.service)} requests")
-        serving.service[: len(service)] = [whole(time, "a service time") for time in service]
-        return Server(self, weights, serving)
 
 
 def clip_scale(norm: float, most: float, scale: float = 1.0) -> float:

@@ -14,7 +14,7 @@ from ._numbers import U63, U64, whole
 from .events import Future
 
 if TYPE_CHECKING:
-    from .model import Answers, Model, Rows, Weights
+    from .model import Answers, Rows, Served, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,17 @@ class ServerInfo:
 
 
 class Server(Handle):
-    """Serves weights of a model. Closing it ends serving: requests that wait are cancelled, a batch that has begun ends."""
+    """Serves weights of a model or network. Closing it ends serving: requests that wait are cancelled, a batch that has begun ends."""
 
     _free = lib.ct_server_free
 
-    def __init__(self, model: Model, weights: Weights | None, serving: ct_serving) -> None:
+    def __init__(self, model: Served, weights: Weights | None, serving: ct_serving) -> None:
         raw = ctypes.c_void_p()
         connection = model._connection
-        connection.call(lib.ct_server_create, model._raw, model._weights(weights), ctypes.byref(serving), ctypes.byref(raw))
+        connection.call(model._server_create, model._raw, model._weights(weights), ctypes.byref(serving), ctypes.byref(raw))
         super().__init__(connection, raw.value or 0)
         self.model = model
+        """What is served: a :class:`Model`, or a network that is a perceptron."""
 
     @property
     def info(self) -> ServerInfo:
@@ -69,7 +70,7 @@ class Server(Handle):
         )
 
     def set_weights(self, weights: Weights | None) -> None:
-        """Serves these weights (None: the live ones) from the next batch on; none sees a mixture. Returns at once.
+        """Serves these weights (None: a model's live ones, a network's own as they are now) from the next batch on; none sees a mixture.
 
         Raises :class:`BusyError`: they are not complete, or in training.
         """

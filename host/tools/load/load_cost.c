@@ -53,10 +53,7 @@ static int cost_of(struct serve *s, const struct serve_model *m, uint32_t size, 
 static int collect(struct serve *s, struct serve_model *m, uint32_t size) {
   const struct ct_serving how = {
       .batching = CT_BATCHING_FIXED, .max_batch = size, .max_wait = WAIT};
-  ct_server_free(m->server);
-  m->server = NULL;
-  const int rc = ct_server_create(m->model, m->weights, &how, &m->server);
-  return load_check(&s->load, rc, "a model cannot be served");
+  return serve_batches(s, m, &how);
 }
 
 /* From end to end of full batches that follow each other; the first ones load the weights. */

@@ -5,6 +5,7 @@
 #define SERVE_H
 
 #include "arrivals.h"
+#include "asked.h"
 #include "load.h"
 #include "requests.h"
 
@@ -29,6 +30,7 @@ struct serve_options {
   uint64_t bound;    /* of p99, cycles; 0: no search */
   struct ct_serving serving;
   uint64_t seed;
+  bool batcher; /* networks go to the device's batcher, too, or nowhere */
 };
 
 struct serve;
@@ -56,9 +58,10 @@ struct serve_model {
   uint64_t seed;
   size_t inputs, classes;
   float *x, *want; /* the samples, and the answers by emu: */
-  /* A perceptron's. */
+  /* A perceptron's: a model of widths, or ... */
   ct_model *model;
   ct_weights *weights;
+  struct serve_batched *batched; /* ... a network from a file */
   ct_server *server;
   ct_rows *rows;       /* the samples in device memory */
   ct_answers *answers; /* SERVE_PLACES of them */
@@ -113,6 +116,10 @@ void serve_parts(struct serve *s);
  */
 int serve_samples(struct serve_model *m);
 int serve_ended(struct serve *s, struct request *r, const struct ct_event *event);
+
+/* A server of the device's batcher for a perceptron that is open, in the place of the one before.
+ */
+int serve_batches(struct serve *s, struct serve_model *m, const struct ct_serving *how);
 
 /* What the model is called: its widths, or its network. */
 void serve_name(const struct serve_shape *shape, char *text, size_t size);

@@ -1,25 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perceptrons under load: the device's batcher serves them. */
+/* Perceptrons under load, of widths or from files of networks: the device's batcher serves them. */
+#include <stdlib.h>
+
 #include "serve.h"
 
-static int open_handles(struct serve_model *m) {
+/* ---- Of widths ---- */
+
+static int make_handles(struct serve_model *m) {
   int rc = ct_rows_create(m->model, SERVE_SAMPLES, &m->rows);
-  if (rc >= 0) rc = ct_rows_write(m->rows, 0, SERVE_SAMPLES, m->x);
   if (rc >= 0) rc = ct_answers_create(m->model, SERVE_PLACES, &m->answers);
-  return rc;
+  return rc < 0 ? rc : ct_model_publish(m->model, &m->weights);
 }
 
-static int perceptron_open(struct serve *s, struct serve_model *m) {
+static int open_model(struct serve *s, struct serve_model *m) {
   const struct serve_shape *shape = m->shape;
   m->inputs = shape->widths[0];
   m->classes = shape->widths[shape->layers];
   if (serve_samples(m)) return 1;
   if (load_expect(shape->widths, shape->layers, m->seed, m->x, SERVE_SAMPLES, m->want)) return 1;
   int rc = ct_model_create(s->load.dev, shape->widths, shape->layers, m->seed, &m->model);
-  if (rc >= 0) rc = open_handles(m);
-  if (rc >= 0) rc = ct_model_publish(m->model, &m->weights);
-  if (rc >= 0) rc = ct_server_create(m->model, m->weights, &s->o->serving, &m->server);
+  if (rc >= 0) rc = make_handles(m);
   return load_check(&s->load, rc, "a model cannot be served");
+}
+
+/* ---- From a file ---- */
+
+/* A network that is asked, for one row. */
+struct serve_batched {
+  struct asked asked;
+  struct asked_net net;
+};
+
+static int ask(const struct serve_model *m, const struct asked_net *n, ct_frame *place) {
+  struct ct_event event;
+  int rc = 0;
+  for (size_t i = 0; i < SERVE_SAMPLES && rc >= 0; ++i) {
+    rc = ct_frame_write(place, n->input, m->x + i * m->inputs, m->inputs);
+    if (rc >= 0) rc = asked_run(n, place, &event);
+    if (rc >= 0) rc = ct_frame_read(place, n->output, m->want + i * m->classes, m->classes);
+  }
+  return rc;
+}
+
+/* What emu: answers to the samples. */
+static int expect(struct serve_model *m) {
+  struct serve_batched there = {.net = {.dev = NULL}};
+  ct_device *emu = NULL;
+  ct_frame *place = NULL;
+  int rc = 0, status = cli_open("emu:", &emu) ||
+                       asked_open(&there.asked, emu, m->shape->network, m->seed) ||
+                       asked_compile(&there.asked, 1, &there.net);
+  if (!status) rc = ct_frame_create(there.net.net, &place);
+  if (!status && rc >= 0) rc = ask(m, &there.net, place);
+  if (rc < 0) status = cli_fail_device(emu, rc, "asking emu: for the answers");
+  ct_frame_free(place);
+  asked_free(&there.net);
+  asked_close(&there.asked);
+  ct_close(emu);
+  return status;
+}
+
+static int open_network(struct serve *s, struct serve_model *m) {
+  struct serve_batched *b = m->batched = calloc(1, sizeof *b);
+  if (!b) return cli_fail("no memory for a network");
+  if (asked_open(&b->asked, s->load.dev, m->shape->network, m->seed) ||
+      asked_compile(&b->asked, 1, &b->net))
+    return 1;
+  m->inputs = b->net.features;
+  m->classes = b->net.values;
+  int rc = ct_network_rows_create(b->net.net, SERVE_SAMPLES, &m->rows);
+  if (rc >= 0) rc = ct_network_answers_create(b->net.net, SERVE_PLACES, &m->answers);
+  return load_check(&s->load, rc, m->shape->network) || serve_samples(m) || expect(m);
+}
+
+/* ---- Of both kinds ---- */
+
+int serve_batches(struct serve *s, struct serve_model *m, const struct ct_serving *how) {
+  ct_server_free(m->server);
+  m->server = NULL;
+  const struct serve_batched *b = m->batched;
+  const int rc = b ? ct_network_server_create(b->net.net, b->net.weights, how, &m->server)
+                   : ct_server_create(m->model, m->weights, how, &m->server);
+  return load_check(&s->load, rc, "a model cannot be served");
+}
+
+static int perceptron_open(struct serve *s, struct serve_model *m) {
+  const int status = m->shape->network ? open_network(s, m) : open_model(s, m);
+  if (status) return status;
+  const int rc = ct_rows_write(m->rows, 0, SERVE_SAMPLES, m->x);
+  return load_check(&s->load, rc, "a model cannot be served") ||
+         serve_batches(s, m, &s->o->serving);
 }
 
 static void perceptron_close(struct serve_model *m) {
@@ -28,6 +98,12 @@ static void perceptron_close(struct serve_model *m) {
   ct_weights_free(m->weights);
   ct_rows_free(m->rows);
   ct_answers_free(m->answers);
+  if (m->batched) {
+    asked_free(&m->batched->net);
+    asked_close(&m->batched->asked);
+  }
+  free(m->batched);
+  m->batched = NULL;
 }
 
 static int perceptron_push(struct serve *s, struct request *r) {

@@ -26,9 +26,9 @@ void serve_name(const struct serve_shape *shape, char *text, size_t size) {
 static int open_model(struct serve *s, size_t i) {
   const struct serve_shape *shape = &s->o->shape[i];
   struct serve_model *m = &s->model[i];
-  *m = (struct serve_model){.kind = shape->network ? &serve_network : &serve_perceptron,
-                            .shape = shape,
-                            .seed = s->o->seed + i};
+  const bool runs = shape->network && !s->o->batcher;
+  *m = (struct serve_model){
+      .kind = runs ? &serve_network : &serve_perceptron, .shape = shape, .seed = s->o->seed + i};
   return m->kind->open(s, m);
 }
 

@@ -62,6 +62,14 @@ static int take_shape(const json_t *v, const char *key, struct serve_shape *shap
   return shape->layers ? 0 : bad(key, "is no list of widths such as 64-128-64-10");
 }
 
+/* Widths, or a file. */
+static int take_network(const json_t *v, struct serve_shape *shape) {
+  const char *text = json_string_value(v);
+  shape->layers = text ? learn_layers_of(text, shape->widths) : 0;
+  if (!shape->layers) shape->network = text;
+  return text ? 0 : bad("networks", "is no list of widths such as 64-128-64-10, or of files");
+}
+
 static int take_networks(const json_t *o, struct load_spec *spec) {
   const json_t *list = json_object_get(o, "networks");
   spec->serve.models = json_array_size(list);
@@ -70,7 +78,7 @@ static int take_networks(const json_t *o, struct load_spec *spec) {
     return bad("networks", "is no list of 1 to 8 networks");
   int status = 0;
   for (size_t i = 0; i < spec->serve.models && !status; ++i)
-    status = take_shape(json_array_get(list, i), "networks", &spec->serve.shape[i]);
+    status = take_network(json_array_get(list, i), &spec->serve.shape[i]);
   return status;
 }
 
@@ -126,7 +134,7 @@ static int check(const struct load_spec *spec) {
 }
 
 static int take(const json_t *o, struct load_spec *spec) {
-  *spec = (struct load_spec){.serve = {.device = CLI_DEVICE, .seed = 1},
+  *spec = (struct load_spec){.serve = {.device = CLI_DEVICE, .seed = 1, .batcher = true},
                              .label = "load",
                              .kind_name = "",
                              .policy_name = "priority",
@@ -177,7 +185,8 @@ int verb_load(int argc, char **argv) {
       .doc =
           "Makes one measured run on a device of its own, as experiments ask for it.\v"
           "RUN.json (- for standard input) has the kind of run, networks, requests, arrivals, "
-          "batching and training; docs/experiments.md lists its members. It ends when the "
+          "batching and training; docs/experiments.md lists its members. A network is given by its "
+          "widths, or as a file if it is a perceptron. It ends when the "
           "program that started it does.\n\nExample:\n"
           "  echo '{\"kind\": \"cost\", \"networks\": [\"64-128-64-10\"]}' | coltrain load -\n"};
   struct options o = {.json = "-"};

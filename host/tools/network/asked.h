@@ -34,6 +34,13 @@ struct asked_name {
 };
 int asked_named(const struct asked_name *of, ct_graph **g);
 
+/* Makes of->rows the most with which weights, states, inputs, labels, outputs and what a step makes
+ * fit so many bytes of device memory. */
+int asked_largest(ct_device *dev, struct asked_name *of, uint64_t limit);
+
+/* The argument of --memory: bytes; what is none is a usage error. */
+uint64_t asked_take_size(const char *arg, const struct argp_state *state);
+
 /* The argument of --keep, and its name; what is none is a usage error. */
 #define ASKED_KEEP \
   "How activations and their gradients are kept between layers: fp32, hbfp8, hbfp6 or hbfp4, "

@@ -11,6 +11,7 @@
 struct options {
   const char *device, *model, *json;
   enum ct_format keep;
+  uint64_t memory;
   uint64_t batch, seed;
   bool train;
 };
@@ -53,9 +54,10 @@ static int load(struct study *s) {
   const struct ct_network_options options = {.expect = true};
   struct ct_network_info info;
   const struct options *o = s->o;
-  if (o->batch || o->train || o->keep)
-    return cli_fail("%s has its own batch and steps; leave --batch, --train and --keep out",
-                    o->model);
+  if (o->batch || o->train || o->keep || o->memory)
+    return cli_fail(
+        "%s has its own batch and steps; leave --batch, --train, --keep and --memory out",
+        o->model);
   int err = ct_network_load(s->dev, o->model, &options, &s->net);
   if (!err) err = ct_network_info(s->net, &info);
   if (err) return cli_fail_device(s->dev, err, "the network cannot be loaded");
@@ -69,10 +71,13 @@ static int describe(struct study *s) {
   const struct options *o = s->o;
   s->batch = o->batch ? o->batch : BATCH;
   s->train = o->train;
-  const struct asked_name name = {.model = o->model,
-                                  .rows = (uint32_t)s->batch,
-                                  .how = o->train ? &how : NULL,
-                                  .keep = o->keep};
+  struct asked_name name = {.model = o->model,
+                            .rows = (uint32_t)s->batch,
+                            .how = o->train ? &how : NULL,
+                            .keep = o->keep};
+  if (o->memory && o->batch) return cli_fail("--memory and --batch: one of them says the batch");
+  if (o->memory && asked_largest(s->dev, &name, o->memory)) return 1;
+  s->batch = name.rows;
   return asked_named(&name, &s->graph);
 }
 
@@ -184,7 +189,8 @@ static void print_beside(FILE *to, const struct study *s, const struct cost *tot
 static json_t *memory_json(const struct study *s) {
   struct ct_network_info info = {.weights_bytes = 0};
   ct_network_info(s->net, &info);
-  return json_pack("{s:I, s:I}", "weights_bytes", (json_int_t)info.weights_bytes, "run_bytes",
+  return json_pack("{s:I, s:I, s:I}", "weights_bytes", (json_int_t)info.weights_bytes,
+                   "frame_bytes", (json_int_t)info.frame_bytes, "run_bytes",
                    (json_int_t)info.run_bytes);
 }
 
@@ -192,8 +198,10 @@ static void print_memory(FILE *to, const struct study *s) {
   struct ct_network_info info;
   if (!ct_network_info(s->net, &info))
     fprintf(to,
-            "memory: %" PRIu64 " KiB of weights and states, %" PRIu64 " KiB for what a run makes\n",
-            (info.weights_bytes + 1023) / 1024, (info.run_bytes + 1023) / 1024);
+            "memory for a batch of %" PRIu64 ": %" PRIu64 " KiB of weights and states, %" PRIu64
+            " KiB of inputs and outputs, %" PRIu64 " KiB for what a run makes\n",
+            s->batch, (info.weights_bytes + 1023) / 1024, (info.frame_bytes + 1023) / 1024,
+            (info.run_bytes + 1023) / 1024);
 }
 
 static json_t *tell(const struct study *s, FILE *to) {
@@ -244,6 +252,11 @@ static void take_keep(void *input, const char *arg, const struct argp_state *sta
   o->keep = asked_take_format(arg, state);
 }
 
+static void take_memory(void *input, const char *arg, const struct argp_state *state) {
+  struct options *o = input;
+  o->memory = asked_take_size(arg, state);
+}
+
 static void need_model(void *input, const struct argp_state *state) {
   const struct options *o = input;
   if (!o->model) argp_error(state, "which network? lenet5, resnet8, resnet20 or a file");
@@ -256,6 +269,8 @@ int verb_explain(int argc, char **argv) {
       {"train", NULL, "A whole training step instead of a forward pass",
        CLI_FLAG_AT(struct options, train)},
       {"keep", "FORMAT", ASKED_KEEP "with --train (fp32)", .call = take_keep},
+      {"memory", "SIZE", "The largest batch that fits so much device memory, such as 64MiB",
+       .call = take_memory},
       {"seed", "N", "Of the weights (1)", CLI_COUNT_AT(struct options, seed, 0, UINT64_MAX)},
       {"json", "FILE", "Write the layers (- for standard output)",
        CLI_FILE_AT(struct options, json, CLI_WRITE)}};

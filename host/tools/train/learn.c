@@ -50,6 +50,11 @@ static void take_keep(void *input, const char *arg, const struct argp_state *sta
   l->keep = asked_take_format(arg, state);
 }
 
+static void take_memory(void *input, const char *arg, const struct argp_state *state) {
+  struct learn *l = input;
+  l->memory = asked_take_size(arg, state);
+}
+
 static void take_model(void *input, const char *arg, const struct argp_state *state) {
   struct learn *l = input;
   (void)state;
@@ -108,6 +113,9 @@ const struct cli_option learn_options[LEARN_OPTIONS] = {
      "Steps of a MODEL after which weights are updated once, by the mean of their gradients (1)",
      CLI_COUNT_AT(struct learn, accumulate, 1, CT_MOST_ACCUMULATED)},
     {"keep", "FORMAT", ASKED_KEEP "of a MODEL (fp32)", .call = take_keep},
+    {"memory", "SIZE",
+     "Of a MODEL: the largest batch whose steps fit so much device memory, such as 64MiB",
+     .call = take_memory},
     {"epochs", "N", "Passes over the training data, in all (digits: 5, others: 1)",
      CLI_COUNT_AT(struct learn, epochs, 1, 1000000)},
     {"lr", "L", "Learning rate (digits: 0.2, others: 0.05)", .call = take_lr},
@@ -174,6 +182,8 @@ int learn_open(struct learn *l, struct ct_dataset *ds) {
     return cli_fail("--model and --layers: one of them says what the network is");
   if (l->accumulate > 1 && !l->model) return cli_fail("--accumulate is for networks: give --model");
   if (l->keep && !l->model) return cli_fail("--keep is for networks: give --model");
+  if (l->memory && !l->model) return cli_fail("--memory is for networks: give --model");
+  if (l->memory && l->batch) return cli_fail("--memory and --batch: one of them says the batch");
   if (learn_check_model(l->model)) return 1;
   if (!l->data && learn_is_file(l->model))
     return cli_fail("%s: give --data, the data set that it is for", l->model);

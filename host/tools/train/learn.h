@@ -14,11 +14,12 @@ struct learn {
   const char *model; /* a graph: its name, or its file; NULL: a perceptron */
   const char *device, *json, *save;
   uint32_t widths[CT_MAX_LAYERS + 1];
-  size_t layers;                    /* 0: not given */
-  uint64_t epochs;                  /* 0: not given */
-  uint32_t batch;                   /* 0: not given */
-  uint32_t accumulate;              /* of a graph; 0: not given */
-  enum ct_format keep;              /* of a graph */
+  size_t layers;       /* 0: not given */
+  uint64_t epochs;     /* 0: not given */
+  uint32_t batch;      /* 0: not given */
+  uint32_t accumulate; /* of a graph; 0: not given */
+  enum ct_format keep; /* of a graph */
+  uint64_t memory;     /* of a graph: the batch is the largest that fits; 0: not given */
   float lr, momentum, weight_decay; /* below 0: not given */
   uint64_t seed;
   bool seed_given;
@@ -26,7 +27,7 @@ struct learn {
 };
 
 /* Options of a verb whose struct begins with a struct learn; set it to LEARN_DEFAULTS first. */
-enum { LEARN_OPTIONS = 15 };
+enum { LEARN_OPTIONS = 16 };
 extern const struct cli_option learn_options[LEARN_OPTIONS];
 #define LEARN_SHARED .shared = learn_options, .shared_count = LEARN_OPTIONS
 #define LEARN_DEFAULTS \

@@ -9,14 +9,16 @@
 /* ---- Graphs ---- */
 
 /* The network with its steps, by name; checked. */
-static int describe(const struct learner *l, ct_graph **g) {
+static int describe(struct learner *l, ct_graph **g) {
   const struct learn *how = l->learn;
   const struct ct_optimise optimise = {.schedule = {.rate = (double)how->lr},
                                        .momentum = (double)how->momentum,
                                        .weight_decay = (double)how->weight_decay,
                                        .accumulate = how->accumulate};
-  const struct asked_name name = {
-      .model = how->model, .rows = how->batch, .how = &optimise, .keep = how->keep};
+  struct asked_name name = {
+      .model = how->model, .rows = l->batch, .how = &optimise, .keep = how->keep};
+  if (how->memory && asked_largest(l->dev, &name, how->memory)) return 1;
+  l->batch = name.rows;
   return asked_named(&name, g);
 }
 
@@ -103,10 +105,11 @@ static int batch_of(struct learner *l, ct_graph *g) {
 static int check_file(struct learner *l) {
   const struct learn *how = l->learn;
   struct ct_network_info info;
-  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate || how->keep)
+  if (how->lr >= 0 || how->momentum >= 0 || how->weight_decay >= 0 || how->accumulate ||
+      how->keep || how->memory)
     return cli_fail(
-        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate "
-        "and --keep out",
+        "%s says itself how it is trained; leave --lr, --momentum, --weight-decay, --accumulate, "
+        "--keep and --memory out",
         how->model);
   if (fail_device(l, ct_network_info(l->steps, &info))) return 1;
   l->accumulate = info.accumulate;

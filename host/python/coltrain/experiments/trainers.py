@@ -114,7 +114,7 @@ class OnDevice(Trainer):
         schedule = coltrain.Schedule(recipe.rate, "cosine", warmup=recipe.warmup, period=period)
         graph.optimise("loss", schedule, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
         self.device = coltrain.open(device)
-        self.training = self.device.compile(graph, mantissa=bits)
+        self.training = self.device.compile(graph, mantissa=bits, kernels=True)  # one arithmetic for all widths of mantissas
         self.testing = self.device.compile(graph_of(name, TESTED, False), mantissa=bits)
         self.training.write(values)
         self.stale = True

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A graph that is a perceptron as a whole: one stage, the programs of ct_prog.h. What lies where is
+ * as these want it, so bytes and cycles are those of a model of the same widths.
+ *
+ *   answers   of 1..16 rows. r1: the image; r2: the workspace; then the rows, the logits.
+ *   a step    r1: the image, the state behind it; r2: the workspace, and a loss that nobody asked
+ *             for; then inputs, targets, loss and logits, as far as somebody did.
+ *
+ * Answers have the same bits by kernels, so more rows than 16, or a window that is too small, go
+ * there. Steps have not: whether a step is one goes by the graph alone.
+ */
+#include <stdlib.h>
+
+#include "ct_compile_impl.h"
+#include "ct_graph_perceptron.h"
+
+enum { MOST_BATCH = 4096, BURST = 4, ALIGN = 16 }; /* units by which rows, the state begin */
+
+struct whole {
+  struct ct_compiler *c;
+  const struct ct_perceptron *p;
+  struct ct_mlp net;
+  uint32_t state; /* where it begins in r1 */
+  uint64_t work;  /* units of workspace */
+  char text[256];
+  struct ct_why why;
+};
+
+static uint32_t round_up(uint32_t x, uint32_t to) {
+  return ct_ceil_div(x, to) * to;
+}
+
+/* ---- Where things lie ---------------------------------------------------------------------- */
+
+static void lay(struct whole *w, int tensor, const struct ct_lay *how) {
+  w->c->out->lay[tensor] = *how;
+}
+
+/* An external region of so many units; its name. */
+static unsigned external(struct whole *w, int tensor, uint64_t units) {
+  struct ct_compiled *o = w->c->out;
+  const unsigned reg = CT_ARG_FIRST + (unsigned)o->externals;
+  o->external[o->externals++] = (struct ct_external){tensor, reg, units};
+  return reg;
+}
+
+static void argument(struct whole *w, unsigned reg, unsigned region, uint64_t at) {
+  w->c->out->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, region, (uint32_t)at};
+}
+
+/* Weights: records in the image, and masters in the state, if there is one. */
+static void lay_weights(struct whole *w, uint32_t l) {
+  const struct ct_perceptron *p = w->p;
+  const uint32_t tile = ct_mlp_tile(&w->net, l), at = w->state + tile * CT_STATE_UNITS;
+  struct ct_lay k = {.kind = CT_LAY_TILES,
+                     .mat = {.rows = w->net.width[l + 1], .cols = w->net.width[l]},
+                     .pitch = CT_STATE_UNITS};
+  k.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){CT_ARG_LASTING, tile * CT_RECORD_UNITS};
+  if (p->trains) k.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at + CT_F32_TILE_UNITS};
+  lay(w, p->w[l], &k);
+  if (!p->trains) return;
+  k.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){0, 0};
+  k.mat.keep[CT_KEEP_F32].at = at;
+  lay(w, p->vw[l], &k);
+}
+
+static void lay_biases(struct whole *w, uint32_t l) {
+  const struct ct_perceptron *p = w->p;
+  const uint32_t at = ct_mlp_bias_tile(&w->net, l) * CT_F32_ROW_UNITS;
+  struct ct_lay k = {.kind = CT_LAY_LINES,
+                     .mat = {.rows = 1, .cols = w->net.width[l + 1]},
+                     .pitch = ct_mlp_out(&w->net, l) * CT_F32_ROW_UNITS};
+  k.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, ct_mlp_bias_at(&w->net) + at};
+  lay(w, p->b[l], &k);
+  if (!p->trains) return;
+  k.mat.keep[CT_KEEP_F32].at = w->state + ct_mlp_bias_momentum_at(&w->net) + at;
+  lay(w, p->vb[l], &k);
+}
+
+static void lay_model(struct whole *w) {
+  const uint32_t image = ct_mlp_image_units(&w->net);
+  w->state = round_up(image, ALIGN);
+  w->c->out->lasting = w->p->trains ? w->state + ct_mlp_state_units(&w->net) : image;
+  for (uint32_t l = 0; l < w->net.layers; ++l) {
+    lay_weights(w, l);
+    lay_biases(w, l);
+  }
+}
+
+/* A matrix from outside, or for it, in one way of keeping. */
+static unsigned lay_outside(struct whole *w, int tensor, struct ct_lay k, enum ct_keep keep,
+                            uint64_t units) {
+  const unsigned reg = external(w, tensor, units);
+  k.mat.rows = k.divide ? 1 : w->p->batch;
+  k.mat.keep[keep] = (struct ct_seat){reg, 0};
+  lay(w, tensor, &k);
+  return reg;
+}
+
+static unsigned lay_tiles(struct whole *w, int tensor, uint32_t cols, enum ct_keep keep) {
+  const struct ct_lay k = {.kind = CT_LAY_TILES, .mat = {.cols = cols}, .pitch = CT_F32_TILE_UNITS};
+  return lay_outside(w, tensor, k, keep, ct_mat_units(w->p->batch, cols, keep));
+}
+
+/* ---- Answers ------------------------------------------------------------------------------- */
+
+static void lay_answers(struct whole *w) {
+  const uint32_t in = ct_mlp_in(&w->net, 0), classes = w->net.width[w->net.layers];
+  const uint32_t row = round_up(in + ct_tiles(in), BURST), answer = ct_ceil_div(classes, 4);
+  const struct ct_lay x = {.kind = CT_LAY_VECTORS, .mat = {.cols = w->net.width[0]}, .pitch = row};
+  const struct ct_lay z = {.kind = CT_LAY_LINES, .mat = {.cols = classes}, .pitch = answer};
+  const uint32_t rows = w->p->batch;
+  const unsigned from = lay_outside(w, w->p->x, x, CT_KEEP_ROWS, (uint64_t)rows * row);
+  const unsigned to = lay_outside(w, w->p->logits, z, CT_KEEP_F32, (uint64_t)rows * answer);
+  argument(w, CT_INFER_IMAGE, CT_ARG_LASTING, 0);
+  argument(w, CT_INFER_OUT, to, 0);
+  for (uint32_t i = 0; i < rows; ++i)
+    argument(w, CT_INFER_ROW + i, from, (uint64_t)i * row);
+  if (w->work) argument(w, ct_infer_work(rows), CT_ARG_ARENA, 0);
+  w->c->out->args = ct_infer_work(rows);
+}
+
+static int make_answers(struct whole *w, struct ct_codes *codes) {
+  const struct ct_infer shape = {
+      .net = &w->net, .rows = w->p->batch, .spm_words = w->c->options->spm_words, .work = &w->work};
+  struct ct_code code;
+  const int err = ct_prog_infer(&shape, &code, &w->why);
+  if (err) return err;
+  codes->job = malloc(sizeof *codes->job);
+  if (!codes->job) {
+    free(code.cmd);
+    return CT_ERR_MEMORY;
+  }
+  *codes->job = code;
+  codes->count = 1;
+  return CT_OK;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------- */
+
+/* The device leaves the sum over the rows. */
+static void lay_loss(struct whole *w) {
+  const struct ct_perceptron *p = w->p;
+  const struct ct_lay k = {
+      .kind = CT_LAY_LINES, .mat = {.cols = 1}, .pitch = 1, .divide = p->batch};
+  if (w->c->g->tensor[p->loss]->role == CT_ROLE_OUTPUT)
+    argument(w, CT_TRAIN_LOSS, lay_outside(w, p->loss, k, CT_KEEP_F32, 1), 0);
+  else
+    argument(w, CT_TRAIN_LOSS, CT_ARG_ARENA, w->work);
+  w->c->out->arena = w->work + 1;
+}
+
+static void set_rates(struct whole *w) {
+  const struct ct_perceptron *p = w->p;
+  const ct_graph *g = w->c->g;
+  const struct ct_gnode *update = g->node[g->tensor[g->tensor[p->w[0]]->becomes]->node];
+  ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
+  ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
+  ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
+  w->c->out->argument[CT_TRAIN_INV - 1] = (struct ct_argument){CT_ARGUMENT_INVERSE, 0, p->batch};
+}
+
+static bool logits_asked(const struct whole *w) {
+  return w->c->g->tensor[w->p->logits]->role == CT_ROLE_OUTPUT;
+}
+
+static void lay_step(struct whole *w) {
+  const struct ct_perceptron *p = w->p;
+  const uint32_t classes = p->width[p->layers];
+  argument(w, CT_TRAIN_X, lay_tiles(w, p->x, p->width[0], CT_KEEP_SQUARE), 0);
+  argument(w, CT_TRAIN_Y, lay_tiles(w, p->y, classes, CT_KEEP_SQUARE), 0);
+  argument(w, CT_TRAIN_IMAGE, CT_ARG_LASTING, 0);
+  argument(w, CT_TRAIN_STATE, CT_ARG_LASTING, w->state);
+  argument(w, CT_TRAIN_WORK, CT_ARG_ARENA, 0);
+  lay_loss(w);
+  if (logits_asked(w))
+    argument(w, CT_TRAIN_LOGITS, lay_tiles(w, p->logits, classes, CT_KEEP_F32), 0);
+  set_rates(w);
+  w->c->out->args = CT_TRAIN_LOGITS;
+}
+
+static int make_step(struct whole *w, struct ct_codes *codes) {
+  const struct ct_train shape = {.net = &w->net,
+                                 .batch = w->p->batch,
+                                 .spm_words = w->c->options->spm_words,
+                                 .logits = logits_asked(w)};
+  return ct_prog_step(&shape, codes, &w->work, &w->why);
+}
+
+/* ---- The stage ----------------------------------------------------------------------------- */
+
+static void count(const struct whole *w, struct ct_stage *s) {
+  const struct ct_compiled *o = w->c->out;
+  const ct_graph *g = w->c->g;
+  const bool trains = w->p->trains;
+  s->read = o->lasting * CT_TILE;
+  s->written = trains ? s->read : 0;
+  for (size_t i = 0; i < o->externals; ++i)
+    *(g->tensor[o->external[i].tensor]->node < 0 ? &s->read : &s->written) +=
+        o->external[i].units * CT_TILE;
+  for (size_t i = 0; i < g->nodes; ++i)
+    s->macs += ct_node_macs(g, g->node[i]);
+}
+
+static void make_stage(struct whole *w, struct ct_codes *codes) {
+  struct ct_compiled *o = w->c->out;
+  const ct_graph *g = w->c->g;
+  o->stage = calloc(1, sizeof *o->stage);
+  if (!o->stage) {
+    ct_codes_free(codes);
+    ct_compile_no_memory(w->c);
+    return;
+  }
+  o->stages = 1;
+  o->stage->node = g->node[g->tensor[w->p->logits]->node]->name;
+  o->stage->op = w->p->trains ? "step of a perceptron" : "perceptron";
+  o->stage->backward = w->p->trains;
+  o->stage->runs = 1;
+  o->stage->overlaps = !w->p->trains && !w->work;
+  o->stage->codes = *codes;
+  o->arena = w->work;
+  lay_model(w);
+  if (w->p->trains)
+    lay_step(w);
+  else
+    lay_answers(w);
+  if (!w->p->trains) o->mlp = w->net;
+  count(w, o->stage);
+}
+
+/* Whether the programs can say it, as far as the graph goes. */
+static bool is_sayable(const struct whole *w) {
+  const struct ct_perceptron *p = w->p;
+  if (w->c->options->narrow || ct_mlp_check(&w->net, NULL)) return false;
+  return p->batch <= (p->trains ? MOST_BATCH : CT_INFER_ROWS_MAX);
+}
+
+bool ct_compile_mlp(struct ct_compiler *c) {
+  struct ct_perceptron p;
+  struct ct_codes codes = {NULL, 0};
+  const int found = c->options->kernels ? 0 : ct_graph_perceptron(c->g, &p);
+  if (found < 0) ct_compile_no_memory(c);
+  if (found <= 0) return found < 0;
+  struct whole w = {.c = c, .p = &p, .net = {.layers = p.layers}};
+  w.why = (struct ct_why){w.text, sizeof w.text};
+  for (uint32_t l = 0; l <= p.layers; ++l)
+    w.net.width[l] = p.width[l];
+  if (!is_sayable(&w)) return false;
+  const int err = p.trains ? make_step(&w, &codes) : make_answers(&w, &codes);
+  if (err == CT_ERR_NO_SPACE && !p.trains) return false;
+  if (err == CT_ERR_MEMORY)
+    ct_compile_no_memory(c);
+  else if (err)
+    ct_compile_fail(c, err, "%s", w.text);
+  else
+    make_stage(&w, &codes);
+  return true;
+}

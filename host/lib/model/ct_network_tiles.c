@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tensors of perceptrons, which lie as the programs of ct_prog.h want them.
+ *
+ *   TILES     records as ct_pack() makes them, shared by square; or FP32 tiles, between which
+ * others may lie: they are read before they are written LINES     FP32, whole units; a loss is a
+ * sum of which a part is read VECTORS   rows as ct_pack_row() makes them
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ct_network.h"
+#include "ct_num.h"
+
+bool ct_lay_is_mlp(const struct ct_lay *lay) {
+  return lay->kind == CT_LAY_TILES || lay->kind == CT_LAY_LINES || lay->kind == CT_LAY_VECTORS;
+}
+
+/* One way of keeping, in device memory and here. */
+struct part {
+  ct_network *n;
+  const struct ct_lay *lay;
+  uint64_t at;
+  size_t size;
+  uint8_t *bytes;
+};
+
+/* From the first unit that is the tensor's to the last. */
+static uint64_t units_of(const struct ct_lay *lay, enum ct_keep keep) {
+  const uint64_t rows = lay->mat.rows,
+                 tiles = (uint64_t)ct_tiles(lay->mat.rows) * ct_tiles(lay->mat.cols);
+  if (lay->kind != CT_LAY_TILES) return rows * lay->pitch;
+  if (keep == CT_KEEP_SQUARE) return tiles * CT_RECORD_UNITS;
+  return (tiles - 1) * lay->pitch + CT_F32_TILE_UNITS;
+}
+
+static int open_part(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                     enum ct_keep keep, struct part *p) {
+  const struct ct_seat *seat = &lay->mat.keep[keep];
+  *p = (struct part){.n = n, .lay = lay, .size = (size_t)units_of(lay, keep) * CT_UNIT};
+  p->at = ct_regions_at(r, seat->reg) + (uint64_t)seat->at * CT_UNIT;
+  p->bytes = calloc(1, p->size + 1);
+  return p->bytes ? CT_OK : ct_fail(n->dev, CT_ERR_MEMORY, "no memory for a tensor");
+}
+
+static int read_part(const struct part *p) {
+  return ct_mem_read(p->n->dev, p->at, p->bytes, p->size);
+}
+
+static int write_part(const struct part *p) {
+  return ct_mem_write(p->n->dev, p->at, p->bytes, p->size);
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------- */
+
+/* Groups of up to 16 blocks, each with 16 bytes of exponents in front. */
+static void unpack_row(const uint8_t *in, uint32_t count, float *x) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t block = i / CT_TILE, group = block / CT_TILE, in_group = block % CT_TILE;
+    const uint8_t *head = in + (size_t)group * (CT_TILE + 1) * CT_TILE;
+    const uint8_t q = head[(size_t)(in_group + 1) * CT_TILE + i % CT_TILE];
+    const uint32_t bits = ct_hbfp8_dequant((int8_t)q, head[in_group]);
+    memcpy(x + i, &bits, sizeof bits);
+  }
+}
+
+static void each_line(const struct part *p, const float *from, float *to) {
+  const uint32_t cols = p->lay->mat.cols, divide = p->lay->divide;
+  const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
+  for (uint32_t i = 0; i < p->lay->mat.rows; ++i) {
+    if (from) memcpy(p->bytes + i * pitch, from + (size_t)i * cols, cols * sizeof *from);
+    if (to) memcpy(to + (size_t)i * cols, p->bytes + i * pitch, cols * sizeof *to);
+    if (to && divide) to[i] = ct_divide(to[i], divide);
+  }
+}
+
+static void each_vector(const struct part *p, const float *from, float *to) {
+  const uint32_t cols = p->lay->mat.cols;
+  const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
+  for (uint32_t i = 0; i < p->lay->mat.rows; ++i) {
+    if (from) ct_pack_row(from + (size_t)i * cols, cols, p->bytes + i * pitch);
+    if (to) unpack_row(p->bytes + i * pitch, cols, to + (size_t)i * cols);
+  }
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
+
+static void each(const struct part *p, enum ct_keep keep, const float *from, float *to) {
+  const uint32_t rows = p->lay->mat.rows, cols = p->lay->mat.cols;
+  if (p->lay->kind == CT_LAY_LINES) {
+    each_line(p, from, to);
+  } else if (p->lay->kind == CT_LAY_VECTORS) {
+    each_vector(p, from, to);
+  } else if (keep == CT_KEEP_F32) {
+    const size_t pitch = (size_t)p->lay->pitch * CT_UNIT;
+    if (from) ct_tiles_from(from, rows, cols, pitch, p->bytes);
+    if (to) ct_tiles_to(p->bytes, rows, cols, pitch, to);
+  } else {
+    if (from) ct_pack(from, rows, cols, cols, CT_SQUARE, p->bytes);
+    if (to) ct_unpack(p->bytes, rows, cols, cols, to);
+  }
+}
+
+/* Between FP32 tiles of weights there are those of their momentum. */
+static bool is_mixed(const struct ct_lay *lay, enum ct_keep keep) {
+  return lay->kind == CT_LAY_TILES && keep == CT_KEEP_F32 && lay->pitch != CT_F32_TILE_UNITS;
+}
+
+int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       const float *data) {
+  int err = CT_OK;
+  for (unsigned k = 0; k < CT_KEEPS && !err; ++k) {
+    const enum ct_keep keep = (enum ct_keep)k;
+    struct part p;
+    if (!lay->mat.keep[k].reg) continue;
+    err = open_part(n, r, lay, keep, &p);
+    if (!err && is_mixed(lay, keep)) err = read_part(&p);
+    if (!err) each(&p, keep, data, NULL);
+    if (!err) err = write_part(&p);
+    free(p.bytes);
+  }
+  return err;
+}
+
+int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
+                       float *data) {
+  unsigned k = 0;
+  while (k < CT_KEEPS - 1 && !lay->mat.keep[k].reg)
+    ++k;
+  struct part p;
+  int err = open_part(n, r, lay, (enum ct_keep)k, &p);
+  if (!err) err = read_part(&p);
+  if (!err) each(&p, (enum ct_keep)k, NULL, data);
+  free(p.bytes);
+  return err;
+}
