@@ -133,6 +133,13 @@ static void test_programs_are_shared(void **state) {
   c.how.epsilon = 1e-3;
   bed_join(r.array, r.dev, &c);
   assert_int_equal(facts(&r).programs, 4);
+  assert_int_equal(ct_network_run(first, CT_TRAINING, 0), CT_ERR_UNSUPPORTED);
+  assert_int_equal(ct_network_submit(first, &(struct ct_run){.queue = CT_TRAINING}, NULL),
+                   CT_ERR_UNSUPPORTED);
+  float x[4 * 16] = {0};
+  const int input = ct_graph_find(ct_network_graph(first), "x");
+  assert_int_equal(ct_network_write(first, input, x, 4 * 16), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(r.dev), "a member of an array"));
   assert_int_equal(member(&r, 7).together, 2);
   assert_int_equal(ct_array_leave(r.array, 1), CT_OK); /* whose graph was compiled */
   run(&r, 3);

@@ -115,6 +115,25 @@ static void one_diverges(void **state) {
                   "train --epochs 3 --samples 200 --sweep lr=1000,999 weight-decay=1" EMU));
 }
 
+/* A perceptron, too: what a model learns has the same losses to the last digit. */
+static void perceptrons(void **state) {
+  (void)state;
+  json_t *all = cli_expect_json(
+      "train --epochs 2 --samples 320 --json - --sweep lr=0.1,0.2 momentum=0.7" EMU);
+  for (size_t i = 0; i < 2; ++i) {
+    json_t *alone = cli_expect_json(
+        cli_line("train --epochs 2 --samples 320 --lr 0.%u --json -" EMU, (unsigned)i + 1));
+    for (size_t e = 0; e < 2; ++e) {
+      json_t *want = json_array_get(cli_at(alone, "by_epoch"), e),
+             *own = json_array_get(cli_at(member(all, i), "by_epoch"), e);
+      assert_true(cli_number_at(want, "loss") == cli_number_at(own, "loss"));
+      assert_true(cli_number_at(want, "test_accuracy") == cli_number_at(own, "test_accuracy"));
+    }
+    json_decref(alone);
+  }
+  json_decref(all);
+}
+
 /* Activations in less, as `coltrain train` keeps them. */
 static void kept(void **state) {
   (void)state;
@@ -193,11 +212,12 @@ static void refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_same_alone),   cmocka_unit_test(the_best_is_kept),
-      cmocka_unit_test(halving),          cmocka_unit_test(batches),
-      cmocka_unit_test(one_diverges),     cmocka_unit_test(kept),
-      cmocka_unit_test(lines_and_cycles), cmocka_unit_test(watched),
-      cmocka_unit_test(stopped),          cmocka_unit_test(refused),
+      cmocka_unit_test(the_same_alone), cmocka_unit_test(the_best_is_kept),
+      cmocka_unit_test(halving),        cmocka_unit_test(batches),
+      cmocka_unit_test(one_diverges),   cmocka_unit_test(kept),
+      cmocka_unit_test(perceptrons),    cmocka_unit_test(lines_and_cycles),
+      cmocka_unit_test(watched),        cmocka_unit_test(stopped),
+      cmocka_unit_test(refused),
   };
   return cmocka_run_group_tests(tests, cli_make_folder, cli_remove_folder);
 }

@@ -60,6 +60,8 @@ def test_members_are_what_they_are_alone(seed: int) -> None:
             assert info.state == coltrain.MemberState.READY and info.runs == 10 and info.together == 3 and info.bytes > 0
             assert info.loss == losses[member.number][-1] and len(losses[member.number]) == 10
             assert member.network.info.together == 3
+            with pytest.raises(coltrain.UnsupportedError, match="only the array runs it"):
+                member.network.run()
             assert same(member.network.values(), alone(rate, feed, 10, 5, momentum=rate))
 
 

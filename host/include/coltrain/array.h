@@ -89,7 +89,8 @@ int ct_array_join(ct_array *array, const struct ct_member *member, uint32_t *num
 int ct_array_leave(ct_array *array, uint32_t number);
 
 /* A member's network: to read, save or publish it between two calls of ct_array_run(), or to write
- * its weights. It must be neither run nor freed. NULL, and a sentence: there is no such member. */
+ * its weights. It has no inputs and outputs of its own, so it cannot be run by others; it must not
+ * be freed. NULL, and a sentence: there is no such member. */
 ct_network *ct_array_network(ct_array *array, uint32_t number);
 
 /* Lets a member take no run from that number on, counted from 0; CT_NO_CYCLE, as at first: any. So

@@ -115,7 +115,7 @@ static int from_graph(const struct ct_array *a, const struct ct_member *member,
   const struct ct_network_options options = {.mantissa = member->mantissa,
                                              .seed = member->masks,
                                              .like = err ? NULL : like(a, graph, narrow)};
-  if (!err) err = ct_network_create(a->dev, graph, &options, network);
+  if (!err) err = ct_network_make(a->dev, graph, &options, true, network);
   if (!err) err = ct_network_draw(*network, member->seed);
   ct_graph_free(graph);
   return err;
@@ -124,8 +124,8 @@ static int from_graph(const struct ct_array *a, const struct ct_member *member,
 static int from_file(const struct ct_array *a, const struct ct_member *member,
                      ct_network **network) {
   const struct ct_network_options options = {.mantissa = member->mantissa, .seed = member->masks};
-  return ct_network_load_like(a->dev, member->file, &options, &(struct ct_network_choice){like, a},
-                              network);
+  return ct_network_load_like(a->dev, member->file, &options,
+                              &(struct ct_network_choice){like, a, true}, network);
 }
 
 static int find_loss(const struct ct_array *a, const struct ct_member *member,
@@ -154,7 +154,7 @@ static uint64_t bytes_of(const ct_network *n, uint32_t frames) {
   for (size_t i = 0; i < n->compiled.externals; ++i) {
     const struct ct_external *x = &n->compiled.external[i];
     const bool made = n->graph->tensor[x->tensor]->node >= 0;
-    units += x->units * (made ? 1 + frames : 1);
+    if (made) units += x->units * frames;
   }
   return units * CT_UNIT;
 }

@@ -86,7 +86,7 @@ static int make_room(ct_network *n) {
   int err = ct_network_alloc(n, c->lasting * n->members, &n->base.lasting);
   if (!err && n->shared->open == 1)
     err = ct_network_alloc(n, c->arena * at_once, &n->shared->spare);
-  for (size_t i = 0; i < c->externals && !err; ++i)
+  for (size_t i = 0; i < c->externals && !err && !n->bare; ++i)
     err = ct_network_alloc(n, c->external[i].units * (c->external[i].shared ? 1 : n->members),
                            &n->base.external[c->external[i].reg - CT_ARG_FIRST]);
   n->own = n->base;
@@ -270,8 +270,8 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
                            sizeof o->reserved / sizeof *o->reserved);
 }
 
-int ct_network_create(ct_device *dev, const ct_graph *graph,
-                      const struct ct_network_options *options, ct_network **network) {
+int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_network_options *options,
+                    bool bare, ct_network **network) {
   if (network) *network = NULL;
   int err = ct_check_device(dev);
   if (err) return err;
@@ -285,12 +285,26 @@ int ct_network_create(ct_device *dev, const ct_graph *graph,
   ct_handle_open(&n->handle, dev);
   n->dev = dev;
   n->refs = 1;
+  n->bare = bare;
   err = build(n, graph, options);
   if (err)
     ct_network_free(n);
   else
     *network = n;
   return err;
+}
+
+int ct_network_create(ct_device *dev, const ct_graph *graph,
+                      const struct ct_network_options *options, ct_network **network) {
+  return ct_network_make(dev, graph, options, false, network);
+}
+
+int ct_network_has_frame(ct_network *n) {
+  if (!n->bare) return CT_OK;
+  return ct_fail(
+      n->dev, CT_ERR_UNSUPPORTED,
+      "the network is a member of an array: it has no inputs and outputs of its own, and "
+      "only the array runs it");
 }
 
 /* What jobs that could not be ended still use stays until they have. */
@@ -390,7 +404,8 @@ static bool comes_and_goes(const struct ct_gtensor *t) {
 /* Nothing under way uses it. What lies with the weights is theirs, too. */
 static int check_still(ct_network *n, const struct ct_gtensor *t, const char *what) {
   const bool own = comes_and_goes(t);
-  const int err = own ? ct_network_still(n, true, what) : CT_OK;
+  int err = own ? ct_network_has_frame(n) : CT_OK;
+  if (!err && own) err = ct_network_still(n, true, what);
   return err || (own && !n->compiled.crowded) ? err : ct_network_still(n, false, what);
 }
 

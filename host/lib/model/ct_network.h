@@ -83,6 +83,7 @@ struct ct_network {
   struct ct_network_member *member; /* of each; of the selected one they are below */
   struct ct_regions base;           /* of member 0, but for the arena */
   struct ct_regions own;            /* of the selected one, but for the arena */
+  bool bare;                        /* it has no inputs and outputs of its own: frames alone */
   struct ct_copies copies;          /* that publish for this network; made when needed */
   uint32_t numbered;                /* highest number that a version has had */
   uint64_t seed;                    /* of dropout */
@@ -140,6 +141,12 @@ int ct_network_get(ct_network *n, const struct ct_regions *r, const struct ct_ma
 /* CT_OK, or an error with a sentence: NULL, freed before, or of a closed device. */
 int ct_check_network(const ct_network *n);
 
+/* As ct_network_create(). */
+int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_network_options *options,
+                    bool bare, ct_network **network);
+/* CT_OK, or CT_ERR_UNSUPPORTED: it has no frame of its own. */
+int ct_network_has_frame(ct_network *n);
+
 /* The layout of a tensor of so many elements; CT_LAY_NONE: it has no place. */
 int ct_network_find(ct_network *n, int tensor, size_t count, const struct ct_lay **lay);
 
@@ -165,6 +172,7 @@ void ct_network_release(ct_network *n);
 struct ct_network_choice {
   ct_network *(*like)(const void *arg, const ct_graph *graph, unsigned narrow);
   const void *arg;
+  bool bare;
 };
 int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,
                          const struct ct_network_choice *choose, ct_network **network);

@@ -290,7 +290,7 @@ int ct_network_load_like(ct_device *dev, const char *path, const struct ct_netwo
   int err = ct_file_read(dev, path, &data, &size);
   if (!err) err = ct_network_file_parse(dev, path, data, size, &f);
   if (!err) fill_in(&how, &f, choose);
-  if (!err) err = ct_network_create(dev, f.graph, &how, &n);
+  if (!err) err = ct_network_make(dev, f.graph, &how, choose && choose->bare, &n);
   if (!err) err = fill(n, &f, path);
   ct_network_file_free(&f);
   free(data);

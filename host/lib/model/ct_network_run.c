@@ -214,6 +214,7 @@ int ct_network_check_run(ct_network *n, enum ct_queue queue) {
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   struct ct_regions at;
   int err = ct_network_check_run(n, queue);
+  if (!err) err = ct_network_has_frame(n);
   if (!err) err = ct_network_still(n, true, "run");
   if (err) return err;
   at = n->own;
@@ -336,6 +337,7 @@ static int check_weights(ct_network *n, ct_weights *w) {
 static int check_submit(ct_network *n, const struct ct_run *run) {
   int err = ct_check_reserved(n->dev, "ct_run", run->reserved,
                               sizeof run->reserved / sizeof *run->reserved);
+  if (!err && !run->frame) err = ct_network_has_frame(n);
   if (!err) err = run->weights ? check_weights(n, run->weights) : check_neighbours(n, run->queue);
   if (err) return err;
   return run->frame ? ct_frame_check(n, run->frame) : ct_network_still(n, true, "run again");

@@ -153,7 +153,7 @@ class Member:
     @property
     def network(self) -> Compiled:
         """Its network, to be read, saved or published between runs, or to have weights written. It is the array's: closing it frees
-        nothing, running it is an error nobody sees.
+        nothing, and it has no inputs and outputs of its own, so running it raises :class:`UnsupportedError`.
         """
         if self._network is None or self._network.closed:
             self.info  # noqa: B018  it is there

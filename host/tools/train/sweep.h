@@ -7,7 +7,7 @@
  *   sweep.c           members, epochs        sweep_view.c     the table
  *   sweep_report.c    JSON                   sweep_judge.c    accuracies, who goes on
  *
- * A member takes the steps that `coltrain train --model` takes with its numbers, so its weights are
+ * A member takes the steps that `coltrain train` takes with its numbers, so its weights are
  * the same, to the bit.
  */
 #ifndef SWEEP_H
