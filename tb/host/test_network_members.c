@@ -270,7 +270,8 @@ static void must(const struct desk *d, int err, const char *what) {
 }
 
 static void open_desk(struct desk *d, const char *uri) {
-  const struct ct_network_options members = {.members = GROUP}, expect = {.expect = true};
+  const struct ct_network_options members = {.kernels = true, .members = GROUP},
+                                  expect = {.kernels = true, .expect = true};
   ct_graph *g[2] = {perceptron(16, true), perceptron(1, false)};
   *d = (struct desk){.bound = 0};
   if (ct_open(uri, &d->dev)) fail_msg("%s: %s", uri, ct_last_error(NULL));
@@ -287,6 +288,13 @@ static void open_desk(struct desk *d, const char *uri) {
     assert_true(stage.beside != CT_NO_CYCLE);
     d->bound += stage.beside;
   }
+  size_t together = 0; /* it is a group's jobs that requests have beside them */
+  for (size_t i = 0; i < ct_network_stages(d->steps); ++i) {
+    struct ct_network_stage stage;
+    must(d, ct_network_stage(d->steps, i, &stage), "stage");
+    together += stage.round > 0;
+  }
+  assert_true(together > 2);
   ct_graph_free(g[0]);
   ct_graph_free(g[1]);
 }

@@ -36,6 +36,8 @@
 extern "C" {
 #endif
 
+/* ---- Arrays ------------------------------------------------------------------------------- */
+
 typedef struct ct_array ct_array;
 
 /* How an array works; NULL and zeros are the defaults. */
