@@ -435,9 +435,11 @@ static void test_cycles(void **state) {
                   s.net.width[1], s.net.width[2], s.net.width[3], s.rows, (unsigned long long)loads,
                   (unsigned long long)before[i].loads, (unsigned long long)finds,
                   (unsigned long long)before[i].finds);
-    /* 1 % until the units got stages for a board: some 35 cycles of a job, whatever its size. */
+    /* 1 % until the units got stages for a board: some 35 cycles of a job, whatever its size. Since
+     * operations of VA follow each other at once the smallest that finds its weights takes 5 cycles
+     * more, 1,560; all others take fewer. */
     assert_in_range(loads, 1, before[i].loads * 103 / 100);
-    assert_in_range(finds, 0, before[i].finds * 103 / 100);
+    assert_in_range(finds, 0, before[i].finds * 103 / 100 + 5);
     free(code[0].cmd);
     free(code[1].cmd);
   }
