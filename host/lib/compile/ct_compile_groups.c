@@ -74,7 +74,10 @@ void ct_step_group(struct ct_compiler *c, const struct ct_net_step *s, struct ct
   uint64_t best = cycles_of(c, &stage->codes, 0);
   t->room.args = CT_ARG_PASSES;
   t->codes = &codes;
-  for (uint32_t round = 1; round <= MOST_ROUND && best; round *= 2) {
+  /* A job has numbers for so many members. */
+  const size_t scalars = c->out->scalars, room = scalars ? CT_MEMBER_SCALARS / scalars : MOST_ROUND;
+  const uint32_t most = room < MOST_ROUND ? (uint32_t)room : MOST_ROUND;
+  for (uint32_t round = 1; round <= most && best; round *= 2) {
     const struct ct_fused g = fused(c, round);
     t->room.group = &g;
     const int err = ct_step_program(c, s, t);

@@ -235,7 +235,9 @@ static void settle_all(struct ct_compiler *c) {
   for (size_t i = 0; i < c->values; ++i) {
     struct ct_val *v = &c->value[i];
     if (v->same != CT_NO_VALUE) memcpy(v->need, c->value[v->same].need, sizeof v->need);
-    if (v->within != CT_NO_VALUE) memcpy(v->need, c->value[v->within].need, sizeof v->need);
+    if (v->within == CT_NO_VALUE) continue;
+    memcpy(v->need, c->value[v->within].need, sizeof v->need);
+    v->narrow = c->value[v->within].narrow;
   }
 }
 

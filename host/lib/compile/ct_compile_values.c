@@ -128,6 +128,7 @@ bool ct_value_plain(const struct ct_compiler *c, int tensor) {
 /* A tensor that is to be kept in HBFP has that value. What is kept for several is the widest. */
 static void take_format(struct ct_compiler *c, int tensor, struct ct_val *v) {
   const enum ct_format format = c->g->tensor[tensor]->format;
+  if (c->g->tensor[tensor]->role == CT_ROLE_OUTPUT) return;
   if (format != CT_FORMAT_FP32 && (v->format == CT_FORMAT_FP32 || format < v->format))
     v->format = format;
 }

@@ -39,13 +39,22 @@ static int look_at(ct_network *n, int tensor, bool *right) {
   return err;
 }
 
+/* A version of the weights that is being made reads them, too: what was submitted ends first. */
+static int look_after(ct_network *n, int tensor, bool *right) {
+  int err = look_at(n, tensor, right);
+  if (err != CT_ERR_BUSY) return err;
+  err = ct_wait_completed(n->dev, CT_TRAINING, ct_queue_submitted(n->dev, CT_TRAINING),
+                          n->dev->timeout_ms);
+  return err ? err : look_at(n, tensor, right);
+}
+
 static int look(struct ct_array_member *m) {
   ct_network *n = m->network;
   bool right = true;
   int err = CT_OK;
   for (size_t i = 1; i <= n->graph->tensors && !err && right; ++i)
     if (n->graph->tensor[i]->role == CT_ROLE_WEIGHT && n->graph->tensor[i]->becomes)
-      err = look_at(n, (int)i, &right);
+      err = look_after(n, (int)i, &right);
   if (err) return err;
   m->looked = m->next;
   if (right) return CT_OK;
@@ -118,14 +127,17 @@ static int begin(struct ct_array *a, struct ct_array_member *m, bool *begun) {
   return err;
 }
 
-/* As many as can, one of each in turn. Where there is no room the same goes first next time. */
-static int begin_all(struct ct_array *a) {
+/* As many as can, one of each in turn. *full: there was no room in the queue; the same member goes
+ * first next time. */
+static int begin_all(struct ct_array *a, bool *full) {
   size_t refused = 0;
+  *full = false;
   while (!a->stop && refused < a->members) {
     bool begun;
     if (a->turn >= a->members) a->turn = 0;
     const int err = begin(a, a->member[a->turn], &begun);
-    if (err == CT_ERR_FULL) return CT_OK;
+    *full = err == CT_ERR_FULL;
+    if (*full) return CT_OK;
     if (err) return err;
     refused = begun ? 0 : refused + 1;
     ++a->turn;
@@ -179,6 +191,12 @@ static int wait_for_one(struct ct_array *a, const struct ct_watch *watch) {
   return land(a, &event, watch);
 }
 
+/* The queue is full of the work of others: waits for the oldest of it. */
+static int wait_for_others(struct ct_array *a) {
+  const uint64_t oldest = ct_queue_submitted(a->dev, CT_TRAINING) + 1 - ct_ring_slots(a->dev);
+  return ct_wait_completed(a->dev, CT_TRAINING, oldest, a->dev->timeout_ms);
+}
+
 int ct_array_run(ct_array *a, uint64_t runs, const struct ct_watch *watch) {
   int err = ct_check_array(a);
   if (err) return err;
@@ -189,9 +207,10 @@ int ct_array_run(ct_array *a, uint64_t runs, const struct ct_watch *watch) {
     if (m->goal > m->limit) m->goal = m->limit;
   }
   for (;;) {
-    err = begin_all(a);
-    if (err || !a->flights) return err;
-    err = wait_for_one(a, watch);
+    bool full;
+    err = begin_all(a, &full);
+    if (err || (!a->flights && !full)) return err;
+    err = a->flights ? wait_for_one(a, watch) : wait_for_others(a);
     if (err) return err;
   }
 }

@@ -230,11 +230,20 @@ static void leave_programs(struct ct_shared *shared) {
   shared->graph = NULL;
 }
 
+/* What has no argument of the jobs lies with the weights, so each member has its own. */
+static int check_common(ct_network *n) {
+  if (n->members == 1 || !n->common || !n->compiled.crowded) return CT_OK;
+  return ct_fail(
+      n->dev, CT_ERR_UNSUPPORTED,
+      "the network has more than %d inputs, labels and outputs: members cannot share them",
+      CT_EXTERNALS);
+}
+
 static int build(ct_network *n, const ct_graph *graph, const struct ct_network_options *o) {
   n->narrow = o && o->mantissa ? 8 - o->mantissa : 0;
-  n->kernels = o && o->kernels;
   n->seed = o ? o->seed : 0;
   n->members = o && o->members ? o->members : 1;
+  n->kernels = (o && o->kernels) || n->members > 1;
   n->common = o && o->shared;
   n->member = calloc(n->members, sizeof *n->member);
   const ct_network *like = o ? o->like : NULL;
@@ -242,6 +251,7 @@ static int build(ct_network *n, const ct_graph *graph, const struct ct_network_o
   int err = n->member ? copy_graph(n, graph) : no_memory(n->dev);
   const bool shares = !err && may_share(n, like, expected);
   if (!err) err = shares ? share(n, like) : begin_shared(n, expected);
+  if (!err) err = check_common(n);
   if (!err) err = make_room(n);
   for (uint32_t m = 0; m < n->members && !err; ++m) {
     const struct ct_regions at = ct_network_member_at(n, m);
@@ -272,12 +282,7 @@ static int check_options(ct_device *dev, const struct ct_network_options *o) {
 
 int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_network_options *options,
                     bool bare, ct_network **network) {
-  if (network) *network = NULL;
-  int err = ct_check_device(dev);
-  if (err) return err;
-  CT_NEED(dev, graph);
-  CT_NEED(dev, network);
-  err = check_options(dev, options);
+  int err = check_options(dev, options);
   if (err) return err;
   if (!graph->checked) return ct_fail(dev, CT_ERR_ARG, "the graph has not been checked");
   ct_network *n = calloc(1, sizeof *n);
@@ -296,6 +301,11 @@ int ct_network_make(ct_device *dev, const ct_graph *graph, const struct ct_netwo
 
 int ct_network_create(ct_device *dev, const ct_graph *graph,
                       const struct ct_network_options *options, ct_network **network) {
+  if (network) *network = NULL;
+  const int err = ct_check_device(dev);
+  if (err) return err;
+  CT_NEED(dev, graph);
+  CT_NEED(dev, network);
   return ct_network_make(dev, graph, options, false, network);
 }
 

@@ -218,6 +218,11 @@ int ct_network_parts(ct_network *n, const char *what);
 
 /* ---- ct_network_members.c ---- */
 
+/* A run of these members has ended well. */
+void ct_network_note_run(ct_network *n, uint32_t first, uint32_t count);
+/* Runs that have changed a member's weights. */
+uint64_t ct_network_steps_of(const ct_network *n, uint32_t member);
+
 /* Where a member's regions are, but for the arena, which is the first of its queue's. */
 struct ct_regions ct_network_member_at(const struct ct_network *n, uint32_t member);
 

@@ -55,7 +55,8 @@ int ct_frame_create(ct_network *network, ct_frame **frame) {
   const int err = ct_check_network(network);
   if (err) return err;
   CT_NEED(network->dev, frame);
-  return ct_frame_make(network, true, frame);
+  const int bare = ct_network_has_frame(network);
+  return bare ? bare : ct_frame_make(network, true, frame);
 }
 
 int ct_inputs_make(ct_network *n, struct ct_regions *at) {

@@ -138,11 +138,15 @@ struct flight {
   enum ct_queue queue;
 };
 
-static void note_run(ct_network *n, uint32_t first, uint32_t count) {
+void ct_network_note_run(ct_network *n, uint32_t first, uint32_t count) {
   for (uint32_t m = first; m < first + count; ++m) {
     *(m == n->selected ? &n->steps : &n->member[m].steps) += n->changes;
     *(m == n->selected ? &n->stale : &n->member[m].stale) = false;
   }
+}
+
+uint64_t ct_network_steps_of(const ct_network *n, uint32_t member) {
+  return member == n->selected ? n->steps : n->member[member].steps;
 }
 
 /* Whether what is made of weights alone has to be made anew for one of them. */
@@ -160,7 +164,7 @@ static void landed(void *arg, const struct ct_event *event) {
   --n->frame_runs;
   for (uint32_t m = f->first; m < f->first + f->count; ++m)
     --n->member[m].runs;
-  if (!event->error) note_run(n, f->first, f->count);
+  if (!event->error) ct_network_note_run(n, f->first, f->count);
   ct_network_release(n);
   free(f);
 }
@@ -201,6 +205,7 @@ static int check(ct_network *n, const struct ct_members *run) {
   err = ct_check_reserved(n->dev, "ct_members", run->reserved,
                           sizeof run->reserved / sizeof *run->reserved);
   if (!err) err = ct_network_check_run(n, run->queue);
+  if (!err) err = ct_network_has_frame(n);
   if (!err) err = check_members(n, run->first, run->count);
   if (!err) err = check_idle(n, run);
   return err ? err : check_steps(n, run);
@@ -275,8 +280,9 @@ static int make_room(ct_network *n, enum ct_queue queue, size_t jobs) {
 /* A block of members after the other, so that a queue of any length will do. */
 int ct_network_run_members(ct_network *n, const struct ct_members *run) {
   int err = check(n, run);
-  for (uint32_t m = 0; !err && m < run->count; m += CT_MEMBERS_AT_ONCE) {
-    struct ct_members some = *run;
+  struct ct_members some = *run;
+  for (uint32_t m = 0; !err && m < run->count; m += some.count) {
+    some = *run;
     struct crowd c = {.n = n, .run = &some};
     struct ct_event event = {0};
     uint64_t tag = 0;
@@ -285,7 +291,8 @@ int ct_network_run_members(ct_network *n, const struct ct_members *run) {
     if (some.steps) some.steps += m;
     if (some.schedules) some.schedules += m;
     c.once = is_stale(n, &some);
-    add_all(&c);
+    for (add_all(&c); c.count > ct_ring_slots(n->dev) && some.count > 1; add_all(&c))
+      some.count /= 2;
     err = make_room(n, run->queue, c.count);
     if (!err) err = ct_network_submit_members(n, &some, &tag);
     if (!err) err = ct_finish(n->dev, tag, &event);

@@ -245,6 +245,7 @@ struct flight {
   ct_frame *frame;     /* NULL: the network's own */
   ct_weights *weights; /* NULL: its own */
   enum ct_queue queue;
+  uint32_t member; /* whose own they are */
 };
 
 static void landed(void *arg, const struct ct_event *event) {
@@ -254,8 +255,7 @@ static void landed(void *arg, const struct ct_event *event) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
     --n->own_runs[f->queue];
-    if (!event->error) n->stale = false;
-    if (!event->error) n->steps += n->changes;
+    if (!event->error) ct_network_note_run(n, f->member, 1);
   }
   if (f->frame)
     ct_frame_drop(f->frame, event->error);
@@ -395,7 +395,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   if (err) return err;
   struct flight *f = malloc(sizeof *f);
   if (!f) return no_memory(n->dev);
-  *f = (struct flight){n, run->frame, run->weights, run->queue};
+  *f = (struct flight){n, run->frame, run->weights, run->queue, n->selected};
   struct ct_job like = {.user = run->user,
                         .version = run->weights ? run->weights->version : 0,
                         .flags = flags_of(run->queue)};

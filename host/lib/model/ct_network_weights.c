@@ -19,12 +19,13 @@
 struct publishing {
   ct_weights *w;
   ct_network *from, *to;
+  uint32_t member; /* of from */
 };
 
 static void published(void *arg, const struct ct_event *event) {
   struct publishing *p = arg;
   p->w->error = event->error;
-  p->w->steps = p->from->steps;
+  p->w->steps = ct_network_steps_of(p->from, p->member);
   ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
   --p->from->own_runs[CT_TRAINING];
   --p->from->published;
@@ -141,7 +142,7 @@ int ct_network_publish_submit(ct_network *from, ct_network *to, void *user, ct_w
   if (err) return err;
   struct publishing *p = malloc(sizeof *p);
   if (!p) return ct_fail(to->dev, CT_ERR_MEMORY, "no memory for a version");
-  *p = (struct publishing){NULL, from, to};
+  *p = (struct publishing){NULL, from, to, from->selected};
   err = ct_copies_make(from, to);
   if (!err) err = make_image(to, &p->w);
   if (!err) err = submit(p, user, tag);

@@ -40,8 +40,9 @@ static int measure(ct_device *dev, const struct asked_name *of, uint64_t *bytes)
   *bytes = info.weights_bytes + info.run_bytes + info.frame_bytes;
   ct_network_free(net);
   ct_graph_free(g);
-  if (rc == CT_ERR_NO_SPACE) *bytes = UINT64_MAX;
-  return rc && rc != CT_ERR_NO_SPACE ? cli_fail_device(dev, rc, of->model) : 0;
+  const bool larger = rc == CT_ERR_NO_SPACE && of->rows > 1;
+  if (larger) *bytes = UINT64_MAX;
+  return rc && !larger ? cli_fail_device(dev, rc, of->model) : 0;
 }
 
 /* A batch that does not fit tells that no larger one does. */

@@ -316,6 +316,7 @@ static void close_all(struct sweep *s) {
 
 int sweep_run(struct learn *l, const struct sweep_options *o) {
   struct sweep s = {.l = l, .o = o, .text = cli_text(l->json)};
+  if (l->memory) return cli_fail("--memory is not for sweeps: give --batch, or batch= a list");
   const int status = open_all(&s, l) || run_epochs(&s) || finish(&s);
   close_all(&s);
   return status;

@@ -10,12 +10,15 @@ static const struct {
   const char *name;
   double least, most;
   bool whole;
-} keys[SWEEP_KEYS] = {
-    [SWEEP_LR] = {"lr", 0, 1000, false},           [SWEEP_MOMENTUM] = {"momentum", 0, 1, false},
-    [SWEEP_DECAY] = {"weight-decay", 0, 1, false}, [SWEEP_OPTIMISER] = {"optimiser", 0, 2, true},
-    [SWEEP_BETA1] = {"beta1", 0, 0.999999, false}, [SWEEP_BETA2] = {"beta2", 0, 0.999999, false},
-    [SWEEP_EPSILON] = {"epsilon", 0, 1, false},    [SWEEP_BATCH] = {"batch", 1, 65536, true},
-    [SWEEP_SEED] = {"seed", 0, 4294967295, true}};
+} keys[SWEEP_KEYS] = {[SWEEP_LR] = {"lr", 0, 1000, false},
+                      [SWEEP_MOMENTUM] = {"momentum", 0, 1, false},
+                      [SWEEP_DECAY] = {"weight-decay", 0, 1, false},
+                      [SWEEP_OPTIMISER] = {"optimiser", 0, 2, true},
+                      [SWEEP_BETA1] = {"beta1", 1e-6, 0.999999, false},
+                      [SWEEP_BETA2] = {"beta2", 1e-6, 0.999999, false},
+                      [SWEEP_EPSILON] = {"epsilon", 1e-30, 1, false},
+                      [SWEEP_BATCH] = {"batch", 1, 65536, true},
+                      [SWEEP_SEED] = {"seed", 0, 4294967295, true}};
 static const char *const optimisers[] = {"sgd", "adam", "adamw"};
 enum { OPTIMISERS = sizeof optimisers / sizeof *optimisers };
 
