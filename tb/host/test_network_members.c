@@ -491,11 +491,110 @@ static void test_once(void **state) {
   bed_free(&r.b);
 }
 
+/* ---- What belongs to whom ------------------------------------------------------------------- */
+
+/* A perceptron that is trained, with so many members. */
+static ct_network *perceptrons(ct_device *dev, uint32_t members) {
+  static const uint32_t widths[] = {20, 12, 4};
+  static const struct ct_optimise how = {.schedule = {.rate = 0.1}, .momentum = 0.9};
+  ct_graph *g;
+  ct_network *n = NULL;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, widths, 2, 4, true), CT_OK);
+  assert_int_equal(ct_graph_optimise(g, ct_graph_find(g, "loss"), &how), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  const struct ct_network_options options = {.members = members};
+  if (ct_network_create(dev, g, &options, &n)) fail_msg("%s", ct_last_error(dev));
+  ct_graph_free(g);
+  return n;
+}
+
+static uint64_t steps_of(ct_network *n, uint32_t member) {
+  struct ct_network_info info;
+  assert_int_equal(ct_network_select(n, member), CT_OK);
+  assert_int_equal(ct_network_info(n, &info), CT_OK);
+  return info.steps;
+}
+
+/* A run is the member's that was selected when it was submitted, whoever is when it ends. */
+static void test_selected_during_a_run(void **state) {
+  (void)state;
+  struct ct_event event;
+  uint64_t tag;
+  ct_device *dev;
+  assert_int_equal(ct_open("sim:", &dev), CT_OK);
+  ct_network *n = perceptrons(dev, 3);
+  for (uint32_t m = 0; m < 3; ++m) {
+    assert_int_equal(ct_network_select(n, m), CT_OK);
+    assert_int_equal(ct_network_draw(n, 1), CT_OK);
+  }
+  assert_int_equal(ct_network_select(n, 0), CT_OK);
+  assert_int_equal(ct_network_submit(n, &(struct ct_run){.queue = CT_TRAINING}, &tag), CT_OK);
+  assert_int_equal(ct_network_select(n, 2), CT_OK);
+  assert_int_equal(ct_wait(dev, tag, &event, CT_FOREVER), CT_OK);
+  assert_int_equal(steps_of(n, 2), 0);
+  assert_int_equal(steps_of(n, 0), 1);
+  ct_network_free(n);
+  ct_close(dev);
+}
+
+/* Members go by kernels, and so does what is saved of one. */
+static void test_a_file_of_a_perceptron(void **state) {
+  (void)state;
+  char path[] = "/tmp/ct_members.XXXXXX";
+  const int file = mkstemp(path);
+  assert_true(file >= 0);
+  close(file);
+  ct_device *dev;
+  ct_network *back = NULL;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  ct_network *n = perceptrons(dev, 2), *alone = perceptrons(dev, 1);
+  assert_int_equal(ct_network_stages(alone), 1);
+  assert_true(ct_network_stages(n) > 1);
+  assert_int_equal(ct_network_draw(n, 1), CT_OK);
+  assert_int_equal(ct_network_save(n, path), CT_OK);
+  if (ct_network_load(dev, path, NULL, &back)) fail_msg("%s", ct_last_error(dev));
+  assert_int_equal(ct_network_stages(back), ct_network_stages(n));
+  ct_network_free(back);
+  ct_network_free(alone);
+  ct_network_free(n);
+  ct_close(dev);
+  unlink(path);
+}
+
+/* More inputs than jobs have arguments: members cannot share them. */
+static void test_too_many_to_share(void **state) {
+  (void)state;
+  enum { INPUTS = 14 };
+  struct bed b;
+  ct_device *dev;
+  ct_network *n = NULL;
+  bed_make(&b);
+  int sum = bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16));
+  for (int i = 1; i < INPUTS; ++i)
+    sum = BED_ADD(&b, "add", BED_IN(sum, bed_tensor(&b, CT_ROLE_INPUT, SHAPE(4, 16))));
+  ct_graph_result(b.g, sum);
+  bed_check(&b);
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct ct_network_options apart = {.members = 3}, shared = {.members = 3, .shared = true};
+  assert_int_equal(ct_network_create(dev, b.g, &shared, &n), CT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(ct_last_error(dev), "members cannot share them"));
+  assert_int_equal(ct_network_create(dev, b.g, &apart, &n), CT_OK);
+  ct_network_free(n);
+  ct_close(dev);
+  bed_free(&b);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_races),     cmocka_unit_test(test_emulated),
-      cmocka_unit_test(test_simulated), cmocka_unit_test(test_beside_requests),
-      cmocka_unit_test(test_refused),   cmocka_unit_test(test_selected),
-      cmocka_unit_test(test_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_races),
+                                     cmocka_unit_test(test_emulated),
+                                     cmocka_unit_test(test_simulated),
+                                     cmocka_unit_test(test_beside_requests),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_selected),
+                                     cmocka_unit_test(test_selected_during_a_run),
+                                     cmocka_unit_test(test_a_file_of_a_perceptron),
+                                     cmocka_unit_test(test_too_many_to_share),
+                                     cmocka_unit_test(test_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
