@@ -531,6 +531,48 @@ static void test_refusals(void **state) {
 }
 
 /* The device is closed first: what is left can still be freed. */
+/* ---- Beside other work --------------------------------------------------------------------- */
+
+/* A version of a member's weights is being made, and runs of another network fill the queue: the
+ * array waits for its turn, and a look at weights for the version. */
+static void test_behind_others(void **state) {
+  (void)state;
+  static const struct ct_array_options options = {.look = 2};
+  struct rig r;
+  struct bed_feed feed = feed_of(3);
+  const struct bed_case c = small(&feed, 0.1);
+  struct ct_event event;
+  ct_weights *version;
+  uint64_t tag, submitted = 0;
+  rig_open(&r, "sim:", &options);
+  const uint32_t number = bed_join(r.array, r.dev, &c);
+  run(&r, 2);
+  ct_network *n = ct_array_network(r.array, number);
+  assert_int_equal(ct_network_publish_submit(n, n, NULL, &version, &tag), CT_OK);
+  ct_graph *g = NULL;
+  ct_network *other = NULL;
+  ct_frame *frame;
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  assert_int_equal(ct_graph_mlp(g, (uint32_t[]){16, 8, 4}, 2, 4, false), CT_OK);
+  assert_int_equal(ct_graph_check(g), CT_OK);
+  assert_int_equal(ct_network_create(r.dev, g, NULL, &other), CT_OK);
+  for (int err = CT_OK; !err; ++submitted) {
+    assert_int_equal(ct_frame_create(other, &frame), CT_OK);
+    err = ct_network_submit(other, &(struct ct_run){.frame = frame, .queue = CT_TRAINING}, &tag);
+    assert_true(err == CT_OK || err == CT_ERR_FULL);
+    ct_frame_free(frame);
+  }
+  assert_true(submitted > 10);
+  run(&r, 2);
+  assert_int_equal(member(&r, number).runs, 4);
+  while (!ct_reap(r.dev, &event, 0))
+    assert_int_equal(event.error, CT_OK);
+  ct_weights_free(version);
+  ct_network_free(other);
+  ct_graph_free(g);
+  rig_close(&r);
+}
+
 static void test_closed(void **state) {
   struct rig r;
   struct bed_feed feed = feed_of(1);
@@ -561,6 +603,7 @@ int main(void) {
       cmocka_unit_test(test_memory_is_full),
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_behind_others),
       cmocka_unit_test(test_closed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
