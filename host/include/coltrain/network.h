@@ -137,8 +137,8 @@ int ct_network_submit(ct_network *network, const struct ct_run *run, uint64_t *t
 /* A network may have several members: networks of one graph, each with its own weights, states,
  * inputs, labels and outputs (or with inputs and labels in common), which train in the same jobs: a
  * kernel's job does the work of all, and what one waits for another makes good. Each has the bits
- * that it would have alone. Memory grows with their number; what is needed for a while in a run is
- * there for eight of them.
+ * that it would have alone (a perceptron by kernels: struct ct_network_options). Memory grows with
+ * their number; what is needed for a while in a run is there for eight of them.
  *
  * Every other call means the member that was selected last, first member 0: it is a network like
  * any other then, which can be written, drawn, read, run, published and saved. But members have no
