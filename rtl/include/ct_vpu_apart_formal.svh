@@ -25,13 +25,17 @@
     end
   end
   assign f_age       = f_c ? g_context[1].age_q : g_context[0].age_q;
-  assign f_before    = f_c ? g_context[1].g_lanes_16.before_q : g_context[0].g_lanes_16.before_q;
-  assign f_any       = f_c ? g_context[1].g_lanes_16.any_q : g_context[0].g_lanes_16.any_q;
-  assign f_to        = f_c ? g_context[1].g_lanes_16.to_q : g_context[0].g_lanes_16.to_q;
-  assign f_to_before = f_c ? g_context[1].g_lanes_16.to_before_q : g_context[0].g_lanes_16.to_before_q;
+  if (VpuLanes == 16) begin : g_seen
+    assign f_before    = f_c ? g_context[1].g_lanes_16.before_q : g_context[0].g_lanes_16.before_q;
+    assign f_any       = f_c ? g_context[1].g_lanes_16.any_q : g_context[0].g_lanes_16.any_q;
+    assign f_to        = f_c ? g_context[1].g_lanes_16.to_q : g_context[0].g_lanes_16.to_q;
+    assign f_to_before = f_c ? g_context[1].g_lanes_16.to_before_q : g_context[0].g_lanes_16.to_before_q;
+  end else begin : g_not_seen
+    assign {f_before, f_any, f_to, f_to_before} = '0;
+  end
 
   `CT_ASSERT(AgesInOrder_A, f_age <= AgeW'(Space - 1) && (f_before == '0 || f_before < f_age))
-  `CT_ASSERT(Known_A, f_left_q == '0 || (f_to == f_tile && f_left_q == f_age)
+  `CT_ASSERT(Known_A, VpuLanes != 16 || f_left_q == '0 || (f_to == f_tile && f_left_q == f_age)
              || (f_left_q <= f_before && (f_any || f_to_before == f_tile)))
   // A command that has been in front for a cycle, and is not the one that has just started.
-  `CT_ASSERT(ReadsHeld_A, !(f_left_q != '0 && f_reads_q && !f_started_q) || hold_o[f_c])
+  `CT_ASSERT(ReadsHeld_A, VpuLanes != 16 || !(f_left_q != '0 && f_reads_q && !f_started_q) || hold_o[f_c])
