@@ -72,15 +72,16 @@ void ct_step_group(struct ct_compiler *c, const struct ct_net_step *s, struct ct
   struct ct_stage *stage = &c->out->stage[s->order];
   struct ct_codes codes = {NULL, 0};
   uint64_t best = cycles_of(c, &stage->codes, 0);
-  t->room.args = CT_ARG_PASSES;
-  t->codes = &codes;
+  struct ct_target mine = *t;
+  mine.room.args = CT_ARG_PASSES;
+  mine.codes = &codes;
   /* A job has numbers for so many members. */
   const size_t scalars = c->out->scalars, room = scalars ? CT_MEMBER_SCALARS / scalars : MOST_ROUND;
   const uint32_t most = room < MOST_ROUND ? (uint32_t)room : MOST_ROUND;
   for (uint32_t round = 1; round <= most && best; round *= 2) {
     const struct ct_fused g = fused(c, round);
-    t->room.group = &g;
-    const int err = ct_step_program(c, s, t);
+    mine.room.group = &g;
+    const int err = ct_step_program(c, s, &mine);
     if (err == CT_ERR_MEMORY) ct_compile_no_memory(c);
     if (err == CT_ERR_MEMORY) return;
     if (!err) offer(c, stage, &codes, round, &best);
