@@ -371,3 +371,14 @@ int ct_graph_unpack(ct_graph *g, const uint8_t *data, size_t size) {
   g->differentiated = false;
   return err;
 }
+
+int ct_graph_copy(const ct_graph *graph, ct_graph **copy) {
+  uint8_t *data = NULL;
+  size_t size = 0;
+  ct_graph *from = (ct_graph *)graph; /* NOLINT(cppcoreguidelines-pro-type-const-cast) */
+  int err = ct_graph_pack(from, &data, &size);
+  if (!err) err = ct_graph_create(copy);
+  if (!err) err = ct_graph_unpack(*copy, data, size);
+  ct_graph_free_bytes(data);
+  return err;
+}

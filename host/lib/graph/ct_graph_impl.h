@@ -214,6 +214,10 @@ uint64_t ct_node_macs(const ct_graph *g, const struct ct_gnode *n);
  * none. */
 int ct_graph_flattened(const ct_graph *g, int tensor);
 
+/* A copy that can be changed, though the graph was checked: only sentences are written to that.
+ * *copy is NULL, or has the sentence, on failure; free it either way. */
+int ct_graph_copy(const ct_graph *graph, ct_graph **copy);
+
 /* How much a graph has. A call that adds several things and is refused takes them back. */
 struct ct_mark {
   size_t tensors, nodes;

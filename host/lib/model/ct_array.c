@@ -81,27 +81,24 @@ static int check_member(const struct ct_array *a, const struct ct_member *m) {
 /* The graph with updates, checked. */
 static int graph_of(const struct ct_array *a, const struct ct_member *member, ct_graph **graph) {
   const char *loss = member->loss ? member->loss : "loss";
-  ct_graph *from = (ct_graph *)member->graph; /* only sentences are written to it */
-  uint8_t *data = NULL;
-  size_t size = 0;
-  int err = ct_graph_pack(from, &data, &size);
-  if (!err) err = ct_graph_create(graph);
-  if (!err) err = ct_graph_unpack(*graph, data, size);
+  int err = ct_graph_copy(member->graph, graph);
   if (!err && member->optimise)
     err = ct_graph_optimise(*graph, ct_graph_find(*graph, loss), member->optimise);
   if (!err) err = ct_graph_check(*graph);
-  ct_graph_free_bytes(data);
   if (!err) return CT_OK;
   return ct_fail(a->dev, err, "the graph of the member: %s",
                  *graph ? ct_graph_error(*graph) : ct_strerror(err));
 }
 
 /* A member that has the programs of such a graph. */
-static ct_network *like(const void *array, const ct_graph *g, unsigned narrow) {
+static ct_network *like(const void *array, const ct_graph *g,
+                        const struct ct_network_options *how) {
+  const unsigned narrow = how->mantissa ? 8 - how->mantissa : 0;
   const struct ct_array *a = array;
   for (size_t i = 0; i < a->members; ++i) {
     ct_network *n = a->member[i]->network;
-    if (n->narrow == narrow && ct_compiled_suits(&n->shared->compiled, n->shared->graph, g))
+    if (n->narrow == narrow && n->kernels == how->kernels &&
+        ct_compiled_suits(&n->shared->compiled, n->shared->graph, g))
       return n;
   }
   return NULL;
@@ -111,10 +108,8 @@ static int from_graph(const struct ct_array *a, const struct ct_member *member,
                       ct_network **network) {
   ct_graph *graph = NULL;
   int err = graph_of(a, member, &graph);
-  const unsigned narrow = member->mantissa ? 8 - member->mantissa : 0;
-  const struct ct_network_options options = {.mantissa = member->mantissa,
-                                             .seed = member->masks,
-                                             .like = err ? NULL : like(a, graph, narrow)};
+  struct ct_network_options options = {.mantissa = member->mantissa, .seed = member->masks};
+  if (!err) options.like = like(a, graph, &options);
   if (!err) err = ct_network_make(a->dev, graph, &options, true, network);
   if (!err) err = ct_network_draw(*network, member->seed);
   ct_graph_free(graph);
@@ -140,13 +135,9 @@ static int find_loss(const struct ct_array *a, const struct ct_member *member,
 }
 
 /* What a run of it needs of the device, now rather than at its first run. */
-static int check_network(const struct ct_array *a, const ct_network *n) {
-  const size_t jobs = ct_network_most_jobs(n, CT_STAGES_ALL), slots = ct_ring_slots(a->dev);
+static int check_network(const struct ct_array *a, ct_network *n) {
   if (!n->changes) return ct_fail(a->dev, CT_ERR_ARG, "the member has no updates");
-  if (jobs <= slots) return CT_OK;
-  return ct_fail(a->dev, CT_ERR_NO_SPACE,
-                 "a run of the member takes up to %zu jobs in a row, a queue holds %zu", jobs,
-                 slots);
+  return ct_network_check_most(n, ct_network_most_jobs(n, CT_STAGES_ALL));
 }
 
 static uint64_t bytes_of(const ct_network *n, uint32_t frames) {

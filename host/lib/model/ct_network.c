@@ -20,14 +20,8 @@ static int no_memory(ct_device *dev) {
 
 /* A copy that nobody else changes or frees. */
 static int copy_graph(ct_network *n, const ct_graph *graph) {
-  uint8_t *data = NULL;
-  size_t size = 0;
-  ct_graph *from = (ct_graph *)graph; /* only sentences are written to it */
-  int err = ct_graph_pack(from, &data, &size);
-  if (!err) err = ct_graph_create(&n->graph);
-  if (!err) err = ct_graph_unpack(n->graph, data, size);
+  int err = ct_graph_copy(graph, &n->graph);
   if (!err) err = ct_graph_check(n->graph);
-  free(data);
   if (!err) return CT_OK;
   return ct_fail(n->dev, err, "the graph: %s",
                  n->graph ? ct_graph_error(n->graph) : ct_strerror(err));

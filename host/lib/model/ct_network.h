@@ -170,7 +170,7 @@ void ct_network_release(ct_network *n);
 /* As ct_network_load(); choose: which network it is like, when its graph is known. NULL: as the
  * options say. */
 struct ct_network_choice {
-  ct_network *(*like)(const void *arg, const ct_graph *graph, unsigned narrow);
+  ct_network *(*like)(const void *arg, const ct_graph *graph, const struct ct_network_options *how);
   const void *arg;
   bool bare;
 };

@@ -276,7 +276,7 @@ static void fill_in(struct ct_network_options *how, const struct ct_network_file
   if (!how->mantissa) how->mantissa = f->mantissa;
   how->kernels = how->kernels || f->kernels;
   if (!how->seed) how->seed = f->masks;
-  if (choose) how->like = choose->like(choose->arg, f->graph, 8 - how->mantissa);
+  if (choose) how->like = choose->like(choose->arg, f->graph, how);
 }
 
 int ct_network_load_like(ct_device *dev, const char *path, const struct ct_network_options *options,

@@ -69,7 +69,7 @@ static void show(struct colocate *c, double rest) {
 
 /* Steps after which version number index + 1 is published. */
 static uint64_t version_step(const struct colocate *c, size_t index) {
-  return index ? index * c->feed.per_epoch : c->warm_steps;
+  return index ? index * c->feed.order.per_epoch : c->warm_steps;
 }
 
 static bool is_publishing_due(const struct colocate *c) {

@@ -47,8 +47,8 @@ static int set_up(struct colocate *c) {
   if (rc >= 0) rc = versions_open(&c->versions, &c->learner, c->l->epochs + 1);
   if (rc >= 0) rc = open_servers(c);
   if (rc < 0) return cli_fail_device(c->load.dev, rc, "no room for requests, batches and versions");
-  c->steps = c->l->epochs * c->feed.per_epoch;
-  c->warm_steps = c->feed.per_epoch / 4 ? c->feed.per_epoch / 4 : 1;
+  c->steps = c->l->epochs * c->feed.order.per_epoch;
+  c->warm_steps = c->feed.order.per_epoch / 4 ? c->feed.order.per_epoch / 4 : 1;
   c->losses = calloc(c->steps, sizeof *c->losses);
   if (!c->losses) return cli_fail("no memory for the results");
   colocate_parts(c);

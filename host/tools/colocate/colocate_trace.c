@@ -41,7 +41,7 @@ static bool seeks_swap(const struct colocate *c) {
 /* Whether the job behind this one publishes a version. */
 static bool ends_epoch(const struct colocate *c, const struct job *job) {
   return job->kind == JOB_STEP && job->owner == &c->feed &&
-         (job->index + 1) % c->feed.per_epoch == 0;
+         (job->index + 1) % c->feed.order.per_epoch == 0;
 }
 
 void colocate_trace_job(struct colocate *c, const struct job *job, const struct ct_event *r) {

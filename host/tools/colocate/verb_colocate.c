@@ -52,7 +52,7 @@ static void end(void *input, const struct argp_state *state) {
  * has begun at step 0, which the file that it leaves does not say. */
 static int save(struct colocate *c) {
   if (!c->l->save) return 0;
-  const int rc = learner_save(&c->learner, c->l->save, c->feed.finished / c->feed.per_epoch);
+  const int rc = learner_save(&c->learner, c->l->save, c->feed.finished / c->feed.order.per_epoch);
   if (rc < 0) return cli_fail_device(c->load.dev, rc, "saving the model");
   if (!c->trained)
     fprintf(c->load.text, "%s has the model after these steps%s\n", c->l->save,

@@ -3,25 +3,16 @@
 
 #include <stdlib.h>
 
-#include "ct_rand.h"
-
 int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
-  const struct ct_dataset *ds = learner->ds;
   *f = (struct feeder){.learner = learner,
-                       .ds = ds,
-                       .batch = learner->batch,
                        .depth = learner->steps ? FEEDER_GRAPH_DEPTH : FEEDER_DEPTH,
-                       .seed = learner->learn->seed,
-                       .per_epoch = learn_steps(learner->batch, ds),
                        .submitted = first,
                        .finished = first,
-                       .written = first,
-                       .order_epoch = UINT64_MAX};
-  f->order = malloc(ds->train.count * sizeof *f->order);
-  f->x = malloc((size_t)f->batch * ds->features * sizeof *f->x);
-  f->labels = malloc(f->batch * sizeof *f->labels);
-  if (!f->order || !f->x || !f->labels) return CT_ERR_MEMORY;
-  int rc = 0;
+                       .written = first};
+  int rc = batch_order_open(&f->order, learner->ds, learner->batch, learner->learn->seed);
+  f->x = malloc((size_t)learner->batch * learner->ds->features * sizeof *f->x);
+  f->labels = malloc(learner->batch * sizeof *f->labels);
+  if (!rc && (!f->x || !f->labels)) rc = CT_ERR_MEMORY;
   for (size_t i = 0; rc >= 0 && i < f->depth; ++i)
     rc = learner_batch_open(learner, &f->slot[i]);
   return rc;
@@ -30,7 +21,7 @@ int feeder_open(struct feeder *f, struct learner *learner, uint64_t first) {
 void feeder_close(struct feeder *f) {
   for (size_t i = 0; i < f->depth; ++i)
     learner_batch_close(&f->slot[i]);
-  free(f->order);
+  batch_order_close(&f->order);
   free(f->x);
   free(f->labels);
   *f = (struct feeder){.learner = NULL};
@@ -40,24 +31,8 @@ static struct learner_batch *slot_of(struct feeder *f, uint64_t step) {
   return &f->slot[step % f->depth];
 }
 
-static void shuffle(struct feeder *f, uint64_t epoch) {
-  struct ct_rand rand;
-  if (f->order_epoch == epoch) return;
-  for (size_t i = 0; i < f->ds->train.count; ++i)
-    f->order[i] = (uint32_t)i;
-  ct_rand_seed(&rand, f->seed, epoch << 32 | CT_RAND_STREAM_BATCHES);
-  ct_rand_shuffle(&rand, f->order, f->ds->train.count);
-  f->order_epoch = epoch;
-}
-
 static int write_batch(struct feeder *f, uint64_t step) {
-  const struct ct_dataset_part *part = &f->ds->train;
-  shuffle(f, step / f->per_epoch);
-  for (uint32_t j = 0; j < f->batch; ++j) {
-    const uint32_t sample = f->order[(step % f->per_epoch * f->batch + j) % part->count];
-    ct_dataset_values(f->ds, part, &sample, 1, f->x + (size_t)j * f->ds->features);
-    f->labels[j] = part->labels[sample];
-  }
+  batch_order_read(&f->order, step, f->x, f->labels);
   return learner_batch_write(slot_of(f, step), f->x, f->labels);
 }
 

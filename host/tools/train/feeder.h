@@ -2,15 +2,11 @@
 /*
  * Feeds a model with the batches of its epochs, several steps ahead of the device, so that the
  * training queue never runs dry.
- *
- * Step s takes samples j = 0 .. batch - 1 at position (s mod steps) * batch + j, modulo the number
- * of samples, of epoch s / steps. The order of epoch e is a shuffle (ct_rand.h) by the stream
- * e * 2^32 + CT_RAND_STREAM_BATCHES of the seed: it depends on seed and epoch alone, so training
- * resumed at an epoch goes on as if it had never stopped.
  */
 #ifndef FEEDER_H
 #define FEEDER_H
 
+#include "batch_order.h"
 #include "learner.h"
 
 /* What the user pointer of every submitted job points to. */
@@ -26,13 +22,10 @@ enum { FEEDER_DEPTH = 8, FEEDER_GRAPH_DEPTH = 2 };
 
 struct feeder {
   struct learner *learner;
-  const struct ct_dataset *ds;
-  uint32_t batch, depth;
-  uint64_t seed, per_epoch;
+  struct batch_order order;
+  uint32_t depth;
   uint64_t submitted, finished; /* steps, counted from the model's first */
   uint64_t written;             /* steps whose batch is written */
-  uint32_t *order;
-  uint64_t order_epoch; /* that order holds */
   float *x;
   uint32_t *labels;
   struct learner_batch slot[FEEDER_DEPTH];

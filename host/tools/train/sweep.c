@@ -47,7 +47,7 @@ static struct sweep_feed *feed_for(struct sweep *s, const double value[SWEEP_KEY
   const uint32_t batch = (uint32_t)value[SWEEP_BATCH];
   const uint64_t seed = s->o->axis[SWEEP_SEED].count ? (uint64_t)value[SWEEP_SEED] : s->l->seed;
   for (size_t i = 0; i < s->feeds; ++i)
-    if (s->feed[i].batch == batch && s->feed[i].seed == seed) return &s->feed[i];
+    if (s->feed[i].order.batch == batch && s->feed[i].order.seed == seed) return &s->feed[i];
   struct sweep_feed *f = &s->feed[s->feeds++];
   return sweep_feed_open(f, &s->data, batch, seed) ? NULL : f;
 }
@@ -163,7 +163,7 @@ static void note_epoch(struct sweep *s) {
     if (m->left) continue;
     ct_array_member(s->array, m->number, &m->info);
     if (m->count) m->loss = m->sum / (double)m->count;
-    if (m->info.runs < s->epoch * m->feed->per_epoch) continue;
+    if (m->info.runs < s->epoch * m->feed->order.per_epoch) continue;
     m->epochs = s->epoch;
     m->sum = 0;
     m->count = 0;
@@ -184,7 +184,7 @@ static int train_epoch(struct sweep *s) {
   uint64_t from = 0, to = 0;
   for (size_t i = 0; i < s->members; ++i)
     if (!s->member[i].left)
-      ct_array_limit(s->array, s->member[i].number, s->epoch * s->member[i].feed->per_epoch);
+      ct_array_limit(s->array, s->member[i].number, s->epoch * s->member[i].feed->order.per_epoch);
   int rc = ct_now(s->dev, &from);
   if (rc >= 0) rc = ct_array_run(s->array, CT_NO_CYCLE, &(struct ct_watch){ended, s});
   if (rc >= 0) rc = ct_now(s->dev, &to);

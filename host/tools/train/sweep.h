@@ -13,6 +13,7 @@
 #ifndef SWEEP_H
 #define SWEEP_H
 
+#include "batch_order.h"
 #include "coltrain/array.h"
 #include "learn.h"
 #include "live.h"
@@ -56,11 +57,9 @@ struct sweep_text sweep_value_text(enum sweep_key key, double value);
 
 /* Batches of a size in the order that a seed gives: those of `coltrain train` (feeder.h). */
 struct sweep_feed {
-  const struct ct_dataset *ds;
-  uint32_t batch;
-  uint64_t seed, per_epoch, order_epoch;
-  uint32_t *order;
+  struct batch_order order;
   float *x, *y;
+  uint32_t *labels;
 };
 int sweep_feed_open(struct sweep_feed *f, const struct ct_dataset *ds, uint32_t batch,
                     uint64_t seed); /* a ct_error; close it either way */

@@ -95,7 +95,7 @@ static void show_live(struct sweep *s) {
   for (size_t i = 0; i < s->members; ++i) {
     const struct sweep_member *m = &s->member[i];
     done += m->info.runs;
-    all += m->left ? m->info.runs : s->l->epochs * m->feed->per_epoch;
+    all += m->left ? m->info.runs : s->l->epochs * m->feed->order.per_epoch;
     if (!(loss_of(m) >= loss)) loss = loss_of(m);
   }
   json_object_set_new(line, "run",

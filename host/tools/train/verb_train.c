@@ -38,19 +38,20 @@ static void show_live(struct train *t, const struct ct_progress_state *state) {
   if (!line) return;
   json_object_set_new(line, "run", json_string(state->label));
   /* Of all steps, as they are counted below, also where a saved model goes on. */
-  const double all = (double)t->l->epochs * (double)t->trainer.feed.per_epoch;
+  const double all = (double)t->l->epochs * (double)t->trainer.feed.order.per_epoch;
   json_object_set_new(line, "fraction", json_real((double)t->trainer.feed.finished / all));
   json_object_set_new(
       line, "queues",
       json_pack("{s:I, s:I}", "inference", (json_int_t)0, "training",
                 (json_int_t)(t->trainer.feed.submitted - t->trainer.feed.finished)));
-  live_steps(&t->live, line, t->trainer.feed.finished, t->l->epochs * t->trainer.feed.per_epoch,
+  live_steps(&t->live, line, t->trainer.feed.finished,
+             t->l->epochs * t->trainer.feed.order.per_epoch,
              t->trainer.count ? (double)t->trainer.losses[t->trainer.count - 1] : (double)NAN);
   live_end(&t->live, line);
 }
 
 static void show(struct train *t, uint64_t epoch) {
-  const uint64_t all = t->l->epochs * t->trainer.feed.per_epoch - t->first_step;
+  const uint64_t all = t->l->epochs * t->trainer.feed.order.per_epoch - t->first_step;
   char label[32];
   snprintf(label, sizeof label, "epoch %" PRIu64 "/%" PRIu64, epoch + 1, t->l->epochs);
   struct ct_progress_state state = {.label = label,
@@ -70,7 +71,7 @@ static void show(struct train *t, uint64_t epoch) {
 static int train_epoch(struct train *t, uint64_t epoch, double *mean) {
   const struct feeder *f = &t->trainer.feed;
   const size_t before = t->trainer.count;
-  t->trainer.end = (epoch + 1) * f->per_epoch;
+  t->trainer.end = (epoch + 1) * f->order.per_epoch;
   while (f->finished < t->trainer.end && !(cli_stopped() && f->finished == f->submitted)) {
     if (load_turn(&t->load, CT_NO_CYCLE)) return 1;
     show(t, epoch);
@@ -111,7 +112,7 @@ static int run_epoch(struct train *t, uint64_t epoch) {
   double mean = 0;
   size_t right = 0;
   if (timed_epoch(t, epoch, &mean)) return 1;
-  if (t->trainer.feed.finished < (epoch + 1) * t->trainer.feed.per_epoch) return save(t);
+  if (t->trainer.feed.finished < (epoch + 1) * t->trainer.feed.order.per_epoch) return save(t);
   t->epochs_done = epoch + 1;
   if (save(t)) return 1;
   const int rc = learner_evaluate(&t->trainer.learner, NULL, &t->trainer.data.test, &right);
@@ -131,7 +132,7 @@ static double mean_loss(const struct train *t, bool last) {
 }
 
 static uint64_t all_steps(const struct train *t) {
-  return t->l->epochs * t->trainer.feed.per_epoch;
+  return t->l->epochs * t->trainer.feed.order.per_epoch;
 }
 
 static bool is_stopped(const struct train *t) {
