@@ -80,16 +80,7 @@ module ct_act_dec (
   logic [15:0] lanes, next_q;     // of the block, of the second one of its step
   logic        front;             // the masks are in front
 
-  function automatic logic [4:0] ones(input logic [15:0] v);
-    ones = '0;
-    for (int i = 0; i < 16; i++) ones = ones + 5'(v[i]);
-  endfunction
-
-  // A product by additions: it would take a DSP block.
-  function automatic logic [7:0] times(input logic [4:0] a, input logic [3:0] b);
-    times = '0;
-    for (int i = 0; i < 4; i++) if (b[i]) times = times + (8'(a) << i);
-  endfunction
+  `include "ct_act_fn.svh"
 
   assign first = phase_q == 5'd0 && tile_q == 2'd0;
   assign last  = phase_q == 5'd16 && tile_q == tiles_q;

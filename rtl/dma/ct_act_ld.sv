@@ -159,7 +159,7 @@ module ct_act_ld #(
   assign idx_unit = (idx_use_q ^ use_new) ? idx_q[255:128] : idx_q[127:0];
   assign entry    = idx_unit[32*g_entry +: 32];
 
-  assign no_entry = state_q == Look && !clear && (left_q == 7'd0 || left_q > 7'd70 || place_q >= 25'(pages_i) << 8 ||
+  assign no_entry = state_q == Look && !clear && (left_q == 7'd0 || left_q > 7'd70 || 26'(place_q) >= 26'(pages_i) << 8 ||
                                                    {1'b0, place_q[7:0]} + {2'd0, left_q} > 9'd256);
   assign grp_far  = state_q == Look && !clear && !no_entry && (addr_q < base_i || {1'b0, addr_q} + 33'(left_q) > {1'b0, limit_i});
   assign beats    = (left_q > 7'd16) ? 5'd16 : left_q[4:0];

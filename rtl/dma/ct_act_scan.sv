@@ -28,10 +28,7 @@ module ct_act_scan (
   output logic [45:0]  head_o
 );
 
-  function automatic logic [4:0] ones(input logic [15:0] v);
-    ones = '0;
-    for (int i = 0; i < 16; i++) ones = ones + 5'(v[i]);
-  endfunction
+  `include "ct_act_fn.svh"
 
   // Bits that it takes to write v.
   function automatic logic [2:0] width7(input logic [6:0] v);
