@@ -24,12 +24,12 @@ void sweep_feed_close(struct sweep_feed *f) {
 
 int sweep_feed_write(void *feed, uint64_t run, ct_frame *frame) {
   struct sweep_feed *f = feed;
-  const uint32_t batch = f->order.batch;
+  const size_t batch = f->order.batch;
   const size_t classes = f->order.ds->classes;
   ct_graph *g = ct_network_graph(ct_frame_network(frame));
   batch_order_read(&f->order, run, f->x, f->labels);
   memset(f->y, 0, batch * classes * sizeof *f->y);
-  for (uint32_t j = 0; j < batch; ++j)
+  for (size_t j = 0; j < batch; ++j)
     f->y[j * classes + f->labels[j]] = 1.0f;
   const int rc = ct_frame_write(frame, ct_graph_find(g, "x"), f->x, batch * f->order.ds->features);
   return rc < 0 ? rc : ct_frame_write(frame, ct_graph_find(g, "y"), f->y, batch * classes);
