@@ -232,6 +232,7 @@ $(BUILD)/tb/test_kernel_conv $(BUILD)/tb/test_kernel_conv.san: | $(BUILD)/lib/co
 
 $(call host_test,test_kernel_sum,tb/host/test_kernel_sum.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_kernel_move,tb/host/test_kernel_move.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
+$(call host_test,test_kernel_pack,tb/host/test_kernel_pack.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_kernel_pool,tb/host/test_kernel_pool.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(call host_test,test_kernel_softmax,tb/host/test_kernel_softmax.c tb/host/kernel_bed.c tb/host/ct_racecheck.c)
 $(BUILD)/tb/test_kernel_pool $(BUILD)/tb/test_kernel_pool.san: | $(BUILD)/lib/coltrain/sim.so

@@ -41,6 +41,7 @@ $(eval $(call bench_rules,fault_mutants,tb/system/fault_mutants.c,$(CORES) ct_co
 # The emulator by itself, also under the sanitizers.
 $(call host_test,test_emu,tb/system/test_emu.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_emu_batch,tb/system/test_emu_batch.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
+$(call host_test,test_emu_comp,tb/system/test_emu_comp.c tb/unit/act_gen.c tb/system/ct_rig.c tb/system/ct_gen.c,-lm)
 $(call host_test,test_emu_conv,tb/system/test_emu_conv.c tb/system/ct_conv.c tb/system/ct_rig.c tb/host/ct_racecheck.c,-lm)
 $(call host_test,test_paths,tb/system/test_paths.c tb/system/ct_rig.c tb/system/ct_gen.c tb/unit/fp_ref.c,-lm)
 
