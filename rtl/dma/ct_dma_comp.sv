@@ -9,15 +9,13 @@
 //
 // Order       of a queue plain and compressed commands are never at work at the same time (ct_dma_turn). For ST quiet means that only granted bursts are left:
 //             the ring writes and signals them in order.
-// Ports       a word is read, or written, only in a cycle in which the plain side wants none; written not under ld_hold_i either, when words that land keep
-//             VS out of its banks. So inference sees of it what it sees of plain loads and stores of the other context, and less.
+// Ports       what the plain side leaves (ct_dma_ports).
 // Signals     ST: with the end of the burst of the index unit; LD: when all words of the step are written, and freed are its groups with Free.
 // Errors      err_o is combinational, with code and address, the one of LD before that of ST; ct_dma answers with halt_i. An error, a flush or an abandon
 //             leaves the account of the pages as it was in the middle: void, until pages_reset_i.
 // Quiet       ld_quiet_o: no load is left; st_quiet_o: nothing but granted bursts; st_idle_o: not those either.
 
 `default_nettype none
-`include "ct_assert.svh"
 
 module ct_dma_comp #(
   localparam int unsigned PageW = ct_pkg::CompPageW,
@@ -313,20 +311,22 @@ module ct_dma_comp #(
     .rd_beat_i, .rd_fault_i, .rd_beat_last_i, .rd_beat_addr_i, .rd_beat_tag_i, .rd_data_i
   );
 
-  // ---------------------------------------------------------------------------------------------------------------------------
-  // Ports: what the plain side leaves.
-
-  assign act_rd_ready   = spm_rd_ready_i && !plain_rd_valid_i;
-  assign spm_rd_valid_o = plain_rd_valid_i || act_rd_valid;
-  assign spm_rd_addr_o  = plain_rd_valid_i ? plain_rd_addr_i : act_rd_addr;
-  assign spm_rd_ctx_o   = plain_rd_valid_i ? plain_rd_ctx_i : 1'b1;
-
-  assign act_wr_ready   = !plain_wr_valid_i && !ld_hold_i;
-  assign spm_wr_valid_o = plain_wr_valid_i || (act_wr_valid && !ld_hold_i);
-  assign spm_wr_addr_o  = plain_wr_valid_i ? plain_wr_addr_i : act_wr_addr;
-  assign spm_wr_ctx_o   = plain_wr_valid_i ? plain_wr_ctx_i : 1'b1;
-  assign spm_wr_data_o  = plain_wr_valid_i ? plain_wr_data_i : act_wr_data;
-  assign spm_wr_exp_o   = plain_wr_valid_i ? plain_wr_exp_i : act_wr_exp;
+  ct_dma_ports u_ports (
+    .clk_i, .rst_ni,
+    .plain_rd_valid_i, .plain_rd_addr_i, .plain_rd_ctx_i,
+    .comp_rd_valid_i (act_rd_valid),
+    .comp_rd_addr_i  (act_rd_addr),
+    .comp_rd_ready_o (act_rd_ready),
+    .spm_rd_valid_o, .spm_rd_addr_o, .spm_rd_ctx_o, .spm_rd_ready_i,
+    .ld_hold_i,
+    .plain_wr_valid_i, .plain_wr_addr_i, .plain_wr_ctx_i, .plain_wr_data_i, .plain_wr_exp_i,
+    .comp_wr_valid_i (act_wr_valid),
+    .comp_wr_addr_i  (act_wr_addr),
+    .comp_wr_data_i  (act_wr_data),
+    .comp_wr_exp_i   (act_wr_exp),
+    .comp_wr_ready_o (act_wr_ready),
+    .spm_wr_valid_o, .spm_wr_addr_o, .spm_wr_ctx_o, .spm_wr_data_o, .spm_wr_exp_o
+  );
 
   // ---------------------------------------------------------------------------------------------------------------------------
   // Signals (of the two halves of ct_dma_sig one is LD's, the other ST's), quiet, errors, events.
@@ -380,13 +380,6 @@ module ct_dma_comp #(
       ev_st_wait_sem_o <= wr_still_i && !st_walk_idle;
     end
   end
-
-  `CT_ASSERT(PlainReadsFirst_A, !plain_rd_valid_i || (!act_rd_ready && spm_rd_addr_o == plain_rd_addr_i && spm_rd_ctx_o == plain_rd_ctx_i))
-  `CT_ASSERT(PlainWritesFirst_A, !plain_wr_valid_i || (!act_wr_ready && spm_wr_addr_o == plain_wr_addr_i && spm_wr_ctx_o == plain_wr_ctx_i))
-  `CT_ASSERT(HeldWritesNothing_A, !ld_hold_i || spm_wr_valid_o == plain_wr_valid_i)
-
-  `CT_COVER(ReadWaits_C, act_rd_valid && plain_rd_valid_i)
-  `CT_COVER(WriteWaits_C, act_wr_valid && plain_wr_valid_i)
 
 endmodule
 
