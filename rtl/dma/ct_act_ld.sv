@@ -171,7 +171,7 @@ module ct_act_ld #(
   assign rd_valid_o = idx_ask || grp_ask;
   assign rd_addr_o  = idx_ask ? a_index : addr_q;
   assign rd_beats_o = idx_ask ? 5'd1 : beats;
-  assign rd_tag_o   = {idx_ask, left_q <= 7'd16, g_tiles};
+  assign rd_tag_o   = idx_ask ? 4'b1000 : {1'b0, left_q <= 7'd16, g_tiles};
 
   always_comb begin
     state_d = state_q;
