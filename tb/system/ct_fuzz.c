@@ -133,10 +133,10 @@ static void compress(struct ct_fuzz *f, struct ct_cmd *cmd) {
   const uint32_t groups = 1 + below(f, 4);
   const uint32_t bound = percent(f, 90) ? below(f, 255) : bits(f, 8);
   CT_PUT(cmd, DMA_COMP, 1);
-  CT_PUT(cmd, DMA_HDR, below(f, 300) == 0);
-  CT_PUT(cmd, DMA_GATHER, below(f, 300) == 0);
-  CT_PUT(cmd, DMA_NB, percent(f, 99) ? 16 * (1 + below(f, 4)) : bits(f, 9));
-  CT_PUT(cmd, DMA_FIRST, percent(f, 99) ? below(f, 5 - groups) : bits(f, 2));
+  CT_PUT(cmd, DMA_HDR, below(f, 2000) == 0);
+  CT_PUT(cmd, DMA_GATHER, below(f, 2000) == 0);
+  CT_PUT(cmd, DMA_NB, below(f, 1000) ? 16 * (1 + below(f, 4)) : bits(f, 9));
+  CT_PUT(cmd, DMA_FIRST, below(f, 1000) ? below(f, 5 - groups) : bits(f, 2));
   CT_PUT(cmd, DMA_N1, bound << 4 | groups);
   CT_PUT(cmd, DMA_FREE, percent(f, 40));
   CT_PUT(cmd, DMA_D2, below(f, 3));
