@@ -25,6 +25,7 @@ static const struct usual {
 } usual[] = {
     {CT_F_CTL_COUNT, 1, 4},
     {CT_F_DMA_SPM, 0, CT_GEN_SPM - 64},
+    {CT_F_DMA_GATHER, 0, 0},
     {CT_F_DMA_NB, 1, 16},
     {CT_F_DMA_S0, 0, 3},
     {CT_F_DMA_D1, -20, 40},
@@ -145,7 +146,8 @@ static void compress(struct ct_fuzz *f, struct ct_cmd *cmd) {
 
 /* near: fields of a usual size. */
 static struct ct_cmd command(struct ct_fuzz *f, const struct ct_op_info *op, bool near) {
-  const bool control = op->group == CT_GROUP_CTL || op->group == CT_GROUP_ADDI;
+  const bool control = op->group == CT_GROUP_CTL || op->group == CT_GROUP_ADDI ||
+                       op->group == CT_GROUP_WPIX || op->group == CT_GROUP_WTAP;
   struct ct_cmd cmd = {{0}};
   for (unsigned i = 0; i < CT_NUM_FIELDS; ++i) {
     const struct ct_field_info *info = &ct_fields[i];
