@@ -71,6 +71,9 @@ int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr) {
   uint8_t *zeros = calloc(units, CT_UNIT);
   err = zeros ? ct_mem_write(n->dev, *addr, zeros, units * CT_UNIT) : no_memory(n->dev);
   free(zeros);
+  if (!err) return CT_OK;
+  ct_heap_free(&n->dev->data, *addr);
+  *addr = 0;
   return err;
 }
 
