@@ -125,6 +125,18 @@ bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run) {
   return ct_ends_step(run, stage->runs);
 }
 
+uint32_t ct_compiled_passes(const struct ct_stage *stage) {
+  return stage->passes.count ? stage->passes.count : 1;
+}
+
+void ct_compiled_pass(const struct ct_compiled *compiled, const struct ct_stage *stage,
+                      uint32_t pass, uint32_t *args) {
+  const struct ct_passes *p = &stage->passes;
+  const uint32_t first = pass ? ct_min_u32(pass * p->rows, p->all - p->rows) : 0;
+  for (unsigned i = 0; i < CT_MAX_ARGS; ++i)
+    args[i] += compiled->argument[i].row * first;
+}
+
 void ct_compiled_mask(const struct ct_mask *m, uint64_t seed, uint64_t step, float *x) {
   const struct ct_dropout d = {.seed = seed, .step = step, .stream = m->stream, .limit = m->limit};
   const size_t count = (size_t)m->mat.rows * m->mat.cols;

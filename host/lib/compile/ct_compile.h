@@ -111,6 +111,7 @@ struct ct_argument {
   enum ct_argument_kind kind;
   unsigned region; /* REGION */
   uint32_t at;     /* units from its start; SCALAR: its number */
+  uint32_t row;    /* REGION: units that it moves by for each row that a pass begins later */
 };
 
 /* What a constant in r1 begins with: equal numbers, in the places that its lay has. */
@@ -125,6 +126,14 @@ struct ct_mask {
   uint32_t stream, limit;
 };
 
+/* A stage for more rows than its programs take runs them several times in a row, each time for the
+ * same number of rows. The last pass may begin in the one before: what is computed again has the
+ * same bits. */
+enum { CT_MLP_ROWS_MAX = 4 * CT_INFER_ROWS_MAX }; /* of a perceptron's answers */
+struct ct_passes {
+  uint32_t count, rows, all; /* count 0: it runs once, for all rows */
+};
+
 /* A kernel of the network. */
 struct ct_stage {
   const char *node, *op; /* of the graph; of what the kernel does, such as "conv" */
@@ -132,6 +141,7 @@ struct ct_stage {
   bool once;     /* depends on what lasts alone: it need not run again until that changes */
   uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
   bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
+  struct ct_passes passes;
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
@@ -194,5 +204,10 @@ void ct_compiled_numbers(struct ct_compiled *compiled, const ct_graph *other);
 
 /* Whether a stage is part of that run. */
 bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run);
+
+/* How often its programs run; makes the arguments of the first pass those of another one. */
+uint32_t ct_compiled_passes(const struct ct_stage *stage);
+void ct_compiled_pass(const struct ct_compiled *compiled, const struct ct_stage *stage,
+                      uint32_t pass, uint32_t *args);
 
 #endif

@@ -3,26 +3,29 @@
  * A graph that is a perceptron as a whole: one stage, the programs of ct_prog.h. What lies where is
  * as these want it, so bytes and cycles are those of a model of the same widths.
  *
- *   answers   of 1..16 rows. r1: the image; r2: the workspace; then the rows, the logits.
- *   a step    r1: the image, the state behind it; r2: the workspace, and a loss that nobody asked
- *             for; then inputs, targets, loss and logits, as far as somebody did.
+ *   answers   of 1..16 rows, or several times so many: passes of one program. r1: the image; r2:
+ * the workspace; then the rows, the logits. a step    r1: the image, the state behind it; r2: the
+ * workspace, and a loss that nobody asked for; then inputs, targets, loss and logits, as far as
+ * somebody did.
  *
- * Answers have the same bits by kernels, so more rows than 16, or a window that is too small, go
- * there. Steps have not: whether a step is one goes by the graph alone.
+ * Answers have the same bits by kernels, so more rows, which are no slower there, or a window that
+ * is too small, go there. Steps have not: whether a step is one goes by the graph alone.
  */
 #include <stdlib.h>
 
 #include "ct_compile_impl.h"
 #include "ct_graph_perceptron.h"
 
-enum { MOST_BATCH = 4096, BURST = 4, ALIGN = 16 }; /* units by which rows, the state begin */
+enum { MOST_BATCH = 4096 };
+enum { BURST = 4, ALIGN = 16 }; /* units by which rows, the state begin */
 
 struct whole {
   struct ct_compiler *c;
   const struct ct_perceptron *p;
   struct ct_mlp net;
-  uint32_t state; /* where it begins in r1 */
-  uint64_t work;  /* units of workspace */
+  struct ct_passes passes; /* of answers */
+  uint32_t state;          /* where it begins in r1 */
+  uint64_t work;           /* units of workspace */
   char text[256];
   struct ct_why why;
 };
@@ -46,7 +49,15 @@ static unsigned external(struct whole *w, int tensor, uint64_t units) {
 }
 
 static void argument(struct whole *w, unsigned reg, unsigned region, uint64_t at) {
-  w->c->out->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, region, (uint32_t)at};
+  w->c->out->argument[reg - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_REGION, .region = region, .at = (uint32_t)at};
+}
+
+/* The same of a row in the first pass: rows follow each other every `pitch` units. */
+static void argument_row(struct whole *w, unsigned reg, unsigned region, uint32_t i,
+                         uint32_t pitch) {
+  argument(w, reg, region, (uint64_t)i * pitch);
+  w->c->out->argument[reg - 1].row = pitch;
 }
 
 /* Weights: records in the image, and masters in the state, if there is one. */
@@ -110,20 +121,27 @@ static void lay_answers(struct whole *w) {
   const uint32_t row = round_up(in + ct_tiles(in), BURST), answer = ct_ceil_div(classes, 4);
   const struct ct_lay x = {.kind = CT_LAY_VECTORS, .mat = {.cols = w->net.width[0]}, .pitch = row};
   const struct ct_lay z = {.kind = CT_LAY_LINES, .mat = {.cols = classes}, .pitch = answer};
-  const uint32_t rows = w->p->batch;
-  const unsigned from = lay_outside(w, w->p->x, x, CT_KEEP_ROWS, (uint64_t)rows * row);
-  const unsigned to = lay_outside(w, w->p->logits, z, CT_KEEP_F32, (uint64_t)rows * answer);
+  const uint32_t all = w->p->batch, rows = w->passes.rows;
+  const unsigned from = lay_outside(w, w->p->x, x, CT_KEEP_ROWS, (uint64_t)all * row);
+  const unsigned to = lay_outside(w, w->p->logits, z, CT_KEEP_F32, (uint64_t)all * answer);
   argument(w, CT_INFER_IMAGE, CT_ARG_LASTING, 0);
-  argument(w, CT_INFER_OUT, to, 0);
+  argument_row(w, CT_INFER_OUT, to, 0, answer);
   for (uint32_t i = 0; i < rows; ++i)
-    argument(w, CT_INFER_ROW + i, from, (uint64_t)i * row);
+    argument_row(w, CT_INFER_ROW + i, from, i, row);
   if (w->work) argument(w, ct_infer_work(rows), CT_ARG_ARENA, 0);
   w->c->out->args = ct_infer_work(rows);
 }
 
+static struct ct_passes passes_of(uint32_t batch) {
+  const uint32_t count = ct_ceil_div(batch, CT_INFER_ROWS_MAX);
+  return (struct ct_passes){.count = count, .rows = ct_ceil_div(batch, count), .all = batch};
+}
+
 static int make_answers(struct whole *w, struct ct_codes *codes) {
-  const struct ct_infer shape = {
-      .net = &w->net, .rows = w->p->batch, .spm_words = w->c->options->spm_words, .work = &w->work};
+  const struct ct_infer shape = {.net = &w->net,
+                                 .rows = w->passes.rows,
+                                 .spm_words = w->c->options->spm_words,
+                                 .work = &w->work};
   struct ct_code code;
   const int err = ct_prog_infer(&shape, &code, &w->why);
   if (err) return err;
@@ -158,7 +176,8 @@ static void set_rates(struct whole *w) {
   ct_scalar_in(w->c, CT_SCALAR_MINUS_RATE, update, CT_TRAIN_NEG_LR);
   ct_scalar_in(w->c, CT_SCALAR_MOMENTUM, update, CT_TRAIN_MU);
   ct_scalar_in(w->c, CT_SCALAR_DECAY, update, CT_TRAIN_WD);
-  w->c->out->argument[CT_TRAIN_INV - 1] = (struct ct_argument){CT_ARGUMENT_INVERSE, 0, p->batch};
+  w->c->out->argument[CT_TRAIN_INV - 1] =
+      (struct ct_argument){.kind = CT_ARGUMENT_INVERSE, .at = p->batch};
 }
 
 static bool logits_asked(const struct whole *w) {
@@ -218,6 +237,7 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
   o->stage->backward = w->p->trains;
   o->stage->runs = 1;
   o->stage->overlaps = !w->p->trains && !w->work;
+  if (!w->p->trains) o->stage->passes = w->passes;
   o->stage->codes = *codes;
   o->arena = w->work;
   lay_model(w);
@@ -233,7 +253,7 @@ static void make_stage(struct whole *w, struct ct_codes *codes) {
 static bool is_sayable(const struct whole *w) {
   const struct ct_perceptron *p = w->p;
   if (w->c->options->narrow || ct_mlp_check(&w->net, NULL)) return false;
-  return p->batch <= (p->trains ? MOST_BATCH : CT_INFER_ROWS_MAX);
+  return p->batch <= (p->trains ? MOST_BATCH : CT_MLP_ROWS_MAX);
 }
 
 bool ct_compile_mlp(struct ct_compiler *c) {
@@ -247,6 +267,7 @@ bool ct_compile_mlp(struct ct_compiler *c) {
   for (uint32_t l = 0; l <= p.layers; ++l)
     w.net.width[l] = p.width[l];
   if (!is_sayable(&w)) return false;
+  w.passes = passes_of(p.batch);
   const int err = p.trains ? make_step(&w, &codes) : make_answers(&w, &codes);
   if (err == CT_ERR_NO_SPACE && !p.trains) return false;
   if (err == CT_ERR_MEMORY)

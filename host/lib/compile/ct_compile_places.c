@@ -423,9 +423,9 @@ static void name_arguments(struct ct_compiled *o) {
   const unsigned numbers = o->scalars > USUAL_NUMBERS ? (unsigned)o->scalars : USUAL_NUMBERS;
   o->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
   for (unsigned reg = CT_ARG_LASTING; reg < CT_ARG_FIRST + o->externals; ++reg)
-    o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, reg, 0};
+    o->argument[reg - 1] = (struct ct_argument){.kind = CT_ARGUMENT_REGION, .region = reg};
   for (uint32_t i = 0; i < o->scalars; ++i)
-    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, i};
+    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){.kind = CT_ARGUMENT_SCALAR, .at = i};
 }
 
 void ct_compile_places(struct ct_compiler *c) {

@@ -109,8 +109,9 @@ int ct_network_put_constants(ct_network *n, const struct ct_regions *r) {
 }
 
 /* What a stage's jobs should take in a row, on this device when it does nothing else. */
-static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part,
+static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part,
                   uint64_t *ahead) {
+  const struct ct_codes *codes = &stage->codes;
   struct ct_cycles_core core = core_of(n);
   struct ct_cycles all = {0}, one;
   struct ct_job job = {0};
@@ -118,8 +119,9 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
   at.arena = n->shared->spare;
   core.ahead = *ahead;
   ct_network_arguments(n, &at, 0, &job);
-  for (size_t i = 0; i < codes->count; ++i) {
-    const int err = ct_cycles(&core, codes->job[i].cmd, codes->job[i].count, job.args, &one);
+  for (size_t i = 0; i < codes->count * ct_compiled_passes(stage); ++i) {
+    const struct ct_code *code = &codes->job[i % codes->count];
+    const int err = ct_cycles(&core, code->cmd, code->count, job.args, &one);
     if (err == CT_ERR_MEMORY) return no_memory(n->dev);
     if (err) return CT_OK; /* too long to be followed: not known */
     all.total += one.total;
@@ -133,7 +135,8 @@ static int expect(ct_network *n, const struct ct_codes *codes, struct ct_network
 }
 
 /* What training can cost a stage's jobs. */
-static int bound_beside(ct_network *n, const struct ct_codes *codes, struct ct_network_part *part) {
+static int bound_beside(ct_network *n, const struct ct_stage *stage, struct ct_network_part *part) {
+  const struct ct_codes *codes = &stage->codes;
   struct ct_chain_core core;
   uint64_t all = 0;
   const int err = ct_sharing(n->dev, 1, &core);
@@ -142,11 +145,12 @@ static int bound_beside(ct_network *n, const struct ct_codes *codes, struct ct_n
     if (!one) return CT_OK; /* too long to be followed: not known */
     all += one;
   }
-  if (!err) part->beside = all;
+  if (!err) part->beside = all * ct_compiled_passes(stage);
   return err;
 }
 
 static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
+  const struct ct_stage *stage = &n->shared->compiled.stage[i];
   struct ct_codes *codes = &n->shared->compiled.stage[i].codes;
   struct ct_network_part *part = &n->part[i];
   int err = CT_OK;
@@ -154,8 +158,8 @@ static int load_stage(ct_network *n, size_t i, uint64_t *ahead) {
   part->expected = part->beside = CT_NO_CYCLE;
   for (size_t k = 0; k < codes->count; ++k)
     part->commands += codes->job[k].count;
-  if (n->shared->expected) err = expect(n, codes, part, ahead);
-  if (n->shared->expected && !err) err = bound_beside(n, codes, part);
+  if (n->shared->expected) err = expect(n, stage, part, ahead);
+  if (n->shared->expected && !err) err = bound_beside(n, stage, part);
   if (!err) err = ct_programs_load(n->dev, codes, &n->shared->programs[i]);
   if (!err) *codes = (struct ct_codes){0};
   part->programs = n->shared->programs[i];
@@ -541,7 +545,7 @@ int ct_network_stage(ct_network *n, size_t index, struct ct_network_stage *stage
                                      .backward = s->backward,
                                      .once = s->once,
                                      .runs = s->runs,
-                                     .jobs = (uint32_t)p->programs.count,
+                                     .jobs = (uint32_t)ct_network_stage_jobs(n, index),
                                      .macs = s->macs,
                                      .read = s->read,
                                      .written = s->written,

@@ -156,7 +156,7 @@ int ct_network_put_tensor(ct_network *n, const struct ct_regions *r, const struc
 int ct_network_get_tensor(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                           float *data);
 
-/* So much memory, all zeros; 0 units: none. */
+/* So much memory, all zeros; 0 units, or a failure: none. */
 int ct_network_alloc(ct_network *n, uint64_t units, uint64_t *addr);
 
 /* The constants of a region of what lasts. */
@@ -200,6 +200,9 @@ int ct_network_ended(ct_network *n);
 /* The same, or submitted runs use the network's own weights, or its own frame. what: of the
  * sentence, such as "written". */
 int ct_network_still(ct_network *n, bool frame, const char *what);
+
+/* How many jobs a stage takes. */
+size_t ct_network_stage_jobs(const ct_network *n, size_t stage);
 
 /* The jobs of a network's stages in run `step`, all like one: those that run once, the rest, or
  * all. Returns how many there are; jobs may be NULL. */

@@ -35,12 +35,21 @@ static uint32_t flags_of(enum ct_queue queue) {
   return queue == CT_INFERENCE ? CT_JOB_OVERLAP : 0;
 }
 
-/* A job of a stage, like another one, as far as the stage is so. */
-static void make_job(const struct ct_stage *stage, const struct ct_job *like, ct_program *program,
-                     struct ct_job *job) {
-  *job = *like;
-  job->program = program;
-  if (!stage->overlaps) job->flags = 0;
+size_t ct_network_stage_jobs(const ct_network *n, size_t stage) {
+  return n->part[stage].programs.count * ct_compiled_passes(&n->compiled.stage[stage]);
+}
+
+/* The jobs of a stage, all passes, like another one, as far as the stage is so. */
+static void make_jobs(const ct_network *n, size_t index, const struct ct_job *like,
+                      struct ct_job *jobs) {
+  const struct ct_stage *stage = &n->compiled.stage[index];
+  const struct ct_programs *p = &n->part[index].programs;
+  for (size_t k = 0; k < ct_network_stage_jobs(n, index); ++k) {
+    jobs[k] = *like;
+    jobs[k].program = p->of[k % p->count];
+    if (!stage->overlaps) jobs[k].flags = 0;
+    ct_compiled_pass(&n->compiled, stage, (uint32_t)(k / p->count), jobs[k].args);
+  }
 }
 
 int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
@@ -159,16 +168,14 @@ static int make_queue_room(struct run *r, size_t stage, size_t jobs) {
 }
 
 static int submit_stage(struct run *r, size_t stage, bool chained) {
-  const struct ct_programs *p = &r->n->part[stage].programs;
-  struct ct_job *jobs = malloc((p->count + 1) * sizeof *jobs);
+  const size_t count = ct_network_stage_jobs(r->n, stage);
+  struct ct_job *jobs = malloc((count + 1) * sizeof *jobs);
   if (!jobs) return no_memory(r->n->dev);
-  for (size_t i = 0; i < p->count; ++i) {
-    make_job(&r->n->compiled.stage[stage], &r->job, p->of[i], &jobs[i]);
-  }
+  make_jobs(r->n, stage, &r->job, jobs);
   const struct ct_work work = {.queue = r->queue,
                                .kind = CT_EVENT_JOB,
                                .job = jobs,
-                               .jobs = (unsigned)p->count,
+                               .jobs = (unsigned)count,
                                .cycle = CT_NO_CYCLE,
                                .chained = chained};
   const int err = ct_submit_work(r->n->dev, &work, &r->tag[stage]);
@@ -189,7 +196,7 @@ static int run_stages(struct run *r) {
       n->part[i].cycles = CT_NO_CYCLE;
       continue;
     }
-    err = make_queue_room(r, i, n->part[i].programs.count);
+    err = make_queue_room(r, i, ct_network_stage_jobs(n, i));
     if (!err) err = submit_stage(r, i, chained);
     chained = true;
   }
@@ -295,7 +302,7 @@ static bool is_among(const struct ct_stage *stage, enum ct_stages which) {
 size_t ct_network_most_jobs(const ct_network *n, enum ct_stages which) {
   size_t count = 0;
   for (size_t i = 0; i < n->compiled.stages; ++i)
-    if (is_among(&n->compiled.stage[i], which)) count += n->part[i].programs.count;
+    if (is_among(&n->compiled.stage[i], which)) count += ct_network_stage_jobs(n, i);
   return count;
 }
 
@@ -303,11 +310,10 @@ size_t ct_network_jobs(const ct_network *n, enum ct_stages which, uint64_t step,
                        const struct ct_job *like, struct ct_job *jobs) {
   size_t count = 0;
   for (size_t i = 0; i < n->compiled.stages; ++i) {
-    const struct ct_programs *p = &n->part[i].programs;
     const struct ct_stage *stage = &n->compiled.stage[i];
     if (!is_among(stage, which) || !ct_compiled_runs(stage, step)) continue;
-    for (size_t k = 0; k < p->count; ++k, ++count)
-      if (jobs) make_job(stage, like, p->of[k], &jobs[count]);
+    if (jobs) make_jobs(n, i, like, jobs + count);
+    count += ct_network_stage_jobs(n, i);
   }
   return count;
 }
