@@ -54,7 +54,13 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
-  uintptr_t reserved[5]; /* 0 */
+  /* One on the same device in whose memory its weights and states are, too: the same bits without
+   * copies, at every moment. Each of its own has to be there, by name and shape, and to lie as its
+   * programs want it: so it is with a perceptron's steps and answers, of any number of rows. It
+   * writes no weights; those of the other may be freed, and they stay as long as somebody has them.
+   * NULL: none */
+  ct_network *weights_of;
+  uintptr_t reserved[4]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The

@@ -69,12 +69,14 @@ int ct_network_arena(ct_network *n, enum ct_queue queue, uint64_t *addr) {
 /* ---- Who uses what ------------------------------------------------------------------------- */
 
 static bool used(const ct_network *n, bool frame) {
-  return frame ? n->frame_runs > 0 : n->own_runs[CT_INFERENCE] + n->own_runs[CT_TRAINING] > 0;
+  const size_t *runs = n->owner->own_runs;
+  return frame ? n->frame_runs > 0 : runs[CT_INFERENCE] + runs[CT_TRAINING] > 0;
 }
 
 /* A run that could not be ended goes on: jobs of its queue are not through. */
 static bool goes_on(const ct_network *n) {
-  return n->error == CT_ERR_DEVICE && n->dev->queues->ring[n->queue].completed < n->ends;
+  const bool own = n->error == CT_ERR_DEVICE && n->dev->queues->ring[n->queue].completed < n->ends;
+  return own || (n->owner != n && goes_on(n->owner));
 }
 
 int ct_network_ended(ct_network *n) {
@@ -96,9 +98,9 @@ int ct_network_still(ct_network *n, bool frame, const char *what) {
  * what is made of them once, must not meet others. */
 static int check_neighbours(ct_network *n, enum ct_queue queue) {
   const enum ct_queue other = queue == CT_TRAINING ? CT_INFERENCE : CT_TRAINING;
-  if (!n->changes && !n->stale) return CT_OK;
-  const int err = n->own_runs[other] ? ct_poll(n->dev) : CT_OK;
-  if (err || !n->own_runs[other]) return err;
+  const size_t *met = n->changes || n->stale ? n->owner->own_runs : n->owner->changing;
+  const int err = met[other] ? ct_poll(n->dev) : CT_OK;
+  if (err || !met[other]) return err;
   return ct_fail(n->dev, CT_ERR_BUSY,
                  "runs of the other queue use the network's own weights, which change: publish a "
                  "version for one of the two");
@@ -218,6 +220,13 @@ int ct_network_check_run(ct_network *n, enum ct_queue queue) {
   return err ? err : check_neighbours(n, queue);
 }
 
+/* What goes on uses the weights. */
+static void leave_to_owner(ct_network *n) {
+  n->owner->error = n->error;
+  n->owner->queue = n->queue;
+  n->owner->ends = n->ends;
+}
+
 int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   struct ct_regions at;
   int err = ct_network_check_run(n, queue);
@@ -240,7 +249,8 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
   free(r.tag);
   if (err && !n->error) n->error = err;
   if (!err) n->stale = false;
-  if (!err) n->steps += n->changes;
+  if (!err) n->owner->steps += n->changes;
+  if (n->error == CT_ERR_DEVICE) leave_to_owner(n);
   return err;
 }
 
@@ -255,13 +265,23 @@ struct flight {
   uint32_t member; /* whose own they are */
 };
 
+void ct_network_begin(ct_network *n, enum ct_queue queue) {
+  ++n->owner->own_runs[queue];
+  n->owner->changing[queue] += n->changes;
+}
+
+void ct_network_end(ct_network *n, enum ct_queue queue) {
+  --n->owner->own_runs[queue];
+  n->owner->changing[queue] -= n->changes;
+}
+
 static void landed(void *arg, const struct ct_event *event) {
   struct flight *f = arg;
   ct_network *n = f->n;
   if (f->weights) {
     ct_weights_drop(f->weights, CT_WEIGHTS_READ);
   } else {
-    --n->own_runs[f->queue];
+    ct_network_end(n, f->queue);
     if (!event->error) ct_network_note_run(n, f->member, 1);
   }
   if (f->frame)
@@ -277,7 +297,7 @@ static void take_off(const struct flight *f) {
   if (f->weights)
     ct_weights_take(f->weights, CT_WEIGHTS_READ);
   else
-    ++f->n->own_runs[f->queue];
+    ct_network_begin(f->n, f->queue);
   if (f->frame)
     ct_frame_take(f->frame);
   else
@@ -323,6 +343,9 @@ int ct_network_takes(ct_network *n, ct_weights *w) {
     return ct_fail(n->dev, CT_ERR_ARG, "the weights belong to another device");
   const int err = ct_weights_ready(w);
   if (err || w->network == n) return err;
+  const ct_network *made = w->network;
+  if (made && made->handle.live && made->owner == n->owner && !ct_network_fits(n, made))
+    return CT_OK;
   return ct_fail(n->dev, CT_ERR_ARG, "the weights were published for something else");
 }
 

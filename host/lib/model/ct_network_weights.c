@@ -27,8 +27,8 @@ static void published(void *arg, const struct ct_event *event) {
   p->w->error = event->error;
   p->w->steps = ct_network_steps_of(p->from, p->member);
   ct_weights_drop(p->w, CT_WEIGHTS_ORDERED);
-  --p->from->own_runs[CT_TRAINING];
-  --p->from->published;
+  --p->from->owner->own_runs[CT_TRAINING];
+  --p->from->owner->published;
   --p->to->arriving;
   ct_network_release(p->from);
   ct_network_release(p->to);
@@ -102,8 +102,8 @@ static int submit(struct publishing *p, void *user, uint64_t *tag) {
   if (err) return err;
   p->w->version = ++p->to->numbered;
   ct_weights_take(p->w, CT_WEIGHTS_ORDERED);
-  ++p->from->own_runs[CT_TRAINING];
-  ++p->from->published;
+  ++p->from->owner->own_runs[CT_TRAINING];
+  ++p->from->owner->published;
   ++p->to->arriving;
   ++p->from->refs;
   ++p->to->refs;
@@ -124,10 +124,10 @@ static int check_networks(const ct_network *from, const ct_network *to) {
 
 /* Copies are made on the training queue, which knows no order with the other. */
 static int check_runs(ct_network *from) {
-  const bool met = from->changes && from->own_runs[CT_INFERENCE];
+  const size_t *met = &from->owner->changing[CT_INFERENCE];
   int err = ct_network_ended(from);
-  if (!err && met) err = ct_poll(from->dev);
-  if (err || !met || !from->own_runs[CT_INFERENCE]) return err;
+  if (!err && *met) err = ct_poll(from->dev);
+  if (err || !*met) return err;
   return ct_fail(from->dev, CT_ERR_BUSY,
                  "runs of the inference queue change the weights: publish when they have ended");
 }
@@ -175,7 +175,7 @@ int ct_network_load_weights(ct_network *n, const void *data, size_t size, ct_wei
   of_network(w, n);
   w->error = CT_OK;
   w->version = ++n->numbered;
-  w->steps = n->steps;
+  w->steps = n->owner->steps;
   *weights = w;
   return CT_OK;
 }
