@@ -185,6 +185,14 @@ int ct_compile(const ct_graph *graph, const struct ct_compile_options *options,
                struct ct_compiled *compiled);
 void ct_compiled_free(struct ct_compiled *compiled);
 
+/* Where a layer of a perceptron lies behind one address: image, and from unit `state` on the state
+ * (0: there is none). */
+struct ct_layer_lays {
+  struct ct_lay w, b, vw, vb; /* momentum: kind NONE without a state */
+};
+void ct_layer_lays(const struct ct_mlp *net, uint32_t layer, uint32_t state,
+                   struct ct_layer_lays *lays);
+
 /* Whether an operator of that name is compiled at all. */
 bool ct_compile_has(const char *op);
 

@@ -61,32 +61,39 @@ static void argument_row(struct whole *w, unsigned reg, unsigned region, uint32_
 }
 
 /* Weights: records in the image, and masters in the state, if there is one. */
-static void lay_weights(struct whole *w, uint32_t l) {
-  const struct ct_perceptron *p = w->p;
-  const uint32_t tile = ct_mlp_tile(&w->net, l), at = w->state + tile * CT_STATE_UNITS;
+static void lay_weights(const struct ct_mlp *net, uint32_t l, uint32_t state,
+                        struct ct_layer_lays *lays) {
+  const uint32_t tile = ct_mlp_tile(net, l), at = state + tile * CT_STATE_UNITS;
   struct ct_lay k = {.kind = CT_LAY_TILES,
-                     .mat = {.rows = w->net.width[l + 1], .cols = w->net.width[l]},
+                     .mat = {.rows = net->width[l + 1], .cols = net->width[l]},
                      .pitch = CT_STATE_UNITS};
-  k.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){CT_ARG_LASTING, tile * CT_RECORD_UNITS};
-  if (p->trains) k.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at + CT_F32_TILE_UNITS};
-  lay(w, p->w[l], &k);
-  if (!p->trains) return;
-  k.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){0, 0};
-  k.mat.keep[CT_KEEP_F32].at = at;
-  lay(w, p->vw[l], &k);
+  lays->w = k;
+  lays->w.mat.keep[CT_KEEP_SQUARE] = (struct ct_seat){CT_ARG_LASTING, tile * CT_RECORD_UNITS};
+  if (!state) return;
+  lays->w.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at + CT_F32_TILE_UNITS};
+  lays->vw = k;
+  lays->vw.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, at};
 }
 
-static void lay_biases(struct whole *w, uint32_t l) {
-  const struct ct_perceptron *p = w->p;
-  const uint32_t at = ct_mlp_bias_tile(&w->net, l) * CT_F32_ROW_UNITS;
+static void lay_biases(const struct ct_mlp *net, uint32_t l, uint32_t state,
+                       struct ct_layer_lays *lays) {
+  const uint32_t at = ct_mlp_bias_tile(net, l) * CT_F32_ROW_UNITS;
   struct ct_lay k = {.kind = CT_LAY_LINES,
-                     .mat = {.rows = 1, .cols = w->net.width[l + 1]},
-                     .pitch = ct_mlp_out(&w->net, l) * CT_F32_ROW_UNITS};
-  k.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, ct_mlp_bias_at(&w->net) + at};
-  lay(w, p->b[l], &k);
-  if (!p->trains) return;
-  k.mat.keep[CT_KEEP_F32].at = w->state + ct_mlp_bias_momentum_at(&w->net) + at;
-  lay(w, p->vb[l], &k);
+                     .mat = {.rows = 1, .cols = net->width[l + 1]},
+                     .pitch = ct_mlp_out(net, l) * CT_F32_ROW_UNITS};
+  lays->b = k;
+  lays->b.mat.keep[CT_KEEP_F32] = (struct ct_seat){CT_ARG_LASTING, ct_mlp_bias_at(net) + at};
+  if (!state) return;
+  lays->vb = k;
+  lays->vb.mat.keep[CT_KEEP_F32] =
+      (struct ct_seat){CT_ARG_LASTING, state + ct_mlp_bias_momentum_at(net) + at};
+}
+
+void ct_layer_lays(const struct ct_mlp *net, uint32_t l, uint32_t state,
+                   struct ct_layer_lays *lays) {
+  *lays = (struct ct_layer_lays){.vw = {.kind = CT_LAY_NONE}};
+  lay_weights(net, l, state, lays);
+  lay_biases(net, l, state, lays);
 }
 
 static void lay_model(struct whole *w) {
@@ -94,8 +101,13 @@ static void lay_model(struct whole *w) {
   w->state = round_up(image, ALIGN);
   w->c->out->lasting = w->p->trains ? w->state + ct_mlp_state_units(&w->net) : image;
   for (uint32_t l = 0; l < w->net.layers; ++l) {
-    lay_weights(w, l);
-    lay_biases(w, l);
+    struct ct_layer_lays lays;
+    ct_layer_lays(&w->net, l, w->p->trains ? w->state : 0, &lays);
+    lay(w, w->p->w[l], &lays.w);
+    lay(w, w->p->b[l], &lays.b);
+    if (!w->p->trains) continue;
+    lay(w, w->p->vw[l], &lays.vw);
+    lay(w, w->p->vb[l], &lays.vb);
   }
 }
 

@@ -137,6 +137,10 @@ int ct_network_put_mlp(ct_network *n, const struct ct_regions *r, const struct c
 int ct_network_get_mlp(ct_network *n, const struct ct_regions *r, const struct ct_lay *lay,
                        float *data);
 
+/* The same in the caller's memory, in one way of keeping; between FP32 tiles others may lie. */
+void ct_lay_pack(const struct ct_lay *lay, enum ct_keep keep, const float *from, uint8_t *to);
+void ct_lay_unpack(const struct ct_lay *lay, enum ct_keep keep, const uint8_t *from, float *to);
+
 /* A matrix to all its places, and back from the best of them. */
 int ct_network_put(ct_network *n, const struct ct_regions *r, const struct ct_mat *mat,
                    const float *matrix);
