@@ -339,6 +339,14 @@ static struct ct_event wait_for(ct_device *dev, uint64_t tag) {
   return e;
 }
 
+static ct_weights *publish(ct_device *dev, ct_network *from, ct_network *to) {
+  ct_weights *w;
+  uint64_t tag;
+  ok(dev, ct_network_publish_submit(from, to, NULL, &w, &tag));
+  wait_for(dev, tag);
+  return w;
+}
+
 /* Cycles of the one and the other; where things lie in memory costs a burst here and there. */
 static void same_cycles(ct_device *dev, const struct ct_event *a, const struct ct_event *b) {
   struct ct_info info;
@@ -531,6 +539,233 @@ static void test_passes_take_no_longer(void **state) {
   ct_close(dev);
 }
 
+/* ---- In front of a larger graph ------------------------------------------------------------ */
+
+/* Layers, as ct_graph_mlp() has them, and then something else. */
+struct front {
+  uint32_t layers, width[MOST_LAYERS + 1], rows;
+  bool images, twice; /* the input is one of images; what the layers give is an output, too */
+  enum { SOFTMAX, TANH, NORM, NEXT, SCALED, KINDS } then;
+};
+
+static int weight(ct_graph *g, const char *name, struct ct_shape shape) {
+  const int w = ct_graph_tensor(
+      g, &(struct ct_new_tensor){
+             .name = name, .role = CT_ROLE_WEIGHT, .initial = CT_INITIAL_HE, .shape = shape});
+  must(g, w);
+  return w;
+}
+
+static int add_rest(ct_graph *g, const struct front *f, int t) {
+  const uint32_t last = f->width[f->layers];
+  if (f->then == SOFTMAX) return node(g, "softmax", NULL, &t, 1);
+  if (f->then == TANH) return node(g, "tanh", NULL, &t, 1);
+  if (f->then == SCALED) {
+    const int by = weight(g, "factor", (struct ct_shape){1, {last}});
+    return node(g, "mul", NULL, (const int[]){t, by}, 2);
+  }
+  if (f->then == NORM)
+    t = node(g, "layer_norm", NULL,
+             (const int[]){t, weight(g, "scale", (struct ct_shape){1, {last}})}, 2);
+  /* No bias, so it is no layer of them; of NEXT it reads the matrix as a product does. */
+  return node(g, "linear", "end",
+              (const int[]){t, weight(g, "end.weight", (struct ct_shape){2, {5, last}})}, 2);
+}
+
+static ct_graph *with_front(const struct front *f) {
+  ct_graph *g;
+  char name[32];
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const struct ct_shape rows = {2, {f->rows, f->width[0]}},
+                        images = {4, {f->rows, 1, f->width[0] / 4, 4}};
+  int t =
+      ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = f->images ? images : rows});
+  if (f->images) t = node(g, "flatten", NULL, &t, 1);
+  for (uint32_t l = 0; l < f->layers; ++l) {
+    snprintf(name, sizeof name, "w%u", l);
+    const int w = weight(g, name, (struct ct_shape){2, {f->width[l + 1], f->width[l]}});
+    snprintf(name, sizeof name, "b%u", l);
+    const int b = weight(g, name, (struct ct_shape){1, {f->width[l + 1]}});
+    if (l) t = node(g, "relu", NULL, &t, 1);
+    t = node(g, "linear", NULL, (const int[]){t, w, b}, 3);
+  }
+  if (f->twice) must(g, ct_graph_result(g, t));
+  must(g, ct_graph_result(g, add_rest(g, f, t)));
+  must(g, ct_graph_check(g));
+  return g;
+}
+
+static bool has_front(ct_network *n) {
+  struct ct_network_stage s;
+  for (size_t i = 0; i < ct_network_stages(n); ++i)
+    if (ct_network_stage(n, i, &s) == CT_OK && !strcmp(s.op, "perceptron")) return true;
+  return false;
+}
+
+static void same_outputs(ct_device *dev, ct_network *a, ct_network *b) {
+  struct ct_tensor_info info;
+  for (int t = 1; ct_graph_tensor_info(ct_network_graph(a), t, &info) == CT_OK; ++t) {
+    if (info.role != CT_ROLE_OUTPUT) continue;
+    float *x = malloc(info.elements * sizeof *x), *y = malloc(info.elements * sizeof *y);
+    assert_true(x && y);
+    ok(dev, ct_network_read(a, t, x, info.elements));
+    ok(dev, ct_network_read(b, t, y, info.elements));
+    ct_assert_same(info.name, (uint8_t *)x, (uint8_t *)y, info.elements * sizeof *x);
+    free(x);
+    free(y);
+  }
+}
+
+static uint64_t run_again(ct_device *dev, ct_network *n, ct_weights *w) {
+  struct ct_event e = {0};
+  for (int again = 0; again < 2; ++again) {
+    uint64_t tag;
+    ok(dev, ct_network_submit(n, &(struct ct_run){.weights = w}, &tag));
+    e = wait_for(dev, tag);
+  }
+  return e.end - e.start;
+}
+
+/* The bits of kernels, by its own weights and by a version of theirs; in no more cycles. front:
+ * there has to be one. */
+static void check_front(ct_device *dev, const struct front *f, bool front, ct_rng *rng) {
+  ct_graph *g = with_front(f);
+  ct_network *n = put(dev, g), *kernels;
+  struct ct_info info;
+  ok(dev, ct_info(dev, &info));
+  ok(dev, ct_network_create(dev, g, &(struct ct_network_options){.kernels = true}, &kernels));
+  assert_false(has_front(kernels));
+  if (front) assert_true(has_front(n));
+  for (uint64_t seed = 1; seed < 3; ++seed) {
+    const size_t count = (size_t)f->rows * f->width[0];
+    float *x = malloc(count * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < count; ++i)
+      x[i] = ((float)ct_rng_below(rng, 2001) - 800.0f) * 1e-3f;
+    ok(dev, ct_network_draw(kernels, seed));
+    if (seed == 1) ok(dev, ct_network_draw(n, seed));
+    put_in(dev, n, "x", x);
+    put_in(dev, kernels, "x", x);
+    ct_weights *w = seed == 1 ? NULL : publish(dev, kernels, n);
+    const uint64_t took = run_again(dev, n, w), plain = run_again(dev, kernels, NULL);
+    same_outputs(dev, n, kernels);
+    if (info.has_clock)
+      print_message("%u layers, %u rows, then %d: %llu cycles, by kernels %llu\n", f->layers,
+                    f->rows, f->then, (unsigned long long)took, (unsigned long long)plain);
+    if (info.has_clock && front) assert_in_range(took, 1, plain);
+    ct_weights_free(w);
+    free(x);
+  }
+  ct_network_free(kernels);
+  ct_network_free(n);
+  ct_graph_free(g);
+}
+
+static struct front draw_front(ct_rng *rng, uint32_t widest) {
+  struct front f = {.layers = 2 + ct_rng_below(rng, MOST_LAYERS - 1),
+                    .rows = 1 + ct_rng_below(rng, 20),
+                    .images = ct_rng_below(rng, 3) == 0,
+                    .twice = ct_rng_below(rng, 3) == 0,
+                    .then = ct_rng_below(rng, KINDS)};
+  for (uint32_t l = 0; l <= f.layers; ++l)
+    f.width[l] = 4 * (1 + ct_rng_below(rng, widest / 4));
+  return f;
+}
+
+static void test_in_front(void **state) {
+  (void)state;
+  static const struct {
+    const char *uri;
+    uint32_t widest;
+    int draws;
+  } cases[] = {{"emu:", 200, 20},
+               {"emu:spm=2048", 200, 8},
+               {"emu:spm=1024", 400, 6},
+               {"sim:", 80, 3},
+               {"sim:core=16x8", 80, 3}};
+  ct_rng rng = ct_rng_make(10);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    ct_device *dev;
+    if (ct_open(cases[i].uri, &dev)) fail_msg("%s", ct_last_error(NULL));
+    for (int k = 0, draws = ct_tb_draws(cases[i].draws); k < draws; ++k) {
+      const struct front f = draw_front(&rng, cases[i].widest);
+      check_front(dev, &f, i == 0 && f.rows <= 16, &rng);
+    }
+    for (unsigned then = 0; then < KINDS; ++then) {
+      const struct front f = {
+          .layers = 2, .width = {64, 32, 12}, .rows = then % 2 ? 1 : 16, .then = then};
+      check_front(dev, &f, then != NORM && then != NEXT && then != SCALED, &rng);
+    }
+    ct_close(dev);
+  }
+}
+
+/* Layers that nobody needs have no places, and others keep theirs. */
+static void test_a_front_for_nothing(void **state) {
+  (void)state;
+  ct_device *dev;
+  ct_graph *g;
+  int w[4];
+  float ones[20], y[20] = {0};
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  assert_int_equal(ct_graph_create(&g), CT_OK);
+  const int x = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "x", .shape = {2, {1, 20}}});
+  const int z = ct_graph_tensor(g, &(struct ct_new_tensor){.name = "z", .shape = {2, {1, 20}}});
+  for (unsigned i = 0; i < 4; ++i) {
+    const char *const name[] = {"w0", "b0", "w1", "b1"};
+    w[i] = weight(g, name[i], i % 2 ? (struct ct_shape){1, {20}} : (struct ct_shape){2, {20, 20}});
+  }
+  int t = node(g, "linear", NULL, (const int[]){x, w[0], w[1]}, 3);
+  t = node(g, "relu", NULL, &t, 1);
+  node(g, "linear", NULL, (const int[]){t, w[2], w[3]}, 3);
+  const int factor = weight(g, "factor", (struct ct_shape){1, {20}});
+  const int out = node(g, "mul", "out", (const int[]){z, factor}, 2);
+  must(g, ct_graph_result(g, out));
+  must(g, ct_graph_check(g));
+  ct_network *n = put(dev, g);
+  assert_false(has_front(n));
+  for (unsigned i = 0; i < 20; ++i)
+    ones[i] = 1;
+  ok(dev, ct_network_write(n, factor, ones, 20));
+  ok(dev, ct_network_write(n, w[1], y, 20)); /* nowhere */
+  ok(dev, ct_network_write(n, z, ones, 20));
+  ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+  ok(dev, ct_network_read(n, out, y, 20));
+  assert_memory_equal(y, ones, sizeof y);
+  ct_network_free(n);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
+/* None where numbers in between are wanted elsewhere, too, or it takes steps. */
+static void test_nothing_in_front(void **state) {
+  (void)state;
+  ct_device *dev;
+  assert_int_equal(ct_open("emu:", &dev), CT_OK);
+  const struct front one = {.layers = 1, .width = {64, 32}, .rows = 4},
+                     many = {.layers = 2, .width = {64, 32, 10}, .rows = 17};
+  const struct front *const none[] = {&one, &many};
+  for (size_t i = 0; i < sizeof none / sizeof *none; ++i) {
+    ct_graph *g = with_front(none[i]);
+    ct_network *n = put(dev, g);
+    assert_false(has_front(n));
+    ct_network_free(n);
+    ct_graph_free(g);
+  }
+  ct_network *n;
+  ct_graph *g = other_graph(&(struct other){.other_output = true});
+  n = put(dev, g);
+  assert_false(has_front(n));
+  ct_network_free(n);
+  ct_graph_free(g);
+  g = other_graph(&(struct other){.kept = true});
+  n = put(dev, g);
+  assert_false(has_front(n));
+  ct_network_free(n);
+  ct_graph_free(g);
+  ct_close(dev);
+}
+
 static void compare_all(const char *uri, uint32_t widest, int draws) {
   ct_rng rng = ct_rng_make(2);
   ct_device *dev;
@@ -627,14 +862,6 @@ static void test_turning(void **state) {
     check_turning("emu:", tiles[i], &rng);
   check_turning("sim:", 29, &rng);
   check_turning("sim:core=16x8", 5, &rng);
-}
-
-static ct_weights *publish(ct_device *dev, ct_network *from, ct_network *to) {
-  ct_weights *w;
-  uint64_t tag;
-  ok(dev, ct_network_publish_submit(from, to, NULL, &w, &tag));
-  wait_for(dev, tag);
-  return w;
 }
 
 /* An answer by a version is that of a network with the same weights. */
@@ -953,6 +1180,9 @@ int main(void) {
                                      cmocka_unit_test(test_bytes_and_cycles_of_a_model),
                                      cmocka_unit_test(test_passes),
                                      cmocka_unit_test(test_passes_take_no_longer),
+                                     cmocka_unit_test(test_in_front),
+                                     cmocka_unit_test(test_nothing_in_front),
+                                     cmocka_unit_test(test_a_front_for_nothing),
                                      cmocka_unit_test(test_turning),
                                      cmocka_unit_test(test_versions_of_both_kinds),
                                      cmocka_unit_test(test_versions_take_no_longer),

@@ -142,6 +142,8 @@ struct ct_stage {
   uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
   bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
   struct ct_passes passes;
+  struct ct_argument *own; /* [CT_MAX_ARGS], all regions: what its jobs have instead of `argument`;
+                              NULL: nothing else */
   uint64_t macs;
   uint64_t read, written; /* bytes of its tensors */
   struct ct_codes codes;
@@ -213,7 +215,7 @@ void ct_compiled_numbers(struct ct_compiled *compiled, const ct_graph *other);
 /* Whether a stage is part of that run. */
 bool ct_compiled_runs(const struct ct_stage *stage, uint64_t run);
 
-/* How often its programs run; makes the arguments of the first pass those of another one. */
+/* How often its programs run; makes the arguments of the network's jobs those of a pass. */
 uint32_t ct_compiled_passes(const struct ct_stage *stage);
 void ct_compiled_pass(const struct ct_compiled *compiled, const struct ct_stage *stage,
                       uint32_t pass, uint32_t *args);

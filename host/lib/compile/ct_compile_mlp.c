@@ -34,6 +34,11 @@ static uint32_t round_up(uint32_t x, uint32_t to) {
   return ct_ceil_div(x, to) * to;
 }
 
+uint32_t ct_mlp_row(const struct ct_mlp *net) {
+  const uint32_t blocks = ct_mlp_in(net, 0);
+  return round_up(blocks + ct_tiles(blocks), BURST);
+}
+
 /* ---- Where things lie ---------------------------------------------------------------------- */
 
 static void lay(struct whole *w, int tensor, const struct ct_lay *how) {
@@ -129,8 +134,8 @@ static unsigned lay_tiles(struct whole *w, int tensor, uint32_t cols, enum ct_ke
 /* ---- Answers ------------------------------------------------------------------------------- */
 
 static void lay_answers(struct whole *w) {
-  const uint32_t in = ct_mlp_in(&w->net, 0), classes = w->net.width[w->net.layers];
-  const uint32_t row = round_up(in + ct_tiles(in), BURST), answer = ct_ceil_div(classes, 4);
+  const uint32_t classes = w->net.width[w->net.layers], answer = ct_ceil_div(classes, 4);
+  const uint32_t row = ct_mlp_row(&w->net);
   const struct ct_lay x = {.kind = CT_LAY_VECTORS, .mat = {.cols = w->net.width[0]}, .pitch = row};
   const struct ct_lay z = {.kind = CT_LAY_LINES, .mat = {.cols = classes}, .pitch = answer};
   const uint32_t all = w->p->batch, rows = w->passes.rows;
@@ -149,22 +154,34 @@ static struct ct_passes passes_of(uint32_t batch) {
   return (struct ct_passes){.count = count, .rows = ct_ceil_div(batch, count), .all = batch};
 }
 
-static int make_answers(struct whole *w, struct ct_codes *codes) {
-  const struct ct_infer shape = {.net = &w->net,
-                                 .rows = w->passes.rows,
-                                 .spm_words = w->c->options->spm_words,
-                                 .work = &w->work};
+int ct_mlp_answers(const struct ct_compiler *c, struct ct_mlp_answers *a,
+                   const struct ct_why *why) {
+  a->passes = passes_of(a->batch);
+  const struct ct_infer shape = {.net = a->net,
+                                 .rows = a->passes.rows,
+                                 .spm_words = c->options->spm_words,
+                                 .planes = a->planes ? ct_tiles(a->batch) * CT_F32_TILE_UNITS : 0,
+                                 .work = &a->work};
   struct ct_code code;
-  const int err = ct_prog_infer(&shape, &code, &w->why);
+  const int err = ct_prog_infer(&shape, &code, why);
   if (err) return err;
-  codes->job = malloc(sizeof *codes->job);
-  if (!codes->job) {
+  a->codes.job = malloc(sizeof *a->codes.job);
+  if (!a->codes.job) {
     free(code.cmd);
     return CT_ERR_MEMORY;
   }
-  *codes->job = code;
-  codes->count = 1;
+  *a->codes.job = code;
+  a->codes.count = 1;
   return CT_OK;
+}
+
+static int make_answers(struct whole *w, struct ct_codes *codes) {
+  struct ct_mlp_answers a = {.net = &w->net, .batch = w->p->batch};
+  const int err = ct_mlp_answers(w->c, &a, &w->why);
+  w->passes = a.passes;
+  w->work = a.work;
+  *codes = a.codes;
+  return err;
 }
 
 /* ---- Steps --------------------------------------------------------------------------------- */
@@ -279,7 +296,6 @@ bool ct_compile_mlp(struct ct_compiler *c) {
   for (uint32_t l = 0; l <= p.layers; ++l)
     w.net.width[l] = p.width[l];
   if (!is_sayable(&w)) return false;
-  w.passes = passes_of(p.batch);
   const int err = p.trains ? make_step(&w, &codes) : make_answers(&w, &codes);
   if (err == CT_ERR_NO_SPACE && !p.trains) return false;
   if (err == CT_ERR_MEMORY)

@@ -125,7 +125,9 @@ static int expect(ct_network *n, const struct ct_stage *stage, struct ct_network
   ct_network_arguments(n, &at, 0, &job);
   for (size_t i = 0; i < codes->count * ct_compiled_passes(stage); ++i) {
     const struct ct_code *code = &codes->job[i % codes->count];
-    const int err = ct_cycles(&core, code->cmd, code->count, job.args, &one);
+    struct ct_job pass = job;
+    ct_compiled_pass(&n->compiled, stage, (uint32_t)(i / codes->count), pass.args);
+    const int err = ct_cycles(&core, code->cmd, code->count, pass.args, &one);
     if (err == CT_ERR_MEMORY) return no_memory(n->dev);
     if (err) return CT_OK; /* too long to be followed: not known */
     all.total += one.total;
