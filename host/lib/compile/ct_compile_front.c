@@ -19,8 +19,8 @@ struct ct_front {
   struct ct_perceptron p;
   struct ct_mlp net;
   struct ct_mlp_answers answers;
-  bool *has; /* by node */
-  int image; /* a value; CT_NO_VALUE: nobody needs what it gives */
+  bool *has;     /* by node */
+  int image;     /* a value; CT_NO_VALUE: nobody needs what it gives */
   uint32_t work; /* where the workspace begins in the arena */
 };
 
