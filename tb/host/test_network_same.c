@@ -418,6 +418,35 @@ static void test_what_does_not_fit(void **state) {
   ct_close(dev);
 }
 
+/* Programs and weights of another one: only inputs and outputs are its own. */
+static void test_programs_of_another(void **state) {
+  (void)state;
+  ct_rng rng = ct_rng_make(7);
+  ct_device *dev = open_device("emu:");
+  ct_network *one = make(dev, 4, false, NULL), *two;
+  struct ct_network_info info;
+  uint64_t tag[2];
+  ok(dev,
+     try_make(dev, 4, NULL, &(struct ct_network_options){.weights_of = one, .like = one}, &two));
+  assert_int_equal(ct_network_info(two, &info), CT_OK);
+  assert_int_equal(info.together, 2);
+  assert_true(two->own.lasting == one->own.lasting);
+  ok(dev, ct_network_draw(one, 7));
+  ct_rng again = rng;
+  put_rows(dev, one, 4, false, &rng);
+  put_rows(dev, two, 4, false, &again);
+  for (unsigned i = 0; i < 2; ++i)
+    ok(dev, ct_network_submit(i ? two : one, &(struct ct_run){.frame = NULL}, &tag[i]));
+  for (unsigned i = 0; i < 2; ++i)
+    wait_for(dev, tag[i]);
+  same_tensor(dev, one, two, "logits");
+  ct_network_free(one);
+  put_rows(dev, two, 4, false, &rng);
+  ok(dev, ct_network_run(two, CT_INFERENCE, 0));
+  ct_network_free(two);
+  ct_close(dev);
+}
+
 /* By kernels, too, where these want the same: of the same graph for another number of rows. */
 static void test_kernels(void **state) {
   (void)state;
@@ -445,12 +474,10 @@ static void test_kernels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers_see_each_step),
-                                     cmocka_unit_test(test_steps_of_several_batches),
-                                     cmocka_unit_test(test_versions_are_for_all),
-                                     cmocka_unit_test(test_runs_in_each_others_way),
-                                     cmocka_unit_test(test_who_is_freed_first),
-                                     cmocka_unit_test(test_what_does_not_fit),
-                                     cmocka_unit_test(test_kernels)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_answers_see_each_step), cmocka_unit_test(test_steps_of_several_batches),
+      cmocka_unit_test(test_versions_are_for_all),  cmocka_unit_test(test_runs_in_each_others_way),
+      cmocka_unit_test(test_who_is_freed_first),    cmocka_unit_test(test_what_does_not_fit),
+      cmocka_unit_test(test_programs_of_another),   cmocka_unit_test(test_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
