@@ -349,6 +349,20 @@ static void test_who_is_freed_first(void **state) {
   ct_close(dev);
 }
 
+/* All of them at once. */
+static void test_the_device_is_closed(void **state) {
+  (void)state;
+  ct_device *dev = open_device("emu:");
+  ct_network *steps = make(dev, 9, true, NULL), *answers = make(dev, 4, false, steps);
+  uint64_t tag;
+  ok(dev, ct_network_draw(steps, 4));
+  ok(dev, ct_network_submit(answers, &(struct ct_run){.queue = CT_TRAINING}, &tag));
+  ct_close(dev);
+  assert_int_equal(ct_network_run(answers, CT_INFERENCE, 0), CT_ERR_CLOSED);
+  ct_network_free(steps);
+  ct_network_free(answers);
+}
+
 /* ---- What does not fit --------------------------------------------------------------------- */
 
 static void refuse(ct_device *dev, ct_network *of, const char *text, int error,
@@ -474,10 +488,14 @@ static void test_kernels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_answers_see_each_step), cmocka_unit_test(test_steps_of_several_batches),
-      cmocka_unit_test(test_versions_are_for_all),  cmocka_unit_test(test_runs_in_each_others_way),
-      cmocka_unit_test(test_who_is_freed_first),    cmocka_unit_test(test_what_does_not_fit),
-      cmocka_unit_test(test_programs_of_another),   cmocka_unit_test(test_kernels)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers_see_each_step),
+                                     cmocka_unit_test(test_steps_of_several_batches),
+                                     cmocka_unit_test(test_versions_are_for_all),
+                                     cmocka_unit_test(test_runs_in_each_others_way),
+                                     cmocka_unit_test(test_the_device_is_closed),
+                                     cmocka_unit_test(test_who_is_freed_first),
+                                     cmocka_unit_test(test_what_does_not_fit),
+                                     cmocka_unit_test(test_programs_of_another),
+                                     cmocka_unit_test(test_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

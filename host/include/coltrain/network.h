@@ -119,7 +119,8 @@ int ct_frame_read(ct_frame *frame, int tensor, float *data, size_t count);
 struct ct_run {
   ct_frame *frame;     /* NULL: the network's own */
   ct_weights *weights; /* of ct_network_publish_submit() or ct_network_load_weights() for this
-                          network; NULL: its own */
+                          network, or for one that has the same (struct ct_network_options) and is
+                          still there; NULL: its own */
   enum ct_queue queue;
   uint64_t step;         /* counted from 0 */
   uint64_t cycle;        /* when it begins by the device's clock; 0, or past: at once */

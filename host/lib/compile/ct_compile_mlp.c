@@ -3,13 +3,13 @@
  * A graph that is a perceptron as a whole: one stage, the programs of ct_prog.h. What lies where is
  * as these want it, so bytes and cycles are those of a model of the same widths.
  *
- *   answers   of 1..16 rows, or several times so many: passes of one program. r1: the image; r2:
- * the workspace; then the rows, the logits. a step    r1: the image, the state behind it; r2: the
- * workspace, and a loss that nobody asked for; then inputs, targets, loss and logits, as far as
- * somebody did.
+ *   answers   of 1..16 rows. r1: the image; r2: the workspace; then the rows, the logits.
+ *   a step    r1: the image, the state behind it; r2: the workspace, and a loss that nobody asked
+ *             for; then inputs, targets, loss and logits, as far as somebody did.
  *
- * Answers have the same bits by kernels, so more rows, which are no slower there, or a window that
- * is too small, go there. Steps have not: whether a step is one goes by the graph alone.
+ * Answers of more rows, up to CT_MLP_ROWS_MAX, are passes of one program. They have the same bits
+ * by kernels, so still more, which are no slower there, or a window that is too small, go there.
+ * Steps have not: whether a step is one goes by the graph alone.
  */
 #include <stdlib.h>
 
