@@ -39,9 +39,9 @@ static size_t runs_that_fit(const struct asked_net *net) {
   return fit < NETWORK_BATCHES ? NETWORK_BATCHES : fit < NETWORK_RUNS ? fit : NETWORK_RUNS;
 }
 
-/* The one for one row is there. */
+/* The one for one row is there; the others have its weights, if they can. */
 static int compile(struct serve_model *m, uint32_t rows, struct asked_net *net) {
-  if (rows > 1) return asked_compile(&m->asked, rows, net);
+  if (rows > 1) return asked_compile(&m->asked, rows, &m->network->size[0].net, net);
   *net = m->one;
   m->one = (struct asked_net){.dev = NULL};
   return 0;
@@ -74,7 +74,7 @@ static int open_reference(struct serve *s, struct serve_model *m) {
   const struct asked *a = &m->asked;
   if (!s->emu && cli_open("emu:", &s->emu)) return 1;
   if (asked_open(&n->reference, s->emu, a->model, a->seed) ||
-      asked_compile(&n->reference, 1, &n->one))
+      asked_compile(&n->reference, 1, NULL, &n->one))
     return 1;
   const int rc = ct_frame_create(n->one.net, &n->place);
   return rc < 0 ? cli_fail_device(s->emu, rc, "asking emu: for the answers") : 0;

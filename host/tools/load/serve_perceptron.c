@@ -44,7 +44,7 @@ static int expect(struct serve_model *m) {
   ct_frame *place = NULL;
   int rc = 0, status = cli_open("emu:", &emu) ||
                        asked_open(&asked, emu, m->shape->network, m->seed) ||
-                       asked_compile(&asked, 1, &one);
+                       asked_compile(&asked, 1, NULL, &one);
   if (!status) rc = ct_frame_create(one.net, &place);
   if (!status && rc >= 0) rc = ask(m, &one, place);
   if (rc < 0) status = cli_fail_device(emu, rc, "asking emu: for the answers");

@@ -40,7 +40,7 @@ static int describe(struct serve *s, size_t i, bool *batched) {
   struct serve_model *m = &s->model[i];
   *m = (struct serve_model){.shape = shape, .seed = s->o->seed + i};
   if (shape->network && (asked_open(&m->asked, s->load.dev, shape->network, m->seed) ||
-                         asked_compile(&m->asked, 1, &m->one)))
+                         asked_compile(&m->asked, 1, NULL, &m->one)))
     return 1;
   *batched = is_batched(s, m);
   return 0;
