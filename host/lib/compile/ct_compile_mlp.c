@@ -8,8 +8,8 @@
  *             for; then inputs, targets, loss and logits, as far as somebody did.
  *
  * Answers of more rows, up to CT_MLP_ROWS_MAX, are passes of one program. They have the same bits
- * by kernels, so still more, which are no slower there, or a window that is too small, go there.
- * Steps have not: whether a step is one goes by the graph alone.
+ * by kernels, so still more, or a window that is too small, go there. Steps have not: whether a
+ * step is one goes by the graph alone.
  */
 #include <stdlib.h>
 
