@@ -161,21 +161,10 @@ int ct_network_load_weights(ct_network *n, const void *data, size_t size, ct_wei
   if (err) return err;
   CT_NEED(n->dev, data);
   CT_NEED(n->dev, weights);
-  const uint64_t bytes = n->compiled.lasting * CT_UNIT;
-  if (size != bytes)
-    return ct_fail(n->dev, CT_ERR_ARG, "these weights have %llu bytes, not %zu",
-                   (unsigned long long)bytes, size);
-  ct_weights *w = NULL;
-  err = ct_weights_make(n->dev, bytes, &w);
-  if (!err) err = ct_mem_write(n->dev, w->image, data, size);
-  if (err) {
-    ct_weights_free(w);
-    return err;
-  }
-  of_network(w, n);
-  w->error = CT_OK;
-  w->version = ++n->numbered;
-  w->steps = n->owner->steps;
-  *weights = w;
+  err = ct_weights_of(n->dev, n->compiled.lasting * CT_UNIT, data, size, weights);
+  if (err) return err;
+  of_network(*weights, n);
+  (*weights)->version = ++n->numbered;
+  (*weights)->steps = n->owner->steps;
   return CT_OK;
 }
