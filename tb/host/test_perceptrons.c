@@ -700,6 +700,34 @@ static void test_in_front(void **state) {
   }
 }
 
+/* What stages should take is what they take, of passes and in front of others, too. */
+static void test_expected_cycles(void **state) {
+  (void)state;
+  static const char *const uris[] = {"sim:", "sim:core=16x8"};
+  const struct shape wide = {.layers = 2, .width = {100, 70, 10}};
+  const struct front front = {.layers = 3, .width = {64, 60, 40, 12}, .rows = 5};
+  for (unsigned i = 0; i < 4; ++i) {
+    ct_device *dev;
+    ct_network *n;
+    if (ct_open(uris[i % 2], &dev)) fail_msg("%s", ct_last_error(NULL));
+    ct_graph *g = i < 2 ? answering(&wide, 40) : with_front(&front);
+    ok(dev, ct_network_create(dev, g, &(struct ct_network_options){.expect = true}, &n));
+    for (int again = 0; again < 2; ++again)
+      ok(dev, ct_network_run(n, CT_INFERENCE, 0));
+    for (size_t k = 0; k < ct_network_stages(n); ++k) {
+      struct ct_network_stage s;
+      ok(dev, ct_network_stage(n, k, &s));
+      print_message("%s: %llu cycles expected, %llu\n", s.op, (unsigned long long)s.expected,
+                    (unsigned long long)s.cycles);
+      assert_in_range(s.expected, s.cycles - s.cycles / 10, s.cycles + s.cycles / 10);
+      assert_in_range(s.beside, 1, 1000000);
+    }
+    ct_network_free(n);
+    ct_graph_free(g);
+    ct_close(dev);
+  }
+}
+
 /* Layers that nobody needs have no places, and others keep theirs. */
 static void test_a_front_for_nothing(void **state) {
   (void)state;
@@ -1183,6 +1211,7 @@ int main(void) {
                                      cmocka_unit_test(test_in_front),
                                      cmocka_unit_test(test_nothing_in_front),
                                      cmocka_unit_test(test_a_front_for_nothing),
+                                     cmocka_unit_test(test_expected_cycles),
                                      cmocka_unit_test(test_turning),
                                      cmocka_unit_test(test_versions_of_both_kinds),
                                      cmocka_unit_test(test_versions_take_no_longer),
