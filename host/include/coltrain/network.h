@@ -54,7 +54,13 @@ struct ct_network_options {
                         Then they are neither made nor kept again. NULL: none */
   uint32_t members;  /* networks of this graph, up to 256: struct ct_members; 0: 1 */
   bool shared;       /* inputs and labels are those of all members */
-  uintptr_t reserved[5]; /* 0 */
+  /* One on the same device in whose memory its weights and states are, too: the same bits without
+   * copies, at every moment. Each of its own has to be there, by name and shape, and to lie as its
+   * programs want it: so it is with a perceptron's steps and answers, of any number of rows. It
+   * writes no weights; those of the other may be freed, and they stay as long as somebody has them.
+   * NULL: none */
+  ct_network *weights_of;
+  uintptr_t reserved[4]; /* 0 */
 };
 
 /* Compiles a checked graph for a device, finds room for its tensors and loads its programs. The
@@ -113,7 +119,8 @@ int ct_frame_read(ct_frame *frame, int tensor, float *data, size_t count);
 struct ct_run {
   ct_frame *frame;     /* NULL: the network's own */
   ct_weights *weights; /* of ct_network_publish_submit() or ct_network_load_weights() for this
-                          network; NULL: its own */
+                          network, or for one that has the same (struct ct_network_options) and is
+                          still there; NULL: its own */
   enum ct_queue queue;
   uint64_t step;         /* counted from 0 */
   uint64_t cycle;        /* when it begins by the device's clock; 0, or past: at once */

@@ -5,6 +5,7 @@
  * Steps that depend on what lasts alone come first. A weight's new value takes the weight's place
  * if nobody reads the weight any more when that is made. Else it is copied there when all is done.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,11 @@ void ct_step_uses(struct ct_compiler *c, struct ct_net_step *s, ct_value_use *f)
       return;
     case CT_STEP_TILES:
       tile_uses(c, s, f);
+      return;
+    case CT_STEP_FRONT:
+      one(c, s, s->x, CT_KEEP_ROWS, f);
+      one(c, s, s->w, CT_KEEP_F32, f);
+      made(c, s, s->y, f);
       return;
     default:
       vector_uses(c, s, f);
@@ -246,7 +252,7 @@ static void settle_all(struct ct_compiler *c) {
 static uint64_t units_of(const struct ct_val *v) {
   uint64_t units = 0;
   for (unsigned k = 0; k < CT_KEEPS; ++k)
-    if (v->need[k]) units += ct_mat_units(v->rows, v->cols, (enum ct_keep)k);
+    if (v->need[k]) units += ct_val_units(v, (enum ct_keep)k);
   return units;
 }
 
@@ -254,7 +260,7 @@ static void put(struct ct_compiler *c, struct ct_val *v, unsigned reg, uint64_t 
   for (unsigned k = 0; k < CT_KEEPS; ++k) {
     if (!v->need[k]) continue;
     v->keep[k] = (struct ct_seat){reg, (uint32_t)at};
-    at += ct_mat_units(v->rows, v->cols, (enum ct_keep)k);
+    at += ct_val_units(v, (enum ct_keep)k);
     if (at > UINT32_MAX)
       ct_compile_fail(c, CT_ERR_NO_SPACE, "the network's tensors take more than 64 GiB");
   }
@@ -313,7 +319,7 @@ static int by_first(const void *a, const void *b) {
 static void put_in_arena(struct ct_compiler *c, struct taken *list, struct begins *sorted) {
   size_t count = 0;
   for (size_t i = 0; i < c->values; ++i)
-    sorted[i] = (struct begins){c->value[i].first, (int)i};
+    sorted[i] = (struct begins){c->value[i].fixed ? CT_FROM_START : c->value[i].first, (int)i};
   qsort(sorted, c->values, sizeof *sorted, by_first);
   for (size_t k = 0; k < c->values && !c->error; ++k) {
     struct ct_val *v = &c->value[sorted[k].value];
@@ -321,11 +327,11 @@ static void put_in_arena(struct ct_compiler *c, struct taken *list, struct begin
     if (v->place != CT_VALUE_ARENA || !units || v->within != CT_NO_VALUE) continue;
     size_t kept = 0, index;
     for (size_t i = 0; i < count; ++i)
-      if (list[i].last >= v->first) list[kept++] = list[i];
+      if (list[i].last >= sorted[k].first) list[kept++] = list[i];
     count = kept;
     const uint64_t at = find_place(list, count, units, &index);
     memmove(list + index + 1, list + index, (count - index) * sizeof *list);
-    list[index] = (struct taken){at, units, v->last};
+    list[index] = (struct taken){at, units, v->fixed ? INT_MAX : v->last};
     ++count;
     put(c, v, CT_ARG_ARENA, at);
     if (at + units > c->out->arena) c->out->arena = at + units;
@@ -378,6 +384,7 @@ static void describe(struct ct_compiler *c, size_t t) {
   memcpy(lay->mat.keep, v->keep, sizeof v->keep);
   lay->weight = v->weight;
   lay->windows = v->windows;
+  lay->pitch = v->pitch;
 }
 
 static void describe_constants(struct ct_compiler *c) {
@@ -423,9 +430,9 @@ static void name_arguments(struct ct_compiled *o) {
   const unsigned numbers = o->scalars > USUAL_NUMBERS ? (unsigned)o->scalars : USUAL_NUMBERS;
   o->args = CT_ARG_FIRST + CT_EXTERNALS + numbers - 1;
   for (unsigned reg = CT_ARG_LASTING; reg < CT_ARG_FIRST + o->externals; ++reg)
-    o->argument[reg - 1] = (struct ct_argument){CT_ARGUMENT_REGION, reg, 0};
+    o->argument[reg - 1] = (struct ct_argument){.kind = CT_ARGUMENT_REGION, .region = reg};
   for (uint32_t i = 0; i < o->scalars; ++i)
-    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){CT_ARGUMENT_SCALAR, 0, i};
+    o->argument[o->scalar[i].reg - 1] = (struct ct_argument){.kind = CT_ARGUMENT_SCALAR, .at = i};
 }
 
 void ct_compile_places(struct ct_compiler *c) {
@@ -441,6 +448,7 @@ void ct_compile_places(struct ct_compiler *c) {
   if (!c->error) put_all(c);
   for (size_t t = 1; t <= c->g->tensors && !c->error; ++t)
     describe(c, t);
+  if (!c->error) ct_front_describe(c);
   if (!c->error) describe_constants(c);
   if (!c->error) describe_masks(c);
   name_arguments(c->out);

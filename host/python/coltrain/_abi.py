@@ -592,6 +592,7 @@ class ct_network_options(ctypes.Structure):
     like: int | None
     members: int
     shared: bool
+    weights_of: int | None
     reserved: ctypes.Array[ctypes.c_size_t]
 
     _fields_ = [
@@ -602,7 +603,8 @@ class ct_network_options(ctypes.Structure):
         ("like", ctypes.c_void_p),
         ("members", ctypes.c_uint32),
         ("shared", ctypes.c_bool),
-        ("reserved", ctypes.c_size_t * 5),
+        ("weights_of", ctypes.c_void_p),
+        ("reserved", ctypes.c_size_t * 4),
     ]
 
 
