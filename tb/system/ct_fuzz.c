@@ -172,8 +172,9 @@ static const struct ct_op_info *any_op(struct ct_fuzz *f, bool near) {
 
 /* Mostly whole loops, one in another or not. */
 static void near_program(struct ct_fuzz *f, struct ct_gen_prog *p, unsigned length) {
+  const bool moves = percent(f, 25); /* loads and stores alone, so that they come to their errors */
   unsigned open = 0;
-  if (length > 3 && percent(f, 80)) { /* MMs may walk, then */
+  if (!moves && length > 3 && percent(f, 80)) { /* MMs may walk, then */
     p->cmds[p->count++] = command(f, ct_op_find(CT_OP_WPIX), true);
     p->cmds[p->count++] = command(f, ct_op_find(CT_OP_WTAP), true);
   }
@@ -187,7 +188,8 @@ static void near_program(struct ct_fuzz *f, struct ct_gen_prog *p, unsigned leng
       *cmd = command(f, ct_op_find(CT_OP_ENDL), true);
       --open;
     } else {
-      *cmd = command(f, any_op(f, true), true);
+      *cmd = command(f, moves ? ct_op_find(percent(f, 50) ? CT_OP_LD : CT_OP_ST) : any_op(f, true),
+                     true);
     }
   }
   p->cmds[p->count++] = (struct ct_cmd){{CT_OP_END}};
