@@ -315,7 +315,9 @@ module ct_regs #(
   logic [1:0]  ctx_rvalid;
   logic [1:0]  ctx_tail_we, ctx_reset, ctx_cancel, ctx_pop, ctx_arena_reset;
   logic [63:0] ctx_arena_base;
-  logic [2*(PageW+1)-1:0] ctx_arena_pages;
+  logic [2*(PageW+1)-1:0] ctx_arena_pages, ctx_held, ctx_most;
+  assign ctx_held = {arena_held_i, {PageW + 1{1'b0}}};
+  assign ctx_most = {arena_most_i, {PageW + 1{1'b0}}};
 
   for (genvar c = 0; c < 2; c++) begin : g_ctx
     if (c < Contexts) begin : g_on
@@ -343,8 +345,8 @@ module ct_regs #(
         .arena_reset_o (ctx_arena_reset[c]),
         .arena_base_o  (ctx_arena_base[32*c +: 32]),
         .arena_pages_o (ctx_arena_pages[(PageW+1)*c +: PageW+1]),
-        .arena_held_i  ((c == 1) ? arena_held_i : '0),
-        .arena_most_i  ((c == 1) ? arena_most_i : '0),
+        .arena_held_i  (ctx_held[(PageW+1)*c +: PageW+1]),
+        .arena_most_i  (ctx_most[(PageW+1)*c +: PageW+1]),
         .tail_i      (tail_i[16*c +: 16]),
         .head_i      (head_i[16*c +: 16]),
         .status_i    (status_i[3*c +: 3]),
@@ -375,7 +377,7 @@ module ct_regs #(
   assign arena_base_o  = ctx_arena_base[63:32];
   assign arena_pages_o = ctx_arena_pages[PageW+1 +: PageW+1];
   logic unused_arena;
-  assign unused_arena = ^{ctx_arena_reset[0], ctx_arena_base[31:0], ctx_arena_pages[PageW:0], arena_held_i, arena_most_i};
+  assign unused_arena = ^{ctx_arena_reset[0], ctx_arena_base[31:0], ctx_arena_pages[PageW:0], ctx_held, ctx_most};
 
   // The pulses go on a cycle later: behind the address there is no time for what they set off. A cancel has with it what its number is
   // compared with.
