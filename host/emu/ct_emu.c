@@ -101,17 +101,20 @@ static bool all_ok(const struct ct_emu *emu, const struct ct_emu_ctx *ctx, bool 
   return emu->fault == CT_FAULT_NONE && addr >= base && end <= limit && end * 16 <= emu->dram_bytes;
 }
 
+bool ct_emu_dram_window(struct ct_emu_ctx *ctx, bool write, uint32_t addr, uint32_t beats) {
+  const uint32_t base = write ? CT_EMU_CREG(ctx, WR_BASE) : CT_EMU_CREG(ctx, RD_BASE);
+  const uint32_t limit = write ? CT_EMU_CREG(ctx, WR_LIMIT) : CT_EMU_CREG(ctx, RD_LIMIT);
+  if (addr >= base && (uint64_t)addr + beats <= limit) return true;
+  const uint32_t outside = addr >= base && addr < limit ? limit : addr; /* the first that is */
+  ct_emu_fail(ctx, write ? CT_DEV_DRAM_WRITE_WINDOW : CT_DEV_DRAM_READ_WINDOW, outside);
+  return false;
+}
+
 /* Whether the memory answers the burst as it should; if not, the job has failed. */
 static bool burst_ok(struct ct_emu *emu, struct ct_emu_ctx *ctx, bool write, uint32_t addr,
                      uint32_t beats) {
-  const uint32_t base = write ? CT_EMU_CREG(ctx, WR_BASE) : CT_EMU_CREG(ctx, RD_BASE);
-  const uint32_t limit = write ? CT_EMU_CREG(ctx, WR_LIMIT) : CT_EMU_CREG(ctx, RD_LIMIT);
   const uint64_t end = (uint64_t)addr + beats, at = emu->fault_addr / 16;
-  if (addr < base || end > limit) {
-    const uint32_t outside = addr >= base && addr < limit ? limit : addr; /* the first that is */
-    ct_emu_fail(ctx, write ? CT_DEV_DRAM_WRITE_WINDOW : CT_DEV_DRAM_READ_WINDOW, outside);
-    return false;
-  }
+  if (!ct_emu_dram_window(ctx, write, addr, beats)) return false;
   const bool covered = at >= addr && at < end;
   if (emu->fault == CT_FAULT_AXI_HANG && covered) {
     emu->dead |= 1u << index_of(emu, ctx);
@@ -337,6 +340,7 @@ static void reset(struct ct_emu *emu) {
     memset(ctx->reg, 0, sizeof ctx->reg);
     ctx->ring_bad = false;
     memset(ctx->cnt, 0, sizeof ctx->cnt);
+    ct_emu_comp_arena(ctx, 0);
     ctx->head = 0;
     ctx->cpl_head = ctx->cpl_count = 0;
     ctx->running = false;
@@ -416,7 +420,8 @@ static void pop(struct ct_emu_ctx *ctx) {
 
 static void write_context(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t offset,
                           uint32_t value) {
-  static const struct stored table[] = {{CT_CREG_RING_BASE, UINT32_MAX, UINT32_MAX},
+  const uint32_t arena = ctx->compress ? 0xffffff00 : 0;
+  const struct stored table[] = {{CT_CREG_RING_BASE, UINT32_MAX, UINT32_MAX},
                                         {CT_CREG_RING_LOG2, UINT32_MAX, 10},
                                         {CT_CREG_TAIL, 0xffff, 0xffff},
                                         {CT_CREG_RD_BASE, UINT32_MAX, UINT32_MAX},
@@ -425,13 +430,15 @@ static void write_context(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t o
                                         {CT_CREG_WR_LIMIT, UINT32_MAX, UINT32_MAX},
                                         {CT_CREG_SPM_BASE, 0xfffff, 0xfffff},
                                         {CT_CREG_SPM_SIZE, 0xfffff, 0xfffff},
-                                        {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX}};
+                                        {CT_CREG_WATCHDOG, UINT32_MAX, UINT32_MAX},
+                                        {CT_CREG_ARENA_BASE, arena, UINT32_MAX}};
   if (store(table, sizeof table / sizeof *table, ctx->reg, offset, value)) {
     set_window(emu, ctx);
     return;
   }
   if (offset == CT_CREG_CONTROL) control(emu, ctx, value);
   if (offset == CT_CREG_CPL_POP) pop(ctx);
+  if (offset == CT_CREG_ARENA_PAGES) ct_emu_comp_arena(ctx, value);
 }
 
 static uint32_t irq_status(const struct ct_emu *emu) {
@@ -452,7 +459,8 @@ static uint32_t read_global(const struct ct_emu *emu, uint32_t offset) {
     case CT_REG_CLOCK_HZ:
       return emu->clock_hz;
     case CT_REG_FEATURES:
-      return 15 | CT_FEATURE_BATCHER | CT_FEATURE_CONV;
+      return 15 | CT_FEATURE_BATCHER | CT_FEATURE_CONV |
+             (emu->ctx[1].compress ? CT_FEATURE_COMPRESS : 0);
     case CT_REG_DRAM_BYTES:
       return (uint32_t)(emu->dram_bytes >> 20);
     case CT_REG_IRQ_STATUS:
@@ -497,6 +505,10 @@ static uint32_t read_context(const struct ct_emu_ctx *ctx, uint32_t offset) {
       return cpl->version;
     case CT_CREG_CPL_ROWS:
       return cpl->rows;
+    case CT_CREG_ARENA_HELD:
+      return ctx->pages.held;
+    case CT_CREG_ARENA_MOST:
+      return ctx->pages.most;
     default:
       return ctx->reg[offset / 4];
   }
@@ -523,6 +535,7 @@ static uint32_t read_counter(struct ct_emu *emu, uint32_t offset) {
 static void emu_close(void *self) {
   struct ct_emu *emu = self;
   if (!emu) return;
+  ct_emu_comp_free(&emu->ctx[1]);
   free(emu->spm_q);
   free(emu->spm_e);
   free(emu->spm_wrong);
@@ -554,6 +567,7 @@ static struct ct_emu *alloc_emu(size_t spm_words, size_t dram_bytes) {
 
 struct options {
   uint64_t spm, cols, lanes, dram, clock_hz;
+  bool compress;
   const struct ct_path *path;
 };
 
@@ -571,11 +585,13 @@ static bool parse(const char *args, struct options *o, char *why, size_t why_siz
                                 : small ? 8
                                         : 16,
                         .lanes = small ? 4 : 16,
+                        .compress = !narrow,
                         .dram = ct_uri_number(&u, "dram"),
                         .clock_hz = ct_uri_number(&u, "clock")};
   if (ct_uri_given(&u, "spm")) o->spm = ct_uri_number(&u, "spm");
   if (ct_uri_given(&u, "cols")) o->cols = ct_uri_number(&u, "cols");
   if (ct_uri_given(&u, "lanes")) o->lanes = ct_uri_number(&u, "lanes");
+  if (ct_uri_given(&u, "compress")) o->compress = ct_uri_number(&u, "compress");
   ct_uri_text(&u, "path", path, sizeof path);
   o->path = ct_path_find(path);
   if (o->spm & (o->spm - 1))
@@ -594,6 +610,11 @@ static int emu_open(const char *args, void **self, char *why, size_t whysize) {
   struct ct_emu *emu = alloc_emu(o.spm, o.dram << 20);
   if (!emu) {
     snprintf(why, whysize, "no memory for a device with %" PRIu64 " MiB", o.dram);
+    return CT_ERR_MEMORY;
+  }
+  if (o.compress && !ct_emu_comp_init(&emu->ctx[1])) {
+    snprintf(why, whysize, "no memory for a device");
+    emu_close(emu);
     return CT_ERR_MEMORY;
   }
   emu->path = o.path;

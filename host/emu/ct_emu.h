@@ -6,6 +6,7 @@
  *   ct_emu.c        memory, registers, jobs, the transport "emu:"
  *   ct_emu_prog.c   programs: control commands, dispatch into the queues (legality: ct_exec.h)
  *   ct_emu_units.c  what the six units do with a command
+ *   ct_emu_comp.c   LD and ST of compressed groups (docs/compression.md)
  *   ct_emu_batch.c  requests, and the batches they become
  *   ct_path.h       what they compute on a tile: plainly, or with vector instructions
  *
@@ -27,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ct_act_pages.h"
 #include "ct_cmd.h"
 #include "ct_path.h"
 #include "ct_transport.h"
@@ -83,6 +85,7 @@ struct ct_emu_line {
   const struct ct_op_info *op; /* NULL: there is no such operation */
   enum ct_emu_unit unit;       /* CT_EMU_UNITS: none, a control command */
   bool gather;                 /* legal in a batch only */
+  bool comp;                   /* legal where there is an arena only */
   bool walk;                   /* legal behind a WPIX and a WTAP only */
   uint8_t walks;               /* what it is of the two: bit 0, bit 1 */
   bool judged;                 /* whether it is legal depends on no register ... */
@@ -132,6 +135,10 @@ struct ct_emu_ctx {
   struct ct_emu_queue queue[CT_EMU_UNITS];
 
   /* State that outlives jobs. */
+  bool compress; /* there is an arena for compressed groups: of context 1 */
+  struct ct_act_pages pages;
+  uint16_t *page_groups;
+  uint32_t *page_freed;
   struct ct_emu_tile acc[CT_ACC_TILES], tile[CT_TILE_REGS];
 };
 
@@ -224,6 +231,22 @@ const uint8_t *ct_emu_dram_read(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint
                                 uint32_t beats, uint32_t max_beats);
 bool ct_emu_dram_write(struct ct_emu *emu, struct ct_emu_ctx *ctx, uint32_t addr, uint32_t beats,
                        uint32_t max_beats, const uint8_t *data);
+
+/* Whether all of it lies in the window, whatever bursts it takes; false: the job has failed. */
+bool ct_emu_dram_window(struct ct_emu_ctx *ctx, bool write, uint32_t addr, uint32_t beats);
+
+/* ---- ct_emu_comp.c ---- */
+
+/* The outer step of an LD or ST with Comp that has its semaphores. */
+void ct_emu_comp_load(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_emu_queue *q);
+void ct_emu_comp_store(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_emu_queue *q);
+
+/* The context gets an arena, of no pages yet; false: no memory. Freed also after that. */
+bool ct_emu_comp_init(struct ct_emu_ctx *ctx);
+void ct_emu_comp_free(struct ct_emu_ctx *ctx);
+
+/* ARENA_PAGES: all pages are free. */
+void ct_emu_comp_arena(struct ct_emu_ctx *ctx, uint32_t pages);
 
 /* ---- ct_emu_batch.c ---- */
 

@@ -57,6 +57,7 @@ void ct_emu_prepare(struct ct_emu_line *line, const struct ct_cmd *cmd) {
   line->op = ct_op_find(CT_GET(cmd, ALL_OP));
   line->unit = unit_of(CT_GET(cmd, ALL_OP));
   line->gather = (line->unit == CT_EMU_LD || line->unit == CT_EMU_ST) && CT_GET(cmd, DMA_GATHER);
+  line->comp = (line->unit == CT_EMU_LD || line->unit == CT_EMU_ST) && CT_GET(cmd, DMA_COMP);
   line->walk = CT_GET(cmd, ALL_OP) == CT_OP_MM && CT_GET(cmd, MM_WALK);
   line->walks = CT_GET(cmd, ALL_OP) == CT_OP_WPIX ? 1 : CT_GET(cmd, ALL_OP) == CT_OP_WTAP ? 2 : 0;
   line->adds = 0;
@@ -123,7 +124,7 @@ bool ct_emu_dispatch(struct ct_emu_ctx *ctx) {
   const struct ct_emu_line *line = &ctx->prog[ctx->pc];
   struct ct_emu_queue *q = line->unit < CT_EMU_UNITS ? &ctx->queue[line->unit] : NULL;
   struct ct_emu_slot here, *slot = q ? ct_emu_queue_end(q) : &here;
-  if ((line->gather && !ctx->batch) || (line->walk && ctx->walks != 3) ||
+  if ((line->gather && !ctx->batch) || (line->comp && !ctx->compress) || (line->walk && ctx->walks != 3) ||
       !finish(line, ctx->r, &slot->cmd) || (!q && !control(ctx, &slot->cmd))) {
     ct_emu_fail(ctx, CT_DEV_ILLEGAL, ctx->pc);
     return true;

@@ -117,19 +117,31 @@ static uint32_t dma_base(const struct ct_emu *emu, const struct ct_emu_ctx *ctx,
   return dram + (store ? r->output : r->input);
 }
 
-/* One outer step: N1 runs. */
+/* The runs of an outer step; false: the job has failed. */
+static bool dma_runs(struct ct_emu *emu, struct ct_emu_ctx *ctx, const struct ct_emu_queue *q,
+                     bool store) {
+  const struct ct_cmd *cmd = q->cmd;
+  uint32_t dram = dma_base(emu, ctx, q, store);
+  uint32_t spm = CT_GET(cmd, DMA_SPM) + q->step * (uint32_t)CT_GETS(cmd, DMA_S2);
+  if (CT_GET(cmd, DMA_COMP)) {
+    (store ? ct_emu_comp_store : ct_emu_comp_load)(emu, ctx, q);
+    return !ctx->failed;
+  }
+  for (uint32_t i1 = 0; i1 < CT_GET(cmd, DMA_N1); ++i1) {
+    if (!(store ? store_run : load_run)(emu, ctx, cmd, dram, spm & SPM_MASK)) return false;
+    dram += (uint32_t)CT_GETS(cmd, DMA_D1);
+    spm += (uint32_t)CT_GETS(cmd, DMA_S1);
+  }
+  return true;
+}
+
+/* One outer step. */
 static bool dma_step(struct ct_emu *emu, struct ct_emu_ctx *ctx, struct ct_emu_queue *q,
                      bool store) {
   const struct ct_cmd *cmd = q->cmd;
   if (q->step == 0 ? !take_at_start(ctx, q) : !take(ctx, q->sems.wait[0], NONE, NONE)) return false;
   const uint32_t steps = CT_GET(cmd, DMA_GATHER) ? ctx->batch : CT_GET(cmd, DMA_N2);
-  uint32_t dram = dma_base(emu, ctx, q, store);
-  uint32_t spm = CT_GET(cmd, DMA_SPM) + q->step * (uint32_t)CT_GETS(cmd, DMA_S2);
-  for (uint32_t i1 = 0; i1 < CT_GET(cmd, DMA_N1); ++i1) {
-    if (!(store ? store_run : load_run)(emu, ctx, cmd, dram, spm & SPM_MASK)) return true;
-    dram += (uint32_t)CT_GETS(cmd, DMA_D1);
-    spm += (uint32_t)CT_GETS(cmd, DMA_S1);
-  }
+  if (!dma_runs(emu, ctx, q, store)) return true;
   give(ctx, q->sems.sig[0]);
   if (++q->step == steps) complete(ctx, q);
   return true;

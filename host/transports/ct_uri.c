@@ -32,6 +32,7 @@ static const struct ct_uri_key emu_keys[] = {
     {"spm", CT_URI_NUMBER, 128, 1 << 20, 0, NULL, "of core=", "scratchpad words, a power of two"},
     {"cols", CT_URI_CHOICE, 0, 0, 0, "4|8|16", "of core=", "columns of the array"},
     {"lanes", CT_URI_CHOICE, 0, 0, 0, "4|16", "of core=", "vector lanes"},
+    {"compress", CT_URI_CHOICE, 0, 0, 0, "0|1", "of core=", "1: LD and ST of compressed groups"},
     {"path", CT_URI_CHOICE, 0, 0, 0, "plain|avx2|avx512", "the fastest",
      "instructions; the same bits"},
 };

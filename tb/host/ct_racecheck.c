@@ -213,16 +213,24 @@ static void finish(struct check *c, enum unit u) {
   q->step = q->tile = 0;
 }
 
-static bool dma(struct check *c, enum unit u) {
-  struct queue *q = &c->q[u];
+/* A step with Comp. Its groups are ordered by their index unit, which a load that frees them takes
+ * away from all others; which pages they lie in is no matter of order. */
+static void comp(struct check *c, enum unit u, const struct queue *q, uint32_t n) {
   const struct ct_cmd *cmd = &q->cmd[0];
   const enum dim d = u == LD ? D_LD : D_ST;
-  const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
-  if (!take(c, d, w, q->step ? 1 : 3)) return false;
-  const uint32_t n = c->done[d] + 1, hdr = CT_GET(cmd, DMA_HDR), nb = CT_GET(cmd, DMA_NB);
+  const uint32_t sa = CT_GET(cmd, DMA_SPM) + q->step * (uint32_t)CT_GETS(cmd, DMA_S2);
+  dram(c, u, d, n, CT_GET(cmd, DMA_DRAM) + q->step * (uint32_t)CT_GETS(cmd, DMA_D2),
+       u == ST || CT_GET(cmd, DMA_FREE));
+  for (uint32_t i = 0; i < (CT_GET(cmd, DMA_N1) & 7) && !c->failed; ++i)
+    for (uint32_t j = 0; j < CT_GET(cmd, DMA_NB); ++j)
+      spm(c, u, d, n, sa + i * (uint32_t)CT_GETS(cmd, DMA_S1) + j, u == LD);
+}
+
+static void runs(struct check *c, enum unit u, const struct queue *q, uint32_t n) {
+  const struct ct_cmd *cmd = &q->cmd[0];
+  const enum dim d = u == LD ? D_LD : D_ST;
+  const uint32_t hdr = CT_GET(cmd, DMA_HDR), nb = CT_GET(cmd, DMA_NB);
   const bool gather = CT_GET(cmd, DMA_GATHER);
-  const uint32_t steps = gather ? c->p->batch : CT_GET(cmd, DMA_N2);
-  if (gather && c->p->batch == 0) return fail(c, "%s gathers outside a batch", unit_name[u]);
   for (uint32_t i = 0; i < CT_GET(cmd, DMA_N1) && !c->failed; ++i) {
     const uint32_t step_at = !gather   ? q->step * (uint32_t)CT_GETS(cmd, DMA_D2)
                              : u == LD ? c->p->input[q->step]
@@ -236,6 +244,19 @@ static bool dma(struct check *c, enum unit u) {
       spm(c, u, d, n, sa + j * CT_GET(cmd, DMA_S0), u == LD);
     *(u == LD ? &c->stats.ld_beats : &c->stats.st_beats) += nb + hdr;
   }
+}
+
+static bool dma(struct check *c, enum unit u) {
+  struct queue *q = &c->q[u];
+  const struct ct_cmd *cmd = &q->cmd[0];
+  const enum dim d = u == LD ? D_LD : D_ST;
+  const uint32_t w[3] = {CT_GET(cmd, ALL_WAIT0), CT_GET(cmd, ALL_WAIT1), CT_GET(cmd, ALL_WAIT2)};
+  if (!take(c, d, w, q->step ? 1 : 3)) return false;
+  const uint32_t n = c->done[d] + 1;
+  const bool gather = CT_GET(cmd, DMA_GATHER);
+  const uint32_t steps = gather ? c->p->batch : CT_GET(cmd, DMA_N2);
+  if (gather && c->p->batch == 0) return fail(c, "%s gathers outside a batch", unit_name[u]);
+  (CT_GET(cmd, DMA_COMP) ? comp : runs)(c, u, q, n);
   c->done[d] = n;
   struct clock clock = q->knows;
   clock.t[d] = n;

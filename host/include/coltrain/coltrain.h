@@ -198,6 +198,7 @@ struct ct_info {
 #define CT_FEATURE_PARITY 8u
 #define CT_FEATURE_REQUESTS 16u    /* ct_server_create(), CT_SLACK */
 #define CT_FEATURE_CONVOLUTION 32u /* programs may walk: docs/programming.md */
+#define CT_FEATURE_COMPRESSION 64u /* activations may be kept compressed: docs/compression.md */
 
 /* Copies what the device is to *info. */
 int ct_info(ct_device *dev, struct ct_info *info);

@@ -29,6 +29,13 @@ uint64_t cyc_read(struct cyc *c, uint64_t ask, uint32_t beats) {
 
 /* ---- Pieces of a command ---- */
 
+/* Runs of a step. Groups of compressed tiles count as what they hold: what the bus takes is not
+ * known. */
+static uint32_t runs_of(const struct ct_cmd *cmd) {
+  const uint32_t n1 = CT_GET(cmd, DMA_N1);
+  return CT_GET(cmd, DMA_COMP) ? n1 & 7 : n1;
+}
+
 static bool pieces_load(struct cyc *c, struct cyc_pieces *p, enum ct_cycles_unit u) {
   const struct ct_cmd *cmd = cyc_front(c, u);
   if (!cmd) return false;
@@ -39,7 +46,7 @@ static bool pieces_load(struct cyc *c, struct cyc_pieces *p, enum ct_cycles_unit
   p->step_begun = true;
   p->length = CT_GET(cmd, DMA_NB) + CT_GET(cmd, DMA_HDR);
   p->left = p->length;
-  p->i1 = CT_GET(cmd, DMA_N1) - 1;
+  p->i1 = runs_of(cmd) - 1;
   p->i2 = (CT_GET(cmd, DMA_GATHER) ? c->core->requests : CT_GET(cmd, DMA_N2)) - 1;
   p->addr = p->run = p->step = CT_GET(cmd, DMA_DRAM);
   /* The address of a batch's request is asked for first. */
@@ -81,7 +88,7 @@ static void piece_next(struct cyc_pieces *p, uint32_t beats, bool *step_end, boo
   if (!run_end) return;
   p->left = p->length;
   if (*step_end) {
-    p->i1 = CT_GET(&p->cmd, DMA_N1) - 1;
+    p->i1 = runs_of(&p->cmd) - 1;
     --p->i2;
     if (!CT_GET(&p->cmd, DMA_GATHER)) p->step += (uint32_t)CT_GETS(&p->cmd, DMA_D2);
     p->addr = p->run = p->step;

@@ -36,7 +36,17 @@ static bool has_sems(const struct ct_cmd *cmd) {
          16;
 }
 
+/* Groups of whole tiles, of one index unit. (Whether the context has an arena is not known here.) */
+static bool comp_legal(const struct ct_cmd *cmd) {
+  const uint32_t n1 = CT_GET(cmd, DMA_N1), groups = n1 & 7, nb = CT_GET(cmd, DMA_NB);
+  const bool store = CT_GET(cmd, ALL_OP) == CT_OP_ST;
+  return nb % 16 == 0 && in_range(nb, 16, 64) && in_range(groups, 1, 4) && !(n1 & 8) &&
+         CT_GET(cmd, DMA_FIRST) + groups <= 4 && (!store || n1 >> 4 <= 254) &&
+         !CT_GET(cmd, DMA_HDR) && !CT_GET(cmd, DMA_GATHER) && CT_GET(cmd, DMA_N2) > 0;
+}
+
 static bool dma_legal(const struct ct_cmd *cmd) {
+  if (CT_GET(cmd, DMA_COMP)) return comp_legal(cmd);
   return in_range(CT_GET(cmd, DMA_NB), 1, CT_GET(cmd, DMA_HDR) ? 16 : 256) &&
          (CT_GET(cmd, DMA_N2) > 0 || CT_GET(cmd, DMA_GATHER));
 }

@@ -267,6 +267,23 @@ struct ct_turn {
 int ct_kernel_turn(const struct ct_turn *k, uint32_t spm_words, struct ct_codes *codes,
                    const struct ct_why *why);
 
+/* Records of a matrix to groups of compressed tiles (docs/compression.md), and back. Groups are of
+ * four tiles in the order of the pieces, four of them in an index unit; those that are left over
+ * are one more group, in a unit of its own. n1_reg: an argument that has the bound's exponent in bits
+ * 11..4. The device has CT_FEATURE_COMPRESSION, and the queue is training's. */
+struct ct_pack {
+  struct ct_mat mat;    /* kept as records, one way */
+  struct ct_seat index; /* ct_pack_units() of them */
+  bool back;            /* from groups to records ... */
+  bool free;            /* ... whose pages are given back */
+  unsigned n1_reg;      /* to groups */
+};
+uint32_t ct_pack_units(uint32_t rows, uint32_t cols);
+/* Groups of so many tiles at most. */
+uint32_t ct_pack_groups(uint32_t rows, uint32_t cols);
+int ct_kernel_pack(const struct ct_pack *k, const struct ct_room *room, struct ct_codes *codes,
+                   const struct ct_why *why);
+
 /* Softmax of each row. With targets: loss (1 x 1) = the mean over rows of - sum(target * log
  * softmax), and dx = (softmax - target) * dloss / rows. What is not wanted has rows 0. */
 struct ct_softmax {

@@ -91,6 +91,10 @@ uint32_t ct_vk_line_tensor(struct ct_vk *v, const struct ct_mat *m, bool written
                     ct_grid(1, rows, CT_F32_ROW_UNITS), written);
 }
 
+uint32_t ct_vk_units_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units, bool written) {
+  return add_tensor(v, seat, units, ct_grid(1, units, 1), written);
+}
+
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg) {
   struct ct_lower *l = v->l;
   uint32_t load = 0;

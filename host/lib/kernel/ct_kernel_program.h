@@ -43,6 +43,8 @@ uint32_t ct_vk_tensor(struct ct_vk *v, const struct ct_mat *m, enum ct_keep keep
 uint32_t ct_vk_rows_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
 /* The same, but one plane behind the other: pieces are rows alone. */
 uint32_t ct_vk_line_tensor(struct ct_vk *v, const struct ct_mat *m, bool written);
+/* Units one behind the other. */
+uint32_t ct_vk_units_tensor(struct ct_vk *v, struct ct_seat seat, uint32_t units, bool written);
 /* When all tensors are known; loads calm words. va_reg: a register that only VA uses. */
 void ct_vk_carriers(struct ct_vk *v, unsigned va_reg);
 /* Words of the scratchpad that are left. */

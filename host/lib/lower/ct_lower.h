@@ -175,6 +175,14 @@ struct ct_ref ct_part(struct ct_ref ref, uint32_t part, uint32_t words);
 
 /* ---- Commands: fields as in docs/programming.md ---- */
 
+/* Groups of compressed tiles (docs/compression.md): n1 groups, one to four, of nb words, which are
+ * entries of the index unit `dram` from 0 on. n1_reg: an argument with the bound's exponent in bits
+ * 11..4, and zeros. free: an LD gives their pages back. */
+struct ct_comp {
+  bool on, free;
+  unsigned n1_reg;
+};
+
 /* by_step: each outer step fills (ST: takes) a part of the ring's slot, from spm.part on. */
 struct ct_dma {
   struct ct_ref dram, spm;
@@ -182,6 +190,7 @@ struct ct_dma {
   uint32_t nb, s0;        /* s0: 0 means 1 */
   uint32_t n1, n2;        /* 0 means 1 */
   int32_t d1, s1, d2, s2; /* DRAM and SPM strides */
+  struct ct_comp comp;
 };
 void ct_ld(struct ct_lower *l, const struct ct_dma *c);
 void ct_st(struct ct_lower *l, const struct ct_dma *c);

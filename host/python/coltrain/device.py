@@ -52,6 +52,7 @@ class Feature(enum.IntFlag):
     PARITY = _abi.CT_FEATURE_PARITY
     REQUESTS = _abi.CT_FEATURE_REQUESTS
     CONVOLUTION = _abi.CT_FEATURE_CONVOLUTION
+    COMPRESSION = _abi.CT_FEATURE_COMPRESSION
 
 
 @dataclass(frozen=True, slots=True)
