@@ -140,7 +140,8 @@ struct ct_stage {
   bool backward;
   bool once;     /* depends on what lasts alone: it need not run again until that changes */
   uint32_t runs; /* it is there for each of so many, and runs in the last of them; 1: in all */
-  bool overlaps; /* its jobs read nothing that the job before writes: CT_JOB_OVERLAP */
+  bool overlaps; /* its jobs read nothing that the job before writes, as long as that changes no
+                    weights: CT_JOB_OVERLAP */
   struct ct_passes passes;
   struct ct_argument *own; /* [CT_MAX_ARGS], all regions: what its jobs have instead of `argument`;
                               NULL: nothing else */

@@ -30,9 +30,11 @@ void ct_network_arguments(const ct_network *n, const struct ct_regions *r, uint6
   }
 }
 
-/* What jobs of a run may say of the one in front. */
-static uint32_t flags_of(enum ct_queue queue) {
-  return queue == CT_INFERENCE ? CT_JOB_OVERLAP : 0;
+/* What jobs of a run may say of the one in front, which may be another network's with the same
+ * weights. own: the run reads these where they are changed. */
+static uint32_t flags_of(const ct_network *n, enum ct_queue queue, bool own) {
+  const bool written = own && n->owner->changing[queue] > 0;
+  return queue == CT_INFERENCE && !written ? CT_JOB_OVERLAP : 0;
 }
 
 size_t ct_network_stage_jobs(const ct_network *n, size_t stage) {
@@ -241,7 +243,7 @@ int ct_network_run(ct_network *n, enum ct_queue queue, uint64_t step) {
       .n = n, .queue = queue, .step = step, .tag = calloc(n->compiled.stages + 1, sizeof *r.tag)};
   if (!r.tag) return no_memory(n->dev);
   ct_network_arguments(n, &at, step, &r.job);
-  r.job.flags = flags_of(queue);
+  r.job.flags = flags_of(n, queue, true);
   n->queue = queue;
   n->error = CT_OK;
   err = run_stages(&r);
@@ -427,7 +429,7 @@ int ct_network_submit(ct_network *n, const struct ct_run *run, uint64_t *tag) {
   *f = (struct flight){n, run->frame, run->weights, run->queue, n->selected};
   struct ct_job like = {.user = run->user,
                         .version = run->weights ? run->weights->version : 0,
-                        .flags = flags_of(run->queue)};
+                        .flags = flags_of(n, run->queue, !run->weights)};
   ct_network_arguments(n, &at, run->step, &like);
   err = submit(run, f, &like, tag);
   if (err)
